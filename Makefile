@@ -1,0 +1,40 @@
+# The verbs. The building itself is CMake's: see CMakeLists.txt and CMakePresets.json.
+PREFIX ?= /usr/local
+.DEFAULT_GOAL := build
+.PHONY: build demo test check bench install format clean help
+
+build: ## build the library, the command and the examples in build/release
+	@tools/setup build
+	@tools/build release
+
+demo: ## train a small network on real digits with two replicas
+	@tools/demo
+
+test: ## build and run all test suites
+	@tools/setup test
+	@tools/test
+
+check: ## the tests of the house only: floors, sizes, names, headers
+	@tools/setup test
+	@tools/build release
+	@ctest --test-dir build/release --output-on-failure -L house
+
+bench: build ## measure the all-reduce and training
+	build/release/choir bench all-reduce --replicas 2
+	build/release/choir bench train --case mlp128 --replicas 2 --seconds 5
+	build/release/choir bench train --case mlp1024 --replicas 2 --seconds 5
+	build/release/choir bench train --case cnn --replicas 2 --seconds 5
+
+install: ## install under PREFIX (/usr/local)
+	@tools/setup build
+	@CHOIR_CMAKE='-DCMAKE_INSTALL_PREFIX=$(abspath $(PREFIX))' tools/build release
+	@cmake --install build/release
+
+format: ## put the sources into the house's layout
+	clang-format -i $$(find include src cli examples tests bench -name '*.[ch]' -o -name '*.inc' 2>/dev/null)
+
+clean: ## remove all builds
+	rm -rf build
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12

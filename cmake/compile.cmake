@@ -1,0 +1,73 @@
+# How everything is compiled. Contraction of a*b+c is off everywhere, since it would make the bits
+# depend on the compiler. Optimisation comes from the build type, and only the build types for users
+# are hardened: with what costs nothing in a loop, and what leaves the sanitizers' findings alone.
+include(CheckPIESupported)
+check_pie_supported()
+
+set(choir_warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes
+	-Wmissing-prototypes -Wvla -Wundef -Wcast-qual -Wformat=2 -Wimplicit-fallthrough
+	$<$<BOOL:${CHOIR_WERROR}>:-Werror>)
+
+set(choir_sanitize_address -fsanitize=address,undefined -fno-sanitize-recover=all)
+set(choir_sanitize_thread -fsanitize=thread)
+set(choir_sanitize ${choir_sanitize_${CHOIR_SANITIZE}})
+
+set(choir_x86 OFF)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$" AND CMAKE_SIZEOF_VOID_P EQUAL 8)
+	set(choir_x86 ON)
+endif()
+
+set(choir_hardening -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -fstack-protector-strong
+	-fstack-clash-protection -fno-delete-null-pointer-checks
+	$<$<BOOL:${choir_x86}>:-fcf-protection=full>)
+
+function(choir_compile_options target)
+	target_compile_definitions(${target} PRIVATE _GNU_SOURCE)
+	target_compile_options(${target} PRIVATE ${choir_warnings} -ffp-contract=off
+		-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
+	if(CHOIR_SANITIZE)
+		target_compile_options(${target} PRIVATE -O1 -g -fno-omit-frame-pointer ${choir_sanitize})
+	else()
+		target_compile_options(${target} PRIVATE
+			"$<$<NOT:$<CONFIG:Debug,>>:${choir_hardening}>")
+	endif()
+	set_target_properties(${target} PROPERTIES C_STANDARD 11 C_STANDARD_REQUIRED ON
+		C_EXTENSIONS OFF)
+	get_target_property(kind ${target} TYPE)
+	if(kind STREQUAL EXECUTABLE)
+		set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+	endif()
+endfunction()
+
+function(choir_link_options target)
+	target_link_options(${target} PRIVATE ${choir_sanitize})
+	get_target_property(kind ${target} TYPE)
+	if(NOT kind STREQUAL STATIC_LIBRARY)
+		target_link_options(${target} PRIVATE -Wl,-z,relro,-z,now,-z,noexecstack)
+	endif()
+	if(kind STREQUAL SHARED_LIBRARY AND NOT CHOIR_SANITIZE)
+		target_link_options(${target} PRIVATE -Wl,--no-undefined)
+	endif()
+endfunction()
+
+# Kernels that are compiled for an instruction set (NAME.avx2.c, NAME.avx512.c) get its flags; they
+# are called only where the processor has it. Other processors than x86-64 leave them out.
+function(choir_instruction_sets list)
+	# Nobody asks these loops for errno, and without it sqrt vectorises.
+	set(loops ${${list}})
+	list(FILTER loops INCLUDE REGEX "/loops\\.([a-z0-9]+\\.)?c$")
+	set_property(SOURCE ${loops} APPEND PROPERTY COMPILE_OPTIONS -fno-math-errno)
+	set(avx2 ${${list}})
+	set(avx512 ${${list}})
+	list(FILTER avx2 INCLUDE REGEX "\\.avx2\\.c$")
+	list(FILTER avx512 INCLUDE REGEX "\\.avx512\\.c$")
+	if(choir_x86)
+		set_property(SOURCE ${avx2} APPEND PROPERTY COMPILE_OPTIONS -mavx2 -mfma)
+		set_property(SOURCE ${avx512} APPEND PROPERTY COMPILE_OPTIONS -mavx512f -mavx512bw
+			-mavx512vl -mavx512dq -mavx2 -mfma -mprefer-vector-width=512)
+		set(choir_definitions ${choir_definitions} CHI_HAS_X86_KERNELS=1 PARENT_SCOPE)
+	else()
+		list(REMOVE_ITEM ${list} ${avx2} ${avx512})
+		set(${list} ${${list}} PARENT_SCOPE)
+	endif()
+endfunction()

@@ -1,0 +1,32 @@
+# What a person may choose. In another project only the library is built, and nothing of that
+# project's settings is touched.
+option(CHOIR_PROGRAMS "Build the command and the examples" ${PROJECT_IS_TOP_LEVEL})
+option(CHOIR_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
+option(CHOIR_INSTALL "Make the rules of installation" ${PROJECT_IS_TOP_LEVEL})
+option(CHOIR_WERROR "Treat warnings as errors" OFF)
+
+set(CHOIR_SANITIZE "" CACHE STRING "Sanitizers: empty, address (and undefined), or thread")
+set_property(CACHE CHOIR_SANITIZE PROPERTY STRINGS "" address thread)
+if(NOT CHOIR_SANITIZE MATCHES "^(address|thread|)$")
+	message(FATAL_ERROR "CHOIR_SANITIZE: found '${CHOIR_SANITIZE}', needed address, thread or nothing")
+endif()
+
+foreach(library IN ITEMS ONEDNN ZLIB HWLOC)
+	set(CHOIR_${library} AUTO CACHE STRING "Use ${library}: AUTO (if it is found), ON or OFF")
+	set_property(CACHE CHOIR_${library} PROPERTY STRINGS AUTO ON OFF)
+	if(NOT CHOIR_${library} MATCHES "^(AUTO|ON|OFF)$")
+		message(FATAL_ERROR "CHOIR_${library}: found '${CHOIR_${library}}', needed AUTO, ON or OFF")
+	endif()
+endforeach()
+
+if(PROJECT_IS_TOP_LEVEL)
+	if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+		set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release, RelWithDebInfo or MinSizeRel" FORCE)
+	endif()
+	find_program(CHOIR_CCACHE ccache)
+	mark_as_advanced(CHOIR_CCACHE)
+	if(CHOIR_CCACHE AND NOT DEFINED CMAKE_C_COMPILER_LAUNCHER)
+		set(CMAKE_C_COMPILER_LAUNCHER ${CHOIR_CCACHE})
+	endif()
+	set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+endif()

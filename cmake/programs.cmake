@@ -1,0 +1,26 @@
+# The command, and a program for each example. Both see the public headers only. Examples are
+# compiled as a user would: plain C11, with no feature macro.
+file(GLOB choir_command_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cli/*.c)
+if(choir_command_sources)
+	add_executable(choir_command ${choir_command_sources})
+	choir_compile_options(choir_command)
+	choir_link_options(choir_command)
+	# Where --data mnist is, as long as nothing is installed.
+	target_compile_definitions(choir_command PRIVATE
+		CHOIR_SOURCE_DATA="${PROJECT_SOURCE_DIR}/data")
+	target_link_libraries(choir_command PRIVATE choir_static m)
+	set_target_properties(choir_command PROPERTIES OUTPUT_NAME choir)
+endif()
+
+file(GLOB choir_examples CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.c)
+foreach(source IN LISTS choir_examples)
+	get_filename_component(name ${source} NAME_WE)
+	add_executable(example_${name} ${source})
+	target_link_libraries(example_${name} PRIVATE choir_static m)
+	target_compile_options(example_${name} PRIVATE -Wall -Wextra -Wpedantic
+		$<$<BOOL:${CHOIR_WERROR}>:-Werror> ${choir_sanitize})
+	choir_link_options(example_${name})
+	set_target_properties(example_${name} PROPERTIES OUTPUT_NAME ${name} C_STANDARD 11
+		C_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON
+		RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/examples)
+endforeach()

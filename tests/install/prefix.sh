@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Installs into a prefix, moves the prefix, and uses it from there: pkg-config with gcc and clang,
+# shared and static, and CMake's find_package.
+. "$(dirname "$0")/common.sh"
+
+quietly "$cmake" --install "$build" --prefix "$folder/first"
+prefix=$folder/moved
+mv "$folder/first" "$prefix"
+lib=$(dirname "$(find "$prefix" -name libchoir.so)")
+export PKG_CONFIG_PATH=$lib/pkgconfig
+
+expected=(include/choir/choir.h include/choir/extend/device.h "${lib#"$prefix"/}/libchoir.so.0"
+	"${lib#"$prefix"/}/libchoir.a")
+if [ -d "$project/cli" ]; then
+	expected+=(bin/choir share/man/man1/choir.1)
+fi
+for file in "${expected[@]}"; do
+	[ -e "$prefix/$file" ] || fail "$file was not installed"
+done
+if grep -r -l -F -e "$project" -e "$build" -e "$folder" "$lib/pkgconfig" "$lib/cmake"; then
+	fail 'these name a folder of the machine they were built on'
+fi
+readelf -d "$lib/libchoir.so" | grep -q 'SONAME.*\[libchoir.so.0\]' || fail 'the soname is not libchoir.so.0'
+
+flags=$(pkg-config --cflags --libs choir)
+only_static=$(pkg-config --static --libs choir | sed 's/-lchoir\b/-l:libchoir.a/')
+for compiler in $(compilers); do
+	# shellcheck disable=SC2086  # flags are words
+	quietly $compiler "$here/program.c" $flags -o "$folder/shared"
+	readelf -d "$folder/shared" | grep -q 'NEEDED.*libchoir.so.0' || fail "$compiler: libchoir.so.0 is not needed"
+	LD_LIBRARY_PATH=$lib "$folder/shared"
+	# shellcheck disable=SC2086
+	quietly $compiler "$here/program.c" $(pkg-config --cflags choir) $only_static -o "$folder/static"
+	if readelf -d "$folder/static" | grep -q 'NEEDED.*libchoir'; then
+		fail "$compiler: the static program needs libchoir.so"
+	fi
+	"$folder/static"
+done
+if [ -x "$prefix/bin/choir" ]; then
+	quietly "$prefix/bin/choir" --help
+fi
+
+mkdir "$folder/user"
+cp "$here/program.c" "$folder/user/"
+cat >"$folder/user/CMakeLists.txt" <<'TEXT'
+cmake_minimum_required(VERSION 3.16)
+project(user C)
+find_package(choir 0.1 REQUIRED)
+add_executable(shared program.c)
+target_link_libraries(shared choir::choir)
+add_executable(static program.c)
+target_link_libraries(static choir::static)
+TEXT
+quietly "$cmake" -S "$folder/user" -B "$folder/user/build" "-DCMAKE_PREFIX_PATH=$prefix"
+quietly "$cmake" --build "$folder/user/build"
+"$folder/user/build/shared"
+"$folder/user/build/static"
+if command -v man >/dev/null && [ -e "$prefix/share/man/man1/choir.1" ]; then
+	[ -z "$(MANWIDTH=80 man --warnings -l "$prefix/share/man/man1/choir.1" 2>&1 >/dev/null)" ] ||
+		fail 'man warns about choir.1'
+fi

@@ -1,0 +1,123 @@
+// The heap behind one door. Each allocation takes a number; tests ask for a range of numbers to
+// fail, which needs no lock and costs two loads.
+#include "base/alloc.h"
+#include "base/atomic.h"
+#include "base/size.h"
+#include "choir/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BUFFER_ALIGNMENT = 64 }; // a cache line, and the widest vector
+
+static struct {
+	chi_atomic64 count;
+	chi_atomic64 fail_first, fail_last; // none while last is 0
+	chi_atomic32 failed;
+} heap;
+
+static void *out_of_memory(size_t bytes)
+{
+	choir_fail(CHOIR_NO_MEMORY, "out of memory: %zu bytes", bytes);
+	return NULL;
+}
+
+// Counts an allocation. False: it must fail, because a test wants so or because no object may be
+// so large (malloc would refuse as well, but sanitizers stop the program there).
+static bool admit(size_t bytes)
+{
+	uint64_t number = chi_atomic64_add(&heap.count, 1) + 1;
+	if (number <= chi_atomic64_load(&heap.fail_last) &&
+			number >= chi_atomic64_load(&heap.fail_first)) {
+		chi_atomic32_store(&heap.failed, 1);
+		return false;
+	}
+	return bytes <= PTRDIFF_MAX;
+}
+
+void *chi_alloc(size_t bytes)
+{
+	void *p = admit(bytes) ? calloc(1, bytes ? bytes : 1) : NULL;
+	return p ? p : out_of_memory(bytes);
+}
+
+void *chi_alloc_array(size_t count, size_t size)
+{
+	size_t bytes;
+	if (chi_size_multiply(count, size, &bytes))
+		return chi_alloc(bytes);
+	choir_fail(CHOIR_NO_MEMORY, "out of memory: %zu times %zu bytes", count, size);
+	return NULL;
+}
+
+void *chi_alloc_aligned(size_t bytes)
+{
+	size_t rounded;
+	void *p = NULL;
+	if (admit(bytes) && chi_size_round_up(bytes ? bytes : 1, BUFFER_ALIGNMENT, &rounded))
+		p = aligned_alloc(BUFFER_ALIGNMENT, rounded);
+	return p ? p : out_of_memory(bytes);
+}
+
+void *chi_realloc(void *p, size_t bytes)
+{
+	void *moved = admit(bytes) ? realloc(p, bytes ? bytes : 1) : NULL;
+	return moved ? moved : out_of_memory(bytes);
+}
+
+bool chi_grow(void **array, size_t *room, size_t need, size_t size)
+{
+	if (need <= *room)
+		return true;
+	size_t wanted = *room < 4 ? 8 : *room;
+	if (*room >= 4 && !chi_size_multiply(*room, 2, &wanted))
+		wanted = need;
+	if (wanted < need)
+		wanted = need;
+	size_t bytes;
+	if (!chi_size_multiply(wanted, size, &bytes)) {
+		choir_fail(CHOIR_NO_MEMORY, "out of memory: %zu times %zu bytes", wanted, size);
+		return false;
+	}
+	void *p = chi_realloc(*array, bytes);
+	if (!p)
+		return false;
+	*array = p;
+	*room = wanted;
+	return true;
+}
+
+char *chi_strdup(const char *text)
+{
+	size_t bytes = strlen(text) + 1;
+	char *copy = chi_alloc(bytes);
+	if (copy)
+		memcpy(copy, text, bytes);
+	return copy;
+}
+
+void chi_free(void *p)
+{
+	free(p);
+}
+
+uint64_t chi_alloc_count(void)
+{
+	return chi_atomic64_load(&heap.count);
+}
+
+void chi_alloc_fail(uint64_t n, bool persistent)
+{
+	chi_atomic64_store(&heap.fail_last, 0);
+	chi_atomic32_store(&heap.failed, 0);
+	if (n == 0)
+		return;
+	uint64_t first = chi_atomic64_load(&heap.count) + n;
+	chi_atomic64_store(&heap.fail_first, first);
+	chi_atomic64_store(&heap.fail_last, persistent ? UINT64_MAX : first);
+}
+
+bool chi_alloc_failed(void)
+{
+	return chi_atomic32_load(&heap.failed) != 0;
+}

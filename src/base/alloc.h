@@ -1,0 +1,29 @@
+// The one door to the heap. Everything Choir allocates goes through it, so that tests can count
+// allocations and let the n-th one fail. A failure records CHOIR_NO_MEMORY on the calling thread.
+// Threads: any.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// At least bytes (0 counts as 1), zeroed, aligned for any type; NULL after a failure was recorded.
+void *chi_alloc(size_t bytes);
+// count * size bytes, the product checked.
+void *chi_alloc_array(size_t count, size_t size);
+// Not zeroed, aligned to 64 bytes; freed by chi_free as well.
+void *chi_alloc_aligned(size_t bytes);
+// As realloc; new memory is not zeroed. On failure p stays as it was.
+void *chi_realloc(void *p, size_t bytes);
+// Grows *array (of elements of size bytes) to hold at least need elements, doubling *room. On
+// failure nothing changes and false is returned.
+bool chi_grow(void **array, size_t *room, size_t need, size_t size);
+char *chi_strdup(const char *text);
+void chi_free(void *p); // NULL is fine
+
+// For tests: allocations so far (chi_alloc*, chi_realloc) by all threads.
+uint64_t chi_alloc_count(void);
+// Lets the n-th allocation from now fail (1: the next); and all after it if persistent. 0: none.
+void chi_alloc_fail(uint64_t n, bool persistent);
+// Whether the failure asked for has happened since it was asked for.
+bool chi_alloc_failed(void);

@@ -1,0 +1,86 @@
+// The futex and the gate. A gate's waiter spins for about as long as a sleep and a wake-up would
+// take, then sleeps; who opens the gate makes a system call only if somebody sleeps. What keeps a
+// wake-up from being lost is an order in which both sides touch the two words: a waiter adds
+// itself to the sleepers and then (in the kernel) looks at the word; a waker changes the word and
+// then looks at the sleepers by a read-modify-write. All read-modify-writes of the sleepers have
+// one order: if the waker's comes first, the waiter's has seen it and thus sees the new word; if
+// the waiter's does, the waker sees a sleeper. Fences would do as well, but ThreadSanitizer does
+// not understand them.
+#include "base/atomic.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static const double spin_seconds = 40e-6;
+enum { SPINS_A_LOOK = 32 }; // between two looks at the clock
+
+_Static_assert(sizeof(chi_atomic32) == 4, "the kernel wants a futex of four bytes");
+
+bool chi_futex_wait(chi_atomic32 *a, uint32_t expected, double deadline)
+{
+	struct timespec until;
+	bool bounded = chi_clock_timespec(deadline, &until);
+	// Unlike FUTEX_WAIT, this one takes the time as absolute (and monotonic).
+	long result = syscall(SYS_futex, &a->value, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, expected,
+			bounded ? &until : NULL, NULL, FUTEX_BITSET_MATCH_ANY);
+	return !(result < 0 && errno == ETIMEDOUT);
+}
+
+void chi_futex_wake(chi_atomic32 *a)
+{
+	syscall(SYS_futex, &a->value, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT_MAX, NULL, NULL, 0);
+}
+
+static inline void pause_processor(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+// False: the word is still old.
+static bool spin_while(const chi_atomic32 *word, uint32_t old)
+{
+	double end = chi_clock_now() + spin_seconds;
+	do {
+		for (int i = 0; i < SPINS_A_LOOK; i++) {
+			if (chi_atomic32_load(word) != old)
+				return true;
+			pause_processor();
+		}
+	} while (chi_clock_now() < end);
+	return false;
+}
+
+bool chi_gate_wait(chi_gate *g, uint32_t old, bool spin, double deadline)
+{
+	if (chi_atomic32_load(&g->word) != old)
+		return true;
+	if (spin && spin_while(&g->word, old))
+		return true;
+	bool in_time = true;
+	while (in_time && chi_atomic32_load(&g->word) == old) {
+		atomic_fetch_add(&g->sleepers.value, 1);
+		in_time = chi_futex_wait(&g->word, old, deadline);
+		atomic_fetch_sub(&g->sleepers.value, 1);
+	}
+	return in_time || chi_atomic32_load(&g->word) != old;
+}
+
+void chi_gate_wake(chi_gate *g)
+{
+	if (atomic_fetch_add(&g->sleepers.value, 0) != 0)
+		chi_futex_wake(&g->word);
+}
+
+void chi_gate_open(chi_gate *g, uint32_t value)
+{
+	chi_atomic32_exchange(&g->word, value);
+	chi_gate_wake(g);
+}

@@ -1,0 +1,75 @@
+// Atomics and the futex of the gates between threads: the one place where Choir's own
+// synchronisation meets the processor, so that tests can put a scheduler underneath.
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct {
+	_Atomic uint32_t value;
+} chi_atomic32;
+
+typedef struct {
+	_Atomic uint64_t value;
+} chi_atomic64;
+
+static inline uint32_t chi_atomic32_load(const chi_atomic32 *a)
+{
+	return atomic_load_explicit(&a->value, memory_order_acquire);
+}
+
+static inline void chi_atomic32_store(chi_atomic32 *a, uint32_t value)
+{
+	atomic_store_explicit(&a->value, value, memory_order_release);
+}
+
+// These give the value before.
+static inline uint32_t chi_atomic32_add(chi_atomic32 *a, uint32_t by)
+{
+	return atomic_fetch_add_explicit(&a->value, by, memory_order_acq_rel);
+}
+
+static inline uint32_t chi_atomic32_exchange(chi_atomic32 *a, uint32_t value)
+{
+	return atomic_exchange_explicit(&a->value, value, memory_order_acq_rel);
+}
+
+// True if *a was expected and is now value.
+static inline bool chi_atomic32_change(chi_atomic32 *a, uint32_t expected, uint32_t value)
+{
+	return atomic_compare_exchange_strong_explicit(
+			&a->value, &expected, value, memory_order_acq_rel, memory_order_acquire);
+}
+
+static inline uint64_t chi_atomic64_load(const chi_atomic64 *a)
+{
+	return atomic_load_explicit(&a->value, memory_order_acquire);
+}
+
+static inline void chi_atomic64_store(chi_atomic64 *a, uint64_t value)
+{
+	atomic_store_explicit(&a->value, value, memory_order_release);
+}
+
+static inline uint64_t chi_atomic64_add(chi_atomic64 *a, uint64_t by)
+{
+	return atomic_fetch_add_explicit(&a->value, by, memory_order_acq_rel);
+}
+
+// Sleeps while *a is expected, until woken or the deadline; may return at any time. False: the
+// deadline (of chi_clock_deadline) has passed.
+bool chi_futex_wait(chi_atomic32 *a, uint32_t expected, double deadline);
+// Wakes all that sleep on a.
+void chi_futex_wake(chi_atomic32 *a);
+
+// Waits until *a is no longer old: spins for a while (not at all if spin is false), then sleeps on
+// the futex. False: the deadline has passed and *a is still old. Who changes *a must call
+// chi_gate_wake after it, which costs no system call when nobody sleeps: sleepers counts those.
+typedef struct {
+	chi_atomic32 word, sleepers;
+} chi_gate;
+bool chi_gate_wait(chi_gate *g, uint32_t old, bool spin, double deadline);
+void chi_gate_wake(chi_gate *g);
+// Stores value and wakes.
+void chi_gate_open(chi_gate *g, uint32_t value);

@@ -1,0 +1,27 @@
+// The clock of all time-outs.
+#include "base/clock.h"
+
+#include <math.h>
+
+double chi_clock_now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t); // cannot fail with these arguments
+	return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
+}
+
+double chi_clock_deadline(double seconds)
+{
+	return seconds >= 0 ? chi_clock_now() + seconds : HUGE_VAL;
+}
+
+bool chi_clock_timespec(double deadline, struct timespec *out)
+{
+	if (!(deadline < 1e15)) // some thirty million years
+		return false;
+	double whole = deadline > 0 ? floor(deadline) : 0;
+	double rest = deadline > 0 ? deadline - whole : 0;
+	out->tv_sec = (time_t) whole;
+	out->tv_nsec = (long) (rest * 1e9);
+	return true;
+}

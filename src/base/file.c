@@ -1,0 +1,328 @@
+// Files. A reader remembers its path, for messages, and reads at offsets, so that threads can
+// share it. A writer collects bytes in a temporary file beside the target, on the same file
+// system, and gives it the target's name only when all of it is on the disk: whoever opens the
+// target sees the old file or the new one, never a part. Every system call of writing goes
+// through a hook by which tests let the n-th one fail.
+#include "base/file.h"
+#include "base/alloc.h"
+#include "base/atomic.h"
+#include "base/error.h"
+#include "base/text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { BUFFER_SIZE = 64 << 10, NAME_TRIES = 100 };
+
+static choir_status fail_errno(choir_status status, const char *path, const char *what)
+{
+	char text[128];
+	return choir_fail(status, "%s: %s: %s", path, what, chi_text_errno(errno, text, sizeof(text)));
+}
+
+struct chi_file {
+	int fd;
+	uint64_t size; // when it was opened
+	char path[];
+};
+
+static bool check_regular(int fd, const char *path, uint64_t *size)
+{
+	struct stat s;
+	if (fstat(fd, &s) != 0) {
+		fail_errno(CHOIR_IO, path, "stat");
+		return false;
+	}
+	if (!S_ISREG(s.st_mode)) {
+		choir_fail(CHOIR_IO, "%s: is %s, needs to be a file", path,
+				S_ISDIR(s.st_mode) ? "a folder" : "a device, pipe or socket");
+		return false;
+	}
+	*size = (uint64_t) s.st_size;
+	return true;
+}
+
+chi_file *chi_file_open(const char *path)
+{
+	// Without O_NONBLOCK opening a pipe would wait for its other end.
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0) {
+		bool missing = errno == ENOENT || errno == ENOTDIR;
+		fail_errno(missing ? CHOIR_NOT_FOUND : CHOIR_IO, path, "open");
+		return NULL;
+	}
+	uint64_t size;
+	size_t path_bytes = strlen(path) + 1;
+	chi_file *f = check_regular(fd, path, &size) ? chi_alloc(sizeof(*f) + path_bytes) : NULL;
+	if (!f) {
+		close(fd);
+		return NULL;
+	}
+	f->fd = fd;
+	f->size = size;
+	memcpy(f->path, path, path_bytes);
+	return f;
+}
+
+void chi_file_close(chi_file *f)
+{
+	if (!f)
+		return;
+	close(f->fd); // nothing was written
+	chi_free(f);
+}
+
+const char *chi_file_path(const chi_file *f)
+{
+	return f->path;
+}
+
+uint64_t chi_file_size(const chi_file *f)
+{
+	return f->size;
+}
+
+choir_status chi_file_read_some(chi_file *f, uint64_t offset, void *to, size_t bytes, size_t *got)
+{
+	*got = 0;
+	uint64_t most = offset < INT64_MAX ? INT64_MAX - offset : 0; // where files end for the system
+	if (bytes > most)
+		bytes = (size_t) most;
+	while (*got < bytes) {
+		ssize_t n = pread(f->fd, (char *) to + *got, bytes - *got, (off_t) (offset + *got));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return fail_errno(CHOIR_IO, f->path, "read");
+		if (n == 0)
+			break;
+		*got += (size_t) n;
+	}
+	return CHOIR_OK;
+}
+
+choir_status chi_file_read(chi_file *f, uint64_t offset, void *to, size_t bytes)
+{
+	size_t got;
+	CHOIR_TRY(chi_file_read_some(f, offset, to, bytes, &got));
+	if (got < bytes)
+		return choir_fail(CHOIR_CORRUPT,
+				"%s: %zu bytes at offset %llu, needs %zu: the file is cut short", f->path, got,
+				(unsigned long long) offset, bytes);
+	return CHOIR_OK;
+}
+
+// The hook: each system call of writing takes a number, and the one asked for fails.
+static struct {
+	chi_atomic32 count, fail_at, error_number;
+} hook;
+
+void chi_file_fail(int n, int error_number)
+{
+	chi_atomic32_store(&hook.error_number, (uint32_t) error_number);
+	chi_atomic32_store(&hook.fail_at, n > 0 ? chi_atomic32_load(&hook.count) + (uint32_t) n : 0);
+}
+
+static bool refused(void)
+{
+	if (chi_atomic32_add(&hook.count, 1) + 1 != chi_atomic32_load(&hook.fail_at))
+		return false;
+	errno = (int) chi_atomic32_load(&hook.error_number);
+	return true;
+}
+
+struct chi_writer {
+	int fd, folder; // -1: not open
+	bool there; // the temporary file is
+	size_t used; // bytes in the buffer
+	chi_error failure; // the first one
+	char *target; // with links resolved
+	char *temporary;
+	char *path; // as the caller calls it, for messages
+	char buffer[BUFFER_SIZE];
+};
+
+static choir_status fail_writer(chi_writer *w, const char *what)
+{
+	fail_errno(CHOIR_IO, w->path, what);
+	chi_error_save(&w->failure);
+	return CHOIR_IO;
+}
+
+void chi_writer_abort(chi_writer *w)
+{
+	if (!w)
+		return;
+	if (w->fd >= 0)
+		close(w->fd);
+	if (w->folder >= 0)
+		close(w->folder);
+	if (w->there)
+		unlink(w->temporary);
+	chi_free(w->target);
+	chi_free(w->temporary);
+	chi_free(w->path);
+	chi_free(w);
+}
+
+// The length of the part of path that is the folder, with its last slash.
+static size_t folder_length(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash ? (size_t) (slash - path) + 1 : 0;
+}
+
+// The folder is opened first, so that after the rename only its fsync can fail.
+static choir_status open_folder(chi_writer *w)
+{
+	size_t length = folder_length(w->target);
+	char kept = w->target[length];
+	w->target[length] = '\0';
+	int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+	w->folder = refused() ? -1 : open(length ? w->target : ".", flags);
+	w->target[length] = kept;
+	return w->folder < 0 ? fail_writer(w, "open its folder") : CHOIR_OK;
+}
+
+// Names the temporary file ".NAME.tmp-PROCESS-NUMBER" and creates it. One left behind by a dead
+// process of the same number is not touched.
+static choir_status create_temporary(chi_writer *w, size_t room)
+{
+	static chi_atomic32 names;
+	const char *name = w->target + folder_length(w->target);
+	for (int i = 0; i < NAME_TRIES; i++) {
+		snprintf(w->temporary, room, "%.*s.%.200s.tmp-%ld-%u", (int) (name - w->target), w->target,
+				name, (long) getpid(), chi_atomic32_add(&names, 1));
+		w->fd = refused() ? -1 : open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		if (w->fd >= 0) {
+			w->there = true;
+			return CHOIR_OK;
+		}
+		if (errno != EEXIST)
+			break;
+	}
+	return fail_writer(w, "create");
+}
+
+// What is at the target already: only a file may be replaced (/dev/null must not), and the new one
+// is as private as the old.
+static choir_status look_at_target(chi_writer *w, mode_t *mode)
+{
+	struct stat s;
+	*mode = 0;
+	const char *name = w->target + folder_length(w->target);
+	if (*name == '\0')
+		return choir_fail(
+				CHOIR_INVALID, "%s: needs the name of a file", *w->path ? w->path : "\"\"");
+	if (stat(w->target, &s) != 0)
+		return CHOIR_OK; // creating it will say what is wrong, if anything is
+	if (!S_ISREG(s.st_mode))
+		return choir_fail(CHOIR_INVALID, "%s: is %s, cannot be replaced by a file", w->path,
+				S_ISDIR(s.st_mode) ? "a folder" : "a device, pipe or socket");
+	*mode = s.st_mode & 0777;
+	return CHOIR_OK;
+}
+
+static choir_status open_writer(chi_writer *w, size_t room)
+{
+	mode_t mode;
+	CHOIR_TRY(look_at_target(w, &mode));
+	CHOIR_TRY(open_folder(w));
+	CHOIR_TRY(create_temporary(w, room));
+	if (mode && (refused() || fchmod(w->fd, mode) != 0))
+		return fail_writer(w, "change mode");
+	return CHOIR_OK;
+}
+
+chi_writer *chi_writer_new(const char *path)
+{
+	chi_writer *w = chi_alloc(sizeof(*w));
+	if (!w)
+		return NULL;
+	w->fd = w->folder = -1;
+	// A link stays a link: the file that it points to is replaced.
+	char resolved[PATH_MAX];
+	const char *target = realpath(path, resolved) ? resolved : path;
+	size_t room = strlen(target) + 64;
+	w->path = chi_strdup(path);
+	w->target = chi_strdup(target);
+	w->temporary = chi_alloc(room);
+	if (w->path && w->target && w->temporary && open_writer(w, room) == CHOIR_OK)
+		return w;
+	chi_writer_abort(w);
+	return NULL;
+}
+
+static choir_status write_all(chi_writer *w, const char *data, size_t bytes)
+{
+	while (bytes > 0) {
+		ssize_t n = refused() ? -1 : write(w->fd, data, bytes);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return fail_writer(w, "write");
+		data += n;
+		bytes -= (size_t) n;
+	}
+	return CHOIR_OK;
+}
+
+static choir_status flush(chi_writer *w)
+{
+	size_t bytes = w->used;
+	w->used = 0;
+	return write_all(w, w->buffer, bytes);
+}
+
+// What failed once fails again, with the same words: a caller may look only at the end.
+static choir_status fail_again(const chi_writer *w)
+{
+	if (w->failure.status != CHOIR_OK)
+		chi_error_restore(&w->failure);
+	return w->failure.status;
+}
+
+choir_status chi_writer_write(chi_writer *w, const void *data, size_t bytes)
+{
+	CHOIR_TRY(fail_again(w));
+	if (bytes > BUFFER_SIZE - w->used)
+		CHOIR_TRY(flush(w));
+	if (bytes >= BUFFER_SIZE)
+		return write_all(w, data, bytes);
+	if (bytes > 0)
+		memcpy(w->buffer + w->used, data, bytes);
+	w->used += bytes;
+	return CHOIR_OK;
+}
+
+static choir_status publish(chi_writer *w)
+{
+	CHOIR_TRY(fail_again(w));
+	CHOIR_TRY(flush(w));
+	if (refused() || fsync(w->fd) != 0)
+		return fail_writer(w, "fsync");
+	int fd = w->fd;
+	w->fd = -1; // closed even if close fails
+	if (close(fd) != 0 || refused())
+		return fail_writer(w, "close");
+	if (refused() || rename(w->temporary, w->target) != 0)
+		return fail_writer(w, "rename");
+	w->there = false;
+	// Some file systems cannot do this to a folder, and say EINVAL.
+	if (refused() || (fsync(w->folder) != 0 && errno != EINVAL))
+		return fail_writer(w, "fsync its folder");
+	return CHOIR_OK;
+}
+
+choir_status chi_writer_commit(chi_writer *w)
+{
+	choir_status status = publish(w);
+	chi_writer_abort(w); // closes and frees, and removes what was not renamed
+	return status;
+}

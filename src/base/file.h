@@ -1,0 +1,32 @@
+// Files. Reading is by pread, never mmap (a file cut short under a mapping is SIGBUS). Writing
+// goes to a temporary name beside the target, then fsync, rename, fsync of the folder, so that
+// the old file stays whole whatever happens. A failed fsync is never retried: the file is thrown
+// away. Tests may put a file system that fails underneath (chi_file_fail).
+#pragma once
+
+#include "choir/status.h"
+
+#include <stdint.h>
+
+typedef struct chi_file chi_file; // open for reading
+chi_file *chi_file_open(const char *path); // NULL: CHOIR_NOT_FOUND or CHOIR_IO with the path
+void chi_file_close(chi_file *f);
+const char *chi_file_path(const chi_file *f);
+uint64_t chi_file_size(const chi_file *f);
+// Exactly bytes from offset; a file that ends before is CHOIR_CORRUPT with both numbers.
+choir_status chi_file_read(chi_file *f, uint64_t offset, void *to, size_t bytes);
+// At most bytes; *got says how many (0: the end).
+choir_status chi_file_read_some(chi_file *f, uint64_t offset, void *to, size_t bytes, size_t *got);
+
+typedef struct chi_writer chi_writer;
+chi_writer *chi_writer_new(const char *path); // creates the temporary file
+choir_status chi_writer_write(chi_writer *w, const void *data, size_t bytes); // buffered
+// Makes the file appear under its name. The writer is freed, whatever happens; after a failure the
+// temporary file is gone and the old file is as it was. One exception: if the folder's fsync, the
+// last step, fails, then the new file is there, whole, but may not outlive a power cut.
+choir_status chi_writer_commit(chi_writer *w);
+void chi_writer_abort(chi_writer *w); // removes the temporary file and frees
+
+// For tests: the n-th system call of writing (open, write, fsync, close, rename) from now fails
+// with the error number given; 0: none.
+void chi_file_fail(int n, int error_number);

@@ -1,0 +1,32 @@
+// What this build of the library is. The build defines CHI_HAS_... for each optional part in it.
+#include "choir/library.h"
+
+#include <string.h>
+
+int choir_version(void)
+{
+	return CHOIR_VERSION;
+}
+
+bool choir_has(const char *feature)
+{
+	static const char *const features[] = {
+#ifdef CHI_HAS_ONEDNN
+		"onednn",
+#endif
+#ifdef CHI_HAS_ZLIB
+		"zlib",
+#endif
+#ifdef CHI_HAS_MPI
+		"mpi",
+#endif
+#ifdef CHI_HAS_CUDA
+		"cuda",
+#endif
+		NULL,
+	};
+	for (const char *const *f = features; feature && *f; f++)
+		if (strcmp(*f, feature) == 0)
+			return true;
+	return false;
+}

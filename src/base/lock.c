@@ -1,0 +1,153 @@
+// Mutexes and conditions. Deadlocks are kept out by ranks: a thread that only ever takes a higher
+// rank than all it holds cannot be part of a circle. Debug builds keep the held mutexes in a small
+// stack of the thread and check every step; release builds are plain pthreads.
+#include "base/lock.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stddef.h>
+
+#ifndef NDEBUG
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { HELD_MOST = 16 };
+static _Thread_local const chi_mutex *held[HELD_MOST];
+static _Thread_local int held_count;
+
+static _Noreturn void bug(const char *what, const chi_mutex *m, const chi_mutex *other)
+{
+	fprintf(stderr, "choir: a bug: mutex %s (rank %d) %s %s (rank %d)\n", m->name, (int) m->rank,
+			what, other ? other->name : "nothing", other ? (int) other->rank : 0);
+	abort();
+}
+
+static void check_before_lock(const chi_mutex *m)
+{
+	for (int i = 0; i < held_count; i++)
+		if (held[i]->rank >= m->rank)
+			bug("is taken after", m, held[i]);
+	if (held_count == HELD_MOST)
+		bug("is one too many after", m, held[held_count - 1]);
+}
+
+static void note_locked(const chi_mutex *m)
+{
+	held[held_count++] = m;
+}
+
+static void note_unlocked(const chi_mutex *m)
+{
+	int i = held_count - 1;
+	while (i >= 0 && held[i] != m)
+		i--;
+	if (i < 0)
+		bug("is released, but held is", m, held_count ? held[held_count - 1] : NULL);
+	held_count--;
+	memmove(held + i, held + i + 1, (size_t) (held_count - i) * sizeof(held[0]));
+}
+
+// A wait takes the mutex again, so nothing of a higher rank may be held across it.
+static void check_before_wait(const chi_mutex *m)
+{
+	const chi_mutex *top = held_count ? held[held_count - 1] : NULL;
+	if (top != m)
+		bug("is waited with, but taken last was", m, top);
+}
+
+bool chi_mutex_none_held(void)
+{
+	return held_count == 0;
+}
+
+#else
+
+static void check_before_lock(const chi_mutex *m)
+{
+	(void) m;
+}
+
+static void note_locked(const chi_mutex *m)
+{
+	(void) m;
+}
+
+static void note_unlocked(const chi_mutex *m)
+{
+	(void) m;
+}
+
+static void check_before_wait(const chi_mutex *m)
+{
+	(void) m;
+}
+
+bool chi_mutex_none_held(void)
+{
+	return true;
+}
+
+#endif
+
+// None of the calls below can fail with a live object and these attributes.
+
+void chi_mutex_init(chi_mutex *m, chi_rank rank, const char *name)
+{
+	pthread_mutex_init(&m->mutex, NULL);
+	m->rank = rank;
+	m->name = name;
+}
+
+void chi_mutex_destroy(chi_mutex *m)
+{
+	pthread_mutex_destroy(&m->mutex);
+}
+
+void chi_mutex_lock(chi_mutex *m)
+{
+	check_before_lock(m);
+	pthread_mutex_lock(&m->mutex);
+	note_locked(m);
+}
+
+void chi_mutex_unlock(chi_mutex *m)
+{
+	note_unlocked(m);
+	pthread_mutex_unlock(&m->mutex);
+}
+
+void chi_cond_init(chi_cond *c)
+{
+	pthread_condattr_t attributes;
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&c->cond, &attributes);
+	pthread_condattr_destroy(&attributes);
+}
+
+void chi_cond_destroy(chi_cond *c)
+{
+	pthread_cond_destroy(&c->cond);
+}
+
+bool chi_cond_wait(chi_cond *c, chi_mutex *m, double deadline)
+{
+	check_before_wait(m);
+	struct timespec until;
+	if (chi_clock_timespec(deadline, &until))
+		return pthread_cond_timedwait(&c->cond, &m->mutex, &until) != ETIMEDOUT;
+	pthread_cond_wait(&c->cond, &m->mutex);
+	return true;
+}
+
+void chi_cond_signal(chi_cond *c)
+{
+	pthread_cond_signal(&c->cond);
+}
+
+void chi_cond_broadcast(chi_cond *c)
+{
+	pthread_cond_broadcast(&c->cond);
+}

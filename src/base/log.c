@@ -1,0 +1,56 @@
+// Events for the host. The level is an atomic of its own, so that a silent log costs one load; the
+// function and its argument are copied under a lock and called without it.
+#include "base/log.h"
+#include "base/atomic.h"
+#include "base/lock.h"
+#include "base/text.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+
+enum { LINE_SIZE = 1024 };
+
+static struct {
+	chi_mutex mutex;
+	choir_log_fn *fn;
+	void *user;
+} sink = { CHI_MUTEX_STATIC(CHI_RANK_LOG, "log"), NULL, NULL };
+
+static chi_atomic32 most_wanted; // a choir_log_level; 0: silent
+
+// A log function may call Choir, which may log: that is dropped, or it would never end.
+static _Thread_local bool inside;
+
+void choir_log_set(choir_log_level most, choir_log_fn *fn, void *user)
+{
+	chi_mutex_lock(&sink.mutex);
+	sink.fn = fn;
+	sink.user = user;
+	chi_atomic32_store(&most_wanted, fn ? (uint32_t) most : 0);
+	chi_mutex_unlock(&sink.mutex);
+}
+
+void chi_log(choir_log_level level, const char *fmt, ...)
+{
+	if ((uint32_t) level > chi_atomic32_load(&most_wanted) || inside)
+		return;
+	char line[LINE_SIZE];
+	va_list args;
+	va_start(args, fmt);
+	int length = chi_text_format(line, sizeof(line), fmt, args);
+	va_end(args);
+	if (length < 0)
+		return;
+	for (char *c = line; *c; c++)
+		if (*c == '\n' || *c == '\r')
+			*c = ' ';
+	chi_mutex_lock(&sink.mutex);
+	choir_log_fn *fn = sink.fn;
+	void *user = sink.user;
+	chi_mutex_unlock(&sink.mutex);
+	if (!fn)
+		return;
+	inside = true;
+	fn(level, line, user);
+	inside = false;
+}

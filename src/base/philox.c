@@ -1,0 +1,79 @@
+// Philox4x32-10 and what Choir makes of its words. A block is a function of counter and key: ten
+// rounds of two 32-bit products, their halves crossed over and mixed with a key that moves on by a
+// Weyl sequence. The constants are those of the paper.
+#include "base/philox.h"
+
+#include <math.h>
+
+enum { ROUNDS = 10 };
+static const uint32_t multiplier[2] = { 0xD2511F53, 0xCD9E8D57 };
+static const uint32_t weyl[2] = { 0x9E3779B9, 0xBB67AE85 }; // golden ratio; sqrt(3) - 1
+
+chi_philox_block chi_philox(const uint32_t counter[4], const uint32_t key[2])
+{
+	uint32_t x0 = counter[0], x1 = counter[1], x2 = counter[2], x3 = counter[3];
+	uint32_t k0 = key[0], k1 = key[1];
+	for (int round = 0; round < ROUNDS; round++) {
+		uint64_t p0 = (uint64_t) multiplier[0] * x0;
+		uint64_t p1 = (uint64_t) multiplier[1] * x2;
+		x0 = (uint32_t) (p1 >> 32) ^ x1 ^ k0;
+		x1 = (uint32_t) p1;
+		x2 = (uint32_t) (p0 >> 32) ^ x3 ^ k1;
+		x3 = (uint32_t) p0;
+		k0 += weyl[0];
+		k1 += weyl[1];
+	}
+	return (chi_philox_block){ { x0, x1, x2, x3 } };
+}
+
+// Index, place and replica fill the counter, so they can never collide; seed and step share the
+// key, mixed so that neighbouring seeds and steps have nothing in common.
+chi_philox_block chi_random_block(const chi_random_key *key, uint64_t index)
+{
+	uint64_t mixed = chi_hash_mix(chi_hash_mix(key->seed) + key->step);
+	const uint32_t counter[4] = { (uint32_t) index, (uint32_t) (index >> 32), key->place,
+		key->replica };
+	const uint32_t words[2] = { (uint32_t) mixed, (uint32_t) (mixed >> 32) };
+	return chi_philox(counter, words);
+}
+
+float chi_uniform_float(uint32_t word)
+{
+	return (float) (word >> 8) * 0x1p-24f;
+}
+
+double chi_uniform_double(uint32_t high, uint32_t low)
+{
+	uint64_t word = (uint64_t) high << 32 | low;
+	return (double) (word >> 11) * 0x1p-53;
+}
+
+void chi_normal_pair(const chi_philox_block *block, double out[2])
+{
+	static const double two_pi = 6.283185307179586476925;
+	double u = 1 - chi_uniform_double(block->word[0], block->word[1]); // in (0, 1]: log is finite
+	double angle = two_pi * chi_uniform_double(block->word[2], block->word[3]);
+	double radius = sqrt(-2 * log(u));
+	out[0] = radius * cos(angle);
+	out[1] = radius * sin(angle);
+}
+
+uint64_t chi_hash_mix(uint64_t x)
+{
+	x ^= x >> 30;
+	x *= 0xBF58476D1CE4E5B9;
+	x ^= x >> 27;
+	x *= 0x94D049BB133111EB;
+	x ^= x >> 31;
+	return x;
+}
+
+uint64_t chi_hash_text(const char *text)
+{
+	uint64_t hash = 0xCBF29CE484222325;
+	for (const char *c = text; *c; c++) {
+		hash ^= (unsigned char) *c;
+		hash *= 0x100000001B3;
+	}
+	return chi_hash_mix(hash);
+}

@@ -1,0 +1,143 @@
+// The last failure of each thread. It lives in a fixed buffer of the thread, so that recording a
+// failure can itself never fail, not even when memory has run out. Texts are formatted aside
+// first, because an argument may well be the text of the failure that they replace.
+#include "base/error.h"
+#include "base/text.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static _Thread_local chi_error last;
+
+const char *choir_status_name(choir_status status)
+{
+	static const char *const names[] = {
+		[CHOIR_OK] = "CHOIR_OK",
+		[CHOIR_END] = "CHOIR_END",
+		[CHOIR_INVALID] = "CHOIR_INVALID",
+		[CHOIR_STATE] = "CHOIR_STATE",
+		[CHOIR_NOT_FOUND] = "CHOIR_NOT_FOUND",
+		[CHOIR_NO_MEMORY] = "CHOIR_NO_MEMORY",
+		[CHOIR_IO] = "CHOIR_IO",
+		[CHOIR_CORRUPT] = "CHOIR_CORRUPT",
+		[CHOIR_UNSUPPORTED] = "CHOIR_UNSUPPORTED",
+		[CHOIR_CANCELLED] = "CHOIR_CANCELLED",
+		[CHOIR_PEER_LOST] = "CHOIR_PEER_LOST",
+		[CHOIR_TIMEOUT] = "CHOIR_TIMEOUT",
+		[CHOIR_INTERNAL] = "CHOIR_INTERNAL",
+	};
+	size_t i = (size_t) status;
+	return i < sizeof(names) / sizeof(names[0]) ? names[i] : "unknown status";
+}
+
+const char *choir_error(void)
+{
+	return last.text;
+}
+
+choir_status choir_error_status(void)
+{
+	return last.status;
+}
+
+// Text cut short ends in "...", and never within a character.
+static void mark_cut(char text[CHI_ERROR_SIZE])
+{
+	size_t end = CHI_ERROR_SIZE - sizeof("...");
+	while (end > 0 && ((unsigned char) text[end] & 0xc0) == 0x80)
+		end--;
+	memcpy(text + end, "...", sizeof("..."));
+}
+
+// Formats one line. False: it was cut short.
+CHOIR_PRINTF(2, 0)
+static bool format_line(char text[CHI_ERROR_SIZE], const char *fmt, va_list args)
+{
+	int length = chi_text_format(text, CHI_ERROR_SIZE, fmt, args);
+	if (length < 0)
+		text[0] = '\0';
+	for (char *c = text; *c; c++)
+		if (*c == '\n' || *c == '\r')
+			*c = ' ';
+	return length < CHI_ERROR_SIZE;
+}
+
+choir_status chi_fail_v(choir_status status, const char *fmt, va_list args)
+{
+	if (status == CHOIR_OK || status == CHOIR_END)
+		return status; // no failures, so they leave no text
+	int kept_errno = errno;
+	char text[CHI_ERROR_SIZE];
+	if (!format_line(text, fmt, args))
+		mark_cut(text);
+	if (text[0] == '\0')
+		snprintf(text, sizeof(text), "%s", choir_status_name(status));
+	last.status = status;
+	memcpy(last.text, text, sizeof(text));
+	errno = kept_errno;
+	return status;
+}
+
+choir_status choir_fail(choir_status status, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	chi_fail_v(status, fmt, args);
+	va_end(args);
+	return status;
+}
+
+choir_status chi_error_prefix(const char *fmt, ...)
+{
+	if (last.status == CHOIR_OK)
+		return CHOIR_OK;
+	char prefix[CHI_ERROR_SIZE];
+	va_list args;
+	va_start(args, fmt);
+	format_line(prefix, fmt, args);
+	va_end(args);
+	size_t length = strlen(prefix);
+	if (strncmp(last.text, prefix, length) == 0 && strncmp(last.text + length, ": ", 2) == 0)
+		return last.status;
+	return choir_fail(last.status, "%s: %s", prefix, last.text);
+}
+
+void chi_error_save(chi_error *e)
+{
+	*e = last;
+}
+
+void chi_error_restore(const chi_error *e)
+{
+	last = *e;
+}
+
+void chi_error_clear(void)
+{
+	last.status = CHOIR_OK;
+	last.text[0] = '\0';
+}
+
+// The one place that prints and exits, for programs that ask for it.
+static void die(choir_status status, const char *file, int line)
+{
+	const char *text = last.status == status ? last.text : "";
+	fprintf(stderr, "%s:%d: %s%s%s\n", file, line, choir_status_name(status), *text ? ": " : "",
+			text);
+	exit(1);
+}
+
+void choir_check(choir_status status, const char *file, int line)
+{
+	if (status != CHOIR_OK)
+		die(status, file, line);
+}
+
+void choir_check_new(const void *object, const char *file, int line)
+{
+	if (!object)
+		die(last.status, file, line);
+}

@@ -1,0 +1,220 @@
+// Text that grows, and numbers in and out of it. The host may have set a locale whose decimal
+// point is a comma; formats and parsers here always use the C locale, by thread, so that files
+// and messages do not depend on it.
+#include "base/text.h"
+#include "base/alloc.h"
+#include "base/size.h"
+
+#include <errno.h>
+#include <locale.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static locale_t c_locale; // 0: could not be made, and the host's is used
+static pthread_once_t c_locale_once = PTHREAD_ONCE_INIT;
+
+static void make_c_locale(void)
+{
+	c_locale = newlocale(LC_ALL_MASK, "C", (locale_t) 0);
+}
+
+static locale_t enter_c_locale(void)
+{
+	pthread_once(&c_locale_once, make_c_locale);
+	return uselocale(c_locale);
+}
+
+int chi_text_format(char *out, size_t size, const char *fmt, va_list args)
+{
+	locale_t host = enter_c_locale();
+	int length = vsnprintf(out, size, fmt, args);
+	uselocale(host);
+	return length;
+}
+
+const char *chi_text_errno(int error_number, char *out, size_t size)
+{
+	return strerror_r(error_number, out, size); // the GNU one, which never fails
+}
+
+void chi_text_free(chi_text *t)
+{
+	chi_free(t->data);
+	*t = (chi_text){ 0 };
+}
+
+// Makes place for count more bytes and a zero.
+static bool reserve(chi_text *t, size_t count)
+{
+	size_t need = SIZE_MAX; // what does not fit is refused as too much memory
+	if (chi_size_add(t->length, count, &need) && !chi_size_add(need, 1, &need))
+		need = SIZE_MAX;
+	void *data = t->data;
+	if (t->failed || !chi_grow(&data, &t->room, need, 1)) {
+		t->failed = true;
+		return false;
+	}
+	t->data = data;
+	return true;
+}
+
+void chi_text_add_bytes(chi_text *t, const char *bytes, size_t count)
+{
+	if (!reserve(t, count))
+		return;
+	if (count)
+		memcpy(t->data + t->length, bytes, count);
+	t->length += count;
+	t->data[t->length] = '\0';
+}
+
+void chi_text_add(chi_text *t, const char *fmt, ...)
+{
+	va_list args, again;
+	va_start(args, fmt);
+	va_copy(again, args);
+	char small[256];
+	int length = chi_text_format(small, sizeof(small), fmt, args);
+	if (length < 0) {
+		t->failed = true;
+	} else if ((size_t) length < sizeof(small)) {
+		chi_text_add_bytes(t, small, (size_t) length);
+	} else if (reserve(t, (size_t) length)) {
+		chi_text_format(t->data + t->length, (size_t) length + 1, fmt, again);
+		t->length += (size_t) length;
+	}
+	va_end(again);
+	va_end(args);
+}
+
+// The number of bytes of the UTF-8 character at s; 0: it is none. *code is the character.
+static size_t decode_utf8(const char *s, uint32_t *code)
+{
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	unsigned char first = (unsigned char) s[0];
+	size_t length = first < 0x80 ? 1 : first < 0xc0 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+	if (length == 0 || first >= 0xf8)
+		return 0;
+	uint32_t value = length == 1 ? first : first & (0x7fu >> length);
+	for (size_t i = 1; i < length; i++) {
+		unsigned char next = (unsigned char) s[i];
+		if ((next & 0xc0) != 0x80)
+			return 0; // the zero at the end as well, so nothing behind it is read
+		value = value << 6 | (next & 0x3f);
+	}
+	if (value < least[length] || value > 0x10ffff || (value >= 0xd800 && value < 0xe000))
+		return 0;
+	*code = value;
+	return length;
+}
+
+static void add_json_control(chi_text *t, unsigned code)
+{
+	switch (code) {
+	case '\n':
+		chi_text_add_bytes(t, "\\n", 2);
+		break;
+	case '\r':
+		chi_text_add_bytes(t, "\\r", 2);
+		break;
+	case '\t':
+		chi_text_add_bytes(t, "\\t", 2);
+		break;
+	default:
+		chi_text_add(t, "\\u%04x", code);
+	}
+}
+
+void chi_text_add_json(chi_text *t, const char *text)
+{
+	chi_text_add_bytes(t, "\"", 1);
+	while (*text) {
+		uint32_t code = 0;
+		size_t length = decode_utf8(text, &code);
+		if (length == 0)
+			chi_text_add_bytes(t, "\xef\xbf\xbd", 3); // U+FFFD
+		else if (code < 0x20)
+			add_json_control(t, code);
+		else {
+			if (code == '"' || code == '\\')
+				chi_text_add_bytes(t, "\\", 1);
+			chi_text_add_bytes(t, text, length);
+		}
+		text += length ? length : 1;
+	}
+	chi_text_add_bytes(t, "\"", 1);
+}
+
+// C1 controls too: to some terminals U+009B is the beginning of a command.
+static bool is_control(uint32_t code)
+{
+	return code < 0x20 || (code >= 0x7f && code < 0xa0);
+}
+
+const char *chi_text_clean(const char *text, char *out, size_t size)
+{
+	static const char digits[] = "0123456789abcdef";
+	if (size == 0)
+		return "";
+	size_t used = 0;
+	while (*text) {
+		uint32_t code = 0;
+		size_t length = decode_utf8(text, &code);
+		bool escape = length == 0 || is_control(code);
+		if (length == 0)
+			length = 1;
+		if (length * (escape ? 4 : 1) > size - 1 - used)
+			break;
+		for (size_t i = 0; i < length; i++) {
+			unsigned char byte = (unsigned char) text[i];
+			if (escape) {
+				out[used++] = '\\';
+				out[used++] = 'x';
+				out[used++] = digits[byte >> 4];
+				out[used++] = digits[byte & 15];
+			} else {
+				out[used++] = text[i];
+			}
+		}
+		text += length;
+	}
+	out[used] = '\0';
+	return out;
+}
+
+static bool starts_number(const char *text)
+{
+	return *text && !strchr(" \t\n\v\f\r", *text);
+}
+
+bool chi_parse_int64(const char *text, int64_t *out)
+{
+	if (!starts_number(text))
+		return false;
+	char *end;
+	errno = 0;
+	long long value = strtoll(text, &end, 10);
+	if (errno || *end || end == text)
+		return false;
+	*out = value;
+	return true;
+}
+
+bool chi_parse_double(const char *text, double *out)
+{
+	if (!starts_number(text))
+		return false;
+	char *end;
+	locale_t host = enter_c_locale();
+	errno = 0;
+	double value = strtod(text, &end);
+	bool too_large = errno == ERANGE && isinf(value); // too small is rounded, which is fine
+	uselocale(host);
+	if (too_large || *end || end == text)
+		return false;
+	*out = value;
+	return true;
+}

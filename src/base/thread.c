@@ -1,0 +1,172 @@
+// Threads and processors. A guest must not disturb its host: Choir's threads take none of its
+// signals, and what processors they may use is what the process was given when Choir was first
+// asked, whatever single threads were pinned to later.
+#include "base/thread.h"
+#include "base/atomic.h"
+#include "base/text.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { NAME_SIZE = 16 }; // the kernel's
+
+_Static_assert(sizeof(cpu_set_t) == sizeof(((chi_cpu_mask *) 0)->bits), "a mask holds a cpu_set");
+
+static void *run_thread(void *arg)
+{
+	const chi_thread *t = arg;
+	t->fn(t->arg);
+	return NULL;
+}
+
+// Faults belong to the thread that makes them; all other signals are the host's.
+static void block_signals(sigset_t *before)
+{
+	static const int own[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT };
+	sigset_t blocked;
+	sigfillset(&blocked);
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		sigdelset(&blocked, own[i]);
+	pthread_sigmask(SIG_SETMASK, &blocked, before);
+}
+
+choir_status chi_thread_start(chi_thread *t, const char *name, void (*fn)(void *arg), void *arg)
+{
+	t->fn = fn;
+	t->arg = arg;
+	t->started = false;
+	sigset_t before;
+	block_signals(&before); // a new thread inherits the mask
+	pthread_t id;
+	int refused = pthread_create(&id, NULL, run_thread, t);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (refused) {
+		char text[128];
+		return choir_fail(CHOIR_IO, "thread %s: cannot start: %s", name,
+				chi_text_errno(refused, text, sizeof(text)));
+	}
+	t->id = id;
+	t->started = true;
+	char shown[NAME_SIZE];
+	snprintf(shown, sizeof(shown), "%s", name);
+	pthread_setname_np(id, shown); // for people only: a failure changes nothing
+	return CHOIR_OK;
+}
+
+void chi_thread_join(chi_thread *t)
+{
+	if (!t->started)
+		return;
+	pthread_join(t->id, NULL);
+	t->started = false;
+}
+
+// What the process was given.
+static struct {
+	cpu_set_t mask;
+	int count; // of the mask
+	int quota;
+	bool narrowed;
+} machine;
+static pthread_once_t machine_once = PTHREAD_ONCE_INIT;
+
+static void look_at_machine(void)
+{
+	long online = sysconf(_SC_NPROCESSORS_ONLN);
+	if (online < 1)
+		online = 1;
+	if (sched_getaffinity(0, sizeof(machine.mask), &machine.mask) != 0) {
+		// More processors than a mask has bits: take the first ones.
+		CPU_ZERO(&machine.mask);
+		for (long i = 0; i < online && i < CPU_SETSIZE; i++)
+			CPU_SET((size_t) i, &machine.mask);
+	}
+	machine.count = CPU_COUNT(&machine.mask);
+	machine.narrowed = machine.count < online && machine.count < CPU_SETSIZE;
+	machine.quota = chi_cgroup_quota("/proc/self/cgroup", "/sys/fs/cgroup");
+}
+
+int chi_cpu_count(void)
+{
+	pthread_once(&machine_once, look_at_machine);
+	if (machine.quota > 0 && machine.quota < machine.count)
+		return machine.quota;
+	return machine.count > 0 ? machine.count : 1;
+}
+
+int chi_cpu_quota(void)
+{
+	pthread_once(&machine_once, look_at_machine);
+	return machine.quota;
+}
+
+bool chi_cpu_mask_narrowed(void)
+{
+	pthread_once(&machine_once, look_at_machine);
+	return machine.narrowed;
+}
+
+void chi_thread_mask_save(chi_cpu_mask *mask)
+{
+	cpu_set_t set;
+	mask->valid = sched_getaffinity(0, sizeof(set), &set) == 0;
+	if (mask->valid)
+		memcpy(mask->bits, &set, sizeof(set));
+}
+
+void chi_thread_mask_restore(const chi_cpu_mask *mask)
+{
+	if (!mask->valid)
+		return;
+	cpu_set_t set;
+	memcpy(&set, mask->bits, sizeof(set));
+	sched_setaffinity(0, sizeof(set), &set); // back to what was allowed before
+}
+
+// Whether the place-th processor of a mask of total, counted round, is among count from the
+// first-th.
+static bool in_range(int place, int first, int count, int total)
+{
+	int distance = (place - first % total) % total;
+	return (distance < 0 ? distance + total : distance) < count;
+}
+
+bool chi_thread_pin(int first, int count)
+{
+	pthread_once(&machine_once, look_at_machine);
+	if (first < 0 || count < 1 || machine.count < 1)
+		return false;
+	cpu_set_t set;
+	CPU_ZERO(&set);
+	int place = 0;
+	for (size_t i = 0; i < CPU_SETSIZE; i++) {
+		if (!CPU_ISSET(i, &machine.mask))
+			continue;
+		if (in_range(place, first, count, machine.count))
+			CPU_SET(i, &set);
+		place++;
+	}
+	return sched_setaffinity(0, sizeof(set), &set) == 0;
+}
+
+static chi_atomic32 forks;
+static pthread_once_t forks_once = PTHREAD_ONCE_INIT;
+
+static void in_child(void)
+{
+	chi_atomic32_add(&forks, 1);
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, in_child);
+}
+
+unsigned chi_fork_generation(void)
+{
+	pthread_once(&forks_once, watch_forks);
+	return chi_atomic32_load(&forks);
+}

@@ -1,0 +1,42 @@
+// Threads and processors. Choir's threads block all signals, which are the host's, but those that
+// a thread raises by its own fault (SIGSEGV and its like): a host's crash handler shall see them.
+#pragma once
+
+#include "choir/status.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+typedef struct {
+	pthread_t id;
+	bool started;
+	void (*fn)(void *arg);
+	void *arg;
+} chi_thread;
+
+// *t must outlive the thread. name (at most 15 bytes) is what debuggers and top show.
+choir_status chi_thread_start(chi_thread *t, const char *name, void (*fn)(void *arg), void *arg);
+void chi_thread_join(chi_thread *t); // a thread that never started is fine
+
+// Processors this process may use: the affinity mask, at most chi_cpu_quota of them.
+int chi_cpu_count(void);
+// Whole processors that the cgroup's quota (v1 or v2) allows, rounded up; 0: no limit.
+int chi_cpu_quota(void);
+// The same for a list of groups as in /proc/self/cgroup and where their tree is mounted.
+int chi_cgroup_quota(const char *groups_path, const char *mount);
+// True if the affinity mask at start was narrower than the processors that are online.
+bool chi_cpu_mask_narrowed(void);
+
+// The affinity of the calling thread, to be put back later.
+typedef struct {
+	unsigned long bits[16]; // 1024 processors
+	bool valid;
+} chi_cpu_mask;
+void chi_thread_mask_save(chi_cpu_mask *mask);
+void chi_thread_mask_restore(const chi_cpu_mask *mask);
+// Pins the calling thread to count processors from the first-th of those it may use (modulo their
+// number). False where the system refuses.
+bool chi_thread_pin(int first, int count);
+
+// Counts this process's forks: a changed number means "in a child". Registered on first use.
+unsigned chi_fork_generation(void);

@@ -1,0 +1,174 @@
+// The heap's door: what it promises of memory, and that every failure is one and says so.
+#include "base/alloc.h"
+#include "base/atomic.h"
+#include "base/error.h"
+#include "base/thread.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+
+static void test_zeroed_and_aligned(void **state)
+{
+	(void) state;
+	static const unsigned char zeros[100];
+	unsigned char *p = chi_alloc(100);
+	assert_non_null(p);
+	assert_memory_equal(p, zeros, 100);
+	void *empty = chi_alloc(0);
+	assert_non_null(empty);
+	for (size_t bytes = 0; bytes < 300; bytes += 37) {
+		void *aligned = chi_alloc_aligned(bytes);
+		assert_non_null(aligned);
+		assert_int_equal((uintptr_t) aligned % 64, 0);
+		memset(aligned, 1, bytes);
+		chi_free(aligned);
+	}
+	chi_free(p);
+	chi_free(empty);
+	chi_free(NULL);
+}
+
+static void test_counts(void **state)
+{
+	(void) state;
+	uint64_t before = chi_alloc_count();
+	void *a = chi_alloc(1), *b = chi_alloc_array(2, 3), *c = chi_alloc_aligned(4);
+	char *d = chi_strdup("five");
+	a = chi_realloc(a, 50);
+	assert_int_equal(chi_alloc_count() - before, 5);
+	assert_string_equal(d, "five");
+	chi_free(a);
+	chi_free(b);
+	chi_free(c);
+	chi_free(d);
+}
+
+static void assert_out_of_memory(const char *text)
+{
+	assert_int_equal(choir_error_status(), CHOIR_NO_MEMORY);
+	assert_string_equal(choir_error(), text);
+	chi_error_clear();
+}
+
+static void test_too_large(void **state)
+{
+	(void) state;
+	assert_null(chi_alloc(SIZE_MAX));
+	assert_out_of_memory("out of memory: 18446744073709551615 bytes");
+	assert_null(chi_alloc_aligned(SIZE_MAX - 3));
+	assert_out_of_memory("out of memory: 18446744073709551612 bytes");
+	assert_null(chi_alloc_array(SIZE_MAX / 2, 3));
+	assert_out_of_memory("out of memory: 9223372036854775807 times 3 bytes");
+	void *p = chi_alloc(8);
+	assert_null(chi_realloc(p, SIZE_MAX));
+	assert_out_of_memory("out of memory: 18446744073709551615 bytes");
+	chi_free(p);
+}
+
+static void test_nth_fails(void **state)
+{
+	(void) state;
+	chi_alloc_fail(3, false);
+	for (int i = 1; i <= 5; i++) {
+		void *p = chi_alloc(7);
+		assert_int_equal(p == NULL, i == 3);
+		assert_int_equal(chi_alloc_failed(), i >= 3);
+		chi_free(p);
+	}
+	assert_out_of_memory("out of memory: 7 bytes");
+	chi_alloc_fail(2, true);
+	for (int i = 1; i <= 5; i++) {
+		void *p = chi_alloc_aligned(7);
+		assert_int_equal(p == NULL, i >= 2);
+		chi_free(p);
+	}
+	chi_alloc_fail(0, false);
+	assert_false(chi_alloc_failed());
+	void *p = chi_alloc(7);
+	assert_non_null(p);
+	chi_free(p);
+}
+
+static void test_failed_realloc_keeps(void **state)
+{
+	(void) state;
+	char *p = chi_strdup("kept");
+	chi_alloc_fail(1, false);
+	assert_null(chi_realloc(p, 1000));
+	chi_alloc_fail(0, false);
+	assert_string_equal(p, "kept");
+	chi_free(p);
+}
+
+static void test_grow(void **state)
+{
+	(void) state;
+	void *array = NULL;
+	size_t room = 0;
+	uint64_t before = chi_alloc_count();
+	for (size_t need = 1; need <= 1000; need++) {
+		assert_true(chi_grow(&array, &room, need, sizeof(int)));
+		assert_true(room >= need);
+		((int *) array)[need - 1] = (int) need;
+	}
+	assert_true(chi_alloc_count() - before <= 8);
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(((int *) array)[i], i + 1);
+	void *old = array;
+	size_t old_room = room;
+	chi_alloc_fail(1, false);
+	assert_false(chi_grow(&array, &room, room + 1, sizeof(int)));
+	chi_alloc_fail(0, false);
+	assert_false(chi_grow(&array, &room, SIZE_MAX / 2, sizeof(int)));
+	assert_out_of_memory("out of memory: 9223372036854775807 times 4 bytes");
+	assert_ptr_equal(array, old);
+	assert_int_equal(room, old_room);
+	chi_free(array);
+}
+
+enum { THREADS = 4, ROUNDS = 1000 };
+
+static void allocate_many(void *arg)
+{
+	chi_atomic32 *failures = arg;
+	for (int i = 0; i < ROUNDS; i++) {
+		void *p = chi_alloc(16);
+		if (!p)
+			chi_atomic32_add(failures, 1);
+		chi_free(p);
+	}
+}
+
+// However the threads meet, exactly one allocation is the n-th.
+static void test_one_fails_among_threads(void **state)
+{
+	(void) state;
+	chi_atomic32 failures = { 0 };
+	chi_thread threads[THREADS];
+	chi_alloc_fail(THREADS * ROUNDS / 2, false);
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(
+				chi_thread_start(&threads[i], "alloc", allocate_many, &failures), CHOIR_OK);
+	for (int i = 0; i < THREADS; i++)
+		chi_thread_join(&threads[i]);
+	chi_alloc_fail(0, false);
+	assert_int_equal(chi_atomic32_load(&failures), 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_zeroed_and_aligned),
+		cmocka_unit_test(test_counts),
+		cmocka_unit_test(test_too_large),
+		cmocka_unit_test(test_nth_fails),
+		cmocka_unit_test(test_failed_realloc_keeps),
+		cmocka_unit_test(test_grow),
+		cmocka_unit_test(test_one_fails_among_threads),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,405 @@
+// Files: whatever fails while one is written, the old one stays whole and nothing else is left.
+#include "base/file.h"
+#include "base/alloc.h"
+#include "base/error.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+// Each test runs in an empty folder of its own.
+static char root[256];
+
+static int enter_folder(void **state)
+{
+	(void) state;
+	char name[] = "file_test.XXXXXX";
+	chi_error_clear();
+	return getcwd(root, sizeof(root)) && mkdtemp(name) ? chdir(name) : -1;
+}
+
+static int leave_folder(void **state)
+{
+	(void) state;
+	chi_file_fail(0, 0);
+	char here[256], command[300];
+	if (!getcwd(here, sizeof(here)) || chdir(root) != 0)
+		return -1;
+	snprintf(command, sizeof(command), "rm -r '%s'", here);
+	return system(command);
+}
+
+static void put(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(text, f);
+	assert_int_equal(fclose(f), 0);
+}
+
+static bool holds(const char *path, const char *text)
+{
+	char found[64] = "";
+	FILE *f = fopen(path, "r");
+	if (!f)
+		return false;
+	size_t length = fread(found, 1, sizeof(found) - 1, f);
+	fclose(f);
+	return length == strlen(text) && memcmp(found, text, length) == 0;
+}
+
+// Names in the current folder.
+static int entries(void)
+{
+	int count = 0;
+	DIR *folder = opendir(".");
+	assert_non_null(folder);
+	for (struct dirent *e; (e = readdir(folder));)
+		count += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+	closedir(folder);
+	return count;
+}
+
+// The lowest number that the next file would get: a leak raises it.
+static int next_descriptor(void)
+{
+	int fd = dup(0);
+	close(fd);
+	return fd;
+}
+
+static choir_status save(const char *path, const char *text)
+{
+	chi_writer *w = chi_writer_new(path);
+	if (!w)
+		return choir_error_status();
+	chi_writer_write(w, text, strlen(text));
+	return chi_writer_commit(w);
+}
+
+static void assert_error(choir_status status, const char *text)
+{
+	assert_int_equal(choir_error_status(), status);
+	assert_string_equal(choir_error(), text);
+	chi_error_clear();
+}
+
+static void test_open(void **state)
+{
+	(void) state;
+	put("a", "0123456789");
+	chi_file *f = chi_file_open("a");
+	assert_non_null(f);
+	assert_string_equal(chi_file_path(f), "a");
+	assert_int_equal(chi_file_size(f), 10);
+	chi_file_close(f);
+	chi_file_close(NULL);
+	assert_null(chi_file_open("missing"));
+	assert_error(CHOIR_NOT_FOUND, "missing: open: No such file or directory");
+	assert_null(chi_file_open("a/b"));
+	assert_error(CHOIR_NOT_FOUND, "a/b: open: Not a directory");
+	assert_null(chi_file_open("."));
+	assert_error(CHOIR_IO, ".: is a folder, needs to be a file");
+	assert_int_equal(mkfifo("pipe", 0666), 0);
+	assert_null(chi_file_open("pipe")); // at once
+	assert_error(CHOIR_IO, "pipe: is a device, pipe or socket, needs to be a file");
+	int before = next_descriptor();
+	chi_alloc_fail(1, false);
+	assert_null(chi_file_open("a"));
+	chi_alloc_fail(0, false);
+	assert_int_equal(choir_error_status(), CHOIR_NO_MEMORY);
+	assert_int_equal(next_descriptor(), before);
+}
+
+static void test_read(void **state)
+{
+	(void) state;
+	put("a", "0123456789");
+	chi_file *f = chi_file_open("a");
+	char text[20] = "";
+	assert_int_equal(chi_file_read(f, 3, text, 4), CHOIR_OK);
+	assert_string_equal(text, "3456");
+	assert_int_equal(chi_file_read(f, 10, text, 0), CHOIR_OK);
+	assert_int_equal(chi_file_read(f, 8, text, 4), CHOIR_CORRUPT);
+	assert_error(CHOIR_CORRUPT, "a: 2 bytes at offset 8, needs 4: the file is cut short");
+	assert_int_equal(chi_file_read(f, UINT64_MAX - 2, text, 4), CHOIR_CORRUPT);
+	assert_error(CHOIR_CORRUPT,
+			"a: 0 bytes at offset 18446744073709551613, needs 4: the file is cut short");
+	size_t got = 99;
+	assert_int_equal(chi_file_read_some(f, 7, text, 20, &got), CHOIR_OK);
+	assert_int_equal(got, 3);
+	assert_memory_equal(text, "789", 3);
+	assert_int_equal(chi_file_read_some(f, 10, text, 20, &got), CHOIR_OK);
+	assert_int_equal(got, 0);
+	assert_int_equal(chi_file_read_some(f, INT64_MAX, text, 20, &got), CHOIR_OK);
+	assert_int_equal(got, 0);
+	assert_int_equal(truncate("a", 5), 0); // under our eyes: an error, no signal
+	assert_int_equal(chi_file_read(f, 3, text, 4), CHOIR_CORRUPT);
+	assert_error(CHOIR_CORRUPT, "a: 2 bytes at offset 3, needs 4: the file is cut short");
+	chi_file_close(f);
+}
+
+static void test_write(void **state)
+{
+	(void) state;
+	enum { PIECES = 40 };
+	static char piece[5000];
+	mode_t mask = umask(027);
+	chi_writer *w = chi_writer_new("new");
+	umask(mask);
+	assert_non_null(w);
+	assert_int_equal(access("new", F_OK), -1); // not before it is whole
+	for (int i = 0; i < PIECES; i++) {
+		memset(piece, i, sizeof(piece));
+		assert_int_equal(chi_writer_write(w, piece, sizeof(piece)), CHOIR_OK);
+	}
+	static char large[200000] = { 1, 2, 3 };
+	assert_int_equal(chi_writer_write(w, large, sizeof(large)), CHOIR_OK);
+	assert_int_equal(chi_writer_write(w, "end", 3), CHOIR_OK);
+	assert_int_equal(chi_writer_write(w, NULL, 0), CHOIR_OK);
+	assert_int_equal(chi_writer_commit(w), CHOIR_OK);
+	struct stat s;
+	assert_int_equal(stat("new", &s), 0);
+	assert_int_equal(s.st_size, PIECES * sizeof(piece) + sizeof(large) + 3);
+	assert_int_equal(s.st_mode & 0777, 0640);
+	assert_int_equal(entries(), 1);
+	chi_file *f = chi_file_open("new");
+	static char found[sizeof(large)];
+	for (int i = 0; i < PIECES; i++) {
+		memset(piece, i, sizeof(piece));
+		chi_file_read(f, (uint64_t) i * sizeof(piece), found, sizeof(piece));
+		assert_memory_equal(found, piece, sizeof(piece));
+	}
+	assert_int_equal(chi_file_read(f, PIECES * sizeof(piece), found, sizeof(large)), CHOIR_OK);
+	assert_memory_equal(found, large, sizeof(large));
+	assert_int_equal(chi_file_read(f, PIECES * sizeof(piece) + sizeof(large), found, 3), CHOIR_OK);
+	assert_memory_equal(found, "end", 3);
+	chi_file_close(f);
+}
+
+static void test_abort(void **state)
+{
+	(void) state;
+	put("a", "old");
+	int before = next_descriptor();
+	chi_writer *w = chi_writer_new("a");
+	chi_writer_write(w, "new", 3);
+	assert_int_equal(entries(), 2);
+	chi_writer_abort(w);
+	chi_writer_abort(NULL);
+	assert_true(holds("a", "old"));
+	assert_int_equal(entries(), 1);
+	assert_int_equal(next_descriptor(), before);
+}
+
+// Lets each system call of a save fail in turn. All but the last come before the new name is
+// there.
+static void fail_each(const char *old, int error_number)
+{
+	int before = next_descriptor(), failures = 0;
+	bool saved = false;
+	for (int n = 1; !saved; n++) {
+		unlink("a");
+		if (old)
+			put("a", old);
+		chi_error_clear();
+		chi_file_fail(n, error_number);
+		saved = save("a", "new") == CHOIR_OK;
+		chi_file_fail(0, 0);
+		assert_int_equal(next_descriptor(), before);
+		if (saved)
+			break;
+		failures++;
+		assert_int_equal(choir_error_status(), CHOIR_IO);
+		assert_int_equal(strncmp(choir_error(), "a: ", 3), 0);
+		assert_non_null(strstr(choir_error(), strerror(error_number)));
+		if (strstr(choir_error(), "fsync its folder"))
+			assert_true(holds("a", "new"));
+		else
+			assert_true(old ? holds("a", old) : access("a", F_OK) != 0);
+		assert_int_equal(entries(), access("a", F_OK) == 0 ? 1 : 0);
+	}
+	assert_true(holds("a", "new"));
+	assert_int_equal(failures, old ? 8 : 7);
+}
+
+static void test_each_call_fails(void **state)
+{
+	(void) state;
+	fail_each("old", ENOSPC);
+	fail_each(NULL, ENOSPC);
+	fail_each("old", EIO);
+}
+
+static void test_full_disk_message(void **state)
+{
+	(void) state;
+	chi_writer *w = chi_writer_new("weights.safetensors");
+	chi_file_fail(1, ENOSPC);
+	assert_int_equal(chi_writer_write(w, "few", 3), CHOIR_OK); // buffered
+	assert_int_equal(chi_writer_commit(w), CHOIR_IO);
+	assert_error(CHOIR_IO, "weights.safetensors: write: No space left on device");
+	assert_int_equal(entries(), 0);
+}
+
+// A caller that looks only at the end learns the first failure all the same.
+static void test_failure_stays(void **state)
+{
+	(void) state;
+	static char large[100000];
+	chi_writer *w = chi_writer_new("a");
+	chi_file_fail(1, ENOSPC);
+	assert_int_equal(chi_writer_write(w, large, sizeof(large)), CHOIR_IO);
+	choir_fail(CHOIR_STATE, "something else");
+	assert_int_equal(chi_writer_write(w, large, sizeof(large)), CHOIR_IO);
+	assert_error(CHOIR_IO, "a: write: No space left on device");
+	assert_int_equal(chi_writer_commit(w), CHOIR_IO);
+	assert_error(CHOIR_IO, "a: write: No space left on device");
+	assert_int_equal(entries(), 0);
+}
+
+// A signal in a write is no failure; nor is the name left by a dead process of the same number.
+static void test_tries_again(void **state)
+{
+	(void) state;
+	chi_writer *w = chi_writer_new("a");
+	chi_file_fail(1, EINTR);
+	chi_writer_write(w, "new", 3);
+	assert_int_equal(chi_writer_commit(w), CHOIR_OK);
+	assert_true(holds("a", "new"));
+	chi_file_fail(2, EEXIST); // the creation
+	assert_int_equal(save("a", "newer"), CHOIR_OK);
+	assert_true(holds("a", "newer"));
+}
+
+// A disk that is really full, as far as the process can tell: bytes fit, but not all.
+static void test_real_limit(void **state)
+{
+	(void) state;
+	static char large[300000];
+	put("a", "old");
+	struct rlimit before, limit;
+	getrlimit(RLIMIT_FSIZE, &before);
+	limit = before;
+	limit.rlim_cur = 100000;
+	void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+	setrlimit(RLIMIT_FSIZE, &limit);
+	chi_writer *w = chi_writer_new("a");
+	choir_status written = w ? chi_writer_write(w, large, sizeof(large)) : CHOIR_INTERNAL;
+	choir_status committed = w ? chi_writer_commit(w) : CHOIR_INTERNAL;
+	setrlimit(RLIMIT_FSIZE, &before);
+	signal(SIGXFSZ, handler);
+	assert_int_equal(written, CHOIR_IO);
+	assert_int_equal(committed, CHOIR_IO);
+	assert_error(CHOIR_IO, "a: write: File too large");
+	assert_true(holds("a", "old"));
+	assert_int_equal(entries(), 1);
+}
+
+static void test_bad_targets(void **state)
+{
+	(void) state;
+	assert_null(chi_writer_new("no/such/a"));
+	assert_error(CHOIR_IO, "no/such/a: open its folder: No such file or directory");
+	assert_null(chi_writer_new("/dev/full"));
+	assert_error(
+			CHOIR_INVALID, "/dev/full: is a device, pipe or socket, cannot be replaced by a file");
+	assert_null(chi_writer_new("."));
+	assert_error(CHOIR_INVALID, ".: is a folder, cannot be replaced by a file");
+	assert_null(chi_writer_new(""));
+	assert_error(CHOIR_INVALID, "\"\": needs the name of a file");
+	assert_null(chi_writer_new("missing/"));
+	assert_error(CHOIR_INVALID, "missing/: needs the name of a file");
+	char name[300];
+	memset(name, 'n', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	assert_int_not_equal(save(name, "new"), CHOIR_OK);
+	assert_non_null(strstr(choir_error(), "File name too long"));
+	name[255] = '\0'; // the longest name there is, to which nothing can be added
+	assert_int_equal(save(name, "new"), CHOIR_OK);
+	assert_true(holds(name, "new"));
+	assert_int_equal(entries(), 1);
+}
+
+static void test_read_only_folder(void **state)
+{
+	(void) state;
+	if (geteuid() == 0)
+		skip(); // who may do everything
+	assert_int_equal(mkdir("closed", 0555), 0);
+	assert_null(chi_writer_new("closed/a"));
+	assert_error(CHOIR_IO, "closed/a: create: Permission denied");
+}
+
+static void test_keeps_mode_and_link(void **state)
+{
+	(void) state;
+	assert_int_equal(mkdir("folder", 0777), 0);
+	put("folder/real", "old");
+	assert_int_equal(chmod("folder/real", 0600), 0);
+	assert_int_equal(symlink("folder/real", "link"), 0);
+	assert_int_equal(save("link", "new"), CHOIR_OK);
+	struct stat s;
+	assert_int_equal(lstat("link", &s), 0);
+	assert_true(S_ISLNK(s.st_mode));
+	assert_true(holds("folder/real", "new"));
+	assert_int_equal(stat("folder/real", &s), 0);
+	assert_int_equal(s.st_mode & 0777, 0600);
+}
+
+static void test_out_of_memory(void **state)
+{
+	(void) state;
+	put("a", "old");
+	int before = next_descriptor();
+	for (uint64_t n = 1;; n++) {
+		chi_alloc_fail(n, false);
+		choir_status status = save("a", "new");
+		bool failed = chi_alloc_failed();
+		chi_alloc_fail(0, false);
+		assert_int_equal(entries(), 1);
+		assert_int_equal(next_descriptor(), before);
+		if (!failed) {
+			assert_int_equal(status, CHOIR_OK);
+			assert_true(n > 1);
+			break;
+		}
+		assert_int_equal(status, CHOIR_NO_MEMORY);
+		assert_true(holds("a", "old"));
+	}
+	assert_true(holds("a", "new"));
+}
+
+#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, enter_folder, leave_folder)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		IN_FOLDER(test_open),
+		IN_FOLDER(test_read),
+		IN_FOLDER(test_write),
+		IN_FOLDER(test_abort),
+		IN_FOLDER(test_each_call_fails),
+		IN_FOLDER(test_full_disk_message),
+		IN_FOLDER(test_failure_stays),
+		IN_FOLDER(test_tries_again),
+		IN_FOLDER(test_real_limit),
+		IN_FOLDER(test_bad_targets),
+		IN_FOLDER(test_read_only_folder),
+		IN_FOLDER(test_keeps_mode_and_link),
+		IN_FOLDER(test_out_of_memory),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,40 @@
+// What the library says of itself.
+#include "choir/library.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+static void test_version(void **state)
+{
+	(void) state;
+	assert_int_equal(choir_version(), CHOIR_VERSION);
+}
+
+static void test_features(void **state)
+{
+	(void) state;
+#ifdef CHI_HAS_ZLIB
+	assert_true(choir_has("zlib"));
+#else
+	assert_false(choir_has("zlib"));
+#endif
+#ifdef CHI_HAS_ONEDNN
+	assert_true(choir_has("onednn"));
+#else
+	assert_false(choir_has("onednn"));
+#endif
+	assert_false(choir_has("teleportation"));
+	assert_false(choir_has(""));
+	assert_false(choir_has(NULL));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_version),
+		cmocka_unit_test(test_features),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

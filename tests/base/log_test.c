@@ -1,0 +1,96 @@
+// The log: silent unless asked, one line, with no lock held.
+#include "base/log.h"
+#include "base/lock.h"
+#include "base/thread.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct {
+	int count;
+	choir_log_level level;
+	char line[2048];
+	bool no_lock_held;
+} notes;
+
+static void take_note(choir_log_level level, const char *line, void *user)
+{
+	notes *n = user;
+	n->count++;
+	n->level = level;
+	n->no_lock_held = chi_mutex_none_held();
+	snprintf(n->line, sizeof(n->line), "%s", line);
+	chi_log(CHOIR_LOG_WARNING, "from within"); // dropped, or this would never end
+	choir_log_set(CHOIR_LOG_DEBUG, take_note, user); // allowed here
+}
+
+static void test_levels(void **state)
+{
+	(void) state;
+	notes n = { 0 };
+	chi_log(CHOIR_LOG_WARNING, "nobody listens");
+	choir_log_set(CHOIR_LOG_WARNING, take_note, &n);
+	chi_log(CHOIR_LOG_INFO, "too much");
+	assert_int_equal(n.count, 0);
+	chi_log(CHOIR_LOG_WARNING, "replica %d: %s", 3, "slow\nvery");
+	assert_int_equal(n.count, 1);
+	assert_int_equal(n.level, CHOIR_LOG_WARNING);
+	assert_string_equal(n.line, "replica 3: slow very");
+	assert_true(n.no_lock_held);
+	chi_log(CHOIR_LOG_DEBUG, "now wanted");
+	assert_int_equal(n.count, 2);
+	choir_log_set(CHOIR_LOG_DEBUG, NULL, NULL);
+	chi_log(CHOIR_LOG_WARNING, "nobody listens");
+	assert_int_equal(n.count, 2);
+}
+
+static void test_long_line(void **state)
+{
+	(void) state;
+	notes n = { 0 };
+	choir_log_set(CHOIR_LOG_INFO, take_note, &n);
+	chi_log(CHOIR_LOG_INFO, "%3000d", 7);
+	assert_int_equal(strlen(n.line), 1023);
+	choir_log_set(CHOIR_LOG_INFO, NULL, NULL);
+}
+
+static void ignore(choir_log_level level, const char *line, void *user)
+{
+	(void) level;
+	(void) line;
+	(void) user;
+}
+
+static void log_much(void *arg)
+{
+	(void) arg;
+	for (int i = 0; i < 1000; i++)
+		chi_log(CHOIR_LOG_INFO, "%d", i);
+}
+
+// For ThreadSanitizer: the function changes while others log.
+static void test_set_while_logging(void **state)
+{
+	(void) state;
+	chi_thread thread;
+	assert_int_equal(chi_thread_start(&thread, "log", log_much, NULL), CHOIR_OK);
+	for (int i = 0; i < 1000; i++)
+		choir_log_set(CHOIR_LOG_INFO, i % 2 ? ignore : NULL, NULL);
+	chi_thread_join(&thread);
+	choir_log_set(CHOIR_LOG_INFO, NULL, NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_levels),
+		cmocka_unit_test(test_long_line),
+		cmocka_unit_test(test_set_while_logging),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

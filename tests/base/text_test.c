@@ -1,0 +1,182 @@
+// Text that grows, JSON strings, clean text for terminals, and numbers read to their end.
+#include "base/text.h"
+#include "base/alloc.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void test_add(void **state)
+{
+	(void) state;
+	chi_text t = { 0 };
+	chi_text_add(&t, "%d and ", 12);
+	chi_text_add_bytes(&t, "a\0b", 3);
+	chi_text_add(&t, "%s", "");
+	assert_int_equal(t.length, 10);
+	assert_memory_equal(t.data, "12 and a\0b", 11);
+	chi_text_add(&t, "%1000d", 5); // longer than any buffer on the stack
+	chi_text_add_bytes(&t, NULL, 0);
+	assert_int_equal(t.length, 1010);
+	assert_true(t.data[1009] == '5' && t.data[1010] == '\0');
+	for (int i = 0; i < 1000; i++)
+		chi_text_add(&t, "%d", i % 10);
+	assert_int_equal(strlen(t.data + 10), 2000);
+	assert_false(t.failed);
+	chi_text_free(&t);
+	assert_null(t.data);
+	chi_text_free(&t);
+}
+
+static void test_out_of_memory(void **state)
+{
+	(void) state;
+	chi_text t = { 0 };
+	chi_alloc_fail(1, false);
+	chi_text_add(&t, "lost");
+	chi_alloc_fail(0, false);
+	assert_true(t.failed);
+	assert_null(t.data);
+	chi_text_add(&t, "more"); // not after a gap
+	assert_int_equal(t.length, 0);
+	chi_text_free(&t);
+	chi_text_add(&t, "kept");
+	chi_alloc_fail(1, false);
+	chi_text_add(&t, "%500d", 1);
+	chi_alloc_fail(0, false);
+	assert_true(t.failed);
+	assert_string_equal(t.data, "kept");
+	chi_text_add_bytes(&t, "x", SIZE_MAX - 2);
+	assert_string_equal(t.data, "kept");
+	chi_text_free(&t);
+	chi_text_add(&t, "kept");
+	chi_text_add_bytes(&t, "x", SIZE_MAX - 2);
+	assert_true(t.failed);
+	chi_text_free(&t);
+}
+
+static void assert_json(const char *text, const char *expected)
+{
+	chi_text t = { 0 };
+	chi_text_add_json(&t, text);
+	assert_false(t.failed);
+	assert_string_equal(t.data, expected);
+	chi_text_free(&t);
+}
+
+#define LOST "\xef\xbf\xbd"
+
+static void test_json(void **state)
+{
+	(void) state;
+	assert_json("", "\"\"");
+	assert_json("a \"b\" \\ /", "\"a \\\"b\\\" \\\\ /\"");
+	assert_json("\n\r\t\x01\x1f", "\"\\n\\r\\t\\u0001\\u001f\"");
+	assert_json("\xc3\xa9 \xe2\x82\xac \xf0\x9f\x8e\xb5",
+			"\"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x8e\xb5\"");
+	assert_json("a\xffz", "\"a" LOST "z\"");
+	assert_json("\xc0\xaf", "\"" LOST LOST "\""); // a slash in two bytes
+	assert_json("\xed\xa0\x80", "\"" LOST LOST LOST "\""); // half of a pair
+	assert_json("\xf4\x90\x80\x80", "\"" LOST LOST LOST LOST "\""); // beyond the last character
+	assert_json("\xe2\x82", "\"" LOST LOST "\""); // cut short by the end
+}
+
+static void test_clean(void **state)
+{
+	(void) state;
+	char out[32];
+	assert_string_equal(chi_text_clean("plain \xc3\xa9", out, sizeof(out)), "plain \xc3\xa9");
+	assert_string_equal(chi_text_clean("\x1b[2J\n\x7f", out, sizeof(out)), "\\x1b[2J\\x0a\\x7f");
+	assert_string_equal(chi_text_clean("\xc2\x9b\xff", out, sizeof(out)), "\\xc2\\x9b\\xff");
+	char small[6];
+	assert_string_equal(chi_text_clean("abcdefgh", small, sizeof(small)), "abcde");
+	assert_string_equal(chi_text_clean("ab\x01", small, sizeof(small)), "ab"); // never in parts
+	assert_string_equal(chi_text_clean("abcd\xc3\xa9", small, sizeof(small)), "abcd");
+	assert_string_equal(chi_text_clean("a\x01z", small, sizeof(small)), "a\\x01");
+	assert_string_equal(chi_text_clean("x", small, 1), "");
+	assert_string_equal(chi_text_clean("x", small, 0), "");
+}
+
+static void test_parse_int64(void **state)
+{
+	(void) state;
+	int64_t value = 77;
+	static const char *const bad[] = { "", " 1", "1 ", "x", "1x", "1.0", "-", "+", "0x10", "1e3",
+		"9223372036854775808", "-9223372036854775809" };
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_false(chi_parse_int64(bad[i], &value));
+	assert_int_equal(value, 77);
+	assert_true(chi_parse_int64("-9223372036854775808", &value) && value == INT64_MIN);
+	assert_true(chi_parse_int64("9223372036854775807", &value) && value == INT64_MAX);
+	assert_true(chi_parse_int64("007", &value) && value == 7);
+}
+
+static void test_parse_double(void **state)
+{
+	(void) state;
+	double value = 77;
+	static const char *const bad[] = { "", " 1", "1 ", "x", "1x", "1,5", "-", ".", "1e999",
+		"-1e999" };
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_false(chi_parse_double(bad[i], &value));
+	assert_true(value == 77);
+	assert_true(chi_parse_double("-1.5e3", &value) && value == -1500);
+	assert_true(chi_parse_double("1e-310", &value) && value > 0); // small is no failure
+	assert_true(chi_parse_double("1e-999", &value) && value == 0);
+	assert_true(chi_parse_double("nan", &value) && isnan(value));
+	assert_true(chi_parse_double("inf", &value) && isinf(value));
+}
+
+// A host in a country whose decimal point is a comma, where the system has one.
+static void test_locale(void **state)
+{
+	(void) state;
+	static const char *const names[] = { "de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "de_DE" };
+	const char *found = NULL;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !found; i++)
+		found = setlocale(LC_ALL, names[i]);
+	if (!found)
+		skip();
+	char host[16];
+	double value = 0;
+	snprintf(host, sizeof(host), "%.1f", 0.5);
+	chi_text t = { 0 };
+	chi_text_add(&t, "%.1f", 0.5);
+	bool parsed = chi_parse_double("0.5", &value);
+	setlocale(LC_ALL, "C");
+	assert_string_equal(host, "0,5");
+	assert_string_equal(t.data, "0.5");
+	assert_true(parsed && value == 0.5);
+	chi_text_free(&t);
+}
+
+static void test_errno(void **state)
+{
+	(void) state;
+	char out[64];
+	assert_string_equal(chi_text_errno(ENOSPC, out, sizeof(out)), "No space left on device");
+	assert_true(strlen(chi_text_errno(123456, out, sizeof(out))) > 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_add),
+		cmocka_unit_test(test_out_of_memory),
+		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_clean),
+		cmocka_unit_test(test_parse_int64),
+		cmocka_unit_test(test_parse_double),
+		cmocka_unit_test(test_locale),
+		cmocka_unit_test(test_errno),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,144 @@
+// Threads leave the host's signals alone, and processors are counted, pinned to and given back.
+#include "base/thread.h"
+#include "base/atomic.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+typedef struct {
+	chi_gate gate;
+	sigset_t mask;
+	char name[16];
+} report;
+
+static void look_around(void *arg)
+{
+	report *r = arg;
+	pthread_sigmask(SIG_SETMASK, NULL, &r->mask);
+	chi_gate_wait(&r->gate, 0, false, HUGE_VAL); // until the name is given
+	pthread_getname_np(pthread_self(), r->name, sizeof(r->name));
+}
+
+static void test_signals_and_name(void **state)
+{
+	(void) state;
+	sigset_t before, after;
+	pthread_sigmask(SIG_SETMASK, NULL, &before);
+	report r = { 0 };
+	chi_thread thread;
+	assert_int_equal(chi_thread_start(&thread, "a name that is long", look_around, &r), CHOIR_OK);
+	chi_gate_open(&r.gate, 1);
+	chi_thread_join(&thread);
+	chi_thread_join(&thread); // joined already: nothing
+	pthread_sigmask(SIG_SETMASK, NULL, &after);
+	assert_string_equal(r.name, "a name that is ");
+	static const int hosts[] = { SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGCHLD, SIGALRM, SIGPROF,
+		SIGPIPE };
+	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
+		assert_true(sigismember(&r.mask, hosts[i]));
+		assert_false(sigismember(&after, hosts[i]));
+	}
+	assert_false(sigismember(&r.mask, SIGSEGV));
+	assert_false(sigismember(&r.mask, SIGFPE));
+	for (int i = 1; i < 32; i++)
+		assert_int_equal(sigismember(&before, i), sigismember(&after, i));
+}
+
+static void test_cannot_start(void **state)
+{
+	(void) state;
+	pthread_attr_t usual, absurd;
+	assert_int_equal(pthread_getattr_default_np(&usual), 0);
+	pthread_attr_init(&absurd);
+	pthread_attr_setstacksize(&absurd, (size_t) 1 << 50); // more than there are addresses
+	assert_int_equal(pthread_setattr_default_np(&absurd), 0);
+	chi_thread thread;
+	choir_status status = chi_thread_start(&thread, "huge", look_around, NULL);
+	pthread_setattr_default_np(&usual);
+	pthread_attr_destroy(&usual);
+	pthread_attr_destroy(&absurd);
+	assert_int_equal(status, CHOIR_IO);
+	assert_int_equal(strncmp(choir_error(), "thread huge: cannot start: ", 27), 0);
+	assert_true(strlen(choir_error()) > 27);
+	chi_thread_join(&thread);
+}
+
+static int allowed(void)
+{
+	cpu_set_t set;
+	assert_int_equal(sched_getaffinity(0, sizeof(set), &set), 0);
+	return CPU_COUNT(&set);
+}
+
+static void test_count(void **state)
+{
+	(void) state;
+	int count = chi_cpu_count(), quota = chi_cpu_quota();
+	assert_true(count >= 1 && count <= allowed());
+	assert_true(quota >= 0);
+	assert_int_equal(count, quota > 0 && quota < allowed() ? quota : allowed());
+	assert_int_equal(chi_cpu_mask_narrowed(), allowed() < sysconf(_SC_NPROCESSORS_ONLN));
+}
+
+static void test_pin(void **state)
+{
+	(void) state;
+	int all = allowed();
+	chi_cpu_mask mask;
+	chi_thread_mask_save(&mask);
+	assert_true(mask.valid);
+	cpu_set_t sets[2];
+	for (int first = 0; first <= all; first++) {
+		assert_true(chi_thread_pin(first, 1));
+		assert_int_equal(allowed(), 1);
+		if (first % all == 0)
+			assert_int_equal(sched_getaffinity(0, sizeof(sets[0]), &sets[first / all]), 0);
+	}
+	assert_true(CPU_EQUAL(&sets[0], &sets[1])); // counted round
+	assert_int_equal(chi_cpu_count() >= 1 ? allowed() : 0, 1);
+	assert_true(chi_thread_pin(1, all)); // from a pinned thread to all that the process has
+	assert_int_equal(allowed(), all);
+	assert_true(chi_thread_pin(0, all + 7));
+	assert_int_equal(allowed(), all);
+	assert_false(chi_thread_pin(-1, 1));
+	assert_false(chi_thread_pin(0, 0));
+	assert_true(chi_thread_pin(all - 1, 1));
+	chi_thread_mask_restore(&mask);
+	assert_int_equal(allowed(), all);
+	chi_thread_mask_restore(&(chi_cpu_mask){ .valid = false }); // nothing
+	assert_int_equal(allowed(), all);
+}
+
+static void test_fork_generation(void **state)
+{
+	(void) state;
+	unsigned here = chi_fork_generation();
+	pid_t child = fork();
+	if (child == 0)
+		_exit(chi_fork_generation() == here ? 1 : 0);
+	int status;
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	assert_int_equal(chi_fork_generation(), here);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_signals_and_name),
+		cmocka_unit_test(test_cannot_start),
+		cmocka_unit_test(test_count),
+		cmocka_unit_test(test_pin),
+		cmocka_unit_test(test_fork_generation),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,56 @@
+// Devices inside Choir: a name, a table, and streams. Everything above goes through these calls,
+// so a device whose memory the host may not touch works like one whose memory it may.
+// Threads: any, but a stream is used by one at a time (waiting for it: any).
+#pragma once
+
+#include "choir/extend/device.h"
+
+struct choir_device {
+	char name[32]; // "cpu:0"
+	int index;
+	bool host_memory;
+	const choir_device_table *table; // without empty slots
+	void *self;
+};
+
+// Where operations are queued. On the CPU a stream does nothing: work is done when a call returns.
+typedef struct chi_stream {
+	choir_device *device;
+	void *state; // what the table's slots take
+} chi_stream;
+
+// Reads a name in any spelling ("cpu:0", "CPU:0", "/cpu:0", "/device:CPU:0",
+// "/job:worker/replica:0/task:1/device:CPU:0") into the canonical kind and index; "cpu" alone is
+// index 0. False: no such spelling. kind has room for 16 bytes.
+bool chi_device_parse(const char *name, char kind[16], int *index);
+
+// A comma-separated list of names; spaces around them are left out. *count says how many devices
+// were written, 0 after a failure. CHOIR_INVALID: no name, an empty name, a device that stands
+// twice, more than room. CHOIR_NOT_FOUND: an unknown name, with the list of those known.
+choir_status chi_device_list(const char *names, int room, choir_device *devices[], int *count);
+
+// True if both devices read and write the same memory (the same device, or both host memory).
+bool chi_device_shares(const choir_device *a, const choir_device *b);
+
+choir_status chi_device_allocate(choir_device *d, size_t bytes, void **memory);
+void chi_device_release(choir_device *d, void *memory, size_t bytes);
+
+chi_stream *chi_stream_new(choir_device *d); // NULL after a failure
+void chi_stream_free(chi_stream *s); // waits for what is queued
+// Between any two memories of which each is the host's or of a device of the stream's kind.
+choir_status chi_stream_copy(chi_stream *s, void *to, const void *from, size_t bytes);
+choir_status chi_stream_fill(chi_stream *s, void *to, int byte, size_t bytes);
+choir_status chi_stream_mark(chi_stream *s, uint64_t *mark);
+choir_status chi_stream_wait_for(chi_stream *s, chi_stream *other, uint64_t mark);
+choir_status chi_stream_wait_mark(chi_stream *s, uint64_t mark, double seconds);
+// Until all that is queued is done (at most 60 s: CHOIR_TIMEOUT), with its first failure.
+choir_status chi_stream_wait(chi_stream *s);
+
+// bytes from memory of one device to memory of another, whatever they are, by way of the host
+// where they share none. s is a stream of either. Returns when it is done.
+choir_status chi_device_copy(chi_stream *s, choir_device *to_device, void *to,
+		choir_device *from_device, const void *from, size_t bytes);
+
+// Built-in kinds, registered on first use.
+extern const choir_device_table chi_cpu_table;
+extern const choir_device_table chi_far_table;

@@ -1,0 +1,166 @@
+// What streams add to the tables: order between kinds, and copies between any two memories, by way
+// of the host where two kinds of far memory have nothing in common.
+#include "base/alloc.h"
+#include "base/error.h"
+#include "device/device.h"
+#include "device/far.h"
+#include "device/toy.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+
+enum { DEVICES = 6, BYTES = (2 << 20) + 777 }; // more than two stages of the way by the host
+
+static const char *const names[DEVICES] = { "cpu:0", "cpu:1", "far:0", "far:1", "toy:0", "toy:1" };
+
+static int two(void)
+{
+	return 2;
+}
+
+static int register_toy(void **state)
+{
+	(void) state;
+	choir_device_table table = toy_table("toy", two);
+	return (int) choir_register_device(&table);
+}
+
+// Puts value into all bytes of memory of d, or sees that it is there.
+static void put(choir_device *d, void *memory, int value)
+{
+	chi_stream *s = chi_stream_new(d);
+	assert_non_null(s);
+	assert_int_equal(chi_stream_fill(s, memory, value, BYTES), CHOIR_OK);
+	assert_int_equal(chi_stream_wait(s), CHOIR_OK);
+	chi_stream_free(s);
+}
+
+static void assert_there(choir_device *d, const void *memory, int value)
+{
+	static unsigned char host[BYTES];
+	chi_stream *s = chi_stream_new(d);
+	assert_non_null(s);
+	assert_int_equal(chi_stream_copy(s, host, memory, BYTES), CHOIR_OK);
+	assert_int_equal(chi_stream_wait(s), CHOIR_OK);
+	chi_stream_free(s);
+	for (size_t i = 0; i < BYTES; i++)
+		if (host[i] != value)
+			fail_msg("%s: byte %zu is %d, not %d", d->name, i, host[i], value);
+}
+
+static void copy_between(choir_device *to, choir_device *from, choir_device *streams, int value)
+{
+	void *source, *target;
+	assert_int_equal(chi_device_allocate(from, BYTES, &source), CHOIR_OK);
+	assert_int_equal(chi_device_allocate(to, BYTES, &target), CHOIR_OK);
+	put(from, source, value);
+	put(to, target, 0);
+	chi_stream *s = chi_stream_new(streams);
+	assert_non_null(s);
+	// What is queued before on the stream comes first.
+	if (streams == from) {
+		put(from, source, 0);
+		assert_int_equal(chi_stream_fill(s, source, value, BYTES), CHOIR_OK);
+	}
+	assert_int_equal(chi_device_copy(s, to, target, from, source, BYTES), CHOIR_OK);
+	assert_there(to, target, value);
+	assert_int_equal(chi_device_copy(s, to, target, from, source, 0), CHOIR_OK);
+	chi_stream_free(s);
+	chi_device_release(from, source, BYTES);
+	chi_device_release(to, target, BYTES);
+}
+
+static void any_two_memories(void **state)
+{
+	(void) state;
+	for (int i = 0; i < DEVICES; i++)
+		for (int j = 0; j < DEVICES; j++) {
+			choir_device *to = choir_device_find(names[i]), *from = choir_device_find(names[j]);
+			assert_non_null(to);
+			assert_non_null(from);
+			copy_between(to, from, to, 1 + i * DEVICES + j);
+			copy_between(to, from, from, 101 + i * DEVICES + j);
+		}
+}
+
+static void a_stream_of_neither(void **state)
+{
+	(void) state;
+	choir_device *far = choir_device_find("far:0"), *toy = choir_device_find("toy:0");
+	chi_stream *s = chi_stream_new(choir_device_find("cpu:0"));
+	void *source, *target;
+	assert_int_equal(chi_device_allocate(far, 10, &source), CHOIR_OK);
+	assert_int_equal(chi_device_allocate(toy, 10, &target), CHOIR_OK);
+	assert_int_equal(chi_device_copy(s, toy, target, far, source, 10), CHOIR_INVALID);
+	assert_string_equal(choir_error(), "copy from far:0 to toy:0: the stream is of cpu:0");
+	chi_stream_free(s);
+	chi_device_release(far, source, 10);
+	chi_device_release(toy, target, 10);
+}
+
+static void kinds_wait_for_each_other(void **state)
+{
+	(void) state;
+	choir_device *far = choir_device_find("far:0"), *cpu = choir_device_find("cpu:0");
+	chi_stream *f = chi_stream_new(far), *c = chi_stream_new(cpu);
+	void *memory;
+	unsigned char host[64] = { 0 };
+	uint64_t mark;
+	assert_int_equal(chi_device_allocate(far, 64, &memory), CHOIR_OK);
+	for (int i = 1; i < 20; i++) {
+		assert_int_equal(chi_stream_mark(c, &mark), CHOIR_OK);
+		assert_int_equal(chi_stream_wait_for(f, c, mark), CHOIR_OK);
+		assert_int_equal(chi_stream_fill(f, memory, i, 64), CHOIR_OK);
+		assert_int_equal(chi_stream_copy(f, host, memory, 64), CHOIR_OK);
+		assert_int_equal(chi_stream_mark(f, &mark), CHOIR_OK);
+		assert_int_equal(chi_stream_wait_for(c, f, mark), CHOIR_OK);
+		unsigned char read = 0;
+		assert_int_equal(chi_stream_copy(c, &read, &host[63], 1), CHOIR_OK);
+		assert_int_equal(read, i);
+	}
+	chi_stream_free(f);
+	chi_stream_free(c);
+	chi_stream_free(NULL);
+	chi_device_release(far, memory, 64);
+}
+
+static void copies_survive_failed_allocations(void **state)
+{
+	(void) state;
+	choir_device *far = choir_device_find("far:0"), *toy = choir_device_find("toy:0");
+	void *source, *target;
+	assert_int_equal(chi_device_allocate(far, BYTES, &source), CHOIR_OK);
+	assert_int_equal(chi_device_allocate(toy, BYTES, &target), CHOIR_OK);
+	put(far, source, 9);
+	chi_stream *s = chi_stream_new(toy);
+	uint64_t n = 1;
+	for (bool failed = true; failed; n++) {
+		chi_error_clear();
+		chi_alloc_fail(n, false);
+		choir_status status = chi_device_copy(s, toy, target, far, source, BYTES);
+		failed = chi_alloc_failed();
+		chi_alloc_fail(0, false);
+		assert_int_equal(status, failed ? CHOIR_NO_MEMORY : CHOIR_OK);
+		assert_true(!failed || choir_error()[0] != '\0');
+	}
+	assert_true(n > 3);
+	assert_there(toy, target, 9);
+	chi_stream_free(s);
+	chi_device_release(far, source, BYTES);
+	chi_device_release(toy, target, BYTES);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(any_two_memories),
+		cmocka_unit_test(a_stream_of_neither),
+		cmocka_unit_test(kinds_wait_for_each_other),
+		cmocka_unit_test(copies_survive_failed_allocations),
+	};
+	return cmocka_run_group_tests(tests, register_toy, NULL);
+}

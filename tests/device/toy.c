@@ -1,0 +1,120 @@
+// A synchronous device whose addresses the host cannot use.
+#include "device/toy.h"
+#include "base/alloc.h"
+
+#include <stdint.h>
+#include <string.h>
+
+static const uintptr_t FLIP = (uintptr_t) 1 << 63;
+
+typedef struct {
+	unsigned aborts;
+} toy_device;
+
+typedef struct {
+	const toy_device *device;
+	unsigned seen;
+} toy_stream;
+
+// Host addresses have the bit clear.
+static void *inside(const void *address)
+{
+	return (void *) ((uintptr_t) address & ~FLIP);
+}
+
+static choir_status open_toy(void *self, int index)
+{
+	(void) self;
+	(void) index;
+	return CHOIR_OK;
+}
+
+static choir_status allocate(void *self, size_t bytes, void **memory)
+{
+	(void) self;
+	void *p = chi_alloc_aligned(bytes);
+	*memory = p == NULL ? NULL : (void *) ((uintptr_t) p | FLIP);
+	return p == NULL ? CHOIR_NO_MEMORY : CHOIR_OK;
+}
+
+static void release(void *self, void *memory, size_t bytes)
+{
+	(void) self;
+	(void) bytes;
+	chi_free(inside(memory));
+}
+
+static choir_status open_stream(void *self, void *stream)
+{
+	toy_stream *s = stream;
+	s->device = self;
+	s->seen = s->device->aborts;
+	return CHOIR_OK;
+}
+
+static choir_status copy(void *stream, void *to, const void *from, size_t bytes)
+{
+	(void) stream;
+	if (bytes > 0)
+		memcpy(inside(to), inside(from), bytes);
+	return CHOIR_OK;
+}
+
+static choir_status fill(void *stream, void *to, int byte, size_t bytes)
+{
+	(void) stream;
+	if (bytes > 0)
+		memset(inside(to), byte, bytes);
+	return CHOIR_OK;
+}
+
+static choir_status mark_stream(void *stream, uint64_t *mark)
+{
+	toy_stream *s = stream;
+	s->seen = s->device->aborts;
+	*mark = 0;
+	return CHOIR_OK;
+}
+
+static choir_status wait_for(void *stream, void *other, uint64_t mark)
+{
+	(void) stream;
+	(void) other;
+	(void) mark;
+	return CHOIR_OK;
+}
+
+static choir_status wait_stream(void *stream, uint64_t mark, double seconds)
+{
+	(void) mark;
+	(void) seconds;
+	toy_stream *s = stream;
+	return s->seen == s->device->aborts ? CHOIR_OK : choir_fail(CHOIR_CANCELLED, "aborted");
+}
+
+static void abort_toy(void *self)
+{
+	((toy_device *) self)->aborts++;
+}
+
+choir_device_table toy_table(const char *kind, int (*count)(void))
+{
+	return (choir_device_table){
+		.size = sizeof(choir_device_table),
+		.version = CHOIR_TABLE_VERSION,
+		.kind = kind,
+		.self_size = sizeof(toy_device),
+		.stream_size = sizeof(toy_stream),
+		.count = count,
+		.open = open_toy,
+		.allocate = allocate,
+		.release = release,
+		.stream_open = open_stream,
+		.copy = copy,
+		.fill = fill,
+		.mark = mark_stream,
+		.wait_for = wait_for,
+		.wait = wait_stream,
+		.abort = abort_toy,
+	};
+}

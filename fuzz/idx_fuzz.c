@@ -1,0 +1,103 @@
+// Fuzzes the reader of IDX files: the input is a file, plain or compressed. What a plain file holds is
+// worked out here once more, with products of 128 bits that cannot wrap around; the reader must take
+// exactly those files, give exactly those bytes, and say why it refuses others. Of a compressed file
+// it must give whole examples or an error.
+#include "base/error.h"
+#include "data/dataset.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+__extension__ typedef unsigned __int128 wide;
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void demand(int good, const char *what)
+{
+	if (good)
+		return;
+	fprintf(stderr, "%s (the last error: %s)\n", what, choir_error());
+	abort();
+}
+
+// The size of a value of a type that can be read; 0: none.
+static size_t value_bytes(uint8_t type)
+{
+	return type == 0x08 ? 1 : type == 0x0c || type == 0x0d ? 4 : type == 0x0e ? 8 : 0;
+}
+
+// The bytes of the header of a good plain file; 0: it is not good.
+static size_t good_header(const uint8_t *data, size_t size)
+{
+	if (size < 8 || data[0] || data[1] || !value_bytes(data[2]) || data[3] < 1 || data[3] > 8)
+		return 0;
+	size_t header = 4 + 4 * (size_t) data[3];
+	if (size < header)
+		return 0;
+	wide promised = value_bytes(data[2]);
+	for (int i = data[3] - 1; i >= 0; i--) {
+		const uint8_t *d = data + 4 + 4 * i;
+		uint32_t dim = (uint32_t) d[0] << 24 | (uint32_t) d[1] << 16 | (uint32_t) d[2] << 8 | d[3];
+		if (i > 0 && dim == 0)
+			return 0;
+		promised *= dim;
+		if (promised > INT64_MAX) // also if a later factor is 0
+			return 0;
+	}
+	return promised == size - header ? header : 0;
+}
+
+// Reads all examples; how many bytes there were, or -1 for an error. expected: what they must be, in
+// the file's order of bytes; NULL: anything.
+static long long read_all(choir_dataset *d, const uint8_t *expected, size_t turned)
+{
+	const choir_column *c = &chi_dataset_spec(d)->column[0];
+	size_t bytes = (size_t) choir_shape_elements(&c->shape) * turned, at = 0;
+	// An example of a file that has none may be of any size.
+	uint8_t *example = malloc(chi_dataset_spec(d)->examples ? bytes : 1);
+	demand(example != NULL, "no memory for an example");
+	chi_element e = { .column = { example }, .capacity = 1 };
+	choir_status status;
+	while ((status = chi_dataset_next(d, &e)) == CHOIR_OK) {
+		for (size_t i = 0; i < bytes && expected; i++) {
+			size_t there = i - i % turned + (turned - 1 - i % turned);
+			demand(example[i] == expected[at + there], "a wrong value");
+		}
+		at += bytes;
+	}
+	free(example);
+	return status == CHOIR_END ? (long long) at : -1;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static int fd = -1;
+	static char path[64];
+	if (fd < 0) {
+		fd = memfd_create("idx", 0);
+		snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	}
+	demand(ftruncate(fd, 0) == 0 && pwrite(fd, data, size, 0) == (ssize_t) size, "no file");
+	chi_error_clear();
+	bool compressed = size >= 2 && data[0] == 0x1f && data[1] == 0x8b;
+	size_t header = good_header(data, size);
+	choir_dataset *d = choir_idx_dataset_new(path, "x");
+	if (!d)
+		demand(choir_error()[0] != '\0', "refused without a word");
+	if (!compressed)
+		demand((d != NULL) == (header != 0), d ? "took a bad file" : "refused a good file");
+	for (int pass = 0; pass < 2 && d; pass++) {
+		long long n = compressed ? read_all(d, NULL, 1)
+								 : read_all(d, data + header, value_bytes(data[2]));
+		if (!compressed)
+			demand(n == (long long) (size - header), "not all bytes were given");
+		if (n < 0)
+			demand(choir_error()[0] != '\0', "failed without a word");
+		chi_dataset_rewind(d);
+	}
+	choir_dataset_free(d);
+	return 0;
+}

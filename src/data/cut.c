@@ -1,0 +1,232 @@
+// Steps that keep some elements and leave out others: take, skip and shard. What is left out of a
+// stream is read into nothing; with random access it is never touched.
+#include "data/step.h"
+
+#include "base/size.h"
+
+typedef struct {
+	choir_dataset base;
+	int64_t count; // take: at most so many elements; skip: all but the first so many
+	int64_t done; // of count, in this pass
+} cut;
+
+typedef struct {
+	choir_dataset base;
+	int64_t count, index;
+	int64_t seen; // elements of the source, in this pass
+} shard;
+
+// The examples of the first so many elements (there are at least as many), if that can be known.
+static int64_t examples_of_first(const choir_dataset *from, int64_t elements)
+{
+	if (elements == 0)
+		return 0;
+	if (elements == from->elements)
+		return from->spec.examples;
+	int64_t examples;
+	if (from->ragged || !chi_int64_multiply(elements, chi_dataset_unit(from), &examples))
+		return CHOIR_NONE;
+	return examples;
+}
+
+static choir_status take_range(
+		choir_dataset *d, void *const column[], int64_t first, int64_t count)
+{
+	return d->from[0]->step->range(d->from[0], column, first, count);
+}
+
+static choir_status take_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
+{
+	cut *c = (cut *) d;
+	int64_t left = c->count - c->done;
+	if (left == 0)
+		return CHOIR_END;
+	if (!d->spec.batch && want > left)
+		want = left;
+	CHOIR_TRY(chi_dataset_read(d->from[0], column, want, got));
+	c->done += d->spec.batch ? 1 : *got;
+	return CHOIR_OK;
+}
+
+static choir_status skip_range(
+		choir_dataset *d, void *const column[], int64_t first, int64_t count)
+{
+	return d->from[0]->step->range(d->from[0], column, ((cut *) d)->count + first, count);
+}
+
+static choir_status skip_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
+{
+	cut *c = (cut *) d;
+	if (c->done < c->count) {
+		int64_t dropped;
+		CHOIR_TRY(chi_dataset_drop(d->from[0], c->count - c->done, &dropped));
+		c->done = c->count;
+	}
+	return chi_dataset_read(d->from[0], column, want, got);
+}
+
+static choir_status cut_rewind(choir_dataset *d)
+{
+	((cut *) d)->done = 0;
+	return chi_dataset_rewind(d->from[0]);
+}
+
+static const void *take_peek(choir_dataset *d, size_t column, int64_t first, int64_t count)
+{
+	return chi_dataset_peek(d->from[0], column, first, count);
+}
+
+static const void *skip_peek(choir_dataset *d, size_t column, int64_t first, int64_t count)
+{
+	int64_t skipped = examples_of_first(d->from[0], ((cut *) d)->count);
+	if (skipped == CHOIR_NONE || !chi_int64_add(first, skipped, &first))
+		return NULL;
+	return chi_dataset_peek(d->from[0], column, first, count);
+}
+
+static const chi_step take_step = { "take", take_range, take_read, cut_rewind, take_peek,
+	chi_no_free };
+static const chi_step skip_step = { "skip", skip_range, skip_read, cut_rewind, skip_peek,
+	chi_no_free };
+
+// What take and skip share; the constructor goes on to say what is left.
+static cut *cut_new(const chi_step *step, choir_dataset *from, int64_t count)
+{
+	if (!chi_dataset_given(from, step->name))
+		return NULL;
+	if (count < 0) {
+		chi_refuse(from, CHOIR_INVALID, "%s: %lld elements given, 0 or more needed", step->name,
+				(long long) count);
+		return NULL;
+	}
+	cut *c = chi_transform_new(step, sizeof *c, from);
+	if (!c)
+		return NULL;
+	c->count = count;
+	c->base.random = from->random;
+	return c;
+}
+
+choir_dataset *choir_dataset_take(choir_dataset *from, int64_t count)
+{
+	cut *c = cut_new(&take_step, from, count);
+	if (!c)
+		return NULL;
+	choir_dataset *d = &c->base;
+	if (from->elements != CHOIR_NONE && from->elements < count)
+		return d;
+	d->spec.examples = CHOIR_NONE;
+	if (from->spec.endless || from->elements != CHOIR_NONE) {
+		d->elements = count;
+		d->spec.examples = examples_of_first(from, count);
+	}
+	d->spec.endless = false;
+	return d;
+}
+
+choir_dataset *choir_dataset_skip(choir_dataset *from, int64_t count)
+{
+	cut *c = cut_new(&skip_step, from, count);
+	if (!c)
+		return NULL;
+	choir_dataset *d = &c->base;
+	if (from->elements == CHOIR_NONE)
+		return d;
+	if (c->count > from->elements)
+		c->count = from->elements;
+	d->elements = from->elements - c->count;
+	int64_t skipped = examples_of_first(from, c->count);
+	bool known = skipped != CHOIR_NONE && from->spec.examples != CHOIR_NONE;
+	d->spec.examples = known ? from->spec.examples - skipped : CHOIR_NONE;
+	return d;
+}
+
+static choir_status shard_range(
+		choir_dataset *d, void *const column[], int64_t first, int64_t count)
+{
+	const shard *s = (shard *) d;
+	void *to[CHI_MAX_COLUMNS];
+	for (int64_t i = 0; i < count; i++) {
+		chi_columns_move(d, column, i, to);
+		int64_t number = s->index + (first + i) * s->count;
+		CHOIR_TRY(d->from[0]->step->range(d->from[0], to, number, 1));
+	}
+	return CHOIR_OK;
+}
+
+// Passes over elements of the other shards; there are none behind: the end, or an error if the
+// whole source had fewer elements than there are shards, so that all of them notice.
+static choir_status pass_over(shard *s, int64_t elements)
+{
+	int64_t n;
+	CHOIR_TRY(chi_dataset_drop(s->base.from[0], elements, &n));
+	s->seen += n;
+	if (n == elements)
+		return CHOIR_OK;
+	if (s->seen > 0 && s->seen < s->count)
+		return choir_fail(CHOIR_INVALID,
+				"shard: %lld elements for %lld shards, at least 1 each needed",
+				(long long) s->seen, (long long) s->count);
+	return CHOIR_END;
+}
+
+static choir_status shard_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
+{
+	shard *s = (shard *) d;
+	CHOIR_TRY(pass_over(s, s->seen == 0 ? s->index : s->count - 1));
+	choir_status status = chi_dataset_read(d->from[0], column, d->spec.batch ? want : 1, got);
+	if (status == CHOIR_END)
+		return pass_over(s, 1); // the same end, and its error
+	s->seen += status == CHOIR_OK;
+	return status;
+}
+
+static choir_status shard_rewind(choir_dataset *d)
+{
+	((shard *) d)->seen = 0;
+	return chi_dataset_rewind(d->from[0]);
+}
+
+static const chi_step shard_step = { "shard", shard_range, shard_read, shard_rewind, chi_no_peek,
+	chi_no_free };
+
+// Where the source is known: how many elements and examples fall to the shard.
+static void shard_count(shard *s, const choir_dataset *from)
+{
+	choir_dataset *d = &s->base;
+	d->spec.examples = d->elements = CHOIR_NONE;
+	if (from->elements == CHOIR_NONE)
+		return;
+	int64_t n = from->elements, unit = chi_dataset_unit(from), whole;
+	d->elements = n / s->count + (n % s->count > s->index);
+	bool last = n > 0 && (n - 1) % s->count == s->index; // it has the source's last element
+	if (d->elements == 0)
+		d->spec.examples = 0;
+	else if (!from->ragged && from->spec.examples != CHOIR_NONE &&
+			chi_int64_multiply(d->elements, unit, &whole))
+		d->spec.examples = last ? whole - unit + (from->spec.examples - (n - 1) * unit) : whole;
+}
+
+choir_dataset *choir_dataset_shard(choir_dataset *from, int64_t count, int64_t index)
+{
+	if (!chi_dataset_given(from, "shard"))
+		return NULL;
+	if (count < 1)
+		return chi_refuse(from, CHOIR_INVALID, "shard: %lld shards given, at least 1 needed",
+				(long long) count);
+	if (index < 0 || index >= count)
+		return chi_refuse(from, CHOIR_INVALID, "shard: index %lld given, 0 to %lld needed",
+				(long long) index, (long long) count - 1);
+	if (from->elements > 0 && from->elements < count)
+		return chi_refuse(from, CHOIR_INVALID,
+				"shard: %lld elements for %lld shards, at least 1 each needed",
+				(long long) from->elements, (long long) count);
+	shard *s = chi_transform_new(&shard_step, sizeof *s, from);
+	if (!s)
+		return NULL;
+	s->count = count;
+	s->index = index;
+	s->base.random = from->random;
+	shard_count(s, from);
+	return &s->base;
+}

@@ -1,0 +1,376 @@
+// The core of datasets: what is the same for all steps. It makes them and frees them, checks
+// columns, keeps the position of those with random access, and makes an end or a failure stay
+// until the rewind, so that no step has to think of being read once more.
+#include "data/step.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "base/text.h"
+#include "tensor/tensor.h"
+
+enum { ROW_ALIGNMENT = 64, BLOCK_BYTES = 64 * 1024, BLOCK_EXAMPLES = 4096 };
+
+choir_status chi_no_range(choir_dataset *d, void *const column[], int64_t first, int64_t count)
+{
+	(void) column;
+	return choir_fail(CHOIR_INTERNAL,
+			"%s: asked for examples %lld to %lld by number, but is a stream", d->step->name,
+			(long long) first, (long long) (first + count));
+}
+
+choir_status chi_no_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
+{
+	(void) column;
+	(void) got;
+	return choir_fail(CHOIR_INTERNAL, "%s: asked for the next %lld examples, but is no stream",
+			d->step->name, (long long) want);
+}
+
+choir_status chi_no_rewind(choir_dataset *d)
+{
+	(void) d;
+	return CHOIR_OK;
+}
+
+const void *chi_no_peek(choir_dataset *d, size_t column, int64_t first, int64_t count)
+{
+	(void) d;
+	(void) column;
+	(void) first;
+	(void) count;
+	return NULL;
+}
+
+void chi_no_free(choir_dataset *d)
+{
+	(void) d;
+}
+
+choir_status chi_rewind_from(choir_dataset *d)
+{
+	return chi_dataset_rewind(d->from[0]);
+}
+
+// What is wrong with a column, in words after its name; NULL: nothing. Counts its bytes.
+static const char *column_fault(const choir_column *c, size_t *bytes)
+{
+	if ((unsigned) c->dtype > CHOIR_BF16)
+		return "the dtype is none of those there are";
+	if (c->shape.rank < 0 || c->shape.rank > CHOIR_MAX_RANK)
+		return "the rank must be from 0 to 8";
+	for (int i = 0; i < c->shape.rank; i++)
+		if (c->shape.dim[i] < 1)
+			return "every dimension of an example must be at least 1";
+	if (!chi_shape_bytes(&c->shape, c->dtype, bytes))
+		return "an example has too many bytes";
+	return NULL;
+}
+
+static bool check_columns(
+		const chi_step *step, size_t n, const choir_column columns[], size_t bytes[])
+{
+	if (n < 1 || n > CHI_MAX_COLUMNS || !columns) {
+		choir_fail(CHOIR_INVALID, "%s: %zu columns given, 1 to %d needed", step->name,
+				columns ? n : 0, (int) CHI_MAX_COLUMNS);
+		return false;
+	}
+	for (size_t i = 0; i < n; i++) {
+		const char *name = columns[i].name;
+		if (!name || !name[0]) {
+			choir_fail(CHOIR_INVALID, "%s: column %zu has no name", step->name, i);
+			return false;
+		}
+		const char *fault = column_fault(&columns[i], &bytes[i]);
+		for (size_t j = 0; j < i && !fault; j++)
+			if (strcmp(columns[j].name, name) == 0)
+				fault = "there are two of this name";
+		if (fault) {
+			choir_fail(CHOIR_INVALID, "%s: column \"%s\": %s", step->name, name, fault);
+			return false;
+		}
+	}
+	return true;
+}
+
+// Puts the names into memory of d's own.
+static bool copy_names(choir_dataset *d)
+{
+	size_t total = 0;
+	for (size_t i = 0; i < d->spec.n; i++)
+		if (!chi_size_add(total, strlen(d->spec.column[i].name) + 1, &total))
+			return false;
+	d->names = chi_alloc(total);
+	if (!d->names)
+		return false;
+	char *to = d->names;
+	for (size_t i = 0; i < d->spec.n; i++) {
+		size_t size = strlen(d->spec.column[i].name) + 1;
+		memcpy(to, d->spec.column[i].name, size);
+		d->spec.column[i].name = to;
+		to += size;
+	}
+	return true;
+}
+
+void *chi_source_new(const chi_step *step, size_t size, size_t n, const choir_column columns[],
+		int64_t examples)
+{
+	size_t bytes[CHI_MAX_COLUMNS];
+	if (!check_columns(step, n, columns, bytes))
+		return NULL;
+	choir_dataset *d = chi_alloc(size);
+	if (!d)
+		return NULL;
+	d->step = step;
+	d->spec.n = n;
+	d->spec.examples = d->elements = examples;
+	for (size_t i = 0; i < n; i++) {
+		d->spec.column[i] = columns[i];
+		d->spec.column[i].data = NULL;
+		d->bytes[i] = bytes[i];
+	}
+	if (!copy_names(d)) {
+		chi_free(d);
+		return NULL;
+	}
+	return d;
+}
+
+void *chi_transform_new(const chi_step *step, size_t size, choir_dataset *from)
+{
+	choir_dataset *d = chi_alloc(size);
+	if (!d) {
+		choir_dataset_free(from);
+		return NULL;
+	}
+	d->step = step;
+	d->from[0] = from;
+	d->spec = from->spec;
+	memcpy(d->bytes, from->bytes, sizeof d->bytes);
+	d->elements = from->elements;
+	d->ragged = from->ragged;
+	return d;
+}
+
+void choir_dataset_free(choir_dataset *d)
+{
+	if (!d)
+		return;
+	d->step->free(d);
+	choir_dataset_free(d->from[0]);
+	choir_dataset_free(d->from[1]);
+	chi_free(d->names);
+	chi_free(d);
+}
+
+bool chi_dataset_given(const choir_dataset *d, const char *what)
+{
+	if (!d && choir_error_status() == CHOIR_OK)
+		choir_fail(CHOIR_INVALID, "%s: the dataset is NULL", what);
+	return d != NULL;
+}
+
+choir_dataset *chi_refuse(choir_dataset *d, choir_status status, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	chi_fail_v(status, fmt, args);
+	va_end(args);
+	choir_dataset_free(d);
+	return NULL;
+}
+
+size_t chi_column_find(const choir_dataset *d, const char *name)
+{
+	size_t i = 0;
+	while (i < d->spec.n && (!name || strcmp(d->spec.column[i].name, name) != 0))
+		i++;
+	return i;
+}
+
+choir_dataset *chi_refuse_column(choir_dataset *d, const char *what, const char *name)
+{
+	chi_text known = { NULL, 0, 0, false };
+	for (size_t i = 0; i < d->spec.n; i++)
+		chi_text_add(&known, "%s\"%s\"", i ? ", " : "", d->spec.column[i].name);
+	if (known.failed)
+		choir_fail(CHOIR_NO_MEMORY, "%s: out of memory", what);
+	else
+		choir_fail(CHOIR_NOT_FOUND, "%s: there is no column \"%s\", only %s", what,
+				name ? name : "(NULL)", known.data);
+	chi_text_free(&known);
+	choir_dataset_free(d);
+	return NULL;
+}
+
+const chi_spec *chi_dataset_spec(choir_dataset *d)
+{
+	return chi_dataset_given(d, "dataset") ? &d->spec : NULL;
+}
+
+static choir_status read_random(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
+{
+	int64_t left = d->spec.examples - d->position;
+	int64_t count = want < left ? want : left;
+	if (count == 0)
+		return CHOIR_END;
+	CHOIR_TRY(d->step->range(d, column, d->position, count));
+	d->position += count;
+	*got = count;
+	return CHOIR_OK;
+}
+
+// Makes a failure stay: every read until the rewind gives it again.
+static choir_status keep_failure(choir_dataset *d, choir_status status)
+{
+	chi_error_save(&d->failure);
+	d->failure.status = status;
+	d->failed = true;
+	return status;
+}
+
+choir_status chi_dataset_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
+{
+	*got = 0;
+	if (d->failed) {
+		chi_error_restore(&d->failure);
+		return d->failure.status;
+	}
+	if (d->ended)
+		return CHOIR_END;
+	if (chi_atomic32_load(&d->cancelled))
+		return choir_fail(CHOIR_CANCELLED, "%s: cancelled", d->step->name);
+	choir_status status =
+			d->random ? read_random(d, column, want, got) : d->step->read(d, column, want, got);
+	if (status == CHOIR_OK)
+		return CHOIR_OK;
+	*got = 0;
+	if (status != CHOIR_END)
+		return keep_failure(d, status);
+	d->ended = true;
+	return CHOIR_END;
+}
+
+choir_status chi_dataset_fill(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
+{
+	void *to[CHI_MAX_COLUMNS];
+	*got = 0;
+	while (*got < want) {
+		int64_t n;
+		chi_columns_move(d, column, *got, to);
+		choir_status status = chi_dataset_read(d, to, want - *got, &n);
+		if (status == CHOIR_END)
+			return *got ? CHOIR_OK : CHOIR_END;
+		CHOIR_TRY(status);
+		*got += n;
+	}
+	return CHOIR_OK;
+}
+
+choir_status chi_dataset_drop(choir_dataset *d, int64_t elements, int64_t *got)
+{
+	static void *const nothing[CHI_MAX_COLUMNS];
+	*got = 0;
+	while (*got < elements) {
+		int64_t n, want = d->spec.batch ? d->spec.batch : elements - *got;
+		choir_status status = chi_dataset_read(d, nothing, want, &n);
+		if (status == CHOIR_END)
+			return CHOIR_OK;
+		CHOIR_TRY(status);
+		*got += d->spec.batch ? 1 : n;
+	}
+	return CHOIR_OK;
+}
+
+choir_status chi_dataset_next(choir_dataset *d, chi_element *e)
+{
+	if (!chi_dataset_given(d, "dataset"))
+		return choir_error_status();
+	int64_t unit = chi_dataset_unit(d);
+	if (e->capacity < unit)
+		return choir_fail(CHOIR_INTERNAL, "%s: room for %lld examples, %lld needed", d->step->name,
+				(long long) e->capacity, (long long) unit);
+	return chi_dataset_read(d, e->column, unit, &e->examples);
+}
+
+choir_status chi_dataset_rewind(choir_dataset *d)
+{
+	if (!chi_dataset_given(d, "dataset"))
+		return choir_error_status();
+	chi_atomic32_store(&d->cancelled, 0);
+	d->ended = d->failed = false;
+	d->position = 0;
+	choir_status status = d->random ? CHOIR_OK : d->step->rewind(d);
+	return status == CHOIR_OK ? CHOIR_OK : keep_failure(d, status);
+}
+
+void chi_dataset_cancel(choir_dataset *d)
+{
+	if (!d)
+		return;
+	chi_atomic32_store(&d->cancelled, 1);
+	chi_dataset_cancel(d->from[0]);
+	chi_dataset_cancel(d->from[1]);
+}
+
+const void *chi_dataset_peek(choir_dataset *d, size_t column, int64_t first, int64_t count)
+{
+	int64_t end;
+	if (!d || column >= d->spec.n || first < 0 || count < 0 ||
+			!chi_int64_add(first, count, &end) || end > d->spec.examples)
+		return NULL;
+	return d->step->peek(d, column, first, count);
+}
+
+void chi_columns_move(const choir_dataset *d, void *const column[], int64_t examples, void *out[])
+{
+	for (size_t i = 0; i < d->spec.n; i++)
+		out[i] = column[i] ? (char *) column[i] + (size_t) examples * d->bytes[i] : NULL;
+}
+
+bool chi_rows_new(const choir_dataset *d, int64_t examples, chi_rows *rows)
+{
+	size_t offset[CHI_MAX_COLUMNS], total = 0, size;
+	for (size_t i = 0; i < d->spec.n; i++) {
+		offset[i] = total;
+		if (!chi_size_multiply((size_t) examples, d->bytes[i], &size) ||
+				!chi_size_add(total, size, &total) ||
+				!chi_size_round_up(total, ROW_ALIGNMENT, &total)) {
+			choir_fail(CHOIR_NO_MEMORY, "%s: %lld examples are more than any memory holds",
+					d->step->name, (long long) examples);
+			return false;
+		}
+	}
+	rows->memory = chi_alloc_aligned(total);
+	for (size_t i = 0; i < d->spec.n && rows->memory; i++)
+		rows->column[i] = (char *) rows->memory + offset[i];
+	return rows->memory != NULL;
+}
+
+void chi_rows_free(chi_rows *rows)
+{
+	chi_free(rows->memory);
+	rows->memory = NULL;
+}
+
+void chi_rows_copy(const choir_dataset *d, void *const to[], const chi_rows *from, int64_t first,
+		int64_t examples)
+{
+	for (size_t i = 0; i < d->spec.n; i++)
+		if (to[i])
+			memcpy(to[i], (const char *) from->column[i] + (size_t) first * d->bytes[i],
+					(size_t) examples * d->bytes[i]);
+}
+
+int64_t chi_block_examples(const choir_dataset *d)
+{
+	size_t total = 0;
+	for (size_t i = 0; i < d->spec.n; i++)
+		if (!chi_size_add(total, d->bytes[i], &total))
+			return 1;
+	size_t fit = BLOCK_BYTES / (total ? total : 1);
+	return fit < 1 ? 1 : fit < BLOCK_EXAMPLES ? (int64_t) fit : BLOCK_EXAMPLES;
+}

@@ -1,0 +1,101 @@
+// A file as a row of bytes. Plain files are read at the place that is wanted next, so passing
+// over bytes costs nothing; compressed ones go through gzip.
+#include "data/reader.h"
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "data/gzip.h"
+
+struct chi_reader {
+	chi_file *file;
+	chi_gzip *gzip; // NULL: plain
+	uint64_t offset; // plain
+	char name[256];
+};
+
+static bool begins_as_gzip(chi_reader *r, bool *gzip)
+{
+	unsigned char first[2];
+	size_t got;
+	if (chi_file_read_some(r->file, 0, first, sizeof first, &got) != CHOIR_OK)
+		return false;
+	*gzip = got == sizeof first && first[0] == 0x1f && first[1] == 0x8b;
+	return true;
+}
+
+chi_reader *chi_reader_open(const char *path)
+{
+	chi_reader *r = chi_alloc(sizeof *r);
+	if (!r)
+		return NULL;
+	bool gzip = false;
+	chi_text_clean(path, r->name, sizeof r->name);
+	r->file = chi_file_open(path);
+	if (r->file && begins_as_gzip(r, &gzip)) {
+		if (!gzip)
+			return r;
+		r->gzip = chi_gzip_new(r->file, r->name);
+		if (r->gzip)
+			return r;
+	}
+	chi_reader_close(r);
+	return NULL;
+}
+
+void chi_reader_close(chi_reader *r)
+{
+	if (!r)
+		return;
+	chi_gzip_free(r->gzip);
+	chi_file_close(r->file);
+	chi_free(r);
+}
+
+const char *chi_reader_name(const chi_reader *r)
+{
+	return r->name;
+}
+
+bool chi_reader_compressed(const chi_reader *r)
+{
+	return r->gzip != NULL;
+}
+
+uint64_t chi_reader_size(const chi_reader *r)
+{
+	uint64_t size = chi_file_size(r->file), most;
+	if (!r->gzip)
+		return size;
+	return __builtin_mul_overflow(size, (uint64_t) CHI_GZIP_RATIO, &most) ? UINT64_MAX : most;
+}
+
+static choir_status read_plain(chi_reader *r, void *to, size_t bytes, size_t *got)
+{
+	uint64_t size = chi_file_size(r->file), left = r->offset < size ? size - r->offset : 0;
+	*got = bytes < left ? bytes : (size_t) left;
+	if (to && *got)
+		CHOIR_TRY(chi_file_read(r->file, r->offset, to, *got));
+	r->offset += *got;
+	return CHOIR_OK;
+}
+
+choir_status chi_reader_read(chi_reader *r, void *to, size_t bytes, size_t *got)
+{
+	return r->gzip ? chi_gzip_read(r->gzip, to, bytes, got) : read_plain(r, to, bytes, got);
+}
+
+choir_status chi_reader_end(chi_reader *r)
+{
+	size_t got;
+	CHOIR_TRY(chi_reader_read(r, NULL, 1, &got));
+	if (got)
+		return choir_fail(
+				CHOIR_CORRUPT, "%s: there are bytes behind the end of the data", r->name);
+	return CHOIR_OK;
+}
+
+choir_status chi_reader_rewind(chi_reader *r)
+{
+	r->offset = 0;
+	return r->gzip ? chi_gzip_rewind(r->gzip) : CHOIR_OK;
+}

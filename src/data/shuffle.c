@@ -1,0 +1,210 @@
+// Shuffle: a buffer is kept full, and each element that leaves it is drawn from all that are in
+// it. The draws are Philox of seed, pass and their number, so the order depends on nothing else.
+// Of a source with random access only the numbers of the examples are kept, not the examples.
+#include "data/step.h"
+
+#include "base/alloc.h"
+#include "base/philox.h"
+#include "base/size.h"
+
+enum { PLACE = 0x73687566 }; // keeps these draws apart from others of the same seed
+
+__extension__ typedef unsigned __int128 wide; // of 64 by 64 bits
+
+typedef struct {
+	choir_dataset base;
+	int64_t buffer; // the most elements in the buffer
+	chi_random_key key; // step: the pass
+	chi_philox_block block; // the words of two draws
+	uint64_t drawn; // in this pass
+	// The buffer holds slot[0 .. filled-1]: numbers of examples, or of rows of store. Behind them
+	// are, of a stream, the free rows.
+	int64_t *slot;
+	int64_t filled;
+	bool dry; // the source has ended
+	int64_t next; // random access: the number of the next example
+	chi_rows store; // stream: buffer elements
+	int64_t *sizes; // stream of batches: the examples of each row
+	chi_rows stage; // stream of single examples: a block read ahead, since rows lie scattered
+	int64_t staged, taken, stage_room;
+} shuffle;
+
+// A number from 0 to n-1.
+static int64_t draw(shuffle *s, int64_t n)
+{
+	if (s->drawn % 2 == 0)
+		s->block = chi_random_block(&s->key, s->drawn / 2);
+	const uint32_t *word = s->block.word + 2 * (s->drawn % 2);
+	s->drawn++;
+	uint64_t random = (uint64_t) word[0] << 32 | word[1];
+	return (int64_t) ((wide) random * (uint64_t) n >> 64);
+}
+
+// Turns an end into dry.
+static choir_status at_end(shuffle *s, choir_status status)
+{
+	if (status != CHOIR_END)
+		return status;
+	s->dry = true;
+	return CHOIR_OK;
+}
+
+// Reads one batch into a free row.
+static choir_status add_batch(shuffle *s)
+{
+	choir_dataset *from = s->base.from[0];
+	void *to[CHI_MAX_COLUMNS];
+	int64_t row = s->slot[s->filled];
+	chi_columns_move(from, s->store.column, row * from->spec.batch, to);
+	choir_status status = chi_dataset_read(from, to, from->spec.batch, &s->sizes[row]);
+	s->filled += status == CHOIR_OK;
+	return at_end(s, status);
+}
+
+// Puts one example into a free row, from the block that was read ahead.
+static choir_status add_example(shuffle *s)
+{
+	choir_dataset *from = s->base.from[0];
+	if (s->taken == s->staged) {
+		s->taken = 0;
+		CHOIR_TRY(at_end(s, chi_dataset_read(from, s->stage.column, s->stage_room, &s->staged)));
+		if (s->dry)
+			return CHOIR_OK;
+	}
+	void *to[CHI_MAX_COLUMNS];
+	chi_columns_move(from, s->store.column, s->slot[s->filled++], to);
+	chi_rows_copy(from, to, &s->stage, s->taken++, 1);
+	return CHOIR_OK;
+}
+
+// The first elements of a pass: the rows are all free and in order, so they are read in one go.
+static choir_status add_first(shuffle *s)
+{
+	choir_status status =
+			chi_dataset_fill(s->base.from[0], s->store.column, s->buffer, &s->filled);
+	return at_end(s, status);
+}
+
+static choir_status top_up(shuffle *s)
+{
+	const choir_dataset *from = s->base.from[0];
+	while (s->filled < s->buffer && !s->dry) {
+		if (from->random && s->next == from->spec.examples)
+			s->dry = true;
+		else if (from->random)
+			s->slot[s->filled++] = s->next++;
+		else if (from->spec.batch)
+			CHOIR_TRY(add_batch(s));
+		else if (s->drawn == 0 && s->filled == 0)
+			CHOIR_TRY(add_first(s));
+		else
+			CHOIR_TRY(add_example(s));
+	}
+	return CHOIR_OK;
+}
+
+// Copies the element of a slot out; *got is its number of examples.
+static choir_status emit(const shuffle *s, void *const column[], int64_t what, int64_t *got)
+{
+	choir_dataset *from = s->base.from[0];
+	*got = s->sizes ? s->sizes[what] : 1;
+	if (from->random)
+		return from->step->range(from, column, what, 1);
+	chi_rows_copy(from, column, &s->store, what * chi_dataset_unit(from), *got);
+	return CHOIR_OK;
+}
+
+static choir_status shuffle_read(
+		choir_dataset *d, void *const column[], int64_t want, int64_t *got)
+{
+	shuffle *s = (shuffle *) d;
+	void *to[CHI_MAX_COLUMNS];
+	int64_t n, elements = d->spec.batch ? 1 : want;
+	for (int64_t i = 0; i < elements; i++) {
+		CHOIR_TRY(top_up(s));
+		if (s->filled == 0)
+			break;
+		int64_t at = draw(s, s->filled), what = s->slot[at];
+		chi_columns_move(d, column, *got, to);
+		CHOIR_TRY(emit(s, to, what, &n));
+		*got += n;
+		s->slot[at] = s->slot[--s->filled]; // the row is free again
+		s->slot[s->filled] = what;
+	}
+	return *got ? CHOIR_OK : CHOIR_END;
+}
+
+static void start(shuffle *s)
+{
+	for (int64_t i = 0; i < s->buffer; i++)
+		s->slot[i] = i;
+	s->drawn = 0;
+	s->filled = s->next = s->staged = s->taken = 0;
+	s->dry = false;
+}
+
+static choir_status shuffle_rewind(choir_dataset *d)
+{
+	shuffle *s = (shuffle *) d;
+	s->key.step++;
+	start(s);
+	return chi_dataset_rewind(d->from[0]);
+}
+
+static void shuffle_free(choir_dataset *d)
+{
+	shuffle *s = (shuffle *) d;
+	chi_free(s->slot);
+	chi_free(s->sizes);
+	chi_rows_free(&s->store);
+	chi_rows_free(&s->stage);
+}
+
+static const chi_step shuffle_step = { "shuffle", chi_no_range, shuffle_read, shuffle_rewind,
+	chi_no_peek, shuffle_free };
+
+static bool make_room(shuffle *s, const choir_dataset *from)
+{
+	int64_t examples;
+	s->slot = chi_alloc_array((size_t) s->buffer, sizeof *s->slot);
+	if (!s->slot || from->random)
+		return s->slot != NULL;
+	if (!chi_int64_multiply(s->buffer, chi_dataset_unit(from), &examples)) {
+		choir_fail(CHOIR_INVALID,
+				"shuffle: a buffer of %lld batches of %lld is more than any memory holds",
+				(long long) s->buffer, (long long) from->spec.batch);
+		return false;
+	}
+	if (!chi_rows_new(&s->base, examples, &s->store))
+		return false;
+	if (from->spec.batch) {
+		s->sizes = chi_alloc_array((size_t) s->buffer, sizeof *s->sizes);
+		return s->sizes != NULL;
+	}
+	s->stage_room = chi_block_examples(from);
+	return chi_rows_new(&s->base, s->stage_room, &s->stage);
+}
+
+choir_dataset *choir_dataset_shuffle(choir_dataset *from, int64_t buffer, uint64_t seed)
+{
+	if (!chi_dataset_given(from, "shuffle"))
+		return NULL;
+	if (buffer < 1)
+		return chi_refuse(from, CHOIR_INVALID,
+				"shuffle: a buffer of %lld elements given, at least 1 needed", (long long) buffer);
+	shuffle *s = chi_transform_new(&shuffle_step, sizeof *s, from);
+	if (!s)
+		return NULL;
+	choir_dataset *d = &s->base;
+	s->buffer = buffer;
+	if (from->elements != CHOIR_NONE && from->elements < buffer)
+		s->buffer = from->elements > 0 ? from->elements : 1;
+	s->key = (chi_random_key){ .seed = seed, .place = PLACE };
+	d->ragged = from->ragged || chi_dataset_has_short_batch(from);
+	if (!make_room(s, from)) {
+		choir_dataset_free(d);
+		return NULL;
+	}
+	start(s);
+	return d;
+}

@@ -1,0 +1,50 @@
+// Finding built-in kernels by name, and handing them to the registry one dtype at a time.
+#include "op/kernels.h"
+
+#include <string.h>
+
+const chi_kernel_spec *chi_kernel_spec_find(chi_kernel_lists *lists, const char *operation,
+		choir_dtype dtype)
+{
+	for (size_t index = 0; lists(index).count; index++) {
+		const chi_kernel_list list = lists(index);
+		for (size_t i = 0; i < list.count; i++) {
+			const chi_kernel_spec *spec = &list.specs[i];
+			if (spec->dtypes >> dtype & 1 && !strcmp(spec->operation, operation))
+				return spec;
+		}
+	}
+	return NULL;
+}
+
+static void register_spec(const chi_kernel_spec *spec, const char *kind, const char *name,
+		const chi_kernel_spec *wrapper)
+{
+	const chi_kernel_spec *functions = wrapper ? wrapper : spec;
+	for (int dtype = CHOIR_F32; dtype <= CHOIR_BF16; dtype++) {
+		if (!(spec->dtypes >> dtype & 1))
+			continue;
+		const choir_kernel_table table = {
+			.size = sizeof table,
+			.version = CHOIR_TABLE_VERSION,
+			.operation = spec->operation,
+			.kind = kind,
+			.name = name,
+			.dtype = (choir_dtype) dtype,
+			.user = wrapper ? spec : spec->user,
+			.score = functions->score,
+			.scratch = functions->scratch,
+			.run = functions->run,
+		};
+		// A registry that is out of memory says so at the first lookup that misses the kernel.
+		(void) choir_register_kernel(&table);
+	}
+}
+
+void chi_kernel_register(chi_kernel_lists *lists, const char *kind, const char *name,
+		const chi_kernel_spec *wrapper)
+{
+	for (size_t index = 0; lists(index).count; index++)
+		for (size_t i = 0; i < lists(index).count; i++)
+			register_spec(&lists(index).specs[i], kind, name, wrapper);
+}

@@ -1,0 +1,41 @@
+// The built-in kernels as lists: what each serves and how it runs. The registry takes them one dtype
+// at a time; the far kernels wrap all of them; tests find them by name. Lists are constant.
+#pragma once
+
+#include "choir/extend/kernel.h"
+
+typedef struct {
+	const char *operation;
+	uint32_t dtypes; // a bit for each, 1 << CHOIR_F32 and so on
+	size_t attribute_bytes;
+	choir_status (*run)(const choir_kernel_call *call);
+	size_t (*scratch)(const choir_kernel_call *call);
+	int (*score)(const choir_kernel_call *call);
+	const void *user;
+} chi_kernel_spec;
+
+typedef struct {
+	const chi_kernel_spec *specs;
+	size_t count;
+} chi_kernel_list;
+
+enum {
+	CHI_F32 = 1 << CHOIR_F32,
+	CHI_F64 = 1 << CHOIR_F64,
+	CHI_REAL = CHI_F32 | CHI_F64,
+	CHI_ARITHMETIC = CHI_REAL | 1 << CHOIR_I32 | 1 << CHOIR_I64 | 1 << CHOIR_U8,
+	CHI_ALL = CHI_ARITHMETIC | 1 << CHOIR_BOOL | 1 << CHOIR_F16 | 1 << CHOIR_BF16
+};
+
+// The index-th list; one without specs is the end.
+chi_kernel_list chi_plain_list(size_t index);
+chi_kernel_list chi_onednn_list(size_t index); // empty without oneDNN
+
+// The kernel of a list for an operation and dtype; NULL: none.
+typedef chi_kernel_list chi_kernel_lists(size_t index);
+const chi_kernel_spec *chi_kernel_spec_find(chi_kernel_lists *lists, const char *operation,
+		choir_dtype dtype);
+// Registers every spec of the lists for every dtype it serves. A wrapper, if there is one, gives the
+// functions, and finds the spec in the table's user.
+void chi_kernel_register(chi_kernel_lists *lists, const char *kind, const char *name,
+		const chi_kernel_spec *wrapper);

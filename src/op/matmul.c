@@ -1,0 +1,212 @@
+// Products of matrices, and what usually follows them: bias and the fused dense layer. Transposes
+// are flags of the product, so a gradient is one product more.
+#include "op/op.h"
+
+static bool has_leading(const choir_shape *a, const choir_shape *b)
+{
+	if (a->rank != b->rank)
+		return false;
+	for (int i = 0; i < a->rank - 2; i++)
+		if (a->dim[i] != b->dim[i])
+			return false;
+	return true;
+}
+
+static choir_status infer_matmul(size_t n, choir_tensor *const in[], const void *attributes,
+		choir_dtype *dtype, choir_shape *shape)
+{
+	const choir_matmul_attributes *matmul = attributes;
+	const choir_shape *a = &in[0]->shape, *b = &in[1]->shape;
+	const int swap_a = matmul->transposed == CHOIR_TRANSPOSED_A;
+	const int swap_b = matmul->transposed == CHOIR_TRANSPOSED_B;
+	char text[2][CHI_SHAPE_TEXT];
+
+	(void) n;
+	*dtype = in[0]->dtype;
+	*shape = *a;
+	if (in[0]->dtype != in[1]->dtype)
+		return choir_fail(CHOIR_INVALID, "%s and %s do not go together; cast one of them",
+				choir_dtype_name(in[0]->dtype), choir_dtype_name(in[1]->dtype));
+	const bool fits = a->rank >= 2 && b->rank >= 2 && (b->rank == 2 || has_leading(a, b)) &&
+			a->dim[a->rank - 1 - swap_a] == b->dim[b->rank - 2 + swap_b];
+	if (!fits)
+		return choir_fail(CHOIR_INVALID, "%s%s times %s%s does not fit",
+				chi_shape_print(a, text[0]), swap_a ? " transposed" : "",
+				chi_shape_print(b, text[1]), swap_b ? " transposed" : "");
+	shape->dim[a->rank - 2] = a->dim[a->rank - 2 + swap_a];
+	shape->dim[a->rank - 1] = b->dim[b->rank - 1 - swap_b];
+	return CHOIR_OK;
+}
+
+static choir_tensor *rows_of_matrix(choir_tensor *x)
+{
+	choir_shape shape = { 2, { 1, x->shape.dim[x->shape.rank - 1] } };
+	for (int i = 0; i < x->shape.rank - 1; i++)
+		shape.dim[0] *= x->shape.dim[i];
+	return chi_tensor_reshape(x, &shape);
+}
+
+// The gradient of the left operand.
+static choir_tensor *left(const chi_node *node, choir_transposed which, choir_tensor *dy)
+{
+	choir_tensor *b = node->in[1];
+	choir_shape shape = node->in[0]->shape;
+
+	if (which == CHOIR_TRANSPOSED_NONE)
+		return choir_matmul(dy, b, CHOIR_TRANSPOSED_B);
+	if (which == CHOIR_TRANSPOSED_B)
+		return choir_matmul(dy, b, CHOIR_TRANSPOSED_NONE);
+	if (b->shape.rank != shape.rank) { // b is shared, but stands on the left here
+		shape.dim[shape.rank - 2] = b->shape.dim[0];
+		shape.dim[shape.rank - 1] = b->shape.dim[1];
+		b = chi_broadcast_to(b, &shape);
+	}
+	return choir_matmul(b, dy, CHOIR_TRANSPOSED_B);
+}
+
+// The gradient of the right operand; where that is shared, a sum over the leading axes, which is
+// one product of the matrices of all rows unless the left one is transposed.
+static choir_tensor *right(const chi_node *node, choir_transposed which, choir_tensor *dy)
+{
+	choir_tensor *a = node->in[0];
+	const bool shared = node->in[1]->shape.rank != a->shape.rank;
+
+	if (which == CHOIR_TRANSPOSED_A)
+		return chi_sum_to(choir_matmul(a, dy, CHOIR_TRANSPOSED_NONE), &node->in[1]->shape);
+	if (shared) {
+		a = rows_of_matrix(a);
+		dy = rows_of_matrix(dy);
+	}
+	if (which == CHOIR_TRANSPOSED_B)
+		return choir_matmul(dy, a, CHOIR_TRANSPOSED_A);
+	return choir_matmul(a, dy, CHOIR_TRANSPOSED_A);
+}
+
+static choir_status matmul_backward(
+		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+{
+	const choir_matmul_attributes *matmul = node->attributes;
+
+	if (want[0])
+		gradient[0] = left(node, matmul->transposed, dy);
+	if (want[1])
+		gradient[1] = right(node, matmul->transposed, dy);
+	return CHOIR_OK;
+}
+
+static const chi_op matmul_op = {
+	.name = "matmul",
+	.attribute_bytes = sizeof(choir_matmul_attributes),
+	.infer = infer_matmul,
+	.backward = matmul_backward,
+};
+
+choir_tensor *choir_matmul(choir_tensor *a, choir_tensor *b, choir_transposed which)
+{
+	const choir_matmul_attributes attributes = { which };
+	choir_tensor *const in[] = { a, b };
+
+	if (a && (which < CHOIR_TRANSPOSED_NONE || which > CHOIR_TRANSPOSED_B))
+		return chi_frame_fail_null(
+				a->frame, CHOIR_INVALID, "matmul: transposed %d is unknown", (int) which);
+	return chi_op_call(&matmul_op, NULL, 2, in, &attributes);
+}
+
+static choir_status check_bias(const choir_tensor *x, int64_t channels, const choir_tensor *bias)
+{
+	char text[CHI_SHAPE_TEXT];
+
+	if (bias->dtype != x->dtype)
+		return choir_fail(CHOIR_INVALID, "bias is %s, the rest %s", choir_dtype_name(bias->dtype),
+				choir_dtype_name(x->dtype));
+	if (bias->shape.rank != 1 || bias->shape.dim[0] != channels)
+		return choir_fail(CHOIR_INVALID, "bias is %s, needed [%lld]",
+				chi_shape_print(&bias->shape, text), (long long) channels);
+	return CHOIR_OK;
+}
+
+static choir_status infer_bias_add(size_t n, choir_tensor *const in[], const void *attributes,
+		choir_dtype *dtype, choir_shape *shape)
+{
+	const choir_shape *x = &in[0]->shape;
+
+	(void) n;
+	(void) attributes;
+	*dtype = in[0]->dtype;
+	*shape = *x;
+	if (x->rank < 1)
+		return choir_fail(CHOIR_INVALID, "a scalar has no channels");
+	return check_bias(in[0], x->dim[x->rank - 1], in[1]);
+}
+
+static choir_status bias_add_backward(
+		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+{
+	if (want[0])
+		gradient[0] = dy;
+	if (want[1])
+		gradient[1] = chi_sum_to(dy, &node->in[1]->shape);
+	return CHOIR_OK;
+}
+
+static const chi_op bias_add_op = {
+	.name = "add",
+	.label = "bias_add",
+	.infer = infer_bias_add,
+	.backward = bias_add_backward,
+};
+
+choir_tensor *choir_bias_add(choir_tensor *x, choir_tensor *bias)
+{
+	choir_tensor *const in[] = { x, bias };
+	return chi_op_call(&bias_add_op, NULL, 2, in, NULL);
+}
+
+static choir_status infer_dense(size_t n, choir_tensor *const in[], const void *attributes,
+		choir_dtype *dtype, choir_shape *shape)
+{
+	const choir_shape *x = &in[0]->shape, *w = &in[1]->shape;
+	char text[2][CHI_SHAPE_TEXT];
+
+	(void) n;
+	(void) attributes;
+	*dtype = in[0]->dtype;
+	if (in[0]->dtype != in[1]->dtype)
+		return choir_fail(CHOIR_INVALID, "%s and %s do not go together; cast one of them",
+				choir_dtype_name(in[0]->dtype), choir_dtype_name(in[1]->dtype));
+	if (x->rank != 2 || w->rank != 2 || x->dim[1] != w->dim[0] || w->dim[0] == 0)
+		return choir_fail(CHOIR_INVALID, "%s times %s does not fit", chi_shape_print(x, text[0]),
+				chi_shape_print(w, text[1]));
+	*shape = (choir_shape){ 2, { x->dim[0], w->dim[1] } };
+	return check_bias(in[0], w->dim[1], in[2]);
+}
+
+static choir_status dense_backward(
+		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+{
+	const choir_dense_attributes *dense = node->attributes;
+	choir_tensor *dz = chi_activation_gradient(dense->activate, node->out, dy);
+
+	if (want[0])
+		gradient[0] = choir_matmul(dz, node->in[1], CHOIR_TRANSPOSED_B);
+	if (want[1])
+		gradient[1] = choir_matmul(node->in[0], dz, CHOIR_TRANSPOSED_A);
+	if (want[2])
+		gradient[2] = choir_sum(dz, CHOIR_AXIS(0));
+	return CHOIR_OK;
+}
+
+static const chi_op dense_op = {
+	.name = "dense",
+	.attribute_bytes = sizeof(choir_dense_attributes),
+	.infer = infer_dense,
+	.backward = dense_backward,
+};
+
+choir_tensor *chi_dense(
+		choir_tensor *x, choir_tensor *w, choir_tensor *bias, choir_activate activate)
+{
+	const choir_dense_attributes attributes = { activate };
+	choir_tensor *const in[] = { x, w, bias };
+	return chi_op_call(&dense_op, NULL, 3, in, &attributes);
+}

@@ -1,0 +1,487 @@
+// The one file that knows oneDNN, its versions 2 and 3. Primitives take their scratchpad from the caller,
+// since one of the library's would be shared by threads, and run on the calling thread alone: OpenMP's
+// setting for it is one while oneDNN is entered, and put back after.
+#ifdef CHI_HAS_ONEDNN
+#include "op/onednn/api.h"
+
+#include "base/alloc.h"
+
+#include <oneapi/dnnl/dnnl.h>
+#include <pthread.h>
+#include <stdbool.h>
+
+#if DNNL_VERSION_MAJOR >= 3
+typedef dnnl_memory_desc_t layout; // to be destroyed
+typedef const_dnnl_memory_desc_t layout_ref;
+#else
+typedef dnnl_memory_desc_t layout;
+typedef const dnnl_memory_desc_t *layout_ref;
+#endif
+
+struct chi_dnn {
+	dnnl_stream_t stream;
+	dnnl_primitive_t primitive;
+	dnnl_primitive_t before, after; // reorders of the weights; NULL: none
+	dnnl_memory_t a, b, bias, out;
+	dnnl_memory_t weights; // in oneDNN's layout, in scratch; NULL: b (or out) is used as it is
+	dnnl_memory_t pad, reorder_pad;
+	size_t weights_bytes, pad_bytes;
+	int a_role, b_role, out_role;
+};
+
+// What a primitive is made from; the layouts as the caller has them, and as oneDNN is told.
+typedef struct {
+	layout a, b, bias, out;
+	layout b_told, out_told;
+	dnnl_primitive_attr_t attr;
+	dnnl_primitive_desc_t hint; // for gradients: the forward pass
+	dnnl_primitive_desc_t description;
+} plan;
+
+static dnnl_engine_t engine; // of the process, made once
+static dnnl_status_t engine_status;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void make_engine(void)
+{
+	engine_status = dnnl_engine_create(&engine, dnnl_cpu, 0);
+}
+
+// OpenMP, if oneDNN brought it.
+int omp_get_max_threads(void) __attribute__((weak));
+void omp_set_num_threads(int n) __attribute__((weak));
+
+static int enter_one_thread(void)
+{
+	if (!omp_get_max_threads || !omp_set_num_threads)
+		return 1;
+	const int threads = omp_get_max_threads();
+	if (threads != 1)
+		omp_set_num_threads(1);
+	return threads;
+}
+
+static void leave_one_thread(int threads)
+{
+	if (threads != 1)
+		omp_set_num_threads(threads);
+}
+
+static choir_status status_of(dnnl_status_t status)
+{
+	switch (status) {
+	case dnnl_success:
+		return CHOIR_OK;
+	case dnnl_unimplemented:
+	case dnnl_invalid_arguments:
+		return CHOIR_UNSUPPORTED;
+	case dnnl_out_of_memory:
+		return choir_fail(CHOIR_NO_MEMORY, "onednn: no memory");
+	default:
+		return choir_fail(CHOIR_INTERNAL, "onednn: status %d", (int) status);
+	}
+}
+
+#define DNN_TRY(expr) \
+	do { \
+		dnnl_status_t try_status_ = (expr); \
+		if (try_status_ != dnnl_success) \
+			return try_status_; \
+	} while (0)
+
+#if DNNL_VERSION_MAJOR >= 3
+static layout_ref ref(const layout *l)
+{
+	return *l;
+}
+
+static dnnl_status_t strided(layout *l, int rank, const dnnl_dims_t dim, const dnnl_dims_t stride)
+{
+	return dnnl_memory_desc_create_with_strides(l, rank, dim, dnnl_f32, stride);
+}
+
+static dnnl_status_t tagged(layout *l, int rank, const dnnl_dims_t dim, dnnl_format_tag_t tag)
+{
+	return dnnl_memory_desc_create_with_tag(l, rank, dim, dnnl_f32, tag);
+}
+
+static void destroy(layout *l)
+{
+	if (*l)
+		dnnl_memory_desc_destroy(*l);
+}
+
+static dnnl_status_t append_relu(dnnl_post_ops_t ops)
+{
+	return dnnl_post_ops_append_eltwise(ops, dnnl_eltwise_relu, 0, 0);
+}
+
+static dnnl_status_t describe_matmul(plan *p, bool bias)
+{
+	return dnnl_matmul_primitive_desc_create(&p->description, engine, p->a, p->b_told,
+			bias ? p->bias : NULL, p->out, p->attr);
+}
+
+// The forward pass, for itself or as the hint of a gradient.
+static dnnl_status_t describe_forward(plan *p, const dnnl_dims_t geometry[3], layout_ref x,
+		layout_ref filter, layout_ref y, dnnl_primitive_desc_t *out, bool bias, bool hint)
+{
+	static const dnnl_dims_t dense = { 0, 0 };
+	return dnnl_convolution_forward_primitive_desc_create(out, engine, dnnl_forward_training,
+			dnnl_convolution_direct, x, filter, bias ? p->bias : NULL, y, geometry[0], dense,
+			geometry[1], geometry[2], hint ? NULL : p->attr);
+}
+
+static dnnl_status_t describe_input(plan *p, const dnnl_dims_t geometry[3])
+{
+	static const dnnl_dims_t dense = { 0, 0 };
+	return dnnl_convolution_backward_data_primitive_desc_create(&p->description, engine,
+			dnnl_convolution_direct, p->out, p->b_told, p->a, geometry[0], dense, geometry[1],
+			geometry[2], p->hint, p->attr);
+}
+
+static dnnl_status_t describe_filter(plan *p, const dnnl_dims_t geometry[3])
+{
+	static const dnnl_dims_t dense = { 0, 0 };
+	return dnnl_convolution_backward_weights_primitive_desc_create(&p->description, engine,
+			dnnl_convolution_direct, p->a, p->out_told, NULL, p->b, geometry[0], dense,
+			geometry[1], geometry[2], p->hint, p->attr);
+}
+#else
+static layout_ref ref(const layout *l)
+{
+	return l;
+}
+
+static dnnl_status_t strided(layout *l, int rank, const dnnl_dims_t dim, const dnnl_dims_t stride)
+{
+	return dnnl_memory_desc_init_by_strides(l, rank, dim, dnnl_f32, stride);
+}
+
+static dnnl_status_t tagged(layout *l, int rank, const dnnl_dims_t dim, dnnl_format_tag_t tag)
+{
+	return dnnl_memory_desc_init_by_tag(l, rank, dim, dnnl_f32, tag);
+}
+
+static void destroy(layout *l)
+{
+	(void) l;
+}
+
+static dnnl_status_t append_relu(dnnl_post_ops_t ops)
+{
+	return dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_relu, 0, 0);
+}
+
+static dnnl_status_t describe_matmul(plan *p, bool bias)
+{
+	dnnl_matmul_desc_t d;
+	DNN_TRY(dnnl_matmul_desc_init(&d, &p->a, &p->b_told, bias ? &p->bias : NULL, &p->out));
+	return dnnl_primitive_desc_create(&p->description, &d, p->attr, engine, NULL);
+}
+
+// The forward pass, for itself or as the hint of a gradient.
+static dnnl_status_t describe_forward(plan *p, const dnnl_dims_t geometry[3], layout_ref x,
+		layout_ref filter, layout_ref y, dnnl_primitive_desc_t *out, bool bias, bool hint)
+{
+	dnnl_convolution_desc_t d;
+	DNN_TRY(dnnl_convolution_forward_desc_init(&d, dnnl_forward_training, dnnl_convolution_direct, x,
+			filter, bias ? &p->bias : NULL, y, geometry[0], geometry[1], geometry[2]));
+	return dnnl_primitive_desc_create(out, &d, hint ? NULL : p->attr, engine, NULL);
+}
+
+static dnnl_status_t describe_input(plan *p, const dnnl_dims_t geometry[3])
+{
+	dnnl_convolution_desc_t d;
+	DNN_TRY(dnnl_convolution_backward_data_desc_init(&d, dnnl_convolution_direct, &p->out,
+			&p->b_told, &p->a, geometry[0], geometry[1], geometry[2]));
+	return dnnl_primitive_desc_create(&p->description, &d, p->attr, engine, p->hint);
+}
+
+static dnnl_status_t describe_filter(plan *p, const dnnl_dims_t geometry[3])
+{
+	dnnl_convolution_desc_t d;
+	DNN_TRY(dnnl_convolution_backward_weights_desc_init(&d, dnnl_convolution_direct, &p->a,
+			&p->out_told, NULL, &p->b, geometry[0], geometry[1], geometry[2]));
+	return dnnl_primitive_desc_create(&p->description, &d, p->attr, engine, p->hint);
+}
+#endif
+
+static dnnl_status_t make_attr(plan *p, bool relu)
+{
+	DNN_TRY(dnnl_primitive_attr_create(&p->attr));
+	DNN_TRY(dnnl_primitive_attr_set_scratchpad_mode(p->attr, dnnl_scratchpad_mode_user));
+	if (!relu)
+		return dnnl_success;
+	dnnl_post_ops_t ops;
+	DNN_TRY(dnnl_post_ops_create(&ops));
+	dnnl_status_t status = append_relu(ops);
+	if (status == dnnl_success)
+		status = dnnl_primitive_attr_set_post_ops(p->attr, ops);
+	dnnl_post_ops_destroy(ops);
+	return status;
+}
+
+// A packed matrix [rows, columns] whose memory may be that of its transpose; batch 0: of rank 2.
+static dnnl_status_t matrix(layout *l, int64_t batch, int64_t rows, int64_t columns, bool transposed)
+{
+	const int64_t row = transposed ? 1 : columns, column = transposed ? rows : 1;
+	if (batch > 0)
+		return strided(l, 3, (dnnl_dims_t){ batch, rows, columns },
+				(dnnl_dims_t){ rows * columns, row, column });
+	return strided(l, 2, (dnnl_dims_t){ rows, columns }, (dnnl_dims_t){ row, column });
+}
+
+// In a layout that oneDNN chooses.
+static dnnl_status_t any_matrix(layout *l, int64_t batch, int64_t rows, int64_t columns)
+{
+	if (batch > 0)
+		return tagged(l, 3, (dnnl_dims_t){ batch, rows, columns }, dnnl_format_tag_any);
+	return tagged(l, 2, (dnnl_dims_t){ rows, columns }, dnnl_format_tag_any);
+}
+
+static dnnl_status_t plan_matmul(plan *p, const chi_dnn_problem *q)
+{
+	DNN_TRY(matrix(&p->a, q->batch, q->m, q->k, q->a_transposed));
+	DNN_TRY(matrix(&p->b, q->b_batch, q->k, q->n, q->b_transposed));
+	DNN_TRY(matrix(&p->out, q->batch, q->m, q->n, false));
+	if (q->bias)
+		DNN_TRY(matrix(&p->bias, q->batch > 0, 1, q->n, false));
+	if (q->reorder)
+		DNN_TRY(any_matrix(&p->b_told, q->b_batch, q->k, q->n));
+	else
+		DNN_TRY(matrix(&p->b_told, q->b_batch, q->k, q->n, q->b_transposed));
+	return describe_matmul(p, q->bias);
+}
+
+// x and y are nhwc, the filter is hwio: oneDNN counts nchw and oihw, whatever lies how in memory.
+static dnnl_status_t plan_convolution(plan *p, const chi_dnn_problem *q)
+{
+	const dnnl_dims_t x = { q->images, q->c, q->h, q->w }, y = { q->images, q->out, q->oh, q->ow };
+	const dnnl_dims_t filter = { q->out, q->c, q->kh, q->kw }, bias = { q->out };
+	const dnnl_dims_t geometry[3] = { { q->stride, q->stride }, { q->top, q->left },
+		{ q->bottom, q->right } };
+	const dnnl_format_tag_t told = q->reorder ? dnnl_format_tag_any : dnnl_hwio;
+	if (q->kind == CHI_DNN_CONVOLUTION) {
+		DNN_TRY(tagged(&p->a, 4, x, dnnl_nhwc));
+		DNN_TRY(tagged(&p->b, 4, filter, dnnl_hwio));
+		DNN_TRY(tagged(&p->b_told, 4, filter, told));
+		DNN_TRY(tagged(&p->out, 4, y, dnnl_nhwc));
+		if (q->bias)
+			DNN_TRY(tagged(&p->bias, 1, bias, dnnl_x));
+		return describe_forward(p, geometry, ref(&p->a), ref(&p->b_told), ref(&p->out),
+				&p->description, q->bias, false);
+	}
+	if (q->kind == CHI_DNN_CONVOLUTION_INPUT) {
+		DNN_TRY(tagged(&p->a, 4, y, dnnl_nhwc));
+		DNN_TRY(tagged(&p->b, 4, filter, dnnl_hwio));
+		DNN_TRY(tagged(&p->b_told, 4, filter, told));
+		DNN_TRY(tagged(&p->out, 4, x, dnnl_nhwc));
+		DNN_TRY(describe_forward(p, geometry, ref(&p->out), ref(&p->b_told), ref(&p->a), &p->hint,
+				false, true));
+		return describe_input(p, geometry);
+	}
+	DNN_TRY(tagged(&p->a, 4, x, dnnl_nhwc));
+	DNN_TRY(tagged(&p->b, 4, y, dnnl_nhwc));
+	DNN_TRY(tagged(&p->out, 4, filter, dnnl_hwio));
+	DNN_TRY(tagged(&p->out_told, 4, filter, told));
+	DNN_TRY(describe_forward(p, geometry, ref(&p->a), ref(&p->out_told), ref(&p->b), &p->hint, false,
+			true));
+	return describe_filter(p, geometry);
+}
+
+static void plan_free(plan *p)
+{
+	destroy(&p->a);
+	destroy(&p->b);
+	destroy(&p->bias);
+	destroy(&p->out);
+	destroy(&p->b_told);
+	destroy(&p->out_told);
+	if (p->attr)
+		dnnl_primitive_attr_destroy(p->attr);
+	if (p->hint)
+		dnnl_primitive_desc_destroy(p->hint);
+	if (p->description)
+		dnnl_primitive_desc_destroy(p->description);
+}
+
+static dnnl_status_t object(dnnl_memory_t *memory, layout_ref l)
+{
+	return dnnl_memory_create(memory, l, engine, DNNL_MEMORY_NONE);
+}
+
+static dnnl_status_t reorder(chi_dnn *d, dnnl_primitive_t *out, layout_ref from, layout_ref to,
+		dnnl_primitive_attr_t attr)
+{
+	dnnl_primitive_desc_t description;
+	DNN_TRY(dnnl_reorder_primitive_desc_create(&description, from, engine, to, engine, attr));
+	dnnl_status_t status = dnnl_primitive_create(out, description);
+	const layout_ref pad = dnnl_primitive_desc_query_md(description, dnnl_query_scratchpad_md, 0);
+	const size_t bytes = dnnl_memory_desc_get_size(pad);
+	if (bytes > d->pad_bytes)
+		d->pad_bytes = bytes;
+	if (status == dnnl_success)
+		status = object(&d->reorder_pad, pad);
+	dnnl_primitive_desc_destroy(description);
+	return status;
+}
+
+// Makes what is needed to bring the weights into the layout that the primitive chose, if it differs
+// from the caller's.
+static dnnl_status_t make_weights(chi_dnn *d, const plan *p, const chi_dnn_problem *q,
+		dnnl_primitive_attr_t attr)
+{
+	const bool after = q->kind == CHI_DNN_CONVOLUTION_FILTER;
+	const layout_ref own = after ? ref(&p->out) : ref(&p->b);
+	const layout_ref chosen = dnnl_primitive_desc_query_md(p->description,
+			after ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
+	if (!q->reorder || dnnl_memory_desc_equal(own, chosen))
+		return dnnl_success;
+	d->weights_bytes = dnnl_memory_desc_get_size(chosen);
+	DNN_TRY(object(&d->weights, chosen));
+	return after ? reorder(d, &d->after, chosen, own, attr) : reorder(d, &d->before, own, chosen, attr);
+}
+
+static void set_roles(chi_dnn *d, int32_t kind)
+{
+	d->a_role = kind == CHI_DNN_CONVOLUTION_INPUT ? DNNL_ARG_DIFF_DST : DNNL_ARG_SRC;
+	d->b_role = kind == CHI_DNN_CONVOLUTION_FILTER ? DNNL_ARG_DIFF_DST : DNNL_ARG_WEIGHTS;
+	d->out_role = kind == CHI_DNN_CONVOLUTION_INPUT ? DNNL_ARG_DIFF_SRC
+			: kind == CHI_DNN_CONVOLUTION_FILTER ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_DST;
+}
+
+static dnnl_status_t fill(chi_dnn *d, const plan *p, const chi_dnn_problem *q,
+		dnnl_primitive_attr_t reorder_attr)
+{
+	set_roles(d, q->kind);
+	DNN_TRY(dnnl_stream_create(&d->stream, engine, dnnl_stream_default_flags));
+	DNN_TRY(dnnl_primitive_create(&d->primitive, p->description));
+	DNN_TRY(object(&d->a, ref(&p->a)));
+	DNN_TRY(object(&d->b, ref(&p->b)));
+	DNN_TRY(object(&d->out, ref(&p->out)));
+	if (q->bias)
+		DNN_TRY(object(&d->bias, ref(&p->bias)));
+	const layout_ref pad = dnnl_primitive_desc_query_md(p->description, dnnl_query_scratchpad_md, 0);
+	d->pad_bytes = dnnl_memory_desc_get_size(pad);
+	DNN_TRY(object(&d->pad, pad));
+	return make_weights(d, p, q, reorder_attr);
+}
+
+// Makes d for the problem, with one OpenMP thread, which oneDNN plans for.
+static dnnl_status_t make(chi_dnn *d, const chi_dnn_problem *q)
+{
+	plan p = { 0 };
+	dnnl_primitive_attr_t reorder_attr = NULL;
+	dnnl_status_t status = make_attr(&p, q->relu);
+	if (status == dnnl_success)
+		status = q->kind == CHI_DNN_MATMUL ? plan_matmul(&p, q) : plan_convolution(&p, q);
+	if (status == dnnl_success)
+		status = dnnl_primitive_attr_create(&reorder_attr);
+	if (status == dnnl_success)
+		status = dnnl_primitive_attr_set_scratchpad_mode(reorder_attr, dnnl_scratchpad_mode_user);
+	if (status == dnnl_success)
+		status = fill(d, &p, q, reorder_attr);
+	if (reorder_attr)
+		dnnl_primitive_attr_destroy(reorder_attr);
+	plan_free(&p);
+	return status;
+}
+
+choir_status chi_dnn_new(const chi_dnn_problem *problem, chi_dnn **out)
+{
+	*out = NULL;
+	pthread_once(&once, make_engine);
+	if (engine_status != dnnl_success)
+		return status_of(engine_status);
+	chi_dnn *d = chi_alloc(sizeof *d);
+	if (!d)
+		return CHOIR_NO_MEMORY;
+	const int threads = enter_one_thread();
+	const dnnl_status_t status = make(d, problem);
+	leave_one_thread(threads);
+	if (status != dnnl_success) {
+		chi_dnn_free(d);
+		return status_of(status);
+	}
+	*out = d;
+	return CHOIR_OK;
+}
+
+void chi_dnn_free(chi_dnn *d)
+{
+	if (!d)
+		return;
+	const dnnl_primitive_t primitives[] = { d->primitive, d->before, d->after };
+	for (size_t i = 0; i < sizeof primitives / sizeof primitives[0]; i++)
+		if (primitives[i])
+			dnnl_primitive_destroy(primitives[i]);
+	const dnnl_memory_t memories[] = { d->a, d->b, d->bias, d->out, d->weights, d->pad,
+		d->reorder_pad };
+	for (size_t i = 0; i < sizeof memories / sizeof memories[0]; i++)
+		if (memories[i])
+			dnnl_memory_destroy(memories[i]);
+	if (d->stream)
+		dnnl_stream_destroy(d->stream);
+	chi_free(d);
+}
+
+// Scratch memory is the weights, if they are reordered, then the pad of whatever runs.
+static size_t weights_room(const chi_dnn *d)
+{
+	return (d->weights_bytes + 63) & ~(size_t) 63;
+}
+
+size_t chi_dnn_scratch(const chi_dnn *d)
+{
+	return weights_room(d) + d->pad_bytes;
+}
+
+static dnnl_status_t point(dnnl_memory_t memory, const void *at)
+{
+	union {
+		const void *read;
+		void *handle;
+	} pointer = { at }; // oneDNN knows no memory that is only read
+	return memory ? dnnl_memory_set_data_handle(memory, pointer.handle) : dnnl_success;
+}
+
+static dnnl_status_t run_reorder(chi_dnn *d, dnnl_primitive_t primitive, dnnl_memory_t from,
+		dnnl_memory_t to)
+{
+	const dnnl_exec_arg_t args[] = { { DNNL_ARG_FROM, from }, { DNNL_ARG_TO, to },
+		{ DNNL_ARG_SCRATCHPAD, d->reorder_pad } };
+	return primitive ? dnnl_primitive_execute(primitive, d->stream, 3, args) : dnnl_success;
+}
+
+static dnnl_status_t run(chi_dnn *d, const chi_dnn_operands *o)
+{
+	char *pad = o->scratch ? (char *) o->scratch + weights_room(d) : NULL;
+	DNN_TRY(point(d->a, o->a));
+	DNN_TRY(point(d->b, o->b));
+	DNN_TRY(point(d->bias, o->bias));
+	DNN_TRY(point(d->out, o->out));
+	DNN_TRY(point(d->weights, o->scratch));
+	DNN_TRY(point(d->pad, pad));
+	DNN_TRY(point(d->reorder_pad, pad));
+	const dnnl_memory_t b = d->before ? d->weights : d->b, out = d->after ? d->weights : d->out;
+	const dnnl_exec_arg_t args[] = { { d->a_role, d->a }, { d->b_role, b }, { d->out_role, out },
+		{ DNNL_ARG_SCRATCHPAD, d->pad }, { DNNL_ARG_BIAS, d->bias } };
+	DNN_TRY(run_reorder(d, d->before, d->b, d->weights));
+	DNN_TRY(dnnl_primitive_execute(d->primitive, d->stream, d->bias ? 5 : 4, args));
+	DNN_TRY(run_reorder(d, d->after, d->weights, d->out));
+	return dnnl_stream_wait(d->stream);
+}
+
+choir_status chi_dnn_run(chi_dnn *d, const chi_dnn_operands *operands)
+{
+	const int threads = enter_one_thread();
+	const dnnl_status_t status = run(d, operands);
+	leave_one_thread(threads);
+	if (status == dnnl_success)
+		return CHOIR_OK;
+	return choir_fail(CHOIR_INTERNAL, "onednn: running a primitive gave status %d", (int) status);
+}
+#else
+typedef int chi_no_onednn; // a C file must not be empty
+#endif

@@ -1,0 +1,43 @@
+// oneDNN as the kernels need it: a product or a convolution, made once for a problem and run many
+// times on plain row-major memory. Only api.c knows oneDNN's headers and versions.
+#pragma once
+
+#include "choir/status.h"
+
+#include <stdint.h>
+
+typedef enum {
+	CHI_DNN_MATMUL,
+	CHI_DNN_CONVOLUTION,
+	CHI_DNN_CONVOLUTION_INPUT, // the gradient of x
+	CHI_DNN_CONVOLUTION_FILTER // the gradient of the filter
+} chi_dnn_kind;
+
+// What a primitive depends on, without padding bytes and zero where it does not apply, since it is
+// also the key of the cache.
+typedef struct {
+	int32_t kind;
+	uint8_t bias, relu;
+	uint8_t a_transposed, b_transposed; // MATMUL
+	int64_t batch, m, n, k; // MATMUL; batch 0: a and b have rank 2
+	int64_t b_batch; // batch, or 1: all products use the same b
+	int64_t images, h, w, c, kh, kw, out, oh, ow; // CONVOLUTION*
+	int64_t stride, top, left, bottom, right;
+	int64_t reorder; // 1: the weights (b, the filter) are brought into the layout oneDNN likes best
+} chi_dnn_problem;
+
+// a: the left matrix, x, or dy where x's gradient is wanted. b: the right matrix, the filter, or dy where
+// the filter's gradient is wanted.
+typedef struct {
+	const void *a, *b, *bias;
+	void *out;
+	void *scratch;
+} chi_dnn_operands;
+
+typedef struct chi_dnn chi_dnn; // used by one thread at a time
+
+// NULL in *out and CHOIR_UNSUPPORTED where oneDNN cannot; no text is recorded for that.
+choir_status chi_dnn_new(const chi_dnn_problem *problem, chi_dnn **out);
+void chi_dnn_free(chi_dnn *d); // NULL is fine
+size_t chi_dnn_scratch(const chi_dnn *d); // bytes
+choir_status chi_dnn_run(chi_dnn *d, const chi_dnn_operands *operands);

@@ -1,0 +1,201 @@
+// Kernels of oneDNN for f32 on the CPU: calls become problems, problems find primitives. What oneDNN
+// cannot scores 0 and is left to the plain kernels. relu is part of its primitives; unlike the plain
+// one it makes 0 of a NAN.
+#include "op/kernels.h"
+#include "op/op.h"
+
+#ifdef CHI_HAS_ONEDNN
+#include "op/far/far.h"
+#include "op/onednn/cache.h"
+#include "op/plain/plain.h"
+
+enum { SCORE = 10 };
+
+static chi_dnn_problem matmul_problem(const choir_kernel_call *call)
+{
+	const choir_matmul_attributes *attributes = call->attributes;
+	const choir_shape *a = &call->in[0].shape, *b = &call->in[1].shape;
+	const int64_t *ad = a->dim + a->rank - 2, *bd = b->dim + b->rank - 2;
+	const bool at = attributes->transposed == CHOIR_TRANSPOSED_A;
+	const bool bt = attributes->transposed == CHOIR_TRANSPOSED_B;
+	chi_dnn_problem p = { .kind = CHI_DNN_MATMUL };
+	p.a_transposed = at;
+	p.b_transposed = bt;
+	p.m = at ? ad[1] : ad[0];
+	p.k = at ? ad[0] : ad[1];
+	p.n = bt ? bd[0] : bd[1];
+	int64_t batch = 1;
+	for (int i = 0; i < a->rank - 2; i++)
+		batch *= a->dim[i];
+	if (b->rank == 2 && !at)
+		p.m *= batch;
+	else if (batch != 1 || b->rank > 2)
+		p.batch = batch;
+	p.b_batch = b->rank > 2 ? p.batch : p.batch > 0;
+	return p;
+}
+
+static chi_dnn_problem dense_problem(const choir_kernel_call *call)
+{
+	const choir_dense_attributes *attributes = call->attributes;
+	const choir_buffer *in = call->in;
+	chi_dnn_problem p = { .kind = CHI_DNN_MATMUL };
+	p.m = in[0].shape.dim[0];
+	p.k = in[0].shape.dim[1];
+	p.n = in[1].shape.dim[1];
+	p.bias = call->n > 2;
+	p.relu = attributes->activate == CHOIR_ACTIVATE_RELU;
+	return p;
+}
+
+static chi_dnn_problem convolution_problem(chi_dnn_kind kind, const choir_conv2d_attributes *a,
+		const choir_shape *x, const choir_shape *filter, const choir_shape *y)
+{
+	return (chi_dnn_problem){
+		.kind = (int32_t) kind,
+		.images = x->dim[0],
+		.h = x->dim[1],
+		.w = x->dim[2],
+		.c = x->dim[3],
+		.kh = filter->dim[0],
+		.kw = filter->dim[1],
+		.out = filter->dim[3],
+		.oh = y->dim[1],
+		.ow = y->dim[2],
+		.stride = a->stride,
+		.top = a->top,
+		.left = a->left,
+		.bottom = a->bottom,
+		.right = a->right,
+		.reorder = 1,
+	};
+}
+
+static chi_dnn_problem conv2d_problem(const choir_kernel_call *call)
+{
+	const choir_conv2d_attributes *attributes = call->attributes;
+	chi_dnn_problem p = convolution_problem(CHI_DNN_CONVOLUTION, attributes, &call->in[0].shape,
+			&call->in[1].shape, &call->out->shape);
+	p.bias = call->n > 2;
+	p.relu = attributes->activate == CHOIR_ACTIVATE_RELU;
+	return p;
+}
+
+static chi_dnn_problem gradient_input_problem(const choir_kernel_call *call)
+{
+	return convolution_problem(CHI_DNN_CONVOLUTION_INPUT, call->attributes, &call->out->shape,
+			&call->in[0].shape, &call->in[1].shape);
+}
+
+static chi_dnn_problem gradient_filter_problem(const choir_kernel_call *call)
+{
+	return convolution_problem(CHI_DNN_CONVOLUTION_FILTER, call->attributes, &call->in[0].shape,
+			&call->out->shape, &call->in[1].shape);
+}
+
+// What a spec's user points to.
+typedef struct {
+	chi_dnn_problem (*problem)(const choir_kernel_call *call);
+	int a, b; // inputs
+} kernel;
+
+static const kernel matmul = { matmul_problem, 0, 1 };
+static const kernel dense = { dense_problem, 0, 1 };
+static const kernel conv2d = { conv2d_problem, 0, 1 };
+static const kernel gradient_input = { gradient_input_problem, 1, 0 };
+static const kernel gradient_filter = { gradient_filter_problem, 0, 1 };
+
+static choir_status find(const choir_kernel_call *call, chi_dnn **out)
+{
+	const kernel *k = call->user;
+	const chi_dnn_problem problem = k->problem(call);
+	return chi_dnn_find(&problem, out);
+}
+
+// A failure to make a primitive for want of memory is left to run to report: going to another kernel
+// would change the bits.
+static int score(const choir_kernel_call *call)
+{
+	chi_dnn *d;
+	if (chi_elements(call->out) == 0)
+		return 0;
+	for (size_t i = 0; i < call->n; i++)
+		if (chi_elements(&call->in[i]) == 0)
+			return 0;
+	return find(call, &d) == CHOIR_UNSUPPORTED ? 0 : SCORE;
+}
+
+static size_t scratch(const choir_kernel_call *call)
+{
+	chi_dnn *d;
+	return find(call, &d) == CHOIR_OK ? chi_dnn_scratch(d) : 0;
+}
+
+static choir_status run(const choir_kernel_call *call)
+{
+	const kernel *k = call->user;
+	chi_dnn *d;
+	CHOIR_TRY(find(call, &d));
+	const chi_dnn_operands operands = {
+		.a = call->in[k->a].data,
+		.b = call->in[k->b].data,
+		.bias = call->n > 2 ? call->in[2].data : NULL,
+		.out = call->out->data,
+		.scratch = call->scratch,
+	};
+	return chi_dnn_run(d, &operands);
+}
+
+// Activations other than relu are the plain kernels', on what oneDNN left: one function, one accuracy.
+static choir_status run_activated(const choir_kernel_call *call, choir_activate activate)
+{
+	CHOIR_TRY(run(call));
+	if (activate == CHOIR_ACTIVATE_TANH || activate == CHOIR_ACTIVATE_SIGMOID)
+		chi_finish(CHOIR_F32, call->out->data, 1, chi_elements(call->out), NULL, activate);
+	return CHOIR_OK;
+}
+
+static choir_status run_dense(const choir_kernel_call *call)
+{
+	const choir_dense_attributes *attributes = call->attributes;
+	return run_activated(call, attributes->activate);
+}
+
+static choir_status run_conv2d(const choir_kernel_call *call)
+{
+	const choir_conv2d_attributes *attributes = call->attributes;
+	return run_activated(call, attributes->activate);
+}
+
+static const chi_kernel_spec specs[] = {
+	{ "matmul", CHI_F32, sizeof(choir_matmul_attributes), run, scratch, score, &matmul },
+	{ "dense", CHI_F32, sizeof(choir_dense_attributes), run_dense, scratch, score, &dense },
+	{ "conv2d", CHI_F32, sizeof(choir_conv2d_attributes), run_conv2d, scratch, score, &conv2d },
+	{ "conv2d_gradient_input", CHI_F32, sizeof(choir_conv2d_attributes), run, scratch, score,
+			&gradient_input },
+	{ "conv2d_gradient_filter", CHI_F32, sizeof(choir_conv2d_attributes), run, scratch, score,
+			&gradient_filter },
+};
+
+chi_kernel_list chi_onednn_list(size_t index)
+{
+	const chi_kernel_list list = { specs, sizeof specs / sizeof specs[0] };
+	return index == 0 ? list : (chi_kernel_list){ NULL, 0 };
+}
+
+void chi_register_onednn_kernels(void)
+{
+	chi_kernel_register(chi_onednn_list, "cpu", "onednn", NULL);
+	chi_far_register(chi_onednn_list, "onednn");
+}
+#else
+chi_kernel_list chi_onednn_list(size_t index)
+{
+	(void) index;
+	return (chi_kernel_list){ NULL, 0 };
+}
+
+void chi_register_onednn_kernels(void)
+{
+}
+#endif

@@ -1,0 +1,91 @@
+// Operations: what each is called, how its shape follows from its inputs, how its gradient is
+// made, and how a kernel is found for it. An operation knows no replicas.
+#pragma once
+
+#include "choir/extend/kernel.h"
+#include "choir/tape.h"
+#include "tensor/tensor.h"
+
+enum { CHI_MAX_INPUTS = 8 };
+
+typedef struct chi_op chi_op;
+
+// A recorded operation, in the arena of its frame.
+typedef struct chi_node {
+	const chi_op *op;
+	struct chi_node *previous; // on the tape
+	choir_tensor *out;
+	size_t n;
+	choir_tensor **in;
+	const void *attributes; // a copy in the arena
+	size_t mark; // of the frame's arena before this node
+	bool reached; // while the tape goes back: y depends on out
+	bool wanted; // and out on a source
+} chi_node;
+
+// Makes the gradients of node's inputs from dy (of out's shape) by calling operations:
+// gradient[i] is set where want[i] is, to a new tensor or to dy itself; NULL there means zero.
+// Whatever else it makes dies when it returns. May fail by the frame.
+typedef choir_status chi_backward_fn(const chi_node *node, choir_tensor *dy, const bool want[],
+		choir_tensor *gradient[]);
+
+struct chi_op {
+	const char *name; // of the kernels
+	const char *label; // in messages; NULL: name
+	size_t attribute_bytes;
+	// Checks the inputs (message without the operation's name) and gives out's dtype and shape.
+	// NULL: those of in[0].
+	choir_status (*infer)(size_t n, choir_tensor *const in[], const void *attributes,
+			choir_dtype *dtype, choir_shape *shape);
+	chi_backward_fn *backward; // NULL: no gradient flows through
+	// Used instead of a kernel where set: custom operations, views, what strategy brings.
+	choir_status (*forward)(const chi_node *node);
+};
+
+// The one way an operation runs: NULL inputs give NULL; checks frames, staleness, shape; finds
+// the kernel; runs it on the frame's stream; records it if a tape is on and a gradient can flow.
+// A plain number among the inputs is made a tensor of the others' dtype first.
+choir_tensor *chi_op_call(const chi_op *op, choir_frame *frame, size_t n, choir_tensor *const in[],
+		const void *attributes);
+// Records out, made elsewhere, as the result of op on in (for views and collectives), if a tape
+// is on and a gradient can flow. out is returned; NULL (out is dropped) if there is no memory for
+// it.
+choir_tensor *chi_op_record(const chi_op *op, size_t n, choir_tensor *const in[],
+		const void *attributes, choir_tensor *out);
+
+// A kernel's result on tensors that fit, not recorded: for gradients.
+choir_tensor *chi_op_kernel(choir_frame *frame, const char *operation, size_t n,
+		choir_tensor *const in[], const void *attributes, choir_dtype dtype,
+		const choir_shape *shape);
+
+// The same kernel lookup for callers that have buffers, not tensors (optimizers, reductions). in
+// and out are on stream's device.
+choir_status chi_kernel_run(chi_stream *stream, const char *operation, size_t n,
+		const choir_buffer in[], choir_buffer *out, const void *attributes);
+
+// A resolved kernel, for loops that cannot afford the lookup. NULL after a failure that lists the
+// dtypes for which there is one.
+const choir_kernel_table *chi_kernel_find(choir_device *d, const choir_kernel_call *call,
+		const char *operation, choir_dtype dtype);
+
+// Fused operations that layers use; like the public ones.
+choir_tensor *chi_dense(choir_tensor *x, choir_tensor *w, choir_tensor *bias,
+		choir_activate activate);
+choir_tensor *chi_conv2d(choir_tensor *x, choir_tensor *filter, choir_tensor *bias, int stride,
+		int padding, choir_activate activate);
+
+// Parts that gradients are made of. sum_to adds up what a broadcast from shape repeated (x itself
+// where nothing was); broadcast_to repeats. activation_gradient is dy where activate is linear.
+choir_tensor *chi_sum_to(choir_tensor *x, const choir_shape *shape);
+choir_tensor *chi_broadcast_to(choir_tensor *x, const choir_shape *shape);
+choir_tensor *chi_activation_gradient(choir_activate activate, choir_tensor *y, choir_tensor *dy);
+
+// The zeros before and behind one axis of images, and the windows along it. padding: -1 as
+// TensorFlow's SAME, else elements a side. False: size, stride or padding cannot be.
+bool chi_windows(int64_t in, int64_t window, int stride, int padding, int pad[2], int64_t *out);
+
+// Registers the built-in kernels; called by the lookup, once. CHOIR_KERNELS=plain leaves out
+// oneDNN.
+void chi_register_plain_kernels(void);
+void chi_register_onednn_kernels(void);
+void chi_register_far_kernels(void);

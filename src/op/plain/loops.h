@@ -1,0 +1,102 @@
+// The inner loops of the plain kernels: over packed memory, with no shapes. They are compiled once
+// for each instruction set (loops.c, loops.avx2.c, loops.avx512.c, all from loops.inc) and the widest
+// that the machine has is chosen at run time. Their bits do not depend on the choice: contraction is
+// off, and every sum has a fixed number of partial sums in a fixed order.
+#pragma once
+
+#include "choir/extend/kernel.h"
+
+typedef enum { CHI_ADD, CHI_SUBTRACT, CHI_MULTIPLY, CHI_DIVIDE, CHI_MAXIMUM } chi_binary;
+typedef enum {
+	CHI_SQUARE,
+	CHI_SQRT,
+	CHI_EXP,
+	CHI_LOG,
+	CHI_RELU,
+	CHI_TANH,
+	CHI_SIGMOID,
+	CHI_GELU
+} chi_unary;
+
+enum {
+	CHI_COLUMNS = 64, // most columns of one call of sum_rows
+	CHI_ARITHMETIC_DTYPES = CHOIR_U8 + 1, // f32 f64 i32 i64 u8: those with a chi_number_loops
+	CHI_REAL_DTYPES = CHOIR_F64 + 1
+};
+
+// What a sum is collected in: integers wrap, and are narrowed at the end.
+typedef union {
+	double real;
+	uint64_t integer;
+} chi_total;
+
+// For each arithmetic dtype. out may be an input, but not overlap one otherwise.
+typedef struct {
+	// An operand that repeats has one element. Integers wrap; divided by zero they are 0.
+	void (*binary)(chi_binary op, void *out, const void *a, const void *b, int64_t n, bool a_repeats,
+			bool b_repeats);
+	void (*square)(void *out, const void *x, int64_t n);
+	// Adds to *total the sum of n elements.
+	void (*sum)(chi_total *total, const void *x, int64_t n);
+	// Adds to total[j], for each of n <= CHI_COLUMNS columns, rows elements that lie stride apart.
+	void (*sum_rows)(chi_total *total, const void *x, int64_t rows, int64_t stride, int64_t n);
+} chi_number_loops;
+
+typedef struct {
+	int64_t n, h, w, c; // of x
+	int64_t out_h, out_w;
+	const choir_pool2d_attributes *attributes;
+} chi_pool;
+
+// For f32 and f64.
+typedef struct {
+	void (*unary)(chi_unary op, void *out, const void *x, int64_t n);
+	// by: the input of square and gelu, the result of the others.
+	void (*gradient)(chi_unary op, void *out, const void *by, const void *dy, int64_t n);
+	// dy where a < b is less, else 0.
+	void (*maximum_gradient)(void *out, const void *a, const void *b, const void *dy, int64_t n,
+			bool a_repeats, bool b_repeats, bool less);
+	void (*scale)(void *out, const void *x, double by, int64_t n);
+	// x times by, or 0 where the upper 24 bits of the element's word are below threshold.
+	void (*dropout)(void *out, const void *x, const uint32_t *words, uint32_t threshold, double by,
+			int64_t n);
+	void (*exp_minus)(void *out, const void *x, double by, int64_t n); // exp(x - by)
+	double (*max)(const void *x, int64_t n); // n > 0
+	double (*dot)(const void *a, const void *b, int64_t n); // collected in f64
+
+	void (*sgd)(void *w, const void *g, const choir_update_attributes *a, int64_t n);
+	void (*momentum)(void *w, void *velocity, const void *g, const choir_update_attributes *a,
+			int64_t n);
+	void (*adam)(void *w, void *m, void *v, const void *g, const choir_update_attributes *a, int64_t n);
+
+	void (*max_pool)(const chi_pool *p, void *out, const void *x);
+	void (*max_pool_gradient)(const chi_pool *p, void *dx, const void *x, const void *y, const void *dy);
+	void (*average_pool)(const chi_pool *p, void *out, const void *x);
+	void (*average_pool_gradient)(const chi_pool *p, void *dx, const void *dy);
+
+	// c [tile_rows, tile_columns], rows c_row apart, = (first ? 0 : c) + a b, added in the order of k.
+	// a is packed [k, tile_rows], b [k, tile_columns].
+	int64_t tile_rows, tile_columns;
+	void (*tile)(int64_t k, const void *a, const void *b, void *c, int64_t c_row, bool first);
+} chi_real_loops;
+
+typedef struct {
+	const char *name;
+	const chi_number_loops *number[CHI_ARITHMETIC_DTYPES];
+	const chi_real_loops *real[CHI_REAL_DTYPES];
+	// Blocks of four words of Philox4x32-10, of counters that go up from counter[0] and counter[1].
+	void (*philox)(uint32_t *words, const uint32_t counter[4], const uint32_t key[2], int64_t blocks);
+	void (*add_f16)(void *out, const void *a, const void *b, int64_t n);
+	void (*add_bf16)(void *out, const void *a, const void *b, int64_t n);
+	void (*scale_f16)(void *x, double by, int64_t n);
+	void (*scale_bf16)(void *x, double by, int64_t n);
+} chi_loops;
+
+extern const chi_loops chi_loops_baseline;
+#ifdef CHI_HAS_X86_KERNELS
+extern const chi_loops chi_loops_avx2, chi_loops_avx512;
+#endif
+
+// The index-th variant that this machine can run, the widest first; NULL: no more.
+const chi_loops *chi_loops_variant(size_t index);
+const chi_loops *chi_loops_best(void);

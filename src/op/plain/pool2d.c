@@ -1,0 +1,58 @@
+// Pooling: the geometry of a call for the loops.
+#include "op/plain/plain.h"
+
+// x is the larger side (x or dx), y the smaller (out or dy).
+static chi_pool pool_of(const choir_buffer *x, const choir_buffer *y, const void *attributes)
+{
+	const int64_t *dim = x->shape.dim;
+	return (chi_pool){
+		.n = dim[0],
+		.h = dim[1],
+		.w = dim[2],
+		.c = dim[3],
+		.out_h = y->shape.dim[1],
+		.out_w = y->shape.dim[2],
+		.attributes = attributes,
+	};
+}
+
+static choir_status run_max(const choir_kernel_call *call)
+{
+	const chi_pool pool = pool_of(&call->in[0], call->out, call->attributes);
+	chi_loops_best()->real[call->out->dtype]->max_pool(&pool, call->out->data, call->in[0].data);
+	return CHOIR_OK;
+}
+
+static choir_status run_max_gradient(const choir_kernel_call *call)
+{
+	const choir_buffer *in = call->in;
+	const chi_pool pool = pool_of(&in[0], &in[1], call->attributes);
+	chi_loops_best()->real[call->out->dtype]->max_pool_gradient(&pool, call->out->data, in[0].data,
+			in[1].data, in[2].data);
+	return CHOIR_OK;
+}
+
+static choir_status run_average(const choir_kernel_call *call)
+{
+	const chi_pool pool = pool_of(&call->in[0], call->out, call->attributes);
+	chi_loops_best()->real[call->out->dtype]->average_pool(&pool, call->out->data, call->in[0].data);
+	return CHOIR_OK;
+}
+
+static choir_status run_average_gradient(const choir_kernel_call *call)
+{
+	const chi_pool pool = pool_of(call->out, &call->in[0], call->attributes);
+	chi_loops_best()->real[call->out->dtype]->average_pool_gradient(&pool, call->out->data,
+			call->in[0].data);
+	return CHOIR_OK;
+}
+
+static const chi_kernel_spec specs[] = {
+	{ "max_pool2d", CHI_REAL, sizeof(choir_pool2d_attributes), run_max, NULL, NULL, NULL },
+	{ "max_pool2d_gradient", CHI_REAL, sizeof(choir_pool2d_attributes), run_max_gradient, NULL, NULL,
+			NULL },
+	{ "average_pool2d", CHI_REAL, sizeof(choir_pool2d_attributes), run_average, NULL, NULL, NULL },
+	{ "average_pool2d_gradient", CHI_REAL, sizeof(choir_pool2d_attributes), run_average_gradient, NULL,
+			NULL, NULL },
+};
+const chi_kernel_list chi_plain_pool2d = { specs, sizeof specs / sizeof specs[0] };

@@ -1,0 +1,139 @@
+// Softmax, and the cross entropy of it with integer labels: row by row, by way of the loops. Sums are
+// in f64, so that a loss of many classes keeps its digits.
+#include "op/plain/plain.h"
+
+#include <math.h>
+
+typedef struct {
+	choir_dtype dtype;
+	const chi_real_loops *real;
+	const chi_number_loops *number;
+	int64_t rows, classes;
+} rows_of;
+
+static rows_of split(const choir_buffer *x)
+{
+	const int rank = x->shape.rank;
+	const int64_t classes = rank > 0 ? x->shape.dim[rank - 1] : 1;
+	return (rows_of){
+		.dtype = x->dtype,
+		.real = chi_loops_best()->real[x->dtype],
+		.number = chi_loops_best()->number[x->dtype],
+		.rows = classes > 0 ? chi_elements(x) / classes : 0,
+		.classes = classes,
+	};
+}
+
+static double value_at(const choir_buffer *x, int64_t i)
+{
+	return x->dtype == CHOIR_F32 ? (double) ((const float *) x->data)[i]
+			: ((const double *) x->data)[i];
+}
+
+// out = softmax(x) times by.
+static void softmax_row(const rows_of *r, void *out, const void *x, double by)
+{
+	chi_total sum = { 0 };
+	r->real->exp_minus(out, x, r->real->max(x, r->classes), r->classes);
+	r->number->sum(&sum, out, r->classes);
+	r->real->scale(out, out, by / sum.real, r->classes);
+}
+
+static choir_status run_softmax(const choir_kernel_call *call)
+{
+	const choir_buffer *x = &call->in[0];
+	const rows_of r = split(x);
+	for (int64_t i = 0; i < r.rows; i++)
+		softmax_row(&r, chi_element(call->out, i * r.classes), chi_element(x, i * r.classes), 1);
+	return CHOIR_OK;
+}
+
+// dx = y (dy - sum(y dy))
+static choir_status run_softmax_gradient(const choir_kernel_call *call)
+{
+	const rows_of r = split(&call->in[0]);
+	for (int64_t i = 0; i < r.rows; i++) {
+		const void *y = chi_element(&call->in[0], i * r.classes);
+		const void *dy = chi_element(&call->in[1], i * r.classes);
+		void *out = chi_element(call->out, i * r.classes);
+		const double dot = r.real->dot(y, dy, r.classes);
+		double in_dtype = dot;
+		chi_narrow(r.dtype, &in_dtype, &dot, 1);
+		r.number->binary(CHI_SUBTRACT, out, dy, &in_dtype, r.classes, false, true);
+		r.number->binary(CHI_MULTIPLY, out, out, y, r.classes, false, false);
+	}
+	return CHOIR_OK;
+}
+
+static int64_t label_at(const choir_buffer *labels, int64_t i)
+{
+	if (labels->dtype == CHOIR_U8)
+		return ((const uint8_t *) labels->data)[i];
+	if (labels->dtype == CHOIR_I32)
+		return ((const int32_t *) labels->data)[i];
+	return ((const int64_t *) labels->data)[i];
+}
+
+static choir_status check_labels(const choir_buffer *labels, const rows_of *r)
+{
+	for (int64_t i = 0; i < r->rows; i++) {
+		const int64_t label = label_at(labels, i);
+		if (label < 0 || label >= r->classes)
+			return choir_fail(CHOIR_INVALID, "label %lld of example %lld: classes are 0 to %lld",
+					(long long) label, (long long) i, (long long) r->classes - 1);
+	}
+	return CHOIR_OK;
+}
+
+// log(sum(exp(x - max))), a block at a time.
+static double log_sum(const rows_of *r, const void *x, size_t size, double max)
+{
+	enum { BLOCK = 256 };
+	double block[BLOCK]; // or floats
+	chi_total sum = { 0 };
+	for (int64_t i = 0; i < r->classes; i += BLOCK) {
+		const int64_t n = r->classes - i < BLOCK ? r->classes - i : BLOCK;
+		r->real->exp_minus(block, (const char *) x + (size_t) i * size, max, n);
+		r->number->sum(&sum, block, n);
+	}
+	return log(sum.real);
+}
+
+static choir_status run_cross_entropy(const choir_kernel_call *call)
+{
+	const choir_buffer *x = &call->in[0], *labels = &call->in[1];
+	const rows_of r = split(x);
+	CHOIR_TRY(check_labels(labels, &r));
+	for (int64_t i = 0; i < r.rows; i++) {
+		const void *row = chi_element(x, i * r.classes);
+		const double max = r.real->max(row, r.classes);
+		const double right = value_at(x, i * r.classes + label_at(labels, i));
+		const double loss = log_sum(&r, row, chi_dtype_size(r.dtype), max) - (right - max);
+		chi_narrow(r.dtype, chi_element(call->out, i), &loss, 1);
+	}
+	return CHOIR_OK;
+}
+
+// (softmax(x) - one at the label) times dloss
+static choir_status run_cross_entropy_gradient(const choir_kernel_call *call)
+{
+	const choir_buffer *x = &call->in[0], *labels = &call->in[1];
+	const rows_of r = split(x);
+	CHOIR_TRY(check_labels(labels, &r));
+	for (int64_t i = 0; i < r.rows; i++) {
+		const double dloss = value_at(&call->in[2], i);
+		const int64_t at = i * r.classes + label_at(labels, i);
+		softmax_row(&r, chi_element(call->out, i * r.classes), chi_element(x, i * r.classes), dloss);
+		const double right = value_at(call->out, at) - dloss;
+		chi_narrow(r.dtype, chi_element(call->out, at), &right, 1);
+	}
+	return CHOIR_OK;
+}
+
+static const chi_kernel_spec specs[] = {
+	{ "softmax", CHI_REAL, 0, run_softmax, NULL, NULL, NULL },
+	{ "softmax_gradient", CHI_REAL, 0, run_softmax_gradient, NULL, NULL, NULL },
+	{ "softmax_cross_entropy", CHI_REAL, 0, run_cross_entropy, NULL, NULL, NULL },
+	{ "softmax_cross_entropy_gradient", CHI_REAL, 0, run_cross_entropy_gradient, NULL, NULL, NULL },
+};
+const chi_kernel_list chi_plain_softmax = { specs, sizeof specs / sizeof specs[0] };

@@ -1,0 +1,43 @@
+// The binary interface of DLPack 1.0 (https://dmlc.github.io/dlpack/latest/c_api.html), written
+// down from its specification, so that no header of another project is needed. Only what Choir
+// uses has a name.
+#pragma once
+
+#include <stdint.h>
+
+enum { DL_MAJOR = 1, DL_MINOR = 0 };
+enum { DL_CPU = 1, DL_CUDA = 2, DL_CUDA_HOST = 3 };
+enum { DL_INT = 0, DL_UINT = 1, DL_FLOAT = 2, DL_BFLOAT = 4, DL_BOOL = 6 };
+enum { DL_READ_ONLY = 1, DL_IS_COPIED = 2 }; // flags
+
+struct dl_version {
+	uint32_t major, minor;
+};
+
+struct dl_device {
+	int32_t type, index;
+};
+
+struct dl_type {
+	uint8_t code, bits;
+	uint16_t lanes;
+};
+
+struct dl_tensor {
+	void *data;
+	struct dl_device device;
+	int32_t rank;
+	struct dl_type type;
+	int64_t *shape;
+	int64_t *strides; // in elements; NULL: row-major, packed
+	uint64_t byte_offset;
+};
+
+// Of another major version only version and deleter may be looked at.
+struct DLManagedTensorVersioned {
+	struct dl_version version;
+	void *context;
+	void (*deleter)(struct DLManagedTensorVersioned *self); // may be NULL
+	uint64_t flags;
+	struct dl_tensor tensor;
+};

@@ -1,0 +1,206 @@
+// Frames: the memory of one context. An arena holds the handles, the pools hold what they point
+// at, and the first failure stays until the frame is emptied. Emptying waits for the frame's
+// stream, so that memory which goes back to a pool is in nobody's use.
+#include "base/alloc.h"
+#include "tensor/tensor.h"
+
+#include <stdio.h>
+#include <string.h>
+
+choir_frame *chi_frame_new(choir_device *d, chi_stream *stream)
+{
+	choir_frame *f = chi_alloc(sizeof(*f));
+	if (!f)
+		return NULL;
+	chi_arena_init(&f->arena);
+	f->device = d;
+	f->owns_stream = !stream;
+	f->queued = strcmp(d->table->kind, "cpu") != 0;
+	f->stream = stream ? stream : chi_stream_new(d);
+	if (!f->stream) {
+		chi_free(f);
+		return NULL;
+	}
+	return f;
+}
+
+choir_frame *choir_frame_new(choir_device *d)
+{
+	if (!d)
+		d = choir_device_find("cpu:0");
+	return d ? chi_frame_new(d, NULL) : NULL;
+}
+
+// Until nothing queued uses the frame's memory. Its failures are no news here: whoever wanted the
+// results has asked for them; so the thread's last failure stays what it was.
+static void settle(choir_frame *f)
+{
+	if (!f->queued)
+		return;
+	chi_error before;
+	chi_error_save(&before);
+	const choir_status status = chi_stream_wait(f->stream);
+	if (status == CHOIR_CANCELLED || status == CHOIR_TIMEOUT)
+		chi_stream_wait(f->stream); // aborted while queued: now until it is done
+	chi_error_restore(&before);
+}
+
+// Drops the tensors whose handles were made since mark, and the memory that was waiting for
+// settle.
+static void drop_since(choir_frame *f, size_t mark)
+{
+	while (f->tensors && f->tensors->mark >= mark) {
+		chi_buffer_release(f->tensors->buffer);
+		chi_buffer_release(f->tensors->held);
+		f->tensors = f->tensors->next;
+	}
+	while (f->dropped) {
+		chi_buffer *b = f->dropped;
+		f->dropped = b->next;
+		chi_buffer_release(b);
+	}
+}
+
+void choir_frame_empty(choir_frame *f)
+{
+	if (!f)
+		return;
+	settle(f);
+	f->tape = NULL;
+	f->tape_rewind = NULL;
+	drop_since(f, 0);
+	chi_arena_empty(&f->arena);
+	f->failed = false;
+	f->failure.status = CHOIR_OK;
+}
+
+void choir_frame_free(choir_frame *f)
+{
+	if (!f)
+		return;
+	choir_frame_empty(f);
+	if (f->owns_stream)
+		chi_stream_free(f->stream);
+	chi_arena_free(&f->arena);
+	chi_free(f);
+}
+
+size_t choir_frame_mark(choir_frame *f)
+{
+	return f ? chi_arena_mark(&f->arena) : 0;
+}
+
+void choir_frame_rewind(choir_frame *f, size_t mark)
+{
+	if (!f || mark >= chi_arena_mark(&f->arena))
+		return;
+	settle(f);
+	if (f->tape)
+		f->tape_rewind(f->tape, mark);
+	drop_since(f, mark);
+	chi_arena_rewind(&f->arena, mark);
+}
+
+choir_status choir_frame_status(const choir_frame *f)
+{
+	return f && f->failed ? f->failure.status : CHOIR_OK;
+}
+
+bool choir_frame_training(const choir_frame *f)
+{
+	return f && f->tape;
+}
+
+// Puts the frame's prefix before the thread's last failure, unless it stands there already.
+static void add_prefix(const choir_frame *f, chi_error *e)
+{
+	const size_t length = strlen(f->prefix);
+	if (length == 0 || strncmp(e->text, f->prefix, length) == 0)
+		return;
+	const size_t room = sizeof(e->text) - length - 1;
+	size_t kept = strlen(e->text);
+	kept = kept < room ? kept : room;
+	memmove(e->text + length, e->text, kept);
+	memcpy(e->text, f->prefix, length);
+	e->text[length + kept] = '\0';
+	chi_error_restore(e);
+}
+
+choir_status chi_frame_keep(choir_frame *f)
+{
+	if (!f)
+		return choir_error_status();
+	chi_error e;
+	chi_error_save(&e);
+	if (e.status == CHOIR_OK)
+		return e.status;
+	add_prefix(f, &e);
+	if (!f->failed) {
+		f->failure = e;
+		f->failed = true;
+	}
+	return e.status;
+}
+
+choir_status chi_frame_fail(choir_frame *f, choir_status status, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	chi_fail_v(status, fmt, args);
+	va_end(args);
+	return chi_frame_keep(f);
+}
+
+choir_tensor *chi_frame_fail_null(choir_frame *f, choir_status status, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	chi_fail_v(status, fmt, args);
+	va_end(args);
+	chi_frame_keep(f);
+	return NULL;
+}
+
+choir_status chi_frame_report(choir_frame *f)
+{
+	if (f && f->failed) {
+		chi_error_restore(&f->failure);
+		return f->failure.status;
+	}
+	if (choir_error_status() == CHOIR_OK)
+		return choir_fail(CHOIR_INVALID, "NULL where a tensor or a frame is needed");
+	return chi_frame_keep(f);
+}
+
+choir_tensor *chi_frame_null(choir_frame *f, const char *subject)
+{
+	if (f && f->failed)
+		return NULL;
+	if (choir_error_status() == CHOIR_OK)
+		choir_fail(CHOIR_INVALID, "%s: NULL where something is needed", subject);
+	chi_frame_keep(f);
+	return NULL;
+}
+
+chi_buffer *chi_frame_buffer(choir_frame *f, size_t bytes)
+{
+	for (chi_buffer **link = &f->dropped; *link; link = &(*link)->next) {
+		chi_buffer *b = *link;
+		if (chi_buffer_fits(b, bytes)) {
+			*link = b->next;
+			b->next = NULL;
+			return b;
+		}
+	}
+	return chi_buffer_new(f->device, bytes);
+}
+
+void chi_frame_give_back(choir_frame *f, chi_buffer *b)
+{
+	if (!f->queued) {
+		chi_buffer_release(b);
+		return;
+	}
+	b->next = f->dropped;
+	f->dropped = b;
+}

@@ -1,0 +1,120 @@
+// Tensors and the frames that own them, seen from inside. A tensor is a handle in its frame's
+// arena on a counted buffer; a frame knows which context it serves, by a pointer that only the
+// room that set it can read.
+#pragma once
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/philox.h"
+#include "choir/tensor.h"
+#include "tensor/buffer.h"
+
+// Where a tensor's memory can change under it: a variable's copy. A read remembers the version; a
+// use after the version moved is CHOIR_STATE naming the source (house 16).
+typedef struct chi_source {
+	const char *name;
+	chi_atomic64 version;
+	void *owner; // the variable
+} chi_source;
+
+struct choir_tensor {
+	choir_frame *frame;
+	chi_buffer *buffer; // NULL: the tensor is dead (dropped, or its frame was rewound)
+	void *data; // in buffer's memory; row-major, packed
+	choir_shape shape;
+	choir_dtype dtype;
+	bool is_number; // choir_number: takes the other operand's dtype; value below
+	double number;
+	int64_t count; // choir_counted; CHOIR_NONE: none
+	const chi_source *source; // an alias of a variable's memory; NULL
+	uint64_t version; // of source when it was read
+	bool borrowed; // memory of the caller: copied when it must outlive the call
+	bool component; // stands for source's variable as argument or result
+	struct chi_node *node; // what made it, on the tape; NULL
+	void *gradient; // the tape's, while it goes back
+	size_t mark; // of the frame's arena before this handle
+	chi_buffer *held; // dropped while others had it and queued work used it; goes with the handle
+	choir_tensor *next; // older tensors of the frame
+};
+
+struct choir_frame {
+	chi_arena arena; // handles, tape nodes, names
+	choir_device *device;
+	chi_stream *stream;
+	bool owns_stream;
+	bool queued; // the device works behind the host's back: every kind but "cpu"
+	chi_buffer *dropped; // memory that work queued here may still use: for this frame only
+	choir_tensor *tensors; // newest first
+	chi_error failure; // the first
+	bool failed;
+	char prefix[32]; // "replica 1: " in front of messages, or ""
+	struct choir_tape *tape; // recording, or NULL
+	// The tape's: forgets what it recorded since mark, before a rewind.
+	void (*tape_rewind)(struct choir_tape *tape, size_t mark);
+	void *context; // of the room that set it, with its kind
+	int context_kind;
+	chi_random_key random; // place counts the draws of this frame
+};
+
+// stream NULL: the frame opens one of its own. The device must outlive it.
+choir_frame *chi_frame_new(choir_device *d, chi_stream *stream);
+
+// Records a failure: text on the thread, with the frame's prefix, and in the frame if it is the
+// first. The first returns status, the second NULL, for expressions.
+choir_status chi_frame_fail(choir_frame *f, choir_status status, const char *fmt, ...)
+		CHOIR_PRINTF(3, 4);
+choir_tensor *chi_frame_fail_null(choir_frame *f, choir_status status, const char *fmt, ...)
+		CHOIR_PRINTF(3, 4);
+// Records the thread's last failure in the frame, if it is the frame's first; returns its status.
+choir_status chi_frame_keep(choir_frame *f);
+
+// The most recent failure is the frame's first: set when NULL flows into an action or a getter.
+choir_status chi_frame_report(choir_frame *f);
+
+// Memory for one tensor of f or a kernel's scratch, and its return, of the only reference, in the
+// order of f's stream: work queued there may still use it.
+chi_buffer *chi_frame_buffer(choir_frame *f, size_t bytes);
+void chi_frame_give_back(choir_frame *f, chi_buffer *b);
+// A NULL has come in: the frame keeps the thread's failure unless it has one; f may be NULL.
+// Where there is no failure at all, "subject: NULL where ..." becomes one. Returns NULL.
+choir_tensor *chi_frame_null(choir_frame *f, const char *subject);
+
+size_t chi_dtype_size(choir_dtype dtype); // 0: no such dtype
+bool chi_dtype_is_float(choir_dtype dtype); // f32, f64, f16, bf16
+bool chi_dtype_holds(choir_dtype dtype, double value); // integers: whole and in range
+// One element of packed host memory, as a double (i64 beyond 2^53 is rounded).
+double chi_dtype_load(choir_dtype dtype, const void *data, int64_t index);
+void chi_dtype_store(choir_dtype dtype, void *data, int64_t index, double value);
+// False: a negative dimension, a rank beyond CHOIR_MAX_RANK, or too many bytes.
+bool chi_shape_bytes(const choir_shape *shape, choir_dtype dtype, size_t *bytes);
+bool chi_shape_equal(const choir_shape *a, const choir_shape *b);
+// "[16, 784]" into text; returns text. 160 bytes are always enough.
+enum { CHI_SHAPE_TEXT = 160 };
+const char *chi_shape_print(const choir_shape *shape, char text[CHI_SHAPE_TEXT]);
+
+// A new tensor with memory from the pool of the frame's device, not initialised.
+choir_tensor *chi_tensor_new(choir_frame *f, choir_dtype dtype, const choir_shape *shape);
+// A new handle in frame f on t's memory (or on part of it: rows of axis 0 from first), no copy.
+// f's device must share memory with t's. Keeps count only if the whole is taken.
+choir_tensor *chi_tensor_alias(choir_frame *f, const choir_tensor *t);
+choir_tensor *chi_tensor_rows(choir_frame *f, const choir_tensor *t, int64_t first, int64_t rows);
+// A new handle with another shape of as many elements.
+choir_tensor *chi_tensor_reshape(const choir_tensor *t, const choir_shape *shape);
+// A handle on a buffer: retains it. data lies in it. Work queued elsewhere on it must be done.
+choir_tensor *chi_tensor_on(choir_frame *f, chi_buffer *buffer, void *data, choir_dtype dtype,
+		const choir_shape *shape);
+// t in frame f on f's device, for keeping: an alias where memory is shared and t's memory is
+// counted and cannot change; else a copy (borrowed memory, reads of variables, other devices).
+choir_tensor *chi_tensor_keep(choir_frame *f, const choir_tensor *t);
+// Gives t's memory back now; the handle stays until the frame is emptied and is dead.
+void chi_tensor_drop(choir_tensor *t);
+// NULL: usable. Else why not: "dead", or the source changed; recorded in the frame.
+choir_status chi_tensor_check(const choir_tensor *t);
+size_t chi_tensor_bytes(const choir_tensor *t);
+// Waits for the tensor, then copies all of it to host memory.
+choir_status chi_tensor_to_host(const choir_tensor *t, void *to);
+choir_status chi_tensor_from_host(choir_tensor *t, const void *from);
+// DLPack deleters asked for in replica threads are kept and run by the caller of run (house 21):
+// kept while hold is on for the thread, and on any thread but the importing one.
+void chi_dlpack_hold(bool on);
+void chi_dlpack_run_deleters(void);

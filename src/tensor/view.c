@@ -1,0 +1,127 @@
+// Handles on memory that another handle holds already, in this frame or in another one, and the
+// copies that are made where memory cannot be shared. A view has a reference of its own, so
+// either may go first.
+#include "base/size.h"
+#include "tensor/tensor.h"
+
+#include <inttypes.h>
+
+// What is queued for f starts after what is queued on t's stream, which made t.
+static choir_status follow(choir_frame *f, const choir_tensor *t)
+{
+	chi_stream *from = t->frame->stream;
+	uint64_t mark;
+
+	if (from == f->stream || !t->frame->queued)
+		return CHOIR_OK;
+	if (f->device->table != t->frame->device->table)
+		return chi_stream_wait(from);
+	CHOIR_TRY(chi_stream_mark(from, &mark));
+	return chi_stream_wait_for(f->stream, from, mark);
+}
+
+// A handle on bytes of t from data, with what is known of t's memory.
+static choir_tensor *view(
+		choir_frame *f, const choir_tensor *t, void *data, const choir_shape *shape)
+{
+	if (chi_tensor_check(t) != CHOIR_OK)
+		return chi_frame_null(f, "view");
+	if (!chi_device_shares(f->device, t->frame->device))
+		return chi_frame_fail_null(f, CHOIR_INVALID,
+				"tensor of %s cannot be seen from %s; move it", t->frame->device->name,
+				f->device->name);
+	if (follow(f, t) != CHOIR_OK)
+		return chi_frame_null(f, "view");
+	choir_tensor *out = chi_tensor_on(f, t->buffer, data, t->dtype, shape);
+	if (!out)
+		return NULL;
+	out->source = t->source;
+	out->version = t->version;
+	out->borrowed = t->borrowed;
+	return out;
+}
+
+static choir_tensor *copy_kind(choir_tensor *out, const choir_tensor *t)
+{
+	if (!out)
+		return NULL;
+	out->is_number = t->is_number;
+	out->number = t->number;
+	out->count = t->count;
+	return out;
+}
+
+choir_tensor *chi_tensor_alias(choir_frame *f, const choir_tensor *t)
+{
+	if (!f || !t)
+		return chi_frame_null(f, "tensor");
+	return copy_kind(view(f, t, t->data, &t->shape), t);
+}
+
+choir_tensor *chi_tensor_rows(choir_frame *f, const choir_tensor *t, int64_t first, int64_t rows)
+{
+	if (!f || !t)
+		return chi_frame_null(f, "tensor");
+	int64_t end;
+	if (t->shape.rank < 1 || first < 0 || rows < 0 || !chi_int64_add(first, rows, &end) ||
+			end > t->shape.dim[0]) {
+		char text[CHI_SHAPE_TEXT];
+		return chi_frame_fail_null(f, CHOIR_INVALID,
+				"rows: %" PRId64 " from %" PRId64 " of %s are not there", rows, first,
+				chi_shape_print(&t->shape, text));
+	}
+	if (rows == t->shape.dim[0])
+		return chi_tensor_alias(f, t);
+	choir_shape shape = t->shape;
+	const size_t row = chi_tensor_bytes(t) / (size_t) shape.dim[0];
+	shape.dim[0] = rows;
+	return view(f, t, (char *) t->data + (size_t) first * row, &shape);
+}
+
+choir_tensor *chi_tensor_reshape(const choir_tensor *t, const choir_shape *shape)
+{
+	char from[CHI_SHAPE_TEXT], to[CHI_SHAPE_TEXT];
+
+	if (!t)
+		return chi_frame_null(NULL, "tensor");
+	const int64_t elements = choir_shape_elements(shape);
+	if (elements < 0 || elements != choir_shape_elements(&t->shape))
+		return chi_frame_fail_null(t->frame, CHOIR_INVALID, "reshape: %s does not fit %s",
+				chi_shape_print(&t->shape, from), chi_shape_print(shape, to));
+	return view(t->frame, t, t->data, shape);
+}
+
+static choir_tensor *copy(choir_frame *f, const choir_tensor *t)
+{
+	if (chi_tensor_check(t) != CHOIR_OK)
+		return chi_frame_null(f, "copy");
+	choir_tensor *out = chi_tensor_new(f, t->dtype, &t->shape);
+	if (!out)
+		return NULL;
+	const size_t bytes = chi_tensor_bytes(t);
+	choir_status status = CHOIR_OK;
+	if (t->frame->queued)
+		status = chi_stream_wait(t->frame->stream);
+	if (status == CHOIR_OK && bytes > 0)
+		status =
+				chi_device_copy(f->stream, f->device, out->data, t->frame->device, t->data, bytes);
+	if (status != CHOIR_OK)
+		return chi_frame_null(f, "copy");
+	return copy_kind(out, t);
+}
+
+choir_tensor *choir_move(choir_tensor *t, choir_frame *to)
+{
+	if (!t || !to)
+		return chi_frame_null(t ? t->frame : to, "move");
+	return copy(to, t);
+}
+
+choir_tensor *chi_tensor_keep(choir_frame *f, const choir_tensor *t)
+{
+	if (!f || !t)
+		return chi_frame_null(f, "tensor");
+	if (t->borrowed || t->source || !chi_device_shares(f->device, t->frame->device))
+		return copy(f, t);
+	return chi_tensor_alias(f, t);
+}

@@ -1,0 +1,214 @@
+// Custom operations on both kinds of memory, with gradients, shapes of their own and failures.
+#include "op/given.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char *const devices[] = { "cpu:0", "far:0" };
+
+// The outer product of two vectors.
+static choir_status outer_shape(size_t n, const choir_buffer in[], choir_buffer *out, void *user)
+{
+	(void) user;
+	if (n != 2 || in[0].shape.rank != 1 || in[1].shape.rank != 1)
+		return choir_fail(CHOIR_INVALID, "two vectors are needed");
+	out->shape = CHOIR_SHAPE(in[0].shape.dim[0], in[1].shape.dim[0]);
+	return CHOIR_OK;
+}
+
+static choir_status outer(size_t n, const choir_buffer in[], choir_buffer *out, void *user)
+{
+	const double *a = in[0].data, *b = in[1].data;
+	double *y = out->data;
+	int *calls = user;
+
+	(void) n;
+	++*calls;
+	for (int64_t i = 0; i < out->shape.dim[0]; i++)
+		for (int64_t k = 0; k < out->shape.dim[1]; k++)
+			*y++ = a[i] * b[k];
+	return CHOIR_OK;
+}
+
+static choir_status outer_back(size_t n, const choir_buffer in[], const choir_buffer *out,
+		const choir_buffer *out_gradient, choir_buffer gradient[], void *user)
+{
+	const double *a = in[0].data, *b = in[1].data, *dy = out_gradient->data;
+	double *da = gradient[0].data, *db = gradient[1].data;
+
+	(void) n;
+	(void) user;
+	for (int64_t i = 0; i < out->shape.dim[0]; i++) {
+		for (int64_t k = 0; k < out->shape.dim[1]; k++, dy++) {
+			if (da)
+				da[i] += *dy * b[k];
+			if (db)
+				db[k] += *dy * a[i];
+		}
+	}
+	return CHOIR_OK;
+}
+
+static choir_tensor *call_outer(choir_tensor *const in[], void *user)
+{
+	return choir_custom(CHOIR_OPTIONS(choir_custom_op, .name = "outer", .shape = outer_shape,
+								.forward = outer, .backward = outer_back),
+			user, 2, in);
+}
+
+static void gradients_are_right_on_all_memories(void **state)
+{
+	(void) state;
+	for (size_t i = 0; i < 2; i++) {
+		given g;
+		int calls = 0;
+		given_open(&g, devices[i], 1);
+		choir_tensor *const in[] = { given_normal(&g, CHOIR_SHAPE(3)),
+			given_normal(&g, CHOIR_SHAPE(2)) };
+		given_check(&g, 2, in, call_outer, &calls);
+		assert_int_equal(calls, 11);
+		choir_tensor *const far_in[] = { in[0], choir_number(g.frame, 1) };
+		assert_null(call_outer(far_in, &calls));
+		given_failure(&g, CHOIR_INVALID, "outer: two vectors are needed");
+		given_close(&g);
+	}
+}
+
+static void only_wanted_gradients_are_made(void **state)
+{
+	given g;
+	int calls = 0;
+
+	(void) state;
+	given_open(&g, "cpu:0", 1);
+	choir_tape *tape = choir_tape_begin(g.frame);
+	choir_tensor *const in[] = { choir_fill(g.frame, CHOIR_F64, CHOIR_SHAPE(3), 1),
+		choir_fill(g.frame, CHOIR_F64, CHOIR_SHAPE(2), 2) };
+	choir_tensor *y = call_outer(in, &calls), *gradient;
+	assert_int_equal(choir_tape_gradient(tape, y, 1, &in[1], &gradient), CHOIR_OK);
+	given_equal(gradient, 2, (const double[]){ 3, 3 });
+	given_close(&g);
+}
+
+static choir_status silent(size_t n, const choir_buffer in[], choir_buffer *out, void *user)
+{
+	(void) n;
+	(void) in;
+	(void) out;
+	(void) user;
+	return CHOIR_IO;
+}
+
+static choir_status harmless(size_t n, const choir_buffer in[], choir_buffer *out, void *user)
+{
+	(void) n;
+	(void) user;
+	choir_fail(CHOIR_IO, "never mind");
+	memcpy(out->data, in[0].data, sizeof(float));
+	return CHOIR_OK;
+}
+
+static choir_status negative(size_t n, const choir_buffer in[], choir_buffer *out, void *user)
+{
+	(void) n;
+	(void) in;
+	(void) user;
+	out->shape = CHOIR_SHAPE(-4);
+	return CHOIR_OK;
+}
+
+static choir_status talkative(size_t n, const choir_buffer in[], const choir_buffer *out,
+		const choir_buffer *out_gradient, choir_buffer gradient[], void *user)
+{
+	(void) n;
+	(void) in;
+	(void) out;
+	(void) out_gradient;
+	(void) gradient;
+	(void) user;
+	return choir_fail(CHOIR_UNSUPPORTED, "no way back");
+}
+
+static void failures_of_functions(void **state)
+{
+	given g;
+
+	(void) state;
+	given_open(&g, "cpu:0", 1);
+	choir_tensor *x = choir_fill(g.frame, CHOIR_F32, CHOIR_SCALAR, 4);
+	choir_fail(CHOIR_NOT_FOUND, "older");
+	assert_null(choir_custom(
+			CHOIR_OPTIONS(choir_custom_op, .name = "mute", .forward = silent), NULL, 1, &x));
+	given_failure(&g, CHOIR_IO, "mute: forward failed with CHOIR_IO and no reason");
+	x = choir_fill(g.frame, CHOIR_F32, CHOIR_SCALAR, 4);
+	choir_fail(CHOIR_NOT_FOUND, "older");
+	choir_tensor *y =
+			choir_custom(CHOIR_OPTIONS(choir_custom_op, .forward = harmless), NULL, 1, &x);
+	given_equal(y, 1, (const double[]){ 4 });
+	assert_string_equal(choir_error(), "older");
+	assert_null(choir_custom(
+			CHOIR_OPTIONS(choir_custom_op, .name = "odd", .shape = negative, .forward = harmless),
+			NULL, 1, &x));
+	given_failure(&g, CHOIR_INVALID, "odd: shape gave f32 [-4], which cannot be");
+	choir_tape *tape = choir_tape_begin(g.frame);
+	x = choir_fill(g.frame, CHOIR_F32, CHOIR_SCALAR, 4);
+	y = choir_custom(CHOIR_OPTIONS(choir_custom_op, .name = "one_way", .forward = harmless,
+							 .backward = talkative),
+			NULL, 1, &x);
+	choir_tensor *gradient;
+	assert_int_equal(choir_tape_gradient(tape, y, 1, &x, &gradient), CHOIR_UNSUPPORTED);
+	given_failure(&g, CHOIR_UNSUPPORTED, "one_way: no way back");
+	given_close(&g);
+}
+
+static void wrong_use(void **state)
+{
+	given g;
+
+	(void) state;
+	given_open(&g, "cpu:0", 1);
+	choir_tensor *x = choir_fill(g.frame, CHOIR_F32, CHOIR_SCALAR, 4),
+				 *const nine[9] = { x, x, x, x, x, x, x, x, x };
+	assert_null(choir_custom(CHOIR_OPTIONS(choir_custom_op, .forward = harmless), NULL, 9, nine));
+	given_failure(&g, CHOIR_INVALID, "custom: 9 inputs, needed 1 to 8");
+	x = choir_fill(g.frame, CHOIR_F32, CHOIR_SCALAR, 4);
+	assert_null(choir_custom(NULL, NULL, 1, &x));
+	given_failure(&g, CHOIR_INVALID, "custom: the operation's size is not set");
+	x = choir_fill(g.frame, CHOIR_F32, CHOIR_SCALAR, 4);
+	assert_null(choir_custom(CHOIR_OPTIONS(choir_custom_op, .name = "empty"), NULL, 1, &x));
+	given_failure(&g, CHOIR_INVALID, "empty: an operation needs forward");
+	chi_error_clear();
+	assert_null(choir_custom(CHOIR_OPTIONS(choir_custom_op, .forward = harmless), NULL, 0, NULL));
+	assert_int_equal(choir_error_status(), CHOIR_INVALID);
+	given_close(&g);
+}
+
+static void without_backward_no_gradient_flows(void **state)
+{
+	given g;
+
+	(void) state;
+	given_open(&g, "cpu:0", 1);
+	choir_tape *tape = choir_tape_begin(g.frame);
+	choir_tensor *x = choir_fill(g.frame, CHOIR_F32, CHOIR_SCALAR, 4), *gradient;
+	choir_tensor *y =
+			choir_custom(CHOIR_OPTIONS(choir_custom_op, .forward = harmless), NULL, 1, &x);
+	assert_int_equal(choir_tape_gradient(tape, choir_square(y), 1, &x, &gradient), CHOIR_OK);
+	given_equal(gradient, 1, (const double[]){ 0 });
+	given_close(&g);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(gradients_are_right_on_all_memories),
+		cmocka_unit_test(only_wanted_gradients_are_made),
+		cmocka_unit_test(failures_of_functions),
+		cmocka_unit_test(wrong_use),
+		cmocka_unit_test(without_backward_no_gradient_flows),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

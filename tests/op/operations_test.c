@@ -1,0 +1,318 @@
+// What operations give, against values worked out by hand, and what they refuse.
+#include "op/given.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static choir_tensor *f32(given *g, choir_shape shape, const float *values)
+{
+	choir_tensor *t = choir_constant(g->frame, CHOIR_F32, shape, values);
+	assert_non_null(t);
+	return t;
+}
+
+static const float counting[16] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
+
+static void elementwise(void **state)
+{
+	given g;
+
+	(void) state;
+	given_open(&g, "cpu:0", 1);
+	choir_tensor *a = f32(&g, CHOIR_SHAPE(2, 1), (const float[]){ 1, 4 });
+	choir_tensor *b = f32(&g, CHOIR_SHAPE(3), (const float[]){ 2, -2, 0.5f });
+	given_equal(choir_add(a, b), 6, (const double[]){ 3, -1, 1.5, 6, 2, 4.5 });
+	given_equal(choir_subtract(a, b), 6, (const double[]){ -1, 3, 0.5, 2, 6, 3.5 });
+	given_equal(choir_multiply(a, b), 6, (const double[]){ 2, -2, 0.5, 8, -8, 2 });
+	given_equal(choir_divide(a, b), 6, (const double[]){ 0.5, -0.5, 2, 2, -2, 8 });
+	given_equal(choir_maximum(a, b), 6, (const double[]){ 2, 1, 1, 4, 4, 4 });
+	given_equal(choir_sqrt(a), 2, (const double[]){ 1, 2 });
+	given_equal(choir_relu(b), 3, (const double[]){ 2, 0, 0.5 });
+	given_equal(choir_scale(b, -3), 3, (const double[]){ -6, 6, -1.5 });
+	given_equal(choir_sigmoid(b), 3, (const double[]){ 0.880797078, 0.119202922, 0.622459331 });
+	given_equal(choir_gelu(b), 3, (const double[]){ 1.954597695, -0.045402306, 0.345714038 });
+	assert_null(choir_scale(choir_fill(g.frame, CHOIR_U8, CHOIR_SHAPE(2), 1), 0.5));
+	given_failure(&g, CHOIR_INVALID, "scale: the number 0.5 is no u8");
+	given_close(&g);
+}
+
+static void reductions(void **state)
+{
+	given g;
+
+	(void) state;
+	given_open(&g, "cpu:0", 1);
+	choir_tensor *x = f32(&g, CHOIR_SHAPE(2, 3, 2), counting);
+	given_equal(choir_sum(x, CHOIR_ALL_AXES), 1, (const double[]){ 78 });
+	given_equal(choir_sum(x, CHOIR_AXIS(0) | CHOIR_AXIS(-1)), 3, (const double[]){ 18, 26, 34 });
+	given_equal(choir_mean(x, CHOIR_AXIS(-2)), 4, (const double[]){ 3, 4, 9, 10 });
+	assert_ptr_equal(choir_sum(x, CHOIR_NO_AXIS), x);
+	const int64_t whole[4] = { 1, 2, 4, INT64_MAX };
+	choir_tensor *i = choir_constant(g.frame, CHOIR_I64, CHOIR_SHAPE(2, 2), whole);
+	choir_tensor *mean = choir_mean(i, CHOIR_AXIS(1));
+	assert_int_equal(choir_tensor_dtype(mean), CHOIR_F64);
+	assert_true(choir_tensor_number(chi_tensor_rows(g.frame, mean, 0, 1)) == 1.5);
+	choir_tensor *bytes = choir_constant(g.frame, CHOIR_U8, CHOIR_SHAPE(2), "\377\376");
+	mean = choir_mean(bytes, CHOIR_ALL_AXES);
+	assert_int_equal(choir_tensor_dtype(mean), CHOIR_F32);
+	given_equal(mean, 1, (const double[]){ 254.5 });
+	choir_tensor *peaks = f32(&g, CHOIR_SHAPE(2, 3), (const float[]){ 1, 5, 5, 0, -1, 0 });
+	given_equal(choir_argmax(peaks, -1), 2, (const double[]){ 1, 0 });
+	given_equal(choir_argmax(peaks, 0), 3, (const double[]){ 0, 0, 0 });
+	assert_int_equal(choir_tensor_dtype(choir_argmax(peaks, 0)), CHOIR_I64);
+	assert_null(choir_sum(x, CHOIR_AXIS(3)));
+	given_failure(&g, CHOIR_INVALID, "sum: [2, 3, 2] has no axis 3");
+	assert_null(choir_mean(f32(&g, CHOIR_SHAPE(2), counting), CHOIR_AXIS(-2)));
+	given_failure(&g, CHOIR_INVALID, "mean: [2] has no axis -2");
+	assert_null(choir_argmax(f32(&g, CHOIR_SHAPE(0), counting), 0));
+	given_failure(&g, CHOIR_INVALID, "argmax: axis 0 of [0] is empty");
+	assert_null(choir_argmax(f32(&g, CHOIR_SCALAR, counting), 0));
+	given_failure(&g, CHOIR_INVALID, "argmax: [] has no axis 0");
+	given_close(&g);
+}
+
+static void products(void **state)
+{
+	given g;
+
+	(void) state;
+	given_open(&g, "cpu:0", 1);
+	choir_tensor *a = f32(&g, CHOIR_SHAPE(2, 3), counting),
+				 *b = f32(&g, CHOIR_SHAPE(3, 2), counting);
+	given_equal(choir_matmul(a, b, CHOIR_TRANSPOSED_NONE), 4, (const double[]){ 22, 28, 49, 64 });
+	given_equal(choir_matmul(a, a, CHOIR_TRANSPOSED_B), 4, (const double[]){ 14, 32, 32, 77 });
+	given_equal(choir_matmul(b, b, CHOIR_TRANSPOSED_A), 4, (const double[]){ 35, 44, 44, 56 });
+	choir_tensor *many = f32(&g, CHOIR_SHAPE(2, 1, 2, 3), counting);
+	choir_tensor *shared = choir_matmul(many, b, CHOIR_TRANSPOSED_NONE);
+	assert_int_equal(choir_tensor_shape(shared)->rank, 4);
+	given_equal(shared, 8, (const double[]){ 22, 28, 49, 64, 76, 100, 103, 136 });
+	choir_tensor *bias = f32(&g, CHOIR_SHAPE(2), (const float[]){ -30, 1 });
+	given_equal(choir_bias_add(b, bias), 6, (const double[]){ -29, 3, -27, 5, -25, 7 });
+	given_equal(chi_dense(a, b, bias, CHOIR_ACTIVATE_RELU), 4, (const double[]){ 0, 29, 19, 65 });
+	choir_tensor *none = choir_constant(g.frame, CHOIR_F32, CHOIR_SHAPE(2, 0), NULL);
+	given_equal(choir_matmul(none, none, CHOIR_TRANSPOSED_B), 4, (const double[4]){ 0 });
+
+	assert_null(choir_matmul(a, a, CHOIR_TRANSPOSED_NONE));
+	given_failure(&g, CHOIR_INVALID, "matmul: [2, 3] times [2, 3] does not fit");
+	a = f32(&g, CHOIR_SHAPE(2, 3), counting);
+	assert_null(choir_matmul(a, f32(&g, CHOIR_SHAPE(5, 2), counting), CHOIR_TRANSPOSED_B));
+	given_failure(&g, CHOIR_INVALID, "matmul: [2, 3] times [5, 2] transposed does not fit");
+	assert_null(choir_matmul(f32(&g, CHOIR_SHAPE(3), counting), f32(&g, CHOIR_SHAPE(3), counting),
+			CHOIR_TRANSPOSED_NONE));
+	given_failure(&g, CHOIR_INVALID, "matmul: [3] times [3]");
+	assert_null(choir_bias_add(
+			f32(&g, CHOIR_SHAPE(2, 3), counting), f32(&g, CHOIR_SHAPE(2), counting)));
+	given_failure(&g, CHOIR_INVALID, "bias_add: bias is [2], needed [3]");
+	a = f32(&g, CHOIR_SHAPE(2, 2), counting);
+	assert_null(choir_matmul(a, a, (choir_transposed) 5));
+	given_failure(&g, CHOIR_INVALID, "matmul: transposed 5 is unknown");
+	a = f32(&g, CHOIR_SHAPE(2, 2), counting);
+	assert_null(chi_dense(a, a, f32(&g, CHOIR_SHAPE(3), counting), CHOIR_ACTIVATE_LINEAR));
+	given_failure(&g, CHOIR_INVALID, "dense: bias is [3], needed [2]");
+	given_close(&g);
+}
+
+static void convolutions(void **state)
+{
+	given g;
+
+	(void) state;
+	given_open(&g, "cpu:0", 1);
+	choir_tensor *x = f32(&g, CHOIR_SHAPE(1, 3, 3, 1), counting);
+	choir_tensor *ones = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(2, 2, 1, 1), 1);
+	given_equal(choir_conv2d(x, ones, 1, 0), 4, (const double[]){ 12, 16, 24, 28 });
+	// SAME puts the odd zero at the bottom and on the right.
+	given_equal(
+			choir_conv2d(x, ones, 1, -1), 9, (const double[]){ 12, 16, 9, 24, 28, 15, 15, 17, 9 });
+	given_equal(choir_conv2d(x, ones, 2, -1), 4, (const double[]){ 12, 9, 15, 9 });
+	given_equal(choir_conv2d(x, ones, 2, 1), 4, (const double[]){ 1, 5, 11, 28 });
+	choir_tensor *bias = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(1), -20);
+	given_equal(chi_conv2d(x, ones, bias, 1, 0, CHOIR_ACTIVATE_RELU), 4,
+			(const double[]){ 0, 0, 4, 8 });
+	assert_null(choir_conv2d(x, ones, 0, 0));
+	given_failure(&g, CHOIR_INVALID,
+			"conv2d: images [1, 3, 3, 1], filter [2, 2, 1, 1], stride 0 and "
+			"padding 0 give no result");
+	x = f32(&g, CHOIR_SHAPE(1, 2, 2, 2), counting),
+	ones = f32(&g, CHOIR_SHAPE(1, 1, 1, 2), counting);
+	assert_null(choir_conv2d(x, ones, 1, 0));
+	given_failure(
+			&g, CHOIR_INVALID, "conv2d: images [1, 2, 2, 2] and filter [1, 1, 1, 2] do not fit");
+	x = f32(&g, CHOIR_SHAPE(1, 2, 2, 1), counting),
+	ones = f32(&g, CHOIR_SHAPE(3, 3, 1, 1), counting);
+	assert_null(choir_conv2d(x, ones, 1, 0));
+	given_failure(&g, CHOIR_INVALID, "give no result");
+	assert_null(choir_conv2d(NULL, f32(&g, CHOIR_SHAPE(1, 1, 1, 1), counting), 1, 0));
+	assert_int_equal(choir_frame_status(g.frame), CHOIR_INVALID);
+	choir_frame_empty(g.frame);
+	x = f32(&g, CHOIR_SHAPE(1, 2, 2, 1), counting),
+	ones = f32(&g, CHOIR_SHAPE(1, 1, 1, 2), counting);
+	assert_null(
+			chi_conv2d(x, ones, f32(&g, CHOIR_SHAPE(1), counting), 1, 0, CHOIR_ACTIVATE_LINEAR));
+	given_failure(&g, CHOIR_INVALID, "conv2d: bias is [1], needed [2]");
+	given_close(&g);
+}
+
+static void pools(void **state)
+{
+	given g;
+
+	(void) state;
+	given_open(&g, "cpu:0", 1);
+	choir_tensor *x = f32(&g, CHOIR_SHAPE(1, 3, 3, 1), counting);
+	given_equal(choir_max_pool2d(x, 2, 1, 0), 4, (const double[]){ 5, 6, 8, 9 });
+	given_equal(
+			choir_max_pool2d(choir_scale(x, -1), 2, 2, -1), 4, (const double[]){ -1, -3, -7, -9 });
+	given_equal(choir_average_pool2d(x, 2, 2, -1), 4, (const double[]){ 3, 4.5, 7.5, 9 });
+	given_equal(choir_average_pool2d(x, 3, 3, 1), 1, (const double[]){ 3 });
+	assert_null(choir_max_pool2d(x, 2, 1, 2));
+	given_failure(
+			&g, CHOIR_INVALID, "max_pool2d: images [1, 3, 3, 1], size 2, stride 1 and padding 2");
+	assert_null(choir_average_pool2d(f32(&g, CHOIR_SHAPE(3), counting), 2, 1, 0));
+	given_failure(&g, CHOIR_INVALID, "average_pool2d: [3], needed images");
+	given_close(&g);
+}
+
+static void losses(void **state)
+{
+	given g;
+
+	(void) state;
+	given_open(&g, "cpu:0", 1);
+	choir_tensor *logits = f32(&g, CHOIR_SHAPE(2, 2), (const float[]){ 0, 0, 1000, 0 });
+	choir_tensor *labels = choir_constant(g.frame, CHOIR_U8, CHOIR_SHAPE(2), "\1\1");
+	given_equal(choir_softmax_cross_entropy(logits, labels), 2, (const double[]){ log(2), 1000 });
+	given_equal(choir_softmax(logits), 4, (const double[]){ 0.5, 0.5, 1, 0 });
+	choir_tensor *x = f32(&g, CHOIR_SHAPE(2, 2), counting),
+				 *one = f32(&g, CHOIR_SHAPE(1), counting);
+	given_equal(choir_squared_error(x, one), 2, (const double[]){ 0.5, 6.5 });
+	given_equal(choir_squared_error(f32(&g, CHOIR_SHAPE(2), counting), one), 2,
+			(const double[]){ 0, 1 });
+	labels = choir_constant(g.frame, CHOIR_U8, CHOIR_SHAPE(2), "\1\2");
+	assert_null(choir_softmax_cross_entropy(logits, labels));
+	given_failure(&g, CHOIR_INVALID, "softmax_cross_entropy: label");
+	x = f32(&g, CHOIR_SHAPE(2, 2), counting);
+	assert_null(choir_softmax_cross_entropy(x, x));
+	given_failure(
+			&g, CHOIR_INVALID, "softmax_cross_entropy: labels are f32, needed u8, i32 or i64");
+	x = f32(&g, CHOIR_SHAPE(2, 2), counting);
+	assert_null(choir_softmax_cross_entropy(x, choir_fill(g.frame, CHOIR_U8, CHOIR_SHAPE(3), 0)));
+	given_failure(&g, CHOIR_INVALID, "logits [2, 2] and labels [3] do not fit");
+	x = f32(&g, CHOIR_SCALAR, counting);
+	assert_null(choir_squared_error(x, x));
+	given_failure(&g, CHOIR_INVALID, "squared_error: scalars");
+	given_close(&g);
+}
+
+static void views_and_casts(void **state)
+{
+	given g;
+
+	(void) state;
+	given_open(&g, "cpu:0", 1);
+	choir_tensor *x = f32(&g, CHOIR_SHAPE(2, 6), counting);
+	choir_tensor *y = choir_reshape(x, CHOIR_SHAPE(3, CHOIR_NONE, 2));
+	assert_ptr_equal(y->buffer, x->buffer);
+	assert_int_equal(choir_tensor_shape(y)->dim[1], 2);
+	choir_tensor *i = choir_cast(choir_scale(x, 0.5), CHOIR_I32);
+	assert_int_equal(choir_tensor_dtype(i), CHOIR_I32);
+	given_equal(chi_tensor_rows(g.frame, i, 0, 1), 6, (const double[]){ 0, 1, 1, 2, 2, 3 });
+	assert_ptr_equal(choir_cast(x, CHOIR_F32), x);
+	choir_tensor *counted = choir_counted(x, 5);
+	assert_int_equal(counted->count, 5);
+	assert_int_equal(x->count, CHOIR_NONE);
+	assert_null(choir_counted(x, -1));
+	given_failure(&g, CHOIR_INVALID, "counted: -1 is no count");
+	x = f32(&g, CHOIR_SHAPE(2, 6), counting);
+	assert_null(choir_reshape(x, CHOIR_SHAPE(5, CHOIR_NONE)));
+	given_failure(&g, CHOIR_INVALID, "reshape: [2, 6] does not fit [5, -1]");
+	x = f32(&g, CHOIR_SHAPE(2, 6), counting);
+	assert_null(choir_reshape(x, CHOIR_SHAPE(CHOIR_NONE, CHOIR_NONE)));
+	given_failure(&g, CHOIR_INVALID, "does not fit [-1, -1]");
+	assert_null(choir_fill(g.frame, CHOIR_U8, CHOIR_SHAPE(1), 300));
+	given_failure(&g, CHOIR_INVALID, "fill: the number 300 is no u8");
+	assert_null(choir_fill(g.frame, (choir_dtype) 44, CHOIR_SHAPE(1), 300));
+	given_failure(&g, CHOIR_INVALID, "dtype 44 is unknown");
+	given_close(&g);
+}
+
+static void random_numbers(void **state)
+{
+	enum { N = 20000 };
+	given g;
+	static double first[N], second[N];
+	double sum = 0, squares = 0;
+
+	(void) state;
+	given_open(&g, "cpu:0", 1);
+	choir_frame *f = g.frame;
+	assert_int_equal(choir_tensor_fetch(choir_random_normal(f, CHOIR_F64, CHOIR_SHAPE(N), 1),
+							 first, sizeof(first)),
+			CHOIR_OK);
+	assert_int_equal(choir_tensor_fetch(choir_random_normal(f, CHOIR_F64, CHOIR_SHAPE(N), 1),
+							 second, sizeof(second)),
+			CHOIR_OK);
+	for (int i = 0; i < N; i++) {
+		assert_true(first[i] != second[i]); // another place in the program
+		sum += first[i];
+		squares += first[i] * first[i];
+	}
+	assert_true(fabs(sum / N) < 0.03 && fabs(squares / N - 1) < 0.04);
+	f->random.place = 0;
+	assert_int_equal(choir_tensor_fetch(choir_random_normal(f, CHOIR_F64, CHOIR_SHAPE(N), 1),
+							 second, sizeof(second)),
+			CHOIR_OK);
+	assert_memory_equal(first, second, sizeof(first));
+	f->random = (chi_random_key){ .replica = 1 };
+	assert_int_equal(choir_tensor_fetch(choir_random_normal(f, CHOIR_F64, CHOIR_SHAPE(N), 1),
+							 second, sizeof(second)),
+			CHOIR_OK);
+	assert_true(first[0] != second[0]);
+	given_close(&g);
+}
+
+static void dropout(void **state)
+{
+	enum { N = 10000 };
+	given g;
+	static float kept[N];
+	int zeros = 0;
+
+	(void) state;
+	given_open(&g, "cpu:0", 1);
+	choir_tensor *x = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(N), 3);
+	assert_ptr_equal(choir_dropout(x, 0.25, 1), x); // nobody trains
+	choir_tape_begin(g.frame);
+	assert_ptr_equal(choir_dropout(x, 0, 1), x);
+	assert_int_equal(choir_tensor_fetch(choir_dropout(x, 0.25, 1), kept, sizeof(kept)), CHOIR_OK);
+	for (int i = 0; i < N; i++) {
+		assert_true(kept[i] == 0 || fabsf(kept[i] - 4) < 1e-5f);
+		zeros += kept[i] == 0;
+	}
+	assert_true(zeros > 0.23 * N && zeros < 0.27 * N);
+	assert_null(choir_dropout(x, 1, 1));
+	given_failure(&g, CHOIR_INVALID, "dropout: rate 1, needed 0 or more and less than 1");
+	x = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(2), 3);
+	assert_null(choir_dropout(x, (double) NAN, 1));
+	given_failure(&g, CHOIR_INVALID, "dropout: rate nan");
+	given_close(&g);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(elementwise),
+		cmocka_unit_test(reductions),
+		cmocka_unit_test(products),
+		cmocka_unit_test(convolutions),
+		cmocka_unit_test(pools),
+		cmocka_unit_test(losses),
+		cmocka_unit_test(views_and_casts),
+		cmocka_unit_test(random_numbers),
+		cmocka_unit_test(dropout),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,191 @@
+// The table of kernels: a program's own kernels, scores, what is refused, and when it is too late.
+#include "base/alloc.h"
+#include "op/given.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static int runs[3];
+
+static choir_status run(const choir_kernel_call *call)
+{
+	const float *in = call->in[0].data;
+	float *out = call->out->data;
+
+	runs[*(const int *) call->user]++;
+	if (call->in[0].shape.dim[0] == 3)
+		return choir_fail(CHOIR_IO, "three is too many");
+	for (int64_t i = 0; i < choir_shape_elements(&call->out->shape); i++)
+		out[i] = in[i] + 100;
+	if (call->scratch)
+		memset(call->scratch, 1, 1000);
+	return CHOIR_OK;
+}
+
+static int only_pairs(const choir_kernel_call *call)
+{
+	return call->in[0].shape.dim[0] == 2 ? 1000 : 0;
+}
+
+static size_t scratch(const choir_kernel_call *call)
+{
+	(void) call;
+	return 1000;
+}
+
+static const int own = 0, later = 1, special = 2;
+
+// As a program would, before its first operation.
+static int register_all(void **state)
+{
+	choir_kernel_table table = { .size = sizeof(table),
+		.version = CHOIR_TABLE_VERSION,
+		.operation = "test_add_100",
+		.kind = "cpu",
+		.name = "own",
+		.dtype = CHOIR_F32,
+		.user = &own,
+		.run = run };
+
+	(void) state;
+	// Enough others for the table to grow.
+	static char names[600][8];
+	for (int i = 0; i < 600; i++) {
+		choir_kernel_table other = table;
+		names[i][0] = 'a', names[i][1] = (char) ('0' + i / 100),
+		names[i][2] = (char) ('0' + i / 10 % 10);
+		names[i][3] = (char) ('0' + i % 10);
+		other.operation = names[i];
+		if (choir_register_kernel(&other) != CHOIR_OK)
+			return 1;
+	}
+	if (choir_register_kernel(&table) != CHOIR_OK)
+		return 1;
+	table.user = &later;
+	if (choir_register_kernel(&table) != CHOIR_OK)
+		return 1;
+	table.user = &special;
+	table.score = only_pairs;
+	table.scratch = scratch;
+	return choir_register_kernel(&table) != CHOIR_OK;
+}
+
+static void bad_tables_are_refused(void **state)
+{
+	choir_kernel_table table = { .size = sizeof(table),
+		.version = CHOIR_TABLE_VERSION,
+		.operation = "x",
+		.kind = "cpu",
+		.name = "mine",
+		.dtype = CHOIR_F32 };
+
+	(void) state;
+	assert_int_equal(choir_register_kernel(NULL), CHOIR_INVALID);
+	assert_int_equal(choir_register_kernel(&table), CHOIR_INVALID);
+	assert_non_null(
+			strstr(choir_error(), "kernel mine: operation, kind, dtype and run are needed"));
+	table.run = run;
+	table.dtype = (choir_dtype) 9;
+	assert_int_equal(choir_register_kernel(&table), CHOIR_INVALID);
+	table.dtype = CHOIR_F32;
+	table.version = 7;
+	assert_int_equal(choir_register_kernel(&table), CHOIR_INVALID);
+	assert_non_null(strstr(choir_error(), "version 7"));
+	table.size = 8;
+	assert_int_equal(choir_register_kernel(&table), CHOIR_INVALID);
+}
+
+// Run before any other operation of this program.
+static void built_in_kernels_come_with_the_first_lookup(void **state)
+{
+	const choir_kernel_call call = { .size = sizeof(call) };
+	choir_device *d = choir_device_find("cpu:0");
+
+	(void) state;
+	assert_int_equal(setenv("CHOIR_KERNELS", "plian", 1), 0);
+	assert_null(chi_kernel_find(d, &call, "relu", CHOIR_F32));
+	assert_int_equal(choir_error_status(), CHOIR_INVALID);
+	assert_string_equal(choir_error(), "CHOIR_KERNELS: 'plian' is unknown; known: all, plain");
+	assert_int_equal(setenv("CHOIR_KERNELS", "plain", 1), 0);
+	bool failed = true;
+	for (uint64_t n = 1; failed; n++) {
+		chi_alloc_fail(n, false);
+		const choir_kernel_table *relu = chi_kernel_find(d, &call, "relu", CHOIR_F32);
+		failed = chi_alloc_failed();
+		chi_alloc_fail(0, false);
+		assert_int_equal(relu == NULL, failed);
+		if (failed)
+			assert_int_equal(choir_error_status(), CHOIR_NO_MEMORY);
+	}
+	assert_null(chi_kernel_find(d, &call, "relo", CHOIR_F32));
+	assert_string_equal(choir_error(), "relo: no kernel for f32 on cpu; there are for: nothing");
+}
+
+static void the_highest_score_wins_and_then_the_first(void **state)
+{
+	const choir_shape one = CHOIR_SHAPE(1), two = CHOIR_SHAPE(2), three = CHOIR_SHAPE(3);
+	given g;
+
+	(void) state;
+	given_open(&g, "cpu:0", 1);
+	choir_tensor *x = choir_fill(g.frame, CHOIR_F32, one, 1);
+	given_equal(chi_op_kernel(g.frame, "test_add_100", 1, &x, NULL, CHOIR_F32, &one), 1,
+			(const double[]){ 101 });
+	assert_memory_equal(runs, ((int[]){ 1, 0, 0 }), sizeof(runs));
+	x = choir_fill(g.frame, CHOIR_F32, two, 1);
+	given_equal(chi_op_kernel(g.frame, "test_add_100", 1, &x, NULL, CHOIR_F32, &two), 2,
+			(const double[]){ 101, 101 });
+	assert_memory_equal(runs, ((int[]){ 1, 0, 1 }), sizeof(runs));
+	x = choir_fill(g.frame, CHOIR_F32, three, 1);
+	assert_null(chi_op_kernel(g.frame, "test_add_100", 1, &x, NULL, CHOIR_F32, &three));
+	given_failure(&g, CHOIR_IO, "test_add_100: three is too many");
+	given_close(&g);
+}
+
+static void kernels_run_on_buffers(void **state)
+{
+	choir_device *d = choir_device_find("cpu:0");
+	chi_stream *stream = chi_stream_new(d);
+	float in[2] = { 1, 2 }, out[2];
+	const choir_buffer from = { in, CHOIR_F32, CHOIR_SHAPE(2) };
+	choir_buffer to = { out, CHOIR_F32, CHOIR_SHAPE(2) };
+
+	(void) state;
+	assert_int_equal(chi_kernel_run(stream, "test_add_100", 1, &from, &to, NULL), CHOIR_OK);
+	assert_true(out[0] == 101 && out[1] == 102);
+	assert_int_equal(chi_buffer_in_use(d), 0); // the scratch memory is back
+	assert_int_equal(chi_kernel_run(stream, "nothing", 1, &from, &to, NULL), CHOIR_UNSUPPORTED);
+	chi_stream_free(stream);
+}
+
+static void after_the_first_operation_it_is_too_late(void **state)
+{
+	const choir_kernel_table table = { .size = sizeof(table),
+		.version = CHOIR_TABLE_VERSION,
+		.operation = "relu",
+		.kind = "cpu",
+		.name = "mine",
+		.dtype = CHOIR_F32,
+		.run = run };
+
+	(void) state;
+	assert_int_equal(choir_register_kernel(&table), CHOIR_STATE);
+	assert_string_equal(
+			choir_error(), "kernel mine for relu: too late, operations have run already");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(bad_tables_are_refused),
+		cmocka_unit_test(built_in_kernels_come_with_the_first_lookup),
+		cmocka_unit_test(the_highest_score_wins_and_then_the_first),
+		cmocka_unit_test(kernels_run_on_buffers),
+		cmocka_unit_test(after_the_first_operation_it_is_too_late),
+	};
+	return cmocka_run_group_tests(tests, register_all, NULL);
+}

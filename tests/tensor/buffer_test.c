@@ -1,0 +1,175 @@
+// Buffers: size classes, exact counts, reuse without allocation, foreign memory, many threads.
+#include "base/alloc.h"
+#include "base/thread.h"
+#include "tensor/buffer.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static choir_device *device(const char *name)
+{
+	choir_device *d = choir_device_find(name);
+	assert_non_null(d);
+	return d;
+}
+
+static void classes_waste_little(void **state)
+{
+	choir_device *d = device("cpu:0");
+
+	(void) state;
+	assert_int_equal(chi_buffer_in_use(d), 0);
+	for (size_t bytes = 0; bytes < 3000000; bytes += bytes / 7 + 1) {
+		chi_buffer *b = chi_buffer_new(d, bytes);
+		assert_non_null(b);
+		assert_int_equal((uintptr_t) b->memory % 64, 0);
+		assert_true(b->bytes >= bytes && b->bytes >= 64);
+		assert_true(b->bytes <= 512 ? b->bytes - bytes <= 64 : b->bytes - bytes <= bytes / 8);
+		assert_int_equal(chi_buffer_in_use(d), b->bytes);
+		assert_true(chi_buffer_fits(b, bytes));
+		assert_false(chi_buffer_fits(b, b->bytes + 1));
+		memset(b->memory, 1, b->bytes);
+		chi_buffer_release(b);
+	}
+	assert_int_equal(chi_buffer_in_use(d), 0);
+	chi_buffer_trim();
+}
+
+static void counts_and_peaks_are_exact(void **state)
+{
+	choir_device *d = device("cpu:1");
+
+	(void) state;
+	chi_buffer *a = chi_buffer_new(d, 1024), *b = chi_buffer_new(d, 4096);
+	assert_int_equal(chi_buffer_in_use(d), 5120);
+	chi_buffer_retain(a);
+	chi_buffer_release(a);
+	assert_int_equal(chi_buffer_in_use(d), 5120);
+	chi_buffer_release(a);
+	assert_int_equal(chi_buffer_in_use(d), 4096);
+	assert_int_equal(chi_buffer_peak(d), 5120);
+	chi_buffer_reset_peak(d);
+	assert_int_equal(chi_buffer_peak(d), 4096);
+	chi_buffer_release(b);
+	chi_buffer_release(NULL);
+	assert_int_equal(chi_buffer_in_use(d), 0);
+	assert_int_equal(chi_buffer_in_use(device("cpu:7")), 0); // which never had a pool
+	chi_buffer_trim();
+}
+
+static void a_steady_use_allocates_nothing(void **state)
+{
+	choir_device *d = device("cpu:0");
+	uint64_t before = 0;
+
+	(void) state;
+	for (int round = 0; round < 4; round++) {
+		if (round == 1)
+			before = chi_alloc_count();
+		chi_buffer *a = chi_buffer_new(d, 1000), *b = chi_buffer_new(d, 900);
+		char byte;
+		chi_buffer *c = chi_buffer_wrap(d, &byte, 1, NULL, NULL);
+		assert_true(a && b && c);
+		chi_buffer_release(a);
+		chi_buffer_release(b);
+		chi_buffer_release(c);
+	}
+	assert_int_equal(chi_alloc_count(), before);
+	chi_buffer_trim();
+	chi_buffer_release(chi_buffer_new(d, 1000));
+	assert_true(chi_alloc_count() > before);
+	chi_buffer_trim();
+}
+
+static void add_one(void *user)
+{
+	(*(int *) user)++;
+}
+
+static void foreign_memory_is_given_back_once(void **state)
+{
+	choir_device *d = device("cpu:0");
+	char memory[8];
+	int released = 0;
+
+	(void) state;
+	chi_buffer *b = chi_buffer_wrap(d, memory, sizeof(memory), add_one, &released);
+	assert_ptr_equal(b->memory, memory);
+	assert_int_equal(chi_buffer_in_use(d), 0);
+	assert_false(chi_buffer_fits(b, 8));
+	chi_buffer_retain(b);
+	chi_buffer_release(b);
+	assert_int_equal(released, 0);
+	chi_buffer_release(b);
+	assert_int_equal(released, 1);
+	chi_buffer_trim();
+}
+
+static void failures_say_so(void **state)
+{
+	choir_device *d = device("cpu:0");
+
+	(void) state;
+	assert_null(chi_buffer_new(d, SIZE_MAX));
+	assert_int_equal(choir_error_status(), CHOIR_NO_MEMORY);
+	assert_non_null(strstr(choir_error(), "cpu:0"));
+	for (uint64_t n = 1;; n++) {
+		chi_alloc_fail(n, false);
+		chi_buffer *b = chi_buffer_new(d, 12345);
+		const bool failed = chi_alloc_failed();
+		chi_alloc_fail(0, false);
+		assert_int_equal(b == NULL, failed);
+		chi_buffer_release(b);
+		chi_buffer_trim();
+		if (!failed)
+			break;
+		assert_int_equal(choir_error_status(), CHOIR_NO_MEMORY);
+		assert_int_equal(chi_buffer_in_use(d), 0);
+	}
+}
+
+static void work(void *arg)
+{
+	choir_device *d = arg;
+	for (size_t i = 0; i < 2000; i++) {
+		chi_buffer *b = chi_buffer_new(d, i % 5 * 700);
+		if (!b)
+			abort();
+		memset(b->memory, (int) i, b->bytes);
+		chi_buffer_retain(b);
+		chi_buffer_release(b);
+		chi_buffer_release(b);
+	}
+}
+
+static void threads_share_a_pool(void **state)
+{
+	choir_device *d = device("cpu:3");
+	chi_thread threads[4] = { 0 };
+
+	(void) state;
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(chi_thread_start(&threads[i], "buffers", work, d), CHOIR_OK);
+	for (int i = 0; i < 4; i++)
+		chi_thread_join(&threads[i]);
+	assert_int_equal(chi_buffer_in_use(d), 0);
+	assert_true(chi_buffer_peak(d) >= 2816 && chi_buffer_peak(d) <= 4 * 2816);
+	chi_buffer_trim();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(classes_waste_little),
+		cmocka_unit_test(counts_and_peaks_are_exact),
+		cmocka_unit_test(a_steady_use_allocates_nothing),
+		cmocka_unit_test(foreign_memory_is_given_back_once),
+		cmocka_unit_test(failures_say_so),
+		cmocka_unit_test(threads_share_a_pool),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -28,12 +28,22 @@ chi_philox_block chi_philox(const uint32_t counter[4], const uint32_t key[2])
 
 // Index, place and replica fill the counter, so they can never collide; seed and step share the
 // key, mixed so that neighbouring seeds and steps have nothing in common.
-chi_philox_block chi_random_block(const chi_random_key *key, uint64_t index)
+void chi_random_counter(const chi_random_key *key, uint64_t index, uint32_t counter[4],
+		uint32_t words[2])
 {
 	uint64_t mixed = chi_hash_mix(chi_hash_mix(key->seed) + key->step);
-	const uint32_t counter[4] = { (uint32_t) index, (uint32_t) (index >> 32), key->place,
-		key->replica };
-	const uint32_t words[2] = { (uint32_t) mixed, (uint32_t) (mixed >> 32) };
+	counter[0] = (uint32_t) index;
+	counter[1] = (uint32_t) (index >> 32);
+	counter[2] = key->place;
+	counter[3] = key->replica;
+	words[0] = (uint32_t) mixed;
+	words[1] = (uint32_t) (mixed >> 32);
+}
+
+chi_philox_block chi_random_block(const chi_random_key *key, uint64_t index)
+{
+	uint32_t counter[4], words[2];
+	chi_random_counter(key, index, counter, words);
 	return chi_philox(counter, words);
 }
 

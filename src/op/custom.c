@@ -25,7 +25,7 @@ static choir_buffer describe(const choir_tensor *t)
 static choir_status open_staged(staged *s, const choir_tensor *t)
 {
 	*s = (staged){ .view = describe(t) };
-	if (t->frame->device->host_memory) {
+	if (chi_tensor_place(t)->host_memory) {
 		s->view.data = t->data;
 		return CHOIR_OK;
 	}

@@ -1,5 +1,5 @@
-// The built-in kernels as lists: what each serves and how it runs. The registry takes them one dtype
-// at a time; the far kernels wrap all of them; tests find them by name. Lists are constant.
+// The built-in kernels as lists: what each serves and how it runs. The registry takes them one
+// dtype at a time; the far kernels wrap all of them; tests find them by name. Lists are constant.
 #pragma once
 
 #include "choir/extend/kernel.h"
@@ -35,7 +35,7 @@ chi_kernel_list chi_onednn_list(size_t index); // empty without oneDNN
 typedef chi_kernel_list chi_kernel_lists(size_t index);
 const chi_kernel_spec *chi_kernel_spec_find(chi_kernel_lists *lists, const char *operation,
 		choir_dtype dtype);
-// Registers every spec of the lists for every dtype it serves. A wrapper, if there is one, gives the
-// functions, and finds the spec in the table's user.
+// Registers every spec of the lists for every dtype it serves. A wrapper, if there is one, gives
+// the functions, and finds the spec in the table's user.
 void chi_kernel_register(chi_kernel_lists *lists, const char *kind, const char *name,
 		const chi_kernel_spec *wrapper);

@@ -1,5 +1,5 @@
-// Loops over packed host memory in the widest instructions the machine has, chosen at run time; the
-// bits do not depend on the choice. For cross-device sums and elementwise kernels.
+// Loops over packed host memory in the widest instructions the machine has, chosen at run time;
+// the bits do not depend on the choice. For cross-device sums and elementwise kernels.
 #pragma once
 
 #include "choir/tensor.h"

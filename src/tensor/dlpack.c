@@ -249,7 +249,7 @@ static chi_buffer *lasting(choir_tensor *t, void **data)
 		chi_buffer_retain(t->buffer);
 		return t->buffer;
 	}
-	chi_buffer *b = chi_buffer_new(t->frame->device, chi_tensor_bytes(t));
+	chi_buffer *b = chi_buffer_new(chi_tensor_place(t), chi_tensor_bytes(t));
 	if (!b) {
 		chi_frame_keep(t->frame);
 		return NULL;

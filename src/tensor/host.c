@@ -34,9 +34,10 @@ const void *choir_tensor_data(const choir_tensor *t)
 	if (!t || chi_tensor_check(t) != CHOIR_OK)
 		return NULL;
 	choir_frame *f = t->frame;
-	if (!f->device->host_memory) {
+	if (!chi_tensor_place(t)->host_memory) {
 		chi_frame_fail(f, CHOIR_UNSUPPORTED,
-				"tensor: the host cannot reach the memory of %s; fetch it", f->device->name);
+				"tensor: the host cannot reach the memory of %s; fetch it",
+				chi_tensor_place(t)->name);
 		return NULL;
 	}
 	if (f->queued && chi_stream_wait(f->stream) != CHOIR_OK) {

@@ -142,7 +142,7 @@ choir_frame *choir_tensor_frame(const choir_tensor *t)
 
 choir_device *choir_tensor_device(const choir_tensor *t)
 {
-	return t ? t->frame->device : NULL;
+	return t ? chi_tensor_place(t) : NULL;
 }
 
 size_t chi_tensor_bytes(const choir_tensor *t)

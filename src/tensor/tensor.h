@@ -110,6 +110,12 @@ choir_tensor *chi_tensor_keep(choir_frame *f, const choir_tensor *t);
 void chi_tensor_drop(choir_tensor *t);
 // NULL: usable. Else why not: "dead", or the source changed; recorded in the frame.
 choir_status chi_tensor_check(const choir_tensor *t);
+// The device whose memory t's is. A tensor that is only looked at, as a merge call looks at those of
+// replicas, may lie elsewhere than its frame.
+static inline choir_device *chi_tensor_place(const choir_tensor *t)
+{
+	return t->buffer ? t->buffer->device : t->frame->device;
+}
 size_t chi_tensor_bytes(const choir_tensor *t);
 // Waits for the tensor, then copies all of it to host memory.
 choir_status chi_tensor_to_host(const choir_tensor *t, void *to);

@@ -14,7 +14,7 @@ static choir_status follow(choir_frame *f, const choir_tensor *t)
 
 	if (from == f->stream || !t->frame->queued)
 		return CHOIR_OK;
-	if (f->device->table != t->frame->device->table)
+	if (f->device->table != chi_tensor_place(t)->table)
 		return chi_stream_wait(from);
 	CHOIR_TRY(chi_stream_mark(from, &mark));
 	return chi_stream_wait_for(f->stream, from, mark);
@@ -26,9 +26,9 @@ static choir_tensor *view(
 {
 	if (chi_tensor_check(t) != CHOIR_OK)
 		return chi_frame_null(f, "view");
-	if (!chi_device_shares(f->device, t->frame->device))
+	if (!chi_device_shares(f->device, chi_tensor_place(t)))
 		return chi_frame_fail_null(f, CHOIR_INVALID,
-				"tensor of %s cannot be seen from %s; move it", t->frame->device->name,
+				"tensor of %s cannot be seen from %s; move it", chi_tensor_place(t)->name,
 				f->device->name);
 	if (follow(f, t) != CHOIR_OK)
 		return chi_frame_null(f, "view");
@@ -104,7 +104,7 @@ static choir_tensor *copy(choir_frame *f, const choir_tensor *t)
 		status = chi_stream_wait(t->frame->stream);
 	if (status == CHOIR_OK && bytes > 0)
 		status =
-				chi_device_copy(f->stream, f->device, out->data, t->frame->device, t->data, bytes);
+				chi_device_copy(f->stream, f->device, out->data, chi_tensor_place(t), t->data, bytes);
 	if (status != CHOIR_OK)
 		return chi_frame_null(f, "copy");
 	return copy_kind(out, t);
@@ -121,7 +121,7 @@ choir_tensor *chi_tensor_keep(choir_frame *f, const choir_tensor *t)
 {
 	if (!f || !t)
 		return chi_frame_null(f, "tensor");
-	if (t->borrowed || t->source || !chi_device_shares(f->device, t->frame->device))
+	if (t->borrowed || t->source || !chi_device_shares(f->device, chi_tensor_place(t)))
 		return copy(f, t);
 	return chi_tensor_alias(f, t);
 }

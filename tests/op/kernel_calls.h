@@ -1,5 +1,5 @@
-// Calling kernels by their lists, without registry or devices, on memory of exactly the needed size so
-// that the sanitizers see every step beyond it.
+// Calling kernels by their lists, without registry or devices, on memory of exactly the needed
+// size so that the sanitizers see every step beyond it.
 #pragma once
 
 #include "op/kernels.h"
@@ -16,8 +16,8 @@ int64_t kernels_integer(uint64_t *seed, int64_t low, int64_t high);
 // Fills a buffer so, rounded as its dtype needs.
 void kernels_fill(choir_buffer *b, uint64_t *seed, double low, double high);
 
-// Runs the kernel of a list with scratch memory of the size it asks for. CHOIR_UNSUPPORTED: there is
-// none, or it scores 0.
+// Runs the kernel of a list with scratch memory of the size it asks for. CHOIR_UNSUPPORTED: there
+// is none, or it scores 0.
 choir_status kernels_run(chi_kernel_lists *lists, const char *operation, size_t n,
 		choir_buffer in[], choir_buffer *out, const void *attributes);
 // The same for the plain kernels; fails the test unless it succeeds.

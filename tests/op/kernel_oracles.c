@@ -55,7 +55,8 @@ kernel_case matmul_case(choir_dtype dtype, uint64_t *seed, bool large)
 	const bool same = kernels_integer(seed, 0, 1);
 	kernel_case c = { .n = 2, .matmul.transposed = which };
 	c.in[0] = random_buffer(dtype, with_matrix(&leading, at ? k : m, at ? m : k), seed);
-	c.in[1] = random_buffer(dtype, with_matrix(same ? &leading : &none, bt ? n : k, bt ? k : n), seed);
+	c.in[1] = random_buffer(dtype, with_matrix(same ? &leading : &none, bt ? n : k, bt ? k : n),
+			seed);
 	c.out = kernels_buffer(dtype, with_matrix(&leading, m, n));
 	return c;
 }
@@ -98,7 +99,8 @@ kernel_case conv2d_case(choir_dtype dtype, uint64_t *seed, bool large)
 kernel_case pool2d_case(choir_dtype dtype, uint64_t *seed)
 {
 	const int window = (int) kernels_integer(seed, 1, 4);
-	const int64_t h = window + kernels_integer(seed, 0, 9), w = window + kernels_integer(seed, 0, 9);
+	const int64_t h = window + kernels_integer(seed, 0, 9),
+				  w = window + kernels_integer(seed, 0, 9);
 	const int64_t channels = kernels_integer(seed, 1, 70), n = kernels_integer(seed, 1, 3);
 	kernel_case c = { .n = 1 };
 	choir_pool2d_attributes *a = &c.pool2d;
@@ -160,7 +162,8 @@ double matmul_value(const kernel_case *c, int64_t i, double *size)
 	*size = 0;
 	for (int64_t p = 0; p < k; p++) {
 		const int64_t in_a = batch * m * k + (at ? p * m + row : row * k + p);
-		const int64_t in_b = (b->rank > 2 ? batch * k * n : 0) + (bt ? column * k + p : p * n + column);
+		const int64_t in_b =
+				(b->rank > 2 ? batch * k * n : 0) + (bt ? column * k + p : p * n + column);
 		add_term(&sum, size, kernels_get(&c->in[0], in_a) * kernels_get(&c->in[1], in_b));
 	}
 	return sum;
@@ -174,10 +177,10 @@ double dense_value(const kernel_case *c, int64_t i, double *size)
 	return activated(c->dense.activate, sum);
 }
 
-// One term of a convolution, named by where it is in y and in the filter: the index of x, or CHOIR_NONE
-// outside it.
-static int64_t index_of_x(const kernel_case *c, const choir_shape *x, const int64_t y[3], int64_t i,
-		int64_t j, int64_t channel)
+// One term of a convolution, named by where it is in y and in the filter: the index of x, or
+// CHOIR_NONE outside it.
+static int64_t index_of_x(const kernel_case *c, const choir_shape *x, const int64_t y[3],
+		int64_t i, int64_t j, int64_t channel)
 {
 	const int64_t row = y[1] * c->conv2d.stride - c->conv2d.top + i;
 	const int64_t column = y[2] * c->conv2d.stride - c->conv2d.left + j;
@@ -186,7 +189,8 @@ static int64_t index_of_x(const kernel_case *c, const choir_shape *x, const int6
 	return ((y[0] * x->dim[1] + row) * x->dim[2] + column) * x->dim[3] + channel;
 }
 
-static int64_t index_of_filter(const choir_shape *f, int64_t i, int64_t j, int64_t channel, int64_t out)
+static int64_t index_of_filter(const choir_shape *f, int64_t i, int64_t j, int64_t channel,
+		int64_t out)
 {
 	return ((i * f->dim[1] + j) * f->dim[2] + channel) * f->dim[3] + out;
 }

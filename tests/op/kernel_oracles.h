@@ -1,5 +1,5 @@
-// Products, convolutions and pools as their definitions say, in f64, element by element: what plain and
-// oneDNN kernels are compared with; and random problems for both.
+// Products, convolutions and pools as their definitions say, in f64, element by element: what
+// plain and oneDNN kernels are compared with; and random problems for both.
 #pragma once
 
 #include "op/kernel_calls.h"

@@ -1,5 +1,5 @@
-// Plain elementwise kernels against the same formula in f64 (or 64-bit integers), over random shapes
-// that broadcast; fill, broadcast, casts, updates and random numbers.
+// Plain elementwise kernels against the same formula in f64 (or 64-bit integers), over random
+// shapes that broadcast; fill, broadcast, casts, updates and random numbers.
 #include "base/philox.h"
 #include "op/kernel_calls.h"
 #include "op/plain/half.h"
@@ -106,7 +106,8 @@ static void binary_operations_broadcast(void **state)
 
 static void one_element(const char *op, choir_dtype dtype, double a, double b, double expected)
 {
-	choir_buffer in[2] = { kernels_buffer(dtype, CHOIR_SCALAR), kernels_buffer(dtype, CHOIR_SCALAR) };
+	choir_buffer in[2] = { kernels_buffer(dtype, CHOIR_SCALAR),
+		kernels_buffer(dtype, CHOIR_SCALAR) };
 	choir_buffer out = kernels_buffer(dtype, CHOIR_SCALAR);
 	kernels_set(&in[0], 0, a);
 	kernels_set(&in[1], 0, b);
@@ -353,7 +354,8 @@ static void every_half_survives(void **state)
 		const float f = chi_f32_of_f16((uint16_t) h), b = chi_f32_of_bf16((uint16_t) h);
 		const uint32_t exponent = h >> 10 & 31, mantissa = h & 1023;
 		const double expected = exponent == 31 ? (mantissa ? NAN : INFINITY)
-				: exponent == 0 ? ldexp(mantissa, -24) : ldexp(1024 + mantissa, (int) exponent - 25);
+				: exponent == 0				   ? ldexp(mantissa, -24)
+											   : ldexp(1024 + mantissa, (int) exponent - 25);
 		if (isnan(expected)) {
 			assert_true(isnan(f) && isnan(chi_f32_of_f16(chi_f16_of_f32(f))));
 		} else {
@@ -424,9 +426,12 @@ static void dropout_keeps_its_rate(void **state)
 {
 	(void) state;
 	enum { N = 40001 };
-	const choir_random_attributes a = { .seed = 7, .step = 3, .replica = 1, .place = 2, .rate = 0.3 };
+	const choir_random_attributes a = {
+		.seed = 7, .step = 3, .replica = 1, .place = 2, .rate = 0.3
+	};
 	for (int d = 0; d < 2; d++) {
-		choir_buffer x = kernels_buffer(real[d], CHOIR_SHAPE(N)), y = kernels_buffer(real[d], x.shape);
+		choir_buffer x = kernels_buffer(real[d], CHOIR_SHAPE(N)),
+					 y = kernels_buffer(real[d], x.shape);
 		kernels_plain("fill", 0, NULL, &x, &(choir_fill_attributes){ .value = 2 });
 		kernels_plain("dropout", 1, &x, &y, &a);
 		int64_t kept = 0;
@@ -448,7 +453,8 @@ static void normal_numbers_are_normal(void **state)
 {
 	(void) state;
 	enum { N = 20001 };
-	choir_buffer x = kernels_buffer(CHOIR_F32, CHOIR_SHAPE(N)), y = kernels_buffer(CHOIR_F32, x.shape);
+	choir_buffer x = kernels_buffer(CHOIR_F32, CHOIR_SHAPE(N)),
+				 y = kernels_buffer(CHOIR_F32, x.shape);
 	const choir_random_attributes a = { .seed = 1, .place = 5 };
 	kernels_plain("random_normal", 0, NULL, &x, &a);
 	kernels_plain("random_normal", 0, NULL, &y, &a);

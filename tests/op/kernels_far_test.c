@@ -1,5 +1,5 @@
-// Kernels on the far device: the same bits as on the CPU, for what is queued after the call's own memory
-// is gone; failures come with the next wait.
+// Kernels on the far device: the same bits as on the CPU, for what is queued after the call's own
+// memory is gone; failures come with the next wait.
 #include "base/error.h"
 #include "device/device.h"
 #include "op/kernel_oracles.h"
@@ -27,7 +27,8 @@ static choir_buffer to_device(chi_stream *s, const choir_buffer *host)
 
 // Runs an operation on a device and copies its result to result.
 static choir_status run_on(const char *device, const char *operation, size_t n,
-		const choir_buffer in[], choir_buffer *result, const void *attributes, size_t attribute_bytes)
+		const choir_buffer in[], choir_buffer *result, const void *attributes,
+		size_t attribute_bytes)
 {
 	choir_device *d = choir_device_find(device);
 	assert_non_null(d);
@@ -55,7 +56,8 @@ static choir_status run_on(const char *device, const char *operation, size_t n,
 static void compare(const char *operation, kernel_case *c, const void *attributes, size_t bytes)
 {
 	choir_buffer far = kernels_buffer(c->out.dtype, c->out.shape);
-	assert_int_equal(run_on("cpu:0", operation, c->n, c->in, &c->out, attributes, bytes), CHOIR_OK);
+	assert_int_equal(run_on("cpu:0", operation, c->n, c->in, &c->out, attributes, bytes),
+			CHOIR_OK);
 	assert_int_equal(run_on("far:0", operation, c->n, c->in, &far, attributes, bytes), CHOIR_OK);
 	assert_memory_equal(far.data, c->out.data, bytes_of(&far));
 	kernels_free(1, &far);

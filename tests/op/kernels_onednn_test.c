@@ -1,5 +1,5 @@
-// Every oneDNN kernel against the definition, over random shapes; that its bits do not depend on the
-// thread or the run; what it leaves as it was; its cache; and allocations that fail.
+// Every oneDNN kernel against the definition, over random shapes; that its bits do not depend on
+// the thread or the run; what it leaves as it was; its cache; and allocations that fail.
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/thread.h"
@@ -88,7 +88,8 @@ typedef struct {
 static void run_job(void *arg)
 {
 	job *j = arg;
-	j->status = kernels_run(chi_onednn_list, j->operation, j->c.n, j->c.in, &j->result, j->attributes);
+	j->status =
+			kernels_run(chi_onednn_list, j->operation, j->c.n, j->c.in, &j->result, j->attributes);
 }
 
 static void in_threads(job *j, int n)
@@ -230,11 +231,13 @@ static void every_allocation_may_fail(void **state)
 		choir_status status = CHOIR_OK;
 		chi_thread thread = { 0 };
 		chi_alloc_fail(0, false);
-		assert_int_equal(chi_thread_start(&thread, "kernel", in_a_fresh_thread, &status), CHOIR_OK);
+		assert_int_equal(chi_thread_start(&thread, "kernel", in_a_fresh_thread, &status),
+				CHOIR_OK);
 		chi_thread_join(&thread);
 		assert_int_equal(status, CHOIR_END); // what is made once is there now
 		chi_alloc_fail(n, false);
-		assert_int_equal(chi_thread_start(&thread, "kernel", in_a_fresh_thread, &status), CHOIR_OK);
+		assert_int_equal(chi_thread_start(&thread, "kernel", in_a_fresh_thread, &status),
+				CHOIR_OK);
 		chi_thread_join(&thread);
 		failed = chi_alloc_failed();
 		chi_alloc_fail(0, false);

@@ -128,7 +128,8 @@ static int64_t window(const kernel_case *c, int64_t i, int64_t indices[16])
 	for (int64_t row = top; row < top + a->window; row++)
 		for (int64_t column = left; column < left + a->window; column++)
 			if (row >= 0 && row < x->dim[1] && column >= 0 && column < x->dim[2])
-				indices[n++] = ((image * x->dim[1] + row) * x->dim[2] + column) * x->dim[3] + channel;
+				indices[n++] =
+						((image * x->dim[1] + row) * x->dim[2] + column) * x->dim[3] + channel;
 	return n;
 }
 
@@ -141,7 +142,8 @@ static void check_max(const kernel_case *c, const choir_buffer *dy, double *grad
 		for (int64_t j = 1; j < n; j++)
 			if (kernels_get(&c->in[0], at[j]) > kernels_get(&c->in[0], at[best]))
 				best = j;
-		kernels_assert_near("max_pool2d", &c->out, i, n > 0 ? kernels_get(&c->in[0], at[best]) : 0, 0);
+		kernels_assert_near("max_pool2d", &c->out, i, n > 0 ? kernels_get(&c->in[0], at[best]) : 0,
+				0);
 		if (n > 0)
 			gradient[at[best]] += kernels_get(dy, i);
 	}
@@ -168,7 +170,8 @@ static void try_pool(choir_dtype dtype, bool max, uint64_t *seed)
 	const int64_t n = choir_shape_elements(&c.in[0].shape);
 	for (int64_t i = 0; i < n; i++) // so that there are equals
 		kernels_set(&c.in[0], i, floor(kernels_get(&c.in[0], i) * 4));
-	choir_buffer dy = kernels_buffer(dtype, c.out.shape), dx = kernels_buffer(dtype, c.in[0].shape);
+	choir_buffer dy = kernels_buffer(dtype, c.out.shape),
+				 dx = kernels_buffer(dtype, c.in[0].shape);
 	kernels_fill(&dy, seed, -1, 1);
 	memset(dx.data, 0xff, (size_t) n * chi_dtype_size(dtype)); // all of it must be written
 	double *gradient = calloc((size_t) n, sizeof *gradient);
@@ -184,7 +187,8 @@ static void try_pool(choir_dtype dtype, bool max, uint64_t *seed)
 		kernels_plain("average_pool2d_gradient", 1, &dy, &dx, &c.pool2d);
 	}
 	for (int64_t i = 0; i < n; i++)
-		kernels_assert_near("pool gradient", &dx, i, gradient[i], dtype == CHOIR_F32 ? 1e-6 : 1e-14);
+		kernels_assert_near("pool gradient", &dx, i, gradient[i],
+				dtype == CHOIR_F32 ? 1e-6 : 1e-14);
 	free(gradient);
 	kernels_free(1, &dy);
 	kernels_free(1, &dx);

@@ -57,7 +57,8 @@ static void try_sum(choir_dtype dtype, uint64_t *seed)
 {
 	const choir_shape shape = random_shape(seed, 0);
 	const uint32_t axes = (uint32_t) kernels_integer(seed, 0, (1 << shape.rank) - 1);
-	choir_buffer x = kernels_buffer(dtype, shape), out = kernels_buffer(dtype, without(&shape, axes));
+	choir_buffer x = kernels_buffer(dtype, shape),
+				 out = kernels_buffer(dtype, without(&shape, axes));
 	kernels_fill(&x, seed, dtype == CHOIR_U8 ? 0 : -100, 100);
 	const int64_t n = choir_shape_elements(&shape), results = choir_shape_elements(&out.shape);
 	double *expected = calloc((size_t) results, 2 * sizeof *expected), *sizes = expected + results;
@@ -222,7 +223,8 @@ static void try_softmax(choir_dtype dtype, int64_t classes, uint64_t *seed)
 			dot += expected[j] * kernels_get(&in[1], i * classes + j);
 		for (int64_t j = 0; j < classes; j++) {
 			const double dy = kernels_get(&in[1], i * classes + j), e = epsilon_of(dtype);
-			kernels_assert_near("softmax", &y, i * classes + j, expected[j], expected[j] * 300 * e + 1e-37);
+			kernels_assert_near("softmax", &y, i * classes + j, expected[j],
+					expected[j] * 300 * e + 1e-37);
 			kernels_assert_near("softmax_gradient", &dx, i * classes + j,
 					expected[j] * (dy - dot), 300 * e * expected[j] + 1e-37);
 		}
@@ -233,7 +235,8 @@ static void try_softmax(choir_dtype dtype, int64_t classes, uint64_t *seed)
 	kernels_free(1, &dx);
 }
 
-static void try_cross_entropy(choir_dtype dtype, choir_dtype label_dtype, int64_t classes, uint64_t *seed)
+static void try_cross_entropy(choir_dtype dtype, choir_dtype label_dtype, int64_t classes,
+		uint64_t *seed)
 {
 	choir_buffer in[3] = { kernels_buffer(dtype, CHOIR_SHAPE(ROWS, classes)),
 		kernels_buffer(label_dtype, CHOIR_SHAPE(ROWS)), kernels_buffer(dtype, CHOIR_SHAPE(ROWS)) };
@@ -244,7 +247,8 @@ static void try_cross_entropy(choir_dtype dtype, choir_dtype label_dtype, int64_
 	kernels_fill(&in[0], seed, -30, 30);
 	kernels_fill(&in[2], seed, -1, 1);
 	for (int64_t i = 0; i < ROWS; i++)
-		kernels_set(&in[1], i, (double) kernels_integer(seed, 0, classes < 256 ? classes - 1 : 255));
+		kernels_set(&in[1], i,
+				(double) kernels_integer(seed, 0, classes < 256 ? classes - 1 : 255));
 	kernels_plain("softmax_cross_entropy", 2, in, &loss, NULL);
 	kernels_plain("softmax_cross_entropy_gradient", 3, in, &dx, NULL);
 	for (int64_t i = 0; i < ROWS; i++) {
@@ -290,8 +294,9 @@ static void a_label_outside_is_named(void **state)
 				CHOIR_INVALID);
 		assert_string_equal(choir_error(), "label 12 of example 3: classes are 0 to 9");
 		kernels_set(&in[1], 3, d == 0 ? 10 : -1);
-		assert_int_equal(kernels_run(chi_plain_list, "softmax_cross_entropy_gradient", 3, in, &in[0],
-						 NULL), CHOIR_INVALID);
+		assert_int_equal(kernels_run(chi_plain_list, "softmax_cross_entropy_gradient", 3, in,
+								 &in[0], NULL),
+				CHOIR_INVALID);
 		assert_string_equal(choir_error(), d == 0 ? "label 10 of example 3: classes are 0 to 9"
 				: "label -1 of example 3: classes are 0 to 9");
 		kernels_free(3, in);

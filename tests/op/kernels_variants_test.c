@@ -1,5 +1,5 @@
-// Every variant of the loops that this machine can run gives the same bits as the baseline, for every
-// loop and for lengths around the ends of vectors.
+// Every variant of the loops that this machine can run gives the same bits as the baseline, for
+// every loop and for lengths around the ends of vectors.
 #include "base/philox.h"
 #include "op/kernel_calls.h"
 #include "op/plain/loops.h"
@@ -89,8 +89,15 @@ static void reductions(const chi_loops *v, choir_dtype dtype, int op, void *out,
 static void updates(const chi_loops *v, choir_dtype dtype, int op, void *out, int64_t n)
 {
 	static _Alignas(64) unsigned char first[BYTES], second[BYTES];
-	const choir_update_attributes u = { .rate = 0.1, .momentum = 0.9, .beta1 = 0.9, .beta2 = 0.99,
-		.epsilon = 1e-7, .decay = 0.01, .correction = 0.4, .gradient_scale = 0.3, .nesterov = true };
+	const choir_update_attributes u = { .rate = 0.1,
+		.momentum = 0.9,
+		.beta1 = 0.9,
+		.beta2 = 0.99,
+		.epsilon = 1e-7,
+		.decay = 0.01,
+		.correction = 0.4,
+		.gradient_scale = 0.3,
+		.nesterov = true };
 	memcpy(out, a, BYTES);
 	memcpy(first, b, sizeof first);
 	memcpy(second, d, sizeof second);

@@ -72,7 +72,8 @@ static void scales_what_has_fractions(void **state)
 		memcpy(before.data, x.data, 77 * chi_dtype_size(dtypes[d]));
 		chi_vector_scale(dtypes[d], x.data, integer ? 1 : 0.25, 77);
 		for (int64_t i = 0; i < 77; i++)
-			kernels_assert_near("scaled", &x, i, kernels_get(&before, i) * (integer ? 1 : 0.25), 0);
+			kernels_assert_near("scaled", &x, i, kernels_get(&before, i) * (integer ? 1 : 0.25),
+					0);
 		kernels_free(1, &x);
 		kernels_free(1, &before);
 	}

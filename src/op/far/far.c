@@ -1,6 +1,6 @@
-// Kernels of the far device: those of the host, queued. A call is copied, since what it points to may
-// be gone when the device's thread gets to it, and its memory is seen from inside the device. So far
-// and cpu give the same bits.
+// Kernels of the far device: those of the host, queued. A call is copied, since what it points to
+// may be gone when the device's thread gets to it, and its memory is seen from inside the device.
+// So far and cpu give the same bits.
 #include "op/far/far.h"
 
 #include "base/fpenv.h"

@@ -1,21 +1,26 @@
-// The one file that knows oneDNN, its versions 2 and 3. Primitives take their scratchpad from the caller,
-// since one of the library's would be shared by threads, and run on the calling thread alone: OpenMP's
-// setting for it is one while oneDNN is entered, and put back after.
+// The one file that knows oneDNN, its versions 2 and 3. Primitives take their scratchpad from the
+// caller, since one of the library's would be shared by threads, and run on the calling thread
+// alone: OpenMP's setting for it is one while oneDNN is entered, and put back after.
 #ifdef CHI_HAS_ONEDNN
 #include "op/onednn/api.h"
 
 #include "base/alloc.h"
+#include "base/atomic.h"
+#include "base/lock.h"
 
 #include <oneapi/dnnl/dnnl.h>
-#include <pthread.h>
 #include <stdbool.h>
 
 #if DNNL_VERSION_MAJOR >= 3
 typedef dnnl_memory_desc_t layout; // to be destroyed
-typedef const_dnnl_memory_desc_t layout_ref;
+typedef struct {
+	const_dnnl_memory_desc_t desc;
+} layout_ref; // somebody else's layout
 #else
 typedef dnnl_memory_desc_t layout;
-typedef const dnnl_memory_desc_t *layout_ref;
+typedef struct {
+	const dnnl_memory_desc_t *desc;
+} layout_ref; // somebody else's layout
 #endif
 
 struct chi_dnn {
@@ -33,18 +38,30 @@ struct chi_dnn {
 typedef struct {
 	layout a, b, bias, out;
 	layout b_told, out_told;
+	const layout *x, *filter, *y; // of a convolution, among those above
+	dnnl_dims_t stride, before, after; // of a convolution: steps, and zeros around x
 	dnnl_primitive_attr_t attr;
 	dnnl_primitive_desc_t hint; // for gradients: the forward pass
 	dnnl_primitive_desc_t description;
 } plan;
 
-static dnnl_engine_t engine; // of the process, made once
-static dnnl_status_t engine_status;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+// Of the process, made at the first need and kept: oneDNN's own cache of code refers to it.
+static dnnl_engine_t engine;
+static chi_atomic32 have_engine;
+static chi_mutex engine_lock = CHI_MUTEX_STATIC(CHI_RANK_OP, "onednn engine");
 
-static void make_engine(void)
+static dnnl_status_t make_engine(void)
 {
-	engine_status = dnnl_engine_create(&engine, dnnl_cpu, 0);
+	dnnl_status_t status = dnnl_success;
+	if (chi_atomic32_load(&have_engine))
+		return status;
+	chi_mutex_lock(&engine_lock);
+	if (!chi_atomic32_load(&have_engine)) {
+		status = dnnl_engine_create(&engine, dnnl_cpu, 0);
+		chi_atomic32_store(&have_engine, status == dnnl_success);
+	}
+	chi_mutex_unlock(&engine_lock);
+	return status;
 }
 
 // OpenMP, if oneDNN brought it.
@@ -92,7 +109,7 @@ static choir_status status_of(dnnl_status_t status)
 #if DNNL_VERSION_MAJOR >= 3
 static layout_ref ref(const layout *l)
 {
-	return *l;
+	return (layout_ref){ *l };
 }
 
 static dnnl_status_t strided(layout *l, int rank, const dnnl_dims_t dim, const dnnl_dims_t stride)
@@ -122,35 +139,39 @@ static dnnl_status_t describe_matmul(plan *p, bool bias)
 			bias ? p->bias : NULL, p->out, p->attr);
 }
 
-// The forward pass, for itself or as the hint of a gradient.
-static dnnl_status_t describe_forward(plan *p, const dnnl_dims_t geometry[3], layout_ref x,
-		layout_ref filter, layout_ref y, dnnl_primitive_desc_t *out, bool bias, bool hint)
+static const dnnl_dims_t dense = { 0, 0 }; // no dilation
+
+static dnnl_status_t describe_forward(plan *p, bool bias)
 {
-	static const dnnl_dims_t dense = { 0, 0 };
-	return dnnl_convolution_forward_primitive_desc_create(out, engine, dnnl_forward_training,
-			dnnl_convolution_direct, x, filter, bias ? p->bias : NULL, y, geometry[0], dense,
-			geometry[1], geometry[2], hint ? NULL : p->attr);
+	return dnnl_convolution_forward_primitive_desc_create(&p->description, engine,
+			dnnl_forward_training, dnnl_convolution_direct, *p->x, *p->filter,
+			bias ? p->bias : NULL, *p->y, p->stride, dense, p->before, p->after, p->attr);
 }
 
-static dnnl_status_t describe_input(plan *p, const dnnl_dims_t geometry[3])
+static dnnl_status_t describe_hint(plan *p)
 {
-	static const dnnl_dims_t dense = { 0, 0 };
+	return dnnl_convolution_forward_primitive_desc_create(&p->hint, engine, dnnl_forward_training,
+			dnnl_convolution_direct, *p->x, *p->filter, NULL, *p->y, p->stride, dense, p->before,
+			p->after, NULL);
+}
+
+static dnnl_status_t describe_input(plan *p)
+{
 	return dnnl_convolution_backward_data_primitive_desc_create(&p->description, engine,
-			dnnl_convolution_direct, p->out, p->b_told, p->a, geometry[0], dense, geometry[1],
-			geometry[2], p->hint, p->attr);
+			dnnl_convolution_direct, *p->x, *p->filter, *p->y, p->stride, dense, p->before,
+			p->after, p->hint, p->attr);
 }
 
-static dnnl_status_t describe_filter(plan *p, const dnnl_dims_t geometry[3])
+static dnnl_status_t describe_filter(plan *p)
 {
-	static const dnnl_dims_t dense = { 0, 0 };
 	return dnnl_convolution_backward_weights_primitive_desc_create(&p->description, engine,
-			dnnl_convolution_direct, p->a, p->out_told, NULL, p->b, geometry[0], dense,
-			geometry[1], geometry[2], p->hint, p->attr);
+			dnnl_convolution_direct, *p->x, *p->filter, NULL, *p->y, p->stride, dense, p->before,
+			p->after, p->hint, p->attr);
 }
 #else
 static layout_ref ref(const layout *l)
 {
-	return l;
+	return (layout_ref){ l };
 }
 
 static dnnl_status_t strided(layout *l, int rank, const dnnl_dims_t dim, const dnnl_dims_t stride)
@@ -180,29 +201,35 @@ static dnnl_status_t describe_matmul(plan *p, bool bias)
 	return dnnl_primitive_desc_create(&p->description, &d, p->attr, engine, NULL);
 }
 
-// The forward pass, for itself or as the hint of a gradient.
-static dnnl_status_t describe_forward(plan *p, const dnnl_dims_t geometry[3], layout_ref x,
-		layout_ref filter, layout_ref y, dnnl_primitive_desc_t *out, bool bias, bool hint)
+static dnnl_status_t describe_forward(plan *p, bool bias)
 {
 	dnnl_convolution_desc_t d;
-	DNN_TRY(dnnl_convolution_forward_desc_init(&d, dnnl_forward_training, dnnl_convolution_direct, x,
-			filter, bias ? &p->bias : NULL, y, geometry[0], geometry[1], geometry[2]));
-	return dnnl_primitive_desc_create(out, &d, hint ? NULL : p->attr, engine, NULL);
+	DNN_TRY(dnnl_convolution_forward_desc_init(&d, dnnl_forward_training, dnnl_convolution_direct,
+			p->x, p->filter, bias ? &p->bias : NULL, p->y, p->stride, p->before, p->after));
+	return dnnl_primitive_desc_create(&p->description, &d, p->attr, engine, NULL);
 }
 
-static dnnl_status_t describe_input(plan *p, const dnnl_dims_t geometry[3])
+static dnnl_status_t describe_hint(plan *p)
 {
 	dnnl_convolution_desc_t d;
-	DNN_TRY(dnnl_convolution_backward_data_desc_init(&d, dnnl_convolution_direct, &p->out,
-			&p->b_told, &p->a, geometry[0], geometry[1], geometry[2]));
+	DNN_TRY(dnnl_convolution_forward_desc_init(&d, dnnl_forward_training, dnnl_convolution_direct,
+			p->x, p->filter, NULL, p->y, p->stride, p->before, p->after));
+	return dnnl_primitive_desc_create(&p->hint, &d, NULL, engine, NULL);
+}
+
+static dnnl_status_t describe_input(plan *p)
+{
+	dnnl_convolution_desc_t d;
+	DNN_TRY(dnnl_convolution_backward_data_desc_init(&d, dnnl_convolution_direct, p->x, p->filter,
+			p->y, p->stride, p->before, p->after));
 	return dnnl_primitive_desc_create(&p->description, &d, p->attr, engine, p->hint);
 }
 
-static dnnl_status_t describe_filter(plan *p, const dnnl_dims_t geometry[3])
+static dnnl_status_t describe_filter(plan *p)
 {
 	dnnl_convolution_desc_t d;
-	DNN_TRY(dnnl_convolution_backward_weights_desc_init(&d, dnnl_convolution_direct, &p->a,
-			&p->out_told, NULL, &p->b, geometry[0], geometry[1], geometry[2]));
+	DNN_TRY(dnnl_convolution_backward_weights_desc_init(&d, dnnl_convolution_direct, p->x,
+			p->filter, NULL, p->y, p->stride, p->before, p->after));
 	return dnnl_primitive_desc_create(&p->description, &d, p->attr, engine, p->hint);
 }
 #endif
@@ -223,21 +250,14 @@ static dnnl_status_t make_attr(plan *p, bool relu)
 }
 
 // A packed matrix [rows, columns] whose memory may be that of its transpose; batch 0: of rank 2.
-static dnnl_status_t matrix(layout *l, int64_t batch, int64_t rows, int64_t columns, bool transposed)
+static dnnl_status_t matrix(layout *l, int64_t batch, int64_t rows, int64_t columns,
+		bool transposed)
 {
 	const int64_t row = transposed ? 1 : columns, column = transposed ? rows : 1;
 	if (batch > 0)
 		return strided(l, 3, (dnnl_dims_t){ batch, rows, columns },
 				(dnnl_dims_t){ rows * columns, row, column });
 	return strided(l, 2, (dnnl_dims_t){ rows, columns }, (dnnl_dims_t){ row, column });
-}
-
-// In a layout that oneDNN chooses.
-static dnnl_status_t any_matrix(layout *l, int64_t batch, int64_t rows, int64_t columns)
-{
-	if (batch > 0)
-		return tagged(l, 3, (dnnl_dims_t){ batch, rows, columns }, dnnl_format_tag_any);
-	return tagged(l, 2, (dnnl_dims_t){ rows, columns }, dnnl_format_tag_any);
 }
 
 static dnnl_status_t plan_matmul(plan *p, const chi_dnn_problem *q)
@@ -247,47 +267,37 @@ static dnnl_status_t plan_matmul(plan *p, const chi_dnn_problem *q)
 	DNN_TRY(matrix(&p->out, q->batch, q->m, q->n, false));
 	if (q->bias)
 		DNN_TRY(matrix(&p->bias, q->batch > 0, 1, q->n, false));
-	if (q->reorder)
-		DNN_TRY(any_matrix(&p->b_told, q->b_batch, q->k, q->n));
-	else
-		DNN_TRY(matrix(&p->b_told, q->b_batch, q->k, q->n, q->b_transposed));
+	DNN_TRY(matrix(&p->b_told, q->b_batch, q->k, q->n, q->b_transposed));
 	return describe_matmul(p, q->bias);
 }
 
-// x and y are nhwc, the filter is hwio: oneDNN counts nchw and oihw, whatever lies how in memory.
+// x and y are nhwc, the filter is hwio; oneDNN counts nchw and oihw, whatever lies how in memory.
+// How the filter lies for the primitive is oneDNN's choice, which doubles its speed and so pays
+// for a reorder in every call. For the weights of a product it does not (both measured).
 static dnnl_status_t plan_convolution(plan *p, const chi_dnn_problem *q)
 {
 	const dnnl_dims_t x = { q->images, q->c, q->h, q->w }, y = { q->images, q->out, q->oh, q->ow };
 	const dnnl_dims_t filter = { q->out, q->c, q->kh, q->kw }, bias = { q->out };
-	const dnnl_dims_t geometry[3] = { { q->stride, q->stride }, { q->top, q->left },
-		{ q->bottom, q->right } };
-	const dnnl_format_tag_t told = q->reorder ? dnnl_format_tag_any : dnnl_hwio;
-	if (q->kind == CHI_DNN_CONVOLUTION) {
-		DNN_TRY(tagged(&p->a, 4, x, dnnl_nhwc));
-		DNN_TRY(tagged(&p->b, 4, filter, dnnl_hwio));
-		DNN_TRY(tagged(&p->b_told, 4, filter, told));
-		DNN_TRY(tagged(&p->out, 4, y, dnnl_nhwc));
-		if (q->bias)
-			DNN_TRY(tagged(&p->bias, 1, bias, dnnl_x));
-		return describe_forward(p, geometry, ref(&p->a), ref(&p->b_told), ref(&p->out),
-				&p->description, q->bias, false);
-	}
-	if (q->kind == CHI_DNN_CONVOLUTION_INPUT) {
-		DNN_TRY(tagged(&p->a, 4, y, dnnl_nhwc));
-		DNN_TRY(tagged(&p->b, 4, filter, dnnl_hwio));
-		DNN_TRY(tagged(&p->b_told, 4, filter, told));
-		DNN_TRY(tagged(&p->out, 4, x, dnnl_nhwc));
-		DNN_TRY(describe_forward(p, geometry, ref(&p->out), ref(&p->b_told), ref(&p->a), &p->hint,
-				false, true));
-		return describe_input(p, geometry);
-	}
-	DNN_TRY(tagged(&p->a, 4, x, dnnl_nhwc));
-	DNN_TRY(tagged(&p->b, 4, y, dnnl_nhwc));
-	DNN_TRY(tagged(&p->out, 4, filter, dnnl_hwio));
-	DNN_TRY(tagged(&p->out_told, 4, filter, told));
-	DNN_TRY(describe_forward(p, geometry, ref(&p->a), ref(&p->out_told), ref(&p->b), &p->hint, false,
-			true));
-	return describe_filter(p, geometry);
+	const bool of_input = q->kind == CHI_DNN_CONVOLUTION_INPUT;
+	const bool of_filter = q->kind == CHI_DNN_CONVOLUTION_FILTER;
+	p->stride[0] = p->stride[1] = q->stride;
+	p->before[0] = q->top;
+	p->before[1] = q->left;
+	p->after[0] = q->bottom;
+	p->after[1] = q->right;
+	p->x = of_input ? &p->out : &p->a;
+	p->y = of_input ? &p->a : of_filter ? &p->b : &p->out;
+	p->filter = of_filter ? &p->out_told : &p->b_told;
+	DNN_TRY(tagged(of_input ? &p->out : &p->a, 4, x, dnnl_nhwc));
+	DNN_TRY(tagged(of_input ? &p->a : of_filter ? &p->b : &p->out, 4, y, dnnl_nhwc));
+	DNN_TRY(tagged(of_filter ? &p->out : &p->b, 4, filter, dnnl_hwio));
+	DNN_TRY(tagged(of_filter ? &p->out_told : &p->b_told, 4, filter, dnnl_format_tag_any));
+	if (q->bias)
+		DNN_TRY(tagged(&p->bias, 1, bias, dnnl_x));
+	if (q->kind == CHI_DNN_CONVOLUTION)
+		return describe_forward(p, q->bias);
+	DNN_TRY(describe_hint(p));
+	return of_input ? describe_input(p) : describe_filter(p);
 }
 
 static void plan_free(plan *p)
@@ -306,19 +316,25 @@ static void plan_free(plan *p)
 		dnnl_primitive_desc_destroy(p->description);
 }
 
+static layout_ref asked(dnnl_primitive_desc_t description, dnnl_query_t what)
+{
+	return (layout_ref){ dnnl_primitive_desc_query_md(description, what, 0) };
+}
+
 static dnnl_status_t object(dnnl_memory_t *memory, layout_ref l)
 {
-	return dnnl_memory_create(memory, l, engine, DNNL_MEMORY_NONE);
+	return dnnl_memory_create(memory, l.desc, engine, DNNL_MEMORY_NONE);
 }
 
 static dnnl_status_t reorder(chi_dnn *d, dnnl_primitive_t *out, layout_ref from, layout_ref to,
 		dnnl_primitive_attr_t attr)
 {
 	dnnl_primitive_desc_t description;
-	DNN_TRY(dnnl_reorder_primitive_desc_create(&description, from, engine, to, engine, attr));
+	DNN_TRY(dnnl_reorder_primitive_desc_create(&description, from.desc, engine, to.desc, engine,
+			attr));
 	dnnl_status_t status = dnnl_primitive_create(out, description);
-	const layout_ref pad = dnnl_primitive_desc_query_md(description, dnnl_query_scratchpad_md, 0);
-	const size_t bytes = dnnl_memory_desc_get_size(pad);
+	const layout_ref pad = asked(description, dnnl_query_scratchpad_md);
+	const size_t bytes = dnnl_memory_desc_get_size(pad.desc);
 	if (bytes > d->pad_bytes)
 		d->pad_bytes = bytes;
 	if (status == dnnl_success)
@@ -327,20 +343,21 @@ static dnnl_status_t reorder(chi_dnn *d, dnnl_primitive_t *out, layout_ref from,
 	return status;
 }
 
-// Makes what is needed to bring the weights into the layout that the primitive chose, if it differs
-// from the caller's.
+// Makes what is needed to bring the weights into the layout that the primitive chose, if it
+// differs from the caller's.
 static dnnl_status_t make_weights(chi_dnn *d, const plan *p, const chi_dnn_problem *q,
 		dnnl_primitive_attr_t attr)
 {
 	const bool after = q->kind == CHI_DNN_CONVOLUTION_FILTER;
 	const layout_ref own = after ? ref(&p->out) : ref(&p->b);
-	const layout_ref chosen = dnnl_primitive_desc_query_md(p->description,
-			after ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
-	if (!q->reorder || dnnl_memory_desc_equal(own, chosen))
+	const layout_ref chosen = asked(p->description,
+			after ? dnnl_query_diff_weights_md : dnnl_query_weights_md);
+	if (dnnl_memory_desc_equal(own.desc, chosen.desc))
 		return dnnl_success;
-	d->weights_bytes = dnnl_memory_desc_get_size(chosen);
+	d->weights_bytes = dnnl_memory_desc_get_size(chosen.desc);
 	DNN_TRY(object(&d->weights, chosen));
-	return after ? reorder(d, &d->after, chosen, own, attr) : reorder(d, &d->before, own, chosen, attr);
+	return after ? reorder(d, &d->after, chosen, own, attr)
+				 : reorder(d, &d->before, own, chosen, attr);
 }
 
 static void set_roles(chi_dnn *d, int32_t kind)
@@ -362,8 +379,8 @@ static dnnl_status_t fill(chi_dnn *d, const plan *p, const chi_dnn_problem *q,
 	DNN_TRY(object(&d->out, ref(&p->out)));
 	if (q->bias)
 		DNN_TRY(object(&d->bias, ref(&p->bias)));
-	const layout_ref pad = dnnl_primitive_desc_query_md(p->description, dnnl_query_scratchpad_md, 0);
-	d->pad_bytes = dnnl_memory_desc_get_size(pad);
+	const layout_ref pad = asked(p->description, dnnl_query_scratchpad_md);
+	d->pad_bytes = dnnl_memory_desc_get_size(pad.desc);
 	DNN_TRY(object(&d->pad, pad));
 	return make_weights(d, p, q, reorder_attr);
 }
@@ -391,14 +408,14 @@ static dnnl_status_t make(chi_dnn *d, const chi_dnn_problem *q)
 choir_status chi_dnn_new(const chi_dnn_problem *problem, chi_dnn **out)
 {
 	*out = NULL;
-	pthread_once(&once, make_engine);
-	if (engine_status != dnnl_success)
-		return status_of(engine_status);
+	dnnl_status_t status = make_engine();
+	if (status != dnnl_success)
+		return status_of(status);
 	chi_dnn *d = chi_alloc(sizeof *d);
 	if (!d)
 		return CHOIR_NO_MEMORY;
 	const int threads = enter_one_thread();
-	const dnnl_status_t status = make(d, problem);
+	status = make(d, problem);
 	leave_one_thread(threads);
 	if (status != dnnl_success) {
 		chi_dnn_free(d);

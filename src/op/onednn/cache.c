@@ -1,11 +1,11 @@
-// The cache of a thread: a hash table with a list in each bucket. When it is full, what was not used
-// for longest goes. It dies with its thread.
+// The cache of a thread: a hash table with a list in each bucket. When it is full, what was not
+// used for longest goes. It dies with its thread.
 #ifdef CHI_HAS_ONEDNN
 #include "op/onednn/cache.h"
 
 #include "base/alloc.h"
+#include "base/slot.h"
 
-#include <pthread.h>
 #include <string.h>
 
 enum { BUCKETS = 64 };
@@ -22,11 +22,6 @@ typedef struct {
 	size_t count;
 	uint64_t lookups;
 } cache;
-
-// The key of the threads' caches: made once, then only read.
-static pthread_key_t key;
-static bool have_key;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void empty(cache *c)
 {
@@ -46,26 +41,17 @@ static void free_cache(void *arg)
 	chi_free(arg);
 }
 
-static void make_key(void)
-{
-	have_key = pthread_key_create(&key, free_cache) == 0;
-}
+static chi_slot caches = CHI_SLOT_STATIC(CHI_RANK_OP, "onednn", free_cache);
 
 static cache *own_cache(void)
 {
-	pthread_once(&once, make_key);
-	cache *c = have_key ? pthread_getspecific(key) : NULL;
+	cache *c = chi_slot_get(&caches);
 	if (c)
 		return c;
-	if (!have_key) {
-		choir_fail(CHOIR_NO_MEMORY, "onednn: no key for thread data is left");
-		return NULL;
-	}
 	c = chi_alloc(sizeof *c);
-	if (c && pthread_setspecific(key, c) != 0) {
-		choir_fail(CHOIR_NO_MEMORY, "onednn: no memory for thread data");
+	if (c && !chi_slot_set(&caches, c)) {
 		chi_free(c);
-		c = NULL;
+		return NULL;
 	}
 	return c;
 }

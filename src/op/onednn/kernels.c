@@ -1,6 +1,6 @@
-// Kernels of oneDNN for f32 on the CPU: calls become problems, problems find primitives. What oneDNN
-// cannot scores 0 and is left to the plain kernels. relu is part of its primitives; unlike the plain
-// one it makes 0 of a NAN.
+// Kernels of oneDNN for f32 on the CPU: calls become problems, problems find primitives. What
+// oneDNN cannot scores 0 and is left to the plain kernels. relu is part of its primitives; unlike
+// the plain one it makes 0 of a NAN.
 #include "op/kernels.h"
 #include "op/op.h"
 
@@ -67,7 +67,6 @@ static chi_dnn_problem convolution_problem(chi_dnn_kind kind, const choir_conv2d
 		.left = a->left,
 		.bottom = a->bottom,
 		.right = a->right,
-		.reorder = 1,
 	};
 }
 
@@ -112,8 +111,8 @@ static choir_status find(const choir_kernel_call *call, chi_dnn **out)
 	return chi_dnn_find(&problem, out);
 }
 
-// A failure to make a primitive for want of memory is left to run to report: going to another kernel
-// would change the bits.
+// A failure to make a primitive for want of memory is left to run to report: going to another
+// kernel would change the bits.
 static int score(const choir_kernel_call *call)
 {
 	chi_dnn *d;
@@ -135,7 +134,10 @@ static choir_status run(const choir_kernel_call *call)
 {
 	const kernel *k = call->user;
 	chi_dnn *d;
-	CHOIR_TRY(find(call, &d));
+	const choir_status status = find(call, &d);
+	if (status == CHOIR_UNSUPPORTED)
+		return choir_fail(status, "onednn: it has no kernel for these shapes");
+	CHOIR_TRY(status);
 	const chi_dnn_operands operands = {
 		.a = call->in[k->a].data,
 		.b = call->in[k->b].data,
@@ -146,7 +148,8 @@ static choir_status run(const choir_kernel_call *call)
 	return chi_dnn_run(d, &operands);
 }
 
-// Activations other than relu are the plain kernels', on what oneDNN left: one function, one accuracy.
+// Activations other than relu are the plain kernels', on what oneDNN left: one function, one
+// accuracy.
 static choir_status run_activated(const choir_kernel_call *call, choir_activate activate)
 {
 	CHOIR_TRY(run(call));

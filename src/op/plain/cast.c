@@ -1,6 +1,6 @@
 // Casts go by way of f64, a block at a time: sixteen loops instead of sixty-four. f64 holds every
-// other dtype but i64 exactly, and f16 and bf16 are rounded once (see half.h). Integers are truncated
-// and saturated, a NAN becomes 0; bool is whether it is not 0.
+// other dtype but i64 exactly, and f16 and bf16 are rounded once (see half.h). Integers are
+// truncated and saturated, a NAN becomes 0; bool is whether it is not 0.
 #include "op/plain/half.h"
 #include "op/plain/plain.h"
 
@@ -18,7 +18,8 @@
 #define OF_VALUE(v) (v)
 #include "op/plain/cast.inc"
 
-// The bounds are powers of two, so exact; what is not between them saturates, and a NAN is neither.
+// The bounds are powers of two, so exact; what is not between them saturates, and a NAN is
+// neither.
 #define SATURATED(T, least, most, below, above, v) \
 	((v) >= (above) ? (most) : (v) > (below) ? (T) (v) : (v) <= (below) ? (least) : 0)
 
@@ -60,8 +61,8 @@
 
 void chi_widen(choir_dtype dtype, double *out, const void *x, int64_t n)
 {
-	static void (*const loops[])(double *, const void *, int64_t) = { widen_f32, widen_f64, widen_i32,
-		widen_i64, widen_u8, widen_truth, widen_f16, widen_bf16 };
+	static void (*const loops[])(double *, const void *, int64_t) = { widen_f32, widen_f64,
+		widen_i32, widen_i64, widen_u8, widen_truth, widen_f16, widen_bf16 };
 	loops[dtype](out, x, n);
 }
 

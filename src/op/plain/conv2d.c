@@ -1,5 +1,5 @@
-// Convolutions as matrix products: the patches of a block of output pixels become the rows of a matrix
-// [pixels, kh kw c], which the filter, seen as [kh kw c, out], is multiplied with.
+// Convolutions as matrix products: the patches of a block of output pixels become the rows of a
+// matrix [pixels, kh kw c], which the filter, seen as [kh kw c, out], is multiplied with.
 #include "op/plain/plain.h"
 
 #include <string.h>
@@ -42,8 +42,8 @@ static size_t scratch_of(choir_dtype dtype, const choir_shape *filter)
 	return chi_product_scratch(dtype) + (size_t) (BLOCK_PIXELS * patch) * chi_dtype_size(dtype);
 }
 
-// Where row i (of the filter) of an output pixel's patch lies in x: kw pixels from *column on in the
-// row whose first element is returned; CHOIR_NONE: outside.
+// Where row i (of the filter) of an output pixel's patch lies in x: kw pixels from *column on in
+// the row whose first element is returned; CHOIR_NONE: outside.
 static int64_t patch_row(const convolution *v, int64_t pixel, int64_t i, int64_t *column)
 {
 	const int64_t image = pixel / (v->oh * v->ow), in_image = pixel % (v->oh * v->ow);

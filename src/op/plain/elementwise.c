@@ -1,10 +1,12 @@
-// Elementwise operations, their gradients, and filling: shapes become runs, and runs go to the loops.
+// Elementwise operations, their gradients, and filling: shapes become runs, and runs go to the
+// loops.
 #include "op/plain/plain.h"
 
 #include <string.h>
 
 // What a spec's user points to.
-static const chi_binary binary_ops[] = { CHI_ADD, CHI_SUBTRACT, CHI_MULTIPLY, CHI_DIVIDE, CHI_MAXIMUM };
+static const chi_binary binary_ops[] = { CHI_ADD, CHI_SUBTRACT, CHI_MULTIPLY, CHI_DIVIDE,
+	CHI_MAXIMUM };
 static const chi_unary unary_ops[] = { CHI_SQUARE, CHI_SQRT, CHI_EXP, CHI_LOG, CHI_RELU, CHI_TANH,
 	CHI_SIGMOID, CHI_GELU };
 
@@ -33,8 +35,8 @@ static choir_status run_square(const choir_kernel_call *call)
 static choir_status run_unary(const choir_kernel_call *call)
 {
 	const choir_buffer *x = &call->in[0];
-	chi_loops_best()->real[x->dtype]->unary(*(const chi_unary *) call->user, call->out->data, x->data,
-			chi_elements(x));
+	chi_loops_best()->real[x->dtype]->unary(*(const chi_unary *) call->user, call->out->data,
+			x->data, chi_elements(x));
 	return CHOIR_OK;
 }
 
@@ -114,8 +116,8 @@ static const chi_kernel_spec specs[] = {
 	{ "multiply", CHI_ARITHMETIC, 0, run_binary, NULL, NULL, &binary_ops[2] },
 	{ "divide", CHI_ARITHMETIC, 0, run_binary, NULL, NULL, &binary_ops[3] },
 	{ "maximum", CHI_ARITHMETIC, 0, run_binary, NULL, NULL, &binary_ops[4] },
-	{ "maximum_gradient", CHI_REAL, sizeof(choir_maximum_gradient_attributes), run_maximum_gradient,
-			NULL, NULL, NULL },
+	{ "maximum_gradient", CHI_REAL, sizeof(choir_maximum_gradient_attributes),
+			run_maximum_gradient, NULL, NULL, NULL },
 	{ "square", CHI_ARITHMETIC, 0, run_square, NULL, NULL, NULL },
 	{ "sqrt", CHI_REAL, 0, run_unary, NULL, NULL, &unary_ops[1] },
 	{ "exp", CHI_REAL, 0, run_unary, NULL, NULL, &unary_ops[2] },

@@ -24,7 +24,8 @@ static inline float chi_f32_of_f16(uint16_t h)
 {
 	const uint32_t magnitude = (uint32_t) (h & 0x7fff) << 13;
 	const uint32_t sign = (uint32_t) (h & 0x8000) << 16;
-	// With f32's bias instead of f16's the number is 2^112 too small, which also holds for denormals.
+	// With f32's bias instead of f16's the number is 2^112 too small, which also holds for
+	// denormals.
 	const uint32_t finite = chi_bits_of_float(chi_float_of_bits(magnitude) * 0x1p112f);
 	const uint32_t special = magnitude | 0x7f800000;
 	return chi_float_of_bits(sign | (magnitude >= 0x0f800000 ? special : finite));

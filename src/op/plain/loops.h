@@ -1,7 +1,7 @@
 // The inner loops of the plain kernels: over packed memory, with no shapes. They are compiled once
-// for each instruction set (loops.c, loops.avx2.c, loops.avx512.c, all from loops.inc) and the widest
-// that the machine has is chosen at run time. Their bits do not depend on the choice: contraction is
-// off, and every sum has a fixed number of partial sums in a fixed order.
+// for each instruction set (loops.c, loops.avx2.c, loops.avx512.c, all from loops.inc) and the
+// widest that the machine has is chosen at run time. Their bits do not depend on the choice:
+// contraction is off, and every sum has a fixed number of partial sums in a fixed order.
 #pragma once
 
 #include "choir/extend/kernel.h"
@@ -33,8 +33,8 @@ typedef union {
 // For each arithmetic dtype. out may be an input, but not overlap one otherwise.
 typedef struct {
 	// An operand that repeats has one element. Integers wrap; divided by zero they are 0.
-	void (*binary)(chi_binary op, void *out, const void *a, const void *b, int64_t n, bool a_repeats,
-			bool b_repeats);
+	void (*binary)(chi_binary op, void *out, const void *a, const void *b, int64_t n,
+			bool a_repeats, bool b_repeats);
 	void (*square)(void *out, const void *x, int64_t n);
 	// Adds to *total the sum of n elements.
 	void (*sum)(chi_total *total, const void *x, int64_t n);
@@ -67,15 +67,17 @@ typedef struct {
 	void (*sgd)(void *w, const void *g, const choir_update_attributes *a, int64_t n);
 	void (*momentum)(void *w, void *velocity, const void *g, const choir_update_attributes *a,
 			int64_t n);
-	void (*adam)(void *w, void *m, void *v, const void *g, const choir_update_attributes *a, int64_t n);
+	void (*adam)(void *w, void *m, void *v, const void *g, const choir_update_attributes *a,
+			int64_t n);
 
 	void (*max_pool)(const chi_pool *p, void *out, const void *x);
-	void (*max_pool_gradient)(const chi_pool *p, void *dx, const void *x, const void *y, const void *dy);
+	void (*max_pool_gradient)(const chi_pool *p, void *dx, const void *x, const void *y,
+			const void *dy);
 	void (*average_pool)(const chi_pool *p, void *out, const void *x);
 	void (*average_pool_gradient)(const chi_pool *p, void *dx, const void *dy);
 
-	// c [tile_rows, tile_columns], rows c_row apart, = (first ? 0 : c) + a b, added in the order of k.
-	// a is packed [k, tile_rows], b [k, tile_columns].
+	// c [tile_rows, tile_columns], rows c_row apart, = (first ? 0 : c) + a b, added in the order
+	// of k. a is packed [k, tile_rows], b [k, tile_columns].
 	int64_t tile_rows, tile_columns;
 	void (*tile)(int64_t k, const void *a, const void *b, void *c, int64_t c_row, bool first);
 } chi_real_loops;
@@ -84,8 +86,10 @@ typedef struct {
 	const char *name;
 	const chi_number_loops *number[CHI_ARITHMETIC_DTYPES];
 	const chi_real_loops *real[CHI_REAL_DTYPES];
-	// Blocks of four words of Philox4x32-10, of counters that go up from counter[0] and counter[1].
-	void (*philox)(uint32_t *words, const uint32_t counter[4], const uint32_t key[2], int64_t blocks);
+	// Blocks of four words of Philox4x32-10, of counters that go up from counter[0] and
+	// counter[1].
+	void (*philox)(uint32_t *words, const uint32_t counter[4], const uint32_t key[2],
+			int64_t blocks);
 	void (*add_f16)(void *out, const void *a, const void *b, int64_t n);
 	void (*add_bf16)(void *out, const void *a, const void *b, int64_t n);
 	void (*scale_f16)(void *x, double by, int64_t n);

@@ -1,4 +1,5 @@
-// Matrix products of whole calls: leading axes, transposes, and dense with its bias and activation.
+// Matrix products of whole calls: leading axes, transposes, and dense with its bias and
+// activation.
 #include "op/plain/plain.h"
 
 typedef struct {

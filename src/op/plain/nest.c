@@ -1,8 +1,10 @@
-// Walking several operands that broadcast to one shape. Neighbouring dimensions are merged wherever
-// every operand walks them as one, so that equal shapes become a single run and a bias one run a row.
+// Walking several operands that broadcast to one shape. Neighbouring dimensions are merged
+// wherever every operand walks them as one, so that equal shapes become a single run and a bias
+// one run a row.
 #include "op/plain/plain.h"
 
-// The stride of operand's dimension that lies under dimension i of a shape of this rank; 0: repeats.
+// The stride of operand's dimension that lies under dimension i of a shape of this rank; 0:
+// repeats.
 static int64_t stride_of(const choir_buffer *operand, int rank, int i)
 {
 	const int own = i - (rank - operand->shape.rank);
@@ -35,7 +37,8 @@ static void append(chi_nest *nest, size_t n, int64_t dim, const int64_t stride[]
 		nest->stride[o][nest->rank - 1] = stride[o];
 }
 
-void chi_nest_init(chi_nest *nest, const choir_shape *shape, size_t n, const choir_buffer operands[])
+void chi_nest_init(chi_nest *nest, const choir_shape *shape, size_t n,
+		const choir_buffer operands[])
 {
 	*nest = (chi_nest){ .done = choir_shape_elements(shape) == 0 };
 	for (int i = 0; i < shape->rank; i++) {

@@ -1,5 +1,5 @@
-// What the files of the plain kernels share: their lists, loops over broadcast shapes, and the matrix
-// product on which matmul, dense and the convolutions stand.
+// What the files of the plain kernels share: their lists, loops over broadcast shapes, and the
+// matrix product on which matmul, dense and the convolutions stand.
 #pragma once
 
 #include "op/kernels.h"
@@ -11,7 +11,8 @@ extern const chi_kernel_list chi_plain_cast, chi_plain_conv2d, chi_plain_element
 		chi_plain_update;
 
 // Loops over the elements of a shape, with a stride (in elements) for each of its operands, which
-// broadcast to it. Dimensions that can be walked as one are one; the last is the loop for the kernel.
+// broadcast to it. Dimensions that can be walked as one are one; the last is the loop for the
+// kernel.
 enum { CHI_NEST_OPERANDS = 3 };
 typedef struct {
 	int rank; // at least 1
@@ -22,7 +23,8 @@ typedef struct {
 	bool done;
 } chi_nest;
 
-void chi_nest_init(chi_nest *nest, const choir_shape *shape, size_t n, const choir_buffer operands[]);
+void chi_nest_init(chi_nest *nest, const choir_shape *shape, size_t n,
+		const choir_buffer operands[]);
 // Moves on by one run of the last dimension; done is set after the last run.
 void chi_nest_next(chi_nest *nest);
 static inline int64_t chi_nest_run(const chi_nest *nest)
@@ -46,15 +48,15 @@ static inline void *chi_element(const choir_buffer *b, int64_t i)
 	return (char *) b->data + (size_t) i * chi_dtype_size(b->dtype);
 }
 
-// Writes n numbers as the dtype: rounded to even, integers truncated and saturated (a NAN is 0), bool
-// whether it is not 0.
+// Writes n numbers as the dtype: rounded to even, integers truncated and saturated (a NAN is 0),
+// bool whether it is not 0.
 void chi_narrow(choir_dtype dtype, void *out, const double *x, int64_t n);
 // Numbers of the dtype as f64, which holds all of them but large i64 exactly.
 void chi_widen(choir_dtype dtype, double *out, const void *x, int64_t n);
 
 // c [m, n] = (accumulate ? c : 0) + a b, for f32 or f64; each element is added in the order of k.
-// a's element (i, p) is at i * a_row + p * a_column, b's (p, j) at p * b_row + j * b_column; c's rows
-// are c_row apart.
+// a's element (i, p) is at i * a_row + p * a_column, b's (p, j) at p * b_row + j * b_column; c's
+// rows are c_row apart.
 typedef struct {
 	choir_dtype dtype;
 	int64_t m, n, k;

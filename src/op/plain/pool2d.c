@@ -35,7 +35,8 @@ static choir_status run_max_gradient(const choir_kernel_call *call)
 static choir_status run_average(const choir_kernel_call *call)
 {
 	const chi_pool pool = pool_of(&call->in[0], call->out, call->attributes);
-	chi_loops_best()->real[call->out->dtype]->average_pool(&pool, call->out->data, call->in[0].data);
+	chi_loops_best()->real[call->out->dtype]->average_pool(&pool, call->out->data,
+			call->in[0].data);
 	return CHOIR_OK;
 }
 
@@ -49,10 +50,10 @@ static choir_status run_average_gradient(const choir_kernel_call *call)
 
 static const chi_kernel_spec specs[] = {
 	{ "max_pool2d", CHI_REAL, sizeof(choir_pool2d_attributes), run_max, NULL, NULL, NULL },
-	{ "max_pool2d_gradient", CHI_REAL, sizeof(choir_pool2d_attributes), run_max_gradient, NULL, NULL,
-			NULL },
-	{ "average_pool2d", CHI_REAL, sizeof(choir_pool2d_attributes), run_average, NULL, NULL, NULL },
-	{ "average_pool2d_gradient", CHI_REAL, sizeof(choir_pool2d_attributes), run_average_gradient, NULL,
+	{ "max_pool2d_gradient", CHI_REAL, sizeof(choir_pool2d_attributes), run_max_gradient, NULL,
 			NULL, NULL },
+	{ "average_pool2d", CHI_REAL, sizeof(choir_pool2d_attributes), run_average, NULL, NULL, NULL },
+	{ "average_pool2d_gradient", CHI_REAL, sizeof(choir_pool2d_attributes), run_average_gradient,
+			NULL, NULL, NULL },
 };
 const chi_kernel_list chi_plain_pool2d = { specs, sizeof specs / sizeof specs[0] };

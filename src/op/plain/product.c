@@ -1,5 +1,5 @@
-// The matrix product: a and b are packed block by block, so that the tile reads both in order and they
-// stay in cache. Every element of c is one sum in the order of k, whatever the blocks are.
+// The matrix product: a and b are packed block by block, so that the tile reads both in order and
+// they stay in cache. Every element of c is one sum in the order of k, whatever the blocks are.
 #include "op/plain/plain.h"
 
 #include <string.h>

@@ -7,10 +7,13 @@
 
 static chi_random_key key_of(const choir_random_attributes *a)
 {
-	return (chi_random_key){ .seed = a->seed, .step = a->step, .replica = a->replica, .place = a->place };
+	return (chi_random_key){
+		.seed = a->seed, .step = a->step, .replica = a->replica, .place = a->place
+	};
 }
 
-// An element is kept where the uniform number of its word, a multiple of 2^-24, is at least the rate.
+// An element is kept where the uniform number of its word, a multiple of 2^-24, is at least the
+// rate.
 static choir_status run_dropout(const choir_kernel_call *call)
 {
 	enum { BLOCKS = 256 };
@@ -25,8 +28,8 @@ static choir_status run_dropout(const choir_kernel_call *call)
 		const int64_t count = n - i < BLOCKS * 4 ? n - i : BLOCKS * 4;
 		chi_random_counter(&key, (uint64_t) i / 4, counter, philox_key);
 		loops->philox(words, counter, philox_key, (count + 3) / 4);
-		loops->real[x->dtype]->dropout(chi_element(call->out, i), chi_element(x, i), words, threshold,
-				1 / (1 - attributes->rate), count);
+		loops->real[x->dtype]->dropout(chi_element(call->out, i), chi_element(x, i), words,
+				threshold, 1 / (1 - attributes->rate), count);
 	}
 	return CHOIR_OK;
 }

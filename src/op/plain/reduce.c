@@ -1,5 +1,5 @@
-// Sums over any set of axes, argmax, and the squares of chunks. Neighbouring axes that are both kept
-// or both summed are one group; the last group says which way the innermost loop goes.
+// Sums over any set of axes, argmax, and the squares of chunks. Neighbouring axes that are both
+// kept or both summed are one group; the last group says which way the innermost loop goes.
 #include "op/plain/plain.h"
 
 #include <math.h>
@@ -168,7 +168,7 @@ static choir_status run_chunk_squares(const choir_kernel_call *call)
 static const chi_kernel_spec specs[] = {
 	{ "sum", CHI_ARITHMETIC, sizeof(choir_sum_attributes), run_sum, NULL, NULL, NULL },
 	{ "argmax", CHI_ARITHMETIC, sizeof(choir_argmax_attributes), run_argmax, NULL, NULL, NULL },
-	{ "chunk_squares", CHI_REAL, sizeof(choir_chunk_squares_attributes), run_chunk_squares, NULL, NULL,
-			NULL },
+	{ "chunk_squares", CHI_REAL, sizeof(choir_chunk_squares_attributes), run_chunk_squares, NULL,
+			NULL, NULL },
 };
 const chi_kernel_list chi_plain_reduce = { specs, sizeof specs / sizeof specs[0] };

@@ -1,5 +1,5 @@
-// Softmax, and the cross entropy of it with integer labels: row by row, by way of the loops. Sums are
-// in f64, so that a loss of many classes keeps its digits.
+// Softmax, and the cross entropy of it with integer labels: row by row, by way of the loops. Sums
+// are in f64, so that a loss of many classes keeps its digits.
 #include "op/plain/plain.h"
 
 #include <math.h>
@@ -123,7 +123,8 @@ static choir_status run_cross_entropy_gradient(const choir_kernel_call *call)
 	for (int64_t i = 0; i < r.rows; i++) {
 		const double dloss = value_at(&call->in[2], i);
 		const int64_t at = i * r.classes + label_at(labels, i);
-		softmax_row(&r, chi_element(call->out, i * r.classes), chi_element(x, i * r.classes), dloss);
+		softmax_row(&r, chi_element(call->out, i * r.classes), chi_element(x, i * r.classes),
+				dloss);
 		const double right = value_at(call->out, at) - dloss;
 		chi_narrow(r.dtype, chi_element(call->out, at), &right, 1);
 	}
@@ -134,6 +135,7 @@ static const chi_kernel_spec specs[] = {
 	{ "softmax", CHI_REAL, 0, run_softmax, NULL, NULL, NULL },
 	{ "softmax_gradient", CHI_REAL, 0, run_softmax_gradient, NULL, NULL, NULL },
 	{ "softmax_cross_entropy", CHI_REAL, 0, run_cross_entropy, NULL, NULL, NULL },
-	{ "softmax_cross_entropy_gradient", CHI_REAL, 0, run_cross_entropy_gradient, NULL, NULL, NULL },
+	{ "softmax_cross_entropy_gradient", CHI_REAL, 0, run_cross_entropy_gradient, NULL, NULL,
+			NULL },
 };
 const chi_kernel_list chi_plain_softmax = { specs, sizeof specs / sizeof specs[0] };

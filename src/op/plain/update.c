@@ -27,7 +27,8 @@ static choir_status run_adam(const choir_kernel_call *call)
 
 static const chi_kernel_spec specs[] = {
 	{ "sgd_update", CHI_REAL, sizeof(choir_update_attributes), run_sgd, NULL, NULL, NULL },
-	{ "momentum_update", CHI_REAL, sizeof(choir_update_attributes), run_momentum, NULL, NULL, NULL },
+	{ "momentum_update", CHI_REAL, sizeof(choir_update_attributes), run_momentum, NULL, NULL,
+			NULL },
 	{ "adam_update", CHI_REAL, sizeof(choir_update_attributes), run_adam, NULL, NULL, NULL },
 };
 const chi_kernel_list chi_plain_update = { specs, sizeof specs / sizeof specs[0] };

@@ -1,0 +1,28 @@
+// Who exchanges with whom: the devices of one strategy and the cross-device operations that they were
+// given. Communicators belong to the strategy, so two strategies on the same devices never meet.
+#pragma once
+
+#include "choir/extend/cross.h"
+#include "device/device.h"
+
+typedef struct {
+	choir_group shown; // what the table sees
+	const choir_cross_device_ops_table *table; // without empty slots
+	void *self;
+} chi_group;
+
+// devices (of each member) outlives the group. name NULL: the best score for all-reduces of a
+// mebibyte. An unknown name is CHOIR_NOT_FOUND with the list of those known.
+choir_status chi_group_open(chi_group *g, int members, int replicas, choir_device *const *devices,
+		const char *name);
+void chi_group_close(chi_group *g); // a zeroed group is fine
+choir_status chi_group_join(chi_group *g, int member, const choir_collective *c, uint64_t *ticket);
+choir_status chi_group_wait(chi_group *g, int member, uint64_t ticket, double seconds);
+void chi_group_abort(chi_group *g);
+void chi_group_reset(chi_group *g);
+
+// At most so many collectives may be joined and not yet waited for by a member.
+enum { CHI_GROUP_WINDOW = 64 };
+
+extern const choir_cross_device_ops_table chi_direct_table;
+extern const choir_cross_device_ops_table chi_reduce_to_one_table;

@@ -1,0 +1,41 @@
+// The canonical tree, by which every sum over replicas is made: a node over [lo, hi) splits at lo plus
+// the largest power of two below its length. The sum depends on the number of replicas alone, never on
+// how many devices or workers carry them. A carrier folds the block of replicas that it has into the
+// block's maximal nodes (at most 2 log2 of its length) and hands those on.
+#pragma once
+
+#include "choir/extend/cross.h"
+#include "tensor/buffer.h"
+
+static inline int chi_tree_split(int lo, int hi)
+{
+	int half = 1;
+	while (2 * half < hi - lo)
+		half *= 2;
+	return lo + half;
+}
+
+// Whether [lo, hi) is a node of the tree over [0, replicas).
+bool chi_tree_is_node(int replicas, int lo, int hi);
+// Levels of the tree over so many replicas: 1 for one.
+int chi_tree_depth(int replicas);
+
+enum { CHI_FOLD_PARTS = 64 };
+
+// The nodes of one carrier for one sum. Contributions come in ascending order of replicas.
+typedef struct {
+	int replicas;
+	choir_dtype dtype;
+	choir_shape shape;
+	int n;
+	choir_part part[CHI_FOLD_PARTS];
+	chi_buffer *buffer[CHI_FOLD_PARTS]; // holds part's data; one reference is the fold's
+	bool own[CHI_FOLD_PARTS]; // made here: may be added into
+} chi_fold;
+
+void chi_fold_begin(chi_fold *fold, int replicas, choir_dtype dtype, const choir_shape *shape);
+// Takes a reference to buffer; data (of the fold's dtype and shape) lies in it and does not change
+// any more. Sums are queued on stream.
+choir_status chi_fold_add(chi_fold *fold, int replica, chi_buffer *buffer, void *data,
+		chi_stream *stream);
+void chi_fold_clear(chi_fold *fold); // gives the buffers back

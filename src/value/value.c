@@ -1,0 +1,155 @@
+// Leaves: what is the same for all replicas, what each has of its own, what is mirrored on devices.
+// A value never copies its components; views of them are made in the value's frame when asked for.
+#include "value/value.h"
+
+#include "value/variable.h"
+
+choir_value *chi_value_new(choir_frame *f, choir_value_kind kind, int count)
+{
+	choir_value *v = chi_arena_alloc(&f->arena, sizeof *v);
+	if (v == NULL) {
+		chi_frame_keep(f);
+		return NULL;
+	}
+	v->kind = kind;
+	v->frame = f;
+	v->count = count;
+	if (count == 0)
+		return v;
+	v->component = chi_arena_alloc(&f->arena, (size_t) count * sizeof(choir_tensor *));
+	v->device = chi_arena_alloc(&f->arena, (size_t) count * sizeof(choir_device *));
+	if (v->component == NULL || v->device == NULL) {
+		chi_frame_keep(f);
+		return NULL;
+	}
+	return v;
+}
+
+choir_value *chi_value_of_variable(choir_frame *f, choir_variable *variable)
+{
+	choir_value *v = chi_value_new(f, CHOIR_VALUE_VARIABLE, 0);
+	if (v != NULL)
+		v->variable = variable;
+	return v;
+}
+
+choir_value *choir_tensor_value(choir_tensor *t)
+{
+	if (t == NULL)
+		return NULL;
+	if (t->component)
+		return chi_value_of_variable(t->frame, choir_tensor_variable(t));
+	choir_value *v = chi_value_new(t->frame, CHOIR_VALUE_PLAIN, 1);
+	if (v != NULL) {
+		v->component[0] = t;
+		v->device[0] = choir_tensor_device(t);
+	}
+	return v;
+}
+
+choir_value *choir_variable_value(choir_variable *variable)
+{
+	return variable == NULL ? NULL : &variable->value;
+}
+
+static bool same_number(const choir_tensor *a, const choir_tensor *b)
+{
+	return a->is_number && b->is_number && a->number == b->number;
+}
+
+choir_value *chi_value_merge(choir_frame *f, int count, choir_tensor *const tensors[])
+{
+	bool numbers = true, components = true;
+	for (int i = 0; i < count; i++) {
+		numbers = numbers && same_number(tensors[0], tensors[i]);
+		components = components && tensors[i]->component &&
+				choir_tensor_variable(tensors[i]) == choir_tensor_variable(tensors[0]);
+	}
+	if (components)
+		return chi_value_of_variable(f, choir_tensor_variable(tensors[0]));
+	choir_value *v = numbers ? chi_value_new(f, CHOIR_VALUE_PLAIN, 1)
+	                         : chi_value_new(f, CHOIR_VALUE_PER_REPLICA, count);
+	if (v == NULL)
+		return NULL;
+	for (int i = 0; i < v->count; i++) {
+		v->component[i] = tensors[i];
+		v->device[i] = choir_tensor_device(tensors[i]);
+	}
+	return v;
+}
+
+choir_tensor *chi_value_for_replica(const choir_value *v, int replica, const choir_device *d)
+{
+	if (v->kind == CHOIR_VALUE_PER_REPLICA)
+		return v->component[replica];
+	for (int i = 0; i < v->count; i++)
+		if (chi_device_shares(v->device[i], d))
+			return v->component[i];
+	return v->count > 0 ? v->component[0] : NULL;
+}
+
+choir_tensor *choir_value_tensor(choir_value *v)
+{
+	if (v == NULL)
+		return NULL;
+	switch (v->kind) {
+	case CHOIR_VALUE_PLAIN:
+	case CHOIR_VALUE_MIRRORED:
+		return choir_value_local(v, 0);
+	case CHOIR_VALUE_PER_REPLICA:
+		return chi_frame_fail_null(v->frame, CHOIR_INVALID,
+				"value: a per-replica value of %d replicas is no tensor: reduce it, or take "
+				"one with choir_value_local", v->count);
+	case CHOIR_VALUE_VARIABLE:
+		choir_fail(CHOIR_INVALID, "value: variable \"%s\" is no tensor: read it",
+				v->variable->name);
+		return NULL;
+	case CHOIR_VALUE_PLACE:
+		break;
+	}
+	return chi_frame_fail_null(v->frame, CHOIR_INVALID, "value: a place has no tensor");
+}
+
+choir_variable *choir_value_variable(choir_value *v)
+{
+	return v == NULL ? NULL : v->variable;
+}
+
+choir_value_kind choir_value_kind_of(const choir_value *v)
+{
+	return v->kind;
+}
+
+int choir_value_local_count(const choir_value *v)
+{
+	if (v == NULL)
+		return 0;
+	return v->kind == CHOIR_VALUE_VARIABLE ? v->variable->copies : v->count;
+}
+
+choir_tensor *choir_value_local(choir_value *v, int index)
+{
+	if (v == NULL)
+		return NULL;
+	if (v->frame == NULL) {
+		choir_fail(CHOIR_INVALID, "value: variable \"%s\" is in no frame: read it",
+				v->variable->name);
+		return NULL;
+	}
+	if (v->kind == CHOIR_VALUE_VARIABLE && index >= 0 && index < v->variable->copies)
+		return chi_variable_view(v->variable, index, v->frame);
+	if (v->component == NULL || index < 0 || index >= v->count)
+		return chi_frame_fail_null(v->frame, CHOIR_INVALID,
+				"value: there is no local result %d: it has %d", index,
+				choir_value_local_count(v));
+	return chi_value_view(v->frame, v->component[index]);
+}
+
+choir_tensor *chi_value_view(choir_frame *f, choir_tensor *t)
+{
+	if (t == NULL)
+		return NULL;
+	if (!chi_device_shares(choir_tensor_device(t), f->device))
+		return choir_move(t, f);
+	return t->frame == f ? t : chi_tensor_alias(f, t);
+}

@@ -1,0 +1,266 @@
+// Sets of named leaves: the arguments and results of a run. A set owns what is found in it, in frames
+// of its own: one of the host, in which a program makes the tensors that it sets, and one for each
+// replica on that replica's device. Clearing empties the frames and keeps their memory, so a set that
+// is filled for each step allocates nothing.
+#include "value/value.h"
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "value/variable.h"
+
+#include <string.h>
+
+choir_values *chi_values_new(choir_strategy *s, const chi_layout *layout)
+{
+	choir_values *set = chi_alloc(sizeof *set);
+	if (set == NULL)
+		return NULL;
+	set->strategy = s;
+	set->layout = *layout;
+	set->frame = choir_frame_new(NULL);
+	set->replica_frame = chi_alloc_array((size_t) layout->replicas, sizeof(choir_frame *));
+	set->examples = chi_alloc_array((size_t) layout->replicas, sizeof(int64_t));
+	if (set->frame == NULL || set->replica_frame == NULL || set->examples == NULL) {
+		choir_values_free(set);
+		return NULL;
+	}
+	choir_values_clear(set);
+	return set;
+}
+
+void choir_values_free(choir_values *set)
+{
+	if (set == NULL)
+		return;
+	for (int i = 0; set->replica_frame != NULL && i < set->layout.replicas; i++)
+		choir_frame_free(set->replica_frame[i]);
+	choir_frame_free(set->frame);
+	chi_free(set->replica_frame);
+	chi_free(set->examples);
+	chi_free(set->leaf);
+	chi_free(set);
+}
+
+void choir_values_clear(choir_values *set)
+{
+	if (set == NULL)
+		return;
+	set->n = 0;
+	for (int i = 0; i < set->layout.replicas; i++) {
+		if (set->replica_frame[i] != NULL)
+			choir_frame_empty(set->replica_frame[i]);
+		set->examples[i] = CHOIR_NONE;
+	}
+	choir_frame_empty(set->frame);
+}
+
+choir_frame *choir_values_frame(choir_values *set)
+{
+	return set->frame;
+}
+
+choir_frame *chi_values_replica_frame(choir_values *set, int replica)
+{
+	if (set->replica_frame[replica] == NULL)
+		set->replica_frame[replica] = choir_frame_new(set->layout.device[replica]);
+	return set->replica_frame[replica];
+}
+
+chi_leaf *chi_values_leaf(choir_values *set, const char *name)
+{
+	for (size_t i = 0; i < set->n; i++)
+		if (strcmp(set->leaf[i].name, name) == 0)
+			return &set->leaf[i];
+	return NULL;
+}
+
+choir_value *choir_values_find(choir_values *set, const char *name)
+{
+	if (set == NULL || name == NULL)
+		return NULL;
+	chi_leaf *leaf = chi_values_leaf(set, name);
+	if (leaf != NULL)
+		return leaf->value;
+	chi_text names = { 0 };
+	for (size_t i = 0; i < set->n; i++)
+		chi_text_add(&names, "%s\"%s\"", i == 0 ? "" : ", ", set->leaf[i].name);
+	choir_fail(CHOIR_NOT_FOUND, "values: there is no \"%s\": there %s %s", name,
+			set->n == 1 ? "is only" : "are", set->n == 0 ? "none" : names.data);
+	chi_text_free(&names);
+	return NULL;
+}
+
+choir_status chi_values_put(choir_values *set, const char *name, choir_value *v)
+{
+	if (v == NULL)
+		return choir_error_status();
+	chi_leaf *leaf = chi_values_leaf(set, name);
+	if (leaf == NULL) {
+		void *array = set->leaf;
+		const bool grown = chi_grow(&array, &set->room, set->n + 1, sizeof(chi_leaf));
+		set->leaf = array;
+		const char *kept = grown ? chi_arena_strdup(&set->frame->arena, name) : NULL;
+		if (kept == NULL)
+			return CHOIR_NO_MEMORY;
+		leaf = &set->leaf[set->n++];
+		leaf->name = kept;
+	}
+	leaf->value = v;
+	leaf->split = false;
+	return CHOIR_OK;
+}
+
+static choir_status check_arguments(const choir_values *set, const char *name, const void *what)
+{
+	if (set == NULL)
+		return choir_fail(CHOIR_INVALID, "values: the set is NULL");
+	if (name == NULL || name[0] == '\0')
+		return choir_fail(CHOIR_INVALID, "values: a leaf needs a name");
+	if (what == NULL && choir_error_status() == CHOIR_OK)
+		return choir_fail(CHOIR_INVALID, "values: \"%s\" is set to NULL", name);
+	return what == NULL ? choir_error_status() : CHOIR_OK;
+}
+
+choir_status choir_values_set(choir_values *set, const char *name, choir_value *v)
+{
+	CHOIR_TRY(check_arguments(set, name, v));
+	if (v->kind == CHOIR_VALUE_VARIABLE)
+		return chi_values_put(set, name, chi_value_of_variable(set->frame, v->variable));
+	choir_value *kept = chi_value_new(set->frame, v->kind, v->count);
+	if (kept == NULL)
+		return CHOIR_NO_MEMORY;
+	for (int i = 0; i < v->count; i++) {
+		kept->device[i] = v->device[i];
+		if (v->component[i] == NULL)
+			continue;
+		choir_frame *f = set->frame;
+		if (v->kind == CHOIR_VALUE_PER_REPLICA && (f = chi_values_replica_frame(set, i)) == NULL)
+			return choir_error_status();
+		choir_tensor *t = v->component[i];
+		kept->component[i] = t->frame == set->frame ? t : chi_tensor_keep(f, t);
+		if (kept->component[i] == NULL)
+			return choir_error_status();
+	}
+	return chi_values_put(set, name, kept);
+}
+
+choir_status choir_values_set_local(choir_values *set, const char *name, int replica,
+		choir_tensor *t)
+{
+	CHOIR_TRY(check_arguments(set, name, t));
+	if (replica < 0 || replica >= set->layout.replicas)
+		return choir_fail(CHOIR_INVALID, "values: \"%s\": there is no replica %d: there are %d",
+				name, replica, set->layout.replicas);
+	CHOIR_TRY(chi_tensor_check(t));
+	chi_leaf *leaf = chi_values_leaf(set, name);
+	if (leaf == NULL || leaf->value->kind != CHOIR_VALUE_PER_REPLICA || leaf->split) {
+		choir_value *v = chi_value_new(set->frame, CHOIR_VALUE_PER_REPLICA,
+				set->layout.replicas);
+		CHOIR_TRY(chi_values_put(set, name, v));
+		leaf = chi_values_leaf(set, name);
+	}
+	if (t->frame != set->frame) {
+		choir_frame *f = chi_values_replica_frame(set, replica);
+		if (f == NULL || (t = chi_tensor_keep(f, t)) == NULL)
+			return choir_error_status();
+	}
+	leaf->value->component[replica] = t;
+	leaf->value->device[replica] = choir_tensor_device(t);
+	if (set->examples[replica] == CHOIR_NONE && t->shape.rank > 0)
+		set->examples[replica] = t->shape.dim[0];
+	return CHOIR_OK;
+}
+
+choir_status choir_values_set_from_function(choir_values *set, const char *name, choir_value_fn *fn,
+		void *user)
+{
+	if (set == NULL || fn == NULL)
+		return choir_fail(CHOIR_INVALID, "values: set_from_function needs a set and a function");
+	for (int i = 0; i < set->layout.replicas; i++) {
+		choir_frame *f = chi_values_replica_frame(set, i);
+		if (f == NULL)
+			return choir_error_status();
+		choir_tensor *t = fn(f, i, set->layout.replicas, user);
+		if (t == NULL)
+			return chi_error_prefix("values: \"%s\": replica %d", name, i);
+		CHOIR_TRY(choir_values_set_local(set, name, i, t));
+	}
+	return CHOIR_OK;
+}
+
+static choir_status check_rows(const choir_values *set, const char *name, const int64_t rows[])
+{
+	for (size_t i = 0; i < set->n; i++) {
+		const chi_leaf *leaf = &set->leaf[i];
+		if (!leaf->split || strcmp(leaf->name, name) == 0)
+			continue;
+		for (int k = 0; k < set->layout.replicas; k++)
+			if (set->examples[k] != rows[k])
+				return choir_fail(CHOIR_INVALID,
+						"values: \"%s\" gives replica %d %lld rows, \"%s\" %lld", name,
+						k, (long long) rows[k], leaf->name, (long long) set->examples[k]);
+		return CHOIR_OK;
+	}
+	return CHOIR_OK;
+}
+
+choir_status chi_values_split_rows(choir_values *set, const char *name, choir_tensor *t,
+		const int64_t rows[])
+{
+	CHOIR_TRY(check_rows(set, name, rows));
+	const int n = set->layout.replicas;
+	choir_value *v = chi_value_new(set->frame, CHOIR_VALUE_PER_REPLICA, n);
+	CHOIR_TRY(chi_values_put(set, name, v));
+	int64_t first = 0;
+	for (int i = 0; i < n; i++) {
+		v->component[i] = chi_tensor_rows(set->frame, t, first, rows[i]);
+		if (v->component[i] == NULL)
+			return choir_error_status();
+		v->device[i] = choir_tensor_device(t);
+		set->examples[i] = rows[i];
+		first += rows[i];
+	}
+	chi_values_leaf(set, name)->split = true;
+	return CHOIR_OK;
+}
+
+choir_status choir_values_split(choir_values *set, const char *name, choir_tensor *t)
+{
+	CHOIR_TRY(check_arguments(set, name, t));
+	CHOIR_TRY(chi_tensor_check(t));
+	if (t->shape.rank == 0)
+		return choir_fail(CHOIR_INVALID, "values: \"%s\" is a scalar and has no rows to split",
+				name);
+	if (t->frame != set->frame && (t = chi_tensor_keep(set->frame, t)) == NULL)
+		return choir_error_status();
+	const int n = set->layout.replicas;
+	int64_t *rows = chi_arena_alloc(&set->frame->arena, (size_t) n * sizeof *rows);
+	if (rows == NULL)
+		return CHOIR_NO_MEMORY;
+	for (int i = 0; i < n; i++)
+		rows[i] = chi_share_of(t->shape.dim[0], n, i);
+	return chi_values_split_rows(set, name, t, rows);
+}
+
+int64_t chi_values_global_examples(const choir_values *set)
+{
+	int64_t sum = 0;
+	for (int i = 0; i < set->layout.replicas; i++) {
+		if (set->examples[i] == CHOIR_NONE)
+			return CHOIR_NONE;
+		sum += set->examples[i];
+	}
+	return sum;
+}
+
+choir_status chi_values_check(const choir_values *set)
+{
+	for (size_t i = 0; i < set->n; i++) {
+		const choir_value *v = set->leaf[i].value;
+		for (int k = 0; v->component != NULL && k < v->count; k++)
+			if (v->component[k] == NULL)
+				return choir_fail(CHOIR_INVALID, "values: \"%s\" is not set for replica %d",
+						set->leaf[i].name, k);
+	}
+	return CHOIR_OK;
+}

@@ -1,0 +1,267 @@
+// The copies of a variable. Devices that share memory share one copy of a mirrored variable, so on a
+// CPU all replicas read the same memory and a write is one write; a part of an ON_READ variable is
+// its replica's own. A copy's version counts its writes; a read is an alias that remembers it.
+#include "value/variable.h"
+
+#include "base/alloc.h"
+#include "op/op.h"
+
+#include <string.h>
+
+static choir_status check_plan(const chi_variable_plan *p)
+{
+	size_t bytes;
+	if (p->name == NULL || p->name[0] == '\0')
+		return choir_fail(CHOIR_INVALID, "variable: a variable needs a name");
+	if (chi_dtype_size(p->options.dtype) == 0)
+		return choir_fail(CHOIR_INVALID, "variable \"%s\": unknown dtype %d", p->name,
+				(int) p->options.dtype);
+	if (!chi_shape_bytes(&p->shape, p->options.dtype, &bytes)) {
+		char text[CHI_SHAPE_TEXT];
+		return choir_fail(CHOIR_INVALID, "variable \"%s\": its shape %s is not possible", p->name,
+				chi_shape_print(&p->shape, text));
+	}
+	if (p->options.synchronization == CHOIR_SYNCHRONIZATION_NONE ||
+			(unsigned) p->options.synchronization > CHOIR_SYNCHRONIZATION_NONE)
+		return choir_fail(CHOIR_INVALID, "variable \"%s\": synchronization %d: AUTO, ON_WRITE or "
+				"ON_READ is needed", p->name, (int) p->options.synchronization);
+	if ((unsigned) p->options.aggregation > CHOIR_AGGREGATION_ONLY_FIRST_REPLICA)
+		return choir_fail(CHOIR_INVALID, "variable \"%s\": unknown aggregation %d", p->name,
+				(int) p->options.aggregation);
+	if (p->options.aggregation == CHOIR_AGGREGATION_MEAN && !chi_dtype_is_float(p->options.dtype))
+		return choir_fail(CHOIR_INVALID, "variable \"%s\": aggregation MEAN needs a floating dtype, "
+				"not %s", p->name, choir_dtype_name(p->options.dtype));
+	return CHOIR_OK;
+}
+
+// Which copy each replica reads: its own part, or the first one in memory that its device shares.
+static void deal_copies(choir_variable *v, const chi_layout *layout, choir_device *of_copy[])
+{
+	for (int r = 0; r < layout->replicas; r++) {
+		int c = v->copies;
+		if (v->synchronization != CHOIR_SYNCHRONIZATION_ON_READ)
+			for (c = 0; c < v->copies; c++)
+				if (chi_device_shares(of_copy[c], layout->device[r]))
+					break;
+		if (c == v->copies)
+			of_copy[v->copies++] = layout->device[r];
+		v->copy_of_replica[r] = c;
+	}
+}
+
+static choir_status open_copy(choir_variable *v, int index, choir_device *d, void *wrap)
+{
+	chi_copy *c = &v->copy[index];
+	c->source.name = v->name;
+	c->source.owner = v;
+	c->device = d;
+	c->buffer = wrap != NULL && d->host_memory
+			? chi_buffer_wrap(d, wrap, chi_variable_bytes(v), NULL, NULL)
+			: chi_buffer_new(d, chi_variable_bytes(v));
+	return c->buffer == NULL ? chi_error_prefix("variable \"%s\"", v->name) : CHOIR_OK;
+}
+
+static choir_status open_copies(choir_variable *v, const chi_variable_plan *p)
+{
+	const size_t n = (size_t) p->layout->replicas;
+	choir_device **of_copy = chi_alloc_array(n, sizeof *of_copy);
+	v->copy_of_replica = chi_alloc_array(n, sizeof *v->copy_of_replica);
+	choir_status status = of_copy == NULL || v->copy_of_replica == NULL ? CHOIR_NO_MEMORY
+	                                                                     : CHOIR_OK;
+	if (status == CHOIR_OK) {
+		deal_copies(v, p->layout, of_copy);
+		v->copy = chi_alloc_array((size_t) v->copies, sizeof *v->copy);
+		status = v->copy == NULL ? CHOIR_NO_MEMORY : CHOIR_OK;
+	}
+	for (int i = 0; status == CHOIR_OK && i < v->copies; i++)
+		status = open_copy(v, i, of_copy[i], p->wrap);
+	chi_free(of_copy);
+	return status;
+}
+
+static choir_status fill_copies(choir_variable *v, const chi_variable_plan *p)
+{
+	if (p->wrap != NULL)
+		return chi_variable_from_host(v, p->wrap);
+	void *host = chi_alloc_aligned(chi_variable_bytes(v));
+	if (host == NULL)
+		return chi_error_prefix("variable \"%s\"", v->name);
+	choir_status status = chi_initialize(p, host);
+	if (status == CHOIR_OK)
+		status = chi_variable_from_host(v, host);
+	chi_free(host);
+	return status;
+}
+
+choir_variable *chi_variable_new(const chi_variable_plan *p)
+{
+	if (check_plan(p) != CHOIR_OK)
+		return NULL;
+	choir_variable *v = chi_alloc(sizeof *v);
+	if (v == NULL)
+		return NULL;
+	v->strategy = p->strategy;
+	v->dtype = p->options.dtype;
+	v->shape = p->shape;
+	v->elements = choir_shape_elements(&p->shape);
+	v->synchronization = p->options.synchronization == CHOIR_SYNCHRONIZATION_AUTO
+			? CHOIR_SYNCHRONIZATION_ON_WRITE : p->options.synchronization;
+	v->aggregation = p->options.aggregation;
+	v->trainable = p->options.trainable == CHOIR_DEFAULT
+			? v->synchronization == CHOIR_SYNCHRONIZATION_ON_WRITE
+			: p->options.trainable == CHOIR_ON;
+	v->replicas = p->layout->replicas;
+	v->value = (choir_value){ .kind = CHOIR_VALUE_VARIABLE, .variable = v };
+	v->name = chi_strdup(p->name);
+	if (v->name == NULL || open_copies(v, p) != CHOIR_OK || fill_copies(v, p) != CHOIR_OK) {
+		chi_variable_free(v);
+		return NULL;
+	}
+	return v;
+}
+
+void chi_variable_free(choir_variable *v)
+{
+	if (v == NULL)
+		return;
+	for (int i = 0; v->copy != NULL && i < v->copies; i++)
+		chi_buffer_release(v->copy[i].buffer);
+	chi_free(v->copy);
+	chi_free(v->copy_of_replica);
+	chi_free(v->name);
+	chi_free(v);
+}
+
+size_t chi_variable_bytes(const choir_variable *v)
+{
+	return (size_t) v->elements * chi_dtype_size(v->dtype);
+}
+
+void chi_variable_touch(choir_variable *v, int copy)
+{
+	chi_atomic64_add(&v->copy[copy].source.version, 1);
+}
+
+choir_tensor *chi_variable_alias(choir_variable *v, int copy, choir_frame *f)
+{
+	const chi_copy *c = &v->copy[copy];
+	if (v->undefined)
+		return chi_frame_fail_null(f, CHOIR_STATE, "variable \"%s\": an update failed half way, "
+				"so it is undefined until it is assigned or restored", v->name);
+	choir_tensor *t = chi_tensor_on(f, c->buffer, c->buffer->memory, v->dtype, &v->shape);
+	if (t == NULL)
+		return NULL;
+	t->source = &c->source;
+	t->version = chi_atomic64_load(&c->source.version);
+	return t;
+}
+
+choir_tensor *chi_variable_view(choir_variable *v, int copy, choir_frame *f)
+{
+	choir_tensor *t = chi_variable_alias(v, copy, f);
+	if (t == NULL || chi_device_shares(v->copy[copy].device, f->device))
+		return t;
+	choir_tensor *host = chi_tensor_new(f, v->dtype, &v->shape);
+	if (host == NULL || chi_device_copy(f->stream, f->device, host->data, v->copy[copy].device,
+			t->data, chi_variable_bytes(v)) != CHOIR_OK)
+		return NULL;
+	return host;
+}
+
+static choir_status check_written(const choir_variable *v, const choir_tensor *t)
+{
+	char have[CHI_SHAPE_TEXT], need[CHI_SHAPE_TEXT];
+	CHOIR_TRY(chi_tensor_check(t));
+	if (t->is_number)
+		return CHOIR_OK;
+	if (t->dtype != v->dtype)
+		return chi_frame_fail(t->frame, CHOIR_INVALID, "variable \"%s\": a value of %s for a "
+				"variable of %s", v->name, choir_dtype_name(t->dtype),
+				choir_dtype_name(v->dtype));
+	if (!chi_shape_equal(&t->shape, &v->shape))
+		return chi_frame_fail(t->frame, CHOIR_INVALID, "variable \"%s\": a value of shape %s for "
+				"a variable of shape %s", v->name, chi_shape_print(&t->shape, have),
+				chi_shape_print(&v->shape, need));
+	return CHOIR_OK;
+}
+
+static choir_tensor *written_value(const choir_variable *v, choir_frame *f, choir_tensor *t)
+{
+	if (t->is_number)
+		return choir_fill(f, v->dtype, v->shape, t->number);
+	return chi_value_view(f, t);
+}
+
+choir_status chi_variable_write(choir_variable *v, int copy, chi_assign_op op, choir_tensor *t)
+{
+	CHOIR_TRY(check_written(v, t));
+	chi_copy *c = &v->copy[copy];
+	choir_frame *f = t->frame;
+	choir_tensor *value = written_value(v, f, t);
+	if (value == NULL)
+		return chi_frame_report(f);
+	const bool here = chi_device_shares(c->device, choir_tensor_device(value));
+	const size_t bytes = chi_variable_bytes(v);
+	choir_status status;
+	if (op == CHI_ASSIGN && here)
+		status = chi_stream_copy(f->stream, c->buffer->memory, value->data, bytes);
+	else if (op == CHI_ASSIGN)
+		status = chi_device_copy(f->stream, c->device, c->buffer->memory,
+				choir_tensor_device(value), value->data, bytes);
+	else if (here) {
+		const choir_buffer in[2] = { { c->buffer->memory, v->dtype, v->shape },
+			{ value->data, v->dtype, v->shape } };
+		choir_buffer out = in[0];
+		status = chi_kernel_run(f->stream, op == CHI_ASSIGN_ADD ? "add" : "subtract", 2, in, &out,
+				NULL);
+	} else
+		status = choir_fail(CHOIR_INVALID, "variable \"%s\": a value on %s for a copy on %s",
+				v->name, choir_device_name(f->device), choir_device_name(c->device));
+	if (status != CHOIR_OK)
+		return chi_frame_keep(f);
+	if (op == CHI_ASSIGN)
+		v->undefined = false;
+	chi_variable_touch(v, copy);
+	return CHOIR_OK;
+}
+
+choir_status chi_variable_from_host(choir_variable *v, const void *from)
+{
+	const size_t bytes = chi_variable_bytes(v);
+	for (int i = 0; i < v->copies; i++) {
+		chi_copy *c = &v->copy[i];
+		if (c->buffer->memory == from)
+			continue;
+		if (c->device->host_memory) {
+			memcpy(c->buffer->memory, from, bytes);
+		} else {
+			chi_stream *s = chi_stream_new(c->device);
+			choir_status status = s == NULL ? choir_error_status()
+					: chi_stream_copy(s, c->buffer->memory, from, bytes);
+			if (status == CHOIR_OK)
+				status = chi_stream_wait(s);
+			chi_stream_free(s);
+			CHOIR_TRY(status);
+		}
+		chi_variable_touch(v, i);
+	}
+	v->undefined = false;
+	return CHOIR_OK;
+}
+
+choir_status chi_variable_to_host(choir_variable *v, int copy, void *to)
+{
+	const chi_copy *c = &v->copy[copy];
+	if (c->device->host_memory) {
+		memcpy(to, c->buffer->memory, chi_variable_bytes(v));
+		return CHOIR_OK;
+	}
+	chi_stream *s = chi_stream_new(c->device);
+	if (s == NULL)
+		return choir_error_status();
+	choir_status status = chi_stream_copy(s, to, c->buffer->memory, chi_variable_bytes(v));
+	if (status == CHOIR_OK)
+		status = chi_stream_wait(s);
+	chi_stream_free(s);
+	return status;
+}

@@ -1,0 +1,67 @@
+// Variables from inside: named memory with copies. A mirrored (ON_WRITE) variable has one copy for
+// each memory of its strategy's devices; an ON_READ one has a part for each replica. What a read or
+// a write means in which context is decided in the room of strategies; here are only the copies.
+#pragma once
+
+#include "choir/variable.h"
+#include "value/value.h"
+
+typedef struct {
+	chi_source source; // its version counts the writes
+	chi_buffer *buffer;
+	choir_device *device;
+} chi_copy;
+
+struct choir_variable {
+	choir_strategy *strategy;
+	choir_value value; // this variable as a leaf
+	char *name;
+	choir_dtype dtype;
+	choir_shape shape;
+	int64_t elements;
+	choir_synchronization synchronization; // never AUTO
+	choir_aggregation aggregation;
+	bool trainable;
+	bool slot; // of an optimizer, or a metric's state: not saved with the weights
+	bool undefined; // an update failed half way: reading is an error until it is assigned
+	choir_variable *beside; // colocated with it; NULL
+	int copies;
+	chi_copy *copy;
+	int replicas; // of the layout
+	int *copy_of_replica; // which copy replica i reads
+	choir_variable *next; // in the strategy's list, in order of creation
+};
+
+// What a variable is made of. Nothing is registered anywhere; free with chi_variable_free.
+typedef struct {
+	choir_strategy *strategy;
+	const char *name;
+	choir_shape shape;
+	choir_variable_options options; // synchronization resolved
+	const chi_layout *layout;
+	uint64_t seed; // of random initializers, mixed with the name
+	void *wrap; // the caller's memory as the one host copy; NULL
+} chi_variable_plan;
+
+choir_variable *chi_variable_new(const chi_variable_plan *plan);
+void chi_variable_free(choir_variable *v);
+
+// Fills host memory with the initial value of a plan.
+choir_status chi_initialize(const chi_variable_plan *plan, void *out);
+
+// An alias of a copy's memory in frame f, which remembers the version. f's device must share memory
+// with the copy's, else it is a copy. NULL: recorded in f.
+choir_tensor *chi_variable_alias(choir_variable *v, int copy, choir_frame *f);
+// As alias, but on whatever device the copy is: to look at, not to compute with.
+choir_tensor *chi_variable_view(choir_variable *v, int copy, choir_frame *f);
+
+typedef enum { CHI_ASSIGN, CHI_ASSIGN_ADD, CHI_ASSIGN_SUB } chi_assign_op;
+// Writes one copy by way of t's frame's stream and moves its version. t has the variable's dtype and
+// shape (checked here) or is a plain number.
+choir_status chi_variable_write(choir_variable *v, int copy, chi_assign_op op, choir_tensor *t);
+// As a write of all copies from host memory, packed; and one copy to host memory.
+choir_status chi_variable_from_host(choir_variable *v, const void *from);
+choir_status chi_variable_to_host(choir_variable *v, int copy, void *to);
+// Says that copy's memory changed by other means.
+void chi_variable_touch(choir_variable *v, int copy);
+size_t chi_variable_bytes(const choir_variable *v); // of one copy

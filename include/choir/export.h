@@ -1,10 +1,16 @@
-// What the other headers need of the compiler: C linkage and visibility, checked results, options.
+// What every other header needs of the compiler: C linkage and visibility, results that must be
+// looked at, and options. An options struct begins with its size, so that a program built against
+// an older header and a newer library understand each other; a field that is zero takes its
+// default, so that options grow without breaking anybody (docs/decisions/0036). All headers compile
+// as C11 and as C++17, with gcc and clang.
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+// Around the declarations of a header: C linkage, and symbols that the shared library exports
+// although it is compiled with hidden visibility.
 #ifdef __cplusplus
 #define CHOIR_C_BEGIN _Pragma("GCC visibility push(default)") extern "C" {
 #define CHOIR_C_END } _Pragma("GCC visibility pop")
@@ -12,23 +18,46 @@
 #define CHOIR_C_BEGIN _Pragma("GCC visibility push(default)")
 #define CHOIR_C_END _Pragma("GCC visibility pop")
 #endif
+
+// The compiler warns where such a function's result is thrown away.
 #define CHOIR_MUST_CHECK __attribute__((warn_unused_result))
+// Argument number fmt is a format as printf's, and its arguments begin with number arg (0: they
+// come as a va_list): the compiler checks them.
 #define CHOIR_PRINTF(fmt, arg) __attribute__((format(printf, fmt, arg)))
 
-// In options zero means the default; CHOIR_NONE a real zero or "no limit", where the comment says so.
+// In options 0 is the default. CHOIR_NONE is a real zero, or "no limit", in the fields whose
+// comment says so; elsewhere in the API it is a size, a count or a dimension that there is not.
 enum { CHOIR_NONE = -1 };
+
+// A switch in options. Which of the two CHOIR_DEFAULT is, the field's comment says.
 typedef enum { CHOIR_DEFAULT = 0, CHOIR_ON, CHOIR_OFF } choir_toggle;
-// CHOIR_OPTIONS(choir_strategy_options, .replicas = 4, .seed = 7) is a pointer to options with
-// their size filled in and all other fields zero. The same line is C11 and C++17.
-// At most eight fields. In C++ it dies with the full expression: write it in the call.
+
+// CHOIR_OPTIONS(choir_strategy_options, .replicas = 4, .seed = 7) is a pointer to const options
+// with their size filled in and all other fields zero. The same line is C11 and C++17, with one to
+// eight fields.
+//
+// How long it lives: in C until the end of the block around it. In C++ until the end of the full
+// expression: write it in the call that takes it, and do not put one into another there, since the
+// inner one ends first. Options that live longer are a variable, whose size is set by hand:
+//     choir_schedule drops = { .size = sizeof(drops), .kind = CHOIR_STEP, .steps = 100 };
 #ifndef __cplusplus
 #define CHOIR_OPTIONS(type, ...) (&(const type){ .size = sizeof(type), __VA_ARGS__ })
 #else
+// C++17 has no designated initialisers: each ".field = value" becomes an assignment to a field of
+// an object that converts to the pointer.
 template <class T> struct choir_options_of {
 	T value{};
-	template <class F> explicit choir_options_of(F fill) { value.size = sizeof(T); fill(value); }
-	operator const T *() const { return &value; }
+	template <class F> explicit choir_options_of(F fill)
+	{
+		value.size = sizeof(T);
+		fill(value);
+	}
+	operator const T *() const
+	{
+		return &value;
+	}
 };
+// clang-format off
 #define CHOIR_OPTIONS(type, ...) \
 	(choir_options_of<type>([&](type &o_) { \
 		CHOIR_PICK_(__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0)(__VA_ARGS__) \
@@ -42,4 +71,5 @@ template <class T> struct choir_options_of {
 #define CHOIR_SET_6_(a, ...) o_ a; CHOIR_SET_5_(__VA_ARGS__)
 #define CHOIR_SET_7_(a, ...) o_ a; CHOIR_SET_6_(__VA_ARGS__)
 #define CHOIR_SET_8_(a, ...) o_ a; CHOIR_SET_7_(__VA_ARGS__)
+// clang-format on
 #endif

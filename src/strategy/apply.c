@@ -1,0 +1,304 @@
+// Who does an update and when. Giving and committing never wait. At the end of a run the lanes do
+// what is pending together; a replica that reads a variable it has asked to update, or a merge call,
+// has it done at once, by one thread for all lanes: every replica has given its gradients by then, and
+// none may use what it read before.
+#include "strategy/apply.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "op/op.h"
+#include "strategy/instance.h"
+#include "strategy/meet.h"
+#include "strategy/merge.h"
+
+static choir_status check_gradient(const chi_apply *a, const choir_replica *r,
+		const choir_variable *v, const choir_tensor *gradient)
+{
+	char have[CHI_SHAPE_TEXT], need[CHI_SHAPE_TEXT];
+	if (v == NULL)
+		return chi_frame_fail(r->frame, CHOIR_INVALID, "%s: the variable is NULL", a->table->name);
+	if (v->strategy != a->strategy)
+		return chi_frame_fail(r->frame, CHOIR_INVALID, "%s: variable \"%s\" was made in another "
+				"strategy (\"%s\")", a->table->name, v->name, v->strategy->kind);
+	if (v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ)
+		return chi_frame_fail(r->frame, CHOIR_INVALID, "%s: variable \"%s\" is ON_READ and has no "
+				"common value to update", a->table->name, v->name);
+	if (gradient->frame != r->frame)
+		return chi_frame_fail(r->frame, CHOIR_INVALID, "%s: the gradient of \"%s\" belongs to "
+				"another frame", a->table->name, v->name);
+	if (gradient->dtype != v->dtype || !chi_shape_equal(&gradient->shape, &v->shape))
+		return chi_frame_fail(r->frame, CHOIR_INVALID, "%s: the gradient of \"%s\" is %s %s, the "
+				"variable %s %s", a->table->name, v->name, choir_dtype_name(gradient->dtype),
+				chi_shape_print(&gradient->shape, have), choir_dtype_name(v->dtype),
+				chi_shape_print(&v->shape, need));
+	return chi_tensor_check(gradient);
+}
+
+// The update that r gives to: a's, after those that r has committed in this run.
+static chi_instance *current(chi_apply *a, const chi_replica *r)
+{
+	chi_run *run = r->run;
+	chi_mutex_lock(&run->lock);
+	int ordinal = 0;
+	for (int i = 0; i < r->commits; i++)
+		ordinal += run->pending[i]->apply == a;
+	chi_instance *in = chi_instance_get(a, run, ordinal);
+	chi_mutex_unlock(&run->lock);
+	return in;
+}
+
+choir_status chi_apply_give(chi_apply *a, choir_replica *replica, choir_variable *v,
+		choir_tensor *gradient)
+{
+	chi_replica *r = chi_replica_of(replica);
+	choir_frame *f = replica->frame;
+	CHOIR_TRY(chi_replica_check(replica, a->table->name));
+	if (gradient == NULL)
+		return chi_frame_report(f);
+	CHOIR_TRY(check_gradient(a, replica, v, gradient));
+	chi_instance *in = current(a, r);
+	chi_item *item = in == NULL ? NULL : chi_instance_item(in, r->lane, v);
+	if (item == NULL)
+		return chi_frame_keep(f);
+	if (item->last_giver == r->id)
+		return chi_frame_fail(f, CHOIR_INVALID, "%s: the gradient of \"%s\" was given twice",
+				a->table->name, v->name);
+	choir_tensor *kept = chi_tensor_keep(f, gradient);
+	if (kept == NULL)
+		return chi_frame_report(f);
+	item->last_giver = r->id;
+	chi_lane_items *l = &in->lane[r->lane];
+	l->hash = chi_hash_mix(l->hash + (uint64_t) (uintptr_t) v);
+	const choir_status status = chi_fold_add(&item->fold, r->id, kept->buffer, kept->data,
+			f->stream);
+	if (kept != gradient)
+		chi_tensor_drop(kept);
+	return status == CHOIR_OK ? status : chi_frame_keep(f);
+}
+
+// With the run's lock held: the update takes its place in the order of the run.
+static choir_status enlist(chi_meet *m, chi_replica *r, void *user)
+{
+	chi_run *run = r->run;
+	void *array = run->pending;
+	const bool grown = chi_grow(&array, &run->pending_room, run->n_pending + 1,
+			sizeof(chi_instance *));
+	run->pending = array;
+	if (!grown)
+		return choir_error_status();
+	m->instance = user;
+	run->pending[run->n_pending++] = user;
+	return CHOIR_OK;
+}
+
+// What r read of the variables that it asks to update may change under it from now on.
+static void retire_reads(chi_replica *r, const chi_instance *in)
+{
+	const chi_lane_items *l = &in->lane[r->lane];
+	for (choir_tensor *t = r->shown.frame->tensors; t != NULL; t = t->next)
+		for (size_t i = 0; t->source != NULL && i < l->n; i++)
+			if (t->source->owner == l->item[i]->variable)
+				t->version = UINT64_MAX;
+}
+
+choir_status chi_apply_commit(chi_apply *a, choir_replica *replica)
+{
+	chi_replica *r = chi_replica_of(replica);
+	chi_run *run = r->run;
+	choir_frame *f = replica->frame;
+	CHOIR_TRY(chi_replica_check(replica, a->table->name));
+	if (f->failed)
+		return chi_frame_report(f);
+	CHOIR_TRY(chi_stream_wait(f->stream));
+	chi_instance *in = current(a, r);
+	if (in == NULL)
+		return chi_frame_keep(f);
+	chi_lane_items *l = &in->lane[r->lane];
+	const uint64_t hash = l->hash;
+	l->hash = 0;
+	l->cursor = 0;
+	bool last;
+	chi_meet *m = chi_meet_arrive(r, CHI_MEET_UPDATE, a, hash, a->table->name, enlist, in, &last);
+	if (m == NULL)
+		return chi_frame_keep(f);
+	r->commits++;
+	retire_reads(r, in);
+	chi_meet_leave(r, m);
+	if (last) {
+		chi_atomic32_store(&in->all, 1);
+		chi_run_event(run);
+	}
+	return CHOIR_OK;
+}
+
+// Claims the update for lane, or for all lanes (lane CHOIR_NONE). Gives how to take part.
+typedef enum { NOTHING_TO_DO, AS_FIRST, AS_OTHER } part;
+static part claim(chi_run *run, chi_instance *in, int lane)
+{
+	chi_mutex_lock(&run->lock);
+	part mine = NOTHING_TO_DO;
+	if (in->state == CHI_OPEN) {
+		in->state = lane == CHOIR_NONE ? CHI_BY_ONE : CHI_BY_LANES;
+		mine = AS_FIRST;
+	} else if (in->state == CHI_BY_LANES && lane != CHOIR_NONE && !in->lane[lane].through) {
+		mine = AS_OTHER;
+	}
+	if (mine != NOTHING_TO_DO && lane != CHOIR_NONE)
+		in->lane[lane].through = true;
+	chi_mutex_unlock(&run->lock);
+	return mine;
+}
+
+static choir_status execute(chi_run *run, chi_instance *in, int lane, part mine)
+{
+	const int lanes = run->strategy->lanes;
+	const bool alone = lane == CHOIR_NONE;
+	const choir_status status = chi_instance_execute(in, alone ? 0 : lane, alone ? lanes : lane + 1,
+			mine == AS_FIRST);
+	if (status != CHOIR_OK)
+		chi_run_fail(run, run->strategy->replicas);
+	else if (chi_atomic32_load(&in->done) != 0)
+		chi_run_event(run);
+	return status;
+}
+
+// Waits at the run's gate, where no replica is concerned. False: the run has failed.
+static bool wait_flag(chi_run *run, const chi_atomic32 *flag)
+{
+	const double deadline = chi_clock_deadline(run->strategy->timeout);
+	for (;;) {
+		const uint32_t word = chi_atomic32_load(&run->event.word);
+		if (chi_atomic32_load(&run->failed) != 0)
+			return false;
+		if (chi_atomic32_load(flag) != 0)
+			return true;
+		if (!chi_gate_wait(&run->event, word, run->spin, deadline)) {
+			choir_fail(CHOIR_TIMEOUT, "run: not all replicas asked for an update in time");
+			chi_run_fail(run, run->strategy->replicas);
+			return false;
+		}
+	}
+}
+
+void chi_lane_apply(chi_run *run, int lane)
+{
+	const int commits = run->replica[run->strategy->first[lane]].commits;
+	for (int i = 0; i < commits; i++) {
+		chi_mutex_lock(&run->lock);
+		chi_instance *in = run->pending[i];
+		chi_mutex_unlock(&run->lock);
+		if (!wait_flag(run, &in->all))
+			return;
+		const part mine = claim(run, in, lane);
+		if (mine == NOTHING_TO_DO) {
+			if (!wait_flag(run, &in->done))
+				return;
+		} else if (execute(run, in, lane, mine) != CHOIR_OK) {
+			return;
+		}
+	}
+}
+
+static bool concerns(const chi_instance *in, int lane, const choir_variable *v)
+{
+	for (size_t i = 0; i < in->lane[lane].n; i++)
+		if (in->lane[lane].item[i]->variable == v)
+			return true;
+	return false;
+}
+
+static choir_status settle_one(chi_replica *r, chi_instance *in)
+{
+	CHOIR_TRY(chi_lane_wait(r, &in->all, NULL));
+	// Alone, unless the other lanes are at it: then this lane must take part.
+	part mine = claim(r->run, in, CHOIR_NONE);
+	int lane = CHOIR_NONE;
+	if (mine == NOTHING_TO_DO)
+		mine = claim(r->run, in, lane = r->lane);
+	if (mine != NOTHING_TO_DO)
+		CHOIR_TRY(execute(r->run, in, lane, mine));
+	return chi_lane_wait(r, &in->done, NULL);
+}
+
+choir_status chi_apply_settle(chi_replica *r, const choir_variable *v)
+{
+	chi_run *run = r->run;
+	for (int i = 0; i < r->commits; i++) {
+		chi_mutex_lock(&run->lock);
+		chi_instance *in = run->pending[i];
+		chi_mutex_unlock(&run->lock);
+		if (chi_atomic32_load(&in->done) != 0 || (v != NULL && !concerns(in, r->lane, v)))
+			continue;
+		const choir_status status = settle_one(r, in);
+		if (status != CHOIR_OK) {
+			r->cancelled = true;
+			return chi_frame_keep(r->shown.frame);
+		}
+	}
+	return CHOIR_OK;
+}
+
+choir_status chi_apply_flush(chi_run *run)
+{
+	for (size_t i = 0; i < run->n_pending; i++)
+		if (claim(run, run->pending[i], CHOIR_NONE) != NOTHING_TO_DO)
+			CHOIR_TRY(chi_instance_execute(run->pending[i], 0, run->strategy->lanes, true));
+	return CHOIR_OK;
+}
+
+void chi_apply_forget(chi_run *run)
+{
+	for (size_t i = 0; i < run->n_pending; i++)
+		chi_instance_forget(run->pending[i]);
+	run->n_pending = 0;
+}
+
+static choir_status give_value(chi_apply *a, chi_instance *in, choir_cross *x, choir_variable *v,
+		choir_value *value)
+{
+	choir_strategy *s = a->strategy;
+	if (v == NULL || value == NULL)
+		return chi_frame_report(x->frame);
+	for (int lane = 0; lane < s->lanes; lane++) {
+		chi_item *item = chi_instance_item(in, lane, v);
+		if (item == NULL)
+			return choir_error_status();
+		if (value->kind != CHOIR_VALUE_PER_REPLICA) {
+			item->collective.kind = CHOIR_BROADCAST;
+			choir_tensor *t = choir_value_tensor(value);
+			t = t == NULL ? NULL : chi_value_view(x->frame, t);
+			if (t == NULL)
+				return choir_error_status();
+			CHOIR_TRY(check_gradient(a, &(choir_replica){ x->frame }, v, t));
+			if (lane == 0)
+				CHOIR_TRY(chi_fold_add(&item->fold, 0, t->buffer, t->data, x->frame->stream));
+			continue;
+		}
+		for (int r = s->first[lane]; r < s->first[lane + 1]; r++) {
+			choir_tensor *t = value->component[r];
+			CHOIR_TRY(check_gradient(a, &(choir_replica){ t->frame }, v, t));
+			CHOIR_TRY(chi_fold_add(&item->fold, r, t->buffer, t->data, s->exchange[lane]));
+		}
+	}
+	return CHOIR_OK;
+}
+
+choir_status chi_apply_now(chi_apply *a, choir_cross *x, size_t n, choir_variable *const v[],
+		choir_value *const values[])
+{
+	CHOIR_TRY(chi_cross_check(x, a->table->name));
+	chi_cross *hidden = chi_cross_of(x);
+	chi_run *run = hidden->run != NULL ? hidden->run : a->strategy->run;
+	chi_instance *in = chi_instance_get(a, run, CHOIR_NONE);
+	if (in == NULL)
+		return chi_frame_keep(x->frame);
+	choir_status status = CHOIR_OK;
+	for (size_t i = 0; status == CHOIR_OK && i < n; i++)
+		status = give_value(a, in, x, v[i], values[i]);
+	for (int lane = 0; status == CHOIR_OK && lane < a->strategy->lanes; lane++)
+		status = chi_stream_wait(a->strategy->exchange[lane]);
+	if (status == CHOIR_OK)
+		status = chi_instance_execute(in, 0, a->strategy->lanes, true);
+	chi_instance_forget(in);
+	return status == CHOIR_OK ? status : chi_frame_keep(x->frame);
+}

@@ -1,0 +1,48 @@
+// Updates that optimizers ask for inside replicas (house: applying gradients never parks). A replica
+// folds its gradients into its lane's partial sums and returns; the update runs when all have come:
+// at the end of the run on the threads of all lanes together, or earlier, by whoever must have it done
+// (a read of a variable, a merge call).
+#pragma once
+
+#include "cross/tree.h"
+#include "strategy/run.h"
+
+// What an optimizer does. Slots are called in the order begin, (gate), slice .., end.
+typedef struct {
+	const char *name; // in messages
+	// Once, before anything is written: makes slots, fixes the rate. v[i] is item i.
+	choir_status (*begin)(void *user, size_t n, choir_variable *const v[]);
+	// True: nothing is written before gate has seen all sums.
+	bool (*gated)(const void *user);
+	// A pure function, called by every lane: squares is the sum of squares of all summed gradients
+	// (not finite if one is not), bad the first variable whose own is not finite. Gives the factor for
+	// all gradients, or *skip.
+	choir_status (*gate)(const void *user, double squares, const choir_variable *bad, double *factor,
+			bool *skip);
+	// Elements first .. first + count - 1 of a copy of v (item index); several at the same time.
+	// gradient points to the first of them, on the copy's device.
+	choir_status (*slice)(void *user, size_t index, choir_variable *v, int copy, int64_t first,
+			int64_t count, const void *gradient, double factor, chi_stream *stream);
+	// Once, after the last write; applied: false if it was skipped.
+	void (*end)(void *user, bool applied);
+} chi_apply_table;
+
+typedef struct chi_apply chi_apply; // of one optimizer
+chi_apply *chi_apply_new(choir_strategy *s, const chi_apply_table *table, void *user);
+void chi_apply_free(chi_apply *a);
+
+// In replica r: one final gradient of v, and the end of r's gradients for this update.
+choir_status chi_apply_give(chi_apply *a, choir_replica *r, choir_variable *v,
+		choir_tensor *gradient);
+choir_status chi_apply_commit(chi_apply *a, choir_replica *r);
+// In cross-replica context: reduces the values (per-replica: summed; else taken as they are) and
+// updates at once, on this thread.
+choir_status chi_apply_now(chi_apply *a, choir_cross *x, size_t n, choir_variable *const v[],
+		choir_value *const values[]);
+
+// For the rest of this room. Before r reads v: if r has asked for an update of v, has it done.
+choir_status chi_apply_settle(chi_replica *r, const choir_variable *v);
+// All replicas wait in a merge call: does what is pending, on this thread.
+choir_status chi_apply_flush(chi_run *run);
+// After a run: forgets what did not run.
+void chi_apply_forget(chi_run *run);

@@ -1,0 +1,228 @@
+// Collectives inside replicas. Where every device carries one replica, each joins the cross-device
+// operation itself and nobody else's thread is needed; where some carry several, or counts must be
+// known first, the last replica to come does it for all. Their gradients are collectives too.
+#include "choir/op.h"
+#include "cross/tree.h"
+#include "op/op.h"
+#include "strategy/meet.h"
+#include "strategy/merge.h"
+#include "strategy/reduce.h"
+
+typedef struct {
+	choir_replica *replica;
+	double divisor;
+} all_reduce_attributes;
+
+static choir_status all_reduce_backward(const chi_node *node, choir_tensor *dy, const bool want[],
+		choir_tensor *gradient[])
+{
+	const all_reduce_attributes *a = node->attributes;
+	(void) want;
+	choir_tensor *sum = choir_replica_all_reduce(a->replica, CHOIR_SUM, dy);
+	if (a->divisor != 1)
+		sum = choir_scale(sum, 1 / a->divisor);
+	gradient[0] = sum;
+	return sum == NULL ? chi_frame_report(dy->frame) : CHOIR_OK;
+}
+
+static const chi_op all_reduce_op = {
+	.name = "all_reduce",
+	.attribute_bytes = sizeof(all_reduce_attributes),
+	.backward = all_reduce_backward,
+};
+
+// Memory for the result: one for all lanes that share memory.
+static choir_status prepare_result(chi_meet *m, chi_replica *r, void *user)
+{
+	choir_strategy *s = r->run->strategy;
+	const size_t bytes = chi_tensor_bytes(user);
+	for (int i = 0; i < s->lanes; i++) {
+		for (int k = 0; k < i && m->buffer[i] == NULL; k++)
+			if (chi_device_shares(s->device[i], s->device[k])) {
+				m->buffer[i] = m->buffer[k];
+				chi_buffer_retain(m->buffer[i]);
+			}
+		if (m->buffer[i] == NULL && (m->buffer[i] = chi_buffer_new(s->device[i], bytes)) == NULL)
+			return choir_error_status();
+	}
+	return CHOIR_OK;
+}
+
+static choir_collective collective_of(const chi_run *run, const chi_meet *m, const choir_tensor *t,
+		int lane, double divisor)
+{
+	return (choir_collective){
+		.size = sizeof(choir_collective),
+		.sequence = m->number,
+		.name = m->name,
+		.kind = CHOIR_ALL_REDUCE,
+		.dtype = t->dtype,
+		.elements = choir_shape_elements(&t->shape),
+		.divisor = divisor,
+		.stream = run->strategy->exchange[lane]->state,
+		.result = m->buffer[lane]->memory,
+	};
+}
+
+static choir_status reduce_own(chi_replica *r, chi_meet *m, choir_tensor *t, double divisor)
+{
+	chi_run *run = r->run;
+	choir_strategy *s = run->strategy;
+	const choir_part part = { r->id, r->id + 1, t->data };
+	choir_collective c = collective_of(run, m, t, r->lane, divisor);
+	c.n = 1;
+	c.parts = &part;
+	uint64_t ticket;
+	choir_status status = chi_group_join(&s->group, r->lane, &c, &ticket);
+	if (status == CHOIR_OK)
+		status = chi_group_wait(&s->group, r->lane, ticket, s->timeout);
+	if (status == CHOIR_OK)
+		return chi_stream_wait(s->exchange[r->lane]);
+	r->cancelled = true;
+	if (chi_atomic32_load(&run->failed) == 0)
+		chi_run_fail(run, s->replicas);
+	return chi_run_cancelled(run);
+}
+
+// All replicas wait: joins for every lane, one after the other, then waits for all.
+static choir_status reduce_lane(chi_run *run, chi_meet *m, int lane, double divisor)
+{
+	choir_strategy *s = run->strategy;
+	if (lane == s->lanes)
+		return CHOIR_OK;
+	chi_fold fold;
+	const choir_tensor *like = run->replica[0].contribution;
+	chi_fold_begin(&fold, s->replicas, like->dtype, &like->shape);
+	choir_status status = CHOIR_OK;
+	for (int i = s->first[lane]; status == CHOIR_OK && i < s->first[lane + 1]; i++) {
+		choir_tensor *t = run->replica[i].contribution;
+		status = chi_fold_add(&fold, i, t->buffer, t->data, s->exchange[lane]);
+	}
+	choir_collective c = collective_of(run, m, like, lane, divisor);
+	c.n = (size_t) fold.n;
+	c.parts = fold.part;
+	uint64_t ticket;
+	if (status == CHOIR_OK)
+		status = chi_stream_wait(s->exchange[lane]);
+	if (status == CHOIR_OK)
+		status = chi_group_join(&s->group, lane, &c, &ticket);
+	if (status == CHOIR_OK)
+		status = reduce_lane(run, m, lane + 1, divisor);
+	if (status == CHOIR_OK)
+		status = chi_group_wait(&s->group, lane, ticket, s->timeout);
+	if (status == CHOIR_OK)
+		status = chi_stream_wait(s->exchange[lane]);
+	chi_fold_clear(&fold);
+	return status;
+}
+
+static choir_status reduce_for_all(chi_run *run, chi_meet *m, choir_reduce_op op)
+{
+	double divisor = 1;
+	const int n = run->strategy->replicas;
+	choir_frame *f = run->replica[0].shown.frame;
+	choir_tensor **all = chi_arena_alloc(&f->arena, (size_t) n * sizeof *all);
+	if (all == NULL)
+		return choir_error_status();
+	for (int i = 0; i < n; i++)
+		all[i] = run->replica[i].contribution;
+	if (op == CHOIR_MEAN)
+		CHOIR_TRY(chi_mean_divisor(f, n, all, &divisor));
+	m->count = (int64_t) divisor;
+	return reduce_lane(run, m, 0, divisor);
+}
+
+static choir_status come_together(chi_replica *r, choir_reduce_op op, choir_tensor *t, chi_meet **out,
+		double *divisor)
+{
+	chi_run *run = r->run;
+	const bool together = run->strategy->replicas != run->strategy->lanes ||
+			t->count != CHOIR_NONE;
+	uint64_t hash = (uint64_t) op * 64 + (uint64_t) t->dtype * 2 + (t->count != CHOIR_NONE);
+	for (int i = 0; i < t->shape.rank; i++)
+		hash = chi_hash_mix(hash + (uint64_t) t->shape.dim[i]);
+	bool last;
+	r->contribution = t;
+	chi_meet *m = *out = chi_meet_arrive(r, CHI_MEET_COLLECTIVE, &all_reduce_op, hash, "all_reduce",
+			prepare_result, t, &last);
+	if (m == NULL)
+		return choir_error_status();
+	*divisor = op == CHOIR_MEAN ? run->strategy->replicas : 1;
+	if (!together)
+		return reduce_own(r, m, t, *divisor);
+	choir_status status = CHOIR_OK;
+	if (last) {
+		status = reduce_for_all(run, m, op);
+		if (status == CHOIR_OK)
+			chi_meet_ready(run, m);
+		else
+			chi_run_fail(run, run->strategy->replicas);
+	} else {
+		status = chi_lane_wait(r, &m->ready, m);
+	}
+	r->cancelled = r->cancelled || status != CHOIR_OK;
+	*divisor = op == CHOIR_MEAN ? (double) m->count : 1;
+	return status;
+}
+
+choir_tensor *choir_replica_all_reduce(choir_replica *replica, choir_reduce_op op, choir_tensor *t)
+{
+	if (t == NULL || chi_replica_check(replica, "all_reduce") != CHOIR_OK)
+		return NULL;
+	chi_replica *r = chi_replica_of(replica);
+	choir_frame *f = replica->frame;
+	if (op != CHOIR_SUM && op != CHOIR_MEAN)
+		return chi_frame_fail_null(f, CHOIR_INVALID, "all_reduce: operation %d: SUM or MEAN is "
+				"needed", (int) op);
+	if (t->frame != f)
+		return chi_frame_fail_null(f, CHOIR_INVALID, "all_reduce: a tensor of another frame");
+	if (f->failed || chi_tensor_check(t) != CHOIR_OK)
+		return NULL;
+	if (t->is_number)
+		t = choir_fill(f, CHOIR_F32, CHOIR_SCALAR, t->number);
+	if (t != NULL && op == CHOIR_MEAN && !chi_dtype_is_float(t->dtype))
+		t = choir_cast(t, chi_dtype_size(t->dtype) >= 4 ? CHOIR_F64 : CHOIR_F32);
+	chi_meet *m = NULL;
+	all_reduce_attributes a = { replica, 1 };
+	if (t == NULL || chi_stream_wait(f->stream) != CHOIR_OK ||
+			come_together(r, op, t, &m, &a.divisor) != CHOIR_OK) {
+		chi_frame_keep(f);
+		return NULL;
+	}
+	chi_buffer *b = m->buffer[r->lane];
+	choir_tensor *out = chi_tensor_on(f, b, b->memory, t->dtype, &t->shape);
+	chi_meet_leave(r, m);
+	return out == NULL ? NULL : chi_op_record(&all_reduce_op, 1, &t, &a, out);
+}
+
+choir_status choir_replica_batch_all_reduce(choir_replica *r, choir_reduce_op op, size_t n,
+		choir_tensor *const in[], choir_tensor *out[])
+{
+	for (size_t i = 0; i < n; i++)
+		if ((out[i] = choir_replica_all_reduce(r, op, in[i])) == NULL)
+			return chi_frame_report(r->frame);
+	return CHOIR_OK;
+}
+
+static choir_status return_first(choir_cross *x, void *user)
+{
+	const int *from = user;
+	choir_value *v = choir_cross_arg(x, "value");
+	if (v == NULL || v->kind != CHOIR_VALUE_PER_REPLICA)
+		return choir_cross_return(x, "value", v);
+	return choir_cross_return(x, "value", choir_tensor_value(
+			chi_value_view(x->frame, v->component[*from])));
+}
+
+choir_tensor *choir_replica_broadcast(choir_replica *replica, choir_tensor *t, int from)
+{
+	if (t == NULL || chi_replica_check(replica, "broadcast") != CHOIR_OK)
+		return NULL;
+	if (from < 0 || from >= choir_replica_count(replica))
+		return chi_frame_fail_null(replica->frame, CHOIR_INVALID, "broadcast: there is no replica "
+				"%d: there are %d", from, choir_replica_count(replica));
+	if (chi_merge_one(chi_replica_of(replica), "broadcast", t, return_first, &from,
+			(const void *) (uintptr_t) return_first, (uint64_t) from + 1) != CHOIR_OK)
+		return NULL;
+	return choir_replica_take(replica, "value");
+}

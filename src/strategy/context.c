@@ -1,0 +1,79 @@
+// The stack of contexts of a thread, and the questions about it.
+#include "strategy/context.h"
+
+#include "strategy/run.h"
+
+static _Thread_local chi_context *top;
+static _Thread_local choir_strategy *set_strategy; // choir_strategy_set_current
+
+chi_context *chi_context_current(void)
+{
+	return top;
+}
+
+void chi_context_push(chi_context *c)
+{
+	c->outer = top;
+	top = c;
+}
+
+void chi_context_pop(chi_context *c)
+{
+	top = c->outer;
+}
+
+choir_strategy *chi_context_strategy(void)
+{
+	return top != NULL ? top->strategy : set_strategy;
+}
+
+choir_strategy *choir_strategy_current(void)
+{
+	choir_strategy *s = chi_context_strategy();
+	return s != NULL ? s : choir_default_strategy();
+}
+
+bool choir_has_strategy(void)
+{
+	choir_strategy *s = chi_context_strategy();
+	return s != NULL && !s->is_default;
+}
+
+bool choir_in_cross_replica_context(void)
+{
+	return top != NULL ? top->kind != CHI_IN_REPLICA : set_strategy != NULL;
+}
+
+choir_replica *choir_replica_current(void)
+{
+	if (top != NULL)
+		return top->kind == CHI_IN_REPLICA ? &((chi_replica *) top->what)->shown : NULL;
+	if (set_strategy != NULL)
+		return NULL;
+	choir_strategy *s = choir_default_strategy();
+	return s == NULL ? NULL : &s->standing->replica[0].shown;
+}
+
+choir_status choir_strategy_set_current(choir_strategy *s)
+{
+	if (top != NULL)
+		return choir_fail(CHOIR_STATE, "strategy: set_current is not possible inside a scope or a "
+				"replica of \"%s\"", top->strategy->kind);
+	set_strategy = s;
+	return CHOIR_OK;
+}
+
+choir_status chi_context_need_cross(const choir_strategy *s, const char *what)
+{
+	if (top == NULL)
+		return set_strategy == NULL || set_strategy == s ? CHOIR_OK
+				: choir_fail(CHOIR_STATE, "%s: another strategy (\"%s\") is current", what,
+						set_strategy->kind);
+	if (top->kind == CHI_IN_REPLICA && !top->strategy->is_default)
+		return choir_fail(CHOIR_STATE, "%s is not possible in replica %d: it needs cross-replica "
+				"context, which a merge call gives", what, ((chi_replica *) top->what)->id);
+	if (top->strategy != s)
+		return choir_fail(CHOIR_STATE, "%s: mixing strategies: this thread is in a scope of "
+				"\"%s\", the call is for \"%s\"", what, top->strategy->kind, s->kind);
+	return CHOIR_OK;
+}

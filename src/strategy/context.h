@@ -1,0 +1,32 @@
+// Which context a thread is in: a stack of entries, the innermost first. An empty stack is the default
+// replica, 0 of 1. The stack is what the ambient questions of the API read; calls that take a context
+// as an argument need it only to refuse a context that is not the current one.
+#pragma once
+
+#include "strategy/strategy.h"
+
+typedef enum {
+	CHI_IN_REPLICA = 1, // what: chi_replica
+	CHI_IN_CROSS, // what: choir_cross, or NULL in a scope
+	CHI_IN_UPDATE // what: choir_update
+} chi_context_kind;
+
+typedef struct chi_context {
+	chi_context_kind kind;
+	choir_strategy *strategy;
+	void *what;
+	choir_variable *colocate; // variables made here go beside it; NULL
+	bool replica_local; // variables made here are ON_READ, with this aggregation
+	choir_aggregation aggregation;
+	struct chi_context *outer;
+} chi_context;
+
+chi_context *chi_context_current(void); // NULL: the default replica
+void chi_context_push(chi_context *c); // c stays until popped
+void chi_context_pop(chi_context *c);
+
+// The strategy whose scope or context this thread is in, or the one set; NULL: none.
+choir_strategy *chi_context_strategy(void);
+// CHOIR_STATE if the thread is in a replica (what needs cross-replica context), or under another
+// strategy: what names the call.
+choir_status chi_context_need_cross(const choir_strategy *s, const char *what);

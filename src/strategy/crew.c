@@ -1,0 +1,114 @@
+// Threads that are kept. A worker that has done its job puts itself back on the idle list first and
+// only then says that its lane is through, so the next run always finds it.
+#include "strategy/crew.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+
+#include <stdio.h>
+
+static void work(void *arg)
+{
+	chi_worker *w = arg;
+	chi_fpenv unused;
+	chi_fpenv_enter(&unused);
+	if (w->crew->pin)
+		(void) chi_thread_pin(w->crew->lane * w->crew->cores, w->crew->cores);
+	for (uint32_t seen = 0;;) {
+		while (chi_atomic32_load(&w->gate.word) == seen)
+			(void) chi_gate_wait(&w->gate, seen, w->crew->spin, chi_clock_deadline(-1));
+		seen++;
+		if (w->run == NULL)
+			return;
+		chi_lane_go(w->run, w->lane, w);
+	}
+}
+
+choir_status chi_crew_open(choir_strategy *s)
+{
+	s->crew = chi_alloc_array((size_t) s->lanes, sizeof *s->crew);
+	if (s->crew == NULL)
+		return choir_error_status();
+	const int cores = chi_cpu_count();
+	const int each = s->options.cores_per_device > 0 ? s->options.cores_per_device
+			: cores / s->lanes > 0 ? cores / s->lanes : 1;
+	const bool pin = s->options.pin == CHOIR_ON || (s->options.pin == CHOIR_DEFAULT &&
+			chi_cpu_mask_narrowed() && s->lanes <= cores);
+	for (int i = 0; i < s->lanes; i++) {
+		s->crew[i] = (struct chi_crew){ .strategy = s, .spin = s->lanes <= cores, .pin = pin,
+			.cores = each, .lane = i };
+		chi_mutex_init(&s->crew[i].lock, CHI_RANK_POOL, "crew");
+	}
+	return CHOIR_OK;
+}
+
+static void free_worker(chi_worker *w, bool in_child)
+{
+	if (!in_child) {
+		w->run = NULL;
+		chi_atomic32_add(&w->gate.word, 1);
+		chi_gate_wake(&w->gate);
+		chi_thread_join(&w->thread);
+	}
+	chi_free(w);
+}
+
+void chi_crew_close(choir_strategy *s)
+{
+	const bool in_child = s->fork_generation != chi_fork_generation();
+	for (int i = 0; s->crew != NULL && i < s->lanes; i++) {
+		while (s->crew[i].all != NULL) {
+			chi_worker *w = s->crew[i].all;
+			s->crew[i].all = w->next;
+			free_worker(w, in_child);
+		}
+		chi_mutex_destroy(&s->crew[i].lock);
+	}
+	chi_free(s->crew);
+	s->crew = NULL;
+}
+
+static chi_worker *new_worker(struct chi_crew *crew)
+{
+	char name[16];
+	chi_worker *w = chi_alloc(sizeof *w);
+	if (w == NULL)
+		return NULL;
+	w->crew = crew;
+	snprintf(name, sizeof name, "choir %d", crew->lane);
+	if (chi_thread_start(&w->thread, name, work, w) != CHOIR_OK) {
+		chi_free(w);
+		return NULL;
+	}
+	chi_mutex_lock(&crew->lock);
+	w->next = crew->all;
+	crew->all = w;
+	chi_mutex_unlock(&crew->lock);
+	return w;
+}
+
+void chi_crew_rest(chi_worker *w)
+{
+	struct chi_crew *crew = w->crew;
+	chi_mutex_lock(&crew->lock);
+	w->next_idle = crew->idle;
+	crew->idle = w;
+	chi_mutex_unlock(&crew->lock);
+}
+
+choir_status chi_crew_send(choir_strategy *s, int lane, chi_run *run)
+{
+	struct chi_crew *crew = &s->crew[lane];
+	chi_mutex_lock(&crew->lock);
+	chi_worker *w = crew->idle;
+	if (w != NULL)
+		crew->idle = w->next_idle;
+	chi_mutex_unlock(&crew->lock);
+	if (w == NULL && (w = new_worker(crew)) == NULL)
+		return choir_error_status();
+	w->run = run;
+	w->lane = lane;
+	chi_atomic32_add(&w->gate.word, 1);
+	chi_gate_wake(&w->gate);
+	return CHOIR_OK;
+}

@@ -1,0 +1,27 @@
+// The threads of a lane. They live as long as the strategy; one that has nothing to do spins a little
+// and then sleeps at its gate.
+#pragma once
+
+#include "base/thread.h"
+#include "strategy/run.h"
+
+typedef struct chi_worker {
+	chi_thread thread;
+	chi_gate gate; // its word moves when there is a job
+	chi_run *run; // the job; NULL: end
+	int lane;
+	struct chi_crew *crew;
+	struct chi_worker *next_idle, *next;
+} chi_worker;
+
+struct chi_crew {
+	choir_strategy *strategy;
+	chi_mutex lock;
+	chi_worker *idle, *all;
+	bool spin;
+	bool pin;
+	int cores, lane;
+};
+
+// Puts a worker whose job is nearly done on the idle list; it may get its next job at once.
+void chi_crew_rest(chi_worker *w);

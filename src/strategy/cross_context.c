@@ -1,0 +1,145 @@
+// Cross-replica context: the frame and the sets of a merge call, or of a program's own.
+#include "base/alloc.h"
+#include "strategy/merge.h"
+
+choir_cross *chi_cross_new(choir_strategy *s, chi_run *run)
+{
+	chi_cross *x = chi_alloc(sizeof *x);
+	if (x == NULL)
+		return NULL;
+	x->strategy = s;
+	x->run = run;
+	x->shown.frame = choir_frame_new(s->device[0]);
+	choir_values **sets[] = { &x->args, &x->returned, &x->given, &x->taken };
+	bool failed = x->shown.frame == NULL;
+	for (size_t i = 0; !failed && i < sizeof sets / sizeof sets[0]; i++)
+		failed = (*sets[i] = chi_values_new(s, &s->layout)) == NULL;
+	if (failed) {
+		chi_cross_free(&x->shown);
+		return NULL;
+	}
+	x->shown.frame->context = x;
+	x->shown.frame->context_kind = CHI_IN_CROSS;
+	return &x->shown;
+}
+
+void chi_cross_free(choir_cross *cross)
+{
+	if (cross == NULL)
+		return;
+	chi_cross *x = chi_cross_of(cross);
+	choir_values_free(x->args);
+	choir_values_free(x->returned);
+	choir_values_free(x->given);
+	choir_values_free(x->taken);
+	choir_frame_free(cross->frame);
+	chi_free(x);
+}
+
+void chi_cross_clear(choir_cross *cross)
+{
+	chi_cross *x = chi_cross_of(cross);
+	choir_values_clear(x->args);
+	choir_values_clear(x->returned);
+	choir_values_clear(x->given);
+	choir_values_clear(x->taken);
+	choir_frame_empty(cross->frame);
+}
+
+choir_cross *choir_strategy_cross(choir_strategy *s)
+{
+	if (chi_strategy_check(s) != CHOIR_OK || chi_context_need_cross(s, "cross") != CHOIR_OK)
+		return NULL;
+	const chi_context *c = chi_context_current();
+	if (c != NULL && c->what != NULL && c->kind == CHI_IN_CROSS)
+		return c->what;
+	if (s->cross == NULL)
+		s->cross = chi_cross_new(s, NULL);
+	return s->cross;
+}
+
+choir_strategy *choir_cross_strategy(const choir_cross *x)
+{
+	return chi_cross_of(x)->strategy;
+}
+
+choir_status chi_cross_check(const choir_cross *cross, const char *what)
+{
+	if (cross == NULL)
+		return choir_fail(CHOIR_INVALID, "%s: the cross-replica context is NULL", what);
+	const chi_cross *x = chi_cross_of(cross);
+	const chi_context *c = chi_context_current();
+	CHOIR_TRY(chi_context_need_cross(x->strategy, what));
+	if (x->run != NULL && (c == NULL || c->what != cross))
+		return choir_fail(CHOIR_STATE, "%s: this thread is not in that merge call", what);
+	return CHOIR_OK;
+}
+
+// A leaf of a set as seen in the context's frame; a failure is kept there.
+static choir_value *found(choir_cross *cross, choir_values *set, const char *name, const char *what)
+{
+	if (chi_cross_check(cross, what) != CHOIR_OK)
+		return NULL;
+	choir_value *v = choir_values_find(set, name == NULL ? "" : name);
+	if (v == NULL) {
+		chi_error_prefix("%s", what);
+		chi_frame_keep(cross->frame);
+	}
+	return v;
+}
+
+choir_value *choir_cross_arg(choir_cross *x, const char *name)
+{
+	return x == NULL ? NULL : found(x, chi_cross_of(x)->args, name, "arg");
+}
+
+choir_value *choir_cross_take(choir_cross *x, const char *name)
+{
+	return x == NULL ? NULL : found(x, chi_cross_of(x)->taken, name, "take");
+}
+
+static choir_status put(choir_cross *cross, choir_values *set, const char *name, choir_value *v,
+		const char *what)
+{
+	CHOIR_TRY(chi_cross_check(cross, what));
+	if (name == NULL || name[0] == '\0')
+		return chi_frame_fail(cross->frame, CHOIR_INVALID, "%s: a leaf needs a name", what);
+	if (v == NULL)
+		return chi_frame_report(cross->frame);
+	const choir_status status = chi_values_put(set, name, v);
+	return status == CHOIR_OK ? status : chi_frame_keep(cross->frame);
+}
+
+choir_status choir_cross_return(choir_cross *x, const char *name, choir_value *v)
+{
+	return put(x, chi_cross_of(x)->returned, name, v, "return");
+}
+
+choir_status choir_cross_give(choir_cross *x, const char *name, choir_value *v)
+{
+	return put(x, chi_cross_of(x)->given, name, v, "give");
+}
+
+// A nested run of the same strategy: its replicas' results are what the caller can take.
+choir_status choir_cross_run(choir_cross *cross, choir_replica_fn *fn, void *user)
+{
+	CHOIR_TRY(chi_cross_check(cross, "run"));
+	chi_cross *x = chi_cross_of(cross);
+	if (x->run == NULL)
+		return choir_strategy_run(x->strategy, fn, user, x->given, &x->taken);
+	if (fn == NULL)
+		return chi_frame_fail(cross->frame, CHOIR_INVALID, "run: the function is NULL");
+	if (x->run->nested == NULL && (x->run->nested = chi_run_new(x->strategy)) == NULL)
+		return chi_frame_keep(cross->frame);
+	choir_values_clear(x->taken);
+	const choir_status status = chi_run_go(x->run->nested, fn, user, x->given, x->taken);
+	choir_values_clear(x->given);
+	return status == CHOIR_OK ? status : chi_frame_keep(cross->frame);
+}
+
+choir_values *choir_values_new(choir_strategy *s)
+{
+	if (s == NULL && (s = choir_default_strategy()) == NULL)
+		return NULL;
+	return chi_strategy_check(s) == CHOIR_OK ? chi_values_new(s, &s->layout) : NULL;
+}

@@ -1,0 +1,45 @@
+// What a program may ask a strategy.
+#include "strategy/strategy.h"
+
+int choir_strategy_replicas(const choir_strategy *s)
+{
+	return s == NULL ? 0 : s->replicas;
+}
+
+int choir_strategy_worker_devices(const choir_strategy *s)
+{
+	return s == NULL ? 0 : s->lanes;
+}
+
+choir_device *choir_strategy_worker_device(const choir_strategy *s, int index)
+{
+	return s == NULL || index < 0 || index >= s->lanes ? NULL : s->device[index];
+}
+
+int choir_strategy_worker_device_index(const choir_strategy *s, const choir_device *d)
+{
+	for (int i = 0; s != NULL && i < s->lanes; i++)
+		if (s->device[i] == d)
+			return i;
+	return CHOIR_NONE;
+}
+
+int choir_strategy_parameter_devices(const choir_strategy *s)
+{
+	return choir_strategy_worker_devices(s);
+}
+
+choir_device *choir_strategy_parameter_device(const choir_strategy *s, int index)
+{
+	return choir_strategy_worker_device(s, index);
+}
+
+bool choir_strategy_is_chief(const choir_strategy *s)
+{
+	return s != NULL;
+}
+
+bool choir_strategy_variable_created_in_scope(const choir_strategy *s, const choir_variable *v)
+{
+	return s != NULL && v != NULL && v->strategy == s;
+}

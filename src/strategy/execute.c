@@ -1,0 +1,292 @@
+// Doing an update. Each lane joins one collective for each variable with its partial sums. Fused: the
+// slice that was summed is updated while it is in the cache. Gated (a norm, a check of NaNs): sums are
+// kept, with a square for each fixed slice; when all are there the gate decides, and then the slices
+// are updated by whichever lane takes them. Nothing is written before every lane has joined.
+#include "strategy/instance.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "op/op.h"
+
+#include <math.h>
+
+static int copy_of_lane(const choir_strategy *s, const choir_variable *v, int lane)
+{
+	return v->copy_of_replica[s->first[lane]];
+}
+
+// The lowest lane whose replicas use that copy of v.
+static bool owns_copy(const choir_strategy *s, const choir_variable *v, int lane)
+{
+	for (int i = 0; i < lane; i++)
+		if (copy_of_lane(s, v, i) == copy_of_lane(s, v, lane))
+			return false;
+	return true;
+}
+
+static choir_status grow_shared(chi_instance *in, size_t n)
+{
+	if (n <= in->shared_room)
+		return CHOIR_OK;
+	const size_t before = in->shared_room;
+	void *array = in->shared;
+	if (!chi_grow(&array, &in->shared_room, n, sizeof *in->shared))
+		return choir_error_status();
+	in->shared = array;
+	for (size_t i = before; i < in->shared_room; i++)
+		in->shared[i] = (chi_shared_item){ 0 };
+	return CHOIR_OK;
+}
+
+static choir_status prepare_results(chi_instance *in, chi_shared_item *s)
+{
+	const choir_variable *v = s->variable;
+	if (s->results < v->copies) {
+		chi_buffer **result = chi_alloc_array((size_t) v->copies, sizeof *result);
+		if (result == NULL)
+			return choir_error_status();
+		chi_free(s->result);
+		s->result = result;
+		s->results = v->copies;
+	}
+	for (int k = 0; in->keeps && k < v->copies; k++)
+		if ((s->result[k] = chi_buffer_new(v->copy[k].device, chi_variable_bytes(v))) == NULL)
+			return choir_error_status();
+	s->slices = (v->elements + CHI_UPDATE_SLICE - 1) / CHI_UPDATE_SLICE;
+	if (s->slices > s->slices_room) {
+		chi_free(s->squares);
+		s->slices_room = 0;
+		s->squares = chi_alloc_array((size_t) s->slices, sizeof *s->squares);
+		if (s->squares == NULL)
+			return choir_error_status();
+		s->slices_room = s->slices;
+	}
+	s->first_piece = in->pieces;
+	in->pieces += (uint32_t) s->slices;
+	return CHOIR_OK;
+}
+
+static choir_status prepare(chi_instance *in)
+{
+	const chi_apply *a = in->apply;
+	const chi_lane_items *first = &in->lane[0];
+	CHOIR_TRY(grow_shared(in, first->n));
+	void *array = in->variable;
+	const bool grown = chi_grow(&array, &in->variable_room, first->n, sizeof *in->variable);
+	in->variable = array;
+	if (!grown)
+		return choir_error_status();
+	for (size_t i = 0; i < first->n; i++)
+		in->variable[i] = in->shared[i].variable = first->item[i]->variable;
+	in->gated = a->table->gated(a->user);
+	in->keeps = in->gated || !a->strategy->all_host;
+	in->n = first->n;
+	in->pieces = 0;
+	CHOIR_TRY(a->table->begin(a->user, first->n, in->variable));
+	for (size_t i = 0; i < first->n; i++)
+		CHOIR_TRY(prepare_results(in, &in->shared[i]));
+	return CHOIR_OK;
+}
+
+static choir_status write_slice(const chi_item *item, int64_t first, int64_t count, const void *data,
+		double factor)
+{
+	chi_instance *in = item->instance;
+	const chi_apply *a = in->apply;
+	choir_variable *v = item->variable;
+	chi_atomic32_store(&in->touched, 1);
+	return a->table->slice(a->user, item->index, v, copy_of_lane(a->strategy, v, item->lane), first,
+			count, data, factor, a->strategy->exchange[item->lane]);
+}
+
+// Squares of slices that are final, on whatever device they are.
+static choir_status square_slices(const chi_item *item, int64_t first, int64_t count,
+		const void *data)
+{
+	chi_instance *in = item->instance;
+	choir_strategy *s = in->apply->strategy;
+	const choir_variable *v = item->variable;
+	chi_stream *stream = s->exchange[item->lane];
+	const int64_t n = (count + CHI_UPDATE_SLICE - 1) / CHI_UPDATE_SLICE;
+	double *to = in->shared[item->index].squares + first / CHI_UPDATE_SLICE;
+	const choir_chunk_squares_attributes attributes = { CHI_UPDATE_SLICE };
+	const choir_buffer x = { (void *) (uintptr_t) data, v->dtype, { 1, { count } } };
+	choir_buffer out = { to, CHOIR_F64, { 1, { n } } };
+	if (stream->device->host_memory)
+		return chi_kernel_run(stream, "chunk_squares", 1, &x, &out, &attributes);
+	chi_buffer *there = chi_buffer_new(stream->device, (size_t) n * sizeof *to);
+	if (there == NULL)
+		return choir_error_status();
+	out.data = there->memory;
+	choir_status status = chi_kernel_run(stream, "chunk_squares", 1, &x, &out, &attributes);
+	if (status == CHOIR_OK)
+		status = chi_stream_copy(stream, to, there->memory, (size_t) n * sizeof *to);
+	if (status == CHOIR_OK)
+		status = chi_stream_wait(stream);
+	chi_buffer_release(there);
+	return status;
+}
+
+static choir_status slice_done(void *user, int64_t first, int64_t count, const void *data)
+{
+	const chi_item *item = user;
+	if (!item->instance->gated)
+		return write_slice(item, first, count, data, 1);
+	const choir_strategy *s = item->instance->apply->strategy;
+	return copy_of_lane(s, item->variable, item->lane) == 0
+			? square_slices(item, first, count, data) : CHOIR_OK;
+}
+
+static choir_status join(chi_instance *in, int lane, size_t i)
+{
+	choir_strategy *s = in->apply->strategy;
+	chi_item *item = in->lane[lane].item[i];
+	choir_variable *v = item->variable;
+	choir_collective *c = &item->collective;
+	const choir_collective_kind kind = c->kind; // chi_apply_now's choice
+	*c = (choir_collective){
+		.size = sizeof *c,
+		.sequence = i,
+		.name = v->name,
+		.kind = kind == CHOIR_BROADCAST ? kind : CHOIR_ALL_REDUCE,
+		.dtype = v->dtype,
+		.elements = v->elements,
+		.divisor = 1,
+		.n = (size_t) item->fold.n,
+		.parts = item->fold.part,
+		.stream = s->exchange[lane]->state,
+		.result = in->keeps ? in->shared[i].result[copy_of_lane(s, v, lane)]->memory : NULL,
+		.done = slice_done,
+		.user = item,
+	};
+	return chi_group_join(&s->group, lane, c, &item->ticket);
+}
+
+// Sums, a window of variables at a time, so that lanes can run ahead of each other a little.
+static choir_status reduce(chi_instance *in, int from, int to)
+{
+	choir_strategy *s = in->apply->strategy;
+	for (size_t first = 0; first < in->n; first += CHI_GROUP_WINDOW) {
+		const size_t last = in->n - first < CHI_GROUP_WINDOW ? in->n : first + CHI_GROUP_WINDOW;
+		for (size_t i = first; i < last; i++)
+			for (int lane = from; lane < to; lane++)
+				CHOIR_TRY(join(in, lane, i));
+		for (size_t i = first; i < last; i++)
+			for (int lane = from; lane < to; lane++)
+				CHOIR_TRY(chi_group_wait(&s->group, lane, in->lane[lane].item[i]->ticket,
+						s->timeout));
+	}
+	return CHOIR_OK;
+}
+
+static choir_status decide(const chi_instance *in, double *factor, bool *skip)
+{
+	double all = 0;
+	const choir_variable *bad = NULL;
+	for (size_t i = 0; i < in->n; i++) {
+		double own = 0;
+		for (int64_t k = 0; k < in->shared[i].slices; k++)
+			own += in->shared[i].squares[k];
+		if (!isfinite(own) && bad == NULL)
+			bad = in->shared[i].variable;
+		all += own;
+	}
+	return in->apply->table->gate(in->apply->user, all, bad, factor, skip);
+}
+
+// Slices of one copy on the host, whichever lane takes them.
+static choir_status update_pieces(chi_instance *in, int lane, double factor)
+{
+	for (size_t i = 0;;) {
+		const uint32_t piece = chi_atomic32_add(&in->next_piece, 1);
+		if (piece >= in->pieces)
+			return CHOIR_OK;
+		while (i + 1 < in->n && in->shared[i + 1].first_piece <= piece)
+			i++;
+		const chi_shared_item *s = &in->shared[i];
+		const int64_t first = (int64_t) (piece - s->first_piece) * CHI_UPDATE_SLICE;
+		const int64_t left = s->variable->elements - first;
+		const char *data = (const char *) s->result[0]->memory +
+				(size_t) first * chi_dtype_size(s->variable->dtype);
+		CHOIR_TRY(write_slice(in->lane[lane].item[i], first,
+				left < CHI_UPDATE_SLICE ? left : CHI_UPDATE_SLICE, data, factor));
+	}
+}
+
+static choir_status update_copies(chi_instance *in, int lane, double factor)
+{
+	const choir_strategy *s = in->apply->strategy;
+	for (size_t i = 0; i < in->n; i++) {
+		const choir_variable *v = in->shared[i].variable;
+		if (owns_copy(s, v, lane))
+			CHOIR_TRY(write_slice(in->lane[lane].item[i], 0, v->elements,
+					in->shared[i].result[copy_of_lane(s, v, lane)]->memory, factor));
+	}
+	return CHOIR_OK;
+}
+
+static choir_status gated_update(chi_instance *in, int from, int to, bool *applied)
+{
+	double factor = 1;
+	bool skip = false;
+	CHOIR_TRY(decide(in, &factor, &skip));
+	*applied = !skip;
+	if (skip)
+		return CHOIR_OK;
+	if (in->apply->strategy->all_host)
+		return update_pieces(in, from, factor);
+	for (int lane = from; lane < to; lane++)
+		CHOIR_TRY(update_copies(in, lane, factor));
+	return CHOIR_OK;
+}
+
+static void finish(chi_instance *in, bool applied)
+{
+	for (size_t i = 0; applied && i < in->n; i++)
+		for (int k = 0; k < in->shared[i].variable->copies; k++)
+			chi_variable_touch(in->shared[i].variable, k);
+	in->apply->table->end(in->apply->user, applied);
+	if (in->run != NULL && applied)
+		in->run->applied = true;
+	chi_atomic32_store(&in->done, 1);
+}
+
+static choir_status prepared(chi_instance *in, bool mine)
+{
+	if (mine) {
+		in->status = prepare(in);
+		if (in->status != CHOIR_OK)
+			chi_error_save(&in->error);
+		chi_gate_open(&in->prepared, 1);
+	}
+	const double deadline = chi_clock_deadline(in->apply->strategy->timeout);
+	while (chi_atomic32_load(&in->prepared.word) == 0)
+		if (!chi_gate_wait(&in->prepared, 0, true, deadline))
+			return choir_fail(CHOIR_TIMEOUT, "%s: preparing an update took too long",
+					in->apply->table->name);
+	if (in->status != CHOIR_OK)
+		chi_error_restore(&in->error);
+	return in->status;
+}
+
+choir_status chi_instance_execute(chi_instance *in, int from, int to, bool prepare_it)
+{
+	choir_strategy *s = in->apply->strategy;
+	bool applied = true;
+	choir_status status = prepared(in, prepare_it);
+	if (status == CHOIR_OK)
+		status = reduce(in, from, to);
+	if (status == CHOIR_OK && in->gated)
+		status = gated_update(in, from, to, &applied);
+	for (int lane = from; status == CHOIR_OK && lane < to; lane++)
+		status = chi_stream_wait(s->exchange[lane]);
+	if (status != CHOIR_OK) {
+		for (size_t i = 0; chi_atomic32_load(&in->touched) != 0 && i < in->n; i++)
+			in->shared[i].variable->undefined = true;
+		return status;
+	}
+	const uint32_t lanes = (uint32_t) (to - from);
+	if (chi_atomic32_add(&in->lanes_through, lanes) + lanes == (uint32_t) s->lanes)
+		finish(in, applied);
+	return CHOIR_OK;
+}

@@ -1,0 +1,143 @@
+// The memory of updates: instances and their items are kept by their optimizer, so that a steady step
+// allocates nothing.
+#include "strategy/instance.h"
+
+#include "base/alloc.h"
+
+chi_apply *chi_apply_new(choir_strategy *s, const chi_apply_table *table, void *user)
+{
+	chi_apply *a = chi_alloc(sizeof *a);
+	if (a == NULL)
+		return NULL;
+	a->strategy = s;
+	a->table = table;
+	a->user = user;
+	return a;
+}
+
+void chi_apply_free(chi_apply *a)
+{
+	if (a == NULL)
+		return;
+	while (a->instances != NULL) {
+		chi_instance *next = a->instances->next;
+		chi_instance_free(a->instances);
+		a->instances = next;
+	}
+	chi_free(a);
+}
+
+static chi_instance *new_instance(chi_apply *a)
+{
+	chi_instance *in = chi_alloc(sizeof *in);
+	if (in == NULL)
+		return NULL;
+	in->apply = a;
+	in->lane = chi_alloc_array((size_t) a->strategy->lanes, sizeof *in->lane);
+	if (in->lane == NULL) {
+		chi_free(in);
+		return NULL;
+	}
+	in->next = a->instances;
+	a->instances = in;
+	return in;
+}
+
+chi_instance *chi_instance_get(chi_apply *a, chi_run *run, int ordinal)
+{
+	chi_instance *spare = NULL;
+	for (chi_instance *in = a->instances; in != NULL; in = in->next) {
+		if (in->run == run && in->ordinal == ordinal)
+			return in;
+		if (in->run == NULL)
+			spare = in;
+	}
+	if (spare == NULL && (spare = new_instance(a)) == NULL)
+		return NULL;
+	spare->run = run;
+	spare->ordinal = ordinal;
+	spare->state = CHI_OPEN;
+	spare->status = CHOIR_OK;
+	spare->n = 0;
+	chi_atomic32 *all[] = { &spare->prepared.word, &spare->all, &spare->done, &spare->touched,
+		&spare->next_piece, &spare->lanes_through };
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+		chi_atomic32_store(all[i], 0);
+	return spare;
+}
+
+void chi_instance_forget(chi_instance *in)
+{
+	for (int i = 0; i < in->apply->strategy->lanes; i++) {
+		chi_lane_items *l = &in->lane[i];
+		for (size_t k = 0; k < l->n; k++)
+			chi_fold_clear(&l->item[k]->fold);
+		l->n = l->cursor = 0;
+		l->hash = 0;
+		l->through = false;
+	}
+	for (size_t i = 0; i < in->n; i++)
+		for (int k = 0; k < in->shared[i].results; k++) {
+			chi_buffer_release(in->shared[i].result[k]);
+			in->shared[i].result[k] = NULL;
+		}
+	in->n = 0;
+	in->run = NULL;
+}
+
+void chi_instance_free(chi_instance *in)
+{
+	chi_instance_forget(in);
+	for (int i = 0; i < in->apply->strategy->lanes; i++) {
+		for (size_t k = 0; k < in->lane[i].room && in->lane[i].item[k] != NULL; k++)
+			chi_free(in->lane[i].item[k]);
+		chi_free(in->lane[i].item);
+	}
+	for (size_t i = 0; i < in->shared_room; i++) {
+		chi_free(in->shared[i].result);
+		chi_free(in->shared[i].squares);
+	}
+	chi_free(in->shared);
+	chi_free(in->variable);
+	chi_free(in->lane);
+	chi_free(in);
+}
+
+static chi_item *add_item(chi_instance *in, int lane, choir_variable *v)
+{
+	chi_lane_items *l = &in->lane[lane];
+	if (l->n == l->room) {
+		const size_t before = l->room;
+		void *array = l->item;
+		if (!chi_grow(&array, &l->room, l->n + 1, sizeof *l->item))
+			return NULL;
+		l->item = array;
+		for (size_t i = before; i < l->room; i++)
+			l->item[i] = NULL;
+	}
+	if (l->item[l->n] == NULL && (l->item[l->n] = chi_alloc(sizeof **l->item)) == NULL)
+		return NULL;
+	chi_item *item = l->item[l->n];
+	item->instance = in;
+	item->lane = lane;
+	item->index = l->n++;
+	item->last_giver = CHOIR_NONE;
+	item->variable = v;
+	item->collective = (choir_collective){ .kind = CHOIR_ALL_REDUCE };
+	chi_fold_begin(&item->fold, in->apply->strategy->replicas, v->dtype, &v->shape);
+	return item;
+}
+
+chi_item *chi_instance_item(chi_instance *in, int lane, choir_variable *v)
+{
+	chi_lane_items *l = &in->lane[lane];
+	for (size_t k = 0; k < l->n; k++) {
+		const size_t i = (l->cursor + k) % l->n;
+		if (l->item[i]->variable == v) {
+			l->cursor = i + 1;
+			return l->item[i];
+		}
+	}
+	l->cursor = l->n + 1;
+	return add_item(in, lane, v);
+}

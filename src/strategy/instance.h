@@ -1,0 +1,77 @@
+// One update on its way, from the first gradient that is given to the last slice that is written.
+#pragma once
+
+#include "strategy/apply.h"
+
+enum { CHI_UPDATE_SLICE = 8192 }; // elements: fixed, so that norms have the same bits everywhere
+
+typedef struct {
+	struct chi_instance *instance;
+	choir_variable *variable;
+	int lane;
+	size_t index;
+	chi_fold fold;
+	choir_collective collective;
+	uint64_t ticket;
+	int last_giver; // the last replica that gave; CHOIR_NONE
+} chi_item;
+
+typedef struct {
+	size_t n, room; // items of this update; kept items
+	chi_item **item;
+	size_t cursor; // where the next gradient is expected
+	uint64_t hash; // of the variables that the current replica gave
+	bool through; // the lane has done its part
+} chi_lane_items;
+
+// What lanes share of an item.
+typedef struct {
+	choir_variable *variable;
+	chi_buffer **result; // of each copy, where sums are kept
+	int results;
+	double *squares; // of each slice
+	int64_t slices, slices_room;
+	uint32_t first_piece;
+} chi_shared_item;
+
+typedef enum { CHI_OPEN, CHI_BY_LANES, CHI_BY_ONE } chi_instance_state;
+
+typedef struct chi_instance {
+	chi_apply *apply;
+	chi_run *run; // NULL: free for use
+	int ordinal; // the how-manieth of its optimizer in this run
+	chi_lane_items *lane;
+	size_t n, shared_room;
+	chi_shared_item *shared;
+	choir_variable **variable; // of each shared item, for begin
+	size_t variable_room;
+	bool keeps; // sums are kept: gated, or memory that is not the host's
+	bool gated;
+	chi_instance_state state; // under the run's lock
+	chi_gate prepared;
+	choir_status status; // of preparing
+	chi_error error;
+	chi_atomic32 all; // every replica has committed
+	chi_atomic32 done;
+	chi_atomic32 touched; // something was written
+	chi_atomic32 next_piece, lanes_through;
+	uint32_t pieces;
+	struct chi_instance *next;
+} chi_instance;
+
+struct chi_apply {
+	choir_strategy *strategy;
+	const chi_apply_table *table;
+	void *user;
+	chi_instance *instances;
+};
+
+// An instance for the ordinal-th update of a in run; run may be any address that is not NULL.
+chi_instance *chi_instance_get(chi_apply *a, chi_run *run, int ordinal);
+void chi_instance_forget(chi_instance *in);
+void chi_instance_free(chi_instance *in);
+// The item of v on a lane, made if it is new.
+chi_item *chi_instance_item(chi_instance *in, int lane, choir_variable *v);
+
+// Does the parts of lanes from .. to - 1 (execute.c). One caller prepares for all; the last finishes.
+choir_status chi_instance_execute(chi_instance *in, int from, int to, bool prepare_it);

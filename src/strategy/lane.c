@@ -1,0 +1,188 @@
+// Lanes and batons. On a lane one replica runs at a time, on whatever thread it began; who must wait
+// parks there, keeping its frame and stack, and the next runs: on this thread if it never ran, on its
+// own if it was parked. A lane that carries one replica needs no baton: it waits at the run's gate.
+#include "base/clock.h"
+#include "strategy/crew.h"
+#include "strategy/meet.h"
+
+static void grant(chi_replica *r)
+{
+	r->state = CHI_RUNS;
+	chi_atomic32_add(&r->baton.word, 1);
+	chi_gate_wake(&r->baton);
+}
+
+// With the lock held: the lowest replica of the lane in a state, or NULL.
+static chi_replica *lowest(chi_run *run, int lane, chi_replica_state state)
+{
+	for (int i = run->strategy->first[lane]; i < run->strategy->first[lane + 1]; i++)
+		if (run->replica[i].state == state)
+			return &run->replica[i];
+	return NULL;
+}
+
+// With the lock held, after a failure: replicas that never ran return at once.
+static void skip_unstarted(chi_run *run, chi_lane *l)
+{
+	while (l->next < l->last) {
+		chi_replica *r = &run->replica[l->next++];
+		r->state = CHI_RETURNED;
+		r->cancelled = true;
+		l->left--;
+	}
+}
+
+// With the lock held and the baton free: who is next. Somebody who was parked gets the baton here
+// (NULL is returned); one who never ran is returned, to be run by this thread. held tells whether the
+// baton is taken.
+static chi_replica *pass(chi_run *run, int lane)
+{
+	chi_lane *l = &run->lane[lane];
+	if (chi_atomic32_load(&run->failed) != 0)
+		skip_unstarted(run, l);
+	chi_replica *parked = lowest(run, lane, CHI_MAY_GO_ON);
+	l->held = true;
+	if (parked != NULL) {
+		grant(parked);
+		return NULL;
+	}
+	if (l->next < l->last) {
+		chi_replica *r = &run->replica[l->next++];
+		r->state = CHI_RUNS;
+		return r;
+	}
+	l->held = false;
+	return NULL;
+}
+
+void chi_lane_wake(chi_run *run)
+{
+	const bool failed = chi_atomic32_load(&run->failed) != 0;
+	for (int lane = 0; lane < run->strategy->lanes; lane++) {
+		chi_lane *l = &run->lane[lane];
+		if (!l->shared)
+			continue;
+		for (int i = run->strategy->first[lane]; i < run->strategy->first[lane + 1]; i++) {
+			chi_replica *r = &run->replica[i];
+			if (r->state == CHI_PARKED && (failed || chi_atomic32_load(r->parked_for) != 0))
+				r->state = CHI_MAY_GO_ON;
+		}
+		if (!l->held && lowest(run, lane, CHI_MAY_GO_ON) != NULL)
+			(void) pass(run, lane);
+	}
+}
+
+static choir_status too_late(chi_replica *r, const chi_meet *m)
+{
+	char text[128];
+	choir_fail(CHOIR_TIMEOUT, "replica %d waited %g s in %s: %s", r->id, r->run->strategy->timeout,
+			m == NULL ? "an update" : m->name,
+			m == NULL ? "it did not run" : chi_meet_missing(r->run, m, text, sizeof text));
+	chi_run_fail(r->run, r->run->strategy->replicas);
+	return CHOIR_TIMEOUT;
+}
+
+static choir_status wait_alone(chi_replica *r, const chi_atomic32 *flag, const chi_meet *m)
+{
+	chi_run *run = r->run;
+	const double deadline = chi_clock_deadline(run->strategy->timeout);
+	for (;;) {
+		const uint32_t word = chi_atomic32_load(&run->event.word);
+		if (chi_atomic32_load(flag) != 0)
+			return CHOIR_OK;
+		if (chi_atomic32_load(&run->failed) != 0)
+			return chi_run_cancelled(run);
+		if (!chi_gate_wait(&run->event, word, run->spin, deadline))
+			return too_late(r, m);
+	}
+}
+
+// Parks with the lock held and gives the baton away; returns with the lock held and the baton back.
+// False: the deadline passed meanwhile.
+static bool park(chi_replica *r, const chi_atomic32 *flag, double deadline)
+{
+	chi_run *run = r->run;
+	bool in_time = true;
+	r->state = CHI_PARKED;
+	r->parked_for = flag;
+	const uint32_t word = chi_atomic32_load(&r->baton.word);
+	chi_replica *next = pass(run, r->lane);
+	if (next != NULL) { // it never ran: a thread of the crew will run it
+		next->state = CHI_WAITS_TO_START;
+		run->lane[r->lane].next--;
+	}
+	chi_mutex_unlock(&run->lock);
+	if (next != NULL && chi_crew_send(run->strategy, r->lane, run) != CHOIR_OK) {
+		chi_mutex_lock(&run->lock);
+		run->lane[r->lane].held = false;
+		chi_mutex_unlock(&run->lock);
+		chi_run_fail(run, run->strategy->replicas);
+	}
+	while (chi_atomic32_load(&r->baton.word) == word)
+		if (!chi_gate_wait(&r->baton, word, false, deadline)) {
+			in_time = false;
+			deadline = chi_clock_deadline(-1);
+			(void) too_late(r, NULL);
+		}
+	chi_mutex_lock(&run->lock);
+	return in_time;
+}
+
+static choir_status wait_with_baton(chi_replica *r, const chi_atomic32 *flag)
+{
+	chi_run *run = r->run;
+	const double deadline = chi_clock_deadline(run->strategy->timeout);
+	bool in_time = true;
+	chi_mutex_lock(&run->lock);
+	while (in_time && chi_atomic32_load(flag) == 0 && chi_atomic32_load(&run->failed) == 0)
+		in_time = park(r, flag, deadline);
+	chi_mutex_unlock(&run->lock);
+	return chi_atomic32_load(flag) != 0 ? CHOIR_OK : chi_run_cancelled(run);
+}
+
+choir_status chi_lane_wait(chi_replica *r, const chi_atomic32 *flag, const chi_meet *m)
+{
+	if (chi_atomic32_load(flag) != 0)
+		return CHOIR_OK;
+	const choir_status status = r->run->lane[r->lane].shared ? wait_with_baton(r, flag)
+	                                                          : wait_alone(r, flag, m);
+	if (status != CHOIR_OK)
+		r->cancelled = true;
+	return status;
+}
+
+// What this thread is to run next on the lane; NULL: nothing. *close: the lane's replicas have all
+// returned and this thread sees to the rest.
+static chi_replica *take(chi_run *run, int lane, bool *close)
+{
+	chi_lane *l = &run->lane[lane];
+	chi_replica *r;
+	const bool lock = l->shared || chi_atomic32_load(&run->failed) != 0;
+	if (lock)
+		chi_mutex_lock(&run->lock);
+	if (lock)
+		r = pass(run, lane);
+	else
+		r = l->next < l->last ? &run->replica[l->next++] : NULL;
+	*close = r == NULL && l->left == 0 && !l->closed;
+	l->closed = l->closed || *close;
+	if (lock)
+		chi_mutex_unlock(&run->lock);
+	return r;
+}
+
+void chi_lane_go(chi_run *run, int lane, chi_worker *worker)
+{
+	bool close = false;
+	chi_replica *r;
+	while ((r = take(run, lane, &close)) != NULL)
+		chi_replica_call(r);
+	if (close)
+		chi_lane_apply(run, lane);
+	if (worker != NULL)
+		chi_crew_rest(worker);
+	if (close) {
+		chi_atomic32_add(&run->finished.word, 1);
+		chi_gate_wake(&run->finished);
+	}
+}

@@ -1,0 +1,42 @@
+// Means over the examples of the global batch, which replicas hold unequal parts of.
+#include "choir/op.h"
+#include "strategy/run.h"
+
+int64_t choir_replica_examples(const choir_replica *replica)
+{
+	const chi_replica *r = chi_replica_of(replica);
+	if (r->run->args == NULL || r->run->args->examples[r->id] == CHOIR_NONE)
+		return 0;
+	return r->run->args->examples[r->id];
+}
+
+int64_t choir_replica_global_examples(const choir_replica *replica)
+{
+	const chi_replica *r = chi_replica_of(replica);
+	const int64_t all = r->run->args == NULL ? CHOIR_NONE
+	                                         : chi_values_global_examples(r->run->args);
+	return all == CHOIR_NONE ? 0 : all;
+}
+
+choir_tensor *choir_replica_mean(choir_replica *replica, choir_tensor *losses)
+{
+	if (losses == NULL || chi_replica_check(replica, "mean") != CHOIR_OK)
+		return NULL;
+	if (losses->shape.rank == 0)
+		return chi_frame_fail_null(replica->frame, CHOIR_INVALID, "mean: a loss for each example is "
+				"needed, not a scalar");
+	// A run without counted arguments makes its data itself: as many examples in each replica.
+	const chi_replica *r = chi_replica_of(replica);
+	const int64_t known = r->run->args == NULL ? CHOIR_NONE
+	                                           : chi_values_global_examples(r->run->args);
+	const int64_t all = known == CHOIR_NONE ? losses->shape.dim[0] * choir_replica_count(replica)
+	                                        : known;
+	return choir_scale(choir_sum(losses, CHOIR_ALL_AXES), all == 0 ? 0 : 1 / (double) all);
+}
+
+choir_tensor *choir_replica_scale_regularization(choir_replica *replica, choir_tensor *loss)
+{
+	if (loss == NULL || chi_replica_check(replica, "scale_regularization") != CHOIR_OK)
+		return NULL;
+	return choir_scale(choir_sum(loss, CHOIR_ALL_AXES), 1 / (double) choir_replica_count(replica));
+}

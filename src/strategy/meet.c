@@ -1,0 +1,189 @@
+// The ring of meetings of a run. Meetings keep their addresses; the ring grows when replicas drift
+// apart, which only meetings that nobody waits in (updates) allow.
+#include "strategy/meet.h"
+
+#include "base/alloc.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static chi_meet **place(chi_run *run, uint32_t number)
+{
+	return &run->meet[number % run->meet_room];
+}
+
+static choir_status grow(chi_run *run)
+{
+	const uint32_t room = run->meet_room == 0 ? 8 : 2 * run->meet_room;
+	chi_meet **ring = chi_alloc_array(room, sizeof *ring);
+	if (ring == NULL)
+		return choir_error_status();
+	for (uint32_t i = run->first_meet; i != run->next_meet; i++)
+		ring[i % room] = *place(run, i);
+	chi_free(run->meet);
+	run->meet = ring;
+	run->meet_room = room;
+	return CHOIR_OK;
+}
+
+static chi_meet *new_meet(chi_run *run)
+{
+	if (run->next_meet - run->first_meet == run->meet_room && grow(run) != CHOIR_OK)
+		return NULL;
+	chi_meet *m = run->spare_meets;
+	if (m != NULL) {
+		run->spare_meets = m->next;
+		chi_buffer **buffer = m->buffer;
+		memset(m, 0, sizeof *m);
+		m->buffer = buffer;
+	} else if ((m = chi_alloc(sizeof *m)) == NULL) {
+		return NULL;
+	} else if ((m->buffer = chi_alloc_array((size_t) run->strategy->lanes, sizeof *m->buffer)) ==
+			NULL) {
+		chi_free(m);
+		return NULL;
+	}
+	m->number = run->next_meet;
+	*place(run, run->next_meet++) = m;
+	return m;
+}
+
+static void forget(chi_run *run, chi_meet *m)
+{
+	for (int i = 0; i < run->strategy->lanes; i++) {
+		chi_buffer_release(m->buffer[i]);
+		m->buffer[i] = NULL;
+	}
+	m->next = run->spare_meets;
+	run->spare_meets = m;
+}
+
+static choir_status diverged(chi_replica *r, const chi_meet *m, const char *name)
+{
+	return choir_fail(CHOIR_STATE, "replica %d is in %s, its meeting %u, where replica %d was in %s: "
+			"all replicas must make the same calls in the same order", r->id, name,
+			m->number + 1, m->first, m->name);
+}
+
+static choir_status returned_early(const chi_replica *who, const chi_replica *waits,
+		const char *name)
+{
+	return choir_fail(CHOIR_STATE, "replica %d returned after %u meeting%s, replica %d is in %s: all "
+			"replicas must make the same number of merge calls", who->id, who->sequence,
+			who->sequence == 1 ? "" : "s", waits->id, name);
+}
+
+// With the lock held: r comes to its meeting.
+static chi_meet *arrive(chi_replica *r, const chi_meet *like, chi_prepare_fn *prepare, void *user)
+{
+	chi_run *run = r->run;
+	const uint32_t number = r->sequence;
+	for (int i = 0; i < run->strategy->replicas; i++)
+		if (run->replica[i].state == CHI_RETURNED && run->replica[i].sequence <= number &&
+				chi_atomic32_load(&run->failed) == 0) {
+			returned_early(&run->replica[i], r, like->name);
+			return NULL;
+		}
+	chi_meet *m = number == run->next_meet ? NULL : *place(run, number);
+	if (m == NULL) {
+		if ((m = new_meet(run)) == NULL)
+			return NULL;
+		m->kind = like->kind;
+		m->what = like->what;
+		m->hash = like->hash;
+		memcpy(m->name, like->name, sizeof m->name);
+		m->first = r->id;
+		if (prepare != NULL && prepare(m, r, user) != CHOIR_OK)
+			return NULL;
+	} else if (m->kind != like->kind || m->what != like->what || m->hash != like->hash) {
+		diverged(r, m, like->name);
+		return NULL;
+	}
+	m->arrived++;
+	r->sequence++;
+	return m;
+}
+
+chi_meet *chi_meet_arrive(chi_replica *r, chi_meet_kind kind, const void *what, uint64_t hash,
+		const char *name, chi_prepare_fn *prepare, void *user, bool *last)
+{
+	chi_run *run = r->run;
+	chi_meet like = { .kind = kind, .what = what, .hash = hash };
+	snprintf(like.name, sizeof like.name, "%s", name);
+	chi_mutex_lock(&run->lock);
+	const bool failed = chi_atomic32_load(&run->failed) != 0;
+	chi_meet *m = failed ? NULL : arrive(r, &like, prepare, user);
+	*last = m != NULL && m->arrived == run->strategy->replicas;
+	chi_mutex_unlock(&run->lock);
+	if (m == NULL) {
+		if (failed)
+			chi_run_cancelled(run);
+		else
+			chi_run_fail(run, run->strategy->replicas);
+		r->cancelled = true;
+	}
+	return m;
+}
+
+void chi_meet_ready(chi_run *run, chi_meet *m)
+{
+	chi_atomic32_store(&m->ready, 1);
+	chi_run_event(run);
+}
+
+void chi_meet_leave(chi_replica *r, chi_meet *m)
+{
+	chi_run *run = r->run;
+	chi_mutex_lock(&run->lock);
+	m->left++;
+	while (run->first_meet != run->next_meet &&
+			(*place(run, run->first_meet))->left == run->strategy->replicas)
+		forget(run, *place(run, run->first_meet++));
+	chi_mutex_unlock(&run->lock);
+}
+
+void chi_meet_returned(chi_replica *r)
+{
+	chi_run *run = r->run;
+	chi_mutex_lock(&run->lock);
+	r->state = CHI_RETURNED;
+	run->lane[r->lane].left--;
+	const bool short_of = r->sequence != run->next_meet && chi_atomic32_load(&run->failed) == 0;
+	if (short_of) {
+		const chi_meet *m = *place(run, r->sequence);
+		returned_early(r, &run->replica[m->first], m->name);
+	}
+	chi_mutex_unlock(&run->lock);
+	if (short_of)
+		chi_run_fail(run, run->strategy->replicas);
+}
+
+const char *chi_meet_missing(chi_run *run, const chi_meet *m, char *text, size_t size)
+{
+	snprintf(text, size, "not all have come");
+	chi_mutex_lock(&run->lock);
+	for (int i = run->strategy->replicas - 1; i >= 0; i--)
+		if (run->replica[i].sequence <= m->number)
+			snprintf(text, size, "replica %d has not come", i);
+	chi_mutex_unlock(&run->lock);
+	return text;
+}
+
+void chi_meet_clear(chi_run *run)
+{
+	while (run->first_meet != run->next_meet)
+		forget(run, *place(run, run->first_meet++));
+	run->first_meet = run->next_meet = 0;
+}
+
+void chi_meet_free(chi_run *run)
+{
+	chi_meet_clear(run);
+	while (run->spare_meets != NULL) {
+		chi_meet *m = run->spare_meets;
+		run->spare_meets = m->next;
+		chi_free(m->buffer);
+		chi_free(m);
+	}
+	chi_free(run->meet);
+}

@@ -1,0 +1,48 @@
+// What the replicas of a run agree on: the sequence of their meetings (merge calls, collectives,
+// creations, updates). The first that comes to the n-th writes down what it is; every other must come
+// with the same. So replicas that diverge are found at once and named, and nobody waits for ever.
+#pragma once
+
+#include "strategy/run.h"
+
+typedef enum {
+	CHI_MEET_MERGE = 1,
+	CHI_MEET_COLLECTIVE,
+	CHI_MEET_CREATE,
+	CHI_MEET_UPDATE
+} chi_meet_kind;
+
+typedef struct chi_meet {
+	chi_meet_kind kind;
+	const void *what; // a function, a variable, an optimizer: equal for all
+	uint64_t hash; // of the names, dtypes and shapes that must be equal
+	char name[64]; // in messages: "merge call with gradient, loss"
+	uint32_t number;
+	int first; // the replica that came first
+	int arrived, left; // replicas
+	chi_atomic32 ready; // its result is there
+	// Results, by kind.
+	choir_variable *variable; // CREATE
+	chi_buffer **buffer; // COLLECTIVE: of each lane, which may be the same
+	int64_t count; // COLLECTIVE: the sum of the counts
+	struct chi_instance *instance; // UPDATE
+	struct chi_meet *next; // among the spare ones
+} chi_meet;
+
+// Replica r comes to its next meeting. NULL: it differs from what another came with, another has
+// returned already, or the run has failed; recorded in the run. *last: r is the last to come.
+// *first: r is the first (before the lock is given back, prepare is called; it may be NULL).
+typedef choir_status chi_prepare_fn(chi_meet *m, chi_replica *r, void *user);
+chi_meet *chi_meet_arrive(chi_replica *r, chi_meet_kind kind, const void *what, uint64_t hash,
+		const char *name, chi_prepare_fn *prepare, void *user, bool *last);
+// The result is there: wakes who waits.
+void chi_meet_ready(chi_run *run, chi_meet *m);
+// r has what it needs; when all have, the meeting is forgotten. A run that failed forgets all.
+void chi_meet_leave(chi_replica *r, chi_meet *m);
+// r has returned: fails the run if others have come to meetings that r never came to.
+void chi_meet_returned(chi_replica *r);
+// "replica 1 has not come", naming the first that is missing.
+const char *chi_meet_missing(chi_run *run, const chi_meet *m, char *text, size_t size);
+// Forgets everything, between runs.
+void chi_meet_clear(chi_run *run);
+void chi_meet_free(chi_run *run);

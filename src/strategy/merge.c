@@ -1,0 +1,194 @@
+// Merge calls: all replicas of a run come together, the last to come runs the merge function on its
+// thread for all of them, and each goes on with its share of what the function returned.
+#include "strategy/merge.h"
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "strategy/apply.h"
+#include "strategy/meet.h"
+
+#include <stdio.h>
+#include <string.h>
+
+choir_status chi_names_put(chi_names *list, choir_frame *f, const char *name, choir_tensor *t)
+{
+	for (size_t i = 0; i < list->n; i++)
+		if (strcmp(list->item[i].name, name) == 0) {
+			list->item[i].tensor = t;
+			return CHOIR_OK;
+		}
+	void *array = list->item;
+	const bool grown = chi_grow(&array, &list->room, list->n + 1, sizeof(chi_named));
+	list->item = array;
+	const char *copy = grown ? chi_arena_strdup(&f->arena, name) : NULL;
+	if (copy == NULL)
+		return chi_frame_keep(f);
+	list->item[list->n++] = (chi_named){ copy, t };
+	return CHOIR_OK;
+}
+
+choir_tensor *chi_names_find(const chi_names *list, const char *name)
+{
+	for (size_t i = 0; i < list->n; i++)
+		if (strcmp(list->item[i].name, name) == 0)
+			return list->item[i].tensor;
+	return NULL;
+}
+
+choir_status choir_replica_give(choir_replica *replica, const char *name, choir_tensor *value)
+{
+	CHOIR_TRY(chi_replica_check(replica, "give"));
+	chi_replica *r = chi_replica_of(replica);
+	if (name == NULL || name[0] == '\0')
+		return chi_frame_fail(replica->frame, CHOIR_INVALID, "give: a leaf needs a name");
+	if (value == NULL)
+		return chi_frame_report(replica->frame);
+	if (value->frame != replica->frame)
+		return chi_frame_fail(replica->frame, CHOIR_INVALID, "give: \"%s\" belongs to another "
+				"frame: move it", name);
+	CHOIR_TRY(chi_tensor_check(value));
+	return chi_names_put(&r->given, replica->frame, name, value);
+}
+
+static uint64_t hash_names(const chi_names *names, uint64_t hash)
+{
+	for (size_t i = 0; i < names->n; i++)
+		hash ^= chi_hash_mix(chi_hash_text(names->item[i].name)); // in any order
+	return chi_hash_mix(hash + names->n);
+}
+
+static void describe(char text[64], const char *name, const chi_names *given)
+{
+	int length = snprintf(text, 64, "%s", name);
+	for (size_t i = 0; i < given->n && length < 63; i++)
+		length += snprintf(text + length, (size_t) (64 - length), "%s%s", i == 0 ? " with " : ", ",
+				given->item[i].name);
+}
+
+// Merges what all replicas gave into the context's arguments.
+static choir_status gather(chi_run *run, chi_cross *x)
+{
+	const chi_names *names = &run->replica[0].given;
+	const int n = run->strategy->replicas;
+	choir_frame *f = x->shown.frame;
+	choir_tensor **all = chi_arena_alloc(&f->arena, (size_t) n * sizeof(choir_tensor *));
+	if (all == NULL)
+		return chi_frame_keep(f);
+	for (size_t i = 0; i < names->n; i++) {
+		for (int r = 0; r < n; r++)
+			all[r] = chi_names_find(&run->replica[r].given, names->item[i].name);
+		choir_value *v = chi_value_merge(f, n, all);
+		if (v == NULL)
+			return chi_frame_report(f);
+		CHOIR_TRY(chi_values_put(x->args, names->item[i].name, v));
+	}
+	return CHOIR_OK;
+}
+
+static choir_status call(chi_run *run, choir_merge_fn *fn, void *user)
+{
+	CHOIR_TRY(chi_apply_flush(run));
+	if (run->cross == NULL && (run->cross = chi_cross_new(run->strategy, run)) == NULL)
+		return choir_error_status();
+	chi_cross_clear(run->cross);
+	chi_cross *x = chi_cross_of(run->cross);
+	CHOIR_TRY(gather(run, x));
+	chi_context inside = { .kind = CHI_IN_CROSS, .strategy = run->strategy, .what = run->cross };
+	chi_context_push(&inside);
+	chi_error_clear();
+	choir_status status = fn(run->cross, user);
+	chi_context_pop(&inside);
+	choir_frame *f = run->cross->frame;
+	if (status == CHOIR_OK && f->failed)
+		status = chi_frame_report(f);
+	else if (status != CHOIR_OK && choir_error_status() != status)
+		choir_fail(status, "the merge function returned %s", choir_status_name(status));
+	if (status == CHOIR_OK)
+		status = chi_stream_wait(f->stream);
+	return status;
+}
+
+choir_status chi_merge(chi_replica *r, const char *name, choir_merge_fn *fn, void *user,
+		const void *what, uint64_t more)
+{
+	chi_run *run = r->run;
+	choir_frame *f = r->shown.frame;
+	if (f->failed)
+		return chi_frame_report(f);
+	CHOIR_TRY(chi_stream_wait(f->stream));
+	char text[64];
+	describe(text, name, &r->given);
+	bool last;
+	chi_meet *m = chi_meet_arrive(r, CHI_MEET_MERGE, what, hash_names(&r->given, more), text, NULL,
+			NULL, &last);
+	if (m == NULL)
+		return chi_frame_keep(f);
+	choir_status status = CHOIR_OK;
+	if (last) {
+		status = call(run, fn, user);
+		if (status == CHOIR_OK) {
+			chi_meet_ready(run, m);
+		} else {
+			chi_run_fail(run, run->strategy->replicas);
+			r->cancelled = true;
+		}
+	} else {
+		status = chi_lane_wait(r, &m->ready, m);
+	}
+	r->given.n = 0;
+	if (status != CHOIR_OK)
+		return chi_frame_keep(f);
+	chi_meet_leave(r, m);
+	return CHOIR_OK;
+}
+
+choir_status chi_merge_one(chi_replica *r, const char *name, choir_tensor *value, choir_merge_fn *fn,
+		void *user, const void *what, uint64_t more)
+{
+	if (value == NULL)
+		return chi_frame_report(r->shown.frame);
+	const chi_names given = r->given;
+	r->given = r->own;
+	r->given.n = 0;
+	choir_status status = chi_names_put(&r->given, r->shown.frame, "value", value);
+	if (status == CHOIR_OK)
+		status = chi_merge(r, name, fn, user, what, more);
+	r->own = r->given;
+	r->given = given;
+	return status;
+}
+
+choir_status choir_replica_merge_call(choir_replica *replica, choir_merge_fn *fn, void *user)
+{
+	CHOIR_TRY(chi_replica_check(replica, "merge_call"));
+	if (fn == NULL)
+		return chi_frame_fail(replica->frame, CHOIR_INVALID, "merge_call: the function is NULL");
+	return chi_merge(chi_replica_of(replica), "merge call", fn, user,
+			(const void *) (uintptr_t) fn, 0);
+}
+
+choir_tensor *choir_replica_take(choir_replica *replica, const char *name)
+{
+	if (chi_replica_check(replica, "take") != CHOIR_OK)
+		return NULL;
+	chi_replica *r = chi_replica_of(replica);
+	choir_frame *f = replica->frame;
+	if (f->failed)
+		return chi_frame_fail_null(f, CHOIR_STATE, "take: an earlier failure");
+	chi_cross *x = r->run->cross == NULL ? NULL : chi_cross_of(r->run->cross);
+	if (x == NULL || name == NULL)
+		return chi_frame_fail_null(f, CHOIR_STATE, "take: \"%s\": there was no merge call before",
+				name == NULL ? "" : name);
+	choir_value *v = choir_values_find(x->returned, name);
+	if (v == NULL) {
+		chi_frame_keep(f);
+		return NULL;
+	}
+	if (v->kind == CHOIR_VALUE_VARIABLE)
+		return choir_variable_component(v->variable, f);
+	choir_tensor *t = chi_value_for_replica(v, r->id, f->device);
+	if (t == NULL)
+		return chi_frame_fail_null(f, CHOIR_INVALID, "take: \"%s\" is a place and has no value",
+				name);
+	return t->is_number ? choir_number(f, t->number) : chi_value_view(f, t);
+}

@@ -1,0 +1,33 @@
+// Cross-replica context from inside: what a merge function sees, and how replicas get into one.
+#pragma once
+
+#include "strategy/run.h"
+
+typedef struct chi_cross {
+	choir_cross shown; // first, so that a choir_cross is one of these
+	choir_strategy *strategy;
+	chi_run *run; // whose merge call it serves; NULL: the program's own
+	choir_values *args, *returned; // the called side
+	choir_values *given, *taken; // the side that calls run and update
+} chi_cross;
+
+static inline chi_cross *chi_cross_of(const choir_cross *x)
+{
+	return (chi_cross *) (uintptr_t) x;
+}
+
+choir_cross *chi_cross_new(choir_strategy *s, chi_run *run);
+void chi_cross_free(choir_cross *x);
+void chi_cross_clear(choir_cross *x);
+
+// x must be the cross-replica context this thread is in, or its program's own.
+choir_status chi_cross_check(const choir_cross *x, const char *what);
+
+// A merge call of r with what it gave. what (and more, of equal bits) must be equal for all replicas.
+// user is taken from the replica that comes last.
+choir_status chi_merge(chi_replica *r, const char *name, choir_merge_fn *fn, void *user,
+		const void *what, uint64_t more);
+
+// A merge call that Choir makes itself, with one value; what the program gave stays given.
+choir_status chi_merge_one(chi_replica *r, const char *name, choir_tensor *value, choir_merge_fn *fn,
+		void *user, const void *what, uint64_t more);

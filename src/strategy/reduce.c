@@ -1,0 +1,148 @@
+// Reductions whose result one thread needs: strategy_reduce, cross_reduce, reads of ON_READ
+// variables. They are made of operations, pair by pair in the canonical tree.
+#include "strategy/reduce.h"
+
+#include "choir/op.h"
+#include "cross/tree.h"
+
+choir_status chi_mean_divisor(choir_frame *f, int n, choir_tensor *const tensors[], double *divisor)
+{
+	int counted = 0;
+	double sum = 0;
+	for (int i = 0; i < n; i++)
+		if (tensors[i]->count != CHOIR_NONE) {
+			counted++;
+			sum += (double) tensors[i]->count;
+		}
+	if (counted != 0 && counted != n)
+		return chi_frame_fail(f, CHOIR_INVALID, "reduce: %d of %d replicas' values have a count: a "
+				"mean needs all or none", counted, n);
+	*divisor = counted == 0 ? n : sum;
+	return CHOIR_OK;
+}
+
+static choir_tensor *sum_node(int lo, int hi, choir_tensor *const tensors[])
+{
+	if (hi - lo == 1)
+		return tensors[lo];
+	const int middle = chi_tree_split(lo, hi);
+	return choir_add(sum_node(lo, middle, tensors), sum_node(middle, hi, tensors));
+}
+
+// Integers have floating means: f64 for 32 and 64 bits, f32 for fewer.
+static choir_tensor *for_mean(choir_tensor *t)
+{
+	if (t == NULL || chi_dtype_is_float(t->dtype))
+		return t;
+	return choir_cast(t, chi_dtype_size(t->dtype) >= 4 ? CHOIR_F64 : CHOIR_F32);
+}
+
+choir_tensor *chi_reduce_tensors(choir_frame *f, choir_reduce_op op, int n,
+		choir_tensor *const tensors[])
+{
+	if (op != CHOIR_SUM && op != CHOIR_MEAN)
+		return chi_frame_fail_null(f, CHOIR_INVALID, "reduce: operation %d: SUM or MEAN is needed",
+				(int) op);
+	double divisor = 1;
+	choir_tensor **here = chi_arena_alloc(&f->arena, (size_t) n * sizeof *here);
+	if (here == NULL) {
+		chi_frame_keep(f);
+		return NULL;
+	}
+	for (int i = 0; i < n; i++)
+		if (tensors[i] == NULL)
+			return chi_frame_fail_null(f, CHOIR_INVALID, "reduce: replica %d has no value", i);
+	if (op == CHOIR_MEAN && chi_mean_divisor(f, n, tensors, &divisor) != CHOIR_OK)
+		return NULL;
+	for (int i = 0; i < n; i++) {
+		here[i] = chi_value_view(f, tensors[i]);
+		if (op == CHOIR_MEAN)
+			here[i] = for_mean(here[i]);
+	}
+	choir_tensor *sum = sum_node(0, n, here);
+	return op == CHOIR_SUM ? sum : choir_divide(sum, choir_number(f, divisor));
+}
+
+choir_tensor *chi_read_aggregated(choir_variable *v, choir_frame *f)
+{
+	if (v->aggregation == CHOIR_AGGREGATION_NONE)
+		return chi_frame_fail_null(f, CHOIR_INVALID, "variable \"%s\": it is ON_READ without an "
+				"aggregation, so it has no value outside a replica", v->name);
+	if (v->aggregation == CHOIR_AGGREGATION_ONLY_FIRST_REPLICA)
+		return chi_variable_view(v, 0, f);
+	choir_tensor **parts = chi_arena_alloc(&f->arena, (size_t) v->copies * sizeof *parts);
+	if (parts == NULL) {
+		chi_frame_keep(f);
+		return NULL;
+	}
+	for (int i = 0; i < v->copies; i++)
+		if ((parts[i] = chi_variable_view(v, i, f)) == NULL)
+			return NULL;
+	return chi_reduce_tensors(f, v->aggregation == CHOIR_AGGREGATION_SUM ? CHOIR_SUM : CHOIR_MEAN,
+			v->copies, parts);
+}
+
+// A replica's own part of a reduction along axes: its sum, with the number of elements as count.
+static choir_tensor *along(choir_tensor *t, choir_reduce_op op, choir_axes axes)
+{
+	choir_tensor *sum = choir_sum(op == CHOIR_MEAN ? for_mean(t) : t, axes);
+	if (sum == NULL || op == CHOIR_SUM)
+		return sum;
+	int64_t count = 1;
+	for (int i = 0; i < t->shape.rank; i++)
+		if (axes == CHOIR_ALL_AXES || (axes & (CHOIR_AXIS(i) | CHOIR_AXIS(i - t->shape.rank))) != 0)
+			count *= t->shape.dim[i];
+	return choir_counted(sum, count);
+}
+
+static choir_tensor *reduce_value(choir_frame *f, choir_strategy *s, choir_reduce_op op,
+		choir_value *v, choir_axes axes)
+{
+	if (v->kind == CHOIR_VALUE_PLACE)
+		return chi_frame_fail_null(f, CHOIR_INVALID, "reduce: a place has no value");
+	if (v->kind == CHOIR_VALUE_VARIABLE)
+		return choir_variable_read(v->variable, f);
+	const bool plain = v->kind != CHOIR_VALUE_PER_REPLICA;
+	if (plain && op == CHOIR_SUM && s->replicas > 1 && axes == CHOIR_NO_AXIS &&
+			!(v->component[0]->is_number && v->component[0]->number == 0))
+		return chi_frame_fail_null(f, CHOIR_INVALID, "reduce: a value that is the same for all %d "
+				"replicas has no SUM over them", s->replicas);
+	const int n = plain && axes == CHOIR_NO_AXIS ? 1 : s->replicas;
+	choir_tensor **parts = chi_arena_alloc(&f->arena, (size_t) n * sizeof *parts);
+	for (int i = 0; parts != NULL && i < n; i++) {
+		choir_tensor *t = chi_value_view(f, v->component[plain ? 0 : i]);
+		parts[i] = axes == CHOIR_NO_AXIS || t == NULL ? t : along(t, op, axes);
+		if (parts[i] == NULL)
+			return NULL;
+	}
+	if (parts == NULL) {
+		chi_frame_keep(f);
+		return NULL;
+	}
+	if (plain && axes == CHOIR_NO_AXIS)
+		return parts[0];
+	return chi_reduce_tensors(f, op, n, parts);
+}
+
+choir_tensor *choir_strategy_reduce(choir_strategy *s, choir_reduce_op op, choir_value *v,
+		choir_axes axes)
+{
+	if (v == NULL || chi_strategy_check(s) != CHOIR_OK ||
+			chi_context_need_cross(s, "reduce") != CHOIR_OK)
+		return NULL;
+	choir_frame *f = v->frame;
+	if (f == NULL) {
+		choir_cross *x = choir_strategy_cross(s);
+		if (x == NULL)
+			return NULL;
+		f = x->frame;
+	}
+	return reduce_value(f, s, op, v, axes);
+}
+
+choir_tensor *choir_cross_reduce(choir_cross *x, choir_reduce_op op, choir_value *v, choir_axes axes)
+{
+	if (v == NULL || chi_cross_check(x, "reduce") != CHOIR_OK)
+		return NULL;
+	return reduce_value(x->frame, chi_cross_of(x)->strategy, op, v, axes);
+}

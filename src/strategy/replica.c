@@ -1,0 +1,166 @@
+// One replica: its call from start to return, its arguments and results, and what it may ask.
+#include "base/alloc.h"
+#include "strategy/meet.h"
+#include "strategy/results.h"
+
+#include <stdio.h>
+#include <string.h>
+
+// What the call's failure is: what the function returned, or what its frame knows although the
+// function did not look.
+static choir_status conclude(chi_replica *r, choir_status status)
+{
+	choir_frame *f = r->shown.frame;
+	if (status == CHOIR_OK)
+		status = f->failed ? chi_frame_report(f) : chi_stream_wait(f->stream);
+	else if (f->failed && f->failure.status == status)
+		status = chi_frame_report(f);
+	else if (choir_error_status() != status)
+		choir_fail(status == CHOIR_END ? CHOIR_STATE : status, "the function returned %s",
+				choir_status_name(status));
+	if (status != CHOIR_OK && f->prefix[0] != '\0' &&
+			strncmp(choir_error(), f->prefix, strlen(f->prefix)) != 0)
+		chi_error_prefix("replica %d", r->id);
+	return status;
+}
+
+void chi_replica_call(chi_replica *r)
+{
+	chi_run *run = r->run;
+	choir_frame *f = r->shown.frame;
+	f->random.step = run->step;
+	f->random.place = 0;
+	chi_context inside = { .kind = CHI_IN_REPLICA, .strategy = run->strategy, .what = r };
+	chi_fpenv host;
+	chi_fpenv_enter(&host);
+	chi_context_push(&inside);
+	chi_dlpack_hold(true);
+	chi_error_clear();
+	const choir_status status = conclude(r, run->fn(&r->shown, run->user));
+	chi_context_pop(&inside);
+	if (status != CHOIR_OK && !r->cancelled)
+		chi_run_fail(run, r->id);
+	choir_frame_empty(f);
+	chi_dlpack_hold(false);
+	chi_fpenv_leave(&host);
+	chi_meet_returned(r);
+}
+
+choir_status chi_replica_check(const choir_replica *r, const char *what)
+{
+	if (r == NULL)
+		return choir_fail(CHOIR_INVALID, "%s: the replica is NULL", what);
+	const chi_context *c = chi_context_current();
+	if (c == NULL ? choir_replica_current() != r : c->kind != CHI_IN_REPLICA || c->what != r)
+		return choir_fail(CHOIR_STATE, "%s: this thread is not in replica %d", what,
+				chi_replica_of(r)->id);
+	return CHOIR_OK;
+}
+
+choir_replica *choir_frame_replica(const choir_frame *f)
+{
+	return f == NULL || f->context_kind != CHI_IN_REPLICA ? NULL : f->context;
+}
+
+int choir_replica_id(const choir_replica *r)
+{
+	return chi_replica_of(r)->id;
+}
+
+int choir_replica_count(const choir_replica *r)
+{
+	return chi_replica_of(r)->run->strategy->replicas;
+}
+
+choir_strategy *choir_replica_strategy(const choir_replica *r)
+{
+	return chi_replica_of(r)->run->strategy;
+}
+
+choir_device *choir_replica_device(const choir_replica *r)
+{
+	return r->frame->device;
+}
+
+int choir_replica_device_index(const choir_replica *r)
+{
+	return chi_replica_of(r)->lane;
+}
+
+choir_tensor *choir_replica_arg(choir_replica *replica, const char *name)
+{
+	if (chi_replica_check(replica, "arg") != CHOIR_OK)
+		return NULL;
+	const chi_replica *r = chi_replica_of(replica);
+	choir_frame *f = replica->frame;
+	if (r->run->args == NULL || name == NULL)
+		return chi_frame_fail_null(f, CHOIR_NOT_FOUND, "arg: there is no \"%s\": this run was given "
+				"no arguments", name == NULL ? "" : name);
+	choir_value *v = choir_values_find(r->run->args, name);
+	if (v == NULL) {
+		chi_error_prefix("arg");
+		chi_frame_keep(f);
+		return NULL;
+	}
+	if (v->kind == CHOIR_VALUE_VARIABLE)
+		return choir_variable_component(v->variable, f);
+	choir_tensor *t = chi_value_for_replica(v, r->id, f->device);
+	if (t == NULL)
+		return chi_frame_fail_null(f, CHOIR_INVALID, "arg: \"%s\" is a place and has no value", name);
+	return t->is_number ? choir_number(f, t->number) : chi_value_view(f, t);
+}
+
+choir_status choir_replica_return(choir_replica *replica, const char *name, choir_tensor *value)
+{
+	CHOIR_TRY(chi_replica_check(replica, "return"));
+	chi_replica *r = chi_replica_of(replica);
+	choir_frame *f = replica->frame;
+	if (name == NULL || name[0] == '\0')
+		return chi_frame_fail(f, CHOIR_INVALID, "return: a leaf needs a name");
+	if (value == NULL)
+		return chi_frame_report(f);
+	CHOIR_TRY(chi_tensor_check(value));
+	if (r->run->results == NULL)
+		return CHOIR_OK;
+	choir_frame *to = chi_values_replica_frame(r->run->results, r->id);
+	if (to == NULL)
+		return chi_frame_keep(f);
+	choir_tensor *kept;
+	if (value->component)
+		kept = choir_variable_component(choir_tensor_variable(value), to);
+	else if (value->is_number)
+		kept = choir_number(to, value->number);
+	else
+		kept = chi_tensor_keep(to, value);
+	return kept == NULL ? chi_frame_keep(f) : chi_names_put(&r->returned, to, name, kept);
+}
+
+static choir_status lacks(const chi_replica *who, const chi_replica *than, const char *name)
+{
+	return choir_fail(CHOIR_STATE, "replica %d returned no \"%s\", replica %d did: all replicas must "
+			"return the same names", who->id, name, than->id);
+}
+
+choir_status chi_results_merge(chi_run *run)
+{
+	const chi_names *names = &run->replica[0].returned;
+	const int n = run->strategy->replicas;
+	choir_frame *f = run->results->frame;
+	choir_tensor **all = chi_arena_alloc(&f->arena, (size_t) n * sizeof(choir_tensor *));
+	if (all == NULL)
+		return choir_error_status();
+	for (int r = 1; r < n; r++)
+		for (size_t i = 0; i < run->replica[r].returned.n; i++)
+			if (chi_names_find(names, run->replica[r].returned.item[i].name) == NULL)
+				return lacks(&run->replica[0], &run->replica[r],
+						run->replica[r].returned.item[i].name);
+	for (size_t i = 0; i < names->n; i++) {
+		for (int r = 0; r < n; r++) {
+			all[r] = chi_names_find(&run->replica[r].returned, names->item[i].name);
+			if (all[r] == NULL)
+				return lacks(&run->replica[r], &run->replica[0], names->item[i].name);
+		}
+		CHOIR_TRY(chi_values_put(run->results, names->item[i].name, chi_value_merge(f, n, all)));
+	}
+	return CHOIR_OK;
+}

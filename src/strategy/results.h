@@ -1,0 +1,8 @@
+// What replicas return from a run, and how it becomes one set.
+#pragma once
+
+#include "strategy/run.h"
+
+// Merges what all replicas returned into the run's results: CHOIR_STATE naming a replica that
+// returned other names than replica 0.
+choir_status chi_results_merge(chi_run *run);

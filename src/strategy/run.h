@@ -1,0 +1,122 @@
+// One run: its replicas, the lanes (devices) that carry them, and what they agree on. A lane is a
+// baton: its replicas run one after another in the order of their ids; one that must wait parks on its
+// own thread and hands the baton on. All of a run is kept for the next one.
+#pragma once
+
+#include "base/fpenv.h"
+#include "strategy/context.h"
+
+struct chi_meet;
+struct chi_instance;
+struct chi_worker;
+
+typedef enum {
+	CHI_WAITS_TO_START,
+	CHI_RUNS,
+	CHI_PARKED, // until *parked_for is not zero, or the run has failed
+	CHI_MAY_GO_ON, // parked, and need not be any more
+	CHI_RETURNED
+} chi_replica_state;
+
+typedef struct {
+	const char *name;
+	choir_tensor *tensor;
+} chi_named;
+
+typedef struct {
+	size_t n, room;
+	chi_named *item;
+} chi_names;
+
+typedef struct chi_replica {
+	choir_replica shown; // first, so that a choir_replica is one of these
+	struct chi_run *run;
+	int id, lane;
+	chi_replica_state state; // under the run's lock, where the lane carries several
+	const chi_atomic32 *parked_for;
+	chi_gate baton; // opened by who hands the baton to this replica
+	uint32_t sequence; // meetings so far
+	int commits; // of optimizers so far
+	chi_names given, returned;
+	chi_names own; // what Choir itself gives, while it stands in for given
+	choir_tensor *contribution; // to a collective that one replica does for all
+	int64_t offset; // of its part in what was gathered last
+	bool cancelled; // was told to stop: what it returns is not the cause
+} chi_replica;
+
+typedef struct {
+	int next, last; // the next replica that never ran; one after the last
+	int left; // replicas that have not returned
+	bool shared; // carries several replicas
+	bool held; // somebody has the baton, or is on the way to take it
+	bool closed; // all have returned and somebody has seen to the rest
+} chi_lane;
+
+typedef struct chi_run {
+	choir_strategy *strategy;
+	choir_replica_fn *fn;
+	void *user;
+	choir_values *args, *results;
+	uint64_t step; // keys of random numbers
+	chi_mutex lock;
+	chi_lane *lane;
+	chi_replica *replica;
+	bool spin; // no more lanes than cores
+	chi_gate event; // its word moves whenever somebody who waits should look again
+	chi_gate finished; // lanes that are through, of this run
+	chi_atomic32 failed; // not zero: stop
+	int failed_replica; // the lowest that failed by itself; replicas: a merge or update did
+	chi_error error; // its failure
+	struct chi_meet **meet; // a ring: meetings first_meet .. next_meet - 1
+	uint32_t meet_room, first_meet, next_meet;
+	struct chi_meet *spare_meets;
+	struct chi_instance **pending; // updates asked for in this run, in order
+	size_t n_pending, pending_room;
+	bool applied; // some update ran
+	choir_cross *cross; // of its merge calls
+	struct chi_run *nested; // for runs inside its merge calls
+	chi_fpenv host; // the caller's floating point
+} chi_run;
+
+chi_run *chi_run_new(choir_strategy *s);
+void chi_run_free(chi_run *run);
+// Runs fn once for each replica; the caller carries lane 0. results may be NULL.
+choir_status chi_run_go(chi_run *run, choir_replica_fn *fn, void *user, choir_values *args,
+		choir_values *results);
+
+// Records a failure (of replica, or CHOIR_NONE), the thread's last, and wakes everybody.
+void chi_run_fail(chi_run *run, int replica);
+// Fails with CHOIR_CANCELLED naming who failed first.
+choir_status chi_run_cancelled(chi_run *run);
+// Somebody who waits should look again.
+void chi_run_event(chi_run *run);
+
+// Lanes (lane.c). Waits until *flag is not zero, handing the baton on meanwhile: CHOIR_CANCELLED if
+// the run fails first, CHOIR_TIMEOUT naming who has not come to m if nothing happens in time.
+choir_status chi_lane_wait(chi_replica *r, const chi_atomic32 *flag, const struct chi_meet *m);
+// With the run's lock held: hands the batons that nobody holds to who may go on.
+void chi_lane_wake(chi_run *run);
+// Runs what the lane has to run, on this thread, until there is nothing or somebody else goes on.
+// worker: who this thread is, or NULL for the caller of run.
+void chi_lane_go(chi_run *run, int lane, struct chi_worker *worker);
+
+// Sees to updates that were asked for and have not run, for one lane whose replicas have all
+// returned (apply.c).
+void chi_lane_apply(chi_run *run, int lane);
+
+// One replica's call of the run's function, from start to return (replica.c).
+void chi_replica_call(chi_replica *r);
+static inline chi_replica *chi_replica_of(const choir_replica *r)
+{
+	return (chi_replica *) (uintptr_t) r;
+}
+// The replica whose context this thread is in must be r.
+choir_status chi_replica_check(const choir_replica *r, const char *what);
+// Adds name to a list, replacing an equal one; the name is copied to f.
+choir_status chi_names_put(chi_names *list, choir_frame *f, const char *name, choir_tensor *t);
+choir_tensor *chi_names_find(const chi_names *list, const char *name);
+
+// Threads that are kept (crew.c): runs lane of run on a thread of lane's crew.
+choir_status chi_crew_open(choir_strategy *s);
+void chi_crew_close(choir_strategy *s);
+choir_status chi_crew_send(choir_strategy *s, int lane, chi_run *run);

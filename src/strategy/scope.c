@@ -1,0 +1,90 @@
+// Scopes: entries of the context stack that a program opens and closes, which say in which strategy
+// (and beside which variable, and of which kind) this thread's variables are made.
+#include "base/alloc.h"
+#include "strategy/context.h"
+
+static choir_status push(choir_scope *scope, chi_context from)
+{
+	chi_context *c = chi_alloc(sizeof *c);
+	if (c == NULL)
+		return choir_error_status();
+	*c = from;
+	chi_context_push(c);
+	scope->hidden[0] = c;
+	return CHOIR_OK;
+}
+
+choir_status choir_scope_enter(choir_scope *scope, choir_strategy *s)
+{
+	scope->hidden[0] = NULL;
+	if (s == NULL)
+		return choir_fail(CHOIR_INVALID, "scope: the strategy is NULL");
+	const chi_context *c = chi_context_current();
+	if (c != NULL && s->is_default && c->strategy != s)
+		return choir_fail(CHOIR_STATE, "scope: the default strategy's scope cannot be inside one of "
+				"\"%s\"", c->strategy->kind);
+	CHOIR_TRY(chi_context_need_cross(s, "entering a scope"));
+	return push(scope, (chi_context){ .kind = CHI_IN_CROSS, .strategy = s });
+}
+
+static choir_status inside(const char *what, chi_context *from)
+{
+	const chi_context *c = chi_context_current();
+	if (c == NULL)
+		return choir_fail(CHOIR_STATE, "scope: %s needs to be inside a strategy's scope", what);
+	*from = *c;
+	return CHOIR_OK;
+}
+
+choir_status choir_scope_colocate(choir_scope *scope, choir_value *with)
+{
+	scope->hidden[0] = NULL;
+	chi_context from = { 0 };
+	CHOIR_TRY(inside("colocate", &from));
+	choir_variable *v = choir_value_variable(with);
+	if (v == NULL)
+		return choir_fail(CHOIR_INVALID, "scope: colocate needs a variable");
+	if (v->strategy != from.strategy)
+		return choir_fail(CHOIR_INVALID, "scope: variable \"%s\" was not made in this strategy but "
+				"in \"%s\"", v->name, v->strategy->kind);
+	from.colocate = v;
+	return push(scope, from);
+}
+
+choir_status choir_scope_replica_local(choir_scope *scope, choir_aggregation aggregation)
+{
+	scope->hidden[0] = NULL;
+	chi_context from = { 0 };
+	CHOIR_TRY(inside("replica_local", &from));
+	from.replica_local = true;
+	from.aggregation = aggregation;
+	return push(scope, from);
+}
+
+choir_status choir_scope_exit(choir_scope *scope)
+{
+	chi_context *c = scope->hidden[0];
+	if (c == NULL)
+		return choir_fail(CHOIR_STATE, "scope: exit of a scope that was not entered");
+	if (chi_context_current() != c)
+		return choir_fail(CHOIR_STATE, "scope: exit out of order: a scope that was entered later is "
+				"still open");
+	chi_context_pop(c);
+	chi_free(c);
+	scope->hidden[0] = NULL;
+	return CHOIR_OK;
+}
+
+bool choir_scope_once(choir_scope *scope, choir_strategy *s)
+{
+	if (scope->hidden[1] != NULL)
+		return false;
+	scope->hidden[1] = scope;
+	return choir_scope_enter(scope, s) == CHOIR_OK;
+}
+
+void choir_scope_leave(choir_scope *scope)
+{
+	if (scope->hidden[0] != NULL)
+		(void) choir_scope_exit(scope);
+}

@@ -1,0 +1,68 @@
+// What a strategy is made of: which replicas there are, which device carries which of them, the
+// threads and streams that do it, and the variables that were made in it.
+#pragma once
+
+#include "base/lock.h"
+#include "choir/cross.h"
+#include "choir/strategy.h"
+#include "choir/update.h"
+#include "cross/group.h"
+#include "value/variable.h"
+
+struct chi_run;
+struct chi_crew;
+
+// Something with a state that a checkpoint keeps: an optimizer's counter, a position in data.
+typedef struct chi_stateful {
+	void (*free)(void *self); // when the strategy is freed; newest first
+	void *self;
+	struct chi_stateful *next;
+} chi_stateful;
+
+struct choir_strategy {
+	const char *kind; // "mirrored"
+	choir_strategy_options options; // strings are copies
+	bool is_default;
+	int replicas; // of the job; today all are local
+	int lanes; // devices that carry at least one
+	choir_device **device; // of each lane
+	int *first; // lane i carries replicas first[i] .. first[i + 1] - 1
+	choir_device **replica_device;
+	chi_layout layout;
+	double timeout; // seconds; negative: for ever
+	struct chi_crew *crew; // of each lane: threads that are kept
+	chi_group group;
+	chi_stream **exchange; // of each lane: for sums and updates, never used while replicas use theirs
+	bool all_host; // every device's memory is the host's
+	chi_mutex lock; // variables, stateful objects
+	choir_variable *variables, **variables_end;
+	chi_stateful *stateful;
+	uint64_t step; // runs so far in which gradients were applied
+	chi_atomic32 running; // 1 while a run of the program is under way
+	unsigned fork_generation;
+	struct chi_run *run; // kept from run to run; nested ones hang on it
+	struct chi_run *standing; // of the default replica, outside any run
+	struct choir_cross *cross; // the program's own
+};
+
+// Fills a strategy by kind; kind lives for ever. NULL after a failure.
+choir_strategy *chi_strategy_new(const char *kind, const choir_strategy_options *o, int most_replicas);
+
+// Which lane carries replica.
+int chi_strategy_lane(const choir_strategy *s, int replica);
+// CHOIR_STATE in a child of a fork.
+choir_status chi_strategy_check(const choir_strategy *s);
+
+// Makes a variable and enters it in the list; beside: colocated with it, or NULL. The calling context
+// has been checked.
+choir_variable *chi_strategy_make_variable(choir_strategy *s, const char *name,
+		const choir_shape *shape, const choir_variable_options *o, choir_variable *beside,
+		void *wrap);
+// A slot of an optimizer beside v: zeros, not trainable, not saved with the weights.
+choir_variable *chi_strategy_make_slot(choir_variable *v, const char *what);
+// Takes back a variable that was just made and that nobody else has: it leaves the list and is freed.
+void chi_strategy_unmake_variable(choir_variable *v);
+choir_variable *chi_strategy_find_variable(choir_strategy *s, const char *name);
+// The strategy takes self over: fn is called when it is freed, before its variables are. On failure
+// fn is called at once.
+choir_status chi_strategy_own(choir_strategy *s, void (*fn)(void *self), void *self);

@@ -1,0 +1,250 @@
+// Making and reading variables, by context: in cross-replica context all copies are made; in replicas
+// replica 0 makes them and the others get the same one.
+#include "base/alloc.h"
+#include "base/text.h"
+#include "op/tape.h"
+#include "strategy/apply.h"
+#include "strategy/meet.h"
+#include "strategy/reduce.h"
+
+#include <stdio.h>
+#include <string.h>
+
+choir_variable *chi_strategy_find_variable(choir_strategy *s, const char *name)
+{
+	chi_mutex_lock(&s->lock);
+	choir_variable *v = s->variables;
+	while (v != NULL && strcmp(v->name, name) != 0)
+		v = v->next;
+	chi_mutex_unlock(&s->lock);
+	return v;
+}
+
+choir_variable *chi_strategy_make_variable(choir_strategy *s, const char *name,
+		const choir_shape *shape, const choir_variable_options *o, choir_variable *beside,
+		void *wrap)
+{
+	chi_variable_plan plan = { .strategy = s, .name = name, .shape = *shape, .layout = &s->layout,
+		.seed = s->options.seed, .wrap = wrap };
+	if (o != NULL)
+		memcpy(&plan.options, o, o->size < sizeof plan.options ? o->size : sizeof plan.options);
+	if (name != NULL && chi_strategy_find_variable(s, name) != NULL) {
+		choir_fail(CHOIR_INVALID, "variable \"%s\": the strategy has one of that name", name);
+		return NULL;
+	}
+	choir_variable *v = chi_variable_new(&plan);
+	if (v == NULL)
+		return NULL;
+	v->beside = beside;
+	chi_mutex_lock(&s->lock);
+	*s->variables_end = v;
+	s->variables_end = &v->next;
+	chi_mutex_unlock(&s->lock);
+	return v;
+}
+
+void chi_strategy_unmake_variable(choir_variable *v)
+{
+	choir_strategy *s = v->strategy;
+	chi_mutex_lock(&s->lock);
+	choir_variable **link = &s->variables;
+	while (*link != v)
+		link = &(*link)->next;
+	*link = v->next;
+	if (s->variables_end == &v->next)
+		s->variables_end = link;
+	chi_mutex_unlock(&s->lock);
+	chi_variable_free(v);
+}
+
+choir_variable *chi_strategy_make_slot(choir_variable *v, const char *what)
+{
+	chi_text name = { 0 };
+	chi_text_add(&name, "%s/%s", v->name, what);
+	if (name.failed) {
+		chi_text_free(&name);
+		return NULL;
+	}
+	const choir_variable_options o = { .size = sizeof o, .dtype = v->dtype,
+		.trainable = CHOIR_OFF };
+	choir_variable *slot = chi_strategy_find_variable(v->strategy, name.data);
+	if (slot == NULL)
+		slot = chi_strategy_make_variable(v->strategy, name.data, &v->shape, &o, v, NULL);
+	if (slot != NULL)
+		slot->slot = true;
+	chi_text_free(&name);
+	return slot;
+}
+
+// What scopes say about a new variable.
+static choir_status apply_scopes(const chi_context *c, const choir_variable_options *o,
+		choir_variable_options *all)
+{
+	*all = (choir_variable_options){ .size = sizeof *all };
+	if (o != NULL && (o->size < sizeof(size_t) || o->size > sizeof *o))
+		return choir_fail(CHOIR_INVALID, "variable: the options' size is %zu, not %zu: set it with "
+				"CHOIR_OPTIONS", o->size, sizeof *o);
+	if (o != NULL)
+		memcpy(all, o, o->size);
+	all->size = sizeof *all;
+	if (c != NULL && c->replica_local) {
+		all->synchronization = CHOIR_SYNCHRONIZATION_ON_READ;
+		all->aggregation = c->aggregation;
+		all->trainable = CHOIR_OFF;
+	}
+	return CHOIR_OK;
+}
+
+typedef struct {
+	const char *name;
+	const choir_shape *shape;
+	const choir_variable_options *options;
+	choir_variable *beside;
+} creation;
+
+static uint64_t hash_creation(const creation *c)
+{
+	uint64_t hash = chi_hash_text(c->name) + (uint64_t) c->options->dtype;
+	for (int i = 0; i < c->shape->rank; i++)
+		hash = chi_hash_mix(hash + (uint64_t) c->shape->dim[i]);
+	return hash;
+}
+
+// In replicas: replica 0 makes it, whenever it comes; the others wait for that.
+static choir_variable *make_in_replica(chi_replica *r, const creation *c)
+{
+	choir_frame *f = r->shown.frame;
+	char text[64];
+	bool last;
+	snprintf(text, sizeof text, "the creation of variable \"%s\"", c->name);
+	chi_meet *m = chi_meet_arrive(r, CHI_MEET_CREATE, NULL, hash_creation(c), text, NULL, NULL,
+			&last);
+	if (m == NULL) {
+		chi_frame_keep(f);
+		return NULL;
+	}
+	if (r->id == 0) {
+		choir_variable *v = chi_strategy_find_variable(r->run->strategy, c->name);
+		if (v == NULL)
+			v = chi_strategy_make_variable(r->run->strategy, c->name, c->shape, c->options,
+					c->beside, NULL);
+		else if (v->dtype != c->options->dtype || !chi_shape_equal(&v->shape, c->shape)) {
+			choir_fail(CHOIR_INVALID, "variable \"%s\": it exists with another dtype or shape",
+					c->name);
+			v = NULL;
+		}
+		if (v == NULL) {
+			chi_frame_keep(f);
+			return NULL;
+		}
+		m->variable = v;
+		chi_meet_ready(r->run, m);
+	} else if (chi_lane_wait(r, &m->ready, m) != CHOIR_OK) {
+		chi_frame_keep(f);
+		return NULL;
+	}
+	choir_variable *made = m->variable;
+	chi_meet_leave(r, m);
+	return made;
+}
+
+choir_variable *choir_variable_new(const char *name, choir_shape shape,
+		const choir_variable_options *o)
+{
+	const chi_context *c = chi_context_current();
+	choir_strategy *s = choir_strategy_current();
+	choir_variable_options all;
+	if (s == NULL || chi_strategy_check(s) != CHOIR_OK || apply_scopes(c, o, &all) != CHOIR_OK)
+		return NULL;
+	if (c != NULL && c->kind == CHI_IN_UPDATE) {
+		choir_fail(CHOIR_STATE, "variable \"%s\": an update function makes no variables",
+				name == NULL ? "" : name);
+		return NULL;
+	}
+	choir_variable *beside = c == NULL ? NULL : c->colocate;
+	if (c == NULL || c->kind == CHI_IN_CROSS)
+		return chi_strategy_make_variable(s, name, &shape, &all, beside, NULL);
+	if (name == NULL || name[0] == '\0') {
+		choir_fail(CHOIR_INVALID, "variable: a variable needs a name");
+		return NULL;
+	}
+	return make_in_replica(c->what, &(creation){ name, &shape, &all, beside });
+}
+
+choir_variable *choir_variable_wrap(const char *name, choir_dtype dtype, choir_shape shape,
+		void *memory)
+{
+	choir_strategy *s = choir_strategy_current();
+	if (s == NULL || chi_context_need_cross(s, "variable_wrap") != CHOIR_OK)
+		return NULL;
+	if (memory == NULL) {
+		choir_fail(CHOIR_INVALID, "variable \"%s\": the memory to wrap is NULL",
+				name == NULL ? "" : name);
+		return NULL;
+	}
+	const chi_context *c = chi_context_current();
+	const choir_variable_options o = { .size = sizeof o, .dtype = dtype };
+	return chi_strategy_make_variable(s, name, &shape, &o, c == NULL ? NULL : c->colocate, memory);
+}
+
+static choir_tensor *read_in_replica(chi_replica *r, choir_variable *v)
+{
+	choir_frame *f = r->shown.frame;
+	if (v->strategy != r->run->strategy)
+		return chi_frame_fail_null(f, CHOIR_STATE, "variable \"%s\": mixing strategies: it belongs "
+				"to \"%s\", this replica to \"%s\"", v->name, v->strategy->kind,
+				r->run->strategy->kind);
+	if (chi_apply_settle(r, v) != CHOIR_OK)
+		return NULL;
+	return chi_variable_alias(v, v->copy_of_replica[r->id], f);
+}
+
+// While a tape records, a variable is one tensor, so that its gradient is one as well.
+static choir_tensor *read_before(const choir_variable *v, choir_frame *f)
+{
+	const choir_tape *tape = f->tape;
+	for (size_t i = 0; tape != NULL && i < tape->n_reads; i++) {
+		choir_tensor *t = tape->reads[i];
+		if (t->source != NULL && t->source->owner == v && t->buffer != NULL &&
+				t->version == chi_atomic64_load(&t->source->version))
+			return t;
+	}
+	return NULL;
+}
+
+choir_tensor *choir_variable_read(choir_variable *v, choir_frame *f)
+{
+	if (v == NULL || f == NULL || f->failed)
+		return NULL;
+	choir_tensor *t = read_before(v, f);
+	if (t != NULL)
+		return t;
+	if (f->context_kind == CHI_IN_REPLICA)
+		t = read_in_replica(f->context, v);
+	else if (f->context_kind == CHI_IN_UPDATE)
+		t = chi_variable_alias(v, choir_update_copy(f->context), f);
+	else if (v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ)
+		return chi_read_aggregated(v, f);
+	else
+		t = chi_variable_view(v, 0, f);
+	if (t != NULL && f->tape != NULL && chi_tape_add_read(f->tape, t) != CHOIR_OK)
+		return NULL;
+	return t;
+}
+
+choir_tensor *choir_variable_component(choir_variable *v, choir_frame *f)
+{
+	if (v == NULL || f == NULL)
+		return NULL;
+	int copy = 0;
+	if (f->context_kind == CHI_IN_REPLICA)
+		copy = v->copy_of_replica[chi_replica_of(f->context)->id];
+	else if (f->context_kind == CHI_IN_UPDATE)
+		copy = choir_update_copy(f->context);
+	choir_tensor *t = chi_variable_view(v, copy, f);
+	if (t != NULL) {
+		t->component = true;
+		t->source = &v->copy[copy].source;
+	}
+	return t;
+}

@@ -17,7 +17,8 @@ choir_status choir_strategy_save(choir_strategy *s, const char *path, const char
 // Gives every variable the value that the file has under its name; an ON_READ variable with SUM gets
 // equal shares. All or nothing: if the file lacks a variable, has one too many, or one of another dtype or
 // shape, CHOIR_INVALID names them and nothing changes; if the file is damaged, CHOIR_CORRUPT says where.
-// Only where a device with memory of its own fails in the middle are variables left undefined.
+// Only a device, or memory for an ON_READ variable, that fails while values are being copied leaves
+// variables undefined, until they are restored again.
 choir_status choir_strategy_restore(choir_strategy *s, const char *path);
 // A 64-bit hash of what would be saved: names, dtypes, shapes and bytes. Equal for equal weights, however
 // many devices hold them and in whatever order variables were made. 0 after a failure.

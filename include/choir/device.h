@@ -1,7 +1,7 @@
 // Where tensors live and operations run. A device is a name for a share of a machine: "cpu:0" and
 // "cpu:1" have the same memory and need not be different cores, so there may be more of them than
-// cores, or fewer. Kinds that are built in: "cpu", and "far", which is for tests: asynchronous, with
-// memory of its own that the host may not touch. Others are added by choir_register_device
+// cores, or fewer. Kinds that are built in: "cpu", and "far", which is for tests: asynchronous,
+// with memory of its own that the host may not touch. Others are added by choir_register_device
 // (extend/device.h). Devices are opened when their name is first asked for and live as long as the
 // program: they are never freed, and the pointer is the device. Threads: any.
 #pragma once
@@ -19,8 +19,8 @@ typedef struct choir_device choir_device;
 int choir_device_count(const char *kind);
 
 // The device of a name, always the same one. Names are "cpu:0", or "cpu" for index 0, and
-// TensorFlow's: "CPU:0", "/cpu:0", "/device:CPU:0", "/job:worker/replica:0/task:1/device:CPU:0", of
-// which job, replica and task are read and left out. NULL after a failure: CHOIR_NOT_FOUND for
+// TensorFlow's: "CPU:0", "/cpu:0", "/device:CPU:0", "/job:worker/replica:0/task:1/device:CPU:0",
+// of which job, replica and task are read and left out. NULL after a failure: CHOIR_NOT_FOUND for
 // another spelling, kind or index, with the list of the devices there are; CHOIR_NO_MEMORY;
 // CHOIR_TIMEOUT if another thread has been opening the device for 60 s; or what the device's own
 // open says.

@@ -1,8 +1,8 @@
 // What every other header needs of the compiler: C linkage and visibility, results that must be
 // looked at, and options. An options struct begins with its size, so that a program built against
 // an older header and a newer library understand each other; a field that is zero takes its
-// default, so that options grow without breaking anybody (docs/decisions/0036). All headers compile
-// as C11 and as C++17, with gcc and clang.
+// default, so that options grow without breaking anybody (docs/decisions/0036). All headers
+// compile as C11 and as C++17, with gcc and clang.
 #pragma once
 
 #include <stdbool.h>

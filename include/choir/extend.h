@@ -1,4 +1,7 @@
-// The tables that others may implement, for hardware and interconnects of their own.
+// The tables that others may implement, for hardware and interconnects of their own: a kind of
+// device (its memory and streams), kernels for it, and the way that sums travel between devices. A
+// table is a struct of functions that begins with its size and version; registering copies it.
+// Programs that only use Choir do not need this header.
 #pragma once
 
 #include "extend/cross.h"

@@ -1,11 +1,12 @@
-// How calls fail. There are four shapes of function, each with one way to fail. An action returns a
-// choir_status. A constructor returns the object or NULL. An expression returns a tensor (or
+// How calls fail. There are four shapes of function, each with one way to fail. An action returns
+// a choir_status. A constructor returns the object or NULL. An expression returns a tensor (or
 // another object that its frame owns) or NULL; NULL that comes in goes out as NULL and never
-// replaces the first cause, which the frame keeps, so that a formula of twenty operations needs one
-// check at its end. A getter or a destructor cannot fail; destructors take NULL. Each failure is
-// also one line of text on the thread that it happened on, subject first, with what was found and
-// what was needed: "matmul: [16, 784] times [10, 784] does not fit". Nothing in Choir prints it,
-// and nothing but choir_check ends the program. Threads: any; each has a last failure of its own.
+// replaces the first cause, which the frame keeps, so that a formula of twenty operations needs
+// one check at its end. A getter or a destructor cannot fail; destructors take NULL. Each failure
+// is also one line of text on the thread that it happened on, subject first, with what was found
+// and what was needed: "matmul: [16, 784] times [10, 784] does not fit". Nothing in Choir prints
+// it, and nothing but choir_check ends the program. Threads: any; each has a last failure of its
+// own.
 #pragma once
 
 #include "export.h"

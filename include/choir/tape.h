@@ -1,5 +1,16 @@
-// A tape records its frame's operations until the frame is emptied, and belongs to it; one a frame. A
-// replica call without one is evaluation (house 24).
+// Gradients. A tape records the operations of its frame, from choir_tape_begin on, and goes back
+// once: reverse-mode differentiation, by the rules of each operation, from the newest to the
+// oldest. What it recorded dies on the way back as soon as nothing older can ask for it, so the
+// peak of memory is the way there. A replica call without a tape is evaluation: dropout is off
+// (docs/decisions/0024). A tape belongs to its frame and ends when that is emptied, or rewound to
+// before it; there is one at a time.
+//
+// What dies: every recorded result that y was made from, y and the sources excepted. Using one
+// afterwards is CHOIR_STATE: read logits, or losses of which y is the mean, before going back
+// (choir_tape_gradient here, choir_optimizer_minimize in optimizer.h). What was returned, given to
+// a merge or exported lives on, as do views (choir_reshape, choir_stop_gradient, choir_counted)
+// that y was not made from, constants, arguments, and reads of variables until those change.
+// Threads: that of the frame.
 #pragma once
 
 #include "op.h"
@@ -7,13 +18,44 @@
 CHOIR_C_BEGIN
 
 typedef struct choir_tape choir_tape;
+
+// Begins to record in f. NULL after a failure: CHOIR_STATE if f has a tape already, even one that
+// has gone back: a new one needs a frame that was emptied, or rewound to before the old tape.
 choir_tape *choir_tape_begin(choir_frame *f);
-// Of y's sum by n sources, in their shapes; zeros where y does not depend on one. A variable is a source
-// through its read (one tensor in a call). One call a tape: activations die on the way back.
-choir_status choir_tape_gradient(choir_tape *tape, choir_tensor *y, size_t n, choir_tensor *const sources[], choir_tensor *gradients[]);
-// Against central differences at inputs (f64): CHOIR_INVALID names the worst element if the relative
-// difference exceeds tolerance (0: 1e-6).
+
+// gradients[i] becomes the gradient of the sum of y's elements by sources[i], in its dtype and
+// shape: zeros where y does not depend on it. y and the n sources are floating-point tensors of
+// the tape's frame; sources may be any tensors that y was made from, or y itself, and the same one
+// twice. A variable is a source through its read, which is the same tensor each time in one
+// replica call. One call a tape; after it nothing more is recorded, though choir_frame_training
+// stays true.
+//
+// After a failure all gradients[] are NULL. The status is that of the frame's first failure, if it
+// has failed before; CHOIR_STATE if the tape has gone back already, or a variable changed since it
+// was read; CHOIR_INVALID for y or a source of another frame, or of integers; else what an
+// operation's way back fails with.
+choir_status choir_tape_gradient(choir_tape *tape, choir_tensor *y, size_t n,
+		choir_tensor *const sources[], choir_tensor *gradients[]);
+
+// A formula of n tensors, for choir_check_gradient: gives f64, of any shape, from inputs in their
+// frame, and does the same each time it is called.
 typedef choir_tensor *choir_formula_fn(choir_tensor *const inputs[], void *user);
-choir_status choir_check_gradient(size_t n, choir_tensor *const inputs[], double tolerance, choir_formula_fn *fn, void *user);
+
+// Whether the tape's gradients of fn are right, for operations and layers of one's own. fn's
+// result is multiplied by fixed random weights and summed, so that no error can hide behind
+// another; the gradient of this number by each element x of each f64 input is compared with the
+// central difference (fn(x + h) - fn(x - h)) / 2h, h = 6e-6 max(1, |x|), about the cube root of
+// f64's precision, which balances its two errors. All evaluations have a tape and draw the same
+// random numbers, so dropout can be checked, too. Inputs of integer dtypes are passed as they are.
+//
+// CHOIR_INVALID, with the input, the element, both derivatives and their difference, for the worst
+// element if its difference, relative to the larger of the two, exceeds tolerance (0: 1e-6); what
+// is below a hundredth of the largest derivative by this input, or of the number itself, is held
+// against that hundredth. This is no failure of the frame. The other ones: what fn fails with;
+// CHOIR_STATE if a tape records in the frame; CHOIR_INVALID for a result that is not f64, inputs
+// of several frames, floating-point inputs that are not f64, or none that is; CHOIR_NO_MEMORY. All
+// that was made in the frame meanwhile is dropped.
+choir_status choir_check_gradient(size_t n, choir_tensor *const inputs[], double tolerance,
+		choir_formula_fn *fn, void *user);
 
 CHOIR_C_END

@@ -1,7 +1,7 @@
 // Tensors and the frames that own them. A frame is the memory of one context, a replica's call for
 // example, on one device: what is made in it lives until the frame is emptied, and nobody frees a
-// single tensor. A tensor is a value: packed, row-major elements of one dtype, of rank 0 to 8, that
-// never change once they are made. An operation's result belongs to its operands' frame, and
+// single tensor. A tensor is a value: packed, row-major elements of one dtype, of rank 0 to 8,
+// that never change once they are made. An operation's result belongs to its operands' frame, and
 // operands of two frames are CHOIR_INVALID, so that tensors of two replicas cannot be mixed by
 // mistake; choir_move and what contexts offer lead from one frame to another. The frame also keeps
 // the first failure of what was done in it, so a formula is checked once, at its end.
@@ -49,9 +49,9 @@ typedef struct {
 // shape: a rank below 0 or beyond CHOIR_MAX_RANK, a negative dimension, or too many for 63 bits.
 int64_t choir_shape_elements(const choir_shape *shape);
 
-// A set of axes: CHOIR_AXIS(0) | CHOIR_AXIS(-1). Negative ones count from the back, -1 is the last.
+// A set of axes: CHOIR_AXIS(0) | CHOIR_AXIS(-1). Negative ones count from the back.
 typedef uint32_t choir_axes;
-#define CHOIR_AXIS(i) ((choir_axes) 1 << ((unsigned) (i) & 31u))
+#define CHOIR_AXIS(i) ((choir_axes) 1 << (31u & (unsigned) (i)))
 #define CHOIR_NO_AXIS ((choir_axes) 0)
 #define CHOIR_ALL_AXES (~(choir_axes) 0)
 
@@ -69,8 +69,8 @@ choir_frame *choir_frame_new(choir_device *d);
 // Empties f and frees it. NULL is fine.
 void choir_frame_free(choir_frame *f);
 
-// Waits for what is queued, then all tensors of f and its tape die; the memory is kept for the next
-// ones, so a step that is repeated allocates nothing. The frame's failure is forgotten (the
+// Waits for what is queued, then all tensors of f and its tape die; the memory is kept for the
+// next ones, so a step that is repeated allocates nothing. The frame's failure is forgotten (the
 // thread's choir_error is not), and a tape may begin again. The count of random draws goes on.
 // NULL is fine.
 void choir_frame_empty(choir_frame *f);
@@ -87,9 +87,9 @@ void choir_frame_rewind(choir_frame *f, size_t mark);
 // The status of the first failure since f was emptied; CHOIR_OK if there was none, or for NULL.
 choir_status choir_frame_status(const choir_frame *f);
 
-// Whether f has a tape (choir_tape_begin), and so whether this is training: dropout is on, layers
-// use the batch's statistics. True until the frame is emptied, also after the tape has gone back,
-// when nothing more is recorded. False for NULL.
+// Whether f has a tape (choir_tape_begin), and so whether this is training: where it is, dropout
+// is on. True until the frame is emptied (or rewound to before the tape), also after the tape has
+// gone back, when nothing more is recorded. False for NULL.
 bool choir_frame_training(const choir_frame *f);
 
 // Making tensors
@@ -112,16 +112,16 @@ choir_tensor *choir_fill(choir_frame *f, choir_dtype dtype, choir_shape shape, d
 
 // A plain number, a scalar without a dtype of its own: in an operation it takes that of the first
 // operand that is no number (CHOIR_INVALID if it does not fit there, as 0.5 or 300 in u8), and it
-// is f64 where there is none. For gradients it is a constant. Where replicas meet a number counts
-// as the same value in all of them, so it has a mean but no sum: SUM over two or more replicas of
-// a number that is not 0 is CHOIR_INVALID (docs/rules.md).
+// is f64 where there is none. It is no source of gradients: choir_fill makes one. Where replicas
+// meet, a number counts as the same value in all of them, so it has a mean but no sum: SUM over
+// two or more replicas of a number that is not 0 is CHOIR_INVALID (docs/rules.md).
 choir_tensor *choir_number(choir_frame *f, double value);
 
 // Independent normal numbers of mean 0 and deviation 1 in f32 or f64 (others: CHOIR_UNSUPPORTED):
 // Box and Muller 1958, from Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as
-// easy as 1, 2, 3, SC 2011). They depend on seed, the strategy's seed, the step (the number of runs
-// so far in which gradients were applied), the replica and the place in the program, which is the
-// number of draws (dropout draws, too) in this call of the replica so far, or in a frame of
+// easy as 1, 2, 3, SC 2011). They depend on seed, the strategy's seed, the step (the number of
+// runs so far in which gradients were applied), the replica and the place in the program, which is
+// the number of draws (dropout draws, too) in this call of the replica so far, or in a frame of
 // choir_frame_new since it was made; not on devices or threads (docs/decisions/0013).
 choir_tensor *choir_random_normal(
 		choir_frame *f, choir_dtype dtype, choir_shape shape, uint64_t seed);
@@ -147,8 +147,8 @@ choir_dtype choir_tensor_dtype(const choir_tensor *t);
 // The frame that t belongs to; NULL for NULL.
 choir_frame *choir_tensor_frame(const choir_tensor *t);
 
-// The device whose memory t's is; NULL for NULL. Inside a merge call that is the replica's, not
-// the merge's.
+// The device whose memory t's is; NULL for NULL. That is not always the frame's: what a merge call
+// is given lies where the replica made it.
 choir_device *choir_tensor_device(const choir_tensor *t);
 
 // Waits, then gives the elements in place: row-major, packed, for reading only, until t's frame is
@@ -184,26 +184,27 @@ struct DLManagedTensorVersioned;
 // at once where the elements were copied: they are if the device has memory of its own, the
 // strides are not packed or the alignment is not the dtype's. The deleter runs on the thread that
 // imported, outside of replica functions; what dies elsewhere waits until a choir_strategy_run
-// ends or a thread imports again (docs/decisions/0021). Elements are shared: they must not be
-// written from outside as long as f lives. CHOIR_UNSUPPORTED: another major version, memory that is
-// not the host's, a type that Choir has not; CHOIR_INVALID: a shape that cannot be, data is NULL.
+// ends or a thread imports again (docs/decisions/0021). The elements are shared: they must not be
+// written from outside before the deleter is called. CHOIR_UNSUPPORTED: another major version,
+// memory that is not the host's, a type that Choir has not; CHOIR_INVALID: a shape that cannot be,
+// data is NULL.
 choir_tensor *choir_from_dlpack(choir_frame *f, struct DLManagedTensorVersioned *managed);
 
-// t for another library: waits, then shares t's memory, which lives on until the consumer calls the
-// deleter, on any thread, if need be long after the frame. It is marked read-only, since other
+// t for another library: waits, then shares t's memory, which lives on until the consumer calls
+// the deleter, on any thread, if need be long after the frame. It is marked read-only, since other
 // tensors may be on the same memory; memory that may change (borrowed, or a variable's) is copied,
-// and marked so. NULL after a failure: CHOIR_UNSUPPORTED where the host cannot reach the memory. For
-// NULL: NULL.
+// and marked so. NULL after a failure: CHOIR_UNSUPPORTED where the host cannot reach the memory.
+// For NULL: NULL.
 struct DLManagedTensorVersioned *choir_tensor_to_dlpack(choir_tensor *t);
 
 CHOIR_C_END
 
 // A shape from its dimensions, CHOIR_SHAPE(784, 10), of which there are at least one; CHOIR_SCALAR
-// has none. Dimensions may be expressions of any integer type, and are evaluated once.
+// has none. Dimensions are expressions, which are evaluated once.
 #ifndef __cplusplus
 #define CHOIR_SHAPE(...) \
-	((choir_shape){ (int) (sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), \
-			{ __VA_ARGS__ } })
+	((choir_shape){ \
+			(int) (sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), { __VA_ARGS__ } })
 #define CHOIR_SCALAR ((choir_shape){ 0, { 0 } })
 #else
 template <class... D> inline choir_shape choir_shape_of(D... d)

@@ -1,11 +1,12 @@
-// The floating-point environment. A host linked with -ffast-math sets flush-to-zero, and new threads
-// inherit it: so every replica call sets the environment on entering and restores it on leaving.
+// The floating-point environment. A host linked with -ffast-math sets flush-to-zero, and new
+// threads inherit it: so every replica call sets the environment on entering and restores it on
+// leaving.
 #pragma once
 
 #include <fenv.h>
 
-// On x86-64 all arithmetic is done by SSE and its successors, so only their control word is kept: the
-// old coprocessor's takes a hundred cycles to save and is not used.
+// On x86-64 all arithmetic is done by SSE and its successors, so only their control word is kept:
+// the old coprocessor's takes a hundred cycles to save and is not used.
 typedef struct {
 #ifdef __SSE2__
 	unsigned control;

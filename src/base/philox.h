@@ -10,7 +10,7 @@ typedef struct {
 
 chi_philox_block chi_philox(const uint32_t counter[4], const uint32_t key[2]);
 
-// What a draw is keyed by: house 13. place is the draw's number in the program.
+// What a draw is keyed by: docs/decisions/0013. place is the draw's number in the program.
 typedef struct {
 	uint64_t seed;
 	uint64_t step;

@@ -40,9 +40,8 @@ choir_dataset *choir_dataset_batch(choir_dataset *from, int64_t size)
 	for (size_t i = 0; i < from->spec.n; i++)
 		if (!fits(from, i, size))
 			return chi_refuse(from, CHOIR_INVALID,
-					"batch: %lld examples of column \"%s\" (rank %d, %zu bytes each) do not fit "
-					"in "
-					"a tensor",
+					"batch: %lld examples of column \"%s\" (rank %d, %zu bytes each) do not "
+					"fit in a tensor",
 					(long long) size, from->spec.column[i].name, from->spec.column[i].shape.rank,
 					from->bytes[i]);
 	choir_dataset *d = chi_transform_new(&batch_step, sizeof *d, from);

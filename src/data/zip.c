@@ -80,9 +80,8 @@ static bool check_lengths(const choir_dataset *a, const choir_dataset *b)
 	int64_t m = a->spec.examples, n = b->spec.examples;
 	if (a->spec.batch != b->spec.batch)
 		choir_fail(CHOIR_INVALID,
-				"zip: \"%s\" comes in batches of %lld, \"%s\" of %lld (0: single examples); the "
-				"same "
-				"needed",
+				"zip: \"%s\" comes in batches of %lld, \"%s\" of %lld (0: single examples); "
+				"the same needed",
 				x, (long long) a->spec.batch, y, (long long) b->spec.batch);
 	else if (m != CHOIR_NONE && n != CHOIR_NONE && m != n)
 		choir_fail(CHOIR_INVALID,

@@ -84,9 +84,8 @@ static choir_status check_sources(const choir_tape *tape, size_t n, choir_tensor
 			return chi_frame_fail(f, CHOIR_INVALID, "gradient: source %zu is of another frame", i);
 		if (!chi_dtype_is_float(sources[i]->dtype))
 			return chi_frame_fail(f, CHOIR_INVALID,
-					"gradient: source %zu is %s; only floating point "
-					"has gradients",
-					i, choir_dtype_name(sources[i]->dtype));
+					"gradient: source %zu is %s; only floating point has gradients", i,
+					choir_dtype_name(sources[i]->dtype));
 		CHOIR_TRY(chi_tensor_check(sources[i]));
 	}
 	return CHOIR_OK;
@@ -100,9 +99,8 @@ static choir_status check(
 	if (f->failed || !y)
 		return chi_frame_report(f);
 	if (tape->used)
-		return chi_frame_fail(f, CHOIR_STATE,
-				"gradient: this tape has gone back already; one call a "
-				"tape");
+		return chi_frame_fail(
+				f, CHOIR_STATE, "gradient: this tape has gone back already; one call a tape");
 	if (y->frame != f)
 		return chi_frame_fail(f, CHOIR_INVALID, "gradient: y is of another frame than the tape");
 	if (!chi_dtype_is_float(y->dtype))

@@ -137,10 +137,8 @@ static bool check_operands(const char *name, choir_frame *f, size_t n, choir_ten
 			const char *other = in[i]->frame->prefix;
 			const size_t length = strlen(other);
 			chi_frame_fail(f, CHOIR_INVALID,
-					"%s: operand %zu belongs to another frame (%.*s); "
-					"move it or give it",
-					name, i, length > 2 ? (int) length - 2 : 10,
-					length > 2 ? other : "not this one");
+					"%s: operand %zu belongs to another frame (%.*s); move it or give it", name, i,
+					length > 2 ? (int) length - 2 : 10, length > 2 ? other : "not this one");
 			return false;
 		}
 		if (chi_tensor_check(in[i]) != CHOIR_OK)

@@ -45,9 +45,8 @@ static choir_status plan(const choir_tensor *x, const choir_tensor *filter, int 
 	if (!chi_windows(s->dim[1], k->dim[0], attributes->stride, padding, rows, &out->dim[1]) ||
 			!chi_windows(s->dim[2], k->dim[1], attributes->stride, padding, columns, &out->dim[2]))
 		return choir_fail(CHOIR_INVALID,
-				"conv2d: images %s, filter %s, stride %d and padding %d "
-				"give no result",
-				text[0], text[1], attributes->stride, padding);
+				"conv2d: images %s, filter %s, stride %d and padding %d give no result", text[0],
+				text[1], attributes->stride, padding);
 	attributes->top = rows[0];
 	attributes->bottom = rows[1];
 	attributes->left = columns[0];

@@ -50,8 +50,7 @@ static choir_status infer_cross_entropy(size_t n, choir_tensor *const in[], cons
 	if (logits->rank != 2 || labels->rank != 1 || logits->dim[0] != labels->dim[0] ||
 			logits->dim[1] == 0)
 		return choir_fail(CHOIR_INVALID,
-				"logits %s and labels %s do not fit; needed [n, classes] "
-				"and [n]",
+				"logits %s and labels %s do not fit; needed [n, classes] and [n]",
 				chi_shape_print(logits, text[0]), chi_shape_print(labels, text[1]));
 	*shape = *labels;
 	return CHOIR_OK;
@@ -89,7 +88,6 @@ choir_tensor *choir_squared_error(choir_tensor *x, choir_tensor *target)
 	const int rank = square->shape.rank;
 	if (rank < 1)
 		return chi_frame_fail_null(square->frame, CHOIR_INVALID,
-				"squared_error: scalars have no "
-				"examples; needed [n, ...]");
+				"squared_error: scalars have no examples; needed [n, ...]");
 	return rank == 1 ? square : choir_mean(square, ((choir_axes) 1 << rank) - 2);
 }

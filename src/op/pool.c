@@ -71,9 +71,8 @@ static choir_tensor *call(const chi_op *op, choir_tensor *x, int size, int strid
 	if (padding >= size || !chi_windows(s->dim[1], size, stride, padding, rows, &p.out.dim[1]) ||
 			!chi_windows(s->dim[2], size, stride, padding, columns, &p.out.dim[2]))
 		return chi_frame_fail_null(x->frame, CHOIR_INVALID,
-				"%s: images %s, size %d, stride %d and "
-				"padding %d give no result",
-				op->name, chi_shape_print(s, text), size, stride, padding);
+				"%s: images %s, size %d, stride %d and padding %d give no result", op->name,
+				chi_shape_print(s, text), size, stride, padding);
 	p.kernel.top = rows[0];
 	p.kernel.bottom = rows[1];
 	p.kernel.left = columns[0];

@@ -23,10 +23,8 @@ choir_tensor *choir_dropout(choir_tensor *x, double rate, uint64_t seed)
 		return chi_frame_null(NULL, "dropout");
 	choir_frame *f = x->frame;
 	if (!(rate >= 0 && rate < 1)) // NaN is neither
-		return chi_frame_fail_null(f, CHOIR_INVALID,
-				"dropout: rate %g, needed 0 or more and less "
-				"than 1",
-				rate);
+		return chi_frame_fail_null(
+				f, CHOIR_INVALID, "dropout: rate %g, needed 0 or more and less than 1", rate);
 	if (!choir_frame_training(f) || rate == 0)
 		return x;
 	const choir_random_attributes random = { .seed = seed ^ chi_hash_mix(f->random.seed),

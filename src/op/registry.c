@@ -98,8 +98,7 @@ choir_status choir_register_kernel(const choir_kernel_table *table)
 {
 	if (!table || table->size < sizeof(*table) || table->version != CHOIR_TABLE_VERSION)
 		return choir_fail(CHOIR_INVALID,
-				"kernel: the table's size is %zu and its version %u, needed "
-				"%zu and %d",
+				"kernel: the table's size is %zu and its version %u, needed %zu and %d",
 				table ? table->size : 0, table ? table->version : 0, sizeof(*table),
 				CHOIR_TABLE_VERSION);
 	if (!table->operation || !table->kind || !table->run || chi_dtype_size(table->dtype) == 0)

@@ -1,7 +1,7 @@
 // DLPack in and out, without a copy where that is possible. A tensor that comes in keeps the
 // managed object until the last reference to its buffer goes; one that goes out keeps the buffer.
 // Deleters are foreign code that may take foreign locks, so those asked for on a replica's thread
-// wait in a list for the thread that called run (house, 21).
+// wait in a list for the thread that called run (docs/decisions/0021).
 #include "tensor/dlpack.h"
 
 #include "base/alloc.h"
@@ -99,9 +99,8 @@ static choir_status read_header(choir_frame *f, const struct DLManagedTensorVers
 		i++;
 	if (i == TYPES || in->type.lanes != 1)
 		return chi_frame_fail(f, CHOIR_UNSUPPORTED,
-				"dlpack: type code %d of %d bits, %d lanes, is "
-				"none of Choir's",
-				in->type.code, in->type.bits, in->type.lanes);
+				"dlpack: type code %d of %d bits, %d lanes, is none of Choir's", in->type.code,
+				in->type.bits, in->type.lanes);
 	*dtype = types[i].dtype;
 	if (in->rank < 0 || in->rank > CHOIR_MAX_RANK || (in->rank > 0 && !in->shape))
 		return chi_frame_fail(f, CHOIR_INVALID,

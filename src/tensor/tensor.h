@@ -10,7 +10,7 @@
 #include "tensor/buffer.h"
 
 // Where a tensor's memory can change under it: a variable's copy. A read remembers the version; a
-// use after the version moved is CHOIR_STATE naming the source (house 16).
+// use after the version moved is CHOIR_STATE naming the source (docs/decisions/0016).
 typedef struct chi_source {
 	const char *name;
 	chi_atomic64 version;
@@ -110,8 +110,8 @@ choir_tensor *chi_tensor_keep(choir_frame *f, const choir_tensor *t);
 void chi_tensor_drop(choir_tensor *t);
 // NULL: usable. Else why not: "dead", or the source changed; recorded in the frame.
 choir_status chi_tensor_check(const choir_tensor *t);
-// The device whose memory t's is. A tensor that is only looked at, as a merge call looks at those of
-// replicas, may lie elsewhere than its frame.
+// The device whose memory t's is. A tensor that is only looked at, as a merge call looks at those
+// of replicas, may lie elsewhere than its frame.
 static inline choir_device *chi_tensor_place(const choir_tensor *t)
 {
 	return t->buffer ? t->buffer->device : t->frame->device;
@@ -120,7 +120,8 @@ size_t chi_tensor_bytes(const choir_tensor *t);
 // Waits for the tensor, then copies all of it to host memory.
 choir_status chi_tensor_to_host(const choir_tensor *t, void *to);
 choir_status chi_tensor_from_host(choir_tensor *t, const void *from);
-// DLPack deleters asked for in replica threads are kept and run by the caller of run (house 21):
-// kept while hold is on for the thread, and on any thread but the importing one.
+// DLPack deleters asked for in replica threads are kept and run by the caller of run
+// (docs/decisions/0021): kept while hold is on for the thread, and on any thread but the importing
+// one.
 void chi_dlpack_hold(bool on);
 void chi_dlpack_run_deleters(void);

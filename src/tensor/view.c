@@ -103,8 +103,8 @@ static choir_tensor *copy(choir_frame *f, const choir_tensor *t)
 	if (t->frame->queued)
 		status = chi_stream_wait(t->frame->stream);
 	if (status == CHOIR_OK && bytes > 0)
-		status =
-				chi_device_copy(f->stream, f->device, out->data, chi_tensor_place(t), t->data, bytes);
+		status = chi_device_copy(
+				f->stream, f->device, out->data, chi_tensor_place(t), t->data, bytes);
 	if (status != CHOIR_OK)
 		return chi_frame_null(f, "copy");
 	return copy_kind(out, t);

@@ -1,6 +1,16 @@
-// The table of a kernel: one operation on one kind of device for one dtype. The operations, their
-// inputs and their attributes are listed below; shapes and dtypes were checked before a kernel is
-// asked, and out's shape is set.
+// The table of a kernel: one operation, on one kind of device, for one dtype. This page lists all
+// operations that Choir asks kernels for, with their inputs, attributes and formulas. Before a
+// kernel is asked, shapes and dtypes were checked and out's shape was set; inputs have the
+// kernel's dtype where it is not said otherwise, and so has out. Tensors are packed and row-major,
+// on the kind's device, and none is empty: results without elements are left alone, and those of
+// empty inputs are filled with zeros without a kernel.
+//
+// Which kernel: of those for the operation, the kind and the dtype the one with the highest score,
+// the first registered of equals; the program's own come before the built-in ones. For the CPU and
+// the far device there is a plain kernel for everything here in f32 and f64, which is the oracle
+// of the tests: another one should agree with it to rounding, and exactly where this page gives
+// bits (random numbers). For the same call a kernel must always give the same bits, whatever
+// thread, stream or device of the kind it runs on (docs/decisions/0004).
 #pragma once
 
 #include "../op.h"
@@ -8,6 +18,52 @@
 
 CHOIR_C_BEGIN
 
+// Elementwise, two inputs that broadcast from the right to out, no attributes: "add", "subtract",
+// "multiply", "divide", "maximum" (op.h). In "add", "subtract" and "divide" out may be the memory
+// of the first input, in "add" also of the second, if that has out's shape.
+//
+// "maximum_gradient": a, b and dy, which has out's shape; a and b broadcast to it.
+typedef struct {
+	int side; // 0: dy unless a < b, else 0; 1: dy where a < b, else 0
+} choir_maximum_gradient_attributes;
+
+// One input of out's shape, no attributes: "square", "sqrt", "exp", "log", "relu", "tanh",
+// "sigmoid", "gelu" (op.h). Their gradients have two inputs of out's shape: "square_gradient" x
+// and dy, 2 x dy; "sqrt_gradient" y and dy, dy / 2y; "relu_gradient" y and dy, dy where y > 0,
+// else 0; "tanh_gradient" y and dy, dy (1 - y^2); "sigmoid_gradient" y and dy, dy y (1 - y);
+// "gelu_gradient" x and dy. The others' are made of operations.
+//
+// "scale": x times by, rounded to the dtype first.
+typedef struct {
+	double by;
+} choir_scale_attributes;
+
+// "fill", no input: every element is value, converted as by "cast". The dtype is out's, any.
+typedef struct {
+	double value;
+} choir_fill_attributes;
+
+// "sum": over the axes whose bit is set (bit i: axis i of the input), which out has not.
+typedef struct {
+	uint32_t axes;
+} choir_sum_attributes;
+
+// "argmax": along axis, which out has not; out is i64, the lowest index of equals.
+typedef struct {
+	int axis;
+} choir_argmax_attributes;
+
+// "broadcast", no attributes: the input's elements repeated from the right to out's shape; any
+// dtype. "cast", no attributes: to out's dtype, by the rules of choir_cast; the kernel's dtype is
+// the input's.
+
+// "matmul": a [.., m, k] (transposed: [.., k, m]) times b [.., k, n] (transposed: [.., n, k]). The
+// leading axes are equal, or b has rank 2 and is one matrix for all of a's.
+typedef struct {
+	choir_transposed transposed;
+} choir_matmul_attributes;
+
+// What layers apply to a product before it is stored.
 typedef enum {
 	CHOIR_ACTIVATE_LINEAR = 0,
 	CHOIR_ACTIVATE_RELU,
@@ -15,116 +71,112 @@ typedef enum {
 	CHOIR_ACTIVATE_SIGMOID
 } choir_activate;
 
-// Elementwise, two inputs that broadcast from the right to out: "add" "subtract" "multiply" "divide"
-// "maximum" (no attributes). "maximum_gradient" (a, b, dy; attribute side): dy where a >= b (side 0)
-// or where a < b (side 1), else 0.
-typedef struct {
-	int side;
-} choir_maximum_gradient_attributes;
-
-// One input of out's shape: "square" "sqrt" "exp" "log" "relu" "tanh" "sigmoid" "gelu" and "scale".
-// Their gradients: "square_gradient" (x, dy), "sqrt_gradient" (y, dy), "relu_gradient" (y, dy),
-// "tanh_gradient" (y, dy), "sigmoid_gradient" (y, dy), "gelu_gradient" (x, dy).
-typedef struct {
-	double by;
-} choir_scale_attributes;
-
-// "fill" (no input): every element is value.
-typedef struct {
-	double value;
-} choir_fill_attributes;
-
-// "sum": over the axes whose bit is set (bit i: axis i of the input). "argmax": along axis, out i64,
-// the lowest index of equals. "broadcast": the input's elements repeated from the right. "cast": the
-// kernel's dtype is the input's.
-typedef struct {
-	uint32_t axes;
-} choir_sum_attributes;
-typedef struct {
-	int axis;
-} choir_argmax_attributes;
-
-// "matmul": a [.., m, k] (transposed: [.., k, m]) times b [.., k, n] (transposed: [.., n, k]); b may
-// have rank 2 for all of a's leading axes, else leading axes are equal.
-typedef struct {
-	choir_transposed transposed;
-} choir_matmul_attributes;
-
 // "dense": x [m, k], w [k, n], bias [n]; out [m, n] = activate(x w + bias).
 typedef struct {
 	choir_activate activate;
 } choir_dense_attributes;
 
-// "conv2d": x [n, h, w, c], filter [kh, kw, c, out] and, if there is a third input, bias [out]; out
-// [n, oh, ow, out] = activate(x * filter + bias). "conv2d_gradient_input": filter, dy (before the
-// activation); out is dx. "conv2d_gradient_filter": x, dy; out is the filter's gradient.
+// "conv2d": x [n, h, w, c], filter [kh, kw, c, out] and, if there is a third input, bias [out];
+// out [n, oh, ow, out] = activate(x * filter + bias), * as in choir_conv2d.
+// "conv2d_gradient_input": filter, dy; out is dx. "conv2d_gradient_filter": x, dy; out is the
+// filter's gradient. In both dy is the gradient before the activation.
 typedef struct {
 	int stride;
 	int top, left, bottom, right; // zeros around x
-	choir_activate activate;
+	choir_activate activate; // of "conv2d"
 } choir_conv2d_attributes;
 
-// "max_pool2d", "average_pool2d": x [n, h, w, c]; the mean is over the elements inside x.
-// "max_pool2d_gradient": x, y, dy; the first maximum of a window (by row, then column) gets it.
-// "average_pool2d_gradient": dy; out is dx.
+// "max_pool2d", "average_pool2d": x [n, h, w, c]; windows of window x window elements, of which
+// those outside x do not count. "max_pool2d_gradient": x, y, dy; out is dx, and a window's dy goes
+// to the first of its elements (by row, then column) that equals y. "average_pool2d_gradient": dy;
+// out is dx. Windows may overlap: dx is the sum.
 typedef struct {
 	int window, stride;
-	int top, left, bottom, right;
+	int top, left, bottom, right; // of the windows' grid around x
 } choir_pool2d_attributes;
 
-// "softmax" along the last axis; "softmax_gradient": y, dy. "softmax_cross_entropy": logits
-// [n, classes], labels [n] (u8, i32 or i64; one outside the classes is CHOIR_INVALID naming it where
-// the host can see it, else NAN); out [n]. "softmax_cross_entropy_gradient": logits, labels, dlosses
-// [n]; out like logits.
+// No attributes: "softmax", along the last axis; "softmax_gradient": y, dy; y (dy - sum(y dy)).
+// "softmax_cross_entropy": logits [n, classes], labels [n] of u8, i32 or i64; out [n]. A label
+// that is no class is CHOIR_INVALID, naming it, or, on a device that cannot fail, NAN.
+// "softmax_cross_entropy_gradient": logits, labels, dlosses [n]; out like logits: softmax(logits),
+// less 1 at the label, times dloss.
 
-// "dropout": elements are kept with probability 1 - rate and divided by it; its gradient is itself.
-// "random_normal" (no input). Element i uses the Philox block of the key at index i / 4 (dropout: word
-// i % 4) or i / 2 (normal: number i % 2).
+// "dropout": x times 1 / (1 - rate), or 0; its gradient is itself with dy for x. "random_normal",
+// no input. Every element has its own place in a Philox4x32-10 sequence, so its bits depend on the
+// attributes alone. Block j of the sequence is made from
+//     counter  { low word of j, high word of j, place, replica }
+//     key      { low word, high word } of mix(mix(seed) + step)
+//     mix(x)   x ^= x >> 30; x *= 0xBF58476D1CE4E5B9;
+//              x ^= x >> 27; x *= 0x94D049BB133111EB; x ^= x >> 31
+// where mix is the finisher of SplitMix64 (Steele, Lea, Flood 2014: Fast splittable pseudorandom
+// number generators, OOPSLA). "dropout": element i takes word i % 4 of block i / 4, and is kept if
+// the word's upper 24 bits, divided by 2^24, are at least rate. "random_normal": elements 2j and
+// 2j + 1 are made from the words w of block j in f64 (Box and Muller 1958), as
+//     sqrt(-2 log(1 - U(w[0], w[1]))) times cos and sin of 2 pi U(w[2], w[3])
+// where U(a, b) is the upper 53 bits of 2^32 a + b, divided by 2^53.
 typedef struct {
 	uint64_t seed, step;
 	uint32_t replica, place;
-	double rate; // dropout
+	double rate; // of dropout
 } choir_random_attributes;
 
-// Updates write their inputs but the last, the gradient: "sgd_update" (w, g), "momentum_update"
-// (w, velocity, g), "adam_update" (w, m, v, g); out is in[0]. Formulas: optimizer.h.
+// The steps of optimizers, which write all their inputs but the last, the gradient g; out is
+// in[0]. All inputs have one shape: a slice of a variable, in the order of its elements. With
+// G = gradient_scale g and w' = w - rate decay w:
+// "sgd_update" (w, g): w = w' - rate G.
+// "momentum_update" (w, v, g): v = momentum v - rate G; w = w' + v, or, if nesterov,
+// w' + momentum v - rate G.
+// "adam_update" (w, m, v, g): m = m + (1 - beta1) (G - m); v = v + (1 - beta2) (G^2 - v);
+// w = w' - rate correction m / (sqrt(v) + epsilon).
+// As in Keras 2.15; decay as in AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101).
 typedef struct {
 	double rate, momentum;
 	double beta1, beta2, epsilon;
-	double decay; // times rate times w is subtracted first (AdamW)
-	double correction; // Adam: sqrt(1 - beta2^t) / (1 - beta1^t)
-	double gradient_scale; // the gradient is multiplied by it first
+	double decay;
+	double correction; // sqrt(1 - beta2^t) / (1 - beta1^t) in step t = 1, 2, ...
+	double gradient_scale;
 	bool nesterov;
 } choir_update_attributes;
 
-// "chunk_squares": out f64 [ceil(elements / chunk)], the sum of squares of each chunk of the input.
+// "chunk_squares": the sum of the squares of each chunk of the input; out is f64
+// [ceil(elements / chunk)].
 typedef struct {
-	int64_t chunk;
+	int64_t chunk; // elements; the last chunk may have fewer
 } choir_chunk_squares_attributes;
 
+// One call. All that it points to but the data may be gone when run returns; the data stays until
+// the stream has been waited for.
 typedef struct {
-	size_t size;
-	void *stream; // of the device's table
-	size_t n;
+	size_t size; // of this struct
+	void *stream; // of the device's table; NULL when score and scratch are asked ahead of a call
+	size_t n; // inputs
 	const choir_buffer *in;
 	choir_buffer *out;
-	const void *attributes;
-	void *scratch; // on the device, 64-byte aligned, as many bytes as asked for
+	const void *attributes; // the operation's struct, as listed; not to be used if it has none
+	void *scratch; // on the device, 64-byte aligned, as many bytes as asked for; not initialised
 	const void *user; // the table's
 } choir_kernel_call;
 
 typedef struct choir_kernel_table {
-	size_t size;
-	uint32_t version;
-	const char *operation, *kind, *name; // "matmul", "cuda", "cublas"
+	size_t size; // of this struct
+	uint32_t version; // CHOIR_TABLE_VERSION
+	const char *operation; // "matmul"
+	const char *kind; // of device: "cuda"
+	const char *name; // in messages: "cublas"
 	choir_dtype dtype; // of in[0]; without inputs, of out
-	const void *user;
-	int (*score)(const choir_kernel_call *call); // 0: cannot; the highest wins. NULL: 1
-	size_t (*scratch)(const choir_kernel_call *call); // bytes. NULL: none
-	choir_status (*run)(const choir_kernel_call *call); // queues, where the device is asynchronous
+	const void *user; // for the functions
+	// How well the kernel suits the call, by its shapes and attributes alone. 0: cannot. NULL: 1,
+	// as all plain kernels; oneDNN's say 10.
+	int (*score)(const choir_kernel_call *call);
+	size_t (*scratch)(const choir_kernel_call *call); // bytes of scratch memory. NULL: none
+	// Does the work, or queues it on the stream where the device is asynchronous.
+	choir_status (*run)(const choir_kernel_call *call);
 } choir_kernel_table;
 
-// Copies the table; before the first operation, from one thread.
+// Makes a kernel known. The table is copied; the strings and user that it points to are not, and
+// live as long as the program. Its functions are called from any thread, several at the same time.
+// CHOIR_INVALID: a size, version or dtype that cannot be, no operation, kind or run; CHOIR_STATE:
+// an operation has run already; CHOIR_NO_MEMORY. Threads: one, before the first operation.
 choir_status choir_register_kernel(const choir_kernel_table *table);
 
 CHOIR_C_END

@@ -1,0 +1,75 @@
+// Options: what CHOIR_OPTIONS makes of one field and of eight, and how long it lives.
+#include "choir/status.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+#include <string.h>
+
+typedef struct {
+	size_t size;
+	int a, b, c, d, e, f, g, h;
+	const char *untouched;
+} options;
+
+static int weigh(const options *o)
+{
+	assert_int_equal(o->size, sizeof(*o));
+	assert_null(o->untouched);
+	return o->a + 2 * o->b + 3 * o->c + 4 * o->d + 5 * o->e + 6 * o->f + 7 * o->g + 8 * o->h;
+}
+
+static void one_field_and_eight(void **state)
+{
+	int n = 4;
+
+	(void) state;
+	assert_int_equal(weigh(CHOIR_OPTIONS(options, .c = n)), 12);
+	assert_int_equal(weigh(CHOIR_OPTIONS(options, .h = 1, .g = 1, .f = 1, .e = 1, .d = 1, .c = 1,
+							 .b = 1, .a = 1)),
+			36);
+}
+
+typedef struct {
+	size_t size;
+	const options *inner;
+} outer;
+
+static void they_live_until_the_end_of_the_block(void **state)
+{
+	const outer *kept = CHOIR_OPTIONS(outer, .inner = CHOIR_OPTIONS(options, .a = 7));
+
+	(void) state;
+	memset((char[256]){ 0 }, 1, 256);
+	assert_int_equal(kept->size, sizeof(outer));
+	assert_int_equal(weigh(kept->inner), 7);
+}
+
+static choir_status pass_on(choir_status status, int *after)
+{
+	CHOIR_TRY(status);
+	++*after;
+	return CHOIR_OK;
+}
+
+static void try_returns_what_is_not_ok(void **state)
+{
+	int after = 0;
+
+	(void) state;
+	assert_int_equal(pass_on(CHOIR_IO, &after), CHOIR_IO);
+	assert_int_equal(pass_on(CHOIR_END, &after), CHOIR_END);
+	assert_int_equal(after, 0);
+	assert_int_equal(pass_on(CHOIR_OK, &after), CHOIR_OK);
+	assert_int_equal(after, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_field_and_eight),
+		cmocka_unit_test(they_live_until_the_end_of_the_block),
+		cmocka_unit_test(try_returns_what_is_not_ok),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

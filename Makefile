@@ -1,7 +1,8 @@
 # The verbs. The building itself is CMake's: see CMakeLists.txt and CMakePresets.json.
 PREFIX ?= /usr/local
+SECONDS ?= 60
 .DEFAULT_GOAL := build
-.PHONY: build demo test check bench install format clean help
+.PHONY: build demo test check fuzz bench install format clean help
 
 build: ## build the library, the command and the examples in build/release
 	@tools/setup build
@@ -18,6 +19,14 @@ check: ## the tests of the house only: floors, sizes, names, headers
 	@tools/setup test
 	@tools/build release
 	@ctest --test-dir build/release --output-on-failure -L house
+
+fuzz: ## run every fuzzer for SECONDS (60) each; what they find stays in build/fuzz
+	@tools/setup test
+	@for target in fuzz/*_fuzz.c; do \
+		name=$$(basename $$target _fuzz.c); \
+		printf '\n== %s\n' $$name; \
+		fuzz/run $$name $(SECONDS) || exit 1; \
+	done
 
 bench: build ## measure the all-reduce and training
 	build/release/choir bench all-reduce --replicas 2

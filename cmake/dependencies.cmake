@@ -43,7 +43,6 @@ endmacro()
 
 choir_dependency(ONEDNN oneapi/dnnl/dnnl.h dnnl libdnnl-dev)
 choir_dependency(ZLIB zlib.h z zlib1g-dev)
-choir_dependency(HWLOC hwloc.h hwloc libhwloc-dev)
 
 # oneDNN's threads are OpenMP's (GNU's, in Debian): Choir tells each of its own to use one.
 if(choir_has_ONEDNN)

@@ -19,7 +19,14 @@ choir_strategy *choir_one_device_strategy_new(const choir_strategy_options *o)
 		choir_fail(CHOIR_INVALID, "strategy: \"one_device\" has one device, not \"%s\"", o->devices);
 		return NULL;
 	}
-	return chi_strategy_new("one_device", o, 1);
+	if (o != NULL && (o->size < sizeof(size_t) || o->size > sizeof *o || o->replicas != 0))
+		return chi_strategy_new("one_device", o, 1); // which checks them
+	choir_strategy_options one = { .size = sizeof one };
+	if (o != NULL)
+		memcpy(&one, o, o->size);
+	one.size = sizeof one;
+	one.replicas = 1; // whatever CHOIR_DEVICES names: the first
+	return chi_strategy_new("one_device", &one, 1);
 }
 
 choir_strategy *choir_strategy_copy_new(const choir_strategy *s)

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/common.sh"
 
 quietly "$cmake" -S "$project" -B "$folder/build" -G "Unix Makefiles" -DCMAKE_BUILD_TYPE=Debug \
-	-DCHOIR_WERROR=ON -DCHOIR_ONEDNN=OFF -DCHOIR_ZLIB=OFF -DCHOIR_HWLOC=OFF \
+	-DCHOIR_WERROR=ON -DCHOIR_ONEDNN=OFF -DCHOIR_ZLIB=OFF \
 	-DCHOIR_CMOCKA_LIBRARY=
 grep -q 'cmocka: not found' "$folder/log" || fail 'nothing says that the unit tests are left out'
 quietly "$cmake" --build "$folder/build" --parallel 2

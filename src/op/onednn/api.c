@@ -415,7 +415,10 @@ choir_status chi_dnn_new(const chi_dnn_problem *problem, chi_dnn **out)
 	if (!d)
 		return CHOIR_NO_MEMORY;
 	const int threads = enter_one_thread();
+	// oneDNN's cache of code is shared by all threads; making is rare, so one at a time.
+	chi_mutex_lock(&engine_lock);
 	status = make(d, problem);
+	chi_mutex_unlock(&engine_lock);
 	leave_one_thread(threads);
 	if (status != dnnl_success) {
 		chi_dnn_free(d);

@@ -1,0 +1,152 @@
+// A C++17 program: options, scopes and shapes in the language's own clothes, an object that owns
+// its strategy, a failure that becomes an exception.
+#include <choir/choir.h>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace
+{
+
+struct free_strategy {
+	void operator()(choir_strategy *s) const
+	{
+		choir_strategy_free(s);
+	}
+};
+struct free_values {
+	void operator()(choir_values *v) const
+	{
+		choir_values_free(v);
+	}
+};
+
+void check(choir_status status)
+{
+	if (status != CHOIR_OK)
+		throw std::runtime_error(choir_error());
+}
+
+class line
+{
+  public:
+	explicit line(int replicas)
+		: strategy_(choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options,
+				  .replicas = replicas, .devices = "cpu:0,cpu:1", .seed = 3)))
+	{
+		if (!strategy_)
+			throw std::runtime_error(choir_error());
+		CHOIR_SCOPE (strategy_.get()) {
+			slope_ = choir_variable_new("slope", CHOIR_SHAPE(1), nullptr);
+			level_ = choir_variable_new("level", CHOIR_SHAPE(1),
+					CHOIR_OPTIONS(choir_variable_options, .initializer = CHOIR_ONES));
+			adam_ = choir_optimizer_new(
+					CHOIR_ADAM, CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.1));
+		}
+		if (!slope_ || !level_ || !adam_)
+			throw std::runtime_error(choir_error());
+	}
+
+	double fit(const std::vector<float> &x, const std::vector<float> &y, int steps)
+	{
+		std::unique_ptr<choir_values, free_values> batch(choir_values_new(strategy_.get()));
+		choir_values *results = nullptr;
+		choir_frame *f = choir_values_frame(batch.get());
+		check(choir_values_split(
+				batch.get(), "x", choir_borrow(f, CHOIR_F32, CHOIR_SHAPE(x.size(), 1), x.data())));
+		check(choir_values_split(
+				batch.get(), "y", choir_borrow(f, CHOIR_F32, CHOIR_SHAPE(y.size(), 1), y.data())));
+		double loss = NAN;
+		for (int i = 0; i < steps; i++) {
+			check(choir_strategy_run(strategy_.get(), step, this, batch.get(), &results));
+			loss = choir_tensor_number(choir_strategy_reduce(strategy_.get(), CHOIR_SUM,
+					choir_values_find(results, "loss"), CHOIR_NO_AXIS));
+		}
+		choir_values_free(results);
+		return loss;
+	}
+
+	float slope() const
+	{
+		float value = NAN;
+		choir_frame *frame = choir_frame_new(nullptr);
+		check(choir_tensor_fetch(choir_variable_read(slope_, frame), &value, sizeof value));
+		choir_frame_free(frame);
+		return value;
+	}
+
+	choir_strategy *strategy() const
+	{
+		return strategy_.get();
+	}
+
+  private:
+	static choir_status step(choir_replica *r, void *user)
+	{
+		auto *self = static_cast<line *>(user);
+		choir_tape *tape = choir_tape_begin(r->frame);
+		choir_tensor *x = choir_replica_arg(r, "x");
+		choir_tensor *y = choir_add(choir_multiply(x, choir_variable_read(self->slope_, r->frame)),
+				choir_variable_read(self->level_, r->frame));
+		choir_tensor *loss =
+				choir_replica_mean(r, choir_squared_error(y, choir_replica_arg(r, "y")));
+		CHOIR_TRY(choir_replica_return(r, "loss", loss));
+		return choir_optimizer_minimize(self->adam_, tape, loss);
+	}
+
+	std::unique_ptr<choir_strategy, free_strategy> strategy_;
+	choir_variable *slope_ = nullptr, *level_ = nullptr;
+	choir_optimizer *adam_ = nullptr;
+};
+
+choir_status fails(choir_replica *r, void *)
+{
+	if (choir_replica_id(r) == 1)
+		return choir_fail(CHOIR_INVALID, "no more");
+	return CHOIR_OK;
+}
+
+bool failure_is_an_exception(const line &l)
+{
+	try {
+		check(choir_strategy_run(l.strategy(), fails, nullptr, nullptr, nullptr));
+	} catch (const std::runtime_error &e) {
+		return std::string(e.what()) == "replica 1: no more";
+	}
+	return false;
+}
+
+} // namespace
+
+int main()
+{
+	std::vector<float> x, y;
+	for (int i = 0; i < 31; i++) {
+		x.push_back(static_cast<float>(i) / 15 - 1);
+		y.push_back(2 * x.back() - 0.5f);
+	}
+	try {
+		line l(3);
+		const double loss = l.fit(x, y, 300);
+		if (!(loss < 1e-4) || std::fabs(l.slope() - 2) > 0.05f) {
+			std::printf("failed: loss %g, slope %g\n", loss, static_cast<double>(l.slope()));
+			return 1;
+		}
+		if (!failure_is_an_exception(l)) {
+			std::printf("failed: another text: %s\n", choir_error());
+			return 1;
+		}
+		const double again = l.fit(x, y, 1); // after a failed run the next one works
+		if (!(again < 1e-4)) {
+			std::printf("failed: loss %g after a failed run\n", again);
+			return 1;
+		}
+	} catch (const std::runtime_error &e) {
+		std::printf("failed: %s\n", e.what());
+		return 1;
+	}
+	return 0;
+}

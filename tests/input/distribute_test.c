@@ -1,0 +1,468 @@
+// Distributed datasets: who gets which examples, at the borders of batches and at the end;
+// refilling without allocation; wrong use.
+#include "choir/input.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "tensor/buffer.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { MOST = 64 };
+static const int64_t numbers[MOST] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16,
+	17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39,
+	40 };
+
+static choir_dataset *counting(int64_t n)
+{
+	const choir_column column = { "number", CHOIR_I64, CHOIR_SCALAR, numbers };
+	return choir_memory_dataset_new(n, 1, &column, false);
+}
+
+static choir_strategy *mirrored(int replicas, const char *devices)
+{
+	choir_strategy *s = choir_mirrored_strategy_new(
+			CHOIR_OPTIONS(choir_strategy_options, .replicas = replicas, .devices = devices));
+	assert_non_null(s);
+	return s;
+}
+
+static choir_distributed_dataset *dealt(choir_strategy *s, choir_dataset *d, int64_t global_batch)
+{
+	choir_distributed_dataset *data = choir_strategy_distribute_dataset(
+			s, d, CHOIR_OPTIONS(choir_input_options, .global_batch = global_batch));
+	assert_non_null(data);
+	return data;
+}
+
+static void assert_failed(choir_status status, const char *text)
+{
+	assert_int_equal(choir_error_status(), status);
+	if (strstr(choir_error(), text) == NULL)
+		fail_msg("\"%s\" does not say \"%s\"", choir_error(), text);
+	chi_error_clear();
+}
+
+// The next batch has these rows for each replica, counting on from *next.
+static void assert_batch(choir_distributed_dataset *data, choir_values **batch, int64_t *next,
+		int n, const int64_t rows[])
+{
+	assert_int_equal(choir_distributed_dataset_next(data, batch), CHOIR_OK);
+	choir_value *v = choir_values_find(*batch, "number");
+	assert_int_equal(choir_value_kind_of(v), CHOIR_VALUE_PER_REPLICA);
+	assert_int_equal(choir_value_local_count(v), n);
+	for (int i = 0; i < n; i++) {
+		choir_tensor *t = choir_value_local(v, i);
+		assert_int_equal(choir_tensor_shape(t)->rank, 1);
+		assert_int_equal(choir_tensor_shape(t)->dim[0], rows[i]);
+		const int64_t *number = choir_tensor_data(t);
+		for (int64_t k = 0; k < rows[i]; k++)
+			assert_int_equal(number[k], (*next)++);
+	}
+}
+
+#define ROWS(...) \
+	(int) (sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), (int64_t[]) \
+	{ \
+		__VA_ARGS__ \
+	}
+
+static void six_items_in_a_batch_of_eight_are_four_and_two(void **state)
+{
+	(void) state;
+	choir_strategy *s = mirrored(2, NULL);
+	choir_distributed_dataset *data = dealt(s, choir_dataset_batch(counting(6), 8), 0);
+	choir_values *batch = NULL;
+	for (int pass = 0; pass < 2; pass++) {
+		int64_t next = 0;
+		assert_batch(data, &batch, &next, ROWS(4, 2));
+		assert_int_equal(choir_distributed_dataset_next(data, &batch), CHOIR_END);
+		assert_int_equal(choir_distributed_dataset_next(data, &batch), CHOIR_END);
+		assert_null(choir_values_find(batch, "number"));
+		assert_int_equal(choir_distributed_dataset_rewind(data), CHOIR_OK);
+	}
+	choir_values_free(batch);
+	choir_strategy_free(s);
+}
+
+static void sizes_differ_by_one_and_the_first_are_larger(void **state)
+{
+	(void) state;
+	choir_strategy *s = mirrored(4, NULL);
+	choir_distributed_dataset *data = dealt(s, choir_dataset_batch(counting(23), 10), 0);
+	choir_values *batch = NULL;
+	int64_t next = 0;
+	assert_batch(data, &batch, &next, ROWS(3, 3, 2, 2));
+	assert_batch(data, &batch, &next, ROWS(3, 3, 2, 2));
+	assert_batch(data, &batch, &next, ROWS(3, 0, 0, 0));
+	assert_int_equal(choir_distributed_dataset_next(data, &batch), CHOIR_END);
+	choir_values_free(batch);
+	choir_strategy_free(s);
+}
+
+static void fewer_examples_than_replicas_leave_some_empty(void **state)
+{
+	(void) state;
+	choir_strategy *s = mirrored(5, "cpu:0,cpu:1");
+	choir_distributed_dataset *data = dealt(s, choir_dataset_batch(counting(7), 3), 0);
+	choir_values *batch = NULL;
+	int64_t next = 0;
+	assert_batch(data, &batch, &next, ROWS(1, 1, 1, 0, 0));
+	assert_batch(data, &batch, &next, ROWS(1, 1, 1, 0, 0));
+	assert_batch(data, &batch, &next, ROWS(1, 0, 0, 0, 0));
+	assert_int_equal(choir_distributed_dataset_next(data, &batch), CHOIR_END);
+	choir_values_free(batch);
+	choir_strategy_free(s);
+}
+
+static void another_global_batch_cuts_the_stream_anew(void **state)
+{
+	(void) state;
+	static const int64_t own[] = { 1, 2, 3, 5, 7, 12, 30 };
+	for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
+		choir_strategy *s = mirrored(2, NULL);
+		choir_distributed_dataset *data = dealt(s, choir_dataset_batch(counting(13), own[i]), 5);
+		choir_values *batch = NULL;
+		for (int pass = 0; pass < 2; pass++) {
+			int64_t next = 0;
+			assert_batch(data, &batch, &next, ROWS(3, 2));
+			assert_batch(data, &batch, &next, ROWS(3, 2));
+			assert_batch(data, &batch, &next, ROWS(3, 0));
+			assert_int_equal(choir_distributed_dataset_next(data, &batch), CHOIR_END);
+			assert_int_equal(choir_distributed_dataset_rewind(data), CHOIR_OK);
+		}
+		choir_values_free(batch);
+		choir_strategy_free(s);
+	}
+}
+
+static void a_rewind_drops_what_was_read_ahead(void **state)
+{
+	(void) state;
+	choir_strategy *s = mirrored(2, NULL);
+	choir_distributed_dataset *data = dealt(s, choir_dataset_batch(counting(20), 7), 4);
+	choir_values *batch = NULL;
+	int64_t next = 0;
+	assert_batch(data, &batch, &next, ROWS(2, 2));
+	assert_int_equal(choir_distributed_dataset_rewind(data), CHOIR_OK);
+	next = 0;
+	assert_batch(data, &batch, &next, ROWS(2, 2));
+	assert_batch(data, &batch, &next, ROWS(2, 2));
+	choir_values_free(batch);
+	choir_strategy_free(s);
+}
+
+// repeat after batch: 3, 3, 1, 3, 3, 1 examples.
+static choir_dataset *twice(void)
+{
+	return choir_dataset_repeat(choir_dataset_batch(counting(7), 3), 2);
+}
+
+static void a_short_batch_in_the_middle_is_joined_to_the_next(void **state)
+{
+	(void) state;
+	choir_strategy *s = mirrored(2, NULL);
+	choir_distributed_dataset *data = dealt(s, twice(), 0);
+	choir_values *batch = NULL;
+	static const int64_t rows[][2] = { { 2, 1 }, { 2, 1 }, { 2, 1 }, { 2, 1 }, { 2, 0 } };
+	int64_t seen = 0;
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		assert_int_equal(choir_distributed_dataset_next(data, &batch), CHOIR_OK);
+		choir_value *v = choir_values_find(batch, "number");
+		for (int r = 0; r < 2; r++) {
+			choir_tensor *t = choir_value_local(v, r);
+			assert_int_equal(choir_tensor_shape(t)->dim[0], rows[i][r]);
+			for (int64_t k = 0; k < rows[i][r]; k++)
+				assert_int_equal(((const int64_t *) choir_tensor_data(t))[k], seen++ % 7);
+		}
+	}
+	assert_int_equal(choir_distributed_dataset_next(data, &batch), CHOIR_END);
+	choir_values_free(batch);
+	choir_strategy_free(s);
+}
+
+static void one_replica_gets_batches_as_they_come(void **state)
+{
+	(void) state;
+	choir_strategy *s = mirrored(1, NULL);
+	choir_distributed_dataset *data = dealt(s, twice(), 0);
+	choir_values *batch = NULL;
+	static const int64_t rows[] = { 3, 3, 1, 3, 3, 1 };
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		assert_int_equal(choir_distributed_dataset_next(data, &batch), CHOIR_OK);
+		choir_tensor *t = choir_value_local(choir_values_find(batch, "number"), 0);
+		assert_int_equal(choir_tensor_shape(t)->dim[0], rows[i]);
+	}
+	assert_int_equal(choir_distributed_dataset_next(data, &batch), CHOIR_END);
+	choir_values_free(batch);
+	choir_strategy_free(s);
+}
+
+static void single_examples_take_the_global_batch(void **state)
+{
+	(void) state;
+	choir_strategy *s = mirrored(2, NULL);
+	choir_distributed_dataset *data = dealt(s, counting(5), 3);
+	choir_values *batch = NULL;
+	int64_t next = 0;
+	assert_batch(data, &batch, &next, ROWS(2, 1));
+	assert_batch(data, &batch, &next, ROWS(2, 0));
+	assert_int_equal(choir_distributed_dataset_next(data, &batch), CHOIR_END);
+	choir_values_free(batch);
+	choir_strategy_free(s);
+}
+
+static void columns_keep_their_examples_together(void **state)
+{
+	(void) state;
+	static const float pairs[5][2] = { { 0, 1 }, { 2, 3 }, { 4, 5 }, { 6, 7 }, { 8, 9 } };
+	const choir_column columns[] = {
+		{ "pair", CHOIR_F32, CHOIR_SHAPE(2), pairs },
+		{ "number", CHOIR_I64, CHOIR_SCALAR, numbers },
+	};
+	choir_strategy *s = mirrored(2, NULL);
+	choir_dataset *d = choir_dataset_batch(choir_memory_dataset_new(5, 2, columns, false), 2);
+	choir_distributed_dataset *data = dealt(s, d, 4);
+	choir_values *batch = NULL;
+	int64_t next = 0;
+	while (choir_distributed_dataset_next(data, &batch) == CHOIR_OK)
+		for (int i = 0; i < 2; i++) {
+			choir_tensor *p = choir_value_local(choir_values_find(batch, "pair"), i);
+			choir_tensor *n = choir_value_local(choir_values_find(batch, "number"), i);
+			const int64_t rows = choir_tensor_shape(n)->dim[0];
+			assert_int_equal(choir_tensor_shape(p)->rank, 2);
+			assert_int_equal(choir_tensor_shape(p)->dim[0], rows);
+			assert_int_equal(choir_tensor_shape(p)->dim[1], 2);
+			for (int64_t k = 0; k < rows; k++, next++) {
+				assert_int_equal(((const int64_t *) choir_tensor_data(n))[k], next);
+				assert_memory_equal((const float *) choir_tensor_data(p) + 2 * k, pairs[next],
+						sizeof pairs[0]);
+			}
+		}
+	assert_int_equal(next, 5);
+	choir_values_free(batch);
+	choir_strategy_free(s);
+}
+
+typedef struct {
+	int64_t here[8], all[8], sum[8];
+} told;
+
+static choir_status tell(choir_replica *r, void *user)
+{
+	told *t = user;
+	const int id = choir_replica_id(r);
+	t->here[id] = choir_replica_examples(r);
+	t->all[id] = choir_replica_global_examples(r);
+	choir_tensor *number = choir_replica_arg(r, "number");
+	if (number == NULL)
+		return choir_error_status();
+	int64_t own[MOST];
+	CHOIR_TRY(choir_tensor_fetch(number, own, (size_t) t->here[id] * sizeof own[0]));
+	t->sum[id] = 0;
+	for (int64_t k = 0; k < t->here[id]; k++)
+		t->sum[id] += own[k];
+	return CHOIR_OK;
+}
+
+static void every_replica_knows_the_true_count(void **state)
+{
+	(void) state;
+	static const char *const devices[] = { "cpu:0", "cpu:0,cpu:1", "far:0,far:1" };
+	for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++) {
+		choir_strategy *s = mirrored(3, devices[i]);
+		choir_distributed_dataset *data = dealt(s, choir_dataset_batch(counting(10), 8), 0);
+		choir_values *batch = NULL;
+		told t = { .here = { 0 } };
+		assert_int_equal(choir_distributed_dataset_next(data, &batch), CHOIR_OK);
+		assert_int_equal(choir_strategy_run(s, tell, &t, batch, NULL), CHOIR_OK);
+		const told first = { { 3, 3, 2 }, { 8, 8, 8 }, { 3, 12, 13 } };
+		assert_memory_equal(&t, &first, sizeof t);
+		assert_int_equal(choir_distributed_dataset_next(data, &batch), CHOIR_OK);
+		assert_int_equal(choir_strategy_run(s, tell, &t, batch, NULL), CHOIR_OK);
+		const told last = { { 2, 0, 0 }, { 2, 2, 2 }, { 17, 0, 0 } };
+		assert_memory_equal(&t, &last, sizeof t);
+		choir_values_free(batch);
+		choir_strategy_free(s);
+	}
+}
+
+static void reading_on_allocates_nothing(void **state)
+{
+	(void) state;
+	choir_strategy *s = mirrored(2, NULL);
+	choir_dataset *d = choir_dataset_batch(choir_dataset_repeat(counting(40), CHOIR_NONE), 6);
+	choir_distributed_dataset *data = dealt(s, d, 8);
+	choir_values *batch = NULL;
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(choir_distributed_dataset_next(data, &batch), CHOIR_OK);
+	const uint64_t before = chi_alloc_count();
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(choir_distributed_dataset_next(data, &batch), CHOIR_OK);
+	assert_int_equal(chi_alloc_count(), before);
+	choir_values_free(batch);
+	choir_strategy_free(s);
+}
+
+static choir_distributed_dataset *inner;
+static choir_status read_inside(choir_replica *r, void *user)
+{
+	choir_values **batch = user;
+	(void) r;
+	return choir_distributed_dataset_next(inner, batch);
+}
+
+static choir_status distribute_inside(choir_replica *r, void *user)
+{
+	(void) user;
+	return choir_strategy_distribute_dataset(
+				   choir_replica_strategy(r), choir_dataset_batch(counting(4), 2), NULL) == NULL
+			? choir_error_status()
+			: CHOIR_OK;
+}
+
+static void replicas_cannot_read(void **state)
+{
+	(void) state;
+	choir_strategy *s = mirrored(2, NULL);
+	choir_values *batch = NULL;
+	inner = dealt(s, choir_dataset_batch(counting(6), 2), 0);
+	assert_int_equal(choir_strategy_run(s, read_inside, &batch, NULL, NULL), CHOIR_STATE);
+	assert_failed(
+			CHOIR_STATE, "the next batch of a distributed dataset is not possible in replica");
+	assert_null(batch);
+	assert_int_equal(choir_strategy_run(s, distribute_inside, NULL, NULL, NULL), CHOIR_STATE);
+	assert_failed(CHOIR_STATE, "distribute_dataset is not possible in replica");
+	choir_strategy_free(s);
+}
+
+static void wrong_use_is_refused(void **state)
+{
+	(void) state;
+	choir_strategy *s = mirrored(2, NULL), *other = mirrored(2, NULL);
+	assert_null(choir_strategy_distribute_dataset(s, counting(4), NULL));
+	assert_failed(CHOIR_INVALID, "single examples: add a batch step");
+	assert_null(choir_strategy_distribute_dataset(
+			s, counting(4), CHOIR_OPTIONS(choir_input_options, .global_batch = -3)));
+	assert_failed(CHOIR_INVALID, "a global batch of -3 examples: at least 1 is needed");
+	assert_null(choir_strategy_distribute_dataset(s, NULL, NULL));
+	assert_failed(CHOIR_INVALID, "the dataset is NULL");
+	assert_null(choir_strategy_distribute_dataset(s, choir_dataset_batch(counting(4), 0), NULL));
+	assert_failed(CHOIR_INVALID, "batch: a size of 0"); // the first cause stays
+	assert_null(choir_strategy_distribute_dataset(NULL, counting(4), NULL));
+	assert_failed(CHOIR_INVALID, "strategy: it is NULL");
+	const choir_input_options wrong = { .size = 3 };
+	assert_null(choir_strategy_distribute_dataset(s, counting(4), &wrong));
+	assert_failed(CHOIR_INVALID, "size is 3");
+
+	choir_values *batch = choir_values_new(other);
+	choir_distributed_dataset *data = dealt(s, choir_dataset_batch(counting(4), 2), 0);
+	assert_int_equal(choir_distributed_dataset_next(data, &batch), CHOIR_INVALID);
+	assert_failed(CHOIR_INVALID, "belongs to another strategy");
+	assert_int_equal(choir_distributed_dataset_next(NULL, &batch), CHOIR_INVALID);
+	assert_failed(CHOIR_INVALID, "the dataset is NULL");
+	assert_int_equal(choir_distributed_dataset_next(data, NULL), CHOIR_INVALID);
+	assert_failed(CHOIR_INVALID, "batch is NULL");
+	assert_int_equal(choir_distributed_dataset_rewind(NULL), CHOIR_INVALID);
+	assert_failed(CHOIR_INVALID, "the dataset is NULL");
+	CHOIR_SCOPE (other) {
+		choir_values *mine = NULL;
+		assert_int_equal(choir_distributed_dataset_next(data, &mine), CHOIR_STATE);
+		assert_failed(CHOIR_STATE, "mixing strategies");
+	}
+	choir_values_free(batch);
+	choir_strategy_free(other);
+	choir_strategy_free(s);
+}
+
+static choir_status torn(int64_t position, void *const out[], void *user)
+{
+	const int64_t *fail_at = user;
+	if (position == *fail_at)
+		return choir_fail(CHOIR_IO, "torn");
+	if (position == 20)
+		return CHOIR_END;
+	memcpy(out[0], &position, sizeof position);
+	return CHOIR_OK;
+}
+
+static void a_failure_of_the_dataset_stays_until_the_rewind(void **state)
+{
+	(void) state;
+	const choir_column column = { "number", CHOIR_I64, CHOIR_SCALAR, NULL };
+	int64_t fail_at = 5;
+	choir_strategy *s = mirrored(2, NULL);
+	choir_dataset *d = choir_function_dataset_new(1, &column, torn, &fail_at);
+	choir_distributed_dataset *data = dealt(s, choir_dataset_batch(d, 4), 0);
+	choir_values *batch = NULL;
+	int64_t next = 0;
+	assert_batch(data, &batch, &next, ROWS(2, 2));
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(choir_distributed_dataset_next(data, &batch), CHOIR_IO);
+		assert_failed(CHOIR_IO, "example 5: torn");
+		assert_null(choir_values_find(batch, "number"));
+	}
+	fail_at = CHOIR_NONE;
+	assert_int_equal(choir_distributed_dataset_rewind(data), CHOIR_OK);
+	next = 0;
+	assert_batch(data, &batch, &next, ROWS(2, 2));
+	assert_batch(data, &batch, &next, ROWS(2, 2));
+	choir_values_free(batch);
+	choir_strategy_free(s);
+}
+
+static void every_allocation_may_fail(void **state)
+{
+	(void) state;
+	choir_strategy *s = mirrored(2, NULL);
+	for (uint64_t n = 1;; n++) {
+		assert_true(n < 1000);
+		choir_dataset *d = choir_dataset_batch(counting(20), 7);
+		choir_values *batch = NULL;
+		chi_error_clear();
+		chi_buffer_trim();
+		chi_alloc_fail(n, false);
+		choir_distributed_dataset *data = choir_strategy_distribute_dataset(
+				s, d, CHOIR_OPTIONS(choir_input_options, .global_batch = 4));
+		choir_status status = data == NULL ? choir_error_status() : CHOIR_OK;
+		for (int i = 0; i < 3 && status == CHOIR_OK; i++)
+			status = choir_distributed_dataset_next(data, &batch);
+		const bool failed = chi_alloc_failed();
+		chi_alloc_fail(0, false);
+		if (failed) {
+			assert_int_equal(status, CHOIR_NO_MEMORY);
+			assert_string_not_equal(choir_error(), "");
+		}
+		choir_values_free(batch);
+		if (!failed) {
+			assert_int_equal(status, CHOIR_OK);
+			break;
+		}
+	}
+	choir_strategy_free(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(six_items_in_a_batch_of_eight_are_four_and_two),
+		cmocka_unit_test(sizes_differ_by_one_and_the_first_are_larger),
+		cmocka_unit_test(fewer_examples_than_replicas_leave_some_empty),
+		cmocka_unit_test(another_global_batch_cuts_the_stream_anew),
+		cmocka_unit_test(a_rewind_drops_what_was_read_ahead),
+		cmocka_unit_test(a_short_batch_in_the_middle_is_joined_to_the_next),
+		cmocka_unit_test(one_replica_gets_batches_as_they_come),
+		cmocka_unit_test(single_examples_take_the_global_batch),
+		cmocka_unit_test(columns_keep_their_examples_together),
+		cmocka_unit_test(every_replica_knows_the_true_count),
+		cmocka_unit_test(reading_on_allocates_nothing),
+		cmocka_unit_test(replicas_cannot_read),
+		cmocka_unit_test(wrong_use_is_refused),
+		cmocka_unit_test(a_failure_of_the_dataset_stays_until_the_rewind),
+		cmocka_unit_test(every_allocation_may_fail),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

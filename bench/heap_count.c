@@ -1,0 +1,55 @@
+// Counts the calls that a program makes for memory, all of them, also those of the libraries it
+// uses, and says how many there were when it ends. Not part of the build: tools/bench-heap
+// compiles it and puts it in front of the C library.
+#include <errno.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+
+static atomic_ulong calls;
+
+// The C library's own, by names that it exports for this use.
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *p, size_t size);
+void *__libc_memalign(size_t alignment, size_t size);
+
+void *malloc(size_t size)
+{
+	atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed);
+	return __libc_malloc(size);
+}
+
+void *calloc(size_t count, size_t size)
+{
+	atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed);
+	return __libc_calloc(count, size);
+}
+
+void *realloc(void *p, size_t size)
+{
+	atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed);
+	return __libc_realloc(p, size);
+}
+
+void *memalign(size_t alignment, size_t size)
+{
+	atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed);
+	return __libc_memalign(alignment, size);
+}
+
+void *aligned_alloc(size_t alignment, size_t size)
+{
+	return memalign(alignment, size);
+}
+
+int posix_memalign(void **out, size_t alignment, size_t size)
+{
+	*out = memalign(alignment, size);
+	return *out == NULL ? ENOMEM : 0;
+}
+
+__attribute__((destructor)) static void say(void)
+{
+	fprintf(stderr, "allocations %lu\n", atomic_load(&calls));
+}

@@ -1,0 +1,18 @@
+// What the benchmarks share.
+#pragma once
+
+#include "options.h"
+
+#include <choir/choir.h>
+
+int bench_train_main(int argc, char **argv);
+int bench_all_reduce_main(int argc, char **argv);
+int bench_run_main(int argc, char **argv);
+
+// A strategy of so many replicas, each device pinned to one core. devices and operations (the way
+// to sum) may be NULL. NULL: an error.
+choir_strategy *bench_strategy(int64_t replicas, const char *devices, const char *operations);
+// "choir-0.1.0"
+const char *bench_version(char text[32]);
+// Sorts values; the middle one.
+double median(size_t n, double values[]);

@@ -1,0 +1,210 @@
+// choir bench train: the training steps of fixed cases on random data that lies in memory, so
+// that other libraries can be measured on the same work (tools/bench-peers): five steps to warm
+// up, then groups of three, of which the median and the fastest are said.
+#include "bench.h"
+#include "model.h"
+#include "report.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+enum { WARM_UP = 5, GROUP = 3, MOST_GROUPS = 1 << 20, CLASSES = 10 };
+
+static const char *const cases[] = { "mlp128", "mlp1024", "cnn", NULL };
+
+static struct {
+	const char *which, *devices;
+	int64_t replicas;
+	double seconds;
+	bool json;
+} given = { .which = "mlp128", .replicas = 2, .seconds = 5 };
+
+// clang-format off
+static const option options[] = {
+	{ .name = "--case", .value = "case", .kind = OPTION_CHOICE, .to = &given.which,
+		.choices = cases, .help = "mlp128, mlp1024 or cnn (mlp128)" },
+	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
+		.least = 1, .most = 1 << 10, .help = "the case's batch is split over them (2)" },
+	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices,
+		.help = "that carry them (one for each core)" },
+	{ .name = "--seconds", .value = "S", .kind = OPTION_NUMBER, .to = &given.seconds,
+		.help = "to measure (5)" },
+	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json,
+		.help = "one JSON object a line (as always here)" },
+};
+// clang-format on
+static const command self = {
+	.name = "choir bench train",
+	.operands = "",
+	.about =
+			"Measures training steps, and prints one JSON object.\n"
+			"mlp128, mlp1024: 784-512-512-10, batch 128 or 1024, SGD 0.01 with momentum 0.9.\n"
+			"cnn: two convolutions 3x3 (32, 64), max pool 2, dense 128, 10; batch 128, Adam 1e-3.",
+	.n = sizeof options / sizeof options[0],
+	.options = options,
+};
+
+typedef struct {
+	int64_t batch;
+	model_plan plan;
+	choir_strategy *strategy;
+	model model;
+	choir_optimizer *optimizer;
+	float *image;
+	uint8_t *label;
+	choir_values *args, *results;
+	double *seconds; // of a step, in each group
+	size_t groups;
+	double loss;
+} bench;
+
+static choir_status step(choir_replica *r, void *user)
+{
+	const bench *b = user;
+	choir_tape *tape = choir_tape_begin(r->frame);
+	choir_tensor *scores = model_apply(&b->model, choir_replica_arg(r, "image"));
+	choir_tensor *losses = choir_softmax_cross_entropy(scores, choir_replica_arg(r, "label"));
+	return choir_optimizer_minimize(b->optimizer, tape, choir_replica_mean(r, losses));
+}
+
+// The loss after all, to see that the work was real.
+static choir_status find_loss(choir_replica *r, void *user)
+{
+	const bench *b = user;
+	choir_tensor *scores = model_apply(&b->model, choir_replica_arg(r, "image"));
+	choir_tensor *losses = choir_softmax_cross_entropy(scores, choir_replica_arg(r, "label"));
+	return choir_replica_return(r, "loss", choir_replica_mean(r, losses));
+}
+
+// Sums of four uniform numbers: near enough to normal ones for a measurement.
+static void fill_randomly(bench *b, int64_t elements)
+{
+	uint64_t x = 88172645463325252u; // xorshift64 (Marsaglia 2003)
+	for (int64_t i = 0; i < elements + b->batch; i++) {
+		x ^= x << 13;
+		x ^= x >> 7;
+		x ^= x << 17;
+		const uint64_t sum = (x & 0xffff) + (x >> 16 & 0xffff) + (x >> 32 & 0xffff) + (x >> 48);
+		if (i < elements)
+			b->image[i] = ((float) sum / 65536 - 2) * 1.7320508f;
+		else
+			b->label[i - elements] = (uint8_t) (x % CLASSES);
+	}
+}
+
+static choir_status make_data(bench *b)
+{
+	const int64_t elements = b->batch * choir_shape_elements(&b->plan.image);
+	const choir_shape *one = &b->plan.image;
+	b->image = malloc((size_t) elements * sizeof *b->image);
+	b->label = malloc((size_t) b->batch);
+	if (b->image == NULL || b->label == NULL)
+		return choir_fail(
+				CHOIR_NO_MEMORY, "%lld examples do not fit in memory", (long long) b->batch);
+	fill_randomly(b, elements);
+	b->args = choir_values_new(b->strategy);
+	choir_frame *f = b->args == NULL ? NULL : choir_values_frame(b->args);
+	const choir_shape shape = one->rank == 1 ? CHOIR_SHAPE(b->batch, one->dim[0])
+											 : CHOIR_SHAPE(b->batch, one->dim[0], one->dim[1]);
+	CHOIR_TRY(choir_values_split(b->args, "image", choir_borrow(f, CHOIR_F32, shape, b->image)));
+	return choir_values_split(
+			b->args, "label", choir_borrow(f, CHOIR_U8, CHOIR_SHAPE(b->batch), b->label));
+}
+
+static choir_status make_model(bench *b, bool cnn)
+{
+	choir_scope scope;
+	CHOIR_TRY(choir_scope_enter(&scope, b->strategy));
+	choir_status status = model_build(&b->model, &b->plan);
+	b->optimizer = cnn
+			? choir_optimizer_new(CHOIR_ADAM, CHOIR_OPTIONS(choir_optimizer_options, .rate = 1e-3))
+			: choir_optimizer_new(
+					  CHOIR_MOMENTUM, CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.01));
+	if (status == CHOIR_OK && b->optimizer == NULL)
+		status = choir_error_status();
+	const choir_status left = choir_scope_exit(&scope);
+	return status == CHOIR_OK ? left : status;
+}
+
+static choir_status prepare(bench *b)
+{
+	const bool cnn = strcmp(given.which, "cnn") == 0;
+	b->batch = strcmp(given.which, "mlp1024") == 0 ? 1024 : 128;
+	b->plan = (model_plan){ .classes = CLASSES, .scale = 1 };
+	b->plan.image = cnn ? CHOIR_SHAPE(28, 28) : CHOIR_SHAPE(784);
+	CHOIR_TRY(model_plan_set(&b->plan, cnn ? "cnn" : "mlp", NULL));
+	b->strategy = bench_strategy(given.replicas, given.devices, NULL);
+	if (b->strategy == NULL)
+		return choir_error_status();
+	b->seconds = malloc(MOST_GROUPS * sizeof *b->seconds);
+	if (b->seconds == NULL)
+		return choir_fail(CHOIR_NO_MEMORY, "no memory for the times");
+	CHOIR_TRY(make_data(b));
+	return make_model(b, cnn);
+}
+
+static choir_status steps(bench *b, int n)
+{
+	for (int i = 0; i < n; i++)
+		CHOIR_TRY(choir_strategy_run(b->strategy, step, b, b->args, NULL));
+	return CHOIR_OK;
+}
+
+static choir_status measure(bench *b)
+{
+	CHOIR_TRY(prepare(b));
+	CHOIR_TRY(steps(b, WARM_UP));
+	const double end = now() + given.seconds;
+	do {
+		const double start = now();
+		CHOIR_TRY(steps(b, GROUP));
+		b->seconds[b->groups++] = (now() - start) / GROUP;
+	} while (now() < end && b->groups < MOST_GROUPS);
+	CHOIR_TRY(choir_strategy_run(b->strategy, find_loss, b, b->args, &b->results));
+	choir_tensor *loss = choir_strategy_reduce(
+			b->strategy, CHOIR_SUM, choir_values_find(b->results, "loss"), CHOIR_NO_AXIS);
+	b->loss = choir_tensor_number(loss);
+	return loss == NULL ? choir_error_status() : CHOIR_OK;
+}
+
+static void say(bench *b)
+{
+	char version[32];
+	struct rusage usage;
+	getrusage(RUSAGE_SELF, &usage);
+	const double middle = median(b->groups, b->seconds);
+	json_begin();
+	json_text("peer", bench_version(version));
+	json_text("strategy", "mirrored");
+	json_text("case", given.which);
+	json_integer("replicas", given.replicas);
+	json_integer("devices", choir_strategy_worker_devices(b->strategy));
+	json_integer("steps", WARM_UP + GROUP * (int64_t) b->groups);
+	json_number("step_ms_median", 1e3 * middle);
+	json_number("step_ms_min", 1e3 * b->seconds[0]);
+	json_number("examples_per_s", (double) b->batch / middle);
+	json_number("loss", b->loss);
+	json_number("rss_mb", (double) usage.ru_maxrss / 1024);
+	json_end();
+}
+
+int bench_train_main(int argc, char **argv)
+{
+	const options_result result = options_read(&self, argc, argv, NULL);
+	if (result != OPTIONS_GIVEN)
+		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	bench b = { .strategy = NULL };
+	const choir_status status = measure(&b);
+	if (status == CHOIR_OK)
+		say(&b);
+	const int code = status == CHOIR_OK ? EXIT_OK : failed(&self);
+	choir_values_free(b.args);
+	choir_values_free(b.results);
+	choir_strategy_free(b.strategy);
+	free(b.image);
+	free(b.label);
+	free(b.seconds);
+	return code;
+}

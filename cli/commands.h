@@ -1,0 +1,7 @@
+// The commands: each gets the arguments behind its name and returns what the program ends with.
+#pragma once
+
+int train_main(int argc, char **argv);
+int predict_main(int argc, char **argv);
+int devices_main(int argc, char **argv);
+int bench_main(int argc, char **argv);

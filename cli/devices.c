@@ -1,0 +1,63 @@
+// choir devices: what there is to compute on.
+#include "commands.h"
+#include "options.h"
+#include "report.h"
+
+#include <choir/choir.h>
+
+#include <stdio.h>
+
+static bool json;
+// clang-format off
+static const option options[] = {
+	{ .name = "--json", .kind = OPTION_FLAG, .to = &json, .help = "one JSON object a line" },
+};
+// clang-format on
+static const command self = {
+	.name = "choir devices",
+	.operands = "",
+	.about = "Lists the devices that a strategy takes by default. Others may be named: cpu:7 is\n"
+			 "a logical device on any machine.",
+	.n = sizeof options / sizeof options[0],
+	.options = options,
+};
+
+static void print_device(const choir_device *d, const choir_device_info *info)
+{
+	char total[32], left[32];
+	if (json) {
+		json_begin();
+		json_text("name", choir_device_name(d));
+		json_text("kind", info->kind);
+		json_integer("cores", info->cores);
+		json_integer("memory_total", (int64_t) info->memory_total);
+		json_integer("memory_free", (int64_t) info->memory_free);
+		json_end();
+		return;
+	}
+	print_bytes((double) info->memory_total, total);
+	print_bytes((double) info->memory_free, left);
+	printf("%-10s %-6s %5d  %-9s %s\n", choir_device_name(d), info->kind, info->cores,
+			info->memory_total ? total : "?", info->memory_free ? left : "?");
+}
+
+int devices_main(int argc, char **argv)
+{
+	static const char *const kinds[] = { "cuda", "cpu" };
+	const options_result given = options_read(&self, argc, argv, NULL);
+	if (given != OPTIONS_GIVEN)
+		return given == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	if (!json)
+		printf("%-10s %-6s %5s  %-9s %s\n", "name", "kind", "cores", "memory", "free");
+	for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
+		for (int i = 0; i < choir_device_count(kinds[k]); i++) {
+			char name[32];
+			snprintf(name, sizeof name, "%s:%d", kinds[k], i);
+			choir_device *d = choir_device_find(name);
+			choir_device_info info = { .size = sizeof info };
+			if (d == NULL || choir_device_describe(d, &info) != CHOIR_OK)
+				return failed(&self);
+			print_device(d, &info);
+		}
+	return EXIT_OK;
+}

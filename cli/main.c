@@ -1,0 +1,70 @@
+// The command choir: finds the subcommand that is asked for. All of it is a program on Choir's
+// public headers, so that it can be read to learn how one is written.
+#include "commands.h"
+#include "options.h"
+#include "report.h"
+
+#include <choir/choir.h>
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+	const char *name;
+	int (*main)(int argc, char **argv);
+	const char *about;
+} commands[] = {
+	{ "train", train_main, "train a model, test it and save its weights" },
+	{ "predict", predict_main, "classify data with saved weights" },
+	{ "devices", devices_main, "list the devices of this machine" },
+	{ "bench", bench_main, "measure: all-reduce, train, run" },
+};
+enum { COMMANDS = sizeof commands / sizeof commands[0] };
+
+static void print_help(FILE *to)
+{
+	fprintf(to, "usage: choir COMMAND [options]\n\n");
+	for (size_t i = 0; i < COMMANDS; i++)
+		fprintf(to, "  %-10s%s\n", commands[i].name, commands[i].about);
+	fprintf(to,
+			"\nchoir COMMAND --help tells more; choir --version, the version.\n"
+			"CHOIR_DEVICES=cpu:0,cpu:1 and CHOIR_KERNELS=plain change any command's devices and "
+			"kernels.\n");
+}
+
+static int unknown(const char *name)
+{
+	const char *known[COMMANDS];
+	for (size_t i = 0; i < COMMANDS; i++)
+		known[i] = commands[i].name;
+	const char *near = nearest(name, COMMANDS, known);
+	fprintf(stderr, "choir: there is no command \"%s\"; known: train, predict, devices, bench",
+			name);
+	if (near != NULL)
+		fprintf(stderr, " (did you mean %s?)", near);
+	fputc('\n', stderr);
+	return EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2) {
+		print_help(stderr);
+		return EXIT_USAGE;
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+		print_help(stdout);
+		return output_whole("choir") ? EXIT_OK : EXIT_FAILED;
+	}
+	if (strcmp(argv[1], "--version") == 0) {
+		const int v = choir_version();
+		printf("choir %d.%d.%d\n", v / 10000, v / 100 % 100, v % 100);
+		return output_whole("choir") ? EXIT_OK : EXIT_FAILED;
+	}
+	for (size_t i = 0; i < COMMANDS; i++)
+		if (strcmp(argv[1], commands[i].name) == 0) {
+			const int status = commands[i].main(argc - 2, argv + 2);
+			return output_whole("choir") || status != EXIT_OK ? status : EXIT_FAILED;
+		}
+	return unknown(argv[1]);
+}

@@ -1,0 +1,199 @@
+// choir predict: rebuilds the model of a weights file and classifies data with it.
+#include "commands.h"
+#include "model.h"
+#include "options.h"
+#include "report.h"
+#include "source.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct {
+	const char *data, *devices;
+	int64_t batch, replicas, skip, limit;
+	uint64_t seed;
+	bool json;
+} given = { .data = "mnist", .batch = 256, .seed = 1 };
+
+// clang-format off
+static const option options[] = {
+	{ .name = "--data", .value = "DATA", .kind = OPTION_TEXT, .to = &given.data,
+		.help = source_help },
+	{ .name = "--skip", .value = "N", .kind = OPTION_INTEGER, .to = &given.skip,
+		.help = "examples before the first that is classified (0)" },
+	{ .name = "--limit", .value = "N", .kind = OPTION_INTEGER, .to = &given.limit, .least = 1,
+		.help = "classify at most so many (all)" },
+	{ .name = "--batch", .value = "G", .kind = OPTION_INTEGER, .to = &given.batch, .least = 1,
+		.most = 1 << 24, .help = "examples at a time (256)" },
+	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
+		.least = 1, .most = 1 << 16, .help = "(one for each device named)" },
+	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices,
+		.help = "that carry them" },
+	{ .name = "--seed", .value = "S", .kind = OPTION_SEED, .to = &given.seed,
+		.help = "of drawn data (1)" },
+	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "one JSON object a line" },
+};
+// clang-format on
+static const command self = {
+	.name = "choir predict",
+	.operands = "FILE",
+	.most_operands = 1,
+	.about = "Classifies images with weights that choir train --save wrote, one line an image:\n"
+			 "its number, its class and, where there are labels, the label. The data may be\n"
+			 "idx:IMAGES, without labels.",
+	.n = sizeof options / sizeof options[0],
+	.options = options,
+};
+
+typedef struct {
+	const char *path;
+	source data;
+	model model;
+	choir_strategy *strategy;
+	choir_distributed_dataset *input;
+	choir_values *batch, *result;
+	int64_t examples, right;
+} prediction;
+
+static choir_status classify(choir_replica *r, void *user)
+{
+	const prediction *p = user;
+	choir_tensor *scores = model_apply(&p->model, choir_replica_arg(r, "image"));
+	return choir_replica_return(r, "class", choir_argmax(scores, -1));
+}
+
+static int64_t label_at(const choir_tensor *labels, int64_t i)
+{
+	const void *data = choir_tensor_data(labels);
+	return choir_tensor_dtype(labels) == CHOIR_U8 ? ((const uint8_t *) data)[i]
+												  : ((const int32_t *) data)[i];
+}
+
+static void say_one(const prediction *p, int64_t class, int64_t label)
+{
+	const int64_t number = given.skip + p->examples;
+	if (given.json) {
+		json_begin();
+		json_text("event", "prediction");
+		json_integer("example", number);
+		json_integer("class", class);
+		if (p->data.labelled)
+			json_integer("label", label);
+		json_end();
+	} else if (p->data.labelled) {
+		printf("%lld %lld %lld\n", (long long) number, (long long) class, (long long) label);
+	} else {
+		printf("%lld %lld\n", (long long) number, (long long) class);
+	}
+}
+
+static choir_status say_batch(prediction *p)
+{
+	choir_value *classes = choir_values_find(p->result, "class");
+	choir_value *labels = p->data.labelled ? choir_values_find(p->batch, "label") : NULL;
+	for (int r = 0; r < choir_value_local_count(classes); r++) {
+		const choir_tensor *class = choir_value_local(classes, r);
+		const choir_tensor *label = choir_value_local(labels, r);
+		if (class == NULL || (labels != NULL && label == NULL))
+			return choir_error_status();
+		const int64_t n = choir_tensor_shape(class)->dim[0];
+		const int64_t *found = n > 0 ? choir_tensor_data(class) : NULL;
+		for (int64_t i = 0; i < n; i++) {
+			const int64_t want = label == NULL ? 0 : label_at(label, i);
+			say_one(p, found[i], want);
+			p->right += found[i] == want;
+			p->examples++;
+		}
+	}
+	return CHOIR_OK;
+}
+
+static choir_status check_image(const choir_shape *want, const choir_shape *have)
+{
+	bool same = want->rank == have->rank;
+	for (int i = 0; same && i < want->rank; i++)
+		same = want->dim[i] == have->dim[i];
+	if (same)
+		return CHOIR_OK;
+	return choir_fail(CHOIR_INVALID,
+			"data \"%s\": images with %d dimensions, the first %lld; the model "
+			"needs %d, the first %lld",
+			given.data, have->rank, (long long) have->dim[0], want->rank,
+			(long long) want->dim[0]);
+}
+
+static choir_status make_input(prediction *p)
+{
+	choir_dataset *d = choir_dataset_skip(source_examples(&p->data), given.skip);
+	if (given.limit != 0)
+		d = choir_dataset_take(d, given.limit);
+	p->input = choir_strategy_distribute_dataset(
+			p->strategy, choir_dataset_batch(d, given.batch), NULL);
+	return p->input == NULL ? choir_error_status() : CHOIR_OK;
+}
+
+static choir_status prepare(prediction *p)
+{
+	model_plan plan;
+	CHOIR_TRY(model_plan_read(&plan, p->path));
+	CHOIR_TRY(source_open(&p->data, given.data, given.seed));
+	CHOIR_TRY(check_image(&plan.image, &p->data.shape));
+	p->data.scale = plan.scale;
+	p->strategy = choir_mirrored_strategy_new(CHOIR_OPTIONS(
+			choir_strategy_options, .devices = given.devices, .replicas = (int) given.replicas));
+	if (p->strategy == NULL)
+		return choir_error_status();
+	CHOIR_TRY(make_input(p));
+	choir_scope scope;
+	CHOIR_TRY(choir_scope_enter(&scope, p->strategy));
+	const choir_status status = model_build(&p->model, &plan);
+	CHOIR_TRY(choir_scope_exit(&scope));
+	CHOIR_TRY(status);
+	return choir_strategy_restore(p->strategy, p->path);
+}
+
+static choir_status predict(prediction *p)
+{
+	choir_status status;
+	CHOIR_TRY(prepare(p));
+	while ((status = choir_distributed_dataset_next(p->input, &p->batch)) == CHOIR_OK) {
+		CHOIR_TRY(choir_strategy_run(p->strategy, classify, p, p->batch, &p->result));
+		CHOIR_TRY(say_batch(p));
+	}
+	return status == CHOIR_END ? CHOIR_OK : status;
+}
+
+static void say_end(const prediction *p)
+{
+	const double accuracy = (double) p->right / (double) p->examples;
+	if (given.json) {
+		json_begin();
+		json_text("event", "end");
+		json_integer("examples", p->examples);
+		if (p->data.labelled)
+			json_number("accuracy", accuracy);
+		json_end();
+	} else if (p->data.labelled && p->examples > 0) {
+		printf("%.2f %% of %lld examples right\n", 100 * accuracy, (long long) p->examples);
+	} else {
+		printf("%lld examples\n", (long long) p->examples);
+	}
+}
+
+int predict_main(int argc, char **argv)
+{
+	prediction p = { .path = NULL };
+	const options_result result = options_read(&self, argc, argv, &p.path);
+	if (result != OPTIONS_GIVEN)
+		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	if (p.path == NULL)
+		return wrong_use(&self, "the weights FILE is missing (--help says what it takes)");
+	const choir_status status = predict(&p);
+	const int code = status == CHOIR_OK ? EXIT_OK : failed(&self);
+	if (status == CHOIR_OK)
+		say_end(&p);
+	choir_values_free(p.batch);
+	choir_values_free(p.result);
+	choir_strategy_free(p.strategy);
+	return code;
+}

@@ -1,0 +1,34 @@
+// What a command says: lines for people, or one JSON object a line for programs.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// A JSON object on one line of standard output; calls between begin and end in order. Numbers
+// that are not finite are null.
+void json_begin(void);
+void json_text(const char *key, const char *text);
+void json_integer(const char *key, int64_t value);
+void json_number(const char *key, double value);
+void json_list(const char *key, size_t n, const int64_t values[]);
+// A list of objects: begin_list, then for each object begin_item .. end_item, then end_list.
+void json_begin_list(const char *key);
+void json_begin_item(void);
+void json_end_item(void);
+void json_end_list(void);
+void json_end(void);
+
+// Seconds of a clock that only goes forward.
+double now(void);
+
+// A line that is rewritten where standard output is a terminal; nothing elsewhere.
+bool progress_on(void);
+__attribute__((format(printf, 1, 2))) void progress(const char *fmt, ...);
+void progress_clear(void);
+
+// "12.3 MB" into text.
+const char *print_bytes(double bytes, char text[32]);
+// False: some of what was printed did not get out (a full disk, a closed pipe); said on standard
+// error.
+bool output_whole(const char *command);

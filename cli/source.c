@@ -1,0 +1,212 @@
+// Names of data, and what is behind them.
+#include "source.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { DRAWN = 12000, MOST_CLASSES = 1 << 20, LOOK = 1024 };
+
+const char source_help[] = "mnist (10,000 real digits), digits or digits:N (drawn ones), or\n"
+						   "idx:IMAGES,LABELS (IDX files, plain or .gz)";
+
+// ---- Where the real digits are.
+
+static const char mnist_images[] = "mnist-10k-images-idx3-ubyte.gz";
+static const char mnist_labels[] = "mnist-10k-labels-idx1-ubyte.gz";
+
+static bool in_folder(source *s, const char *folder)
+{
+	const int a = snprintf(s->images, sizeof s->images, "%s/%s", folder, mnist_images);
+	const int b = snprintf(s->labels, sizeof s->labels, "%s/%s", folder, mnist_labels);
+	return a < PATH_SIZE && b < PATH_SIZE && access(s->images, R_OK) == 0 &&
+			access(s->labels, R_OK) == 0;
+}
+
+// share/choir of the prefix in whose bin this program is; "": not known.
+static void installed_folder(char folder[PATH_SIZE])
+{
+	static const char inside[] = "/share/choir";
+	const ssize_t n = readlink("/proc/self/exe", folder, PATH_SIZE - sizeof inside);
+	folder[n < 0 ? 0 : n] = '\0';
+	for (int up = 0; up < 2; up++) {
+		char *slash = strrchr(folder, '/');
+		if (slash == NULL) {
+			folder[0] = '\0';
+			return;
+		}
+		*slash = '\0';
+	}
+	strcat(folder, inside);
+}
+
+static choir_status open_mnist(source *s)
+{
+	char installed[PATH_SIZE];
+	installed_folder(installed);
+	const char *folders[] = { getenv("CHOIR_DATA_DIR"), installed, CHOIR_SOURCE_DATA };
+	for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++)
+		if (folders[i] != NULL && folders[i][0] != '\0' && in_folder(s, folders[i]))
+			return CHOIR_OK;
+	return choir_fail(CHOIR_NOT_FOUND,
+			"data mnist: %s and %s are in none of %s%s%s and %s; "
+			"CHOIR_DATA_DIR may say where they are",
+			mnist_images, mnist_labels, folders[0] ? folders[0] : "", folders[0] ? ", " : "",
+			installed, CHOIR_SOURCE_DATA);
+}
+
+// ---- Understanding names.
+
+static choir_status open_files(source *s, const char *files)
+{
+	const size_t length = strcspn(files, ",");
+	const char *labels = files[length] == ',' ? files + length + 1 : "";
+	if (length == 0 || (files[length] == ',' && labels[0] == '\0') || strchr(labels, ',') != NULL)
+		return choir_fail(CHOIR_INVALID, "data \"%s\": idx:IMAGES,LABELS is needed", s->name);
+	if (length >= PATH_SIZE || strlen(labels) >= PATH_SIZE)
+		return choir_fail(CHOIR_INVALID, "data: a path of %zu bytes is too long",
+				length < PATH_SIZE ? strlen(labels) : length);
+	memcpy(s->images, files, length);
+	s->images[length] = '\0';
+	memcpy(s->labels, labels, strlen(labels) + 1);
+	return CHOIR_OK;
+}
+
+static choir_status open_drawn(source *s, const char *count)
+{
+	char *end = NULL;
+	s->drawn = true;
+	s->examples = DRAWN;
+	if (count == NULL)
+		return CHOIR_OK;
+	const long long n = strtoll(count, &end, 10);
+	if (!isdigit((unsigned char) count[0]) || *end != '\0' || n < 1 || n > INT32_MAX)
+		return choir_fail(CHOIR_INVALID, "data \"%s\": digits:N with N from 1 to %d is needed",
+				s->name, INT32_MAX);
+	s->examples = n;
+	return CHOIR_OK;
+}
+
+static choir_status understand(source *s)
+{
+	if (strcmp(s->name, "mnist") == 0)
+		return open_mnist(s);
+	if (strcmp(s->name, "digits") == 0)
+		return open_drawn(s, NULL);
+	if (strncmp(s->name, "digits:", 7) == 0)
+		return open_drawn(s, s->name + 7);
+	if (strncmp(s->name, "idx:", 4) == 0)
+		return open_files(s, s->name + 4);
+	return choir_fail(CHOIR_NOT_FOUND,
+			"data \"%s\": there is no such data; known: mnist, digits, "
+			"digits:N, idx:IMAGES,LABELS",
+			s->name);
+}
+
+// ---- Looking.
+
+typedef choir_status look_fn(source *s, choir_tensor *t);
+
+// Calls fn for each batch of d, or only the first, which is taken over.
+static choir_status look_at(source *s, choir_dataset *d, const char *column, bool all, look_fn *fn)
+{
+	choir_strategy *one = choir_one_device_strategy_new(NULL);
+	if (one == NULL) {
+		choir_dataset_free(d);
+		return choir_error_status();
+	}
+	choir_distributed_dataset *data = choir_strategy_distribute_dataset(one, d, NULL);
+	choir_values *batch = NULL;
+	choir_status status = data == NULL ? choir_error_status() : CHOIR_OK;
+	do {
+		if (status == CHOIR_OK)
+			status = choir_distributed_dataset_next(data, &batch);
+		if (status == CHOIR_OK)
+			status = fn(s, choir_value_local(choir_values_find(batch, column), 0));
+	} while (all && status == CHOIR_OK);
+	choir_values_free(batch);
+	choir_strategy_free(one);
+	return status;
+}
+
+static choir_status see_image(source *s, choir_tensor *t)
+{
+	const choir_shape *batch = choir_tensor_shape(t);
+	s->shape.rank = batch->rank - 1;
+	for (int i = 0; i < s->shape.rank; i++)
+		s->shape.dim[i] = batch->dim[i + 1];
+	s->scale = choir_tensor_dtype(t) == CHOIR_U8 ? 1 / 255.0 : 1;
+	return CHOIR_OK;
+}
+
+static choir_status see_labels(source *s, choir_tensor *t)
+{
+	const choir_shape *shape = choir_tensor_shape(t);
+	const choir_dtype dtype = choir_tensor_dtype(t);
+	if (shape->rank != 1 || (dtype != CHOIR_U8 && dtype != CHOIR_I32))
+		return choir_fail(CHOIR_INVALID,
+				"%s: labels of %s with %d dimensions each: one whole number "
+				"(u8 or i32) an example is needed",
+				s->labels, choir_dtype_name(dtype), shape->rank - 1);
+	const void *data = choir_tensor_data(t);
+	for (int64_t i = 0; i < shape->dim[0]; i++) {
+		const int64_t label =
+				dtype == CHOIR_U8 ? ((const uint8_t *) data)[i] : ((const int32_t *) data)[i];
+		if (label < 0 || label >= MOST_CLASSES)
+			return choir_fail(CHOIR_INVALID,
+					"%s: example %lld has label %lld: 0 to %d are possible", s->labels,
+					(long long) (s->examples + i), (long long) label, MOST_CLASSES - 1);
+		if (label >= s->classes)
+			s->classes = label + 1;
+	}
+	s->examples += shape->dim[0];
+	return CHOIR_OK;
+}
+
+static choir_status count_images(source *s, choir_tensor *t)
+{
+	s->examples += choir_tensor_shape(t)->dim[0];
+	return CHOIR_OK;
+}
+
+static choir_status look_at_files(source *s)
+{
+	choir_status status =
+			look_at(s, choir_dataset_batch(choir_idx_dataset_new(s->images, "image"), 1), "image",
+					false, see_image);
+	if (status == CHOIR_END)
+		return choir_fail(CHOIR_INVALID, "%s: there are no examples in it", s->images);
+	CHOIR_TRY(status);
+	s->labelled = s->labels[0] != '\0';
+	if (s->labelled)
+		status = look_at(s, choir_dataset_batch(choir_idx_dataset_new(s->labels, "label"), LOOK),
+				"label", true, see_labels);
+	else
+		status = look_at(s, choir_dataset_batch(choir_idx_dataset_new(s->images, "image"), LOOK),
+				"image", true, count_images);
+	return status == CHOIR_END ? CHOIR_OK : status;
+}
+
+choir_status source_open(source *s, const char *name, uint64_t seed)
+{
+	*s = (source){ .name = name, .seed = seed };
+	CHOIR_TRY(understand(s));
+	if (!s->drawn)
+		return look_at_files(s);
+	s->labelled = true;
+	s->shape = CHOIR_SHAPE(28, 28);
+	s->scale = 1 / 255.0;
+	s->classes = 10;
+	return CHOIR_OK;
+}
+
+choir_dataset *source_examples(const source *s)
+{
+	choir_dataset *d = s->drawn ? choir_digits_dataset_new(s->examples, s->seed)
+								: choir_idx_dataset_new(s->images, "image");
+	if (!s->drawn && s->labelled)
+		d = choir_dataset_zip(d, choir_idx_dataset_new(s->labels, "label"));
+	return choir_dataset_to_float(d, "image", s->scale);
+}

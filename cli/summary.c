@@ -1,0 +1,123 @@
+// The summary of a training, as a table or as one JSON object.
+#include "summary.h"
+
+#include "report.h"
+
+#include <stdio.h>
+
+enum { WEIGHT_BYTES = sizeof(float), SHAPE_SIZE = 128 };
+
+static int64_t elements(const choir_variable *v)
+{
+	return choir_shape_elements(choir_variable_shape(v));
+}
+
+// Bytes of all copies that are on d.
+static int64_t weight_bytes(const summary *s, const choir_device *d)
+{
+	int64_t sum = 0;
+	for (int i = 0; i < choir_layer_variables(s->model->net); i++) {
+		const choir_variable *v = choir_layer_variable(s->model->net, i);
+		for (int k = 0; k < choir_variable_copies(v); k++)
+			if (choir_variable_device(v, k) == d)
+				sum += elements(v) * WEIGHT_BYTES;
+	}
+	return sum;
+}
+
+static void print_json(const summary *s)
+{
+	const choir_layer *net = s->model->net;
+	json_begin();
+	json_text("event", "start");
+	json_text("model", s->model->plan.kind);
+	json_list("widths", (size_t) s->model->plan.widths, s->model->plan.width);
+	json_text("data", s->data);
+	json_list("image", (size_t) s->model->plan.image.rank, s->model->plan.image.dim);
+	json_integer("classes", s->model->plan.classes);
+	json_integer("train_examples", s->train_examples);
+	json_integer("test_examples", s->test_examples);
+	json_integer("batch", s->batch);
+	json_text("optimizer", s->optimizer);
+	json_integer("replicas", choir_strategy_replicas(s->strategy));
+	json_begin_list("variables");
+	for (int i = 0; i < choir_layer_variables(net); i++) {
+		const choir_variable *v = choir_layer_variable(s->model->net, i);
+		json_begin_item();
+		json_text("name", choir_variable_name(v));
+		json_list("shape", (size_t) choir_variable_shape(v)->rank, choir_variable_shape(v)->dim);
+		json_integer("bytes", elements(v) * WEIGHT_BYTES);
+		json_end_item();
+	}
+	json_end_list();
+	json_begin_list("devices");
+	for (int i = 0; i < choir_strategy_worker_devices(s->strategy); i++) {
+		const choir_device *d = choir_strategy_worker_device(s->strategy, i);
+		json_begin_item();
+		json_text("name", choir_device_name(d));
+		json_integer("weight_bytes", weight_bytes(s, d));
+		json_integer("optimizer_bytes", s->slots * weight_bytes(s, d));
+		json_end_item();
+	}
+	json_end_list();
+	json_end();
+}
+
+static const char *print_shape(const choir_shape *shape, char text[SHAPE_SIZE])
+{
+	size_t at = (size_t) snprintf(text, SHAPE_SIZE, "[");
+	for (int i = 0; i < shape->rank && at < SHAPE_SIZE; i++)
+		at += (size_t) snprintf(text + at, SHAPE_SIZE - at, "%s%lld", i == 0 ? "" : ", ",
+				(long long) shape->dim[i]);
+	if (at < SHAPE_SIZE)
+		snprintf(text + at, SHAPE_SIZE - at, "]");
+	return text;
+}
+
+static void print_variables(const summary *s)
+{
+	char shape[SHAPE_SIZE], bytes[32];
+	int64_t sum = 0;
+	for (int i = 0; i < choir_layer_variables(s->model->net); i++) {
+		const choir_variable *v = choir_layer_variable(s->model->net, i);
+		printf("  %-18s %-18s %s\n", choir_variable_name(v),
+				print_shape(choir_variable_shape(v), shape),
+				print_bytes((double) (elements(v) * WEIGHT_BYTES), bytes));
+		sum += elements(v);
+	}
+	printf("  %lld weights, %s\n", (long long) sum,
+			print_bytes((double) (sum * WEIGHT_BYTES), bytes));
+}
+
+static void print_text(const summary *s)
+{
+	char shape[SHAPE_SIZE], weights[32], slots[32];
+	printf("%s on %s: images %s, %lld classes, %lld examples to train and %lld to test\n",
+			s->model->plan.kind, s->data, print_shape(&s->model->plan.image, shape),
+			(long long) s->model->plan.classes, (long long) s->train_examples,
+			(long long) s->test_examples);
+	print_variables(s);
+	printf("%d replica%s, batch %lld, %s\n", choir_strategy_replicas(s->strategy),
+			choir_strategy_replicas(s->strategy) == 1 ? "" : "s", (long long) s->batch,
+			s->optimizer);
+	for (int i = 0; i < choir_strategy_worker_devices(s->strategy); i++) {
+		const choir_device *d = choir_strategy_worker_device(s->strategy, i);
+		const int64_t bytes = weight_bytes(s, d);
+		if (bytes == 0) {
+			printf("  %-8s shares the weights of a device above\n", choir_device_name(d));
+			continue;
+		}
+		printf("  %-8s holds %s of weights and %s of the optimizer\n", choir_device_name(d),
+				print_bytes((double) bytes, weights),
+				print_bytes((double) (s->slots * bytes), slots));
+	}
+	fflush(stdout);
+}
+
+void summary_print(const summary *s, bool json)
+{
+	if (json)
+		print_json(s);
+	else
+		print_text(s);
+}

@@ -1,0 +1,98 @@
+// y = w2 . tanh(w1 x) with a backward pass in plain C on the program's own arrays: no tape, no
+// operations. Choir sums the gradients over replicas and runs Adam on w1 and w2 in place.
+#include <choir/choir.h>
+
+#include <math.h>
+#include <stdio.h>
+
+enum { IN = 4, HIDDEN = 8, EXAMPLES = 64 };
+
+static float w1[HIDDEN][IN], w2[HIDDEN], x_all[EXAMPLES][IN], y_all[EXAMPLES];
+
+struct net {
+	choir_variable *w1, *w2;
+	choir_optimizer *adam;
+};
+
+// What is wrong with example x, y; h is made on the way.
+static float forward(const float x[IN], float y, float h[HIDDEN])
+{
+	float error = -y;
+	for (int j = 0; j < HIDDEN; j++) {
+		float sum = 0;
+		for (int i = 0; i < IN; i++)
+			sum += w1[j][i] * x[i];
+		h[j] = tanhf(sum);
+		error += w2[j] * h[j];
+	}
+	return error;
+}
+
+static choir_status step(choir_replica *r, void *user)
+{
+	struct net *net = (struct net *) user;
+	const float *x = (const float *) choir_tensor_data(choir_replica_arg(r, "x"));
+	const float *y = (const float *) choir_tensor_data(choir_replica_arg(r, "y"));
+	const float all = (float) choir_replica_global_examples(r); // this replica may have none
+	float d1[HIDDEN][IN] = { { 0 } }, d2[HIDDEN] = { 0 }, h[HIDDEN];
+	for (int64_t n = 0; n < choir_replica_examples(r); n++, x += IN, y++) {
+		const float error = 2 * forward(x, *y, h) / all;
+		for (int j = 0; j < HIDDEN; j++) {
+			d2[j] += error * h[j];
+			for (int i = 0; i < IN; i++)
+				d1[j][i] += error * w2[j] * (1 - h[j] * h[j]) * x[i];
+		}
+	}
+	CHOIR_TRY(choir_optimizer_give(net->adam, r, net->w1,
+			choir_borrow(r->frame, CHOIR_F32, CHOIR_SHAPE(HIDDEN, IN), d1)));
+	CHOIR_TRY(choir_optimizer_give(
+			net->adam, r, net->w2, choir_borrow(r->frame, CHOIR_F32, CHOIR_SHAPE(HIDDEN), d2)));
+	return choir_optimizer_apply_gradients(net->adam, r);
+}
+
+static void fill(void) // the host's weights and data
+{
+	for (int j = 0; j < HIDDEN; j++)
+		for (int i = 0; i < IN; i++)
+			w1[j][i] = w2[j] = 0.3f * cosf((float) (j * IN + i));
+	for (int n = 0; n < EXAMPLES; n++) {
+		for (int i = 0; i < IN; i++)
+			x_all[n][i] = sinf((float) (3 * n * i + n + i));
+		y_all[n] = x_all[n][0] * 0.5f - tanhf(x_all[n][1]);
+	}
+}
+
+static double loss(void)
+{
+	float h[HIDDEN];
+	double sum = 0;
+	for (int n = 0; n < EXAMPLES; n++)
+		sum += pow(forward(x_all[n], y_all[n], h), 2) / EXAMPLES;
+	return sum;
+}
+
+int main(void)
+{
+	choir_strategy *s =
+			choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options, .replicas = 2));
+	struct net net = { NULL, NULL, NULL };
+	fill();
+	CHOIR_SCOPE (s) {
+		net.w1 = choir_variable_wrap("w1", CHOIR_F32, CHOIR_SHAPE(HIDDEN, IN), w1);
+		net.w2 = choir_variable_wrap("w2", CHOIR_F32, CHOIR_SHAPE(HIDDEN), w2);
+		net.adam = choir_optimizer_new(CHOIR_ADAM, NULL);
+	}
+	choir_values *batch = choir_values_new(s);
+	choir_frame *f = choir_values_frame(batch);
+	CHOIR_CHECK(choir_values_split(
+			batch, "x", choir_borrow(f, CHOIR_F32, CHOIR_SHAPE(EXAMPLES, IN), x_all)));
+	CHOIR_CHECK(choir_values_split(
+			batch, "y", choir_borrow(f, CHOIR_F32, CHOIR_SHAPE(EXAMPLES), y_all)));
+	printf("loss %.5f before", loss());
+	for (int i = 0; i < 1000; i++)
+		CHOIR_CHECK(choir_strategy_run(s, step, &net, batch, NULL));
+	choir_values_free(batch);
+	choir_strategy_free(s); // w1 and w2 hold the result
+	printf(", %.5f after\n", loss());
+	return 0;
+}

@@ -1,0 +1,96 @@
+"""What the tests of the command share: running it in a folder of its own, reading what it says, and
+files of examples to give it. Arguments of every test: the command, the project's folder, the folder of
+the compiled examples."""
+
+import gzip
+import json
+import os
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+COMMAND, SOURCE, EXAMPLES = (os.path.abspath(path) for path in sys.argv[1:4])
+
+# A small training: seconds, also under a sanitizer.
+SMALL = ("--data", "digits:500", "--batch", "32", "--epochs", "2")
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def start(self, *arguments, env=None, **more):
+        """Runs the command and returns what came of it, whatever that is."""
+        merged = {name: value for name, value in os.environ.items() if name not in
+                  ("CHOIR_DEVICES", "CHOIR_KERNELS", "CHOIR_DATA_DIR")}
+        merged.update(env or {})
+        more.setdefault("stdout", subprocess.PIPE)
+        return subprocess.run([COMMAND, *(str(a) for a in arguments)], cwd=self.folder, env=merged,
+                              stderr=subprocess.PIPE, text=True, timeout=250, check=False, **more)
+
+    def succeed(self, *arguments, **more):
+        """What the command prints when it ends well and has nothing to complain about."""
+        done = self.start(*arguments, **more)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), f"{arguments}: {done.stdout}")
+        return done.stdout
+
+    def events(self, *arguments, **more):
+        """The JSON objects that it prints."""
+        def refuse(word):
+            raise ValueError(f"{word} is no JSON")
+        lines = self.succeed(*arguments, "--json", **more).splitlines()
+        return [json.loads(line, parse_constant=refuse) for line in lines]
+
+    def fail_with(self, code, text, *arguments, **more):
+        """It must end with code and one line on standard error that holds text."""
+        done = self.start(*arguments, **more)
+        self.assertEqual(done.returncode, code, f"{arguments}: {done.stderr}")
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        self.assertTrue(done.stderr.startswith("choir"), done.stderr)
+        self.assertIn(text, done.stderr)
+        self.assertLess(len(done.stderr), 600)
+        return done
+
+
+def idx(dimensions, values, kind=8):
+    """The bytes of an IDX file; values are bytes in the file's own order."""
+    return struct.pack(f">BBBB{len(dimensions)}I", 0, 0, kind, len(dimensions), *dimensions) + \
+        bytes(values)
+
+
+def write_examples(folder, count, shape, classes=3, compressed=False):
+    """images.idx and labels.idx, in which a class is a bright part of the image."""
+    size = 1
+    for n in shape:
+        size *= n
+    images, labels = bytearray(), bytearray()
+    for i in range(count):
+        label = i * 7 % classes
+        labels.append(label)
+        for p in range(size):
+            bright = p * classes // size == label
+            images.append((220 if bright else 20) + (i * 31 + p * 17) % 30)
+    pack = gzip.compress if compressed else bytes
+    (folder / "images.idx").write_bytes(pack(idx((count, *shape), images)))
+    (folder / "labels.idx").write_bytes(pack(idx((count,), labels)))
+    return "idx:images.idx,labels.idx"
+
+
+def read_safetensors(path):
+    """The header of a weights file, and its tensors' bytes by name, read by no library."""
+    content = pathlib.Path(path).read_bytes()
+    (length,) = struct.unpack("<Q", content[:8])
+    header = json.loads(content[8:8 + length])
+    data = content[8 + length:]
+    tensors = {name: data[slice(*entry["data_offsets"])] for name, entry in header.items()
+               if name != "__metadata__"}
+    return header, tensors
+
+
+def main():
+    unittest.main(argv=[sys.argv[0]], verbosity=1)

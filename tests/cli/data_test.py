@@ -1,0 +1,103 @@
+"""Files of examples, good and bad, through the command: what a damaged one is told, and images of other
+sizes than digits."""
+
+import gzip
+
+from command import Case, idx, main, write_examples
+
+QUICK = ("--model", "mlp", "--widths", "4", "--epochs", "1", "--batch", "8")
+
+
+class Data(Case):
+    def setUp(self):
+        super().setUp()
+        self.data = write_examples(self.folder, 30, (6, 7))
+        self.images = (self.folder / "images.idx").read_bytes()
+        self.labels = (self.folder / "labels.idx").read_bytes()
+
+    def refused(self, text, data=None):
+        done = self.fail_with(1, text, "train", *QUICK, "--data", data or self.data)
+        self.assertEqual(done.stdout, "")
+
+    def write(self, name, content):
+        (self.folder / name).write_bytes(content)
+
+    def test_names(self):
+        self.refused("idx:IMAGES,LABELS is needed", "idx:")
+        self.refused("idx:IMAGES,LABELS is needed", "idx:,labels.idx")
+        self.refused("idx:IMAGES,LABELS is needed", "idx:images.idx,")
+        self.refused("idx:IMAGES,LABELS is needed", "idx:a,b,c")
+        self.refused("training needs labels", "idx:images.idx")
+        self.refused("no-such.idx", "idx:no-such.idx,labels.idx")
+        self.refused("no-such.idx", "idx:images.idx,no-such.idx")
+        for count in ("0", "-1", "x", "", "1x", "99999999999"):
+            self.refused(f'"digits:{count}": digits:N', f"digits:{count}")
+        self.fail_with(1, "has only 30 examples", "train", *QUICK, "--data", self.data,
+                       "--train-examples", "31")
+
+    def test_damaged_files(self):
+        for name, whole in (("images.idx", self.images), ("labels.idx", self.labels)):
+            header = 4 + 4 * (3 if name == "images.idx" else 1)
+            for length in [*range(header + 1), len(whole) // 2, len(whole) - 1]:
+                self.write(name, whole[:length])
+                self.refused(name)
+            self.write(name, whole + b"x")
+            self.refused(name)
+            self.write(name, b"\x01" + whole[1:])
+            self.refused(name)
+            self.write(name, whole[:4] + b"\xff" * (header - 4) + whole[header:])
+            self.refused(name)
+            packed = gzip.compress(whole)
+            for damaged in (packed[:-1], packed[:-9], packed[:-4] + b"xxxx", packed[:20],
+                            packed[:12] + b"\x00\xff" + packed[14:]):
+                self.write(name, damaged)
+                self.refused(name)
+            self.write(name, whole)
+        self.succeed("train", *QUICK, "--data", self.data)
+
+    def test_files_that_do_not_fit(self):
+        self.write("labels.idx", idx((29,), bytes(29)))
+        self.refused("29")
+        self.write("labels.idx", idx((30, 2), bytes(60)))
+        self.refused("labels")
+        self.write("labels.idx", idx((30,), bytes(120), kind=0x0D))
+        self.refused("whole number")
+        self.write("labels.idx", idx((30,), b"\xff\xff\xff\xfe" * 30, kind=0x0C))
+        self.refused("example 0 has label -2")
+        self.write("labels.idx", self.labels)
+        self.write("images.idx", idx((0, 6, 7), b""))
+        self.refused("no examples")
+        self.write("images.idx", idx((30,), bytes(30)))
+        self.refused("images and labels exchanged")
+
+    def test_images_of_any_size(self):
+        for shape in ((6, 7), (9, 6, 3), (6, 6, 1), (11, 30)):
+            for compressed in (False, True):
+                data = write_examples(self.folder, 60, shape, compressed=compressed)
+                start, *_, end = self.events("train", "--model", "cnn", "--widths", "8,8,16", "--data",
+                                             data, "--epochs", "12", "--batch", "8", "--rate",
+                                             "0.01")
+                self.assertEqual((start["image"], start["classes"]), (list(shape), 3))
+                self.assertEqual((start["train_examples"], start["test_examples"]), (48, 12))
+                self.assertGreater(end["test_accuracy"], 0.9, shape)
+        data = write_examples(self.folder, 30, (40,))
+        self.events("train", *QUICK, "--data", data)
+        self.fail_with(1, "images with 1 dimensions", "train", "--model", "cnn", "--data", data)
+        data = write_examples(self.folder, 30, (5, 6))
+        self.fail_with(1, "images of 5 x 6 are too small: at least 6 x 6", "train", "--data", data)
+
+    def test_all_examples_for_training(self):
+        *_, end = self.events("train", *QUICK, "--data", self.data, "--train-examples", "30")
+        self.assertIsNone(end["test_accuracy"])
+        self.assertIn("no test", self.succeed("train", *QUICK, "--data", self.data,
+                                              "--train-examples", "30"))
+
+    def test_the_real_digits_are_found(self):
+        start, *_ = self.events("train", *QUICK, "--train-examples", "64")
+        self.assertEqual((start["data"], start["test_examples"]), ("mnist", 9936))
+        self.fail_with(1, "images.gz", "train", "--data", "idx:images.gz,labels.gz")
+        # A folder that is named and has none is passed over; there is the built-in one.
+        self.succeed("train", *QUICK, "--train-examples", "64", env={"CHOIR_DATA_DIR": "."})
+
+
+main()

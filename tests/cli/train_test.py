@@ -1,0 +1,102 @@
+"""Training, from the first line to the last: what is said, what comes of it, and what it does not depend
+on."""
+
+import re
+
+from command import SMALL, Case, main
+
+MLP = (*SMALL, "--model", "mlp", "--widths", "24")
+CNN = (*SMALL, "--model", "cnn", "--widths", "3,4,8")
+
+
+class Train(Case):
+    def weights(self, *arguments, **more):
+        end = self.events("train", *arguments, **more)[-1]
+        self.assertEqual(end["event"], "end")
+        self.assertRegex(end["weights"], r"^[0-9a-f]{16}$")
+        return end["weights"]
+
+    def test_drawn_digits_are_learnt(self):
+        start, *epochs, end = self.events("train", "--data", "digits:2500", "--model", "mlp", "--widths",
+                                          "64", "--batch", "50", "--epochs", "6", "--rate", "0.003",
+                                          "--replicas", "2")
+        self.assertEqual([event["event"] for event in epochs], ["epoch"] * 6)
+        self.assertEqual([event["epoch"] for event in epochs], [1, 2, 3, 4, 5, 6])
+        self.assertEqual((start["train_examples"], start["test_examples"]), (2000, 500))
+        losses = [event["loss"] for event in epochs]
+        self.assertLess(losses[-1], losses[0] / 3)
+        self.assertEqual(end["loss"], losses[-1])
+        self.assertGreater(end["test_accuracy"], 0.85)
+        self.assertGreater(end["examples_per_s"], 0)
+
+    def test_the_summary(self):
+        start = self.events("train", *CNN, "--replicas", "3", "--devices", "cpu:0,far:0")[0]
+        self.assertEqual((start["event"], start["model"], start["replicas"]), ("start", "cnn", 3))
+        self.assertEqual((start["image"], start["classes"], start["batch"]), ([28, 28], 10, 32))
+        shapes = {v["name"]: v["shape"] for v in start["variables"]}
+        self.assertEqual(shapes["conv1/kernel"], [3, 3, 1, 3])
+        self.assertEqual(shapes["hidden/kernel"], [12 * 12 * 4, 8])
+        weights = sum(v["bytes"] for v in start["variables"])
+        self.assertEqual([d["name"] for d in start["devices"]], ["cpu:0", "far:0"])
+        for device in start["devices"]: # memory of its own: a copy each
+            self.assertEqual(device["weight_bytes"], weights)
+            self.assertEqual(device["optimizer_bytes"], 2 * weights)
+        shared = self.events("train", *CNN, "--replicas", "2", "--devices", "cpu:0,cpu:1")[0]
+        self.assertEqual([d["weight_bytes"] for d in shared["devices"]], [weights, 0])
+
+    def test_plain_lines(self):
+        lines = self.succeed("train", *MLP).splitlines()
+        self.assertIn("mlp on digits:500: images [28, 28], 10 classes, 400 examples to train and 100",
+                      lines[0])
+        self.assertTrue(any("hidden1/kernel" in line and "[784, 24]" in line for line in lines))
+        epochs = [line for line in lines if re.match(r"epoch \d/2  loss \d\.\d{4}  \d+ examples/s", line)]
+        self.assertEqual(len(epochs), 2)
+        self.assertRegex(lines[-2], r"^test accuracy \d+\.\d\d % of 100 examples$")
+        self.assertRegex(lines[-1], r"^weights [0-9a-f]{16}$")
+        self.assertFalse(any("\r" in line or "\033" in line for line in lines))
+
+    def test_the_same_weights_whatever_carries_the_replicas(self):
+        for model in (MLP, CNN):
+            one = self.weights(*model, "--replicas", "4", "--devices", "cpu:0")
+            for devices in ("cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2", "cpu:0,cpu:1,cpu:2,cpu:3",
+                            "far:0,far:1", "cpu:0,far:0,far:1"):
+                self.assertEqual(self.weights(*model, "--replicas", "4", "--devices", devices), one,
+                                 devices)
+            self.assertEqual(self.weights(*model, "--replicas", "4"), one)
+            self.assertEqual(self.weights(*model, "--replicas", "4",
+                                          env={"CHOIR_DEVICES": "cpu:1,cpu:0,cpu:2"}), one)
+
+    def test_numbers_of_replicas_that_do_not_divide(self):
+        for replicas in ("6", "7"):
+            one = self.weights(*MLP, "--replicas", replicas, "--devices", "cpu:0")
+            for devices in ("cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2", "cpu:0,cpu:1,cpu:2,cpu:3,cpu:4"):
+                self.assertEqual(self.weights(*MLP, "--replicas", replicas, "--devices", devices), one)
+
+    def test_what_the_weights_do_depend_on(self):
+        base = self.weights(*MLP)
+        self.assertEqual(self.weights(*MLP), base)
+        for other in (("--seed", "2"), ("--batch", "16"), ("--epochs", "1"), ("--rate", "0.002"),
+                      ("--optimizer", "sgd"), ("--optimizer", "momentum"), ("--optimizer", "adamw"),
+                      ("--widths", "25"), ("--train-examples", "399")):
+            self.assertNotEqual(self.weights(*MLP, *other), base, other)
+
+    def test_replicas_agree_on_the_loss(self):
+        losses = [self.events("train", *MLP, "--replicas", replicas)[-1]["loss"]
+                  for replicas in ("1", "2", "4")]
+        for loss in losses:
+            self.assertAlmostEqual(loss, losses[0], delta=1e-5)
+
+    def test_more_replicas_than_examples(self):
+        *_, end = self.events("train", *MLP, "--replicas", "7", "--batch", "5", "--epochs", "1")
+        self.assertLess(end["loss"], 3)
+
+    def test_devices_and_kernels_by_the_environment(self):
+        start, *_, end = self.events("train", *MLP, env={"CHOIR_DEVICES": "CPU:1,/cpu:0",
+                                                         "CHOIR_KERNELS": "plain"})
+        self.assertEqual(start["replicas"], 2)
+        self.assertEqual([d["name"] for d in start["devices"]], ["cpu:1", "cpu:0"])
+        usual = self.events("train", *MLP, "--replicas", "2")[-1]
+        self.assertAlmostEqual(end["loss"], usual["loss"], delta=1e-3)
+
+
+main()

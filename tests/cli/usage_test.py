@@ -1,0 +1,97 @@
+"""Wrong use of the command: exit code 2 where the command line is wrong and 1 where what it asks for
+fails, one line that says what is wrong, and known names where one is not known."""
+
+import json
+import subprocess
+
+from command import Case, main
+
+
+class Usage(Case):
+    def test_help(self):
+        for command in ("train", "predict", "devices", "bench train", "bench all-reduce", "bench run"):
+            text = self.succeed(*command.split(), "--help")
+            self.assertTrue(text.startswith(f"usage: choir {command}"), text)
+            self.assertIn("--json", text)
+            self.assertLess(max(len(line) for line in text.splitlines()), 100)
+        self.assertIn("train a model", self.succeed("--help"))
+        self.assertIn("all-reduce", self.succeed("bench", "--help"))
+        self.assertRegex(self.succeed("--version"), r"^choir \d+\.\d+\.\d+\n$")
+        self.assertIn("usage:", self.start().stderr)
+        self.assertEqual(self.start().returncode, 2)
+        self.assertEqual(self.start("bench").returncode, 2)
+
+    def test_unknown_names(self):
+        self.fail_with(2, 'no command "trian"; known: train, predict, devices, bench (did you mean train',
+                       "trian")
+        self.fail_with(2, 'no benchmark "al-reduce"; known: all-reduce, train, run', "bench", "al-reduce")
+        self.fail_with(2, "no option --modle; the nearest is --model", "train", "--modle", "cnn")
+        self.fail_with(2, "no option --xyzzyxyzzy (--help", "train", "--xyzzyxyzzy")
+        self.fail_with(2, "no option -b (--help", "train", "-b", "3")
+        self.fail_with(2, "no option --epochs2; the nearest is --epochs", "train", "--epochs2=1")
+        self.fail_with(2, "no such model; known: mlp, cnn", "train", "--model", "resnet")
+        self.fail_with(2, "no such optimizer; known: sgd, momentum, adam, adamw", "train",
+                       "--optimizer", "adamm")
+        self.fail_with(2, "no such case; known: mlp128, mlp1024, cnn", "bench", "train", "--case", "gpt")
+        self.fail_with(1, "known: mnist, digits, digits:N, idx:IMAGES,LABELS", "train", "--data", "cifar")
+        done = self.fail_with(1, "gpu:0", "train", "--devices", "gpu:0")
+        self.assertIn("cpu:0", done.stderr)
+        self.fail_with(1, "cpu:0", "train", "--devices", "cpu:0,cpu:0")
+        self.fail_with(1, "gpu:3", "train", env={"CHOIR_DEVICES": "gpu:3"})
+
+    def test_numbers(self):
+        for option in ("--batch", "--replicas", "--epochs", "--train-examples"):
+            for value in ("0", "-1", "-9223372036854775808", "1.5", "", "two", "1x", " 1", "1e3",
+                          "99999999999999999999", "0x10"):
+                self.fail_with(2, f"{option} {value}: a whole number", "train", option, value)
+        for value in ("0", "-0.1", "nan", "-nan", "inf", "1e999", "", "fast", "0.1x", " 1"):
+            self.fail_with(2, f"--rate {value}: a number greater than 0", "train", "--rate", value)
+        for value in ("-1", "1.5", "18446744073709551616", ""):
+            self.fail_with(2, f"--seed {value}: a whole number", "train", "--seed", value)
+        self.fail_with(2, "from 1 to", "train", "--replicas", "1000000000")
+        self.fail_with(2, "--seconds nan", "bench", "train", "--seconds", "nan")
+
+    def test_missing_and_surplus(self):
+        self.fail_with(2, "--rate: its X is missing", "train", "--rate")
+        self.fail_with(2, "--json takes no value", "train", "--json=yes")
+        self.fail_with(2, '"cnn" is one argument too many', "train", "cnn")
+        self.fail_with(2, "FILE is missing", "predict")
+        self.fail_with(2, '"b" is one argument too many', "predict", "a", "b")
+        self.fail_with(2, "--data: its DATA is empty", "train", "--data=")
+
+    def test_widths(self):
+        for widths in ("0", "8,", ",8", "8,x", "-8", "8 8", "1,2,3,4,5,6,7,8,9", "99999999"):
+            self.fail_with(1, f'widths "{widths}"', "train", "--model", "mlp", "--widths", widths)
+        self.fail_with(1, "a cnn has three", "train", "--model", "cnn", "--widths", "8,8")
+
+    def test_output_that_does_not_get_out(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = self.start("devices", stdout=full)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("standard output", done.stderr)
+
+    def test_devices(self):
+        lines = self.succeed("devices", "--json").splitlines()
+        for i, line in enumerate(lines):
+            device = json.loads(line)
+            self.assertEqual(device["name"], f"cpu:{i}")
+            self.assertEqual(device["kind"], "cpu")
+            self.assertGreaterEqual(device["cores"], 1)
+            self.assertGreater(device["memory_total"], 1 << 20)
+        self.assertEqual(len(self.succeed("devices").splitlines()), len(lines) + 1)
+
+    def test_manual(self):
+        from command import SOURCE
+        try:
+            done = subprocess.run(["man", "--warnings", "-l", f"{SOURCE}/man/choir.1"], check=True,
+                                  capture_output=True, text=True, env={"MANWIDTH": "80",
+                                                                       "PATH": "/usr/bin:/bin"})
+        except (OSError, subprocess.CalledProcessError) as why:
+            self.skipTest(f"no man: {why}")
+        self.assertEqual(done.stderr, "")
+        for word in ("--train-examples", "--devices", "--widths", "CHOIR_KERNELS", "all-reduce",
+                     "CHOIR_DATA_DIR"):
+            self.assertIn(word, done.stdout.replace("\u2010", "-").replace("\u2212", "-"))
+
+
+main()

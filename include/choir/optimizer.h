@@ -1,20 +1,22 @@
-// Optimizers: from gradients to new values of variables. Each replica gives the gradients of its own
-// part of the batch; they are summed over replicas in the canonical tree (so divide the loss by the
-// global batch: choir_replica_mean), and one update changes all copies. Gradients and variables may be
-// operations' or the program's own memory (choir_variable_wrap, choir_borrow); f32 or f64.
+// Optimizers: from gradients to new values of variables. Each replica gives the gradients of its
+// own part of the batch; they are summed over replicas in the canonical tree (so divide the loss
+// by the global batch: choir_replica_mean), and one update changes all copies. Gradients and
+// variables may be operations' or the program's own memory (choir_variable_wrap, choir_borrow);
+// f32 or f64.
 //
-// Ownership: an optimizer belongs to the strategy that is current where it is made, and is freed with
-// it; make it once, in the strategy's scope. Its slots are variables of the strategy beside those that
-// it updates ("hidden/kernel/m"), made when a variable is first updated; they are not saved with the
-// weights.
-// When: giving gradients never waits. The update runs when all replicas have given theirs: at the end of
-// the run, on the threads of all devices, or earlier, if a replica reads a variable that it asked to
-// update or makes a merge call. A failure of the update is the run's.
-// Checked before anything is written: shapes, dtypes, that all replicas gave gradients of the same
-// variables in the same order, the rate, and that gradients are finite: those of each replica when they
-// are given, or their sums where sums are kept (clip_norm, skip_nonfinite, devices with memory of their
-// own). Only a sum of finite f32 or f64 gradients that overflows, where sums are not kept, is not seen
-// until the next step's gradients are.
+// Ownership: an optimizer belongs to the strategy that is current where it is made, and is freed
+// with it; make it once, in the strategy's scope. Its slots are variables of the strategy beside
+// those that it updates ("hidden/kernel/m"), made when a variable is first updated; they are not
+// saved with the weights.
+// When: giving gradients never waits. The update runs when all replicas have given theirs: at the
+// end of the run, on the threads of all devices, or earlier, if a replica reads a variable that it
+// asked to update or makes a merge call. A failure of the update is the run's. In the default
+// replica, outside any run, it is done when it is asked for.
+// Checked before anything is written: shapes, dtypes, that all replicas gave gradients of the same variables in
+// the same order, the rate, and that gradients are finite: those of each replica when they are
+// given, or their sums where sums are kept (clip_norm, skip_nonfinite, devices with memory of
+// their own). Only a sum of finite f32 or f64 gradients that overflows, where sums are not kept,
+// is not seen until the next step's gradients are.
 // Threads: new, distributed_apply: the program's, or a merge call's; the rest: the replica's own.
 #pragma once
 
@@ -28,7 +30,8 @@ typedef struct choir_optimizer choir_optimizer;
 //   SGD       w -= a g
 //   MOMENTUM  v = momentum v - a g;  w += v, or with nesterov w += momentum v - a g
 //   ADAM      m += (g - m) (1 - beta1);  v += (g g - v) (1 - beta2)
-//             w -= a sqrt(1 - beta2^t) / (1 - beta1^t) m / (sqrt(v) + epsilon)   (Kingma and Ba 2015)
+//             w -= a sqrt(1 - beta2^t) / (1 - beta1^t) m / (sqrt(v) + epsilon)
+//             (Kingma and Ba 2015)
 //   ADAMW     w -= a weight_decay w first, then as ADAM   (Loshchilov and Hutter 2019)
 typedef enum { CHOIR_SGD, CHOIR_MOMENTUM, CHOIR_ADAM, CHOIR_ADAMW } choir_optimizer_kind;
 // What the rate is multiplied by, at step 0, 1, ...: the number of updates applied so far.
@@ -44,8 +47,8 @@ typedef struct {
 	int64_t warmup; // before that step the factor is step / warmup; not with FUNCTION
 	int64_t steps; // STEP: between drops; COSINE: in all, warm-up included
 	double factor; // STEP: at each drop, 0: 0.1; COSINE: of the rate at the end, 0 to 1
-	// FUNCTION: called once an update, on a thread of the run, in order; a rate that is negative or not
-	// finite fails the update. Calls nothing of Choir.
+	// FUNCTION: called once an update, on a thread of the run, in order; a rate that is negative
+	// or not finite fails the update. Calls nothing of Choir.
 	double (*fn)(int64_t step, void *user);
 	void *user; // borrowed while the optimizer lives
 } choir_schedule;
@@ -57,33 +60,34 @@ typedef struct {
 	choir_toggle nesterov; // MOMENTUM: off
 	double beta1, beta2, epsilon; // ADAM, ADAMW: 0: 0.9, 0.999, 1e-7; CHOIR_NONE: 0
 	double weight_decay; // ADAMW: 0: 1e-2; CHOIR_NONE: 0
-	// All gradients are multiplied by clip_norm / max(norm, clip_norm), where norm is that of all summed
-	// gradients of the update together; 0: they are not. Costs a second pass over the sums.
+	// All gradients are multiplied by clip_norm / max(norm, clip_norm), where norm is that of all
+	// summed gradients of the update together; 0: they are not. Costs a second pass over the sums.
 	double clip_norm;
-	// An update with a gradient that is not finite: off: CHOIR_INVALID naming the variable, and nothing is
-	// changed; on: it is left out, by all replicas alike, and not counted.
+	// An update with a gradient that is not finite: off: CHOIR_INVALID naming the variable, and
+	// nothing is changed; on: it is left out, by all replicas alike, and not counted.
 	choir_toggle skip_nonfinite;
 } choir_optimizer_options;
 
-// NULL: CHOIR_INVALID naming an option and its value (a rate that is not positive and finite, a beta or
-// momentum outside [0, 1), an option that the kind does not have, an unknown kind), or CHOIR_STATE in a
-// replica.
+// NULL: CHOIR_INVALID naming an option and its value (a rate that is not positive and finite, a
+// beta or momentum outside [0, 1), an option that the kind does not have, an unknown kind), or
+// CHOIR_STATE in a replica.
 choir_optimizer *choir_optimizer_new(choir_optimizer_kind kind, const choir_optimizer_options *o);
 
-// In all replicas. Goes back through tape from loss, a scalar of the replica's frame, and gives the
-// gradients of all trainable variables that were read since the tape began, each as soon as it is final
-// (zeros for those that loss does not depend on); then asks for the update. What was read of those
-// variables must not be used any more. No trainable variable read: CHOIR_INVALID.
+// In all replicas. Goes back through tape from loss, a scalar of the replica's frame, and gives
+// the gradients of all trainable variables that were read since the tape began, each as soon as it
+// is final (zeros for those that loss does not depend on); then asks for the update. What was read
+// of those variables must not be used any more. No trainable variable read: CHOIR_INVALID.
 choir_status choir_optimizer_minimize(choir_optimizer *o, choir_tape *tape, choir_tensor *loss);
-// In all replicas, for one variable at a time, in the same order everywhere: a final gradient, of the
-// variable's dtype and shape, made by any means; in the replica's frame. It is added to the sums at
-// once; borrowed memory is copied. Twice for one variable in one update: CHOIR_INVALID.
+// In all replicas, for one variable at a time, in the same order everywhere: a final gradient, of
+// the variable's dtype and shape, made by any means; in the replica's frame. It is added to the
+// sums at once; borrowed memory is copied. Twice for one variable in one update: CHOIR_INVALID.
 choir_status choir_optimizer_give(choir_optimizer *o, choir_replica *r, choir_variable *v,
 		choir_tensor *gradient);
 // In all replicas, after the last give: asks for the update.
 choir_status choir_optimizer_apply_gradients(choir_optimizer *o, choir_replica *r);
-// In a merge call, or a program's own cross-replica context: n gradients for n different variables.
-// Per-replica values are summed; plain and mirrored ones are taken as they are. Updates at once.
+// In a merge call, or a program's own cross-replica context: n gradients for n different
+// variables. Per-replica values are summed; plain and mirrored ones are taken as they are. Updates
+// at once.
 choir_status choir_optimizer_distributed_apply(choir_optimizer *o, choir_cross *x, size_t n,
 		choir_variable *const variables[], choir_value *const gradients[]);
 

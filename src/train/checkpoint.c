@@ -1,0 +1,189 @@
+// Saving and hashing the weights of a strategy. The header says where each value will be, so
+// values are fetched and written one at a time.
+#include "choir/checkpoint.h"
+
+#include "base/alloc.h"
+#include "base/philox.h"
+#include "base/size.h"
+#include "train/json.h"
+#include "train/order.h"
+#include "train/safetensors.h"
+#include "train/weights.h"
+
+#include <string.h>
+
+// Metadata: "key=value" lines, cut in a copy of the text.
+typedef struct {
+	char *text;
+	size_t n, room;
+	chi_st_pair *pair;
+} lines;
+
+static bool is_utf8(const char *text)
+{
+	size_t left = strlen(text);
+	while (left > 0) {
+		const size_t length = chi_utf8_length(text, left);
+		if (length == 0)
+			return false;
+		text += length;
+		left -= length;
+	}
+	return true;
+}
+
+static choir_status add_line(lines *l, char *line)
+{
+	char *equals = strchr(line, '=');
+	if (equals == NULL || equals == line)
+		return choir_fail(CHOIR_INVALID, "save: the metadata's line \"%.100s\" is not key=value",
+				line);
+	*equals = '\0';
+	for (size_t i = 0; i < l->n; i++)
+		if (strcmp(l->pair[i].key, line) == 0)
+			return choir_fail(CHOIR_INVALID, "save: the metadata's key \"%.100s\" stands twice",
+					line);
+	void *array = l->pair;
+	const bool grown = chi_grow(&array, &l->room, l->n + 1, sizeof *l->pair);
+	l->pair = array;
+	if (!grown)
+		return CHOIR_NO_MEMORY;
+	l->pair[l->n++] = (chi_st_pair){ line, equals + 1 };
+	return CHOIR_OK;
+}
+
+static choir_status cut_lines(const char *metadata, lines *l)
+{
+	*l = (lines){ 0 };
+	if (metadata == NULL)
+		return CHOIR_OK;
+	if (!is_utf8(metadata))
+		return choir_fail(CHOIR_INVALID, "save: the metadata is no UTF-8");
+	l->text = chi_strdup(metadata);
+	if (l->text == NULL)
+		return CHOIR_NO_MEMORY;
+	for (char *line = l->text; *line != '\0';) {
+		char *end = strchr(line, '\n');
+		char *next = end == NULL ? line + strlen(line) : end + 1;
+		if (end != NULL)
+			*end = '\0';
+		if (*line != '\0')
+			CHOIR_TRY(add_line(l, line));
+		line = next;
+	}
+	return CHOIR_OK;
+}
+
+// Data is aligned if larger elements come first; names decide among equals.
+static bool by_size_and_name(const void *a, const void *b)
+{
+	const choir_variable *v = a, *w = b;
+	const size_t s = chi_dtype_size(v->dtype), t = chi_dtype_size(w->dtype);
+	return s != t ? s > t : strcmp(v->name, w->name) < 0;
+}
+
+static choir_status print_header(chi_text *text, const chi_weights *w, const lines *l)
+{
+	chi_st_tensor *tensor = chi_alloc_array(w->n + 1, sizeof *tensor);
+	choir_status status = tensor == NULL ? CHOIR_NO_MEMORY : CHOIR_OK;
+	size_t end = 0;
+	for (size_t i = 0; status == CHOIR_OK && i < w->n; i++) {
+		const choir_variable *v = w->variable[i];
+		const size_t begin = end;
+		if (!is_utf8(v->name) || strcmp(v->name, "__metadata__") == 0)
+			status = choir_fail(CHOIR_INVALID, "save: a variable cannot be saved by the name "
+					"\"%.100s\"", v->name);
+		else if (!chi_size_add(end, chi_variable_bytes(v), &end))
+			status = choir_fail(CHOIR_INVALID, "save: more bytes than fit");
+		tensor[i] = (chi_st_tensor){ .name = v->name, .dtype = v->dtype, .shape = v->shape,
+			.begin = begin, .end = end };
+	}
+	if (status == CHOIR_OK) {
+		chi_safetensors_print(text, w->n, tensor, l->n, l->pair);
+		status = text->failed ? CHOIR_NO_MEMORY : CHOIR_OK;
+	}
+	chi_free(tensor);
+	return status;
+}
+
+static choir_status write_weight(
+		const choir_variable *v, const void *data, size_t bytes, void *user)
+{
+	(void) v;
+	return chi_writer_write(user, data, bytes);
+}
+
+static choir_status write_file(const char *path, const chi_weights *w, const chi_text *header)
+{
+	chi_writer *to = chi_writer_new(path);
+	if (to == NULL)
+		return choir_error_status();
+	choir_status status = chi_writer_write(to, header->data, header->length);
+	if (status == CHOIR_OK)
+		status = chi_weights_each(w, write_weight, to);
+	if (status == CHOIR_OK)
+		return chi_writer_commit(to);
+	chi_writer_abort(to);
+	return status;
+}
+
+choir_status choir_strategy_save(choir_strategy *s, const char *path, const char *metadata)
+{
+	if (path == NULL)
+		return choir_fail(CHOIR_INVALID, "save: the path is NULL");
+	chi_weights w;
+	lines l = { 0 };
+	chi_text header = { 0 };
+	choir_status status = chi_weights_collect(s, "save", &w);
+	if (status == CHOIR_OK)
+		status = cut_lines(metadata, &l);
+	if (status == CHOIR_OK) {
+		chi_order((void **) w.variable, w.n, by_size_and_name);
+		status = print_header(&header, &w, &l);
+	}
+	if (status == CHOIR_OK)
+		status = write_file(path, &w, &header);
+	chi_text_free(&header);
+	chi_free(l.pair);
+	chi_free(l.text);
+	chi_weights_free(&w);
+	return status;
+}
+
+static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)
+{
+	const char *from = data;
+	for (uint64_t word; bytes > 0; from += sizeof word) {
+		const size_t n = bytes < sizeof word ? bytes : sizeof word;
+		word = 0;
+		memcpy(&word, from, n);
+		hash = chi_hash_mix(hash ^ word);
+		bytes -= n;
+	}
+	return hash;
+}
+
+static choir_status hash_weight(
+		const choir_variable *v, const void *data, size_t bytes, void *user)
+{
+	uint64_t *hash = user;
+	*hash = chi_hash_mix(*hash ^ chi_hash_text(v->name));
+	*hash = chi_hash_mix(*hash ^ ((uint64_t) v->dtype << 8 | (uint64_t) v->shape.rank));
+	for (int i = 0; i < v->shape.rank; i++)
+		*hash = chi_hash_mix(*hash ^ (uint64_t) v->shape.dim[i]);
+	*hash = hash_bytes(*hash, data, bytes);
+	return CHOIR_OK;
+}
+
+uint64_t choir_strategy_hash(choir_strategy *s)
+{
+	chi_weights w;
+	uint64_t hash = 0;
+	choir_status status = chi_weights_collect(s, "hash", &w);
+	if (status == CHOIR_OK)
+		status = chi_weights_each(&w, hash_weight, &hash);
+	chi_weights_free(&w);
+	if (status != CHOIR_OK)
+		return 0;
+	return hash == 0 ? 1 : hash; // 0 says that it failed
+}

@@ -1,0 +1,43 @@
+// The fully connected layer.
+#include "train/layer.h"
+
+#include <inttypes.h>
+
+typedef struct {
+	choir_layer layer; // first
+	int64_t in;
+	choir_activation activation;
+} dense;
+
+static choir_tensor *apply(choir_layer *l, choir_tensor *x)
+{
+	const dense *d = (const dense *) l;
+	char got[CHI_SHAPE_TEXT];
+	if (x->shape.rank != 2 || x->shape.dim[1] != d->in)
+		return chi_layer_fail(l, x, "dense needs [n, %" PRId64 "], got %s", d->in,
+				chi_shape_print(&x->shape, got));
+	choir_tensor *kernel = choir_variable_read(l->variable[0], x->frame);
+	choir_tensor *bias = choir_variable_read(l->variable[1], x->frame);
+	return chi_layer_rest(d->activation,
+			chi_dense(x, kernel, bias, chi_layer_fused(d->activation)));
+}
+
+static const chi_layer_kind kind = { .name = "dense", .apply = apply };
+
+choir_layer *choir_dense_new(
+		const char *name, int64_t in, int64_t out, choir_activation activation)
+{
+	if (chi_layer_check("dense", name, true, activation) != CHOIR_OK)
+		return NULL;
+	if (in < 1 || out < 1) {
+		choir_fail(CHOIR_INVALID, "layer \"%s\": dense from %" PRId64 " to %" PRId64 ": both must "
+				"be 1 or more", name, in, out);
+		return NULL;
+	}
+	dense *d = (dense *) chi_layer_new(sizeof *d, &kind, name);
+	if (d == NULL)
+		return NULL;
+	d->in = in;
+	d->activation = activation;
+	return chi_layer_finish(&d->layer, chi_layer_make_weights(&d->layer, &CHOIR_SHAPE(in, out)));
+}

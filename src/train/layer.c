@@ -1,0 +1,148 @@
+// What all layers share: a name in messages, variables by the conventions of Keras, and the
+// strategy that owns them. Making one is all or nothing, so that after a failure its name is free
+// again.
+#include "train/layer.h"
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "strategy/context.h"
+
+static void free_layer(void *self)
+{
+	choir_layer *l = self;
+	chi_free(l->name);
+	chi_free(l);
+}
+
+choir_layer *chi_layer_new(size_t bytes, const chi_layer_kind *kind, const char *name)
+{
+	choir_strategy *s = choir_strategy_current();
+	if (s == NULL || chi_strategy_check(s) != CHOIR_OK)
+		return NULL;
+	choir_layer *l = chi_alloc(bytes);
+	if (l == NULL)
+		return NULL;
+	l->kind = kind;
+	l->strategy = s;
+	if (name != NULL && (l->name = chi_strdup(name)) == NULL) {
+		chi_free(l);
+		return NULL;
+	}
+	return l;
+}
+
+// Takes back what was made. In replicas the others wait for the variable that replica 0 made, so
+// there it stays; the next try gets the same one.
+static void unmake(choir_variable *const variable[CHI_LAYER_VARIABLES])
+{
+	const chi_context *c = chi_context_current();
+	if (c != NULL && c->kind == CHI_IN_REPLICA)
+		return;
+	for (int i = CHI_LAYER_VARIABLES; i-- > 0;)
+		if (variable[i] != NULL)
+			chi_strategy_unmake_variable(variable[i]);
+}
+
+choir_layer *chi_layer_finish(choir_layer *l, choir_status status)
+{
+	if (l == NULL)
+		return NULL;
+	const choir_layer made = *l;
+	if (status == CHOIR_OK)
+		status = chi_strategy_own(l->strategy, free_layer, l); // frees it if it fails
+	else
+		free_layer(l);
+	if (status == CHOIR_OK)
+		return l;
+	unmake(made.variable);
+	return NULL;
+}
+
+static choir_status make_variable(choir_layer *l, const char *what, choir_shape shape,
+		choir_initializer initializer)
+{
+	const choir_variable_options o = { .size = sizeof o, .initializer = initializer };
+	chi_text name = { 0 };
+	chi_text_add(&name, "%s/%s", l->name, what);
+	choir_variable *v = name.failed ? NULL : choir_variable_new(name.data, shape, &o);
+	chi_text_free(&name);
+	if (v == NULL)
+		return chi_error_prefix("layer \"%s\"", l->name);
+	l->variable[l->variables++] = v;
+	return CHOIR_OK;
+}
+
+choir_status chi_layer_make_weights(choir_layer *l, const choir_shape *kernel)
+{
+	CHOIR_TRY(make_variable(l, "kernel", *kernel, CHOIR_GLOROT_UNIFORM));
+	return make_variable(l, "bias", CHOIR_SHAPE(kernel->dim[kernel->rank - 1]), CHOIR_ZEROS);
+}
+
+choir_status chi_layer_check(const char *kind, const char *name, bool needs_name,
+		choir_activation activation)
+{
+	if (needs_name && (name == NULL || name[0] == '\0'))
+		return choir_fail(CHOIR_INVALID, "layer: a %s layer needs a name", kind);
+	if ((unsigned) activation > CHOIR_GELU)
+		return choir_fail(CHOIR_INVALID, "layer \"%s\": activation %d is not known: LINEAR, RELU, "
+				"TANH, SIGMOID and GELU are", name == NULL ? kind : name, (int) activation);
+	return CHOIR_OK;
+}
+
+choir_tensor *chi_layer_fail(const choir_layer *l, choir_tensor *x, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	chi_fail_v(CHOIR_INVALID, fmt, args);
+	va_end(args);
+	chi_error_prefix("layer \"%s\"", l->name != NULL ? l->name : l->kind->name);
+	chi_frame_keep(x->frame);
+	return NULL;
+}
+
+choir_activate chi_layer_fused(choir_activation activation)
+{
+	switch (activation) {
+	case CHOIR_RELU: return CHOIR_ACTIVATE_RELU;
+	case CHOIR_TANH: return CHOIR_ACTIVATE_TANH;
+	case CHOIR_SIGMOID: return CHOIR_ACTIVATE_SIGMOID;
+	case CHOIR_LINEAR:
+	case CHOIR_GELU: break;
+	}
+	return CHOIR_ACTIVATE_LINEAR;
+}
+
+choir_tensor *chi_layer_rest(choir_activation activation, choir_tensor *y)
+{
+	return y != NULL && activation == CHOIR_GELU ? choir_gelu(y) : y;
+}
+
+choir_tensor *choir_layer_apply(choir_layer *l, choir_tensor *x)
+{
+	if (x == NULL)
+		return NULL;
+	if (l == NULL)
+		return chi_frame_null(x->frame, "layer");
+	if (chi_tensor_check(x) != CHOIR_OK)
+		return NULL;
+	if (l->variable[0] != NULL && x->dtype != CHOIR_F32)
+		return chi_layer_fail(l, x, "%s needs f32, got %s: cast it", l->kind->name,
+				choir_dtype_name(x->dtype));
+	return l->kind->apply(l, x);
+}
+
+int choir_layer_variables(const choir_layer *l)
+{
+	return l == NULL ? 0 : l->variables;
+}
+
+choir_variable *choir_layer_variable(choir_layer *l, int index)
+{
+	if (l == NULL || index < 0 || index >= l->variables) {
+		choir_fail(CHOIR_INVALID, "layer \"%s\": there is no variable %d: it has %d",
+				l == NULL ? "NULL" : l->name != NULL ? l->name : l->kind->name, index,
+				choir_layer_variables(l));
+		return NULL;
+	}
+	return l->kind->variable != NULL ? l->kind->variable(l, index) : l->variable[index];
+}

@@ -1,0 +1,44 @@
+// Layers from inside: each kind is a struct that begins with a choir_layer, and a table of what it
+// does.
+#pragma once
+
+#include "choir/layer.h"
+#include "op/op.h"
+#include "strategy/strategy.h"
+
+typedef struct {
+	const char *name; // of the kind, in messages
+	// x is usable, and f32 if the layer has variables of its own. NULL: recorded in x's frame.
+	choir_tensor *(*apply)(choir_layer *l, choir_tensor *x);
+	// For kinds that hold other layers; NULL: those of the layer itself. index is in range.
+	choir_variable *(*variable)(choir_layer *l, int index);
+} chi_layer_kind;
+
+enum { CHI_LAYER_VARIABLES = 2 };
+
+struct choir_layer {
+	const chi_layer_kind *kind;
+	choir_strategy *strategy;
+	char *name; // NULL: the kind has none
+	int variables; // all, those of layers inside included
+	choir_variable *variable[CHI_LAYER_VARIABLES]; // its own; NULL: none
+};
+
+// What every constructor checks of its arguments.
+choir_status chi_layer_check(const char *kind, const char *name, bool needs_name,
+		choir_activation activation);
+// A zeroed layer of bytes, which nobody owns yet; name is copied and may be NULL. NULL after a
+// failure.
+choir_layer *chi_layer_new(size_t bytes, const chi_layer_kind *kind, const char *name);
+// Makes the variables "name/kernel", of that shape, and "name/bias", of its last dimension.
+choir_status chi_layer_make_weights(choir_layer *l, const choir_shape *kernel);
+// The strategy takes l over, and l is returned. If status is a failure, or this fails, l and what
+// was made for it are taken back. l NULL gives NULL.
+choir_layer *chi_layer_finish(choir_layer *l, choir_status status);
+
+// Records 'layer "hidden": ' and the message in x's frame, as CHOIR_INVALID; NULL.
+choir_tensor *chi_layer_fail(const choir_layer *l, choir_tensor *x, const char *fmt, ...)
+		CHOIR_PRINTF(3, 4);
+// What fused kernels can do of an activation, and what is left to be done with their result.
+choir_activate chi_layer_fused(choir_activation activation);
+choir_tensor *chi_layer_rest(choir_activation activation, choir_tensor *y);

@@ -1,0 +1,222 @@
+// How gradients come to an optimizer: from a tape, one by one from the program, or in a merge
+// call. Each is checked where it comes in, so that what is wrong is said with the replica's number
+// in front and before anything is summed.
+#include "train/optimizer.h"
+
+#include "base/alloc.h"
+#include "op/tape.h"
+#include "strategy/merge.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+static const chi_optimizer_kind kinds[] = {
+	[CHOIR_SGD] = { .name = "sgd", .kernel = "sgd_update", .rate = 1e-2 },
+	[CHOIR_MOMENTUM] = { .name = "momentum", .kernel = "momentum_update", .slots = 1,
+		.slot = { "momentum" }, .rate = 1e-2, .momentum = true },
+	[CHOIR_ADAM] = { .name = "adam", .kernel = "adam_update", .slots = 2, .slot = { "m", "v" },
+		.rate = 1e-3, .betas = true },
+	[CHOIR_ADAMW] = { .name = "adamw", .kernel = "adam_update", .slots = 2, .slot = { "m", "v" },
+		.rate = 1e-3, .betas = true, .decay = true },
+};
+
+static void free_optimizer(void *self)
+{
+	choir_optimizer *o = self;
+	chi_apply_free(o->apply);
+	chi_update_free_targets(o);
+	chi_free(o);
+}
+
+choir_optimizer *choir_optimizer_new(
+		choir_optimizer_kind kind, const choir_optimizer_options *options)
+{
+	choir_strategy *s = choir_strategy_current();
+	choir_optimizer_options all;
+	choir_schedule schedule;
+	if (s == NULL || chi_strategy_check(s) != CHOIR_OK ||
+			chi_context_need_cross(s, "making an optimizer") != CHOIR_OK)
+		return NULL;
+	if ((unsigned) kind > CHOIR_ADAMW) {
+		choir_fail(CHOIR_INVALID, "optimizer: kind %d is not known: CHOIR_SGD, CHOIR_MOMENTUM, "
+				"CHOIR_ADAM and CHOIR_ADAMW are", (int) kind);
+		return NULL;
+	}
+	if (chi_optimizer_resolve(&kinds[kind], options, &all, &schedule) != CHOIR_OK)
+		return NULL;
+	choir_optimizer *o = chi_alloc(sizeof *o);
+	if (o == NULL)
+		return NULL;
+	o->strategy = s;
+	o->kind = &kinds[kind];
+	o->options = all;
+	o->options.schedule = NULL; // the caller's; ours is a copy
+	o->schedule = schedule;
+	chi_update_table(o);
+	o->apply = chi_apply_new(s, &o->table, o);
+	if (o->apply == NULL) {
+		chi_free(o);
+		return NULL;
+	}
+	return chi_strategy_own(s, free_optimizer, o) == CHOIR_OK ? o : NULL;
+}
+
+static choir_status check_replica(const choir_optimizer *o, const choir_replica *r)
+{
+	if (o == NULL)
+		return choir_fail(CHOIR_INVALID, "optimizer: it is NULL");
+	if (r == NULL)
+		return choir_fail(CHOIR_INVALID, "%s: the replica is NULL", o->kind->name);
+	if (choir_replica_strategy(r) != o->strategy)
+		return chi_frame_fail(r->frame, CHOIR_STATE,
+				"%s: mixing strategies: it belongs to \"%s\", "
+				"this replica to \"%s\"",
+				o->kind->name, o->strategy->kind, choir_replica_strategy(r)->kind);
+	return CHOIR_OK;
+}
+
+// "[4, 17]": where in v the element is.
+static const char *print_place(const choir_variable *v, int64_t element, char text[CHI_SHAPE_TEXT])
+{
+	choir_shape at = v->shape;
+	for (int i = at.rank; i-- > 0;) {
+		at.dim[i] = element % v->shape.dim[i];
+		element /= v->shape.dim[i];
+	}
+	return chi_shape_print(&at, text);
+}
+
+// The dtype can be updated and, where the host sees them, all elements are finite. Which device a
+// replica has decides nothing but when this is found.
+static choir_status check_gradient(const choir_optimizer *o, const choir_variable *v,
+		const choir_tensor *gradient)
+{
+	char text[CHI_SHAPE_TEXT];
+	if (v->dtype != CHOIR_F32 && v->dtype != CHOIR_F64)
+		return choir_fail(CHOIR_INVALID,
+				"%s: variable \"%s\" is %s: only f32 and f64 can be updated", o->kind->name,
+				v->name, choir_dtype_name(v->dtype));
+	if (o->table.gated(o) || gradient->buffer == NULL || gradient->dtype != v->dtype ||
+			!chi_shape_equal(&gradient->shape, &v->shape))
+		return CHOIR_OK; // the gate looks at the sums; what does not fit is refused elsewhere
+	const int64_t bad = chi_first_nonfinite(v->dtype, gradient->data, v->elements);
+	if (bad == CHOIR_NONE)
+		return CHOIR_OK;
+	return choir_fail(CHOIR_INVALID, "%s: the gradient of \"%s\" is %g at %s at step %" PRIu64
+			"; nothing was changed", o->kind->name, v->name,
+			chi_dtype_load(v->dtype, gradient->data, bad), print_place(v, bad, text), o->step);
+}
+
+choir_status choir_optimizer_give(choir_optimizer *o, choir_replica *r, choir_variable *v,
+		choir_tensor *gradient)
+{
+	CHOIR_TRY(check_replica(o, r));
+	if (v != NULL && gradient != NULL && check_gradient(o, v, gradient) != CHOIR_OK)
+		return chi_frame_keep(r->frame);
+	return chi_apply_give(o->apply, r, v, gradient);
+}
+
+choir_status choir_optimizer_apply_gradients(choir_optimizer *o, choir_replica *r)
+{
+	CHOIR_TRY(check_replica(o, r));
+	return chi_apply_commit(o->apply, r);
+}
+
+typedef struct {
+	choir_optimizer *optimizer;
+	choir_replica *replica;
+	choir_tensor **source;
+} giving;
+
+static choir_status give_ready(void *user, size_t index, choir_tensor *gradient)
+{
+	const giving *g = user;
+	return choir_optimizer_give(g->optimizer, g->replica,
+			choir_tensor_variable(g->source[index]), gradient);
+}
+
+// What the tape read of trainable variables, in the frame's arena.
+static choir_status find_sources(const choir_optimizer *o, const choir_tape *tape,
+		choir_tensor ***sources, size_t *n)
+{
+	choir_frame *f = tape->frame;
+	*n = 0;
+	*sources = chi_arena_alloc(&f->arena, (tape->n_reads + 1) * sizeof(choir_tensor *));
+	if (*sources == NULL)
+		return chi_frame_keep(f);
+	for (size_t i = 0; i < tape->n_reads; i++)
+		if (choir_tensor_variable(tape->reads[i])->trainable)
+			(*sources)[(*n)++] = tape->reads[i];
+	if (*n == 0)
+		return chi_frame_fail(f, CHOIR_INVALID,
+				"%s: minimize: no trainable variable was read since "
+				"the tape began",
+				o->kind->name);
+	return CHOIR_OK;
+}
+
+choir_status choir_optimizer_minimize(choir_optimizer *o, choir_tape *tape, choir_tensor *loss)
+{
+	if (tape == NULL || loss == NULL)
+		return chi_frame_report(tape != NULL ? tape->frame : choir_tensor_frame(loss));
+	choir_frame *f = tape->frame;
+	giving g = { .optimizer = o, .replica = choir_frame_replica(f) };
+	size_t n;
+	char text[CHI_SHAPE_TEXT];
+	if (g.replica == NULL)
+		return chi_frame_fail(f, CHOIR_STATE,
+				"minimize: this frame is no replica's: use the frame of "
+				"the replica, or of choir_replica_current()");
+	CHOIR_TRY(check_replica(o, g.replica));
+	if (loss->shape.rank != 0)
+		return chi_frame_fail(f, CHOIR_INVALID,
+				"%s: minimize: the loss is %s, a scalar is needed: "
+				"use choir_replica_mean",
+				o->kind->name, chi_shape_print(&loss->shape, text));
+	CHOIR_TRY(find_sources(o, tape, &g.source, &n));
+	CHOIR_TRY(chi_tape_backward(tape, loss, n, g.source, give_ready, &g));
+	return chi_apply_commit(o->apply, g.replica);
+}
+
+// What is to be applied in a merge call: pairs that fit, each variable once.
+static choir_status check_pair(const choir_optimizer *o, choir_cross *x, size_t i,
+		choir_variable *const variables[], choir_value *const gradients[])
+{
+	const choir_variable *v = variables[i];
+	const choir_value *g = gradients[i];
+	if (v == NULL)
+		return chi_frame_fail(x->frame, CHOIR_INVALID,
+				"%s: distributed_apply: variable %zu is NULL", o->kind->name, i);
+	if (g == NULL)
+		return chi_frame_report(x->frame);
+	if (g->component == NULL)
+		return chi_frame_fail(x->frame, CHOIR_INVALID, "%s: distributed_apply: the gradient of "
+				"\"%s\" is %s, which is none", o->kind->name, v->name,
+				g->kind == CHOIR_VALUE_PLACE ? "a place" : "a variable");
+	for (size_t k = 0; k < i; k++)
+		if (variables[k] == v)
+			return chi_frame_fail(x->frame, CHOIR_INVALID,
+					"%s: distributed_apply: the gradient of "
+					"\"%s\" was given twice",
+					o->kind->name, v->name);
+	for (int k = 0; k < g->count; k++)
+		if (g->component[k] != NULL && check_gradient(o, v, g->component[k]) != CHOIR_OK)
+			return chi_frame_keep(x->frame);
+	return CHOIR_OK;
+}
+
+choir_status choir_optimizer_distributed_apply(choir_optimizer *o, choir_cross *x, size_t n,
+		choir_variable *const variables[], choir_value *const gradients[])
+{
+	if (o == NULL)
+		return choir_fail(CHOIR_INVALID, "optimizer: it is NULL");
+	CHOIR_TRY(chi_cross_check(x, o->kind->name));
+	if (choir_cross_strategy(x) != o->strategy)
+		return chi_frame_fail(x->frame, CHOIR_STATE,
+				"%s: mixing strategies: it belongs to \"%s\", "
+				"this context to \"%s\"",
+				o->kind->name, o->strategy->kind, choir_cross_strategy(x)->kind);
+	for (size_t i = 0; i < n; i++)
+		CHOIR_TRY(check_pair(o, x, i, variables, gradients));
+	return chi_apply_now(o->apply, x, n, variables, gradients);
+}

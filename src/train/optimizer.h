@@ -1,0 +1,58 @@
+// Optimizers from inside: one struct for all kinds, which differ in their kernel, their slots and
+// the defaults of their options. optimizer.c is how gradients come in, update.c what is done with
+// them.
+#pragma once
+
+#include "choir/optimizer.h"
+#include "op/op.h"
+#include "strategy/apply.h"
+
+enum { CHI_SLOTS = 2 };
+
+// What a kind is made of.
+typedef struct {
+	const char *name; // in messages
+	const char *kernel; // "adam_update"
+	int slots;
+	const char *slot[CHI_SLOTS]; // of the slots' names, behind the variable's
+	double rate; // by default
+	bool momentum, betas, decay; // which options it has
+} chi_optimizer_kind;
+
+// A variable that the optimizer has updated: its slots, and for each copy the kernel that does it.
+typedef struct {
+	choir_variable *variable;
+	choir_variable *slot[CHI_SLOTS];
+	const choir_kernel_table **kernel; // of each copy; NULL there: looked up at each call
+} chi_target;
+
+struct choir_optimizer {
+	choir_strategy *strategy;
+	const chi_optimizer_kind *kind;
+	choir_optimizer_options options; // defaults and CHOIR_NONE resolved
+	choir_schedule schedule;
+	chi_apply *apply;
+	chi_apply_table table; // what apply calls
+	uint64_t step; // updates that were applied
+	choir_update_attributes attributes; // of the update on its way
+	chi_target **target; // all, in the order in which they came
+	size_t targets, target_room;
+	chi_target **item; // of the update on its way
+	size_t items, item_room;
+};
+
+// Fills *out from o (NULL: all defaults) for a kind; CHOIR_INVALID naming the option and its
+// value.
+choir_status chi_optimizer_resolve(const chi_optimizer_kind *kind,
+		const choir_optimizer_options *o, choir_optimizer_options *out, choir_schedule *schedule);
+// The rate of the update that is the step-th, from 0; CHOIR_INVALID if a user's function gives
+// none.
+choir_status chi_schedule_rate(const choir_schedule *schedule, double base, uint64_t step,
+		double *rate);
+// Fills o->table.
+void chi_update_table(choir_optimizer *o);
+void chi_update_free_targets(choir_optimizer *o);
+
+// The first element of packed host memory, f32 or f64, that is NaN or infinite; CHOIR_NONE: none
+// is.
+int64_t chi_first_nonfinite(choir_dtype dtype, const void *data, int64_t n);

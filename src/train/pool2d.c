@@ -1,0 +1,67 @@
+// The pooling layers, and flatten, which follows them.
+#include "train/layer.h"
+
+typedef struct {
+	choir_layer layer; // first
+	int size, stride;
+	choir_tensor *(*pool)(choir_tensor *x, int size, int stride, int padding);
+} pool2d;
+
+static choir_tensor *apply_pool(choir_layer *l, choir_tensor *x)
+{
+	const pool2d *p = (const pool2d *) l;
+	const choir_shape *s = &x->shape;
+	char got[CHI_SHAPE_TEXT];
+	if (s->rank != 4 || s->dim[1] < p->size || s->dim[2] < p->size)
+		return chi_layer_fail(l, x,
+				"needs images [n, h, w, c] of at least %d by %d pixels, got %s", p->size, p->size,
+				chi_shape_print(s, got));
+	return p->pool(x, p->size, p->stride, 0);
+}
+
+static const chi_layer_kind max_kind = { .name = "max_pool2d", .apply = apply_pool };
+static const chi_layer_kind average_kind = { .name = "average_pool2d", .apply = apply_pool };
+
+static choir_layer *pool_new(const chi_layer_kind *kind, int size, int stride,
+		choir_tensor *(*pool)(choir_tensor *x, int size, int stride, int padding))
+{
+	if (size < 1 || stride < 0) {
+		choir_fail(CHOIR_INVALID, "layer: %s of size %d and stride %d: 1 or more is needed, or "
+				"stride 0 for the size", kind->name, size, stride);
+		return NULL;
+	}
+	pool2d *p = (pool2d *) chi_layer_new(sizeof *p, kind, NULL);
+	if (p == NULL)
+		return NULL;
+	p->size = size;
+	p->stride = stride == 0 ? size : stride;
+	p->pool = pool;
+	return chi_layer_finish(&p->layer, CHOIR_OK);
+}
+
+choir_layer *choir_max_pool2d_new(int size, int stride)
+{
+	return pool_new(&max_kind, size, stride, choir_max_pool2d);
+}
+
+choir_layer *choir_average_pool2d_new(int size, int stride)
+{
+	return pool_new(&average_kind, size, stride, choir_average_pool2d);
+}
+
+static choir_tensor *apply_flatten(choir_layer *l, choir_tensor *x)
+{
+	if (x->shape.rank < 1)
+		return chi_layer_fail(l, x, "needs [n, ...], got a scalar");
+	choir_shape flat = { 2, { x->shape.dim[0], 1 } }; // worked out, since n may be 0
+	for (int i = 1; i < x->shape.rank; i++)
+		flat.dim[1] *= x->shape.dim[i];
+	return choir_reshape(x, flat);
+}
+
+static const chi_layer_kind flatten_kind = { .name = "flatten", .apply = apply_flatten };
+
+choir_layer *choir_flatten_new(void)
+{
+	return chi_layer_finish(chi_layer_new(sizeof(choir_layer), &flatten_kind, NULL), CHOIR_OK);
+}

@@ -1,0 +1,200 @@
+// Restoring weights: the file is compared with the strategy as a whole, then read as a whole, and
+// only then is the first variable written.
+#include "choir/checkpoint.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/size.h"
+#include "train/safetensors.h"
+#include "train/weights.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { NAMES_SHOWN = 3, NAME_SHOWN = 60 };
+
+// A list of names for a message: the first few, and how many more.
+typedef struct {
+	const char *what; // "missing"
+	int n;
+	chi_text text;
+} names;
+
+static void add_name(names *list, const char *name, const char *more)
+{
+	char clean[NAME_SHOWN];
+	if (list->n++ < NAMES_SHOWN)
+		chi_text_add(&list->text, "%s\"%s\"%s", list->n == 1 ? "" : ", ",
+				chi_text_clean(name, clean, sizeof clean), more);
+}
+
+static void print_names(chi_text *text, const names *list)
+{
+	if (list->n == 0)
+		return;
+	chi_text_add(text, "%s%s %s", text->length == 0 ? "" : "; ", list->what,
+			list->text.data == NULL ? "" : list->text.data);
+	if (list->n > NAMES_SHOWN)
+		chi_text_add(text, " and %d more", list->n - NAMES_SHOWN);
+}
+
+static void add_difference(names *list, const choir_variable *v, const chi_st_tensor *t)
+{
+	char have[CHI_SHAPE_TEXT], need[CHI_SHAPE_TEXT];
+	chi_text more = { 0 };
+	chi_text_add(&more, " is %.10s %s, needed %s %s", t->dtype_name,
+			chi_shape_print(&t->shape, have), chi_safetensors_dtype(v->dtype),
+			chi_shape_print(&v->shape, need));
+	add_name(list, v->name, more.data == NULL ? " differs" : more.data);
+	chi_text_free(&more);
+}
+
+static bool fits(const choir_variable *v, const chi_st_tensor *t)
+{
+	return t->supported && t->dtype == v->dtype && chi_shape_equal(&t->shape, &v->shape);
+}
+
+// Both are in the order of names.
+static choir_status compare(const char *path, const chi_weights *w, const chi_safetensors *st)
+{
+	names list[] = { { .what = "missing" }, { .what = "too many" }, { .what = "different" } };
+	for (size_t i = 0, k = 0; i < w->n || k < st->n;) {
+		const choir_variable *v = i < w->n ? w->variable[i] : NULL;
+		const chi_st_tensor *t = k < st->n ? st->tensor[k] : NULL;
+		const int order = v == NULL ? 1 : t == NULL ? -1 : strcmp(v->name, t->name);
+		if (order < 0)
+			add_name(&list[0], v->name, "");
+		else if (order > 0)
+			add_name(&list[1], t->name, "");
+		else if (!fits(v, t))
+			add_difference(&list[2], v, t);
+		i += order <= 0;
+		k += order >= 0;
+	}
+	chi_text text = { 0 };
+	choir_status status = CHOIR_OK;
+	for (int i = 0; i < 3; i++)
+		print_names(&text, &list[i]);
+	if (list[0].n + list[1].n + list[2].n > 0)
+		status = choir_fail(CHOIR_INVALID, "%s: other weights than this strategy's: %s", path,
+				text.data == NULL ? "" : text.data);
+	chi_text_free(&text);
+	for (int i = 0; i < 3; i++)
+		chi_text_free(&list[i].text);
+	return status;
+}
+
+static choir_status check_bools(
+		const char *path, const chi_st_tensor *t, const unsigned char *data)
+{
+	for (uint64_t i = 0; t->dtype == CHOIR_BOOL && i < t->end - t->begin; i++)
+		if (data[t->begin + i] > 1)
+			return choir_fail(CHOIR_CORRUPT, "%s: tensor \"%.100s\": a BOOL of %d", path, t->name,
+					data[t->begin + i]);
+	return CHOIR_OK;
+}
+
+// An ON_READ variable with SUM gets shares of x, other variables x itself.
+static choir_status set(choir_variable *v, choir_frame *f, const void *x)
+{
+	if (v->synchronization != CHOIR_SYNCHRONIZATION_ON_READ ||
+			v->aggregation != CHOIR_AGGREGATION_SUM)
+		return chi_variable_from_host(v, x);
+	return choir_variable_assign(v, choir_borrow(f, v->dtype, v->shape, x));
+}
+
+static choir_status set_all(const chi_weights *w, const chi_safetensors *st, const char *data)
+{
+	choir_frame *f = choir_frame_new(NULL);
+	choir_status status = f == NULL ? choir_error_status() : CHOIR_OK;
+	for (size_t i = 0; status == CHOIR_OK && i < w->n; i++) {
+		status = set(w->variable[i], f, data + st->tensor[i]->begin);
+		// Half of one model and half of another would be worse than none.
+		for (size_t k = 0; status != CHOIR_OK && k <= i; k++)
+			w->variable[k]->undefined = true;
+	}
+	choir_frame_free(f);
+	return status;
+}
+
+static choir_status restore(const chi_weights *w, chi_file *f, chi_safetensors *st)
+{
+	CHOIR_TRY(chi_safetensors_open(st, f));
+	CHOIR_TRY(compare(chi_file_path(f), w, st));
+	const uint64_t bytes = chi_file_size(f) - st->data;
+	unsigned char *data = bytes > SIZE_MAX ? NULL : chi_alloc_aligned((size_t) bytes);
+	if (data == NULL)
+		return chi_error_prefix("%s", chi_file_path(f));
+	choir_status status = chi_file_read(f, st->data, data, (size_t) bytes);
+	for (size_t i = 0; status == CHOIR_OK && i < st->n; i++)
+		status = check_bools(chi_file_path(f), st->tensor[i], data);
+	if (status == CHOIR_OK)
+		status = set_all(w, st, (const char *) data);
+	chi_free(data);
+	return status;
+}
+
+static chi_file *open_file(const char *path, const char *what)
+{
+	if (path != NULL)
+		return chi_file_open(path);
+	choir_fail(CHOIR_INVALID, "%s: the path is NULL", what);
+	return NULL;
+}
+
+choir_status choir_strategy_restore(choir_strategy *s, const char *path)
+{
+	chi_weights w;
+	chi_safetensors st = { 0 };
+	choir_status status = chi_weights_collect(s, "restore", &w);
+	chi_file *f = status == CHOIR_OK ? open_file(path, "restore") : NULL;
+	if (status == CHOIR_OK)
+		status = f == NULL ? choir_error_status() : restore(&w, f, &st);
+	chi_file_close(f);
+	chi_safetensors_close(&st);
+	chi_weights_free(&w);
+	return status;
+}
+
+static choir_status no_such_key(const char *path, const char *key, const chi_safetensors *st)
+{
+	names list = { .what = "there are" };
+	chi_text text = { 0 };
+	for (size_t i = 0; i < st->pairs; i++)
+		add_name(&list, st->pair[i]->key, "");
+	print_names(&text, &list);
+	choir_fail(CHOIR_NOT_FOUND, "%s: its metadata has no \"%.100s\": %s", path, key,
+			text.data == NULL ? "it has none" : text.data);
+	chi_text_free(&text);
+	chi_text_free(&list.text);
+	return CHOIR_NOT_FOUND;
+}
+
+static choir_status find_value(const char *path, const chi_safetensors *st, const char *key,
+		char *value, size_t size)
+{
+	const chi_st_pair *p = chi_safetensors_pair(st, key);
+	if (p == NULL)
+		return no_such_key(path, key, st);
+	const size_t needed = strlen(p->value) + 1;
+	if (needed > size)
+		return choir_fail(CHOIR_INVALID, "%s: the metadata's \"%.100s\" needs %zu bytes, not %zu",
+				path, key, needed, size);
+	memcpy(value, p->value, needed);
+	return CHOIR_OK;
+}
+
+choir_status choir_checkpoint_metadata(const char *path, const char *key, char *value, size_t size)
+{
+	if (key == NULL || value == NULL)
+		return choir_fail(CHOIR_INVALID, "checkpoint_metadata: the %s is NULL",
+				key == NULL ? "key" : "value");
+	chi_safetensors st = { 0 };
+	chi_file *f = open_file(path, "checkpoint_metadata");
+	choir_status status = f == NULL ? choir_error_status() : chi_safetensors_open(&st, f);
+	if (status == CHOIR_OK)
+		status = find_value(path, &st, key, value, size);
+	chi_file_close(f);
+	chi_safetensors_close(&st);
+	return status;
+}

@@ -1,0 +1,76 @@
+// Layers one after another, as one layer.
+#include "train/layer.h"
+
+#include "base/size.h"
+
+#include <limits.h>
+#include <string.h>
+
+typedef struct {
+	choir_layer layer; // first
+	size_t n;
+	choir_layer *inside[];
+} sequential;
+
+static choir_tensor *apply(choir_layer *l, choir_tensor *x)
+{
+	const sequential *s = (const sequential *) l;
+	for (size_t i = 0; i < s->n; i++)
+		x = choir_layer_apply(s->inside[i], x);
+	return x;
+}
+
+static choir_variable *variable(choir_layer *l, int index)
+{
+	const sequential *s = (const sequential *) l;
+	size_t i = 0;
+	for (; index >= s->inside[i]->variables; i++)
+		index -= s->inside[i]->variables;
+	return choir_layer_variable(s->inside[i], index);
+}
+
+static const chi_layer_kind kind = { .name = "sequential", .apply = apply, .variable = variable };
+
+// A layer that could not be made left its reason on the thread.
+static choir_status check(size_t n, choir_layer *const layers[], const choir_strategy *current)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (layers[i] == NULL)
+			return choir_error_status() != CHOIR_OK ? choir_error_status()
+					: choir_fail(CHOIR_INVALID, "sequential: layer %zu is NULL", i);
+		if (layers[i]->strategy != current)
+			return choir_fail(CHOIR_STATE, "sequential: mixing strategies: layer %zu was made in "
+					"another one (\"%s\") than the current (\"%s\")", i,
+					layers[i]->strategy->kind, current->kind);
+	}
+	return CHOIR_OK;
+}
+
+choir_layer *choir_sequential_new(size_t n, choir_layer *const layers[])
+{
+	size_t bytes;
+	if (!chi_size_multiply(n, sizeof(choir_layer *), &bytes) ||
+			!chi_size_add(bytes, sizeof(sequential), &bytes) || (n > 0 && layers == NULL)) {
+		choir_fail(CHOIR_INVALID, "sequential: %zu layers, of which the array is %s", n,
+				layers == NULL ? "NULL" : "too large");
+		return NULL;
+	}
+	choir_strategy *current = choir_strategy_current();
+	if (current == NULL || check(n, layers, current) != CHOIR_OK)
+		return NULL;
+	sequential *s = (sequential *) chi_layer_new(bytes, &kind, NULL);
+	if (s == NULL)
+		return NULL;
+	s->n = n;
+	if (n > 0)
+		memcpy(s->inside, layers, n * sizeof *layers);
+	int64_t variables = 0;
+	for (size_t i = 0; i < n; i++)
+		variables += layers[i]->variables;
+	choir_status status = CHOIR_OK;
+	if (variables > INT_MAX)
+		status = choir_fail(CHOIR_INVALID, "sequential: more than %d variables", INT_MAX);
+	else
+		s->layer.variables = (int) variables;
+	return chi_layer_finish(&s->layer, status);
+}

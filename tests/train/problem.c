@@ -1,0 +1,151 @@
+// The problem of problem.h.
+#include "train/problem.h"
+
+#include "base/error.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { IN = 12, HIDDEN = 9, CLASSES = 4, MOST = 21 };
+
+// oneDNN's own locks are invisible to the thread sanitizer.
+#if defined(__SANITIZE_THREAD__)
+__attribute__((constructor)) static void use_plain_kernels(void)
+{
+	setenv("CHOIR_KERNELS", "plain", 1);
+}
+#endif
+
+static choir_layer *make_model(void)
+{
+	choir_layer *layers[] = {
+		choir_dense_new("hidden", IN, HIDDEN, CHOIR_GELU),
+		choir_dropout_new("drop", 0.25),
+		choir_dense_new("scores", HIDDEN, CLASSES, CHOIR_LINEAR),
+	};
+	for (size_t i = 0; i < 3; i++)
+		if (layers[i] == NULL)
+			return NULL;
+	return choir_sequential_new(3, layers);
+}
+
+choir_status problem_open(problem *p, const char *devices, int replicas, choir_optimizer_kind kind,
+		const choir_optimizer_options *o)
+{
+	memset(p, 0, sizeof *p);
+	p->strategy = choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options,
+			.devices = devices, .replicas = replicas, .seed = 7, .timeout = 20));
+	if (p->strategy == NULL)
+		return choir_error_status();
+	choir_scope scope;
+	CHOIR_TRY(choir_scope_enter(&scope, p->strategy));
+	p->model = make_model();
+	p->optimizer = p->model == NULL ? NULL : choir_optimizer_new(kind, o);
+	p->loss = p->optimizer == NULL ? NULL : choir_metric_new(CHOIR_METRIC_MEAN, "loss");
+	p->accuracy = p->loss == NULL ? NULL : choir_metric_new(CHOIR_METRIC_ACCURACY, "accuracy");
+	const choir_status status = p->accuracy == NULL ? choir_error_status() : CHOIR_OK;
+	CHOIR_TRY(choir_scope_exit(&scope));
+	CHOIR_TRY(status);
+	p->batch = choir_values_new(p->strategy);
+	return p->batch == NULL ? choir_error_status() : CHOIR_OK;
+}
+
+void problem_close(problem *p)
+{
+	choir_values_free(p->batch);
+	choir_strategy_free(p->strategy);
+	memset(p, 0, sizeof *p);
+}
+
+static choir_status step(choir_replica *r, void *user)
+{
+	const problem *p = user;
+	choir_tape *tape = choir_tape_begin(r->frame);
+	choir_tensor *labels = choir_replica_arg(r, "label");
+	choir_tensor *scores = choir_layer_apply(p->model, choir_replica_arg(r, "x"));
+	choir_tensor *losses = choir_softmax_cross_entropy(scores, labels);
+	CHOIR_TRY(choir_metric_update(p->loss, losses, NULL));
+	CHOIR_TRY(choir_metric_update(p->accuracy, scores, labels));
+	return choir_optimizer_minimize(p->optimizer, tape, choir_replica_mean(r, losses));
+}
+
+// Example i of step: the label is which of the first elements is the largest.
+static void make_example(int64_t step_number, int64_t i, float x[IN], int32_t *label)
+{
+	uint32_t state = (uint32_t) (step_number * 1000 + i) * 2654435761u + 1;
+	*label = 0;
+	for (int k = 0; k < IN; k++) {
+		state = state * 1664525u + 1013904223u;
+		x[k] = (float) (state >> 8) / (float) (1 << 24) - 0.5f;
+		if (k < CLASSES && x[k] > x[*label])
+			*label = k;
+	}
+}
+
+choir_status problem_step(problem *p)
+{
+	static const int64_t sizes[] = { MOST, 16, 3, 20, 1 };
+	const int64_t n = sizes[p->steps % 5];
+	static float x[MOST][IN];
+	static int32_t label[MOST];
+	for (int64_t i = 0; i < n; i++)
+		make_example(p->steps, i, x[i], &label[i]);
+	choir_values_clear(p->batch);
+	choir_frame *f = choir_values_frame(p->batch);
+	CHOIR_TRY(
+			choir_values_split(p->batch, "x", choir_borrow(f, CHOIR_F32, CHOIR_SHAPE(n, IN), x)));
+	CHOIR_TRY(choir_values_split(
+			p->batch, "label", choir_borrow(f, CHOIR_I32, CHOIR_SHAPE(n), label)));
+	CHOIR_TRY(choir_strategy_run(p->strategy, step, p, p->batch, NULL));
+	p->steps++;
+	return CHOIR_OK;
+}
+
+uint64_t problem_train(const char *devices, int replicas, choir_optimizer_kind kind,
+		const choir_optimizer_options *o, int steps)
+{
+	problem p;
+	choir_status status = problem_open(&p, devices, replicas, kind, o);
+	for (int i = 0; status == CHOIR_OK && i < steps; i++)
+		status = problem_step(&p);
+	if (status != CHOIR_OK)
+		fail_msg("%s with %d replicas: %s", devices, replicas, choir_error());
+	const uint64_t hash = choir_strategy_hash(p.strategy);
+	assert_int_not_equal(hash, 0);
+	problem_close(&p);
+	return hash;
+}
+
+choir_strategy *mirrored(const char *devices, int replicas)
+{
+	choir_strategy *s = choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options,
+			.devices = devices, .replicas = replicas, .seed = 7, .timeout = 20));
+	if (s == NULL)
+		fail_msg("%s", choir_error());
+	return s;
+}
+
+void fetch_variable(choir_variable *v, void *to, size_t bytes)
+{
+	choir_frame *f = choir_frame_new(NULL);
+	if (choir_tensor_fetch(choir_variable_read(v, f), to, bytes) != CHOIR_OK)
+		fail_msg("%s", choir_error());
+	choir_frame_free(f);
+}
+
+void assert_failed(choir_status status, choir_status expected, const char *text)
+{
+	if (status != expected)
+		fail_msg("%s (\"%s\"), needed %s", choir_status_name(status), choir_error(),
+				choir_status_name(expected));
+	assert_string_equal(choir_status_name(choir_error_status()), choir_status_name(expected));
+	if (strstr(choir_error(), text) == NULL)
+		fail_msg("\"%s\" does not say \"%s\"", choir_error(), text);
+	chi_error_clear();
+}

@@ -1,0 +1,37 @@
+// What tests of training start from: a small classification problem with dropout, on any devices,
+// whose batches have unequal sizes, some with fewer examples than replicas.
+#pragma once
+
+#include "choir/checkpoint.h"
+#include "choir/layer.h"
+#include "choir/metric.h"
+#include "choir/optimizer.h"
+
+typedef struct {
+	choir_strategy *strategy;
+	choir_layer *model;
+	choir_optimizer *optimizer;
+	choir_metric *loss, *accuracy;
+	choir_values *batch;
+	int64_t steps; // so far
+} problem;
+
+// Makes everything, with seed 7 and a time-out of 20 s; the failure is the thread's. Whatever
+// happens, the problem is to be closed.
+choir_status problem_open(problem *p, const char *devices, int replicas, choir_optimizer_kind kind,
+		const choir_optimizer_options *o);
+void problem_close(problem *p);
+// Trains on the next batch.
+choir_status problem_step(problem *p);
+// Opens a problem, trains for so many steps, which must go well, and closes it: the hash of its
+// weights.
+uint64_t problem_train(const char *devices, int replicas, choir_optimizer_kind kind,
+		const choir_optimizer_options *o, int steps);
+
+// One layer of one's own for tests: makes a mirrored strategy of replicas on devices, or fails the
+// test.
+choir_strategy *mirrored(const char *devices, int replicas);
+// All of a variable's elements on the host, of a program's own reading of it.
+void fetch_variable(choir_variable *v, void *to, size_t bytes);
+// The thread's last failure has that status and holds the text. Forgets it.
+void assert_failed(choir_status status, choir_status expected, const char *text);

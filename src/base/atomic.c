@@ -35,15 +35,6 @@ void chi_futex_wake(chi_atomic32 *a)
 	syscall(SYS_futex, &a->value, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT_MAX, NULL, NULL, 0);
 }
 
-static inline void pause_processor(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield");
-#endif
-}
-
 // False: the word is still old.
 static bool spin_while(const chi_atomic32 *word, uint32_t old)
 {
@@ -52,7 +43,7 @@ static bool spin_while(const chi_atomic32 *word, uint32_t old)
 		for (int i = 0; i < SPINS_A_LOOK; i++) {
 			if (chi_atomic32_load(word) != old)
 				return true;
-			pause_processor();
+			chi_spin_pause();
 		}
 	} while (chi_clock_now() < end);
 	return false;

@@ -57,6 +57,16 @@ static inline uint64_t chi_atomic64_add(chi_atomic64 *a, uint64_t by)
 	return atomic_fetch_add_explicit(&a->value, by, memory_order_acq_rel);
 }
 
+// Says to the processor that this thread only waits for memory to change.
+static inline void chi_spin_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
 // Sleeps while *a is expected, until woken or the deadline; may return at any time. False: the
 // deadline (of chi_clock_deadline) has passed.
 bool chi_futex_wait(chi_atomic32 *a, uint32_t expected, double deadline);

@@ -160,15 +160,14 @@ static choir_status piece(void *self, const chi_slot *slot, int member, int64_t 
 static choir_status join(void *self, int member, const choir_collective *c, uint64_t *ticket)
 {
 	direct *d = self;
-	return chi_meeting_join(&d->meeting, member, c, ticket);
+	const int64_t pieces = c->elements <= 0 ? 1 : (c->elements + SLICE - 1) / SLICE;
+	return chi_meeting_join(&d->meeting, member, c, pieces, ticket);
 }
 
 static choir_status wait(void *self, int member, uint64_t ticket, double seconds)
 {
 	direct *d = self;
-	const choir_collective *c = chi_meeting_own(&d->meeting, member, ticket);
-	const int64_t pieces = c->elements == 0 ? 1 : (c->elements + SLICE - 1) / SLICE;
-	return chi_meeting_wait(&d->meeting, member, ticket, seconds, pieces, piece, self);
+	return chi_meeting_wait(&d->meeting, member, ticket, seconds, piece, self);
 }
 
 static void abort_direct(void *self)

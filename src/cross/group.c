@@ -75,14 +75,12 @@ choir_status choir_register_cross_device_ops(const choir_cross_device_ops_table 
 
 static choir_status find_by_name(const char *name, const choir_cross_device_ops_table **out)
 {
-	chi_text names = { 0 };
-	for (int i = 0; (*out = table_at(i)) != NULL; i++) {
-		if (strcmp((*out)->name, name) == 0) {
-			chi_text_free(&names);
+	for (int i = 0; (*out = table_at(i)) != NULL; i++)
+		if (strcmp((*out)->name, name) == 0)
 			return CHOIR_OK;
-		}
-		chi_text_add(&names, "%s%s", i == 0 ? "" : ", ", (*out)->name);
-	}
+	chi_text names = { 0 };
+	for (int i = 0; table_at(i) != NULL; i++)
+		chi_text_add(&names, "%s%s", i == 0 ? "" : ", ", table_at(i)->name);
 	choir_fail(CHOIR_NOT_FOUND, "cross-device operations \"%s\" are not known: there are %s", name,
 			names.data == NULL ? "none" : names.data);
 	chi_text_free(&names);

@@ -1,25 +1,29 @@
-// The ring of meeting.h. Its counters never go back while a meeting lives: a slot's gates count
-// generations, so a member that is late cannot mistake the next collective for its own. A member may
-// have CHI_GROUP_WINDOW tickets open; with a ring of two windows a slot is free again before anybody
-// can reach it: who is in the third window has seen all others finish the first.
+// The ring of meeting.h. Its gates count for as long as a meeting lives, so a member that is late
+// cannot mistake the next collective in a slot for its own, and they may wrap around. A member may have
+// CHI_GROUP_WINDOW tickets open; with a ring of two windows a slot is free again before anybody can
+// reach it: who is in the third window has seen all others finish the first.
 #include "cross/meeting.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/thread.h"
 
+#include <stdio.h>
 #include <string.h>
 
-static const uint32_t ABORTED = 0x80000000u; // in the gates' words
+enum { ABORTED = 1, STEP = 2 }; // in the gates' words
+static const uint32_t CLOSED = 0x80000000u; // in a slot's count of who is busy: nobody may begin
+
+static const double LOOK_AGAIN = 1e-3; // seconds
 
 choir_status chi_meeting_open(chi_meeting *m, int members)
 {
 	const size_t n = (size_t) members;
 	m->members = members;
 	m->spin = members <= chi_cpu_count();
-	m->count = chi_alloc_array(n, sizeof *m->count);
+	m->member = chi_alloc_array(n, sizeof *m->member);
 	const choir_collective **all = chi_alloc_array(n * CHI_MEETING_SLOTS, sizeof *all);
-	if (m->count == NULL || all == NULL) {
+	if (m->member == NULL || all == NULL) {
 		chi_free(all);
 		return choir_error_status();
 	}
@@ -31,7 +35,7 @@ choir_status chi_meeting_open(chi_meeting *m, int members)
 void chi_meeting_close(chi_meeting *m)
 {
 	chi_free(m->slot[0].c);
-	chi_free(m->count);
+	chi_free(m->member);
 }
 
 static chi_slot *slot_of(chi_meeting *m, uint64_t ticket)
@@ -39,27 +43,90 @@ static chi_slot *slot_of(chi_meeting *m, uint64_t ticket)
 	return &m->slot[ticket % CHI_MEETING_SLOTS];
 }
 
-static uint32_t generation(uint64_t ticket)
+// The gates' word when the collective of this ticket has passed.
+static uint32_t target_of(uint64_t ticket)
 {
-	return (uint32_t) (ticket / CHI_MEETING_SLOTS) + 1;
+	return (uint32_t) (ticket / CHI_MEETING_SLOTS + 1) * STEP;
 }
 
-const choir_collective *chi_meeting_own(const chi_meeting *m, int member, uint64_t ticket)
+static void advance(chi_gate *gate)
 {
-	return m->slot[ticket % CHI_MEETING_SLOTS].c[member];
+	chi_atomic32_add(&gate->word, STEP);
+	chi_gate_wake(gate);
 }
 
-choir_status chi_meeting_join(chi_meeting *m, int member, const choir_collective *c,
+// From here on until leave_pieces what members joined with stays, unless false is returned. An abort
+// changes the same word: either this thread sees it, or whoever was told of it sees this thread.
+static bool enter_pieces(chi_slot *s)
+{
+	return (chi_atomic32_add(&s->busy, 1) & CLOSED) == 0;
+}
+
+static void leave_pieces(chi_slot *s)
+{
+	chi_atomic32_add(&s->busy, UINT32_MAX);
+}
+
+// The first failure is the slot's.
+static void note_failure(chi_slot *s, choir_status status)
+{
+	if (chi_atomic32_change(&s->status, CHOIR_OK, (uint32_t) status))
+		snprintf(s->failure, sizeof s->failure, "%s", choir_error());
+}
+
+static bool are_equal(const choir_collective *a, const choir_collective *b)
+{
+	return a->sequence == b->sequence && a->kind == b->kind && a->dtype == b->dtype &&
+			a->elements == b->elements && a->root == b->root &&
+			(a->name == b->name || strcmp(a->name, b->name) == 0);
+}
+
+static choir_status check_equal(const chi_slot *s, int members)
+{
+	const choir_collective *a = s->c[0];
+	for (int i = 1; i < members; i++) {
+		const choir_collective *b = s->c[i];
+		if (!are_equal(a, b))
+			return choir_fail(CHOIR_STATE, "device 0 joined \"%.40s\" (number %llu, %lld of %s), "
+					"device %d \"%.40s\" (number %llu, %lld of %s)", a->name,
+					(unsigned long long) a->sequence, (long long) a->elements,
+					choir_dtype_name(a->dtype), i, b->name, (unsigned long long) b->sequence,
+					(long long) b->elements, choir_dtype_name(b->dtype));
+	}
+	if (a->root < 0 || a->root >= members || (a->kind == CHOIR_BROADCAST && s->c[a->root]->n == 0))
+		return choir_fail(CHOIR_INVALID, "%s: device %d of %d has nothing to send or cannot get it",
+				a->name, a->root, members);
+	return CHOIR_OK;
+}
+
+// The last member has joined: says what is to be done and opens the gate.
+static void begin(chi_meeting *m, chi_slot *s, int64_t pieces)
+{
+	chi_atomic32_store(&s->arrived, 0);
+	if (enter_pieces(s)) {
+		const choir_status status = check_equal(s, m->members);
+		if (status != CHOIR_OK)
+			note_failure(s, status);
+		s->pieces = status == CHOIR_OK ? pieces : 0;
+		advance(&s->joined);
+		if (status != CHOIR_OK)
+			advance(&s->complete);
+	}
+	leave_pieces(s);
+}
+
+choir_status chi_meeting_join(chi_meeting *m, int member, const choir_collective *c, int64_t pieces,
 		uint64_t *ticket)
 {
-	*ticket = m->count[member]++;
+	chi_member *own = &m->member[member];
+	*ticket = own->joined++;
 	chi_slot *s = slot_of(m, *ticket);
-	s->c[member] = c;
-	const uint32_t before = chi_atomic32_add(&s->joined.word, 1);
-	if ((before & ABORTED) != 0)
+	if (chi_atomic32_load(&m->aborted) != 0)
 		return choir_fail(CHOIR_CANCELLED, "%s: cancelled", c->name);
-	if ((before + 1) % (uint32_t) m->members == 0)
-		chi_gate_wake(&s->joined);
+	s->c[member] = c;
+	own->last = chi_atomic32_add(&s->arrived, 1) + 1 == (uint32_t) m->members;
+	if (own->last)
+		begin(m, s, pieces);
 	return CHOIR_OK;
 }
 
@@ -69,89 +136,98 @@ static choir_status await(const chi_meeting *m, chi_gate *gate, uint32_t target,
 {
 	for (;;) {
 		const uint32_t word = chi_atomic32_load(&gate->word);
+		if ((int32_t) (word - target) >= 0) // also if it was aborted afterwards
+			return CHOIR_OK;
 		if ((word & ABORTED) != 0)
 			return choir_fail(CHOIR_CANCELLED, "%s: cancelled", name);
-		if ((int32_t) (word - target) >= 0)
-			return CHOIR_OK;
 		if (!chi_gate_wait(gate, word, m->spin, deadline))
 			return choir_fail(CHOIR_TIMEOUT, "%s: the other devices did not come in time", name);
 	}
 }
 
-static choir_status check_equal(const chi_slot *s, int members)
+// A collective of one piece is done by who joined last, as a rule: the others look on for a moment
+// before they touch what would only be taken from each other's caches. True: it is done.
+static bool look_on(const chi_meeting *m, const chi_slot *s, int member, uint32_t target)
 {
-	const choir_collective *a = s->c[0];
-	for (int i = 1; i < members; i++) {
-		const choir_collective *b = s->c[i];
-		if (a->sequence != b->sequence || a->kind != b->kind || a->dtype != b->dtype ||
-				a->elements != b->elements || a->root != b->root)
-			return choir_fail(CHOIR_STATE, "device 0 joined \"%s\" (%lld elements of %s), device "
-					"%d \"%s\" (%lld of %s)", a->name, (long long) a->elements,
-					choir_dtype_name(a->dtype), i, b->name, (long long) b->elements,
-					choir_dtype_name(b->dtype));
+	enum { LOOKS = 200 };
+	if (s->pieces != 1 || m->member[member].last || !m->spin)
+		return false;
+	for (int i = 0; i < LOOKS; i++) {
+		if (chi_atomic32_load(&s->complete.word) == target)
+			return true;
+		chi_spin_pause();
 	}
-	return CHOIR_OK;
+	return false;
 }
 
-// The collectives of others may be looked at only while a piece is in hand: until it is done nobody
-// returns from wait, and then what they point to may be gone.
-static void do_pieces(chi_slot *s, int members, int member, int64_t pieces, chi_piece_fn *fn,
-		void *self)
+static void do_pieces(chi_meeting *m, chi_slot *s, int member, chi_piece_fn *fn, void *self)
 {
-	for (;;) {
+	bool more = enter_pieces(s);
+	while (more && chi_atomic32_load(&m->aborted) == 0) {
 		const uint32_t piece = chi_atomic32_add(&s->next, 1);
-		if (piece >= pieces)
-			return;
+		more = piece < s->pieces;
+		if (!more)
+			break;
 		choir_status status = (choir_status) chi_atomic32_load(&s->status);
-		if (status == CHOIR_OK)
-			status = check_equal(s, members);
-		if (status == CHOIR_OK)
-			status = fn(self, s, member, piece);
-		if (status != CHOIR_OK)
-			chi_atomic32_change(&s->status, CHOIR_OK, (uint32_t) status);
-		if (chi_atomic32_add(&s->finished, 1) + 1 == pieces) {
-			chi_atomic32_add(&s->complete.word, 1);
-			chi_gate_wake(&s->complete);
-		}
+		if (status == CHOIR_OK && (status = fn(self, s, member, piece)) != CHOIR_OK)
+			note_failure(s, status);
+		if (chi_atomic32_add(&s->finished, 1) + 1 == s->pieces)
+			advance(&s->complete);
 	}
+	leave_pieces(s);
 }
 
 // The last member through makes the slot ready for its next collective.
-static choir_status leave(chi_meeting *m, chi_slot *s, const char *name)
+static choir_status leave(chi_meeting *m, chi_slot *s)
 {
-	const choir_status status = (choir_status) chi_atomic32_load(&s->status);
+	choir_status status = (choir_status) chi_atomic32_load(&s->status);
+	if (status != CHOIR_OK)
+		status = choir_fail(status, "%s", s->failure);
 	if (chi_atomic32_add(&s->left, 1) + 1 == (uint32_t) m->members) {
 		chi_atomic32_store(&s->next, 0);
 		chi_atomic32_store(&s->finished, 0);
 		chi_atomic32_store(&s->left, 0);
 		chi_atomic32_store(&s->status, CHOIR_OK);
 	}
-	if (status != CHOIR_OK && choir_error_status() != status)
-		return choir_fail(status, "%s: failed on another device's thread", name);
+	return status;
+}
+
+// Ends a wait that failed: nobody begins a piece any more, and this returns when nobody is in one.
+// Pieces are short and Choir's own (or the caller's slice function), so there is no deadline.
+static choir_status give_up(chi_meeting *m, chi_slot *s, choir_status status)
+{
+	chi_meeting_abort(m);
+	uint32_t busy;
+	while ((busy = chi_atomic32_load(&s->busy)) != CLOSED)
+		(void) chi_futex_wait(&s->busy, busy, chi_clock_deadline(LOOK_AGAIN));
 	return status;
 }
 
 choir_status chi_meeting_wait(chi_meeting *m, int member, uint64_t ticket, double seconds,
-		int64_t pieces, chi_piece_fn *fn, void *self)
+		chi_piece_fn *fn, void *self)
 {
 	chi_slot *s = slot_of(m, ticket);
 	const char *name = s->c[member]->name;
 	const double deadline = chi_clock_deadline(seconds);
-	CHOIR_TRY(await(m, &s->joined, generation(ticket) * (uint32_t) m->members, deadline, name));
-	do_pieces(s, m->members, member, pieces, fn, self);
-	CHOIR_TRY(await(m, &s->complete, generation(ticket), deadline, name));
-	return leave(m, s, name);
+	choir_status status = await(m, &s->joined, target_of(ticket), deadline, name);
+	if (status == CHOIR_OK) {
+		if (!look_on(m, s, member, target_of(ticket)))
+			do_pieces(m, s, member, fn, self);
+		status = await(m, &s->complete, target_of(ticket), deadline, name);
+	}
+	return status == CHOIR_OK ? leave(m, s) : give_up(m, s, status);
 }
 
 void chi_meeting_abort(chi_meeting *m)
 {
-	chi_atomic32_store(&m->aborted, 1);
+	if (chi_atomic32_exchange(&m->aborted, 1) != 0)
+		return;
+	for (int i = 0; i < CHI_MEETING_SLOTS; i++)
+		chi_atomic32_add(&m->slot[i].busy, CLOSED);
 	for (int i = 0; i < CHI_MEETING_SLOTS; i++) {
 		chi_gate *gates[2] = { &m->slot[i].joined, &m->slot[i].complete };
 		for (int k = 0; k < 2; k++) {
-			const uint32_t word = chi_atomic32_load(&gates[k]->word);
-			if ((word & ABORTED) == 0)
-				chi_atomic32_add(&gates[k]->word, ABORTED);
+			chi_atomic32_add(&gates[k]->word, ABORTED);
 			chi_gate_wake(gates[k]);
 		}
 	}
@@ -163,12 +239,12 @@ void chi_meeting_reset(chi_meeting *m)
 		return;
 	for (int i = 0; i < CHI_MEETING_SLOTS; i++) {
 		chi_slot *s = &m->slot[i];
-		chi_atomic32 *all[] = { &s->joined.word, &s->complete.word, &s->next, &s->finished,
-			&s->left, &s->status };
+		chi_atomic32 *all[] = { &s->joined.word, &s->complete.word, &s->arrived, &s->next,
+			&s->finished, &s->left, &s->busy, &s->status };
 		for (size_t k = 0; k < sizeof all / sizeof all[0]; k++)
 			chi_atomic32_store(all[k], 0);
 	}
-	memset(m->count, 0, (size_t) m->members * sizeof *m->count);
+	memset(m->member, 0, (size_t) m->members * sizeof *m->member);
 	chi_atomic32_store(&m->aborted, 0);
 }
 

@@ -1,25 +1,38 @@
-// Where the members of a collective meet: a ring of slots, each with a gate that counts who has
+// Where the members of a collective meet: a ring of slots, each with a gate that opens when all have
 // joined, work that is dealt out in pieces to whoever waits, and a gate that opens when all is done.
-// Any thread may join and wait for any member; one thread may do it for all.
+// Any thread may join and wait for any member; one thread may do it for all. Nobody returns from a
+// wait while another thread may still look at what it joined with, however the wait ends.
 #pragma once
 
 #include "base/atomic.h"
 #include "cross/group.h"
 
-enum { CHI_MEETING_SLOTS = 2 * CHI_GROUP_WINDOW };
+enum { CHI_MEETING_SLOTS = 2 * CHI_GROUP_WINDOW, CHI_MEETING_TEXT = 200 };
 
 typedef struct {
 	const choir_collective **c; // of each member
-	chi_gate joined, complete; // times joined; generations completed
+	// How often all have joined, and all was done: twice the number, and the lowest bit for an abort.
+	chi_gate joined, complete;
+	chi_atomic32 arrived; // members that have joined, until all have
+	int64_t pieces; // of this collective; 0: its members differ, and nothing is done
 	chi_atomic32 next, finished, left; // pieces dealt and done; members that are through
-	chi_atomic32 status; // the first failure of a piece
+	chi_atomic32 busy; // threads that may be looking at what members joined with; a bit: aborted
+	chi_atomic32 status; // the first failure
+	char failure[CHI_MEETING_TEXT]; // its text, for all members
 } chi_slot;
+
+// What only one member looks at, in a cache line of its own.
+typedef struct {
+	uint64_t joined; // collectives
+	bool last; // it was the last to join the latest
+	char rest_of_line[64 - sizeof(uint64_t) - sizeof(bool)];
+} chi_member;
 
 typedef struct chi_meeting {
 	int members;
 	bool spin;
 	chi_slot slot[CHI_MEETING_SLOTS];
-	uint64_t *count; // collectives joined by each member
+	chi_member *member;
 	chi_atomic32 aborted;
 } chi_meeting;
 
@@ -28,14 +41,15 @@ typedef choir_status chi_piece_fn(void *self, const chi_slot *slot, int member, 
 
 choir_status chi_meeting_open(chi_meeting *m, int members);
 void chi_meeting_close(chi_meeting *m);
-choir_status chi_meeting_join(chi_meeting *m, int member, const choir_collective *c,
+// pieces: into how many the work is cut, at least 1; the same number for equal collectives.
+choir_status chi_meeting_join(chi_meeting *m, int member, const choir_collective *c, int64_t pieces,
 		uint64_t *ticket);
-// pieces: into how many the work is cut.
+// A wait that is cancelled or too late aborts the meeting: who gives up takes its memory away, so
+// nothing that it has joined may go on.
 choir_status chi_meeting_wait(chi_meeting *m, int member, uint64_t ticket, double seconds,
-		int64_t pieces, chi_piece_fn *fn, void *self);
+		chi_piece_fn *fn, void *self);
 void chi_meeting_abort(chi_meeting *m);
 void chi_meeting_reset(chi_meeting *m);
-const choir_collective *chi_meeting_own(const chi_meeting *m, int member, uint64_t ticket);
 
 // The lowest member whose result is that of member.
 int chi_slot_first_with(const chi_slot *slot, int member);

@@ -103,10 +103,10 @@ static choir_status divide(work *w, chi_buffer *sum, double divisor)
 		choir_buffer out = in[0];
 		status = chi_kernel_run(&w->stream, "divide", 2, in, &out, NULL);
 	}
-	if (status == CHOIR_OK)
-		status = chi_stream_wait(&w->stream);
+	// Also after a failure: a copy that is queued reads this function's memory.
+	const choir_status waited = by == NULL ? CHOIR_OK : chi_stream_wait(&w->stream);
 	chi_buffer_release(by);
-	return status;
+	return status == CHOIR_OK ? waited : status;
 }
 
 static choir_status hand_out(work *w, const void *data)
@@ -151,13 +151,12 @@ static choir_status piece(void *self, const chi_slot *slot, int member, int64_t 
 
 static choir_status join(void *self, int member, const choir_collective *c, uint64_t *ticket)
 {
-	return chi_meeting_join(&((reduce_to_one *) self)->meeting, member, c, ticket);
+	return chi_meeting_join(&((reduce_to_one *) self)->meeting, member, c, 1, ticket);
 }
 
 static choir_status wait(void *self, int member, uint64_t ticket, double seconds)
 {
-	return chi_meeting_wait(&((reduce_to_one *) self)->meeting, member, ticket, seconds, 1, piece,
-			self);
+	return chi_meeting_wait(&((reduce_to_one *) self)->meeting, member, ticket, seconds, piece, self);
 }
 
 static void abort_one(void *self)

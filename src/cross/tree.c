@@ -66,7 +66,10 @@ static choir_status add_last_two(chi_fold *fold, chi_stream *stream)
 	}
 	const choir_buffer in[2] = { shown(fold, fold->part[a].data), shown(fold, fold->part[b].data) };
 	choir_buffer out = shown(fold, data);
-	const choir_status status = chi_kernel_run(stream, "add", 2, in, &out, NULL);
+	choir_status status = chi_kernel_run(stream, "add", 2, in, &out, NULL);
+	// Memory that was made here goes back to the pool, from which any stream may take it.
+	if (status == CHOIR_OK && fold->own[a] && fold->own[b])
+		status = chi_stream_wait(stream);
 	if (status != CHOIR_OK) {
 		chi_buffer_release(into);
 		return status;

@@ -43,19 +43,19 @@ static chi_instance *current(chi_apply *a, const chi_replica *r)
 	for (int i = 0; i < r->commits; i++)
 		ordinal += run->pending[i]->apply == a;
 	chi_instance *in = chi_instance_get(a, run, ordinal);
+	if (in != NULL && !in->open) {
+		in->open = true;
+		in->next_open = run->open;
+		run->open = in;
+	}
 	chi_mutex_unlock(&run->lock);
 	return in;
 }
 
-choir_status chi_apply_give(chi_apply *a, choir_replica *replica, choir_variable *v,
-		choir_tensor *gradient)
+static choir_status give(chi_apply *a, chi_replica *r, choir_variable *v, choir_tensor *gradient)
 {
-	chi_replica *r = chi_replica_of(replica);
-	choir_frame *f = replica->frame;
-	CHOIR_TRY(chi_replica_check(replica, a->table->name));
-	if (gradient == NULL)
-		return chi_frame_report(f);
-	CHOIR_TRY(check_gradient(a, replica, v, gradient));
+	choir_frame *f = r->shown.frame;
+	CHOIR_TRY(check_gradient(a, &r->shown, v, gradient));
 	chi_instance *in = current(a, r);
 	chi_item *item = in == NULL ? NULL : chi_instance_item(in, r->lane, v);
 	if (item == NULL)
@@ -74,6 +74,18 @@ choir_status chi_apply_give(chi_apply *a, choir_replica *replica, choir_variable
 	if (kept != gradient)
 		chi_tensor_drop(kept);
 	return status == CHOIR_OK ? status : chi_frame_keep(f);
+}
+
+choir_status chi_apply_give(chi_apply *a, choir_replica *replica, choir_variable *v,
+		choir_tensor *gradient)
+{
+	CHOIR_TRY(chi_replica_check(replica, a->table->name));
+	chi_replica *r = chi_replica_of(replica);
+	const choir_status status = gradient == NULL ? chi_frame_report(replica->frame)
+	                                             : give(a, r, v, gradient);
+	if (status != CHOIR_OK)
+		chi_run_renew(r->run);
+	return status;
 }
 
 // With the run's lock held: the update takes its place in the order of the run.
@@ -101,12 +113,33 @@ static void retire_reads(chi_replica *r, const chi_instance *in)
 				t->version = UINT64_MAX;
 }
 
-choir_status chi_apply_commit(chi_apply *a, choir_replica *replica)
+static size_t append(char text[64], size_t at, const char *more)
 {
-	chi_replica *r = chi_replica_of(replica);
+	while (*more != '\0' && at < 63)
+		text[at++] = *more++;
+	text[at] = '\0';
+	return at;
+}
+
+// "adam of hidden/kernel, hidden/bias": what the gradients are of that r gave.
+static void describe(char text[64], const chi_apply *a, const chi_replica *r,
+		const chi_lane_items *l)
+{
+	const char *between = " of ";
+	size_t at = append(text, 0, a->table->name);
+	for (size_t i = 0; i < l->n && at < 63; i++) {
+		if (l->item[i]->last_giver != r->id)
+			continue;
+		at = append(text, at, between);
+		at = append(text, at, l->item[i]->variable->name);
+		between = ", ";
+	}
+}
+
+static choir_status commit(chi_apply *a, chi_replica *r)
+{
 	chi_run *run = r->run;
-	choir_frame *f = replica->frame;
-	CHOIR_TRY(chi_replica_check(replica, a->table->name));
+	choir_frame *f = r->shown.frame;
 	if (f->failed)
 		return chi_frame_report(f);
 	CHOIR_TRY(chi_stream_wait(f->stream));
@@ -118,7 +151,9 @@ choir_status chi_apply_commit(chi_apply *a, choir_replica *replica)
 	l->hash = 0;
 	l->cursor = 0;
 	bool last;
-	chi_meet *m = chi_meet_arrive(r, CHI_MEET_UPDATE, a, hash, a->table->name, enlist, in, &last);
+	char text[64];
+	describe(text, a, r, l);
+	chi_meet *m = chi_meet_arrive(r, CHI_MEET_UPDATE, a, hash, text, enlist, in, &last);
 	if (m == NULL)
 		return chi_frame_keep(f);
 	r->commits++;
@@ -129,6 +164,17 @@ choir_status chi_apply_commit(chi_apply *a, choir_replica *replica)
 		chi_run_event(run);
 	}
 	return CHOIR_OK;
+}
+
+choir_status chi_apply_commit(chi_apply *a, choir_replica *replica)
+{
+	CHOIR_TRY(chi_replica_check(replica, a->table->name));
+	chi_replica *r = chi_replica_of(replica);
+	choir_status status = commit(a, r);
+	if (status == CHOIR_OK && r->run == a->strategy->standing)
+		status = chi_apply_settle(r, NULL); // no end of a run will do it
+	chi_run_renew(r->run);
+	return status;
 }
 
 // Claims the update for lane, or for all lanes (lane CHOIR_NONE). Gives how to take part.
@@ -162,40 +208,64 @@ static choir_status execute(chi_run *run, chi_instance *in, int lane, part mine)
 	return status;
 }
 
-// Waits at the run's gate, where no replica is concerned. False: the run has failed.
+// The lowest replica that has not returned; CHOIR_NONE.
+static int still_running(chi_run *run)
+{
+	int found = CHOIR_NONE;
+	chi_mutex_lock(&run->lock);
+	for (int i = run->strategy->replicas - 1; i >= 0; i--)
+		if (run->replica[i].state != CHI_RETURNED)
+			found = i;
+	chi_mutex_unlock(&run->lock);
+	return found;
+}
+
+// Waits at the run's gate, when the lane's replicas have all returned. False: the run has failed.
 static bool wait_flag(chi_run *run, const chi_atomic32 *flag)
 {
-	const double deadline = chi_clock_deadline(run->strategy->timeout);
+	uint32_t moves = chi_atomic32_load(&run->moves);
+	double deadline = chi_clock_deadline(run->strategy->timeout);
 	for (;;) {
 		const uint32_t word = chi_atomic32_load(&run->event.word);
 		if (chi_atomic32_load(&run->failed) != 0)
 			return false;
 		if (chi_atomic32_load(flag) != 0)
 			return true;
-		if (!chi_gate_wait(&run->event, word, run->spin, deadline)) {
-			choir_fail(CHOIR_TIMEOUT, "run: not all replicas asked for an update in time");
+		if (chi_gate_wait(&run->event, word, run->spin, deadline))
+			continue;
+		const int missing = still_running(run);
+		if (missing != CHOIR_NONE && moves == chi_atomic32_load(&run->moves)) {
+			choir_fail(CHOIR_TIMEOUT, "run: an update waited %g s for replica %d, which has not "
+					"returned", run->strategy->timeout, missing);
 			chi_run_fail(run, run->strategy->replicas);
 			return false;
 		}
+		moves = chi_atomic32_load(&run->moves);
+		deadline = chi_clock_deadline(run->strategy->timeout);
 	}
+}
+
+static chi_instance *pending(chi_run *run, int i)
+{
+	chi_mutex_lock(&run->lock);
+	chi_instance *in = run->pending[i];
+	chi_mutex_unlock(&run->lock);
+	return in;
 }
 
 void chi_lane_apply(chi_run *run, int lane)
 {
 	const int commits = run->replica[run->strategy->first[lane]].commits;
 	for (int i = 0; i < commits; i++) {
-		chi_mutex_lock(&run->lock);
-		chi_instance *in = run->pending[i];
-		chi_mutex_unlock(&run->lock);
+		chi_instance *in = pending(run, i);
 		if (!wait_flag(run, &in->all))
 			return;
 		const part mine = claim(run, in, lane);
-		if (mine == NOTHING_TO_DO) {
-			if (!wait_flag(run, &in->done))
-				return;
-		} else if (execute(run, in, lane, mine) != CHOIR_OK) {
+		if (mine != NOTHING_TO_DO && execute(run, in, lane, mine) != CHOIR_OK)
 			return;
-		}
+		// The next one may be the same optimizer's, or write the same variables.
+		if ((mine == NOTHING_TO_DO || i + 1 < commits) && !wait_flag(run, &in->done))
+			return;
 	}
 }
 
@@ -220,14 +290,16 @@ static choir_status settle_one(chi_replica *r, chi_instance *in)
 	return chi_lane_wait(r, &in->done, NULL);
 }
 
+// Up to the last update of v, all in the order in which they were asked for: an earlier one of other
+// variables may be the same optimizer's.
 choir_status chi_apply_settle(chi_replica *r, const choir_variable *v)
 {
-	chi_run *run = r->run;
-	for (int i = 0; i < r->commits; i++) {
-		chi_mutex_lock(&run->lock);
-		chi_instance *in = run->pending[i];
-		chi_mutex_unlock(&run->lock);
-		if (chi_atomic32_load(&in->done) != 0 || (v != NULL && !concerns(in, r->lane, v)))
+	int n = r->commits;
+	while (n > 0 && v != NULL && !concerns(pending(r->run, n - 1), r->lane, v))
+		n--;
+	for (int i = 0; i < n; i++) {
+		chi_instance *in = pending(r->run, i);
+		if (chi_atomic32_load(&in->done) != 0)
 			continue;
 		const choir_status status = settle_one(r, in);
 		if (status != CHOIR_OK) {
@@ -248,8 +320,9 @@ choir_status chi_apply_flush(chi_run *run)
 
 void chi_apply_forget(chi_run *run)
 {
-	for (size_t i = 0; i < run->n_pending; i++)
-		chi_instance_forget(run->pending[i]);
+	for (chi_instance *in = run->open; in != NULL; in = in->next_open)
+		chi_instance_forget(in);
+	run->open = NULL;
 	run->n_pending = 0;
 }
 
@@ -292,13 +365,21 @@ choir_status chi_apply_now(chi_apply *a, choir_cross *x, size_t n, choir_variabl
 	chi_instance *in = chi_instance_get(a, run, CHOIR_NONE);
 	if (in == NULL)
 		return chi_frame_keep(x->frame);
+	choir_strategy *s = a->strategy;
+	chi_fpenv host;
+	chi_fpenv_enter(&host); // a program's own context has the program's
 	choir_status status = CHOIR_OK;
 	for (size_t i = 0; status == CHOIR_OK && i < n; i++)
 		status = give_value(a, in, x, v[i], values[i]);
-	for (int lane = 0; status == CHOIR_OK && lane < a->strategy->lanes; lane++)
-		status = chi_stream_wait(a->strategy->exchange[lane]);
+	for (int lane = 0; lane < s->lanes; lane++) { // also after a failure: the sums are in use
+		const choir_status waited = chi_stream_wait(s->exchange[lane]);
+		status = status == CHOIR_OK ? waited : status;
+	}
 	if (status == CHOIR_OK)
-		status = chi_instance_execute(in, 0, a->strategy->lanes, true);
+		status = chi_instance_execute(in, 0, s->lanes, true);
+	if (status != CHOIR_OK)
+		chi_strategy_start_over(s);
 	chi_instance_forget(in);
+	chi_fpenv_leave(&host);
 	return status == CHOIR_OK ? status : chi_frame_keep(x->frame);
 }

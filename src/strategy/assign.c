@@ -6,8 +6,6 @@
 #include "strategy/reduce.h"
 #include "strategy/update.h"
 
-#include <math.h>
-
 typedef struct {
 	choir_variable *variable;
 	chi_assign_op op;
@@ -17,7 +15,7 @@ typedef struct {
 static choir_status write_all(choir_variable *v, chi_assign_op op, choir_tensor *t)
 {
 	if (t == NULL)
-		return choir_error_status();
+		return chi_frame_report(NULL);
 	if (v->copies > 1 && op != CHI_ASSIGN) {
 		choir_tensor *now = chi_variable_view(v, 0, t->frame);
 		if (now == NULL)
@@ -27,8 +25,24 @@ static choir_status write_all(choir_variable *v, chi_assign_op op, choir_tensor 
 			return chi_frame_report(now->frame);
 		op = CHI_ASSIGN;
 	}
-	for (int i = 0; i < v->copies; i++)
-		CHOIR_TRY(chi_variable_write(v, i, op, t));
+	for (int i = 0; i < v->copies; i++) {
+		const choir_status status = chi_variable_write(v, i, op, t);
+		if (status != CHOIR_OK) {
+			v->undefined = v->undefined || i > 0; // copies differ now
+			return status;
+		}
+	}
+	return CHOIR_OK;
+}
+
+// Plain numbers that differ between replicas, as tensors of the variable's dtype.
+static choir_status convert_numbers(choir_frame *f, const choir_variable *v, choir_value *given)
+{
+	for (int i = 0; i < given->count; i++) {
+		choir_tensor **t = &given->component[i];
+		if ((*t)->is_number && (*t = choir_fill(f, v->dtype, v->shape, (*t)->number)) == NULL)
+			return chi_frame_report(f);
+	}
 	return CHOIR_OK;
 }
 
@@ -42,7 +56,8 @@ static choir_status aggregate_and_write(choir_cross *x, void *user)
 	if (given->kind == CHOIR_VALUE_VARIABLE)
 		return write_all(v, a->op, choir_variable_read(given->variable, x->frame));
 	if (given->kind == CHOIR_VALUE_PLAIN)
-		return write_all(v, a->op, choir_number(x->frame, given->component[0]->number));
+		return write_all(v, a->op, given->component[0]);
+	CHOIR_TRY(convert_numbers(x->frame, v, given));
 	if (v->aggregation == CHOIR_AGGREGATION_ONLY_FIRST_REPLICA)
 		return write_all(v, a->op, chi_value_view(x->frame, given->component[0]));
 	choir_tensor *all = chi_reduce_tensors(x->frame,
@@ -75,21 +90,36 @@ static choir_status assign_in_replica(choir_replica *replica, choir_variable *v,
 	return chi_merge_one(r, names[op], value, aggregate_and_write, &a, v, (uint64_t) op + 1);
 }
 
-// ON_READ SUM in cross-replica context: every part gets its share; of integers the first get one more.
-static choir_status assign_shares(choir_variable *v, choir_tensor *value)
+// The share of part i of x: they differ by at most one, the first are larger, and their sum is x.
+static int64_t share_of(int64_t x, int parts, int i)
+{
+	const int64_t below = x / parts - (x % parts < 0); // rounded down
+	return below + (i < x - below * parts);
+}
+
+static void share_integers(choir_dtype dtype, const void *from, void *to, int64_t n, int parts, int i)
+{
+	for (int64_t k = 0; k < n; k++) {
+		if (dtype == CHOIR_I64)
+			((int64_t *) to)[k] = share_of(((const int64_t *) from)[k], parts, i);
+		else
+			chi_dtype_store(dtype, to, k,
+					(double) share_of((int64_t) chi_dtype_load(dtype, from, k), parts, i));
+	}
+}
+
+// In host memory, because only whole numbers whose sum is what was assigned will do.
+static choir_status assign_integer_shares(choir_variable *v, choir_tensor *value)
 {
 	choir_frame *f = value->frame;
-	if (chi_dtype_is_float(v->dtype)) {
-		choir_tensor *share = value->is_number ? choir_number(f, value->number / v->copies)
-				: choir_divide(value, choir_number(f, v->copies));
-		return share == NULL ? chi_frame_report(f) : write_all(v, CHI_ASSIGN, share);
-	}
-	// floor((x + copies - 1 - i) / copies) for part i, by integer division of what is not negative.
+	const size_t bytes = chi_variable_bytes(v);
+	char *host = chi_arena_alloc(&f->arena, 2 * bytes);
+	if (host == NULL)
+		return chi_frame_keep(f);
+	CHOIR_TRY(choir_tensor_fetch(value, host, bytes));
 	for (int i = 0; i < v->copies; i++) {
-		choir_tensor *share = value->is_number
-				? choir_number(f, floor((value->number + v->copies - 1 - i) / v->copies))
-				: choir_divide(choir_add(value, choir_number(f, v->copies - 1 - i)),
-						choir_number(f, v->copies));
+		share_integers(v->dtype, host, host + bytes, v->elements, v->copies, i);
+		choir_tensor *share = choir_constant(f, v->dtype, v->shape, host + bytes);
 		if (share == NULL)
 			return chi_frame_report(f);
 		CHOIR_TRY(chi_variable_write(v, i, CHI_ASSIGN, share));
@@ -97,10 +127,30 @@ static choir_status assign_shares(choir_variable *v, choir_tensor *value)
 	return CHOIR_OK;
 }
 
-static choir_status assign_across(choir_variable *v, chi_assign_op op, choir_tensor *value)
+// ON_READ SUM in cross-replica context: every part gets its share; of integers the first get one more.
+static choir_status assign_shares(choir_variable *v, choir_tensor *value)
 {
 	choir_frame *f = value->frame;
-	if (chi_context_need_cross(v->strategy, "assign") != CHOIR_OK)
+	choir_tensor *share;
+	if (chi_dtype_is_float(v->dtype)) {
+		share = value->is_number ? choir_number(f, value->number / v->copies)
+				: choir_divide(value, choir_number(f, v->copies));
+		return share == NULL ? chi_frame_report(f) : write_all(v, CHI_ASSIGN, share);
+	}
+	if (value->is_number)
+		value = choir_fill(f, v->dtype, v->shape, value->number);
+	if (value == NULL)
+		return chi_frame_report(f);
+	if (value->dtype != v->dtype || !chi_shape_equal(&value->shape, &v->shape))
+		return chi_variable_write(v, 0, CHI_ASSIGN, value); // says what does not fit
+	return assign_integer_shares(v, value);
+}
+
+static choir_status write_across(choir_variable *v, chi_assign_op op, choir_tensor *value)
+{
+	choir_frame *f = value->frame;
+	if (chi_strategy_check(v->strategy) != CHOIR_OK ||
+			chi_context_need_cross(v->strategy, "assign") != CHOIR_OK)
 		return chi_frame_keep(f);
 	if (v->synchronization != CHOIR_SYNCHRONIZATION_ON_READ)
 		return write_all(v, op, value);
@@ -114,6 +164,14 @@ static choir_status assign_across(choir_variable *v, chi_assign_op op, choir_ten
 	                                               : write_all(v, CHI_ASSIGN, value);
 }
 
+static choir_status assign_across(choir_variable *v, chi_assign_op op, choir_tensor *value)
+{
+	CHOIR_TRY(write_across(v, op, value));
+	// Others read it next, in streams of their own.
+	const choir_status status = chi_stream_wait(value->frame->stream);
+	return status == CHOIR_OK ? status : chi_frame_keep(value->frame);
+}
+
 static choir_status assign(choir_variable *v, chi_assign_op op, choir_tensor *value)
 {
 	if (v == NULL)
@@ -122,7 +180,7 @@ static choir_status assign(choir_variable *v, chi_assign_op op, choir_tensor *va
 		return choir_error_status() != CHOIR_OK ? choir_error_status()
 				: choir_fail(CHOIR_INVALID, "variable \"%s\": assigned NULL", v->name);
 	choir_frame *f = value->frame;
-	if (f->context_kind == CHI_IN_REPLICA)
+	if (f->context_kind == CHI_IN_REPLICA && !chi_replica_is_outside(f->context, v))
 		return assign_in_replica(f->context, v, op, value);
 	if (f->context_kind == CHI_IN_UPDATE)
 		return chi_update_write(f->context, v, op, value);

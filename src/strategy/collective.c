@@ -4,6 +4,7 @@
 #include "choir/op.h"
 #include "cross/tree.h"
 #include "op/op.h"
+#include "strategy/apply.h"
 #include "strategy/meet.h"
 #include "strategy/merge.h"
 #include "strategy/reduce.h"
@@ -77,9 +78,12 @@ static choir_status reduce_own(chi_replica *r, chi_meet *m, choir_tensor *t, dou
 	if (status == CHOIR_OK)
 		status = chi_group_wait(&s->group, r->lane, ticket, s->timeout);
 	if (status == CHOIR_OK)
-		return chi_stream_wait(s->exchange[r->lane]);
+		status = chi_stream_wait(s->exchange[r->lane]);
+	if (status == CHOIR_OK)
+		return status;
+	// What failed here is the cause, unless another's failure ended the wait, or there is a name for it.
 	r->cancelled = true;
-	if (chi_atomic32_load(&run->failed) == 0)
+	if (status != CHOIR_CANCELLED && (status != CHOIR_TIMEOUT || !chi_run_give_up(r, m)))
 		chi_run_fail(run, s->replicas);
 	return chi_run_cancelled(run);
 }
@@ -98,12 +102,12 @@ static choir_status reduce_lane(chi_run *run, chi_meet *m, int lane, double divi
 		choir_tensor *t = run->replica[i].contribution;
 		status = chi_fold_add(&fold, i, t->buffer, t->data, s->exchange[lane]);
 	}
+	const choir_status folded = chi_stream_wait(s->exchange[lane]); // also what failed half way
+	status = status == CHOIR_OK ? folded : status;
 	choir_collective c = collective_of(run, m, like, lane, divisor);
 	c.n = (size_t) fold.n;
 	c.parts = fold.part;
 	uint64_t ticket;
-	if (status == CHOIR_OK)
-		status = chi_stream_wait(s->exchange[lane]);
 	if (status == CHOIR_OK)
 		status = chi_group_join(&s->group, lane, &c, &ticket);
 	if (status == CHOIR_OK)
@@ -141,6 +145,8 @@ static choir_status come_together(chi_replica *r, choir_reduce_op op, choir_tens
 	uint64_t hash = (uint64_t) op * 64 + (uint64_t) t->dtype * 2 + (t->count != CHOIR_NONE);
 	for (int i = 0; i < t->shape.rank; i++)
 		hash = chi_hash_mix(hash + (uint64_t) t->shape.dim[i]);
+	// The sum of an update that r has asked for goes over the same ways, and comes first.
+	CHOIR_TRY(chi_apply_settle(r, NULL));
 	bool last;
 	r->contribution = t;
 	chi_meet *m = *out = chi_meet_arrive(r, CHI_MEET_COLLECTIVE, &all_reduce_op, hash, "all_reduce",
@@ -187,6 +193,7 @@ choir_tensor *choir_replica_all_reduce(choir_replica *replica, choir_reduce_op o
 	if (t == NULL || chi_stream_wait(f->stream) != CHOIR_OK ||
 			come_together(r, op, t, &m, &a.divisor) != CHOIR_OK) {
 		chi_frame_keep(f);
+		chi_run_renew(r->run);
 		return NULL;
 	}
 	chi_buffer *b = m->buffer[r->lane];
@@ -221,6 +228,8 @@ choir_tensor *choir_replica_broadcast(choir_replica *replica, choir_tensor *t, i
 	if (from < 0 || from >= choir_replica_count(replica))
 		return chi_frame_fail_null(replica->frame, CHOIR_INVALID, "broadcast: there is no replica "
 				"%d: there are %d", from, choir_replica_count(replica));
+	if (t->component && (t = chi_tensor_alias(replica->frame, t)) == NULL)
+		return NULL; // its value, not the variable
 	if (chi_merge_one(chi_replica_of(replica), "broadcast", t, return_first, &from,
 			(const void *) (uintptr_t) return_first, (uint64_t) from + 1) != CHOIR_OK)
 		return NULL;

@@ -1,6 +1,7 @@
 // The stack of contexts of a thread, and the questions about it.
 #include "strategy/context.h"
 
+#include "base/alloc.h"
 #include "strategy/run.h"
 
 static _Thread_local chi_context *top;
@@ -20,6 +21,26 @@ void chi_context_push(chi_context *c)
 void chi_context_pop(chi_context *c)
 {
 	top = c->outer;
+}
+
+choir_status chi_context_leave(chi_context *c)
+{
+	int open = 0;
+	while (top != c) { // all above c are scopes', from the heap
+		chi_context *scope = top;
+		top = scope->outer;
+		chi_free(scope);
+		open++;
+	}
+	chi_context_pop(c);
+	return open == 0 ? CHOIR_OK : choir_fail(CHOIR_STATE, "scope: the function returned with %d "
+			"scope%s still open", open, open == 1 ? "" : "s");
+}
+
+void chi_context_forget(const choir_strategy *s)
+{
+	if (set_strategy == s)
+		set_strategy = NULL;
 }
 
 choir_strategy *chi_context_strategy(void)
@@ -59,6 +80,8 @@ choir_status choir_strategy_set_current(choir_strategy *s)
 	if (top != NULL)
 		return choir_fail(CHOIR_STATE, "strategy: set_current is not possible inside a scope or a "
 				"replica of \"%s\"", top->strategy->kind);
+	if (s != NULL)
+		CHOIR_TRY(chi_strategy_check(s));
 	set_strategy = s;
 	return CHOIR_OK;
 }

@@ -24,6 +24,10 @@ typedef struct chi_context {
 chi_context *chi_context_current(void); // NULL: the default replica
 void chi_context_push(chi_context *c); // c stays until popped
 void chi_context_pop(chi_context *c);
+// Pops c after a function of the program's. CHOIR_STATE if that left scopes open, which are closed.
+choir_status chi_context_leave(chi_context *c);
+// The strategy is no more: this thread's choir_strategy_set_current is undone.
+void chi_context_forget(const choir_strategy *s);
 
 // The strategy whose scope or context this thread is in, or the one set; NULL: none.
 choir_strategy *chi_context_strategy(void);

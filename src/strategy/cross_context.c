@@ -32,6 +32,9 @@ void chi_cross_free(choir_cross *cross)
 	choir_values_free(x->returned);
 	choir_values_free(x->given);
 	choir_values_free(x->taken);
+	for (size_t i = 0; i < x->places; i++)
+		choir_frame_free(x->place[i].frame);
+	chi_free(x->place);
 	choir_frame_free(cross->frame);
 	chi_free(x);
 }
@@ -43,7 +46,31 @@ void chi_cross_clear(choir_cross *cross)
 	choir_values_clear(x->returned);
 	choir_values_clear(x->given);
 	choir_values_clear(x->taken);
+	for (size_t i = 0; i < x->places; i++)
+		choir_frame_empty(x->place[i].frame);
 	choir_frame_empty(cross->frame);
+}
+
+choir_frame *chi_cross_frame_on(chi_cross *x, choir_device *d)
+{
+	choir_frame *own = x->shown.frame;
+	if (chi_device_shares(own->device, d))
+		return own;
+	for (size_t i = 0; i < x->places; i++)
+		if (chi_device_shares(x->place[i].device, d))
+			return x->place[i].frame;
+	void *array = x->place;
+	const bool grown = chi_grow(&array, &x->places_room, x->places + 1, sizeof *x->place);
+	x->place = array;
+	choir_frame *f = grown ? choir_frame_new(d) : NULL;
+	if (f == NULL) {
+		chi_frame_keep(own);
+		return NULL;
+	}
+	f->context = own->context;
+	f->context_kind = own->context_kind;
+	x->place[x->places++] = (chi_cross_place){ d, f };
+	return f;
 }
 
 choir_cross *choir_strategy_cross(choir_strategy *s)
@@ -60,7 +87,7 @@ choir_cross *choir_strategy_cross(choir_strategy *s)
 
 choir_strategy *choir_cross_strategy(const choir_cross *x)
 {
-	return chi_cross_of(x)->strategy;
+	return x == NULL ? NULL : chi_cross_of(x)->strategy;
 }
 
 choir_status chi_cross_check(const choir_cross *cross, const char *what)
@@ -69,6 +96,7 @@ choir_status chi_cross_check(const choir_cross *cross, const char *what)
 		return choir_fail(CHOIR_INVALID, "%s: the cross-replica context is NULL", what);
 	const chi_cross *x = chi_cross_of(cross);
 	const chi_context *c = chi_context_current();
+	CHOIR_TRY(chi_strategy_check(x->strategy));
 	CHOIR_TRY(chi_context_need_cross(x->strategy, what));
 	if (x->run != NULL && (c == NULL || c->what != cross))
 		return choir_fail(CHOIR_STATE, "%s: this thread is not in that merge call", what);
@@ -98,10 +126,11 @@ choir_value *choir_cross_take(choir_cross *x, const char *name)
 	return x == NULL ? NULL : found(x, chi_cross_of(x)->taken, name, "take");
 }
 
-static choir_status put(choir_cross *cross, choir_values *set, const char *name, choir_value *v,
-		const char *what)
+static choir_status put(choir_cross *cross, bool returned, const char *name, choir_value *v)
 {
+	const char *what = returned ? "return" : "give";
 	CHOIR_TRY(chi_cross_check(cross, what));
+	choir_values *set = returned ? chi_cross_of(cross)->returned : chi_cross_of(cross)->given;
 	if (name == NULL || name[0] == '\0')
 		return chi_frame_fail(cross->frame, CHOIR_INVALID, "%s: a leaf needs a name", what);
 	if (v == NULL)
@@ -112,27 +141,23 @@ static choir_status put(choir_cross *cross, choir_values *set, const char *name,
 
 choir_status choir_cross_return(choir_cross *x, const char *name, choir_value *v)
 {
-	return put(x, chi_cross_of(x)->returned, name, v, "return");
+	return put(x, true, name, v);
 }
 
 choir_status choir_cross_give(choir_cross *x, const char *name, choir_value *v)
 {
-	return put(x, chi_cross_of(x)->given, name, v, "give");
+	return put(x, false, name, v);
 }
 
-// A nested run of the same strategy: its replicas' results are what the caller can take.
+// In a merge call a nested run: its replicas' results are what the caller can take.
 choir_status choir_cross_run(choir_cross *cross, choir_replica_fn *fn, void *user)
 {
 	CHOIR_TRY(chi_cross_check(cross, "run"));
 	chi_cross *x = chi_cross_of(cross);
-	if (x->run == NULL)
-		return choir_strategy_run(x->strategy, fn, user, x->given, &x->taken);
-	if (fn == NULL)
-		return chi_frame_fail(cross->frame, CHOIR_INVALID, "run: the function is NULL");
-	if (x->run->nested == NULL && (x->run->nested = chi_run_new(x->strategy)) == NULL)
-		return chi_frame_keep(cross->frame);
-	choir_values_clear(x->taken);
-	const choir_status status = chi_run_go(x->run->nested, fn, user, x->given, x->taken);
+	if (cross->frame->failed)
+		return chi_frame_report(cross->frame);
+	CHOIR_TRY(chi_stream_wait(cross->frame->stream)); // made what is given
+	const choir_status status = choir_strategy_run(x->strategy, fn, user, x->given, &x->taken);
 	choir_values_clear(x->given);
 	return status == CHOIR_OK ? status : chi_frame_keep(cross->frame);
 }

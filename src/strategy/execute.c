@@ -280,11 +280,8 @@ choir_status chi_instance_execute(chi_instance *in, int from, int to, bool prepa
 		status = gated_update(in, from, to, &applied);
 	for (int lane = from; status == CHOIR_OK && lane < to; lane++)
 		status = chi_stream_wait(s->exchange[lane]);
-	if (status != CHOIR_OK) {
-		for (size_t i = 0; chi_atomic32_load(&in->touched) != 0 && i < in->n; i++)
-			in->shared[i].variable->undefined = true;
-		return status;
-	}
+	if (status != CHOIR_OK)
+		return status; // what was touched is undefined: chi_instance_forget
 	const uint32_t lanes = (uint32_t) (to - from);
 	if (chi_atomic32_add(&in->lanes_through, lanes) + lanes == (uint32_t) s->lanes)
 		finish(in, applied);

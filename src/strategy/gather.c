@@ -1,4 +1,5 @@
 // Concatenation over replicas, in the order of their ids; sizes along the axis may differ.
+#include "base/size.h"
 #include "choir/op.h"
 #include "op/op.h"
 #include "strategy/merge.h"
@@ -57,9 +58,11 @@ choir_tensor *choir_cross_gather(choir_cross *x, choir_value *v, int axis)
 	if (v == NULL || chi_cross_check(x, "gather") != CHOIR_OK)
 		return NULL;
 	choir_frame *f = x->frame;
-	if (v->component == NULL || v->component[0]->is_number)
+	const bool each = v->kind == CHOIR_VALUE_PER_REPLICA;
+	if (v->component == NULL || v->component[0] == NULL || v->component[0]->is_number ||
+			(each && v->count != chi_cross_of(x)->strategy->replicas))
 		return chi_frame_fail_null(f, CHOIR_INVALID, "gather: a tensor of each replica is needed");
-	const int n = v->kind == CHOIR_VALUE_PER_REPLICA ? v->count : 1;
+	const int n = each ? v->count : 1;
 	choir_shape shape = v->component[0]->shape;
 	const int at = axis < 0 ? axis + shape.rank : axis;
 	if (at < 0 || at >= shape.rank)
@@ -69,7 +72,8 @@ choir_tensor *choir_cross_gather(choir_cross *x, choir_value *v, int axis)
 	for (int i = 0; i < n; i++) {
 		if (check_part(f, v, i, at) != CHOIR_OK)
 			return NULL;
-		shape.dim[at] += v->component[i]->shape.dim[at];
+		if (!chi_int64_add(shape.dim[at], v->component[i]->shape.dim[at], &shape.dim[at]))
+			return chi_frame_fail_null(f, CHOIR_INVALID, "gather: axis %d becomes too long", at);
 	}
 	choir_tensor *out = chi_tensor_new(f, v->component[0]->dtype, &shape);
 	int64_t offset = 0;
@@ -122,6 +126,8 @@ choir_tensor *choir_replica_all_gather(choir_replica *replica, choir_tensor *t, 
 	if (at < 0 || at >= t->shape.rank)
 		return chi_frame_fail_null(replica->frame, CHOIR_INVALID, "all_gather: there is no axis %d: "
 				"the value has rank %d", axis, t->shape.rank);
+	if (t->component && (t = chi_tensor_alias(replica->frame, t)) == NULL)
+		return NULL; // its value, not the variable
 	int shown = at;
 	if (chi_merge_one(r, "all_gather", t, gather_all, &shown, &all_gather_op, (uint64_t) at + 1) !=
 			CHOIR_OK)

@@ -76,13 +76,18 @@ void chi_instance_forget(chi_instance *in)
 		l->hash = 0;
 		l->through = false;
 	}
-	for (size_t i = 0; i < in->n; i++)
+	const bool half = chi_atomic32_load(&in->touched) != 0 && chi_atomic32_load(&in->done) == 0;
+	for (size_t i = 0; i < in->n; i++) {
+		if (half)
+			in->shared[i].variable->undefined = true;
 		for (int k = 0; k < in->shared[i].results; k++) {
 			chi_buffer_release(in->shared[i].result[k]);
 			in->shared[i].result[k] = NULL;
 		}
+	}
 	in->n = 0;
 	in->run = NULL;
+	in->open = false;
 }
 
 void chi_instance_free(chi_instance *in)

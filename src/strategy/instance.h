@@ -56,6 +56,8 @@ typedef struct chi_instance {
 	chi_atomic32 touched; // something was written
 	chi_atomic32 next_piece, lanes_through;
 	uint32_t pieces;
+	bool open; // in its run's list of those that were given something
+	struct chi_instance *next_open;
 	struct chi_instance *next;
 } chi_instance;
 

@@ -15,25 +15,14 @@ choir_strategy *choir_mirrored_strategy_new(const choir_strategy_options *o)
 
 choir_strategy *choir_one_device_strategy_new(const choir_strategy_options *o)
 {
-	if (o != NULL && o->devices != NULL && strchr(o->devices, ',') != NULL) {
-		choir_fail(CHOIR_INVALID, "strategy: \"one_device\" has one device, not \"%s\"", o->devices);
-		return NULL;
-	}
-	if (o != NULL && (o->size < sizeof(size_t) || o->size > sizeof *o || o->replicas != 0))
-		return chi_strategy_new("one_device", o, 1); // which checks them
-	choir_strategy_options one = { .size = sizeof one };
-	if (o != NULL)
-		memcpy(&one, o, o->size);
-	one.size = sizeof one;
-	one.replicas = 1; // whatever CHOIR_DEVICES names: the first
-	return chi_strategy_new("one_device", &one, 1);
+	return chi_strategy_new("one_device", o, 1);
 }
 
 choir_strategy *choir_strategy_copy_new(const choir_strategy *s)
 {
 	if (s == NULL || s->is_default) {
-		choir_fail(s == NULL ? CHOIR_INVALID : CHOIR_STATE, s == NULL ? "strategy: it is NULL"
-				: "strategy: the default strategy cannot be copied");
+		choir_fail(s == NULL ? CHOIR_INVALID : CHOIR_STATE, "strategy: %s", s == NULL ? "it is NULL"
+				: "the default strategy cannot be copied");
 		return NULL;
 	}
 	return chi_strategy_new(s->kind, &s->options,
@@ -59,8 +48,7 @@ choir_strategy *choir_default_strategy(void)
 	chi_mutex_lock(&default_lock);
 	choir_strategy *s = the_default;
 	if (s == NULL) {
-		const choir_strategy_options o = { .size = sizeof o, .replicas = 1 };
-		s = chi_strategy_new("default", &o, 1);
+		s = chi_strategy_new("default", NULL, 1);
 		if (s != NULL && (s->standing = chi_run_new(s)) == NULL) {
 			choir_strategy_free(s);
 			s = NULL;

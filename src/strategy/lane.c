@@ -21,10 +21,12 @@ static chi_replica *lowest(chi_run *run, int lane, chi_replica_state state)
 	return NULL;
 }
 
-// With the lock held, after a failure: replicas that never ran return at once.
+// With the lock held, after a failure: replicas that never ran return at once, but for those below the
+// one that failed, so that the failure of the lowest is reported whoever was quicker.
 static void skip_unstarted(chi_run *run, chi_lane *l)
 {
-	while (l->next < l->last) {
+	const bool all = run->failed_replica == run->strategy->replicas;
+	while (l->next < l->last && (all || l->next > run->failed_replica)) {
 		chi_replica *r = &run->replica[l->next++];
 		r->state = CHI_RETURNED;
 		r->cancelled = true;
@@ -72,37 +74,46 @@ void chi_lane_wake(chi_run *run)
 	}
 }
 
-static choir_status too_late(chi_replica *r, const chi_meet *m)
+// How long a replica waits: until nothing has happened in the run for so many seconds.
+typedef struct {
+	const chi_meet *m;
+	uint32_t moves;
+	double deadline;
+} patience;
+
+static void begin_again(const chi_run *run, patience *p)
 {
-	char text[128];
-	choir_fail(CHOIR_TIMEOUT, "replica %d waited %g s in %s: %s", r->id, r->run->strategy->timeout,
-			m == NULL ? "an update" : m->name,
-			m == NULL ? "it did not run" : chi_meet_missing(r->run, m, text, sizeof text));
-	chi_run_fail(r->run, r->run->strategy->replicas);
-	return CHOIR_TIMEOUT;
+	p->moves = chi_atomic32_load(&run->moves);
+	p->deadline = chi_clock_deadline(run->strategy->timeout);
 }
 
-static choir_status wait_alone(chi_replica *r, const chi_atomic32 *flag, const chi_meet *m)
+// The deadline has passed: gives up, or sets the next one.
+static void be_late(chi_replica *r, patience *p)
+{
+	if (p->moves != chi_atomic32_load(&r->run->moves) || !chi_run_give_up(r, p->m))
+		begin_again(r->run, p);
+	else
+		p->deadline = chi_clock_deadline(-1); // the run has failed, which ends every wait
+}
+
+static choir_status wait_alone(chi_replica *r, const chi_atomic32 *flag, patience *p)
 {
 	chi_run *run = r->run;
-	const double deadline = chi_clock_deadline(run->strategy->timeout);
 	for (;;) {
 		const uint32_t word = chi_atomic32_load(&run->event.word);
 		if (chi_atomic32_load(flag) != 0)
 			return CHOIR_OK;
 		if (chi_atomic32_load(&run->failed) != 0)
 			return chi_run_cancelled(run);
-		if (!chi_gate_wait(&run->event, word, run->spin, deadline))
-			return too_late(r, m);
+		if (!chi_gate_wait(&run->event, word, run->spin, p->deadline))
+			be_late(r, p);
 	}
 }
 
 // Parks with the lock held and gives the baton away; returns with the lock held and the baton back.
-// False: the deadline passed meanwhile.
-static bool park(chi_replica *r, const chi_atomic32 *flag, double deadline)
+static void park(chi_replica *r, const chi_atomic32 *flag, patience *p)
 {
 	chi_run *run = r->run;
-	bool in_time = true;
 	r->state = CHI_PARKED;
 	r->parked_for = flag;
 	const uint32_t word = chi_atomic32_load(&r->baton.word);
@@ -119,23 +130,17 @@ static bool park(chi_replica *r, const chi_atomic32 *flag, double deadline)
 		chi_run_fail(run, run->strategy->replicas);
 	}
 	while (chi_atomic32_load(&r->baton.word) == word)
-		if (!chi_gate_wait(&r->baton, word, false, deadline)) {
-			in_time = false;
-			deadline = chi_clock_deadline(-1);
-			(void) too_late(r, NULL);
-		}
+		if (!chi_gate_wait(&r->baton, word, false, p->deadline))
+			be_late(r, p);
 	chi_mutex_lock(&run->lock);
-	return in_time;
 }
 
-static choir_status wait_with_baton(chi_replica *r, const chi_atomic32 *flag)
+static choir_status wait_with_baton(chi_replica *r, const chi_atomic32 *flag, patience *p)
 {
 	chi_run *run = r->run;
-	const double deadline = chi_clock_deadline(run->strategy->timeout);
-	bool in_time = true;
 	chi_mutex_lock(&run->lock);
-	while (in_time && chi_atomic32_load(flag) == 0 && chi_atomic32_load(&run->failed) == 0)
-		in_time = park(r, flag, deadline);
+	while (chi_atomic32_load(flag) == 0 && chi_atomic32_load(&run->failed) == 0)
+		park(r, flag, p);
 	chi_mutex_unlock(&run->lock);
 	return chi_atomic32_load(flag) != 0 ? CHOIR_OK : chi_run_cancelled(run);
 }
@@ -144,8 +149,10 @@ choir_status chi_lane_wait(chi_replica *r, const chi_atomic32 *flag, const chi_m
 {
 	if (chi_atomic32_load(flag) != 0)
 		return CHOIR_OK;
-	const choir_status status = r->run->lane[r->lane].shared ? wait_with_baton(r, flag)
-	                                                          : wait_alone(r, flag, m);
+	patience p = { .m = m };
+	begin_again(r->run, &p);
+	const choir_status status = r->run->lane[r->lane].shared ? wait_with_baton(r, flag, &p)
+	                                                         : wait_alone(r, flag, &p);
 	if (status != CHOIR_OK)
 		r->cancelled = true;
 	return status;

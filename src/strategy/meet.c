@@ -58,18 +58,38 @@ static void forget(chi_run *run, chi_meet *m)
 	run->spare_meets = m;
 }
 
-static choir_status diverged(chi_replica *r, const chi_meet *m, const char *name)
+// " of f32 [2, 3]" if r has come to a collective.
+static void print_contribution(const chi_replica *r, chi_meet_kind kind, char text[96])
 {
-	return choir_fail(CHOIR_STATE, "replica %d is in %s, its meeting %u, where replica %d was in %s: "
-			"all replicas must make the same calls in the same order", r->id, name,
-			m->number + 1, m->first, m->name);
+	char shape[CHI_SHAPE_TEXT];
+	const choir_tensor *t = r->contribution;
+	text[0] = '\0';
+	if (kind == CHI_MEET_COLLECTIVE)
+		snprintf(text, 96, " of %s %.60s%s", choir_dtype_name(t->dtype),
+				chi_shape_print(&t->shape, shape), t->count == CHOIR_NONE ? "" : " with a count");
+}
+
+// r differs from m, and nothing has failed yet: so whoever is in a collective still waits in it.
+static choir_status diverged(const chi_replica *r, const chi_meet *like, const chi_meet *m)
+{
+	char own[96], other[96];
+	print_contribution(r, like->kind, own);
+	print_contribution(&r->run->replica[m->first], m->kind, other);
+	const char *why = "";
+	if (strcmp(like->name, m->name) == 0 && like->what != m->what)
+		why = " with another function or variable";
+	else if (strcmp(like->name, m->name) == 0 && own[0] == '\0')
+		why = " with other names, variables or shapes";
+	return choir_fail(CHOIR_STATE, "replica %d is in %s%s, its meeting %u, where replica %d was in "
+			"%s%s%s: all replicas must make the same calls in the same order", r->id, like->name,
+			own, m->number + 1, m->first, m->name, other, why);
 }
 
 static choir_status returned_early(const chi_replica *who, const chi_replica *waits,
 		const char *name)
 {
-	return choir_fail(CHOIR_STATE, "replica %d returned after %u meeting%s, replica %d is in %s: all "
-			"replicas must make the same number of merge calls", who->id, who->sequence,
+	return choir_fail(CHOIR_STATE, "replica %d returned after %u merge call%s or the like, replica %d "
+			"was in %s: all replicas must make the same number of calls", who->id, who->sequence,
 			who->sequence == 1 ? "" : "s", waits->id, name);
 }
 
@@ -78,6 +98,9 @@ static chi_meet *arrive(chi_replica *r, const chi_meet *like, chi_prepare_fn *pr
 {
 	chi_run *run = r->run;
 	const uint32_t number = r->sequence;
+	while (run->first_meet != run->next_meet && chi_atomic32_load(
+			&(*place(run, run->first_meet))->left) == (uint32_t) run->strategy->replicas)
+		forget(run, *place(run, run->first_meet++));
 	for (int i = 0; i < run->strategy->replicas; i++)
 		if (run->replica[i].state == CHI_RETURNED && run->replica[i].sequence <= number &&
 				chi_atomic32_load(&run->failed) == 0) {
@@ -96,11 +119,12 @@ static chi_meet *arrive(chi_replica *r, const chi_meet *like, chi_prepare_fn *pr
 		if (prepare != NULL && prepare(m, r, user) != CHOIR_OK)
 			return NULL;
 	} else if (m->kind != like->kind || m->what != like->what || m->hash != like->hash) {
-		diverged(r, m, like->name);
+		diverged(r, like, m);
 		return NULL;
 	}
 	m->arrived++;
 	r->sequence++;
+	chi_atomic32_add(&run->moves, 1);
 	return m;
 }
 
@@ -109,7 +133,7 @@ chi_meet *chi_meet_arrive(chi_replica *r, chi_meet_kind kind, const void *what, 
 {
 	chi_run *run = r->run;
 	chi_meet like = { .kind = kind, .what = what, .hash = hash };
-	snprintf(like.name, sizeof like.name, "%s", name);
+	memcpy(like.name, name, strnlen(name, sizeof like.name - 1));
 	chi_mutex_lock(&run->lock);
 	const bool failed = chi_atomic32_load(&run->failed) != 0;
 	chi_meet *m = failed ? NULL : arrive(r, &like, prepare, user);
@@ -133,13 +157,8 @@ void chi_meet_ready(chi_run *run, chi_meet *m)
 
 void chi_meet_leave(chi_replica *r, chi_meet *m)
 {
-	chi_run *run = r->run;
-	chi_mutex_lock(&run->lock);
-	m->left++;
-	while (run->first_meet != run->next_meet &&
-			(*place(run, run->first_meet))->left == run->strategy->replicas)
-		forget(run, *place(run, run->first_meet++));
-	chi_mutex_unlock(&run->lock);
+	(void) r;
+	chi_atomic32_add(&m->left, 1);
 }
 
 void chi_meet_returned(chi_replica *r)
@@ -148,6 +167,7 @@ void chi_meet_returned(chi_replica *r)
 	chi_mutex_lock(&run->lock);
 	r->state = CHI_RETURNED;
 	run->lane[r->lane].left--;
+	chi_atomic32_add(&run->moves, 1);
 	const bool short_of = r->sequence != run->next_meet && chi_atomic32_load(&run->failed) == 0;
 	if (short_of) {
 		const chi_meet *m = *place(run, r->sequence);
@@ -158,15 +178,15 @@ void chi_meet_returned(chi_replica *r)
 		chi_run_fail(run, run->strategy->replicas);
 }
 
-const char *chi_meet_missing(chi_run *run, const chi_meet *m, char *text, size_t size)
+int chi_meet_missing(const chi_replica *r, const chi_meet *m)
 {
-	snprintf(text, size, "not all have come");
-	chi_mutex_lock(&run->lock);
-	for (int i = run->strategy->replicas - 1; i >= 0; i--)
-		if (run->replica[i].sequence <= m->number)
-			snprintf(text, size, "replica %d has not come", i);
-	chi_mutex_unlock(&run->lock);
-	return text;
+	const chi_run *run = r->run;
+	// Variables are made by replica 0; what the others do matters to nobody who waits.
+	const int n = m != NULL && m->kind == CHI_MEET_CREATE ? 1 : run->strategy->replicas;
+	for (int i = 0; i < n; i++)
+		if (run->replica[i].sequence < r->sequence)
+			return i;
+	return CHOIR_NONE;
 }
 
 void chi_meet_clear(chi_run *run)

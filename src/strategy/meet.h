@@ -19,7 +19,8 @@ typedef struct chi_meet {
 	char name[64]; // in messages: "merge call with gradient, loss"
 	uint32_t number;
 	int first; // the replica that came first
-	int arrived, left; // replicas
+	int arrived; // replicas, under the run's lock
+	chi_atomic32 left; // replicas that have what they need
 	chi_atomic32 ready; // its result is there
 	// Results, by kind.
 	choir_variable *variable; // CREATE
@@ -41,8 +42,9 @@ void chi_meet_ready(chi_run *run, chi_meet *m);
 void chi_meet_leave(chi_replica *r, chi_meet *m);
 // r has returned: fails the run if others have come to meetings that r never came to.
 void chi_meet_returned(chi_replica *r);
-// "replica 1 has not come", naming the first that is missing.
-const char *chi_meet_missing(chi_run *run, const chi_meet *m, char *text, size_t size);
+// With the run's lock held: the lowest replica that r, waiting in m (NULL: for an update), waits for
+// because it has made fewer calls than r; CHOIR_NONE: no replica.
+int chi_meet_missing(const chi_replica *r, const chi_meet *m);
 // Forgets everything, between runs.
 void chi_meet_clear(chi_run *run);
 void chi_meet_free(chi_run *run);

@@ -35,6 +35,19 @@ choir_tensor *chi_names_find(const chi_names *list, const char *name)
 	return NULL;
 }
 
+// What r may give: of its own frame, usable, and not the caller's memory, which others may look at when
+// the caller's function has returned. NULL: recorded in r's frame.
+static choir_tensor *givable(chi_replica *r, const char *name, choir_tensor *value)
+{
+	choir_frame *f = r->shown.frame;
+	if (value->frame != f)
+		return chi_frame_fail_null(f, CHOIR_INVALID, "give: \"%s\" belongs to another frame: move it",
+				name);
+	if (chi_tensor_check(value) != CHOIR_OK)
+		return NULL;
+	return value->borrowed ? choir_move(value, f) : value;
+}
+
 choir_status choir_replica_give(choir_replica *replica, const char *name, choir_tensor *value)
 {
 	CHOIR_TRY(chi_replica_check(replica, "give"));
@@ -43,11 +56,9 @@ choir_status choir_replica_give(choir_replica *replica, const char *name, choir_
 		return chi_frame_fail(replica->frame, CHOIR_INVALID, "give: a leaf needs a name");
 	if (value == NULL)
 		return chi_frame_report(replica->frame);
-	if (value->frame != replica->frame)
-		return chi_frame_fail(replica->frame, CHOIR_INVALID, "give: \"%s\" belongs to another "
-				"frame: move it", name);
-	CHOIR_TRY(chi_tensor_check(value));
-	return chi_names_put(&r->given, replica->frame, name, value);
+	value = givable(r, name, value);
+	return value == NULL ? chi_frame_report(replica->frame)
+	                     : chi_names_put(&r->given, replica->frame, name, value);
 }
 
 static uint64_t hash_names(const chi_names *names, uint64_t hash)
@@ -97,12 +108,15 @@ static choir_status call(chi_run *run, choir_merge_fn *fn, void *user)
 	chi_context_push(&inside);
 	chi_error_clear();
 	choir_status status = fn(run->cross, user);
-	chi_context_pop(&inside);
+	const choir_status left = chi_context_leave(&inside);
 	choir_frame *f = run->cross->frame;
+	if (status == CHOIR_OK)
+		status = left;
 	if (status == CHOIR_OK && f->failed)
 		status = chi_frame_report(f);
-	else if (status != CHOIR_OK && choir_error_status() != status)
-		choir_fail(status, "the merge function returned %s", choir_status_name(status));
+	else if (status == CHOIR_END || (status != CHOIR_OK && choir_error_status() != status))
+		status = choir_fail(status == CHOIR_END ? CHOIR_STATE : status,
+				"the merge function returned %s", choir_status_name(status));
 	if (status == CHOIR_OK)
 		status = chi_stream_wait(f->stream);
 	return status;
@@ -115,7 +129,10 @@ choir_status chi_merge(chi_replica *r, const char *name, choir_merge_fn *fn, voi
 	choir_frame *f = r->shown.frame;
 	if (f->failed)
 		return chi_frame_report(f);
-	CHOIR_TRY(chi_stream_wait(f->stream));
+	for (size_t i = 0; i < r->given.n; i++)
+		CHOIR_TRY(chi_tensor_check(r->given.item[i].tensor)); // it may have died since it was given
+	if (chi_stream_wait(f->stream) != CHOIR_OK)
+		return chi_frame_keep(f);
 	char text[64];
 	describe(text, name, &r->given);
 	bool last;
@@ -136,16 +153,16 @@ choir_status chi_merge(chi_replica *r, const char *name, choir_merge_fn *fn, voi
 		status = chi_lane_wait(r, &m->ready, m);
 	}
 	r->given.n = 0;
-	if (status != CHOIR_OK)
-		return chi_frame_keep(f);
-	chi_meet_leave(r, m);
-	return CHOIR_OK;
+	if (status == CHOIR_OK)
+		chi_meet_leave(r, m);
+	chi_run_renew(run);
+	return status == CHOIR_OK ? status : chi_frame_keep(f);
 }
 
 choir_status chi_merge_one(chi_replica *r, const char *name, choir_tensor *value, choir_merge_fn *fn,
 		void *user, const void *what, uint64_t more)
 {
-	if (value == NULL)
+	if (value == NULL || (value = givable(r, name, value)) == NULL)
 		return chi_frame_report(r->shown.frame);
 	const chi_names given = r->given;
 	r->given = r->own;

@@ -3,12 +3,20 @@
 
 #include "strategy/run.h"
 
+// Where values of a context lie that its frame's device cannot hold: the copies on other devices.
+typedef struct {
+	choir_device *device;
+	choir_frame *frame;
+} chi_cross_place;
+
 typedef struct chi_cross {
 	choir_cross shown; // first, so that a choir_cross is one of these
 	choir_strategy *strategy;
 	chi_run *run; // whose merge call it serves; NULL: the program's own
 	choir_values *args, *returned; // the called side
 	choir_values *given, *taken; // the side that calls run and update
+	chi_cross_place *place;
+	size_t places, places_room;
 } chi_cross;
 
 static inline chi_cross *chi_cross_of(const choir_cross *x)
@@ -19,6 +27,8 @@ static inline chi_cross *chi_cross_of(const choir_cross *x)
 choir_cross *chi_cross_new(choir_strategy *s, chi_run *run);
 void chi_cross_free(choir_cross *x);
 void chi_cross_clear(choir_cross *x);
+// The context's frame for tensors on d; emptied with it. NULL: recorded in the context's own frame.
+choir_frame *chi_cross_frame_on(chi_cross *x, choir_device *d);
 
 // x must be the cross-replica context this thread is in, or its program's own.
 choir_status chi_cross_check(const choir_cross *x, const char *what);
@@ -28,6 +38,6 @@ choir_status chi_cross_check(const choir_cross *x, const char *what);
 choir_status chi_merge(chi_replica *r, const char *name, choir_merge_fn *fn, void *user,
 		const void *what, uint64_t more);
 
-// A merge call that Choir makes itself, with one value; what the program gave stays given.
+// A merge call that Choir makes itself, with one value of r's; what the program gave stays given.
 choir_status chi_merge_one(chi_replica *r, const char *name, choir_tensor *value, choir_merge_fn *fn,
 		void *user, const void *what, uint64_t more);

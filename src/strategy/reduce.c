@@ -5,6 +5,13 @@
 #include "choir/op.h"
 #include "cross/tree.h"
 
+static choir_status check_op(choir_frame *f, choir_reduce_op op)
+{
+	if (op == CHOIR_SUM || op == CHOIR_MEAN)
+		return CHOIR_OK;
+	return chi_frame_fail(f, CHOIR_INVALID, "reduce: operation %d: SUM or MEAN is needed", (int) op);
+}
+
 choir_status chi_mean_divisor(choir_frame *f, int n, choir_tensor *const tensors[], double *divisor)
 {
 	int counted = 0;
@@ -40,10 +47,9 @@ static choir_tensor *for_mean(choir_tensor *t)
 choir_tensor *chi_reduce_tensors(choir_frame *f, choir_reduce_op op, int n,
 		choir_tensor *const tensors[])
 {
-	if (op != CHOIR_SUM && op != CHOIR_MEAN)
-		return chi_frame_fail_null(f, CHOIR_INVALID, "reduce: operation %d: SUM or MEAN is needed",
-				(int) op);
 	double divisor = 1;
+	if (check_op(f, op) != CHOIR_OK)
+		return NULL;
 	choir_tensor **here = chi_arena_alloc(&f->arena, (size_t) n * sizeof *here);
 	if (here == NULL) {
 		chi_frame_keep(f);
@@ -95,40 +101,71 @@ static choir_tensor *along(choir_tensor *t, choir_reduce_op op, choir_axes axes)
 	return choir_counted(sum, count);
 }
 
+// What the replicas have of v, seen in f: a tensor of each, or one if it is the same for all. The
+// number of tensors; 0: recorded in f.
+static int seen(choir_frame *f, const choir_strategy *s, choir_value *v, choir_tensor ***tensors)
+{
+	choir_variable *variable = v->variable;
+	const bool parts = variable != NULL &&
+			variable->synchronization == CHOIR_SYNCHRONIZATION_ON_READ;
+	const int n = parts ? variable->copies : v->kind == CHOIR_VALUE_PER_REPLICA ? v->count : 1;
+	if (v->kind == CHOIR_VALUE_PLACE || (n != 1 && n != s->replicas)) {
+		chi_frame_fail(f, CHOIR_INVALID, v->kind == CHOIR_VALUE_PLACE
+				? "reduce: a place has no value"
+				: "reduce: a value of %d replicas in a strategy of %d", n, s->replicas);
+		return 0;
+	}
+	*tensors = chi_arena_alloc(&f->arena, (size_t) n * sizeof **tensors);
+	if (*tensors == NULL) {
+		chi_frame_keep(f);
+		return 0;
+	}
+	for (int i = 0; i < n; i++) {
+		if (parts)
+			(*tensors)[i] = chi_variable_view(variable, i, f);
+		else
+			(*tensors)[i] = variable != NULL ? choir_variable_read(variable, f)
+			                                 : chi_value_view(f, v->component[i]);
+		if ((*tensors)[i] == NULL) {
+			chi_frame_report(f);
+			return 0;
+		}
+	}
+	return n;
+}
+
 static choir_tensor *reduce_value(choir_frame *f, choir_strategy *s, choir_reduce_op op,
 		choir_value *v, choir_axes axes)
 {
-	if (v->kind == CHOIR_VALUE_PLACE)
-		return chi_frame_fail_null(f, CHOIR_INVALID, "reduce: a place has no value");
-	if (v->kind == CHOIR_VALUE_VARIABLE)
-		return choir_variable_read(v->variable, f);
-	const bool plain = v->kind != CHOIR_VALUE_PER_REPLICA;
-	if (plain && op == CHOIR_SUM && s->replicas > 1 && axes == CHOIR_NO_AXIS &&
-			!(v->component[0]->is_number && v->component[0]->number == 0))
-		return chi_frame_fail_null(f, CHOIR_INVALID, "reduce: a value that is the same for all %d "
-				"replicas has no SUM over them", s->replicas);
-	const int n = plain && axes == CHOIR_NO_AXIS ? 1 : s->replicas;
-	choir_tensor **parts = chi_arena_alloc(&f->arena, (size_t) n * sizeof *parts);
-	for (int i = 0; parts != NULL && i < n; i++) {
-		choir_tensor *t = chi_value_view(f, v->component[plain ? 0 : i]);
-		parts[i] = axes == CHOIR_NO_AXIS || t == NULL ? t : along(t, op, axes);
-		if (parts[i] == NULL)
-			return NULL;
+	choir_tensor **own = NULL;
+	const int n = seen(f, s, v, &own);
+	if (n == 0)
+		return NULL;
+	const bool plain = n == 1 && v->kind != CHOIR_VALUE_PER_REPLICA;
+	if (plain && axes == CHOIR_NO_AXIS) {
+		if (op == CHOIR_SUM && s->replicas > 1 && !(own[0]->is_number && own[0]->number == 0))
+			return chi_frame_fail_null(f, CHOIR_INVALID, "reduce: a value that is the same for all "
+					"%d replicas has no SUM over them", s->replicas);
+		return own[0];
 	}
+	if (axes == CHOIR_NO_AXIS)
+		return chi_reduce_tensors(f, op, n, own);
+	choir_tensor **parts = chi_arena_alloc(&f->arena, (size_t) s->replicas * sizeof *parts);
 	if (parts == NULL) {
 		chi_frame_keep(f);
 		return NULL;
 	}
-	if (plain && axes == CHOIR_NO_AXIS)
-		return parts[0];
-	return chi_reduce_tensors(f, op, n, parts);
+	for (int i = 0; i < s->replicas; i++)
+		if ((parts[i] = along(own[n == 1 ? 0 : i], op, axes)) == NULL)
+			return NULL;
+	return chi_reduce_tensors(f, op, s->replicas, parts);
 }
 
 choir_tensor *choir_strategy_reduce(choir_strategy *s, choir_reduce_op op, choir_value *v,
 		choir_axes axes)
 {
 	if (v == NULL || chi_strategy_check(s) != CHOIR_OK ||
-			chi_context_need_cross(s, "reduce") != CHOIR_OK)
+			chi_context_need_cross(s, "reduce") != CHOIR_OK || check_op(v->frame, op) != CHOIR_OK)
 		return NULL;
 	choir_frame *f = v->frame;
 	if (f == NULL) {
@@ -142,7 +179,8 @@ choir_tensor *choir_strategy_reduce(choir_strategy *s, choir_reduce_op op, choir
 
 choir_tensor *choir_cross_reduce(choir_cross *x, choir_reduce_op op, choir_value *v, choir_axes axes)
 {
-	if (v == NULL || chi_cross_check(x, "reduce") != CHOIR_OK)
+	if (v == NULL || chi_cross_check(x, "reduce") != CHOIR_OK ||
+			check_op(x->frame, op) != CHOIR_OK)
 		return NULL;
 	return reduce_value(x->frame, chi_cross_of(x)->strategy, op, v, axes);
 }

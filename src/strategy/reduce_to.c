@@ -35,30 +35,25 @@ static choir_value *at(choir_cross *x, const choir_value *to)
 	return result;
 }
 
+// The component of a result that lies in the memory of component i already; NULL.
+static choir_tensor *same_memory(const choir_value *result, int i)
+{
+	for (int k = 0; k < i; k++)
+		if (chi_device_shares(result->device[i], result->device[k]))
+			return result->component[k];
+	return NULL;
+}
+
 static choir_status fill_from(choir_cross *x, choir_value *result, choir_tensor *t)
 {
 	for (int i = 0; i < result->count; i++) {
-		choir_device *d = result->device[i];
-		for (int k = 0; k < i && result->component[i] == NULL; k++)
-			if (chi_device_shares(d, result->device[k]))
-				result->component[i] = result->component[k];
+		result->component[i] = same_memory(result, i);
 		if (result->component[i] != NULL)
 			continue;
-		if (chi_device_shares(d, choir_tensor_device(t))) {
-			result->component[i] = chi_value_view(x->frame, t);
-		} else {
-			chi_buffer *b = chi_buffer_new(d, chi_tensor_bytes(t));
-			if (b == NULL)
-				return chi_frame_keep(x->frame);
-			result->component[i] = chi_tensor_on(x->frame, b, b->memory, t->dtype, &t->shape);
-			chi_buffer_release(b);
-			if (result->component[i] == NULL || chi_stream_wait(x->frame->stream) != CHOIR_OK ||
-					chi_device_copy(x->frame->stream, d, b->memory, choir_tensor_device(t),
-					t->data, chi_tensor_bytes(t)) != CHOIR_OK)
-				return chi_frame_keep(x->frame);
-		}
+		choir_frame *f = chi_cross_frame_on(chi_cross_of(x), result->device[i]);
+		result->component[i] = f == NULL ? NULL : chi_value_view(f, t);
 		if (result->component[i] == NULL)
-			return chi_frame_report(x->frame);
+			return chi_frame_keep(x->frame);
 	}
 	return CHOIR_OK;
 }
@@ -101,20 +96,33 @@ static choir_status make_results(choir_cross *x, job *j, const choir_tensor *lik
 {
 	choir_value *v = j->result;
 	for (int i = 0; i < v->count; i++) {
-		for (int k = 0; k < i && v->component[i] == NULL; k++)
-			if (chi_device_shares(v->device[i], v->device[k]))
-				v->component[i] = v->component[k];
+		v->component[i] = same_memory(v, i);
 		if (v->component[i] != NULL)
 			continue;
-		chi_buffer *b = chi_buffer_new(v->device[i], chi_tensor_bytes(like));
-		if (b == NULL)
-			return choir_error_status();
-		v->component[i] = chi_tensor_on(x->frame, b, b->memory, like->dtype, &like->shape);
-		chi_buffer_release(b);
+		choir_frame *f = chi_cross_frame_on(chi_cross_of(x), v->device[i]);
+		v->component[i] = f == NULL ? NULL : chi_tensor_new(f, like->dtype, &like->shape);
 		if (v->component[i] == NULL)
 			return choir_error_status();
 	}
 	return CHOIR_OK;
+}
+
+// Folds each device's replicas, on the devices at the same time.
+static choir_status fold_lanes(const choir_strategy *s, job *j, const choir_value *v)
+{
+	const choir_tensor *like = v->component[0];
+	choir_status status = CHOIR_OK;
+	for (int lane = 0; lane < s->lanes; lane++)
+		chi_fold_begin(&j->fold[lane], s->replicas, like->dtype, &like->shape);
+	for (int lane = 0; lane < s->lanes; lane++)
+		for (int r = s->first[lane]; status == CHOIR_OK && r < s->first[lane + 1]; r++)
+			status = chi_fold_add(&j->fold[lane], r, v->component[r]->buffer,
+					v->component[r]->data, s->exchange[lane]);
+	for (int lane = 0; lane < s->lanes; lane++) { // also after a failure: the parts are in use
+		const choir_status waited = chi_stream_wait(s->exchange[lane]);
+		status = status == CHOIR_OK ? waited : status;
+	}
+	return status;
 }
 
 static choir_status start(choir_cross *x, job *j, choir_reduce_op op, const choir_value *v,
@@ -132,14 +140,7 @@ static choir_status start(choir_cross *x, job *j, choir_reduce_op op, const choi
 	if (j->fold == NULL || j->collective == NULL || j->ticket == NULL)
 		return choir_error_status();
 	CHOIR_TRY(make_results(x, j, like));
-	for (int lane = 0; lane < s->lanes; lane++)
-		chi_fold_begin(&j->fold[lane], s->replicas, like->dtype, &like->shape);
-	for (int lane = 0; lane < s->lanes; lane++) {
-		for (int r = s->first[lane]; r < s->first[lane + 1]; r++)
-			CHOIR_TRY(chi_fold_add(&j->fold[lane], r, v->component[r]->buffer,
-					v->component[r]->data, s->exchange[lane]));
-		CHOIR_TRY(chi_stream_wait(s->exchange[lane]));
-	}
+	CHOIR_TRY(fold_lanes(s, j, v));
 	for (int lane = 0; lane < s->lanes; lane++) {
 		j->collective[lane] = (choir_collective){
 			.size = sizeof(choir_collective),
@@ -166,8 +167,6 @@ static choir_status end(choir_strategy *s, job *j)
 		status = chi_group_wait(&s->group, lane, j->ticket[lane], s->timeout);
 	for (int lane = 0; status == CHOIR_OK && lane < s->lanes; lane++)
 		status = chi_stream_wait(s->exchange[lane]);
-	for (int lane = 0; lane < s->lanes; lane++)
-		chi_fold_clear(&j->fold[lane]);
 	return status;
 }
 
@@ -188,12 +187,19 @@ static bool by_group(const choir_strategy *s, choir_reduce_op op, const choir_va
 	return true;
 }
 
-static choir_status check_alike(choir_frame *f, const choir_value *v)
+static choir_status check_alike(choir_frame *f, int replicas, const choir_value *v)
 {
 	char a[CHI_SHAPE_TEXT], b[CHI_SHAPE_TEXT];
+	if (v->count != replicas)
+		return chi_frame_fail(f, CHOIR_INVALID, "reduce: a value of %d replicas in a strategy of %d",
+				v->count, replicas);
 	const choir_tensor *first = v->component[0];
-	for (int i = 1; i < v->count; i++) {
+	for (int i = 0; i < v->count; i++) {
 		const choir_tensor *t = v->component[i];
+		if (t == NULL)
+			return chi_frame_fail(f, CHOIR_INVALID, "reduce: replica %d has no value", i);
+		if (chi_tensor_check(t) != CHOIR_OK)
+			return chi_frame_keep(f);
 		if (t->dtype != first->dtype || !chi_shape_equal(&t->shape, &first->shape))
 			return chi_frame_fail(f, CHOIR_INVALID, "reduce: replica 0 has %s %s, replica %d %s %s",
 					choir_dtype_name(first->dtype), chi_shape_print(&first->shape, a), i,
@@ -209,7 +215,7 @@ static choir_value *reduce_to(choir_cross *x, choir_reduce_op op, choir_value *v
 		choir_tensor *t = choir_cross_reduce(x, op, v, CHOIR_NO_AXIS);
 		return t == NULL ? NULL : choir_cross_broadcast_to(x, choir_tensor_value(t), to);
 	}
-	if (check_alike(x->frame, v) != CHOIR_OK)
+	if (check_alike(x->frame, s->replicas, v) != CHOIR_OK)
 		return NULL;
 	job j = { .result = at(x, to) };
 	if (j.result == NULL)
@@ -221,6 +227,10 @@ static choir_value *reduce_to(choir_cross *x, choir_reduce_op op, choir_value *v
 	choir_status status = start(x, &j, op, v, 0);
 	if (status == CHOIR_OK)
 		status = end(s, &j);
+	if (status != CHOIR_OK)
+		chi_strategy_start_over(s);
+	for (int lane = 0; j.fold != NULL && lane < s->lanes; lane++)
+		chi_fold_clear(&j.fold[lane]);
 	if (status == CHOIR_OK)
 		return j.result;
 	chi_frame_keep(x->frame);

@@ -36,14 +36,21 @@ void chi_replica_call(chi_replica *r)
 	chi_context_push(&inside);
 	chi_dlpack_hold(true);
 	chi_error_clear();
-	const choir_status status = conclude(r, run->fn(&r->shown, run->user));
-	chi_context_pop(&inside);
+	choir_status status = run->fn(&r->shown, run->user);
+	const choir_status left = chi_context_leave(&inside);
+	status = conclude(r, status == CHOIR_OK ? left : status);
 	if (status != CHOIR_OK && !r->cancelled)
 		chi_run_fail(run, r->id);
 	choir_frame_empty(f);
 	chi_dlpack_hold(false);
 	chi_fpenv_leave(&host);
 	chi_meet_returned(r);
+}
+
+bool chi_replica_is_outside(const chi_replica *r, const choir_variable *v)
+{
+	const choir_strategy *s = r->run->strategy;
+	return r->run == s->standing && v->strategy != s;
 }
 
 choir_status chi_replica_check(const choir_replica *r, const char *what)
@@ -64,27 +71,27 @@ choir_replica *choir_frame_replica(const choir_frame *f)
 
 int choir_replica_id(const choir_replica *r)
 {
-	return chi_replica_of(r)->id;
+	return r == NULL ? CHOIR_NONE : chi_replica_of(r)->id;
 }
 
 int choir_replica_count(const choir_replica *r)
 {
-	return chi_replica_of(r)->run->strategy->replicas;
+	return r == NULL ? 0 : chi_replica_of(r)->run->strategy->replicas;
 }
 
 choir_strategy *choir_replica_strategy(const choir_replica *r)
 {
-	return chi_replica_of(r)->run->strategy;
+	return r == NULL ? NULL : chi_replica_of(r)->run->strategy;
 }
 
 choir_device *choir_replica_device(const choir_replica *r)
 {
-	return r->frame->device;
+	return r == NULL ? NULL : r->frame->device;
 }
 
 int choir_replica_device_index(const choir_replica *r)
 {
-	return chi_replica_of(r)->lane;
+	return r == NULL ? CHOIR_NONE : chi_replica_of(r)->lane;
 }
 
 choir_tensor *choir_replica_arg(choir_replica *replica, const char *name)
@@ -119,6 +126,9 @@ choir_status choir_replica_return(choir_replica *replica, const char *name, choi
 		return chi_frame_fail(f, CHOIR_INVALID, "return: a leaf needs a name");
 	if (value == NULL)
 		return chi_frame_report(f);
+	if (value->frame != f)
+		return chi_frame_fail(f, CHOIR_INVALID, "return: \"%s\" belongs to another frame: move it",
+				name);
 	CHOIR_TRY(chi_tensor_check(value));
 	if (r->run->results == NULL)
 		return CHOIR_OK;

@@ -81,27 +81,76 @@ void chi_run_event(chi_run *run)
 	chi_gate_wake(&run->event);
 }
 
-void chi_run_fail(chi_run *run, int replica)
+// With the lock held. True: it is the first failure.
+static bool record(chi_run *run, int replica)
 {
-	chi_mutex_lock(&run->lock);
 	const bool first = chi_atomic32_load(&run->failed) == 0;
+	if (choir_error_status() == CHOIR_OK)
+		choir_fail(CHOIR_INTERNAL, "run: a failure without a text");
 	if (first || replica < run->failed_replica) {
 		run->failed_replica = replica;
 		chi_error_save(&run->error);
 	}
 	chi_atomic32_store(&run->failed, 1);
-	chi_mutex_unlock(&run->lock);
+	return first;
+}
+
+// Forgets what the run agreed on and asked for.
+static void forget(chi_run *run)
+{
+	chi_apply_forget(run);
+	chi_meet_clear(run);
+	if (chi_atomic32_load(&run->failed) != 0)
+		chi_group_reset(&run->strategy->group);
+}
+
+static void tell_of_failure(chi_run *run, bool first)
+{
 	if (first)
 		chi_group_abort(&run->strategy->group);
 	chi_run_event(run);
 }
 
+void chi_run_fail(chi_run *run, int replica)
+{
+	chi_mutex_lock(&run->lock);
+	const bool first = record(run, replica);
+	chi_mutex_unlock(&run->lock);
+	tell_of_failure(run, first);
+}
+
+bool chi_run_give_up(chi_replica *r, const chi_meet *m)
+{
+	chi_run *run = r->run;
+	bool first = false;
+	chi_mutex_lock(&run->lock);
+	const int missing = chi_meet_missing(r, m);
+	if (missing != CHOIR_NONE) {
+		choir_fail(CHOIR_TIMEOUT, "replica %d waited %g s in %s: replica %d has not come", r->id,
+				run->strategy->timeout, m == NULL ? "an update" : m->name, missing);
+		first = record(run, run->strategy->replicas);
+	}
+	chi_mutex_unlock(&run->lock);
+	if (missing != CHOIR_NONE)
+		tell_of_failure(run, first);
+	return missing != CHOIR_NONE;
+}
+
+chi_run *chi_run_nested(chi_run *run)
+{
+	if (run->nested == NULL)
+		run->nested = chi_run_new(run->strategy);
+	return run->nested;
+}
+
 choir_status chi_run_cancelled(chi_run *run)
 {
 	chi_mutex_lock(&run->lock);
+	const bool known = chi_atomic32_load(&run->failed) != 0;
 	chi_error cause = run->error;
 	chi_mutex_unlock(&run->lock);
-	return choir_fail(CHOIR_CANCELLED, "cancelled: %.400s", cause.text);
+	return choir_fail(CHOIR_CANCELLED, "cancelled: %.400s", known ? cause.text
+			: "another replica is about to fail");
 }
 
 static choir_status prepare(chi_run *run, choir_replica_fn *fn, void *user, choir_values *args,
@@ -174,12 +223,9 @@ static choir_status finish(chi_run *run)
 		if (status != CHOIR_OK)
 			chi_error_save(&run->error);
 	}
-	chi_apply_forget(run);
-	chi_meet_clear(run);
+	forget(run);
 	if (run->cross != NULL)
 		chi_cross_clear(run->cross);
-	if (chi_atomic32_load(&run->failed) != 0)
-		chi_group_reset(&s->group);
 	if (run->applied)
 		s->step++;
 	if (status != CHOIR_OK) {
@@ -202,6 +248,40 @@ choir_status chi_run_go(chi_run *run, choir_replica_fn *fn, void *user, choir_va
 	return finish(run);
 }
 
+void chi_run_renew(chi_run *run)
+{
+	choir_strategy *s = run->strategy;
+	if (run != s->standing)
+		return;
+	chi_replica *r = &run->replica[0];
+	forget(run);
+	chi_atomic32_store(&run->failed, 0);
+	run->failed_replica = s->replicas;
+	r->sequence = 0;
+	r->commits = 0;
+	r->cancelled = false;
+	if (run->applied)
+		r->shown.frame->random.step = ++s->step;
+	run->applied = false;
+}
+
+// The run whose merge function this thread is in, if it is one of s: what it runs is nested.
+static chi_run *outer_run(const choir_strategy *s)
+{
+	const chi_context *c = chi_context_current();
+	if (c == NULL || c->kind != CHI_IN_CROSS || c->what == NULL || c->strategy != s)
+		return NULL;
+	return chi_cross_of(c->what)->run;
+}
+
+static choir_status unwrap_variables(const choir_strategy *s)
+{
+	for (choir_variable *v = s->variables; v != NULL; v = v->next)
+		if (v->wrapped != NULL)
+			CHOIR_TRY(chi_variable_unwrap(v));
+	return CHOIR_OK;
+}
+
 static choir_status ready_results(choir_strategy *s, choir_values *args, choir_values **results)
 {
 	if (*results != NULL && *results == args)
@@ -215,22 +295,41 @@ static choir_status ready_results(choir_strategy *s, choir_values *args, choir_v
 	return *results == NULL ? choir_error_status() : CHOIR_OK;
 }
 
+static choir_status run_in(chi_run *run, choir_replica_fn *fn, void *user, choir_values *args,
+		choir_values **results)
+{
+	if (run == NULL)
+		return choir_error_status();
+	chi_context inside = { .kind = CHI_IN_CROSS, .strategy = run->strategy };
+	chi_context_push(&inside);
+	choir_status status = results == NULL ? CHOIR_OK : ready_results(run->strategy, args, results);
+	if (status == CHOIR_OK)
+		status = chi_run_go(run, fn, user, args, results == NULL ? NULL : *results);
+	chi_context_pop(&inside);
+	return status;
+}
+
 choir_status choir_strategy_run(choir_strategy *s, choir_replica_fn *fn, void *user,
 		choir_values *args, choir_values **results)
 {
 	CHOIR_TRY(chi_strategy_check(s));
 	CHOIR_TRY(chi_context_need_cross(s, "run"));
+	const chi_context *c = chi_context_current();
+	if (c != NULL && c->kind == CHI_IN_UPDATE)
+		return choir_fail(CHOIR_STATE, "run is not possible in an update function");
 	if (fn == NULL)
 		return choir_fail(CHOIR_INVALID, "run: the function is NULL");
+	chi_run *outer = outer_run(s);
+	if (outer != NULL)
+		return run_in(chi_run_nested(outer), fn, user, args, results);
 	if (!chi_atomic32_change(&s->running, 0, 1))
 		return choir_fail(CHOIR_STATE, "run: another run of this strategy (\"%s\") is under way",
 				s->kind);
-	chi_context inside = { .kind = CHI_IN_CROSS, .strategy = s };
-	chi_context_push(&inside);
-	choir_status status = results == NULL ? CHOIR_OK : ready_results(s, args, results);
+	chi_dlpack_hold(true);
+	choir_status status = run_in(s->run, fn, user, args, results);
 	if (status == CHOIR_OK)
-		status = chi_run_go(s->run, fn, user, args, results == NULL ? NULL : *results);
-	chi_context_pop(&inside);
+		status = unwrap_variables(s);
+	chi_dlpack_hold(false);
 	chi_atomic32_store(&s->running, 0);
 	chi_dlpack_run_deleters();
 	return status;

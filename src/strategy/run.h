@@ -59,6 +59,7 @@ typedef struct chi_run {
 	choir_values *args, *results;
 	uint64_t step; // keys of random numbers
 	chi_mutex lock;
+	chi_atomic32 moves; // arrivals and returns of replicas: while there are some, nobody is too late
 	chi_lane *lane;
 	chi_replica *replica;
 	bool spin; // no more lanes than cores
@@ -72,6 +73,7 @@ typedef struct chi_run {
 	struct chi_meet *spare_meets;
 	struct chi_instance **pending; // updates asked for in this run, in order
 	size_t n_pending, pending_room;
+	struct chi_instance *open; // updates that were given something, asked for or not
 	bool applied; // some update ran
 	choir_cross *cross; // of its merge calls
 	struct chi_run *nested; // for runs inside its merge calls
@@ -84,15 +86,25 @@ void chi_run_free(chi_run *run);
 choir_status chi_run_go(chi_run *run, choir_replica_fn *fn, void *user, choir_values *args,
 		choir_values *results);
 
-// Records a failure (of replica, or CHOIR_NONE), the thread's last, and wakes everybody.
+// The default replica outside any run is in a run that never ends: after a merge call or an update of
+// its, done or failed, that run is as if it began. Nothing happens to other runs.
+void chi_run_renew(chi_run *run);
+
+// Records a failure, the thread's last, and wakes everybody. replica: whose it is; the number of
+// replicas: a merge's, an update's.
 void chi_run_fail(chi_run *run, int replica);
+// r has waited for as long as it may. True: the run fails now, naming the replica that has not come.
+// False: nobody is behind r, so somebody works on what r waits for, with r's tensors, and r must stay.
+bool chi_run_give_up(chi_replica *r, const struct chi_meet *m);
+// The run for what a merge call of this run calls; made when first used. NULL after a failure.
+chi_run *chi_run_nested(chi_run *run);
 // Fails with CHOIR_CANCELLED naming who failed first.
 choir_status chi_run_cancelled(chi_run *run);
 // Somebody who waits should look again.
 void chi_run_event(chi_run *run);
 
 // Lanes (lane.c). Waits until *flag is not zero, handing the baton on meanwhile: CHOIR_CANCELLED if
-// the run fails first, CHOIR_TIMEOUT naming who has not come to m if nothing happens in time.
+// the run fails first, also if r itself has given up waiting for who has not come to m.
 choir_status chi_lane_wait(chi_replica *r, const chi_atomic32 *flag, const struct chi_meet *m);
 // With the run's lock held: hands the batons that nobody holds to who may go on.
 void chi_lane_wake(chi_run *run);
@@ -110,6 +122,8 @@ static inline chi_replica *chi_replica_of(const choir_replica *r)
 {
 	return (chi_replica *) (uintptr_t) r;
 }
+// The default replica outside any run, which sees the variables of other strategies from outside.
+bool chi_replica_is_outside(const chi_replica *r, const choir_variable *v);
 // The replica whose context this thread is in must be r.
 choir_status chi_replica_check(const choir_replica *r, const char *what);
 // Adds name to a list, replacing an equal one; the name is copied to f.

@@ -17,14 +17,17 @@ static choir_status push(choir_scope *scope, chi_context from)
 choir_status choir_scope_enter(choir_scope *scope, choir_strategy *s)
 {
 	scope->hidden[0] = NULL;
-	if (s == NULL)
-		return choir_fail(CHOIR_INVALID, "scope: the strategy is NULL");
+	CHOIR_TRY(chi_strategy_check(s));
 	const chi_context *c = chi_context_current();
 	if (c != NULL && s->is_default && c->strategy != s)
 		return choir_fail(CHOIR_STATE, "scope: the default strategy's scope cannot be inside one of "
 				"\"%s\"", c->strategy->kind);
 	CHOIR_TRY(chi_context_need_cross(s, "entering a scope"));
-	return push(scope, (chi_context){ .kind = CHI_IN_CROSS, .strategy = s });
+	if (c != NULL && c->kind == CHI_IN_UPDATE)
+		return choir_fail(CHOIR_STATE, "scope: an update function enters no scope");
+	// Inside a merge function the thread stays in it.
+	return push(scope, (chi_context){ .kind = CHI_IN_CROSS, .strategy = s,
+			.what = c != NULL && c->kind == CHI_IN_CROSS ? c->what : NULL });
 }
 
 static choir_status inside(const char *what, chi_context *from)

@@ -15,9 +15,6 @@ enum { MOST_DEVICES = 1024, MOST_REPLICAS = 1 << 20 };
 
 static choir_status check_options(const char *kind, const choir_strategy_options *o, int most)
 {
-	if (o->size < sizeof(size_t) || o->size > sizeof *o)
-		return choir_fail(CHOIR_INVALID, "strategy: the options' size is %zu, not %zu: set it with "
-				"CHOIR_OPTIONS", o->size, sizeof *o);
 	if (o->replicas < 0 || o->replicas > MOST_REPLICAS)
 		return choir_fail(CHOIR_INVALID, "strategy: %d replicas: 1 to %d are possible", o->replicas,
 				MOST_REPLICAS);
@@ -32,6 +29,7 @@ static choir_status check_options(const char *kind, const choir_strategy_options
 }
 
 // The devices named, or those of CHOIR_DEVICES, or one CPU for each replica up to the cores.
+// CHOIR_DEVICES may name more than a strategy can use; it takes the first.
 static choir_status find_devices(choir_strategy *s, choir_device **devices, int *count)
 {
 	const char *names = s->options.devices;
@@ -73,23 +71,24 @@ static choir_status deal_replicas(choir_strategy *s, choir_device *const *device
 	return CHOIR_OK;
 }
 
-static choir_status copy_options(choir_strategy *s, const choir_strategy_options *o)
+static choir_status copy_options(choir_strategy *s, const choir_strategy_options *o, int most)
 {
-	s->options.size = sizeof s->options;
+	choir_strategy_options all = { .size = sizeof all };
+	if (o != NULL && (o->size < sizeof(size_t) || o->size > sizeof all))
+		return choir_fail(CHOIR_INVALID, "strategy: the options' size is %zu, not %zu: set it with "
+				"CHOIR_OPTIONS", o->size, sizeof all);
 	if (o != NULL)
-		memcpy(&s->options, o, o->size);
-	s->options.size = sizeof s->options;
-	const char **strings[] = { &s->options.devices, &s->options.cross_device_ops };
-	for (size_t i = 0; i < sizeof strings / sizeof strings[0]; i++) {
-		if (*strings[i] == NULL)
-			continue;
-		*strings[i] = chi_strdup(*strings[i]);
-		if (*strings[i] == NULL) {
-			while (++i < sizeof strings / sizeof strings[0])
-				*strings[i] = NULL;
-			return choir_error_status();
-		}
-	}
+		memcpy(&all, o, o->size);
+	all.size = sizeof all;
+	CHOIR_TRY(check_options(s->kind, &all, most));
+	if (most == 1)
+		all.replicas = 1;
+	const char *devices = all.devices, *ops = all.cross_device_ops;
+	all.devices = all.cross_device_ops = NULL;
+	s->options = all;
+	if ((devices != NULL && (s->options.devices = chi_strdup(devices)) == NULL) ||
+			(ops != NULL && (s->options.cross_device_ops = chi_strdup(ops)) == NULL))
+		return choir_error_status();
 	s->timeout = s->options.timeout == 0 ? 60 : s->options.timeout;
 	return CHOIR_OK;
 }
@@ -106,13 +105,16 @@ static choir_status open_exchange(choir_strategy *s)
 			s->options.cross_device_ops);
 }
 
-static choir_status open_strategy(choir_strategy *s)
+static choir_status open_strategy(choir_strategy *s, int most_replicas)
 {
 	choir_device **devices = chi_alloc_array(MOST_DEVICES, sizeof *devices);
 	if (devices == NULL)
 		return choir_error_status();
 	int count = 0;
 	choir_status status = find_devices(s, devices, &count);
+	if (status == CHOIR_OK && most_replicas == 1 && count > 1 && s->options.devices != NULL)
+		status = choir_fail(CHOIR_INVALID, "strategy: \"%s\" has one device, not \"%s\"", s->kind,
+				s->options.devices);
 	if (status == CHOIR_OK)
 		status = deal_replicas(s, devices, count);
 	chi_free(devices);
@@ -125,8 +127,6 @@ static choir_status open_strategy(choir_strategy *s)
 
 choir_strategy *chi_strategy_new(const char *kind, const choir_strategy_options *o, int most_replicas)
 {
-	if (o != NULL && check_options(kind, o, most_replicas) != CHOIR_OK)
-		return NULL;
 	choir_strategy *s = chi_alloc(sizeof *s);
 	if (s == NULL)
 		return NULL;
@@ -134,7 +134,7 @@ choir_strategy *chi_strategy_new(const char *kind, const choir_strategy_options 
 	s->variables_end = &s->variables;
 	s->fork_generation = chi_fork_generation();
 	chi_mutex_init(&s->lock, CHI_RANK_STRATEGY, "strategy");
-	if (copy_options(s, o) != CHOIR_OK || open_strategy(s) != CHOIR_OK) {
+	if (copy_options(s, o, most_replicas) != CHOIR_OK || open_strategy(s, most_replicas) != CHOIR_OK) {
 		choir_strategy_free(s);
 		return NULL;
 	}
@@ -160,6 +160,7 @@ void choir_strategy_free(choir_strategy *s)
 {
 	if (s == NULL || s->is_default)
 		return;
+	chi_context_forget(s);
 	chi_crew_close(s);
 	chi_run_free(s->run);
 	chi_run_free(s->standing);
@@ -200,6 +201,12 @@ int chi_strategy_lane(const choir_strategy *s, int replica)
 	while (replica >= s->first[lane + 1])
 		lane++;
 	return lane;
+}
+
+void chi_strategy_start_over(choir_strategy *s)
+{
+	chi_group_abort(&s->group);
+	chi_group_reset(&s->group);
 }
 
 choir_status chi_strategy_check(const choir_strategy *s)

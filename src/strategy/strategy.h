@@ -53,6 +53,10 @@ int chi_strategy_lane(const choir_strategy *s, int replica);
 // CHOIR_STATE in a child of a fork.
 choir_status chi_strategy_check(const choir_strategy *s);
 
+// After a failed exchange in cross-replica context, when nobody else exchanges anything: the next one
+// starts clean.
+void chi_strategy_start_over(choir_strategy *s);
+
 // Makes a variable and enters it in the list; beside: colocated with it, or NULL. The calling context
 // has been checked.
 choir_variable *chi_strategy_make_variable(choir_strategy *s, const char *name,

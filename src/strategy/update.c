@@ -25,27 +25,50 @@ static choir_status check_target(const chi_update *u, const choir_variable *v)
 			"colocated with it and cannot be written", u->variable->name, v == NULL ? "" : v->name);
 }
 
+int chi_update_copy_of(const chi_update *u, const choir_variable *v)
+{
+	if (v->strategy == u->variable->strategy)
+		return chi_variable_copy_beside(v, u->variable, u->copy);
+	chi_frame_fail(u->shown.frame, CHOIR_STATE, "variable \"%s\": mixing strategies: it belongs to "
+			"\"%s\", this update to \"%s\"", v->name, v->strategy->kind,
+			u->variable->strategy->kind);
+	return -2;
+}
+
+// v is about to be written: if the update fails, it is undefined.
+static void note_written(chi_update *u, choir_variable *v)
+{
+	if (v->written)
+		return;
+	v->written = true;
+	v->next_written = u->written;
+	u->written = v;
+}
+
 choir_status chi_update_write(choir_update *update, choir_variable *v, chi_assign_op op,
 		choir_tensor *t)
 {
-	const chi_update *u = update_of(update);
+	chi_update *u = update_of(update);
 	CHOIR_TRY(check_target(u, v));
-	return chi_variable_write(v, u->copy, op, t);
+	note_written(u, v);
+	return chi_variable_write(v, chi_update_copy_of(u, v), op, t);
 }
 
 choir_variable *choir_update_variable(const choir_update *u)
 {
-	return update_of(u)->variable;
+	return u == NULL ? NULL : update_of(u)->variable;
 }
 
 int choir_update_copy(const choir_update *u)
 {
-	return update_of(u)->copy;
+	return u == NULL ? CHOIR_NONE : update_of(u)->copy;
 }
 
 choir_tensor *choir_update_arg(choir_update *update, const char *name)
 {
 	const chi_update *u = update_of(update);
+	if (u == NULL)
+		return NULL;
 	choir_frame *f = update->frame;
 	choir_value *v = choir_values_find(u->cross->given, name == NULL ? "" : name);
 	if (v == NULL) {
@@ -56,29 +79,45 @@ choir_tensor *choir_update_arg(choir_update *update, const char *name)
 	if (v->kind == CHOIR_VALUE_VARIABLE)
 		return choir_variable_component(v->variable, f);
 	choir_tensor *t = chi_value_for_replica(v, 0, f->device);
-	return t == NULL || t->is_number ? choir_number(f, t == NULL ? 0 : t->number)
-	                                 : chi_value_view(f, t);
+	if (t == NULL)
+		return chi_frame_fail_null(f, CHOIR_INVALID, "update of \"%s\": \"%s\" is a place and has no "
+				"value", u->variable->name, name);
+	return t->is_number ? choir_number(f, t->number) : chi_value_view(f, t);
+}
+
+// The frame of taken in which results of this copy live: of a replica that reads it.
+static choir_frame *result_frame(const chi_update *u)
+{
+	const choir_variable *v = u->variable;
+	int r = 0;
+	while (r + 1 < v->replicas && v->copy_of_replica[r] != u->copy)
+		r++;
+	return chi_values_replica_frame(u->cross->taken, r);
 }
 
 choir_status choir_update_return(choir_update *update, const char *name, choir_tensor *value)
 {
 	chi_update *u = update_of(update);
+	if (u == NULL)
+		return choir_fail(CHOIR_INVALID, "return: the update is NULL");
 	choir_frame *f = update->frame;
 	if (name == NULL || name[0] == '\0')
 		return chi_frame_fail(f, CHOIR_INVALID, "return: a leaf needs a name");
 	if (value == NULL)
 		return chi_frame_report(f);
+	if (value->frame != f)
+		return chi_frame_fail(f, CHOIR_INVALID, "return: \"%s\" belongs to another frame: move it",
+				name);
 	choir_values *taken = u->cross->taken;
-	if (u->copy >= taken->layout.replicas)
-		return CHOIR_OK;
-	choir_frame *to = chi_values_replica_frame(taken, u->copy);
+	choir_frame *to = result_frame(u);
 	choir_tensor *kept = to == NULL ? NULL : chi_tensor_keep(to, value);
 	if (kept == NULL)
 		return chi_frame_keep(f);
 	chi_leaf *leaf = chi_values_leaf(taken, name);
 	if (leaf == NULL) {
 		choir_value *v = chi_value_new(taken->frame, CHOIR_VALUE_MIRRORED, u->variable->copies);
-		CHOIR_TRY(chi_values_put(taken, name, v));
+		if (chi_values_put(taken, name, v) != CHOIR_OK)
+			return chi_frame_keep(f);
 		leaf = chi_values_leaf(taken, name);
 	}
 	leaf->value->component[u->copy] = kept;
@@ -88,43 +127,68 @@ choir_status choir_update_return(choir_update *update, const char *name, choir_t
 
 int64_t choir_update_elements(const choir_update *u)
 {
-	return update_of(u)->variable->elements;
+	return u == NULL ? 0 : update_of(u)->variable->elements;
 }
 
 void *choir_update_data(choir_update *update, choir_variable *v)
 {
-	const chi_update *u = update_of(update);
-	if (check_target(u, v) != CHOIR_OK || !v->copy[u->copy].device->host_memory)
+	chi_update *u = update_of(update);
+	if (u == NULL || check_target(u, v) != CHOIR_OK)
 		return NULL;
-	chi_variable_touch(v, u->copy); // it is about to change
-	return v->copy[u->copy].buffer->memory;
+	const int copy = chi_update_copy_of(u, v);
+	if (!v->copy[copy].device->host_memory)
+		return NULL;
+	note_written(u, v);
+	chi_variable_touch(v, copy);
+	return v->copy[copy].buffer->memory;
 }
 
-static choir_status update_copy(chi_cross *x, choir_variable *v, int copy, choir_update_fn *fn,
-		void *user)
+// What the function made of its call, in the failing case with the text on the thread.
+static choir_status conclude(const chi_update *u, choir_status status)
 {
-	choir_frame *f = choir_frame_new(v->copy[copy].device);
-	if (f == NULL)
-		return choir_error_status();
-	chi_update u = { .shown = { f }, .cross = x, .variable = v, .copy = copy };
-	f->context = &u;
-	f->context_kind = CHI_IN_UPDATE;
-	chi_context inside = { .kind = CHI_IN_UPDATE, .strategy = x->strategy, .what = &u };
-	chi_context_push(&inside);
-	chi_error_clear();
-	choir_status status = fn(&u.shown, user);
-	chi_context_pop(&inside);
+	choir_frame *f = u->shown.frame;
 	if (status == CHOIR_OK)
 		status = f->failed ? chi_frame_report(f) : chi_stream_wait(f->stream);
-	else if (choir_error_status() != status)
-		choir_fail(status, "update of \"%s\": the function returned %s", v->name,
+	else if (choir_error_status() != status || status == CHOIR_END)
+		status = choir_fail(status == CHOIR_END ? CHOIR_STATE : status,
+				"update of \"%s\": the function returned %s", u->variable->name,
 				choir_status_name(status));
+	return status;
+}
+
+static choir_status update_copy(chi_update *u, choir_update_fn *fn, void *user)
+{
+	choir_frame *f = choir_frame_new(u->variable->copy[u->copy].device);
+	if (f == NULL)
+		return choir_error_status();
+	u->shown.frame = f;
+	f->context = u;
+	f->context_kind = CHI_IN_UPDATE;
+	chi_context inside = { .kind = CHI_IN_UPDATE, .strategy = u->variable->strategy, .what = u };
+	chi_fpenv host;
+	chi_fpenv_enter(&host); // a program's own context has the program's
+	chi_context_push(&inside);
+	chi_error_clear();
+	choir_status status = fn(&u->shown, user);
+	const choir_status left = chi_context_leave(&inside);
+	status = conclude(u, status == CHOIR_OK ? left : status);
+	chi_fpenv_leave(&host);
 	chi_error failure;
 	chi_error_save(&failure);
 	choir_frame_free(f);
 	if (status != CHOIR_OK)
 		chi_error_restore(&failure);
 	return status;
+}
+
+// After all copies, or the first failure: what was written is whole, or it is undefined.
+static void settle_written(chi_update *u, choir_status status)
+{
+	for (choir_variable *v = u->written; v != NULL; v = v->next_written) {
+		v->written = false;
+		v->undefined = v->undefined || status != CHOIR_OK;
+	}
+	u->written = NULL;
 }
 
 // Per-replica values among the arguments are refused before anything changes.
@@ -154,15 +218,16 @@ choir_status choir_cross_update(choir_cross *cross, choir_variable *v, const cho
 				"\"%s\" belongs to \"%s\"", v->name, v->strategy->kind);
 	if (cross->frame->failed)
 		return chi_frame_report(cross->frame);
-	CHOIR_TRY(check_given(cross, v));
-	CHOIR_TRY(chi_stream_wait(cross->frame->stream));
+	choir_status status = check_given(cross, v);
+	if (status == CHOIR_OK)
+		status = chi_stream_wait(cross->frame->stream);
 	choir_values_clear(x->taken);
-	choir_status status = CHOIR_OK;
-	for (int i = 0; status == CHOIR_OK && i < v->copies; i++) {
-		status = update_copy(x, v, i, fn, user);
-		if (status != CHOIR_OK && i > 0)
-			v->undefined = true;
-	}
+	chi_update u = { .cross = x, .variable = v };
+	for (u.copy = 0; status == CHOIR_OK && u.copy < v->copies; u.copy++)
+		status = update_copy(&u, fn, user);
+	settle_written(&u, status);
+	if (status == CHOIR_OK)
+		status = chi_values_check(x->taken); // what one copy returned, all must
 	choir_values_clear(x->given);
 	return status == CHOIR_OK ? status : chi_frame_keep(cross->frame);
 }
@@ -186,6 +251,9 @@ choir_status choir_replica_update(choir_replica *replica, choir_variable *v, cho
 		void *user)
 {
 	CHOIR_TRY(chi_replica_check(replica, "update"));
+	if (v == NULL || fn == NULL)
+		return chi_frame_fail(replica->frame, CHOIR_INVALID, "update: the %s is NULL",
+				v == NULL ? "variable" : "function");
 	wanted w = { v, fn, user };
 	return chi_merge(chi_replica_of(replica), "update", give_and_update, &w, v,
 			(uint64_t) (uintptr_t) fn);

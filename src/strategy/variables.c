@@ -6,6 +6,7 @@
 #include "strategy/apply.h"
 #include "strategy/meet.h"
 #include "strategy/reduce.h"
+#include "strategy/update.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -117,6 +118,11 @@ static choir_variable *make_in_replica(chi_replica *r, const creation *c)
 	char text[64];
 	bool last;
 	snprintf(text, sizeof text, "the creation of variable \"%s\"", c->name);
+	// It may park; what others add its gradients to must be there.
+	if (f->failed || chi_stream_wait(f->stream) != CHOIR_OK) {
+		chi_frame_keep(f);
+		return NULL;
+	}
 	chi_meet *m = chi_meet_arrive(r, CHI_MEET_CREATE, NULL, hash_creation(c), text, NULL, NULL,
 			&last);
 	if (m == NULL) {
@@ -133,8 +139,9 @@ static choir_variable *make_in_replica(chi_replica *r, const creation *c)
 					c->name);
 			v = NULL;
 		}
-		if (v == NULL) {
+		if (v == NULL) { // nobody need wait for it
 			chi_frame_keep(f);
+			chi_run_fail(r->run, 0);
 			return NULL;
 		}
 		m->variable = v;
@@ -187,16 +194,30 @@ choir_variable *choir_variable_wrap(const char *name, choir_dtype dtype, choir_s
 	return chi_strategy_make_variable(s, name, &shape, &o, c == NULL ? NULL : c->colocate, memory);
 }
 
-static choir_tensor *read_in_replica(chi_replica *r, choir_variable *v)
+// Which copy of a variable a frame's context sees, or
+enum { ALL_COPIES = -1, NO_COPY = -2 }; // all of them; none: the frame keeps why
+
+static int copy_for_replica(chi_replica *r, const choir_variable *v)
 {
-	choir_frame *f = r->shown.frame;
-	if (v->strategy != r->run->strategy)
-		return chi_frame_fail_null(f, CHOIR_STATE, "variable \"%s\": mixing strategies: it belongs "
+	if (v->strategy != r->run->strategy) {
+		chi_frame_fail(r->shown.frame, CHOIR_STATE, "variable \"%s\": mixing strategies: it belongs "
 				"to \"%s\", this replica to \"%s\"", v->name, v->strategy->kind,
 				r->run->strategy->kind);
-	if (chi_apply_settle(r, v) != CHOIR_OK)
-		return NULL;
-	return chi_variable_alias(v, v->copy_of_replica[r->id], f);
+		return NO_COPY;
+	}
+	return chi_apply_settle(r, v) == CHOIR_OK ? v->copy_of_replica[r->id] : NO_COPY;
+}
+
+static int copy_for(choir_frame *f, const choir_variable *v)
+{
+	if (f->context_kind == CHI_IN_REPLICA && !chi_replica_is_outside(f->context, v))
+		return copy_for_replica(f->context, v);
+	if (f->context_kind == CHI_IN_UPDATE)
+		return chi_update_copy_of(f->context, v);
+	if (chi_context_need_cross(v->strategy, "reading a variable in this frame") == CHOIR_OK)
+		return ALL_COPIES;
+	chi_frame_keep(f);
+	return NO_COPY;
 }
 
 // While a tape records, a variable is one tensor, so that its gradient is one as well.
@@ -219,10 +240,11 @@ choir_tensor *choir_variable_read(choir_variable *v, choir_frame *f)
 	choir_tensor *t = read_before(v, f);
 	if (t != NULL)
 		return t;
-	if (f->context_kind == CHI_IN_REPLICA)
-		t = read_in_replica(f->context, v);
-	else if (f->context_kind == CHI_IN_UPDATE)
-		t = chi_variable_alias(v, choir_update_copy(f->context), f);
+	const int copy = copy_for(f, v);
+	if (copy == NO_COPY)
+		return NULL;
+	if (copy != ALL_COPIES)
+		t = chi_variable_alias(v, copy, f);
 	else if (v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ)
 		return chi_read_aggregated(v, f);
 	else
@@ -234,17 +256,20 @@ choir_tensor *choir_variable_read(choir_variable *v, choir_frame *f)
 
 choir_tensor *choir_variable_component(choir_variable *v, choir_frame *f)
 {
-	if (v == NULL || f == NULL)
+	if (v == NULL || f == NULL || f->failed)
 		return NULL;
-	int copy = 0;
-	if (f->context_kind == CHI_IN_REPLICA)
-		copy = v->copy_of_replica[chi_replica_of(f->context)->id];
-	else if (f->context_kind == CHI_IN_UPDATE)
-		copy = choir_update_copy(f->context);
+	// A set's frame, in which a replica's result is kept, is in no context: any copy stands for it.
+	const bool inside = f->context_kind == CHI_IN_REPLICA || f->context_kind == CHI_IN_UPDATE;
+	int copy = inside ? copy_for(f, v) : 0;
+	if (copy == NO_COPY)
+		return NULL;
+	copy = copy == ALL_COPIES ? 0 : copy;
+	const uint64_t version = chi_atomic64_load(&v->copy[copy].source.version);
 	choir_tensor *t = chi_variable_view(v, copy, f);
 	if (t != NULL) {
 		t->component = true;
-		t->source = &v->copy[copy].source;
+		t->source = &v->copy[copy].source; // also of a copy on another device
+		t->version = version;
 	}
 	return t;
 }

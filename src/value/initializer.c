@@ -81,8 +81,13 @@ choir_status chi_initialize(const chi_variable_plan *plan, void *out)
 		return CHOIR_OK;
 	}
 	if (o->initialize != NULL) {
+		chi_error_clear();
 		const choir_status status = o->initialize(out, &plan->shape, o->user);
-		return status == CHOIR_OK ? status : chi_error_prefix("variable \"%s\"", plan->name);
+		if (status == CHOIR_OK)
+			return status;
+		if (choir_error_status() != status || status == CHOIR_END)
+			choir_fail(CHOIR_INVALID, "its initializer returned %s", choir_status_name(status));
+		return chi_error_prefix("variable \"%s\"", plan->name);
 	}
 	if (o->initializer > CHOIR_ONES && o->dtype != CHOIR_F32 && o->dtype != CHOIR_F64)
 		return choir_fail(CHOIR_INVALID, "variable \"%s\": a random initializer needs f32 or f64, "

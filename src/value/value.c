@@ -67,8 +67,10 @@ choir_value *chi_value_merge(choir_frame *f, int count, choir_tensor *const tens
 	}
 	if (components)
 		return chi_value_of_variable(f, choir_tensor_variable(tensors[0]));
-	choir_value *v = numbers ? chi_value_new(f, CHOIR_VALUE_PLAIN, 1)
-	                         : chi_value_new(f, CHOIR_VALUE_PER_REPLICA, count);
+	// Its own number: what all share must not die with the replica that is first to go on.
+	if (numbers)
+		return choir_tensor_value(choir_number(f, tensors[0]->number));
+	choir_value *v = chi_value_new(f, CHOIR_VALUE_PER_REPLICA, count);
 	if (v == NULL)
 		return NULL;
 	for (int i = 0; i < v->count; i++) {
@@ -101,9 +103,8 @@ choir_tensor *choir_value_tensor(choir_value *v)
 				"value: a per-replica value of %d replicas is no tensor: reduce it, or take "
 				"one with choir_value_local", v->count);
 	case CHOIR_VALUE_VARIABLE:
-		choir_fail(CHOIR_INVALID, "value: variable \"%s\" is no tensor: read it",
-				v->variable->name);
-		return NULL;
+		return chi_frame_fail_null(v->frame, CHOIR_INVALID,
+				"value: variable \"%s\" is no tensor: read it", v->variable->name);
 	case CHOIR_VALUE_PLACE:
 		break;
 	}
@@ -117,7 +118,7 @@ choir_variable *choir_value_variable(choir_value *v)
 
 choir_value_kind choir_value_kind_of(const choir_value *v)
 {
-	return v->kind;
+	return v == NULL ? CHOIR_VALUE_PLAIN : v->kind;
 }
 
 int choir_value_local_count(const choir_value *v)

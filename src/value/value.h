@@ -44,6 +44,7 @@ struct choir_values {
 	size_t n, room;
 	chi_leaf *leaf;
 	int64_t *examples; // of each replica; CHOIR_NONE: nothing says
+	const char *counted_by; // the leaf whose rows are the examples: a split one, or else the first
 };
 
 choir_values *chi_values_new(choir_strategy *s, const chi_layout *layout);

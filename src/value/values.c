@@ -46,6 +46,7 @@ void choir_values_clear(choir_values *set)
 	if (set == NULL)
 		return;
 	set->n = 0;
+	set->counted_by = NULL;
 	for (int i = 0; i < set->layout.replicas; i++) {
 		if (set->replica_frame[i] != NULL)
 			choir_frame_empty(set->replica_frame[i]);
@@ -56,7 +57,7 @@ void choir_values_clear(choir_values *set)
 
 choir_frame *choir_values_frame(choir_values *set)
 {
-	return set->frame;
+	return set == NULL ? NULL : set->frame;
 }
 
 choir_frame *chi_values_replica_frame(choir_values *set, int replica)
@@ -90,6 +91,19 @@ choir_value *choir_values_find(choir_values *set, const char *name)
 	return NULL;
 }
 
+// A leaf that gave the number of examples is replaced: another that was split gives the same.
+static void forget_rows(choir_values *set)
+{
+	for (size_t i = 0; i < set->n; i++)
+		if (set->leaf[i].split && set->leaf[i].name != set->counted_by) {
+			set->counted_by = set->leaf[i].name;
+			return;
+		}
+	set->counted_by = NULL;
+	for (int i = 0; i < set->layout.replicas; i++)
+		set->examples[i] = CHOIR_NONE;
+}
+
 choir_status chi_values_put(choir_values *set, const char *name, choir_value *v)
 {
 	if (v == NULL)
@@ -105,20 +119,39 @@ choir_status chi_values_put(choir_values *set, const char *name, choir_value *v)
 		leaf = &set->leaf[set->n++];
 		leaf->name = kept;
 	}
+	if (set->counted_by == leaf->name)
+		forget_rows(set);
 	leaf->value = v;
 	leaf->split = false;
 	return CHOIR_OK;
 }
 
-static choir_status check_arguments(const choir_values *set, const char *name, const void *what)
+static choir_status check_name(const choir_values *set, const char *name)
 {
 	if (set == NULL)
 		return choir_fail(CHOIR_INVALID, "values: the set is NULL");
 	if (name == NULL || name[0] == '\0')
 		return choir_fail(CHOIR_INVALID, "values: a leaf needs a name");
+	return CHOIR_OK;
+}
+
+static choir_status check_arguments(const choir_values *set, const char *name, const void *what)
+{
+	CHOIR_TRY(check_name(set, name));
 	if (what == NULL && choir_error_status() == CHOIR_OK)
 		return choir_fail(CHOIR_INVALID, "values: \"%s\" is set to NULL", name);
 	return what == NULL ? choir_error_status() : CHOIR_OK;
+}
+
+// t as the set keeps it, in frame f of the set. What was made in the set's own frame is used as it
+// is, also where it is borrowed; a read of a variable is copied, because replicas look at it later.
+static choir_tensor *keep(const choir_values *set, choir_frame *f, choir_tensor *t)
+{
+	if (chi_tensor_check(t) != CHOIR_OK)
+		return NULL;
+	if (t->frame == set->frame && t->source == NULL)
+		return t;
+	return chi_tensor_keep(f, t);
 }
 
 choir_status choir_values_set(choir_values *set, const char *name, choir_value *v)
@@ -126,6 +159,10 @@ choir_status choir_values_set(choir_values *set, const char *name, choir_value *
 	CHOIR_TRY(check_arguments(set, name, v));
 	if (v->kind == CHOIR_VALUE_VARIABLE)
 		return chi_values_put(set, name, chi_value_of_variable(set->frame, v->variable));
+	const bool each = v->kind == CHOIR_VALUE_PER_REPLICA;
+	if (each && v->count != set->layout.replicas)
+		return choir_fail(CHOIR_INVALID, "values: \"%s\" is a value of %d replicas, this set's "
+				"strategy has %d", name, v->count, set->layout.replicas);
 	choir_value *kept = chi_value_new(set->frame, v->kind, v->count);
 	if (kept == NULL)
 		return CHOIR_NO_MEMORY;
@@ -133,11 +170,8 @@ choir_status choir_values_set(choir_values *set, const char *name, choir_value *
 		kept->device[i] = v->device[i];
 		if (v->component[i] == NULL)
 			continue;
-		choir_frame *f = set->frame;
-		if (v->kind == CHOIR_VALUE_PER_REPLICA && (f = chi_values_replica_frame(set, i)) == NULL)
-			return choir_error_status();
-		choir_tensor *t = v->component[i];
-		kept->component[i] = t->frame == set->frame ? t : chi_tensor_keep(f, t);
+		choir_frame *f = each ? chi_values_replica_frame(set, i) : set->frame;
+		kept->component[i] = f == NULL ? NULL : keep(set, f, v->component[i]);
 		if (kept->component[i] == NULL)
 			return choir_error_status();
 	}
@@ -151,7 +185,9 @@ choir_status choir_values_set_local(choir_values *set, const char *name, int rep
 	if (replica < 0 || replica >= set->layout.replicas)
 		return choir_fail(CHOIR_INVALID, "values: \"%s\": there is no replica %d: there are %d",
 				name, replica, set->layout.replicas);
-	CHOIR_TRY(chi_tensor_check(t));
+	choir_frame *f = chi_values_replica_frame(set, replica);
+	if (f == NULL || (t = keep(set, f, t)) == NULL)
+		return choir_error_status();
 	chi_leaf *leaf = chi_values_leaf(set, name);
 	if (leaf == NULL || leaf->value->kind != CHOIR_VALUE_PER_REPLICA || leaf->split) {
 		choir_value *v = chi_value_new(set->frame, CHOIR_VALUE_PER_REPLICA,
@@ -159,28 +195,29 @@ choir_status choir_values_set_local(choir_values *set, const char *name, int rep
 		CHOIR_TRY(chi_values_put(set, name, v));
 		leaf = chi_values_leaf(set, name);
 	}
-	if (t->frame != set->frame) {
-		choir_frame *f = chi_values_replica_frame(set, replica);
-		if (f == NULL || (t = chi_tensor_keep(f, t)) == NULL)
-			return choir_error_status();
-	}
 	leaf->value->component[replica] = t;
 	leaf->value->device[replica] = choir_tensor_device(t);
-	if (set->examples[replica] == CHOIR_NONE && t->shape.rank > 0)
-		set->examples[replica] = t->shape.dim[0];
+	if (set->counted_by == NULL && t->shape.rank > 0)
+		set->counted_by = leaf->name;
+	if (set->counted_by == leaf->name)
+		set->examples[replica] = t->shape.rank > 0 ? t->shape.dim[0] : CHOIR_NONE;
 	return CHOIR_OK;
 }
 
 choir_status choir_values_set_from_function(choir_values *set, const char *name, choir_value_fn *fn,
 		void *user)
 {
-	if (set == NULL || fn == NULL)
-		return choir_fail(CHOIR_INVALID, "values: set_from_function needs a set and a function");
+	CHOIR_TRY(check_name(set, name));
+	if (fn == NULL)
+		return choir_fail(CHOIR_INVALID, "values: \"%s\": the function is NULL", name);
 	for (int i = 0; i < set->layout.replicas; i++) {
 		choir_frame *f = chi_values_replica_frame(set, i);
 		if (f == NULL)
 			return choir_error_status();
+		chi_error_clear();
 		choir_tensor *t = fn(f, i, set->layout.replicas, user);
+		if (t == NULL && choir_error_status() == CHOIR_OK)
+			choir_fail(CHOIR_INVALID, "the function returned NULL");
 		if (t == NULL)
 			return chi_error_prefix("values: \"%s\": replica %d", name, i);
 		CHOIR_TRY(choir_values_set_local(set, name, i, t));
@@ -210,28 +247,29 @@ choir_status chi_values_split_rows(choir_values *set, const char *name, choir_te
 	CHOIR_TRY(check_rows(set, name, rows));
 	const int n = set->layout.replicas;
 	choir_value *v = chi_value_new(set->frame, CHOIR_VALUE_PER_REPLICA, n);
-	CHOIR_TRY(chi_values_put(set, name, v));
 	int64_t first = 0;
-	for (int i = 0; i < n; i++) {
+	for (int i = 0; v != NULL && i < n; i++) {
 		v->component[i] = chi_tensor_rows(set->frame, t, first, rows[i]);
 		if (v->component[i] == NULL)
 			return choir_error_status();
 		v->device[i] = choir_tensor_device(t);
-		set->examples[i] = rows[i];
 		first += rows[i];
 	}
-	chi_values_leaf(set, name)->split = true;
+	CHOIR_TRY(chi_values_put(set, name, v));
+	chi_leaf *leaf = chi_values_leaf(set, name);
+	leaf->split = true;
+	set->counted_by = leaf->name;
+	memcpy(set->examples, rows, (size_t) n * sizeof *rows);
 	return CHOIR_OK;
 }
 
 choir_status choir_values_split(choir_values *set, const char *name, choir_tensor *t)
 {
 	CHOIR_TRY(check_arguments(set, name, t));
-	CHOIR_TRY(chi_tensor_check(t));
 	if (t->shape.rank == 0)
 		return choir_fail(CHOIR_INVALID, "values: \"%s\" is a scalar and has no rows to split",
 				name);
-	if (t->frame != set->frame && (t = chi_tensor_keep(set->frame, t)) == NULL)
+	if ((t = keep(set, set->frame, t)) == NULL)
 		return choir_error_status();
 	const int n = set->layout.replicas;
 	int64_t *rows = chi_arena_alloc(&set->frame->arena, (size_t) n * sizeof *rows);
@@ -257,7 +295,7 @@ choir_status chi_values_check(const choir_values *set)
 {
 	for (size_t i = 0; i < set->n; i++) {
 		const choir_value *v = set->leaf[i].value;
-		for (int k = 0; v->component != NULL && k < v->count; k++)
+		for (int k = 0; v->kind != CHOIR_VALUE_PLACE && k < v->count; k++)
 			if (v->component[k] == NULL)
 				return choir_fail(CHOIR_INVALID, "values: \"%s\" is not set for replica %d",
 						set->leaf[i].name, k);

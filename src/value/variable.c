@@ -81,8 +81,15 @@ static choir_status open_copies(choir_variable *v, const chi_variable_plan *p)
 
 static choir_status fill_copies(choir_variable *v, const chi_variable_plan *p)
 {
-	if (p->wrap != NULL)
-		return chi_variable_from_host(v, p->wrap);
+	if (p->wrap != NULL) {
+		v->wrapped = p->wrap;
+		for (int i = 0; i < v->copies; i++)
+			if (v->copy[i].buffer->memory == p->wrap)
+				v->wrapped = NULL;
+		CHOIR_TRY(chi_variable_from_host(v, p->wrap));
+		v->wrapped_version = chi_atomic64_load(&v->copy[0].source.version);
+		return CHOIR_OK;
+	}
 	void *host = chi_alloc_aligned(chi_variable_bytes(v));
 	if (host == NULL)
 		return chi_error_prefix("variable \"%s\"", v->name);
@@ -137,6 +144,24 @@ size_t chi_variable_bytes(const choir_variable *v)
 	return (size_t) v->elements * chi_dtype_size(v->dtype);
 }
 
+int chi_variable_copy_beside(const choir_variable *v, const choir_variable *like, int copy)
+{
+	int r = 0;
+	while (r + 1 < like->replicas && like->copy_of_replica[r] != copy)
+		r++;
+	return v == like ? copy : v->copy_of_replica[r];
+}
+
+choir_status chi_variable_unwrap(choir_variable *v)
+{
+	const uint64_t now = chi_atomic64_load(&v->copy[0].source.version);
+	if (v->wrapped == NULL || v->wrapped_version == now || v->undefined)
+		return CHOIR_OK;
+	CHOIR_TRY(chi_variable_to_host(v, 0, v->wrapped));
+	v->wrapped_version = now;
+	return CHOIR_OK;
+}
+
 void chi_variable_touch(choir_variable *v, int copy)
 {
 	chi_atomic64_add(&v->copy[copy].source.version, 1);
@@ -162,9 +187,13 @@ choir_tensor *chi_variable_view(choir_variable *v, int copy, choir_frame *f)
 	if (t == NULL || chi_device_shares(v->copy[copy].device, f->device))
 		return t;
 	choir_tensor *host = chi_tensor_new(f, v->dtype, &v->shape);
-	if (host == NULL || chi_device_copy(f->stream, f->device, host->data, v->copy[copy].device,
-			t->data, chi_variable_bytes(v)) != CHOIR_OK)
+	if (host == NULL)
 		return NULL;
+	if (chi_device_copy(f->stream, f->device, host->data, v->copy[copy].device, t->data,
+			chi_variable_bytes(v)) != CHOIR_OK) {
+		chi_frame_keep(f);
+		return NULL;
+	}
 	return host;
 }
 
@@ -219,29 +248,39 @@ choir_status chi_variable_write(choir_variable *v, int copy, chi_assign_op op, c
 				v->name, choir_device_name(f->device), choir_device_name(c->device));
 	if (status != CHOIR_OK)
 		return chi_frame_keep(f);
-	if (op == CHI_ASSIGN)
+	if (op == CHI_ASSIGN && v->undefined)
 		v->undefined = false;
 	chi_variable_touch(v, copy);
 	return CHOIR_OK;
 }
 
+// A copy between host memory and a variable's, on a stream of its own.
+static choir_status copy_host(choir_device *d, void *to, const void *from, size_t bytes)
+{
+	if (d->host_memory) {
+		if (to != from && bytes > 0)
+			memcpy(to, from, bytes);
+		return CHOIR_OK;
+	}
+	chi_stream *s = chi_stream_new(d);
+	if (s == NULL)
+		return choir_error_status();
+	choir_status status = chi_stream_copy(s, to, from, bytes);
+	if (status == CHOIR_OK)
+		status = chi_stream_wait(s);
+	chi_stream_free(s);
+	return status;
+}
+
 choir_status chi_variable_from_host(choir_variable *v, const void *from)
 {
-	const size_t bytes = chi_variable_bytes(v);
 	for (int i = 0; i < v->copies; i++) {
 		chi_copy *c = &v->copy[i];
-		if (c->buffer->memory == from)
-			continue;
-		if (c->device->host_memory) {
-			memcpy(c->buffer->memory, from, bytes);
-		} else {
-			chi_stream *s = chi_stream_new(c->device);
-			choir_status status = s == NULL ? choir_error_status()
-					: chi_stream_copy(s, c->buffer->memory, from, bytes);
-			if (status == CHOIR_OK)
-				status = chi_stream_wait(s);
-			chi_stream_free(s);
-			CHOIR_TRY(status);
+		const choir_status status = copy_host(c->device, c->buffer->memory, from,
+				chi_variable_bytes(v));
+		if (status != CHOIR_OK) {
+			v->undefined = true; // copies differ now
+			return status;
 		}
 		chi_variable_touch(v, i);
 	}
@@ -252,16 +291,5 @@ choir_status chi_variable_from_host(choir_variable *v, const void *from)
 choir_status chi_variable_to_host(choir_variable *v, int copy, void *to)
 {
 	const chi_copy *c = &v->copy[copy];
-	if (c->device->host_memory) {
-		memcpy(to, c->buffer->memory, chi_variable_bytes(v));
-		return CHOIR_OK;
-	}
-	chi_stream *s = chi_stream_new(c->device);
-	if (s == NULL)
-		return choir_error_status();
-	choir_status status = chi_stream_copy(s, to, c->buffer->memory, chi_variable_bytes(v));
-	if (status == CHOIR_OK)
-		status = chi_stream_wait(s);
-	chi_stream_free(s);
-	return status;
+	return copy_host(c->device, to, c->buffer->memory, chi_variable_bytes(v));
 }

@@ -24,12 +24,16 @@ struct choir_variable {
 	bool trainable;
 	bool slot; // of an optimizer, or a metric's state: not saved with the weights
 	bool undefined; // an update failed half way: reading is an error until it is assigned
+	bool written; // by the update function that is running
+	void *wrapped; // the caller's memory where no copy lies in it, or NULL
+	uint64_t wrapped_version; // of copy 0, as it is in wrapped
 	choir_variable *beside; // colocated with it; NULL
 	int copies;
 	chi_copy *copy;
 	int replicas; // of the layout
 	int *copy_of_replica; // which copy replica i reads
 	choir_variable *next; // in the strategy's list, in order of creation
+	choir_variable *next_written; // in the list of the update function that is running
 };
 
 // What a variable is made of. Nothing is registered anywhere; free with chi_variable_free.
@@ -62,6 +66,10 @@ choir_status chi_variable_write(choir_variable *v, int copy, chi_assign_op op, c
 // As a write of all copies from host memory, packed; and one copy to host memory.
 choir_status chi_variable_from_host(choir_variable *v, const void *from);
 choir_status chi_variable_to_host(choir_variable *v, int copy, void *to);
+// Which copy of v replicas read that read that copy of like, a variable of the same strategy.
+int chi_variable_copy_beside(const choir_variable *v, const choir_variable *like, int copy);
+// Brings memory that was wrapped up to date with copy 0.
+choir_status chi_variable_unwrap(choir_variable *v);
 // Says that copy's memory changed by other means.
 void chi_variable_touch(choir_variable *v, int copy);
 size_t chi_variable_bytes(const choir_variable *v); // of one copy

@@ -1,0 +1,123 @@
+// The choice of cross-device operations, and what may be registered.
+#include "cross/group.h"
+
+#include "cross/toy.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char *chosen(const char *first, const char *second, const char *name)
+{
+	choir_device *devices[2] = { choir_device_find(first), choir_device_find(second) };
+	chi_group group = { 0 };
+	const choir_status status = chi_group_open(&group, 2, 2, devices, name);
+	const char *found = status == CHOIR_OK ? group.table->name : "";
+	chi_group_close(&group);
+	return found;
+}
+
+static void the_best_score_is_chosen(void **state)
+{
+	(void) state;
+	assert_string_equal(chosen("cpu:0", "cpu:1", NULL), "direct");
+	assert_string_equal(chosen("far:0", "far:1", NULL), "reduce_to_one_device");
+	assert_string_equal(chosen("cpu:0", "far:1", NULL), "reduce_to_one_device");
+	assert_string_equal(chosen("cpu:0", "cpu:1", "reduce_to_one_device"), "reduce_to_one_device");
+}
+
+static void what_cannot_serve_is_refused(void **state)
+{
+	(void) state;
+	assert_string_equal(chosen("cpu:0", "far:0", "direct"), "");
+	assert_int_equal(choir_error_status(), CHOIR_UNSUPPORTED);
+	assert_non_null(strstr(choir_error(), "direct"));
+}
+
+static void unknown_names_list_the_known(void **state)
+{
+	(void) state;
+	assert_string_equal(chosen("cpu:0", "cpu:1", "ring"), "");
+	assert_int_equal(choir_error_status(), CHOIR_NOT_FOUND);
+	assert_non_null(strstr(choir_error(), "\"ring\""));
+	assert_non_null(strstr(choir_error(), "direct"));
+	assert_non_null(strstr(choir_error(), "reduce_to_one_device"));
+}
+
+static void bad_tables_are_refused(void **state)
+{
+	(void) state;
+	choir_cross_device_ops_table t = toy_ops;
+	assert_int_equal(choir_register_cross_device_ops(NULL), CHOIR_INVALID);
+	t.size--;
+	assert_int_equal(choir_register_cross_device_ops(&t), CHOIR_INVALID);
+	t = toy_ops;
+	t.version = 99;
+	assert_int_equal(choir_register_cross_device_ops(&t), CHOIR_INVALID);
+	t = toy_ops;
+	t.name = NULL;
+	assert_int_equal(choir_register_cross_device_ops(&t), CHOIR_INVALID);
+	t = toy_ops;
+	t.name = "direct";
+	assert_int_equal(choir_register_cross_device_ops(&t), CHOIR_INVALID);
+	assert_non_null(strstr(choir_error(), "\"direct\" are known already"));
+}
+
+static void a_table_from_outside_is_chosen_by_name(void **state)
+{
+	(void) state;
+	assert_int_equal(choir_register_cross_device_ops(&toy_ops), CHOIR_OK);
+	assert_int_equal(choir_register_cross_device_ops(&toy_ops), CHOIR_INVALID);
+	assert_string_equal(chosen("cpu:0", "cpu:1", "toy"), "toy");
+	assert_string_equal(chosen("cpu:0", "cpu:1", NULL), "direct");
+	assert_string_equal(chosen("far:0", "cpu:1", "toy"), "");
+	assert_string_equal(chosen("cpu:0", "cpu:1", "ring"), "");
+	assert_non_null(strstr(choir_error(), "toy"));
+}
+
+static int anything(const choir_group *group, choir_collective_kind kind, int64_t bytes)
+{
+	(void) group, (void) kind, (void) bytes;
+	return 1;
+}
+
+// A table may leave slots out; what it lacks fails with a text.
+static void empty_slots_are_filled(void **state)
+{
+	(void) state;
+	static const choir_cross_device_ops_table empty = { .size = sizeof empty,
+		.version = CHOIR_TABLE_VERSION, .name = "empty", .score = anything };
+	static const choir_cross_device_ops_table blind = { .size = sizeof blind,
+		.version = CHOIR_TABLE_VERSION, .name = "blind" };
+	assert_int_equal(choir_register_cross_device_ops(&empty), CHOIR_OK);
+	assert_int_equal(choir_register_cross_device_ops(&blind), CHOIR_OK);
+	assert_string_equal(chosen("cpu:0", "cpu:1", "blind"), "");
+	assert_int_equal(choir_error_status(), CHOIR_UNSUPPORTED);
+	choir_device *devices[1] = { choir_device_find("cpu:0") };
+	chi_group group = { 0 };
+	const choir_collective c = { .size = sizeof c, .name = "it" };
+	uint64_t ticket = 0;
+	assert_int_equal(chi_group_open(&group, 1, 1, devices, "empty"), CHOIR_OK);
+	assert_int_equal(chi_group_join(&group, 0, &c, &ticket), CHOIR_UNSUPPORTED);
+	assert_non_null(strstr(choir_error(), "it"));
+	assert_int_equal(chi_group_wait(&group, 0, ticket, 1), CHOIR_UNSUPPORTED);
+	chi_group_abort(&group);
+	chi_group_reset(&group);
+	chi_group_close(&group);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_best_score_is_chosen),
+		cmocka_unit_test(what_cannot_serve_is_refused),
+		cmocka_unit_test(unknown_names_list_the_known),
+		cmocka_unit_test(bad_tables_are_refused),
+		cmocka_unit_test(a_table_from_outside_is_chosen_by_name),
+		cmocka_unit_test(empty_slots_are_filled),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

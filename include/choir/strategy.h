@@ -1,64 +1,223 @@
-// What a program calls. Threads: one run of a strategy at a time (else CHOIR_STATE), the caller carrying
-// device 0. After a fork strategies are unusable in the child (CHOIR_STATE).
+// Strategies: the rule that puts replicas on devices and keeps them in step, and what a program
+// does with one outside of replicas. Replicas are logical (docs/decisions/0007): how many there
+// are belongs to the training, as the batch size does, and on how many devices they run to the
+// machine. With R replicas on P devices the first R mod P devices carry one more, in contiguous
+// blocks; the replicas of a device run one after another, in the order of their ids. What a run
+// computes depends on the program, the seed, R and the global batch, not on P.
+//
+// Ownership: variables, layers, optimizers, metrics and distributed datasets belong to the
+// strategy that is current where they are made, and are freed with it. Devices are nobody's.
+// Errors: constructors return NULL, and choir_error says why; getters cannot fail. In a child
+// after a fork a strategy made before it, the default one too, can be freed; to run it, enter
+// its scope or make a variable in it is CHOIR_STATE (docs/decisions/0011).
+// Threads: constructors and getters, any; a scope, the thread that entered it; the rest, one at
+// a time for a strategy. Two strategies may run at the same time on two threads.
 #pragma once
 
 #include "replica.h"
 
 CHOIR_C_BEGIN
 
-// One struct for all strategies; a field that a strategy cannot use is CHOIR_INVALID there.
+// Strategies
+
+// One struct for all kinds; what a kind cannot do is CHOIR_INVALID there.
 typedef struct {
-	size_t size;
-	const char *devices; // "cpu:0,cpu:1"; NULL: CHOIR_DEVICES, else accelerators, else CPU
-	int replicas; // of the job; 0: one for each device named (house 7)
-	int cores_per_device; // 0: cores / devices
-	choir_toggle pin; // off, unless the launcher narrowed the mask
-	uint64_t seed;
-	double timeout; // seconds to wait for other replicas; 0: 60; CHOIR_NONE: for ever
-	const char *cross_device_ops; // "direct", "reduce_to_one_device", or registered; NULL: best score
+	size_t size; // of this struct: CHOIR_OPTIONS sets it
+	// "cpu:0,cpu:1": at most 1024, none twice. NULL or "": those of the environment variable
+	// CHOIR_DEVICES, else as many of cpu:0, cpu:1, ... as there are replicas, but no more than
+	// this process may use processors. Devices for which there is no replica stay idle.
+	const char *devices;
+	// Of the job, at most 2^20. 0: one for each device named; 1 if none is named.
+	int replicas;
+	// How many processors the threads of a device are pinned to, where they are pinned. 0: an
+	// equal share of all, at least 1.
+	int cores_per_device;
+	// Whether the strategy's threads are pinned; the caller's never is (docs/decisions/0010).
+	// By default only where the process was started with a narrowed affinity mask, and there
+	// are no more devices than processors.
+	choir_toggle pin;
+	uint64_t seed; // of random numbers and random initial values (docs/decisions/0013)
+	// Seconds that a replica waits while no other comes or returns: CHOIR_TIMEOUT then. 0: 60;
+	// CHOIR_NONE: for ever.
+	double timeout;
+	// How sums travel: "direct" (devices of host memory only), "reduce_to_one_device", or what
+	// was registered (extend/cross.h). NULL: those of the best score for these devices.
+	const char *cross_device_ops;
 } choir_strategy_options;
+
+// What makes a strategy from options, for tables of kinds. *o is copied, with its texts; NULL:
+// all defaults. To be freed by choir_strategy_free. NULL after a failure: CHOIR_INVALID, for an
+// option that cannot be, with its value; CHOIR_NOT_FOUND for a device or cross-device
+// operations of which there are none of that name, with a list; CHOIR_UNSUPPORTED for
+// cross-device operations that cannot serve these devices; CHOIR_NO_MEMORY; or why a device
+// cannot be opened.
 typedef choir_strategy *choir_strategy_constructor(const choir_strategy_options *o);
-choir_strategy_constructor choir_mirrored_strategy_new, choir_one_device_strategy_new;
-choir_strategy *choir_strategy_copy_new(const choir_strategy *s); // same kind and options, no variables
+
+// Any number of replicas on any number of devices; a mirrored variable has the same value on
+// all of them.
+choir_strategy *choir_mirrored_strategy_new(const choir_strategy_options *o);
+
+// One replica on one device. CHOIR_INVALID: .replicas above 1, or several .devices; of several
+// in CHOIR_DEVICES it takes the first.
+choir_strategy *choir_one_device_strategy_new(const choir_strategy_options *o);
+
+// A new strategy of s's kind and options, without its variables and the like; where s's options
+// name no devices, CHOIR_DEVICES is asked again. Fails as a constructor, and with CHOIR_STATE
+// for the default strategy.
+choir_strategy *choir_strategy_copy_new(const choir_strategy *s);
+
+// Frees s, its threads, and what belongs to it. No run of it may be under way and none of its
+// scopes entered; where it is the calling thread's choir_strategy_set_current, that is undone.
+// NULL is fine; the default strategy stays.
 void choir_strategy_free(choir_strategy *s);
-choir_strategy *choir_default_strategy(void); // one replica; not to be freed or entered in another scope
 
+// The strategy in which a program is that knows of none: one replica, on the first device of
+// CHOIR_DEVICES or on cpu:0. Made when it is first asked for; not to be freed. Its scope cannot
+// be inside another strategy's. NULL after a failure, as a constructor's.
+choir_strategy *choir_default_strategy(void);
+
+// Where this thread is
+
+// The strategy of the innermost scope, replica, merge call or update that this thread is in,
+// else that of choir_strategy_set_current, else the default one. NULL only where that cannot be
+// made.
 choir_strategy *choir_strategy_current(void);
-bool choir_has_strategy(void);
-bool choir_in_cross_replica_context(void);
-choir_status choir_strategy_set_current(choir_strategy *s); // without a block; NULL: none
 
+// Whether the current strategy is another than the default one.
+bool choir_has_strategy(void);
+
+// Whether this thread is in a scope, a merge call or an update, or, outside of all, has set a
+// strategy; false in a replica, also in the default one.
+bool choir_in_cross_replica_context(void);
+
+// Makes s the strategy of what this thread does outside of scopes and runs, as in a scope that
+// is not left; NULL: the default replica again. s must stay until another is set. CHOIR_STATE:
+// inside a scope, replica, merge call or update.
+choir_status choir_strategy_set_current(choir_strategy *s);
+
+// Looking at strategies
+
+// Replicas of the job; ids are 0 to this - 1. 0 for NULL.
 int choir_strategy_replicas(const choir_strategy *s);
+
+// Devices that carry at least one replica. 0 for NULL.
 int choir_strategy_worker_devices(const choir_strategy *s);
+
+// The index-th device that carries replicas, in the order in which they were named. NULL: there
+// is none of that index, or s is NULL.
 choir_device *choir_strategy_worker_device(const choir_strategy *s, int index);
-int choir_strategy_worker_device_index(const choir_strategy *s, const choir_device *d); // or CHOIR_NONE
+
+// Which of the worker devices d is. CHOIR_NONE: none of them, or s is NULL.
+int choir_strategy_worker_device_index(const choir_strategy *s, const choir_device *d);
+
+// Devices that hold variables: in the strategies of today the worker devices.
 int choir_strategy_parameter_devices(const choir_strategy *s);
+
+// The index-th device that holds variables. NULL: there is none, or s is NULL.
 choir_device *choir_strategy_parameter_device(const choir_strategy *s, int index);
-bool choir_strategy_is_chief(const choir_strategy *s); // writes checkpoints and summaries
+
+// Whether this process is the one that writes checkpoints and summaries: today, with one
+// process, always. False for NULL.
+bool choir_strategy_is_chief(const choir_strategy *s);
+
+// Whether v was made in s. False for NULL.
 bool choir_strategy_variable_created_in_scope(const choir_strategy *s, const choir_variable *v);
-// Scopes govern what this thread makes until exit; they nest. Another strategy's scope inside one is
-// CHOIR_STATE; exit out of order too, and the scope stays.
-typedef struct { void *hidden[4]; } choir_scope;
+
+// Scopes
+
+// A scope says in which strategy, and how, this thread makes variables and what is made of
+// them, from enter to exit; scopes nest. This is the program's memory: it needs no initial
+// value for the three calls that enter, and stays where it is until the exit.
+typedef struct {
+	void *hidden[4];
+} choir_scope;
+
+// Enters s's scope. CHOIR_STATE: the thread is in a replica or an update, or in a scope or
+// merge call of another strategy, or has set another one. CHOIR_INVALID: s is NULL. Where
+// entering fails there is nothing to leave.
 choir_status choir_scope_enter(choir_scope *scope, choir_strategy *s);
-choir_status choir_scope_colocate(choir_scope *scope, choir_value *with); // variable or place
-choir_status choir_scope_replica_local(choir_scope *scope, choir_aggregation aggregation); // ON_READ, not trainable
+
+// From here on variables are made beside a variable of the current strategy, of which
+// choir_variable_value is with: its update function may write them, too (docs/decisions/0018).
+// CHOIR_STATE: this thread is in no scope and no replica; CHOIR_INVALID: with is no variable,
+// or one of another strategy.
+choir_status choir_scope_colocate(choir_scope *scope, choir_value *with);
+
+// From here on variables are ON_READ, with this aggregation, and not trainable, whatever their
+// options say. CHOIR_STATE: this thread is in no scope and no replica.
+choir_status choir_scope_replica_local(choir_scope *scope, choir_aggregation aggregation);
+
+// Leaves scope. CHOIR_STATE: entering it failed, or it has been left; or one that was entered
+// later is still open: then scope stays, and can be left after that one. A replica, merge or
+// update function that returns with scopes open fails with CHOIR_STATE, and they are closed.
 choir_status choir_scope_exit(choir_scope *scope);
-// CHOIR_SCOPE (s) { ... }: return leaves it well; break leaves the scope, not a loop around it. If
-// entering fails the block is skipped.
+
+// CHOIR_SCOPE (s) { ... } runs the block in s's scope. Any way out leaves the scope: its end,
+// return, goto, and break and continue, which leave the block, not a loop around it. If s's
+// scope cannot be entered the block is skipped, and choir_error says why.
 #define CHOIR_SCOPE(strategy) CHOIR_SCOPE_(strategy, __LINE__)
 #define CHOIR_SCOPE_(strategy, line) CHOIR_SCOPE_AT_(strategy, line)
 #define CHOIR_SCOPE_AT_(strategy, line) \
 	for (choir_scope scope_##line##_ __attribute__((cleanup(choir_scope_leave))) = { { NULL } }; \
 			choir_scope_once(&scope_##line##_, strategy);)
-bool choir_scope_once(choir_scope *scope, choir_strategy *s); // for CHOIR_SCOPE
+
+// For CHOIR_SCOPE: enters, the first time it is called with a scope that began as zeros.
+// Whether it has.
+bool choir_scope_once(choir_scope *scope, choir_strategy *s);
+
+// For CHOIR_SCOPE: leaves scope, if it was entered.
 void choir_scope_leave(choir_scope *scope);
-// fn once for each local replica; waits for all. args may be NULL; *results is NULL or an earlier set,
-// refilled; results may be NULL. Returns the first failure (lowest replica not cancelled by another),
-// "replica 1: ...", also if fn ignored it. A variable half updated by a failure is undefined until set.
-choir_status choir_strategy_run(choir_strategy *s, choir_replica_fn *fn, void *user, choir_values *args, choir_values **results);
-// Over replicas, and along axes first (then MEAN is by true counts; else house 14). Lives in value's set.
-choir_tensor *choir_strategy_reduce(choir_strategy *s, choir_reduce_op op, choir_value *v, choir_axes axes);
-// A program's own, for the rest of cross.h; its frame lives until emptied. In a replica NULL (CHOIR_STATE).
+
+// Running
+
+// Calls fn once for each local replica, each with user, on its device: at the same time on
+// several devices, one after another on one, the first device's on the calling thread. So what
+// user points to is only read, or each replica's own. Returns when all have returned and the
+// updates that they asked for are done. Also possible in a merge function, whose replicas wait
+// meanwhile (choir_cross_run is the same with the merge call's sets).
+//
+// args is the set in which choir_replica_arg finds leaves, a set of s; it may be NULL, and is
+// not changed. results may be NULL: then what replicas return is dropped. *results is NULL, and
+// becomes a new set (choir_values_free), or an earlier one, not args, which is cleared and
+// refilled: what replicas returned under one name is one leaf, merged by docs/rules.md, section
+// 6. After a failure it is empty.
+//
+// Fails with the failure of the lowest replica that failed by itself, not because another did;
+// the text names it: "replica 1: ...". A failure that fn did not look at counts as well, if its
+// frame has it. Variables that an update was changing are undefined then (variable.h); s can
+// run again. Its own: CHOIR_INVALID: fn is NULL, a set of another strategy, a leaf that lacks a
+// replica's. CHOIR_STATE: not in cross-replica context, or in another strategy's, or in an
+// update; another run of s is under way; replicas diverged, or returned different names.
+// CHOIR_TIMEOUT: a replica waited too long for another, which it names (.timeout). User code
+// that never returns cannot be stopped: run returns when it does.
+choir_status choir_strategy_run(choir_strategy *s, choir_replica_fn *fn, void *user,
+		choir_values *args, choir_values **results);
+
+// The sum or mean of v over replicas, for the program: a tensor in v's frame, or, if v is a
+// variable's own value, in that of choir_strategy_cross. Sums are made in the canonical tree
+// (docs/decisions/0012).
+//
+// With CHOIR_NO_AXIS v's tensors, of one shape and dtype (of an ON_READ variable its parts),
+// are added element by element. MEAN divides by the number of replicas, or by the sum of counts
+// if all have one (choir_counted; some with and some without are CHOIR_INVALID). What is the
+// same for all, plain, mirrored or a mirrored variable, is its own mean; its SUM is
+// CHOIR_INVALID unless it is the number 0 or there is one replica. With axes each replica first
+// sums along them, which removes them; MEAN then divides by the number of elements that were
+// summed, in all replicas, so parts may be unequal or empty; what is the same for all counts
+// once for each replica.
+//
+// SUM keeps the dtype: f32, f64, i32, i64 or u8 (integers wrap). The mean of f32 and f64 keeps
+// it, that of i32 and i64 is f64, of u8 and bool f32. Others: CHOIR_UNSUPPORTED. NULL after a
+// failure, which v's frame keeps: CHOIR_INVALID also for an unknown op, a place, a value of
+// another number of replicas, shapes that do not fit. CHOIR_STATE in a replica or in another
+// strategy's context. NULL for NULL.
+choir_tensor *choir_strategy_reduce(
+		choir_strategy *s, choir_reduce_op op, choir_value *v, choir_axes axes);
+
+// A cross-replica context of the program's own, for what cross.h offers; in a merge function
+// that of the merge call. It belongs to s and is the same each time. What is made in its frame
+// stays until the program empties that (choir_frame_empty), which it must not do between giving
+// and running or updating. NULL in a replica and in another strategy's context (CHOIR_STATE).
 choir_cross *choir_strategy_cross(choir_strategy *s);
 
 CHOIR_C_END

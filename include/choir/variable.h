@@ -1,6 +1,16 @@
-// A variable belongs to the strategy current where it was made. In a replica function all replicas make
-// the same ones in one order; replica 0 creates (spec 2.3). Reads and writes follow the context of the
-// frame or tensor (spec 2.4, 2.5). Threads: that context's.
+// Variables: named memory that outlives a step and is kept in step between replicas. A mirrored
+// (ON_WRITE) variable has one value for all replicas, and one copy for each separate memory of
+// its strategy's devices, so one on CPUs (docs/decisions/0016). An ON_READ variable has a part
+// for each replica, which that replica writes freely; the parts are brought together, by the
+// variable's aggregation, when somebody reads outside replicas. What reading and writing mean
+// follows from the context of the frame, or of the tensor that is written, so the same code is
+// right in a replica, a merge call, an update function and outside of all (docs/rules.md,
+// sections 3 to 5, has the tables).
+//
+// Ownership: a variable belongs to the strategy that is current where it was made, and is freed
+// with it. A variable that an update or a write left half written is undefined: to read it is
+// CHOIR_STATE, until it is assigned or restored.
+// Threads: those of the context; the getters: any.
 #pragma once
 
 #include "value.h"
@@ -8,52 +18,149 @@
 CHOIR_C_BEGIN
 
 typedef enum {
-	CHOIR_SYNCHRONIZATION_AUTO = 0, CHOIR_SYNCHRONIZATION_ON_WRITE, CHOIR_SYNCHRONIZATION_ON_READ,
-	CHOIR_SYNCHRONIZATION_NONE // refused when made, everywhere
+	CHOIR_SYNCHRONIZATION_AUTO = 0, // ON_WRITE
+	CHOIR_SYNCHRONIZATION_ON_WRITE, // mirrored: one value
+	CHOIR_SYNCHRONIZATION_ON_READ, // a part for each replica
+	CHOIR_SYNCHRONIZATION_NONE // refused when the variable is made
 } choir_synchronization;
+
+// How what replicas write (ON_WRITE) or have (ON_READ) becomes one value.
 typedef enum {
-	CHOIR_AGGREGATION_NONE = 0, CHOIR_AGGREGATION_SUM, CHOIR_AGGREGATION_MEAN,
-	CHOIR_AGGREGATION_ONLY_FIRST_REPLICA
+	CHOIR_AGGREGATION_NONE = 0, // not at all: it cannot be written in replicas, or read outside
+	CHOIR_AGGREGATION_SUM,
+	CHOIR_AGGREGATION_MEAN, // over replicas; floating dtypes only
+	CHOIR_AGGREGATION_ONLY_FIRST_REPLICA // replica 0's
 } choir_aggregation;
+
+// Random ones are of f32 or f64 alone, and are drawn from the strategy's seed and the
+// variable's name by Philox (docs/decisions/0013), so they do not depend on the order of
+// making.
 typedef enum {
-	CHOIR_ZEROS = 0, CHOIR_ONES,
-	CHOIR_GLOROT_UNIFORM, // Glorot and Bengio 2010, fans as in Keras
-	CHOIR_HE_NORMAL, // He et al. 2015
-	CHOIR_NORMAL // mean 0, deviation scale
+	CHOIR_ZEROS = 0,
+	CHOIR_ONES,
+	// Uniform within sqrt(6 / (in + out)) of 0: Glorot and Bengio 2010. in and out are the last
+	// two dimensions, times the product of those before them; as in Keras both are the length
+	// of a vector, and 1 for a scalar.
+	CHOIR_GLOROT_UNIFORM,
+	CHOIR_HE_NORMAL, // normal, mean 0, deviation sqrt(2 / in), not truncated: He et al. 2015
+	CHOIR_NORMAL // normal, mean 0, deviation scale
 } choir_initializer;
+
+// Fills out, which is not initialised, with the packed elements of a variable of that shape, in
+// its dtype. Called once for a variable, on the thread that makes it. What it returns other
+// than CHOIR_OK fails the making.
 typedef choir_status choir_initializer_fn(void *out, const choir_shape *shape, void *user);
+
 typedef struct {
-	size_t size;
-	choir_dtype dtype; // CHOIR_F32
-	choir_synchronization synchronization; // AUTO: ON_WRITE
-	choir_aggregation aggregation; // NONE; integers refuse MEAN
-	choir_toggle trainable; // on; ON_READ: off
-	choir_initializer initializer; // ZEROS; random ones are Philox of the seed and the name
-	double scale; // of NORMAL; 0: 0.05
-	const void *initial_value; // packed, copied; instead of initializer
-	choir_initializer_fn *initialize; // once, on the host; instead of both
-	void *user;
+	size_t size; // of this struct: CHOIR_OPTIONS sets it
+	choir_dtype dtype; // 0: CHOIR_F32
+	choir_synchronization synchronization;
+	choir_aggregation aggregation;
+	choir_toggle trainable; // whether optimizers see it; on, for ON_READ: off
+	choir_initializer initializer;
+	double scale; // of CHOIR_NORMAL; 0: 0.05
+	const void *initial_value; // packed, in dtype; copied; instead of initializer
+	choir_initializer_fn *initialize; // instead of initializer, if there is no initial_value
+	void *user; // for initialize
 } choir_variable_options;
 
-choir_variable *choir_variable_new(const char *name, choir_shape shape, const choir_variable_options *o);
-// The caller's packed memory, which outlives the strategy, as the one copy of host devices; brought up to
-// date before run returns where devices have copies of their own.
-choir_variable *choir_variable_wrap(const char *name, choir_dtype dtype, choir_shape shape, void *memory);
+// A variable of the current strategy, with its initial value, which is made once, on the host,
+// and copied; name, shape and *o are copied, too, and o may be NULL. What scopes say
+// (colocated, replica-local) replaces what o says.
+//
+// In scopes, in merge calls and outside of all it is a new variable; a name that the strategy
+// has is CHOIR_INVALID. In a replica it is a meeting of all replicas (docs/rules.md, sections 1
+// and 3): replica 0 makes it, the others wait for that and get the same one; all must ask for
+// the same names, dtypes and shapes in the same order, else CHOIR_STATE. If the strategy has
+// one of that name already, they get that one, whatever else the options say (CHOIR_INVALID if
+// its dtype or shape differs), so a step may ask for its variables each time.
+//
+// NULL after a failure, which in a replica its frame keeps. CHOIR_INVALID: no name, an unknown
+// dtype, an impossible shape, synchronization NONE, MEAN of a dtype that is not floating, a
+// random initializer for a dtype other than f32 and f64, a size of *o that cannot be.
+// CHOIR_STATE: in an update function; the strategy was made before a fork. CHOIR_NO_MEMORY. Or
+// what initialize returned.
+choir_variable *choir_variable_new(
+		const char *name, choir_shape shape, const choir_variable_options *o);
 
+// A mirrored, trainable variable without aggregation whose value is what is in memory, packed.
+// For devices of host memory that is the copy itself: reads and updates are in place, and what
+// the program writes there between runs is seen. For others it is copied, and memory is brought
+// up to date at the end of every run (not of one in a merge call) that ends well. memory is the
+// program's and must outlive the strategy. Not in a replica: CHOIR_STATE; a NULL memory:
+// CHOIR_INVALID; else as choir_variable_new.
+choir_variable *choir_variable_wrap(
+		const char *name, choir_dtype dtype, choir_shape shape, void *memory);
+
+// Belongs to v. "" for NULL.
 const char *choir_variable_name(const choir_variable *v);
-const choir_shape *choir_variable_shape(const choir_variable *v);
-choir_status choir_variable_describe(const choir_variable *v, choir_variable_options *options); // dtype, synchronization, aggregation, trainable; size set by the caller
-int choir_variable_copies(const choir_variable *v); // on this worker
-choir_device *choir_variable_device(const choir_variable *v, int copy);
-// The value now, in frame. Using it after the variable changed is CHOIR_STATE (house 16).
-choir_tensor *choir_variable_read(choir_variable *v, choir_frame *f);
-// The component itself: as argument or result it stands for the variable; in an operation it is read.
-choir_tensor *choir_variable_component(choir_variable *v, choir_frame *f);
-choir_variable *choir_tensor_variable(const choir_tensor *t); // its container; NULL: none
 
-// value's frame says which context. In a replica these are merge calls (ON_READ: local writes).
+// Belongs to v. NULL for NULL.
+const choir_shape *choir_variable_shape(const choir_variable *v);
+
+// Fills in dtype, synchronization (which is never AUTO), aggregation and trainable (on or off),
+// and sets the other fields to zero. options->size is set by the caller. CHOIR_INVALID: v or
+// options is NULL, or the size has no room for those four.
+choir_status choir_variable_describe(const choir_variable *v, choir_variable_options *options);
+
+// Copies of v in this process: one for each separate memory of the strategy's devices, or, if v
+// is ON_READ, a part for each replica. 0 for NULL.
+int choir_variable_copies(const choir_variable *v);
+
+// The device on which a copy lies, 0 to copies - 1. NULL: there is no such copy, or v is NULL.
+choir_device *choir_variable_device(const choir_variable *v, int copy);
+
+// The value now, in f. In a replica's frame: the copy, or part, of this replica; in an
+// update's: the copy that lies with the one being updated; in others the value, which for an
+// ON_READ variable is made of all parts. If this replica has asked an optimizer to update v,
+// the read waits for that update, and so for all replicas. While a tape records in f, reads of
+// v are one tensor, until v changes; that is the source for gradients by v.
+//
+// Where memory is shared a read is no copy: it is v's memory, and after v has changed, using
+// the read is CHOIR_STATE with v's name (docs/decisions/0016). To keep a value, choir_move or
+// return it before.
+//
+// NULL: f has failed before; or CHOIR_STATE: v is undefined; f is the frame of another
+// strategy's replica or update; f is no replica's, and the thread is in a replica or under
+// another strategy. CHOIR_INVALID: an ON_READ variable without aggregation, outside replicas
+// and updates. For a NULL v or f: NULL, and no failure.
+choir_tensor *choir_variable_read(choir_variable *v, choir_frame *f);
+
+// The component of v in f: as an argument, a result or a value it stands for v itself; in an
+// operation it is v's copy, as a read is. But it is no read for tapes: optimizers do not see
+// it, so formulas of a model read. In a frame that is neither a replica's nor an update's it is
+// copy 0. Fails as choir_variable_read.
+choir_tensor *choir_variable_component(choir_variable *v, choir_frame *f);
+
+// The variable that t is the component of, or whose memory t is, as a read or a view of one.
+// NULL: none, or t is NULL.
+choir_variable *choir_tensor_variable(const choir_tensor *t);
+
+// Writing. value has v's dtype and shape, or is a plain number, which all elements get. Its
+// frame says what happens (docs/rules.md, section 5):
+//
+// - A replica's, v mirrored: a merge call of all replicas (replica.h), in which v is written
+//   with the sum, the mean or replica 0's of what they brought. CHOIR_INVALID: v has no
+//   aggregation; with SUM and several replicas, the same number from all, unless it is 0.
+// - A replica's, v ON_READ: this replica's part, at once.
+// - An update's: the copy that is being updated, if v is its target or colocated with it, else
+//   CHOIR_INVALID.
+// - Others': all copies of a mirrored variable. To an ON_READ one nothing can be added
+//   (CHOIR_INVALID); assigned, every part gets the value, or its share if the aggregation is
+//   SUM, so that a read gives it back (of integers the first parts get one more); without
+//   aggregation CHOIR_INVALID. Waits until it is done.
+//
+// Errors also: CHOIR_INVALID for another dtype or shape and v NULL; CHOIR_STATE for a variable
+// of another strategy, and where the thread is not in the context of value's frame; for a NULL
+// value the thread's last failure, or CHOIR_INVALID. Reads made before are out of date.
+
+// v = value. An undefined variable is defined again.
 choir_status choir_variable_assign(choir_variable *v, choir_tensor *value);
+
+// v = v + value. Integers wrap; f32, f64, i32, i64 and u8 (else CHOIR_UNSUPPORTED).
 choir_status choir_variable_assign_add(choir_variable *v, choir_tensor *value);
+
+// v = v - value, as choir_variable_assign_add.
 choir_status choir_variable_assign_sub(choir_variable *v, choir_tensor *value);
 
 CHOIR_C_END

@@ -1,5 +1,6 @@
 // Folding contributions into the nodes of the canonical tree, as a binary counter does, but knowing
-// that a block may begin in the middle of the tree and that the tree's right edge is cut.
+// that a block may begin in the middle of the tree, that the tree's right edge is cut, and that
+// contributions may come in any order: a sum is made as soon as both of its halves are there.
 #include "cross/tree.h"
 
 #include "op/op.h"
@@ -49,10 +50,33 @@ static choir_buffer shown(const chi_fold *fold, void *data)
 	return (choir_buffer){ data, fold->dtype, fold->shape };
 }
 
-// Adds the last two parts into one, in memory that is the fold's own.
-static choir_status add_last_two(chi_fold *fold, chi_stream *stream)
+// Puts a part at its place among the others.
+static void insert(chi_fold *fold, int at, choir_part part, chi_buffer *buffer)
 {
-	const int a = fold->n - 2, b = fold->n - 1;
+	for (int i = fold->n++; i > at; i--) {
+		fold->part[i] = fold->part[i - 1];
+		fold->buffer[i] = fold->buffer[i - 1];
+		fold->own[i] = fold->own[i - 1];
+	}
+	fold->part[at] = part;
+	fold->buffer[at] = buffer;
+	fold->own[at] = false;
+}
+
+static void take_out(chi_fold *fold, int at)
+{
+	fold->n--;
+	for (int i = at; i < fold->n; i++) {
+		fold->part[i] = fold->part[i + 1];
+		fold->buffer[i] = fold->buffer[i + 1];
+		fold->own[i] = fold->own[i + 1];
+	}
+}
+
+// Adds parts a and a + 1 into one, in memory that is the fold's own.
+static choir_status add_two(chi_fold *fold, int a, chi_stream *stream)
+{
+	const int b = a + 1;
 	chi_buffer *into = fold->own[a] ? fold->buffer[a] : fold->own[b] ? fold->buffer[b] : NULL;
 	void *data = fold->own[a] ? fold->part[a].data : fold->part[b].data;
 	if (into != NULL) {
@@ -80,8 +104,15 @@ static choir_status add_last_two(chi_fold *fold, chi_stream *stream)
 	fold->own[a] = true;
 	fold->part[a].data = data;
 	fold->part[a].hi = fold->part[b].hi;
-	fold->n--;
+	take_out(fold, b);
 	return CHOIR_OK;
+}
+
+// Whether parts a and a + 1 are the halves of a node.
+static bool are_halves(const chi_fold *fold, int a)
+{
+	return a >= 0 && a + 1 < fold->n && fold->part[a].hi == fold->part[a + 1].lo &&
+			chi_tree_is_node(fold->replicas, fold->part[a].lo, fold->part[a + 1].hi);
 }
 
 choir_status chi_fold_add(chi_fold *fold, int replica, chi_buffer *buffer, void *data,
@@ -89,12 +120,17 @@ choir_status chi_fold_add(chi_fold *fold, int replica, chi_buffer *buffer, void 
 {
 	if (fold->n == CHI_FOLD_PARTS)
 		return choir_fail(CHOIR_INTERNAL, "fold: more than %d parts", CHI_FOLD_PARTS);
+	int at = fold->n;
+	while (at > 0 && fold->part[at - 1].lo > replica)
+		at--;
 	chi_buffer_retain(buffer);
-	fold->buffer[fold->n] = buffer;
-	fold->own[fold->n] = false;
-	fold->part[fold->n++] = (choir_part){ replica, replica + 1, data };
-	while (fold->n >= 2 && chi_tree_is_node(fold->replicas, fold->part[fold->n - 2].lo,
-			fold->part[fold->n - 1].hi))
-		CHOIR_TRY(add_last_two(fold, stream));
+	insert(fold, at, (choir_part){ replica, replica + 1, data }, buffer);
+	for (bool more = true; more;) {
+		const int a = are_halves(fold, at - 1) ? at - 1 : at;
+		more = are_halves(fold, a);
+		if (more)
+			CHOIR_TRY(add_two(fold, a, stream));
+		at = a;
+	}
 	return CHOIR_OK;
 }

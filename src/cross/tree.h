@@ -22,7 +22,8 @@ int chi_tree_depth(int replicas);
 
 enum { CHI_FOLD_PARTS = 64 };
 
-// The nodes of one carrier for one sum. Contributions come in ascending order of replicas.
+// The nodes of one carrier for one sum, in ascending order. Contributions may come in any order, each
+// once; those that come about in order need few parts.
 typedef struct {
 	int replicas;
 	choir_dtype dtype;

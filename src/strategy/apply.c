@@ -371,10 +371,7 @@ choir_status chi_apply_now(chi_apply *a, choir_cross *x, size_t n, choir_variabl
 	choir_status status = CHOIR_OK;
 	for (size_t i = 0; status == CHOIR_OK && i < n; i++)
 		status = give_value(a, in, x, v[i], values[i]);
-	for (int lane = 0; lane < s->lanes; lane++) { // also after a failure: the sums are in use
-		const choir_status waited = chi_stream_wait(s->exchange[lane]);
-		status = status == CHOIR_OK ? waited : status;
-	}
+	status = chi_strategy_wait(s, 0, s->lanes, status);
 	if (status == CHOIR_OK)
 		status = chi_instance_execute(in, 0, s->lanes, true);
 	if (status != CHOIR_OK)

@@ -1,7 +1,7 @@
-// Updates that optimizers ask for inside replicas (house: applying gradients never parks). A replica
-// folds its gradients into its lane's partial sums and returns; the update runs when all have come:
-// at the end of the run on the threads of all lanes together, or earlier, by whoever must have it done
-// (a read of a variable, a merge call).
+// Updates that optimizers ask for inside replicas (docs/decisions/0008: applying gradients never
+// parks). A replica folds its gradients into its lane's partial sums and returns; the update runs
+// when all have come: at the end of the run on the threads of all lanes together, or earlier, by
+// whoever must have it done (a read of a variable, a merge call).
 #pragma once
 
 #include "cross/tree.h"

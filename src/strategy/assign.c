@@ -16,7 +16,8 @@ static choir_status write_all(choir_variable *v, chi_assign_op op, choir_tensor 
 {
 	if (t == NULL)
 		return chi_frame_report(NULL);
-	if (v->copies > 1 && op != CHI_ASSIGN) {
+	const bool here = chi_device_shares(v->copy[0].device, choir_tensor_device(t));
+	if (op != CHI_ASSIGN && (v->copies > 1 || !here)) {
 		choir_tensor *now = chi_variable_view(v, 0, t->frame);
 		if (now == NULL)
 			return chi_frame_report(t->frame);
@@ -180,7 +181,8 @@ static choir_status assign(choir_variable *v, chi_assign_op op, choir_tensor *va
 		return choir_error_status() != CHOIR_OK ? choir_error_status()
 				: choir_fail(CHOIR_INVALID, "variable \"%s\": assigned NULL", v->name);
 	choir_frame *f = value->frame;
-	if (f->context_kind == CHI_IN_REPLICA && !chi_replica_is_outside(f->context, v))
+	// The default replica outside any run is outside every strategy: what it writes is written.
+	if (f->context_kind == CHI_IN_REPLICA && !chi_replica_stands(f->context))
 		return assign_in_replica(f->context, v, op, value);
 	if (f->context_kind == CHI_IN_UPDATE)
 		return chi_update_write(f->context, v, op, value);

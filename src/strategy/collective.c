@@ -5,6 +5,7 @@
 #include "cross/tree.h"
 #include "op/op.h"
 #include "strategy/apply.h"
+#include "strategy/light.h"
 #include "strategy/meet.h"
 #include "strategy/merge.h"
 #include "strategy/reduce.h"
@@ -102,8 +103,7 @@ static choir_status reduce_lane(chi_run *run, chi_meet *m, int lane, double divi
 		choir_tensor *t = run->replica[i].contribution;
 		status = chi_fold_add(&fold, i, t->buffer, t->data, s->exchange[lane]);
 	}
-	const choir_status folded = chi_stream_wait(s->exchange[lane]); // also what failed half way
-	status = status == CHOIR_OK ? folded : status;
+	status = chi_strategy_wait(s, lane, lane + 1, status);
 	choir_collective c = collective_of(run, m, like, lane, divisor);
 	c.n = (size_t) fold.n;
 	c.parts = fold.part;
@@ -171,12 +171,9 @@ static choir_status come_together(chi_replica *r, choir_reduce_op op, choir_tens
 	return status;
 }
 
-choir_tensor *choir_replica_all_reduce(choir_replica *replica, choir_reduce_op op, choir_tensor *t)
+// What r contributes: a tensor of the dtype of the result.
+static choir_tensor *contribution(choir_frame *f, choir_reduce_op op, choir_tensor *t)
 {
-	if (t == NULL || chi_replica_check(replica, "all_reduce") != CHOIR_OK)
-		return NULL;
-	chi_replica *r = chi_replica_of(replica);
-	choir_frame *f = replica->frame;
 	if (op != CHOIR_SUM && op != CHOIR_MEAN)
 		return chi_frame_fail_null(f, CHOIR_INVALID, "all_reduce: operation %d: SUM or MEAN is "
 				"needed", (int) op);
@@ -188,18 +185,37 @@ choir_tensor *choir_replica_all_reduce(choir_replica *replica, choir_reduce_op o
 		t = choir_fill(f, CHOIR_F32, CHOIR_SCALAR, t->number);
 	if (t != NULL && op == CHOIR_MEAN && !chi_dtype_is_float(t->dtype))
 		t = choir_cast(t, chi_dtype_size(t->dtype) >= 4 ? CHOIR_F64 : CHOIR_F32);
+	return t == NULL || chi_stream_wait(f->stream) != CHOIR_OK ? NULL : t;
+}
+
+static choir_tensor *heavy_sum(chi_replica *r, choir_reduce_op op, choir_tensor *t, double *divisor)
+{
 	chi_meet *m = NULL;
-	all_reduce_attributes a = { replica, 1 };
-	if (t == NULL || chi_stream_wait(f->stream) != CHOIR_OK ||
-			come_together(r, op, t, &m, &a.divisor) != CHOIR_OK) {
-		chi_frame_keep(f);
-		chi_run_renew(r->run);
+	if (come_together(r, op, t, &m, divisor) != CHOIR_OK)
 		return NULL;
-	}
 	chi_buffer *b = m->buffer[r->lane];
-	choir_tensor *out = chi_tensor_on(f, b, b->memory, t->dtype, &t->shape);
+	choir_tensor *out = chi_tensor_on(r->shown.frame, b, b->memory, t->dtype, &t->shape);
 	chi_meet_leave(r, m);
-	return out == NULL ? NULL : chi_op_record(&all_reduce_op, 1, &t, &a, out);
+	return out;
+}
+
+choir_tensor *choir_replica_all_reduce(choir_replica *replica, choir_reduce_op op, choir_tensor *t)
+{
+	if (chi_replica_check(replica, "all_reduce") != CHOIR_OK)
+		return NULL;
+	if (t == NULL)
+		return chi_frame_null(replica->frame, "all_reduce");
+	chi_replica *r = chi_replica_of(replica);
+	all_reduce_attributes a = { replica, 1 };
+	choir_tensor *out = NULL;
+	t = contribution(replica->frame, op, t);
+	if (t != NULL)
+		out = chi_light_takes(r, op, t) ? chi_light_sum(r, t) : heavy_sum(r, op, t, &a.divisor);
+	if (out != NULL)
+		return chi_op_record(&all_reduce_op, 1, &t, &a, out);
+	chi_frame_keep(replica->frame);
+	chi_run_renew(r->run);
+	return NULL;
 }
 
 choir_status choir_replica_batch_all_reduce(choir_replica *r, choir_reduce_op op, size_t n,
@@ -223,8 +239,10 @@ static choir_status return_first(choir_cross *x, void *user)
 
 choir_tensor *choir_replica_broadcast(choir_replica *replica, choir_tensor *t, int from)
 {
-	if (t == NULL || chi_replica_check(replica, "broadcast") != CHOIR_OK)
+	if (chi_replica_check(replica, "broadcast") != CHOIR_OK)
 		return NULL;
+	if (t == NULL)
+		return chi_frame_null(replica->frame, "broadcast");
 	if (from < 0 || from >= choir_replica_count(replica))
 		return chi_frame_fail_null(replica->frame, CHOIR_INVALID, "broadcast: there is no replica "
 				"%d: there are %d", from, choir_replica_count(replica));

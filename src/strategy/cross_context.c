@@ -134,7 +134,7 @@ static choir_status put(choir_cross *cross, bool returned, const char *name, cho
 	if (name == NULL || name[0] == '\0')
 		return chi_frame_fail(cross->frame, CHOIR_INVALID, "%s: a leaf needs a name", what);
 	if (v == NULL)
-		return chi_frame_report(cross->frame);
+		return chi_missing(cross->frame, what);
 	const choir_status status = chi_values_put(set, name, v);
 	return status == CHOIR_OK ? status : chi_frame_keep(cross->frame);
 }

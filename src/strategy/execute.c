@@ -278,8 +278,7 @@ choir_status chi_instance_execute(chi_instance *in, int from, int to, bool prepa
 		status = reduce(in, from, to);
 	if (status == CHOIR_OK && in->gated)
 		status = gated_update(in, from, to, &applied);
-	for (int lane = from; status == CHOIR_OK && lane < to; lane++)
-		status = chi_stream_wait(s->exchange[lane]);
+	status = chi_strategy_wait(s, from, to, status);
 	if (status != CHOIR_OK)
 		return status; // what was touched is undefined: chi_instance_forget
 	const uint32_t lanes = (uint32_t) (to - from);

@@ -119,8 +119,10 @@ static const chi_op all_gather_op = {
 
 choir_tensor *choir_replica_all_gather(choir_replica *replica, choir_tensor *t, int axis)
 {
-	if (t == NULL || chi_replica_check(replica, "all_gather") != CHOIR_OK)
+	if (chi_replica_check(replica, "all_gather") != CHOIR_OK)
 		return NULL;
+	if (t == NULL)
+		return chi_frame_null(replica->frame, "all_gather");
 	chi_replica *r = chi_replica_of(replica);
 	const int at = axis < 0 ? axis + t->shape.rank : axis;
 	if (at < 0 || at >= t->shape.rank)

@@ -158,19 +158,35 @@ choir_status chi_lane_wait(chi_replica *r, const chi_atomic32 *flag, const chi_m
 	return status;
 }
 
+// With the lock held: a worker that will find nothing to run rests before the baton is given away, since
+// whoever gets it may end the run, and the next run is to find this worker.
+static void rest_in_time(chi_run *run, int lane, chi_worker **worker)
+{
+	chi_lane *l = &run->lane[lane];
+	if (chi_atomic32_load(&run->failed) != 0)
+		skip_unstarted(run, l);
+	if (*worker == NULL || l->left == 0)
+		return;
+	if (l->next < l->last && lowest(run, lane, CHI_MAY_GO_ON) == NULL)
+		return;
+	chi_crew_rest(*worker);
+	*worker = NULL;
+}
+
 // What this thread is to run next on the lane; NULL: nothing. *close: the lane's replicas have all
 // returned and this thread sees to the rest.
-static chi_replica *take(chi_run *run, int lane, bool *close)
+static chi_replica *take(chi_run *run, int lane, chi_worker **worker, bool *close)
 {
 	chi_lane *l = &run->lane[lane];
 	chi_replica *r;
 	const bool lock = l->shared || chi_atomic32_load(&run->failed) != 0;
-	if (lock)
+	if (lock) {
 		chi_mutex_lock(&run->lock);
-	if (lock)
+		rest_in_time(run, lane, worker);
 		r = pass(run, lane);
-	else
+	} else {
 		r = l->next < l->last ? &run->replica[l->next++] : NULL;
+	}
 	*close = r == NULL && l->left == 0 && !l->closed;
 	l->closed = l->closed || *close;
 	if (lock)
@@ -182,7 +198,7 @@ void chi_lane_go(chi_run *run, int lane, chi_worker *worker)
 {
 	bool close = false;
 	chi_replica *r;
-	while ((r = take(run, lane, &close)) != NULL)
+	while ((r = take(run, lane, &worker, &close)) != NULL)
 		chi_replica_call(r);
 	if (close)
 		chi_lane_apply(run, lane);

@@ -3,6 +3,7 @@
 #include "strategy/meet.h"
 
 #include "base/alloc.h"
+#include "strategy/light.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -139,6 +140,8 @@ chi_meet *chi_meet_arrive(chi_replica *r, chi_meet_kind kind, const void *what, 
 	chi_meet *m = failed ? NULL : arrive(r, &like, prepare, user);
 	*last = m != NULL && m->arrived == run->strategy->replicas;
 	chi_mutex_unlock(&run->lock);
+	if (m != NULL)
+		chi_light_met(r);
 	if (m == NULL) {
 		if (failed)
 			chi_run_cancelled(run);
@@ -174,6 +177,7 @@ void chi_meet_returned(chi_replica *r)
 		returned_early(r, &run->replica[m->first], m->name);
 	}
 	chi_mutex_unlock(&run->lock);
+	chi_light_returned(r);
 	if (short_of)
 		chi_run_fail(run, run->strategy->replicas);
 }

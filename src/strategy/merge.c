@@ -35,6 +35,12 @@ choir_tensor *chi_names_find(const chi_names *list, const char *name)
 	return NULL;
 }
 
+choir_status chi_missing(choir_frame *f, const char *what)
+{
+	chi_frame_null(f, what);
+	return chi_frame_report(f);
+}
+
 // What r may give: of its own frame, usable, and not the caller's memory, which others may look at when
 // the caller's function has returned. NULL: recorded in r's frame.
 static choir_tensor *givable(chi_replica *r, const char *name, choir_tensor *value)
@@ -55,7 +61,7 @@ choir_status choir_replica_give(choir_replica *replica, const char *name, choir_
 	if (name == NULL || name[0] == '\0')
 		return chi_frame_fail(replica->frame, CHOIR_INVALID, "give: a leaf needs a name");
 	if (value == NULL)
-		return chi_frame_report(replica->frame);
+		return chi_missing(replica->frame, "give");
 	value = givable(r, name, value);
 	return value == NULL ? chi_frame_report(replica->frame)
 	                     : chi_names_put(&r->given, replica->frame, name, value);
@@ -163,7 +169,7 @@ choir_status chi_merge_one(chi_replica *r, const char *name, choir_tensor *value
 		void *user, const void *what, uint64_t more)
 {
 	if (value == NULL || (value = givable(r, name, value)) == NULL)
-		return chi_frame_report(r->shown.frame);
+		return chi_missing(r->shown.frame, name);
 	const chi_names given = r->given;
 	r->given = r->own;
 	r->given.n = 0;

@@ -38,6 +38,9 @@ choir_status chi_cross_check(const choir_cross *x, const char *what);
 choir_status chi_merge(chi_replica *r, const char *name, choir_merge_fn *fn, void *user,
 		const void *what, uint64_t more);
 
+// Something that is to be given or returned is NULL: what names it. The first cause is reported.
+choir_status chi_missing(choir_frame *f, const char *what);
+
 // A merge call that Choir makes itself, with one value of r's; what the program gave stays given.
 choir_status chi_merge_one(chi_replica *r, const char *name, choir_tensor *value, choir_merge_fn *fn,
 		void *user, const void *what, uint64_t more);

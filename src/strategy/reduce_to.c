@@ -108,7 +108,7 @@ static choir_status make_results(choir_cross *x, job *j, const choir_tensor *lik
 }
 
 // Folds each device's replicas, on the devices at the same time.
-static choir_status fold_lanes(const choir_strategy *s, job *j, const choir_value *v)
+static choir_status fold_lanes(choir_strategy *s, job *j, const choir_value *v)
 {
 	const choir_tensor *like = v->component[0];
 	choir_status status = CHOIR_OK;
@@ -118,11 +118,7 @@ static choir_status fold_lanes(const choir_strategy *s, job *j, const choir_valu
 		for (int r = s->first[lane]; status == CHOIR_OK && r < s->first[lane + 1]; r++)
 			status = chi_fold_add(&j->fold[lane], r, v->component[r]->buffer,
 					v->component[r]->data, s->exchange[lane]);
-	for (int lane = 0; lane < s->lanes; lane++) { // also after a failure: the parts are in use
-		const choir_status waited = chi_stream_wait(s->exchange[lane]);
-		status = status == CHOIR_OK ? waited : status;
-	}
-	return status;
+	return chi_strategy_wait(s, 0, s->lanes, status);
 }
 
 static choir_status start(choir_cross *x, job *j, choir_reduce_op op, const choir_value *v,

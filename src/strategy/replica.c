@@ -1,6 +1,7 @@
 // One replica: its call from start to return, its arguments and results, and what it may ask.
 #include "base/alloc.h"
 #include "strategy/meet.h"
+#include "strategy/merge.h"
 #include "strategy/results.h"
 
 #include <stdio.h>
@@ -47,10 +48,9 @@ void chi_replica_call(chi_replica *r)
 	chi_meet_returned(r);
 }
 
-bool chi_replica_is_outside(const chi_replica *r, const choir_variable *v)
+bool chi_replica_stands(const chi_replica *r)
 {
-	const choir_strategy *s = r->run->strategy;
-	return r->run == s->standing && v->strategy != s;
+	return r->run == r->run->strategy->standing;
 }
 
 choir_status chi_replica_check(const choir_replica *r, const char *what)
@@ -125,7 +125,7 @@ choir_status choir_replica_return(choir_replica *replica, const char *name, choi
 	if (name == NULL || name[0] == '\0')
 		return chi_frame_fail(f, CHOIR_INVALID, "return: a leaf needs a name");
 	if (value == NULL)
-		return chi_frame_report(f);
+		return chi_missing(f, "return");
 	if (value->frame != f)
 		return chi_frame_fail(f, CHOIR_INVALID, "return: \"%s\" belongs to another frame: move it",
 				name);

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "strategy/apply.h"
+#include "strategy/light.h"
 #include "strategy/meet.h"
 #include "strategy/merge.h"
 #include "strategy/results.h"
@@ -45,6 +46,8 @@ chi_run *chi_run_new(choir_strategy *s)
 	choir_status status = run->lane == NULL || run->replica == NULL ? CHOIR_NO_MEMORY : CHOIR_OK;
 	for (int i = 0; status == CHOIR_OK && i < s->replicas; i++)
 		status = open_replica(run, i);
+	if (status == CHOIR_OK)
+		status = chi_light_open(run);
 	if (status != CHOIR_OK) {
 		chi_run_free(run);
 		return NULL;
@@ -58,6 +61,7 @@ void chi_run_free(chi_run *run)
 		return;
 	chi_run_free(run->nested);
 	chi_meet_free(run);
+	chi_light_close(run);
 	chi_cross_free(run->cross);
 	for (int i = 0; run->replica != NULL && i < run->strategy->replicas; i++) {
 		choir_frame_free(run->replica[i].shown.frame);
@@ -108,6 +112,7 @@ static void tell_of_failure(chi_run *run, bool first)
 {
 	if (first)
 		chi_group_abort(&run->strategy->group);
+	chi_light_stop(run);
 	chi_run_event(run);
 }
 
@@ -171,10 +176,11 @@ static choir_status prepare(chi_run *run, choir_replica_fn *fn, void *user, choi
 	run->failed_replica = s->replicas;
 	chi_atomic32_store(&run->failed, 0);
 	chi_atomic32_store(&run->finished.word, 0);
+	chi_light_clear(run);
 	for (int i = 0; i < s->replicas; i++) {
 		chi_replica *r = &run->replica[i];
 		r->state = CHI_RUNS; // on a lane of its own nobody asks for more
-		r->sequence = 0;
+		r->sequence = r->lights = 0;
 		r->commits = 0;
 		r->cancelled = false;
 		r->given.n = r->returned.n = 0;

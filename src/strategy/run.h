@@ -36,6 +36,7 @@ typedef struct chi_replica {
 	const chi_atomic32 *parked_for;
 	chi_gate baton; // opened by who hands the baton to this replica
 	uint32_t sequence; // meetings so far
+	uint32_t lights; // steps of light sums so far
 	int commits; // of optimizers so far
 	chi_names given, returned;
 	chi_names own; // what Choir itself gives, while it stands in for given
@@ -71,6 +72,7 @@ typedef struct chi_run {
 	struct chi_meet **meet; // a ring: meetings first_meet .. next_meet - 1
 	uint32_t meet_room, first_meet, next_meet;
 	struct chi_meet *spare_meets;
+	struct chi_light *light; // of each replica; NULL: there are no light sums
 	struct chi_instance **pending; // updates asked for in this run, in order
 	size_t n_pending, pending_room;
 	struct chi_instance *open; // updates that were given something, asked for or not
@@ -122,8 +124,8 @@ static inline chi_replica *chi_replica_of(const choir_replica *r)
 {
 	return (chi_replica *) (uintptr_t) r;
 }
-// The default replica outside any run, which sees the variables of other strategies from outside.
-bool chi_replica_is_outside(const chi_replica *r, const choir_variable *v);
+// Whether r is the default replica outside any run.
+bool chi_replica_stands(const chi_replica *r);
 // The replica whose context this thread is in must be r.
 choir_status chi_replica_check(const choir_replica *r, const char *what);
 // Adds name to a list, replacing an equal one; the name is copied to f.

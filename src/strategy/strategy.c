@@ -203,6 +203,21 @@ int chi_strategy_lane(const choir_strategy *s, int replica)
 	return lane;
 }
 
+choir_status chi_strategy_wait(choir_strategy *s, int from, int to, choir_status status)
+{
+	chi_error first;
+	chi_error_save(&first);
+	for (int lane = from; lane < to; lane++) {
+		const choir_status waited = chi_stream_wait(s->exchange[lane]);
+		if (status == CHOIR_OK && waited != CHOIR_OK) {
+			status = waited;
+			chi_error_save(&first);
+		}
+	}
+	chi_error_restore(&first);
+	return status;
+}
+
 void chi_strategy_start_over(choir_strategy *s)
 {
 	chi_group_abort(&s->group);

@@ -53,6 +53,9 @@ int chi_strategy_lane(const choir_strategy *s, int replica);
 // CHOIR_STATE in a child of a fork.
 choir_status chi_strategy_check(const choir_strategy *s);
 
+// Until what is queued for sums and updates on lanes from .. to - 1 is done, also after a failure: what
+// is given back or written next must be in nobody's use. status, or else the first failure of a wait.
+choir_status chi_strategy_wait(choir_strategy *s, int from, int to, choir_status status);
 // After a failed exchange in cross-replica context, when nobody else exchanges anything: the next one
 // starts clean.
 void chi_strategy_start_over(choir_strategy *s);

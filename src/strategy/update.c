@@ -104,7 +104,7 @@ choir_status choir_update_return(choir_update *update, const char *name, choir_t
 	if (name == NULL || name[0] == '\0')
 		return chi_frame_fail(f, CHOIR_INVALID, "return: a leaf needs a name");
 	if (value == NULL)
-		return chi_frame_report(f);
+		return chi_missing(f, "return");
 	if (value->frame != f)
 		return chi_frame_fail(f, CHOIR_INVALID, "return: \"%s\" belongs to another frame: move it",
 				name);

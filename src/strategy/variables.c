@@ -210,7 +210,9 @@ static int copy_for_replica(chi_replica *r, const choir_variable *v)
 
 static int copy_for(choir_frame *f, const choir_variable *v)
 {
-	if (f->context_kind == CHI_IN_REPLICA && !chi_replica_is_outside(f->context, v))
+	// The default replica outside any run sees other strategies' variables from outside.
+	const chi_replica *r = f->context_kind == CHI_IN_REPLICA ? f->context : NULL;
+	if (r != NULL && (!chi_replica_stands(r) || v->strategy == r->run->strategy))
 		return copy_for_replica(f->context, v);
 	if (f->context_kind == CHI_IN_UPDATE)
 		return chi_update_copy_of(f->context, v);

@@ -13,8 +13,8 @@ typedef struct {
 // (chi_weights_free) whatever happens.
 choir_status chi_weights_collect(choir_strategy *s, const char *what, chi_weights *w);
 void chi_weights_free(chi_weights *w);
-// Calls fn with the value of each as it is saved (spec 2.7: of ON_READ variables what they
-// aggregate to), packed, in w's order; until one fails.
+// Calls fn with the value of each as it is saved (docs/rules.md, section 7: of ON_READ
+// variables what they aggregate to), packed, in w's order; until one fails.
 typedef choir_status chi_weight_fn(
 		const choir_variable *v, const void *data, size_t bytes, void *user);
 choir_status chi_weights_each(const chi_weights *w, chi_weight_fn *fn, void *user);

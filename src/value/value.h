@@ -24,7 +24,7 @@ typedef struct {
 // New values in frame f; components may be NULL tensors, to be filled. NULL: no memory.
 choir_value *chi_value_new(choir_frame *f, choir_value_kind kind, int count);
 choir_value *chi_value_of_variable(choir_frame *f, choir_variable *v);
-// Merges what replicas gave by section 2.6 of the behaviour: the same number from all is plain,
+// Merges what replicas gave (docs/rules.md, section 6): the same number from all is plain,
 // components of one variable are that variable, anything else is per-replica.
 choir_value *chi_value_merge(choir_frame *f, int count, choir_tensor *const tensors[]);
 // The component of replica (of count) as seen by it: plain and mirrored on one place: the only one.
@@ -63,7 +63,7 @@ choir_status chi_values_check(const choir_values *set);
 // t as seen in frame f: itself, an alias where the memory is shared, else a copy on f's device.
 choir_tensor *chi_value_view(choir_frame *f, choir_tensor *t);
 // The share of replica i when total rows are dealt to n: sizes differ by at most one, the first are
-// larger (spec 2.11).
+// larger (docs/rules.md, section 9).
 static inline int64_t chi_share_of(int64_t total, int n, int i)
 {
 	return total / n + (i < total % n);

@@ -88,10 +88,12 @@ static int anything(const choir_group *group, choir_collective_kind kind, int64_
 static void empty_slots_are_filled(void **state)
 {
 	(void) state;
-	static const choir_cross_device_ops_table empty = { .size = sizeof empty,
-		.version = CHOIR_TABLE_VERSION, .name = "empty", .score = anything };
-	static const choir_cross_device_ops_table blind = { .size = sizeof blind,
-		.version = CHOIR_TABLE_VERSION, .name = "blind" };
+	static const choir_cross_device_ops_table empty = {
+		.size = sizeof empty, .version = CHOIR_TABLE_VERSION, .name = "empty", .score = anything
+	};
+	static const choir_cross_device_ops_table blind = {
+		.size = sizeof blind, .version = CHOIR_TABLE_VERSION, .name = "blind"
+	};
 	assert_int_equal(choir_register_cross_device_ops(&empty), CHOIR_OK);
 	assert_int_equal(choir_register_cross_device_ops(&blind), CHOIR_OK);
 	assert_string_equal(chosen("cpu:0", "cpu:1", "blind"), "");

@@ -25,7 +25,8 @@ void party_open(party *p, const ops_subject *subject, int members, int replicas)
 		m->first = first;
 		first = m->last = first + replicas / members + (i < replicas % members);
 	}
-	assert_int_equal(chi_group_open(&p->group, members, replicas, p->device, subject->ops), CHOIR_OK);
+	assert_int_equal(
+			chi_group_open(&p->group, members, replicas, p->device, subject->ops), CHOIR_OK);
 }
 
 void party_close(party *p)
@@ -60,8 +61,8 @@ static void bring_parts(party *p, member *m, size_t bytes)
 	m->c.parts = m->part;
 }
 
-void party_bring(party *p, choir_collective_kind kind, choir_dtype dtype, int64_t elements,
-		uint64_t seed)
+void party_bring(
+		party *p, choir_collective_kind kind, choir_dtype dtype, int64_t elements, uint64_t seed)
 {
 	const size_t bytes = (size_t) elements * oracle_size(dtype);
 	party_drop(p);
@@ -75,9 +76,15 @@ void party_bring(party *p, choir_collective_kind kind, choir_dtype dtype, int64_
 		member *m = &p->member[i];
 		m->result = chi_buffer_new(m->device, bytes);
 		assert_non_null(m->result);
-		m->c = (choir_collective){ .size = sizeof m->c, .sequence = seed, .name = "suite",
-			.kind = kind, .dtype = dtype, .elements = elements, .divisor = 1,
-			.stream = m->stream->state, .result = m->result->memory };
+		m->c = (choir_collective){ .size = sizeof m->c,
+			.sequence = seed,
+			.name = "suite",
+			.kind = kind,
+			.dtype = dtype,
+			.elements = elements,
+			.divisor = 1,
+			.stream = m->stream->state,
+			.result = m->result->memory };
 		bring_parts(p, m, bytes);
 	}
 }

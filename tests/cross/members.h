@@ -33,8 +33,8 @@ typedef struct {
 void party_open(party *p, const ops_subject *subject, int members, int replicas);
 void party_close(party *p);
 // Makes every member's parts, and a collective of kind with a result for each member.
-void party_bring(party *p, choir_collective_kind kind, choir_dtype dtype, int64_t elements,
-		uint64_t seed);
+void party_bring(
+		party *p, choir_collective_kind kind, choir_dtype dtype, int64_t elements, uint64_t seed);
 void party_drop(party *p); // what party_bring made
 // One thread joins for all and waits for all: the first failure.
 choir_status party_meet(party *p);

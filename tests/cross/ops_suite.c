@@ -1,5 +1,5 @@
-// The suite of cross-device operations. A subject is set before its tests run; every test opens groups
-// of its own. Threads of the tests are plain ones, as a table may expect of anybody.
+// The suite of cross-device operations. A subject is set before its tests run; every test opens
+// groups of its own. Threads of the tests are plain ones, as a table may expect of anybody.
 #include "cross/ops_suite.h"
 
 #include "base/alloc.h"
@@ -153,8 +153,9 @@ static choir_status listen(void *user, int64_t first, int64_t count, const void 
 	const size_t size = oracle_size(l->party->dtype);
 	for (int64_t i = first; i < first + count; i++)
 		l->seen[i]++;
-	if (on_host(l->party) && memcmp(data, (const char *) l->party->expected + (size_t) first * size,
-			(size_t) count * size) != 0)
+	if (on_host(l->party) &&
+			memcmp(data, (const char *) l->party->expected + (size_t) first * size,
+					(size_t) count * size) != 0)
 		l->wrong++;
 	return CHOIR_OK;
 }
@@ -210,7 +211,8 @@ static void a_listener_may_fail(void **state)
 	party_bring(&p, CHOIR_ALL_REDUCE, CHOIR_F32, 9000, 1);
 	p.member[0].c.done = refuse;
 	for (int i = 0; i < p.members; i++)
-		assert_int_equal(chi_group_join(&p.group, i, &p.member[i].c, &p.member[i].ticket), CHOIR_OK);
+		assert_int_equal(
+				chi_group_join(&p.group, i, &p.member[i].c, &p.member[i].ticket), CHOIR_OK);
 	for (int i = 0; i < p.members; i++) {
 		choir_fail(CHOIR_INTERNAL, "something else");
 		assert_int_equal(chi_group_wait(&p.group, i, p.member[i].ticket, 20), CHOIR_IO);
@@ -230,7 +232,7 @@ static void tickets_are_waited_for_in_any_order(void **state)
 	party p;
 	party_open(&p, subject, most_members(), 4);
 	party_bring(&p, CHOIR_ALL_REDUCE, CHOIR_F32, 300, 1);
-	choir_collective (*c)[MOST_MEMBERS] = calloc(AT_ONCE, sizeof *c);
+	choir_collective(*c)[MOST_MEMBERS] = calloc(AT_ONCE, sizeof *c);
 	uint64_t ticket[AT_ONCE][MOST_MEMBERS];
 	for (int i = 0; i < p.members; i++)
 		for (int k = 0; k < AT_ONCE; k++) {
@@ -240,8 +242,8 @@ static void tickets_are_waited_for_in_any_order(void **state)
 		}
 	for (int i = p.members - 1; i >= 0; i--)
 		for (int k = AT_ONCE - 1; k >= 0; k--)
-			assert_int_equal(chi_group_wait(&p.group, i, ticket[(k * 7) % AT_ONCE][i], 20),
-					CHOIR_OK);
+			assert_int_equal(
+					chi_group_wait(&p.group, i, ticket[(k * 7) % AT_ONCE][i], 20), CHOIR_OK);
 	for (int i = 0; i < p.members; i++)
 		party_check(&p, i, p.expected);
 	free(c);
@@ -314,11 +316,21 @@ static void each_member_has_its_own_thread(void **state)
 static void differ(choir_collective *c, int how)
 {
 	switch (how) {
-	case 0: c->elements = 3; break;
-	case 1: c->dtype = CHOIR_I32; break;
-	case 2: c->kind = CHOIR_REDUCE; break;
-	case 3: c->sequence = 99; break;
-	case 4: c->name = "another"; break;
+	case 0:
+		c->elements = 3;
+		break;
+	case 1:
+		c->dtype = CHOIR_I32;
+		break;
+	case 2:
+		c->kind = CHOIR_REDUCE;
+		break;
+	case 3:
+		c->sequence = 99;
+		break;
+	case 4:
+		c->name = "another";
+		break;
 	}
 }
 
@@ -368,7 +380,8 @@ static void who_waits_too_long_is_told(void **state)
 	party_open(&p, subject, most_members(), 4);
 	party_bring(&p, CHOIR_ALL_REDUCE, CHOIR_F32, 500, 1);
 	for (int i = 1; i < p.members; i++)
-		assert_int_equal(chi_group_join(&p.group, i, &p.member[i].c, &p.member[i].ticket), CHOIR_OK);
+		assert_int_equal(
+				chi_group_join(&p.group, i, &p.member[i].c, &p.member[i].ticket), CHOIR_OK);
 	const double before = chi_clock_now();
 	assert_int_equal(chi_group_wait(&p.group, 1, p.member[1].ticket, 0.05), CHOIR_TIMEOUT);
 	assert_non_null(strstr(choir_error(), "suite"));
@@ -401,8 +414,9 @@ static void an_abort_ends_all_waits(void **state)
 			assert_string_not_equal(t[k].text, "");
 		}
 		uint64_t ticket;
-		assert_int_equal(chi_group_join(&p.group, p.members - 1, &p.member[p.members - 1].c,
-				&ticket), CHOIR_CANCELLED);
+		assert_int_equal(
+				chi_group_join(&p.group, p.members - 1, &p.member[p.members - 1].c, &ticket),
+				CHOIR_CANCELLED);
 		start_over(&p);
 	}
 	party_close(&p);
@@ -522,7 +536,8 @@ static void opening_may_fail(void **state)
 		for (int i = 0; i < most_members(); i++)
 			devices[i] = choir_device_find(subject->device[i]);
 		chi_alloc_fail(n, false);
-		const choir_status status = chi_group_open(&group, most_members(), 5, devices, subject->ops);
+		const choir_status status =
+				chi_group_open(&group, most_members(), 5, devices, subject->ops);
 		const bool failed = chi_alloc_failed();
 		chi_alloc_fail(0, false);
 		chi_group_close(&group);

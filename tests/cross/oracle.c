@@ -16,7 +16,9 @@ void oracle_add(choir_dtype dtype, void *out, const void *a, const void *b, int6
 {
 	for (int64_t i = 0; i < n; i++)
 		switch (dtype) {
-		case CHOIR_F32: ((float *) out)[i] = ((const float *) a)[i] + ((const float *) b)[i]; break;
+		case CHOIR_F32:
+			((float *) out)[i] = ((const float *) a)[i] + ((const float *) b)[i];
+			break;
 		case CHOIR_F64:
 			((double *) out)[i] = ((const double *) a)[i] + ((const double *) b)[i];
 			break;
@@ -67,14 +69,23 @@ void oracle_fill(choir_dtype dtype, void *all, int replicas, int64_t n, uint64_t
 	const chi_random_key key = { .seed = seed };
 	for (int64_t i = 0; i < replicas * n; i++) {
 		const chi_philox_block b = chi_random_block(&key, (uint64_t) i);
-		const double x = ldexp(chi_uniform_double(b.word[0], b.word[1]) - 0.5,
-				(int) (b.word[2] % 24));
+		const double x =
+				ldexp(chi_uniform_double(b.word[0], b.word[1]) - 0.5, (int) (b.word[2] % 24));
 		switch (dtype) {
-		case CHOIR_F32: ((float *) all)[i] = (float) x; break;
-		case CHOIR_F64: ((double *) all)[i] = x; break;
-		case CHOIR_I32: ((int32_t *) all)[i] = (int32_t) (b.word[0] % 100000) - 50000; break;
-		case CHOIR_I64: ((int64_t *) all)[i] = (int64_t) b.word[0] * 1000; break;
-		default: ((uint8_t *) all)[i] = (uint8_t) b.word[0];
+		case CHOIR_F32:
+			((float *) all)[i] = (float) x;
+			break;
+		case CHOIR_F64:
+			((double *) all)[i] = x;
+			break;
+		case CHOIR_I32:
+			((int32_t *) all)[i] = (int32_t) (b.word[0] % 100000) - 50000;
+			break;
+		case CHOIR_I64:
+			((int64_t *) all)[i] = (int64_t) b.word[0] * 1000;
+			break;
+		default:
+			((uint8_t *) all)[i] = (uint8_t) b.word[0];
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// The canonical tree as one would write it down: sums by plain recursion on host memory, against which
-// folds, cross-device operations and strategies are checked bit by bit.
+// The canonical tree as one would write it down: sums by plain recursion on host memory, against
+// which folds, cross-device operations and strategies are checked bit by bit.
 #pragma once
 
 #include "choir/tensor.h"

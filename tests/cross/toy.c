@@ -1,5 +1,5 @@
-// A table as somebody outside would make it: one mutex, one condition, and whoever finds that all have
-// joined does the whole collective while the others wait.
+// A table as somebody outside would make it: one mutex, one condition, and whoever finds that all
+// have joined does the whole collective while the others wait.
 #include "cross/toy.h"
 
 #include "cross/oracle.h"
@@ -107,8 +107,8 @@ static choir_status check(const toy *t, const meeting *m)
 		const choir_collective *a = m->c[0], *b = m->c[i];
 		if (a->sequence != b->sequence || a->kind != b->kind || a->dtype != b->dtype ||
 				a->elements != b->elements || a->root != b->root || strcmp(a->name, b->name) != 0)
-			return choir_fail(CHOIR_STATE, "device 0 joined \"%s\", device %d \"%s\"", a->name, i,
-					b->name);
+			return choir_fail(
+					CHOIR_STATE, "device 0 joined \"%s\", device %d \"%s\"", a->name, i, b->name);
 	}
 	return CHOIR_OK;
 }
@@ -175,7 +175,7 @@ static choir_status wait(void *self, int member, uint64_t ticket, double seconds
 	choir_status status = CHOIR_OK;
 	while (status == CHOIR_OK && !t->aborted && m->joined < t->group->members)
 		if ((seconds < 0 ? pthread_cond_wait(&t->changed, &t->mutex)
-				: pthread_cond_timedwait(&t->changed, &t->mutex, &until)) == ETIMEDOUT)
+						 : pthread_cond_timedwait(&t->changed, &t->mutex, &until)) == ETIMEDOUT)
 			status = choir_fail(CHOIR_TIMEOUT, "%s: too late", m->c[member]->name);
 	if (status == CHOIR_OK && t->aborted)
 		status = choir_fail(CHOIR_CANCELLED, "%s: cancelled", m->c[member]->name);

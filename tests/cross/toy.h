@@ -1,4 +1,5 @@
-// Cross-device operations made outside of Choir, with its public headers alone: slow, simple, and right.
+// Cross-device operations made outside of Choir, with its public headers alone: slow, simple, and
+// right.
 #pragma once
 
 #include "choir/extend/cross.h"

@@ -1,5 +1,5 @@
-// The canonical tree: a fold of any block gives the block's maximal nodes with the bits of the plain
-// recursion, wherever the blocks begin and end.
+// The canonical tree: a fold of any block gives the block's maximal nodes with the bits of the
+// plain recursion, wherever the blocks begin and end.
 #include "cross/tree.h"
 
 #include "base/alloc.h"
@@ -61,8 +61,9 @@ static void open_bench(bench *b, const char *device)
 	assert_non_null(b->stream = chi_stream_new(b->device));
 	for (int i = 0; i < MOST; i++) {
 		assert_non_null(b->buffer[i] = chi_buffer_new(b->device, sizeof values[i]));
-		assert_int_equal(chi_stream_copy(b->stream, b->buffer[i]->memory, values[i],
-				sizeof values[i]), CHOIR_OK);
+		assert_int_equal(
+				chi_stream_copy(b->stream, b->buffer[i]->memory, values[i], sizeof values[i]),
+				CHOIR_OK);
 	}
 	assert_int_equal(chi_stream_wait(b->stream), CHOIR_OK);
 }
@@ -74,16 +75,19 @@ static void close_bench(bench *b)
 	chi_stream_free(b->stream);
 }
 
-static void check_block(bench *b, int replicas, int lo, int hi)
+// first: who contributes first of a block; the others follow, then those before it.
+static void check_rotated(bench *b, int replicas, int lo, int hi, int first)
 {
 	const choir_shape shape = { 1, { ELEMENTS } };
 	int nodes[2 * MOST][2];
 	const int n = oracle_nodes(replicas, lo, hi, nodes);
 	chi_fold fold;
 	chi_fold_begin(&fold, replicas, CHOIR_F32, &shape);
-	for (int i = lo; i < hi; i++)
-		assert_int_equal(chi_fold_add(&fold, i, b->buffer[i], b->buffer[i]->memory, b->stream),
-				CHOIR_OK);
+	for (int k = 0; k < hi - lo; k++) {
+		const int i = lo + (first - lo + k) % (hi - lo);
+		assert_int_equal(
+				chi_fold_add(&fold, i, b->buffer[i], b->buffer[i]->memory, b->stream), CHOIR_OK);
+	}
 	assert_int_equal(fold.n, n);
 	for (int i = 0; i < n; i++) {
 		float expected[ELEMENTS], got[ELEMENTS];
@@ -97,6 +101,40 @@ static void check_block(bench *b, int replicas, int lo, int hi)
 	assert_int_equal(chi_stream_wait(b->stream), CHOIR_OK);
 	chi_fold_clear(&fold);
 	assert_int_equal(fold.n, 0);
+}
+
+static void check_block(bench *b, int replicas, int lo, int hi)
+{
+	check_rotated(b, replicas, lo, hi, lo);
+}
+
+// Whoever comes first: replicas that waited for each other go on in another order.
+static void fold_in_any_order(void **state)
+{
+	(void) state;
+	bench b;
+	open_bench(&b, "cpu:0");
+	for (int replicas = 1; replicas <= 20; replicas++)
+		for (int lo = 0; lo < replicas; lo++)
+			for (int hi = lo + 1; hi <= replicas; hi++)
+				for (int first = lo; first < hi; first++)
+					check_rotated(&b, replicas, lo, hi, first);
+	const choir_shape shape = { 1, { ELEMENTS } };
+	chi_fold fold; // from the last to the first, and every other one
+	for (int step = 1; step <= 2; step++) {
+		float expected[ELEMENTS];
+		chi_fold_begin(&fold, MOST, CHOIR_F32, &shape);
+		for (int k = 0; k < MOST; k++) {
+			const int i = step == 1 ? MOST - 1 - k : (2 * k) % MOST + (2 * k >= MOST);
+			assert_int_equal(
+					chi_fold_add(&fold, i, b.buffer[i], b.buffer[i]->memory, b.stream), CHOIR_OK);
+		}
+		assert_int_equal(fold.n, 1);
+		oracle_sum(CHOIR_F32, values, 0, MOST, ELEMENTS, expected);
+		assert_memory_equal(fold.part[0].data, expected, sizeof expected);
+		chi_fold_clear(&fold);
+	}
+	close_bench(&b);
 }
 
 static void fold_has_the_bits_of_the_recursion(void **state)
@@ -173,6 +211,7 @@ int main(void)
 		cmocka_unit_test(depth_counts_levels),
 		cmocka_unit_test(no_node_outside_the_tree),
 		cmocka_unit_test(fold_has_the_bits_of_the_recursion),
+		cmocka_unit_test(fold_in_any_order),
 		cmocka_unit_test(fold_on_an_asynchronous_device),
 		cmocka_unit_test(fold_leaves_contributions_alone),
 		cmocka_unit_test(fold_survives_failing_allocations),

@@ -1,5 +1,5 @@
-// Runs: every replica once, whatever carries it; arguments and results; who may run when; and that the
-// caller's things are left as they were.
+// Runs: every replica once, whatever carries it; arguments and results; who may run when; and that
+// the caller's things are left as they were.
 #include "choir/op.h"
 #include "choir/strategy.h"
 
@@ -45,8 +45,8 @@ static void any_number_on_any_number(void **state)
 	for (int replicas = 1; replicas <= 7; replicas++)
 		for (int devices = 1; devices <= 7; devices++) {
 			choir_strategy *s = world_new(replicas, world_cpus(devices, text), 0);
-			assert_int_equal(choir_strategy_worker_devices(s),
-					replicas < devices ? replicas : devices);
+			assert_int_equal(
+					choir_strategy_worker_devices(s), replicas < devices ? replicas : devices);
 			world_works(s);
 			world_works(s);
 			choir_strategy_free(s);
@@ -142,7 +142,8 @@ static choir_status use_arguments(choir_replica *r, void *user)
 	choir_tensor *own = choir_replica_arg(r, "own");
 	WORLD_NEED(choir_replica_examples(r) == choir_tensor_shape(x)->dim[0]);
 	WORLD_NEED(choir_replica_global_examples(r) == 7);
-	choir_tensor *y = choir_add(choir_scale(choir_sum(x, CHOIR_ALL_AXES), 1), choir_multiply(n, own));
+	choir_tensor *y =
+			choir_add(choir_scale(choir_sum(x, CHOIR_ALL_AXES), 1), choir_multiply(n, own));
 	choir_replica_return(r, "y", y);
 	return choir_replica_return(r, "seven", choir_number(r->frame, 7));
 }
@@ -186,14 +187,14 @@ static choir_status return_unequal(choir_replica *r, void *user)
 {
 	(void) user;
 	return choir_replica_id(r) == 1 ? CHOIR_OK
-	                                : choir_replica_return(r, "loss", choir_number(r->frame, 1));
+									: choir_replica_return(r, "loss", choir_number(r->frame, 1));
 }
 
 static choir_status return_more(choir_replica *r, void *user)
 {
 	(void) user;
 	return choir_replica_id(r) == 0 ? CHOIR_OK
-	                                : choir_replica_return(r, "loss", choir_number(r->frame, 1));
+									: choir_replica_return(r, "loss", choir_number(r->frame, 1));
 }
 
 static choir_status empty(choir_replica *r, void *user)
@@ -221,7 +222,8 @@ static void wrong_arguments_and_results(void **state)
 			"arguments belong to another strategy", NULL);
 	world_failed(choir_strategy_run(s, empty, NULL, NULL, &others), CHOIR_INVALID,
 			"results belong to another strategy", NULL);
-	world_failed(choir_strategy_run(s, empty, NULL, args, &args), CHOIR_INVALID, "the same set", NULL);
+	world_failed(
+			choir_strategy_run(s, empty, NULL, args, &args), CHOIR_INVALID, "the same set", NULL);
 	world_failed(choir_strategy_run(s, NULL, NULL, NULL, NULL), CHOIR_INVALID, "NULL", NULL);
 	world_failed(choir_strategy_run(NULL, empty, NULL, NULL, NULL), CHOIR_INVALID, "NULL", NULL);
 	choir_values_set_local(args, "part", 1, choir_number(choir_values_frame(args), 1));
@@ -262,7 +264,8 @@ static void run_needs_cross_replica_context(void **state)
 			"merge call");
 	world_failed(choir_strategy_run(s, enter_again, NULL, NULL, NULL), CHOIR_STATE, "scope",
 			"cross-replica context");
-	world_failed(choir_strategy_run(s, run_other, other, NULL, NULL), CHOIR_STATE, "replica 0", NULL);
+	world_failed(
+			choir_strategy_run(s, run_other, other, NULL, NULL), CHOIR_STATE, "replica 0", NULL);
 	world_works(s);
 	choir_strategy_free(s);
 	choir_strategy_free(other);
@@ -331,7 +334,8 @@ static choir_status steady(choir_replica *r, void *user)
 	choir_tensor *x = choir_add(choir_replica_arg(r, "x"), choir_number(r->frame, 1));
 	choir_replica_give(r, "x", x);
 	CHOIR_TRY(choir_replica_merge_call(r, sum_up, NULL));
-	choir_tensor *y = choir_add(choir_replica_take(r, "x"), choir_replica_all_reduce(r, CHOIR_SUM, x));
+	choir_tensor *y =
+			choir_add(choir_replica_take(r, "x"), choir_replica_all_reduce(r, CHOIR_SUM, x));
 	choir_replica_return(r, "mean", choir_replica_mean(r, y));
 	return choir_replica_return(r, "all", choir_replica_all_gather(r, x, 0));
 }
@@ -346,12 +350,14 @@ static choir_status run_steady(choir_strategy *s, choir_values *args, choir_valu
 	return choir_strategy_run(s, steady, NULL, args, results);
 }
 
-// The same step again and again takes no memory from the heap and makes no thread. How many buffers
-// there must be depends on who overtakes whom, so the first steps do not count, nor does one of many.
+// The same step again and again takes no memory from the heap and makes no thread. How many
+// buffers there must be depends on who overtakes whom, so the first steps do not count, nor does
+// one of many.
 static void a_steady_step_allocates_nothing(void **state)
 {
 	(void) state;
-	static const world_deal deals[] = { { 2, "cpu:0,cpu:1" }, { 5, "cpu:0,cpu:1" }, { 3, "cpu:0" } };
+	static const world_deal deals[] = { { 2, "cpu:0,cpu:1" }, { 5, "cpu:0,cpu:1" },
+		{ 3, "cpu:0" } };
 	for (int i = 0; i < 3; i++) {
 		choir_strategy *s = world_new(deals[i].replicas, deals[i].devices, 0);
 		choir_values *args = choir_values_new(s), *results = NULL;
@@ -397,8 +403,8 @@ static void set_flush_to_zero(bool on)
 #endif
 }
 
-// Threads with all signals blocked; the caller's mask, affinity and floating point as they were; and
-// numbers below the smallest normal one inside, whatever the host has set.
+// Threads with all signals blocked; the caller's mask, affinity and floating point as they were;
+// and numbers below the smallest normal one inside, whatever the host has set.
 static void the_caller_keeps_its_things(void **state)
 {
 	(void) state;
@@ -494,15 +500,15 @@ static choir_status leave_scope_open(choir_replica *r, void *user)
 	static _Thread_local choir_scope scope;
 	(void) user;
 	return choir_replica_id(r) == 1 ? choir_scope_replica_local(&scope, CHOIR_AGGREGATION_SUM)
-	                                : CHOIR_OK;
+									: CHOIR_OK;
 }
 
 static void an_open_scope_is_told_of(void **state)
 {
 	(void) state;
 	choir_strategy *s = world_new(2, "cpu:0", 0);
-	world_failed(choir_strategy_run(s, leave_scope_open, NULL, NULL, NULL), CHOIR_STATE, "replica 1",
-			"scope still open");
+	world_failed(choir_strategy_run(s, leave_scope_open, NULL, NULL, NULL), CHOIR_STATE,
+			"replica 1", "scope still open");
 	world_works(s);
 	choir_strategy_free(s);
 }

@@ -28,8 +28,8 @@ const int world_deal_count = sizeof world_deals / sizeof world_deals[0];
 
 choir_strategy *world_new(int replicas, const char *devices, double timeout)
 {
-	choir_strategy *s = choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options,
-			.replicas = replicas, .devices = devices, .timeout = timeout));
+	choir_strategy *s = choir_mirrored_strategy_new(CHOIR_OPTIONS(
+			choir_strategy_options, .replicas = replicas, .devices = devices, .timeout = timeout));
 	if (s == NULL)
 		fail_msg("no strategy: %s", choir_error());
 	return s;
@@ -39,7 +39,8 @@ const char *world_cpus(int devices, char text[256])
 {
 	int length = 0;
 	for (int i = 0; i < devices; i++)
-		length += snprintf(text + length, (size_t) (256 - length), "%scpu:%d", i == 0 ? "" : ",", i);
+		length +=
+				snprintf(text + length, (size_t) (256 - length), "%scpu:%d", i == 0 ? "" : ",", i);
 	return text;
 }
 
@@ -62,8 +63,8 @@ static choir_status three_plus_id(choir_replica *r, void *user)
 	CHOIR_TRY(choir_replica_merge_call(r, add_up, NULL));
 	CHOIR_TRY(choir_replica_return(r, "result", choir_add(choir_replica_take(r, "sum"), v)));
 	choir_tensor *x = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), 1 + id);
-	return choir_replica_return(r, "mean", choir_sum(choir_replica_all_reduce(r, CHOIR_MEAN, x),
-			CHOIR_ALL_AXES));
+	return choir_replica_return(
+			r, "mean", choir_sum(choir_replica_all_reduce(r, CHOIR_MEAN, x), CHOIR_ALL_AXES));
 }
 
 void world_works(choir_strategy *s)
@@ -88,8 +89,8 @@ void world_check_failed(int status, int expected, const char *first, const char 
 			(first == NULL || strstr(text, first) != NULL) &&
 			(second == NULL || strstr(text, second) != NULL))
 		return;
-	print_error("%s:%d: %s, expected %s with \"%s\" and \"%s\"; the last failure is %s: %s\n", file,
-			line, choir_status_name((choir_status) status),
+	print_error("%s:%d: %s, expected %s with \"%s\" and \"%s\"; the last failure is %s: %s\n",
+			file, line, choir_status_name((choir_status) status),
 			choir_status_name((choir_status) expected), first == NULL ? "" : first,
 			second == NULL ? "" : second, choir_status_name(choir_error_status()), text);
 	_fail(file, line);
@@ -113,7 +114,8 @@ double world_number_of(choir_values *set, const char *name, int replica)
 {
 	choir_value *v = choir_values_find(set, name);
 	assert_non_null(v);
-	return choir_tensor_number(choir_value_local(v, choir_value_local_count(v) == 1 ? 0 : replica));
+	return choir_tensor_number(
+			choir_value_local(v, choir_value_local_count(v) == 1 ? 0 : replica));
 }
 
 void world_watch(void)

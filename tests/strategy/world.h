@@ -1,5 +1,5 @@
-// What the tests of strategies share: strategies in one line, failures in one line, and a program that
-// says whether a strategy still works.
+// What the tests of strategies share: strategies in one line, failures in one line, and a program
+// that says whether a strategy still works.
 #pragma once
 
 #include "choir/cross.h"

@@ -112,7 +112,7 @@ static void reference_element(reference *f, int i, double g)
 		break;
 	case CHOIR_ADAMW:
 		f->w[i] -= f->rate * f->decay * f->w[i];
-		// fallthrough
+		__attribute__((fallthrough));
 	case CHOIR_ADAM:
 		f->a[i] = f->beta1 * f->a[i] + (1 - f->beta1) * g;
 		f->b[i] = f->beta2 * f->b[i] + (1 - f->beta2) * g * g;

@@ -30,7 +30,9 @@ static choir_variable *make_variable(const char *name)
 {
 	choir_device *devices[2] = { choir_device_find("cpu:0"), choir_device_find("cpu:1") };
 	const chi_layout layout = { 2, devices };
-	const chi_variable_plan plan = { .name = name, .shape = CHOIR_SHAPE(2), .layout = &layout,
+	const chi_variable_plan plan = { .name = name,
+		.shape = CHOIR_SHAPE(2),
+		.layout = &layout,
 		.options = { .size = sizeof plan.options, .initializer = CHOIR_ONES } };
 	choir_variable *v = chi_variable_new(&plan);
 	assert_non_null(v);
@@ -99,7 +101,8 @@ static void components_are_their_variable(void **state)
 	assert_ptr_equal(choir_value_variable(v), a);
 	assert_int_equal(choir_value_local_count(v), 1); // copies: these devices share memory
 	assert_int_equal(choir_value_kind_of(chi_value_merge(frame, 1, same)), CHOIR_VALUE_VARIABLE);
-	assert_int_equal(choir_value_kind_of(chi_value_merge(frame, 2, other)), CHOIR_VALUE_PER_REPLICA);
+	assert_int_equal(
+			choir_value_kind_of(chi_value_merge(frame, 2, other)), CHOIR_VALUE_PER_REPLICA);
 	assert_ptr_equal(choir_value_variable(choir_tensor_value(same[0])), a);
 	choir_frame_empty(frame);
 	chi_variable_free(a);
@@ -140,7 +143,8 @@ static void nothing_gives_nothing(void **state)
 	assert_null(choir_value_variable(choir_tensor_value(choir_number(frame, 1))));
 }
 
-// A view in the frame where the value lives: no copy where memory is shared, a copy where it is not.
+// A view in the frame where the value lives: no copy where memory is shared, a copy where it is
+// not.
 static void views_share_memory_where_they_can(void **state)
 {
 	(void) state;

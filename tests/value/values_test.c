@@ -60,15 +60,15 @@ static void what_is_set_is_found(void **state)
 {
 	(void) state;
 	int64_t rows;
-	assert_int_equal(choir_values_set(set, "x", choir_tensor_value(count_up(set->frame, 2))),
-			CHOIR_OK);
+	assert_int_equal(
+			choir_values_set(set, "x", choir_tensor_value(count_up(set->frame, 2))), CHOIR_OK);
 	assert_int_equal(choir_value_kind_of(choir_values_find(set, "x")), CHOIR_VALUE_PLAIN);
 	for (int i = 0; i < REPLICAS; i++) {
 		assert_float_equal(seen("x", i, &rows), 0, 0);
 		assert_int_equal(rows, 2);
 	}
-	assert_int_equal(choir_values_set(set, "x", choir_tensor_value(count_up(set->frame, 5))),
-			CHOIR_OK);
+	assert_int_equal(
+			choir_values_set(set, "x", choir_tensor_value(count_up(set->frame, 5))), CHOIR_OK);
 	assert_int_equal(set->n, 1);
 	seen("x", 1, &rows);
 	assert_int_equal(rows, 5);
@@ -123,7 +123,8 @@ static void split_leaves_have_equal_rows(void **state)
 	assert_non_null(strstr(choir_error(), "\"x\""));
 	assert_int_equal(set->n, 1);
 	assert_int_equal(choir_values_split(set, "y", count_up(set->frame, 7)), CHOIR_OK);
-	assert_int_equal(choir_values_split(set, "s", choir_fill(set->frame, CHOIR_F32, CHOIR_SCALAR, 1)),
+	assert_int_equal(
+			choir_values_split(set, "s", choir_fill(set->frame, CHOIR_F32, CHOIR_SCALAR, 1)),
 			CHOIR_INVALID);
 	assert_non_null(strstr(choir_error(), "scalar"));
 	assert_int_equal(chi_values_global_examples(set), 7);
@@ -214,7 +215,8 @@ static void borrowed_memory(void **state)
 	(void) state;
 	float memory[4] = { 1, 2, 3, 4 };
 	choir_frame *other = choir_frame_new(NULL);
-	choir_tensor *here = choir_borrow(choir_values_frame(set), CHOIR_F32, CHOIR_SHAPE(2, 2), memory);
+	choir_tensor *here =
+			choir_borrow(choir_values_frame(set), CHOIR_F32, CHOIR_SHAPE(2, 2), memory);
 	choir_tensor *there = choir_borrow(other, CHOIR_F32, CHOIR_SHAPE(2, 2), memory);
 	assert_int_equal(choir_values_set(set, "here", choir_tensor_value(here)), CHOIR_OK);
 	assert_int_equal(choir_values_set(set, "there", choir_tensor_value(there)), CHOIR_OK);
@@ -226,7 +228,8 @@ static void borrowed_memory(void **state)
 	assert_float_equal(seen("here", 2, &rows), 9, 0);
 	assert_float_equal(seen("there", 0, &rows), 1, 0);
 	assert_float_equal(seen("rows", 1, &rows), 9, 0);
-	assert_ptr_equal(choir_tensor_data(choir_value_tensor(choir_values_find(set, "here"))), memory);
+	assert_ptr_equal(
+			choir_tensor_data(choir_value_tensor(choir_values_find(set, "here"))), memory);
 }
 
 static void wrong_arguments(void **state)
@@ -263,7 +266,9 @@ static void reads_of_variables_are_copied(void **state)
 {
 	(void) state;
 	const chi_layout layout = { REPLICAS, devices };
-	const chi_variable_plan plan = { .name = "v", .shape = CHOIR_SHAPE(2), .layout = &layout,
+	const chi_variable_plan plan = { .name = "v",
+		.shape = CHOIR_SHAPE(2),
+		.layout = &layout,
 		.options = { .size = sizeof plan.options } };
 	choir_variable *v = chi_variable_new(&plan);
 	choir_tensor *read = chi_variable_alias(v, 0, set->frame);
@@ -298,8 +303,9 @@ static void filling_again_allocates_nothing(void **state)
 		choir_tensor *x = choir_borrow(set->frame, CHOIR_F32, CHOIR_SHAPE(7, 2), memory);
 		assert_int_equal(choir_values_split(set, "x", x), CHOIR_OK);
 		for (int i = 0; i < REPLICAS; i++)
-			assert_int_equal(choir_values_set_local(set, "y", i, choir_fill(set->frame, CHOIR_F32,
-					CHOIR_SHAPE(2), i)), CHOIR_OK);
+			assert_int_equal(choir_values_set_local(set, "y", i,
+									 choir_fill(set->frame, CHOIR_F32, CHOIR_SHAPE(2), i)),
+					CHOIR_OK);
 		if (step == 2)
 			before = chi_alloc_count();
 	}
@@ -313,8 +319,8 @@ static choir_status fill_all(choir_values *s)
 	CHOIR_TRY(choir_values_split(s, "x", x));
 	CHOIR_TRY(choir_values_set(s, "n", choir_tensor_value(choir_number(s->frame, 1))));
 	for (int i = 0; i < REPLICAS; i++)
-		CHOIR_TRY(choir_values_set_local(s, "y", i, choir_fill(s->frame, CHOIR_F32, CHOIR_SHAPE(2),
-				i)));
+		CHOIR_TRY(choir_values_set_local(
+				s, "y", i, choir_fill(s->frame, CHOIR_F32, CHOIR_SHAPE(2), i)));
 	int nobody = -1;
 	CHOIR_TRY(choir_values_set_from_function(s, "z", make, &nobody));
 	return chi_values_check(s);

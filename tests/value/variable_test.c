@@ -1,4 +1,5 @@
-// Variables from inside: how many copies there are, what they begin with, and writing and reading them.
+// Variables from inside: how many copies there are, what they begin with, and writing and reading
+// them.
 #include "value/variable.h"
 
 #include "base/alloc.h"
@@ -28,7 +29,10 @@ static int find_devices(void **state)
 
 static chi_variable_plan plan_of(choir_dtype dtype, choir_shape shape)
 {
-	return (chi_variable_plan){ .name = "v", .shape = shape, .layout = &layout, .seed = 3,
+	return (chi_variable_plan){ .name = "v",
+		.shape = shape,
+		.layout = &layout,
+		.seed = 3,
 		.options = { .size = sizeof(choir_variable_options), .dtype = dtype } };
 }
 
@@ -235,7 +239,8 @@ static void random_initializers(void **state)
 	(void) state;
 	enum { N = 40000 };
 	static double a[N], b[N];
-	static const choir_initializer kinds[] = { CHOIR_GLOROT_UNIFORM, CHOIR_HE_NORMAL, CHOIR_NORMAL };
+	static const choir_initializer kinds[] = { CHOIR_GLOROT_UNIFORM, CHOIR_HE_NORMAL,
+		CHOIR_NORMAL };
 	for (int k = 0; k < 3; k++) {
 		chi_variable_plan plan = plan_of(CHOIR_F64, CHOIR_SHAPE(200, 200));
 		plan.options.initializer = kinds[k];
@@ -255,7 +260,8 @@ static void random_initializers(void **state)
 			most = fmax(most, fabs(a[i]));
 		}
 		const double expected = kinds[k] == CHOIR_GLOROT_UNIFORM ? sqrt(6.0 / 400) / sqrt(3)
-				: kinds[k] == CHOIR_HE_NORMAL ? sqrt(2.0 / 200) : 0.3;
+				: kinds[k] == CHOIR_HE_NORMAL					 ? sqrt(2.0 / 200)
+																 : 0.3;
 		assert_true(fabs(sum / N) < 4 * expected / sqrt(N));
 		assert_true(fabs(sqrt(squares / N) - expected) < 0.02 * expected);
 		if (kinds[k] == CHOIR_GLOROT_UNIFORM)
@@ -274,8 +280,9 @@ static void check_writes(const char *device)
 	choir_variable *v = chi_variable_new(&plan);
 	static const float sevens[3] = { 7, 7, 7 }, twos[3] = { 2, 2, 2 }, tens[3] = { 10, 10, 10 };
 	for (int i = 0; i < v->copies; i++)
-		assert_int_equal(chi_variable_write(v, i, CHI_ASSIGN,
-				choir_fill(f, CHOIR_F32, CHOIR_SHAPE(3), 7)), CHOIR_OK);
+		assert_int_equal(
+				chi_variable_write(v, i, CHI_ASSIGN, choir_fill(f, CHOIR_F32, CHOIR_SHAPE(3), 7)),
+				CHOIR_OK);
 	chi_stream_wait(f->stream);
 	equal(v, sevens);
 	for (int i = 0; i < v->copies; i++)
@@ -286,7 +293,8 @@ static void check_writes(const char *device)
 		choir_frame *own = choir_frame_new(v->copy[i].device);
 		assert_int_equal(chi_variable_write(v, i, CHI_ASSIGN_ADD, choir_number(own, 9)), CHOIR_OK);
 		assert_int_equal(chi_variable_write(v, i, CHI_ASSIGN_SUB,
-				choir_fill(own, CHOIR_F32, CHOIR_SHAPE(3), 1)), CHOIR_OK);
+								 choir_fill(own, CHOIR_F32, CHOIR_SHAPE(3), 1)),
+				CHOIR_OK);
 		choir_frame_free(own);
 	}
 	equal(v, tens);
@@ -307,12 +315,15 @@ static void what_does_not_fit_is_refused(void **state)
 	choir_frame *f = choir_frame_new(NULL);
 	const chi_variable_plan plan = plan_of(CHOIR_I32, CHOIR_SHAPE(3));
 	choir_variable *v = chi_variable_new(&plan);
-	assert_int_equal(chi_variable_write(v, 1, CHI_ASSIGN, choir_fill(f, CHOIR_I32, CHOIR_SHAPE(2),
-			1)), CHOIR_INVALID);
-	assert_non_null(strstr(choir_error(), "\"v\": a value of shape [2] for a variable of shape [3]"));
+	assert_int_equal(
+			chi_variable_write(v, 1, CHI_ASSIGN, choir_fill(f, CHOIR_I32, CHOIR_SHAPE(2), 1)),
+			CHOIR_INVALID);
+	assert_non_null(
+			strstr(choir_error(), "\"v\": a value of shape [2] for a variable of shape [3]"));
 	choir_frame_empty(f);
-	assert_int_equal(chi_variable_write(v, 1, CHI_ASSIGN, choir_fill(f, CHOIR_F32, CHOIR_SHAPE(3),
-			1)), CHOIR_INVALID);
+	assert_int_equal(
+			chi_variable_write(v, 1, CHI_ASSIGN, choir_fill(f, CHOIR_F32, CHOIR_SHAPE(3), 1)),
+			CHOIR_INVALID);
 	assert_non_null(strstr(choir_error(), "a value of f32 for a variable of i32"));
 	choir_frame_empty(f);
 	assert_int_equal(chi_variable_write(v, 1, CHI_ASSIGN, choir_number(f, 1.5)), CHOIR_INVALID);

@@ -1,0 +1,234 @@
+// Light sums. Whoever waits for another looks at its word: more light sums, and it has come; more
+// meetings than one's own without the light sum, or returned, and it never will: the replicas have
+// diverged. So nothing is lost against a meeting but the lock.
+#include "strategy/light.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "cross/tree.h"
+#include "op/vector.h"
+
+#include <string.h>
+
+enum { STOPPED = 1, RETURNED = 2, COUNT = 0x7fff, SUMS = 2, MEETINGS = 17 };
+
+// Elements summed at a time, so that what is between the levels of the tree stays small.
+enum { SLICE = 512, LEVELS = 4 };
+
+static chi_light *own(const chi_replica *r)
+{
+	return &r->run->light[r->id];
+}
+
+choir_status chi_light_open(chi_run *run)
+{
+	const choir_strategy *s = run->strategy;
+	const size_t n = (size_t) s->replicas;
+	if (s->replicas < 2 || s->replicas > CHI_LIGHT_REPLICAS || s->replicas != s->lanes ||
+			!s->all_host || !run->spin)
+		return CHOIR_OK;
+	run->light = chi_alloc_aligned(n * sizeof *run->light);
+	if (run->light == NULL)
+		return choir_error_status();
+	memset(run->light, 0, n * sizeof *run->light);
+	return CHOIR_OK;
+}
+
+void chi_light_close(chi_run *run)
+{
+	chi_free(run->light);
+}
+
+void chi_light_clear(chi_run *run)
+{
+	for (int i = 0; run->light != NULL && i < run->strategy->replicas; i++)
+		chi_atomic32_store(&run->light[i].gate.word, 0);
+}
+
+// Sets flags and counts of r's word; only flags are ever set by others.
+static void say(chi_replica *r, uint32_t flags)
+{
+	chi_light *l = own(r);
+	const uint32_t counts = (r->lights & COUNT) << SUMS | (r->sequence & COUNT) << MEETINGS;
+	uint32_t word;
+	do
+		word = chi_atomic32_load(&l->gate.word);
+	while (!chi_atomic32_change(&l->gate.word, word, counts | flags | (word & (STOPPED | RETURNED))));
+	chi_gate_wake(&l->gate);
+}
+
+void chi_light_met(chi_replica *r)
+{
+	if (r->run->light != NULL)
+		say(r, 0);
+}
+
+void chi_light_returned(chi_replica *r)
+{
+	if (r->run->light != NULL)
+		say(r, RETURNED);
+}
+
+void chi_light_stop(chi_run *run)
+{
+	for (int i = 0; run->light != NULL && i < run->strategy->replicas; i++) {
+		chi_gate *gate = &run->light[i].gate;
+		uint32_t word;
+		do
+			word = chi_atomic32_load(&gate->word);
+		while (!chi_atomic32_change(&gate->word, word, word | STOPPED));
+		chi_gate_wake(gate);
+	}
+}
+
+bool chi_light_takes(const chi_replica *r, choir_reduce_op op, const choir_tensor *t)
+{
+	return r->run->light != NULL && op == CHOIR_SUM && t->count == CHOIR_NONE &&
+			chi_tensor_bytes(t) <= CHI_LIGHT_BYTES;
+}
+
+// How far a is ahead of b, by the count at a bit.
+static int ahead(uint32_t a, uint32_t b, int bit)
+{
+	const uint32_t difference = ((a >> bit) - (b >> bit)) & COUNT;
+	return difference > COUNT / 2 ? (int) difference - COUNT - 1 : (int) difference;
+}
+
+static choir_status fail(chi_replica *r)
+{
+	r->cancelled = true;
+	chi_run_fail(r->run, r->run->strategy->replicas);
+	return choir_error_status();
+}
+
+// k will never come to the light sum that r is in: says why, where the reason is not another failure.
+static choir_status never(chi_replica *r, int k, uint32_t word)
+{
+	if ((word & STOPPED) != 0) {
+		r->cancelled = true;
+		return chi_run_cancelled(r->run);
+	}
+	if ((word & RETURNED) != 0)
+		choir_fail(CHOIR_STATE, "replica %d returned, replica %d was in all_reduce: all replicas must "
+				"make the same number of calls", k, r->id);
+	else
+		choir_fail(CHOIR_STATE, "replica %d is in all_reduce, where replica %d was in another call: "
+				"all replicas must make the same calls in the same order", r->id, k);
+	return fail(r);
+}
+
+// Waits until replica k has come to the light sum that r is in.
+static choir_status await(chi_replica *r, int k)
+{
+	chi_run *run = r->run;
+	const uint32_t mine = chi_atomic32_load(&own(r)->gate.word);
+	chi_gate *gate = &run->light[k].gate;
+	for (;;) {
+		const uint32_t word = chi_atomic32_load(&gate->word);
+		if ((word & STOPPED) == 0 && ahead(word, mine, SUMS) >= 0)
+			return CHOIR_OK;
+		if ((word & (STOPPED | RETURNED)) != 0 || ahead(word, mine, MEETINGS) > 0)
+			return never(r, k, word);
+		if (!chi_gate_wait(gate, word, true, chi_clock_deadline(run->strategy->timeout))) {
+			choir_fail(CHOIR_TIMEOUT, "replica %d waited %g s in all_reduce: replica %d has not come",
+					r->id, run->strategy->timeout, k);
+			return fail(r);
+		}
+	}
+}
+
+static choir_status check_equal(chi_replica *r, int k)
+{
+	char a[CHI_SHAPE_TEXT], b[CHI_SHAPE_TEXT];
+	const chi_light *mine = own(r), *other = &r->run->light[k];
+	if (mine->hash == other->hash)
+		return CHOIR_OK;
+	choir_fail(CHOIR_STATE, "replica %d is in all_reduce of %s %s, where replica %d was in all_reduce "
+			"of %s %s: all replicas must make the same calls in the same order", r->id,
+			choir_dtype_name(mine->tensor->dtype), chi_shape_print(&mine->tensor->shape, a), k,
+			choir_dtype_name(other->tensor->dtype), chi_shape_print(&other->tensor->shape, b));
+	return fail(r);
+}
+
+static const char *part(const chi_run *run, int replica, size_t from)
+{
+	return (const char *) run->light[replica].tensor->data + from;
+}
+
+// The sum of a slice of a node of the canonical tree, in to; spare is memory for the right halves.
+static void sum_node(const chi_run *run, const choir_tensor *out, size_t from, int64_t count, int lo,
+		int hi, char *to, char *spare)
+{
+	if (hi - lo == 2) {
+		chi_vector_add(out->dtype, to, part(run, lo, from), part(run, lo + 1, from), count);
+		return;
+	}
+	const int middle = chi_tree_split(lo, hi);
+	sum_node(run, out, from, count, lo, middle, to, spare);
+	const char *right = part(run, middle, from);
+	if (hi - middle > 1) {
+		sum_node(run, out, from, count, middle, hi, spare, spare + SLICE * 8);
+		right = spare;
+	}
+	chi_vector_add(out->dtype, to, to, right, count);
+}
+
+static void sum_all(const chi_run *run, choir_tensor *out)
+{
+	char spare[LEVELS * SLICE * 8];
+	const size_t size = chi_dtype_size(out->dtype);
+	const int64_t elements = choir_shape_elements(&out->shape);
+	const int64_t slice = run->strategy->replicas == 2 ? elements : SLICE; // two need no spare
+	for (int64_t first = 0; first < elements; first += slice) {
+		const size_t from = (size_t) first * size;
+		sum_node(run, out, from, elements - first < slice ? elements - first : slice, 0,
+				run->strategy->replicas, (char *) out->data + from, spare);
+	}
+}
+
+// Says that r has read, or never will, and waits until nobody reads r's contribution any more. Who has
+// come says so soon, whatever happens: no code of the program's is in between. Who comes after a
+// failure sees that before it reads.
+static void leave(chi_replica *r)
+{
+	chi_run *run = r->run;
+	const uint32_t come = r->lights << SUMS;
+	r->lights++;
+	say(r, 0);
+	for (int k = 0; k < run->strategy->replicas; k++) {
+		chi_gate *gate = &run->light[k].gate;
+		uint32_t word;
+		while (ahead(word = chi_atomic32_load(&gate->word), come, SUMS) == 0)
+			(void) chi_gate_wait(gate, word, true, chi_clock_deadline(-1));
+	}
+}
+
+choir_tensor *chi_light_sum(chi_replica *r, choir_tensor *t)
+{
+	chi_run *run = r->run;
+	choir_frame *f = r->shown.frame;
+	chi_light *l = own(r);
+	choir_tensor *out = chi_tensor_new(f, t->dtype, &t->shape);
+	if (out == NULL)
+		return NULL;
+	l->hash = (uint64_t) t->dtype * 16 + (uint64_t) t->shape.rank;
+	for (int i = 0; i < t->shape.rank; i++)
+		l->hash = chi_hash_mix(l->hash + (uint64_t) t->shape.dim[i]);
+	l->tensor = t;
+	r->lights++;
+	say(r, 0);
+	choir_status status = CHOIR_OK;
+	for (int k = 0; status == CHOIR_OK && k < run->strategy->replicas; k++) {
+		if (k == r->id)
+			continue;
+		status = await(r, k);
+		if (status == CHOIR_OK)
+			status = check_equal(r, k);
+	}
+	if (status == CHOIR_OK)
+		sum_all(run, out);
+	else
+		chi_frame_keep(f);
+	leave(r);
+	return status == CHOIR_OK ? out : NULL;
+}

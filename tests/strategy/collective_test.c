@@ -1,0 +1,386 @@
+// Sums, gathers and broadcasts inside replicas, and their gradients.
+#include "choir/op.h"
+#include "choir/tape.h"
+
+#include "cross/oracle.h"
+#include "strategy/world.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { MOST = 8 };
+
+typedef struct {
+	choir_dtype dtype;
+	int64_t elements;
+	choir_reduce_op op;
+	const void *all; // values of the replicas
+	int rounds;
+} sum;
+
+static choir_status sum_own(choir_replica *r, void *user)
+{
+	const sum *s = user;
+	const size_t bytes = (size_t) s->elements * oracle_size(s->dtype);
+	choir_tensor *x = choir_constant(r->frame, s->dtype, CHOIR_SHAPE(s->elements),
+			(const char *) s->all + (size_t) choir_replica_id(r) * bytes);
+	choir_tensor *y = NULL;
+	for (int i = 0; i < s->rounds; i++)
+		y = choir_replica_all_reduce(r, s->op, x);
+	return choir_replica_return(r, "y", y);
+}
+
+static void check_sum(choir_strategy *strategy, const sum *s, const void *expected)
+{
+	const size_t bytes = (size_t) s->elements * oracle_size(s->dtype);
+	choir_values *results = NULL;
+	char *got = malloc(bytes + 1);
+	world_ok(choir_strategy_run(strategy, sum_own, (void *) (uintptr_t) s, NULL, &results));
+	for (int i = 0; i < choir_strategy_replicas(strategy); i++) {
+		world_ok(choir_tensor_fetch(
+				choir_value_local(choir_values_find(results, "y"), i), got, bytes));
+		assert_memory_equal(got, expected, bytes);
+	}
+	free(got);
+	choir_values_free(results);
+}
+
+// The number of replicas alone decides the bits, for all dtypes, and sizes of every way that there
+// is.
+static void sums_have_the_bits_of_the_tree(void **state)
+{
+	(void) state;
+	static const choir_dtype dtypes[] = { CHOIR_F32, CHOIR_F64, CHOIR_I32, CHOIR_I64, CHOIR_U8 };
+	static const int64_t sizes[] = { 0, 1, 500, 5000, 40000 };
+	for (int i = 0; i < world_deal_count; i++) {
+		const int n = world_deals[i].replicas;
+		choir_strategy *strategy = world_new(n, world_deals[i].devices, 0);
+		for (size_t d = 0; d < 5; d++)
+			for (size_t k = 0; k < 5; k++) {
+				const size_t bytes = (size_t) sizes[k] * oracle_size(dtypes[d]);
+				void *all = malloc(bytes * (size_t) n + 1), *expected = malloc(bytes + 1);
+				oracle_fill(dtypes[d], all, n, sizes[k], d + 10 * k);
+				oracle_sum(dtypes[d], all, 0, n, sizes[k], expected);
+				check_sum(strategy, &(sum){ dtypes[d], sizes[k], CHOIR_SUM, all, 3 }, expected);
+				if (dtypes[d] <= CHOIR_F64) {
+					oracle_divide(dtypes[d], expected, n, sizes[k]);
+					check_sum(
+							strategy, &(sum){ dtypes[d], sizes[k], CHOIR_MEAN, all, 1 }, expected);
+				}
+				free(all);
+				free(expected);
+			}
+		choir_strategy_free(strategy);
+	}
+}
+
+static choir_status mean_of_integers(choir_replica *r, void *user)
+{
+	(void) user;
+	const int id = choir_replica_id(r);
+	choir_tensor *i = choir_replica_all_reduce(
+			r, CHOIR_MEAN, choir_fill(r->frame, CHOIR_I32, CHOIR_SHAPE(2), id));
+	choir_tensor *u = choir_replica_all_reduce(
+			r, CHOIR_MEAN, choir_fill(r->frame, CHOIR_U8, CHOIR_SHAPE(2), 250));
+	const double mean = (choir_replica_count(r) - 1) / 2.0;
+	WORLD_NEED(choir_tensor_dtype(i) == CHOIR_F64);
+	WORLD_NEED(choir_tensor_dtype(u) == CHOIR_F32);
+	WORLD_NEED(choir_tensor_number(choir_sum(i, CHOIR_ALL_AXES)) == 2 * mean);
+	WORLD_NEED(choir_tensor_number(choir_sum(u, CHOIR_ALL_AXES)) == 500); // not wrapped
+	return CHOIR_OK;
+}
+
+static void integers_have_floating_means(void **state)
+{
+	(void) state;
+	for (int i = 0; i < world_deal_count; i++) {
+		choir_strategy *s = world_new(world_deals[i].replicas, world_deals[i].devices, 0);
+		world_ok(choir_strategy_run(s, mean_of_integers, NULL, NULL, NULL));
+		choir_strategy_free(s);
+	}
+}
+
+// How many replicas count: all, none, or all but one.
+static choir_status count(choir_replica *r, void *user)
+{
+	const int how = *(int *) user, id = choir_replica_id(r);
+	choir_tensor *x = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), 10 * id);
+	if (how == 1 || (how == 2 && id != 0))
+		x = choir_counted(x, id);
+	choir_tensor *y = choir_replica_all_reduce(r, CHOIR_MEAN, x);
+	return choir_replica_return(r, "y", choir_sum(y, CHOIR_ALL_AXES));
+}
+
+static void means_divide_by_counts(void **state)
+{
+	(void) state;
+	for (int i = 0; i < world_deal_count; i++) {
+		const int n = world_deals[i].replicas;
+		choir_strategy *s = world_new(n, world_deals[i].devices, 0);
+		choir_values *results = NULL;
+		int how = 0;
+		world_ok(choir_strategy_run(s, count, &how, NULL, &results));
+		assert_float_equal(
+				(float) world_number_of(results, "y", n - 1), 10 * (float) (n - 1), 1e-4f);
+		how = 1;
+		world_ok(choir_strategy_run(s, count, &how, NULL, &results));
+		const double y = world_number_of(results, "y", 0);
+		if (n == 1)
+			assert_true(isnan(y)); // no examples at all: 0 / 0
+		else
+			assert_float_equal((float) y, 20, 1e-4f); // 10 for each that was counted, twice
+		how = 2;
+		if (n > 1)
+			world_failed(choir_strategy_run(s, count, &how, NULL, &results), CHOIR_STATE,
+					"with a count", "all_reduce of f32 [2]");
+		world_works(s);
+		choir_values_free(results);
+		choir_strategy_free(s);
+	}
+}
+
+static choir_status reduce_batch(choir_replica *r, void *user)
+{
+	(void) user;
+	const int n = choir_replica_count(r);
+	choir_tensor *in[3] = { choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(3), 1),
+		choir_fill(r->frame, CHOIR_I64, CHOIR_SHAPE(2, 2), 2), choir_number(r->frame, 4) },
+				 *out[3];
+	CHOIR_TRY(choir_replica_batch_all_reduce(r, CHOIR_SUM, 3, in, out));
+	static const int expected[] = { 3, 8, 4 };
+	for (int i = 0; i < 3; i++)
+		WORLD_NEED(
+				(int) choir_tensor_number(choir_sum(out[i], CHOIR_ALL_AXES)) == n * expected[i]);
+	in[1] = NULL;
+	WORLD_NEED(choir_replica_batch_all_reduce(r, CHOIR_SUM, 3, in, out) != CHOIR_OK);
+	choir_frame_empty(r->frame);
+	return CHOIR_OK;
+}
+
+static void batches_of_any_mixture(void **state)
+{
+	(void) state;
+	for (int i = 0; i < world_deal_count; i++) {
+		choir_strategy *s = world_new(world_deals[i].replicas, world_deals[i].devices, 0);
+		world_ok(choir_strategy_run(s, reduce_batch, NULL, NULL, NULL));
+		choir_strategy_free(s);
+	}
+}
+
+// Replica i has i + 1 rows (or columns) of i.
+static choir_tensor *own_part(choir_replica *r, int axis)
+{
+	const int64_t size = choir_replica_id(r) + 1;
+	return choir_fill(r->frame, CHOIR_F32, axis == 0 ? CHOIR_SHAPE(size, 3) : CHOIR_SHAPE(2, size),
+			choir_replica_id(r));
+}
+
+static choir_status gather(choir_replica *r, void *user)
+{
+	(void) user;
+	const int n = choir_replica_count(r);
+	const int64_t rows = n * (n + 1) / 2;
+	choir_tensor *a = choir_replica_all_gather(r, own_part(r, 0), 0);
+	choir_tensor *b = choir_replica_all_gather(r, own_part(r, 1), -1);
+	WORLD_NEED(a != NULL && b != NULL);
+	WORLD_NEED(choir_tensor_shape(a)->dim[0] == rows && choir_tensor_shape(a)->dim[1] == 3);
+	WORLD_NEED(choir_tensor_shape(b)->dim[0] == 2 && choir_tensor_shape(b)->dim[1] == rows);
+	choir_replica_return(r, "a", a);
+	return choir_replica_return(r, "b", b);
+}
+
+static void gathers_of_unequal_sizes(void **state)
+{
+	(void) state;
+	for (int i = 0; i < world_deal_count; i++) {
+		const int n = world_deals[i].replicas;
+		const int rows = n * (n + 1) / 2;
+		choir_strategy *s = world_new(n, world_deals[i].devices, 0);
+		choir_values *results = NULL;
+		world_ok(choir_strategy_run(s, gather, NULL, NULL, &results));
+		float a[MOST * MOST * 3], b[MOST * MOST * 2];
+		for (int r = 0; r < n; r++) {
+			world_ok(choir_tensor_fetch(choir_value_local(choir_values_find(results, "a"), r), a,
+					(size_t) rows * 3 * 4));
+			world_ok(choir_tensor_fetch(choir_value_local(choir_values_find(results, "b"), r), b,
+					(size_t) rows * 2 * 4));
+			for (int k = 0, row = 0; k < n; k++)
+				for (int j = 0; j <= k; j++, row++) {
+					assert_float_equal(a[3 * row + 1], (float) k, 0);
+					assert_float_equal(b[row], (float) k, 0);
+					assert_float_equal(b[rows + row], (float) k, 0);
+				}
+		}
+		choir_values_free(results);
+		choir_strategy_free(s);
+	}
+}
+
+static choir_status gather_wrong(choir_replica *r, void *user)
+{
+	const int how = *(int *) user, id = choir_replica_id(r);
+	choir_tensor *x = choir_fill(r->frame, how == 1 && id == 1 ? CHOIR_F64 : CHOIR_F32,
+			CHOIR_SHAPE(2, how == 0 ? id + 1 : 2), 1);
+	choir_replica_all_gather(r, x, how == 2 ? 2 : how == 3 ? -3 : 0);
+	return CHOIR_OK;
+}
+
+static void gathers_that_do_not_fit(void **state)
+{
+	(void) state;
+	choir_strategy *s = world_new(3, "cpu:0,cpu:1", 0);
+	static const char *const texts[] = { "replica 0 has f32 [2, 1], replica 1 f32 [2, 2]",
+		"replica 0 has f32 [2, 2], replica 1 f64 [2, 2]", "no axis 2", "no axis -3" };
+	for (int how = 0; how < 4; how++)
+		world_failed(choir_strategy_run(s, gather_wrong, &how, NULL, NULL), CHOIR_INVALID,
+				texts[how], NULL);
+	world_works(s);
+	choir_strategy_free(s);
+}
+
+static choir_status broadcast(choir_replica *r, void *user)
+{
+	(void) user;
+	for (int from = 0; from < choir_replica_count(r); from++) {
+		choir_tensor *x = choir_fill(r->frame, CHOIR_I32, CHOIR_SHAPE(2), choir_replica_id(r));
+		choir_tensor *y = choir_replica_broadcast(r, x, from);
+		WORLD_NEED((int) choir_tensor_number(choir_sum(y, CHOIR_ALL_AXES)) == 2 * from);
+	}
+	WORLD_NEED((int) choir_tensor_number(
+					   choir_replica_broadcast(r, choir_number(r->frame, 6), 0)) == 6);
+	return CHOIR_OK;
+}
+
+static void broadcasts(void **state)
+{
+	(void) state;
+	for (int i = 0; i < world_deal_count; i++) {
+		choir_strategy *s = world_new(world_deals[i].replicas, world_deals[i].devices, 0);
+		world_ok(choir_strategy_run(s, broadcast, NULL, NULL, NULL));
+		choir_strategy_free(s);
+	}
+}
+
+// A loss of everything that is gathered: sum over i of c_i y_i^2, where y is the gathered or
+// reduced x.
+static choir_status differentiate(choir_replica *r, void *user)
+{
+	const int how = *(int *) user, id = choir_replica_id(r), n = choir_replica_count(r);
+	choir_frame *f = r->frame;
+	choir_tape *tape = choir_tape_begin(f);
+	choir_tensor *source = choir_fill(f, CHOIR_F64, CHOIR_SHAPE(id + 1), id + 1), *gradient = NULL;
+	choir_tensor *x = how == 2 ? source : choir_sum(source, CHOIR_ALL_AXES);
+	choir_tensor *y = how == 2
+			? choir_replica_all_gather(r, choir_scale(x, 1), -1)
+			: choir_replica_all_reduce(r, how == 0 ? CHOIR_SUM : CHOIR_MEAN, choir_scale(x, 1));
+	choir_tensor *loss = choir_scale(choir_sum(choir_square(y), CHOIR_ALL_AXES), id + 1);
+	CHOIR_TRY(choir_tape_gradient(tape, loss, 1, &source, &gradient));
+	// The sum over replicas of (id + 1) y^2, by x: 2 y times the sum of the weights.
+	double weights = 0, total = 0;
+	for (int i = 0; i < n; i++) {
+		weights += i + 1;
+		total += (i + 1) * (i + 1);
+	}
+	const double expected = how == 0 ? 2 * total * weights
+			: how == 1				 ? 2 * total / n * weights / n
+									 : 2 * (id + 1) * weights;
+	choir_tensor *mean = choir_mean(gradient, CHOIR_ALL_AXES);
+	WORLD_NEED(choir_tensor_shape(gradient)->dim[0] == id + 1);
+	WORLD_NEED(fabs(choir_tensor_number(mean) - expected) < 1e-9 * expected);
+	return CHOIR_OK;
+}
+
+static void gradients_are_collectives_too(void **state)
+{
+	(void) state;
+	for (int i = 0; i < world_deal_count; i++) {
+		choir_strategy *s = world_new(world_deals[i].replicas, world_deals[i].devices, 0);
+		for (int how = 0; how < 3; how++)
+			world_ok(choir_strategy_run(s, differentiate, &how, NULL, NULL));
+		choir_strategy_free(s);
+	}
+}
+
+// Memory of sums is shared by replicas that share memory; it must not change under any of them.
+static choir_status keep_many(choir_replica *r, void *user)
+{
+	(void) user;
+	choir_tensor *kept[20];
+	for (int i = 0; i < 20; i++)
+		kept[i] = choir_replica_all_reduce(
+				r, CHOIR_SUM, choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(3000), i));
+	for (int i = 0; i < 20; i++)
+		WORLD_NEED((int) choir_tensor_number(choir_mean(kept[i], CHOIR_ALL_AXES)) ==
+				i * choir_replica_count(r));
+	return CHOIR_OK;
+}
+
+static void sums_stay(void **state)
+{
+	(void) state;
+	for (int i = 0; i < world_deal_count; i++) {
+		choir_strategy *s = world_new(world_deals[i].replicas, world_deals[i].devices, 0);
+		for (int k = 0; k < 3; k++)
+			world_ok(choir_strategy_run(s, keep_many, NULL, NULL, NULL));
+		choir_strategy_free(s);
+	}
+}
+
+static choir_status mean_of_losses(choir_replica *r, void *user)
+{
+	(void) user;
+	choir_tensor *x = choir_replica_arg(r, "x");
+	choir_replica_return(r, "mean", choir_replica_mean(r, x));
+	return choir_replica_return(r, "regular",
+			choir_replica_scale_regularization(
+					r, choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), 3)));
+}
+
+// The sum over replicas is the mean over the examples of the global batch, however unequal the
+// parts.
+static void means_over_the_global_batch(void **state)
+{
+	(void) state;
+	static const float data[7] = { 1, 2, 3, 4, 5, 6, 7 };
+	for (int i = 0; i < world_deal_count; i++)
+		for (int64_t rows = 0; rows <= 7; rows += 1) {
+			choir_strategy *s = world_new(world_deals[i].replicas, world_deals[i].devices, 0);
+			choir_values *args = choir_values_new(s), *results = NULL;
+			choir_values_split(args, "x",
+					choir_borrow(choir_values_frame(args), CHOIR_F32, CHOIR_SHAPE(rows), data));
+			world_ok(choir_strategy_run(s, mean_of_losses, NULL, args, &results));
+			choir_tensor *mean = choir_strategy_reduce(
+					s, CHOIR_SUM, choir_values_find(results, "mean"), CHOIR_NO_AXIS);
+			assert_float_equal((float) choir_tensor_number(mean),
+					rows == 0 ? 0 : (float) (rows + 1) / 2, 1e-5f);
+			mean = choir_strategy_reduce(
+					s, CHOIR_SUM, choir_values_find(results, "regular"), CHOIR_NO_AXIS);
+			assert_float_equal((float) choir_tensor_number(mean), 6, 1e-5f);
+			choir_values_free(args);
+			choir_values_free(results);
+			choir_strategy_free(s);
+		}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sums_have_the_bits_of_the_tree),
+		cmocka_unit_test(integers_have_floating_means),
+		cmocka_unit_test(means_divide_by_counts),
+		cmocka_unit_test(batches_of_any_mixture),
+		cmocka_unit_test(gathers_of_unequal_sizes),
+		cmocka_unit_test(gathers_that_do_not_fit),
+		cmocka_unit_test(broadcasts),
+		cmocka_unit_test(gradients_are_collectives_too),
+		cmocka_unit_test(sums_stay),
+		cmocka_unit_test(means_over_the_global_batch),
+	};
+	world_watch();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

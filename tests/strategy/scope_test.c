@@ -1,0 +1,226 @@
+// Scopes: what they govern, how they nest, and what happens when they are left in another order.
+#include "choir/op.h"
+
+#include "strategy/world.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static choir_strategy *s;
+
+static int make_strategy(void **state)
+{
+	(void) state;
+	s = world_new(2, "cpu:0,cpu:1", 0);
+	return 0;
+}
+
+static int free_strategy(void **state)
+{
+	(void) state;
+	choir_strategy_free(s);
+	return 0;
+}
+
+static void a_scope_is_current(void **state)
+{
+	(void) state;
+	choir_scope outer, inner;
+	assert_ptr_equal(choir_strategy_current(), choir_default_strategy());
+	world_ok(choir_scope_enter(&outer, s));
+	assert_ptr_equal(choir_strategy_current(), s);
+	assert_true(choir_has_strategy());
+	assert_true(choir_in_cross_replica_context());
+	assert_null(choir_replica_current());
+	world_ok(choir_scope_enter(&inner, s)); // again is fine
+	world_ok(choir_scope_exit(&inner));
+	assert_ptr_equal(choir_strategy_current(), s);
+	world_works(s); // runs in it
+	world_ok(choir_scope_exit(&outer));
+	assert_ptr_equal(choir_strategy_current(), choir_default_strategy());
+	assert_false(choir_has_strategy());
+	assert_non_null(choir_replica_current());
+}
+
+static void scopes_of_two_strategies_do_not_mix(void **state)
+{
+	(void) state;
+	choir_strategy *other = world_new(1, "cpu:0", 0);
+	choir_scope scope, inner;
+	world_ok(choir_scope_enter(&scope, s));
+	world_failed(choir_scope_enter(&inner, other), CHOIR_STATE, "mixing strategies", NULL);
+	world_failed(choir_scope_exit(&inner), CHOIR_STATE, "not entered", NULL);
+	world_failed(choir_scope_enter(&inner, choir_default_strategy()), CHOIR_STATE,
+			"default strategy's scope cannot be inside", NULL);
+	assert_ptr_equal(choir_strategy_current(), s);
+	assert_null(choir_strategy_cross(other));
+	assert_int_equal(choir_error_status(), CHOIR_STATE);
+	world_failed(choir_strategy_set_current(other), CHOIR_STATE, "inside a scope", NULL);
+	world_ok(choir_scope_exit(&scope));
+	world_ok(choir_scope_enter(&scope, choir_default_strategy()));
+	world_failed(choir_scope_enter(&inner, s), CHOIR_STATE, "mixing strategies", NULL);
+	world_ok(choir_scope_exit(&scope));
+	world_failed(choir_scope_enter(&scope, NULL), CHOIR_INVALID, "NULL", NULL);
+	choir_strategy_free(other);
+}
+
+static void exit_out_of_order(void **state)
+{
+	(void) state;
+	choir_scope outer, inner, colocated;
+	world_ok(choir_scope_enter(&outer, s));
+	choir_variable *v = choir_variable_new("v", CHOIR_SCALAR, NULL);
+	world_ok(choir_scope_replica_local(&inner, CHOIR_AGGREGATION_SUM));
+	world_ok(choir_scope_colocate(&colocated, choir_variable_value(v)));
+	world_failed(choir_scope_exit(&outer), CHOIR_STATE, "out of order", NULL);
+	world_failed(choir_scope_exit(&inner), CHOIR_STATE, "out of order", NULL);
+	world_ok(choir_scope_exit(&colocated)); // the scopes stayed entered
+	world_ok(choir_scope_exit(&inner));
+	world_ok(choir_scope_exit(&outer));
+	world_failed(choir_scope_exit(&outer), CHOIR_STATE, "not entered", NULL);
+}
+
+static void what_scopes_make(void **state)
+{
+	(void) state;
+	choir_variable_options o = { .size = sizeof o };
+	choir_scope outer, local;
+	world_ok(choir_scope_enter(&outer, s));
+	choir_variable *v = choir_variable_new("v", CHOIR_SCALAR, NULL);
+	world_ok(choir_scope_replica_local(&local, CHOIR_AGGREGATION_MEAN));
+	choir_variable *l = choir_variable_new("l", CHOIR_SCALAR, NULL);
+	world_ok(choir_scope_exit(&local));
+	choir_variable *w = choir_variable_new("w", CHOIR_SCALAR, NULL);
+	world_ok(choir_scope_exit(&outer));
+	world_ok(choir_variable_describe(l, &o));
+	assert_int_equal(o.synchronization, CHOIR_SYNCHRONIZATION_ON_READ);
+	assert_int_equal(o.aggregation, CHOIR_AGGREGATION_MEAN);
+	assert_int_equal(o.trainable, CHOIR_OFF);
+	assert_int_equal(choir_variable_copies(l), 2);
+	assert_int_equal(choir_variable_copies(v), 1);
+	world_ok(choir_variable_describe(w, &o));
+	assert_int_equal(o.synchronization, CHOIR_SYNCHRONIZATION_ON_WRITE);
+	assert_true(choir_strategy_variable_created_in_scope(s, w));
+	assert_false(choir_strategy_variable_created_in_scope(NULL, w));
+	assert_false(choir_strategy_variable_created_in_scope(s, NULL));
+}
+
+static void what_needs_a_scope(void **state)
+{
+	(void) state;
+	choir_strategy *other = world_new(1, "cpu:0", 0);
+	choir_scope scope, colocated;
+	world_ok(choir_scope_enter(&scope, other));
+	choir_variable *foreign = choir_variable_new("foreign", CHOIR_SCALAR, NULL);
+	world_ok(choir_scope_exit(&scope));
+	world_failed(choir_scope_colocate(&colocated, choir_variable_value(foreign)), CHOIR_STATE,
+			"colocate needs to be inside a strategy's scope", NULL);
+	world_failed(choir_scope_replica_local(&colocated, CHOIR_AGGREGATION_SUM), CHOIR_STATE,
+			"replica_local needs to be inside", NULL);
+	world_ok(choir_scope_enter(&scope, s));
+	world_failed(choir_scope_colocate(&colocated, choir_variable_value(foreign)), CHOIR_INVALID,
+			"\"foreign\" was not made in this strategy", NULL);
+	world_failed(choir_scope_colocate(&colocated, NULL), CHOIR_INVALID, "needs a variable", NULL);
+	world_ok(choir_scope_exit(&scope));
+	choir_strategy_free(other);
+}
+
+static int return_from_scopes(int where)
+{
+	CHOIR_SCOPE (s) {
+		if (where == 0)
+			return 0;
+		CHOIR_SCOPE (s) {
+			if (where == 1)
+				return 1;
+		}
+		if (where == 2)
+			break;
+		return 3;
+	}
+	return 4;
+}
+
+static void blocks_are_left_whichever_way(void **state)
+{
+	(void) state;
+	static const int expected[] = { 0, 1, 4, 3 };
+	for (int where = 0; where < 4; where++) {
+		assert_int_equal(return_from_scopes(where), expected[where]);
+		assert_ptr_equal(choir_strategy_current(), choir_default_strategy());
+	}
+	int times = 0;
+	CHOIR_SCOPE (s)
+		times++;
+	CHOIR_SCOPE (s) {
+		CHOIR_SCOPE (choir_default_strategy())
+			times += 100; // cannot be entered: the block is skipped
+	}
+	assert_int_equal(times, 1);
+	assert_ptr_equal(choir_strategy_current(), choir_default_strategy());
+}
+
+static void *look(void *user)
+{
+	*(choir_strategy **) user = choir_strategy_current();
+	return NULL;
+}
+
+static void a_scope_is_its_threads(void **state)
+{
+	(void) state;
+	choir_strategy *seen = NULL;
+	pthread_t id;
+	CHOIR_SCOPE (s) {
+		pthread_create(&id, NULL, look, &seen);
+		pthread_join(id, NULL);
+	}
+	assert_ptr_equal(seen, choir_default_strategy());
+}
+
+static void set_current_without_a_block(void **state)
+{
+	(void) state;
+	choir_strategy *other = world_new(1, "cpu:0", 0);
+	choir_scope scope;
+	world_ok(choir_strategy_set_current(s));
+	assert_ptr_equal(choir_strategy_current(), s);
+	assert_true(choir_in_cross_replica_context());
+	assert_null(choir_replica_current());
+	world_works(s);
+	choir_variable *v = choir_variable_new("v", CHOIR_SCALAR, NULL);
+	assert_true(choir_strategy_variable_created_in_scope(s, v));
+	world_failed(choir_scope_enter(&scope, other), CHOIR_STATE,
+			"another strategy (\"mirrored\") is "
+			"current",
+			NULL);
+	assert_null(choir_strategy_cross(other));
+	world_ok(choir_scope_enter(&scope, s));
+	world_ok(choir_scope_exit(&scope));
+	world_ok(choir_strategy_set_current(other));
+	choir_strategy_free(other); // is current no more
+	assert_ptr_equal(choir_strategy_current(), choir_default_strategy());
+	world_ok(choir_strategy_set_current(NULL));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_strategy, free_strategy)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_scope_is_current),
+		TEST(scopes_of_two_strategies_do_not_mix),
+		TEST(exit_out_of_order),
+		TEST(what_scopes_make),
+		TEST(what_needs_a_scope),
+		TEST(blocks_are_left_whichever_way),
+		TEST(a_scope_is_its_threads),
+		TEST(set_current_without_a_block),
+	};
+	world_watch();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

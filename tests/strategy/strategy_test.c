@@ -1,0 +1,261 @@
+// Making strategies: options, devices, and how replicas are dealt.
+#include "choir/op.h"
+
+#include "base/alloc.h"
+#include "base/thread.h"
+#include "strategy/strategy.h"
+#include "strategy/world.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void refused(choir_strategy *s, choir_status status, const char *first, const char *second)
+{
+	if (s != NULL)
+		fail_msg("a strategy, where a failure was expected");
+	world_failed(choir_error_status(), status, first, second);
+}
+
+#define MIRRORED(...) \
+	choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options, __VA_ARGS__))
+#define ONE_DEVICE(...) \
+	choir_one_device_strategy_new(CHOIR_OPTIONS(choir_strategy_options, __VA_ARGS__))
+
+static void options_that_cannot_be(void **state)
+{
+	(void) state;
+	refused(MIRRORED(.replicas = -1), CHOIR_INVALID, "-1 replicas", NULL);
+	refused(MIRRORED(.replicas = 1 << 21), CHOIR_INVALID, "replicas", NULL);
+	refused(MIRRORED(.devices = "gpu:0"), CHOIR_NOT_FOUND, "gpu:0", "cpu");
+	refused(MIRRORED(.devices = "cpu:0,,cpu:1"), CHOIR_INVALID, NULL, NULL);
+	refused(MIRRORED(.devices = "cpu:0,CPU:0"), CHOIR_INVALID, "cpu:0", NULL);
+	refused(MIRRORED(.devices = "nonsense"), CHOIR_NOT_FOUND, "nonsense", NULL);
+	refused(MIRRORED(.timeout = (double) NAN), CHOIR_INVALID, "timeout", NULL);
+	refused(MIRRORED(.timeout = -2), CHOIR_INVALID, "timeout of -2", NULL);
+	refused(MIRRORED(.cores_per_device = -1), CHOIR_INVALID, "-1 cores", NULL);
+	refused(MIRRORED(.cross_device_ops = "ring"), CHOIR_NOT_FOUND, "\"ring\"", "direct");
+	refused(MIRRORED(.devices = "far:0,cpu:0", .cross_device_ops = "direct"), CHOIR_UNSUPPORTED,
+			"\"direct\" cannot serve", NULL);
+	refused(ONE_DEVICE(.replicas = 2), CHOIR_INVALID, "\"one_device\" has 1 replica, not 2", NULL);
+	refused(ONE_DEVICE(.devices = "cpu:0,cpu:1"), CHOIR_INVALID, "has one device", "cpu:0,cpu:1");
+	choir_strategy_options o = { .size = 3 };
+	refused(choir_mirrored_strategy_new(&o), CHOIR_INVALID, "options' size is 3", NULL);
+	refused(choir_one_device_strategy_new(&o), CHOIR_INVALID, "options' size is 3", NULL);
+	o.size = sizeof o + 8;
+	refused(choir_mirrored_strategy_new(&o), CHOIR_INVALID, "options' size", NULL);
+	refused(choir_strategy_copy_new(NULL), CHOIR_INVALID, "NULL", NULL);
+	refused(choir_strategy_copy_new(choir_default_strategy()), CHOIR_STATE, "default", NULL);
+}
+
+// A program compiled with fewer fields knows nothing of those behind its own.
+static void shorter_options(void **state)
+{
+	(void) state;
+	struct {
+		size_t size;
+		const char *devices;
+		int replicas;
+	} *old = malloc(sizeof *old);
+	*old = (__typeof__(*old)){ offsetof(choir_strategy_options, cores_per_device), "cpu:0", 3 };
+	choir_strategy *s = choir_mirrored_strategy_new((const choir_strategy_options *) (void *) old);
+	free(old);
+	assert_non_null(s);
+	assert_int_equal(choir_strategy_replicas(s), 3);
+	world_works(s);
+	choir_strategy_free(s);
+	const size_t size = sizeof(size_t);
+	s = choir_one_device_strategy_new((const choir_strategy_options *) (const void *) &size);
+	assert_non_null(s);
+	choir_strategy_free(s);
+}
+
+static void replicas_are_dealt_in_blocks(void **state)
+{
+	(void) state;
+	char text[256];
+	for (int replicas = 1; replicas <= 9; replicas++)
+		for (int devices = 1; devices <= 9; devices++) {
+			choir_strategy *s = world_new(replicas, world_cpus(devices, text), 0);
+			const int lanes = replicas < devices ? replicas : devices;
+			assert_int_equal(s->lanes, lanes);
+			assert_int_equal(s->first[0], 0);
+			assert_int_equal(s->first[lanes], replicas);
+			for (int i = 0; i < lanes; i++) {
+				assert_int_equal(
+						s->first[i + 1] - s->first[i], replicas / lanes + (i < replicas % lanes));
+				for (int r = s->first[i]; r < s->first[i + 1]; r++) {
+					assert_int_equal(chi_strategy_lane(s, r), i);
+					assert_ptr_equal(s->replica_device[r], choir_strategy_worker_device(s, i));
+				}
+			}
+			choir_strategy_free(s);
+		}
+}
+
+static void what_one_may_ask(void **state)
+{
+	(void) state;
+	choir_strategy *s = world_new(3, "cpu:1,cpu:0", 0);
+	assert_int_equal(choir_strategy_replicas(s), 3);
+	assert_int_equal(choir_strategy_worker_devices(s), 2);
+	assert_string_equal(choir_device_name(choir_strategy_worker_device(s, 0)), "cpu:1");
+	assert_int_equal(choir_strategy_worker_device_index(s, choir_device_find("cpu:0")), 1);
+	assert_int_equal(
+			choir_strategy_worker_device_index(s, choir_device_find("cpu:7")), CHOIR_NONE);
+	assert_null(choir_strategy_worker_device(s, 2));
+	assert_null(choir_strategy_worker_device(s, -1));
+	assert_int_equal(choir_strategy_parameter_devices(s), 2);
+	assert_ptr_equal(choir_strategy_parameter_device(s, 1), choir_device_find("cpu:0"));
+	assert_true(choir_strategy_is_chief(s));
+	assert_int_equal(choir_strategy_replicas(NULL), 0);
+	assert_int_equal(choir_strategy_worker_devices(NULL), 0);
+	assert_null(choir_strategy_worker_device(NULL, 0));
+	assert_false(choir_strategy_is_chief(NULL));
+	choir_strategy *copy = choir_strategy_copy_new(s);
+	assert_int_equal(choir_strategy_replicas(copy), 3);
+	assert_ptr_equal(choir_strategy_worker_device(copy, 0), choir_strategy_worker_device(s, 0));
+	choir_strategy_free(s);
+	world_works(copy);
+	choir_strategy_free(copy);
+	choir_strategy_free(NULL);
+}
+
+static void defaults(void **state)
+{
+	(void) state;
+	const int cores = chi_cpu_count();
+	unsetenv("CHOIR_DEVICES");
+	choir_strategy *s = choir_mirrored_strategy_new(NULL);
+	assert_int_equal(choir_strategy_replicas(s), 1);
+	choir_strategy_free(s);
+	s = MIRRORED(.replicas = 64);
+	assert_int_equal(choir_strategy_worker_devices(s), cores < 64 ? cores : 64);
+	choir_strategy_free(s);
+	s = MIRRORED(.devices = "cpu:0, cpu:3");
+	assert_int_equal(choir_strategy_replicas(s), 2);
+	choir_strategy_free(s);
+	setenv("CHOIR_DEVICES", "cpu:0,cpu:1,cpu:2", 1);
+	s = choir_mirrored_strategy_new(NULL);
+	assert_int_equal(choir_strategy_replicas(s), 3);
+	choir_strategy_free(s);
+	s = MIRRORED(.devices = "cpu:0"); // said in the program
+	assert_int_equal(choir_strategy_replicas(s), 1);
+	choir_strategy_free(s);
+	s = choir_one_device_strategy_new(NULL); // takes the first
+	assert_int_equal(choir_strategy_replicas(s), 1);
+	assert_int_equal(choir_strategy_worker_devices(s), 1);
+	world_works(s);
+	choir_strategy_free(s);
+	setenv("CHOIR_DEVICES", "nowhere:0", 1);
+	refused(choir_mirrored_strategy_new(NULL), CHOIR_NOT_FOUND, "nowhere:0", NULL);
+	unsetenv("CHOIR_DEVICES");
+}
+
+static void cross_device_ops_by_name(void **state)
+{
+	(void) state;
+	choir_strategy *s = MIRRORED(.replicas = 5, .devices = "cpu:0,cpu:1",
+			.cross_device_ops = "reduce_to_one_device");
+	assert_string_equal(s->group.table->name, "reduce_to_one_device");
+	world_works(s);
+	choir_strategy *copy = choir_strategy_copy_new(s);
+	assert_string_equal(copy->group.table->name, "reduce_to_one_device");
+	choir_strategy_free(s);
+	choir_strategy_free(copy);
+}
+
+static void one_device(void **state)
+{
+	(void) state;
+	choir_strategy *s = ONE_DEVICE(.devices = "far:1");
+	assert_string_equal(choir_device_name(choir_strategy_worker_device(s, 0)), "far:1");
+	world_works(s);
+	choir_strategy_free(s);
+}
+
+static void the_default_strategy(void **state)
+{
+	(void) state;
+	choir_strategy *s = choir_default_strategy();
+	assert_non_null(s);
+	assert_ptr_equal(choir_default_strategy(), s);
+	choir_strategy_free(s); // does nothing
+	assert_ptr_equal(choir_default_strategy(), s);
+	assert_int_equal(choir_strategy_replicas(s), 1);
+	world_works(s);
+	choir_variable *v = choir_variable_new("plain", CHOIR_SHAPE(2), NULL);
+	assert_true(choir_strategy_variable_created_in_scope(s, v));
+	choir_replica *r = choir_replica_current();
+	assert_non_null(choir_variable_read(v, r->frame));
+	world_ok(choir_variable_assign_add(v, choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), 1)));
+	choir_frame_empty(r->frame);
+}
+
+static void no_timeout(void **state)
+{
+	(void) state;
+	choir_strategy *s = world_new(4, "cpu:0,cpu:1", CHOIR_NONE);
+	assert_true(s->timeout < 0);
+	world_works(s);
+	choir_strategy_free(s);
+}
+
+// Two strategies on the same devices share nothing.
+static void strategies_side_by_side(void **state)
+{
+	(void) state;
+	choir_strategy *a = world_new(3, "cpu:0,cpu:1", 0), *b = world_new(5, "cpu:0,cpu:1", 0);
+	for (int i = 0; i < 5; i++) {
+		world_works(a);
+		world_works(b);
+	}
+	choir_strategy_free(a);
+	world_works(b);
+	choir_strategy_free(b);
+}
+
+static int freed;
+
+static void note_freed(void *self)
+{
+	freed = 10 * freed + *(int *) self;
+}
+
+static void members_are_freed_newest_first(void **state)
+{
+	(void) state;
+	choir_strategy *s = world_new(1, "cpu:0", 0);
+	int one = 1, two = 2, three = 3;
+	world_ok(chi_strategy_own(s, note_freed, &one));
+	world_ok(chi_strategy_own(s, note_freed, &two));
+	chi_alloc_fail(1, false);
+	assert_int_equal(chi_strategy_own(s, note_freed, &three), CHOIR_NO_MEMORY);
+	chi_alloc_fail(0, false);
+	assert_int_equal(freed, 3); // at once, since nobody else will
+	choir_strategy_free(s);
+	assert_int_equal(freed, 321);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(options_that_cannot_be),
+		cmocka_unit_test(shorter_options),
+		cmocka_unit_test(replicas_are_dealt_in_blocks),
+		cmocka_unit_test(what_one_may_ask),
+		cmocka_unit_test(defaults),
+		cmocka_unit_test(cross_device_ops_by_name),
+		cmocka_unit_test(one_device),
+		cmocka_unit_test(the_default_strategy),
+		cmocka_unit_test(no_timeout),
+		cmocka_unit_test(strategies_side_by_side),
+		cmocka_unit_test(members_are_freed_newest_first),
+	};
+	world_watch();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

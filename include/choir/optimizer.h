@@ -7,17 +7,16 @@
 // Ownership: an optimizer belongs to the strategy that is current where it is made, and is freed
 // with it; make it once, in the strategy's scope. Its slots are variables of the strategy beside
 // those that it updates ("hidden/kernel/m"), made when a variable is first updated; they are not
-// saved with the weights.
-// When: giving gradients never waits. The update runs when all replicas have given theirs: at the
-// end of the run, on the threads of all devices, or earlier, if a replica reads a variable that it
-// asked to update or makes a merge call. A failure of the update is the run's. In the default
-// replica, outside any run, it is done when it is asked for.
-// Checked before anything is written: shapes, dtypes, that all replicas gave gradients of the same variables in
-// the same order, the rate, and that gradients are finite: those of each replica when they are
-// given, or their sums where sums are kept (clip_norm, skip_nonfinite, devices with memory of
-// their own). Only a sum of finite f32 or f64 gradients that overflows, where sums are not kept,
-// is not seen until the next step's gradients are.
-// Threads: new, distributed_apply: the program's, or a merge call's; the rest: the replica's own.
+// saved with the weights. When: giving gradients never waits. The update runs when all replicas
+// have given theirs: at the end of the run, on the threads of all devices, or earlier, if a
+// replica reads a variable that it asked to update or makes a merge call. A failure of the update
+// is the run's. In the default replica, outside any run, it is done when it is asked for. Checked
+// before anything is written: shapes, dtypes, that all replicas gave gradients of the same
+// variables in the same order, the rate, and that gradients are finite: those of each replica when
+// they are given, or their sums where sums are kept (clip_norm, skip_nonfinite, devices with
+// memory of their own). Only a sum of finite f32 or f64 gradients that overflows, where sums are
+// not kept, is not seen until the next step's gradients are. Threads: new, distributed_apply: the
+// program's, or a merge call's; the rest: the replica's own.
 #pragma once
 
 #include "cross.h"

@@ -1,7 +1,7 @@
-// Cross-device operations of devices that all share memory: nothing is sent. Who waits takes the next
-// slice, small enough for the cache, sums it over all parts in the canonical tree, writes it to every
-// result that is wanted and calls whoever waits for slices, so that an update can follow while the
-// slice is still in the cache.
+// Cross-device operations of devices that all share memory: nothing is sent. Who waits takes the
+// next slice, small enough for the cache, sums it over all parts in the canonical tree, writes it
+// to every result that is wanted and calls whoever waits for slices, so that an update can follow
+// while the slice is still in the cache.
 #include "cross/meeting.h"
 #include "cross/tree.h"
 
@@ -99,7 +99,8 @@ static void divide(choir_dtype dtype, void *x, double by, int64_t n)
 }
 
 // The memory in which a slice's sum is made: the first result there is, or scratch.
-static char *target(const direct *d, const chi_slot *slot, int64_t first, size_t size, char *scratch)
+static char *target(
+		const direct *d, const chi_slot *slot, int64_t first, size_t size, char *scratch)
 {
 	for (int i = 0; i < d->group->members; i++)
 		if (slot->c[i]->result != NULL)
@@ -108,8 +109,8 @@ static char *target(const direct *d, const chi_slot *slot, int64_t first, size_t
 }
 
 // Gives a finished slice to every other result and calls those who wait for it.
-static choir_status hand_out(const direct *d, const chi_slot *slot, const void *data, int64_t first,
-		int64_t count, size_t size)
+static choir_status hand_out(const direct *d, const chi_slot *slot, const void *data,
+		int64_t first, int64_t count, size_t size)
 {
 	for (int i = 0; i < d->group->members; i++) {
 		const choir_collective *c = slot->c[i];

@@ -1,5 +1,6 @@
-// Who exchanges with whom: the devices of one strategy and the cross-device operations that they were
-// given. Communicators belong to the strategy, so two strategies on the same devices never meet.
+// Who exchanges with whom: the devices of one strategy and the cross-device operations that they
+// were given. Communicators belong to the strategy, so two strategies on the same devices never
+// meet.
 #pragma once
 
 #include "choir/extend/cross.h"

@@ -1,7 +1,7 @@
 // The ring of meeting.h. Its gates count for as long as a meeting lives, so a member that is late
-// cannot mistake the next collective in a slot for its own, and they may wrap around. A member may have
-// CHI_GROUP_WINDOW tickets open; with a ring of two windows a slot is free again before anybody can
-// reach it: who is in the third window has seen all others finish the first.
+// cannot mistake the next collective in a slot for its own, and they may wrap around. A member may
+// have CHI_GROUP_WINDOW tickets open; with a ring of two windows a slot is free again before
+// anybody can reach it: who is in the third window has seen all others finish the first.
 #include "cross/meeting.h"
 
 #include "base/alloc.h"
@@ -55,8 +55,9 @@ static void advance(chi_gate *gate)
 	chi_gate_wake(gate);
 }
 
-// From here on until leave_pieces what members joined with stays, unless false is returned. An abort
-// changes the same word: either this thread sees it, or whoever was told of it sees this thread.
+// From here on until leave_pieces what members joined with stays, unless false is returned. An
+// abort changes the same word: either this thread sees it, or whoever was told of it sees this
+// thread.
 static bool enter_pieces(chi_slot *s)
 {
 	return (chi_atomic32_add(&s->busy, 1) & CLOSED) == 0;
@@ -94,8 +95,9 @@ static choir_status check_equal(const chi_slot *s, int members)
 					(long long) b->elements, choir_dtype_name(b->dtype));
 	}
 	if (a->root < 0 || a->root >= members || (a->kind == CHOIR_BROADCAST && s->c[a->root]->n == 0))
-		return choir_fail(CHOIR_INVALID, "%s: device %d of %d has nothing to send or cannot get it",
-				a->name, a->root, members);
+		return choir_fail(CHOIR_INVALID,
+				"%s: device %d of %d has nothing to send or cannot get it", a->name, a->root,
+				members);
 	return CHOIR_OK;
 }
 
@@ -115,8 +117,8 @@ static void begin(chi_meeting *m, chi_slot *s, int64_t pieces)
 	leave_pieces(s);
 }
 
-choir_status chi_meeting_join(chi_meeting *m, int member, const choir_collective *c, int64_t pieces,
-		uint64_t *ticket)
+choir_status chi_meeting_join(
+		chi_meeting *m, int member, const choir_collective *c, int64_t pieces, uint64_t *ticket)
 {
 	chi_member *own = &m->member[member];
 	*ticket = own->joined++;

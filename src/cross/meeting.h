@@ -1,7 +1,8 @@
-// Where the members of a collective meet: a ring of slots, each with a gate that opens when all have
-// joined, work that is dealt out in pieces to whoever waits, and a gate that opens when all is done.
-// Any thread may join and wait for any member; one thread may do it for all. Nobody returns from a
-// wait while another thread may still look at what it joined with, however the wait ends.
+// Where the members of a collective meet: a ring of slots, each with a gate that opens when all
+// have joined, work that is dealt out in pieces to whoever waits, and a gate that opens when all
+// is done. Any thread may join and wait for any member; one thread may do it for all. Nobody
+// returns from a wait while another thread may still look at what it joined with, however the wait
+// ends.
 #pragma once
 
 #include "base/atomic.h"
@@ -11,7 +12,8 @@ enum { CHI_MEETING_SLOTS = 2 * CHI_GROUP_WINDOW, CHI_MEETING_TEXT = 200 };
 
 typedef struct {
 	const choir_collective **c; // of each member
-	// How often all have joined, and all was done: twice the number, and the lowest bit for an abort.
+	// How often all have joined, and all was done: twice the number, and the lowest bit for an
+	// abort.
 	chi_gate joined, complete;
 	chi_atomic32 arrived; // members that have joined, until all have
 	int64_t pieces; // of this collective; 0: its members differ, and nothing is done
@@ -42,8 +44,8 @@ typedef choir_status chi_piece_fn(void *self, const chi_slot *slot, int member, 
 choir_status chi_meeting_open(chi_meeting *m, int members);
 void chi_meeting_close(chi_meeting *m);
 // pieces: into how many the work is cut, at least 1; the same number for equal collectives.
-choir_status chi_meeting_join(chi_meeting *m, int member, const choir_collective *c, int64_t pieces,
-		uint64_t *ticket);
+choir_status chi_meeting_join(
+		chi_meeting *m, int member, const choir_collective *c, int64_t pieces, uint64_t *ticket);
 // A wait that is cancelled or too late aborts the meeting: who gives up takes its memory away, so
 // nothing that it has joined may go on.
 choir_status chi_meeting_wait(chi_meeting *m, int member, uint64_t ticket, double seconds,

@@ -1,7 +1,7 @@
 // Cross-device operations for any devices: whoever comes first when all have joined does the whole
-// collective. The parts are copied to one device, summed there in the canonical tree, and the sum is
-// copied to every device that wants it. Right everywhere, fast nowhere: what a device with a better
-// way is measured against.
+// collective. The parts are copied to one device, summed there in the canonical tree, and the sum
+// is copied to every device that wants it. Right everywhere, fast nowhere: what a device with a
+// better way is measured against.
 #include "cross/meeting.h"
 #include "cross/tree.h"
 
@@ -42,8 +42,8 @@ typedef struct {
 	size_t bytes;
 } work;
 
-// The sum of a node in a buffer of root's device, with one reference for the caller; member and index
-// walk over all parts in order.
+// The sum of a node in a buffer of root's device, with one reference for the caller; member and
+// index walk over all parts in order.
 static chi_buffer *sum_node(const work *w, int lo, int hi, int *member, size_t *index)
 {
 	while (*member < w->o->group->members && *index == w->slot->c[*member]->n) {
@@ -156,7 +156,8 @@ static choir_status join(void *self, int member, const choir_collective *c, uint
 
 static choir_status wait(void *self, int member, uint64_t ticket, double seconds)
 {
-	return chi_meeting_wait(&((reduce_to_one *) self)->meeting, member, ticket, seconds, piece, self);
+	return chi_meeting_wait(
+			&((reduce_to_one *) self)->meeting, member, ticket, seconds, piece, self);
 }
 
 static void abort_one(void *self)

@@ -1,6 +1,6 @@
-// Folding contributions into the nodes of the canonical tree, as a binary counter does, but knowing
-// that a block may begin in the middle of the tree, that the tree's right edge is cut, and that
-// contributions may come in any order: a sum is made as soon as both of its halves are there.
+// Folding contributions into the nodes of the canonical tree, as a binary counter does, but
+// knowing that a block may begin in the middle of the tree, that the tree's right edge is cut, and
+// that contributions may come in any order: a sum is made as soon as both of its halves are there.
 #include "cross/tree.h"
 
 #include "op/op.h"
@@ -88,7 +88,8 @@ static choir_status add_two(chi_fold *fold, int a, chi_stream *stream)
 			return choir_error_status();
 		data = into->memory;
 	}
-	const choir_buffer in[2] = { shown(fold, fold->part[a].data), shown(fold, fold->part[b].data) };
+	const choir_buffer in[2] = { shown(fold, fold->part[a].data),
+		shown(fold, fold->part[b].data) };
 	choir_buffer out = shown(fold, data);
 	choir_status status = chi_kernel_run(stream, "add", 2, in, &out, NULL);
 	// Memory that was made here goes back to the pool, from which any stream may take it.

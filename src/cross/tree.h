@@ -1,7 +1,7 @@
-// The canonical tree, by which every sum over replicas is made: a node over [lo, hi) splits at lo plus
-// the largest power of two below its length. The sum depends on the number of replicas alone, never on
-// how many devices or workers carry them. A carrier folds the block of replicas that it has into the
-// block's maximal nodes (at most 2 log2 of its length) and hands those on.
+// The canonical tree, by which every sum over replicas is made: a node over [lo, hi) splits at lo
+// plus the largest power of two below its length. The sum depends on the number of replicas alone,
+// never on how many devices or workers carry them. A carrier folds the block of replicas that it
+// has into the block's maximal nodes (at most 2 log2 of its length) and hands those on.
 #pragma once
 
 #include "choir/extend/cross.h"
@@ -22,8 +22,8 @@ int chi_tree_depth(int replicas);
 
 enum { CHI_FOLD_PARTS = 64 };
 
-// The nodes of one carrier for one sum, in ascending order. Contributions may come in any order, each
-// once; those that come about in order need few parts.
+// The nodes of one carrier for one sum, in ascending order. Contributions may come in any order,
+// each once; those that come about in order need few parts.
 typedef struct {
 	int replicas;
 	choir_dtype dtype;

@@ -1,7 +1,7 @@
 // Who does an update and when. Giving and committing never wait. At the end of a run the lanes do
-// what is pending together; a replica that reads a variable it has asked to update, or a merge call,
-// has it done at once, by one thread for all lanes: every replica has given its gradients by then, and
-// none may use what it read before.
+// what is pending together; a replica that reads a variable it has asked to update, or a merge
+// call, has it done at once, by one thread for all lanes: every replica has given its gradients by
+// then, and none may use what it read before.
 #include "strategy/apply.h"
 
 #include "base/alloc.h"
@@ -199,8 +199,8 @@ static choir_status execute(chi_run *run, chi_instance *in, int lane, part mine)
 {
 	const int lanes = run->strategy->lanes;
 	const bool alone = lane == CHOIR_NONE;
-	const choir_status status = chi_instance_execute(in, alone ? 0 : lane, alone ? lanes : lane + 1,
-			mine == AS_FIRST);
+	const choir_status status =
+			chi_instance_execute(in, alone ? 0 : lane, alone ? lanes : lane + 1, mine == AS_FIRST);
 	if (status != CHOIR_OK)
 		chi_run_fail(run, run->strategy->replicas);
 	else if (chi_atomic32_load(&in->done) != 0)
@@ -290,8 +290,8 @@ static choir_status settle_one(chi_replica *r, chi_instance *in)
 	return chi_lane_wait(r, &in->done, NULL);
 }
 
-// Up to the last update of v, all in the order in which they were asked for: an earlier one of other
-// variables may be the same optimizer's.
+// Up to the last update of v, all in the order in which they were asked for: an earlier one of
+// other variables may be the same optimizer's.
 choir_status chi_apply_settle(chi_replica *r, const choir_variable *v)
 {
 	int n = r->commits;

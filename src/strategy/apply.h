@@ -15,10 +15,10 @@ typedef struct {
 	// True: nothing is written before gate has seen all sums.
 	bool (*gated)(const void *user);
 	// A pure function, called by every lane: squares is the sum of squares of all summed gradients
-	// (not finite if one is not), bad the first variable whose own is not finite. Gives the factor for
-	// all gradients, or *skip.
-	choir_status (*gate)(const void *user, double squares, const choir_variable *bad, double *factor,
-			bool *skip);
+	// (not finite if one is not), bad the first variable whose own is not finite. Gives the factor
+	// for all gradients, or *skip.
+	choir_status (*gate)(const void *user, double squares, const choir_variable *bad,
+			double *factor, bool *skip);
 	// Elements first .. first + count - 1 of a copy of v (item index); several at the same time.
 	// gradient points to the first of them, on the copy's device.
 	choir_status (*slice)(void *user, size_t index, choir_variable *v, int copy, int64_t first,

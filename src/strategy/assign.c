@@ -1,6 +1,6 @@
-// What writing a variable means: in a replica a merge call that aggregates (or, for ON_READ, a write
-// of the replica's own part), in cross-replica context a write of all copies, in an update function a
-// write of the copy that is being updated.
+// What writing a variable means: in a replica a merge call that aggregates (or, for ON_READ, a
+// write of the replica's own part), in cross-replica context a write of all copies, in an update
+// function a write of the copy that is being updated.
 #include "choir/op.h"
 #include "strategy/merge.h"
 #include "strategy/reduce.h"
@@ -74,9 +74,10 @@ static choir_status assign_in_replica(choir_replica *replica, choir_variable *v,
 	chi_replica *r = chi_replica_of(replica);
 	CHOIR_TRY(chi_replica_check(replica, names[op]));
 	if (v->strategy != r->run->strategy)
-		return chi_frame_fail(replica->frame, CHOIR_STATE, "variable \"%s\": mixing strategies: it "
-				"belongs to \"%s\", this replica to \"%s\"", v->name, v->strategy->kind,
-				r->run->strategy->kind);
+		return chi_frame_fail(replica->frame, CHOIR_STATE,
+				"variable \"%s\": mixing strategies: it "
+				"belongs to \"%s\", this replica to \"%s\"",
+				v->name, v->strategy->kind, r->run->strategy->kind);
 	if (v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ)
 		return chi_variable_write(v, v->copy_of_replica[r->id], op, value);
 	if (v->aggregation == CHOIR_AGGREGATION_NONE)
@@ -84,9 +85,10 @@ static choir_status assign_in_replica(choir_replica *replica, choir_variable *v,
 				"needed to write it in a replica", v->name);
 	if (v->aggregation == CHOIR_AGGREGATION_SUM && value->is_number && value->number != 0 &&
 			choir_replica_count(replica) > 1)
-		return chi_frame_fail(replica->frame, CHOIR_INVALID, "variable \"%s\": the number %g is the "
-				"same for all %d replicas and has no SUM over them", v->name, value->number,
-				choir_replica_count(replica));
+		return chi_frame_fail(replica->frame, CHOIR_INVALID,
+				"variable \"%s\": the number %g is the "
+				"same for all %d replicas and has no SUM over them",
+				v->name, value->number, choir_replica_count(replica));
 	assignment a = { v, op };
 	return chi_merge_one(r, names[op], value, aggregate_and_write, &a, v, (uint64_t) op + 1);
 }
@@ -98,7 +100,8 @@ static int64_t share_of(int64_t x, int parts, int i)
 	return below + (i < x - below * parts);
 }
 
-static void share_integers(choir_dtype dtype, const void *from, void *to, int64_t n, int parts, int i)
+static void share_integers(
+		choir_dtype dtype, const void *from, void *to, int64_t n, int parts, int i)
 {
 	for (int64_t k = 0; k < n; k++) {
 		if (dtype == CHOIR_I64)
@@ -128,7 +131,8 @@ static choir_status assign_integer_shares(choir_variable *v, choir_tensor *value
 	return CHOIR_OK;
 }
 
-// ON_READ SUM in cross-replica context: every part gets its share; of integers the first get one more.
+// ON_READ SUM in cross-replica context: every part gets its share; of integers the first get one
+// more.
 static choir_status assign_shares(choir_variable *v, choir_tensor *value)
 {
 	choir_frame *f = value->frame;
@@ -156,8 +160,10 @@ static choir_status write_across(choir_variable *v, chi_assign_op op, choir_tens
 	if (v->synchronization != CHOIR_SYNCHRONIZATION_ON_READ)
 		return write_all(v, op, value);
 	if (op != CHI_ASSIGN)
-		return chi_frame_fail(f, CHOIR_INVALID, "variable \"%s\": it is ON_READ and cannot be added "
-				"to outside a replica", v->name);
+		return chi_frame_fail(f, CHOIR_INVALID,
+				"variable \"%s\": it is ON_READ and cannot be added "
+				"to outside a replica",
+				v->name);
 	if (v->aggregation == CHOIR_AGGREGATION_NONE)
 		return chi_frame_fail(f, CHOIR_INVALID, "variable \"%s\": it is ON_READ without an "
 				"aggregation and cannot be assigned outside a replica", v->name);

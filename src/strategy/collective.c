@@ -82,7 +82,8 @@ static choir_status reduce_own(chi_replica *r, chi_meet *m, choir_tensor *t, dou
 		status = chi_stream_wait(s->exchange[r->lane]);
 	if (status == CHOIR_OK)
 		return status;
-	// What failed here is the cause, unless another's failure ended the wait, or there is a name for it.
+	// What failed here is the cause, unless another's failure ended the wait, or there is a name
+	// for it.
 	r->cancelled = true;
 	if (status != CHOIR_CANCELLED && (status != CHOIR_TIMEOUT || !chi_run_give_up(r, m)))
 		chi_run_fail(run, s->replicas);
@@ -136,8 +137,8 @@ static choir_status reduce_for_all(chi_run *run, chi_meet *m, choir_reduce_op op
 	return reduce_lane(run, m, 0, divisor);
 }
 
-static choir_status come_together(chi_replica *r, choir_reduce_op op, choir_tensor *t, chi_meet **out,
-		double *divisor)
+static choir_status come_together(
+		chi_replica *r, choir_reduce_op op, choir_tensor *t, chi_meet **out, double *divisor)
 {
 	chi_run *run = r->run;
 	const bool together = run->strategy->replicas != run->strategy->lanes ||
@@ -149,8 +150,8 @@ static choir_status come_together(chi_replica *r, choir_reduce_op op, choir_tens
 	CHOIR_TRY(chi_apply_settle(r, NULL));
 	bool last;
 	r->contribution = t;
-	chi_meet *m = *out = chi_meet_arrive(r, CHI_MEET_COLLECTIVE, &all_reduce_op, hash, "all_reduce",
-			prepare_result, t, &last);
+	chi_meet *m = *out = chi_meet_arrive(
+			r, CHI_MEET_COLLECTIVE, &all_reduce_op, hash, "all_reduce", prepare_result, t, &last);
 	if (m == NULL)
 		return choir_error_status();
 	*divisor = op == CHOIR_MEAN ? run->strategy->replicas : 1;
@@ -188,7 +189,8 @@ static choir_tensor *contribution(choir_frame *f, choir_reduce_op op, choir_tens
 	return t == NULL || chi_stream_wait(f->stream) != CHOIR_OK ? NULL : t;
 }
 
-static choir_tensor *heavy_sum(chi_replica *r, choir_reduce_op op, choir_tensor *t, double *divisor)
+static choir_tensor *heavy_sum(
+		chi_replica *r, choir_reduce_op op, choir_tensor *t, double *divisor)
 {
 	chi_meet *m = NULL;
 	if (come_together(r, op, t, &m, divisor) != CHOIR_OK)

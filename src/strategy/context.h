@@ -1,6 +1,6 @@
-// Which context a thread is in: a stack of entries, the innermost first. An empty stack is the default
-// replica, 0 of 1. The stack is what the ambient questions of the API read; calls that take a context
-// as an argument need it only to refuse a context that is not the current one.
+// Which context a thread is in: a stack of entries, the innermost first. An empty stack is the
+// default replica, 0 of 1. The stack is what the ambient questions of the API read; calls that
+// take a context as an argument need it only to refuse a context that is not the current one.
 #pragma once
 
 #include "strategy/strategy.h"
@@ -24,7 +24,8 @@ typedef struct chi_context {
 chi_context *chi_context_current(void); // NULL: the default replica
 void chi_context_push(chi_context *c); // c stays until popped
 void chi_context_pop(chi_context *c);
-// Pops c after a function of the program's. CHOIR_STATE if that left scopes open, which are closed.
+// Pops c after a function of the program's. CHOIR_STATE if that left scopes open, which are
+// closed.
 choir_status chi_context_leave(chi_context *c);
 // The strategy is no more: this thread's choir_strategy_set_current is undone.
 void chi_context_forget(const choir_strategy *s);

@@ -1,5 +1,5 @@
-// Threads that are kept. A worker that has done its job puts itself back on the idle list first and
-// only then says that its lane is through, so the next run always finds it.
+// Threads that are kept. A worker that has done its job puts itself back on the idle list first
+// and only then says that its lane is through, so the next run always finds it.
 #include "strategy/crew.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
-// The threads of a lane. They live as long as the strategy; one that has nothing to do spins a little
-// and then sleeps at its gate.
+// The threads of a lane. They live as long as the strategy; one that has nothing to do spins a
+// little and then sleeps at its gate.
 #pragma once
 
 #include "base/thread.h"

@@ -104,7 +104,8 @@ choir_status chi_cross_check(const choir_cross *cross, const char *what)
 }
 
 // A leaf of a set as seen in the context's frame; a failure is kept there.
-static choir_value *found(choir_cross *cross, choir_values *set, const char *name, const char *what)
+static choir_value *found(
+		choir_cross *cross, choir_values *set, const char *name, const char *what)
 {
 	if (chi_cross_check(cross, what) != CHOIR_OK)
 		return NULL;

@@ -1,7 +1,8 @@
-// Doing an update. Each lane joins one collective for each variable with its partial sums. Fused: the
-// slice that was summed is updated while it is in the cache. Gated (a norm, a check of NaNs): sums are
-// kept, with a square for each fixed slice; when all are there the gate decides, and then the slices
-// are updated by whichever lane takes them. Nothing is written before every lane has joined.
+// Doing an update. Each lane joins one collective for each variable with its partial sums. Fused:
+// the slice that was summed is updated while it is in the cache. Gated (a norm, a check of NaNs):
+// sums are kept, with a square for each fixed slice; when all are there the gate decides, and then
+// the slices are updated by whichever lane takes them. Nothing is written before every lane has
+// joined.
 #include "strategy/instance.h"
 
 #include "base/alloc.h"
@@ -88,15 +89,15 @@ static choir_status prepare(chi_instance *in)
 	return CHOIR_OK;
 }
 
-static choir_status write_slice(const chi_item *item, int64_t first, int64_t count, const void *data,
-		double factor)
+static choir_status write_slice(
+		const chi_item *item, int64_t first, int64_t count, const void *data, double factor)
 {
 	chi_instance *in = item->instance;
 	const chi_apply *a = in->apply;
 	choir_variable *v = item->variable;
 	chi_atomic32_store(&in->touched, 1);
-	return a->table->slice(a->user, item->index, v, copy_of_lane(a->strategy, v, item->lane), first,
-			count, data, factor, a->strategy->exchange[item->lane]);
+	return a->table->slice(a->user, item->index, v, copy_of_lane(a->strategy, v, item->lane),
+			first, count, data, factor, a->strategy->exchange[item->lane]);
 }
 
 // Squares of slices that are final, on whatever device they are.

@@ -48,8 +48,10 @@ static choir_status check_part(choir_frame *f, const choir_value *v, int i, int 
 		fits = k == axis || t->shape.dim[k] == first->shape.dim[k];
 	if (fits)
 		return CHOIR_OK;
-	return chi_frame_fail(f, CHOIR_INVALID, "gather: replica 0 has %s %s, replica %d %s %s: only axis "
-			"%d may differ", choir_dtype_name(first->dtype), chi_shape_print(&first->shape, a), i,
+	return chi_frame_fail(f, CHOIR_INVALID,
+			"gather: replica 0 has %s %s, replica %d %s %s: only axis "
+			"%d may differ",
+			choir_dtype_name(first->dtype), chi_shape_print(&first->shape, a), i,
 			choir_dtype_name(t->dtype), chi_shape_print(&t->shape, b), axis);
 }
 
@@ -66,8 +68,10 @@ choir_tensor *choir_cross_gather(choir_cross *x, choir_value *v, int axis)
 	choir_shape shape = v->component[0]->shape;
 	const int at = axis < 0 ? axis + shape.rank : axis;
 	if (at < 0 || at >= shape.rank)
-		return chi_frame_fail_null(f, CHOIR_INVALID, "gather: there is no axis %d: the values have "
-				"rank %d", axis, shape.rank);
+		return chi_frame_fail_null(f, CHOIR_INVALID,
+				"gather: there is no axis %d: the values have "
+				"rank %d",
+				axis, shape.rank);
 	shape.dim[at] = 0;
 	for (int i = 0; i < n; i++) {
 		if (check_part(f, v, i, at) != CHOIR_OK)
@@ -126,8 +130,10 @@ choir_tensor *choir_replica_all_gather(choir_replica *replica, choir_tensor *t, 
 	chi_replica *r = chi_replica_of(replica);
 	const int at = axis < 0 ? axis + t->shape.rank : axis;
 	if (at < 0 || at >= t->shape.rank)
-		return chi_frame_fail_null(replica->frame, CHOIR_INVALID, "all_gather: there is no axis %d: "
-				"the value has rank %d", axis, t->shape.rank);
+		return chi_frame_fail_null(replica->frame, CHOIR_INVALID,
+				"all_gather: there is no axis %d: "
+				"the value has rank %d",
+				axis, t->shape.rank);
 	if (t->component && (t = chi_tensor_alias(replica->frame, t)) == NULL)
 		return NULL; // its value, not the variable
 	int shown = at;

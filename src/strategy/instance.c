@@ -1,5 +1,5 @@
-// The memory of updates: instances and their items are kept by their optimizer, so that a steady step
-// allocates nothing.
+// The memory of updates: instances and their items are kept by their optimizer, so that a steady
+// step allocates nothing.
 #include "strategy/instance.h"
 
 #include "base/alloc.h"

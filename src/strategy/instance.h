@@ -75,5 +75,6 @@ void chi_instance_free(chi_instance *in);
 // The item of v on a lane, made if it is new.
 chi_item *chi_instance_item(chi_instance *in, int lane, choir_variable *v);
 
-// Does the parts of lanes from .. to - 1 (execute.c). One caller prepares for all; the last finishes.
+// Does the parts of lanes from .. to - 1 (execute.c). One caller prepares for all; the last
+// finishes.
 choir_status chi_instance_execute(chi_instance *in, int from, int to, bool prepare_it);

@@ -1,5 +1,5 @@
-// The strategies: mirrored, one-device and the default. They differ in how many replicas and devices
-// they allow; replicas, merge calls, frames and scopes are the same for all.
+// The strategies: mirrored, one-device and the default. They differ in how many replicas and
+// devices they allow; replicas, merge calls, frames and scopes are the same for all.
 #include "strategy/strategy.h"
 
 #include "base/alloc.h"
@@ -21,8 +21,8 @@ choir_strategy *choir_one_device_strategy_new(const choir_strategy_options *o)
 choir_strategy *choir_strategy_copy_new(const choir_strategy *s)
 {
 	if (s == NULL || s->is_default) {
-		choir_fail(s == NULL ? CHOIR_INVALID : CHOIR_STATE, "strategy: %s", s == NULL ? "it is NULL"
-				: "the default strategy cannot be copied");
+		choir_fail(s == NULL ? CHOIR_INVALID : CHOIR_STATE, "strategy: %s",
+				s == NULL ? "it is NULL" : "the default strategy cannot be copied");
 		return NULL;
 	}
 	return chi_strategy_new(s->kind, &s->options,

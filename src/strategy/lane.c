@@ -1,6 +1,7 @@
-// Lanes and batons. On a lane one replica runs at a time, on whatever thread it began; who must wait
-// parks there, keeping its frame and stack, and the next runs: on this thread if it never ran, on its
-// own if it was parked. A lane that carries one replica needs no baton: it waits at the run's gate.
+// Lanes and batons. On a lane one replica runs at a time, on whatever thread it began; who must
+// wait parks there, keeping its frame and stack, and the next runs: on this thread if it never
+// ran, on its own if it was parked. A lane that carries one replica needs no baton: it waits at
+// the run's gate.
 #include "base/clock.h"
 #include "strategy/crew.h"
 #include "strategy/meet.h"
@@ -21,8 +22,8 @@ static chi_replica *lowest(chi_run *run, int lane, chi_replica_state state)
 	return NULL;
 }
 
-// With the lock held, after a failure: replicas that never ran return at once, but for those below the
-// one that failed, so that the failure of the lowest is reported whoever was quicker.
+// With the lock held, after a failure: replicas that never ran return at once, but for those below
+// the one that failed, so that the failure of the lowest is reported whoever was quicker.
 static void skip_unstarted(chi_run *run, chi_lane *l)
 {
 	const bool all = run->failed_replica == run->strategy->replicas;
@@ -35,8 +36,8 @@ static void skip_unstarted(chi_run *run, chi_lane *l)
 }
 
 // With the lock held and the baton free: who is next. Somebody who was parked gets the baton here
-// (NULL is returned); one who never ran is returned, to be run by this thread. held tells whether the
-// baton is taken.
+// (NULL is returned); one who never ran is returned, to be run by this thread. held tells whether
+// the baton is taken.
 static chi_replica *pass(chi_run *run, int lane)
 {
 	chi_lane *l = &run->lane[lane];
@@ -110,7 +111,8 @@ static choir_status wait_alone(chi_replica *r, const chi_atomic32 *flag, patienc
 	}
 }
 
-// Parks with the lock held and gives the baton away; returns with the lock held and the baton back.
+// Parks with the lock held and gives the baton away; returns with the lock held and the baton
+// back.
 static void park(chi_replica *r, const chi_atomic32 *flag, patience *p)
 {
 	chi_run *run = r->run;
@@ -158,8 +160,8 @@ choir_status chi_lane_wait(chi_replica *r, const chi_atomic32 *flag, const chi_m
 	return status;
 }
 
-// With the lock held: a worker that will find nothing to run rests before the baton is given away, since
-// whoever gets it may end the run, and the next run is to find this worker.
+// With the lock held: a worker that will find nothing to run rests before the baton is given away,
+// since whoever gets it may end the run, and the next run is to find this worker.
 static void rest_in_time(chi_run *run, int lane, chi_worker **worker)
 {
 	chi_lane *l = &run->lane[lane];

@@ -53,7 +53,8 @@ static void say(chi_replica *r, uint32_t flags)
 	uint32_t word;
 	do
 		word = chi_atomic32_load(&l->gate.word);
-	while (!chi_atomic32_change(&l->gate.word, word, counts | flags | (word & (STOPPED | RETURNED))));
+	while (!chi_atomic32_change(
+			&l->gate.word, word, counts | flags | (word & (STOPPED | RETURNED))));
 	chi_gate_wake(&l->gate);
 }
 
@@ -101,7 +102,8 @@ static choir_status fail(chi_replica *r)
 	return choir_error_status();
 }
 
-// k will never come to the light sum that r is in: says why, where the reason is not another failure.
+// k will never come to the light sum that r is in: says why, where the reason is not another
+// failure.
 static choir_status never(chi_replica *r, int k, uint32_t word)
 {
 	if ((word & STOPPED) != 0) {
@@ -109,11 +111,15 @@ static choir_status never(chi_replica *r, int k, uint32_t word)
 		return chi_run_cancelled(r->run);
 	}
 	if ((word & RETURNED) != 0)
-		choir_fail(CHOIR_STATE, "replica %d returned, replica %d was in all_reduce: all replicas must "
-				"make the same number of calls", k, r->id);
+		choir_fail(CHOIR_STATE,
+				"replica %d returned, replica %d was in all_reduce: all replicas must "
+				"make the same number of calls",
+				k, r->id);
 	else
-		choir_fail(CHOIR_STATE, "replica %d is in all_reduce, where replica %d was in another call: "
-				"all replicas must make the same calls in the same order", r->id, k);
+		choir_fail(CHOIR_STATE,
+				"replica %d is in all_reduce, where replica %d was in another call: "
+				"all replicas must make the same calls in the same order",
+				r->id, k);
 	return fail(r);
 }
 
@@ -130,8 +136,9 @@ static choir_status await(chi_replica *r, int k)
 		if ((word & (STOPPED | RETURNED)) != 0 || ahead(word, mine, MEETINGS) > 0)
 			return never(r, k, word);
 		if (!chi_gate_wait(gate, word, true, chi_clock_deadline(run->strategy->timeout))) {
-			choir_fail(CHOIR_TIMEOUT, "replica %d waited %g s in all_reduce: replica %d has not come",
-					r->id, run->strategy->timeout, k);
+			choir_fail(CHOIR_TIMEOUT,
+					"replica %d waited %g s in all_reduce: replica %d has not come", r->id,
+					run->strategy->timeout, k);
 			return fail(r);
 		}
 	}
@@ -143,10 +150,11 @@ static choir_status check_equal(chi_replica *r, int k)
 	const chi_light *mine = own(r), *other = &r->run->light[k];
 	if (mine->hash == other->hash)
 		return CHOIR_OK;
-	choir_fail(CHOIR_STATE, "replica %d is in all_reduce of %s %s, where replica %d was in all_reduce "
-			"of %s %s: all replicas must make the same calls in the same order", r->id,
-			choir_dtype_name(mine->tensor->dtype), chi_shape_print(&mine->tensor->shape, a), k,
-			choir_dtype_name(other->tensor->dtype), chi_shape_print(&other->tensor->shape, b));
+	choir_fail(CHOIR_STATE,
+			"replica %d is in all_reduce of %s %s, where replica %d was in all_reduce "
+			"of %s %s: all replicas must make the same calls in the same order",
+			r->id, choir_dtype_name(mine->tensor->dtype), chi_shape_print(&mine->tensor->shape, a),
+			k, choir_dtype_name(other->tensor->dtype), chi_shape_print(&other->tensor->shape, b));
 	return fail(r);
 }
 
@@ -156,8 +164,8 @@ static const char *part(const chi_run *run, int replica, size_t from)
 }
 
 // The sum of a slice of a node of the canonical tree, in to; spare is memory for the right halves.
-static void sum_node(const chi_run *run, const choir_tensor *out, size_t from, int64_t count, int lo,
-		int hi, char *to, char *spare)
+static void sum_node(const chi_run *run, const choir_tensor *out, size_t from, int64_t count,
+		int lo, int hi, char *to, char *spare)
 {
 	if (hi - lo == 2) {
 		chi_vector_add(out->dtype, to, part(run, lo, from), part(run, lo + 1, from), count);
@@ -186,9 +194,9 @@ static void sum_all(const chi_run *run, choir_tensor *out)
 	}
 }
 
-// Says that r has read, or never will, and waits until nobody reads r's contribution any more. Who has
-// come says so soon, whatever happens: no code of the program's is in between. Who comes after a
-// failure sees that before it reads.
+// Says that r has read, or never will, and waits until nobody reads r's contribution any more. Who
+// has come says so soon, whatever happens: no code of the program's is in between. Who comes after
+// a failure sees that before it reads.
 static void leave(chi_replica *r)
 {
 	chi_run *run = r->run;

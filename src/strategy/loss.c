@@ -23,7 +23,8 @@ choir_tensor *choir_replica_mean(choir_replica *replica, choir_tensor *losses)
 	if (losses == NULL || chi_replica_check(replica, "mean") != CHOIR_OK)
 		return NULL;
 	if (losses->shape.rank == 0)
-		return chi_frame_fail_null(replica->frame, CHOIR_INVALID, "mean: a loss for each example is "
+		return chi_frame_fail_null(replica->frame, CHOIR_INVALID,
+				"mean: a loss for each example is "
 				"needed, not a scalar");
 	// A run without counted arguments makes its data itself: as many examples in each replica.
 	const chi_replica *r = chi_replica_of(replica);

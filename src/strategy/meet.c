@@ -81,17 +81,19 @@ static choir_status diverged(const chi_replica *r, const chi_meet *like, const c
 		why = " with another function or variable";
 	else if (strcmp(like->name, m->name) == 0 && own[0] == '\0')
 		why = " with other names, variables or shapes";
-	return choir_fail(CHOIR_STATE, "replica %d is in %s%s, its meeting %u, where replica %d was in "
-			"%s%s%s: all replicas must make the same calls in the same order", r->id, like->name,
-			own, m->number + 1, m->first, m->name, other, why);
+	return choir_fail(CHOIR_STATE,
+			"replica %d is in %s%s, its meeting %u, where replica %d was in "
+			"%s%s%s: all replicas must make the same calls in the same order",
+			r->id, like->name, own, m->number + 1, m->first, m->name, other, why);
 }
 
 static choir_status returned_early(const chi_replica *who, const chi_replica *waits,
 		const char *name)
 {
-	return choir_fail(CHOIR_STATE, "replica %d returned after %u merge call%s or the like, replica %d "
-			"was in %s: all replicas must make the same number of calls", who->id, who->sequence,
-			who->sequence == 1 ? "" : "s", waits->id, name);
+	return choir_fail(CHOIR_STATE,
+			"replica %d returned after %u merge call%s or the like, replica %d "
+			"was in %s: all replicas must make the same number of calls",
+			who->id, who->sequence, who->sequence == 1 ? "" : "s", waits->id, name);
 }
 
 // With the lock held: r comes to its meeting.

@@ -1,6 +1,7 @@
 // What the replicas of a run agree on: the sequence of their meetings (merge calls, collectives,
-// creations, updates). The first that comes to the n-th writes down what it is; every other must come
-// with the same. So replicas that diverge are found at once and named, and nobody waits for ever.
+// creations, updates). The first that comes to the n-th writes down what it is; every other must
+// come with the same. So replicas that diverge are found at once and named, and nobody waits for
+// ever.
 #pragma once
 
 #include "strategy/run.h"
@@ -42,8 +43,8 @@ void chi_meet_ready(chi_run *run, chi_meet *m);
 void chi_meet_leave(chi_replica *r, chi_meet *m);
 // r has returned: fails the run if others have come to meetings that r never came to.
 void chi_meet_returned(chi_replica *r);
-// With the run's lock held: the lowest replica that r, waiting in m (NULL: for an update), waits for
-// because it has made fewer calls than r; CHOIR_NONE: no replica.
+// With the run's lock held: the lowest replica that r, waiting in m (NULL: for an update), waits
+// for because it has made fewer calls than r; CHOIR_NONE: no replica.
 int chi_meet_missing(const chi_replica *r, const chi_meet *m);
 // Forgets everything, between runs.
 void chi_meet_clear(chi_run *run);

@@ -1,5 +1,5 @@
-// Merge calls: all replicas of a run come together, the last to come runs the merge function on its
-// thread for all of them, and each goes on with its share of what the function returned.
+// Merge calls: all replicas of a run come together, the last to come runs the merge function on
+// its thread for all of them, and each goes on with its share of what the function returned.
 #include "strategy/merge.h"
 
 #include "base/alloc.h"
@@ -41,14 +41,14 @@ choir_status chi_missing(choir_frame *f, const char *what)
 	return chi_frame_report(f);
 }
 
-// What r may give: of its own frame, usable, and not the caller's memory, which others may look at when
-// the caller's function has returned. NULL: recorded in r's frame.
+// What r may give: of its own frame, usable, and not the caller's memory, which others may look at
+// when the caller's function has returned. NULL: recorded in r's frame.
 static choir_tensor *givable(chi_replica *r, const char *name, choir_tensor *value)
 {
 	choir_frame *f = r->shown.frame;
 	if (value->frame != f)
-		return chi_frame_fail_null(f, CHOIR_INVALID, "give: \"%s\" belongs to another frame: move it",
-				name);
+		return chi_frame_fail_null(
+				f, CHOIR_INVALID, "give: \"%s\" belongs to another frame: move it", name);
 	if (chi_tensor_check(value) != CHOIR_OK)
 		return NULL;
 	return value->borrowed ? choir_move(value, f) : value;
@@ -136,7 +136,8 @@ choir_status chi_merge(chi_replica *r, const char *name, choir_merge_fn *fn, voi
 	if (f->failed)
 		return chi_frame_report(f);
 	for (size_t i = 0; i < r->given.n; i++)
-		CHOIR_TRY(chi_tensor_check(r->given.item[i].tensor)); // it may have died since it was given
+		// it may have died since it was given
+		CHOIR_TRY(chi_tensor_check(r->given.item[i].tensor));
 	if (chi_stream_wait(f->stream) != CHOIR_OK)
 		return chi_frame_keep(f);
 	char text[64];
@@ -165,8 +166,8 @@ choir_status chi_merge(chi_replica *r, const char *name, choir_merge_fn *fn, voi
 	return status == CHOIR_OK ? status : chi_frame_keep(f);
 }
 
-choir_status chi_merge_one(chi_replica *r, const char *name, choir_tensor *value, choir_merge_fn *fn,
-		void *user, const void *what, uint64_t more)
+choir_status chi_merge_one(chi_replica *r, const char *name, choir_tensor *value,
+		choir_merge_fn *fn, void *user, const void *what, uint64_t more)
 {
 	if (value == NULL || (value = givable(r, name, value)) == NULL)
 		return chi_missing(r->shown.frame, name);

@@ -27,14 +27,15 @@ static inline chi_cross *chi_cross_of(const choir_cross *x)
 choir_cross *chi_cross_new(choir_strategy *s, chi_run *run);
 void chi_cross_free(choir_cross *x);
 void chi_cross_clear(choir_cross *x);
-// The context's frame for tensors on d; emptied with it. NULL: recorded in the context's own frame.
+// The context's frame for tensors on d; emptied with it. NULL: recorded in the context's own
+// frame.
 choir_frame *chi_cross_frame_on(chi_cross *x, choir_device *d);
 
 // x must be the cross-replica context this thread is in, or its program's own.
 choir_status chi_cross_check(const choir_cross *x, const char *what);
 
-// A merge call of r with what it gave. what (and more, of equal bits) must be equal for all replicas.
-// user is taken from the replica that comes last.
+// A merge call of r with what it gave. what (and more, of equal bits) must be equal for all
+// replicas. user is taken from the replica that comes last.
 choir_status chi_merge(chi_replica *r, const char *name, choir_merge_fn *fn, void *user,
 		const void *what, uint64_t more);
 
@@ -42,5 +43,5 @@ choir_status chi_merge(chi_replica *r, const char *name, choir_merge_fn *fn, voi
 choir_status chi_missing(choir_frame *f, const char *what);
 
 // A merge call that Choir makes itself, with one value of r's; what the program gave stays given.
-choir_status chi_merge_one(chi_replica *r, const char *name, choir_tensor *value, choir_merge_fn *fn,
-		void *user, const void *what, uint64_t more);
+choir_status chi_merge_one(chi_replica *r, const char *name, choir_tensor *value,
+		choir_merge_fn *fn, void *user, const void *what, uint64_t more);

@@ -9,10 +9,12 @@ static choir_status check_op(choir_frame *f, choir_reduce_op op)
 {
 	if (op == CHOIR_SUM || op == CHOIR_MEAN)
 		return CHOIR_OK;
-	return chi_frame_fail(f, CHOIR_INVALID, "reduce: operation %d: SUM or MEAN is needed", (int) op);
+	return chi_frame_fail(
+			f, CHOIR_INVALID, "reduce: operation %d: SUM or MEAN is needed", (int) op);
 }
 
-choir_status chi_mean_divisor(choir_frame *f, int n, choir_tensor *const tensors[], double *divisor)
+choir_status chi_mean_divisor(
+		choir_frame *f, int n, choir_tensor *const tensors[], double *divisor)
 {
 	int counted = 0;
 	double sum = 0;
@@ -22,8 +24,10 @@ choir_status chi_mean_divisor(choir_frame *f, int n, choir_tensor *const tensors
 			sum += (double) tensors[i]->count;
 		}
 	if (counted != 0 && counted != n)
-		return chi_frame_fail(f, CHOIR_INVALID, "reduce: %d of %d replicas' values have a count: a "
-				"mean needs all or none", counted, n);
+		return chi_frame_fail(f, CHOIR_INVALID,
+				"reduce: %d of %d replicas' values have a count: a "
+				"mean needs all or none",
+				counted, n);
 	*divisor = counted == 0 ? n : sum;
 	return CHOIR_OK;
 }
@@ -96,7 +100,8 @@ static choir_tensor *along(choir_tensor *t, choir_reduce_op op, choir_axes axes)
 		return sum;
 	int64_t count = 1;
 	for (int i = 0; i < t->shape.rank; i++)
-		if (axes == CHOIR_ALL_AXES || (axes & (CHOIR_AXIS(i) | CHOIR_AXIS(i - t->shape.rank))) != 0)
+		if (axes == CHOIR_ALL_AXES ||
+				(axes & (CHOIR_AXIS(i) | CHOIR_AXIS(i - t->shape.rank))) != 0)
 			count *= t->shape.dim[i];
 	return choir_counted(sum, count);
 }
@@ -144,8 +149,10 @@ static choir_tensor *reduce_value(choir_frame *f, choir_strategy *s, choir_reduc
 	const bool plain = n == 1 && v->kind != CHOIR_VALUE_PER_REPLICA;
 	if (plain && axes == CHOIR_NO_AXIS) {
 		if (op == CHOIR_SUM && s->replicas > 1 && !(own[0]->is_number && own[0]->number == 0))
-			return chi_frame_fail_null(f, CHOIR_INVALID, "reduce: a value that is the same for all "
-					"%d replicas has no SUM over them", s->replicas);
+			return chi_frame_fail_null(f, CHOIR_INVALID,
+					"reduce: a value that is the same for all "
+					"%d replicas has no SUM over them",
+					s->replicas);
 		return own[0];
 	}
 	if (axes == CHOIR_NO_AXIS)
@@ -177,7 +184,8 @@ choir_tensor *choir_strategy_reduce(choir_strategy *s, choir_reduce_op op, choir
 	return reduce_value(f, s, op, v, axes);
 }
 
-choir_tensor *choir_cross_reduce(choir_cross *x, choir_reduce_op op, choir_value *v, choir_axes axes)
+choir_tensor *choir_cross_reduce(
+		choir_cross *x, choir_reduce_op op, choir_value *v, choir_axes axes)
 {
 	if (v == NULL || chi_cross_check(x, "reduce") != CHOIR_OK ||
 			check_op(x->frame, op) != CHOIR_OK)

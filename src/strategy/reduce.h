@@ -10,4 +10,5 @@ choir_tensor *chi_reduce_tensors(choir_frame *f, choir_reduce_op op, int n,
 // The value of an ON_READ variable by its aggregation.
 choir_tensor *chi_read_aggregated(choir_variable *v, choir_frame *f);
 // By what a mean over these is to be divided: the sum of counts, or n; CHOIR_INVALID: a mixture.
-choir_status chi_mean_divisor(choir_frame *f, int n, choir_tensor *const tensors[], double *divisor);
+choir_status chi_mean_divisor(
+		choir_frame *f, int n, choir_tensor *const tensors[], double *divisor);

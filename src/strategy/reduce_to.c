@@ -1,5 +1,5 @@
-// Reductions in cross-replica context whose results lie on devices: each device's replicas are folded,
-// all devices join, and the sums land where the destination is.
+// Reductions in cross-replica context whose results lie on devices: each device's replicas are
+// folded, all devices join, and the sums land where the destination is.
 #include "choir/op.h"
 #include "base/alloc.h"
 #include "cross/tree.h"
@@ -187,8 +187,8 @@ static choir_status check_alike(choir_frame *f, int replicas, const choir_value 
 {
 	char a[CHI_SHAPE_TEXT], b[CHI_SHAPE_TEXT];
 	if (v->count != replicas)
-		return chi_frame_fail(f, CHOIR_INVALID, "reduce: a value of %d replicas in a strategy of %d",
-				v->count, replicas);
+		return chi_frame_fail(f, CHOIR_INVALID,
+				"reduce: a value of %d replicas in a strategy of %d", v->count, replicas);
 	const choir_tensor *first = v->component[0];
 	for (int i = 0; i < v->count; i++) {
 		const choir_tensor *t = v->component[i];
@@ -197,7 +197,8 @@ static choir_status check_alike(choir_frame *f, int replicas, const choir_value 
 		if (chi_tensor_check(t) != CHOIR_OK)
 			return chi_frame_keep(f);
 		if (t->dtype != first->dtype || !chi_shape_equal(&t->shape, &first->shape))
-			return chi_frame_fail(f, CHOIR_INVALID, "reduce: replica 0 has %s %s, replica %d %s %s",
+			return chi_frame_fail(f, CHOIR_INVALID,
+					"reduce: replica 0 has %s %s, replica %d %s %s",
 					choir_dtype_name(first->dtype), chi_shape_print(&first->shape, a), i,
 					choir_dtype_name(t->dtype), chi_shape_print(&t->shape, b));
 	}

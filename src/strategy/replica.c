@@ -101,8 +101,10 @@ choir_tensor *choir_replica_arg(choir_replica *replica, const char *name)
 	const chi_replica *r = chi_replica_of(replica);
 	choir_frame *f = replica->frame;
 	if (r->run->args == NULL || name == NULL)
-		return chi_frame_fail_null(f, CHOIR_NOT_FOUND, "arg: there is no \"%s\": this run was given "
-				"no arguments", name == NULL ? "" : name);
+		return chi_frame_fail_null(f, CHOIR_NOT_FOUND,
+				"arg: there is no \"%s\": this run was given "
+				"no arguments",
+				name == NULL ? "" : name);
 	choir_value *v = choir_values_find(r->run->args, name);
 	if (v == NULL) {
 		chi_error_prefix("arg");
@@ -113,7 +115,8 @@ choir_tensor *choir_replica_arg(choir_replica *replica, const char *name)
 		return choir_variable_component(v->variable, f);
 	choir_tensor *t = chi_value_for_replica(v, r->id, f->device);
 	if (t == NULL)
-		return chi_frame_fail_null(f, CHOIR_INVALID, "arg: \"%s\" is a place and has no value", name);
+		return chi_frame_fail_null(
+				f, CHOIR_INVALID, "arg: \"%s\" is a place and has no value", name);
 	return t->is_number ? choir_number(f, t->number) : chi_value_view(f, t);
 }
 
@@ -147,8 +150,10 @@ choir_status choir_replica_return(choir_replica *replica, const char *name, choi
 
 static choir_status lacks(const chi_replica *who, const chi_replica *than, const char *name)
 {
-	return choir_fail(CHOIR_STATE, "replica %d returned no \"%s\", replica %d did: all replicas must "
-			"return the same names", who->id, name, than->id);
+	return choir_fail(CHOIR_STATE,
+			"replica %d returned no \"%s\", replica %d did: all replicas must "
+			"return the same names",
+			who->id, name, than->id);
 }
 
 choir_status chi_results_merge(chi_run *run)

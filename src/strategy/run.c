@@ -1,5 +1,6 @@
-// A run from its start to its end: what is prepared, who carries which lane, how failures meet, and
-// what is given back. Everything is kept, so an empty run of two replicas costs two hand-overs.
+// A run from its start to its end: what is prepared, who carries which lane, how failures meet,
+// and what is given back. Everything is kept, so an empty run of two replicas costs two
+// hand-overs.
 #include "strategy/run.h"
 
 #include "base/alloc.h"

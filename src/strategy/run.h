@@ -1,6 +1,6 @@
 // One run: its replicas, the lanes (devices) that carry them, and what they agree on. A lane is a
-// baton: its replicas run one after another in the order of their ids; one that must wait parks on its
-// own thread and hands the baton on. All of a run is kept for the next one.
+// baton: its replicas run one after another in the order of their ids; one that must wait parks on
+// its own thread and hands the baton on. All of a run is kept for the next one.
 #pragma once
 
 #include "base/fpenv.h"
@@ -60,7 +60,8 @@ typedef struct chi_run {
 	choir_values *args, *results;
 	uint64_t step; // keys of random numbers
 	chi_mutex lock;
-	chi_atomic32 moves; // arrivals and returns of replicas: while there are some, nobody is too late
+	// arrivals and returns of replicas: while there are some, nobody is too late
+	chi_atomic32 moves;
 	chi_lane *lane;
 	chi_replica *replica;
 	bool spin; // no more lanes than cores
@@ -88,15 +89,16 @@ void chi_run_free(chi_run *run);
 choir_status chi_run_go(chi_run *run, choir_replica_fn *fn, void *user, choir_values *args,
 		choir_values *results);
 
-// The default replica outside any run is in a run that never ends: after a merge call or an update of
-// its, done or failed, that run is as if it began. Nothing happens to other runs.
+// The default replica outside any run is in a run that never ends: after a merge call or an update
+// of its, done or failed, that run is as if it began. Nothing happens to other runs.
 void chi_run_renew(chi_run *run);
 
 // Records a failure, the thread's last, and wakes everybody. replica: whose it is; the number of
 // replicas: a merge's, an update's.
 void chi_run_fail(chi_run *run, int replica);
-// r has waited for as long as it may. True: the run fails now, naming the replica that has not come.
-// False: nobody is behind r, so somebody works on what r waits for, with r's tensors, and r must stay.
+// r has waited for as long as it may. True: the run fails now, naming the replica that has not
+// come. False: nobody is behind r, so somebody works on what r waits for, with r's tensors, and r
+// must stay.
 bool chi_run_give_up(chi_replica *r, const struct chi_meet *m);
 // The run for what a merge call of this run calls; made when first used. NULL after a failure.
 chi_run *chi_run_nested(chi_run *run);
@@ -105,8 +107,8 @@ choir_status chi_run_cancelled(chi_run *run);
 // Somebody who waits should look again.
 void chi_run_event(chi_run *run);
 
-// Lanes (lane.c). Waits until *flag is not zero, handing the baton on meanwhile: CHOIR_CANCELLED if
-// the run fails first, also if r itself has given up waiting for who has not come to m.
+// Lanes (lane.c). Waits until *flag is not zero, handing the baton on meanwhile: CHOIR_CANCELLED
+// if the run fails first, also if r itself has given up waiting for who has not come to m.
 choir_status chi_lane_wait(chi_replica *r, const chi_atomic32 *flag, const struct chi_meet *m);
 // With the run's lock held: hands the batons that nobody holds to who may go on.
 void chi_lane_wake(chi_run *run);

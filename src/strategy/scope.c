@@ -1,5 +1,5 @@
-// Scopes: entries of the context stack that a program opens and closes, which say in which strategy
-// (and beside which variable, and of which kind) this thread's variables are made.
+// Scopes: entries of the context stack that a program opens and closes, which say in which
+// strategy (and beside which variable, and of which kind) this thread's variables are made.
 #include "base/alloc.h"
 #include "strategy/context.h"
 
@@ -20,8 +20,10 @@ choir_status choir_scope_enter(choir_scope *scope, choir_strategy *s)
 	CHOIR_TRY(chi_strategy_check(s));
 	const chi_context *c = chi_context_current();
 	if (c != NULL && s->is_default && c->strategy != s)
-		return choir_fail(CHOIR_STATE, "scope: the default strategy's scope cannot be inside one of "
-				"\"%s\"", c->strategy->kind);
+		return choir_fail(CHOIR_STATE,
+				"scope: the default strategy's scope cannot be inside one of "
+				"\"%s\"",
+				c->strategy->kind);
 	CHOIR_TRY(chi_context_need_cross(s, "entering a scope"));
 	if (c != NULL && c->kind == CHI_IN_UPDATE)
 		return choir_fail(CHOIR_STATE, "scope: an update function enters no scope");
@@ -48,8 +50,10 @@ choir_status choir_scope_colocate(choir_scope *scope, choir_value *with)
 	if (v == NULL)
 		return choir_fail(CHOIR_INVALID, "scope: colocate needs a variable");
 	if (v->strategy != from.strategy)
-		return choir_fail(CHOIR_INVALID, "scope: variable \"%s\" was not made in this strategy but "
-				"in \"%s\"", v->name, v->strategy->kind);
+		return choir_fail(CHOIR_INVALID,
+				"scope: variable \"%s\" was not made in this strategy but "
+				"in \"%s\"",
+				v->name, v->strategy->kind);
 	from.colocate = v;
 	return push(scope, from);
 }
@@ -70,7 +74,8 @@ choir_status choir_scope_exit(choir_scope *scope)
 	if (c == NULL)
 		return choir_fail(CHOIR_STATE, "scope: exit of a scope that was not entered");
 	if (chi_context_current() != c)
-		return choir_fail(CHOIR_STATE, "scope: exit out of order: a scope that was entered later is "
+		return choir_fail(CHOIR_STATE,
+				"scope: exit out of order: a scope that was entered later is "
 				"still open");
 	chi_context_pop(c);
 	chi_free(c);

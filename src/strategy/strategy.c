@@ -16,8 +16,8 @@ enum { MOST_DEVICES = 1024, MOST_REPLICAS = 1 << 20 };
 static choir_status check_options(const char *kind, const choir_strategy_options *o, int most)
 {
 	if (o->replicas < 0 || o->replicas > MOST_REPLICAS)
-		return choir_fail(CHOIR_INVALID, "strategy: %d replicas: 1 to %d are possible", o->replicas,
-				MOST_REPLICAS);
+		return choir_fail(CHOIR_INVALID, "strategy: %d replicas: 1 to %d are possible",
+				o->replicas, MOST_REPLICAS);
 	if (o->replicas > most)
 		return choir_fail(CHOIR_INVALID, "strategy: \"%s\" has %d replica, not %d", kind, most,
 				o->replicas);
@@ -75,8 +75,10 @@ static choir_status copy_options(choir_strategy *s, const choir_strategy_options
 {
 	choir_strategy_options all = { .size = sizeof all };
 	if (o != NULL && (o->size < sizeof(size_t) || o->size > sizeof all))
-		return choir_fail(CHOIR_INVALID, "strategy: the options' size is %zu, not %zu: set it with "
-				"CHOIR_OPTIONS", o->size, sizeof all);
+		return choir_fail(CHOIR_INVALID,
+				"strategy: the options' size is %zu, not %zu: set it with "
+				"CHOIR_OPTIONS",
+				o->size, sizeof all);
 	if (o != NULL)
 		memcpy(&all, o, o->size);
 	all.size = sizeof all;
@@ -125,7 +127,8 @@ static choir_status open_strategy(choir_strategy *s, int most_replicas)
 	return s->run == NULL ? choir_error_status() : CHOIR_OK;
 }
 
-choir_strategy *chi_strategy_new(const char *kind, const choir_strategy_options *o, int most_replicas)
+choir_strategy *chi_strategy_new(
+		const char *kind, const choir_strategy_options *o, int most_replicas)
 {
 	choir_strategy *s = chi_alloc(sizeof *s);
 	if (s == NULL)
@@ -134,7 +137,8 @@ choir_strategy *chi_strategy_new(const char *kind, const choir_strategy_options 
 	s->variables_end = &s->variables;
 	s->fork_generation = chi_fork_generation();
 	chi_mutex_init(&s->lock, CHI_RANK_STRATEGY, "strategy");
-	if (copy_options(s, o, most_replicas) != CHOIR_OK || open_strategy(s, most_replicas) != CHOIR_OK) {
+	if (copy_options(s, o, most_replicas) != CHOIR_OK ||
+			open_strategy(s, most_replicas) != CHOIR_OK) {
 		choir_strategy_free(s);
 		return NULL;
 	}
@@ -229,7 +233,9 @@ choir_status chi_strategy_check(const choir_strategy *s)
 	if (s == NULL)
 		return choir_fail(CHOIR_INVALID, "strategy: it is NULL");
 	if (s->fork_generation != chi_fork_generation())
-		return choir_fail(CHOIR_STATE, "strategy \"%s\" was made before a fork and its threads are "
-				"in the parent: make a new one in the child", s->kind);
+		return choir_fail(CHOIR_STATE,
+				"strategy \"%s\" was made before a fork and its threads are "
+				"in the parent: make a new one in the child",
+				s->kind);
 	return CHOIR_OK;
 }

@@ -32,7 +32,8 @@ struct choir_strategy {
 	double timeout; // seconds; negative: for ever
 	struct chi_crew *crew; // of each lane: threads that are kept
 	chi_group group;
-	chi_stream **exchange; // of each lane: for sums and updates, never used while replicas use theirs
+	// of each lane: for sums and updates, never used while replicas use theirs
+	chi_stream **exchange;
 	bool all_host; // every device's memory is the host's
 	chi_mutex lock; // variables, stateful objects
 	choir_variable *variables, **variables_end;
@@ -46,30 +47,33 @@ struct choir_strategy {
 };
 
 // Fills a strategy by kind; kind lives for ever. NULL after a failure.
-choir_strategy *chi_strategy_new(const char *kind, const choir_strategy_options *o, int most_replicas);
+choir_strategy *chi_strategy_new(
+		const char *kind, const choir_strategy_options *o, int most_replicas);
 
 // Which lane carries replica.
 int chi_strategy_lane(const choir_strategy *s, int replica);
 // CHOIR_STATE in a child of a fork.
 choir_status chi_strategy_check(const choir_strategy *s);
 
-// Until what is queued for sums and updates on lanes from .. to - 1 is done, also after a failure: what
-// is given back or written next must be in nobody's use. status, or else the first failure of a wait.
+// Until what is queued for sums and updates on lanes from .. to - 1 is done, also after a failure:
+// what is given back or written next must be in nobody's use. status, or else the first failure of
+// a wait.
 choir_status chi_strategy_wait(choir_strategy *s, int from, int to, choir_status status);
-// After a failed exchange in cross-replica context, when nobody else exchanges anything: the next one
-// starts clean.
+// After a failed exchange in cross-replica context, when nobody else exchanges anything: the next
+// one starts clean.
 void chi_strategy_start_over(choir_strategy *s);
 
-// Makes a variable and enters it in the list; beside: colocated with it, or NULL. The calling context
-// has been checked.
+// Makes a variable and enters it in the list; beside: colocated with it, or NULL. The calling
+// context has been checked.
 choir_variable *chi_strategy_make_variable(choir_strategy *s, const char *name,
 		const choir_shape *shape, const choir_variable_options *o, choir_variable *beside,
 		void *wrap);
 // A slot of an optimizer beside v: zeros, not trainable, not saved with the weights.
 choir_variable *chi_strategy_make_slot(choir_variable *v, const char *what);
-// Takes back a variable that was just made and that nobody else has: it leaves the list and is freed.
+// Takes back a variable that was just made and that nobody else has: it leaves the list and is
+// freed.
 void chi_strategy_unmake_variable(choir_variable *v);
 choir_variable *chi_strategy_find_variable(choir_strategy *s, const char *name);
-// The strategy takes self over: fn is called when it is freed, before its variables are. On failure
-// fn is called at once.
+// The strategy takes self over: fn is called when it is freed, before its variables are. On
+// failure fn is called at once.
 choir_status chi_strategy_own(choir_strategy *s, void (*fn)(void *self), void *self);

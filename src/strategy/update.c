@@ -14,24 +14,28 @@ static chi_update *update_of(const choir_update *u)
 static bool colocated(const chi_update *u, const choir_variable *v)
 {
 	const choir_variable *target = u->variable;
-	return v == target || v->beside == target || (v->beside != NULL && v->beside == target->beside);
+	return v == target || v->beside == target ||
+			(v->beside != NULL && v->beside == target->beside);
 }
 
 static choir_status check_target(const chi_update *u, const choir_variable *v)
 {
 	if (v != NULL && colocated(u, v))
 		return CHOIR_OK;
-	return chi_frame_fail(u->shown.frame, CHOIR_INVALID, "update of \"%s\": variable \"%s\" is not "
-			"colocated with it and cannot be written", u->variable->name, v == NULL ? "" : v->name);
+	return chi_frame_fail(u->shown.frame, CHOIR_INVALID,
+			"update of \"%s\": variable \"%s\" is not "
+			"colocated with it and cannot be written",
+			u->variable->name, v == NULL ? "" : v->name);
 }
 
 int chi_update_copy_of(const chi_update *u, const choir_variable *v)
 {
 	if (v->strategy == u->variable->strategy)
 		return chi_variable_copy_beside(v, u->variable, u->copy);
-	chi_frame_fail(u->shown.frame, CHOIR_STATE, "variable \"%s\": mixing strategies: it belongs to "
-			"\"%s\", this update to \"%s\"", v->name, v->strategy->kind,
-			u->variable->strategy->kind);
+	chi_frame_fail(u->shown.frame, CHOIR_STATE,
+			"variable \"%s\": mixing strategies: it belongs to "
+			"\"%s\", this update to \"%s\"",
+			v->name, v->strategy->kind, u->variable->strategy->kind);
 	return -2;
 }
 
@@ -80,8 +84,10 @@ choir_tensor *choir_update_arg(choir_update *update, const char *name)
 		return choir_variable_component(v->variable, f);
 	choir_tensor *t = chi_value_for_replica(v, 0, f->device);
 	if (t == NULL)
-		return chi_frame_fail_null(f, CHOIR_INVALID, "update of \"%s\": \"%s\" is a place and has no "
-				"value", u->variable->name, name);
+		return chi_frame_fail_null(f, CHOIR_INVALID,
+				"update of \"%s\": \"%s\" is a place and has no "
+				"value",
+				u->variable->name, name);
 	return t->is_number ? choir_number(f, t->number) : chi_value_view(f, t);
 }
 
@@ -202,8 +208,8 @@ static choir_status check_given(choir_cross *cross, const choir_variable *v)
 	return CHOIR_OK;
 }
 
-choir_status choir_cross_update(choir_cross *cross, choir_variable *v, const choir_update_options *o,
-		choir_update_fn *fn, void *user)
+choir_status choir_cross_update(choir_cross *cross, choir_variable *v,
+		const choir_update_options *o, choir_update_fn *fn, void *user)
 {
 	CHOIR_TRY(chi_cross_check(cross, "update"));
 	chi_cross *x = chi_cross_of(cross);

@@ -1,5 +1,5 @@
-// Making and reading variables, by context: in cross-replica context all copies are made; in replicas
-// replica 0 makes them and the others get the same one.
+// Making and reading variables, by context: in cross-replica context all copies are made; in
+// replicas replica 0 makes them and the others get the same one.
 #include "base/alloc.h"
 #include "base/text.h"
 #include "op/tape.h"
@@ -83,8 +83,10 @@ static choir_status apply_scopes(const chi_context *c, const choir_variable_opti
 {
 	*all = (choir_variable_options){ .size = sizeof *all };
 	if (o != NULL && (o->size < sizeof(size_t) || o->size > sizeof *o))
-		return choir_fail(CHOIR_INVALID, "variable: the options' size is %zu, not %zu: set it with "
-				"CHOIR_OPTIONS", o->size, sizeof *o);
+		return choir_fail(CHOIR_INVALID,
+				"variable: the options' size is %zu, not %zu: set it with "
+				"CHOIR_OPTIONS",
+				o->size, sizeof *o);
 	if (o != NULL)
 		memcpy(all, o, o->size);
 	all->size = sizeof *all;
@@ -200,9 +202,10 @@ enum { ALL_COPIES = -1, NO_COPY = -2 }; // all of them; none: the frame keeps wh
 static int copy_for_replica(chi_replica *r, const choir_variable *v)
 {
 	if (v->strategy != r->run->strategy) {
-		chi_frame_fail(r->shown.frame, CHOIR_STATE, "variable \"%s\": mixing strategies: it belongs "
-				"to \"%s\", this replica to \"%s\"", v->name, v->strategy->kind,
-				r->run->strategy->kind);
+		chi_frame_fail(r->shown.frame, CHOIR_STATE,
+				"variable \"%s\": mixing strategies: it belongs "
+				"to \"%s\", this replica to \"%s\"",
+				v->name, v->strategy->kind, r->run->strategy->kind);
 		return NO_COPY;
 	}
 	return chi_apply_settle(r, v) == CHOIR_OK ? v->copy_of_replica[r->id] : NO_COPY;
@@ -260,7 +263,8 @@ choir_tensor *choir_variable_component(choir_variable *v, choir_frame *f)
 {
 	if (v == NULL || f == NULL || f->failed)
 		return NULL;
-	// A set's frame, in which a replica's result is kept, is in no context: any copy stands for it.
+	// A set's frame, in which a replica's result is kept, is in no context: any copy stands for
+	// it.
 	const bool inside = f->context_kind == CHI_IN_REPLICA || f->context_kind == CHI_IN_UPDATE;
 	int copy = inside ? copy_for(f, v) : 0;
 	if (copy == NO_COPY)

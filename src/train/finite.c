@@ -1,7 +1,8 @@
-// Looking for NaN and infinity. Gradients are looked at when they are given, before anything is summed
-// or written, so this must cost little: what is not finite never leaves a sum again, so a finite sum
-// (in any order, with as many partial sums as a processor has lanes) says that all is well. Only
-// where the sum is not finite, which finite numbers can bring about as well, is each one looked at.
+// Looking for NaN and infinity. Gradients are looked at when they are given, before anything is
+// summed or written, so this must cost little: what is not finite never leaves a sum again, so a
+// finite sum (in any order, with as many partial sums as a processor has lanes) says that all is
+// well. Only where the sum is not finite, which finite numbers can bring about as well, is each
+// one looked at.
 #include "train/optimizer.h"
 
 #include <math.h>

@@ -15,7 +15,8 @@ const choir_shape *choir_variable_shape(const choir_variable *v)
 
 choir_status choir_variable_describe(const choir_variable *v, choir_variable_options *options)
 {
-	if (v == NULL || options == NULL || options->size < offsetof(choir_variable_options, initializer))
+	if (v == NULL || options == NULL ||
+			options->size < offsetof(choir_variable_options, initializer))
 		return choir_fail(CHOIR_INVALID, "variable: describe needs a variable and options whose "
 				"size is set");
 	const choir_variable_options all = {

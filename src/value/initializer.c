@@ -1,5 +1,5 @@
-// Initial values, made on the host once for each variable. Random ones are Philox of the seed and the
-// variable's name, so that they depend neither on the order of creation nor on who creates.
+// Initial values, made on the host once for each variable. Random ones are Philox of the seed and
+// the variable's name, so that they depend neither on the order of creation nor on who creates.
 #include "value/variable.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
-// Leaves: what is the same for all replicas, what each has of its own, what is mirrored on devices.
-// A value never copies its components; views of them are made in the value's frame when asked for.
+// Leaves: what is the same for all replicas, what each has of its own, what is mirrored on
+// devices. A value never copies its components; views of them are made in the value's frame when
+// asked for.
 #include "value/value.h"
 
 #include "value/variable.h"

@@ -1,6 +1,6 @@
-// Values of replicas and sets of them, seen from inside. A value is one leaf: what TensorFlow calls a
-// PerReplica or Mirrored value, a distributed variable, or only a place. It lies in the arena of a
-// frame and lives as long as that frame's tensors.
+// Values of replicas and sets of them, seen from inside. A value is one leaf: what TensorFlow
+// calls a PerReplica or Mirrored value, a distributed variable, or only a place. It lies in the
+// arena of a frame and lives as long as that frame's tensors.
 #pragma once
 
 #include "choir/value.h"
@@ -27,7 +27,8 @@ choir_value *chi_value_of_variable(choir_frame *f, choir_variable *v);
 // Merges what replicas gave (docs/rules.md, section 6): the same number from all is plain,
 // components of one variable are that variable, anything else is per-replica.
 choir_value *chi_value_merge(choir_frame *f, int count, choir_tensor *const tensors[]);
-// The component of replica (of count) as seen by it: plain and mirrored on one place: the only one.
+// The component of replica (of count) as seen by it: plain and mirrored on one place: the only
+// one.
 choir_tensor *chi_value_for_replica(const choir_value *v, int replica, const choir_device *d);
 
 typedef struct {
@@ -62,8 +63,8 @@ int64_t chi_values_global_examples(const choir_values *set);
 choir_status chi_values_check(const choir_values *set);
 // t as seen in frame f: itself, an alias where the memory is shared, else a copy on f's device.
 choir_tensor *chi_value_view(choir_frame *f, choir_tensor *t);
-// The share of replica i when total rows are dealt to n: sizes differ by at most one, the first are
-// larger (docs/rules.md, section 9).
+// The share of replica i when total rows are dealt to n: sizes differ by at most one, the first
+// are larger (docs/rules.md, section 9).
 static inline int64_t chi_share_of(int64_t total, int n, int i)
 {
 	return total / n + (i < total % n);

@@ -1,7 +1,7 @@
-// Sets of named leaves: the arguments and results of a run. A set owns what is found in it, in frames
-// of its own: one of the host, in which a program makes the tensors that it sets, and one for each
-// replica on that replica's device. Clearing empties the frames and keeps their memory, so a set that
-// is filled for each step allocates nothing.
+// Sets of named leaves: the arguments and results of a run. A set owns what is found in it, in
+// frames of its own: one of the host, in which a program makes the tensors that it sets, and one
+// for each replica on that replica's device. Clearing empties the frames and keeps their memory,
+// so a set that is filled for each step allocates nothing.
 #include "value/value.h"
 
 #include "base/alloc.h"
@@ -144,7 +144,8 @@ static choir_status check_arguments(const choir_values *set, const char *name, c
 }
 
 // t as the set keeps it, in frame f of the set. What was made in the set's own frame is used as it
-// is, also where it is borrowed; a read of a variable is copied, because replicas look at it later.
+// is, also where it is borrowed; a read of a variable is copied, because replicas look at it
+// later.
 static choir_tensor *keep(const choir_values *set, choir_frame *f, choir_tensor *t)
 {
 	if (chi_tensor_check(t) != CHOIR_OK)
@@ -204,8 +205,8 @@ choir_status choir_values_set_local(choir_values *set, const char *name, int rep
 	return CHOIR_OK;
 }
 
-choir_status choir_values_set_from_function(choir_values *set, const char *name, choir_value_fn *fn,
-		void *user)
+choir_status choir_values_set_from_function(
+		choir_values *set, const char *name, choir_value_fn *fn, void *user)
 {
 	CHOIR_TRY(check_name(set, name));
 	if (fn == NULL)

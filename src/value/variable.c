@@ -1,6 +1,6 @@
-// The copies of a variable. Devices that share memory share one copy of a mirrored variable, so on a
-// CPU all replicas read the same memory and a write is one write; a part of an ON_READ variable is
-// its replica's own. A copy's version counts its writes; a read is an alias that remembers it.
+// The copies of a variable. Devices that share memory share one copy of a mirrored variable, so on
+// a CPU all replicas read the same memory and a write is one write; a part of an ON_READ variable
+// is its replica's own. A copy's version counts its writes; a read is an alias that remembers it.
 #include "value/variable.h"
 
 #include "base/alloc.h"
@@ -29,8 +29,10 @@ static choir_status check_plan(const chi_variable_plan *p)
 		return choir_fail(CHOIR_INVALID, "variable \"%s\": unknown aggregation %d", p->name,
 				(int) p->options.aggregation);
 	if (p->options.aggregation == CHOIR_AGGREGATION_MEAN && !chi_dtype_is_float(p->options.dtype))
-		return choir_fail(CHOIR_INVALID, "variable \"%s\": aggregation MEAN needs a floating dtype, "
-				"not %s", p->name, choir_dtype_name(p->options.dtype));
+		return choir_fail(CHOIR_INVALID,
+				"variable \"%s\": aggregation MEAN needs a floating dtype, "
+				"not %s",
+				p->name, choir_dtype_name(p->options.dtype));
 	return CHOIR_OK;
 }
 

@@ -1,6 +1,7 @@
 // Variables from inside: named memory with copies. A mirrored (ON_WRITE) variable has one copy for
-// each memory of its strategy's devices; an ON_READ one has a part for each replica. What a read or
-// a write means in which context is decided in the room of strategies; here are only the copies.
+// each memory of its strategy's devices; an ON_READ one has a part for each replica. What a read
+// or a write means in which context is decided in the room of strategies; here are only the
+// copies.
 #pragma once
 
 #include "choir/variable.h"
@@ -53,15 +54,15 @@ void chi_variable_free(choir_variable *v);
 // Fills host memory with the initial value of a plan.
 choir_status chi_initialize(const chi_variable_plan *plan, void *out);
 
-// An alias of a copy's memory in frame f, which remembers the version. f's device must share memory
-// with the copy's, else it is a copy. NULL: recorded in f.
+// An alias of a copy's memory in frame f, which remembers the version. f's device must share
+// memory with the copy's, else it is a copy. NULL: recorded in f.
 choir_tensor *chi_variable_alias(choir_variable *v, int copy, choir_frame *f);
 // As alias, but on whatever device the copy is: to look at, not to compute with.
 choir_tensor *chi_variable_view(choir_variable *v, int copy, choir_frame *f);
 
 typedef enum { CHI_ASSIGN, CHI_ASSIGN_ADD, CHI_ASSIGN_SUB } chi_assign_op;
-// Writes one copy by way of t's frame's stream and moves its version. t has the variable's dtype and
-// shape (checked here) or is a plain number.
+// Writes one copy by way of t's frame's stream and moves its version. t has the variable's dtype
+// and shape (checked here) or is a plain number.
 choir_status chi_variable_write(choir_variable *v, int copy, chi_assign_op op, choir_tensor *t);
 // As a write of all copies from host memory, packed; and one copy to host memory.
 choir_status chi_variable_from_host(choir_variable *v, const void *from);

@@ -99,8 +99,8 @@ static void nothing_left(void **state)
 	}
 }
 
-// On devices with memory of their own an update can fail after the first copy was written. Then the
-// variables say that they are undefined; else training goes on as if nothing had been.
+// On devices with memory of their own an update can fail after the first copy was written. Then
+// the variables say that they are undefined; else training goes on as if nothing had been.
 static void separate_memory(void **state)
 {
 	(void) state;

@@ -139,16 +139,16 @@ choir_variable *choir_tensor_variable(const choir_tensor *t);
 // Writing. value has v's dtype and shape, or is a plain number, which all elements get. Its
 // frame says what happens (docs/rules.md, section 5):
 //
-// - A replica's, v mirrored: a merge call of all replicas (replica.h), in which v is written
-//   with the sum, the mean or replica 0's of what they brought. CHOIR_INVALID: v has no
+// - A replica's in a run, v mirrored: a merge call of all replicas (replica.h), in which v is
+//   written with the sum, the mean or replica 0's of what they brought. CHOIR_INVALID: v has no
 //   aggregation; with SUM and several replicas, the same number from all, unless it is 0.
-// - A replica's, v ON_READ: this replica's part, at once.
+// - A replica's in a run, v ON_READ: this replica's part, at once.
 // - An update's: the copy that is being updated, if v is its target or colocated with it, else
 //   CHOIR_INVALID.
-// - Others': all copies of a mirrored variable. To an ON_READ one nothing can be added
-//   (CHOIR_INVALID); assigned, every part gets the value, or its share if the aggregation is
-//   SUM, so that a read gives it back (of integers the first parts get one more); without
-//   aggregation CHOIR_INVALID. Waits until it is done.
+// - Others', the default replica's outside of runs among them: all copies of a mirrored
+//   variable. To an ON_READ one nothing can be added (CHOIR_INVALID); assigned, every part gets
+//   the value, or its share if the aggregation is SUM, so that a read gives it back (of integers
+//   the first parts get one more); without aggregation CHOIR_INVALID. Waits until it is done.
 //
 // Errors also: CHOIR_INVALID for another dtype or shape and v NULL; CHOIR_STATE for a variable
 // of another strategy, and where the thread is not in the context of value's frame; for a NULL

@@ -334,7 +334,7 @@ choir_status choir_strategy_run(choir_strategy *s, choir_replica_fn *fn, void *u
 				s->kind);
 	chi_dlpack_hold(true);
 	choir_status status = run_in(s->run, fn, user, args, results);
-	if (status == CHOIR_OK)
+	if (status == CHOIR_OK && s->wraps)
 		status = unwrap_variables(s);
 	chi_dlpack_hold(false);
 	chi_atomic32_store(&s->running, 0);

@@ -37,6 +37,7 @@ struct choir_strategy {
 	bool all_host; // every device's memory is the host's
 	chi_mutex lock; // variables, stateful objects
 	choir_variable *variables, **variables_end;
+	bool wraps; // memory of the program's that runs bring up to date
 	chi_stateful *stateful;
 	uint64_t step; // runs so far in which gradients were applied
 	chi_atomic32 running; // 1 while a run of the program is under way

@@ -37,6 +37,7 @@ choir_variable *chi_strategy_make_variable(choir_strategy *s, const char *name,
 	if (v == NULL)
 		return NULL;
 	v->beside = beside;
+	s->wraps = s->wraps || v->wrapped != NULL;
 	chi_mutex_lock(&s->lock);
 	*s->variables_end = v;
 	s->variables_end = &v->next;

@@ -82,7 +82,8 @@ choir_metric *choir_metric_new(choir_metric_kind kind, const char *name)
 static choir_status add(choir_metric *m, choir_variable *v, choir_tensor *sum)
 {
 	choir_frame *f = sum->frame;
-	if (choir_frame_replica(f) != NULL)
+	const choir_replica *r = choir_frame_replica(f);
+	if (r != NULL && !chi_replica_stands(chi_replica_of(r)))
 		return choir_variable_assign_add(v, sum);
 	if (chi_context_need_cross(m->strategy, "updating a metric") != CHOIR_OK)
 		return chi_frame_keep(f);

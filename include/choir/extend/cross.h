@@ -27,8 +27,9 @@ typedef struct {
 
 typedef struct {
 	size_t size; // of this struct
-	// From here down to divisor all members' are equal; where sequence, kind, dtype, elements or
-	// root differ, replicas have diverged: CHOIR_STATE.
+	// From here down to divisor all members' are equal; where sequence, name, kind, dtype,
+	// elements or root differ, replicas have diverged: CHOIR_STATE in all members, with the same
+	// text, which names two devices and what they joined.
 	uint64_t sequence;
 	const char *name; // in messages
 	choir_collective_kind kind;
@@ -40,7 +41,7 @@ typedef struct {
 	const choir_part *parts; // in ascending order
 	void *stream; // of the device's table, on which the parts are made and the result is used
 	// On the member's device, where this member wants the result; NULL: not wanted. Members of
-	// host memory may name the same memory; it is written once.
+	// host memory may name the same memory; it is written once. It overlaps no part.
 	void *result;
 	// Called when elements first .. first+count-1 of the result are final, on any thread that is
 	// inside wait, each element once over all members that share a result; NULL: nobody to call.
@@ -79,7 +80,9 @@ typedef struct choir_cross_device_ops_table {
 	choir_status (*join)(void *self, int member, const choir_collective *c, uint64_t *ticket);
 	// (any) Until this member's result is final and its parts are free, at most so many seconds
 	// (negative: for ever), then CHOIR_TIMEOUT. May do the work of others meanwhile. Comes at most
-	// once for a ticket, and not any more after a failure.
+	// once for a ticket, and not any more after a failure. However it returns, nobody looks at
+	// this member's *c, parts and result any more: so one that is too late ends the collective for
+	// all, and is followed by abort and reset.
 	choir_status (*wait)(void *self, int member, uint64_t ticket, double seconds);
 	// (any) The group's waits and joins, those under way and later ones, return CHOIR_CANCELLED.
 	void (*abort)(void *self);

@@ -2,7 +2,7 @@
 #include "strategy/context.h"
 
 #include "base/alloc.h"
-#include "strategy/run.h"
+#include "strategy/run/run.h"
 
 static _Thread_local chi_context *top;
 static _Thread_local choir_strategy *set_strategy; // choir_strategy_set_current

@@ -3,7 +3,7 @@
 #include "strategy/strategy.h"
 
 #include "base/alloc.h"
-#include "strategy/run.h"
+#include "strategy/run/run.h"
 
 #include <limits.h>
 #include <string.h>

@@ -4,8 +4,8 @@
 
 #include "base/alloc.h"
 #include "base/thread.h"
-#include "strategy/merge.h"
-#include "strategy/run.h"
+#include "strategy/merge/merge.h"
+#include "strategy/run/run.h"
 
 #include <stdio.h>
 #include <stdlib.h>

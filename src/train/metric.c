@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "choir/op.h"
 #include "op/op.h"
-#include "strategy/merge.h"
+#include "strategy/merge/merge.h"
 
 #include <math.h>
 

@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "op/tape.h"
-#include "strategy/merge.h"
+#include "strategy/merge/merge.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "strategy/context.h"
-#include "strategy/reduce.h"
+#include "strategy/merge/reduce.h"
 #include "train/order.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 // Updates that replicas ask for: folded as they are given, done at the end of the run or when
 // somebody reads, with the bits of the canonical tree, and nothing half done that looks whole.
-#include "strategy/apply.h"
+#include "strategy/update/apply.h"
 
 #include "choir/op.h"
 #include "base/alloc.h"

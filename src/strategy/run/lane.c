@@ -3,8 +3,8 @@
 // ran, on its own if it was parked. A lane that carries one replica needs no baton: it waits at
 // the run's gate.
 #include "base/clock.h"
-#include "strategy/crew.h"
-#include "strategy/meet.h"
+#include "strategy/run/crew.h"
+#include "strategy/run/meet.h"
 
 static void grant(chi_replica *r)
 {

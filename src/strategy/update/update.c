@@ -1,6 +1,6 @@
 // Updates in cross-replica context: a function once for each copy of a variable, on that copy's
 // device, with what was given; what it returns is mirrored.
-#include "strategy/update.h"
+#include "strategy/update/update.h"
 
 #include "base/alloc.h"
 

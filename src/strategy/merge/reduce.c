@@ -1,6 +1,6 @@
 // Reductions whose result one thread needs: strategy_reduce, cross_reduce, reads of ON_READ
 // variables. They are made of operations, pair by pair in the canonical tree.
-#include "strategy/reduce.h"
+#include "strategy/merge/reduce.h"
 
 #include "choir/op.h"
 #include "cross/tree.h"

@@ -1,7 +1,7 @@
 // Cross-replica context from inside: what a merge function sees, and how replicas get into one.
 #pragma once
 
-#include "strategy/run.h"
+#include "strategy/run/run.h"
 
 // Where values of a context lie that its frame's device cannot hold: the copies on other devices.
 typedef struct {

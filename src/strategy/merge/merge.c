@@ -1,11 +1,11 @@
 // Merge calls: all replicas of a run come together, the last to come runs the merge function on
 // its thread for all of them, and each goes on with its share of what the function returned.
-#include "strategy/merge.h"
+#include "strategy/merge/merge.h"
 
 #include "base/alloc.h"
 #include "base/text.h"
-#include "strategy/apply.h"
-#include "strategy/meet.h"
+#include "strategy/update/apply.h"
+#include "strategy/run/meet.h"
 
 #include <stdio.h>
 #include <string.h>

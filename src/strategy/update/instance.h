@@ -1,7 +1,7 @@
 // One update on its way, from the first gradient that is given to the last slice that is written.
 #pragma once
 
-#include "strategy/apply.h"
+#include "strategy/update/apply.h"
 
 enum { CHI_UPDATE_SLICE = 8192 }; // elements: fixed, so that norms have the same bits everywhere
 

@@ -1,8 +1,8 @@
 // One replica: its call from start to return, its arguments and results, and what it may ask.
 #include "base/alloc.h"
-#include "strategy/meet.h"
-#include "strategy/merge.h"
-#include "strategy/results.h"
+#include "strategy/run/meet.h"
+#include "strategy/merge/merge.h"
+#include "strategy/run/results.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,9 +2,9 @@
 // write of the replica's own part), in cross-replica context a write of all copies, in an update
 // function a write of the copy that is being updated.
 #include "choir/op.h"
-#include "strategy/merge.h"
-#include "strategy/reduce.h"
-#include "strategy/update.h"
+#include "strategy/merge/merge.h"
+#include "strategy/merge/reduce.h"
+#include "strategy/update/update.h"
 
 typedef struct {
 	choir_variable *variable;

@@ -1,7 +1,7 @@
 // What replicas return from a run, and how it becomes one set.
 #pragma once
 
-#include "strategy/run.h"
+#include "strategy/run/run.h"
 
 // Merges what all replicas returned into the run's results: CHOIR_STATE naming a replica that
 // returned other names than replica 0.

@@ -4,7 +4,7 @@
 // ever.
 #pragma once
 
-#include "strategy/run.h"
+#include "strategy/run/run.h"
 
 typedef enum {
 	CHI_MEET_MERGE = 1,

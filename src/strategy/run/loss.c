@@ -1,6 +1,6 @@
 // Means over the examples of the global batch, which replicas hold unequal parts of.
 #include "choir/op.h"
-#include "strategy/run.h"
+#include "strategy/run/run.h"
 
 int64_t choir_replica_examples(const choir_replica *replica)
 {

@@ -3,8 +3,8 @@
 #include "choir/op.h"
 #include "base/alloc.h"
 #include "cross/tree.h"
-#include "strategy/merge.h"
-#include "strategy/reduce.h"
+#include "strategy/merge/merge.h"
+#include "strategy/merge/reduce.h"
 
 choir_value *choir_cross_place(choir_cross *x, const char *devices)
 {

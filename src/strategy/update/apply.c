@@ -2,14 +2,14 @@
 // what is pending together; a replica that reads a variable it has asked to update, or a merge
 // call, has it done at once, by one thread for all lanes: every replica has given its gradients by
 // then, and none may use what it read before.
-#include "strategy/apply.h"
+#include "strategy/update/apply.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "op/op.h"
-#include "strategy/instance.h"
-#include "strategy/meet.h"
-#include "strategy/merge.h"
+#include "strategy/update/instance.h"
+#include "strategy/run/meet.h"
+#include "strategy/merge/merge.h"
 
 static choir_status check_gradient(const chi_apply *a, const choir_replica *r,
 		const choir_variable *v, const choir_tensor *gradient)

@@ -1,6 +1,6 @@
 // Cross-replica context: the frame and the sets of a merge call, or of a program's own.
 #include "base/alloc.h"
-#include "strategy/merge.h"
+#include "strategy/merge/merge.h"
 
 choir_cross *chi_cross_new(choir_strategy *s, chi_run *run)
 {

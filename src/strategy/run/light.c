@@ -1,7 +1,7 @@
 // Light sums. Whoever waits for another looks at its word: more light sums, and it has come; more
 // meetings than one's own without the light sum, or returned, and it never will: the replicas have
 // diverged. So nothing is lost against a meeting but the lock.
-#include "strategy/light.h"
+#include "strategy/run/light.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"

@@ -1,16 +1,16 @@
 // A run from its start to its end: what is prepared, who carries which lane, how failures meet,
 // and what is given back. Everything is kept, so an empty run of two replicas costs two
 // hand-overs.
-#include "strategy/run.h"
+#include "strategy/run/run.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/thread.h"
-#include "strategy/apply.h"
-#include "strategy/light.h"
-#include "strategy/meet.h"
-#include "strategy/merge.h"
-#include "strategy/results.h"
+#include "strategy/update/apply.h"
+#include "strategy/run/light.h"
+#include "strategy/run/meet.h"
+#include "strategy/merge/merge.h"
+#include "strategy/run/results.h"
 
 #include <stdio.h>
 #include <string.h>

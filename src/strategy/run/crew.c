@@ -1,6 +1,6 @@
 // Threads that are kept. A worker that has done its job puts itself back on the idle list first
 // and only then says that its lane is through, so the next run always finds it.
-#include "strategy/crew.h"
+#include "strategy/run/crew.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"

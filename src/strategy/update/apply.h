@@ -5,7 +5,7 @@
 #pragma once
 
 #include "cross/tree.h"
-#include "strategy/run.h"
+#include "strategy/run/run.h"
 
 // What an optimizer does. Slots are called in the order begin, (gate), slice .., end.
 typedef struct {

@@ -4,7 +4,7 @@
 // a collective need several.
 #pragma once
 
-#include "strategy/run.h"
+#include "strategy/run/run.h"
 
 enum { CHI_LIGHT_BYTES = 8 << 10, CHI_LIGHT_REPLICAS = 8 };
 

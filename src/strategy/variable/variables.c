@@ -3,10 +3,10 @@
 #include "base/alloc.h"
 #include "base/text.h"
 #include "op/tape.h"
-#include "strategy/apply.h"
-#include "strategy/meet.h"
-#include "strategy/reduce.h"
-#include "strategy/update.h"
+#include "strategy/update/apply.h"
+#include "strategy/run/meet.h"
+#include "strategy/merge/reduce.h"
+#include "strategy/update/update.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 // The ring of meetings of a run. Meetings keep their addresses; the ring grows when replicas drift
 // apart, which only meetings that nobody waits in (updates) allow.
-#include "strategy/meet.h"
+#include "strategy/run/meet.h"
 
 #include "base/alloc.h"
-#include "strategy/light.h"
+#include "strategy/run/light.h"
 
 #include <stdio.h>
 #include <string.h>

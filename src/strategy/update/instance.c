@@ -1,6 +1,6 @@
 // The memory of updates: instances and their items are kept by their optimizer, so that a steady
 // step allocates nothing.
-#include "strategy/instance.h"
+#include "strategy/update/instance.h"
 
 #include "base/alloc.h"
 

@@ -4,11 +4,11 @@
 #include "choir/op.h"
 #include "cross/tree.h"
 #include "op/op.h"
-#include "strategy/apply.h"
-#include "strategy/light.h"
-#include "strategy/meet.h"
-#include "strategy/merge.h"
-#include "strategy/reduce.h"
+#include "strategy/update/apply.h"
+#include "strategy/run/light.h"
+#include "strategy/run/meet.h"
+#include "strategy/merge/merge.h"
+#include "strategy/merge/reduce.h"
 
 typedef struct {
 	choir_replica *replica;

@@ -3,7 +3,7 @@
 // sums are kept, with a square for each fixed slice; when all are there the gate decides, and then
 // the slices are updated by whichever lane takes them. Nothing is written before every lane has
 // joined.
-#include "strategy/instance.h"
+#include "strategy/update/instance.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"

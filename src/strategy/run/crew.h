@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/thread.h"
-#include "strategy/run.h"
+#include "strategy/run/run.h"
 
 typedef struct chi_worker {
 	chi_thread thread;

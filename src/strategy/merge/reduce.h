@@ -1,7 +1,7 @@
 // Sums over replicas of values that are at hand, in the canonical tree.
 #pragma once
 
-#include "strategy/merge.h"
+#include "strategy/merge/merge.h"
 
 // The sum or mean of n tensors (one a replica, on whatever devices) as a tensor of frame f. MEAN
 // divides by the counts if all have one, by n if none has. NULL: recorded in f.

@@ -2,7 +2,7 @@
 #include "base/size.h"
 #include "choir/op.h"
 #include "op/op.h"
-#include "strategy/merge.h"
+#include "strategy/merge/merge.h"
 
 typedef struct {
 	choir_replica *replica;

@@ -1,7 +1,7 @@
 // Update context from inside: one copy of a variable, being written on its device.
 #pragma once
 
-#include "strategy/merge.h"
+#include "strategy/merge/merge.h"
 
 typedef struct {
 	choir_update shown; // first, so that a choir_update is one of these

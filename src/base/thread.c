@@ -3,6 +3,7 @@
 // asked, whatever single threads were pinned to later.
 #include "base/thread.h"
 #include "base/atomic.h"
+#include "base/fpenv.h"
 #include "base/text.h"
 
 #include <sched.h>
@@ -18,6 +19,8 @@ _Static_assert(sizeof(cpu_set_t) == sizeof(((chi_cpu_mask *) 0)->bits), "a mask 
 static void *run_thread(void *arg)
 {
 	const chi_thread *t = arg;
+	chi_fpenv inherited; // whatever the host has set: not for Choir's threads
+	chi_fpenv_enter(&inherited);
 	t->fn(t->arg);
 	return NULL;
 }

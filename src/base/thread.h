@@ -1,5 +1,6 @@
-// Threads and processors. Choir's threads block all signals, which are the host's, but those that
-// a thread raises by its own fault (SIGSEGV and its like): a host's crash handler shall see them.
+// Threads and processors. Choir's threads have the floating-point environment of fpenv.h and block
+// all signals, which are the host's, but those that a thread raises by its own fault (SIGSEGV and
+// its like): a host's crash handler shall see them.
 #pragma once
 
 #include "choir/status.h"

@@ -6,6 +6,7 @@
 #include "choir/input.h"
 
 #include "base/alloc.h"
+#include "base/fpenv.h"
 #include "data/dataset.h"
 #include "strategy/context.h"
 
@@ -234,6 +235,8 @@ choir_status choir_distributed_dataset_next(choir_distributed_dataset *data, cho
 	CHOIR_TRY(ready_batch(data, batch));
 	choir_tensor *column[CHI_MAX_COLUMNS];
 	int64_t examples = 0;
+	chi_fpenv host; // of a host that flushes to zero, say: the data must not depend on it
+	chi_fpenv_enter(&host);
 	choir_status status = make_columns(data, *batch, column);
 	if (status == CHOIR_OK)
 		status = fill(data, column, &examples);
@@ -241,6 +244,7 @@ choir_status choir_distributed_dataset_next(choir_distributed_dataset *data, cho
 		status = deal(data, *batch, column, examples);
 	if (status != CHOIR_OK)
 		choir_values_clear(*batch);
+	chi_fpenv_leave(&host);
 	return status;
 }
 

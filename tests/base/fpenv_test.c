@@ -92,7 +92,7 @@ static void see_denormal(void *arg)
 	chi_fpenv_leave(&saved);
 }
 
-// What a host linked with -ffast-math has set when it starts threads.
+// What a host linked with -ffast-math has set when Choir starts threads.
 static void test_flush_to_zero(void **state)
 {
 	(void) state;
@@ -109,7 +109,7 @@ static void test_flush_to_zero(void **state)
 	unsigned after = _mm_getcsr();
 	_mm_setcsr(before);
 	assert_int_equal(status, CHOIR_OK);
-	assert_true(seen[0] == 0);
+	assert_true(seen[0] == DBL_MIN / 2); // a thread of Choir does not inherit it
 	assert_true(seen[1] == DBL_MIN / 2);
 	assert_true(seen[2] == DBL_MIN / 2);
 	assert_int_equal(inside & 0x8040, 0);

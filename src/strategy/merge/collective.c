@@ -223,6 +223,7 @@ choir_tensor *choir_replica_all_reduce(choir_replica *replica, choir_reduce_op o
 choir_status choir_replica_batch_all_reduce(choir_replica *r, choir_reduce_op op, size_t n,
 		choir_tensor *const in[], choir_tensor *out[])
 {
+	CHOIR_TRY(chi_replica_check(r, "batch_all_reduce"));
 	for (size_t i = 0; i < n; i++)
 		if ((out[i] = choir_replica_all_reduce(r, op, in[i])) == NULL)
 			return chi_frame_report(r->frame);

@@ -181,7 +181,11 @@ choir_tensor *choir_strategy_reduce(choir_strategy *s, choir_reduce_op op, choir
 			return NULL;
 		f = x->frame;
 	}
-	return reduce_value(f, s, op, v, axes);
+	chi_fpenv host;
+	chi_fpenv_enter(&host);
+	choir_tensor *t = reduce_value(f, s, op, v, axes);
+	chi_fpenv_leave(&host);
+	return t;
 }
 
 choir_tensor *choir_cross_reduce(

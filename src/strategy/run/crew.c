@@ -10,8 +10,6 @@
 static void work(void *arg)
 {
 	chi_worker *w = arg;
-	chi_fpenv unused;
-	chi_fpenv_enter(&unused);
 	chi_dlpack_hold(true); // what a host's runtime gave goes back on the thread that calls run
 	if (w->crew->pin)
 		(void) chi_thread_pin(w->crew->lane * w->crew->cores, w->crew->cores);

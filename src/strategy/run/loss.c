@@ -5,7 +5,7 @@
 int64_t choir_replica_examples(const choir_replica *replica)
 {
 	const chi_replica *r = chi_replica_of(replica);
-	if (r->run->args == NULL || r->run->args->examples[r->id] == CHOIR_NONE)
+	if (r == NULL || r->run->args == NULL || r->run->args->examples[r->id] == CHOIR_NONE)
 		return 0;
 	return r->run->args->examples[r->id];
 }
@@ -13,8 +13,9 @@ int64_t choir_replica_examples(const choir_replica *replica)
 int64_t choir_replica_global_examples(const choir_replica *replica)
 {
 	const chi_replica *r = chi_replica_of(replica);
-	const int64_t all = r->run->args == NULL ? CHOIR_NONE
-	                                         : chi_values_global_examples(r->run->args);
+	const int64_t all = r == NULL || r->run->args == NULL
+			? CHOIR_NONE
+			: chi_values_global_examples(r->run->args);
 	return all == CHOIR_NONE ? 0 : all;
 }
 

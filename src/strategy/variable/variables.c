@@ -33,7 +33,10 @@ choir_variable *chi_strategy_make_variable(choir_strategy *s, const char *name,
 		choir_fail(CHOIR_INVALID, "variable \"%s\": the strategy has one of that name", name);
 		return NULL;
 	}
+	chi_fpenv host; // random initial values must not depend on it
+	chi_fpenv_enter(&host);
 	choir_variable *v = chi_variable_new(&plan);
+	chi_fpenv_leave(&host);
 	if (v == NULL)
 		return NULL;
 	v->beside = beside;

@@ -6,7 +6,7 @@
 
 #include "strategy/run/run.h"
 
-enum { CHI_LIGHT_BYTES = 8 << 10, CHI_LIGHT_REPLICAS = 8 };
+enum { CHI_LIGHT_BYTES = 16 << 10, CHI_LIGHT_REPLICAS = 8 };
 
 // How far a replica has come, for others to look at without a lock: bit 0: the run has failed; bit
 // 1: it has returned; then 15 bits that count the steps of its light sums (come, and read), and 15

@@ -24,22 +24,22 @@ static inline void chi_atomic32_store(chi_atomic32 *a, uint32_t value)
 	atomic_store_explicit(&a->value, value, memory_order_release);
 }
 
-// These give the value before.
+// These give the value before. Changes are in one order that all threads see, as gates need.
 static inline uint32_t chi_atomic32_add(chi_atomic32 *a, uint32_t by)
 {
-	return atomic_fetch_add_explicit(&a->value, by, memory_order_acq_rel);
+	return atomic_fetch_add_explicit(&a->value, by, memory_order_seq_cst);
 }
 
 static inline uint32_t chi_atomic32_exchange(chi_atomic32 *a, uint32_t value)
 {
-	return atomic_exchange_explicit(&a->value, value, memory_order_acq_rel);
+	return atomic_exchange_explicit(&a->value, value, memory_order_seq_cst);
 }
 
 // True if *a was expected and is now value.
 static inline bool chi_atomic32_change(chi_atomic32 *a, uint32_t expected, uint32_t value)
 {
 	return atomic_compare_exchange_strong_explicit(
-			&a->value, &expected, value, memory_order_acq_rel, memory_order_acquire);
+			&a->value, &expected, value, memory_order_seq_cst, memory_order_acquire);
 }
 
 static inline uint64_t chi_atomic64_load(const chi_atomic64 *a)
@@ -74,8 +74,9 @@ bool chi_futex_wait(chi_atomic32 *a, uint32_t expected, double deadline);
 void chi_futex_wake(chi_atomic32 *a);
 
 // Waits until *a is no longer old: spins for a while (not at all if spin is false), then sleeps on
-// the futex. False: the deadline has passed and *a is still old. Who changes *a must call
-// chi_gate_wake after it, which costs no system call when nobody sleeps: sleepers counts those.
+// the futex. False: the deadline has passed and *a is still old. Who changes *a does it by add,
+// exchange or change (a store is not enough) and calls chi_gate_wake after it, which costs no system
+// call when nobody sleeps: sleepers counts those.
 typedef struct {
 	chi_atomic32 word, sleepers;
 } chi_gate;

@@ -66,8 +66,8 @@ bool chi_gate_wait(chi_gate *g, uint32_t old, bool spin, double deadline)
 
 void chi_gate_wake(chi_gate *g)
 {
-	// The word was changed in the one order that all threads see, and a sleeper counts itself in that
-	// order before it looks at the word for the last time. Only read: others poll this line.
+	// The word was changed in the one order that all threads see, and a sleeper counts itself in
+	// that order before it looks at the word for the last time. Only read: others poll this line.
 	if (atomic_load_explicit(&g->sleepers.value, memory_order_seq_cst) != 0)
 		chi_futex_wake(&g->word);
 }

@@ -55,7 +55,6 @@ typedef struct {
 	choir_dtype dtype;
 	size_t size; // of an element
 	int64_t first, count;
-	char *scratch; // the levels of who walks
 	bool broken;
 } walk;
 

@@ -17,21 +17,6 @@
 static choir_strategy *strategy;
 static int replicas;
 
-// Calls test on every deal with at least so many replicas; afterwards the strategy must still
-// work.
-static void on_every_deal(int least, void (*test)(void))
-{
-	for (int i = 0; i < world_deal_count; i++) {
-		if (world_deals[i].replicas < least)
-			continue;
-		replicas = world_deals[i].replicas;
-		strategy = world_new(replicas, world_deals[i].devices, 10);
-		test();
-		world_works(strategy);
-		choir_strategy_free(strategy);
-	}
-}
-
 typedef enum { BEFORE, BETWEEN, AFTER, AFTER_REDUCE } moment;
 
 typedef struct {
@@ -111,7 +96,7 @@ static void fail_everywhere(void)
 static void a_replica_fails(void **state)
 {
 	(void) state;
-	on_every_deal(1, fail_everywhere);
+	world_on_every_deal(&strategy, &replicas, 1, fail_everywhere);
 }
 
 static choir_status all_fail(choir_replica *r, void *user)
@@ -131,7 +116,7 @@ static void fail_all(void)
 static void all_replicas_fail(void **state)
 {
 	(void) state;
-	on_every_deal(1, fail_all);
+	world_on_every_deal(&strategy, &replicas, 1, fail_all);
 }
 
 static choir_status swallow(choir_replica *r, void *user)
@@ -153,7 +138,7 @@ static void fail_unseen(void)
 static void an_ignored_failure_fails_the_run(void **state)
 {
 	(void) state;
-	on_every_deal(2, fail_unseen);
+	world_on_every_deal(&strategy, &replicas, 2, fail_unseen);
 }
 
 typedef struct {
@@ -209,7 +194,7 @@ static void fail_merges(void)
 static void a_merge_function_fails(void **state)
 {
 	(void) state;
-	on_every_deal(1, fail_merges);
+	world_on_every_deal(&strategy, &replicas, 1, fail_merges);
 }
 
 static choir_status plain_merge(choir_cross *x, void *user)
@@ -295,7 +280,7 @@ static void diverge(void)
 static void replicas_diverge(void **state)
 {
 	(void) state;
-	on_every_deal(2, diverge);
+	world_on_every_deal(&strategy, &replicas, 2, diverge);
 }
 
 // Different numbers of merge calls.
@@ -327,7 +312,7 @@ static void count_differently(void)
 static void numbers_of_calls_differ(void **state)
 {
 	(void) state;
-	on_every_deal(2, count_differently);
+	world_on_every_deal(&strategy, &replicas, 2, count_differently);
 }
 
 typedef struct {

@@ -14,21 +14,6 @@
 static choir_strategy *strategy;
 static int replicas;
 
-// Calls test on every deal with at least so many replicas; afterwards the strategy must still
-// work.
-static void on_every_deal(int least, void (*test)(void))
-{
-	for (int i = 0; i < world_deal_count; i++) {
-		if (world_deals[i].replicas < least)
-			continue;
-		replicas = world_deals[i].replicas;
-		strategy = world_new(replicas, world_deals[i].devices, 10);
-		test();
-		world_works(strategy);
-		choir_strategy_free(strategy);
-	}
-}
-
 static choir_status merge(choir_cross *x, void *user)
 {
 	(void) user;
@@ -99,7 +84,7 @@ static void mix_frames(void)
 static void tensors_of_two_contexts(void **state)
 {
 	(void) state;
-	on_every_deal(2, mix_frames);
+	world_on_every_deal(&strategy, &replicas, 2, mix_frames);
 }
 
 static choir_status use_stale(choir_replica *r, void *user)
@@ -140,7 +125,7 @@ static void read_stale(void)
 static void stale_reads(void **state)
 {
 	(void) state;
-	on_every_deal(1, read_stale);
+	world_on_every_deal(&strategy, &replicas, 1, read_stale);
 }
 
 static choir_status drop_given(choir_replica *r, void *user)
@@ -166,7 +151,7 @@ static void give_and_drop(void)
 static void what_was_given_may_die(void **state)
 {
 	(void) state;
-	on_every_deal(1, give_and_drop);
+	world_on_every_deal(&strategy, &replicas, 1, give_and_drop);
 }
 
 static choir_status take_wrong(choir_replica *r, void *user)
@@ -227,7 +212,7 @@ static void misuse_names(void)
 static void wrong_names_and_operations(void **state)
 {
 	(void) state;
-	on_every_deal(1, misuse_names);
+	world_on_every_deal(&strategy, &replicas, 1, misuse_names);
 }
 
 static choir_status use_elsewhere(choir_replica *r, void *user)

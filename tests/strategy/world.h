@@ -42,5 +42,9 @@ void world_check_ok(int status, const char *file, int line);
 double world_number(choir_values *set, const char *name);
 double world_number_of(choir_values *set, const char *name, int replica);
 
+// Calls test on every deal with at least so many replicas, with *strategy and *replicas set;
+// afterwards the strategy must still work.
+void world_on_every_deal(choir_strategy **strategy, int *replicas, int least, void (*test)(void));
+
 // Ends the program if its tests hang. For main.
 void world_watch(void);

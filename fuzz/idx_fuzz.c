@@ -3,6 +3,7 @@
 // exactly those files, give exactly those bytes, and say why it refuses others. Of a compressed file
 // it must give whole examples or an error.
 #include "base/error.h"
+#include "choir/source.h"
 #include "data/dataset.h"
 
 #include <stdio.h>

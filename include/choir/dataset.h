@@ -1,6 +1,6 @@
-// Sources and transforms of named columns on the host. An element of a dataset is a set of
-// columns: of one example, until batch makes it a batch of several. Nothing is read before the
-// first element is asked for, apart from a file's header.
+// Datasets: named columns on the host, and what can be done to them (source.h is where they come
+// from). An element of a dataset is a set of columns: of one example, until batch makes it a batch
+// of several. Nothing is read before the first element is asked for, apart from a file's header.
 //
 // Ownership: a transform takes its source over, also when it fails, and freeing the last dataset
 // of a chain frees all of it. NULL flows through and keeps the first cause, so a chain is
@@ -24,29 +24,6 @@ typedef struct {
 	choir_shape shape; // of one example; CHOIR_SCALAR for a number
 	const void *data; // memory dataset: all examples, row-major, packed
 } choir_column;
-
-// The examples of an IDX file, the format of MNIST, plain or compressed by gzip (which of them
-// is seen by how the file begins; gzip needs a build with zlib, else CHOIR_UNSUPPORTED). Axis 0
-// of the file counts the examples, so images of [60000, 28, 28] give one column of shape [28,
-// 28]. Values are u8, i32, f32 or f64. CHOIR_CORRUPT, with what was promised and what was found:
-// a header that is none, a file shorter or longer than its header says, damaged gzip data.
-choir_dataset *choir_idx_dataset_new(const char *path, const char *column);
-// Examples in memory: columns[i].data holds all of them. copy false: borrowed, unchanged until
-// the dataset is freed; true: copied now.
-choir_dataset *choir_memory_dataset_new(
-		int64_t examples, size_t n, const choir_column columns[], bool copy);
-// Fills one example: out[i] is memory for columns[i]. CHOIR_OK; CHOIR_END if there is no example
-// any more; or an error, which whoever reads gets with the example's number in front. position
-// counts from 0 in each pass. Threads: the one that reads, which below choir_dataset_prefetch is
-// a thread of Choir's.
-typedef choir_status choir_example_fn(int64_t position, void *const out[], void *user);
-// Examples that fn makes, one a call, in order. user is borrowed until the dataset is freed.
-choir_dataset *choir_function_dataset_new(
-		size_t n, const choir_column columns[], choir_example_fn *fn, void *user);
-// Drawn digits that look handwritten, for trying things without a file: "image" u8 [28, 28], 0
-// paper and 255 ink, and "label" u8, 0 to 9. Example i depends on seed and i alone, on every
-// machine; of every ten in a row each digit is one.
-choir_dataset *choir_digits_dataset_new(int64_t examples, uint64_t seed);
 
 // The columns of both side by side; no name may be in both, and both come in single examples or
 // in batches of one size. Unequal lengths are CHOIR_INVALID with both counts: here where they

@@ -8,6 +8,7 @@
 
 #include "base/atomic.h"
 #include "base/error.h"
+#include "choir/source.h"
 #include "data/dataset.h"
 
 // What kind of step it is. No slot is NULL: the chi_no_ functions below stand for what a step

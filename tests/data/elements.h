@@ -2,6 +2,7 @@
 // streams), a reader that goes through a whole pass, and checks of failures.
 #pragma once
 
+#include "choir/source.h"
 #include "data/dataset.h"
 
 #include <setjmp.h>

@@ -20,6 +20,7 @@ HEADERS = {
     "tape.h": "op",
     "extend/kernel.h": "op",
     "dataset.h": "data",
+    "source.h": "data",
     "value.h": "value",
     "variable.h": "value",
     "extend/cross.h": "cross",

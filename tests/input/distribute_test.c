@@ -1,6 +1,7 @@
 // Distributed datasets: who gets which examples, at the borders of batches and at the end;
 // refilling without allocation; wrong use.
 #include "choir/input.h"
+#include "choir/source.h"
 
 #include "base/alloc.h"
 #include "base/error.h"

@@ -1,10 +1,10 @@
 // A file as a row of bytes. Plain files are read at the place that is wanted next, so passing
 // over bytes costs nothing; compressed ones go through gzip.
-#include "data/reader.h"
+#include "data/source/reader.h"
 
 #include "base/alloc.h"
 #include "base/text.h"
-#include "data/gzip.h"
+#include "data/source/gzip.h"
 
 struct chi_reader {
 	chi_file *file;

@@ -2,7 +2,7 @@
 // seed and i alone. Of every ten examples in a row each digit is one, in random order.
 #include "data/step.h"
 
-#include "data/digit.h"
+#include "data/source/digit.h"
 
 enum { CLASSES = 10, PLACE_IMAGE = 0x64726177, PLACE_LABEL = 0x6c61626c };
 

@@ -2,7 +2,7 @@
 // moved a little, the whole is slanted, turned, stretched and moved, and a pen of random width
 // follows it. For each pixel the nearest segment decides how much ink there is. Only + - * / and
 // square roots are used, which are the same on every machine, so an image is too.
-#include "data/digit.h"
+#include "data/source/digit.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 // Decompression by zlib, whose memory comes from Choir's allocator. zlib checks the checksum and
 // the length at the end of each member; this file sees to it that the end is reached and that
 // nothing but another member follows.
-#include "data/gzip.h"
+#include "data/source/gzip.h"
 
 #include "base/alloc.h"
 

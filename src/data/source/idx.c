@@ -12,7 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
-#include "data/reader.h"
+#include "data/source/reader.h"
 #include "tensor/tensor.h"
 
 enum { MAGIC_BYTES = 4, DIM_BYTES = 4, MAX_RANK = CHOIR_MAX_RANK }; // batches have as many axes

@@ -3,7 +3,7 @@
 #include "data/elements.h"
 
 #include "base/philox.h"
-#include "data/digit.h"
+#include "data/source/digit.h"
 
 #include <string.h>
 

@@ -126,4 +126,20 @@ typedef struct {
 choir_status choir_cross_update(choir_cross *x, choir_variable *v, const choir_update_options *o,
 		choir_update_fn *fn, void *user);
 
+// Variables that belong to no variable that is trained, but to an optimizer as a whole: a
+// counter of steps, the powers of Adam's betas. They are made in the choir_scope_colocate of the
+// place that non_slot_devices gives, so that they lie on the same devices.
+
+// The place of the non-slot variables of an optimizer of these variables: today the devices of
+// the copies of any mirrored variable, whatever the variables are, of which there may be none.
+// NULL: CHOIR_INVALID for a variable of another strategy.
+choir_value *choir_cross_non_slot_devices(
+		choir_cross *x, size_t n, choir_variable *const variables[]);
+
+// Calls fn once for each device of place, in order, as choir_cross_update does for each copy of a
+// variable; it may write all variables that were made at that place. Fails as choir_cross_update,
+// and with CHOIR_INVALID where place is another than non_slot_devices gives.
+choir_status choir_cross_update_non_slot(
+		choir_cross *x, choir_value *place, choir_update_fn *fn, void *user);
+
 CHOIR_C_END

@@ -110,10 +110,10 @@ choir_status choir_replica_merge_call(choir_replica *r, choir_merge_fn *fn, void
 choir_tensor *choir_replica_take(choir_replica *r, const char *name);
 
 // In all replicas, with the same variable. A merge call that updates v with what was given, by
-// choir_cross_update; what fn returns in its contexts is dropped. What was given must be the
-// same plain number from all, or a variable: tensors, which may differ, are CHOIR_INVALID
-// before anything changes, and are reduced in a merge call of one's own. CHOIR_INVALID also: v
-// or fn is NULL.
+// choir_cross_update; what fn returned for the copy that this replica reads can be taken
+// (choir_replica_take). What was given must be the same plain number from all, or a variable:
+// tensors, which may differ, are CHOIR_INVALID before anything changes, and are reduced in a
+// merge call of one's own. CHOIR_INVALID also: v or fn is NULL.
 choir_status choir_replica_update(
 		choir_replica *r, choir_variable *v, choir_update_fn *fn, void *user);
 

@@ -138,9 +138,10 @@ typedef struct {
 choir_status choir_scope_enter(choir_scope *scope, choir_strategy *s);
 
 // From here on variables are made beside a variable of the current strategy, of which
-// choir_variable_value is with: its update function may write them, too (docs/decisions/0018).
-// CHOIR_STATE: this thread is in no scope and no replica; CHOIR_INVALID: with is no variable,
-// or one of another strategy.
+// choir_variable_value is with: its update function may write them, too (docs/decisions/0018). Or
+// with is the place of non-slot variables (choir_cross_non_slot_devices), for those. CHOIR_STATE:
+// this thread is in no scope and no replica; CHOIR_INVALID: with is neither, or of another
+// strategy.
 choir_status choir_scope_colocate(choir_scope *scope, choir_value *with);
 
 // From here on variables are ON_READ, with this aggregation, and not trainable, whatever their

@@ -4,7 +4,9 @@
 // and assigned by the ordinary calls (variable.h), with tensors of this context's frame: they
 // mean this copy. What lies beside the variable, made in its choir_scope_colocate, may be
 // written as well (docs/decisions/0018): so a hand-written optimizer keeps its slots. Other
-// variables can be read, not written.
+// variables can be read, not written. choir_cross_update_non_slot calls one for variables that
+// belong to no other (cross.h). Calls for all replicas or copies, on a strategy or a choir_cross,
+// are CHOIR_STATE in it.
 //
 // Ownership: the context and its frame are gone when the function returns.
 // Errors: the frame keeps the first failure, which is the update's, also if the function did
@@ -21,10 +23,10 @@ struct choir_update {
 	choir_frame *frame; // on the copy's device
 };
 
-// The variable that is updated. NULL for NULL.
+// The variable that is updated. NULL in an update of non-slot variables, and for NULL.
 choir_variable *choir_update_variable(const choir_update *u);
 
-// Which of its copies, 0 to copies - 1. CHOIR_NONE for NULL.
+// Which of its copies, 0 to copies - 1, or which device of the place. CHOIR_NONE for NULL.
 int choir_update_copy(const choir_update *u);
 
 // What was given to the update under a name, in u's frame: a plain or mirrored value's tensor,
@@ -37,7 +39,8 @@ choir_tensor *choir_update_arg(choir_update *u, const char *name);
 // are one mirrored value (choir_cross_take). CHOIR_INVALID: no name, another frame's tensor.
 choir_status choir_update_return(choir_update *u, const char *name, choir_tensor *value);
 
-// How many elements the function has before it: all of a copy. 0 for NULL.
+// How many elements the function has before it: all of a copy. 0 in an update of non-slot
+// variables, and for NULL.
 int64_t choir_update_elements(const choir_update *u);
 
 // The packed memory of v's copy that lies here, v being the variable that is updated or one

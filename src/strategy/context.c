@@ -86,7 +86,7 @@ choir_status choir_strategy_set_current(choir_strategy *s)
 	return CHOIR_OK;
 }
 
-choir_status chi_context_need_cross(const choir_strategy *s, const char *what)
+choir_status chi_context_sees_all(const choir_strategy *s, const char *what)
 {
 	if (top == NULL)
 		return set_strategy == NULL || set_strategy == s ? CHOIR_OK
@@ -99,4 +99,11 @@ choir_status chi_context_need_cross(const choir_strategy *s, const char *what)
 		return choir_fail(CHOIR_STATE, "%s: mixing strategies: this thread is in a scope of "
 				"\"%s\", the call is for \"%s\"", what, top->strategy->kind, s->kind);
 	return CHOIR_OK;
+}
+
+choir_status chi_context_need_cross(const choir_strategy *s, const char *what)
+{
+	if (top != NULL && top->kind == CHI_IN_UPDATE)
+		return choir_fail(CHOIR_STATE, "%s is not possible in an update function", what);
+	return chi_context_sees_all(s, what);
 }

@@ -16,6 +16,7 @@ typedef struct chi_context {
 	choir_strategy *strategy;
 	void *what;
 	choir_variable *colocate; // variables made here go beside it; NULL
+	bool non_slot; // variables made here lie where a strategy's non-slot variables do
 	bool replica_local; // variables made here are ON_READ, with this aggregation
 	choir_aggregation aggregation;
 	struct chi_context *outer;
@@ -33,5 +34,7 @@ void chi_context_forget(const choir_strategy *s);
 // The strategy whose scope or context this thread is in, or the one set; NULL: none.
 choir_strategy *chi_context_strategy(void);
 // CHOIR_STATE if the thread is in a replica (what needs cross-replica context), or under another
-// strategy: what names the call.
+// strategy: what names the call. In an update function it sees all of its strategy...
+choir_status chi_context_sees_all(const choir_strategy *s, const char *what);
+// ... but it may do nothing there that all replicas or copies take part in: CHOIR_STATE, too.
 choir_status chi_context_need_cross(const choir_strategy *s, const char *what);

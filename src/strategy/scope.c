@@ -25,8 +25,6 @@ choir_status choir_scope_enter(choir_scope *scope, choir_strategy *s)
 				"\"%s\"",
 				c->strategy->kind);
 	CHOIR_TRY(chi_context_need_cross(s, "entering a scope"));
-	if (c != NULL && c->kind == CHI_IN_UPDATE)
-		return choir_fail(CHOIR_STATE, "scope: an update function enters no scope");
 	// Inside a merge function the thread stays in it.
 	return push(scope, (chi_context){ .kind = CHI_IN_CROSS, .strategy = s,
 			.what = c != NULL && c->kind == CHI_IN_CROSS ? c->what : NULL });
@@ -46,6 +44,14 @@ choir_status choir_scope_colocate(choir_scope *scope, choir_value *with)
 	scope->hidden[0] = NULL;
 	chi_context from = { 0 };
 	CHOIR_TRY(inside("colocate", &from));
+	from.non_slot = choir_value_kind_of(with) == CHOIR_VALUE_PLACE;
+	from.colocate = NULL;
+	if (from.non_slot)
+		return chi_strategy_is_non_slot_place(from.strategy, with)
+				? push(scope, from)
+				: choir_fail(CHOIR_INVALID,
+						  "scope: colocate takes a variable or the place that "
+						  "non_slot_devices gives, not another one");
 	choir_variable *v = choir_value_variable(with);
 	if (v == NULL)
 		return choir_fail(CHOIR_INVALID, "scope: colocate needs a variable");
@@ -54,7 +60,7 @@ choir_status choir_scope_colocate(choir_scope *scope, choir_value *with)
 				"scope: variable \"%s\" was not made in this strategy but "
 				"in \"%s\"",
 				v->name, v->strategy->kind);
-	from.colocate = v;
+	from.colocate = v->beside != NULL ? v->beside : v; // beside a slot is beside its target
 	return push(scope, from);
 }
 

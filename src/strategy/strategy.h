@@ -74,6 +74,8 @@ choir_variable *chi_strategy_make_slot(choir_variable *v, const char *what);
 // Takes back a variable that was just made and that nobody else has: it leaves the list and is
 // freed.
 void chi_strategy_unmake_variable(choir_variable *v);
+// Whether a place is that of the strategy's non-slot variables (update/non_slot.c).
+bool chi_strategy_is_non_slot_place(const choir_strategy *s, const choir_value *place);
 choir_variable *chi_strategy_find_variable(choir_strategy *s, const char *name);
 // The strategy takes self over: fn is called when it is freed, before its variables are. On
 // failure fn is called at once.

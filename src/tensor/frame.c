@@ -168,7 +168,7 @@ choir_status chi_frame_report(choir_frame *f)
 		return f->failure.status;
 	}
 	if (choir_error_status() == CHOIR_OK)
-		return choir_fail(CHOIR_INVALID, "NULL where a tensor or a frame is needed");
+		choir_fail(CHOIR_INVALID, "NULL where a tensor or a frame is needed");
 	return chi_frame_keep(f);
 }
 

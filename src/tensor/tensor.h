@@ -68,7 +68,9 @@ choir_tensor *chi_frame_fail_null(choir_frame *f, choir_status status, const cha
 // Records the thread's last failure in the frame, if it is the frame's first; returns its status.
 choir_status chi_frame_keep(choir_frame *f);
 
-// The most recent failure is the frame's first: set when NULL flows into an action or a getter.
+// A NULL has come into an action: the frame's first failure, which the thread's last becomes if
+// there is none yet, and if there is no failure at all a NULL where there must be none. f may be
+// NULL.
 choir_status chi_frame_report(choir_frame *f);
 
 // Memory for one tensor of f or a kernel's scratch, and its return, of the only reference, in the
@@ -76,7 +78,8 @@ choir_status chi_frame_report(choir_frame *f);
 chi_buffer *chi_frame_buffer(choir_frame *f, size_t bytes);
 void chi_frame_give_back(choir_frame *f, chi_buffer *b);
 // A NULL has come in: the frame keeps the thread's failure unless it has one; f may be NULL.
-// Where there is no failure at all, "subject: NULL where ..." becomes one. Returns NULL.
+// Where there is no failure at all, "subject: NULL where ..." becomes one; chi_frame_report then
+// gives it as a status. Returns NULL.
 choir_tensor *chi_frame_null(choir_frame *f, const char *subject);
 
 size_t chi_dtype_size(choir_dtype dtype); // 0: no such dtype

@@ -36,19 +36,19 @@ static choir_status check_plan(const chi_variable_plan *p)
 	return CHOIR_OK;
 }
 
-// Which copy each replica reads: its own part, or the first one in memory that its device shares.
-static void deal_copies(choir_variable *v, const chi_layout *layout, choir_device *of_copy[])
+int chi_layout_deal(
+		const chi_layout *layout, bool each, int copy_of_replica[], choir_device *device[])
 {
+	int copies = 0;
 	for (int r = 0; r < layout->replicas; r++) {
-		int c = v->copies;
-		if (v->synchronization != CHOIR_SYNCHRONIZATION_ON_READ)
-			for (c = 0; c < v->copies; c++)
-				if (chi_device_shares(of_copy[c], layout->device[r]))
-					break;
-		if (c == v->copies)
-			of_copy[v->copies++] = layout->device[r];
-		v->copy_of_replica[r] = c;
+		int c = each ? copies : 0;
+		while (c < copies && !chi_device_shares(device[c], layout->device[r]))
+			c++;
+		if (c == copies)
+			device[copies++] = layout->device[r];
+		copy_of_replica[r] = c;
 	}
+	return copies;
 }
 
 static choir_status open_copy(choir_variable *v, int index, choir_device *d, void *wrap)
@@ -71,7 +71,8 @@ static choir_status open_copies(choir_variable *v, const chi_variable_plan *p)
 	choir_status status = of_copy == NULL || v->copy_of_replica == NULL ? CHOIR_NO_MEMORY
 	                                                                     : CHOIR_OK;
 	if (status == CHOIR_OK) {
-		deal_copies(v, p->layout, of_copy);
+		v->copies = chi_layout_deal(p->layout, v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ,
+				v->copy_of_replica, of_copy);
 		v->copy = chi_alloc_array((size_t) v->copies, sizeof *v->copy);
 		status = v->copy == NULL ? CHOIR_NO_MEMORY : CHOIR_OK;
 	}
@@ -144,14 +145,6 @@ void chi_variable_free(choir_variable *v)
 size_t chi_variable_bytes(const choir_variable *v)
 {
 	return (size_t) v->elements * chi_dtype_size(v->dtype);
-}
-
-int chi_variable_copy_beside(const choir_variable *v, const choir_variable *like, int copy)
-{
-	int r = 0;
-	while (r + 1 < like->replicas && like->copy_of_replica[r] != copy)
-		r++;
-	return v == like ? copy : v->copy_of_replica[r];
 }
 
 choir_status chi_variable_unwrap(choir_variable *v)

@@ -29,6 +29,7 @@ struct choir_variable {
 	void *wrapped; // the caller's memory where no copy lies in it, or NULL
 	uint64_t wrapped_version; // of copy 0, as it is in wrapped
 	choir_variable *beside; // colocated with it; NULL
+	bool non_slot; // made where the strategy's non-slot variables lie
 	int copies;
 	chi_copy *copy;
 	int replicas; // of the layout
@@ -67,8 +68,6 @@ choir_status chi_variable_write(choir_variable *v, int copy, chi_assign_op op, c
 // As a write of all copies from host memory, packed; and one copy to host memory.
 choir_status chi_variable_from_host(choir_variable *v, const void *from);
 choir_status chi_variable_to_host(choir_variable *v, int copy, void *to);
-// Which copy of v replicas read that read that copy of like, a variable of the same strategy.
-int chi_variable_copy_beside(const choir_variable *v, const choir_variable *like, int copy);
 // Brings memory that was wrapped up to date with copy 0.
 choir_status chi_variable_unwrap(choir_variable *v);
 // Says that copy's memory changed by other means.

@@ -281,7 +281,9 @@ static choir_status write_data(choir_update *u, void *user)
 	WORLD_NEED((data != NULL) == host);
 	for (int i = 0; host && i < 3; i++)
 		data[i] += 4;
-	return host ? CHOIR_OK : choir_variable_assign_add(target, choir_number(u->frame, 4));
+	if (!host)
+		CHOIR_TRY(choir_variable_assign_add(target, choir_number(u->frame, 4)));
+	return choir_update_return(u, "copy", choir_number(u->frame, choir_update_copy(u)));
 }
 
 static choir_status update_by_replica(choir_replica *r, void *user)
@@ -293,6 +295,10 @@ static choir_status update_by_replica(choir_replica *r, void *user)
 	choir_frame_empty(r->frame);
 	choir_tensor *now = choir_variable_read(target, r->frame);
 	WORLD_NEED((int) choir_tensor_number(choir_sum(now, CHOIR_ALL_AXES)) == 12);
+	// What was returned for the copy on this replica's device.
+	const int copy = (int) choir_tensor_number(choir_replica_take(r, "copy"));
+	choir_device *d = choir_variable_device(target, copy);
+	WORLD_NEED(chi_device_shares(d, choir_replica_device(r)));
 	return CHOIR_OK;
 }
 
@@ -373,6 +379,24 @@ static choir_status add_id(choir_update *u, void *user)
 	return choir_variable_assign_add(v, choir_number(u->frame, 1 + choir_update_copy(u)));
 }
 
+static choir_status add_in_part(choir_update *u, void *user)
+{
+	(void) user;
+	choir_variable *v = choir_update_variable(u);
+	CHOIR_TRY(choir_variable_assign(v, choir_number(u->frame, 10 + choir_update_copy(u))));
+	return choir_update_return(u, "part", choir_variable_read(v, u->frame));
+}
+
+// Of parts a replica takes what was returned for its own.
+static choir_status update_parts_by_replica(choir_replica *r, void *user)
+{
+	CHOIR_TRY(choir_replica_update(r, user, add_in_part, NULL));
+	choir_tensor *own = choir_replica_take(r, "part");
+	const double x = choir_tensor_number(choir_mean(own, CHOIR_ALL_AXES));
+	WORLD_NEED(x == 10 + choir_replica_id(r));
+	return CHOIR_OK;
+}
+
 static void update_parts(void)
 {
 	choir_variable *parts = NULL;
@@ -387,6 +411,7 @@ static void update_parts(void)
 		world_ok(chi_variable_to_host(parts, i, host));
 		assert_float_equal(host[2], (float) (i + 1), 0);
 	}
+	world_ok(choir_strategy_run(strategy, update_parts_by_replica, parts, NULL, NULL));
 }
 
 static void updates_of_parts(void **state)

@@ -71,22 +71,6 @@ static void on_read_has_a_part_for_each_replica(void **state)
 	chi_variable_free(v);
 }
 
-static void copies_beside_each_other(void **state)
-{
-	(void) state;
-	chi_variable_plan plan = plan_of(CHOIR_F32, CHOIR_SHAPE(3));
-	choir_variable *mirrored = chi_variable_new(&plan);
-	plan.options.synchronization = CHOIR_SYNCHRONIZATION_ON_READ;
-	choir_variable *parts = chi_variable_new(&plan);
-	assert_int_equal(chi_variable_copy_beside(mirrored, mirrored, 2), 2);
-	assert_int_equal(chi_variable_copy_beside(mirrored, parts, 4), 2);
-	assert_int_equal(chi_variable_copy_beside(mirrored, parts, 3), 1);
-	assert_int_equal(chi_variable_copy_beside(parts, mirrored, 1), 2);
-	assert_int_equal(chi_variable_copy_beside(parts, mirrored, 2), 4);
-	chi_variable_free(mirrored);
-	chi_variable_free(parts);
-}
-
 static void describing(void **state)
 {
 	(void) state;
@@ -466,7 +450,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(devices_that_share_memory_share_a_copy),
 		cmocka_unit_test(on_read_has_a_part_for_each_replica),
-		cmocka_unit_test(copies_beside_each_other),
 		cmocka_unit_test(describing),
 		cmocka_unit_test(what_can_never_work_is_refused),
 		cmocka_unit_test(initial_values),

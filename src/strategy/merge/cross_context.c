@@ -134,8 +134,10 @@ static choir_status put(choir_cross *cross, bool returned, const char *name, cho
 	choir_values *set = returned ? chi_cross_of(cross)->returned : chi_cross_of(cross)->given;
 	if (name == NULL || name[0] == '\0')
 		return chi_frame_fail(cross->frame, CHOIR_INVALID, "%s: a leaf needs a name", what);
-	if (v == NULL)
-		return chi_missing(cross->frame, what);
+	if (v == NULL) {
+		chi_frame_null(cross->frame, what);
+		return chi_frame_report(cross->frame);
+	}
 	const choir_status status = chi_values_put(set, name, v);
 	return status == CHOIR_OK ? status : chi_frame_keep(cross->frame);
 }

@@ -35,17 +35,14 @@ choir_tensor *chi_names_find(const chi_names *list, const char *name)
 	return NULL;
 }
 
-choir_status chi_missing(choir_frame *f, const char *what)
-{
-	chi_frame_null(f, what);
-	return chi_frame_report(f);
-}
-
 // What r may give: of its own frame, usable, and not the caller's memory, which others may look at
 // when the caller's function has returned. NULL: recorded in r's frame.
-static choir_tensor *givable(chi_replica *r, const char *name, choir_tensor *value)
+static choir_tensor *givable(
+		chi_replica *r, const char *name, const char *what, choir_tensor *value)
 {
 	choir_frame *f = r->shown.frame;
+	if (value == NULL)
+		return chi_frame_null(f, what);
 	if (value->frame != f)
 		return chi_frame_fail_null(
 				f, CHOIR_INVALID, "give: \"%s\" belongs to another frame: move it", name);
@@ -60,9 +57,7 @@ choir_status choir_replica_give(choir_replica *replica, const char *name, choir_
 	chi_replica *r = chi_replica_of(replica);
 	if (name == NULL || name[0] == '\0')
 		return chi_frame_fail(replica->frame, CHOIR_INVALID, "give: a leaf needs a name");
-	if (value == NULL)
-		return chi_missing(replica->frame, "give");
-	value = givable(r, name, value);
+	value = givable(r, name, "give", value);
 	return value == NULL ? chi_frame_report(replica->frame)
 	                     : chi_names_put(&r->given, replica->frame, name, value);
 }
@@ -128,8 +123,7 @@ static choir_status call(chi_run *run, choir_merge_fn *fn, void *user)
 	return status;
 }
 
-choir_status chi_merge(chi_replica *r, const char *name, choir_merge_fn *fn, void *user,
-		const void *what, uint64_t more)
+choir_status chi_merge(chi_replica *r, const chi_merge_call *c)
 {
 	chi_run *run = r->run;
 	choir_frame *f = r->shown.frame;
@@ -141,15 +135,15 @@ choir_status chi_merge(chi_replica *r, const char *name, choir_merge_fn *fn, voi
 	if (chi_stream_wait(f->stream) != CHOIR_OK)
 		return chi_frame_keep(f);
 	char text[64];
-	describe(text, name, &r->given);
+	describe(text, c->name, &r->given);
 	bool last;
-	chi_meet *m = chi_meet_arrive(r, CHI_MEET_MERGE, what, hash_names(&r->given, more), text, NULL,
-			NULL, &last);
+	chi_meet *m = chi_meet_arrive(
+			r, CHI_MEET_MERGE, c->what, hash_names(&r->given, c->more), text, NULL, NULL, &last);
 	if (m == NULL)
 		return chi_frame_keep(f);
 	choir_status status = CHOIR_OK;
 	if (last) {
-		status = call(run, fn, user);
+		status = call(run, c->fn, c->user);
 		if (status == CHOIR_OK) {
 			chi_meet_ready(run, m);
 		} else {
@@ -166,20 +160,30 @@ choir_status chi_merge(chi_replica *r, const char *name, choir_merge_fn *fn, voi
 	return status == CHOIR_OK ? status : chi_frame_keep(f);
 }
 
-choir_status chi_merge_one(chi_replica *r, const char *name, choir_tensor *value,
-		choir_merge_fn *fn, void *user, const void *what, uint64_t more)
+choir_status chi_merge_own(
+		chi_replica *r, const chi_merge_call *c, size_t n, const chi_named leaves[])
 {
-	if (value == NULL || (value = givable(r, name, value)) == NULL)
-		return chi_missing(r->shown.frame, name);
+	choir_frame *f = r->shown.frame;
 	const chi_names given = r->given;
 	r->given = r->own;
 	r->given.n = 0;
-	choir_status status = chi_names_put(&r->given, r->shown.frame, "value", value);
+	choir_status status = CHOIR_OK;
+	for (size_t i = 0; status == CHOIR_OK && i < n; i++) {
+		choir_tensor *t = givable(r, c->name, c->name, leaves[i].tensor);
+		status = t == NULL ? chi_frame_report(f) : chi_names_put(&r->given, f, leaves[i].name, t);
+	}
 	if (status == CHOIR_OK)
-		status = chi_merge(r, name, fn, user, what, more);
+		status = chi_merge(r, c);
 	r->own = r->given;
 	r->given = given;
 	return status;
+}
+
+choir_status chi_merge_one(chi_replica *r, const char *name, choir_tensor *value,
+		choir_merge_fn *fn, void *user, const void *what, uint64_t more)
+{
+	const chi_merge_call c = { name, fn, user, what, more };
+	return chi_merge_own(r, &c, 1, &(chi_named){ "value", value });
 }
 
 choir_status choir_replica_merge_call(choir_replica *replica, choir_merge_fn *fn, void *user)
@@ -187,8 +191,8 @@ choir_status choir_replica_merge_call(choir_replica *replica, choir_merge_fn *fn
 	CHOIR_TRY(chi_replica_check(replica, "merge_call"));
 	if (fn == NULL)
 		return chi_frame_fail(replica->frame, CHOIR_INVALID, "merge_call: the function is NULL");
-	return chi_merge(chi_replica_of(replica), "merge call", fn, user,
-			(const void *) (uintptr_t) fn, 0);
+	return chi_merge(chi_replica_of(replica),
+			&(chi_merge_call){ "merge call", fn, user, (const void *) (uintptr_t) fn, 0 });
 }
 
 choir_tensor *choir_replica_take(choir_replica *replica, const char *name)

@@ -34,14 +34,20 @@ choir_frame *chi_cross_frame_on(chi_cross *x, choir_device *d);
 // x must be the cross-replica context this thread is in, or its program's own.
 choir_status chi_cross_check(const choir_cross *x, const char *what);
 
-// A merge call of r with what it gave. what (and more, of equal bits) must be equal for all
-// replicas. user is taken from the replica that comes last.
-choir_status chi_merge(chi_replica *r, const char *name, choir_merge_fn *fn, void *user,
-		const void *what, uint64_t more);
+typedef struct {
+	const char *name; // in messages
+	choir_merge_fn *fn;
+	void *user; // that of the replica that comes last is taken
+	const void *what; // what and more must be equal for all replicas
+	uint64_t more;
+} chi_merge_call;
 
-// Something that is to be given or returned is NULL: what names it. The first cause is reported.
-choir_status chi_missing(choir_frame *f, const char *what);
+// A merge call of r with what it gave.
+choir_status chi_merge(chi_replica *r, const chi_merge_call *c);
 
-// A merge call that Choir makes itself, with one value of r's; what the program gave stays given.
+// A merge call that Choir makes itself, with leaves of r's; what the program gave stays given.
+choir_status chi_merge_own(
+		chi_replica *r, const chi_merge_call *c, size_t n, const chi_named leaves[]);
+// The same with one leaf, "value".
 choir_status chi_merge_one(chi_replica *r, const char *name, choir_tensor *value,
 		choir_merge_fn *fn, void *user, const void *what, uint64_t more);

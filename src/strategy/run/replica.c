@@ -127,8 +127,10 @@ choir_status choir_replica_return(choir_replica *replica, const char *name, choi
 	choir_frame *f = replica->frame;
 	if (name == NULL || name[0] == '\0')
 		return chi_frame_fail(f, CHOIR_INVALID, "return: a leaf needs a name");
-	if (value == NULL)
-		return chi_missing(f, "return");
+	if (value == NULL) {
+		chi_frame_null(f, "return");
+		return chi_frame_report(f);
+	}
 	if (value->frame != f)
 		return chi_frame_fail(f, CHOIR_INVALID, "return: \"%s\" belongs to another frame: move it",
 				name);

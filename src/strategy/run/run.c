@@ -321,9 +321,6 @@ choir_status choir_strategy_run(choir_strategy *s, choir_replica_fn *fn, void *u
 {
 	CHOIR_TRY(chi_strategy_check(s));
 	CHOIR_TRY(chi_context_need_cross(s, "run"));
-	const chi_context *c = chi_context_current();
-	if (c != NULL && c->kind == CHI_IN_UPDATE)
-		return choir_fail(CHOIR_STATE, "run is not possible in an update function");
 	if (fn == NULL)
 		return choir_fail(CHOIR_INVALID, "run: the function is NULL");
 	chi_run *outer = outer_run(s);

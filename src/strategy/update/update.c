@@ -11,9 +11,26 @@ static chi_update *update_of(const choir_update *u)
 	return (chi_update *) (uintptr_t) u;
 }
 
+static const char *name_of(const chi_update *u)
+{
+	return u->variable == NULL ? "non-slot variables" : u->variable->name;
+}
+
+static int copies_of(const chi_update *u)
+{
+	return u->variable == NULL ? u->place->count : u->variable->copies;
+}
+
+static choir_device *device_of(const chi_update *u)
+{
+	return u->variable == NULL ? u->place->device[u->copy] : u->variable->copy[u->copy].device;
+}
+
 static bool colocated(const chi_update *u, const choir_variable *v)
 {
 	const choir_variable *target = u->variable;
+	if (target == NULL)
+		return v->non_slot && v->strategy == u->cross->strategy;
 	return v == target || v->beside == target ||
 			(v->beside != NULL && v->beside == target->beside);
 }
@@ -25,17 +42,17 @@ static choir_status check_target(const chi_update *u, const choir_variable *v)
 	return chi_frame_fail(u->shown.frame, CHOIR_INVALID,
 			"update of \"%s\": variable \"%s\" is not "
 			"colocated with it and cannot be written",
-			u->variable->name, v == NULL ? "" : v->name);
+			name_of(u), v == NULL ? "" : v->name);
 }
 
 int chi_update_copy_of(const chi_update *u, const choir_variable *v)
 {
-	if (v->strategy == u->variable->strategy)
-		return chi_variable_copy_beside(v, u->variable, u->copy);
+	if (v->strategy == u->cross->strategy)
+		return v == u->variable ? u->copy : v->copy_of_replica[u->replica];
 	chi_frame_fail(u->shown.frame, CHOIR_STATE,
 			"variable \"%s\": mixing strategies: it belongs to "
 			"\"%s\", this update to \"%s\"",
-			v->name, v->strategy->kind, u->variable->strategy->kind);
+			v->name, v->strategy->kind, u->cross->strategy->kind);
 	return -2;
 }
 
@@ -49,13 +66,19 @@ static void note_written(chi_update *u, choir_variable *v)
 	u->written = v;
 }
 
-choir_status chi_update_write(choir_update *update, choir_variable *v, chi_assign_op op,
-		choir_tensor *t)
+choir_status chi_update_will_write(choir_update *update, choir_variable *v)
 {
 	chi_update *u = update_of(update);
 	CHOIR_TRY(check_target(u, v));
 	note_written(u, v);
-	return chi_variable_write(v, chi_update_copy_of(u, v), op, t);
+	return CHOIR_OK;
+}
+
+choir_status chi_update_write(
+		choir_update *update, choir_variable *v, chi_assign_op op, choir_tensor *t)
+{
+	CHOIR_TRY(chi_update_will_write(update, v));
+	return chi_variable_write(v, chi_update_copy_of(update_of(update), v), op, t);
 }
 
 choir_variable *choir_update_variable(const choir_update *u)
@@ -76,7 +99,7 @@ choir_tensor *choir_update_arg(choir_update *update, const char *name)
 	choir_frame *f = update->frame;
 	choir_value *v = choir_values_find(u->cross->given, name == NULL ? "" : name);
 	if (v == NULL) {
-		chi_error_prefix("update of \"%s\"", u->variable->name);
+		chi_error_prefix("update of \"%s\"", name_of(u));
 		chi_frame_keep(f);
 		return NULL;
 	}
@@ -87,18 +110,8 @@ choir_tensor *choir_update_arg(choir_update *update, const char *name)
 		return chi_frame_fail_null(f, CHOIR_INVALID,
 				"update of \"%s\": \"%s\" is a place and has no "
 				"value",
-				u->variable->name, name);
+				name_of(u), name);
 	return t->is_number ? choir_number(f, t->number) : chi_value_view(f, t);
-}
-
-// The frame of taken in which results of this copy live: of a replica that reads it.
-static choir_frame *result_frame(const chi_update *u)
-{
-	const choir_variable *v = u->variable;
-	int r = 0;
-	while (r + 1 < v->replicas && v->copy_of_replica[r] != u->copy)
-		r++;
-	return chi_values_replica_frame(u->cross->taken, r);
 }
 
 choir_status choir_update_return(choir_update *update, const char *name, choir_tensor *value)
@@ -109,19 +122,21 @@ choir_status choir_update_return(choir_update *update, const char *name, choir_t
 	choir_frame *f = update->frame;
 	if (name == NULL || name[0] == '\0')
 		return chi_frame_fail(f, CHOIR_INVALID, "return: a leaf needs a name");
-	if (value == NULL)
-		return chi_missing(f, "return");
+	if (value == NULL) {
+		chi_frame_null(f, "return");
+		return chi_frame_report(f);
+	}
 	if (value->frame != f)
 		return chi_frame_fail(f, CHOIR_INVALID, "return: \"%s\" belongs to another frame: move it",
 				name);
 	choir_values *taken = u->cross->taken;
-	choir_frame *to = result_frame(u);
+	choir_frame *to = chi_values_replica_frame(taken, u->replica);
 	choir_tensor *kept = to == NULL ? NULL : chi_tensor_keep(to, value);
 	if (kept == NULL)
 		return chi_frame_keep(f);
 	chi_leaf *leaf = chi_values_leaf(taken, name);
 	if (leaf == NULL) {
-		choir_value *v = chi_value_new(taken->frame, CHOIR_VALUE_MIRRORED, u->variable->copies);
+		choir_value *v = chi_value_new(taken->frame, CHOIR_VALUE_MIRRORED, copies_of(u));
 		if (chi_values_put(taken, name, v) != CHOIR_OK)
 			return chi_frame_keep(f);
 		leaf = chi_values_leaf(taken, name);
@@ -133,7 +148,8 @@ choir_status choir_update_return(choir_update *update, const char *name, choir_t
 
 int64_t choir_update_elements(const choir_update *u)
 {
-	return u == NULL ? 0 : update_of(u)->variable->elements;
+	const choir_variable *v = choir_update_variable(u);
+	return v == NULL ? 0 : v->elements;
 }
 
 void *choir_update_data(choir_update *update, choir_variable *v)
@@ -157,20 +173,33 @@ static choir_status conclude(const chi_update *u, choir_status status)
 		status = f->failed ? chi_frame_report(f) : chi_stream_wait(f->stream);
 	else if (choir_error_status() != status || status == CHOIR_END)
 		status = choir_fail(status == CHOIR_END ? CHOIR_STATE : status,
-				"update of \"%s\": the function returned %s", u->variable->name,
+				"update of \"%s\": the function returned %s", name_of(u),
 				choir_status_name(status));
 	return status;
 }
 
+// The first replica that reads the copy.
+static int reader_of(const chi_update *u)
+{
+	const chi_layout *layout = &u->cross->strategy->layout;
+	int r = 0;
+	while (r + 1 < layout->replicas &&
+			(u->variable != NULL ? u->variable->copy_of_replica[r] != u->copy
+								 : !chi_device_shares(layout->device[r], device_of(u))))
+		r++;
+	return r;
+}
+
 static choir_status update_copy(chi_update *u, choir_update_fn *fn, void *user)
 {
-	choir_frame *f = choir_frame_new(u->variable->copy[u->copy].device);
+	choir_frame *f = choir_frame_new(device_of(u));
 	if (f == NULL)
 		return choir_error_status();
 	u->shown.frame = f;
+	u->replica = reader_of(u);
 	f->context = u;
 	f->context_kind = CHI_IN_UPDATE;
-	chi_context inside = { .kind = CHI_IN_UPDATE, .strategy = u->variable->strategy, .what = u };
+	chi_context inside = { .kind = CHI_IN_UPDATE, .strategy = u->cross->strategy, .what = u };
 	chi_fpenv host;
 	chi_fpenv_enter(&host); // a program's own context has the program's
 	chi_context_push(&inside);
@@ -198,14 +227,35 @@ static void settle_written(chi_update *u, choir_status status)
 }
 
 // Per-replica values among the arguments are refused before anything changes.
-static choir_status check_given(choir_cross *cross, const choir_variable *v)
+static choir_status check_given(const chi_update *u)
 {
-	const choir_values *given = chi_cross_of(cross)->given;
+	const choir_values *given = u->cross->given;
 	for (size_t i = 0; i < given->n; i++)
 		if (given->leaf[i].value->kind == CHOIR_VALUE_PER_REPLICA)
-			return chi_frame_fail(cross->frame, CHOIR_INVALID, "update of \"%s\": \"%s\" differs "
-					"between replicas: reduce it first", v->name, given->leaf[i].name);
+			return choir_fail(CHOIR_INVALID,
+					"update of \"%s\": \"%s\" differs between replicas: "
+					"reduce it first",
+					name_of(u), given->leaf[i].name);
 	return CHOIR_OK;
+}
+
+choir_status chi_update_go(chi_update *u, choir_update_fn *fn, void *user)
+{
+	chi_cross *x = u->cross;
+	choir_frame *f = x->shown.frame;
+	if (f->failed)
+		return chi_frame_report(f);
+	choir_status status = check_given(u);
+	if (status == CHOIR_OK)
+		status = chi_stream_wait(f->stream);
+	choir_values_clear(x->taken);
+	for (u->copy = 0; status == CHOIR_OK && u->copy < copies_of(u); u->copy++)
+		status = update_copy(u, fn, user);
+	settle_written(u, status);
+	if (status == CHOIR_OK)
+		status = chi_values_check(x->taken); // what one copy returned, all must
+	choir_values_clear(x->given);
+	return status == CHOIR_OK ? status : chi_frame_keep(f);
 }
 
 choir_status choir_cross_update(choir_cross *cross, choir_variable *v,
@@ -222,20 +272,7 @@ choir_status choir_cross_update(choir_cross *cross, choir_variable *v,
 	if (v->strategy != x->strategy)
 		return chi_frame_fail(cross->frame, CHOIR_STATE, "update: mixing strategies: variable "
 				"\"%s\" belongs to \"%s\"", v->name, v->strategy->kind);
-	if (cross->frame->failed)
-		return chi_frame_report(cross->frame);
-	choir_status status = check_given(cross, v);
-	if (status == CHOIR_OK)
-		status = chi_stream_wait(cross->frame->stream);
-	choir_values_clear(x->taken);
-	chi_update u = { .cross = x, .variable = v };
-	for (u.copy = 0; status == CHOIR_OK && u.copy < v->copies; u.copy++)
-		status = update_copy(&u, fn, user);
-	settle_written(&u, status);
-	if (status == CHOIR_OK)
-		status = chi_values_check(x->taken); // what one copy returned, all must
-	choir_values_clear(x->given);
-	return status == CHOIR_OK ? status : chi_frame_keep(cross->frame);
+	return chi_update_go(&(chi_update){ .cross = x, .variable = v }, fn, user);
 }
 
 typedef struct {
@@ -244,13 +281,27 @@ typedef struct {
 	void *user;
 } wanted;
 
+// What fn returned is what each replica can take; of parts each takes its own's.
+static choir_status return_results(choir_cross *cross, const choir_variable *v)
+{
+	const choir_values *taken = chi_cross_of(cross)->taken;
+	for (size_t i = 0; i < taken->n; i++) {
+		choir_value *result = taken->leaf[i].value;
+		if (v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ)
+			result->kind = CHOIR_VALUE_PER_REPLICA;
+		CHOIR_TRY(choir_cross_return(cross, taken->leaf[i].name, result));
+	}
+	return CHOIR_OK;
+}
+
 static choir_status give_and_update(choir_cross *cross, void *user)
 {
 	const wanted *w = user;
 	const choir_values *args = chi_cross_of(cross)->args;
 	for (size_t i = 0; i < args->n; i++)
 		CHOIR_TRY(choir_cross_give(cross, args->leaf[i].name, args->leaf[i].value));
-	return choir_cross_update(cross, w->variable, NULL, w->fn, w->user);
+	CHOIR_TRY(choir_cross_update(cross, w->variable, NULL, w->fn, w->user));
+	return return_results(cross, w->variable);
 }
 
 choir_status choir_replica_update(choir_replica *replica, choir_variable *v, choir_update_fn *fn,
@@ -261,6 +312,6 @@ choir_status choir_replica_update(choir_replica *replica, choir_variable *v, cho
 		return chi_frame_fail(replica->frame, CHOIR_INVALID, "update: the %s is NULL",
 				v == NULL ? "variable" : "function");
 	wanted w = { v, fn, user };
-	return chi_merge(chi_replica_of(replica), "update", give_and_update, &w, v,
-			(uint64_t) (uintptr_t) fn);
+	return chi_merge(chi_replica_of(replica),
+			&(chi_merge_call){ "update", give_and_update, &w, v, (uint64_t) (uintptr_t) fn });
 }

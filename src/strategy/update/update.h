@@ -1,4 +1,5 @@
-// Update context from inside: one copy of a variable, being written on its device.
+// Update context from inside: one copy of a variable, or of all that lies where the strategy's
+// non-slot variables do, being written on its device.
 #pragma once
 
 #include "strategy/merge/merge.h"
@@ -6,10 +7,16 @@
 typedef struct {
 	choir_update shown; // first, so that a choir_update is one of these
 	chi_cross *cross; // who gave the arguments
-	choir_variable *variable;
+	choir_variable *variable; // NULL: of the non-slot variables
+	const choir_value *place; // where these lie, if there is no variable
 	int copy;
+	int replica; // the first that reads this copy
 	choir_variable *written; // the first of those that it wrote
 } chi_update;
+
+// Calls fn once for each copy of u's variable, or device of its place, with what was given to the
+// cross-replica context; afterwards nothing is given any more. The context has been checked.
+choir_status chi_update_go(chi_update *u, choir_update_fn *fn, void *user);
 
 // The copy of v that lies with the one being updated; -2: v is of another strategy, which the
 // update's frame keeps.
@@ -17,3 +24,5 @@ int chi_update_copy_of(const chi_update *u, const choir_variable *v);
 // A write inside the update: the target's copy, or what is colocated with it.
 choir_status chi_update_write(
 		choir_update *u, choir_variable *v, chi_assign_op op, choir_tensor *t);
+// The same without the write: CHOIR_OK, and v is undefined if the update fails, or CHOIR_INVALID.
+choir_status chi_update_will_write(choir_update *u, choir_variable *v);

@@ -155,7 +155,7 @@ static choir_status write_across(choir_variable *v, chi_assign_op op, choir_tens
 {
 	choir_frame *f = value->frame;
 	if (chi_strategy_check(v->strategy) != CHOIR_OK ||
-			chi_context_need_cross(v->strategy, "assign") != CHOIR_OK)
+			chi_context_sees_all(v->strategy, "assign") != CHOIR_OK)
 		return chi_frame_keep(f);
 	if (v->synchronization != CHOIR_SYNCHRONIZATION_ON_READ)
 		return write_all(v, op, value);

@@ -107,6 +107,7 @@ typedef struct {
 	const choir_shape *shape;
 	const choir_variable_options *options;
 	choir_variable *beside;
+	bool non_slot;
 } creation;
 
 static uint64_t hash_creation(const creation *c)
@@ -115,6 +116,15 @@ static uint64_t hash_creation(const creation *c)
 	for (int i = 0; i < c->shape->rank; i++)
 		hash = chi_hash_mix(hash + (uint64_t) c->shape->dim[i]);
 	return hash;
+}
+
+static choir_variable *make(choir_strategy *s, const creation *c)
+{
+	choir_variable *v =
+			chi_strategy_make_variable(s, c->name, c->shape, c->options, c->beside, NULL);
+	if (v != NULL)
+		v->non_slot = c->non_slot;
+	return v;
 }
 
 // In replicas: replica 0 makes it, whenever it comes; the others wait for that.
@@ -138,8 +148,7 @@ static choir_variable *make_in_replica(chi_replica *r, const creation *c)
 	if (r->id == 0) {
 		choir_variable *v = chi_strategy_find_variable(r->run->strategy, c->name);
 		if (v == NULL)
-			v = chi_strategy_make_variable(r->run->strategy, c->name, c->shape, c->options,
-					c->beside, NULL);
+			v = make(r->run->strategy, c);
 		else if (v->dtype != c->options->dtype || !chi_shape_equal(&v->shape, c->shape)) {
 			choir_fail(CHOIR_INVALID, "variable \"%s\": it exists with another dtype or shape",
 					c->name);
@@ -174,14 +183,15 @@ choir_variable *choir_variable_new(const char *name, choir_shape shape,
 				name == NULL ? "" : name);
 		return NULL;
 	}
-	choir_variable *beside = c == NULL ? NULL : c->colocate;
+	const creation wanted = { name, &shape, &all, c == NULL ? NULL : c->colocate,
+		c != NULL && c->non_slot };
 	if (c == NULL || c->kind == CHI_IN_CROSS)
-		return chi_strategy_make_variable(s, name, &shape, &all, beside, NULL);
+		return make(s, &wanted);
 	if (name == NULL || name[0] == '\0') {
 		choir_fail(CHOIR_INVALID, "variable: a variable needs a name");
 		return NULL;
 	}
-	return make_in_replica(c->what, &(creation){ name, &shape, &all, beside });
+	return make_in_replica(c->what, &wanted);
 }
 
 choir_variable *choir_variable_wrap(const char *name, choir_dtype dtype, choir_shape shape,
@@ -223,7 +233,7 @@ static int copy_for(choir_frame *f, const choir_variable *v)
 		return copy_for_replica(f->context, v);
 	if (f->context_kind == CHI_IN_UPDATE)
 		return chi_update_copy_of(f->context, v);
-	if (chi_context_need_cross(v->strategy, "reading a variable in this frame") == CHOIR_OK)
+	if (chi_context_sees_all(v->strategy, "reading a variable in this frame") == CHOIR_OK)
 		return ALL_COPIES;
 	chi_frame_keep(f);
 	return NO_COPY;

@@ -1,0 +1,77 @@
+// Variables of an optimizer that belong to no variable that is trained, such as the powers of
+// Adam's betas: where they lie, and how they are updated, once for each copy.
+#include "strategy/update/update.h"
+
+// The first variable that is of another strategy, or NULL.
+static const choir_variable *foreign(
+		const choir_strategy *s, size_t n, choir_variable *const variables[])
+{
+	for (size_t i = 0; i < n; i++)
+		if (variables[i] != NULL && variables[i]->strategy != s)
+			return variables[i];
+	return NULL;
+}
+
+// In the strategies of today every mirrored variable lies on all devices, so it does not matter
+// which variables are trained.
+choir_value *choir_cross_non_slot_devices(
+		choir_cross *cross, size_t n, choir_variable *const variables[])
+{
+	if (chi_cross_check(cross, "non_slot_devices") != CHOIR_OK)
+		return NULL;
+	choir_frame *f = cross->frame;
+	const choir_strategy *s = chi_cross_of(cross)->strategy;
+	const choir_variable *other = foreign(s, n, variables);
+	if (other != NULL) {
+		chi_frame_fail(f, CHOIR_INVALID,
+				"non_slot_devices: variable \"%s\" was not made in this "
+				"strategy but in \"%s\"",
+				other->name, other->strategy->kind);
+		return NULL;
+	}
+	int *copy_of_replica = chi_arena_alloc(&f->arena, (size_t) s->replicas * sizeof(int));
+	choir_value *place = chi_value_new(f, CHOIR_VALUE_PLACE, s->replicas);
+	if (copy_of_replica == NULL || place == NULL) {
+		chi_frame_keep(f);
+		return NULL;
+	}
+	place->count = chi_layout_deal(&s->layout, false, copy_of_replica, place->device);
+	return place;
+}
+
+bool chi_strategy_is_non_slot_place(const choir_strategy *s, const choir_value *place)
+{
+	int copies = 0;
+	for (int r = 0; r < s->replicas; r++) {
+		choir_device *d = s->layout.device[r];
+		int i = 0;
+		while (i < copies && !chi_device_shares(place->device[i], d))
+			i++;
+		if (i < copies)
+			continue;
+		if (copies == place->count || place->device[copies] != d)
+			return false;
+		copies++;
+	}
+	return copies == place->count;
+}
+
+choir_status choir_cross_update_non_slot(
+		choir_cross *cross, choir_value *place, choir_update_fn *fn, void *user)
+{
+	CHOIR_TRY(chi_cross_check(cross, "update_non_slot"));
+	chi_cross *x = chi_cross_of(cross);
+	if (fn == NULL)
+		return chi_frame_fail(
+				cross->frame, CHOIR_INVALID, "update_non_slot: the function is NULL");
+	if (place == NULL) {
+		chi_frame_null(cross->frame, "update_non_slot");
+		return chi_frame_report(cross->frame);
+	}
+	if (place->kind != CHOIR_VALUE_PLACE || !chi_strategy_is_non_slot_place(x->strategy, place))
+		return chi_frame_fail(cross->frame, CHOIR_INVALID,
+				"update_non_slot: it needs the place "
+				"that non_slot_devices gives, and this %s",
+				place->kind == CHOIR_VALUE_PLACE ? "has other devices" : "is no place");
+	return chi_update_go(&(chi_update){ .cross = x, .place = place }, fn, user);
+}

@@ -58,6 +58,19 @@ choir_dataset *choir_dataset_batch(choir_dataset *d, int64_t size);
 // and ends with the dataset. Order, end and errors are the same as without. In a child after a
 // fork: CHOIR_STATE, if it was read from before.
 choir_dataset *choir_dataset_prefetch(choir_dataset *d, int batches);
+
+// What the elements are. A dataset that is NULL has no columns, no batch and no elements.
+size_t choir_dataset_columns(const choir_dataset *d);
+// The i-th column: its name, its dtype, and the shape of one example, without the batch axis, in
+// which a dimension that differs from example to example is CHOIR_NONE. data is NULL. It is the
+// dataset's, and lives as long. NULL: there is no i-th.
+const choir_column *choir_dataset_column(const choir_dataset *d, size_t i);
+// 0: elements are single examples; else they are batches of at most so many.
+int64_t choir_dataset_batch_size(const choir_dataset *d);
+// How many elements a pass has; CHOIR_NONE: that shows only by reading; CHOIR_ENDLESS.
+enum { CHOIR_ENDLESS = -2 };
+int64_t choir_dataset_cardinality(const choir_dataset *d);
+
 // The chain and all its sources; NULL is fine. Waits for a function of the program that is being
 // called by prefetch.
 void choir_dataset_free(choir_dataset *d);

@@ -2,6 +2,7 @@
 // stream is read into nothing; with random access it is never touched.
 #include "data/step.h"
 
+#include "base/philox.h"
 #include "base/size.h"
 
 typedef struct {
@@ -68,7 +69,31 @@ static choir_status skip_read(choir_dataset *d, void *const column[], int64_t wa
 static choir_status cut_rewind(choir_dataset *d)
 {
 	((cut *) d)->done = 0;
-	return chi_dataset_rewind(d->from[0]);
+	return chi_rewind_from(d);
+}
+
+static choir_status take_seek(choir_dataset *d, int64_t elements)
+{
+	cut *c = (cut *) d;
+	if (elements > c->count)
+		return chi_dataset_too_short(d, c->count, elements);
+	c->done = elements;
+	return chi_dataset_pass_over(d->from[0], elements);
+}
+
+static choir_status skip_seek(choir_dataset *d, int64_t elements)
+{
+	cut *c = (cut *) d;
+	int64_t there;
+	if (!chi_int64_add(c->count, elements, &there))
+		return chi_dataset_too_short(d, 0, elements);
+	c->done = c->count;
+	return chi_dataset_pass_over(d->from[0], there);
+}
+
+static uint64_t cut_signature(const choir_dataset *d)
+{
+	return (uint64_t) ((const cut *) d)->count;
 }
 
 static const void *take_peek(choir_dataset *d, size_t column, int64_t first, int64_t count)
@@ -84,10 +109,28 @@ static const void *skip_peek(choir_dataset *d, size_t column, int64_t first, int
 	return chi_dataset_peek(d->from[0], column, first, count);
 }
 
-static const chi_step take_step = { "take", take_range, take_read, cut_rewind, take_peek,
-	chi_no_free };
-static const chi_step skip_step = { "skip", skip_range, skip_read, cut_rewind, skip_peek,
-	chi_no_free };
+static const chi_step take_step = {
+	.name = "take",
+	.range = take_range,
+	.read = take_read,
+	.rewind = cut_rewind,
+	.peek = take_peek,
+	.free = chi_no_free,
+	.seek = take_seek,
+	.signature = cut_signature,
+	.files = CHI_FILES_THROUGH,
+};
+static const chi_step skip_step = {
+	.name = "skip",
+	.range = skip_range,
+	.read = skip_read,
+	.rewind = cut_rewind,
+	.peek = skip_peek,
+	.free = chi_no_free,
+	.seek = skip_seek,
+	.signature = cut_signature,
+	.files = CHI_FILES_THROUGH,
+};
 
 // What take and skip share; the constructor goes on to say what is left.
 static cut *cut_new(const chi_step *step, choir_dataset *from, int64_t count)
@@ -184,11 +227,39 @@ static choir_status shard_read(choir_dataset *d, void *const column[], int64_t w
 static choir_status shard_rewind(choir_dataset *d)
 {
 	((shard *) d)->seen = 0;
-	return chi_dataset_rewind(d->from[0]);
+	return chi_rewind_from(d);
 }
 
-static const chi_step shard_step = { "shard", shard_range, shard_read, shard_rewind, chi_no_peek,
-	chi_no_free };
+// Right behind the last of so many elements of the shard.
+static choir_status shard_seek(choir_dataset *d, int64_t elements)
+{
+	shard *s = (shard *) d;
+	int64_t there;
+	if (!chi_int64_multiply(elements - 1, s->count, &there) ||
+			!chi_int64_add(there, s->index + 1, &there))
+		return chi_dataset_too_short(d, 0, elements);
+	s->seen = there;
+	return chi_dataset_pass_over(d->from[0], there);
+}
+
+// Of a hint nothing: another number of workers reads the same data.
+static uint64_t shard_signature(const choir_dataset *d)
+{
+	const shard *s = (const shard *) d;
+	return d->hint ? 0 : chi_hash_mix((uint64_t) s->count) + (uint64_t) s->index;
+}
+
+static const chi_step shard_step = {
+	.name = "shard",
+	.range = shard_range,
+	.read = shard_read,
+	.rewind = shard_rewind,
+	.peek = chi_no_peek,
+	.free = chi_no_free,
+	.seek = shard_seek,
+	.signature = shard_signature,
+	.files = CHI_FILES_THROUGH,
+};
 
 // Where the source is known: how many elements and examples fall to the shard.
 static void shard_count(shard *s, const choir_dataset *from)

@@ -11,8 +11,6 @@
 #include "base/text.h"
 #include "tensor/tensor.h"
 
-enum { ROW_ALIGNMENT = 64, BLOCK_BYTES = 64 * 1024, BLOCK_EXAMPLES = 4096 };
-
 choir_status chi_no_range(choir_dataset *d, void *const column[], int64_t first, int64_t count)
 {
 	(void) column;
@@ -49,22 +47,18 @@ void chi_no_free(choir_dataset *d)
 	(void) d;
 }
 
-choir_status chi_rewind_from(choir_dataset *d)
-{
-	return chi_dataset_rewind(d->from[0]);
-}
-
 // What is wrong with a column, in words after its name; NULL: nothing. Counts its bytes.
-static const char *column_fault(const choir_column *c, size_t *bytes)
+static const char *column_fault(const choir_column *c, bool varies, size_t *bytes)
 {
 	if ((unsigned) c->dtype > CHOIR_BF16)
 		return "the dtype is none of those there are";
 	if (c->shape.rank < 0 || c->shape.rank > CHOIR_MAX_RANK)
 		return "the rank must be from 0 to 8";
 	for (int i = 0; i < c->shape.rank; i++)
-		if (c->shape.dim[i] < 1)
+		if (c->shape.dim[i] < 1 && !(varies && c->shape.dim[i] == CHOIR_NONE))
 			return "every dimension of an example must be at least 1";
-	if (!chi_shape_bytes(&c->shape, c->dtype, bytes))
+	*bytes = sizeof(chi_cell);
+	if (!chi_shape_varies(&c->shape) && !chi_shape_bytes(&c->shape, c->dtype, bytes))
 		return "an example has too many bytes";
 	return NULL;
 }
@@ -83,7 +77,7 @@ static bool check_columns(
 			choir_fail(CHOIR_INVALID, "%s: column %zu has no name", step->name, i);
 			return false;
 		}
-		const char *fault = column_fault(&columns[i], &bytes[i]);
+		const char *fault = column_fault(&columns[i], step->varies, &bytes[i]);
 		for (size_t j = 0; j < i && !fault; j++)
 			if (strcmp(columns[j].name, name) == 0)
 				fault = "there are two of this name";
@@ -127,6 +121,7 @@ void *chi_source_new(const chi_step *step, size_t size, size_t n, const choir_co
 	d->step = step;
 	d->spec.n = n;
 	d->spec.examples = d->elements = examples;
+	d->spec.global = CHOIR_NONE;
 	for (size_t i = 0; i < n; i++) {
 		d->spec.column[i] = columns[i];
 		d->spec.column[i].data = NULL;
@@ -223,8 +218,7 @@ static choir_status read_random(choir_dataset *d, void *const column[], int64_t 
 	return CHOIR_OK;
 }
 
-// Makes a failure stay: every read until the rewind gives it again.
-static choir_status keep_failure(choir_dataset *d, choir_status status)
+choir_status chi_dataset_keep_failure(choir_dataset *d, choir_status status)
 {
 	chi_error_save(&d->failure);
 	d->failure.status = status;
@@ -249,7 +243,7 @@ choir_status chi_dataset_read(choir_dataset *d, void *const column[], int64_t wa
 		return CHOIR_OK;
 	*got = 0;
 	if (status != CHOIR_END)
-		return keep_failure(d, status);
+		return chi_dataset_keep_failure(d, status);
 	d->ended = true;
 	return CHOIR_END;
 }
@@ -296,17 +290,6 @@ choir_status chi_dataset_next(choir_dataset *d, chi_element *e)
 	return chi_dataset_read(d, e->column, unit, &e->examples);
 }
 
-choir_status chi_dataset_rewind(choir_dataset *d)
-{
-	if (!chi_dataset_given(d, "dataset"))
-		return choir_error_status();
-	chi_atomic32_store(&d->cancelled, 0);
-	d->ended = d->failed = false;
-	d->position = 0;
-	choir_status status = d->random ? CHOIR_OK : d->step->rewind(d);
-	return status == CHOIR_OK ? CHOIR_OK : keep_failure(d, status);
-}
-
 void chi_dataset_cancel(choir_dataset *d)
 {
 	if (!d)
@@ -325,52 +308,22 @@ const void *chi_dataset_peek(choir_dataset *d, size_t column, int64_t first, int
 	return d->step->peek(d, column, first, count);
 }
 
-void chi_columns_move(const choir_dataset *d, void *const column[], int64_t examples, void *out[])
+size_t choir_dataset_columns(const choir_dataset *d)
 {
-	for (size_t i = 0; i < d->spec.n; i++)
-		out[i] = column[i] ? (char *) column[i] + (size_t) examples * d->bytes[i] : NULL;
+	return d ? d->spec.n : 0;
 }
 
-bool chi_rows_new(const choir_dataset *d, int64_t examples, chi_rows *rows)
+const choir_column *choir_dataset_column(const choir_dataset *d, size_t i)
 {
-	size_t offset[CHI_MAX_COLUMNS], total = 0, size;
-	for (size_t i = 0; i < d->spec.n; i++) {
-		offset[i] = total;
-		if (!chi_size_multiply((size_t) examples, d->bytes[i], &size) ||
-				!chi_size_add(total, size, &total) ||
-				!chi_size_round_up(total, ROW_ALIGNMENT, &total)) {
-			choir_fail(CHOIR_NO_MEMORY, "%s: %lld examples are more than any memory holds",
-					d->step->name, (long long) examples);
-			return false;
-		}
-	}
-	rows->memory = chi_alloc_aligned(total);
-	for (size_t i = 0; i < d->spec.n && rows->memory; i++)
-		rows->column[i] = (char *) rows->memory + offset[i];
-	return rows->memory != NULL;
+	return d && i < d->spec.n ? &d->spec.column[i] : NULL;
 }
 
-void chi_rows_free(chi_rows *rows)
+int64_t choir_dataset_batch_size(const choir_dataset *d)
 {
-	chi_free(rows->memory);
-	rows->memory = NULL;
+	return d ? d->spec.batch : 0;
 }
 
-void chi_rows_copy(const choir_dataset *d, void *const to[], const chi_rows *from, int64_t first,
-		int64_t examples)
+int64_t choir_dataset_cardinality(const choir_dataset *d)
 {
-	for (size_t i = 0; i < d->spec.n; i++)
-		if (to[i])
-			memcpy(to[i], (const char *) from->column[i] + (size_t) first * d->bytes[i],
-					(size_t) examples * d->bytes[i]);
-}
-
-int64_t chi_block_examples(const choir_dataset *d)
-{
-	size_t total = 0;
-	for (size_t i = 0; i < d->spec.n; i++)
-		if (!chi_size_add(total, d->bytes[i], &total))
-			return 1;
-	size_t fit = BLOCK_BYTES / (total ? total : 1);
-	return fit < 1 ? 1 : fit < BLOCK_EXAMPLES ? (int64_t) fit : BLOCK_EXAMPLES;
+	return !d ? 0 : d->spec.endless ? CHOIR_ENDLESS : d->elements;
 }

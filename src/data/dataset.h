@@ -1,6 +1,16 @@
 // Datasets from inside, for the room that deals their elements out: what a chain of steps
-// yields, and how to get it. Elements are sets of named columns in host memory that the caller
-// provides; up to batch() an element is one example, after it a batch of at most so many.
+// yields, how to get it, and how to go on where another iterator stood. Elements are sets of
+// named columns in host memory that the caller provides; up to batch() an element is one example,
+// after it a batch of at most so many.
+//
+// A column whose shape is known has memory for its examples, packed. A column with a dimension
+// that differs from example to example (CHOIR_NONE) has a chi_cell for each example instead,
+// which is the caller's and grows as it is written to. Behind batch the cells of one element all
+// have the same shape.
+//
+// Where an iterator stands is two numbers: the pass, and how many elements of it were handed out.
+// Everything else (the orders of shuffles above all) follows from them, so whoever goes there
+// gets exactly what would have come next.
 // Threads: one at a time, but a step may read ahead on a thread of its own.
 #pragma once
 
@@ -8,11 +18,29 @@
 
 enum { CHI_MAX_COLUMNS = 32 };
 
+// One example of a column that varies: its own memory, and its shape, without CHOIR_NONE. All
+// zeros is an empty cell. bytes may exceed what the shape needs.
+typedef struct {
+	void *data;
+	size_t bytes;
+	choir_shape shape;
+} chi_cell;
+// Gives the cell this shape and room for it; what it held is lost, its memory is used again.
+choir_status chi_cell_shape(chi_cell *cell, choir_dtype dtype, const choir_shape *shape);
+choir_status chi_cell_copy(chi_cell *to, const chi_cell *from, choir_dtype dtype);
+void chi_cell_free(chi_cell *cell);
+// Whether examples of this shape can differ in it: memory for them is cells.
+bool chi_shape_varies(const choir_shape *shape);
+
 // What every element has: names, dtypes, shapes of one example (without the batch axis).
 typedef struct {
 	size_t n;
 	choir_column column[CHI_MAX_COLUMNS]; // data unused; names live as long as the dataset
 	int64_t batch; // 0: single examples; else the most examples of an element
+	// The global batch that a distribution finds by looking at the steps: that of a batch step if
+	// all steps behind it keep it. CHOIR_NONE: one did not, so that nobody can say.
+	int64_t global;
+	bool full; // of batches: no one has fewer examples than batch
 	int64_t examples; // of a whole pass, if known; CHOIR_NONE: not known, or for ever
 	bool endless; // repeats for ever
 } chi_spec;
@@ -20,7 +48,7 @@ typedef struct {
 // Room for an element, filled by next. The caller provides memory for each column: capacity
 // examples, packed. A column that is NULL is not wanted and is left out.
 typedef struct {
-	void *column[CHI_MAX_COLUMNS];
+	void *column[CHI_MAX_COLUMNS]; // examples, or cells
 	int64_t capacity; // 1, or at least spec.batch
 	int64_t examples; // out: how many there are (a short last batch); 1 without batch
 } chi_element;
@@ -31,8 +59,20 @@ const chi_spec *chi_dataset_spec(
 // After an end or an error every next gives the same again, until the dataset is rewound; the
 // memory of e then holds nothing of use.
 choir_status chi_dataset_next(choir_dataset *d, chi_element *e);
-// Back to the start; the next pass (shuffles: another order).
+// Back to the start; the next pass (shuffles: another order). The first pass is number 0.
 choir_status chi_dataset_rewind(choir_dataset *d);
+int64_t chi_dataset_pass(const choir_dataset *d);
+// To where so many elements of a pass have been handed out. Sources and steps that can go there;
+// those that cannot (filters, shuffles of streams, functions) read what lies before once more.
+// CHOIR_INVALID: the pass has fewer elements, so this is not the dataset it was.
+choir_status chi_dataset_seek(choir_dataset *d, int64_t pass, int64_t elements);
+// A number for the chain: its steps, their arguments as far as they decide what comes when, and
+// the columns. An iterator is put back only where it came from.
+uint64_t chi_dataset_signature(const choir_dataset *d);
+// Leaves only every count-th of the files that the chain reads, from index on, to be called
+// before anything is read. CHOIR_NOT_FOUND: it reads no files, or by a step that hides them;
+// CHOIR_INVALID: there are fewer files than count. On failure nothing has changed.
+choir_status chi_dataset_shard_files(choir_dataset *d, int64_t count, int64_t index);
 
 // For sources whose examples already lie in memory, packed: NULL, or column i's examples
 // first .. first+count-1 in place, so that no copy is needed. Valid until d is freed.

@@ -5,6 +5,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/size.h"
@@ -117,8 +118,24 @@ static void to_float_free(choir_dataset *d)
 	chi_free(((to_float *) d)->scratch);
 }
 
-static const chi_step to_float_step = { "to_float", to_float_range, to_float_read, chi_rewind_from,
-	to_float_peek, to_float_free };
+static uint64_t to_float_signature(const choir_dataset *d)
+{
+	uint64_t bits;
+	memcpy(&bits, &((const to_float *) d)->scale, sizeof bits);
+	return bits + ((const to_float *) d)->column;
+}
+
+static const chi_step to_float_step = {
+	.name = "to_float",
+	.range = to_float_range,
+	.read = to_float_read,
+	.rewind = chi_rewind_from,
+	.peek = to_float_peek,
+	.free = to_float_free,
+	.seek = chi_seek_from,
+	.signature = to_float_signature,
+	.files = CHI_FILES_THROUGH,
+};
 
 choir_dataset *choir_dataset_to_float(choir_dataset *from, const char *column, double scale)
 {
@@ -135,6 +152,9 @@ choir_dataset *choir_dataset_to_float(choir_dataset *from, const char *column, d
 	if (!(fabs(scale) <= (double) FLT_MAX))
 		return chi_refuse(from, CHOIR_INVALID,
 				"to_float: a scale of %g given, one that f32 can hold needed", scale);
+	if (chi_shape_varies(&c->shape))
+		return chi_refuse(from, CHOIR_UNSUPPORTED,
+				"to_float: the shape of column \"%s\" varies: a known one needed", column);
 	size_t bytes, values = from->bytes[i] / chi_dtype_size(c->dtype);
 	if (!chi_size_multiply(values, sizeof(float), &bytes))
 		return chi_refuse(
@@ -174,8 +194,16 @@ static const void *flatten_peek(choir_dataset *d, size_t column, int64_t first, 
 	return chi_dataset_peek(d->from[0], column, first, count);
 }
 
-static const chi_step flatten_step = { "flatten", flatten_range, flatten_read, chi_rewind_from,
-	flatten_peek, chi_no_free };
+static const chi_step flatten_step = {
+	.name = "flatten",
+	.range = flatten_range,
+	.read = flatten_read,
+	.rewind = chi_rewind_from,
+	.peek = flatten_peek,
+	.free = chi_no_free,
+	.seek = chi_seek_from,
+	.files = CHI_FILES_THROUGH,
+};
 
 choir_dataset *choir_dataset_flatten(choir_dataset *from, const char *column)
 {
@@ -184,6 +212,9 @@ choir_dataset *choir_dataset_flatten(choir_dataset *from, const char *column)
 	size_t i = chi_column_find(from, column);
 	if (i == from->spec.n)
 		return chi_refuse_column(from, "flatten", column);
+	if (chi_shape_varies(&from->spec.column[i].shape))
+		return chi_refuse(from, CHOIR_UNSUPPORTED,
+				"flatten: the shape of column \"%s\" varies: a known one needed", column);
 	choir_dataset *d = chi_transform_new(&flatten_step, sizeof *d, from);
 	if (!d)
 		return NULL;

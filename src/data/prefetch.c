@@ -134,7 +134,7 @@ static choir_status prefetch_read(
 	slot *s = &p->ring[p->oldest]; // filled: the thread leaves it alone
 	int64_t left = s->examples - p->used;
 	*got = want < left ? want : left;
-	chi_rows_copy(d, column, &s->rows, p->used, *got);
+	CHOIR_TRY(chi_rows_copy(d, column, &s->rows, p->used, *got));
 	p->used += *got;
 	if (p->used == s->examples)
 		give_slot_back(p);
@@ -162,7 +162,7 @@ static choir_status prefetch_rewind(choir_dataset *d)
 	prefetch *p = (prefetch *) d;
 	CHOIR_TRY(check_process(p));
 	halt(p, false);
-	return chi_dataset_rewind(d->from[0]);
+	return chi_rewind_from(d);
 }
 
 static const void *prefetch_peek(choir_dataset *d, size_t column, int64_t first, int64_t count)
@@ -185,8 +185,16 @@ static void prefetch_free(choir_dataset *d)
 	chi_free(p->ring);
 }
 
-static const chi_step prefetch_step = { "prefetch", chi_no_range, prefetch_read, prefetch_rewind,
-	prefetch_peek, prefetch_free };
+static const chi_step prefetch_step = {
+	.name = "prefetch",
+	.range = chi_no_range,
+	.read = prefetch_read,
+	.rewind = prefetch_rewind,
+	.peek = prefetch_peek,
+	.free = prefetch_free,
+	.seek = chi_seek_from,
+	.files = CHI_FILES_THROUGH,
+};
 
 static bool make_ring(prefetch *p)
 {

@@ -11,6 +11,15 @@ typedef struct {
 	bool some; // this pass has had an example
 } repeat;
 
+// The source's pass follows from the repeat's and its own, so that whoever goes to a place finds
+// the order that whoever read up to there has.
+static choir_status begin_inner(repeat *r)
+{
+	uint64_t many = r->times == CHOIR_NONE ? UINT64_C(1) << 32 : (uint64_t) r->times;
+	uint64_t pass = (uint64_t) r->base.pass * many + (uint64_t) r->pass;
+	return chi_dataset_begin(r->base.from[0], (int64_t) pass);
+}
+
 static choir_status repeat_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
 {
 	repeat *r = (repeat *) d;
@@ -25,7 +34,7 @@ static choir_status repeat_read(choir_dataset *d, void *const column[], int64_t 
 			return CHOIR_END;
 		r->pass++;
 		r->some = false;
-		CHOIR_TRY(chi_dataset_rewind(d->from[0]));
+		CHOIR_TRY(begin_inner(r));
 	}
 }
 
@@ -34,11 +43,40 @@ static choir_status repeat_rewind(choir_dataset *d)
 	repeat *r = (repeat *) d;
 	r->pass = 0;
 	r->some = false;
-	return chi_dataset_rewind(d->from[0]);
+	return begin_inner(r);
 }
 
-static const chi_step repeat_step = { "repeat", chi_no_range, repeat_read, repeat_rewind,
-	chi_no_peek, chi_no_free };
+static choir_status repeat_seek(choir_dataset *d, int64_t elements)
+{
+	repeat *r = (repeat *) d;
+	int64_t whole = d->from[0]->elements;
+	if (whole == CHOIR_NONE || whole == 0) {
+		int64_t found;
+		CHOIR_TRY(chi_dataset_drop(d, elements, &found));
+		return found == elements ? CHOIR_OK : chi_dataset_too_short(d, found, elements);
+	}
+	r->pass = (elements - 1) / whole; // a pass that is at its end, not the next at its start
+	r->some = true;
+	CHOIR_TRY(begin_inner(r));
+	return chi_dataset_pass_over(d->from[0], elements - r->pass * whole);
+}
+
+static uint64_t repeat_signature(const choir_dataset *d)
+{
+	return (uint64_t) ((const repeat *) d)->times;
+}
+
+static const chi_step repeat_step = {
+	.name = "repeat",
+	.range = chi_no_range,
+	.read = repeat_read,
+	.rewind = repeat_rewind,
+	.peek = chi_no_peek,
+	.free = chi_no_free,
+	.seek = repeat_seek,
+	.signature = repeat_signature,
+	.files = CHI_FILES_THROUGH,
+};
 
 static int64_t times_as_many(int64_t known, int64_t times)
 {

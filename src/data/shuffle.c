@@ -13,7 +13,7 @@ __extension__ typedef unsigned __int128 wide; // of 64 by 64 bits
 
 typedef struct {
 	choir_dataset base;
-	int64_t buffer; // the most elements in the buffer
+	int64_t asked, buffer; // the most elements in the buffer: as given, and as can come
 	chi_random_key key; // step: the pass
 	chi_philox_block block; // the words of two draws
 	uint64_t drawn; // in this pass
@@ -73,8 +73,7 @@ static choir_status add_example(shuffle *s)
 	}
 	void *to[CHI_MAX_COLUMNS];
 	chi_columns_move(from, s->store.column, s->slot[s->filled++], to);
-	chi_rows_copy(from, to, &s->stage, s->taken++, 1);
-	return CHOIR_OK;
+	return chi_rows_copy(from, to, &s->stage, s->taken++, 1);
 }
 
 // The first elements of a pass: the rows are all free and in order, so they are read in one go.
@@ -110,8 +109,7 @@ static choir_status emit(const shuffle *s, void *const column[], int64_t what, i
 	*got = s->sizes ? s->sizes[what] : 1;
 	if (from->random)
 		return from->step->range(from, column, what, 1);
-	chi_rows_copy(from, column, &s->store, what * chi_dataset_unit(from), *got);
-	return CHOIR_OK;
+	return chi_rows_copy(from, column, &s->store, what * chi_dataset_unit(from), *got);
 }
 
 static choir_status shuffle_read(
@@ -146,9 +144,15 @@ static void start(shuffle *s)
 static choir_status shuffle_rewind(choir_dataset *d)
 {
 	shuffle *s = (shuffle *) d;
-	s->key.step++;
+	s->key.step = (uint64_t) d->pass;
 	start(s);
-	return chi_dataset_rewind(d->from[0]);
+	return chi_rewind_from(d);
+}
+
+static uint64_t shuffle_signature(const choir_dataset *d)
+{
+	const shuffle *s = (const shuffle *) d;
+	return chi_hash_mix(s->key.seed) + (uint64_t) s->asked;
 }
 
 static void shuffle_free(choir_dataset *d)
@@ -160,8 +164,16 @@ static void shuffle_free(choir_dataset *d)
 	chi_rows_free(&s->stage);
 }
 
-static const chi_step shuffle_step = { "shuffle", chi_no_range, shuffle_read, shuffle_rewind,
-	chi_no_peek, shuffle_free };
+static const chi_step shuffle_step = {
+	.name = "shuffle",
+	.range = chi_no_range,
+	.read = shuffle_read,
+	.rewind = shuffle_rewind,
+	.peek = chi_no_peek,
+	.free = shuffle_free,
+	.signature = shuffle_signature,
+	.files = CHI_FILES_THROUGH,
+};
 
 static bool make_room(shuffle *s, const choir_dataset *from)
 {
@@ -196,7 +208,8 @@ choir_dataset *choir_dataset_shuffle(choir_dataset *from, int64_t buffer, uint64
 	if (!s)
 		return NULL;
 	choir_dataset *d = &s->base;
-	s->buffer = buffer;
+	d->shuffles = true;
+	s->buffer = s->asked = buffer;
 	if (from->elements != CHOIR_NONE && from->elements < buffer)
 		s->buffer = from->elements > 0 ? from->elements : 1;
 	s->key = (chi_random_key){ .seed = seed, .place = PLACE };

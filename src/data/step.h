@@ -11,10 +11,18 @@
 #include "choir/source.h"
 #include "data/dataset.h"
 
-// What kind of step it is. No slot is NULL: the chi_no_ functions below stand for what a step
-// cannot do and is never asked for. The core (chi_dataset_read and others) is the only caller.
-// In all of them column[i] has room for the examples of column i, or is NULL: not wanted;
-// reading with all of them NULL is how examples are skipped.
+// What kind of step it is. The first six slots are never NULL: the chi_no_ functions below stand
+// for what a step cannot do and is never asked for. The core (chi_dataset_read and others) is the
+// only caller. In all of them column[i] has room for the examples of column i (memory, or cells
+// where the column varies), or is NULL: not wanted; reading with all of them NULL is how examples
+// are skipped.
+typedef enum {
+	CHI_FILES_NONE = 0, // it reads no files, or what it yields is not a matter of its files alone
+	CHI_FILES_THROUGH, // all its sources are sharded
+	CHI_FILES_HERE, // a source that reads d->files files, one after another
+	CHI_FILES_BEFORE // each element of its source becomes the content of a file
+} chi_files;
+
 typedef struct {
 	const char *name; // "batch", the subject of messages
 	// Random access, where d->random: exactly the examples first .. first+count-1, which exist.
@@ -22,10 +30,22 @@ typedef struct {
 	// A stream, elsewhere. Of single examples: between 1 and want, in *got. Of batches: one batch;
 	// want is at least spec.batch. CHOIR_END: there is nothing more.
 	choir_status (*read)(choir_dataset *d, void *const column[], int64_t want, int64_t *got);
-	// Back to the start; it rewinds its sources with chi_dataset_rewind.
+	// To the start of the pass d->pass; it brings its sources there with chi_dataset_begin, and
+	// nothing but the pass decides what comes.
 	choir_status (*rewind)(choir_dataset *d);
 	const void *(*peek)(choir_dataset *d, size_t column, int64_t first, int64_t count);
 	void (*free)(choir_dataset *d); // what the step holds itself, before its sources are freed
+	// The others may be left out.
+	bool varies; // a source whose columns may have dimensions CHOIR_NONE: it writes cells
+	// Of a stream, right after rewind: to where so many elements, which this pass has, have been
+	// handed out. It moves its sources with chi_dataset_pass_over. NULL: the core reads them.
+	choir_status (*seek)(choir_dataset *d, int64_t elements);
+	// What else decides which elements come when, as a number: seeds, counts. NULL: only the name.
+	uint64_t (*signature)(const choir_dataset *d);
+	// How a distribution by files goes through the step to what reads files.
+	chi_files files;
+	// CHI_FILES_HERE: leaves every count-th of d->files, from index on, before the first read.
+	choir_status (*shard_files)(choir_dataset *d, int64_t count, int64_t index);
 } chi_step;
 
 // The head of every step; the core's, apart from what constructors set.
@@ -33,7 +53,7 @@ struct choir_dataset {
 	const chi_step *step;
 	choir_dataset *from[2]; // owned; NULL: none
 	chi_spec spec;
-	size_t bytes[CHI_MAX_COLUMNS]; // of one example
+	size_t bytes[CHI_MAX_COLUMNS]; // of one example in memory; of a column that varies: of a cell
 	int64_t elements; // of a pass: examples, or batches; CHOIR_NONE: not known, or for ever
 	bool ragged; // a short batch may come before others
 	bool random; // range works
@@ -41,6 +61,10 @@ struct choir_dataset {
 	bool failed; // this pass, with the failure below
 	chi_error failure;
 	int64_t position; // of random access: the next example
+	int64_t pass; // the number of rewinds
+	int64_t files; // of a source with shard_files
+	bool shuffles; // a shuffle step
+	bool hint; // a shard step whose count and index a distribution gives
 	chi_atomic32 cancelled; // set by another thread: reading stops at the next block
 	char *names; // owned by a source: the memory of the columns' names
 };
@@ -51,6 +75,16 @@ choir_status chi_no_rewind(choir_dataset *d);
 const void *chi_no_peek(choir_dataset *d, size_t column, int64_t first, int64_t count);
 void chi_no_free(choir_dataset *d);
 choir_status chi_rewind_from(choir_dataset *d); // the rewind of a step that keeps no position
+// The seek of a step that makes one element of each.
+choir_status chi_seek_from(choir_dataset *d, int64_t elements);
+// Makes a failure stay: every read until the rewind gives it again.
+choir_status chi_dataset_keep_failure(choir_dataset *d, choir_status status);
+// To the start of a pass.
+choir_status chi_dataset_begin(choir_dataset *d, int64_t pass);
+// Says that a pass has found elements only, though it was read further once.
+choir_status chi_dataset_too_short(const choir_dataset *d, int64_t found, int64_t needed);
+// Passes over so many elements, which must be there; by seek right after begin.
+choir_status chi_dataset_pass_over(choir_dataset *d, int64_t elements);
 
 // A source with n columns, checked and named; examples CHOIR_NONE: not known. size: of the step's
 // struct, which begins with a choir_dataset. NULL: an error, the subject being step->name.
@@ -79,6 +113,9 @@ choir_status chi_dataset_fill(choir_dataset *d, void *const column[], int64_t wa
 choir_status chi_dataset_drop(choir_dataset *d, int64_t elements, int64_t *got);
 // Makes reads of d and all its sources give CHOIR_CANCELLED until they are rewound. Threads: any.
 void chi_dataset_cancel(choir_dataset *d);
+// Copies examples of the columns that to wants.
+choir_status chi_columns_copy(
+		const choir_dataset *d, void *const to[], void *const from[], int64_t examples);
 // out[i] = column[i] moved on by so many examples; NULL stays NULL.
 void chi_columns_move(const choir_dataset *d, void *const column[], int64_t examples, void *out[]);
 
@@ -93,18 +130,21 @@ static inline bool chi_dataset_has_short_batch(const choir_dataset *d)
 {
 	if (!d->spec.batch)
 		return false;
-	return d->spec.examples == CHOIR_NONE || d->spec.examples % d->spec.batch != 0;
+	return !d->spec.full &&
+			(d->spec.examples == CHOIR_NONE || d->spec.examples % d->spec.batch != 0);
 }
 
 // Memory for some examples of each column, every column on a cache line of its own.
 typedef struct {
 	void *memory;
 	void *column[CHI_MAX_COLUMNS];
+	int64_t examples;
+	uint32_t cells; // bit i: column i varies
 } chi_rows;
 bool chi_rows_new(const choir_dataset *d, int64_t examples, chi_rows *rows); // false: recorded
 void chi_rows_free(chi_rows *rows);
 // Copies examples of all columns that to wants.
-void chi_rows_copy(const choir_dataset *d, void *const to[], const chi_rows *from, int64_t first,
-		int64_t examples);
+choir_status chi_rows_copy(const choir_dataset *d, void *const to[], const chi_rows *from,
+		int64_t first, int64_t examples);
 // How many examples of d are worth reading at once: what fits in a core's nearer caches.
 int64_t chi_block_examples(const choir_dataset *d);

@@ -2,6 +2,8 @@
 // lengths that are known are compared at once, others where the shorter ends.
 #include "data/step.h"
 
+#include "base/size.h"
+
 typedef struct {
 	choir_dataset base;
 	int64_t examples; // so far in this pass
@@ -60,8 +62,18 @@ static choir_status zip_read(choir_dataset *d, void *const column[], int64_t wan
 static choir_status zip_rewind(choir_dataset *d)
 {
 	((zip *) d)->examples = 0;
-	CHOIR_TRY(chi_dataset_rewind(d->from[0]));
-	return chi_dataset_rewind(d->from[1]);
+	CHOIR_TRY(chi_dataset_begin(d->from[0], d->pass));
+	return chi_dataset_begin(d->from[1], d->pass);
+}
+
+static choir_status zip_seek(choir_dataset *d, int64_t elements)
+{
+	CHOIR_TRY(chi_dataset_pass_over(d->from[0], elements));
+	CHOIR_TRY(chi_dataset_pass_over(d->from[1], elements));
+	// Counted for messages only: batches may be short.
+	if (!chi_int64_multiply(elements, chi_dataset_unit(d), &((zip *) d)->examples))
+		((zip *) d)->examples = elements;
+	return CHOIR_OK;
 }
 
 static const void *zip_peek(choir_dataset *d, size_t column, int64_t first, int64_t count)
@@ -71,7 +83,16 @@ static const void *zip_peek(choir_dataset *d, size_t column, int64_t first, int6
 					  : chi_dataset_peek(d->from[1], column - n, first, count);
 }
 
-static const chi_step zip_step = { "zip", zip_range, zip_read, zip_rewind, zip_peek, chi_no_free };
+static const chi_step zip_step = {
+	.name = "zip",
+	.range = zip_range,
+	.read = zip_read,
+	.rewind = zip_rewind,
+	.peek = zip_peek,
+	.free = chi_no_free,
+	.seek = zip_seek,
+	.files = CHI_FILES_THROUGH,
+};
 
 // Records why the two cannot stand side by side; false then.
 static bool check_lengths(const choir_dataset *a, const choir_dataset *b)
@@ -144,6 +165,9 @@ choir_dataset *choir_dataset_zip(choir_dataset *a, choir_dataset *b)
 	}
 	d->spec.endless = a->spec.endless && b->spec.endless;
 	d->ragged = a->ragged || b->ragged;
+	d->spec.full = a->spec.full && b->spec.full;
+	if (a->spec.global != b->spec.global)
+		d->spec.global = CHOIR_NONE;
 	d->random = a->random && b->random;
 	return d;
 }

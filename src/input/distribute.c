@@ -41,6 +41,11 @@ static choir_status check(choir_strategy *s, choir_dataset *d, const choir_input
 	const chi_spec *spec = chi_dataset_spec(d);
 	if (spec == NULL)
 		return choir_error_status();
+	for (size_t i = 0; i < spec->n; i++)
+		if (chi_shape_varies(&spec->column[i].shape))
+			return choir_fail(CHOIR_UNSUPPORTED,
+					"distribute_dataset: the shape of column \"%s\" varies",
+					spec->column[i].name);
 	if (o != NULL && (o->size < sizeof(size_t) || o->size > sizeof *o))
 		return choir_fail(CHOIR_INVALID,
 				"distribute_dataset: the options' size is %zu, not %zu: set "

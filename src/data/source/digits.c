@@ -47,8 +47,14 @@ static choir_status digits_range(
 	return CHOIR_OK;
 }
 
-static const chi_step digits_step = { "digits dataset", digits_range, chi_no_read, chi_no_rewind,
-	chi_no_peek, chi_no_free };
+static const chi_step digits_step = {
+	.name = "digits dataset",
+	.range = digits_range,
+	.read = chi_no_read,
+	.rewind = chi_no_rewind,
+	.peek = chi_no_peek,
+	.free = chi_no_free,
+};
 
 choir_dataset *choir_digits_dataset_new(int64_t examples, uint64_t seed)
 {

@@ -62,8 +62,14 @@ static void function_free(choir_dataset *d)
 	chi_rows_free(&((function *) d)->spare);
 }
 
-static const chi_step function_step = { "function dataset", chi_no_range, function_read,
-	function_rewind, chi_no_peek, function_free };
+static const chi_step function_step = {
+	.name = "function dataset",
+	.range = chi_no_range,
+	.read = function_read,
+	.rewind = function_rewind,
+	.peek = chi_no_peek,
+	.free = function_free,
+};
 
 choir_dataset *choir_function_dataset_new(
 		size_t n, const choir_column columns[], choir_example_fn *fn, void *user)

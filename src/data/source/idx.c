@@ -262,8 +262,35 @@ static void idx_free(choir_dataset *d)
 	chi_free(x->memory);
 }
 
-static const chi_step idx_step = { "idx dataset", idx_range, idx_read, idx_rewind, idx_peek,
-	idx_free };
+static choir_status idx_seek(choir_dataset *d, int64_t elements)
+{
+	idx *x = (idx *) d;
+	size_t got, bytes = (size_t) elements * d->bytes[0];
+	CHOIR_TRY(chi_reader_read(x->reader, NULL, bytes, &got));
+	x->next = elements;
+	return got == bytes ? CHOIR_OK : chi_dataset_too_short(d, x->next, elements);
+}
+
+// One file cannot be shared out by files; the core says so.
+static choir_status idx_shard_files(choir_dataset *d, int64_t count, int64_t index)
+{
+	(void) d;
+	(void) count;
+	(void) index;
+	return CHOIR_OK;
+}
+
+static const chi_step idx_step = {
+	.name = "idx dataset",
+	.range = idx_range,
+	.read = idx_read,
+	.rewind = idx_rewind,
+	.peek = idx_peek,
+	.free = idx_free,
+	.seek = idx_seek,
+	.files = CHI_FILES_HERE,
+	.shard_files = idx_shard_files,
+};
 
 static idx *make(chi_reader *r, const char *column)
 {
@@ -281,6 +308,7 @@ static idx *make(chi_reader *r, const char *column)
 	x->reader = r;
 	x->header_bytes = h.bytes;
 	x->value_bytes = chi_dtype_size(h.dtype);
+	x->base.files = 1;
 	x->base.random = chi_reader_compressed(r) && h.promised <= MOST_IN_MEMORY;
 	return x;
 }

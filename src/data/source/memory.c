@@ -36,8 +36,14 @@ static void memory_free(choir_dataset *d)
 	chi_rows_free(&((memory *) d)->copy);
 }
 
-static const chi_step memory_step = { "memory dataset", memory_range, chi_no_read, chi_no_rewind,
-	memory_peek, memory_free };
+static const chi_step memory_step = {
+	.name = "memory dataset",
+	.range = memory_range,
+	.read = chi_no_read,
+	.rewind = chi_no_rewind,
+	.peek = memory_peek,
+	.free = memory_free,
+};
 
 // All arrays are there and no larger than memory can be.
 static bool check_data(const choir_dataset *d, const choir_column columns[])

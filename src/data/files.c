@@ -1,0 +1,63 @@
+// Sharding by files: each worker reads files of its own. The chain is walked from its end to what
+// reads files, through steps that hand on what they get, first to see whether it can be done at
+// all, so that a chain that cannot is left as it was.
+#include "data/step.h"
+
+#include "choir/dataset.h"
+
+static choir_status too_few(const choir_dataset *d, int64_t files, int64_t count)
+{
+	return choir_fail(CHOIR_INVALID,
+			"%s: %lld files for %lld workers, at least 1 each needed to shard by file",
+			d->step->name, (long long) files, (long long) count);
+}
+
+static choir_status check(const choir_dataset *d, int64_t count)
+{
+	switch (d->step->files) {
+	case CHI_FILES_HERE:
+		return d->files < count ? too_few(d, d->files, count) : CHOIR_OK;
+	case CHI_FILES_BEFORE:
+		if (d->from[0]->elements > 0 && d->from[0]->elements < count)
+			return too_few(d, d->from[0]->elements, count);
+		return CHOIR_OK;
+	case CHI_FILES_THROUGH:
+		for (int i = 0; i < 2 && d->from[i]; i++)
+			CHOIR_TRY(check(d->from[i], count));
+		return CHOIR_OK;
+	case CHI_FILES_NONE:
+		break;
+	}
+	return choir_fail(CHOIR_NOT_FOUND,
+			"sharding by file: nothing that reads files was found: \"%s\" does not, or hides it",
+			d->step->name);
+}
+
+// Before the shuffles of a list of files, so that each worker shuffles its own.
+static choir_status shard_list(choir_dataset *reader, int64_t count, int64_t index)
+{
+	choir_dataset **at = &reader->from[0];
+	while ((*at)->shuffles)
+		at = &(*at)->from[0];
+	*at = choir_dataset_shard(*at, count, index);
+	return *at ? CHOIR_OK : choir_error_status();
+}
+
+static choir_status apply(choir_dataset *d, int64_t count, int64_t index)
+{
+	// What was counted before is not true any more.
+	d->elements = d->spec.examples = CHOIR_NONE;
+	if (d->step->files == CHI_FILES_HERE)
+		return d->step->shard_files(d, count, index);
+	if (d->step->files == CHI_FILES_BEFORE)
+		return shard_list(d, count, index);
+	for (int i = 0; i < 2 && d->from[i]; i++)
+		CHOIR_TRY(apply(d->from[i], count, index));
+	return CHOIR_OK;
+}
+
+choir_status chi_dataset_shard_files(choir_dataset *d, int64_t count, int64_t index)
+{
+	CHOIR_TRY(check(d, count));
+	return apply(d, count, index);
+}

@@ -1,0 +1,101 @@
+// Where an iterator stands, and going there. A position is the pass and how many elements of it
+// were handed out; what was read ahead does not count. Going there begins the pass anew and lets
+// each step that can jump do so. A step that cannot is read up to there, which costs what reading
+// that much of the pass cost before.
+#include "data/step.h"
+
+#include "base/philox.h"
+
+choir_status chi_rewind_from(choir_dataset *d)
+{
+	return chi_dataset_begin(d->from[0], d->pass);
+}
+
+choir_status chi_seek_from(choir_dataset *d, int64_t elements)
+{
+	return chi_dataset_pass_over(d->from[0], elements);
+}
+
+choir_status chi_dataset_begin(choir_dataset *d, int64_t pass)
+{
+	chi_atomic32_store(&d->cancelled, 0);
+	d->ended = d->failed = false;
+	d->position = 0;
+	d->pass = pass;
+	choir_status status = d->random ? CHOIR_OK : d->step->rewind(d);
+	return status == CHOIR_OK ? CHOIR_OK : chi_dataset_keep_failure(d, status);
+}
+
+choir_status chi_dataset_rewind(choir_dataset *d)
+{
+	if (!chi_dataset_given(d, "dataset"))
+		return choir_error_status();
+	return chi_dataset_begin(d, d->pass + 1);
+}
+
+int64_t chi_dataset_pass(const choir_dataset *d)
+{
+	return d->pass;
+}
+
+choir_status chi_dataset_too_short(const choir_dataset *d, int64_t found, int64_t needed)
+{
+	return choir_fail(CHOIR_INVALID,
+			"%s: pass %lld has %lld elements, but was read up to %lld: not the dataset that the "
+			"position is of",
+			d->step->name, (long long) d->pass, (long long) found, (long long) needed);
+}
+
+choir_status chi_dataset_pass_over(choir_dataset *d, int64_t elements)
+{
+	if (elements == 0)
+		return CHOIR_OK;
+	if (d->elements != CHOIR_NONE && elements > d->elements)
+		return chi_dataset_too_short(d, d->elements, elements);
+	if (d->random) {
+		d->position = elements;
+		return CHOIR_OK;
+	}
+	if (d->step->seek)
+		return d->step->seek(d, elements);
+	int64_t found;
+	CHOIR_TRY(chi_dataset_drop(d, elements, &found));
+	return found == elements ? CHOIR_OK : chi_dataset_too_short(d, found, elements);
+}
+
+choir_status chi_dataset_seek(choir_dataset *d, int64_t pass, int64_t elements)
+{
+	if (!chi_dataset_given(d, "dataset"))
+		return choir_error_status();
+	if (pass < 0 || elements < 0)
+		return choir_fail(CHOIR_INVALID,
+				"dataset: pass %lld and element %lld given, 0 or more needed", (long long) pass,
+				(long long) elements);
+	CHOIR_TRY(chi_dataset_begin(d, pass));
+	choir_status status = chi_dataset_pass_over(d, elements);
+	return status == CHOIR_OK ? CHOIR_OK : chi_dataset_keep_failure(d, status);
+}
+
+static uint64_t mix(uint64_t sum, uint64_t value)
+{
+	return chi_hash_mix(sum ^ chi_hash_mix(value));
+}
+
+uint64_t chi_dataset_signature(const choir_dataset *d)
+{
+	if (!d)
+		return 0;
+	uint64_t sum = chi_hash_text(d->step->name);
+	if (d->step->signature)
+		sum = mix(sum, d->step->signature(d));
+	for (size_t i = 0; i < d->spec.n; i++) {
+		const choir_column *c = &d->spec.column[i];
+		sum = mix(mix(sum, chi_hash_text(c->name)), (uint64_t) c->dtype);
+		for (int k = 0; k < c->shape.rank; k++)
+			sum = mix(sum, (uint64_t) c->shape.dim[k]);
+	}
+	sum = mix(sum, (uint64_t) d->spec.batch);
+	for (int i = 0; i < 2; i++)
+		sum = mix(sum, chi_dataset_signature(d->from[i]));
+	return sum;
+}

@@ -26,7 +26,8 @@ static struct {
 	bool json;
 } given = { .replicas = 2, .most = USUAL_MOST };
 
-static const char *const operations[] = { "direct", "reduce_to_one_device", NULL };
+static const char *const operations[] = { "direct", "ring", "hierarchical_copy",
+	"reduce_to_one_device", NULL };
 
 // clang-format off
 static const option options[] = {
@@ -38,7 +39,7 @@ static const option options[] = {
 		.least = LEAST_BYTES, .most = 1 << 30, .help = "the largest buffer (67108864)" },
 	{ .name = "--operations", .value = "way to sum", .kind = OPTION_CHOICE,
 		.to = &given.operations, .choices = operations,
-		.help = "direct or reduce_to_one_device (the best)" },
+		.help = "direct, ring, hierarchical_copy or reduce_to_one_device (the best)" },
 	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "one JSON object a line" },
 };
 // clang-format on

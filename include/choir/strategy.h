@@ -40,8 +40,9 @@ typedef struct {
 	// Seconds that a replica waits while no other comes or returns: CHOIR_TIMEOUT then. 0: 60;
 	// CHOIR_NONE: for ever.
 	double timeout;
-	// How sums travel: "direct" (devices of host memory only), "reduce_to_one_device", or what
-	// was registered (extend/cross.h). NULL: those of the best score for these devices.
+	// How sums travel: "direct" (devices of host memory only), "ring", "hierarchical_copy",
+	// "reduce_to_one_device", or what was registered (extend/cross.h). All give the same bits.
+	// NULL: those of the best score for these devices.
 	const char *cross_device_ops;
 } choir_strategy_options;
 

@@ -2,20 +2,18 @@
 // next slice, small enough for the cache, sums it over all parts in the canonical tree, writes it
 // to every result that is wanted and calls whoever waits for slices, so that an update can follow
 // while the slice is still in the cache.
-#include "cross/meeting.h"
 #include "cross/tree.h"
+#include "cross/way.h"
 
 #include "base/alloc.h"
-#include "op/op.h"
 #include "op/vector.h"
 
 #include <string.h>
 
-enum { SLICE = 8192 }; // elements
+enum { SLICE = CHI_WAY_SLICE };
 
 typedef struct {
-	chi_meeting meeting;
-	const choir_group *group;
+	chi_way way; // first, so that the table's slots are its
 	int levels;
 	char *scratch; // for each member: levels slices of 8-byte elements
 } direct;
@@ -32,19 +30,8 @@ static int score(const choir_group *group, choir_collective_kind kind, int64_t b
 static void close_direct(void *self)
 {
 	direct *d = self;
-	chi_meeting_close(&d->meeting);
+	chi_way_close(self);
 	chi_free(d->scratch);
-}
-
-static choir_status open_direct(void *self, const choir_group *group)
-{
-	direct *d = self;
-	d->group = group;
-	d->levels = chi_tree_depth(group->replicas) + 1;
-	d->scratch = chi_alloc_aligned((size_t) group->members * (size_t) d->levels * SLICE * 8);
-	if (d->scratch == NULL)
-		return choir_error_status();
-	return chi_meeting_open(&d->meeting, group->members);
 }
 
 // A walk over all parts of all members, in the order of replicas.
@@ -87,21 +74,11 @@ static const void *sum_node(walk *w, int lo, int hi, char *to, char *spare)
 	return to;
 }
 
-static void divide(choir_dtype dtype, void *x, double by, int64_t n)
-{
-	if (dtype == CHOIR_F32)
-		for (int64_t i = 0; i < n; i++)
-			((float *) x)[i] /= (float) by;
-	else if (dtype == CHOIR_F64)
-		for (int64_t i = 0; i < n; i++)
-			((double *) x)[i] /= by;
-}
-
 // The memory in which a slice's sum is made: the first result there is, or scratch.
 static char *target(
 		const direct *d, const chi_slot *slot, int64_t first, size_t size, char *scratch)
 {
-	for (int i = 0; i < d->group->members; i++)
+	for (int i = 0; i < d->way.group->members; i++)
 		if (slot->c[i]->result != NULL)
 			return (char *) slot->c[i]->result + (size_t) first * size;
 	return scratch;
@@ -111,7 +88,7 @@ static char *target(
 static choir_status hand_out(const direct *d, const chi_slot *slot, const void *data,
 		int64_t first, int64_t count, size_t size)
 {
-	for (int i = 0; i < d->group->members; i++) {
+	for (int i = 0; i < d->way.group->members; i++) {
 		const choir_collective *c = slot->c[i];
 		if (chi_slot_first_with(slot, i) != i)
 			continue;
@@ -132,8 +109,8 @@ static choir_status piece(void *self, const chi_slot *slot, int member, int64_t 
 {
 	direct *d = self;
 	const choir_collective *c = slot->c[member];
-	const int64_t first = index * SLICE;
-	const int64_t count = c->elements - first < SLICE ? c->elements - first : SLICE;
+	int64_t first, count;
+	chi_way_cut(&d->way, c, index, &first, &count);
 	const size_t size = chi_dtype_size(c->dtype);
 	char *scratch = d->scratch + (size_t) member * (size_t) d->levels * SLICE * 8;
 	if (c->kind == CHOIR_BROADCAST) {
@@ -141,43 +118,31 @@ static choir_status piece(void *self, const chi_slot *slot, int member, int64_t 
 		const char *data = (const char *) root->parts[0].data + (size_t) first * size;
 		return hand_out(d, slot, data, first, count, size);
 	}
-	walk w = { .slot = slot, .members = d->group->members, .dtype = c->dtype, .size = size,
+	walk w = { .slot = slot, .members = d->way.group->members, .dtype = c->dtype, .size = size,
 		.first = first, .count = count };
 	char *to = target(d, slot, first, size, scratch);
-	const void *sum = sum_node(&w, 0, d->group->replicas, to, scratch + SLICE * 8);
+	const void *sum = sum_node(&w, 0, d->way.group->replicas, to, scratch + SLICE * 8);
 	if (w.broken || next_part(&w) != NULL)
 		return choir_fail(CHOIR_INTERNAL, "%s: the parts do not cover the %d replicas", c->name,
-				d->group->replicas);
+				d->way.group->replicas);
 	if (c->divisor != 1) {
 		if (sum != to)
 			memcpy(to, sum, (size_t) count * size);
 		sum = to;
-		divide(c->dtype, to, c->divisor, count);
+		chi_stream stream = { d->way.group->devices[member], c->stream };
+		CHOIR_TRY(chi_way_divide(&stream, c->dtype, to, c->divisor, count));
 	}
 	return hand_out(d, slot, sum, first, count, size);
 }
 
-static choir_status join(void *self, int member, const choir_collective *c, uint64_t *ticket)
+static choir_status open_direct(void *self, const choir_group *group)
 {
 	direct *d = self;
-	const int64_t pieces = c->elements <= 0 ? 1 : (c->elements + SLICE - 1) / SLICE;
-	return chi_meeting_join(&d->meeting, member, c, pieces, ticket);
-}
-
-static choir_status wait(void *self, int member, uint64_t ticket, double seconds)
-{
-	direct *d = self;
-	return chi_meeting_wait(&d->meeting, member, ticket, seconds, piece, self);
-}
-
-static void abort_direct(void *self)
-{
-	chi_meeting_abort(&((direct *) self)->meeting);
-}
-
-static void reset(void *self)
-{
-	chi_meeting_reset(&((direct *) self)->meeting);
+	d->levels = chi_tree_depth(group->replicas) + 1;
+	d->scratch = chi_alloc_aligned((size_t) group->members * (size_t) d->levels * SLICE * 8);
+	if (d->scratch == NULL)
+		return choir_error_status();
+	return chi_way_open(&d->way, group, piece, 0);
 }
 
 const choir_cross_device_ops_table chi_direct_table = {
@@ -188,8 +153,8 @@ const choir_cross_device_ops_table chi_direct_table = {
 	.score = score,
 	.open = open_direct,
 	.close = close_direct,
-	.join = join,
-	.wait = wait,
-	.abort = abort_direct,
-	.reset = reset,
+	.join = chi_way_join,
+	.wait = chi_way_wait,
+	.abort = chi_way_abort,
+	.reset = chi_way_reset,
 };

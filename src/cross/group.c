@@ -12,11 +12,10 @@ static int registered;
 
 static const choir_cross_device_ops_table *table_at(int i)
 {
-	switch (i) {
-	case 0: return &chi_direct_table;
-	case 1: return &chi_reduce_to_one_table;
-	default: return i - 2 < registered ? &known[i - 2] : NULL;
-	}
+	static const choir_cross_device_ops_table *const own[] = { &chi_direct_table,
+		&chi_reduce_to_one_table, &chi_ring_table, &chi_hierarchical_copy_table };
+	const int n = (int) (sizeof own / sizeof own[0]);
+	return i < n ? own[i] : i - n < registered ? &known[i - n] : NULL;
 }
 
 static choir_status no_join(void *self, int member, const choir_collective *c, uint64_t *ticket)

@@ -27,3 +27,5 @@ enum { CHI_GROUP_WINDOW = 64 };
 
 extern const choir_cross_device_ops_table chi_direct_table;
 extern const choir_cross_device_ops_table chi_reduce_to_one_table;
+extern const choir_cross_device_ops_table chi_ring_table;
+extern const choir_cross_device_ops_table chi_hierarchical_copy_table;

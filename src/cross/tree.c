@@ -51,7 +51,7 @@ static choir_buffer shown(const chi_fold *fold, void *data)
 }
 
 // Puts a part at its place among the others.
-static void insert(chi_fold *fold, int at, choir_part part, chi_buffer *buffer)
+static void insert(chi_fold *fold, int at, choir_part part, chi_buffer *buffer, bool own)
 {
 	for (int i = fold->n++; i > at; i--) {
 		fold->part[i] = fold->part[i - 1];
@@ -60,7 +60,7 @@ static void insert(chi_fold *fold, int at, choir_part part, chi_buffer *buffer)
 	}
 	fold->part[at] = part;
 	fold->buffer[at] = buffer;
-	fold->own[at] = false;
+	fold->own[at] = own;
 }
 
 static void take_out(chi_fold *fold, int at)
@@ -119,13 +119,21 @@ static bool are_halves(const chi_fold *fold, int a)
 choir_status chi_fold_add(chi_fold *fold, int replica, chi_buffer *buffer, void *data,
 		chi_stream *stream)
 {
+	const choir_part leaf = { replica, replica + 1, data };
+	return chi_fold_add_node(fold, leaf, buffer, false, stream);
+}
+
+choir_status chi_fold_add_node(chi_fold *fold, choir_part node, chi_buffer *buffer, bool own,
+		chi_stream *stream)
+{
 	if (fold->n == CHI_FOLD_PARTS)
 		return choir_fail(CHOIR_INTERNAL, "fold: more than %d parts", CHI_FOLD_PARTS);
 	int at = fold->n;
-	while (at > 0 && fold->part[at - 1].lo > replica)
+	while (at > 0 && fold->part[at - 1].lo > node.lo)
 		at--;
-	chi_buffer_retain(buffer);
-	insert(fold, at, (choir_part){ replica, replica + 1, data }, buffer);
+	if (buffer != NULL)
+		chi_buffer_retain(buffer);
+	insert(fold, at, node, buffer, own);
 	for (bool more = true; more;) {
 		const int a = are_halves(fold, at - 1) ? at - 1 : at;
 		more = are_halves(fold, a);

@@ -30,7 +30,8 @@ typedef struct {
 	choir_shape shape;
 	int n;
 	choir_part part[CHI_FOLD_PARTS];
-	chi_buffer *buffer[CHI_FOLD_PARTS]; // holds part's data; one reference is the fold's
+	// Holds part's data; one reference is the fold's. NULL: memory of somebody who keeps it.
+	chi_buffer *buffer[CHI_FOLD_PARTS];
 	bool own[CHI_FOLD_PARTS]; // made here: may be added into
 } chi_fold;
 
@@ -38,5 +39,9 @@ void chi_fold_begin(chi_fold *fold, int replicas, choir_dtype dtype, const choir
 // Takes a reference to buffer; data (of the fold's dtype and shape) lies in it and does not change
 // any more. Sums are queued on stream.
 choir_status chi_fold_add(chi_fold *fold, int replica, chi_buffer *buffer, void *data,
+		chi_stream *stream);
+// The same for a node of the tree; buffer may be NULL. own: nobody else looks at that memory, so
+// that it may be added into.
+choir_status chi_fold_add_node(chi_fold *fold, choir_part node, chi_buffer *buffer, bool own,
 		chi_stream *stream);
 void chi_fold_clear(chi_fold *fold); // gives the buffers back

@@ -10,16 +10,24 @@
 
 #include <cmocka.h>
 
-static const char *chosen(const char *first, const char *second, const char *name)
+static const char *chosen_among(int n, const char *const names[], const char *name)
 {
-	choir_device *devices[2] = { choir_device_find(first), choir_device_find(second) };
+	choir_device *devices[5];
 	chi_group group = { 0 };
-	const choir_status status = chi_group_open(&group, 2, 2, devices, name);
+	for (int i = 0; i < n; i++)
+		assert_non_null(devices[i] = choir_device_find(names[i]));
+	const choir_status status = chi_group_open(&group, n, n, devices, name);
 	const char *found = status == CHOIR_OK ? group.table->name : "";
 	chi_group_close(&group);
 	return found;
 }
 
+static const char *chosen(const char *first, const char *second, const char *name)
+{
+	return chosen_among(2, (const char *const[]){ first, second }, name);
+}
+
+// spec: B8, 2.10, M20
 static void the_best_score_is_chosen(void **state)
 {
 	(void) state;
@@ -27,6 +35,11 @@ static void the_best_score_is_chosen(void **state)
 	assert_string_equal(chosen("far:0", "far:1", NULL), "reduce_to_one_device");
 	assert_string_equal(chosen("cpu:0", "far:1", NULL), "reduce_to_one_device");
 	assert_string_equal(chosen("cpu:0", "cpu:1", "reduce_to_one_device"), "reduce_to_one_device");
+	static const char *const far[] = { "far:0", "far:1", "far:2", "cpu:0", "cpu:1" };
+	assert_string_equal(chosen_among(3, far, NULL), "ring");
+	assert_string_equal(chosen_among(3, far + 2, NULL), "reduce_to_one_device");
+	assert_string_equal(chosen_among(5, far, "hierarchical_copy"), "hierarchical_copy");
+	assert_string_equal(chosen("cpu:0", "cpu:1", "ring"), "ring");
 }
 
 static void what_cannot_serve_is_refused(void **state)
@@ -40,11 +53,11 @@ static void what_cannot_serve_is_refused(void **state)
 static void unknown_names_list_the_known(void **state)
 {
 	(void) state;
-	assert_string_equal(chosen("cpu:0", "cpu:1", "ring"), "");
+	assert_string_equal(chosen("cpu:0", "cpu:1", "star"), "");
 	assert_int_equal(choir_error_status(), CHOIR_NOT_FOUND);
-	assert_non_null(strstr(choir_error(), "\"ring\""));
+	assert_non_null(strstr(choir_error(), "\"star\""));
 	assert_non_null(strstr(choir_error(), "direct"));
-	assert_non_null(strstr(choir_error(), "reduce_to_one_device"));
+	assert_non_null(strstr(choir_error(), "reduce_to_one_device, ring, hierarchical_copy"));
 }
 
 static void bad_tables_are_refused(void **state)
@@ -74,7 +87,7 @@ static void a_table_from_outside_is_chosen_by_name(void **state)
 	assert_string_equal(chosen("cpu:0", "cpu:1", "toy"), "toy");
 	assert_string_equal(chosen("cpu:0", "cpu:1", NULL), "direct");
 	assert_string_equal(chosen("far:0", "cpu:1", "toy"), "");
-	assert_string_equal(chosen("cpu:0", "cpu:1", "ring"), "");
+	assert_string_equal(chosen("cpu:0", "cpu:1", "star"), "");
 	assert_non_null(strstr(choir_error(), "toy"));
 }
 

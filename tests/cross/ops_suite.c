@@ -35,6 +35,7 @@ static bool on_host(const party *p)
 	return true;
 }
 
+// spec: 2.8, M15
 static void sums_of_all_dtypes_and_sizes(void **state)
 {
 	(void) state;
@@ -52,7 +53,8 @@ static void sums_of_all_dtypes_and_sizes(void **state)
 	party_close(&p);
 }
 
-// The number of devices changes nothing.
+// The number of devices changes nothing, odd ones included.
+// spec: 2.9, M20
 static void sums_of_any_deal_of_replicas(void **state)
 {
 	(void) state;
@@ -68,6 +70,7 @@ static void sums_of_any_deal_of_replicas(void **state)
 		}
 }
 
+// spec: 2.9
 static void divisor_divides_the_sum(void **state)
 {
 	(void) state;
@@ -102,6 +105,7 @@ static void a_single_part_is_copied_or_divided(void **state)
 	party_close(&p);
 }
 
+// spec: C14
 static void reduce_gives_only_the_root(void **state)
 {
 	(void) state;
@@ -120,6 +124,7 @@ static void reduce_gives_only_the_root(void **state)
 	party_close(&p);
 }
 
+// spec: C7
 static void broadcast_gives_what_the_root_has(void **state)
 {
 	(void) state;

@@ -7,21 +7,27 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
 int main(void)
 {
+	static const char *const ways[] = { "reduce_to_one_device", "ring", "hierarchical_copy" };
 	static const ops_subject direct = { "direct", { "cpu:0", "cpu:1", "cpu:2", "cpu:3" } };
-	static const ops_subject one = { "reduce_to_one_device", { "cpu:0", "cpu:1", "cpu:2" } };
-	static const ops_subject far = { "reduce_to_one_device", { "far:0", "far:1", "far:2" } };
-	static const ops_subject mixed = { "reduce_to_one_device",
-		{ "cpu:0", "far:0", "cpu:1", "far:1" } };
 	static const ops_subject toy = { "toy", { "cpu:0", "cpu:1", "cpu:2" } };
 	int failed = ops_suite_run("direct", &direct);
-	failed += ops_suite_run("reduce_to_one_device", &one);
-	failed += ops_suite_run("reduce_to_one_device, far", &far);
-	failed += ops_suite_run("reduce_to_one_device, mixed", &mixed);
+	for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+		const ops_subject shared = { ways[i], { "cpu:0", "cpu:1", "cpu:2" } };
+		const ops_subject far = { ways[i], { "far:0", "far:1", "far:2" } };
+		const ops_subject mixed = { ways[i], { "cpu:0", "far:0", "cpu:1", "far:1" } };
+		char name[64];
+		failed += ops_suite_run(ways[i], &shared);
+		snprintf(name, sizeof name, "%s, far", ways[i]);
+		failed += ops_suite_run(name, &far);
+		snprintf(name, sizeof name, "%s, mixed", ways[i]);
+		failed += ops_suite_run(name, &mixed);
+	}
 	failed += choir_register_cross_device_ops(&toy_ops) != CHOIR_OK;
 	failed += ops_suite_run("toy", &toy);
 	return failed;

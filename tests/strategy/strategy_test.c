@@ -38,7 +38,7 @@ static void options_that_cannot_be(void **state)
 	refused(MIRRORED(.timeout = (double) NAN), CHOIR_INVALID, "timeout", NULL);
 	refused(MIRRORED(.timeout = -2), CHOIR_INVALID, "timeout of -2", NULL);
 	refused(MIRRORED(.cores_per_device = -1), CHOIR_INVALID, "-1 cores", NULL);
-	refused(MIRRORED(.cross_device_ops = "ring"), CHOIR_NOT_FOUND, "\"ring\"", "direct");
+	refused(MIRRORED(.cross_device_ops = "star"), CHOIR_NOT_FOUND, "\"star\"", "direct");
 	refused(MIRRORED(.devices = "far:0,cpu:0", .cross_device_ops = "direct"), CHOIR_UNSUPPORTED,
 			"\"direct\" cannot serve", NULL);
 	refused(ONE_DEVICE(.replicas = 2), CHOIR_INVALID, "\"one_device\" has 1 replica, not 2", NULL);

@@ -70,7 +70,8 @@ typedef struct choir_cross_device_ops_table {
 	// How well it suits the group and a collective of so many bytes; 0: cannot, 100: made for it.
 	// The table of a group is chosen when its strategy is made: by name, or by the best score for
 	// an all-reduce of 1 MiB. "direct" says 100 where all members have host memory, else 0;
-	// "reduce_to_one_device" says 1 always.
+	// "reduce_to_one_device" says 1 always, "ring" more from three separate memories on,
+	// "hierarchical_copy" a little more from four on.
 	int (*score)(const choir_group *group, choir_collective_kind kind, int64_t bytes);
 	choir_status (*open)(void *self, const choir_group *group); // group outlives self
 	void (*close)(void *self); // once, also after a failed open
@@ -92,8 +93,8 @@ typedef struct choir_cross_device_ops_table {
 
 // Makes cross-device operations known by name. The table is copied; its name is not, and lives as
 // long as the program. CHOIR_INVALID: a size or version that cannot be, no name, a name that is
-// known already ("direct" and "reduce_to_one_device" are), or more than 16. Threads: one, before
-// the first strategy.
+// known already ("direct", "ring", "hierarchical_copy" and "reduce_to_one_device" are), or more
+// than 16. Threads: one, before the first strategy.
 choir_status choir_register_cross_device_ops(const choir_cross_device_ops_table *table);
 
 CHOIR_C_END

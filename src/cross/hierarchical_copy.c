@@ -1,0 +1,110 @@
+// Cross-device operations in two halves, for devices that are joined within each half better than
+// between the halves. One root in each half gathers what its half has, one root takes up what the
+// other has gathered, and each hands the sum out in its half: so the slow way between is gone over
+// twice. Different pieces have different roots. The halves of an odd number of devices differ by
+// one. What roots gather are nodes of the canonical tree, which the last one folds, so the bits
+// are the tree's whatever the halves are (docs/decisions/0042).
+#include "cross/relay.h"
+
+static int score(const choir_group *group, choir_collective_kind kind, int64_t bytes)
+{
+	(void) kind, (void) bytes;
+	return chi_group_memories(group) >= 4 ? 10 : 1;
+}
+
+typedef struct {
+	int root, first, last; // of members
+} half;
+
+// The halves of a piece: own is that of the root, other may be empty.
+static void split(int members, int root, half *own, half *other)
+{
+	const int middle = (members + 1) / 2;
+	const half low = { root % middle, 0, middle };
+	half high = { middle, middle, members };
+	if (members > middle)
+		high.root += root % (members - middle);
+	const bool is_low = root < middle;
+	*own = is_low ? low : high;
+	*other = is_low ? high : low;
+	own->root = root;
+}
+
+static choir_status gather_half(chi_cargo *g, const half *h)
+{
+	for (int i = h->first; i < h->last; i++)
+		CHOIR_TRY(chi_cargo_take(g, i));
+	return CHOIR_OK;
+}
+
+static choir_status gather(chi_cargo *g, int64_t index, const half *own, const half *other)
+{
+	if (g->c->kind == CHOIR_BROADCAST)
+		return chi_cargo_take_whole(g);
+	CHOIR_TRY(gather_half(g, own));
+	if (other->first < other->last) {
+		chi_cargo theirs;
+		chi_cargo_begin(&theirs, g->relay, g->slot, index, other->root);
+		choir_status status = gather_half(&theirs, other);
+		if (status == CHOIR_OK)
+			status = chi_cargo_join(g, &theirs);
+		chi_cargo_end(&theirs);
+		CHOIR_TRY(status);
+	}
+	return chi_cargo_finish(g);
+}
+
+// To the other root first, which hands on what it got.
+static choir_status hand_out(const chi_cargo *g, const half *own, const half *other)
+{
+	int from = g->at;
+	const void *data = g->data, *shown = NULL;
+	CHOIR_TRY(chi_cargo_deliver_all(g, own->first, own->last));
+	if (other->first == other->last)
+		return CHOIR_OK;
+	CHOIR_TRY(chi_cargo_deliver(g, from, data, other->root, &shown));
+	if (shown != NULL) {
+		from = other->root;
+		data = shown;
+	}
+	for (int i = other->first; i < other->last; i++)
+		if (i != other->root)
+			CHOIR_TRY(chi_cargo_deliver(g, from, data, i, NULL));
+	return CHOIR_OK;
+}
+
+static choir_status piece(void *self, const chi_slot *slot, int member, int64_t index)
+{
+	chi_relay *r = self;
+	const choir_collective *c = slot->c[member];
+	const int members = r->way.group->members;
+	const int root = c->kind == CHOIR_ALL_REDUCE ? (int) (index % members) : c->root;
+	half own, other;
+	split(members, root, &own, &other);
+	chi_cargo g;
+	chi_cargo_begin(&g, r, slot, index, root);
+	choir_status status = gather(&g, index, &own, &other);
+	if (status == CHOIR_OK)
+		status = hand_out(&g, &own, &other);
+	chi_cargo_end(&g);
+	return status;
+}
+
+static choir_status open_hierarchical(void *self, const choir_group *group)
+{
+	return chi_relay_open(self, group, piece, group->members);
+}
+
+const choir_cross_device_ops_table chi_hierarchical_copy_table = {
+	.size = sizeof(choir_cross_device_ops_table),
+	.version = CHOIR_TABLE_VERSION,
+	.name = "hierarchical_copy",
+	.self_size = sizeof(chi_relay),
+	.score = score,
+	.open = open_hierarchical,
+	.close = chi_relay_close,
+	.join = chi_way_join,
+	.wait = chi_way_wait,
+	.abort = chi_way_abort,
+	.reset = chi_way_reset,
+};

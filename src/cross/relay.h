@@ -1,0 +1,55 @@
+// Ways that carry partial sums from device to device, for memories that are each device's own. A
+// cargo is a piece of a collective on its way: the nodes of the canonical tree that it has
+// gathered so far. It takes up what members have, folding whatever makes a node of the tree, and
+// when it has been with all of them it is the sum, in the bits of the tree, whichever way it went.
+#pragma once
+
+#include "base/lock.h"
+#include "cross/tree.h"
+#include "cross/way.h"
+
+// Where a member's device adds for whoever comes by; one at a time.
+typedef struct {
+	chi_mutex lock;
+	chi_stream *stream;
+} chi_station;
+
+typedef struct {
+	chi_way way; // first, so that the table's slots are its
+	chi_station *station; // of each member
+} chi_relay;
+
+choir_status chi_relay_open(
+		chi_relay *r, const choir_group *group, chi_piece_fn *piece, int pieces);
+void chi_relay_close(void *self);
+
+typedef struct {
+	chi_relay *relay;
+	const chi_slot *slot;
+	const choir_collective *c; // any member's
+	int64_t first, count; // elements of the collective
+	int at; // the member on whose device it is
+	chi_fold fold;
+	const void *data; // the sum (or what is broadcast), when it is whole
+} chi_cargo;
+
+// A piece that is to begin at a member, with nothing.
+void chi_cargo_begin(chi_cargo *g, chi_relay *r, const chi_slot *slot, int64_t index, int at);
+// Takes up what a member has.
+choir_status chi_cargo_take(chi_cargo *g, int member);
+// Takes up what another cargo of the same piece has gathered.
+choir_status chi_cargo_join(chi_cargo *g, const chi_cargo *other);
+// Of a broadcast, which begins at its root: what the root has is the result.
+choir_status chi_cargo_take_whole(chi_cargo *g);
+// Goes to another member's device.
+choir_status chi_cargo_move(chi_cargo *g, int to);
+// All members' parts are there: makes g->data, divided. CHOIR_INTERNAL: some are not.
+choir_status chi_cargo_finish(chi_cargo *g);
+// Gives the result to a member: a copy from data, which lies on from's device, and the call of its
+// function. Members that share a result are served with the first of them. *shown, if it is not
+// NULL, becomes where the result lies there, and stays as it was if the member wants none.
+choir_status chi_cargo_deliver(const chi_cargo *g, int from, const void *data, int member,
+		const void **shown);
+// From the cargo's place to members first, first + 1, .. last - 1.
+choir_status chi_cargo_deliver_all(const chi_cargo *g, int first, int last);
+void chi_cargo_end(chi_cargo *g);

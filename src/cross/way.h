@@ -1,0 +1,39 @@
+// What all ways of reducing have in common: a meeting of the members, and how a collective is cut
+// into pieces, each of which whoever waits may do from beginning to end. So a way is a function
+// that does one piece, and no piece waits for another.
+#pragma once
+
+#include "cross/meeting.h"
+#include "tensor/tensor.h"
+
+enum { CHI_WAY_SLICE = 8192 }; // elements; pieces begin at multiples of it
+
+typedef struct {
+	chi_meeting meeting;
+	const choir_group *group;
+	chi_piece_fn *piece; // gets the chi_way as self
+	int pieces; // at most so many of about equal length; 0: each is a slice
+} chi_way;
+
+choir_status chi_way_open(chi_way *w, const choir_group *group, chi_piece_fn *piece, int pieces);
+// Of a table whose self begins with a chi_way: the rest of the slots.
+void chi_way_close(void *self);
+choir_status chi_way_join(void *self, int member, const choir_collective *c, uint64_t *ticket);
+choir_status chi_way_wait(void *self, int member, uint64_t ticket, double seconds);
+void chi_way_abort(void *self);
+void chi_way_reset(void *self);
+
+// The elements of a collective that are the index-th piece.
+void chi_way_cut(const chi_way *w, const choir_collective *c, int64_t index, int64_t *first,
+		int64_t *count);
+// Memories that members have of their own: 1 if all share theirs.
+int chi_group_memories(const choir_group *group);
+// Element first of packed memory.
+static inline char *chi_element(const void *data, choir_dtype dtype, int64_t first)
+{
+	return (char *) (uintptr_t) data + (size_t) first * chi_dtype_size(dtype);
+}
+// Divides n elements, f32 or f64, that lie on stream's device; done when it returns. By 1:
+// nothing.
+choir_status chi_way_divide(
+		chi_stream *stream, choir_dtype dtype, void *data, double divisor, int64_t n);

@@ -20,6 +20,12 @@ static chi_light *own(const chi_replica *r)
 	return &r->run->light[r->id];
 }
 
+// Which of its two parts a replica shows in the light sum that it is in.
+static int turn_of(const chi_replica *r)
+{
+	return (int) (r->lights % 2);
+}
+
 choir_status chi_light_open(chi_run *run)
 {
 	const choir_strategy *s = run->strategy;
@@ -39,10 +45,20 @@ void chi_light_close(chi_run *run)
 	chi_free(run->light);
 }
 
+static void let_go(chi_buffer **held)
+{
+	chi_buffer_release(*held);
+	*held = NULL;
+}
+
 void chi_light_clear(chi_run *run)
 {
-	for (int i = 0; run->light != NULL && i < run->strategy->replicas; i++)
-		chi_atomic32_store(&run->light[i].gate.word, 0);
+	for (int i = 0; run->light != NULL && i < run->strategy->replicas; i++) {
+		chi_light *l = &run->light[i];
+		chi_atomic32_store(&l->gate.word, 0);
+		let_go(&l->held[0]);
+		let_go(&l->held[1]);
+	}
 }
 
 // Sets flags and counts of r's word; only flags are ever set by others.
@@ -147,96 +163,122 @@ static choir_status await(chi_replica *r, int k)
 static choir_status check_equal(chi_replica *r, int k)
 {
 	char a[CHI_SHAPE_TEXT], b[CHI_SHAPE_TEXT];
+	const int turn = turn_of(r);
 	const chi_light *mine = own(r), *other = &r->run->light[k];
-	if (mine->hash == other->hash)
+	if (mine->part[turn].hash == other->part[turn].hash)
 		return CHOIR_OK;
 	choir_fail(CHOIR_STATE,
 			"replica %d is in all_reduce of %s %s, where replica %d was in all_reduce "
 			"of %s %s: all replicas must make the same calls in the same order",
-			r->id, choir_dtype_name(mine->tensor->dtype), chi_shape_print(&mine->tensor->shape, a),
-			k, choir_dtype_name(other->tensor->dtype), chi_shape_print(&other->tensor->shape, b));
+			r->id, choir_dtype_name(mine->dtype[turn]), chi_shape_print(&mine->shape[turn], a), k,
+			choir_dtype_name(other->dtype[turn]), chi_shape_print(&other->shape[turn], b));
 	return fail(r);
 }
 
-static const char *part(const chi_run *run, int replica, size_t from)
+static const char *part(const chi_replica *r, int replica, size_t from)
 {
-	return (const char *) run->light[replica].tensor->data + from;
+	return (const char *) r->run->light[replica].part[turn_of(r)].data + from;
 }
 
 // The sum of a slice of a node of the canonical tree, in to; spare is memory for the right halves.
-static void sum_node(const chi_run *run, const choir_tensor *out, size_t from, int64_t count,
+static void sum_node(const chi_replica *r, const choir_tensor *out, size_t from, int64_t count,
 		int lo, int hi, char *to, char *spare)
 {
 	if (hi - lo == 2) {
-		chi_vector_add(out->dtype, to, part(run, lo, from), part(run, lo + 1, from), count);
+		chi_vector_add(out->dtype, to, part(r, lo, from), part(r, lo + 1, from), count);
 		return;
 	}
 	const int middle = chi_tree_split(lo, hi);
-	sum_node(run, out, from, count, lo, middle, to, spare);
-	const char *right = part(run, middle, from);
+	sum_node(r, out, from, count, lo, middle, to, spare);
+	const char *right = part(r, middle, from);
 	if (hi - middle > 1) {
-		sum_node(run, out, from, count, middle, hi, spare, spare + SLICE * 8);
+		sum_node(r, out, from, count, middle, hi, spare, spare + SLICE * 8);
 		right = spare;
 	}
 	chi_vector_add(out->dtype, to, to, right, count);
 }
 
-static void sum_all(const chi_run *run, choir_tensor *out)
+static void sum_all(const chi_replica *r, choir_tensor *out)
 {
 	char spare[LEVELS * SLICE * 8];
+	const int replicas = r->run->strategy->replicas;
 	const size_t size = chi_dtype_size(out->dtype);
 	const int64_t elements = choir_shape_elements(&out->shape);
-	const int64_t slice = run->strategy->replicas == 2 ? elements : SLICE; // two need no spare
+	const int64_t slice = replicas == 2 ? elements : SLICE; // two need no spare
 	for (int64_t first = 0; first < elements; first += slice) {
 		const size_t from = (size_t) first * size;
-		sum_node(run, out, from, elements - first < slice ? elements - first : slice, 0,
-				run->strategy->replicas, (char *) out->data + from, spare);
+		sum_node(r, out, from, elements - first < slice ? elements - first : slice, 0, replicas,
+				(char *) out->data + from, spare);
 	}
 }
 
-// Says that r has read, or never will, and waits until nobody reads r's contribution any more. Who
-// has come says so soon, whatever happens: no code of the program's is in between. Who comes after
-// a failure sees that before it reads.
-static void leave(chi_replica *r)
+// Shows t to the others. What the program or an update may change is copied: nobody waits until it
+// has been read.
+static choir_status show(chi_replica *r, const choir_tensor *t)
 {
-	chi_run *run = r->run;
-	const uint32_t come = r->lights << SUMS;
-	r->lights++;
-	say(r, 0);
-	for (int k = 0; k < run->strategy->replicas; k++) {
-		chi_gate *gate = &run->light[k].gate;
-		uint32_t word;
-		while (ahead(word = chi_atomic32_load(&gate->word), come, SUMS) == 0)
-			(void) chi_gate_wait(gate, word, true, chi_clock_deadline(-1));
+	chi_light *l = own(r);
+	const int turn = turn_of(r);
+	chi_light_part *part = &l->part[turn];
+	if (t->source != NULL || t->buffer->foreign) {
+		const size_t bytes = chi_tensor_bytes(t);
+		l->held[turn] = chi_buffer_new(t->buffer->device, bytes);
+		if (l->held[turn] == NULL)
+			return choir_error_status();
+		memcpy(l->held[turn]->memory, t->data, bytes);
+		part->data = l->held[turn]->memory;
+	} else {
+		chi_buffer_retain(t->buffer);
+		l->held[turn] = t->buffer;
+		part->data = t->data;
 	}
+	l->dtype[turn] = t->dtype;
+	l->shape[turn] = t->shape;
+	part->hash = (uint64_t) t->dtype * 16 + (uint64_t) t->shape.rank;
+	for (int i = 0; i < t->shape.rank; i++)
+		part->hash = chi_hash_mix(part->hash + (uint64_t) t->shape.dim[i]);
+	return CHOIR_OK;
+}
+
+// The sum's memory, and a handle on that of the contribution before. The frame lets go of the
+// newest first, and pools give the newest back first: a program that sums again and again in a
+// frame that it rewinds then writes each contribution where others have read one, and each sum,
+// for which others wait, where only this processor has been.
+static choir_tensor *make_sum(chi_replica *r, const choir_tensor *t)
+{
+	static const choir_shape one_byte = { .rank = 1, .dim = { 1 } };
+	choir_frame *f = r->shown.frame;
+	chi_buffer *before = own(r)->held[turn_of(r)];
+	if (before != NULL && chi_tensor_on(f, before, before->memory, CHOIR_U8, &one_byte) == NULL)
+		return NULL;
+	return chi_tensor_new(f, t->dtype, &t->shape);
 }
 
 choir_tensor *chi_light_sum(chi_replica *r, choir_tensor *t)
 {
-	chi_run *run = r->run;
 	choir_frame *f = r->shown.frame;
-	chi_light *l = own(r);
-	choir_tensor *out = chi_tensor_new(f, t->dtype, &t->shape);
+	choir_tensor *out = make_sum(r, t);
 	if (out == NULL)
 		return NULL;
-	l->hash = (uint64_t) t->dtype * 16 + (uint64_t) t->shape.rank;
-	for (int i = 0; i < t->shape.rank; i++)
-		l->hash = chi_hash_mix(l->hash + (uint64_t) t->shape.dim[i]);
-	l->tensor = t;
 	r->lights++;
+	choir_status status = show(r, t);
+	if (status != CHOIR_OK) {
+		r->lights--; // it has not come
+		chi_frame_keep(f);
+		return NULL;
+	}
 	say(r, 0);
-	choir_status status = CHOIR_OK;
-	for (int k = 0; status == CHOIR_OK && k < run->strategy->replicas; k++) {
+	for (int k = 0; status == CHOIR_OK && k < r->run->strategy->replicas; k++) {
 		if (k == r->id)
 			continue;
 		status = await(r, k);
 		if (status == CHOIR_OK)
 			status = check_equal(r, k);
 	}
-	if (status == CHOIR_OK)
-		sum_all(run, out);
-	else
+	if (status != CHOIR_OK) {
 		chi_frame_keep(f);
-	leave(r);
-	return status == CHOIR_OK ? out : NULL;
+		return NULL;
+	}
+	sum_all(r, out);
+	let_go(&own(r)->held[1 - turn_of(r)]); // all have come here, so all have read it
+	return out;
 }

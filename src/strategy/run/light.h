@@ -1,28 +1,41 @@
 // Small sums where every device carries one replica and all memory is the host's. Each replica
-// says where its contribution lies, sums all of them by itself when all have come, says that it
-// has read them, and leaves when all have: two hand-overs between processors, where a meeting and
-// a collective need several.
+// says where its contribution lies, and sums all of them by itself when all have come: one
+// hand-over between processors, where a meeting and a collective need several. Nobody waits until
+// others have read: a contribution keeps its memory until its replica knows that they have, which
+// is when all have come to the next light sum, or when the run ends.
 #pragma once
 
 #include "strategy/run/run.h"
 
 enum { CHI_LIGHT_BYTES = 16 << 10, CHI_LIGHT_REPLICAS = 8 };
 
+// What a replica contributes to a light sum.
+typedef struct {
+	uint64_t hash; // of dtype and shape
+	const void *data;
+} chi_light_part;
+
 // How far a replica has come, for others to look at without a lock: bit 0: the run has failed; bit
-// 1: it has returned; then 15 bits that count the steps of its light sums (come, and read), and 15
-// that count its meetings. Counts wrap; replicas are never half way round apart.
+// 1: it has returned; then 15 bits that count its light sums, and 15 that count its meetings.
+// Counts wrap; replicas are never half way round apart. Even and odd light sums have a part each:
+// who writes one knows that all have come to the sum between, and so have read what it held. What
+// others look at is one line of the cache.
 typedef struct chi_light {
 	chi_gate gate;
-	uint64_t hash; // of dtype and shape
-	const choir_tensor *tensor; // its contribution, from when it comes until all have read
-	char rest_of_line[64];
+	chi_light_part part[2];
+	// What follows is its replica's own, but for errors.
+	_Alignas(64) chi_buffer *held[2]; // references to the memory of the parts
+	choir_dtype dtype[2];
+	choir_shape shape[2];
 } chi_light;
 
 // Memory for a run's replicas, if its strategy can have light sums at all; run->light stays NULL
 // if not.
 choir_status chi_light_open(chi_run *run);
 void chi_light_close(chi_run *run);
-void chi_light_clear(chi_run *run); // between runs
+// When all replicas of a run have returned: contributions give their memory back, and words begin
+// again.
+void chi_light_clear(chi_run *run);
 
 // For the rest of the run: r has come to another meeting (sequence moved); r has returned; all
 // must stop.

@@ -105,6 +105,7 @@ static void forget(chi_run *run)
 {
 	chi_apply_forget(run);
 	chi_meet_clear(run);
+	chi_light_clear(run);
 	if (chi_atomic32_load(&run->failed) != 0)
 		chi_group_reset(&run->strategy->group);
 }
@@ -177,7 +178,6 @@ static choir_status prepare(chi_run *run, choir_replica_fn *fn, void *user, choi
 	run->failed_replica = s->replicas;
 	chi_atomic32_store(&run->failed, 0);
 	chi_atomic32_store(&run->finished.word, 0);
-	chi_light_clear(run);
 	for (int i = 0; i < s->replicas; i++) {
 		chi_replica *r = &run->replica[i];
 		r->state = CHI_RUNS; // on a lane of its own nobody asks for more

@@ -36,7 +36,7 @@ typedef struct chi_replica {
 	const chi_atomic32 *parked_for;
 	chi_gate baton; // opened by who hands the baton to this replica
 	uint32_t sequence; // meetings so far
-	uint32_t lights; // steps of light sums so far
+	uint32_t lights; // light sums so far
 	int commits; // of optimizers so far
 	chi_names given, returned;
 	chi_names own; // what Choir itself gives, while it stands in for given

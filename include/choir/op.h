@@ -126,7 +126,8 @@ choir_tensor *choir_dropout(choir_tensor *x, double rate, uint64_t seed);
 // Losses, one for each example; choir_replica_mean makes the mean of a global batch of them.
 
 // -log(softmax(logits)[label]) of logits [n, classes], f32 or f64, and labels [n], u8, i32 or i64,
-// as log(sum of exp), so that no logit is too large: gives [n]. Gradients flow to the logits.
+// as log(sum of exp), so that no logit is too large: gives [n]. There may be more axes between, as
+// in [n, places, classes] and [n, places], which gives [n, places]. Gradients flow to the logits.
 // CHOIR_INVALID: a label that is no class, naming it and its example, here or, if the device works
 // asynchronously, from the next call that waits.
 choir_tensor *choir_softmax_cross_entropy(choir_tensor *logits, choir_tensor *labels);

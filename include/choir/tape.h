@@ -13,7 +13,7 @@
 // Threads: that of the frame.
 #pragma once
 
-#include "op.h"
+#include "nn.h"
 
 CHOIR_C_BEGIN
 

@@ -159,6 +159,30 @@ static choir_status gelu_backward(
 	return CHOIR_OK;
 }
 
+static choir_status gelu_exact_backward(
+		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+{
+	(void) want;
+	gradient[0] = pair("gelu_exact_gradient", node->in[0], dy);
+	return CHOIR_OK;
+}
+
+static choir_status silu_backward(
+		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+{
+	(void) want;
+	gradient[0] = pair("silu_gradient", node->in[0], dy);
+	return CHOIR_OK;
+}
+
+static choir_status softplus_backward(
+		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+{
+	(void) want;
+	gradient[0] = pair("softplus_gradient", node->in[0], dy);
+	return CHOIR_OK;
+}
+
 static choir_status scale_backward(
 		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
 {
@@ -207,6 +231,9 @@ static const chi_op relu_op = { .name = "relu", .backward = relu_backward };
 static const chi_op tanh_op = { .name = "tanh", .backward = tanh_backward };
 static const chi_op sigmoid_op = { .name = "sigmoid", .backward = sigmoid_backward };
 static const chi_op gelu_op = { .name = "gelu", .backward = gelu_backward };
+static const chi_op gelu_exact_op = { .name = "gelu_exact", .backward = gelu_exact_backward };
+static const chi_op silu_op = { .name = "silu", .backward = silu_backward };
+static const chi_op softplus_op = { .name = "softplus", .backward = softplus_backward };
 static const chi_op scale_op = {
 	.name = "scale",
 	.attribute_bytes = sizeof(choir_scale_attributes),
@@ -276,6 +303,21 @@ choir_tensor *choir_sigmoid(choir_tensor *x)
 choir_tensor *choir_gelu(choir_tensor *x)
 {
 	return chi_op_call(&gelu_op, NULL, 1, &x, NULL);
+}
+
+choir_tensor *choir_gelu_exact(choir_tensor *x)
+{
+	return chi_op_call(&gelu_exact_op, NULL, 1, &x, NULL);
+}
+
+choir_tensor *choir_silu(choir_tensor *x)
+{
+	return chi_op_call(&silu_op, NULL, 1, &x, NULL);
+}
+
+choir_tensor *choir_softplus(choir_tensor *x)
+{
+	return chi_op_call(&softplus_op, NULL, 1, &x, NULL);
 }
 
 choir_tensor *choir_scale(choir_tensor *x, double by)

@@ -1,4 +1,5 @@
-// Losses, one for each example, and softmax.
+// Losses, one for each example, and softmax with its logarithm.
+#include "choir/nn.h"
 #include "op/op.h"
 
 static choir_status infer_softmax(size_t n, choir_tensor *const in[], const void *attributes,
@@ -34,6 +35,39 @@ choir_tensor *choir_softmax(choir_tensor *x)
 	return chi_op_call(&softmax_op, NULL, 1, &x, NULL);
 }
 
+static choir_status log_softmax_backward(
+		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+{
+	choir_tensor *const in[] = { node->out, dy };
+
+	(void) want;
+	gradient[0] =
+			chi_op_kernel(dy->frame, "log_softmax_gradient", 2, in, NULL, dy->dtype, &dy->shape);
+	return CHOIR_OK;
+}
+
+static const chi_op log_softmax_op = {
+	.name = "log_softmax",
+	.infer = infer_softmax,
+	.backward = log_softmax_backward,
+};
+
+choir_tensor *choir_log_softmax(choir_tensor *x)
+{
+	return chi_op_call(&log_softmax_op, NULL, 1, &x, NULL);
+}
+
+// Whether labels are the logits' shape without the classes.
+static bool labels_fit(const choir_shape *logits, const choir_shape *labels)
+{
+	if (logits->rank < 2 || labels->rank != logits->rank - 1 || logits->dim[labels->rank] == 0)
+		return false;
+	for (int i = 0; i < labels->rank; i++)
+		if (labels->dim[i] != logits->dim[i])
+			return false;
+	return true;
+}
+
 static choir_status infer_cross_entropy(size_t n, choir_tensor *const in[], const void *attributes,
 		choir_dtype *dtype, choir_shape *shape)
 {
@@ -47,10 +81,9 @@ static choir_status infer_cross_entropy(size_t n, choir_tensor *const in[], cons
 	if (label != CHOIR_U8 && label != CHOIR_I32 && label != CHOIR_I64)
 		return choir_fail(
 				CHOIR_INVALID, "labels are %s, needed u8, i32 or i64", choir_dtype_name(label));
-	if (logits->rank != 2 || labels->rank != 1 || logits->dim[0] != labels->dim[0] ||
-			logits->dim[1] == 0)
+	if (!labels_fit(logits, labels))
 		return choir_fail(CHOIR_INVALID,
-				"logits %s and labels %s do not fit; needed [n, classes] and [n]",
+				"logits %s and labels %s do not fit; needed [n, .., classes] and [n, ..]",
 				chi_shape_print(logits, text[0]), chi_shape_print(labels, text[1]));
 	*shape = *labels;
 	return CHOIR_OK;
@@ -62,32 +95,84 @@ static choir_status cross_entropy_backward(
 	choir_tensor *logits = node->in[0], *const in[] = { logits, node->in[1], dy };
 
 	if (want[0])
-		gradient[0] = chi_op_kernel(dy->frame, "softmax_cross_entropy_gradient", 3, in, NULL,
-				logits->dtype, &logits->shape);
+		gradient[0] = chi_op_kernel(dy->frame, "softmax_cross_entropy_gradient", 3, in,
+				node->attributes, logits->dtype, &logits->shape);
 	return CHOIR_OK;
 }
 
 static const chi_op cross_entropy_op = {
 	.name = "softmax_cross_entropy",
+	.attribute_bytes = sizeof(choir_cross_entropy_attributes),
 	.infer = infer_cross_entropy,
 	.backward = cross_entropy_backward,
 };
 
 choir_tensor *choir_softmax_cross_entropy(choir_tensor *logits, choir_tensor *labels)
 {
-	choir_tensor *const in[] = { logits, labels };
-	return chi_op_call(&cross_entropy_op, NULL, 2, in, NULL);
+	return choir_smoothed_cross_entropy(logits, labels, 0);
 }
 
-// The mean over all axes but the first.
+choir_tensor *choir_smoothed_cross_entropy(
+		choir_tensor *logits, choir_tensor *labels, double smoothing)
+{
+	const choir_cross_entropy_attributes attributes = { smoothing };
+	choir_tensor *const in[] = { logits, labels };
+
+	if (logits && !(smoothing >= 0 && smoothing <= 1)) // NaN is neither
+		return chi_frame_fail_null(logits->frame, CHOIR_INVALID,
+				"smoothed_cross_entropy: smoothing %g, needed 0 to 1", smoothing);
+	return chi_op_call(&cross_entropy_op, NULL, 2, in, &attributes);
+}
+
+// The mean over all axes but the first: a loss for each example.
+static choir_tensor *by_example(const char *name, choir_tensor *losses)
+{
+	if (!losses)
+		return NULL;
+	const int rank = losses->shape.rank;
+	if (rank < 1)
+		return chi_frame_fail_null(losses->frame, CHOIR_INVALID,
+				"%s: scalars have no examples; needed [n, ...]", name);
+	return rank == 1 ? losses : choir_mean(losses, ((choir_axes) 1 << rank) - 2);
+}
+
 choir_tensor *choir_squared_error(choir_tensor *x, choir_tensor *target)
 {
-	choir_tensor *square = choir_square(choir_subtract(x, target));
-	if (!square)
-		return NULL;
-	const int rank = square->shape.rank;
-	if (rank < 1)
-		return chi_frame_fail_null(square->frame, CHOIR_INVALID,
-				"squared_error: scalars have no examples; needed [n, ...]");
-	return rank == 1 ? square : choir_mean(square, ((choir_axes) 1 << rank) - 2);
+	return by_example("squared_error", choir_square(choir_subtract(x, target)));
+}
+
+static choir_status huber_backward(
+		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+{
+	choir_tensor *const in[] = { node->in[0], dy };
+
+	(void) want;
+	gradient[0] = chi_op_kernel(
+			dy->frame, "huber_gradient", 2, in, node->attributes, dy->dtype, &dy->shape);
+	return CHOIR_OK;
+}
+
+static const chi_op huber_op = {
+	.name = "huber",
+	.attribute_bytes = sizeof(choir_huber_attributes),
+	.backward = huber_backward,
+};
+
+choir_tensor *choir_huber(choir_tensor *x, choir_tensor *target, double bound)
+{
+	const choir_huber_attributes attributes = { bound };
+	choir_tensor *difference;
+
+	if (x && !(bound > 0)) // NaN is not
+		return chi_frame_fail_null(
+				x->frame, CHOIR_INVALID, "huber: bound %g, needed more than 0", bound);
+	difference = choir_subtract(x, target);
+	return by_example("huber", chi_op_call(&huber_op, NULL, 1, &difference, &attributes));
+}
+
+// softplus(x) - x target is -target log(sigmoid(x)) - (1 - target) log(1 - sigmoid(x)).
+choir_tensor *choir_sigmoid_cross_entropy(choir_tensor *logits, choir_tensor *targets)
+{
+	return by_example("sigmoid_cross_entropy",
+			choir_subtract(choir_softplus(logits), choir_multiply(logits, targets)));
 }

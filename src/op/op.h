@@ -38,6 +38,9 @@ struct chi_op {
 	choir_status (*infer)(size_t n, choir_tensor *const in[], const void *attributes,
 			choir_dtype *dtype, choir_shape *shape);
 	chi_backward_fn *backward; // NULL: no gradient flows through
+	// How many of the last inputs were made for this call alone, and die with what it made: no
+	// gradient flows to them.
+	size_t own;
 	// Used instead of a kernel where set: custom operations, views, what strategy brings.
 	choir_status (*forward)(const chi_node *node);
 };

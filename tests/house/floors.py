@@ -17,6 +17,7 @@ HEADERS = {
     "extend/device.h": "device",
     "tensor.h": "tensor",
     "op.h": "op",
+    "nn.h": "op",
     "tape.h": "op",
     "extend/kernel.h": "op",
     "dataset.h": "data",

@@ -103,9 +103,11 @@ static void a_bad_label_is_reported_by_the_wait(void **state)
 	choir_buffer in[2] = { kernels_buffer(CHOIR_F32, CHOIR_SHAPE(2, 3)),
 		kernels_buffer(CHOIR_I64, CHOIR_SHAPE(2)) };
 	choir_buffer loss = kernels_buffer(CHOIR_F32, CHOIR_SHAPE(2));
+	const choir_cross_entropy_attributes hard = { 0 };
 	kernels_set(&in[1], 1, 3);
 	chi_error_clear();
-	assert_int_equal(run_on("far:0", "softmax_cross_entropy", 2, in, &loss, "", 0), CHOIR_INVALID);
+	assert_int_equal(run_on("far:0", "softmax_cross_entropy", 2, in, &loss, &hard, sizeof hard),
+			CHOIR_INVALID);
 	assert_non_null(strstr(choir_error(), "label 3 of example 1: classes are 0 to 2"));
 	kernels_free(2, in);
 	kernels_free(1, &loss);

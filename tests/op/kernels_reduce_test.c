@@ -235,6 +235,8 @@ static void try_softmax(choir_dtype dtype, int64_t classes, uint64_t *seed)
 	kernels_free(1, &dx);
 }
 
+static const choir_cross_entropy_attributes hard = { 0 };
+
 static void try_cross_entropy(choir_dtype dtype, choir_dtype label_dtype, int64_t classes,
 		uint64_t *seed)
 {
@@ -249,8 +251,8 @@ static void try_cross_entropy(choir_dtype dtype, choir_dtype label_dtype, int64_
 	for (int64_t i = 0; i < ROWS; i++)
 		kernels_set(&in[1], i,
 				(double) kernels_integer(seed, 0, classes < 256 ? classes - 1 : 255));
-	kernels_plain("softmax_cross_entropy", 2, in, &loss, NULL);
-	kernels_plain("softmax_cross_entropy_gradient", 3, in, &dx, NULL);
+	kernels_plain("softmax_cross_entropy", 2, in, &loss, &hard);
+	kernels_plain("softmax_cross_entropy_gradient", 3, in, &dx, &hard);
 	for (int64_t i = 0; i < ROWS; i++) {
 		const int64_t label = (int64_t) kernels_get(&in[1], i);
 		const double dloss = kernels_get(&in[2], i), e = epsilon_of(dtype);
@@ -290,12 +292,13 @@ static void a_label_outside_is_named(void **state)
 			kernels_buffer(dtypes[d], CHOIR_SHAPE(5)), kernels_buffer(CHOIR_F32, CHOIR_SHAPE(5)) };
 		choir_buffer loss = kernels_buffer(CHOIR_F32, CHOIR_SHAPE(5));
 		kernels_set(&in[1], 3, 12);
-		assert_int_equal(kernels_run(chi_plain_list, "softmax_cross_entropy", 2, in, &loss, NULL),
+		assert_int_equal(kernels_run(chi_plain_list, "softmax_cross_entropy", 2, in, &loss,
+								 &hard),
 				CHOIR_INVALID);
 		assert_string_equal(choir_error(), "label 12 of example 3: classes are 0 to 9");
 		kernels_set(&in[1], 3, d == 0 ? 10 : -1);
 		assert_int_equal(kernels_run(chi_plain_list, "softmax_cross_entropy_gradient", 3, in,
-								 &in[0], NULL),
+								 &in[0], &hard),
 				CHOIR_INVALID);
 		assert_string_equal(choir_error(), d == 0 ? "label 10 of example 3: classes are 0 to 9"
 				: "label -1 of example 3: classes are 0 to 9");

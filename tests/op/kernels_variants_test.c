@@ -82,8 +82,37 @@ static void reductions(const chi_loops *v, choir_dtype dtype, int op, void *out,
 		loops->scale(out, a, 0.7, n);
 	else if (op == 4)
 		loops->dropout(out, a, (const uint32_t *) (const void *) b, 1u << 23, 2, n);
-	else
+	else if (op <= 6)
 		loops->maximum_gradient(out, a, b, c, n, false, op == 6, true);
+	else if (op == 7)
+		loops->huber(out, a, 1.5, n);
+	else if (op == 8)
+		loops->huber_gradient(out, a, b, 1.5, n);
+	else
+		loops->minus_exp(out, a, b, 0.3, n);
+}
+
+static void norms(const chi_loops *v, choir_dtype dtype, int op, void *out, int64_t n)
+{
+	const chi_norm_loops *loops = v->real[dtype]->norm;
+	double *sums = out;
+	const int64_t columns = n < 60 ? n : 60, rows = n / columns;
+	if (op < 2)
+		loops->moments(out, a, n, op == 1, 1e-5);
+	else if (op < 4)
+		loops->row(out, a, b, c, op == 3 ? d : NULL, n);
+	else if (op == 4)
+		loops->row_gradient(out, a, b, c, d, n, true);
+	else if (op == 5)
+		loops->row_sums(sums, sums + columns, a, b, d, rows, columns, columns);
+	else if (op == 6)
+		loops->column_moments(sums, sums + columns, a, rows, columns, columns);
+	else if (op == 7)
+		loops->column_sums(sums, sums + columns, a, b, c, d, rows, columns, columns);
+	else {
+		loops->column(out, a, b, c, d, n);
+		loops->column_gradient(out, a, out, b, c, d, a, n);
+	}
 }
 
 static void updates(const chi_loops *v, choir_dtype dtype, int op, void *out, int64_t n)
@@ -160,9 +189,10 @@ static void variants_have_the_same_bits(void **state)
 	}
 	for (choir_dtype dtype = CHOIR_F32; dtype <= CHOIR_F64; dtype++) {
 		fill_all(dtype, &seed);
-		compare_all("unary", unary, dtype, CHI_GELU + 1);
-		compare_all("gradient", gradient, dtype, CHI_GELU + 1);
-		compare_all("reductions", reductions, dtype, 7);
+		compare_all("unary", unary, dtype, CHI_SOFTPLUS + 1);
+		compare_all("gradient", gradient, dtype, CHI_SOFTPLUS + 1);
+		compare_all("reductions", reductions, dtype, 10);
+		compare_all("norms", norms, dtype, 9);
 		compare_all("updates", updates, dtype, 3);
 		compare_all("pools", pools, dtype, 8);
 	}

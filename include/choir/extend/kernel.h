@@ -13,7 +13,7 @@
 // thread, stream or device of the kind it runs on (docs/decisions/0004).
 #pragma once
 
-#include "../op.h"
+#include "../nn.h"
 #include "device.h"
 
 CHOIR_C_BEGIN
@@ -28,10 +28,18 @@ typedef struct {
 } choir_maximum_gradient_attributes;
 
 // One input of out's shape, no attributes: "square", "sqrt", "exp", "log", "relu", "tanh",
-// "sigmoid", "gelu" (op.h). Their gradients have two inputs of out's shape: "square_gradient" x
-// and dy, 2 x dy; "sqrt_gradient" y and dy, dy / 2y; "relu_gradient" y and dy, dy where y > 0,
-// else 0; "tanh_gradient" y and dy, dy (1 - y^2); "sigmoid_gradient" y and dy, dy y (1 - y);
-// "gelu_gradient" x and dy. The others' are made of operations.
+// "sigmoid", "gelu" (op.h), "gelu_exact", "silu", "softplus" (nn.h). Their gradients have two
+// inputs of out's shape: "square_gradient" x and dy, 2 x dy; "sqrt_gradient" y and dy, dy / 2y;
+// "relu_gradient" y and dy, dy where y > 0, else 0; "tanh_gradient" y and dy, dy (1 - y^2);
+// "sigmoid_gradient" y and dy, dy y (1 - y); "gelu_gradient", "gelu_exact_gradient",
+// "silu_gradient" and "softplus_gradient" x and dy. The others' are made of operations.
+//
+// "huber": x^2 / 2 where |x| is at most bound, else bound (|x| - bound / 2). "huber_gradient": x
+// and dy; dy times x, bounded by -bound and bound.
+typedef struct {
+	double bound;
+} choir_huber_attributes;
+
 //
 // "scale": x times by, rounded to the dtype first.
 typedef struct {
@@ -95,11 +103,37 @@ typedef struct {
 	int top, left, bottom, right; // of the windows' grid around x
 } choir_pool2d_attributes;
 
-// No attributes: "softmax", along the last axis; "softmax_gradient": y, dy; y (dy - sum(y dy)).
-// "softmax_cross_entropy": logits [n, classes], labels [n] of u8, i32 or i64; out [n]. A label
+// No attributes, along the last axis: "softmax", "softmax_gradient": y, dy; y (dy - sum(y dy)).
+// "log_softmax", "log_softmax_gradient": y, dy; dy - exp(y) sum(dy).
+//
+// "softmax_cross_entropy": logits [.., classes], labels [..] of u8, i32 or i64; out [..]. A label
 // that is no class is CHOIR_INVALID, naming it, or, on a device that cannot fail, NAN.
-// "softmax_cross_entropy_gradient": logits, labels, dlosses [n]; out like logits: softmax(logits),
-// less 1 at the label, times dloss.
+// "softmax_cross_entropy_gradient": logits, labels, dlosses [..]; out like logits:
+// softmax(logits), less what the label weighs, times dloss. The right class weighs 1 - smoothing,
+// and each class smoothing / classes more.
+typedef struct {
+	double smoothing;
+} choir_cross_entropy_attributes;
+
+// Norms of x [.., c], in rows of c elements.
+//
+// By rows: "row_moments": x; out [.., 2]: the mean, or 0 unless centered, and factor = 1 /
+// sqrt(variance around that + epsilon). "row_norm": x, scale [c], offset [c] if there are four
+// inputs, moments; z scale + offset, where z = (x - mean) factor. "row_norm_gradient": x, scale,
+// moments, dy; with g = dy scale: factor (g - mean(g) - z mean(g z)), without mean(g) unless
+// centered. "row_norm_sums" (no attributes): x, moments, dy; out [2, c]: the sums over all rows of
+// dy z and of dy.
+//
+// By channels, with sums and moments in f64: "channel_sums" (no attributes): x; out [2 c + 1]: the
+// sums of x and of x^2 over rows, and the number of rows. "channel_moments" (no attributes, f64
+// alone): such sums; out like it: means, variances, rows; zeros of no rows. "channel_norm": x,
+// scale, offset, moments; z scale + offset. "channel_norm_sums": x, moments, dy; out [2, c]: the
+// sums of dy z and of dy. "channel_norm_gradient": x, scale, moments, dy, such sums, which may be
+// of more rows; scale factor (dy - (sum of dy + z sum of dy z) / rows).
+typedef struct {
+	double epsilon;
+	bool centered;
+} choir_norm_attributes;
 
 // "dropout": x times 1 / (1 - rate), or 0; its gradient is itself with dy for x. "random_normal",
 // no input. Every element has its own place in a Philox4x32-10 sequence, so its bits depend on the

@@ -8,7 +8,7 @@
 static const chi_binary binary_ops[] = { CHI_ADD, CHI_SUBTRACT, CHI_MULTIPLY, CHI_DIVIDE,
 	CHI_MAXIMUM };
 static const chi_unary unary_ops[] = { CHI_SQUARE, CHI_SQRT, CHI_EXP, CHI_LOG, CHI_RELU, CHI_TANH,
-	CHI_SIGMOID, CHI_GELU };
+	CHI_SIGMOID, CHI_GELU, CHI_GELU_EXACT, CHI_SILU, CHI_SOFTPLUS };
 
 static choir_status run_binary(const choir_kernel_call *call)
 {
@@ -54,6 +54,24 @@ static choir_status run_scale(const choir_kernel_call *call)
 	const choir_scale_attributes *attributes = call->attributes;
 	chi_loops_best()->real[x->dtype]->scale(call->out->data, x->data, attributes->by,
 			chi_elements(x));
+	return CHOIR_OK;
+}
+
+static choir_status run_huber(const choir_kernel_call *call)
+{
+	const choir_buffer *x = &call->in[0];
+	const choir_huber_attributes *attributes = call->attributes;
+	chi_loops_best()->real[x->dtype]->huber(call->out->data, x->data, attributes->bound,
+			chi_elements(x));
+	return CHOIR_OK;
+}
+
+static choir_status run_huber_gradient(const choir_kernel_call *call)
+{
+	const choir_buffer *x = &call->in[0];
+	const choir_huber_attributes *attributes = call->attributes;
+	chi_loops_best()->real[x->dtype]->huber_gradient(call->out->data, x->data, call->in[1].data,
+			attributes->bound, chi_elements(x));
 	return CHOIR_OK;
 }
 
@@ -126,6 +144,10 @@ static const chi_kernel_spec specs[] = {
 	{ "tanh", CHI_REAL, 0, run_unary, NULL, NULL, &unary_ops[5] },
 	{ "sigmoid", CHI_REAL, 0, run_unary, NULL, NULL, &unary_ops[6] },
 	{ "gelu", CHI_REAL, 0, run_unary, NULL, NULL, &unary_ops[7] },
+	{ "gelu_exact", CHI_REAL, 0, run_unary, NULL, NULL, &unary_ops[8] },
+	{ "silu", CHI_REAL, 0, run_unary, NULL, NULL, &unary_ops[9] },
+	{ "softplus", CHI_REAL, 0, run_unary, NULL, NULL, &unary_ops[10] },
+	{ "huber", CHI_REAL, sizeof(choir_huber_attributes), run_huber, NULL, NULL, NULL },
 	{ "scale", CHI_REAL, sizeof(choir_scale_attributes), run_scale, NULL, NULL, NULL },
 	{ "square_gradient", CHI_REAL, 0, run_gradient, NULL, NULL, &unary_ops[0] },
 	{ "sqrt_gradient", CHI_REAL, 0, run_gradient, NULL, NULL, &unary_ops[1] },
@@ -133,6 +155,11 @@ static const chi_kernel_spec specs[] = {
 	{ "tanh_gradient", CHI_REAL, 0, run_gradient, NULL, NULL, &unary_ops[5] },
 	{ "sigmoid_gradient", CHI_REAL, 0, run_gradient, NULL, NULL, &unary_ops[6] },
 	{ "gelu_gradient", CHI_REAL, 0, run_gradient, NULL, NULL, &unary_ops[7] },
+	{ "gelu_exact_gradient", CHI_REAL, 0, run_gradient, NULL, NULL, &unary_ops[8] },
+	{ "silu_gradient", CHI_REAL, 0, run_gradient, NULL, NULL, &unary_ops[9] },
+	{ "softplus_gradient", CHI_REAL, 0, run_gradient, NULL, NULL, &unary_ops[10] },
+	{ "huber_gradient", CHI_REAL, sizeof(choir_huber_attributes), run_huber_gradient, NULL, NULL,
+			NULL },
 	{ "broadcast", CHI_ALL, 0, run_broadcast, NULL, NULL, NULL },
 	{ "fill", CHI_ALL, sizeof(choir_fill_attributes), run_fill, NULL, NULL, NULL },
 };

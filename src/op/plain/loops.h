@@ -15,7 +15,10 @@ typedef enum {
 	CHI_RELU,
 	CHI_TANH,
 	CHI_SIGMOID,
-	CHI_GELU
+	CHI_GELU,
+	CHI_GELU_EXACT,
+	CHI_SILU,
+	CHI_SOFTPLUS
 } chi_unary;
 
 enum {
@@ -48,19 +51,53 @@ typedef struct {
 	const choir_pool2d_attributes *attributes;
 } chi_pool;
 
+// What norms do: rows [n] are normalised by a mean and a factor of their own, columns by one for
+// each column. Sums go to f64.
+typedef struct {
+	// The mean of x (0 unless centered) and 1 / sqrt(variance + epsilon), around that mean.
+	void (*moments)(void *moments, const void *x, int64_t n, bool centered, double epsilon);
+	// out = (x - mean) factor scale + offset; offset may be NULL.
+	void (*row)(void *out, const void *x, const void *moments, const void *scale,
+			const void *offset, int64_t n);
+	void (*row_gradient)(void *dx, const void *x, const void *moments, const void *scale,
+			const void *dy, int64_t n, bool centered);
+	// Adds to normal[j] and plain[j], of n <= CHI_COLUMNS columns, dy times the normalised x, and
+	// dy, of rows rows that lie stride apart, with moments of each row.
+	void (*row_sums)(double *normal, double *plain, const void *x, const void *moments,
+			const void *dy, int64_t rows, int64_t stride, int64_t n);
+
+	// Adds to sum[j] and square[j] the elements of rows rows and their squares, in f64.
+	void (*column_moments)(double *sum, double *square, const void *x, int64_t rows,
+			int64_t stride, int64_t n);
+	// out = (x - mean) factor + offset.
+	void (*column)(void *out, const void *x, const void *mean, const void *factor,
+			const void *offset, int64_t n);
+	// Adds to normal[j] and plain[j] as row_sums, with a mean and a factor of each column.
+	void (*column_sums)(double *normal, double *plain, const void *x, const void *mean,
+			const void *factor, const void *dy, int64_t rows, int64_t stride, int64_t n);
+	// dx = by (dy - plain - (x - mean) normal).
+	void (*column_gradient)(void *dx, const void *x, const void *dy, const void *mean,
+			const void *by, const void *normal, const void *plain, int64_t n);
+} chi_norm_loops;
+
 // For f32 and f64.
 typedef struct {
 	void (*unary)(chi_unary op, void *out, const void *x, int64_t n);
-	// by: the input of square and gelu, the result of the others.
+	// by: the input of square, gelu, silu and softplus, the result of the others.
 	void (*gradient)(chi_unary op, void *out, const void *by, const void *dy, int64_t n);
 	// dy where a < b is less, else 0.
 	void (*maximum_gradient)(void *out, const void *a, const void *b, const void *dy, int64_t n,
 			bool a_repeats, bool b_repeats, bool less);
 	void (*scale)(void *out, const void *x, double by, int64_t n);
+	// x^2 / 2 up to the bound, a line beyond it; and dy times x, bounded by it, over the bound.
+	void (*huber)(void *out, const void *x, double bound, int64_t n);
+	void (*huber_gradient)(void *out, const void *x, const void *dy, double bound, int64_t n);
 	// x times by, or 0 where the upper 24 bits of the element's word are below threshold.
 	void (*dropout)(void *out, const void *x, const uint32_t *words, uint32_t threshold, double by,
 			int64_t n);
 	void (*exp_minus)(void *out, const void *x, double by, int64_t n); // exp(x - by)
+	// dy - by exp(y)
+	void (*minus_exp)(void *out, const void *dy, const void *y, double by, int64_t n);
 	double (*max)(const void *x, int64_t n); // n > 0
 	double (*dot)(const void *a, const void *b, int64_t n); // collected in f64
 
@@ -69,6 +106,8 @@ typedef struct {
 			int64_t n);
 	void (*adam)(void *w, void *m, void *v, const void *g, const choir_update_attributes *a,
 			int64_t n);
+
+	const chi_norm_loops *norm;
 
 	void (*max_pool)(const chi_pool *p, void *out, const void *x);
 	void (*max_pool_gradient)(const chi_pool *p, void *dx, const void *x, const void *y,

@@ -1,5 +1,5 @@
-// Softmax, and the cross entropy of it with integer labels: row by row, by way of the loops. Sums
-// are in f64, so that a loss of many classes keeps its digits.
+// Softmax, its logarithm, and the cross entropy of it with integer labels: row by row, by way of
+// the loops. Sums are in f64, so that a loss of many classes keeps its digits.
 #include "op/plain/plain.h"
 
 #include <math.h>
@@ -65,6 +65,20 @@ static choir_status run_softmax_gradient(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
+// dx = dy - exp(y) sum(dy)
+static choir_status run_log_softmax_gradient(const choir_kernel_call *call)
+{
+	const rows_of r = split(&call->in[0]);
+	for (int64_t i = 0; i < r.rows; i++) {
+		const void *dy = chi_element(&call->in[1], i * r.classes);
+		chi_total sum = { 0 };
+		r.number->sum(&sum, dy, r.classes);
+		r.real->minus_exp(chi_element(call->out, i * r.classes), dy,
+				chi_element(&call->in[0], i * r.classes), sum.real, r.classes);
+	}
+	return CHOIR_OK;
+}
+
 static int64_t label_at(const choir_buffer *labels, int64_t i)
 {
 	if (labels->dtype == CHOIR_U8)
@@ -99,8 +113,27 @@ static double log_sum(const rows_of *r, const void *x, size_t size, double max)
 	return log(sum.real);
 }
 
+// x - max - log(sum(exp(x - max)))
+static choir_status run_log_softmax(const choir_kernel_call *call)
+{
+	const choir_buffer *x = &call->in[0];
+	const rows_of r = split(x);
+	for (int64_t i = 0; i < r.rows; i++) {
+		const void *row = chi_element(x, i * r.classes);
+		const double max = r.real->max(row, r.classes);
+		const double less = max + log_sum(&r, row, chi_dtype_size(r.dtype), max);
+		double in_dtype = less;
+		chi_narrow(r.dtype, &in_dtype, &less, 1);
+		r.number->binary(CHI_SUBTRACT, chi_element(call->out, i * r.classes), row, &in_dtype,
+				r.classes, false, true);
+	}
+	return CHOIR_OK;
+}
+
+// What the labels weigh, smoothed: the right class 1 - smoothing, and each one a part of the rest.
 static choir_status run_cross_entropy(const choir_kernel_call *call)
 {
+	const choir_cross_entropy_attributes *a = call->attributes;
 	const choir_buffer *x = &call->in[0], *labels = &call->in[1];
 	const rows_of r = split(x);
 	CHOIR_TRY(check_labels(labels, &r));
@@ -108,15 +141,22 @@ static choir_status run_cross_entropy(const choir_kernel_call *call)
 		const void *row = chi_element(x, i * r.classes);
 		const double max = r.real->max(row, r.classes);
 		const double right = value_at(x, i * r.classes + label_at(labels, i));
-		const double loss = log_sum(&r, row, chi_dtype_size(r.dtype), max) - (right - max);
+		double target = right - max;
+		if (a->smoothing > 0) {
+			chi_total sum = { 0 };
+			r.number->sum(&sum, row, r.classes);
+			target += a->smoothing * (sum.real / (double) r.classes - right);
+		}
+		const double loss = log_sum(&r, row, chi_dtype_size(r.dtype), max) - target;
 		chi_narrow(r.dtype, chi_element(call->out, i), &loss, 1);
 	}
 	return CHOIR_OK;
 }
 
-// (softmax(x) - one at the label) times dloss
+// (softmax(x) - what the labels weigh) times dloss
 static choir_status run_cross_entropy_gradient(const choir_kernel_call *call)
 {
+	const choir_cross_entropy_attributes *a = call->attributes;
 	const choir_buffer *x = &call->in[0], *labels = &call->in[1];
 	const rows_of r = split(x);
 	CHOIR_TRY(check_labels(labels, &r));
@@ -125,7 +165,14 @@ static choir_status run_cross_entropy_gradient(const choir_kernel_call *call)
 		const int64_t at = i * r.classes + label_at(labels, i);
 		softmax_row(&r, chi_element(call->out, i * r.classes), chi_element(x, i * r.classes),
 				dloss);
-		const double right = value_at(call->out, at) - dloss;
+		if (a->smoothing > 0) {
+			const double part = dloss * a->smoothing / (double) r.classes;
+			double in_dtype = part;
+			void *row = chi_element(call->out, i * r.classes);
+			chi_narrow(r.dtype, &in_dtype, &part, 1);
+			r.number->binary(CHI_SUBTRACT, row, row, &in_dtype, r.classes, false, true);
+		}
+		const double right = value_at(call->out, at) - dloss * (1 - a->smoothing);
 		chi_narrow(r.dtype, chi_element(call->out, at), &right, 1);
 	}
 	return CHOIR_OK;
@@ -134,8 +181,11 @@ static choir_status run_cross_entropy_gradient(const choir_kernel_call *call)
 static const chi_kernel_spec specs[] = {
 	{ "softmax", CHI_REAL, 0, run_softmax, NULL, NULL, NULL },
 	{ "softmax_gradient", CHI_REAL, 0, run_softmax_gradient, NULL, NULL, NULL },
-	{ "softmax_cross_entropy", CHI_REAL, 0, run_cross_entropy, NULL, NULL, NULL },
-	{ "softmax_cross_entropy_gradient", CHI_REAL, 0, run_cross_entropy_gradient, NULL, NULL,
-			NULL },
+	{ "log_softmax", CHI_REAL, 0, run_log_softmax, NULL, NULL, NULL },
+	{ "log_softmax_gradient", CHI_REAL, 0, run_log_softmax_gradient, NULL, NULL, NULL },
+	{ "softmax_cross_entropy", CHI_REAL, sizeof(choir_cross_entropy_attributes),
+			run_cross_entropy, NULL, NULL, NULL },
+	{ "softmax_cross_entropy_gradient", CHI_REAL, sizeof(choir_cross_entropy_attributes),
+			run_cross_entropy_gradient, NULL, NULL, NULL },
 };
 const chi_kernel_list chi_plain_softmax = { specs, sizeof specs / sizeof specs[0] };

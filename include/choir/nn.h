@@ -1,0 +1,69 @@
+// Operations of neural networks beyond op.h, whose rules hold here too: norms and losses. All are
+// of f32 or f64, and all operands of one call of the same dtype.
+// Threads: that of the operands' frame.
+#pragma once
+
+#include "op.h"
+
+CHOIR_C_BEGIN
+
+// Activations, elementwise, and softmax.
+
+// x P(x), where P is the standard normal distribution, (1 + erf(x / sqrt(2))) / 2: the exact form
+// of Hendrycks and Gimpel 2016, arXiv:1606.08415; choir_gelu is its approximation by tanh. In f32
+// erf is off by at most 2e-7.
+choir_tensor *choir_gelu_exact(choir_tensor *x);
+// x sigmoid(x), also called swish (Elfwing, Uchibe, Doya 2017, arXiv:1702.03118).
+choir_tensor *choir_silu(choir_tensor *x);
+choir_tensor *choir_softplus(choir_tensor *x); // log(1 + exp(x)), without overflow
+// The logarithm of choir_softmax, x - log(sum(exp(x))) along the last axis, without overflow.
+// CHOIR_INVALID: a scalar.
+choir_tensor *choir_log_softmax(choir_tensor *x);
+
+// Norms of the last axis. x is [.., c]; scale and offset are [c], c at least 1; the result has x's
+// shape. epsilon is 0 or more.
+
+// (x - mean) / sqrt(variance + epsilon) scale + offset, with the mean and the variance (divided by
+// c) of each row of c elements (Ba, Kiros, Hinton 2016, arXiv:1607.06450).
+choir_tensor *choir_layer_norm(
+		choir_tensor *x, choir_tensor *scale, choir_tensor *offset, double epsilon);
+// x / sqrt(mean(x^2) + epsilon) scale (Zhang and Sennrich 2019, arXiv:1910.07467).
+choir_tensor *choir_rms_norm(choir_tensor *x, choir_tensor *scale, double epsilon);
+
+// Adds to t what others have in its place: sums of other replicas, say. Gives a tensor of t's
+// frame, dtype (f64) and shape, and is called by all others as often and in the same order.
+typedef choir_tensor *choir_sum_fn(choir_tensor *t, void *user);
+typedef struct {
+	size_t size;
+	double epsilon; // 0: 1e-3; CHOIR_NONE: 0
+	// Called once on the way there and, if a gradient by x is wanted, once on the way back, so
+	// that mean and variance are of all rows of all who call, and so are gradients by x; those by
+	// scale and offset are of the own rows. NULL: the own rows alone. user lives as long as the
+	// tape.
+	choir_sum_fn *sum;
+	void *user;
+	choir_tensor **mean, **variance; // [c], for moving statistics; no gradient. NULL: not wanted
+} choir_batch_norm_options;
+// (x - mean) / sqrt(variance + epsilon) scale + offset, with the mean and the variance (divided by
+// the number of rows) of each channel over all rows of c elements (Ioffe and Szegedy 2015,
+// arXiv:1502.03167). Both are collected in f64. Of no rows they are 0. NULL options: all defaults.
+choir_tensor *choir_batch_norm(choir_tensor *x, choir_tensor *scale, choir_tensor *offset,
+		const choir_batch_norm_options *o);
+
+// Losses, one for each example, as those of op.h.
+
+// choir_softmax_cross_entropy with labels of which the right class has 1 - smoothing, and every
+// class a part of the rest, smoothing / classes (Szegedy et al. 2015, arXiv:1512.00567).
+// CHOIR_INVALID: smoothing is not 0 to 1.
+choir_tensor *choir_smoothed_cross_entropy(
+		choir_tensor *logits, choir_tensor *labels, double smoothing);
+// -target log(sigmoid(logit)) - (1 - target) log(1 - sigmoid(logit)) as softplus(logit) - logit
+// target, broadcast as choir_subtract does, and the mean of it over all axes but the first.
+// Targets are probabilities of the logits' dtype. CHOIR_INVALID: scalars.
+choir_tensor *choir_sigmoid_cross_entropy(choir_tensor *logits, choir_tensor *targets);
+// With d = x - target, broadcast as choir_subtract does: d^2 / 2 where |d| is at most bound, else
+// bound (|d| - bound / 2), and the mean of it over all axes but the first (Huber 1964).
+// CHOIR_INVALID: scalars, a bound that is not more than 0.
+choir_tensor *choir_huber(choir_tensor *x, choir_tensor *target, double bound);
+
+CHOIR_C_END

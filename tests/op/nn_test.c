@@ -1,0 +1,304 @@
+// Norms, activations and losses of nn.h: against values worked out by hand, the formulas of the
+// header, and finite differences; and what they refuse.
+#include "op/given.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+enum { ROUNDS = 5 };
+
+static choir_tensor *f64(given *g, choir_shape shape, const double *values)
+{
+	choir_tensor *t = choir_constant(g->frame, CHOIR_F64, shape, values);
+	assert_non_null(t);
+	return t;
+}
+
+static void activations_are_their_formulas(void **state)
+{
+	const double x[5] = { -30, -1.5, 0, 0.7, 40 };
+	given g;
+
+	(void) state;
+	given_open(&g, "cpu:0", 1);
+	double gelu[5], silu[5], softplus[5];
+	for (int i = 0; i < 5; i++) {
+		gelu[i] = x[i] * 0.5 * (1 + erf(x[i] / sqrt(2)));
+		silu[i] = x[i] / (1 + exp(-x[i]));
+		softplus[i] = x[i] > 30 ? x[i] : log(1 + exp(x[i]));
+	}
+	for (int dtype = CHOIR_F32; dtype <= CHOIR_F64; dtype++) {
+		choir_tensor *t = choir_cast(f64(&g, CHOIR_SHAPE(5), x), (choir_dtype) dtype);
+		given_equal(choir_gelu_exact(t), 5, gelu);
+		given_equal(choir_silu(t), 5, silu);
+		given_equal(choir_softplus(t), 5, softplus);
+	}
+	const double rows[6] = { 1000, 1000, 1001, -3, 0, 2 };
+	double log_softmax[6];
+	for (int i = 0; i < 6; i++) {
+		const double *r = rows + i / 3 * 3;
+		log_softmax[i] = rows[i] - r[2] - log(exp(r[0] - r[2]) + exp(r[1] - r[2]) + 1);
+	}
+	given_equal(choir_log_softmax(f64(&g, CHOIR_SHAPE(2, 3), rows)), 6, log_softmax);
+	assert_null(choir_log_softmax(choir_fill(g.frame, CHOIR_F64, CHOIR_SCALAR, 1)));
+	given_failure(&g, CHOIR_INVALID, "log_softmax: a scalar has no last axis");
+	given_close(&g);
+}
+
+static choir_tensor *activate(choir_tensor *const in[], void *user)
+{
+	return (*(choir_unary_op **) user)(in[0]);
+}
+
+static void gradients_of_activations(void **state)
+{
+	choir_unary_op *const ops[] = { choir_gelu_exact, choir_silu, choir_softplus,
+		choir_log_softmax };
+	given g;
+
+	(void) state;
+	given_open(&g, "cpu:0", 2);
+	for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
+		for (int round = 0; round < ROUNDS; round++) {
+			choir_unary_op *op = ops[i];
+			choir_tensor *x = given_normal(&g, given_shape(&g, 1, 3, 5));
+			given_check(&g, 1, &x, activate, &op);
+			choir_frame_empty(g.frame);
+		}
+	given_close(&g);
+}
+
+static void norms_of_rows(void **state)
+{
+	const double x[8] = { 1, 2, 3, 6, -1, -1, -1, -1 };
+	given g;
+
+	(void) state;
+	given_open(&g, "cpu:0", 3);
+	for (int dtype = CHOIR_F32; dtype <= CHOIR_F64; dtype++) {
+		choir_tensor *t = choir_cast(f64(&g, CHOIR_SHAPE(2, 4), x), (choir_dtype) dtype);
+		choir_tensor *scale = choir_cast(
+				f64(&g, CHOIR_SHAPE(4), (const double[]){ 1, 2, 1, -1 }), (choir_dtype) dtype);
+		choir_tensor *offset = choir_cast(
+				f64(&g, CHOIR_SHAPE(4), (const double[]){ 0, 0, 5, 1 }), (choir_dtype) dtype);
+		// The first row: mean 3, variance 3.5; the mean of squares is 12.5.
+		const double s = 1 / sqrt(3.5 + 0.5), r = 1 / sqrt(12.5 + 0.5);
+		given_equal(choir_layer_norm(t, scale, offset, 0.5), 8,
+				(const double[]){ -2 * s, -2 * s, 5, 1 - 3 * s, 0, 0, 5, 1 });
+		const double one = 1 / sqrt(1.5);
+		given_equal(choir_rms_norm(t, scale, 0.5), 8,
+				(const double[]){ r, 4 * r, 3 * r, -6 * r, -one, -2 * one, -one, one });
+	}
+	given_close(&g);
+}
+
+static choir_tensor *layer_norm(choir_tensor *const in[], void *user)
+{
+	(void) user;
+	return choir_layer_norm(in[0], in[1], in[2], 1e-5);
+}
+
+static choir_tensor *rms_norm(choir_tensor *const in[], void *user)
+{
+	(void) user;
+	return choir_rms_norm(in[0], in[1], 1e-5);
+}
+
+// Adds a part that is there each time, as another replica would.
+static choir_tensor *add_more(choir_tensor *t, void *user)
+{
+	(void) user;
+	return choir_scale(t, 2);
+}
+
+static choir_tensor *batch_norm(choir_tensor *const in[], void *user)
+{
+	return choir_batch_norm(in[0], in[1], in[2],
+			CHOIR_OPTIONS(choir_batch_norm_options, .epsilon = 1e-5,
+					.sum = user ? add_more : NULL));
+}
+
+static void gradients_of_norms(void **state)
+{
+	given g;
+
+	(void) state;
+	given_open(&g, "cpu:0", 4);
+	for (int round = 0; round < 2 * ROUNDS; round++) {
+		choir_shape shape = given_shape(&g, 1, 3, 4);
+		shape.dim[shape.rank++] = round % 2 ? given_size(&g, 3, 20) : 67;
+		shape.dim[0] += 2;
+		const choir_shape c = CHOIR_SHAPE(shape.dim[shape.rank - 1]);
+		choir_tensor *const in[] = { given_normal(&g, shape), given_normal(&g, c),
+			given_normal(&g, c) };
+		if (choir_shape_elements(&shape) < 1000) {
+			given_check(&g, 3, in, layer_norm, NULL);
+			given_check(&g, 2, in, rms_norm, NULL);
+			given_check(&g, 3, in, batch_norm, NULL);
+			given_check(&g, 3, in, batch_norm, &g); // twice the same rows: the same result
+		}
+		choir_frame_empty(g.frame);
+	}
+	given_close(&g);
+}
+
+static void norms_of_channels(void **state)
+{
+	const double x[6] = { 1, 10, 2, 10, 6, 40 };
+	given g;
+
+	(void) state;
+	given_open(&g, "cpu:0", 5);
+	choir_tensor *mean, *variance;
+	choir_batch_norm_options o = { .size = sizeof o, .epsilon = CHOIR_NONE, .mean = &mean,
+		.variance = &variance };
+	choir_tensor *t = f64(&g, CHOIR_SHAPE(3, 2), x);
+	choir_tensor *scale = f64(&g, CHOIR_SHAPE(2), (const double[]){ 1, 2 });
+	choir_tensor *offset = f64(&g, CHOIR_SHAPE(2), (const double[]){ 0, -1 });
+	const double a = 1 / sqrt(14.0 / 3), b = 2 / sqrt(200);
+	given_equal(choir_batch_norm(t, scale, offset, &o), 6, (const double[]){ -2 * a,
+			-10 * b - 1, -a, -10 * b - 1, 3 * a, 20 * b - 1 });
+	given_equal(mean, 2, (const double[]){ 3, 20 });
+	given_equal(variance, 2, (const double[]){ 14.0 / 3, 200 });
+	// Of nothing: no result, and moments of 0.
+	t = choir_fill(g.frame, CHOIR_F64, CHOIR_SHAPE(0, 2), 1);
+	assert_int_equal(choir_tensor_shape(choir_batch_norm(t, scale, offset, &o))->dim[0], 0);
+	given_equal(mean, 2, (const double[]){ 0, 0 });
+	given_equal(variance, 2, (const double[]){ 0, 0 });
+	// A large mean costs no digits: sums are in f64.
+	const float far[4] = { 10000, 10001, 10002, 10001 };
+	t = choir_constant(g.frame, CHOIR_F32, CHOIR_SHAPE(4, 1), far);
+	choir_tensor *one = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(1), 1);
+	given_equal(choir_batch_norm(t, one, choir_scale(one, 0), &o), 4,
+			(const double[]){ -sqrt(2), 0, sqrt(2), 0 });
+	given_equal(variance, 1, (const double[]){ 0.5 });
+	given_close(&g);
+}
+
+static choir_tensor *square_error(choir_tensor *const in[], void *user)
+{
+	(void) user;
+	return choir_squared_error(in[0], in[1]);
+}
+
+static choir_tensor *huber(choir_tensor *const in[], void *user)
+{
+	return choir_huber(in[0], in[1], *(const double *) user);
+}
+
+static choir_tensor *binary(choir_tensor *const in[], void *user)
+{
+	(void) user;
+	return choir_sigmoid_cross_entropy(in[0], in[1]);
+}
+
+static choir_tensor *smoothed(choir_tensor *const in[], void *user)
+{
+	return choir_smoothed_cross_entropy(in[0], in[1], *(const double *) user);
+}
+
+static void gradients_of_losses(void **state)
+{
+	double bound = 0.8, smoothing[] = { 0, 0.1, 1 };
+	given g;
+
+	(void) state;
+	given_open(&g, "cpu:0", 6);
+	for (int round = 0; round < ROUNDS; round++) {
+		const choir_shape shape = given_shape(&g, 1, 3, 4);
+		choir_tensor *const in[] = { given_normal(&g, shape), given_normal(&g, shape) };
+		given_check(&g, 2, in, square_error, NULL);
+		given_check(&g, 2, in, huber, &bound);
+		given_check(&g, 2, in, binary, NULL);
+		const int64_t n = given_size(&g, 1, 4), classes = given_size(&g, 2, 5);
+		choir_tensor *labels = given_labels(&g, 2 * n, classes);
+		choir_tensor *const classed[] = { given_normal(&g, CHOIR_SHAPE(n, 2, classes)),
+			choir_reshape(labels, CHOIR_SHAPE(n, 2)) };
+		given_check(&g, 2, classed, smoothed, &smoothing[round % 3]);
+		choir_frame_empty(g.frame);
+	}
+	given_close(&g);
+}
+
+static void losses_are_their_formulas(void **state)
+{
+	const double x[4] = { 0.5, -3, 2, 0 }, target[4] = { 0, 0, 0, 1 };
+	given g;
+
+	(void) state;
+	given_open(&g, "cpu:0", 7);
+	choir_tensor *a = f64(&g, CHOIR_SHAPE(2, 2), x), *b = f64(&g, CHOIR_SHAPE(2, 2), target);
+	given_equal(choir_huber(a, b, 1), 2, (const double[]){ (0.125 + 2.5) / 2, (1.5 + 0.5) / 2 });
+	given_equal(choir_sigmoid_cross_entropy(a, b), 2,
+			(const double[]){ (log(1 + exp(0.5)) + log(1 + exp(-3))) / 2,
+					(log(1 + exp(2)) + log(2)) / 2 });
+	// Far from the decision nothing overflows.
+	const double far[2] = { 1000, -1000 }, sure[2] = { 1, 1 };
+	given_equal(choir_sigmoid_cross_entropy(f64(&g, CHOIR_SHAPE(2), far),
+						f64(&g, CHOIR_SHAPE(2), sure)), 2, (const double[]){ 0, 1000 });
+	const double p[3] = { 1 / (1 + exp(1) + exp(2)), exp(1) / (1 + exp(1) + exp(2)),
+		exp(2) / (1 + exp(1) + exp(2)) };
+	choir_tensor *logits = f64(&g, CHOIR_SHAPE(1, 3), (const double[]){ 0, 1, 2 });
+	choir_tensor *label = choir_constant(g.frame, CHOIR_I32, CHOIR_SHAPE(1), (int32_t[]){ 1 });
+	given_equal(choir_smoothed_cross_entropy(logits, label, 0.3), 1, (const double[]){
+			-0.1 * log(p[0]) - 0.8 * log(p[1]) - 0.1 * log(p[2]) });
+	given_close(&g);
+}
+
+static void what_does_not_fit_is_refused(void **state)
+{
+	given g;
+
+	(void) state;
+	given_open(&g, "cpu:0", 8);
+	choir_frame *f = g.frame;
+	choir_tensor *x, *c;
+#define FRESH() \
+	(x = choir_fill(f, CHOIR_F32, CHOIR_SHAPE(2, 3), 1), \
+			c = choir_fill(f, CHOIR_F32, CHOIR_SHAPE(3), 1))
+	FRESH();
+	assert_null(choir_layer_norm(x, choir_fill(f, CHOIR_F32, CHOIR_SHAPE(2), 1), c, 0));
+	given_failure(&g, CHOIR_INVALID, "layer_norm: scale of [2, 3] is [2]; needed [channels]");
+	FRESH();
+	assert_null(choir_layer_norm(x, c, choir_fill(f, CHOIR_F64, CHOIR_SHAPE(3), 1), 0));
+	given_failure(&g, CHOIR_INVALID, "layer_norm: f32 and f64 do not go together");
+	FRESH();
+	assert_null(choir_rms_norm(x, c, (double) NAN));
+	given_failure(&g, CHOIR_INVALID, "rms_norm: epsilon nan, needed 0 or more");
+	FRESH();
+	assert_null(choir_batch_norm(choir_fill(f, CHOIR_F32, CHOIR_SCALAR, 1), c, c, NULL));
+	given_failure(&g, CHOIR_INVALID, "batch_norm: [] has no channels; needed [.., channels]");
+	FRESH();
+	assert_null(choir_batch_norm(x, c, c, &(choir_batch_norm_options){ .epsilon = 1 }));
+	given_failure(&g, CHOIR_INVALID, "batch_norm: the options' size is 0");
+	FRESH();
+	assert_null(choir_huber(x, x, 0));
+	given_failure(&g, CHOIR_INVALID, "huber: bound 0, needed more than 0");
+	FRESH();
+	assert_null(choir_smoothed_cross_entropy(x, given_labels(&g, 2, 3), 1.5));
+	given_failure(&g, CHOIR_INVALID, "smoothing 1.5, needed 0 to 1");
+	FRESH();
+	assert_null(choir_sigmoid_cross_entropy(choir_mean(x, CHOIR_ALL_AXES),
+			choir_mean(x, CHOIR_ALL_AXES)));
+	given_failure(&g, CHOIR_INVALID, "sigmoid_cross_entropy: scalars have no examples");
+	assert_null(choir_layer_norm(NULL, NULL, NULL, 0));
+	given_close(&g);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(activations_are_their_formulas),
+		cmocka_unit_test(gradients_of_activations),
+		cmocka_unit_test(norms_of_rows),
+		cmocka_unit_test(gradients_of_norms),
+		cmocka_unit_test(norms_of_channels),
+		cmocka_unit_test(gradients_of_losses),
+		cmocka_unit_test(losses_are_their_formulas),
+		cmocka_unit_test(what_does_not_fit_is_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -163,4 +163,35 @@ choir_status choir_variable_assign_add(choir_variable *v, choir_tensor *value);
 // v = v - value, as choir_variable_assign_add.
 choir_status choir_variable_assign_sub(choir_variable *v, choir_tensor *value);
 
+// What a row becomes.
+typedef enum {
+	CHOIR_SCATTER_ADD, // itself and the value
+	CHOIR_SCATTER_SUB,
+	CHOIR_SCATTER_MUL,
+	CHOIR_SCATTER_DIV, // integers as choir_divide
+	CHOIR_SCATTER_MIN, // the lesser one; NAN if one is
+	CHOIR_SCATTER_MAX,
+	CHOIR_SCATTER_UPDATE // the value
+} choir_scatter;
+
+// Writes rows, along axis 0, of a mirrored variable of rank 1 or more: row indices[i] with row i
+// of values, for i from 0 on, one after another, so that an index that stands twice counts twice.
+// indices is a vector of i32 or i64, of which each must be a row of v; values is of v's dtype, and
+// has as many rows as there are indices, of the shape of v's, or is a plain number for all of
+// them. Both are of one frame, which says what happens (docs/rules.md, section 5):
+//
+// - A replica's in a run: a merge call of all replicas, in which v is written with what replica 0
+//   brought, then replica 1 and so on, each with as many rows as it likes; with MEAN all values
+//   are divided by the number of replicas, with ONLY_FIRST_REPLICA only replica 0's count.
+//   CHOIR_INVALID as for choir_variable_assign.
+// - An update's: the copy that is being updated.
+// - Others': all copies, with the values as they are. Waits until it is done.
+//
+// MIN, MAX and UPDATE have no SUM and no MEAN: but in an update, they are CHOIR_UNSUPPORTED for a
+// variable with such an aggregation, and everything is for an ON_READ one. UPDATE is for all
+// dtypes, the others for those of choir_variable_assign_add. All that is wrong is found before
+// anything is written. Waits for indices. Errors else as choir_variable_assign's.
+choir_status choir_variable_scatter(
+		choir_variable *v, choir_scatter how, choir_tensor *indices, choir_tensor *values);
+
 CHOIR_C_END

@@ -111,7 +111,7 @@ static choir_status set_all(const chi_weights *w, const chi_safetensors *st, con
 		status = set(w->variable[i], f, data + st->tensor[i]->begin);
 		// Half of one model and half of another would be worse than none.
 		for (size_t k = 0; status != CHOIR_OK && k <= i; k++)
-			w->variable[k]->undefined = true;
+			chi_variable_undefine(w->variable[k]);
 	}
 	choir_frame_free(f);
 	return status;

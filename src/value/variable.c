@@ -150,7 +150,7 @@ size_t chi_variable_bytes(const choir_variable *v)
 choir_status chi_variable_unwrap(choir_variable *v)
 {
 	const uint64_t now = chi_atomic64_load(&v->copy[0].source.version);
-	if (v->wrapped == NULL || v->wrapped_version == now || v->undefined)
+	if (v->wrapped == NULL || v->wrapped_version == now || v->copy[0].undefined)
 		return CHOIR_OK;
 	CHOIR_TRY(chi_variable_to_host(v, 0, v->wrapped));
 	v->wrapped_version = now;
@@ -162,12 +162,27 @@ void chi_variable_touch(choir_variable *v, int copy)
 	chi_atomic64_add(&v->copy[copy].source.version, 1);
 }
 
+void chi_variable_undefine(choir_variable *v)
+{
+	for (int i = 0; i < v->copies; i++)
+		v->copy[i].undefined = true;
+}
+
+choir_status chi_variable_check_defined(choir_variable *v, int copy, choir_frame *f)
+{
+	if (!v->copy[copy].undefined)
+		return CHOIR_OK;
+	return chi_frame_fail(f, CHOIR_STATE,
+			"variable \"%s\": an update failed half way, "
+			"so it is undefined until it is assigned or restored",
+			v->name);
+}
+
 choir_tensor *chi_variable_alias(choir_variable *v, int copy, choir_frame *f)
 {
 	const chi_copy *c = &v->copy[copy];
-	if (v->undefined)
-		return chi_frame_fail_null(f, CHOIR_STATE, "variable \"%s\": an update failed half way, "
-				"so it is undefined until it is assigned or restored", v->name);
+	if (chi_variable_check_defined(v, copy, f) != CHOIR_OK)
+		return NULL;
 	choir_tensor *t = chi_tensor_on(f, c->buffer, c->buffer->memory, v->dtype, &v->shape);
 	if (t == NULL)
 		return NULL;
@@ -221,6 +236,8 @@ choir_status chi_variable_write(choir_variable *v, int copy, chi_assign_op op, c
 	CHOIR_TRY(check_written(v, t));
 	chi_copy *c = &v->copy[copy];
 	choir_frame *f = t->frame;
+	if (op != CHI_ASSIGN)
+		CHOIR_TRY(chi_variable_check_defined(v, copy, f));
 	choir_tensor *value = written_value(v, f, t);
 	if (value == NULL)
 		return chi_frame_report(f);
@@ -243,8 +260,8 @@ choir_status chi_variable_write(choir_variable *v, int copy, chi_assign_op op, c
 				v->name, choir_device_name(f->device), choir_device_name(c->device));
 	if (status != CHOIR_OK)
 		return chi_frame_keep(f);
-	if (op == CHI_ASSIGN && v->undefined)
-		v->undefined = false;
+	if (op == CHI_ASSIGN)
+		c->undefined = false;
 	chi_variable_touch(v, copy);
 	return CHOIR_OK;
 }
@@ -274,12 +291,12 @@ choir_status chi_variable_from_host(choir_variable *v, const void *from)
 		const choir_status status = copy_host(c->device, c->buffer->memory, from,
 				chi_variable_bytes(v));
 		if (status != CHOIR_OK) {
-			v->undefined = true; // copies differ now
+			chi_variable_undefine(v); // copies differ now
 			return status;
 		}
+		c->undefined = false;
 		chi_variable_touch(v, i);
 	}
-	v->undefined = false;
 	return CHOIR_OK;
 }
 

@@ -11,6 +11,7 @@ typedef struct {
 	chi_source source; // its version counts the writes
 	chi_buffer *buffer;
 	choir_device *device;
+	bool undefined; // a write failed half way: reading is an error until it is assigned
 } chi_copy;
 
 struct choir_variable {
@@ -24,7 +25,6 @@ struct choir_variable {
 	choir_aggregation aggregation;
 	bool trainable;
 	bool slot; // of an optimizer, or a metric's state: not saved with the weights
-	bool undefined; // an update failed half way: reading is an error until it is assigned
 	bool written; // by the update function that is running
 	void *wrapped; // the caller's memory where no copy lies in it, or NULL
 	uint64_t wrapped_version; // of copy 0, as it is in wrapped
@@ -70,6 +70,10 @@ choir_status chi_variable_from_host(choir_variable *v, const void *from);
 choir_status chi_variable_to_host(choir_variable *v, int copy, void *to);
 // Brings memory that was wrapped up to date with copy 0.
 choir_status chi_variable_unwrap(choir_variable *v);
+// A write of v failed half way: to read it is an error until it is assigned.
+void chi_variable_undefine(choir_variable *v);
+// CHOIR_STATE, which f keeps, if copy is undefined.
+choir_status chi_variable_check_defined(choir_variable *v, int copy, choir_frame *f);
 // Says that copy's memory changed by other means.
 void chi_variable_touch(choir_variable *v, int copy);
 size_t chi_variable_bytes(const choir_variable *v); // of one copy

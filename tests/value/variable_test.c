@@ -341,17 +341,20 @@ static void undefined_until_assigned(void **state)
 	choir_frame *f = choir_frame_new(NULL);
 	const chi_variable_plan plan = plan_of(CHOIR_F32, CHOIR_SHAPE(3));
 	choir_variable *v = chi_variable_new(&plan);
-	v->undefined = true;
+	chi_variable_undefine(v);
 	assert_null(chi_variable_alias(v, 1, f));
 	assert_int_equal(choir_error_status(), CHOIR_STATE);
 	assert_non_null(strstr(choir_error(), "\"v\": an update failed half way"));
 	choir_frame_empty(f);
 	assert_int_equal(chi_variable_write(v, 1, CHI_ASSIGN, choir_number(f, 1)), CHOIR_OK);
 	assert_non_null(chi_variable_alias(v, 1, f));
-	v->undefined = true;
+	assert_null(chi_variable_alias(v, 0, f)); // not assigned
+	choir_frame_empty(f);
+	assert_int_equal(chi_variable_write(v, 0, CHI_ASSIGN_ADD, choir_number(f, 1)), CHOIR_STATE);
+	choir_frame_empty(f);
 	const float host[3] = { 0 };
 	assert_int_equal(chi_variable_from_host(v, host), CHOIR_OK);
-	assert_false(v->undefined);
+	assert_non_null(chi_variable_alias(v, 0, f));
 	choir_frame_free(f);
 	chi_variable_free(v);
 }

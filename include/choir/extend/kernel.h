@@ -172,6 +172,12 @@ typedef struct {
 	bool nesterov;
 } choir_update_attributes;
 
+// "scatter_update", "scatter_add", "scatter_subtract", "scatter_multiply", "scatter_divide",
+// "scatter_minimum", "scatter_maximum": a target [rows, ...], indices [n] of i32 or i64, each of
+// them a row, and values [n, ...]; no attributes. Row indices[i] of the target, which is written,
+// becomes values[i], or itself with values[i] by the operation, for i from 0 on, one after
+// another: an index that stands twice counts twice. out is in[0]. A NAN is both least and largest.
+//
 // "chunk_squares": the sum of the squares of each chunk of the input; out is f64
 // [ceil(elements / chunk)].
 typedef struct {

@@ -6,7 +6,14 @@
 
 #include "choir/extend/kernel.h"
 
-typedef enum { CHI_ADD, CHI_SUBTRACT, CHI_MULTIPLY, CHI_DIVIDE, CHI_MAXIMUM } chi_binary;
+typedef enum {
+	CHI_ADD,
+	CHI_SUBTRACT,
+	CHI_MULTIPLY,
+	CHI_DIVIDE,
+	CHI_MAXIMUM,
+	CHI_MINIMUM
+} chi_binary;
 typedef enum {
 	CHI_SQUARE,
 	CHI_SQRT,

@@ -79,7 +79,7 @@ void chi_instance_forget(chi_instance *in)
 	const bool half = chi_atomic32_load(&in->touched) != 0 && chi_atomic32_load(&in->done) == 0;
 	for (size_t i = 0; i < in->n; i++) {
 		if (half)
-			in->shared[i].variable->undefined = true;
+			chi_variable_undefine(in->shared[i].variable);
 		for (int k = 0; k < in->shared[i].results; k++) {
 			chi_buffer_release(in->shared[i].result[k]);
 			in->shared[i].result[k] = NULL;

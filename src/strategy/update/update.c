@@ -221,7 +221,8 @@ static void settle_written(chi_update *u, choir_status status)
 {
 	for (choir_variable *v = u->written; v != NULL; v = v->next_written) {
 		v->written = false;
-		v->undefined = v->undefined || status != CHOIR_OK;
+		if (status != CHOIR_OK)
+			chi_variable_undefine(v);
 	}
 	u->written = NULL;
 }

@@ -5,11 +5,14 @@
 #include "strategy/merge/merge.h"
 #include "strategy/merge/reduce.h"
 #include "strategy/update/update.h"
+#include "strategy/variable/write.h"
 
 typedef struct {
 	choir_variable *variable;
 	chi_assign_op op;
 } assignment;
+
+static const char *const names[] = { "assign", "assign_add", "assign_sub" };
 
 // Writes all copies with a value that is the same for all.
 static choir_status write_all(choir_variable *v, chi_assign_op op, choir_tensor *t)
@@ -29,7 +32,8 @@ static choir_status write_all(choir_variable *v, chi_assign_op op, choir_tensor 
 	for (int i = 0; i < v->copies; i++) {
 		const choir_status status = chi_variable_write(v, i, op, t);
 		if (status != CHOIR_OK) {
-			v->undefined = v->undefined || i > 0; // copies differ now
+			if (i > 0)
+				chi_variable_undefine(v); // copies differ now
 			return status;
 		}
 	}
@@ -67,28 +71,44 @@ static choir_status aggregate_and_write(choir_cross *x, void *user)
 	return all == NULL ? chi_frame_report(x->frame) : write_all(v, a->op, all);
 }
 
+choir_status chi_write_check_replica(
+		choir_replica *replica, const choir_variable *v, const char *what)
+{
+	CHOIR_TRY(chi_replica_check(replica, what));
+	return chi_replica_check_variable(chi_replica_of(replica), v);
+}
+
+choir_status chi_write_check_aggregation(
+		choir_replica *replica, const choir_variable *v, const choir_tensor *value)
+{
+	const int n = choir_replica_count(replica);
+	if (v->aggregation == CHOIR_AGGREGATION_NONE)
+		return chi_frame_fail(replica->frame, CHOIR_INVALID,
+				"variable \"%s\": an aggregation is needed to write it in a replica", v->name);
+	if (v->aggregation == CHOIR_AGGREGATION_SUM && value->is_number && value->number != 0 && n > 1)
+		return chi_frame_fail(replica->frame, CHOIR_INVALID,
+				"variable \"%s\": the number %g is the same for all %d replicas and has no SUM "
+				"over them",
+				v->name, value->number, n);
+	return CHOIR_OK;
+}
+
+choir_status chi_write_check_across(choir_frame *f, const choir_variable *v, const char *what)
+{
+	if (chi_strategy_check(v->strategy) == CHOIR_OK &&
+			chi_context_sees_all(v->strategy, what) == CHOIR_OK)
+		return CHOIR_OK;
+	return chi_frame_keep(f);
+}
+
 static choir_status assign_in_replica(choir_replica *replica, choir_variable *v, chi_assign_op op,
 		choir_tensor *value)
 {
-	static const char *const names[] = { "assign", "assign_add", "assign_sub" };
 	chi_replica *r = chi_replica_of(replica);
-	CHOIR_TRY(chi_replica_check(replica, names[op]));
-	if (v->strategy != r->run->strategy)
-		return chi_frame_fail(replica->frame, CHOIR_STATE,
-				"variable \"%s\": mixing strategies: it "
-				"belongs to \"%s\", this replica to \"%s\"",
-				v->name, v->strategy->kind, r->run->strategy->kind);
+	CHOIR_TRY(chi_write_check_replica(replica, v, names[op]));
 	if (v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ)
 		return chi_variable_write(v, v->copy_of_replica[r->id], op, value);
-	if (v->aggregation == CHOIR_AGGREGATION_NONE)
-		return chi_frame_fail(replica->frame, CHOIR_INVALID, "variable \"%s\": an aggregation is "
-				"needed to write it in a replica", v->name);
-	if (v->aggregation == CHOIR_AGGREGATION_SUM && value->is_number && value->number != 0 &&
-			choir_replica_count(replica) > 1)
-		return chi_frame_fail(replica->frame, CHOIR_INVALID,
-				"variable \"%s\": the number %g is the "
-				"same for all %d replicas and has no SUM over them",
-				v->name, value->number, choir_replica_count(replica));
+	CHOIR_TRY(chi_write_check_aggregation(replica, v, value));
 	assignment a = { v, op };
 	return chi_merge_one(r, names[op], value, aggregate_and_write, &a, v, (uint64_t) op + 1);
 }
@@ -126,7 +146,10 @@ static choir_status assign_integer_shares(choir_variable *v, choir_tensor *value
 		choir_tensor *share = choir_constant(f, v->dtype, v->shape, host + bytes);
 		if (share == NULL)
 			return chi_frame_report(f);
-		CHOIR_TRY(chi_variable_write(v, i, CHI_ASSIGN, share));
+		const choir_status status = chi_variable_write(v, i, CHI_ASSIGN, share);
+		if (status != CHOIR_OK && i > 0)
+			chi_variable_undefine(v); // its sum is nothing now
+		CHOIR_TRY(status);
 	}
 	return CHOIR_OK;
 }
@@ -154,9 +177,7 @@ static choir_status assign_shares(choir_variable *v, choir_tensor *value)
 static choir_status write_across(choir_variable *v, chi_assign_op op, choir_tensor *value)
 {
 	choir_frame *f = value->frame;
-	if (chi_strategy_check(v->strategy) != CHOIR_OK ||
-			chi_context_sees_all(v->strategy, "assign") != CHOIR_OK)
-		return chi_frame_keep(f);
+	CHOIR_TRY(chi_write_check_across(f, v, names[op]));
 	if (v->synchronization != CHOIR_SYNCHRONIZATION_ON_READ)
 		return write_all(v, op, value);
 	if (op != CHI_ASSIGN)

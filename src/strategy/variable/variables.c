@@ -7,6 +7,7 @@
 #include "strategy/run/meet.h"
 #include "strategy/merge/reduce.h"
 #include "strategy/update/update.h"
+#include "strategy/variable/write.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -213,15 +214,21 @@ choir_variable *choir_variable_wrap(const char *name, choir_dtype dtype, choir_s
 // Which copy of a variable a frame's context sees, or
 enum { ALL_COPIES = -1, NO_COPY = -2 }; // all of them; none: the frame keeps why
 
+choir_status chi_replica_check_variable(const chi_replica *r, const choir_variable *v)
+{
+	const choir_strategy *s = r->run->strategy;
+	return v->strategy == s
+			? CHOIR_OK
+			: chi_frame_fail(r->shown.frame, CHOIR_STATE,
+					  "variable \"%s\": mixing strategies: it belongs to \"%s\", this "
+					  "replica to \"%s\"",
+					  v->name, v->strategy->kind, s->kind);
+}
+
 static int copy_for_replica(chi_replica *r, const choir_variable *v)
 {
-	if (v->strategy != r->run->strategy) {
-		chi_frame_fail(r->shown.frame, CHOIR_STATE,
-				"variable \"%s\": mixing strategies: it belongs "
-				"to \"%s\", this replica to \"%s\"",
-				v->name, v->strategy->kind, r->run->strategy->kind);
+	if (chi_replica_check_variable(r, v) != CHOIR_OK)
 		return NO_COPY;
-	}
 	return chi_apply_settle(r, v) == CHOIR_OK ? v->copy_of_replica[r->id] : NO_COPY;
 }
 

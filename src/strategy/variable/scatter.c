@@ -1,0 +1,261 @@
+// Writing rows of a mirrored variable. All that can be wrong is found before anything is written,
+// in a replica even before it meets the others: so a failure has a replica's name, and the rows
+// that all of them brought are then written one replica's after the other's.
+#include "choir/op.h"
+#include "op/op.h"
+#include "strategy/merge/merge.h"
+#include "strategy/update/update.h"
+#include "strategy/variable/write.h"
+
+typedef struct {
+	choir_variable *variable;
+	choir_scatter how;
+	choir_tensor *indices, *values;
+} scatter;
+
+static const struct {
+	const char *kernel, *name;
+	bool aggregates; // it makes sense with a SUM or MEAN over replicas
+} ways[] = {
+	[CHOIR_SCATTER_ADD] = { "scatter_add", "scatter_add", true },
+	[CHOIR_SCATTER_SUB] = { "scatter_subtract", "scatter_sub", true },
+	[CHOIR_SCATTER_MUL] = { "scatter_multiply", "scatter_mul", true },
+	[CHOIR_SCATTER_DIV] = { "scatter_divide", "scatter_div", true },
+	[CHOIR_SCATTER_MIN] = { "scatter_minimum", "scatter_min", false },
+	[CHOIR_SCATTER_MAX] = { "scatter_maximum", "scatter_max", false },
+	[CHOIR_SCATTER_UPDATE] = { "scatter_update", "scatter_update", false },
+};
+
+static choir_buffer buffer_of(const choir_tensor *t)
+{
+	return (choir_buffer){ t->data, t->dtype, t->shape };
+}
+
+// One copy, by the stream of f, whose device shares its memory and on which indices and values
+// are.
+static choir_status write_copy(const scatter *s, int copy, choir_frame *f)
+{
+	choir_variable *v = s->variable;
+	const choir_buffer in[3] = { { v->copy[copy].buffer->memory, v->dtype, v->shape },
+		buffer_of(s->indices), buffer_of(s->values) };
+	choir_buffer out = in[0];
+	if (choir_shape_elements(&s->values->shape) == 0)
+		return CHOIR_OK;
+	if (chi_kernel_run(f->stream, ways[s->how].kernel, 3, in, &out, NULL) != CHOIR_OK) {
+		chi_error_prefix("variable \"%s\"", v->name);
+		return chi_frame_keep(f);
+	}
+	chi_variable_touch(v, copy);
+	return CHOIR_OK;
+}
+
+// One copy in memory that the values' frame does not reach: they are brought there.
+static choir_status write_far_copy(const scatter *s, int copy)
+{
+	choir_frame *f = choir_frame_new(s->variable->copy[copy].device);
+	if (f == NULL)
+		return choir_error_status();
+	scatter there = *s;
+	there.indices = choir_move(s->indices, f);
+	there.values = choir_move(s->values, f);
+	choir_status status = there.indices == NULL || there.values == NULL
+			? chi_frame_report(f)
+			: write_copy(&there, copy, f);
+	if (status == CHOIR_OK)
+		status = chi_stream_wait(f->stream);
+	choir_frame_free(f);
+	return status;
+}
+
+static choir_status write_all(const scatter *s)
+{
+	choir_variable *v = s->variable;
+	choir_frame *f = s->values->frame;
+	for (int i = 0; i < v->copies; i++)
+		CHOIR_TRY(chi_variable_check_defined(v, i, f));
+	for (int i = 0; i < v->copies; i++) {
+		const choir_status status = chi_device_shares(v->copy[i].device, f->device)
+				? write_copy(s, i, f)
+				: write_far_copy(s, i);
+		if (status != CHOIR_OK) {
+			if (i > 0)
+				chi_variable_undefine(v); // copies differ now
+			return chi_frame_keep(f);
+		}
+	}
+	return CHOIR_OK;
+}
+
+// What one replica brought, as it counts in the aggregation.
+static choir_status write_share(scatter s, choir_frame *f, int replicas)
+{
+	s.indices = chi_value_view(f, s.indices);
+	s.values = chi_value_view(f, s.values);
+	if (s.variable->aggregation == CHOIR_AGGREGATION_MEAN)
+		s.values = choir_divide(s.values, choir_number(f, replicas));
+	return s.indices == NULL || s.values == NULL ? chi_frame_report(f) : write_all(&s);
+}
+
+static choir_status aggregate_and_write(choir_cross *x, void *user)
+{
+	const scatter *wanted = user;
+	const choir_value *indices = choir_cross_arg(x, "indices");
+	const choir_value *values = choir_cross_arg(x, "values");
+	if (indices == NULL || values == NULL)
+		return chi_frame_report(x->frame);
+	const bool first = wanted->variable->aggregation == CHOIR_AGGREGATION_ONLY_FIRST_REPLICA;
+	for (int r = 0; r < (first ? 1 : values->count); r++) {
+		const scatter one = { wanted->variable, wanted->how, indices->component[r],
+			values->component[r] };
+		const choir_status status = write_share(one, x->frame, values->count);
+		if (status != CHOIR_OK && r > 0)
+			chi_variable_undefine(wanted->variable);
+		CHOIR_TRY(status);
+	}
+	return CHOIR_OK;
+}
+
+static choir_status write_in_replica(choir_replica *replica, scatter *s)
+{
+	const chi_merge_call c = { ways[s->how].name, aggregate_and_write, s, s->variable,
+		(uint64_t) s->how + 100 };
+	const chi_named given[] = { { "indices", s->indices }, { "values", s->values } };
+	return chi_merge_own(chi_replica_of(replica), &c, 2, given);
+}
+
+static choir_status write_in_update(choir_update *u, const scatter *s)
+{
+	CHOIR_TRY(chi_update_will_write(u, s->variable));
+	const int copy = chi_update_copy_of((chi_update *) (void *) u, s->variable);
+	CHOIR_TRY(chi_variable_check_defined(s->variable, copy, u->frame));
+	return write_copy(s, copy, u->frame);
+}
+
+static choir_status write_across(const scatter *s)
+{
+	choir_frame *f = s->values->frame;
+	CHOIR_TRY(write_all(s));
+	// Others read it next, in streams of their own.
+	const choir_status status = chi_stream_wait(f->stream);
+	return status == CHOIR_OK ? status : chi_frame_keep(f);
+}
+
+// Whether the variable may be written so here at all.
+static choir_status check_variable(const scatter *s, choir_frame *f, bool aggregates)
+{
+	const choir_variable *v = s->variable;
+	const char *name = ways[s->how].name;
+	if (v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ)
+		return chi_frame_fail(f, CHOIR_UNSUPPORTED,
+				"variable \"%s\": it is ON_READ, for which "
+				"there is no %s",
+				v->name, name);
+	if (aggregates && !ways[s->how].aggregates &&
+			(v->aggregation == CHOIR_AGGREGATION_SUM || v->aggregation == CHOIR_AGGREGATION_MEAN))
+		return chi_frame_fail(f, CHOIR_UNSUPPORTED,
+				"variable \"%s\": %s has no %s: aggregation "
+				"NONE or ONLY_FIRST_REPLICA is needed",
+				v->name, name, v->aggregation == CHOIR_AGGREGATION_SUM ? "SUM" : "MEAN");
+	if (v->shape.rank == 0)
+		return chi_frame_fail(
+				f, CHOIR_INVALID, "variable \"%s\": %s: a scalar has no rows", v->name, name);
+	return CHOIR_OK;
+}
+
+// Makes s's values a tensor of a row for each index, or says what does not fit.
+static choir_status fit_values(scatter *s, choir_frame *f)
+{
+	char have[CHI_SHAPE_TEXT], need[CHI_SHAPE_TEXT];
+	const choir_variable *v = s->variable;
+	const choir_tensor *indices = s->indices;
+	if (indices->shape.rank != 1 || (indices->dtype != CHOIR_I32 && indices->dtype != CHOIR_I64))
+		return chi_frame_fail(f, CHOIR_INVALID,
+				"variable \"%s\": %s: indices are %s %s, not a "
+				"vector of i32 or i64",
+				v->name, ways[s->how].name, choir_dtype_name(indices->dtype),
+				chi_shape_print(&indices->shape, have));
+	choir_shape rows = v->shape;
+	rows.dim[0] = indices->shape.dim[0];
+	if (s->values->is_number)
+		s->values = choir_fill(f, v->dtype, rows, s->values->number);
+	if (s->values == NULL)
+		return chi_frame_report(f);
+	if (s->values->dtype == v->dtype && chi_shape_equal(&s->values->shape, &rows))
+		return CHOIR_OK;
+	return chi_frame_fail(f, CHOIR_INVALID, "variable \"%s\": %s: values are %s %s, not %s %s",
+			v->name, ways[s->how].name, choir_dtype_name(s->values->dtype),
+			chi_shape_print(&s->values->shape, have), choir_dtype_name(v->dtype),
+			chi_shape_print(&rows, need));
+}
+
+static choir_status check_indices(const scatter *s, choir_frame *f)
+{
+	const int64_t n = s->indices->shape.dim[0], rows = s->variable->shape.dim[0];
+	const bool wide = s->indices->dtype == CHOIR_I64;
+	const size_t mark = chi_arena_mark(&f->arena), bytes = chi_tensor_bytes(s->indices);
+	void *host = chi_arena_alloc(&f->arena, bytes);
+	if (host == NULL)
+		return chi_frame_keep(f);
+	CHOIR_TRY(choir_tensor_fetch(s->indices, host, bytes));
+	for (int64_t i = 0; i < n; i++) {
+		const int64_t row = wide ? ((const int64_t *) host)[i] : ((const int32_t *) host)[i];
+		if (row < 0 || row >= rows)
+			return chi_frame_fail(f, CHOIR_INVALID,
+					"variable \"%s\": %s: indices[%lld] is %lld, "
+					"which is no row: there are %lld",
+					s->variable->name, ways[s->how].name, (long long) i, (long long) row,
+					(long long) rows);
+	}
+	chi_arena_rewind(&f->arena, mark);
+	return CHOIR_OK;
+}
+
+// Dead, out of date, of two frames: or a component, whose value is meant.
+static choir_status check_operands(scatter *s, choir_frame *f)
+{
+	choir_tensor **operands[] = { &s->indices, &s->values };
+	for (int i = 0; i < 2; i++) {
+		choir_tensor **t = operands[i];
+		if ((*t)->frame != f)
+			return chi_frame_fail(f, CHOIR_INVALID,
+					"variable \"%s\": %s: indices and values are "
+					"of two frames: move one",
+					s->variable->name, ways[s->how].name);
+		if (chi_tensor_check(*t) != CHOIR_OK)
+			return chi_frame_keep(f);
+		if ((*t)->component && (*t = chi_tensor_alias(f, *t)) == NULL)
+			return chi_frame_report(f);
+	}
+	return CHOIR_OK;
+}
+
+choir_status choir_variable_scatter(
+		choir_variable *v, choir_scatter how, choir_tensor *indices, choir_tensor *values)
+{
+	if (v == NULL)
+		return choir_fail(CHOIR_INVALID, "scatter: the variable is NULL");
+	if ((unsigned) how > CHOIR_SCATTER_UPDATE)
+		return choir_fail(CHOIR_INVALID, "variable \"%s\": there is no way %d to scatter", v->name,
+				(int) how);
+	choir_frame *f = choir_tensor_frame(values != NULL ? values : indices);
+	if (indices == NULL || values == NULL) {
+		chi_frame_null(f, ways[how].name);
+		return chi_frame_report(f);
+	}
+	scatter s = { v, how, indices, values };
+	const bool in_update = f->context_kind == CHI_IN_UPDATE;
+	const bool in_replica = f->context_kind == CHI_IN_REPLICA && !chi_replica_stands(f->context);
+	if (in_replica)
+		CHOIR_TRY(chi_write_check_replica(f->context, v, ways[how].name));
+	else if (!in_update)
+		CHOIR_TRY(chi_write_check_across(f, v, ways[how].name));
+	CHOIR_TRY(check_operands(&s, f));
+	CHOIR_TRY(check_variable(&s, f, !in_update));
+	if (in_replica)
+		CHOIR_TRY(chi_write_check_aggregation(f->context, v, values));
+	CHOIR_TRY(fit_values(&s, f));
+	CHOIR_TRY(check_indices(&s, f));
+	return in_replica	? write_in_replica(f->context, &s)
+			: in_update ? write_in_update(f->context, &s)
+						: write_across(&s);
+}

@@ -1,8 +1,9 @@
 # The verbs. The building itself is CMake's: see CMakeLists.txt and CMakePresets.json.
 PREFIX ?= /usr/local
 SECONDS ?= 60
+SCHEDULES ?= 1000000
 .DEFAULT_GOAL := build
-.PHONY: build demo test check fuzz bench install format clean help
+.PHONY: build demo test check fuzz schedules bench install format clean help
 
 build: ## build the library, the command and the examples in build/release
 	@tools/setup build
@@ -27,6 +28,11 @@ fuzz: ## run every fuzzer for SECONDS (60) each; what they find stays in build/f
 		printf '\n== %s\n' $$name; \
 		fuzz/run $$name $(SECONDS) || exit 1; \
 	done
+
+schedules: ## run replicas under SCHEDULES (1000000) random schedules
+	@tools/setup test
+	@tools/build release schedules
+	build/release/tests/schedule/schedules $(SCHEDULES)
 
 bench: build ## measure the all-reduce and training
 	build/release/choir bench all-reduce --replicas 2

@@ -382,6 +382,33 @@ static void a_replica_never_comes(void **state)
 	}
 }
 
+// Replica 1 has been in a merge call with all others, and then keeps the device of replica 0.
+static choir_status keep_the_device(choir_replica *r, void *user)
+{
+	latecomer *l = user;
+	CHOIR_TRY(choir_replica_merge_call(r, plain_merge, NULL));
+	for (int i = 0; choir_replica_id(r) == 1 && !l->go && i < 60000; i++)
+		usleep(500);
+	const choir_status status = choir_replica_merge_call(r, plain_merge, NULL);
+	if (status == CHOIR_CANCELLED)
+		l->go = 1;
+	return status;
+}
+
+// Who has the device of the one that does not come is the cause.
+static void a_replica_keeps_the_device(void **state)
+{
+	(void) state;
+	for (int i = 0; i < 20; i++) {
+		strategy = world_new(3, "cpu:0,cpu:1", 0.05);
+		latecomer l = { .who = 1 };
+		world_failed(choir_strategy_run(strategy, keep_the_device, &l, NULL, NULL), CHOIR_TIMEOUT,
+				"replica 2 waited 0.05 s in merge call", "replica 1 ");
+		world_works(strategy);
+		choir_strategy_free(strategy);
+	}
+}
+
 static choir_status slow_merge(choir_cross *x, void *user)
 {
 	(void) user;
@@ -431,6 +458,7 @@ int main(void)
 		cmocka_unit_test(replicas_diverge),
 		cmocka_unit_test(numbers_of_calls_differ),
 		cmocka_unit_test(a_replica_never_comes),
+		cmocka_unit_test(a_replica_keeps_the_device),
 		cmocka_unit_test(patience),
 	};
 	world_watch();

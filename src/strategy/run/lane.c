@@ -75,6 +75,16 @@ void chi_lane_wake(chi_run *run)
 	}
 }
 
+int chi_lane_holder(const chi_run *run, int replica)
+{
+	const int lane = run->replica[replica].lane;
+	if (run->lane[lane].shared)
+		for (int i = run->strategy->first[lane]; i < run->strategy->first[lane + 1]; i++)
+			if (run->replica[i].state == CHI_RUNS)
+				return i;
+	return replica;
+}
+
 // How long a replica waits: until nothing has happened in the run for so many seconds.
 typedef struct {
 	const chi_meet *m;

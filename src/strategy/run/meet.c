@@ -96,6 +96,13 @@ static choir_status returned_early(const chi_replica *who, const chi_replica *wa
 			who->id, who->sequence, who->sequence == 1 ? "" : "s", waits->id, name);
 }
 
+// With the lock held: r has returned by itself. One that was cancelled returns too, perhaps before
+// whoever cancelled it has said why.
+static bool left_for_good(const chi_replica *r)
+{
+	return r->state == CHI_RETURNED && !r->cancelled && chi_atomic32_load(&r->run->failed) == 0;
+}
+
 // With the lock held: r comes to its meeting.
 static chi_meet *arrive(chi_replica *r, const chi_meet *like, chi_prepare_fn *prepare, void *user)
 {
@@ -105,8 +112,7 @@ static chi_meet *arrive(chi_replica *r, const chi_meet *like, chi_prepare_fn *pr
 			&(*place(run, run->first_meet))->left) == (uint32_t) run->strategy->replicas)
 		forget(run, *place(run, run->first_meet++));
 	for (int i = 0; i < run->strategy->replicas; i++)
-		if (run->replica[i].state == CHI_RETURNED && run->replica[i].sequence <= number &&
-				chi_atomic32_load(&run->failed) == 0) {
+		if (left_for_good(&run->replica[i]) && run->replica[i].sequence <= number) {
 			returned_early(&run->replica[i], r, like->name);
 			return NULL;
 		}
@@ -173,13 +179,14 @@ void chi_meet_returned(chi_replica *r)
 	r->state = CHI_RETURNED;
 	run->lane[r->lane].left--;
 	chi_atomic32_add(&run->moves, 1);
-	const bool short_of = r->sequence != run->next_meet && chi_atomic32_load(&run->failed) == 0;
+	const bool short_of = r->sequence != run->next_meet && left_for_good(r);
 	if (short_of) {
 		const chi_meet *m = *place(run, r->sequence);
 		returned_early(r, &run->replica[m->first], m->name);
 	}
 	chi_mutex_unlock(&run->lock);
-	chi_light_returned(r);
+	if (!r->cancelled)
+		chi_light_returned(r);
 	if (short_of)
 		chi_run_fail(run, run->strategy->replicas);
 }

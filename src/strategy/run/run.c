@@ -86,13 +86,16 @@ void chi_run_event(chi_run *run)
 	chi_gate_wake(&run->event);
 }
 
-// With the lock held. True: it is the first failure.
+// With the lock held. True: it is the first failure. Of two devices that wait for a third, one is
+// too late and cancels the other; the cause is the first one's, whichever gets here first.
 static bool record(chi_run *run, int replica)
 {
 	const bool first = chi_atomic32_load(&run->failed) == 0;
 	if (choir_error_status() == CHOIR_OK)
 		choir_fail(CHOIR_INTERNAL, "run: a failure without a text");
-	if (first || replica < run->failed_replica) {
+	const bool cause = replica == run->failed_replica && run->error.status == CHOIR_CANCELLED &&
+			choir_error_status() != CHOIR_CANCELLED;
+	if (first || cause || replica < run->failed_replica) {
 		run->failed_replica = replica;
 		chi_error_save(&run->error);
 	}
@@ -133,8 +136,12 @@ bool chi_run_give_up(chi_replica *r, const chi_meet *m)
 	chi_mutex_lock(&run->lock);
 	const int missing = chi_meet_missing(r, m);
 	if (missing != CHOIR_NONE) {
-		choir_fail(CHOIR_TIMEOUT, "replica %d waited %g s in %s: replica %d has not come", r->id,
-				run->strategy->timeout, m == NULL ? "an update" : m->name, missing);
+		char why[40] = "";
+		const int holder = chi_lane_holder(run, missing);
+		if (holder != missing)
+			snprintf(why, sizeof why, ", as replica %d has its device", holder);
+		choir_fail(CHOIR_TIMEOUT, "replica %d waited %g s in %s: replica %d has not come%s", r->id,
+				run->strategy->timeout, m == NULL ? "an update" : m->name, missing, why);
 		first = record(run, run->strategy->replicas);
 	}
 	chi_mutex_unlock(&run->lock);

@@ -112,6 +112,9 @@ void chi_run_event(chi_run *run);
 choir_status chi_lane_wait(chi_replica *r, const chi_atomic32 *flag, const struct chi_meet *m);
 // With the run's lock held: hands the batons that nobody holds to who may go on.
 void chi_lane_wake(chi_run *run);
+// With the run's lock held: who keeps replica from going on: the one that has the baton of its
+// lane, or replica itself.
+int chi_lane_holder(const chi_run *run, int replica);
 // Runs what the lane has to run, on this thread, until there is nothing or somebody else goes on.
 // worker: who this thread is, or NULL for the caller of run.
 void chi_lane_go(chi_run *run, int lane, struct chi_worker *worker);

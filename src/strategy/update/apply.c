@@ -195,29 +195,41 @@ static part claim(chi_run *run, chi_instance *in, int lane)
 	return mine;
 }
 
-static choir_status execute(chi_run *run, chi_instance *in, int lane, part mine)
-{
-	const int lanes = run->strategy->lanes;
-	const bool alone = lane == CHOIR_NONE;
-	const choir_status status =
-			chi_instance_execute(in, alone ? 0 : lane, alone ? lanes : lane + 1, mine == AS_FIRST);
-	if (status != CHOIR_OK)
-		chi_run_fail(run, run->strategy->replicas);
-	else if (chi_atomic32_load(&in->done) != 0)
-		chi_run_event(run);
-	return status;
-}
-
-// The lowest replica that has not returned; CHOIR_NONE.
+// Who keeps the lowest replica that has not returned from it; CHOIR_NONE: all have.
 static int still_running(chi_run *run)
 {
 	int found = CHOIR_NONE;
 	chi_mutex_lock(&run->lock);
 	for (int i = run->strategy->replicas - 1; i >= 0; i--)
 		if (run->replica[i].state != CHI_RETURNED)
-			found = i;
+			found = chi_lane_holder(run, i);
 	chi_mutex_unlock(&run->lock);
 	return found;
+}
+
+// True: an update waited for a replica, which is named.
+static bool blame(chi_run *run)
+{
+	const int missing = still_running(run);
+	if (missing != CHOIR_NONE)
+		choir_fail(CHOIR_TIMEOUT, "run: an update waited %g s for replica %d, which has not "
+				"returned", run->strategy->timeout, missing);
+	return missing != CHOIR_NONE;
+}
+
+static choir_status execute(chi_run *run, chi_instance *in, int lane, part mine)
+{
+	const int lanes = run->strategy->lanes;
+	const bool alone = lane == CHOIR_NONE;
+	const choir_status status =
+			chi_instance_execute(in, alone ? 0 : lane, alone ? lanes : lane + 1, mine == AS_FIRST);
+	if (status == CHOIR_TIMEOUT)
+		(void) blame(run);
+	if (status != CHOIR_OK)
+		chi_run_fail(run, run->strategy->replicas);
+	else if (chi_atomic32_load(&in->done) != 0)
+		chi_run_event(run);
+	return status;
 }
 
 // Waits at the run's gate, when the lane's replicas have all returned. False: the run has failed.
@@ -233,10 +245,7 @@ static bool wait_flag(chi_run *run, const chi_atomic32 *flag)
 			return true;
 		if (chi_gate_wait(&run->event, word, run->spin, deadline))
 			continue;
-		const int missing = still_running(run);
-		if (missing != CHOIR_NONE && moves == chi_atomic32_load(&run->moves)) {
-			choir_fail(CHOIR_TIMEOUT, "run: an update waited %g s for replica %d, which has not "
-					"returned", run->strategy->timeout, missing);
+		if (moves == chi_atomic32_load(&run->moves) && blame(run)) {
 			chi_run_fail(run, run->strategy->replicas);
 			return false;
 		}

@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+"""Writes a file of the library with a bug in it: plant.py NAME SOURCES OUT. Without arguments: the
+names. The tests of the schedules must find each of them; so a campaign that has gone blind fails.
+The text that a bug replaces must occur exactly once, so that no bug is lost when the source
+changes."""
+import os
+import sys
+
+# name: file, text, instead. The last two were real.
+BUGS = {
+    "wait_without_a_loop": ("strategy/run/run.c",
+        "(void) chi_gate_wait(&run->finished, word, run->spin, chi_clock_deadline(-1));",
+        "(void) chi_gate_wait(&run->finished, word, run->spin, chi_clock_deadline(-1)); return;"),
+    "one_wake_for_many": ("base/atomic.c", "INT_MAX, NULL, NULL, 0", "1, NULL, NULL, 0"),
+    "no_leave_check": ("strategy/run/meet.c",
+        "const bool short_of = r->sequence != run->next_meet && left_for_good(r);",
+        "const bool short_of = false;"),
+    "no_generation_check": ("cross/meeting.c", "(int32_t) (word - target) >= 0",
+        "target != 0 && word >= STEP"),
+    "no_generation_check_of_light_sums": ("strategy/run/light.c", "ahead(word, mine, SUMS) >= 0)",
+        "ahead(word, 0, SUMS) > 0)"),
+    "woken_before_it_is_told": ("strategy/run/lane.c",
+        "chi_atomic32_add(&r->baton.word, 1);\n\tchi_gate_wake(&r->baton);",
+        "chi_gate_wake(&r->baton);\n\tchi_atomic32_add(&r->baton.word, 1);"),
+    "cancelled_as_a_cause": ("strategy/run/run.c", "if (first || cause ||",
+        "(void) cause;\n\tif (first ||"),
+    "cancelled_as_a_leaver": ("strategy/run/meet.c", "r->state == CHI_RETURNED && !r->cancelled &&",
+        "r->state == CHI_RETURNED &&"),
+}
+
+
+def main(arguments):
+    if not arguments:
+        print(";".join(BUGS))
+        return
+    name, sources, out = arguments
+    file, text, instead = BUGS[name]
+    with open(os.path.join(sources, file)) as f:
+        source = f.read()
+    if source.count(text) != 1:
+        sys.exit(f"{name}: found {source.count(text)} times in {file}, needed once: {text}")
+    with open(out, "w") as f:
+        f.write(source.replace(text, instead))
+
+
+main(sys.argv[1:])

@@ -1,0 +1,285 @@
+// What follows the header of an array in a file. The header's promise is held against the size of
+// the file before any memory is asked for; the values are read when they are wanted. A plain file is
+// read in blocks straight into the rows of who asked. A compressed one is unpacked to memory at its
+// first use, or as a stream where that would be much. Values whose first axis changes fastest lie
+// scattered in the file: they are read to memory and put in order there.
+#include "data/source/packed.h"
+
+#include <endian.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "tensor/tensor.h"
+
+enum { MOST_IN_MEMORY = 64 << 20 }; // bytes of a compressed file's values
+enum { CHUNK_BYTES = 64 << 10 };
+
+// The promise as a product, in words; the values' bytes as a factor where there are several.
+static const char *describe(const chi_packed *p, char text[], size_t size)
+{
+	size_t at = 0;
+	for (int i = 0; i < p->rank; i++)
+		at += (size_t) snprintf(
+				text + at, size - at, "%s%lld", i ? " x " : "", (long long) p->dim[i]);
+	if (chi_dtype_size(p->dtype) > 1)
+		snprintf(text + at, size - at, " x %zu", chi_dtype_size(p->dtype));
+	return text;
+}
+
+static choir_status check_dims(const chi_packed *p)
+{
+	const char *name = chi_reader_name(p->reader);
+	if (p->rank < 1)
+		return choir_fail(
+				CHOIR_CORRUPT, "%s: rank 0, at least 1 needed (axis 0 counts the examples)", name);
+	for (int i = 1; i < p->rank; i++)
+		if (p->dim[i] == 0)
+			return choir_fail(CHOIR_CORRUPT, "%s: dimension %d is 0, at least 1 needed", name, i);
+	return CHOIR_OK;
+}
+
+choir_status chi_packed_check(chi_packed *p)
+{
+	CHOIR_TRY(check_dims(p));
+	char text[256];
+	const char *name = chi_reader_name(p->reader);
+	p->promised = (int64_t) chi_dtype_size(p->dtype);
+	for (int i = p->rank - 1; i >= 0; i--)
+		if (!chi_int64_multiply(p->promised, p->dim[i], &p->promised))
+			return choir_fail(CHOIR_CORRUPT,
+					"%s: %zu bytes of header promise %s bytes, more than any file has", name,
+					p->header_bytes, describe(p, text, sizeof text));
+	uint64_t size = chi_reader_size(p->reader);
+	uint64_t left = size > p->header_bytes ? size - p->header_bytes : 0;
+	uint64_t promised = (uint64_t) p->promised;
+	bool compressed = chi_reader_compressed(p->reader);
+	if (compressed ? promised <= left : promised == left)
+		return promised ? CHOIR_OK : chi_reader_end(p->reader);
+	return choir_fail(CHOIR_CORRUPT,
+			"%s: %zu bytes of header promise %s = %lld bytes, the file has %s%llu behind it", name,
+			p->header_bytes, describe(p, text, sizeof text), (long long) p->promised,
+			compressed ? "at most " : "", (unsigned long long) left);
+}
+
+// ---- Values.
+
+#define TO_HOST(bits) \
+	for (size_t i = 0; i + sizeof(uint##bits##_t) <= bytes; i += sizeof(uint##bits##_t)) { \
+		uint##bits##_t v; \
+		memcpy(&v, p + i, sizeof v); \
+		v = be##bits##toh(v); \
+		memcpy(p + i, &v, sizeof v); \
+	}
+
+static void to_host_order(void *values, size_t bytes, size_t value_bytes)
+{
+	char *p = values;
+	if (value_bytes == sizeof(uint16_t)) {
+		TO_HOST(16)
+	} else if (value_bytes == sizeof(uint32_t)) {
+		TO_HOST(32)
+	} else if (value_bytes == sizeof(uint64_t)) {
+		TO_HOST(64)
+	}
+}
+
+// Makes values of the file's what they are in memory; before: their place behind the header.
+static choir_status take_values(const chi_packed *p, void *values, size_t bytes, int64_t before)
+{
+	if (p->big_endian)
+		to_host_order(values, bytes, chi_dtype_size(p->dtype));
+	const unsigned char *byte = values;
+	for (size_t i = 0; p->dtype == CHOIR_BOOL && i < bytes; i++)
+		if (byte[i] > 1)
+			return choir_fail(CHOIR_CORRUPT, "%s: byte %lld is %d, a bool is 0 or 1",
+					chi_reader_name(p->reader),
+					(long long) p->header_bytes + (long long) before + (long long) i, byte[i]);
+	return CHOIR_OK;
+}
+
+// Exactly so many bytes of values; a compressed file shows only here that it has fewer. to NULL:
+// passed over.
+static choir_status read_values(const chi_packed *p, void *to, size_t bytes, int64_t before)
+{
+	size_t got;
+	CHOIR_TRY(chi_reader_read(p->reader, to, bytes, &got));
+	if (got < bytes)
+		return choir_fail(CHOIR_CORRUPT,
+				"%s: %zu bytes of header promise %lld bytes of values, the file has %lld",
+				chi_reader_name(p->reader), p->header_bytes, (long long) p->promised,
+				(long long) (before + (int64_t) got));
+	if (before + (int64_t) bytes == p->promised) // before the last values are believed
+		CHOIR_TRY(chi_reader_end(p->reader));
+	return to ? take_values(p, to, bytes, before) : CHOIR_OK;
+}
+
+static choir_status to_first_value(const chi_packed *p)
+{
+	size_t got;
+	CHOIR_TRY(chi_reader_rewind(p->reader));
+	return chi_reader_read(p->reader, NULL, p->header_bytes, &got);
+}
+
+// ---- Memory.
+
+// Where the elements of an array whose first axis changes fastest belong.
+typedef struct {
+	int rank;
+	int64_t dim[CHI_PACKED_RANK], stride[CHI_PACKED_RANK], at[CHI_PACKED_RANK];
+	int64_t place; // of the next element, where the last axis changes fastest
+} walk;
+
+static void begin_walk(walk *w, const chi_packed *p)
+{
+	*w = (walk){ .rank = p->rank };
+	int64_t stride = 1;
+	for (int i = p->rank - 1; i >= 0; i--) {
+		w->dim[i] = p->dim[i];
+		w->stride[i] = stride;
+		stride *= p->dim[i]; // at most the elements of the file
+	}
+}
+
+static void step_walk(walk *w)
+{
+	for (int i = 0; i < w->rank; i++) {
+		w->place += w->stride[i];
+		if (++w->at[i] < w->dim[i])
+			return;
+		w->place -= w->stride[i] * w->dim[i];
+		w->at[i] = 0;
+	}
+}
+
+static choir_status load_scattered(const chi_packed *p, char *memory, char *chunk)
+{
+	size_t size = chi_dtype_size(p->dtype);
+	int64_t done = 0;
+	walk w;
+	begin_walk(&w, p);
+	while (done < p->promised) {
+		int64_t left = p->promised - done;
+		size_t bytes = left < CHUNK_BYTES ? (size_t) left : CHUNK_BYTES;
+		CHOIR_TRY(read_values(p, chunk, bytes, done));
+		for (size_t i = 0; i < bytes; i += size, step_walk(&w))
+			memcpy(memory + (size_t) w.place * size, chunk + i, size);
+		done += (int64_t) bytes;
+	}
+	return CHOIR_OK;
+}
+
+static choir_status read_all(const chi_packed *p, char *memory)
+{
+	CHOIR_TRY(to_first_value(p));
+	if (!p->fortran)
+		return read_values(p, memory, (size_t) p->promised, 0);
+	char *chunk = chi_alloc_aligned(CHUNK_BYTES);
+	if (!chunk)
+		return CHOIR_NO_MEMORY;
+	choir_status status = load_scattered(p, memory, chunk);
+	chi_free(chunk);
+	return status;
+}
+
+// Random access: all values come to memory with the first use; the files are not needed any more.
+static choir_status load(chi_packed_source *s)
+{
+	for (size_t i = 0; i < s->base.spec.n && !s->loaded; i++) {
+		if (s->memory[i])
+			continue;
+		char *memory = chi_alloc_aligned((size_t) s->part[i].promised);
+		if (!memory)
+			return CHOIR_NO_MEMORY;
+		choir_status status = read_all(&s->part[i], memory);
+		if (status != CHOIR_OK) {
+			chi_free(memory);
+			return status;
+		}
+		s->memory[i] = memory;
+		chi_reader_close(s->part[i].reader);
+		s->part[i].reader = NULL;
+	}
+	s->loaded = true;
+	return CHOIR_OK;
+}
+
+choir_status chi_packed_range(
+		choir_dataset *d, void *const column[], int64_t first, int64_t count)
+{
+	chi_packed_source *s = (chi_packed_source *) d;
+	CHOIR_TRY(load(s));
+	for (size_t i = 0; i < d->spec.n; i++)
+		if (column[i])
+			memcpy(column[i], s->memory[i] + (size_t) first * d->bytes[i],
+					(size_t) count * d->bytes[i]);
+	return CHOIR_OK;
+}
+
+const void *chi_packed_peek(choir_dataset *d, size_t column, int64_t first, int64_t count)
+{
+	(void) count;
+	chi_packed_source *s = (chi_packed_source *) d;
+	if (!d->random || load(s) != CHOIR_OK)
+		return NULL;
+	return s->memory[column] + (size_t) first * d->bytes[column];
+}
+
+// ---- Streams.
+
+choir_status chi_packed_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
+{
+	chi_packed_source *s = (chi_packed_source *) d;
+	int64_t left = d->spec.examples - s->next, n = want < left ? want : left;
+	if (n == 0)
+		return CHOIR_END;
+	for (size_t i = 0; i < d->spec.n; i++)
+		CHOIR_TRY(read_values(&s->part[i], column[i], (size_t) n * d->bytes[i],
+				s->next * (int64_t) d->bytes[i]));
+	s->next += n;
+	*got = n;
+	return CHOIR_OK;
+}
+
+choir_status chi_packed_rewind(choir_dataset *d)
+{
+	chi_packed_source *s = (chi_packed_source *) d;
+	s->next = 0;
+	for (size_t i = 0; i < d->spec.n; i++)
+		CHOIR_TRY(to_first_value(&s->part[i]));
+	return CHOIR_OK;
+}
+
+void chi_packed_free(choir_dataset *d)
+{
+	chi_packed_source *s = (chi_packed_source *) d;
+	for (size_t i = 0; i < d->spec.n; i++) {
+		chi_reader_close(s->part[i].reader);
+		chi_free(s->memory[i]);
+	}
+}
+
+choir_dataset *chi_packed_new(
+		const chi_step *step, size_t n, chi_packed parts[], const char *const names[])
+{
+	choir_column columns[CHI_MAX_COLUMNS];
+	bool compressed = false, fortran = false;
+	int64_t total = 0;
+	for (size_t i = 0; i < n; i++) {
+		const chi_packed *p = &parts[i];
+		columns[i] = (choir_column){ .name = names[i], .dtype = p->dtype };
+		columns[i].shape.rank = p->rank - 1;
+		memcpy(columns[i].shape.dim, p->dim + 1, (size_t) (p->rank - 1) * sizeof p->dim[0]);
+		compressed = compressed || chi_reader_compressed(p->reader);
+		fortran = fortran || (p->fortran && p->rank > 1);
+		if (!chi_int64_add(total, p->promised, &total))
+			total = INT64_MAX;
+	}
+	chi_packed_source *s = chi_source_new(step, sizeof *s, n, columns, parts[0].dim[0]);
+	if (!s)
+		return NULL;
+	memcpy(s->part, parts, n * sizeof parts[0]);
+	s->base.random = fortran || (compressed && total <= MOST_IN_MEMORY);
+	return &s->base;
+}

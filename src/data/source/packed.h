@@ -1,0 +1,44 @@
+// Arrays in files: values packed one behind the other, of which axis 0 counts the examples. IDX, npy
+// and npz are this with different headers: each reads its own header, and all that follows stands
+// here once.
+#pragma once
+
+#include "data/source/reader.h"
+#include "data/step.h"
+
+enum { CHI_PACKED_RANK = CHOIR_MAX_RANK }; // with the axis of examples: batches have as many axes
+
+// One array, as its header describes it.
+typedef struct {
+	chi_reader *reader; // behind the header when it is given to chi_packed_new
+	choir_dtype dtype;
+	int rank; // at least 1
+	int64_t dim[CHI_PACKED_RANK];
+	size_t header_bytes;
+	bool big_endian; // the order of the bytes of a value
+	bool fortran; // the first axis changes fastest, not the last
+	int64_t promised; // bytes of values: set by chi_packed_check
+} chi_packed;
+
+// The head of a packed source, behind which nothing follows.
+typedef struct {
+	choir_dataset base;
+	chi_packed part[CHI_MAX_COLUMNS];
+	char *memory[CHI_MAX_COLUMNS]; // all values, if they were read to memory
+	int64_t next; // stream: the number of the next example
+	bool loaded;
+} chi_packed_source;
+
+// Holds what a header promises against the size of the file, before anybody believes it.
+choir_status chi_packed_check(chi_packed *p);
+// A source with one column for each part, whose readers it takes over if it is made. NULL: an error,
+// and the readers stay the caller's. step has the functions below.
+choir_dataset *chi_packed_new(
+		const chi_step *step, size_t n, chi_packed parts[], const char *const names[]);
+
+choir_status chi_packed_range(
+		choir_dataset *d, void *const column[], int64_t first, int64_t count);
+choir_status chi_packed_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got);
+choir_status chi_packed_rewind(choir_dataset *d);
+const void *chi_packed_peek(choir_dataset *d, size_t column, int64_t first, int64_t count);
+void chi_packed_free(choir_dataset *d);

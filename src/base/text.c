@@ -90,13 +90,16 @@ void chi_text_add(chi_text *t, const char *fmt, ...)
 	va_end(args);
 }
 
-// The number of bytes of the UTF-8 character at s; 0: it is none. *code is the character.
-static size_t decode_utf8(const char *s, uint32_t *code)
+enum { ANY_LENGTH = 4 }; // of a text that ends in a zero byte, behind which nothing is read
+
+// The number of bytes of the UTF-8 character at s, of which left can be read; 0: it is none. *code is
+// the character.
+static size_t decode_utf8(const char *s, size_t left, uint32_t *code)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	unsigned char first = (unsigned char) s[0];
+	unsigned char first = left > 0 ? (unsigned char) s[0] : 0x80;
 	size_t length = first < 0x80 ? 1 : first < 0xc0 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-	if (length == 0 || first >= 0xf8)
+	if (length == 0 || length > left || first >= 0xf8)
 		return 0;
 	uint32_t value = length == 1 ? first : first & (0x7fu >> length);
 	for (size_t i = 1; i < length; i++) {
@@ -109,6 +112,24 @@ static size_t decode_utf8(const char *s, uint32_t *code)
 		return 0;
 	*code = value;
 	return length;
+}
+
+size_t chi_utf8_length(const char *s, size_t left)
+{
+	uint32_t code;
+	return decode_utf8(s, left, &code);
+}
+
+bool chi_text_is_utf8(const char *text, size_t bytes)
+{
+	while (bytes > 0) {
+		size_t length = chi_utf8_length(text, bytes);
+		if (length == 0)
+			return false;
+		text += length;
+		bytes -= length;
+	}
+	return true;
 }
 
 static void add_json_control(chi_text *t, unsigned code)
@@ -133,7 +154,7 @@ void chi_text_add_json(chi_text *t, const char *text)
 	chi_text_add_bytes(t, "\"", 1);
 	while (*text) {
 		uint32_t code = 0;
-		size_t length = decode_utf8(text, &code);
+		size_t length = decode_utf8(text, ANY_LENGTH, &code);
 		if (length == 0)
 			chi_text_add_bytes(t, "\xef\xbf\xbd", 3); // U+FFFD
 		else if (code < 0x20)
@@ -162,7 +183,7 @@ const char *chi_text_clean(const char *text, char *out, size_t size)
 	size_t used = 0;
 	while (*text) {
 		uint32_t code = 0;
-		size_t length = decode_utf8(text, &code);
+		size_t length = decode_utf8(text, ANY_LENGTH, &code);
 		bool escape = length == 0 || is_control(code);
 		if (length == 0)
 			length = 1;
@@ -212,6 +233,22 @@ bool chi_parse_double(const char *text, double *out)
 	errno = 0;
 	double value = strtod(text, &end);
 	bool too_large = errno == ERANGE && isinf(value); // too small is rounded, which is fine
+	uselocale(host);
+	if (too_large || *end || end == text)
+		return false;
+	*out = value;
+	return true;
+}
+
+bool chi_parse_float(const char *text, float *out)
+{
+	if (!starts_number(text))
+		return false;
+	char *end;
+	locale_t host = enter_c_locale();
+	errno = 0;
+	float value = strtof(text, &end);
+	bool too_large = errno == ERANGE && isinf(value);
 	uselocale(host);
 	if (too_large || *end || end == text)
 		return false;

@@ -30,3 +30,8 @@ const char *chi_text_errno(int error_number, char *out, size_t size);
 // The whole of text as a number; false if it is none, has more behind it, or does not fit.
 bool chi_parse_int64(const char *text, int64_t *out);
 bool chi_parse_double(const char *text, double *out);
+bool chi_parse_float(const char *text, float *out);
+
+// The bytes of the UTF-8 character at s, of which left bytes can be read; 0: it is none.
+size_t chi_utf8_length(const char *s, size_t left);
+bool chi_text_is_utf8(const char *text, size_t bytes);

@@ -43,6 +43,8 @@ typedef struct {
 	bool full; // of batches: no one has fewer examples than batch
 	int64_t examples; // of a whole pass, if known; CHOIR_NONE: not known, or for ever
 	bool endless; // repeats for ever
+	// The texts behind the numbers of a column; NULL: it has none. They live as long as the dataset.
+	const struct chi_categories *categories[CHI_MAX_COLUMNS];
 } chi_spec;
 
 // Room for an element, filled by next. The caller provides memory for each column: capacity

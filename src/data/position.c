@@ -22,6 +22,8 @@ choir_status chi_dataset_begin(choir_dataset *d, int64_t pass)
 	d->ended = d->failed = false;
 	d->position = 0;
 	d->pass = pass;
+	chi_atomic64_store(&d->dropped, 0);
+	chi_atomic64_store(&d->skipped, 0);
 	choir_status status = d->random ? CHOIR_OK : d->step->rewind(d);
 	return status == CHOIR_OK ? CHOIR_OK : chi_dataset_keep_failure(d, status);
 }

@@ -66,6 +66,7 @@ struct choir_dataset {
 	bool shuffles; // a shuffle step
 	bool hint; // a shard step whose count and index a distribution gives
 	chi_atomic32 cancelled; // set by another thread: reading stops at the next block
+	chi_atomic64 dropped, skipped; // a source: rows without a value, and wrong ones, of this pass
 	char *names; // owned by a source: the memory of the columns' names
 };
 

@@ -157,6 +157,7 @@ choir_dataset *choir_dataset_zip(choir_dataset *a, choir_dataset *b)
 	d->from[1] = b;
 	for (size_t i = 0; i < b->spec.n; i++) {
 		d->spec.column[d->spec.n] = b->spec.column[i];
+		d->spec.categories[d->spec.n] = b->spec.categories[i];
 		d->bytes[d->spec.n++] = b->bytes[i];
 	}
 	if (d->elements == CHOIR_NONE) {

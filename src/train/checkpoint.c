@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/philox.h"
 #include "base/size.h"
-#include "train/json.h"
+#include "base/text.h"
 #include "train/order.h"
 #include "train/safetensors.h"
 #include "train/weights.h"
@@ -18,19 +18,6 @@ typedef struct {
 	size_t n, room;
 	chi_st_pair *pair;
 } lines;
-
-static bool is_utf8(const char *text)
-{
-	size_t left = strlen(text);
-	while (left > 0) {
-		const size_t length = chi_utf8_length(text, left);
-		if (length == 0)
-			return false;
-		text += length;
-		left -= length;
-	}
-	return true;
-}
 
 static choir_status add_line(lines *l, char *line)
 {
@@ -57,7 +44,7 @@ static choir_status cut_lines(const char *metadata, lines *l)
 	*l = (lines){ 0 };
 	if (metadata == NULL)
 		return CHOIR_OK;
-	if (!is_utf8(metadata))
+	if (!chi_text_is_utf8(metadata, strlen(metadata)))
 		return choir_fail(CHOIR_INVALID, "save: the metadata is no UTF-8");
 	l->text = chi_strdup(metadata);
 	if (l->text == NULL)
@@ -90,7 +77,7 @@ static choir_status print_header(chi_text *text, const chi_weights *w, const lin
 	for (size_t i = 0; status == CHOIR_OK && i < w->n; i++) {
 		const choir_variable *v = w->variable[i];
 		const size_t begin = end;
-		if (!is_utf8(v->name) || strcmp(v->name, "__metadata__") == 0)
+		if (!chi_text_is_utf8(v->name, strlen(v->name)) || strcmp(v->name, "__metadata__") == 0)
 			status = choir_fail(CHOIR_INVALID, "save: a variable cannot be saved by the name "
 					"\"%.100s\"", v->name);
 		else if (!chi_size_add(end, chi_variable_bytes(v), &end))

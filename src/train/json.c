@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/text.h"
+
 enum {
 	WANT_VALUE,
 	WANT_VALUE_OR_END, // just behind [
@@ -24,28 +26,6 @@ static chi_json_token wrong(chi_json *j, const char *error)
 	j->error = error;
 	j->state = IS_WRONG;
 	return CHI_JSON_WRONG;
-}
-
-size_t chi_utf8_length(const char *s, size_t left)
-{
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	const unsigned char first = left > 0 ? (unsigned char) s[0] : 0x80;
-	const size_t length = first < 0x80 ? 1
-			: first < 0xc0			   ? 0
-			: first < 0xe0			   ? 2
-			: first < 0xf0			   ? 3
-									   : 4;
-	if (length == 0 || length > left || first >= 0xf8)
-		return 0;
-	uint32_t code = length == 1 ? first : first & (0x7fu >> length);
-	for (size_t i = 1; i < length; i++) {
-		const unsigned char next = (unsigned char) s[i];
-		if ((next & 0xc0) != 0x80)
-			return 0;
-		code = code << 6 | (next & 0x3f);
-	}
-	return code < least[length] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0
-																						: length;
 }
 
 static void skip_space(chi_json *j)

@@ -40,5 +40,3 @@ void chi_json_open(chi_json *j, char *data, size_t size);
 chi_json_token chi_json_next(chi_json *j);
 // The last NUMBER as a whole number without sign, point or exponent; false if it is none.
 bool chi_json_uint64(const chi_json *j, uint64_t *out);
-// The bytes of the UTF-8 character at s, of which left bytes can be read; 0: it is none.
-size_t chi_utf8_length(const char *s, size_t left);

@@ -56,8 +56,8 @@ static choir_status read_magic(chi_reader *r, chi_packed *h)
 				m[0], m[1], m[2], m[3]);
 	CHOIR_TRY(find_type(name, m[2], &h->dtype));
 	if (m[3] > CHI_PACKED_RANK)
-		return choir_fail(
-				CHOIR_UNSUPPORTED, "%s: rank %d, at most %d possible", name, m[3], CHI_PACKED_RANK);
+		return choir_fail(CHOIR_UNSUPPORTED, "%s: rank %d, at most %d possible", name, m[3],
+				CHI_PACKED_RANK);
 	h->rank = m[3];
 	h->header_bytes = MAGIC_BYTES + DIM_BYTES * (size_t) h->rank;
 	return CHOIR_OK;
@@ -80,8 +80,7 @@ static choir_status read_dims(chi_reader *r, chi_packed *h)
 	return CHOIR_OK;
 }
 
-static const chi_step idx_step = { "idx dataset", chi_packed_range, chi_packed_read,
-	chi_packed_rewind, chi_packed_peek, chi_packed_free };
+static const chi_step idx_step = CHI_PACKED_STEP("idx dataset");
 
 choir_dataset *choir_idx_dataset_new(const char *path, const char *column)
 {

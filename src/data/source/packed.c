@@ -5,7 +5,6 @@
 // scattered in the file: they are read to memory and put in order there.
 #include "data/source/packed.h"
 
-#include <endian.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -65,31 +64,33 @@ choir_status chi_packed_check(chi_packed *p)
 
 // ---- Values.
 
-#define TO_HOST(bits) \
+enum { HOST_BIG_ENDIAN = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ };
+
+#define TURN(bits) \
 	for (size_t i = 0; i + sizeof(uint##bits##_t) <= bytes; i += sizeof(uint##bits##_t)) { \
 		uint##bits##_t v; \
 		memcpy(&v, p + i, sizeof v); \
-		v = be##bits##toh(v); \
+		v = __builtin_bswap##bits(v); \
 		memcpy(p + i, &v, sizeof v); \
 	}
 
-static void to_host_order(void *values, size_t bytes, size_t value_bytes)
+static void turn_bytes(void *values, size_t bytes, size_t value_bytes)
 {
 	char *p = values;
 	if (value_bytes == sizeof(uint16_t)) {
-		TO_HOST(16)
+		TURN(16)
 	} else if (value_bytes == sizeof(uint32_t)) {
-		TO_HOST(32)
+		TURN(32)
 	} else if (value_bytes == sizeof(uint64_t)) {
-		TO_HOST(64)
+		TURN(64)
 	}
 }
 
 // Makes values of the file's what they are in memory; before: their place behind the header.
 static choir_status take_values(const chi_packed *p, void *values, size_t bytes, int64_t before)
 {
-	if (p->big_endian)
-		to_host_order(values, bytes, chi_dtype_size(p->dtype));
+	if (p->big_endian != HOST_BIG_ENDIAN)
+		turn_bytes(values, bytes, chi_dtype_size(p->dtype));
 	const unsigned char *byte = values;
 	for (size_t i = 0; p->dtype == CHOIR_BOOL && i < bytes; i++)
 		if (byte[i] > 1)
@@ -205,8 +206,7 @@ static choir_status load(chi_packed_source *s)
 	return CHOIR_OK;
 }
 
-choir_status chi_packed_range(
-		choir_dataset *d, void *const column[], int64_t first, int64_t count)
+choir_status chi_packed_range(choir_dataset *d, void *const column[], int64_t first, int64_t count)
 {
 	chi_packed_source *s = (chi_packed_source *) d;
 	CHOIR_TRY(load(s));
@@ -239,6 +239,28 @@ choir_status chi_packed_read(choir_dataset *d, void *const column[], int64_t wan
 				s->next * (int64_t) d->bytes[i]));
 	s->next += n;
 	*got = n;
+	return CHOIR_OK;
+}
+
+choir_status chi_packed_seek(choir_dataset *d, int64_t elements)
+{
+	chi_packed_source *s = (chi_packed_source *) d;
+	s->next = elements;
+	for (size_t i = 0; i < d->spec.n; i++) {
+		size_t got, bytes = (size_t) elements * d->bytes[i];
+		CHOIR_TRY(chi_reader_read(s->part[i].reader, NULL, bytes, &got));
+		if (got < bytes)
+			return chi_dataset_too_short(d, (int64_t) (got / d->bytes[i]), elements);
+	}
+	return CHOIR_OK;
+}
+
+// One file cannot be shared out by files; the core says so.
+choir_status chi_packed_shard_files(choir_dataset *d, int64_t count, int64_t index)
+{
+	(void) d;
+	(void) count;
+	(void) index;
 	return CHOIR_OK;
 }
 
@@ -280,6 +302,7 @@ choir_dataset *chi_packed_new(
 	if (!s)
 		return NULL;
 	memcpy(s->part, parts, n * sizeof parts[0]);
+	s->base.files = 1;
 	s->base.random = fortran || (compressed && total <= MOST_IN_MEMORY);
 	return &s->base;
 }

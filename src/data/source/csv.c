@@ -1,0 +1,383 @@
+// The CSV source: rows to examples. A number is read where it stands, straight from the buffer into the
+// row of who asked; only what does not end where its field does is looked at more closely. A row that is
+// wrong or dropped is overwritten by the next one.
+#include "data/step.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "data/source/csv.h"
+#include "data/source/decimal.h"
+#include "tensor/tensor.h"
+
+typedef struct {
+	choir_dataset base;
+	chi_paths paths;
+	chi_csv_rows rows;
+	chi_csv_schema schema;
+	chi_rows spare; // one example, for columns that nobody wants
+	bool looked;
+} csv;
+
+typedef enum { ROW_GOOD, ROW_DROPPED, ROW_WRONG, ROW_MORE } row_end;
+
+// ---- Fields.
+
+static bool store(choir_dtype dtype, const chi_decimal *d, void *to)
+{
+	int64_t whole;
+	switch (dtype) {
+	case CHOIR_F32:
+		return chi_decimal_f32(d, to);
+	case CHOIR_F64:
+		return chi_decimal_f64(d, to);
+	case CHOIR_I64:
+		return chi_decimal_i64(d, to);
+	default:
+		break;
+	}
+	const int64_t least = dtype == CHOIR_I32 ? INT32_MIN : 0;
+	const int64_t most = dtype == CHOIR_I32 ? INT32_MAX : dtype == CHOIR_U8 ? UINT8_MAX : 1;
+	if (!chi_decimal_i64(d, &whole) || whole < least || whole > most)
+		return false;
+	if (dtype == CHOIR_I32)
+		*(int32_t *) to = (int32_t) whole;
+	else
+		*(uint8_t *) to = (uint8_t) whole;
+	return true;
+}
+
+static bool store_not_finite(choir_dtype dtype, const chi_csv_text *t, void *to)
+{
+	double value;
+	if ((dtype != CHOIR_F32 && dtype != CHOIR_F64) || !chi_csv_not_finite(t, &value))
+		return false;
+	if (dtype == CHOIR_F32)
+		*(float *) to = (float) value;
+	else
+		*(double *) to = value;
+	return true;
+}
+
+// Says what is wrong with the row at r->at, unless nobody wants to know.
+static row_end wrong_field(
+		csv *c, const chi_csv_field *f, const chi_csv_text *t, const char *at, const char *what)
+{
+	char shown[CHI_CSV_SHOWN_SIZE];
+	if (!c->schema.skip)
+		chi_csv_wrong(
+				&c->rows, at, "column \"%s\": \"%s\" %s", f->name, chi_csv_show(t, shown), what);
+	return ROW_WRONG;
+}
+
+static row_end missing(csv *c, const chi_csv_field *f, const char *at, void *to)
+{
+	if (c->schema.missing == CHOIR_MISSING_DROP)
+		return ROW_DROPPED;
+	if (c->schema.missing == CHOIR_MISSING_NAN &&
+			(f->dtype == CHOIR_F32 || f->dtype == CHOIR_F64)) {
+		if (f->dtype == CHOIR_F32)
+			*(float *) to = NAN;
+		else
+			*(double *) to = NAN;
+		return ROW_GOOD;
+	}
+	if (!c->schema.skip)
+		chi_csv_wrong(&c->rows, at, "column \"%s\" has no value", f->name);
+	return ROW_WRONG;
+}
+
+static row_end take_category(
+		csv *c, const chi_csv_field *f, const chi_csv_text *t, const char *at, void *to)
+{
+	const int32_t number = chi_categories_find(f->categories, t->text, t->length);
+	memcpy(to, &number, sizeof number);
+	if (number >= 0)
+		return ROW_GOOD;
+	if (!chi_text_is_utf8(t->text, t->length))
+		return wrong_field(c, f, t, at, "is not UTF-8");
+	return wrong_field(c, f, t, at, "is none of the column's categories");
+}
+
+static row_end take_value(
+		csv *c, const chi_csv_field *f, const chi_csv_text *t, const char *at, void *to)
+{
+	chi_decimal d;
+	if (chi_csv_is_missing(&c->schema, t))
+		return missing(c, f, at, to);
+	if (f->category)
+		return take_category(c, f, t, at, to);
+	if (chi_decimal_read(t->text, &d) && d.end == t->text + t->length
+					? store(f->dtype, &d, to)
+					: store_not_finite(f->dtype, t, to))
+		return ROW_GOOD;
+	char what[32];
+	snprintf(what, sizeof what, "is no %s", choir_dtype_name(f->dtype));
+	return wrong_field(c, f, t, at, what);
+}
+
+// A number that ends where its field does, which nearly all do.
+static bool take_number(
+		const csv *c, const chi_csv_field *f, const char **p, void *to, chi_csv_end *how)
+{
+	chi_decimal d;
+	if (!f->wanted || f->category || c->schema.numbers_missing || !chi_decimal_read(*p, &d))
+		return false;
+	if (*d.end == c->rows.separator)
+		*how = CHI_CSV_NEXT;
+	else if (*d.end == '\n')
+		*how = CHI_CSV_LAST;
+	else
+		return false;
+	if (!store(f->dtype, &d, to))
+		return false;
+	*p = d.end + 1;
+	return true;
+}
+
+// ---- Rows.
+
+static row_end wrong_count(csv *c, size_t fields, const char *p, chi_csv_end how)
+{
+	chi_csv_text field;
+	if (c->schema.skip)
+		return ROW_WRONG;
+	while (how == CHI_CSV_NEXT) {
+		how = chi_csv_take(&c->rows, &p, &field);
+		fields++;
+	}
+	if (how == CHI_CSV_MORE)
+		return ROW_MORE;
+	chi_csv_wrong(&c->rows, NULL, "%zu fields, %zu needed", fields, c->schema.n);
+	return ROW_WRONG;
+}
+
+// Reads the row at rows.at; field i goes to to[its target] + its offset.
+static row_end take_row(csv *c, char *const to[])
+{
+	chi_csv_rows *r = &c->rows;
+	const char *p = r->buffer + r->at;
+	row_end row = ROW_GOOD;
+	for (size_t i = 0; i < c->schema.n; i++) {
+		const chi_csv_field *f = &c->schema.field[i];
+		const char *start = p;
+		chi_csv_text t;
+		chi_csv_end how;
+		char *at = f->wanted ? to[f->target] + f->offset : NULL;
+		if (!take_number(c, f, &p, at, &how)) {
+			how = chi_csv_take(r, &p, &t);
+			if (how == CHI_CSV_MORE)
+				return ROW_MORE;
+			if (how == CHI_CSV_BAD) {
+				if (r->fault && !c->schema.skip)
+					chi_csv_wrong(r, p, "%s", r->fault);
+				return ROW_WRONG;
+			}
+			const row_end one = f->wanted ? take_value(c, f, &t, start, at) : ROW_GOOD;
+			if (one == ROW_WRONG)
+				return ROW_WRONG;
+			if (one == ROW_DROPPED)
+				row = ROW_DROPPED;
+		}
+		if ((how == CHI_CSV_LAST) != (i + 1 == c->schema.n))
+			return wrong_count(c, i + 1, p, how);
+	}
+	r->at = (size_t) (p - r->buffer);
+	r->row++;
+	return row;
+}
+
+// Opens files until a row begins at rows.at.
+static choir_status find_row(csv *c)
+{
+	chi_csv_rows *r = &c->rows;
+	for (;;) {
+		choir_status status = r->reader ? chi_csv_begin(r) : CHOIR_END;
+		if (status != CHOIR_END)
+			return status;
+		CHOIR_TRY(chi_csv_open(r));
+		CHOIR_TRY(chi_csv_check_names(r, &c->schema));
+	}
+}
+
+// Reads until a row is good; to as for take_row.
+static choir_status next_row(csv *c, char *const to[])
+{
+	for (;;) {
+		CHOIR_TRY(find_row(c));
+		switch (take_row(c, to)) {
+		case ROW_GOOD:
+			return CHOIR_OK;
+		case ROW_DROPPED:
+			chi_atomic64_add(&c->base.dropped, 1);
+			break;
+		case ROW_MORE:
+			CHOIR_TRY(chi_csv_refill(&c->rows));
+			break;
+		case ROW_WRONG:
+			if (!c->schema.skip)
+				return choir_error_status();
+			CHOIR_TRY(chi_csv_pass_row(&c->rows));
+			chi_atomic64_add(&c->base.skipped, 1);
+		}
+	}
+}
+
+static choir_status csv_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
+{
+	csv *c = (csv *) d;
+	char *to[CHI_MAX_COLUMNS];
+	choir_status status = CHOIR_OK;
+	for (size_t i = 0; i < d->spec.n; i++)
+		to[i] = column[i] ? column[i] : c->spare.column[i];
+	while (*got < want && (status = next_row(c, to)) == CHOIR_OK) {
+		++*got;
+		for (size_t i = 0; i < d->spec.n; i++)
+			to[i] += column[i] ? d->bytes[i] : 0;
+	}
+	if (status != CHOIR_OK && status != CHOIR_END)
+		return status;
+	d->ended = status == CHOIR_END;
+	return *got ? CHOIR_OK : CHOIR_END;
+}
+
+static choir_status csv_rewind(choir_dataset *d)
+{
+	csv *c = (csv *) d;
+	chi_csv_rows_rewind(&c->rows);
+	return CHOIR_OK;
+}
+
+static void csv_free(choir_dataset *d)
+{
+	csv *c = (csv *) d;
+	chi_csv_rows_free(&c->rows);
+	chi_csv_schema_free(&c->schema);
+	chi_paths_free(&c->paths);
+	chi_rows_free(&c->spare);
+}
+
+// Before anything is read: leaves every count-th file.
+static choir_status csv_shard_files(choir_dataset *d, int64_t count, int64_t index)
+{
+	csv *c = (csv *) d;
+	chi_paths_keep(&c->paths, (size_t) count, (size_t) index);
+	d->files = (int64_t) c->paths.n;
+	return CHOIR_OK;
+}
+
+static const chi_step csv_step = {
+	.name = "csv dataset",
+	.range = chi_no_range,
+	.read = csv_read,
+	.rewind = csv_rewind,
+	.peek = chi_no_peek,
+	.free = csv_free,
+	.files = CHI_FILES_HERE,
+	.shard_files = csv_shard_files,
+};
+
+// ---- Making.
+
+static bool needs_look(const chi_csv_schema *s, const choir_csv_options *o)
+{
+	bool needs = !o->columns || o->rest;
+	for (size_t i = 0; i < s->n; i++) {
+		const chi_csv_field *f = &s->field[i];
+		needs = needs || (f->wanted && f->as.kind != CHOIR_CSV_NUMBER && !f->as.categories);
+	}
+	return needs;
+}
+
+static choir_status check_marks(char separator, char quote)
+{
+	static const char taken[] = "0123456789+-.eE\r\n";
+	if (separator == quote || strchr(taken, separator) || strchr(taken, quote))
+		return choir_fail(CHOIR_INVALID,
+				"csv dataset: separator '%c' and quote '%c': two marks that no number has are "
+				"needed",
+				separator, quote);
+	return CHOIR_OK;
+}
+
+static choir_status list_files(chi_paths *paths, const char *path, const choir_csv_options *o)
+{
+	if (!path == !o->files)
+		return choir_fail(CHOIR_INVALID, "csv dataset: %s; one of them is needed",
+				path ? "a path and files are given" : "neither a path nor files are given");
+	if (path)
+		return chi_paths_add(paths, path);
+	for (size_t i = 0; i < choir_files_count(o->files); i++)
+		CHOIR_TRY(chi_paths_add(paths, choir_files_path(o->files, i)));
+	return CHOIR_OK;
+}
+
+static choir_status prepare(csv *c, const char *path, const choir_csv_options *o)
+{
+	const char separator = o->separator ? o->separator : ',', quote = o->quote ? o->quote : '"';
+	CHOIR_TRY(check_marks(separator, quote));
+	CHOIR_TRY(list_files(&c->paths, path, o));
+	CHOIR_TRY(chi_csv_schema_set(&c->schema, o));
+	CHOIR_TRY(chi_csv_rows_init(&c->rows, &c->paths, separator, quote));
+	CHOIR_TRY(chi_csv_open(&c->rows));
+	CHOIR_TRY(chi_csv_read_names(&c->rows, &c->schema));
+	CHOIR_TRY(chi_csv_choose(&c->schema, o));
+	c->looked = needs_look(&c->schema, o);
+	if (c->looked)
+		CHOIR_TRY(chi_csv_look(&c->rows, &c->schema));
+	chi_csv_rows_rewind(&c->rows);
+	return CHOIR_OK;
+}
+
+// Puts what was prepared into a source; c is empty then.
+static csv *make(csv *c, const choir_csv_options *o)
+{
+	choir_column columns[CHI_MAX_COLUMNS];
+	const size_t n = chi_csv_place_columns(&c->schema, o, columns);
+	csv *made = n ? chi_source_new(&csv_step, sizeof *made, n, columns, CHOIR_NONE) : NULL;
+	if (!made)
+		return NULL;
+	c->base = made->base;
+	*made = *c;
+	*c = (csv){ .base.step = &csv_step };
+	made->rows.paths = &made->paths;
+	made->base.files = (int64_t) made->paths.n;
+	for (size_t i = 0; i < made->schema.n; i++)
+		if (made->schema.field[i].category)
+			made->base.spec.categories[made->schema.field[i].target] =
+					made->schema.field[i].categories;
+	if (chi_rows_new(&made->base, 1, &made->spare))
+		return made;
+	choir_dataset_free(&made->base);
+	return NULL;
+}
+
+choir_dataset *choir_csv_dataset_new(const char *path, const choir_csv_options *o)
+{
+	choir_csv_options options = { 0 };
+	if (o)
+		memcpy(&options, o, o->size < sizeof options ? o->size : sizeof options);
+	csv c = { .base.step = &csv_step };
+	csv *made = prepare(&c, path, &options) == CHOIR_OK ? make(&c, &options) : NULL;
+	csv_free(&c.base);
+	return made ? &made->base : NULL;
+}
+
+bool choir_csv_dataset_column(const choir_dataset *d, size_t i, choir_csv_found *found)
+{
+	static const char *const words[] = { "nothing", "whole numbers", "numbers", "text" };
+	if (!d || d->step != &csv_step || i >= ((const csv *) d)->schema.n)
+		return false;
+	const csv *c = (const csv *) d;
+	const chi_csv_field *f = &c->schema.field[i];
+	*found = (choir_csv_found){
+		.name = f->name,
+		.as = f->wanted ? d->spec.column[f->target].name : NULL,
+		.holds = c->looked ? words[f->found] : "",
+		.missing = f->missing,
+	};
+	return true;
+}

@@ -1,0 +1,289 @@
+// What the columns of CSV files hold, found out by reading them once before any example is wanted: a column
+// is of whole numbers if all its fields are, else of numbers, else of text, whose different values are
+// its categories. A row counts only if it has as many fields as the header.
+#include "data/source/csv.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "data/source/decimal.h"
+
+const char *chi_csv_show(const chi_csv_text *field, char out[CHI_CSV_SHOWN_SIZE])
+{
+	char text[CHI_CSV_SHOWN];
+	snprintf(text, sizeof text, "%.*s",
+			(int) (field->length < sizeof text ? field->length : sizeof text - 1), field->text);
+	return chi_text_clean(text, out, CHI_CSV_SHOWN_SIZE);
+}
+
+// ---- The header.
+
+static choir_status add_name(
+		chi_csv_rows *r, chi_csv_schema *s, size_t *room, const chi_csv_text *t)
+{
+	char number[24];
+	void *fields = s->field;
+	if (!chi_grow(&fields, room, s->n + 1, sizeof *s->field))
+		return CHOIR_NO_MEMORY;
+	s->field = fields;
+	chi_csv_field *f = &s->field[s->n];
+	*f = (chi_csv_field){ .found = CHI_CSV_NOTHING };
+	if (s->header && !chi_text_is_utf8(t->text, t->length))
+		return chi_csv_wrong(r, NULL, "the name of column %zu is not UTF-8", s->n + 1);
+	if (s->header && t->length == 0)
+		return chi_csv_wrong(r, NULL, "column %zu has no name", s->n + 1);
+	snprintf(number, sizeof number, "%zu", s->n);
+	f->name = chi_alloc(t->length + sizeof number);
+	if (!f->name)
+		return CHOIR_NO_MEMORY;
+	memcpy(f->name, s->header ? t->text : number, s->header ? t->length : strlen(number));
+	s->n++;
+	for (size_t i = 0; i + 1 < s->n; i++)
+		if (strcmp(s->field[i].name, f->name) == 0)
+			return chi_csv_wrong(r, NULL, "there are two columns \"%s\"", f->name);
+	return CHOIR_OK;
+}
+
+// Reads the fields of the first row, again and again until all of it is in the buffer.
+static choir_status try_names(chi_csv_rows *r, chi_csv_schema *s, size_t *room, bool *more)
+{
+	const char *p = r->buffer + r->at;
+	chi_csv_text field;
+	chi_csv_end how;
+	do {
+		how = chi_csv_take(r, &p, &field);
+		*more = how == CHI_CSV_MORE;
+		if (*more)
+			return CHOIR_OK;
+		if (how == CHI_CSV_BAD)
+			return r->fault ? chi_csv_wrong(r, p, "%s", r->fault) : CHOIR_NO_MEMORY;
+		CHOIR_TRY(add_name(r, s, room, &field));
+	} while (how == CHI_CSV_NEXT);
+	if (s->header)
+		r->at = (size_t) (p - r->buffer);
+	return CHOIR_OK;
+}
+
+static void forget_names(chi_csv_schema *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		chi_free(s->field[i].name);
+	s->n = 0;
+}
+
+choir_status chi_csv_read_names(chi_csv_rows *r, chi_csv_schema *s)
+{
+	size_t room = 0;
+	bool more;
+	r->row = s->header ? 0 : 1;
+	choir_status status = chi_csv_begin(r);
+	if (status == CHOIR_END)
+		return choir_fail(CHOIR_CORRUPT, "%s: empty, %s needed", chi_csv_name(r),
+				s->header ? "a header" : "at least one row");
+	CHOIR_TRY(status);
+	for (;;) {
+		CHOIR_TRY(try_names(r, s, &room, &more));
+		if (!more)
+			break;
+		forget_names(s);
+		CHOIR_TRY(chi_csv_refill(r));
+	}
+	r->row = 1;
+	return CHOIR_OK;
+}
+
+choir_status chi_csv_check_names(chi_csv_rows *r, const chi_csv_schema *s)
+{
+	if (!s->header)
+		return CHOIR_OK;
+	chi_csv_schema other = { .header = true };
+	choir_status status = chi_csv_read_names(r, &other);
+	if (status == CHOIR_OK && other.n != s->n)
+		status = choir_fail(CHOIR_CORRUPT, "%s: the header has %zu columns, that of %s has %zu",
+				chi_csv_name(r), other.n, r->paths->path[0], s->n);
+	for (size_t i = 0; i < s->n && status == CHOIR_OK; i++)
+		if (strcmp(s->field[i].name, other.field[i].name) != 0)
+			status = choir_fail(CHOIR_CORRUPT, "%s: column %zu is \"%s\", in %s it is \"%s\"",
+					chi_csv_name(r), i + 1, other.field[i].name, r->paths->path[0],
+					s->field[i].name);
+	forget_names(&other);
+	chi_free(other.field);
+	return status;
+}
+
+// ---- The rows.
+
+bool chi_csv_is_missing(const chi_csv_schema *s, const chi_csv_text *field)
+{
+	if (field->length == 0)
+		return true;
+	if (!s->may_be_missing[(unsigned char) field->text[0]])
+		return false;
+	for (size_t i = 0; i < s->missing_texts; i++)
+		if (strlen(s->missing_text[i]) == field->length &&
+				memcmp(s->missing_text[i], field->text, field->length) == 0)
+			return true;
+	return false;
+}
+
+bool chi_csv_not_finite(const chi_csv_text *field, double *value)
+{
+	static const struct {
+		const char *text;
+		double value;
+	} known[] = { { "inf", HUGE_VAL }, { "-inf", -HUGE_VAL }, { "+inf", HUGE_VAL },
+		{ "nan", NAN } };
+	for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+		if (field->length == strlen(known[i].text) &&
+				strncasecmp(field->text, known[i].text, field->length) == 0) {
+			*value = known[i].value;
+			return true;
+		}
+	return false;
+}
+
+static chi_csv_found kind_of(const chi_csv_text *field)
+{
+	chi_decimal d;
+	int64_t whole;
+	double value;
+	if (chi_decimal_read(field->text, &d) && d.end == field->text + field->length) {
+		if (chi_decimal_i64(&d, &whole))
+			return CHI_CSV_WHOLE;
+		return chi_decimal_f64(&d, &value) ? CHI_CSV_REAL : CHI_CSV_TEXT;
+	}
+	return chi_csv_not_finite(field, &value) ? CHI_CSV_REAL : CHI_CSV_TEXT;
+}
+
+// Whether texts of this column are collected in the first pass.
+static bool collects(const chi_csv_field *f)
+{
+	return f->wanted && (f->as.kind == CHOIR_CSV_CATEGORY || f->found == CHI_CSV_TEXT) &&
+			f->as.categories == 0;
+}
+
+static choir_status collect(
+		chi_csv_rows *r, const chi_csv_schema *s, chi_csv_field *f, const chi_csv_text *t)
+{
+	char shown[CHI_CSV_SHOWN_SIZE];
+	if (!f->categories)
+		f->categories = chi_categories_new();
+	if (!f->categories)
+		return CHOIR_NO_MEMORY;
+	if (chi_categories_find(f->categories, t->text, t->length) >= 0)
+		return CHOIR_OK;
+	if (!chi_text_is_utf8(t->text, t->length)) {
+		if (s->skip)
+			return CHOIR_OK; // the row will be left out
+		return chi_csv_wrong(
+				r, NULL, "column \"%s\": \"%s\" is not UTF-8", f->name, chi_csv_show(t, shown));
+	}
+	if (chi_categories_add(f->categories, t->text, t->length) == CHOIR_OK)
+		return CHOIR_OK;
+	return chi_error_prefix("%s: column \"%s\"", chi_csv_name(r), f->name);
+}
+
+static choir_status look_at_field(chi_csv_rows *r, const chi_csv_schema *s, chi_csv_field *f,
+		const chi_csv_text *t, bool again)
+{
+	if (again)
+		return f->again && !chi_csv_is_missing(s, t) ? collect(r, s, f, t) : CHOIR_OK;
+	if (chi_csv_is_missing(s, t)) {
+		f->missing++;
+		return CHOIR_OK;
+	}
+	const chi_csv_found kind = f->found == CHI_CSV_TEXT ? CHI_CSV_TEXT : kind_of(t);
+	if (kind == CHI_CSV_TEXT && f->found > CHI_CSV_NOTHING && f->found < CHI_CSV_TEXT)
+		f->again = f->wanted && f->as.kind == CHOIR_CSV_FOUND;
+	if (kind > f->found)
+		f->found = kind;
+	return collects(f) && !f->again ? collect(r, s, f, t) : CHOIR_OK;
+}
+
+// Whether the row at r->at is whole and has as many fields as the header; *end is behind it.
+static choir_status measure(chi_csv_rows *r, const chi_csv_schema *s, const char **end, bool *good)
+{
+	for (;;) {
+		const char *p = r->buffer + r->at;
+		chi_csv_text field;
+		size_t n = 0;
+		chi_csv_end how;
+		do {
+			how = chi_csv_take(r, &p, &field);
+			n++;
+		} while (how == CHI_CSV_NEXT);
+		*good = how == CHI_CSV_LAST && n == s->n;
+		*end = p;
+		if (how != CHI_CSV_MORE) {
+			if (how == CHI_CSV_BAD && !r->fault)
+				return CHOIR_NO_MEMORY;
+			if (*good || s->skip)
+				return CHOIR_OK;
+			if (how == CHI_CSV_BAD)
+				return chi_csv_wrong(r, p, "%s", r->fault);
+			return chi_csv_wrong(r, NULL, "%zu fields, the header has %zu", n, s->n);
+		}
+		CHOIR_TRY(chi_csv_refill(r));
+	}
+}
+
+static choir_status look_at_row(chi_csv_rows *r, chi_csv_schema *s, bool again)
+{
+	const char *end, *p;
+	bool good;
+	CHOIR_TRY(measure(r, s, &end, &good));
+	if (!good)
+		return chi_csv_pass_row(r);
+	p = r->buffer + r->at;
+	for (size_t i = 0; i < s->n; i++) {
+		chi_csv_text field;
+		if (chi_csv_take(r, &p, &field) == CHI_CSV_BAD)
+			return CHOIR_NO_MEMORY; // all else was seen by measure
+		CHOIR_TRY(look_at_field(r, s, &s->field[i], &field, again));
+	}
+	r->at = (size_t) (end - r->buffer);
+	r->row++;
+	return CHOIR_OK;
+}
+
+static choir_status look_at_files(chi_csv_rows *r, chi_csv_schema *s, bool again)
+{
+	int64_t left = s->look ? s->look : INT64_MAX;
+	choir_status status = CHOIR_OK;
+	chi_csv_rows_rewind(r);
+	while (left > 0 && (status = chi_csv_open(r)) == CHOIR_OK) {
+		CHOIR_TRY(chi_csv_check_names(r, s));
+		while (left > 0 && (status = chi_csv_begin(r)) == CHOIR_OK) {
+			CHOIR_TRY(look_at_row(r, s, again));
+			left--;
+		}
+		if (left > 0 && status != CHOIR_END)
+			return status;
+	}
+	return left == 0 || status == CHOIR_END ? CHOIR_OK : status;
+}
+
+choir_status chi_csv_look(chi_csv_rows *r, chi_csv_schema *s)
+{
+	bool again = false;
+	CHOIR_TRY(look_at_files(r, s, false));
+	for (size_t i = 0; i < s->n; i++) {
+		chi_csv_field *f = &s->field[i];
+		const bool text = f->found == CHI_CSV_TEXT || f->as.kind == CHOIR_CSV_CATEGORY;
+		again = again || f->again;
+		if (f->wanted && text && !f->categories)
+			f->categories = chi_categories_new();
+		if (f->wanted && text && !f->categories)
+			return CHOIR_NO_MEMORY;
+	}
+	if (again)
+		CHOIR_TRY(look_at_files(r, s, true));
+	for (size_t i = 0; i < s->n; i++)
+		if (s->field[i].categories)
+			chi_categories_sort(s->field[i].categories);
+	return CHOIR_OK;
+}

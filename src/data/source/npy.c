@@ -1,0 +1,318 @@
+// npy files, numpy's own format: "\x93NUMPY", a version, the length of a text, and the text, which is a
+// dictionary as Python writes it: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }. Packed
+// values follow. The text is read by a parser of its own for exactly that; nothing is guessed.
+#include "data/source/npy.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "base/text.h"
+#include "tensor/tensor.h"
+
+enum { MAGIC_BYTES = 8, MOST_TEXT = 64 << 10, MOST_WORD = 64, ALIGNMENT = 64 };
+
+static const char magic[] = "\x93NUMPY";
+
+static const struct {
+	const char *code;
+	choir_dtype dtype;
+} types[] = {
+	{ "f4", CHOIR_F32 },
+	{ "f8", CHOIR_F64 },
+	{ "i4", CHOIR_I32 },
+	{ "i8", CHOIR_I64 },
+	{ "u1", CHOIR_U8 },
+	{ "b1", CHOIR_BOOL },
+	{ "f2", CHOIR_F16 },
+};
+enum { TYPES = sizeof types / sizeof types[0] };
+
+// ---- The text.
+
+typedef struct {
+	const char *name; // of the file
+	const char *text;
+	size_t length, at;
+	size_t before; // bytes of the file before the text
+	bool has_descr, has_order, has_shape;
+} parser;
+
+static choir_status wrong(const parser *p, const char *needed)
+{
+	char found[16], clean[64];
+	snprintf(found, sizeof found, "%.*s",
+			(int) (p->length - p->at < sizeof found - 1 ? p->length - p->at : sizeof found - 1),
+			p->text + p->at);
+	return choir_fail(CHOIR_CORRUPT, "%s: byte %zu: found \"%s\", needed %s", p->name,
+			p->before + p->at, chi_text_clean(found, clean, sizeof clean), needed);
+}
+
+static void skip_space(parser *p)
+{
+	while (p->at < p->length && (p->text[p->at] == ' ' || p->text[p->at] == '\n'))
+		p->at++;
+}
+
+// Passes over what must come next, if it does.
+static bool take(parser *p, const char *word)
+{
+	size_t n = strlen(word);
+	skip_space(p);
+	if (p->length - p->at < n || memcmp(p->text + p->at, word, n) != 0)
+		return false;
+	p->at += n;
+	return true;
+}
+
+// A text in quotes of either kind, without any escapes.
+static choir_status take_word(parser *p, char word[MOST_WORD], const char *needed)
+{
+	skip_space(p);
+	size_t start = p->at;
+	if (start == p->length || (p->text[start] != '\'' && p->text[start] != '"'))
+		return wrong(p, needed);
+	size_t n = 0;
+	for (size_t i = start + 1; i < p->length && n < MOST_WORD; i++) {
+		if (p->text[i] == p->text[start]) {
+			word[n] = '\0';
+			p->at = i + 1;
+			return CHOIR_OK;
+		}
+		word[n++] = p->text[i];
+		if (n == MOST_WORD)
+			break;
+	}
+	return wrong(p, needed);
+}
+
+static choir_status take_number(parser *p, int64_t *number)
+{
+	size_t digits = 0;
+	*number = 0;
+	skip_space(p);
+	for (; p->at < p->length && p->text[p->at] >= '0' && p->text[p->at] <= '9'; digits++, p->at++)
+		if (!chi_int64_multiply(*number, 10, number) ||
+				!chi_int64_add(*number, p->text[p->at] - '0', number))
+			return wrong(p, "a dimension of at most 63 bits");
+	return digits ? CHOIR_OK : wrong(p, "a dimension");
+}
+
+static choir_status take_shape(parser *p, chi_packed *h)
+{
+	if (!take(p, "("))
+		return wrong(p, "the shape, (3, 4)");
+	h->rank = 0;
+	while (!take(p, ")")) {
+		if (h->rank == CHI_PACKED_RANK)
+			return choir_fail(CHOIR_UNSUPPORTED, "%s: rank %d or more, at most %d possible",
+					p->name, h->rank + 1, CHI_PACKED_RANK);
+		CHOIR_TRY(take_number(p, &h->dim[h->rank++]));
+		if (!take(p, ",") && (p->at == p->length || p->text[p->at] != ')'))
+			return wrong(p, "a comma or )");
+	}
+	return CHOIR_OK;
+}
+
+static choir_status take_descr(parser *p, chi_packed *h)
+{
+	char descr[MOST_WORD];
+	if (take(p, "["))
+		return choir_fail(CHOIR_UNSUPPORTED,
+				"%s: each value is a record of several fields, which Choir has no dtype for",
+				p->name);
+	CHOIR_TRY(take_word(p, descr, "the type of the values, '<f4'"));
+	size_t i = 0;
+	while (descr[0] && i < TYPES && strcmp(descr + 1, types[i].code) != 0)
+		i++;
+	bool one_byte = i < TYPES && chi_dtype_size(types[i].dtype) == 1;
+	if (descr[0] && i < TYPES && strchr(one_byte ? "<>|" : "<>", descr[0])) {
+		h->dtype = types[i].dtype;
+		h->big_endian = descr[0] == '>';
+		return CHOIR_OK;
+	}
+	char clean[2 * MOST_WORD];
+	return choir_fail(CHOIR_UNSUPPORTED,
+			"%s: the values are \"%s\", which Choir has no dtype for; it reads f4, f8, f2, i4, "
+			"i8, "
+			"u1 and b1, of either order of bytes",
+			p->name, chi_text_clean(descr, clean, sizeof clean));
+}
+
+static choir_status take_entry(parser *p, chi_packed *h)
+{
+	static const char keys[] = "'descr', 'fortran_order' or 'shape', each once";
+	char key[MOST_WORD];
+	size_t start = p->at;
+	CHOIR_TRY(take_word(p, key, keys));
+	bool *has = strcmp(key, "descr") == 0		? &p->has_descr
+			: strcmp(key, "fortran_order") == 0 ? &p->has_order
+			: strcmp(key, "shape") == 0			? &p->has_shape
+												: NULL;
+	if (!has || *has) {
+		p->at = start;
+		return wrong(p, keys);
+	}
+	*has = true;
+	if (!take(p, ":"))
+		return wrong(p, "a colon");
+	if (has == &p->has_descr)
+		return take_descr(p, h);
+	if (has == &p->has_shape)
+		return take_shape(p, h);
+	h->fortran = take(p, "True");
+	return h->fortran || take(p, "False") ? CHOIR_OK : wrong(p, "True or False");
+}
+
+static choir_status parse(parser *p, chi_packed *h)
+{
+	if (!take(p, "{"))
+		return wrong(p, "{");
+	while (!take(p, "}")) {
+		CHOIR_TRY(take_entry(p, h));
+		if (!take(p, ",") && (p->at == p->length || p->text[p->at] != '}'))
+			return wrong(p, "a comma or }");
+	}
+	skip_space(p);
+	if (p->at < p->length)
+		return wrong(p, "nothing more");
+	if (!p->has_descr || !p->has_order || !p->has_shape)
+		return choir_fail(CHOIR_CORRUPT, "%s: the header has no '%s'", p->name,
+				!p->has_descr			? "descr"
+						: !p->has_order ? "fortran_order"
+										: "shape");
+	return CHOIR_OK;
+}
+
+// ---- What is before it.
+
+static choir_status read_bytes(chi_packed *h, void *to, size_t bytes, const char *what)
+{
+	size_t got;
+	CHOIR_TRY(chi_reader_read(h->reader, to, bytes, &got));
+	h->header_bytes += got;
+	if (got == bytes)
+		return CHOIR_OK;
+	return choir_fail(CHOIR_CORRUPT, "%s: ends after %zu bytes, within %s",
+			chi_reader_name(h->reader), h->header_bytes, what);
+}
+
+static choir_status read_length(chi_packed *h, size_t *length)
+{
+	unsigned char m[MAGIC_BYTES], n[4] = { 0 };
+	const char *name = chi_reader_name(h->reader);
+	CHOIR_TRY(read_bytes(h, m, sizeof m, "the first 8 bytes of an npy file"));
+	if (memcmp(m, magic, sizeof magic - 1) != 0)
+		return choir_fail(CHOIR_CORRUPT,
+				"%s: begins with %02x %02x %02x %02x %02x %02x, an npy file with 93 and NUMPY",
+				name, m[0], m[1], m[2], m[3], m[4], m[5]);
+	if (m[6] < 1 || m[6] > 3 || m[7] != 0)
+		return choir_fail(CHOIR_UNSUPPORTED, "%s: version %d.%d, npy has 1.0, 2.0 and 3.0", name,
+				m[6], m[7]);
+	CHOIR_TRY(read_bytes(h, n, m[6] == 1 ? 2 : 4, "the length of its header"));
+	*length = (size_t) n[0] | (size_t) n[1] << 8 | (size_t) n[2] << 16 | (size_t) n[3] << 24;
+	if (*length > MOST_TEXT)
+		return choir_fail(CHOIR_CORRUPT, "%s: a header of %zu bytes, at most %d needed", name,
+				*length, MOST_TEXT);
+	return CHOIR_OK;
+}
+
+choir_status chi_npy_read_header(chi_packed *h)
+{
+	size_t length;
+	CHOIR_TRY(read_length(h, &length));
+	parser p = { .name = chi_reader_name(h->reader), .length = length, .before = h->header_bytes };
+	char *text = chi_alloc(length);
+	if (!text)
+		return CHOIR_NO_MEMORY;
+	p.text = text;
+	choir_status status = read_bytes(h, text, length, "its header");
+	if (status == CHOIR_OK)
+		status = parse(&p, h);
+	chi_free(text);
+	return status == CHOIR_OK ? chi_packed_check(h) : status;
+}
+
+static const chi_step npy_step = CHI_PACKED_STEP("npy dataset");
+
+choir_dataset *choir_npy_dataset_new(const char *path, const char *column)
+{
+	if (!path) {
+		choir_fail(CHOIR_INVALID, "npy dataset: the path is NULL");
+		return NULL;
+	}
+	chi_packed h = { .reader = chi_reader_open(path) };
+	if (!h.reader)
+		return NULL;
+	choir_dataset *d = NULL;
+	if (chi_npy_read_header(&h) == CHOIR_OK)
+		d = chi_packed_new(&npy_step, 1, &h, &column);
+	if (!d)
+		chi_reader_close(h.reader);
+	return d;
+}
+
+// ---- Writing.
+
+// The header with its zero byte into text; its length, a multiple of 64 as numpy likes it.
+static size_t make_header(char *text, size_t room, const char *code, const choir_shape *shape)
+{
+	const bool big = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
+	const char order = code[1] == '1' ? '|' : big ? '>' : '<';
+	enum { BEFORE = MAGIC_BYTES + 2 };
+	size_t n = BEFORE;
+	n += (size_t) snprintf(text + n, room - n,
+			"{'descr': '%c%s', 'fortran_order': False, 'shape': (", order, code);
+	for (int i = 0; i < shape->rank; i++)
+		n += (size_t) snprintf(text + n, room - n, "%lld%s", (long long) shape->dim[i],
+				shape->rank == 1 || i + 1 < shape->rank ? "," : "");
+	n += (size_t) snprintf(text + n, room - n, "), }");
+	while ((n + 1) % ALIGNMENT != 0)
+		text[n++] = ' ';
+	text[n++] = '\n';
+	memcpy(text, magic, sizeof magic - 1);
+	text[6] = 1;
+	text[7] = 0;
+	text[8] = (char) ((n - BEFORE) & 255);
+	text[9] = (char) ((n - BEFORE) >> 8);
+	return n;
+}
+
+static choir_status check_array(
+		const char *path, choir_dtype dtype, const choir_shape *shape, const void *data)
+{
+	size_t bytes;
+	if (!path)
+		return choir_fail(CHOIR_INVALID, "npy_write: the path is NULL");
+	if (choir_shape_elements(shape) == CHOIR_NONE || !chi_shape_bytes(shape, dtype, &bytes))
+		return choir_fail(CHOIR_INVALID, "npy_write: %s: there is no such shape", path);
+	if (!data && bytes > 0)
+		return choir_fail(CHOIR_INVALID, "npy_write: %s: there are no data", path);
+	return CHOIR_OK;
+}
+
+choir_status choir_npy_write(
+		const char *path, choir_dtype dtype, choir_shape shape, const void *data)
+{
+	char header[4 * ALIGNMENT + 32 * CHOIR_MAX_RANK];
+	CHOIR_TRY(check_array(path, dtype, &shape, data));
+	size_t i = 0, bytes = 0;
+	while (i < TYPES && types[i].dtype != dtype)
+		i++;
+	if (i == TYPES)
+		return choir_fail(
+				CHOIR_UNSUPPORTED, "npy_write: %s: npy has no %s", path, choir_dtype_name(dtype));
+	chi_shape_bytes(&shape, dtype, &bytes);
+	chi_writer *w = chi_writer_new(path);
+	if (!w)
+		return choir_error_status();
+	choir_status status =
+			chi_writer_write(w, header, make_header(header, sizeof header, types[i].code, &shape));
+	if (status == CHOIR_OK)
+		status = chi_writer_write(w, data, bytes);
+	if (status == CHOIR_OK)
+		return chi_writer_commit(w);
+	chi_writer_abort(w);
+	return status;
+}

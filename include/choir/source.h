@@ -1,11 +1,11 @@
-// Sources: where the examples of a dataset come from. Files, memory, functions of the program and
-// examples that Choir draws itself.
+// Sources: where the examples of a dataset come from. Files, memory, functions of the program
+// and examples that Choir draws itself.
 //
-// Errors: constructors return NULL, and choir_error says why; what is found out only while reading
-// is an error of the element that is asked for (see dataset.h). A file that is not there is
-// CHOIR_NOT_FOUND, one that the system refuses CHOIR_IO, and one that is not what its format says
-// CHOIR_CORRUPT, with the file, what was found and what was needed.
-// Threads: as dataset.h.
+// Errors: constructors return NULL, and choir_error says why; what is found out only while
+// reading is an error of the element that is asked for (see dataset.h). A file that is not
+// there is CHOIR_NOT_FOUND, one that the system refuses CHOIR_IO, and one that is not what its
+// format says CHOIR_CORRUPT, with the file, what was found and what was needed. Threads: as
+// dataset.h.
 #pragma once
 
 #include "dataset.h"
@@ -16,18 +16,19 @@ CHOIR_C_BEGIN
 
 // A list of files, for sources that read several.
 typedef struct choir_files choir_files;
-// Each of the n is the name of a file or a pattern of the shell (*, ?, [abc]), whose files follow in the
-// order of bytes. CHOIR_NOT_FOUND: a pattern that no file matches.
+// Each of the n is the name of a file or a pattern of the shell (*, ?, [abc]), whose files
+// follow in the order of bytes. CHOIR_NOT_FOUND: a pattern that no file matches.
 choir_files *choir_files_new(size_t n, const char *const patterns[]);
 size_t choir_files_count(const choir_files *f);
 const char *choir_files_path(const choir_files *f, size_t i); // NULL: there are not so many
 void choir_files_free(choir_files *f);
 // Makes the source of one file. NULL: an error, which whoever reads gets.
 typedef choir_dataset *choir_file_fn(const char *path, void *user);
-// The examples of all files one after the other: fn makes the source of each (or a chain on one) when the
-// one before has ended; the first when the dataset is made. All must have the same columns, which is
-// else CHOIR_INVALID, with the file. files is taken over, also on failure; user is borrowed until the
-// dataset is freed. Threads: fn is called by the one that reads.
+// The examples of all files one after the other: fn makes the source of each (or a chain on
+// one) when the one before has ended; the first when the dataset is made. All must have the
+// same columns, which is else CHOIR_INVALID, with the file. files is taken over, also on
+// failure; user is borrowed until the dataset is freed. Threads: fn is called by the one that
+// reads.
 choir_dataset *choir_files_dataset_new(choir_files *files, choir_file_fn *fn, void *user);
 
 // Arrays
@@ -38,14 +39,15 @@ choir_dataset *choir_files_dataset_new(choir_files *files, choir_file_fn *fn, vo
 // 28]. Values are u8, i32, f32 or f64. CHOIR_CORRUPT, with what was promised and what was found:
 // a header that is none, a file shorter or longer than its header says, damaged gzip data.
 choir_dataset *choir_idx_dataset_new(const char *path, const char *column);
-// The examples of an npy file, numpy's format, plain or compressed by gzip: versions 1.0 to 3.0, f4,
-// f8, f2, i4, i8, u1 and b1 of either order of bytes. Axis 0 counts the examples, as in an IDX file.
-// An array in Fortran's order is read to memory as a whole when the first element is asked for, and
-// put in order there; all others are read as a stream. CHOIR_UNSUPPORTED: other types, with their
-// name. CHOIR_CORRUPT as for IDX, and with the byte of the header that is wrong.
+// The examples of an npy file, numpy's format, plain or compressed by gzip: versions 1.0 to
+// 3.0, f4, f8, f2, i4, i8, u1 and b1 of either order of bytes. Axis 0 counts the examples, as
+// in an IDX file. An array in Fortran's order is read to memory as a whole when the first
+// element is asked for, and put in order there; all others are read as a stream.
+// CHOIR_UNSUPPORTED: other types, with their name. CHOIR_CORRUPT as for IDX, and with the byte
+// of the header that is wrong.
 choir_dataset *choir_npy_dataset_new(const char *path, const char *column);
-// Writes an npy file (version 1.0) of packed, row-major data, beside path first and renamed when it
-// is on the disk. CHOIR_UNSUPPORTED: bf16, for which numpy has no type. Threads: any.
+// Writes an npy file (version 1.0) of packed, row-major data, beside path first and renamed
+// when it is on the disk. CHOIR_UNSUPPORTED: bf16, for which numpy has no type. Threads: any.
 CHOIR_MUST_CHECK choir_status choir_npy_write(
 		const char *path, choir_dtype dtype, choir_shape shape, const void *data);
 
@@ -60,13 +62,13 @@ typedef enum {
 } choir_csv_kind;
 typedef struct choir_csv_column {
 	const char *name; // in the header; without one "0", "1", ...
-	// The dataset's column; NULL: the same. Columns of one dtype with the same name here are gathered,
-	// in this order, in one column of shape [how many]; found numbers are f32 there.
+	// The dataset's column; NULL: the same. Columns of one dtype with the same name here are
+	// gathered, in this order, in one column of shape [how many]; found numbers are f32 there.
 	const char *as;
 	choir_csv_kind kind;
 	choir_dtype dtype; // of CHOIR_CSV_NUMBER: f32, f64, i32, i64, u8 or bool (0 or 1)
-	// Of CHOIR_CSV_CATEGORY: the texts in the order of their numbers; any other makes a row wrong. 0:
-	// those of the file, in the order of their bytes.
+	// Of CHOIR_CSV_CATEGORY: the texts in the order of their numbers; any other makes a row
+	// wrong. 0: those of the file, in the order of their bytes.
 	size_t categories;
 	const char *const *category;
 } choir_csv_column;
@@ -90,29 +92,29 @@ typedef struct choir_csv_options {
 	// The columns that are wanted. 0: all of them, or with rest those that hold numbers.
 	size_t columns;
 	const choir_csv_column *column;
-	// All columns of numbers that are not in the list are gathered, as f32, in one of this name. NULL:
-	// they are left out.
+	// All columns of numbers that are not in the list are gathered, as f32, in one of this
+	// name. NULL: they are left out.
 	const char *rest;
 	choir_missing missing;
 	// Texts that stand for no value, beside the empty one. 0: NA, N/A, NaN, nan, null and NULL.
 	size_t missing_texts;
 	const char *const *missing_text;
 	choir_wrong wrong;
-	// Rows that are looked at to find out what columns hold. 0: all. What comes later and does not
-	// fit makes its row wrong.
+	// Rows that are looked at to find out what columns hold. 0: all. What comes later and does
+	// not fit makes its row wrong.
 	int64_t look;
 } choir_csv_options;
-// The rows of a CSV file (RFC 4180), plain or compressed by gzip; or of several with the same columns,
-// one after the other, if path is a pattern ("part-*.csv") or o->files is given. o may be NULL.
-// Lines end with LF or CR LF, empty ones are passed over, and so is a byte order mark; spaces around a
-// field without quotes are no part of it. Numbers are decimal, with a point, or inf and nan, and are
-// rounded to the nearest value exactly. Examples come as a stream, in memory for one row and a read
-// buffer, however large the file is.
-// Unless all kinds are given (and the texts of categories), the files are read once when the dataset is
-// made. Errors, there or while reading: CHOIR_CORRUPT for rows with too few or too many fields, fields
-// that are no number of the column's dtype or none of its categories, text that is not UTF-8, quotes
-// where none may be, a row of more than 64 MiB; CHOIR_NOT_FOUND for a column that does not exist, with
-// those that do; CHOIR_INVALID for more than 32 columns or 1,048,576 categories.
+// The rows of a CSV file (RFC 4180), plain or compressed by gzip; or of several with the same
+// columns, one after the other, if path is a pattern ("part-*.csv") or o->files is given. o may
+// be NULL. Lines end with LF or CR LF, empty ones are passed over, and so is a byte order mark;
+// spaces around a field without quotes are no part of it. Numbers are decimal, with a point, or
+// inf and nan, and are rounded to the nearest value exactly. Examples come as a stream, in
+// memory for one row and a read buffer, however large the file is. Unless all kinds are given
+// (and the texts of categories), the files are read once when the dataset is made. Errors,
+// there or while reading: CHOIR_CORRUPT for rows with too few or too many fields, fields that
+// are no number of the column's dtype or none of its categories, text that is not UTF-8, quotes
+// where none may be, a row of more than 64 MiB; CHOIR_NOT_FOUND for a column that does not
+// exist, with those that do; CHOIR_INVALID for more than 32 columns or 1,048,576 categories.
 choir_dataset *choir_csv_dataset_new(const char *path, const choir_csv_options *o);
 
 // A column of the files of a CSV dataset, whether it was chosen or not.
@@ -126,13 +128,13 @@ typedef struct {
 // choir_csv_dataset_new returned (a transform of it, for example).
 bool choir_csv_dataset_column(const choir_dataset *d, size_t i, choir_csv_found *found);
 
-// The texts behind the numbers of a column of categories: how many there are (0: it is no such column),
-// and that of number i (NULL: there is none). d is the source or any transform of it; the text lives
-// as long.
+// The texts behind the numbers of a column of categories: how many there are (0: it is no such
+// column), and that of number i (NULL: there is none). d is the source or any transform of it;
+// the text lives as long.
 size_t choir_dataset_categories(const choir_dataset *d, const char *column);
 const char *choir_dataset_category(const choir_dataset *d, const char *column, int64_t i);
-// How many rows the sources of d have left out in this pass: because a value was missing, and because
-// they were wrong. Threads: any.
+// How many rows the sources of d have left out in this pass: because a value was missing, and
+// because they were wrong. Threads: any.
 int64_t choir_dataset_dropped(const choir_dataset *d);
 int64_t choir_dataset_skipped(const choir_dataset *d);
 

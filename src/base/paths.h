@@ -8,8 +8,8 @@ typedef struct {
 	char **path;
 } chi_paths;
 
-// Adds the file of this name; or, if there is none, the files that it matches as a pattern of the
-// shell (*, ?, [abc]), folders left out, in the order of bytes. CHOIR_NOT_FOUND: none.
+// Adds the file of this name; or, if there is none, the files that it matches as a pattern of
+// the shell (*, ?, [abc]), folders left out, in the order of bytes. CHOIR_NOT_FOUND: none.
 choir_status chi_paths_add(chi_paths *p, const char *pattern);
 // Leaves every count-th, from index on.
 void chi_paths_keep(chi_paths *p, size_t count, size_t index);

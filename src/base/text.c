@@ -92,8 +92,8 @@ void chi_text_add(chi_text *t, const char *fmt, ...)
 
 enum { ANY_LENGTH = 4 }; // of a text that ends in a zero byte, behind which nothing is read
 
-// The number of bytes of the UTF-8 character at s, of which left can be read; 0: it is none. *code is
-// the character.
+// The number of bytes of the UTF-8 character at s, of which left can be read; 0: it is none.
+// *code is the character.
 static size_t decode_utf8(const char *s, size_t left, uint32_t *code)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };

@@ -1,17 +1,17 @@
 // Datasets from inside, for the room that deals their elements out: what a chain of steps
 // yields, how to get it, and how to go on where another iterator stood. Elements are sets of
-// named columns in host memory that the caller provides; up to batch() an element is one example,
-// after it a batch of at most so many.
+// named columns in host memory that the caller provides; up to batch() an element is one
+// example, after it a batch of at most so many.
 //
 // A column whose shape is known has memory for its examples, packed. A column with a dimension
 // that differs from example to example (CHOIR_NONE) has a chi_cell for each example instead,
 // which is the caller's and grows as it is written to. Behind batch the cells of one element all
 // have the same shape.
 //
-// Where an iterator stands is two numbers: the pass, and how many elements of it were handed out.
-// Everything else (the orders of shuffles above all) follows from them, so whoever goes there
-// gets exactly what would have come next.
-// Threads: one at a time, but a step may read ahead on a thread of its own.
+// Where an iterator stands is two numbers: the pass, and how many elements of it were handed
+// out. Everything else (the orders of shuffles above all) follows from them, so whoever goes
+// there gets exactly what would have come next. Threads: one at a time, but a step may read
+// ahead on a thread of its own.
 #pragma once
 
 #include "choir/dataset.h"
@@ -37,13 +37,14 @@ typedef struct {
 	size_t n;
 	choir_column column[CHI_MAX_COLUMNS]; // data unused; names live as long as the dataset
 	int64_t batch; // 0: single examples; else the most examples of an element
-	// The global batch that a distribution finds by looking at the steps: that of a batch step if
-	// all steps behind it keep it. CHOIR_NONE: one did not, so that nobody can say.
+	// The global batch that a distribution finds by looking at the steps: that of a batch step
+	// if all steps behind it keep it. CHOIR_NONE: one did not, so that nobody can say.
 	int64_t global;
 	bool full; // of batches: no one has fewer examples than batch
 	int64_t examples; // of a whole pass, if known; CHOIR_NONE: not known, or for ever
 	bool endless; // repeats for ever
-	// The texts behind the numbers of a column; NULL: it has none. They live as long as the dataset.
+	// The texts behind the numbers of a column; NULL: it has none. They live as long as the
+	// dataset.
 	const struct chi_categories *categories[CHI_MAX_COLUMNS];
 } chi_spec;
 
@@ -57,9 +58,9 @@ typedef struct {
 
 const chi_spec *chi_dataset_spec(
 		choir_dataset *d); // NULL: the chain has failed; the thread knows why
-// CHOIR_OK, CHOIR_END at the end of the pass, or an error. Nothing is read before the first next.
-// After an end or an error every next gives the same again, until the dataset is rewound; the
-// memory of e then holds nothing of use.
+// CHOIR_OK, CHOIR_END at the end of the pass, or an error. Nothing is read before the first
+// next. After an end or an error every next gives the same again, until the dataset is rewound;
+// the memory of e then holds nothing of use.
 choir_status chi_dataset_next(choir_dataset *d, chi_element *e);
 // Back to the start; the next pass (shuffles: another order). The first pass is number 0.
 choir_status chi_dataset_rewind(choir_dataset *d);

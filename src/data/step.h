@@ -11,11 +11,11 @@
 #include "choir/source.h"
 #include "data/dataset.h"
 
-// What kind of step it is. The first six slots are never NULL: the chi_no_ functions below stand
-// for what a step cannot do and is never asked for. The core (chi_dataset_read and others) is the
-// only caller. In all of them column[i] has room for the examples of column i (memory, or cells
-// where the column varies), or is NULL: not wanted; reading with all of them NULL is how examples
-// are skipped.
+// What kind of step it is. The first six slots are never NULL: the chi_no_ functions below
+// stand for what a step cannot do and is never asked for. The core (chi_dataset_read and
+// others) is the only caller. In all of them column[i] has room for the examples of column i
+// (memory, or cells where the column varies), or is NULL: not wanted; reading with all of them
+// NULL is how examples are skipped.
 typedef enum {
 	CHI_FILES_NONE = 0, // it reads no files, or what it yields is not a matter of its files alone
 	CHI_FILES_THROUGH, // all its sources are sharded
@@ -27,8 +27,8 @@ typedef struct {
 	const char *name; // "batch", the subject of messages
 	// Random access, where d->random: exactly the examples first .. first+count-1, which exist.
 	choir_status (*range)(choir_dataset *d, void *const column[], int64_t first, int64_t count);
-	// A stream, elsewhere. Of single examples: between 1 and want, in *got. Of batches: one batch;
-	// want is at least spec.batch. CHOIR_END: there is nothing more.
+	// A stream, elsewhere. Of single examples: between 1 and want, in *got. Of batches: one
+	// batch; want is at least spec.batch. CHOIR_END: there is nothing more.
 	choir_status (*read)(choir_dataset *d, void *const column[], int64_t want, int64_t *got);
 	// To the start of the pass d->pass; it brings its sources there with chi_dataset_begin, and
 	// nothing but the pass decides what comes.
@@ -40,7 +40,8 @@ typedef struct {
 	// Of a stream, right after rewind: to where so many elements, which this pass has, have been
 	// handed out. It moves its sources with chi_dataset_pass_over. NULL: the core reads them.
 	choir_status (*seek)(choir_dataset *d, int64_t elements);
-	// What else decides which elements come when, as a number: seeds, counts. NULL: only the name.
+	// What else decides which elements come when, as a number: seeds, counts. NULL: only the
+	// name.
 	uint64_t (*signature)(const choir_dataset *d);
 	// How a distribution by files goes through the step to what reads files.
 	chi_files files;
@@ -87,12 +88,13 @@ choir_status chi_dataset_too_short(const choir_dataset *d, int64_t found, int64_
 // Passes over so many elements, which must be there; by seek right after begin.
 choir_status chi_dataset_pass_over(choir_dataset *d, int64_t elements);
 
-// A source with n columns, checked and named; examples CHOIR_NONE: not known. size: of the step's
-// struct, which begins with a choir_dataset. NULL: an error, the subject being step->name.
+// A source with n columns, checked and named; examples CHOIR_NONE: not known. size: of the
+// step's struct, which begins with a choir_dataset. NULL: an error, the subject being
+// step->name.
 void *chi_source_new(const chi_step *step, size_t size, size_t n, const choir_column columns[],
 		int64_t examples);
-// A transform that yields what from does, for the constructor to change. from is taken over, also
-// on failure (it is freed).
+// A transform that yields what from does, for the constructor to change. from is taken over,
+// also on failure (it is freed).
 void *chi_transform_new(const chi_step *step, size_t size, choir_dataset *from);
 // Whether d is not NULL. If it is, the first cause stays; without one, "what: the dataset is
 // NULL".
@@ -104,15 +106,16 @@ choir_dataset *chi_refuse(choir_dataset *d, choir_status status, const char *fmt
 size_t chi_column_find(const choir_dataset *d, const char *name);
 choir_dataset *chi_refuse_column(choir_dataset *d, const char *what, const char *name);
 
-// As the slots, with everything checked that is the same for all steps: sticky ends and failures,
-// random access through the position, cancelling.
+// As the slots, with everything checked that is the same for all steps: sticky ends and
+// failures, random access through the position, cancelling.
 choir_status chi_dataset_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got);
 // Reads single examples until want are there or the end has come: fewer only at the end,
 // CHOIR_END only instead of none.
 choir_status chi_dataset_fill(choir_dataset *d, void *const column[], int64_t want, int64_t *got);
 // Skips up to so many elements; *got says how many there were.
 choir_status chi_dataset_drop(choir_dataset *d, int64_t elements, int64_t *got);
-// Makes reads of d and all its sources give CHOIR_CANCELLED until they are rewound. Threads: any.
+// Makes reads of d and all its sources give CHOIR_CANCELLED until they are rewound. Threads:
+// any.
 void chi_dataset_cancel(choir_dataset *d);
 // Copies examples of the columns that to wants.
 choir_status chi_columns_copy(

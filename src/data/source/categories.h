@@ -1,6 +1,6 @@
-// The different texts of a column, each with a number: in the order of their bytes, so that the numbers
-// depend neither on the order of rows nor on how they are spread over files. Threads: one at a time
-// while it changes, any number afterwards.
+// The different texts of a column, each with a number: in the order of their bytes, so that the
+// numbers depend neither on the order of rows nor on how they are spread over files. Threads:
+// one at a time while it changes, any number afterwards.
 #pragma once
 
 #include "choir/status.h"
@@ -11,8 +11,8 @@ enum { CHI_MOST_CATEGORIES = 1 << 20 };
 
 chi_categories *chi_categories_new(void);
 void chi_categories_free(chi_categories *c); // NULL is fine
-// Adds a text that is not there yet; its number is how many there were. Does nothing if it is there.
-// CHOIR_INVALID: there are CHI_MOST_CATEGORIES.
+// Adds a text that is not there yet; its number is how many there were. Does nothing if it is
+// there. CHOIR_INVALID: there are CHI_MOST_CATEGORIES.
 choir_status chi_categories_add(chi_categories *c, const char *text, size_t bytes);
 // Gives numbers in the order of bytes.
 void chi_categories_sort(chi_categories *c);

@@ -1,6 +1,6 @@
-// The CSV source: rows to examples. A number is read where it stands, straight from the buffer into the
-// row of who asked; only what does not end where its field does is looked at more closely. A row that is
-// wrong or dropped is overwritten by the next one.
+// The CSV source: rows to examples. A number is read where it stands, straight from the buffer
+// into the row of who asked; only what does not end where its field does is looked at more
+// closely. A row that is wrong or dropped is overwritten by the next one.
 #include "data/step.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
-// What the files of the CSV source share: the rows of its files one after another (csv_rows.c), what its
-// columns hold (csv_look.c), which of them go where (csv_columns.c), and the source itself (csv.c).
+// What the files of the CSV source share: the rows of its files one after another (csv_rows.c),
+// what its columns hold (csv_look.c), which of them go where (csv_columns.c), and the source
+// itself (csv.c).
 #pragma once
 
 #include "base/paths.h"
@@ -7,8 +8,8 @@
 #include "data/source/reader.h"
 #include "data/step.h"
 
-// A field: text of the buffer, without its quotes, or of the scratch where quotes were doubled within.
-// Behind it is a byte that belongs to no number.
+// A field: text of the buffer, without its quotes, or of the scratch where quotes were doubled
+// within. Behind it is a byte that belongs to no number.
 typedef struct {
 	const char *text;
 	size_t length;
@@ -105,7 +106,8 @@ choir_status chi_csv_wrong(const chi_csv_rows *r, const char *p, const char *fmt
 		CHOIR_PRINTF(3, 4);
 
 void chi_csv_schema_free(chi_csv_schema *s);
-// What the options say of missing values and of the columns that are wanted, before and after the look.
+// What the options say of missing values and of the columns that are wanted, before and after
+// the look.
 choir_status chi_csv_schema_set(chi_csv_schema *s, const choir_csv_options *o);
 choir_status chi_csv_choose(chi_csv_schema *s, const choir_csv_options *o);
 // Where the fields go: fills columns and gives how many there are; 0: an error.

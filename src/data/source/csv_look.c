@@ -1,6 +1,7 @@
-// What the columns of CSV files hold, found out by reading them once before any example is wanted: a column
-// is of whole numbers if all its fields are, else of numbers, else of text, whose different values are
-// its categories. A row counts only if it has as many fields as the header.
+// What the columns of CSV files hold, found out by reading them once before any example is
+// wanted: a column is of whole numbers if all its fields are, else of numbers, else of text,
+// whose different values are its categories. A row counts only if it has as many fields as the
+// header.
 #include "data/source/csv.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
-// Rows of fields, as RFC 4180 says: separators, quotes around what contains them, doubled within. The
-// buffer holds whole rows: where it ends within one, the rest is moved to its beginning, more is read
-// behind it, and the row is read again from its start. So nothing needs to remember where in a field
-// it was, and the buffer is as long as the longest row.
+// Rows of fields, as RFC 4180 says: separators, quotes around what contains them, doubled
+// within. The buffer holds whole rows: where it ends within one, the rest is moved to its
+// beginning, more is read behind it, and the row is read again from its start. So nothing needs
+// to remember where in a field it was, and the buffer is as long as the longest row.
 #include "data/source/csv.h"
 
 #include <stdarg.h>

@@ -1,7 +1,7 @@
-// Decimal numbers to binary ones. A number of at most 19 digits and a power of ten of at most 27, which
-// nearly all are, is a product or a quotient of two whole numbers of 64 bits, since ten is two times
-// five: it is worked out to 64 bits or more and a remainder, which says exactly which way to round. All
-// others are the C library's.
+// Decimal numbers to binary ones. A number of at most 19 digits and a power of ten of at most
+// 27, which nearly all are, is a product or a quotient of two whole numbers of 64 bits, since
+// ten is two times five: it is worked out to 64 bits or more and a remainder, which says
+// exactly which way to round. All others are the C library's.
 #include "data/source/decimal.h"
 
 #include <string.h>
@@ -49,8 +49,8 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-// Digits from p on; leading zeros count for nothing. Gives where they end and adds to *count how many
-// were taken into d->digits.
+// Digits from p on; leading zeros count for nothing. Gives where they end and adds to *count
+// how many were taken into d->digits.
 static const char *read_digits(const char *p, chi_decimal *d, int *count)
 {
 	for (; is_digit(*p); p++) {
@@ -142,7 +142,8 @@ static double round_to(uint64_t q, int exponent, bool more, int bits)
 	if (rest > half || (rest == half && (more || kept & 1)))
 		kept++; // perhaps to a power of two of one bit more, which the sum below carries on
 	const uint64_t fraction = kept << (F64_BITS - bits);
-	// Behind the point of 1.xxx there are 52 bits; the highest bit is not stored but in the exponent.
+	// Behind the point of 1.xxx there are 52 bits; the highest bit is not stored but in the
+	// exponent.
 	const uint64_t stored = (uint64_t) (exponent + 63 + F64_BIAS - 1) << (F64_BITS - 1);
 	const uint64_t value = stored + fraction;
 	double out;

@@ -16,9 +16,9 @@ typedef struct {
 	const char *text, *end;
 } chi_decimal;
 
-// Reads a number of decimal digits at text as far as it goes: sign, digits, point, digits, exponent.
-// What is behind it must be a byte that is none of those (a zero byte, at the end). False: there is
-// none.
+// Reads a number of decimal digits at text as far as it goes: sign, digits, point, digits,
+// exponent. What is behind it must be a byte that is none of those (a zero byte, at the end).
+// False: there is none.
 bool chi_decimal_read(const char *text, chi_decimal *d);
 // The nearest value. False: it is larger than any, or written with more than 1000 bytes.
 bool chi_decimal_f64(const chi_decimal *d, double *out);

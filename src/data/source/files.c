@@ -1,5 +1,5 @@
-// Several files one after another: a list of them, and the source that reads the source of each. One is
-// open at a time.
+// Several files one after another: a list of them, and the source that reads the source of
+// each. One is open at a time.
 #include "data/step.h"
 
 #include <string.h>
@@ -47,8 +47,8 @@ void choir_files_free(choir_files *f)
 	chi_free(f);
 }
 
-// The first file's source stays for as long as the dataset does, since the names and categories of all
-// are its; the others come and go.
+// The first file's source stays for as long as the dataset does, since the names and categories
+// of all are its; the others come and go.
 typedef struct {
 	choir_dataset base;
 	choir_files *files;

@@ -1,5 +1,5 @@
-// Examples that a function of the program makes, one a call. The program may return what it likes
-// without a word; the failure that is reported names the example in any case.
+// Examples that a function of the program makes, one a call. The program may return what it
+// likes without a word; the failure that is reported names the example in any case.
 #include "data/step.h"
 
 #include "base/alloc.h"

@@ -1,6 +1,6 @@
 // IDX files, the format of MNIST: two zero bytes, a value type, a rank, the dimensions as
-// big-endian 32-bit numbers, then all values packed, big-endian. Axis 0 counts the examples. Only the
-// header is this file's.
+// big-endian 32-bit numbers, then all values packed, big-endian. Axis 0 counts the examples.
+// Only the header is this file's.
 #include "data/source/packed.h"
 
 #include <endian.h>

@@ -1,6 +1,7 @@
-// npy files, numpy's own format: "\x93NUMPY", a version, the length of a text, and the text, which is a
-// dictionary as Python writes it: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }. Packed
-// values follow. The text is read by a parser of its own for exactly that; nothing is guessed.
+// npy files, numpy's own format: "\x93NUMPY", a version, the length of a text, and the text,
+// which is a dictionary as Python writes it: {'descr': '<f4', 'fortran_order': False, 'shape':
+// (3, 4), }. Packed values follow. The text is read by a parser of its own for exactly that;
+// nothing is guessed.
 #include "data/source/npy.h"
 
 #include <stdio.h>
@@ -220,7 +221,7 @@ static choir_status read_length(chi_packed *h, size_t *length)
 
 choir_status chi_npy_read_header(chi_packed *h)
 {
-	size_t length;
+	size_t length = 0;
 	CHOIR_TRY(read_length(h, &length));
 	parser p = { .name = chi_reader_name(h->reader), .length = length, .before = h->header_bytes };
 	char *text = chi_alloc(length);

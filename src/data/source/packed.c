@@ -1,8 +1,8 @@
-// What follows the header of an array in a file. The header's promise is held against the size of
-// the file before any memory is asked for; the values are read when they are wanted. A plain file is
-// read in blocks straight into the rows of who asked. A compressed one is unpacked to memory at its
-// first use, or as a stream where that would be much. Values whose first axis changes fastest lie
-// scattered in the file: they are read to memory and put in order there.
+// What follows the header of an array in a file. The header's promise is held against the size
+// of the file before any memory is asked for; the values are read when they are wanted. A plain
+// file is read in blocks straight into the rows of who asked. A compressed one is unpacked to
+// memory at its first use, or as a stream where that would be much. Values whose first axis
+// changes fastest lie scattered in the file: they are read to memory and put in order there.
 #include "data/source/packed.h"
 
 #include <stdio.h>
@@ -184,7 +184,8 @@ static choir_status read_all(const chi_packed *p, char *memory)
 	return status;
 }
 
-// Random access: all values come to memory with the first use; the files are not needed any more.
+// Random access: all values come to memory with the first use; the files are not needed any
+// more.
 static choir_status load(chi_packed_source *s)
 {
 	for (size_t i = 0; i < s->base.spec.n && !s->loaded; i++) {
@@ -285,7 +286,7 @@ void chi_packed_free(choir_dataset *d)
 choir_dataset *chi_packed_new(
 		const chi_step *step, size_t n, chi_packed parts[], const char *const names[])
 {
-	choir_column columns[CHI_MAX_COLUMNS];
+	choir_column columns[CHI_MAX_COLUMNS] = { 0 };
 	bool compressed = false, fortran = false;
 	int64_t total = 0;
 	for (size_t i = 0; i < n; i++) {

@@ -1,6 +1,6 @@
-// Arrays in files: values packed one behind the other, of which axis 0 counts the examples. IDX, npy
-// and npz are this with different headers: each reads its own header, and all that follows stands
-// here once.
+// Arrays in files: values packed one behind the other, of which axis 0 counts the examples.
+// IDX, npy and npz are this with different headers: each reads its own header, and all that
+// follows stands here once.
 #pragma once
 
 #include "data/source/reader.h"
@@ -31,8 +31,8 @@ typedef struct {
 
 // Holds what a header promises against the size of the file, before anybody believes it.
 choir_status chi_packed_check(chi_packed *p);
-// A source with one column for each part, whose readers it takes over if it is made. NULL: an error,
-// and the readers stay the caller's. step has the functions below.
+// A source with one column for each part, whose readers it takes over if it is made. NULL: an
+// error, and the readers stay the caller's. step has the functions below.
 choir_dataset *chi_packed_new(
 		const chi_step *step, size_t n, chi_packed parts[], const char *const names[]);
 

@@ -1,4 +1,5 @@
-// Decimal numbers: the same bits as strtod and strtof give, for every kind of text, and where they end.
+// Decimal numbers: the same bits as strtod and strtof give, for every kind of text, and where
+// they end.
 #include "data/source/decimal.h"
 
 #include "base/philox.h"

@@ -1,0 +1,402 @@
+// CSV: what rows become, which columns there are and what they hold, missing values, and
+// everything that can be wrong with a file, with the row and the byte where it is.
+#include "data/elements.h"
+
+#include "base/alloc.h"
+#include "data/source/scratch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char animals[] = "name,legs,weight\n"
+							  "cat,4,4.5\n"
+							  "hen,2,1.25\n"
+							  "cat,4,5\n";
+
+static choir_dataset *open_text(const char *text, const choir_csv_options *o)
+{
+	return choir_csv_dataset_new(scratch_text("t.csv", text), o);
+}
+
+#define OPEN(text, ...) open_text(text, CHOIR_OPTIONS(choir_csv_options, __VA_ARGS__))
+
+static void assert_fails(choir_dataset *d, const char *text)
+{
+	const char *found = pass_in_words(d);
+	if (!strstr(found, text) || !strchr(found, '!'))
+		fail_msg("\"%s\" does not hold \"%s\"", found, text);
+	choir_dataset_free(d);
+}
+
+static void rows_become_examples(void **state)
+{
+	(void) state;
+	choir_dataset *d = open_text(animals, NULL);
+	const chi_spec *spec = chi_dataset_spec(d);
+	assert_int_equal(spec->n, 3);
+	assert_string_equal(spec->column[0].name, "name");
+	assert_int_equal(spec->column[0].dtype, CHOIR_I32);
+	assert_int_equal(spec->column[1].dtype, CHOIR_I64);
+	assert_int_equal(spec->column[2].dtype, CHOIR_F64);
+	assert_pass(d, "0 4 4.5\n1 2 1.25\n0 4 5\n");
+}
+
+static void texts_are_categories(void **state)
+{
+	(void) state;
+	choir_dataset *d = open_text("a,b\nz,1\n\xc3\xa4,2\nx,3\nz,4\n\"x\",5\n", NULL);
+	d = choir_dataset_take(choir_dataset_shuffle(d, 2, 1), 5); // transforms hand them on
+	assert_int_equal(choir_dataset_categories(d, "a"), 3);
+	assert_string_equal(choir_dataset_category(d, "a", 0), "x");
+	assert_string_equal(choir_dataset_category(d, "a", 1), "z");
+	assert_string_equal(choir_dataset_category(d, "a", 2), "\xc3\xa4");
+	assert_null(choir_dataset_category(d, "a", 3));
+	assert_null(choir_dataset_category(d, "a", -1));
+	assert_int_equal(choir_dataset_categories(d, "b"), 0);
+	assert_int_equal(choir_dataset_categories(d, "c"), 0);
+	assert_null(choir_dataset_category(d, "b", 0));
+	choir_dataset_free(d);
+	// Texts behind numbers: all of them are categories.
+	d = open_text("a\n7\n1.5\nx\n7\n", NULL);
+	assert_int_equal(choir_dataset_categories(d, "a"), 3);
+	assert_pass(d, "1\n0\n2\n1\n");
+	const choir_csv_column given = { .name = "name",
+		.kind = CHOIR_CSV_CATEGORY,
+		.categories = 2,
+		.category = (const char *const[]){ "hen", "cat" } };
+	assert_pass(OPEN(animals, .columns = 1, .column = &given), "1\n0\n1\n");
+	const choir_csv_column number = { .name = "legs", .kind = CHOIR_CSV_CATEGORY };
+	assert_pass(OPEN(animals, .columns = 1, .column = &number), "1\n0\n1\n");
+}
+
+static void columns_are_chosen_and_gathered(void **state)
+{
+	(void) state;
+	static const choir_csv_column weight = {
+		.name = "weight", .as = "kg", .kind = CHOIR_CSV_NUMBER
+	};
+	choir_dataset *d = OPEN(animals, .columns = 1, .column = &weight);
+	assert_string_equal(chi_dataset_spec(d)->column[0].name, "kg");
+	assert_int_equal(chi_dataset_spec(d)->column[0].dtype, CHOIR_F32);
+	assert_pass(d, "4.5\n1.25\n5\n");
+	static const choir_csv_column both[] = { { .name = "weight", .as = "x" }, { .name = "name" },
+		{ .name = "legs", .as = "x" } };
+	assert_pass(OPEN(animals, .columns = 3, .column = both), "[4.5 4] 0\n[1.25 2] 1\n[5 4] 0\n");
+	static const choir_csv_column name = { .name = "name", .as = "label" };
+	d = OPEN(animals, .columns = 1, .column = &name, .rest = "input");
+	choir_csv_found f;
+	assert_true(choir_csv_dataset_column(d, 0, &f));
+	assert_string_equal(f.as, "label");
+	assert_string_equal(f.holds, "text");
+	assert_true(choir_csv_dataset_column(d, 2, &f));
+	assert_string_equal(f.name, "weight");
+	assert_string_equal(f.as, "input");
+	assert_string_equal(f.holds, "numbers");
+	assert_false(choir_csv_dataset_column(d, 3, &f));
+	assert_pass(d, "0 [4 4.5]\n1 [2 1.25]\n0 [4 5]\n");
+	d = OPEN(animals, .rest = "all");
+	assert_true(choir_csv_dataset_column(d, 0, &f));
+	assert_null(f.as);
+	assert_pass(d, "[4 4.5]\n[2 1.25]\n[4 5]\n");
+}
+
+static void every_dtype_is_read(void **state)
+{
+	(void) state;
+	static const choir_csv_column all[] = {
+		{ .name = "a", .kind = CHOIR_CSV_NUMBER, .dtype = CHOIR_F32 },
+		{ .name = "b", .kind = CHOIR_CSV_NUMBER, .dtype = CHOIR_F64 },
+		{ .name = "c", .kind = CHOIR_CSV_NUMBER, .dtype = CHOIR_I32 },
+		{ .name = "d", .kind = CHOIR_CSV_NUMBER, .dtype = CHOIR_I64 },
+		{ .name = "e", .kind = CHOIR_CSV_NUMBER, .dtype = CHOIR_U8 },
+		{ .name = "f", .kind = CHOIR_CSV_NUMBER, .dtype = CHOIR_BOOL },
+	};
+	assert_pass(OPEN("a,b,c,d,e,f\n.5,1e3,-2147483648,9007199254740992,255,1\ninf,-inf,1,2, 3 "
+					 ",\"0\"\n",
+						.columns = 6, .column = all),
+			"0.5 1000 -2.14748365e+09 9.00719925e+15 255 1\ninf -inf 1 2 3 0\n");
+	static const struct {
+		const char *row, *text;
+	} wrong[] = { { "x,1,1,1,1,1", "column \"a\": \"x\" is no f32" },
+		{ "1,1e999,1,1,1,1", "column \"b\": \"1e999\" is no f64" },
+		{ "1,1,2147483648,1,1,1", "\"2147483648\" is no i32" },
+		{ "1,1,-2147483649,1,1,1", "is no i32" }, { "1,1,1,9223372036854775808,1,1", "is no i64" },
+		{ "1,1,1,1.5,1,1", "\"1.5\" is no i64" }, { "1,1,1,1,256,1", "is no u8" },
+		{ "1,1,1,1,-1,1", "is no u8" }, { "1,1,1,1,1,2", "is no bool" },
+		{ "1,1,1,inf,1,1", "is no i64" }, { "1,0x10,1,1,1,1", "is no f64" } };
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+		char text[200];
+		snprintf(text, sizeof text, "a,b,c,d,e,f\n1,1,1,1,1,1\n%s\n", wrong[i].row);
+		assert_fails(OPEN(text, .columns = 6, .column = all), wrong[i].text);
+		assert_fails(OPEN(text, .columns = 6, .column = all), "t.csv: row 2, byte ");
+	}
+}
+
+static void how_rows_are_written(void **state)
+{
+	(void) state;
+	static const char *const texts[] = { "x", "x,y", "x\"y", "x\ny" };
+	static const choir_csv_column a = {
+		.name = "a", .kind = CHOIR_CSV_CATEGORY, .categories = 4, .category = texts
+	};
+	static const choir_csv_column b = { .name = "b", .kind = CHOIR_CSV_NUMBER };
+	const choir_csv_column both[] = { a, b };
+#define BOTH .columns = 2, .column = both
+	assert_pass(OPEN("a,b\r\nx,1\r\n\"x\",2\r\n", BOTH), "0 1\n0 2\n");
+	assert_pass(OPEN("\xef\xbb\xbf"
+					 "a,b\nx,1",
+						BOTH),
+			"0 1\n");
+	assert_pass(OPEN("a,b\n\n\nx,1\r\n\r\nx,2\n\n", BOTH), "0 1\n0 2\n");
+	assert_pass(OPEN("a,b\n\"x,y\",1\n\"x\"\"y\",2\n\"x\ny\",\"3\"\n", BOTH), "1 1\n2 2\n3 3\n");
+	assert_pass(OPEN("a,b\n x\t, 1 \n x ,2\t\n", BOTH), "0 1\n0 2\n");
+	assert_pass(OPEN("\"a\",b\nx,1\r\nx,2\r", BOTH), "0 1\n0 2\n");
+	assert_pass(OPEN("a;b\nx;1\n'x;y';2\n", .separator = ';', .quote = '\'', .columns = 1,
+						.column = &b),
+			"1\n2\n");
+	assert_pass(OPEN("a\tb\nx\t1\n", .separator = '\t', BOTH), "0 1\n");
+	assert_pass(OPEN("1,2\n3,4\n", .header = CHOIR_OFF), "1 2\n3 4\n");
+	static const choir_csv_column second = { .name = "1" };
+	assert_pass(
+			OPEN("1,2\n3,4\n", .header = CHOIR_OFF, .columns = 1, .column = &second), "2\n4\n");
+	assert_pass(open_text("a,b\n", NULL), "");
+}
+
+static void missing_values(void **state)
+{
+	(void) state;
+	static const char text[] = "a,b,c\n1,NA,x\n2,2.5,\n3,nan,y\n4,4.5,x\n";
+	assert_fails(open_text(text, NULL), "t.csv: row 1, byte 8: column \"b\" has no value");
+	choir_dataset *d = OPEN(text, .missing = CHOIR_MISSING_DROP);
+	choir_csv_found f;
+	assert_true(choir_csv_dataset_column(d, 1, &f));
+	assert_int_equal(f.missing, 2);
+	assert_string_equal(pass_in_words(d), "4 4.5 0\n");
+	assert_int_equal(choir_dataset_dropped(d), 3);
+	assert_int_equal(choir_dataset_skipped(d), 0);
+	assert_int_equal(chi_dataset_rewind(d), CHOIR_OK);
+	assert_int_equal(choir_dataset_dropped(d), 0);
+	assert_pass(d, "4 4.5 0\n");
+	static const choir_csv_column ab[] = { { .name = "a" }, { .name = "b" } };
+	assert_pass(OPEN(text, .columns = 2, .column = ab, .missing = CHOIR_MISSING_NAN),
+			"1 nan\n2 2.5\n3 nan\n4 4.5\n");
+	assert_fails(
+			OPEN(text, .missing = CHOIR_MISSING_NAN), "row 2, byte 19: column \"c\" has no value");
+	static const char *const own[] = { "-999", "?" };
+	assert_pass(OPEN("a,b\n-999,1\n5,?\n6,7\n", .missing = CHOIR_MISSING_DROP, .missing_texts = 2,
+						.missing_text = own),
+			"6 7\n");
+	// Columns that nobody chose may lack anything.
+	static const choir_csv_column a = { .name = "a" };
+	assert_pass(OPEN(text, .columns = 1, .column = &a), "1\n2\n3\n4\n");
+}
+
+static void what_is_wrong(void **state)
+{
+	(void) state;
+	static const struct {
+		const char *text, *error;
+	} cases[] = {
+		{ "", "t.csv: empty, a header needed" },
+		{ "\n\n", "empty, a header needed" },
+		{ "a,b\n1,2\n3\n", "t.csv: row 2, byte 8: 1 fields, the header has 2" },
+		{ "a,b\n1,2,3\n", "row 1, byte 4: 3 fields, the header has 2" },
+		{ "a,a\n1,2\n", "header, byte 0: there are two columns \"a\"" },
+		{ "a,\n1,2\n", "header, byte 0: column 2 has no name" },
+		{ "a,\xff\n1,2\n", "the name of column 2 is not UTF-8" },
+		{ "a\nx\n\xc3(\n", "row 2, byte 4: column \"a\": \"\\xc3(\" is not UTF-8" },
+		{ "a,b\n1,\"x\n", "row 1, byte 6: a quote that is not closed" },
+		{ "a,b\n1,\"x\"y\n", "row 1, byte 9: something behind the quote" },
+		{ "a,b\n1,x\"y\n", "row 1, byte 7: a quote within a field" },
+		{ "a,b\n1,x\ry\n", "row 1, byte 7: a carriage return without" },
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		assert_fails(open_text(cases[i].text, NULL), cases[i].error);
+	assert_fails(choir_csv_dataset_new(scratch_write("t.csv",
+											   "a\n1\n\0"
+											   "2\n",
+											   7),
+						 NULL),
+			"row 2, byte 4: a zero byte");
+	assert_refused(
+			choir_csv_dataset_new(scratch_path("none.csv"), NULL), CHOIR_NOT_FOUND, "none.csv");
+	assert_refused(choir_csv_dataset_new(scratch_path("none-*.csv"), NULL), CHOIR_NOT_FOUND,
+			"no file has such a name");
+}
+
+static void what_is_misused(void **state)
+{
+	(void) state;
+	static const choir_csv_column no = { .name = "size" },
+								  twice[] = { { .name = "legs" }, { .name = "legs" } },
+								  mixed[] = { { .name = "legs",
+													  .as = "x",
+													  .kind = CHOIR_CSV_NUMBER },
+									  { .name = "name", .as = "x" } },
+								  half = {
+									  .name = "legs", .kind = CHOIR_CSV_NUMBER, .dtype = CHOIR_F16
+								  };
+	assert_refused(OPEN(animals, .columns = 1, .column = &no), CHOIR_NOT_FOUND,
+			"there is no column \"size\", only \"name\", \"legs\", \"weight\"");
+	assert_refused(OPEN(animals, .columns = 2, .column = twice), CHOIR_INVALID, "listed twice");
+	assert_refused(OPEN(animals, .columns = 2, .column = mixed), CHOIR_INVALID,
+			"column \"name\" is i32, but \"x\", where it is gathered, is f32");
+	assert_refused(OPEN(animals, .columns = 1, .column = &half), CHOIR_UNSUPPORTED, "dtype f16");
+	assert_refused(OPEN(animals, .columns = 1), CHOIR_INVALID, "is NULL");
+	assert_refused(OPEN(animals, .separator = '"'), CHOIR_INVALID, "two marks");
+	assert_refused(OPEN(animals, .separator = '.'), CHOIR_INVALID, "two marks");
+	assert_refused(OPEN(animals, .look = -1), CHOIR_INVALID, "-1 rows");
+	assert_refused(OPEN("a\nx\n", .rest = "y"), CHOIR_INVALID, "no column of numbers");
+	assert_refused(choir_csv_dataset_new(NULL, NULL), CHOIR_INVALID, "neither a path nor files");
+	char wide[400] = "";
+	for (int i = 0; i < 40; i++)
+		sprintf(wide + strlen(wide), "%sc%d", i ? "," : "", i);
+	assert_refused(open_text(wide, NULL), CHOIR_INVALID, "more than 32 columns");
+}
+
+static void wrong_rows_can_be_skipped(void **state)
+{
+	(void) state;
+	static const char text[] = "a,b\n1,2\n3\n4,5,6\n7,\"8\n9,10\n";
+	choir_dataset *d = OPEN(text, .wrong = CHOIR_WRONG_SKIP);
+	assert_string_equal(pass_in_words(d), "1 2\n9 10\n");
+	assert_int_equal(choir_dataset_skipped(d), 3);
+	choir_dataset_free(d);
+	static const choir_csv_column a = { .name = "a", .kind = CHOIR_CSV_NUMBER };
+	d = OPEN("a,b\nx,1\n2,2\n,3\n", .columns = 1, .column = &a, .wrong = CHOIR_WRONG_SKIP);
+	assert_string_equal(pass_in_words(d), "2\n");
+	assert_int_equal(choir_dataset_skipped(d), 2);
+	choir_dataset_free(d);
+	// Only the first rows are looked at: a text that comes later makes its row wrong.
+	assert_fails(OPEN("a\n1\n2\nx\n", .look = 2), "row 3, byte 6: column \"a\": \"x\" is no i64");
+	assert_pass(OPEN("a\n1\n2\nx\n", .look = 2, .wrong = CHOIR_WRONG_SKIP), "1\n2\n");
+}
+
+static void several_files(void **state)
+{
+	(void) state;
+	scratch_text("part-2.csv", "a,b\n5,z\n");
+	scratch_text("part-1.csv", "a,b\n1,y\n2,z");
+	scratch_text("part-3.csv", "a,b\n");
+	scratch_text("part-4.csv", "a,b\n6,x\n");
+	choir_dataset *d = choir_csv_dataset_new(scratch_path("part-*.csv"), NULL);
+	assert_int_equal(choir_dataset_categories(d, "b"), 3);
+	assert_pass(d, "1 1\n2 2\n5 2\n6 0\n");
+	d = choir_csv_dataset_new(scratch_path("part-*.csv"), NULL);
+	assert_int_equal(chi_dataset_shard_files(d, 2, 1), CHOIR_OK);
+	assert_pass(d, "5 2\n6 0\n");
+	const char *names[] = { scratch_path("part-4.csv"), scratch_path("part-1.csv") };
+	choir_files *files = choir_files_new(2, names);
+	d = OPEN("", .files = files);
+	assert_null(d);
+	d = choir_csv_dataset_new(NULL, CHOIR_OPTIONS(choir_csv_options, .files = files));
+	choir_files_free(files);
+	assert_pass(d, "6 0\n1 1\n2 2\n");
+	scratch_text("part-3.csv", "a,c\n");
+	assert_refused(choir_csv_dataset_new(scratch_path("part-*.csv"), NULL), CHOIR_CORRUPT,
+			"part-3.csv: column 2 is \"c\", in ");
+	scratch_text("part-3.csv", "a\n");
+	assert_refused(choir_csv_dataset_new(scratch_path("part-*.csv"), NULL), CHOIR_CORRUPT,
+			"part-3.csv: the header has 1 columns, that of ");
+}
+
+// Rows across the borders of the buffer, fields with quotes longer than it.
+static void large_files(void **state)
+{
+	(void) state;
+	enum { ROWS = 60000, LONG = 700000 };
+	char *text = malloc(ROWS * 40 + 2 * LONG), *p = text;
+	assert_non_null(text);
+	p += sprintf(p, "a,b,c\n");
+	for (int i = 0; i < ROWS; i++) {
+		p += sprintf(p, "%d,\"%d.5\",%d%s", i, i, i % 7, i % 3 ? "\n" : "\r\n");
+		if (i == ROWS / 2) {
+			p += sprintf(p, "-1,\"");
+			memset(p, '1', LONG);
+			p += LONG;
+			p += sprintf(p, "\",1\n");
+		}
+	}
+	const char *path = scratch_write("large.csv", text, (size_t) (p - text));
+	free(text);
+	static const choir_csv_column ac[] = { { .name = "a" }, { .name = "c" } };
+	choir_dataset *d = choir_csv_dataset_new(
+			path, CHOIR_OPTIONS(choir_csv_options, .columns = 2, .column = ac));
+	int64_t a, c, n = 0, expected = 0;
+	chi_element e = { .column = { &a, &c }, .capacity = 1 };
+	while (chi_dataset_next(d, &e) == CHOIR_OK) {
+		const bool extra = n++ == ROWS / 2 + 1;
+		assert_int_equal(a, extra ? -1 : expected);
+		assert_int_equal(c, extra ? 1 : expected % 7);
+		expected += !extra;
+	}
+	assert_int_equal(n, ROWS + 1);
+	choir_dataset_free(d);
+}
+
+static void use_damaged(const char *path, const char *how)
+{
+	choir_dataset *d = choir_csv_dataset_new(path, NULL);
+	const char *found = pass_in_words(d);
+	const char *error = strchr(found, '!');
+	if (error && !strstr(error, "t.csv: "))
+		fail_msg("%s: no file in \"%s\"", how, error);
+	choir_dataset_free(d);
+}
+
+static void damaged_files(void **state)
+{
+	(void) state;
+	static const char text[] = "a,\"b\"\r\n1,\"x\"\n\"-2.5\",y\n3,\"\"\"z\"\n";
+	damage("t.csv", text, sizeof text - 1, use_damaged);
+	assert_refused(open_text(text, CHOIR_OPTIONS(choir_csv_options, .columns = 1, .column = NULL)),
+			CHOIR_INVALID, "NULL");
+}
+
+static void every_allocation_may_fail(void **state)
+{
+	(void) state;
+	const char *path = scratch_text("t.csv", "a,b\n1,x\n2,\"y\"\"\"\nz,y\n");
+	bool failed = true;
+	for (uint64_t n = 1; failed; n++) {
+		chi_alloc_fail(n, false);
+		choir_dataset *d = choir_csv_dataset_new(path, NULL);
+		int32_t a, b;
+		chi_element e = { .column = { &a, &b }, .capacity = 1 };
+		choir_status status = d ? CHOIR_OK : choir_error_status();
+		while (status == CHOIR_OK)
+			status = chi_dataset_next(d, &e);
+		failed = chi_alloc_failed();
+		chi_alloc_fail(0, false);
+		assert_int_equal(status, failed ? CHOIR_NO_MEMORY : CHOIR_END);
+		choir_dataset_free(d);
+	}
+}
+
+static int remove_files(void **state)
+{
+	(void) state;
+	scratch_remove();
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rows_become_examples),
+		cmocka_unit_test(texts_are_categories),
+		cmocka_unit_test(columns_are_chosen_and_gathered),
+		cmocka_unit_test(every_dtype_is_read),
+		cmocka_unit_test(how_rows_are_written),
+		cmocka_unit_test(missing_values),
+		cmocka_unit_test(what_is_wrong),
+		cmocka_unit_test(what_is_misused),
+		cmocka_unit_test(wrong_rows_can_be_skipped),
+		cmocka_unit_test(several_files),
+		cmocka_unit_test(large_files),
+		cmocka_unit_test(damaged_files),
+		cmocka_unit_test(every_allocation_may_fail),
+	};
+	return cmocka_run_group_tests(tests, NULL, remove_files);
+}

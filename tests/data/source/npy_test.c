@@ -1,0 +1,340 @@
+// npy: every dtype, order of bytes and axes, version; what is written is read back; headers
+// that say something else than they should; files of several kinds one after another.
+#include "data/elements.h"
+
+#include "base/alloc.h"
+#include "data/source/scratch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+	char bytes[1024];
+	size_t n;
+} file;
+
+// A file of that version with this text as its header, padded so that no length is zero.
+static file make(int version, const char *text, const void *data, size_t bytes)
+{
+	file f = { .bytes = "\x93NUMPY" };
+	const size_t length = strlen(text);
+	f.bytes[6] = (char) version;
+	f.bytes[8] = (char) (length & 255);
+	f.bytes[9] = (char) (length >> 8);
+	f.n = version == 1 ? 10 : 12;
+	memcpy(f.bytes + f.n, text, length);
+	memcpy(f.bytes + f.n + length, data, bytes);
+	f.n += length + bytes;
+	return f;
+}
+
+static choir_dataset *open_file(const file *f)
+{
+	return choir_npy_dataset_new(scratch_write("t.npy", f->bytes, f->n), "x");
+}
+
+static choir_dataset *open_header(const char *text, const void *data, size_t bytes)
+{
+	const file f = make(1, text, data, bytes);
+	return open_file(&f);
+}
+
+static void what_is_written_is_read(void **state)
+{
+	(void) state;
+	static const float f32[] = { 1.5f, -2, 3, 4, 5, 6 };
+	static const double f64[] = { 0.1, 2 };
+	static const int32_t i32[] = { -7, 8 };
+	static const int64_t i64[] = { -9, 10 };
+	static const uint8_t u8[] = { 0, 255 };
+	static const uint16_t f16[] = { 0x3c00, 0xc000 };
+	static const struct {
+		choir_dtype dtype;
+		choir_shape shape;
+		const void *data;
+		const char *words;
+	} cases[] = {
+		{ CHOIR_F32, { 3, { 3, 1, 2 } }, f32, "[1.5 -2]\n[3 4]\n[5 6]\n" },
+		{ CHOIR_F64, { 1, { 2 } }, f64, "0.1\n2\n" },
+		{ CHOIR_I32, { 2, { 1, 2 } }, i32, "[-7 8]\n" },
+		{ CHOIR_I64, { 1, { 2 } }, i64, "-9\n10\n" },
+		{ CHOIR_U8, { 1, { 2 } }, u8, "0\n255\n" },
+		{ CHOIR_BOOL, { 1, { 1 } }, u8, "0\n" },
+		{ CHOIR_F16, { 1, { 2 } }, f16, "1\n-2\n" },
+		{ CHOIR_F32, { 2, { 0, 4 } }, NULL, "" },
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		const char *path = scratch_path("w.npy");
+		assert_int_equal(
+				choir_npy_write(path, cases[i].dtype, cases[i].shape, cases[i].data), CHOIR_OK);
+		choir_dataset *d = choir_npy_dataset_new(path, "x");
+		assert_int_equal(chi_dataset_spec(d)->column[0].dtype, cases[i].dtype);
+		assert_pass(d, cases[i].words);
+	}
+}
+
+static void wrong_writes(void **state)
+{
+	(void) state;
+	const char *path = scratch_path("w.npy");
+	const uint16_t x[2] = { 0 };
+	assert_int_equal(choir_npy_write(path, CHOIR_BF16, CHOIR_SHAPE(2), x), CHOIR_UNSUPPORTED);
+	assert_failure(CHOIR_UNSUPPORTED, "npy has no bf16");
+	assert_int_equal(choir_npy_write(path, CHOIR_F16, CHOIR_SHAPE(2, -1), x), CHOIR_INVALID);
+	assert_failure(CHOIR_INVALID, "no such shape");
+	assert_int_equal(choir_npy_write(path, CHOIR_F16, CHOIR_SHAPE(2), NULL), CHOIR_INVALID);
+	assert_failure(CHOIR_INVALID, "no data");
+	assert_int_equal(choir_npy_write(NULL, CHOIR_F16, CHOIR_SHAPE(2), x), CHOIR_INVALID);
+	assert_failure(CHOIR_INVALID, "path is NULL");
+	assert_int_equal(
+			choir_npy_write(scratch_path("no/w.npy"), CHOIR_F16, CHOIR_SHAPE(2), x), CHOIR_IO);
+	assert_failure(CHOIR_IO, "no/w.npy");
+}
+
+static void every_way_to_say_it(void **state)
+{
+	(void) state;
+	static const unsigned char big[] = { 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4, 0, 0, 0,
+		5, 0, 0, 0, 6 };
+	static const unsigned char one[] = { 1, 2 };
+	const char *c = "{'descr': '>i4', 'fortran_order': False, 'shape': (3, 2), }   \n";
+	assert_pass(open_header(c, big, sizeof big), "[1 2]\n[3 4]\n[5 6]\n");
+	assert_pass(
+			open_header("{'shape':(2,3),'fortran_order':True,\"descr\":\">i4\"}", big, sizeof big),
+			"[1 3 5]\n[2 4 6]\n");
+	assert_pass(open_header("{'descr': '>i4', 'fortran_order': True, 'shape': (6,), }", big,
+						sizeof big),
+			"1\n2\n3\n4\n5\n6\n");
+	assert_pass(open_header("{'descr': '>i4', 'fortran_order': True, 'shape': (1, 2, 3)}", big,
+						sizeof big),
+			"[1 3 5 2 4 6]\n");
+	assert_pass(open_header("{'descr': '|u1', 'fortran_order': False, 'shape': (2,)}", one, 2),
+			"1\n2\n");
+	assert_pass(open_header("{'descr': '<u1', 'fortran_order': False, 'shape': (2,)}", one, 2),
+			"1\n2\n");
+	for (int version = 2; version <= 3; version++) {
+		const file f = make(version, c, big, sizeof big);
+		assert_pass(open_file(&f), "[1 2]\n[3 4]\n[5 6]\n");
+	}
+}
+
+// An array in Fortran's order that is larger than a chunk.
+static void large_transposed_arrays(void **state)
+{
+	(void) state;
+	enum { ROWS = 3001, COLUMNS = 7 };
+	static const char text[] = "{'descr': '<i4', 'fortran_order': True, 'shape': (3001, 7), }";
+	file f = make(1, text, "", 0);
+	unsigned char *bytes = malloc(f.n + ROWS * COLUMNS * 4), *p = bytes + f.n;
+	assert_non_null(bytes);
+	memcpy(bytes, f.bytes, f.n);
+	for (int c = 0; c < COLUMNS; c++)
+		for (int r = 0; r < ROWS; r++, p += 4) {
+			const int value = r * COLUMNS + c;
+			p[0] = (unsigned char) value;
+			p[1] = (unsigned char) (value >> 8);
+			p[2] = p[3] = 0;
+		}
+	choir_dataset *d =
+			choir_npy_dataset_new(scratch_write("f.npy", bytes, (size_t) (p - bytes)), "x");
+	free(bytes);
+	int32_t row[COLUMNS];
+	chi_element e = { .column = { row }, .capacity = 1 };
+	for (int r = 0; r < ROWS; r++) {
+		assert_int_equal(chi_dataset_next(d, &e), CHOIR_OK);
+		for (int c = 0; c < COLUMNS; c++)
+			assert_int_equal(row[c], r * COLUMNS + c);
+	}
+	assert_int_equal(chi_dataset_next(d, &e), CHOIR_END);
+	choir_dataset_free(d);
+}
+
+static void wrong_headers(void **state)
+{
+	(void) state;
+	static const struct {
+		const char *text;
+		choir_status status;
+		const char *error;
+	} cases[] = {
+		{ "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)}", CHOIR_CORRUPT,
+				"t.npy: 67 bytes of header promise 2 x 3 x 4 = 24 bytes, the file has 8 behind "
+				"it" },
+		{ "{'descr': '<f4', 'fortran_order': False, 'shape': ()}", CHOIR_CORRUPT, "rank 0" },
+		{ "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 0)}", CHOIR_CORRUPT,
+				"dimension 1 is 0" },
+		{ "{'descr': '<f4', 'fortran_order': False, 'shape': (2, -1)}", CHOIR_CORRUPT,
+				"byte 64: found \"-1)}\", needed a dimension" },
+		{ "{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775808,)}",
+				CHOIR_CORRUPT, "63 bits" },
+		{ "{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904,)}",
+				CHOIR_CORRUPT, "more than any file has" },
+		{ "{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,2)}",
+				CHOIR_UNSUPPORTED, "rank 9 or more" },
+		{ "{'descr': '<u2', 'fortran_order': False, 'shape': (4,)}", CHOIR_UNSUPPORTED,
+				"\"<u2\"" },
+		{ "{'descr': '|f4', 'fortran_order': False, 'shape': (2,)}", CHOIR_UNSUPPORTED,
+				"\"|f4\"" },
+		{ "{'descr': '', 'fortran_order': False, 'shape': (2,)}", CHOIR_UNSUPPORTED, "\"\"" },
+		{ "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,)}", CHOIR_UNSUPPORTED,
+				"several fields" },
+		{ "{'descr': '<f4', 'fortran_order': 0, 'shape': (2,)}", CHOIR_CORRUPT, "True or False" },
+		{ "{'descr': '<f4', 'shape': (2,)}", CHOIR_CORRUPT, "no 'fortran_order'" },
+		{ "{'descr': '<f4', 'descr': '<f4'}", CHOIR_CORRUPT, "each once" },
+		{ "{'order': 1}", CHOIR_CORRUPT, "byte 11: found \"'order': 1}\", needed 'descr'" },
+		{ "{'descr' '<f4'}", CHOIR_CORRUPT, "a colon" },
+		{ "{'descr': '<f4' 'shape'}", CHOIR_CORRUPT, "a comma or }" },
+		{ "{'descr': '<f4', 'fortran_order': False, 'shape': (2 3)}", CHOIR_CORRUPT,
+				"a comma or )" },
+		{ "{'descr': '<f4', 'fortran_order': False, 'shape': 2}", CHOIR_CORRUPT, "the shape" },
+		{ "{'descr': '<f4", CHOIR_CORRUPT, "the type of the values" },
+		{ "{", CHOIR_CORRUPT, "byte 11: found \"\"" },
+		{ "[]", CHOIR_CORRUPT, "byte 10: found \"[]\", needed {" },
+		{ "{'descr': '<f4', 'fortran_order': False, 'shape': (2,)} x", CHOIR_CORRUPT,
+				"nothing more" },
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		assert_refused(open_header(cases[i].text, "12345678", 8), cases[i].status, cases[i].error);
+	choir_dataset *d =
+			open_header("{'descr': '|b1', 'fortran_order': False, 'shape': (2,)}", "\1\2", 2);
+	assert_non_null(strstr(pass_in_words(d), "1\n! CHOIR_CORRUPT "));
+	assert_non_null(strstr(pass_in_words(d), "byte 66 is 2, a bool is 0 or 1"));
+	choir_dataset_free(d);
+}
+
+static void wrong_beginnings(void **state)
+{
+	(void) state;
+	const char *good = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}";
+	file f = make(4, good, "12345678", 8);
+	assert_refused(open_file(&f), CHOIR_UNSUPPORTED, "version 4.0, npy has 1.0, 2.0 and 3.0");
+	f = make(2, good, "12345678", 8);
+	f.bytes[10] = 1;
+	assert_refused(open_file(&f), CHOIR_CORRUPT, "a header of 65591 bytes, at most 65536");
+	f.bytes[0] = 'x';
+	assert_refused(open_file(&f), CHOIR_CORRUPT, "t.npy: begins with 78 4e");
+	f.n = 3;
+	assert_refused(open_file(&f), CHOIR_CORRUPT, "ends after 3 bytes");
+	assert_refused(choir_npy_dataset_new(NULL, "x"), CHOIR_INVALID, "path is NULL");
+	assert_refused(
+			choir_npy_dataset_new(scratch_path("none.npy"), "x"), CHOIR_NOT_FOUND, "none.npy");
+	assert_refused(choir_npy_dataset_new(scratch_path(""), "x"), CHOIR_IO, "folder");
+}
+
+static void use_damaged(const char *path, const char *how)
+{
+	choir_dataset *d = choir_npy_dataset_new(path, "x");
+	const char *found = pass_in_words(d), *error = strchr(found, '!');
+	if (error && !strstr(error, "t.npy: "))
+		fail_msg("%s: no file in \"%s\"", how, error);
+	if (strncmp(how, "cut", 3) == 0 && !error)
+		fail_msg("%s: read all the same", how);
+	choir_dataset_free(d);
+}
+
+static void damaged_files(void **state)
+{
+	(void) state;
+	const file f = make(1, "{'descr': '<i4', 'fortran_order': True, 'shape': (2, 2), }",
+			"0123456789abcdef", 16);
+	damage("t.npy", f.bytes, f.n, use_damaged);
+}
+
+static choir_dataset *open_one(const char *path, void *user)
+{
+	++*(int *) user;
+	return choir_npy_dataset_new(path, "x");
+}
+
+static void files_one_after_another(void **state)
+{
+	(void) state;
+	int32_t values[] = { 1, 2, 3, 4, 5 };
+	const char *names[] = { "s-1.npy", "s-2.npy", "s-3.npy", "s-4.npy" };
+	const int64_t counts[] = { 2, 0, 2, 1 };
+	for (int i = 0, at = 0; i < 4; at += (int) counts[i++])
+		assert_int_equal(choir_npy_write(scratch_path(names[i]), CHOIR_I32, CHOIR_SHAPE(counts[i]),
+								 values + at),
+				CHOIR_OK);
+	const char *pattern = scratch_path("s-?.npy");
+	int opened = 0;
+	choir_dataset *d = choir_files_dataset_new(choir_files_new(1, &pattern), open_one, &opened);
+	assert_int_equal(opened, 1);
+	assert_int_equal(chi_dataset_spec(d)->examples, CHOIR_NONE);
+	assert_pass(d, "1\n2\n3\n4\n5\n");
+	d = choir_files_dataset_new(choir_files_new(1, &pattern), open_one, &opened);
+	assert_int_equal(chi_dataset_seek(d, 3, 3), CHOIR_OK);
+	assert_string_equal(pass_in_words(d), "4\n5\n");
+	choir_dataset_free(d);
+	for (int i = 0; i < 2; i++) {
+		d = choir_files_dataset_new(choir_files_new(1, &pattern), open_one, &opened);
+		assert_int_equal(chi_dataset_shard_files(d, 2, i), CHOIR_OK);
+		assert_pass(d, i ? "5\n" : "1\n2\n3\n4\n");
+	}
+	d = choir_files_dataset_new(choir_files_new(1, &pattern), open_one, &opened);
+	assert_int_equal(chi_dataset_shard_files(d, 5, 0), CHOIR_INVALID);
+	assert_failure(CHOIR_INVALID, "4 files for 5 workers");
+	choir_dataset_free(d);
+	const float other = 1;
+	assert_int_equal(
+			choir_npy_write(scratch_path("s-2.npy"), CHOIR_F32, CHOIR_SHAPE(1), &other), CHOIR_OK);
+	d = choir_files_dataset_new(choir_files_new(1, &pattern), open_one, &opened);
+	const char *found = pass_in_words(d);
+	assert_non_null(strstr(found, "1\n2\n! CHOIR_INVALID files dataset: "));
+	assert_non_null(strstr(found, "s-2.npy: other columns than the first file's"));
+	choir_dataset_free(d);
+	assert_refused(choir_files_dataset_new(choir_files_new(1, &pattern), NULL, NULL),
+			CHOIR_INVALID, "the function is NULL");
+	assert_null(choir_files_new(0, NULL));
+	assert_failure(CHOIR_INVALID, "no names given");
+}
+
+static void every_allocation_may_fail(void **state)
+{
+	(void) state;
+	const file f = make(1, "{'descr': '<i4', 'fortran_order': True, 'shape': (2, 2), }",
+			"0123456789abcdef", 16);
+	const char *pattern = scratch_write("a-1.npy", f.bytes, f.n);
+	scratch_write("a-2.npy", f.bytes, f.n);
+	pattern = scratch_path("a-*.npy");
+	bool failed = true;
+	for (uint64_t n = 1; failed; n++) {
+		int opened = 0;
+		chi_alloc_fail(n, false);
+		choir_dataset *d =
+				choir_files_dataset_new(choir_files_new(1, &pattern), open_one, &opened);
+		int32_t x[2];
+		chi_element e = { .column = { x }, .capacity = 1 };
+		choir_status status = d ? CHOIR_OK : choir_error_status();
+		while (status == CHOIR_OK)
+			status = chi_dataset_next(d, &e);
+		failed = chi_alloc_failed();
+		chi_alloc_fail(0, false);
+		assert_int_equal(status, failed ? CHOIR_NO_MEMORY : CHOIR_END);
+		choir_dataset_free(d);
+	}
+}
+
+static int remove_files(void **state)
+{
+	(void) state;
+	scratch_remove();
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_written_is_read),
+		cmocka_unit_test(wrong_writes),
+		cmocka_unit_test(every_way_to_say_it),
+		cmocka_unit_test(large_transposed_arrays),
+		cmocka_unit_test(wrong_headers),
+		cmocka_unit_test(wrong_beginnings),
+		cmocka_unit_test(damaged_files),
+		cmocka_unit_test(files_one_after_another),
+		cmocka_unit_test(every_allocation_may_fail),
+	};
+	return cmocka_run_group_tests(tests, NULL, remove_files);
+}

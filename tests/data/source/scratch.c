@@ -1,0 +1,171 @@
+// Files, reading, and damage.
+#include "data/source/scratch.h"
+
+#include "base/error.h"
+#include "data/dataset.h"
+#include "data/step.h"
+#include "tensor/tensor.h"
+
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+enum { PATHS = 8, PATH_BYTES = 256, WORDS = 1 << 16 };
+
+static char folder[64];
+
+const char *scratch_path(const char *name)
+{
+	static char path[PATHS][PATH_BYTES];
+	static int next;
+	if (!folder[0]) {
+		strcpy(folder, "/tmp/choir-sources-XXXXXX");
+		assert_non_null(mkdtemp(folder));
+	}
+	char *p = path[next++ % PATHS];
+	assert_in_range(snprintf(p, PATH_BYTES, "%s/%s", folder, name), 1, PATH_BYTES - 1);
+	return p;
+}
+
+void scratch_remove(void)
+{
+	if (!folder[0])
+		return;
+	DIR *d = opendir(folder);
+	struct dirent *entry;
+	while (d && (entry = readdir(d)) != NULL)
+		if (entry->d_name[0] != '.')
+			unlink(scratch_path(entry->d_name));
+	if (d)
+		closedir(d);
+	rmdir(folder);
+	folder[0] = '\0';
+}
+
+const char *scratch_write(const char *name, const void *bytes, size_t n)
+{
+	const char *path = scratch_path(name);
+	FILE *f = fopen(path, "wb");
+	assert_non_null(f);
+	assert_int_equal(fwrite(bytes, 1, n, f), n);
+	assert_int_equal(fclose(f), 0);
+	return path;
+}
+
+const char *scratch_text(const char *name, const char *text)
+{
+	return scratch_write(name, text, strlen(text));
+}
+
+// ---- In words.
+
+static char words[WORDS];
+static size_t length;
+
+__attribute__((format(printf, 1, 2))) static void say(const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	length += (size_t) vsnprintf(words + length, sizeof words - length, fmt, args);
+	va_end(args);
+	assert_true(length < sizeof words);
+}
+
+static void say_values(const choir_column *c, const choir_shape *shape, const void *data)
+{
+	const int64_t n = choir_shape_elements(shape);
+	say(shape->rank ? "[" : "");
+	for (int64_t i = 0; i < n; i++)
+		say("%s%.9g", i ? " " : "", chi_dtype_load(c->dtype, data, i));
+	say(shape->rank ? "]" : "");
+}
+
+static void say_example(const chi_spec *spec, const chi_rows *rows, int64_t row)
+{
+	for (size_t i = 0; i < spec->n; i++) {
+		const choir_column *c = &spec->column[i];
+		say(i ? " " : "");
+		if (chi_shape_varies(&c->shape)) {
+			const chi_cell *cell = (const chi_cell *) rows->column[i] + row;
+			say_values(c, &cell->shape, cell->data);
+			continue;
+		}
+		size_t bytes;
+		assert_true(chi_shape_bytes(&c->shape, c->dtype, &bytes));
+		say_values(c, &c->shape, (const char *) rows->column[i] + (size_t) row * bytes);
+	}
+	say("\n");
+}
+
+const char *pass_in_words(choir_dataset *d)
+{
+	words[length = 0] = '\0';
+	const chi_spec *spec = d ? chi_dataset_spec(d) : NULL;
+	choir_status status = d ? CHOIR_OK : choir_error_status();
+	const int64_t unit = spec && spec->batch ? spec->batch : 1;
+	chi_rows rows;
+	assert_true(!d || chi_rows_new(d, unit, &rows));
+	chi_element e = { .capacity = unit };
+	if (d)
+		memcpy(e.column, rows.column, sizeof e.column);
+	while (status == CHOIR_OK && (status = chi_dataset_next(d, &e)) == CHOIR_OK)
+		for (int64_t i = 0; i < e.examples; i++)
+			say_example(spec, &rows, i);
+	if (status != CHOIR_END) {
+		assert_string_not_equal(choir_error(), "");
+		assert_int_equal(choir_error_status(), status);
+		say("! %s %s", choir_status_name(status), choir_error());
+		chi_error_clear();
+	}
+	if (d)
+		chi_rows_free(&rows);
+	return words;
+}
+
+const char *batches_in_words(choir_dataset *d, int64_t count)
+{
+	d = choir_dataset_batch(d, count);
+	pass_in_words(d);
+	choir_dataset_free(d);
+	return words;
+}
+
+void assert_pass(choir_dataset *d, const char *expected)
+{
+	assert_string_equal(pass_in_words(d), expected);
+	for (int pass = 0; pass < 2 && d; pass++) {
+		assert_int_equal(chi_dataset_rewind(d), CHOIR_OK);
+		assert_string_equal(pass_in_words(d), expected);
+	}
+	if (d && !chi_dataset_spec(d)->batch) {
+		assert_int_equal(chi_dataset_rewind(d), CHOIR_OK);
+		assert_string_equal(batches_in_words(d, 3), expected);
+	} else {
+		choir_dataset_free(d);
+	}
+}
+
+void damage(const char *name, const void *bytes, size_t n, damage_fn *use)
+{
+	char how[64];
+	unsigned char *copy = malloc(n + 1);
+	assert_non_null(copy);
+	for (size_t cut = 0; cut < n; cut++) {
+		snprintf(how, sizeof how, "cut to %zu bytes", cut);
+		use(scratch_write(name, bytes, cut), how);
+	}
+	static const unsigned char flips[] = { 0x01, 0x80, 0xff };
+	for (size_t at = 0; at < n; at++)
+		for (size_t k = 0; k < sizeof flips; k++) {
+			memcpy(copy, bytes, n);
+			copy[at] ^= flips[k];
+			snprintf(how, sizeof how, "byte %zu changed by %02x", at, flips[k]);
+			use(scratch_write(name, copy, n), how);
+		}
+	free(copy);
+}

@@ -1,0 +1,29 @@
+// Small files for the tests of sources, and what a dataset made of them, in words.
+#pragma once
+
+#include "choir/source.h"
+
+#include <stddef.h>
+
+// A path in a new folder that all tests of a program share. The text is overwritten by the
+// eighth call after it. scratch_remove removes the folder with what is in it.
+const char *scratch_path(const char *name);
+void scratch_remove(void);
+// Writes a file and returns its path.
+const char *scratch_write(const char *name, const void *bytes, size_t n);
+const char *scratch_text(const char *name, const char *text);
+
+// A pass of d, a line for each example: the columns' values with spaces between, those of a
+// column with a shape in brackets. A failure is the last line, "! STATUS text". The text is
+// overwritten by the next call. d may be NULL.
+const char *pass_in_words(choir_dataset *d);
+// The same of examples read count at a time, through a batch step that takes d over.
+const char *batches_in_words(choir_dataset *d, int64_t count);
+// A pass in words is expected; in single reads and in batches, in two passes. Frees d.
+void assert_pass(choir_dataset *d, const char *expected);
+
+// Calls use for each truncation of n bytes, and for each byte changed in three ways, written to
+// a file. use must find out whether the result is one that can be. It gets how the file was
+// damaged.
+typedef void damage_fn(const char *path, const char *how);
+void damage(const char *name, const void *bytes, size_t n, damage_fn *use);

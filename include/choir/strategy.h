@@ -44,6 +44,9 @@ typedef struct {
 	// "reduce_to_one_device", or what was registered (extend/cross.h). All give the same bits.
 	// NULL: those of the best score for these devices.
 	const char *cross_device_ops;
+	// Central storage, parameter server: the devices that hold variables, as .devices. NULL: the
+	// device that carries the replicas if there is one, else cpu:0.
+	const char *parameter_devices;
 } choir_strategy_options;
 
 // What makes a strategy from options, for tables of kinds. *o is copied, with its texts; NULL:
@@ -61,6 +64,18 @@ choir_strategy *choir_mirrored_strategy_new(const choir_strategy_options *o);
 // One replica on one device. CHOIR_INVALID: .replicas above 1, or several .devices; of several
 // in CHOIR_DEVICES it takes the first.
 choir_strategy *choir_one_device_strategy_new(const choir_strategy_options *o);
+
+// Central storage: variables lie once, on one parameter device (.parameter_devices), which need
+// not carry replicas; devices that do not share its memory read copies, and what replicas write is
+// aggregated and written there. It computes what mirrored computes, to the bit, with one copy in
+// place of one on each device, and sends values out for each read. CHOIR_INVALID: several
+// parameter devices.
+choir_strategy *choir_central_storage_strategy_new(const choir_strategy_options *o);
+
+// A strategy of the kind called name: "default" (a new one, which behaves as one_device),
+// "one_device", "mirrored", "central_storage", or what was registered (extend/strategy.h). Fails
+// as a constructor, and with CHOIR_NOT_FOUND for an unknown name, with a list.
+choir_strategy *choir_strategy_new(const char *name, const choir_strategy_options *o);
 
 // A new strategy of s's kind and options, without its variables and the like; where s's options
 // name no devices, CHOIR_DEVICES is asked again. Fails as a constructor, and with CHOIR_STATE
@@ -111,7 +126,10 @@ choir_device *choir_strategy_worker_device(const choir_strategy *s, int index);
 // Which of the worker devices d is. CHOIR_NONE: none of them, or s is NULL.
 int choir_strategy_worker_device_index(const choir_strategy *s, const choir_device *d);
 
-// Devices that hold variables: in the strategies of today the worker devices.
+// What kind s is: "mirrored". "" for NULL.
+const char *choir_strategy_name(const choir_strategy *s);
+
+// Devices that hold variables: for mirrored and one-device the worker devices. 0 for NULL.
 int choir_strategy_parameter_devices(const choir_strategy *s);
 
 // The index-th device that holds variables. NULL: there is none, or s is NULL.

@@ -6,6 +6,11 @@ int choir_strategy_replicas(const choir_strategy *s)
 	return s == NULL ? 0 : s->replicas;
 }
 
+const char *choir_strategy_name(const choir_strategy *s)
+{
+	return s == NULL ? "" : s->kind;
+}
+
 int choir_strategy_worker_devices(const choir_strategy *s)
 {
 	return s == NULL ? 0 : s->lanes;
@@ -26,12 +31,12 @@ int choir_strategy_worker_device_index(const choir_strategy *s, const choir_devi
 
 int choir_strategy_parameter_devices(const choir_strategy *s)
 {
-	return choir_strategy_worker_devices(s);
+	return s == NULL ? 0 : s->parameters;
 }
 
 choir_device *choir_strategy_parameter_device(const choir_strategy *s, int index)
 {
-	return choir_strategy_worker_device(s, index);
+	return s == NULL || index < 0 || index >= s->parameters ? NULL : s->parameter[index];
 }
 
 bool choir_strategy_is_chief(const choir_strategy *s)

@@ -13,18 +13,21 @@
 
 enum { MOST_DEVICES = 1024, MOST_REPLICAS = 1 << 20 };
 
-static choir_status check_options(const char *kind, const choir_strategy_options *o, int most)
+static choir_status check_options(const choir_strategy_table *t, const choir_strategy_options *o)
 {
 	if (o->replicas < 0 || o->replicas > MOST_REPLICAS)
 		return choir_fail(CHOIR_INVALID, "strategy: %d replicas: 1 to %d are possible",
 				o->replicas, MOST_REPLICAS);
-	if (o->replicas > most)
-		return choir_fail(CHOIR_INVALID, "strategy: \"%s\" has %d replica, not %d", kind, most,
-				o->replicas);
+	if (t->most_replicas > 0 && o->replicas > t->most_replicas)
+		return choir_fail(CHOIR_INVALID, "strategy: \"%s\" has %d replica, not %d", t->name,
+				t->most_replicas, o->replicas);
 	if (!(o->timeout >= 0) && o->timeout != CHOIR_NONE)
 		return choir_fail(CHOIR_INVALID, "strategy: a timeout of %g seconds", o->timeout);
 	if (o->cores_per_device < 0)
 		return choir_fail(CHOIR_INVALID, "strategy: %d cores a device", o->cores_per_device);
+	if (o->parameter_devices != NULL && !(t->features & CHOIR_FEATURE_PARAMETER_DEVICES))
+		return choir_fail(CHOIR_INVALID, "strategy: \"%s\" has no parameter devices of its own, "
+				"so not \"%s\"", t->name, o->parameter_devices);
 	return CHOIR_OK;
 }
 
@@ -71,7 +74,15 @@ static choir_status deal_replicas(choir_strategy *s, choir_device *const *device
 	return CHOIR_OK;
 }
 
-static choir_status copy_options(choir_strategy *s, const choir_strategy_options *o, int most)
+// *text becomes a copy of it.
+static choir_status copy_text(const char **text)
+{
+	if (*text != NULL)
+		*text = chi_strdup(*text);
+	return *text == NULL ? choir_error_status() : CHOIR_OK;
+}
+
+static choir_status copy_options(choir_strategy *s, const choir_strategy_options *o)
 {
 	choir_strategy_options all = { .size = sizeof all };
 	if (o != NULL && (o->size < sizeof(size_t) || o->size > sizeof all))
@@ -82,17 +93,20 @@ static choir_status copy_options(choir_strategy *s, const choir_strategy_options
 	if (o != NULL)
 		memcpy(&all, o, o->size);
 	all.size = sizeof all;
-	CHOIR_TRY(check_options(s->kind, &all, most));
-	if (most == 1)
+	CHOIR_TRY(check_options(&s->table, &all));
+	if (s->table.most_replicas == 1)
 		all.replicas = 1;
-	const char *devices = all.devices, *ops = all.cross_device_ops;
-	all.devices = all.cross_device_ops = NULL;
 	s->options = all;
-	if ((devices != NULL && (s->options.devices = chi_strdup(devices)) == NULL) ||
-			(ops != NULL && (s->options.cross_device_ops = chi_strdup(ops)) == NULL))
-		return choir_error_status();
-	s->timeout = s->options.timeout == 0 ? 60 : s->options.timeout;
-	return CHOIR_OK;
+	s->timeout = all.timeout == 0 ? 60 : all.timeout;
+	const char **texts[] = { &s->options.devices, &s->options.cross_device_ops,
+		&s->options.parameter_devices };
+	choir_status status = CHOIR_OK;
+	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+		if (*texts[i] == NULL)
+			continue;
+		else if (status != CHOIR_OK || (status = copy_text(texts[i])) != CHOIR_OK)
+			*texts[i] = NULL; // the caller's is not ours to free
+	return status;
 }
 
 static choir_status open_exchange(choir_strategy *s)
@@ -107,18 +121,92 @@ static choir_status open_exchange(choir_strategy *s)
 			s->options.cross_device_ops);
 }
 
-static choir_status open_strategy(choir_strategy *s, int most_replicas)
+static bool beside_a_lane(const choir_strategy *s, const choir_device *d)
+{
+	for (int i = 0; i < s->lanes; i++)
+		if (chi_device_shares(s->device[i], d))
+			return true;
+	return false;
+}
+
+// The devices that a slot of the table gives, in memory of their own. CHOIR_NONE: a failure.
+static int ask_devices(choir_strategy *s, int (*slot)(void *, int, choir_device **),
+		choir_device **room, choir_device ***devices)
+{
+	const int n = slot(s->self, MOST_DEVICES, room);
+	if (n == CHOIR_NONE)
+		return CHOIR_NONE;
+	if (n < 1 || n > MOST_DEVICES) {
+		choir_fail(CHOIR_INVALID, "strategy: \"%s\" has its variables on %d devices: 1 to %d are "
+				"possible", s->kind, n, MOST_DEVICES);
+		return CHOIR_NONE;
+	}
+	*devices = chi_alloc_array((size_t) n, sizeof **devices);
+	if (*devices == NULL)
+		return CHOIR_NONE;
+	memcpy(*devices, room, (size_t) n * sizeof **devices);
+	return n;
+}
+
+// Streams of the parameter devices where no lane has one.
+static choir_status open_parameter_streams(choir_strategy *s)
+{
+	s->parameter_stream = chi_alloc_array((size_t) s->parameters, sizeof *s->parameter_stream);
+	if (s->parameter_stream == NULL)
+		return choir_error_status();
+	s->all_here = true;
+	for (int i = 0; i < s->parameters; i++) {
+		if (beside_a_lane(s, s->parameter[i]))
+			continue;
+		s->all_here = false;
+		if ((s->parameter_stream[i] = chi_stream_new(s->parameter[i])) == NULL)
+			return choir_error_status();
+	}
+	return CHOIR_OK;
+}
+
+// What the table says of where variables lie.
+static choir_status open_table(choir_strategy *s, choir_device **room)
+{
+	s->self = chi_alloc(s->table.self_size + 1);
+	if (s->self == NULL)
+		return choir_error_status();
+	CHOIR_TRY(s->table.open(s->self, &s->options, s->lanes, s->device));
+	int n = ask_devices(s, s->table.parameter_devices, room, &s->parameter);
+	if (n == CHOIR_NONE)
+		return choir_error_status();
+	s->parameters = n;
+	CHOIR_TRY(open_parameter_streams(s));
+	n = ask_devices(s, s->table.non_slot_devices, room, &s->non_slot);
+	if (n == CHOIR_NONE)
+		return choir_error_status();
+	for (int i = 0; i < n; i++) { // one for each separate memory
+		int k = 0;
+		while (k < s->non_slots && !chi_device_shares(s->non_slot[k], s->non_slot[i]))
+			k++;
+		if (k == s->non_slots)
+			s->non_slot[s->non_slots++] = s->non_slot[i];
+	}
+	return CHOIR_OK;
+}
+
+static choir_status open_devices(choir_strategy *s, choir_device **devices)
+{
+	int count = 0;
+	CHOIR_TRY(find_devices(s, devices, &count));
+	if (s->table.most_replicas == 1 && count > 1 && s->options.devices != NULL)
+		return choir_fail(CHOIR_INVALID, "strategy: \"%s\" has one device, not \"%s\"", s->kind,
+				s->options.devices);
+	CHOIR_TRY(deal_replicas(s, devices, count));
+	return open_table(s, devices);
+}
+
+static choir_status open_strategy(choir_strategy *s)
 {
 	choir_device **devices = chi_alloc_array(MOST_DEVICES, sizeof *devices);
 	if (devices == NULL)
 		return choir_error_status();
-	int count = 0;
-	choir_status status = find_devices(s, devices, &count);
-	if (status == CHOIR_OK && most_replicas == 1 && count > 1 && s->options.devices != NULL)
-		status = choir_fail(CHOIR_INVALID, "strategy: \"%s\" has one device, not \"%s\"", s->kind,
-				s->options.devices);
-	if (status == CHOIR_OK)
-		status = deal_replicas(s, devices, count);
+	const choir_status status = open_devices(s, devices);
 	chi_free(devices);
 	CHOIR_TRY(status);
 	CHOIR_TRY(open_exchange(s));
@@ -128,17 +216,17 @@ static choir_status open_strategy(choir_strategy *s, int most_replicas)
 }
 
 choir_strategy *chi_strategy_new(
-		const char *kind, const choir_strategy_options *o, int most_replicas)
+		const choir_strategy_table *table, const choir_strategy_options *o)
 {
 	choir_strategy *s = chi_alloc(sizeof *s);
 	if (s == NULL)
 		return NULL;
-	s->kind = kind;
+	s->table = chi_strategy_table_filled(table);
+	s->kind = s->table.name;
 	s->variables_end = &s->variables;
 	s->fork_generation = chi_fork_generation();
 	chi_mutex_init(&s->lock, CHI_RANK_STRATEGY, "strategy");
-	if (copy_options(s, o, most_replicas) != CHOIR_OK ||
-			open_strategy(s, most_replicas) != CHOIR_OK) {
+	if (copy_options(s, o) != CHOIR_OK || open_strategy(s) != CHOIR_OK) {
 		choir_strategy_free(s);
 		return NULL;
 	}
@@ -173,12 +261,21 @@ void choir_strategy_free(choir_strategy *s)
 	chi_group_close(&s->group);
 	for (int i = 0; s->exchange != NULL && i < s->lanes; i++)
 		chi_stream_free(s->exchange[i]);
+	for (int i = 0; s->parameter_stream != NULL && i < s->parameters; i++)
+		chi_stream_free(s->parameter_stream[i]);
+	if (s->self != NULL)
+		s->table.close(s->self);
+	chi_free(s->self);
 	chi_free(s->exchange);
+	chi_free(s->parameter);
+	chi_free(s->parameter_stream);
+	chi_free(s->non_slot);
 	chi_free(s->device);
 	chi_free(s->first);
 	chi_free(s->replica_device);
 	chi_free((void *) (uintptr_t) s->options.devices);
 	chi_free((void *) (uintptr_t) s->options.cross_device_ops);
+	chi_free((void *) (uintptr_t) s->options.parameter_devices);
 	chi_mutex_destroy(&s->lock);
 	chi_free(s);
 }
@@ -205,6 +302,14 @@ int chi_strategy_lane(const choir_strategy *s, int replica)
 	while (replica >= s->first[lane + 1])
 		lane++;
 	return lane;
+}
+
+chi_stream *chi_strategy_stream(const choir_strategy *s, int lane, const choir_device *d)
+{
+	for (int i = 0; i < s->parameters; i++)
+		if (s->parameter_stream[i] != NULL && chi_device_shares(s->parameter[i], d))
+			return s->parameter_stream[i];
+	return s->exchange[lane];
 }
 
 choir_status chi_strategy_wait(choir_strategy *s, int from, int to, choir_status status)

@@ -4,7 +4,7 @@
 
 #include "base/lock.h"
 #include "choir/cross.h"
-#include "choir/strategy.h"
+#include "choir/extend/strategy.h"
 #include "choir/update.h"
 #include "cross/group.h"
 #include "value/variable.h"
@@ -20,7 +20,9 @@ typedef struct chi_stateful {
 } chi_stateful;
 
 struct choir_strategy {
-	const char *kind; // "mirrored"
+	const char *kind; // "mirrored": its table's name
+	choir_strategy_table table; // without empty slots
+	void *self; // the table's
 	choir_strategy_options options; // strings are copies
 	bool is_default;
 	int replicas; // of the job; today all are local
@@ -34,7 +36,14 @@ struct choir_strategy {
 	chi_group group;
 	// of each lane: for sums and updates, never used while replicas use theirs
 	chi_stream **exchange;
-	bool all_host; // every device's memory is the host's
+	int parameters; // devices that hold variables
+	choir_device **parameter;
+	// of each of those that shares memory with no lane: for updates there; NULL for the others
+	chi_stream **parameter_stream;
+	int non_slots; // where its non-slot variables have a copy
+	choir_device **non_slot;
+	bool all_host; // every lane's memory is the host's
+	bool all_here; // every parameter device shares a lane's memory
 	chi_mutex lock; // variables, stateful objects
 	choir_variable *variables, **variables_end;
 	bool wraps; // memory of the program's that runs bring up to date
@@ -47,10 +56,18 @@ struct choir_strategy {
 	struct choir_cross *cross; // the program's own
 };
 
-// Fills a strategy by kind; kind lives for ever. NULL after a failure.
+// The table with stubs in its empty slots.
+choir_strategy_table chi_strategy_table_filled(const choir_strategy_table *table);
+// A strategy of a table. NULL after a failure.
 choir_strategy *chi_strategy_new(
-		const char *kind, const choir_strategy_options *o, int most_replicas);
+		const choir_strategy_table *table, const choir_strategy_options *o);
 
+// Choir's own kinds.
+extern const choir_strategy_table chi_default_table, chi_one_device_table, chi_mirrored_table,
+		chi_central_storage_table;
+
+// The exchange stream of lane, or that of the parameter device d: where d's memory can be written.
+chi_stream *chi_strategy_stream(const choir_strategy *s, int lane, const choir_device *d);
 // Which lane carries replica.
 int chi_strategy_lane(const choir_strategy *s, int replica);
 // CHOIR_STATE in a child of a fork.
@@ -64,11 +81,16 @@ choir_status chi_strategy_wait(choir_strategy *s, int from, int to, choir_status
 // one starts clean.
 void chi_strategy_start_over(choir_strategy *s);
 
-// Makes a variable and enters it in the list; beside: colocated with it, or NULL. The calling
-// context has been checked.
-choir_variable *chi_strategy_make_variable(choir_strategy *s, const char *name,
-		const choir_shape *shape, const choir_variable_options *o, choir_variable *beside,
-		void *wrap);
+// Makes a variable and enters it in the list. The calling context has been checked.
+typedef struct {
+	const char *name;
+	const choir_shape *shape;
+	const choir_variable_options *options; // NULL: all defaults
+	choir_variable *beside; // colocated with it; NULL
+	bool non_slot; // where the strategy's non-slot variables lie
+	void *wrap; // the caller's memory; NULL
+} chi_creation;
+choir_variable *chi_strategy_make_variable(choir_strategy *s, const chi_creation *c);
 // A slot of an optimizer beside v: zeros, not trainable, not saved with the weights.
 choir_variable *chi_strategy_make_slot(choir_variable *v, const char *what);
 // Takes back a variable that was just made and that nobody else has: it leaves the list and is

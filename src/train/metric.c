@@ -31,7 +31,8 @@ static choir_variable *make_part(const choir_metric *m, const char *what)
 	chi_text name = { 0 };
 	chi_text_add(&name, "%s/%s", m->name, what);
 	choir_variable *v = name.failed ? NULL
-			: chi_strategy_make_variable(m->strategy, name.data, &CHOIR_SCALAR, &o, NULL, NULL);
+			: chi_strategy_make_variable(m->strategy,
+			&(chi_creation){ .name = name.data, .shape = &CHOIR_SCALAR, .options = &o });
 	chi_text_free(&name);
 	if (v == NULL)
 		chi_error_prefix("metric \"%s\"", m->name);

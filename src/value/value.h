@@ -48,12 +48,6 @@ struct choir_values {
 	const char *counted_by; // the leaf whose rows are the examples: a split one, or else the first
 };
 
-// Deals copies: one for each separate memory of the replicas' devices, in the order of the first
-// replica there, or, if each is true, one for each replica. Writes which copy each replica reads
-// and the device of each copy (both of layout->replicas); returns how many copies there are.
-int chi_layout_deal(
-		const chi_layout *layout, bool each, int copy_of_replica[], choir_device *device[]);
-
 choir_values *chi_values_new(choir_strategy *s, const chi_layout *layout);
 chi_leaf *chi_values_leaf(choir_values *set, const char *name); // NULL: none, and no failure
 // Adds or replaces a leaf.

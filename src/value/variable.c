@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-static choir_status check_plan(const chi_variable_plan *p)
+choir_status chi_variable_check_plan(const chi_variable_plan *p)
 {
 	size_t bytes;
 	if (p->name == NULL || p->name[0] == '\0')
@@ -36,19 +36,33 @@ static choir_status check_plan(const chi_variable_plan *p)
 	return CHOIR_OK;
 }
 
-int chi_layout_deal(
-		const chi_layout *layout, bool each, int copy_of_replica[], choir_device *device[])
+// The copy that shares memory with d; the number of copies: none does.
+static int copy_beside(const choir_variable *v, choir_device *const of_copy[],
+		const choir_device *d)
 {
-	int copies = 0;
+	int c = 0;
+	while (c < v->copies && !chi_device_shares(of_copy[c], d))
+		c++;
+	return c;
+}
+
+// Which copies there are, and which of them each replica reads: its own part, or the one in memory
+// that its device shares, or else the first.
+static void deal_copies(choir_variable *v, const chi_variable_plan *p, choir_device *of_copy[])
+{
+	const chi_layout *layout = p->layout;
+	const bool parts = v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ;
+	const int places = parts ? 0 : p->places > 0 ? p->places : layout->replicas;
+	choir_device *const *place = p->places > 0 ? p->place : layout->device;
+	for (int i = 0; i < places; i++)
+		if (copy_beside(v, of_copy, place[i]) == v->copies)
+			of_copy[v->copies++] = place[i];
 	for (int r = 0; r < layout->replicas; r++) {
-		int c = each ? copies : 0;
-		while (c < copies && !chi_device_shares(device[c], layout->device[r]))
-			c++;
-		if (c == copies)
-			device[copies++] = layout->device[r];
-		copy_of_replica[r] = c;
+		if (parts)
+			of_copy[v->copies++] = layout->device[r];
+		const int c = parts ? r : copy_beside(v, of_copy, layout->device[r]);
+		v->copy_of_replica[r] = c < v->copies ? c : 0;
 	}
-	return copies;
 }
 
 static choir_status open_copy(choir_variable *v, int index, choir_device *d, void *wrap)
@@ -65,14 +79,13 @@ static choir_status open_copy(choir_variable *v, int index, choir_device *d, voi
 
 static choir_status open_copies(choir_variable *v, const chi_variable_plan *p)
 {
-	const size_t n = (size_t) p->layout->replicas;
-	choir_device **of_copy = chi_alloc_array(n, sizeof *of_copy);
+	const size_t n = (size_t) p->layout->replicas, places = (size_t) p->places;
+	choir_device **of_copy = chi_alloc_array(n > places ? n : places, sizeof *of_copy);
 	v->copy_of_replica = chi_alloc_array(n, sizeof *v->copy_of_replica);
 	choir_status status = of_copy == NULL || v->copy_of_replica == NULL ? CHOIR_NO_MEMORY
 	                                                                     : CHOIR_OK;
 	if (status == CHOIR_OK) {
-		v->copies = chi_layout_deal(p->layout, v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ,
-				v->copy_of_replica, of_copy);
+		deal_copies(v, p, of_copy);
 		v->copy = chi_alloc_array((size_t) v->copies, sizeof *v->copy);
 		status = v->copy == NULL ? CHOIR_NO_MEMORY : CHOIR_OK;
 	}
@@ -105,7 +118,7 @@ static choir_status fill_copies(choir_variable *v, const chi_variable_plan *p)
 
 choir_variable *chi_variable_new(const chi_variable_plan *p)
 {
-	if (check_plan(p) != CHOIR_OK)
+	if (chi_variable_check_plan(p) != CHOIR_OK)
 		return NULL;
 	choir_variable *v = chi_alloc(sizeof *v);
 	if (v == NULL)
@@ -178,33 +191,45 @@ choir_status chi_variable_check_defined(choir_variable *v, int copy, choir_frame
 			v->name);
 }
 
-choir_tensor *chi_variable_alias(choir_variable *v, int copy, choir_frame *f)
+// A copy of it on f's device.
+static choir_tensor *fetch(const choir_variable *v, const chi_copy *c, choir_frame *f)
 {
-	const chi_copy *c = &v->copy[copy];
-	if (chi_variable_check_defined(v, copy, f) != CHOIR_OK)
-		return NULL;
-	choir_tensor *t = chi_tensor_on(f, c->buffer, c->buffer->memory, v->dtype, &v->shape);
+	choir_tensor *t = chi_tensor_new(f, v->dtype, &v->shape);
 	if (t == NULL)
 		return NULL;
-	t->source = &c->source;
-	t->version = chi_atomic64_load(&c->source.version);
-	return t;
+	if (chi_device_copy(f->stream, f->device, t->data, c->device, c->buffer->memory,
+			chi_variable_bytes(v)) == CHOIR_OK)
+		return t;
+	chi_frame_keep(f);
+	return NULL;
 }
 
 choir_tensor *chi_variable_view(choir_variable *v, int copy, choir_frame *f)
 {
-	choir_tensor *t = chi_variable_alias(v, copy, f);
-	if (t == NULL || chi_device_shares(v->copy[copy].device, f->device))
-		return t;
-	choir_tensor *host = chi_tensor_new(f, v->dtype, &v->shape);
-	if (host == NULL)
+	const chi_copy *c = &v->copy[copy];
+	if (chi_variable_check_defined(v, copy, f) != CHOIR_OK)
 		return NULL;
-	if (chi_device_copy(f->stream, f->device, host->data, v->copy[copy].device, t->data,
-			chi_variable_bytes(v)) != CHOIR_OK) {
-		chi_frame_keep(f);
+	if (!chi_device_shares(c->device, f->device))
+		return fetch(v, c, f);
+	const uint64_t version = chi_atomic64_load(&c->source.version);
+	choir_tensor *t = chi_tensor_on(f, c->buffer, c->buffer->memory, v->dtype, &v->shape);
+	if (t == NULL)
 		return NULL;
-	}
-	return host;
+	t->source = &c->source;
+	t->version = version;
+	return t;
+}
+
+choir_tensor *chi_variable_alias(choir_variable *v, int copy, choir_frame *f)
+{
+	const chi_source *source = &v->copy[copy].source;
+	const uint64_t version = chi_atomic64_load(&source->version);
+	choir_tensor *t = chi_variable_view(v, copy, f);
+	if (t == NULL)
+		return NULL;
+	t->source = source; // also of a copy on another device
+	t->version = version;
+	return t;
 }
 
 static choir_status check_written(const choir_variable *v, const choir_tensor *t)

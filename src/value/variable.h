@@ -45,20 +45,26 @@ typedef struct {
 	choir_shape shape;
 	choir_variable_options options; // synchronization resolved
 	const chi_layout *layout;
+	// Where copies of an ON_WRITE variable go, one for each separate memory; 0 places: where the
+	// replicas are. Replicas that share memory with none read the first.
+	int places;
+	choir_device *const *place;
 	uint64_t seed; // of random initializers, mixed with the name
 	void *wrap; // the caller's memory as the one host copy; NULL
 } chi_variable_plan;
 
+// CHOIR_INVALID for what can be no variable.
+choir_status chi_variable_check_plan(const chi_variable_plan *plan);
 choir_variable *chi_variable_new(const chi_variable_plan *plan);
 void chi_variable_free(choir_variable *v);
 
 // Fills host memory with the initial value of a plan.
 choir_status chi_initialize(const chi_variable_plan *plan, void *out);
 
-// An alias of a copy's memory in frame f, which remembers the version. f's device must share
-// memory with the copy's, else it is a copy. NULL: recorded in f.
+// A copy's value in frame f, which remembers the version: an alias of its memory where f's device
+// shares that, else a copy. NULL: recorded in f.
 choir_tensor *chi_variable_alias(choir_variable *v, int copy, choir_frame *f);
-// As alias, but on whatever device the copy is: to look at, not to compute with.
+// The same, but what is a copy stays as it is when the variable changes.
 choir_tensor *chi_variable_view(choir_variable *v, int copy, choir_frame *f);
 
 typedef enum { CHI_ASSIGN, CHI_ASSIGN_ADD, CHI_ASSIGN_SUB } chi_assign_op;

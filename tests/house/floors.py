@@ -29,6 +29,7 @@ HEADERS = {
     "cross.h": "strategy",
     "update.h": "strategy",
     "strategy.h": "strategy",
+    "extend/strategy.h": "strategy",
     "layer.h": "train",
     "optimizer.h": "train",
     "metric.h": "train",

@@ -30,7 +30,8 @@ WRITABLE = {
     "cache.c": {"caches": "where each thread keeps its primitives"},
     "group.c": {"known registered": "the registered cross-device operations"},
     "lock.c": {"held held_count": "the locks this thread holds, in debug builds"},
-    "kinds.c": {"the_default default_lock": "the default strategy, made at its first use"},
+    "table.c": {"known registered": "the registered strategies"},
+    "default.c": {"the_default default_lock": "the default strategy, made at its first use"},
     "context.c": {"top set_strategy": "the context this thread is in"},
 }
 RUNTIME = re.compile(r"^(__|_init$|_fini$|_edata$|_end$|_ITM|CHOIR_\d)")

@@ -232,8 +232,7 @@ static choir_status execute(chi_run *run, chi_instance *in, int lane, part mine)
 	return status;
 }
 
-// Waits at the run's gate, when the lane's replicas have all returned. False: the run has failed.
-static bool wait_flag(chi_run *run, const chi_atomic32 *flag)
+bool chi_apply_wait(chi_run *run, const chi_atomic32 *flag)
 {
 	uint32_t moves = chi_atomic32_load(&run->moves);
 	double deadline = chi_clock_deadline(run->strategy->timeout);
@@ -267,13 +266,13 @@ void chi_lane_apply(chi_run *run, int lane)
 	const int commits = run->replica[run->strategy->first[lane]].commits;
 	for (int i = 0; i < commits; i++) {
 		chi_instance *in = pending(run, i);
-		if (!wait_flag(run, &in->all))
+		if (!chi_apply_wait(run, &in->all))
 			return;
 		const part mine = claim(run, in, lane);
 		if (mine != NOTHING_TO_DO && execute(run, in, lane, mine) != CHOIR_OK)
 			return;
 		// The next one may be the same optimizer's, or write the same variables.
-		if ((mine == NOTHING_TO_DO || i + 1 < commits) && !wait_flag(run, &in->done))
+		if ((mine == NOTHING_TO_DO || i + 1 < commits) && !chi_apply_wait(run, &in->done))
 			return;
 	}
 }

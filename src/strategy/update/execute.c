@@ -1,8 +1,9 @@
 // Doing an update. Each lane joins one collective for each variable with its partial sums. Fused:
-// the slice that was summed is updated while it is in the cache. Gated (a norm, a check of NaNs):
-// sums are kept, with a square for each fixed slice; when all are there the gate decides, and then
-// the slices are updated by whichever lane takes them. Nothing is written before every lane has
-// joined.
+// the slice that was summed is updated while it is in the cache. Otherwise sums are kept, and
+// copies are updated when all are there: on the host by whichever lane takes the next slice,
+// elsewhere by the lane that has the copy's memory, and on a device that carries no replica after
+// the sum was sent there. With a gate (a norm, a check of NaNs) there is a square for each fixed
+// slice, and the gate decides before. Nothing is written before every lane has joined.
 #include "strategy/update/instance.h"
 
 #include "base/alloc.h"
@@ -16,13 +17,13 @@ static int copy_of_lane(const choir_strategy *s, const choir_variable *v, int la
 	return v->copy_of_replica[s->first[lane]];
 }
 
-// The lowest lane whose replicas use that copy of v.
-static bool owns_copy(const choir_strategy *s, const choir_variable *v, int lane)
+// The lowest lane whose device shares memory with d, or else the first lane.
+static int lane_beside(const choir_strategy *s, const choir_device *d)
 {
-	for (int i = 0; i < lane; i++)
-		if (copy_of_lane(s, v, i) == copy_of_lane(s, v, lane))
-			return false;
-	return true;
+	for (int i = 0; i < s->lanes; i++)
+		if (chi_device_shares(s->device[i], d))
+			return i;
+	return 0;
 }
 
 static choir_status grow_shared(chi_instance *in, size_t n)
@@ -39,20 +40,36 @@ static choir_status grow_shared(chi_instance *in, size_t n)
 	return CHOIR_OK;
 }
 
-static choir_status prepare_results(chi_instance *in, chi_shared_item *s)
+static choir_status prepare_landings(chi_instance *in, chi_shared_item *item)
+{
+	const choir_strategy *s = in->apply->strategy;
+	const choir_variable *v = item->variable;
+	if (item->landings < v->copies) {
+		chi_landing *landing = chi_alloc_array((size_t) v->copies, sizeof *landing);
+		if (landing == NULL)
+			return choir_error_status();
+		chi_free(item->landing);
+		item->landing = landing;
+		item->landings = v->copies;
+	}
+	for (int k = 0; in->keeps && k < v->copies; k++) {
+		chi_landing *l = &item->landing[k];
+		l->lane = lane_beside(s, v->copy[k].device);
+		for (int j = 0; j < k && l->sum == NULL; j++)
+			if (item->landing[j].lane == l->lane)
+				chi_buffer_retain(l->sum = item->landing[j].sum);
+		if (l->sum == NULL)
+			l->sum = chi_buffer_new(s->device[l->lane], chi_variable_bytes(v));
+		if (l->sum == NULL)
+			return choir_error_status();
+	}
+	return CHOIR_OK;
+}
+
+static choir_status prepare_item(chi_instance *in, chi_shared_item *s)
 {
 	const choir_variable *v = s->variable;
-	if (s->results < v->copies) {
-		chi_buffer **result = chi_alloc_array((size_t) v->copies, sizeof *result);
-		if (result == NULL)
-			return choir_error_status();
-		chi_free(s->result);
-		s->result = result;
-		s->results = v->copies;
-	}
-	for (int k = 0; in->keeps && k < v->copies; k++)
-		if ((s->result[k] = chi_buffer_new(v->copy[k].device, chi_variable_bytes(v))) == NULL)
-			return choir_error_status();
+	CHOIR_TRY(prepare_landings(in, s));
 	s->slices = (v->elements + CHI_UPDATE_SLICE - 1) / CHI_UPDATE_SLICE;
 	if (s->slices > s->slices_room) {
 		chi_free(s->squares);
@@ -80,24 +97,24 @@ static choir_status prepare(chi_instance *in)
 	for (size_t i = 0; i < first->n; i++)
 		in->variable[i] = in->shared[i].variable = first->item[i]->variable;
 	in->gated = a->table->gated(a->user);
-	in->keeps = in->gated || !a->strategy->all_host;
+	in->keeps = in->gated || !a->strategy->all_host || !a->strategy->all_here;
 	in->n = first->n;
 	in->pieces = 0;
 	CHOIR_TRY(a->table->begin(a->user, first->n, in->variable));
 	for (size_t i = 0; i < first->n; i++)
-		CHOIR_TRY(prepare_results(in, &in->shared[i]));
+		CHOIR_TRY(prepare_item(in, &in->shared[i]));
 	return CHOIR_OK;
 }
 
-static choir_status write_slice(
-		const chi_item *item, int64_t first, int64_t count, const void *data, double factor)
+static choir_status write_slice(const chi_item *item, int copy, int64_t first, int64_t count,
+		const void *data, double factor)
 {
 	chi_instance *in = item->instance;
 	const chi_apply *a = in->apply;
 	choir_variable *v = item->variable;
+	chi_stream *stream = chi_strategy_stream(a->strategy, item->lane, v->copy[copy].device);
 	chi_atomic32_store(&in->touched, 1);
-	return a->table->slice(a->user, item->index, v, copy_of_lane(a->strategy, v, item->lane),
-			first, count, data, factor, a->strategy->exchange[item->lane]);
+	return a->table->slice(a->user, item->index, v, copy, first, count, data, factor, stream);
 }
 
 // Squares of slices that are final, on whatever device they are.
@@ -128,14 +145,36 @@ static choir_status square_slices(const chi_item *item, int64_t first, int64_t c
 	return status;
 }
 
+// Where the sum of item i for copy 0 is kept, from element first.
+static const void *data_of(const chi_instance *in, size_t i, int64_t first)
+{
+	const chi_shared_item *s = &in->shared[i];
+	return (const char *) s->landing[0].sum->memory +
+			(size_t) first * chi_dtype_size(s->variable->dtype);
+}
+
 static choir_status slice_done(void *user, int64_t first, int64_t count, const void *data)
 {
 	const chi_item *item = user;
-	if (!item->instance->gated)
-		return write_slice(item, first, count, data, 1);
-	const choir_strategy *s = item->instance->apply->strategy;
-	return copy_of_lane(s, item->variable, item->lane) == 0
+	const chi_instance *in = item->instance;
+	if (!in->keeps)
+		return write_slice(item, copy_of_lane(in->apply->strategy, item->variable, item->lane),
+				first, count, data, 1);
+	const choir_device *d = in->apply->strategy->device[item->lane];
+	// Of lanes that share the sum only one is told of a slice.
+	return in->gated && chi_device_shares(in->shared[item->index].landing[0].sum->device, d)
 			? square_slices(item, first, count, data) : CHOIR_OK;
+}
+
+// The memory in which lane wants the sum of item i, which lanes of one memory share; NULL.
+static void *wanted_by(const chi_instance *in, int lane, size_t i)
+{
+	const choir_device *d = in->apply->strategy->device[lane];
+	const chi_shared_item *item = &in->shared[i];
+	for (int k = 0; in->keeps && k < item->variable->copies; k++)
+		if (chi_device_shares(item->landing[k].sum->device, d))
+			return item->landing[k].sum->memory;
+	return NULL;
 }
 
 static choir_status join(chi_instance *in, int lane, size_t i)
@@ -145,6 +184,7 @@ static choir_status join(chi_instance *in, int lane, size_t i)
 	choir_variable *v = item->variable;
 	choir_collective *c = &item->collective;
 	const choir_collective_kind kind = c->kind; // chi_apply_now's choice
+	void *result = wanted_by(in, lane, i);
 	*c = (choir_collective){
 		.size = sizeof *c,
 		.sequence = i,
@@ -156,8 +196,8 @@ static choir_status join(chi_instance *in, int lane, size_t i)
 		.n = (size_t) item->fold.n,
 		.parts = item->fold.part,
 		.stream = s->exchange[lane]->state,
-		.result = in->keeps ? in->shared[i].result[copy_of_lane(s, v, lane)]->memory : NULL,
-		.done = slice_done,
+		.result = result,
+		.done = !in->keeps || result != NULL ? slice_done : NULL,
 		.user = item,
 	};
 	return chi_group_join(&s->group, lane, c, &item->ticket);
@@ -207,34 +247,79 @@ static choir_status update_pieces(chi_instance *in, int lane, double factor)
 		const chi_shared_item *s = &in->shared[i];
 		const int64_t first = (int64_t) (piece - s->first_piece) * CHI_UPDATE_SLICE;
 		const int64_t left = s->variable->elements - first;
-		const char *data = (const char *) s->result[0]->memory +
-				(size_t) first * chi_dtype_size(s->variable->dtype);
-		CHOIR_TRY(write_slice(in->lane[lane].item[i], first,
-				left < CHI_UPDATE_SLICE ? left : CHI_UPDATE_SLICE, data, factor));
+		CHOIR_TRY(write_slice(in->lane[lane].item[i], 0, first,
+				left < CHI_UPDATE_SLICE ? left : CHI_UPDATE_SLICE, data_of(in, i, first), factor));
 	}
+}
+
+// A copy on a device that carries no replica: the sum is sent there.
+static choir_status update_away(const chi_item *item, int copy, const chi_buffer *sum,
+		double factor)
+{
+	const choir_strategy *s = item->instance->apply->strategy;
+	const choir_variable *v = item->variable;
+	choir_device *d = v->copy[copy].device;
+	chi_stream *stream = chi_strategy_stream(s, item->lane, d);
+	const size_t bytes = chi_variable_bytes(v);
+	CHOIR_TRY(chi_stream_wait(s->exchange[item->lane]));
+	chi_buffer *there = chi_buffer_new(d, bytes);
+	if (there == NULL)
+		return choir_error_status();
+	choir_status status = chi_device_copy(stream, d, there->memory, s->device[item->lane],
+			sum->memory, bytes);
+	if (status == CHOIR_OK)
+		status = write_slice(item, copy, 0, v->elements, there->memory, factor);
+	const choir_status waited = chi_stream_wait(stream);
+	chi_buffer_release(there);
+	return status == CHOIR_OK ? waited : status;
 }
 
 static choir_status update_copies(chi_instance *in, int lane, double factor)
 {
-	const choir_strategy *s = in->apply->strategy;
 	for (size_t i = 0; i < in->n; i++) {
-		const choir_variable *v = in->shared[i].variable;
-		if (owns_copy(s, v, lane))
-			CHOIR_TRY(write_slice(in->lane[lane].item[i], 0, v->elements,
-					in->shared[i].result[copy_of_lane(s, v, lane)]->memory, factor));
+		const chi_shared_item *s = &in->shared[i];
+		for (int k = 0; k < s->variable->copies; k++) {
+			const chi_item *item = in->lane[lane].item[i];
+			const chi_buffer *sum = s->landing[k].sum;
+			if (s->landing[k].lane != lane)
+				continue;
+			if (chi_device_shares(sum->device, s->variable->copy[k].device))
+				CHOIR_TRY(write_slice(item, k, 0, s->variable->elements, sum->memory, factor));
+			else
+				CHOIR_TRY(update_away(item, k, sum, factor));
+		}
 	}
 	return CHOIR_OK;
 }
 
-static choir_status gated_update(chi_instance *in, int from, int to, bool *applied)
+// Waits until all lanes have their sums, and so every square is known: a lane that wants no sum
+// may be early. Where all memory is the host's, all lanes want all sums.
+static choir_status meet_at_gate(chi_instance *in, int from, int to)
 {
+	const choir_strategy *s = in->apply->strategy;
+	const uint32_t lanes = (uint32_t) (to - from);
+	if (chi_atomic32_add(&in->lanes_summed, lanes) + lanes == (uint32_t) s->lanes) {
+		chi_atomic32_store(&in->summed, 1);
+		chi_run_event(in->run);
+	}
+	return chi_apply_wait(in->run, &in->summed) ? CHOIR_OK : chi_run_cancelled(in->run);
+}
+
+// When all sums are there. *applied: false if the gate skips the update.
+static choir_status update_kept(chi_instance *in, int from, int to, bool *applied)
+{
+	const choir_strategy *s = in->apply->strategy;
+	const bool by_pieces = s->all_host && s->all_here;
 	double factor = 1;
 	bool skip = false;
-	CHOIR_TRY(decide(in, &factor, &skip));
+	if (in->gated && !by_pieces && to - from < s->lanes)
+		CHOIR_TRY(meet_at_gate(in, from, to));
+	if (in->gated)
+		CHOIR_TRY(decide(in, &factor, &skip));
 	*applied = !skip;
 	if (skip)
 		return CHOIR_OK;
-	if (in->apply->strategy->all_host)
+	if (by_pieces)
 		return update_pieces(in, from, factor);
 	for (int lane = from; lane < to; lane++)
 		CHOIR_TRY(update_copies(in, lane, factor));
@@ -277,8 +362,8 @@ choir_status chi_instance_execute(chi_instance *in, int from, int to, bool prepa
 	choir_status status = prepared(in, prepare_it);
 	if (status == CHOIR_OK)
 		status = reduce(in, from, to);
-	if (status == CHOIR_OK && in->gated)
-		status = gated_update(in, from, to, &applied);
+	if (status == CHOIR_OK && in->keeps)
+		status = update_kept(in, from, to, &applied);
 	status = chi_strategy_wait(s, from, to, status);
 	if (status != CHOIR_OK)
 		return status; // what was touched is undefined: chi_instance_forget

@@ -60,7 +60,7 @@ chi_instance *chi_instance_get(chi_apply *a, chi_run *run, int ordinal)
 	spare->status = CHOIR_OK;
 	spare->n = 0;
 	chi_atomic32 *all[] = { &spare->prepared.word, &spare->all, &spare->done, &spare->touched,
-		&spare->next_piece, &spare->lanes_through };
+		&spare->next_piece, &spare->lanes_through, &spare->lanes_summed, &spare->summed };
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
 		chi_atomic32_store(all[i], 0);
 	return spare;
@@ -80,9 +80,9 @@ void chi_instance_forget(chi_instance *in)
 	for (size_t i = 0; i < in->n; i++) {
 		if (half)
 			chi_variable_undefine(in->shared[i].variable);
-		for (int k = 0; k < in->shared[i].results; k++) {
-			chi_buffer_release(in->shared[i].result[k]);
-			in->shared[i].result[k] = NULL;
+		for (int k = 0; k < in->shared[i].landings; k++) {
+			chi_buffer_release(in->shared[i].landing[k].sum);
+			in->shared[i].landing[k].sum = NULL;
 		}
 	}
 	in->n = 0;
@@ -99,7 +99,7 @@ void chi_instance_free(chi_instance *in)
 		chi_free(in->lane[i].item);
 	}
 	for (size_t i = 0; i < in->shared_room; i++) {
-		chi_free(in->shared[i].result);
+		chi_free(in->shared[i].landing);
 		chi_free(in->shared[i].squares);
 	}
 	chi_free(in->shared);

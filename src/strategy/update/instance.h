@@ -24,11 +24,18 @@ typedef struct {
 	bool through; // the lane has done its part
 } chi_lane_items;
 
+// Where the sum for a copy is kept: on the device of the lane that updates the copy, which is one
+// that shares its memory, or, where none does, the first.
+typedef struct {
+	chi_buffer *sum; // NULL: it is not kept
+	int lane;
+} chi_landing;
+
 // What lanes share of an item.
 typedef struct {
 	choir_variable *variable;
-	chi_buffer **result; // of each copy, where sums are kept
-	int results;
+	chi_landing *landing; // of each copy
+	int landings;
 	double *squares; // of each slice
 	int64_t slices, slices_room;
 	uint32_t first_piece;
@@ -54,7 +61,8 @@ typedef struct chi_instance {
 	chi_atomic32 all; // every replica has committed
 	chi_atomic32 done;
 	chi_atomic32 touched; // something was written
-	chi_atomic32 next_piece, lanes_through;
+	chi_atomic32 next_piece, lanes_through, lanes_summed;
+	chi_atomic32 summed; // by all lanes
 	uint32_t pieces;
 	bool open; // in its run's list of those that were given something
 	struct chi_instance *next_open;
@@ -74,6 +82,10 @@ void chi_instance_forget(chi_instance *in);
 void chi_instance_free(chi_instance *in);
 // The item of v on a lane, made if it is new.
 chi_item *chi_instance_item(chi_instance *in, int lane, choir_variable *v);
+
+// Waits at the run's gate until *flag is not zero, for a lane whose replicas have all returned
+// (apply.c). False: the run has failed.
+bool chi_apply_wait(chi_run *run, const chi_atomic32 *flag);
 
 // Does the parts of lanes from .. to - 1 (execute.c). One caller prepares for all; the last
 // finishes.

@@ -12,8 +12,7 @@ static const choir_variable *foreign(
 	return NULL;
 }
 
-// In the strategies of today every mirrored variable lies on all devices, so it does not matter
-// which variables are trained.
+// Where a strategy's non-slot variables lie does not depend on which variables are trained.
 choir_value *choir_cross_non_slot_devices(
 		choir_cross *cross, size_t n, choir_variable *const variables[])
 {
@@ -29,31 +28,22 @@ choir_value *choir_cross_non_slot_devices(
 				other->name, other->strategy->kind);
 		return NULL;
 	}
-	int *copy_of_replica = chi_arena_alloc(&f->arena, (size_t) s->replicas * sizeof(int));
-	choir_value *place = chi_value_new(f, CHOIR_VALUE_PLACE, s->replicas);
-	if (copy_of_replica == NULL || place == NULL) {
+	choir_value *place = chi_value_new(f, CHOIR_VALUE_PLACE, s->non_slots);
+	if (place == NULL) {
 		chi_frame_keep(f);
 		return NULL;
 	}
-	place->count = chi_layout_deal(&s->layout, false, copy_of_replica, place->device);
+	for (int i = 0; i < s->non_slots; i++)
+		place->device[i] = s->non_slot[i];
 	return place;
 }
 
 bool chi_strategy_is_non_slot_place(const choir_strategy *s, const choir_value *place)
 {
-	int copies = 0;
-	for (int r = 0; r < s->replicas; r++) {
-		choir_device *d = s->layout.device[r];
-		int i = 0;
-		while (i < copies && !chi_device_shares(place->device[i], d))
-			i++;
-		if (i < copies)
-			continue;
-		if (copies == place->count || place->device[copies] != d)
-			return false;
-		copies++;
-	}
-	return copies == place->count;
+	bool same = place->count == s->non_slots;
+	for (int i = 0; same && i < s->non_slots; i++)
+		same = place->device[i] == s->non_slot[i];
+	return same;
 }
 
 choir_status choir_cross_update_non_slot(

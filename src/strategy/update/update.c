@@ -47,8 +47,14 @@ static choir_status check_target(const chi_update *u, const choir_variable *v)
 
 int chi_update_copy_of(const chi_update *u, const choir_variable *v)
 {
-	if (v->strategy == u->cross->strategy)
-		return v == u->variable ? u->copy : v->copy_of_replica[u->replica];
+	if (v->strategy == u->cross->strategy) {
+		if (v == u->variable)
+			return u->copy;
+		for (int i = 0; v->synchronization != CHOIR_SYNCHRONIZATION_ON_READ && i < v->copies; i++)
+			if (chi_device_shares(v->copy[i].device, device_of(u)))
+				return i;
+		return v->copy_of_replica[u->replica];
+	}
 	chi_frame_fail(u->shown.frame, CHOIR_STATE,
 			"variable \"%s\": mixing strategies: it belongs to "
 			"\"%s\", this update to \"%s\"",

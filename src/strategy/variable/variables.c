@@ -22,25 +22,75 @@ choir_variable *chi_strategy_find_variable(choir_strategy *s, const char *name)
 	return v;
 }
 
-choir_variable *chi_strategy_make_variable(choir_strategy *s, const char *name,
-		const choir_shape *shape, const choir_variable_options *o, choir_variable *beside,
-		void *wrap)
+// Where the copies of a new mirrored variable go, which is none that others decide about.
+static choir_status ask_table(choir_strategy *s, chi_variable_plan *plan, choir_device **places)
 {
-	chi_variable_plan plan = { .strategy = s, .name = name, .shape = *shape, .layout = &s->layout,
-		.seed = s->options.seed, .wrap = wrap };
-	if (o != NULL)
-		memcpy(&plan.options, o, o->size < sizeof plan.options ? o->size : sizeof plan.options);
-	if (name != NULL && chi_strategy_find_variable(s, name) != NULL) {
-		choir_fail(CHOIR_INVALID, "variable \"%s\": the strategy has one of that name", name);
-		return NULL;
+	const choir_new_variable new = { sizeof new, plan->name, &plan->shape, plan->options.dtype };
+	plan->place = places;
+	plan->places = s->table.place(s->self, &new, s->parameters, places);
+	if (plan->places == CHOIR_NONE)
+		return choir_error_status();
+	bool known = plan->places > 0 && plan->places <= s->parameters;
+	for (int i = 0; known && i < plan->places; i++) {
+		int p = 0;
+		while (p < s->parameters && s->parameter[p] != places[i])
+			p++;
+		known = p < s->parameters;
 	}
+	return known ? CHOIR_OK : choir_fail(CHOIR_INVALID, "variable \"%s\": \"%s\" places it on "
+			"what is none of its %d parameter devices", plan->name, s->kind, s->parameters);
+}
+
+// Where copies go: beside another variable, where the non-slot variables are, or where the
+// strategy says. places has room for all.
+static choir_status find_places(choir_strategy *s, chi_variable_plan *plan, const chi_creation *c,
+		choir_device **places)
+{
+	if (plan->options.synchronization == CHOIR_SYNCHRONIZATION_ON_READ)
+		return CHOIR_OK; // parts go to their replicas
+	if (c->beside == NULL && !c->non_slot)
+		return ask_table(s, plan, places);
+	plan->place = c->non_slot ? s->non_slot : places;
+	plan->places = c->non_slot ? s->non_slots : c->beside->copies;
+	for (int i = 0; !c->non_slot && i < c->beside->copies; i++)
+		places[i] = c->beside->copy[i].device;
+	return CHOIR_OK;
+}
+
+static choir_variable *make_variable(choir_strategy *s, chi_variable_plan *plan,
+		const chi_creation *c)
+{
+	const int beside = c->beside == NULL ? 0 : c->beside->copies;
+	const int room = beside > s->parameters ? beside : s->parameters;
+	choir_device **places = chi_alloc_array((size_t) room, sizeof(choir_device *));
+	if (places == NULL)
+		return NULL;
 	chi_fpenv host; // random initial values must not depend on it
 	chi_fpenv_enter(&host);
-	choir_variable *v = chi_variable_new(&plan);
+	choir_variable *v = NULL;
+	if (chi_variable_check_plan(plan) == CHOIR_OK && find_places(s, plan, c, places) == CHOIR_OK)
+		v = chi_variable_new(plan);
 	chi_fpenv_leave(&host);
+	chi_free(places);
+	return v;
+}
+
+choir_variable *chi_strategy_make_variable(choir_strategy *s, const chi_creation *c)
+{
+	const choir_variable_options *o = c->options;
+	chi_variable_plan plan = { .strategy = s, .name = c->name, .shape = *c->shape,
+		.layout = &s->layout, .seed = s->options.seed, .wrap = c->wrap };
+	if (o != NULL)
+		memcpy(&plan.options, o, o->size < sizeof plan.options ? o->size : sizeof plan.options);
+	if (c->name != NULL && chi_strategy_find_variable(s, c->name) != NULL) {
+		choir_fail(CHOIR_INVALID, "variable \"%s\": the strategy has one of that name", c->name);
+		return NULL;
+	}
+	choir_variable *v = make_variable(s, &plan, c);
 	if (v == NULL)
 		return NULL;
-	v->beside = beside;
+	v->beside = c->beside;
+	v->non_slot = c->non_slot;
 	s->wraps = s->wraps || v->wrapped != NULL;
 	chi_mutex_lock(&s->lock);
 	*s->variables_end = v;
@@ -75,7 +125,8 @@ choir_variable *chi_strategy_make_slot(choir_variable *v, const char *what)
 		.trainable = CHOIR_OFF };
 	choir_variable *slot = chi_strategy_find_variable(v->strategy, name.data);
 	if (slot == NULL)
-		slot = chi_strategy_make_variable(v->strategy, name.data, &v->shape, &o, v, NULL);
+		slot = chi_strategy_make_variable(v->strategy, &(chi_creation){ .name = name.data,
+				.shape = &v->shape, .options = &o, .beside = v });
 	if (slot != NULL)
 		slot->slot = true;
 	chi_text_free(&name);
@@ -103,15 +154,7 @@ static choir_status apply_scopes(const chi_context *c, const choir_variable_opti
 	return CHOIR_OK;
 }
 
-typedef struct {
-	const char *name;
-	const choir_shape *shape;
-	const choir_variable_options *options;
-	choir_variable *beside;
-	bool non_slot;
-} creation;
-
-static uint64_t hash_creation(const creation *c)
+static uint64_t hash_creation(const chi_creation *c)
 {
 	uint64_t hash = chi_hash_text(c->name) + (uint64_t) c->options->dtype;
 	for (int i = 0; i < c->shape->rank; i++)
@@ -119,17 +162,8 @@ static uint64_t hash_creation(const creation *c)
 	return hash;
 }
 
-static choir_variable *make(choir_strategy *s, const creation *c)
-{
-	choir_variable *v =
-			chi_strategy_make_variable(s, c->name, c->shape, c->options, c->beside, NULL);
-	if (v != NULL)
-		v->non_slot = c->non_slot;
-	return v;
-}
-
 // In replicas: replica 0 makes it, whenever it comes; the others wait for that.
-static choir_variable *make_in_replica(chi_replica *r, const creation *c)
+static choir_variable *make_in_replica(chi_replica *r, const chi_creation *c)
 {
 	choir_frame *f = r->shown.frame;
 	char text[64];
@@ -149,7 +183,7 @@ static choir_variable *make_in_replica(chi_replica *r, const creation *c)
 	if (r->id == 0) {
 		choir_variable *v = chi_strategy_find_variable(r->run->strategy, c->name);
 		if (v == NULL)
-			v = make(r->run->strategy, c);
+			v = chi_strategy_make_variable(r->run->strategy, c);
 		else if (v->dtype != c->options->dtype || !chi_shape_equal(&v->shape, c->shape)) {
 			choir_fail(CHOIR_INVALID, "variable \"%s\": it exists with another dtype or shape",
 					c->name);
@@ -184,10 +218,10 @@ choir_variable *choir_variable_new(const char *name, choir_shape shape,
 				name == NULL ? "" : name);
 		return NULL;
 	}
-	const creation wanted = { name, &shape, &all, c == NULL ? NULL : c->colocate,
-		c != NULL && c->non_slot };
+	const chi_creation wanted = { .name = name, .shape = &shape, .options = &all,
+		.beside = c == NULL ? NULL : c->colocate, .non_slot = c != NULL && c->non_slot };
 	if (c == NULL || c->kind == CHI_IN_CROSS)
-		return make(s, &wanted);
+		return chi_strategy_make_variable(s, &wanted);
 	if (name == NULL || name[0] == '\0') {
 		choir_fail(CHOIR_INVALID, "variable: a variable needs a name");
 		return NULL;
@@ -208,7 +242,9 @@ choir_variable *choir_variable_wrap(const char *name, choir_dtype dtype, choir_s
 	}
 	const chi_context *c = chi_context_current();
 	const choir_variable_options o = { .size = sizeof o, .dtype = dtype };
-	return chi_strategy_make_variable(s, name, &shape, &o, c == NULL ? NULL : c->colocate, memory);
+	return chi_strategy_make_variable(s, &(chi_creation){ .name = name, .shape = &shape,
+			.options = &o, .beside = c == NULL ? NULL : c->colocate,
+			.non_slot = c != NULL && c->non_slot, .wrap = memory });
 }
 
 // Which copy of a variable a frame's context sees, or
@@ -291,12 +327,8 @@ choir_tensor *choir_variable_component(choir_variable *v, choir_frame *f)
 	if (copy == NO_COPY)
 		return NULL;
 	copy = copy == ALL_COPIES ? 0 : copy;
-	const uint64_t version = chi_atomic64_load(&v->copy[copy].source.version);
-	choir_tensor *t = chi_variable_view(v, copy, f);
-	if (t != NULL) {
+	choir_tensor *t = chi_variable_alias(v, copy, f);
+	if (t != NULL)
 		t->component = true;
-		t->source = &v->copy[copy].source; // also of a copy on another device
-		t->version = version;
-	}
 	return t;
 }

@@ -1,0 +1,53 @@
+// Central storage: one copy of every variable, on one device, from which the others read.
+#include "strategy/strategy.h"
+
+typedef struct {
+	choir_device *device;
+} central;
+
+static choir_status open_central(void *self, const choir_strategy_options *options, int n,
+		choir_device *const devices[])
+{
+	central *c = self;
+	const char *names = options->parameter_devices;
+	if (names == NULL || names[0] == '\0') {
+		c->device = n == 1 ? devices[0] : choir_device_find("cpu:0");
+		return c->device == NULL ? choir_error_status() : CHOIR_OK;
+	}
+	choir_device *found[2];
+	int count;
+	CHOIR_TRY(chi_device_list(names, 2, found, &count));
+	c->device = found[0];
+	return count == 1 ? CHOIR_OK : choir_fail(CHOIR_INVALID, "strategy: \"central_storage\" has "
+			"one parameter device, not \"%s\"", names);
+}
+
+static int device(void *self, int room, choir_device *devices[])
+{
+	(void) room;
+	devices[0] = ((const central *) self)->device;
+	return 1;
+}
+
+static int place(void *self, const choir_new_variable *v, int room, choir_device *devices[])
+{
+	(void) v;
+	return device(self, room, devices);
+}
+
+const choir_strategy_table chi_central_storage_table = {
+	.size = sizeof(choir_strategy_table),
+	.version = CHOIR_TABLE_VERSION,
+	.name = "central_storage",
+	.self_size = sizeof(central),
+	.features = CHOIR_FEATURE_PARAMETER_DEVICES,
+	.open = open_central,
+	.parameter_devices = device,
+	.non_slot_devices = device,
+	.place = place,
+};
+
+choir_strategy *choir_central_storage_strategy_new(const choir_strategy_options *o)
+{
+	return choir_strategy_new("central_storage", o);
+}

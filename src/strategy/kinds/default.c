@@ -1,0 +1,39 @@
+// The default strategy: in which a program is that knows of none. It is a one-device strategy that
+// exists once and has a replica outside of any run.
+#include "strategy/strategy.h"
+
+#include "strategy/run/run.h"
+
+static choir_strategy *the_default;
+static chi_mutex default_lock = CHI_MUTEX_STATIC(CHI_RANK_STRATEGY, "default strategy");
+
+// Freed with the process, so that leak checkers see nothing.
+__attribute__((destructor)) static void free_default(void)
+{
+	choir_strategy *s = the_default;
+	the_default = NULL;
+	if (s == NULL)
+		return;
+	s->is_default = false;
+	choir_strategy_free(s);
+}
+
+choir_strategy *choir_default_strategy(void)
+{
+	chi_mutex_lock(&default_lock);
+	choir_strategy *s = the_default;
+	if (s == NULL) {
+		s = chi_strategy_new(&chi_default_table, NULL);
+		if (s != NULL && (s->standing = chi_run_new(s)) == NULL) {
+			choir_strategy_free(s);
+			s = NULL;
+		}
+		if (s != NULL) {
+			s->is_default = true;
+			s->standing->replica[0].state = CHI_RUNS;
+			the_default = s;
+		}
+	}
+	chi_mutex_unlock(&default_lock);
+	return s;
+}

@@ -1,0 +1,50 @@
+// Strategies whose variables lie where their replicas run: mirrored, on any number of devices, and
+// one-device and the default, on one. They hold variables on all devices that carry replicas.
+#include "strategy/strategy.h"
+
+typedef struct {
+	int devices;
+	choir_device *const *device;
+} mirrored;
+
+static choir_status open_mirrored(void *self, const choir_strategy_options *options, int n,
+		choir_device *const devices[])
+{
+	(void) options;
+	*(mirrored *) self = (mirrored){ n, devices };
+	return CHOIR_OK;
+}
+
+static int all_devices(void *self, int room, choir_device *devices[])
+{
+	const mirrored *m = self;
+	for (int i = 0; i < m->devices && i < room; i++)
+		devices[i] = m->device[i];
+	return m->devices;
+}
+
+static int place(void *self, const choir_new_variable *v, int room, choir_device *devices[])
+{
+	(void) v;
+	return all_devices(self, room, devices);
+}
+
+#define MIRRORED(kind, most) \
+	{ \
+		.size = sizeof(choir_strategy_table), .version = CHOIR_TABLE_VERSION, .name = kind, \
+		.self_size = sizeof(mirrored), .most_replicas = most, .open = open_mirrored, \
+		.parameter_devices = all_devices, .non_slot_devices = all_devices, .place = place, \
+	}
+const choir_strategy_table chi_mirrored_table = MIRRORED("mirrored", 0);
+const choir_strategy_table chi_one_device_table = MIRRORED("one_device", 1);
+const choir_strategy_table chi_default_table = MIRRORED("default", 1);
+
+choir_strategy *choir_mirrored_strategy_new(const choir_strategy_options *o)
+{
+	return choir_strategy_new("mirrored", o);
+}
+
+choir_strategy *choir_one_device_strategy_new(const choir_strategy_options *o)
+{
+	return choir_strategy_new("one_device", o);
+}

@@ -1,0 +1,106 @@
+// The list of strategies by name, and the slots of tables that their makers left out.
+#include "strategy/strategy.h"
+
+#include "base/text.h"
+
+#include <string.h>
+
+enum { MOST = 16 };
+static choir_strategy_table known[MOST];
+static int registered;
+
+static const choir_strategy_table *const own[] = { &chi_default_table, &chi_one_device_table,
+	&chi_mirrored_table, &chi_central_storage_table };
+enum { OWN = sizeof own / sizeof own[0] };
+
+static const choir_strategy_table *table_at(int i)
+{
+	return i < OWN ? own[i] : i - OWN < registered ? &known[i - OWN] : NULL;
+}
+
+static const choir_strategy_table *find(const char *name)
+{
+	const choir_strategy_table *t;
+	for (int i = 0; (t = table_at(i)) != NULL; i++)
+		if (strcmp(t->name, name) == 0)
+			break;
+	return t;
+}
+
+static int no_devices(void *self, int room, choir_device *devices[])
+{
+	(void) self, (void) room, (void) devices;
+	choir_fail(CHOIR_UNSUPPORTED,
+			"strategy: its table does not say which devices hold variables");
+	return CHOIR_NONE;
+}
+
+static int no_place(void *self, const choir_new_variable *v, int room, choir_device *devices[])
+{
+	(void) self, (void) room, (void) devices;
+	choir_fail(CHOIR_UNSUPPORTED, "variable \"%s\": the strategy's table has no slot place",
+			v->name);
+	return CHOIR_NONE;
+}
+
+static choir_status no_open(void *self, const choir_strategy_options *options, int n,
+		choir_device *const devices[])
+{
+	(void) self, (void) options, (void) n, (void) devices;
+	return CHOIR_OK;
+}
+
+static void no_close(void *self)
+{
+	(void) self;
+}
+
+choir_status choir_register_strategy(const choir_strategy_table *table)
+{
+	if (table == NULL || table->size != sizeof *table || table->version != CHOIR_TABLE_VERSION ||
+			table->name == NULL || table->name[0] == '\0')
+		return choir_fail(CHOIR_INVALID, "strategy: the table needs size %zu, version %d and a "
+				"name", sizeof *table, CHOIR_TABLE_VERSION);
+	if (find(table->name) != NULL)
+		return choir_fail(CHOIR_INVALID, "strategy \"%s\" is known already", table->name);
+	if (registered == MOST)
+		return choir_fail(CHOIR_INVALID, "strategy \"%s\": there are %d registered ones already",
+				table->name, MOST);
+	known[registered++] = *table;
+	return CHOIR_OK;
+}
+
+choir_strategy_table chi_strategy_table_filled(const choir_strategy_table *table)
+{
+	choir_strategy_table t = *table;
+	t.open = t.open != NULL ? t.open : no_open;
+	t.close = t.close != NULL ? t.close : no_close;
+	t.parameter_devices = t.parameter_devices != NULL ? t.parameter_devices : no_devices;
+	t.non_slot_devices = t.non_slot_devices != NULL ? t.non_slot_devices : t.parameter_devices;
+	t.place = t.place != NULL ? t.place : no_place;
+	return t;
+}
+
+choir_strategy *choir_strategy_new(const char *name, const choir_strategy_options *o)
+{
+	const choir_strategy_table *t = name == NULL ? NULL : find(name);
+	if (t != NULL)
+		return chi_strategy_new(t, o);
+	chi_text names = { 0 };
+	for (int i = 0; (t = table_at(i)) != NULL; i++)
+		chi_text_add(&names, "%s%s", i == 0 ? "" : ", ", t->name);
+	choir_fail(CHOIR_NOT_FOUND, "strategy \"%s\" is not known: there are %s",
+			name == NULL ? "" : name, names.data == NULL ? "none" : names.data);
+	chi_text_free(&names);
+	return NULL;
+}
+
+choir_strategy *choir_strategy_copy_new(const choir_strategy *s)
+{
+	if (s == NULL || s->is_default) {
+		choir_fail(s == NULL ? CHOIR_INVALID : CHOIR_STATE, "strategy: %s",
+				s == NULL ? "it is NULL" : "the default strategy cannot be copied");
+		return NULL;
+	}
+	return chi_strategy_new(&s->table, &s->options);
+}

@@ -1,0 +1,60 @@
+// The suite of programs on every strategy that there is, and on one from outside.
+#include <choir/extend/strategy.h>
+#include "suite.h"
+
+#include <stdlib.h>
+
+// oneDNN's own locks are invisible to the thread sanitizer.
+#if defined(__SANITIZE_THREAD__)
+__attribute__((constructor)) static void use_plain_kernels(void)
+{
+	setenv("CHOIR_KERNELS", "plain", 1);
+}
+#endif
+
+// ---- A strategy of the table alone: every variable on the last device that carries replicas.
+
+static choir_status open_last(void *self, const choir_strategy_options *options, int n,
+		choir_device *const devices[])
+{
+	(void) options;
+	*(choir_device **) self = devices[n - 1];
+	return CHOIR_OK;
+}
+
+static int last_device(void *self, int room, choir_device *devices[])
+{
+	(void) room;
+	devices[0] = *(choir_device **) self;
+	return 1;
+}
+
+static int place_last(void *self, const choir_new_variable *v, int room, choir_device *devices[])
+{
+	(void) v;
+	return last_device(self, room, devices);
+}
+
+static const choir_strategy_table last = { .size = sizeof last, .version = CHOIR_TABLE_VERSION,
+	.name = "last", .self_size = sizeof(choir_device *), .open = open_last,
+	.parameter_devices = last_device, .place = place_last };
+
+// spec: A6, A34, A44, B12, C1, D1, D33, M18, 2.3, 2.4, 2.5, 2.8, 2.14
+int main(void)
+{
+	const choir_strategy_options on_cpu = { .size = sizeof on_cpu, .parameter_devices = "cpu:0" };
+	const choir_strategy_options on_far = { .size = sizeof on_far, .parameter_devices = "far:1" };
+	const strategy_subject subjects[] = {
+		{ "default", 1, NULL },
+		{ "one_device", 1, NULL },
+		{ "mirrored", 0, NULL },
+		{ "central_storage", 0, NULL },
+		{ "central_storage", 0, &on_cpu },
+		{ "central_storage", 0, &on_far },
+		{ "last", 0, NULL },
+	};
+	int failed = choir_register_strategy(&last) != CHOIR_OK;
+	for (size_t i = 0; i < sizeof subjects / sizeof subjects[0]; i++)
+		failed += strategy_suite_run(&subjects[i]);
+	return failed;
+}

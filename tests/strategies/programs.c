@@ -1,0 +1,529 @@
+// The programs. Each is what a user would write, with numbers small enough that a difference is
+// one of rules and not of chance.
+#include "programs.h"
+
+#include <string.h>
+
+void record_number(record *to, double number)
+{
+	if (to->n < RECORD_MOST)
+		to->number[to->n++] = number;
+}
+
+choir_status record_tensor(record *to, choir_tensor *t)
+{
+	float host[256];
+	if (t == NULL)
+		return choir_error_status() == CHOIR_OK ? choir_fail(CHOIR_INTERNAL, "no tensor")
+												: choir_error_status();
+	choir_tensor *all = choir_cast(t, CHOIR_F32);
+	const int64_t n = all == NULL ? 0 : choir_shape_elements(choir_tensor_shape(all));
+	NEED(all != NULL && n <= 256);
+	const choir_status status = choir_tensor_fetch(all, host, (size_t) n * sizeof host[0]);
+	for (int64_t i = 0; status == CHOIR_OK && i < n; i++)
+		record_number(to, (double) host[i]);
+	return status;
+}
+
+choir_status record_variable(record *to, choir_variable *v)
+{
+	choir_frame *f = choir_frame_new(NULL);
+	NEED(f != NULL);
+	const choir_status status = record_tensor(to, choir_variable_read(v, f));
+	choir_frame_free(f);
+	return status;
+}
+
+choir_status record_leaf(record *to, choir_values *set, const char *name)
+{
+	choir_value *v = choir_values_find(set, name);
+	NEED(v != NULL);
+	record_number(to, choir_value_kind_of(v));
+	for (int i = 0; i < choir_value_local_count(v); i++)
+		if (record_tensor(to, choir_value_local(v, i)) != CHOIR_OK)
+			return choir_error_status();
+	return CHOIR_OK;
+}
+
+choir_status record_failure(
+		record *to, choir_status found, choir_status expected, const char *part)
+{
+	if (found != expected)
+		return choir_fail(CHOIR_INTERNAL, "%s where %s was expected: %.300s",
+				choir_status_name(found), choir_status_name(expected), choir_error());
+	if (strstr(choir_error(), part) == NULL)
+		return choir_fail(CHOIR_INTERNAL, "no \"%s\" in: %.300s", part, choir_error());
+	record_number(to, expected);
+	return CHOIR_OK;
+}
+
+#define TRY(call) \
+	do { \
+		const choir_status status_ = (call); \
+		if (status_ != CHOIR_OK) \
+			return status_; \
+	} while (0)
+
+// A variable of the strategy with its elements 1, 2, ...
+static choir_variable *counted(choir_strategy *s, const char *name, int64_t n,
+		choir_synchronization synchronization, choir_aggregation aggregation)
+{
+	float values[16];
+	choir_variable *v = NULL;
+	for (int i = 0; i < 16; i++)
+		values[i] = (float) (i + 1);
+	CHOIR_SCOPE (s)
+		v = choir_variable_new(name, CHOIR_SHAPE(n), CHOIR_OPTIONS(choir_variable_options,
+				.synchronization = synchronization, .aggregation = aggregation,
+				.initial_value = values));
+	return v;
+}
+
+// ---- Training.
+
+typedef struct {
+	choir_layer *hidden, *scores;
+	choir_optimizer *optimizer;
+	choir_metric *loss;
+	int step;
+} training;
+
+enum { IN = 6, HIDDEN = 5, CLASSES = 3, ROWS = 10 };
+
+static choir_tensor *forward(const training *t, choir_tensor *x)
+{
+	return choir_layer_apply(t->scores, choir_layer_apply(t->hidden, x));
+}
+
+static choir_status train_step(choir_replica *r, void *user)
+{
+	const training *t = user;
+	choir_tape *tape = choir_tape_begin(r->frame);
+	choir_tensor *scores = forward(t, choir_replica_arg(r, "x"));
+	choir_tensor *losses = choir_softmax_cross_entropy(scores, choir_replica_arg(r, "label"));
+	TRY(choir_metric_update(t->loss, losses, NULL));
+	choir_tensor *loss = choir_replica_mean(r, losses);
+	TRY(choir_optimizer_minimize(t->optimizer, tape, loss));
+	return choir_replica_return(r, "loss", loss);
+}
+
+static choir_status fill_batch(choir_values *batch, int step)
+{
+	float x[ROWS * IN];
+	int32_t label[ROWS];
+	for (int i = 0; i < ROWS * IN; i++)
+		x[i] = (float) ((i * 7 + step * 5) % 13) / 6 - 1;
+	for (int i = 0; i < ROWS; i++)
+		label[i] = (i * 2 + step) % CLASSES;
+	choir_values_clear(batch);
+	choir_frame *f = choir_values_frame(batch);
+	TRY(choir_values_split(
+			batch, "x", choir_constant(f, CHOIR_F32, CHOIR_SHAPE(ROWS, IN), x)));
+	return choir_values_split(
+			batch, "label", choir_constant(f, CHOIR_I32, CHOIR_SHAPE(ROWS), label));
+}
+
+static choir_status train(choir_strategy *s, record *to, choir_optimizer_kind kind,
+		const choir_optimizer_options *o)
+{
+	training t = { .step = 0 };
+	CHOIR_SCOPE (s) {
+		t.hidden = choir_dense_new("hidden", IN, HIDDEN, CHOIR_TANH);
+		t.scores = choir_dense_new("scores", HIDDEN, CLASSES, CHOIR_LINEAR);
+		t.optimizer = choir_optimizer_new(kind, o);
+		t.loss = choir_metric_new(CHOIR_METRIC_MEAN, "loss");
+	}
+	NEED(t.loss != NULL && t.optimizer != NULL && t.scores != NULL && t.hidden != NULL);
+	choir_values *batch = choir_values_new(s), *results = NULL;
+	choir_status status = batch == NULL ? choir_error_status() : CHOIR_OK;
+	for (t.step = 0; status == CHOIR_OK && t.step < 3; t.step++) {
+		status = fill_batch(batch, t.step);
+		if (status == CHOIR_OK)
+			status = choir_strategy_run(s, train_step, &t, batch, &results);
+		if (status == CHOIR_OK)
+			status = record_leaf(to, results, "loss");
+	}
+	choir_values_free(results);
+	choir_values_free(batch);
+	record_number(to, choir_metric_result(t.loss));
+	for (int i = 0; status == CHOIR_OK && i < choir_layer_variables(t.hidden); i++)
+		status = record_variable(to, choir_layer_variable(t.hidden, i));
+	const uint64_t hash = choir_strategy_hash(s);
+	record_number(to, (double) (hash >> 32));
+	record_number(to, (double) (hash & UINT32_MAX));
+	return status;
+}
+
+static choir_status train_adam(choir_strategy *s, record *to)
+{
+	return train(s, to, CHOIR_ADAM, NULL);
+}
+
+static choir_status train_clipped(choir_strategy *s, record *to)
+{
+	return train(s, to, CHOIR_MOMENTUM, CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.5,
+			.clip_norm = 0.1, .skip_nonfinite = CHOIR_ON));
+}
+
+// ---- Reductions.
+
+static choir_tensor *own_rows(choir_frame *f, int replica, int count, void *user)
+{
+	(void) count, (void) user;
+	float x[12];
+	for (int i = 0; i < 12; i++)
+		x[i] = (float) (i + 1) / (float) (replica + 3);
+	return choir_constant(f, CHOIR_F32, CHOIR_SHAPE(replica + 1, 3), x);
+}
+
+static choir_tensor *own_vector(choir_frame *f, int replica, int count, void *user)
+{
+	(void) count, (void) user;
+	const float x[3] = { (float) replica, 1.1f * (float) replica, 0.3f };
+	return choir_constant(f, CHOIR_F32, CHOIR_SHAPE(3), x);
+}
+
+static choir_status reduce_values(choir_strategy *s, choir_values *set, record *to)
+{
+	static const choir_reduce_op ops[] = { CHOIR_SUM, CHOIR_MEAN };
+	TRY(choir_values_set_from_function(set, "vector", own_vector, NULL));
+	TRY(choir_values_set_from_function(set, "rows", own_rows, NULL));
+	for (int i = 0; i < 2; i++) {
+		TRY(record_tensor(to, choir_strategy_reduce(s, ops[i], choir_values_find(set, "vector"),
+				CHOIR_NO_AXIS)));
+		TRY(record_tensor(to, choir_strategy_reduce(s, ops[i], choir_values_find(set, "rows"),
+				CHOIR_AXIS(0))));
+		TRY(record_tensor(to, choir_strategy_reduce(s, ops[i], choir_values_find(set, "rows"),
+				CHOIR_ALL_AXES)));
+	}
+	return CHOIR_OK;
+}
+
+static choir_status reduce(choir_strategy *s, record *to)
+{
+	choir_values *set = choir_values_new(s);
+	NEED(set != NULL);
+	const choir_status status = reduce_values(s, set, to);
+	choir_values_free(set);
+	return status;
+}
+
+static choir_status collect(choir_replica *r, void *user)
+{
+	(void) user;
+	const int id = choir_replica_id(r);
+	choir_tensor *x = own_vector(r->frame, id, 0, NULL);
+	choir_replica_return(r, "sum", choir_replica_all_reduce(r, CHOIR_SUM, x));
+	choir_replica_return(r, "mean", choir_replica_all_reduce(r, CHOIR_MEAN, x));
+	choir_replica_return(
+			r, "all", choir_replica_all_gather(r, own_rows(r->frame, id, 0, NULL), 0));
+	choir_replica_return(r, "first", choir_replica_broadcast(r, x, 0));
+	return choir_replica_return(r, "id", choir_number(r->frame, id));
+}
+
+static choir_status collectives(choir_strategy *s, record *to)
+{
+	static const char *const names[] = { "sum", "mean", "all", "first", "id" };
+	choir_values *results = NULL;
+	choir_status status = choir_strategy_run(s, collect, NULL, NULL, &results);
+	for (int i = 0; status == CHOIR_OK && i < 5; i++)
+		status = record_leaf(to, results, names[i]);
+	choir_values_free(results);
+	return status;
+}
+
+// ---- Variables.
+
+typedef choir_status assign_fn(choir_variable *v, choir_tensor *value);
+static assign_fn *const assigns[] = { choir_variable_assign, choir_variable_assign_add,
+	choir_variable_assign_sub };
+
+typedef struct {
+	choir_variable *v;
+	assign_fn *assign;
+	double number; // what all assign; 0: a tensor of their own
+} assignment;
+
+static choir_status assign_one(choir_replica *r, void *user)
+{
+	const assignment *a = user;
+	choir_tensor *value = a->number != 0 ? choir_number(r->frame, a->number)
+										 : own_vector(r->frame, choir_replica_id(r), 0, NULL);
+	TRY(a->assign(a->v, value));
+	return choir_replica_return(r, "now", choir_variable_read(a->v, r->frame));
+}
+
+static choir_status assign_and_record(choir_strategy *s, assignment *a, record *to)
+{
+	choir_values *results = NULL;
+	choir_status status = choir_strategy_run(s, assign_one, a, NULL, &results);
+	if (status == CHOIR_OK)
+		status = record_leaf(to, results, "now");
+	choir_values_free(results);
+	return status == CHOIR_OK ? record_variable(to, a->v) : status;
+}
+
+static choir_status assign_mirrored(choir_strategy *s, record *to)
+{
+	static const struct {
+		const char *name;
+		choir_aggregation aggregation;
+	} kinds[] = { { "sum", CHOIR_AGGREGATION_SUM }, { "mean", CHOIR_AGGREGATION_MEAN },
+		{ "first", CHOIR_AGGREGATION_ONLY_FIRST_REPLICA } };
+	for (int k = 0; k < 3; k++) {
+		choir_variable *v = counted(s, kinds[k].name, 3, CHOIR_SYNCHRONIZATION_ON_WRITE,
+				kinds[k].aggregation);
+		NEED(v != NULL);
+		for (int i = 0; i < 3; i++)
+			TRY(assign_and_record(s, &(assignment){ v, assigns[i], 0 }, to));
+		if (kinds[k].aggregation != CHOIR_AGGREGATION_SUM)
+			TRY(assign_and_record(s, &(assignment){ v, assigns[1], 2.5 }, to));
+	}
+	return CHOIR_OK;
+}
+
+static choir_status refuse_assigns(choir_strategy *s, record *to)
+{
+	choir_variable *none = counted(s, "none", 3, CHOIR_SYNCHRONIZATION_AUTO,
+			CHOIR_AGGREGATION_NONE);
+	choir_variable *sum = counted(s, "sum", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_SUM);
+	NEED(none != NULL && sum != NULL);
+	TRY(record_failure(to,
+			choir_strategy_run(s, assign_one, &(assignment){ none, assigns[0], 0 }, NULL, NULL),
+			CHOIR_INVALID, "variable \"none\": an aggregation is needed"));
+	if (choir_strategy_replicas(s) > 1)
+		TRY(record_failure(to,
+				choir_strategy_run(s, assign_one, &(assignment){ sum, assigns[0], 7 }, NULL, NULL),
+				CHOIR_INVALID, "has no SUM"));
+	TRY(record_variable(to, none)); // nothing has changed
+	return record_variable(to, sum);
+}
+
+static choir_status assign_parts(choir_strategy *s, record *to)
+{
+	static const choir_aggregation kinds[] = { CHOIR_AGGREGATION_SUM, CHOIR_AGGREGATION_MEAN,
+		CHOIR_AGGREGATION_ONLY_FIRST_REPLICA };
+	static const char *const names[] = { "sum", "mean", "first" };
+	choir_frame *f = choir_frame_new(NULL);
+	NEED(f != NULL);
+	choir_status status = CHOIR_OK;
+	for (int k = 0; status == CHOIR_OK && k < 3; k++) {
+		choir_variable *v = counted(s, names[k], 3, CHOIR_SYNCHRONIZATION_ON_READ, kinds[k]);
+		status = v == NULL ? choir_error_status()
+						   : assign_and_record(s, &(assignment){ v, assigns[1], 0 }, to);
+		if (status == CHOIR_OK)
+			status = choir_variable_assign(v, choir_number(f, 6));
+		if (status == CHOIR_OK)
+			status = assign_and_record(s, &(assignment){ v, assigns[2], 0.5 }, to);
+	}
+	choir_frame_free(f);
+	return status;
+}
+
+static choir_status assign_outside(choir_strategy *s, record *to)
+{
+	choir_variable *v = counted(s, "v", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_NONE);
+	choir_frame *f = choir_frame_new(NULL);
+	NEED(v != NULL && f != NULL);
+	choir_status status = CHOIR_OK;
+	for (int i = 0; status == CHOIR_OK && i < 3; i++) {
+		status = assigns[i](v, own_vector(f, i + 2, 0, NULL));
+		if (status == CHOIR_OK)
+			status = record_variable(to, v);
+	}
+	choir_frame_free(f);
+	return status;
+}
+
+static choir_status make_inside(choir_replica *r, void *user)
+{
+	(void) user;
+	choir_variable *v = choir_variable_new("inside", CHOIR_SHAPE(2, 4),
+			CHOIR_OPTIONS(choir_variable_options, .initializer = CHOIR_GLOROT_UNIFORM));
+	return choir_replica_return(r, "v", choir_variable_read(v, r->frame));
+}
+
+static choir_status make_in_replicas(choir_strategy *s, record *to)
+{
+	choir_values *results = NULL;
+	choir_status status = choir_strategy_run(s, make_inside, NULL, NULL, &results);
+	for (int i = 0; status == CHOIR_OK && i < 2; i++) { // made, then found
+		status = record_leaf(to, results, "v");
+		if (status == CHOIR_OK)
+			status = choir_strategy_run(s, make_inside, NULL, NULL, &results);
+	}
+	choir_values_free(results);
+	return status;
+}
+
+// ---- Merge calls and updates.
+
+static choir_status nested(choir_replica *r, void *user)
+{
+	(void) user;
+	choir_tensor *x = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(3), choir_replica_id(r) + 1);
+	return choir_replica_return(r, "twice", choir_replica_all_reduce(r, CHOIR_SUM, x));
+}
+
+static choir_status merge(choir_cross *x, void *user)
+{
+	choir_variable *v = user;
+	choir_value *sum = choir_cross_reduce_to(
+			x, CHOIR_SUM, choir_cross_arg(x, "x"), choir_variable_value(v));
+	TRY(choir_cross_run(x, nested, NULL));
+	choir_tensor *more = choir_cross_reduce(
+			x, CHOIR_MEAN, choir_cross_take(x, "twice"), CHOIR_NO_AXIS);
+	TRY(choir_cross_return(x, "sum", sum));
+	TRY(choir_cross_return(x, "more", choir_tensor_value(more)));
+	return choir_cross_return(x, "v", choir_variable_value(v));
+}
+
+static choir_status call_merge(choir_replica *r, void *user)
+{
+	for (int i = 0; i < 2; i++) {
+		choir_replica_give(r, "x", own_vector(r->frame, choir_replica_id(r) + i, 0, NULL));
+		TRY(choir_replica_merge_call(r, merge, user));
+	}
+	TRY(choir_replica_return(r, "sum", choir_replica_take(r, "sum")));
+	TRY(choir_replica_return(r, "more", choir_replica_take(r, "more")));
+	return choir_replica_return(r, "v", choir_replica_take(r, "v"));
+}
+
+static choir_status merge_calls(choir_strategy *s, record *to)
+{
+	choir_variable *v = counted(s, "v", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_NONE);
+	choir_values *results = NULL;
+	NEED(v != NULL);
+	choir_status status = choir_strategy_run(s, call_merge, v, NULL, &results);
+	if (status == CHOIR_OK)
+		status = record_leaf(to, results, "sum");
+	if (status == CHOIR_OK)
+		status = record_leaf(to, results, "more");
+	if (status == CHOIR_OK && choir_value_variable(choir_values_find(results, "v")) != v)
+		status = choir_fail(CHOIR_INTERNAL, "the variable did not come back as itself");
+	choir_values_free(results);
+	return status;
+}
+
+typedef struct {
+	choir_variable *v, *slot;
+} pair;
+
+// v -= 0.5 * (slot = 0.9 slot + gradient)
+static choir_status momentum(choir_update *u, void *user)
+{
+	const pair *p = user;
+	choir_tensor *g = choir_update_arg(u, "gradient");
+	choir_tensor *m = choir_scale(choir_variable_read(p->slot, u->frame), 0.9);
+	TRY(choir_variable_assign(p->slot, choir_add(m, g)));
+	return choir_variable_assign_sub(
+			p->v, choir_scale(choir_variable_read(p->slot, u->frame), 0.5));
+}
+
+static choir_status reduce_and_update(choir_cross *x, void *user)
+{
+	const pair *p = user;
+	choir_value *g = choir_cross_reduce_to(
+			x, CHOIR_SUM, choir_cross_arg(x, "gradient"), choir_variable_value(p->v));
+	TRY(choir_cross_give(x, "gradient", g));
+	return choir_cross_update(x, p->v, NULL, momentum, user);
+}
+
+static choir_status four_steps(choir_replica *r, void *user)
+{
+	choir_replica_give(r, "gradient", own_vector(r->frame, choir_replica_id(r), 0, NULL));
+	return choir_replica_merge_call(r, reduce_and_update, user);
+}
+
+static choir_status update_by_hand(choir_strategy *s, record *to)
+{
+	pair p = { counted(s, "v", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_NONE), NULL };
+	choir_scope scope, beside;
+	NEED(p.v != NULL && choir_scope_enter(&scope, s) == CHOIR_OK);
+	NEED(choir_scope_colocate(&beside, choir_variable_value(p.v)) == CHOIR_OK);
+	p.slot = choir_variable_new("v/momentum", CHOIR_SHAPE(3), NULL);
+	NEED(choir_scope_exit(&beside) == CHOIR_OK && choir_scope_exit(&scope) == CHOIR_OK);
+	NEED(p.slot != NULL && choir_variable_copies(p.slot) == choir_variable_copies(p.v));
+	for (int i = 0; i < choir_variable_copies(p.v); i++)
+		NEED(choir_variable_device(p.v, i) == choir_variable_device(p.slot, i));
+	for (int i = 0; i < 3; i++)
+		TRY(choir_strategy_run(s, four_steps, &p, NULL, NULL));
+	TRY(record_variable(to, p.v));
+	return record_variable(to, p.slot);
+}
+
+// ---- Failures.
+
+static choir_status fail_in_last(choir_replica *r, void *user)
+{
+	(void) user;
+	if (choir_replica_id(r) == choir_replica_count(r) - 1)
+		return choir_fail(CHOIR_INVALID, "the last one does not like this");
+	return choir_replica_all_reduce(r, CHOIR_SUM, choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(3),
+			1)) == NULL ? choir_error_status() : CHOIR_OK;
+}
+
+static choir_status fail_in_update(choir_update *u, void *user)
+{
+	choir_variable *v = user;
+	TRY(choir_variable_assign(v, choir_fill(u->frame, CHOIR_F32, CHOIR_SHAPE(3), 1)));
+	return choir_fail(CHOIR_IO, "the update's own");
+}
+
+static choir_status update_that_fails(choir_replica *r, void *user)
+{
+	return choir_replica_update(r, user, fail_in_update, user);
+}
+
+static choir_status failures(choir_strategy *s, record *to)
+{
+	choir_variable *v = counted(s, "v", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_NONE);
+	choir_frame *f = choir_frame_new(NULL);
+	NEED(v != NULL && f != NULL);
+	TRY(record_failure(to, choir_strategy_run(s, fail_in_last, NULL, NULL, NULL), CHOIR_INVALID,
+			"the last one does not like this"));
+	TRY(collectives(s, to));
+	TRY(record_failure(to, choir_strategy_run(s, update_that_fails, v, NULL, NULL), CHOIR_IO,
+			"the update's own"));
+	NEED(choir_variable_read(v, f) == NULL);
+	TRY(record_failure(to, choir_error_status(), CHOIR_STATE, "variable \"v\""));
+	choir_frame_free(f);
+	NEED((f = choir_frame_new(NULL)) != NULL);
+	TRY(choir_variable_assign(v, own_vector(f, 3, 0, NULL)));
+	choir_frame_free(f);
+	return record_variable(to, v);
+}
+
+static choir_status read_then_assign(choir_replica *r, void *user)
+{
+	choir_variable *v = user;
+	choir_tensor *before = choir_variable_read(v, r->frame);
+	TRY(choir_variable_assign_add(v, own_vector(r->frame, choir_replica_id(r), 0, NULL)));
+	return choir_add(before, before) == NULL ? choir_error_status() : CHOIR_OK;
+}
+
+static choir_status stale_read(choir_strategy *s, record *to)
+{
+	choir_variable *v = counted(s, "v", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_SUM);
+	NEED(v != NULL);
+	TRY(record_failure(to, choir_strategy_run(s, read_then_assign, v, NULL, NULL), CHOIR_STATE,
+			"v: has changed since this tensor was read"));
+	return record_variable(to, v);
+}
+
+const program strategy_programs[] = {
+	{ "train with adam", train_adam },
+	{ "train with a norm", train_clipped },
+	{ "reduce", reduce },
+	{ "all_reduce, all_gather, broadcast", collectives },
+	{ "assign mirrored variables in replicas", assign_mirrored },
+	{ "assign what cannot be assigned", refuse_assigns },
+	{ "assign parts", assign_parts },
+	{ "assign outside replicas", assign_outside },
+	{ "make variables in replicas", make_in_replicas },
+	{ "merge calls with nested runs", merge_calls },
+	{ "update by hand", update_by_hand },
+	{ "failures", failures },
+	{ "a read that is out of date", stale_read },
+};
+const int strategy_program_count = sizeof strategy_programs / sizeof strategy_programs[0];

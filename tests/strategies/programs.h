@@ -1,0 +1,35 @@
+// The programs of the suite of strategies.
+#pragma once
+
+#include "suite.h"
+
+// What a program found out: the numbers that must not depend on the strategy.
+enum { RECORD_MOST = 4096 };
+typedef struct {
+	int n;
+	double number[RECORD_MOST];
+} record;
+
+void record_number(record *to, double number);
+// The elements of a tensor (NULL: a failure that the frame has).
+choir_status record_tensor(record *to, choir_tensor *t);
+choir_status record_variable(record *to, choir_variable *v);
+// A leaf of a set, of every replica.
+choir_status record_leaf(record *to, choir_values *set, const char *name);
+// A call that must fail with a status, and a text with part in it.
+choir_status record_failure(
+		record *to, choir_status found, choir_status expected, const char *part);
+
+// Fails with the place in the source if a condition does not hold.
+#define NEED(condition) \
+	do { \
+		if (!(condition)) \
+			return choir_fail(CHOIR_INTERNAL, "%s:%d: %s", __FILE__, __LINE__, #condition); \
+	} while (0)
+
+typedef struct {
+	const char *name;
+	choir_status (*run)(choir_strategy *s, record *to);
+} program;
+extern const program strategy_programs[];
+extern const int strategy_program_count;

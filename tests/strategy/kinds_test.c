@@ -1,0 +1,262 @@
+// Strategies by name, their tables, and where they put variables.
+#include "base/alloc.h"
+#include "choir/extend/strategy.h"
+#include "strategy/world.h"
+#include "tensor/buffer.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static choir_variable *make(choir_strategy *s, const char *name)
+{
+	choir_variable *v = NULL;
+	CHOIR_SCOPE (s)
+		v = choir_variable_new(name, CHOIR_SHAPE(4), NULL);
+	return v;
+}
+
+static choir_strategy *make_central(int replicas, const char *devices, const char *parameters)
+{
+	choir_strategy *s = choir_central_storage_strategy_new(CHOIR_OPTIONS(choir_strategy_options,
+			.replicas = replicas, .devices = devices, .parameter_devices = parameters));
+	assert_non_null(s);
+	return s;
+}
+
+// spec: A6, A34, C13, D1
+static void test_names(void **state)
+{
+	static const char *const names[] = { "default", "one_device", "mirrored", "central_storage" };
+	(void) state;
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		choir_strategy *s = choir_strategy_new(names[i], NULL);
+		assert_string_equal(choir_strategy_name(s), names[i]);
+		assert_int_equal(choir_strategy_parameter_devices(s), 1);
+		assert_ptr_equal(
+				choir_strategy_parameter_device(s, 0), choir_strategy_worker_device(s, 0));
+		assert_null(choir_strategy_parameter_device(s, 1));
+		choir_strategy *copy = choir_strategy_copy_new(s);
+		assert_string_equal(choir_strategy_name(copy), names[i]);
+		choir_strategy_free(copy);
+		choir_strategy_free(s);
+	}
+	assert_string_equal(choir_strategy_name(choir_default_strategy()), "default");
+	assert_string_equal(choir_strategy_name(NULL), "");
+	assert_int_equal(choir_strategy_parameter_devices(NULL), 0);
+	assert_null(choir_strategy_parameter_device(NULL, 0));
+}
+
+static void check_refused(const char *kind, const choir_strategy_options *o, choir_status status,
+		const char *first, const char *second)
+{
+	assert_null(choir_strategy_new(kind, o));
+	world_failed(choir_error_status(), status, first, second);
+}
+
+static void test_refused(void **state)
+{
+	(void) state;
+	check_refused("centrel", NULL, CHOIR_NOT_FOUND, "strategy \"centrel\" is not known",
+			"mirrored, central_storage");
+	check_refused(NULL, NULL, CHOIR_NOT_FOUND, "strategy \"\"", "one_device");
+	check_refused("mirrored", CHOIR_OPTIONS(choir_strategy_options, .parameter_devices = "cpu:0"),
+			CHOIR_INVALID, "\"mirrored\" has no parameter devices", "cpu:0");
+	check_refused("central_storage",
+			CHOIR_OPTIONS(choir_strategy_options, .parameter_devices = "cpu:0,cpu:1"),
+			CHOIR_INVALID, "one parameter device, not \"cpu:0,cpu:1\"", NULL);
+	check_refused("central_storage",
+			CHOIR_OPTIONS(choir_strategy_options, .parameter_devices = "moon:0"), CHOIR_NOT_FOUND,
+			"moon", NULL);
+	check_refused("one_device", CHOIR_OPTIONS(choir_strategy_options, .replicas = 2),
+			CHOIR_INVALID, "\"one_device\" has 1 replica, not 2", NULL);
+}
+
+// spec: 2.14, D33
+static void test_central_device(void **state)
+{
+	(void) state;
+	static const struct {
+		int replicas;
+		const char *devices, *asked, *expected;
+	} cases[] = {
+		{ 1, "far:1", NULL, "far:1" }, // the only compute device
+		{ 4, "far:1", NULL, "far:1" },
+		{ 2, "far:0,far:1", NULL, "cpu:0" },
+		{ 2, "far:0,far:1", "far:1", "far:1" },
+		{ 2, "cpu:0,cpu:1", "far:0", "far:0" },
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		choir_strategy *s = make_central(cases[i].replicas, cases[i].devices, cases[i].asked);
+		choir_device *d = choir_device_find(cases[i].expected);
+		assert_int_equal(choir_strategy_parameter_devices(s), 1);
+		assert_ptr_equal(choir_strategy_parameter_device(s, 0), d);
+		choir_variable *v = make(s, "v");
+		assert_int_equal(choir_variable_copies(v), 1);
+		assert_ptr_equal(choir_variable_device(v, 0), d);
+		world_works(s);
+		choir_strategy_free(s);
+	}
+}
+
+// spec: A38, A45
+static void test_non_slot_devices(void **state)
+{
+	(void) state;
+	choir_strategy *s = make_central(2, "cpu:0,cpu:1", "far:1");
+	choir_cross *x = choir_strategy_cross(s);
+	choir_value *place = choir_cross_non_slot_devices(x, 0, NULL);
+	assert_int_equal(choir_value_local_count(place), 1);
+	choir_scope scope, inside;
+	world_ok(choir_scope_enter(&scope, s));
+	world_ok(choir_scope_colocate(&inside, place));
+	choir_variable *v = choir_variable_new("power", CHOIR_SCALAR, NULL);
+	world_ok(choir_scope_exit(&inside));
+	world_ok(choir_scope_exit(&scope));
+	assert_ptr_equal(choir_variable_device(v, 0), choir_device_find("far:1"));
+	choir_strategy_free(s);
+}
+
+// ---- Tables of others.
+
+static int one_too_many(void *self, int room, choir_device *devices[])
+{
+	(void) self, (void) room;
+	devices[0] = choir_device_find("cpu:0");
+	return 1;
+}
+
+static int place_elsewhere(
+		void *self, const choir_new_variable *v, int room, choir_device *devices[])
+{
+	(void) self, (void) room;
+	if (strcmp(v->name, "no") == 0) {
+		choir_fail(CHOIR_UNSUPPORTED, "\"%s\" of %lld elements is not to my liking", v->name,
+				(long long) choir_shape_elements(v->shape));
+		return CHOIR_NONE;
+	}
+	devices[0] = choir_device_find(v->dtype == CHOIR_F32 ? "cpu:1" : "cpu:0");
+	return strcmp(v->name, "none") == 0 ? 0 : 1;
+}
+
+static int closed;
+
+static void count_close(void *self)
+{
+	(void) self;
+	closed++;
+}
+
+static choir_status fail_open(void *self, const choir_strategy_options *options, int n,
+		choir_device *const devices[])
+{
+	(void) self, (void) options, (void) devices;
+	return choir_fail(CHOIR_UNSUPPORTED, "not with %d devices", n);
+}
+
+static const choir_strategy_table empty = {
+	.size = sizeof empty, .version = CHOIR_TABLE_VERSION, .name = "empty"
+};
+
+static void check_bad_table(choir_strategy_table t, const char *text)
+{
+	world_failed(choir_register_strategy(&t), CHOIR_INVALID, text, NULL);
+}
+
+static void test_bad_tables(void **state)
+{
+	(void) state;
+	choir_strategy_table t = empty;
+	world_failed(choir_register_strategy(NULL), CHOIR_INVALID, "the table needs size", NULL);
+	t.size--;
+	check_bad_table(t, "the table needs size");
+	t = empty;
+	t.version++;
+	check_bad_table(t, "version 1");
+	t = empty;
+	t.name = NULL;
+	check_bad_table(t, "a name");
+	t.name = "mirrored";
+	check_bad_table(t, "\"mirrored\" is known already");
+}
+
+static void test_empty_slots_fail(void **state)
+{
+	(void) state;
+	choir_strategy_table t = empty;
+	world_ok(choir_register_strategy(&t));
+	check_refused("empty", NULL, CHOIR_UNSUPPORTED, "does not say which devices", NULL);
+	t.name = "no place";
+	t.parameter_devices = one_too_many;
+	world_ok(choir_register_strategy(&t));
+	choir_strategy *s = choir_strategy_new("no place", NULL);
+	assert_null(make(s, "v"));
+	world_failed(choir_error_status(), CHOIR_UNSUPPORTED, "variable \"v\"", "no slot place");
+	world_works(s);
+	choir_strategy_free(s);
+}
+
+static void test_table_that_fails(void **state)
+{
+	(void) state;
+	choir_strategy_table t = empty;
+	t.name = "closed";
+	t.open = fail_open;
+	t.close = count_close;
+	world_ok(choir_register_strategy(&t));
+	check_refused("closed", CHOIR_OPTIONS(choir_strategy_options, .devices = "cpu:0,cpu:1"),
+			CHOIR_UNSUPPORTED, "not with 2 devices", NULL);
+	assert_int_equal(closed, 1);
+	t = empty;
+	t.name = "elsewhere";
+	t.parameter_devices = one_too_many;
+	t.place = place_elsewhere;
+	world_ok(choir_register_strategy(&t));
+	choir_strategy *s = choir_strategy_new("elsewhere", NULL);
+	assert_null(make(s, "v"));
+	world_failed(choir_error_status(), CHOIR_INVALID, "variable \"v\"",
+			"none of its 1 parameter devices");
+	assert_null(make(s, "none"));
+	world_failed(choir_error_status(), CHOIR_INVALID, "variable \"none\"", NULL);
+	assert_null(make(s, "no"));
+	world_failed(choir_error_status(), CHOIR_UNSUPPORTED, "\"no\" of 4 elements", NULL);
+	choir_strategy_free(s);
+}
+
+static void test_no_memory(void **state)
+{
+	(void) state;
+	bool failed = true;
+	for (uint64_t n = 1; failed; n++) {
+		chi_buffer_trim();
+		chi_alloc_fail(n, false);
+		choir_strategy *s = choir_central_storage_strategy_new(CHOIR_OPTIONS(
+				choir_strategy_options, .devices = "cpu:0,cpu:1", .parameter_devices = "far:0"));
+		choir_variable *v = s == NULL ? NULL : make(s, "v");
+		failed = chi_alloc_failed();
+		chi_alloc_fail(0, false);
+		assert_int_equal(v == NULL, failed);
+		if (failed)
+			world_failed(choir_error_status(), CHOIR_NO_MEMORY, NULL, NULL);
+		choir_strategy_free(s);
+	}
+}
+
+int main(void)
+{
+	world_watch();
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_central_device),
+		cmocka_unit_test(test_non_slot_devices),
+		cmocka_unit_test(test_bad_tables),
+		cmocka_unit_test(test_empty_slots_fail),
+		cmocka_unit_test(test_table_that_fails),
+		cmocka_unit_test(test_no_memory),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

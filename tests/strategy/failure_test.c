@@ -430,7 +430,7 @@ static choir_status wait_for_slow_merge(choir_replica *r, void *user)
 static choir_status be_slow_in_turn(choir_replica *r, void *user)
 {
 	(void) user;
-	usleep(30000);
+	usleep(60000);
 	return choir_replica_merge_call(r, plain_merge, NULL);
 }
 
@@ -441,7 +441,7 @@ static void patience(void **state)
 	static const world_deal deals[] = { { 2, "cpu:0,cpu:1" }, { 3, "cpu:0" },
 		{ 5, "cpu:0,cpu:1" } };
 	for (int i = 0; i < 3; i++) {
-		strategy = world_new(deals[i].replicas, deals[i].devices, 0.06);
+		strategy = world_new(deals[i].replicas, deals[i].devices, 0.15);
 		world_ok(choir_strategy_run(strategy, wait_for_slow_merge, NULL, NULL, NULL));
 		world_ok(choir_strategy_run(strategy, be_slow_in_turn, NULL, NULL, NULL));
 		choir_strategy_free(strategy);

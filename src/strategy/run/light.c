@@ -155,7 +155,8 @@ static choir_status await(chi_replica *r, int k)
 			choir_fail(CHOIR_TIMEOUT,
 					"replica %d waited %g s in all_reduce: replica %d has not come", r->id,
 					run->strategy->timeout, k);
-			return fail(r);
+			(void) fail(r);
+			return chi_run_cancelled(run); // as everywhere: only the run knows the cause
 		}
 	}
 }

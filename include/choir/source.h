@@ -12,6 +12,15 @@
 
 CHOIR_C_BEGIN
 
+// How a file is compressed. AUTO is the neutral member: each source says what it takes it for.
+// gzip and zlib need a build with zlib, else CHOIR_UNSUPPORTED.
+typedef enum {
+	CHOIR_COMPRESSION_AUTO = 0,
+	CHOIR_COMPRESSION_NONE,
+	CHOIR_COMPRESSION_GZIP,
+	CHOIR_COMPRESSION_ZLIB
+} choir_compression;
+
 // Files
 
 // A list of files, for sources that read several.
@@ -137,6 +146,104 @@ const char *choir_dataset_category(const choir_dataset *d, const char *column, i
 // because they were wrong. Threads: any.
 int64_t choir_dataset_dropped(const choir_dataset *d);
 int64_t choir_dataset_skipped(const choir_dataset *d);
+
+// TFRecord
+
+// One feature of tf.train.Example, as a column.
+typedef struct {
+	const char *name; // the feature's and the column's; copied
+	// Floats are read as f32; int64 as i64, i32, u8 or bool, in whose range each value must be;
+	// one value of bytes, or several of the same length, as any dtype, little-endian.
+	choir_dtype dtype;
+	// Of one example. A rank of CHOIR_NONE: dtype and shape are those of the first example: f32,
+	// i64, or bytes as u8; a scalar for one number, [n] for n numbers or bytes, [m, n] for m
+	// values of n bytes.
+	choir_shape shape;
+	// An example may have fewer values than the shape; the rest is zeros.
+	bool pad;
+	// The values, packed, of an example that does not have the feature; copied. NULL: such an
+	// example is CHOIR_NOT_FOUND, and the text lists the features that it has.
+	const void *missing;
+} choir_feature;
+
+typedef struct {
+	size_t size; // of this struct: CHOIR_OPTIONS sets it
+	const choir_files *files; // instead of a path, which is NULL then; not needed afterwards
+	// AUTO: by how a file begins; a plain one is known by its first checksum.
+	choir_compression compression;
+	// SKIP: after a length that is wrong nobody knows where the next record begins, and the rest
+	// of the file counts as one record.
+	choir_wrong wrong;
+	// Records are no Examples but plain bytes: the one column, which features may describe as one
+	// value of bytes. Without, it is "record", u8, and as long as the first record.
+	bool raw;
+	// The columns. 0: all features of the first example, in the order of their names.
+	size_t n;
+	const choir_feature *features; // copied
+} choir_tfrecord_options;
+
+// The records of a TFRecord file; or of several, one after the other, if path is a pattern
+// ("part-*.tfrecord") or o->files is given. The checksums of lengths and data are always
+// verified. o may be NULL. Examples come as a stream. The first record is read when the dataset
+// is made if the columns depend on it. Errors, there or while reading: CHOIR_NOT_FOUND: no such
+// file; a feature that an Example lacks. CHOIR_CORRUPT, with file, record and byte, counted from
+// 0: a wrong checksum, a record that is cut short, data that are no Example, a feature of
+// another kind or size than its column. Examples before a wrong one are handed out. Memory: a
+// block of 256 KiB, or twice the largest record that really is in the file.
+choir_dataset *choir_tfrecord_dataset_new(const char *path, const choir_tfrecord_options *o);
+
+// A TFRecord file in the making. It appears under its name when it is finished, whole; nothing
+// is ever added to a file that exists: sources take several files.
+typedef struct choir_tfrecord_writer choir_tfrecord_writer;
+// AUTO: gzip if path ends in ".gz", else plain. A file of this name is replaced in the end. To
+// be freed by choir_tfrecord_writer_free. NULL: CHOIR_IO if the system refuses,
+// CHOIR_UNSUPPORTED without zlib.
+choir_tfrecord_writer *choir_tfrecord_writer_new(const char *path, choir_compression compression);
+// Adds a record of plain bytes. After a failure of writing every call gives it again, and no
+// file appears.
+CHOIR_MUST_CHECK choir_status choir_tfrecord_writer_write(
+		choir_tfrecord_writer *w, const void *data, size_t bytes);
+// Adds a tf.train.Example with one feature for each column, whose data are those of one example:
+// f32 as floats; i64, i32, bool and u8 without axes as int64; u8 with axes as one value of
+// bytes. CHOIR_UNSUPPORTED: another dtype.
+CHOIR_MUST_CHECK choir_status choir_tfrecord_writer_write_example(
+		choir_tfrecord_writer *w, size_t n, const choir_column columns[]);
+// Makes the file appear when it is on the disk. Nothing can be added then, which is CHOIR_STATE.
+CHOIR_MUST_CHECK choir_status choir_tfrecord_writer_finish(choir_tfrecord_writer *w);
+// Frees w; a file that is not finished does not appear. NULL is fine.
+void choir_tfrecord_writer_free(choir_tfrecord_writer *w);
+
+// Records of one size
+
+// A field of a record.
+typedef struct {
+	const char *name; // of the column; copied; NULL: these bytes are passed over
+	choir_dtype dtype;
+	choir_shape shape; // of one example
+	bool big_endian;
+	// The file has the last axis of shape, the channels, before all others: [3, 32, 32] in the
+	// file is [32, 32, 3] here.
+	bool channels_first;
+	// Of u8, i32 and i64: values are from 0 to limit - 1, others are CHOIR_CORRUPT. 0: any.
+	int64_t limit;
+} choir_field;
+
+typedef struct {
+	size_t size; // of this struct: CHOIR_OPTIONS sets it
+	const choir_files *files; // instead of a path, which is NULL then; not needed afterwards
+	choir_compression compression; // AUTO: gzip if a name ends in ".gz", else plain
+	int64_t header; // bytes before the first record of each file, which are passed over
+} choir_fixed_options;
+
+// The records of a file, or of several as for TFRecord: each has the n fields, one behind the
+// other. o may be NULL. How many examples there are is known at once where no file is
+// compressed. CHOIR_CORRUPT: a file that is no whole number of records, with both sizes; a value
+// out of its field's range, or a bool that is not 0 or 1, with the record and its byte.
+choir_dataset *choir_fixed_dataset_new(
+		const char *path, size_t n, const choir_field fields[], const choir_fixed_options *o);
+// CIFAR-10's binary files: data_batch_*.bin of folder, or test_batch.bin. Columns "label", u8, 0
+// to 9, and "image", u8 [32, 32, 3]: rows, columns, and red, green and blue.
+choir_dataset *choir_cifar10_dataset_new(const char *folder, bool test);
 
 // Memory, functions, and what Choir makes itself
 

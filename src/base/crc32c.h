@@ -1,6 +1,6 @@
-// CRC-32C (Castagnoli), the checksum of records in files: that of iSCSI, RFC 3720 appendix B.4, with
-// the polynomial 0x1edc6f41 and bits reflected. The processor's instruction is used where it has
-// one; the result does not depend on it. Threads: any.
+// CRC-32C (Castagnoli), the checksum of records in files: that of iSCSI, RFC 3720 appendix B.4,
+// with the polynomial 0x1edc6f41 and bits reflected. The processor's instruction is used where
+// it has one; the result does not depend on it. Threads: any.
 #pragma once
 
 #include <stddef.h>

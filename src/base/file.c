@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 enum { BUFFER_SIZE = 64 << 10, NAME_TRIES = 100 };
@@ -115,6 +116,25 @@ choir_status chi_file_read(chi_file *f, uint64_t offset, void *to, size_t bytes)
 		return choir_fail(CHOIR_CORRUPT,
 				"%s: %zu bytes at offset %llu, needs %zu: the file is cut short", f->path, got,
 				(unsigned long long) offset, bytes);
+	return CHOIR_OK;
+}
+
+choir_status chi_file_read_parts(chi_file *f, uint64_t offset, const chi_part parts[], size_t n)
+{
+	struct iovec to[CHI_MOST_PARTS];
+	for (size_t i = 0; i < n; i++)
+		to[i] = (struct iovec){ parts[i].to, parts[i].bytes };
+	const ssize_t result = offset <= INT64_MAX ? preadv(f->fd, to, (int) n, (off_t) offset) : 0;
+	size_t got = result > 0 ? (size_t) result : 0;
+	// What is still missing (a signal came, the file is shorter) is read, or missed, part by part.
+	for (size_t i = 0; i < n; i++) {
+		const size_t have = got < parts[i].bytes ? got : parts[i].bytes;
+		got -= have;
+		if (have < parts[i].bytes)
+			CHOIR_TRY(chi_file_read(
+					f, offset + have, (char *) parts[i].to + have, parts[i].bytes - have));
+		offset += parts[i].bytes;
+	}
 	return CHOIR_OK;
 }
 

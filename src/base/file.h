@@ -17,6 +17,14 @@ uint64_t chi_file_size(const chi_file *f);
 choir_status chi_file_read(chi_file *f, uint64_t offset, void *to, size_t bytes);
 // At most bytes; *got says how many (0: the end).
 choir_status chi_file_read_some(chi_file *f, uint64_t offset, void *to, size_t bytes, size_t *got);
+// The same into several places, one behind the other: at most CHI_MOST_PARTS, whose bytes
+// together fit ssize_t.
+enum { CHI_MOST_PARTS = 256 };
+typedef struct {
+	void *to;
+	size_t bytes;
+} chi_part;
+choir_status chi_file_read_parts(chi_file *f, uint64_t offset, const chi_part parts[], size_t n);
 
 typedef struct chi_writer chi_writer;
 chi_writer *chi_writer_new(const char *path); // creates the temporary file

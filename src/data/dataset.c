@@ -63,30 +63,24 @@ static const char *column_fault(const choir_column *c, bool varies, size_t *byte
 	return NULL;
 }
 
-static bool check_columns(
-		const chi_step *step, size_t n, const choir_column columns[], size_t bytes[])
+choir_status chi_columns_check(const char *what, bool varies, size_t n,
+		const choir_column columns[], size_t bytes[])
 {
-	if (n < 1 || n > CHI_MAX_COLUMNS || !columns) {
-		choir_fail(CHOIR_INVALID, "%s: %zu columns given, 1 to %d needed", step->name,
+	if (n < 1 || n > CHI_MAX_COLUMNS || !columns)
+		return choir_fail(CHOIR_INVALID, "%s: %zu columns given, 1 to %d needed", what,
 				columns ? n : 0, (int) CHI_MAX_COLUMNS);
-		return false;
-	}
 	for (size_t i = 0; i < n; i++) {
 		const char *name = columns[i].name;
-		if (!name || !name[0]) {
-			choir_fail(CHOIR_INVALID, "%s: column %zu has no name", step->name, i);
-			return false;
-		}
-		const char *fault = column_fault(&columns[i], step->varies, &bytes[i]);
+		if (!name || !name[0])
+			return choir_fail(CHOIR_INVALID, "%s: column %zu has no name", what, i);
+		const char *fault = column_fault(&columns[i], varies, &bytes[i]);
 		for (size_t j = 0; j < i && !fault; j++)
 			if (strcmp(columns[j].name, name) == 0)
 				fault = "there are two of this name";
-		if (fault) {
-			choir_fail(CHOIR_INVALID, "%s: column \"%s\": %s", step->name, name, fault);
-			return false;
-		}
+		if (fault)
+			return choir_fail(CHOIR_INVALID, "%s: column \"%s\": %s", what, name, fault);
 	}
-	return true;
+	return CHOIR_OK;
 }
 
 // Puts the names into memory of d's own.
@@ -113,7 +107,7 @@ void *chi_source_new(const chi_step *step, size_t size, size_t n, const choir_co
 		int64_t examples)
 {
 	size_t bytes[CHI_MAX_COLUMNS];
-	if (!check_columns(step, n, columns, bytes))
+	if (chi_columns_check(step->name, step->varies, n, columns, bytes) != CHOIR_OK)
 		return NULL;
 	choir_dataset *d = chi_alloc(size);
 	if (!d)

@@ -88,9 +88,12 @@ choir_status chi_dataset_too_short(const choir_dataset *d, int64_t found, int64_
 // Passes over so many elements, which must be there; by seek right after begin.
 choir_status chi_dataset_pass_over(choir_dataset *d, int64_t elements);
 
-// A source with n columns, checked and named; examples CHOIR_NONE: not known. size: of the
-// step's struct, which begins with a choir_dataset. NULL: an error, the subject being
-// step->name.
+// Whether these columns can be (varies: also with dimensions that are not known); what: the
+// subject of messages. Gives the bytes of one example of each.
+choir_status chi_columns_check(const char *what, bool varies, size_t n,
+		const choir_column columns[], size_t bytes[]);
+// A source with n columns, checked and named; examples CHOIR_NONE: not known. size: of the step's
+// struct, which begins with a choir_dataset. NULL: an error, the subject being step->name.
 void *chi_source_new(const chi_step *step, size_t size, size_t n, const choir_column columns[],
 		int64_t examples);
 // A transform that yields what from does, for the constructor to change. from is taken over,

@@ -1,5 +1,5 @@
-// CRC-32C: the published vectors, and the processor's instruction against the table at every length,
-// place and start.
+// CRC-32C: the published vectors, and the processor's instruction against the table at every
+// length, place and start.
 #include "base/crc32c.h"
 #include "base/philox.h"
 

@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/text.h"
 #include "data/source/csv.h"
+#include "data/source/files.h"
 #include "data/source/decimal.h"
 #include "tensor/tensor.h"
 
@@ -303,23 +304,11 @@ static choir_status check_marks(char separator, char quote)
 	return CHOIR_OK;
 }
 
-static choir_status list_files(chi_paths *paths, const char *path, const choir_csv_options *o)
-{
-	if (!path == !o->files)
-		return choir_fail(CHOIR_INVALID, "csv dataset: %s; one of them is needed",
-				path ? "a path and files are given" : "neither a path nor files are given");
-	if (path)
-		return chi_paths_add(paths, path);
-	for (size_t i = 0; i < choir_files_count(o->files); i++)
-		CHOIR_TRY(chi_paths_add(paths, choir_files_path(o->files, i)));
-	return CHOIR_OK;
-}
-
 static choir_status prepare(csv *c, const char *path, const choir_csv_options *o)
 {
 	const char separator = o->separator ? o->separator : ',', quote = o->quote ? o->quote : '"';
 	CHOIR_TRY(check_marks(separator, quote));
-	CHOIR_TRY(list_files(&c->paths, path, o));
+	CHOIR_TRY(chi_files_paths(&c->paths, csv_step.name, path, o->files));
 	CHOIR_TRY(chi_csv_schema_set(&c->schema, o));
 	CHOIR_TRY(chi_csv_rows_init(&c->rows, &c->paths, separator, quote));
 	CHOIR_TRY(chi_csv_open(&c->rows));

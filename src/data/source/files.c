@@ -1,11 +1,11 @@
 // Several files one after another: a list of them, and the source that reads the source of
 // each. One is open at a time.
+#include "data/source/files.h"
 #include "data/step.h"
 
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/paths.h"
 #include "data/source/categories.h"
 #include "tensor/tensor.h"
 
@@ -45,6 +45,20 @@ void choir_files_free(choir_files *f)
 	if (f)
 		chi_paths_free(&f->paths);
 	chi_free(f);
+}
+
+choir_status chi_files_paths(
+		chi_paths *paths, const char *what, const char *path, const choir_files *files)
+{
+	if (!path == !files)
+		return choir_fail(CHOIR_INVALID, "%s: %s; one of them is needed", what,
+				path ? "a path and files are given" : "neither a path nor files are given");
+	choir_status status = path ? chi_paths_add(paths, path) : CHOIR_OK;
+	for (size_t i = 0; i < choir_files_count(files) && status == CHOIR_OK; i++)
+		status = chi_paths_add(paths, choir_files_path(files, i));
+	if (status != CHOIR_OK)
+		chi_paths_free(paths);
+	return status;
 }
 
 // The first file's source stays for as long as the dataset does, since the names and categories

@@ -15,6 +15,7 @@ enum { IN_BYTES = 64 * 1024, OUT_BYTES = 16 * 1024, WINDOW_BITS = 15, GZIP_HEADE
 struct chi_gzip {
 	chi_file *file;
 	const char *name;
+	const char *framing; // "gzip" or "zlib"
 	z_stream stream;
 	uint64_t offset; // of the file: what was read so far
 	bool between; // a member has ended, and the next has not begun
@@ -35,16 +36,17 @@ static void give(void *user, void *memory)
 	chi_free(memory);
 }
 
-chi_gzip *chi_gzip_new(chi_file *file, const char *name)
+chi_gzip *chi_gzip_new(chi_file *file, const char *name, bool zlib)
 {
 	chi_gzip *z = chi_alloc(sizeof *z);
 	if (!z)
 		return NULL;
 	z->file = file;
 	z->name = name;
+	z->framing = zlib ? "zlib" : "gzip";
 	z->stream.zalloc = take;
 	z->stream.zfree = give;
-	int result = inflateInit2(&z->stream, WINDOW_BITS + GZIP_HEADER);
+	int result = inflateInit2(&z->stream, zlib ? WINDOW_BITS : WINDOW_BITS + GZIP_HEADER);
 	if (result == Z_OK)
 		return z;
 	if (result != Z_MEM_ERROR) // that is recorded
@@ -87,8 +89,8 @@ static choir_status refill(chi_gzip *z)
 		return CHOIR_OK;
 	z->ended = z->between;
 	if (!z->ended)
-		return choir_fail(CHOIR_CORRUPT,
-				"%s: the file ends within the gzip data, after %llu bytes", z->name, place(z));
+		return choir_fail(CHOIR_CORRUPT, "%s: the file ends within the %s data, after %llu bytes",
+				z->name, z->framing, place(z));
 	return CHOIR_OK;
 }
 
@@ -108,8 +110,8 @@ static choir_status inflate_some(chi_gzip *z, unsigned char *to, size_t room, si
 		return CHOIR_OK;
 	if (result == Z_MEM_ERROR)
 		return CHOIR_NO_MEMORY; // recorded by the allocator
-	return choir_fail(CHOIR_CORRUPT, "%s: the gzip data are damaged before byte %llu: %s", z->name,
-			place(z), z->stream.msg ? z->stream.msg : "no reason given");
+	return choir_fail(CHOIR_CORRUPT, "%s: the %s data are damaged before byte %llu: %s", z->name,
+			z->framing, place(z), z->stream.msg ? z->stream.msg : "no reason given");
 }
 
 choir_status chi_gzip_read(chi_gzip *z, void *to, size_t bytes, size_t *got)
@@ -131,13 +133,13 @@ choir_status chi_gzip_read(chi_gzip *z, void *to, size_t bytes, size_t *got)
 
 #else
 
-chi_gzip *chi_gzip_new(chi_file *file, const char *name)
+chi_gzip *chi_gzip_new(chi_file *file, const char *name, bool zlib)
 {
 	(void) file;
 	choir_fail(CHOIR_UNSUPPORTED,
-			"%s: compressed by gzip, which this build of Choir (without zlib) cannot read; unpack "
+			"%s: compressed by %s, which this build of Choir (without zlib) cannot read; unpack "
 			"it",
-			name);
+			name, zlib ? "zlib" : "gzip");
 	return NULL;
 }
 

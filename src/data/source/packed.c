@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "data/source/swap.h"
 #include "tensor/tensor.h"
 
 enum { MOST_IN_MEMORY = 64 << 20 }; // bytes of a compressed file's values
@@ -64,33 +65,11 @@ choir_status chi_packed_check(chi_packed *p)
 
 // ---- Values.
 
-enum { HOST_BIG_ENDIAN = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ };
-
-#define TURN(bits) \
-	for (size_t i = 0; i + sizeof(uint##bits##_t) <= bytes; i += sizeof(uint##bits##_t)) { \
-		uint##bits##_t v; \
-		memcpy(&v, p + i, sizeof v); \
-		v = __builtin_bswap##bits(v); \
-		memcpy(p + i, &v, sizeof v); \
-	}
-
-static void turn_bytes(void *values, size_t bytes, size_t value_bytes)
-{
-	char *p = values;
-	if (value_bytes == sizeof(uint16_t)) {
-		TURN(16)
-	} else if (value_bytes == sizeof(uint32_t)) {
-		TURN(32)
-	} else if (value_bytes == sizeof(uint64_t)) {
-		TURN(64)
-	}
-}
-
 // Makes values of the file's what they are in memory; before: their place behind the header.
 static choir_status take_values(const chi_packed *p, void *values, size_t bytes, int64_t before)
 {
-	if (p->big_endian != HOST_BIG_ENDIAN)
-		turn_bytes(values, bytes, chi_dtype_size(p->dtype));
+	if (chi_order_differs(p->big_endian))
+		chi_swap_bytes(values, bytes, chi_dtype_size(p->dtype));
 	const unsigned char *byte = values;
 	for (size_t i = 0; p->dtype == CHOIR_BOOL && i < bytes; i++)
 		if (byte[i] > 1)

@@ -3,6 +3,7 @@
 #include "data/source/reader.h"
 
 #include "base/alloc.h"
+#include "base/size.h"
 #include "base/text.h"
 #include "data/source/gzip.h"
 
@@ -13,33 +14,41 @@ struct chi_reader {
 	char name[256];
 };
 
-static bool begins_as_gzip(chi_reader *r, bool *gzip)
+// Replaces AUTO by what the file begins as.
+static bool look(chi_reader *r, choir_compression *compression)
 {
 	unsigned char first[2];
 	size_t got;
+	if (*compression != CHOIR_COMPRESSION_AUTO)
+		return true;
 	if (chi_file_read_some(r->file, 0, first, sizeof first, &got) != CHOIR_OK)
 		return false;
-	*gzip = got == sizeof first && first[0] == 0x1f && first[1] == 0x8b;
+	const bool gzip = got == sizeof first && first[0] == 0x1f && first[1] == 0x8b;
+	*compression = gzip ? CHOIR_COMPRESSION_GZIP : CHOIR_COMPRESSION_NONE;
 	return true;
 }
 
-chi_reader *chi_reader_open(const char *path)
+chi_reader *chi_reader_open_as(const char *path, choir_compression compression)
 {
 	chi_reader *r = chi_alloc(sizeof *r);
 	if (!r)
 		return NULL;
-	bool gzip = false;
 	chi_text_clean(path, r->name, sizeof r->name);
 	r->file = chi_file_open(path);
-	if (r->file && begins_as_gzip(r, &gzip)) {
-		if (!gzip)
+	if (r->file && look(r, &compression)) {
+		if (compression == CHOIR_COMPRESSION_NONE)
 			return r;
-		r->gzip = chi_gzip_new(r->file, r->name);
+		r->gzip = chi_gzip_new(r->file, r->name, compression == CHOIR_COMPRESSION_ZLIB);
 		if (r->gzip)
 			return r;
 	}
 	chi_reader_close(r);
 	return NULL;
+}
+
+chi_reader *chi_reader_open(const char *path)
+{
+	return chi_reader_open_as(path, CHOIR_COMPRESSION_AUTO);
 }
 
 void chi_reader_close(chi_reader *r)
@@ -72,16 +81,48 @@ uint64_t chi_reader_size(const chi_reader *r)
 static choir_status read_plain(chi_reader *r, void *to, size_t bytes, size_t *got)
 {
 	uint64_t size = chi_file_size(r->file), left = r->offset < size ? size - r->offset : 0;
-	*got = bytes < left ? bytes : (size_t) left;
-	if (to && *got)
-		CHOIR_TRY(chi_file_read(r->file, r->offset, to, *got));
-	r->offset += *got;
+	size_t n = bytes < left ? bytes : (size_t) left;
+	*got = 0;
+	if (to && n)
+		CHOIR_TRY(chi_file_read(r->file, r->offset, to, n));
+	r->offset += n;
+	*got = n;
 	return CHOIR_OK;
 }
 
 choir_status chi_reader_read(chi_reader *r, void *to, size_t bytes, size_t *got)
 {
 	return r->gzip ? chi_gzip_read(r->gzip, to, bytes, got) : read_plain(r, to, bytes, got);
+}
+
+// Of a plain file whose bytes are all there.
+static bool whole_parts(const chi_reader *r, const chi_part parts[], size_t n, size_t *bytes)
+{
+	const uint64_t size = chi_file_size(r->file), left = r->offset < size ? size - r->offset : 0;
+	*bytes = 0;
+	for (size_t i = 0; i < n; i++)
+		if (!chi_size_add(*bytes, parts[i].bytes, bytes))
+			return false;
+	return !r->gzip && *bytes <= left && *bytes <= INT64_MAX;
+}
+
+choir_status chi_reader_read_parts(chi_reader *r, const chi_part parts[], size_t n, size_t *got)
+{
+	size_t bytes;
+	*got = 0;
+	if (n <= CHI_MOST_PARTS && whole_parts(r, parts, n, &bytes)) {
+		CHOIR_TRY(chi_file_read_parts(r->file, r->offset, parts, n));
+		r->offset += bytes;
+		*got = bytes;
+		return CHOIR_OK;
+	}
+	for (size_t i = 0; i < n; i++) {
+		const choir_status status = chi_reader_read(r, parts[i].to, parts[i].bytes, &bytes);
+		*got += bytes;
+		if (status != CHOIR_OK || bytes < parts[i].bytes)
+			return status;
+	}
+	return CHOIR_OK;
 }
 
 choir_status chi_reader_end(chi_reader *r)

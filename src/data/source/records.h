@@ -1,0 +1,23 @@
+// The framing of TFRecord files: each record is its length (64 bits, little-endian), a masked
+// CRC-32C of those eight bytes, the data, and a masked CRC-32C of the data. Both checksums are
+// always verified. Threads: one at a time.
+#pragma once
+
+#include "choir/source.h"
+
+enum { CHI_RECORD_HEADER = 12, CHI_RECORD_FOOTER = 4 }; // bytes around the data
+
+typedef struct chi_records chi_records;
+// AUTO: plain if the first record's length has the checksum that it should have; else gzip or zlib
+// if the file begins like that. NULL: as chi_reader_open.
+chi_records *chi_records_open(const char *path, choir_compression compression);
+void chi_records_close(chi_records *r);
+// The next record's data, in memory of r's until the next call. CHOIR_END behind the last one.
+// CHOIR_CORRUPT, with file, record and byte: a checksum that is wrong, a record that is cut short.
+choir_status chi_records_next(chi_records *r, const unsigned char **data, size_t *bytes);
+// After CHOIR_CORRUPT: whether it is known where the next record begins, so that next may go on.
+bool chi_records_known_next(const chi_records *r);
+// Puts "FILE: record N at byte B" before the text of a failure that the last record caused. N
+// counts from 0, B is that of the record's length, in a compressed file of the data unpacked.
+choir_status chi_records_blame(const chi_records *r);
+choir_status chi_records_rewind(chi_records *r);

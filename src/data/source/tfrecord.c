@@ -1,0 +1,234 @@
+// TFRecord files as a dataset: framing, Examples and columns put together. Records are read
+// where they lie in the file's block and go from there to the rows of who asked. What was read
+// well before a damaged record is handed out first; the failure comes with the element that it
+// belongs to.
+#include "data/source/tfrecord.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "data/step.h"
+#include "tensor/tensor.h"
+
+typedef struct {
+	choir_dataset base;
+	chi_record_files files;
+	bool raw; // a record is the value of the only column
+	chi_feature feature[CHI_MAX_COLUMNS];
+	chi_error pending; // found behind good examples
+} tfrecord;
+
+// ---- Files.
+
+static choir_status open_next(chi_record_files *f)
+{
+	if (f->next_path == f->paths.n)
+		return CHOIR_END;
+	f->open = chi_records_open(f->paths.path[f->next_path], f->compression);
+	if (!f->open)
+		return choir_error_status();
+	f->next_path++;
+	return CHOIR_OK;
+}
+
+static void close_file(chi_record_files *f)
+{
+	chi_records_close(f->open);
+	f->open = NULL;
+}
+
+choir_status chi_record_files_next(chi_record_files *f, const unsigned char **data, size_t *bytes)
+{
+	for (;;) {
+		if (!f->open)
+			CHOIR_TRY(open_next(f));
+		const choir_status status = chi_records_next(f->open, data, bytes);
+		if (status == CHOIR_OK)
+			return CHOIR_OK;
+		const bool skip = status == CHOIR_CORRUPT && f->skip;
+		if (status != CHOIR_END && !skip)
+			return status;
+		f->skipped += skip;
+		if (status == CHOIR_END || !chi_records_known_next(f->open))
+			close_file(f);
+	}
+}
+
+choir_status chi_record_files_bad(chi_record_files *f)
+{
+	const choir_status status = choir_error_status();
+	if (!f->skip || (status != CHOIR_CORRUPT && status != CHOIR_NOT_FOUND))
+		return chi_records_blame(f->open);
+	f->skipped++;
+	return CHOIR_OK;
+}
+
+void chi_record_files_rewind(chi_record_files *f)
+{
+	close_file(f);
+	f->next_path = 0;
+}
+
+// ---- The step.
+
+static choir_status read_one(tfrecord *t, void *const out[])
+{
+	for (;;) {
+		const unsigned char *data;
+		size_t bytes;
+		CHOIR_TRY(chi_record_files_next(&t->files, &data, &bytes));
+		const choir_status status = t->raw
+				? chi_raw_read(data, bytes, &t->feature[0], out[0])
+				: chi_example_read(data, bytes, t->base.spec.n, t->feature, out);
+		if (status == CHOIR_OK)
+			return CHOIR_OK;
+		CHOIR_TRY(chi_record_files_bad(&t->files));
+	}
+}
+
+static choir_status tfrecord_read(
+		choir_dataset *d, void *const column[], int64_t want, int64_t *got)
+{
+	tfrecord *t = (tfrecord *) d;
+	void *out[CHI_MAX_COLUMNS];
+	choir_status status = t->pending.status;
+	if (status != CHOIR_OK)
+		chi_error_restore(&t->pending);
+	while (status == CHOIR_OK && *got < want) {
+		chi_columns_move(d, column, *got, out);
+		status = read_one(t, out);
+		*got += status == CHOIR_OK;
+	}
+	if (status != CHOIR_OK && status != CHOIR_END && *got > 0)
+		chi_error_save(&t->pending);
+	chi_atomic64_store(&d->skipped, (uint64_t) t->files.skipped);
+	return *got ? CHOIR_OK : status;
+}
+
+static choir_status tfrecord_rewind(choir_dataset *d)
+{
+	tfrecord *t = (tfrecord *) d;
+	chi_record_files_rewind(&t->files);
+	t->files.skipped = 0;
+	t->pending.status = CHOIR_OK;
+	return CHOIR_OK;
+}
+
+static void free_files(chi_record_files *f)
+{
+	close_file(f);
+	chi_paths_free(&f->paths);
+}
+
+static void tfrecord_free(choir_dataset *d)
+{
+	tfrecord *t = (tfrecord *) d;
+	free_files(&t->files);
+	for (size_t i = 0; i < d->spec.n; i++) {
+		union {
+			const void *borrowed;
+			void *own;
+		} missing = { t->feature[i].missing };
+		chi_free(missing.own);
+	}
+}
+
+static choir_status tfrecord_shard_files(choir_dataset *d, int64_t count, int64_t index)
+{
+	chi_paths *paths = &((tfrecord *) d)->files.paths;
+	chi_paths_keep(paths, (size_t) count, (size_t) index);
+	d->files = (int64_t) paths->n;
+	return CHOIR_OK;
+}
+
+static const chi_step tfrecord_step = {
+	.name = "tfrecord dataset",
+	.range = chi_no_range,
+	.read = tfrecord_read,
+	.rewind = tfrecord_rewind,
+	.peek = chi_no_peek,
+	.free = tfrecord_free,
+	.files = CHI_FILES_HERE,
+	.shard_files = tfrecord_shard_files,
+};
+
+// ---- Making it.
+
+// The feature of a column; what stands for a missing one is copied.
+static bool set_feature(tfrecord *t, size_t i, const choir_feature *asked)
+{
+	const choir_column *c = &t->base.spec.column[i];
+	chi_feature *f = &t->feature[i];
+	f->name = c->name;
+	f->name_bytes = strlen(c->name);
+	f->dtype = c->dtype;
+	f->bytes = t->base.bytes[i];
+	f->elements = f->bytes / chi_dtype_size(c->dtype);
+	f->pad = asked && asked->pad;
+	if (!asked || !asked->missing)
+		return true;
+	void *missing = chi_alloc(f->bytes);
+	if (missing)
+		memcpy(missing, asked->missing, f->bytes);
+	f->missing = missing;
+	return missing != NULL;
+}
+
+static choir_dataset *make(chi_record_files *files, const choir_tfrecord_options *o)
+{
+	size_t n;
+	choir_column columns[CHI_MAX_COLUMNS];
+	chi_text names = { NULL, 0, 0, false };
+	tfrecord *t = NULL;
+	if (chi_record_columns(files, o, &n, columns, &names) == CHOIR_OK)
+		t = chi_source_new(&tfrecord_step, sizeof *t, n, columns, CHOIR_NONE);
+	chi_text_free(&names);
+	if (!t)
+		return NULL;
+	chi_record_files_rewind(files);
+	files->skipped = 0;
+	t->base.files = (int64_t) files->paths.n;
+	t->files = *files;
+	t->raw = o->raw;
+	for (size_t i = 0; i < n; i++)
+		if (!set_feature(t, i, o->n ? &o->features[i] : NULL)) {
+			*files = (chi_record_files){ .open = NULL };
+			choir_dataset_free(&t->base);
+			return NULL;
+		}
+	*files = (chi_record_files){ .open = NULL };
+	return &t->base;
+}
+
+static choir_status check_options(choir_tfrecord_options *o, const choir_tfrecord_options *given)
+{
+	const char *what = tfrecord_step.name;
+	if (given && (given->size < sizeof(size_t) || given->size > sizeof *given))
+		return choir_fail(CHOIR_INVALID,
+				"%s: the options' size is %zu, not %zu: set it with CHOIR_OPTIONS", what,
+				given->size, sizeof *given);
+	if (given)
+		memcpy(o, given, given->size);
+	if ((unsigned) o->compression > CHOIR_COMPRESSION_ZLIB)
+		return choir_fail(CHOIR_INVALID, "%s: the compression is none of those there are", what);
+	if ((unsigned) o->wrong > CHOIR_WRONG_SKIP)
+		return choir_fail(CHOIR_INVALID, "%s: wrong is neither STOP nor SKIP", what);
+	if (o->n > CHI_MAX_COLUMNS || (o->n > 0 && !o->features) || (o->raw && o->n > 1))
+		return choir_fail(CHOIR_INVALID, "%s: %zu features given, 0 to %d needed", what,
+				o->features ? o->n : 0, o->raw ? 1 : (int) CHI_MAX_COLUMNS);
+	return CHOIR_OK;
+}
+
+choir_dataset *choir_tfrecord_dataset_new(const char *path, const choir_tfrecord_options *options)
+{
+	choir_tfrecord_options o = { .size = sizeof o };
+	chi_record_files f = { .open = NULL };
+	if (check_options(&o, options) != CHOIR_OK ||
+			chi_files_paths(&f.paths, tfrecord_step.name, path, o.files) != CHOIR_OK)
+		return NULL;
+	f.compression = o.compression;
+	f.skip = o.wrong == CHOIR_WRONG_SKIP;
+	choir_dataset *d = make(&f, &o);
+	free_files(&f);
+	return d;
+}

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# planted.sh PROJECT FOLDER NAME: whether the fuzzer NAME finds a fault of the kind that it is for. The fault
+# is planted in a copy of the source, as fuzz/planted/NAME says: a file, and how sed changes it. 77: there
+# is no clang with libFuzzer.
+set -euo pipefail
+project=$1 out=$2/planted-$3 name=$3
+
+command -v clang >/dev/null || exit 77
+rm -rf "$out"
+mkdir -p "$out"
+printf '%s\n' '#include <stddef.h>' '#include <stdint.h>' \
+	'int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);' \
+	'int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) { return data && size ? 0 : 0; }' |
+	clang -fsanitize=address,undefined,fuzzer -x c - -o "$out/probe" 2>/dev/null || exit 77
+
+cp -r "$project/src" "$project/include" "$project/fuzz" "$out"
+{ read -r file && read -r change; } <"$project/fuzz/planted/$name"
+sed -i "$change" "$out/$file"
+if cmp -s "$out/$file" "$project/$file"; then
+	printf '%s: the fault could not be planted in %s\n' "$name" "$file"
+	exit 1
+fi
+if FUZZ_OUT=$out/build "$out/fuzz/run" "$name" 30 >"$out/log" 2>&1; then
+	printf '%s: the planted fault was not found\n' "$name"
+	exit 1
+fi
+if ! grep -q 'runtime error: unsigned integer overflow' "$out/log"; then
+	tail -n 30 "$out/log"
+	exit 1
+fi

@@ -94,6 +94,19 @@ choir_status choir_cross_batch_reduce_to(
 // CHOIR_INVALID: a per-replica value, a place.
 choir_value *choir_cross_broadcast_to(choir_cross *x, choir_value *v, choir_value *to);
 
+// A function of a variable's value t, in t's frame: on the device of the copy that was read.
+typedef choir_tensor *choir_fetch_fn(choir_tensor *t, void *user);
+
+// v's value on d, which need not be one of the strategy's: read from the copy that lies there,
+// else from the first, by way of fn where that is not NULL, and copied to d if it is elsewhere. So
+// what is small and made of something large travels small. Of an ON_READ variable the value that
+// its aggregation gives, which is made in x's frame. The result is in a frame of x's on d (x's own
+// where memory is shared), and lives as long as what is in x's frame. NULL: what fn failed with;
+// CHOIR_INVALID: v or d is NULL, an ON_READ variable without aggregation, fn returned nothing or a
+// tensor of another frame; CHOIR_STATE: v is undefined or of another strategy.
+choir_tensor *choir_cross_fetch(
+		choir_cross *x, choir_variable *v, choir_device *d, choir_fetch_fn *fn, void *user);
+
 // As choir_strategy_reduce, with the result in x's frame.
 choir_tensor *choir_cross_reduce(
 		choir_cross *x, choir_reduce_op op, choir_value *v, choir_axes axes);

@@ -135,6 +135,10 @@ int choir_strategy_parameter_devices(const choir_strategy *s);
 // The index-th device that holds variables. NULL: there is none, or s is NULL.
 choir_device *choir_strategy_parameter_device(const choir_strategy *s, int index);
 
+// Whether all steps must have the same shapes: false. Shapes may differ from step to step, and
+// between replicas where a call does not say otherwise.
+bool choir_strategy_require_static_shapes(const choir_strategy *s);
+
 // Whether this process is the one that writes checkpoints and summaries: today, with one
 // process, always. False for NULL.
 bool choir_strategy_is_chief(const choir_strategy *s);
@@ -146,7 +150,7 @@ bool choir_strategy_variable_created_in_scope(const choir_strategy *s, const cho
 
 // A scope says in which strategy, and how, this thread makes variables and what is made of
 // them, from enter to exit; scopes nest. This is the program's memory: it needs no initial
-// value for the three calls that enter, and stays where it is until the exit.
+// value for the calls that enter, and stays where it is until the exit.
 typedef struct {
 	void *hidden[4];
 } choir_scope;
@@ -166,6 +170,12 @@ choir_status choir_scope_colocate(choir_scope *scope, choir_value *with);
 // From here on variables are ON_READ, with this aggregation, and not trainable, whatever their
 // options say. CHOIR_STATE: this thread is in no scope and no replica.
 choir_status choir_scope_replica_local(choir_scope *scope, choir_aggregation aggregation);
+
+// From here on to read an ON_READ variable in a replica gives what reading it outside replicas
+// gives, the sum, mean or replica 0's part: each such read is a meeting of all replicas
+// (docs/rules.md, section 1). Of components and writes nothing changes. Outside replicas, where
+// reads are of the whole, there is no difference. CHOIR_NO_MEMORY.
+choir_status choir_scope_sync_on_read(choir_scope *scope);
 
 // Leaves scope. CHOIR_STATE: entering it failed, or it has been left; or one that was entered
 // later is still open: then scope stays, and can be left after that one. A replica, merge or

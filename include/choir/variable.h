@@ -68,11 +68,12 @@ typedef struct {
 // and copied; name, shape and *o are copied, too, and o may be NULL. What scopes say
 // (colocated, replica-local) replaces what o says.
 //
-// In scopes, in merge calls and outside of all it is a new variable; a name that the strategy
-// has is CHOIR_INVALID. In a replica it is a meeting of all replicas (docs/rules.md, sections 1
-// and 3): replica 0 makes it, the others wait for that and get the same one; all must ask for
-// the same names, dtypes and shapes in the same order, else CHOIR_STATE. If the strategy has
-// one of that name already, they get that one, whatever else the options say (CHOIR_INVALID if
+// In scopes, in merge calls and outside of all it is a new variable; a name that the strategy has
+// is CHOIR_INVALID. In a replica it is a meeting of all replicas (docs/rules.md, sections 1 and
+// 3): replica 0 makes it, the others wait for that and get the same one; all must ask for the same
+// names, dtypes and shapes in the same order, else CHOIR_STATE. Numbers that make names unique do
+// not matter for that, "_12" at the end or before a "/": the name is replica 0's. If the strategy
+// has one of that name already, they get that one, whatever else the options say (CHOIR_INVALID if
 // its dtype or shape differs), so a step may ask for its variables each time.
 //
 // NULL after a failure, which in a replica its frame keeps. CHOIR_INVALID: no name, an unknown
@@ -106,6 +107,10 @@ choir_status choir_variable_describe(const choir_variable *v, choir_variable_opt
 // Copies of v in this process: one for each separate memory of the strategy's devices, or, if v
 // is ON_READ, a part for each replica. 0 for NULL.
 int choir_variable_copies(const choir_variable *v);
+
+// The name of a copy: v's own for the first, "v/replica_1" and so on for the others. Belongs to v.
+// NULL: there is no such copy, or v is NULL.
+const char *choir_variable_copy_name(const choir_variable *v, int copy);
 
 // The device on which a copy lies, 0 to copies - 1. NULL: there is no such copy, or v is NULL.
 choir_device *choir_variable_device(const choir_variable *v, int copy);

@@ -23,7 +23,7 @@ void chi_context_pop(chi_context *c)
 	top = c->outer;
 }
 
-choir_status chi_context_leave(chi_context *c)
+choir_status chi_context_leave(chi_context *c, choir_status status)
 {
 	int open = 0;
 	while (top != c) { // all above c are scopes', from the heap
@@ -33,8 +33,10 @@ choir_status chi_context_leave(chi_context *c)
 		open++;
 	}
 	chi_context_pop(c);
-	return open == 0 ? CHOIR_OK : choir_fail(CHOIR_STATE, "scope: the function returned with %d "
-			"scope%s still open", open, open == 1 ? "" : "s");
+	if (open == 0 || status != CHOIR_OK)
+		return status;
+	return choir_fail(CHOIR_STATE, "scope: the function returned with %d scope%s still open", open,
+			open == 1 ? "" : "s");
 }
 
 void chi_context_forget(const choir_strategy *s)

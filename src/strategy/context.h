@@ -19,15 +19,17 @@ typedef struct chi_context {
 	bool non_slot; // variables made here lie where a strategy's non-slot variables do
 	bool replica_local; // variables made here are ON_READ, with this aggregation
 	choir_aggregation aggregation;
+	bool sync_on_read; // reads of ON_READ variables in a replica are of the whole
 	struct chi_context *outer;
 } chi_context;
 
 chi_context *chi_context_current(void); // NULL: the default replica
 void chi_context_push(chi_context *c); // c stays until popped
 void chi_context_pop(chi_context *c);
-// Pops c after a function of the program's. CHOIR_STATE if that left scopes open, which are
-// closed.
-choir_status chi_context_leave(chi_context *c);
+// Pops c after a function of the program's, which returned status, and closes the scopes that it
+// left open. Returns that status, or CHOIR_STATE for open scopes of one that says it went well: to
+// leave them by a failure is no other failure.
+choir_status chi_context_leave(chi_context *c, choir_status status);
 // The strategy is no more: this thread's choir_strategy_set_current is undone.
 void chi_context_forget(const choir_strategy *s);
 

@@ -39,6 +39,12 @@ choir_device *choir_strategy_parameter_device(const choir_strategy *s, int index
 	return s == NULL || index < 0 || index >= s->parameters ? NULL : s->parameter[index];
 }
 
+bool choir_strategy_require_static_shapes(const choir_strategy *s)
+{
+	(void) s;
+	return false;
+}
+
 bool choir_strategy_is_chief(const choir_strategy *s)
 {
 	return s != NULL;

@@ -3,6 +3,15 @@
 #include "base/alloc.h"
 #include "strategy/context.h"
 
+// What is hidden in a scope: its entry on the stack, whether choir_scope_once was called, and
+// whether it was entered where that changes nothing.
+enum { ENTRY, CALLED, NO_CHANGE };
+
+static void begin(choir_scope *scope)
+{
+	scope->hidden[ENTRY] = scope->hidden[NO_CHANGE] = NULL;
+}
+
 static choir_status push(choir_scope *scope, chi_context from)
 {
 	chi_context *c = chi_alloc(sizeof *c);
@@ -10,13 +19,13 @@ static choir_status push(choir_scope *scope, chi_context from)
 		return choir_error_status();
 	*c = from;
 	chi_context_push(c);
-	scope->hidden[0] = c;
+	scope->hidden[ENTRY] = c;
 	return CHOIR_OK;
 }
 
 choir_status choir_scope_enter(choir_scope *scope, choir_strategy *s)
 {
-	scope->hidden[0] = NULL;
+	begin(scope);
 	CHOIR_TRY(chi_strategy_check(s));
 	const chi_context *c = chi_context_current();
 	if (c != NULL && s->is_default && c->strategy != s)
@@ -41,7 +50,7 @@ static choir_status inside(const char *what, chi_context *from)
 
 choir_status choir_scope_colocate(choir_scope *scope, choir_value *with)
 {
-	scope->hidden[0] = NULL;
+	begin(scope);
 	chi_context from = { 0 };
 	CHOIR_TRY(inside("colocate", &from));
 	from.non_slot = choir_value_kind_of(with) == CHOIR_VALUE_PLACE;
@@ -66,7 +75,7 @@ choir_status choir_scope_colocate(choir_scope *scope, choir_value *with)
 
 choir_status choir_scope_replica_local(choir_scope *scope, choir_aggregation aggregation)
 {
-	scope->hidden[0] = NULL;
+	begin(scope);
 	chi_context from = { 0 };
 	CHOIR_TRY(inside("replica_local", &from));
 	from.replica_local = true;
@@ -74,9 +83,26 @@ choir_status choir_scope_replica_local(choir_scope *scope, choir_aggregation agg
 	return push(scope, from);
 }
 
+choir_status choir_scope_sync_on_read(choir_scope *scope)
+{
+	begin(scope);
+	const chi_context *c = chi_context_current();
+	if (c == NULL) { // reads are of the whole anyway
+		scope->hidden[NO_CHANGE] = scope;
+		return CHOIR_OK;
+	}
+	chi_context from = *c;
+	from.sync_on_read = true;
+	return push(scope, from);
+}
+
 choir_status choir_scope_exit(choir_scope *scope)
 {
-	chi_context *c = scope->hidden[0];
+	chi_context *c = scope->hidden[ENTRY];
+	if (c == NULL && scope->hidden[NO_CHANGE] == scope) {
+		begin(scope);
+		return CHOIR_OK;
+	}
 	if (c == NULL)
 		return choir_fail(CHOIR_STATE, "scope: exit of a scope that was not entered");
 	if (chi_context_current() != c)
@@ -85,20 +111,20 @@ choir_status choir_scope_exit(choir_scope *scope)
 				"still open");
 	chi_context_pop(c);
 	chi_free(c);
-	scope->hidden[0] = NULL;
+	scope->hidden[ENTRY] = NULL;
 	return CHOIR_OK;
 }
 
 bool choir_scope_once(choir_scope *scope, choir_strategy *s)
 {
-	if (scope->hidden[1] != NULL)
+	if (scope->hidden[CALLED] != NULL)
 		return false;
-	scope->hidden[1] = scope;
+	scope->hidden[CALLED] = scope;
 	return choir_scope_enter(scope, s) == CHOIR_OK;
 }
 
 void choir_scope_leave(choir_scope *scope)
 {
-	if (scope->hidden[0] != NULL)
+	if (scope->hidden[ENTRY] != NULL)
 		(void) choir_scope_exit(scope);
 }

@@ -70,6 +70,7 @@ void choir_frame_empty(choir_frame *f)
 	f->tape_rewind = NULL;
 	drop_since(f, 0);
 	chi_arena_empty(&f->arena);
+	f->emptied++;
 	f->failed = false;
 	f->failure.status = CHOIR_OK;
 }

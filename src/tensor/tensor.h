@@ -47,6 +47,7 @@ struct choir_frame {
 	choir_tensor *tensors; // newest first
 	chi_error failure; // the first
 	bool failed;
+	unsigned emptied; // how often
 	char prefix[32]; // "replica 1: " in front of messages, or ""
 	struct choir_tape *tape; // recording, or NULL
 	// The tape's: forgets what it recorded since mark, before a rewind.

@@ -35,6 +35,13 @@ int choir_variable_copies(const choir_variable *v)
 	return v == NULL ? 0 : v->copies;
 }
 
+const char *choir_variable_copy_name(const choir_variable *v, int copy)
+{
+	if (v == NULL || copy < 0 || copy >= v->copies)
+		return NULL;
+	return copy == 0 ? v->name : v->copy[copy].name;
+}
+
 choir_device *choir_variable_device(const choir_variable *v, int copy)
 {
 	return v == NULL || copy < 0 || copy >= v->copies ? NULL : v->copy[copy].device;

@@ -4,6 +4,7 @@
 #include "value/variable.h"
 
 #include "base/alloc.h"
+#include "base/text.h"
 #include "op/op.h"
 
 #include <string.h>
@@ -71,6 +72,15 @@ static choir_status open_copy(choir_variable *v, int index, choir_device *d, voi
 	c->source.name = v->name;
 	c->source.owner = v;
 	c->device = d;
+	if (index > 0) {
+		chi_text name = { 0 };
+		chi_text_add(&name, "%s/replica_%d", v->name, index);
+		if (name.failed) {
+			chi_text_free(&name);
+			return CHOIR_NO_MEMORY;
+		}
+		c->name = name.data;
+	}
 	c->buffer = wrap != NULL && d->host_memory
 			? chi_buffer_wrap(d, wrap, chi_variable_bytes(v), NULL, NULL)
 			: chi_buffer_new(d, chi_variable_bytes(v));
@@ -147,8 +157,10 @@ void chi_variable_free(choir_variable *v)
 {
 	if (v == NULL)
 		return;
-	for (int i = 0; v->copy != NULL && i < v->copies; i++)
+	for (int i = 0; v->copy != NULL && i < v->copies; i++) {
 		chi_buffer_release(v->copy[i].buffer);
+		chi_free(v->copy[i].name);
+	}
 	chi_free(v->copy);
 	chi_free(v->copy_of_replica);
 	chi_free(v->name);

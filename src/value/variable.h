@@ -9,6 +9,7 @@
 
 typedef struct {
 	chi_source source; // its version counts the writes
+	char *name; // "v/replica_1", for all copies but the first
 	chi_buffer *buffer;
 	choir_device *device;
 	bool undefined; // a write failed half way: reading is an error until it is assigned

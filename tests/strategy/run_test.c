@@ -503,12 +503,25 @@ static choir_status leave_scope_open(choir_replica *r, void *user)
 									: CHOIR_OK;
 }
 
+static choir_status fail_in_a_scope(choir_replica *r, void *user)
+{
+	choir_scope scope;
+	(void) user;
+	CHOIR_TRY(choir_scope_replica_local(&scope, CHOIR_AGGREGATION_SUM));
+	if (choir_replica_id(r) == 1)
+		return choir_fail(CHOIR_IO, "in a scope");
+	return choir_scope_exit(&scope);
+}
+
 static void an_open_scope_is_told_of(void **state)
 {
 	(void) state;
 	choir_strategy *s = world_new(2, "cpu:0", 0);
 	world_failed(choir_strategy_run(s, leave_scope_open, NULL, NULL, NULL), CHOIR_STATE,
 			"replica 1", "scope still open");
+	// But not instead of what went wrong.
+	world_failed(choir_strategy_run(s, fail_in_a_scope, NULL, NULL, NULL), CHOIR_IO,
+			"replica 1: in a scope", NULL);
 	world_works(s);
 	choir_strategy_free(s);
 }

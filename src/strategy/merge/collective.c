@@ -249,8 +249,9 @@ choir_tensor *choir_replica_broadcast(choir_replica *replica, choir_tensor *t, i
 	if (from < 0 || from >= choir_replica_count(replica))
 		return chi_frame_fail_null(replica->frame, CHOIR_INVALID, "broadcast: there is no replica "
 				"%d: there are %d", from, choir_replica_count(replica));
-	if (t->component && (t = chi_tensor_alias(replica->frame, t)) == NULL)
-		return NULL; // its value, not the variable
+	// Of a variable its value, which must stay when replica from goes on and writes its part.
+	if (t->source != NULL && (t = choir_move(t, replica->frame)) == NULL)
+		return NULL;
 	if (chi_merge_one(chi_replica_of(replica), "broadcast", t, return_first, &from,
 			(const void *) (uintptr_t) return_first, (uint64_t) from + 1) != CHOIR_OK)
 		return NULL;

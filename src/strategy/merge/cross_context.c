@@ -39,6 +39,17 @@ void chi_cross_free(choir_cross *cross)
 	chi_free(x);
 }
 
+// What lies on other devices goes with the context's own frame, which the program may have
+// emptied.
+static void empty_places(chi_cross *x)
+{
+	if (x->emptied == x->shown.frame->emptied)
+		return;
+	for (size_t i = 0; i < x->places; i++)
+		choir_frame_empty(x->place[i].frame);
+	x->emptied = x->shown.frame->emptied;
+}
+
 void chi_cross_clear(choir_cross *cross)
 {
 	chi_cross *x = chi_cross_of(cross);
@@ -46,9 +57,8 @@ void chi_cross_clear(choir_cross *cross)
 	choir_values_clear(x->returned);
 	choir_values_clear(x->given);
 	choir_values_clear(x->taken);
-	for (size_t i = 0; i < x->places; i++)
-		choir_frame_empty(x->place[i].frame);
 	choir_frame_empty(cross->frame);
+	empty_places(x);
 }
 
 choir_frame *chi_cross_frame_on(chi_cross *x, choir_device *d)
@@ -56,6 +66,7 @@ choir_frame *chi_cross_frame_on(chi_cross *x, choir_device *d)
 	choir_frame *own = x->shown.frame;
 	if (chi_device_shares(own->device, d))
 		return own;
+	empty_places(x);
 	for (size_t i = 0; i < x->places; i++)
 		if (chi_device_shares(x->place[i].device, d))
 			return x->place[i].frame;

@@ -109,10 +109,8 @@ static choir_status call(chi_run *run, choir_merge_fn *fn, void *user)
 	chi_context_push(&inside);
 	chi_error_clear();
 	choir_status status = fn(run->cross, user);
-	const choir_status left = chi_context_leave(&inside);
+	status = chi_context_leave(&inside, status);
 	choir_frame *f = run->cross->frame;
-	if (status == CHOIR_OK)
-		status = left;
 	if (status == CHOIR_OK && f->failed)
 		status = chi_frame_report(f);
 	else if (status == CHOIR_END || (status != CHOIR_OK && choir_error_status() != status))

@@ -17,6 +17,7 @@ typedef struct chi_cross {
 	choir_values *given, *taken; // the side that calls run and update
 	chi_cross_place *place;
 	size_t places, places_room;
+	unsigned emptied; // how often the context's own frame was when places were last
 } chi_cross;
 
 static inline chi_cross *chi_cross_of(const choir_cross *x)
@@ -27,8 +28,8 @@ static inline chi_cross *chi_cross_of(const choir_cross *x)
 choir_cross *chi_cross_new(choir_strategy *s, chi_run *run);
 void chi_cross_free(choir_cross *x);
 void chi_cross_clear(choir_cross *x);
-// The context's frame for tensors on d; emptied with it. NULL: recorded in the context's own
-// frame.
+// The context's frame for tensors on d; what is in it dies when the context's own frame is
+// emptied. NULL: recorded in that.
 choir_frame *chi_cross_frame_on(chi_cross *x, choir_device *d);
 
 // x must be the cross-replica context this thread is in, or its program's own.

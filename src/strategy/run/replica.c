@@ -38,8 +38,7 @@ void chi_replica_call(chi_replica *r)
 	chi_dlpack_hold(true);
 	chi_error_clear();
 	choir_status status = run->fn(&r->shown, run->user);
-	const choir_status left = chi_context_leave(&inside);
-	status = conclude(r, status == CHOIR_OK ? left : status);
+	status = conclude(r, chi_context_leave(&inside, status));
 	if (status != CHOIR_OK && !r->cancelled)
 		chi_run_fail(run, r->id);
 	choir_frame_empty(f);

@@ -211,8 +211,7 @@ static choir_status update_copy(chi_update *u, choir_update_fn *fn, void *user)
 	chi_context_push(&inside);
 	chi_error_clear();
 	choir_status status = fn(&u->shown, user);
-	const choir_status left = chi_context_leave(&inside);
-	status = conclude(u, status == CHOIR_OK ? left : status);
+	status = conclude(u, chi_context_leave(&inside, status));
 	chi_fpenv_leave(&host);
 	chi_error failure;
 	chi_error_save(&failure);

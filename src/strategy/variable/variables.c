@@ -154,9 +154,25 @@ static choir_status apply_scopes(const chi_context *c, const choir_variable_opti
 	return CHOIR_OK;
 }
 
-static uint64_t hash_creation(const chi_creation *c)
+// The name without the numbers that make names unique: "_12" at its end and before a "/". Replicas
+// whose names differ in these alone mean the same variable. NULL: no memory.
+static char *canonical_name(chi_arena *arena, const char *name)
 {
-	uint64_t hash = chi_hash_text(c->name) + (uint64_t) c->options->dtype;
+	char *out = chi_arena_alloc(arena, strlen(name) + 1);
+	for (size_t n = 0; out != NULL && *name != '\0';) {
+		const size_t digits = *name == '_' ? strspn(name + 1, "0123456789") : 0;
+		if (digits > 0 && (name[1 + digits] == '/' || name[1 + digits] == '\0'))
+			name += 1 + digits;
+		else
+			out[n++] = *name++;
+		out[n] = '\0';
+	}
+	return out;
+}
+
+static uint64_t hash_creation(const chi_creation *c, const char *name)
+{
+	uint64_t hash = chi_hash_text(name) + (uint64_t) c->options->dtype;
 	for (int i = 0; i < c->shape->rank; i++)
 		hash = chi_hash_mix(hash + (uint64_t) c->shape->dim[i]);
 	return hash;
@@ -174,8 +190,10 @@ static choir_variable *make_in_replica(chi_replica *r, const chi_creation *c)
 		chi_frame_keep(f);
 		return NULL;
 	}
-	chi_meet *m = chi_meet_arrive(r, CHI_MEET_CREATE, NULL, hash_creation(c), text, NULL, NULL,
-			&last);
+	const char *name = canonical_name(&f->arena, c->name);
+	chi_meet *m = name == NULL ? NULL
+							   : chi_meet_arrive(r, CHI_MEET_CREATE, NULL, hash_creation(c, name),
+										 text, NULL, NULL, &last);
 	if (m == NULL) {
 		chi_frame_keep(f);
 		return NULL;
@@ -295,10 +313,8 @@ static choir_tensor *read_before(const choir_variable *v, choir_frame *f)
 	return NULL;
 }
 
-choir_tensor *choir_variable_read(choir_variable *v, choir_frame *f)
+static choir_tensor *read_alone(choir_variable *v, choir_frame *f)
 {
-	if (v == NULL || f == NULL || f->failed)
-		return NULL;
 	choir_tensor *t = read_before(v, f);
 	if (t != NULL)
 		return t;
@@ -314,6 +330,37 @@ choir_tensor *choir_variable_read(choir_variable *v, choir_frame *f)
 	if (t != NULL && f->tape != NULL && chi_tape_add_read(f->tape, t) != CHOIR_OK)
 		return NULL;
 	return t;
+}
+
+// The value of an on-read variable in a replica, of which own is its part.
+static choir_tensor *read_together(choir_replica *r, const choir_variable *v, choir_tensor *own)
+{
+	switch (v->aggregation) {
+	case CHOIR_AGGREGATION_SUM:
+		return choir_replica_all_reduce(r, CHOIR_SUM, own);
+	case CHOIR_AGGREGATION_MEAN:
+		return choir_replica_all_reduce(r, CHOIR_MEAN, own);
+	case CHOIR_AGGREGATION_ONLY_FIRST_REPLICA:
+		return choir_replica_broadcast(r, own, 0);
+	case CHOIR_AGGREGATION_NONE:
+		break;
+	}
+	return chi_frame_fail_null(r->frame, CHOIR_INVALID,
+			"variable \"%s\": it is ON_READ without an "
+			"aggregation, so it has no value outside a replica",
+			v->name);
+}
+
+choir_tensor *choir_variable_read(choir_variable *v, choir_frame *f)
+{
+	if (v == NULL || f == NULL || f->failed)
+		return NULL;
+	const chi_context *c = chi_context_current();
+	choir_tensor *own = read_alone(v, f);
+	if (own != NULL && v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ && c != NULL &&
+			c->sync_on_read && f->context_kind == CHI_IN_REPLICA && f->context == c->what)
+		return read_together(f->context, v, own);
+	return own;
 }
 
 choir_tensor *choir_variable_component(choir_variable *v, choir_frame *f)

@@ -13,10 +13,10 @@
 // is the run's. In the default replica, outside any run, it is done when it is asked for. Checked
 // before anything is written: shapes, dtypes, that all replicas gave gradients of the same
 // variables in the same order, the rate, and that gradients are finite: those of each replica when
-// they are given, or their sums where sums are kept (clip_norm, skip_nonfinite, devices with
-// memory of their own). Only a sum of finite f32 or f64 gradients that overflows, where sums are
-// not kept, is not seen until the next step's gradients are. Threads: new, distributed_apply: the
-// program's, or a merge call's; the rest: the replica's own.
+// they are given, or their sums where sums are kept (clip_norm, skip_nonfinite, a loss scale,
+// devices with memory of their own). Only a sum of finite f32 or f64 gradients that overflows,
+// where sums are not kept, is not seen until the next step's gradients are. Threads: new,
+// distributed_apply: the program's, or a merge call's; the rest: the replica's own.
 #pragma once
 
 #include "cross.h"
@@ -51,6 +51,19 @@ typedef struct {
 	double (*fn)(int64_t step, void *user);
 	void *user; // borrowed while the optimizer lives
 } choir_schedule;
+// What a loss is multiplied by, so that small gradients of it are not lost, and every gradient
+// divided by before the update (Micikevicius et al. 2018). DYNAMIC: after period updates in a row
+// that were applied it is multiplied by multiplier, as long as it stays within f32; an update with
+// a summed gradient that is not finite is left out, by all replicas alike, and divides it, down to
+// 1 at the least.
+typedef enum { CHOIR_LOSS_SCALE_DYNAMIC = 0, CHOIR_LOSS_SCALE_FIXED } choir_loss_scale_kind;
+typedef struct {
+	size_t size;
+	choir_loss_scale_kind kind;
+	double initial; // 1 or more; 0: 32768 (not with FIXED); powers of two change no bits
+	int64_t period; // DYNAMIC: 0: 2000
+	double multiplier; // DYNAMIC: more than 1; 0: 2
+} choir_loss_scale;
 typedef struct {
 	size_t size;
 	double rate; // 0: 1e-3 (SGD, MOMENTUM: 1e-2)
@@ -65,6 +78,9 @@ typedef struct {
 	// An update with a gradient that is not finite: off: CHOIR_INVALID naming the variable, and
 	// nothing is changed; on: it is left out, by all replicas alike, and not counted.
 	choir_toggle skip_nonfinite;
+	// Copied; NULL: the loss is not scaled. All gradients that come to the optimizer are then of
+	// the scaled loss: minimize scales it, elsewhere choir_optimizer_scale_loss does.
+	const choir_loss_scale *loss_scale;
 } choir_optimizer_options;
 
 // NULL: CHOIR_INVALID naming an option and its value (a rate that is not positive and finite, a
@@ -84,6 +100,13 @@ choir_status choir_optimizer_give(choir_optimizer *o, choir_replica *r, choir_va
 		choir_tensor *gradient);
 // In all replicas, after the last give: asks for the update.
 choir_status choir_optimizer_apply_gradients(choir_optimizer *o, choir_replica *r);
+// In all replicas, where not minimize but the program makes gradients: loss times the scale.
+// It waits for updates that this replica has asked for, since they may move the scale.
+choir_tensor *choir_optimizer_scale_loss(
+		choir_optimizer *o, choir_replica *r, choir_tensor *loss);
+// The scale of the next update; 1 without scaling, and for NULL. Outside of runs, or in a replica
+// after scale_loss.
+double choir_optimizer_loss_scale(const choir_optimizer *o);
 // In a merge call, or a program's own cross-replica context: n gradients for n different
 // variables. Per-replica values are summed; plain and mirrored ones are taken as they are. Updates
 // at once.

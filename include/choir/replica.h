@@ -162,6 +162,12 @@ int64_t choir_replica_global_examples(const choir_replica *r);
 // examples, multiply before. CHOIR_INVALID: a scalar.
 choir_tensor *choir_replica_mean(choir_replica *r, choir_tensor *losses);
 
+// The same for a global batch whose size the program says itself, as it must where replicas make
+// their own data in unequal parts: the sum of losses divided by it; 0 for a batch of 0.
+// CHOIR_INVALID: a scalar, a negative size.
+choir_tensor *choir_replica_average_loss(
+		choir_replica *r, choir_tensor *losses, int64_t global_batch);
+
 // The sum of loss divided by the number of replicas, for a term that is the same in all and
 // counts once: TensorFlow's scale_regularization_loss. f32 or f64, any shape; gives a scalar.
 choir_tensor *choir_replica_scale_regularization(choir_replica *r, choir_tensor *loss);

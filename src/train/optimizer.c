@@ -34,6 +34,7 @@ choir_optimizer *choir_optimizer_new(
 	choir_strategy *s = choir_strategy_current();
 	choir_optimizer_options all;
 	choir_schedule schedule;
+	choir_loss_scale scale;
 	if (s == NULL || chi_strategy_check(s) != CHOIR_OK ||
 			chi_context_need_cross(s, "making an optimizer") != CHOIR_OK)
 		return NULL;
@@ -42,7 +43,8 @@ choir_optimizer *choir_optimizer_new(
 				"CHOIR_ADAM and CHOIR_ADAMW are", (int) kind);
 		return NULL;
 	}
-	if (chi_optimizer_resolve(&kinds[kind], options, &all, &schedule) != CHOIR_OK)
+	if (chi_optimizer_resolve(&kinds[kind], options, &all, &schedule) != CHOIR_OK ||
+			chi_loss_scale_resolve(all.loss_scale, &scale) != CHOIR_OK)
 		return NULL;
 	choir_optimizer *o = chi_alloc(sizeof *o);
 	if (o == NULL)
@@ -51,7 +53,10 @@ choir_optimizer *choir_optimizer_new(
 	o->kind = &kinds[kind];
 	o->options = all;
 	o->options.schedule = NULL; // the caller's; ours is a copy
+	o->options.loss_scale = NULL;
 	o->schedule = schedule;
+	o->loss_scale = scale;
+	o->scale = scale.initial;
 	chi_update_table(o);
 	o->apply = chi_apply_new(s, &o->table, o);
 	if (o->apply == NULL) {
@@ -61,7 +66,7 @@ choir_optimizer *choir_optimizer_new(
 	return chi_strategy_own(s, free_optimizer, o) == CHOIR_OK ? o : NULL;
 }
 
-static choir_status check_replica(const choir_optimizer *o, const choir_replica *r)
+choir_status chi_optimizer_check_replica(const choir_optimizer *o, const choir_replica *r)
 {
 	if (o == NULL)
 		return choir_fail(CHOIR_INVALID, "optimizer: it is NULL");
@@ -110,7 +115,7 @@ static choir_status check_gradient(const choir_optimizer *o, const choir_variabl
 choir_status choir_optimizer_give(choir_optimizer *o, choir_replica *r, choir_variable *v,
 		choir_tensor *gradient)
 {
-	CHOIR_TRY(check_replica(o, r));
+	CHOIR_TRY(chi_optimizer_check_replica(o, r));
 	if (v != NULL && gradient != NULL && check_gradient(o, v, gradient) != CHOIR_OK)
 		return chi_frame_keep(r->frame);
 	return chi_apply_give(o->apply, r, v, gradient);
@@ -118,7 +123,7 @@ choir_status choir_optimizer_give(choir_optimizer *o, choir_replica *r, choir_va
 
 choir_status choir_optimizer_apply_gradients(choir_optimizer *o, choir_replica *r)
 {
-	CHOIR_TRY(check_replica(o, r));
+	CHOIR_TRY(chi_optimizer_check_replica(o, r));
 	return chi_apply_commit(o->apply, r);
 }
 
@@ -167,12 +172,15 @@ choir_status choir_optimizer_minimize(choir_optimizer *o, choir_tape *tape, choi
 		return chi_frame_fail(f, CHOIR_STATE,
 				"minimize: this frame is no replica's: use the frame of "
 				"the replica, or of choir_replica_current()");
-	CHOIR_TRY(check_replica(o, g.replica));
+	CHOIR_TRY(chi_optimizer_check_replica(o, g.replica));
 	if (loss->shape.rank != 0)
 		return chi_frame_fail(f, CHOIR_INVALID,
 				"%s: minimize: the loss is %s, a scalar is needed: "
 				"use choir_replica_mean",
 				o->kind->name, chi_shape_print(&loss->shape, text));
+	loss = choir_optimizer_scale_loss(o, g.replica, loss);
+	if (loss == NULL)
+		return chi_frame_report(f);
 	CHOIR_TRY(find_sources(o, tape, &g.source, &n));
 	CHOIR_TRY(chi_tape_backward(tape, loss, n, g.source, give_ready, &g));
 	return chi_apply_commit(o->apply, g.replica);

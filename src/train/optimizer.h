@@ -31,6 +31,9 @@ struct choir_optimizer {
 	const chi_optimizer_kind *kind;
 	choir_optimizer_options options; // defaults and CHOIR_NONE resolved
 	choir_schedule schedule;
+	choir_loss_scale loss_scale;
+	double scale; // of the next update's loss; 1: there is no scaling
+	int64_t finite_updates; // since the scale moved
 	chi_apply *apply;
 	chi_apply_table table; // what apply calls
 	uint64_t step; // updates that were applied
@@ -45,6 +48,12 @@ struct choir_optimizer {
 // value.
 choir_status chi_optimizer_resolve(const chi_optimizer_kind *kind,
 		const choir_optimizer_options *o, choir_optimizer_options *out, choir_schedule *schedule);
+// The same for the loss scale; NULL: a fixed one of 1.
+choir_status chi_loss_scale_resolve(const choir_loss_scale *given, choir_loss_scale *s);
+// After an update; finite: it was applied.
+void chi_loss_scale_move(choir_optimizer *o, bool finite);
+// o and r are there, and of one strategy.
+choir_status chi_optimizer_check_replica(const choir_optimizer *o, const choir_replica *r);
 // The rate of the update that is the step-th, from 0; CHOIR_INVALID if a user's function gives
 // none.
 choir_status chi_schedule_rate(const choir_schedule *schedule, double base, uint64_t step,

@@ -138,6 +138,7 @@ static bool gated(const void *user)
 {
 	const choir_optimizer *o = user;
 	return o->options.clip_norm > 0 || o->options.skip_nonfinite == CHOIR_ON ||
+			o->loss_scale.kind == CHOIR_LOSS_SCALE_DYNAMIC || o->scale != 1 ||
 			!o->strategy->all_host;
 }
 
@@ -145,11 +146,12 @@ static choir_status gate(
 		const void *user, double squares, const choir_variable *bad, double *factor, bool *skip)
 {
 	const choir_optimizer *o = user;
-	const double clip = o->options.clip_norm, norm = sqrt(squares);
-	*factor = 1;
+	const double clip = o->options.clip_norm, norm = sqrt(squares) / o->scale;
+	*factor = 1 / o->scale;
 	*skip = false;
 	if (bad != NULL || (clip > 0 && !isfinite(norm))) {
-		*skip = o->options.skip_nonfinite == CHOIR_ON;
+		*skip = o->options.skip_nonfinite == CHOIR_ON ||
+				o->loss_scale.kind == CHOIR_LOSS_SCALE_DYNAMIC;
 		return *skip ? CHOIR_OK
 					 : choir_fail(CHOIR_INVALID,
 							   "%s: the gradient of \"%s\" is not finite "
@@ -158,7 +160,7 @@ static choir_status gate(
 							   o->step);
 	}
 	if (clip > 0 && norm > clip)
-		*factor = clip / norm;
+		*factor *= clip / norm;
 	return CHOIR_OK;
 }
 
@@ -199,6 +201,7 @@ static void end(void *user, bool applied)
 	choir_optimizer *o = user;
 	if (applied)
 		o->step++;
+	chi_loss_scale_move(o, applied);
 }
 
 void chi_update_table(choir_optimizer *o)

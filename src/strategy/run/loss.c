@@ -19,21 +19,43 @@ int64_t choir_replica_global_examples(const choir_replica *replica)
 	return all == CHOIR_NONE ? 0 : all;
 }
 
-choir_tensor *choir_replica_mean(choir_replica *replica, choir_tensor *losses)
+// What both means check. NULL: recorded.
+static choir_tensor *sum_of_losses(choir_replica *replica, choir_tensor *losses, const char *what)
 {
-	if (losses == NULL || chi_replica_check(replica, "mean") != CHOIR_OK)
+	if (losses == NULL || chi_replica_check(replica, what) != CHOIR_OK)
 		return NULL;
 	if (losses->shape.rank == 0)
 		return chi_frame_fail_null(replica->frame, CHOIR_INVALID,
-				"mean: a loss for each example is "
-				"needed, not a scalar");
+				"%s: a loss for each example is needed, not a scalar", what);
+	return choir_sum(losses, CHOIR_ALL_AXES);
+}
+
+static choir_tensor *over(choir_tensor *sum, int64_t examples)
+{
+	return choir_scale(sum, examples == 0 ? 0 : 1 / (double) examples);
+}
+
+choir_tensor *choir_replica_mean(choir_replica *replica, choir_tensor *losses)
+{
+	choir_tensor *sum = sum_of_losses(replica, losses, "mean");
+	if (sum == NULL)
+		return NULL;
 	// A run without counted arguments makes its data itself: as many examples in each replica.
 	const chi_replica *r = chi_replica_of(replica);
 	const int64_t known = r->run->args == NULL ? CHOIR_NONE
 	                                           : chi_values_global_examples(r->run->args);
-	const int64_t all = known == CHOIR_NONE ? losses->shape.dim[0] * choir_replica_count(replica)
-	                                        : known;
-	return choir_scale(choir_sum(losses, CHOIR_ALL_AXES), all == 0 ? 0 : 1 / (double) all);
+	return over(sum, known == CHOIR_NONE ? losses->shape.dim[0] * choir_replica_count(replica)
+	                                     : known);
+}
+
+choir_tensor *choir_replica_average_loss(
+		choir_replica *replica, choir_tensor *losses, int64_t global_batch)
+{
+	choir_tensor *sum = sum_of_losses(replica, losses, "average_loss");
+	if (sum != NULL && global_batch < 0)
+		return chi_frame_fail_null(replica->frame, CHOIR_INVALID, "average_loss: a global batch "
+				"of %lld examples: 0 or more are needed", (long long) global_batch);
+	return sum == NULL ? NULL : over(sum, global_batch);
 }
 
 choir_tensor *choir_replica_scale_regularization(choir_replica *replica, choir_tensor *loss)

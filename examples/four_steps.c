@@ -22,7 +22,7 @@ static choir_status reduce_and_update(choir_cross *x, void *user)
 {
 	struct model *m = (struct model *) user;
 	choir_reduction item = { choir_cross_arg(x, "gradient"), choir_variable_value(m->w), NULL };
-	CHOIR_TRY(choir_cross_batch_reduce_to(x, CHOIR_SUM, 1, &item)); // 3
+	CHOIR_TRY(choir_cross_batch_reduce_to(x, CHOIR_SUM, 1, &item, NULL)); // 3
 	choir_cross_give(x, "gradient", item.result);
 	return choir_cross_update(x, m->w, NULL, descend, m);
 }

@@ -84,11 +84,12 @@ typedef struct {
 	choir_value *result; // out; NULL if it failed
 } choir_reduction;
 
-// What n calls of choir_cross_reduce_to give, in this order, for any mixture of dtypes, shapes
-// and destinations; today it is those calls. Stops at the first failure, which it returns;
-// results behind that are as they were.
-choir_status choir_cross_batch_reduce_to(
-		choir_cross *x, choir_reduce_op op, size_t n, choir_reduction items[]);
+// What n calls of choir_cross_reduce_to give, for any mixture of dtypes, shapes and destinations;
+// o may be NULL, and says how values travel (strategy.h). Everything is checked before anything is
+// reduced. After a failure all results are NULL. CHOIR_INVALID, CHOIR_NOT_FOUND,
+// CHOIR_UNSUPPORTED: options that cannot be, as of a strategy. CHOIR_TIMEOUT: of o.
+choir_status choir_cross_batch_reduce_to(choir_cross *x, choir_reduce_op op, size_t n,
+		choir_reduction items[], const choir_communication_options *o);
 
 // v, which is plain, mirrored or a variable, mirrored at to. A plain number stays plain.
 // CHOIR_INVALID: a per-replica value, a place.

@@ -20,6 +20,19 @@ CHOIR_C_BEGIN
 
 // Strategies
 
+// How values travel between devices: hints, which change no result. Fields that are 0 say nothing:
+// then what the strategy was made with holds, or else Choir's own choice.
+typedef struct {
+	size_t size; // of this struct: CHOIR_OPTIONS sets it
+	// The values of a batch (choir_cross_batch_reduce_to) are laid one behind another, those of a
+	// dtype, divisor and destination together, and travel in packs. bytes_per_pack: whole values,
+	// until a pack is larger than that; num_packs: so many packs of equal length, the last with
+	// the rest. Both 0: each value travels by itself. Not both at once.
+	int64_t bytes_per_pack, num_packs;
+	double timeout; // seconds that a collective may take: CHOIR_TIMEOUT then; CHOIR_NONE: any
+	const char *implementation; // as .cross_device_ops below, or "auto": the strategy's
+} choir_communication_options;
+
 // One struct for all kinds; what a kind cannot do is CHOIR_INVALID there.
 typedef struct {
 	size_t size; // of this struct: CHOIR_OPTIONS sets it
@@ -47,6 +60,8 @@ typedef struct {
 	// Central storage, parameter server: the devices that hold variables, as .devices. NULL: the
 	// device that carries the replicas if there is one, else cpu:0.
 	const char *parameter_devices;
+	// Copied; NULL: all defaults. Its implementation is another word for cross_device_ops.
+	const choir_communication_options *communication;
 } choir_strategy_options;
 
 // What makes a strategy from options, for tables of kinds. *o is copied, with its texts; NULL:

@@ -74,6 +74,22 @@ static choir_status deal_replicas(choir_strategy *s, choir_device *const *device
 	return CHOIR_OK;
 }
 
+// The way that communication names becomes cross_device_ops, which is another word for it.
+static choir_status copy_communication(choir_strategy *s, choir_strategy_options *o)
+{
+	CHOIR_TRY(chi_communication_check(o->communication, &s->communication));
+	const char *way = s->communication.implementation;
+	if (way != NULL && o->cross_device_ops != NULL)
+		return choir_fail(CHOIR_INVALID, "strategy: cross_device_ops \"%s\" and the "
+				"communication's implementation \"%s\" are two words for one thing: give one",
+				o->cross_device_ops, way);
+	if (way != NULL && strcmp(way, "auto") != 0)
+		o->cross_device_ops = way;
+	s->communication.implementation = NULL;
+	o->communication = o->communication == NULL ? NULL : &s->communication;
+	return CHOIR_OK;
+}
+
 // *text becomes a copy of it.
 static choir_status copy_text(const char **text)
 {
@@ -96,6 +112,7 @@ static choir_status copy_options(choir_strategy *s, const choir_strategy_options
 	CHOIR_TRY(check_options(&s->table, &all));
 	if (s->table.most_replicas == 1)
 		all.replicas = 1;
+	CHOIR_TRY(copy_communication(s, &all));
 	s->options = all;
 	s->timeout = all.timeout == 0 ? 60 : all.timeout;
 	const char **texts[] = { &s->options.devices, &s->options.cross_device_ops,
@@ -259,6 +276,11 @@ void choir_strategy_free(choir_strategy *s)
 	chi_cross_free(s->cross);
 	free_members(s);
 	chi_group_close(&s->group);
+	for (chi_more_groups *g = s->more_groups, *next; g != NULL; g = next) {
+		next = g->next;
+		chi_group_close(&g->group);
+		chi_free(g);
+	}
 	for (int i = 0; s->exchange != NULL && i < s->lanes; i++)
 		chi_stream_free(s->exchange[i]);
 	for (int i = 0; s->parameter_stream != NULL && i < s->parameters; i++)
@@ -331,6 +353,10 @@ void chi_strategy_start_over(choir_strategy *s)
 {
 	chi_group_abort(&s->group);
 	chi_group_reset(&s->group);
+	for (chi_more_groups *g = s->more_groups; g != NULL; g = g->next) {
+		chi_group_abort(&g->group);
+		chi_group_reset(&g->group);
+	}
 }
 
 choir_status chi_strategy_check(const choir_strategy *s)

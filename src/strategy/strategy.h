@@ -19,6 +19,12 @@ typedef struct chi_stateful {
 	struct chi_stateful *next;
 } chi_stateful;
 
+// Cross-device operations that a call has asked for by name, beside the strategy's own.
+typedef struct chi_more_groups {
+	chi_group group;
+	struct chi_more_groups *next;
+} chi_more_groups;
+
 struct choir_strategy {
 	const char *kind; // "mirrored": its table's name
 	choir_strategy_table table; // without empty slots
@@ -34,6 +40,8 @@ struct choir_strategy {
 	double timeout; // seconds; negative: for ever
 	struct chi_crew *crew; // of each lane: threads that are kept
 	chi_group group;
+	chi_more_groups *more_groups;
+	choir_communication_options communication; // of calls that say nothing else
 	// of each lane: for sums and updates, never used while replicas use theirs
 	chi_stream **exchange;
 	int parameters; // devices that hold variables
@@ -68,6 +76,10 @@ extern const choir_strategy_table chi_default_table, chi_one_device_table, chi_m
 
 // The exchange stream of lane, or that of the parameter device d: where d's memory can be written.
 chi_stream *chi_strategy_stream(const choir_strategy *s, int lane, const choir_device *d);
+// Fills *all from o (NULL: all defaults); CHOIR_INVALID naming the option and its value.
+choir_status chi_communication_check(
+		const choir_communication_options *o, choir_communication_options *all);
+
 // Which lane carries replica.
 int chi_strategy_lane(const choir_strategy *s, int replica);
 // CHOIR_STATE in a child of a fork.

@@ -213,7 +213,7 @@ static choir_status reduce_to(choir_cross *x, void *user)
 	CHOIR_TRY(check_local(sum, t->sum, t));
 	if (t->dtype <= CHOIR_F64) {
 		choir_reduction batch[2] = { { v, to, NULL }, { v, v, NULL } };
-		CHOIR_TRY(choir_cross_batch_reduce_to(x, CHOIR_MEAN, 2, batch));
+		CHOIR_TRY(choir_cross_batch_reduce_to(x, CHOIR_MEAN, 2, batch, NULL));
 		CHOIR_TRY(check_local(batch[0].result, t->mean, t));
 		CHOIR_TRY(check_local(batch[1].result, t->mean, t));
 		// Mirrored already: the mean is the value, the sum is none.

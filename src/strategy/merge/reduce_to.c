@@ -1,10 +1,8 @@
 // Reductions in cross-replica context whose results lie on devices: each device's replicas are
 // folded, all devices join, and the sums land where the destination is.
 #include "choir/op.h"
-#include "base/alloc.h"
-#include "cross/tree.h"
-#include "strategy/merge/merge.h"
 #include "strategy/merge/reduce.h"
+#include "strategy/merge/reduce_to.h"
 
 choir_value *choir_cross_place(choir_cross *x, const char *devices)
 {
@@ -74,27 +72,8 @@ choir_value *choir_cross_broadcast_to(choir_cross *x, choir_value *v, choir_valu
 	return result != NULL && fill_from(x, result, t) == CHOIR_OK ? result : NULL;
 }
 
-// One reduction of a batch on its way through the group.
-typedef struct {
-	chi_fold *fold; // of each lane
-	choir_collective *collective;
-	uint64_t *ticket;
-	double divisor;
-	choir_value *result;
-} job;
-
-// The buffer in which lane wants the sum: that of the destination's component on its memory; NULL.
-static void *wanted_on(const choir_strategy *s, const job *j, int lane)
+static choir_status make_results(choir_cross *x, choir_value *v, const choir_tensor *like)
 {
-	for (int i = 0; i < j->result->count; i++)
-		if (chi_device_shares(j->result->device[i], s->device[lane]))
-			return j->result->component[i]->data;
-	return NULL;
-}
-
-static choir_status make_results(choir_cross *x, job *j, const choir_tensor *like)
-{
-	choir_value *v = j->result;
 	for (int i = 0; i < v->count; i++) {
 		v->component[i] = same_memory(v, i);
 		if (v->component[i] != NULL)
@@ -105,65 +84,6 @@ static choir_status make_results(choir_cross *x, job *j, const choir_tensor *lik
 			return choir_error_status();
 	}
 	return CHOIR_OK;
-}
-
-// Folds each device's replicas, on the devices at the same time.
-static choir_status fold_lanes(choir_strategy *s, job *j, const choir_value *v)
-{
-	const choir_tensor *like = v->component[0];
-	choir_status status = CHOIR_OK;
-	for (int lane = 0; lane < s->lanes; lane++)
-		chi_fold_begin(&j->fold[lane], s->replicas, like->dtype, &like->shape);
-	for (int lane = 0; lane < s->lanes; lane++)
-		for (int r = s->first[lane]; status == CHOIR_OK && r < s->first[lane + 1]; r++)
-			status = chi_fold_add(&j->fold[lane], r, v->component[r]->buffer,
-					v->component[r]->data, s->exchange[lane]);
-	return chi_strategy_wait(s, 0, s->lanes, status);
-}
-
-static choir_status start(choir_cross *x, job *j, choir_reduce_op op, const choir_value *v,
-		uint64_t sequence)
-{
-	choir_strategy *s = chi_cross_of(x)->strategy;
-	const choir_tensor *like = v->component[0];
-	const size_t lanes = (size_t) s->lanes;
-	j->divisor = 1;
-	if (op == CHOIR_MEAN)
-		CHOIR_TRY(chi_mean_divisor(x->frame, v->count, v->component, &j->divisor));
-	j->fold = chi_arena_alloc(&x->frame->arena, lanes * sizeof *j->fold);
-	j->collective = chi_arena_alloc(&x->frame->arena, lanes * sizeof *j->collective);
-	j->ticket = chi_arena_alloc(&x->frame->arena, lanes * sizeof *j->ticket);
-	if (j->fold == NULL || j->collective == NULL || j->ticket == NULL)
-		return choir_error_status();
-	CHOIR_TRY(make_results(x, j, like));
-	CHOIR_TRY(fold_lanes(s, j, v));
-	for (int lane = 0; lane < s->lanes; lane++) {
-		j->collective[lane] = (choir_collective){
-			.size = sizeof(choir_collective),
-			.sequence = sequence,
-			.name = "reduce_to",
-			.kind = CHOIR_ALL_REDUCE,
-			.dtype = like->dtype,
-			.elements = choir_shape_elements(&like->shape),
-			.divisor = j->divisor,
-			.n = (size_t) j->fold[lane].n,
-			.parts = j->fold[lane].part,
-			.stream = s->exchange[lane]->state,
-			.result = wanted_on(s, j, lane),
-		};
-		CHOIR_TRY(chi_group_join(&s->group, lane, &j->collective[lane], &j->ticket[lane]));
-	}
-	return CHOIR_OK;
-}
-
-static choir_status end(choir_strategy *s, job *j)
-{
-	choir_status status = CHOIR_OK;
-	for (int lane = 0; status == CHOIR_OK && lane < s->lanes; lane++)
-		status = chi_group_wait(&s->group, lane, j->ticket[lane], s->timeout);
-	for (int lane = 0; status == CHOIR_OK && lane < s->lanes; lane++)
-		status = chi_stream_wait(s->exchange[lane]);
-	return status;
 }
 
 // Whether the group can do it: all destinations are its devices' memories, and a sum in the dtype.
@@ -205,56 +125,92 @@ static choir_status check_alike(choir_frame *f, int replicas, const choir_value 
 	return CHOIR_OK;
 }
 
-static choir_value *reduce_to(choir_cross *x, choir_reduce_op op, choir_value *v, choir_value *to)
+choir_status chi_job_check(choir_cross *x, choir_reduce_op op, choir_reduction *item, chi_job *j)
+{
+	choir_value *v = item->v;
+	*j = (chi_job){ .value = v, .to = item->to, .divisor = 1 };
+	if (v == NULL || item->to == NULL) {
+		chi_frame_null(x->frame, "reduce_to");
+		return chi_frame_report(x->frame);
+	}
+	if (v->kind != CHOIR_VALUE_PER_REPLICA)
+		return CHOIR_OK;
+	CHOIR_TRY(check_alike(x->frame, chi_cross_of(x)->strategy->replicas, v));
+	if (op == CHOIR_MEAN)
+		CHOIR_TRY(chi_mean_divisor(x->frame, v->count, v->component, &j->divisor));
+	j->result = at(x, j->to);
+	if (j->result == NULL)
+		return chi_frame_report(x->frame);
+	j->by_group = by_group(chi_cross_of(x)->strategy, op, v, j->result);
+	return CHOIR_OK;
+}
+
+// Memory for a result that the group makes, and the folds of each device's replicas, on the
+// devices at the same time.
+choir_status chi_job_fold(choir_cross *x, chi_job *j)
 {
 	choir_strategy *s = chi_cross_of(x)->strategy;
-	if (v->kind != CHOIR_VALUE_PER_REPLICA) {
-		choir_tensor *t = choir_cross_reduce(x, op, v, CHOIR_NO_AXIS);
-		return t == NULL ? NULL : choir_cross_broadcast_to(x, choir_tensor_value(t), to);
-	}
-	if (check_alike(x->frame, s->replicas, v) != CHOIR_OK)
-		return NULL;
-	job j = { .result = at(x, to) };
-	if (j.result == NULL)
-		return NULL;
-	if (!by_group(s, op, v, j.result)) {
-		choir_tensor *t = chi_reduce_tensors(x->frame, op, v->count, v->component);
-		return t != NULL && fill_from(x, j.result, t) == CHOIR_OK ? j.result : NULL;
-	}
-	choir_status status = start(x, &j, op, v, 0);
-	if (status == CHOIR_OK)
-		status = end(s, &j);
-	if (status != CHOIR_OK)
-		chi_strategy_start_over(s);
-	for (int lane = 0; j.fold != NULL && lane < s->lanes; lane++)
-		chi_fold_clear(&j.fold[lane]);
-	if (status == CHOIR_OK)
-		return j.result;
-	chi_frame_keep(x->frame);
+	const choir_value *v = j->value;
+	const choir_tensor *like = v->component[0];
+	CHOIR_TRY(make_results(x, j->result, like));
+	j->fold = chi_arena_alloc(&x->frame->arena, (size_t) s->lanes * sizeof *j->fold);
+	if (j->fold == NULL)
+		return choir_error_status();
+	choir_status status = CHOIR_OK;
+	for (int lane = 0; lane < s->lanes; lane++)
+		chi_fold_begin(&j->fold[lane], s->replicas, like->dtype, &like->shape);
+	for (int lane = 0; lane < s->lanes; lane++)
+		for (int r = s->first[lane]; status == CHOIR_OK && r < s->first[lane + 1]; r++)
+			status = chi_fold_add(&j->fold[lane], r, v->component[r]->buffer,
+					v->component[r]->data, s->exchange[lane]);
+	return chi_strategy_wait(s, 0, s->lanes, status);
+}
+
+void chi_job_clear(const choir_strategy *s, chi_job *j)
+{
+	for (int lane = 0; j->fold != NULL && lane < s->lanes; lane++)
+		chi_fold_clear(&j->fold[lane]);
+	j->fold = NULL;
+}
+
+void *chi_job_wanted(const choir_strategy *s, const chi_job *j, int lane)
+{
+	for (int i = 0; i < j->result->count; i++)
+		if (chi_device_shares(j->result->device[i], s->device[lane]))
+			return j->result->component[i]->data;
 	return NULL;
 }
 
-choir_value *choir_cross_reduce_to(choir_cross *x, choir_reduce_op op, choir_value *v,
-		choir_value *to)
+static choir_status sum_alone(choir_cross *x, const chi_ways *ways, chi_job *j)
 {
-	if (v == NULL || to == NULL || chi_cross_check(x, "reduce_to") != CHOIR_OK || x->frame->failed)
-		return NULL;
-	if (op != CHOIR_SUM && op != CHOIR_MEAN) {
-		chi_frame_fail(x->frame, CHOIR_INVALID, "reduce_to: operation %d: SUM or MEAN is needed",
-				(int) op);
-		return NULL;
-	}
-	return reduce_to(x, op, v, to);
+	choir_strategy *s = chi_cross_of(x)->strategy;
+	const choir_tensor *like = j->value->component[0];
+	const int64_t elements = choir_shape_elements(&like->shape);
+	CHOIR_TRY(chi_job_fold(x, j));
+	chi_sum_lane *lane = chi_arena_alloc(&x->frame->arena, (size_t) s->lanes * sizeof *lane);
+	if (lane == NULL)
+		return choir_error_status();
+	for (int i = 0; i < s->lanes; i++)
+		lane[i] = (chi_sum_lane){ (size_t) j->fold[i].n, j->fold[i].part,
+			chi_job_wanted(s, j, i) };
+	const chi_sum sum = { "reduce_to", like->dtype, j->divisor, lane, 1, &elements };
+	return chi_sum_lanes(s, x->frame, ways, &sum);
 }
 
-choir_status choir_cross_batch_reduce_to(choir_cross *x, choir_reduce_op op, size_t n,
-		choir_reduction items[])
+choir_status chi_job_do(choir_cross *x, choir_reduce_op op, const chi_ways *ways, chi_job *j)
 {
-	CHOIR_TRY(chi_cross_check(x, "batch_reduce_to"));
-	for (size_t i = 0; i < n; i++) {
-		items[i].result = choir_cross_reduce_to(x, op, items[i].v, items[i].to);
-		if (items[i].result == NULL)
-			return chi_frame_report(x->frame);
+	choir_value *v = j->value;
+	choir_status status = CHOIR_OK;
+	if (v->kind != CHOIR_VALUE_PER_REPLICA) {
+		choir_tensor *t = choir_cross_reduce(x, op, v, CHOIR_NO_AXIS);
+		j->result = t == NULL ? NULL : choir_cross_broadcast_to(x, choir_tensor_value(t), j->to);
+		status = j->result == NULL ? chi_frame_report(x->frame) : CHOIR_OK;
+	} else if (!j->by_group) {
+		choir_tensor *t = chi_reduce_tensors(x->frame, op, v->count, v->component);
+		status = t == NULL ? chi_frame_report(x->frame) : fill_from(x, j->result, t);
+	} else {
+		status = sum_alone(x, ways, j);
+		chi_job_clear(chi_cross_of(x)->strategy, j);
 	}
-	return CHOIR_OK;
+	return status == CHOIR_OK ? status : chi_frame_keep(x->frame);
 }

@@ -1,0 +1,88 @@
+// One thread joins for every lane and then waits for every lane, a window of packs at a time.
+#include "strategy/merge/sum.h"
+
+#include "base/size.h"
+
+// What one window of packs is joined with.
+typedef struct {
+	choir_collective *collective; // of each pack and lane
+	uint64_t *ticket;
+	choir_part *part; // of all of them
+} window;
+
+static choir_status open_window(
+		const choir_strategy *s, choir_frame *f, const chi_sum *sum, window *w)
+{
+	const size_t lanes = (size_t) s->lanes;
+	const size_t packs = sum->packs < CHI_GROUP_WINDOW ? sum->packs : CHI_GROUP_WINDOW;
+	size_t parts = 0;
+	for (size_t i = 0; i < lanes; i++)
+		parts += sum->lane[i].n;
+	w->collective = chi_arena_alloc(&f->arena, packs * lanes * sizeof *w->collective);
+	w->ticket = chi_arena_alloc(&f->arena, packs * lanes * sizeof *w->ticket);
+	w->part = chi_arena_alloc(&f->arena, packs * parts * sizeof *w->part);
+	return w->collective == NULL || w->ticket == NULL || w->part == NULL ? choir_error_status()
+																		 : CHOIR_OK;
+}
+
+static void *element(void *data, choir_dtype dtype, int64_t first)
+{
+	return data == NULL ? NULL : (char *) data + (size_t) first * chi_dtype_size(dtype);
+}
+
+static choir_status join(choir_strategy *s, chi_group *group, const chi_sum *sum, size_t pack,
+		int lane, choir_collective *c, choir_part **part, uint64_t *ticket)
+{
+	const chi_sum_lane *own = &sum->lane[lane];
+	const int64_t first = pack == 0 ? 0 : sum->ends[pack - 1];
+	for (size_t i = 0; i < own->n; i++) {
+		(*part)[i] = own->part[i];
+		(*part)[i].data = element((*part)[i].data, sum->dtype, first);
+	}
+	*c = (choir_collective){
+		.size = sizeof *c,
+		.sequence = pack,
+		.name = sum->name,
+		.kind = CHOIR_ALL_REDUCE,
+		.dtype = sum->dtype,
+		.elements = sum->ends[pack] - first,
+		.divisor = sum->divisor,
+		.n = own->n,
+		.parts = *part,
+		.stream = s->exchange[lane]->state,
+		.result = element(own->result, sum->dtype, first),
+	};
+	*part += own->n;
+	return chi_group_join(group, lane, c, ticket);
+}
+
+static choir_status sum_window(choir_strategy *s, const chi_ways *ways, const chi_sum *sum,
+		const window *w, size_t first, size_t last)
+{
+	choir_part *part = w->part;
+	size_t k = 0;
+	for (size_t i = first; i < last; i++)
+		for (int lane = 0; lane < s->lanes; lane++, k++)
+			CHOIR_TRY(join(s, ways->group, sum, i, lane, &w->collective[k], &part, &w->ticket[k]));
+	k = 0;
+	for (size_t i = first; i < last; i++)
+		for (int lane = 0; lane < s->lanes; lane++, k++)
+			CHOIR_TRY(chi_group_wait(ways->group, lane, w->ticket[k], ways->timeout));
+	return CHOIR_OK;
+}
+
+choir_status chi_sum_lanes(
+		choir_strategy *s, choir_frame *f, const chi_ways *ways, const chi_sum *sum)
+{
+	window w;
+	choir_status status = open_window(s, f, sum, &w);
+	for (size_t first = 0; status == CHOIR_OK && first < sum->packs; first += CHI_GROUP_WINDOW) {
+		const size_t left = sum->packs - first;
+		status = sum_window(s, ways, sum, &w, first,
+				first + (left < CHI_GROUP_WINDOW ? left : CHI_GROUP_WINDOW));
+	}
+	status = chi_strategy_wait(s, 0, s->lanes, status);
+	if (status != CHOIR_OK)
+		chi_strategy_start_over(s);
+	return status;
+}

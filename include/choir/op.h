@@ -54,6 +54,9 @@ choir_tensor *choir_gelu(choir_tensor *x);
 choir_tensor *choir_softmax(choir_tensor *x);
 // x times a number of the program's.
 choir_tensor *choir_scale(choir_tensor *x, double by);
+// The larger tensor of slices (tensor.h), with rows that stand twice added up in their order, and
+// zeros; what is no slices is t itself. f32, f64, i32, i64, u8. No gradient flows through.
+choir_tensor *choir_to_dense(choir_tensor *t);
 // x itself, as a view, through which no gradient flows. All dtypes.
 choir_tensor *choir_stop_gradient(choir_tensor *x);
 

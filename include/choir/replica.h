@@ -123,8 +123,8 @@ choir_status choir_replica_update(
 // In all replicas, with equal op, shape and dtype: the sum or mean of all replicas' t, of t's
 // shape. Dtypes are those of choir_strategy_reduce. A plain number is an f32 scalar, and counts
 // once for each replica. The gradient is the all-reduce of what comes back, so all replicas
-// must go back, too. CHOIR_INVALID: an unknown op; another frame's tensor. CHOIR_STATE also if
-// some have a count and some have none.
+// must go back, too. Of slices (tensor.h) slices, through which no gradient flows. CHOIR_INVALID:
+// an unknown op; another frame's tensor. CHOIR_STATE also if some have a count and some have none.
 choir_tensor *choir_replica_all_reduce(choir_replica *r, choir_reduce_op op, choir_tensor *t);
 
 // In all replicas: choir_replica_all_reduce of in[0] to in[n - 1], in this order, into out[],
@@ -137,7 +137,7 @@ choir_status choir_replica_batch_all_reduce(choir_replica *r, choir_reduce_op op
 // another along axis, in the order of their ids. Sizes along axis may differ, and be 0; ranks,
 // dtypes and the other dimensions must agree. The gradient is this replica's part of the sum of
 // what comes back in all. CHOIR_INVALID: there is no such axis, or shapes or dtypes that do not
-// fit.
+// fit. CHOIR_UNSUPPORTED: slices.
 choir_tensor *choir_replica_all_gather(choir_replica *r, choir_tensor *t, int axis);
 
 // In all replicas, with the same from: replica from's t, for all; the others' t may be any

@@ -20,7 +20,16 @@ CHOIR_C_BEGIN
 
 // Strategies
 
-// How values travel between devices: hints, which change no result. Fields that are 0 say nothing:
+// What slices (tensor.h) become when they are reduced: the replicas' rows one behind another, in
+// the order of replicas, as they are; or each row once, in ascending order, with the sum that the
+// larger tensors would have; or that, or the larger tensor itself where it takes fewer bytes.
+typedef enum {
+	CHOIR_SLICES_CONCATENATED = 0,
+	CHOIR_SLICES_MERGED,
+	CHOIR_SLICES_SMALLEST
+} choir_slices_result;
+
+// How values travel between devices: hints, which change no result but the form of slices. Fields that are 0 say nothing:
 // then what the strategy was made with holds, or else Choir's own choice.
 typedef struct {
 	size_t size; // of this struct: CHOIR_OPTIONS sets it
@@ -31,6 +40,7 @@ typedef struct {
 	int64_t bytes_per_pack, num_packs;
 	double timeout; // seconds that a collective may take: CHOIR_TIMEOUT then; CHOIR_NONE: any
 	const char *implementation; // as .cross_device_ops below, or "auto": the strategy's
+	choir_slices_result slices;
 } choir_communication_options;
 
 // One struct for all kinds; what a kind cannot do is CHOIR_INVALID there.

@@ -173,6 +173,27 @@ choir_status choir_tensor_fetch(const choir_tensor *t, void *to, size_t bytes);
 // the result 0. NULL is "(null)".
 size_t choir_tensor_print(const choir_tensor *t, char *text, size_t size);
 
+// Slices: some rows of a larger tensor (TensorFlow's IndexedSlices), as the gradient of a table of
+// which only few rows were read. They are reduced over replicas (cross.h), given to merge calls
+// and to optimizers, and returned, as other tensors are; all other calls refuse them,
+// CHOIR_UNSUPPORTED: choir_to_dense (op.h) makes them the larger tensor.
+
+// Row indices[i] of a tensor of so many rows is values' row i; a row that stands twice counts
+// twice, and one that does not stand there is 0. A view of values; indices is a vector of i32 or
+// i64, which borrowed memory is copied from. CHOIR_INVALID: a scalar, as many rows of values as
+// there are indices are not there, an index that is no row, tensors of two frames.
+choir_tensor *choir_indexed_slices(choir_tensor *values, choir_tensor *indices, int64_t rows);
+
+// Whether t is slices. False for NULL.
+bool choir_tensor_is_slices(const choir_tensor *t);
+
+// Rows of the larger tensor. 0 for NULL and for what is no slices.
+int64_t choir_slices_rows(const choir_tensor *t);
+
+// Views of the values, and of the indices. CHOIR_INVALID: t is no slices; NULL for NULL.
+choir_tensor *choir_slices_values(choir_tensor *t);
+choir_tensor *choir_slices_indices(choir_tensor *t);
+
 // Exchange with other libraries
 
 // DLPack's versioned managed tensor of version 1.x, as dlpack.h declares it (the binary interface:

@@ -204,17 +204,20 @@ static choir_status add(
 	account *a = account_of(node->in[k]);
 	char made[CHI_SHAPE_TEXT], needed[CHI_SHAPE_TEXT];
 
-	if (gradient->dtype != a->tensor->dtype ||
-			!chi_shape_equal(&gradient->shape, &a->tensor->shape))
+	const choir_shape shape = chi_dense_shape(gradient);
+
+	if (gradient->dtype != a->tensor->dtype || !chi_shape_equal(&shape, &a->tensor->shape))
 		return chi_frame_fail(p->frame, CHOIR_INTERNAL, "%s: gradient %zu is %s %s, needed %s %s",
 				node->op->name, k, choir_dtype_name(gradient->dtype),
-				chi_shape_print(&gradient->shape, made), choir_dtype_name(a->tensor->dtype),
+				chi_shape_print(&shape, made), choir_dtype_name(a->tensor->dtype),
 				chi_shape_print(&a->tensor->shape, needed));
 	// A handle that was there before, or that serves another input as well, is not ours to drop.
 	if (gradient->mark < mark || gradient->gradient)
 		gradient = chi_tensor_alias(p->frame, gradient);
 	if (gradient && a->sum) {
-		choir_tensor *sum = choir_add(a->sum, gradient);
+		const bool slices = chi_is_slices(a->sum) || chi_is_slices(gradient);
+		choir_tensor *sum =
+				slices ? chi_slices_add(a->sum, gradient) : choir_add(a->sum, gradient);
 		drop_sum(a);
 		chi_tensor_drop(gradient);
 		gradient = sum;
@@ -243,7 +246,10 @@ static choir_status contribute(pass *p, const chi_node *node)
 
 	for (size_t k = 0; k < node->n; k++)
 		wanted[k] = node->in[k]->gradient != NULL;
-	choir_status status = node->op->backward(node, account_of(node->out)->sum, wanted, gradient);
+	choir_tensor *dy = choir_to_dense(account_of(node->out)->sum); // as operations know it
+	if (!dy)
+		return chi_frame_report(f);
+	choir_status status = node->op->backward(node, dy, wanted, gradient);
 	if (status != CHOIR_OK)
 		return chi_frame_keep(f);
 	if (f->failed)

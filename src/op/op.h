@@ -77,6 +77,10 @@ choir_tensor *chi_dense(choir_tensor *x, choir_tensor *w, choir_tensor *bias,
 choir_tensor *chi_conv2d(choir_tensor *x, choir_tensor *filter, choir_tensor *bias, int stride,
 		int padding, choir_activate activate);
 
+// The sum of two gradients of one tensor, of which one is slices or both are: slices of both rows,
+// one behind another, or else the larger tensor.
+choir_tensor *chi_slices_add(choir_tensor *a, choir_tensor *b);
+
 // Parts that gradients are made of. sum_to adds up what a broadcast from shape repeated (x itself
 // where nothing was); broadcast_to repeats. activation_gradient is dy where activate is linear.
 choir_tensor *chi_sum_to(choir_tensor *x, const choir_shape *shape);

@@ -27,7 +27,7 @@ choir_status chi_tape_add_read(choir_tape *tape, choir_tensor *t);
 
 // Called once for each source, as soon as its gradient is final: never NULL (zeros where y does
 // not depend on it; those come first). The gradient is dropped after the call: who wants it
-// longer keeps an alias. A failure ends the way back.
+// longer keeps an alias. It may be slices (tensor.h). A failure ends the way back.
 //
 // What dies: every result recorded on the tape from which y was made, other than y and the
 // sources, as soon as the way back is past the operation that made it. Its handle stays, and

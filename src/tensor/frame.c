@@ -52,6 +52,7 @@ static void drop_since(choir_frame *f, size_t mark)
 	while (f->tensors && f->tensors->mark >= mark) {
 		chi_buffer_release(f->tensors->buffer);
 		chi_buffer_release(f->tensors->held);
+		chi_buffer_release(f->tensors->slices.buffer);
 		f->tensors = f->tensors->next;
 	}
 	while (f->dropped) {

@@ -154,6 +154,20 @@ size_t chi_tensor_bytes(const choir_tensor *t)
 
 choir_status chi_tensor_check(const choir_tensor *t)
 {
+	char values[CHI_SHAPE_TEXT], whole[CHI_SHAPE_TEXT];
+
+	CHOIR_TRY(chi_tensor_check_any(t));
+	if (!chi_is_slices(t))
+		return CHOIR_OK;
+	const choir_shape shape = chi_dense_shape(t);
+	return chi_frame_fail(t->frame, CHOIR_UNSUPPORTED,
+			"%s %s are slices of %s; choir_to_dense makes them a tensor",
+			choir_dtype_name(t->dtype), chi_shape_print(&t->shape, values),
+			chi_shape_print(&shape, whole));
+}
+
+choir_status chi_tensor_check_any(const choir_tensor *t)
+{
 	char text[CHI_SHAPE_TEXT];
 
 	if (!t->buffer)
@@ -181,6 +195,11 @@ void chi_tensor_drop(choir_tensor *t)
 	chi_buffer *b = t->buffer;
 	t->buffer = NULL;
 	t->data = NULL;
+	// Indices of slices are never written again, but queued work may still read them.
+	if (t->slices.buffer && !t->frame->queued) {
+		chi_buffer_release(t->slices.buffer);
+		t->slices.buffer = NULL;
+	}
 	if (t->frame->queued && (b->foreign || chi_atomic32_load(&b->references) > 1))
 		t->held = b;
 	else

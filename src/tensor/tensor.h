@@ -17,6 +17,14 @@ typedef struct chi_source {
 	void *owner; // the variable
 } chi_source;
 
+// What makes a tensor slices, rows of a larger one: which rows its elements are.
+typedef struct {
+	chi_buffer *buffer; // holds the indices; one reference; NULL: the tensor is no slices
+	void *data; // packed, of i32 or i64, one for each row of values
+	choir_dtype dtype;
+	int64_t rows; // of the larger tensor
+} chi_slices;
+
 struct choir_tensor {
 	choir_frame *frame;
 	chi_buffer *buffer; // NULL: the tensor is dead (dropped, or its frame was rewound)
@@ -30,6 +38,7 @@ struct choir_tensor {
 	uint64_t version; // of source when it was read
 	bool borrowed; // memory of the caller: copied when it must outlive the call
 	bool component; // stands for source's variable as argument or result
+	chi_slices slices; // shape and data are those of the values
 	struct chi_node *node; // what made it, on the tape; NULL
 	void *gradient; // the tape's, while it goes back
 	size_t mark; // of the frame's arena before this handle
@@ -112,8 +121,25 @@ choir_tensor *chi_tensor_on(choir_frame *f, chi_buffer *buffer, void *data, choi
 choir_tensor *chi_tensor_keep(choir_frame *f, const choir_tensor *t);
 // Gives t's memory back now; the handle stays until the frame is emptied and is dead.
 void chi_tensor_drop(choir_tensor *t);
-// NULL: usable. Else why not: "dead", or the source changed; recorded in the frame.
+// CHOIR_OK: usable as what its shape says. Else why not: "dead", or the source changed, or it is
+// slices, which only few calls know; recorded in the frame. The second lets slices pass.
 choir_status chi_tensor_check(const choir_tensor *t);
+choir_status chi_tensor_check_any(const choir_tensor *t);
+
+// Slices (slices.c)
+static inline bool chi_is_slices(const choir_tensor *t)
+{
+	return t->slices.buffer != NULL;
+}
+// The shape of the larger tensor; that of t if it is no slices.
+choir_shape chi_dense_shape(const choir_tensor *t);
+// The same without looking at the indices: for gradients, whose indices were looked at.
+choir_tensor *chi_slices_new(choir_tensor *values, choir_tensor *indices, int64_t rows);
+// Makes out, which holds t's values, slices as t is: in the same memory, or by a copy on out's
+// device. NULL (out is dropped) after a failure; t that is no slices changes nothing.
+choir_tensor *chi_slices_follow(choir_tensor *out, const choir_tensor *t, bool copy);
+// All indices as i64 on the host, one behind another in to.
+choir_status chi_slices_indices_to_host(const choir_tensor *t, int64_t *to);
 // The device whose memory t's is. A tensor that is only looked at, as a merge call looks at those
 // of replicas, may lie elsewhere than its frame.
 static inline choir_device *chi_tensor_place(const choir_tensor *t)

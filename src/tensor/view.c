@@ -24,7 +24,7 @@ static choir_status follow(choir_frame *f, const choir_tensor *t)
 static choir_tensor *view(
 		choir_frame *f, const choir_tensor *t, void *data, const choir_shape *shape)
 {
-	if (chi_tensor_check(t) != CHOIR_OK)
+	if (chi_tensor_check_any(t) != CHOIR_OK)
 		return chi_frame_null(f, "view");
 	if (!chi_device_shares(f->device, chi_tensor_place(t)))
 		return chi_frame_fail_null(f, CHOIR_INVALID,
@@ -55,7 +55,8 @@ choir_tensor *chi_tensor_alias(choir_frame *f, const choir_tensor *t)
 {
 	if (!f || !t)
 		return chi_frame_null(f, "tensor");
-	return copy_kind(view(f, t, t->data, &t->shape), t);
+	choir_tensor *out = copy_kind(view(f, t, t->data, &t->shape), t);
+	return out ? chi_slices_follow(out, t, false) : NULL;
 }
 
 choir_tensor *chi_tensor_rows(choir_frame *f, const choir_tensor *t, int64_t first, int64_t rows)
@@ -63,6 +64,8 @@ choir_tensor *chi_tensor_rows(choir_frame *f, const choir_tensor *t, int64_t fir
 	if (!f || !t)
 		return chi_frame_null(f, "tensor");
 	int64_t end;
+	if (chi_tensor_check(t) != CHOIR_OK)
+		return chi_frame_null(f, "rows");
 	if (t->shape.rank < 1 || first < 0 || rows < 0 || !chi_int64_add(first, rows, &end) ||
 			end > t->shape.dim[0]) {
 		char text[CHI_SHAPE_TEXT];
@@ -84,6 +87,8 @@ choir_tensor *chi_tensor_reshape(const choir_tensor *t, const choir_shape *shape
 
 	if (!t)
 		return chi_frame_null(NULL, "tensor");
+	if (chi_tensor_check(t) != CHOIR_OK)
+		return NULL;
 	const int64_t elements = choir_shape_elements(shape);
 	if (elements < 0 || elements != choir_shape_elements(&t->shape))
 		return chi_frame_fail_null(t->frame, CHOIR_INVALID, "reshape: %s does not fit %s",
@@ -93,7 +98,7 @@ choir_tensor *chi_tensor_reshape(const choir_tensor *t, const choir_shape *shape
 
 static choir_tensor *copy(choir_frame *f, const choir_tensor *t)
 {
-	if (chi_tensor_check(t) != CHOIR_OK)
+	if (chi_tensor_check_any(t) != CHOIR_OK)
 		return chi_frame_null(f, "copy");
 	choir_tensor *out = chi_tensor_new(f, t->dtype, &t->shape);
 	if (!out)
@@ -107,7 +112,7 @@ static choir_tensor *copy(choir_frame *f, const choir_tensor *t)
 				f->stream, f->device, out->data, chi_tensor_place(t), t->data, bytes);
 	if (status != CHOIR_OK)
 		return chi_frame_null(f, "copy");
-	return copy_kind(out, t);
+	return chi_slices_follow(copy_kind(out, t), t, true);
 }
 
 choir_tensor *choir_move(choir_tensor *t, choir_frame *to)

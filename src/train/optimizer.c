@@ -4,6 +4,7 @@
 #include "train/optimizer.h"
 
 #include "base/alloc.h"
+#include "choir/op.h"
 #include "op/tape.h"
 #include "strategy/merge/merge.h"
 
@@ -116,6 +117,8 @@ choir_status choir_optimizer_give(choir_optimizer *o, choir_replica *r, choir_va
 		choir_tensor *gradient)
 {
 	CHOIR_TRY(chi_optimizer_check_replica(o, r));
+	if (choir_tensor_is_slices(gradient))
+		gradient = choir_to_dense(gradient);
 	if (v != NULL && gradient != NULL && check_gradient(o, v, gradient) != CHOIR_OK)
 		return chi_frame_keep(r->frame);
 	return chi_apply_give(o->apply, r, v, gradient);

@@ -148,7 +148,7 @@ static choir_status check_arguments(const choir_values *set, const char *name, c
 // later.
 static choir_tensor *keep(const choir_values *set, choir_frame *f, choir_tensor *t)
 {
-	if (chi_tensor_check(t) != CHOIR_OK)
+	if (chi_tensor_check_any(t) != CHOIR_OK)
 		return NULL;
 	if (t->frame == set->frame && t->source == NULL)
 		return t;

@@ -66,8 +66,8 @@ static choir_status batch_and_singles(choir_cross *x, void *user)
 	items[VALUES + 1] = (choir_reduction){ items[0].v, items[2].v, NULL };
 	CHOIR_TRY(choir_cross_batch_reduce_to(x, j->op, VALUES + 2, items, j->options));
 	for (int i = 0; i < VALUES; i++)
-		CHOIR_TRY(same(items[i].result, choir_cross_reduce_to(x, j->op, items[i].v, items[i].to),
-				i));
+		CHOIR_TRY(same(
+				items[i].result, choir_cross_reduce_to(x, j->op, items[i].v, items[i].to), i));
 	WORLD_NEED((int) choir_tensor_number(choir_value_tensor(items[VALUES].result)) == 0);
 	return same(items[VALUES + 1].result, items[0].result, 0);
 }
@@ -166,9 +166,9 @@ static void packs_are_what_travels(void **state)
 	world_ok(choir_register_cross_device_ops(&spy));
 	choir_strategy *plain = choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options,
 			.devices = "cpu:0,cpu:1", .replicas = 3, .cross_device_ops = "spy"));
-	choir_strategy *packs = choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options,
-			.devices = "cpu:0,cpu:1", .replicas = 3,
-			.communication = COMMUNICATION(.implementation = "spy", .num_packs = 3)));
+	choir_strategy *packs = choir_mirrored_strategy_new(
+			CHOIR_OPTIONS(choir_strategy_options, .devices = "cpu:0,cpu:1", .replicas = 3,
+					.communication = COMMUNICATION(.implementation = "spy", .num_packs = 3)));
 	assert_non_null(plain);
 	assert_non_null(packs);
 	const int64_t each[] = { 1, 4, 5 }, thirds[] = { 3, 3, 4 }, all[] = { 10 };
@@ -197,7 +197,9 @@ typedef struct {
 } refusal;
 
 #define REFUSED(status, text, ...) \
-	{ { .size = sizeof(choir_communication_options), __VA_ARGS__ }, status, text }
+	{ \
+		{ .size = sizeof(choir_communication_options), __VA_ARGS__ }, status, text \
+	}
 static const refusal refusals[] = {
 	REFUSED(CHOIR_INVALID, "bytes_per_pack -1", .bytes_per_pack = -1),
 	REFUSED(CHOIR_INVALID, "num_packs -2", .num_packs = -2),
@@ -229,9 +231,9 @@ static void options_that_cannot_be(void **state)
 static void two_words_for_one_thing(void **state)
 {
 	(void) state;
-	assert_null(choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options,
-			.cross_device_ops = "direct",
-			.communication = COMMUNICATION(.implementation = "ring"))));
+	assert_null(choir_mirrored_strategy_new(
+			CHOIR_OPTIONS(choir_strategy_options, .cross_device_ops = "direct",
+					.communication = COMMUNICATION(.implementation = "ring"))));
 	world_failed(choir_error_status(), CHOIR_INVALID, "\"direct\"", "\"ring\"");
 }
 
@@ -249,8 +251,8 @@ static choir_status batch_with_a_bad_one(choir_cross *x, void *user)
 static choir_status give_bad_one(choir_replica *r, void *user)
 {
 	choir_replica_give(r, "one", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(1), 1));
-	choir_replica_give(r, "uneven",
-			choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(choir_replica_id(r) + 1), 1));
+	choir_replica_give(
+			r, "uneven", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(choir_replica_id(r) + 1), 1));
 	return choir_replica_merge_call(r, batch_with_a_bad_one, user);
 }
 

@@ -9,6 +9,7 @@
 #include "strategy/run/meet.h"
 #include "strategy/merge/merge.h"
 #include "strategy/merge/reduce.h"
+#include "strategy/merge/slices.h"
 
 typedef struct {
 	choir_replica *replica;
@@ -210,6 +211,8 @@ choir_tensor *choir_replica_all_reduce(choir_replica *replica, choir_reduce_op o
 	chi_replica *r = chi_replica_of(replica);
 	all_reduce_attributes a = { replica, 1 };
 	choir_tensor *out = NULL;
+	if (choir_tensor_is_slices(t) && (op == CHOIR_SUM || op == CHOIR_MEAN))
+		return chi_all_reduce_slices(replica, op, t);
 	t = contribution(replica->frame, op, t);
 	if (t != NULL)
 		out = chi_light_takes(r, op, t) ? chi_light_sum(r, t) : heavy_sum(r, op, t, &a.divisor);

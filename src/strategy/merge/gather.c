@@ -65,6 +65,10 @@ choir_tensor *choir_cross_gather(choir_cross *x, choir_value *v, int axis)
 			(each && v->count != chi_cross_of(x)->strategy->replicas))
 		return chi_frame_fail_null(f, CHOIR_INVALID, "gather: a tensor of each replica is needed");
 	const int n = each ? v->count : 1;
+	for (int i = 0; i < n; i++)
+		if (choir_tensor_is_slices(v->component[i]))
+			return chi_frame_fail_null(
+					f, CHOIR_UNSUPPORTED, "gather: slices cannot be gathered: reduce them");
 	choir_shape shape = v->component[0]->shape;
 	const int at = axis < 0 ? axis + shape.rank : axis;
 	if (at < 0 || at >= shape.rank)
@@ -127,6 +131,9 @@ choir_tensor *choir_replica_all_gather(choir_replica *replica, choir_tensor *t, 
 		return NULL;
 	if (t == NULL)
 		return chi_frame_null(replica->frame, "all_gather");
+	if (choir_tensor_is_slices(t))
+		return chi_frame_fail_null(replica->frame, CHOIR_UNSUPPORTED,
+				"all_gather: slices cannot be gathered: all_reduce them");
 	chi_replica *r = chi_replica_of(replica);
 	const int at = axis < 0 ? axis + t->shape.rank : axis;
 	if (at < 0 || at >= t->shape.rank)

@@ -46,7 +46,7 @@ static choir_tensor *givable(
 	if (value->frame != f)
 		return chi_frame_fail_null(
 				f, CHOIR_INVALID, "give: \"%s\" belongs to another frame: move it", name);
-	if (chi_tensor_check(value) != CHOIR_OK)
+	if (chi_tensor_check_any(value) != CHOIR_OK)
 		return NULL;
 	return value->borrowed ? choir_move(value, f) : value;
 }
@@ -129,7 +129,7 @@ choir_status chi_merge(chi_replica *r, const chi_merge_call *c)
 		return chi_frame_report(f);
 	for (size_t i = 0; i < r->given.n; i++)
 		// it may have died since it was given
-		CHOIR_TRY(chi_tensor_check(r->given.item[i].tensor));
+		CHOIR_TRY(chi_tensor_check_any(r->given.item[i].tensor));
 	if (chi_stream_wait(f->stream) != CHOIR_OK)
 		return chi_frame_keep(f);
 	char text[64];

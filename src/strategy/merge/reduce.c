@@ -4,6 +4,7 @@
 
 #include "choir/op.h"
 #include "cross/tree.h"
+#include "strategy/merge/slices.h"
 
 static choir_status check_op(choir_frame *f, choir_reduce_op op)
 {
@@ -41,7 +42,7 @@ static choir_tensor *sum_node(int lo, int hi, choir_tensor *const tensors[])
 }
 
 // Integers have floating means: f64 for 32 and 64 bits, f32 for fewer.
-static choir_tensor *for_mean(choir_tensor *t)
+choir_tensor *chi_for_mean(choir_tensor *t)
 {
 	if (t == NULL || chi_dtype_is_float(t->dtype))
 		return t;
@@ -64,10 +65,12 @@ choir_tensor *chi_reduce_tensors(choir_frame *f, choir_reduce_op op, int n,
 			return chi_frame_fail_null(f, CHOIR_INVALID, "reduce: replica %d has no value", i);
 	if (op == CHOIR_MEAN && chi_mean_divisor(f, n, tensors, &divisor) != CHOIR_OK)
 		return NULL;
+	if (choir_tensor_is_slices(tensors[0]))
+		return chi_reduce_slices(f, op, CHOIR_SLICES_CONCATENATED, n, tensors, divisor);
 	for (int i = 0; i < n; i++) {
 		here[i] = chi_value_view(f, tensors[i]);
 		if (op == CHOIR_MEAN)
-			here[i] = for_mean(here[i]);
+			here[i] = chi_for_mean(here[i]);
 	}
 	choir_tensor *sum = sum_node(0, n, here);
 	return op == CHOIR_SUM ? sum : choir_divide(sum, choir_number(f, divisor));
@@ -95,7 +98,7 @@ choir_tensor *chi_read_aggregated(choir_variable *v, choir_frame *f)
 // A replica's own part of a reduction along axes: its sum, with the number of elements as count.
 static choir_tensor *along(choir_tensor *t, choir_reduce_op op, choir_axes axes)
 {
-	choir_tensor *sum = choir_sum(op == CHOIR_MEAN ? for_mean(t) : t, axes);
+	choir_tensor *sum = choir_sum(op == CHOIR_MEAN ? chi_for_mean(t) : t, axes);
 	if (sum == NULL || op == CHOIR_SUM)
 		return sum;
 	int64_t count = 1;

@@ -7,6 +7,8 @@
 // divides by the counts if all have one, by n if none has. NULL: recorded in f.
 choir_tensor *chi_reduce_tensors(choir_frame *f, choir_reduce_op op, int n,
 		choir_tensor *const tensors[]);
+// t in the dtype of its means: integers have floating ones.
+choir_tensor *chi_for_mean(choir_tensor *t);
 // The value of an ON_READ variable by its aggregation.
 choir_tensor *chi_read_aggregated(choir_variable *v, choir_frame *f);
 // By what a mean over these is to be divided: the sum of counts, or n; CHOIR_INVALID: a mixture.

@@ -3,6 +3,7 @@
 #include "choir/op.h"
 #include "strategy/merge/reduce.h"
 #include "strategy/merge/reduce_to.h"
+#include "strategy/merge/slices.h"
 
 choir_value *choir_cross_place(choir_cross *x, const char *devices)
 {
@@ -91,7 +92,7 @@ static bool by_group(const choir_strategy *s, choir_reduce_op op, const choir_va
 		const choir_value *result)
 {
 	const choir_tensor *t = v->component[0];
-	if (op == CHOIR_MEAN && t->dtype != CHOIR_F32 && t->dtype != CHOIR_F64)
+	if (chi_is_slices(t) || (op == CHOIR_MEAN && t->dtype != CHOIR_F32 && t->dtype != CHOIR_F64))
 		return false;
 	for (int i = 0; i < result->count; i++) {
 		bool found = false;
@@ -114,8 +115,13 @@ static choir_status check_alike(choir_frame *f, int replicas, const choir_value 
 		const choir_tensor *t = v->component[i];
 		if (t == NULL)
 			return chi_frame_fail(f, CHOIR_INVALID, "reduce: replica %d has no value", i);
-		if (chi_tensor_check(t) != CHOIR_OK)
+		if (chi_tensor_check_any(t) != CHOIR_OK)
 			return chi_frame_keep(f);
+		if (chi_is_slices(first)) // of any number of rows, which are looked at when summed
+			continue;
+		if (chi_is_slices(t))
+			return chi_frame_fail(f, CHOIR_INVALID, "reduce: replica 0 has a tensor, replica %d "
+					"slices", i);
 		if (t->dtype != first->dtype || !chi_shape_equal(&t->shape, &first->shape))
 			return chi_frame_fail(f, CHOIR_INVALID,
 					"reduce: replica 0 has %s %s, replica %d %s %s",
@@ -206,7 +212,10 @@ choir_status chi_job_do(choir_cross *x, choir_reduce_op op, const chi_ways *ways
 		j->result = t == NULL ? NULL : choir_cross_broadcast_to(x, choir_tensor_value(t), j->to);
 		status = j->result == NULL ? chi_frame_report(x->frame) : CHOIR_OK;
 	} else if (!j->by_group) {
-		choir_tensor *t = chi_reduce_tensors(x->frame, op, v->count, v->component);
+		choir_tensor *t = choir_tensor_is_slices(v->component[0])
+				? chi_reduce_slices(
+						  x->frame, op, ways->slices, v->count, v->component, j->divisor)
+				: chi_reduce_tensors(x->frame, op, v->count, v->component);
 		status = t == NULL ? chi_frame_report(x->frame) : fill_from(x, j->result, t);
 	} else {
 		status = sum_alone(x, ways, j);

@@ -26,6 +26,7 @@ typedef struct {
 	chi_group *group;
 	double timeout;
 	int64_t bytes_per_pack, num_packs; // 0: not packed by it
+	choir_slices_result slices;
 } chi_ways;
 
 // Checks o (NULL: the strategy's) and finds, or opens, what it names.

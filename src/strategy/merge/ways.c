@@ -29,6 +29,9 @@ choir_status chi_communication_check(
 				(long long) all->bytes_per_pack, (long long) all->num_packs);
 	if (!(all->timeout >= 0) && all->timeout != CHOIR_NONE)
 		return choir_fail(CHOIR_INVALID, "communication: a timeout of %g seconds", all->timeout);
+	if ((unsigned) all->slices > CHOIR_SLICES_SMALLEST)
+		return choir_fail(CHOIR_INVALID, "communication: slices %d: CONCATENATED, MERGED and "
+				"SMALLEST are known", (int) all->slices);
 	return CHOIR_OK;
 }
 
@@ -64,6 +67,7 @@ choir_status chi_ways_find(choir_strategy *s, const choir_communication_options 
 	ways->timeout = call.timeout != 0 ? call.timeout
 			: own->timeout != 0		  ? own->timeout
 									  : s->timeout;
+	ways->slices = call.slices != CHOIR_SLICES_CONCATENATED ? call.slices : own->slices;
 	ways->group = find_group(s, call.implementation);
 	return ways->group == NULL ? choir_error_status() : CHOIR_OK;
 }

@@ -133,7 +133,7 @@ choir_status choir_replica_return(choir_replica *replica, const char *name, choi
 	if (value->frame != f)
 		return chi_frame_fail(f, CHOIR_INVALID, "return: \"%s\" belongs to another frame: move it",
 				name);
-	CHOIR_TRY(chi_tensor_check(value));
+	CHOIR_TRY(chi_tensor_check_any(value));
 	if (r->run->results == NULL)
 		return CHOIR_OK;
 	choir_frame *to = chi_values_replica_frame(r->run->results, r->id);

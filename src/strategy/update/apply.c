@@ -9,7 +9,7 @@
 #include "op/op.h"
 #include "strategy/update/instance.h"
 #include "strategy/run/meet.h"
-#include "strategy/merge/merge.h"
+#include "strategy/merge/slices.h"
 
 static choir_status check_gradient(const chi_apply *a, const choir_replica *r,
 		const choir_variable *v, const choir_tensor *gradient)
@@ -338,7 +338,7 @@ static choir_status give_value(chi_apply *a, chi_instance *in, choir_cross *x, c
 		choir_value *value)
 {
 	choir_strategy *s = a->strategy;
-	if (v == NULL || value == NULL)
+	if (v == NULL || value == NULL || (value = chi_dense_value(x, value)) == NULL)
 		return chi_frame_report(x->frame);
 	for (int lane = 0; lane < s->lanes; lane++) {
 		chi_item *item = chi_instance_item(in, lane, v);

@@ -1,0 +1,101 @@
+// Sums of slices against the dense sum in the canonical tree: the same bits, row by row.
+#include "cross/slices.h"
+
+#include "base/alloc.h"
+#include "base/philox.h"
+#include "cross/oracle.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { MOST_PARTS = 9, MOST_ROWS = 12, TABLE = 7, WIDTH = 5 };
+
+static int64_t rows[MOST_PARTS][MOST_ROWS];
+static float values[MOST_PARTS][MOST_ROWS * WIDTH];
+static chi_slices_part part[MOST_PARTS];
+
+static uint32_t draw(uint64_t seed, uint64_t i)
+{
+	const chi_random_key key = { .seed = seed };
+	return chi_random_block(&key, i).word[0];
+}
+
+static void make_parts(int parts, uint64_t seed)
+{
+	for (int p = 0; p < parts; p++) {
+		part[p] = (chi_slices_part){ draw(seed, 1000 + (uint64_t) p) % (MOST_ROWS + 1), rows[p],
+			values[p] };
+		oracle_fill(CHOIR_F32, values[p], 1, MOST_ROWS * WIDTH, seed * 100 + (uint64_t) p);
+		for (int64_t i = 0; i < part[p].n; i++)
+			rows[p][i] = draw(seed, (uint64_t) (p * MOST_ROWS + i)) % TABLE;
+	}
+}
+
+// Each part as a whole table, and the tables' sum by the oracle.
+static void dense_sum(int parts, float sum[TABLE * WIDTH])
+{
+	static float all[MOST_PARTS][TABLE * WIDTH];
+	memset(all, 0, sizeof all);
+	for (int p = 0; p < parts; p++)
+		for (int64_t i = 0; i < part[p].n; i++)
+			for (int64_t k = 0; k < WIDTH; k++)
+				all[p][rows[p][i] * WIDTH + k] += values[p][i * WIDTH + k];
+	oracle_sum(CHOIR_F32, all, 0, parts, TABLE * WIDTH, sum);
+}
+
+// spec: 2.9, M22
+static void rows_have_the_bits_of_the_dense_sum(void **state)
+{
+	(void) state;
+	for (int parts = 1; parts <= MOST_PARTS; parts++)
+		for (uint64_t seed = 0; seed < 20; seed++) {
+			chi_slices_entry entry[MOST_PARTS * MOST_ROWS];
+			int64_t n = 0, row[TABLE];
+			float sum[TABLE * WIDTH] = { 0 }, dense[TABLE * WIDTH], whole[TABLE * WIDTH] = { 0 };
+			make_parts(parts, seed);
+			for (int p = 0; p < parts; p++)
+				n += part[p].n;
+			const int64_t different = chi_slices_order(parts, part, entry);
+			assert_true(different <= TABLE);
+			assert_int_equal(
+					chi_slices_sum(parts, part, n, entry, CHOIR_F32, WIDTH, row, sum), CHOIR_OK);
+			for (int64_t i = 0; i < different; i++) {
+				assert_true(i == 0 || row[i] > row[i - 1]);
+				memcpy(&whole[row[i] * WIDTH], &sum[i * WIDTH], WIDTH * sizeof(float));
+			}
+			dense_sum(parts, dense);
+			assert_memory_equal(whole, dense, sizeof whole);
+		}
+}
+
+static void nothing_and_failing_memory(void **state)
+{
+	(void) state;
+	const chi_slices_part none[2] = { { 0 } };
+	chi_slices_entry entry[2 * MOST_ROWS];
+	int64_t row[TABLE];
+	float sum[TABLE * WIDTH];
+	assert_int_equal(chi_slices_order(2, none, entry), 0);
+	assert_int_equal(chi_slices_sum(2, none, 0, entry, CHOIR_F32, WIDTH, row, sum), CHOIR_OK);
+	make_parts(2, 3);
+	chi_slices_order(2, part, entry);
+	chi_alloc_fail(1, false);
+	assert_int_equal(
+			chi_slices_sum(2, part, part[0].n + part[1].n, entry, CHOIR_F32, WIDTH, row, sum),
+			CHOIR_NO_MEMORY);
+	chi_alloc_fail(0, false);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rows_have_the_bits_of_the_dense_sum),
+		cmocka_unit_test(nothing_and_failing_memory),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

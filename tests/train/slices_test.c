@@ -1,0 +1,136 @@
+// Gradients that are slices change variables to the bits that the larger tensors would.
+#include "train/problem.h"
+
+#include "choir/op.h"
+#include "train/optimizer.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+enum { TABLE = 9, WIDTH = 3, REPLICAS = 3, STEPS = 4 };
+
+typedef struct {
+	choir_optimizer *optimizer;
+	choir_variable *v, *w;
+	int t;
+	bool dense, merged; // larger tensors; in a merge call
+} job;
+
+// Rows 0, 2, 4, .. and one that stands twice; no rows at all in replica 1 of every other step.
+static choir_tensor *gradient(choir_replica *r, const job *j)
+{
+	const int id = choir_replica_id(r);
+	const int64_t n = id == 1 && j->t % 2 == 1 ? 0 : 4;
+	const int64_t rows[] = { 0, 2 * id, 4, 2 * id };
+	float values[4 * WIDTH];
+	for (int i = 0; i < 4 * WIDTH; i++)
+		values[i] = (float) sin(1.0 + 3 * id + 5 * j->t + 7 * i);
+	choir_tensor *t = choir_indexed_slices(
+			choir_constant(r->frame, CHOIR_F32, CHOIR_SHAPE(n, WIDTH), values),
+			choir_constant(r->frame, CHOIR_I64, CHOIR_SHAPE(n), rows), TABLE);
+	return j->dense ? choir_to_dense(t) : t;
+}
+
+static choir_status apply_merged(choir_cross *x, void *user)
+{
+	const job *j = user;
+	choir_value *const gradients[] = { choir_cross_arg(x, "v"), choir_cross_arg(x, "w") };
+	choir_variable *const variables[] = { j->v, j->w };
+	return choir_optimizer_distributed_apply(j->optimizer, x, 2, variables, gradients);
+}
+
+static choir_status step(choir_replica *r, void *user)
+{
+	const job *j = user;
+	choir_tensor *v = gradient(r, j), *w = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), 0.5);
+	if (j->merged) {
+		choir_replica_give(r, "v", v);
+		choir_replica_give(r, "w", w);
+		return choir_replica_merge_call(r, apply_merged, user);
+	}
+	CHOIR_TRY(choir_optimizer_give(j->optimizer, r, j->v, v));
+	CHOIR_TRY(choir_optimizer_give(j->optimizer, r, j->w, w));
+	return choir_optimizer_apply_gradients(j->optimizer, r);
+}
+
+static void train(const char *devices, choir_optimizer_kind kind, double clip, bool dense,
+		bool merged, float have[TABLE * WIDTH])
+{
+	choir_strategy *s = mirrored(devices, REPLICAS);
+	job j = { .dense = dense, .merged = merged };
+	CHOIR_SCOPE (s) {
+		j.v = choir_variable_new("v", CHOIR_SHAPE(TABLE, WIDTH), NULL);
+		j.w = choir_variable_new("w", CHOIR_SHAPE(2), NULL);
+		j.optimizer = choir_optimizer_new(
+				kind, CHOIR_OPTIONS(choir_optimizer_options, .clip_norm = clip));
+	}
+	assert_non_null(j.optimizer);
+	for (; j.t < STEPS; j.t++)
+		if (choir_strategy_run(s, step, &j, NULL, NULL) != CHOIR_OK)
+			fail_msg("%s: %s", devices, choir_error());
+	fetch_variable(j.v, have, TABLE * WIDTH * sizeof *have);
+	choir_strategy_free(s);
+}
+
+// spec: 2.9, A28, C26
+static void the_bits_of_the_larger_tensors(void **state)
+{
+	(void) state;
+	static const char *const layouts[] = { "cpu:0", "cpu:0,cpu:1", "far:0,far:1" };
+	for (int kind = CHOIR_SGD; kind <= CHOIR_ADAMW; kind++)
+		for (int clipped = 0; clipped < 2; clipped++) {
+			float expected[TABLE * WIDTH], have[TABLE * WIDTH];
+			const double clip = clipped == 0 ? 0 : 0.75;
+			train("cpu:0", (choir_optimizer_kind) kind, clip, true, false, expected);
+			for (int i = 0; i < 3; i++)
+				for (int merged = 0; merged < 2; merged++) {
+					train(layouts[i], (choir_optimizer_kind) kind, clip, false, merged == 1, have);
+					assert_memory_equal(have, expected, sizeof have);
+				}
+		}
+}
+
+static choir_status give_wrong_slices(choir_replica *r, void *user)
+{
+	const job *j = user;
+	choir_tensor *t = gradient(r, j);
+	if (j->t == 0)
+		return choir_optimizer_give(j->optimizer, r, j->w, t);
+	float bad[WIDTH] = { 1, (float) NAN, 1 };
+	t = choir_indexed_slices(choir_constant(r->frame, CHOIR_F32, CHOIR_SHAPE(1, WIDTH), bad),
+			choir_constant(r->frame, CHOIR_I32, CHOIR_SHAPE(1), (const int32_t[]){ 7 }), TABLE);
+	return choir_optimizer_give(j->optimizer, r, j->v, t);
+}
+
+static void slices_that_do_not_fit(void **state)
+{
+	(void) state;
+	choir_strategy *s = mirrored("cpu:0", 1);
+	job j = { 0 };
+	CHOIR_SCOPE (s) {
+		j.v = choir_variable_new("v", CHOIR_SHAPE(TABLE, WIDTH), NULL);
+		j.w = choir_variable_new("w", CHOIR_SHAPE(2), NULL);
+		j.optimizer = choir_optimizer_new(CHOIR_SGD, NULL);
+	}
+	assert_failed(choir_strategy_run(s, give_wrong_slices, &j, NULL, NULL), CHOIR_INVALID,
+			"the gradient of \"w\" is f32 [9, 3], the variable f32 [2]");
+	j.t = 1;
+	assert_failed(choir_strategy_run(s, give_wrong_slices, &j, NULL, NULL), CHOIR_INVALID,
+			"the gradient of \"v\" is nan at [7, 1]");
+	choir_strategy_free(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_bits_of_the_larger_tensors),
+		cmocka_unit_test(slices_that_do_not_fit),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -94,9 +94,9 @@ choir_optimizer *choir_optimizer_new(choir_optimizer_kind kind, const choir_opti
 // of those variables must not be used any more. No trainable variable read: CHOIR_INVALID.
 choir_status choir_optimizer_minimize(choir_optimizer *o, choir_tape *tape, choir_tensor *loss);
 // In all replicas, for one variable at a time, in the same order everywhere: a final gradient, of
-// the variable's dtype and shape, or slices of that (tensor.h), made by any means; in the replica's
-// frame. It is added to the
-// sums at once; borrowed memory is copied. Twice for one variable in one update: CHOIR_INVALID.
+// the variable's dtype and shape, or slices of that (tensor.h), made by any means; in the
+// replica's frame. It is added to the sums at once; borrowed memory is copied. Twice for one
+// variable in one update: CHOIR_INVALID.
 choir_status choir_optimizer_give(choir_optimizer *o, choir_replica *r, choir_variable *v,
 		choir_tensor *gradient);
 // In all replicas, after the last give: asks for the update.

@@ -29,8 +29,8 @@ typedef enum {
 	CHOIR_SLICES_SMALLEST
 } choir_slices_result;
 
-// How values travel between devices: hints, which change no result but the form of slices. Fields that are 0 say nothing:
-// then what the strategy was made with holds, or else Choir's own choice.
+// How values travel between devices: hints, which change no result but the form of slices. Fields
+// that are 0 say nothing: then what the strategy was made with holds, or else Choir's own choice.
 typedef struct {
 	size_t size; // of this struct: CHOIR_OPTIONS sets it
 	// The values of a batch (choir_cross_batch_reduce_to) are laid one behind another, those of a

@@ -24,11 +24,11 @@ typedef struct choir_tape choir_tape;
 choir_tape *choir_tape_begin(choir_frame *f);
 
 // gradients[i] becomes the gradient of the sum of y's elements by sources[i], in its dtype and
-// shape, or slices of that (tensor.h): zeros where y does not depend on it. y and the n sources are floating-point tensors of
-// the tape's frame; sources may be any tensors that y was made from, or y itself, and the same one
-// twice. A variable is a source through its read, which is the same tensor each time in one
-// replica call. One call a tape; after it nothing more is recorded, though choir_frame_training
-// stays true.
+// shape, or slices of that (tensor.h): zeros where y does not depend on it. y and the n sources
+// are floating-point tensors of the tape's frame; sources may be any tensors that y was made from,
+// or y itself, and the same one twice. A variable is a source through its read, which is the same
+// tensor each time in one replica call. One call a tape; after it nothing more is recorded, though
+// choir_frame_training stays true.
 //
 // After a failure all gradients[] are NULL. The status is that of the frame's first failure, if it
 // has failed before; CHOIR_STATE if the tape has gone back already, or a variable changed since it

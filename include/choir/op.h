@@ -86,6 +86,23 @@ choir_tensor *choir_reshape(choir_tensor *x, choir_shape shape);
 // plain number becomes a tensor.
 choir_tensor *choir_cast(choir_tensor *x, choir_dtype dtype);
 
+// count elements of an axis (negative: from the back) from the first-th on; of the first axis that
+// is not of one element it is a view, without a copy. CHOIR_INVALID: they are not there.
+choir_tensor *choir_slice(choir_tensor *x, int axis, int64_t first, int64_t count);
+// parts[i], of n, becomes the i-th of n equal slices of an axis. After a failure, which is the
+// frame's, some are NULL. CHOIR_INVALID: the axis does not divide.
+choir_status choir_split(choir_tensor *x, int axis, size_t n, choir_tensor *parts[]);
+// n tensors, one or more, behind each other along an axis; their other dimensions are equal.
+choir_tensor *choir_concat(size_t n, choir_tensor *const tensors[], int axis);
+// x with its axes in another order: axis i of the result is axis axes[i] of x, each of which comes
+// once. NULL: the other way round. A view where only axes of one element move.
+choir_tensor *choir_transpose(choir_tensor *x, const int axes[]);
+// Rows of x, along its first axis, by their numbers: indices of shape [..], u8, i32 or i64, give
+// [.., row]. Gradients (of f32 and f64) flow to x, where those of a row that is taken twice are
+// added in the order of the indices. CHOIR_INVALID: an index of no row, naming it, here or, if the
+// device works asynchronously, from the next call that waits.
+choir_tensor *choir_gather(choir_tensor *x, choir_tensor *indices);
+
 // Products. f32 and f64.
 
 // Which operand of a product has its last two axes swapped.

@@ -65,6 +65,23 @@ typedef struct {
 // dtype. "cast", no attributes: to out's dtype, by the rules of choir_cast; the kernel's dtype is
 // the input's.
 
+// Elements that go elsewhere; of any dtype, their gradients f32 and f64. "slice": as many elements
+// of axis as out has there, from first on. "slice_gradient": dy, zeros around it. "concat": the
+// inputs behind each other along axis.
+typedef struct {
+	int axis;
+	int64_t first; // of "slice"
+} choir_slice_attributes;
+
+// "transpose": axis i of out is axis axes[i] of the input.
+typedef struct {
+	int axes[CHOIR_MAX_RANK];
+} choir_transpose_attributes;
+
+// No attributes: "gather": x [rows, ..], indices of u8, i32 or i64; out [indices, ..]. An index of
+// no row is CHOIR_INVALID, naming it, or, on a device that cannot fail, a row of zeros.
+// "gather_gradient": dy, indices; out like x: dy's rows added in the order of the indices.
+
 // "matmul": a [.., m, k] (transposed: [.., k, m]) times b [.., k, n] (transposed: [.., n, k]). The
 // leading axes are equal, or b has rank 2 and is one matrix for all of a's.
 typedef struct {

@@ -7,8 +7,8 @@
 #include "tensor/tensor.h"
 
 extern const chi_kernel_list chi_plain_cast, chi_plain_conv2d, chi_plain_elementwise,
-		chi_plain_matmul, chi_plain_norm, chi_plain_pool2d, chi_plain_random, chi_plain_reduce,
-		chi_plain_scatter, chi_plain_softmax, chi_plain_update;
+		chi_plain_matmul, chi_plain_move, chi_plain_norm, chi_plain_pool2d, chi_plain_random,
+		chi_plain_reduce, chi_plain_scatter, chi_plain_softmax, chi_plain_update;
 
 // Loops over the elements of a shape, with a stride (in elements) for each of its operands, which
 // broadcast to it. Dimensions that can be walked as one are one; the last is the loop for the

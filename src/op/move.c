@@ -1,0 +1,316 @@
+// Operations that move elements and do not change them. What lies in one piece is a view.
+#include "base/size.h"
+#include "op/op.h"
+
+#include <inttypes.h>
+
+// The axis that a caller names, negative ones from the back; CHOIR_NONE: x has it not.
+static int axis_of(const char *name, choir_tensor *x, int axis)
+{
+	const int resolved = axis < 0 ? axis + x->shape.rank : axis;
+	char text[CHI_SHAPE_TEXT];
+
+	if (resolved >= 0 && resolved < x->shape.rank)
+		return resolved;
+	chi_frame_fail(x->frame, CHOIR_INVALID, "%s: %s has no axis %d", name,
+			chi_shape_print(&x->shape, text), axis);
+	return CHOIR_NONE;
+}
+
+// The attributes of slice: kernels see the first part.
+typedef struct {
+	choir_slice_attributes kernel;
+	int64_t count;
+} slice;
+
+static choir_status infer_slice(size_t n, choir_tensor *const in[], const void *attributes,
+		choir_dtype *dtype, choir_shape *shape)
+{
+	const slice *s = attributes;
+
+	(void) n;
+	*dtype = in[0]->dtype;
+	*shape = in[0]->shape;
+	shape->dim[s->kernel.axis] = s->count;
+	return CHOIR_OK;
+}
+
+static choir_status slice_backward(
+		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+{
+	(void) want;
+	gradient[0] = chi_op_kernel(dy->frame, "slice_gradient", 1, &dy, node->attributes, dy->dtype,
+			&node->in[0]->shape);
+	return CHOIR_OK;
+}
+
+static const chi_op slice_op = {
+	.name = "slice",
+	.attribute_bytes = sizeof(slice),
+	.infer = infer_slice,
+	.backward = slice_backward,
+};
+
+// A part of the first axis that is not one is in one piece.
+static choir_tensor *slice_view(choir_tensor *x, const slice *s)
+{
+	choir_shape rest = x->shape, result = x->shape;
+
+	rest.rank -= s->kernel.axis;
+	for (int i = 0; i < rest.rank; i++)
+		rest.dim[i] = x->shape.dim[i + s->kernel.axis];
+	result.dim[s->kernel.axis] = s->count;
+	choir_tensor *flat = chi_tensor_reshape(x, &rest);
+	choir_tensor *rows = flat ? chi_tensor_rows(x->frame, flat, s->kernel.first, s->count) : NULL;
+	return rows ? chi_op_record(&slice_op, 1, &x, s, chi_tensor_reshape(rows, &result)) : NULL;
+}
+
+choir_tensor *choir_slice(choir_tensor *x, int axis, int64_t first, int64_t count)
+{
+	char text[CHI_SHAPE_TEXT];
+	int64_t end;
+
+	if (!x)
+		return chi_frame_null(NULL, "slice");
+	const slice s = { { axis_of("slice", x, axis), first }, count };
+	if (s.kernel.axis == CHOIR_NONE || chi_tensor_check(x) != CHOIR_OK)
+		return NULL;
+	if (first < 0 || count < 0 || !chi_int64_add(first, count, &end) ||
+			end > x->shape.dim[s.kernel.axis])
+		return chi_frame_fail_null(x->frame, CHOIR_INVALID,
+				"slice: %" PRId64 " from %" PRId64 " along axis %d of %s are not there", count,
+				first, axis, chi_shape_print(&x->shape, text));
+	for (int i = 0; i < s.kernel.axis; i++)
+		if (x->shape.dim[i] != 1)
+			return chi_op_call(&slice_op, NULL, 1, &x, &s);
+	return slice_view(x, &s);
+}
+
+choir_status choir_split(choir_tensor *x, int axis, size_t n, choir_tensor *parts[])
+{
+	char text[CHI_SHAPE_TEXT];
+
+	for (size_t i = 0; i < n; i++)
+		parts[i] = NULL;
+	if (!x)
+		return chi_frame_report(NULL);
+	const int resolved = axis_of("split", x, axis);
+	if (resolved == CHOIR_NONE)
+		return CHOIR_INVALID;
+	const int64_t all = x->shape.dim[resolved];
+	if (n == 0 || all % (int64_t) n != 0)
+		return chi_frame_fail(x->frame, CHOIR_INVALID,
+				"split: axis %d of %s does not have %zu equal parts", axis,
+				chi_shape_print(&x->shape, text), n);
+	const int64_t size = all / (int64_t) n;
+	for (size_t i = 0; i < n; i++) {
+		parts[i] = choir_slice(x, resolved, (int64_t) i * size, size);
+		if (!parts[i])
+			return chi_frame_report(x->frame);
+	}
+	return CHOIR_OK;
+}
+
+static choir_status infer_concat(size_t n, choir_tensor *const in[], const void *attributes,
+		choir_dtype *dtype, choir_shape *shape)
+{
+	const choir_slice_attributes *a = attributes;
+	char text[2][CHI_SHAPE_TEXT];
+
+	*dtype = in[0]->dtype;
+	*shape = in[0]->shape;
+	for (size_t k = 1; k < n; k++) {
+		const choir_shape *s = &in[k]->shape;
+		bool fits = s->rank == shape->rank;
+		for (int i = 0; i < s->rank && fits; i++)
+			fits = i == a->axis || s->dim[i] == shape->dim[i];
+		if (!fits || in[k]->dtype != *dtype)
+			return choir_fail(CHOIR_INVALID, "%s %s and %s %s do not fit along axis %d",
+					choir_dtype_name(*dtype), chi_shape_print(&in[0]->shape, text[0]),
+					choir_dtype_name(in[k]->dtype), chi_shape_print(s, text[1]), a->axis);
+		if (!chi_int64_add(shape->dim[a->axis], s->dim[a->axis], &shape->dim[a->axis]))
+			return choir_fail(CHOIR_INVALID, "too many elements along axis %d", a->axis);
+	}
+	return CHOIR_OK;
+}
+
+static choir_status concat_backward(
+		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+{
+	const choir_slice_attributes *a = node->attributes;
+	int64_t first = 0;
+
+	for (size_t k = 0; k < node->n; k++) {
+		const int64_t count = node->in[k]->shape.dim[a->axis];
+		if (want[k])
+			gradient[k] = choir_slice(dy, a->axis, first, count);
+		first += count;
+	}
+	return CHOIR_OK;
+}
+
+// Kernels look at empty inputs themselves, but are not asked if there is one.
+static choir_status concat_forward(const chi_node *node)
+{
+	choir_tensor *filled[CHI_MAX_INPUTS];
+	choir_buffer in[CHI_MAX_INPUTS];
+	size_t n = 0;
+
+	for (size_t k = 0; k < node->n; k++)
+		if (choir_shape_elements(&node->in[k]->shape) > 0)
+			filled[n++] = node->in[k];
+	for (size_t k = 0; k < n; k++)
+		in[k] = (choir_buffer){ filled[k]->data, filled[k]->dtype, filled[k]->shape };
+	choir_buffer out = { node->out->data, node->out->dtype, node->out->shape };
+	return n ? chi_kernel_run(node->out->frame->stream, "concat", n, in, &out, node->attributes)
+			 : CHOIR_OK;
+}
+
+static const chi_op concat_op = {
+	.name = "concat",
+	.attribute_bytes = sizeof(choir_slice_attributes),
+	.infer = infer_concat,
+	.backward = concat_backward,
+	.forward = concat_forward,
+};
+
+choir_tensor *choir_concat(size_t n, choir_tensor *const tensors[], int axis)
+{
+	if (n == 0 || !tensors[0])
+		return chi_frame_null(NULL, "concat");
+	choir_frame *f = tensors[0]->frame;
+	choir_slice_attributes a = { .axis = axis_of("concat", tensors[0], axis) };
+	if (a.axis == CHOIR_NONE)
+		return NULL;
+	// More than an operation takes: some of them first.
+	choir_tensor *in[CHI_MAX_INPUTS], *head = tensors[0];
+	for (size_t done = 1; done < n || done == 1;) {
+		size_t count = 0;
+		in[count++] = head;
+		while (count < CHI_MAX_INPUTS && done < n)
+			in[count++] = tensors[done++];
+		head = chi_op_call(&concat_op, f, count, in, &a);
+		if (!head || done >= n)
+			break;
+	}
+	return head;
+}
+
+static choir_status infer_transpose(size_t n, choir_tensor *const in[], const void *attributes,
+		choir_dtype *dtype, choir_shape *shape)
+{
+	const choir_transpose_attributes *a = attributes;
+
+	(void) n;
+	*dtype = in[0]->dtype;
+	shape->rank = in[0]->shape.rank;
+	for (int i = 0; i < shape->rank; i++)
+		shape->dim[i] = in[0]->shape.dim[a->axes[i]];
+	return CHOIR_OK;
+}
+
+static choir_status transpose_backward(
+		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+{
+	const choir_transpose_attributes *a = node->attributes;
+	int back[CHOIR_MAX_RANK];
+
+	(void) want;
+	for (int i = 0; i < dy->shape.rank; i++)
+		back[a->axes[i]] = i;
+	gradient[0] = choir_transpose(dy, back);
+	return CHOIR_OK;
+}
+
+static const chi_op transpose_op = {
+	.name = "transpose",
+	.attribute_bytes = sizeof(choir_transpose_attributes),
+	.infer = infer_transpose,
+	.backward = transpose_backward,
+};
+
+// Whether axes that are not of one element stay in their order: then it is a view.
+static bool keeps_order(const choir_shape *shape, const int axes[])
+{
+	int before = -1;
+
+	for (int i = 0; i < shape->rank; i++) {
+		if (shape->dim[axes[i]] == 1)
+			continue;
+		if (axes[i] < before)
+			return false;
+		before = axes[i];
+	}
+	return true;
+}
+
+choir_tensor *choir_transpose(choir_tensor *x, const int axes[])
+{
+	choir_transpose_attributes a = { { 0 } };
+	choir_dtype dtype;
+	choir_shape shape;
+	uint32_t seen = 0;
+
+	if (!x)
+		return chi_frame_null(NULL, "transpose");
+	const int rank = x->shape.rank;
+	for (int i = 0; i < rank; i++) {
+		a.axes[i] = axes ? axis_of("transpose", x, axes[i]) : rank - 1 - i;
+		if (a.axes[i] == CHOIR_NONE)
+			return NULL;
+		if (seen >> a.axes[i] & 1)
+			return chi_frame_fail_null(
+					x->frame, CHOIR_INVALID, "transpose: axis %d comes twice", axes[i]);
+		seen |= (uint32_t) 1 << a.axes[i];
+	}
+	if (!keeps_order(&x->shape, a.axes))
+		return chi_op_call(&transpose_op, NULL, 1, &x, &a);
+	(void) infer_transpose(1, &x, &a, &dtype, &shape);
+	return chi_op_record(&transpose_op, 1, &x, &a, chi_tensor_reshape(x, &shape));
+}
+
+static choir_status infer_gather(size_t n, choir_tensor *const in[], const void *attributes,
+		choir_dtype *dtype, choir_shape *shape)
+{
+	const choir_shape *x = &in[0]->shape, *indices = &in[1]->shape;
+	const choir_dtype index = in[1]->dtype;
+	char text[2][CHI_SHAPE_TEXT];
+
+	(void) n;
+	(void) attributes;
+	if (index != CHOIR_U8 && index != CHOIR_I32 && index != CHOIR_I64)
+		return choir_fail(
+				CHOIR_INVALID, "indices are %s, needed u8, i32 or i64", choir_dtype_name(index));
+	if (x->rank < 1 || indices->rank + x->rank - 1 > CHOIR_MAX_RANK ||
+			(x->dim[0] == 0 && choir_shape_elements(indices) > 0))
+		return choir_fail(CHOIR_INVALID, "there are no rows %s of %s",
+				chi_shape_print(indices, text[0]), chi_shape_print(x, text[1]));
+	*dtype = in[0]->dtype;
+	*shape = *indices;
+	for (int i = 1; i < x->rank; i++)
+		shape->dim[shape->rank++] = x->dim[i];
+	return CHOIR_OK;
+}
+
+static choir_status gather_backward(
+		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+{
+	choir_tensor *const in[] = { dy, node->in[1] };
+
+	(void) want;
+	gradient[0] = chi_op_kernel(
+			dy->frame, "gather_gradient", 2, in, NULL, dy->dtype, &node->in[0]->shape);
+	return CHOIR_OK;
+}
+
+static const chi_op gather_op = {
+	.name = "gather",
+	.infer = infer_gather,
+	.backward = gather_backward,
+};
+
+choir_tensor *choir_gather(choir_tensor *x, choir_tensor *indices)
+{
+	choir_tensor *const in[] = { x, indices };
+	return chi_op_call(&gather_op, NULL, 2, in, NULL);
+}

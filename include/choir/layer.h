@@ -36,12 +36,22 @@ typedef struct {
 	int stride; // 0: 1
 	int padding; // zeros around the image, pixels a side; CHOIR_NONE: SAME, as in TensorFlow
 	choir_activation activation;
+	int dilation; // 0: 1, none
+	int64_t groups; // of channels, which divide in and out; 0: 1
+	int before, after; // more zeros, above and left, below and right; not with SAME
+	choir_toggle bias; // on
 } choir_conv2d_options;
 // activation(x * kernel + bias), a cross-correlation: [n, h, w, in] gives [n, oh, ow, out], where
 // oh is (h + 2 padding - kernel) / stride + 1, rounded down, or with SAME h / stride, rounded up.
-// The filter "name/kernel" is [kernel, kernel, in, out], bias [out]. NULL options: all defaults.
+// The filter "name/kernel" is [kernel, kernel, in / groups, out], bias [out]. With dilation the
+// kernel counts as (kernel - 1) dilation + 1 pixels wide. The formula is choir_convolution's
+// (nn.h). NULL options: all defaults.
 choir_layer *choir_conv2d_new(const char *name, int64_t in, int64_t out, int kernel,
 		const choir_conv2d_options *o);
+// The same of sequences: [n, w, in] gives [n, ow, out], the filter is [kernel, in / groups, out].
+// With before (kernel - 1) dilation nothing is seen of what comes later.
+choir_layer *choir_conv1d_new(
+		const char *name, int64_t in, int64_t out, int kernel, const choir_conv2d_options *o);
 // The largest element, or the mean, of each window of size by size pixels, a stride apart (0:
 // size): [n, h, w, c] gives [n, (h - size) / stride + 1, (w - size) / stride + 1, c], rounded
 // down. No variables, no name.

@@ -1,5 +1,5 @@
-// Operations of neural networks beyond op.h, whose rules hold here too: norms and losses. All are
-// of f32 or f64, and all operands of one call of the same dtype.
+// Operations of neural networks beyond op.h, whose rules hold here too: convolutions, norms and
+// losses. All are of f32 or f64, and all operands of one call of the same dtype.
 // Threads: that of the operands' frame.
 #pragma once
 
@@ -19,6 +19,26 @@ choir_tensor *choir_softplus(choir_tensor *x); // log(1 + exp(x)), without overf
 // The logarithm of choir_softmax, x - log(sum(exp(x))) along the last axis, without overflow.
 // CHOIR_INVALID: a scalar.
 choir_tensor *choir_log_softmax(choir_tensor *x);
+
+// Convolutions of images [n, h, w, c] with filters [kh, kw, c / groups, out], or, where both have
+// rank 3, of sequences [n, w, c] with filters [k, c / groups, out].
+
+typedef struct {
+	size_t size;
+	int stride; // 0: 1
+	int padding; // zeros on each side; CHOIR_NONE: SAME, as in op.h
+	int dilation; // how far apart the filter's elements lie on x; 0: 1, side by side
+	int64_t groups; // 0: 1
+	int before[2],
+			after[2]; // more zeros, of rows and columns, or [0] of a sequence; not with SAME
+} choir_convolution_options;
+// y[i, r, s, o] = sum over p, q, c of x[i, r stride + p dilation - top, s stride + q dilation -
+// left, c] filter[p, q, c, o], with zeros outside x (a cross-correlation). In groups, channel o
+// sees only those c of x that are in its group: the g-th of the equal parts of x's channels goes
+// to the g-th part of the result's. With before k - 1 times dilation a sequence is causal. NULL
+// options: all defaults. CHOIR_INVALID: what does not fit, or gives no result.
+choir_tensor *choir_convolution(
+		choir_tensor *x, choir_tensor *filter, const choir_convolution_options *o);
 
 // Norms of the last axis. x is [.., c]; scale and offset are [c], c at least 1; the result has x's
 // shape. epsilon is 0 or more.

@@ -1,9 +1,12 @@
-// Two-dimensional convolution of images [n, h, w, c] with a filter [kh, kw, c, out], plain or
-// with the bias and activation of a layer fused in.
+// Convolution of images [n, h, w, c] with a filter [kh, kw, c / groups, out], plain or with the
+// bias and activation of a layer fused in. Sequences [n, w, c] are images of one row.
 #include "base/size.h"
+#include "choir/nn.h"
 #include "op/op.h"
 
+#include <inttypes.h>
 #include <limits.h>
+#include <string.h>
 
 bool chi_windows(int64_t in, int64_t window, int stride, int padding, int pad[2], int64_t *out)
 {
@@ -26,27 +29,53 @@ bool chi_windows(int64_t in, int64_t window, int stride, int padding, int pad[2]
 	return true;
 }
 
-// The shape of the result in *out, and the zeros around x in attributes.
-static choir_status plan(const choir_tensor *x, const choir_tensor *filter, int padding,
-		choir_conv2d_attributes *attributes, choir_shape *out)
+// The windows along rows (axis 0) or columns (1), which lie apart where the filter is dilated.
+static bool windows_of(const choir_convolution_options *o, int axis, int64_t in, int64_t filter,
+		int pad[2], int64_t *out)
 {
-	const choir_shape *s = &x->shape, *k = &filter->shape;
+	const int64_t before = o->before[axis], after = o->after[axis];
+	int64_t padded;
+
+	if (filter < 1 || filter > INT_MAX / 2 || o->dilation < 1 ||
+			o->dilation > INT_MAX / 2 / filter || before < 0 || after < 0 ||
+			(o->padding == CHOIR_NONE && before + after > 0) ||
+			!chi_int64_add(in, before + after, &padded))
+		return false;
+	const int64_t window = (filter - 1) * o->dilation + 1;
+	if (!chi_windows(padded, window, o->stride, o->padding, pad, out))
+		return false;
+	if (before > INT_MAX - pad[0] || after > INT_MAX - pad[1])
+		return false;
+	pad[0] += (int) before;
+	pad[1] += (int) after;
+	return true;
+}
+
+choir_status chi_convolution_plan(const choir_shape *x, const choir_shape *filter,
+		const choir_convolution_options *o, choir_conv2d_attributes *attributes, choir_shape *out)
+{
 	char text[2][CHI_SHAPE_TEXT];
 	int rows[2], columns[2];
 
-	chi_shape_print(s, text[0]);
-	chi_shape_print(k, text[1]);
-	if (s->rank != 4 || k->rank != 4 || s->dim[3] != k->dim[2] || k->dim[2] == 0)
+	chi_shape_print(x, text[0]);
+	chi_shape_print(filter, text[1]);
+	if (x->rank != 4 || filter->rank != 4 || o->groups < 1 || filter->dim[2] == 0 ||
+			x->dim[3] % o->groups != 0 || x->dim[3] / o->groups != filter->dim[2] ||
+			filter->dim[3] % o->groups != 0)
 		return choir_fail(CHOIR_INVALID,
-				"conv2d: images %s and filter %s do not fit; needed "
-				"[n, h, w, c] and [kh, kw, c, out]",
-				text[0], text[1]);
-	*out = (choir_shape){ 4, { s->dim[0], 0, 0, k->dim[3] } };
-	if (!chi_windows(s->dim[1], k->dim[0], attributes->stride, padding, rows, &out->dim[1]) ||
-			!chi_windows(s->dim[2], k->dim[1], attributes->stride, padding, columns, &out->dim[2]))
+				"conv2d: images %s and filter %s do not fit in %" PRId64 " groups; needed "
+				"[n, h, w, c] and [kh, kw, c / groups, out]",
+				text[0], text[1], o->groups);
+	*out = (choir_shape){ 4, { x->dim[0], 0, 0, filter->dim[3] } };
+	if (!windows_of(o, 0, x->dim[1], filter->dim[0], rows, &out->dim[1]) ||
+			!windows_of(o, 1, x->dim[2], filter->dim[1], columns, &out->dim[2]))
 		return choir_fail(CHOIR_INVALID,
-				"conv2d: images %s, filter %s, stride %d and padding %d give no result", text[0],
-				text[1], attributes->stride, padding);
+				"conv2d: images %s, filter %s, stride %d, padding %d and dilation %d give no "
+				"result",
+				text[0], text[1], o->stride, o->padding, o->dilation);
+	attributes->stride = o->stride;
+	attributes->dilation = o->dilation;
+	attributes->groups = o->groups;
 	attributes->top = rows[0];
 	attributes->bottom = rows[1];
 	attributes->left = columns[0];
@@ -104,30 +133,73 @@ static const chi_op conv2d_op = {
 	.backward = conv2d_backward,
 };
 
-static choir_tensor *call(
-		size_t n, choir_tensor *const in[], int stride, int padding, choir_activate activate)
+choir_tensor *chi_convolution(choir_tensor *x, choir_tensor *filter, choir_tensor *bias,
+		const choir_convolution_options *o, choir_activate activate)
 {
-	conv2d attributes = { .kernel = { .stride = stride, .activate = activate } };
+	conv2d attributes = { .kernel = { .activate = activate } };
+	choir_tensor *const in[] = { x, filter, bias };
 
-	for (size_t i = 0; i < n; i++)
-		if (!in[i])
-			return chi_frame_null(choir_tensor_frame(in[0] ? in[0] : in[1]), "conv2d");
-	if (plan(in[0], in[1], padding, &attributes.kernel, &attributes.out) != CHOIR_OK) {
-		chi_frame_keep(in[0]->frame);
+	if (!x || !filter)
+		return chi_frame_null(choir_tensor_frame(x ? x : filter), "conv2d");
+	if (chi_convolution_plan(&x->shape, &filter->shape, o, &attributes.kernel, &attributes.out) !=
+			CHOIR_OK) {
+		chi_frame_keep(x->frame);
 		return NULL;
 	}
-	return chi_op_call(&conv2d_op, NULL, n, in, &attributes);
+	return chi_op_call(&conv2d_op, NULL, bias ? 3 : 2, in, &attributes);
 }
 
 choir_tensor *choir_conv2d(choir_tensor *x, choir_tensor *filter, int stride, int padding)
 {
-	choir_tensor *const in[] = { x, filter };
-	return call(2, in, stride, padding, CHOIR_ACTIVATE_LINEAR);
+	const choir_convolution_options o = {
+		.size = sizeof o, .stride = stride, .padding = padding, .dilation = 1, .groups = 1
+	};
+	return chi_convolution(x, filter, NULL, &o, CHOIR_ACTIVATE_LINEAR);
 }
 
-choir_tensor *chi_conv2d(choir_tensor *x, choir_tensor *filter, choir_tensor *bias, int stride,
-		int padding, choir_activate activate)
+// A sequence as an image of one row, and a filter of it as one of one row; what says how many
+// zeros and windows there are is about columns then.
+choir_tensor *chi_convolution_1d(choir_tensor *x, choir_tensor *filter, choir_tensor *bias,
+		const choir_convolution_options *o, choir_activate activate)
 {
-	choir_tensor *const in[] = { x, filter, bias };
-	return call(bias ? 3 : 2, in, stride, padding, activate);
+	const choir_shape *s = &x->shape, *k = &filter->shape;
+	choir_convolution_options columns = *o;
+
+	columns.before[0] = columns.after[0] = 0;
+	columns.before[1] = o->before[0];
+	columns.after[1] = o->after[0];
+	if (o->padding > 0) { // of columns alone
+		columns.padding = 0;
+		if (o->before[0] > INT_MAX - o->padding || o->after[0] > INT_MAX - o->padding)
+			return chi_frame_fail_null(x->frame, CHOIR_INVALID, "conv1d: too many zeros");
+		columns.before[1] += o->padding;
+		columns.after[1] += o->padding;
+	}
+	choir_tensor *y =
+			chi_convolution(choir_reshape(x, CHOIR_SHAPE(s->dim[0], 1, s->dim[1], s->dim[2])),
+					choir_reshape(filter, CHOIR_SHAPE(1, k->dim[0], k->dim[1], k->dim[2])), bias,
+					&columns, activate);
+	return y ? choir_reshape(y, CHOIR_SHAPE(y->shape.dim[0], y->shape.dim[2], y->shape.dim[3]))
+			 : NULL;
+}
+
+choir_tensor *choir_convolution(
+		choir_tensor *x, choir_tensor *filter, const choir_convolution_options *o)
+{
+	choir_convolution_options all = { .size = sizeof all };
+
+	if (!x || !filter)
+		return chi_frame_null(choir_tensor_frame(x ? x : filter), "convolution");
+	if (o && (o->size < sizeof(size_t) || o->size > sizeof all))
+		return chi_frame_fail_null(x->frame, CHOIR_INVALID,
+				"convolution: the options' size is %zu, not %zu: set it with CHOIR_OPTIONS",
+				o->size, sizeof all);
+	if (o)
+		memcpy(&all, o, o->size);
+	all.stride = all.stride ? all.stride : 1;
+	all.dilation = all.dilation ? all.dilation : 1;
+	all.groups = all.groups ? all.groups : 1;
+	if (x->shape.rank == 3 && filter->shape.rank == 3)
+		return chi_convolution_1d(x, filter, NULL, &all, CHOIR_ACTIVATE_LINEAR);
+	return chi_convolution(x, filter, NULL, &all, CHOIR_ACTIVATE_LINEAR);
 }

@@ -74,8 +74,15 @@ const choir_kernel_table *chi_kernel_find(choir_device *d, const choir_kernel_ca
 // Fused operations that layers use; like the public ones.
 choir_tensor *chi_dense(choir_tensor *x, choir_tensor *w, choir_tensor *bias,
 		choir_activate activate);
-choir_tensor *chi_conv2d(choir_tensor *x, choir_tensor *filter, choir_tensor *bias, int stride,
-		int padding, choir_activate activate);
+// o without zeros: stride, dilation and groups are resolved. x and filter are there; of rank 3 in
+// the second, bias may be NULL.
+choir_tensor *chi_convolution(choir_tensor *x, choir_tensor *filter, choir_tensor *bias,
+		const choir_convolution_options *o, choir_activate activate);
+choir_tensor *chi_convolution_1d(choir_tensor *x, choir_tensor *filter, choir_tensor *bias,
+		const choir_convolution_options *o, choir_activate activate);
+// Where the filter lies on x and what comes out. CHOIR_INVALID: they do not fit.
+choir_status chi_convolution_plan(const choir_shape *x, const choir_shape *filter,
+		const choir_convolution_options *o, choir_conv2d_attributes *attributes, choir_shape *out);
 
 // The sum of two gradients of one tensor, of which one is slices or both are: slices of both rows,
 // one behind another, or else the larger tensor.

@@ -39,5 +39,6 @@ choir_layer *choir_dense_new(
 		return NULL;
 	d->in = in;
 	d->activation = activation;
-	return chi_layer_finish(&d->layer, chi_layer_make_weights(&d->layer, &CHOIR_SHAPE(in, out)));
+	return chi_layer_finish(
+			&d->layer, chi_layer_make_weights(&d->layer, &CHOIR_SHAPE(in, out), true));
 }

@@ -72,9 +72,11 @@ static choir_status make_variable(choir_layer *l, const char *what, choir_shape 
 	return CHOIR_OK;
 }
 
-choir_status chi_layer_make_weights(choir_layer *l, const choir_shape *kernel)
+choir_status chi_layer_make_weights(choir_layer *l, const choir_shape *kernel, bool bias)
 {
 	CHOIR_TRY(make_variable(l, "kernel", *kernel, CHOIR_GLOROT_UNIFORM));
+	if (!bias)
+		return CHOIR_OK;
 	return make_variable(l, "bias", CHOIR_SHAPE(kernel->dim[kernel->rank - 1]), CHOIR_ZEROS);
 }
 

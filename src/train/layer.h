@@ -30,8 +30,9 @@ choir_status chi_layer_check(const char *kind, const char *name, bool needs_name
 // A zeroed layer of bytes, which nobody owns yet; name is copied and may be NULL. NULL after a
 // failure.
 choir_layer *chi_layer_new(size_t bytes, const chi_layer_kind *kind, const char *name);
-// Makes the variables "name/kernel", of that shape, and "name/bias", of its last dimension.
-choir_status chi_layer_make_weights(choir_layer *l, const choir_shape *kernel);
+// Makes the variables "name/kernel", of that shape, and, if there is to be one, "name/bias", of
+// its last dimension.
+choir_status chi_layer_make_weights(choir_layer *l, const choir_shape *kernel, bool bias);
 // The strategy takes l over, and l is returned. If status is a failure, or this fails, l and what
 // was made for it are taken back. l NULL gives NULL.
 choir_layer *chi_layer_finish(choir_layer *l, choir_status status);

@@ -179,7 +179,8 @@ static void dense_gradients(void **state)
 }
 
 typedef struct {
-	int size, stride, padding;
+	int size, stride, padding, dilation;
+	int64_t groups;
 	bool average;
 	choir_activate activate;
 } windows;
@@ -187,13 +188,40 @@ typedef struct {
 static choir_tensor *convolve(choir_tensor *const in[], void *user)
 {
 	const windows *w = user;
-	return chi_conv2d(in[0], in[1], in[2], w->stride, w->padding, w->activate);
+	const choir_convolution_options o = {
+		.stride = w->stride, .padding = w->padding, .dilation = w->dilation, .groups = w->groups
+	};
+	return chi_convolution(in[0], in[1], in[2], &o, w->activate);
 }
 
 static choir_tensor *convolve_plainly(choir_tensor *const in[], void *user)
 {
 	const windows *w = user;
+	if (w->groups > 1)
+		return choir_square(in[0]); // not without options
 	return choir_conv2d(in[0], in[1], w->stride, w->padding);
+}
+
+// With more zeros on one side than on the other; and a row alone, as a sequence.
+static choir_tensor *convolve_images(choir_tensor *const in[], void *user)
+{
+	const windows *w = user;
+	const choir_convolution_options o = { .size = sizeof o,
+		.stride = w->stride,
+		.dilation = w->dilation,
+		.groups = w->groups,
+		.before = { 2, 1 },
+		.after = { 0, 3 } };
+	choir_tensor *y = choir_convolution(in[0], in[1], &o);
+	choir_tensor *row = choir_reshape(choir_slice(choir_slice(in[0], 0, 0, 1), 1, 1, 1),
+			CHOIR_SHAPE(1, in[0]->shape.dim[2], in[0]->shape.dim[3]));
+	const choir_shape *k = &in[1]->shape;
+	choir_tensor *z = choir_convolution(row,
+			choir_reshape(
+					choir_slice(in[1], 0, 0, 1), CHOIR_SHAPE(k->dim[1], k->dim[2], k->dim[3])),
+			&o);
+	return choir_add(choir_sum(choir_square(y), CHOIR_ALL_AXES),
+			choir_sum(choir_square(z), CHOIR_ALL_AXES));
 }
 
 static void convolution_gradients(void **state)
@@ -205,15 +233,18 @@ static void convolution_gradients(void **state)
 	for (int round = 0; round < 4 * ROUNDS; round++) {
 		windows w = { .stride = (int) given_size(&g, 1, 3),
 			.padding = (int) given_size(&g, -1, 2),
+			.dilation = (int) given_size(&g, 1, 2),
+			.groups = given_size(&g, 1, 2),
 			.activate = (choir_activate) (round % 4) };
-		const int64_t c = given_size(&g, 1, 3), out = given_size(&g, 1, 3);
-		const int64_t kh = given_size(&g, 1, 3), kw = given_size(&g, 1, 3);
-		const choir_shape x =
-				CHOIR_SHAPE(given_size(&g, 1, 2), given_size(&g, 3, 6), given_size(&g, 3, 6), c);
+		const int64_t c = given_size(&g, 1, 2), out = w.groups * given_size(&g, 1, 2);
+		const int64_t kh = given_size(&g, 1, 2), kw = given_size(&g, 1, 2);
+		const choir_shape x = CHOIR_SHAPE(
+				given_size(&g, 1, 2), given_size(&g, 3, 6), given_size(&g, 3, 6), c * w.groups);
 		choir_tensor *const in[] = { given_normal(&g, x),
 			given_normal(&g, CHOIR_SHAPE(kh, kw, c, out)), given_normal(&g, CHOIR_SHAPE(out)) };
 		given_check(&g, 3, in, convolve, &w);
 		given_check(&g, 2, in, convolve_plainly, &w);
+		given_check(&g, 2, in, convolve_images, &w);
 		choir_frame_empty(g.frame);
 	}
 	given_close(&g);

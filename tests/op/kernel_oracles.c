@@ -77,22 +77,30 @@ kernel_case dense_case(choir_dtype dtype, uint64_t *seed, bool large)
 kernel_case conv2d_case(choir_dtype dtype, uint64_t *seed, bool large)
 {
 	const int64_t kh = kernels_integer(seed, 1, 5), kw = kernels_integer(seed, 1, 5);
-	const int64_t h = kh + kernels_integer(seed, 0, 9), w = kw + kernels_integer(seed, 0, 9);
-	const int64_t channels = kernels_integer(seed, 1, large ? 40 : 5);
-	const int64_t out = kernels_integer(seed, 1, large ? 40 : 9), n = kernels_integer(seed, 1, 4);
+	int64_t h = kh + kernels_integer(seed, 0, 9), w = kw + kernels_integer(seed, 0, 9);
+	const int64_t groups = kernels_integer(seed, 0, 2) ? 1 : kernels_integer(seed, 2, 3);
+	const int64_t channels = groups * kernels_integer(seed, 1, large ? 40 : 5);
+	const int64_t out = groups * kernels_integer(seed, 1, large ? 40 : 9);
+	const int64_t n = kernels_integer(seed, 1, 4);
 	kernel_case c = { .n = (size_t) kernels_integer(seed, 2, 3) };
 	choir_conv2d_attributes *a = &c.conv2d;
 	a->stride = (int) kernels_integer(seed, 1, 3);
+	a->groups = groups;
+	a->dilation = kernels_integer(seed, 0, 2) ? 1 : (int) kernels_integer(seed, 2, 3);
+	const int64_t high = (kh - 1) * a->dilation + 1, wide = (kw - 1) * a->dilation + 1;
+	h += high - kh;
+	w += wide - kw;
 	a->top = (int) kernels_integer(seed, 0, kh - 1);
 	a->bottom = (int) kernels_integer(seed, 0, kh - 1);
 	a->left = (int) kernels_integer(seed, 0, kw - 1);
 	a->right = (int) kernels_integer(seed, 0, kw - 1);
 	a->activate = (choir_activate) kernels_integer(seed, 0, 3);
 	c.in[0] = random_buffer(dtype, CHOIR_SHAPE(n, h, w, channels), seed);
-	c.in[1] = random_buffer(dtype, CHOIR_SHAPE(kh, kw, channels, out), seed);
+	c.in[1] = random_buffer(dtype, CHOIR_SHAPE(kh, kw, channels / groups, out), seed);
 	c.in[2] = c.n > 2 ? random_buffer(dtype, CHOIR_SHAPE(out), seed) : (choir_buffer){ 0 };
-	c.out = kernels_buffer(dtype, CHOIR_SHAPE(n, (h + a->top + a->bottom - kh) / a->stride + 1,
-			(w + a->left + a->right - kw) / a->stride + 1, out));
+	c.out = kernels_buffer(dtype,
+			CHOIR_SHAPE(n, (h + a->top + a->bottom - high) / a->stride + 1,
+					(w + a->left + a->right - wide) / a->stride + 1, out));
 	return c;
 }
 
@@ -182,8 +190,8 @@ double dense_value(const kernel_case *c, int64_t i, double *size)
 static int64_t index_of_x(const kernel_case *c, const choir_shape *x, const int64_t y[3],
 		int64_t i, int64_t j, int64_t channel)
 {
-	const int64_t row = y[1] * c->conv2d.stride - c->conv2d.top + i;
-	const int64_t column = y[2] * c->conv2d.stride - c->conv2d.left + j;
+	const int64_t row = y[1] * c->conv2d.stride - c->conv2d.top + i * c->conv2d.dilation;
+	const int64_t column = y[2] * c->conv2d.stride - c->conv2d.left + j * c->conv2d.dilation;
 	if (row < 0 || row >= x->dim[1] || column < 0 || column >= x->dim[2])
 		return CHOIR_NONE;
 	return ((y[0] * x->dim[1] + row) * x->dim[2] + column) * x->dim[3] + channel;
@@ -206,7 +214,8 @@ double conv2d_value(const kernel_case *c, int64_t at, double *size)
 	for (int64_t i = 0; i < f->dim[0]; i++)
 		for (int64_t j = 0; j < f->dim[1]; j++)
 			for (int64_t channel = 0; channel < f->dim[2]; channel++) {
-				const int64_t from = index_of_x(c, x, y, i, j, channel);
+				const int64_t from = index_of_x(
+						c, x, y, i, j, to / (f->dim[3] / c->conv2d.groups) * f->dim[2] + channel);
 				if (from != CHOIR_NONE)
 					add_term(&sum, size, kernels_get(&c->in[0], from) *
 							kernels_get(&c->in[1], index_of_filter(f, i, j, channel, to)));
@@ -229,8 +238,12 @@ static double gradient_value(const kernel_case *c, const choir_shape *x, const c
 		for (int64_t t = 0; t < f->dim[0] * f->dim[1] * f->dim[3]; t++) {
 			const int64_t i = t / f->dim[3] / f->dim[1], j = t / f->dim[3] % f->dim[1];
 			const int64_t to = t % f->dim[3];
-			const int64_t in_x = index_of_x(c, x, y, i, j, only);
-			const int64_t in_f = index_of_filter(f, i, j, only, to);
+			const int64_t first = to / (f->dim[3] / c->conv2d.groups) * f->dim[2];
+			const int64_t channel = of_input ? only - first : only;
+			if (channel < 0 || channel >= f->dim[2])
+				continue;
+			const int64_t in_x = index_of_x(c, x, y, i, j, first + channel);
+			const int64_t in_f = index_of_filter(f, i, j, channel, to);
 			if (in_x == CHOIR_NONE || (of_input ? in_x : in_f) != at)
 				continue;
 			add_term(&sum, size, kernels_get(&c->in[1], pixel * out->dim[3] + to) *

@@ -199,8 +199,19 @@ static void what_onednn_cannot_is_remembered(void **state)
 {
 	(void) state;
 	// A filter that is larger than its padded image.
-	const chi_dnn_problem bad = { .kind = CHI_DNN_CONVOLUTION, .images = 1, .h = 2, .w = 2, .c = 1,
-		.kh = 5, .kw = 5, .out = 1, .oh = 7, .ow = 7, .stride = 1 };
+	const chi_dnn_problem bad = { .kind = CHI_DNN_CONVOLUTION,
+		.images = 1,
+		.h = 2,
+		.w = 2,
+		.c = 1,
+		.kh = 5,
+		.kw = 5,
+		.out = 1,
+		.oh = 7,
+		.ow = 7,
+		.dilation = 1,
+		.groups = 1,
+		.stride = 1 };
 	chi_dnn *d;
 	chi_dnn_forget();
 	for (int i = 0; i < 2; i++) {

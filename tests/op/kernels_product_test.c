@@ -66,7 +66,7 @@ static void products_of_nothing_are_zero(void **state)
 	choir_buffer filter = kernels_buffer(CHOIR_F32, CHOIR_SHAPE(3, 3, 2, 4));
 	kernels_set(&filter, 4, 9);
 	kernels_plain("conv2d_gradient_filter", 2, none, &filter,
-			&(choir_conv2d_attributes){ .stride = 1 });
+			&(choir_conv2d_attributes){ .stride = 1, .dilation = 1, .groups = 1 });
 	for (int i = 0; i < 3 * 3 * 2 * 4; i++)
 		kernels_assert_near("conv2d_gradient_filter", &filter, i, 0, 0);
 	kernels_free(2, none);

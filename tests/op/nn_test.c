@@ -71,6 +71,42 @@ static void gradients_of_activations(void **state)
 	given_close(&g);
 }
 
+static void convolutions_by_hand(void **state)
+{
+	const double sequence[5] = { 1, 2, 3, 4, 5 };
+	given g;
+
+	(void) state;
+	given_open(&g, "cpu:0", 9);
+	choir_tensor *x = f64(&g, CHOIR_SHAPE(1, 5, 1), sequence);
+	choir_tensor *k = f64(&g, CHOIR_SHAPE(2, 1, 1), (const double[]){ 10, 1 });
+	given_equal(choir_convolution(x, k, NULL), 4, (const double[]){ 12, 23, 34, 45 });
+	// Causal, two apart: the first sees itself alone.
+	given_equal(choir_convolution(x, k,
+						CHOIR_OPTIONS(choir_convolution_options, .dilation = 2, .before = { 2 })),
+			5, (const double[]){ 1, 2, 13, 24, 35 });
+	given_equal(
+			choir_convolution(x, k,
+					CHOIR_OPTIONS(choir_convolution_options, .stride = 2, .padding = CHOIR_NONE)),
+			3, (const double[]){ 12, 34, 50 });
+	given_equal(choir_convolution(x, k, CHOIR_OPTIONS(choir_convolution_options, .padding = 1)), 6,
+			(const double[]){ 1, 12, 23, 34, 45, 50 });
+	// Two groups of two channels: the second result sees the last two.
+	x = f64(&g, CHOIR_SHAPE(1, 1, 1, 4), sequence);
+	k = f64(&g, CHOIR_SHAPE(1, 1, 2, 2), (const double[]){ 1, 10, 2, 20 });
+	given_equal(choir_convolution(x, k, CHOIR_OPTIONS(choir_convolution_options, .groups = 2)), 2,
+			(const double[]){ 5, 110 });
+	assert_null(choir_convolution(x, k, NULL));
+	given_failure(&g, CHOIR_INVALID,
+			"conv2d: images [1, 1, 1, 4] and filter [1, 1, 2, 2] do not "
+			"fit in 1 groups");
+	x = f64(&g, CHOIR_SHAPE(1, 5, 1), sequence);
+	k = f64(&g, CHOIR_SHAPE(2, 1, 1), sequence);
+	assert_null(choir_convolution(x, k, CHOIR_OPTIONS(choir_convolution_options, .dilation = 5)));
+	given_failure(&g, CHOIR_INVALID, "dilation 5 give no result");
+	given_close(&g);
+}
+
 static void norms_of_rows(void **state)
 {
 	const double x[8] = { 1, 2, 3, 6, -1, -1, -1, -1 };
@@ -293,6 +329,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(activations_are_their_formulas),
 		cmocka_unit_test(gradients_of_activations),
+		cmocka_unit_test(convolutions_by_hand),
 		cmocka_unit_test(norms_of_rows),
 		cmocka_unit_test(gradients_of_norms),
 		cmocka_unit_test(norms_of_channels),

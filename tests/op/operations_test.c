@@ -129,13 +129,14 @@ static void convolutions(void **state)
 			choir_conv2d(x, ones, 1, -1), 9, (const double[]){ 12, 16, 9, 24, 28, 15, 15, 17, 9 });
 	given_equal(choir_conv2d(x, ones, 2, -1), 4, (const double[]){ 12, 9, 15, 9 });
 	given_equal(choir_conv2d(x, ones, 2, 1), 4, (const double[]){ 1, 5, 11, 28 });
+	const choir_convolution_options plain = { .stride = 1, .dilation = 1, .groups = 1 };
 	choir_tensor *bias = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(1), -20);
-	given_equal(chi_conv2d(x, ones, bias, 1, 0, CHOIR_ACTIVATE_RELU), 4,
+	given_equal(chi_convolution(x, ones, bias, &plain, CHOIR_ACTIVATE_RELU), 4,
 			(const double[]){ 0, 0, 4, 8 });
 	assert_null(choir_conv2d(x, ones, 0, 0));
 	given_failure(&g, CHOIR_INVALID,
-			"conv2d: images [1, 3, 3, 1], filter [2, 2, 1, 1], stride 0 and "
-			"padding 0 give no result");
+			"conv2d: images [1, 3, 3, 1], filter [2, 2, 1, 1], stride 0, "
+			"padding 0 and dilation 1 give no result");
 	x = f32(&g, CHOIR_SHAPE(1, 2, 2, 2), counting),
 	ones = f32(&g, CHOIR_SHAPE(1, 1, 1, 2), counting);
 	assert_null(choir_conv2d(x, ones, 1, 0));
@@ -150,8 +151,8 @@ static void convolutions(void **state)
 	choir_frame_empty(g.frame);
 	x = f32(&g, CHOIR_SHAPE(1, 2, 2, 1), counting),
 	ones = f32(&g, CHOIR_SHAPE(1, 1, 1, 2), counting);
-	assert_null(
-			chi_conv2d(x, ones, f32(&g, CHOIR_SHAPE(1), counting), 1, 0, CHOIR_ACTIVATE_LINEAR));
+	assert_null(chi_convolution(
+			x, ones, f32(&g, CHOIR_SHAPE(1), counting), &plain, CHOIR_ACTIVATE_LINEAR));
 	given_failure(&g, CHOIR_INVALID, "conv2d: bias is [1], needed [2]");
 	given_close(&g);
 }

@@ -101,14 +101,16 @@ typedef struct {
 	choir_activate activate;
 } choir_dense_attributes;
 
-// "conv2d": x [n, h, w, c], filter [kh, kw, c, out] and, if there is a third input, bias [out];
-// out [n, oh, ow, out] = activate(x * filter + bias), * as in choir_conv2d.
+// "conv2d": x [n, h, w, c], filter [kh, kw, c / groups, out] and, if there is a third input, bias
+// [out]; out [n, oh, ow, out] = activate(x * filter + bias), * as in choir_convolution.
 // "conv2d_gradient_input": filter, dy; out is dx. "conv2d_gradient_filter": x, dy; out is the
 // filter's gradient. In both dy is the gradient before the activation.
 typedef struct {
 	int stride;
 	int top, left, bottom, right; // zeros around x
 	choir_activate activate; // of "conv2d"
+	int dilation; // 1: none
+	int64_t groups; // 1: none
 } choir_conv2d_attributes;
 
 // "max_pool2d", "average_pool2d": x [n, h, w, c]; windows of window x window elements, of which

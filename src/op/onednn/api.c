@@ -40,6 +40,7 @@ typedef struct {
 	layout b_told, out_told;
 	const layout *x, *filter, *y; // of a convolution, among those above
 	dnnl_dims_t stride, before, after; // of a convolution: steps, and zeros around x
+	dnnl_dims_t apart; // the pixels between those under the filter
 	dnnl_primitive_attr_t attr;
 	dnnl_primitive_desc_t hint; // for gradients: the forward pass
 	dnnl_primitive_desc_t description;
@@ -139,34 +140,32 @@ static dnnl_status_t describe_matmul(plan *p, bool bias)
 			bias ? p->bias : NULL, p->out, p->attr);
 }
 
-static const dnnl_dims_t dense = { 0, 0 }; // no dilation
-
 static dnnl_status_t describe_forward(plan *p, bool bias)
 {
 	return dnnl_convolution_forward_primitive_desc_create(&p->description, engine,
 			dnnl_forward_training, dnnl_convolution_direct, *p->x, *p->filter,
-			bias ? p->bias : NULL, *p->y, p->stride, dense, p->before, p->after, p->attr);
+			bias ? p->bias : NULL, *p->y, p->stride, p->apart, p->before, p->after, p->attr);
 }
 
 static dnnl_status_t describe_hint(plan *p)
 {
 	return dnnl_convolution_forward_primitive_desc_create(&p->hint, engine, dnnl_forward_training,
-			dnnl_convolution_direct, *p->x, *p->filter, NULL, *p->y, p->stride, dense, p->before,
-			p->after, NULL);
+			dnnl_convolution_direct, *p->x, *p->filter, NULL, *p->y, p->stride, p->apart,
+			p->before, p->after, NULL);
 }
 
 static dnnl_status_t describe_input(plan *p)
 {
 	return dnnl_convolution_backward_data_primitive_desc_create(&p->description, engine,
-			dnnl_convolution_direct, *p->x, *p->filter, *p->y, p->stride, dense, p->before,
+			dnnl_convolution_direct, *p->x, *p->filter, *p->y, p->stride, p->apart, p->before,
 			p->after, p->hint, p->attr);
 }
 
 static dnnl_status_t describe_filter(plan *p)
 {
 	return dnnl_convolution_backward_weights_primitive_desc_create(&p->description, engine,
-			dnnl_convolution_direct, *p->x, *p->filter, NULL, *p->y, p->stride, dense, p->before,
-			p->after, p->hint, p->attr);
+			dnnl_convolution_direct, *p->x, *p->filter, NULL, *p->y, p->stride, p->apart,
+			p->before, p->after, p->hint, p->attr);
 }
 #else
 static layout_ref ref(const layout *l)
@@ -204,32 +203,34 @@ static dnnl_status_t describe_matmul(plan *p, bool bias)
 static dnnl_status_t describe_forward(plan *p, bool bias)
 {
 	dnnl_convolution_desc_t d;
-	DNN_TRY(dnnl_convolution_forward_desc_init(&d, dnnl_forward_training, dnnl_convolution_direct,
-			p->x, p->filter, bias ? &p->bias : NULL, p->y, p->stride, p->before, p->after));
+	DNN_TRY(dnnl_dilated_convolution_forward_desc_init(&d, dnnl_forward_training,
+			dnnl_convolution_direct, p->x, p->filter, bias ? &p->bias : NULL, p->y, p->stride,
+			p->apart, p->before, p->after));
 	return dnnl_primitive_desc_create(&p->description, &d, p->attr, engine, NULL);
 }
 
 static dnnl_status_t describe_hint(plan *p)
 {
 	dnnl_convolution_desc_t d;
-	DNN_TRY(dnnl_convolution_forward_desc_init(&d, dnnl_forward_training, dnnl_convolution_direct,
-			p->x, p->filter, NULL, p->y, p->stride, p->before, p->after));
+	DNN_TRY(dnnl_dilated_convolution_forward_desc_init(&d, dnnl_forward_training,
+			dnnl_convolution_direct, p->x, p->filter, NULL, p->y, p->stride, p->apart, p->before,
+			p->after));
 	return dnnl_primitive_desc_create(&p->hint, &d, NULL, engine, NULL);
 }
 
 static dnnl_status_t describe_input(plan *p)
 {
 	dnnl_convolution_desc_t d;
-	DNN_TRY(dnnl_convolution_backward_data_desc_init(&d, dnnl_convolution_direct, p->x, p->filter,
-			p->y, p->stride, p->before, p->after));
+	DNN_TRY(dnnl_dilated_convolution_backward_data_desc_init(&d, dnnl_convolution_direct, p->x,
+			p->filter, p->y, p->stride, p->apart, p->before, p->after));
 	return dnnl_primitive_desc_create(&p->description, &d, p->attr, engine, p->hint);
 }
 
 static dnnl_status_t describe_filter(plan *p)
 {
 	dnnl_convolution_desc_t d;
-	DNN_TRY(dnnl_convolution_backward_weights_desc_init(&d, dnnl_convolution_direct, p->x,
-			p->filter, NULL, p->y, p->stride, p->before, p->after));
+	DNN_TRY(dnnl_dilated_convolution_backward_weights_desc_init(&d, dnnl_convolution_direct, p->x,
+			p->filter, NULL, p->y, p->stride, p->apart, p->before, p->after));
 	return dnnl_primitive_desc_create(&p->description, &d, p->attr, engine, p->hint);
 }
 #endif
@@ -271,16 +272,34 @@ static dnnl_status_t plan_matmul(plan *p, const chi_dnn_problem *q)
 	return describe_matmul(p, q->bias);
 }
 
+// The filter as it lies, [kh, kw, c / groups, out], and as oneDNN may choose; in groups it counts
+// goihw.
+static dnnl_status_t plan_filter(const chi_dnn_problem *q, layout *own, layout *told)
+{
+	const int64_t c = q->c / q->groups, out = q->out / q->groups;
+	const dnnl_dims_t plain = { q->out, q->c, q->kh, q->kw };
+	const dnnl_dims_t grouped = { q->groups, out, c, q->kh, q->kw };
+	const dnnl_dims_t stride = { out, 1, q->out, q->kw * c * q->out, c * q->out };
+
+	if (q->groups == 1) {
+		DNN_TRY(tagged(own, 4, plain, dnnl_hwio));
+		return tagged(told, 4, plain, dnnl_format_tag_any);
+	}
+	DNN_TRY(strided(own, 5, grouped, stride));
+	return tagged(told, 5, grouped, dnnl_format_tag_any);
+}
+
 // x and y are nhwc, the filter is hwio; oneDNN counts nchw and oihw, whatever lies how in memory.
 // How the filter lies for the primitive is oneDNN's choice, which doubles its speed and so pays
 // for a reorder in every call. For the weights of a product it does not (both measured).
 static dnnl_status_t plan_convolution(plan *p, const chi_dnn_problem *q)
 {
 	const dnnl_dims_t x = { q->images, q->c, q->h, q->w }, y = { q->images, q->out, q->oh, q->ow };
-	const dnnl_dims_t filter = { q->out, q->c, q->kh, q->kw }, bias = { q->out };
+	const dnnl_dims_t bias = { q->out };
 	const bool of_input = q->kind == CHI_DNN_CONVOLUTION_INPUT;
 	const bool of_filter = q->kind == CHI_DNN_CONVOLUTION_FILTER;
 	p->stride[0] = p->stride[1] = q->stride;
+	p->apart[0] = p->apart[1] = q->dilation - 1;
 	p->before[0] = q->top;
 	p->before[1] = q->left;
 	p->after[0] = q->bottom;
@@ -290,8 +309,7 @@ static dnnl_status_t plan_convolution(plan *p, const chi_dnn_problem *q)
 	p->filter = of_filter ? &p->out_told : &p->b_told;
 	DNN_TRY(tagged(of_input ? &p->out : &p->a, 4, x, dnnl_nhwc));
 	DNN_TRY(tagged(of_input ? &p->a : of_filter ? &p->b : &p->out, 4, y, dnnl_nhwc));
-	DNN_TRY(tagged(of_filter ? &p->out : &p->b, 4, filter, dnnl_hwio));
-	DNN_TRY(tagged(of_filter ? &p->out_told : &p->b_told, 4, filter, dnnl_format_tag_any));
+	DNN_TRY(plan_filter(q, of_filter ? &p->out : &p->b, of_filter ? &p->out_told : &p->b_told));
 	if (q->bias)
 		DNN_TRY(tagged(&p->bias, 1, bias, dnnl_x));
 	if (q->kind == CHI_DNN_CONVOLUTION)

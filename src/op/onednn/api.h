@@ -23,6 +23,7 @@ typedef struct {
 	int64_t b_batch; // batch, or 1: all products use the same b
 	int64_t images, h, w, c, kh, kw, out, oh, ow; // CONVOLUTION*
 	int64_t stride, top, left, bottom, right;
+	int64_t dilation, groups;
 } chi_dnn_problem;
 
 // a: the left matrix, x, or dy where x's gradient is wanted. b: the right matrix, the filter, or

@@ -67,6 +67,8 @@ static chi_dnn_problem convolution_problem(chi_dnn_kind kind, const choir_conv2d
 		.left = a->left,
 		.bottom = a->bottom,
 		.right = a->right,
+		.dilation = a->dilation,
+		.groups = a->groups,
 	};
 }
 

@@ -1,0 +1,147 @@
+// The convolution layers, of images and of sequences.
+#include "train/layer.h"
+
+#include "choir/nn.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+
+typedef struct {
+	choir_layer layer; // first
+	int64_t in, out;
+	int kernel;
+	choir_convolution_options how;
+	choir_activation activation;
+} convolution;
+
+static choir_tensor *apply_2d(choir_layer *l, choir_tensor *x)
+{
+	const convolution *c = (const convolution *) l;
+	const choir_shape *s = &x->shape;
+	const choir_shape filter = CHOIR_SHAPE(c->kernel, c->kernel, c->in / c->how.groups, c->out);
+	choir_conv2d_attributes attributes;
+	choir_shape out;
+	char got[CHI_SHAPE_TEXT];
+	if (s->rank != 4 || s->dim[3] != c->in)
+		return chi_layer_fail(l, x, "conv2d needs [n, h, w, %" PRId64 "], got %s", c->in,
+				chi_shape_print(s, got));
+	if (chi_convolution_plan(s, &filter, &c->how, &attributes, &out) != CHOIR_OK)
+		return chi_layer_fail(l, x,
+				"conv2d of %d by %d pixels with %d of padding does not fit images %s", c->kernel,
+				c->kernel, c->how.padding, chi_shape_print(s, got));
+	choir_tensor *kernel = choir_variable_read(l->variable[0], x->frame);
+	choir_tensor *bias = l->variables > 1 ? choir_variable_read(l->variable[1], x->frame) : NULL;
+	if (kernel == NULL || (l->variables > 1 && bias == NULL))
+		return NULL;
+	return chi_layer_rest(c->activation,
+			chi_convolution(x, kernel, bias, &c->how, chi_layer_fused(c->activation)));
+}
+
+static choir_tensor *apply_1d(choir_layer *l, choir_tensor *x)
+{
+	const convolution *c = (const convolution *) l;
+	const choir_shape *s = &x->shape;
+	char got[CHI_SHAPE_TEXT];
+	if (s->rank != 3 || s->dim[2] != c->in)
+		return chi_layer_fail(
+				l, x, "conv1d needs [n, w, %" PRId64 "], got %s", c->in, chi_shape_print(s, got));
+	choir_tensor *kernel = choir_variable_read(l->variable[0], x->frame);
+	choir_tensor *bias = l->variables > 1 ? choir_variable_read(l->variable[1], x->frame) : NULL;
+	if (kernel == NULL || (l->variables > 1 && bias == NULL))
+		return NULL;
+	return chi_layer_rest(c->activation,
+			chi_convolution_1d(x, kernel, bias, &c->how, chi_layer_fused(c->activation)));
+}
+
+static const chi_layer_kind kind_2d = { .name = "conv2d", .apply = apply_2d };
+static const chi_layer_kind kind_1d = { .name = "conv1d", .apply = apply_1d };
+
+// Of an option for which 0 is the default.
+static choir_status check_option(const char *name, const char *option, int64_t value)
+{
+	if (value >= 0)
+		return CHOIR_OK;
+	return choir_fail(CHOIR_INVALID,
+			"layer \"%s\": %s %" PRId64 ": 1 or more is needed, or 0 for 1", name, option, value);
+}
+
+static choir_status check(const chi_layer_kind *kind, const char *name, int64_t in, int64_t out,
+		int kernel, const choir_conv2d_options *o)
+{
+	CHOIR_TRY(chi_layer_check(kind->name, name, true, o->activation));
+	if (in < 1 || out < 1 || kernel < 1)
+		return choir_fail(CHOIR_INVALID,
+				"layer \"%s\": %s from %" PRId64 " to %" PRId64
+				" channels by %d pixels: all must be 1 or more",
+				name, kind->name, in, out, kernel);
+	CHOIR_TRY(check_option(name, "stride", o->stride));
+	CHOIR_TRY(check_option(name, "dilation", o->dilation));
+	CHOIR_TRY(check_option(name, "groups", o->groups));
+	const int64_t groups = o->groups == 0 ? 1 : o->groups;
+	if (in % groups != 0 || out % groups != 0)
+		return choir_fail(CHOIR_INVALID,
+				"layer \"%s\": %" PRId64 " groups do not divide %" PRId64 " channels to %" PRId64,
+				name, groups, in, out);
+	if (o->padding < CHOIR_NONE)
+		return choir_fail(CHOIR_INVALID,
+				"layer \"%s\": padding %d: 0 or more pixels are needed, or CHOIR_NONE for SAME",
+				name, o->padding);
+	if (o->before < 0 || o->after < 0 || (o->padding == CHOIR_NONE && (o->before || o->after)))
+		return choir_fail(CHOIR_INVALID,
+				"layer \"%s\": %d and %d pixels before and after: 0 or "
+				"more are needed, and none with SAME",
+				name, o->before, o->after);
+	if ((unsigned) o->bias > CHOIR_OFF)
+		return choir_fail(CHOIR_INVALID, "layer \"%s\": bias %d: CHOIR_ON or CHOIR_OFF is needed",
+				name, (int) o->bias);
+	return CHOIR_OK;
+}
+
+static choir_layer *make(const chi_layer_kind *kind, const char *name, int64_t in, int64_t out,
+		int kernel, const choir_conv2d_options *o)
+{
+	choir_conv2d_options all = { .size = sizeof all };
+	if (o != NULL && (o->size < sizeof(size_t) || o->size > sizeof all)) {
+		choir_fail(CHOIR_INVALID,
+				"layer \"%s\": the options' size is %zu, not %zu: set it with "
+				"CHOIR_OPTIONS",
+				name == NULL ? kind->name : name, o->size, sizeof all);
+		return NULL;
+	}
+	if (o != NULL)
+		memcpy(&all, o, o->size);
+	if (check(kind, name, in, out, kernel, &all) != CHOIR_OK)
+		return NULL;
+	convolution *c = (convolution *) chi_layer_new(sizeof *c, kind, name);
+	if (c == NULL)
+		return NULL;
+	c->in = in;
+	c->out = out;
+	c->kernel = kernel;
+	c->activation = all.activation;
+	c->how = (choir_convolution_options){ .size = sizeof c->how,
+		.stride = all.stride == 0 ? 1 : all.stride,
+		.padding = all.padding,
+		.dilation = all.dilation == 0 ? 1 : all.dilation,
+		.groups = all.groups == 0 ? 1 : all.groups,
+		.before = { all.before, all.before },
+		.after = { all.after, all.after } };
+	const choir_shape two = CHOIR_SHAPE(kernel, kernel, in / c->how.groups, out);
+	const choir_shape one = CHOIR_SHAPE(kernel, in / c->how.groups, out);
+	return chi_layer_finish(&c->layer,
+			chi_layer_make_weights(
+					&c->layer, kind == &kind_2d ? &two : &one, all.bias != CHOIR_OFF));
+}
+
+choir_layer *choir_conv2d_new(
+		const char *name, int64_t in, int64_t out, int kernel, const choir_conv2d_options *o)
+{
+	return make(&kind_2d, name, in, out, kernel, o);
+}
+
+choir_layer *choir_conv1d_new(
+		const char *name, int64_t in, int64_t out, int kernel, const choir_conv2d_options *o)
+{
+	return make(&kind_1d, name, in, out, kernel, o);
+}

@@ -1,5 +1,6 @@
-// Operations of neural networks beyond op.h, whose rules hold here too: convolutions, norms and
-// losses. All are of f32 or f64, and all operands of one call of the same dtype.
+// Operations of neural networks beyond op.h, whose rules hold here too: convolutions, attention,
+// recurrence, norms and losses. All are of f32 or f64, and all operands of one call of the same
+// dtype.
 // Threads: that of the operands' frame.
 #pragma once
 
@@ -39,6 +40,47 @@ typedef struct {
 // options: all defaults. CHOIR_INVALID: what does not fit, or gives no result.
 choir_tensor *choir_convolution(
 		choir_tensor *x, choir_tensor *filter, const choir_convolution_options *o);
+
+// Attention.
+
+typedef struct {
+	size_t size;
+	int64_t heads; // 0: 1
+	choir_toggle causal; // off; on: query i of t sees keys 0 to i + s - t, of s
+	double scale; // 0: 1 / sqrt(width / heads)
+} choir_attention_options;
+// softmax(scale q k^T) v for each example and each head, which is width / heads columns of q, k, v
+// and the result (Vaswani et al. 2017, arXiv:1706.03762). q is [n, t, width], k and v are
+// [n, s, width], the result has q's shape. Scores are there for 64 queries of one head at a time
+// and are made again on the way back, so memory grows with s and not with t s (Dao et al. 2022,
+// arXiv:2205.14135, keep still less). NULL options: all defaults. CHOIR_INVALID: heads that do not
+// divide width; causal and t larger than s.
+choir_tensor *choir_attention(
+		choir_tensor *q, choir_tensor *k, choir_tensor *v, const choir_attention_options *o);
+// The same of qkv [n, t, 3 width], which has q, k and v behind each other in each row, as one
+// product makes them: no copy is made. Gives [n, t, width].
+choir_tensor *choir_self_attention(choir_tensor *qkv, const choir_attention_options *o);
+
+// Recurrence over sequences [n, t, in], from the first place to the last; gives the states
+// [n, t, h].
+
+typedef struct {
+	size_t size;
+	choir_tensor *state, *cell; // [n, h] before the first place; NULL: zeros. cell of lstm alone
+	choir_tensor **last_cell; // [n, h], through which no gradient flows; NULL: not wanted
+} choir_recurrent_options;
+// The LSTM of Hochreiter and Schmidhuber 1997 with a forget gate (Gers et al. 2000), its parts in
+// Keras' order: with z = x kernel + h_before recurrent + bias in four parts of h columns,
+// i = sigmoid(z0), f = sigmoid(z1), o = sigmoid(z3), c = f c_before + i tanh(z2), h = o tanh(c).
+// kernel is [in, 4 h], recurrent [h, 4 h], bias [4 h]. NULL options: all defaults.
+choir_tensor *choir_lstm(choir_tensor *x, choir_tensor *kernel, choir_tensor *recurrent,
+		choir_tensor *bias, const choir_recurrent_options *o);
+// The GRU of Cho et al. 2014 in the form of Keras' reset_after and of cuDNN: with a = x kernel +
+// bias and q = h_before recurrent + recurrent_bias in three parts of h columns, z = sigmoid(a0 +
+// q0), r = sigmoid(a1 + q1), m = tanh(a2 + r q2), h = z h_before + (1 - z) m. kernel is [in, 3 h],
+// recurrent [h, 3 h], both biases [3 h]. state: [n, h] before the first place; NULL: zeros.
+choir_tensor *choir_gru(choir_tensor *x, choir_tensor *kernel, choir_tensor *recurrent,
+		choir_tensor *bias, choir_tensor *recurrent_bias, choir_tensor *state);
 
 // Norms of the last axis. x is [.., c]; scale and offset are [c], c at least 1; the result has x's
 // shape. epsilon is 0 or more.

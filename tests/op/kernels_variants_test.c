@@ -115,6 +115,23 @@ static void norms(const chi_loops *v, choir_dtype dtype, int op, void *out, int6
 	}
 }
 
+static void recurrent(const chi_loops *v, choir_dtype dtype, int op, void *out, int64_t n)
+{
+	const chi_recurrent_loops *loops = v->real[dtype]->recurrent;
+	const int64_t h = n / 6 + 1 < MOST / 12 ? n / 6 + 1 : MOST / 12;
+	char *to = out, *second = to + BYTES / 2;
+	memcpy(to, a, BYTES / 2);
+	memcpy(second, b, BYTES / 4);
+	if (op == 0)
+		loops->lstm(to, b, h);
+	else if (op == 1)
+		loops->lstm_gradient(to, second, c, b, d, h);
+	else if (op == 2)
+		loops->gru(to, b, c, h);
+	else
+		loops->gru_gradient(to, second, second + BYTES / 4, b, c, h);
+}
+
 static void updates(const chi_loops *v, choir_dtype dtype, int op, void *out, int64_t n)
 {
 	static _Alignas(64) unsigned char first[BYTES], second[BYTES];
@@ -193,6 +210,7 @@ static void variants_have_the_same_bits(void **state)
 		compare_all("gradient", gradient, dtype, CHI_SOFTPLUS + 1);
 		compare_all("reductions", reductions, dtype, 10);
 		compare_all("norms", norms, dtype, 9);
+		compare_all("recurrent", recurrent, dtype, 4);
 		compare_all("updates", updates, dtype, 3);
 		compare_all("pools", pools, dtype, 8);
 	}

@@ -134,6 +134,31 @@ typedef struct {
 	double smoothing;
 } choir_cross_entropy_attributes;
 
+// "attention": q, k and v [n, places, width], or one tensor [n, places, 3 width] that has them
+// behind each other in each row; out [n, places, width]: for each head, of width / heads columns,
+// softmax(scale q k^T) v, by rows. causal: query i of t sees keys 0 to i + s - t, of s.
+// "attention_gradient": the same and dy; out like the one tensor, or, for three, flat: their
+// gradients behind each other.
+typedef struct {
+	int64_t heads;
+	bool causal;
+	double scale;
+} choir_attention_attributes;
+
+// Recurrent layers over places 0 to t - 1, of a state of h elements, all without attributes but
+// the last. "lstm": gates [n, t, 4 h], w [h, 4 h], h0 and c0 [n, h]; out [n, t, 6 h]: with
+// z = gates + h_before w, in parts: i = sigmoid(z0), f = sigmoid(z1), g = tanh(z2),
+// o = sigmoid(z3), c = f c_before + i g, h = o tanh(c), behind each other. "lstm_gradient": that
+// out, w, c0, dh [n, t, h]; out flat: the gradients of gates [n, t, 4 h], h0, c0.
+// "gru": gates [n, t, 3 h], w [h, 3 h], bias [3 h], h0; out [n, t, 5 h]: with q = h_before w +
+// bias in parts: z = sigmoid(gates0 + q0), r = sigmoid(gates1 + q1), m = tanh(gates2 + r q2), q2,
+// h = z h_before + (1 - z) m. "gru_gradient": that out, w, h0, dh; out flat: the gradients of
+// gates, of q [n, t, 3 h], of h0. "recurrent_gradient": states [n, t, ..] in which h begins at
+// offset, h0, dz [n, t, k]; out [h, k]: the sum over examples and places of h_before^T dz.
+typedef struct {
+	int64_t offset;
+} choir_recurrent_attributes;
+
 // Norms of x [.., c], in rows of c elements.
 //
 // By rows: "row_moments": x; out [.., 2]: the mean, or 0 unless centered, and factor = 1 /

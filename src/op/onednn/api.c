@@ -520,6 +520,18 @@ choir_status chi_dnn_run(chi_dnn *d, const chi_dnn_operands *operands)
 		return CHOIR_OK;
 	return choir_fail(CHOIR_INTERNAL, "onednn: running a primitive gave status %d", (int) status);
 }
+
+choir_status chi_dnn_multiply(const chi_dnn_product *p)
+{
+	const int threads = enter_one_thread();
+	const dnnl_status_t status =
+			dnnl_sgemm(p->a_transposed ? 'T' : 'N', p->b_transposed ? 'T' : 'N', p->m, p->n, p->k,
+					1, p->a, p->a_row, p->b, p->b_row, p->accumulate ? 1 : 0, p->c, p->c_row);
+	leave_one_thread(threads);
+	if (status == dnnl_success)
+		return CHOIR_OK;
+	return choir_fail(CHOIR_INTERNAL, "onednn: sgemm gave status %d", (int) status);
+}
 #else
 typedef int chi_no_onednn; // a C file must not be empty
 #endif

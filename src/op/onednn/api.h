@@ -4,6 +4,7 @@
 
 #include "choir/status.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef enum {
@@ -35,6 +36,16 @@ typedef struct {
 } chi_dnn_operands;
 
 typedef struct chi_dnn chi_dnn; // used by one thread at a time
+
+// c [m, n] = a b, or c + a b, at once and without a primitive: for many small products whose sizes
+// differ. Rows of a [m, k] (transposed: [k, m]) lie a_row apart, and so on.
+typedef struct {
+	bool a_transposed, b_transposed, accumulate;
+	int64_t m, n, k, a_row, b_row, c_row;
+	const float *a, *b;
+	float *c;
+} chi_dnn_product;
+choir_status chi_dnn_multiply(const chi_dnn_product *p);
 
 // NULL in *out and CHOIR_UNSUPPORTED where oneDNN cannot; no text is recorded for that.
 choir_status chi_dnn_new(const chi_dnn_problem *problem, chi_dnn **out);

@@ -172,6 +172,40 @@ static choir_status run_conv2d(const choir_kernel_call *call)
 	return run_activated(call, attributes->activate);
 }
 
+// How far rows lie apart; of one row that may be anything, but oneDNN wants room for its columns.
+static int64_t apart(int64_t stride, int64_t columns)
+{
+	return stride < columns ? columns : stride;
+}
+
+// Kernels made of many small products are the plain ones with oneDNN's products.
+static choir_status multiply(const chi_product *p)
+{
+	const chi_dnn_product product = {
+		.a_transposed = p->a_column != 1,
+		.b_transposed = p->b_column != 1,
+		.accumulate = p->accumulate,
+		.m = p->m,
+		.n = p->n,
+		.k = p->k,
+		.a_row = p->a_column != 1 ? apart(p->a_column, p->m) : apart(p->a_row, p->k),
+		.b_row = p->b_column != 1 ? apart(p->b_column, p->k) : apart(p->b_row, p->n),
+		.c_row = p->c_row,
+		.a = p->a,
+		.b = p->b,
+		.c = p->c,
+	};
+	return chi_dnn_multiply(&product);
+}
+
+static const chi_product_way way = { multiply };
+
+static int always(const choir_kernel_call *call)
+{
+	(void) call;
+	return SCORE;
+}
+
 static const chi_kernel_spec specs[] = {
 	{ "matmul", CHI_F32, sizeof(choir_matmul_attributes), run, scratch, score, &matmul },
 	{ "dense", CHI_F32, sizeof(choir_dense_attributes), run_dense, scratch, score, &dense },
@@ -180,6 +214,16 @@ static const chi_kernel_spec specs[] = {
 			&gradient_input },
 	{ "conv2d_gradient_filter", CHI_F32, sizeof(choir_conv2d_attributes), run, scratch, score,
 			&gradient_filter },
+	{ "attention", CHI_F32, sizeof(choir_attention_attributes), chi_attention,
+			chi_attention_scratch, always, &way },
+	{ "attention_gradient", CHI_F32, sizeof(choir_attention_attributes), chi_attention_gradient,
+			chi_attention_scratch, always, &way },
+	{ "lstm", CHI_F32, 0, chi_lstm, chi_recurrent_scratch, always, &way },
+	{ "lstm_gradient", CHI_F32, 0, chi_lstm_gradient, chi_recurrent_scratch, always, &way },
+	{ "gru", CHI_F32, 0, chi_gru, chi_recurrent_scratch, always, &way },
+	{ "gru_gradient", CHI_F32, 0, chi_gru_gradient, chi_recurrent_scratch, always, &way },
+	{ "recurrent_gradient", CHI_F32, sizeof(choir_recurrent_attributes), chi_recurrent_gradient,
+			chi_recurrent_scratch, always, &way },
 };
 
 chi_kernel_list chi_onednn_list(size_t index)

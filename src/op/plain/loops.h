@@ -87,6 +87,22 @@ typedef struct {
 			const void *by, const void *normal, const void *plain, int64_t n);
 } chi_norm_loops;
 
+// One place of one sequence of a recurrent layer with h elements of state. row is where the
+// place's values are kept, as extend/kernel.h lists them; c and h without before are in it.
+typedef struct {
+	// row has the sums of gates and products; the rest of it is made.
+	void (*lstm)(void *row, const void *cell_before, int64_t h);
+	// dz [4 h] from dh (what comes from above and from the place behind, added up) and dc, which
+	// becomes that of the place before.
+	void (*lstm_gradient)(void *dz, void *dc, const void *dh, const void *row,
+			const void *cell_before, int64_t h);
+	// row has q in its first three parts.
+	void (*gru)(void *row, const void *gates, const void *state_before, int64_t h);
+	// dgates and dq [3 h], and in dh, in place, what goes to the state before without a product.
+	void (*gru_gradient)(void *dgates, void *dq, void *dh, const void *row,
+			const void *state_before, int64_t h);
+} chi_recurrent_loops;
+
 // For f32 and f64.
 typedef struct {
 	void (*unary)(chi_unary op, void *out, const void *x, int64_t n);
@@ -115,6 +131,7 @@ typedef struct {
 			int64_t n);
 
 	const chi_norm_loops *norm;
+	const chi_recurrent_loops *recurrent;
 
 	void (*max_pool)(const chi_pool *p, void *out, const void *x);
 	void (*max_pool_gradient)(const chi_pool *p, void *dx, const void *x, const void *y,

@@ -6,9 +6,10 @@
 #include "op/plain/loops.h"
 #include "tensor/tensor.h"
 
-extern const chi_kernel_list chi_plain_cast, chi_plain_conv2d, chi_plain_elementwise,
-		chi_plain_matmul, chi_plain_move, chi_plain_norm, chi_plain_pool2d, chi_plain_random,
-		chi_plain_reduce, chi_plain_scatter, chi_plain_softmax, chi_plain_update;
+extern const chi_kernel_list chi_plain_attention, chi_plain_cast, chi_plain_conv2d,
+		chi_plain_elementwise, chi_plain_matmul, chi_plain_move, chi_plain_norm,
+		chi_plain_pool2d, chi_plain_random, chi_plain_recurrent, chi_plain_reduce,
+		chi_plain_scatter, chi_plain_softmax, chi_plain_update;
 
 // Loops over the elements of a shape, with a stride (in elements) for each of its operands, which
 // broadcast to it. Dimensions that can be walked as one are one; the last is the loop for the
@@ -69,6 +70,24 @@ typedef struct {
 
 void chi_product_run(const chi_product *p);
 size_t chi_product_scratch(choir_dtype dtype);
+
+// How kernels that are made of many products have them made: their spec's user. Others than the
+// plain way need no scratch memory for them.
+typedef struct {
+	choir_status (*product)(const chi_product *p);
+} chi_product_way;
+extern const chi_product_way chi_plain_way;
+
+// Kernels whose products are made in the way of the call's user, for every library's list.
+choir_status chi_attention(const choir_kernel_call *call);
+choir_status chi_attention_gradient(const choir_kernel_call *call);
+size_t chi_attention_scratch(const choir_kernel_call *call);
+choir_status chi_lstm(const choir_kernel_call *call);
+choir_status chi_lstm_gradient(const choir_kernel_call *call);
+choir_status chi_gru(const choir_kernel_call *call);
+choir_status chi_gru_gradient(const choir_kernel_call *call);
+choir_status chi_recurrent_gradient(const choir_kernel_call *call);
+size_t chi_recurrent_scratch(const choir_kernel_call *call);
 
 // out [rows, n] = activate(out + bias); bias may be NULL.
 void chi_finish(choir_dtype dtype, void *out, int64_t rows, int64_t n, const void *bias,

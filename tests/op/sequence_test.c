@@ -1,0 +1,319 @@
+// Attention, LSTM and GRU: against the same formulas made of small operations, gradients against
+// finite differences, oneDNN's products against plain ones, and what is refused.
+#include "op/given.h"
+#include "op/kernel_calls.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char *const devices[] = { "cpu:0", "far:0" };
+
+static void assert_same(choir_tensor *got, choir_tensor *expected, double tolerance)
+{
+	if (!got || !expected)
+		fail_msg("%s", choir_error());
+	const int64_t n = choir_shape_elements(&expected->shape);
+	assert_true(chi_shape_equal(&got->shape, &expected->shape));
+	double *a = calloc((size_t) n + 1, 8), *b = calloc((size_t) n + 1, 8);
+	assert_non_null(a);
+	assert_non_null(b);
+	choir_tensor *x = choir_cast(got, CHOIR_F64), *y = choir_cast(expected, CHOIR_F64);
+	assert_int_equal(choir_tensor_fetch(x, a, (size_t) n * 8), CHOIR_OK);
+	assert_int_equal(choir_tensor_fetch(y, b, (size_t) n * 8), CHOIR_OK);
+	for (int64_t i = 0; i < n; i++)
+		if (!(fabs(a[i] - b[i]) <= tolerance))
+			fail_msg("element %lld is %.17g, expected %.17g", (long long) i, a[i], b[i]);
+	free(a);
+	free(b);
+}
+
+// One head after the other, with the whole matrix of scores.
+static choir_tensor *attention_by_parts(
+		choir_tensor *q, choir_tensor *k, choir_tensor *v, int64_t heads, bool causal)
+{
+	const int64_t t = q->shape.dim[1], s = k->shape.dim[1], width = q->shape.dim[2] / heads;
+	choir_tensor *all[8];
+	double *hidden = calloc((size_t) (t * s), 8);
+
+	assert_non_null(hidden);
+	for (int64_t i = 0; i < t * s && causal; i++)
+		hidden[i] = i % s > i / s + s - t ? -1e30 : 0;
+	choir_tensor *mask =
+			choir_cast(choir_constant(q->frame, CHOIR_F64, CHOIR_SHAPE(t, s), hidden), q->dtype);
+	free(hidden);
+	for (int64_t h = 0; h < heads; h++) {
+		choir_tensor *scores =
+				choir_scale(choir_matmul(choir_slice(q, 2, h * width, width),
+									choir_slice(k, 2, h * width, width), CHOIR_TRANSPOSED_B),
+						1 / sqrt((double) width));
+		all[h] = choir_matmul(choir_softmax(choir_add(scores, mask)),
+				choir_slice(v, 2, h * width, width), CHOIR_TRANSPOSED_NONE);
+	}
+	return choir_concat((size_t) heads, all, 2);
+}
+
+static void attention_is_its_formula(void **state)
+{
+	static const int64_t sizes[][5] = { { 2, 5, 5, 6, 3 }, { 1, 64, 64, 4, 1 },
+		{ 2, 65, 70, 4, 2 }, { 1, 1, 9, 2, 2 }, { 1, 150, 150, 8, 2 }, { 1, 3, 3, 1, 1 } };
+	given g;
+
+	(void) state;
+	for (int d = 0; d < 2; d++)
+		for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+			for (int causal = 0; causal < 4; causal++) {
+				given_open(&g, devices[d], i);
+				const int64_t *z = sizes[i];
+				const choir_dtype dtype = causal / 2 ? CHOIR_F32 : CHOIR_F64;
+				choir_tensor *q =
+						choir_cast(given_normal(&g, CHOIR_SHAPE(z[0], z[1], z[3])), dtype);
+				choir_tensor *k =
+						choir_cast(given_normal(&g, CHOIR_SHAPE(z[0], z[2], z[3])), dtype);
+				choir_tensor *v =
+						choir_cast(given_normal(&g, CHOIR_SHAPE(z[0], z[2], z[3])), dtype);
+				const choir_attention_options o = {
+					.size = sizeof o, .heads = z[4], .causal = causal % 2 ? CHOIR_ON : CHOIR_OFF
+				};
+				choir_tensor *expected = attention_by_parts(q, k, v, z[4], causal % 2);
+				const double tolerance = dtype == CHOIR_F32 ? 2e-6 : 1e-13;
+				assert_same(choir_attention(q, k, v, &o), expected, tolerance);
+				if (z[1] == z[2])
+					assert_same(choir_self_attention(
+										choir_concat(3, (choir_tensor *[]){ q, k, v }, 2), &o),
+							expected, tolerance);
+				given_close(&g);
+			}
+}
+
+static choir_tensor *attend(choir_tensor *const in[], void *user)
+{
+	return choir_attention(in[0], in[1], in[2], user);
+}
+
+static choir_tensor *attend_self(choir_tensor *const in[], void *user)
+{
+	return choir_self_attention(in[0], user);
+}
+
+static void gradients_of_attention(void **state)
+{
+	given g;
+
+	(void) state;
+	for (int round = 0; round < 8; round++) {
+		given_open(&g, devices[round == 7], (uint64_t) round);
+		const int64_t heads = given_size(&g, 1, 3), width = heads * given_size(&g, 1, 2);
+		const int64_t n = given_size(&g, 1, 2), t = round == 6 ? 67 : given_size(&g, 1, 5);
+		const int64_t s = t + given_size(&g, 0, 3);
+		choir_attention_options o = { .size = sizeof o,
+			.heads = heads,
+			.causal = round % 2 ? CHOIR_ON : CHOIR_OFF,
+			.scale = round == 4 ? 0.3 : 0 };
+		choir_tensor *const in[] = { given_normal(&g, CHOIR_SHAPE(n, t, width)),
+			given_normal(&g, CHOIR_SHAPE(n, s, width)),
+			given_normal(&g, CHOIR_SHAPE(n, s, width)) };
+		if (round != 6)
+			given_check(&g, 3, in, attend, &o);
+		choir_tensor *qkv = given_normal(&g, CHOIR_SHAPE(round == 6 ? 1 : n, t, 3 * heads));
+		given_check(&g, 1, &qkv, attend_self, &o);
+		given_close(&g);
+	}
+}
+
+// All places one after the other; parts of the gates by slices.
+static choir_tensor *part(choir_tensor *z, int64_t index, int64_t h)
+{
+	return choir_slice(z, 1, index * h, h);
+}
+
+static choir_tensor *place(choir_tensor *x, int64_t k)
+{
+	return choir_reshape(choir_slice(x, 1, k, 1), CHOIR_SHAPE(x->shape.dim[0], x->shape.dim[2]));
+}
+
+static choir_tensor *lstm_by_parts(choir_tensor *const in[], choir_tensor **cell)
+{
+	const int64_t h = in[2]->shape.dim[0], n = in[0]->shape.dim[0], t = in[0]->shape.dim[1];
+	choir_tensor *state = in[4], *c = in[5], *all[16];
+
+	for (int64_t k = 0; k < t; k++) {
+		choir_tensor *z = choir_bias_add(
+				choir_add(choir_matmul(place(in[0], k), in[1], CHOIR_TRANSPOSED_NONE),
+						choir_matmul(state, in[2], CHOIR_TRANSPOSED_NONE)),
+				in[3]);
+		choir_tensor *i = choir_sigmoid(part(z, 0, h)), *f = choir_sigmoid(part(z, 1, h));
+		choir_tensor *g = choir_tanh(part(z, 2, h)), *o = choir_sigmoid(part(z, 3, h));
+		c = choir_add(choir_multiply(f, c), choir_multiply(i, g));
+		state = choir_multiply(o, choir_tanh(c));
+		all[k] = choir_reshape(state, CHOIR_SHAPE(n, 1, h));
+	}
+	*cell = c;
+	return choir_concat((size_t) t, all, 1);
+}
+
+static choir_tensor *gru_by_parts(choir_tensor *const in[])
+{
+	const int64_t h = in[2]->shape.dim[0], n = in[0]->shape.dim[0], t = in[0]->shape.dim[1];
+	choir_tensor *state = in[5], *all[16];
+
+	for (int64_t k = 0; k < t; k++) {
+		choir_tensor *a =
+				choir_bias_add(choir_matmul(place(in[0], k), in[1], CHOIR_TRANSPOSED_NONE), in[3]);
+		choir_tensor *q = choir_bias_add(choir_matmul(state, in[2], CHOIR_TRANSPOSED_NONE), in[4]);
+		choir_tensor *z = choir_sigmoid(choir_add(part(a, 0, h), part(q, 0, h)));
+		choir_tensor *r = choir_sigmoid(choir_add(part(a, 1, h), part(q, 1, h)));
+		choir_tensor *m = choir_tanh(choir_add(part(a, 2, h), choir_multiply(r, part(q, 2, h))));
+		state = choir_add(choir_multiply(z, state), choir_subtract(m, choir_multiply(z, m)));
+		all[k] = choir_reshape(state, CHOIR_SHAPE(n, 1, h));
+	}
+	return choir_concat((size_t) t, all, 1);
+}
+
+// x, kernel, recurrent, and what else a layer with so many parts takes.
+static void recurrent_inputs(given *g, int64_t parts, choir_tensor *in[6])
+{
+	const int64_t n = given_size(g, 1, 3), t = given_size(g, 1, 4), size = given_size(g, 1, 3);
+	const int64_t h = given_size(g, 1, 4);
+
+	in[0] = given_normal(g, CHOIR_SHAPE(n, t, size));
+	in[1] = given_normal(g, CHOIR_SHAPE(size, parts * h));
+	in[2] = given_normal(g, CHOIR_SHAPE(h, parts * h));
+	in[3] = given_normal(g, CHOIR_SHAPE(parts * h));
+	in[4] = parts == 4 ? given_normal(g, CHOIR_SHAPE(n, h)) : given_normal(g, in[3]->shape);
+	in[5] = given_normal(g, CHOIR_SHAPE(n, h));
+}
+
+static choir_tensor *lstm(choir_tensor *const in[], void *user)
+{
+	choir_tensor **cell = user;
+	return choir_lstm(in[0], in[1], in[2], in[3],
+			CHOIR_OPTIONS(
+					choir_recurrent_options, .state = in[4], .cell = in[5], .last_cell = cell));
+}
+
+static choir_tensor *gru(choir_tensor *const in[], void *user)
+{
+	(void) user;
+	return choir_gru(in[0], in[1], in[2], in[3], in[4], in[5]);
+}
+
+static void recurrent_layers(void **state)
+{
+	given g;
+
+	(void) state;
+	for (int round = 0; round < 10; round++) {
+		given_open(&g, devices[round % 2], 50 + (uint64_t) round);
+		choir_tensor *in[6], *cell, *expected_cell;
+		recurrent_inputs(&g, 4, in);
+		choir_tensor *y = lstm(in, &cell);
+		assert_same(y, lstm_by_parts(in, &expected_cell), 1e-13);
+		assert_same(cell, expected_cell, 1e-13);
+		given_check(&g, 6, in, lstm, NULL);
+		recurrent_inputs(&g, 3, in);
+		assert_same(gru(in, NULL), gru_by_parts(in), 1e-13);
+		given_check(&g, 6, in, gru, NULL);
+		// Without a state there are zeros.
+		choir_tensor *zeros = choir_scale(in[5], 0);
+		assert_same(choir_gru(in[0], in[1], in[2], in[3], in[4], NULL),
+				choir_gru(in[0], in[1], in[2], in[3], in[4], zeros), 0);
+		given_close(&g);
+	}
+}
+
+// Every kernel that is made of products, by oneDNN's and by plain ones.
+static void compare(const char *operation, size_t n, choir_buffer in[], choir_shape shape,
+		const void *attributes)
+{
+	choir_buffer a = kernels_buffer(CHOIR_F32, shape), b = kernels_buffer(CHOIR_F32, shape);
+	kernels_plain(operation, n, in, &a, attributes);
+	if (kernels_run(chi_onednn_list, operation, n, in, &b, attributes) == CHOIR_OK)
+		for (int64_t i = 0; i < choir_shape_elements(&shape); i++)
+			kernels_assert_near(operation, &b, i, kernels_get(&a, i), 2e-5);
+	kernels_free(1, &a);
+	kernels_free(1, &b);
+}
+
+static void onednn_gives_the_same(void **state)
+{
+	uint64_t seed = 3;
+
+	(void) state;
+	for (int round = 0; round < 12; round++) {
+		const int64_t n = kernels_integer(&seed, 1, 3), t = kernels_integer(&seed, 1, 130);
+		const int64_t heads = kernels_integer(&seed, 1, 3);
+		const int64_t width = heads * kernels_integer(&seed, 1, 17);
+		const choir_attention_attributes a = { heads, round % 2, 0.2 };
+		choir_buffer in[2] = { kernels_buffer(CHOIR_F32, CHOIR_SHAPE(n, t, 3 * width)),
+			kernels_buffer(CHOIR_F32, CHOIR_SHAPE(n, t, width)) };
+		for (int i = 0; i < 2; i++)
+			kernels_fill(&in[i], &seed, -1, 1);
+		compare("attention", 1, in, in[1].shape, &a);
+		compare("attention_gradient", 2, in, in[0].shape, &a);
+		kernels_free(2, in);
+		const int64_t h = kernels_integer(&seed, 1, 20), k = kernels_integer(&seed, 1, 5);
+		choir_buffer r[4] = { kernels_buffer(CHOIR_F32, CHOIR_SHAPE(n, k, 4 * h)),
+			kernels_buffer(CHOIR_F32, CHOIR_SHAPE(h, 4 * h)),
+			kernels_buffer(CHOIR_F32, CHOIR_SHAPE(n, h)),
+			kernels_buffer(CHOIR_F32, CHOIR_SHAPE(n, h)) };
+		for (int i = 0; i < 4; i++)
+			kernels_fill(&r[i], &seed, -1, 1);
+		compare("lstm", 4, r, CHOIR_SHAPE(n, k, 6 * h), NULL);
+		kernels_free(4, r);
+	}
+}
+
+static void refused(void **state)
+{
+	given g;
+	choir_tensor *x, *w;
+
+	(void) state;
+	given_open(&g, "cpu:0", 4);
+	x = given_normal(&g, CHOIR_SHAPE(2, 3, 8));
+	assert_null(choir_self_attention(x, NULL));
+	given_failure(&g, CHOIR_INVALID, "attention: [2, 3, 8], needed [n, places, 3 width]");
+	x = given_normal(&g, CHOIR_SHAPE(2, 3, 6));
+	assert_null(choir_self_attention(x, CHOIR_OPTIONS(choir_attention_options, .heads = 4)));
+	given_failure(&g, CHOIR_INVALID, "attention: 4 heads do not divide a width of 2");
+	x = given_normal(&g, CHOIR_SHAPE(2, 3, 6));
+	w = given_normal(&g, CHOIR_SHAPE(2, 2, 6));
+	assert_null(
+			choir_attention(x, w, w, CHOIR_OPTIONS(choir_attention_options, .causal = CHOIR_ON)));
+	given_failure(&g, CHOIR_INVALID, "causal, with 3 queries and 2 keys: the first see none");
+	x = given_normal(&g, CHOIR_SHAPE(2, 3, 6));
+	assert_null(choir_attention(x, x, given_normal(&g, CHOIR_SHAPE(2, 2, 6)), NULL));
+	given_failure(
+			&g, CHOIR_INVALID, "queries [2, 3, 6], keys [2, 3, 6] and values [2, 2, 6] do not");
+	x = given_normal(&g, CHOIR_SHAPE(2, 3, 6));
+	assert_null(choir_self_attention(x, CHOIR_OPTIONS(choir_attention_options, .heads = -1)));
+	given_failure(&g, CHOIR_INVALID, "attention: -1 heads, causal 0 and scale 0 cannot be");
+	x = given_normal(&g, CHOIR_SHAPE(2, 3, 6));
+	w = given_normal(&g, CHOIR_SHAPE(6, 8));
+	assert_null(choir_lstm(x, w, w, given_normal(&g, CHOIR_SHAPE(8)), NULL));
+	given_failure(
+			&g, CHOIR_INVALID, "lstm: [2, 3, 6], kernel [6, 8], recurrent [6, 8] and bias [8]");
+	x = given_normal(&g, CHOIR_SHAPE(2, 3, 1));
+	w = given_normal(&g, CHOIR_SHAPE(1, 3));
+	choir_tensor *b = given_normal(&g, CHOIR_SHAPE(3));
+	assert_null(choir_gru(x, w, w, b, b, given_normal(&g, CHOIR_SHAPE(1, 1))));
+	given_failure(&g, CHOIR_INVALID, "gru: the state is f64 [1, 1], needed f64 [2, 1]");
+	given_close(&g);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(attention_is_its_formula),
+		cmocka_unit_test(gradients_of_attention),
+		cmocka_unit_test(recurrent_layers),
+		cmocka_unit_test(onednn_gives_the_same),
+		cmocka_unit_test(refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

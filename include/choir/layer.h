@@ -25,12 +25,16 @@ typedef enum {
 	CHOIR_RELU,
 	CHOIR_TANH,
 	CHOIR_SIGMOID,
-	CHOIR_GELU
+	CHOIR_GELU, // by tanh
+	CHOIR_GELU_EXACT,
+	CHOIR_SILU
 } choir_activation;
 
-// activation(x kernel + bias): [n, in] gives [n, out]. kernel is [in, out], bias [out].
+// activation(x kernel + bias): [n, .., in] gives [n, .., out]. kernel is [in, out], bias [out].
 choir_layer *choir_dense_new(
 		const char *name, int64_t in, int64_t out, choir_activation activation);
+// x kernel, without a bias.
+choir_layer *choir_projection_new(const char *name, int64_t in, int64_t out);
 typedef struct {
 	size_t size;
 	int stride; // 0: 1
@@ -57,6 +61,52 @@ choir_layer *choir_conv1d_new(
 // down. No variables, no name.
 choir_layer *choir_max_pool2d_new(int size, int stride);
 choir_layer *choir_average_pool2d_new(int size, int stride);
+// The mean of all pixels: [n, h, w, c] gives [n, c]. No variables, no name.
+choir_layer *choir_global_average_pool2d_new(void);
+
+// Norms (nn.h); their variables are named as in Keras. "name/gamma" begins at one, "name/beta" at
+// zero, both [channels]. epsilon 0: 1e-3; CHOIR_NONE: 0.
+
+// choir_layer_norm of [.., channels].
+choir_layer *choir_layer_normalization_new(const char *name, int64_t channels, double epsilon);
+// choir_rms_norm of [.., channels]; there is no beta.
+choir_layer *choir_rms_normalization_new(const char *name, int64_t channels, double epsilon);
+typedef struct {
+	size_t size;
+	double momentum, epsilon; // 0: 0.99, 1e-3; CHOIR_NONE: 0
+	choir_toggle over_replicas; // off; on: statistics of the global batch, two meetings a step
+} choir_batch_normalization_options;
+// choir_batch_norm of [.., channels], where a tape records; "name/moving_mean" and
+// "name/moving_variance", from 0 and 1, then move to the batch's by 1 - momentum (not for a
+// replica without examples, unless over replicas). Where none records they take the batch's place.
+// They are ON_READ variables with MEAN: each replica has its own, and what is read outside, or
+// saved, is the mean. NULL options: all defaults.
+choir_layer *choir_batch_normalization_new(
+		const char *name, int64_t channels, const choir_batch_normalization_options *o);
+
+// Sequences [n, places, width].
+
+// Numbers [..], u8, i32 or i64, of rows of "name/embeddings" [rows, width], which begins normal
+// with deviation 0.02: gives [.., width]. CHOIR_INVALID when applied: a number of no row.
+choir_layer *choir_embedding_new(const char *name, int64_t rows, int64_t width);
+// x [.., width] times the transposed matrix of an embedding layer, which is used a second time so
+// (Press and Wolf 2017, arXiv:1608.05859): gives [.., rows]. It has no variables of its own.
+choir_layer *choir_tied_new(choir_layer *embedding);
+// x and, for each place, its row of "name/embeddings" [places, width], which begins as that of an
+// embedding; x may have fewer places.
+choir_layer *choir_position_embedding_new(const char *name, int64_t places, int64_t width);
+// choir_self_attention between two dense layers without activation, "name/qkv" to 3 width and
+// "name/output" to width, with kernel and bias each. causal: off unless CHOIR_ON.
+choir_layer *choir_self_attention_new(
+		const char *name, int64_t width, int64_t heads, choir_toggle causal);
+// choir_lstm and choir_gru (nn.h) from zero states: [n, places, in] gives [n, places, units].
+// "name/kernel" and "name/recurrent_kernel" begin Glorot uniform, "name/bias" at zero, but for the
+// LSTM's forget gate at one; the GRU has a "name/recurrent_bias", too.
+choir_layer *choir_lstm_new(const char *name, int64_t in, int64_t units);
+choir_layer *choir_gru_new(const char *name, int64_t in, int64_t units);
+// The last place: [n, places, ..] gives [n, ..]. No variables, no name.
+choir_layer *choir_last_place_new(void);
+
 // [n, ...] seen as [n, product of the rest]; nothing is copied.
 choir_layer *choir_flatten_new(void);
 // Sets each element to 0 with probability rate, 0 or more and less than 1, and divides the others
@@ -67,6 +117,12 @@ choir_layer *choir_dropout_new(const char *name, double rate);
 // n layers of one strategy, one applied to what the one before gave; n may be 0. The array is
 // copied. The layers stay what they are and may be used in other places as well.
 choir_layer *choir_sequential_new(size_t n, choir_layer *const layers[]);
+// activation(inside(x) + shortcut(x)); shortcut NULL: x itself (He et al. 2015, arXiv:1512.03385).
+// Its variables are those of inside, then of shortcut.
+choir_layer *choir_residual_new(
+		choir_layer *inside, choir_layer *shortcut, choir_activation activation);
+// An activation alone. No variables, no name.
+choir_layer *choir_activation_new(choir_activation activation);
 
 // The layer's formula on x, in x's frame. NULL: x was NULL, or the frame has the failure, which
 // names the layer: CHOIR_INVALID for a shape or dtype that does not fit, CHOIR_STATE for a frame
@@ -74,8 +130,9 @@ choir_layer *choir_sequential_new(size_t n, choir_layer *const layers[]);
 choir_tensor *choir_layer_apply(choir_layer *l, choir_tensor *x);
 // How many variables the layer has, those of the layers inside included; 0 for NULL.
 int choir_layer_variables(const choir_layer *l);
-// The index-th: of dense and conv2d the kernel and the bias, of sequential those of its layers in
-// order. It belongs to its strategy. NULL: there is none (CHOIR_INVALID).
+// The index-th: in the order in which the layer's description above names them; of sequential and
+// residual those of their layers in order. It belongs to its strategy. NULL: there is none
+// (CHOIR_INVALID).
 choir_variable *choir_layer_variable(choir_layer *l, int index);
 
 CHOIR_C_END

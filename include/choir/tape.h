@@ -37,16 +37,28 @@ choir_tape *choir_tape_begin(choir_frame *f);
 choir_status choir_tape_gradient(choir_tape *tape, choir_tensor *y, size_t n,
 		choir_tensor *const sources[], choir_tensor *gradients[]);
 
-// A formula of n tensors, for choir_check_gradient: gives f64, of any shape, from inputs in their
-// frame, and does the same each time it is called.
+// A formula: gives a tensor from inputs, in their frame, and the same each time it is called.
 typedef choir_tensor *choir_formula_fn(choir_tensor *const inputs[], void *user);
 
-// Whether the tape's gradients of fn are right, for operations and layers of one's own. fn's
-// result is multiplied by fixed random weights and summed, so that no error can hide behind
-// another; the gradient of this number by each element x of each f64 input is compared with the
-// central difference (fn(x + h) - fn(x - h)) / 2h, h = 6e-6 max(1, |x|), about the cube root of
-// f64's precision, which balances its two errors. All evaluations have a tape and draw the same
-// random numbers, so dropout can be checked, too. Inputs of integer dtypes are passed as they are.
+// fn(inputs), of which the tape keeps the inputs and the result alone: what operations made in
+// between dies when this returns, and fn is called a second time on the way back, with the same
+// random numbers, to make it again. Costs the time of fn, and saves its memory until then (Chen et
+// al. 2016, arXiv:1604.06174). Gradients flow to the inputs, to variables that fn reads and to
+// whatever else it uses. fn may apply layers and call this again; what else it does, a metric say,
+// it does twice. user lives as long as the tape. Where no tape records: fn(inputs).
+//
+// NULL: what fn fails with; CHOIR_INVALID: no input or no fn; a result of another frame, or, on
+// the way back, one of another dtype or shape than the first time.
+choir_tensor *choir_recompute(
+		size_t n, choir_tensor *const inputs[], choir_formula_fn *fn, void *user);
+
+// Whether the tape's gradients of fn, which gives f64, are right, for operations and layers of
+// one's own. fn's result is multiplied by fixed random weights and summed, so that no error can
+// hide behind another; the gradient of this number by each element x of each f64 input is compared
+// with the central difference (fn(x + h) - fn(x - h)) / 2h, h = 6e-6 max(1, |x|), about the cube
+// root of f64's precision, which balances its two errors. All evaluations have a tape and draw the
+// same random numbers, so dropout can be checked, too. Inputs of integer dtypes are passed as they
+// are.
 //
 // CHOIR_INVALID, with the input, the element, both derivatives and their difference, for the worst
 // element if its difference, relative to the larger of the two, exceeds tolerance (0: 1e-6); what

@@ -1,6 +1,7 @@
 // The way back. First the tape is gone through three times to know which operations y was made
 // from, which of those depend on a source, and how many contributions each gradient will get;
-// then once more, from the newest to the oldest, to make them. So a source's gradient is handed
+// then once more, from the newest to the oldest, to make them. A segment that is to be made again
+// is gone through in the same way when it is met. So a source's gradient is handed
 // on with the last contribution to it, and memory goes back as soon as nothing on the way can ask
 // for it. Contributions are added in the order of the way back, which only the program decides:
 // so are the bits.
@@ -24,10 +25,14 @@ typedef struct {
 	size_t *same; // 1 + the next index of the same source, 0: no more
 	chi_ready_fn *ready;
 	void *user;
-	size_t count;
-	chi_node **nodes; // oldest first
 	account *accounts;
 } pass;
+
+// Nodes, oldest first.
+typedef struct {
+	size_t count;
+	chi_node **node;
+} nodes;
 
 static account *account_of(const choir_tensor *t)
 {
@@ -111,22 +116,23 @@ static choir_status check(
 	return check_sources(tape, n, sources);
 }
 
-static bool list_nodes(pass *p, const choir_tape *tape)
+static bool list_nodes(const pass *p, chi_node *last, nodes *list)
 {
-	for (chi_node *node = tape->last; node; node = node->previous)
-		p->count++;
-	p->nodes = chi_arena_alloc(&p->frame->arena, p->count * sizeof(*p->nodes));
-	p->same = chi_arena_alloc(&p->frame->arena, p->n * sizeof(*p->same));
-	if (!p->nodes || !p->same)
-		return false;
-	size_t i = p->count;
-	for (chi_node *node = tape->last; node; node = node->previous)
-		p->nodes[--i] = node;
-	return true;
+	list->count = 0;
+	for (chi_node *node = last; node; node = node->previous)
+		list->count++;
+	list->node = chi_arena_alloc(&p->frame->arena, list->count * sizeof(*list->node));
+	size_t i = list->node ? list->count : 0;
+	for (chi_node *node = last; node && list->node; node = node->previous)
+		list->node[--i] = node;
+	return list->node != NULL;
 }
 
 static bool open_sources(pass *p)
 {
+	p->same = chi_arena_alloc(&p->frame->arena, p->n * sizeof(*p->same));
+	if (!p->same)
+		return false;
 	for (size_t i = p->n; i-- > 0;) {
 		account *a = open_account(p, p->sources[i]);
 		if (!a)
@@ -138,12 +144,12 @@ static bool open_sources(pass *p)
 }
 
 // Marks the operations that y was made from.
-static void reach(pass *p)
+static void reach(const nodes *list, const choir_tensor *y)
 {
-	if (p->y->node)
-		p->y->node->reached = true;
-	for (size_t i = p->count; i-- > 0;) {
-		const chi_node *node = p->nodes[i];
+	if (y->node)
+		y->node->reached = true;
+	for (size_t i = list->count; i-- > 0;) {
+		const chi_node *node = list->node[i];
 		for (size_t k = 0; node->reached && k < node->n; k++)
 			if (node->in[k]->node)
 				node->in[k]->node->reached = true;
@@ -151,10 +157,10 @@ static void reach(pass *p)
 }
 
 // Marks those that depend on a source, and counts what each gradient will get.
-static bool want(pass *p)
+static bool want(pass *p, const nodes *list)
 {
-	for (size_t i = 0; i < p->count; i++) {
-		chi_node *node = p->nodes[i];
+	for (size_t i = 0; i < list->count; i++) {
+		chi_node *node = list->node[i];
 		for (size_t k = 0; node->reached && k < node->n; k++) {
 			if (!node->in[k]->gradient)
 				continue;
@@ -236,8 +242,12 @@ static void drop_temporaries(const pass *p, const choir_tensor *before)
 			chi_tensor_drop(t);
 }
 
+static choir_status go_through_segment(pass *p, const chi_node *node);
+
 static choir_status contribute(pass *p, const chi_node *node)
 {
+	if (chi_segment_is(node))
+		return go_through_segment(p, node);
 	choir_frame *f = p->frame;
 	const size_t mark = choir_frame_mark(f);
 	const choir_tensor *before = f->tensors;
@@ -284,10 +294,60 @@ static choir_status step(pass *p, const chi_node *node)
 	return CHOIR_OK;
 }
 
-static choir_status go_back(pass *p)
+static choir_status go_through(pass *p, const nodes *list)
 {
-	reach(p);
-	if (!want(p))
+	for (size_t i = list->count; i-- > 0;)
+		CHOIR_TRY(step(p, list->node[i]));
+	return CHOIR_OK;
+}
+
+// What y was not made from is of no use either, and dies with the rest.
+static void drop_unreached(const nodes *list)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		const chi_node *node = list->node[i];
+		for (size_t k = node->n - node->op->own; !node->reached && k < node->n; k++)
+			chi_tensor_drop(node->in[k]);
+		if (!node->reached)
+			chi_tensor_drop(node->out);
+	}
+}
+
+// Makes the segment again and goes back through it. Gradients of what was made before it are added
+// to those there are; they get final with the segment's own step, which is counted among their
+// contributions.
+static choir_status go_through_segment(pass *p, const chi_node *node)
+{
+	choir_frame *f = p->frame;
+	const choir_tensor *before = f->tensors;
+	choir_tensor *dy = account_of(node->out)->sum;
+	chi_node *last = NULL;
+	nodes list;
+
+	choir_tensor *y = chi_segment_again(node, &last);
+	if (!y)
+		return chi_frame_report(f);
+	if (!list_nodes(p, last, &list))
+		return chi_frame_keep(f);
+	reach(&list, y);
+	if (!want(p, &list))
+		return chi_frame_keep(f);
+	account *a = account_of(y);
+	choir_tensor *alias = chi_tensor_alias(f, dy);
+	if (!alias)
+		return chi_frame_report(f);
+	if (a)
+		set_sum(a, alias);
+	drop_unreached(&list);
+	CHOIR_TRY(go_through(p, &list));
+	drop_temporaries(p, before);
+	return CHOIR_OK;
+}
+
+static choir_status go_back(pass *p, const nodes *list)
+{
+	reach(list, p->y);
+	if (!want(p, list))
 		return chi_frame_keep(p->frame);
 	account *a = account_of(p->y);
 	if (a) {
@@ -297,9 +357,7 @@ static choir_status go_back(pass *p)
 		set_sum(a, ones);
 	}
 	CHOIR_TRY(hand_over_first(p));
-	for (size_t i = p->count; i-- > 0;)
-		CHOIR_TRY(step(p, p->nodes[i]));
-	return CHOIR_OK;
+	return go_through(p, list);
 }
 
 choir_status chi_tape_backward(choir_tape *tape, choir_tensor *y, size_t n,
@@ -313,8 +371,9 @@ choir_status chi_tape_backward(choir_tape *tape, choir_tensor *y, size_t n,
 		.frame = tape->frame, .y = y, .n = n, .sources = sources, .ready = ready, .user = user
 	};
 	choir_status status;
-	if (list_nodes(&p, tape) && open_sources(&p))
-		status = go_back(&p);
+	nodes list;
+	if (list_nodes(&p, tape->last, &list) && open_sources(&p))
+		status = go_back(&p, &list);
 	else
 		status = chi_frame_keep(p.frame);
 	close_accounts(&p);

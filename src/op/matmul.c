@@ -38,8 +38,11 @@ static choir_status infer_matmul(size_t n, choir_tensor *const in[], const void 
 	return CHOIR_OK;
 }
 
+// x [.., k] as a matrix, in a view.
 static choir_tensor *rows_of_matrix(choir_tensor *x)
 {
+	if (!x || x->shape.rank == 2)
+		return x;
 	choir_shape shape = { 2, { 1, x->shape.dim[x->shape.rank - 1] } };
 	for (int i = 0; i < x->shape.rank - 1; i++)
 		shape.dim[0] *= x->shape.dim[i];
@@ -174,10 +177,11 @@ static choir_status infer_dense(size_t n, choir_tensor *const in[], const void *
 	if (in[0]->dtype != in[1]->dtype)
 		return choir_fail(CHOIR_INVALID, "%s and %s do not go together; cast one of them",
 				choir_dtype_name(in[0]->dtype), choir_dtype_name(in[1]->dtype));
-	if (x->rank != 2 || w->rank != 2 || x->dim[1] != w->dim[0] || w->dim[0] == 0)
+	if (x->rank < 2 || w->rank != 2 || x->dim[x->rank - 1] != w->dim[0] || w->dim[0] == 0)
 		return choir_fail(CHOIR_INVALID, "%s times %s does not fit", chi_shape_print(x, text[0]),
 				chi_shape_print(w, text[1]));
-	*shape = (choir_shape){ 2, { x->dim[0], w->dim[1] } };
+	*shape = *x;
+	shape->dim[x->rank - 1] = w->dim[1];
 	return check_bias(in[0], w->dim[1], in[2]);
 }
 
@@ -190,9 +194,10 @@ static choir_status dense_backward(
 	if (want[0])
 		gradient[0] = choir_matmul(dz, node->in[1], CHOIR_TRANSPOSED_B);
 	if (want[1])
-		gradient[1] = choir_matmul(node->in[0], dz, CHOIR_TRANSPOSED_A);
+		gradient[1] =
+				choir_matmul(rows_of_matrix(node->in[0]), rows_of_matrix(dz), CHOIR_TRANSPOSED_A);
 	if (want[2])
-		gradient[2] = choir_sum(dz, CHOIR_AXIS(0));
+		gradient[2] = chi_sum_to(dz, &node->in[2]->shape);
 	return CHOIR_OK;
 }
 

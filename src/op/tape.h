@@ -17,6 +17,7 @@ struct choir_tape {
 	size_t mark; // of the frame's arena before the tape
 	chi_node *last;
 	bool used; // gradient was asked for: nothing is recorded any more
+	bool again; // a segment is being made a second time, by the way back
 	size_t n_reads;
 	choir_tensor **reads; // n_reads of them, in the order of reading
 	chi_reads *block; // which holds them
@@ -24,6 +25,13 @@ struct choir_tape {
 
 // The room of variables says that t, an alias of a source, was read while the tape records.
 choir_status chi_tape_add_read(choir_tape *tape, choir_tensor *t);
+
+// A segment whose results are not kept: on the tape it is one node, of which in[] is all that was
+// made before and is used inside. Whether a node is one.
+bool chi_segment_is(const chi_node *node);
+// Makes the segment again, recorded apart: its result, and in *last its newest operation. NULL:
+// the frame has failed.
+choir_tensor *chi_segment_again(const chi_node *node, chi_node **last);
 
 // Called once for each source, as soon as its gradient is final: never NULL (zeros where y does
 // not depend on it; those come first). The gradient is dropped after the call: who wants it

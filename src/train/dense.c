@@ -1,4 +1,4 @@
-// The fully connected layer.
+// The fully connected layer, with a bias or without.
 #include "train/layer.h"
 
 #include <inttypes.h>
@@ -12,11 +12,14 @@ typedef struct {
 static choir_tensor *apply(choir_layer *l, choir_tensor *x)
 {
 	const dense *d = (const dense *) l;
+	const int rank = x->shape.rank;
 	char got[CHI_SHAPE_TEXT];
-	if (x->shape.rank != 2 || x->shape.dim[1] != d->in)
-		return chi_layer_fail(l, x, "dense needs [n, %" PRId64 "], got %s", d->in,
+	if (rank < 2 || x->shape.dim[rank - 1] != d->in)
+		return chi_layer_fail(l, x, "dense needs [n, .., %" PRId64 "], got %s", d->in,
 				chi_shape_print(&x->shape, got));
 	choir_tensor *kernel = choir_variable_read(l->variable[0], x->frame);
+	if (l->variables == 1)
+		return chi_layer_activate(d->activation, choir_matmul(x, kernel, CHOIR_TRANSPOSED_NONE));
 	choir_tensor *bias = choir_variable_read(l->variable[1], x->frame);
 	return chi_layer_rest(d->activation,
 			chi_dense(x, kernel, bias, chi_layer_fused(d->activation)));
@@ -24,8 +27,8 @@ static choir_tensor *apply(choir_layer *l, choir_tensor *x)
 
 static const chi_layer_kind kind = { .name = "dense", .apply = apply };
 
-choir_layer *choir_dense_new(
-		const char *name, int64_t in, int64_t out, choir_activation activation)
+static choir_layer *make(
+		const char *name, int64_t in, int64_t out, choir_activation activation, bool bias)
 {
 	if (chi_layer_check("dense", name, true, activation) != CHOIR_OK)
 		return NULL;
@@ -40,5 +43,16 @@ choir_layer *choir_dense_new(
 	d->in = in;
 	d->activation = activation;
 	return chi_layer_finish(
-			&d->layer, chi_layer_make_weights(&d->layer, &CHOIR_SHAPE(in, out), true));
+			&d->layer, chi_layer_make_weights(&d->layer, &CHOIR_SHAPE(in, out), bias));
+}
+
+choir_layer *choir_dense_new(
+		const char *name, int64_t in, int64_t out, choir_activation activation)
+{
+	return make(name, in, out, activation, true);
+}
+
+choir_layer *choir_projection_new(const char *name, int64_t in, int64_t out)
+{
+	return make(name, in, out, CHOIR_LINEAR, false);
 }

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "choir/nn.h"
 #include "strategy/context.h"
 
 static void free_layer(void *self)
@@ -58,13 +59,12 @@ choir_layer *chi_layer_finish(choir_layer *l, choir_status status)
 	return NULL;
 }
 
-static choir_status make_variable(choir_layer *l, const char *what, choir_shape shape,
-		choir_initializer initializer)
+choir_status chi_layer_make_variable(
+		choir_layer *l, const char *what, choir_shape shape, const choir_variable_options *o)
 {
-	const choir_variable_options o = { .size = sizeof o, .initializer = initializer };
 	chi_text name = { 0 };
 	chi_text_add(&name, "%s/%s", l->name, what);
-	choir_variable *v = name.failed ? NULL : choir_variable_new(name.data, shape, &o);
+	choir_variable *v = name.failed ? NULL : choir_variable_new(name.data, shape, o);
 	chi_text_free(&name);
 	if (v == NULL)
 		return chi_error_prefix("layer \"%s\"", l->name);
@@ -74,10 +74,11 @@ static choir_status make_variable(choir_layer *l, const char *what, choir_shape 
 
 choir_status chi_layer_make_weights(choir_layer *l, const choir_shape *kernel, bool bias)
 {
-	CHOIR_TRY(make_variable(l, "kernel", *kernel, CHOIR_GLOROT_UNIFORM));
-	if (!bias)
-		return CHOIR_OK;
-	return make_variable(l, "bias", CHOIR_SHAPE(kernel->dim[kernel->rank - 1]), CHOIR_ZEROS);
+	const choir_variable_options o = { .size = sizeof o, .initializer = CHOIR_GLOROT_UNIFORM };
+	CHOIR_TRY(chi_layer_make_variable(l, "kernel", *kernel, &o));
+	return bias
+			? chi_layer_make_variable(l, "bias", CHOIR_SHAPE(kernel->dim[kernel->rank - 1]), NULL)
+			: CHOIR_OK;
 }
 
 choir_status chi_layer_check(const char *kind, const char *name, bool needs_name,
@@ -85,9 +86,11 @@ choir_status chi_layer_check(const char *kind, const char *name, bool needs_name
 {
 	if (needs_name && (name == NULL || name[0] == '\0'))
 		return choir_fail(CHOIR_INVALID, "layer: a %s layer needs a name", kind);
-	if ((unsigned) activation > CHOIR_GELU)
-		return choir_fail(CHOIR_INVALID, "layer \"%s\": activation %d is not known: LINEAR, RELU, "
-				"TANH, SIGMOID and GELU are", name == NULL ? kind : name, (int) activation);
+	if ((unsigned) activation > CHOIR_SILU)
+		return choir_fail(CHOIR_INVALID,
+				"layer \"%s\": activation %d is not known: LINEAR, RELU, "
+				"TANH, SIGMOID, GELU, GELU_EXACT and SILU are",
+				name == NULL ? kind : name, (int) activation);
 	return CHOIR_OK;
 }
 
@@ -109,14 +112,49 @@ choir_activate chi_layer_fused(choir_activation activation)
 	case CHOIR_TANH: return CHOIR_ACTIVATE_TANH;
 	case CHOIR_SIGMOID: return CHOIR_ACTIVATE_SIGMOID;
 	case CHOIR_LINEAR:
-	case CHOIR_GELU: break;
+	case CHOIR_GELU:
+	case CHOIR_GELU_EXACT:
+	case CHOIR_SILU:
+		break;
 	}
 	return CHOIR_ACTIVATE_LINEAR;
 }
 
 choir_tensor *chi_layer_rest(choir_activation activation, choir_tensor *y)
 {
-	return y != NULL && activation == CHOIR_GELU ? choir_gelu(y) : y;
+	return chi_layer_fused(activation) == CHOIR_ACTIVATE_LINEAR ? chi_layer_activate(activation, y)
+																: y;
+}
+
+choir_tensor *chi_layer_activate(choir_activation activation, choir_tensor *y)
+{
+	static choir_unary_op *const functions[] = {
+		[CHOIR_RELU] = choir_relu,
+		[CHOIR_TANH] = choir_tanh,
+		[CHOIR_SIGMOID] = choir_sigmoid,
+		[CHOIR_GELU] = choir_gelu,
+		[CHOIR_GELU_EXACT] = choir_gelu_exact,
+		[CHOIR_SILU] = choir_silu,
+	};
+	return y == NULL || activation == CHOIR_LINEAR ? y : functions[activation](y);
+}
+
+// A layer that could not be made left its reason on the thread.
+choir_status chi_layer_check_inside(const char *kind, size_t n, choir_layer *const layers[])
+{
+	const choir_strategy *current = choir_strategy_current();
+	for (size_t i = 0; i < n && current != NULL; i++) {
+		if (layers[i] == NULL)
+			return choir_error_status() != CHOIR_OK
+					? choir_error_status()
+					: choir_fail(CHOIR_INVALID, "%s: layer %zu is NULL", kind, i);
+		if (layers[i]->strategy != current)
+			return choir_fail(CHOIR_STATE,
+					"%s: mixing strategies: layer %zu was made in another "
+					"one (\"%s\") than the current (\"%s\")",
+					kind, i, layers[i]->strategy->kind, current->kind);
+	}
+	return current != NULL ? CHOIR_OK : choir_error_status();
 }
 
 choir_tensor *choir_layer_apply(choir_layer *l, choir_tensor *x)
@@ -127,7 +165,7 @@ choir_tensor *choir_layer_apply(choir_layer *l, choir_tensor *x)
 		return chi_frame_null(x->frame, "layer");
 	if (chi_tensor_check(x) != CHOIR_OK)
 		return NULL;
-	if (l->variable[0] != NULL && x->dtype != CHOIR_F32)
+	if (l->variable[0] != NULL && x->dtype != CHOIR_F32 && !l->kind->any_dtype)
 		return chi_layer_fail(l, x, "%s needs f32, got %s: cast it", l->kind->name,
 				choir_dtype_name(x->dtype));
 	return l->kind->apply(l, x);

@@ -12,9 +12,10 @@ typedef struct {
 	choir_tensor *(*apply)(choir_layer *l, choir_tensor *x);
 	// For kinds that hold other layers; NULL: those of the layer itself. index is in range.
 	choir_variable *(*variable)(choir_layer *l, int index);
+	bool any_dtype; // x need not be f32, variables or not
 } chi_layer_kind;
 
-enum { CHI_LAYER_VARIABLES = 2 };
+enum { CHI_LAYER_VARIABLES = 4 };
 
 struct choir_layer {
 	const chi_layer_kind *kind;
@@ -30,6 +31,9 @@ choir_status chi_layer_check(const char *kind, const char *name, bool needs_name
 // A zeroed layer of bytes, which nobody owns yet; name is copied and may be NULL. NULL after a
 // failure.
 choir_layer *chi_layer_new(size_t bytes, const chi_layer_kind *kind, const char *name);
+// Makes the variable "name/what"; o NULL: zeros.
+choir_status chi_layer_make_variable(
+		choir_layer *l, const char *what, choir_shape shape, const choir_variable_options *o);
 // Makes the variables "name/kernel", of that shape, and, if there is to be one, "name/bias", of
 // its last dimension.
 choir_status chi_layer_make_weights(choir_layer *l, const choir_shape *kernel, bool bias);
@@ -43,3 +47,7 @@ choir_tensor *chi_layer_fail(const choir_layer *l, choir_tensor *x, const char *
 // What fused kernels can do of an activation, and what is left to be done with their result.
 choir_activate chi_layer_fused(choir_activation activation);
 choir_tensor *chi_layer_rest(choir_activation activation, choir_tensor *y);
+// The whole of an activation.
+choir_tensor *chi_layer_activate(choir_activation activation, choir_tensor *y);
+// What is to be held by a layer that is being made is there, and of the current strategy.
+choir_status chi_layer_check_inside(const char *kind, size_t n, choir_layer *const layers[]);

@@ -49,6 +49,23 @@ choir_layer *choir_average_pool2d_new(int size, int stride)
 	return pool_new(&average_kind, size, stride, choir_average_pool2d);
 }
 
+static choir_tensor *apply_global(choir_layer *l, choir_tensor *x)
+{
+	char got[CHI_SHAPE_TEXT];
+	if (x->shape.rank != 4)
+		return chi_layer_fail(
+				l, x, "needs images [n, h, w, c], got %s", chi_shape_print(&x->shape, got));
+	return choir_mean(x, CHOIR_AXIS(1) | CHOIR_AXIS(2));
+}
+
+static const chi_layer_kind global_kind = { .name = "global_average_pool2d",
+	.apply = apply_global };
+
+choir_layer *choir_global_average_pool2d_new(void)
+{
+	return chi_layer_finish(chi_layer_new(sizeof(choir_layer), &global_kind, NULL), CHOIR_OK);
+}
+
 static choir_tensor *apply_flatten(choir_layer *l, choir_tensor *x)
 {
 	if (x->shape.rank < 1)

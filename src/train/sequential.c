@@ -31,21 +31,6 @@ static choir_variable *variable(choir_layer *l, int index)
 
 static const chi_layer_kind kind = { .name = "sequential", .apply = apply, .variable = variable };
 
-// A layer that could not be made left its reason on the thread.
-static choir_status check(size_t n, choir_layer *const layers[], const choir_strategy *current)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (layers[i] == NULL)
-			return choir_error_status() != CHOIR_OK ? choir_error_status()
-					: choir_fail(CHOIR_INVALID, "sequential: layer %zu is NULL", i);
-		if (layers[i]->strategy != current)
-			return choir_fail(CHOIR_STATE, "sequential: mixing strategies: layer %zu was made in "
-					"another one (\"%s\") than the current (\"%s\")", i,
-					layers[i]->strategy->kind, current->kind);
-	}
-	return CHOIR_OK;
-}
-
 choir_layer *choir_sequential_new(size_t n, choir_layer *const layers[])
 {
 	size_t bytes;
@@ -55,8 +40,7 @@ choir_layer *choir_sequential_new(size_t n, choir_layer *const layers[])
 				layers == NULL ? "NULL" : "too large");
 		return NULL;
 	}
-	choir_strategy *current = choir_strategy_current();
-	if (current == NULL || check(n, layers, current) != CHOIR_OK)
+	if (chi_layer_check_inside("sequential", n, layers) != CHOIR_OK)
 		return NULL;
 	sequential *s = (sequential *) chi_layer_new(bytes, &kind, NULL);
 	if (s == NULL)

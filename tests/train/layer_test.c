@@ -258,8 +258,8 @@ static void refused_when_applied(void **state)
 		choir_shape shape;
 		const char *text;
 	} cases[] = {
-		{ dense, CHOIR_SHAPE(32, 10), "layer \"hidden\": dense needs [n, 784], got [32, 10]" },
-		{ dense, CHOIR_SHAPE(784), "layer \"hidden\": dense needs [n, 784], got [784]" },
+		{ dense, CHOIR_SHAPE(32, 10), "layer \"hidden\": dense needs [n, .., 784], got [32, 10]" },
+		{ dense, CHOIR_SHAPE(784), "layer \"hidden\": dense needs [n, .., 784], got [784]" },
 		{ conv, CHOIR_SHAPE(2, 8, 8, 4),
 				"layer \"conv\": conv2d needs [n, h, w, 3], got [2, 8, 8, 4]" },
 		{ conv, CHOIR_SHAPE(2, 8, 4, 3),

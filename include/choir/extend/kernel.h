@@ -96,7 +96,7 @@ typedef enum {
 	CHOIR_ACTIVATE_SIGMOID
 } choir_activate;
 
-// "dense": x [m, k], w [k, n], bias [n]; out [m, n] = activate(x w + bias).
+// "dense": x [.., k], w [k, n], bias [n]; out [.., n] = activate(x w + bias).
 typedef struct {
 	choir_activate activate;
 } choir_dense_attributes;

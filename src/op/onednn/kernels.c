@@ -40,8 +40,8 @@ static chi_dnn_problem dense_problem(const choir_kernel_call *call)
 	const choir_dense_attributes *attributes = call->attributes;
 	const choir_buffer *in = call->in;
 	chi_dnn_problem p = { .kind = CHI_DNN_MATMUL };
-	p.m = in[0].shape.dim[0];
-	p.k = in[0].shape.dim[1];
+	p.k = in[1].shape.dim[0];
+	p.m = chi_elements(&in[0]) / p.k;
 	p.n = in[1].shape.dim[1];
 	p.bias = call->n > 2;
 	p.relu = attributes->activate == CHOIR_ACTIVATE_RELU;

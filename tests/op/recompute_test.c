@@ -1,0 +1,231 @@
+// Segments that are made again on the way back: the same gradients to the bit, less memory,
+// dropout and nested segments, and what is refused.
+#include "op/given.h"
+
+#include "base/alloc.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { WIDTH = 6, DEPTH = 5 };
+
+typedef struct {
+	choir_tensor *w; // used from outside the segment
+	choir_tensor *scale, *offset;
+	bool again; // segments; else plain calls
+	bool nested;
+	int calls;
+} model;
+
+static choir_tensor *inner(choir_tensor *const in[], void *user)
+{
+	const model *m = user;
+	return choir_gelu(choir_matmul(in[0], m->w, CHOIR_TRANSPOSED_NONE));
+}
+
+// Norm, product, activation, dropout, and a result that nothing uses.
+static choir_tensor *block(choir_tensor *const in[], void *user)
+{
+	model *m = user;
+	m->calls++;
+	choir_tensor *x = choir_layer_norm(in[0], m->scale, m->offset, 1e-5);
+	(void) choir_exp(choir_tanh(x));
+	x = m->nested ? choir_recompute(1, &x, inner, m) : inner(&x, m);
+	return choir_add(in[0], choir_dropout(x, 0.25, 7));
+}
+
+static choir_tensor *run_model(choir_tensor *const in[], void *user)
+{
+	model *m = user;
+	choir_tensor *x = in[0];
+	m->w = in[1];
+	m->scale = in[2];
+	m->offset = in[3];
+	for (int i = 0; i < DEPTH; i++)
+		x = m->again ? choir_recompute(1, &x, block, m) : block(&x, m);
+	return x;
+}
+
+static void make_inputs(given *g, choir_tensor *in[4])
+{
+	in[0] = given_normal(g, CHOIR_SHAPE(3, WIDTH));
+	in[1] = choir_scale(given_normal(g, CHOIR_SHAPE(WIDTH, WIDTH)), 0.3);
+	in[2] = given_normal(g, CHOIR_SHAPE(WIDTH));
+	in[3] = given_normal(g, CHOIR_SHAPE(WIDTH));
+}
+
+// The four gradients behind each other; how often blocks were called, and draws were made.
+static void gradients_of(const char *device, model m, double out[], int *calls)
+{
+	static const size_t sizes[] = { 3 * WIDTH, WIDTH * WIDTH, WIDTH, WIDTH };
+	choir_tensor *in[4], *gradients[4];
+	given g;
+
+	given_open(&g, device, 5);
+	make_inputs(&g, in);
+	g.frame->random.place = 0;
+	choir_tape *tape = choir_tape_begin(g.frame);
+	choir_tensor *y = run_model(in, &m);
+	const uint32_t drawn = g.frame->random.place;
+	assert_int_equal(drawn, DEPTH);
+	if (choir_tape_gradient(tape, y, 4, in, gradients) != CHOIR_OK)
+		fail_msg("%s", choir_error());
+	assert_int_equal(g.frame->random.place, drawn);
+	for (int i = 0; i < 4; out += sizes[i], i++)
+		assert_int_equal(choir_tensor_fetch(gradients[i], out, sizes[i] * 8), CHOIR_OK);
+	*calls = m.calls;
+	given_close(&g);
+}
+
+static void the_same_bits(void **state)
+{
+	enum { ALL = 3 * WIDTH + WIDTH * WIDTH + 2 * WIDTH };
+	static const char *const devices[] = { "cpu:0", "far:0" };
+	double expected[ALL], got[ALL];
+	int calls;
+
+	(void) state;
+	for (int d = 0; d < 2; d++) {
+		gradients_of(devices[d], (model){ 0 }, expected, &calls);
+		assert_int_equal(calls, DEPTH);
+		gradients_of(devices[d], (model){ .again = true }, got, &calls);
+		assert_int_equal(calls, 2 * DEPTH);
+		assert_memory_equal(got, expected, sizeof got);
+		gradients_of(devices[d], (model){ .again = true, .nested = true }, got, &calls);
+		assert_memory_equal(got, expected, sizeof got);
+	}
+}
+
+static void gradients_are_right(void **state)
+{
+	choir_tensor *in[4];
+	given g;
+
+	(void) state;
+	given_open(&g, "cpu:0", 6);
+	for (int nested = 0; nested < 2; nested++) {
+		model m = { .again = true, .nested = nested };
+		make_inputs(&g, in);
+		given_check(&g, 4, in, run_model, &m);
+		choir_frame_empty(g.frame);
+	}
+	given_close(&g);
+}
+
+// Tensors of the frame that still have memory, of results of so many elements.
+static int alive(const choir_frame *f, int64_t elements)
+{
+	int n = 0;
+	for (const choir_tensor *t = f->tensors; t; t = t->next)
+		n += t->buffer != NULL && choir_shape_elements(&t->shape) == elements;
+	return n;
+}
+
+static void only_results_stay(void **state)
+{
+	choir_tensor *in[4], *gradients[4];
+	given g;
+
+	(void) state;
+	given_open(&g, "cpu:0", 8);
+	model m = { .again = true };
+	make_inputs(&g, in);
+	choir_tape *tape = choir_tape_begin(g.frame);
+	choir_tensor *y = run_model(in, &m);
+	assert_int_equal(alive(g.frame, 3 * WIDTH), 1 + DEPTH);
+	assert_int_equal(alive(g.frame, 3 * 2), 2); // scale and offset, and no moments of norms
+	assert_int_equal(choir_tape_gradient(tape, y, 4, in, gradients), CHOIR_OK);
+	assert_int_equal(alive(g.frame, 3 * WIDTH), 3); // x, y and the gradient by x
+	choir_frame_empty(g.frame);
+	// Without a tape it is a call.
+	make_inputs(&g, in);
+	m.calls = 0;
+	assert_non_null(run_model(in, &m));
+	assert_int_equal(m.calls, DEPTH);
+	given_close(&g);
+}
+
+static choir_tensor *itself(choir_tensor *const in[], void *user)
+{
+	(void) user;
+	return in[0];
+}
+
+static choir_tensor *changes(choir_tensor *const in[], void *user)
+{
+	int *calls = user;
+	choir_tensor *y = choir_square(in[0]);
+	return (*calls)++ ? choir_sum(y, CHOIR_AXIS(0)) : y;
+}
+
+static choir_tensor *fails(choir_tensor *const in[], void *user)
+{
+	int *calls = user;
+	return (*calls)++ ? choir_reshape(in[0], CHOIR_SHAPE(77)) : choir_square(in[0]);
+}
+
+static void refused(void **state)
+{
+	choir_tensor *gradient;
+	int calls = 0;
+	given g;
+
+	(void) state;
+	given_open(&g, "cpu:0", 9);
+	assert_null(choir_recompute(0, NULL, itself, NULL));
+	choir_tensor *x = given_normal(&g, CHOIR_SHAPE(2, 3));
+	choir_tape *tape = choir_tape_begin(g.frame);
+	assert_ptr_equal(choir_recompute(1, &x, itself, NULL), x);
+	choir_tensor *y = choir_recompute(1, &x, changes, &calls);
+	assert_int_equal(choir_tape_gradient(tape, y, 1, &x, &gradient), CHOIR_INVALID);
+	given_failure(&g, CHOIR_INVALID,
+			"recompute: the function gave f64 [3], and f64 [2, 3] the first time");
+	calls = 0;
+	x = given_normal(&g, CHOIR_SHAPE(2, 3));
+	tape = choir_tape_begin(g.frame);
+	y = choir_recompute(1, &x, fails, &calls);
+	assert_int_equal(choir_tape_gradient(tape, y, 1, &x, &gradient), CHOIR_INVALID);
+	given_failure(&g, CHOIR_INVALID, "reshape: [2, 3] does not fit [77]");
+	given_close(&g);
+}
+
+// Every allocation of a way there and back fails in turn.
+static void memory_runs_out(void **state)
+{
+	choir_tensor *in[4], *gradients[4];
+	bool failed = true;
+
+	(void) state;
+	for (uint64_t n = 1; failed; n++) {
+		given g;
+		chi_buffer_trim(); // so that there is something to allocate
+		given_open(&g, "cpu:0", 10);
+		make_inputs(&g, in);
+		model m = { .again = true, .nested = true };
+		chi_alloc_fail(n, false);
+		choir_tape *tape = choir_tape_begin(g.frame);
+		choir_tensor *y = run_model(in, &m);
+		const choir_status status = choir_tape_gradient(tape, y, 4, in, gradients);
+		failed = chi_alloc_failed();
+		chi_alloc_fail(0, false);
+		assert_int_equal(status, failed ? CHOIR_NO_MEMORY : CHOIR_OK);
+		given_close(&g);
+		assert_int_equal(chi_buffer_in_use(choir_device_find("cpu:0")), 0);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_same_bits),
+		cmocka_unit_test(gradients_are_right),
+		cmocka_unit_test(only_results_stay),
+		cmocka_unit_test(refused),
+		cmocka_unit_test(memory_runs_out),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -190,6 +190,7 @@ static choir_status prepare(chi_run *run, choir_replica_fn *fn, void *user, choi
 		r->state = CHI_RUNS; // on a lane of its own nobody asks for more
 		r->sequence = r->lights = 0;
 		r->commits = 0;
+		r->gave = 0;
 		r->cancelled = false;
 		r->given.n = r->returned.n = 0;
 	}
@@ -273,6 +274,7 @@ void chi_run_renew(chi_run *run)
 	run->failed_replica = s->replicas;
 	r->sequence = 0;
 	r->commits = 0;
+	r->gave = 0;
 	r->cancelled = false;
 	if (run->applied)
 		r->shown.frame->random.step = ++s->step;

@@ -38,6 +38,7 @@ typedef struct chi_replica {
 	uint32_t sequence; // meetings so far
 	uint32_t lights; // light sums so far
 	int commits; // of optimizers so far
+	uint64_t gave; // hash of the variables whose gradients it gave since the last of them
 	chi_names given, returned;
 	chi_names own; // what Choir itself gives, while it stands in for given
 	choir_tensor *contribution; // to a collective that one replica does for all

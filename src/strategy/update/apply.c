@@ -67,8 +67,7 @@ static choir_status give(chi_apply *a, chi_replica *r, choir_variable *v, choir_
 	if (kept == NULL)
 		return chi_frame_report(f);
 	item->last_giver = r->id;
-	chi_lane_items *l = &in->lane[r->lane];
-	l->hash = chi_hash_mix(l->hash + (uint64_t) (uintptr_t) v);
+	r->gave = chi_hash_mix(r->gave + (uint64_t) (uintptr_t) v);
 	const choir_status status = chi_fold_add(&item->fold, r->id, kept->buffer, kept->data,
 			f->stream);
 	if (kept != gradient)
@@ -147,8 +146,8 @@ static choir_status commit(chi_apply *a, chi_replica *r)
 	if (in == NULL)
 		return chi_frame_keep(f);
 	chi_lane_items *l = &in->lane[r->lane];
-	const uint64_t hash = l->hash;
-	l->hash = 0;
+	const uint64_t hash = r->gave;
+	r->gave = 0;
 	l->cursor = 0;
 	bool last;
 	char text[64];

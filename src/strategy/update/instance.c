@@ -73,7 +73,6 @@ void chi_instance_forget(chi_instance *in)
 		for (size_t k = 0; k < l->n; k++)
 			chi_fold_clear(&l->item[k]->fold);
 		l->n = l->cursor = 0;
-		l->hash = 0;
 		l->through = false;
 	}
 	const bool half = chi_atomic32_load(&in->touched) != 0 && chi_atomic32_load(&in->done) == 0;

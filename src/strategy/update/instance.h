@@ -20,7 +20,6 @@ typedef struct {
 	size_t n, room; // items of this update; kept items
 	chi_item **item;
 	size_t cursor; // where the next gradient is expected
-	uint64_t hash; // of the variables that the current replica gave
 	bool through; // the lane has done its part
 } chi_lane_items;
 

@@ -1,0 +1,278 @@
+// Operations and their gradients in f32 against PyTorch, where a Python has it (Debian:
+// python3-torch); else the test is skipped. Cases are written as a text that names the formula and
+// its numbers, each in full; torch_compare.py makes the same with PyTorch and compares.
+#include "op/given.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { MOST = 6 };
+
+typedef struct {
+	given g;
+	FILE *out;
+} compare;
+
+static choir_tensor *normal(compare *c, choir_shape shape)
+{
+	return choir_cast(given_normal(&c->g, shape), CHOIR_F32);
+}
+
+static void write_tensor(FILE *out, choir_tensor *t)
+{
+	const int64_t n = choir_shape_elements(&t->shape);
+	const bool is_float = chi_dtype_is_float(t->dtype);
+	void *data = calloc((size_t) n + 1, 8);
+
+	assert_non_null(data);
+	assert_int_equal(choir_tensor_fetch(t, data, chi_tensor_bytes(t)), CHOIR_OK);
+	fprintf(out, "%s %d", is_float ? "float" : "int", t->shape.rank);
+	for (int i = 0; i < t->shape.rank; i++)
+		fprintf(out, " %lld", (long long) t->shape.dim[i]);
+	for (int64_t i = 0; i < n; i++)
+		fprintf(out, " %.9g", chi_dtype_load(t->dtype, data, i));
+	fprintf(out, "\n");
+	free(data);
+}
+
+// Writes inputs, the result of fn, what came back to it, and the gradients of all float inputs.
+static void write_case(compare *c, const char *formula, size_t n, choir_tensor *const in[],
+		choir_formula_fn *fn, void *user)
+{
+	choir_tensor *sources[MOST], *gradients[MOST];
+	size_t floats = 0;
+	choir_tape *tape = choir_tape_begin(c->g.frame);
+	choir_tensor *y = fn(in, user);
+
+	if (!y)
+		fail_msg("%s: %s", formula, choir_error());
+	choir_tensor *dy = normal(c, y->shape);
+	for (size_t i = 0; i < n; i++)
+		if (chi_dtype_is_float(in[i]->dtype))
+			sources[floats++] = in[i];
+	fprintf(c->out, "%s\n%zu\n", formula, n);
+	for (size_t i = 0; i < n; i++)
+		write_tensor(c->out, in[i]);
+	write_tensor(c->out, y);
+	write_tensor(c->out, dy);
+	choir_tensor *sum = choir_sum(choir_multiply(y, dy), CHOIR_ALL_AXES);
+	if (choir_tape_gradient(tape, sum, floats, sources, gradients) != CHOIR_OK)
+		fail_msg("%s: %s", formula, choir_error());
+	for (size_t i = 0; i < floats; i++)
+		write_tensor(c->out, gradients[i]);
+	choir_frame_empty(c->g.frame);
+}
+
+static choir_tensor *unary(choir_tensor *const in[], void *user)
+{
+	return (*(choir_unary_op **) user)(in[0]);
+}
+
+static void elementwise(compare *c)
+{
+	static const struct {
+		const char *formula;
+		choir_unary_op *op;
+	} all[] = {
+		{ "F.gelu(a, approximate='tanh')", choir_gelu },
+		{ "F.gelu(a)", choir_gelu_exact },
+		{ "F.silu(a)", choir_silu },
+		{ "F.softplus(a)", choir_softplus },
+		{ "torch.tanh(a)", choir_tanh },
+		{ "torch.sigmoid(a)", choir_sigmoid },
+		{ "torch.softmax(a, -1)", choir_softmax },
+		{ "torch.log_softmax(a, -1)", choir_log_softmax },
+	};
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+		choir_unary_op *op = all[i].op;
+		choir_tensor *x = choir_scale(normal(c, CHOIR_SHAPE(7, 33)), 3);
+		write_case(c, all[i].formula, 1, &x, unary, &op);
+	}
+}
+
+static choir_tensor *layer_norm(choir_tensor *const in[], void *user)
+{
+	(void) user;
+	return choir_layer_norm(in[0], in[1], in[2], 1e-5);
+}
+
+static choir_tensor *rms_norm(choir_tensor *const in[], void *user)
+{
+	(void) user;
+	return choir_rms_norm(in[0], in[1], 1e-5);
+}
+
+static choir_tensor *batch_norm(choir_tensor *const in[], void *user)
+{
+	(void) user;
+	return choir_batch_norm(
+			in[0], in[1], in[2], CHOIR_OPTIONS(choir_batch_norm_options, .epsilon = 1e-5));
+}
+
+static void norms(compare *c)
+{
+	choir_tensor *in[3];
+
+	for (int i = 0; i < 3; i++)
+		in[i] = normal(c, i ? CHOIR_SHAPE(70) : CHOIR_SHAPE(9, 5, 70));
+	write_case(c, "F.layer_norm(a, (70,), b, c, 1e-5)", 3, in, layer_norm, NULL);
+	for (int i = 0; i < 2; i++)
+		in[i] = normal(c, i ? CHOIR_SHAPE(70) : CHOIR_SHAPE(9, 5, 70));
+	write_case(c, "a * torch.rsqrt((a * a).mean(-1, keepdim=True) + 1e-5) * b", 2, in, rms_norm,
+			NULL);
+	for (int i = 0; i < 3; i++)
+		in[i] = normal(c, i ? CHOIR_SHAPE(6) : CHOIR_SHAPE(8, 5, 5, 6));
+	write_case(c, "nhwc(F.batch_norm(nchw(a), None, None, b, c, True, 0, 1e-5))", 3, in,
+			batch_norm, NULL);
+}
+
+static choir_tensor *convolve(choir_tensor *const in[], void *user)
+{
+	return choir_convolution(in[0], in[1], user);
+}
+
+static void convolutions(compare *c)
+{
+	choir_convolution_options o = { .size = sizeof o, .stride = 2, .padding = 1 };
+	choir_tensor *in[2] = { normal(c, CHOIR_SHAPE(3, 9, 8, 6)),
+		normal(c, CHOIR_SHAPE(3, 3, 6, 4)) };
+	write_case(c, "nhwc(F.conv2d(nchw(a), oihw(b), None, 2, 1))", 2, in, convolve, &o);
+	o = (choir_convolution_options){ .size = sizeof o, .padding = 2, .dilation = 2, .groups = 2 };
+	in[0] = normal(c, CHOIR_SHAPE(2, 9, 9, 6));
+	in[1] = normal(c, CHOIR_SHAPE(3, 3, 3, 4));
+	write_case(c, "nhwc(F.conv2d(nchw(a), oihw(b), None, 1, 2, 2, 2))", 2, in, convolve, &o);
+	o = (choir_convolution_options){ .size = sizeof o, .before = { 4 }, .dilation = 2 };
+	in[0] = normal(c, CHOIR_SHAPE(2, 11, 5));
+	in[1] = normal(c, CHOIR_SHAPE(3, 5, 4));
+	write_case(c,
+			"F.conv1d(F.pad(a.permute(0, 2, 1), (4, 0)), b.permute(2, 1, 0), None, 1, 0, 2)"
+			".permute(0, 2, 1)",
+			2, in, convolve, &o);
+}
+
+static choir_tensor *attend(choir_tensor *const in[], void *user)
+{
+	return choir_self_attention(in[0], user);
+}
+
+static choir_tensor *lstm(choir_tensor *const in[], void *user)
+{
+	(void) user;
+	return choir_lstm(in[0], in[1], in[2], in[3], NULL);
+}
+
+static choir_tensor *gru(choir_tensor *const in[], void *user)
+{
+	(void) user;
+	return choir_gru(in[0], in[1], in[2], in[3], in[4], NULL);
+}
+
+static void sequences(compare *c)
+{
+	choir_tensor *in[5] = { normal(c, CHOIR_SHAPE(2, 150, 3 * 24)) };
+	choir_attention_options o = { .size = sizeof o, .heads = 3, .causal = CHOIR_ON };
+
+	write_case(c, "attention(a, 3, True)", 1, in, attend, &o);
+	o.causal = CHOIR_OFF;
+	in[0] = normal(c, CHOIR_SHAPE(2, 20, 3 * 24));
+	write_case(c, "attention(a, 3, False)", 1, in, attend, &o);
+	in[0] = normal(c, CHOIR_SHAPE(3, 7, 5));
+	in[1] = normal(c, CHOIR_SHAPE(5, 16));
+	in[2] = normal(c, CHOIR_SHAPE(4, 16));
+	in[3] = normal(c, CHOIR_SHAPE(16));
+	write_case(c, "lstm(a, b, c, d)", 4, in, lstm, NULL);
+	in[0] = normal(c, CHOIR_SHAPE(3, 7, 5));
+	in[1] = normal(c, CHOIR_SHAPE(5, 12));
+	in[2] = normal(c, CHOIR_SHAPE(4, 12));
+	in[3] = normal(c, CHOIR_SHAPE(12));
+	in[4] = normal(c, CHOIR_SHAPE(12));
+	write_case(c, "gru(a, b, c, d, e)", 5, in, gru, NULL);
+}
+
+static choir_tensor *gather(choir_tensor *const in[], void *user)
+{
+	(void) user;
+	return choir_gather(in[0], in[1]);
+}
+
+static choir_tensor *smoothed(choir_tensor *const in[], void *user)
+{
+	(void) user;
+	return choir_smoothed_cross_entropy(in[0], in[1], 0.1);
+}
+
+static choir_tensor *binary(choir_tensor *const in[], void *user)
+{
+	(void) user;
+	return choir_sigmoid_cross_entropy(in[0], in[1]);
+}
+
+static choir_tensor *huber(choir_tensor *const in[], void *user)
+{
+	(void) user;
+	return choir_huber(in[0], in[1], 0.7);
+}
+
+static void losses(compare *c)
+{
+	choir_tensor *in[2] = { normal(c, CHOIR_SHAPE(9, 5)), given_labels(&c->g, 20, 9) };
+
+	write_case(c, "F.embedding(b, a)", 2, in, gather, NULL);
+	in[0] = normal(c, CHOIR_SHAPE(20, 7));
+	in[1] = given_labels(&c->g, 20, 7);
+	write_case(c, "F.cross_entropy(a, b, reduction='none', label_smoothing=0.1)", 2, in, smoothed,
+			NULL);
+	in[0] = normal(c, CHOIR_SHAPE(20, 7));
+	in[1] = choir_sigmoid(normal(c, CHOIR_SHAPE(20, 7)));
+	write_case(c, "F.binary_cross_entropy_with_logits(a, b, reduction='none').mean(1)", 2, in,
+			binary, NULL);
+	in[0] = normal(c, CHOIR_SHAPE(20, 7));
+	in[1] = normal(c, CHOIR_SHAPE(20, 7));
+	write_case(c, "F.huber_loss(a, b, reduction='none', delta=0.7).mean(1)", 2, in, huber, NULL);
+}
+
+static void with_pytorch(void **state)
+{
+	static const char *const pythons[] = { "python3", "/usr/bin/python3" };
+	char path[] = "/tmp/choir-torch-XXXXXX", command[600];
+	const int fd = mkstemp(path);
+	compare c;
+
+	(void) state;
+	assert_true(fd >= 0);
+	c.out = fdopen(fd, "w");
+	assert_non_null(c.out);
+	given_open(&c.g, "cpu:0", 77);
+	elementwise(&c);
+	norms(&c);
+	convolutions(&c);
+	sequences(&c);
+	losses(&c);
+	given_close(&c.g);
+	assert_int_equal(fclose(c.out), 0);
+	int status = 77 << 8;
+	for (int i = 0; i < 2 && status == 77 << 8; i++) {
+		// A sanitizer is not meant for the other program.
+		snprintf(command, sizeof command,
+				"env -u LD_PRELOAD %s -B %s/tests/op/torch_compare.py %s", pythons[i],
+				CHOIR_SOURCE_DIR, path);
+		status = system(command);
+	}
+	remove(path);
+	if (status == 77 << 8) {
+		print_message("skipped: no Python here has PyTorch\n");
+		skip();
+	}
+	assert_int_equal(status, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(with_pytorch) };
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -269,6 +269,7 @@ static choir_status tell(choir_replica *r, void *user)
 	return CHOIR_OK;
 }
 
+// spec: A19, B25
 static void every_replica_knows_the_true_count(void **state)
 {
 	(void) state;
@@ -325,6 +326,7 @@ static choir_status distribute_inside(choir_replica *r, void *user)
 			: CHOIR_OK;
 }
 
+// spec: 2.2, 2.19
 static void replicas_cannot_read(void **state)
 {
 	(void) state;

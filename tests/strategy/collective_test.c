@@ -52,6 +52,7 @@ static void check_sum(choir_strategy *strategy, const sum *s, const void *expect
 
 // The number of replicas alone decides the bits, for all dtypes, and sizes of every way that there
 // is.
+// spec: A22, C27
 static void sums_have_the_bits_of_the_tree(void **state)
 {
 	(void) state;
@@ -256,6 +257,7 @@ static choir_status broadcast(choir_replica *r, void *user)
 	return CHOIR_OK;
 }
 
+// spec: C7, 2.2
 static void broadcasts(void **state)
 {
 	(void) state;

@@ -168,7 +168,7 @@ static choir_status cross_reduce_to(const place *p)
 static choir_status cross_batch_reduce_to(const place *p)
 {
 	choir_reduction item = { plain(p), choir_variable_value(v), NULL };
-	return choir_cross_batch_reduce_to(p->cross, CHOIR_MEAN, 1, &item);
+	return choir_cross_batch_reduce_to(p->cross, CHOIR_MEAN, 1, &item, NULL);
 }
 
 static choir_status cross_broadcast_to(const place *p)

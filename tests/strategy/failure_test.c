@@ -93,6 +93,7 @@ static void fail_everywhere(void)
 		}
 }
 
+// spec: 2.1, 2.19
 static void a_replica_fails(void **state)
 {
 	(void) state;
@@ -113,6 +114,7 @@ static void fail_all(void)
 			"replica number 0 has had enough", NULL);
 }
 
+// spec: V8, 2.1
 static void all_replicas_fail(void **state)
 {
 	(void) state;
@@ -135,6 +137,7 @@ static void fail_unseen(void)
 			"replica 1: ", "[2]");
 }
 
+// spec: M13, 2.1
 static void an_ignored_failure_fails_the_run(void **state)
 {
 	(void) state;
@@ -191,6 +194,7 @@ static void fail_merges(void)
 		}
 }
 
+// spec: 2.1
 static void a_merge_function_fails(void **state)
 {
 	(void) state;
@@ -277,6 +281,7 @@ static void diverge(void)
 		}
 }
 
+// spec: 2.1, 2.19
 static void replicas_diverge(void **state)
 {
 	(void) state;
@@ -309,6 +314,7 @@ static void count_differently(void)
 		}
 }
 
+// spec: 2.1, 2.19
 static void numbers_of_calls_differ(void **state)
 {
 	(void) state;

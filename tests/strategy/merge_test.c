@@ -65,6 +65,7 @@ static choir_status give_all_kinds(choir_replica *r, void *user)
 	return CHOIR_OK;
 }
 
+// spec: A3, A4, A5, C6, C15, C28, M14, 2.1, 2.6
 static void all_kinds_of_leaves(void **state)
 {
 	(void) state;
@@ -163,6 +164,7 @@ static choir_status descend(choir_replica *r, void *user)
 	return choir_replica_return(r, "v", v);
 }
 
+// spec: 2.1
 static void runs_inside_merge_functions(void **state)
 {
 	(void) state;
@@ -187,6 +189,7 @@ static void runs_inside_merge_functions(void **state)
 }
 
 // It travels outward through every level, with its own text.
+// spec: 2.1
 static void a_failure_deep_down(void **state)
 {
 	(void) state;
@@ -237,6 +240,7 @@ static choir_status call_handle(choir_replica *r, void *user)
 	return choir_replica_return(r, "sum", sum);
 }
 
+// spec: 2.1
 static void a_nested_failure_may_be_handled(void **state)
 {
 	(void) state;
@@ -270,6 +274,7 @@ static choir_status call_misuse(choir_replica *r, void *user)
 	return choir_replica_merge_call(r, misuse, user);
 }
 
+// spec: 2.2, 2.19
 static void misuse_in_merge_functions(void **state)
 {
 	(void) state;
@@ -289,6 +294,7 @@ static choir_status add_own(choir_replica *r, void *user)
 }
 
 // The program's own context: give, run, take, with no merge call in sight.
+// spec: A9, C15, 2.2
 static void the_programs_own_context(void **state)
 {
 	(void) state;
@@ -329,6 +335,7 @@ static choir_status fail_default(choir_cross *x, void *user)
 
 // Outside any strategy there is the default replica, 0 of 1, whose merge calls work, also after
 // one failed.
+// spec: A10, C5, C6, 2.1, 2.2
 static void the_default_replica(void **state)
 {
 	(void) state;

@@ -148,6 +148,7 @@ static void give_and_drop(void)
 			choir_strategy_run(strategy, drop_given, &m, NULL, NULL), CHOIR_STATE, "dead", NULL);
 }
 
+// spec: 2.1
 static void what_was_given_may_die(void **state)
 {
 	(void) state;
@@ -209,6 +210,7 @@ static void misuse_names(void)
 	}
 }
 
+// spec: 2.19
 static void wrong_names_and_operations(void **state)
 {
 	(void) state;
@@ -235,6 +237,7 @@ static choir_status merge_and_keep(choir_replica *r, void *user)
 }
 
 // Contexts that are kept for later are not that later context.
+// spec: 2.2, 2.19
 static void contexts_end(void **state)
 {
 	(void) state;

@@ -285,6 +285,7 @@ static void reduce_to_places(void)
 	}
 }
 
+// spec: A23, A26, C7, C25
 static void reductions_to_destinations(void **state)
 {
 	(void) state;

@@ -26,6 +26,7 @@
 
 #include <cmocka.h>
 
+// spec: B26, B34, C4, C6, C27, 2.1
 static void three_plus_id_on_every_deal(void **state)
 {
 	(void) state;
@@ -38,6 +39,7 @@ static void three_plus_id_on_every_deal(void **state)
 	}
 }
 
+// spec: B26, C10, C12, 2.1
 static void any_number_on_any_number(void **state)
 {
 	(void) state;
@@ -77,6 +79,7 @@ static choir_status count_in(choir_replica *r, void *user)
 }
 
 // A device is a baton: its replicas run one after another, in contiguous blocks.
+// spec: V8, 2.1
 static void one_replica_at_a_time_on_a_device(void **state)
 {
 	(void) state;
@@ -120,6 +123,7 @@ static choir_status merge_often(choir_replica *r, void *user)
 	return CHOIR_OK;
 }
 
+// spec: 2.1
 static void batons_go_round(void **state)
 {
 	(void) state;
@@ -148,6 +152,7 @@ static choir_status use_arguments(choir_replica *r, void *user)
 	return choir_replica_return(r, "seven", choir_number(r->frame, 7));
 }
 
+// spec: A2, A4, A19, B23, C15, 2.6
 static void arguments_and_results(void **state)
 {
 	(void) state;
@@ -203,6 +208,7 @@ static choir_status empty(choir_replica *r, void *user)
 	return CHOIR_OK;
 }
 
+// spec: 2.6, 2.19
 static void wrong_arguments_and_results(void **state)
 {
 	(void) state;
@@ -256,6 +262,7 @@ static choir_status run_other(choir_replica *r, void *user)
 	return choir_strategy_run(user, empty, NULL, NULL, NULL);
 }
 
+// spec: B26, 2.2, 2.19
 static void run_needs_cross_replica_context(void **state)
 {
 	(void) state;
@@ -513,6 +520,7 @@ static choir_status fail_in_a_scope(choir_replica *r, void *user)
 	return choir_scope_exit(&scope);
 }
 
+// spec: B31, 2.2
 static void an_open_scope_is_told_of(void **state)
 {
 	(void) state;
@@ -533,6 +541,7 @@ static choir_status read_before_and_after(choir_replica *r, void *user)
 }
 
 // Results are a set of their own: the next run does not touch them unless it is given them.
+// spec: 2.6
 static void results_stay(void **state)
 {
 	(void) state;

@@ -26,6 +26,7 @@ static int free_strategy(void **state)
 	return 0;
 }
 
+// spec: A9, A10, B31, C2
 static void a_scope_is_current(void **state)
 {
 	(void) state;
@@ -46,6 +47,7 @@ static void a_scope_is_current(void **state)
 	assert_non_null(choir_replica_current());
 }
 
+// spec: B31, 2.2, 2.19
 static void scopes_of_two_strategies_do_not_mix(void **state)
 {
 	(void) state;
@@ -68,6 +70,7 @@ static void scopes_of_two_strategies_do_not_mix(void **state)
 	choir_strategy_free(other);
 }
 
+// spec: B31, M25, 2.2, 2.19
 static void exit_out_of_order(void **state)
 {
 	(void) state;
@@ -84,6 +87,7 @@ static void exit_out_of_order(void **state)
 	world_failed(choir_scope_exit(&outer), CHOIR_STATE, "not entered", NULL);
 }
 
+// spec: A47, C24, V4
 static void what_scopes_make(void **state)
 {
 	(void) state;
@@ -109,6 +113,7 @@ static void what_scopes_make(void **state)
 	assert_false(choir_strategy_variable_created_in_scope(s, NULL));
 }
 
+// spec: A37, C21, 2.2, 2.19
 static void what_needs_a_scope(void **state)
 {
 	(void) state;
@@ -145,6 +150,7 @@ static int return_from_scopes(int where)
 	return 4;
 }
 
+// spec: B31, C2
 static void blocks_are_left_whichever_way(void **state)
 {
 	(void) state;
@@ -170,6 +176,7 @@ static void *look(void *user)
 	return NULL;
 }
 
+// spec: 2.2
 static void a_scope_is_its_threads(void **state)
 {
 	(void) state;
@@ -182,6 +189,7 @@ static void a_scope_is_its_threads(void **state)
 	assert_ptr_equal(seen, choir_default_strategy());
 }
 
+// spec: D24, 2.19
 static void set_current_without_a_block(void **state)
 {
 	(void) state;

@@ -26,6 +26,7 @@ static void refused(choir_strategy *s, choir_status status, const char *first, c
 #define ONE_DEVICE(...) \
 	choir_one_device_strategy_new(CHOIR_OPTIONS(choir_strategy_options, __VA_ARGS__))
 
+// spec: A7, 2.19
 static void options_that_cannot_be(void **state)
 {
 	(void) state;
@@ -74,6 +75,7 @@ static void shorter_options(void **state)
 	choir_strategy_free(s);
 }
 
+// spec: A6
 static void replicas_are_dealt_in_blocks(void **state)
 {
 	(void) state;
@@ -97,6 +99,7 @@ static void replicas_are_dealt_in_blocks(void **state)
 		}
 }
 
+// spec: A6, A33, A34, A35, B12, C12, C13, C18, C19, D32
 static void what_one_may_ask(void **state)
 {
 	(void) state;
@@ -111,6 +114,7 @@ static void what_one_may_ask(void **state)
 	assert_null(choir_strategy_worker_device(s, -1));
 	assert_int_equal(choir_strategy_parameter_devices(s), 2);
 	assert_ptr_equal(choir_strategy_parameter_device(s, 1), choir_device_find("cpu:0"));
+	assert_false(choir_strategy_require_static_shapes(s));
 	assert_true(choir_strategy_is_chief(s));
 	assert_int_equal(choir_strategy_replicas(NULL), 0);
 	assert_int_equal(choir_strategy_worker_devices(NULL), 0);
@@ -178,6 +182,7 @@ static void one_device(void **state)
 	choir_strategy_free(s);
 }
 
+// spec: A10, A34, A35, D32
 static void the_default_strategy(void **state)
 {
 	(void) state;
@@ -187,6 +192,12 @@ static void the_default_strategy(void **state)
 	choir_strategy_free(s); // does nothing
 	assert_ptr_equal(choir_default_strategy(), s);
 	assert_int_equal(choir_strategy_replicas(s), 1);
+	// It has devices, unlike TensorFlow's, so that a program need not ask which strategy it has.
+	assert_int_equal(choir_strategy_worker_devices(s), 1);
+	assert_ptr_equal(choir_strategy_parameter_device(s, 0), choir_strategy_worker_device(s, 0));
+	assert_false(choir_strategy_require_static_shapes(s));
+	assert_null(choir_strategy_copy_new(s));
+	world_failed(choir_error_status(), CHOIR_STATE, "the default strategy cannot be copied", NULL);
 	world_works(s);
 	choir_variable *v = choir_variable_new("plain", CHOIR_SHAPE(2), NULL);
 	assert_true(choir_strategy_variable_created_in_scope(s, v));

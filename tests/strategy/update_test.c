@@ -120,6 +120,7 @@ static void update_once_a_copy(void)
 	assert_int_equal(value_of(other), 0);
 }
 
+// spec: A11, A23, A24, A25, A37, A41, A43, C16, C23, C25, M14, 2.6
 static void once_for_each_copy(void **state)
 {
 	(void) state;
@@ -213,6 +214,7 @@ static void misuse_updates(void)
 	assert_int_equal(value_of(other), 0);
 }
 
+// spec: A41, 2.2, 2.19
 static void wrong_updates(void **state)
 {
 	(void) state;
@@ -265,6 +267,7 @@ static void fail_half_way(void)
 	choir_frame_free(f);
 }
 
+// spec: A41, A43
 static void half_an_update_is_undefined(void **state)
 {
 	(void) state;
@@ -325,6 +328,7 @@ static void update_from_replicas(void)
 				how == 0 ? "the variable is NULL" : "the function is NULL", NULL);
 }
 
+// spec: A42, D11, V3, V6, M11, 2.19
 static void updates_from_replicas(void **state)
 {
 	(void) state;
@@ -363,6 +367,7 @@ static void update_by_program(void)
 	choir_strategy_free(s);
 }
 
+// spec: A41, A42, 2.2, 2.19
 static void updates_by_the_program(void **state)
 {
 	(void) state;
@@ -414,6 +419,7 @@ static void update_parts(void)
 	world_ok(choir_strategy_run(strategy, update_parts_by_replica, parts, NULL, NULL));
 }
 
+// spec: A11, A41, D11
 static void updates_of_parts(void **state)
 {
 	(void) state;

@@ -106,6 +106,7 @@ static void create_in_replicas(void)
 	assert_false(choir_strategy_variable_created_in_scope(choir_default_strategy(), made[0]));
 }
 
+// spec: A47, C8, V8, 2.1, 2.3
 static void made_by_the_first_replica(void **state)
 {
 	(void) state;
@@ -162,6 +163,7 @@ static void create_wrongly(void)
 	}
 }
 
+// spec: M2, M3, 2.3, 2.19
 static void creation_that_differs_or_cannot_be(void **state)
 {
 	(void) state;
@@ -223,6 +225,7 @@ static void read_by_context(void)
 		}
 }
 
+// spec: A12, A14, A15, A16, A17, A21, M5, M6, 2.4
 static void reads_by_context(void **state)
 {
 	(void) state;
@@ -293,6 +296,7 @@ static void write_by_aggregation(void)
 	assert_true(after(first, 4) == 0);
 }
 
+// spec: A13, A30, V1, M7, M16, 2.5, 2.19
 static void writes_in_replicas(void **state)
 {
 	(void) state;
@@ -336,6 +340,7 @@ static void write_across(void)
 	choir_frame_free(f);
 }
 
+// spec: A14, A18, V2, 2.5, 2.19
 static void writes_across_replicas(void **state)
 {
 	(void) state;
@@ -379,6 +384,7 @@ static void deal_integers(void)
 	choir_frame_free(f);
 }
 
+// spec: M9, 2.5, 2.7
 static void integers_are_dealt(void **state)
 {
 	(void) state;
@@ -407,6 +413,7 @@ static choir_status read_foreign(choir_replica *r, void *user)
 }
 
 // A variable of another strategy; and one's own in a frame that is not the replica's.
+// spec: M5, 2.2, 2.4, 2.19
 static void other_strategies_variables(void **state)
 {
 	(void) state;
@@ -525,6 +532,7 @@ static void pass_variables(void)
 	choir_values_free(results);
 }
 
+// spec: A1, A2, A5, A46, B23, 2.6
 static void variables_as_arguments(void **state)
 {
 	(void) state;

@@ -89,6 +89,7 @@ static void check_model(
 }
 
 // From every layout to every other: 2 replicas saved, up to 3 restored.
+// spec: D14, M9, 2.7
 static void round_trip(void **state)
 {
 	(void) state;
@@ -114,6 +115,81 @@ static void round_trip(void **state)
 		choir_strategy_free(from.strategy);
 	}
 	assert_int_equal(files_count(), 1);
+}
+
+typedef struct {
+	choir_variable *v;
+	float own[4];
+} parts;
+
+static choir_status read_part(choir_replica *r, void *user)
+{
+	parts *p = user;
+	choir_tensor *t = choir_variable_read(p->v, r->frame);
+	return choir_tensor_fetch(t, &p->own[choir_replica_id(r)], sizeof(float));
+}
+
+static choir_variable *make_v(
+		choir_strategy *s, choir_synchronization how, choir_aggregation aggregation)
+{
+	choir_variable *v = NULL;
+	CHOIR_SCOPE (s)
+		v = choir_variable_new("v", CHOIR_SCALAR,
+				CHOIR_OPTIONS(choir_variable_options, .synchronization = how,
+						.aggregation = aggregation, .initializer = CHOIR_ONES));
+	assert_non_null(v);
+	return v;
+}
+
+// What a plain variable saved as 7 gives to one of another kind, and back.
+static void restore_kind(
+		const char *path, int replicas, choir_synchronization how, choir_aggregation aggregation)
+{
+	const bool sum = how == CHOIR_SYNCHRONIZATION_ON_READ && aggregation == CHOIR_AGGREGATION_SUM;
+	choir_strategy *s = mirrored("cpu:0,far:0", replicas), *plain = mirrored("cpu:0", 1);
+	parts p = { .v = make_v(s, how, aggregation) };
+	assert_int_equal(choir_strategy_restore(s, path), CHOIR_OK);
+	assert_int_equal(choir_strategy_run(s, read_part, &p, NULL, NULL), CHOIR_OK);
+	for (int i = 0; i < replicas; i++)
+		assert_float_equal(p.own[i], sum ? 7.0f / (float) replicas : 7, 0);
+	char again[512];
+	snprintf(again, sizeof again, "%s", files_path("again"));
+	const choir_status saved = choir_strategy_save(s, again, NULL);
+	if (how == CHOIR_SYNCHRONIZATION_ON_READ && aggregation == CHOIR_AGGREGATION_NONE) {
+		assert_int_equal(saved, CHOIR_INVALID);
+		assert_non_null(strstr(choir_error(), "\"v\""));
+	} else {
+		float got;
+		assert_int_equal(saved, CHOIR_OK);
+		choir_variable *v = make_v(plain, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_NONE);
+		assert_int_equal(choir_strategy_restore(plain, again), CHOIR_OK);
+		fetch_variable(v, &got, sizeof got);
+		assert_float_equal(got, 7, 0);
+		remove(again);
+	}
+	choir_strategy_free(s);
+	choir_strategy_free(plain);
+}
+
+// spec: D14, 2.7, 2.19
+static void every_kind_from_a_plain_one_and_back(void **state)
+{
+	(void) state;
+	char path[512];
+	snprintf(path, sizeof path, "%s", files_path("plain"));
+	choir_strategy *s = mirrored("cpu:0", 1);
+	choir_variable *v = make_v(s, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_NONE);
+	choir_frame *f = choir_frame_new(NULL);
+	assert_int_equal(choir_variable_assign(v, choir_number(f, 7)), CHOIR_OK);
+	assert_int_equal(choir_strategy_save(s, path, NULL), CHOIR_OK);
+	for (int replicas = 2; replicas <= 4; replicas += 2)
+		for (int a = CHOIR_AGGREGATION_NONE; a <= CHOIR_AGGREGATION_ONLY_FIRST_REPLICA; a++) {
+			restore_kind(path, replicas, CHOIR_SYNCHRONIZATION_ON_WRITE, (choir_aggregation) a);
+			restore_kind(path, replicas, CHOIR_SYNCHRONIZATION_ON_READ, (choir_aggregation) a);
+		}
+	choir_frame_free(f);
+	choir_strategy_free(s);
+	remove(path);
 }
 
 static void training_goes_on(void **state)
@@ -426,6 +502,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(round_trip),
+		cmocka_unit_test(every_kind_from_a_plain_one_and_back),
 		cmocka_unit_test(training_goes_on),
 		cmocka_unit_test(hash_sees_everything),
 		cmocka_unit_test(metadata),

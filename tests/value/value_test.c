@@ -39,6 +39,7 @@ static choir_variable *make_variable(const char *name)
 	return v;
 }
 
+// spec: A3, 2.6
 static void equal_numbers_are_plain(void **state)
 {
 	(void) state;
@@ -61,6 +62,7 @@ static void a_plain_number_outlives_who_gave_it(void **state)
 	assert_float_equal(choir_tensor_number(choir_value_tensor(v)), 7, 0);
 }
 
+// spec: A4, 2.6
 static void different_numbers_are_per_replica(void **state)
 {
 	(void) state;
@@ -72,6 +74,7 @@ static void different_numbers_are_per_replica(void **state)
 }
 
 // Also with one replica: what works with one works with more.
+// spec: A1, A4, C28, 2.6
 static void tensors_are_per_replica(void **state)
 {
 	(void) state;
@@ -90,6 +93,7 @@ static choir_tensor *component_of(choir_variable *v)
 	return t;
 }
 
+// spec: A5, A46, 2.6
 static void components_are_their_variable(void **state)
 {
 	(void) state;
@@ -109,6 +113,7 @@ static void components_are_their_variable(void **state)
 	chi_variable_free(b);
 }
 
+// spec: A20
 static void what_is_no_tensor_says_so(void **state)
 {
 	(void) state;
@@ -166,6 +171,7 @@ static void views_share_memory_where_they_can(void **state)
 }
 
 // Of equal tensors on several devices, the one that the asker's device can reach.
+// spec: A21, 2.6
 static void mirrored_gives_the_nearest(void **state)
 {
 	(void) state;

@@ -56,6 +56,7 @@ static float seen(const char *name, int replica, int64_t *rows)
 	return data[0];
 }
 
+// spec: A1, B23, C28
 static void what_is_set_is_found(void **state)
 {
 	(void) state;
@@ -135,6 +136,7 @@ static void split_leaves_have_equal_rows(void **state)
 	assert_int_equal(chi_values_global_examples(set), 3);
 }
 
+// spec: D9, 2.6
 static void each_replica_must_be_set(void **state)
 {
 	(void) state;
@@ -187,6 +189,7 @@ static choir_tensor *fail_at_one(choir_frame *f, int replica, int count, void *u
 	return replica == 1 ? NULL : choir_number(f, 1);
 }
 
+// spec: D9
 static void a_function_makes_each_replicas_own(void **state)
 {
 	(void) state;
@@ -250,6 +253,7 @@ static void wrong_arguments(void **state)
 }
 
 // A value of another strategy's replicas, which are more than here.
+// spec: 2.6
 static void other_numbers_of_replicas_are_refused(void **state)
 {
 	(void) state;

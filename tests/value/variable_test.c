@@ -36,6 +36,7 @@ static chi_variable_plan plan_of(choir_dtype dtype, choir_shape shape)
 		.options = { .size = sizeof(choir_variable_options), .dtype = dtype } };
 }
 
+// spec: A6, 2.3
 static void devices_that_share_memory_share_a_copy(void **state)
 {
 	(void) state;
@@ -52,6 +53,7 @@ static void devices_that_share_memory_share_a_copy(void **state)
 	chi_variable_free(v);
 }
 
+// spec: A15, V4, 2.3
 static void on_read_has_a_part_for_each_replica(void **state)
 {
 	(void) state;
@@ -107,6 +109,7 @@ static void check_refused(chi_variable_plan plan, const char *text)
 	assert_non_null(strstr(choir_error(), text));
 }
 
+// spec: M2, M3, 2.3, 2.19
 static void what_can_never_work_is_refused(void **state)
 {
 	(void) state;
@@ -161,6 +164,7 @@ static choir_status refuse(void *out, const choir_shape *shape, void *user)
 }
 
 // The function runs once, however many copies there are.
+// spec: 2.3
 static void initial_values(void **state)
 {
 	(void) state;
@@ -335,6 +339,7 @@ static void a_read_remembers_its_version(void **state)
 	chi_variable_free(v);
 }
 
+// spec: 2.4
 static void undefined_until_assigned(void **state)
 {
 	(void) state;

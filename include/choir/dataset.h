@@ -29,11 +29,79 @@ typedef struct {
 // in batches of one size. Unequal lengths are CHOIR_INVALID with both counts: here where they
 // are known, else when the shorter ends.
 choir_dataset *choir_dataset_zip(choir_dataset *a, choir_dataset *b);
+// b behind a. Their columns must be the same: names, dtypes, shapes; and both come in single
+// examples or both in batches.
+choir_dataset *choir_dataset_concatenate(choir_dataset *a, choir_dataset *b);
 // Column becomes f32, every value times scale. The product is made in f32 from u8, bool and f32,
 // in f64 from i32, i64 and f64. Other dtypes are CHOIR_UNSUPPORTED.
 choir_dataset *choir_dataset_to_float(choir_dataset *d, const char *column, double scale);
 // The examples of column lose their shape: [28, 28] becomes [784], a scalar [1].
 choir_dataset *choir_dataset_flatten(choir_dataset *d, const char *column);
+
+// Functions of the program. They see whole elements: single examples, or behind batch whole
+// batches, one entry a column in the columns' order. An element whose shape varies can be seen
+// only before batch (CHOIR_UNSUPPORTED behind it). Functions must give the same for the same
+// element, whenever and on whichever thread they are called, and hold no state; user is borrowed
+// until the dataset is freed.
+typedef struct {
+	void *data; // values, row-major, packed; NULL where there are none
+	choir_shape shape; // of this element; behind batch with the batch axis
+	choir_dtype dtype;
+	void *room; // Choir's own
+} choir_entry;
+// For a function that writes an element: the entry of a column whose shape varies gets this shape,
+// and data has room for it; what it held is lost. Such a entry begins with 0 in each dimension
+// that varies. CHOIR_INVALID: the column's shape does not vary, or not in that dimension.
+CHOIR_MUST_CHECK choir_status choir_entry_resize(choir_entry *entry, const choir_shape *shape);
+
+// Writes out from in. A failure is one of the element, named by its number in the pass.
+typedef choir_status choir_map_fn(const choir_entry in[], choir_entry out[], void *user);
+typedef struct {
+	size_t size;
+	// What out's elements are: shapes of single examples, CHOIR_NONE where they vary; data is
+	// ignored. NULL: as in.
+	size_t n;
+	const choir_column *columns;
+	int threads; // that call fn at the same time, with the one that reads; 0: 1
+} choir_map_options;
+// Each element as fn makes it, in order, however many threads there are. fn may be called for
+// elements that are never handed out, and is not called for those that are skipped. A batch
+// keeps its number of examples. o may be NULL.
+choir_dataset *choir_dataset_map(
+		choir_dataset *d, const choir_map_options *o, choir_map_fn *fn, void *user);
+// The elements for which fn gives true.
+typedef bool choir_filter_fn(const choir_entry in[], void *user);
+choir_dataset *choir_dataset_filter(choir_dataset *d, choir_filter_fn *fn, void *user);
+
+// Makes a dataset of single examples from an element. NULL: it has failed, with choir_fail or in
+// a constructor. It becomes the step's, which frees it at its end.
+typedef choir_dataset *choir_dataset_of_fn(const choir_entry in[], void *user);
+typedef struct {
+	size_t size;
+	// What the datasets' elements are, which is checked; shapes as there. NULL: as in.
+	size_t n;
+	const choir_column *columns;
+	int64_t cycle; // so many datasets are read in turn; 0: 1
+	int64_t block; // so many examples of one, before it is the next one's turn; 0: 1
+	bool read_ahead; // each open dataset reads ahead on a thread of its own
+	bool files; // fn opens the file that its element names: sharding by file deals out the names
+} choir_interleave_options;
+// The examples of the datasets that fn makes of d's examples, mixed in an order that depends on
+// nothing but the datasets. One that ends is followed, at its next turn, by the next. Their passes
+// are counted as d's are.
+choir_dataset *choir_dataset_interleave(
+		choir_dataset *d, const choir_interleave_options *o, choir_dataset_of_fn *fn, void *user);
+// The same, one dataset behind the other; o without cycle and block.
+choir_dataset *choir_dataset_flat_map(
+		choir_dataset *d, const choir_interleave_options *o, choir_dataset_of_fn *fn, void *user);
+
+// Keeps the elements of the first pass that is read to its end, and hands the same ones out in
+// every later pass: a shuffle before it is in the same order each time. path NULL: in memory.
+// Else in a file, which appears when that pass has ended, is used if it is there already, also
+// by a later program, and then d's source is not read. CHOIR_INVALID: the file was made behind
+// other steps; d repeats for ever. Which data were behind the steps is not looked at: remove the
+// file when they change. CHOIR_CORRUPT, with the file and the byte: it is damaged.
+choir_dataset *choir_dataset_cache(choir_dataset *d, const char *path);
 
 // The rest count elements: single examples, or behind batch whole batches.
 // The first so many, or all if there are fewer; 0 is legal.
@@ -42,18 +110,47 @@ choir_dataset *choir_dataset_take(choir_dataset *d, int64_t elements);
 choir_dataset *choir_dataset_skip(choir_dataset *d, int64_t elements);
 // Elements index, index + count, index + 2 count, ... Each shard must get one: a source that has
 // some but fewer than count is CHOIR_INVALID in every shard; an empty one is just empty.
+// Both CHOIR_SHARD_HINT: a distribution with the policy HINT puts in its workers and its worker,
+// and without one it is all elements (input.h).
+enum { CHOIR_SHARD_HINT = -3 };
 choir_dataset *choir_dataset_shard(choir_dataset *d, int64_t count, int64_t index);
 // Another order in each pass: a buffer of so many elements is kept full, and the next one is
-// drawn from it; a buffer as large as the dataset gives every order the same chance. The order
-// depends on seed, the number of the pass and buffer alone. Costs the memory of the buffer,
-// except over memory, drawn digits and small gzip files (with any zip, to_float, flatten, take,
-// skip, shard between).
+// drawn from it; a buffer as large as the dataset, or CHOIR_NONE, gives every order the same
+// chance. The order depends on seed, the number of the pass and buffer alone. Costs the memory of
+// the buffer, except over memory, drawn digits and small gzip files (with any zip, concatenate,
+// to_float, flatten, take, skip, shard between).
 choir_dataset *choir_dataset_shuffle(choir_dataset *d, int64_t buffer, uint64_t seed);
+// The same order in each pass.
+choir_dataset *choir_dataset_shuffle_once(choir_dataset *d, int64_t buffer, uint64_t seed);
 // So many passes one after another; CHOIR_NONE: for ever.
 choir_dataset *choir_dataset_repeat(choir_dataset *d, int64_t times);
-// Batches of size examples; the last of a pass may be smaller. A batch of batches is
-// CHOIR_INVALID.
+// Batches of size examples; the last of a pass may be smaller, or is left out. A batch of batches
+// is CHOIR_INVALID, and so are, when they are read, examples of different shapes in one batch.
 choir_dataset *choir_dataset_batch(choir_dataset *d, int64_t size);
+choir_dataset *choir_dataset_batch_drop_remainder(choir_dataset *d, int64_t size);
+typedef struct {
+	size_t size;
+	// For each column the shape of an example to fill up to, behind its end; CHOIR_NONE: to the
+	// largest of the batch. An example that is larger is CHOIR_INVALID. NULL: all CHOIR_NONE.
+	const choir_shape *shapes;
+	const double *values; // for each column what is filled up with; NULL: zeros
+	bool drop_remainder;
+} choir_padded_options;
+// Batches of examples whose shape varies, made alike; other columns as by batch. o may be NULL.
+choir_dataset *choir_dataset_padded_batch(
+		choir_dataset *d, int64_t size, const choir_padded_options *o);
+// Single examples again.
+choir_dataset *choir_dataset_unbatch(choir_dataset *d);
+typedef struct {
+	size_t size;
+	int64_t length; // examples of a window
+	int64_t shift; // examples from a window's first to the next window's; 0: length
+	int64_t stride; // examples from one of a window to its next; 0: 1
+	bool drop_remainder; // a window that reaches over the end is left out
+} choir_window_options;
+// Windows of neighbouring single examples. Each is one example, of shape [length, ...], so batch
+// comes behind it; with those at the end, that are shorter, kept, the shape is [CHOIR_NONE, ...].
+choir_dataset *choir_dataset_window(choir_dataset *d, const choir_window_options *o);
 // Reads up to so many elements ahead on a thread of its own, which starts with the first element
 // and ends with the dataset. Order, end and errors are the same as without. In a child after a
 // fork: CHOIR_STATE, if it was read from before.

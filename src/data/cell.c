@@ -105,6 +105,19 @@ bool chi_rows_new(const choir_dataset *d, int64_t examples, chi_rows *rows)
 	return true;
 }
 
+bool chi_rows_grow(const choir_dataset *d, chi_rows *rows, int64_t kept, int64_t examples)
+{
+	chi_rows larger;
+	if (!chi_rows_new(d, examples, &larger))
+		return false;
+	for (size_t i = 0; rows->memory && i < d->spec.n; i++) // cells move with what they hold
+		memcpy(larger.column[i], rows->column[i],
+				(size_t) (rows->cells >> i & 1 ? rows->examples : kept) * d->bytes[i]);
+	chi_free(rows->memory);
+	*rows = larger;
+	return true;
+}
+
 void chi_rows_free(chi_rows *rows)
 {
 	for (size_t i = 0; rows->memory && i < CHI_MAX_COLUMNS; i++) {

@@ -63,8 +63,8 @@ static const char *column_fault(const choir_column *c, bool varies, size_t *byte
 	return NULL;
 }
 
-choir_status chi_columns_check(const char *what, bool varies, size_t n,
-		const choir_column columns[], size_t bytes[])
+choir_status chi_columns_check(
+		const char *what, bool varies, size_t n, const choir_column columns[], size_t bytes[])
 {
 	if (n < 1 || n > CHI_MAX_COLUMNS || !columns)
 		return choir_fail(CHOIR_INVALID, "%s: %zu columns given, 1 to %d needed", what,
@@ -101,6 +101,20 @@ static bool copy_names(choir_dataset *d)
 		to += size;
 	}
 	return true;
+}
+
+bool chi_dataset_set_columns(choir_dataset *d, size_t n, const choir_column columns[])
+{
+	size_t bytes[CHI_MAX_COLUMNS];
+	if (chi_columns_check(d->step->name, true, n, columns, bytes) != CHOIR_OK)
+		return false;
+	d->spec.n = n;
+	for (size_t i = 0; i < n; i++) {
+		d->spec.column[i] = columns[i];
+		d->spec.column[i].data = NULL;
+		d->bytes[i] = bytes[i];
+	}
+	return copy_names(d);
 }
 
 void *chi_source_new(const chi_step *step, size_t size, size_t n, const choir_column columns[],

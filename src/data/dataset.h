@@ -72,6 +72,9 @@ choir_status chi_dataset_seek(choir_dataset *d, int64_t pass, int64_t elements);
 // A number for the chain: its steps, their arguments as far as they decide what comes when, and
 // the columns. An iterator is put back only where it came from.
 uint64_t chi_dataset_signature(const choir_dataset *d);
+// Gives the chain's shard steps with a hint this count and index, before anything is read (count
+// 0: leaves them alone), and says how many there are.
+int64_t chi_dataset_shard_hints(choir_dataset *d, int64_t count, int64_t index);
 // Leaves only every count-th of the files that the chain reads, from index on, to be called
 // before anything is read. CHOIR_NOT_FOUND: it reads no files, or by a step that hides them;
 // CHOIR_INVALID: there are fewer files than count. On failure nothing has changed.

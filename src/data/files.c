@@ -61,3 +61,15 @@ choir_status chi_dataset_shard_files(choir_dataset *d, int64_t count, int64_t in
 	CHOIR_TRY(check(d, count));
 	return apply(d, count, index);
 }
+
+int64_t chi_dataset_shard_hints(choir_dataset *d, int64_t count, int64_t index)
+{
+	int64_t found = 0;
+	for (int i = 0; d && i < 2; i++)
+		found += chi_dataset_shard_hints(d->from[i], count, index);
+	if (!d || !d->hint)
+		return found;
+	if (count > 0)
+		chi_dataset_take_hint(d, count, index);
+	return found + 1;
+}

@@ -83,6 +83,8 @@ choir_status chi_seek_from(choir_dataset *d, int64_t elements);
 choir_status chi_dataset_keep_failure(choir_dataset *d, choir_status status);
 // To the start of a pass.
 choir_status chi_dataset_begin(choir_dataset *d, int64_t pass);
+// A shard step with hint gets its count and index, before anything is read.
+void chi_dataset_take_hint(choir_dataset *d, int64_t count, int64_t index);
 // Says that a pass has found elements only, though it was read further once.
 choir_status chi_dataset_too_short(const choir_dataset *d, int64_t found, int64_t needed);
 // Passes over so many elements, which must be there; by seek right after begin.
@@ -90,8 +92,8 @@ choir_status chi_dataset_pass_over(choir_dataset *d, int64_t elements);
 
 // Whether these columns can be (varies: also with dimensions that are not known); what: the
 // subject of messages. Gives the bytes of one example of each.
-choir_status chi_columns_check(const char *what, bool varies, size_t n,
-		const choir_column columns[], size_t bytes[]);
+choir_status chi_columns_check(
+		const char *what, bool varies, size_t n, const choir_column columns[], size_t bytes[]);
 // A source with n columns, checked and named; examples CHOIR_NONE: not known. size: of the step's
 // struct, which begins with a choir_dataset. NULL: an error, the subject being step->name.
 void *chi_source_new(const chi_step *step, size_t size, size_t n, const choir_column columns[],
@@ -99,6 +101,8 @@ void *chi_source_new(const chi_step *step, size_t size, size_t n, const choir_co
 // A transform that yields what from does, for the constructor to change. from is taken over,
 // also on failure (it is freed).
 void *chi_transform_new(const chi_step *step, size_t size, choir_dataset *from);
+// Gives a transform columns of its own, which may vary; false: recorded.
+bool chi_dataset_set_columns(choir_dataset *d, size_t n, const choir_column columns[]);
 // Whether d is not NULL. If it is, the first cause stays; without one, "what: the dataset is
 // NULL".
 bool chi_dataset_given(const choir_dataset *d, const char *what);
@@ -149,6 +153,9 @@ typedef struct {
 	uint32_t cells; // bit i: column i varies
 } chi_rows;
 bool chi_rows_new(const choir_dataset *d, int64_t examples, chi_rows *rows); // false: recorded
+// Room for more examples, with the first so many kept; rows may be all zeros. On failure nothing
+// changes.
+bool chi_rows_grow(const choir_dataset *d, chi_rows *rows, int64_t kept, int64_t examples);
 void chi_rows_free(chi_rows *rows);
 // Copies examples of all columns that to wants.
 choir_status chi_rows_copy(const choir_dataset *d, void *const to[], const chi_rows *from,

@@ -52,8 +52,81 @@ static choir_dataset *zipped(choir_dataset *d)
 	return choir_dataset_zip(choir_dataset_take(d, 23), other);
 }
 
-static make_fn *const steps[] = { plain, taken, skipped, sharded, shuffled, repeated, ahead,
+static choir_dataset *shuffled_once(choir_dataset *d)
+{
+	return choir_dataset_shuffle_once(d, CHOIR_NONE, 4);
+}
+static choir_dataset *unbatched(choir_dataset *d)
+{
+	if (d && choir_dataset_batch_size(d) > 0)
+		return choir_dataset_batch(choir_dataset_unbatch(d), 3);
+	return choir_dataset_unbatch(choir_dataset_batch(d, 5));
+}
+static choir_dataset *cached(choir_dataset *d)
+{
+	return choir_dataset_cache(d, NULL);
+}
+static choir_dataset *concatenated(choir_dataset *d)
+{
+	choir_dataset *more = numbers_as_stream(6);
+	if (d && choir_dataset_batch_size(d) > 0)
+		more = choir_dataset_batch(more, choir_dataset_batch_size(d));
+	return choir_dataset_concatenate(d, more);
+}
+
+static choir_status negate(const choir_entry in[], choir_entry out[], void *user)
+{
+	(void) user;
+	const int64_t n = choir_shape_elements(&in[0].shape);
+	for (int64_t i = 0; i < n; i++)
+		((int64_t *) out[0].data)[i] = -1 - ((const int64_t *) in[0].data)[i];
+	return CHOIR_OK;
+}
+static choir_dataset *mapped(choir_dataset *d)
+{
+	return choir_dataset_map(d, CHOIR_OPTIONS(choir_map_options, .threads = 2), negate, NULL);
+}
+
+static bool mostly(const choir_entry in[], void *user)
+{
+	(void) user;
+	return ((const int64_t *) in[0].data)[0] % 3 != 0;
+}
+static choir_dataset *filtered(choir_dataset *d)
+{
+	return choir_dataset_filter(d, mostly, NULL);
+}
+
+static choir_dataset *count_to(const choir_entry in[], void *user)
+{
+	(void) user;
+	int64_t n = ((const int64_t *) in[0].data)[0];
+	return numbers_as_stream((n < 0 ? -n : n) % 4);
+}
+static choir_dataset *interleaved(choir_dataset *d)
+{
+	return choir_dataset_interleave(
+			d, CHOIR_OPTIONS(choir_interleave_options, .cycle = 3, .block = 2), count_to, NULL);
+}
+static choir_dataset *flat(choir_dataset *d)
+{
+	return choir_dataset_flat_map(
+			d, CHOIR_OPTIONS(choir_interleave_options, .cycle = 1), count_to, NULL);
+}
+
+static make_fn *const steps[] = { plain, taken, skipped, sharded, shuffled, shuffled_once,
+	repeated, ahead, unbatched, cached, concatenated, mapped, filtered, interleaved, flat,
 	zipped };
+// Which a column beside "number" would not go through.
+static bool changes_columns(make_fn *step)
+{
+	return step == concatenated || step == mapped || step == interleaved || step == flat ||
+			step == filtered;
+}
+static bool of_batches(make_fn *step)
+{
+	return step != zipped && step != interleaved && step != flat;
+}
 enum { STEPS = sizeof steps / sizeof steps[0], N = 23 };
 
 static choir_dataset *source(int kind)
@@ -76,10 +149,11 @@ static choir_status next(choir_dataset *d, int64_t number[], int64_t *examples)
 // Reads passes to their ends and then jumps to every place of them.
 static void check_places(choir_dataset *d, choir_dataset *again)
 {
-	enum { PASSES = 3, MOST = 3 * 3 * N + 1 };
+	enum { PASSES = 3, MOST = 3 * 3 * N * 3 + 1 };
 	static int64_t number[PASSES][MOST][8], size[PASSES][MOST];
 	int64_t elements[PASSES];
-	assert_non_null(d);
+	if (!d)
+		fail_msg("%s", choir_error());
 	assert_int_equal(chi_dataset_signature(d), chi_dataset_signature(again));
 	for (int p = 0; p < PASSES; p++) {
 		elements[p] = 0;
@@ -89,16 +163,17 @@ static void check_places(choir_dataset *d, choir_dataset *again)
 		assert_int_equal(chi_dataset_rewind(d), CHOIR_OK);
 	}
 	for (int p = PASSES - 1; p >= 0; p--)
-		for (int64_t at = 0; at <= elements[p]; at++) {
+		for (int64_t at = 0; at <= elements[p]; at += 1 + (elements[p] - at) / 7) {
 			int64_t found[8], n;
 			assert_int_equal(chi_dataset_seek(again, p, at), CHOIR_OK);
 			assert_int_equal(chi_dataset_pass(again), p);
-			for (int64_t k = at; k < elements[p]; k++) {
+			for (int64_t k = at; k < elements[p] && k < at + 5; k++) {
 				assert_int_equal(next(again, found, &n), CHOIR_OK);
 				assert_int_equal(n, size[p][k]);
 				assert_memory_equal(found, number[p][k], (size_t) n * sizeof found[0]);
 			}
-			assert_int_equal(next(again, found, &n), CHOIR_END);
+			if (at + 5 >= elements[p])
+				assert_int_equal(next(again, found, &n), CHOIR_END);
 		}
 	// One element more than a pass has is another dataset's place.
 	if (chi_dataset_seek(again, 0, elements[0] + 1) == CHOIR_OK)
@@ -117,8 +192,10 @@ static void every_pair_of_steps_goes_on_where_it_stood(void **state)
 			for (size_t b = 0; b < STEPS; b++) {
 				if (steps[b] == zipped && steps[a] != plain)
 					continue; // lengths that do not match
+				if (steps[a] == zipped && changes_columns(steps[b]))
+					continue;
 				check_places(steps[b](steps[a](source(kind))), steps[b](steps[a](source(kind))));
-				if (steps[b] != zipped) // which has single examples on its other side
+				if (of_batches(steps[b]))
 					check_places(steps[b](batched(steps[a](source(kind)))),
 							steps[b](batched(steps[a](source(kind)))));
 				check_places(batched(steps[b](steps[a](source(kind)))),

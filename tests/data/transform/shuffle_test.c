@@ -174,7 +174,7 @@ static void wrong_buffers_are_refused(void **state)
 {
 	(void) state;
 	assert_refused(choir_dataset_shuffle(numbers_in_memory(3), 0, 1), CHOIR_INVALID,
-			"shuffle: a buffer of 0 elements given, at least 1 needed");
+			"shuffle: a buffer of 0 elements given, at least 1 or CHOIR_NONE (all) needed");
 	assert_refused(choir_dataset_shuffle(numbers_as_stream(3), INT64_MAX, 1), CHOIR_NO_MEMORY, "");
 	// One that is larger than what is known to come costs no more than that.
 	choir_dataset *d = choir_dataset_shuffle(numbers_in_memory(3), INT64_MAX, 1);

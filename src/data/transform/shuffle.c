@@ -8,12 +8,16 @@
 #include "base/size.h"
 
 enum { PLACE = 0x73687566 }; // keeps these draws apart from others of the same seed
+enum { FIRST_ROOM = 64 }; // elements, where nobody knows how many will come
 
 __extension__ typedef unsigned __int128 wide; // of 64 by 64 bits
 
 typedef struct {
 	choir_dataset base;
-	int64_t asked, buffer; // the most elements in the buffer: as given, and as can come
+	int64_t asked; // the most elements in the buffer; CHOIR_NONE: all
+	int64_t buffer; // as many as there is room for
+	bool grows; // the whole of a stream: nobody knows how many there are
+	bool once; // every pass in the order of the first
 	chi_random_key key; // step: the pass
 	chi_philox_block block; // the words of two draws
 	uint64_t drawn; // in this pass
@@ -84,10 +88,34 @@ static choir_status add_first(shuffle *s)
 	return at_end(s, status);
 }
 
+// Twice the room, for elements of a stream that is longer than was thought.
+static choir_status grow(shuffle *s)
+{
+	const choir_dataset *from = s->base.from[0];
+	const int64_t unit = chi_dataset_unit(from);
+	int64_t room, examples;
+	size_t slots = (size_t) s->buffer, sizes = slots;
+	if (!chi_int64_multiply(s->buffer, 2, &room) || !chi_int64_multiply(room, unit, &examples))
+		return choir_fail(CHOIR_NO_MEMORY, "shuffle: more elements than any memory holds");
+	if (!chi_grow((void **) &s->slot, &slots, (size_t) room, sizeof *s->slot) ||
+			(s->sizes &&
+					!chi_grow((void **) &s->sizes, &sizes, (size_t) room, sizeof *s->sizes)) ||
+			!chi_rows_grow(&s->base, &s->store, s->buffer * unit, examples))
+		return choir_error_status();
+	for (int64_t i = s->buffer; i < room; i++)
+		s->slot[i] = i;
+	s->buffer = room;
+	return CHOIR_OK;
+}
+
 static choir_status top_up(shuffle *s)
 {
 	const choir_dataset *from = s->base.from[0];
-	while (s->filled < s->buffer && !s->dry) {
+	while (!s->dry) {
+		if (s->filled == s->buffer && !s->grows)
+			break;
+		if (s->filled == s->buffer)
+			CHOIR_TRY(grow(s));
 		if (from->random && s->next == from->spec.examples)
 			s->dry = true;
 		else if (from->random)
@@ -144,7 +172,7 @@ static void start(shuffle *s)
 static choir_status shuffle_rewind(choir_dataset *d)
 {
 	shuffle *s = (shuffle *) d;
-	s->key.step = (uint64_t) d->pass;
+	s->key.step = s->once ? 0 : (uint64_t) d->pass;
 	start(s);
 	return chi_rewind_from(d);
 }
@@ -152,7 +180,7 @@ static choir_status shuffle_rewind(choir_dataset *d)
 static uint64_t shuffle_signature(const choir_dataset *d)
 {
 	const shuffle *s = (const shuffle *) d;
-	return chi_hash_mix(s->key.seed) + (uint64_t) s->asked;
+	return chi_hash_mix(s->key.seed + s->once) + (uint64_t) s->asked;
 }
 
 static void shuffle_free(choir_dataset *d)
@@ -197,20 +225,29 @@ static bool make_room(shuffle *s, const choir_dataset *from)
 	return chi_rows_new(&s->base, s->stage_room, &s->stage);
 }
 
-choir_dataset *choir_dataset_shuffle(choir_dataset *from, int64_t buffer, uint64_t seed)
+static choir_dataset *make(choir_dataset *from, int64_t buffer, uint64_t seed, bool once)
 {
 	if (!chi_dataset_given(from, "shuffle"))
 		return NULL;
-	if (buffer < 1)
+	if (buffer < 1 && buffer != CHOIR_NONE)
 		return chi_refuse(from, CHOIR_INVALID,
-				"shuffle: a buffer of %lld elements given, at least 1 needed", (long long) buffer);
+				"shuffle: a buffer of %lld elements given, at least 1 or CHOIR_NONE (all) needed",
+				(long long) buffer);
+	if (buffer == CHOIR_NONE && from->spec.endless)
+		return chi_refuse(from, CHOIR_INVALID,
+				"shuffle: a buffer for all elements of a dataset that repeats for ever; put "
+				"repeat behind it");
 	shuffle *s = chi_transform_new(&shuffle_step, sizeof *s, from);
 	if (!s)
 		return NULL;
 	choir_dataset *d = &s->base;
 	d->shuffles = true;
 	s->buffer = s->asked = buffer;
-	if (from->elements != CHOIR_NONE && from->elements < buffer)
+	s->once = once;
+	s->grows = buffer == CHOIR_NONE && from->elements == CHOIR_NONE;
+	if (s->grows)
+		s->buffer = FIRST_ROOM;
+	else if (from->elements != CHOIR_NONE && (buffer == CHOIR_NONE || from->elements < buffer))
 		s->buffer = from->elements > 0 ? from->elements : 1;
 	s->key = (chi_random_key){ .seed = seed, .place = PLACE };
 	d->ragged = from->ragged || chi_dataset_has_short_batch(from);
@@ -220,4 +257,14 @@ choir_dataset *choir_dataset_shuffle(choir_dataset *from, int64_t buffer, uint64
 	}
 	start(s);
 	return d;
+}
+
+choir_dataset *choir_dataset_shuffle(choir_dataset *from, int64_t buffer, uint64_t seed)
+{
+	return make(from, buffer, seed, false);
+}
+
+choir_dataset *choir_dataset_shuffle_once(choir_dataset *from, int64_t buffer, uint64_t seed)
+{
+	return make(from, buffer, seed, true);
 }

@@ -17,23 +17,23 @@ typedef void convert_fn(float *restrict to, const void *restrict from, size_t n,
 #define NAME convert_u8
 #define FROM uint8_t
 #define WIDE float
-#include "data/convert.inc"
+#include "data/transform/convert.inc"
 #define NAME convert_f32
 #define FROM float
 #define WIDE float
-#include "data/convert.inc"
+#include "data/transform/convert.inc"
 #define NAME convert_i32
 #define FROM int32_t
 #define WIDE double
-#include "data/convert.inc"
+#include "data/transform/convert.inc"
 #define NAME convert_i64
 #define FROM int64_t
 #define WIDE double
-#include "data/convert.inc"
+#include "data/transform/convert.inc"
 #define NAME convert_f64
 #define FROM double
 #define WIDE double
-#include "data/convert.inc"
+#include "data/transform/convert.inc"
 
 static convert_fn *const converters[] = {
 	[CHOIR_F32] = convert_f32,

@@ -266,7 +266,7 @@ static void shard_count(shard *s, const choir_dataset *from)
 {
 	choir_dataset *d = &s->base;
 	d->spec.examples = d->elements = CHOIR_NONE;
-	if (from->elements == CHOIR_NONE)
+	if (from->elements == CHOIR_NONE || d->hint)
 		return;
 	int64_t n = from->elements, unit = chi_dataset_unit(from), whole;
 	d->elements = n / s->count + (n % s->count > s->index);
@@ -282,6 +282,11 @@ choir_dataset *choir_dataset_shard(choir_dataset *from, int64_t count, int64_t i
 {
 	if (!chi_dataset_given(from, "shard"))
 		return NULL;
+	const bool hint = count == CHOIR_SHARD_HINT && index == CHOIR_SHARD_HINT;
+	if (hint) {
+		count = 1;
+		index = 0;
+	}
 	if (count < 1)
 		return chi_refuse(from, CHOIR_INVALID, "shard: %lld shards given, at least 1 needed",
 				(long long) count);
@@ -297,7 +302,14 @@ choir_dataset *choir_dataset_shard(choir_dataset *from, int64_t count, int64_t i
 		return NULL;
 	s->count = count;
 	s->index = index;
-	s->base.random = from->random;
+	s->base.hint = hint;
+	s->base.random = from->random && !hint; // of which the number of elements will change
 	shard_count(s, from);
 	return &s->base;
+}
+
+void chi_dataset_take_hint(choir_dataset *d, int64_t count, int64_t index)
+{
+	((shard *) d)->count = count;
+	((shard *) d)->index = index;
 }

@@ -1,0 +1,262 @@
+// The file of a cache step. It begins with a mark and the signature of the chain it is of; then
+// come elements, each a head (its examples, its bytes, a checksum of them) and the columns' bytes:
+// packed, or for each example of a column that varies its dimensions and its values. A head with
+// no examples is the end. All numbers are those of the machine that wrote it, whose byte order the
+// mark tells. An element is handed out only after its checksum was right.
+#include "data/transform/cache.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/philox.h"
+#include "base/size.h"
+#include "base/text.h"
+#include "tensor/tensor.h"
+
+static const uint64_t mark = UINT64_C(0x31656863612d6368); // "hc-ache1" read as a number
+
+typedef struct {
+	int64_t examples;
+	uint64_t bytes, sum;
+} head;
+
+struct chi_cache_file {
+	char *path;
+	uint64_t signature;
+	chi_file *file; // whole
+	chi_writer *writer; // begun
+	uint64_t at; // reading
+	unsigned char *bytes; // of one element
+	size_t length, room;
+};
+
+static uint64_t checksum(const unsigned char *bytes, size_t length)
+{
+	uint64_t sum = length, word;
+	for (; length >= sizeof word; length -= sizeof word, bytes += sizeof word) {
+		memcpy(&word, bytes, sizeof word);
+		sum = chi_hash_mix(sum ^ word);
+	}
+	word = 0;
+	memcpy(&word, bytes, length);
+	return chi_hash_mix(sum ^ word);
+}
+
+static choir_status corrupt(const chi_cache_file *f, uint64_t at, const char *what)
+{
+	char name[256];
+	return choir_fail(CHOIR_CORRUPT, "cache: %s: byte %llu: %s; remove the file to make it anew",
+			chi_text_clean(f->path, name, sizeof name), (unsigned long long) at, what);
+}
+
+static choir_status check_start(chi_cache_file *f)
+{
+	uint64_t start[2];
+	char name[256];
+	if (chi_file_size(f->file) < sizeof start)
+		return corrupt(f, 0, "too short for a cache");
+	CHOIR_TRY(chi_file_read(f->file, 0, start, sizeof start));
+	if (start[0] != mark)
+		return corrupt(f, 0, "not a cache that this machine wrote");
+	if (start[1] != f->signature)
+		return choir_fail(CHOIR_INVALID,
+				"cache: %s: made by other steps than those before it now; remove the file, or "
+				"name another",
+				chi_text_clean(f->path, name, sizeof name));
+	f->at = sizeof start;
+	return CHOIR_OK;
+}
+
+chi_cache_file *chi_cache_file_new(const char *path, const choir_dataset *d)
+{
+	chi_cache_file *f = chi_alloc(sizeof *f);
+	if (!f)
+		return NULL;
+	chi_error before;
+	chi_error_save(&before);
+	f->signature = chi_dataset_signature(d);
+	f->path = chi_strdup(path);
+	if (f->path) {
+		f->file = chi_file_open(path);
+		if (f->file ? check_start(f) == CHOIR_OK : choir_error_status() == CHOIR_NOT_FOUND) {
+			if (!f->file)
+				chi_error_restore(&before); // it is not there yet
+			return f;
+		}
+	}
+	chi_cache_file_free(f);
+	return NULL;
+}
+
+void chi_cache_file_free(chi_cache_file *f)
+{
+	if (!f)
+		return;
+	if (f->writer)
+		chi_writer_abort(f->writer);
+	chi_file_close(f->file);
+	chi_free(f->bytes);
+	chi_free(f->path);
+	chi_free(f);
+}
+
+bool chi_cache_file_whole(const chi_cache_file *f)
+{
+	return f->file != NULL;
+}
+
+choir_status chi_cache_file_rewind(chi_cache_file *f)
+{
+	f->at = 2 * sizeof(uint64_t);
+	if (f->writer)
+		chi_writer_abort(f->writer);
+	f->writer = NULL;
+	return CHOIR_OK;
+}
+
+static choir_status add(chi_cache_file *f, const void *bytes, size_t length)
+{
+	size_t need;
+	if (!chi_size_add(f->length, length, &need) ||
+			!chi_grow((void **) &f->bytes, &f->room, need, 1))
+		return choir_fail(CHOIR_NO_MEMORY, "cache: an element has too many bytes");
+	if (length > 0)
+		memcpy(f->bytes + f->length, bytes, length);
+	f->length = need;
+	return CHOIR_OK;
+}
+
+static choir_status add_cells(
+		chi_cache_file *f, const choir_column *c, const chi_cell *cell, int64_t examples)
+{
+	for (int64_t k = 0; k < examples; k++) {
+		size_t bytes;
+		if (!chi_shape_bytes(&cell[k].shape, c->dtype, &bytes))
+			return choir_fail(CHOIR_INTERNAL, "cache: a cell without a shape");
+		CHOIR_TRY(add(f, cell[k].shape.dim, (size_t) c->shape.rank * sizeof(int64_t)));
+		CHOIR_TRY(add(f, cell[k].data, bytes));
+	}
+	return CHOIR_OK;
+}
+
+static choir_status begin(chi_cache_file *f)
+{
+	const uint64_t start[2] = { mark, f->signature };
+	if (f->writer)
+		return CHOIR_OK;
+	f->writer = chi_writer_new(f->path);
+	return f->writer ? chi_writer_write(f->writer, start, sizeof start) : choir_error_status();
+}
+
+choir_status chi_cache_file_write(
+		chi_cache_file *f, const choir_dataset *d, void *const column[], int64_t examples)
+{
+	f->length = 0;
+	CHOIR_TRY(begin(f));
+	for (size_t i = 0; i < d->spec.n; i++) {
+		const choir_column *c = &d->spec.column[i];
+		if (chi_shape_varies(&c->shape))
+			CHOIR_TRY(add_cells(f, c, column[i], examples));
+		else
+			CHOIR_TRY(add(f, column[i], (size_t) examples * d->bytes[i]));
+	}
+	const head h = { examples, f->length, checksum(f->bytes, f->length) };
+	CHOIR_TRY(chi_writer_write(f->writer, &h, sizeof h));
+	return chi_writer_write(f->writer, f->bytes, f->length);
+}
+
+choir_status chi_cache_file_finish(chi_cache_file *f)
+{
+	const head end = { 0 };
+	CHOIR_TRY(begin(f));
+	choir_status status = chi_writer_write(f->writer, &end, sizeof end);
+	if (status == CHOIR_OK)
+		status = chi_writer_commit(f->writer);
+	else
+		chi_writer_abort(f->writer);
+	f->writer = NULL;
+	CHOIR_TRY(status);
+	f->file = chi_file_open(f->path);
+	return f->file ? CHOIR_OK : choir_error_status();
+}
+
+// The next element's bytes, checked; CHOIR_END at the end.
+static choir_status load(chi_cache_file *f, head *h)
+{
+	const uint64_t size = chi_file_size(f->file);
+	if (size - f->at < sizeof *h)
+		return corrupt(f, f->at, "the file ends in the middle");
+	CHOIR_TRY(chi_file_read(f->file, f->at, h, sizeof *h));
+	if (h->examples == 0)
+		return size - f->at == sizeof *h ? CHOIR_END
+										 : corrupt(f, f->at, "there is more behind the end");
+	const uint64_t at = f->at + sizeof *h;
+	if (h->bytes > size - at)
+		return corrupt(f, f->at, "an element promises more bytes than there are");
+	if (!chi_grow((void **) &f->bytes, &f->room, (size_t) h->bytes, 1))
+		return choir_error_status();
+	CHOIR_TRY(chi_file_read(f->file, at, f->bytes, (size_t) h->bytes));
+	if (checksum(f->bytes, (size_t) h->bytes) != h->sum)
+		return corrupt(f, at, "the element's checksum is wrong");
+	f->length = (size_t) h->bytes;
+	f->at = at + h->bytes;
+	return CHOIR_OK;
+}
+
+// The next length bytes of the element, or NULL if it has fewer.
+static const unsigned char *take(chi_cache_file *f, size_t *at, size_t length)
+{
+	if (length > f->length - *at)
+		return NULL;
+	*at += length;
+	return f->bytes + *at - length;
+}
+
+static choir_status take_cells(
+		chi_cache_file *f, const choir_column *c, chi_cell *cell, int64_t examples, size_t *at)
+{
+	chi_cell none = { .data = NULL };
+	for (int64_t k = 0; k < examples; k++) {
+		choir_shape shape = c->shape;
+		const unsigned char *dims = take(f, at, (size_t) shape.rank * sizeof(int64_t));
+		size_t bytes;
+		if (dims)
+			memcpy(shape.dim, dims, (size_t) shape.rank * sizeof(int64_t));
+		const unsigned char *values =
+				dims && chi_shape_bytes(&shape, c->dtype, &bytes) ? take(f, at, bytes) : NULL;
+		if (!values)
+			return corrupt(f, f->at - f->length + *at, "an example's shape is wrong");
+		if (!cell)
+			continue;
+		none = (chi_cell){ .data = (void *) (uintptr_t) values, .shape = shape };
+		CHOIR_TRY(chi_cell_copy(&cell[k], &none, c->dtype));
+	}
+	return CHOIR_OK;
+}
+
+choir_status chi_cache_file_read(
+		chi_cache_file *f, const choir_dataset *d, void *const column[], int64_t *examples)
+{
+	head h;
+	size_t at = 0, bytes;
+	CHOIR_TRY(load(f, &h));
+	if (h.examples < 0 || h.examples > chi_dataset_unit(d))
+		return corrupt(f, f->at - f->length, "an element has another number of examples");
+	for (size_t i = 0; i < d->spec.n; i++) {
+		const choir_column *c = &d->spec.column[i];
+		if (chi_shape_varies(&c->shape)) {
+			CHOIR_TRY(take_cells(f, c, column[i], h.examples, &at));
+			continue;
+		}
+		const unsigned char *from = chi_size_multiply((size_t) h.examples, d->bytes[i], &bytes)
+				? take(f, &at, bytes)
+				: NULL;
+		if (!from)
+			return corrupt(f, f->at - f->length + at, "an element has too few bytes");
+		if (column[i])
+			memcpy(column[i], from, bytes);
+	}
+	*examples = h.examples;
+	return CHOIR_OK;
+}

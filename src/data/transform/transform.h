@@ -1,0 +1,10 @@
+// What the transforms that make batches share.
+#pragma once
+
+#include "data/step.h"
+
+// Whether from comes in single examples, of which size fit in a tensor of one rank more. If not,
+// that is recorded, and from is freed.
+bool chi_batch_possible(choir_dataset *from, const char *what, int64_t size);
+// d, which is as its source so far, comes in batches of size.
+void chi_batch_count(choir_dataset *d, int64_t size, bool drop_remainder);

@@ -29,10 +29,11 @@ fuzz: ## run every fuzzer for SECONDS (60) each; what they find stays in build/f
 		fuzz/run $$name $(SECONDS) || exit 1; \
 	done
 
-schedules: ## run replicas under SCHEDULES (1000000) random schedules, and look at the larger models
+schedules: ## SCHEDULES (1000000) random schedules, 10,000 random programs, and the larger models
 	@tools/setup test
-	@tools/build release schedules
+	@tools/build release
 	build/release/tests/schedule/schedules $(SCHEDULES)
+	build/release/tests/test_random_programs all
 	tests/model/check.sh light proved -DN=4 -DSUMS=1 -DSPURIOUS=0
 
 bench: build ## measure the all-reduce and training

@@ -363,6 +363,41 @@ static void the_default_replica(void **state)
 	assert_ptr_equal(choir_replica_current(), r);
 }
 
+static choir_status return_what_is_read(choir_cross *x, void *user)
+{
+	return choir_cross_return(x, "v", choir_tensor_value(choir_variable_read(user, x->frame)));
+}
+
+// On one device replica 0 takes, writes its part, which is what was read, and returns before
+// replica 1 takes.
+static choir_status write_what_was_taken(choir_replica *r, void *user)
+{
+	choir_variable *v = user;
+	CHOIR_TRY(choir_variable_assign(v, choir_number(r->frame, 10 + choir_replica_id(r))));
+	CHOIR_TRY(choir_replica_merge_call(r, return_what_is_read, user));
+	choir_tensor *taken = choir_replica_take(r, "v");
+	WORLD_NEED(taken != NULL && choir_tensor_number(taken) == 10);
+	return choir_variable_assign(v, choir_number(r->frame, 0));
+}
+
+// spec: 2.1, 2.4
+static void a_part_is_taken_as_it_was(void **state)
+{
+	(void) state;
+	for (int i = 0; i < world_deal_count; i++) {
+		choir_strategy *s = world_new(world_deals[i].replicas, world_deals[i].devices, 20);
+		choir_variable *v = NULL;
+		CHOIR_SCOPE (s)
+			v = choir_variable_new("v", CHOIR_SCALAR,
+					CHOIR_OPTIONS(choir_variable_options,
+							.synchronization = CHOIR_SYNCHRONIZATION_ON_READ,
+							.aggregation = CHOIR_AGGREGATION_ONLY_FIRST_REPLICA));
+		assert_non_null(v);
+		world_ok(choir_strategy_run(s, write_what_was_taken, v, NULL, NULL));
+		choir_strategy_free(s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -374,6 +409,7 @@ int main(void)
 		cmocka_unit_test(misuse_in_merge_functions),
 		cmocka_unit_test(the_programs_own_context),
 		cmocka_unit_test(the_default_replica),
+		cmocka_unit_test(a_part_is_taken_as_it_was),
 	};
 	world_watch();
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -138,6 +138,20 @@ choir_value *choir_cross_take(choir_cross *x, const char *name)
 	return x == NULL ? NULL : found(x, chi_cross_of(x)->taken, name, "take");
 }
 
+// What was read of an on-read variable is a part of it, which its replica may write before the
+// others have taken what a merge call gives them: they get it as it is now.
+static choir_value *keep_part(choir_cross *cross, choir_value *v)
+{
+	const choir_tensor *t = v->kind == CHOIR_VALUE_PLAIN ? v->component[0] : NULL;
+	if (t == NULL || t->source == NULL || t->component)
+		return v;
+	const choir_variable *read = t->source->owner;
+	if (read->synchronization != CHOIR_SYNCHRONIZATION_ON_READ)
+		return v;
+	choir_tensor *kept = chi_tensor_keep(cross->frame, t);
+	return kept == NULL ? NULL : choir_tensor_value(kept);
+}
+
 static choir_status put(choir_cross *cross, bool returned, const char *name, choir_value *v)
 {
 	const char *what = returned ? "return" : "give";
@@ -149,6 +163,8 @@ static choir_status put(choir_cross *cross, bool returned, const char *name, cho
 		chi_frame_null(cross->frame, what);
 		return chi_frame_report(cross->frame);
 	}
+	if (returned && (v = keep_part(cross, v)) == NULL)
+		return chi_frame_report(cross->frame);
 	const choir_status status = chi_values_put(set, name, v);
 	return status == CHOIR_OK ? status : chi_frame_keep(cross->frame);
 }

@@ -32,7 +32,15 @@ typedef struct choir_optimizer choir_optimizer;
 //             w -= a sqrt(1 - beta2^t) / (1 - beta1^t) m / (sqrt(v) + epsilon)
 //             (Kingma and Ba 2015)
 //   ADAMW     w -= a weight_decay w first, then as ADAM   (Loshchilov and Hutter 2019)
-typedef enum { CHOIR_SGD, CHOIR_MOMENTUM, CHOIR_ADAM, CHOIR_ADAMW } choir_optimizer_kind;
+//   RMSPROP   v = rho v + (1 - rho) g g;  m = momentum m + a g / sqrt(v + epsilon);  w -= m
+//             (Hinton's lectures, 2012)
+typedef enum {
+	CHOIR_SGD,
+	CHOIR_MOMENTUM,
+	CHOIR_ADAM,
+	CHOIR_ADAMW,
+	CHOIR_RMSPROP
+} choir_optimizer_kind;
 // What the rate is multiplied by, at step 0, 1, ...: the number of updates applied so far.
 typedef enum {
 	CHOIR_CONSTANT = 0, // 1
@@ -64,13 +72,23 @@ typedef struct {
 	int64_t period; // DYNAMIC: 0: 2000
 	double multiplier; // DYNAMIC: more than 1; 0: 2
 } choir_loss_scale;
+// Variables with a rate and a decay of their own: those of which the name matches one of the
+// patterns in names, as fnmatch (POSIX) matches without flags: "*" is any text, slashes included.
+// Patterns are separated by commas: "*/bias,*/beta,*/gamma".
+typedef struct {
+	size_t size;
+	const char *names;
+	double rate; // the optimizer's rate is multiplied by it; 0: 1; CHOIR_NONE: 0
+	double weight_decay; // ADAMW: 0: the optimizer's; CHOIR_NONE: none
+} choir_parameter_group;
 typedef struct {
 	size_t size;
 	double rate; // 0: 1e-3 (SGD, MOMENTUM: 1e-2)
 	const choir_schedule *schedule; // copied; NULL: constant
-	double momentum; // MOMENTUM: 0: 0.9; CHOIR_NONE: 0
+	double momentum; // MOMENTUM: 0: 0.9; CHOIR_NONE: 0; RMSPROP: 0
 	choir_toggle nesterov; // MOMENTUM: off
-	double beta1, beta2, epsilon; // ADAM, ADAMW: 0: 0.9, 0.999, 1e-7; CHOIR_NONE: 0
+	double beta1, beta2; // ADAM, ADAMW: 0: 0.9, 0.999; CHOIR_NONE: 0
+	double epsilon; // ADAM, ADAMW, RMSPROP: 0: 1e-7; CHOIR_NONE: 0
 	double weight_decay; // ADAMW: 0: 1e-2; CHOIR_NONE: 0
 	// All gradients are multiplied by clip_norm / max(norm, clip_norm), where norm is that of all
 	// summed gradients of the update together; 0: they are not. Costs a second pass over the sums.
@@ -81,6 +99,11 @@ typedef struct {
 	// Copied; NULL: the loss is not scaled. All gradients that come to the optimizer are then of
 	// the scaled loss: minimize scales it, elsewhere choir_optimizer_scale_loss does.
 	const choir_loss_scale *loss_scale;
+	double rho; // RMSPROP: 0: 0.9; CHOIR_NONE: 0
+	// n_groups of them, copied, with their patterns; a variable belongs to the first that matches,
+	// and to none if none does.
+	const choir_parameter_group *groups;
+	size_t n_groups;
 } choir_optimizer_options;
 
 // NULL: CHOIR_INVALID naming an option and its value (a rate that is not positive and finite, a

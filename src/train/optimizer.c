@@ -13,12 +13,37 @@
 
 static const chi_optimizer_kind kinds[] = {
 	[CHOIR_SGD] = { .name = "sgd", .kernel = "sgd_update", .rate = 1e-2 },
-	[CHOIR_MOMENTUM] = { .name = "momentum", .kernel = "momentum_update", .slots = 1,
-		.slot = { "momentum" }, .rate = 1e-2, .momentum = true },
-	[CHOIR_ADAM] = { .name = "adam", .kernel = "adam_update", .slots = 2, .slot = { "m", "v" },
-		.rate = 1e-3, .betas = true },
-	[CHOIR_ADAMW] = { .name = "adamw", .kernel = "adam_update", .slots = 2, .slot = { "m", "v" },
-		.rate = 1e-3, .betas = true, .decay = true },
+	[CHOIR_MOMENTUM] = { .name = "momentum",
+			.kernel = "momentum_update",
+			.slots = 1,
+			.slot = { "momentum" },
+			.rate = 1e-2,
+			.standard_momentum = 0.9,
+			.momentum = true,
+			.nesterov = true },
+	[CHOIR_ADAM] = { .name = "adam",
+			.kernel = "adam_update",
+			.slots = 2,
+			.slot = { "m", "v" },
+			.rate = 1e-3,
+			.betas = true,
+			.epsilon = true },
+	[CHOIR_ADAMW] = { .name = "adamw",
+			.kernel = "adam_update",
+			.slots = 2,
+			.slot = { "m", "v" },
+			.rate = 1e-3,
+			.betas = true,
+			.epsilon = true,
+			.decay = true },
+	[CHOIR_RMSPROP] = { .name = "rmsprop",
+			.kernel = "rmsprop_update",
+			.slots = 2,
+			.slot = { "v", "momentum" },
+			.rate = 1e-3,
+			.momentum = true,
+			.epsilon = true,
+			.rho = true },
 };
 
 static void free_optimizer(void *self)
@@ -26,6 +51,7 @@ static void free_optimizer(void *self)
 	choir_optimizer *o = self;
 	chi_apply_free(o->apply);
 	chi_update_free_targets(o);
+	chi_groups_free(o);
 	chi_free(o);
 }
 
@@ -39,9 +65,11 @@ choir_optimizer *choir_optimizer_new(
 	if (s == NULL || chi_strategy_check(s) != CHOIR_OK ||
 			chi_context_need_cross(s, "making an optimizer") != CHOIR_OK)
 		return NULL;
-	if ((unsigned) kind > CHOIR_ADAMW) {
-		choir_fail(CHOIR_INVALID, "optimizer: kind %d is not known: CHOIR_SGD, CHOIR_MOMENTUM, "
-				"CHOIR_ADAM and CHOIR_ADAMW are", (int) kind);
+	if ((unsigned) kind > CHOIR_RMSPROP) {
+		choir_fail(CHOIR_INVALID,
+				"optimizer: kind %d is not known: CHOIR_SGD, CHOIR_MOMENTUM, "
+				"CHOIR_ADAM, CHOIR_ADAMW and CHOIR_RMSPROP are",
+				(int) kind);
 		return NULL;
 	}
 	if (chi_optimizer_resolve(&kinds[kind], options, &all, &schedule) != CHOIR_OK ||
@@ -55,12 +83,14 @@ choir_optimizer *choir_optimizer_new(
 	o->options = all;
 	o->options.schedule = NULL; // the caller's; ours is a copy
 	o->options.loss_scale = NULL;
+	o->options.groups = NULL;
 	o->schedule = schedule;
 	o->loss_scale = scale;
 	o->scale = scale.initial;
 	chi_update_table(o);
-	o->apply = chi_apply_new(s, &o->table, o);
-	if (o->apply == NULL) {
+	if (chi_groups_make(o, &all) != CHOIR_OK ||
+			(o->apply = chi_apply_new(s, &o->table, o)) == NULL) {
+		chi_groups_free(o);
 		chi_free(o);
 		return NULL;
 	}

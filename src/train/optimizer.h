@@ -15,15 +15,23 @@ typedef struct {
 	const char *kernel; // "adam_update"
 	int slots;
 	const char *slot[CHI_SLOTS]; // of the slots' names, behind the variable's
-	double rate; // by default
-	bool momentum, betas, decay; // which options it has
+	double rate, standard_momentum; // by default
+	bool momentum, nesterov, betas, epsilon, decay, rho; // which options it has
 } chi_optimizer_kind;
+
+// A parameter group, with what 0 and CHOIR_NONE stand for resolved.
+typedef struct {
+	char *names; // patterns, each ending with a 0
+	size_t patterns;
+	double rate, decay;
+} chi_parameter_group;
 
 // A variable that the optimizer has updated: its slots, and for each copy the kernel that does it.
 typedef struct {
 	choir_variable *variable;
 	choir_variable *slot[CHI_SLOTS];
 	const choir_kernel_table **kernel; // of each copy; NULL there: looked up at each call
+	double rate, decay; // of its group; rate is a factor
 } chi_target;
 
 struct choir_optimizer {
@@ -32,6 +40,8 @@ struct choir_optimizer {
 	choir_optimizer_options options; // defaults and CHOIR_NONE resolved
 	choir_schedule schedule;
 	choir_loss_scale loss_scale;
+	chi_parameter_group *group;
+	size_t groups;
 	double scale; // of the next update's loss; 1: there is no scaling
 	int64_t finite_updates; // since the scale moved
 	chi_apply *apply;
@@ -52,6 +62,11 @@ choir_status chi_optimizer_resolve(const chi_optimizer_kind *kind,
 choir_status chi_loss_scale_resolve(const choir_loss_scale *given, choir_loss_scale *s);
 // After an update; finite: it was applied.
 void chi_loss_scale_move(choir_optimizer *o, bool finite);
+// Copies the groups of o, whose options are resolved but for them. What was made is o's, also
+// after a failure. The group of a variable's name; NULL: none.
+choir_status chi_groups_make(choir_optimizer *o, const choir_optimizer_options *given);
+const chi_parameter_group *chi_groups_find(const choir_optimizer *o, const char *name);
+void chi_groups_free(choir_optimizer *o);
 // o and r are there, and of one strategy.
 choir_status chi_optimizer_check_replica(const choir_optimizer *o, const choir_replica *r);
 // The rate of the update that is the step-th, from 0; CHOIR_INVALID if a user's function gives

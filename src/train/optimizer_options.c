@@ -113,13 +113,15 @@ choir_status chi_optimizer_resolve(const chi_optimizer_kind *kind,
 	if (!(out->clip_norm >= 0 && isfinite(out->clip_norm)))
 		return refuse(kind, "clip_norm", out->clip_norm, "a number of more than 0, or 0 for none");
 	const double no_limit = HUGE_VAL;
-	CHOIR_TRY(resolve(kind, "momentum", kind->momentum, 0.9, 1, &out->momentum));
+	CHOIR_TRY(
+			resolve(kind, "momentum", kind->momentum, kind->standard_momentum, 1, &out->momentum));
 	CHOIR_TRY(resolve(kind, "beta1", kind->betas, 0.9, 1, &out->beta1));
 	CHOIR_TRY(resolve(kind, "beta2", kind->betas, 0.999, 1, &out->beta2));
-	CHOIR_TRY(resolve(kind, "epsilon", kind->betas, 1e-7, no_limit, &out->epsilon));
+	CHOIR_TRY(resolve(kind, "epsilon", kind->epsilon, 1e-7, no_limit, &out->epsilon));
+	CHOIR_TRY(resolve(kind, "rho", kind->rho, 0.9, 1, &out->rho));
 	CHOIR_TRY(resolve(kind, "weight_decay", kind->decay, 1e-2, no_limit,
 			&out->weight_decay));
-	CHOIR_TRY(resolve_toggle(kind, "nesterov", kind->momentum, &out->nesterov));
+	CHOIR_TRY(resolve_toggle(kind, "nesterov", kind->nesterov, &out->nesterov));
 	CHOIR_TRY(resolve_toggle(kind, "skip_nonfinite", true, &out->skip_nonfinite));
 	return resolve_schedule(out->schedule, schedule);
 }

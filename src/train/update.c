@@ -63,7 +63,10 @@ static chi_target *new_target(choir_optimizer *o, choir_variable *v)
 		chi_free(t);
 		return NULL;
 	}
+	const chi_parameter_group *g = chi_groups_find(o, v->name);
 	t->variable = v;
+	t->rate = g == NULL ? 1 : g->rate;
+	t->decay = g == NULL ? o->options.weight_decay : g->decay;
 	o->target[o->targets++] = t;
 	return t;
 }
@@ -105,6 +108,7 @@ static choir_status set_attributes(choir_optimizer *o)
 		.decay = from->weight_decay,
 		.gradient_scale = 1,
 		.nesterov = from->nesterov == CHOIR_ON,
+		.rho = from->rho,
 	};
 	const double t = (double) o->step + 1;
 	a->correction = sqrt(1 - pow(from->beta2, t)) / (1 - pow(from->beta1, t));
@@ -182,6 +186,8 @@ static choir_status slice(void *user, size_t index, choir_variable *v, int copy,
 	in[n++] = (choir_buffer){ (void *) (uintptr_t) gradient, v->dtype, shape };
 	choir_buffer out = in[0];
 	choir_update_attributes attributes = o->attributes;
+	attributes.rate *= t->rate;
+	attributes.decay = t->decay;
 	attributes.gradient_scale = factor;
 	const choir_kernel_table *k = t->kernel[copy];
 	if (k == NULL)

@@ -143,6 +143,7 @@ static void updates(const chi_loops *v, choir_dtype dtype, int op, void *out, in
 		.decay = 0.01,
 		.correction = 0.4,
 		.gradient_scale = 0.3,
+		.rho = 0.9,
 		.nesterov = true };
 	memcpy(out, a, BYTES);
 	memcpy(first, b, sizeof first);
@@ -151,8 +152,10 @@ static void updates(const chi_loops *v, choir_dtype dtype, int op, void *out, in
 		v->real[dtype]->sgd(out, c, &u, n);
 	else if (op == 1)
 		v->real[dtype]->momentum(out, first, c, &u, n);
-	else
+	else if (op == 2)
 		v->real[dtype]->adam(out, first, second, c, &u, n);
+	else
+		v->real[dtype]->rmsprop(out, second, first, c, &u, n);
 	if (op > 0 && n < MOST / 2) // the slots, too
 		memcpy((unsigned char *) out + BYTES / 2, first, (size_t) n * chi_dtype_size(dtype));
 }
@@ -211,7 +214,7 @@ static void variants_have_the_same_bits(void **state)
 		compare_all("reductions", reductions, dtype, 10);
 		compare_all("norms", norms, dtype, 9);
 		compare_all("recurrent", recurrent, dtype, 4);
-		compare_all("updates", updates, dtype, 3);
+		compare_all("updates", updates, dtype, 4);
 		compare_all("pools", pools, dtype, 8);
 	}
 	for (choir_dtype dtype = CHOIR_F16; dtype <= CHOIR_BF16; dtype++) {

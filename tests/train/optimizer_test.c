@@ -84,7 +84,7 @@ static void open_job(job *j, choir_strategy *s, choir_dtype dtype, choir_optimiz
 // What the formulas of optimizer.h give, in double.
 typedef struct {
 	choir_optimizer_kind kind;
-	double rate, momentum, beta1, beta2, epsilon, decay, clip;
+	double rate, momentum, beta1, beta2, epsilon, decay, clip, rho;
 	bool nesterov;
 	double w[N], a[N], b[N];
 	int t; // updates done
@@ -117,6 +117,11 @@ static void reference_element(reference *f, int i, double g)
 		f->a[i] = f->beta1 * f->a[i] + (1 - f->beta1) * g;
 		f->b[i] = f->beta2 * f->b[i] + (1 - f->beta2) * g * g;
 		f->w[i] -= f->rate * c * f->a[i] / (sqrt(f->b[i]) + f->epsilon);
+		break;
+	case CHOIR_RMSPROP:
+		f->b[i] = f->rho * f->b[i] + (1 - f->rho) * g * g;
+		f->a[i] = f->momentum * f->a[i] + f->rate * g / sqrt(f->b[i] + f->epsilon);
+		f->w[i] -= f->a[i];
 	}
 }
 
@@ -197,11 +202,20 @@ static void formulas(void **state)
 	adamw.kind = CHOIR_ADAMW;
 	adamw.decay = 1e-2;
 	everywhere(adamw, NULL);
+	everywhere(
+			(reference){ .kind = CHOIR_RMSPROP, .rate = 1e-3, .rho = 0.9, .epsilon = 1e-7 }, NULL);
 }
 
 static void formulas_with_options(void **state)
 {
 	(void) state;
+	everywhere((reference){ .kind = CHOIR_RMSPROP,
+					   .rate = 0.01,
+					   .rho = 0.5,
+					   .momentum = 0.8,
+					   .epsilon = 0.01 },
+			CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.01, .rho = 0.5, .momentum = 0.8,
+					.epsilon = 0.01));
 	everywhere((reference){ .kind = CHOIR_SGD, .rate = 0.3 },
 			CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.3));
 	everywhere(
@@ -216,6 +230,39 @@ static void formulas_with_options(void **state)
 	everywhere((reference){ .kind = CHOIR_ADAMW, .rate = 0.05, .beta1 = 0.9, .beta2 = 0.999,
 			.epsilon = 1e-7, .decay = 0.5 },
 			CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.05, .weight_decay = 0.5));
+}
+
+// The variable is "w": the first group that matches decides.
+static void groups(void **state)
+{
+	(void) state;
+	const choir_parameter_group all[] = {
+		{ .size = sizeof *all, .names = "*/bias,b*,?/w", .rate = 50 },
+		{ .size = sizeof *all, .names = "*/gamma,w", .rate = 0.5, .weight_decay = CHOIR_NONE },
+		{ .size = sizeof *all, .names = "*", .rate = 70 },
+	};
+	const reference adamw = {
+		.kind = CHOIR_ADAMW, .rate = 0.02, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-7
+	};
+	everywhere(adamw,
+			CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.04, .weight_decay = 0.5,
+					.groups = all, .n_groups = 3));
+	// In none: as without groups.
+	reference decayed = adamw;
+	decayed.decay = 0.5;
+	everywhere(decayed,
+			CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.02, .weight_decay = 0.5,
+					.groups = all, .n_groups = 1));
+	const choir_parameter_group own[] = {
+		{ .size = sizeof *own, .names = "w", .weight_decay = 0.25 },
+		{ .size = sizeof *own, .names = "w", .rate = CHOIR_NONE }
+	};
+	decayed.decay = 0.25;
+	everywhere(decayed,
+			CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.02, .weight_decay = 0.5,
+					.groups = own, .n_groups = 2));
+	everywhere((reference){ .kind = CHOIR_SGD, .rate = 0 },
+			CHOIR_OPTIONS(choir_optimizer_options, .groups = &own[1], .n_groups = 1)); // frozen
 }
 
 static void clipping(void **state)
@@ -345,7 +392,23 @@ typedef struct {
 } refusal;
 
 #define OPTIONS(...) { .size = sizeof(choir_optimizer_options), __VA_ARGS__ }
+static const choir_parameter_group bad_groups[] = {
+	{ .size = sizeof(choir_parameter_group), .names = "w", .rate = -3 },
+	{ .size = sizeof(choir_parameter_group), .names = "" },
+	{ .size = sizeof(choir_parameter_group), .names = "w", .weight_decay = 0.1 },
+	{ .size = 3, .names = "w" },
+};
 static const refusal refusals[] = {
+	{ "optimizer sgd: group 0: rate -3", CHOIR_SGD, OPTIONS(.groups = bad_groups, .n_groups = 1) },
+	{ "group 0: patterns of names are needed", CHOIR_ADAM,
+			OPTIONS(.groups = &bad_groups[1], .n_groups = 1) },
+	{ "group 0: weight_decay 0.1: this kind", CHOIR_ADAM,
+			OPTIONS(.groups = &bad_groups[2], .n_groups = 1) },
+	{ "group 0: its size is 3", CHOIR_ADAM, OPTIONS(.groups = &bad_groups[3], .n_groups = 1) },
+	{ "2 groups, of which the array is NULL", CHOIR_ADAM, OPTIONS(.n_groups = 2) },
+	{ "optimizer rmsprop: rho 1:", CHOIR_RMSPROP, OPTIONS(.rho = 1) },
+	{ "optimizer adam: rho 0.5: this kind", CHOIR_ADAM, OPTIONS(.rho = 0.5) },
+	{ "optimizer rmsprop: nesterov", CHOIR_RMSPROP, OPTIONS(.nesterov = CHOIR_ON) },
 	{ "optimizer sgd: rate nan", CHOIR_SGD, OPTIONS(.rate = (double) NAN) },
 	{ "optimizer adam: rate -0.1", CHOIR_ADAM, OPTIONS(.rate = -0.1) },
 	{ "optimizer adam: rate inf", CHOIR_ADAM, OPTIONS(.rate = HUGE_VAL) },
@@ -490,6 +553,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(formulas),
 		cmocka_unit_test(formulas_with_options),
+		cmocka_unit_test(groups),
 		cmocka_unit_test(clipping),
 		cmocka_unit_test(schedule_in_use),
 		cmocka_unit_test(gradients_that_are_not_finite),

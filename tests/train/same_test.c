@@ -35,6 +35,7 @@ static void four_replicas(void **state)
 			CHOIR_OPTIONS(choir_optimizer_options, .nesterov = CHOIR_ON));
 	same(4, layouts, 7, CHOIR_ADAM, NULL);
 	same(4, layouts, 7, CHOIR_ADAMW, NULL);
+	same(4, layouts, 7, CHOIR_RMSPROP, NULL);
 }
 
 static void odd_numbers(void **state)

@@ -206,6 +206,8 @@ typedef struct {
 // w' + momentum v - rate G.
 // "adam_update" (w, m, v, g): m = m + (1 - beta1) (G - m); v = v + (1 - beta2) (G^2 - v);
 // w = w' - rate correction m / (sqrt(v) + epsilon).
+// "rmsprop_update" (w, v, m, g): v = rho v + (1 - rho) G^2;
+// m = momentum m + rate G / sqrt(v + epsilon); w = w' - m.
 // As in Keras 2.15; decay as in AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101).
 typedef struct {
 	double rate, momentum;
@@ -214,6 +216,7 @@ typedef struct {
 	double correction; // sqrt(1 - beta2^t) / (1 - beta1^t) in step t = 1, 2, ...
 	double gradient_scale;
 	bool nesterov;
+	double rho;
 } choir_update_attributes;
 
 // "scatter_update", "scatter_add", "scatter_subtract", "scatter_multiply", "scatter_divide",

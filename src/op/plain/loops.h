@@ -129,6 +129,8 @@ typedef struct {
 			int64_t n);
 	void (*adam)(void *w, void *m, void *v, const void *g, const choir_update_attributes *a,
 			int64_t n);
+	void (*rmsprop)(
+			void *w, void *v, void *m, const void *g, const choir_update_attributes *a, int64_t n);
 
 	const chi_norm_loops *norm;
 	const chi_recurrent_loops *recurrent;

@@ -99,7 +99,8 @@ choir_tensor *choir_concat(size_t n, choir_tensor *const tensors[], int axis);
 choir_tensor *choir_transpose(choir_tensor *x, const int axes[]);
 // Rows of x, along its first axis, by their numbers: indices of shape [..], u8, i32 or i64, give
 // [.., row]. Gradients (of f32 and f64) flow to x, where those of a row that is taken twice are
-// added in the order of the indices. CHOIR_INVALID: an index of no row, naming it, here or, if the
+// added in the order of the indices; by a read of a variable of 4096 rows or more it is slices
+// (tensor.h) of these. CHOIR_INVALID: an index of no row, naming it, here or, if the
 // device works asynchronously, from the next call that waits.
 choir_tensor *choir_gather(choir_tensor *x, choir_tensor *indices);
 

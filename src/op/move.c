@@ -4,6 +4,8 @@
 
 #include <inttypes.h>
 
+enum { LARGE_TABLE = 4096 }; // rows of a table
+
 // The axis that a caller names, negative ones from the back; CHOIR_NONE: x has it not.
 static int axis_of(const char *name, choir_tensor *x, int axis)
 {
@@ -292,12 +294,38 @@ static choir_status infer_gather(size_t n, choir_tensor *const in[], const void 
 	return CHOIR_OK;
 }
 
+// The gradient as slices: dy's rows, and where they were taken from.
+static choir_tensor *slices_of(const chi_node *node, choir_tensor *dy)
+{
+	choir_tensor *indices = node->in[1];
+	choir_shape shape = node->in[0]->shape;
+	const int64_t n = choir_shape_elements(&indices->shape), rows = shape.dim[0];
+
+	if (indices->dtype == CHOIR_U8)
+		indices = chi_op_kernel(dy->frame, "cast", 1, &indices, NULL, CHOIR_I32, &indices->shape);
+	shape.dim[0] = n;
+	choir_tensor *values = chi_tensor_reshape(dy, &shape);
+	choir_tensor *flat = chi_tensor_reshape(indices, &CHOIR_SHAPE(n));
+	return values && flat ? chi_slices_new(values, flat, rows) : NULL;
+}
+
+// Whether the gradient by x is better as slices: of a variable's table of many rows, which no
+// operation on the way back sees. Nothing but x decides, so all replicas give the same form.
+static bool is_large_table(const choir_tensor *x)
+{
+	return !x->node && x->source && x->shape.dim[0] >= LARGE_TABLE;
+}
+
 static choir_status gather_backward(
 		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
 {
 	choir_tensor *const in[] = { dy, node->in[1] };
 
 	(void) want;
+	if (is_large_table(node->in[0])) {
+		gradient[0] = slices_of(node, dy);
+		return CHOIR_OK;
+	}
 	gradient[0] = chi_op_kernel(
 			dy->frame, "gather_gradient", 2, in, NULL, dy->dtype, &node->in[0]->shape);
 	return CHOIR_OK;

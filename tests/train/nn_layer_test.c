@@ -206,6 +206,82 @@ static void statistics_over_replicas(void **state)
 	assert_memory_equal(m, mean, sizeof m);
 }
 
+// A table of many rows, of which a step reads few: the gradient is slices, and gives the bits of
+// one that is as large as the table.
+typedef struct {
+	choir_layer *embedding, *tied;
+	choir_optimizer *optimizer;
+	bool whole;
+} table;
+
+static choir_status train_table(choir_replica *r, void *user)
+{
+	table *t = user;
+	const int id = choir_replica_id(r);
+	const uint8_t bytes[6] = { (uint8_t) id, 7, 7, 250, 3, 7 };
+	const int32_t far[6] = { 4999, 17 + id, 4999, 0, 4096, 17 };
+	choir_tape *tape = choir_tape_begin(r->frame);
+	choir_tensor *read = choir_variable_read(choir_layer_variable(t->embedding, 0), r->frame);
+	choir_tensor *a = choir_constant(r->frame, CHOIR_U8, CHOIR_SHAPE(2, 3), bytes);
+	choir_tensor *b = choir_constant(r->frame, CHOIR_I32, CHOIR_SHAPE(2, 3), far), *y;
+	if (t->whole) // seen through an operation, the table is no variable's
+		y = choir_add(
+				choir_gather(choir_scale(read, 1), a), choir_gather(choir_scale(read, 1), b));
+	else
+		y = choir_add(choir_layer_apply(t->embedding, a), choir_layer_apply(t->embedding, b));
+	if (t->tied != NULL)
+		y = choir_layer_apply(t->tied, y);
+	choir_tensor *loss =
+			choir_sum(choir_square(choir_add(y, choir_number(r->frame, 0.5))), CHOIR_ALL_AXES);
+	return choir_optimizer_minimize(t->optimizer, tape, loss);
+}
+
+static uint64_t table_after(const char *devices, int replicas, bool whole, bool tied)
+{
+	choir_strategy *s = mirrored(devices, replicas);
+	table t = { .whole = whole };
+	CHOIR_SCOPE (s) {
+		t.embedding = choir_embedding_new("token", 5000, 3);
+		t.tied = tied ? choir_tied_new(t.embedding) : NULL;
+		t.optimizer = choir_optimizer_new(CHOIR_ADAM, NULL);
+	}
+	for (int i = 0; i < 3; i++)
+		if (choir_strategy_run(s, train_table, &t, NULL, NULL) != CHOIR_OK)
+			fail_msg("%s", choir_error());
+	const uint64_t hash = choir_strategy_hash(s);
+	choir_strategy_free(s);
+	return hash;
+}
+
+static void large_tables(void **state)
+{
+	(void) state;
+	for (int replicas = 1; replicas <= 4; replicas += 3)
+		for (int tied = 0; tied < 2; tied++) {
+			const uint64_t first = table_after("cpu:0", replicas, false, tied);
+			assert_int_equal(table_after("cpu:0", replicas, true, tied), first);
+			if (replicas == 1)
+				continue;
+			assert_int_equal(table_after("cpu:0,cpu:1", replicas, false, tied), first);
+			assert_int_equal(table_after("far:0,far:1", replicas, false, tied), first);
+		}
+	choir_frame *f = choir_frame_new(NULL);
+	choir_strategy *s = mirrored("cpu:0", 1);
+	choir_layer *l = NULL;
+	CHOIR_SCOPE (s) {
+		l = choir_embedding_new("token", 5000, 3);
+		choir_tensor *gradient, *x = choir_fill(f, CHOIR_U8, CHOIR_SHAPE(2), 9);
+		choir_tape *tape = choir_tape_begin(f);
+		choir_tensor *y = choir_layer_apply(l, x);
+		choir_tensor *read = choir_variable_read(choir_layer_variable(l, 0), f);
+		assert_int_equal(choir_tape_gradient(tape, y, 1, &read, &gradient), CHOIR_OK);
+		assert_true(choir_tensor_is_slices(gradient));
+		assert_int_equal(choir_tensor_shape(choir_slices_values(gradient))->dim[0], 2);
+	}
+	choir_frame_free(f);
+	choir_strategy_free(s);
+}
+
 static void evaluation_takes_what_moved(void **state)
 {
 	given *g = *state;
@@ -324,6 +400,7 @@ int main(void)
 		LAYER_TEST(shapes_and_variables),
 		LAYER_TEST(residual_adds),
 		cmocka_unit_test(statistics_over_replicas),
+		cmocka_unit_test(large_tables),
 		LAYER_TEST(evaluation_takes_what_moved),
 		LAYER_TEST(refused_when_made),
 		LAYER_TEST(refused_when_applied),

@@ -19,7 +19,7 @@
 
 __extension__ typedef unsigned __int128 wide;
 
-enum { MOST = 16384, COLUMN = 8192, LARGEST_ALLOCATION = 300 * 1024 };
+enum { MOST = 16384, COLUMN = 600, LARGEST_ALLOCATION = 300 * 1024 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 void __sanitizer_malloc_hook(const volatile void *memory, size_t bytes);
@@ -75,7 +75,7 @@ static void put_crc(file *f, const uint8_t *p, size_t n)
 
 static void make_records(file *f, const uint8_t *data, size_t size)
 {
-	while (size >= 2 && f->n + COLUMN / 2 < MOST) {
+	while (size >= 2 && f->n + size + 32 < MOST) {
 		uint8_t length[8] = { data[0], data[1] };
 		size_t n = data[0] | (size_t) data[1] << 8;
 		data += 2;
@@ -176,7 +176,8 @@ static void read_pass(choir_dataset *d, const file *good, int exact)
 	if (exact)
 		demand(more == NULL || bytes > COLUMN, "a good record was left out");
 	demand(status != CHOIR_END || (more == NULL && at == good->n), "an end in the middle");
-	demand(!exact || status == CHOIR_END || at < good->n, "an error behind the end");
+	demand(!exact || status == CHOIR_END || more != NULL || at < good->n,
+			"an error behind the end");
 }
 
 static void read_skipping(const file *f)

@@ -151,6 +151,28 @@ static void test_read(void **state)
 	chi_file_close(f);
 }
 
+static void test_read_parts(void **state)
+{
+	char a[4] = "", b[8] = "", c[4] = "";
+	const chi_part parts[] = { { a, 2 }, { b, 0 }, { b, 5 }, { c, 3 } };
+
+	(void) state;
+	put("parts", "0123456789abc");
+	chi_file *f = chi_file_open("parts");
+	assert_int_equal(chi_file_read_parts(f, 1, parts, 4), CHOIR_OK);
+	assert_string_equal(a, "12");
+	assert_string_equal(b, "34567");
+	assert_string_equal(c, "89a");
+	assert_int_equal(chi_file_read_parts(f, 3, parts, 4), CHOIR_OK);
+	assert_string_equal(c, "abc");
+	assert_int_equal(chi_file_read_parts(f, 4, parts, 4), CHOIR_CORRUPT);
+	assert_error(CHOIR_CORRUPT, "parts: 0 bytes at offset 13, needs 1: the file is cut short");
+	assert_int_equal(chi_file_read_parts(f, 13, parts, 4), CHOIR_CORRUPT);
+	assert_int_equal(chi_file_read_parts(f, UINT64_MAX - 1, parts, 4), CHOIR_CORRUPT);
+	assert_int_equal(chi_file_read_parts(f, 99, parts, 0), CHOIR_OK);
+	chi_file_close(f);
+}
+
 static void test_write(void **state)
 {
 	(void) state;
@@ -389,6 +411,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		IN_FOLDER(test_open),
 		IN_FOLDER(test_read),
+		IN_FOLDER(test_read_parts),
 		IN_FOLDER(test_write),
 		IN_FOLDER(test_abort),
 		IN_FOLDER(test_each_call_fails),

@@ -119,6 +119,62 @@ static void files_come_in_the_order_of_their_names(void **state)
 	choir_dataset_free(d);
 }
 
+static void save_numbers_in_files(int count)
+{
+	for (int file = 0; file < count; file++) {
+		char path[] = "s-0.rec";
+		bytes b = { NULL, 0, 0 };
+		path[2] = (char) ('0' + file);
+		for (int i = 0; i < 3; i++) {
+			bytes content = number_example(3 * file + i);
+			put_record_of(&b, &content);
+		}
+		save_bytes(path, &b);
+		free(b.data);
+	}
+}
+
+// Files go to workers in turn, and each worker needs one.
+// spec: B15
+static void files_are_shared_out_among_workers(void **state)
+{
+	(void) state;
+	save_numbers_in_files(3);
+	for (int worker = 0; worker < 2; worker++) {
+		choir_dataset *d = choir_tfrecord_dataset_new("s-[012].rec", NULL);
+		assert_int_equal(chi_dataset_shard_files(d, 2, worker), CHOIR_OK);
+		if (worker == 0)
+			assert_numbers(d, NUMBERS(0, 1, 2, 6, 7, 8));
+		else
+			assert_numbers(d, NUMBERS(3, 4, 5));
+		choir_dataset_free(d);
+	}
+	choir_dataset *d = choir_tfrecord_dataset_new("s-[012].rec", NULL);
+	assert_int_equal(chi_dataset_shard_files(d, 4, 0), CHOIR_INVALID);
+	assert_failure(
+			CHOIR_INVALID, "tfrecord dataset: 3 files for 4 workers, at least 1 each needed");
+	assert_numbers(d, NUMBERS(0, 1, 2, 3, 4, 5, 6, 7, 8)); // nothing has changed
+	choir_dataset_free(d);
+}
+
+static void an_iterator_goes_to_any_place(void **state)
+{
+	(void) state;
+	save_numbers_in_files(3);
+	choir_dataset *d = choir_tfrecord_dataset_new("s-[012].rec", NULL);
+	for (int64_t place = 9; place >= 0; place--) {
+		pass p;
+		assert_int_equal(chi_dataset_seek(d, place % 2, place), CHOIR_OK);
+		read_pass(d, MOST_NUMBERS, &p);
+		assert_int_equal(p.n, 9 - place);
+		for (int64_t i = 0; i < p.n; i++)
+			assert_int_equal(p.number[i], place + i);
+	}
+	assert_int_not_equal(chi_dataset_seek(d, 0, 10), CHOIR_OK);
+	assert_failure(choir_error_status(), "tfrecord dataset");
+	choir_dataset_free(d);
+}
+
 static void a_file_cut_anywhere_is_an_error_behind_what_is_whole(void **state)
 {
 	(void) state;
@@ -426,6 +482,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(records_are_read_in_order),
 		cmocka_unit_test(files_come_in_the_order_of_their_names),
+		cmocka_unit_test(files_are_shared_out_among_workers),
+		cmocka_unit_test(an_iterator_goes_to_any_place),
 		cmocka_unit_test(a_file_cut_anywhere_is_an_error_behind_what_is_whole),
 		cmocka_unit_test(a_flip_of_any_bit_is_an_error),
 		cmocka_unit_test(bad_records_are_skipped_and_counted_if_asked_for),

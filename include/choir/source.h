@@ -151,7 +151,8 @@ int64_t choir_dataset_skipped(const choir_dataset *d);
 
 // One feature of tf.train.Example, as a column.
 typedef struct {
-	const char *name; // the feature's and the column's; copied
+	const char *name; // copied
+	const char *as; // the dataset's column; copied; NULL: the same
 	// Floats are read as f32; int64 as i64, i32, u8 or bool, in whose range each value must be;
 	// one value of bytes, or several of the same length, as any dtype, little-endian.
 	choir_dtype dtype;

@@ -15,6 +15,7 @@ typedef struct {
 	chi_record_files files;
 	bool raw; // a record is the value of the only column
 	chi_feature feature[CHI_MAX_COLUMNS];
+	char *name[CHI_MAX_COLUMNS]; // of features whose column has another; owned
 	chi_error pending; // found behind good examples
 } tfrecord;
 
@@ -130,6 +131,7 @@ static void tfrecord_free(choir_dataset *d)
 			void *own;
 		} missing = { t->feature[i].missing };
 		chi_free(missing.own);
+		chi_free(t->name[i]);
 	}
 }
 
@@ -160,7 +162,13 @@ static bool set_feature(tfrecord *t, size_t i, const choir_feature *asked)
 	const choir_column *c = &t->base.spec.column[i];
 	chi_feature *f = &t->feature[i];
 	f->name = c->name;
-	f->name_bytes = strlen(c->name);
+	if (asked && asked->as) {
+		t->name[i] = chi_strdup(asked->name);
+		f->name = t->name[i];
+		if (!f->name)
+			return false;
+	}
+	f->name_bytes = strlen(f->name);
 	f->dtype = c->dtype;
 	f->bytes = t->base.bytes[i];
 	f->elements = f->bytes / chi_dtype_size(c->dtype);
@@ -216,6 +224,9 @@ static choir_status check_options(choir_tfrecord_options *o, const choir_tfrecor
 	if (o->n > CHI_MAX_COLUMNS || (o->n > 0 && !o->features) || (o->raw && o->n > 1))
 		return choir_fail(CHOIR_INVALID, "%s: %zu features given, 0 to %d needed", what,
 				o->features ? o->n : 0, o->raw ? 1 : (int) CHI_MAX_COLUMNS);
+	for (size_t i = 0; i < o->n; i++)
+		if (!o->features[i].name)
+			return choir_fail(CHOIR_INVALID, "%s: feature %zu has no name", what, i);
 	return CHOIR_OK;
 }
 

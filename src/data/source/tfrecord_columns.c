@@ -97,13 +97,13 @@ static choir_status asked_columns(size_t n, const chi_found_feature found[],
 		if (!open_shape(&o->features[i]))
 			continue;
 		while (j < n &&
-				(!name || found[j].name_bytes != strlen(name) ||
+				(found[j].name_bytes != strlen(name) ||
 						memcmp(found[j].name, name, found[j].name_bytes) != 0))
 			j++;
 		if (j == n)
 			return choir_fail(CHOIR_NOT_FOUND,
 					"there is no feature \"%s\", from which dtype and shape were to be taken",
-					name ? name : "(NULL)");
+					name);
 		CHOIR_TRY(to_column(&found[j], &columns[i]));
 	}
 	return CHOIR_OK;
@@ -137,7 +137,9 @@ choir_status chi_record_columns(chi_record_files *f, const choir_tfrecord_option
 	columns[0] = (choir_column){ .name = "record" };
 	for (size_t i = 0; i < o->n; i++) {
 		const choir_feature *a = &o->features[i];
-		columns[i] = (choir_column){ .name = a->name, .dtype = a->dtype, .shape = a->shape };
+		columns[i] = (choir_column){
+			.name = a->as ? a->as : a->name, .dtype = a->dtype, .shape = a->shape
+		};
 		open = open || open_shape(a);
 	}
 	while (open) {

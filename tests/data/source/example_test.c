@@ -460,6 +460,24 @@ static void columns_can_be_taken_from_the_first_example(void **state)
 	free(file.data);
 }
 
+static void a_column_may_have_another_name(void **state)
+{
+	(void) state;
+	const choir_feature renamed = { .name = "x", .as = "y", .dtype = CHOIR_I32 };
+	bytes file = { NULL, 0, 0 }, e = with_x(INT64_LIST, int64_list(1, (int64_t[]){ -7 }));
+	put_record_of(&file, &e);
+	save_bytes("e.tfrecord", &file);
+	free(file.data);
+	int32_t y = 0;
+	chi_element element = { .column = { &y }, .capacity = 1 };
+	choir_dataset *d = choir_tfrecord_dataset_new(
+			"e.tfrecord", CHOIR_OPTIONS(choir_tfrecord_options, .n = 1, .features = &renamed));
+	assert_string_equal(chi_dataset_spec(d)->column[0].name, "y");
+	assert_int_equal(chi_dataset_next(d, &element), CHOIR_OK);
+	assert_int_equal(y, -7);
+	choir_dataset_free(d);
+}
+
 static void examples_without_a_shape_are_refused(void **state)
 {
 	(void) state;
@@ -511,6 +529,7 @@ int main(void)
 		cmocka_unit_test(malformed_examples_say_where),
 		cmocka_unit_test(what_is_written_is_read_back),
 		cmocka_unit_test(columns_can_be_taken_from_the_first_example),
+		cmocka_unit_test(a_column_may_have_another_name),
 		cmocka_unit_test(examples_without_a_shape_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

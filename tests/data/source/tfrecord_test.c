@@ -444,7 +444,8 @@ static void what_cannot_be_is_refused(void **state)
 	assert_refused(choir_tfrecord_dataset_new(PATH, &o), CHOIR_INVALID, "STOP nor SKIP");
 	const choir_feature nameless = { .dtype = CHOIR_F32 };
 	o = (choir_tfrecord_options){ .size = sizeof o, .n = 1, .features = &nameless };
-	assert_refused(choir_tfrecord_dataset_new(PATH, &o), CHOIR_INVALID, "column 0 has no name");
+	assert_refused(choir_tfrecord_dataset_new(PATH, &o), CHOIR_INVALID,
+			"tfrecord dataset: feature 0 has no name");
 }
 
 // Every allocation in turn fails: one failure, and nothing is lost.
@@ -453,7 +454,7 @@ static void allocations_may_fail(void **state)
 	(void) state;
 	bytes b = numbers(3), z = deflated(&b, 31);
 	const int64_t none = -1;
-	const choir_feature f = { .name = "number", .dtype = CHOIR_I64, .missing = &none };
+	const choir_feature f = { .name = "number", .as = "n", .dtype = CHOIR_I64, .missing = &none };
 	const choir_tfrecord_options *o =
 			CHOIR_OPTIONS(choir_tfrecord_options, .n = 1, .features = &f);
 	for (int way = 0; way < 4; way++) {

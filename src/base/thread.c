@@ -14,8 +14,6 @@
 
 enum { NAME_SIZE = 16 }; // the kernel's
 
-_Static_assert(sizeof(cpu_set_t) == sizeof(((chi_cpu_mask *) 0)->bits), "a mask holds a cpu_set");
-
 static void *run_thread(void *arg)
 {
 	const chi_thread *t = arg;
@@ -110,23 +108,6 @@ bool chi_cpu_mask_narrowed(void)
 {
 	pthread_once(&machine_once, look_at_machine);
 	return machine.narrowed;
-}
-
-void chi_thread_mask_save(chi_cpu_mask *mask)
-{
-	cpu_set_t set;
-	mask->valid = sched_getaffinity(0, sizeof(set), &set) == 0;
-	if (mask->valid)
-		memcpy(mask->bits, &set, sizeof(set));
-}
-
-void chi_thread_mask_restore(const chi_cpu_mask *mask)
-{
-	if (!mask->valid)
-		return;
-	cpu_set_t set;
-	memcpy(&set, mask->bits, sizeof(set));
-	sched_setaffinity(0, sizeof(set), &set); // back to what was allowed before
 }
 
 // Whether the place-th processor of a mask of total, counted round, is among count from the

@@ -28,13 +28,6 @@ int chi_cgroup_quota(const char *groups_path, const char *mount);
 // True if the affinity mask at start was narrower than the processors that are online.
 bool chi_cpu_mask_narrowed(void);
 
-// The affinity of the calling thread, to be put back later.
-typedef struct {
-	unsigned long bits[16]; // 1024 processors
-	bool valid;
-} chi_cpu_mask;
-void chi_thread_mask_save(chi_cpu_mask *mask);
-void chi_thread_mask_restore(const chi_cpu_mask *mask);
 // Pins the calling thread to count processors from the first-th of those it may use (modulo their
 // number). False where the system refuses.
 bool chi_thread_pin(int first, int count);

@@ -1,21 +1,5 @@
-// Finding built-in kernels by name, and handing them to the registry one dtype at a time.
+// Handing the built-in kernels to the registry, one dtype at a time.
 #include "op/kernels.h"
-
-#include <string.h>
-
-const chi_kernel_spec *chi_kernel_spec_find(chi_kernel_lists *lists, const char *operation,
-		choir_dtype dtype)
-{
-	for (size_t index = 0; lists(index).count; index++) {
-		const chi_kernel_list list = lists(index);
-		for (size_t i = 0; i < list.count; i++) {
-			const chi_kernel_spec *spec = &list.specs[i];
-			if (spec->dtypes >> dtype & 1 && !strcmp(spec->operation, operation))
-				return spec;
-		}
-	}
-	return NULL;
-}
 
 static void register_spec(const chi_kernel_spec *spec, const char *kind, const char *name,
 		const chi_kernel_spec *wrapper)

@@ -31,10 +31,7 @@ enum {
 chi_kernel_list chi_plain_list(size_t index);
 chi_kernel_list chi_onednn_list(size_t index); // empty without oneDNN
 
-// The kernel of a list for an operation and dtype; NULL: none.
 typedef chi_kernel_list chi_kernel_lists(size_t index);
-const chi_kernel_spec *chi_kernel_spec_find(chi_kernel_lists *lists, const char *operation,
-		choir_dtype dtype);
 // Registers every spec of the lists for every dtype it serves. A wrapper, if there is one, gives
 // the functions, and finds the spec in the table's user.
 void chi_kernel_register(chi_kernel_lists *lists, const char *kind, const char *name,

@@ -13,14 +13,3 @@ void chi_vector_add(choir_dtype dtype, void *out, const void *a, const void *b, 
 	else if (dtype <= CHOIR_U8)
 		loops->number[dtype]->binary(CHI_ADD, out, a, b, n, false, false);
 }
-
-void chi_vector_scale(choir_dtype dtype, void *x, double by, int64_t n)
-{
-	const chi_loops *loops = chi_loops_best();
-	if (dtype == CHOIR_F16)
-		loops->scale_f16(x, by, n);
-	else if (dtype == CHOIR_BF16)
-		loops->scale_bf16(x, by, n);
-	else if (dtype <= CHOIR_F64)
-		loops->real[dtype]->scale(x, x, by, n);
-}

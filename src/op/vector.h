@@ -6,5 +6,3 @@
 
 // out[i] = a[i] + b[i]; out may be a or b. f16 and bf16 are added in f32 and rounded to even.
 void chi_vector_add(choir_dtype dtype, void *out, const void *a, const void *b, int64_t n);
-// x[i] *= by, in the dtype (integers: by must be 1, nothing happens).
-void chi_vector_scale(choir_dtype dtype, void *x, double by, int64_t n);

@@ -85,7 +85,7 @@ choir_status chi_slices_indices_to_host(const choir_tensor *t, int64_t *to)
 	return CHOIR_OK;
 }
 
-static choir_status check_indices(const choir_tensor *t)
+choir_status chi_slices_check_indices(const choir_tensor *t, const char *what)
 {
 	choir_frame *f = t->frame;
 	const size_t mark = chi_arena_mark(&f->arena);
@@ -96,9 +96,8 @@ static choir_status check_indices(const choir_tensor *t)
 	for (int64_t i = 0; i < n; i++)
 		if (row[i] < 0 || row[i] >= t->slices.rows)
 			return chi_frame_fail(f, CHOIR_INVALID,
-					"indexed_slices: indices[%" PRId64 "] is %" PRId64
-					", which is no row: there are %" PRId64,
-					i, row[i], t->slices.rows);
+					"%s: indices[%" PRId64 "] is %" PRId64 ", which is no row: there are %" PRId64,
+					what, i, row[i], t->slices.rows);
 	chi_arena_rewind(&f->arena, mark);
 	return CHOIR_OK;
 }
@@ -141,7 +140,7 @@ choir_tensor *choir_indexed_slices(choir_tensor *values, choir_tensor *indices, 
 	if (check_operands(values, indices, rows) != CHOIR_OK)
 		return NULL;
 	choir_tensor *t = chi_slices_new(values, indices, rows);
-	return t == NULL || check_indices(t) != CHOIR_OK ? NULL : t;
+	return t == NULL || chi_slices_check_indices(t, "indexed_slices") != CHOIR_OK ? NULL : t;
 }
 
 bool choir_tensor_is_slices(const choir_tensor *t)

@@ -138,6 +138,8 @@ choir_tensor *chi_slices_new(choir_tensor *values, choir_tensor *indices, int64_
 // Makes out, which holds t's values, slices as t is: in the same memory, or by a copy on out's
 // device. NULL (out is dropped) after a failure; t that is no slices changes nothing.
 choir_tensor *chi_slices_follow(choir_tensor *out, const choir_tensor *t, bool copy);
+// CHOIR_INVALID, with what in front, if an index of t is no row of the larger tensor. Waits.
+choir_status chi_slices_check_indices(const choir_tensor *t, const char *what);
 // All indices as i64 on the host, one behind another in to.
 choir_status chi_slices_indices_to_host(const choir_tensor *t, int64_t *to);
 // The device whose memory t's is. A tensor that is only looked at, as a merge call looks at those

@@ -106,18 +106,16 @@ static void a_single_part_is_copied_or_divided(void **state)
 }
 
 // spec: C14
-static void reduce_gives_only_the_root(void **state)
+static void only_who_wants_the_sum_gets_it(void **state)
 {
 	(void) state;
 	party p;
 	party_open(&p, subject, most_members(), 7);
 	for (int root = 0; root < p.members; root++) {
-		party_bring(&p, CHOIR_REDUCE, CHOIR_F32, 1000, (uint64_t) root);
-		for (int i = 0; i < p.members; i++) {
-			p.member[i].c.root = root;
+		party_bring(&p, CHOIR_ALL_REDUCE, CHOIR_F32, 1000, (uint64_t) root);
+		for (int i = 0; i < p.members; i++)
 			if (i != root)
 				p.member[i].c.result = NULL;
-		}
 		assert_int_equal(party_meet(&p), CHOIR_OK);
 		party_check(&p, root, p.expected);
 	}
@@ -328,7 +326,7 @@ static void differ(choir_collective *c, int how)
 		c->dtype = CHOIR_I32;
 		break;
 	case 2:
-		c->kind = CHOIR_REDUCE;
+		c->kind = CHOIR_BROADCAST;
 		break;
 	case 3:
 		c->sequence = 99;
@@ -560,7 +558,7 @@ int ops_suite_run(const char *name, const ops_subject *s)
 		cmocka_unit_test(sums_of_any_deal_of_replicas),
 		cmocka_unit_test(divisor_divides_the_sum),
 		cmocka_unit_test(a_single_part_is_copied_or_divided),
-		cmocka_unit_test(reduce_gives_only_the_root),
+		cmocka_unit_test(only_who_wants_the_sum_gets_it),
 		cmocka_unit_test(broadcast_gives_what_the_root_has),
 		cmocka_unit_test(slices_are_told_of_once),
 		cmocka_unit_test(a_listener_may_fail),

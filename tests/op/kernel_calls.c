@@ -58,11 +58,25 @@ void kernels_fill(choir_buffer *b, uint64_t *seed, double low, double high)
 		kernels_set(b, i, kernels_number(seed, low, high));
 }
 
+// The kernel of a list for an operation and dtype; NULL: none.
+static const chi_kernel_spec *find(
+		chi_kernel_lists *lists, const char *operation, choir_dtype dtype)
+{
+	for (size_t index = 0; lists(index).count; index++) {
+		const chi_kernel_list list = lists(index);
+		for (size_t i = 0; i < list.count; i++) {
+			const chi_kernel_spec *spec = &list.specs[i];
+			if (spec->dtypes >> dtype & 1 && !strcmp(spec->operation, operation))
+				return spec;
+		}
+	}
+	return NULL;
+}
+
 choir_status kernels_run(chi_kernel_lists *lists, const char *operation, size_t n,
 		choir_buffer in[], choir_buffer *out, const void *attributes)
 {
-	const chi_kernel_spec *spec =
-			chi_kernel_spec_find(lists, operation, n > 0 ? in[0].dtype : out->dtype);
+	const chi_kernel_spec *spec = find(lists, operation, n > 0 ? in[0].dtype : out->dtype);
 	if (!spec)
 		return CHOIR_UNSUPPORTED;
 	choir_kernel_call call = { .size = sizeof call, .n = n, .in = in, .out = out,

@@ -1,4 +1,4 @@
-// Adding and scaling packed memory: all dtypes, in place, any alignment, and rounding of halves.
+// Adding packed memory: all dtypes, in place, any alignment, and rounding of halves.
 #include "op/vector.h"
 
 #include "op/kernel_calls.h"
@@ -60,25 +60,6 @@ static void adds_every_dtype_in_place_or_not(void **state)
 				try_add(dtypes[d], lengths[n], into, into, &seed);
 }
 
-static void scales_what_has_fractions(void **state)
-{
-	(void) state;
-	uint64_t seed = 42;
-	for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++) {
-		const bool integer = dtypes[d] >= CHOIR_I32 && dtypes[d] <= CHOIR_U8;
-		choir_buffer x = kernels_buffer(dtypes[d], CHOIR_SHAPE(77));
-		choir_buffer before = kernels_buffer(dtypes[d], x.shape);
-		kernels_fill(&x, &seed, 0, 100);
-		memcpy(before.data, x.data, 77 * chi_dtype_size(dtypes[d]));
-		chi_vector_scale(dtypes[d], x.data, integer ? 1 : 0.25, 77);
-		for (int64_t i = 0; i < 77; i++)
-			kernels_assert_near("scaled", &x, i, kernels_get(&before, i) * (integer ? 1 : 0.25),
-					0);
-		kernels_free(1, &x);
-		kernels_free(1, &before);
-	}
-}
-
 // Ties go to the even neighbour; what is too large becomes infinite.
 static void halves_round_to_even(void **state)
 {
@@ -94,7 +75,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(adds_every_dtype_in_place_or_not),
-		cmocka_unit_test(scales_what_has_fractions),
 		cmocka_unit_test(halves_round_to_even),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

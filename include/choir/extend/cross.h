@@ -14,8 +14,7 @@
 CHOIR_C_BEGIN
 
 typedef enum {
-	CHOIR_REDUCE = 1, // the sum over all replicas, for the member root
-	CHOIR_ALL_REDUCE, // for every member that has a result
+	CHOIR_ALL_REDUCE = 1, // the sum over all replicas, for every member that has a result
 	CHOIR_BROADCAST // root's one part, unchanged, for every member that has a result
 } choir_collective_kind;
 
@@ -35,7 +34,7 @@ typedef struct {
 	choir_collective_kind kind;
 	choir_dtype dtype;
 	int64_t elements; // of each part and of the result; may be 0
-	int root; // the member that has (BROADCAST) or gets (REDUCE) the data
+	int root; // the member that has what is broadcast
 	double divisor; // the sum is divided by it (1: not at all); floating dtypes only
 	size_t n; // parts of this member; their memory is not used after wait
 	const choir_part *parts; // in ascending order

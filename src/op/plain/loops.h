@@ -157,8 +157,6 @@ typedef struct {
 			int64_t blocks);
 	void (*add_f16)(void *out, const void *a, const void *b, int64_t n);
 	void (*add_bf16)(void *out, const void *a, const void *b, int64_t n);
-	void (*scale_f16)(void *x, double by, int64_t n);
-	void (*scale_bf16)(void *x, double by, int64_t n);
 } chi_loops;
 
 extern const chi_loops chi_loops_baseline;

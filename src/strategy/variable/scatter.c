@@ -7,6 +7,8 @@
 #include "strategy/update/update.h"
 #include "strategy/variable/write.h"
 
+#include <stdio.h>
+
 typedef struct {
 	choir_variable *variable;
 	choir_scatter how;
@@ -190,24 +192,11 @@ static choir_status fit_values(scatter *s, choir_frame *f)
 
 static choir_status check_indices(const scatter *s, choir_frame *f)
 {
-	const int64_t n = s->indices->shape.dim[0], rows = s->variable->shape.dim[0];
-	const bool wide = s->indices->dtype == CHOIR_I64;
-	const size_t mark = chi_arena_mark(&f->arena), bytes = chi_tensor_bytes(s->indices);
-	void *host = chi_arena_alloc(&f->arena, bytes);
-	if (host == NULL)
-		return chi_frame_keep(f);
-	CHOIR_TRY(choir_tensor_fetch(s->indices, host, bytes));
-	for (int64_t i = 0; i < n; i++) {
-		const int64_t row = wide ? ((const int64_t *) host)[i] : ((const int32_t *) host)[i];
-		if (row < 0 || row >= rows)
-			return chi_frame_fail(f, CHOIR_INVALID,
-					"variable \"%s\": %s: indices[%lld] is %lld, "
-					"which is no row: there are %lld",
-					s->variable->name, ways[s->how].name, (long long) i, (long long) row,
-					(long long) rows);
-	}
-	chi_arena_rewind(&f->arena, mark);
-	return CHOIR_OK;
+	char what[200];
+	const choir_variable *v = s->variable;
+	snprintf(what, sizeof what, "variable \"%.150s\": %s", v->name, ways[s->how].name);
+	const choir_tensor *slices = chi_slices_new(s->values, s->indices, v->shape.dim[0]);
+	return slices == NULL ? chi_frame_report(f) : chi_slices_check_indices(slices, what);
 }
 
 // Dead, out of date, of two frames: or a component, whose value is meant.

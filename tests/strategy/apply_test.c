@@ -149,6 +149,7 @@ static void apply_at_the_end(adder *a)
 	assert_int_equal(strategy->step, 3);
 }
 
+// spec: A29, C26
 static void at_the_end_of_a_run(void **state)
 {
 	(void) state;
@@ -358,6 +359,7 @@ static void apply_across(adder *a)
 	a->fails = 0;
 }
 
+// spec: C26
 static void in_cross_replica_context(void **state)
 {
 	(void) state;

@@ -52,7 +52,7 @@ static void check_sum(choir_strategy *strategy, const sum *s, const void *expect
 
 // The number of replicas alone decides the bits, for all dtypes, and sizes of every way that there
 // is.
-// spec: A22, C27
+// spec: A22, C27, A32
 static void sums_have_the_bits_of_the_tree(void **state)
 {
 	(void) state;
@@ -96,6 +96,7 @@ static choir_status mean_of_integers(choir_replica *r, void *user)
 	return CHOIR_OK;
 }
 
+// spec: M15
 static void integers_have_floating_means(void **state)
 {
 	(void) state;
@@ -117,6 +118,7 @@ static choir_status count(choir_replica *r, void *user)
 	return choir_replica_return(r, "y", choir_sum(y, CHOIR_ALL_AXES));
 }
 
+// spec: 2.8
 static void means_divide_by_counts(void **state)
 {
 	(void) state;
@@ -163,6 +165,7 @@ static choir_status reduce_batch(choir_replica *r, void *user)
 	return CHOIR_OK;
 }
 
+// spec: A32, M16, M17
 static void batches_of_any_mixture(void **state)
 {
 	(void) state;
@@ -195,6 +198,7 @@ static choir_status gather(choir_replica *r, void *user)
 	return choir_replica_return(r, "b", b);
 }
 
+// spec: D8, M19, 2.9
 static void gathers_of_unequal_sizes(void **state)
 {
 	(void) state;
@@ -231,6 +235,7 @@ static choir_status gather_wrong(choir_replica *r, void *user)
 	return CHOIR_OK;
 }
 
+// spec: D8, 2.19
 static void gathers_that_do_not_fit(void **state)
 {
 	(void) state;
@@ -297,6 +302,7 @@ static choir_status differentiate(choir_replica *r, void *user)
 	return CHOIR_OK;
 }
 
+// spec: A32, D8
 static void gradients_are_collectives_too(void **state)
 {
 	(void) state;
@@ -345,6 +351,7 @@ static choir_status mean_of_losses(choir_replica *r, void *user)
 
 // The sum over replicas is the mean over the examples of the global batch, however unequal the
 // parts.
+// spec: A29, D27, 2.13
 static void means_over_the_global_batch(void **state)
 {
 	(void) state;

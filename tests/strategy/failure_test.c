@@ -93,7 +93,7 @@ static void fail_everywhere(void)
 		}
 }
 
-// spec: 2.1, 2.19
+// spec: 2.1, 2.19, M21
 static void a_replica_fails(void **state)
 {
 	(void) state;

@@ -86,6 +86,7 @@ static void reduce_without_axes(void)
 	assert_int_equal((int) total(CHOIR_SUM, "zero", CHOIR_NO_AXIS), 0);
 }
 
+// spec: B29, M15, 2.8
 static void reductions_without_axes(void **state)
 {
 	(void) state;
@@ -120,6 +121,7 @@ static void reduce_with_axes(void)
 			(float) total(CHOIR_MEAN, "whole", CHOIR_AXIS(0)), (float) (n - 1) / 2, 1e-5f);
 }
 
+// spec: B29, B30, 2.8
 static void reductions_with_axes(void **state)
 {
 	(void) state;
@@ -153,12 +155,14 @@ static void reduce_wrongly(void)
 	assert_null(choir_strategy_reduce(strategy, CHOIR_SUM, NULL, CHOIR_NO_AXIS));
 }
 
+// spec: A48, B29, 2.8, 2.19
 static void what_cannot_be_reduced(void **state)
 {
 	(void) state;
 	on_every_deal(reduce_wrongly);
 }
 
+// spec: 2.2, 2.19
 static void values_of_other_strategies(void **state)
 {
 	(void) state;
@@ -285,7 +289,7 @@ static void reduce_to_places(void)
 	}
 }
 
-// spec: A23, A26, C7, C25
+// spec: A23, A26, C7, C25, A22, A39, A40, C14
 static void reductions_to_destinations(void **state)
 {
 	(void) state;
@@ -358,6 +362,7 @@ static void misuse_destinations(void)
 				how == 2 ? CHOIR_NOT_FOUND : CHOIR_INVALID, texts[how], NULL);
 }
 
+// spec: A39, A40, C7, 2.8, 2.19
 static void destinations_that_are_none(void **state)
 {
 	(void) state;

@@ -160,6 +160,7 @@ static void defaults(void **state)
 	unsetenv("CHOIR_DEVICES");
 }
 
+// spec: B8
 static void cross_device_ops_by_name(void **state)
 {
 	(void) state;
@@ -217,6 +218,7 @@ static void no_timeout(void **state)
 }
 
 // Two strategies on the same devices share nothing.
+// spec: M21
 static void strategies_side_by_side(void **state)
 {
 	(void) state;

@@ -120,7 +120,7 @@ static void update_once_a_copy(void)
 	assert_int_equal(value_of(other), 0);
 }
 
-// spec: A11, A23, A24, A25, A37, A41, A43, C16, C23, C25, M14, 2.6
+// spec: A11, A23, A24, A25, A37, A41, A43, C16, C23, C25, M14, 2.6, A28
 static void once_for_each_copy(void **state)
 {
 	(void) state;
@@ -214,7 +214,7 @@ static void misuse_updates(void)
 	assert_int_equal(value_of(other), 0);
 }
 
-// spec: A41, 2.2, 2.19
+// spec: A41, 2.2, 2.19, A11
 static void wrong_updates(void **state)
 {
 	(void) state;

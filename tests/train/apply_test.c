@@ -70,6 +70,7 @@ static choir_status give_and_merge(choir_replica *r, void *user)
 static const char *const layouts[] = { "cpu:0", "cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2",
 	"far:0,far:1" };
 
+// spec: A28, C26
 static void in_a_merge_call(void **state)
 {
 	(void) state;
@@ -93,6 +94,7 @@ static void in_a_merge_call(void **state)
 	}
 }
 
+// spec: C26
 static void in_the_programs_own_context(void **state)
 {
 	(void) state;

@@ -347,6 +347,7 @@ static void nan_is_an_error(const char *devices, double clip, const char *text)
 	choir_strategy_free(s);
 }
 
+// spec: 2.13
 static void gradients_that_are_not_finite(void **state)
 {
 	(void) state;
@@ -358,6 +359,7 @@ static void gradients_that_are_not_finite(void **state)
 	nan_is_an_error("far:0,far:1", 0, late);
 }
 
+// spec: D26
 static void skipping(void **state)
 {
 	(void) state;

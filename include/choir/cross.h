@@ -122,8 +122,8 @@ choir_tensor *choir_cross_gather(choir_cross *x, choir_value *v, int axis);
 
 typedef struct {
 	size_t size; // of this struct: CHOIR_OPTIONS sets it
-	// Off. On: fn works element by element, so it may be called on slices. It is accepted, and
-	// today fn is called once for a whole copy all the same.
+	// Off. On: fn treats each element by itself, so it may be called on slices of a copy, at the
+	// same time on the threads of all devices (update.h).
 	choir_toggle elementwise;
 } choir_update_options;
 
@@ -133,10 +133,10 @@ typedef struct {
 // can be taken. What was given must be plain, mirrored or a variable: a per-replica value is
 // CHOIR_INVALID before anything changes (docs/rules.md, section 5).
 //
-// Returns fn's first failure, after which it is not called again and all variables that it
-// wrote are undefined until they are assigned or restored. CHOIR_INVALID: v or fn is NULL, *o's
-// size is not set, names that fn returned for some copies only. CHOIR_STATE: a variable of
-// another strategy.
+// Returns fn's first failure (elementwise: that of the lowest slice that failed), after which
+// it is not called again and all variables that it wrote are undefined until they are assigned
+// or restored. CHOIR_INVALID: v or fn is NULL, *o's size is not set, names that fn returned
+// for some copies only. CHOIR_STATE: a variable of another strategy.
 choir_status choir_cross_update(choir_cross *x, choir_variable *v, const choir_update_options *o,
 		choir_update_fn *fn, void *user);
 

@@ -39,14 +39,25 @@ choir_tensor *choir_update_arg(choir_update *u, const char *name);
 // are one mirrored value (choir_cross_take). CHOIR_INVALID: no name, another frame's tensor.
 choir_status choir_update_return(choir_update *u, const char *name, choir_tensor *value);
 
-// How many elements the function has before it: all of a copy. 0 in an update of non-slot
-// variables, and for NULL.
+// Elementwise updates (choir_update_options) of more than 8192 elements in host memory are made
+// in slices: the function is called for each of them, by the threads of all devices at the same
+// time, so what user points to is only read. It finds as vectors of choir_update_elements
+// elements: what it reads of variables (a copy, which does not go out of date in the call),
+// arguments of the variable's shape, and what choir_update_data points to; scalars among the
+// arguments as they are. It assigns such vectors, or numbers. Elsewhere it is called for whole
+// copies. In neither case does it return anything. CHOIR_INVALID, before anything is written: an
+// argument of another shape; in the call: a colocated variable of another size; CHOIR_UNSUPPORTED:
+// a scatter. Which bits come out does not depend on slices or threads.
+
+// How many elements the function has before it: all of a copy, or those of the slice. 0 in an
+// update of non-slot variables, and for NULL.
 int64_t choir_update_elements(const choir_update *u);
 
-// The packed memory of v's copy that lies here, v being the variable that is updated or one
-// colocated with it, to be read and written until the function returns, without operations. It
-// counts as a write: reads of v from before are out of date. NULL, and no failure, where the
-// host cannot reach the device's memory; CHOIR_INVALID for other variables.
+// The packed memory of v's copy that lies here, or the slice of it, v being the variable that
+// is updated or one colocated with it, to be read and written until the function returns,
+// without operations. It counts as a write: reads of v from before are out of date. NULL, and
+// no failure, where the host cannot reach the device's memory; CHOIR_INVALID for other
+// variables.
 void *choir_update_data(choir_update *u, choir_variable *v);
 
 CHOIR_C_END

@@ -1,7 +1,9 @@
 // One thread joins for every lane and then waits for every lane, a window of packs at a time.
+// Large sums are waited for by the threads of all lanes, since who waits does the work.
 #include "strategy/merge/sum.h"
 
-#include "base/size.h"
+#include "base/atomic.h"
+#include "base/lock.h"
 
 // What one window of packs is joined with.
 typedef struct {
@@ -56,6 +58,59 @@ static choir_status join(choir_strategy *s, chi_group *group, const chi_sum *sum
 	return chi_group_join(group, lane, c, ticket);
 }
 
+enum { WORTH_HELP = 256 << 10 }; // bytes of a window from which on other threads are called
+
+// Waits of all lanes, taken by whoever comes.
+typedef struct {
+	const choir_strategy *strategy;
+	const chi_ways *ways;
+	const uint64_t *ticket;
+	size_t packs;
+	chi_atomic32 next; // lane
+	chi_mutex lock; // of the failure
+	chi_error failure;
+} waits;
+
+// What ended the others' waits is not the cause.
+static void note_failure(waits *w)
+{
+	chi_error e;
+	chi_error_save(&e);
+	chi_mutex_lock(&w->lock);
+	if (w->failure.status == CHOIR_OK || w->failure.status == CHOIR_CANCELLED)
+		w->failure = e;
+	chi_mutex_unlock(&w->lock);
+}
+
+static void wait_for_lanes(void *arg)
+{
+	waits *w = arg;
+	const uint32_t lanes = (uint32_t) w->strategy->lanes;
+	for (uint32_t lane; (lane = chi_atomic32_add(&w->next, 1)) < lanes;) {
+		choir_status status = CHOIR_OK;
+		for (size_t i = 0; status == CHOIR_OK && i < w->packs; i++)
+			status = chi_group_wait(
+					w->ways->group, (int) lane, w->ticket[i * lanes + lane], w->ways->timeout);
+		if (status != CHOIR_OK)
+			note_failure(w);
+	}
+}
+
+static choir_status wait_for_all(choir_strategy *s, const chi_ways *ways, const uint64_t *ticket,
+		size_t packs, size_t bytes)
+{
+	waits w = { .strategy = s, .ways = ways, .ticket = ticket, .packs = packs };
+	chi_mutex_init(&w.lock, CHI_RANK_CROSS, "waits");
+	if (bytes < WORTH_HELP)
+		wait_for_lanes(&w);
+	else
+		chi_crew_all(s, wait_for_lanes, &w);
+	chi_mutex_destroy(&w.lock);
+	if (w.failure.status != CHOIR_OK)
+		chi_error_restore(&w.failure);
+	return w.failure.status;
+}
+
 static choir_status sum_window(choir_strategy *s, const chi_ways *ways, const chi_sum *sum,
 		const window *w, size_t first, size_t last)
 {
@@ -64,11 +119,9 @@ static choir_status sum_window(choir_strategy *s, const chi_ways *ways, const ch
 	for (size_t i = first; i < last; i++)
 		for (int lane = 0; lane < s->lanes; lane++, k++)
 			CHOIR_TRY(join(s, ways->group, sum, i, lane, &w->collective[k], &part, &w->ticket[k]));
-	k = 0;
-	for (size_t i = first; i < last; i++)
-		for (int lane = 0; lane < s->lanes; lane++, k++)
-			CHOIR_TRY(chi_group_wait(ways->group, lane, w->ticket[k], ways->timeout));
-	return CHOIR_OK;
+	const int64_t before = first == 0 ? 0 : sum->ends[first - 1];
+	return wait_for_all(s, ways, w->ticket, last - first,
+			(size_t) (sum->ends[last - 1] - before) * chi_dtype_size(sum->dtype));
 }
 
 choir_status chi_sum_lanes(

@@ -7,6 +7,23 @@
 
 #include <stdio.h>
 
+// One call of chi_crew_all.
+struct chi_help {
+	chi_crew_fn *fn;
+	void *arg;
+};
+
+static void give_help(chi_worker *w)
+{
+	const struct chi_help *h = w->help;
+	chi_gate *helped = &w->crew->strategy->crew[0].helped;
+	w->help = NULL;
+	h->fn(h->arg);
+	chi_crew_rest(w);
+	chi_atomic32_add(&helped->word, 1); // from here on *h may be gone
+	chi_gate_wake(helped);
+}
+
 static void work(void *arg)
 {
 	chi_worker *w = arg;
@@ -17,9 +34,12 @@ static void work(void *arg)
 		while (chi_atomic32_load(&w->gate.word) == seen)
 			(void) chi_gate_wait(&w->gate, seen, w->crew->spin, chi_clock_deadline(-1));
 		seen++;
-		if (w->run == NULL)
+		if (w->help != NULL)
+			give_help(w);
+		else if (w->run == NULL)
 			return;
-		chi_lane_go(w->run, w->lane, w);
+		else
+			chi_lane_go(w->run, w->lane, w);
 	}
 }
 
@@ -95,7 +115,8 @@ void chi_crew_rest(chi_worker *w)
 	chi_mutex_unlock(&crew->lock);
 }
 
-choir_status chi_crew_send(choir_strategy *s, int lane, chi_run *run)
+// Gives a lane's worker a job. A failure leaves nothing behind.
+static choir_status send(choir_strategy *s, int lane, chi_run *run, struct chi_help *help)
 {
 	struct chi_crew *crew = &s->crew[lane];
 	chi_mutex_lock(&crew->lock);
@@ -106,8 +127,30 @@ choir_status chi_crew_send(choir_strategy *s, int lane, chi_run *run)
 	if (w == NULL && (w = new_worker(crew)) == NULL)
 		return choir_error_status();
 	w->run = run;
+	w->help = help;
 	w->lane = lane;
 	chi_atomic32_add(&w->gate.word, 1);
 	chi_gate_wake(&w->gate);
 	return CHOIR_OK;
+}
+
+choir_status chi_crew_send(choir_strategy *s, int lane, chi_run *run)
+{
+	return send(s, lane, run, NULL);
+}
+
+void chi_crew_all(choir_strategy *s, chi_crew_fn *fn, void *arg)
+{
+	struct chi_help help = { .fn = fn, .arg = arg };
+	chi_gate *helped = &s->crew[0].helped;
+	const uint32_t before_all = chi_atomic32_load(&helped->word);
+	uint32_t sent = 0;
+	chi_error before;
+	chi_error_save(&before);
+	for (int lane = 1; lane < s->lanes; lane++)
+		sent += send(s, lane, NULL, &help) == CHOIR_OK;
+	chi_error_restore(&before);
+	fn(arg);
+	for (uint32_t now; (now = chi_atomic32_load(&helped->word)) - before_all < sent;)
+		(void) chi_gate_wait(helped, now, s->crew[0].spin, chi_clock_deadline(-1));
 }

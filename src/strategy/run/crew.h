@@ -8,7 +8,8 @@
 typedef struct chi_worker {
 	chi_thread thread;
 	chi_gate gate; // its word moves when there is a job
-	chi_run *run; // the job; NULL: end
+	chi_run *run; // the job; NULL: end, or help
+	struct chi_help *help; // the job, if it is no lane of a run
 	int lane;
 	struct chi_crew *crew;
 	struct chi_worker *next_idle, *next;
@@ -21,6 +22,7 @@ struct chi_crew {
 	bool spin;
 	bool pin;
 	int cores, lane;
+	chi_gate helped; // of the first lane: how many have returned from chi_crew_all, in all
 };
 
 // Puts a worker whose job is nearly done on the idle list; it may get its next job at once.

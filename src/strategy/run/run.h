@@ -142,3 +142,7 @@ choir_tensor *chi_names_find(const chi_names *list, const char *name);
 choir_status chi_crew_open(choir_strategy *s);
 void chi_crew_close(choir_strategy *s);
 choir_status chi_crew_send(choir_strategy *s, int lane, chi_run *run);
+// Calls fn on this thread and, at the same time, on a thread of every lane but the first; returns
+// when all have returned. Where a thread cannot be made the others do its share.
+typedef void chi_crew_fn(void *arg);
+void chi_crew_all(choir_strategy *s, chi_crew_fn *fn, void *arg);

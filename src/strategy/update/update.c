@@ -65,6 +65,10 @@ int chi_update_copy_of(const chi_update *u, const choir_variable *v)
 // v is about to be written: if the update fails, it is undefined.
 static void note_written(chi_update *u, choir_variable *v)
 {
+	if (u->slicing != NULL) {
+		chi_slice_note_written(u, v);
+		return;
+	}
 	if (v->written)
 		return;
 	v->written = true;
@@ -76,6 +80,9 @@ choir_status chi_update_will_write(choir_update *update, choir_variable *v)
 {
 	chi_update *u = update_of(update);
 	CHOIR_TRY(check_target(u, v));
+	if (u->slicing != NULL)
+		return chi_frame_fail(update->frame, CHOIR_UNSUPPORTED, "update of \"%s\": rows of "
+				"\"%s\" cannot be written in an elementwise update", name_of(u), v->name);
 	note_written(u, v);
 	return CHOIR_OK;
 }
@@ -83,8 +90,12 @@ choir_status chi_update_will_write(choir_update *update, choir_variable *v)
 choir_status chi_update_write(
 		choir_update *update, choir_variable *v, chi_assign_op op, choir_tensor *t)
 {
-	CHOIR_TRY(chi_update_will_write(update, v));
-	return chi_variable_write(v, chi_update_copy_of(update_of(update), v), op, t);
+	chi_update *u = update_of(update);
+	CHOIR_TRY(check_target(u, v));
+	if (u->slicing != NULL)
+		return chi_slice_write(u, v, op, t);
+	note_written(u, v);
+	return chi_variable_write(v, chi_update_copy_of(u, v), op, t);
 }
 
 choir_variable *choir_update_variable(const choir_update *u)
@@ -109,6 +120,9 @@ choir_tensor *choir_update_arg(choir_update *update, const char *name)
 		chi_frame_keep(f);
 		return NULL;
 	}
+	if (u->slicing != NULL)
+		return chi_slice_arg(
+				u, (size_t) (chi_values_leaf(u->cross->given, name) - u->cross->given->leaf));
 	if (v->kind == CHOIR_VALUE_VARIABLE)
 		return choir_variable_component(v->variable, f);
 	choir_tensor *t = chi_value_for_replica(v, 0, f->device);
@@ -126,6 +140,9 @@ choir_status choir_update_return(choir_update *update, const char *name, choir_t
 	if (u == NULL)
 		return choir_fail(CHOIR_INVALID, "return: the update is NULL");
 	choir_frame *f = update->frame;
+	if (u->elementwise)
+		return chi_frame_fail(f, CHOIR_INVALID, "update of \"%s\": an elementwise function "
+				"returns nothing", name_of(u));
 	if (name == NULL || name[0] == '\0')
 		return chi_frame_fail(f, CHOIR_INVALID, "return: a leaf needs a name");
 	if (value == NULL) {
@@ -155,7 +172,9 @@ choir_status choir_update_return(choir_update *update, const char *name, choir_t
 int64_t choir_update_elements(const choir_update *u)
 {
 	const choir_variable *v = choir_update_variable(u);
-	return v == NULL ? 0 : v->elements;
+	if (v == NULL)
+		return 0;
+	return update_of(u)->slicing != NULL ? update_of(u)->count : v->elements;
 }
 
 void *choir_update_data(choir_update *update, choir_variable *v)
@@ -166,6 +185,12 @@ void *choir_update_data(choir_update *update, choir_variable *v)
 	const int copy = chi_update_copy_of(u, v);
 	if (!v->copy[copy].device->host_memory)
 		return NULL;
+	if (u->slicing != NULL) {
+		void *slice = chi_slice_of(u, v);
+		if (slice != NULL)
+			note_written(u, v);
+		return slice;
+	}
 	note_written(u, v);
 	chi_variable_touch(v, copy);
 	return v->copy[copy].buffer->memory;
@@ -196,13 +221,9 @@ static int reader_of(const chi_update *u)
 	return r;
 }
 
-static choir_status update_copy(chi_update *u, choir_update_fn *fn, void *user)
+choir_status chi_update_call(chi_update *u, choir_frame *f, choir_update_fn *fn, void *user)
 {
-	choir_frame *f = choir_frame_new(device_of(u));
-	if (f == NULL)
-		return choir_error_status();
 	u->shown.frame = f;
-	u->replica = reader_of(u);
 	f->context = u;
 	f->context_kind = CHI_IN_UPDATE;
 	chi_context inside = { .kind = CHI_IN_UPDATE, .strategy = u->cross->strategy, .what = u };
@@ -213,6 +234,18 @@ static choir_status update_copy(chi_update *u, choir_update_fn *fn, void *user)
 	choir_status status = fn(&u->shown, user);
 	status = conclude(u, chi_context_leave(&inside, status));
 	chi_fpenv_leave(&host);
+	return status;
+}
+
+static choir_status update_copy(chi_update *u, choir_update_fn *fn, void *user)
+{
+	u->replica = reader_of(u);
+	if (chi_update_is_sliced(u))
+		return chi_update_slices(u, fn, user);
+	choir_frame *f = choir_frame_new(device_of(u));
+	if (f == NULL)
+		return choir_error_status();
+	const choir_status status = chi_update_call(u, f, fn, user);
 	chi_error failure;
 	chi_error_save(&failure);
 	choir_frame_free(f);
@@ -278,7 +311,9 @@ choir_status choir_cross_update(choir_cross *cross, choir_variable *v,
 	if (v->strategy != x->strategy)
 		return chi_frame_fail(cross->frame, CHOIR_STATE, "update: mixing strategies: variable "
 				"\"%s\" belongs to \"%s\"", v->name, v->strategy->kind);
-	return chi_update_go(&(chi_update){ .cross = x, .variable = v }, fn, user);
+	const bool elementwise = o != NULL && o->elementwise == CHOIR_ON;
+	return chi_update_go(
+			&(chi_update){ .cross = x, .variable = v, .elementwise = elementwise }, fn, user);
 }
 
 typedef struct {

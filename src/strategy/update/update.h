@@ -12,11 +12,28 @@ typedef struct {
 	int copy;
 	int replica; // the first that reads this copy
 	choir_variable *written; // the first of those that it wrote
+	bool elementwise; // may be called on slices
+	struct chi_slicing *slicing; // this is one of them; NULL: the whole copy
+	int64_t first, count; // elements of the slice
 } chi_update;
 
 // Calls fn once for each copy of u's variable, or device of its place, with what was given to the
 // cross-replica context; afterwards nothing is given any more. The context has been checked.
 choir_status chi_update_go(chi_update *u, choir_update_fn *fn, void *user);
+
+// One call of fn in u's context, with f as its frame.
+choir_status chi_update_call(chi_update *u, choir_frame *f, choir_update_fn *fn, void *user);
+
+// Slices (elementwise.c). Whether u's copy is updated in slices, and doing that.
+bool chi_update_is_sliced(const chi_update *u);
+choir_status chi_update_slices(chi_update *u, choir_update_fn *fn, void *user);
+// In a slice: v's elements of it; NULL: v has another size. Reading, writing, a leaf that was
+// given, and noting that v is written, whichever thread this is.
+void *chi_slice_of(const chi_update *u, const choir_variable *v);
+choir_tensor *chi_slice_read(const chi_update *u, choir_variable *v);
+choir_status chi_slice_write(chi_update *u, choir_variable *v, chi_assign_op op, choir_tensor *t);
+choir_tensor *chi_slice_arg(const chi_update *u, size_t leaf);
+void chi_slice_note_written(chi_update *u, choir_variable *v);
 
 // The copy of v that lies with the one being updated; -2: v is of another strategy, which the
 // update's frame keeps.

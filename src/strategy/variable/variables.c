@@ -318,6 +318,8 @@ static choir_tensor *read_alone(choir_variable *v, choir_frame *f)
 	choir_tensor *t = read_before(v, f);
 	if (t != NULL)
 		return t;
+	if (f->context_kind == CHI_IN_UPDATE && ((chi_update *) f->context)->slicing != NULL)
+		return chi_slice_read(f->context, v);
 	const int copy = copy_for(f, v);
 	if (copy == NO_COPY)
 		return NULL;

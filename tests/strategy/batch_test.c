@@ -125,11 +125,23 @@ static choir_status spy_join(void *self, int member, const choir_collective *c, 
 	return chi_direct_table.join(self, member, c, ticket);
 }
 
+static double waited; // what the last wait was given
+static bool too_late;
+
+static choir_status spy_wait(void *self, int member, uint64_t ticket, double seconds)
+{
+	waited = seconds;
+	if (too_late)
+		return choir_fail(CHOIR_TIMEOUT, "too late");
+	return chi_direct_table.wait(self, member, ticket, seconds);
+}
+
 static choir_cross_device_ops_table spy_table(const char *name)
 {
 	choir_cross_device_ops_table t = chi_direct_table;
 	t.name = name;
 	t.join = spy_join;
+	t.wait = spy_wait;
 	t.score = chi_reduce_to_one_table.score; // only by name
 	return t;
 }
@@ -192,6 +204,40 @@ static void packs_are_what_travels(void **state)
 	choir_strategy_free(copy);
 	choir_strategy_free(plain);
 	choir_strategy_free(packs);
+}
+
+static double waits_for(choir_strategy *s, const choir_communication_options *o)
+{
+	world_ok(choir_strategy_run(s, give_ten, (void *) (uintptr_t) o, NULL, NULL));
+	return waited;
+}
+
+// The call's time-out, else the communication's, else the strategy's; and who is too late spoils
+// nothing for the next.
+// spec: D2, M21
+static void time_outs(void **state)
+{
+	(void) state;
+	choir_strategy *s = choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options,
+			.devices = "cpu:0,cpu:1", .timeout = 7, .cross_device_ops = "spy"));
+	choir_strategy *t = choir_mirrored_strategy_new(
+			CHOIR_OPTIONS(choir_strategy_options, .devices = "cpu:0,cpu:1", .timeout = 7,
+					.communication = COMMUNICATION(.implementation = "spy", .timeout = 3)));
+	assert_non_null(s);
+	assert_non_null(t);
+	assert_true(waits_for(s, NULL) == 7);
+	assert_true(waits_for(s, COMMUNICATION(.timeout = 5)) == 5);
+	assert_true(waits_for(t, NULL) == 3);
+	assert_true(waits_for(t, COMMUNICATION(.timeout = CHOIR_NONE)) == CHOIR_NONE);
+	too_late = true;
+	world_failed(choir_strategy_run(s, give_ten, (void *) (uintptr_t) COMMUNICATION(.timeout = 5),
+						 NULL, NULL),
+			CHOIR_TIMEOUT, "too late", NULL);
+	too_late = false;
+	assert_true(waits_for(s, NULL) == 7);
+	world_works(s);
+	choir_strategy_free(s);
+	choir_strategy_free(t);
 }
 
 // The options that cannot be, with what is said of them.
@@ -314,7 +360,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(batches_are_separate_calls),
-		cmocka_unit_test(packs_are_what_travels),
+		cmocka_unit_test(packs_are_what_travels), // makes "spy" known
+		cmocka_unit_test(time_outs),
 		cmocka_unit_test(options_that_cannot_be),
 		cmocka_unit_test(two_words_for_one_thing),
 		cmocka_unit_test(one_that_cannot_be_spoils_all),

@@ -266,7 +266,7 @@ static void open_program(void)
 		wrong("no strategy for replicas", p.replicas, -1, 0, 0);
 	CHOIR_SCOPE (strategy) {
 		for (int v = 0; v < PROGRAM_VARIABLES; v++) {
-			char name[8];
+			char name[16];
 			snprintf(name, sizeof name, "v%d", v);
 			variable[v] = choir_variable_new(name, CHOIR_SHAPE(p.n),
 					CHOIR_OPTIONS(choir_variable_options, .dtype = p.dtype,

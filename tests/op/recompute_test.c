@@ -193,6 +193,36 @@ static void refused(void **state)
 	given_close(&g);
 }
 
+// A rewind takes a segment back like any other operation.
+static void rewinding(void **state)
+{
+	double expected[3 * WIDTH], got[3 * WIDTH];
+	given g;
+
+	(void) state;
+	for (int rewind = 0; rewind < 2; rewind++) {
+		choir_tensor *in[4], *gradient;
+		given_open(&g, "cpu:0", 11);
+		model m = { .again = true };
+		make_inputs(&g, in);
+		choir_tape *tape = choir_tape_begin(g.frame);
+		m.w = in[1];
+		m.scale = in[2];
+		m.offset = in[3];
+		choir_tensor *y = choir_recompute(1, in, block, &m);
+		const size_t mark = choir_frame_mark(g.frame);
+		for (int i = 0; i < 2 * rewind; i++) {
+			assert_non_null(choir_recompute(1, &y, block, &m));
+			choir_frame_rewind(g.frame, mark);
+		}
+		assert_int_equal(choir_tape_gradient(tape, y, 1, in, &gradient), CHOIR_OK);
+		assert_int_equal(choir_tensor_fetch(gradient, rewind ? got : expected, sizeof got),
+				CHOIR_OK);
+		given_close(&g);
+	}
+	assert_memory_equal(got, expected, sizeof got);
+}
+
 // Every allocation of a way there and back fails in turn.
 static void memory_runs_out(void **state)
 {
@@ -225,6 +255,7 @@ int main(void)
 		cmocka_unit_test(gradients_are_right),
 		cmocka_unit_test(only_results_stay),
 		cmocka_unit_test(refused),
+		cmocka_unit_test(rewinding),
 		cmocka_unit_test(memory_runs_out),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,8 @@
 // Attention, LSTM and GRU: against the same formulas made of small operations, gradients against
 // finite differences, oneDNN's products against plain ones, and what is refused.
+#include "base/alloc.h"
+#include "base/thread.h"
+#include "choir/nn.h"
 #include "op/given.h"
 #include "op/kernel_calls.h"
 
@@ -268,6 +271,94 @@ static void onednn_gives_the_same(void **state)
 	}
 }
 
+// A call in a thread of its own.
+typedef struct {
+	const choir_buffer *in;
+	choir_buffer out;
+	choir_attention_attributes attributes;
+	choir_status status;
+} job;
+
+static void run_job(void *arg)
+{
+	job *j = arg;
+	choir_buffer in[2] = { j->in[0], j->in[1] };
+	j->status = kernels_run(chi_onednn_list, "attention_gradient", 2, in, &j->out, &j->attributes);
+}
+
+static void bits_do_not_depend_on_threads(void **state)
+{
+	enum { THREADS = 4 };
+	const choir_shape shape = CHOIR_SHAPE(2, 130, 3 * 64);
+	choir_buffer in[2] = { kernels_buffer(CHOIR_F32, shape),
+		kernels_buffer(CHOIR_F32, CHOIR_SHAPE(2, 130, 64)) };
+	chi_thread threads[THREADS] = { 0 };
+	job jobs[THREADS];
+	uint64_t seed = 5;
+
+	(void) state;
+	for (int i = 0; i < 2; i++)
+		kernels_fill(&in[i], &seed, -1, 1);
+	for (int i = 0; i < THREADS; i++) {
+		jobs[i] = (job){ .in = in, .out = kernels_buffer(CHOIR_F32, shape),
+			.attributes = { 4, true, 0.25 } };
+		assert_int_equal(chi_thread_start(&threads[i], "attention", run_job, &jobs[i]), CHOIR_OK);
+	}
+	for (int i = 0; i < THREADS; i++)
+		chi_thread_join(&threads[i]);
+	for (int i = 0; i < THREADS; i++) {
+		assert_int_equal(jobs[i].status, jobs[0].status);
+		assert_memory_equal(jobs[i].out.data, jobs[0].out.data,
+				(size_t) choir_shape_elements(&shape) * sizeof(float));
+	}
+	for (int i = 0; i < THREADS; i++)
+		kernels_free(1, &jobs[i].out);
+	kernels_free(2, in);
+}
+
+// All that makes more than one tensor, there and back.
+static choir_status everything(choir_frame *f)
+{
+	choir_tensor *x = choir_random_normal(f, CHOIR_F64, CHOIR_SHAPE(2, 3, 6), 1), *cell = NULL;
+	choir_tensor *w = choir_random_normal(f, CHOIR_F64, CHOIR_SHAPE(6, 8), 2);
+	choir_tensor *u = choir_random_normal(f, CHOIR_F64, CHOIR_SHAPE(2, 8), 3);
+	choir_tensor *b = choir_fill(f, CHOIR_F64, CHOIR_SHAPE(8), 0.5);
+	choir_tensor *scale = choir_fill(f, CHOIR_F64, CHOIR_SHAPE(6), 2), *parts[3], *gradients[5];
+	choir_tensor *const sources[] = { x, w, u, b, scale };
+	choir_tape *tape = choir_tape_begin(f);
+	choir_tensor *y = choir_batch_norm(x, scale, scale, NULL);
+	y = choir_layer_norm(choir_add(y, x), scale, scale, 1e-5);
+	if (choir_split(y, 2, 3, parts) == CHOIR_OK)
+		y = choir_concat(3, (choir_tensor *[]){ parts[2], parts[0], parts[1] }, 2);
+	y = choir_lstm(y, w, u, b, CHOIR_OPTIONS(choir_recurrent_options, .last_cell = &cell));
+	y = choir_concat(3, (choir_tensor *[]){ y, y, choir_square(y) }, 2);
+	y = choir_self_attention(y, CHOIR_OPTIONS(choir_attention_options, .causal = CHOIR_ON));
+	y = choir_attention(y, y, choir_transpose(choir_transpose(y, NULL), NULL), NULL);
+	return choir_tape_gradient(
+			tape, choir_sum(choir_square(y), CHOIR_ALL_AXES), 5, sources, gradients);
+}
+
+static void memory_runs_out(void **state)
+{
+	(void) state;
+	for (int d = 0; d < 2; d++) {
+		bool failed = true;
+		for (uint64_t n = 1; failed; n++) {
+			given g;
+			chi_buffer_trim(); // so that there is something to allocate
+			given_open(&g, devices[d], 10);
+			chi_alloc_fail(n, false);
+			const choir_status status = everything(g.frame);
+			failed = chi_alloc_failed();
+			chi_alloc_fail(0, false);
+			if (status != (failed ? CHOIR_NO_MEMORY : CHOIR_OK))
+				fail_msg("allocation %d: %s", (int) n, choir_error());
+			given_close(&g);
+			assert_int_equal(chi_buffer_in_use(choir_device_find(devices[d])), 0);
+		}
+	}
+}
+
 static void refused(void **state)
 {
 	given g;
@@ -313,6 +404,8 @@ int main(void)
 		cmocka_unit_test(gradients_of_attention),
 		cmocka_unit_test(recurrent_layers),
 		cmocka_unit_test(onednn_gives_the_same),
+		cmocka_unit_test(bits_do_not_depend_on_threads),
+		cmocka_unit_test(memory_runs_out),
 		cmocka_unit_test(refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 SECONDS ?= 60
 SCHEDULES ?= 1000000
 .DEFAULT_GOAL := build
-.PHONY: build demo test check fuzz schedules bench install format clean help
+.PHONY: build demo test check fuzz fuzz-short schedules bench install format clean help
 
 build: ## build the library, the command and the examples in build/release
 	@tools/setup build
@@ -28,6 +28,8 @@ fuzz: ## run every fuzzer for SECONDS (60) each; what they find stays in build/f
 		printf '\n== %s\n' $$name; \
 		fuzz/run $$name $(SECONDS) || exit 1; \
 	done
+
+fuzz-short: fuzz ## the same
 
 schedules: ## SCHEDULES (1000000) random schedules, 10,000 random programs, and the larger models
 	@tools/setup test

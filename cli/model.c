@@ -1,5 +1,6 @@
 // Two models: a perceptron on the pixels, and a small convolutional network.
 #include "model.h"
+#include "table_plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,7 +72,9 @@ void model_plan_write(const model_plan *plan, char text[METADATA_SIZE])
 			"choir.model=%s\nchoir.classes=%lld\nchoir.scale=%.17g\n", plan->kind,
 			(long long) plan->classes, plan->scale);
 	at += write_list(text + at, METADATA_SIZE - at, "widths", plan->widths, plan->width);
-	write_list(text + at, METADATA_SIZE - at, "image", plan->image.rank, plan->image.dim);
+	at += write_list(text + at, METADATA_SIZE - at, "image", plan->image.rank, plan->image.dim);
+	if (plan->table != NULL)
+		table_plan_write(plan->table, text + at, METADATA_SIZE - at);
 }
 
 static choir_status wrong_value(const char *path, const char *key, const char *value)
@@ -98,7 +101,7 @@ choir_status model_plan_read(model_plan *plan, const char *path)
 	plan->scale = strtod(value, &end);
 	if (end == value || *end != '\0' || !(plan->scale > 0))
 		return wrong_value(path, "choir.scale", value);
-	return CHOIR_OK;
+	return plan->table != NULL ? table_plan_read(plan->table, path) : CHOIR_OK;
 }
 
 // ---- Layers.

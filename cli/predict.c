@@ -48,6 +48,7 @@ static const command self = {
 typedef struct {
 	const char *path;
 	source data;
+	table_plan table;
 	model model;
 	choir_strategy *strategy;
 	choir_distributed_dataset *input;
@@ -60,13 +61,6 @@ static choir_status classify(choir_replica *r, void *user)
 	const prediction *p = user;
 	choir_tensor *scores = model_apply(&p->model, choir_replica_arg(r, "image"));
 	return choir_replica_return(r, "class", choir_argmax(scores, -1));
-}
-
-static int64_t label_at(const choir_tensor *labels, int64_t i)
-{
-	const void *data = choir_tensor_data(labels);
-	return choir_tensor_dtype(labels) == CHOIR_U8 ? ((const uint8_t *) data)[i]
-												  : ((const int32_t *) data)[i];
 }
 
 static void say_one(const prediction *p, int64_t class, int64_t label)
@@ -99,7 +93,7 @@ static choir_status say_batch(prediction *p)
 		const int64_t n = choir_tensor_shape(class)->dim[0];
 		const int64_t *found = n > 0 ? choir_tensor_data(class) : NULL;
 		for (int64_t i = 0; i < n; i++) {
-			const int64_t want = label == NULL ? 0 : label_at(label, i);
+			const int64_t want = label == NULL ? 0 : source_label(label, i);
 			say_one(p, found[i], want);
 			p->right += found[i] == want;
 			p->examples++;
@@ -124,7 +118,10 @@ static choir_status check_image(const choir_shape *want, const choir_shape *have
 
 static choir_status make_input(prediction *p)
 {
+	const table_plan *t = &p->table;
 	choir_dataset *d = choir_dataset_skip(source_examples(&p->data), given.skip);
+	if (t->inputs != 0)
+		d = choir_dataset_standardize(d, "image", (size_t) t->inputs, t->mean, t->deviation);
 	if (given.limit != 0)
 		d = choir_dataset_take(d, given.limit);
 	p->input = choir_strategy_distribute_dataset(
@@ -134,8 +131,11 @@ static choir_status make_input(prediction *p)
 
 static choir_status prepare(prediction *p)
 {
-	model_plan plan;
+	model_plan plan = { .table = &p->table };
 	CHOIR_TRY(model_plan_read(&plan, p->path));
+	snprintf(p->data.target, sizeof p->data.target, "%s", p->table.target);
+	p->data.given_classes = p->table.classes;
+	p->data.given_class = p->table.name;
 	CHOIR_TRY(source_open(&p->data, given.data, given.seed));
 	CHOIR_TRY(check_image(&plan.image, &p->data.shape));
 	p->data.scale = plan.scale;
@@ -182,7 +182,7 @@ static void say_end(const prediction *p)
 
 int predict_main(int argc, char **argv)
 {
-	prediction p = { .path = NULL };
+	static prediction p;
 	const options_result result = options_read(&self, argc, argv, &p.path);
 	if (result != OPTIONS_GIVEN)
 		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
@@ -195,5 +195,6 @@ int predict_main(int argc, char **argv)
 	choir_values_free(p.batch);
 	choir_values_free(p.result);
 	choir_strategy_free(p.strategy);
+	source_close(&p.data);
 	return code;
 }

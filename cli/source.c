@@ -1,5 +1,6 @@
 // Names of data, and what is behind them.
 #include "source.h"
+#include "table.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -10,7 +11,7 @@
 enum { DRAWN = 12000, MOST_CLASSES = 1 << 20, LOOK = 1024 };
 
 const char source_help[] = "mnist (10,000 real digits), digits or digits:N (drawn ones), or\n"
-						   "idx:IMAGES,LABELS (IDX files, plain or .gz)";
+						   "idx:IMAGES,LABELS (IDX files, plain or .gz), csv:FILE or npy:X,Y";
 
 // ---- Where the real digits are.
 
@@ -64,7 +65,8 @@ static choir_status open_files(source *s, const char *files)
 	const size_t length = strcspn(files, ",");
 	const char *labels = files[length] == ',' ? files + length + 1 : "";
 	if (length == 0 || (files[length] == ',' && labels[0] == '\0') || strchr(labels, ',') != NULL)
-		return choir_fail(CHOIR_INVALID, "data \"%s\": idx:IMAGES,LABELS is needed", s->name);
+		return choir_fail(CHOIR_INVALID, "data \"%s\": %s is needed", s->name,
+				s->npy ? "npy:INPUTS,LABELS" : "idx:IMAGES,LABELS");
 	if (length >= PATH_SIZE || strlen(labels) >= PATH_SIZE)
 		return choir_fail(CHOIR_INVALID, "data: a path of %zu bytes is too long",
 				length < PATH_SIZE ? strlen(labels) : length);
@@ -99,18 +101,25 @@ static choir_status understand(source *s)
 		return open_drawn(s, s->name + 7);
 	if (strncmp(s->name, "idx:", 4) == 0)
 		return open_files(s, s->name + 4);
+	if (strncmp(s->name, "npy:", 4) == 0) {
+		s->npy = s->mixed = true;
+		return open_files(s, s->name + 4);
+	}
 	return choir_fail(CHOIR_NOT_FOUND,
 			"data \"%s\": there is no such data; known: mnist, digits, "
-			"digits:N, idx:IMAGES,LABELS",
+			"digits:N, idx:IMAGES,LABELS, npy:INPUTS,LABELS, csv:FILE",
 			s->name);
+}
+
+static choir_dataset *open_array(const source *s, const char *path, const char *column)
+{
+	return s->npy ? choir_npy_dataset_new(path, column) : choir_idx_dataset_new(path, column);
 }
 
 // ---- Looking.
 
-typedef choir_status look_fn(source *s, choir_tensor *t);
-
 // Calls fn for each batch of d, or only the first, which is taken over.
-static choir_status look_at(source *s, choir_dataset *d, const char *column, bool all, look_fn *fn)
+choir_status source_look(source *s, choir_dataset *d, const char *column, bool all, look_fn *fn)
 {
 	choir_strategy *one = choir_one_device_strategy_new(NULL);
 	if (one == NULL) {
@@ -126,6 +135,8 @@ static choir_status look_at(source *s, choir_dataset *d, const char *column, boo
 		if (status == CHOIR_OK)
 			status = fn(s, choir_value_local(choir_values_find(batch, column), 0));
 	} while (all && status == CHOIR_OK);
+	if (status == CHOIR_END)
+		s->dropped = choir_dataset_dropped(d);
 	choir_values_free(batch);
 	choir_strategy_free(one);
 	return status;
@@ -141,19 +152,30 @@ static choir_status see_image(source *s, choir_tensor *t)
 	return CHOIR_OK;
 }
 
+int64_t source_label(const choir_tensor *labels, int64_t i)
+{
+	const void *data = choir_tensor_data(labels);
+	switch (choir_tensor_dtype(labels)) {
+	case CHOIR_U8:
+		return ((const uint8_t *) data)[i];
+	case CHOIR_I32:
+		return ((const int32_t *) data)[i];
+	default:
+		return ((const int64_t *) data)[i];
+	}
+}
+
 static choir_status see_labels(source *s, choir_tensor *t)
 {
 	const choir_shape *shape = choir_tensor_shape(t);
 	const choir_dtype dtype = choir_tensor_dtype(t);
-	if (shape->rank != 1 || (dtype != CHOIR_U8 && dtype != CHOIR_I32))
+	if (shape->rank != 1 || (dtype != CHOIR_U8 && dtype != CHOIR_I32 && dtype != CHOIR_I64))
 		return choir_fail(CHOIR_INVALID,
 				"%s: labels of %s with %d dimensions each: one whole number "
-				"(u8 or i32) an example is needed",
+				"(u8, i32 or i64) an example is needed",
 				s->labels, choir_dtype_name(dtype), shape->rank - 1);
-	const void *data = choir_tensor_data(t);
 	for (int64_t i = 0; i < shape->dim[0]; i++) {
-		const int64_t label =
-				dtype == CHOIR_U8 ? ((const uint8_t *) data)[i] : ((const int32_t *) data)[i];
+		const int64_t label = source_label(t, i);
 		if (label < 0 || label >= MOST_CLASSES)
 			return choir_fail(CHOIR_INVALID,
 					"%s: example %lld has label %lld: 0 to %d are possible", s->labels,
@@ -173,26 +195,29 @@ static choir_status count_images(source *s, choir_tensor *t)
 
 static choir_status look_at_files(source *s)
 {
-	choir_status status =
-			look_at(s, choir_dataset_batch(choir_idx_dataset_new(s->images, "image"), 1), "image",
-					false, see_image);
+	choir_status status = source_look(s, choir_dataset_batch(open_array(s, s->images, "image"), 1),
+			"image", false, see_image);
 	if (status == CHOIR_END)
 		return choir_fail(CHOIR_INVALID, "%s: there are no examples in it", s->images);
 	CHOIR_TRY(status);
 	s->labelled = s->labels[0] != '\0';
 	if (s->labelled)
-		status = look_at(s, choir_dataset_batch(choir_idx_dataset_new(s->labels, "label"), LOOK),
+		status = source_look(s, choir_dataset_batch(open_array(s, s->labels, "label"), LOOK),
 				"label", true, see_labels);
 	else
-		status = look_at(s, choir_dataset_batch(choir_idx_dataset_new(s->images, "image"), LOOK),
+		status = source_look(s, choir_dataset_batch(open_array(s, s->images, "image"), LOOK),
 				"image", true, count_images);
 	return status == CHOIR_END ? CHOIR_OK : status;
 }
 
 choir_status source_open(source *s, const char *name, uint64_t seed)
 {
-	*s = (source){ .name = name, .seed = seed };
+	s->name = name;
+	s->seed = seed;
+	if (strncmp(name, "csv:", 4) == 0)
+		return table_open(s, name + 4, see_labels);
 	CHOIR_TRY(understand(s));
+	s->standardized = s->npy;
 	if (!s->drawn)
 		return look_at_files(s);
 	s->labelled = true;
@@ -204,9 +229,23 @@ choir_status source_open(source *s, const char *name, uint64_t seed)
 
 choir_dataset *source_examples(const source *s)
 {
+	if (s->csv)
+		return table_examples(s);
 	choir_dataset *d = s->drawn ? choir_digits_dataset_new(s->examples, s->seed)
-								: choir_idx_dataset_new(s->images, "image");
+								: open_array(s, s->images, "image");
 	if (!s->drawn && s->labelled)
-		d = choir_dataset_zip(d, choir_idx_dataset_new(s->labels, "label"));
+		d = choir_dataset_zip(d, open_array(s, s->labels, "label"));
 	return choir_dataset_to_float(d, "image", s->scale);
+}
+
+void source_say(const source *s)
+{
+	if (s->csv)
+		table_say(s);
+}
+
+void source_close(source *s)
+{
+	choir_dataset_free(s->names);
+	s->names = NULL;
 }

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -19,7 +20,7 @@ static const double SHOW_SECONDS = 0.1;
 static const char *const optimizers[] = { "sgd", "momentum", "adam", "adamw", NULL };
 
 static struct {
-	const char *model, *widths, *data, *devices, *optimizer, *save;
+	const char *model, *widths, *data, *target, *devices, *optimizer, *save;
 	int64_t train_examples, batch, replicas, epochs;
 	double rate;
 	uint64_t seed;
@@ -36,6 +37,8 @@ static const option options[] = {
 		.help = "of its layers (mlp: 512,512; cnn: 32,64,128)" },
 	{ .name = "--data", .value = "DATA", .kind = OPTION_TEXT, .to = &given.data,
 		.help = source_help },
+	{ .name = "--target", .value = "COLUMN", .kind = OPTION_TEXT, .to = &given.target,
+		.help = "of csv data: what to learn (label, or the last)" },
 	{ .name = "--train-examples", .value = "N", .kind = OPTION_INTEGER,
 		.to = &given.train_examples, .least = 1,
 		.help = "the rest are the test set (four fifths)" },
@@ -70,6 +73,7 @@ static const command self = {
 
 typedef struct {
 	source data;
+	table_plan *table; // NULL: inputs are not standardised
 	int64_t train_examples, test_examples;
 	choir_strategy *strategy;
 	choir_distributed_dataset *train, *test;
@@ -187,16 +191,42 @@ static choir_status share_examples(training *t)
 	return CHOIR_OK;
 }
 
+// Measures the inputs of d, the examples to train on, and applies it to them.
+static choir_dataset *measured(training *t, choir_dataset *d)
+{
+	table_plan *p = t->table;
+	p->inputs = choir_shape_elements(&t->data.shape);
+	if (d == NULL ||
+			choir_dataset_moments(d, "image", (size_t) p->inputs, p->mean, p->deviation) !=
+					CHOIR_OK) {
+		choir_dataset_free(d);
+		return NULL;
+	}
+	return choir_dataset_standardize(d, "image", (size_t) p->inputs, p->mean, p->deviation);
+}
+
+// All examples, in an order that is the same in every pass, so that those held out stay so.
+static choir_dataset *ordered(const training *t)
+{
+	choir_dataset *d = source_examples(&t->data);
+	return t->data.mixed ? choir_dataset_shuffle_once(d, t->data.examples, given.seed) : d;
+}
+
 static choir_status make_input(training *t)
 {
-	choir_dataset *d = choir_dataset_take(source_examples(&t->data), t->train_examples);
+	choir_dataset *d = choir_dataset_take(ordered(t), t->train_examples);
+	if (t->table != NULL)
+		d = choir_dataset_cache(measured(t, d), NULL);
 	d = choir_dataset_batch(choir_dataset_shuffle(d, t->train_examples, given.seed), given.batch);
 	t->train = choir_strategy_distribute_dataset(t->strategy, d, NULL);
 	if (t->train == NULL)
 		return choir_error_status();
 	if (t->test_examples == 0)
 		return CHOIR_OK;
-	d = choir_dataset_skip(source_examples(&t->data), t->train_examples);
+	d = choir_dataset_skip(ordered(t), t->train_examples);
+	if (t->table != NULL)
+		d = choir_dataset_standardize(
+				d, "image", (size_t) t->table->inputs, t->table->mean, t->table->deviation);
 	t->test = choir_strategy_distribute_dataset(
 			t->strategy, choir_dataset_batch(d, given.batch), NULL);
 	return t->test == NULL ? choir_error_status() : CHOIR_OK;
@@ -206,9 +236,10 @@ static choir_status make_model(training *t)
 {
 	static const choir_optimizer_kind kinds[] = { CHOIR_SGD, CHOIR_MOMENTUM, CHOIR_ADAM,
 		CHOIR_ADAMW };
-	model_plan plan = {
-		.image = t->data.shape, .classes = t->data.classes, .scale = t->data.scale
-	};
+	model_plan plan = { .image = t->data.shape,
+		.classes = t->data.classes,
+		.scale = t->data.scale,
+		.table = t->table };
 	size_t kind = 0;
 	while (strcmp(optimizers[kind], given.optimizer) != 0)
 		kind++;
@@ -243,11 +274,34 @@ static choir_status check_save(void)
 			CHOIR_IO, "--save %s: the folder %s: %s", given.save, folder, strerror(errno));
 }
 
+// What must be kept of a table with the weights.
+static choir_status make_table(training *t)
+{
+	if (!t->data.standardized)
+		return CHOIR_OK;
+	if (choir_shape_elements(&t->data.shape) > MOST_INPUTS)
+		return choir_fail(CHOIR_UNSUPPORTED, "data \"%s\": %lld inputs, at most %d possible",
+				given.data, (long long) choir_shape_elements(&t->data.shape), MOST_INPUTS);
+	t->table = calloc(1, sizeof *t->table);
+	if (t->table == NULL)
+		return choir_fail(CHOIR_NO_MEMORY, "out of memory");
+	snprintf(t->table->target, sizeof t->table->target, "%s", t->data.target);
+	const size_t n = choir_dataset_categories(t->data.names, "label");
+	for (size_t i = 0; i < n && n <= MOST_CLASS_NAMES; i++) {
+		t->table->name[i] = choir_dataset_category(t->data.names, "label", (int64_t) i);
+		t->table->classes = n;
+	}
+	return CHOIR_OK;
+}
+
 static choir_status prepare(training *t)
 {
 	CHOIR_TRY(check_save());
+	if (given.target != NULL)
+		snprintf(t->data.target, sizeof t->data.target, "%s", given.target);
 	CHOIR_TRY(source_open(&t->data, given.data, given.seed));
 	CHOIR_TRY(share_examples(t));
+	CHOIR_TRY(make_table(t));
 	t->strategy = choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options,
 			.devices = given.devices, .replicas = (int) given.replicas, .seed = given.seed));
 	if (t->strategy == NULL)
@@ -272,6 +326,8 @@ static void say_start(const training *t)
 				: strcmp(given.optimizer, "momentum") == 0 ? 1
 														   : 2,
 	};
+	if (!given.json)
+		source_say(&t->data);
 	summary_print(&s, given.json);
 }
 
@@ -311,7 +367,7 @@ static choir_status train(training *t)
 	}
 	CHOIR_TRY(test(t, &accuracy));
 	if (given.save != NULL) {
-		char metadata[METADATA_SIZE];
+		static char metadata[METADATA_SIZE];
 		model_plan_write(&t->model.plan, metadata);
 		CHOIR_TRY(choir_strategy_save(t->strategy, given.save, metadata));
 	}
@@ -331,5 +387,7 @@ int train_main(int argc, char **argv)
 	const int code = status == CHOIR_OK ? EXIT_OK : failed(&self);
 	choir_values_free(t.batch);
 	choir_strategy_free(t.strategy);
+	source_close(&t.data);
+	free(t.table);
 	return code;
 }

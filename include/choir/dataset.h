@@ -1,6 +1,7 @@
-// Datasets: named columns on the host, and what can be done to them (source.h is where they come
-// from). An element of a dataset is a set of columns: of one example, until batch makes it a batch
-// of several. Nothing is read before the first element is asked for, apart from a file's header.
+// Datasets: named columns on the host, and what can be done to them (source.h is where they
+// come from). An element of a dataset is a set of columns: of one example, until batch makes it
+// a batch of several. Nothing is read before the first element is asked for, apart from a
+// file's header.
 //
 // Ownership: a transform takes its source over, also when it fails, and freeing the last dataset
 // of a chain frees all of it. NULL flows through and keeps the first cause, so a chain is
@@ -35,6 +36,17 @@ choir_dataset *choir_dataset_concatenate(choir_dataset *a, choir_dataset *b);
 // Column becomes f32, every value times scale. The product is made in f32 from u8, bool and f32,
 // in f64 from i32, i64 and f64. Other dtypes are CHOIR_UNSUPPORTED.
 choir_dataset *choir_dataset_to_float(choir_dataset *d, const char *column, double scale);
+// What the numbers of column are like, each place of an example by itself: their mean over a
+// pass of d, and their standard deviation (of the examples, not an estimate for others). The
+// column is f32 with n numbers in each example; d is read once and begins anew. CHOIR_INVALID:
+// another n, no examples, a dataset without an end.
+CHOIR_MUST_CHECK choir_status choir_dataset_moments(
+		choir_dataset *d, const char *column, size_t n, float mean[], float deviation[]);
+// The numbers of column, f32 with n of them in each example, less their mean and divided by
+// their deviation, if that is not 0. Measured on the examples that are trained on, and applied
+// to all.
+choir_dataset *choir_dataset_standardize(choir_dataset *d, const char *column, size_t n,
+		const float mean[], const float deviation[]);
 // The examples of column lose their shape: [28, 28] becomes [784], a scalar [1].
 choir_dataset *choir_dataset_flatten(choir_dataset *d, const char *column);
 

@@ -175,8 +175,8 @@ typedef struct {
 	// SKIP: after a length that is wrong nobody knows where the next record begins, and the rest
 	// of the file counts as one record.
 	choir_wrong wrong;
-	// Records are no Examples but plain bytes: the one column, which features may describe as one
-	// value of bytes. Without, it is "record", u8, and as long as the first record.
+	// Records are no Examples but plain bytes: the one column, which features may describe as
+	// one value of bytes. Without, it is "record", u8, and as long as the first record.
 	bool raw;
 	// The columns. 0: all features of the first example, in the order of their names.
 	size_t n;
@@ -246,8 +246,31 @@ choir_dataset *choir_fixed_dataset_new(
 // to 9, and "image", u8 [32, 32, 3]: rows, columns, and red, green and blue.
 choir_dataset *choir_cifar10_dataset_new(const char *folder, bool test);
 
+// Text
+
+// All of them read plain files and files compressed by gzip. The bytes of a file, one an
+// example, u8.
+choir_dataset *choir_text_bytes_dataset_new(const char *path, const char *column);
+// Windows of text, to learn which byte comes next: "input", u8 [context], bytes i to i +
+// context - 1, and "target", u8 [context], the byte behind each. i is 0, stride, 2 stride, ...
+// as long as all of them are there; stride 0 is context, windows side by side. Bytes and
+// windows are had in any order, so shuffles of them need no memory. A compressed file of at
+// most 1 GiB is unpacked to memory when the dataset is made; a larger one is CHOIR_UNSUPPORTED.
+choir_dataset *choir_text_windows_dataset_new(const char *path, int64_t context, int64_t stride);
+// The lines of a file without their ends (LF or CR LF), u8 [CHOIR_NONE]: as long as each line
+// is. CHOIR_CORRUPT, or skipped: a line that is not UTF-8, with its number from 1 and its byte.
+// Examples come as a stream, in memory for the longest line.
+choir_dataset *choir_text_lines_dataset_new(
+		const char *path, const char *column, choir_wrong wrong);
+
 // Memory, functions, and what Choir makes itself
 
+// The numbers start, start + step, ... before stop is reached, i64. step may be negative, not 0.
+choir_dataset *choir_range_dataset_new(
+		const char *column, int64_t start, int64_t stop, int64_t step);
+// The same example so often, or for ever (CHOIR_NONE): columns[i].data is one example, copied.
+choir_dataset *choir_constant_dataset_new(
+		int64_t examples, size_t n, const choir_column columns[]);
 // Examples in memory: columns[i].data holds all of them. copy false: borrowed, unchanged until
 // the dataset is freed; true: copied now.
 choir_dataset *choir_memory_dataset_new(

@@ -194,17 +194,22 @@ size_t chi_column_find(const choir_dataset *d, const char *name)
 	return i;
 }
 
-choir_dataset *chi_refuse_column(choir_dataset *d, const char *what, const char *name)
+choir_status chi_no_column(const choir_dataset *d, const char *what, const char *name)
 {
 	chi_text known = { NULL, 0, 0, false };
 	for (size_t i = 0; i < d->spec.n; i++)
 		chi_text_add(&known, "%s\"%s\"", i ? ", " : "", d->spec.column[i].name);
-	if (known.failed)
-		choir_fail(CHOIR_NO_MEMORY, "%s: out of memory", what);
-	else
-		choir_fail(CHOIR_NOT_FOUND, "%s: there is no column \"%s\", only %s", what,
-				name ? name : "(NULL)", known.data);
+	choir_status status = known.failed
+			? choir_fail(CHOIR_NO_MEMORY, "%s: out of memory", what)
+			: choir_fail(CHOIR_NOT_FOUND, "%s: there is no column \"%s\", only %s", what,
+					  name ? name : "(NULL)", known.data);
 	chi_text_free(&known);
+	return status;
+}
+
+choir_dataset *chi_refuse_column(choir_dataset *d, const char *what, const char *name)
+{
+	chi_no_column(d, what, name);
 	choir_dataset_free(d);
 	return NULL;
 }

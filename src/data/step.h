@@ -111,6 +111,7 @@ choir_dataset *chi_refuse(choir_dataset *d, choir_status status, const char *fmt
 		CHOIR_PRINTF(3, 4);
 // The number of the column so named, or spec.n. Then chi_refuse_column says which there are.
 size_t chi_column_find(const choir_dataset *d, const char *name);
+choir_status chi_no_column(const choir_dataset *d, const char *what, const char *name);
 choir_dataset *chi_refuse_column(choir_dataset *d, const char *what, const char *name);
 
 // As the slots, with everything checked that is the same for all steps: sticky ends and

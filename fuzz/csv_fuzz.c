@@ -1,0 +1,127 @@
+// Fuzzes the CSV source: the first byte chooses options, the rest is a file. Files without
+// quotes, carriage returns and odd bytes are taken apart here once more, by the plainest code
+// there is: of those the source must give exactly the rows of numbers that there are, each as
+// strtod reads it, and fail or leave out exactly the others. Of any file it must give the same
+// rows in each pass.
+#include "base/error.h"
+#include "choir/source.h"
+#include "data/dataset.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void demand(int good, const char *what)
+{
+	if (good)
+		return;
+	fprintf(stderr, "%s (the last error: %s)\n", what, choir_error());
+	abort();
+}
+
+// Whether text is nothing but plain numbers in two columns a and b under the plainest header.
+static int plain(const char *text, size_t size)
+{
+	if (size < 4 || memcmp(text, "a,b\n", 4) != 0)
+		return 0;
+	return strspn(text + 4, "0123456789.-e,\n") == size - 4;
+}
+
+// The next good row of plain text; 0: there is none. A row is good if both fields are numbers.
+static int next_row(const char **p, double row[2])
+{
+	while (**p) {
+		char line[5000], *end;
+		const size_t n = strcspn(*p, "\n");
+		memcpy(line, *p, n);
+		line[n] = '\0';
+		*p += n + (*p)[n] / '\n';
+		char *comma = strchr(line, ',');
+		if (!comma || strchr(comma + 1, ',') || comma == line || !comma[1])
+			continue;
+		*comma = '\0';
+		row[0] = strtod(line, &end);
+		if (*end || !(row[0] - row[0] == 0))
+			continue;
+		row[1] = strtod(comma + 1, &end);
+		if (!*end && row[1] - row[1] == 0 && n < 1000)
+			return 1;
+	}
+	return 0;
+}
+
+static void check_plain(const char *path, const char *text)
+{
+	static const choir_csv_column ab[] = {
+		{ .name = "a", .kind = CHOIR_CSV_NUMBER, .dtype = CHOIR_F64 },
+		{ .name = "b", .kind = CHOIR_CSV_NUMBER, .dtype = CHOIR_F64 },
+	};
+	choir_dataset *d = choir_csv_dataset_new(path,
+			CHOIR_OPTIONS(
+					choir_csv_options, .columns = 2, .column = ab, .wrong = CHOIR_WRONG_SKIP));
+	demand(d != NULL, "refused a plain file");
+	double found[2], expected[2];
+	chi_element e = { .column = { &found[0], &found[1] }, .capacity = 1 };
+	const char *p = text + 4;
+	while (next_row(&p, expected)) {
+		demand(chi_dataset_next(d, &e) == CHOIR_OK, "a row is missing");
+		demand(memcmp(found, expected, sizeof found) == 0, "a wrong number");
+	}
+	demand(chi_dataset_next(d, &e) == CHOIR_END, "a row too many");
+	choir_dataset_free(d);
+}
+
+// A sum over all rows of a pass, and how it ended.
+static uint64_t sum_pass(choir_dataset *d, choir_status *status)
+{
+	const chi_spec *spec = chi_dataset_spec(d);
+	static double place[CHI_MAX_COLUMNS][2048];
+	chi_element e = { .capacity = 1 };
+	uint64_t sum = 0;
+	for (size_t i = 0; i < spec->n; i++)
+		e.column[i] = place[i];
+	memset(place, 0, sizeof place);
+	while ((*status = chi_dataset_next(d, &e)) == CHOIR_OK)
+		for (size_t i = 0; i < spec->n; i++)
+			for (size_t k = 0; k < 8; k++)
+				sum = (sum << 5 | sum >> 59) ^ ((const uint8_t *) place[i])[k];
+	return sum;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static int fd = -1;
+	static char path[64], text[8192];
+	if (size < 1 || size >= sizeof text)
+		return 0;
+	if (fd < 0) {
+		fd = memfd_create("csv", 0);
+		snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	}
+	const unsigned how = data[0];
+	memcpy(text, data + 1, --size);
+	text[size] = '\0';
+	demand(ftruncate(fd, 0) == 0 && pwrite(fd, text, size, 0) == (ssize_t) size, "no file");
+	if (plain(text, size))
+		check_plain(path, text);
+	chi_error_clear();
+	choir_dataset *d = choir_csv_dataset_new(path,
+			CHOIR_OPTIONS(choir_csv_options, .header = how & 1 ? CHOIR_OFF : CHOIR_ON,
+					.rest = how & 2 ? "rest" : NULL, .missing = (choir_missing) (how >> 2 & 3) % 3,
+					.wrong = how & 16 ? CHOIR_WRONG_SKIP : CHOIR_WRONG_STOP, .look = how >> 6,
+					.separator = how & 32 ? ';' : ','));
+	demand(d || choir_error()[0], "refused without a word");
+	if (d) {
+		choir_status first, second;
+		const uint64_t sum = sum_pass(d, &first);
+		demand(first == CHOIR_END || choir_error()[0], "failed without a word");
+		chi_dataset_rewind(d);
+		demand(sum == sum_pass(d, &second) && first == second, "two passes differ");
+	}
+	choir_dataset_free(d);
+	return 0;
+}

@@ -1,0 +1,99 @@
+// Fuzzes the reader of npy files: the input is a file. What a file in the plainest of forms
+// holds (the text of the header exactly as numpy writes it, rank 1 or 2) is worked out here
+// once more with products of 128 bits that cannot wrap around: such a file must be taken if and
+// only if its size is right, and give exactly its bytes. Of any other the reader must give
+// whole examples, as many as it promised, or say why not; and it must not ask for memory that
+// the file cannot fill.
+#include "base/error.h"
+#include "choir/source.h"
+#include "data/dataset.h"
+#include "tensor/tensor.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+__extension__ typedef unsigned __int128 wide;
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void demand(int good, const char *what)
+{
+	if (good)
+		return;
+	fprintf(stderr, "%s (the last error: %s)\n", what, choir_error());
+	abort();
+}
+
+// A file of bytes in the plainest form: 1: it is right, 0: it is wrong, -1: it has another form.
+static int plain(const uint8_t *data, size_t size, size_t *header)
+{
+	static const char form[] = "{'descr': '|u1', 'fortran_order': False, 'shape': (%llu, %llu), }";
+	char text[200], again[200];
+	unsigned long long rows, columns;
+	if (size < 10 || memcmp(data, "\x93NUMPY\1\0", 8) != 0)
+		return -1;
+	const size_t length = data[8] | (size_t) data[9] << 8;
+	if (length >= sizeof text || size < 10 + length)
+		return -1;
+	memcpy(text, data + 10, length);
+	text[length] = '\0';
+	*header = 10 + length;
+	if (strlen(text) != length || sscanf(text, form, &rows, &columns) != 2)
+		return -1;
+	snprintf(again, sizeof again, form, rows, columns);
+	if (strcmp(text, again) != 0)
+		return -1;
+	const wide promised = (wide) rows * columns;
+	return columns > 0 && columns <= INT64_MAX && rows <= INT64_MAX && promised <= INT64_MAX &&
+			promised == size - *header;
+}
+
+// Reads all examples; how many bytes there were, or -1 for an error.
+static long long read_all(choir_dataset *d, const uint8_t *expected)
+{
+	const chi_spec *spec = chi_dataset_spec(d);
+	size_t bytes, at = 0;
+	demand(chi_shape_bytes(&spec->column[0].shape, spec->column[0].dtype, &bytes),
+			"a shape too large");
+	uint8_t *example = malloc(spec->examples ? bytes : 1);
+	demand(example != NULL, "no memory for an example");
+	chi_element e = { .column = { example }, .capacity = 1 };
+	choir_status status;
+	int64_t n = 0;
+	while ((status = chi_dataset_next(d, &e)) == CHOIR_OK) {
+		demand(!expected || memcmp(example, expected + at, bytes) == 0, "a wrong value");
+		at += bytes;
+		n++;
+	}
+	free(example);
+	demand(status != CHOIR_END || n == spec->examples, "another number of examples than promised");
+	return status == CHOIR_END ? (long long) at : -1;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static int fd = -1;
+	static char path[64];
+	if (fd < 0) {
+		fd = memfd_create("npy", 0);
+		snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	}
+	demand(ftruncate(fd, 0) == 0 && pwrite(fd, data, size, 0) == (ssize_t) size, "no file");
+	chi_error_clear();
+	size_t header = 0;
+	const int good = plain(data, size, &header);
+	choir_dataset *d = choir_npy_dataset_new(path, "x");
+	demand(d || choir_error()[0], "refused without a word");
+	demand(good < 0 || (d != NULL) == good, d ? "took a bad file" : "refused a good file");
+	for (int pass = 0; pass < 2 && d; pass++) {
+		const long long n = read_all(d, good > 0 ? data + header : NULL);
+		demand(good < 0 || n == (long long) (size - header), "not all bytes were given");
+		demand(n >= 0 || choir_error()[0], "failed without a word");
+		chi_dataset_rewind(d);
+	}
+	choir_dataset_free(d);
+	return 0;
+}

@@ -1,0 +1,78 @@
+"""Tables through the command: a CSV file is learned, saved and predicted; what is taken for input and
+target; and what is said of columns and rows that cannot be."""
+
+import pathlib
+
+from command import Case, main
+
+
+def flowers(folder, rows=120, name="flowers.csv"):
+    """Three kinds that two of their measures tell apart, sorted by kind, with some rows that lack one."""
+    lines = ["kind,garden,width,height,noise"]
+    for i in range(rows):
+        kind = i * 3 // rows
+        width, height = 10 + 5 * kind + i % 3, 2000 - 900 * (kind == 1) + i % 7
+        lines.append(f"{('rose', 'lily', 'iris')[kind]},{'ab'[i % 2]},"
+                     f"{'NA' if i % 40 == 39 else width},{height},{i % 5}")
+    (folder / name).write_text("\n".join(lines) + "\n")
+    return "csv:" + name
+
+
+class Table(Case):
+    def test_a_table_is_learned(self):
+        data = flowers(self.folder)
+        train = ("train", "--model", "mlp", "--widths", "16", "--data", data, "--target", "kind",
+                 "--epochs", "20", "--batch", "16", "--rate", "0.01")
+        text = self.succeed(*train, "--save", "w.safetensors")
+        self.assertIn("input: width, height, noise\n", text)
+        self.assertIn("target: kind: iris, lily, rose\n", text)
+        self.assertIn("3 rows without a value left out\n", text)
+        start, *_, end = self.events(*train)
+        self.assertEqual((start["image"], start["classes"]), ([3], 3))
+        self.assertEqual((start["train_examples"], start["test_examples"]), (94, 23))
+        self.assertGreaterEqual(end["test_accuracy"], 0.95)
+        *lines, last = self.events("predict", "w.safetensors", "--data", data)
+        self.assertEqual(len(lines), 117)
+        self.assertGreaterEqual(last["accuracy"], 0.95)
+        # The classes keep their numbers in a file that has only one of them.
+        content = (self.folder / "flowers.csv").read_text().splitlines()
+        (self.folder / "one.csv").write_text("\n".join(content[:1] + content[1:20]) + "\n")
+        *lines, last = self.events("predict", "w.safetensors", "--data", "csv:one.csv")
+        self.assertEqual({line["label"] for line in lines}, {2})
+        self.assertGreaterEqual(last["accuracy"], 0.95)
+
+    def test_the_target(self):
+        flowers(self.folder)
+        base = ("train", "--model", "mlp", "--widths", "4", "--epochs", "1", "--data")
+        self.assertIn("target: noise\n", self.succeed(*base, "csv:flowers.csv"))
+        text = (self.folder / "flowers.csv").read_text().replace("garden", "label")
+        (self.folder / "labelled.csv").write_text(text)
+        self.assertIn("target: label: a, b\n", self.succeed(*base, "csv:labelled.csv"))
+        self.fail_with(1, 'there is no column "sort", only "kind", "garden", "width"', *base,
+                       "csv:flowers.csv", "--target", "sort")
+        (self.folder / "half.csv").write_text("x,y\n1,0.5\n2,1.5\n")
+        self.fail_with(1, 'column "y" holds numbers: classes are needed', *base, "csv:half.csv")
+        (self.folder / "words.csv").write_text("x,y\na,b\n")
+        self.fail_with(1, "no column of numbers is left", *base, "csv:words.csv")
+        (self.folder / "minus.csv").write_text("x,y\n1,-1\n")
+        self.fail_with(1, "label -1", *base, "csv:minus.csv")
+        (self.folder / "none.csv").write_text("x,y\n")
+        self.fail_with(1, "no column of numbers", *base, "csv:none.csv")
+        self.fail_with(1, "row 2, byte 8: 1 fields, the header has 2", *base, self.wrong("x,y\n1,0\n2\n"))
+        self.fail_with(1, "nothing.csv", *base, "csv:nothing.csv")
+        self.fail_with(1, "csv:FILE is needed", *base, "csv:")
+
+    def wrong(self, text):
+        (self.folder / "wrong.csv").write_text(text)
+        return "csv:wrong.csv"
+
+    def test_the_penguins(self):
+        path = pathlib.Path(__file__).parents[2].parent / "shared" / "data" / "penguins.csv"
+        if not path.exists():
+            self.skipTest("penguins.csv is not beside the project")
+        *_, end = self.events("train", "--model", "mlp", "--data", f"csv:{path}", "--target", "species",
+                              "--epochs", "20", "--batch", "32")
+        self.assertGreaterEqual(end["test_accuracy"], 0.95)
+
+
+main()

@@ -1,0 +1,108 @@
+// Standardisation: moments by hand and over batches, what is applied, and wrong use.
+#include "data/elements.h"
+
+#include "base/alloc.h"
+
+#include <string.h>
+
+static const float numbers[][2] = { { 1, 1e6f }, { 2, 1e6f }, { 3, 1e6f }, { 6, 1e6f } };
+static const int64_t whole[] = { 1, 2, 3, 4 };
+
+static choir_dataset *table(void)
+{
+	const choir_column c[] = { { .name = "x", .shape = { 1, { 2 } }, .data = numbers },
+		{ .name = "n", .dtype = CHOIR_I64, .data = whole } };
+	return choir_memory_dataset_new(4, 2, c, false);
+}
+
+static void moments_by_hand(void **state)
+{
+	(void) state;
+	choir_dataset *d = table();
+	for (int batches = 0; batches < 2; batches++) {
+		float mean[2], deviation[2];
+		assert_int_equal(choir_dataset_moments(d, "x", 2, mean, deviation), CHOIR_OK);
+		assert_true(mean[0] == 3 && mean[1] == 1e6f);
+		assert_true(deviation[0] == 1.87082869f && deviation[1] == 0); // the root of 14 / 4
+		if (!batches)
+			d = choir_dataset_batch(d, 3);
+	}
+	choir_dataset_free(d);
+}
+
+static void it_is_applied(void **state)
+{
+	(void) state;
+	const float mean[] = { 3, 999999 }, deviation[] = { 0.5f, 0 };
+	choir_dataset *d = choir_dataset_standardize(table(), "x", 2, mean, deviation);
+	for (int turn = 0; turn < 2; turn++) {
+		float x[3][2];
+		chi_element e = { .column = { x }, .capacity = 3 };
+		if (turn)
+			d = choir_dataset_batch(d, 3);
+		assert_int_equal(chi_dataset_next(d, &e), CHOIR_OK);
+		assert_true(x[0][0] == -4 && x[0][1] == 1);
+		if (turn)
+			assert_true(x[2][0] == 0 && x[2][1] == 1);
+		assert_int_equal(chi_dataset_rewind(d), CHOIR_OK);
+	}
+	choir_dataset_free(d);
+}
+
+static void it_is_misused(void **state)
+{
+	(void) state;
+	float m[2], s[2];
+	choir_dataset *d = table();
+	assert_int_equal(choir_dataset_moments(d, "y", 2, m, s), CHOIR_NOT_FOUND);
+	assert_failure(CHOIR_NOT_FOUND, "moments: there is no column \"y\", only \"x\", \"n\"");
+	assert_int_equal(choir_dataset_moments(d, "n", 1, m, s), CHOIR_UNSUPPORTED);
+	assert_failure(CHOIR_UNSUPPORTED, "column \"n\" is i64, f32 of a known shape needed");
+	assert_int_equal(choir_dataset_moments(d, "x", 3, m, s), CHOIR_INVALID);
+	assert_failure(CHOIR_INVALID, "3 numbers given, column \"x\" has 2");
+	assert_int_equal(choir_dataset_moments(d, "x", 2, NULL, s), CHOIR_INVALID);
+	assert_failure(CHOIR_INVALID, "no place");
+	assert_int_equal(choir_dataset_moments(NULL, "x", 2, m, s), CHOIR_INVALID);
+	assert_failure(CHOIR_INVALID, "the dataset is NULL");
+	d = choir_dataset_take(d, 0);
+	assert_int_equal(choir_dataset_moments(d, "x", 2, m, s), CHOIR_INVALID);
+	assert_failure(CHOIR_INVALID, "there are no examples");
+	choir_dataset_free(d);
+	d = choir_dataset_repeat(table(), CHOIR_NONE);
+	assert_int_equal(choir_dataset_moments(d, "x", 2, m, s), CHOIR_INVALID);
+	assert_failure(CHOIR_INVALID, "for ever");
+	choir_dataset_free(d);
+	assert_refused(
+			choir_dataset_standardize(table(), "x", 1, m, s), CHOIR_INVALID, "1 numbers given");
+	assert_refused(choir_dataset_standardize(table(), "x", 2, m, NULL), CHOIR_INVALID, "are NULL");
+}
+
+static void every_allocation_may_fail(void **state)
+{
+	(void) state;
+	bool failed = true;
+	for (uint64_t n = 1; failed; n++) {
+		float mean[2] = { 0 }, deviation[2] = { 0 };
+		chi_alloc_fail(n, false);
+		choir_dataset *d = table();
+		choir_status status =
+				d ? choir_dataset_moments(d, "x", 2, mean, deviation) : choir_error_status();
+		d = choir_dataset_standardize(d, "x", 2, mean, deviation);
+		failed = chi_alloc_failed();
+		chi_alloc_fail(0, false);
+		if (failed)
+			assert_true(status == CHOIR_NO_MEMORY || d == NULL);
+		choir_dataset_free(d);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(moments_by_hand),
+		cmocka_unit_test(it_is_applied),
+		cmocka_unit_test(it_is_misused),
+		cmocka_unit_test(every_allocation_may_fail),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

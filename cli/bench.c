@@ -15,6 +15,7 @@ static const struct {
 	{ "all-reduce", bench_all_reduce_main, "sums between replicas, from 4 KiB to 64 MiB" },
 	{ "train", bench_train_main, "training steps of a fixed case" },
 	{ "run", bench_run_main, "an empty run, and a merge call" },
+	{ "input", bench_input_main, "reading the examples of a file" },
 };
 enum { BENCHMARKS = sizeof benchmarks / sizeof benchmarks[0] };
 
@@ -87,6 +88,7 @@ int bench_main(int argc, char **argv)
 			return benchmarks[i].main(argc - 1, argv + 1);
 	}
 	const char *near = nearest(argv[0], BENCHMARKS, known);
-	return wrong_use(&self, "there is no benchmark \"%s\"; known: all-reduce, train, run%s%s%s",
-			argv[0], near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
+	return wrong_use(&self,
+			"there is no benchmark \"%s\"; known: all-reduce, train, run, input%s%s%s", argv[0],
+			near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
 }

@@ -8,6 +8,7 @@
 int bench_train_main(int argc, char **argv);
 int bench_all_reduce_main(int argc, char **argv);
 int bench_run_main(int argc, char **argv);
+int bench_input_main(int argc, char **argv);
 
 // A strategy of so many replicas, each device pinned to one core. devices and operations (the way
 // to sum) may be NULL. NULL: an error.

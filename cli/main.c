@@ -16,8 +16,9 @@ static const struct {
 } commands[] = {
 	{ "train", train_main, "train a model, test it and save its weights" },
 	{ "predict", predict_main, "classify data with saved weights" },
+	{ "inspect", inspect_main, "what a file of examples holds, and what is wrong with it" },
 	{ "devices", devices_main, "list the devices of this machine" },
-	{ "bench", bench_main, "measure: all-reduce, train, run" },
+	{ "bench", bench_main, "measure: all-reduce, train, run, input" },
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
@@ -38,7 +39,8 @@ static int unknown(const char *name)
 	for (size_t i = 0; i < COMMANDS; i++)
 		known[i] = commands[i].name;
 	const char *near = nearest(name, COMMANDS, known);
-	fprintf(stderr, "choir: there is no command \"%s\"; known: train, predict, devices, bench",
+	fprintf(stderr,
+			"choir: there is no command \"%s\"; known: train, predict, inspect, devices, bench",
 			name);
 	if (near != NULL)
 		fprintf(stderr, " (did you mean %s?)", near);

@@ -109,6 +109,7 @@ bool chi_dataset_set_columns(choir_dataset *d, size_t n, const choir_column colu
 	if (chi_columns_check(d->step->name, true, n, columns, bytes) != CHOIR_OK)
 		return false;
 	d->spec.n = n;
+	memset(d->spec.categories, 0, sizeof d->spec.categories); // the function's values are its own
 	for (size_t i = 0; i < n; i++) {
 		d->spec.column[i] = columns[i];
 		d->spec.column[i].data = NULL;

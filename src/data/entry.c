@@ -1,5 +1,6 @@
 // Elements as functions of the program see them.
 #include "data/entry.h"
+#include "data/source/categories.h"
 
 #include <string.h>
 
@@ -126,6 +127,8 @@ const char *chi_columns_differ(const chi_spec *a, const chi_spec *b)
 		for (int k = 0; k < x->shape.rank; k++)
 			if (x->shape.dim[k] != y->shape.dim[k])
 				return "the shape of a column";
+		if (!chi_categories_equal(a->categories[i], b->categories[i]))
+			return "the texts of a column's categories (CSV: list them)";
 	}
 	return NULL;
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "data/source/categories.h"
+#include "data/entry.h"
 #include "tensor/tensor.h"
 
 struct choir_files {
@@ -90,25 +90,12 @@ static choir_status check_same(const files_source *s, const choir_dataset *d, co
 		return choir_fail(CHOIR_INVALID,
 				"files dataset: %s: batches of %lld, the first file's %lld", path,
 				(long long) b->batch, (long long) a->batch);
-	bool same = a->n == b->n;
-	for (size_t i = 0; i < a->n && same; i++)
-		same = strcmp(a->column[i].name, b->column[i].name) == 0 &&
-				a->column[i].dtype == b->column[i].dtype &&
-				chi_shape_equal(&a->column[i].shape, &b->column[i].shape);
-	for (size_t i = 0; i < a->n && same; i++)
-		if (!chi_categories_equal(a->categories[i], b->categories[i]))
-			return choir_fail(CHOIR_INVALID,
-					"files dataset: %s: column \"%s\" has other categories than in the first "
-					"file; the "
-					"same needed: list them",
-					path, a->column[i].name);
-	if (same)
+	const char *differs = chi_columns_differ(a, b);
+	if (!differs)
 		return CHOIR_OK;
 	return choir_fail(CHOIR_INVALID,
-			"files dataset: %s: other columns than the first file's, in name, dtype or shape; the "
-			"same "
-			"needed",
-			path);
+			"files dataset: %s: %s differs from the first file's; the same columns needed", path,
+			differs);
 }
 
 static choir_dataset *current(const files_source *s)

@@ -1,0 +1,196 @@
+// choir inspect: what a file of examples holds. It is read to its end, so what is wrong
+// anywhere in it is found, with its place.
+#include "commands.h"
+#include "open.h"
+#include "options.h"
+#include "report.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { BATCH = 256, SHOWN = 3, MOST_VALUES = 8 };
+
+static struct {
+	bool json;
+} given;
+// clang-format off
+static const option options[] = {
+	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "one JSON object a line" },
+};
+// clang-format on
+static const command self = {
+	.name = "choir inspect",
+	.operands = "FILE",
+	.most_operands = 1,
+	.about = "Says what a file of examples holds: kind, columns, rows and the first ones, and "
+			 "what\n"
+			 "is wrong in it and where. Where the name does not tell the kind, csv:, npy:, idx:,\n"
+			 "tfrecord: or text: stands before it.",
+	.n = sizeof options / sizeof options[0],
+	.options = options,
+};
+
+typedef struct {
+	named_file file;
+	choir_dataset *source; // belongs to data
+	choir_distributed_dataset *data;
+	choir_values *batch;
+	int64_t rows;
+} inspection;
+
+static const char *shape_text(const choir_shape *shape, char text[128])
+{
+	size_t at = (size_t) snprintf(text, 128, "[");
+	for (int k = 0; k < shape->rank && at < 128; k++)
+		at += (size_t) snprintf(
+				text + at, 128 - at, "%s%lld", k == 0 ? "" : ", ", (long long) shape->dim[k]);
+	if (at < 128)
+		snprintf(text + at, 128 - at, "]");
+	return text;
+}
+
+static void say_categories(const inspection *i, const char *column)
+{
+	const size_t n = choir_dataset_categories(i->source, column);
+	for (size_t k = 0; k < n && k < MOST_VALUES; k++)
+		printf("%s%s", k == 0 ? "  " : ", ",
+				choir_dataset_category(i->source, column, (int64_t) k));
+	if (n > MOST_VALUES)
+		printf(", ... (%zu)", n);
+}
+
+static void say_columns(const inspection *i)
+{
+	char shape[128];
+	choir_csv_found found;
+	printf("%s: %s\n", i->file.path, i->file.kind);
+	for (size_t c = 0; choir_csv_dataset_column(i->source, c, &found); c++) {
+		printf("  %-24s %s", found.name, found.holds);
+		if (found.missing != 0)
+			printf(", %lld without a value", (long long) found.missing);
+		if (found.as != NULL)
+			say_categories(i, found.as);
+		printf("\n");
+	}
+	const choir_column *column;
+	for (size_t c = 0; strcmp(i->file.kind, "csv") != 0 &&
+			(column = choir_dataset_column(i->source, c)) != NULL;
+			c++)
+		printf("  %-24s %s %s\n", column->name, choir_dtype_name(column->dtype),
+				shape_text(&column->shape, shape));
+}
+
+// Value k of a tensor as a number.
+static double value_at(const choir_tensor *t, int64_t k)
+{
+	const void *data = choir_tensor_data(t);
+	switch (choir_tensor_dtype(t)) {
+	case CHOIR_F32:
+		return (double) ((const float *) data)[k];
+	case CHOIR_F64:
+		return ((const double *) data)[k];
+	case CHOIR_I32:
+		return ((const int32_t *) data)[k];
+	case CHOIR_I64:
+		return (double) ((const int64_t *) data)[k];
+	case CHOIR_U8:
+	case CHOIR_BOOL:
+		return ((const uint8_t *) data)[k];
+	default:
+		return NAN;
+	}
+}
+
+// Row r of the batch, a column after the other, as far as it fits on a line.
+static void say_row(const inspection *i, int64_t r)
+{
+	printf("  row %lld:", (long long) r);
+	const choir_column *column;
+	for (size_t c = 0; (column = choir_dataset_column(i->source, c)) != NULL && c < MOST_VALUES;
+			c++) {
+		const choir_tensor *t = choir_value_local(choir_values_find(i->batch, column->name), 0);
+		const int64_t n = choir_shape_elements(&column->shape);
+		printf(column->shape.rank ? " [" : " ");
+		for (int64_t k = 0; k < n && k < MOST_VALUES; k++)
+			printf("%s%.6g", k == 0 ? "" : " ", value_at(t, r * n + k));
+		printf("%s%s", n > MOST_VALUES ? " ..." : "", column->shape.rank ? "]" : "");
+	}
+	printf("\n");
+}
+
+static choir_status count_rows(inspection *i)
+{
+	choir_status status;
+	const char *first = choir_dataset_column(i->source, 0)->name;
+	while ((status = choir_distributed_dataset_next(i->data, &i->batch)) == CHOIR_OK) {
+		const choir_tensor *t = choir_value_local(choir_values_find(i->batch, first), 0);
+		const int64_t n = choir_tensor_shape(t)->dim[0];
+		for (int64_t r = 0; r < n && r < SHOWN && i->rows == 0 && !given.json; r++)
+			say_row(i, r);
+		i->rows += n;
+	}
+	return status == CHOIR_END ? CHOIR_OK : status;
+}
+
+static void say_json(const inspection *i)
+{
+	const choir_column *column;
+	json_begin();
+	json_text("file", i->file.path);
+	json_text("kind", i->file.kind);
+	json_integer("rows", i->rows);
+	json_integer("dropped", choir_dataset_dropped(i->source));
+	json_begin_list("columns");
+	for (size_t c = 0; (column = choir_dataset_column(i->source, c)) != NULL; c++) {
+		json_begin_item();
+		json_text("name", column->name);
+		json_text("dtype", choir_dtype_name(column->dtype));
+		json_list("shape", (size_t) column->shape.rank, column->shape.dim);
+		json_integer("categories", (int64_t) choir_dataset_categories(i->source, column->name));
+		json_end_item();
+	}
+	json_end_list();
+	json_end();
+}
+
+static choir_status inspect(inspection *i, choir_strategy *s, const char *name)
+{
+	if (s == NULL)
+		return choir_error_status();
+	CHOIR_TRY(named_file_set(&i->file, name));
+	i->source = named_file_open(&i->file);
+	if (i->source == NULL)
+		return choir_error_status();
+	i->data = choir_strategy_distribute_dataset(s, choir_dataset_batch(i->source, BATCH), NULL);
+	if (i->data == NULL)
+		return choir_error_status();
+	if (!given.json)
+		say_columns(i);
+	CHOIR_TRY(count_rows(i));
+	const int64_t dropped = choir_dataset_dropped(i->source);
+	if (given.json)
+		say_json(i);
+	else if (dropped == 0)
+		printf("  %lld rows\n", (long long) i->rows);
+	else
+		printf("  %lld rows, and %lld without some value\n", (long long) i->rows,
+				(long long) dropped);
+	return CHOIR_OK;
+}
+
+int inspect_main(int argc, char **argv)
+{
+	const char *name = NULL;
+	const options_result result = options_read(&self, argc, argv, &name);
+	if (result != OPTIONS_GIVEN)
+		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	if (name == NULL)
+		return wrong_use(&self, "the FILE is missing (--help says what it takes)");
+	inspection i = { .rows = 0 };
+	choir_strategy *s = choir_one_device_strategy_new(NULL);
+	const int code = inspect(&i, s, name) == CHOIR_OK ? EXIT_OK : failed(&self);
+	choir_values_free(i.batch);
+	choir_strategy_free(s);
+	return code;
+}

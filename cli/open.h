@@ -1,0 +1,18 @@
+// Files of examples by kind and name, for the commands that look at any of them.
+#pragma once
+
+#include <choir/choir.h>
+
+typedef struct {
+	const char *kind; // "idx", "npy", "csv", "text", "tfrecord"
+	const char *path;
+} named_file;
+
+extern const char named_file_help[];
+
+// Understands "csv:FILE", or FILE, whose kind is seen by how its name ends. CHOIR_INVALID: it
+// is not.
+choir_status named_file_set(named_file *f, const char *name);
+// A dataset of all that is in it: text byte by byte, and of CSV the complete rows; where a
+// table has more columns than a dataset can, all its numbers in one. NULL: an error.
+choir_dataset *named_file_open(const named_file *f);

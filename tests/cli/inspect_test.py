@@ -1,0 +1,52 @@
+"""choir inspect and choir bench input: what a file holds, and what is wrong with it."""
+
+from command import Case, idx, main
+
+
+class Inspect(Case):
+    def write(self, name, content):
+        (self.folder / name).write_bytes(content)
+        return name
+
+    def test_a_table(self):
+        self.write("t.csv", b"kind,size\ncat,4\nhen,NA\ncat,2.5\n")
+        text = self.succeed("inspect", "t.csv")
+        self.assertIn("t.csv: csv\n", text)
+        self.assertRegex(text, r"kind +text  cat, hen\n")
+        self.assertRegex(text, r"size +numbers, 1 without a value\n")
+        self.assertIn("row 0: 0 4\n", text)
+        self.assertIn("2 rows, and 1 without some value\n", text)
+        (event,) = self.events("inspect", "csv:t.csv")
+        self.assertEqual((event["kind"], event["rows"], event["dropped"]), ("csv", 2, 1))
+        self.assertEqual([c["dtype"] for c in event["columns"]], ["i32", "f64"])
+
+    def test_arrays_and_text(self):
+        self.write("i.idx", idx((3, 2), range(6)))
+        self.assertIn("row 2: [4 5]\n  3 rows\n", self.succeed("inspect", "i.idx"))
+        header = b"{'descr': '<i4', 'fortran_order': False, 'shape': (2,)}"
+        self.write("n.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header +
+                   b"\x07\0\0\0\xff\xff\xff\xff")
+        self.assertIn("row 1: -1\n  2 rows\n", self.succeed("inspect", "n.npy"))
+        self.write("x", b"hi")
+        self.assertIn("  2 rows\n", self.succeed("inspect", "text:x"))
+
+    def test_what_is_wrong(self):
+        self.write("t.csv", b"a,b\n1,2\n3\n")
+        self.fail_with(1, "t.csv: row 2, byte 8: 1 fields, the header has 2", "inspect", "t.csv")
+        self.write("i.idx", idx((3, 2), range(5)))
+        self.fail_with(1, "i.idx: 12 bytes of header promise 3 x 2 = 6 bytes", "inspect", "i.idx")
+        self.fail_with(1, "its name does not say what it is", "inspect", "x")
+        self.fail_with(1, "no.csv", "inspect", "no.csv")
+        self.fail_with(2, "the FILE is missing", "inspect")
+
+    def test_input_is_measured(self):
+        self.write("i.idx", idx((300, 2), bytes(600)))
+        (event,) = self.events("bench", "input", "--source", "i.idx", "--passes", "2")
+        self.assertEqual(event["examples"], 300)
+        self.assertGreater(event["bytes_per_s"], 0)
+        self.assertIn("i.idx: 300 examples", self.succeed("bench", "input", "--source", "idx:i.idx"))
+        self.fail_with(2, "--source is missing", "bench", "input")
+        self.fail_with(1, "no.idx", "bench", "input", "--source", "no.idx")
+
+
+main()

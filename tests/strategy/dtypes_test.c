@@ -175,7 +175,7 @@ static void refuse_means(void)
 	for (int d = CHOIR_F32; d <= CHOIR_BF16; d++)
 		for (int on_read = 0; on_read < 2; on_read++) {
 			const bool real = chi_dtype_is_float((choir_dtype) d);
-			char name[16];
+			char name[32];
 			snprintf(name, sizeof name, "mean %d %d", d, on_read);
 			choir_variable *v = NULL;
 			CHOIR_SCOPE (strategy)

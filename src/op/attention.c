@@ -43,20 +43,6 @@ static choir_status infer_attention(size_t n, choir_tensor *const in[], const vo
 	return CHOIR_OK;
 }
 
-// The parts of flat that are the gradients of q, k and v.
-static void take_apart(const chi_node *node, choir_tensor *flat, choir_tensor *gradient[])
-{
-	int64_t first = 0;
-
-	for (size_t i = 0; i < node->n && flat; i++) {
-		const choir_shape *shape = &node->in[i]->shape;
-		const int64_t count = choir_shape_elements(shape);
-		choir_tensor *part = chi_tensor_rows(flat->frame, flat, first, count);
-		gradient[i] = part ? chi_tensor_reshape(part, shape) : NULL;
-		first += count;
-	}
-}
-
 static choir_status attention_backward(
 		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
 {
@@ -71,10 +57,9 @@ static choir_status attention_backward(
 	in[node->n] = dy;
 	choir_tensor *made = chi_op_kernel(dy->frame, "attention_gradient", node->n + 1, in,
 			node->attributes, dy->dtype, node->n == 1 ? &in[0]->shape : &shape);
-	if (node->n == 1)
-		gradient[0] = made;
-	else
-		take_apart(node, made, gradient);
+	int64_t first = 0;
+	for (size_t i = 0; i < node->n; i++)
+		gradient[i] = node->n == 1 ? made : chi_part(made, &first, node->in[i]->shape);
 	return CHOIR_OK;
 }
 

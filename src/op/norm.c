@@ -32,14 +32,14 @@ static choir_status check_parameters(const char *name, const choir_tensor *x,
 	return CHOIR_OK;
 }
 
-// Part 0 or 1 of a tensor [2, n] or longer, as [n] in dtype; a view where it has that.
-static choir_tensor *part(choir_tensor *pair, int64_t index, int64_t n, choir_dtype dtype)
+// Part 0 or 1 of flat [2 n] or longer, in dtype; a view where it has that.
+static choir_tensor *part(choir_tensor *flat, int64_t index, int64_t n, choir_dtype dtype)
 {
-	choir_tensor *flat = pair ? chi_tensor_reshape(pair, &CHOIR_SHAPE(choir_shape_elements(
-														&pair->shape))) : NULL;
-	choir_tensor *rows = flat ? chi_tensor_rows(flat->frame, flat, index * n, n) : NULL;
-	return !rows || rows->dtype == dtype ? rows
-			: chi_op_kernel(rows->frame, "cast", 1, &rows, NULL, dtype, &rows->shape);
+	int64_t first = index * n;
+	choir_tensor *t = chi_part(flat, &first, CHOIR_SHAPE(n));
+	return !t || t->dtype == dtype
+			? t
+			: chi_op_kernel(t->frame, "cast", 1, &t, NULL, dtype, &t->shape);
 }
 
 // Where the way back will not take it over, what was made for a call goes with the call.
@@ -65,7 +65,7 @@ static choir_status row_norm_backward(
 	if (!want[1] && !(offset && want[2]))
 		return CHOIR_OK;
 	choir_tensor *sums = chi_op_kernel(
-			dy->frame, "row_norm_sums", 3, for_rest, NULL, x->dtype, &CHOIR_SHAPE(2, n));
+			dy->frame, "row_norm_sums", 3, for_rest, NULL, x->dtype, &CHOIR_SHAPE(2 * n));
 	if (want[1])
 		gradient[1] = part(sums, 0, n, x->dtype);
 	if (offset && want[2])
@@ -146,7 +146,7 @@ static choir_status batch_norm_backward(
 	choir_tensor *const for_sums[] = { x, moments, dy };
 	const int64_t n = x->shape.dim[x->shape.rank - 1];
 	choir_tensor *sums = chi_op_kernel(dy->frame, "channel_norm_sums", 3, for_sums, &b->kernel,
-			CHOIR_F64, &CHOIR_SHAPE(2, n));
+			CHOIR_F64, &CHOIR_SHAPE(2 * n));
 
 	if (want[1])
 		gradient[1] = part(sums, 0, n, x->dtype);

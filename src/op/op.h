@@ -88,6 +88,10 @@ choir_status chi_convolution_plan(const choir_shape *x, const choir_shape *filte
 // one behind another, or else the larger tensor.
 choir_tensor *chi_slices_add(choir_tensor *a, choir_tensor *b);
 
+// Part of a flat tensor, as a view of that shape, from *first on, which moves behind it: of what a
+// kernel gave behind each other. NULL gives NULL.
+choir_tensor *chi_part(choir_tensor *flat, int64_t *first, choir_shape shape);
+
 // Parts that gradients are made of. sum_to adds up what a broadcast from shape repeated (x itself
 // where nothing was); broadcast_to repeats. activation_gradient is dy where activate is linear.
 choir_tensor *chi_sum_to(choir_tensor *x, const choir_shape *shape);

@@ -52,16 +52,6 @@ static choir_status forward(const chi_node *node)
 	return chi_kernel_run(node->out->frame->stream, "slice", 1, &in, &out, &slice);
 }
 
-// Part of a flat tensor, from *first on, which moves behind it.
-static choir_tensor *part(choir_tensor *flat, int64_t *first, choir_shape shape)
-{
-	const int64_t count = choir_shape_elements(&shape);
-	choir_tensor *rows = flat ? chi_tensor_rows(flat->frame, flat, *first, count) : NULL;
-
-	*first += count;
-	return rows ? chi_tensor_reshape(rows, &shape) : NULL;
-}
-
 static choir_tensor *weights_gradient(const chi_node *node, choir_tensor *dz)
 {
 	const attributes *a = node->attributes;
@@ -86,11 +76,11 @@ static choir_status recurrence_backward(
 			chi_op_kernel(dy->frame, a->kind->gradient, 4, in, NULL, dy->dtype, &CHOIR_SHAPE(all));
 	int64_t first = 0;
 
-	gradient[GATES] = part(flat, &first, gates);
-	choir_tensor *dz = biased ? part(flat, &first, gates) : gradient[GATES];
-	gradient[STATE] = part(flat, &first, state);
+	gradient[GATES] = chi_part(flat, &first, gates);
+	choir_tensor *dz = biased ? chi_part(flat, &first, gates) : gradient[GATES];
+	gradient[STATE] = chi_part(flat, &first, state);
 	if (!biased)
-		gradient[MORE] = part(flat, &first, state);
+		gradient[MORE] = chi_part(flat, &first, state);
 	else if (want[MORE])
 		gradient[MORE] = chi_sum_to(dz, &node->in[MORE]->shape);
 	if (want[WEIGHTS])

@@ -53,6 +53,15 @@ choir_tensor *choir_reshape(choir_tensor *x, choir_shape shape)
 	return chi_op_record(&reshape_op, 1, &x, NULL, chi_tensor_reshape(x, &shape));
 }
 
+choir_tensor *chi_part(choir_tensor *flat, int64_t *first, choir_shape shape)
+{
+	const int64_t count = choir_shape_elements(&shape);
+	choir_tensor *rows = flat ? chi_tensor_rows(flat->frame, flat, *first, count) : NULL;
+
+	*first += count;
+	return rows ? chi_tensor_reshape(rows, &shape) : NULL;
+}
+
 choir_tensor *choir_stop_gradient(choir_tensor *x)
 {
 	return x ? chi_tensor_alias(x->frame, x) : chi_frame_null(NULL, "stop_gradient");

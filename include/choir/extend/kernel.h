@@ -165,13 +165,13 @@ typedef struct {
 // sqrt(variance around that + epsilon). "row_norm": x, scale [c], offset [c] if there are four
 // inputs, moments; z scale + offset, where z = (x - mean) factor. "row_norm_gradient": x, scale,
 // moments, dy; with g = dy scale: factor (g - mean(g) - z mean(g z)), without mean(g) unless
-// centered. "row_norm_sums" (no attributes): x, moments, dy; out [2, c]: the sums over all rows of
+// centered. "row_norm_sums" (no attributes): x, moments, dy; out [2 c]: the sums over all rows of
 // dy z and of dy.
 //
 // By channels, with sums and moments in f64: "channel_sums" (no attributes): x; out [2 c + 1]: the
 // sums of x and of x^2 over rows, and the number of rows. "channel_moments" (no attributes, f64
 // alone): such sums; out like it: means, variances, rows; zeros of no rows. "channel_norm": x,
-// scale, offset, moments; z scale + offset. "channel_norm_sums": x, moments, dy; out [2, c]: the
+// scale, offset, moments; z scale + offset. "channel_norm_sums": x, moments, dy; out [2 c]: the
 // sums of dy z and of dy. "channel_norm_gradient": x, scale, moments, dy, such sums, which may be
 // of more rows; scale factor (dy - (sum of dy + z sum of dy z) / rows).
 typedef struct {

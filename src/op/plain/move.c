@@ -111,20 +111,11 @@ static choir_status run_transpose(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-static int64_t index_at(const choir_buffer *indices, int64_t i)
-{
-	if (indices->dtype == CHOIR_U8)
-		return ((const uint8_t *) indices->data)[i];
-	if (indices->dtype == CHOIR_I32)
-		return ((const int32_t *) indices->data)[i];
-	return ((const int64_t *) indices->data)[i];
-}
-
 static choir_status check_indices(const choir_buffer *indices, int64_t rows)
 {
 	const int64_t n = chi_elements(indices);
 	for (int64_t i = 0; i < n; i++) {
-		const int64_t row = index_at(indices, i);
+		const int64_t row = chi_index_at(indices, i);
 		if (row < 0 || row >= rows)
 			return choir_fail(CHOIR_INVALID, "index %lld at %lld: rows are 0 to %lld",
 					(long long) row, (long long) i, (long long) rows - 1);
@@ -140,7 +131,7 @@ static choir_status run_gather(const choir_kernel_call *call)
 	char *to = call->out->data;
 	CHOIR_TRY(check_indices(indices, rows));
 	for (int64_t i = 0; i < n; i++, to += bytes)
-		memcpy(to, chi_element(x, index_at(indices, i) * row), bytes);
+		memcpy(to, chi_element(x, chi_index_at(indices, i) * row), bytes);
 	return CHOIR_OK;
 }
 
@@ -153,7 +144,7 @@ static choir_status run_gather_gradient(const choir_kernel_call *call)
 	CHOIR_TRY(check_indices(indices, call->out->shape.dim[0]));
 	memset(call->out->data, 0, (size_t) chi_elements(call->out) * chi_dtype_size(dy->dtype));
 	for (int64_t i = 0; i < n; i++) {
-		void *to = chi_element(call->out, index_at(indices, i) * row);
+		void *to = chi_element(call->out, chi_index_at(indices, i) * row);
 		loops->binary(CHI_ADD, to, to, chi_element(dy, i * row), row, false, false);
 	}
 	return CHOIR_OK;

@@ -49,6 +49,14 @@ static inline void *chi_element(const choir_buffer *b, int64_t i)
 	return (char *) b->data + (size_t) i * chi_dtype_size(b->dtype);
 }
 
+// Element i of labels or indices: u8, i32 or i64.
+static inline int64_t chi_index_at(const choir_buffer *b, int64_t i)
+{
+	if (b->dtype == CHOIR_U8)
+		return ((const uint8_t *) b->data)[i];
+	return b->dtype == CHOIR_I32 ? ((const int32_t *) b->data)[i] : ((const int64_t *) b->data)[i];
+}
+
 // Writes n numbers as the dtype: rounded to even, integers truncated and saturated (a NAN is 0),
 // bool whether it is not 0.
 void chi_narrow(choir_dtype dtype, void *out, const double *x, int64_t n);

@@ -8,12 +8,6 @@
 static const chi_binary binary_ops[] = { CHI_ADD, CHI_SUBTRACT, CHI_MULTIPLY, CHI_DIVIDE,
 	CHI_MINIMUM, CHI_MAXIMUM };
 
-static int64_t index_at(const choir_buffer *indices, int64_t i)
-{
-	return indices->dtype == CHOIR_I64 ? ((const int64_t *) indices->data)[i]
-									   : ((const int32_t *) indices->data)[i];
-}
-
 static choir_status run_binary(const choir_kernel_call *call)
 {
 	const choir_buffer *target = &call->in[0], *indices = &call->in[1], *values = &call->in[2];
@@ -21,7 +15,7 @@ static choir_status run_binary(const choir_kernel_call *call)
 	const chi_number_loops *loops = chi_loops_best()->number[target->dtype];
 	const int64_t n = chi_elements(indices), width = chi_elements(values) / n;
 	for (int64_t i = 0; i < n; i++) {
-		void *row = chi_element(target, index_at(indices, i) * width);
+		void *row = chi_element(target, chi_index_at(indices, i) * width);
 		loops->binary(op, row, row, chi_element(values, i * width), width, false, false);
 	}
 	return CHOIR_OK;
@@ -33,8 +27,8 @@ static choir_status run_update(const choir_kernel_call *call)
 	const int64_t n = chi_elements(indices), width = chi_elements(values) / n;
 	const size_t bytes = (size_t) width * chi_dtype_size(target->dtype);
 	for (int64_t i = 0; i < n; i++)
-		memcpy(chi_element(target, index_at(indices, i) * width), chi_element(values, i * width),
-				bytes);
+		memcpy(chi_element(target, chi_index_at(indices, i) * width),
+				chi_element(values, i * width), bytes);
 	return CHOIR_OK;
 }
 

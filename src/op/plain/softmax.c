@@ -79,19 +79,10 @@ static choir_status run_log_softmax_gradient(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-static int64_t label_at(const choir_buffer *labels, int64_t i)
-{
-	if (labels->dtype == CHOIR_U8)
-		return ((const uint8_t *) labels->data)[i];
-	if (labels->dtype == CHOIR_I32)
-		return ((const int32_t *) labels->data)[i];
-	return ((const int64_t *) labels->data)[i];
-}
-
 static choir_status check_labels(const choir_buffer *labels, const rows_of *r)
 {
 	for (int64_t i = 0; i < r->rows; i++) {
-		const int64_t label = label_at(labels, i);
+		const int64_t label = chi_index_at(labels, i);
 		if (label < 0 || label >= r->classes)
 			return choir_fail(CHOIR_INVALID, "label %lld of example %lld: classes are 0 to %lld",
 					(long long) label, (long long) i, (long long) r->classes - 1);
@@ -140,7 +131,7 @@ static choir_status run_cross_entropy(const choir_kernel_call *call)
 	for (int64_t i = 0; i < r.rows; i++) {
 		const void *row = chi_element(x, i * r.classes);
 		const double max = r.real->max(row, r.classes);
-		const double right = value_at(x, i * r.classes + label_at(labels, i));
+		const double right = value_at(x, i * r.classes + chi_index_at(labels, i));
 		double target = right - max;
 		if (a->smoothing > 0) {
 			chi_total sum = { 0 };
@@ -162,7 +153,7 @@ static choir_status run_cross_entropy_gradient(const choir_kernel_call *call)
 	CHOIR_TRY(check_labels(labels, &r));
 	for (int64_t i = 0; i < r.rows; i++) {
 		const double dloss = value_at(&call->in[2], i);
-		const int64_t at = i * r.classes + label_at(labels, i);
+		const int64_t at = i * r.classes + chi_index_at(labels, i);
 		softmax_row(&r, chi_element(call->out, i * r.classes), chi_element(x, i * r.classes),
 				dloss);
 		if (a->smoothing > 0) {

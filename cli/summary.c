@@ -39,7 +39,9 @@ static void print_json(const summary *s)
 	json_integer("test_examples", s->test_examples);
 	json_integer("batch", s->batch);
 	json_text("optimizer", s->optimizer);
-	json_integer("replicas", choir_strategy_replicas(s->strategy));
+	json_text("strategy", choir_strategy_name(s->strategy));
+	json_integer("workers", choir_strategy_workers(s->strategy));
+	json_integer("replicas", choir_strategy_replicas(s->strategy)); // of a worker
 	json_begin_list("variables");
 	for (int i = 0; i < choir_layer_variables(net); i++) {
 		const choir_variable *v = choir_layer_variable(s->model->net, i);
@@ -97,6 +99,8 @@ static void print_text(const summary *s)
 			(long long) s->model->plan.classes, (long long) s->train_examples,
 			(long long) s->test_examples);
 	print_variables(s);
+	if (choir_strategy_workers(s->strategy) > 1)
+		printf("%d workers, each with ", choir_strategy_workers(s->strategy));
 	printf("%d replica%s, batch %lld, %s\n", choir_strategy_replicas(s->strategy),
 			choir_strategy_replicas(s->strategy) == 1 ? "" : "s", (long long) s->batch,
 			s->optimizer);

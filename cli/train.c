@@ -20,13 +20,15 @@ static const double SHOW_SECONDS = 0.1;
 static const char *const optimizers[] = { "sgd", "momentum", "adam", "adamw", NULL };
 
 static struct {
-	const char *model, *widths, *data, *target, *devices, *optimizer, *save;
-	int64_t train_examples, batch, replicas, epochs;
+	const char *model, *widths, *data, *target, *strategy, *devices, *parameter_devices;
+	const char *optimizer, *save;
+	int64_t train_examples, batch, replicas, workers, epochs;
 	double rate;
 	uint64_t seed;
-	bool json;
+	bool lock_free, json;
 } given = {
-	.model = "cnn", .data = "mnist", .optimizer = "adam", .batch = 128, .epochs = 5, .seed = 1
+	.model = "cnn", .data = "mnist", .strategy = "mirrored", .optimizer = "adam", .batch = 128,
+	.epochs = 5, .seed = 1
 };
 
 // clang-format off
@@ -43,7 +45,16 @@ static const option options[] = {
 		.to = &given.train_examples, .least = 1,
 		.help = "the rest are the test set (four fifths)" },
 	{ .name = "--batch", .value = "G", .kind = OPTION_INTEGER, .to = &given.batch, .least = 1,
-		.most = 1 << 24, .help = "examples of a step, of all replicas together (128)" },
+		.most = 1 << 24, .help = "examples of a step, of all its replicas together (128)" },
+	{ .name = "--strategy", .value = "NAME", .kind = OPTION_TEXT, .to = &given.strategy,
+		.help = "one_device, mirrored, central_storage or\nparameter_server (mirrored)" },
+	{ .name = "--workers", .value = "N", .kind = OPTION_INTEGER, .to = &given.workers, .least = 1,
+		.most = 1024, .help = "parameter_server: loops that do not wait for each\nother (1)" },
+	{ .name = "--parameter-devices", .value = "LIST", .kind = OPTION_TEXT,
+		.to = &given.parameter_devices,
+		.help = "central_storage, parameter_server: that hold the\nvariables (cpu:0)" },
+	{ .name = "--lock-free", .kind = OPTION_FLAG, .to = &given.lock_free,
+		.help = "parameter_server: updates without locks" },
 	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
 		.least = 1, .most = 1 << 16, .help = "(one for each device named)" },
 	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices,
@@ -66,23 +77,33 @@ static const command self = {
 	.operands = "",
 	.about = "Trains a classifier of images, tests it on the examples that it was not trained\n"
 			 "on, and says its accuracy and a hash of its weights. The weights depend on the\n"
-			 "data, the seed, the replicas and the batch, and not on the devices.",
+			 "data, the seed, the replicas and the batch, and not on the devices; with several\n"
+			 "workers also on who comes first.",
 	.n = sizeof options / sizeof options[0],
 	.options = options,
 };
+
+// What one worker trains with: its share of the examples.
+typedef struct {
+	choir_distributed_dataset *examples; // made by the worker
+	choir_values *batch;
+	int64_t done; // of this epoch
+} share;
 
 typedef struct {
 	source data;
 	table_plan *table; // NULL: inputs are not standardised
 	int64_t train_examples, test_examples;
 	choir_strategy *strategy;
-	choir_distributed_dataset *train, *test;
+	share *share; // of each worker
+	int64_t epoch; // on its way
+	double since; // when it began
+	choir_distributed_dataset *test;
 	model model;
 	choir_optimizer *optimizer;
 	choir_metric *loss, *accuracy;
 	choir_values *batch;
 	double seconds; // of training, so far
-	int64_t done; // examples, of this epoch
 	double last_loss;
 } training;
 
@@ -107,38 +128,76 @@ static choir_status test_step(choir_replica *r, void *user) // no tape: evaluati
 
 // ---- Passes over the data.
 
-static void show_progress(training *t, int64_t epoch, double since)
+// Of a worker, for all: they are about as far.
+static void show_progress(const training *t, int64_t done)
 {
-	const double seconds = now() - since;
-	const double rate = (double) t->done / seconds;
-	const int64_t left = t->train_examples - t->done + (given.epochs - epoch) * t->train_examples;
+	const int64_t all = done * choir_strategy_workers(t->strategy);
+	const int64_t now_done = all < t->train_examples ? all : t->train_examples;
+	const double rate = (double) now_done / (now() - t->since);
+	const int64_t left = t->train_examples - now_done +
+			(given.epochs - t->epoch) * t->train_examples;
 	progress("epoch %lld/%lld  %lld/%lld  %.0f examples/s  loss %.4f  %.0f s left",
-			(long long) epoch, (long long) given.epochs, (long long) t->done,
+			(long long) t->epoch, (long long) given.epochs, (long long) now_done,
 			(long long) t->train_examples, rate, choir_metric_result(t->loss),
 			(double) left / rate);
 }
 
-static choir_status train_epoch(training *t, int64_t epoch)
+// All examples, in an order that is the same in every pass, so that those held out stay so.
+static choir_dataset *ordered(const training *t)
 {
-	const double since = now();
-	double shown = since;
+	choir_dataset *d = source_examples(&t->data);
+	return t->data.mixed ? choir_dataset_shuffle_once(d, t->data.examples, given.seed) : d;
+}
+
+static choir_dataset *standardized(const training *t, choir_dataset *d)
+{
+	const table_plan *p = t->table;
+	return p == NULL ? d
+			: choir_dataset_standardize(d, "image", (size_t) p->inputs, p->mean, p->deviation);
+}
+
+static choir_status open_share(const training *t, choir_strategy *group, int worker)
+{
+	const int64_t workers = choir_strategy_workers(group);
+	choir_dataset *d = standardized(t, choir_dataset_take(ordered(t), t->train_examples));
+	if (workers > 1)
+		d = choir_dataset_shard(d, workers, worker);
+	if (t->table != NULL)
+		d = choir_dataset_cache(d, NULL);
+	d = choir_dataset_batch(choir_dataset_shuffle(d, t->train_examples, given.seed), given.batch);
+	t->share[worker].examples = choir_strategy_distribute_dataset(group, d, NULL);
+	return t->share[worker].examples == NULL ? choir_error_status() : CHOIR_OK;
+}
+
+// An epoch of one worker: a loop over its share of the examples.
+static choir_status work(choir_strategy *group, int worker, void *user)
+{
+	training *t = user;
+	share *own = &t->share[worker];
+	double shown = t->since;
 	choir_status status;
-	t->done = 0;
-	while ((status = choir_distributed_dataset_next(t->train, &t->batch)) == CHOIR_OK) {
-		CHOIR_TRY(choir_strategy_run(t->strategy, train_step, t, t->batch, NULL));
-		t->done = t->done + given.batch < t->train_examples ? t->done + given.batch
-															: t->train_examples;
-		if (!given.json && progress_on() && now() - shown > SHOW_SECONDS) {
-			show_progress(t, epoch, since);
+	if (own->examples == NULL)
+		CHOIR_TRY(open_share(t, group, worker));
+	own->done = 0;
+	while ((status = choir_distributed_dataset_next(own->examples, &own->batch)) == CHOIR_OK) {
+		CHOIR_TRY(choir_strategy_run(group, train_step, t, own->batch, NULL));
+		own->done += given.batch;
+		if (worker == 0 && !given.json && progress_on() && now() - shown > SHOW_SECONDS) {
+			show_progress(t, own->done);
 			shown = now();
 		}
 	}
-	t->seconds += now() - since;
-	if (status != CHOIR_END)
-		return status;
+	return status == CHOIR_END ? choir_distributed_dataset_rewind(own->examples) : status;
+}
+
+static choir_status train_epoch(training *t, int64_t epoch)
+{
+	t->epoch = epoch;
+	t->since = now();
+	CHOIR_TRY(choir_strategy_run_workers(t->strategy, work, t));
+	t->seconds += now() - t->since;
 	t->last_loss = choir_metric_result(t->loss);
-	CHOIR_TRY(choir_metric_reset(t->loss));
-	return choir_distributed_dataset_rewind(t->train);
+	return choir_metric_reset(t->loss);
 }
 
 static void say_epoch(const training *t, int64_t epoch)
@@ -191,42 +250,30 @@ static choir_status share_examples(training *t)
 	return CHOIR_OK;
 }
 
-// Measures the inputs of d, the examples to train on, and applies it to them.
-static choir_dataset *measured(training *t, choir_dataset *d)
+// Measures the inputs of the examples to train on.
+static choir_status measure(training *t)
 {
 	table_plan *p = t->table;
 	p->inputs = choir_shape_elements(&t->data.shape);
-	if (d == NULL ||
-			choir_dataset_moments(d, "image", (size_t) p->inputs, p->mean, p->deviation) !=
-					CHOIR_OK) {
-		choir_dataset_free(d);
-		return NULL;
-	}
-	return choir_dataset_standardize(d, "image", (size_t) p->inputs, p->mean, p->deviation);
+	choir_dataset *d = choir_dataset_take(ordered(t), t->train_examples);
+	const choir_status status = d == NULL ? choir_error_status()
+			: choir_dataset_moments(d, "image", (size_t) p->inputs, p->mean, p->deviation);
+	choir_dataset_free(d);
+	return status;
 }
 
-// All examples, in an order that is the same in every pass, so that those held out stay so.
-static choir_dataset *ordered(const training *t)
-{
-	choir_dataset *d = source_examples(&t->data);
-	return t->data.mixed ? choir_dataset_shuffle_once(d, t->data.examples, given.seed) : d;
-}
-
+// The test examples; every worker makes its share of the others.
 static choir_status make_input(training *t)
 {
-	choir_dataset *d = choir_dataset_take(ordered(t), t->train_examples);
 	if (t->table != NULL)
-		d = choir_dataset_cache(measured(t, d), NULL);
-	d = choir_dataset_batch(choir_dataset_shuffle(d, t->train_examples, given.seed), given.batch);
-	t->train = choir_strategy_distribute_dataset(t->strategy, d, NULL);
-	if (t->train == NULL)
-		return choir_error_status();
+		CHOIR_TRY(measure(t));
+	t->share = calloc((size_t) choir_strategy_workers(t->strategy), sizeof *t->share);
+	if (t->share == NULL)
+		return choir_fail(CHOIR_NO_MEMORY, "no memory for %d workers",
+				choir_strategy_workers(t->strategy));
 	if (t->test_examples == 0)
 		return CHOIR_OK;
-	d = choir_dataset_skip(ordered(t), t->train_examples);
-	if (t->table != NULL)
-		d = choir_dataset_standardize(
-				d, "image", (size_t) t->table->inputs, t->table->mean, t->table->deviation);
+	choir_dataset *d = standardized(t, choir_dataset_skip(ordered(t), t->train_examples));
 	t->test = choir_strategy_distribute_dataset(
 			t->strategy, choir_dataset_batch(d, given.batch), NULL);
 	return t->test == NULL ? choir_error_status() : CHOIR_OK;
@@ -302,8 +349,12 @@ static choir_status prepare(training *t)
 	CHOIR_TRY(source_open(&t->data, given.data, given.seed));
 	CHOIR_TRY(share_examples(t));
 	CHOIR_TRY(make_table(t));
-	t->strategy = choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options,
-			.devices = given.devices, .replicas = (int) given.replicas, .seed = given.seed));
+	t->strategy = choir_strategy_new(given.strategy,
+			CHOIR_OPTIONS(choir_strategy_options, .devices = given.devices,
+					.replicas = (int) given.replicas, .seed = given.seed,
+					.parameter_devices = given.parameter_devices,
+					.workers = (int) given.workers,
+					.locked_updates = given.lock_free ? CHOIR_OFF : CHOIR_DEFAULT));
 	if (t->strategy == NULL)
 		return choir_error_status();
 	CHOIR_TRY(make_input(t));
@@ -385,6 +436,9 @@ int train_main(int argc, char **argv)
 	if (status != CHOIR_OK)
 		progress_clear();
 	const int code = status == CHOIR_OK ? EXIT_OK : failed(&self);
+	for (int i = 0; t.share != NULL && i < choir_strategy_workers(t.strategy); i++)
+		choir_values_free(t.share[i].batch);
+	free(t.share);
 	choir_values_free(t.batch);
 	choir_strategy_free(t.strategy);
 	source_close(&t.data);

@@ -72,6 +72,15 @@ typedef struct {
 	const char *parameter_devices;
 	// Copied; NULL: all defaults. Its implementation is another word for cross_device_ops.
 	const choir_communication_options *communication;
+	// Parameter server: workers, at most 1024, among which the replicas are dealt in contiguous
+	// blocks, the first larger by one; there is at least one for each. 0: 1.
+	int workers;
+	// Parameter server with several workers, on: each reads, writes and updates a variable under a
+	// lock of that variable. Off: without, by relaxed atomics: each element is whole, but a value
+	// may be made of several updates, and what two workers do to an element at the same time may
+	// lose one of the two. Off needs parameter devices of host memory; on-read variables and the
+	// functions of updates have their locks all the same.
+	choir_toggle locked_updates;
 } choir_strategy_options;
 
 // What makes a strategy from options, for tables of kinds. *o is copied, with its texts; NULL:
@@ -97,9 +106,19 @@ choir_strategy *choir_one_device_strategy_new(const choir_strategy_options *o);
 // parameter devices.
 choir_strategy *choir_central_storage_strategy_new(const choir_strategy_options *o);
 
+// Parameter server on one machine: workers, each with its own replicas and its own loop, that
+// do not wait for each other (choir_strategy_run_workers). Variables lie once, each on the next
+// of the parameter devices; reads are copies, which other workers' updates leave as they are,
+// and sums over a worker's replicas are applied where the variable lies, when they come. As a
+// strategy it is its first worker: choir_strategy_replicas counts that one's replicas, and
+// choir_strategy_run runs them. With one worker it computes what mirrored computes, to the bit.
+// An on-read variable has a part for each replica of every worker.
+choir_strategy *choir_parameter_server_strategy_new(const choir_strategy_options *o);
+
 // A strategy of the kind called name: "default" (a new one, which behaves as one_device),
-// "one_device", "mirrored", "central_storage", or what was registered (extend/strategy.h). Fails
-// as a constructor, and with CHOIR_NOT_FOUND for an unknown name, with a list.
+// "one_device", "mirrored", "central_storage", "parameter_server", or what was registered
+// (extend/strategy.h). Fails as a constructor, and with CHOIR_NOT_FOUND for an unknown name,
+// with a list.
 choir_strategy *choir_strategy_new(const char *name, const choir_strategy_options *o);
 
 // A new strategy of s's kind and options, without its variables and the like; where s's options
@@ -153,6 +172,9 @@ int choir_strategy_worker_device_index(const choir_strategy *s, const choir_devi
 
 // What kind s is: "mirrored". "" for NULL.
 const char *choir_strategy_name(const choir_strategy *s);
+
+// Workers that choir_strategy_run_workers calls. 0 for NULL.
+int choir_strategy_workers(const choir_strategy *s);
 
 // Devices that hold variables: for mirrored and one-device the worker devices. 0 for NULL.
 int choir_strategy_parameter_devices(const choir_strategy *s);
@@ -247,6 +269,22 @@ void choir_scope_leave(choir_scope *scope);
 // that never returns cannot be stopped: run returns when it does.
 choir_status choir_strategy_run(choir_strategy *s, choir_replica_fn *fn, void *user,
 		choir_values *args, choir_values **results);
+
+// What a worker does: runs of group, which are its own replicas, in a loop of its own, and what
+// else is done with a strategy; group is current. It must not be freed. Variables made in it
+// belong to the strategy, as elsewhere.
+typedef choir_status choir_worker_fn(choir_strategy *group, int worker, void *user);
+
+// Calls fn once for each worker, at the same time, the first's on the calling thread and the
+// others' on threads of their own, and returns when all have returned. A strategy other than a
+// parameter server is its own only worker, so that a program may be written once for all.
+//
+// When a worker fails, by what fn returns, the others' next run is CHOIR_CANCELLED. Fails with
+// the failure of the lowest worker that failed by itself, which the text names: "worker 2:
+// ...". Its own: CHOIR_INVALID: fn is NULL; CHOIR_STATE: not in cross-replica context, in
+// another strategy's, or workers of s are at work already. A worker that never returns cannot
+// be stopped.
+choir_status choir_strategy_run_workers(choir_strategy *s, choir_worker_fn *fn, void *user);
 
 // The sum or mean of v over replicas, for the program: a tensor in v's frame, or, if v is a
 // variable's own value, in that of choir_strategy_cross. Sums are made in the canonical tree

@@ -97,7 +97,7 @@ choir_status chi_context_sees_all(const choir_strategy *s, const char *what)
 	if (top->kind == CHI_IN_REPLICA && !top->strategy->is_default)
 		return choir_fail(CHOIR_STATE, "%s is not possible in replica %d: it needs cross-replica "
 				"context, which a merge call gives", what, ((chi_replica *) top->what)->id);
-	if (top->strategy != s)
+	if (top->strategy != s && top->strategy->home != s)
 		return choir_fail(CHOIR_STATE, "%s: mixing strategies: this thread is in a scope of "
 				"\"%s\", the call is for \"%s\"", what, top->strategy->kind, s->kind);
 	return CHOIR_OK;

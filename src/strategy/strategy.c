@@ -13,6 +13,21 @@
 
 enum { MOST_DEVICES = 1024, MOST_REPLICAS = 1 << 20 };
 
+static choir_status check_workers(const choir_strategy_table *t, const choir_strategy_options *o)
+{
+	if ((o->workers != 0 || o->locked_updates != CHOIR_DEFAULT) &&
+			!(t->features & CHOIR_FEATURE_WORKERS))
+		return choir_fail(CHOIR_INVALID, "strategy: \"%s\" has no workers of its own, so no "
+				".workers and no .locked_updates", t->name);
+	if (o->workers < 0 || o->workers > MOST_DEVICES)
+		return choir_fail(CHOIR_INVALID, "strategy: %d workers: 1 to %d are possible", o->workers,
+				MOST_DEVICES);
+	if (o->replicas > 0 && o->replicas < o->workers)
+		return choir_fail(CHOIR_INVALID, "strategy: %d replicas for %d workers: each needs one",
+				o->replicas, o->workers);
+	return CHOIR_OK;
+}
+
 static choir_status check_options(const choir_strategy_table *t, const choir_strategy_options *o)
 {
 	if (o->replicas < 0 || o->replicas > MOST_REPLICAS)
@@ -28,7 +43,7 @@ static choir_status check_options(const choir_strategy_table *t, const choir_str
 	if (o->parameter_devices != NULL && !(t->features & CHOIR_FEATURE_PARAMETER_DEVICES))
 		return choir_fail(CHOIR_INVALID, "strategy: \"%s\" has no parameter devices of its own, "
 				"so not \"%s\"", t->name, o->parameter_devices);
-	return CHOIR_OK;
+	return check_workers(t, o);
 }
 
 // The devices named, or those of CHOIR_DEVICES, or one CPU for each replica up to the cores.
@@ -41,7 +56,7 @@ static choir_status find_devices(choir_strategy *s, choir_device **devices, int 
 	if (names != NULL && names[0] != '\0')
 		return chi_device_list(names, MOST_DEVICES, devices, count);
 	const int cores = chi_cpu_count();
-	const int want = s->options.replicas > 0 ? s->options.replicas : 1;
+	const int want = s->options.replicas > 0 ? s->options.replicas : s->workers;
 	*count = want < cores ? want : cores;
 	for (int i = 0; i < *count; i++) {
 		char name[16] = "cpu:";
@@ -55,22 +70,43 @@ static choir_status find_devices(choir_strategy *s, choir_device **devices, int 
 // Replicas in contiguous blocks: the first R mod P devices get one more; surplus devices idle.
 static choir_status deal_replicas(choir_strategy *s, choir_device *const *devices, int count)
 {
-	s->replicas = s->options.replicas > 0 ? s->options.replicas : count;
-	s->lanes = count < s->replicas ? count : s->replicas;
-	s->device = chi_alloc_array((size_t) s->lanes, sizeof *s->device);
-	s->first = chi_alloc_array((size_t) s->lanes + 1, sizeof *s->first);
-	s->replica_device = chi_alloc_array((size_t) s->replicas, sizeof *s->replica_device);
-	if (s->device == NULL || s->first == NULL || s->replica_device == NULL)
+	const int least = count > s->workers ? count : s->workers;
+	const int all = s->options.replicas > 0 ? s->options.replicas : least;
+	const int used = count < all ? count : all;
+	choir_device **of_replica = chi_alloc_array((size_t) all, sizeof(choir_device *));
+	s->everyone = (chi_layout){ all, of_replica };
+	s->used = chi_alloc_array((size_t) used, sizeof *s->used);
+	if (of_replica == NULL || s->used == NULL)
 		return choir_error_status();
 	s->all_host = true;
-	for (int i = 0; i < s->lanes; i++) {
-		s->device[i] = devices[i];
+	for (int i = 0, r = 0; i < used; i++) {
+		s->used[i] = devices[i];
 		s->all_host = s->all_host && devices[i]->host_memory;
-		s->first[i + 1] = s->first[i] + (int) chi_share_of(s->replicas, s->lanes, i);
-		for (int r = s->first[i]; r < s->first[i + 1]; r++)
-			s->replica_device[r] = devices[i];
+		for (int end = r + (int) chi_share_of(all, used, i); r < end; r++)
+			of_replica[r] = devices[i];
 	}
+	return CHOIR_OK;
+}
+
+// The lanes of a worker: a device of its block of replicas each.
+static choir_status deal_lanes(choir_strategy *s)
+{
+	const choir_strategy *home = s->home;
+	s->replicas = (int) chi_share_of(home->everyone.replicas, home->workers, s->worker);
+	s->replica_device = home->everyone.device + s->first_replica;
 	s->layout = (chi_layout){ s->replicas, s->replica_device };
+	const size_t most = (size_t) s->replicas;
+	s->device = chi_alloc_array(most, sizeof *s->device);
+	s->first = chi_alloc_array(most + 1, sizeof *s->first);
+	if (s->device == NULL || s->first == NULL)
+		return choir_error_status();
+	for (int r = 0; r < s->replicas; r++) {
+		if (r == 0 || s->replica_device[r] != s->replica_device[r - 1]) {
+			s->device[s->lanes] = s->replica_device[r];
+			s->first[s->lanes++] = r;
+		}
+	}
+	s->first[s->lanes] = s->replicas;
 	return CHOIR_OK;
 }
 
@@ -126,26 +162,6 @@ static choir_status copy_options(choir_strategy *s, const choir_strategy_options
 	return status;
 }
 
-static choir_status open_exchange(choir_strategy *s)
-{
-	s->exchange = chi_alloc_array((size_t) s->lanes, sizeof *s->exchange);
-	if (s->exchange == NULL)
-		return choir_error_status();
-	for (int i = 0; i < s->lanes; i++)
-		if ((s->exchange[i] = chi_stream_new(s->device[i])) == NULL)
-			return choir_error_status();
-	return chi_group_open(&s->group, s->lanes, s->replicas, s->device,
-			s->options.cross_device_ops);
-}
-
-static bool beside_a_lane(const choir_strategy *s, const choir_device *d)
-{
-	for (int i = 0; i < s->lanes; i++)
-		if (chi_device_shares(s->device[i], d))
-			return true;
-	return false;
-}
-
 // The devices that a slot of the table gives, in memory of their own. CHOIR_NONE: a failure.
 static int ask_devices(choir_strategy *s, int (*slot)(void *, int, choir_device **),
 		choir_device **room, choir_device ***devices)
@@ -165,35 +181,21 @@ static int ask_devices(choir_strategy *s, int (*slot)(void *, int, choir_device 
 	return n;
 }
 
-// Streams of the parameter devices where no lane has one.
-static choir_status open_parameter_streams(choir_strategy *s)
-{
-	s->parameter_stream = chi_alloc_array((size_t) s->parameters, sizeof *s->parameter_stream);
-	if (s->parameter_stream == NULL)
-		return choir_error_status();
-	s->all_here = true;
-	for (int i = 0; i < s->parameters; i++) {
-		if (beside_a_lane(s, s->parameter[i]))
-			continue;
-		s->all_here = false;
-		if ((s->parameter_stream[i] = chi_stream_new(s->parameter[i])) == NULL)
-			return choir_error_status();
-	}
-	return CHOIR_OK;
-}
-
 // What the table says of where variables lie.
 static choir_status open_table(choir_strategy *s, choir_device **room)
 {
 	s->self = chi_alloc(s->table.self_size + 1);
 	if (s->self == NULL)
 		return choir_error_status();
-	CHOIR_TRY(s->table.open(s->self, &s->options, s->lanes, s->device));
+	const int all = s->everyone.replicas;
+	int used = 1;
+	for (int r = 1; r < all; r++)
+		used += s->everyone.device[r] != s->everyone.device[r - 1];
+	CHOIR_TRY(s->table.open(s->self, &s->options, used, s->used));
 	int n = ask_devices(s, s->table.parameter_devices, room, &s->parameter);
 	if (n == CHOIR_NONE)
 		return choir_error_status();
 	s->parameters = n;
-	CHOIR_TRY(open_parameter_streams(s));
 	n = ask_devices(s, s->table.non_slot_devices, room, &s->non_slot);
 	if (n == CHOIR_NONE)
 		return choir_error_status();
@@ -218,18 +220,107 @@ static choir_status open_devices(choir_strategy *s, choir_device **devices)
 	return open_table(s, devices);
 }
 
+static choir_status open_exchange(choir_strategy *s)
+{
+	s->exchange = chi_alloc_array((size_t) s->lanes, sizeof *s->exchange);
+	if (s->exchange == NULL)
+		return choir_error_status();
+	for (int i = 0; i < s->lanes; i++)
+		if ((s->exchange[i] = chi_stream_new(s->device[i])) == NULL)
+			return choir_error_status();
+	return chi_group_open(&s->group, s->lanes, s->replicas, s->device,
+			s->options.cross_device_ops);
+}
+
+static bool beside_a_lane(const choir_strategy *s, const choir_device *d)
+{
+	for (int i = 0; i < s->lanes; i++)
+		if (chi_device_shares(s->device[i], d))
+			return true;
+	return false;
+}
+
+// Streams of the parameter devices where no lane has one.
+static choir_status open_parameter_streams(choir_strategy *s)
+{
+	s->parameter_stream = chi_alloc_array((size_t) s->parameters, sizeof *s->parameter_stream);
+	if (s->parameter_stream == NULL)
+		return choir_error_status();
+	s->all_here = true;
+	for (int i = 0; i < s->parameters; i++) {
+		if (beside_a_lane(s, s->parameter[i]))
+			continue;
+		s->all_here = false;
+		if ((s->parameter_stream[i] = chi_stream_new(s->parameter[i])) == NULL)
+			return choir_error_status();
+	}
+	return CHOIR_OK;
+}
+
+choir_status chi_strategy_open_block(choir_strategy *s)
+{
+	CHOIR_TRY(deal_lanes(s));
+	CHOIR_TRY(open_parameter_streams(s));
+	CHOIR_TRY(open_exchange(s));
+	CHOIR_TRY(chi_crew_open(s));
+	s->run = chi_run_new(s);
+	return s->run == NULL ? choir_error_status() : CHOIR_OK;
+}
+
+// Its threads and what runs have: they look at variables and updates, which go next.
+static void close_runs(choir_strategy *s)
+{
+	chi_crew_close(s);
+	chi_run_free(s->run);
+	chi_cross_free(s->cross);
+	s->run = NULL;
+	s->cross = NULL;
+}
+
+void chi_strategy_close_block(choir_strategy *s)
+{
+	close_runs(s);
+	chi_group_close(&s->group);
+	for (chi_more_groups *g = s->more_groups, *next; g != NULL; g = next) {
+		next = g->next;
+		chi_group_close(&g->group);
+		chi_free(g);
+	}
+	for (int i = 0; s->exchange != NULL && i < s->lanes; i++)
+		chi_stream_free(s->exchange[i]);
+	for (int i = 0; s->parameter_stream != NULL && i < s->parameters; i++)
+		chi_stream_free(s->parameter_stream[i]);
+	chi_free(s->exchange);
+	chi_free(s->parameter_stream);
+	chi_free(s->device);
+	chi_free(s->first);
+}
+
+// Which memory can be shared without a lock.
+static choir_status check_sharing(const choir_strategy *s)
+{
+	for (int i = 0; s->sharing == CHI_LOCK_FREE && i < s->parameters; i++)
+		if (!s->parameter[i]->host_memory)
+			return choir_fail(CHOIR_INVALID, "strategy: updates without locks need host memory, "
+					"which parameter device %s has not", choir_device_name(s->parameter[i]));
+	return CHOIR_OK;
+}
+
 static choir_status open_strategy(choir_strategy *s)
 {
+	s->home = s;
+	s->workers = s->options.workers > 0 ? s->options.workers : 1;
+	s->sharing = s->workers == 1 ? CHI_ALONE
+			: s->options.locked_updates == CHOIR_OFF ? CHI_LOCK_FREE : CHI_LOCKED;
 	choir_device **devices = chi_alloc_array(MOST_DEVICES, sizeof *devices);
 	if (devices == NULL)
 		return choir_error_status();
 	const choir_status status = open_devices(s, devices);
 	chi_free(devices);
 	CHOIR_TRY(status);
-	CHOIR_TRY(open_exchange(s));
-	CHOIR_TRY(chi_crew_open(s));
-	s->run = chi_run_new(s);
-	return s->run == NULL ? choir_error_status() : CHOIR_OK;
+	CHOIR_TRY(check_sharing(s));
+	CHOIR_TRY(chi_strategy_open_block(s));
+	return chi_strategy_open_workers(s);
 }
 
 choir_strategy *chi_strategy_new(
@@ -267,34 +358,24 @@ static void free_members(choir_strategy *s)
 
 void choir_strategy_free(choir_strategy *s)
 {
-	if (s == NULL || s->is_default)
+	if (s == NULL || s->is_default || (s->home != NULL && s->home != s))
 		return;
 	chi_context_forget(s);
-	chi_crew_close(s);
-	chi_run_free(s->run);
+	for (int w = 1; s->by_worker != NULL && w < s->workers; w++)
+		if (s->by_worker[w] != NULL)
+			close_runs(s->by_worker[w]);
+	close_runs(s);
 	chi_run_free(s->standing);
-	chi_cross_free(s->cross);
 	free_members(s);
-	chi_group_close(&s->group);
-	for (chi_more_groups *g = s->more_groups, *next; g != NULL; g = next) {
-		next = g->next;
-		chi_group_close(&g->group);
-		chi_free(g);
-	}
-	for (int i = 0; s->exchange != NULL && i < s->lanes; i++)
-		chi_stream_free(s->exchange[i]);
-	for (int i = 0; s->parameter_stream != NULL && i < s->parameters; i++)
-		chi_stream_free(s->parameter_stream[i]);
+	chi_strategy_close_workers(s);
+	chi_strategy_close_block(s);
 	if (s->self != NULL)
 		s->table.close(s->self);
 	chi_free(s->self);
-	chi_free(s->exchange);
 	chi_free(s->parameter);
-	chi_free(s->parameter_stream);
 	chi_free(s->non_slot);
-	chi_free(s->device);
-	chi_free(s->first);
-	chi_free(s->replica_device);
+	chi_free(s->used);
+	chi_free((void *) (uintptr_t) s->everyone.device);
 	chi_free((void *) (uintptr_t) s->options.devices);
 	chi_free((void *) (uintptr_t) s->options.cross_device_ops);
 	chi_free((void *) (uintptr_t) s->options.parameter_devices);
@@ -304,6 +385,7 @@ void choir_strategy_free(choir_strategy *s)
 
 choir_status chi_strategy_own(choir_strategy *s, void (*fn)(void *self), void *self)
 {
+	s = s->home;
 	chi_stateful *item = chi_alloc(sizeof *item);
 	if (item == NULL) {
 		fn(self);

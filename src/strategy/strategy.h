@@ -31,11 +31,23 @@ struct choir_strategy {
 	void *self; // the table's
 	choir_strategy_options options; // strings are copies
 	bool is_default;
-	int replicas; // of the job; today all are local
+	// Its workers, each of which has replicas, devices, threads and a loop of its own: [0] is this
+	// one. Variables and what is made of them belong to home, which is worker 0.
+	struct choir_strategy *home;
+	int workers, worker; // how many; which of them this is
+	struct choir_strategy **by_worker; // home's
+	int first_replica; // of this worker, among all of home
+	chi_layout everyone; // home's: the replicas of all workers
+	choir_device **used; // home's: the devices that carry replicas
+	chi_sharing sharing; // of variables by workers
+	chi_guard non_slot_guard;
+	chi_atomic32 working; // home's: 1 while worker functions are under way
+	chi_atomic32 stopped; // home's: a worker function has failed
+	int replicas; // of this worker
 	int lanes; // devices that carry at least one
 	choir_device **device; // of each lane
 	int *first; // lane i carries replicas first[i] .. first[i + 1] - 1
-	choir_device **replica_device;
+	choir_device *const *replica_device; // in everyone
 	chi_layout layout;
 	double timeout; // seconds; negative: for ever
 	struct chi_crew *crew; // of each lane: threads that are kept
@@ -50,7 +62,7 @@ struct choir_strategy {
 	chi_stream **parameter_stream;
 	int non_slots; // where its non-slot variables have a copy
 	choir_device **non_slot;
-	bool all_host; // every lane's memory is the host's
+	bool all_host; // every device's memory that carries replicas, of all workers, is the host's
 	bool all_here; // every parameter device shares a lane's memory
 	chi_mutex lock; // variables, stateful objects
 	choir_variable *variables, **variables_end;
@@ -64,6 +76,14 @@ struct choir_strategy {
 	struct choir_cross *cross; // the program's own
 };
 
+// The rest of the workers of a parameter server, and their end (workers.c).
+choir_status chi_strategy_open_workers(choir_strategy *home);
+void chi_strategy_close_workers(choir_strategy *home);
+// What one worker has: lanes for its block of everyone, streams, threads, a run. home, worker and
+// first_replica are set.
+choir_status chi_strategy_open_block(choir_strategy *s);
+void chi_strategy_close_block(choir_strategy *s);
+
 // The table with stubs in its empty slots.
 choir_strategy_table chi_strategy_table_filled(const choir_strategy_table *table);
 // A strategy of a table. NULL after a failure.
@@ -72,13 +92,25 @@ choir_strategy *chi_strategy_new(
 
 // Choir's own kinds.
 extern const choir_strategy_table chi_default_table, chi_one_device_table, chi_mirrored_table,
-		chi_central_storage_table;
+		chi_central_storage_table, chi_parameter_server_table;
 
 // The exchange stream of lane, or that of the parameter device d: where d's memory can be written.
 chi_stream *chi_strategy_stream(const choir_strategy *s, int lane, const choir_device *d);
 // Fills *all from o (NULL: all defaults); CHOIR_INVALID naming the option and its value.
 choir_status chi_communication_check(
 		const choir_communication_options *o, choir_communication_options *all);
+// CHOIR_CANCELLED where another worker has failed.
+choir_status chi_strategy_go_on(const choir_strategy *s);
+// Whether v is one that replicas of s may use.
+static inline bool chi_strategy_has(const choir_strategy *s, const choir_variable *v)
+{
+	return v->strategy == s->home;
+}
+// Which copy of v replica (of this worker) reads.
+static inline int chi_strategy_copy(const choir_strategy *s, const choir_variable *v, int replica)
+{
+	return v->copy_of_replica[s->first_replica + replica];
+}
 
 // Which lane carries replica.
 int chi_strategy_lane(const choir_strategy *s, int replica);

@@ -178,7 +178,7 @@ choir_status chi_tensor_check_any(const choir_tensor *t)
 	if (!t->source)
 		return CHOIR_OK;
 	const uint64_t now = chi_atomic64_load(&t->source->version);
-	if (now != t->version)
+	if (!chi_source_current(t->source, t->version))
 		return chi_frame_fail(t->frame, CHOIR_STATE,
 				"%s: has changed since this tensor was read "
 				"from it (version %" PRIu64 ", now %" PRIu64 "); read it again",

@@ -15,7 +15,15 @@ typedef struct chi_source {
 	const char *name;
 	chi_atomic64 version;
 	void *owner; // the variable
+	bool copied; // other workers change it: a read is a copy, which their changes leave alone
 } chi_source;
+// The version of a read whose reader has changed the source, or is about to.
+#define CHI_RETIRED UINT64_MAX
+// Whether a read of that version may be used.
+static inline bool chi_source_current(const chi_source *s, uint64_t version)
+{
+	return s->copied ? version != CHI_RETIRED : version == chi_atomic64_load(&s->version);
+}
 
 // What makes a tensor slices, rows of a larger one: which rows its elements are.
 typedef struct {

@@ -69,7 +69,7 @@ choir_metric *choir_metric_new(choir_metric_kind kind, const char *name)
 	choir_metric *m = chi_alloc(sizeof *m);
 	if (m == NULL)
 		return NULL;
-	m->strategy = s;
+	m->strategy = s->home;
 	m->kind = kind;
 	if ((m->name = chi_strdup(name)) == NULL || (m->total = make_part(m, "total")) == NULL ||
 			(m->count = make_part(m, "count")) == NULL)
@@ -88,9 +88,10 @@ static choir_status add(choir_metric *m, choir_variable *v, choir_tensor *sum)
 		return choir_variable_assign_add(v, sum);
 	if (chi_context_need_cross(m->strategy, "updating a metric") != CHOIR_OK)
 		return chi_frame_keep(f);
-	choir_tensor *now = chi_variable_view(v, 0, f);
+	const int part = choir_strategy_current()->first_replica; // this worker's first
+	choir_tensor *now = chi_variable_view(v, part, f);
 	choir_tensor *then = now == NULL ? NULL : choir_add(now, sum);
-	return then == NULL ? chi_frame_report(f) : chi_variable_write(v, 0, CHI_ASSIGN, then);
+	return then == NULL ? chi_frame_report(f) : chi_variable_write(v, part, CHI_ASSIGN, then);
 }
 
 static choir_status add_both(choir_metric *m, choir_tensor *total, choir_tensor *count)

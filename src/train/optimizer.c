@@ -52,6 +52,7 @@ static void free_optimizer(void *self)
 	chi_apply_free(o->apply);
 	chi_update_free_targets(o);
 	chi_groups_free(o);
+	chi_mutex_destroy(&o->lock);
 	chi_free(o);
 }
 
@@ -75,10 +76,16 @@ choir_optimizer *choir_optimizer_new(
 	if (chi_optimizer_resolve(&kinds[kind], options, &all, &schedule) != CHOIR_OK ||
 			chi_loss_scale_resolve(all.loss_scale, &scale) != CHOIR_OK)
 		return NULL;
+	if (scale.kind == CHOIR_LOSS_SCALE_DYNAMIC && s->sharing != CHI_ALONE) {
+		choir_fail(CHOIR_UNSUPPORTED, "optimizer: a dynamic loss scale for %d workers, each of "
+				"which would move it under the others: a fixed one is possible", s->workers);
+		return NULL;
+	}
 	choir_optimizer *o = chi_alloc(sizeof *o);
 	if (o == NULL)
 		return NULL;
-	o->strategy = s;
+	o->strategy = s->home;
+	chi_mutex_init(&o->lock, CHI_RANK_OPTIMIZER, "optimizer");
 	o->kind = &kinds[kind];
 	o->options = all;
 	o->options.schedule = NULL; // the caller's; ours is a copy
@@ -89,7 +96,7 @@ choir_optimizer *choir_optimizer_new(
 	o->scale = scale.initial;
 	chi_update_table(o);
 	if (chi_groups_make(o, &all) != CHOIR_OK ||
-			(o->apply = chi_apply_new(s, &o->table, o)) == NULL) {
+			(o->apply = chi_apply_new(s->home, &o->table, o)) == NULL) {
 		chi_groups_free(o);
 		chi_free(o);
 		return NULL;
@@ -103,7 +110,7 @@ choir_status chi_optimizer_check_replica(const choir_optimizer *o, const choir_r
 		return choir_fail(CHOIR_INVALID, "optimizer: it is NULL");
 	if (r == NULL)
 		return choir_fail(CHOIR_INVALID, "%s: the replica is NULL", o->kind->name);
-	if (choir_replica_strategy(r) != o->strategy)
+	if (choir_replica_strategy(r)->home != o->strategy)
 		return chi_frame_fail(r->frame, CHOIR_STATE,
 				"%s: mixing strategies: it belongs to \"%s\", "
 				"this replica to \"%s\"",
@@ -140,7 +147,8 @@ static choir_status check_gradient(const choir_optimizer *o, const choir_variabl
 		return CHOIR_OK;
 	return choir_fail(CHOIR_INVALID, "%s: the gradient of \"%s\" is %g at %s at step %" PRIu64
 			"; nothing was changed", o->kind->name, v->name,
-			chi_dtype_load(v->dtype, gradient->data, bad), print_place(v, bad, text), o->step);
+			chi_dtype_load(v->dtype, gradient->data, bad), print_place(v, bad, text),
+			chi_atomic64_load(&o->step));
 }
 
 choir_status choir_optimizer_give(choir_optimizer *o, choir_replica *r, choir_variable *v,
@@ -252,7 +260,7 @@ choir_status choir_optimizer_distributed_apply(choir_optimizer *o, choir_cross *
 	if (o == NULL)
 		return choir_fail(CHOIR_INVALID, "optimizer: it is NULL");
 	CHOIR_TRY(chi_cross_check(x, o->kind->name));
-	if (choir_cross_strategy(x) != o->strategy)
+	if (choir_cross_strategy(x)->home != o->strategy)
 		return chi_frame_fail(x->frame, CHOIR_STATE,
 				"%s: mixing strategies: it belongs to \"%s\", "
 				"this context to \"%s\"",

@@ -46,12 +46,10 @@ struct choir_optimizer {
 	int64_t finite_updates; // since the scale moved
 	chi_apply *apply;
 	chi_apply_table table; // what apply calls
-	uint64_t step; // updates that were applied
-	choir_update_attributes attributes; // of the update on its way
+	chi_atomic64 step; // updates that were applied
+	chi_mutex lock; // targets: workers may have updates on their way at the same time
 	chi_target **target; // all, in the order in which they came
 	size_t targets, target_room;
-	chi_target **item; // of the update on its way
-	size_t items, item_room;
 };
 
 // Fills *out from o (NULL: all defaults) for a kind; CHOIR_INVALID naming the option and its

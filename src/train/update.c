@@ -4,6 +4,7 @@
 #include "train/optimizer.h"
 
 #include "base/alloc.h"
+#include "base/relaxed.h"
 #include "base/text.h"
 
 #include <inttypes.h>
@@ -29,6 +30,18 @@ static choir_variable *make_slot(choir_variable *v, const char *what)
 	}
 }
 
+// What one update on its way needs: chi_apply's state.
+typedef struct {
+	choir_update_attributes attributes;
+	chi_target **item; // its variables
+	size_t items, room;
+} state;
+
+static void close_state(void *self)
+{
+	chi_free(((state *) self)->item);
+}
+
 // The kernel for copy, if it can be called without more ado.
 static choir_status find_kernel(const choir_optimizer *o, chi_target *t, int copy)
 {
@@ -39,13 +52,15 @@ static choir_status find_kernel(const choir_optimizer *o, chi_target *t, int cop
 	for (size_t i = 0; i < n; i++)
 		in[i] = (choir_buffer){ v->copy[copy].buffer->memory, v->dtype, { 1, { v->elements } } };
 	choir_buffer out = in[0];
+	const choir_update_attributes attributes = { 0 }; // of any update
 	choir_kernel_call call = { .size = sizeof call, .n = n, .in = in, .out = &out,
-		.attributes = &o->attributes };
+		.attributes = &attributes };
 	const choir_kernel_table *k = chi_kernel_find(d, &call, o->kind->kernel, v->dtype);
 	if (k == NULL)
 		return chi_error_prefix("variable \"%s\"", v->name);
 	call.user = k->user;
-	t->kernel[copy] = k->scratch != NULL && k->scratch(&call) > 0 ? NULL : k;
+	if (k->scratch == NULL || k->scratch(&call) == 0)
+		t->kernel[copy] = k;
 	return CHOIR_OK;
 }
 
@@ -71,10 +86,8 @@ static chi_target *new_target(choir_optimizer *o, choir_variable *v)
 	return t;
 }
 
-static chi_target *find_target(const choir_optimizer *o, size_t item, const choir_variable *v)
+static chi_target *find_target(const choir_optimizer *o, const choir_variable *v)
 {
-	if (item < o->items && o->item[item]->variable == v)
-		return o->item[item]; // as in the update before
 	for (size_t i = 0; i < o->targets; i++)
 		if (o->target[i]->variable == v)
 			return o->target[i];
@@ -82,9 +95,9 @@ static chi_target *find_target(const choir_optimizer *o, size_t item, const choi
 }
 
 // The target of v, made if it is new. What is lacking after a failure is made the next time.
-static chi_target *get_target(choir_optimizer *o, size_t item, choir_variable *v)
+static chi_target *get_target(choir_optimizer *o, choir_variable *v)
 {
-	chi_target *t = find_target(o, item, v);
+	chi_target *t = find_target(o, v);
 	if (t == NULL && (t = new_target(o, v)) == NULL)
 		return NULL;
 	for (int i = 0; i < o->kind->slots; i++)
@@ -96,10 +109,10 @@ static chi_target *get_target(choir_optimizer *o, size_t item, choir_variable *v
 	return t;
 }
 
-static choir_status set_attributes(choir_optimizer *o)
+static choir_status set_attributes(const choir_optimizer *o, choir_update_attributes *a)
 {
 	const choir_optimizer_options *from = &o->options;
-	choir_update_attributes *a = &o->attributes;
+	const uint64_t step = chi_atomic64_load(&o->step);
 	*a = (choir_update_attributes){
 		.momentum = from->momentum,
 		.beta1 = from->beta1,
@@ -110,30 +123,41 @@ static choir_status set_attributes(choir_optimizer *o)
 		.nesterov = from->nesterov == CHOIR_ON,
 		.rho = from->rho,
 	};
-	const double t = (double) o->step + 1;
+	const double t = (double) step + 1;
 	a->correction = sqrt(1 - pow(from->beta2, t)) / (1 - pow(from->beta1, t));
-	return chi_schedule_rate(&o->schedule, from->rate, o->step, &a->rate);
+	return chi_schedule_rate(&o->schedule, from->rate, step, &a->rate);
 }
 
-static choir_status begin(void *user, size_t n, choir_variable *const v[])
+static choir_status find_items(choir_optimizer *o, state *now, size_t n, choir_variable *const v[])
+{
+	choir_status status = CHOIR_OK;
+	chi_mutex_lock(&o->lock);
+	for (size_t i = 0; status == CHOIR_OK && i < n; i++) {
+		// Mostly those of the update before.
+		if (i < now->items && now->item[i]->variable == v[i])
+			continue;
+		now->item[i] = get_target(o, v[i]);
+		if (now->item[i] == NULL)
+			status = chi_error_prefix("%s", o->kind->name);
+		now->items = status == CHOIR_OK ? i + 1 : i;
+	}
+	chi_mutex_unlock(&o->lock);
+	return status;
+}
+
+static choir_status begin(void *user, void *of_update, size_t n, choir_variable *const v[])
 {
 	choir_optimizer *o = user;
+	state *now = of_update;
 	if (n == 0)
 		return choir_fail(CHOIR_INVALID, "%s: no gradient was given", o->kind->name);
-	void *array = o->item;
-	const bool grown = chi_grow(&array, &o->item_room, n, sizeof(chi_target *));
-	o->item = array;
+	void *array = now->item;
+	const bool grown = chi_grow(&array, &now->room, n, sizeof(chi_target *));
+	now->item = array;
 	if (!grown)
 		return CHOIR_NO_MEMORY;
-	for (size_t i = 0; i < n; i++) {
-		chi_target *t = get_target(o, i, v[i]);
-		if (t == NULL)
-			return chi_error_prefix("%s", o->kind->name);
-		o->item[i] = t;
-		if (i >= o->items)
-			o->items = i + 1;
-	}
-	return set_attributes(o);
+	CHOIR_TRY(find_items(o, now, n, v));
+	return set_attributes(o, &now->attributes);
 }
 
 // Sums that are kept can be looked at before the first write; elsewhere gradients were looked at
@@ -161,18 +185,63 @@ static choir_status gate(
 							   "%s: the gradient of \"%s\" is not finite "
 							   "at step %" PRIu64 "; nothing was changed",
 							   o->kind->name, bad == NULL ? "all variables together" : bad->name,
-							   o->step);
+							   chi_atomic64_load(&o->step));
 	}
 	if (clip > 0 && norm > clip)
 		*factor *= clip / norm;
 	return CHOIR_OK;
 }
 
-static choir_status slice(void *user, size_t index, choir_variable *v, int copy, int64_t first,
-		int64_t count, const void *gradient, double factor, chi_stream *stream)
+// One call of the kernel on packed memory, which may be the copy's own.
+static choir_status call_kernel(const choir_optimizer *o, const chi_target *t, int copy, size_t n,
+		const choir_buffer in[], const choir_update_attributes *attributes, chi_stream *stream)
+{
+	choir_buffer out = in[0];
+	const choir_kernel_table *k = t->kernel[copy];
+	if (k == NULL)
+		return chi_kernel_run(stream, o->kind->kernel, n, in, &out, attributes);
+	const choir_kernel_call call = { .size = sizeof call,
+		.stream = stream->state,
+		.n = n,
+		.in = in,
+		.out = &out,
+		.attributes = attributes,
+		.user = k->user };
+	return k->run(&call);
+}
+
+// What others change meanwhile is copied piece by piece, updated beside, and stored.
+static choir_status slice_relaxed(const choir_optimizer *o, const chi_target *t, int copy,
+		size_t n, const choir_buffer in[], const choir_update_attributes *a, chi_stream *stream)
+{
+	enum { PIECE = 512 };
+	double scratch[CHI_SLOTS + 1][PIECE];
+	const size_t size = chi_dtype_size(in[0].dtype);
+	for (int64_t at = 0, all = in[0].shape.dim[0]; at < all; at += PIECE) {
+		const int64_t count = all - at < PIECE ? all - at : PIECE;
+		choir_buffer piece[CHI_SLOTS + 2];
+		for (size_t i = 0; i < n; i++) {
+			char *data = (char *) in[i].data + (size_t) at * size;
+			piece[i] = (choir_buffer){ data, in[i].dtype, { 1, { count } } };
+			if (i + 1 == n)
+				continue; // the gradient is this worker's own
+			chi_relaxed_copy(scratch[i], data, count, size);
+			piece[i].data = scratch[i];
+		}
+		CHOIR_TRY(call_kernel(o, t, copy, n, piece, a, stream));
+		for (size_t i = 0; i + 1 < n; i++)
+			chi_relaxed_copy((char *) in[i].data + (size_t) at * size, scratch[i], count, size);
+	}
+	return CHOIR_OK;
+}
+
+static choir_status slice(void *user, const void *of_update, size_t index, choir_variable *v,
+		int copy, int64_t first, int64_t count, const void *gradient, double factor,
+		chi_stream *stream)
 {
 	const choir_optimizer *o = user;
-	const chi_target *t = o->item[index];
+	const state *now = of_update;
+	const chi_target *t = now->item[index];
 	const size_t offset = (size_t) first * chi_dtype_size(v->dtype);
 	const choir_shape shape = { 1, { count } };
 	choir_buffer in[CHI_SLOTS + 2];
@@ -184,35 +253,27 @@ static choir_status slice(void *user, size_t index, choir_variable *v, int copy,
 		in[n++] = (choir_buffer){ (char *) t->slot[i]->copy[copy].buffer->memory + offset,
 			v->dtype, shape };
 	in[n++] = (choir_buffer){ (void *) (uintptr_t) gradient, v->dtype, shape };
-	choir_buffer out = in[0];
-	choir_update_attributes attributes = o->attributes;
+	choir_update_attributes attributes = now->attributes;
 	attributes.rate *= t->rate;
 	attributes.decay = t->decay;
 	attributes.gradient_scale = factor;
-	const choir_kernel_table *k = t->kernel[copy];
-	if (k == NULL)
-		return chi_kernel_run(stream, o->kind->kernel, n, in, &out, &attributes);
-	const choir_kernel_call call = { .size = sizeof call,
-		.stream = stream->state,
-		.n = n,
-		.in = in,
-		.out = &out,
-		.attributes = &attributes,
-		.user = k->user };
-	return k->run(&call);
+	return v->sharing == CHI_LOCK_FREE
+			? slice_relaxed(o, t, copy, n, in, &attributes, stream)
+			: call_kernel(o, t, copy, n, in, &attributes, stream);
 }
 
 static void end(void *user, bool applied)
 {
 	choir_optimizer *o = user;
 	if (applied)
-		o->step++;
+		chi_atomic64_add(&o->step, 1);
 	chi_loss_scale_move(o, applied);
 }
 
 void chi_update_table(choir_optimizer *o)
 {
-	o->table = (chi_apply_table){ .name = o->kind->name, .begin = begin, .gated = gated,
+	o->table = (chi_apply_table){ .name = o->kind->name, .state_size = sizeof(state),
+		.close = close_state, .begin = begin, .gated = gated,
 		.gate = gate, .slice = slice, .end = end };
 }
 
@@ -223,5 +284,4 @@ void chi_update_free_targets(choir_optimizer *o)
 		chi_free(o->target[i]);
 	}
 	chi_free(o->target);
-	chi_free(o->item);
 }

@@ -4,6 +4,8 @@
 #include "value/variable.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
+#include "base/relaxed.h"
 #include "base/text.h"
 #include "op/op.h"
 
@@ -71,6 +73,7 @@ static choir_status open_copy(choir_variable *v, int index, choir_device *d, voi
 	chi_copy *c = &v->copy[index];
 	c->source.name = v->name;
 	c->source.owner = v;
+	c->source.copied = v->sharing != CHI_ALONE;
 	c->device = d;
 	if (index > 0) {
 		chi_text name = { 0 };
@@ -134,12 +137,17 @@ choir_variable *chi_variable_new(const chi_variable_plan *p)
 	if (v == NULL)
 		return NULL;
 	v->strategy = p->strategy;
+	v->guard = p->guard != NULL ? p->guard : &v->own_guard;
+	v->timeout = p->timeout;
 	v->dtype = p->options.dtype;
 	v->shape = p->shape;
 	v->elements = choir_shape_elements(&p->shape);
 	v->synchronization = p->options.synchronization == CHOIR_SYNCHRONIZATION_AUTO
 			? CHOIR_SYNCHRONIZATION_ON_WRITE : p->options.synchronization;
 	v->aggregation = p->options.aggregation;
+	// Parts are mostly their replicas' own, and lie on any device.
+	v->sharing = p->sharing == CHI_LOCK_FREE && v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ
+			? CHI_LOCKED : p->sharing;
 	v->trainable = p->options.trainable == CHOIR_DEFAULT
 			? v->synchronization == CHOIR_SYNCHRONIZATION_ON_WRITE
 			: p->options.trainable == CHOIR_ON;
@@ -175,7 +183,8 @@ size_t chi_variable_bytes(const choir_variable *v)
 choir_status chi_variable_unwrap(choir_variable *v)
 {
 	const uint64_t now = chi_atomic64_load(&v->copy[0].source.version);
-	if (v->wrapped == NULL || v->wrapped_version == now || v->copy[0].undefined)
+	if (v->wrapped == NULL || v->wrapped_version == now ||
+			chi_atomic32_load(&v->copy[0].undefined) != 0)
 		return CHOIR_OK;
 	CHOIR_TRY(chi_variable_to_host(v, 0, v->wrapped));
 	v->wrapped_version = now;
@@ -190,12 +199,12 @@ void chi_variable_touch(choir_variable *v, int copy)
 void chi_variable_undefine(choir_variable *v)
 {
 	for (int i = 0; i < v->copies; i++)
-		v->copy[i].undefined = true;
+		chi_atomic32_store(&v->copy[i].undefined, 1);
 }
 
 choir_status chi_variable_check_defined(choir_variable *v, int copy, choir_frame *f)
 {
-	if (!v->copy[copy].undefined)
+	if (chi_atomic32_load(&v->copy[copy].undefined) == 0)
 		return CHOIR_OK;
 	return chi_frame_fail(f, CHOIR_STATE,
 			"variable \"%s\": an update failed half way, "
@@ -203,14 +212,47 @@ choir_status chi_variable_check_defined(choir_variable *v, int copy, choir_frame
 			v->name);
 }
 
+choir_status chi_variable_enter(choir_variable *v)
+{
+	if (v->sharing != CHI_LOCKED || chi_guard_enter(v->guard, chi_clock_deadline(v->timeout)))
+		return CHOIR_OK;
+	return choir_fail(CHOIR_TIMEOUT, "variable \"%s\": waited %g s for another worker that uses "
+			"it", v->name, v->timeout);
+}
+
+void chi_variable_leave(choir_variable *v)
+{
+	if (v->sharing == CHI_LOCKED)
+		chi_guard_leave(v->guard);
+}
+
+// The value of a variable that is shared without a lock, to host memory, and on to t's device.
+static choir_status fetch_relaxed(const choir_variable *v, const chi_copy *c, choir_tensor *t)
+{
+	void *host = chi_alloc_aligned(chi_variable_bytes(v));
+	if (host == NULL)
+		return choir_error_status();
+	chi_relaxed_copy(host, c->buffer->memory, v->elements, chi_dtype_size(v->dtype));
+	const choir_status status = chi_tensor_from_host(t, host);
+	chi_free(host);
+	return status;
+}
+
 // A copy of it on f's device.
-static choir_tensor *fetch(const choir_variable *v, const chi_copy *c, choir_frame *f)
+static choir_tensor *fetch(choir_variable *v, const chi_copy *c, choir_frame *f)
 {
 	choir_tensor *t = chi_tensor_new(f, v->dtype, &v->shape);
 	if (t == NULL)
 		return NULL;
-	if (chi_device_copy(f->stream, f->device, t->data, c->device, c->buffer->memory,
-			chi_variable_bytes(v)) == CHOIR_OK)
+	choir_status status = CHOIR_OK;
+	if (v->sharing == CHI_LOCK_FREE && f->device->host_memory)
+		chi_relaxed_copy(t->data, c->buffer->memory, v->elements, chi_dtype_size(v->dtype));
+	else if (v->sharing == CHI_LOCK_FREE)
+		status = fetch_relaxed(v, c, t);
+	else
+		status = chi_device_copy(f->stream, f->device, t->data, c->device, c->buffer->memory,
+				chi_variable_bytes(v));
+	if (status == CHOIR_OK)
 		return t;
 	chi_frame_keep(f);
 	return NULL;
@@ -219,16 +261,23 @@ static choir_tensor *fetch(const choir_variable *v, const chi_copy *c, choir_fra
 choir_tensor *chi_variable_view(choir_variable *v, int copy, choir_frame *f)
 {
 	const chi_copy *c = &v->copy[copy];
-	if (chi_variable_check_defined(v, copy, f) != CHOIR_OK)
+	if (chi_variable_enter(v) != CHOIR_OK) {
+		chi_frame_keep(f);
 		return NULL;
-	if (!chi_device_shares(c->device, f->device))
-		return fetch(v, c, f);
-	const uint64_t version = chi_atomic64_load(&c->source.version);
-	choir_tensor *t = chi_tensor_on(f, c->buffer, c->buffer->memory, v->dtype, &v->shape);
-	if (t == NULL)
-		return NULL;
-	t->source = &c->source;
-	t->version = version;
+	}
+	choir_tensor *t = NULL;
+	if (chi_variable_check_defined(v, copy, f) != CHOIR_OK) {
+	} else if (v->sharing != CHI_ALONE || !chi_device_shares(c->device, f->device)) {
+		t = fetch(v, c, f);
+	} else {
+		const uint64_t version = chi_atomic64_load(&c->source.version);
+		t = chi_tensor_on(f, c->buffer, c->buffer->memory, v->dtype, &v->shape);
+		if (t != NULL) {
+			t->source = &c->source;
+			t->version = version;
+		}
+	}
+	chi_variable_leave(v);
 	return t;
 }
 
@@ -239,7 +288,7 @@ choir_tensor *chi_variable_alias(choir_variable *v, int copy, choir_frame *f)
 	choir_tensor *t = chi_variable_view(v, copy, f);
 	if (t == NULL)
 		return NULL;
-	t->source = source; // also of a copy on another device
+	t->source = source; // also of a copy
 	t->version = version;
 	return t;
 }
@@ -268,39 +317,90 @@ static choir_tensor *written_value(const choir_variable *v, choir_frame *f, choi
 	return chi_value_view(f, t);
 }
 
-choir_status chi_variable_write(choir_variable *v, int copy, chi_assign_op op, choir_tensor *t)
+// The value becomes the copy's, or is added to it or taken from it.
+static choir_status put(choir_variable *v, chi_copy *c, chi_assign_op op, choir_tensor *value)
 {
-	CHOIR_TRY(check_written(v, t));
-	chi_copy *c = &v->copy[copy];
-	choir_frame *f = t->frame;
-	if (op != CHI_ASSIGN)
-		CHOIR_TRY(chi_variable_check_defined(v, copy, f));
-	choir_tensor *value = written_value(v, f, t);
-	if (value == NULL)
-		return chi_frame_report(f);
+	choir_frame *f = value->frame;
 	const bool here = chi_device_shares(c->device, choir_tensor_device(value));
 	const size_t bytes = chi_variable_bytes(v);
-	choir_status status;
 	if (op == CHI_ASSIGN && here)
-		status = chi_stream_copy(f->stream, c->buffer->memory, value->data, bytes);
-	else if (op == CHI_ASSIGN)
-		status = chi_device_copy(f->stream, c->device, c->buffer->memory,
+		return chi_stream_copy(f->stream, c->buffer->memory, value->data, bytes);
+	if (op == CHI_ASSIGN)
+		return chi_device_copy(f->stream, c->device, c->buffer->memory,
 				choir_tensor_device(value), value->data, bytes);
-	else if (here) {
-		const choir_buffer in[2] = { { c->buffer->memory, v->dtype, v->shape },
-			{ value->data, v->dtype, v->shape } };
-		choir_buffer out = in[0];
-		status = chi_kernel_run(f->stream, op == CHI_ASSIGN_ADD ? "add" : "subtract", 2, in, &out,
-				NULL);
-	} else
-		status = choir_fail(CHOIR_INVALID, "variable \"%s\": a value on %s for a copy on %s",
+	if (!here)
+		return choir_fail(CHOIR_INVALID, "variable \"%s\": a value on %s for a copy on %s",
 				v->name, choir_device_name(f->device), choir_device_name(c->device));
+	const choir_buffer in[2] = { { c->buffer->memory, v->dtype, v->shape },
+		{ value->data, v->dtype, v->shape } };
+	choir_buffer out = in[0];
+	return chi_kernel_run(f->stream, op == CHI_ASSIGN_ADD ? "add" : "subtract", 2, in, &out, NULL);
+}
+
+// A kernel of host memory, on a stream of its own.
+static choir_status run_on(choir_device *d, const char *kernel, const choir_buffer in[2],
+		choir_buffer *out)
+{
+	chi_stream *s = chi_stream_new(d);
+	if (s == NULL)
+		return choir_error_status();
+	const choir_status status = chi_kernel_run(s, kernel, 2, in, out, NULL);
+	chi_stream_free(s);
+	return status;
+}
+
+// The same where no lock keeps others away: the sum is made beside, and stored element by element.
+static choir_status put_relaxed(choir_variable *v, chi_copy *c, chi_assign_op op,
+		choir_tensor *value)
+{
+	const size_t bytes = chi_variable_bytes(v);
+	char *host = chi_alloc_aligned(2 * bytes);
+	if (host == NULL)
+		return choir_error_status();
+	choir_status status = chi_tensor_to_host(value, host);
+	const choir_buffer in[2] = { { host + bytes, v->dtype, { 1, { v->elements } } },
+		{ host, v->dtype, { 1, { v->elements } } } };
+	choir_buffer out = in[1];
+	if (status == CHOIR_OK && op != CHI_ASSIGN) {
+		chi_relaxed_copy(host + bytes, c->buffer->memory, v->elements, chi_dtype_size(v->dtype));
+		status = run_on(c->device, op == CHI_ASSIGN_ADD ? "add" : "subtract", in, &out);
+	}
+	if (status == CHOIR_OK)
+		chi_relaxed_copy(c->buffer->memory, host, v->elements, chi_dtype_size(v->dtype));
+	chi_free(host);
+	return status;
+}
+
+static choir_status write_value(choir_variable *v, int copy, chi_assign_op op, choir_tensor *value)
+{
+	chi_copy *c = &v->copy[copy];
+	choir_frame *f = value->frame;
+	if (op != CHI_ASSIGN)
+		CHOIR_TRY(chi_variable_check_defined(v, copy, f));
+	choir_status status = v->sharing == CHI_LOCK_FREE ? put_relaxed(v, c, op, value)
+	                                                  : put(v, c, op, value);
+	if (status == CHOIR_OK && v->sharing == CHI_LOCKED)
+		status = chi_stream_wait(f->stream); // others read it next
 	if (status != CHOIR_OK)
 		return chi_frame_keep(f);
 	if (op == CHI_ASSIGN)
-		c->undefined = false;
+		chi_atomic32_store(&c->undefined, 0);
 	chi_variable_touch(v, copy);
 	return CHOIR_OK;
+}
+
+choir_status chi_variable_write(choir_variable *v, int copy, chi_assign_op op, choir_tensor *t)
+{
+	CHOIR_TRY(check_written(v, t));
+	choir_frame *f = t->frame;
+	choir_tensor *value = written_value(v, f, t);
+	if (value == NULL)
+		return chi_frame_report(f);
+	if (chi_variable_enter(v) != CHOIR_OK)
+		return chi_frame_keep(f);
+	const choir_status status = write_value(v, copy, op, value);
+	chi_variable_leave(v);
+	return status;
 }
 
 // A copy between host memory and a variable's, on a stream of its own.
@@ -321,24 +421,43 @@ static choir_status copy_host(choir_device *d, void *to, const void *from, size_
 	return status;
 }
 
-choir_status chi_variable_from_host(choir_variable *v, const void *from)
+// To or from host memory, in the way in which the variable is shared.
+static choir_status exchange(choir_variable *v, void *to, const void *from, choir_device *d)
+{
+	if (v->sharing != CHI_LOCK_FREE)
+		return copy_host(d, to, from, chi_variable_bytes(v));
+	chi_relaxed_copy(to, from, v->elements, chi_dtype_size(v->dtype));
+	return CHOIR_OK;
+}
+
+static choir_status set_copies(choir_variable *v, const void *from)
 {
 	for (int i = 0; i < v->copies; i++) {
 		chi_copy *c = &v->copy[i];
-		const choir_status status = copy_host(c->device, c->buffer->memory, from,
-				chi_variable_bytes(v));
+		const choir_status status = exchange(v, c->buffer->memory, from, c->device);
 		if (status != CHOIR_OK) {
 			chi_variable_undefine(v); // copies differ now
 			return status;
 		}
-		c->undefined = false;
+		chi_atomic32_store(&c->undefined, 0);
 		chi_variable_touch(v, i);
 	}
 	return CHOIR_OK;
 }
 
+choir_status chi_variable_from_host(choir_variable *v, const void *from)
+{
+	CHOIR_TRY(chi_variable_enter(v));
+	const choir_status status = set_copies(v, from);
+	chi_variable_leave(v);
+	return status;
+}
+
 choir_status chi_variable_to_host(choir_variable *v, int copy, void *to)
 {
 	const chi_copy *c = &v->copy[copy];
-	return copy_host(c->device, to, c->buffer->memory, chi_variable_bytes(v));
+	CHOIR_TRY(chi_variable_enter(v));
+	const choir_status status = exchange(v, to, c->buffer->memory, c->device);
+	chi_variable_leave(v);
+	return status;
 }

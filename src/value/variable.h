@@ -4,6 +4,7 @@
 // copies.
 #pragma once
 
+#include "base/guard.h"
 #include "choir/variable.h"
 #include "value/value.h"
 
@@ -12,11 +13,23 @@ typedef struct {
 	char *name; // "v/replica_1", for all copies but the first
 	chi_buffer *buffer;
 	choir_device *device;
-	bool undefined; // a write failed half way: reading is an error until it is assigned
+	// Not 0: a write failed half way, and reading is an error until it is assigned.
+	chi_atomic32 undefined;
 } chi_copy;
+
+// How several workers, each with a loop of its own, use one variable.
+typedef enum {
+	CHI_ALONE, // they do not: there is one
+	CHI_LOCKED, // one at a time
+	CHI_LOCK_FREE // at the same time, element by element
+} chi_sharing;
 
 struct choir_variable {
 	choir_strategy *strategy;
+	chi_sharing sharing;
+	chi_guard *guard; // LOCKED: its own, or that of what it is colocated with
+	chi_guard own_guard;
+	double timeout; // for the guard; negative: for ever
 	choir_value value; // this variable as a leaf
 	char *name;
 	choir_dtype dtype;
@@ -50,6 +63,9 @@ typedef struct {
 	// replicas are. Replicas that share memory with none read the first.
 	int places;
 	choir_device *const *place;
+	chi_sharing sharing;
+	chi_guard *guard; // NULL: one of its own
+	double timeout;
 	uint64_t seed; // of random initializers, mixed with the name
 	void *wrap; // the caller's memory as the one host copy; NULL
 } chi_variable_plan;
@@ -67,6 +83,11 @@ choir_status chi_initialize(const chi_variable_plan *plan, void *out);
 choir_tensor *chi_variable_alias(choir_variable *v, int copy, choir_frame *f);
 // The same, but what is a copy stays as it is when the variable changes.
 choir_tensor *chi_variable_view(choir_variable *v, int copy, choir_frame *f);
+
+// Around what reads or writes v and must not meet another worker's; may be nested for v and what
+// is colocated with it. Only for a LOCKED one is there anything to do. CHOIR_TIMEOUT naming v.
+choir_status chi_variable_enter(choir_variable *v);
+void chi_variable_leave(choir_variable *v);
 
 typedef enum { CHI_ASSIGN, CHI_ASSIGN_ADD, CHI_ASSIGN_SUB } chi_assign_op;
 // Writes one copy by way of t's frame's stream and moves its version. t has the variable's dtype

@@ -66,6 +66,32 @@ class Train(Case):
             self.assertEqual(self.weights(*model, "--replicas", "4",
                                           env={"CHOIR_DEVICES": "cpu:1,cpu:0,cpu:2"}), one)
 
+    def test_strategies_that_compute_the_same(self):
+        base = self.weights(*MLP, "--replicas", "3", "--devices", "cpu:0,cpu:1")
+        for other in (("central_storage",), ("central_storage", "--parameter-devices", "far:0"),
+                      ("parameter_server", "--parameter-devices", "far:0,cpu:0")):
+            self.assertEqual(self.weights(*MLP, "--replicas", "3", "--devices", "cpu:0,cpu:1",
+                                          "--strategy", *other), base, other)
+        one = self.weights(*MLP, "--replicas", "1")
+        self.assertEqual(self.weights(*MLP, "--strategy", "one_device"), one)
+
+    def test_workers_of_a_parameter_server(self):
+        for more in ((), ("--lock-free",)):
+            start, *_, end = self.events(
+                "train", "--data", "digits:2500", "--model", "mlp", "--widths", "64", "--batch", "25",
+                "--epochs", "8", "--rate", "0.003", "--strategy", "parameter_server", "--workers", "4",
+                "--devices", "cpu:0,cpu:1", *more)
+            self.assertEqual((start["strategy"], start["workers"], start["replicas"]),
+                             ("parameter_server", 4, 1))
+            self.assertGreater(end["test_accuracy"], 0.85)
+
+    def test_strategies_that_cannot_be(self):
+        self.fail_with(1, 'strategy "central" is not known: there are', "train", *MLP, "--strategy",
+                       "central")
+        self.fail_with(1, '"mirrored" has no workers', "train", *MLP, "--workers", "2")
+        self.fail_with(1, "2 replicas for 4 workers", "train", *MLP, "--strategy", "parameter_server",
+                       "--workers", "4", "--replicas", "2")
+
     def test_numbers_of_replicas_that_do_not_divide(self):
         for replicas in ("6", "7"):
             one = self.weights(*MLP, "--replicas", replicas, "--devices", "cpu:0")

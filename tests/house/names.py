@@ -29,6 +29,7 @@ WRITABLE = {
     "api.c": {"engine engine_lock have_engine": "oneDNN's engine: its own cache of code refers to it"},
     "cache.c": {"caches": "where each thread keeps its primitives"},
     "group.c": {"known registered": "the registered cross-device operations"},
+    "guard.c": {"self": "its address says which thread this is"},
     "lock.c": {"held held_count": "the locks this thread holds, in debug builds"},
     "table.c": {"known registered": "the registered strategies"},
     "default.c": {"the_default default_lock": "the default strategy, made at its first use"},

@@ -36,6 +36,13 @@ for compiler in $(compilers); do
 	fi
 	"$folder/static"
 done
+# A strategy from outside, and the suite that it must pass.
+for compiler in $(compilers); do
+	# shellcheck disable=SC2086
+	quietly $compiler -std=c11 -D_GNU_SOURCE -I"$project/tests/strategies" "$here/strategy.c" \
+		"$project/tests/strategies/suite.c" "$project/tests/strategies/programs.c" $flags -o "$folder/strategy"
+	LD_LIBRARY_PATH=$lib quietly "$folder/strategy"
+done
 if [ -x "$prefix/bin/choir" ]; then
 	quietly "$prefix/bin/choir" --help
 fi

@@ -44,6 +44,8 @@ int main(void)
 {
 	const choir_strategy_options on_cpu = { .size = sizeof on_cpu, .parameter_devices = "cpu:0" };
 	const choir_strategy_options on_far = { .size = sizeof on_far, .parameter_devices = "far:1" };
+	const choir_strategy_options on_two = { .size = sizeof on_two, .workers = 1,
+		.parameter_devices = "far:0,cpu:1" };
 	const strategy_subject subjects[] = {
 		{ "default", 1, NULL },
 		{ "one_device", 1, NULL },
@@ -51,6 +53,9 @@ int main(void)
 		{ "central_storage", 0, NULL },
 		{ "central_storage", 0, &on_cpu },
 		{ "central_storage", 0, &on_far },
+		{ "parameter_server", 0, NULL },
+		{ "parameter_server", 0, &on_two },
+		{ "parameter_server", 0, &on_far },
 		{ "last", 0, NULL },
 	};
 	int failed = choir_register_strategy(&last) != CHOIR_OK;

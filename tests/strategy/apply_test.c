@@ -28,8 +28,9 @@ typedef struct {
 	const float *values; // of replicas, LARGE each
 } adder;
 
-static choir_status begin(void *user, size_t n, choir_variable *const v[])
+static choir_status begin(void *user, void *state, size_t n, choir_variable *const v[])
 {
+	(void) state;
 	adder *a = user;
 	a->begins++;
 	if (n != 2 || v[0] != a->small || v[1] != a->large)
@@ -53,9 +54,10 @@ static choir_status gate(
 	return CHOIR_OK;
 }
 
-static choir_status slice(void *user, size_t index, choir_variable *v, int copy, int64_t first,
-		int64_t count, const void *gradient, double factor, chi_stream *stream)
+static choir_status slice(void *user, const void *state, size_t index, choir_variable *v, int copy,
+		int64_t first, int64_t count, const void *gradient, double factor, chi_stream *stream)
 {
+	(void) state;
 	const adder *a = user;
 	if (a->fails == 3 && index == 1 && first + count == LARGE)
 		return choir_fail(CHOIR_IO, "slice fails");
@@ -74,7 +76,8 @@ static void end(void *user, bool applied)
 	a->skipped += !applied;
 }
 
-static const chi_apply_table table = { "adder", begin, is_gated, gate, slice, end };
+static const chi_apply_table table = { .name = "adder", .begin = begin, .gated = is_gated,
+	.gate = gate, .slice = slice, .end = end };
 
 static choir_strategy *strategy;
 static int replicas;

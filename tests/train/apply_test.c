@@ -109,7 +109,7 @@ static void in_the_programs_own_context(void **state)
 	if (choir_optimizer_distributed_apply(j.optimizer, x, 1, variables, gradients) != CHOIR_OK)
 		fail_msg("%s", choir_error());
 	assert_values(j.v, 2, -0.5);
-	assert_int_equal(j.optimizer->step, 1);
+	assert_int_equal(chi_atomic64_load(&j.optimizer->step), 1);
 	choir_strategy_free(s);
 }
 
@@ -257,8 +257,8 @@ static void several_updates_in_a_run(void **state)
 			fail_msg("%s: %s", layouts[i], choir_error());
 		// Sums of gradients 2, 4 and, with a slot of its own, 20.
 		assert_values(j.v, 2, -1 + (-0.5 - 2) - 10);
-		assert_int_equal(j.optimizer->step, 2);
-		assert_int_equal(j.second->step, 1);
+		assert_int_equal(chi_atomic64_load(&j.optimizer->step), 2);
+		assert_int_equal(chi_atomic64_load(&j.second->step), 1);
 		choir_strategy_free(s);
 	}
 }
@@ -342,7 +342,7 @@ static void in_the_default_replica(void **state)
 				choir_optimizer_give(j.optimizer, r, j.v, nan), CHOIR_INVALID, "is nan at [0]");
 		choir_frame_empty(r->frame);
 	}
-	assert_int_equal(j.optimizer->step, 5);
+	assert_int_equal(chi_atomic64_load(&j.optimizer->step), 5);
 }
 
 int main(void)

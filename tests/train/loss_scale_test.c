@@ -103,7 +103,7 @@ static void the_scale_moves_by_the_rule(void **state)
 		assert_true(choir_optimizer_loss_scale(j.optimizer) == 1);
 		go(s, &j, 1); // and not below
 		assert_true(choir_optimizer_loss_scale(j.optimizer) == 1);
-		assert_int_equal(j.optimizer->step, 1);
+		assert_int_equal(chi_atomic64_load(&j.optimizer->step), 1);
 		go(s, &j, CHOIR_NONE);
 		assert_true(choir_optimizer_loss_scale(j.optimizer) == 1);
 		go(s, &j, CHOIR_NONE); // two in a row

@@ -382,7 +382,7 @@ static void skipping(void **state)
 			assert_int_equal(choir_strategy_run(s, give_and_apply, &j, NULL, NULL), CHOIR_OK);
 			compare(&j, &f, 1e-13);
 		}
-		assert_int_equal(j.optimizer->step, 3);
+		assert_int_equal(chi_atomic64_load(&j.optimizer->step), 3);
 		choir_strategy_free(s);
 	}
 }

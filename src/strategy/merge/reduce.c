@@ -116,7 +116,7 @@ static int seen(choir_frame *f, const choir_strategy *s, choir_value *v, choir_t
 	choir_variable *variable = v->variable;
 	const bool parts = variable != NULL &&
 			variable->synchronization == CHOIR_SYNCHRONIZATION_ON_READ;
-	const int n = parts ? variable->copies : v->kind == CHOIR_VALUE_PER_REPLICA ? v->count : 1;
+	const int n = parts ? s->replicas : v->kind == CHOIR_VALUE_PER_REPLICA ? v->count : 1;
 	if (v->kind == CHOIR_VALUE_PLACE || (n != 1 && n != s->replicas)) {
 		chi_frame_fail(f, CHOIR_INVALID, v->kind == CHOIR_VALUE_PLACE
 				? "reduce: a place has no value"
@@ -130,7 +130,7 @@ static int seen(choir_frame *f, const choir_strategy *s, choir_value *v, choir_t
 	}
 	for (int i = 0; i < n; i++) {
 		if (parts)
-			(*tensors)[i] = chi_variable_view(variable, i, f);
+			(*tensors)[i] = chi_variable_view(variable, s->first_replica + i, f);
 		else
 			(*tensors)[i] = variable != NULL ? choir_variable_read(variable, f)
 			                                 : chi_value_view(f, v->component[i]);

@@ -29,7 +29,8 @@ static choir_status open_replica(chi_run *run, int id)
 	f->context_kind = CHI_IN_REPLICA;
 	if (!s->is_default && s->replicas > 1)
 		snprintf(f->prefix, sizeof f->prefix, "replica %d: ", id);
-	f->random = (chi_random_key){ .seed = s->options.seed, .replica = (uint32_t) id };
+	f->random = (chi_random_key){ .seed = s->options.seed,
+		.replica = (uint32_t) (s->first_replica + id) };
 	return CHOIR_OK;
 }
 
@@ -332,6 +333,7 @@ choir_status choir_strategy_run(choir_strategy *s, choir_replica_fn *fn, void *u
 	CHOIR_TRY(chi_context_need_cross(s, "run"));
 	if (fn == NULL)
 		return choir_fail(CHOIR_INVALID, "run: the function is NULL");
+	CHOIR_TRY(chi_strategy_go_on(s));
 	chi_run *outer = outer_run(s);
 	if (outer != NULL)
 		return run_in(chi_run_nested(outer), fn, user, args, results);

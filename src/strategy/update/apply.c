@@ -17,7 +17,7 @@ static choir_status check_gradient(const chi_apply *a, const choir_replica *r,
 	char have[CHI_SHAPE_TEXT], need[CHI_SHAPE_TEXT];
 	if (v == NULL)
 		return chi_frame_fail(r->frame, CHOIR_INVALID, "%s: the variable is NULL", a->table->name);
-	if (v->strategy != a->strategy)
+	if (!chi_strategy_has(a->strategy, v))
 		return chi_frame_fail(r->frame, CHOIR_INVALID, "%s: variable \"%s\" was made in another "
 				"strategy (\"%s\")", a->table->name, v->name, v->strategy->kind);
 	if (v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ)
@@ -109,7 +109,7 @@ static void retire_reads(chi_replica *r, const chi_instance *in)
 	for (choir_tensor *t = r->shown.frame->tensors; t != NULL; t = t->next)
 		for (size_t i = 0; t->source != NULL && i < l->n; i++)
 			if (t->source->owner == l->item[i]->variable)
-				t->version = UINT64_MAX;
+				t->version = CHI_RETIRED;
 }
 
 static size_t append(char text[64], size_t at, const char *more)
@@ -182,10 +182,10 @@ static part claim(chi_run *run, chi_instance *in, int lane)
 {
 	chi_mutex_lock(&run->lock);
 	part mine = NOTHING_TO_DO;
-	if (in->state == CHI_OPEN) {
-		in->state = lane == CHOIR_NONE ? CHI_BY_ONE : CHI_BY_LANES;
+	if (in->stage == CHI_OPEN) {
+		in->stage = lane == CHOIR_NONE ? CHI_BY_ONE : CHI_BY_LANES;
 		mine = AS_FIRST;
-	} else if (in->state == CHI_BY_LANES && lane != CHOIR_NONE && !in->lane[lane].through) {
+	} else if (in->stage == CHI_BY_LANES && lane != CHOIR_NONE && !in->lane[lane].through) {
 		mine = AS_OTHER;
 	}
 	if (mine != NOTHING_TO_DO && lane != CHOIR_NONE)
@@ -336,7 +336,7 @@ void chi_apply_forget(chi_run *run)
 static choir_status give_value(chi_apply *a, chi_instance *in, choir_cross *x, choir_variable *v,
 		choir_value *value)
 {
-	choir_strategy *s = a->strategy;
+	choir_strategy *s = in->strategy;
 	if (v == NULL || value == NULL || (value = chi_dense_value(x, value)) == NULL)
 		return chi_frame_report(x->frame);
 	for (int lane = 0; lane < s->lanes; lane++) {
@@ -368,11 +368,11 @@ choir_status chi_apply_now(chi_apply *a, choir_cross *x, size_t n, choir_variabl
 {
 	CHOIR_TRY(chi_cross_check(x, a->table->name));
 	chi_cross *hidden = chi_cross_of(x);
-	chi_run *run = hidden->run != NULL ? hidden->run : a->strategy->run;
+	choir_strategy *s = hidden->strategy;
+	chi_run *run = hidden->run != NULL ? hidden->run : s->run;
 	chi_instance *in = chi_instance_get(a, run, CHOIR_NONE);
 	if (in == NULL)
 		return chi_frame_keep(x->frame);
-	choir_strategy *s = a->strategy;
 	chi_fpenv host;
 	chi_fpenv_enter(&host); // a program's own context has the program's
 	choir_status status = CHOIR_OK;

@@ -7,11 +7,14 @@
 #include "cross/tree.h"
 #include "strategy/run/run.h"
 
-// What an optimizer does. Slots are called in the order begin, (gate), slice .., end.
+// What an optimizer does. Slots are called in the order begin, (gate), slice .., end. Updates of
+// several workers may be on their way at the same time; what one of them needs is in its state.
 typedef struct {
 	const char *name; // in messages
+	size_t state_size; // bytes, zeroed, of an update's state, which is kept for later updates
+	void (*close)(void *state); // before it is freed; NULL: nothing to do
 	// Once, before anything is written: makes slots, fixes the rate. v[i] is item i.
-	choir_status (*begin)(void *user, size_t n, choir_variable *const v[]);
+	choir_status (*begin)(void *user, void *state, size_t n, choir_variable *const v[]);
 	// True: nothing is written before gate has seen all sums.
 	bool (*gated)(const void *user);
 	// A pure function, called by every lane: squares is the sum of squares of all summed gradients
@@ -21,8 +24,9 @@ typedef struct {
 			double *factor, bool *skip);
 	// Elements first .. first + count - 1 of a copy of v (item index); several at the same time.
 	// gradient points to the first of them, on the copy's device.
-	choir_status (*slice)(void *user, size_t index, choir_variable *v, int copy, int64_t first,
-			int64_t count, const void *gradient, double factor, chi_stream *stream);
+	choir_status (*slice)(void *user, const void *state, size_t index, choir_variable *v,
+			int copy, int64_t first, int64_t count, const void *gradient, double factor,
+			chi_stream *stream);
 	// Once, after the last write; applied: false if it was skipped.
 	void (*end)(void *user, bool applied);
 } chi_apply_table;

@@ -14,7 +14,7 @@
 
 static int copy_of_lane(const choir_strategy *s, const choir_variable *v, int lane)
 {
-	return v->copy_of_replica[s->first[lane]];
+	return chi_strategy_copy(s, v, s->first[lane]);
 }
 
 // The lowest lane whose device shares memory with d, or else the first lane.
@@ -42,7 +42,7 @@ static choir_status grow_shared(chi_instance *in, size_t n)
 
 static choir_status prepare_landings(chi_instance *in, chi_shared_item *item)
 {
-	const choir_strategy *s = in->apply->strategy;
+	const choir_strategy *s = in->strategy;
 	const choir_variable *v = item->variable;
 	if (item->landings < v->copies) {
 		chi_landing *landing = chi_alloc_array((size_t) v->copies, sizeof *landing);
@@ -87,6 +87,7 @@ static choir_status prepare_item(chi_instance *in, chi_shared_item *s)
 static choir_status prepare(chi_instance *in)
 {
 	const chi_apply *a = in->apply;
+	const choir_strategy *s = in->strategy;
 	const chi_lane_items *first = &in->lane[0];
 	CHOIR_TRY(grow_shared(in, first->n));
 	void *array = in->variable;
@@ -97,10 +98,10 @@ static choir_status prepare(chi_instance *in)
 	for (size_t i = 0; i < first->n; i++)
 		in->variable[i] = in->shared[i].variable = first->item[i]->variable;
 	in->gated = a->table->gated(a->user);
-	in->keeps = in->gated || !a->strategy->all_host || !a->strategy->all_here;
+	in->keeps = in->gated || !s->all_host || !s->all_here || s->sharing != CHI_ALONE;
 	in->n = first->n;
 	in->pieces = 0;
-	CHOIR_TRY(a->table->begin(a->user, first->n, in->variable));
+	CHOIR_TRY(a->table->begin(a->user, in->state, first->n, in->variable));
 	for (size_t i = 0; i < first->n; i++)
 		CHOIR_TRY(prepare_item(in, &in->shared[i]));
 	return CHOIR_OK;
@@ -112,9 +113,10 @@ static choir_status write_slice(const chi_item *item, int copy, int64_t first, i
 	chi_instance *in = item->instance;
 	const chi_apply *a = in->apply;
 	choir_variable *v = item->variable;
-	chi_stream *stream = chi_strategy_stream(a->strategy, item->lane, v->copy[copy].device);
+	chi_stream *stream = chi_strategy_stream(in->strategy, item->lane, v->copy[copy].device);
 	chi_atomic32_store(&in->touched, 1);
-	return a->table->slice(a->user, item->index, v, copy, first, count, data, factor, stream);
+	return a->table->slice(
+			a->user, in->state, item->index, v, copy, first, count, data, factor, stream);
 }
 
 // Squares of slices that are final, on whatever device they are.
@@ -122,7 +124,7 @@ static choir_status square_slices(const chi_item *item, int64_t first, int64_t c
 		const void *data)
 {
 	chi_instance *in = item->instance;
-	choir_strategy *s = in->apply->strategy;
+	choir_strategy *s = in->strategy;
 	const choir_variable *v = item->variable;
 	chi_stream *stream = s->exchange[item->lane];
 	const int64_t n = (count + CHI_UPDATE_SLICE - 1) / CHI_UPDATE_SLICE;
@@ -158,9 +160,9 @@ static choir_status slice_done(void *user, int64_t first, int64_t count, const v
 	const chi_item *item = user;
 	const chi_instance *in = item->instance;
 	if (!in->keeps)
-		return write_slice(item, copy_of_lane(in->apply->strategy, item->variable, item->lane),
+		return write_slice(item, copy_of_lane(in->strategy, item->variable, item->lane),
 				first, count, data, 1);
-	const choir_device *d = in->apply->strategy->device[item->lane];
+	const choir_device *d = in->strategy->device[item->lane];
 	// Of lanes that share the sum only one is told of a slice.
 	return in->gated && chi_device_shares(in->shared[item->index].landing[0].sum->device, d)
 			? square_slices(item, first, count, data) : CHOIR_OK;
@@ -169,7 +171,7 @@ static choir_status slice_done(void *user, int64_t first, int64_t count, const v
 // The memory in which lane wants the sum of item i, which lanes of one memory share; NULL.
 static void *wanted_by(const chi_instance *in, int lane, size_t i)
 {
-	const choir_device *d = in->apply->strategy->device[lane];
+	const choir_device *d = in->strategy->device[lane];
 	const chi_shared_item *item = &in->shared[i];
 	for (int k = 0; in->keeps && k < item->variable->copies; k++)
 		if (chi_device_shares(item->landing[k].sum->device, d))
@@ -179,7 +181,7 @@ static void *wanted_by(const chi_instance *in, int lane, size_t i)
 
 static choir_status join(chi_instance *in, int lane, size_t i)
 {
-	choir_strategy *s = in->apply->strategy;
+	choir_strategy *s = in->strategy;
 	chi_item *item = in->lane[lane].item[i];
 	choir_variable *v = item->variable;
 	choir_collective *c = &item->collective;
@@ -206,7 +208,7 @@ static choir_status join(chi_instance *in, int lane, size_t i)
 // Sums, a window of variables at a time, so that lanes can run ahead of each other a little.
 static choir_status reduce(chi_instance *in, int from, int to)
 {
-	choir_strategy *s = in->apply->strategy;
+	choir_strategy *s = in->strategy;
 	for (size_t first = 0; first < in->n; first += CHI_GROUP_WINDOW) {
 		const size_t last = in->n - first < CHI_GROUP_WINDOW ? in->n : first + CHI_GROUP_WINDOW;
 		for (size_t i = first; i < last; i++)
@@ -256,7 +258,7 @@ static choir_status update_pieces(chi_instance *in, int lane, double factor)
 static choir_status update_away(const chi_item *item, int copy, const chi_buffer *sum,
 		double factor)
 {
-	const choir_strategy *s = item->instance->apply->strategy;
+	const choir_strategy *s = item->instance->strategy;
 	const choir_variable *v = item->variable;
 	choir_device *d = v->copy[copy].device;
 	chi_stream *stream = chi_strategy_stream(s, item->lane, d);
@@ -274,19 +276,29 @@ static choir_status update_away(const chi_item *item, int copy, const chi_buffer
 	return status == CHOIR_OK ? waited : status;
 }
 
+static choir_status update_copy(const chi_item *item, int copy, const chi_buffer *sum,
+		double factor)
+{
+	const choir_variable *v = item->variable;
+	if (!chi_device_shares(sum->device, v->copy[copy].device))
+		return update_away(item, copy, sum, factor);
+	CHOIR_TRY(write_slice(item, copy, 0, v->elements, sum->memory, factor));
+	return v->sharing == CHI_ALONE
+			? CHOIR_OK : chi_stream_wait(item->instance->strategy->exchange[item->lane]);
+}
+
 static choir_status update_copies(chi_instance *in, int lane, double factor)
 {
 	for (size_t i = 0; i < in->n; i++) {
 		const chi_shared_item *s = &in->shared[i];
 		for (int k = 0; k < s->variable->copies; k++) {
-			const chi_item *item = in->lane[lane].item[i];
-			const chi_buffer *sum = s->landing[k].sum;
 			if (s->landing[k].lane != lane)
 				continue;
-			if (chi_device_shares(sum->device, s->variable->copy[k].device))
-				CHOIR_TRY(write_slice(item, k, 0, s->variable->elements, sum->memory, factor));
-			else
-				CHOIR_TRY(update_away(item, k, sum, factor));
+			CHOIR_TRY(chi_variable_enter(s->variable));
+			const choir_status status =
+					update_copy(in->lane[lane].item[i], k, s->landing[k].sum, factor);
+			chi_variable_leave(s->variable);
+			CHOIR_TRY(status);
 		}
 	}
 	return CHOIR_OK;
@@ -296,7 +308,7 @@ static choir_status update_copies(chi_instance *in, int lane, double factor)
 // may be early. Where all memory is the host's, all lanes want all sums.
 static choir_status meet_at_gate(chi_instance *in, int from, int to)
 {
-	const choir_strategy *s = in->apply->strategy;
+	const choir_strategy *s = in->strategy;
 	const uint32_t lanes = (uint32_t) (to - from);
 	if (chi_atomic32_add(&in->lanes_summed, lanes) + lanes == (uint32_t) s->lanes) {
 		chi_atomic32_store(&in->summed, 1);
@@ -308,8 +320,8 @@ static choir_status meet_at_gate(chi_instance *in, int from, int to)
 // When all sums are there. *applied: false if the gate skips the update.
 static choir_status update_kept(chi_instance *in, int from, int to, bool *applied)
 {
-	const choir_strategy *s = in->apply->strategy;
-	const bool by_pieces = s->all_host && s->all_here;
+	const choir_strategy *s = in->strategy;
+	const bool by_pieces = s->all_host && s->all_here && s->sharing == CHI_ALONE;
 	double factor = 1;
 	bool skip = false;
 	if (in->gated && !by_pieces && to - from < s->lanes)
@@ -345,7 +357,7 @@ static choir_status prepared(chi_instance *in, bool mine)
 			chi_error_save(&in->error);
 		chi_gate_open(&in->prepared, 1);
 	}
-	const double deadline = chi_clock_deadline(in->apply->strategy->timeout);
+	const double deadline = chi_clock_deadline(in->strategy->timeout);
 	while (chi_atomic32_load(&in->prepared.word) == 0)
 		if (!chi_gate_wait(&in->prepared, 0, true, deadline))
 			return choir_fail(CHOIR_TIMEOUT, "%s: preparing an update took too long",
@@ -357,7 +369,7 @@ static choir_status prepared(chi_instance *in, bool mine)
 
 choir_status chi_instance_execute(chi_instance *in, int from, int to, bool prepare_it)
 {
-	choir_strategy *s = in->apply->strategy;
+	choir_strategy *s = in->strategy;
 	bool applied = true;
 	choir_status status = prepared(in, prepare_it);
 	if (status == CHOIR_OK)

@@ -10,6 +10,7 @@ chi_apply *chi_apply_new(choir_strategy *s, const chi_apply_table *table, void *
 	if (a == NULL)
 		return NULL;
 	a->strategy = s;
+	chi_mutex_init(&a->lock, CHI_RANK_APPLY, "updates");
 	a->table = table;
 	a->user = user;
 	return a;
@@ -24,17 +25,22 @@ void chi_apply_free(chi_apply *a)
 		chi_instance_free(a->instances);
 		a->instances = next;
 	}
+	chi_mutex_destroy(&a->lock);
 	chi_free(a);
 }
 
-static chi_instance *new_instance(chi_apply *a)
+static chi_instance *new_instance(chi_apply *a, choir_strategy *s)
 {
 	chi_instance *in = chi_alloc(sizeof *in);
 	if (in == NULL)
 		return NULL;
 	in->apply = a;
-	in->lane = chi_alloc_array((size_t) a->strategy->lanes, sizeof *in->lane);
-	if (in->lane == NULL) {
+	in->strategy = s;
+	in->lane = chi_alloc_array((size_t) s->lanes, sizeof *in->lane);
+	in->state = chi_alloc(a->table->state_size + 1);
+	if (in->lane == NULL || in->state == NULL) {
+		chi_free(in->state);
+		chi_free(in->lane);
 		chi_free(in);
 		return NULL;
 	}
@@ -43,20 +49,21 @@ static chi_instance *new_instance(chi_apply *a)
 	return in;
 }
 
-chi_instance *chi_instance_get(chi_apply *a, chi_run *run, int ordinal)
+// With the lock held: the one that there is, or one that is free, or a new one.
+static chi_instance *find(chi_apply *a, chi_run *run, int ordinal)
 {
 	chi_instance *spare = NULL;
 	for (chi_instance *in = a->instances; in != NULL; in = in->next) {
 		if (in->run == run && in->ordinal == ordinal)
 			return in;
-		if (in->run == NULL)
+		if (in->run == NULL && in->strategy == run->strategy)
 			spare = in;
 	}
-	if (spare == NULL && (spare = new_instance(a)) == NULL)
+	if (spare == NULL && (spare = new_instance(a, run->strategy)) == NULL)
 		return NULL;
 	spare->run = run;
 	spare->ordinal = ordinal;
-	spare->state = CHI_OPEN;
+	spare->stage = CHI_OPEN;
 	spare->status = CHOIR_OK;
 	spare->n = 0;
 	chi_atomic32 *all[] = { &spare->prepared.word, &spare->all, &spare->done, &spare->touched,
@@ -66,9 +73,17 @@ chi_instance *chi_instance_get(chi_apply *a, chi_run *run, int ordinal)
 	return spare;
 }
 
+chi_instance *chi_instance_get(chi_apply *a, chi_run *run, int ordinal)
+{
+	chi_mutex_lock(&a->lock);
+	chi_instance *in = find(a, run, ordinal);
+	chi_mutex_unlock(&a->lock);
+	return in;
+}
+
 void chi_instance_forget(chi_instance *in)
 {
-	for (int i = 0; i < in->apply->strategy->lanes; i++) {
+	for (int i = 0; i < in->strategy->lanes; i++) {
 		chi_lane_items *l = &in->lane[i];
 		for (size_t k = 0; k < l->n; k++)
 			chi_fold_clear(&l->item[k]->fold);
@@ -85,14 +100,16 @@ void chi_instance_forget(chi_instance *in)
 		}
 	}
 	in->n = 0;
-	in->run = NULL;
 	in->open = false;
+	chi_mutex_lock(&in->apply->lock);
+	in->run = NULL;
+	chi_mutex_unlock(&in->apply->lock);
 }
 
 void chi_instance_free(chi_instance *in)
 {
 	chi_instance_forget(in);
-	for (int i = 0; i < in->apply->strategy->lanes; i++) {
+	for (int i = 0; i < in->strategy->lanes; i++) {
 		for (size_t k = 0; k < in->lane[i].room && in->lane[i].item[k] != NULL; k++)
 			chi_free(in->lane[i].item[k]);
 		chi_free(in->lane[i].item);
@@ -101,6 +118,9 @@ void chi_instance_free(chi_instance *in)
 		chi_free(in->shared[i].landing);
 		chi_free(in->shared[i].squares);
 	}
+	if (in->apply->table->close != NULL)
+		in->apply->table->close(in->state);
+	chi_free(in->state);
 	chi_free(in->shared);
 	chi_free(in->variable);
 	chi_free(in->lane);
@@ -128,7 +148,7 @@ static chi_item *add_item(chi_instance *in, int lane, choir_variable *v)
 	item->last_giver = CHOIR_NONE;
 	item->variable = v;
 	item->collective = (choir_collective){ .kind = CHOIR_ALL_REDUCE };
-	chi_fold_begin(&item->fold, in->apply->strategy->replicas, v->dtype, &v->shape);
+	chi_fold_begin(&item->fold, in->strategy->replicas, v->dtype, &v->shape);
 	return item;
 }
 

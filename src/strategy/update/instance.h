@@ -40,10 +40,12 @@ typedef struct {
 	uint32_t first_piece;
 } chi_shared_item;
 
-typedef enum { CHI_OPEN, CHI_BY_LANES, CHI_BY_ONE } chi_instance_state;
+typedef enum { CHI_OPEN, CHI_BY_LANES, CHI_BY_ONE } chi_instance_stage;
 
 typedef struct chi_instance {
 	chi_apply *apply;
+	choir_strategy *strategy; // the worker whose lanes do it
+	void *state; // the optimizer's
 	chi_run *run; // NULL: free for use
 	int ordinal; // the how-manieth of its optimizer in this run
 	chi_lane_items *lane;
@@ -53,7 +55,7 @@ typedef struct chi_instance {
 	size_t variable_room;
 	bool keeps; // sums are kept: gated, or memory that is not the host's
 	bool gated;
-	chi_instance_state state; // under the run's lock
+	chi_instance_stage stage; // under the run's lock
 	chi_gate prepared;
 	choir_status status; // of preparing
 	chi_error error;
@@ -69,13 +71,14 @@ typedef struct chi_instance {
 } chi_instance;
 
 struct chi_apply {
-	choir_strategy *strategy;
+	choir_strategy *strategy; // home
+	chi_mutex lock; // which instances there are, and whose they are
 	const chi_apply_table *table;
 	void *user;
 	chi_instance *instances;
 };
 
-// An instance for the ordinal-th update of a in run; run may be any address that is not NULL.
+// An instance for the ordinal-th update of a in run.
 chi_instance *chi_instance_get(chi_apply *a, chi_run *run, int ordinal);
 void chi_instance_forget(chi_instance *in);
 void chi_instance_free(chi_instance *in);

@@ -7,7 +7,7 @@ static const choir_variable *foreign(
 		const choir_strategy *s, size_t n, choir_variable *const variables[])
 {
 	for (size_t i = 0; i < n; i++)
-		if (variables[i] != NULL && variables[i]->strategy != s)
+		if (variables[i] != NULL && !chi_strategy_has(s, variables[i]))
 			return variables[i];
 	return NULL;
 }

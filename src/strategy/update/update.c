@@ -3,6 +3,7 @@
 #include "strategy/update/update.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 
 #include <string.h>
 
@@ -26,11 +27,17 @@ static choir_device *device_of(const chi_update *u)
 	return u->variable == NULL ? u->place->device[u->copy] : u->variable->copy[u->copy].device;
 }
 
+// Which guard the update holds.
+static chi_guard *guard_of(const chi_update *u)
+{
+	return u->variable == NULL ? &u->cross->strategy->home->non_slot_guard : u->variable->guard;
+}
+
 static bool colocated(const chi_update *u, const choir_variable *v)
 {
 	const choir_variable *target = u->variable;
 	if (target == NULL)
-		return v->non_slot && v->strategy == u->cross->strategy;
+		return v->non_slot && chi_strategy_has(u->cross->strategy, v);
 	return v == target || v->beside == target ||
 			(v->beside != NULL && v->beside == target->beside);
 }
@@ -45,15 +52,27 @@ static choir_status check_target(const chi_update *u, const choir_variable *v)
 			name_of(u), v == NULL ? "" : v->name);
 }
 
+// Other workers wait for what this update has, so it must not wait for what they may have.
+static bool may_wait(const chi_update *u, const choir_variable *v)
+{
+	return v->sharing != CHI_LOCKED || v->guard == guard_of(u);
+}
+
 int chi_update_copy_of(const chi_update *u, const choir_variable *v)
 {
-	if (v->strategy == u->cross->strategy) {
+	if (chi_strategy_has(u->cross->strategy, v)) {
+		if (!may_wait(u, v)) {
+			chi_frame_fail(u->shown.frame, CHOIR_STATE, "update of \"%s\": variable \"%s\" is not "
+					"colocated with it, and other workers may be changing it: read it before and "
+					"give it", name_of(u), v->name);
+			return -2;
+		}
 		if (v == u->variable)
 			return u->copy;
 		for (int i = 0; v->synchronization != CHOIR_SYNCHRONIZATION_ON_READ && i < v->copies; i++)
 			if (chi_device_shares(v->copy[i].device, device_of(u)))
 				return i;
-		return v->copy_of_replica[u->replica];
+		return chi_strategy_copy(u->cross->strategy, v, u->replica);
 	}
 	chi_frame_fail(u->shown.frame, CHOIR_STATE,
 			"variable \"%s\": mixing strategies: it belongs to "
@@ -183,7 +202,7 @@ void *choir_update_data(choir_update *update, choir_variable *v)
 	if (u == NULL || check_target(u, v) != CHOIR_OK)
 		return NULL;
 	const int copy = chi_update_copy_of(u, v);
-	if (!v->copy[copy].device->host_memory)
+	if (!v->copy[copy].device->host_memory || v->sharing == CHI_LOCK_FREE)
 		return NULL;
 	if (u->slicing != NULL) {
 		void *slice = chi_slice_of(u, v);
@@ -215,7 +234,7 @@ static int reader_of(const chi_update *u)
 	const chi_layout *layout = &u->cross->strategy->layout;
 	int r = 0;
 	while (r + 1 < layout->replicas &&
-			(u->variable != NULL ? u->variable->copy_of_replica[r] != u->copy
+			(u->variable != NULL ? chi_strategy_copy(u->cross->strategy, u->variable, r) != u->copy
 								 : !chi_device_shares(layout->device[r], device_of(u))))
 		r++;
 	return r;
@@ -278,6 +297,23 @@ static choir_status check_given(const chi_update *u)
 	return CHOIR_OK;
 }
 
+// One worker at a time, while the function runs for all copies.
+static choir_status update_copies(chi_update *u, choir_update_fn *fn, void *user)
+{
+	const choir_strategy *s = u->cross->strategy;
+	const bool shared = s->sharing != CHI_ALONE;
+	if (shared && !chi_guard_enter(guard_of(u), chi_clock_deadline(s->timeout)))
+		return choir_fail(CHOIR_TIMEOUT, "update of \"%s\": waited %g s for another worker that "
+				"updates it", name_of(u), s->timeout);
+	choir_status status = CHOIR_OK;
+	for (u->copy = 0; status == CHOIR_OK && u->copy < copies_of(u); u->copy++)
+		status = update_copy(u, fn, user);
+	settle_written(u, status);
+	if (shared)
+		chi_guard_leave(guard_of(u));
+	return status;
+}
+
 choir_status chi_update_go(chi_update *u, choir_update_fn *fn, void *user)
 {
 	chi_cross *x = u->cross;
@@ -288,9 +324,8 @@ choir_status chi_update_go(chi_update *u, choir_update_fn *fn, void *user)
 	if (status == CHOIR_OK)
 		status = chi_stream_wait(f->stream);
 	choir_values_clear(x->taken);
-	for (u->copy = 0; status == CHOIR_OK && u->copy < copies_of(u); u->copy++)
-		status = update_copy(u, fn, user);
-	settle_written(u, status);
+	if (status == CHOIR_OK)
+		status = update_copies(u, fn, user);
 	if (status == CHOIR_OK)
 		status = chi_values_check(x->taken); // what one copy returned, all must
 	choir_values_clear(x->given);
@@ -308,7 +343,7 @@ choir_status choir_cross_update(choir_cross *cross, choir_variable *v,
 	if (o != NULL && o->size != sizeof *o)
 		return chi_frame_fail(cross->frame, CHOIR_INVALID, "update: the options' size is %zu, not "
 				"%zu: set it with CHOIR_OPTIONS", o->size, sizeof *o);
-	if (v->strategy != x->strategy)
+	if (!chi_strategy_has(x->strategy, v))
 		return chi_frame_fail(cross->frame, CHOIR_STATE, "update: mixing strategies: variable "
 				"\"%s\" belongs to \"%s\"", v->name, v->strategy->kind);
 	const bool elementwise = o != NULL && o->elementwise == CHOIR_ON;

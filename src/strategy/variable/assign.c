@@ -14,11 +14,9 @@ typedef struct {
 
 static const char *const names[] = { "assign", "assign_add", "assign_sub" };
 
-// Writes all copies with a value that is the same for all.
-static choir_status write_all(choir_variable *v, chi_assign_op op, choir_tensor *t)
+// With the variable entered.
+static choir_status write_copies(choir_variable *v, chi_assign_op op, choir_tensor *t)
 {
-	if (t == NULL)
-		return chi_frame_report(NULL);
 	const bool here = chi_device_shares(v->copy[0].device, choir_tensor_device(t));
 	if (op != CHI_ASSIGN && (v->copies > 1 || !here)) {
 		choir_tensor *now = chi_variable_view(v, 0, t->frame);
@@ -38,6 +36,18 @@ static choir_status write_all(choir_variable *v, chi_assign_op op, choir_tensor 
 		}
 	}
 	return CHOIR_OK;
+}
+
+// Writes all copies with a value that is the same for all.
+static choir_status write_all(choir_variable *v, chi_assign_op op, choir_tensor *t)
+{
+	if (t == NULL)
+		return chi_frame_report(NULL);
+	if (chi_variable_enter(v) != CHOIR_OK)
+		return chi_frame_keep(t->frame);
+	const choir_status status = write_copies(v, op, t);
+	chi_variable_leave(v);
+	return status;
 }
 
 // Plain numbers that differ between replicas, as tensors of the variable's dtype.
@@ -107,7 +117,7 @@ static choir_status assign_in_replica(choir_replica *replica, choir_variable *v,
 	chi_replica *r = chi_replica_of(replica);
 	CHOIR_TRY(chi_write_check_replica(replica, v, names[op]));
 	if (v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ)
-		return chi_variable_write(v, v->copy_of_replica[r->id], op, value);
+		return chi_variable_write(v, chi_strategy_copy(r->run->strategy, v, r->id), op, value);
 	CHOIR_TRY(chi_write_check_aggregation(replica, v, value));
 	assignment a = { v, op };
 	return chi_merge_one(r, names[op], value, aggregate_and_write, &a, v, (uint64_t) op + 1);

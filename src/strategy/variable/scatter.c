@@ -41,6 +41,9 @@ static choir_status write_copy(const scatter *s, int copy, choir_frame *f)
 	const choir_buffer in[3] = { { v->copy[copy].buffer->memory, v->dtype, v->shape },
 		buffer_of(s->indices), buffer_of(s->values) };
 	choir_buffer out = in[0];
+	if (v->sharing == CHI_LOCK_FREE)
+		return chi_frame_fail(f, CHOIR_UNSUPPORTED, "variable \"%s\": rows of what several "
+				"workers update without locks cannot be written", v->name);
 	if (choir_shape_elements(&s->values->shape) == 0)
 		return CHOIR_OK;
 	if (chi_kernel_run(f->stream, ways[s->how].kernel, 3, in, &out, NULL) != CHOIR_OK) {
@@ -69,7 +72,7 @@ static choir_status write_far_copy(const scatter *s, int copy)
 	return status;
 }
 
-static choir_status write_all(const scatter *s)
+static choir_status write_copies(const scatter *s)
 {
 	choir_variable *v = s->variable;
 	choir_frame *f = s->values->frame;
@@ -86,6 +89,18 @@ static choir_status write_all(const scatter *s)
 		}
 	}
 	return CHOIR_OK;
+}
+
+static choir_status write_all(const scatter *s)
+{
+	choir_frame *f = s->values->frame;
+	if (chi_variable_enter(s->variable) != CHOIR_OK)
+		return chi_frame_keep(f);
+	choir_status status = write_copies(s);
+	if (status == CHOIR_OK && s->variable->sharing == CHI_LOCKED)
+		status = chi_stream_wait(f->stream);
+	chi_variable_leave(s->variable);
+	return status;
 }
 
 // What one replica brought, as it counts in the aggregation.

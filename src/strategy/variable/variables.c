@@ -14,6 +14,7 @@
 
 choir_variable *chi_strategy_find_variable(choir_strategy *s, const char *name)
 {
+	s = s->home;
 	chi_mutex_lock(&s->lock);
 	choir_variable *v = s->variables;
 	while (v != NULL && strcmp(v->name, name) != 0)
@@ -77,9 +78,12 @@ static choir_variable *make_variable(choir_strategy *s, chi_variable_plan *plan,
 
 choir_variable *chi_strategy_make_variable(choir_strategy *s, const chi_creation *c)
 {
+	s = s->home;
 	const choir_variable_options *o = c->options;
 	chi_variable_plan plan = { .strategy = s, .name = c->name, .shape = *c->shape,
-		.layout = &s->layout, .seed = s->options.seed, .wrap = c->wrap };
+		.layout = &s->everyone, .seed = s->options.seed, .wrap = c->wrap,
+		.sharing = s->sharing, .timeout = s->timeout,
+		.guard = c->beside != NULL ? c->beside->guard : c->non_slot ? &s->non_slot_guard : NULL };
 	if (o != NULL)
 		memcpy(&plan.options, o, o->size < sizeof plan.options ? o->size : sizeof plan.options);
 	if (c->name != NULL && chi_strategy_find_variable(s, c->name) != NULL) {
@@ -271,7 +275,7 @@ enum { ALL_COPIES = -1, NO_COPY = -2 }; // all of them; none: the frame keeps wh
 choir_status chi_replica_check_variable(const chi_replica *r, const choir_variable *v)
 {
 	const choir_strategy *s = r->run->strategy;
-	return v->strategy == s
+	return chi_strategy_has(s, v)
 			? CHOIR_OK
 			: chi_frame_fail(r->shown.frame, CHOIR_STATE,
 					  "variable \"%s\": mixing strategies: it belongs to \"%s\", this "
@@ -283,14 +287,15 @@ static int copy_for_replica(chi_replica *r, const choir_variable *v)
 {
 	if (chi_replica_check_variable(r, v) != CHOIR_OK)
 		return NO_COPY;
-	return chi_apply_settle(r, v) == CHOIR_OK ? v->copy_of_replica[r->id] : NO_COPY;
+	return chi_apply_settle(r, v) == CHOIR_OK ? chi_strategy_copy(r->run->strategy, v, r->id)
+	                                           : NO_COPY;
 }
 
 static int copy_for(choir_frame *f, const choir_variable *v)
 {
 	// The default replica outside any run sees other strategies' variables from outside.
 	const chi_replica *r = f->context_kind == CHI_IN_REPLICA ? f->context : NULL;
-	if (r != NULL && (!chi_replica_stands(r) || v->strategy == r->run->strategy))
+	if (r != NULL && (!chi_replica_stands(r) || chi_strategy_has(r->run->strategy, v)))
 		return copy_for_replica(f->context, v);
 	if (f->context_kind == CHI_IN_UPDATE)
 		return chi_update_copy_of(f->context, v);
@@ -307,7 +312,7 @@ static choir_tensor *read_before(const choir_variable *v, choir_frame *f)
 	for (size_t i = 0; tape != NULL && i < tape->n_reads; i++) {
 		choir_tensor *t = tape->reads[i];
 		if (t->source != NULL && t->source->owner == v && t->buffer != NULL &&
-				t->version == chi_atomic64_load(&t->source->version))
+				chi_source_current(t->source, t->version))
 			return t;
 	}
 	return NULL;

@@ -1,0 +1,166 @@
+// Workers of a parameter server on one machine. Each is a strategy of its own as far as replicas,
+// devices, threads, sums and runs go, but all use the variables of the first, which is the
+// strategy that the program made. A worker function runs on a thread of its own, the first on the
+// caller's.
+#include "base/alloc.h"
+#include "base/thread.h"
+#include "strategy/context.h"
+#include "strategy/run/run.h"
+
+#include <stdio.h>
+
+static choir_strategy *new_worker(choir_strategy *home, int worker, int first_replica)
+{
+	choir_strategy *s = chi_alloc(sizeof *s);
+	if (s == NULL)
+		return NULL;
+	s->home = home;
+	s->kind = home->kind;
+	s->table = home->table;
+	s->options = home->options;
+	s->timeout = home->timeout;
+	s->workers = home->workers;
+	s->worker = worker;
+	s->first_replica = first_replica;
+	s->sharing = home->sharing;
+	s->parameters = home->parameters;
+	s->parameter = home->parameter;
+	s->non_slots = home->non_slots;
+	s->non_slot = home->non_slot;
+	s->all_host = home->all_host;
+	s->variables_end = &s->variables;
+	s->fork_generation = home->fork_generation;
+	chi_mutex_init(&s->lock, CHI_RANK_STRATEGY, "worker");
+	return s;
+}
+
+choir_status chi_strategy_open_workers(choir_strategy *home)
+{
+	home->by_worker = chi_alloc_array((size_t) home->workers, sizeof(choir_strategy *));
+	if (home->by_worker == NULL)
+		return choir_error_status();
+	home->by_worker[0] = home;
+	int first = home->replicas;
+	for (int w = 1; w < home->workers; w++) {
+		choir_strategy *s = home->by_worker[w] = new_worker(home, w, first);
+		if (s == NULL)
+			return choir_error_status();
+		CHOIR_TRY(chi_strategy_open_block(s));
+		first += s->replicas;
+	}
+	return CHOIR_OK;
+}
+
+void chi_strategy_close_workers(choir_strategy *home)
+{
+	for (int w = 1; home->by_worker != NULL && w < home->workers; w++) {
+		choir_strategy *s = home->by_worker[w];
+		if (s == NULL)
+			continue;
+		chi_strategy_close_block(s);
+		chi_mutex_destroy(&s->lock);
+		chi_free(s);
+	}
+	chi_free(home->by_worker);
+}
+
+choir_status chi_strategy_go_on(const choir_strategy *s)
+{
+	if (chi_atomic32_load(&s->home->stopped) == 0)
+		return CHOIR_OK;
+	return choir_fail(CHOIR_CANCELLED, "run: worker %d stops because another worker has failed",
+			s->worker);
+}
+
+// One worker's call, and how it ended.
+typedef struct {
+	choir_strategy *group;
+	choir_worker_fn *fn;
+	void *user;
+	chi_thread thread;
+	choir_status status;
+	chi_error error;
+} call;
+
+static void call_worker(void *arg)
+{
+	call *c = arg;
+	choir_strategy *s = c->group;
+	chi_context inside = { .kind = CHI_IN_CROSS, .strategy = s };
+	chi_context_push(&inside);
+	chi_dlpack_hold(true); // given back on the thread that called run_workers
+	chi_error_clear();
+	c->status = chi_context_leave(&inside, c->fn(s, s->worker, c->user));
+	if (c->status != CHOIR_OK && (choir_error_status() != c->status || c->status == CHOIR_END))
+		c->status = choir_fail(c->status == CHOIR_END ? CHOIR_STATE : c->status,
+				"the worker function returned %s", choir_status_name(c->status));
+	chi_dlpack_hold(false);
+	if (c->status == CHOIR_OK)
+		return;
+	if (s->workers > 1)
+		chi_error_prefix("worker %d", s->worker);
+	chi_error_save(&c->error);
+	chi_atomic32_store(&s->home->stopped, 1);
+}
+
+// The failure of the lowest worker that did not only stop because of another.
+static const call *first_cause(const call *calls, int n)
+{
+	const call *found = NULL;
+	for (int i = 0; i < n; i++)
+		if (calls[i].status != CHOIR_OK &&
+				(found == NULL || (found->status == CHOIR_CANCELLED &&
+										  calls[i].status != CHOIR_CANCELLED)))
+			found = &calls[i];
+	return found;
+}
+
+static choir_status run_all(choir_strategy *s, call *calls)
+{
+	for (int w = 1; w < s->workers; w++) {
+		char name[24];
+		snprintf(name, sizeof name, "worker %d", w);
+		const choir_status started =
+				chi_thread_start(&calls[w].thread, name, call_worker, &calls[w]);
+		if (started != CHOIR_OK) { // else its status is its own to write
+			calls[w].status = started;
+			chi_error_save(&calls[w].error);
+			chi_atomic32_store(&s->stopped, 1);
+		}
+	}
+	call_worker(&calls[0]);
+	for (int w = 1; w < s->workers; w++)
+		chi_thread_join(&calls[w].thread);
+	const call *cause = first_cause(calls, s->workers);
+	if (cause == NULL)
+		return CHOIR_OK;
+	chi_error_restore(&cause->error);
+	return cause->status;
+}
+
+choir_status choir_strategy_run_workers(choir_strategy *s, choir_worker_fn *fn, void *user)
+{
+	CHOIR_TRY(chi_strategy_check(s));
+	CHOIR_TRY(chi_context_need_cross(s, "run_workers"));
+	if (fn == NULL)
+		return choir_fail(CHOIR_INVALID, "run_workers: the function is NULL");
+	if (s->home != s || !chi_atomic32_change(&s->working, 0, 1))
+		return choir_fail(CHOIR_STATE, "run_workers: the workers of this strategy (\"%s\") are at "
+				"work already", s->kind);
+	call *calls = chi_alloc_array((size_t) s->workers, sizeof *calls);
+	choir_status status = calls == NULL ? choir_error_status() : CHOIR_OK;
+	for (int w = 0; calls != NULL && w < s->workers; w++)
+		calls[w] = (call){ .group = s->by_worker[w], .fn = fn, .user = user };
+	if (status == CHOIR_OK)
+		status = run_all(s, calls);
+	chi_free(calls);
+	chi_atomic32_store(&s->stopped, 0);
+	chi_atomic32_store(&s->working, 0);
+	chi_dlpack_run_deleters();
+	return status;
+}
+
+int choir_strategy_workers(const choir_strategy *s)
+{
+	return s == NULL ? 0 : s->workers;
+}

@@ -182,7 +182,7 @@ static void test_round_robin(void **state)
 	choir_scope scope, beside;
 	assert_int_equal(choir_strategy_parameter_devices(s), 3);
 	for (int i = 0; i < 5; i++) {
-		char name[8];
+		char name[24];
 		snprintf(name, sizeof name, "v%d", i);
 		choir_variable *v = make(s, name, 3, CHOIR_SYNCHRONIZATION_AUTO);
 		choir_device *d = choir_device_find(expected[i]);

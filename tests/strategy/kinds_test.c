@@ -30,7 +30,8 @@ static choir_strategy *make_central(int replicas, const char *devices, const cha
 // spec: A6, A34, C13, D1
 static void test_names(void **state)
 {
-	static const char *const names[] = { "default", "one_device", "mirrored", "central_storage" };
+	static const char *const names[] = { "default", "one_device", "mirrored", "central_storage",
+		"parameter_server" };
 	(void) state;
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
 		choir_strategy *s = choir_strategy_new(names[i], NULL);
@@ -226,23 +227,57 @@ static void test_table_that_fails(void **state)
 	choir_strategy_free(s);
 }
 
-static void test_no_memory(void **state)
+static choir_strategy *make_server(void)
 {
-	(void) state;
+	return choir_parameter_server_strategy_new(CHOIR_OPTIONS(choir_strategy_options, .workers = 2,
+			.devices = "cpu:0,cpu:1", .parameter_devices = "far:0"));
+}
+
+static choir_strategy *make_far_central(void)
+{
+	return choir_central_storage_strategy_new(CHOIR_OPTIONS(
+			choir_strategy_options, .devices = "cpu:0,cpu:1", .parameter_devices = "far:0"));
+}
+
+static choir_status do_nothing(choir_replica *r, void *user)
+{
+	(void) r;
+	(void) user;
+	return CHOIR_OK;
+}
+
+static choir_status run_once(choir_strategy *group, int worker, void *user)
+{
+	(void) worker;
+	return choir_strategy_run(group, do_nothing, user, NULL, NULL);
+}
+
+static void check_every_allocation(choir_strategy *(*constructor)(void))
+{
 	bool failed = true;
 	for (uint64_t n = 1; failed; n++) {
 		chi_buffer_trim();
 		chi_alloc_fail(n, false);
-		choir_strategy *s = choir_central_storage_strategy_new(CHOIR_OPTIONS(
-				choir_strategy_options, .devices = "cpu:0,cpu:1", .parameter_devices = "far:0"));
-		choir_variable *v = s == NULL ? NULL : make(s, "v");
+		choir_strategy *s = constructor();
+		choir_status status = s == NULL || make(s, "v") == NULL
+				? choir_error_status() : choir_strategy_run_workers(s, run_once, NULL);
 		failed = chi_alloc_failed();
 		chi_alloc_fail(0, false);
-		assert_int_equal(v == NULL, failed);
 		if (failed)
-			world_failed(choir_error_status(), CHOIR_NO_MEMORY, NULL, NULL);
+			world_failed(status, CHOIR_NO_MEMORY, NULL, NULL);
+		else
+			world_ok(status);
+		if (s != NULL)
+			world_ok(choir_strategy_run_workers(s, run_once, NULL));
 		choir_strategy_free(s);
 	}
+}
+
+static void test_no_memory(void **state)
+{
+	(void) state;
+	check_every_allocation(make_far_central);
+	check_every_allocation(make_server);
 }
 
 int main(void)

@@ -20,8 +20,7 @@ CHOIR_C_BEGIN
 // them, they must be zero: CHOIR_INVALID else.
 enum {
 	CHOIR_FEATURE_PARAMETER_DEVICES = 1, // .parameter_devices
-	CHOIR_FEATURE_WORKERS = 2, // .workers, .locked_updates
-	CHOIR_FEATURE_SHARDS = 4 // .partition, .partition_size, .max_shards
+	CHOIR_FEATURE_WORKERS = 2 // .workers, .locked_updates
 };
 
 // A mirrored variable that is to be made. Slots and what else is colocated with a variable go

@@ -23,10 +23,9 @@ static const command self = {
 	.name = "choir inspect",
 	.operands = "FILE",
 	.most_operands = 1,
-	.about = "Says what a file of examples holds: kind, columns, rows and the first ones, and "
-			 "what\n"
-			 "is wrong in it and where. Where the name does not tell the kind, csv:, npy:, idx:,\n"
-			 "tfrecord: or text: stands before it.",
+	.about = "Says what a file of examples holds: kind, columns, rows, the first ones, and what\n"
+			 "is wrong in it and where. Where the name does not tell the kind, csv:, npy:, npz:,\n"
+			 "idx:, tfrecord: or text: stands before it.",
 	.n = sizeof options / sizeof options[0],
 	.options = options,
 };

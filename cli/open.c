@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-const char named_file_help[] = "csv:, npy:, idx:, tfrecord: or text: and a file";
+const char named_file_help[] = "csv:, npy:, npz:, idx:, tfrecord: or text: and a file";
 
 static choir_dataset *open_idx(const char *path)
 {
@@ -13,6 +13,11 @@ static choir_dataset *open_idx(const char *path)
 static choir_dataset *open_npy(const char *path)
 {
 	return choir_npy_dataset_new(path, "x");
+}
+
+static choir_dataset *open_npz(const char *path)
+{
+	return choir_npz_dataset_new(path, 0, NULL);
 }
 
 static choir_dataset *open_csv(const char *path)
@@ -41,6 +46,7 @@ static const struct {
 } kinds[] = {
 	{ "csv", ".csv", open_csv },
 	{ "npy", ".npy", open_npy },
+	{ "npz", ".npz", open_npz },
 	{ "idx", "ubyte", open_idx },
 	{ "idx", ".idx", open_idx },
 	{ "tfrecord", ".tfrecord", open_tfrecord },
@@ -73,7 +79,7 @@ choir_status named_file_set(named_file *f, const char *name)
 			return CHOIR_OK;
 		}
 	return choir_fail(CHOIR_INVALID,
-			"\"%s\": its name does not say what it is; csv:, npy:, idx:, tfrecord: or text: "
+			"\"%s\": its name does not say what it is; csv:, npy:, npz:, idx:, tfrecord: or text: "
 			"before it "
 			"does",
 			name);

@@ -55,6 +55,13 @@ choir_dataset *choir_idx_dataset_new(const char *path, const char *column);
 // CHOIR_UNSUPPORTED: other types, with their name. CHOIR_CORRUPT as for IDX, and with the byte
 // of the header that is wrong.
 choir_dataset *choir_npy_dataset_new(const char *path, const char *column);
+// The arrays of an npz file, a zip archive of npy files, stored or deflated: the n whose names
+// are given, in that order, or all (0), each a column of that name. They are read as streams
+// side by side, and their checksums are verified where their ends are read. CHOIR_NOT_FOUND: no
+// such array, with those there are. CHOIR_INVALID: arrays of different lengths. CHOIR_CORRUPT:
+// a damaged archive. CHOIR_UNSUPPORTED: encryption, other ways to compress, a build without
+// zlib.
+choir_dataset *choir_npz_dataset_new(const char *path, size_t n, const char *const names[]);
 // Writes an npy file (version 1.0) of packed, row-major data, beside path first and renamed
 // when it is on the disk. CHOIR_UNSUPPORTED: bf16, for which numpy has no type. Threads: any.
 CHOIR_MUST_CHECK choir_status choir_npy_write(

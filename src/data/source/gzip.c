@@ -15,7 +15,8 @@ enum { IN_BYTES = 64 * 1024, OUT_BYTES = 16 * 1024, WINDOW_BITS = 15, GZIP_HEADE
 struct chi_gzip {
 	chi_file *file;
 	const char *name;
-	const char *framing; // "gzip" or "zlib"
+	const char *framing; // "gzip", "zlib" or "deflated"
+	uint64_t begin, end; // of what is read of the file
 	z_stream stream;
 	uint64_t offset; // of the file: what was read so far
 	bool between; // a member has ended, and the next has not begun
@@ -36,17 +37,29 @@ static void give(void *user, void *memory)
 	chi_free(memory);
 }
 
-chi_gzip *chi_gzip_new(chi_file *file, const char *name, bool zlib)
+static const struct {
+	const char *name;
+	int window_bits;
+} framings[] = {
+	[CHI_GZIP] = { "gzip", WINDOW_BITS + GZIP_HEADER },
+	[CHI_ZLIB] = { "zlib", WINDOW_BITS },
+	[CHI_DEFLATE] = { "deflated", -WINDOW_BITS },
+};
+
+chi_gzip *chi_gzip_new(
+		chi_file *file, const char *name, chi_framing framing, uint64_t begin, uint64_t end)
 {
 	chi_gzip *z = chi_alloc(sizeof *z);
 	if (!z)
 		return NULL;
 	z->file = file;
 	z->name = name;
-	z->framing = zlib ? "zlib" : "gzip";
+	z->framing = framings[framing].name;
+	z->begin = z->offset = begin;
+	z->end = end;
 	z->stream.zalloc = take;
 	z->stream.zfree = give;
-	int result = inflateInit2(&z->stream, zlib ? WINDOW_BITS : WINDOW_BITS + GZIP_HEADER);
+	int result = inflateInit2(&z->stream, framings[framing].window_bits);
 	if (result == Z_OK)
 		return z;
 	if (result != Z_MEM_ERROR) // that is recorded
@@ -67,7 +80,7 @@ choir_status chi_gzip_rewind(chi_gzip *z)
 {
 	inflateReset(&z->stream);
 	z->stream.avail_in = 0;
-	z->offset = 0;
+	z->offset = z->begin;
 	z->between = z->ended = false;
 	return CHOIR_OK;
 }
@@ -80,8 +93,9 @@ static unsigned long long place(const chi_gzip *z)
 
 static choir_status refill(chi_gzip *z)
 {
-	size_t got;
-	CHOIR_TRY(chi_file_read_some(z->file, z->offset, z->in, sizeof z->in, &got));
+	const uint64_t left = z->end - z->offset;
+	size_t got, want = left < sizeof z->in ? (size_t) left : sizeof z->in;
+	CHOIR_TRY(chi_file_read_some(z->file, z->offset, z->in, want, &got));
 	z->offset += got;
 	z->stream.next_in = z->in;
 	z->stream.avail_in = (unsigned) got;
@@ -131,15 +145,28 @@ choir_status chi_gzip_read(chi_gzip *z, void *to, size_t bytes, size_t *got)
 	return CHOIR_OK;
 }
 
+uint32_t chi_gzip_checksum(uint32_t sum, const void *data, size_t bytes)
+{
+	const unsigned char *p = data;
+	for (size_t n; bytes > 0; bytes -= n, p += n) {
+		n = bytes < UINT_MAX ? bytes : UINT_MAX;
+		sum = (uint32_t) crc32(sum, p, (unsigned) n);
+	}
+	return sum;
+}
+
 #else
 
-chi_gzip *chi_gzip_new(chi_file *file, const char *name, bool zlib)
+chi_gzip *chi_gzip_new(
+		chi_file *file, const char *name, chi_framing framing, uint64_t begin, uint64_t end)
 {
 	(void) file;
+	(void) begin;
+	(void) end;
 	choir_fail(CHOIR_UNSUPPORTED,
 			"%s: compressed by %s, which this build of Choir (without zlib) cannot read; unpack "
 			"it",
-			name, zlib ? "zlib" : "gzip");
+			name, framing == CHI_GZIP ? "gzip" : "zlib");
 	return NULL;
 }
 
@@ -161,6 +188,14 @@ choir_status chi_gzip_rewind(chi_gzip *z)
 {
 	(void) z;
 	return CHOIR_OK;
+}
+
+uint32_t chi_gzip_checksum(uint32_t sum, const void *data, size_t bytes)
+{
+	(void) sum;
+	(void) data;
+	(void) bytes;
+	return 0;
 }
 
 #endif

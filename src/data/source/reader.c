@@ -2,6 +2,8 @@
 // over bytes costs nothing; compressed ones go through gzip.
 #include "data/source/reader.h"
 
+#include <stdio.h>
+
 #include "base/alloc.h"
 #include "base/size.h"
 #include "base/text.h"
@@ -10,7 +12,10 @@
 struct chi_reader {
 	chi_file *file;
 	chi_gzip *gzip; // NULL: plain
-	uint64_t offset; // plain
+	uint64_t begin, end, offset; // plain: of what is read of the file
+	bool member; // of a zip archive
+	uint64_t at, bytes; // a member: how far it was read, and its size
+	uint32_t sum, crc; // a member: the checksum so far, and what it must be in the end
 	char name[256];
 };
 
@@ -36,9 +41,11 @@ chi_reader *chi_reader_open_as(const char *path, choir_compression compression)
 	chi_text_clean(path, r->name, sizeof r->name);
 	r->file = chi_file_open(path);
 	if (r->file && look(r, &compression)) {
+		r->end = chi_file_size(r->file);
 		if (compression == CHOIR_COMPRESSION_NONE)
 			return r;
-		r->gzip = chi_gzip_new(r->file, r->name, compression == CHOIR_COMPRESSION_ZLIB);
+		r->gzip = chi_gzip_new(r->file, r->name,
+				compression == CHOIR_COMPRESSION_ZLIB ? CHI_ZLIB : CHI_GZIP, 0, UINT64_MAX);
 		if (r->gzip)
 			return r;
 	}
@@ -49,6 +56,30 @@ chi_reader *chi_reader_open_as(const char *path, choir_compression compression)
 chi_reader *chi_reader_open(const char *path)
 {
 	return chi_reader_open_as(path, CHOIR_COMPRESSION_AUTO);
+}
+
+chi_reader *chi_reader_open_member(const char *path, const chi_member *m)
+{
+	char clean[192];
+	chi_reader *r = chi_alloc(sizeof *r);
+	if (!r)
+		return NULL;
+	snprintf(r->name, sizeof r->name, "%s: %.48s", chi_text_clean(path, clean, sizeof clean),
+			m->name);
+	r->member = true;
+	r->bytes = m->bytes;
+	r->crc = m->crc;
+	r->begin = r->offset = m->begin;
+	r->end = m->begin + m->packed; // both were found to be in the file
+	r->file = chi_file_open(path);
+	if (r->file && !m->deflated)
+		return r;
+	if (r->file)
+		r->gzip = chi_gzip_new(r->file, r->name, CHI_DEFLATE, r->begin, r->end);
+	if (r->gzip)
+		return r;
+	chi_reader_close(r);
+	return NULL;
 }
 
 void chi_reader_close(chi_reader *r)
@@ -67,20 +98,20 @@ const char *chi_reader_name(const chi_reader *r)
 
 bool chi_reader_compressed(const chi_reader *r)
 {
-	return r->gzip != NULL;
+	return r->gzip != NULL && !r->member;
 }
 
 uint64_t chi_reader_size(const chi_reader *r)
 {
-	uint64_t size = chi_file_size(r->file), most;
-	if (!r->gzip)
+	uint64_t size = r->member ? r->bytes : chi_file_size(r->file), most;
+	if (!chi_reader_compressed(r))
 		return size;
 	return __builtin_mul_overflow(size, (uint64_t) CHI_GZIP_RATIO, &most) ? UINT64_MAX : most;
 }
 
 static choir_status read_plain(chi_reader *r, void *to, size_t bytes, size_t *got)
 {
-	uint64_t size = chi_file_size(r->file), left = r->offset < size ? size - r->offset : 0;
+	uint64_t left = r->offset < r->end ? r->end - r->offset : 0;
 	size_t n = bytes < left ? bytes : (size_t) left;
 	*got = 0;
 	if (to && n)
@@ -90,9 +121,53 @@ static choir_status read_plain(chi_reader *r, void *to, size_t bytes, size_t *go
 	return CHOIR_OK;
 }
 
-choir_status chi_reader_read(chi_reader *r, void *to, size_t bytes, size_t *got)
+static choir_status read_file(chi_reader *r, void *to, size_t bytes, size_t *got)
 {
 	return r->gzip ? chi_gzip_read(r->gzip, to, bytes, got) : read_plain(r, to, bytes, got);
+}
+
+// The end of a member: its checksum, and nothing more behind it.
+static choir_status check_member(chi_reader *r)
+{
+	size_t more = 0;
+	unsigned char byte;
+	if (r->sum != r->crc)
+		return choir_fail(CHOIR_CORRUPT, "%s: checksum %08x, the archive says %08x: it is damaged",
+				r->name, r->sum, r->crc);
+	if (r->gzip)
+		CHOIR_TRY(chi_gzip_read(r->gzip, &byte, 1, &more));
+	return more ? choir_fail(CHOIR_CORRUPT, "%s: more than the %llu bytes that the archive says",
+						  r->name, (unsigned long long) r->bytes)
+				: CHOIR_OK;
+}
+
+// What is passed over counts in the checksum as well.
+static choir_status read_member(chi_reader *r, void *to, size_t bytes, size_t *got)
+{
+	unsigned char scratch[4096];
+	*got = 0;
+	while (*got < bytes && r->at < r->bytes) {
+		const uint64_t left = r->bytes - r->at;
+		size_t n, want = bytes - *got < left ? bytes - *got : (size_t) left;
+		if (!to && want > sizeof scratch)
+			want = sizeof scratch;
+		unsigned char *place = to ? (unsigned char *) to + *got : scratch;
+		CHOIR_TRY(read_file(r, place, want, &n));
+		if (n < want)
+			return choir_fail(CHOIR_CORRUPT, "%s: ends after %llu bytes, the archive says %llu",
+					r->name, (unsigned long long) (r->at + n), (unsigned long long) r->bytes);
+		r->sum = chi_gzip_checksum(r->sum, place, n);
+		*got += n;
+		r->at += n;
+		if (r->at == r->bytes)
+			CHOIR_TRY(check_member(r));
+	}
+	return CHOIR_OK;
+}
+
+choir_status chi_reader_read(chi_reader *r, void *to, size_t bytes, size_t *got)
+{
+	return r->member ? read_member(r, to, bytes, got) : read_file(r, to, bytes, got);
 }
 
 // Of a plain file whose bytes are all there.
@@ -103,7 +178,7 @@ static bool whole_parts(const chi_reader *r, const chi_part parts[], size_t n, s
 	for (size_t i = 0; i < n; i++)
 		if (!chi_size_add(*bytes, parts[i].bytes, bytes))
 			return false;
-	return !r->gzip && *bytes <= left && *bytes <= INT64_MAX;
+	return !r->gzip && !r->member && *bytes <= left && *bytes <= INT64_MAX;
 }
 
 choir_status chi_reader_read_parts(chi_reader *r, const chi_part parts[], size_t n, size_t *got)
@@ -137,6 +212,8 @@ choir_status chi_reader_end(chi_reader *r)
 
 choir_status chi_reader_rewind(chi_reader *r)
 {
-	r->offset = 0;
+	r->offset = r->begin;
+	r->at = 0;
+	r->sum = 0;
 	return r->gzip ? chi_gzip_rewind(r->gzip) : CHOIR_OK;
 }

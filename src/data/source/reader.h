@@ -4,20 +4,24 @@
 
 #include "base/file.h"
 #include "choir/source.h"
+#include "data/source/zip.h"
 
 typedef struct chi_reader chi_reader;
 // NULL: no such file, refused by the system, or compressed where this build has no zlib.
 chi_reader *chi_reader_open(const char *path);
 // The same of a file that is compressed as the caller says; AUTO: by how it begins.
 chi_reader *chi_reader_open_as(const char *path, choir_compression compression);
+// The bytes of a member of a zip archive, whose size and checksum are held against the archive's
+// when its end is read.
+chi_reader *chi_reader_open_member(const char *path, const chi_member *m);
 void chi_reader_close(chi_reader *r);
 const char *chi_reader_name(const chi_reader *r); // the path, fit for a message
 bool chi_reader_compressed(const chi_reader *r);
 // The bytes there are; of a compressed file, the most there can be.
 uint64_t chi_reader_size(const chi_reader *r);
-// Reads the next bytes; *got is less only at the end, which then is sound (a compressed file: its
-// checksum and length were right). to NULL: passes over them. After a failure the first *got bytes
-// are good.
+// Reads the next bytes; *got is less only at the end, which then is sound (a compressed file:
+// its checksum and length were right). to NULL: passes over them. After a failure the first
+// *got bytes are good.
 choir_status chi_reader_read(chi_reader *r, void *to, size_t bytes, size_t *got);
 // The same into several places, one behind the other.
 choir_status chi_reader_read_parts(chi_reader *r, const chi_part parts[], size_t n, size_t *got);

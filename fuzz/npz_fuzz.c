@@ -1,0 +1,96 @@
+// Fuzzes the reader of npz archives: the input is a file. Whatever it is, the source must
+// refuse it with a word or give in each pass the same examples, as many as it promised, and ask
+// for no memory that the file cannot fill. What the shapes promise is summed up in 128 bits,
+// which cannot wrap around, and examples that are not all there must not be given.
+#include "base/error.h"
+#include "choir/source.h"
+#include "data/dataset.h"
+#include "tensor/tensor.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+__extension__ typedef unsigned __int128 wide;
+
+enum { MOST_EXAMPLE = 1 << 16 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void demand(int good, const char *what)
+{
+	if (good)
+		return;
+	fprintf(stderr, "%s (the last error: %s)\n", what, choir_error());
+	abort();
+}
+
+// A sum over the examples of a pass, how many there were, and how it ended.
+static uint64_t sum_pass(choir_dataset *d, int64_t *n, choir_status *status)
+{
+	static uint8_t place[CHI_MAX_COLUMNS][MOST_EXAMPLE];
+	const chi_spec *spec = chi_dataset_spec(d);
+	chi_element e = { .capacity = 1 };
+	size_t bytes[CHI_MAX_COLUMNS];
+	uint64_t sum = 0;
+	for (size_t i = 0; i < spec->n; i++) {
+		demand(chi_shape_bytes(&spec->column[i].shape, spec->column[i].dtype, &bytes[i]),
+				"a shape that is too large");
+		if (bytes[i] > MOST_EXAMPLE)
+			bytes[i] = 0;
+		else
+			e.column[i] = place[i];
+	}
+	*n = 0;
+	while ((*status = chi_dataset_next(d, &e)) == CHOIR_OK) {
+		++*n;
+		for (size_t i = 0; i < spec->n; i++)
+			for (size_t k = 0; k < bytes[i]; k++)
+				sum = (sum << 7 | sum >> 57) ^ place[i][k];
+	}
+	return sum;
+}
+
+static void check_promise(choir_dataset *d)
+{
+	const chi_spec *spec = chi_dataset_spec(d);
+	wide promised = 0;
+	for (size_t i = 0; i < spec->n; i++) {
+		wide bytes = chi_dtype_size(spec->column[i].dtype);
+		for (int k = 0; k < spec->column[i].shape.rank; k++)
+			bytes *= (uint64_t) spec->column[i].shape.dim[k];
+		demand(bytes <= INT64_MAX, "an example of too many bytes");
+		promised += bytes * (uint64_t) spec->examples;
+	}
+	demand(promised <= (wide) INT64_MAX * CHI_MAX_COLUMNS, "more is promised than can be");
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static int fd = -1;
+	static char path[64];
+	if (fd < 0) {
+		fd = memfd_create("npz", 0);
+		snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	}
+	demand(ftruncate(fd, 0) == 0 && pwrite(fd, data, size, 0) == (ssize_t) size, "no file");
+	chi_error_clear();
+	choir_dataset *d = choir_npz_dataset_new(path, 0, NULL);
+	demand(d || choir_error()[0], "refused without a word");
+	if (d) {
+		int64_t n, again;
+		choir_status first, second;
+		check_promise(d);
+		const uint64_t sum = sum_pass(d, &n, &first);
+		demand(first != CHOIR_END || n == chi_dataset_spec(d)->examples,
+				"not all examples were given");
+		demand(first == CHOIR_END || choir_error()[0], "failed without a word");
+		chi_dataset_rewind(d);
+		demand(sum == sum_pass(d, &again, &second) && n == again && first == second,
+				"two passes differ");
+	}
+	choir_dataset_free(d);
+	return 0;
+}

@@ -25,7 +25,7 @@ static struct {
 	int64_t train_examples, batch, replicas, workers, epochs;
 	double rate;
 	uint64_t seed;
-	bool lock_free, json;
+	bool lock_free, show_split, json;
 } given = {
 	.model = "cnn", .data = "mnist", .strategy = "mirrored", .optimizer = "adam", .batch = 128,
 	.epochs = 5, .seed = 1
@@ -69,6 +69,8 @@ static const option options[] = {
 		.help = "of weights, order and drawn data (1)" },
 	{ .name = "--save", .value = "FILE", .kind = OPTION_TEXT, .to = &given.save,
 		.help = "write the weights there (safetensors)" },
+	{ .name = "--show-split", .kind = OPTION_FLAG, .to = &given.show_split,
+		.help = "say which examples each replica trains on" },
 	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "one JSON object a line" },
 };
 // clang-format on
@@ -156,6 +158,34 @@ static choir_dataset *standardized(const training *t, choir_dataset *d)
 			: choir_dataset_standardize(d, "image", (size_t) p->inputs, p->mean, p->deviation);
 }
 
+// Who reads what, of one worker's share; and, unasked, that a policy could not be followed.
+static choir_status show_split(
+		const choir_distributed_dataset *examples, int64_t workers, int worker)
+{
+	if (choir_distributed_dataset_fell_back(examples) && !given.json)
+		printf("no files to share out: every worker reads everything\n");
+	if (!given.show_split || (given.json && worker > 0))
+		return CHOIR_OK;
+	const size_t length = choir_distributed_dataset_describe(examples, NULL, 0);
+	char *text = malloc(length + 1);
+	if (text == NULL)
+		return choir_fail(CHOIR_NO_MEMORY, "--show-split: no memory");
+	choir_distributed_dataset_describe(examples, text, length + 1);
+	if (given.json) {
+		json_begin();
+		json_text("event", "split");
+		json_text("text", text);
+		json_end();
+	} else if (workers > 1) {
+		printf("worker %d takes every %lld. example from %d on, and of these:\n%s", worker,
+				(long long) workers, worker, text);
+	} else {
+		printf("%s", text);
+	}
+	free(text);
+	return CHOIR_OK;
+}
+
 static choir_status open_share(const training *t, choir_strategy *group, int worker)
 {
 	const int64_t workers = choir_strategy_workers(group);
@@ -166,7 +196,9 @@ static choir_status open_share(const training *t, choir_strategy *group, int wor
 		d = choir_dataset_cache(d, NULL);
 	d = choir_dataset_batch(choir_dataset_shuffle(d, t->train_examples, given.seed), given.batch);
 	t->share[worker].examples = choir_strategy_distribute_dataset(group, d, NULL);
-	return t->share[worker].examples == NULL ? choir_error_status() : CHOIR_OK;
+	return t->share[worker].examples == NULL
+			? choir_error_status()
+			: show_split(t->share[worker].examples, workers, worker);
 }
 
 // An epoch of one worker: a loop over its share of the examples.

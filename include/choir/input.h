@@ -20,22 +20,79 @@ CHOIR_C_BEGIN
 // It belongs to its strategy and is freed with it.
 typedef struct choir_distributed_dataset choir_distributed_dataset;
 
+// Which part of the data each of several workers reads. With one worker none of them changes
+// anything.
+typedef enum {
+	// All read everything, and each keeps the pieces of its own replicas, so that the number of
+	// workers changes nothing.
+	CHOIR_AUTO_SHARD_DATA = 0,
+	CHOIR_AUTO_SHARD_OFF, // all read everything and keep it
+	CHOIR_AUTO_SHARD_AUTO, // FILE, or with a warning in the log DATA where no files are read
+	// Each reads files of its own. CHOIR_NOT_FOUND: nothing that reads files was found, or a step
+	// behind it hides it; CHOIR_INVALID: fewer files than workers.
+	CHOIR_AUTO_SHARD_FILE,
+	CHOIR_AUTO_SHARD_HINT // choir_dataset_shard with CHOIR_SHARD_HINT says where
+} choir_auto_shard;
+
+typedef enum { CHOIR_FETCH_TO_DEVICE = 0, CHOIR_FETCH_TO_HOST } choir_fetch;
+typedef enum { CHOIR_REPLICATION_PER_WORKER = 0, CHOIR_REPLICATION_PER_REPLICA } choir_replication;
+
 typedef struct choir_input_options {
 	size_t size;
 	// Examples of a global batch, of all replicas together. 0: as many as the dataset's own
-	// batch has. Another number cuts the stream of examples anew, without regard to the
-	// dataset's batches.
+	// batch has, if no step behind it changed what a batch is (map does, behind a batch step that
+	// keeps a short last batch); if one did, each batch of n is cut into ceil(n / replicas).
+	// Another number cuts the stream of examples anew, without regard to the dataset's batches.
 	int64_t global_batch;
+	choir_auto_shard auto_shard;
+	// How many workers there are, each with as many replicas as the strategy, and which of them
+	// this is. 0 workers: one.
+	int workers, worker;
+	// Each replica takes a whole batch of the dataset, whose batches then are of one replica: what
+	// make_dataset_iterator of tf.contrib did.
+	bool per_replica_batches;
+	// Where the tensors of a batch are: on their replicas' devices, or on the host until a run
+	// asks for them.
+	choir_fetch fetch;
+	choir_replication replication; // of distribute_datasets_from_function
+	bool place_on_device; // the dataset itself: no device of Choir's can (CHOIR_UNSUPPORTED)
+	// Batches (of each replica, where each takes whole ones) that are read ahead on a thread of
+	// Choir's, beside what the dataset's own prefetch steps read. 0, CHOIR_NONE: none.
+	int buffer;
 } choir_input_options;
 
 // Distributes d over the replicas of s. d is taken over, also on failure; o may be NULL. Nothing
 // is read before the first batch is asked for. With one replica and no global_batch, the
 // dataset's batches are handed on as they come. Errors: d is NULL: the first cause stays.
-// CHOIR_INVALID: d has no batch step and o names no global batch; a negative one; a strategy
-// that is NULL. CHOIR_STATE: inside a replica, in the scope of another strategy, or after a
-// fork.
+// CHOIR_INVALID: d has no batch step and o names no global batch; a negative one; a worker that
+// there is not; fewer files than workers; place_on_device without PER_REPLICA or with fetching to
+// the device; a strategy that is NULL. CHOIR_UNSUPPORTED: PER_REPLICA. CHOIR_NOT_FOUND: see
+// CHOIR_AUTO_SHARD_FILE. CHOIR_STATE: CHOIR_SHARD_HINT in d under another policy and several
+// workers; inside a replica, in the scope of another strategy, or after a fork.
 choir_distributed_dataset *choir_strategy_distribute_dataset(
 		choir_strategy *s, choir_dataset *d, const choir_input_options *o);
+
+// For which input pipeline a function makes a dataset.
+typedef struct choir_input_context {
+	size_t size;
+	int input_pipelines; // workers; under PER_REPLICA replicas
+	int input_pipeline; // which of them, from 0
+	int replicas_in_sync; // of the job
+} choir_input_context;
+// The batch of one replica. CHOIR_INVALID: replicas do not divide the global batch.
+CHOIR_MUST_CHECK choir_status choir_input_context_per_replica_batch(
+		const choir_input_context *context, int64_t global, int64_t *batch);
+
+// Makes the dataset of an input pipeline, in batches of one replica. NULL: it has failed, with
+// choir_fail or in a constructor. It becomes the distributed dataset's.
+typedef choir_dataset *choir_dataset_fn(const choir_input_context *context, void *user);
+// A distributed dataset of what fn makes: nothing is split and nothing sharded, each replica takes
+// a whole batch in each step, the next ones of the worker's dataset in the order of the replicas.
+// fn is called now: once, or under PER_REPLICA once for each replica of a mirrored strategy (of
+// others CHOIR_UNSUPPORTED), which then reads its own. o as above, without global_batch
+// (CHOIR_INVALID); auto_shard changes nothing.
+choir_distributed_dataset *choir_strategy_distribute_datasets_from_function(
+		choir_strategy *s, choir_dataset_fn *fn, void *user, const choir_input_options *o);
 
 // Fills *batch with the next global batch: a per-replica leaf for each column of the dataset,
 // under the column's name, one tensor of [rows, ...] a replica, in the order of the data. *batch
@@ -44,12 +101,49 @@ choir_distributed_dataset *choir_strategy_distribute_dataset(
 // CHOIR_OK; CHOIR_END after the last batch, now and until the rewind; or an error, of the
 // dataset or of memory, after which the dataset stays failed until the rewind. Other than with
 // CHOIR_OK *batch is empty. CHOIR_STATE: inside a replica, where each replica would take a batch
-// of its own. CHOIR_INVALID: *batch belongs to another strategy.
+// of its own. CHOIR_INVALID: *batch belongs to another strategy; batches of different shapes came
+// together in one global batch.
 CHOIR_MUST_CHECK choir_status choir_distributed_dataset_next(
 		choir_distributed_dataset *data, choir_values **batch);
 
 // Back to the start, for another pass (of which shuffles make another order). Examples that were
 // read and not handed out are dropped. Batches that the program holds stay as they are.
 CHOIR_MUST_CHECK choir_status choir_distributed_dataset_rewind(choir_distributed_dataset *data);
+
+// Where a distributed dataset stands: numbers that a checkpoint can keep as it likes.
+typedef struct choir_input_position {
+	size_t size; // set it: CHOIR_OPTIONS, or sizeof
+	int64_t pass; // from 0
+	int64_t elements; // of the dataset, used up in this pass
+	int64_t examples; // of the next one that were handed out
+	int64_t steps; // in this pass
+	int64_t signature; // of the dataset's steps, seeds and columns
+} choir_input_position;
+// What was read ahead does not count.
+CHOIR_MUST_CHECK choir_status choir_distributed_dataset_save(
+		const choir_distributed_dataset *data, choir_input_position *position);
+// The batch that comes next is the one that came next there, bit by bit; with the same global
+// batch and the policy DATA, or one worker, also at another number of replicas and workers.
+// Sources and steps that can jump do; the others (functions, filters, shuffles of streams) are
+// read up to there, which costs what reading them had cost. CHOIR_INVALID: the position is of
+// other data; the dataset then is failed until it is rewound or restored.
+CHOIR_MUST_CHECK choir_status choir_distributed_dataset_restore(
+		choir_distributed_dataset *data, const choir_input_position *position);
+
+// What is known of a distributed dataset. One that is NULL has nothing.
+// The i-th column as a replica gets it, [rows, ...]; dimensions that can differ are CHOIR_NONE.
+// NULL: there is no i-th. It is the dataset's.
+const choir_column *choir_distributed_dataset_column(
+		const choir_distributed_dataset *data, size_t i);
+// How many batches a pass has; CHOIR_NONE: that shows only by reading; CHOIR_ENDLESS.
+int64_t choir_distributed_dataset_cardinality(const choir_distributed_dataset *data);
+// The policy that is at work: with AUTO, FILE or DATA, where it was decided.
+choir_auto_shard choir_distributed_dataset_auto_shard(const choir_distributed_dataset *data);
+// Whether that is DATA because AUTO found no files.
+bool choir_distributed_dataset_fell_back(const choir_distributed_dataset *data);
+// Who reads what: lines of text, of all workers and replicas. Writes at most size bytes with the
+// zero, and returns how long the text is.
+size_t choir_distributed_dataset_describe(
+		const choir_distributed_dataset *data, char *out, size_t size);
 
 CHOIR_C_END

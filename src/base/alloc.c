@@ -11,7 +11,7 @@
 enum { BUFFER_ALIGNMENT = 64 }; // a cache line, and the widest vector
 
 static struct {
-	chi_atomic64 count;
+	chi_atomic64 count, bytes;
 	chi_atomic64 fail_first, fail_last; // none while last is 0
 	chi_atomic32 failed;
 } heap;
@@ -27,6 +27,7 @@ static void *out_of_memory(size_t bytes)
 static bool admit(size_t bytes)
 {
 	uint64_t number = chi_atomic64_add(&heap.count, 1) + 1;
+	chi_atomic64_add(&heap.bytes, bytes);
 	if (number <= chi_atomic64_load(&heap.fail_last) &&
 			number >= chi_atomic64_load(&heap.fail_first)) {
 		chi_atomic32_store(&heap.failed, 1);
@@ -99,6 +100,11 @@ char *chi_strdup(const char *text)
 void chi_free(void *p)
 {
 	free(p);
+}
+
+uint64_t chi_alloc_bytes(void)
+{
+	return chi_atomic64_load(&heap.bytes);
 }
 
 uint64_t chi_alloc_count(void)

@@ -23,6 +23,7 @@ void chi_free(void *p); // NULL is fine
 
 // For tests: allocations so far (chi_alloc*, chi_realloc) by all threads.
 uint64_t chi_alloc_count(void);
+uint64_t chi_alloc_bytes(void); // asked for by them
 // Lets the n-th allocation from now fail (1: the next); and all after it if persistent. 0: none.
 void chi_alloc_fail(uint64_t n, bool persistent);
 // Whether the failure asked for has happened since it was asked for.

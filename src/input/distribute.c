@@ -1,265 +1,340 @@
-// A dataset dealt out to replicas. The stream of examples is cut into global batches of a fixed
-// number; the examples of one lie in one tensor for each column, in memory of the set that is
-// handed out, and replicas get views of their rows. Where the dataset's batches end where ours
-// do, examples go from the dataset straight into that memory; elsewhere they pass through a
-// spare element, which keeps what is left for the next batch.
-#include "choir/input.h"
-
-#include "base/alloc.h"
-#include "base/fpenv.h"
-#include "data/dataset.h"
-#include "strategy/context.h"
+// Making distributed datasets: options, the policy of sharding, and which way the examples are
+// split. A distributed dataset belongs to its strategy.
+#include "input/input.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-struct choir_distributed_dataset {
-	choir_strategy *strategy;
-	choir_dataset *data;
-	const chi_spec *spec;
-	int64_t batch; // examples of a global batch
-	bool as_they_come; // one replica: an element is a batch
-	int64_t *rows; // of each replica, of the batch that is made
-	void *spare[CHI_MAX_COLUMNS]; // an element that is not used up; made when first needed
-	int64_t held, used; // examples in spare; of which so many were handed out
-};
+#include "base/alloc.h"
+#include "base/philox.h"
+#include "base/size.h"
+#include "data/entry.h"
+
+enum { MOST_WORKERS = 1 << 16 };
 
 static void distributed_free(void *self)
 {
 	choir_distributed_dataset *data = self;
-	for (size_t i = 0; i < CHI_MAX_COLUMNS; i++)
-		chi_free(data->spare[i]);
-	choir_dataset_free(data->data);
+	for (int i = 0; data->feed != NULL && i < data->feeds; i++)
+		chi_feed_free(&data->feed[i]);
+	chi_free(data->feed);
 	chi_free(data->rows);
+	chi_free(data->column);
 	chi_free(data);
 }
 
-static choir_status check(choir_strategy *s, choir_dataset *d, const choir_input_options *o)
+// ---- Options.
+
+static choir_status check_workers(choir_input_options *o)
 {
-	CHOIR_TRY(chi_strategy_check(s));
-	CHOIR_TRY(chi_context_need_cross(s, "distribute_dataset"));
-	const chi_spec *spec = chi_dataset_spec(d);
-	if (spec == NULL)
-		return choir_error_status();
-	for (size_t i = 0; i < spec->n; i++)
-		if (chi_shape_varies(&spec->column[i].shape))
-			return choir_fail(CHOIR_UNSUPPORTED,
-					"distribute_dataset: the shape of column \"%s\" varies",
-					spec->column[i].name);
-	if (o != NULL && (o->size < sizeof(size_t) || o->size > sizeof *o))
-		return choir_fail(CHOIR_INVALID,
-				"distribute_dataset: the options' size is %zu, not %zu: set "
-				"it with CHOIR_OPTIONS",
-				o->size, sizeof *o);
+	if (o->workers == 0 && o->worker == 0)
+		o->workers = 1;
+	if (o->workers < 1 || o->workers > MOST_WORKERS)
+		return choir_fail(CHOIR_INVALID, "distribute_dataset: %d workers given, 1 to %d needed",
+				o->workers, (int) MOST_WORKERS);
+	if (o->worker < 0 || o->worker >= o->workers)
+		return choir_fail(CHOIR_INVALID, "distribute_dataset: worker %d given, 0 to %d needed",
+				o->worker, o->workers - 1);
 	return CHOIR_OK;
 }
 
-// The global batch that is asked for; 0: the dataset's own.
-static int64_t asked_batch(const choir_input_options *o)
+static choir_status check_places(
+		const choir_strategy *s, const choir_input_options *o, bool from_function)
 {
-	return o != NULL && o->size >= sizeof *o ? o->global_batch : 0;
+	if (o->place_on_device && o->replication != CHOIR_REPLICATION_PER_REPLICA)
+		return choir_fail(CHOIR_INVALID,
+				"distribute_dataset: place_on_device needs the replication mode PER_REPLICA");
+	if (o->place_on_device && o->fetch != CHOIR_FETCH_TO_HOST)
+		return choir_fail(CHOIR_INVALID,
+				"distribute_dataset: place_on_device needs fetch CHOIR_FETCH_TO_HOST: what lies "
+				"on the device need not be fetched there");
+	if (o->replication == CHOIR_REPLICATION_PER_REPLICA &&
+			(!from_function || strcmp(s->kind, "mirrored") != 0))
+		return choir_fail(CHOIR_UNSUPPORTED,
+				"distribute_dataset: the replication mode PER_REPLICA is only for mirrored "
+				"strategies and distribute_datasets_from_function");
+	if (o->place_on_device)
+		return choir_fail(CHOIR_UNSUPPORTED,
+				"distribute_dataset: place_on_device: no device of this build has datasets");
+	return CHOIR_OK;
 }
+
+// Fills o from what is given, of which an older program's may be shorter.
+static choir_status complete(const choir_strategy *s, const choir_input_options *given,
+		bool from_function, choir_input_options *o)
+{
+	*o = (choir_input_options){ .size = sizeof *o };
+	if (given != NULL && (given->size < sizeof(size_t) || given->size > sizeof *o))
+		return choir_fail(CHOIR_INVALID,
+				"distribute_dataset: the options' size is %zu, not %zu: set it with CHOIR_OPTIONS",
+				given->size, sizeof *o);
+	if (given != NULL)
+		memcpy(o, given, given->size);
+	o->size = sizeof *o;
+	if (o->global_batch < 0)
+		return choir_fail(CHOIR_INVALID,
+				"distribute_dataset: a global batch of %" PRId64 " examples: at least 1 is needed",
+				o->global_batch);
+	if (o->global_batch > 0 && (o->per_replica_batches || from_function))
+		return choir_fail(CHOIR_INVALID,
+				"distribute_dataset: a global batch of %" PRId64 " examples, but each replica "
+				"takes a whole batch of the dataset",
+				o->global_batch);
+	if (o->buffer < 0 && o->buffer != CHOIR_NONE)
+		return choir_fail(CHOIR_INVALID,
+				"distribute_dataset: a buffer of %d batches: 1 or more, or CHOIR_NONE", o->buffer);
+	if ((unsigned) o->auto_shard > CHOIR_AUTO_SHARD_HINT ||
+			(unsigned) o->fetch > CHOIR_FETCH_TO_HOST ||
+			(unsigned) o->replication > CHOIR_REPLICATION_PER_REPLICA)
+		return choir_fail(CHOIR_INVALID,
+				"distribute_dataset: auto_shard, fetch or replication is none of those there are");
+	CHOIR_TRY(check_workers(o));
+	return check_places(s, o, from_function);
+}
+
+// ---- The dataset and the split.
 
 // d in batches, of global examples where it had none. NULL: d is freed.
 static choir_dataset *in_batches(choir_dataset *d, int64_t global)
 {
-	if (global < 0)
-		choir_fail(CHOIR_INVALID,
-				"distribute_dataset: a global batch of %" PRId64 " examples: at "
-				"least 1 is needed",
-				global);
-	else if (chi_dataset_spec(d)->batch != 0)
+	if (chi_dataset_spec(d)->batch != 0)
 		return d;
-	else if (global > 0)
+	if (global > 0)
 		return choir_dataset_batch(d, global);
-	else
-		choir_fail(CHOIR_INVALID,
-				"distribute_dataset: the dataset yields single examples: add a batch "
-				"step (choir_dataset_batch), or give global_batch");
-	choir_dataset_free(d);
+	return chi_refuse(d, CHOIR_INVALID,
+			"distribute_dataset: the dataset yields single examples: add a batch step "
+			"(choir_dataset_batch), or give global_batch");
+}
+
+static chi_split find_split(const choir_distributed_dataset *data)
+{
+	const bool shared = data->o.workers > 1 && data->o.auto_shard == CHOIR_AUTO_SHARD_DATA;
+	if (data->o.per_replica_batches)
+		return CHI_SPLIT_ELEMENTS;
+	if (chi_input_replicas(data) == 1 && data->o.global_batch == 0)
+		return CHI_SPLIT_AS_THEY_COME;
+	if (data->batch == CHOIR_NONE)
+		return shared ? CHI_SPLIT_UNKNOWN_SHARED : CHI_SPLIT_UNKNOWN;
+	return shared ? CHI_SPLIT_SHARED : CHI_SPLIT_STREAM;
+}
+
+// The most examples that this worker can have in a step; false: more than any memory holds.
+static bool find_room(choir_distributed_dataset *data, int64_t element)
+{
+	const int64_t n = chi_input_replicas(data), r = data->strategy->replicas;
+	int64_t each = element; // of a replica
+	switch (data->split) {
+	case CHI_SPLIT_AS_THEY_COME:
+		data->room = element;
+		return true;
+	case CHI_SPLIT_ELEMENTS:
+		break;
+	case CHI_SPLIT_STREAM:
+	case CHI_SPLIT_SHARED:
+		each = data->batch / n + (data->batch % n != 0);
+		break;
+	case CHI_SPLIT_UNKNOWN:
+	case CHI_SPLIT_UNKNOWN_SHARED:
+		each = element / n + (element % n != 0);
+		break;
+	}
+	if (!chi_int64_multiply(each, r, &data->room))
+		return false;
+	if (n == r && data->batch != CHOIR_NONE) // all pieces are here
+		data->room = data->batch;
+	return true;
+}
+
+// A step of each column fits in a tensor.
+static choir_status check_room(const choir_distributed_dataset *data)
+{
+	const choir_dataset *d = data->feed[0].data;
+	size_t bytes;
+	for (size_t i = 0; i < d->spec.n; i++)
+		if (!chi_size_multiply((size_t) data->room, d->bytes[i], &bytes) || bytes > PTRDIFF_MAX)
+			return choir_fail(CHOIR_INVALID,
+					"distribute_dataset: %" PRId64 " examples of column \"%s\" do not fit in a "
+					"tensor",
+					data->room, d->spec.column[i].name);
+	return CHOIR_OK;
+}
+
+// What a replica gets of each column: rows are known where no step can have another number.
+static void find_columns(choir_distributed_dataset *data)
+{
+	const chi_spec *spec = data->feed[0].spec;
+	const int64_t n = chi_input_replicas(data), g = data->batch;
+	int64_t rows = CHOIR_NONE;
+	if (data->split == CHI_SPLIT_AS_THEY_COME && spec->full)
+		rows = spec->batch;
+	if (data->split == CHI_SPLIT_STREAM && data->o.workers == 1 && g % n == 0 &&
+			(spec->endless || (spec->full && spec->batch % g == 0)))
+		rows = g / n;
+	for (size_t i = 0; i < spec->n; i++) {
+		choir_column *c = &data->column[i];
+		*c = spec->column[i];
+		memmove(c->shape.dim + 1, c->shape.dim, (size_t) c->shape.rank * sizeof c->shape.dim[0]);
+		c->shape.dim[0] = rows;
+		c->shape.rank++;
+	}
+}
+
+static choir_distributed_dataset *new_data(
+		choir_strategy *s, const choir_input_options *o, int feeds)
+{
+	choir_distributed_dataset *data = chi_alloc(sizeof *data);
+	if (data == NULL)
+		return NULL;
+	data->strategy = s;
+	data->o = *o;
+	data->feeds = feeds;
+	data->batch = CHOIR_NONE;
+	data->feed = chi_alloc_array((size_t) feeds, sizeof *data->feed);
+	data->rows = chi_alloc_array((size_t) s->replicas, sizeof *data->rows);
+	data->column = chi_alloc_array(CHI_MAX_COLUMNS, sizeof *data->column);
+	if (data->feed != NULL && data->rows != NULL && data->column != NULL)
+		return data;
+	distributed_free(data);
 	return NULL;
 }
 
-choir_distributed_dataset *choir_strategy_distribute_dataset(
-		choir_strategy *s, choir_dataset *d, const choir_input_options *o)
+// Reading ahead, of whole steps; one prefetch step is enough.
+static choir_dataset *ahead(const choir_distributed_dataset *data, choir_dataset *d)
 {
-	if (check(s, d, o) != CHOIR_OK) {
-		choir_dataset_free(d);
-		return NULL;
-	}
-	const int64_t global = asked_batch(o);
-	if ((d = in_batches(d, global)) == NULL)
-		return NULL;
-	choir_distributed_dataset *data = chi_alloc(sizeof *data);
-	if (data == NULL) {
-		choir_dataset_free(d);
-		return NULL;
-	}
-	data->strategy = s;
-	data->data = d;
-	data->spec = chi_dataset_spec(d);
-	data->batch = global != 0 ? global : data->spec->batch;
-	data->as_they_come = global == 0 && s->replicas == 1;
-	data->rows = chi_alloc_array((size_t) s->replicas, sizeof *data->rows);
-	if (data->rows == NULL) {
+	int elements = data->o.buffer;
+	if (elements == CHOIR_NONE || elements == 0 || strcmp(d->step->name, "prefetch") == 0)
+		return d;
+	if (data->split == CHI_SPLIT_ELEMENTS && data->feeds == 1 &&
+			__builtin_mul_overflow(elements, data->strategy->replicas, &elements))
+		return chi_refuse(d, CHOIR_INVALID,
+				"distribute_dataset: a buffer of %d batches is more than any memory holds",
+				data->o.buffer);
+	return choir_dataset_prefetch(d, elements);
+}
+
+// Gives data its i-th feed; d is taken over.
+static choir_status add_feed(choir_distributed_dataset *data, int i, choir_dataset *d)
+{
+	d = ahead(data, d);
+	if (d == NULL)
+		return choir_error_status();
+	CHOIR_TRY(chi_feed_init(&data->feed[i], d));
+	if (!find_room(data, data->feed[i].spec->batch))
+		return choir_fail(CHOIR_INVALID, "distribute_dataset: batches larger than any memory");
+	return check_room(data);
+}
+
+static choir_distributed_dataset *finish(choir_distributed_dataset *data, choir_status status)
+{
+	if (status != CHOIR_OK) {
 		distributed_free(data);
 		return NULL;
 	}
-	return chi_strategy_own(s, distributed_free, data) == CHOIR_OK ? data : NULL;
+	find_columns(data);
+	return chi_strategy_own(data->strategy, distributed_free, data) == CHOIR_OK ? data : NULL;
 }
 
-static size_t example_bytes(const chi_spec *spec, size_t column)
+choir_distributed_dataset *choir_strategy_distribute_dataset(
+		choir_strategy *s, choir_dataset *d, const choir_input_options *given)
 {
-	const choir_column *c = &spec->column[column];
-	return (size_t) choir_shape_elements(&c->shape) * chi_dtype_size(c->dtype);
-}
-
-static choir_status make_spare(choir_distributed_dataset *data)
-{
-	for (size_t i = 0; i < data->spec->n; i++) {
-		if (data->spare[i] != NULL)
-			continue;
-		// A batch step has checked that this many fit in memory.
-		data->spare[i] =
-				chi_alloc_aligned((size_t) data->spec->batch * example_bytes(data->spec, i));
-		if (data->spare[i] == NULL)
-			return choir_error_status();
+	choir_input_options o;
+	if (chi_strategy_check(s) != CHOIR_OK ||
+			chi_context_need_cross(s, "distribute_dataset") != CHOIR_OK ||
+			chi_dataset_spec(d) == NULL || complete(s, given, false, &o) != CHOIR_OK) {
+		choir_dataset_free(d);
+		return NULL;
 	}
-	return CHOIR_OK;
-}
-
-// Takes up to want examples out of spare, to the columns' memory from example at on.
-static int64_t take_held(
-		choir_distributed_dataset *data, choir_tensor *const to[], int64_t at, int64_t want)
-{
-	const int64_t held = data->held - data->used;
-	const int64_t n = held < want ? held : want;
-	for (size_t i = 0; n > 0 && i < data->spec->n; i++) {
-		const size_t bytes = example_bytes(data->spec, i);
-		memcpy((char *) to[i]->data + (size_t) at * bytes,
-				(const char *) data->spare[i] + (size_t) data->used * bytes, (size_t) n * bytes);
+	const uint64_t signature = chi_dataset_signature(d);
+	if ((d = in_batches(d, o.global_batch)) == NULL)
+		return NULL;
+	choir_distributed_dataset *data = new_data(s, &o, 1);
+	if (data == NULL || chi_input_shard(data, d) != CHOIR_OK) {
+		choir_dataset_free(d);
+		if (data != NULL)
+			distributed_free(data);
+		return NULL;
 	}
-	data->used += n;
-	return n;
+	data->signature = signature;
+	if (!o.per_replica_batches)
+		data->batch = o.global_batch != 0 ? o.global_batch : d->spec.global;
+	data->split = find_split(data);
+	return finish(data, add_feed(data, 0, d));
 }
 
-// Reads one element: into to from example at on if it is sure to fit there, else into spare.
-static choir_status read_element(
-		choir_distributed_dataset *data, choir_tensor *const to[], int64_t at, int64_t *direct)
-{
-	chi_element e = { .capacity = data->spec->batch };
-	const bool fits = data->spec->batch <= data->batch - at;
-	*direct = 0;
-	if (!fits)
-		CHOIR_TRY(make_spare(data));
-	for (size_t i = 0; i < data->spec->n; i++)
-		e.column[i] = fits ? (char *) to[i]->data + (size_t) at * example_bytes(data->spec, i)
-						   : data->spare[i];
-	CHOIR_TRY(chi_dataset_next(data->data, &e));
-	if (fits) {
-		*direct = e.examples;
-		return CHOIR_OK;
-	}
-	data->held = e.examples;
-	data->used = 0;
-	return CHOIR_OK;
-}
+// ---- Datasets from a function.
 
-// Fills the columns with up to a batch of examples; CHOIR_END only instead of none.
-static choir_status fill(
-		choir_distributed_dataset *data, choir_tensor *const to[], int64_t *examples)
+choir_status choir_input_context_per_replica_batch(
+		const choir_input_context *context, int64_t global, int64_t *batch)
 {
-	*examples = 0;
-	while (*examples < data->batch) {
-		int64_t n = take_held(data, to, *examples, data->batch - *examples);
-		if (n == 0) {
-			const choir_status status = read_element(data, to, *examples, &n);
-			if (status == CHOIR_END)
-				return *examples > 0 ? CHOIR_OK : CHOIR_END;
-			CHOIR_TRY(status);
-		}
-		*examples += n;
-		if (data->as_they_come)
-			break;
-	}
-	return CHOIR_OK;
-}
-
-static choir_status ready_batch(choir_distributed_dataset *data, choir_values **batch)
-{
-	if (*batch != NULL && (*batch)->strategy != data->strategy)
+	if (context == NULL || batch == NULL || context->replicas_in_sync < 1)
+		return choir_fail(CHOIR_INVALID, "input context: it is NULL, or has no replicas");
+	if (global < 0 || global % context->replicas_in_sync != 0)
 		return choir_fail(CHOIR_INVALID,
-				"distributed dataset: the batch to refill belongs to another "
-				"strategy");
-	if (*batch == NULL)
-		*batch = choir_values_new(data->strategy);
-	else
-		choir_values_clear(*batch);
-	return *batch == NULL ? choir_error_status() : CHOIR_OK;
-}
-
-// One tensor for each column, with room for a whole batch.
-static choir_status make_columns(
-		choir_distributed_dataset *data, choir_values *set, choir_tensor *column[])
-{
-	for (size_t i = 0; i < data->spec->n; i++) {
-		const choir_column *c = &data->spec->column[i];
-		choir_shape shape = { .rank = c->shape.rank + 1, .dim = { data->batch } };
-		memcpy(shape.dim + 1, c->shape.dim, (size_t) c->shape.rank * sizeof shape.dim[0]);
-		column[i] = chi_tensor_new(set->frame, c->dtype, &shape);
-		if (column[i] == NULL)
-			return choir_error_status();
-	}
+				"input context: a global batch of %" PRId64 " cannot be divided by %d replicas",
+				global, context->replicas_in_sync);
+	*batch = global / context->replicas_in_sync;
 	return CHOIR_OK;
 }
 
-// Deals examples to the replicas: each has its share of a whole batch, as long as there are any.
-static choir_status deal(choir_distributed_dataset *data, choir_values *set,
-		choir_tensor *const column[], int64_t examples)
+static choir_status call(choir_distributed_dataset *data, int i, const choir_input_context *c,
+		choir_dataset_fn *fn, void *user)
 {
-	const int n = data->strategy->replicas;
-	for (int i = 0; i < n; i++) {
-		const int64_t share = chi_share_of(data->batch, n, i);
-		data->rows[i] = share < examples ? share : examples;
-		examples -= data->rows[i];
+	chi_error before; // which is not fn's
+	chi_error_save(&before);
+	chi_error_clear();
+	choir_dataset *d = fn(c, user);
+	if (d == NULL && choir_error_status() == CHOIR_OK)
+		choir_fail(CHOIR_INVALID, "the function gave no dataset");
+	if (d == NULL)
+		return chi_error_prefix("distribute_datasets_from_function: input pipeline %d of %d",
+				c->input_pipeline, c->input_pipelines);
+	chi_error_restore(&before);
+	data->signature = chi_hash_mix(data->signature) ^ chi_dataset_signature(d);
+	if (chi_dataset_spec(d)->batch == 0) {
+		choir_dataset_free(d);
+		return choir_fail(CHOIR_INVALID,
+				"distribute_datasets_from_function: the dataset yields single examples: add a "
+				"batch step (choir_dataset_batch)");
 	}
-	for (size_t i = 0; i < data->spec->n; i++)
-		CHOIR_TRY(chi_values_split_rows(set, data->spec->column[i].name, column[i], data->rows));
-	return CHOIR_OK;
+	const char *differs =
+			i > 0 ? chi_columns_differ(data->feed[0].spec, chi_dataset_spec(d)) : NULL;
+	if (differs != NULL) {
+		choir_dataset_free(d);
+		return choir_fail(CHOIR_INVALID,
+				"distribute_datasets_from_function: %s of replica %d's dataset differs from "
+				"replica 0's",
+				differs, i);
+	}
+	return add_feed(data, i, d);
 }
 
-choir_status choir_distributed_dataset_next(choir_distributed_dataset *data, choir_values **batch)
+choir_distributed_dataset *choir_strategy_distribute_datasets_from_function(
+		choir_strategy *s, choir_dataset_fn *fn, void *user, const choir_input_options *given)
 {
-	if (data == NULL || batch == NULL)
-		return data == NULL && choir_error_status() != CHOIR_OK
-				? choir_error_status()
-				: choir_fail(CHOIR_INVALID, "distributed dataset: next: %s is NULL",
-						  data == NULL ? "the dataset" : "batch");
-	CHOIR_TRY(chi_strategy_check(data->strategy));
-	CHOIR_TRY(chi_context_need_cross(data->strategy, "the next batch of a distributed dataset"));
-	CHOIR_TRY(ready_batch(data, batch));
-	choir_tensor *column[CHI_MAX_COLUMNS];
-	int64_t examples = 0;
-	chi_fpenv host; // of a host that flushes to zero, say: the data must not depend on it
-	chi_fpenv_enter(&host);
-	choir_status status = make_columns(data, *batch, column);
-	if (status == CHOIR_OK)
-		status = fill(data, column, &examples);
-	if (status == CHOIR_OK)
-		status = deal(data, *batch, column, examples);
-	if (status != CHOIR_OK)
-		choir_values_clear(*batch);
-	chi_fpenv_leave(&host);
-	return status;
-}
-
-choir_status choir_distributed_dataset_rewind(choir_distributed_dataset *data)
-{
+	choir_input_options o;
+	if (chi_strategy_check(s) != CHOIR_OK ||
+			chi_context_need_cross(s, "distribute_datasets_from_function") != CHOIR_OK ||
+			complete(s, given, true, &o) != CHOIR_OK)
+		return NULL;
+	if (fn == NULL) {
+		choir_fail(CHOIR_INVALID, "distribute_datasets_from_function: the function is NULL");
+		return NULL;
+	}
+	o.per_replica_batches = true;
+	o.auto_shard = CHOIR_AUTO_SHARD_OFF;
+	const bool each = o.replication == CHOIR_REPLICATION_PER_REPLICA;
+	choir_distributed_dataset *data = new_data(s, &o, each ? s->replicas : 1);
 	if (data == NULL)
-		return choir_error_status() != CHOIR_OK
-				? choir_error_status()
-				: choir_fail(CHOIR_INVALID, "distributed dataset: rewind: the dataset is NULL");
-	CHOIR_TRY(chi_context_need_cross(data->strategy, "rewinding a distributed dataset"));
-	data->held = data->used = 0;
-	return chi_dataset_rewind(data->data);
+		return NULL;
+	const int n = (int) chi_input_replicas(data), first = (int) chi_input_first(data);
+	data->split = CHI_SPLIT_ELEMENTS;
+	choir_status status = CHOIR_OK;
+	for (int i = 0; i < data->feeds && status == CHOIR_OK; i++) {
+		const choir_input_context c = { .size = sizeof c,
+			.input_pipelines = each ? n : o.workers,
+			.input_pipeline = each ? first + i : o.worker,
+			.replicas_in_sync = n };
+		status = call(data, i, &c, fn, user);
+	}
+	return finish(data, status);
 }

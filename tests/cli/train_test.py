@@ -92,6 +92,16 @@ class Train(Case):
         self.fail_with(1, "2 replicas for 4 workers", "train", *MLP, "--strategy", "parameter_server",
                        "--workers", "4", "--replicas", "2")
 
+    def test_who_trains_on_what(self):
+        lines = self.succeed("train", *MLP, "--replicas", "3", "--show-split").splitlines()
+        at = lines.index("worker 0 reads everything")
+        self.assertEqual(lines[at:at + 4], ["worker 0 reads everything",
+                                     "  replica 0: examples 0 to 10 of each global batch of 32",
+                                     "  replica 1: examples 11 to 21 of each global batch of 32",
+                                     "  replica 2: examples 22 to 31 of each global batch of 32"])
+        split = self.events("train", *MLP, "--replicas", "3", "--show-split")[1]
+        self.assertEqual(split["text"].splitlines(), lines[at:at + 4])
+
     def test_numbers_of_replicas_that_do_not_divide(self):
         for replicas in ("6", "7"):
             one = self.weights(*MLP, "--replicas", replicas, "--devices", "cpu:0")

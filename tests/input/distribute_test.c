@@ -71,6 +71,7 @@ static void assert_batch(choir_distributed_dataset *data, choir_values **batch, 
 		__VA_ARGS__ \
 	}
 
+// spec: V5, B14, 2.11
 static void six_items_in_a_batch_of_eight_are_four_and_two(void **state)
 {
 	(void) state;
@@ -89,6 +90,7 @@ static void six_items_in_a_batch_of_eight_are_four_and_two(void **state)
 	choir_strategy_free(s);
 }
 
+// spec: B14, 2.11
 static void sizes_differ_by_one_and_the_first_are_larger(void **state)
 {
 	(void) state;
@@ -104,6 +106,7 @@ static void sizes_differ_by_one_and_the_first_are_larger(void **state)
 	choir_strategy_free(s);
 }
 
+// spec: D5, D7, 2.11
 static void fewer_examples_than_replicas_leave_some_empty(void **state)
 {
 	(void) state;
@@ -140,6 +143,7 @@ static void another_global_batch_cuts_the_stream_anew(void **state)
 	}
 }
 
+// spec: B13, B33
 static void a_rewind_drops_what_was_read_ahead(void **state)
 {
 	(void) state;
@@ -162,6 +166,7 @@ static choir_dataset *twice(void)
 	return choir_dataset_repeat(choir_dataset_batch(counting(7), 3), 2);
 }
 
+// spec: 2.11
 static void a_short_batch_in_the_middle_is_joined_to_the_next(void **state)
 {
 	(void) state;
@@ -185,6 +190,7 @@ static void a_short_batch_in_the_middle_is_joined_to_the_next(void **state)
 	choir_strategy_free(s);
 }
 
+// spec: B19, 2.11
 static void one_replica_gets_batches_as_they_come(void **state)
 {
 	(void) state;
@@ -202,6 +208,7 @@ static void one_replica_gets_batches_as_they_come(void **state)
 	choir_strategy_free(s);
 }
 
+// spec: 2.11
 static void single_examples_take_the_global_batch(void **state)
 {
 	(void) state;
@@ -327,6 +334,7 @@ static choir_status distribute_inside(choir_replica *r, void *user)
 }
 
 // spec: 2.2, 2.19
+// spec: B13
 static void replicas_cannot_read(void **state)
 {
 	(void) state;

@@ -1,0 +1,74 @@
+// Distributed datasets from inside: a feed is a dataset read as a stream of examples; a split says
+// how many of them go where in each step.
+#pragma once
+
+#include "choir/input.h"
+
+#include "data/step.h"
+#include "strategy/context.h"
+
+// A dataset as a stream of examples, without regard to how they come in elements. An element that
+// is used up in pieces waits in spare.
+typedef struct {
+	choir_dataset *data;
+	const chi_spec *spec;
+	chi_rows spare;
+	int64_t held, used; // examples in spare; of which so many were handed out
+	int64_t elements; // read in this pass
+} chi_feed;
+
+// Where examples go: a tensor for each column, in whose memory the next ones follow on. A column
+// that varies gets its tensor with the first example, which says what shape it is.
+typedef struct {
+	choir_frame *frame;
+	choir_tensor *column[CHI_MAX_COLUMNS];
+	int64_t rows; // room
+	int64_t at; // examples that are there
+} chi_target;
+
+choir_status chi_feed_init(chi_feed *f, choir_dataset *d); // takes d over, also on failure
+void chi_feed_free(chi_feed *f);
+choir_status chi_feed_begin(chi_feed *f, int64_t pass);
+// Up to want examples, from what is held or one element; to NULL: passes over them. CHOIR_END only
+// instead of none. whole: an element as it comes, for which there is room.
+choir_status chi_feed_read(chi_feed *f, chi_target *to, int64_t want, bool whole, int64_t *got);
+// The same until want are there or the end has come: fewer only at the end, no error then.
+choir_status chi_feed_fill(chi_feed *f, chi_target *to, int64_t want, int64_t *got);
+// Reads an element into spare if nothing is held. CHOIR_END: there is none.
+choir_status chi_feed_hold(chi_feed *f);
+void chi_feed_where(const chi_feed *f, choir_input_position *p);
+choir_status chi_feed_go(chi_feed *f, const choir_input_position *p);
+
+// How a step's examples fall to the worker's replicas.
+typedef enum {
+	CHI_SPLIT_AS_THEY_COME, // one replica in all: an element
+	CHI_SPLIT_ELEMENTS, // each replica an element
+	CHI_SPLIT_STREAM, // the worker's stream, by the cyclic list of sizes
+	CHI_SPLIT_SHARED, // all workers read all, each keeps its replicas' pieces of the global batch
+	CHI_SPLIT_UNKNOWN, // a global batch that nobody knows: ceil pieces of each element
+	CHI_SPLIT_UNKNOWN_SHARED // of which piece j falls to replica j
+} chi_split;
+
+struct choir_distributed_dataset {
+	choir_strategy *strategy;
+	choir_input_options o; // complete
+	chi_split split;
+	bool fell_back; // from sharding by file to DATA
+	int feeds; // 1, or one for each replica
+	chi_feed *feed;
+	int64_t batch; // of all replicas; CHOIR_NONE: not known
+	int64_t room; // examples that a step of this worker can have
+	int64_t steps; // in this pass
+	uint64_t signature; // of the dataset as it was given
+	int64_t *rows; // of each replica, of the batch that is made
+	choir_column *column; // what a replica gets, for who asks
+};
+
+// Replicas of the job, and the first of this worker's.
+int64_t chi_input_replicas(const choir_distributed_dataset *data);
+int64_t chi_input_first(const choir_distributed_dataset *data);
+// Reads the next step's examples to the target and says in data->rows how many each replica gets.
+// CHOIR_END: there are none for anybody.
+choir_status chi_input_read_step(choir_distributed_dataset *data, chi_target *to);
+// Applies the policy to d, which nothing was read from.
+choir_status chi_input_shard(choir_distributed_dataset *data, choir_dataset *d);

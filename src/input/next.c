@@ -1,0 +1,168 @@
+// The next batch of a distributed dataset: one tensor a column in the set's frame, of which each
+// replica gets a view of its rows, or a copy on its device. Also going back to the start and to
+// where an iterator stood.
+#include "input/input.h"
+
+#include <string.h>
+
+#include "base/fpenv.h"
+#include "value/value.h"
+
+static choir_status need_data(const choir_distributed_dataset *data, const char *what)
+{
+	if (data != NULL)
+		return CHOIR_OK;
+	return choir_error_status() != CHOIR_OK
+			? choir_error_status()
+			: choir_fail(CHOIR_INVALID, "distributed dataset: %s: the dataset is NULL", what);
+}
+
+static choir_status ready_batch(choir_distributed_dataset *data, choir_values **batch)
+{
+	if (*batch != NULL && (*batch)->strategy != data->strategy)
+		return choir_fail(CHOIR_INVALID,
+				"distributed dataset: the batch to refill belongs to another strategy");
+	if (*batch == NULL)
+		*batch = choir_values_new(data->strategy);
+	else
+		choir_values_clear(*batch);
+	return *batch == NULL ? choir_error_status() : CHOIR_OK;
+}
+
+static choir_tensor *new_column(choir_frame *f, const choir_column *c, int64_t rows)
+{
+	choir_shape shape = { .rank = c->shape.rank + 1, .dim = { rows } };
+	for (int i = 0; i < c->shape.rank; i++) // one that varies, and that nobody has examples of
+		shape.dim[i + 1] = c->shape.dim[i] == CHOIR_NONE ? 0 : c->shape.dim[i];
+	return chi_tensor_new(f, c->dtype, &shape);
+}
+
+// One tensor for each column that does not vary, with room for a whole batch.
+static choir_status make_columns(choir_distributed_dataset *data, chi_target *to)
+{
+	const chi_spec *spec = data->feed[0].spec;
+	for (size_t i = 0; i < spec->n; i++) {
+		to->column[i] = NULL;
+		if (chi_shape_varies(&spec->column[i].shape))
+			continue;
+		to->column[i] = new_column(to->frame, &spec->column[i], to->rows);
+		if (to->column[i] == NULL)
+			return choir_error_status();
+	}
+	return CHOIR_OK;
+}
+
+// Brings the rows of replicas whose device has memory of its own there.
+static choir_status fetch(choir_distributed_dataset *data, choir_values *set, const char *name)
+{
+	choir_value *v = choir_values_find(set, name);
+	for (int i = 0; i < set->layout.replicas; i++) {
+		choir_frame *f = chi_values_replica_frame(set, i);
+		if (f == NULL)
+			return choir_error_status();
+		v->component[i] = chi_value_view(f, v->component[i]);
+		if (v->component[i] == NULL)
+			return choir_error_status();
+		v->device[i] = data->strategy->replica_device[i];
+	}
+	return CHOIR_OK;
+}
+
+static choir_status deal(choir_distributed_dataset *data, choir_values *set, chi_target *to)
+{
+	const chi_spec *spec = data->feed[0].spec;
+	const bool fetches = data->o.fetch == CHOIR_FETCH_TO_DEVICE && !data->strategy->all_host;
+	for (size_t i = 0; i < spec->n; i++) {
+		const choir_column *c = &spec->column[i];
+		if (to->column[i] == NULL)
+			to->column[i] = new_column(to->frame, c, to->rows);
+		if (to->column[i] == NULL)
+			return choir_error_status();
+		CHOIR_TRY(chi_values_split_rows(set, c->name, to->column[i], data->rows));
+		if (fetches)
+			CHOIR_TRY(fetch(data, set, c->name));
+	}
+	return CHOIR_OK;
+}
+
+choir_status choir_distributed_dataset_next(choir_distributed_dataset *data, choir_values **batch)
+{
+	CHOIR_TRY(need_data(data, "next"));
+	if (batch == NULL)
+		return choir_fail(CHOIR_INVALID, "distributed dataset: next: batch is NULL");
+	CHOIR_TRY(chi_strategy_check(data->strategy));
+	CHOIR_TRY(chi_context_need_cross(data->strategy, "the next batch of a distributed dataset"));
+	CHOIR_TRY(ready_batch(data, batch));
+	chi_target to = { .frame = (*batch)->frame, .rows = data->room };
+	chi_fpenv host; // of a host that flushes to zero, say: the data must not depend on it
+	chi_fpenv_enter(&host);
+	choir_status status = make_columns(data, &to);
+	if (status == CHOIR_OK)
+		status = chi_input_read_step(data, &to);
+	if (status == CHOIR_OK)
+		status = deal(data, *batch, &to);
+	if (status != CHOIR_OK)
+		choir_values_clear(*batch);
+	chi_fpenv_leave(&host);
+	return status;
+}
+
+choir_status choir_distributed_dataset_rewind(choir_distributed_dataset *data)
+{
+	CHOIR_TRY(need_data(data, "rewind"));
+	CHOIR_TRY(chi_context_need_cross(data->strategy, "rewinding a distributed dataset"));
+	data->steps = 0;
+	for (int i = 0; i < data->feeds; i++)
+		CHOIR_TRY(chi_feed_begin(&data->feed[i], chi_dataset_pass(data->feed[i].data) + 1));
+	return CHOIR_OK;
+}
+
+choir_status choir_distributed_dataset_save(
+		const choir_distributed_dataset *data, choir_input_position *position)
+{
+	CHOIR_TRY(need_data(data, "save"));
+	CHOIR_TRY(chi_context_need_cross(data->strategy, "saving where a distributed dataset stands"));
+	if (position == NULL || position->size != sizeof *position)
+		return choir_fail(CHOIR_INVALID,
+				"distributed dataset: save: the position's size is %zu, not %zu",
+				position == NULL ? 0 : position->size, sizeof *position);
+	chi_feed_where(&data->feed[0], position);
+	position->steps = data->steps;
+	position->signature = (int64_t) data->signature;
+	return CHOIR_OK;
+}
+
+// One of a dataset for each replica: those that had ended before are at their ends again.
+static choir_status go_each(choir_distributed_dataset *data, const choir_input_position *p)
+{
+	for (int i = 0; i < data->feeds; i++) {
+		chi_element e = { .capacity = data->feed[i].spec->batch };
+		choir_status status = chi_feed_begin(&data->feed[i], p->pass);
+		for (int64_t k = 0; k < p->steps && status == CHOIR_OK; k++)
+			status = chi_dataset_next(data->feed[i].data, &e);
+		if (status != CHOIR_OK && status != CHOIR_END)
+			return status;
+		data->feed[i].elements = p->steps;
+	}
+	return CHOIR_OK;
+}
+
+choir_status choir_distributed_dataset_restore(
+		choir_distributed_dataset *data, const choir_input_position *p)
+{
+	CHOIR_TRY(need_data(data, "restore"));
+	CHOIR_TRY(chi_context_need_cross(data->strategy, "restoring a distributed dataset"));
+	if (p == NULL || p->size != sizeof *p)
+		return choir_fail(CHOIR_INVALID,
+				"distributed dataset: restore: the position's size is %zu, not %zu",
+				p == NULL ? 0 : p->size, sizeof *p);
+	if (p->pass < 0 || p->elements < 0 || p->examples < 0 || p->steps < 0)
+		return choir_fail(
+				CHOIR_INVALID, "distributed dataset: restore: a position with negative numbers");
+	if (p->signature != (int64_t) data->signature)
+		return choir_fail(CHOIR_INVALID,
+				"distributed dataset: restore: the position is of a dataset with other steps, "
+				"seeds or columns");
+	data->steps = p->steps;
+	return data->feeds > 1 ? go_each(data, p) : chi_feed_go(&data->feed[0], p);
+}

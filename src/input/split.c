@@ -1,0 +1,132 @@
+// Who gets how many examples of a step: docs/rules.md, section 9. What a worker reads follows from
+// numbers that all workers know, so nobody has to ask the others.
+#include "input/input.h"
+
+int64_t chi_input_replicas(const choir_distributed_dataset *data)
+{
+	return (int64_t) data->o.workers * data->strategy->replicas;
+}
+
+int64_t chi_input_first(const choir_distributed_dataset *data)
+{
+	return (int64_t) data->o.worker * data->strategy->replicas;
+}
+
+// Examples of a whole global batch for replica id of the job.
+static int64_t share(const choir_distributed_dataset *data, int64_t id)
+{
+	const int64_t n = chi_input_replicas(data);
+	return data->batch / n + (id < data->batch % n);
+}
+
+// Deals examples that are there: each replica up to what rows says, the first ones first.
+static void cut_rows(choir_distributed_dataset *data, int64_t examples)
+{
+	for (int i = 0; i < data->strategy->replicas; i++) {
+		if (data->rows[i] > examples)
+			data->rows[i] = examples;
+		examples -= data->rows[i];
+	}
+}
+
+static choir_status read_element(choir_distributed_dataset *data, chi_target *to)
+{
+	return chi_feed_read(&data->feed[0], to, 0, true, &data->rows[0]);
+}
+
+static choir_status read_elements(choir_distributed_dataset *data, chi_target *to)
+{
+	int64_t all = 0;
+	for (int i = 0; i < data->strategy->replicas; i++) {
+		const choir_status status =
+				chi_feed_read(&data->feed[data->feeds > 1 ? i : 0], to, 0, true, &data->rows[i]);
+		if (status != CHOIR_OK && status != CHOIR_END)
+			return status;
+		all += data->rows[i];
+	}
+	return all > 0 ? CHOIR_OK : CHOIR_END;
+}
+
+// The cyclic list of sizes begins, for worker w, with its first replica's; a step takes the next
+// ones, so that a worker reads as many examples as there are in the global batches.
+static choir_status read_stream(choir_distributed_dataset *data, chi_target *to)
+{
+	const int64_t n = chi_input_replicas(data), first = chi_input_first(data);
+	int64_t want = 0, got;
+	for (int i = 0; i < data->strategy->replicas; i++) {
+		const int64_t id = (first + data->steps % n * data->strategy->replicas + i) % n;
+		data->rows[i] = share(data, id);
+		want += data->rows[i];
+	}
+	if (want == 0) // a step in which other workers have all examples: only an end is no step
+		return chi_feed_hold(&data->feed[0]);
+	CHOIR_TRY(chi_feed_fill(&data->feed[0], to, want, &got));
+	cut_rows(data, got);
+	return got > 0 ? CHOIR_OK : CHOIR_END;
+}
+
+// Before, within and behind this worker's pieces of the global batch.
+static choir_status read_shared(choir_distributed_dataset *data, chi_target *to)
+{
+	const int64_t first = chi_input_first(data);
+	int64_t before = 0, mine = 0, passed, got = 0, behind = 0;
+	for (int64_t id = 0; id < first; id++)
+		before += share(data, id);
+	for (int i = 0; i < data->strategy->replicas; i++)
+		mine += data->rows[i] = share(data, first + i);
+	CHOIR_TRY(chi_feed_fill(&data->feed[0], NULL, before, &passed));
+	if (passed == before)
+		CHOIR_TRY(chi_feed_fill(&data->feed[0], to, mine, &got));
+	cut_rows(data, got);
+	if (got == mine)
+		CHOIR_TRY(chi_feed_fill(&data->feed[0], NULL, data->batch - before - mine, &behind));
+	return passed + got + behind > 0 ? CHOIR_OK : CHOIR_END;
+}
+
+// The next of the element's pieces, n for all replicas of the job, of ceil(examples / n) each.
+static choir_status read_pieces(choir_distributed_dataset *data, chi_target *to)
+{
+	chi_feed *f = &data->feed[0];
+	const int64_t n = chi_input_replicas(data), first = chi_input_first(data);
+	int64_t before = 0, passed, got;
+	CHOIR_TRY(chi_feed_hold(f));
+	const int64_t piece = f->held / n + (f->held % n != 0), all = f->held;
+	const bool shared = data->split == CHI_SPLIT_UNKNOWN_SHARED;
+	if (shared)
+		before = first * piece < all ? first * piece : all;
+	if (before > 0)
+		CHOIR_TRY(chi_feed_fill(f, NULL, before, &passed));
+	int64_t left = f->held - f->used, want = 0;
+	for (int i = 0; i < data->strategy->replicas; i++) {
+		data->rows[i] = piece < left ? piece : left;
+		left -= data->rows[i];
+		want += data->rows[i];
+	}
+	CHOIR_TRY(chi_feed_fill(f, to, want, &got));
+	return shared ? chi_feed_fill(f, NULL, f->held - f->used, &passed) : CHOIR_OK;
+}
+
+choir_status chi_input_read_step(choir_distributed_dataset *data, chi_target *to)
+{
+	choir_status status = CHOIR_INTERNAL;
+	switch (data->split) {
+	case CHI_SPLIT_AS_THEY_COME:
+		status = read_element(data, to);
+		break;
+	case CHI_SPLIT_ELEMENTS:
+		status = read_elements(data, to);
+		break;
+	case CHI_SPLIT_STREAM:
+		status = read_stream(data, to);
+		break;
+	case CHI_SPLIT_SHARED:
+		status = read_shared(data, to);
+		break;
+	case CHI_SPLIT_UNKNOWN:
+	case CHI_SPLIT_UNKNOWN_SHARED:
+		status = read_pieces(data, to);
+		break;
+	}
+	data->steps += status == CHOIR_OK;
+	return status;
+}

@@ -1,0 +1,274 @@
+// Whole batches for each replica, datasets from a function, options and their combinations, and
+// what can be asked.
+#include "input/worker.h"
+
+#include "value/value.h"
+
+#include <string.h>
+
+// spec: B27
+static void batches_may_be_of_one_replica(void **state)
+{
+	(void) state;
+	choir_strategy *s = worker_strategy(2);
+	static reading l;
+	choir_distributed_dataset *data =
+			choir_strategy_distribute_dataset(s, choir_dataset_batch(worker_numbers(11), 4),
+					CHOIR_OPTIONS(choir_input_options, .per_replica_batches = true));
+	assert_int_equal(choir_distributed_dataset_cardinality(data), 2);
+	read_steps(data, 2, &l);
+	assert_int_equal(l.steps, 2);
+	assert_rows(&l, 0, ROWS(4, 4));
+	assert_rows(&l, 1, ROWS(3, 0)); // a replica without a batch
+	assert_int_equal(l.number[0][1][0], 4);
+	choir_strategy_free(s);
+}
+
+typedef struct {
+	int calls;
+	choir_input_context context[MOST_REPLICAS];
+	int fail;
+} maker;
+
+static choir_dataset *make(const choir_input_context *c, void *user)
+{
+	maker *m = user;
+	int64_t batch;
+	m->context[m->calls++] = *c;
+	if (m->fail == 1)
+		return NULL;
+	if (m->fail == 2)
+		return worker_numbers(4);
+	if (choir_input_context_per_replica_batch(c, 12, &batch) != CHOIR_OK)
+		return NULL;
+	return choir_dataset_batch(
+			choir_dataset_skip(worker_numbers(10 + c->input_pipeline), 5), batch);
+}
+
+// spec: B20, B21, B22, B28
+static void a_function_makes_each_workers_dataset(void **state)
+{
+	(void) state;
+	choir_strategy *s = worker_strategy(2);
+	static reading l;
+	maker m = { .calls = 0 };
+	choir_distributed_dataset *data = choir_strategy_distribute_datasets_from_function(
+			s, make, &m, CHOIR_OPTIONS(choir_input_options, .workers = 3, .worker = 1));
+	assert_int_equal(m.calls, 1);
+	assert_int_equal(m.context[0].input_pipelines, 3);
+	assert_int_equal(m.context[0].input_pipeline, 1);
+	assert_int_equal(m.context[0].replicas_in_sync, 6);
+	read_steps(data, 2, &l); // 5 .. 10 in batches of 2, two of them a step
+	assert_int_equal(l.steps, 2);
+	assert_rows(&l, 0, ROWS(2, 2));
+	assert_rows(&l, 1, ROWS(2, 0));
+	assert_int_equal(l.number[0][1][0], 7);
+	assert_int_equal(choir_distributed_dataset_rewind(data), CHOIR_OK); // initialize
+	read_steps(data, 2, &l);
+	assert_int_equal(l.steps, 2);
+	m.fail = 1;
+	assert_null(choir_strategy_distribute_datasets_from_function(s, make, &m, NULL));
+	assert_input_failed(CHOIR_INVALID,
+			"distribute_datasets_from_function: input pipeline 0 of 1: the function gave no");
+	m.fail = 2;
+	assert_null(choir_strategy_distribute_datasets_from_function(s, make, &m, NULL));
+	assert_input_failed(CHOIR_INVALID, "single examples: add a batch step");
+	assert_null(choir_strategy_distribute_datasets_from_function(s, NULL, &m, NULL));
+	assert_input_failed(CHOIR_INVALID, "the function is NULL");
+	assert_null(choir_strategy_distribute_datasets_from_function(
+			s, make, &m, CHOIR_OPTIONS(choir_input_options, .global_batch = 4)));
+	assert_input_failed(CHOIR_INVALID, "each replica takes a whole batch");
+	choir_input_context c = { .size = sizeof c, .replicas_in_sync = 4 };
+	int64_t batch;
+	assert_int_equal(choir_input_context_per_replica_batch(&c, 10, &batch), CHOIR_INVALID);
+	assert_input_failed(CHOIR_INVALID, "a global batch of 10 cannot be divided by 4 replicas");
+	assert_int_equal(choir_input_context_per_replica_batch(&c, 12, &batch), CHOIR_OK);
+	assert_int_equal(batch, 3);
+	choir_strategy_free(s);
+}
+
+// spec: D4
+static void under_per_replica_each_replica_has_a_dataset(void **state)
+{
+	(void) state;
+	choir_strategy *s = worker_strategy(2);
+	static reading l;
+	maker m = { .calls = 0 };
+	const choir_input_options o = { .size = sizeof o,
+		.replication = CHOIR_REPLICATION_PER_REPLICA };
+	choir_distributed_dataset *data =
+			choir_strategy_distribute_datasets_from_function(s, make, &m, &o);
+	assert_int_equal(m.calls, 2);
+	assert_int_equal(m.context[1].input_pipelines, 2);
+	assert_int_equal(m.context[1].input_pipeline, 1);
+	read_steps(data, 2, &l); // 5 and 6 examples, in batches of 6
+	assert_int_equal(l.steps, 1);
+	assert_rows(&l, 0, ROWS(5, 6));
+	assert_int_equal(l.number[0][1][0], 5);
+	// The option was that call's alone.
+	read_steps(
+			choir_strategy_distribute_dataset(s, choir_dataset_batch(worker_numbers(4), 4), NULL),
+			2, &l);
+	assert_int_equal(l.steps, 1);
+	choir_strategy_free(s);
+}
+
+// spec: D4
+static void combinations_of_options_that_cannot_be(void **state)
+{
+	(void) state;
+	choir_strategy *s = worker_strategy(2), *one = choir_one_device_strategy_new(NULL);
+	maker m = { .calls = 0 };
+	choir_input_options o = { .size = sizeof o, .place_on_device = true };
+	assert_null(choir_strategy_distribute_datasets_from_function(s, make, &m, &o));
+	assert_input_failed(CHOIR_INVALID, "place_on_device needs the replication mode PER_REPLICA");
+	o.replication = CHOIR_REPLICATION_PER_REPLICA;
+	assert_null(choir_strategy_distribute_datasets_from_function(s, make, &m, &o));
+	assert_input_failed(CHOIR_INVALID, "place_on_device needs fetch CHOIR_FETCH_TO_HOST");
+	o.fetch = CHOIR_FETCH_TO_HOST;
+	assert_null(choir_strategy_distribute_datasets_from_function(s, make, &m, &o));
+	assert_input_failed(CHOIR_UNSUPPORTED, "no device of this build has datasets");
+	o.place_on_device = false;
+	assert_null(
+			choir_strategy_distribute_dataset(s, choir_dataset_batch(worker_numbers(4), 2), &o));
+	assert_input_failed(CHOIR_UNSUPPORTED, "PER_REPLICA is only for mirrored strategies");
+	assert_null(choir_strategy_distribute_datasets_from_function(one, make, &m, &o));
+	assert_input_failed(CHOIR_UNSUPPORTED, "PER_REPLICA is only for mirrored strategies");
+	o = (choir_input_options){ .size = sizeof o, .buffer = -2 };
+	assert_null(
+			choir_strategy_distribute_dataset(s, choir_dataset_batch(worker_numbers(4), 2), &o));
+	assert_input_failed(CHOIR_INVALID, "a buffer of -2 batches");
+	o = (choir_input_options){ .size = sizeof o, .workers = -1 };
+	assert_null(
+			choir_strategy_distribute_dataset(s, choir_dataset_batch(worker_numbers(4), 2), &o));
+	assert_input_failed(CHOIR_INVALID, "-1 workers given");
+	o = (choir_input_options){ .size = sizeof o, .auto_shard = (choir_auto_shard) 9 };
+	assert_null(
+			choir_strategy_distribute_dataset(s, choir_dataset_batch(worker_numbers(4), 2), &o));
+	assert_input_failed(CHOIR_INVALID, "is none of those there are");
+	assert_int_equal(m.calls, 0);
+	choir_strategy_free(one);
+	choir_strategy_free(s);
+}
+
+static choir_status count_calls(int64_t position, void *const out[], void *user)
+{
+	++*(int64_t *) user;
+	memcpy(out[0], &position, sizeof position);
+	return position == 100 ? CHOIR_END : CHOIR_OK;
+}
+
+// spec: D4, 2.11
+static void without_a_buffer_only_what_a_step_needs_is_read(void **state)
+{
+	(void) state;
+	const choir_column column = { "number", CHOIR_I64, CHOIR_SCALAR, NULL };
+	choir_strategy *s = worker_strategy(2);
+	int64_t calls = 0;
+	choir_dataset *d = choir_function_dataset_new(1, &column, count_calls, &calls);
+	choir_distributed_dataset *data = choir_strategy_distribute_dataset(s,
+			choir_dataset_batch(d, 6), CHOIR_OPTIONS(choir_input_options, .buffer = CHOIR_NONE));
+	choir_values *batch = NULL;
+	assert_int_equal(calls, 0);
+	assert_int_equal(choir_distributed_dataset_next(data, &batch), CHOIR_OK);
+	assert_int_equal(calls, 6);
+	static reading l, ahead;
+	read_steps(data, 2, &l);
+	d = choir_function_dataset_new(1, &column, count_calls, &calls);
+	data = choir_strategy_distribute_dataset(
+			s, choir_dataset_batch(d, 6), CHOIR_OPTIONS(choir_input_options, .buffer = 3));
+	assert_int_equal(choir_distributed_dataset_next(data, &batch), CHOIR_OK);
+	read_steps(data, 2, &ahead);
+	assert_memory_equal(&l, &ahead, sizeof l); // it changes nothing that comes out
+	choir_values_free(batch);
+	choir_strategy_free(s);
+}
+
+// spec: D4
+static void rows_are_brought_to_their_devices(void **state)
+{
+	(void) state;
+	choir_strategy *s = choir_mirrored_strategy_new(
+			CHOIR_OPTIONS(choir_strategy_options, .replicas = 2, .devices = "far:0,far:1"));
+	assert_non_null(s);
+	for (int fetch = 0; fetch < 2; fetch++) {
+		choir_distributed_dataset *data =
+				choir_strategy_distribute_dataset(s, choir_dataset_batch(worker_numbers(4), 4),
+						CHOIR_OPTIONS(choir_input_options, .fetch = (choir_fetch) fetch));
+		choir_values *batch = NULL;
+		assert_int_equal(choir_distributed_dataset_next(data, &batch), CHOIR_OK);
+		choir_value *v = choir_values_find(batch, "number");
+		assert_string_equal(choir_device_name(choir_tensor_device(v->component[1])),
+				fetch ? "cpu:0" : "far:1");
+		choir_tensor *t = choir_value_local(v, 1);
+		int64_t own[2];
+		assert_int_equal(choir_tensor_fetch(t, own, sizeof own), CHOIR_OK);
+		assert_int_equal(own[1], 3);
+		choir_values_free(batch);
+	}
+	choir_strategy_free(s);
+}
+
+// spec: D6
+static void what_a_replica_gets_can_be_asked(void **state)
+{
+	(void) state;
+	choir_strategy *s = worker_strategy(2);
+	choir_distributed_dataset *data =
+			choir_strategy_distribute_dataset(s, choir_dataset_batch(worker_numbers(9), 4), NULL);
+	assert_int_equal(choir_distributed_dataset_column(data, 0)->shape.rank, 1);
+	assert_int_equal(choir_distributed_dataset_column(data, 0)->shape.dim[0], CHOIR_NONE);
+	assert_int_equal(choir_distributed_dataset_cardinality(data), 3);
+	assert_null(choir_distributed_dataset_column(data, 1));
+	data = choir_strategy_distribute_dataset(
+			s, choir_dataset_batch_drop_remainder(worker_numbers(9), 4), NULL);
+	assert_int_equal(choir_distributed_dataset_column(data, 0)->shape.dim[0], 2);
+	data = of_worker(s, choir_dataset_batch_drop_remainder(worker_numbers(9), 4), 2, 0,
+			CHOIR_AUTO_SHARD_DATA, 0);
+	assert_int_equal(choir_distributed_dataset_column(data, 0)->shape.dim[0], CHOIR_NONE);
+	data = choir_strategy_distribute_dataset(
+			s, choir_dataset_repeat(choir_dataset_batch(worker_numbers(9), 4), CHOIR_NONE), NULL);
+	assert_int_equal(choir_distributed_dataset_cardinality(data), CHOIR_ENDLESS);
+	assert_int_equal(choir_distributed_dataset_column(data, 0)->shape.dim[0], 2);
+	assert_null(choir_distributed_dataset_column(NULL, 0));
+	assert_int_equal(choir_distributed_dataset_cardinality(NULL), 0);
+	choir_strategy_free(s);
+}
+
+static void who_reads_what_can_be_asked(void **state)
+{
+	(void) state;
+	choir_strategy *s = worker_strategy(2);
+	char text[1024];
+	choir_distributed_dataset *data = of_worker(
+			s, choir_dataset_batch(worker_numbers(9), 7), 2, 1, CHOIR_AUTO_SHARD_DATA, 0);
+	const size_t length = choir_distributed_dataset_describe(data, text, sizeof text);
+	assert_string_equal(text,
+			"worker 0 reads everything\n"
+			"  replica 0: examples 0 to 1 of each global batch of 7\n"
+			"  replica 1: examples 2 to 3 of each global batch of 7\n"
+			"worker 1 reads everything (this worker)\n"
+			"  replica 2: examples 4 to 5 of each global batch of 7\n"
+			"  replica 3: examples 6 to 6 of each global batch of 7\n");
+	assert_int_equal(length, strlen(text));
+	assert_int_equal(choir_distributed_dataset_describe(data, text, 9), length);
+	assert_string_equal(text, "worker 0");
+	assert_int_equal(choir_distributed_dataset_describe(NULL, text, sizeof text), 0);
+	assert_string_equal(text, "");
+	choir_strategy_free(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(batches_may_be_of_one_replica),
+		cmocka_unit_test(a_function_makes_each_workers_dataset),
+		cmocka_unit_test(under_per_replica_each_replica_has_a_dataset),
+		cmocka_unit_test(combinations_of_options_that_cannot_be),
+		cmocka_unit_test(without_a_buffer_only_what_a_step_needs_is_read),
+		cmocka_unit_test(rows_are_brought_to_their_devices),
+		cmocka_unit_test(what_a_replica_gets_can_be_asked),
+		cmocka_unit_test(who_reads_what_can_be_asked),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,319 @@
+// Saving where a distributed dataset stands and going on from there: in the middle of a pass, at
+// another number of replicas and workers, behind each transform; and what it costs in memory to
+// read ahead.
+#include "choir/input.h"
+#include "choir/source.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "data/dataset.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { N = 47, GLOBAL = 6, MOST = 256 };
+
+static choir_status count_up(int64_t position, void *const out[], void *user)
+{
+	(void) user;
+	if (position == N)
+		return CHOIR_END;
+	memcpy(out[0], &position, sizeof position);
+	return CHOIR_OK;
+}
+
+static const choir_column number = { "number", CHOIR_I64, { 0, { 0 } }, NULL };
+static choir_dataset *source(int kind)
+{
+	static int64_t numbers[N];
+	for (int64_t i = N - 1; i > 0 && numbers[i] != i; i--) // once: others may read them
+		numbers[i] = i;
+	choir_column column = number;
+	column.data = numbers;
+	return kind ? choir_function_dataset_new(1, &column, count_up, NULL)
+				: choir_memory_dataset_new(N, 1, &column, false);
+}
+
+static choir_status negate(const choir_entry in[], choir_entry out[], void *user)
+{
+	(void) user;
+	for (int64_t i = 0; i < choir_shape_elements(&in[0].shape); i++)
+		((int64_t *) out[0].data)[i] = -((const int64_t *) in[0].data)[i];
+	return CHOIR_OK;
+}
+
+static choir_status negate_first(const choir_entry in[], choir_entry out[], void *user)
+{
+	(void) user;
+	((int64_t *) out[0].data)[0] = -((const int64_t *) in[0].data)[0];
+	return CHOIR_OK;
+}
+
+static bool most(const choir_entry in[], void *user)
+{
+	(void) user;
+	return ((const int64_t *) in[0].data)[0] % 5 != 1;
+}
+
+static choir_dataset *expand(const choir_entry in[], void *user)
+{
+	(void) user;
+	const int64_t n = ((const int64_t *) in[0].data)[0];
+	return choir_dataset_take(source(n % 2 != 0), (n < 0 ? -n : n) % 3);
+}
+
+enum { STEPS = 17 };
+static choir_dataset *step(int i, choir_dataset *d)
+{
+	switch (i) {
+	case 0:
+		return d;
+	case 1:
+		return choir_dataset_take(d, 29);
+	case 2:
+		return choir_dataset_skip(d, 4);
+	case 3:
+		return choir_dataset_shard(d, 2, 1);
+	case 4:
+		return choir_dataset_shuffle(d, 10, 3);
+	case 5:
+		return choir_dataset_shuffle_once(d, CHOIR_NONE, 3);
+	case 6:
+		return choir_dataset_repeat(d, 2);
+	case 7:
+		return choir_dataset_prefetch(d, 4);
+	case 8:
+		return choir_dataset_cache(d, NULL);
+	case 9:
+		return choir_dataset_concatenate(d, source(1));
+	case 10:
+		return choir_dataset_map(d, CHOIR_OPTIONS(choir_map_options, .threads = 2), negate, NULL);
+	case 11:
+		return choir_dataset_filter(d, most, NULL);
+	case 12:
+		return choir_dataset_interleave(
+				d, CHOIR_OPTIONS(choir_interleave_options, .cycle = 4), expand, NULL);
+	case 13:
+		return choir_dataset_flat_map(
+				d, CHOIR_OPTIONS(choir_interleave_options, .n = 0), expand, NULL);
+	case 14:
+		return choir_dataset_unbatch(choir_dataset_batch(d, 7));
+	case 15:
+		return choir_dataset_unbatch(choir_dataset_padded_batch(d, 7, NULL));
+	default:
+		d = choir_dataset_window(d,
+				CHOIR_OPTIONS(
+						choir_window_options, .length = 2, .shift = 2, .drop_remainder = true));
+		return choir_dataset_map(d, CHOIR_OPTIONS(choir_map_options, .n = 1, .columns = &number),
+				negate_first, NULL);
+	}
+}
+
+static choir_distributed_dataset *dealt(
+		choir_strategy *s, choir_dataset *d, int workers, int worker)
+{
+	choir_distributed_dataset *data = choir_strategy_distribute_dataset(s, d,
+			CHOIR_OPTIONS(choir_input_options, .workers = workers, .worker = worker,
+					.global_batch = GLOBAL, .buffer = worker));
+	if (data == NULL)
+		fail_msg("%s", choir_error());
+	return data;
+}
+
+// The numbers of the next steps, in the order of the replicas.
+static int64_t read_on(choir_distributed_dataset *data, int replicas, int steps, int64_t to[])
+{
+	choir_values *batch = NULL;
+	int64_t n = 0;
+	while (steps-- > 0 && choir_distributed_dataset_next(data, &batch) == CHOIR_OK) {
+		choir_value *v = choir_values_find(batch, "number");
+		for (int r = 0; r < replicas; r++) {
+			choir_tensor *t = choir_value_local(v, r);
+			const int64_t rows = choir_tensor_shape(t)->dim[0];
+			assert_true(n + rows <= MOST);
+			if (rows > 0)
+				memcpy(to + n, choir_tensor_data(t), (size_t) rows * sizeof to[0]);
+			n += rows;
+		}
+	}
+	choir_values_free(batch);
+	return n;
+}
+
+static choir_strategy *mirrored(int replicas)
+{
+	choir_strategy *s = choir_mirrored_strategy_new(
+			CHOIR_OPTIONS(choir_strategy_options, .replicas = replicas));
+	assert_non_null(s);
+	return s;
+}
+
+// Saves after some steps of pass 1 with 2 replicas, and goes on with 3 replicas of one worker and
+// with 2 workers of 2 replicas each.
+static void check_chain(int kind, int a, int b)
+{
+	choir_strategy *two = mirrored(2), *three = mirrored(3);
+	choir_distributed_dataset *data = dealt(two, step(b, step(a, source(kind))), 1, 0);
+	int64_t skipped[MOST], expected[MOST], found[MOST], part[2][MOST], n;
+	assert_int_equal(choir_distributed_dataset_rewind(data), CHOIR_OK);
+	for (int at = 0; at < 4; at++) {
+		choir_input_position p = { .size = sizeof p };
+		assert_int_equal(choir_distributed_dataset_save(data, &p), CHOIR_OK);
+		assert_int_equal(p.pass, 1);
+		assert_in_range(p.steps, 0, at);
+		// What would have come: two steps.
+		choir_distributed_dataset *ahead = dealt(two, step(b, step(a, source(kind))), 1, 0);
+		assert_int_equal(choir_distributed_dataset_rewind(ahead), CHOIR_OK);
+		read_on(ahead, 2, at, skipped);
+		n = read_on(ahead, 2, 2, expected);
+		choir_distributed_dataset *other = dealt(three, step(b, step(a, source(kind))), 1, 0);
+		assert_int_equal(choir_distributed_dataset_restore(other, &p), CHOIR_OK);
+		assert_int_equal(read_on(other, 3, 2, found), n);
+		assert_memory_equal(found, expected, (size_t) n * sizeof found[0]);
+		int64_t rows[2][2];
+		for (int w = 0; w < 2; w++) {
+			choir_distributed_dataset *worker = dealt(two, step(b, step(a, source(kind))), 2, w);
+			assert_int_equal(choir_distributed_dataset_restore(worker, &p), CHOIR_OK);
+			rows[0][w] = read_on(worker, 2, 1, part[w]);
+			rows[1][w] = read_on(worker, 2, 1, part[w] + rows[0][w]);
+		}
+		int64_t done = 0, taken[2] = { 0 };
+		for (int k = 0; k < 2; k++)
+			for (int w = 0; w < 2; done += rows[k][w], taken[w] += rows[k][w], w++)
+				memcpy(found + done, part[w] + taken[w], (size_t) rows[k][w] * sizeof found[0]);
+		assert_int_equal(done, n);
+		assert_memory_equal(found, expected, (size_t) n * sizeof found[0]);
+		read_on(data, 2, 1, skipped);
+	}
+	choir_strategy_free(two);
+	choir_strategy_free(three);
+}
+
+// spec: V9, D30
+static void every_pair_goes_on_at_other_numbers_of_replicas_and_workers(void **state)
+{
+	(void) state;
+	for (int kind = 0; kind < 2; kind++)
+		for (int a = 0; a < STEPS; a++)
+			for (int b = 0; b < STEPS; b++)
+				check_chain(kind, a, b);
+}
+
+static void positions_of_other_data_are_refused(void **state)
+{
+	(void) state;
+	choir_strategy *s = mirrored(2);
+	choir_distributed_dataset *data = dealt(s, step(4, source(0)), 1, 0);
+	choir_distributed_dataset *other = dealt(s, choir_dataset_shuffle(source(0), 10, 4), 1, 0);
+	choir_input_position p = { .size = sizeof p }, wrong;
+	assert_int_equal(choir_distributed_dataset_save(data, &p), CHOIR_OK);
+	assert_int_equal(choir_distributed_dataset_restore(other, &p), CHOIR_INVALID);
+	assert_non_null(strstr(choir_error(), "other steps, seeds or columns"));
+	wrong = p;
+	wrong.elements = -1;
+	assert_int_equal(choir_distributed_dataset_restore(data, &wrong), CHOIR_INVALID);
+	assert_non_null(strstr(choir_error(), "negative numbers"));
+	wrong = p;
+	wrong.elements = N;
+	assert_int_equal(choir_distributed_dataset_restore(data, &wrong), CHOIR_INVALID);
+	assert_non_null(strstr(choir_error(), "not the dataset that the position is of"));
+	wrong = p;
+	wrong.examples = GLOBAL + 1;
+	assert_int_equal(choir_distributed_dataset_restore(data, &wrong), CHOIR_INVALID);
+	assert_non_null(strstr(choir_error(), "element 0 has 6 examples, but 7 were used"));
+	wrong.size = 1;
+	assert_int_equal(choir_distributed_dataset_restore(data, &wrong), CHOIR_INVALID);
+	assert_int_equal(choir_distributed_dataset_save(data, &wrong), CHOIR_INVALID);
+	assert_non_null(strstr(choir_error(), "the position's size is 1"));
+	assert_int_equal(choir_distributed_dataset_save(NULL, &p), CHOIR_INVALID);
+	assert_int_equal(choir_distributed_dataset_restore(NULL, &p), CHOIR_INVALID);
+	choir_strategy_free(s);
+}
+
+static choir_dataset *skips(const choir_input_context *c, void *user)
+{
+	(void) user;
+	return choir_dataset_batch(
+			choir_dataset_shuffle(choir_dataset_skip(source(1), 20 * c->input_pipeline), 9, 1), 5);
+}
+
+// spec: B20, D4
+static void datasets_of_a_function_go_on_too(void **state)
+{
+	(void) state;
+	choir_strategy *s = mirrored(2);
+	for (int each = 0; each < 2; each++)
+		for (int at = 0; at < 8; at++) {
+			choir_input_options o = { .size = sizeof o, .replication = (choir_replication) each };
+			choir_distributed_dataset *data =
+					choir_strategy_distribute_datasets_from_function(s, skips, NULL, &o);
+			int64_t skipped[MOST], expected[MOST], found[MOST], n;
+			choir_input_position p = { .size = sizeof p };
+			read_on(data, 2, at, skipped);
+			assert_int_equal(choir_distributed_dataset_save(data, &p), CHOIR_OK);
+			n = read_on(data, 2, MOST, expected);
+			choir_distributed_dataset *other =
+					choir_strategy_distribute_datasets_from_function(s, skips, NULL, &o);
+			assert_int_equal(choir_distributed_dataset_restore(other, &p), CHOIR_OK);
+			assert_int_equal(read_on(other, 2, MOST, found), n);
+			assert_memory_equal(found, expected, (size_t) n * sizeof found[0]);
+		}
+	choir_strategy_free(s);
+}
+
+static choir_status blank(int64_t position, void *const out[], void *user)
+{
+	(void) user;
+	memset(out[0], (int) position, 10000);
+	return position == 4000 ? CHOIR_END : CHOIR_OK;
+}
+
+// Bytes that the heap was asked for while a chain is made and its first element read; examples
+// have 10,000.
+static int64_t cost(int64_t shuffled, int ahead)
+{
+	const choir_column column = { "blank", CHOIR_U8, { 1, { 10000 } }, NULL };
+	const uint64_t before = chi_alloc_bytes();
+	choir_dataset *d = choir_function_dataset_new(1, &column, blank, NULL);
+	if (shuffled > 0)
+		d = choir_dataset_shuffle(d, shuffled, 1);
+	d = choir_dataset_batch(d, 20);
+	if (ahead > 0)
+		d = choir_dataset_prefetch(d, ahead);
+	static char batch[20 * 10000];
+	chi_element e = { .column = { batch }, .capacity = 20 };
+	assert_int_equal(chi_dataset_next(d, &e), CHOIR_OK);
+	choir_dataset_free(d);
+	return (int64_t) (chi_alloc_bytes() - before);
+}
+
+static void assert_near(int64_t found, int64_t expected)
+{
+	if (found < expected || found > expected + expected / 50 + 70000) // a block, and small things
+		fail_msg("%lld bytes, not %lld", (long long) found, (long long) expected);
+}
+
+// A buffer of n examples costs n examples, and reading k batches ahead costs k batches.
+static void buffers_cost_what_they_hold(void **state)
+{
+	(void) state;
+	const int64_t nothing = cost(0, 0);
+	assert_near(cost(100, 0) - nothing, 100 * 10000);
+	assert_near(cost(2000, 0) - nothing, 2000 * 10000);
+	assert_near(cost(0, 1) - nothing, 20 * 10000);
+	assert_near(cost(0, 9) - nothing, 9 * 20 * 10000);
+	assert_near(cost(500, 3) - nothing, 500 * 10000 + 3 * 20 * 10000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_pair_goes_on_at_other_numbers_of_replicas_and_workers),
+		cmocka_unit_test(positions_of_other_data_are_refused),
+		cmocka_unit_test(datasets_of_a_function_go_on_too),
+		cmocka_unit_test(buffers_cost_what_they_hold),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

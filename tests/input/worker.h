@@ -1,0 +1,34 @@
+// One of several simulated workers: its data, and what its replicas got, for tests of who reads
+// what.
+#pragma once
+
+#include "choir/input.h"
+#include "choir/source.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+enum { MOST = 64, MOST_REPLICAS = 8, MOST_STEPS = 64 };
+
+// What a worker's replicas got, step by step.
+typedef struct {
+	int steps;
+	int64_t rows[MOST_STEPS][MOST_REPLICAS];
+	int64_t number[MOST_STEPS][MOST_REPLICAS][MOST];
+	choir_status status;
+} reading;
+
+choir_dataset *worker_numbers(int64_t n); // "number": 0, 1, ... n - 1; at most MOST
+choir_strategy *worker_strategy(int replicas);
+void assert_input_failed(choir_status status, const char *text); // and forgets it
+// Reads to the end, a failure, or MOST_STEPS steps.
+void read_steps(choir_distributed_dataset *data, int replicas, reading *l);
+choir_distributed_dataset *of_worker(choir_strategy *s, choir_dataset *d, int workers, int worker,
+		choir_auto_shard policy, int64_t global);
+void assert_rows(const reading *l, int step, int n, const int64_t rows[]);
+#define ROWS(...) \
+	(int) (sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), (int64_t[]) \
+	{ \
+		__VA_ARGS__ \
+	}

@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 SECONDS ?= 60
 SCHEDULES ?= 1000000
 .DEFAULT_GOAL := build
-.PHONY: build demo test check fuzz fuzz-short schedules bench install format clean help
+.PHONY: build demo test check conformance fuzz fuzz-short schedules bench install format clean help
 
 build: ## build the library, the command and the examples in build/release
 	@tools/setup build
@@ -20,6 +20,9 @@ check: ## the tests of the house only: floors, sizes, names, headers
 	@tools/setup test
 	@tools/build release
 	@ctest --test-dir build/release --output-on-failure -L house
+
+conformance: ## write docs/conformance.md, the map from rules to tests
+	@python3 -B tests/house/conformance.py . --write
 
 fuzz: ## run every fuzzer for SECONDS (60) each; what they find stays in build/fuzz
 	@tools/setup test
@@ -56,4 +59,4 @@ clean: ## remove all builds
 	rm -rf build
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12

@@ -190,6 +190,11 @@ bool choir_strategy_require_static_shapes(const choir_strategy *s);
 // process, always. False for NULL.
 bool choir_strategy_is_chief(const choir_strategy *s);
 
+// The workers of other processes that s is in step with. NULL: none, s is of this process alone
+// (all strategies are, today), or s is NULL.
+typedef struct choir_cluster choir_cluster;
+choir_cluster *choir_strategy_cluster(const choir_strategy *s);
+
 // Whether v was made in s. False for NULL.
 bool choir_strategy_variable_created_in_scope(const choir_strategy *s, const choir_variable *v);
 

@@ -50,6 +50,12 @@ bool choir_strategy_is_chief(const choir_strategy *s)
 	return s != NULL;
 }
 
+choir_cluster *choir_strategy_cluster(const choir_strategy *s)
+{
+	(void) s;
+	return NULL;
+}
+
 bool choir_strategy_variable_created_in_scope(const choir_strategy *s, const choir_variable *v)
 {
 	return s != NULL && v != NULL && v->strategy == s;

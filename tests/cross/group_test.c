@@ -27,7 +27,7 @@ static const char *chosen(const char *first, const char *second, const char *nam
 	return chosen_among(2, (const char *const[]){ first, second }, name);
 }
 
-// spec: B8, 2.10, M20
+// spec: B8, C22, M20, 2.10
 static void the_best_score_is_chosen(void **state)
 {
 	(void) state;
@@ -42,6 +42,7 @@ static void the_best_score_is_chosen(void **state)
 	assert_string_equal(chosen("cpu:0", "cpu:1", "ring"), "ring");
 }
 
+// spec: E27
 static void what_cannot_serve_is_refused(void **state)
 {
 	(void) state;
@@ -50,6 +51,7 @@ static void what_cannot_serve_is_refused(void **state)
 	assert_non_null(strstr(choir_error(), "direct"));
 }
 
+// spec: E27
 static void unknown_names_list_the_known(void **state)
 {
 	(void) state;

@@ -452,6 +452,25 @@ static choir_status update_by_hand(choir_strategy *s, record *to)
 	return record_variable(to, p.slot);
 }
 
+static choir_status update_with_parts(choir_replica *r, void *user)
+{
+	choir_replica_give(r, "gradient", own_vector(r->frame, choir_replica_id(r), 0, NULL));
+	return choir_replica_update(r, ((const pair *) user)->v, momentum, user);
+}
+
+// Where variables lie in one place too: an update has one copy to run for, and which replica's part
+// it should get cannot be known.
+static choir_status refuse_updates(choir_strategy *s, record *to)
+{
+	pair p = { .v = counted(
+			s, "v", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_NONE) };
+	NEED(p.v != NULL);
+	if (choir_strategy_replicas(s) > 1)
+		TRY(record_failure(to, choir_strategy_run(s, update_with_parts, &p, NULL, NULL),
+				CHOIR_INVALID, "update of \"v\": \"gradient\" differs between replicas"));
+	return record_variable(to, p.v); // nothing has changed
+}
+
 // ---- Failures.
 
 static choir_status fail_in_last(choir_replica *r, void *user)
@@ -523,6 +542,7 @@ const program strategy_programs[] = {
 	{ "make variables in replicas", make_in_replicas },
 	{ "merge calls with nested runs", merge_calls },
 	{ "update by hand", update_by_hand },
+	{ "update with parts", refuse_updates },
 	{ "failures", failures },
 	{ "a read that is out of date", stale_read },
 };

@@ -214,7 +214,7 @@ static double waits_for(choir_strategy *s, const choir_communication_options *o)
 
 // The call's time-out, else the communication's, else the strategy's; and who is too late spoils
 // nothing for the next.
-// spec: D2, M21
+// spec: D2, E43, M21
 static void time_outs(void **state)
 {
 	(void) state;
@@ -261,7 +261,7 @@ static const refusal refusals[] = {
 	{ { .size = 5 }, CHOIR_INVALID, "the options' size is 5" },
 };
 
-// spec: D2, 2.19
+// spec: D2, E27, 2.19
 static void options_that_cannot_be(void **state)
 {
 	(void) state;
@@ -278,7 +278,7 @@ static void options_that_cannot_be(void **state)
 	choir_strategy_free(s);
 }
 
-// spec: B10, 2.19
+// spec: B10, E26, 2.19
 static void two_words_for_one_thing(void **state)
 {
 	(void) state;
@@ -307,7 +307,7 @@ static choir_status give_bad_one(choir_replica *r, void *user)
 	return choir_replica_merge_call(r, batch_with_a_bad_one, user);
 }
 
-// spec: 2.8
+// spec: E40, 2.8
 static void one_that_cannot_be_spoils_all(void **state)
 {
 	(void) state;

@@ -235,7 +235,7 @@ static choir_status gather_wrong(choir_replica *r, void *user)
 	return CHOIR_OK;
 }
 
-// spec: D8, 2.19
+// spec: D8, E40, 2.19
 static void gathers_that_do_not_fit(void **state)
 {
 	(void) state;

@@ -191,7 +191,7 @@ static void refuse_means(void)
 		}
 }
 
-// spec: A13, M2, 2.19
+// spec: A13, E20, M2, 2.19
 static void means_of_integers_are_refused(void **state)
 {
 	(void) state;

@@ -93,7 +93,7 @@ static void fail_everywhere(void)
 		}
 }
 
-// spec: 2.1, 2.19, M21
+// spec: E47, M21, 2.1, 2.19
 static void a_replica_fails(void **state)
 {
 	(void) state;
@@ -114,7 +114,7 @@ static void fail_all(void)
 			"replica number 0 has had enough", NULL);
 }
 
-// spec: V8, 2.1
+// spec: E47, V8, 2.1
 static void all_replicas_fail(void **state)
 {
 	(void) state;
@@ -194,7 +194,7 @@ static void fail_merges(void)
 		}
 }
 
-// spec: 2.1
+// spec: E47, 2.1
 static void a_merge_function_fails(void **state)
 {
 	(void) state;
@@ -281,7 +281,7 @@ static void diverge(void)
 		}
 }
 
-// spec: 2.1, 2.19
+// spec: E6, E10, 2.1, 2.19
 static void replicas_diverge(void **state)
 {
 	(void) state;
@@ -314,7 +314,7 @@ static void count_differently(void)
 		}
 }
 
-// spec: 2.1, 2.19
+// spec: E6, 2.1, 2.19
 static void numbers_of_calls_differ(void **state)
 {
 	(void) state;
@@ -366,6 +366,7 @@ static void never_come(void)
 
 // The last replica of the last device, so that others can get to wait for it. A device that
 // carries several waits with those that came before.
+// spec: E43
 static void a_replica_never_comes(void **state)
 {
 	(void) state;

@@ -15,14 +15,9 @@ static int replicas;
 static choir_variable *make(
 		const char *name, choir_synchronization synchronization, choir_aggregation aggregation)
 {
-	choir_variable *v = NULL;
-	CHOIR_SCOPE (strategy)
-		v = choir_variable_new(name, CHOIR_SHAPE(2, 3),
-				CHOIR_OPTIONS(choir_variable_options, .synchronization = synchronization,
-						.aggregation = aggregation, .initializer = CHOIR_ONES));
-	if (v == NULL)
-		fail_msg("%s", choir_error());
-	return v;
+	return world_variable(strategy, name, CHOIR_SHAPE(2, 3),
+			CHOIR_OPTIONS(choir_variable_options, .synchronization = synchronization,
+					.aggregation = aggregation, .initializer = CHOIR_ONES));
 }
 
 typedef struct {
@@ -185,7 +180,7 @@ static void fetch_wrongly(void)
 	strategy = mine;
 }
 
-// spec: C9, 2.19
+// spec: C9, E18, 2.19
 static void what_cannot_be_fetched(void **state)
 {
 	(void) state;

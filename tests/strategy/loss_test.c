@@ -102,7 +102,7 @@ static choir_status keep(choir_replica *r, void *user)
 	return CHOIR_OK;
 }
 
-// spec: D27, 2.19
+// spec: D27, E14, 2.19
 static void what_cannot_be_averaged(void **state)
 {
 	(void) state;

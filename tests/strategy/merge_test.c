@@ -164,6 +164,8 @@ static choir_status descend(choir_replica *r, void *user)
 	return choir_replica_return(r, "v", v);
 }
 
+enum { DEEPEST = 4 };
+
 // spec: 2.1
 static void runs_inside_merge_functions(void **state)
 {
@@ -174,13 +176,13 @@ static void runs_inside_merge_functions(void **state)
 		choir_values *results = NULL;
 		for (int by_strategy = 0; by_strategy < 2; by_strategy++)
 			for (int k = 0; k < 2; k++) {
-				nest n = { .deepest = 2, .by_strategy = by_strategy == 1, .fails_at = -1 };
+				nest n = { .deepest = DEEPEST, .by_strategy = by_strategy == 1, .fails_at = -1 };
 				world_ok(choir_strategy_run(s, descend, &n, NULL, &results));
-				assert_int_equal(n.runs, 3 * replicas);
+				assert_int_equal(n.runs, (DEEPEST + 1) * replicas);
 				for (int r = 0; r < replicas; r++) {
 					choir_tensor *t = choir_value_local(choir_values_find(results, "v"), r);
 					assert_int_equal((int) choir_tensor_number(choir_sum(t, CHOIR_ALL_AXES)),
-							2 * (r + (by_strategy ? 1 : 3)));
+							2 * (r + (by_strategy ? 1 : DEEPEST + 1)));
 				}
 			}
 		choir_values_free(results);
@@ -196,8 +198,8 @@ static void a_failure_deep_down(void **state)
 	for (int i = 0; i < world_deal_count; i++) {
 		choir_strategy *s = world_new(world_deals[i].replicas, world_deals[i].devices, 0);
 		for (int by_strategy = 0; by_strategy < 2; by_strategy++)
-			for (int at = 0; at < 3; at++) {
-				nest n = { .deepest = 2, .by_strategy = by_strategy == 1, .fails_at = at };
+			for (int at = 0; at <= DEEPEST; at++) {
+				nest n = { .deepest = DEEPEST, .by_strategy = by_strategy == 1, .fails_at = at };
 				world_failed(choir_strategy_run(s, descend, &n, NULL, NULL), CHOIR_IO, "deep down",
 						NULL);
 			}
@@ -294,7 +296,7 @@ static choir_status add_own(choir_replica *r, void *user)
 }
 
 // The program's own context: give, run, take, with no merge call in sight.
-// spec: A9, C15, 2.2
+// spec: A9, B11, C15, 2.2
 static void the_programs_own_context(void **state)
 {
 	(void) state;

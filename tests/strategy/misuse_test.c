@@ -210,7 +210,7 @@ static void misuse_names(void)
 	}
 }
 
-// spec: 2.19
+// spec: E13, E16, 2.19
 static void wrong_names_and_operations(void **state)
 {
 	(void) state;
@@ -237,7 +237,7 @@ static choir_status merge_and_keep(choir_replica *r, void *user)
 }
 
 // Contexts that are kept for later are not that later context.
-// spec: 2.2, 2.19
+// spec: E2, 2.2, 2.19
 static void contexts_end(void **state)
 {
 	(void) state;

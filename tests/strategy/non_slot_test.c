@@ -206,7 +206,7 @@ static void wrong_places_and_writes(void **state)
 	on_every_deal(misuse);
 }
 
-// spec: A37, A38, 2.19
+// spec: A37, A38, E24, 2.19
 static void places_of_another_strategy(void **state)
 {
 	(void) state;

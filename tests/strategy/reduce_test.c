@@ -155,14 +155,14 @@ static void reduce_wrongly(void)
 	assert_null(choir_strategy_reduce(strategy, CHOIR_SUM, NULL, CHOIR_NO_AXIS));
 }
 
-// spec: A48, B29, 2.8, 2.19
+// spec: A48, B29, E11, E13, E16, E21, E40, 2.8, 2.19
 static void what_cannot_be_reduced(void **state)
 {
 	(void) state;
 	on_every_deal(reduce_wrongly);
 }
 
-// spec: 2.2, 2.19
+// spec: E3, 2.2, 2.19
 static void values_of_other_strategies(void **state)
 {
 	(void) state;
@@ -362,7 +362,7 @@ static void misuse_destinations(void)
 				how == 2 ? CHOIR_NOT_FOUND : CHOIR_INVALID, texts[how], NULL);
 }
 
-// spec: A39, A40, C7, 2.8, 2.19
+// spec: A39, A40, C7, E11, E22, 2.8, 2.19
 static void destinations_that_are_none(void **state)
 {
 	(void) state;

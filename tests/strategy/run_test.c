@@ -39,7 +39,7 @@ static void three_plus_id_on_every_deal(void **state)
 	}
 }
 
-// spec: B26, C10, C12, 2.1
+// spec: B1, B26, C10, C12, 2.1
 static void any_number_on_any_number(void **state)
 {
 	(void) state;
@@ -208,7 +208,7 @@ static choir_status empty(choir_replica *r, void *user)
 	return CHOIR_OK;
 }
 
-// spec: 2.6, 2.19
+// spec: E10, 2.6, 2.19
 static void wrong_arguments_and_results(void **state)
 {
 	(void) state;
@@ -262,7 +262,7 @@ static choir_status run_other(choir_replica *r, void *user)
 	return choir_strategy_run(user, empty, NULL, NULL, NULL);
 }
 
-// spec: B26, 2.2, 2.19
+// spec: B26, E1, 2.2, 2.19
 static void run_needs_cross_replica_context(void **state)
 {
 	(void) state;
@@ -520,7 +520,7 @@ static choir_status fail_in_a_scope(choir_replica *r, void *user)
 	return choir_scope_exit(&scope);
 }
 
-// spec: B31, 2.2
+// spec: B31, E5, 2.2
 static void an_open_scope_is_told_of(void **state)
 {
 	(void) state;

@@ -20,13 +20,8 @@ enum { ROWS = 5, WIDTH = 2 };
 
 static choir_variable *make(const char *name, choir_dtype dtype, choir_aggregation aggregation)
 {
-	choir_variable *v = NULL;
-	CHOIR_SCOPE (strategy)
-		v = choir_variable_new(name, CHOIR_SHAPE(ROWS, WIDTH),
-				CHOIR_OPTIONS(choir_variable_options, .dtype = dtype, .aggregation = aggregation));
-	if (v == NULL)
-		fail_msg("%s", choir_error());
-	return v;
+	return world_variable(strategy, name, CHOIR_SHAPE(ROWS, WIDTH),
+			CHOIR_OPTIONS(choir_variable_options, .dtype = dtype, .aggregation = aggregation));
 }
 
 // The rows of v as numbers, equal in both columns and in all copies.
@@ -382,7 +377,7 @@ static void scatter_by_aggregation(void)
 	world_ok(choir_strategy_run(strategy, scatter_in_replica, &w, NULL, NULL));
 }
 
-// spec: D13, V1, M10, 2.5, 2.19
+// spec: D13, E17, E21, E38, M10, V1, 2.5, 2.19
 static void what_an_aggregation_allows(void **state)
 {
 	(void) state;

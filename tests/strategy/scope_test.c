@@ -47,7 +47,7 @@ static void a_scope_is_current(void **state)
 	assert_non_null(choir_replica_current());
 }
 
-// spec: B31, 2.2, 2.19
+// spec: B31, E3, E5, 2.2, 2.19
 static void scopes_of_two_strategies_do_not_mix(void **state)
 {
 	(void) state;
@@ -70,7 +70,7 @@ static void scopes_of_two_strategies_do_not_mix(void **state)
 	choir_strategy_free(other);
 }
 
-// spec: B31, M25, 2.2, 2.19
+// spec: B31, E5, M25, 2.2, 2.19
 static void exit_out_of_order(void **state)
 {
 	(void) state;
@@ -113,7 +113,7 @@ static void what_scopes_make(void **state)
 	assert_false(choir_strategy_variable_created_in_scope(s, NULL));
 }
 
-// spec: A37, C21, 2.2, 2.19
+// spec: A37, C21, E4, E24, 2.2, 2.19
 static void what_needs_a_scope(void **state)
 {
 	(void) state;
@@ -189,7 +189,7 @@ static void a_scope_is_its_threads(void **state)
 	assert_ptr_equal(seen, choir_default_strategy());
 }
 
-// spec: D24, 2.19
+// spec: D24, E5, 2.19
 static void set_current_without_a_block(void **state)
 {
 	(void) state;

@@ -174,7 +174,7 @@ static choir_status give_wrongly(choir_replica *r, void *user)
 	return choir_replica_merge_call(r, use_wrongly, user);
 }
 
-// spec: D8, M19, 2.19
+// spec: D8, E38, E40, M19, 2.19
 static void where_they_cannot_go(void **state)
 {
 	(void) state;

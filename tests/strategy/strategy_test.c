@@ -26,7 +26,7 @@ static void refused(choir_strategy *s, choir_status status, const char *first, c
 #define ONE_DEVICE(...) \
 	choir_one_device_strategy_new(CHOIR_OPTIONS(choir_strategy_options, __VA_ARGS__))
 
-// spec: A7, 2.19
+// spec: A7, E11, E26, E27, M1, 2.19
 static void options_that_cannot_be(void **state)
 {
 	(void) state;
@@ -53,6 +53,30 @@ static void options_that_cannot_be(void **state)
 	refused(choir_strategy_copy_new(choir_default_strategy()), CHOIR_STATE, "default", NULL);
 }
 
+// Nothing of them is kept or changed, so one struct can make any number of strategies.
+// spec: B32
+static void options_are_copied(void **state)
+{
+	(void) state;
+	char devices[] = "cpu:0,cpu:1", ops[] = "reduce_to_one_device";
+	choir_strategy_options o = { .size = sizeof o, .replicas = 3, .devices = devices,
+		.cross_device_ops = ops };
+	const choir_strategy_options before = o;
+	choir_strategy *s = choir_mirrored_strategy_new(&o);
+	assert_non_null(s);
+	assert_memory_equal(&o, &before, sizeof o);
+	memset(devices, 'x', sizeof devices - 1);
+	memset(ops, 'x', sizeof ops - 1);
+	memset(&o, 0xff, sizeof o);
+	choir_strategy *copy = choir_strategy_copy_new(s);
+	world_works(s);
+	assert_int_equal(choir_strategy_replicas(copy), 3);
+	assert_int_equal(choir_strategy_worker_devices(copy), 2);
+	world_works(copy);
+	choir_strategy_free(copy);
+	choir_strategy_free(s);
+}
+
 // A program compiled with fewer fields knows nothing of those behind its own.
 static void shorter_options(void **state)
 {
@@ -75,7 +99,7 @@ static void shorter_options(void **state)
 	choir_strategy_free(s);
 }
 
-// spec: A6
+// spec: A6, B6, B7
 static void replicas_are_dealt_in_blocks(void **state)
 {
 	(void) state;
@@ -99,7 +123,7 @@ static void replicas_are_dealt_in_blocks(void **state)
 		}
 }
 
-// spec: A6, A33, A34, A35, B12, C12, C13, C18, C19, D32
+// spec: A6, A33, A34, A35, B3, B12, C12, C13, C18, C19, D31, D32
 static void what_one_may_ask(void **state)
 {
 	(void) state;
@@ -120,6 +144,8 @@ static void what_one_may_ask(void **state)
 	assert_int_equal(choir_strategy_worker_devices(NULL), 0);
 	assert_null(choir_strategy_worker_device(NULL, 0));
 	assert_false(choir_strategy_is_chief(NULL));
+	assert_null(choir_strategy_cluster(s));
+	assert_null(choir_strategy_cluster(NULL));
 	choir_strategy *copy = choir_strategy_copy_new(s);
 	assert_int_equal(choir_strategy_replicas(copy), 3);
 	assert_ptr_equal(choir_strategy_worker_device(copy, 0), choir_strategy_worker_device(s, 0));
@@ -129,6 +155,7 @@ static void what_one_may_ask(void **state)
 	choir_strategy_free(NULL);
 }
 
+// spec: B5, M1
 static void defaults(void **state)
 {
 	(void) state;
@@ -258,6 +285,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(options_that_cannot_be),
+		cmocka_unit_test(options_are_copied),
 		cmocka_unit_test(shorter_options),
 		cmocka_unit_test(replicas_are_dealt_in_blocks),
 		cmocka_unit_test(what_one_may_ask),

@@ -18,15 +18,10 @@ static int replicas;
 static choir_variable *make(
 		const char *name, choir_dtype dtype, bool on_read, choir_aggregation aggregation)
 {
-	choir_variable *v = NULL;
-	CHOIR_SCOPE (strategy)
-		v = choir_variable_new(name, CHOIR_SHAPE(2),
-				CHOIR_OPTIONS(choir_variable_options, .dtype = dtype, .aggregation = aggregation,
-						.synchronization = on_read ? CHOIR_SYNCHRONIZATION_ON_READ
-												   : CHOIR_SYNCHRONIZATION_ON_WRITE));
-	if (v == NULL)
-		fail_msg("%s", choir_error());
-	return v;
+	return world_variable(strategy, name, CHOIR_SHAPE(2),
+			CHOIR_OPTIONS(choir_variable_options, .dtype = dtype, .aggregation = aggregation,
+					.synchronization = on_read ? CHOIR_SYNCHRONIZATION_ON_READ
+											   : CHOIR_SYNCHRONIZATION_ON_WRITE));
 }
 
 typedef struct {
@@ -246,7 +241,7 @@ static void find_by_canonical_name(void)
 				"the creation of variable \"", NULL);
 }
 
-// spec: 2.3, M3
+// spec: E7, M3, 2.3
 static void numbers_in_names_do_not_matter(void **state)
 {
 	(void) state;

@@ -120,7 +120,7 @@ static void update_once_a_copy(void)
 	assert_int_equal(value_of(other), 0);
 }
 
-// spec: A11, A23, A24, A25, A37, A41, A43, C16, C23, C25, M14, 2.6, A28
+// spec: A11, A23, A24, A25, A28, A37, A41, A43, B4, C16, C23, C25, M14, 2.6
 static void once_for_each_copy(void **state)
 {
 	(void) state;
@@ -328,7 +328,7 @@ static void update_from_replicas(void)
 				how == 0 ? "the variable is NULL" : "the function is NULL", NULL);
 }
 
-// spec: A42, D11, V3, V6, M11, 2.19
+// spec: A42, D11, E12, M11, V3, V6, 2.19
 static void updates_from_replicas(void **state)
 {
 	(void) state;

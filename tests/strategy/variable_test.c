@@ -16,29 +16,13 @@
 static choir_strategy *strategy;
 static int replicas;
 
-static void on_every_deal(void (*test)(void))
-{
-	for (int i = 0; i < world_deal_count; i++) {
-		replicas = world_deals[i].replicas;
-		strategy = world_new(replicas, world_deals[i].devices, 0);
-		test();
-		world_works(strategy);
-		choir_strategy_free(strategy);
-	}
-}
-
 static choir_variable *make(
 		const char *name, choir_dtype dtype, bool on_read, choir_aggregation aggregation)
 {
-	choir_variable *v = NULL;
-	CHOIR_SCOPE (strategy)
-		v = choir_variable_new(name, CHOIR_SHAPE(2),
-				CHOIR_OPTIONS(choir_variable_options, .dtype = dtype, .aggregation = aggregation,
-						.synchronization = on_read ? CHOIR_SYNCHRONIZATION_ON_READ
-												   : CHOIR_SYNCHRONIZATION_AUTO));
-	if (v == NULL)
-		fail_msg("%s", choir_error());
-	return v;
+	return world_variable(strategy, name, CHOIR_SHAPE(2),
+			CHOIR_OPTIONS(choir_variable_options, .dtype = dtype, .aggregation = aggregation,
+					.synchronization = on_read ? CHOIR_SYNCHRONIZATION_ON_READ
+											   : CHOIR_SYNCHRONIZATION_AUTO));
 }
 
 // The sum of both elements as read from outside; NAN after a failure.
@@ -110,7 +94,7 @@ static void create_in_replicas(void)
 static void made_by_the_first_replica(void **state)
 {
 	(void) state;
-	on_every_deal(create_in_replicas);
+	world_on_every_deal(&strategy, &replicas, 1, create_in_replicas);
 }
 
 static choir_status make_differently(choir_replica *r, void *user)
@@ -163,11 +147,11 @@ static void create_wrongly(void)
 	}
 }
 
-// spec: M2, M3, 2.3, 2.19
+// spec: E7, E20, E23, M2, M3, 2.3, 2.19
 static void creation_that_differs_or_cannot_be(void **state)
 {
 	(void) state;
-	on_every_deal(create_wrongly);
+	world_on_every_deal(&strategy, &replicas, 1, create_wrongly);
 }
 
 // What every context sees of a variable that each replica wrote 1 + id to.
@@ -225,11 +209,11 @@ static void read_by_context(void)
 		}
 }
 
-// spec: A12, A14, A15, A16, A17, A21, M5, M6, 2.4
+// spec: A12, A14, A15, A16, A17, A21, E18, M5, M6, 2.4
 static void reads_by_context(void **state)
 {
 	(void) state;
-	on_every_deal(read_by_context);
+	world_on_every_deal(&strategy, &replicas, 1, read_by_context);
 }
 
 typedef struct {
@@ -296,11 +280,11 @@ static void write_by_aggregation(void)
 	assert_true(after(first, 4) == 0);
 }
 
-// spec: A13, A30, V1, M7, M16, 2.5, 2.19
+// spec: A13, A30, E17, E21, M7, M16, V1, 2.5, 2.19
 static void writes_in_replicas(void **state)
 {
 	(void) state;
-	on_every_deal(write_by_aggregation);
+	world_on_every_deal(&strategy, &replicas, 1, write_by_aggregation);
 }
 
 static void write_across(void)
@@ -340,11 +324,46 @@ static void write_across(void)
 	choir_frame_free(f);
 }
 
-// spec: A14, A18, V2, 2.5, 2.19
+// spec: A14, A18, E19, V2, 2.5, 2.19
 static void writes_across_replicas(void **state)
 {
 	(void) state;
-	on_every_deal(write_across);
+	world_on_every_deal(&strategy, &replicas, 1, write_across);
+}
+
+// A value of several replicas is no tensor, so it cannot be written: which part was meant is not
+// known. And a copy of a variable is a new one with the same value, made and assigned.
+static void assign_values(void)
+{
+	choir_frame *f = choir_frame_new(NULL);
+	choir_variable *v = make("v", CHOIR_F32, false, CHOIR_AGGREGATION_SUM);
+	choir_variable *part = make("part", CHOIR_F32, true, CHOIR_AGGREGATION_SUM);
+	world_ok(choir_variable_assign(v, choir_number(f, 5)));
+	world_ok(choir_variable_assign(part, choir_number(f, 6)));
+	choir_variable *copy = make("v copy", CHOIR_F32, false, CHOIR_AGGREGATION_SUM);
+	choir_variable *parts = make("part copy", CHOIR_F32, true, CHOIR_AGGREGATION_SUM);
+	world_ok(choir_variable_assign(copy, choir_variable_read(v, f)));
+	world_ok(choir_variable_assign(parts, choir_variable_read(part, f)));
+	world_ok(choir_variable_assign(v, choir_number(f, 7)));
+	assert_true(value_of(copy) == 10 && value_of(v) == 14);
+	assert_true(fabs(value_of(parts) - 12) < 1e-5);
+	choir_values *set = choir_values_new(strategy);
+	for (int i = 0; i < replicas; i++)
+		world_ok(choir_values_set_local(
+				set, "x", i, choir_fill(choir_values_frame(set), CHOIR_F32, CHOIR_SHAPE(2), i)));
+	if (replicas > 1)
+		world_failed(choir_variable_assign(v, choir_value_tensor(choir_values_find(set, "x"))),
+				CHOIR_INVALID, "a per-replica value of ", "is no tensor: reduce it");
+	assert_true(value_of(v) == 14);
+	choir_values_free(set);
+	choir_frame_free(f);
+}
+
+// spec: D32, M8, 2.5
+static void copies_and_parts(void **state)
+{
+	(void) state;
+	world_on_every_deal(&strategy, &replicas, 1, assign_values);
 }
 
 // Whole numbers are dealt so that their sum is what was assigned, whatever its sign (M9).
@@ -388,7 +407,7 @@ static void deal_integers(void)
 static void integers_are_dealt(void **state)
 {
 	(void) state;
-	on_every_deal(deal_integers);
+	world_on_every_deal(&strategy, &replicas, 1, deal_integers);
 }
 
 static choir_status read_foreign(choir_replica *r, void *user)
@@ -413,7 +432,7 @@ static choir_status read_foreign(choir_replica *r, void *user)
 }
 
 // A variable of another strategy; and one's own in a frame that is not the replica's.
-// spec: M5, 2.2, 2.4, 2.19
+// spec: E3, M5, 2.2, 2.4, 2.19
 static void other_strategies_variables(void **state)
 {
 	(void) state;
@@ -487,7 +506,7 @@ static void wrap_memory(void)
 static void wrapped_memory(void **state)
 {
 	(void) state;
-	on_every_deal(wrap_memory);
+	world_on_every_deal(&strategy, &replicas, 1, wrap_memory);
 }
 
 static choir_status take_component(choir_replica *r, void *user)
@@ -536,7 +555,7 @@ static void pass_variables(void)
 static void variables_as_arguments(void **state)
 {
 	(void) state;
-	on_every_deal(pass_variables);
+	world_on_every_deal(&strategy, &replicas, 1, pass_variables);
 }
 
 int main(void)
@@ -547,6 +566,7 @@ int main(void)
 		cmocka_unit_test(reads_by_context),
 		cmocka_unit_test(writes_in_replicas),
 		cmocka_unit_test(writes_across_replicas),
+		cmocka_unit_test(copies_and_parts),
 		cmocka_unit_test(integers_are_dealt),
 		cmocka_unit_test(other_strategies_variables),
 		cmocka_unit_test(wrapped_memory),

@@ -35,6 +35,17 @@ choir_strategy *world_new(int replicas, const char *devices, double timeout)
 	return s;
 }
 
+choir_variable *world_variable(choir_strategy *s, const char *name, choir_shape shape,
+		const choir_variable_options *o)
+{
+	choir_variable *v = NULL;
+	CHOIR_SCOPE (s)
+		v = choir_variable_new(name, shape, o);
+	if (v == NULL)
+		fail_msg("no variable: %s", choir_error());
+	return v;
+}
+
 const char *world_cpus(int devices, char text[256])
 {
 	int length = 0;

@@ -113,7 +113,7 @@ static void components_are_their_variable(void **state)
 	chi_variable_free(b);
 }
 
-// spec: A20
+// spec: A20, M8
 static void what_is_no_tensor_says_so(void **state)
 {
 	(void) state;

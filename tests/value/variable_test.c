@@ -36,7 +36,7 @@ static chi_variable_plan plan_of(choir_dtype dtype, choir_shape shape)
 		.options = { .size = sizeof(choir_variable_options), .dtype = dtype } };
 }
 
-// spec: A6, 2.3
+// spec: A6, B4, 2.3
 static void devices_that_share_memory_share_a_copy(void **state)
 {
 	(void) state;
@@ -109,7 +109,7 @@ static void check_refused(chi_variable_plan plan, const char *text)
 	assert_non_null(strstr(choir_error(), text));
 }
 
-// spec: M2, M3, 2.3, 2.19
+// spec: E23, M2, M3, 2.3, 2.19
 static void what_can_never_work_is_refused(void **state)
 {
 	(void) state;

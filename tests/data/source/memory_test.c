@@ -13,6 +13,7 @@ static const choir_column both[2] = {
 	{ .name = "number", .dtype = CHOIR_I32, .data = numbers },
 };
 
+// spec: B24
 static void memory_gives_its_examples_in_order(void **state)
 {
 	(void) state;
@@ -34,6 +35,7 @@ static void memory_gives_its_examples_in_order(void **state)
 	}
 }
 
+// spec: B24
 static void borrowed_memory_is_used_in_place_and_copied_is_not(void **state)
 {
 	(void) state;

@@ -71,7 +71,7 @@ static void assert_batch(choir_distributed_dataset *data, choir_values **batch, 
 		__VA_ARGS__ \
 	}
 
-// spec: V5, B14, 2.11
+// spec: B14, C3, V5, 2.11
 static void six_items_in_a_batch_of_eight_are_four_and_two(void **state)
 {
 	(void) state;
@@ -106,7 +106,7 @@ static void sizes_differ_by_one_and_the_first_are_larger(void **state)
 	choir_strategy_free(s);
 }
 
-// spec: D5, D7, 2.11
+// spec: D5, D7, E42, 2.11
 static void fewer_examples_than_replicas_leave_some_empty(void **state)
 {
 	(void) state;
@@ -143,7 +143,7 @@ static void another_global_batch_cuts_the_stream_anew(void **state)
 	}
 }
 
-// spec: B13, B33
+// spec: B13, B33, C3
 static void a_rewind_drops_what_was_read_ahead(void **state)
 {
 	(void) state;
@@ -333,8 +333,7 @@ static choir_status distribute_inside(choir_replica *r, void *user)
 			: CHOIR_OK;
 }
 
-// spec: 2.2, 2.19
-// spec: B13
+// spec: B13, E31, 2.2, 2.19
 static void replicas_cannot_read(void **state)
 {
 	(void) state;
@@ -350,6 +349,7 @@ static void replicas_cannot_read(void **state)
 	choir_strategy_free(s);
 }
 
+// spec: E3, E14, E29, 2.19
 static void wrong_use_is_refused(void **state)
 {
 	(void) state;

@@ -45,7 +45,7 @@ static choir_dataset *make(const choir_input_context *c, void *user)
 			choir_dataset_skip(worker_numbers(10 + c->input_pipeline), 5), batch);
 }
 
-// spec: B20, B21, B22, B28
+// spec: B20, B21, B22, B28, E28, E29, 2.19
 static void a_function_makes_each_workers_dataset(void **state)
 {
 	(void) state;
@@ -113,7 +113,7 @@ static void under_per_replica_each_replica_has_a_dataset(void **state)
 	choir_strategy_free(s);
 }
 
-// spec: D4
+// spec: D4, E32, E33, 2.19
 static void combinations_of_options_that_cannot_be(void **state)
 {
 	(void) state;
@@ -145,6 +145,9 @@ static void combinations_of_options_that_cannot_be(void **state)
 	o = (choir_input_options){ .size = sizeof o, .auto_shard = (choir_auto_shard) 9 };
 	assert_null(
 			choir_strategy_distribute_dataset(s, choir_dataset_batch(worker_numbers(4), 2), &o));
+	assert_input_failed(CHOIR_INVALID, "is none of those there are");
+	o = (choir_input_options){ .size = sizeof o, .replication = (choir_replication) 7 };
+	assert_null(choir_strategy_distribute_datasets_from_function(s, make, &m, &o));
 	assert_input_failed(CHOIR_INVALID, "is none of those there are");
 	assert_int_equal(m.calls, 0);
 	choir_strategy_free(one);

@@ -45,7 +45,7 @@ static void under_data_the_number_of_workers_changes_nothing(void **state)
 
 // With sharding off each worker's stream is cut by the cyclic list of sizes that begins with its
 // own replicas': 7 over 2 workers of 2 is 2, 2, 2, 1; worker 1 begins with 2, 1.
-// spec: B17, B18, 2.11
+// spec: B9, B17, B18, 2.11
 static void a_workers_stream_is_cut_by_the_cyclic_list(void **state)
 {
 	(void) state;
@@ -190,7 +190,7 @@ static choir_dataset *files(choir_dataset *list)
 			list, CHOIR_OPTIONS(choir_interleave_options, .files = true), open_file, NULL);
 }
 
-// spec: B15, 2.12
+// spec: B9, B15, 2.12
 static void by_file_each_worker_reads_its_own(void **state)
 {
 	(void) state;
@@ -223,7 +223,7 @@ static void count_warnings(choir_log_level level, const char *line, void *user)
 	warnings += level == CHOIR_LOG_WARNING && strstr(line, "nothing that reads files") != NULL;
 }
 
-// spec: B16, V10, 2.12
+// spec: B16, E39, E41, V10, 2.12, 2.19
 static void what_cannot_be_sharded_by_file(void **state)
 {
 	(void) state;
@@ -263,7 +263,7 @@ static void what_cannot_be_sharded_by_file(void **state)
 	choir_strategy_free(s);
 }
 
-// spec: 2.12
+// spec: E39, 2.12
 static void a_hint_says_where_to_shard(void **state)
 {
 	(void) state;

@@ -458,8 +458,8 @@ static choir_status update_with_parts(choir_replica *r, void *user)
 	return choir_replica_update(r, ((const pair *) user)->v, momentum, user);
 }
 
-// Where variables lie in one place too: an update has one copy to run for, and which replica's part
-// it should get cannot be known.
+// Where variables lie in one place too: an update has one copy to run for, and which replica's
+// part it should get cannot be known.
 static choir_status refuse_updates(choir_strategy *s, record *to)
 {
 	pair p = { .v = counted(

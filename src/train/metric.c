@@ -1,6 +1,6 @@
 // Metrics: a total and a count in f64, each with a part for every replica, so that an update meets
 // nobody. They are state of an evaluation, not weights, so they are not saved with those.
-#include "choir/metric.h"
+#include "train/metric.h"
 
 #include "base/alloc.h"
 #include "base/text.h"
@@ -9,13 +9,9 @@
 #include "strategy/merge/merge.h"
 
 #include <math.h>
+#include <string.h>
 
-struct choir_metric {
-	choir_strategy *strategy;
-	choir_metric_kind kind;
-	char *name;
-	choir_variable *total, *count; // ACCURACY: total of those that are wrong
-};
+enum { MOST_CLASSES = 1 << 15 };
 
 static void free_metric(void *self)
 {
@@ -24,15 +20,18 @@ static void free_metric(void *self)
 	chi_free(m);
 }
 
-static choir_variable *make_part(const choir_metric *m, const char *what)
+static choir_variable *make_part(const choir_metric *m, const char *what, choir_shape shape)
 {
-	const choir_variable_options o = { .size = sizeof o, .dtype = CHOIR_F64,
-		.synchronization = CHOIR_SYNCHRONIZATION_ON_READ, .aggregation = CHOIR_AGGREGATION_SUM };
+	const choir_variable_options o = { .size = sizeof o,
+		.dtype = CHOIR_F64,
+		.synchronization = CHOIR_SYNCHRONIZATION_ON_READ,
+		.aggregation = CHOIR_AGGREGATION_SUM };
 	chi_text name = { 0 };
 	chi_text_add(&name, "%s/%s", m->name, what);
-	choir_variable *v = name.failed ? NULL
+	choir_variable *v = name.failed
+			? NULL
 			: chi_strategy_make_variable(m->strategy,
-			&(chi_creation){ .name = name.data, .shape = &CHOIR_SCALAR, .options = &o });
+					  &(chi_creation){ .name = name.data, .shape = &shape, .options = &o });
 	chi_text_free(&name);
 	if (v == NULL)
 		chi_error_prefix("metric \"%s\"", m->name);
@@ -53,29 +52,67 @@ static choir_metric *give_up(choir_metric *m, choir_variable *total, choir_varia
 	return NULL;
 }
 
-choir_metric *choir_metric_new(choir_metric_kind kind, const char *name)
+// A metric of the current strategy with what like says.
+static choir_metric *make(const char *name, const choir_metric *like)
 {
 	choir_strategy *s = choir_strategy_current();
 	if (s == NULL || chi_strategy_check(s) != CHOIR_OK ||
 			chi_context_need_cross(s, "making a metric") != CHOIR_OK)
 		return NULL;
-	if (name == NULL || name[0] == '\0' || (unsigned) kind > CHOIR_METRIC_ACCURACY) {
-		choir_fail(CHOIR_INVALID,
-				"metric: kind %d, name \"%s\": CHOIR_METRIC_MEAN or "
-				"CHOIR_METRIC_ACCURACY and a name are needed",
-				(int) kind, name == NULL ? "" : name);
+	if (name == NULL || name[0] == '\0') {
+		choir_fail(CHOIR_INVALID, "a metric needs a name");
 		return NULL;
 	}
 	choir_metric *m = chi_alloc(sizeof *m);
 	if (m == NULL)
 		return NULL;
-	m->strategy = s->home;
-	m->kind = kind;
-	if ((m->name = chi_strdup(name)) == NULL || (m->total = make_part(m, "total")) == NULL ||
-			(m->count = make_part(m, "count")) == NULL)
+	*m = *like;
+	m->strategy = s;
+	const choir_shape shape = m->classes == 0 ? CHOIR_SCALAR : CHOIR_SHAPE(m->classes, m->classes);
+	if ((m->name = chi_strdup(name)) == NULL ||
+			(m->total = make_part(m, m->classes == 0 ? "total" : "matrix", shape)) == NULL ||
+			(m->classes == 0 && (m->count = make_part(m, "count", CHOIR_SCALAR)) == NULL))
 		return give_up(m, m->total, m->count);
 	choir_variable *total = m->total, *count = m->count;
 	return chi_strategy_own(s, free_metric, m) == CHOIR_OK ? m : give_up(NULL, total, count);
+}
+
+choir_metric *choir_metric_new(choir_metric_kind kind, const char *name)
+{
+	if ((unsigned) kind <= CHOIR_METRIC_ACCURACY)
+		return make(name, &(choir_metric){ .kind = (chi_metric_kind) kind });
+	choir_fail(CHOIR_INVALID,
+			"metric: kind %d, name \"%s\": CHOIR_METRIC_MEAN or CHOIR_METRIC_ACCURACY is needed",
+			(int) kind, name == NULL ? "" : name);
+	return NULL;
+}
+
+static choir_metric *make_above(const char *name, chi_metric_kind kind, double threshold)
+{
+	if (isfinite(threshold))
+		return make(name, &(choir_metric){ .kind = kind, .threshold = threshold });
+	choir_fail(CHOIR_INVALID, "metric \"%s\": a threshold of %g: a finite one is needed",
+			name == NULL ? "" : name, threshold);
+	return NULL;
+}
+
+choir_metric *choir_precision_new(const char *name, double threshold)
+{
+	return make_above(name, CHI_METRIC_PRECISION, threshold);
+}
+
+choir_metric *choir_recall_new(const char *name, double threshold)
+{
+	return make_above(name, CHI_METRIC_RECALL, threshold);
+}
+
+choir_metric *choir_confusion_matrix_new(const char *name, int64_t classes)
+{
+	if (classes > 0 && classes <= MOST_CLASSES)
+		return make(name, &(choir_metric){ .kind = CHI_METRIC_CONFUSION, .classes = classes });
+	choir_fail(CHOIR_INVALID, "metric \"%s\": %lld classes: 1 to %d are needed",
+			name == NULL ? "" : name, (long long) classes, MOST_CLASSES);
+	return NULL;
 }
 
 // Adds a sum to what the context of its frame may write: in a replica its own part, outside the
@@ -94,52 +131,14 @@ static choir_status add(choir_metric *m, choir_variable *v, choir_tensor *sum)
 	return then == NULL ? chi_frame_report(f) : chi_variable_write(v, part, CHI_ASSIGN, then);
 }
 
-static choir_status add_both(choir_metric *m, choir_tensor *total, choir_tensor *count)
+static choir_status update(choir_metric *m, choir_tensor *values, choir_tensor *more)
 {
-	if (total == NULL || count == NULL)
-		return chi_frame_report(choir_tensor_frame(total == NULL ? count : total));
+	choir_tensor *total = NULL, *count = NULL;
+	CHOIR_TRY(chi_metric_count(m, values, more, &total, &count));
+	if (total == NULL || (count == NULL && m->count != NULL))
+		return chi_frame_report(values->frame);
 	CHOIR_TRY(add(m, m->total, total));
-	return add(m, m->count, count);
-}
-
-static choir_status update_mean(choir_metric *m, choir_tensor *values, choir_tensor *weights)
-{
-	choir_frame *f = values->frame;
-	const double elements = (double) choir_shape_elements(&values->shape);
-	choir_tensor *x = choir_cast(values, CHOIR_F64);
-	if (weights == NULL)
-		return add_both(m, choir_sum(x, CHOIR_ALL_AXES), choir_number(f, elements));
-	choir_tensor *w = choir_cast(weights, CHOIR_F64), *product = choir_multiply(x, w);
-	if (product == NULL)
-		return chi_frame_report(f);
-	char have[CHI_SHAPE_TEXT], need[CHI_SHAPE_TEXT];
-	if (!chi_shape_equal(&product->shape, &values->shape))
-		return chi_frame_fail(f, CHOIR_INVALID, "metric \"%s\": weights %s for values %s", m->name,
-				chi_shape_print(&weights->shape, have), chi_shape_print(&values->shape, need));
-	// Each weight stands for as many values as it was repeated for.
-	const double own = (double) choir_shape_elements(&w->shape);
-	return add_both(m, choir_sum(product, CHOIR_ALL_AXES),
-			choir_scale(choir_sum(w, CHOIR_ALL_AXES), own == 0 ? 0 : elements / own));
-}
-
-static choir_status update_accuracy(choir_metric *m, choir_tensor *scores, choir_tensor *labels)
-{
-	choir_frame *f = scores->frame;
-	char have[CHI_SHAPE_TEXT], also[CHI_SHAPE_TEXT];
-	if (labels == NULL)
-		return chi_frame_report(f);
-	const choir_shape *s = &scores->shape, *l = &labels->shape;
-	if (s->rank != 2 || l->rank != 1 || s->dim[0] != l->dim[0] ||
-			chi_dtype_is_float(labels->dtype))
-		return chi_frame_fail(f, CHOIR_INVALID,
-				"metric \"%s\": accuracy needs scores [n, classes] "
-				"and integer labels [n], got %s and %s %s",
-				m->name, chi_shape_print(s, have), choir_dtype_name(labels->dtype),
-				chi_shape_print(l, also));
-	choir_tensor *best = choir_argmax(scores, 1);
-	choir_tensor *off = choir_subtract(best, choir_cast(labels, CHOIR_I64));
-	choir_tensor *wrong = choir_cast(choir_cast(off, CHOIR_BOOL), CHOIR_F64);
-	return add_both(m, choir_sum(wrong, CHOIR_ALL_AXES), choir_number(f, (double) s->dim[0]));
+	return m->count == NULL ? CHOIR_OK : add(m, m->count, count);
 }
 
 choir_status choir_metric_update(choir_metric *m, choir_tensor *values, choir_tensor *more)
@@ -154,25 +153,27 @@ choir_status choir_metric_update(choir_metric *m, choir_tensor *values, choir_te
 	// What is measured needs no gradient.
 	choir_tape *tape = f->tape;
 	f->tape = NULL;
-	choir_status status = m->kind == CHOIR_METRIC_MEAN ? update_mean(m, values, more)
-	                                                   : update_accuracy(m, values, more);
+	choir_status status = update(m, values, more);
 	f->tape = tape;
 	if (status == CHOIR_OK && f->failed)
 		status = chi_frame_report(f);
 	return status;
 }
 
-// The sum of all parts, in the order of replicas.
-static choir_status sum_parts(const choir_metric *m, choir_variable *v, double *sum)
+// The sums of all parts, in the order of replicas, in memory for the variable's elements.
+static choir_status sum_parts(const choir_metric *m, choir_variable *v, double sum[])
 {
-	*sum = 0;
-	for (int i = 0; i < v->copies; i++) {
-		double part;
-		if (chi_variable_to_host(v, i, &part) != CHOIR_OK)
-			return chi_error_prefix("metric \"%s\"", m->name);
-		*sum += part;
+	const size_t n = (size_t) choir_shape_elements(&v->shape);
+	memset(sum, 0, n * sizeof *sum);
+	double *part = chi_alloc_array(n, sizeof *part);
+	choir_status status = part == NULL ? choir_error_status() : CHOIR_OK;
+	for (int i = 0; status == CHOIR_OK && i < v->copies; i++) {
+		status = chi_variable_to_host(v, i, part);
+		for (size_t k = 0; status == CHOIR_OK && k < n; k++)
+			sum[k] += part[k];
 	}
-	return CHOIR_OK;
+	chi_free(part);
+	return status == CHOIR_OK ? status : chi_error_prefix("metric \"%s\"", m->name);
 }
 
 static choir_status check(const choir_metric *m, const char *what)
@@ -186,16 +187,54 @@ static choir_status check(const choir_metric *m, const char *what)
 double choir_metric_result(choir_metric *m)
 {
 	double total, count;
-	if (check(m, "metric_result") != CHOIR_OK || sum_parts(m, m->total, &total) != CHOIR_OK ||
-			sum_parts(m, m->count, &count) != CHOIR_OK || count == 0)
+	if (check(m, "metric_result") != CHOIR_OK)
 		return (double) NAN;
-	return (m->kind == CHOIR_METRIC_ACCURACY ? count - total : total) / count;
+	if (m->count == NULL) {
+		choir_fail(CHOIR_INVALID, "metric \"%s\": a confusion matrix is no number: metric_matrix",
+				m->name);
+		return (double) NAN;
+	}
+	if (sum_parts(m, m->total, &total) != CHOIR_OK || sum_parts(m, m->count, &count) != CHOIR_OK)
+		return (double) NAN;
+	if (m->kind == CHI_METRIC_PRECISION || m->kind == CHI_METRIC_RECALL)
+		return count == 0 ? 0 : total / count;
+	if (count == 0)
+		return (double) NAN;
+	return (m->kind == CHI_METRIC_ACCURACY ? count - total : total) / count;
+}
+
+choir_tensor *choir_metric_matrix(choir_metric *m, choir_frame *f)
+{
+	if (f == NULL || f->failed)
+		return NULL;
+	if (check(m, "metric_matrix") != CHOIR_OK) {
+		chi_frame_keep(f);
+		return NULL;
+	}
+	if (m->kind != CHI_METRIC_CONFUSION)
+		return chi_frame_fail_null(
+				f, CHOIR_INVALID, "metric \"%s\": it is a number: metric_result", m->name);
+	double *sum = chi_alloc_array((size_t) (m->classes * m->classes), sizeof *sum);
+	choir_tensor *out = NULL;
+	if (sum == NULL || sum_parts(m, m->total, sum) != CHOIR_OK)
+		chi_frame_keep(f);
+	else
+		out = choir_cast(choir_constant(f, CHOIR_F64, m->total->shape, sum), CHOIR_I64);
+	chi_free(sum);
+	return out;
 }
 
 choir_status choir_metric_reset(choir_metric *m)
 {
-	const double zero = 0;
 	CHOIR_TRY(check(m, "metric_reset"));
-	CHOIR_TRY(chi_variable_from_host(m->total, &zero));
-	return chi_variable_from_host(m->count, &zero);
+	const size_t n = (size_t) choir_shape_elements(&m->total->shape);
+	double *zero = chi_alloc_array(n, sizeof *zero);
+	if (zero == NULL)
+		return choir_error_status();
+	memset(zero, 0, n * sizeof *zero);
+	choir_status status = chi_variable_from_host(m->total, zero);
+	if (status == CHOIR_OK && m->count != NULL)
+		status = chi_variable_from_host(m->count, zero);
+	chi_free(zero);
+	return status;
 }

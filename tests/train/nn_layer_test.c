@@ -206,6 +206,76 @@ static void statistics_over_replicas(void **state)
 	assert_memory_equal(m, mean, sizeof m);
 }
 
+// A batch of five examples, dealt to any number of replicas: to one alone, unequally, and to some
+// none at all. What a step computes is that of one replica with the whole batch, up to rounding.
+enum { BATCH = 5 };
+typedef struct {
+	float y[BATCH][2], mean[2], variance[2], gamma[2], beta[2];
+} norm_outcome;
+
+static choir_status train_dealt(choir_replica *r, void *user)
+{
+	const normed *n = user;
+	choir_tape *tape = choir_tape_begin(r->frame);
+	choir_tensor *y = choir_layer_apply(n->norm, choir_replica_arg(r, "x"));
+	CHOIR_TRY(choir_replica_return(r, "y", y));
+	choir_tensor *loss = choir_sum(choir_multiply(choir_square(y), y), CHOIR_ALL_AXES);
+	return choir_optimizer_minimize(n->optimizer, tape, loss);
+}
+
+static void train_on(choir_strategy *s, norm_outcome *out)
+{
+	static const float x[BATCH][2] = { { 1, -7 }, { 4, 2 }, { -2, 3 }, { 0, 3.5f }, { 6, 1 } };
+	normed n = { 0 };
+	CHOIR_SCOPE (s) {
+		n.norm = choir_batch_normalization_new("bn", 2,
+				CHOIR_OPTIONS(choir_batch_normalization_options, .over_replicas = CHOIR_ON));
+		n.optimizer = choir_optimizer_new(CHOIR_SGD, NULL);
+	}
+	choir_values *batch = choir_values_new(s), *results = NULL;
+	choir_status status = choir_values_split(batch, "x",
+			choir_borrow(choir_values_frame(batch), CHOIR_F32, CHOIR_SHAPE(BATCH, 2), x));
+	for (int i = 0; i < 3 && status == CHOIR_OK; i++)
+		status = choir_strategy_run(s, train_dealt, &n, batch, &results);
+	if (status != CHOIR_OK)
+		fail_msg("%s", choir_error());
+	choir_value *y = choir_values_find(results, "y");
+	char *to = (char *) out->y;
+	for (int i = 0; i < choir_value_local_count(y); i++) {
+		choir_tensor *part = choir_value_local(y, i);
+		const size_t bytes = (size_t) choir_shape_elements(choir_tensor_shape(part)) * 4;
+		assert_int_equal(choir_tensor_fetch(part, to, bytes), CHOIR_OK);
+		to += bytes;
+	}
+	assert_ptr_equal(to, out->mean);
+	float *const state[] = { out->gamma, out->beta, out->mean, out->variance };
+	CHOIR_SCOPE (s)
+		for (int i = 0; i < 4; i++)
+			fetch_variable(choir_layer_variable(n.norm, i), state[i], 2 * sizeof(float));
+	choir_values_free(results);
+	choir_values_free(batch);
+	choir_strategy_free(s);
+}
+
+// spec: A31, C29
+static void replicas_are_one_batch(void **state)
+{
+	(void) state;
+	static const char *const layouts[] = { "cpu:0", "cpu:0,cpu:1", "far:0,far:1" };
+	norm_outcome whole, dealt;
+	train_on(mirrored("cpu:0", 1), &whole);
+	assert_true(fabsf(whole.gamma[0] - 1) > 1e-3f && fabsf(whole.mean[1]) > 1e-3f); // it moved
+	for (int replicas = 2; replicas <= 8; replicas++)
+		for (int i = 0; i < 3; i++) {
+			train_on(mirrored(layouts[i], replicas), &dealt);
+			const float *a = &whole.y[0][0], *b = &dealt.y[0][0];
+			for (size_t k = 0; k < sizeof whole / sizeof(float); k++)
+				if (!(fabsf(a[k] - b[k]) <= 2e-5f * (1 + fabsf(a[k]))))
+					fail_msg("%d replicas on %s: number %d is %g, needed %g", replicas,
+							layouts[i], (int) k, (double) b[k], (double) a[k]);
+		}
+}
+
 // A table of many rows, of which a step reads few: the gradient is slices, and gives the bits of
 // one that is as large as the table.
 typedef struct {
@@ -400,6 +470,7 @@ int main(void)
 		LAYER_TEST(shapes_and_variables),
 		LAYER_TEST(residual_adds),
 		cmocka_unit_test(statistics_over_replicas),
+		cmocka_unit_test(replicas_are_one_batch),
 		cmocka_unit_test(large_tables),
 		LAYER_TEST(evaluation_takes_what_moved),
 		LAYER_TEST(refused_when_made),

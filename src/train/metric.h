@@ -1,0 +1,27 @@
+// What the files of metrics share: a metric's variables, and what an update counts.
+#pragma once
+
+#include "choir/metric.h"
+
+typedef enum {
+	CHI_METRIC_MEAN = CHOIR_METRIC_MEAN,
+	CHI_METRIC_ACCURACY = CHOIR_METRIC_ACCURACY,
+	CHI_METRIC_PRECISION,
+	CHI_METRIC_RECALL,
+	CHI_METRIC_CONFUSION
+} chi_metric_kind;
+
+struct choir_metric {
+	choir_strategy *strategy;
+	chi_metric_kind kind;
+	char *name;
+	// What is counted, and what it is divided by. ACCURACY: those that are wrong. CONFUSION:
+	// [classes, classes], and NULL.
+	choir_variable *total, *count;
+	double threshold;
+	int64_t classes;
+};
+
+// What a batch adds to both; *count is NULL for CONFUSION. Failures are the frame's.
+choir_status chi_metric_count(const choir_metric *m, choir_tensor *values, choir_tensor *more,
+		choir_tensor **total, choir_tensor **count);

@@ -12,7 +12,24 @@
 
 enum { WARM_UP = 5, GROUP = 3, MOST_GROUPS = 1 << 20, CLASSES = 10 };
 
-static const char *const cases[] = { "mlp128", "mlp1024", "cnn", NULL };
+// Their models, on batch examples; rate 0: the optimizer's usual one.
+static const struct {
+	const char *name, *model;
+	int64_t batch;
+	choir_shape image; // [context] for text
+	model_size size;
+	choir_optimizer_kind optimizer;
+	double rate;
+} kinds[] = {
+	{ "mlp128", "mlp", 128, { 1, { 784 } }, { 0 }, CHOIR_MOMENTUM, 0.01 },
+	{ "mlp1024", "mlp", 1024, { 1, { 784 } }, { 0 }, CHOIR_MOMENTUM, 0.01 },
+	{ "cnn", "cnn", 128, { 2, { 28, 28 } }, { 0 }, CHOIR_ADAM, 1e-3 },
+	{ "resnet20", "resnet20", 128, { 3, { 32, 32, 3 } }, { 0 }, CHOIR_MOMENTUM, 0.1 },
+	{ "gpt128", "gpt", 16, { 1, { 128 } }, { .width = 128 }, CHOIR_ADAMW, 3e-4 },
+	{ "gpt256", "gpt", 16, { 1, { 128 } }, { .width = 256 }, CHOIR_ADAMW, 3e-4 },
+};
+static const char *const cases[] = { "mlp128", "mlp1024", "cnn", "resnet20", "gpt128", "gpt256",
+	NULL };
 
 static struct {
 	const char *which, *devices;
@@ -24,7 +41,7 @@ static struct {
 // clang-format off
 static const option options[] = {
 	{ .name = "--case", .value = "case", .kind = OPTION_CHOICE, .to = &given.which,
-		.choices = cases, .help = "mlp128, mlp1024 or cnn (mlp128)" },
+		.choices = cases, .help = "one of those above (mlp128)" },
 	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
 		.least = 1, .most = 1 << 10, .help = "the case's batch is split over them (2)" },
 	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices,
@@ -38,10 +55,14 @@ static const option options[] = {
 static const command self = {
 	.name = "choir bench train",
 	.operands = "",
-	.about =
-			"Measures training steps, and prints one JSON object.\n"
-			"mlp128, mlp1024: 784-512-512-10, batch 128 or 1024, SGD 0.01 with momentum 0.9.\n"
-			"cnn: two convolutions 3x3 (32, 64), max pool 2, dense 128, 10; batch 128, Adam 1e-3.",
+	.about = "Measures training steps, and prints one JSON object.\n"
+			 "mlp128, mlp1024: 784-512-512-10, batch 128 or 1024, SGD 0.01 with momentum 0.9.\n"
+			 "cnn: two convolutions 3x3 (32, 64), max pool 2, dense 128, 10; batch 128, Adam "
+			 "1e-3.\n"
+			 "resnet20: on images of 32x32x3, 10 classes; batch 128, SGD 0.1 with momentum 0.9.\n"
+			 "gpt128, gpt256: 4 blocks of that width, 4 heads, context 128, 256 letters; batch "
+			 "16,\n"
+			 "AdamW 3e-4.",
 	.n = sizeof options / sizeof options[0],
 	.options = options,
 };
@@ -52,76 +73,84 @@ typedef struct {
 	choir_strategy *strategy;
 	model model;
 	choir_optimizer *optimizer;
-	float *image;
-	uint8_t *label;
+	float *image; // NULL: text
+	uint8_t *text, *label;
 	choir_values *args, *results;
 	double *seconds; // of a step, in each group
 	size_t groups;
 	double loss;
 } bench;
 
+static choir_tensor *losses(choir_replica *r, const bench *b)
+{
+	choir_tensor *scores = model_apply(&b->model, choir_replica_arg(r, "input"));
+	return model_losses(&b->model, scores, choir_replica_arg(r, "label"));
+}
+
 static choir_status step(choir_replica *r, void *user)
 {
 	const bench *b = user;
 	choir_tape *tape = choir_tape_begin(r->frame);
-	choir_tensor *scores = model_apply(&b->model, choir_replica_arg(r, "image"));
-	choir_tensor *losses = choir_softmax_cross_entropy(scores, choir_replica_arg(r, "label"));
-	return choir_optimizer_minimize(b->optimizer, tape, choir_replica_mean(r, losses));
+	return choir_optimizer_minimize(b->optimizer, tape, choir_replica_mean(r, losses(r, b)));
 }
 
 // The loss after all, to see that the work was real.
 static choir_status find_loss(choir_replica *r, void *user)
 {
-	const bench *b = user;
-	choir_tensor *scores = model_apply(&b->model, choir_replica_arg(r, "image"));
-	choir_tensor *losses = choir_softmax_cross_entropy(scores, choir_replica_arg(r, "label"));
-	return choir_replica_return(r, "loss", choir_replica_mean(r, losses));
+	return choir_replica_return(r, "loss", choir_replica_mean(r, losses(r, user)));
 }
 
 // Sums of four uniform numbers: near enough to normal ones for a measurement.
-static void fill_randomly(bench *b, int64_t elements)
+static void fill_randomly(bench *b, int64_t elements, int64_t labels)
 {
 	uint64_t x = 88172645463325252u; // xorshift64 (Marsaglia 2003)
-	for (int64_t i = 0; i < elements + b->batch; i++) {
+	for (int64_t i = 0; i < elements + labels; i++) {
 		x ^= x << 13;
 		x ^= x >> 7;
 		x ^= x << 17;
 		const uint64_t sum = (x & 0xffff) + (x >> 16 & 0xffff) + (x >> 32 & 0xffff) + (x >> 48);
-		if (i < elements)
-			b->image[i] = ((float) sum / 65536 - 2) * 1.7320508f;
+		if (i >= elements)
+			b->label[i - elements] = (uint8_t) (x % (uint64_t) b->plan.classes);
+		else if (b->image == NULL)
+			b->text[i] = (uint8_t) (x % BYTES);
 		else
-			b->label[i - elements] = (uint8_t) (x % CLASSES);
+			b->image[i] = ((float) sum / 65536 - 2) * 1.7320508f;
 	}
 }
 
 static choir_status make_data(bench *b)
 {
+	const bool text = model_plan_text(&b->plan);
 	const int64_t elements = b->batch * choir_shape_elements(&b->plan.image);
+	const int64_t labels = text ? elements : b->batch;
 	const choir_shape *one = &b->plan.image;
-	b->image = malloc((size_t) elements * sizeof *b->image);
-	b->label = malloc((size_t) b->batch);
-	if (b->image == NULL || b->label == NULL)
+	if (text)
+		b->text = malloc((size_t) elements);
+	else
+		b->image = malloc((size_t) elements * sizeof *b->image);
+	b->label = malloc((size_t) labels);
+	if ((text ? b->text == NULL : b->image == NULL) || b->label == NULL)
 		return choir_fail(
 				CHOIR_NO_MEMORY, "%lld examples do not fit in memory", (long long) b->batch);
-	fill_randomly(b, elements);
+	fill_randomly(b, elements, labels);
 	b->args = choir_values_new(b->strategy);
 	choir_frame *f = b->args == NULL ? NULL : choir_values_frame(b->args);
-	const choir_shape shape = one->rank == 1 ? CHOIR_SHAPE(b->batch, one->dim[0])
-											 : CHOIR_SHAPE(b->batch, one->dim[0], one->dim[1]);
-	CHOIR_TRY(choir_values_split(b->args, "image", choir_borrow(f, CHOIR_F32, shape, b->image)));
-	return choir_values_split(
-			b->args, "label", choir_borrow(f, CHOIR_U8, CHOIR_SHAPE(b->batch), b->label));
+	choir_shape shape = { .rank = one->rank + 1, .dim = { b->batch } };
+	for (int i = 0; i < one->rank; i++)
+		shape.dim[i + 1] = one->dim[i];
+	const choir_shape label = text ? shape : CHOIR_SHAPE(b->batch);
+	CHOIR_TRY(choir_values_split(b->args, "input",
+			text ? choir_borrow(f, CHOIR_U8, shape, b->text)
+				 : choir_borrow(f, CHOIR_F32, shape, b->image)));
+	return choir_values_split(b->args, "label", choir_borrow(f, CHOIR_U8, label, b->label));
 }
 
-static choir_status make_model(bench *b, bool cnn)
+static choir_status make_model(bench *b, choir_optimizer_kind kind, double rate)
 {
 	choir_scope scope;
 	CHOIR_TRY(choir_scope_enter(&scope, b->strategy));
 	choir_status status = model_build(&b->model, &b->plan);
-	b->optimizer = cnn
-			? choir_optimizer_new(CHOIR_ADAM, CHOIR_OPTIONS(choir_optimizer_options, .rate = 1e-3))
-			: choir_optimizer_new(
-					  CHOIR_MOMENTUM, CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.01));
+	b->optimizer = choir_optimizer_new(kind, CHOIR_OPTIONS(choir_optimizer_options, .rate = rate));
 	if (status == CHOIR_OK && b->optimizer == NULL)
 		status = choir_error_status();
 	const choir_status left = choir_scope_exit(&scope);
@@ -130,11 +159,15 @@ static choir_status make_model(bench *b, bool cnn)
 
 static choir_status prepare(bench *b)
 {
-	const bool cnn = strcmp(given.which, "cnn") == 0;
-	b->batch = strcmp(given.which, "mlp1024") == 0 ? 1024 : 128;
-	b->plan = (model_plan){ .classes = CLASSES, .scale = 1 };
-	b->plan.image = cnn ? CHOIR_SHAPE(28, 28) : CHOIR_SHAPE(784);
-	CHOIR_TRY(model_plan_set(&b->plan, cnn ? "cnn" : "mlp", NULL));
+	size_t k = 0;
+	while (strcmp(kinds[k].name, given.which) != 0)
+		k++;
+	b->batch = kinds[k].batch;
+	CHOIR_TRY(model_plan_set(&b->plan, kinds[k].model, NULL));
+	CHOIR_TRY(model_plan_resize(&b->plan, &kinds[k].size));
+	b->plan.image = kinds[k].image;
+	b->plan.classes = model_plan_text(&b->plan) ? BYTES : CLASSES;
+	b->plan.scale = 1;
 	b->strategy = bench_strategy(given.replicas, given.devices, NULL);
 	if (b->strategy == NULL)
 		return choir_error_status();
@@ -142,7 +175,7 @@ static choir_status prepare(bench *b)
 	if (b->seconds == NULL)
 		return choir_fail(CHOIR_NO_MEMORY, "no memory for the times");
 	CHOIR_TRY(make_data(b));
-	return make_model(b, cnn);
+	return make_model(b, kinds[k].optimizer, kinds[k].rate);
 }
 
 static choir_status steps(bench *b, int n)
@@ -204,6 +237,7 @@ int bench_train_main(int argc, char **argv)
 	choir_values_free(b.results);
 	choir_strategy_free(b.strategy);
 	free(b.image);
+	free(b.text);
 	free(b.label);
 	free(b.seconds);
 	return code;

@@ -16,6 +16,7 @@ static const struct {
 } commands[] = {
 	{ "train", train_main, "train a model, test it and save its weights" },
 	{ "predict", predict_main, "classify data with saved weights" },
+	{ "sample", sample_main, "go on with a text, with saved weights" },
 	{ "inspect", inspect_main, "what a file of examples holds, and what is wrong with it" },
 	{ "devices", devices_main, "list the devices of this machine" },
 	{ "bench", bench_main, "measure: all-reduce, train, run, input" },
@@ -40,7 +41,8 @@ static int unknown(const char *name)
 		known[i] = commands[i].name;
 	const char *near = nearest(name, COMMANDS, known);
 	fprintf(stderr,
-			"choir: there is no command \"%s\"; known: train, predict, inspect, devices, bench",
+			"choir: there is no command \"%s\"; known: train, predict, sample, inspect, devices, "
+			"bench",
 			name);
 	if (near != NULL)
 		fprintf(stderr, " (did you mean %s?)", near);

@@ -1,51 +1,62 @@
-// Two models: a perceptron on the pixels, and a small convolutional network.
+// What is asked of every model, by its kind: its size, its formula, its losses.
 #include "model.h"
-#include "table_plan.h"
+#include "model_kind.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { KERNEL = 3, POOL = 2, MOST_WIDTH = 1 << 20, CNN_WIDTHS = 3 };
+enum { CNN_WIDTHS = 3 };
 
-const char *const model_kinds[] = { "mlp", "cnn", NULL };
-static const char *const usual_widths[] = { "512,512", "32,64,128" };
+const char *const model_kinds[] = { "mlp", "cnn", "resnet20", "gpt", NULL };
 
-// Numbers from 1 to most with commas between; the count, or -1.
-static int read_list(const char *text, int64_t most, int room, int64_t out[])
+// In the order of model_kinds.
+static const struct {
+	const char *usual_widths; // NULL: it has a size
+	model_size usual;
+	choir_status (*check)(const model_plan *plan);
+	choir_status (*build)(model *m);
+	double (*weights)(const model_plan *plan), (*activations)(const model_plan *plan);
+} kinds[] = {
+	{ "512,512", { 0 }, mlp_check, mlp_build, mlp_weights, mlp_activations },
+	{ "32,64,128", { 0 }, cnn_check, cnn_build, cnn_weights, cnn_activations },
+	{ NULL, { .width = 16, .layers = 20 }, resnet_check, resnet_build, resnet_weights,
+			resnet_activations },
+	{ NULL, { .width = 128, .layers = 4, .heads = 4, .context = 128 }, gpt_check, gpt_build,
+			gpt_weights, gpt_activations },
+};
+enum { MLP, CNN, RESNET, GPT };
+
+static int kind_index(const char *name)
 {
-	int n = 0;
-	for (const char *p = text;; p++) {
-		char *end;
-		const long long value = strtoll(p, &end, 10);
-		if (n == room || *p < '0' || *p > '9' || value < 1 || value > most)
-			return -1;
-		out[n++] = value;
-		p = end;
-		if (*p == '\0')
-			return n;
-		if (*p != ',')
-			return -1;
-	}
+	int k = 0;
+	while (model_kinds[k] != NULL && strcmp(model_kinds[k], name) != 0)
+		k++;
+	return k;
 }
 
 choir_status model_plan_set(model_plan *plan, const char *kind, const char *widths)
 {
-	int k = 0;
-	while (model_kinds[k] != NULL && strcmp(model_kinds[k], kind) != 0)
-		k++;
+	const int k = kind_index(kind);
 	if (model_kinds[k] == NULL)
-		return choir_fail(
-				CHOIR_NOT_FOUND, "model \"%s\": there is no such model; known: mlp, cnn", kind);
+		return choir_fail(CHOIR_NOT_FOUND,
+				"model \"%s\": there is no such model; known: mlp, cnn, resnet20, gpt", kind);
 	plan->kind = model_kinds[k];
-	plan->widths =
-			read_list(widths ? widths : usual_widths[k], MOST_WIDTH, MOST_WIDTHS, plan->width);
+	plan->size = kinds[k].usual;
+	plan->widths = 0;
+	if (kinds[k].usual_widths == NULL)
+		return widths == NULL
+				? CHOIR_OK
+				: choir_fail(CHOIR_INVALID, "widths \"%s\": a %s has one width, --width", widths,
+						  kind);
+	plan->widths = model_read_list(
+			widths ? widths : kinds[k].usual_widths, MOST_WIDTH, MOST_WIDTHS, plan->width);
 	if (plan->widths < 0)
 		return choir_fail(CHOIR_INVALID,
 				"widths \"%s\": 1 to %d numbers from 1 to %d with commas "
 				"between are needed",
 				widths, MOST_WIDTHS, MOST_WIDTH);
-	if (k == 1 && plan->widths != CNN_WIDTHS)
+	if (k == CNN && plan->widths != CNN_WIDTHS)
 		return choir_fail(CHOIR_INVALID,
 				"widths \"%s\": a cnn has three: two convolutions and a dense "
 				"layer",
@@ -53,125 +64,78 @@ choir_status model_plan_set(model_plan *plan, const char *kind, const char *widt
 	return CHOIR_OK;
 }
 
-// ---- Beside the weights.
-
-static size_t write_list(char *text, size_t size, const char *key, int n, const int64_t values[])
+// Sets *to, if value is not 0 and the kind has such a number.
+static choir_status set_number(
+		const char *kind, const char *name, int64_t usual, int64_t value, int64_t *to)
 {
-	size_t at = (size_t) snprintf(text, size, "choir.%s=", key);
-	for (int i = 0; i < n && at < size; i++)
-		at += (size_t) snprintf(
-				text + at, size - at, "%s%lld", i == 0 ? "" : ",", (long long) values[i]);
-	if (at < size)
-		at += (size_t) snprintf(text + at, size - at, "\n");
-	return at < size ? at : size;
+	if (value == 0)
+		return CHOIR_OK;
+	if (usual == 0)
+		return choir_fail(CHOIR_INVALID, "%s %lld: a model %s has no such number", name,
+				(long long) value, kind);
+	*to = value;
+	return CHOIR_OK;
 }
 
-void model_plan_write(const model_plan *plan, char text[METADATA_SIZE])
+choir_status model_plan_resize(model_plan *plan, const model_size *size)
 {
-	size_t at = (size_t) snprintf(text, METADATA_SIZE,
-			"choir.model=%s\nchoir.classes=%lld\nchoir.scale=%.17g\n", plan->kind,
-			(long long) plan->classes, plan->scale);
-	at += write_list(text + at, METADATA_SIZE - at, "widths", plan->widths, plan->width);
-	at += write_list(text + at, METADATA_SIZE - at, "image", plan->image.rank, plan->image.dim);
-	if (plan->table != NULL)
-		table_plan_write(plan->table, text + at, METADATA_SIZE - at);
+	const int k = kind_index(plan->kind);
+	const model_size *usual = &kinds[k].usual;
+	model_size *to = &plan->size;
+	CHOIR_TRY(set_number(plan->kind, "--width", usual->width, size->width, &to->width));
+	CHOIR_TRY(set_number(plan->kind, "--layers", usual->layers, size->layers, &to->layers));
+	CHOIR_TRY(set_number(plan->kind, "--heads", usual->heads, size->heads, &to->heads));
+	CHOIR_TRY(set_number(plan->kind, "--context", usual->context, size->context, &to->context));
+	if (size->dropout != 0 && k != GPT)
+		return choir_fail(
+				CHOIR_INVALID, "--dropout %g: a model %s has none", size->dropout, plan->kind);
+	to->dropout = size->dropout;
+	return CHOIR_OK;
 }
 
-static choir_status wrong_value(const char *path, const char *key, const char *value)
+bool model_plan_text(const model_plan *plan)
 {
-	return choir_fail(CHOIR_CORRUPT, "%s: its %s, \"%s\", is none that choir train writes", path,
-			key, value);
+	return kind_index(plan->kind) == GPT;
 }
 
-choir_status model_plan_read(model_plan *plan, const char *path)
+double model_plan_weights(const model_plan *plan)
 {
-	char value[METADATA_SIZE], widths[METADATA_SIZE];
-	CHOIR_TRY(choir_checkpoint_metadata(path, "choir.widths", widths, sizeof widths));
-	CHOIR_TRY(choir_checkpoint_metadata(path, "choir.model", value, sizeof value));
-	CHOIR_TRY(model_plan_set(plan, value, widths));
-	CHOIR_TRY(choir_checkpoint_metadata(path, "choir.classes", value, sizeof value));
-	if (read_list(value, MOST_WIDTH, 1, &plan->classes) != 1)
-		return wrong_value(path, "choir.classes", value);
-	CHOIR_TRY(choir_checkpoint_metadata(path, "choir.image", value, sizeof value));
-	plan->image.rank = read_list(value, INT32_MAX, CHOIR_MAX_RANK - 1, plan->image.dim);
-	if (plan->image.rank < 1)
-		return wrong_value(path, "choir.image", value);
-	CHOIR_TRY(choir_checkpoint_metadata(path, "choir.scale", value, sizeof value));
-	char *end;
-	plan->scale = strtod(value, &end);
-	if (end == value || *end != '\0' || !(plan->scale > 0))
-		return wrong_value(path, "choir.scale", value);
-	return plan->table != NULL ? table_plan_read(plan->table, path) : CHOIR_OK;
+	return kinds[kind_index(plan->kind)].weights(plan);
 }
 
-// ---- Layers.
-
-static choir_status build_mlp(model *m)
+double model_plan_activations(const model_plan *plan)
 {
-	choir_layer *layers[MOST_WIDTHS + 1];
-	const model_plan *plan = &m->plan;
-	int64_t in = choir_shape_elements(&plan->image);
-	for (int i = 0; i < plan->widths; i++) {
-		char name[32];
-		snprintf(name, sizeof name, "hidden%d", i + 1);
-		layers[i] = choir_dense_new(name, in, plan->width[i], CHOIR_RELU);
-		in = plan->width[i];
-	}
-	layers[plan->widths] = choir_dense_new("classes", in, plan->classes, CHOIR_LINEAR);
-	m->net = choir_sequential_new((size_t) plan->widths + 1, layers);
-	return m->net == NULL ? choir_error_status() : CHOIR_OK;
+	return kinds[kind_index(plan->kind)].activations(plan);
 }
 
-static choir_status build_cnn(model *m)
+choir_status model_plan_check(const model_plan *plan)
 {
-	const model_plan *plan = &m->plan;
-	const int64_t *size = plan->image.dim, *width = plan->width;
-	const int64_t lost = 2 * (KERNEL - 1), least = lost + POOL;
-	if (plan->image.rank != 2 && plan->image.rank != 3)
-		return choir_fail(CHOIR_INVALID,
-				"cnn: images with %d dimensions: height and width, or height, "
-				"width and channels are needed",
-				plan->image.rank);
-	if (size[0] < least || size[1] < least)
-		return choir_fail(CHOIR_INVALID,
-				"cnn: images of %lld x %lld are too small: at least %lld x "
-				"%lld is needed",
-				(long long) size[0], (long long) size[1], (long long) least, (long long) least);
-	const choir_conv2d_options *relu =
-			CHOIR_OPTIONS(choir_conv2d_options, .activation = CHOIR_RELU);
-	const int64_t flat = (size[0] - lost) / POOL * ((size[1] - lost) / POOL) * width[1];
-	choir_layer *layers[] = {
-		choir_conv2d_new("conv1", plan->image.rank == 3 ? size[2] : 1, width[0], KERNEL, relu),
-		choir_conv2d_new("conv2", width[0], width[1], KERNEL, relu),
-		choir_max_pool2d_new(POOL, POOL),
-		choir_flatten_new(),
-		choir_dense_new("hidden", flat, width[2], CHOIR_RELU),
-		choir_dense_new("classes", width[2], plan->classes, CHOIR_LINEAR),
-	};
-	m->net = choir_sequential_new(sizeof layers / sizeof layers[0], layers);
-	return m->net == NULL ? choir_error_status() : CHOIR_OK;
+	return kinds[kind_index(plan->kind)].check(plan);
 }
 
 choir_status model_build(model *m, const model_plan *plan)
 {
 	m->plan = *plan;
 	m->net = NULL;
-	if (plan->image.rank < 1)
-		return choir_fail(CHOIR_INVALID,
-				"%s: its images are single numbers; are images and labels "
-				"exchanged?",
-				plan->kind);
-	return strcmp(plan->kind, "mlp") == 0 ? build_mlp(m) : build_cnn(m);
+	CHOIR_TRY(model_plan_check(plan));
+	return kinds[kind_index(plan->kind)].build(m);
 }
 
-choir_tensor *model_apply(const model *m, choir_tensor *images)
+choir_tensor *model_apply(const model *m, choir_tensor *input)
 {
-	const int64_t n = choir_tensor_shape(images)->dim[0]; // may be 0; that of NULL is
+	const int64_t n = choir_tensor_shape(input)->dim[0]; // may be 0; that of NULL is
 	const choir_shape *one = &m->plan.image;
-	if (strcmp(m->plan.kind, "mlp") == 0)
-		images = choir_reshape(images, CHOIR_SHAPE(n, choir_shape_elements(one)));
-	else
-		images = choir_reshape(images,
-				CHOIR_SHAPE(n, one->dim[0], one->dim[1], one->rank == 3 ? one->dim[2] : 1));
-	return choir_layer_apply(m->net, images);
+	const int kind = kind_index(m->plan.kind);
+	if (kind == MLP)
+		input = choir_reshape(input, CHOIR_SHAPE(n, choir_shape_elements(one)));
+	else if (kind != GPT)
+		input = choir_reshape(
+				input, CHOIR_SHAPE(n, one->dim[0], one->dim[1], one->rank == 3 ? one->dim[2] : 1));
+	return choir_layer_apply(m->net, input);
+}
+
+choir_tensor *model_losses(const model *m, choir_tensor *scores, choir_tensor *labels)
+{
+	choir_tensor *losses = choir_softmax_cross_entropy(scores, labels);
+	return model_plan_text(&m->plan) ? choir_mean(losses, CHOIR_AXIS(1)) : losses;
 }

@@ -1,10 +1,19 @@
-// The models that the command can train: built for images of any size, and rebuilt from what is
-// written beside their weights.
+// The models that the command can train: built for images of any size or for text, and rebuilt
+// from what is written beside their weights.
 #pragma once
 
 #include <choir/choir.h>
 
-enum { MOST_WIDTHS = 8, MOST_INPUTS = 2048, METADATA_SIZE = 1 << 16, MOST_CLASS_NAMES = 256 };
+enum {
+	MOST_WIDTHS = 8,
+	MOST_LAYERS = 1024,
+	MOST_WIDTH = 1 << 20,
+	MOST_CONTEXT = 1 << 20,
+	MOST_INPUTS = 2048,
+	METADATA_SIZE = 1 << 16,
+	MOST_CLASS_NAMES = 256,
+	BYTES = 256 // that there are: the vocabulary of text
+};
 
 // What a table was like that a model learned from.
 typedef struct {
@@ -16,12 +25,21 @@ typedef struct {
 	const char *name[MOST_CLASS_NAMES];
 } table_plan;
 
+// How large a model is that is made of equal blocks.
+typedef struct {
+	int64_t width; // gpt: numbers at each place; resnet20: channels of the first third
+	int64_t layers; // gpt: blocks; resnet20: layers with weights, 6 n + 2
+	int64_t heads, context; // gpt
+	double dropout; // gpt; 0: none
+} model_size;
+
 // What a model is, without its weights.
 typedef struct {
-	const char *kind; // "mlp", "cnn"
+	const char *kind; // "mlp", "cnn", "resnet20", "gpt"
 	int64_t width[MOST_WIDTHS]; // mlp: of the hidden layers; cnn: two convolutions, one dense
-	int widths;
-	choir_shape image; // of an example; cnn: [h, w] or [h, w, channels]
+	int widths; // 0: it has a size instead
+	model_size size;
+	choir_shape image; // of an example; cnn: [h, w] or [h, w, channels]; gpt: [context]
 	int64_t classes;
 	double scale; // by which its images were multiplied
 	table_plan *table; // NULL: it did not learn from one
@@ -29,9 +47,21 @@ typedef struct {
 
 extern const char *const model_kinds[]; // ending in NULL
 
-// Sets the kind and its widths: "512,512", or NULL for the usual ones. CHOIR_INVALID: they do
-// not fit it.
+// Sets the kind and its widths: "512,512", or NULL for the usual ones; and the usual size of those
+// that have one instead. CHOIR_INVALID: they do not fit it.
 choir_status model_plan_set(model_plan *plan, const char *kind, const char *widths);
+// Sets what is not 0 in size. CHOIR_INVALID: the kind has no such number.
+choir_status model_plan_resize(model_plan *plan, const model_size *size);
+// Whether the model goes on with text, and does not classify images.
+bool model_plan_text(const model_plan *plan);
+// How many numbers the weights are, without making them, and how many are kept of one example for
+// the way back: near enough to tell what does not fit in memory.
+double model_plan_weights(const model_plan *plan);
+double model_plan_activations(const model_plan *plan);
+// Whether a model can be like that: its size, and its input, which is set before. CHOIR_INVALID:
+// it cannot.
+choir_status model_plan_check(const model_plan *plan);
+
 // The plan as "key=value" lines.
 void model_plan_write(const model_plan *plan, char text[METADATA_SIZE]);
 // The plan of the weights at path. plan->table is filled in, and inputs and target stay 0 and
@@ -46,5 +76,8 @@ typedef struct {
 // Makes the layers in the current scope. NULL layers and an error: images that are too small, or
 // of a rank that the model cannot take.
 choir_status model_build(model *m, const model_plan *plan);
-// Images [n, ...] to scores [n, classes].
-choir_tensor *model_apply(const model *m, choir_tensor *images);
+// Images [n, ...] to scores [n, classes]; text, u8 [n, places], to scores of the byte that comes
+// next at each place [n, places, 256].
+choir_tensor *model_apply(const model *m, choir_tensor *input);
+// The loss of each example, [n]: cross entropy in nats, the mean over places for text.
+choir_tensor *model_losses(const model *m, choir_tensor *scores, choir_tensor *labels);

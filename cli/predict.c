@@ -5,6 +5,7 @@
 #include "report.h"
 #include "source.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -40,7 +41,8 @@ static const command self = {
 	.most_operands = 1,
 	.about = "Classifies images with weights that choir train --save wrote, one line an image:\n"
 			 "its number, its class and, where there are labels, the label. The data may be\n"
-			 "idx:IMAGES, without labels.",
+			 "idx:IMAGES, without labels. Of text:FILE an example is as many bytes as a gpt sees\n"
+			 "at once, and its class the byte behind them; at the end come bits per byte.",
 	.n = sizeof options / sizeof options[0],
 	.options = options,
 };
@@ -50,6 +52,7 @@ typedef struct {
 	source data;
 	table_plan table;
 	model model;
+	choir_metric *loss; // of text
 	choir_strategy *strategy;
 	choir_distributed_dataset *input;
 	choir_values *batch, *result;
@@ -59,7 +62,12 @@ typedef struct {
 static choir_status classify(choir_replica *r, void *user)
 {
 	const prediction *p = user;
-	choir_tensor *scores = model_apply(&p->model, choir_replica_arg(r, "image"));
+	choir_tensor *scores = model_apply(&p->model, choir_replica_arg(r, p->data.input));
+	if (p->data.text) {
+		choir_tensor *labels = choir_replica_arg(r, p->data.label);
+		CHOIR_TRY(choir_metric_update(p->loss, model_losses(&p->model, scores, labels), NULL));
+		scores = choir_slice(scores, 1, p->data.context - 1, 1);
+	}
 	return choir_replica_return(r, "class", choir_argmax(scores, -1));
 }
 
@@ -84,16 +92,17 @@ static void say_one(const prediction *p, int64_t class, int64_t label)
 static choir_status say_batch(prediction *p)
 {
 	choir_value *classes = choir_values_find(p->result, "class");
-	choir_value *labels = p->data.labelled ? choir_values_find(p->batch, "label") : NULL;
+	choir_value *labels = p->data.labelled ? choir_values_find(p->batch, p->data.label) : NULL;
 	for (int r = 0; r < choir_value_local_count(classes); r++) {
 		const choir_tensor *class = choir_value_local(classes, r);
 		const choir_tensor *label = choir_value_local(labels, r);
 		if (class == NULL || (labels != NULL && label == NULL))
 			return choir_error_status();
 		const int64_t n = choir_tensor_shape(class)->dim[0];
+		const int64_t places = p->data.text ? p->data.context : 1;
 		const int64_t *found = n > 0 ? choir_tensor_data(class) : NULL;
 		for (int64_t i = 0; i < n; i++) {
-			const int64_t want = label == NULL ? 0 : source_label(label, i);
+			const int64_t want = label == NULL ? 0 : source_label(label, (i + 1) * places - 1);
 			say_one(p, found[i], want);
 			p->right += found[i] == want;
 			p->examples++;
@@ -102,8 +111,12 @@ static choir_status say_batch(prediction *p)
 	return CHOIR_OK;
 }
 
-static choir_status check_image(const choir_shape *want, const choir_shape *have)
+static choir_status check_input(const model_plan *plan, const source *data)
 {
+	const choir_shape *want = &plan->image, *have = &data->shape;
+	if (model_plan_text(plan) != data->text)
+		return choir_fail(CHOIR_INVALID, "data \"%s\": the model is a %s: text:FILE is needed",
+				given.data, plan->kind);
 	bool same = want->rank == have->rank;
 	for (int i = 0; same && i < want->rank; i++)
 		same = want->dim[i] == have->dim[i];
@@ -133,11 +146,12 @@ static choir_status prepare(prediction *p)
 {
 	model_plan plan = { .table = &p->table };
 	CHOIR_TRY(model_plan_read(&plan, p->path));
+	p->data.context = plan.size.context;
 	snprintf(p->data.target, sizeof p->data.target, "%s", p->table.target);
 	p->data.given_classes = p->table.classes;
 	p->data.given_class = p->table.name;
 	CHOIR_TRY(source_open(&p->data, given.data, given.seed));
-	CHOIR_TRY(check_image(&plan.image, &p->data.shape));
+	CHOIR_TRY(check_input(&plan, &p->data));
 	p->data.scale = plan.scale;
 	p->strategy = choir_mirrored_strategy_new(CHOIR_OPTIONS(
 			choir_strategy_options, .devices = given.devices, .replicas = (int) given.replicas));
@@ -146,7 +160,10 @@ static choir_status prepare(prediction *p)
 	CHOIR_TRY(make_input(p));
 	choir_scope scope;
 	CHOIR_TRY(choir_scope_enter(&scope, p->strategy));
-	const choir_status status = model_build(&p->model, &plan);
+	choir_status status = model_build(&p->model, &plan);
+	p->loss = choir_metric_new(CHOIR_METRIC_MEAN, "loss");
+	if (status == CHOIR_OK && p->loss == NULL)
+		status = choir_error_status();
 	CHOIR_TRY(choir_scope_exit(&scope));
 	CHOIR_TRY(status);
 	return choir_strategy_restore(p->strategy, p->path);
@@ -166,13 +183,19 @@ static choir_status predict(prediction *p)
 static void say_end(const prediction *p)
 {
 	const double accuracy = (double) p->right / (double) p->examples;
+	const double bits = choir_metric_result(p->loss) / log(2); // from nats
 	if (given.json) {
 		json_begin();
 		json_text("event", "end");
 		json_integer("examples", p->examples);
 		if (p->data.labelled)
 			json_number("accuracy", accuracy);
+		if (p->data.text)
+			json_number("bits_per_byte", bits);
 		json_end();
+	} else if (p->data.text && p->examples > 0) {
+		printf("%.2f %% of %lld bytes right; %.4f bits per byte\n", 100 * accuracy,
+				(long long) p->examples, bits);
 	} else if (p->data.labelled && p->examples > 0) {
 		printf("%.2f %% of %lld examples right\n", 100 * accuracy, (long long) p->examples);
 	} else {

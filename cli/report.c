@@ -75,6 +75,12 @@ void json_list(const char *key, size_t n, const int64_t values[])
 	putchar(']');
 }
 
+void json_begin_object(const char *key)
+{
+	put_key(key);
+	json_begin();
+}
+
 void json_begin_list(const char *key)
 {
 	put_key(key);

@@ -1,6 +1,7 @@
 // Names of data, and what is behind them.
 #include "source.h"
 #include "table.h"
+#include "text.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -11,7 +12,8 @@
 enum { DRAWN = 12000, MOST_CLASSES = 1 << 20, LOOK = 1024 };
 
 const char source_help[] = "mnist (10,000 real digits), digits or digits:N (drawn ones), or\n"
-						   "idx:IMAGES,LABELS (IDX files, plain or .gz), csv:FILE or npy:X,Y";
+						   "idx:IMAGES,LABELS (IDX files, plain or .gz), csv:FILE or npy:X,Y;\n"
+						   "for gpt text:FILE (any bytes)";
 
 // ---- Where the real digits are.
 
@@ -107,7 +109,8 @@ static choir_status understand(source *s)
 	}
 	return choir_fail(CHOIR_NOT_FOUND,
 			"data \"%s\": there is no such data; known: mnist, digits, "
-			"digits:N, idx:IMAGES,LABELS, npy:INPUTS,LABELS, csv:FILE",
+			"digits:N, idx:IMAGES,LABELS, npy:INPUTS,LABELS, csv:FILE, "
+			"text:FILE",
 			s->name);
 }
 
@@ -214,6 +217,10 @@ choir_status source_open(source *s, const char *name, uint64_t seed)
 {
 	s->name = name;
 	s->seed = seed;
+	s->input = "image";
+	s->label = "label";
+	if (strncmp(name, "text:", 5) == 0)
+		return text_open(s, name + 5);
 	if (strncmp(name, "csv:", 4) == 0)
 		return table_open(s, name + 4, see_labels);
 	CHOIR_TRY(understand(s));
@@ -231,6 +238,8 @@ choir_dataset *source_examples(const source *s)
 {
 	if (s->csv)
 		return table_examples(s);
+	if (s->text)
+		return text_examples(s);
 	choir_dataset *d = s->drawn ? choir_digits_dataset_new(s->examples, s->seed)
 								: open_array(s, s->images, "image");
 	if (!s->drawn && s->labelled)

@@ -9,18 +9,20 @@ enum { PATH_SIZE = 4096, TARGET_SIZE = 256 };
 typedef struct {
 	const char *name; // as it was given
 	char images[PATH_SIZE], labels[PATH_SIZE]; // IDX files; "": drawn digits, or no labels
-	bool drawn, csv, npy;
+	bool drawn, csv, npy, text;
 	bool labelled;
 	bool mixed; // neighbours may be alike: shuffled before some examples are held out
 	bool standardized; // inputs are measured and standardised
 	char target[TARGET_SIZE]; // csv: the column of labels
 	size_t given_classes; // csv: the texts of the classes, if they are known from elsewhere
 	const char *const *given_class;
+	int64_t context; // text: bytes of an example; given; 0: another model than text's is meant
 	uint64_t seed; // of drawn digits
 	int64_t examples;
 	choir_shape shape; // of an image
 	double scale; // makes the images' values 0 to 1
 	int64_t classes; // the largest label + 1; 0 without labels
+	const char *input, *label; // the columns' names
 	choir_dataset *names; // csv: who knows the texts of the classes; NULL: nobody. To be freed.
 	int64_t dropped; // rows without a value
 } source;
@@ -29,7 +31,7 @@ extern const char source_help[]; // of --data
 
 // Understands name and looks at the data. CHOIR_NOT_FOUND: no such data; the text lists what
 // there is.
-// s is zero, or has target and classes set, which are looked for then.
+// s is zero, or has target, classes and context set, which are looked for then.
 choir_status source_open(source *s, const char *name, uint64_t seed);
 // What was taken for input and label: lines for people, where there is a choice.
 void source_say(const source *s);
@@ -39,6 +41,6 @@ int64_t source_label(const choir_tensor *labels, int64_t i);
 // Calls fn for each batch of d, or only the first, which is taken over.
 typedef choir_status look_fn(source *s, choir_tensor *t);
 choir_status source_look(source *s, choir_dataset *d, const char *column, bool all, look_fn *fn);
-// Columns "image" (f32, scaled) and, if there are labels, "label"; one example an element. NULL:
-// an error.
+// Columns s->input ("image", f32, scaled; text: "input", u8) and, if there are labels, s->label;
+// one example an element. NULL: an error.
 choir_dataset *source_examples(const source *s);

@@ -25,13 +25,37 @@ static int64_t weight_bytes(const summary *s, const choir_device *d)
 	return sum;
 }
 
+static void print_size(const model_size *size)
+{
+	json_integer("width", size->width);
+	json_integer("layers", size->layers);
+	if (size->heads != 0)
+		json_integer("heads", size->heads);
+	if (size->context != 0)
+		json_integer("context", size->context);
+}
+
+// Bytes, from a formula.
+static void print_memory(const memory_plan *m)
+{
+	json_begin_object("memory");
+	json_number("weights", m->weights);
+	json_number("gradients", m->gradients);
+	json_number("optimizer", m->optimizer);
+	json_number("activations", m->activations);
+	json_end_item();
+}
+
 static void print_json(const summary *s)
 {
 	const choir_layer *net = s->model->net;
 	json_begin();
 	json_text("event", "start");
 	json_text("model", s->model->plan.kind);
-	json_list("widths", (size_t) s->model->plan.widths, s->model->plan.width);
+	if (s->model->plan.widths != 0)
+		json_list("widths", (size_t) s->model->plan.widths, s->model->plan.width);
+	else
+		print_size(&s->model->plan.size);
 	json_text("data", s->data);
 	json_list("image", (size_t) s->model->plan.image.rank, s->model->plan.image.dim);
 	json_integer("classes", s->model->plan.classes);
@@ -42,6 +66,7 @@ static void print_json(const summary *s)
 	json_text("strategy", choir_strategy_name(s->strategy));
 	json_integer("workers", choir_strategy_workers(s->strategy));
 	json_integer("replicas", choir_strategy_replicas(s->strategy)); // of a worker
+	print_memory(s->memory);
 	json_begin_list("variables");
 	for (int i = 0; i < choir_layer_variables(net); i++) {
 		const choir_variable *v = choir_layer_variable(s->model->net, i);
@@ -94,16 +119,24 @@ static void print_variables(const summary *s)
 static void print_text(const summary *s)
 {
 	char shape[SHAPE_SIZE], weights[32], slots[32];
-	printf("%s on %s: images %s, %lld classes, %lld examples to train and %lld to test\n",
-			s->model->plan.kind, s->data, print_shape(&s->model->plan.image, shape),
-			(long long) s->model->plan.classes, (long long) s->train_examples,
-			(long long) s->test_examples);
+	if (model_plan_text(&s->model->plan))
+		printf("%s on %s: windows of %lld bytes, %lld to train and %lld to test\n",
+				s->model->plan.kind, s->data, (long long) s->model->plan.size.context,
+				(long long) s->train_examples, (long long) s->test_examples);
+	else
+		printf("%s on %s: images %s, %lld classes, %lld examples to train and %lld to test\n",
+				s->model->plan.kind, s->data, print_shape(&s->model->plan.image, shape),
+				(long long) s->model->plan.classes, (long long) s->train_examples,
+				(long long) s->test_examples);
 	print_variables(s);
 	if (choir_strategy_workers(s->strategy) > 1)
 		printf("%d workers, each with ", choir_strategy_workers(s->strategy));
 	printf("%d replica%s, batch %lld, %s\n", choir_strategy_replicas(s->strategy),
 			choir_strategy_replicas(s->strategy) == 1 ? "" : "s", (long long) s->batch,
 			s->optimizer);
+	printf("  about %s of gradients and %s of activations\n",
+			print_bytes(s->memory->gradients, weights),
+			print_bytes(s->memory->activations, slots));
 	for (int i = 0; i < choir_strategy_worker_devices(s->strategy); i++) {
 		const choir_device *d = choir_strategy_worker_device(s->strategy, i);
 		const int64_t bytes = weight_bytes(s, d);

@@ -22,6 +22,31 @@ choir_status choir_strategy_save(choir_strategy *s, const char *path, const char
 // CHOIR_CORRUPT says where. Only a device, or memory for an ON_READ variable, that fails while
 // values are being copied leaves variables undefined, until they are restored again.
 choir_status choir_strategy_restore(choir_strategy *s, const char *path);
+// What became of a name in a restore of a part.
+typedef enum {
+	CHOIR_RESTORED_VALUE, // a variable that has the file's value now
+	CHOIR_RESTORED_MISSING, // a variable of which the file has no tensor: it stays as it was
+	CHOIR_RESTORED_UNEXPECTED // a tensor of the file for which there is no variable
+} choir_restored;
+typedef void choir_restored_fn(choir_restored what, const char *name, void *user);
+typedef struct {
+	size_t size;
+	// How tensors of the file are called here: lines of "TENSOR VARIABLE", with spaces between. A
+	// star in TENSOR is any text, which a star in VARIABLE stands for; the first line that matches
+	// counts, and without one a tensor's name is the variable's. VARIABLE "-": the tensor is left
+	// out. A third word changes the order of axes, as choir_transpose does: "1,0" for PyTorch's
+	// dense kernels, "2,3,1,0" for its convolutions. "#" begins a comment. NULL: no line.
+	const char *map;
+	choir_restored_fn *tell; // called with all names when all is done; or NULL
+	void *user;
+} choir_restore_options;
+// Gives the variables of which the file has a tensor its value, cast between floating dtypes; for
+// fine-tuning, also weights of other libraries. All or nothing, with the errors of
+// choir_strategy_restore, but that what is missing or unexpected is told and no error;
+// CHOIR_INVALID also for a shape that does not fit, with both, for two tensors of one variable, a
+// line of the map that is none, and a file that has no value for any variable. o may be NULL.
+choir_status choir_strategy_restore_part(
+		choir_strategy *s, const char *path, const choir_restore_options *o);
 // A 64-bit hash of what would be saved: names, dtypes, shapes and bytes. Equal for equal weights,
 // however many devices hold them and in whatever order variables were made. 0 after a failure.
 uint64_t choir_strategy_hash(choir_strategy *s);

@@ -105,7 +105,7 @@ class Predict(Case):
             path.write_bytes(struct.pack("<Q", len(packed)) + packed + whole[8 + size:])
             return self.fail_with(1, text, "predict", path, "--data", "digits:9")
 
-        rewrite(lambda h: h.pop("__metadata__"), "choir.widths")
+        rewrite(lambda h: h.pop("__metadata__"), "choir.model")
         rewrite(lambda h: h["__metadata__"].update({"choir.model": "rnn"}), "known: mlp, cnn")
         rewrite(lambda h: h["__metadata__"].update({"choir.model": "cnn"}), "a cnn has three")
         rewrite(lambda h: h["__metadata__"].update({"choir.scale": "nan"}), "choir.scale")

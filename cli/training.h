@@ -1,0 +1,67 @@
+// A training of the command: what was asked for, what it is made of and how far it is. train.c
+// runs it, train_make.c makes its parts, train_say.c tells of it.
+#pragma once
+
+#include "best.h"
+#include "memory.h"
+#include "source.h"
+
+extern const char *const train_optimizers[]; // ending in NULL
+
+typedef struct {
+	const char *model, *widths, *data, *target, *strategy, *devices, *parameter_devices;
+	const char *optimizer, *schedule, *nonfinite, *save;
+	const char *init, *init_map, *freeze;
+	model_size size;
+	int64_t train_examples, batch, replicas, workers, epochs, patience, warmup;
+	double rate, clip;
+	uint64_t seed;
+	bool lock_free, show_split, json;
+} train_options;
+
+// What one worker trains with: its share of the examples.
+typedef struct {
+	choir_distributed_dataset *examples; // made by the worker
+	choir_values *batch;
+	int64_t done; // of this epoch
+	int64_t steps; // so far
+} share;
+
+typedef struct {
+	train_options *given;
+	source data;
+	table_plan *table; // NULL: inputs are not standardised
+	int64_t train_examples, test_examples;
+	choir_strategy *strategy;
+	share *share; // of each worker
+	choir_distributed_dataset *test;
+	model model;
+	choir_optimizer *optimizer;
+	choir_metric *loss, *score; // score: accuracy, or for text the loss of the test set
+	choir_values *batch;
+	double since; // when the epoch on its way began
+	double seconds, shown; // of training, so far; when progress was shown
+	int64_t epochs; // so far, with the one on its way
+	double last_loss, last_score; // last_score: NAN without a test set
+	memory_plan memory;
+	best_weights best;
+	double best_score;
+	int64_t worse; // epochs since the best
+} training;
+
+// Makes all that t->given asks for; nothing of it is trained yet.
+choir_status train_make(training *t);
+
+// The test examples, and room for the shares of the workers.
+choir_status train_make_input(training *t);
+// Makes the share of a worker, whose strategy group is.
+choir_status train_open_share(training *t, choir_strategy *group, int worker);
+
+// How far it is, at most ten times a second, where standard output is a terminal. done: the
+// examples of one worker in this epoch; the others are about as far.
+void train_show_progress(training *t, int64_t done);
+void train_say_start(const training *t);
+void train_say_epoch(const training *t);
+void train_say_end(const training *t);
+// Numbers that the optimizer keeps beside each weight.
+int train_slots(const training *t);

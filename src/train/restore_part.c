@@ -1,0 +1,200 @@
+// Restoring what a file and a strategy have in common. As in restore.c everything is compared
+// first, then read, and only then is the first variable written.
+#include "choir/checkpoint.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/size.h"
+#include "choir/op.h"
+#include "train/name_map.h"
+#include "train/safetensors.h"
+#include "train/weights.h"
+
+#include <string.h>
+
+enum { NAME_SHOWN = 60 };
+
+// What each variable gets.
+typedef struct {
+	const chi_st_tensor *tensor; // NULL: nothing
+	int axes, axis[CHI_NAME_MAP_AXES];
+} source;
+
+typedef struct {
+	const choir_restore_options *o;
+	const char *path;
+	chi_weights weights;
+	chi_safetensors file;
+	source *from; // of each variable
+	bool *used; // of each tensor: whether a variable takes it, or the map leaves it out
+	unsigned char *data;
+} part;
+
+// Weights are in the order of their names. w->n: there is none.
+static size_t find_variable(const chi_weights *w, const char *name)
+{
+	size_t low = 0, high = w->n;
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+		if (strcmp(w->variable[middle]->name, name) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < w->n && strcmp(w->variable[low]->name, name) == 0 ? low : w->n;
+}
+
+static bool can_cast(const chi_st_tensor *t, const choir_variable *v)
+{
+	return t->supported &&
+			(t->dtype == v->dtype ||
+					(chi_dtype_is_float(t->dtype) && chi_dtype_is_float(v->dtype)));
+}
+
+static bool fits(const choir_variable *v, const chi_st_tensor *t, const chi_mapped_name *m)
+{
+	if (!can_cast(t, v) || t->shape.rank != v->shape.rank ||
+			(m->axes != 0 && m->axes != t->shape.rank))
+		return false;
+	for (int i = 0; i < t->shape.rank; i++)
+		if (t->shape.dim[m->axes == 0 ? i : m->axis[i]] != v->shape.dim[i])
+			return false;
+	return true;
+}
+
+static choir_status does_not_fit(const part *p, const choir_variable *v, const chi_st_tensor *t)
+{
+	char have[CHI_SHAPE_TEXT], need[CHI_SHAPE_TEXT];
+	char name[NAME_SHOWN], tensor[NAME_SHOWN];
+	return choir_fail(CHOIR_INVALID, "%s: tensor \"%s\" is %.10s %s; variable \"%s\" needs %s %s",
+			p->path, chi_text_clean(t->name, tensor, sizeof tensor), t->dtype_name,
+			chi_shape_print(&t->shape, have), chi_text_clean(v->name, name, sizeof name),
+			chi_safetensors_dtype(v->dtype), chi_shape_print(&v->shape, need));
+}
+
+static choir_status take(part *p, size_t k, const chi_mapped_name *m)
+{
+	const chi_st_tensor *t = p->file.tensor[k];
+	const size_t i = m->left_out ? p->weights.n : find_variable(&p->weights, m->name.data);
+	p->used[k] = m->left_out || i < p->weights.n;
+	if (i == p->weights.n)
+		return CHOIR_OK;
+	const choir_variable *v = p->weights.variable[i];
+	if (p->from[i].tensor != NULL)
+		return choir_fail(CHOIR_INVALID,
+				"%s: \"%.60s\" and \"%.60s\" are both for variable "
+				"\"%.60s\"",
+				p->path, p->from[i].tensor->name, t->name, v->name);
+	if (!fits(v, t, m))
+		return does_not_fit(p, v, t);
+	p->from[i] = (source){ .tensor = t, .axes = m->axes };
+	memcpy(p->from[i].axis, m->axis, sizeof m->axis);
+	return CHOIR_OK;
+}
+
+static choir_status match(part *p)
+{
+	bool any = false;
+	for (size_t k = 0; k < p->file.n; k++) {
+		chi_mapped_name m;
+		CHOIR_TRY(chi_name_map_find(p->o->map, p->file.tensor[k]->name, &m));
+		const choir_status status = take(p, k, &m);
+		chi_text_free(&m.name);
+		CHOIR_TRY(status);
+	}
+	for (size_t i = 0; i < p->weights.n; i++)
+		any |= p->from[i].tensor != NULL;
+	if (any)
+		return CHOIR_OK;
+	return choir_fail(CHOIR_INVALID, "%s: none of its %zu tensors is for any of the %zu variables",
+			p->path, p->file.n, p->weights.n);
+}
+
+static choir_status set(const part *p, size_t i, choir_frame *f)
+{
+	const source *s = &p->from[i];
+	choir_variable *v = p->weights.variable[i];
+	const size_t mark = choir_frame_mark(f);
+	choir_tensor *x =
+			choir_borrow(f, s->tensor->dtype, s->tensor->shape, p->data + s->tensor->begin);
+	if (s->axes != 0)
+		x = choir_transpose(x, s->axis);
+	const choir_status status = choir_variable_assign(v, choir_cast(x, v->dtype));
+	choir_frame_rewind(f, mark);
+	return status;
+}
+
+static choir_status set_all(const part *p)
+{
+	choir_frame *f = choir_frame_new(NULL);
+	choir_status status = f == NULL ? choir_error_status() : CHOIR_OK;
+	for (size_t i = 0; status == CHOIR_OK && i < p->weights.n; i++) {
+		if (p->from[i].tensor != NULL)
+			status = set(p, i, f);
+		// Half of one model and half of another would be worse than none.
+		for (size_t k = 0; status != CHOIR_OK && k <= i; k++)
+			if (p->from[k].tensor != NULL)
+				chi_variable_undefine(p->weights.variable[k]);
+	}
+	choir_frame_free(f);
+	return status;
+}
+
+static void tell_all(const part *p)
+{
+	if (p->o->tell == NULL)
+		return;
+	for (size_t i = 0; i < p->weights.n; i++)
+		p->o->tell(p->from[i].tensor != NULL ? CHOIR_RESTORED_VALUE : CHOIR_RESTORED_MISSING,
+				p->weights.variable[i]->name, p->o->user);
+	for (size_t k = 0; k < p->file.n; k++)
+		if (!p->used[k])
+			p->o->tell(CHOIR_RESTORED_UNEXPECTED, p->file.tensor[k]->name, p->o->user);
+}
+
+static choir_status restore(part *p, chi_file *f)
+{
+	CHOIR_TRY(chi_safetensors_open(&p->file, f));
+	p->from = chi_alloc_array(p->weights.n, sizeof *p->from);
+	p->used = chi_alloc_array(p->file.n, sizeof *p->used);
+	if (p->from == NULL || p->used == NULL)
+		return choir_error_status();
+	CHOIR_TRY(match(p));
+	const uint64_t bytes = chi_file_size(f) - p->file.data;
+	p->data = bytes > SIZE_MAX ? NULL : chi_alloc_aligned((size_t) bytes);
+	if (p->data == NULL)
+		return chi_error_prefix("%s", p->path);
+	CHOIR_TRY(chi_file_read(f, p->file.data, p->data, (size_t) bytes));
+	return set_all(p);
+}
+
+choir_status choir_strategy_restore_part(
+		choir_strategy *s, const char *path, const choir_restore_options *o)
+{
+	choir_restore_options all = { 0 };
+	if (path == NULL)
+		return choir_fail(CHOIR_INVALID, "restore_part: the path is NULL");
+	if (o != NULL && (o->size < sizeof(size_t) || o->size > sizeof all))
+		return choir_fail(CHOIR_INVALID,
+				"restore_part: options of %zu bytes: this library knows %zu; CHOIR_OPTIONS sets "
+				"the "
+				"size",
+				o->size, sizeof all);
+	if (o != NULL)
+		memcpy(&all, o, o->size);
+	CHOIR_TRY(chi_name_map_check(all.map));
+	part p = { .o = &all, .path = path };
+	choir_status status = chi_weights_collect(s, "restore_part", &p.weights);
+	chi_file *f = status == CHOIR_OK ? chi_file_open(path) : NULL;
+	if (status == CHOIR_OK)
+		status = f == NULL ? choir_error_status() : restore(&p, f);
+	chi_file_close(f);
+	if (status == CHOIR_OK)
+		tell_all(&p);
+	chi_free(p.from);
+	chi_free(p.used);
+	chi_free(p.data);
+	chi_safetensors_close(&p.file);
+	chi_weights_free(&p.weights);
+	return status;
+}

@@ -1,0 +1,235 @@
+"""Models of text and residual nets: what they learn, that devices do not matter, how they are saved, gone
+on with and begun from other weights, and what is said of what cannot be."""
+
+import json
+import struct
+
+from command import Case, main, read_safetensors
+
+TEXT = b"the cat sat on the mat, and the dog sat on the log; " * 60
+GPT = ("--model", "gpt", "--data", "text:t.txt", "--width", "16", "--layers", "2", "--heads", "2",
+       "--context", "16", "--epochs", "2")
+RESNET = ("--model", "resnet20", "--data", "digits:100", "--width", "4", "--layers", "8", "--epochs", "2",
+          "--batch", "16")
+
+
+def write_safetensors(path, tensors):
+    """tensors: {name: (dtype, shape, bytes)}"""
+    header, at = {}, 0
+    for name, (dtype, shape, data) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + len(data)]}
+        at += len(data)
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(d for _, _, d in tensors.values()))
+
+
+class Model(Case):
+    def setUp(self):
+        super().setUp()
+        (self.folder / "t.txt").write_bytes(TEXT)
+
+    def weights(self, *arguments):
+        return self.events("train", *arguments)[-1]["weights"]
+
+    def test_text_is_learnt_and_gone_on_with(self):
+        start, *epochs, end = self.events("train", *GPT, "--width", "32", "--epochs", "12", "--rate", "0.01",
+                                          "--schedule", "cosine", "--warmup", "5", "--optimizer", "adamw",
+                                          "--clip", "1", "--save", "g.st")
+        self.assertEqual((start["model"], start["image"], start["classes"]), ("gpt", [16], 256))
+        windows = (len(TEXT) - 1) // 16
+        self.assertEqual(start["test_examples"], (windows + 9) // 10)
+        self.assertEqual(start["train_examples"], windows - (windows + 9) // 10)
+        self.assertEqual([e["epoch"] for e in epochs], list(range(1, 13)))
+        self.assertEqual(end["bits_per_byte"], epochs[-1]["bits_per_byte"])
+        self.assertNotIn("test_accuracy", end)
+        self.assertLess(end["bits_per_byte"], 1)
+        self.assertGreater(epochs[0]["bits_per_byte"], 3)
+        text = self.succeed("sample", "g.st", "--prompt", "the cat sat", "--bytes", "40", "--greedy")
+        self.assertTrue(text.startswith("the cat sat on the mat, and the dog sat"), text)
+        *each, last = self.events("predict", "g.st", "--data", "text:t.txt", "--replicas", "2")
+        self.assertLess(last["bits_per_byte"], 1)
+        self.assertEqual(last["examples"], windows)
+        for line in each[:10]:
+            self.assertEqual(line["label"], TEXT[16 * line["example"] + 16])
+
+    def test_samples_follow_the_seed(self):
+        self.events("train", *GPT, "--save", "g.st")
+        def draw(*more):
+            return self.events("sample", "g.st", "--bytes", "30", *more)[-1]["bytes"]
+        self.assertEqual(draw(), draw("--seed", "1"))
+        self.assertNotEqual(draw(), draw("--seed", "2"))
+        self.assertEqual(len(draw()), 30)
+        greedy = draw("--greedy")
+        self.assertEqual(draw("--temperature", "1e-6"), greedy)
+        self.assertEqual(draw("--greedy", "--prompt", "x" * 100), draw("--greedy", "--prompt", "x" * 16))
+
+    def test_the_same_weights_whatever_carries_the_replicas(self):
+        for model in ((*GPT, "--dropout", "0.1", "--epochs", "1"), RESNET):
+            one = self.weights(*model, "--replicas", "4", "--devices", "cpu:0")
+            for devices in ("cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2", "cpu:0,cpu:1,cpu:2,cpu:3", "far:0,far:1"):
+                self.assertEqual(self.weights(*model, "--replicas", "4", "--devices", devices), one,
+                                 devices)
+        self.assertNotEqual(self.weights(*GPT, "--dropout", "0.1"), self.weights(*GPT))
+
+    def test_a_saved_residual_net_predicts_as_it_was_tested(self):
+        end = self.events("train", *RESNET, "--save", "r.st")[-1]
+        last = self.events("predict", "r.st", "--data", "digits:100", "--skip", "80")[-1]
+        self.assertEqual(last["accuracy"], end["test_accuracy"])
+        header, tensors = read_safetensors(self.folder / "r.st")
+        self.assertEqual({k: header["__metadata__"][k] for k in
+                          ("choir.model", "choir.width", "choir.layers", "choir.image")},
+                         {"choir.model": "resnet20", "choir.width": "4", "choir.layers": "8",
+                          "choir.image": "28,28"})
+        self.assertEqual(len(tensors), 2 + 5 * 9)  # dense; stem, 3 blocks of 2 and 2 shortcuts
+
+    def test_the_bytes_said_before_are_those_of_the_variables(self):
+        for model in (GPT, RESNET, ("--data", "digits:50", "--epochs", "1"),
+                      ("--data", "digits:50", "--epochs", "1", "--model", "mlp")):
+            start = self.events("train", *model)[0]
+            self.assertEqual(start["memory"]["weights"], sum(v["bytes"] for v in start["variables"]), model)
+            self.assertEqual(start["memory"]["optimizer"], 2 * start["memory"]["weights"])
+
+    def test_patience_stops_and_goes_back_to_the_best(self):
+        start, *epochs, end = self.events("train", *GPT, "--epochs", "60", "--rate", "0.3", "--patience",
+                                          "2", "--save", "g.st")
+        bits = [e["bits_per_byte"] for e in epochs]
+        self.assertLess(len(bits), 60)
+        self.assertEqual(end["bits_per_byte"], min(bits))
+        self.assertEqual(bits.index(min(bits)), len(bits) - 3)
+        again = self.events("train", *GPT, "--epochs", str(len(bits) - 2), "--rate", "0.3")[-1]
+        self.assertEqual(again["weights"], end["weights"])
+        self.fail_with(1, "leaves none to test on", "train", *RESNET, "--patience", "1", "--train-examples",
+                       "100")
+
+    def test_gradients_that_are_not_finite(self):
+        nan = struct.pack(">f", float("nan"))
+        values = b"".join(nan if i == 35 else struct.pack(">f", i % 7) for i in range(40 * 9))
+        (self.folder / "x.idx").write_bytes(struct.pack(">BBBB3I", 0, 0, 13, 3, 40, 3, 3) + values)
+        (self.folder / "y.idx").write_bytes(struct.pack(">BBBBI", 0, 0, 8, 1, 40) + bytes(i % 3 for i in
+                                                                                         range(40)))
+        wrong = ("train", "--data", "idx:x.idx,y.idx", "--model", "mlp", "--widths", "4", "--batch", "8",
+                 "--replicas", "2", "--epochs", "1")
+        done = self.fail_with(1, "step ", *wrong)
+        self.assertRegex(done.stderr, r"step \d+: replica [01]: .*(hidden1|classes)/(kernel|bias)")
+        end = self.events(*wrong, "--nonfinite", "skip")[-1]
+        self.assertGreater(end["test_accuracy"], 0)
+
+    def test_init(self):
+        base = self.events("train", *GPT, "--save", "g.st")[-1]
+        begin, said, *_, end = self.events("train", *GPT, "--init", "g.st", "--freeze", "*", "--epochs",
+                                           "1")
+        self.assertEqual((begin["event"], said["event"]), ("init", "start"))
+        self.assertEqual((begin["missing"], begin["unexpected"]), ([], []))
+        self.assertEqual(begin["restored"], len(said["variables"]))
+        self.assertEqual(end["weights"], base["weights"])
+        self.assertEqual(end["bits_per_byte"], base["bits_per_byte"])
+        self.events("train", *GPT, "--init", "g.st", "--freeze", "token/*,*/kernel", "--save", "f.st")
+        _, old = read_safetensors(self.folder / "g.st")
+        _, new = read_safetensors(self.folder / "f.st")
+        for name, data in old.items():
+            same = name.startswith("token/") or name.endswith("/kernel")
+            self.assertEqual(new[name] == data, same, name)
+
+    def test_init_from_others(self):
+        import random
+        draw = random.Random(1)
+        dense = [draw.uniform(-1, 1) for _ in range(32 * 16)]  # [out, in], as PyTorch has it
+        halves = b"".join(struct.pack("<e", x) for x in dense)
+        write_safetensors(self.folder / "o.st", {
+            "h.0.up.weight": ("F16", [64, 16], halves + halves),
+            "h.0.up.bias": ("F32", [64], struct.pack("<64f", *range(64))),
+            "h.9.norm": ("F32", [16], bytes(64)),
+            "h.0.mask": ("U8", [4], bytes(4)),
+        })
+        (self.folder / "map").write_text("# names of others\nh.*.up.weight block*/up/kernel 1,0\n\n"
+                                         "h.*.up.bias block*/up/bias # as it is\n*.mask -\n")
+        init, *_ = self.events("train", *GPT, "--init", "o.st", "--init-map", "map", "--freeze",
+                               "block0/up/*", "--save", "g.st")
+        self.assertEqual(init["restored"], 2)
+        self.assertEqual(init["unexpected"], [{"name": "h.9.norm"}])
+        self.assertIn({"name": "token/embeddings"}, init["missing"])
+        self.assertNotIn({"name": "block0/up/bias"}, init["missing"])
+        _, tensors = read_safetensors(self.folder / "g.st")
+        self.assertEqual(tensors["block0/up/bias"], struct.pack("<64f", *range(64)))
+        kernel = struct.unpack("<1024f", tensors["block0/up/kernel"])
+        rows = struct.unpack("<1024e", halves + halves)
+        self.assertEqual(kernel, tuple(rows[o * 16 + i] for i in range(16) for o in range(64)))
+        lines = self.succeed("train", *GPT, "--init", "o.st", "--init-map", "map").splitlines()
+        self.assertEqual(lines[0], "2 weights from o.st")
+        self.assertIn("  unexpected: h.9.norm", lines)
+
+    def test_init_that_cannot_be(self):
+        self.events("train", *GPT, "--epochs", "1", "--save", "g.st")
+        train = ("train", *GPT, "--epochs", "1")
+        self.fail_with(1, '"place/embeddings" is F32 [16, 16]; variable "place/embeddings" needs F32 [8, 16]',
+                       *train, "--context", "8", "--init", "g.st")
+        write_safetensors(self.folder / "v.st", {"token/embeddings": ("F32", [65, 16], bytes(65 * 64))})
+        self.fail_with(1, 'is F32 [65, 16]; variable "token/embeddings" needs F32 [256, 16]', *train, "--init",
+                       "v.st")
+        write_safetensors(self.folder / "n.st", {"x": ("F32", [1], bytes(4))})
+        self.fail_with(1, "none of its 1 tensors", *train, "--init", "n.st")
+        self.fail_with(1, "--freeze tokens/*: no weight has such a name", *train, "--freeze",
+                       "*/kernel,tokens/*")
+        self.fail_with(1, "none.st", *train, "--init", "none.st")
+        self.fail_with(1, "--init-map none", *train, "--init", "g.st", "--init-map", "none")
+        for line, text in (("a", "one word"), ("a b c d", "more than three words"), ("a* b* 1,1", "axes"),
+                           ("a b*", "one star"), ("a** b", "one star"), ("a b 0,2", "axes"),
+                           ("a b 1,", "axes")):
+            (self.folder / "map").write_text("x y\n" + line)
+            done = self.fail_with(1, text, *train, "--init", "g.st", "--init-map", "map")
+            self.assertIn("map: line 2", done.stderr)
+        (self.folder / "map").write_text("norm/* block0/attention_norm/*\n")
+        self.fail_with(1, 'are both for variable "block0/attention_norm/beta"', *train, "--init", "g.st",
+                       "--init-map", "map")
+        (self.folder / "map").write_bytes(b"x y\0")
+        self.fail_with(1, "a text of at most", *train, "--init", "g.st", "--init-map", "map")
+
+    def test_sizes_that_cannot_be(self):
+        gpt = ("train", "--model", "gpt", "--data", "text:t.txt")
+        self.fail_with(1, "3 heads do not divide a width of 128", *gpt, "--heads", "3")
+        self.fail_with(1, "a dropout of 1", *gpt, "--dropout", "1")
+        self.fail_with(1, "3120 bytes: with a context of 1560 at least 3121 are needed", *gpt, "--context",
+                       "1560")
+        self.fail_with(2, "--context 0: a whole number", *gpt, "--context", "0")
+        self.fail_with(1, "a gpt has one width", *gpt, "--widths", "3")
+        self.fail_with(1, "--heads 2: a model cnn has no such number", "train", "--heads", "2")
+        self.fail_with(1, "--dropout 0.1: a model mlp has none", "train", "--model", "mlp", "--dropout",
+                       "0.1")
+        self.fail_with(1, "9 layers: 6 n + 2", "train", "--model", "resnet20", "--layers", "9", "--data",
+                       "digits:20")
+        self.fail_with(1, "text is for --model gpt", "train", "--data", "text:t.txt")
+        self.fail_with(1, "goes on with text", "train", "--model", "gpt", "--data", "digits:20")
+        (self.folder / "empty.txt").write_bytes(b"")
+        self.fail_with(1, "empty.txt", *gpt[:-1], "text:empty.txt")
+        self.fail_with(1, "none.txt", *gpt[:-1], "text:none.txt")
+        self.fail_with(1, "text:FILE is needed", *gpt[:-1], "text:")
+
+    def test_too_large_for_memory(self):
+        done = self.fail_with(1, "of memory are needed", "train", *GPT, "--width", "1048576", "--layers",
+                              "1024")
+        self.assertRegex(done.stderr, r"about \d\S* TB of memory.*weights .*gradients .*optimizer "
+                                      r".*activations .*the machine has")
+        self.fail_with(1, "of memory are needed", "train", "--data", "digits:20", "--model", "mlp",
+                       "--widths", "1000000,1000000")
+
+    def test_wrong_weights_for_the_command(self):
+        self.events("train", *GPT, "--save", "g.st")
+        self.events("train", "--data", "digits:50", "--epochs", "1", "--model", "mlp", "--save", "m.st")
+        self.fail_with(1, "its model is a mlp", "sample", "m.st")
+        self.fail_with(1, "text:FILE is needed", "predict", "g.st", "--data", "digits:10")
+        self.fail_with(1, "text is for --model gpt", "predict", "m.st", "--data", "text:t.txt")
+        self.fail_with(2, "FILE is missing", "sample")
+        for change, text in (({"choir.classes": "65"}, "a vocabulary of 65"),
+                             ({"choir.heads": "3"}, "3 heads do not divide"),
+                             ({"choir.context": "17"}, "17 bytes at a time"), ({"choir.width": "x"}, 'choir.width, "x"'),
+                             ({"choir.dropout": "2"}, 'choir.dropout, "2"')):
+            content = (self.folder / "g.st").read_bytes()
+            (length,) = struct.unpack("<Q", content[:8])
+            header = json.loads(content[8:8 + length])
+            header["__metadata__"].update(change)
+            packed = json.dumps(header).encode()
+            (self.folder / "w.st").write_bytes(struct.pack("<Q", len(packed)) + packed + content[8 + length:])
+            self.fail_with(1, text, "sample", "w.st")
+
+
+main()

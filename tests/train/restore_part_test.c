@@ -1,0 +1,224 @@
+// What a file and a strategy have in common: names by a map, axes in another order, dtypes that
+// are cast, shares of sums; and that nothing changes where something is wrong or memory runs out.
+#include "base/alloc.h"
+#include "train/files.h"
+#include "train/name_map.h"
+#include "train/problem.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static char path[64];
+
+static const char map[] = "theirs/*/w */kernel 1,0\nhalf kernel_of_none\nkept -\n";
+
+// A file of [3, 2] as "theirs/a/w", f64 [2] as "b", and three tensors that nobody takes.
+static void write_file(void)
+{
+	static const float w[] = { 1, 2, 3, 4, 5, 6 };
+	static const double b[] = { 7, 8 };
+	snprintf(path, sizeof path, "/tmp/choir-part-%d.safetensors", (int) getpid());
+	choir_strategy *s = mirrored("cpu:0", 1);
+	CHOIR_SCOPE (s) {
+		choir_variable_new("theirs/a/w", CHOIR_SHAPE(3, 2),
+				CHOIR_OPTIONS(choir_variable_options, .initial_value = w));
+		choir_variable_new("b", CHOIR_SHAPE(2),
+				CHOIR_OPTIONS(choir_variable_options, .dtype = CHOIR_F64, .initial_value = b));
+		choir_variable_new("half", CHOIR_SHAPE(1), NULL);
+		choir_variable_new("kept", CHOIR_SHAPE(1), NULL);
+		choir_variable_new("other", CHOIR_SHAPE(1), NULL);
+	}
+	assert_int_equal(choir_strategy_save(s, path, NULL), CHOIR_OK);
+	choir_strategy_free(s);
+}
+
+typedef struct {
+	choir_strategy *strategy;
+	choir_variable *kernel, *b, *own;
+} model;
+
+static model open_model(const char *devices, int replicas)
+{
+	static const float tens[] = { 10, 10, 10, 10, 10, 10 };
+	model m = { .strategy = mirrored(devices, replicas) };
+	CHOIR_SCOPE (m.strategy) {
+		m.kernel = choir_variable_new("a/kernel", CHOIR_SHAPE(2, 3),
+				CHOIR_OPTIONS(choir_variable_options, .initial_value = tens));
+		m.b = choir_variable_new("b", CHOIR_SHAPE(2),
+				CHOIR_OPTIONS(choir_variable_options,
+						.synchronization = CHOIR_SYNCHRONIZATION_ON_READ,
+						.aggregation = CHOIR_AGGREGATION_SUM));
+		m.own = choir_variable_new("own", CHOIR_SHAPE(1),
+				CHOIR_OPTIONS(choir_variable_options, .initial_value = tens));
+	}
+	assert_non_null(m.own);
+	return m;
+}
+
+static void check_model(const model *m, const float kernel[6], const float b[2])
+{
+	float have[6];
+	fetch_variable(m->kernel, have, sizeof have);
+	assert_memory_equal(have, kernel, sizeof have);
+	fetch_variable(m->b, have, 2 * sizeof have[0]);
+	assert_memory_equal(have, b, 2 * sizeof have[0]);
+	fetch_variable(m->own, have, sizeof have[0]);
+	assert_true(have[0] == 10);
+}
+
+static void note(choir_restored what, const char *name, void *user)
+{
+	static const char signs[] = { '+', '-', '?' };
+	char *text = user;
+	const size_t n = strlen(text);
+	snprintf(text + n, 256 - n, "%c%s ", signs[what], name);
+}
+
+static void test_what_is_in_both(void **state)
+{
+	static const float kernel[] = { 1, 3, 5, 2, 4, 6 }, b[] = { 7, 8 };
+	static const char *const layouts[] = { "cpu:0", "cpu:0,cpu:1", "far:0,far:1" };
+	(void) state;
+	for (int i = 0; i < 3; i++) {
+		char told[256] = "";
+		model m = open_model(layouts[i], 3);
+		assert_int_equal(choir_strategy_restore_part(m.strategy, path,
+								 CHOIR_OPTIONS(choir_restore_options, .map = map, .tell = note,
+										 .user = told)),
+				CHOIR_OK);
+		check_model(&m, kernel, b);
+		assert_string_equal(told, "+a/kernel +b -own ?half ?other ");
+		choir_strategy_free(m.strategy);
+	}
+}
+
+static void test_without_a_map(void **state)
+{
+	static const float kernel[] = { 10, 10, 10, 10, 10, 10 }, b[] = { 7, 8 };
+	(void) state;
+	model m = open_model("cpu:0", 1);
+	assert_int_equal(choir_strategy_restore_part(m.strategy, path, NULL), CHOIR_OK);
+	check_model(&m, kernel, b);
+	choir_strategy_free(m.strategy);
+}
+
+static void test_what_is_wrong(void **state)
+{
+	static const struct {
+		const char *map, *text;
+	} cases[] = {
+		{ "theirs/a/w a/kernel",
+				"tensor \"theirs/a/w\" is F32 [3, 2]; variable \"a/kernel\" needs F32 "
+				"[2, 3]" },
+		{ "theirs/a/w a/kernel 1,0,2", "[3, 2]" },
+		{ "theirs/a/w a/kernel 1", "axes" },
+		{ "half b", "\"b\" and \"half\" are both for variable \"b\"" },
+		{ "b -", "none of its 5 tensors is for any of the 3 variables" },
+		{ "\n\n x", "map: line 3, \"x\", has one word" },
+	};
+	static const float kernel[] = { 10, 10, 10, 10, 10, 10 }, zeros[2] = { 0 };
+	(void) state;
+	model m = open_model("cpu:0", 1);
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		assert_int_equal(choir_strategy_restore_part(m.strategy, path,
+								 CHOIR_OPTIONS(choir_restore_options, .map = cases[i].map)),
+				CHOIR_INVALID);
+		if (strstr(choir_error(), cases[i].text) == NULL)
+			fail_msg("%s", choir_error());
+	}
+	assert_int_equal(choir_strategy_restore_part(m.strategy, NULL, NULL), CHOIR_INVALID);
+	assert_int_equal(choir_strategy_restore_part(m.strategy, "/none", NULL), CHOIR_NOT_FOUND);
+	const choir_restore_options large = { .size = 4096 };
+	assert_int_equal(choir_strategy_restore_part(m.strategy, path, &large), CHOIR_INVALID);
+	assert_non_null(strstr(choir_error(), "options of 4096 bytes"));
+	check_model(&m, kernel, zeros);
+	choir_strategy_free(m.strategy);
+}
+
+static void test_memory_runs_out(void **state)
+{
+	static const float before[] = { 10, 10, 10, 10, 10, 10 }, after[] = { 1, 3, 5, 2, 4, 6 };
+	static const float zeros[2] = { 0 }, b[] = { 7, 8 };
+	(void) state;
+	model m = open_model("cpu:0", 1);
+	uint64_t n = 1;
+	for (bool done = false; !done; n++) {
+		chi_alloc_fail(n, false);
+		const choir_status status = choir_strategy_restore_part(
+				m.strategy, path, CHOIR_OPTIONS(choir_restore_options, .map = map));
+		done = !chi_alloc_failed();
+		chi_alloc_fail(0, false);
+		if (!done)
+			assert_int_equal(status, CHOIR_NO_MEMORY);
+		else
+			assert_int_equal(status, CHOIR_OK);
+		choir_frame *f = choir_frame_new(NULL);
+		// Before the first variable is written nothing has changed; after that none is believed.
+		if (choir_variable_read(m.kernel, f) != NULL)
+			check_model(&m, done ? after : before, done ? b : zeros);
+		else
+			assert_int_equal(choir_error_status(), CHOIR_STATE);
+		choir_frame_free(f);
+	}
+	assert_true(n > 10);
+	choir_strategy_free(m.strategy);
+}
+
+static void check_mapped(const char *lines, const char *tensor, const char *name, int axes)
+{
+	chi_mapped_name m;
+	assert_int_equal(chi_name_map_check(lines), CHOIR_OK);
+	assert_int_equal(chi_name_map_find(lines, tensor, &m), CHOIR_OK);
+	if (name != NULL)
+		assert_string_equal(m.name.data, name);
+	assert_int_equal(m.left_out, name == NULL);
+	assert_int_equal(m.axes, axes);
+	chi_text_free(&m.name);
+}
+
+static void test_maps(void **state)
+{
+	(void) state;
+	check_mapped(NULL, "a", "a", 0);
+	check_mapped("", "a", "a", 0);
+	check_mapped("# b c\n\t h.*.w  block*/k\t3,2,0,1 # why\r\n", "h.12.w", "block12/k", 4);
+	check_mapped("h.*.w block*/k", "h.w", "h.w", 0); // the dots are two
+	check_mapped("h.*.w block*/k", "h..w", "block/k", 0);
+	check_mapped("h* one\nh* two", "hx", "one", 0);
+	check_mapped("* model/*", "a", "model/a", 0);
+	check_mapped("*.mask -\n", "x.mask", NULL, 0);
+	check_mapped("ab b", "abc", "abc", 0);
+	check_mapped("a b 1,0", "a", "b", 2);
+}
+
+static int setup(void **state)
+{
+	(void) state;
+	write_file();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void) state;
+	return unlink(path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_what_is_in_both),
+		cmocka_unit_test(test_without_a_map),
+		cmocka_unit_test(test_what_is_wrong),
+		cmocka_unit_test(test_memory_runs_out),
+		cmocka_unit_test(test_maps),
+	};
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -44,6 +44,28 @@ endmacro()
 choir_dependency(ONEDNN oneapi/dnnl/dnnl.h dnnl libdnnl-dev)
 choir_dependency(ZLIB zlib.h z zlib1g-dev)
 
+# HDF5 is loaded with the first file of its kind (docs/decisions/0049), so only its header and the
+# name of its library are needed here. Debian has it in a folder of its own.
+if(NOT CHOIR_HDF5 STREQUAL "OFF")
+	find_path(CHOIR_HDF5_INCLUDE hdf5.h PATH_SUFFIXES hdf5/serial)
+	find_library(CHOIR_HDF5_LIBRARY NAMES hdf5_serial hdf5)
+	mark_as_advanced(CHOIR_HDF5_INCLUDE CHOIR_HDF5_LIBRARY)
+endif()
+if(CHOIR_HDF5_INCLUDE AND CHOIR_HDF5_LIBRARY)
+	get_filename_component(choir_hdf5_name ${CHOIR_HDF5_LIBRARY} REALPATH)
+	get_filename_component(choir_hdf5_name ${choir_hdf5_name} NAME)
+	string(REGEX REPLACE "(\\.so\\.[0-9]+).*" "\\1" choir_hdf5_name ${choir_hdf5_name})
+	message(STATUS "HDF5: ${choir_hdf5_name}, loaded when it is needed")
+	list(APPEND choir_definitions CHI_HAS_HDF5=1 CHI_HDF5_LIBRARY="${choir_hdf5_name}")
+	list(APPEND choir_include_directories ${CHOIR_HDF5_INCLUDE})
+	list(APPEND choir_libraries ${CMAKE_DL_LIBS})
+	list(APPEND choir_private_libs -ldl)
+elseif(CHOIR_HDF5 STREQUAL "ON")
+	message(FATAL_ERROR "HDF5: hdf5.h and libhdf5 were not found (Debian: libhdf5-dev)")
+else()
+	message(STATUS "HDF5: off, or not found (Debian: libhdf5-dev)")
+endif()
+
 # oneDNN's threads are OpenMP's (GNU's, in Debian): Choir tells each of its own to use one.
 if(choir_has_ONEDNN)
 	include(CheckCSourceCompiles)

@@ -15,7 +15,8 @@ CHOIR_C_BEGIN
 int choir_version(void);
 
 // Whether this build of the library has an optional part: "onednn" (kernels for the CPU), "zlib"
-// (compressed data files), "mpi", "cuda". False for other names and for NULL. Threads: any.
+// (compressed data files), "hdf5" (HDF5 files), "mpi", "cuda". False for other names and for NULL.
+// Threads: any.
 bool choir_has(const char *feature);
 
 // How much a message matters; each level includes those above it.

@@ -62,6 +62,17 @@ choir_dataset *choir_npy_dataset_new(const char *path, const char *column);
 // a damaged archive. CHOIR_UNSUPPORTED: encryption, other ways to compress, a build without
 // zlib.
 choir_dataset *choir_npz_dataset_new(const char *path, size_t n, const char *const names[]);
+// Datasets of an HDF5 file: the n whose paths in the file are given ("x", "train/images"), in that
+// order, or all of its root group (0) by name; each a column of that name, and axis 0 counts the
+// examples. They are read as streams side by side, contiguous or in chunks, with every filter that
+// the HDF5 library has. f4, f8, i4, i8, u1 and f2 of either order of bytes; i1, i2 and u2 as i32,
+// u4 as i64; h5py's bool. Only where the build found HDF5 (choir_has("hdf5")), else
+// CHOIR_UNSUPPORTED, which is also: other types, and a machine without the library, which is
+// loaded with the first file. CHOIR_NOT_FOUND: no such file; no such dataset, with those there
+// are. CHOIR_INVALID: different lengths, or no axis. CHOIR_CORRUPT: what the library says. It
+// opens files itself and follows their links to others. Threads: Choir calls it from one at a
+// time; a program that calls it too must not do so meanwhile, unless it is built thread-safe.
+choir_dataset *choir_hdf5_dataset_new(const char *path, size_t n, const char *const names[]);
 // Writes an npy file (version 1.0) of packed, row-major data, beside path first and renamed
 // when it is on the disk. CHOIR_UNSUPPORTED: bf16, for which numpy has no type. Threads: any.
 CHOIR_MUST_CHECK choir_status choir_npy_write(
@@ -290,6 +301,44 @@ typedef choir_status choir_example_fn(int64_t position, void *const out[], void 
 // Examples that fn makes, one a call, in order. user is borrowed until the dataset is freed.
 choir_dataset *choir_function_dataset_new(
 		size_t n, const choir_column columns[], choir_example_fn *fn, void *user);
+// Goes to a place: the next example that fn is asked for is the one at position of that pass.
+// Called when a pass begins anew (position 0), and when an iterator is put back to where another
+// stood. Failures as fn's; CHOIR_END is CHOIR_INVALID.
+typedef choir_status choir_seek_fn(int64_t pass, int64_t position, void *user);
+// The same with a function that can go to any place, so that an iterator which is put back does
+// not ask for all examples before.
+choir_dataset *choir_seekable_dataset_new(size_t n, const choir_column columns[],
+		choir_example_fn *fn, choir_seek_fn *seek, void *user);
+
+// Examples that the program puts in, from any thread, while others are read: for what comes from
+// a network, a simulation or a program of its own.
+typedef struct choir_queue choir_queue;
+typedef struct {
+	size_t size; // of this struct: CHOIR_OPTIONS sets it
+	int64_t capacity; // so many examples can wait to be read; 0: 1024
+	// Seconds that reading waits for an example: CHOIR_TIMEOUT then. 0: 600; CHOIR_NONE: for ever
+	// (until the queue is closed, failed or freed).
+	double timeout;
+} choir_queue_options;
+// The dataset, and in *queue its other end, to be freed by choir_queue_free; the two may be freed
+// in any order. o may be NULL. Each close ends a pass, and what is put after it belongs to the
+// next. What was read is gone: a rewind in the middle of a pass is CHOIR_UNSUPPORTED, and where an
+// iterator is put back, the program must put in that pass from its beginning.
+choir_dataset *choir_queue_dataset_new(
+		size_t n, const choir_column columns[], const choir_queue_options *o, choir_queue **queue);
+// Copies examples into the queue, all of them or none: data[i] holds those of column i, packed.
+// Waits for room, and after a close until the dataset begins its next pass, at most so many
+// seconds (negative: for ever): CHOIR_TIMEOUT. CHOIR_CANCELLED: the dataset was freed. Threads:
+// any, also several at once.
+CHOIR_MUST_CHECK choir_status choir_queue_put(
+		choir_queue *q, int64_t examples, const void *const data[], double seconds);
+// The pass ends behind what was put. CHOIR_STATE: it has been closed already.
+CHOIR_MUST_CHECK choir_status choir_queue_close(choir_queue *q);
+// Ends all passes with a failure, which reading gives behind what was put. text may be NULL. The
+// first failure counts.
+choir_status choir_queue_fail(choir_queue *q, choir_status status, const char *text);
+// A dataset that waits for more gets CHOIR_STATE, unless the queue was closed. NULL is fine.
+void choir_queue_free(choir_queue *q);
 // Drawn digits that look handwritten, for trying things without a file: "image" u8 [28, 28], 0
 // paper and 255 ink, and "label" u8, 0 to 9. Example i depends on seed and i alone, on every
 // machine; of every ten in a row each digit is one.

@@ -17,6 +17,9 @@ bool choir_has(const char *feature)
 #ifdef CHI_HAS_ZLIB
 		"zlib",
 #endif
+#ifdef CHI_HAS_HDF5
+		"hdf5",
+#endif
 #ifdef CHI_HAS_MPI
 		"mpi",
 #endif

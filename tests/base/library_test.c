@@ -20,6 +20,11 @@ static void test_features(void **state)
 #else
 	assert_false(choir_has("zlib"));
 #endif
+#ifdef CHI_HAS_HDF5
+	assert_true(choir_has("hdf5"));
+#else
+	assert_false(choir_has("hdf5"));
+#endif
 #ifdef CHI_HAS_ONEDNN
 	assert_true(choir_has("onednn"));
 #else

@@ -22,6 +22,8 @@ WRITABLE = {
     "file.c": {"hook": "lets a test refuse writing", "names": "numbers temporary files"},
     "registry.c": {"list_mutex list_changed kinds kind_count": "the device list",
                    "registry": "the kernel registry"},
+    "hdf5_library.c": {"hdf5 hdf5_mutex": "the HDF5 library, once it is loaded, and who is in it",
+                       "hdf5_print hdf5_print_data": "what the host has it do with errors"},
     "far.c": {"lines_mutex delay_seed delay_most": "how the far device delays, for tests"},
     "far_memory.c": {"memory memory_mutex": "where the far device keeps its mappings"},
     "buffer.c": {"pools": "pools of memory by device: they outlive strategies"},

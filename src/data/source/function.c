@@ -1,5 +1,6 @@
 // Examples that a function of the program makes, one a call. The program may return what it
-// likes without a word; the failure that is reported names the example in any case.
+// likes without a word; the failure that is reported names the example in any case. One that can
+// go to a place says so with a second function, and is then not asked for what lies before.
 #include "data/step.h"
 
 #include "base/alloc.h"
@@ -8,6 +9,7 @@
 typedef struct {
 	choir_dataset base;
 	choir_example_fn *fn;
+	choir_seek_fn *seek; // NULL: it is read up to a place
 	void *user;
 	int64_t next; // number of the example in this pass
 	chi_rows spare; // one example, for columns that nobody wants
@@ -51,10 +53,31 @@ static choir_status function_read(
 	return *got ? CHOIR_OK : CHOIR_END;
 }
 
+// Tells the program which example comes next, if it wants to know.
+static choir_status go_to(function *f, int64_t position)
+{
+	chi_error before;
+	f->next = position;
+	if (!f->seek)
+		return CHOIR_OK;
+	chi_error_save(&before);
+	chi_error_clear();
+	const choir_status status = f->seek(f->base.pass, position, f->user);
+	if (status == CHOIR_OK) {
+		chi_error_restore(&before);
+		return CHOIR_OK;
+	}
+	return report(status == CHOIR_END ? CHOIR_INVALID : status, position);
+}
+
 static choir_status function_rewind(choir_dataset *d)
 {
-	((function *) d)->next = 0;
-	return CHOIR_OK;
+	return go_to((function *) d, 0);
+}
+
+static choir_status function_seek(choir_dataset *d, int64_t elements)
+{
+	return go_to((function *) d, elements);
 }
 
 static void function_free(choir_dataset *d)
@@ -62,30 +85,45 @@ static void function_free(choir_dataset *d)
 	chi_rows_free(&((function *) d)->spare);
 }
 
-static const chi_step function_step = {
-	.name = "function dataset",
-	.range = chi_no_range,
-	.read = function_read,
-	.rewind = function_rewind,
-	.peek = chi_no_peek,
-	.free = function_free,
-};
+#define FUNCTION_STEP \
+	.name = "function dataset", .range = chi_no_range, .read = function_read, \
+	.rewind = function_rewind, .peek = chi_no_peek, .free = function_free
 
-choir_dataset *choir_function_dataset_new(
-		size_t n, const choir_column columns[], choir_example_fn *fn, void *user)
+static const chi_step function_step = { FUNCTION_STEP };
+static const chi_step seekable_step = { FUNCTION_STEP, .seek = function_seek };
+
+static choir_dataset *make(
+		const chi_step *step, size_t n, const choir_column columns[], const function *like)
 {
-	if (!fn) {
+	if (!like->fn) {
 		choir_fail(CHOIR_INVALID, "function dataset: the function is NULL");
 		return NULL;
 	}
-	function *f = chi_source_new(&function_step, sizeof *f, n, columns, CHOIR_NONE);
+	function *f = chi_source_new(step, sizeof *f, n, columns, CHOIR_NONE);
 	if (!f)
 		return NULL;
-	f->fn = fn;
-	f->user = user;
+	f->fn = like->fn;
+	f->seek = like->seek;
+	f->user = like->user;
 	if (!chi_rows_new(&f->base, 1, &f->spare)) {
 		choir_dataset_free(&f->base);
 		return NULL;
 	}
 	return &f->base;
+}
+
+choir_dataset *choir_function_dataset_new(
+		size_t n, const choir_column columns[], choir_example_fn *fn, void *user)
+{
+	return make(&function_step, n, columns, &(function){ .fn = fn, .user = user });
+}
+
+choir_dataset *choir_seekable_dataset_new(size_t n, const choir_column columns[],
+		choir_example_fn *fn, choir_seek_fn *seek, void *user)
+{
+	if (!seek) {
+		choir_fail(CHOIR_INVALID, "function dataset: the function that seeks is NULL");
+		return NULL;
+	}
+	return make(&seekable_step, n, columns, &(function){ .fn = fn, .seek = seek, .user = user });
 }

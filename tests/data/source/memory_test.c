@@ -125,6 +125,78 @@ static void a_function_is_needed(void **state)
 			"function dataset: the function is NULL");
 }
 
+// ---- A function that can go to a place.
+
+typedef struct {
+	int64_t epoch, next, asked, sought;
+	choir_status answer; // to a seek
+} station;
+
+static choir_status station_example(int64_t position, void *const out[], void *user)
+{
+	station *s = user;
+	assert_int_equal(position, s->next);
+	if (position == 6)
+		return CHOIR_END;
+	*(int64_t *) out[0] = 100 * s->epoch + position;
+	s->next++;
+	s->asked++;
+	return CHOIR_OK;
+}
+
+static choir_status station_seek(int64_t epoch, int64_t position, void *user)
+{
+	station *s = user;
+	s->epoch = epoch;
+	s->next = position;
+	s->sought++;
+	return s->answer;
+}
+
+static choir_dataset *station_dataset(station *s)
+{
+	const choir_column c = { .name = "number", .dtype = CHOIR_I64 };
+	return choir_seekable_dataset_new(1, &c, station_example, station_seek, s);
+}
+
+static void a_function_goes_to_a_place_without_what_is_before(void **state)
+{
+	(void) state;
+	station s = { .answer = CHOIR_OK };
+	choir_dataset *d = station_dataset(&s);
+	assert_numbers(d, NUMBERS(0, 1, 2, 3, 4, 5));
+	assert_numbers(d, NUMBERS(100, 101, 102, 103, 104, 105));
+	assert_int_equal(s.sought, 2); // pass 0 begins where the function stands anyway
+	s.asked = 0;
+	assert_int_equal(chi_dataset_seek(d, 7, 4), CHOIR_OK);
+	assert_int_equal(s.asked, 0);
+	pass p;
+	read_pass(d, MOST_NUMBERS, &p);
+	assert_int_equal(p.n, 2);
+	assert_int_equal(p.number[0], 704);
+	assert_int_equal(p.number[1], 705);
+	choir_dataset_free(d);
+}
+
+static void a_seek_that_fails_is_told(void **state)
+{
+	(void) state;
+	station s = { .answer = CHOIR_IO };
+	choir_dataset *d = station_dataset(&s);
+	assert_int_equal(chi_dataset_seek(d, 0, 3), CHOIR_IO);
+	assert_failure(CHOIR_IO, "function dataset: example 0: the function returned CHOIR_IO");
+	s.answer = CHOIR_END;
+	assert_int_equal(chi_dataset_rewind(d), CHOIR_INVALID);
+	assert_failure(CHOIR_INVALID, "function dataset: example 0: the function returned");
+	s.answer = CHOIR_OK;
+	assert_int_equal(chi_dataset_rewind(d), CHOIR_OK);
+	assert_numbers(d, NUMBERS(200, 201, 202, 203, 204, 205));
+	choir_dataset_free(d);
+	const choir_column c = { .name = "number", .dtype = CHOIR_I64 };
+	assert_refused(choir_seekable_dataset_new(1, &c, station_example, NULL, NULL), CHOIR_INVALID,
+			"the function that seeks is NULL");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -136,6 +208,8 @@ int main(void)
 		cmocka_unit_test(a_functions_failure_names_the_example),
 		cmocka_unit_test(a_function_that_works_leaves_older_failures_alone),
 		cmocka_unit_test(a_function_is_needed),
+		cmocka_unit_test(a_function_goes_to_a_place_without_what_is_before),
+		cmocka_unit_test(a_seek_that_fails_is_told),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,306 @@
+// Examples that the program puts in while another thread reads them: a ring of rows between the
+// two, which belongs to both, so that either may go first. Whoever waits looks up now and then,
+// since a dataset is cancelled by a flag that wakes nobody.
+#include "data/step.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/lock.h"
+
+enum { USUAL_CAPACITY = 1024, USUAL_TIMEOUT = 600 };
+static const double LOOK_SECONDS = 0.02; // how late a reader sees that it is cancelled
+
+struct choir_queue {
+	size_t n, bytes[CHI_MAX_COLUMNS]; // the columns, and the bytes of one example of each
+	chi_rows rows;
+	int64_t capacity;
+	double timeout; // of a read
+	chi_mutex mutex;
+	chi_cond changed;
+	// With mutex held:
+	int64_t first, count; // the oldest example that waits, and how many do
+	bool closed; // this pass gets no more
+	bool given_up, dropped; // the program has freed the queue; the dataset was freed
+	chi_error failure; // CHOIR_OK: none
+};
+
+typedef struct {
+	choir_dataset base;
+	choir_queue *queue;
+	bool begun; // an example of this pass was read
+} queue_source;
+
+// The mutex is held, and is not when it returns: the last of the two frees.
+static void leave(choir_queue *q)
+{
+	const bool last = q->given_up && q->dropped;
+	chi_cond_broadcast(&q->changed);
+	chi_mutex_unlock(&q->mutex);
+	if (!last)
+		return;
+	chi_rows_free(&q->rows);
+	chi_cond_destroy(&q->changed);
+	chi_mutex_destroy(&q->mutex);
+	chi_free(q);
+}
+
+// ---- The side of the program.
+
+static choir_status check_put(const choir_queue *q, int64_t examples, const void *const data[])
+{
+	if (!q || !data)
+		return choir_fail(CHOIR_INVALID, "queue: the %s", q ? "data are NULL" : "queue is NULL");
+	if (examples < 0 || examples > q->capacity)
+		return choir_fail(CHOIR_INVALID,
+				"queue: %lld examples at once, 0 to %lld (its capacity) needed",
+				(long long) examples, (long long) q->capacity);
+	for (size_t i = 0; i < q->n && examples > 0; i++)
+		if (!data[i])
+			return choir_fail(CHOIR_INVALID, "queue: the data of column %zu are NULL", i);
+	return CHOIR_OK;
+}
+
+// Copies examples between the ring, from its place at on, and one array a column, whose bytes are
+// moved on; a column that is NULL is left out.
+static void copy_in(choir_queue *q, const void *const data[], int64_t examples)
+{
+	int64_t done = 0;
+	while (done < examples) {
+		const int64_t at = (q->first + q->count) % q->capacity;
+		const int64_t left = examples - done, room = q->capacity - at;
+		const int64_t n = left < room ? left : room;
+		for (size_t i = 0; i < q->n; i++)
+			memcpy((char *) q->rows.column[i] + (size_t) at * q->bytes[i],
+					(const char *) data[i] + (size_t) done * q->bytes[i],
+					(size_t) n * q->bytes[i]);
+		q->count += n;
+		done += n;
+	}
+}
+
+// Waits, with the mutex held, until so many examples have room in this pass.
+static choir_status wait_for_room(choir_queue *q, int64_t examples, double seconds)
+{
+	const double deadline = chi_clock_deadline(seconds);
+	bool late = false;
+	for (;;) {
+		if (q->dropped)
+			return choir_fail(CHOIR_CANCELLED, "queue: the dataset was freed, nobody reads");
+		if (q->failure.status != CHOIR_OK)
+			return choir_fail(CHOIR_STATE, "queue: it was ended by choir_queue_fail");
+		if (!q->closed && q->capacity - q->count >= examples)
+			return CHOIR_OK;
+		if (late)
+			break;
+		late = !chi_cond_wait(&q->changed, &q->mutex, deadline);
+	}
+	if (q->closed)
+		return choir_fail(CHOIR_TIMEOUT,
+				"queue: closed, and the next pass has not begun after %g seconds", seconds);
+	return choir_fail(CHOIR_TIMEOUT,
+			"queue: %lld of %lld examples are waiting to be read, no room for %lld after %g "
+			"seconds",
+			(long long) q->count, (long long) q->capacity, (long long) examples, seconds);
+}
+
+choir_status choir_queue_put(
+		choir_queue *q, int64_t examples, const void *const data[], double seconds)
+{
+	CHOIR_TRY(check_put(q, examples, data));
+	chi_mutex_lock(&q->mutex);
+	const choir_status status = wait_for_room(q, examples, seconds);
+	if (status == CHOIR_OK) {
+		copy_in(q, data, examples);
+		chi_cond_broadcast(&q->changed);
+	}
+	chi_mutex_unlock(&q->mutex);
+	return status;
+}
+
+choir_status choir_queue_close(choir_queue *q)
+{
+	if (!q)
+		return choir_fail(CHOIR_INVALID, "queue: the queue is NULL");
+	chi_mutex_lock(&q->mutex);
+	const choir_status status = q->closed
+			? choir_fail(CHOIR_STATE, "queue: closed already, and the next pass has not begun")
+			: CHOIR_OK;
+	q->closed = true;
+	chi_cond_broadcast(&q->changed);
+	chi_mutex_unlock(&q->mutex);
+	return status;
+}
+
+choir_status choir_queue_fail(choir_queue *q, choir_status status, const char *text)
+{
+	if (!q || status == CHOIR_OK || status == CHOIR_END)
+		return choir_fail(CHOIR_INVALID, "queue: %s",
+				q ? "choir_queue_fail needs a failure, choir_queue_close is the end"
+				  : "the queue is NULL");
+	chi_error before;
+	chi_error_save(&before);
+	choir_fail(status, "%s", text && text[0] ? text : choir_status_name(status));
+	chi_error_prefix("queue dataset");
+	chi_mutex_lock(&q->mutex);
+	if (q->failure.status == CHOIR_OK)
+		chi_error_save(&q->failure);
+	chi_cond_broadcast(&q->changed);
+	chi_mutex_unlock(&q->mutex);
+	chi_error_restore(&before);
+	return CHOIR_OK;
+}
+
+void choir_queue_free(choir_queue *q)
+{
+	if (!q)
+		return;
+	chi_mutex_lock(&q->mutex);
+	q->given_up = true;
+	leave(q);
+}
+
+// ---- The side of the dataset.
+
+// Waits, with the mutex held, until there is an example, or why there is none.
+static choir_status wait_for_example(queue_source *s)
+{
+	choir_queue *q = s->queue;
+	const double deadline = chi_clock_deadline(q->timeout);
+	while (q->count == 0) {
+		if (q->failure.status != CHOIR_OK) {
+			chi_error_restore(&q->failure);
+			return q->failure.status;
+		}
+		if (q->closed)
+			return CHOIR_END;
+		if (q->given_up)
+			return choir_fail(CHOIR_STATE, "queue dataset: the queue was freed, but not closed");
+		if (chi_atomic32_load(&s->base.cancelled))
+			return choir_fail(CHOIR_CANCELLED, "queue dataset: cancelled");
+		if (chi_clock_now() >= deadline)
+			return choir_fail(CHOIR_TIMEOUT,
+					"queue dataset: no example after %g seconds, and it was not closed",
+					q->timeout);
+		const double look = chi_clock_deadline(LOOK_SECONDS);
+		chi_cond_wait(&q->changed, &q->mutex, look < deadline ? look : deadline);
+	}
+	return CHOIR_OK;
+}
+
+static choir_status queue_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
+{
+	queue_source *s = (queue_source *) d;
+	choir_queue *q = s->queue;
+	chi_mutex_lock(&q->mutex);
+	choir_status status = wait_for_example(s);
+	if (status == CHOIR_OK) {
+		const int64_t in_a_row = q->capacity - q->first;
+		int64_t n = q->count < in_a_row ? q->count : in_a_row;
+		*got = n = n < want ? n : want;
+		status = chi_rows_copy(d, column, &q->rows, q->first, n);
+		q->first = (q->first + n) % q->capacity;
+		q->count -= n;
+		s->begun = true;
+		chi_cond_broadcast(&q->changed);
+	}
+	chi_mutex_unlock(&q->mutex);
+	return status;
+}
+
+static choir_status queue_rewind(choir_dataset *d)
+{
+	queue_source *s = (queue_source *) d;
+	choir_queue *q = s->queue;
+	chi_mutex_lock(&q->mutex);
+	choir_status status = CHOIR_OK;
+	if (q->closed && q->count == 0)
+		q->closed = false;
+	else if (s->begun)
+		status = choir_fail(CHOIR_UNSUPPORTED,
+				"queue dataset: rewound in the middle of a pass; what was read is gone");
+	s->begun = s->begun && status != CHOIR_OK;
+	chi_cond_broadcast(&q->changed);
+	chi_mutex_unlock(&q->mutex);
+	return status;
+}
+
+static void queue_free(choir_dataset *d)
+{
+	choir_queue *q = ((queue_source *) d)->queue;
+	if (!q)
+		return;
+	chi_mutex_lock(&q->mutex);
+	q->dropped = true;
+	leave(q);
+}
+
+static const chi_step queue_step = {
+	.name = "queue dataset",
+	.range = chi_no_range,
+	.read = queue_read,
+	.rewind = queue_rewind,
+	.peek = chi_no_peek,
+	.free = queue_free,
+};
+
+static choir_queue *make_queue(const choir_dataset *d, int64_t capacity, double timeout)
+{
+	choir_queue *q = chi_alloc(sizeof *q);
+	if (!q || !chi_rows_new(d, capacity, &q->rows)) {
+		chi_free(q);
+		return NULL;
+	}
+	q->n = d->spec.n;
+	memcpy(q->bytes, d->bytes, sizeof q->bytes);
+	q->capacity = capacity;
+	q->timeout = timeout;
+	chi_mutex_init(&q->mutex, CHI_RANK_DATA, "queue");
+	chi_cond_init(&q->changed);
+	return q;
+}
+
+static bool take_options(choir_queue_options *o, const choir_queue_options *given)
+{
+	if (given && (given->size < sizeof(size_t) || given->size > sizeof *o)) {
+		choir_fail(CHOIR_INVALID,
+				"queue dataset: the options' size is %zu, not %zu: set it with CHOIR_OPTIONS",
+				given->size, sizeof *o);
+		return false;
+	}
+	if (given)
+		memcpy(o, given, given->size);
+	if (o->capacity == 0)
+		o->capacity = USUAL_CAPACITY;
+	if (o->timeout == 0)
+		o->timeout = USUAL_TIMEOUT;
+	if (o->capacity > 0 && (o->timeout > 0 || o->timeout == CHOIR_NONE))
+		return true;
+	choir_fail(CHOIR_INVALID, "queue dataset: a capacity of %lld and a timeout of %g seconds",
+			(long long) o->capacity, o->timeout);
+	return false;
+}
+
+choir_dataset *choir_queue_dataset_new(
+		size_t n, const choir_column columns[], const choir_queue_options *o, choir_queue **queue)
+{
+	choir_queue_options options = { .size = sizeof options };
+	if (!queue) {
+		choir_fail(CHOIR_INVALID, "queue dataset: there is no place for the queue");
+		return NULL;
+	}
+	*queue = NULL;
+	if (!take_options(&options, o))
+		return NULL;
+	queue_source *s = chi_source_new(&queue_step, sizeof *s, n, columns, CHOIR_NONE);
+	if (!s)
+		return NULL;
+	s->queue = make_queue(&s->base, options.capacity, options.timeout);
+	if (!s->queue) {
+		choir_dataset_free(&s->base);
+		return NULL;
+	}
+	*queue = s->queue;
+	return &s->base;
+}

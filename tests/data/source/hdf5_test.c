@@ -1,0 +1,358 @@
+// HDF5: files written by its own library, and by h5py where there is one, in every layout and
+// type; what is wrong with files and names; the host's own use of the library stays as it was.
+#include "data/elements.h"
+
+#include "data/source/scratch.h"
+
+#ifdef CHI_HAS_HDF5
+
+#include "base/alloc.h"
+#include "base/thread.h"
+#include "data/source/hdf5_library.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// What the library needs to write, which Choir never does.
+#define WRITING(use) \
+	use(H5Fcreate) use(H5Dcreate2) use(H5Dwrite) use(H5Gcreate2) use(H5Pset_chunk) \
+			use(H5Pset_deflate) use(H5P_CLS_DATASET_CREATE_ID_g) use(H5T_STD_I16BE_g) \
+					use(H5T_IEEE_F32BE_g) use(H5T_STD_U64LE_g)
+static struct {
+#define MEMBER(name) __typeof__(name) *name;
+	WRITING(MEMBER)
+} w;
+
+static const chi_hdf5 *begin(void)
+{
+	const chi_hdf5 *h = chi_hdf5_begin();
+	if (!h)
+		fail_msg("%s", choir_error());
+	void *library = dlopen(CHI_HDF5_LIBRARY, RTLD_NOW);
+	assert_non_null(library);
+	void *found;
+#define FIND(name) \
+	found = dlsym(library, #name); \
+	assert_non_null(found); \
+	memcpy(&w.name, &found, sizeof found);
+	WRITING(FIND)
+	return h;
+}
+
+// chunk: rows of one; 0: contiguous. deflate: 0: not.
+static void add(const chi_hdf5 *h, hid_t file, const char *name, hid_t in_file, hid_t in_memory,
+		int rank, const hsize_t dim[], hsize_t chunk, unsigned deflate, const void *data)
+{
+	const hid_t space = h->H5Screate_simple(rank, dim, NULL);
+	const hid_t list = h->H5Pcreate(*w.H5P_CLS_DATASET_CREATE_ID_g);
+	hsize_t chunks[4] = { chunk };
+	for (int i = 1; i < rank; i++)
+		chunks[i] = (dim[i] + 1) / 2;
+	if (chunk != 0)
+		assert_true(w.H5Pset_chunk(list, rank, chunks) >= 0);
+	if (deflate != 0)
+		assert_true(w.H5Pset_deflate(list, deflate) >= 0);
+	const hid_t set = w.H5Dcreate2(file, name, in_file, space, H5P_DEFAULT, list, H5P_DEFAULT);
+	assert_true(set >= 0);
+	assert_true(w.H5Dwrite(set, in_memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0);
+	h->H5Dclose(set);
+	h->H5Pclose(list);
+	h->H5Sclose(space);
+}
+
+static hid_t create(const char *path)
+{
+	enum { TRUNCATE = 2 }; // H5F_ACC_TRUNC without its check of versions
+	const hid_t file = w.H5Fcreate(path, TRUNCATE, H5P_DEFAULT, H5P_DEFAULT);
+	assert_true(file >= 0);
+	return file;
+}
+
+static const float pairs[4][2] = { { 1, 2 }, { 3, 4.5f }, { -5, 6 }, { 7, 8 } };
+static const int32_t numbers[4] = { 7, -8, 9, 10 };
+static const int64_t wide[3] = { 1, 2, 3 };
+static const hsize_t four_pairs[2] = { 4, 2 }, four[1] = { 4 }, three[1] = { 3 };
+
+// All layouts, orders of bytes and widths that are made something of.
+static const char *write_all(const char *name)
+{
+	const char *path = scratch_path(name);
+	const chi_hdf5 *h = begin();
+	const hid_t file = create(path), f4 = *h->H5T_NATIVE_FLOAT_g, i4 = *h->H5T_NATIVE_INT32_g;
+	add(h, file, "pairs", f4, f4, 2, four_pairs, 0, 0, pairs);
+	add(h, file, "big", *w.H5T_IEEE_F32BE_g, f4, 2, four_pairs, 3, 0, pairs);
+	add(h, file, "packed", *h->H5T_NATIVE_DOUBLE_g, f4, 2, four_pairs, 3, 6, pairs);
+	add(h, file, "short", *w.H5T_STD_I16BE_g, i4, 1, four, 0, 0, numbers);
+	const hid_t group = w.H5Gcreate2(file, "train", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+	h->H5Gclose(group);
+	add(h, file, "train/y", *h->H5T_NATIVE_INT64_g, *h->H5T_NATIVE_INT64_g, 1, three, 2, 0, wide);
+	add(h, file, "train/u8", *w.H5T_STD_U64LE_g, *h->H5T_NATIVE_INT64_g, 1, three, 0, 0, wide);
+	h->H5Fclose(file);
+	chi_hdf5_end();
+	return path;
+}
+
+static choir_dataset *open_one(const char *path, const char *name)
+{
+	return choir_hdf5_dataset_new(path, 1, &name);
+}
+
+static void every_layout_is_read(void **state)
+{
+	(void) state;
+	const char *path = write_all("all.h5");
+	static const char words[] = "[1 2]\n[3 4.5]\n[-5 6]\n[7 8]\n";
+	assert_pass(open_one(path, "pairs"), words);
+	assert_pass(open_one(path, "big"), words);
+	assert_pass(open_one(path, "packed"), words);
+	assert_pass(open_one(path, "short"), "7\n-8\n9\n10\n");
+	assert_pass(open_one(path, "train/y"), "1\n2\n3\n");
+	assert_pass(choir_hdf5_dataset_new(path, 2, (const char *const[]){ "short", "/pairs" }),
+			"7 [1 2]\n-8 [3 4.5]\n9 [-5 6]\n10 [7 8]\n");
+	choir_dataset *d = choir_hdf5_dataset_new(path, 0, NULL); // in the order of their names
+	assert_int_equal(choir_dataset_columns(d), 4);
+	assert_string_equal(choir_dataset_column(d, 0)->name, "big");
+	assert_int_equal(choir_dataset_column(d, 0)->dtype, CHOIR_F32);
+	assert_int_equal(choir_dataset_column(d, 1)->dtype, CHOIR_F64);
+	assert_int_equal(choir_dataset_column(d, 3)->dtype, CHOIR_I32);
+	assert_int_equal(choir_dataset_cardinality(d), 4);
+	choir_dataset_free(d);
+}
+
+static void it_goes_on_where_it_stood(void **state)
+{
+	(void) state;
+	choir_dataset *d = open_one(write_all("places.h5"), "packed");
+	double pair[2];
+	chi_element e = { .column = { pair }, .capacity = 1 };
+	for (int64_t at = 4; at-- > 0;) {
+		assert_int_equal(chi_dataset_seek(d, 1, at), CHOIR_OK);
+		assert_int_equal(chi_dataset_next(d, &e), CHOIR_OK);
+		assert_true(pair[0] == (double) pairs[at][0] && pair[1] == (double) pairs[at][1]);
+	}
+	choir_dataset_free(d);
+}
+
+static void chunks_of_some_megabytes_are_unpacked_once(void **state)
+{
+	(void) state;
+	enum { ROWS = 1024, WIDTH = 1024 };
+	const hsize_t dim[2] = { ROWS, WIDTH };
+	float *values = calloc((size_t) ROWS * WIDTH, sizeof *values);
+	assert_non_null(values);
+	for (size_t i = 0; i < (size_t) ROWS * WIDTH; i++)
+		values[i] = (float) (i % 1009);
+	const char *path = scratch_path("large.h5");
+	const chi_hdf5 *h = begin();
+	const hid_t file = create(path), f4 = *h->H5T_NATIVE_FLOAT_g;
+	add(h, file, "x", f4, f4, 2, dim, ROWS, 1, values); // two chunks of 2 MiB
+	h->H5Fclose(file);
+	chi_hdf5_end();
+	choir_dataset *d = open_one(path, "x");
+	float row[WIDTH];
+	chi_element e = { .column = { row }, .capacity = 1 };
+	for (size_t i = 0; i < ROWS; i++) { // a second if it is once, minutes if for every row
+		assert_int_equal(chi_dataset_next(d, &e), CHOIR_OK);
+		assert_memory_equal(row, values + i * WIDTH, sizeof row);
+	}
+	choir_dataset_free(d);
+	free(values);
+}
+
+static void what_is_not_there_is_answered_with_what_is(void **state)
+{
+	(void) state;
+	const char *path = write_all("names.h5");
+	assert_refused(open_one(path, "no"), CHOIR_NOT_FOUND,
+			"there is no dataset \"no\", only \"big\", \"packed\", \"pairs\", \"short\", "
+			"\"train/\"");
+	assert_refused(open_one(path, "train"), CHOIR_NOT_FOUND, "there is no dataset \"train\"");
+	assert_refused(open_one(path, "train/u8"), CHOIR_UNSUPPORTED,
+			"train/u8: its values are of a type that Choir has no dtype for");
+	assert_refused(choir_hdf5_dataset_new(path, 2, (const char *const[]){ "big", "train/y" }),
+			CHOIR_INVALID, "big has 4 examples and train/y has 3");
+	assert_refused(choir_hdf5_dataset_new(path, 2, (const char *const[]){ "big", "big" }),
+			CHOIR_INVALID, "there are two of this name");
+	assert_refused(open_one(path, ""), CHOIR_INVALID, "a name is empty");
+	assert_refused(open_one(NULL, "x"), CHOIR_INVALID, "the path is NULL");
+	assert_refused(choir_hdf5_dataset_new(path, 1, NULL), CHOIR_INVALID, "the names are NULL");
+	assert_refused(open_one("no-such.h5", "x"), CHOIR_NOT_FOUND, "no-such.h5");
+	assert_refused(
+			open_one(scratch_text("text.h5", "no HDF5 at all"), "x"), CHOIR_CORRUPT, "text.h5: ");
+	const char *empty = scratch_path("empty.h5");
+	const chi_hdf5 *h = begin();
+	h->H5Fclose(create(empty));
+	chi_hdf5_end();
+	assert_refused(choir_hdf5_dataset_new(empty, 0, NULL), CHOIR_NOT_FOUND,
+			"there are no datasets in its root group, only nothing");
+}
+
+// The library finds a file that is shorter than it says; no matter where it was cut.
+static void a_file_that_is_cut_short_is_refused(void **state)
+{
+	(void) state;
+	static char bytes[1 << 16];
+	FILE *f = fopen(write_all("whole.h5"), "rb");
+	assert_non_null(f);
+	const size_t n = fread(bytes, 1, sizeof bytes, f);
+	fclose(f);
+	for (size_t length = 0; length < n; length += 7) {
+		choir_dataset *d = choir_hdf5_dataset_new(scratch_write("cut.h5", bytes, length), 0, NULL);
+		assert_null(d);
+		assert_failure(CHOIR_CORRUPT, "cut.h5: ");
+	}
+}
+
+// A chunk that deflate cannot have written.
+static void a_damaged_chunk_is_named(void **state)
+{
+	(void) state;
+	static char bytes[1 << 16];
+	FILE *f = fopen(write_all("chunk.h5"), "rb");
+	const size_t n = fread(bytes, 1, sizeof bytes, f);
+	fclose(f);
+	size_t found = 0;
+	for (size_t i = 0; i + 2 < n; i++) // the head of a zlib stream of level 6
+		if (bytes[i] == 0x78 && (unsigned char) bytes[i + 1] == 0x9c) {
+			memset(bytes + i, 0xff, 8);
+			found++;
+		}
+	assert_true(found > 0);
+	choir_dataset *d = open_one(scratch_write("damaged.h5", bytes, n), "packed");
+	assert_non_null(strstr(pass_in_words(d), "! CHOIR_CORRUPT examples 0 to 0: "));
+	assert_non_null(strstr(pass_in_words(d), "damaged.h5: packed: "));
+	choir_dataset_free(d);
+}
+
+static herr_t print_nothing(hid_t stack, void *data)
+{
+	(void) stack;
+	++*(int *) data;
+	return 0;
+}
+
+static void the_hosts_own_use_stays_as_it_was(void **state)
+{
+	(void) state;
+	const char *path = write_all("host.h5");
+	int printed = 0;
+	const chi_hdf5 *h = begin();
+	chi_hdf5_end();
+	h->H5Eset_auto2(H5E_DEFAULT, print_nothing, &printed);
+	assert_refused(open_one(path, "no"), CHOIR_NOT_FOUND, "no dataset \"no\"");
+	assert_int_equal(printed, 0);
+	assert_true(h->H5Fopen("no-such.h5", 0, H5P_DEFAULT) < 0);
+	assert_int_equal(printed, 1);
+	h->H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+}
+
+static void read_many(void *arg)
+{
+	choir_dataset *d = open_one(arg, "packed");
+	double pair[2];
+	chi_element e = { .column = { pair }, .capacity = 1 };
+	for (int i = 0; i < 200 && d; i++) {
+		assert_int_equal(chi_dataset_next(d, &e), CHOIR_OK);
+		if (i % 4 == 3)
+			assert_int_equal(chi_dataset_rewind(d), CHOIR_OK);
+	}
+	choir_dataset_free(d);
+}
+
+static void several_threads_read(void **state)
+{
+	(void) state;
+	static char path[256];
+	snprintf(path, sizeof path, "%s", write_all("threads.h5"));
+	chi_thread thread[3] = { { .started = false } };
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(chi_thread_start(&thread[i], "reader", read_many, path), CHOIR_OK);
+	for (int i = 0; i < 3; i++)
+		chi_thread_join(&thread[i]);
+}
+
+static void without_memory_nothing_stays_open(void **state)
+{
+	(void) state;
+	const char *path = write_all("memory.h5");
+	for (uint64_t n = 1;; n++) {
+		chi_alloc_fail(n, false);
+		choir_dataset *d = choir_hdf5_dataset_new(path, 0, NULL);
+		const bool failed = chi_alloc_failed();
+		chi_alloc_fail(0, false);
+		choir_dataset_free(d);
+		if (!failed)
+			break;
+		if (d)
+			continue; // what failed was only for a message
+		assert_failure(CHOIR_NO_MEMORY, "");
+	}
+}
+
+static void what_h5py_writes_is_read(void **state)
+{
+	(void) state;
+	char command[1024];
+	const char *path = scratch_path("py.h5");
+	snprintf(command, sizeof command,
+			"/usr/bin/python3 -c \"import h5py, numpy as n\n"
+			"f = h5py.File('%s', 'w')\n"
+			"f['half'] = n.array([0.5, -2, 65504], 'f2')\n"
+			"f['is'] = n.array([True, False, True])\n"
+			"f.create_dataset('u4', data=n.array([[1, 4294967295]] * 3, '>u4'), "
+			"compression='gzip', "
+			"shuffle=True, fletcher32=True, chunks=(2, 1))\n"
+			"f['words'] = n.array([b'a', b'b', b'c'])\n"
+			"f.close()\" 2>/dev/null",
+			path);
+	if (system(command) != 0) {
+		print_message("there is no python3 with h5py\n");
+		skip();
+	}
+	assert_pass(choir_hdf5_dataset_new(path, 3, (const char *const[]){ "half", "is", "u4" }),
+			"0.5 1 [1 4.2949673e+09]\n-2 0 [1 4.2949673e+09]\n65504 1 [1 4.2949673e+09]\n");
+	assert_refused(open_one(path, "words"), CHOIR_UNSUPPORTED, "words: its values are of a type");
+}
+
+static int remove_all(void **state)
+{
+	(void) state;
+	scratch_remove();
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_layout_is_read),
+		cmocka_unit_test(it_goes_on_where_it_stood),
+		cmocka_unit_test(chunks_of_some_megabytes_are_unpacked_once),
+		cmocka_unit_test(what_is_not_there_is_answered_with_what_is),
+		cmocka_unit_test(a_file_that_is_cut_short_is_refused),
+		cmocka_unit_test(a_damaged_chunk_is_named),
+		cmocka_unit_test(the_hosts_own_use_stays_as_it_was),
+		cmocka_unit_test(several_threads_read),
+		cmocka_unit_test(without_memory_nothing_stays_open),
+		cmocka_unit_test(what_h5py_writes_is_read),
+	};
+	return cmocka_run_group_tests(tests, NULL, remove_all);
+}
+
+#else
+
+static void without_the_library_it_is_said(void **state)
+{
+	(void) state;
+	assert_refused(choir_hdf5_dataset_new("x.h5", 0, NULL), CHOIR_UNSUPPORTED,
+			"this build of Choir (without HDF5) cannot read x.h5");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(without_the_library_it_is_said) };
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#endif

@@ -114,6 +114,42 @@ static void who_must_come(void)
 			"all replicas must make the same number of calls", "replica 0 was in all_reduce");
 }
 
+typedef struct {
+	choir_variable *v[2];
+} swapped;
+
+// The last replica reads them the other way round: parts of one would be added to the other's.
+static choir_status read_in_another_order(choir_replica *r, void *user)
+{
+	const swapped *w = user;
+	choir_scope scope;
+	const int last = choir_replica_id(r) == choir_replica_count(r) - 1;
+	CHOIR_TRY(choir_scope_sync_on_read(&scope));
+	for (int i = 0; i < 2; i++)
+		choir_variable_read(w->v[i ^ last], r->frame);
+	return choir_scope_exit(&scope);
+}
+
+static void order_matters(void)
+{
+	for (int how = 0; how < 2; how++) {
+		const choir_aggregation a =
+				how == 0 ? CHOIR_AGGREGATION_SUM : CHOIR_AGGREGATION_ONLY_FIRST_REPLICA;
+		swapped w = { .v = { make(how == 0 ? "a" : "c", CHOIR_F32, true, a),
+							  make(how == 0 ? "b" : "d", CHOIR_F32, true, a) } };
+		world_failed(choir_strategy_run(strategy, read_in_another_order, &w, NULL, NULL),
+				CHOIR_STATE, how == 0 ? "all_reduce of \"a\"" : "broadcast of \"c\"",
+				how == 0 ? "all_reduce of \"b\"" : "broadcast of \"d\"");
+	}
+}
+
+// spec: D12, E6, 2.1
+static void variables_read_in_another_order(void **state)
+{
+	(void) state;
+	world_on_every_deal(&strategy, &replicas, 2, order_matters);
+}
+
 // spec: D12, 2.1
 static void it_is_a_meeting(void **state)
 {
@@ -292,6 +328,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_read_is_of_the_whole),
 		cmocka_unit_test(it_is_a_meeting),
+		cmocka_unit_test(variables_read_in_another_order),
 		cmocka_unit_test(gradients_flow_to_the_own_part),
 		cmocka_unit_test(outside_replicas_it_changes_nothing),
 		cmocka_unit_test(numbers_in_names_do_not_matter),

@@ -11,6 +11,8 @@
 #include "strategy/merge/reduce.h"
 #include "strategy/merge/slices.h"
 
+#include <stdio.h>
+
 typedef struct {
 	choir_replica *replica;
 	double divisor;
@@ -138,6 +140,16 @@ static choir_status reduce_for_all(chi_run *run, chi_meet *m, choir_reduce_op op
 	return reduce_lane(run, m, 0, divisor);
 }
 
+// "all_reduce", or "all_reduce of "v"" where all read the on-read variable v as a whole: replicas
+// that read different ones have diverged, however equal the parts look.
+static void name_collective(const chi_replica *r, const char *call, char name[64])
+{
+	if (r->reading == NULL)
+		snprintf(name, 64, "%s", call);
+	else
+		snprintf(name, 64, "%s of \"%.40s\"", call, r->reading->name);
+}
+
 static choir_status come_together(
 		chi_replica *r, choir_reduce_op op, choir_tensor *t, chi_meet **out, double *divisor)
 {
@@ -150,9 +162,12 @@ static choir_status come_together(
 	// The sum of an update that r has asked for goes over the same ways, and comes first.
 	CHOIR_TRY(chi_apply_settle(r, NULL));
 	bool last;
+	char name[64];
+	name_collective(r, "all_reduce", name);
 	r->contribution = t;
-	chi_meet *m = *out = chi_meet_arrive(
-			r, CHI_MEET_COLLECTIVE, &all_reduce_op, hash, "all_reduce", prepare_result, t, &last);
+	chi_meet *m = *out = chi_meet_arrive(r, CHI_MEET_COLLECTIVE,
+			r->reading == NULL ? (const void *) &all_reduce_op : r->reading, hash, name,
+			prepare_result, t, &last);
 	if (m == NULL)
 		return choir_error_status();
 	*divisor = op == CHOIR_MEAN ? run->strategy->replicas : 1;
@@ -255,8 +270,12 @@ choir_tensor *choir_replica_broadcast(choir_replica *replica, choir_tensor *t, i
 	// Of a variable its value, which must stay when replica from goes on and writes its part.
 	if (t->source != NULL && (t = choir_move(t, replica->frame)) == NULL)
 		return NULL;
-	if (chi_merge_one(chi_replica_of(replica), "broadcast", t, return_first, &from,
-			(const void *) (uintptr_t) return_first, (uint64_t) from + 1) != CHOIR_OK)
+	chi_replica *r = chi_replica_of(replica);
+	char name[64];
+	name_collective(r, "broadcast", name);
+	if (chi_merge_one(r, name, t, return_first, &from,
+				r->reading == NULL ? (const void *) (uintptr_t) return_first : r->reading,
+				(uint64_t) from + 1) != CHOIR_OK)
 		return NULL;
 	return choir_replica_take(replica, "value");
 }

@@ -8,6 +8,7 @@
 #include "cross/tree.h"
 #include "op/vector.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { STOPPED = 1, RETURNED = 2, COUNT = 0x7fff, SUMS = 2, MEETINGS = 17 };
@@ -161,18 +162,31 @@ static choir_status await(chi_replica *r, int k)
 	}
 }
 
+// What replica k shows: " of "v"" where it reads that variable, " of f32 [2]".
+static void print_part(const chi_replica *r, int k, char text[128])
+{
+	char shape[CHI_SHAPE_TEXT];
+	const int turn = turn_of(r);
+	const chi_light *l = &r->run->light[k];
+	const choir_variable *v = l->reading[turn];
+	snprintf(text, 128, "%s%.40s%s of %s %.60s", v == NULL ? "" : " of \"",
+			v == NULL ? "" : v->name, v == NULL ? "" : "\"", choir_dtype_name(l->dtype[turn]),
+			chi_shape_print(&l->shape[turn], shape));
+}
+
 static choir_status check_equal(chi_replica *r, int k)
 {
-	char a[CHI_SHAPE_TEXT], b[CHI_SHAPE_TEXT];
+	char a[128], b[128];
 	const int turn = turn_of(r);
 	const chi_light *mine = own(r), *other = &r->run->light[k];
 	if (mine->part[turn].hash == other->part[turn].hash)
 		return CHOIR_OK;
+	print_part(r, r->id, a);
+	print_part(r, k, b);
 	choir_fail(CHOIR_STATE,
-			"replica %d is in all_reduce of %s %s, where replica %d was in all_reduce "
-			"of %s %s: all replicas must make the same calls in the same order",
-			r->id, choir_dtype_name(mine->dtype[turn]), chi_shape_print(&mine->shape[turn], a), k,
-			choir_dtype_name(other->dtype[turn]), chi_shape_print(&other->shape[turn], b));
+			"replica %d is in all_reduce%s, where replica %d was in all_reduce%s: "
+			"all replicas must make the same calls in the same order",
+			r->id, a, k, b);
 	return fail(r);
 }
 
@@ -234,7 +248,9 @@ static choir_status show(chi_replica *r, const choir_tensor *t)
 	}
 	l->dtype[turn] = t->dtype;
 	l->shape[turn] = t->shape;
+	l->reading[turn] = r->reading;
 	part->hash = (uint64_t) t->dtype * 16 + (uint64_t) t->shape.rank;
+	part->hash = chi_hash_mix(part->hash + (uint64_t) (uintptr_t) r->reading);
 	for (int i = 0; i < t->shape.rank; i++)
 		part->hash = chi_hash_mix(part->hash + (uint64_t) t->shape.dim[i]);
 	return CHOIR_OK;

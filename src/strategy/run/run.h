@@ -41,6 +41,7 @@ typedef struct chi_replica {
 	uint64_t gave; // hash of the variables whose gradients it gave since the last of them
 	chi_names given, returned;
 	chi_names own; // what Choir itself gives, while it stands in for given
+	const choir_variable *reading; // whose parts its collective brings together; NULL: none's
 	choir_tensor *contribution; // to a collective that one replica does for all
 	int64_t offset; // of its part in what was gathered last
 	bool cancelled; // was told to stop: what it returns is not the cause

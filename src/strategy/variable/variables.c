@@ -339,8 +339,8 @@ static choir_tensor *read_alone(choir_variable *v, choir_frame *f)
 	return t;
 }
 
-// The value of an on-read variable in a replica, of which own is its part.
-static choir_tensor *read_together(choir_replica *r, const choir_variable *v, choir_tensor *own)
+static choir_tensor *bring_together(
+		choir_replica *r, const choir_variable *v, choir_tensor *own)
 {
 	switch (v->aggregation) {
 	case CHOIR_AGGREGATION_SUM:
@@ -356,6 +356,16 @@ static choir_tensor *read_together(choir_replica *r, const choir_variable *v, ch
 			"variable \"%s\": it is ON_READ without an "
 			"aggregation, so it has no value outside a replica",
 			v->name);
+}
+
+// The value of an on-read variable in a replica, of which own is its part.
+static choir_tensor *read_together(choir_replica *r, const choir_variable *v, choir_tensor *own)
+{
+	chi_replica *reader = chi_replica_of(r);
+	reader->reading = v;
+	choir_tensor *t = bring_together(r, v, own);
+	reader->reading = NULL;
+	return t;
 }
 
 choir_tensor *choir_variable_read(choir_variable *v, choir_frame *f)

@@ -127,9 +127,10 @@ choir_status choir_replica_update(
 // an unknown op; another frame's tensor. CHOIR_STATE also if some have a count and some have none.
 choir_tensor *choir_replica_all_reduce(choir_replica *r, choir_reduce_op op, choir_tensor *t);
 
-// In all replicas: choir_replica_all_reduce of in[0] to in[n - 1], in this order, into out[],
-// with any mixture of dtypes and shapes; today one after another. After a failure the out[]
-// that failed is NULL, and those behind it are as they were.
+// In all replicas: choir_replica_all_reduce of in[0] to in[n - 1] into out[], which may be in[],
+// with any mixture of dtypes and shapes, and the same bits. Those of at most 64 KiB travel
+// together, one pack for each dtype, forth and, as gradients, back. After a failure out[] is as it
+// was.
 choir_status choir_replica_batch_all_reduce(choir_replica *r, choir_reduce_op op, size_t n,
 		choir_tensor *const in[], choir_tensor *out[]);
 

@@ -165,6 +165,81 @@ static choir_status reduce_batch(choir_replica *r, void *user)
 	return CHOIR_OK;
 }
 
+// What a batch gives has the bits of separate calls, also its gradients; the list may be input and
+// output. Here what each replica got, one behind another.
+enum { BATCH = 6, KEPT = 1 << 17 };
+typedef struct {
+	choir_reduce_op op;
+	bool together;
+	unsigned char (*kept)[KEPT];
+} batching;
+
+static choir_status keep(choir_tensor *t, unsigned char **to)
+{
+	const choir_shape *shape = choir_tensor_shape(t);
+	*(*to)++ = (unsigned char) (shape == NULL ? 99 : shape->rank);
+	const size_t bytes = (size_t) choir_shape_elements(shape) * oracle_size(choir_tensor_dtype(t));
+	CHOIR_TRY(choir_tensor_fetch(t, *to, bytes));
+	*to += bytes;
+	return CHOIR_OK;
+}
+
+static choir_status reduce_either_way(choir_replica *r, void *user)
+{
+	const batching *b = user;
+	choir_frame *f = r->frame;
+	const double id = choir_replica_id(r);
+	choir_tape *tape = choir_tape_begin(f);
+	choir_tensor *x = choir_fill(f, CHOIR_F32, CHOIR_SHAPE(2, 3), 0.1 + id / 3);
+	choir_tensor *t[BATCH] = { x, choir_fill(f, CHOIR_F64, CHOIR_SHAPE(3), id / 7),
+		choir_fill(f, CHOIR_F32, CHOIR_SCALAR, 5 + id / 9),
+		choir_fill(f, CHOIR_F32, CHOIR_SHAPE(0, 2), 1),
+		choir_fill(f, CHOIR_F32, CHOIR_SHAPE(20000), id), choir_square(x) };
+	if (b->together)
+		CHOIR_TRY(choir_replica_batch_all_reduce(r, b->op, BATCH, t, t));
+	else
+		for (int i = 0; i < BATCH; i++)
+			t[i] = choir_replica_all_reduce(r, b->op, t[i]);
+	unsigned char *to = b->kept[choir_replica_id(r)];
+	for (int i = 0; i < BATCH; i++)
+		CHOIR_TRY(keep(t[i], &to));
+	choir_tensor *loss = choir_add(choir_sum(t[0], CHOIR_ALL_AXES),
+			choir_sum(choir_square(t[5]), CHOIR_ALL_AXES));
+	CHOIR_TRY(choir_tape_gradient(tape, loss, 1, &x, &t[0]));
+	return keep(t[0], &to);
+}
+
+// As many elements, in other shapes.
+static choir_status reduce_other_shapes(choir_replica *r, void *user)
+{
+	(void) user;
+	const int odd = choir_replica_id(r) == choir_replica_count(r) - 1;
+	choir_tensor *in[2] = { choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(3 - odd), 1),
+		choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2 + odd), 1) };
+	return choir_replica_batch_all_reduce(r, CHOIR_SUM, 2, in, in);
+}
+
+// spec: A32, M17
+static void batches_have_the_bits_of_separate_calls(void **state)
+{
+	(void) state;
+	static unsigned char kept[2][MOST][KEPT];
+	for (int i = 0; i < world_deal_count; i++) {
+		choir_strategy *s = world_new(world_deals[i].replicas, world_deals[i].devices, 0);
+		for (choir_reduce_op op = CHOIR_SUM; op <= CHOIR_MEAN; op++) {
+			batching b[2] = { { op, false, kept[0] }, { op, true, kept[1] } };
+			for (int k = 0; k < 2; k++)
+				world_ok(choir_strategy_run(s, reduce_either_way, &b[k], NULL, NULL));
+			assert_memory_equal(kept[0], kept[1], sizeof kept[0]);
+		}
+		if (world_deals[i].replicas > 1)
+			world_failed(choir_strategy_run(s, reduce_other_shapes, NULL, NULL, NULL), CHOIR_STATE,
+					"all_reduce of [3], [2] of f32 [5]", "all_reduce of [2], [3] of f32 [5]");
+		world_works(s);
+		choir_strategy_free(s);
+	}
+}
+
 // spec: A32, M16, M17
 static void batches_of_any_mixture(void **state)
 {
@@ -382,6 +457,7 @@ int main(void)
 		cmocka_unit_test(sums_have_the_bits_of_the_tree),
 		cmocka_unit_test(integers_have_floating_means),
 		cmocka_unit_test(means_divide_by_counts),
+		cmocka_unit_test(batches_have_the_bits_of_separate_calls),
 		cmocka_unit_test(batches_of_any_mixture),
 		cmocka_unit_test(gathers_of_unequal_sizes),
 		cmocka_unit_test(gathers_that_do_not_fit),

@@ -140,14 +140,13 @@ static choir_status reduce_for_all(chi_run *run, chi_meet *m, choir_reduce_op op
 	return reduce_lane(run, m, 0, divisor);
 }
 
-// "all_reduce", or "all_reduce of "v"" where all read the on-read variable v as a whole: replicas
-// that read different ones have diverged, however equal the parts look.
+// "all_reduce", or "all_reduce of "v"" where it has a subject.
 static void name_collective(const chi_replica *r, const char *call, char name[64])
 {
-	if (r->reading == NULL)
+	if (r->subject.hash == 0)
 		snprintf(name, 64, "%s", call);
 	else
-		snprintf(name, 64, "%s of \"%.40s\"", call, r->reading->name);
+		snprintf(name, 64, "%s of %.47s", call, r->subject.name);
 }
 
 static choir_status come_together(
@@ -165,9 +164,8 @@ static choir_status come_together(
 	char name[64];
 	name_collective(r, "all_reduce", name);
 	r->contribution = t;
-	chi_meet *m = *out = chi_meet_arrive(r, CHI_MEET_COLLECTIVE,
-			r->reading == NULL ? (const void *) &all_reduce_op : r->reading, hash, name,
-			prepare_result, t, &last);
+	chi_meet *m = *out = chi_meet_arrive(r, CHI_MEET_COLLECTIVE, &all_reduce_op,
+			chi_hash_mix(hash + r->subject.hash), name, prepare_result, t, &last);
 	if (m == NULL)
 		return choir_error_status();
 	*divisor = op == CHOIR_MEAN ? run->strategy->replicas : 1;
@@ -238,16 +236,6 @@ choir_tensor *choir_replica_all_reduce(choir_replica *replica, choir_reduce_op o
 	return NULL;
 }
 
-choir_status choir_replica_batch_all_reduce(choir_replica *r, choir_reduce_op op, size_t n,
-		choir_tensor *const in[], choir_tensor *out[])
-{
-	CHOIR_TRY(chi_replica_check(r, "batch_all_reduce"));
-	for (size_t i = 0; i < n; i++)
-		if ((out[i] = choir_replica_all_reduce(r, op, in[i])) == NULL)
-			return chi_frame_report(r->frame);
-	return CHOIR_OK;
-}
-
 static choir_status return_first(choir_cross *x, void *user)
 {
 	const int *from = user;
@@ -274,8 +262,8 @@ choir_tensor *choir_replica_broadcast(choir_replica *replica, choir_tensor *t, i
 	char name[64];
 	name_collective(r, "broadcast", name);
 	if (chi_merge_one(r, name, t, return_first, &from,
-				r->reading == NULL ? (const void *) (uintptr_t) return_first : r->reading,
-				(uint64_t) from + 1) != CHOIR_OK)
+				(const void *) (uintptr_t) return_first,
+				chi_hash_mix((uint64_t) from + 1 + r->subject.hash)) != CHOIR_OK)
 		return NULL;
 	return choir_replica_take(replica, "value");
 }

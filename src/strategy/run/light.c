@@ -162,15 +162,15 @@ static choir_status await(chi_replica *r, int k)
 	}
 }
 
-// What replica k shows: " of "v"" where it reads that variable, " of f32 [2]".
+// What replica k shows: " of f32 [2]", with its subject in front if it has one.
 static void print_part(const chi_replica *r, int k, char text[128])
 {
 	char shape[CHI_SHAPE_TEXT];
 	const int turn = turn_of(r);
 	const chi_light *l = &r->run->light[k];
-	const choir_variable *v = l->reading[turn];
-	snprintf(text, 128, "%s%.40s%s of %s %.60s", v == NULL ? "" : " of \"",
-			v == NULL ? "" : v->name, v == NULL ? "" : "\"", choir_dtype_name(l->dtype[turn]),
+	const chi_subject *s = &l->subject[turn];
+	snprintf(text, 128, "%s%.47s of %s %.60s", s->hash == 0 ? "" : " of ",
+			s->hash == 0 ? "" : s->name, choir_dtype_name(l->dtype[turn]),
 			chi_shape_print(&l->shape[turn], shape));
 }
 
@@ -248,9 +248,11 @@ static choir_status show(chi_replica *r, const choir_tensor *t)
 	}
 	l->dtype[turn] = t->dtype;
 	l->shape[turn] = t->shape;
-	l->reading[turn] = r->reading;
+	l->subject[turn].hash = r->subject.hash;
+	if (r->subject.hash != 0)
+		l->subject[turn] = r->subject;
 	part->hash = (uint64_t) t->dtype * 16 + (uint64_t) t->shape.rank;
-	part->hash = chi_hash_mix(part->hash + (uint64_t) (uintptr_t) r->reading);
+	part->hash = chi_hash_mix(part->hash + r->subject.hash);
 	for (int i = 0; i < t->shape.rank; i++)
 		part->hash = chi_hash_mix(part->hash + (uint64_t) t->shape.dim[i]);
 	return CHOIR_OK;

@@ -11,7 +11,7 @@ enum { CHI_LIGHT_BYTES = 16 << 10, CHI_LIGHT_REPLICAS = 8 };
 
 // What a replica contributes to a light sum.
 typedef struct {
-	uint64_t hash; // of dtype and shape, and of the variable that is read
+	uint64_t hash; // of dtype and shape, and of the subject
 	const void *data;
 } chi_light_part;
 
@@ -27,7 +27,7 @@ typedef struct chi_light {
 	_Alignas(64) chi_buffer *held[2]; // references to the memory of the parts
 	choir_dtype dtype[2];
 	choir_shape shape[2];
-	const choir_variable *reading[2];
+	chi_subject subject[2];
 } chi_light;
 
 // Memory for a run's replicas, if its strategy can have light sums at all; run->light stays NULL

@@ -28,6 +28,13 @@ typedef struct {
 	chi_named *item;
 } chi_names;
 
+// What a collective is about, where its tensor does not say it: the variable that is read, the
+// tensors that are packed. Replicas that differ in it have diverged, however equal their tensors.
+typedef struct {
+	uint64_t hash; // 0: nothing
+	char name[48]; // in messages
+} chi_subject;
+
 typedef struct chi_replica {
 	choir_replica shown; // first, so that a choir_replica is one of these
 	struct chi_run *run;
@@ -41,7 +48,7 @@ typedef struct chi_replica {
 	uint64_t gave; // hash of the variables whose gradients it gave since the last of them
 	chi_names given, returned;
 	chi_names own; // what Choir itself gives, while it stands in for given
-	const choir_variable *reading; // whose parts its collective brings together; NULL: none's
+	chi_subject subject; // of the collective it is about to make
 	choir_tensor *contribution; // to a collective that one replica does for all
 	int64_t offset; // of its part in what was gathered last
 	bool cancelled; // was told to stop: what it returns is not the cause

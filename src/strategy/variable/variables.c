@@ -361,10 +361,11 @@ static choir_tensor *bring_together(
 // The value of an on-read variable in a replica, of which own is its part.
 static choir_tensor *read_together(choir_replica *r, const choir_variable *v, choir_tensor *own)
 {
-	chi_replica *reader = chi_replica_of(r);
-	reader->reading = v;
+	chi_subject *subject = &chi_replica_of(r)->subject;
+	subject->hash = chi_hash_mix((uint64_t) (uintptr_t) v);
+	snprintf(subject->name, sizeof subject->name, "\"%.44s\"", v->name);
 	choir_tensor *t = bring_together(r, v, own);
-	reader->reading = NULL;
+	subject->hash = 0;
 	return t;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/options.h"
 #include "base/philox.h"
 #include "base/size.h"
 #include "data/entry.h"
@@ -63,14 +64,7 @@ static choir_status check_places(
 static choir_status complete(const choir_strategy *s, const choir_input_options *given,
 		bool from_function, choir_input_options *o)
 {
-	*o = (choir_input_options){ .size = sizeof *o };
-	if (given != NULL && (given->size < sizeof(size_t) || given->size > sizeof *o))
-		return choir_fail(CHOIR_INVALID,
-				"distribute_dataset: the options' size is %zu, not %zu: set it with CHOIR_OPTIONS",
-				given->size, sizeof *o);
-	if (given != NULL)
-		memcpy(o, given, given->size);
-	o->size = sizeof *o;
+	CHOIR_TRY(chi_options_take("distribute_dataset: the options'", o, sizeof *o, given));
 	if (o->global_batch < 0)
 		return choir_fail(CHOIR_INVALID,
 				"distribute_dataset: a global batch of %" PRId64 " examples: at least 1 is needed",

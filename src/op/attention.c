@@ -1,11 +1,11 @@
 // Attention as one operation: of queries, keys and values that lie behind each other in one
 // tensor, as one product makes them, or in three.
 #include "choir/nn.h"
+#include "base/options.h"
 #include "op/op.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 static choir_status infer_attention(size_t n, choir_tensor *const in[], const void *attributes,
 		choir_dtype *dtype, choir_shape *shape)
@@ -72,18 +72,16 @@ static const chi_op attention_op = {
 
 static choir_tensor *call(size_t n, choir_tensor *const in[], const choir_attention_options *o)
 {
-	choir_attention_options all = { .size = sizeof all };
+	choir_attention_options all;
 
 	for (size_t i = 0; i < n; i++)
 		if (!in[i])
 			return chi_frame_null(choir_tensor_frame(in[0]), "attention");
 	choir_frame *f = in[0]->frame;
-	if (o && (o->size < sizeof(size_t) || o->size > sizeof all))
-		return chi_frame_fail_null(f, CHOIR_INVALID,
-				"attention: the options' size is %zu, not %zu: set it with CHOIR_OPTIONS", o->size,
-				sizeof all);
-	if (o)
-		memcpy(&all, o, o->size);
+	if (chi_options_take("attention: the options'", &all, sizeof all, o) != CHOIR_OK) {
+		chi_frame_keep(f);
+		return NULL;
+	}
 	choir_attention_attributes a = {
 		.heads = all.heads ? all.heads : 1, .causal = all.causal == CHOIR_ON, .scale = all.scale
 	};

@@ -1,12 +1,12 @@
 // Convolution of images [n, h, w, c] with a filter [kh, kw, c / groups, out], plain or with the
 // bias and activation of a layer fused in. Sequences [n, w, c] are images of one row.
+#include "base/options.h"
 #include "base/size.h"
 #include "choir/nn.h"
 #include "op/op.h"
 
 #include <inttypes.h>
 #include <limits.h>
-#include <string.h>
 
 bool chi_windows(int64_t in, int64_t window, int stride, int padding, int pad[2], int64_t *out)
 {
@@ -186,16 +186,14 @@ choir_tensor *chi_convolution_1d(choir_tensor *x, choir_tensor *filter, choir_te
 choir_tensor *choir_convolution(
 		choir_tensor *x, choir_tensor *filter, const choir_convolution_options *o)
 {
-	choir_convolution_options all = { .size = sizeof all };
+	choir_convolution_options all;
 
 	if (!x || !filter)
 		return chi_frame_null(choir_tensor_frame(x ? x : filter), "convolution");
-	if (o && (o->size < sizeof(size_t) || o->size > sizeof all))
-		return chi_frame_fail_null(x->frame, CHOIR_INVALID,
-				"convolution: the options' size is %zu, not %zu: set it with CHOIR_OPTIONS",
-				o->size, sizeof all);
-	if (o)
-		memcpy(&all, o, o->size);
+	if (chi_options_take("convolution: the options'", &all, sizeof all, o) != CHOIR_OK) {
+		chi_frame_keep(x->frame);
+		return NULL;
+	}
 	all.stride = all.stride ? all.stride : 1;
 	all.dilation = all.dilation ? all.dilation : 1;
 	all.groups = all.groups ? all.groups : 1;

@@ -3,9 +3,9 @@
 // pass through a function of the caller's on both ways, which may add those of other replicas;
 // this file knows none.
 #include "choir/nn.h"
+#include "base/options.h"
 #include "op/op.h"
 
-#include <string.h>
 
 // scale, and offset if it is there, have one element for each channel of x.
 static choir_status check_parameters(const char *name, const choir_tensor *x,
@@ -181,16 +181,14 @@ static choir_tensor *moments_of(const batch_norm *b, choir_tensor *x)
 choir_tensor *choir_batch_norm(choir_tensor *x, choir_tensor *scale, choir_tensor *offset,
 		const choir_batch_norm_options *o)
 {
-	choir_batch_norm_options all = { .size = sizeof all };
+	choir_batch_norm_options all;
 
 	if (!x || !scale || !offset)
 		return chi_frame_null(choir_tensor_frame(x ? x : scale), "batch_norm");
-	if (o && (o->size < sizeof(size_t) || o->size > sizeof all))
-		return chi_frame_fail_null(x->frame, CHOIR_INVALID,
-				"batch_norm: the options' size is %zu, not %zu: set it with CHOIR_OPTIONS",
-				o->size, sizeof all);
-	if (o)
-		memcpy(&all, o, o->size);
+	if (chi_options_take("batch_norm: the options'", &all, sizeof all, o) != CHOIR_OK) {
+		chi_frame_keep(x->frame);
+		return NULL;
+	}
 	const double epsilon = all.epsilon == 0 ? 1e-3 : all.epsilon == CHOIR_NONE ? 0 : all.epsilon;
 	if (!(epsilon >= 0))
 		return chi_frame_fail_null(x->frame, CHOIR_INVALID,

@@ -2,9 +2,9 @@
 // is a kernel whose result, a row of all that the way back needs for each place, the operation
 // owns, and of which the states are a slice.
 #include "choir/nn.h"
+#include "base/options.h"
 #include "op/op.h"
 
-#include <string.h>
 
 // How a kind lies in memory.
 typedef struct {
@@ -177,16 +177,14 @@ static choir_tensor *run(const recurrence *r, choir_tensor *gates, choir_tensor 
 choir_tensor *choir_lstm(choir_tensor *x, choir_tensor *kernel, choir_tensor *recurrent,
 		choir_tensor *bias, const choir_recurrent_options *o)
 {
-	choir_recurrent_options all = { .size = sizeof all };
+	choir_recurrent_options all;
 
 	if (!x || !kernel || !recurrent || !bias)
 		return chi_frame_null(choir_tensor_frame(x), "lstm");
-	if (o && (o->size < sizeof(size_t) || o->size > sizeof all))
-		return chi_frame_fail_null(x->frame, CHOIR_INVALID,
-				"lstm: the options' size is %zu, not %zu: set it with CHOIR_OPTIONS", o->size,
-				sizeof all);
-	if (o)
-		memcpy(&all, o, o->size);
+	if (chi_options_take("lstm: the options'", &all, sizeof all, o) != CHOIR_OK) {
+		chi_frame_keep(x->frame);
+		return NULL;
+	}
 	if (all.last_cell)
 		*all.last_cell = NULL;
 	if (check(&lstm, x, kernel, recurrent, bias) != CHOIR_OK) {

@@ -1,11 +1,11 @@
 // The convolution layers, of images and of sequences.
+#include "base/options.h"
 #include "train/layer.h"
 
 #include "choir/nn.h"
 
 #include <inttypes.h>
 #include <limits.h>
-#include <string.h>
 
 typedef struct {
 	choir_layer layer; // first
@@ -101,16 +101,11 @@ static choir_status check(const chi_layer_kind *kind, const char *name, int64_t 
 static choir_layer *make(const chi_layer_kind *kind, const char *name, int64_t in, int64_t out,
 		int kernel, const choir_conv2d_options *o)
 {
-	choir_conv2d_options all = { .size = sizeof all };
-	if (o != NULL && (o->size < sizeof(size_t) || o->size > sizeof all)) {
-		choir_fail(CHOIR_INVALID,
-				"layer \"%s\": the options' size is %zu, not %zu: set it with "
-				"CHOIR_OPTIONS",
-				name == NULL ? kind->name : name, o->size, sizeof all);
+	choir_conv2d_options all;
+	if (chi_options_take("the options'", &all, sizeof all, o) != CHOIR_OK) {
+		chi_error_prefix("layer \"%s\"", name == NULL ? kind->name : name);
 		return NULL;
 	}
-	if (o != NULL)
-		memcpy(&all, o, o->size);
 	if (check(kind, name, in, out, kernel, &all) != CHOIR_OK)
 		return NULL;
 	convolution *c = (convolution *) chi_layer_new(sizeof *c, kind, name);

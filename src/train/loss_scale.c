@@ -3,12 +3,12 @@
 // grows after a number of finite updates and shrinks with each that is not. It belongs to the
 // optimizer, not to replicas, and moves where the update ends, after the gate has seen the sums
 // over all replicas: so all of them multiply by the same, and leave out the same updates.
+#include "base/options.h"
 #include "train/optimizer.h"
 
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 static choir_status refuse(const char *option, double value, const char *needed)
 {
@@ -25,11 +25,7 @@ choir_status chi_loss_scale_resolve(const choir_loss_scale *given, choir_loss_sc
 	*s = (choir_loss_scale){ .kind = CHOIR_LOSS_SCALE_FIXED, .initial = 1 };
 	if (given == NULL)
 		return CHOIR_OK;
-	if (given->size < sizeof(size_t) || given->size > sizeof *s)
-		return choir_fail(CHOIR_INVALID, "optimizer: the loss scale's size is %zu, not %zu: set "
-				"it with CHOIR_OPTIONS", given->size, sizeof *s);
-	*s = (choir_loss_scale){ 0 };
-	memcpy(s, given, given->size);
+	CHOIR_TRY(chi_options_take("optimizer: the loss scale's", s, sizeof *s, given));
 	if ((unsigned) s->kind > CHOIR_LOSS_SCALE_FIXED)
 		return refuse("kind", (int) s->kind, "CHOIR_LOSS_SCALE_DYNAMIC and _FIXED are known");
 	const bool fixed = s->kind == CHOIR_LOSS_SCALE_FIXED;

@@ -1,5 +1,6 @@
 // Normalization layers. In training a batch norm takes the statistics of the batch, of its replica
 // or of all of them, and moves its own towards them; in evaluation it takes its own.
+#include "base/options.h"
 #include "train/layer.h"
 
 #include "choir/nn.h"
@@ -8,7 +9,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 typedef struct {
 	choir_layer layer; // first
@@ -183,16 +183,11 @@ static choir_status make_statistics(choir_layer *l)
 choir_layer *choir_batch_normalization_new(
 		const char *name, int64_t channels, const choir_batch_normalization_options *o)
 {
-	choir_batch_normalization_options all = { .size = sizeof all };
-	if (o != NULL && (o->size < sizeof(size_t) || o->size > sizeof all)) {
-		choir_fail(CHOIR_INVALID,
-				"layer \"%s\": the options' size is %zu, not %zu: set it with "
-				"CHOIR_OPTIONS",
-				name == NULL ? "batch_normalization" : name, o->size, sizeof all);
+	choir_batch_normalization_options all;
+	if (chi_options_take("the options'", &all, sizeof all, o) != CHOIR_OK) {
+		chi_error_prefix("layer \"%s\"", name == NULL ? "batch_normalization" : name);
 		return NULL;
 	}
-	if (o != NULL)
-		memcpy(&all, o, o->size);
 	if ((unsigned) all.over_replicas > CHOIR_OFF) {
 		choir_fail(CHOIR_INVALID,
 				"layer \"%s\": over_replicas %d: CHOIR_ON or CHOIR_OFF is needed",

@@ -1,10 +1,10 @@
 // The options of optimizers: defaults, and what cannot be. An option that a kind has no use for is
 // refused, since a weight decay that is silently ignored is found only by its results.
+#include "base/options.h"
 #include "train/optimizer.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 static choir_status refuse(const chi_optimizer_kind *kind, const char *option, double value,
 		const char *needed)
@@ -58,13 +58,7 @@ static choir_status check_cosine(const choir_schedule *s)
 
 static choir_status resolve_schedule(const choir_schedule *given, choir_schedule *s)
 {
-	*s = (choir_schedule){ .size = sizeof *s };
-	if (given == NULL)
-		return CHOIR_OK;
-	if (given->size < sizeof(size_t) || given->size > sizeof *s)
-		return choir_fail(CHOIR_INVALID, "optimizer: the schedule's size is %zu, not %zu: set it "
-				"with CHOIR_OPTIONS", given->size, sizeof *s);
-	memcpy(s, given, given->size);
+	CHOIR_TRY(chi_options_take("optimizer: the schedule's", s, sizeof *s, given));
 	if (s->warmup < 0)
 		return choir_fail(CHOIR_INVALID,
 				"optimizer: a warm-up of %" PRId64 " steps: 0 or more are "
@@ -97,15 +91,7 @@ static choir_status resolve_schedule(const choir_schedule *given, choir_schedule
 choir_status chi_optimizer_resolve(const chi_optimizer_kind *kind,
 		const choir_optimizer_options *o, choir_optimizer_options *out, choir_schedule *schedule)
 {
-	*out = (choir_optimizer_options){ .size = sizeof *out };
-	if (o != NULL && (o->size < sizeof(size_t) || o->size > sizeof *o))
-		return choir_fail(CHOIR_INVALID,
-				"optimizer: the options' size is %zu, not %zu: set it with "
-				"CHOIR_OPTIONS",
-				o->size, sizeof *o);
-	if (o != NULL)
-		memcpy(out, o, o->size);
-	out->size = sizeof *out;
+	CHOIR_TRY(chi_options_take("optimizer: the options'", out, sizeof *out, o));
 	if (out->rate == 0)
 		out->rate = kind->rate;
 	if (!(out->rate > 0 && isfinite(out->rate)))

@@ -1,8 +1,10 @@
-// Options: what CHOIR_OPTIONS makes of one field and of eight, and how long it lives.
-#include "choir/status.h"
+// Options: what CHOIR_OPTIONS makes of one field and of eight, how long it lives, and what is
+// taken of what a caller gives.
+#include "base/options.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <cmocka.h>
 #include <string.h>
 
@@ -64,12 +66,51 @@ static void try_returns_what_is_not_ok(void **state)
 	assert_int_equal(after, 1);
 }
 
+// As a program has it that was built against an older version: without what came later.
+typedef struct {
+	size_t size;
+	int a, b;
+} older;
+
+static void what_is_given_is_taken(void **state)
+{
+	(void) state;
+	options all = { .a = 7, .h = 7 };
+	assert_int_equal(chi_options_take("x: the options'", &all, sizeof all, NULL), CHOIR_OK);
+	assert_int_equal(weigh(&all), 0);
+	assert_int_equal(chi_options_take("x: the options'", &all, sizeof all,
+							 CHOIR_OPTIONS(options, .h = 1)),
+			CHOIR_OK);
+	assert_int_equal(weigh(&all), 8);
+	assert_int_equal(chi_options_take("x: the options'", &all, sizeof all,
+							 CHOIR_OPTIONS(older, .b = 3)),
+			CHOIR_OK);
+	assert_int_equal(weigh(&all), 6);
+}
+
+static void a_size_that_cannot_be(void **state)
+{
+	(void) state;
+	const options untaken = { .size = sizeof untaken, .a = 1 };
+	const size_t sizes[] = { 0, sizeof(size_t) - 1, sizeof(options) + 1, SIZE_MAX };
+	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+		options all = untaken;
+		const options given = { .size = sizes[i], .a = 2 };
+		assert_int_equal(
+				chi_options_take("x: the options'", &all, sizeof all, &given), CHOIR_INVALID);
+		assert_int_equal(weigh(&all), 1);
+		assert_non_null(strstr(choir_error(), "x: the options' size is "));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_field_and_eight),
 		cmocka_unit_test(they_live_until_the_end_of_the_block),
 		cmocka_unit_test(try_returns_what_is_not_ok),
+		cmocka_unit_test(what_is_given_is_taken),
+		cmocka_unit_test(a_size_that_cannot_be),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/options.h"
 #include "base/size.h"
 #include "data/source/files.h"
 #include "data/source/reader.h"
@@ -394,12 +395,8 @@ static choir_status set_fields(fixed *f, size_t n, const choir_field fields[])
 
 static choir_status check_options(choir_fixed_options *o, const choir_fixed_options *given)
 {
-	if (given && (given->size < sizeof(size_t) || given->size > sizeof *given))
-		return choir_fail(CHOIR_INVALID,
-				"%s: the options' size is %zu, not %zu: set it with CHOIR_OPTIONS", what,
-				given->size, sizeof *given);
-	if (given)
-		memcpy(o, given, given->size);
+	if (chi_options_take("the options'", o, sizeof *o, given) != CHOIR_OK)
+		return chi_error_prefix("%s", what);
 	if ((unsigned) o->compression > CHOIR_COMPRESSION_ZLIB)
 		return choir_fail(CHOIR_INVALID, "%s: the compression is none of those there are", what);
 	if (o->header < 0)
@@ -411,7 +408,7 @@ static choir_status check_options(choir_fixed_options *o, const choir_fixed_opti
 choir_dataset *choir_fixed_dataset_new(
 		const char *path, size_t n, const choir_field fields[], const choir_fixed_options *options)
 {
-	choir_fixed_options o = { .size = sizeof o };
+	choir_fixed_options o;
 	choir_column columns[CHI_MAX_COLUMNS];
 	chi_paths paths = { .n = 0 };
 	size_t count;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/options.h"
 #include "data/step.h"
 #include "tensor/tensor.h"
 
@@ -211,12 +212,8 @@ static choir_dataset *make(chi_record_files *files, const choir_tfrecord_options
 static choir_status check_options(choir_tfrecord_options *o, const choir_tfrecord_options *given)
 {
 	const char *what = tfrecord_step.name;
-	if (given && (given->size < sizeof(size_t) || given->size > sizeof *given))
-		return choir_fail(CHOIR_INVALID,
-				"%s: the options' size is %zu, not %zu: set it with CHOIR_OPTIONS", what,
-				given->size, sizeof *given);
-	if (given)
-		memcpy(o, given, given->size);
+	if (chi_options_take("the options'", o, sizeof *o, given) != CHOIR_OK)
+		return chi_error_prefix("%s", what);
 	if ((unsigned) o->compression > CHOIR_COMPRESSION_ZLIB)
 		return choir_fail(CHOIR_INVALID, "%s: the compression is none of those there are", what);
 	if ((unsigned) o->wrong > CHOIR_WRONG_SKIP)
@@ -232,7 +229,7 @@ static choir_status check_options(choir_tfrecord_options *o, const choir_tfrecor
 
 choir_dataset *choir_tfrecord_dataset_new(const char *path, const choir_tfrecord_options *options)
 {
-	choir_tfrecord_options o = { .size = sizeof o };
+	choir_tfrecord_options o;
 	chi_record_files f = { .open = NULL };
 	if (check_options(&o, options) != CHOIR_OK ||
 			chi_files_paths(&f.paths, tfrecord_step.name, path, o.files) != CHOIR_OK)

@@ -5,6 +5,7 @@
 #include "data/team.h"
 
 #include "base/alloc.h"
+#include "base/options.h"
 #include "base/philox.h"
 #include "base/size.h"
 
@@ -177,30 +178,25 @@ static bool map_room(map *m, int threads)
 	return chi_rows_new(d->from[0], m->room * chi_dataset_unit(d), &m->stage);
 }
 
-static const choir_map_options *map_options(choir_dataset *from, const choir_map_options *o)
+static choir_status map_options(choir_map_options *o, const choir_map_options *given)
 {
-	static const choir_map_options none = { .size = sizeof none };
-	if (!o)
-		return &none;
-	if (o->size != sizeof *o)
-		choir_fail(CHOIR_INVALID,
-				"map: the options' size is %zu, not %zu: set it with CHOIR_OPTIONS", o->size,
-				sizeof *o);
-	else if (o->threads < 0 || o->threads > 1024)
-		choir_fail(CHOIR_INVALID, "map: %d threads given, 0 (one) to 1024 needed", o->threads);
-	else
-		return o;
-	choir_dataset_free(from);
-	return NULL;
+	CHOIR_TRY(chi_options_take("map: the options'", o, sizeof *o, given));
+	if (o->threads < 0 || o->threads > 1024)
+		return choir_fail(
+				CHOIR_INVALID, "map: %d threads given, 0 (one) to 1024 needed", o->threads);
+	return CHOIR_OK;
 }
 
 choir_dataset *choir_dataset_map(
-		choir_dataset *from, const choir_map_options *o, choir_map_fn *fn, void *user)
+		choir_dataset *from, const choir_map_options *options, choir_map_fn *fn, void *user)
 {
+	choir_map_options o;
 	if (!chi_dataset_given(from, "map"))
 		return NULL;
-	if (!(o = map_options(from, o)))
+	if (map_options(&o, options) != CHOIR_OK) {
+		choir_dataset_free(from);
 		return NULL;
+	}
 	if (!fn)
 		return chi_refuse(from, CHOIR_INVALID, "map: the function is NULL");
 	if (!chi_entries_possible(from, "map"))
@@ -210,8 +206,8 @@ choir_dataset *choir_dataset_map(
 		return NULL;
 	m->fn = fn;
 	m->user = user;
-	if ((o->columns && !chi_dataset_set_columns(&m->base, o->n, o->columns)) ||
-			!map_room(m, o->threads ? o->threads : 1)) {
+	if ((o.columns && !chi_dataset_set_columns(&m->base, o.n, o.columns)) ||
+			!map_room(m, o.threads ? o.threads : 1)) {
 		choir_dataset_free(&m->base);
 		return NULL;
 	}

@@ -5,6 +5,7 @@
 #include "data/entry.h"
 
 #include "base/alloc.h"
+#include "base/options.h"
 #include "base/philox.h"
 
 typedef struct {
@@ -197,15 +198,14 @@ static const chi_step flat_map_files_step = {
 	.files = CHI_FILES_BEFORE,
 };
 
-static bool check(choir_dataset *from, const char *what, const choir_interleave_options *o,
-		choir_dataset_of_fn *fn)
+// Completes o from what is given. False: a failure, with from freed.
+static bool check(choir_dataset *from, const char *what, choir_interleave_options *o,
+		const choir_interleave_options *given, choir_dataset_of_fn *fn)
 {
 	if (!chi_dataset_given(from, what))
 		return false;
-	if (!o || o->size != sizeof *o)
-		choir_fail(CHOIR_INVALID,
-				"%s: the options' size is %zu, not %zu: set it with CHOIR_OPTIONS", what,
-				o ? o->size : 0, sizeof *o);
+	if (chi_options_take("the options'", o, sizeof *o, given) != CHOIR_OK)
+		chi_error_prefix("%s", what);
 	else if (!fn)
 		choir_fail(CHOIR_INVALID, "%s: the function is NULL", what);
 	else if (o->cycle < 0 || o->block < 0)
@@ -244,24 +244,26 @@ static choir_dataset *make(const chi_step *step, choir_dataset *from,
 	return d;
 }
 
-choir_dataset *choir_dataset_interleave(choir_dataset *from, const choir_interleave_options *o,
-		choir_dataset_of_fn *fn, void *user)
+choir_dataset *choir_dataset_interleave(choir_dataset *from,
+		const choir_interleave_options *options, choir_dataset_of_fn *fn, void *user)
 {
-	if (!check(from, "interleave", o, fn))
+	choir_interleave_options o;
+	if (!check(from, "interleave", &o, options, fn))
 		return NULL;
-	return make(o->files ? &interleave_files_step : &interleave_step, from, o, fn, user);
+	return make(o.files ? &interleave_files_step : &interleave_step, from, &o, fn, user);
 }
 
-choir_dataset *choir_dataset_flat_map(choir_dataset *from, const choir_interleave_options *o,
+choir_dataset *choir_dataset_flat_map(choir_dataset *from, const choir_interleave_options *options,
 		choir_dataset_of_fn *fn, void *user)
 {
-	if (!check(from, "flat_map", o, fn))
+	choir_interleave_options o;
+	if (!check(from, "flat_map", &o, options, fn))
 		return NULL;
-	if (o->cycle > 1 || o->block > 0)
+	if (o.cycle > 1 || o.block > 0)
 		return chi_refuse(from, CHOIR_INVALID,
 				"flat_map: a cycle or a block given; it takes one dataset after the other: "
 				"interleave");
-	choir_dataset *d = make(o->files ? &flat_map_files_step : &flat_map_step, from, o, fn, user);
+	choir_dataset *d = make(o.files ? &flat_map_files_step : &flat_map_step, from, &o, fn, user);
 	if (d)
 		((interleave *) d)->block = CHOIR_NONE;
 	return d;

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/options.h"
 #include "base/size.h"
 #include "tensor/tensor.h"
 
@@ -237,22 +238,20 @@ static bool apply_options(pad *p, const choir_padded_options *o)
 }
 
 choir_dataset *choir_dataset_padded_batch(
-		choir_dataset *from, int64_t size, const choir_padded_options *o)
+		choir_dataset *from, int64_t size, const choir_padded_options *options)
 {
-	static const choir_padded_options none = { .size = sizeof none };
+	choir_padded_options o;
 	if (!chi_batch_possible(from, "padded_batch", size))
 		return NULL;
-	if (!o)
-		o = &none;
-	if (o->size != sizeof *o)
-		return chi_refuse(from, CHOIR_INVALID,
-				"padded_batch: the options' size is %zu, not %zu: set it with CHOIR_OPTIONS",
-				o->size, sizeof *o);
+	if (chi_options_take("padded_batch: the options'", &o, sizeof o, options) != CHOIR_OK) {
+		choir_dataset_free(from);
+		return NULL;
+	}
 	pad *p = chi_transform_new(&pad_step, sizeof *p, from);
 	if (!p)
 		return NULL;
-	chi_batch_count(&p->base, size, o->drop_remainder);
-	if (!chi_rows_new(from, size, &p->stage) || !apply_options(p, o)) {
+	chi_batch_count(&p->base, size, o.drop_remainder);
+	if (!chi_rows_new(from, size, &p->stage) || !apply_options(p, &o)) {
 		choir_dataset_free(&p->base);
 		return NULL;
 	}

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/options.h"
 #include "base/philox.h"
 #include "base/size.h"
 #include "tensor/tensor.h"
@@ -169,14 +170,14 @@ static bool add_axis(window *w)
 	return true;
 }
 
-static bool check_options(choir_dataset *from, const choir_window_options *o)
+// Completes o from what is given. False: a failure, with from freed.
+static bool check_options(
+		choir_dataset *from, choir_window_options *o, const choir_window_options *given)
 {
 	if (!chi_dataset_given(from, "window"))
 		return false;
-	if (!o || o->size != sizeof *o)
-		choir_fail(CHOIR_INVALID,
-				"window: the options' size is %zu, not %zu: set it with CHOIR_OPTIONS",
-				o ? o->size : 0, sizeof *o);
+	if (chi_options_take("window: the options'", o, sizeof *o, given) != CHOIR_OK)
+		;
 	else if (o->length < 1 || o->shift < 0 || o->stride < 0)
 		choir_fail(CHOIR_INVALID,
 				"window: length %lld, shift %lld, stride %lld given; at least 1 each needed "
@@ -192,18 +193,19 @@ static bool check_options(choir_dataset *from, const choir_window_options *o)
 	return false;
 }
 
-choir_dataset *choir_dataset_window(choir_dataset *from, const choir_window_options *o)
+choir_dataset *choir_dataset_window(choir_dataset *from, const choir_window_options *options)
 {
-	if (!check_options(from, o))
+	choir_window_options o;
+	if (!check_options(from, &o, options))
 		return NULL;
 	window *w = chi_transform_new(&window_step, sizeof *w, from);
 	if (!w)
 		return NULL;
 	choir_dataset *d = &w->base;
-	w->length = o->length;
-	w->shift = o->shift ? o->shift : o->length;
-	w->stride = o->stride ? o->stride : 1;
-	w->drop = o->drop_remainder;
+	w->length = o.length;
+	w->shift = o.shift ? o.shift : o.length;
+	w->stride = o.stride ? o.stride : 1;
+	w->drop = o.drop_remainder;
 	bool fits = chi_int64_multiply(w->length - 1, w->stride, &w->span) &&
 			chi_int64_add(w->span, 1, &w->span);
 	if (!fits)

@@ -2,22 +2,14 @@
 #include "strategy/merge/sum.h"
 
 #include "base/alloc.h"
+#include "base/options.h"
 
 #include <string.h>
 
 choir_status chi_communication_check(
 		const choir_communication_options *o, choir_communication_options *all)
 {
-	*all = (choir_communication_options){ .size = sizeof *all };
-	if (o == NULL)
-		return CHOIR_OK;
-	if (o->size < sizeof(size_t) || o->size > sizeof *all)
-		return choir_fail(CHOIR_INVALID,
-				"communication: the options' size is %zu, not %zu: set "
-				"it with CHOIR_OPTIONS",
-				o->size, sizeof *all);
-	memcpy(all, o, o->size);
-	all->size = sizeof *all;
+	CHOIR_TRY(chi_options_take("communication: the options'", all, sizeof *all, o));
 	if (all->bytes_per_pack < 0 || all->num_packs < 0)
 		return choir_fail(CHOIR_INVALID, "communication: %s %lld: 0 or more are needed",
 				all->num_packs < 0 ? "num_packs" : "bytes_per_pack",

@@ -73,8 +73,9 @@ static void datasets_that_do_not_fit_are_errors(void **state)
 	assert_next_fails(d, CHOIR_INVALID,
 			"flat_map: element 0: the number of columns of its dataset is not what was announced");
 	choir_dataset_free(d);
-	assert_refused(choir_dataset_interleave(numbers_in_memory(2), NULL, ten, NULL), CHOIR_INVALID,
-			"interleave: the options' size is 0");
+	assert_refused(choir_dataset_interleave(numbers_in_memory(2),
+						   &(choir_interleave_options){ .size = 4 }, ten, NULL),
+			CHOIR_INVALID, "interleave: the options' size is 4");
 	assert_refused(choir_dataset_interleave(numbers_in_memory(2), &o, NULL, NULL), CHOIR_INVALID,
 			"interleave: the function is NULL");
 	assert_refused(mixed(numbers_in_memory(2), -1, 1, false), CHOIR_INVALID, "a cycle of -1");

@@ -1,0 +1,10 @@
+// Options as callers give them (docs/decisions/0036): a struct that begins with its size, perhaps
+// of an older version of the library and so shorter; NULL is all defaults.
+#pragma once
+
+#include "choir/status.h"
+
+// *all, of this library's size, becomes what was given, with zeros for what the caller's version
+// does not have. CHOIR_INVALID for a size that cannot be: what begins the message, "map: the
+// options'".
+choir_status chi_options_take(const char *what, void *all, size_t size, const void *given);

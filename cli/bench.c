@@ -14,6 +14,7 @@ static const struct {
 } benchmarks[] = {
 	{ "all-reduce", bench_all_reduce_main, "sums between replicas, from 4 KiB to 64 MiB" },
 	{ "train", bench_train_main, "training steps of a fixed case" },
+	{ "kernels", bench_kernels_main, "operations, beside what the machine can do" },
 	{ "run", bench_run_main, "an empty run, and a merge call" },
 	{ "input", bench_input_main, "reading the examples of a file" },
 };
@@ -89,6 +90,6 @@ int bench_main(int argc, char **argv)
 	}
 	const char *near = nearest(argv[0], BENCHMARKS, known);
 	return wrong_use(&self,
-			"there is no benchmark \"%s\"; known: all-reduce, train, run, input%s%s%s", argv[0],
-			near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
+			"there is no benchmark \"%s\"; known: all-reduce, train, kernels, run, input%s%s%s",
+			argv[0], near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
 }

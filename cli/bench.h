@@ -6,6 +6,7 @@
 #include <choir/choir.h>
 
 int bench_train_main(int argc, char **argv);
+int bench_kernels_main(int argc, char **argv);
 int bench_all_reduce_main(int argc, char **argv);
 int bench_run_main(int argc, char **argv);
 int bench_input_main(int argc, char **argv);

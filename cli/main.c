@@ -19,7 +19,7 @@ static const struct {
 	{ "sample", sample_main, "go on with a text, with saved weights" },
 	{ "inspect", inspect_main, "what a file of examples holds, and what is wrong with it" },
 	{ "devices", devices_main, "list the devices of this machine" },
-	{ "bench", bench_main, "measure: all-reduce, train, run, input" },
+	{ "bench", bench_main, "measure: all-reduce, train, kernels, run, input" },
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 

@@ -46,8 +46,8 @@ static const option options[] = {
 		.help = "of csv data: what to learn (label, or the last)" },
 	{ .name = "--train-examples", .value = "N", .kind = OPTION_INTEGER,
 		.to = &given.train_examples, .least = 1,
-		.help = "the rest are the test set (four fifths; of text,\nin windows of the context, nine "
-				"tenths)" },
+		.help = "the rest are the test set (four fifths; of text,\n"
+				"in windows of the context, nine tenths)" },
 	{ .name = "--batch", .value = "G", .kind = OPTION_INTEGER, .to = &given.batch, .least = 1,
 		.most = 1 << 24,
 		.help = "examples of a step, of all its replicas together\n(128; gpt: 16)" },

@@ -17,6 +17,28 @@ class Bench(Case):
             self.assertGreater(line["rss_mb"], 1)
             self.assertTrue(0 <= line["loss"] < 3)
 
+    def test_models(self):
+        for case, batch, most in (("gpt128", 16, 6.5), ("resnet20", 128, 4)):
+            (line,) = self.events("bench", "train", "--case", case, "--seconds", "0.01")
+            self.assertEqual((line["case"], line["steps"]), (case, 8))
+            self.assertAlmostEqual(line["examples_per_s"], 1e3 * batch / line["step_ms_median"], delta=1)
+            self.assertTrue(0 <= line["loss"] < most)
+
+    def test_kernels(self):
+        peak, *lines = self.events("bench", "kernels", "--seconds", "0.001")
+        self.assertGreaterEqual(peak["peak_gflops"], 0)
+        ways = [(line["operation"], line["shape"], line["way"]) for line in lines]
+        self.assertEqual(len(set(ways)), len(ways))
+        self.assertEqual([way for _, _, way in ways], ["there", "back"] * (len(ways) // 2))
+        for line in lines[::2]:
+            self.assertGreater(line["us_median"], 0)
+            self.assertGreater(line["gb_per_s"], 0)
+            self.assertGreater(line["share_of_limit"], 0)
+            products = line["operation"] in ("matmul", "conv2d", "attention")
+            self.assertEqual(line["gflops"] > 0, products)
+        few = self.events("bench", "kernels", "--seconds", "0.001", "--only", "norm")
+        self.assertEqual({line["operation"] for line in few[1:]}, {"layer_norm", "batch_norm"})
+
     def test_all_reduce(self):
         for more in ((), ("--replicas", "3", "--devices", "cpu:0,cpu:1"),
                      ("--operations", "reduce_to_one_device")):

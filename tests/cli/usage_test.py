@@ -9,8 +9,8 @@ from command import Case, main
 
 class Usage(Case):
     def test_help(self):
-        for command in ("train", "predict", "sample", "inspect", "devices", "bench train", "bench all-reduce",
-                        "bench run", "bench input"):
+        for command in ("train", "predict", "sample", "inspect", "devices", "bench train", "bench kernels",
+                        "bench all-reduce", "bench run", "bench input"):
             text = self.succeed(*command.split(), "--help")
             self.assertTrue(text.startswith(f"usage: choir {command}"), text)
             self.assertIn("--json", text)
@@ -25,7 +25,7 @@ class Usage(Case):
     def test_unknown_names(self):
         self.fail_with(2, 'no command "trian"; known: train, predict, sample, inspect, devices, bench (did you mean train',
                        "trian")
-        self.fail_with(2, 'no benchmark "al-reduce"; known: all-reduce, train, run, input', "bench", "al-reduce")
+        self.fail_with(2, 'no benchmark "al-reduce"; known: all-reduce, train, kernels, run, input', "bench", "al-reduce")
         self.fail_with(2, "no option --modle; the nearest is --model", "train", "--modle", "cnn")
         self.fail_with(2, "no option --xyzzyxyzzy (--help", "train", "--xyzzyxyzzy")
         self.fail_with(2, "no option -b (--help", "train", "-b", "3")

@@ -10,6 +10,13 @@ double chi_clock_now(void)
 	return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
 }
 
+double chi_clock_wall(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
+}
+
 double chi_clock_deadline(double seconds)
 {
 	return seconds >= 0 ? chi_clock_now() + seconds : HUGE_VAL;

@@ -163,7 +163,7 @@ struct chi_writer {
 	size_t used; // bytes in the buffer
 	chi_error failure; // the first one
 	char *target; // with links resolved
-	char *temporary;
+	char *temporary; // NULL: the file has its name from the start
 	char *path; // as the caller calls it, for messages
 	char buffer[BUFFER_SIZE];
 };
@@ -279,6 +279,23 @@ chi_writer *chi_writer_new(const char *path)
 	return NULL;
 }
 
+chi_writer *chi_writer_new_growing(const char *path)
+{
+	chi_writer *w = chi_alloc(sizeof(*w));
+	if (!w)
+		return NULL;
+	w->fd = w->folder = -1;
+	w->path = chi_strdup(path);
+	if (w->path) {
+		w->fd = refused() ? -1 : open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		if (w->fd >= 0)
+			return w;
+		fail_writer(w, "create");
+	}
+	chi_writer_abort(w);
+	return NULL;
+}
+
 static choir_status write_all(chi_writer *w, const char *data, size_t bytes)
 {
 	while (bytes > 0) {
@@ -321,6 +338,12 @@ choir_status chi_writer_write(chi_writer *w, const void *data, size_t bytes)
 	return CHOIR_OK;
 }
 
+choir_status chi_writer_flush(chi_writer *w)
+{
+	CHOIR_TRY(fail_again(w));
+	return flush(w);
+}
+
 static choir_status publish(chi_writer *w)
 {
 	CHOIR_TRY(fail_again(w));
@@ -331,6 +354,8 @@ static choir_status publish(chi_writer *w)
 	w->fd = -1; // closed even if close fails
 	if (close(fd) != 0 || refused())
 		return fail_writer(w, "close");
+	if (!w->temporary)
+		return CHOIR_OK;
 	if (refused() || rename(w->temporary, w->target) != 0)
 		return fail_writer(w, "rename");
 	w->there = false;
@@ -345,4 +370,14 @@ choir_status chi_writer_commit(chi_writer *w)
 	choir_status status = publish(w);
 	chi_writer_abort(w); // closes and frees, and removes what was not renamed
 	return status;
+}
+
+choir_status chi_folder_make(const char *path)
+{
+	struct stat s;
+	if (!refused() && mkdir(path, 0777) == 0)
+		return CHOIR_OK;
+	if (errno == EEXIST && stat(path, &s) == 0 && S_ISDIR(s.st_mode))
+		return CHOIR_OK;
+	return fail_errno(CHOIR_IO, path, "make the folder");
 }

@@ -28,6 +28,11 @@ choir_status chi_file_read_parts(chi_file *f, uint64_t offset, const chi_part pa
 
 typedef struct chi_writer chi_writer;
 chi_writer *chi_writer_new(const char *path); // creates the temporary file
+// For files that are read while they grow, as logs are: there under its name at once, which must
+// be new. What is written reaches others with chi_writer_flush; commit is flush, fsync and close;
+// abort leaves what is there.
+chi_writer *chi_writer_new_growing(const char *path);
+choir_status chi_writer_flush(chi_writer *w);
 choir_status chi_writer_write(chi_writer *w, const void *data, size_t bytes); // buffered
 // Makes the file appear under its name. The writer is freed, whatever happens; after a failure the
 // temporary file is gone and the old file is as it was. One exception: if the folder's fsync, the
@@ -35,6 +40,9 @@ choir_status chi_writer_write(chi_writer *w, const void *data, size_t bytes); //
 choir_status chi_writer_commit(chi_writer *w);
 void chi_writer_abort(chi_writer *w); // removes the temporary file and frees
 
-// For tests: the n-th system call of writing (open, write, fsync, close, rename) from now fails
-// with the error number given; 0: none.
+// A folder that is there, or is made now; not those that it lies in.
+choir_status chi_folder_make(const char *path);
+
+// For tests: the n-th system call of writing (open, write, fsync, close, rename, mkdir) from now
+// fails with the error number given; 0: none.
 void chi_file_fail(int n, int error_number);

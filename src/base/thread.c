@@ -12,13 +12,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { NAME_SIZE = 16 }; // the kernel's
-
 static void *run_thread(void *arg)
 {
 	const chi_thread *t = arg;
 	chi_fpenv inherited; // whatever the host has set: not for Choir's threads
 	chi_fpenv_enter(&inherited);
+	pthread_setname_np(pthread_self(), t->name); // for people only: a failure changes nothing
 	t->fn(t->arg);
 	return NULL;
 }
@@ -39,6 +38,7 @@ choir_status chi_thread_start(chi_thread *t, const char *name, void (*fn)(void *
 	t->fn = fn;
 	t->arg = arg;
 	t->started = false;
+	snprintf(t->name, sizeof(t->name), "%s", name);
 	sigset_t before;
 	block_signals(&before); // a new thread inherits the mask
 	pthread_t id;
@@ -51,10 +51,13 @@ choir_status chi_thread_start(chi_thread *t, const char *name, void (*fn)(void *
 	}
 	t->id = id;
 	t->started = true;
-	char shown[NAME_SIZE];
-	snprintf(shown, sizeof(shown), "%s", name);
-	pthread_setname_np(id, shown); // for people only: a failure changes nothing
 	return CHOIR_OK;
+}
+
+void chi_thread_own_name(char out[CHI_THREAD_NAME])
+{
+	if (pthread_getname_np(pthread_self(), out, CHI_THREAD_NAME) != 0)
+		out[0] = '\0';
 }
 
 void chi_thread_join(chi_thread *t)

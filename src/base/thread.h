@@ -8,15 +8,20 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+enum { CHI_THREAD_NAME = 16 }; // bytes that the system keeps, with the zero
+
 typedef struct {
 	pthread_t id;
 	bool started;
+	char name[CHI_THREAD_NAME];
 	void (*fn)(void *arg);
 	void *arg;
 } chi_thread;
 
 // *t must outlive the thread. name (at most 15 bytes) is what debuggers and top show.
 choir_status chi_thread_start(chi_thread *t, const char *name, void (*fn)(void *arg), void *arg);
+// The calling thread's, as debuggers show it.
+void chi_thread_own_name(char out[CHI_THREAD_NAME]);
 void chi_thread_join(chi_thread *t); // a thread that never started is fine
 
 // Processors this process may use: the affinity mask, at most chi_cpu_quota of them.

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/thread.h"
+#include "trace/trace.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -142,7 +143,10 @@ static choir_status await(const chi_meeting *m, chi_gate *gate, uint32_t target,
 			return CHOIR_OK;
 		if ((word & ABORTED) != 0)
 			return choir_fail(CHOIR_CANCELLED, "%s: cancelled", name);
-		if (!chi_gate_wait(gate, word, m->spin, deadline))
+		chi_trace_begin(CHOIR_TRACE_WAIT, name);
+		const bool in_time = chi_gate_wait(gate, word, m->spin, deadline);
+		chi_trace_end();
+		if (!in_time)
 			return choir_fail(CHOIR_TIMEOUT, "%s: the other devices did not come in time", name);
 	}
 }
@@ -205,7 +209,7 @@ static choir_status give_up(chi_meeting *m, chi_slot *s, choir_status status)
 	return status;
 }
 
-choir_status chi_meeting_wait(chi_meeting *m, int member, uint64_t ticket, double seconds,
+static choir_status take_part(chi_meeting *m, int member, uint64_t ticket, double seconds,
 		chi_piece_fn *fn, void *self)
 {
 	chi_slot *s = slot_of(m, ticket);
@@ -218,6 +222,18 @@ choir_status chi_meeting_wait(chi_meeting *m, int member, uint64_t ticket, doubl
 		status = await(m, &s->complete, target_of(ticket), deadline, name);
 	}
 	return status == CHOIR_OK ? leave(m, s) : give_up(m, s, status);
+}
+
+choir_status chi_meeting_wait(chi_meeting *m, int member, uint64_t ticket, double seconds,
+		chi_piece_fn *fn, void *self)
+{
+	chi_trace_begin(CHOIR_TRACE_REDUCE, slot_of(m, ticket)->c[member]->name);
+	const choir_status status = take_part(m, member, ticket, seconds, fn, self);
+	if (member == 0)
+		chi_trace_end_communication();
+	else
+		chi_trace_end();
+	return status;
 }
 
 void chi_meeting_abort(chi_meeting *m)

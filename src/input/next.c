@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/fpenv.h"
+#include "trace/trace.h"
 #include "value/value.h"
 
 static choir_status need_data(const choir_distributed_dataset *data, const char *what)
@@ -96,6 +97,7 @@ choir_status choir_distributed_dataset_next(choir_distributed_dataset *data, cho
 	chi_target to = { .frame = (*batch)->frame, .rows = data->room };
 	chi_fpenv host; // of a host that flushes to zero, say: the data must not depend on it
 	chi_fpenv_enter(&host);
+	chi_trace_begin(CHOIR_TRACE_INPUT, "next batch");
 	choir_status status = make_columns(data, &to);
 	if (status == CHOIR_OK)
 		status = chi_input_read_step(data, &to);
@@ -103,6 +105,7 @@ choir_status choir_distributed_dataset_next(choir_distributed_dataset *data, cho
 		status = deal(data, *batch, &to);
 	if (status != CHOIR_OK)
 		choir_values_clear(*batch);
+	chi_trace_end();
 	chi_fpenv_leave(&host);
 	return status;
 }
@@ -112,9 +115,12 @@ choir_status choir_distributed_dataset_rewind(choir_distributed_dataset *data)
 	CHOIR_TRY(need_data(data, "rewind"));
 	CHOIR_TRY(chi_context_need_cross(data->strategy, "rewinding a distributed dataset"));
 	data->steps = 0;
-	for (int i = 0; i < data->feeds; i++)
-		CHOIR_TRY(chi_feed_begin(&data->feed[i], chi_dataset_pass(data->feed[i].data) + 1));
-	return CHOIR_OK;
+	choir_status status = CHOIR_OK;
+	chi_trace_begin(CHOIR_TRACE_INPUT, "rewind");
+	for (int i = 0; status == CHOIR_OK && i < data->feeds; i++)
+		status = chi_feed_begin(&data->feed[i], chi_dataset_pass(data->feed[i].data) + 1);
+	chi_trace_end();
+	return status;
 }
 
 choir_status choir_distributed_dataset_save(

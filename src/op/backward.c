@@ -6,6 +6,7 @@
 // for it. Contributions are added in the order of the way back, which only the program decides:
 // so are the bits.
 #include "op/tape.h"
+#include "trace/trace.h"
 
 // The gradient of one tensor, in the frame's arena; the tensor points at it while the tape goes
 // back.
@@ -372,11 +373,13 @@ choir_status chi_tape_backward(choir_tape *tape, choir_tensor *y, size_t n,
 	};
 	choir_status status;
 	nodes list;
+	chi_trace_begin(CHOIR_TRACE_COMPUTE, "backward");
 	if (list_nodes(&p, tape->last, &list) && open_sources(&p))
 		status = go_back(&p, &list);
 	else
 		status = chi_frame_keep(p.frame);
 	close_accounts(&p);
+	chi_trace_end();
 	return status;
 }
 

@@ -3,6 +3,7 @@
 #include "base/size.h"
 #include "op/op.h"
 #include "op/tape.h"
+#include "trace/trace.h"
 
 #include <string.h>
 
@@ -88,7 +89,10 @@ static choir_status run_kernel(choir_frame *f, const char *operation, size_t n,
 		.in = inputs,
 		.out = &output,
 		.attributes = attributes };
-	return launch(f, f->stream, operation, &call);
+	chi_trace_begin(CHOIR_TRACE_COMPUTE, operation);
+	const choir_status status = launch(f, f->stream, operation, &call);
+	chi_trace_end();
+	return status;
 }
 
 // Puts the operation's name before the thread's failure, which f keeps.
@@ -186,7 +190,10 @@ static choir_status make(const chi_op *op, size_t n, choir_tensor *const in[],
 	for (size_t i = 0; i < n; i++)
 		inputs[i] = in[i];
 	const chi_node node = { .op = op, .out = out, .n = n, .in = inputs, .attributes = attributes };
-	return op->forward(&node);
+	chi_trace_begin(CHOIR_TRACE_COMPUTE, op->name);
+	const choir_status status = op->forward(&node);
+	chi_trace_end();
+	return status;
 }
 
 choir_tensor *chi_op_call(const chi_op *op, choir_frame *frame, size_t n, choir_tensor *const in[],

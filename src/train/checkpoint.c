@@ -6,6 +6,7 @@
 #include "base/philox.h"
 #include "base/size.h"
 #include "base/text.h"
+#include "trace/trace.h"
 #include "train/order.h"
 #include "train/safetensors.h"
 #include "train/weights.h"
@@ -121,6 +122,7 @@ choir_status choir_strategy_save(choir_strategy *s, const char *path, const char
 	chi_weights w;
 	lines l = { 0 };
 	chi_text header = { 0 };
+	chi_trace_begin(CHOIR_TRACE_CHECKPOINT, "save");
 	choir_status status = chi_weights_collect(s, "save", &w);
 	if (status == CHOIR_OK)
 		status = cut_lines(metadata, &l);
@@ -134,6 +136,7 @@ choir_status choir_strategy_save(choir_strategy *s, const char *path, const char
 	chi_free(l.pair);
 	chi_free(l.text);
 	chi_weights_free(&w);
+	chi_trace_end();
 	return status;
 }
 

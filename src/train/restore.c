@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/size.h"
+#include "trace/trace.h"
 #include "train/safetensors.h"
 #include "train/weights.h"
 
@@ -146,6 +147,7 @@ choir_status choir_strategy_restore(choir_strategy *s, const char *path)
 {
 	chi_weights w;
 	chi_safetensors st = { 0 };
+	chi_trace_begin(CHOIR_TRACE_CHECKPOINT, "restore");
 	choir_status status = chi_weights_collect(s, "restore", &w);
 	chi_file *f = status == CHOIR_OK ? open_file(path, "restore") : NULL;
 	if (status == CHOIR_OK)
@@ -153,6 +155,7 @@ choir_status choir_strategy_restore(choir_strategy *s, const char *path)
 	chi_file_close(f);
 	chi_safetensors_close(&st);
 	chi_weights_free(&w);
+	chi_trace_end();
 	return status;
 }
 

@@ -47,12 +47,24 @@ static void test_timespec(void **state)
 	assert_false(chi_clock_timespec(NAN, &t));
 }
 
+// Seconds since 1970: after this was written, and as fast as the other clock.
+static void test_wall(void **state)
+{
+	(void) state;
+	const double before = chi_clock_wall(), start = chi_clock_now();
+	assert_true(before > 1.7e9);
+	while (chi_clock_now() - start < 0.01)
+		;
+	assert_true(chi_clock_wall() - before > 0.005);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_never_goes_back),
 		cmocka_unit_test(test_deadline),
 		cmocka_unit_test(test_timespec),
+		cmocka_unit_test(test_wall),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -404,6 +404,72 @@ static void test_out_of_memory(void **state)
 	assert_true(holds("a", "new"));
 }
 
+// Files that others read while they grow.
+static choir_status grow(const char *path, bool abort)
+{
+	chi_writer *w = chi_writer_new_growing(path);
+	if (!w)
+		return choir_error_status();
+	choir_status status = chi_writer_write(w, "one", 3);
+	if (status == CHOIR_OK)
+		status = chi_writer_flush(w);
+	if (status == CHOIR_OK) {
+		assert_true(holds(path, "one"));
+		status = chi_writer_write(w, "two", 3);
+	}
+	if (abort || status != CHOIR_OK)
+		chi_writer_abort(w);
+	return abort || status != CHOIR_OK ? status : chi_writer_commit(w);
+}
+
+static void test_growing(void **state)
+{
+	(void) state;
+	assert_int_equal(grow("a", false), CHOIR_OK);
+	assert_true(holds("a", "onetwo"));
+	assert_int_equal(grow("a", false), CHOIR_IO);
+	assert_error(CHOIR_IO, "a: create: File exists");
+	assert_int_equal(grow("b", true), CHOIR_OK);
+	assert_true(holds("b", "one"));
+	assert_int_equal(grow("none/a", false), CHOIR_IO);
+	assert_error(CHOIR_IO, "none/a: create: No such file or directory");
+	const int before = next_descriptor();
+	bool failed = true;
+	for (int n = 1; failed; n++) {
+		unlink("a");
+		chi_file_fail(n, ENOSPC);
+		const choir_status status = grow("a", false);
+		chi_file_fail(0, 0);
+		failed = status != CHOIR_OK;
+		assert_true(!failed || status == CHOIR_IO);
+		assert_true(failed || n == 6); // create, write, write, fsync, close
+		assert_int_equal(next_descriptor(), before);
+	}
+	for (uint64_t n = 1; n <= 2; n++) {
+		unlink("a");
+		chi_alloc_fail(n, false);
+		assert_int_equal(grow("a", false), CHOIR_NO_MEMORY);
+		chi_alloc_fail(0, false);
+	}
+	assert_int_equal(next_descriptor(), before);
+}
+
+static void test_folder(void **state)
+{
+	(void) state;
+	assert_int_equal(chi_folder_make("new"), CHOIR_OK);
+	assert_int_equal(chi_folder_make("new"), CHOIR_OK); // it is there
+	assert_int_equal(chi_folder_make("new/"), CHOIR_OK);
+	assert_int_equal(chi_folder_make("no/new"), CHOIR_IO);
+	assert_error(CHOIR_IO, "no/new: make the folder: No such file or directory");
+	put("file", "");
+	assert_int_equal(chi_folder_make("file"), CHOIR_IO);
+	assert_error(CHOIR_IO, "file: make the folder: File exists");
+	chi_file_fail(1, EDQUOT);
+	assert_int_equal(chi_folder_make("other"), CHOIR_IO);
+	assert_error(CHOIR_IO, "other: make the folder: Disk quota exceeded");
+}
+
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, enter_folder, leave_folder)
 
 int main(void)
@@ -423,6 +489,8 @@ int main(void)
 		IN_FOLDER(test_read_only_folder),
 		IN_FOLDER(test_keeps_mode_and_link),
 		IN_FOLDER(test_out_of_memory),
+		IN_FOLDER(test_growing),
+		IN_FOLDER(test_folder),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

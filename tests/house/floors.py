@@ -13,6 +13,7 @@ HEADERS = {
     "export.h": "base",
     "status.h": "base",
     "library.h": "base",
+    "trace.h": "trace",
     "device.h": "device",
     "extend/device.h": "device",
     "tensor.h": "tensor",

@@ -35,6 +35,7 @@ WRITABLE = {
     "lock.c": {"held held_count": "the locks this thread holds, in debug builds"},
     "table.c": {"known registered": "the registered strategies"},
     "default.c": {"the_default default_lock": "the default strategy, made at its first use"},
+    "trace.c": {"sink chi_trace_wanted": "the trace sink", "own_spans": "what each thread records"},
     "context.c": {"top set_strategy": "the context this thread is in"},
 }
 RUNTIME = re.compile(r"^(__|_init$|_fini$|_edata$|_end$|_ITM|CHOIR_\d)")

@@ -5,44 +5,16 @@
 
 #include <string.h>
 
+#include "base/protobuf.h"
 #include "base/size.h"
 #include "data/source/swap.h"
-#include "data/source/wire.h"
 #include "tensor/tensor.h"
 
-enum { ONE = 1, TWO = 2, MOST_VARINT = 10 }; // numbers of fields
-
-static size_t varint(uint64_t value, unsigned char out[MOST_VARINT])
-{
-	size_t n = 0;
-	for (; value >= 128; value >>= 7)
-		out[n++] = (unsigned char) (value & 127) | 128;
-	out[n++] = (unsigned char) value;
-	return n;
-}
-
-static size_t varint_bytes(uint64_t value)
-{
-	unsigned char out[MOST_VARINT];
-	return varint(value, out);
-}
-
-static void add_varint(chi_text *to, uint64_t value)
-{
-	unsigned char out[MOST_VARINT];
-	chi_text_add_bytes(to, (const char *) out, varint(value, out));
-}
-
-// The head of a field of bytes, and its size.
-static void add_head(chi_text *to, uint32_t number, size_t bytes)
-{
-	add_varint(to, number << 3 | CHI_WIRE_BYTES);
-	add_varint(to, bytes);
-}
+enum { ONE = 1, TWO = 2 }; // numbers of fields
 
 static size_t with_head(size_t bytes)
 {
-	return 1 + varint_bytes(bytes) + bytes; // all numbers are below 16: one byte
+	return 1 + chi_protobuf_varint_bytes(bytes) + bytes; // all numbers are below 16: one byte
 }
 
 // ---- One column.
@@ -91,7 +63,7 @@ static sizes measure(const choir_column *c)
 	if (kind_of(c) == CHI_FEATURE_INT64) {
 		s.content = 0;
 		for (size_t i = 0; i < s.elements; i++)
-			s.content += varint_bytes(number_at(c, i));
+			s.content += chi_protobuf_varint_bytes(number_at(c, i));
 	}
 	s.list = with_head(s.content);
 	s.feature = with_head(s.list);
@@ -117,18 +89,17 @@ static void add_floats(chi_text *to, const choir_column *c, size_t elements)
 static void add_column(chi_text *to, const choir_column *c, const sizes *s)
 {
 	const chi_feature_kind kind = kind_of(c);
-	add_head(to, ONE, s->entry);
-	add_head(to, ONE, strlen(c->name));
-	chi_text_add_bytes(to, c->name, strlen(c->name));
-	add_head(to, TWO, s->feature);
-	add_head(to, kind, s->list);
-	add_head(to, ONE, s->content);
+	chi_protobuf_head(to, ONE, s->entry);
+	chi_protobuf_bytes(to, ONE, c->name, strlen(c->name));
+	chi_protobuf_head(to, TWO, s->feature);
+	chi_protobuf_head(to, kind, s->list);
+	chi_protobuf_head(to, ONE, s->content);
 	if (kind == CHI_FEATURE_FLOAT)
 		add_floats(to, c, s->elements);
 	else if (kind == CHI_FEATURE_BYTES)
 		chi_text_add_bytes(to, c->data, s->content);
 	for (size_t i = 0; kind == CHI_FEATURE_INT64 && i < s->elements; i++)
-		add_varint(to, number_at(c, i));
+		chi_protobuf_varint(to, number_at(c, i));
 }
 
 choir_status chi_example_write(chi_text *to, size_t n, const choir_column columns[])
@@ -144,7 +115,7 @@ choir_status chi_example_write(chi_text *to, size_t n, const choir_column column
 		if (!chi_size_add(features, with_head(s[i].entry), &features))
 			return choir_fail(CHOIR_INVALID, "the columns are too large for an Example");
 	}
-	add_head(to, ONE, features);
+	chi_protobuf_head(to, ONE, features);
 	for (size_t i = 0; i < n; i++)
 		add_column(to, &columns[i], &s[i]);
 	return to->failed ? CHOIR_NO_MEMORY : CHOIR_OK;

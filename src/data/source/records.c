@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "data/source/reader.h"
 
-enum { BLOCK = 256 * 1024, LENGTH = 8 };
+enum { BLOCK = 256 * 1024, LENGTH = CHI_RECORD_LENGTH };
 
 struct chi_records {
 	chi_reader *reader;

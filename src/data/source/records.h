@@ -3,9 +3,8 @@
 // always verified. Threads: one at a time.
 #pragma once
 
+#include "base/record.h"
 #include "choir/source.h"
-
-enum { CHI_RECORD_HEADER = 12, CHI_RECORD_FOOTER = 4 }; // bytes around the data
 
 typedef struct chi_records chi_records;
 // AUTO: plain if the first record's length has the checksum that it should have; else gzip or zlib

@@ -1,14 +1,12 @@
 // Writing TFRecord files. The file appears under its name when it is finished, whole and on the
 // disk; a program that dies before leaves nothing that could be taken for one.
-#include <endian.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/crc32c.h"
 #include "base/error.h"
+#include "base/record.h"
 #include "data/source/example.h"
 #include "data/source/output.h"
-#include "data/source/records.h"
 #include "data/step.h"
 
 struct choir_tfrecord_writer {
@@ -59,13 +57,11 @@ static choir_status check(const choir_tfrecord_writer *w)
 
 static choir_status write_record(choir_tfrecord_writer *w, const void *data, size_t bytes)
 {
-	const uint64_t length = htole64(bytes);
-	const uint32_t head = htole32(chi_crc32c_masked(&length, sizeof length));
-	const uint32_t foot = htole32(chi_crc32c_masked(data, bytes));
-	CHOIR_TRY(chi_output_write(w->output, &length, sizeof length));
-	CHOIR_TRY(chi_output_write(w->output, &head, sizeof head));
+	unsigned char header[CHI_RECORD_HEADER], footer[CHI_RECORD_FOOTER];
+	chi_record_frame(data, bytes, header, footer);
+	CHOIR_TRY(chi_output_write(w->output, header, sizeof header));
 	CHOIR_TRY(chi_output_write(w->output, data, bytes));
-	CHOIR_TRY(chi_output_write(w->output, &foot, sizeof foot));
+	CHOIR_TRY(chi_output_write(w->output, footer, sizeof footer));
 	w->records++;
 	return CHOIR_OK;
 }

@@ -3,20 +3,13 @@
 // copied and nothing allocated. What Choir does not know is passed over, as the format asks for.
 #pragma once
 
+#include "base/protobuf.h"
 #include "choir/status.h"
 
 typedef struct {
 	const unsigned char *at, *end; // what is still to be read
 	const unsigned char *begin; // of the whole message, for "byte N" in messages
 } chi_wire;
-
-typedef enum {
-	CHI_WIRE_VARINT,
-	CHI_WIRE_64,
-	CHI_WIRE_BYTES,
-	CHI_WIRE_GROUP,
-	CHI_WIRE_32 = 5
-} chi_wire_type;
 
 typedef struct {
 	uint32_t number;

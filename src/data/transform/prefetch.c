@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/lock.h"
 #include "base/thread.h"
+#include "trace/trace.h"
 
 typedef struct {
 	chi_rows rows;
@@ -47,9 +48,11 @@ static void read_slot(prefetch *p)
 	slot *s = &p->ring[(p->oldest + p->filled) % p->slots];
 	p->busy = true;
 	chi_mutex_unlock(&p->mutex);
+	chi_trace_begin(CHOIR_TRACE_INPUT, "read ahead");
 	choir_status status = from->spec.batch
 			? chi_dataset_read(from, s->rows.column, p->room, &s->examples)
 			: chi_dataset_fill(from, s->rows.column, p->room, &s->examples);
+	chi_trace_end();
 	chi_mutex_lock(&p->mutex);
 	p->busy = false;
 	p->status = status;
@@ -105,8 +108,10 @@ static choir_status wait_for_slot(prefetch *p)
 		p->running = true;
 		chi_cond_broadcast(&p->changed);
 	}
+	chi_trace_begin(CHOIR_TRACE_INPUT, "wait for prefetch");
 	while (p->filled == 0 && p->status == CHOIR_OK)
 		chi_cond_wait(&p->changed, &p->mutex, HUGE_VAL);
+	chi_trace_end();
 	choir_status status = p->filled > 0 ? CHOIR_OK : p->status;
 	if (status != CHOIR_OK && status != CHOIR_END)
 		chi_error_restore(&p->failure);

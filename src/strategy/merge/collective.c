@@ -10,6 +10,7 @@
 #include "strategy/merge/merge.h"
 #include "strategy/merge/reduce.h"
 #include "strategy/merge/slices.h"
+#include "trace/trace.h"
 
 #include <stdio.h>
 
@@ -173,7 +174,9 @@ static choir_status come_together(
 		return reduce_own(r, m, t, *divisor);
 	choir_status status = CHOIR_OK;
 	if (last) {
+		chi_trace_begin(CHOIR_TRACE_REDUCE, m->name);
 		status = reduce_for_all(run, m, op);
+		chi_trace_end();
 		if (status == CHOIR_OK)
 			chi_meet_ready(run, m);
 		else

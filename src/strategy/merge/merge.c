@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "strategy/update/apply.h"
 #include "strategy/run/meet.h"
+#include "trace/trace.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -108,7 +109,9 @@ static choir_status call(chi_run *run, choir_merge_fn *fn, void *user)
 	chi_context inside = { .kind = CHI_IN_CROSS, .strategy = run->strategy, .what = run->cross };
 	chi_context_push(&inside);
 	chi_error_clear();
+	chi_trace_begin_cross(CHOIR_TRACE_COMPUTE, "merge function");
 	choir_status status = fn(run->cross, user);
+	chi_trace_end();
 	status = chi_context_leave(&inside, status);
 	choir_frame *f = run->cross->frame;
 	if (status == CHOIR_OK && f->failed)

@@ -4,6 +4,7 @@
 
 #include "base/atomic.h"
 #include "base/lock.h"
+#include "trace/trace.h"
 
 // What one window of packs is joined with.
 typedef struct {
@@ -128,6 +129,7 @@ choir_status chi_sum_lanes(
 		choir_strategy *s, choir_frame *f, const chi_ways *ways, const chi_sum *sum)
 {
 	window w;
+	chi_trace_begin(CHOIR_TRACE_REDUCE, sum->name);
 	choir_status status = open_window(s, f, sum, &w);
 	for (size_t first = 0; status == CHOIR_OK && first < sum->packs; first += CHI_GROUP_WINDOW) {
 		const size_t left = sum->packs - first;
@@ -135,6 +137,7 @@ choir_status chi_sum_lanes(
 				first + (left < CHI_GROUP_WINDOW ? left : CHI_GROUP_WINDOW));
 	}
 	status = chi_strategy_wait(s, 0, s->lanes, status);
+	chi_trace_end();
 	if (status != CHOIR_OK)
 		chi_strategy_start_over(s);
 	return status;

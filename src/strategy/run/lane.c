@@ -163,8 +163,10 @@ choir_status chi_lane_wait(chi_replica *r, const chi_atomic32 *flag, const chi_m
 		return CHOIR_OK;
 	patience p = { .m = m };
 	begin_again(r->run, &p);
+	chi_trace_begin(CHOIR_TRACE_WAIT, m == NULL ? "update" : m->name);
 	const choir_status status = r->run->lane[r->lane].shared ? wait_with_baton(r, flag, &p)
 	                                                         : wait_alone(r, flag, &p);
+	chi_trace_end();
 	if (status != CHOIR_OK)
 		r->cancelled = true;
 	return status;
@@ -204,6 +206,12 @@ static chi_replica *take(chi_run *run, int lane, chi_worker **worker, bool *clos
 	if (lock)
 		chi_mutex_unlock(&run->lock);
 	return r;
+}
+
+void chi_lane_trace(const chi_run *run, int lane, choir_trace_category category, const char *name)
+{
+	const int last = run->strategy->first[lane + 1] - 1;
+	chi_trace_begin_replica(run->strategy->first_replica + last, last, category, name);
 }
 
 void chi_lane_go(chi_run *run, int lane, chi_worker *worker)

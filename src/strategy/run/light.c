@@ -152,7 +152,11 @@ static choir_status await(chi_replica *r, int k)
 			return CHOIR_OK;
 		if ((word & (STOPPED | RETURNED)) != 0 || ahead(word, mine, MEETINGS) > 0)
 			return never(r, k, word);
-		if (!chi_gate_wait(gate, word, true, chi_clock_deadline(run->strategy->timeout))) {
+		chi_trace_begin(CHOIR_TRACE_WAIT, "all_reduce");
+		const bool in_time =
+				chi_gate_wait(gate, word, true, chi_clock_deadline(run->strategy->timeout));
+		chi_trace_end();
+		if (!in_time) {
 			choir_fail(CHOIR_TIMEOUT,
 					"replica %d waited %g s in all_reduce: replica %d has not come", r->id,
 					run->strategy->timeout, k);
@@ -272,7 +276,7 @@ static choir_tensor *make_sum(chi_replica *r, const choir_tensor *t)
 	return chi_tensor_new(f, t->dtype, &t->shape);
 }
 
-choir_tensor *chi_light_sum(chi_replica *r, choir_tensor *t)
+static choir_tensor *sum_with_all(chi_replica *r, choir_tensor *t)
 {
 	choir_frame *f = r->shown.frame;
 	choir_tensor *out = make_sum(r, t);
@@ -300,4 +304,12 @@ choir_tensor *chi_light_sum(chi_replica *r, choir_tensor *t)
 	sum_all(r, out);
 	let_go(&own(r)->held[1 - turn_of(r)]); // all have come here, so all have read it
 	return out;
+}
+
+choir_tensor *chi_light_sum(chi_replica *r, choir_tensor *t)
+{
+	chi_trace_begin(CHOIR_TRACE_REDUCE, "all_reduce");
+	choir_tensor *sum = sum_with_all(r, t);
+	chi_trace_end();
+	return sum;
 }

@@ -33,6 +33,8 @@ void chi_replica_call(chi_replica *r)
 	f->random.place = 0;
 	chi_context inside = { .kind = CHI_IN_REPLICA, .strategy = run->strategy, .what = r };
 	chi_fpenv host;
+	chi_trace_begin_replica(
+			run->strategy->first_replica + r->id, r->id, CHOIR_TRACE_COMPUTE, "replica");
 	chi_fpenv_enter(&host);
 	chi_context_push(&inside);
 	chi_dlpack_hold(true);
@@ -44,6 +46,7 @@ void chi_replica_call(chi_replica *r)
 	choir_frame_empty(f);
 	chi_dlpack_hold(false);
 	chi_fpenv_leave(&host);
+	chi_trace_end();
 	chi_meet_returned(r);
 }
 

@@ -219,13 +219,17 @@ static void send_lanes(chi_run *run)
 
 static void wait_for_lanes(chi_run *run)
 {
-	for (;;) {
-		const uint32_t word = chi_atomic32_load(&run->finished.word);
-		if (word == (uint32_t) run->strategy->lanes)
-			return;
+	const uint32_t lanes = (uint32_t) run->strategy->lanes;
+	uint32_t word = chi_atomic32_load(&run->finished.word);
+	if (word == lanes)
+		return;
+	chi_lane_trace(run, 0, CHOIR_TRACE_WAIT, "other devices");
+	do {
 		// Replicas have deadlines of their own; user code that never returns cannot be stopped.
 		(void) chi_gate_wait(&run->finished, word, run->spin, chi_clock_deadline(-1));
-	}
+		word = chi_atomic32_load(&run->finished.word);
+	} while (word != lanes);
+	chi_trace_end();
 }
 
 static choir_status finish(chi_run *run)
@@ -256,12 +260,15 @@ choir_status chi_run_go(chi_run *run, choir_replica_fn *fn, void *user, choir_va
 		choir_values *results)
 {
 	CHOIR_TRY(prepare(run, fn, user, args, results));
+	chi_trace_begin(CHOIR_TRACE_OTHER, "run");
 	chi_fpenv_enter(&run->host);
 	send_lanes(run);
 	chi_lane_go(run, 0, NULL);
 	wait_for_lanes(run);
 	chi_fpenv_leave(&run->host);
-	return finish(run);
+	const choir_status status = finish(run);
+	chi_trace_end();
+	return status;
 }
 
 void chi_run_renew(chi_run *run)

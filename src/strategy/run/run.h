@@ -5,6 +5,7 @@
 
 #include "base/fpenv.h"
 #include "strategy/context.h"
+#include "trace/trace.h"
 
 struct chi_meet;
 struct chi_instance;
@@ -134,6 +135,8 @@ void chi_lane_apply(chi_run *run, int lane);
 
 // One replica's call of the run's function, from start to return (replica.c).
 void chi_replica_call(chi_replica *r);
+// Begins a span of lane's that is no replica's: on the track of the last one that it carries.
+void chi_lane_trace(const chi_run *run, int lane, choir_trace_category category, const char *name);
 static inline chi_replica *chi_replica_of(const choir_replica *r)
 {
 	return (chi_replica *) (uintptr_t) r;

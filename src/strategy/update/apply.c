@@ -241,7 +241,10 @@ bool chi_apply_wait(chi_run *run, const chi_atomic32 *flag)
 			return false;
 		if (chi_atomic32_load(flag) != 0)
 			return true;
-		if (chi_gate_wait(&run->event, word, run->spin, deadline))
+		chi_trace_begin(CHOIR_TRACE_WAIT, "update");
+		const bool in_time = chi_gate_wait(&run->event, word, run->spin, deadline);
+		chi_trace_end();
+		if (in_time)
 			continue;
 		if (moves == chi_atomic32_load(&run->moves) && blame(run)) {
 			chi_run_fail(run, run->strategy->replicas);
@@ -260,9 +263,8 @@ static chi_instance *pending(chi_run *run, int i)
 	return in;
 }
 
-void chi_lane_apply(chi_run *run, int lane)
+static void do_pending(chi_run *run, int lane, int commits)
 {
-	const int commits = run->replica[run->strategy->first[lane]].commits;
 	for (int i = 0; i < commits; i++) {
 		chi_instance *in = pending(run, i);
 		if (!chi_apply_wait(run, &in->all))
@@ -274,6 +276,16 @@ void chi_lane_apply(chi_run *run, int lane)
 		if ((mine == NOTHING_TO_DO || i + 1 < commits) && !chi_apply_wait(run, &in->done))
 			return;
 	}
+}
+
+void chi_lane_apply(chi_run *run, int lane)
+{
+	const int commits = run->replica[run->strategy->first[lane]].commits;
+	if (commits == 0)
+		return;
+	chi_lane_trace(run, lane, CHOIR_TRACE_UPDATE, "updates");
+	do_pending(run, lane, commits);
+	chi_trace_end();
 }
 
 static bool concerns(const chi_instance *in, int lane, const choir_variable *v)

@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "op/op.h"
+#include "trace/trace.h"
 
 #include <math.h>
 
@@ -115,8 +116,11 @@ static choir_status write_slice(const chi_item *item, int copy, int64_t first, i
 	choir_variable *v = item->variable;
 	chi_stream *stream = chi_strategy_stream(in->strategy, item->lane, v->copy[copy].device);
 	chi_atomic32_store(&in->touched, 1);
-	return a->table->slice(
+	chi_trace_begin(CHOIR_TRACE_UPDATE, v->name);
+	const choir_status status = a->table->slice(
 			a->user, in->state, item->index, v, copy, first, count, data, factor, stream);
+	chi_trace_end();
+	return status;
 }
 
 // Squares of slices that are final, on whatever device they are.

@@ -3,6 +3,7 @@
 #include "strategy/update/update.h"
 
 #include "base/alloc.h"
+#include "trace/trace.h"
 #include "base/clock.h"
 
 #include <string.h>
@@ -256,9 +257,8 @@ choir_status chi_update_call(chi_update *u, choir_frame *f, choir_update_fn *fn,
 	return status;
 }
 
-static choir_status update_copy(chi_update *u, choir_update_fn *fn, void *user)
+static choir_status update_one(chi_update *u, choir_update_fn *fn, void *user)
 {
-	u->replica = reader_of(u);
 	if (chi_update_is_sliced(u))
 		return chi_update_slices(u, fn, user);
 	choir_frame *f = choir_frame_new(device_of(u));
@@ -270,6 +270,15 @@ static choir_status update_copy(chi_update *u, choir_update_fn *fn, void *user)
 	choir_frame_free(f);
 	if (status != CHOIR_OK)
 		chi_error_restore(&failure);
+	return status;
+}
+
+static choir_status update_copy(chi_update *u, choir_update_fn *fn, void *user)
+{
+	u->replica = reader_of(u);
+	chi_trace_begin(CHOIR_TRACE_UPDATE, name_of(u));
+	const choir_status status = update_one(u, fn, user);
+	chi_trace_end();
 	return status;
 }
 

@@ -1,0 +1,158 @@
+// The spans of one thread: a ring that grows until it may not, and then keeps the newest. A span
+// takes its place when it begins, so that those around others come first; the places of open spans
+// are kept by number, and one that was overwritten meanwhile is found by it.
+#include "trace/spans.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/error.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { FIRST_ROOM = 256 };
+
+static bool is_kept(const chi_spans *s, uint64_t index)
+{
+	return s->count - index <= s->room;
+}
+
+// Room for one more, of which a full ring has some as soon as it forgets. False: no memory at all.
+static bool make_room(chi_spans *s)
+{
+	if (s->count < s->room || s->room == s->most)
+		return s->room > 0;
+	const size_t wanted = s->room == 0 ? FIRST_ROOM : 2 * s->room;
+	const size_t room = wanted < s->most ? wanted : s->most;
+	chi_error before;
+	chi_error_save(&before);
+	chi_span *ring = chi_realloc(s->ring, room * sizeof *ring);
+	chi_error_restore(&before); // the program's call does not fail
+	if (ring != NULL) {
+		s->ring = ring;
+		s->room = room;
+	} else {
+		s->most = s->room; // what there is must do
+	}
+	s->refused = s->room == 0;
+	return s->room > 0;
+}
+
+// At most bytes with the zero, and no character in part.
+static void copy_name(char *to, const char *name, size_t bytes)
+{
+	size_t n = strnlen(name, bytes);
+	if (n == bytes)
+		for (n--; n > 0 && ((unsigned char) name[n] & 0xc0) == 0x80; n--)
+			;
+	memcpy(to, name, n);
+	to[n] = '\0';
+}
+
+static chi_span *add(chi_spans *s, int32_t track, choir_trace_category category)
+{
+	if (!make_room(s))
+		return NULL;
+	chi_span *span = &s->ring[s->count++ % s->room];
+	span->track = track;
+	span->category = (uint8_t) category;
+	span->inside = 0;
+	return span;
+}
+
+void chi_spans_push(
+		chi_spans *s, chi_span_place place, choir_trace_category category, const char *name)
+{
+	const int depth = s->depth++;
+	if (depth >= CHI_SPAN_DEPTH)
+		return;
+	const chi_open_span *around = depth > 0 ? &s->open[depth - 1] : NULL;
+	chi_open_span *open = &s->open[depth];
+	open->track = !place.inherit_track ? place.track : around != NULL ? around->track : s->own;
+	open->mute = place.inherit_mute ? around != NULL && around->mute : place.mute;
+	open->index = s->count;
+	chi_span *span = add(s, open->track, category);
+	if (span == NULL)
+		return;
+	span->depth = (uint8_t) depth;
+	copy_name(span->name, name, sizeof span->name);
+	span->end = -1;
+	span->begin = chi_clock_now() - s->start;
+}
+
+static void show_again(chi_spans *s, uint64_t index)
+{
+	const chi_span first = s->ring[index % s->room];
+	chi_span *again = add(s, CHOIR_TRACE_COMMUNICATION, (choir_trace_category) first.category);
+	again->begin = first.begin;
+	again->end = first.end;
+	again->depth = 0;
+	memcpy(again->name, first.name, sizeof first.name);
+}
+
+void chi_spans_pop(chi_spans *s, bool communication)
+{
+	if (s->depth == 0) // the trace began inside the span
+		return;
+	const int depth = --s->depth;
+	if (depth >= CHI_SPAN_DEPTH || s->room == 0)
+		return;
+	const uint64_t index = s->open[depth].index;
+	if (!is_kept(s, index))
+		return;
+	chi_span *span = &s->ring[index % s->room];
+	span->end = chi_clock_now() - s->start;
+	if (depth > 0 && is_kept(s, s->open[depth - 1].index))
+		s->ring[s->open[depth - 1].index % s->room].inside += span->end - span->begin;
+	if (communication)
+		show_again(s, index);
+}
+
+void chi_spans_name(chi_spans *s, const char *name)
+{
+	copy_name(s->name, name, sizeof s->name);
+}
+
+bool chi_spans_muted(const chi_spans *s)
+{
+	const int depth = s->depth < CHI_SPAN_DEPTH ? s->depth : CHI_SPAN_DEPTH;
+	return depth > 0 && s->open[depth - 1].mute;
+}
+
+uint64_t chi_spans_lost(const chi_spans *s)
+{
+	return s->count > s->room ? s->count - s->room : 0;
+}
+
+const char *chi_spans_replica_name(int replica, char name[CHI_TRACK_NAME])
+{
+	snprintf(name, CHI_TRACK_NAME, "replica %d", replica);
+	return name;
+}
+
+static const char *track_name(const chi_spans *s, int track, char name[CHI_TRACK_NAME])
+{
+	if (track == CHOIR_TRACE_COMMUNICATION)
+		return "communication";
+	return track < 0 ? s->name : chi_spans_replica_name(track, name);
+}
+
+void chi_spans_each(const chi_spans *s, double now, choir_trace_span_fn *fn, void *user)
+{
+	char name[CHI_TRACK_NAME];
+	for (uint64_t i = chi_spans_lost(s); i < s->count; i++) {
+		const chi_span *span = &s->ring[i % s->room];
+		const double end = span->end < span->begin ? now : span->end;
+		const choir_trace_span shown = {
+			.name = span->name,
+			.category = (choir_trace_category) span->category,
+			.track = span->track,
+			.track_name = track_name(s, span->track, name),
+			.begin = span->begin,
+			.end = end,
+			.own = end - span->begin - span->inside,
+			.depth = span->depth,
+		};
+		fn(&shown, user);
+	}
+}

@@ -1,0 +1,415 @@
+// The trace sink: the one trace of the process, the threads that record for it, and its start and
+// stop. A thread joins with its first span; its spans stay until the trace has been stopped, also
+// when the thread ends before. Scalars are few and go to their file at once.
+#include "trace/trace.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/lock.h"
+#include "base/slot.h"
+#include "base/thread.h"
+#include "trace/writers.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { SPANS = 1 << 16, MOST_SPANS = 1 << 24, MOST_GONE = 64 };
+static const double LOOK_AGAIN = 1e-4; // seconds
+
+chi_atomic32 chi_trace_wanted;
+
+static struct {
+	chi_mutex lock;
+	enum { OFF, ON, STOPPING } state;
+	chi_spans *first, *last; // threads, in the order in which they joined
+	int threads; // that have joined this trace
+	uint64_t lost;
+	size_t spans; // that a thread keeps
+	double start, wall;
+	unsigned number; // of event files so far
+	unsigned generation; // of forks, at the start
+	choir_trace_span_fn *span;
+	void *user;
+	bool has_chrome, has_events;
+	chi_chrome chrome;
+	chi_events events;
+	chi_error failure; // the first
+} sink = { .lock = CHI_MUTEX_STATIC(CHI_RANK_TRACE, "trace") };
+
+static void thread_ends(void *spans);
+static chi_slot own_spans = CHI_SLOT_STATIC(CHI_RANK_TRACE, "trace", thread_ends);
+
+const char *choir_trace_category_name(choir_trace_category category)
+{
+	static const char *const names[CHOIR_TRACE_CATEGORIES] = { "other", "compute", "wait",
+		"reduce", "update", "input", "checkpoint" };
+	const size_t i = (size_t) category;
+	return i < CHOIR_TRACE_CATEGORIES ? names[i] : "unknown category";
+}
+
+// ---- Threads come and go.
+
+// With the lock held.
+static void forget(chi_spans *s)
+{
+	chi_spans **at = &sink.first, *before = NULL;
+	while (*at != s) {
+		before = *at;
+		at = &before->next;
+	}
+	*at = s->next;
+	if (sink.last == s)
+		sink.last = before;
+	chi_free(s->ring);
+	chi_free(s);
+}
+
+static void thread_ends(void *spans)
+{
+	chi_spans *s = spans;
+	chi_mutex_lock(&sink.lock);
+	s->gone = true;
+	if (sink.state == OFF)
+		forget(s);
+	chi_mutex_unlock(&sink.lock);
+}
+
+// With the lock held: of many threads that have ended the first's spans are lost.
+static void bound_gone(void)
+{
+	int gone = 0;
+	chi_spans *oldest = NULL;
+	for (chi_spans *s = sink.first; s != NULL; s = s->next)
+		if (s->gone) {
+			gone++;
+			oldest = oldest == NULL ? s : oldest;
+		}
+	if (gone < MOST_GONE)
+		return;
+	sink.lost += oldest->count;
+	forget(oldest);
+}
+
+static void append(chi_spans *s)
+{
+	bound_gone();
+	if (sink.last == NULL)
+		sink.first = s;
+	else
+		sink.last->next = s;
+	sink.last = s;
+}
+
+// With the lock held and the trace on: s begins to record, and is busy.
+static void enlist(chi_spans *s)
+{
+	s->most = sink.spans;
+	s->count = 0;
+	s->depth = 0;
+	s->own = CHOIR_TRACE_PROGRAM - sink.threads++;
+	s->start = sink.start;
+	s->refused = false;
+	chi_thread_own_name(s->name);
+	chi_atomic32_store(&s->state, CHI_SPANS_BUSY);
+}
+
+// The calling thread's spans, made if need be. NULL: no memory.
+static chi_spans *make(void)
+{
+	chi_error before;
+	chi_error_save(&before);
+	chi_spans *s = chi_alloc(sizeof *s);
+	if (s != NULL && !chi_slot_set(&own_spans, s)) {
+		chi_free(s);
+		s = NULL;
+	}
+	if (s != NULL) {
+		chi_mutex_lock(&sink.lock);
+		append(s);
+		chi_mutex_unlock(&sink.lock);
+	}
+	chi_error_restore(&before); // the program's call does not fail
+	return s;
+}
+
+static void keep_failure(choir_status status, const char *text)
+{
+	if (sink.failure.status != CHOIR_OK)
+		return;
+	sink.failure.status = status;
+	snprintf(sink.failure.text, sizeof sink.failure.text, "%s", text);
+}
+
+static chi_spans *join(chi_spans *s)
+{
+	bool joined = false;
+	if (s == NULL)
+		s = make();
+	chi_mutex_lock(&sink.lock);
+	if (s == NULL)
+		keep_failure(CHOIR_NO_MEMORY, "trace: out of memory: the spans of a thread are missing");
+	else if (sink.state == ON) {
+		enlist(s);
+		joined = true;
+	}
+	chi_mutex_unlock(&sink.lock);
+	return joined ? s : NULL;
+}
+
+// The calling thread's spans, busy; NULL: none are recorded.
+static chi_spans *enter(bool may_join)
+{
+	chi_spans *s = chi_slot_get(&own_spans);
+	if (s != NULL && chi_atomic32_change(&s->state, CHI_SPANS_IDLE, CHI_SPANS_BUSY))
+		return s;
+	return may_join ? join(s) : NULL;
+}
+
+static void leave(chi_spans *s)
+{
+	chi_atomic32_store(&s->state, CHI_SPANS_IDLE);
+}
+
+// ---- Spans.
+
+static void push(chi_span_place place, choir_trace_category category, const char *name)
+{
+	chi_spans *s = enter(true);
+	if (s == NULL)
+		return;
+	chi_spans_push(s, place, category, name);
+	leave(s);
+}
+
+void chi_trace_push(choir_trace_category category, const char *name)
+{
+	push((chi_span_place){ .inherit_track = true, .inherit_mute = true }, category, name);
+}
+
+void chi_trace_push_replica(int track, int id, choir_trace_category category, const char *name)
+{
+	push((chi_span_place){ .track = track, .mute = id != 0 }, category, name);
+}
+
+void chi_trace_push_cross(choir_trace_category category, const char *name)
+{
+	push((chi_span_place){ .inherit_track = true }, category, name);
+}
+
+void chi_trace_pop(bool communication)
+{
+	chi_spans *s = enter(false);
+	if (s == NULL)
+		return;
+	chi_spans_pop(s, communication);
+	leave(s);
+}
+
+void choir_trace_begin(choir_trace_category category, const char *name)
+{
+	if ((size_t) category >= CHOIR_TRACE_CATEGORIES)
+		category = CHOIR_TRACE_OTHER;
+	chi_trace_begin(category, name == NULL ? "" : name);
+}
+
+void choir_trace_end(void)
+{
+	chi_trace_end();
+}
+
+bool choir_trace_is_on(void)
+{
+	return chi_trace_on();
+}
+
+void choir_trace_name_track(const char *name)
+{
+	chi_spans *s = chi_trace_on() && name != NULL ? enter(true) : NULL;
+	if (s == NULL)
+		return;
+	chi_spans_name(s, name);
+	leave(s);
+}
+
+// ---- Scalars.
+
+static bool is_muted(void)
+{
+	chi_spans *s = enter(false);
+	if (s == NULL)
+		return false;
+	const bool muted = chi_spans_muted(s);
+	leave(s);
+	return muted;
+}
+
+void choir_trace_scalar(const char *tag, int64_t step, double value)
+{
+	if (!chi_trace_on() || is_muted())
+		return;
+	chi_error before;
+	chi_error_save(&before);
+	chi_mutex_lock(&sink.lock);
+	if (sink.state == ON && sink.has_events && sink.generation == chi_fork_generation()) {
+		if (tag == NULL || tag[0] == '\0')
+			keep_failure(CHOIR_INVALID, "trace: a scalar needs a name");
+		else if (chi_events_scalar(&sink.events, tag, step, value) != CHOIR_OK)
+			keep_failure(choir_error_status(), choir_error());
+	}
+	chi_mutex_unlock(&sink.lock);
+	chi_error_restore(&before);
+}
+
+// ---- Start and stop.
+
+static choir_status open_writers(const char *path, const char *log)
+{
+	sink.has_chrome = sink.has_events = false;
+	if (path != NULL)
+		CHOIR_TRY(chi_chrome_open(&sink.chrome, path));
+	sink.has_chrome = path != NULL;
+	if (log == NULL)
+		return CHOIR_OK;
+	const choir_status status = chi_events_open(&sink.events, log, sink.number++);
+	sink.has_events = status == CHOIR_OK;
+	if (status != CHOIR_OK && sink.has_chrome)
+		chi_chrome_abort(&sink.chrome);
+	return status;
+}
+
+static choir_status begin(const char *path, const choir_trace_options *o)
+{
+	if (o->spans < 0 || o->spans > MOST_SPANS)
+		return choir_fail(CHOIR_INVALID, "trace: start: %lld spans a thread, 0 to %d are possible",
+				(long long) o->spans, MOST_SPANS);
+	CHOIR_TRY(open_writers(path, o->log));
+	sink.spans = o->spans == 0 ? SPANS : (size_t) o->spans;
+	sink.span = o->span;
+	sink.user = o->user;
+	sink.lost = 0;
+	sink.threads = 0;
+	sink.failure.status = CHOIR_OK;
+	sink.generation = chi_fork_generation();
+	sink.wall = chi_clock_wall();
+	sink.start = chi_clock_now();
+	sink.state = ON;
+	chi_atomic32_exchange(&chi_trace_wanted, 1);
+	return CHOIR_OK;
+}
+
+static choir_status start(const char *path, const choir_trace_options *o)
+{
+	if (sink.state != OFF)
+		return choir_fail(CHOIR_STATE, "trace: start: a trace is on already");
+	if (o->size < sizeof(size_t) || o->size > sizeof *o)
+		return choir_fail(CHOIR_INVALID,
+				"trace: start: the options' size is %zu, not %zu: set it with "
+				"CHOIR_OPTIONS",
+				o->size, sizeof *o);
+	choir_trace_options all = { .size = sizeof all };
+	memcpy(&all, o, o->size);
+	return begin(path, &all);
+}
+
+choir_status choir_trace_start(const char *path, const choir_trace_options *o)
+{
+	static const choir_trace_options none = { .size = sizeof none };
+	chi_mutex_lock(&sink.lock);
+	const choir_status status = start(path, o == NULL ? &none : o);
+	chi_mutex_unlock(&sink.lock);
+	if (status == CHOIR_OK) // the first thread's own track is the program's
+		choir_trace_name_track("program");
+	return status;
+}
+
+// In a child of the process that started the trace: threads and files are the parent's, and what
+// they had is left alone.
+static choir_status abandon(void)
+{
+	for (chi_spans *s = sink.first; s != NULL; s = s->next) {
+		chi_atomic32_store(&s->state, CHI_SPANS_CLOSED);
+		s->ring = NULL;
+		s->room = s->count = 0;
+		s->refused = false;
+	}
+	sink.state = OFF;
+	return choir_fail(
+			CHOIR_STATE, "trace: stop: the trace was started before a fork, in the parent");
+}
+
+// With the lock held: from here on nobody records.
+static choir_status close_all(void)
+{
+	if (sink.state != ON)
+		return choir_fail(CHOIR_STATE, "trace: stop: no trace is on");
+	chi_atomic32_exchange(&chi_trace_wanted, 0);
+	sink.state = STOPPING;
+	if (sink.generation != chi_fork_generation())
+		return abandon();
+	for (chi_spans *s = sink.first; s != NULL; s = s->next) {
+		while (!chi_atomic32_change(&s->state, CHI_SPANS_IDLE, CHI_SPANS_CLOSED)) {
+			if (chi_atomic32_load(&s->state) == CHI_SPANS_CLOSED)
+				break;
+			// It writes a span down, which waits for nothing.
+			(void) chi_futex_wait(&s->state, CHI_SPANS_BUSY, chi_clock_deadline(LOOK_AGAIN));
+		}
+		sink.lost += chi_spans_lost(s);
+		if (s->refused)
+			keep_failure(
+					CHOIR_NO_MEMORY, "trace: out of memory: the spans of a thread are missing");
+	}
+	return CHOIR_OK;
+}
+
+// Without the lock: threads that have joined are closed, others do not join any more.
+static void write_all(double now)
+{
+	if (sink.has_chrome &&
+			chi_chrome_write(&sink.chrome, sink.first, now, sink.wall, sink.lost) != CHOIR_OK)
+		keep_failure(choir_error_status(), choir_error());
+	if (sink.has_events && chi_events_close(&sink.events) != CHOIR_OK)
+		keep_failure(choir_error_status(), choir_error());
+	for (const chi_spans *s = sink.first; s != NULL && sink.span != NULL; s = s->next)
+		chi_spans_each(s, now, sink.span, sink.user);
+}
+
+static void clear(void)
+{
+	for (chi_spans *s = sink.first, *next; s != NULL; s = next) {
+		next = s->next;
+		chi_free(s->ring);
+		s->ring = NULL;
+		s->room = 0;
+		s->count = 0;
+		s->refused = false;
+		if (s->gone)
+			forget(s);
+	}
+	sink.state = OFF;
+}
+
+choir_status choir_trace_stop(void)
+{
+	chi_mutex_lock(&sink.lock);
+	const choir_status status = close_all();
+	const double now = chi_clock_now() - sink.start;
+	chi_mutex_unlock(&sink.lock);
+	CHOIR_TRY(status);
+	write_all(now);
+	chi_mutex_lock(&sink.lock);
+	clear();
+	const chi_error failure = sink.failure;
+	chi_mutex_unlock(&sink.lock);
+	if (failure.status != CHOIR_OK)
+		chi_error_restore(&failure);
+	return failure.status;
+}
+
+int64_t choir_trace_lost(void)
+{
+	chi_mutex_lock(&sink.lock);
+	const uint64_t lost = sink.lost;
+	chi_mutex_unlock(&sink.lock);
+	return (int64_t) lost;
+}

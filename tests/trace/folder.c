@@ -1,0 +1,57 @@
+// Folders for tests of files.
+#include "trace/folder.h"
+
+#include "base/error.h"
+#include "base/file.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char root[256];
+
+int folder_enter(void **state)
+{
+	(void) state;
+	char name[] = "trace_test.XXXXXX";
+	chi_error_clear();
+	return getcwd(root, sizeof root) && mkdtemp(name) ? chdir(name) : -1;
+}
+
+int folder_leave(void **state)
+{
+	(void) state;
+	chi_file_fail(0, 0);
+	char here[256], command[300];
+	if (!getcwd(here, sizeof here) || chdir(root) != 0)
+		return -1;
+	snprintf(command, sizeof command, "rm -r '%s'", here);
+	return system(command);
+}
+
+int folder_entries(const char *folder, char last[256])
+{
+	int count = 0;
+	DIR *d = opendir(folder);
+	if (d == NULL)
+		return -1;
+	for (struct dirent *e; (e = readdir(d)) != NULL;) {
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+			continue;
+		count++;
+		if (last != NULL)
+			snprintf(last, 256, "%s", e->d_name);
+	}
+	closedir(d);
+	return count;
+}
+
+int folder_python(const char *python, const char *script, const char *arguments)
+{
+	char command[1024];
+	snprintf(command, sizeof command, "'%s' '%s/tests/trace/%s' %s", python, CHOIR_SOURCE_DIR,
+			script, arguments);
+	return system(command);
+}

@@ -304,11 +304,12 @@ choir_status choir_strategy_run_workers(choir_strategy *s, choir_worker_fn *fn, 
 // summed, in all replicas, so parts may be unequal or empty; what is the same for all counts
 // once for each replica.
 //
-// SUM keeps the dtype: f32, f64, i32, i64 or u8 (integers wrap). The mean of f32 and f64 keeps
-// it, that of i32 and i64 is f64, of u8 and bool f32. Others: CHOIR_UNSUPPORTED. NULL after a
-// failure, which v's frame keeps: CHOIR_INVALID also for an unknown op, a place, a value of
-// another number of replicas, shapes that do not fit. CHOIR_STATE in a replica or in another
-// strategy's context. NULL for NULL.
+// SUM keeps the dtype: f32, f64, i32, i64 or u8 (integers wrap; in a debug build of Choir a sum
+// of u8 above 255 is CHOIR_INVALID). The mean of f32 and f64 keeps it, that of i32 and i64 is
+// f64, of u8 and bool f32. Others: CHOIR_UNSUPPORTED. NULL after a failure, which v's
+// frame keeps: CHOIR_INVALID also for an unknown op, a place, a value of another number of
+// replicas, shapes that do not fit. CHOIR_STATE in a replica or in another strategy's context.
+// NULL for NULL.
 choir_tensor *choir_strategy_reduce(
 		choir_strategy *s, choir_reduce_op op, choir_value *v, choir_axes axes);
 

@@ -66,6 +66,8 @@ static void sums_have_the_bits_of_the_tree(void **state)
 				const size_t bytes = (size_t) sizes[k] * oracle_size(dtypes[d]);
 				void *all = malloc(bytes * (size_t) n + 1), *expected = malloc(bytes + 1);
 				oracle_fill(dtypes[d], all, n, sizes[k], d + 10 * k);
+				for (int64_t e = 0; dtypes[d] == CHOIR_U8 && e < n * sizes[k]; e++)
+					((uint8_t *) all)[e] = (uint8_t) (((uint8_t *) all)[e] / n); // the sum fits
 				oracle_sum(dtypes[d], all, 0, n, sizes[k], expected);
 				check_sum(strategy, &(sum){ dtypes[d], sizes[k], CHOIR_SUM, all, 3 }, expected);
 				if (dtypes[d] <= CHOIR_F64) {

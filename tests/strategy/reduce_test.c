@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "cross/oracle.h"
+#include "strategy/merge/reduce.h"
 #include "strategy/world.h"
 
 #include <math.h>
@@ -126,6 +127,65 @@ static void reductions_with_axes(void **state)
 {
 	(void) state;
 	on_every_deal(reduce_with_axes);
+}
+
+// A sum of bytes wraps; in a debug build it is an error, wherever it is made. *user: what each
+// replica has, of which the sum is 255 or more than that.
+static choir_status sum_bytes(choir_replica *r, void *user)
+{
+	choir_tensor *t = choir_fill(r->frame, CHOIR_U8, CHOIR_SHAPE(3), *(int *) user);
+	choir_tensor *sum = choir_replica_all_reduce(r, CHOIR_SUM, t);
+	return sum == NULL ? choir_error_status() : choir_replica_return(r, "sum", sum);
+}
+
+static choir_status keep_bytes(choir_replica *r, void *user)
+{
+	return choir_replica_return(
+			r, "bytes", choir_fill(r->frame, CHOIR_U8, CHOIR_SHAPE(3), *(int *) user));
+}
+
+static void bytes_are(choir_tensor *t, int expected)
+{
+	const bool debug = chi_sums_wide(CHOIR_SUM,
+			choir_fill(choir_strategy_cross(strategy)->frame, CHOIR_U8, CHOIR_SCALAR, 0));
+	unsigned char bytes[3];
+	if (expected > 255 && debug) {
+		assert_null(t);
+		return;
+	}
+	world_ok(choir_tensor_fetch(t, bytes, sizeof bytes));
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(bytes[i], expected % 256);
+}
+
+static void sum_bytes_everywhere(void)
+{
+	choir_cross *x = choir_strategy_cross(strategy);
+	for (int over = 0; over < 2; over++) {
+		int own = over == 0 ? 255 / replicas : 255;
+		choir_values *sums = NULL;
+		const choir_status status = choir_strategy_run(strategy, sum_bytes, &own, NULL, &sums);
+		if (status == CHOIR_OK)
+			bytes_are(choir_value_local(choir_values_find(sums, "sum"), 0), own * replicas);
+		else
+			world_failed(status, CHOIR_INVALID, "all_reduce: a SUM of u8 is above 255", NULL);
+		choir_values_free(sums);
+		sums = NULL;
+		world_ok(choir_strategy_run(strategy, keep_bytes, &own, NULL, &sums));
+		choir_value *v = choir_values_find(sums, "bytes");
+		bytes_are(choir_strategy_reduce(strategy, CHOIR_SUM, v, CHOIR_NO_AXIS), own * replicas);
+		choir_value *to = choir_cross_reduce_to(x, CHOIR_SUM, v, choir_cross_place(x, "cpu:0"));
+		bytes_are(choir_value_tensor(to), own * replicas);
+		choir_frame_empty(x->frame);
+		choir_values_free(sums);
+	}
+}
+
+// spec: M15, 2.8
+static void sums_of_bytes_that_overflow(void **state)
+{
+	(void) state;
+	world_on_every_deal(&strategy, &replicas, 2, sum_bytes_everywhere);
 }
 
 static void reduce_wrongly(void)
@@ -408,6 +468,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reductions_without_axes),
 		cmocka_unit_test(reductions_with_axes),
+		cmocka_unit_test(sums_of_bytes_that_overflow),
 		cmocka_unit_test(what_cannot_be_reduced),
 		cmocka_unit_test(values_of_other_strategies),
 		cmocka_unit_test(reductions_to_destinations),

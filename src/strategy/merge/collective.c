@@ -230,6 +230,9 @@ choir_tensor *choir_replica_all_reduce(choir_replica *replica, choir_reduce_op o
 	if (choir_tensor_is_slices(t) && (op == CHOIR_SUM || op == CHOIR_MEAN))
 		return chi_all_reduce_slices(replica, op, t);
 	t = contribution(replica->frame, op, t);
+	if (t != NULL && chi_sums_wide(op, t))
+		return chi_narrow_sum(
+				choir_replica_all_reduce(replica, op, choir_cast(t, CHOIR_I32)), "all_reduce");
 	if (t != NULL)
 		out = chi_light_takes(r, op, t) ? chi_light_sum(r, t) : heavy_sum(r, op, t, &a.divisor);
 	if (out != NULL)

@@ -49,6 +49,31 @@ choir_tensor *chi_for_mean(choir_tensor *t)
 	return choir_cast(t, chi_dtype_size(t->dtype) >= 4 ? CHOIR_F64 : CHOIR_F32);
 }
 
+bool chi_sums_wide(choir_reduce_op op, const choir_tensor *t)
+{
+#ifdef NDEBUG
+	(void) op, (void) t;
+	return false;
+#else
+	return op == CHOIR_SUM && t->dtype == CHOIR_U8 && !chi_is_slices(t);
+#endif
+}
+
+// The cast saturates, so what it loses is what does not fit.
+choir_tensor *chi_narrow_sum(choir_tensor *sum, const char *what)
+{
+	choir_tensor *out = choir_cast(sum, CHOIR_U8);
+	choir_tensor *lost = choir_subtract(sum, choir_cast(out, CHOIR_I32));
+	lost = choir_sum(choir_cast(lost, CHOIR_F64), CHOIR_ALL_AXES);
+	if (lost == NULL)
+		return NULL;
+	const double over = choir_tensor_number(lost);
+	if (over == 0)
+		return out;
+	return chi_frame_fail_null(sum->frame, CHOIR_INVALID,
+			"%s: a SUM of u8 is above 255, by %g in all elements: cast it before", what, over);
+}
+
 choir_tensor *chi_reduce_tensors(choir_frame *f, choir_reduce_op op, int n,
 		choir_tensor *const tensors[])
 {
@@ -67,12 +92,17 @@ choir_tensor *chi_reduce_tensors(choir_frame *f, choir_reduce_op op, int n,
 		return NULL;
 	if (choir_tensor_is_slices(tensors[0]))
 		return chi_reduce_slices(f, op, CHOIR_SLICES_CONCATENATED, n, tensors, divisor);
+	const bool wide = chi_sums_wide(op, tensors[0]);
 	for (int i = 0; i < n; i++) {
 		here[i] = chi_value_view(f, tensors[i]);
 		if (op == CHOIR_MEAN)
 			here[i] = chi_for_mean(here[i]);
+		else if (wide && tensors[i]->dtype == CHOIR_U8)
+			here[i] = choir_cast(here[i], CHOIR_I32);
 	}
 	choir_tensor *sum = sum_node(0, n, here);
+	if (wide)
+		return chi_narrow_sum(sum, "reduce");
 	return op == CHOIR_SUM ? sum : choir_divide(sum, choir_number(f, divisor));
 }
 

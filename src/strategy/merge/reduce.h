@@ -9,6 +9,12 @@ choir_tensor *chi_reduce_tensors(choir_frame *f, choir_reduce_op op, int n,
 		choir_tensor *const tensors[]);
 // t in the dtype of its means: integers have floating ones.
 choir_tensor *chi_for_mean(choir_tensor *t);
+
+// Whether sums of t's dtype are made in i32 first, so that an overflow is seen: u8, in debug
+// builds. What is summed is then cast to i32, and the sum is narrowed, which fails with
+// CHOIR_INVALID.
+bool chi_sums_wide(choir_reduce_op op, const choir_tensor *t);
+choir_tensor *chi_narrow_sum(choir_tensor *sum, const char *what);
 // The value of an ON_READ variable by its aggregation.
 choir_tensor *chi_read_aggregated(choir_variable *v, choir_frame *f);
 // By what a mean over these is to be divided: the sum of counts, or n; CHOIR_INVALID: a mixture.

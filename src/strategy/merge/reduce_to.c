@@ -92,7 +92,8 @@ static bool by_group(const choir_strategy *s, choir_reduce_op op, const choir_va
 		const choir_value *result)
 {
 	const choir_tensor *t = v->component[0];
-	if (chi_is_slices(t) || (op == CHOIR_MEAN && t->dtype != CHOIR_F32 && t->dtype != CHOIR_F64))
+	if (chi_is_slices(t) || chi_sums_wide(op, t) ||
+			(op == CHOIR_MEAN && t->dtype != CHOIR_F32 && t->dtype != CHOIR_F64))
 		return false;
 	for (int i = 0; i < result->count; i++) {
 		bool found = false;

@@ -67,7 +67,8 @@ choir_status choir_cross_run(choir_cross *x, choir_replica_fn *fn, void *user);
 // choir_strategy_reduce says of op, counts, dtypes and what is the same for all holds here.
 
 // A place: up to 64 devices by name, "cpu:0,cpu:1", none twice, which need not be the
-// strategy's. NULL: CHOIR_NOT_FOUND or CHOIR_INVALID for names that are no list of devices.
+// strategy's; or all devices that carry replicas, for NULL. NULL: CHOIR_NOT_FOUND or CHOIR_INVALID
+// for names that are no list of devices.
 choir_value *choir_cross_place(choir_cross *x, const char *devices);
 
 // The sum or mean of v over replicas, mirrored at to. Made in the canonical tree, by the

@@ -181,6 +181,79 @@ static void sum_bytes_everywhere(void)
 	}
 }
 
+static choir_status return_losses(choir_replica *r, void *user)
+{
+	(void) user;
+	choir_tensor *x = choir_replica_arg(r, "x");
+	choir_replica_return(r, "mean", choir_mean(x, CHOIR_AXIS(0)));
+	return choir_replica_return(r, "x", x);
+}
+
+// The documentation's example: a batch of 8, and one of 6, on two replicas.
+// spec: B29, B30
+static void losses_of_full_and_partial_batches(void **state)
+{
+	(void) state;
+	static const float numbers[8] = { 0, 1, 2, 3, 4, 5, 6, 7 };
+	for (int whole = 0; whole < 2; whole++) {
+		choir_strategy *s = world_new(2, "cpu:0,cpu:1", 0);
+		choir_values *batch = choir_values_new(s), *losses = NULL;
+		choir_frame *f = choir_values_frame(batch);
+		const int first = 4, second = whole ? 4 : 2;
+		world_ok(choir_values_set_local(
+				batch, "x", 0, choir_borrow(f, CHOIR_F32, CHOIR_SHAPE(first), numbers)));
+		world_ok(choir_values_set_local(
+				batch, "x", 1, choir_borrow(f, CHOIR_F32, CHOIR_SHAPE(second), numbers + first)));
+		world_ok(choir_strategy_run(s, return_losses, NULL, batch, &losses));
+		choir_value *x = choir_values_find(losses, "x"), *mean = choir_values_find(losses, "mean");
+		const int last = first + second;
+		assert_true(choir_tensor_number(choir_strategy_reduce(s, CHOIR_SUM, x, CHOIR_AXIS(0))) ==
+				last * (last - 1) / 2);
+		assert_true(choir_tensor_number(choir_strategy_reduce(s, CHOIR_MEAN, x, CHOIR_AXIS(0))) ==
+				(last - 1) / 2.0);
+		// The mean of means weighs some by 1/8 and others by 1/4.
+		assert_true(choir_tensor_number(choir_strategy_reduce(
+							s, CHOIR_MEAN, mean, CHOIR_NO_AXIS)) == (whole ? 3.5 : 3));
+		choir_tensor *sum = choir_strategy_reduce(s, CHOIR_SUM, x, CHOIR_NO_AXIS);
+		float each[4];
+		if (whole) {
+			world_ok(choir_tensor_fetch(sum, each, sizeof each));
+			for (int i = 0; i < 4; i++)
+				assert_true(each[i] == (float) (4 + 2 * i));
+		} else {
+			assert_null(sum);
+			world_failed(
+					choir_frame_status(choir_values_frame(losses)), CHOIR_INVALID, "[4]", "[2]");
+		}
+		choir_values_free(batch);
+		choir_values_free(losses);
+		choir_strategy_free(s);
+	}
+}
+
+static void broadcast_to_all(void)
+{
+	choir_cross *x = choir_strategy_cross(strategy);
+	choir_value *v = choir_tensor_value(choir_fill(x->frame, CHOIR_F32, CHOIR_SHAPE(2), 6));
+	choir_value *all = choir_cross_broadcast_to(x, v, choir_cross_place(x, NULL));
+	assert_int_equal(choir_value_kind_of(all), CHOIR_VALUE_MIRRORED);
+	assert_int_equal(choir_value_local_count(all), choir_strategy_worker_devices(strategy));
+	for (int i = 0; i < choir_value_local_count(all); i++) {
+		choir_tensor *t = choir_value_local(all, i);
+		assert_ptr_equal(all->device[i], choir_strategy_worker_device(strategy, i));
+		assert_true(choir_tensor_number(choir_sum(t, CHOIR_ALL_AXES)) == 12);
+	}
+	choir_frame_empty(x->frame);
+}
+
+// To all worker devices, if none is named.
+// spec: C7
+static void broadcasts_to_all_devices(void **state)
+{
+	(void) state;
+	world_on_every_deal(&strategy, &replicas, 1, broadcast_to_all);
+}
+
 // spec: M15, 2.8
 static void sums_of_bytes_that_overflow(void **state)
 {
@@ -468,6 +541,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reductions_without_axes),
 		cmocka_unit_test(reductions_with_axes),
+		cmocka_unit_test(losses_of_full_and_partial_batches),
+		cmocka_unit_test(broadcasts_to_all_devices),
 		cmocka_unit_test(sums_of_bytes_that_overflow),
 		cmocka_unit_test(what_cannot_be_reduced),
 		cmocka_unit_test(values_of_other_strategies),

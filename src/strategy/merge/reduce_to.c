@@ -5,22 +5,30 @@
 #include "strategy/merge/reduce_to.h"
 #include "strategy/merge/slices.h"
 
+static choir_value *place_of(choir_cross *x, int count, choir_device *const devices[])
+{
+	choir_value *v = chi_value_new(x->frame, CHOIR_VALUE_PLACE, count);
+	for (int i = 0; v != NULL && i < count; i++)
+		v->device[i] = devices[i];
+	return v;
+}
+
 choir_value *choir_cross_place(choir_cross *x, const char *devices)
 {
 	if (chi_cross_check(x, "place") != CHOIR_OK)
 		return NULL;
+	const choir_strategy *s = chi_cross_of(x)->strategy;
+	if (devices == NULL)
+		return place_of(x, s->lanes, s->device);
 	enum { MOST = 64 };
 	choir_device *found[MOST];
 	int count = 0;
-	if (chi_device_list(devices == NULL ? "" : devices, MOST, found, &count) != CHOIR_OK) {
+	if (chi_device_list(devices, MOST, found, &count) != CHOIR_OK) {
 		chi_error_prefix("place");
 		chi_frame_keep(x->frame);
 		return NULL;
 	}
-	choir_value *v = chi_value_new(x->frame, CHOIR_VALUE_PLACE, count);
-	for (int i = 0; v != NULL && i < count; i++)
-		v->device[i] = found[i];
-	return v;
+	return place_of(x, count, found);
 }
 
 // An empty mirrored value on the devices of a destination.

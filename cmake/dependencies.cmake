@@ -2,8 +2,11 @@
 # to choir_include_directories and its names to choir_libraries; one that is not leaves no trace.
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
-set(choir_libraries Threads::Threads m)
+set(choir_libraries Threads::Threads m ${CMAKE_DL_LIBS})
 set(choir_private_libs -pthread -lm) # the same for pkg-config
+foreach(library IN LISTS CMAKE_DL_LIBS)
+	list(APPEND choir_private_libs -l${library})
+endforeach()
 
 # A library in a folder that the linker searches anyway is linked by its name, so that what is
 # installed holds no path of this machine.

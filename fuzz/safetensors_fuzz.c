@@ -3,7 +3,7 @@
 // must be so with a word. The header alone also goes through the reader of JSON, which must take
 // exactly what a grammar written down a second time, by recursion, takes.
 #include "base/error.h"
-#include "train/json.h"
+#include "base/json.h"
 #include "train/safetensors.h"
 
 #include <stdio.h>

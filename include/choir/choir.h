@@ -7,6 +7,7 @@
 #pragma once
 
 #include "checkpoint.h"
+#include "cluster.h"
 #include "input.h"
 #include "layer.h"
 #include "library.h"

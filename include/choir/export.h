@@ -25,6 +25,9 @@
 // come as a va_list): the compiler checks them.
 #define CHOIR_PRINTF(fmt, arg) __attribute__((format(printf, fmt, arg)))
 
+// Of all tables of choir/extend.h; another one is CHOIR_INVALID.
+#define CHOIR_TABLE_VERSION 1
+
 // In options 0 is the default. CHOIR_NONE is a real zero, or "no limit", in the fields whose
 // comment says so; elsewhere in the API it is a size, a count or a dimension that there is not.
 enum { CHOIR_NONE = -1 };

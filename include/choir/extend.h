@@ -4,6 +4,7 @@
 // copies it. Programs that only use Choir do not need this header.
 #pragma once
 
+#include "extend/cluster.h"
 #include "extend/cross.h"
 #include "extend/device.h"
 #include "extend/kernel.h"

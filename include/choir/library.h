@@ -19,6 +19,10 @@ int choir_version(void);
 // Threads: any.
 bool choir_has(const char *feature);
 
+// The instruction set whose kernels this processor runs: "x86-64 avx512", "x86-64 avx2", "x86-64",
+// "aarch64" or "other". Same bits are promised within one of them. Constant text. Threads: any.
+const char *choir_instruction_set(void);
+
 // How much a message matters; each level includes those above it.
 typedef enum { CHOIR_LOG_WARNING = 1, CHOIR_LOG_INFO, CHOIR_LOG_DEBUG } choir_log_level;
 

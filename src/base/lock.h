@@ -18,6 +18,7 @@ typedef enum {
 	CHI_RANK_OP = 50, // registry, caches of primitives
 	CHI_RANK_POOL = 60, // buffers
 	CHI_RANK_STREAM = 70, // queues of devices
+	CHI_RANK_CLUSTER = 75, // calls of a transport between workers
 	CHI_RANK_DEVICE = 80, // the list of devices
 	CHI_RANK_TRACE = 85, // who records spans; spans begin wherever they do
 	CHI_RANK_LOG = 90

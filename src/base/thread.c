@@ -3,6 +3,7 @@
 // asked, whatever single threads were pinned to later.
 #include "base/thread.h"
 #include "base/atomic.h"
+#include "base/clock.h"
 #include "base/fpenv.h"
 #include "base/text.h"
 
@@ -66,6 +67,19 @@ void chi_thread_join(chi_thread *t)
 		return;
 	pthread_join(t->id, NULL);
 	t->started = false;
+}
+
+void chi_thread_yield(void)
+{
+	sched_yield();
+}
+
+void chi_thread_nap(double seconds)
+{
+	chi_atomic32 nobody_wakes = { 0 };
+	const double deadline = chi_clock_deadline(seconds);
+	while (chi_clock_now() < deadline && chi_futex_wait(&nobody_wakes, 0, deadline))
+		;
 }
 
 // What the process was given.

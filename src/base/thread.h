@@ -24,6 +24,11 @@ choir_status chi_thread_start(chi_thread *t, const char *name, void (*fn)(void *
 void chi_thread_own_name(char out[CHI_THREAD_NAME]);
 void chi_thread_join(chi_thread *t); // a thread that never started is fine
 
+// Gives the processor to another thread that wants it, or sleeps so many seconds, for waits on
+// what cannot wake anybody (messages of other processes).
+void chi_thread_yield(void);
+void chi_thread_nap(double seconds);
+
 // Processors this process may use: the affinity mask, at most chi_cpu_quota of them.
 int chi_cpu_count(void);
 // Whole processors that the cgroup's quota (v1 or v2) allows, rounded up; 0: no limit.

@@ -3,8 +3,8 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/size.h"
-#include "train/json.h"
 #include "train/order.h"
 
 #include <inttypes.h>

@@ -33,7 +33,7 @@ WRITABLE = {
     "group.c": {"known registered": "the registered cross-device operations"},
     "guard.c": {"self": "its address says which thread this is"},
     "lock.c": {"held held_count": "the locks this thread holds, in debug builds"},
-    "table.c": {"known registered": "the registered strategies"},
+    "table.c": {"known registered": "the registered strategies, and transports"},
     "default.c": {"the_default default_lock": "the default strategy, made at its first use"},
     "trace.c": {"sink chi_trace_wanted": "the trace sink", "own_spans": "what each thread records"},
     "context.c": {"top set_strategy": "the context this thread is in"},

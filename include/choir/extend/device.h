@@ -16,9 +16,6 @@
 
 CHOIR_C_BEGIN
 
-// Of all tables of choir/extend.h; another one is CHOIR_INVALID.
-#define CHOIR_TABLE_VERSION 1
-
 typedef struct choir_device_table {
 	size_t size; // of this struct
 	uint32_t version; // CHOIR_TABLE_VERSION

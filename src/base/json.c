@@ -1,10 +1,10 @@
 // The reader of json.h: a stack of one bit a level, and a state that says what may come next. A
 // decoded string is never longer than what stood for it, so it fits where it stood.
-#include "train/json.h"
-
-#include <string.h>
+#include "base/json.h"
 
 #include "base/text.h"
+
+#include <string.h>
 
 enum {
 	WANT_VALUE,

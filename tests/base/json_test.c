@@ -1,5 +1,5 @@
 // The reader of JSON: what its tokens are, and everything that it must refuse.
-#include "train/json.h"
+#include "base/json.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,0 +1,66 @@
+# libchoir-mpi: a library for each MPI that is here, from one source, beside libchoir and not linked by
+# it (docs/decisions/0025). The compilers that MPIs bring say what to compile and link with; which
+# MPI it is, its header says. CHOIR_MPI_COMPILERS names other ones.
+set(CHOIR_MPI_COMPILERS "mpicc.openmpi;mpicc.mpich;mpicc" CACHE STRING
+	"Compilers of the MPIs to build a libchoir-mpi for; empty: none")
+
+# The words of what `mpicc -show` prints that begin with -I, and with -L or -l.
+function(choir_mpi_flags compiler includes links)
+	execute_process(COMMAND ${compiler} -show OUTPUT_VARIABLE line RESULT_VARIABLE failed
+		ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
+	if(failed)
+		set(line)
+	endif()
+	separate_arguments(words UNIX_COMMAND "${line}")
+	set(folders ${words})
+	list(FILTER folders INCLUDE REGEX "^-I")
+	list(TRANSFORM folders REPLACE "^-I" "")
+	list(FILTER words INCLUDE REGEX "^-[Ll]|^-Wl,-rpath")
+	set(${includes} ${folders} PARENT_SCOPE)
+	set(${links} ${words} PARENT_SCOPE)
+endfunction()
+
+# openmpi, mpich, or nothing: what the macros of a header tell.
+function(choir_mpi_kind includes kind)
+	set(${kind} "" PARENT_SCOPE)
+	foreach(folder IN LISTS includes)
+		if(EXISTS ${folder}/mpi.h)
+			file(STRINGS ${folder}/mpi.h marks REGEX "define (OPEN_MPI|MPICH_VERSION) ")
+			if(marks MATCHES "OPEN_MPI")
+				set(${kind} openmpi PARENT_SCOPE)
+			elseif(marks MATCHES "MPICH_VERSION")
+				set(${kind} mpich PARENT_SCOPE)
+			endif()
+		endif()
+	endforeach()
+endfunction()
+
+set(choir_mpis)
+foreach(name IN LISTS CHOIR_MPI_COMPILERS)
+	find_program(choir_mpicc ${name} NO_CACHE)
+	if(choir_mpicc)
+		choir_mpi_flags(${choir_mpicc} includes links)
+		choir_mpi_kind("${includes}" kind)
+		if(kind AND NOT kind IN_LIST choir_mpis)
+			message(STATUS "MPI: ${kind} (${choir_mpicc})")
+			list(APPEND choir_mpis ${kind})
+			set(choir_mpi_includes_${kind} ${includes})
+			set(choir_mpi_links_${kind} ${links})
+			add_library(choir_mpi_${kind} MODULE ${PROJECT_SOURCE_DIR}/mpi/mpi.c)
+			choir_compile_options(choir_mpi_${kind})
+			# MPICH declares statuses that are to be ignored as arrays that are not empty.
+			target_compile_options(choir_mpi_${kind} PRIVATE
+				$<$<C_COMPILER_ID:GNU>:-Wno-stringop-overflow>)
+			choir_link_options(choir_mpi_${kind})
+			target_include_directories(choir_mpi_${kind} PRIVATE ${PROJECT_SOURCE_DIR}/include)
+			target_include_directories(choir_mpi_${kind} SYSTEM PRIVATE ${includes})
+			target_link_libraries(choir_mpi_${kind} PRIVATE ${links})
+			set_target_properties(choir_mpi_${kind} PROPERTIES OUTPUT_NAME choir-mpi-${kind}
+				C_VISIBILITY_PRESET hidden POSITION_INDEPENDENT_CODE ON)
+		endif()
+	endif()
+	unset(choir_mpicc)
+endforeach()
+if(NOT choir_mpis)
+	message(STATUS "MPI: not found, done without (Debian: libopenmpi-dev or libmpich-dev)")
+endif()

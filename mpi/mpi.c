@@ -1,0 +1,425 @@
+// MPI as a transport: one source for every MPI, compiled once for each, with nothing but the MPI
+// that is there (MPI 3.0 is enough) and Choir's public headers. Only point-to-point calls on a
+// communicator of its own are made; sums, barriers and fingerprints are Choir's. MPI itself never
+// says that another process stopped or left, so words about that travel as messages of their own
+// (notes), which are looked for from time to time while a test finds nothing.
+#include <choir/extend/mpi.h>
+
+#include <mpi.h>
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// One call of MPI carries at most so many bytes (counts are int).
+#ifndef CHOIR_MPI_CHUNK
+#define CHOIR_MPI_CHUNK ((size_t) 1 << 30)
+#endif
+enum { NOTE_TAG = CHOIR_CLUSTER_TAGS, NOTE_BYTES = 512, LOOKS_A_NOTE = 16 };
+
+typedef struct {
+	bool used, receiving;
+	int peer, parts, finished; // of request
+	MPI_Request *request;
+	int room; // of request
+	size_t bytes;
+} ticket;
+
+typedef struct {
+	int kind; // 'l': left, 'a': aborted; 0: nothing
+	char text[NOTE_BYTES - sizeof(int)];
+} note;
+
+typedef struct {
+	choir_mpi_argument with;
+	MPI_Comm comm;
+	bool open, own_mpi, failed;
+	int worker, workers, threads;
+	ticket *tickets;
+	size_t ticket_room;
+	double *left; // of each worker: when it said so; 0: it has not
+	unsigned looks;
+	int aborted_by; // CHOIR_NONE: nobody
+	note abort;
+	note *sent; // to each worker, and the requests of these
+	MPI_Request *sending;
+} mpi;
+
+static const char *level_name(int level)
+{
+	return level == MPI_THREAD_MULTIPLE		 ? "MPI_THREAD_MULTIPLE"
+			: level == MPI_THREAD_SERIALIZED ? "MPI_THREAD_SERIALIZED"
+			: level == MPI_THREAD_FUNNELED	 ? "MPI_THREAD_FUNNELED"
+											 : "MPI_THREAD_SINGLE";
+}
+
+static choir_status refused(mpi *m, const char *call, int error)
+{
+	char text[MPI_MAX_ERROR_STRING] = "";
+	int length = 0;
+	MPI_Error_string(error, text, &length);
+	m->failed = true;
+	return m->with.fail(CHOIR_IO, "%s: %s", call, text);
+}
+
+#define CALL(call, ...) \
+	do { \
+		const int error_ = call(__VA_ARGS__); \
+		if (error_ != MPI_SUCCESS) \
+			return refused(m, #call, error_); \
+	} while (0)
+
+static choir_status no_memory(mpi *m)
+{
+	return m->with.fail(CHOIR_NO_MEMORY, "no memory for the state of MPI");
+}
+
+// Initialises MPI if it is Choir's to do.
+static choir_status start(mpi *m)
+{
+	int initialised = 0, finalised = 0;
+	MPI_Initialized(&initialised);
+	MPI_Finalized(&finalised);
+	if (finalised)
+		return m->with.fail(CHOIR_STATE,
+				"MPI was ended in this process, and cannot be "
+				"initialised again: keep one cluster until the program's end");
+	if (!initialised && m->with.communicator != NULL)
+		return m->with.fail(CHOIR_STATE, "a communicator, but MPI is not initialised");
+	if (!initialised) {
+		CALL(MPI_Init_thread, NULL, NULL, MPI_THREAD_MULTIPLE, &m->threads);
+		m->own_mpi = true;
+	}
+	CALL(MPI_Query_thread, &m->threads);
+	if (m->threads < MPI_THREAD_SERIALIZED)
+		return m->with.fail(CHOIR_UNSUPPORTED,
+				"MPI was initialised with %s, MPI_THREAD_SERIALIZED "
+				"is needed: call MPI_Init_thread with MPI_THREAD_MULTIPLE",
+				level_name(m->threads));
+	return CHOIR_OK;
+}
+
+static choir_status find_others(mpi *m)
+{
+	MPI_Comm from = MPI_COMM_WORLD;
+	if (m->with.communicator != NULL)
+		memcpy(&from, m->with.communicator, sizeof from);
+	CALL(MPI_Comm_dup, from, &m->comm);
+	m->open = true;
+	CALL(MPI_Comm_set_errhandler, m->comm, MPI_ERRORS_RETURN);
+	CALL(MPI_Comm_rank, m->comm, &m->worker);
+	CALL(MPI_Comm_size, m->comm, &m->workers);
+	m->left = calloc((size_t) m->workers, sizeof *m->left);
+	m->sent = calloc((size_t) m->workers, sizeof *m->sent);
+	m->sending = calloc((size_t) m->workers, sizeof *m->sending);
+	if (m->left == NULL || m->sent == NULL || m->sending == NULL)
+		return no_memory(m);
+	for (int i = 0; i < m->workers; i++)
+		m->sending[i] = MPI_REQUEST_NULL;
+	return CHOIR_OK;
+}
+
+static choir_status open_mpi(void *self, const void *argument)
+{
+	mpi *m = self;
+	m->with = *(const choir_mpi_argument *) argument;
+	m->aborted_by = CHOIR_NONE;
+	m->comm = MPI_COMM_NULL;
+	if (m->with.communicator != NULL && m->with.size != sizeof(MPI_Comm))
+		return m->with.fail(CHOIR_INVALID, "a communicator of %zu bytes, this MPI's have %zu",
+				m->with.size, sizeof(MPI_Comm));
+	choir_status status = start(m);
+	if (status == CHOIR_OK)
+		status = find_others(m);
+	m->failed = status != CHOIR_OK;
+	return status;
+}
+
+// Takes in what others have said of themselves.
+static void read_notes(mpi *m)
+{
+	int there = 1;
+	MPI_Status status;
+	while (MPI_Iprobe(MPI_ANY_SOURCE, NOTE_TAG, m->comm, &there, &status) == MPI_SUCCESS &&
+			there) {
+		note n = { 0 };
+		if (MPI_Recv(&n, sizeof n, MPI_BYTE, status.MPI_SOURCE, NOTE_TAG, m->comm,
+					MPI_STATUS_IGNORE) != MPI_SUCCESS)
+			return;
+		n.text[sizeof n.text - 1] = '\0';
+		if (n.kind == 'l')
+			m->left[status.MPI_SOURCE] = m->with.now();
+		if (n.kind == 'a' && m->aborted_by == CHOIR_NONE) {
+			m->aborted_by = status.MPI_SOURCE;
+			m->abort = n;
+		}
+	}
+}
+
+// Small enough to be sent without the other side's help; if it is not, nobody waits for it.
+static void send_notes(mpi *m, int kind, const char *text)
+{
+	for (int i = 0; i < m->workers; i++) {
+		if (i == m->worker || m->sending[i] != MPI_REQUEST_NULL)
+			continue;
+		m->sent[i].kind = kind;
+		snprintf(m->sent[i].text, sizeof m->sent[i].text, "%s", text);
+		MPI_Isend(&m->sent[i], sizeof m->sent[i], MPI_BYTE, i, NOTE_TAG, m->comm, &m->sending[i]);
+	}
+}
+
+static bool notes_are_sent(mpi *m)
+{
+	int done = 1;
+	return MPI_Testall(m->workers, m->sending, &done, MPI_STATUSES_IGNORE) != MPI_SUCCESS || done;
+}
+
+static bool all_have_left(const mpi *m)
+{
+	for (int i = 0; i < m->workers; i++)
+		if (i != m->worker && m->left[i] == 0)
+			return false;
+	return true;
+}
+
+// Whether all others said that they leave, in time. Nobody who did sends anything any more.
+static bool leave_together(mpi *m, double seconds)
+{
+	const double begun = m->with.now();
+	send_notes(m, 'l', "");
+	for (;;) {
+		read_notes(m);
+		if (notes_are_sent(m) && all_have_left(m))
+			return true;
+		if (m->aborted_by != CHOIR_NONE || (seconds >= 0 && m->with.now() - begun > seconds))
+			return false;
+		m->with.yield();
+	}
+}
+
+static void close_mpi(void *self, double seconds)
+{
+	mpi *m = self;
+	bool whole = m->open && !m->failed && m->left != NULL && m->sending != NULL;
+	if (whole)
+		whole = leave_together(m, seconds);
+	// What MPI may still read or write stays: after a failure nobody can say how long.
+	if (m->open && whole) {
+		MPI_Comm_free(&m->comm);
+		free(m->sent);
+		free(m->sending);
+	}
+	for (size_t i = 0; i < m->ticket_room && (whole || !m->open); i++)
+		free(m->tickets[i].request);
+	if (whole || !m->open)
+		free(m->tickets);
+	free(m->left);
+	if (m->own_mpi && (whole || !m->open))
+		MPI_Finalize();
+}
+
+static int worker_of(const void *self)
+{
+	return ((const mpi *) self)->worker;
+}
+
+static int workers_of(const void *self)
+{
+	return ((const mpi *) self)->workers;
+}
+
+static void describe(const void *self, char *text, size_t size)
+{
+	const mpi *m = self;
+	char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+	int length = 0;
+	MPI_Get_library_version(version, &length);
+	version[strcspn(version, ",\n\r")] = '\0';
+	for (char *c = version; *c != '\0'; c++)
+		*c = *c == '\t' ? ' ' : *c;
+	snprintf(text, size, "%.80s, %s", version, level_name(m->threads));
+}
+
+static ticket *new_ticket(mpi *m, size_t bytes, uint64_t *number)
+{
+	size_t i = 0;
+	while (i < m->ticket_room && m->tickets[i].used)
+		i++;
+	if (i == m->ticket_room) {
+		const size_t room = i == 0 ? 16 : 2 * i;
+		ticket *grown = realloc(m->tickets, room * sizeof *grown);
+		if (grown == NULL)
+			return NULL;
+		memset(grown + i, 0, (room - i) * sizeof *grown);
+		m->tickets = grown;
+		m->ticket_room = room;
+	}
+	ticket *t = &m->tickets[i];
+	const size_t parts = bytes == 0 ? 1 : (bytes - 1) / CHOIR_MPI_CHUNK + 1;
+	if (parts > INT_MAX)
+		return NULL;
+	if (t->room < (int) parts) {
+		MPI_Request *grown = realloc(t->request, parts * sizeof *grown);
+		if (grown == NULL)
+			return NULL;
+		t->request = grown;
+		t->room = (int) parts;
+	}
+	for (size_t k = 0; k < parts; k++)
+		t->request[k] = MPI_REQUEST_NULL;
+	t->parts = (int) parts;
+	t->finished = 0;
+	t->bytes = 0;
+	*number = i;
+	return t;
+}
+
+static int part_bytes(size_t bytes, int part)
+{
+	const size_t left = bytes - (size_t) part * CHOIR_MPI_CHUNK;
+	return (int) (left < CHOIR_MPI_CHUNK ? left : CHOIR_MPI_CHUNK);
+}
+
+static choir_status send_bytes(
+		void *self, int to, int tag, const void *data, size_t bytes, uint64_t *number)
+{
+	mpi *m = self;
+	ticket *t = new_ticket(m, bytes, number);
+	if (t == NULL)
+		return no_memory(m);
+	t->peer = to;
+	t->receiving = false;
+	t->used = true;
+	for (int i = 0; i < t->parts; i++)
+		CALL(MPI_Isend, (const char *) data + (size_t) i * CHOIR_MPI_CHUNK, part_bytes(bytes, i),
+				MPI_BYTE, to, tag, m->comm, &t->request[i]);
+	t->bytes = bytes;
+	return CHOIR_OK;
+}
+
+static choir_status receive_bytes(
+		void *self, int from, int tag, void *data, size_t room, uint64_t *number)
+{
+	mpi *m = self;
+	ticket *t = new_ticket(m, room, number);
+	if (t == NULL)
+		return no_memory(m);
+	t->peer = from;
+	t->receiving = true;
+	t->used = true;
+	for (int i = 0; i < t->parts; i++)
+		CALL(MPI_Irecv, (char *) data + (size_t) i * CHOIR_MPI_CHUNK, part_bytes(room, i),
+				MPI_BYTE, from, tag, m->comm, &t->request[i]);
+	return CHOIR_OK;
+}
+
+// Finishes the parts that are there, in order.
+static choir_status test_parts(mpi *m, ticket *t)
+{
+	while (t->finished < t->parts) {
+		int done = 0, count = 0;
+		MPI_Status status;
+		CALL(MPI_Test, &t->request[t->finished], &done, &status);
+		if (!done)
+			return CHOIR_OK;
+		if (t->receiving) {
+			CALL(MPI_Get_count, &status, MPI_BYTE, &count);
+			t->bytes += (size_t) count;
+		}
+		t->finished++;
+	}
+	return CHOIR_OK;
+}
+
+// Nothing comes from one that has left; but what it sent before may still be on its way.
+static bool is_lost(const mpi *m, const ticket *t)
+{
+	static const double GRACE = 0.5; // seconds
+	return m->left[t->peer] != 0 && m->with.now() - m->left[t->peer] > GRACE;
+}
+
+static choir_status test_ticket(void *self, uint64_t number, bool *done, size_t *bytes)
+{
+	mpi *m = self;
+	ticket *t = &m->tickets[number];
+	const choir_status status = test_parts(m, t);
+	*done = t->finished == t->parts;
+	*bytes = t->bytes;
+	if (status != CHOIR_OK)
+		return status;
+	if (*done) {
+		t->used = false;
+		return CHOIR_OK;
+	}
+	if (++m->looks % LOOKS_A_NOTE == 0)
+		read_notes(m);
+	if (m->aborted_by != CHOIR_NONE)
+		return m->with.fail(
+				CHOIR_CANCELLED, "worker %d stopped: %s", m->aborted_by, m->abort.text);
+	if (is_lost(m, t))
+		return m->with.fail(CHOIR_PEER_LOST, "worker %d has left", t->peer);
+	return CHOIR_OK;
+}
+
+// A receive that has not begun can be taken back. What is being transferred is waited for, a short
+// while: its other end is alive, or it is not, and then nobody touches the memory any more.
+static void drop(void *self, uint64_t number)
+{
+	mpi *m = self;
+	ticket *t = &m->tickets[number];
+	const double begun = m->with.now();
+	int done = 1;
+	for (int i = t->finished; i < t->parts; i++)
+		if (t->receiving && t->request[i] != MPI_REQUEST_NULL)
+			MPI_Cancel(&t->request[i]);
+	do {
+		if (MPI_Testall(t->parts, t->request, &done, MPI_STATUSES_IGNORE) != MPI_SUCCESS)
+			break;
+		if (!done)
+			m->with.yield();
+	} while (!done && t->receiving && m->with.now() - begun < 0.5);
+	t->used = !done; // the ticket of a transfer that hangs is not used again
+}
+
+static void abort_all(void *self, const char *why)
+{
+	mpi *m = self;
+	m->failed = true;
+	if (!m->open || m->sending == NULL)
+		return;
+	send_notes(m, 'a', why);
+	const double begun = m->with.now();
+	while (!notes_are_sent(m) && m->with.now() - begun < 0.1)
+		m->with.yield();
+}
+
+static const choir_cluster_table table = {
+	.size = sizeof table,
+	.version = CHOIR_TABLE_VERSION,
+	.name = "mpi",
+	.self_size = sizeof(mpi),
+	.open = open_mpi,
+	.close = close_mpi,
+	.worker = worker_of,
+	.workers = workers_of,
+	.describe = describe,
+	.send = send_bytes,
+	.receive = receive_bytes,
+	.test = test_ticket,
+	.drop = drop,
+	.abort = abort_all,
+};
+
+extern const choir_mpi_plugin choir_mpi_plugin_data;
+__attribute__((visibility("default"))) const choir_mpi_plugin choir_mpi_plugin_data = {
+	.version = CHOIR_MPI_PLUGIN_VERSION,
+#if defined(OPEN_MPI)
+	.mpi = "openmpi",
+#elif defined(MPICH_VERSION)
+	.mpi = "mpich",
+#else
+	.mpi = "other",
+#endif
+	.table = &table,
+};

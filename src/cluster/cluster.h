@@ -1,0 +1,54 @@
+// Workers and bytes between them, for the rooms above: the object, messages with a fingerprint,
+// and what is built of them. Nothing here knows what the bytes mean.
+#pragma once
+
+#include "base/error.h"
+#include "base/lock.h"
+#include "choir/extend/cluster.h"
+
+enum { CHI_WORKER_NAME = 96, CHI_TRANSPORT_TEXT = 160 };
+
+typedef enum { CHI_TASK_CHIEF, CHI_TASK_WORKER, CHI_TASK_EVALUATOR, CHI_TASK_PS } chi_task;
+enum { CHI_TASKS = 4 };
+
+struct choir_cluster {
+	choir_cluster_table table; // filled: no slot is missing
+	void *self;
+	int worker, workers;
+	chi_task task;
+	int task_index;
+	double start_timeout, timeout; // seconds, negative: none
+	char (*names)[CHI_WORKER_NAME]; // NULL until they are known
+	char transport[CHI_TRANSPORT_TEXT];
+	chi_mutex lock; // calls of the table, and what follows
+	bool failed;
+	chi_error failure; // the first one
+	uint64_t sequence; // of the collectives in collective.c
+};
+
+// A table by name; NULL with CHOIR_NOT_FOUND and the known ones. filled: the same without gaps.
+const choir_cluster_table *chi_cluster_table(const char *name);
+choir_cluster_table chi_cluster_table_filled(const choir_cluster_table *table);
+extern const choir_cluster_table chi_alone_table;
+
+// Opens a transport and learns the names of the workers; the rest of choir_cluster_new is roles.
+choir_cluster *chi_cluster_open(
+		const choir_cluster_table *table, const void *argument, const choir_cluster_options *o);
+// "worker 2 (node3, pid 4711)", into text.
+const char *chi_cluster_name(const choir_cluster *c, int worker, char text[CHI_WORKER_NAME + 32]);
+// The deadline of a wait that begins now, on the transport's clock.
+double chi_cluster_deadline(const choir_cluster *c, double seconds);
+// Ends the cluster with the failure that this thread has just recorded, and tells the others;
+// returns its status. Only the first failure counts.
+choir_status chi_cluster_give_up(choir_cluster *c);
+// CHOIR_CANCELLED with the first cause if the cluster is over.
+choir_status chi_cluster_check(choir_cluster *c);
+
+// Something that must be the same in all workers. CHOIR_STATE: it is not; the text names the first
+// worker that differs, the fact, and both values. At most CHI_FACTS.
+enum { CHI_FACTS = 16, CHI_FACT_NAME = 24, CHI_FACT_VALUE = 72 };
+typedef struct {
+	char name[CHI_FACT_NAME], value[CHI_FACT_VALUE];
+} chi_fact;
+void chi_fact_set(chi_fact *fact, const char *name, const char *fmt, ...) CHOIR_PRINTF(3, 4);
+choir_status chi_cluster_agree(choir_cluster *c, const chi_fact facts[], int n);

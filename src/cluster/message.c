@@ -1,0 +1,239 @@
+// Messages: a frame, then the rest. A receive is a small machine of two states, which progress
+// moves on: it waits for the frame, compares, and then for the rest.
+#include "cluster/message.h"
+
+#include "base/philox.h"
+#include "base/text.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { HEAD = offsetof(chi_frame, data) };
+// "choir" and the version of this layout; workers of another byte order see something else.
+static const uint64_t MAGIC = 0x63686f6972000001;
+
+_Static_assert(sizeof(chi_frame) == 4096, "a frame is a page");
+
+void chi_fingerprint_set(chi_fingerprint *f, uint64_t sequence, const char *fmt, ...)
+{
+	char text[CHI_ERROR_SIZE];
+	va_list args;
+	va_start(args, fmt);
+	const int length = chi_text_format(text, sizeof text, fmt, args);
+	va_end(args);
+	*f = (chi_fingerprint){ .sequence = sequence };
+	f->hash = chi_hash_mix(chi_hash_text(text) ^ (uint64_t) length);
+	snprintf(f->what, sizeof f->what, "%.*s", (int) sizeof f->what - 1, text);
+}
+
+static bool same(const chi_fingerprint *a, const chi_fingerprint *b)
+{
+	return a->sequence == b->sequence && a->hash == b->hash &&
+			memcmp(a->what, b->what, sizeof a->what) == 0;
+}
+
+static bool is_good_peer(const choir_cluster *c, int peer, int tag)
+{
+	return peer >= 0 && peer < c->workers && tag >= 0 && tag < CHOIR_CLUSTER_TAGS;
+}
+
+// Lets go of what was begun, before the memory is the caller's again.
+static void drop(chi_message *m)
+{
+	choir_cluster *c = m->cluster;
+	chi_mutex_lock(&c->lock);
+	while (m->tickets > 0)
+		c->table.drop(c->self, m->ticket[--m->tickets]);
+	chi_mutex_unlock(&c->lock);
+}
+
+static choir_status begin(chi_message *m, choir_cluster *c, int peer, int tag)
+{
+	m->cluster = c;
+	m->peer = peer;
+	m->tag = tag;
+	m->done = m->framed = false;
+	m->tickets = 0;
+	if (!is_good_peer(c, peer, tag))
+		return choir_fail(
+				CHOIR_INTERNAL, "message: worker %d of %d, tag %d", peer, c->workers, tag);
+	return chi_cluster_check(c);
+}
+
+static choir_status begin_send(chi_message *m, const void *data, size_t bytes)
+{
+	choir_cluster *c = m->cluster;
+	chi_mutex_lock(&c->lock);
+	const choir_status status =
+			c->table.send(c->self, m->peer, m->tag, data, bytes, &m->ticket[m->tickets]);
+	m->tickets += status == CHOIR_OK;
+	chi_mutex_unlock(&c->lock);
+	return status;
+}
+
+static choir_status begin_receive(chi_message *m, void *data, size_t room)
+{
+	choir_cluster *c = m->cluster;
+	chi_mutex_lock(&c->lock);
+	const choir_status status =
+			c->table.receive(c->self, m->peer, m->tag, data, room, &m->ticket[0]);
+	m->tickets = status == CHOIR_OK;
+	chi_mutex_unlock(&c->lock);
+	return status;
+}
+
+// The transport has failed: says whom it was about, and ends the cluster.
+static choir_status fail(chi_message *m, choir_status status)
+{
+	char name[CHI_WORKER_NAME + 32];
+	drop(m);
+	if (choir_error_status() != status)
+		choir_fail(status, "%s", choir_status_name(status));
+	chi_error_prefix("%s %s %s", m->expected.what, m->sending ? "to" : "from",
+			chi_cluster_name(m->cluster, m->peer, name));
+	return chi_cluster_give_up(m->cluster);
+}
+
+choir_status chi_message_send(chi_message *m, choir_cluster *c, int to, int tag,
+		const chi_fingerprint *f, const void *data, size_t bytes)
+{
+	CHOIR_TRY(begin(m, c, to, tag));
+	m->sending = true;
+	m->expected = m->frame.fingerprint = *f;
+	m->frame.magic = MAGIC;
+	m->frame.bytes = bytes;
+	const size_t first = bytes < CHI_FRAME_DATA ? bytes : CHI_FRAME_DATA;
+	if (first > 0)
+		memcpy(m->frame.data, data, first);
+	choir_status status = begin_send(m, &m->frame, HEAD + first);
+	if (status == CHOIR_OK && bytes > first)
+		status = begin_send(m, (const char *) data + first, bytes - first);
+	return status == CHOIR_OK ? CHOIR_OK : fail(m, status);
+}
+
+choir_status chi_message_receive(chi_message *m, choir_cluster *c, int from, int tag,
+		const chi_fingerprint *f, void *data, size_t bytes)
+{
+	CHOIR_TRY(begin(m, c, from, tag));
+	m->sending = false;
+	m->expected = *f;
+	m->data = data;
+	m->bytes = bytes;
+	const choir_status status = begin_receive(m, &m->frame, sizeof m->frame);
+	return status == CHOIR_OK ? CHOIR_OK : fail(m, status);
+}
+
+static choir_status refuse(chi_message *m)
+{
+	const choir_cluster *c = m->cluster;
+	char own[CHI_WORKER_NAME + 32], other[CHI_WORKER_NAME + 32];
+	const chi_fingerprint *found = &m->frame.fingerprint;
+	m->frame.fingerprint.what[CHI_FINGERPRINT_TEXT - 1] = '\0';
+	chi_cluster_name(c, c->worker, own);
+	chi_cluster_name(c, m->peer, other);
+	if (same(found, &m->expected))
+		choir_fail(CHOIR_STATE,
+				"workers differ in number %" PRIu64 ", %s: %s has %zu bytes, %s has "
+				"%" PRIu64,
+				found->sequence, found->what, own, m->bytes, other, m->frame.bytes);
+	else
+		choir_fail(CHOIR_STATE,
+				"workers differ: %s is at number %" PRIu64 ", %s; %s at number "
+				"%" PRIu64 ", %s",
+				own, m->expected.sequence, m->expected.what, other, found->sequence, found->what);
+	return chi_cluster_give_up(m->cluster);
+}
+
+static choir_status take_frame(chi_message *m, size_t came)
+{
+	char name[CHI_WORKER_NAME + 32];
+	if (came < HEAD || m->frame.magic != MAGIC) {
+		choir_fail(CHOIR_CORRUPT, "%s sent %zu bytes that are no message of this version of Choir",
+				chi_cluster_name(m->cluster, m->peer, name), came);
+		return chi_cluster_give_up(m->cluster);
+	}
+	if (!same(&m->frame.fingerprint, &m->expected) || m->frame.bytes != m->bytes)
+		return refuse(m);
+	const size_t first = m->bytes < CHI_FRAME_DATA ? m->bytes : CHI_FRAME_DATA;
+	if (came != HEAD + first) {
+		choir_fail(CHOIR_CORRUPT, "%s sent %zu bytes where %zu are needed",
+				chi_cluster_name(m->cluster, m->peer, name), came, HEAD + first);
+		return chi_cluster_give_up(m->cluster);
+	}
+	if (first > 0)
+		memcpy(m->data, m->frame.data, first);
+	m->framed = true;
+	if (m->bytes == first) {
+		m->done = true;
+		return CHOIR_OK;
+	}
+	const choir_status status = begin_receive(m, (char *) m->data + first, m->bytes - first);
+	return status == CHOIR_OK ? CHOIR_OK : fail(m, status);
+}
+
+choir_status chi_message_progress(chi_message *m)
+{
+	choir_cluster *c = m->cluster;
+	while (!m->done) {
+		CHOIR_TRY(chi_cluster_check(c));
+		bool done = false;
+		size_t came = 0;
+		chi_mutex_lock(&c->lock);
+		const choir_status status =
+				c->table.test(c->self, m->ticket[m->tickets - 1], &done, &came);
+		m->tickets -= status == CHOIR_OK && done;
+		chi_mutex_unlock(&c->lock);
+		if (status != CHOIR_OK)
+			return fail(m, status);
+		if (!done)
+			return CHOIR_OK;
+		if (!m->sending && !m->framed)
+			CHOIR_TRY(take_frame(m, came));
+		else
+			m->done = m->tickets == 0;
+	}
+	return CHOIR_OK;
+}
+
+static choir_status progress_all(chi_message *const m[], int n, const chi_message **waits_for)
+{
+	*waits_for = NULL;
+	for (int i = 0; i < n; i++) {
+		CHOIR_TRY(chi_message_progress(m[i]));
+		if (!m[i]->done && *waits_for == NULL)
+			*waits_for = m[i];
+	}
+	return CHOIR_OK;
+}
+
+static choir_status give_up_waiting(const chi_message *m, double seconds)
+{
+	char name[CHI_WORKER_NAME + 32];
+	choir_fail(CHOIR_TIMEOUT, "%s number %" PRIu64 ": waited %.1f s for %s", m->expected.what,
+			m->expected.sequence, seconds, chi_cluster_name(m->cluster, m->peer, name));
+	return chi_cluster_give_up(m->cluster);
+}
+
+choir_status chi_message_wait(chi_message *const m[], int n, double deadline)
+{
+	if (n == 0)
+		return CHOIR_OK;
+	choir_cluster *c = m[0]->cluster;
+	const double begun = c->table.now(c->self);
+	const chi_message *waits_for = NULL;
+	choir_status status = progress_all(m, n, &waits_for);
+	for (int turn = 0; status == CHOIR_OK && waits_for != NULL; turn++) {
+		const double now = c->table.now(c->self);
+		if (now >= deadline)
+			status = give_up_waiting(waits_for, now - begun);
+		else
+			c->table.pause(c->self, turn, deadline);
+		if (status == CHOIR_OK)
+			status = progress_all(m, n, &waits_for);
+	}
+	for (int i = 0; status != CHOIR_OK && i < n; i++)
+		drop(m[i]);
+	return status;
+}

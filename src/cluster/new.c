@@ -1,0 +1,156 @@
+// Coming up: who this process is, by options, environment and launcher; the transport; and whether
+// all workers fit together.
+#include "base/alloc.h"
+#include "base/crc32c.h"
+#include "base/file.h"
+#include "choir/library.h"
+#include "cluster/mpi.h"
+#include "cluster/roles.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static choir_status take_options(const choir_cluster_options *o, choir_cluster_options *all)
+{
+	*all = (choir_cluster_options){ .size = sizeof *all };
+	if (o == NULL)
+		return CHOIR_OK;
+	if (o->size < sizeof(size_t) || o->size > sizeof *all)
+		return choir_fail(CHOIR_INVALID, "cluster: options of size %zu, this library's have %zu",
+				o->size, sizeof *all);
+	memcpy(all, o, o->size);
+	all->size = sizeof *all;
+	const double seconds[] = { all->timeout, all->start_timeout };
+	for (int i = 0; i < 2; i++)
+		if (!(seconds[i] >= 0) && seconds[i] != CHOIR_NONE)
+			return choir_fail(CHOIR_INVALID, "cluster: a timeout of %g seconds", seconds[i]);
+	return CHOIR_OK;
+}
+
+// The checksum of the program's file; "unknown" where it cannot be read.
+static void program_fact(chi_fact *fact)
+{
+	enum { STEP = 1 << 20 };
+	chi_error kept;
+	chi_error_save(&kept);
+	chi_file *f = chi_file_open("/proc/self/exe");
+	unsigned char *block = chi_alloc(STEP);
+	uint32_t crc = 0;
+	uint64_t at = 0;
+	size_t got = f != NULL && block != NULL ? STEP : 0;
+	while (got > 0 && chi_file_read_some(f, at, block, STEP, &got) == CHOIR_OK && got > 0) {
+		crc = chi_crc32c(crc, block, got);
+		at += got;
+	}
+	if (f != NULL && at == chi_file_size(f))
+		chi_fact_set(fact, "program", "a file of %llu bytes, CRC-32C %08x",
+				(unsigned long long) at, (unsigned) crc);
+	else
+		chi_fact_set(fact, "program", "unknown");
+	chi_free(block);
+	chi_file_close(f);
+	chi_error_restore(&kept);
+}
+
+static choir_status agree(choir_cluster *c, const char *program)
+{
+	chi_fact facts[4];
+	const char *kernels = getenv("CHOIR_KERNELS");
+	const bool plain = kernels != NULL && strcmp(kernels, "plain") == 0;
+	chi_fact_set(&facts[0], "library version", "%d.%d.%d", choir_version() / 10000,
+			choir_version() / 100 % 100, choir_version() % 100);
+	chi_fact_set(&facts[1], "CHOIR_KERNELS", "%s", kernels == NULL ? "" : kernels);
+	// Plain kernels give the same bits on every instruction set.
+	chi_fact_set(&facts[2], "instruction set", "%s", plain ? "any" : choir_instruction_set());
+	if (program != NULL)
+		chi_fact_set(&facts[3], "program", "%s", program);
+	else
+		program_fact(&facts[3]);
+	return chi_cluster_agree(c, facts, 4);
+}
+
+static choir_status check_roles(const choir_cluster *c, const chi_roles *r)
+{
+	if (r->source == NULL || (c->workers == r->workers && c->worker == r->worker))
+		return CHOIR_OK;
+	if (c->workers == r->workers)
+		return choir_fail(CHOIR_INVALID,
+				"%s makes this process worker %d, but %s worker %d: give "
+				"tasks to processes in the order of their ranks",
+				r->source, r->worker, c->transport, c->worker);
+	return choir_fail(CHOIR_INVALID,
+			"%s names %d worker%s, but %s finds %d: start the program with "
+			"mpirun -n %d PROGRAM, or srun --mpi=pmix -n %d PROGRAM",
+			r->source, r->workers, r->workers == 1 ? "" : "s", c->transport, c->workers,
+			r->workers, r->workers);
+}
+
+static choir_cluster *settle(choir_cluster *c, const chi_roles *r, const char *program)
+{
+	if (c == NULL)
+		return NULL;
+	choir_status status = check_roles(c, r);
+	if (status == CHOIR_OK)
+		status = agree(c, program);
+	if (status != CHOIR_OK) {
+		chi_cluster_give_up(c);
+		choir_cluster_free(c);
+		return NULL;
+	}
+	if (r->task_given) {
+		c->task = r->task;
+		c->task_index = r->index;
+	}
+	return c;
+}
+
+choir_cluster *choir_cluster_new(const choir_cluster_options *given)
+{
+	choir_cluster_options o;
+	chi_roles roles;
+	chi_launcher launcher;
+	if (take_options(given, &o) != CHOIR_OK || chi_roles_find(&roles, &o) != CHOIR_OK)
+		return NULL;
+	if (roles.task_given && roles.task == CHI_TASK_PS) {
+		choir_fail(CHOIR_UNSUPPORTED,
+				"%s: a process that is a ps: variables of parameter servers "
+				"lie in the workers' process",
+				roles.source);
+		return NULL;
+	}
+	const bool evaluator = roles.task_given && roles.task == CHI_TASK_EVALUATOR;
+	const char *transport = evaluator ? "alone" : o.transport;
+	if (transport == NULL || strcmp(transport, "mpi") == 0) {
+		if (chi_launcher_find(&launcher) != CHOIR_OK)
+			return NULL;
+		if (transport != NULL || launcher.name != NULL)
+			return settle(chi_mpi_open(&o, &launcher, NULL, 0), &roles, o.program);
+		transport = "alone";
+	}
+	const choir_cluster_table *table = chi_cluster_table(transport);
+	if (table == NULL)
+		return NULL;
+	return settle(chi_cluster_open(table, o.argument, &o), &roles, o.program);
+}
+
+choir_cluster *choir_cluster_from_mpi(
+		const void *communicator, size_t size, const choir_cluster_options *given)
+{
+	choir_cluster_options o;
+	const chi_launcher launcher = { 0 };
+	const chi_roles roles = { 0 };
+	if (take_options(given, &o) != CHOIR_OK)
+		return NULL;
+	if (communicator == NULL || o.transport != NULL || o.cluster_spec != NULL) {
+		choir_fail(CHOIR_INVALID, "from_mpi: %s",
+				communicator == NULL ? "the communicator is NULL"
+									 : "a transport or roles were given as well");
+		return NULL;
+	}
+	return settle(chi_mpi_open(&o, &launcher, communicator, size), &roles, o.program);
+}
+
+const char *choir_cluster_task_type(const choir_cluster *c)
+{
+	return chi_task_name(c->task);
+}

@@ -1,0 +1,158 @@
+// Reading roles from JSON: {"cluster": {"worker": ["host:port", ...], ...}, "task": {"type":
+// "worker", "index": 0}}. What a job's addresses are does not matter here, since the launcher has
+// connected the processes; how many there are does. Other keys are somebody else's.
+#include "base/json.h"
+#include "base/text.h"
+#include "cluster/roles.h"
+
+#include <string.h>
+
+typedef struct {
+	chi_roles *roles;
+	chi_json json;
+	chi_json_token token;
+} reader;
+
+static choir_status wrong(const reader *r, const char *what)
+{
+	return choir_fail(CHOIR_INVALID, "%s: byte %zu: %s", r->roles->source, r->json.at, what);
+}
+
+static choir_status next(reader *r)
+{
+	r->token = chi_json_next(&r->json);
+	return r->token == CHI_JSON_WRONG ? wrong(r, r->json.error) : CHOIR_OK;
+}
+
+static choir_status expect(reader *r, chi_json_token token, const char *what)
+{
+	CHOIR_TRY(next(r));
+	return r->token == token ? CHOIR_OK : wrong(r, what);
+}
+
+// The rest of the value whose first token was read.
+static choir_status skip_value(reader *r)
+{
+	const bool opens = r->token == CHI_JSON_OBJECT || r->token == CHI_JSON_ARRAY;
+	const int depth = r->json.depth - 1;
+	while (opens && r->json.depth > depth)
+		CHOIR_TRY(next(r));
+	return CHOIR_OK;
+}
+
+// An array of addresses, or an object of numbers and addresses.
+static choir_status count_addresses(reader *r, int *count)
+{
+	CHOIR_TRY(next(r));
+	if (r->token != CHI_JSON_ARRAY && r->token != CHI_JSON_OBJECT)
+		return wrong(r, "a job that is no list of addresses");
+	const bool list = r->token == CHI_JSON_ARRAY;
+	*count = 0;
+	for (;;) {
+		CHOIR_TRY(next(r));
+		if (r->token == CHI_JSON_ARRAY_END || r->token == CHI_JSON_OBJECT_END)
+			return CHOIR_OK;
+		if (!list)
+			CHOIR_TRY(next(r));
+		if (r->token != CHI_JSON_STRING)
+			return wrong(r, "an address that is no text");
+		++*count;
+	}
+}
+
+static choir_status read_jobs(reader *r)
+{
+	bool seen[CHI_TASKS] = { false };
+	for (;;) {
+		CHOIR_TRY(next(r));
+		if (r->token == CHI_JSON_OBJECT_END)
+			return CHOIR_OK;
+		int task = 0;
+		while (task < CHI_TASKS && strcmp(r->json.text, chi_task_name((chi_task) task)) != 0)
+			task++;
+		char shown[64];
+		if (task == CHI_TASKS)
+			return choir_fail(CHOIR_INVALID,
+					"%s: a job \"%s\": there are chief, worker, "
+					"evaluator, ps",
+					r->roles->source, chi_text_clean(r->json.text, shown, sizeof shown));
+		if (seen[task])
+			return wrong(r, "a job that stands there twice");
+		seen[task] = true;
+		CHOIR_TRY(count_addresses(r, &r->roles->count[task]));
+	}
+}
+
+static choir_status read_index(reader *r, int64_t *index)
+{
+	uint64_t number;
+	CHOIR_TRY(next(r));
+	if (r->token == CHI_JSON_STRING && chi_parse_int64(r->json.text, index))
+		return CHOIR_OK;
+	if (r->token != CHI_JSON_NUMBER || !chi_json_uint64(&r->json, &number) || number > INT64_MAX)
+		return wrong(r, "an index that is no number from 0");
+	*index = (int64_t) number;
+	return CHOIR_OK;
+}
+
+static choir_status read_task(reader *r)
+{
+	char type[64] = "";
+	int64_t index = INT64_MIN; // none
+	for (;;) {
+		CHOIR_TRY(next(r));
+		if (r->token == CHI_JSON_OBJECT_END)
+			break;
+		if (strcmp(r->json.text, "type") == 0) {
+			CHOIR_TRY(expect(r, CHI_JSON_STRING, "a type that is no text"));
+			chi_text_clean(r->json.text, type, sizeof type);
+		} else if (strcmp(r->json.text, "index") == 0) {
+			CHOIR_TRY(read_index(r, &index));
+		} else {
+			CHOIR_TRY(next(r));
+			CHOIR_TRY(skip_value(r));
+		}
+	}
+	if (type[0] == '\0' && index == INT64_MIN)
+		return CHOIR_OK; // an empty task
+	if (type[0] == '\0' || index == INT64_MIN)
+		return wrong(r, "a task needs a type and an index");
+	return chi_roles_set_task(r->roles, type, index);
+}
+
+choir_status chi_roles_read_cluster(chi_roles *r, const char *source, char *json, size_t bytes)
+{
+	*r = (chi_roles){ .source = source };
+	reader from = { .roles = r };
+	chi_json_open(&from.json, json, bytes);
+	CHOIR_TRY(expect(&from, CHI_JSON_OBJECT, "a cluster that is no object"));
+	CHOIR_TRY(read_jobs(&from));
+	return expect(&from, CHI_JSON_END, "something behind the end");
+}
+
+choir_status chi_roles_read(chi_roles *r, const char *source, char *json, size_t bytes)
+{
+	*r = (chi_roles){ .source = source };
+	reader from = { .roles = r };
+	bool cluster = false, task = false;
+	chi_json_open(&from.json, json, bytes);
+	CHOIR_TRY(expect(&from, CHI_JSON_OBJECT, "it is no object"));
+	for (;;) {
+		CHOIR_TRY(next(&from));
+		if (from.token == CHI_JSON_OBJECT_END)
+			return expect(&from, CHI_JSON_END, "something behind the end");
+		bool *seen = strcmp(from.json.text, "cluster") == 0 ? &cluster
+				: strcmp(from.json.text, "task") == 0		? &task
+															: NULL;
+		if (seen == NULL) {
+			CHOIR_TRY(next(&from));
+			CHOIR_TRY(skip_value(&from));
+			continue;
+		}
+		if (*seen)
+			return wrong(&from, "a key that stands there twice");
+		*seen = true;
+		CHOIR_TRY(expect(&from, CHI_JSON_OBJECT, "no object where one is needed"));
+		CHOIR_TRY(seen == &cluster ? read_jobs(&from) : read_task(&from));
+	}
+}

@@ -1,0 +1,10 @@
+// Runs one function as every worker of a played cluster, each on a thread of its own.
+#pragma once
+
+#include "cluster/sim.h"
+
+// Returns NULL or what is wrong. c is NULL if the cluster could not be made; choir_error says why.
+typedef const char *crew_fn(choir_cluster *c, int worker, void *user);
+
+// Fails the test with the worker and its text if one found something wrong. o may be NULL.
+void crew_run(sim *s, int workers, const choir_cluster_options *o, crew_fn *fn, void *user);

@@ -1,0 +1,308 @@
+// Roles: TF_CONFIG and its kin, every rule of tasks, and every error.
+#include "base/alloc.h"
+#include "choir/cluster.h"
+#include "cluster/launcher.h"
+#include "cluster/roles.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const variables[] = { "TF_CONFIG", "RANK", "WORLD_SIZE", "LOCAL_RANK",
+	"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE", "PMIX_RANK",
+	"SLURM_PROCID", "SLURM_STEP_NUM_TASKS" };
+
+static int clean(void **state)
+{
+	(void) state;
+	for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
+		unsetenv(variables[i]);
+	return 0;
+}
+
+static const choir_cluster_options none = { .size = sizeof none };
+
+static void assert_says(const char *words)
+{
+	if (strstr(choir_error(), words) == NULL)
+		fail_msg("\"%s\" does not say \"%s\"", choir_error(), words);
+}
+
+static chi_roles read(const char *config)
+{
+	chi_roles r;
+	setenv("TF_CONFIG", config, 1);
+	if (chi_roles_find(&r, &none) != CHOIR_OK)
+		fail_msg("%s: %s", config, choir_error());
+	return r;
+}
+
+#define CLUSTER \
+	"{\"cluster\": {\"chief\": [\"a:1\"], \"worker\": [\"b:1\", \"c:1\"], \"ps\": [\"d:1\"]}"
+
+// spec: 2.17, B2
+static void tf_config_makes_tasks(void **state)
+{
+	(void) state;
+	chi_roles r = read(CLUSTER ", \"task\": {\"type\": \"chief\", \"index\": 0}}");
+	assert_int_equal(r.worker, 0);
+	assert_int_equal(r.workers, 3);
+	r = read(CLUSTER
+			", \"task\": {\"type\": \"worker\", \"index\": \"1\"}, \"rpc_layer\": [{}, 1]}");
+	assert_int_equal(r.worker, 2);
+	assert_int_equal(r.index, 1);
+	assert_int_equal(r.workers, 3);
+	r = read("{\"task\": {\"index\": 1, \"type\": \"worker\", \"trial\": \"x\"}, \"cluster\": "
+			 "{\"worker\": {\"0\": \"a:1\", \"1\": \"b:1\"}}}");
+	assert_int_equal(r.worker, 1);
+	assert_int_equal(r.workers, 2);
+	r = read(CLUSTER ", \"task\": {\"type\": \"evaluator\", \"index\": 0}}");
+	assert_int_equal(r.workers, 1);
+	assert_int_equal(r.worker, 0);
+	assert_int_equal(r.task, CHI_TASK_EVALUATOR);
+}
+
+// spec: 2.17
+static void an_empty_tf_config_is_none(void **state)
+{
+	(void) state;
+	static const char *const empty[] = { "", "{}", "{\"cluster\": {}}",
+		"{\"cluster\": {}, \"task\": {}}", "{\"environment\": \"cloud\"}" };
+	for (size_t i = 0; i < sizeof empty / sizeof empty[0]; i++) {
+		const chi_roles r = read(empty[i]);
+		assert_null(r.source);
+		assert_int_equal(r.workers, 1);
+	}
+}
+
+// spec: 2.17, B3
+static void wrong_tasks_are_refused(void **state)
+{
+	(void) state;
+	static const struct {
+		const char *config, *words;
+	} wrong[] = {
+		{ CLUSTER "}", "without this process's task" },
+		{ CLUSTER ", \"task\": {\"type\": \"master\", \"index\": 0}}", "there are chief, worker" },
+		{ CLUSTER ", \"task\": {\"type\": \"worker\", \"index\": 2}}",
+				"this is task worker 2, but the cluster has 2" },
+		{ CLUSTER ", \"task\": {\"type\": \"evaluator\", \"index\": 1}}", "has no evaluator" },
+		{ CLUSTER ", \"task\": {\"type\": \"worker\", \"index\": -1}}",
+				"an index that is no number" },
+		{ CLUSTER ", \"task\": {\"type\": \"worker\", \"index\": \"-1\"}}", "is a number from 0" },
+		{ CLUSTER ", \"task\": {\"type\": \"worker\", \"index\": 1.5}}", "an index that is no" },
+		{ CLUSTER ", \"task\": {\"type\": \"worker\"}}", "needs a type and an index" },
+		{ "{\"cluster\": {\"worker\": [\"a:1\"]}, \"task\": {\"type\": \"ps\", \"index\": 0}}",
+				"the cluster has no ps" },
+		{ "{\"cluster\": {\"chief\": [\"a\", \"b\"]}, \"task\": {\"type\": \"chief\", \"index\": "
+		  "0}}",
+				"2 tasks of type chief: there can be one" },
+		{ "{\"cluster\": {\"evaluator\": [\"a\", \"b\"], \"worker\": [\"c\"]}, \"task\": "
+		  "{\"type\": \"worker\", \"index\": 0}}",
+				"2 tasks of type evaluator" },
+		{ "{\"cluster\": {\"master\": [\"a\"]}}", "a job \"master\": there are chief" },
+		{ "{\"cluster\": {\"worker\": [\"a\"], \"worker\": []}}", "stands there twice" },
+		{ "{\"cluster\": {}, \"cluster\": {}}", "stands there twice" },
+		{ "{\"cluster\": {\"worker\": [1]}}", "TF_CONFIG: byte 25: an address that is no text" },
+		{ "{\"cluster\": {\"worker\": \"a\"}}", "no list of addresses" },
+		{ "{\"cluster\": [1]}", "byte 13: no object" },
+		{ "{\"cluster\"", "TF_CONFIG: byte 10: a key without a colon" },
+		{ "{\"cluster\": {\"worker\" [\"a\"]}}", "byte 22: a key without a colon" },
+		{ "{} 1", "something behind the end" },
+		{ "[]", "it is no object" },
+		{ "x", "TF_CONFIG: byte 0" },
+	};
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+		chi_roles r;
+		setenv("TF_CONFIG", wrong[i].config, 1);
+		if (chi_roles_find(&r, &none) != CHOIR_INVALID)
+			fail_msg("%s was taken", wrong[i].config);
+		assert_says(wrong[i].words);
+	}
+}
+
+static void roles_by_hand(void **state)
+{
+	(void) state;
+	setenv("TF_CONFIG", "not looked at", 1);
+	choir_cluster_options o = { .size = sizeof o,
+		.cluster_spec = "{\"worker\": [\"a\", \"b\"]}",
+		.task_type = "worker",
+		.task_index = 1 };
+	chi_roles r;
+	assert_int_equal(chi_roles_find(&r, &o), CHOIR_OK);
+	assert_int_equal(r.worker, 1);
+	assert_int_equal(r.workers, 2);
+	o.task_type = NULL;
+	assert_int_equal(chi_roles_find(&r, &o), CHOIR_INVALID);
+	assert_says("cluster_spec: a cluster without this process's task");
+	o.task_type = "boss";
+	assert_int_equal(chi_roles_find(&r, &o), CHOIR_INVALID);
+	assert_says("there are chief, worker, evaluator, ps");
+	o = (choir_cluster_options){ .size = sizeof o, .task_type = "worker" };
+	assert_int_equal(chi_roles_find(&r, &o), CHOIR_INVALID);
+	assert_says("without a cluster_spec");
+}
+
+static void torchrun_numbers_workers(void **state)
+{
+	(void) state;
+	chi_roles r;
+	setenv("RANK", "1", 1);
+	setenv("WORLD_SIZE", "4", 1);
+	assert_int_equal(chi_roles_find(&r, &none), CHOIR_OK);
+	assert_null(r.source); // RANK alone is anybody's variable
+	setenv("LOCAL_RANK", "1", 1);
+	assert_int_equal(chi_roles_find(&r, &none), CHOIR_OK);
+	assert_int_equal(r.worker, 1);
+	assert_int_equal(r.workers, 4);
+	setenv("RANK", "4", 1);
+	assert_int_equal(chi_roles_find(&r, &none), CHOIR_INVALID);
+	assert_says("RANK is 4, but WORLD_SIZE is 4");
+	setenv("RANK", "four", 1);
+	assert_int_equal(chi_roles_find(&r, &none), CHOIR_INVALID);
+	assert_says("RANK: found \"four\", needed a number");
+}
+
+static void launchers_are_told_apart(void **state)
+{
+	(void) state;
+	chi_launcher l;
+	assert_int_equal(chi_launcher_find(&l), CHOIR_OK);
+	assert_null(l.name);
+	setenv("SLURM_PROCID", "1", 1);
+	setenv("SLURM_STEP_NUM_TASKS", "2", 1);
+	assert_int_equal(chi_launcher_find(&l), CHOIR_INVALID);
+	assert_says("srun --mpi=pmix");
+	setenv("PMIX_RANK", "1", 1);
+	assert_int_equal(chi_launcher_find(&l), CHOIR_OK);
+	assert_string_equal(l.mpi, "openmpi");
+	assert_int_equal(l.workers, 2);
+	setenv("PMI_RANK", "3", 1); // mpiexec inside of a Slurm job
+	setenv("PMI_SIZE", "8", 1);
+	assert_int_equal(chi_launcher_find(&l), CHOIR_OK);
+	assert_string_equal(l.mpi, "mpich");
+	assert_int_equal(l.worker, 3);
+	setenv("OMPI_COMM_WORLD_RANK", "0", 1);
+	setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
+	assert_int_equal(chi_launcher_find(&l), CHOIR_OK);
+	assert_string_equal(l.mpi, "openmpi");
+	setenv("OMPI_COMM_WORLD_SIZE", "", 1);
+	assert_int_equal(chi_launcher_find(&l), CHOIR_OK);
+	assert_string_equal(l.mpi, "mpich");
+}
+
+// spec: 2.17
+static void a_program_without_a_launcher_is_alone(void **state)
+{
+	(void) state;
+	choir_cluster *c = choir_cluster_new(NULL);
+	assert_non_null(c);
+	assert_int_equal(choir_cluster_workers(c), 1);
+	assert_true(choir_cluster_is_chief(c));
+	assert_string_equal(choir_cluster_task_type(c), "worker");
+	assert_int_equal(choir_cluster_barrier(c), CHOIR_OK);
+	choir_cluster_free(c);
+	setenv("TF_CONFIG", CLUSTER ", \"task\": {\"type\": \"evaluator\", \"index\": 0}}", 1);
+	c = choir_cluster_new(NULL);
+	assert_non_null(c);
+	assert_string_equal(choir_cluster_task_type(c), "evaluator");
+	assert_true(choir_cluster_is_chief(c));
+	choir_cluster_free(c);
+}
+
+static void refused(const choir_cluster_options *o, choir_status status, const char *words)
+{
+	assert_null(choir_cluster_new(o));
+	assert_int_equal(choir_error_status(), status);
+	assert_says(words);
+}
+
+// spec: 2.17
+static void what_contradicts_is_refused(void **state)
+{
+	(void) state;
+	setenv("TF_CONFIG", CLUSTER ", \"task\": {\"type\": \"worker\", \"index\": 0}}", 1);
+	refused(NULL, CHOIR_INVALID,
+			"TF_CONFIG names 3 workers, but alone: this process finds 1: start "
+			"the program with mpirun -n 3");
+	setenv("TF_CONFIG", CLUSTER ", \"task\": {\"type\": \"ps\", \"index\": 0}}", 1);
+	refused(NULL, CHOIR_UNSUPPORTED, "a process that is a ps");
+	clean(NULL);
+	refused(CHOIR_OPTIONS(choir_cluster_options, .transport = "pigeons"), CHOIR_NOT_FOUND,
+			"transport \"pigeons\" is not known: there are mpi, alone");
+	refused(CHOIR_OPTIONS(choir_cluster_options, .timeout = -2), CHOIR_INVALID, "a timeout of -2");
+	refused(CHOIR_OPTIONS(choir_cluster_options, .transport = "mpi", .mpi = "lam"), CHOIR_INVALID,
+			"there are openmpi and mpich");
+	refused(CHOIR_OPTIONS(choir_cluster_options, .transport = "mpi", .mpi = "/no/such.so"),
+			CHOIR_NOT_FOUND, "/no/such.so");
+	refused(&(choir_cluster_options){ .size = 4 }, CHOIR_INVALID, "options of size 4");
+	int handle = 0;
+	assert_null(choir_cluster_from_mpi(NULL, sizeof handle, NULL));
+	assert_says("the communicator is NULL");
+}
+
+static void the_nth_allocation_fails(void **state)
+{
+	(void) state;
+	setenv("TF_CONFIG",
+			"{\"cluster\": {\"worker\": [\"a\"]}, \"task\": {\"type\": \"worker\", "
+			"\"index\": 0}}",
+			1);
+	choir_cluster *c = NULL;
+	for (uint64_t n = 1; c == NULL; n++) {
+		assert_true(n < 100);
+		chi_alloc_fail(n, false);
+		c = choir_cluster_new(CHOIR_OPTIONS(choir_cluster_options, .program = "test"));
+		chi_alloc_fail(0, false);
+		if (c == NULL)
+			assert_int_equal(choir_error_status(), CHOIR_NO_MEMORY);
+	}
+	choir_cluster_free(c);
+}
+
+static void tables_are_registered(void **state)
+{
+	(void) state;
+	choir_cluster_table table = {
+		.size = sizeof table, .version = CHOIR_TABLE_VERSION, .name = "bare"
+	};
+	assert_int_equal(choir_register_cluster(&table), CHOIR_OK);
+	assert_int_equal(choir_register_cluster(&table), CHOIR_INVALID);
+	assert_says("\"bare\" is known already");
+	table.name = "mpi";
+	assert_int_equal(choir_register_cluster(&table), CHOIR_INVALID);
+	table.size--;
+	assert_int_equal(choir_register_cluster(&table), CHOIR_INVALID);
+	assert_says("the table needs size");
+	choir_cluster *c = choir_cluster_new(
+			CHOIR_OPTIONS(choir_cluster_options, .transport = "bare")); // every slot missing
+	assert_non_null(c);
+	assert_string_equal(choir_cluster_transport(c), "bare: no description");
+	assert_int_equal(choir_cluster_barrier(c), CHOIR_OK);
+	choir_cluster_abort(c, NULL);
+	assert_int_equal(choir_cluster_barrier(c), CHOIR_CANCELLED);
+	assert_says("no reason was given");
+	choir_cluster_free(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(tf_config_makes_tasks, clean),
+		cmocka_unit_test_setup(an_empty_tf_config_is_none, clean),
+		cmocka_unit_test_setup(wrong_tasks_are_refused, clean),
+		cmocka_unit_test_setup(roles_by_hand, clean),
+		cmocka_unit_test_setup(torchrun_numbers_workers, clean),
+		cmocka_unit_test_setup(launchers_are_told_apart, clean),
+		cmocka_unit_test_setup(a_program_without_a_launcher_is_alone, clean),
+		cmocka_unit_test_setup(what_contradicts_is_refused, clean),
+		cmocka_unit_test_setup(the_nth_allocation_fails, clean),
+		cmocka_unit_test_setup(tables_are_registered, clean),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

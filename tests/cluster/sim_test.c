@@ -1,0 +1,204 @@
+// The conformance suite on the played cluster, with all numbers of workers, delays and buffering;
+// and what only it can do: workers that die, networks that are cut.
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "cluster/cluster.h"
+#include "cluster/crew.h"
+#include "cluster/suite.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+
+static const choir_cluster_options timeouts = {
+	.size = sizeof timeouts, .timeout = SUITE_TIMEOUT, .start_timeout = SUITE_TIMEOUT
+};
+
+static const char *run_program(choir_cluster *c, int worker, void *user)
+{
+	const suite_program *p = user;
+	(void) worker;
+	return c == NULL ? choir_error() : p->run(c);
+}
+
+// spec: 2.17
+static void the_suite_passes(void **state)
+{
+	(void) state;
+	static const int workers[] = { 1, 2, 3, 4, 5, 8 };
+	static const size_t eager[] = { 0, 4096, SIZE_MAX };
+	for (int p = 0; p < suite_count; p++)
+		for (size_t n = 0; n < sizeof workers / sizeof workers[0]; n++)
+			for (uint64_t seed = 0; seed < 6; seed++) {
+				if (workers[n] < suite_programs[p].least)
+					continue;
+				const sim_options o = { .workers = workers[n],
+					.seed = seed,
+					.slowest = seed % 2 ? 0 : 0.1,
+					.eager = eager[seed % 3] };
+				sim *s = sim_new(&o);
+				assert_non_null(s);
+				suite_program program = suite_programs[p];
+				crew_run(s, workers[n], &timeouts, run_program, &program);
+				sim_free(s);
+			}
+}
+
+// All run barriers until something happens; each failure names the worker that died.
+static const char *run_until_it_fails(choir_cluster *c, int worker, void *user)
+{
+	const int dies = *(int *) user;
+	choir_status status = c == NULL ? choir_error_status() : CHOIR_OK;
+	for (int i = 0; status == CHOIR_OK && i < 100; i++)
+		status = choir_cluster_barrier(c);
+	const bool known =
+			status == CHOIR_PEER_LOST || status == CHOIR_CANCELLED || status == CHOIR_TIMEOUT;
+	if (!known)
+		return status == CHOIR_OK ? "nothing failed" : choir_error();
+	const char *words = worker == dies ? "was killed" : "worker";
+	return strstr(choir_error(), words) != NULL ? NULL : choir_error();
+}
+
+static void a_dead_worker_stops_all(void **state)
+{
+	(void) state;
+	for (int n = 2; n <= 4; n++)
+		for (int dies = 0; dies < n; dies++)
+			for (int call = 1; call < 40; call++) {
+				const sim_options o = { .workers = n,
+					.seed = (uint64_t) call,
+					.slowest = 0.01,
+					.eager = call % 2 ? SIZE_MAX : 0 };
+				sim *s = sim_new(&o);
+				assert_non_null(s);
+				sim_kill(s, dies, call, call % 3 == 0);
+				crew_run(s, n, &timeouts, run_until_it_fails, &dies);
+				sim_free(s);
+			}
+}
+
+static const char *need_lost(choir_cluster *c, int worker, void *user)
+{
+	(void) user;
+	if (c == NULL)
+		return worker == 1 ? NULL : choir_error();
+	choir_status status = CHOIR_OK;
+	while (status == CHOIR_OK)
+		status = choir_cluster_barrier(c);
+	return worker == 1 ? NULL : suite_failure(status, CHOIR_PEER_LOST, "worker 1 (");
+}
+
+static void a_death_that_is_seen_is_named(void **state)
+{
+	(void) state;
+	const sim_options o = { .workers = 2, .slowest = 0.01 };
+	sim *s = sim_new(&o);
+	assert_non_null(s);
+	sim_kill(s, 1, 30, false);
+	crew_run(s, 2, &timeouts, need_lost, NULL);
+	sim_free(s);
+}
+
+typedef struct {
+	sim *s;
+	bool mend;
+} cut_case;
+
+static const char *run_into_a_cut(choir_cluster *c, int worker, void *user)
+{
+	const cut_case *cut = user;
+	if (c == NULL || choir_cluster_barrier(c) != CHOIR_OK)
+		return choir_error();
+	if (worker == 0)
+		sim_cut(cut->s, 1); // worker 0 has no network any more
+	const double begun = sim_now(cut->s);
+	if (cut->mend && worker == 0)
+		sim_cut(cut->s, 0);
+	choir_status status = choir_cluster_barrier(c);
+	if (status == CHOIR_OK)
+		status = choir_cluster_barrier(c);
+	if (cut->mend)
+		return status == CHOIR_OK ? NULL : choir_error();
+	if (status != CHOIR_TIMEOUT && status != CHOIR_CANCELLED)
+		return status == CHOIR_OK ? "it went through a cut" : choir_error();
+	return sim_now(cut->s) - begun <= 2 * SUITE_TIMEOUT + 1 ? NULL : "it took too long";
+}
+
+static void a_cut_ends_in_the_deadline(void **state)
+{
+	(void) state;
+	for (int mend = 0; mend < 2; mend++)
+		for (uint64_t seed = 0; seed < 10; seed++) {
+			const sim_options o = { .workers = 3, .seed = seed, .slowest = 0.1 };
+			cut_case cut = { sim_new(&o), mend };
+			assert_non_null(cut.s);
+			crew_run(cut.s, 3, &timeouts, run_into_a_cut, &cut);
+			sim_free(cut.s);
+		}
+}
+
+static const char *do_everything(choir_cluster *c, int worker, void *user)
+{
+	int value = 1, all[2];
+	(void) user;
+	choir_status status = c == NULL ? choir_error_status() : choir_cluster_barrier(c);
+	if (status == CHOIR_OK)
+		status = choir_cluster_broadcast(c, 1, &value, sizeof value);
+	if (status == CHOIR_OK)
+		status = choir_cluster_all_gather(c, &worker, sizeof worker, all);
+	chi_fact fact;
+	chi_fact_set(&fact, "seed", "1");
+	if (status == CHOIR_OK)
+		status = chi_cluster_agree(c, &fact, 1);
+	return status == CHOIR_OK || choir_error()[0] != '\0' ? NULL : "a failure without a text";
+}
+
+static void the_nth_allocation_fails(void **state)
+{
+	(void) state;
+	bool failed = true;
+	for (uint64_t n = 1; failed; n++) {
+		assert_true(n < 500);
+		const sim_options o = { .workers = 2, .eager = SIZE_MAX };
+		sim *s = sim_new(&o);
+		assert_non_null(s);
+		chi_alloc_fail(n, false);
+		crew_run(s, 2, &timeouts, do_everything, NULL);
+		failed = chi_alloc_failed();
+		chi_alloc_fail(0, false);
+		sim_free(s);
+	}
+}
+
+static void virtual_time_costs_none(void **state)
+{
+	(void) state;
+	const double begun = chi_clock_now();
+	for (uint64_t seed = 0; seed < 20; seed++) {
+		const sim_options o = { .workers = 3, .seed = seed, .slowest = 1 };
+		sim *s = sim_new(&o);
+		assert_non_null(s);
+		suite_program program = suite_programs[3];
+		crew_run(s, 3, NULL, run_program, &program);
+		assert_true(sim_now(s) > 5);
+		assert_true(sim_messages(s) > 50);
+		sim_free(s);
+	}
+	assert_true(chi_clock_now() - begun < 100); // 20 runs of more than five virtual seconds
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_suite_passes),
+		cmocka_unit_test(a_dead_worker_stops_all),
+		cmocka_unit_test(a_death_that_is_seen_is_named),
+		cmocka_unit_test(a_cut_ends_in_the_deadline),
+		cmocka_unit_test(the_nth_allocation_fails),
+		cmocka_unit_test(virtual_time_costs_none),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

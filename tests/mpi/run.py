@@ -1,0 +1,105 @@
+"""Runs workers under the launcher of an MPI. Arguments: the MPI, the test, the suite's program, the
+worker's program, the folder of the build, the MPIs that there are."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+MPI, TEST, SUITE, WORKER, BUILD, MPIS = sys.argv[1:7]
+SECONDS = 100
+ROLES = ("TF_CONFIG", "RANK", "WORLD_SIZE", "LOCAL_RANK", "CHOIR_MPI", "CHOIR_KERNELS")
+
+
+def skip(why):
+    print(f"skipped: {why}")
+    sys.exit(77)
+
+
+def launcher():
+    for name in (f"mpirun.{MPI}", "mpirun"):
+        if shutil.which(name):
+            return [name, "--oversubscribe"] if MPI == "openmpi" else [name]
+    return skip(f"no mpirun of {MPI}")
+
+
+def environment(**more):
+    env = {name: value for name, value in os.environ.items()
+           if name not in ROLES and not name.startswith(("OMPI_", "PMI", "SLURM_"))}
+    # Open MPI asks root for these. What a program leaves unread after a failure is no news. MPIs do
+    # not give back all of their memory.
+    env.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", UCX_LOG_LEVEL="error",
+               CHOIR_MPI=MPI, LD_LIBRARY_PATH=BUILD)
+    env.update(more)
+    env["ASAN_OPTIONS"] = env.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
+    return env
+
+
+def start(workers, *command, **more):
+    """(exit status, what it said) of a program with so many workers; 0: without a launcher."""
+    line = [*(launcher() + ["-n", str(workers)] if workers else []), *command]
+    try:
+        done = subprocess.run(line, capture_output=True, text=True, env=environment(**more),
+                              timeout=SECONDS, check=False)
+    except subprocess.TimeoutExpired as expired:
+        sys.exit(f"{line}: not over after {SECONDS} s: {expired.stdout} {expired.stderr}")
+    return done.returncode, done.stdout + done.stderr
+
+
+def need(good, line, said):
+    if not good:
+        sys.exit(f"{line}: {said}")
+
+
+def suite(workers):
+    status, said = start(workers, SUITE)
+    need(status == 0, f"{workers} workers: exit {status}", said)
+
+
+def must_fail(line, workers, words, *command, **more):
+    status, said = start(workers, *command, **more)
+    need(status != 0, f"{line}: exit 0", said)
+    for word in words:
+        need(word in said, f"{line}: no '{word}'", said)
+
+
+def config(workers, index):
+    return json.dumps({"cluster": {"worker": [f"host{i}:1" for i in range(workers)]},
+                       "task": {"type": "worker", "index": index}})
+
+
+def launch():
+    status, said = start(2, WORKER, CHOIR_MPI="")  # the launcher's MPI
+    need(status == 0, f"two workers: exit {status}", said)
+    name = "Open MPI" if MPI == "openmpi" else "MPICH"
+    for i in range(2):
+        need(f"worker {i} of 2, worker {i}, mpi: {name}" in said, f"worker {i}", said)
+    need("MPI_THREAD_" in said, "the thread level", said)
+    status, said = start(2, WORKER, CHOIR_MPI=f"{BUILD}/libchoir-mpi-{MPI}.so")
+    need(status == 0, "by its path", said)
+    status, said = start(0, WORKER)
+    need(status == 0 and "worker 0 of 1, worker 0, alone" in said, "without a launcher", said)
+    status, said = start(0, WORKER, "mpi")
+    need(status == 0 and f"worker 0 of 1, worker 0, mpi: {name}" in said, "one by itself", said)
+    must_fail("two of one", 0, ["TF_CONFIG names 2 workers", "finds 1", "mpirun -n 2"], WORKER,
+              TF_CONFIG=config(2, 0))
+    must_fail("three of two", 2, ["TF_CONFIG names 3 workers", "finds 2", "mpirun -n 3"], WORKER,
+              TF_CONFIG=config(3, 1))
+    must_fail("both worker 1", 2, ["makes this process worker 1", "worker 0"], WORKER,
+              TF_CONFIG=config(2, 1))
+    must_fail("another program", 2, ["worker 1 (", "differs: program is \"another\""], WORKER, "differ")
+    must_fail("no such library", 2, ["no-such.so"], WORKER, CHOIR_MPI=f"{BUILD}/no-such.so")
+    must_fail("MPI twice", 2, ["MPI was ended in this process"], WORKER, "again")
+    must_fail("one dies", 2, [], WORKER, "die")
+    status, said = start(2, WORKER, "exit")  # whatever the launcher thinks of it, it is over
+    need("worker 0 of 2, worker 0" not in said, "one exits early, the other is content", said)
+    for other in MPIS.split(";"):
+        if other not in ("", MPI):
+            must_fail("the wrong MPI", 2, ["has started 2 processes", "finds 1", f"CHOIR_MPI={MPI}"],
+                      WORKER, CHOIR_MPI=other)
+
+
+if MPI == "none":
+    skip("no MPI was found when this was configured")
+{"suite2": lambda: suite(2), "suite4": lambda: suite(4), "launch": launch}[TEST]()

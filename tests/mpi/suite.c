@@ -1,0 +1,113 @@
+// The conformance suite over MPI: a program with an MPI of its own, which Choir borrows, as one
+// worker of several that a launcher has started. Each program of the suite gets a new cluster;
+// between them the processes meet by MPI itself.
+#include "base/clock.h"
+#include "choir/cluster.h"
+#include "cluster/message.h"
+#include "cluster/suite.h"
+
+#include <mpi.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static int rank, failures;
+
+static void report(const char *name, const char *wrong)
+{
+	if (wrong == NULL)
+		return;
+	fprintf(stderr, "worker %d: %s: %s\n", rank, name, wrong);
+	failures++;
+}
+
+static choir_cluster *borrow(void)
+{
+	MPI_Comm world = MPI_COMM_WORLD;
+	choir_cluster *c = choir_cluster_from_mpi(
+			&world, sizeof world, CHOIR_OPTIONS(choir_cluster_options, .timeout = SUITE_TIMEOUT));
+	if (c == NULL)
+		report("from_mpi", choir_error());
+	MPI_Barrier(MPI_COMM_WORLD);
+	return c;
+}
+
+// An address space of so many bytes that is one short file, again and again: large messages
+// without large memory.
+static unsigned char *long_view(size_t bytes, size_t step)
+{
+	const int file = memfd_create("view", 0);
+	unsigned char *at = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (file < 0 || ftruncate(file, (off_t) step) != 0 || at == MAP_FAILED)
+		return NULL;
+	for (size_t i = 0; i < bytes; i += step)
+		if (mmap(at + i, bytes - i < step ? bytes - i : step, PROT_READ | PROT_WRITE,
+					MAP_SHARED | MAP_FIXED, file, 0) == MAP_FAILED)
+			return NULL;
+	return at;
+}
+
+static const char *more_than_two_gigabytes(choir_cluster *c)
+{
+	const size_t step = (size_t) 16 << 20, bytes = ((size_t) 1 << 31) + 12345;
+	if (rank > 1)
+		return NULL;
+	unsigned char *data = long_view(bytes, step);
+	if (data == NULL)
+		return "no address space";
+	for (size_t i = 0; rank == 0 && i < step; i++)
+		data[i] = (unsigned char) (i % 251);
+	chi_fingerprint f;
+	chi_fingerprint_set(&f, 1, "a large message");
+	chi_message *m = calloc(1, sizeof *m);
+	choir_status status = m == NULL ? CHOIR_NO_MEMORY
+			: rank == 0				? chi_message_send(m, c, 1, 7, &f, data, bytes)
+									: chi_message_receive(m, c, 0, 7, &f, data, bytes);
+	if (status == CHOIR_OK)
+		status = chi_message_wait(&m, 1, chi_cluster_deadline(c, 60));
+	free(m);
+	if (status != CHOIR_OK)
+		return choir_error();
+	// Both views are shorter than they look: the last bytes are those of the file's beginning.
+	for (size_t i = 0; i < step; i++)
+		if (data[i] != (unsigned char) (i % 251))
+			return "the bytes that came are others";
+	return NULL;
+}
+
+static const suite_program large = { "more than 2^31 bytes", 2, false, more_than_two_gigabytes };
+
+static void run(const suite_program *p)
+{
+	int size;
+	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	choir_cluster *c = size < p->least ? NULL : borrow();
+	if (c != NULL) {
+		const double begun = chi_clock_now();
+		report(p->name, p->run(c));
+		if (chi_clock_now() - begun > 60)
+			report(p->name, "it took more than 60 s");
+	}
+	choir_cluster_free(c);
+	MPI_Barrier(MPI_COMM_WORLD); // MPI is still the program's
+}
+
+int main(int argc, char **argv)
+{
+	int level, all = 0;
+	if (MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level) != MPI_SUCCESS)
+		return 1;
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	const char *only = argc > 1 ? argv[1] : "";
+	for (int i = 0; i < suite_count; i++)
+		if (strstr(suite_programs[i].name, only) != NULL)
+			run(&suite_programs[i]);
+	if (strstr(large.name, only) != NULL)
+		run(&large);
+	MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+	MPI_Finalize();
+	return all != 0;
+}

@@ -1,0 +1,56 @@
+// A worker that links no MPI: it asks for a cluster, says who it is, takes part in a few things,
+// and leaves. Arguments change what it does: "differ" (worker 1 claims to be another program),
+// "again" (a second cluster), "die" (worker 1 ends in the middle), "exit" (it exits with 0
+// there).
+#include "choir/cluster.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int fail(void)
+{
+	printf("failed: %s: %s\n", choir_status_name(choir_error_status()), choir_error());
+	fflush(stdout);
+	return 1;
+}
+
+static choir_status take_part(choir_cluster *c, const char *what)
+{
+	double numbers[1000] = { 0 };
+	for (int i = 0; choir_cluster_is_chief(c) && i < 1000; i++)
+		numbers[i] = i;
+	CHOIR_TRY(choir_cluster_broadcast(c, 0, numbers, sizeof numbers));
+	if (numbers[999] != 999)
+		return choir_fail(CHOIR_INTERNAL, "the numbers did not come");
+	if (choir_cluster_worker(c) == 1 && strcmp(what, "die") == 0)
+		abort();
+	if (choir_cluster_worker(c) == 1 && strcmp(what, "exit") == 0)
+		_exit(0);
+	return choir_cluster_barrier(c);
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "";
+	const char *rank = getenv("OMPI_COMM_WORLD_RANK") != NULL ? getenv("OMPI_COMM_WORLD_RANK")
+															  : getenv("PMI_RANK");
+	const bool differs = strcmp(what, "differ") == 0 && rank != NULL && strcmp(rank, "1") == 0;
+	const choir_cluster_options o = { .size = sizeof o,
+		.timeout = 5,
+		.start_timeout = 20,
+		.transport = strcmp(what, "mpi") == 0 ? "mpi" : NULL,
+		.program = differs ? "another" : NULL };
+	choir_cluster *c = choir_cluster_new(&o);
+	if (c == NULL)
+		return fail();
+	if (take_part(c, what) != CHOIR_OK)
+		return fail();
+	printf("worker %d of %d, %s %d, %s\n", choir_cluster_worker(c), choir_cluster_workers(c),
+			choir_cluster_task_type(c), choir_cluster_task_index(c), choir_cluster_transport(c));
+	choir_cluster_free(c);
+	if (strcmp(what, "again") == 0 && choir_cluster_new(&o) == NULL)
+		return fail();
+	return 0;
+}

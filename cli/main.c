@@ -19,6 +19,7 @@ static const struct {
 	{ "sample", sample_main, "go on with a text, with saved weights" },
 	{ "inspect", inspect_main, "what a file of examples holds, and what is wrong with it" },
 	{ "devices", devices_main, "list the devices of this machine" },
+	{ "doctor", doctor_main, "say what is here, what is slow or mixed up, and what to set" },
 	{ "bench", bench_main, "measure: all-reduce, train, kernels, run, input" },
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
@@ -42,6 +43,7 @@ static int unknown(const char *name)
 	const char *near = nearest(name, COMMANDS, known);
 	fprintf(stderr,
 			"choir: there is no command \"%s\"; known: train, predict, sample, inspect, devices, "
+			"doctor, "
 			"bench",
 			name);
 	if (near != NULL)

@@ -1,6 +1,6 @@
-// Fuzzes the reader of TF_CONFIG: the input is its text. What is taken makes a job in which this process
-// has a place; what is refused is so with a word about where; and what is taken is taken again,
-// the same, with spaces around it.
+// Fuzzes the reader of TF_CONFIG: the input is its text. What is taken makes a job in which this
+// process has a place; what is refused is so with a word about where; and what is taken is taken
+// again, the same, with spaces around it.
 #include "base/error.h"
 #include "cluster/roles.h"
 

@@ -211,6 +211,19 @@ static bool starts_number(const char *text)
 	return *text && !strchr(" \t\n\v\f\r", *text);
 }
 
+bool chi_parse_int64(const char *text, int64_t *out)
+{
+	if (!starts_number(text))
+		return false;
+	char *end;
+	errno = 0;
+	long long value = strtoll(text, &end, 10);
+	if (errno || *end || end == text)
+		return false;
+	*out = value;
+	return true;
+}
+
 bool chi_parse_double(const char *text, double *out)
 {
 	if (!starts_number(text))

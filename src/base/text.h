@@ -28,6 +28,7 @@ int chi_text_format(char *out, size_t size, const char *fmt, va_list args) CHOIR
 const char *chi_text_errno(int error_number, char *out, size_t size);
 
 // The whole of text as a number; false if it is none, has more behind it, or does not fit.
+bool chi_parse_int64(const char *text, int64_t *out);
 bool chi_parse_double(const char *text, double *out);
 bool chi_parse_float(const char *text, float *out);
 

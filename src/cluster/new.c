@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/crc32c.h"
 #include "base/file.h"
+#include "base/options.h"
 #include "choir/library.h"
 #include "cluster/mpi.h"
 #include "cluster/roles.h"
@@ -12,14 +13,7 @@
 
 static choir_status take_options(const choir_cluster_options *o, choir_cluster_options *all)
 {
-	*all = (choir_cluster_options){ .size = sizeof *all };
-	if (o == NULL)
-		return CHOIR_OK;
-	if (o->size < sizeof(size_t) || o->size > sizeof *all)
-		return choir_fail(CHOIR_INVALID, "cluster: options of size %zu, this library's have %zu",
-				o->size, sizeof *all);
-	memcpy(all, o, o->size);
-	all->size = sizeof *all;
+	CHOIR_TRY(chi_options_take("cluster: the options'", all, sizeof *all, o));
 	const double seconds[] = { all->timeout, all->start_timeout };
 	for (int i = 0; i < 2; i++)
 		if (!(seconds[i] >= 0) && seconds[i] != CHOIR_NONE)

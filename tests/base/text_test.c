@@ -105,6 +105,20 @@ static void test_clean(void **state)
 	assert_string_equal(chi_text_clean("x", small, 0), "");
 }
 
+static void test_parse_int64(void **state)
+{
+	(void) state;
+	int64_t value = 77;
+	static const char *const bad[] = { "", " 1", "1 ", "x", "1x", "1.0", "-", "+", "0x10", "1e3",
+		"9223372036854775808", "-9223372036854775809" };
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_false(chi_parse_int64(bad[i], &value));
+	assert_int_equal(value, 77);
+	assert_true(chi_parse_int64("-9223372036854775808", &value) && value == INT64_MIN);
+	assert_true(chi_parse_int64("9223372036854775807", &value) && value == INT64_MAX);
+	assert_true(chi_parse_int64("007", &value) && value == 7);
+}
+
 static void test_parse_double(void **state)
 {
 	(void) state;
@@ -159,6 +173,7 @@ int main(void)
 		cmocka_unit_test(test_out_of_memory),
 		cmocka_unit_test(test_json),
 		cmocka_unit_test(test_clean),
+		cmocka_unit_test(test_parse_int64),
 		cmocka_unit_test(test_parse_double),
 		cmocka_unit_test(test_locale),
 		cmocka_unit_test(test_errno),

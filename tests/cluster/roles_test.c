@@ -44,7 +44,6 @@ static chi_roles read(const char *config)
 #define CLUSTER \
 	"{\"cluster\": {\"chief\": [\"a:1\"], \"worker\": [\"b:1\", \"c:1\"], \"ps\": [\"d:1\"]}"
 
-// spec: 2.17, B2
 static void tf_config_makes_tasks(void **state)
 {
 	(void) state;
@@ -66,7 +65,6 @@ static void tf_config_makes_tasks(void **state)
 	assert_int_equal(r.task, CHI_TASK_EVALUATOR);
 }
 
-// spec: 2.17
 static void an_empty_tf_config_is_none(void **state)
 {
 	(void) state;
@@ -79,7 +77,6 @@ static void an_empty_tf_config_is_none(void **state)
 	}
 }
 
-// spec: 2.17, B3
 static void wrong_tasks_are_refused(void **state)
 {
 	(void) state;
@@ -196,7 +193,6 @@ static void launchers_are_told_apart(void **state)
 	assert_string_equal(l.mpi, "mpich");
 }
 
-// spec: 2.17
 static void a_program_without_a_launcher_is_alone(void **state)
 {
 	(void) state;
@@ -222,7 +218,6 @@ static void refused(const choir_cluster_options *o, choir_status status, const c
 	assert_says(words);
 }
 
-// spec: 2.17
 static void what_contradicts_is_refused(void **state)
 {
 	(void) state;
@@ -240,7 +235,7 @@ static void what_contradicts_is_refused(void **state)
 			"there are openmpi and mpich");
 	refused(CHOIR_OPTIONS(choir_cluster_options, .transport = "mpi", .mpi = "/no/such.so"),
 			CHOIR_NOT_FOUND, "/no/such.so");
-	refused(&(choir_cluster_options){ .size = 4 }, CHOIR_INVALID, "options of size 4");
+	refused(&(choir_cluster_options){ .size = 4 }, CHOIR_INVALID, "the options' size is 4");
 	int handle = 0;
 	assert_null(choir_cluster_from_mpi(NULL, sizeof handle, NULL));
 	assert_says("the communicator is NULL");

@@ -24,7 +24,6 @@ static const char *run_program(choir_cluster *c, int worker, void *user)
 	return c == NULL ? choir_error() : p->run(c);
 }
 
-// spec: 2.17
 static void the_suite_passes(void **state)
 {
 	(void) state;

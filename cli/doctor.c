@@ -1,0 +1,269 @@
+// choir doctor: what is here, what is slow or mixed up, and what to set. MPIs are tried in
+// processes of their own, since two of them cannot be in one, and each can be started only once.
+#include "commands.h"
+#include "options.h"
+#include "report.h"
+
+#include <choir/choir.h>
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+enum { NOTES = 16, NOTE = 300, ANSWER = 512, PROBE_SECONDS = 30 };
+
+static bool json;
+static const char *probe; // one MPI, in this process
+static const char *const mpis[] = { "openmpi", "mpich", NULL };
+// clang-format off
+static const option options[] = {
+	{ .name = "--json", .kind = OPTION_FLAG, .to = &json, .help = "one JSON object" },
+	{ .name = "--probe", .value = "MPI", .kind = OPTION_CHOICE, .to = &probe, .choices = mpis,
+		.help = "start this MPI, openmpi or mpich, and say what it is" },
+};
+// clang-format on
+static const command self = {
+	.name = "choir doctor",
+	.operands = "",
+	.about = "Says what Choir finds on this machine, and below it what is slow or mixed up and "
+			 "what\n"
+			 "to set. Under mpirun it says what the workers find. Ends with 1 if something is "
+			 "wrong.",
+	.n = sizeof options / sizeof options[0],
+	.options = options,
+};
+
+static struct {
+	char text[NOTES][NOTE];
+	int n;
+	bool wrong;
+} notes;
+
+__attribute__((format(printf, 2, 3))) static void note(bool wrong, const char *fmt, ...)
+{
+	if (notes.n == NOTES)
+		return;
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(notes.text[notes.n++], NOTE, fmt, args);
+	va_end(args);
+	notes.wrong |= wrong;
+}
+
+static void say(const char *key, const char *label, const char *text)
+{
+	if (json)
+		json_text(key, text);
+	else
+		printf("%-17s%s\n", label, text);
+}
+
+static void look_at_processors(void)
+{
+	choir_device *d = choir_device_find("cpu:0");
+	choir_device_info info = { .size = sizeof info };
+	const long online = sysconf(_SC_NPROCESSORS_ONLN);
+	const int cores = d != NULL && choir_device_describe(d, &info) == CHOIR_OK ? info.cores : 0;
+	if (json) {
+		json_integer("cores", cores);
+		json_integer("online", online);
+	} else {
+		printf("processors       %d of %ld online\n", cores, online);
+	}
+	say("instruction_set", "instruction set", choir_instruction_set());
+	if (cores < online)
+		note(false,
+				"this process may use %d of %ld processors: its affinity mask (a launcher's "
+				"binding, taskset) or its cgroup's quota says so",
+				cores, online);
+}
+
+static void look_at_libraries(void)
+{
+	const bool onednn = choir_has("onednn");
+	const char *kernels = getenv("CHOIR_KERNELS");
+	say("onednn", "oneDNN", onednn ? "yes" : "no");
+	say("zlib", "zlib", choir_has("zlib") ? "yes" : "no");
+	if (!onednn)
+		note(false,
+				"without oneDNN matrix products and convolutions are several times slower: "
+				"install libdnnl-dev and build Choir again");
+	else if (kernels != NULL && strcmp(kernels, "plain") == 0)
+		note(false,
+				"CHOIR_KERNELS=plain leaves oneDNN aside: unset it, unless you want the same "
+				"bits on all processors");
+	if (!choir_has("zlib"))
+		note(false, "compressed data files cannot be read: install zlib1g-dev and build again");
+}
+
+// Starts one MPI in this process, and says in one line what came of it.
+static int run_probe(void)
+{
+	alarm(PROBE_SECONDS); // an MPI that hangs ends this process only
+	choir_cluster *c = choir_cluster_new(CHOIR_OPTIONS(
+			choir_cluster_options, .transport = "mpi", .mpi = probe, .program = "probe"));
+	printf("%s\n", c != NULL ? choir_cluster_transport(c) + strlen("mpi: ") : choir_error());
+	const int status = c != NULL ? EXIT_OK : EXIT_FAILED;
+	choir_cluster_free(c);
+	return status;
+}
+
+// The first line that a command says; false: it failed.
+static bool ask(const char *line, char answer[ANSWER])
+{
+	answer[0] = '\0';
+	fflush(stdout);
+	FILE *from = popen(line, "r");
+	if (from == NULL)
+		return false;
+	if (fgets(answer, ANSWER, from) == NULL)
+		answer[0] = '\0';
+	while (fgetc(from) != EOF)
+		;
+	answer[strcspn(answer, "\n")] = '\0';
+	return pclose(from) == 0;
+}
+
+static void look_at_mpi(const char *mpi, bool *there)
+{
+	char line[256], answer[ANSWER], program[4096];
+	const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+	program[length > 0 ? length : 0] = '\0';
+	setenv("CHOIR_DOCTOR", program, 1);
+	snprintf(line, sizeof line, "\"$CHOIR_DOCTOR\" doctor --probe %s 2>&1", mpi);
+	*there = ask(line, answer);
+	say(mpi, mpi, *there ? answer : json ? "" : "no");
+	if (!*there && strstr(answer, "no libchoir-mpi") == NULL)
+		note(true, "%s: %s", mpi, answer[0] != '\0' ? answer : "it did not start");
+}
+
+static bool has_command(const char *name)
+{
+	char line[128], answer[ANSWER];
+	snprintf(line, sizeof line, "command -v %s 2>/dev/null", name);
+	return ask(line, answer);
+}
+
+// Whose mpirun it is that a user gets.
+static void look_at_launchers(const bool there[2])
+{
+	char answer[ANSWER];
+	if (!has_command("mpirun")) {
+		note(false, "there is no mpirun: install openmpi-bin or mpich to start several workers");
+		return;
+	}
+	ask("mpirun --version 2>/dev/null", answer);
+	const bool open = strstr(answer, "Open MPI") != NULL || strstr(answer, "OpenRTE") != NULL;
+	say("mpirun", "mpirun", open ? "Open MPI's" : "MPICH's");
+	if (!there[open ? 0 : 1])
+		note(true,
+				"mpirun is %s, for which there is no libchoir-mpi: install %s and build Choir "
+				"again, or use the other mpirun",
+				open ? "Open MPI's" : "MPICH's", open ? "libopenmpi-dev" : "libmpich-dev");
+	if (open && getuid() == 0 && getenv("OMPI_ALLOW_RUN_AS_ROOT") == NULL)
+		note(false,
+				"you are root, which Open MPI's mpirun refuses: set OMPI_ALLOW_RUN_AS_ROOT=1 "
+				"and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1");
+	const char *set = getenv("CHOIR_MPI");
+	if (set != NULL && strcmp(set, open ? "mpich" : "openmpi") == 0)
+		note(false,
+				"CHOIR_MPI=%s, but mpirun is the other MPI's: start programs with mpirun.%s, "
+				"or unset CHOIR_MPI",
+				set, set);
+}
+
+static void look_at_shared_memory(void)
+{
+	struct statvfs s;
+	if (statvfs("/dev/shm", &s) != 0) {
+		note(false, "there is no /dev/shm, through which processes of a machine exchange bytes");
+		return;
+	}
+	const double free_bytes = (double) s.f_bavail * (double) s.f_frsize;
+	char text[32];
+	if (free_bytes < 128e6)
+		note(false,
+				"/dev/shm has only %s left, and MPIs exchange bytes through it: in a container "
+				"give it more (--shm-size)",
+				print_bytes(free_bytes, text));
+}
+
+static bool is_launched(void)
+{
+	static const char *const variables[] = { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
+		"SLURM_STEP_NUM_TASKS" };
+	for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
+		if (getenv(variables[i]) != NULL)
+			return true;
+	return false;
+}
+
+// Under a launcher: what the workers find, said by the chief.
+static int look_at_job(void)
+{
+	choir_cluster *c = choir_cluster_new(NULL);
+	if (c == NULL)
+		return failed(&self);
+	if (choir_cluster_is_chief(c)) {
+		if (json)
+			json_begin();
+		look_at_processors();
+		say("transport", "transport", choir_cluster_transport(c));
+		if (json) {
+			json_integer("workers", choir_cluster_workers(c));
+			json_end();
+		}
+		for (int i = 0; !json && i < choir_cluster_workers(c); i++)
+			printf("worker %-10d%s\n", i, choir_cluster_worker_name(c, i));
+	}
+	choir_cluster_free(c);
+	return EXIT_OK;
+}
+
+static void print_notes(void)
+{
+	if (json) {
+		json_begin_list("notes");
+		for (int i = 0; i < notes.n; i++) {
+			json_begin_item();
+			json_text("note", notes.text[i]);
+			json_end_item();
+		}
+		json_end_list();
+		json_end();
+		return;
+	}
+	printf(notes.n == 0 ? "\nnothing to complain about\n" : "\n");
+	for (int i = 0; i < notes.n; i++)
+		printf("- %s\n", notes.text[i]);
+}
+
+int doctor_main(int argc, char **argv)
+{
+	const options_result given = options_read(&self, argc, argv, NULL);
+	if (given != OPTIONS_GIVEN)
+		return given == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	if (probe != NULL)
+		return run_probe();
+	if (is_launched())
+		return look_at_job();
+	if (json)
+		json_begin();
+	look_at_processors();
+	look_at_libraries();
+	bool there[2];
+	for (int i = 0; i < 2; i++)
+		look_at_mpi(mpis[i], &there[i]);
+	if (!there[0] && !there[1])
+		note(false,
+				"no MPI: several workers are not possible; install libopenmpi-dev or "
+				"libmpich-dev and build Choir again");
+	else
+		look_at_launchers(there);
+	look_at_shared_memory();
+	print_notes();
+	return notes.wrong ? EXIT_FAILED : EXIT_OK;
+}

@@ -50,6 +50,8 @@ static choir_status step(choir_replica *r, void *user)
 	choir_tensor *y = choir_multiply(w, choir_sum(x, CHOIR_ALL_AXES));
 	choir_tensor *loss =
 			choir_sum(choir_square(choir_replica_all_reduce(r, CHOIR_SUM, y)), CHOIR_ALL_AXES);
+	choir_tensor *pair[2] = { y, choir_square(y) };
+	CHOIR_TRY(choir_replica_batch_all_reduce(r, CHOIR_SUM, 2, pair, pair));
 	CHOIR_TRY(choir_tape_gradient(tape, loss, 1, &w, &g));
 	choir_replica_give(r, "g", g);
 	CHOIR_TRY(choir_replica_merge_call(r, merge, NULL));

@@ -167,6 +167,9 @@ static void defaults(void **state)
 	s = MIRRORED(.replicas = 64);
 	assert_int_equal(choir_strategy_worker_devices(s), cores < 64 ? cores : 64);
 	choir_strategy_free(s);
+	s = MIRRORED(.devices = "", .replicas = 2); // an empty list is none
+	assert_int_equal(choir_strategy_worker_devices(s), cores < 2 ? cores : 2);
+	choir_strategy_free(s);
 	s = MIRRORED(.devices = "cpu:0, cpu:3");
 	assert_int_equal(choir_strategy_replicas(s), 2);
 	choir_strategy_free(s);

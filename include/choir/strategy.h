@@ -43,6 +43,19 @@ typedef struct {
 	choir_slices_result slices;
 } choir_communication_options;
 
+// How many shards a variable is cut into, along axis 0 (variable.h). There are never more than it
+// has rows; one is none, the variable is whole then.
+typedef enum {
+	CHOIR_PARTITION_NONE = 0,
+	CHOIR_PARTITION_FIXED, // .max_shards, which is needed
+	// As many as there can be of at least .partition_size bytes each (0: 256 KiB), and no more
+	// than .max_shards (0: 1).
+	CHOIR_PARTITION_MIN_SIZE,
+	// As many as are needed for each to have at most .partition_size bytes, which are needed, or
+	// one row, where that is larger; but no more than .max_shards (0: any number).
+	CHOIR_PARTITION_MAX_SIZE
+} choir_partition;
+
 // One struct for all kinds; what a kind cannot do is CHOIR_INVALID there.
 typedef struct {
 	size_t size; // of this struct: CHOIR_OPTIONS sets it
@@ -81,6 +94,13 @@ typedef struct {
 	// lose one of the two. Off needs parameter devices of host memory; on-read variables and the
 	// functions of updates have their locks all the same.
 	choir_toggle locked_updates;
+	// Parameter server: whether mirrored variables are cut into shards, which lie on parameter
+	// devices in turn. Scalars, what is colocated with a whole variable or lies with the non-slot
+	// ones, and memory that was wrapped stay whole. A variable that would have more than 4096
+	// shards cannot be made.
+	choir_partition partition;
+	int64_t partition_size; // bytes
+	int max_shards;
 } choir_strategy_options;
 
 // What makes a strategy from options, for tables of kinds. *o is copied, with its texts; NULL:
@@ -106,13 +126,13 @@ choir_strategy *choir_one_device_strategy_new(const choir_strategy_options *o);
 // parameter devices.
 choir_strategy *choir_central_storage_strategy_new(const choir_strategy_options *o);
 
-// Parameter server on one machine: workers, each with its own replicas and its own loop, that
-// do not wait for each other (choir_strategy_run_workers). Variables lie once, each on the next
-// of the parameter devices; reads are copies, which other workers' updates leave as they are,
-// and sums over a worker's replicas are applied where the variable lies, when they come. As a
-// strategy it is its first worker: choir_strategy_replicas counts that one's replicas, and
-// choir_strategy_run runs them. With one worker it computes what mirrored computes, to the bit.
-// An on-read variable has a part for each replica of every worker.
+// Parameter server on one machine: workers, each with its own replicas and its own loop, that do
+// not wait for each other (choir_strategy_run_workers). Variables, or their shards (.partition),
+// lie once, each on the next of the parameter devices; reads are copies, which other workers'
+// updates leave as they are, and sums over a worker's replicas are applied where the variable
+// lies, when they come. As a strategy it is its first worker: choir_strategy_replicas counts that
+// one's replicas, and choir_strategy_run runs them. With one worker it computes what mirrored
+// computes, to the bit. An on-read variable has a part for each replica of every worker.
 choir_strategy *choir_parameter_server_strategy_new(const choir_strategy_options *o);
 
 // A strategy of the kind called name: "default" (a new one, which behaves as one_device),

@@ -104,8 +104,31 @@ const choir_shape *choir_variable_shape(const choir_variable *v);
 // options is NULL, or the size has no room for those four.
 choir_status choir_variable_describe(const choir_variable *v, choir_variable_options *options);
 
+// A variable that a strategy with a .partition (strategy.h) has cut into shards is the whole of
+// these: it has their rows along axis 0, in order, of which the first rows mod shards shards have
+// one more. The shards are variables of their own, called "v/part_0", "v/part_1" and so on, which
+// have its dtype, options and rows of its initial value, and can be read and written like any
+// other; they cannot be made one by one, so none can be of another dtype or shape. Reads, writes
+// and rows written of the whole go to the shards. The whole is saved, and restored, as if it were
+// not cut; it has no copies of its own, its reads are copies, though out of date when any other's
+// would be, and for tapes made from reads of the shards, which are what optimizers update; like
+// all that operations make, they die on a tape's way back if they are no source. What is colocated
+// with it must have as many rows, and is cut alike. An update of it is one of each shard after
+// another, in which it, and what is colocated with it, is the shard, and of arguments as large as
+// it is the function has the shard's rows; what it returns has these rows, too, and becomes one
+// tensor.
+
+// Shards of v. 0: v is not cut, or NULL.
+int choir_variable_shards(const choir_variable *v);
+
+// Shard index of v, 0 to shards - 1. NULL: there is no such one, or v is NULL.
+choir_variable *choir_variable_shard(choir_variable *v, int index);
+
+// The variable that v is a shard of. NULL: none, or v is NULL.
+choir_variable *choir_variable_whole(choir_variable *v);
+
 // Copies of v in this process: one for each separate memory of the strategy's devices, or, if v
-// is ON_READ, a part for each replica. 0 for NULL.
+// is ON_READ, a part for each replica. 0 for NULL, and for what is cut into shards.
 int choir_variable_copies(const choir_variable *v);
 
 // The name of a copy: v's own for the first, "v/replica_1" and so on for the others. Belongs to v.
@@ -130,6 +153,18 @@ choir_device *choir_variable_device(const choir_variable *v, int copy);
 // another strategy. CHOIR_INVALID: an ON_READ variable without aggregation, outside replicas
 // and updates. For a NULL v or f: NULL, and no failure.
 choir_tensor *choir_variable_read(choir_variable *v, choir_frame *f);
+
+// Rows of v, as choir_gather takes them from a read of it in the frame of indices: of a variable
+// in shards each row is taken from the shard that has it, and indices are waited for. NULL: as
+// choir_variable_read and choir_gather.
+choir_tensor *choir_variable_gather(choir_variable *v, choir_tensor *indices);
+
+// Rows start, start + step, .. of v, before stop, along axis 0, as Python's v[start:stop:step]:
+// negative ones count from the back, and what is beyond an end is that end, so INT64_MIN and
+// INT64_MAX stand for what Python lets one leave out. Gradients flow to v. NULL: as
+// choir_variable_read; CHOIR_INVALID: step is 0, v a scalar.
+choir_tensor *choir_variable_slice(
+		choir_variable *v, choir_frame *f, int64_t start, int64_t stop, int64_t step);
 
 // The component of v in f: as an argument, a result or a value it stands for v itself; in an
 // operation it is v's copy, as a read is. But it is no read for tapes: optimizers do not see

@@ -28,6 +28,29 @@ static choir_status check_workers(const choir_strategy_table *t, const choir_str
 	return CHOIR_OK;
 }
 
+static choir_status check_partition(const choir_strategy_table *t, const choir_strategy_options *o)
+{
+	const bool asked = o->partition != CHOIR_PARTITION_NONE;
+	if ((asked || o->partition_size != 0 || o->max_shards != 0) &&
+			!(t->features & CHOIR_FEATURE_SHARDS))
+		return choir_fail(CHOIR_INVALID, "strategy: \"%s\" has no shards, so no .partition, no "
+				".partition_size and no .max_shards", t->name);
+	if ((unsigned) o->partition > CHOIR_PARTITION_MAX_SIZE)
+		return choir_fail(CHOIR_INVALID, "strategy: partition %d: NONE, FIXED, MIN_SIZE or "
+				"MAX_SIZE is needed", (int) o->partition);
+	if (o->max_shards < 0 || (o->max_shards > 0 && !asked) ||
+			(o->max_shards == 0 && o->partition == CHOIR_PARTITION_FIXED))
+		return choir_fail(CHOIR_INVALID, "strategy: .max_shards is %d: FIXED needs 1 or more, "
+				"MIN_SIZE and MAX_SIZE 0 or more, without .partition there are none",
+				o->max_shards);
+	const bool by_size = asked && o->partition != CHOIR_PARTITION_FIXED;
+	if (o->partition_size < 0 || (o->partition_size > 0 && !by_size) ||
+			(o->partition_size == 0 && o->partition == CHOIR_PARTITION_MAX_SIZE))
+		return choir_fail(CHOIR_INVALID, "strategy: .partition_size is %lld bytes: MAX_SIZE needs "
+				"1 or more, MIN_SIZE 0 or more, others have none", (long long) o->partition_size);
+	return CHOIR_OK;
+}
+
 static choir_status check_options(const choir_strategy_table *t, const choir_strategy_options *o)
 {
 	if (o->replicas < 0 || o->replicas > MOST_REPLICAS)
@@ -43,7 +66,8 @@ static choir_status check_options(const choir_strategy_table *t, const choir_str
 	if (o->parameter_devices != NULL && !(t->features & CHOIR_FEATURE_PARAMETER_DEVICES))
 		return choir_fail(CHOIR_INVALID, "strategy: \"%s\" has no parameter devices of its own, "
 				"so not \"%s\"", t->name, o->parameter_devices);
-	return check_workers(t, o);
+	CHOIR_TRY(check_workers(t, o));
+	return check_partition(t, o);
 }
 
 // The devices named, or those of CHOIR_DEVICES, or one CPU for each replica up to the cores.

@@ -15,7 +15,7 @@ static choir_tensor *apply_embedding(choir_layer *l, choir_tensor *x)
 	if (x->dtype != CHOIR_U8 && x->dtype != CHOIR_I32 && x->dtype != CHOIR_I64)
 		return chi_layer_fail(l, x, "embedding needs u8, i32 or i64, got %s: cast it",
 				choir_dtype_name(x->dtype));
-	return choir_gather(choir_variable_read(l->variable[0], x->frame), x);
+	return choir_variable_gather(l->variable[0], x);
 }
 
 static choir_tensor *apply_places(choir_layer *l, choir_tensor *x)

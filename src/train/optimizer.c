@@ -151,6 +151,12 @@ static choir_status check_gradient(const choir_optimizer *o, const choir_variabl
 			chi_atomic64_load(&o->step));
 }
 
+static bool fits(const choir_variable *v, const choir_tensor *t)
+{
+	return t != NULL && t->buffer != NULL && t->dtype == v->dtype &&
+			chi_shape_equal(&t->shape, &v->shape);
+}
+
 choir_status choir_optimizer_give(choir_optimizer *o, choir_replica *r, choir_variable *v,
 		choir_tensor *gradient)
 {
@@ -159,6 +165,12 @@ choir_status choir_optimizer_give(choir_optimizer *o, choir_replica *r, choir_va
 		gradient = choir_to_dense(gradient);
 	if (v != NULL && gradient != NULL && check_gradient(o, v, gradient) != CHOIR_OK)
 		return chi_frame_keep(r->frame);
+	if (v != NULL && v->shards > 0 && fits(v, gradient)) {
+		for (int i = 0; i < v->shards; i++)
+			CHOIR_TRY(chi_apply_give(o->apply, r, v->shard[i],
+					chi_shard_rows(v->shard[i], gradient)));
+		return CHOIR_OK;
+	}
 	return chi_apply_give(o->apply, r, v, gradient);
 }
 
@@ -181,6 +193,12 @@ static choir_status give_ready(void *user, size_t index, choir_tensor *gradient)
 			choir_tensor_variable(g->source[index]), gradient);
 }
 
+// What is in shards is read by way of these.
+static bool is_source(const choir_variable *v)
+{
+	return v->trainable && v->shards == 0;
+}
+
 // What the tape read of trainable variables, in the frame's arena.
 static choir_status find_sources(const choir_optimizer *o, const choir_tape *tape,
 		choir_tensor ***sources, size_t *n)
@@ -191,7 +209,7 @@ static choir_status find_sources(const choir_optimizer *o, const choir_tape *tap
 	if (*sources == NULL)
 		return chi_frame_keep(f);
 	for (size_t i = 0; i < tape->n_reads; i++)
-		if (choir_tensor_variable(tape->reads[i])->trainable)
+		if (is_source(choir_tensor_variable(tape->reads[i])))
 			(*sources)[(*n)++] = tape->reads[i];
 	if (*n == 0)
 		return chi_frame_fail(f, CHOIR_INVALID,
@@ -254,6 +272,59 @@ static choir_status check_pair(const choir_optimizer *o, choir_cross *x, size_t 
 	return CHOIR_OK;
 }
 
+typedef struct {
+	size_t n;
+	choir_variable *const *variable;
+	choir_value *const *gradient;
+} pairs;
+
+// The rows of a gradient that a shard has. NULL: recorded in f.
+static choir_value *rows_of(choir_frame *f, const choir_variable *shard, const choir_value *g)
+{
+	choir_value *rows = chi_value_new(f, g->kind, g->count);
+	for (int k = 0; rows != NULL && k < g->count; k++) {
+		choir_tensor *t = g->component[k];
+		rows->device[k] = g->device[k];
+		// What does not fit is refused by its shape.
+		rows->component[k] = t != NULL && fits(shard->whole, t) ? chi_shard_rows(shard, t) : t;
+		if (rows->component[k] == NULL && t != NULL) {
+			chi_frame_keep(f);
+			return NULL;
+		}
+	}
+	return rows;
+}
+
+// In place of what is in shards: these, with their rows.
+static choir_status split_pairs(choir_frame *f, pairs *p)
+{
+	size_t n = p->n;
+	for (size_t i = 0; i < p->n; i++)
+		n += (size_t) p->variable[i]->shards;
+	if (n == p->n)
+		return CHOIR_OK;
+	choir_variable **variable = chi_arena_alloc(&f->arena, n * sizeof(choir_variable *));
+	choir_value **gradient = chi_arena_alloc(&f->arena, n * sizeof(choir_value *));
+	if (variable == NULL || gradient == NULL)
+		return chi_frame_keep(f);
+	n = 0;
+	for (size_t i = 0; i < p->n; i++) {
+		choir_variable *v = p->variable[i];
+		if (v->shards == 0) {
+			variable[n] = v;
+			gradient[n++] = p->gradient[i];
+		}
+		for (int k = 0; k < v->shards; k++) {
+			variable[n] = v->shard[k];
+			gradient[n] = rows_of(f, v->shard[k], p->gradient[i]);
+			if (gradient[n++] == NULL)
+				return chi_frame_report(f);
+		}
+	}
+	*p = (pairs){ n, variable, gradient };
+	return CHOIR_OK;
+}
+
 choir_status choir_optimizer_distributed_apply(choir_optimizer *o, choir_cross *x, size_t n,
 		choir_variable *const variables[], choir_value *const gradients[])
 {
@@ -267,5 +338,7 @@ choir_status choir_optimizer_distributed_apply(choir_optimizer *o, choir_cross *
 				o->kind->name, o->strategy->kind, choir_cross_strategy(x)->kind);
 	for (size_t i = 0; i < n; i++)
 		CHOIR_TRY(check_pair(o, x, i, variables, gradients));
-	return chi_apply_now(o->apply, x, n, variables, gradients);
+	pairs all = { .variable = variables, .gradient = gradients, .n = n };
+	CHOIR_TRY(split_pairs(x->frame, &all));
+	return chi_apply_now(o->apply, x, all.n, all.variable, all.gradient);
 }

@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 // Slots are not shared between optimizers: the second one of a variable gets "w/m_2" and so on.
-static choir_variable *make_slot(choir_variable *v, const char *what)
+static choir_variable *new_slot(choir_variable *v, const char *what)
 {
 	for (int i = 1;; i++) {
 		char own[32];
@@ -28,6 +28,21 @@ static choir_variable *make_slot(choir_variable *v, const char *what)
 		if (!taken)
 			return chi_strategy_make_slot(v, own);
 	}
+}
+
+// Shards of one variable have shards of one slot, which is so saved and found as a whole.
+static choir_variable *make_slot(const choir_optimizer *o, choir_variable *v, int index)
+{
+	const char *what = o->kind->slot[index];
+	if (v->whole == NULL)
+		return new_slot(v, what);
+	for (size_t i = 0; i < o->targets; i++) {
+		const chi_target *t = o->target[i];
+		if (t->variable->whole == v->whole && t->slot[index] != NULL)
+			return t->slot[index]->whole->shard[v->part];
+	}
+	choir_variable *slot = new_slot(v->whole, what);
+	return slot == NULL ? NULL : slot->shard[v->part];
 }
 
 // What one update on its way needs: chi_apply's state.
@@ -78,7 +93,7 @@ static chi_target *new_target(choir_optimizer *o, choir_variable *v)
 		chi_free(t);
 		return NULL;
 	}
-	const chi_parameter_group *g = chi_groups_find(o, v->name);
+	const chi_parameter_group *g = chi_groups_find(o, v->whole != NULL ? v->whole->name : v->name);
 	t->variable = v;
 	t->rate = g == NULL ? 1 : g->rate;
 	t->decay = g == NULL ? o->options.weight_decay : g->decay;
@@ -101,7 +116,7 @@ static chi_target *get_target(choir_optimizer *o, choir_variable *v)
 	if (t == NULL && (t = new_target(o, v)) == NULL)
 		return NULL;
 	for (int i = 0; i < o->kind->slots; i++)
-		if (t->slot[i] == NULL && (t->slot[i] = make_slot(v, o->kind->slot[i])) == NULL)
+		if (t->slot[i] == NULL && (t->slot[i] = make_slot(o, v, i)) == NULL)
 			return NULL;
 	for (int i = 0; i < v->copies; i++)
 		if (t->kernel[i] == NULL && find_kernel(o, t, i) != CHOIR_OK)

@@ -22,9 +22,10 @@ choir_status chi_weights_collect(choir_strategy *s, const char *what, chi_weight
 	bool grown = true;
 	for (choir_variable *v = s->variables; v != NULL && grown; v = v->next) {
 		void *array = w->variable;
-		grown = v->slot || chi_grow(&array, &w->room, w->n + 1, sizeof(choir_variable *));
+		const bool left_out = v->slot || v->whole != NULL; // shards: the whole has their rows
+		grown = left_out || chi_grow(&array, &w->room, w->n + 1, sizeof(choir_variable *));
 		w->variable = array;
-		if (grown && !v->slot)
+		if (grown && !left_out)
 			w->variable[w->n++] = v;
 	}
 	chi_mutex_unlock(&s->lock);

@@ -126,7 +126,9 @@ int choir_value_local_count(const choir_value *v)
 {
 	if (v == NULL)
 		return 0;
-	return v->kind == CHOIR_VALUE_VARIABLE ? v->variable->copies : v->count;
+	if (v->kind != CHOIR_VALUE_VARIABLE)
+		return v->count;
+	return v->variable->shards > 0 ? 1 : v->variable->copies;
 }
 
 choir_tensor *choir_value_local(choir_value *v, int index)
@@ -138,7 +140,7 @@ choir_tensor *choir_value_local(choir_value *v, int index)
 				v->variable->name);
 		return NULL;
 	}
-	if (v->kind == CHOIR_VALUE_VARIABLE && index >= 0 && index < v->variable->copies)
+	if (v->kind == CHOIR_VALUE_VARIABLE && index >= 0 && index < choir_value_local_count(v))
 		return chi_variable_view(v->variable, index, v->frame);
 	if (v->component == NULL || index < 0 || index >= v->count)
 		return chi_frame_fail_null(v->frame, CHOIR_INVALID,

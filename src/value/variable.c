@@ -129,6 +129,15 @@ static choir_status fill_copies(choir_variable *v, const chi_variable_plan *p)
 	return status;
 }
 
+// Room for them, and no copies.
+static choir_status open_shards(choir_variable *v, const chi_variable_plan *p)
+{
+	v->source = (chi_source){ .name = v->name, .owner = v,
+		.copied = v->sharing != CHI_ALONE };
+	v->shard = chi_alloc_array((size_t) p->shards, sizeof(choir_variable *));
+	return v->shard == NULL ? CHOIR_NO_MEMORY : CHOIR_OK;
+}
+
 choir_variable *chi_variable_new(const chi_variable_plan *p)
 {
 	if (chi_variable_check_plan(p) != CHOIR_OK)
@@ -154,7 +163,12 @@ choir_variable *chi_variable_new(const chi_variable_plan *p)
 	v->replicas = p->layout->replicas;
 	v->value = (choir_value){ .kind = CHOIR_VALUE_VARIABLE, .variable = v };
 	v->name = chi_strdup(p->name);
-	if (v->name == NULL || open_copies(v, p) != CHOIR_OK || fill_copies(v, p) != CHOIR_OK) {
+	choir_status status = v->name == NULL ? CHOIR_NO_MEMORY : CHOIR_OK;
+	if (status == CHOIR_OK)
+		status = p->shards > 0 ? open_shards(v, p) : open_copies(v, p);
+	if (status == CHOIR_OK && p->shards == 0)
+		status = fill_copies(v, p);
+	if (status != CHOIR_OK) {
 		chi_variable_free(v);
 		return NULL;
 	}
@@ -171,6 +185,7 @@ void chi_variable_free(choir_variable *v)
 	}
 	chi_free(v->copy);
 	chi_free(v->copy_of_replica);
+	chi_free(v->shard);
 	chi_free(v->name);
 	chi_free(v);
 }
@@ -194,22 +209,28 @@ choir_status chi_variable_unwrap(choir_variable *v)
 void chi_variable_touch(choir_variable *v, int copy)
 {
 	chi_atomic64_add(&v->copy[copy].source.version, 1);
+	if (v->whole != NULL)
+		chi_atomic64_add(&v->whole->source.version, 1);
 }
 
 void chi_variable_undefine(choir_variable *v)
 {
+	for (int i = 0; i < v->shards; i++)
+		chi_variable_undefine(v->shard[i]);
 	for (int i = 0; i < v->copies; i++)
 		chi_atomic32_store(&v->copy[i].undefined, 1);
 }
 
 choir_status chi_variable_check_defined(choir_variable *v, int copy, choir_frame *f)
 {
-	if (chi_atomic32_load(&v->copy[copy].undefined) == 0)
+	for (int i = 0; i < v->shards; i++)
+		CHOIR_TRY(chi_variable_check_defined(v->shard[i], 0, f));
+	if (v->shards > 0 || chi_atomic32_load(&v->copy[copy].undefined) == 0)
 		return CHOIR_OK;
 	return chi_frame_fail(f, CHOIR_STATE,
 			"variable \"%s\": an update failed half way, "
 			"so it is undefined until it is assigned or restored",
-			v->name);
+			v->whole != NULL ? v->whole->name : v->name);
 }
 
 choir_status chi_variable_enter(choir_variable *v)
@@ -260,6 +281,8 @@ static choir_tensor *fetch(choir_variable *v, const chi_copy *c, choir_frame *f)
 
 choir_tensor *chi_variable_view(choir_variable *v, int copy, choir_frame *f)
 {
+	if (v->shards > 0)
+		return chi_shards_view(v, f);
 	const chi_copy *c = &v->copy[copy];
 	if (chi_variable_enter(v) != CHOIR_OK) {
 		chi_frame_keep(f);
@@ -283,6 +306,8 @@ choir_tensor *chi_variable_view(choir_variable *v, int copy, choir_frame *f)
 
 choir_tensor *chi_variable_alias(choir_variable *v, int copy, choir_frame *f)
 {
+	if (v->shards > 0)
+		return chi_shards_view(v, f);
 	const chi_source *source = &v->copy[copy].source;
 	const uint64_t version = chi_atomic64_load(&source->version);
 	choir_tensor *t = chi_variable_view(v, copy, f);
@@ -293,7 +318,7 @@ choir_tensor *chi_variable_alias(choir_variable *v, int copy, choir_frame *f)
 	return t;
 }
 
-static choir_status check_written(const choir_variable *v, const choir_tensor *t)
+choir_status chi_variable_check_written(const choir_variable *v, const choir_tensor *t)
 {
 	char have[CHI_SHAPE_TEXT], need[CHI_SHAPE_TEXT];
 	CHOIR_TRY(chi_tensor_check(t));
@@ -391,7 +416,7 @@ static choir_status write_value(choir_variable *v, int copy, chi_assign_op op, c
 
 choir_status chi_variable_write(choir_variable *v, int copy, chi_assign_op op, choir_tensor *t)
 {
-	CHOIR_TRY(check_written(v, t));
+	CHOIR_TRY(chi_variable_check_written(v, t));
 	choir_frame *f = t->frame;
 	choir_tensor *value = written_value(v, f, t);
 	if (value == NULL)
@@ -447,6 +472,8 @@ static choir_status set_copies(choir_variable *v, const void *from)
 
 choir_status chi_variable_from_host(choir_variable *v, const void *from)
 {
+	if (v->shards > 0)
+		return chi_shards_from_host(v, from);
 	CHOIR_TRY(chi_variable_enter(v));
 	const choir_status status = set_copies(v, from);
 	chi_variable_leave(v);
@@ -455,6 +482,8 @@ choir_status chi_variable_from_host(choir_variable *v, const void *from)
 
 choir_status chi_variable_to_host(choir_variable *v, int copy, void *to)
 {
+	if (v->shards > 0)
+		return chi_shards_to_host(v, to);
 	const chi_copy *c = &v->copy[copy];
 	CHOIR_TRY(chi_variable_enter(v));
 	const choir_status status = exchange(v, to, c->buffer->memory, c->device);

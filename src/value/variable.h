@@ -48,6 +48,13 @@ struct choir_variable {
 	chi_copy *copy;
 	int replicas; // of the layout
 	int *copy_of_replica; // which copy replica i reads
+	// In shards: these have its rows, in order, each a variable of its own, and it has no copies.
+	int shards;
+	choir_variable **shard;
+	chi_source source; // of its reads; its version counts the shards' writes
+	choir_variable *whole; // whose shard this is; NULL: nobody's
+	int part; // which of the whole's shards
+	int64_t first_row; // of the whole's
 	choir_variable *next; // in the strategy's list, in order of creation
 	choir_variable *next_written; // in the list of the update function that is running
 };
@@ -68,6 +75,7 @@ typedef struct {
 	double timeout;
 	uint64_t seed; // of random initializers, mixed with the name
 	void *wrap; // the caller's memory as the one host copy; NULL
+	int shards; // above 0: it has no copies, but room for so many shards
 } chi_variable_plan;
 
 // CHOIR_INVALID for what can be no variable.
@@ -78,8 +86,22 @@ void chi_variable_free(choir_variable *v);
 // Fills host memory with the initial value of a plan.
 choir_status chi_initialize(const chi_variable_plan *plan, void *out);
 
+// Shards (shards.c). v becomes shard part of whole, which has room for it.
+void chi_shard_join(choir_variable *whole, int part, choir_variable *v, int64_t first_row);
+// The first element of the whole that a shard has.
+int64_t chi_shard_first(const choir_variable *shard);
+// The rows of t, which is as large as the whole, that a shard has; a plain number as it is. NULL:
+// recorded in t's frame.
+choir_tensor *chi_shard_rows(const choir_variable *shard, choir_tensor *t);
+// n tensors, which are overwritten, one behind another along axis 0. NULL: recorded.
+choir_tensor *chi_shards_join_rows(int64_t n, choir_tensor *rows[]);
+// As below, of all shards.
+choir_tensor *chi_shards_view(choir_variable *whole, choir_frame *f);
+choir_status chi_shards_from_host(choir_variable *whole, const void *from);
+choir_status chi_shards_to_host(choir_variable *whole, void *to);
+
 // A copy's value in frame f, which remembers the version: an alias of its memory where f's device
-// shares that, else a copy. NULL: recorded in f.
+// shares that, else a copy. Of what is in shards the whole, copied. NULL: recorded in f.
 choir_tensor *chi_variable_alias(choir_variable *v, int copy, choir_frame *f);
 // The same, but what is a copy stays as it is when the variable changes.
 choir_tensor *chi_variable_view(choir_variable *v, int copy, choir_frame *f);
@@ -93,6 +115,7 @@ typedef enum { CHI_ASSIGN, CHI_ASSIGN_ADD, CHI_ASSIGN_SUB } chi_assign_op;
 // Writes one copy by way of t's frame's stream and moves its version. t has the variable's dtype
 // and shape (checked here) or is a plain number.
 choir_status chi_variable_write(choir_variable *v, int copy, chi_assign_op op, choir_tensor *t);
+choir_status chi_variable_check_written(const choir_variable *v, const choir_tensor *t);
 // As a write of all copies from host memory, packed; and one copy to host memory.
 choir_status chi_variable_from_host(choir_variable *v, const void *from);
 choir_status chi_variable_to_host(choir_variable *v, int copy, void *to);
@@ -100,7 +123,7 @@ choir_status chi_variable_to_host(choir_variable *v, int copy, void *to);
 choir_status chi_variable_unwrap(choir_variable *v);
 // A write of v failed half way: to read it is an error until it is assigned.
 void chi_variable_undefine(choir_variable *v);
-// CHOIR_STATE, which f keeps, if copy is undefined.
+// CHOIR_STATE, which f keeps, if copy, or a shard, is undefined.
 choir_status chi_variable_check_defined(choir_variable *v, int copy, choir_frame *f);
 // Says that copy's memory changed by other means.
 void chi_variable_touch(choir_variable *v, int copy);

@@ -46,6 +46,11 @@ int main(void)
 	const choir_strategy_options on_far = { .size = sizeof on_far, .parameter_devices = "far:1" };
 	const choir_strategy_options on_two = { .size = sizeof on_two, .workers = 1,
 		.parameter_devices = "far:0,cpu:1" };
+	const choir_strategy_options in_rows = { .size = sizeof in_rows,
+		.parameter_devices = "far:0,cpu:1,far:1", .partition = CHOIR_PARTITION_MAX_SIZE,
+		.partition_size = 1 };
+	const choir_strategy_options in_two = { .size = sizeof in_two,
+		.partition = CHOIR_PARTITION_FIXED, .max_shards = 2 };
 	const strategy_subject subjects[] = {
 		{ "default", 1, NULL },
 		{ "one_device", 1, NULL },
@@ -56,6 +61,8 @@ int main(void)
 		{ "parameter_server", 0, NULL },
 		{ "parameter_server", 0, &on_two },
 		{ "parameter_server", 0, &on_far },
+		{ "parameter_server", 0, &in_rows },
+		{ "parameter_server", 0, &in_two },
 		{ "last", 0, NULL },
 	};
 	int failed = choir_register_strategy(&last) != CHOIR_OK;

@@ -43,15 +43,22 @@ static const deal deals[] = {
 };
 enum { DEALS = sizeof deals / sizeof deals[0] };
 
-static choir_strategy *open_deal(const deal *d, double timeout)
+static choir_strategy *open_cut(const deal *d, double timeout, int shards)
 {
 	choir_strategy *s = choir_parameter_server_strategy_new(
 			CHOIR_OPTIONS(choir_strategy_options, .devices = d->devices, .replicas = d->replicas,
 					.parameter_devices = d->parameters, .workers = d->workers,
-					.locked_updates = d->locked, .timeout = timeout));
+					.locked_updates = d->locked, .timeout = timeout,
+					.partition = shards > 0 ? CHOIR_PARTITION_FIXED : CHOIR_PARTITION_NONE,
+					.max_shards = shards));
 	if (s == NULL)
 		fail_msg("no strategy: %s", choir_error());
 	return s;
+}
+
+static choir_strategy *open_deal(const deal *d, double timeout)
+{
+	return open_cut(d, timeout, 0);
 }
 
 static void works(choir_status status)
@@ -297,6 +304,35 @@ static void test_updates_of_all_workers(void **state)
 	}
 }
 
+// Each shard has a lock of its own, and is whole by itself.
+// spec: D16, 2.15
+static void test_shards_of_all_workers(void **state)
+{
+	static const deal cut[] = {
+		{ "cpu:0,cpu:1", "cpu:0,cpu:1", 4, 4, CHOIR_ON },
+		{ "cpu:0,cpu:1", "cpu:0,cpu:1", 4, 4, CHOIR_OFF },
+		{ "cpu:0,far:0", "far:0,cpu:0", 2, 4, CHOIR_ON },
+	};
+	(void) state;
+	for (int i = 0; i < 3; i++) {
+		choir_strategy *s = open_cut(&cut[i], 0, 3);
+		const bool locked = cut[i].locked == CHOIR_ON;
+		shared a = { .v = make(s, "v", LARGE, CHOIR_SYNCHRONIZATION_AUTO) };
+		assert_int_equal(choir_variable_shards(a.v), 3);
+		CHOIR_SCOPE (s)
+			a.optimizer = choir_optimizer_new(
+					CHOIR_SGD, CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.5));
+		works(choir_strategy_run_workers(s, descend_often, &a));
+		check_count(fetch(a.v), LARGE, STEPS * cut[i].workers, 0.5, locked);
+		// By assignment, too.
+		a.v = make(s, "few", 5, CHOIR_SYNCHRONIZATION_AUTO);
+		works(choir_strategy_run_workers(s, add_often, &a));
+		if (locked)
+			check_count(fetch(a.v), 5, STEPS * cut[i].replicas, 1, true);
+		choir_strategy_free(s);
+	}
+}
+
 static choir_status descend_with_momentum(choir_strategy *group, int worker, void *user)
 {
 	return descend_often(group, worker, user);
@@ -527,6 +563,7 @@ int main(void)
 		cmocka_unit_test(test_round_robin),
 		cmocka_unit_test(test_sums_of_all_workers),
 		cmocka_unit_test(test_updates_of_all_workers),
+		cmocka_unit_test(test_shards_of_all_workers),
 		cmocka_unit_test(test_slots_of_all_workers),
 		cmocka_unit_test(test_parts_of_all_workers),
 		cmocka_unit_test(test_reads_are_copies),

@@ -20,11 +20,13 @@ CHOIR_C_BEGIN
 // them, they must be zero: CHOIR_INVALID else.
 enum {
 	CHOIR_FEATURE_PARAMETER_DEVICES = 1, // .parameter_devices
-	CHOIR_FEATURE_WORKERS = 2 // .workers, .locked_updates
+	CHOIR_FEATURE_WORKERS = 2, // .workers, .locked_updates
+	CHOIR_FEATURE_SHARDS = 4 // .partition, .partition_size, .max_shards
 };
 
-// A mirrored variable that is to be made. Slots and what else is colocated with a variable go
-// where that is, and parts of an ON_READ one to the replicas' devices, without being asked for.
+// A mirrored variable, or a shard of one, that is to be made. Slots and what else is colocated
+// with a variable go where that is, and parts of an ON_READ one to the replicas' devices, without
+// being asked for.
 typedef struct {
 	size_t size; // of this struct
 	const char *name;

@@ -35,6 +35,8 @@ choir_value *choir_cross_place(choir_cross *x, const char *devices)
 static choir_value *at(choir_cross *x, const choir_value *to)
 {
 	const choir_variable *v = to->variable;
+	if (v != NULL && v->shards > 0) // an update takes each shard's rows from there
+		v = v->shard[0];
 	const int count = v != NULL ? v->copies : to->count;
 	choir_value *result = chi_value_new(x->frame, CHOIR_VALUE_MIRRORED, count);
 	for (int i = 0; result != NULL && i < count; i++)

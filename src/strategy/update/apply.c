@@ -108,7 +108,8 @@ static void retire_reads(chi_replica *r, const chi_instance *in)
 	const chi_lane_items *l = &in->lane[r->lane];
 	for (choir_tensor *t = r->shown.frame->tensors; t != NULL; t = t->next)
 		for (size_t i = 0; t->source != NULL && i < l->n; i++)
-			if (t->source->owner == l->item[i]->variable)
+			if (t->source->owner == l->item[i]->variable ||
+					t->source->owner == l->item[i]->variable->whole)
 				t->version = CHI_RETIRED;
 }
 

@@ -157,10 +157,11 @@ static choir_status see_args(struct chi_slicing *s, choir_frame *f)
 		return choir_error_status();
 	for (size_t i = 0; i < given->n; i++) {
 		const choir_value *v = given->leaf[i].value;
-		choir_tensor *t = v->variable != NULL
-				? chi_variable_alias(v->variable, chi_update_copy_of(u, v->variable), f)
+		choir_variable *given_one = chi_update_shard(u, v->variable);
+		choir_tensor *t = given_one != NULL
+				? chi_variable_alias(given_one, chi_update_copy_of(u, given_one), f)
 				: chi_value_for_replica(v, 0, f->device);
-		t = t == NULL || t->is_number ? t : chi_value_view(f, t);
+		t = t == NULL || t->is_number ? t : chi_update_rows(u, chi_value_view(f, t));
 		if (t == NULL && choir_error_status() == CHOIR_OK)
 			choir_fail(CHOIR_INVALID, "a place has no value");
 		if (t == NULL)

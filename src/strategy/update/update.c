@@ -59,6 +59,21 @@ static bool may_wait(const chi_update *u, const choir_variable *v)
 	return v->sharing != CHI_LOCKED || v->guard == guard_of(u);
 }
 
+choir_variable *chi_update_shard(const chi_update *u, choir_variable *v)
+{
+	if (u->whole == NULL || v == NULL || v->shards != u->whole->shards)
+		return v;
+	choir_variable *shard = v->shard[u->variable->part];
+	return colocated(u, shard) ? shard : v;
+}
+
+choir_tensor *chi_update_rows(const chi_update *u, choir_tensor *t)
+{
+	return u->whole != NULL && t != NULL && t->buffer != NULL &&
+					chi_shape_equal(&t->shape, &u->whole->shape)
+			? chi_shard_rows(u->variable, t) : t;
+}
+
 int chi_update_copy_of(const chi_update *u, const choir_variable *v)
 {
 	if (chi_strategy_has(u->cross->strategy, v)) {
@@ -111,9 +126,13 @@ choir_status chi_update_write(
 		choir_update *update, choir_variable *v, chi_assign_op op, choir_tensor *t)
 {
 	chi_update *u = update_of(update);
+	v = chi_update_shard(u, v);
 	CHOIR_TRY(check_target(u, v));
 	if (u->slicing != NULL)
 		return chi_slice_write(u, v, op, t);
+	t = chi_update_rows(u, t);
+	if (t == NULL)
+		return chi_frame_report(update->frame);
 	note_written(u, v);
 	return chi_variable_write(v, chi_update_copy_of(u, v), op, t);
 }
@@ -151,7 +170,7 @@ choir_tensor *choir_update_arg(choir_update *update, const char *name)
 				"update of \"%s\": \"%s\" is a place and has no "
 				"value",
 				name_of(u), name);
-	return t->is_number ? choir_number(f, t->number) : chi_value_view(f, t);
+	return t->is_number ? choir_number(f, t->number) : chi_update_rows(u, chi_value_view(f, t));
 }
 
 choir_status choir_update_return(choir_update *update, const char *name, choir_tensor *value)
@@ -172,6 +191,11 @@ choir_status choir_update_return(choir_update *update, const char *name, choir_t
 	if (value->frame != f)
 		return chi_frame_fail(f, CHOIR_INVALID, "return: \"%s\" belongs to another frame: move it",
 				name);
+	if (u->whole != NULL && (value->is_number || value->shape.rank == 0 ||
+								 value->shape.dim[0] != u->variable->shape.dim[0]))
+		return chi_frame_fail(f, CHOIR_INVALID, "update of \"%s\": what it returns as \"%s\" must "
+				"have its %lld rows, as it is a shard", name_of(u), name,
+				(long long) u->variable->shape.dim[0]);
 	choir_values *taken = u->cross->taken;
 	choir_frame *to = chi_values_replica_frame(taken, u->replica);
 	choir_tensor *kept = to == NULL ? NULL : chi_tensor_keep(to, value);
@@ -179,13 +203,36 @@ choir_status choir_update_return(choir_update *update, const char *name, choir_t
 		return chi_frame_keep(f);
 	chi_leaf *leaf = chi_values_leaf(taken, name);
 	if (leaf == NULL) {
-		choir_value *v = chi_value_new(taken->frame, CHOIR_VALUE_MIRRORED, copies_of(u));
+		choir_value *v = chi_value_new(taken->frame, CHOIR_VALUE_MIRRORED,
+				u->whole != NULL ? u->whole->shards : copies_of(u));
 		if (chi_values_put(taken, name, v) != CHOIR_OK)
 			return chi_frame_keep(f);
 		leaf = chi_values_leaf(taken, name);
 	}
-	leaf->value->component[u->copy] = kept;
-	leaf->value->device[u->copy] = choir_tensor_device(kept);
+	const int place = u->whole != NULL ? u->variable->part : u->copy;
+	leaf->value->component[place] = kept;
+	leaf->value->device[place] = choir_tensor_device(kept);
+	return CHOIR_OK;
+}
+
+// What the updates of shards returned becomes one value, their rows behind one another.
+static choir_status join_returned(const chi_update *u)
+{
+	const choir_values *taken = u->cross->taken;
+	choir_frame *f = chi_values_replica_frame(u->cross->taken, 0);
+	if (f == NULL)
+		return choir_error_status();
+	for (size_t i = 0; i < taken->n; i++) {
+		choir_value *v = taken->leaf[i].value;
+		for (int k = 0; k < v->count; k++)
+			if ((v->component[k] = chi_value_view(f, v->component[k])) == NULL)
+				return chi_frame_report(f);
+		v->component[0] = chi_shards_join_rows(v->count, v->component);
+		if (v->component[0] == NULL)
+			return chi_frame_report(f);
+		v->device[0] = choir_tensor_device(v->component[0]);
+		v->count = 1;
+	}
 	return CHOIR_OK;
 }
 
@@ -200,6 +247,8 @@ int64_t choir_update_elements(const choir_update *u)
 void *choir_update_data(choir_update *update, choir_variable *v)
 {
 	chi_update *u = update_of(update);
+	if (u != NULL)
+		v = chi_update_shard(u, v);
 	if (u == NULL || check_target(u, v) != CHOIR_OK)
 		return NULL;
 	const int copy = chi_update_copy_of(u, v);
@@ -323,6 +372,23 @@ static choir_status update_copies(chi_update *u, choir_update_fn *fn, void *user
 	return status;
 }
 
+// What is in shards, one shard after another: after a failure of one the whole is undefined.
+static choir_status update_all(chi_update *u, choir_update_fn *fn, void *user)
+{
+	choir_variable *v = u->variable;
+	if (v == NULL || v->shards == 0)
+		return update_copies(u, fn, user);
+	choir_status status = CHOIR_OK;
+	u->whole = v;
+	for (int i = 0; status == CHOIR_OK && i < v->shards; i++) {
+		u->variable = v->shard[i];
+		status = update_copies(u, fn, user);
+		if (status != CHOIR_OK && i > 0)
+			chi_variable_undefine(v);
+	}
+	return status;
+}
+
 choir_status chi_update_go(chi_update *u, choir_update_fn *fn, void *user)
 {
 	chi_cross *x = u->cross;
@@ -334,9 +400,11 @@ choir_status chi_update_go(chi_update *u, choir_update_fn *fn, void *user)
 		status = chi_stream_wait(f->stream);
 	choir_values_clear(x->taken);
 	if (status == CHOIR_OK)
-		status = update_copies(u, fn, user);
+		status = update_all(u, fn, user);
 	if (status == CHOIR_OK)
 		status = chi_values_check(x->taken); // what one copy returned, all must
+	if (status == CHOIR_OK && u->whole != NULL)
+		status = join_returned(u);
 	choir_values_clear(x->given);
 	return status == CHOIR_OK ? status : chi_frame_keep(f);
 }

@@ -9,6 +9,7 @@ typedef struct {
 	chi_cross *cross; // who gave the arguments
 	choir_variable *variable; // NULL: of the non-slot variables
 	const choir_value *place; // where these lie, if there is no variable
+	const choir_variable *whole; // what was to be updated, if variable is a shard of it; NULL
 	int copy;
 	int replica; // the first that reads this copy
 	choir_variable *written; // the first of those that it wrote
@@ -38,6 +39,11 @@ void chi_slice_note_written(chi_update *u, choir_variable *v);
 // The copy of v that lies with the one being updated; -2: v is of another strategy, which the
 // update's frame keeps.
 int chi_update_copy_of(const chi_update *u, const choir_variable *v);
+// What v stands for in an update of shards: of what is cut alike, beside the target, the shard
+// that lies there. And the rows of t that belong to the shard being updated, if t is as large as
+// the whole. Else v and t.
+choir_variable *chi_update_shard(const chi_update *u, choir_variable *v);
+choir_tensor *chi_update_rows(const chi_update *u, choir_tensor *t);
 // A write inside the update: the target's copy, or what is colocated with it.
 choir_status chi_update_write(
 		choir_update *u, choir_variable *v, chi_assign_op op, choir_tensor *t);

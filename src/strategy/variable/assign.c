@@ -38,11 +38,30 @@ static choir_status write_copies(choir_variable *v, chi_assign_op op, choir_tens
 	return CHOIR_OK;
 }
 
+static choir_status write_all(choir_variable *v, chi_assign_op op, choir_tensor *t);
+
+// What is in shards is written row by row, with all that can be checked before.
+static choir_status write_shards(choir_variable *v, chi_assign_op op, choir_tensor *t)
+{
+	CHOIR_TRY(chi_variable_check_written(v, t));
+	if (op != CHI_ASSIGN)
+		CHOIR_TRY(chi_variable_check_defined(v, 0, t->frame));
+	for (int i = 0; i < v->shards; i++) {
+		const choir_status status = write_all(v->shard[i], op, chi_shard_rows(v->shard[i], t));
+		if (status != CHOIR_OK && i > 0)
+			chi_variable_undefine(v);
+		CHOIR_TRY(status);
+	}
+	return CHOIR_OK;
+}
+
 // Writes all copies with a value that is the same for all.
 static choir_status write_all(choir_variable *v, chi_assign_op op, choir_tensor *t)
 {
 	if (t == NULL)
 		return chi_frame_report(NULL);
+	if (v->shards > 0)
+		return write_shards(v, op, t);
 	if (chi_variable_enter(v) != CHOIR_OK)
 		return chi_frame_keep(t->frame);
 	const choir_status status = write_copies(v, op, t);

@@ -2,11 +2,11 @@
 #include "choir/op.h"
 #include "strategy/merge/merge.h"
 
-// The value in a frame of the context's: a copy that lies on d, else the first; of parts the
-// whole.
+// The value in a frame of the context's: a copy that lies on d, else the first; of parts and
+// shards the whole.
 static choir_tensor *source_of(choir_cross *cross, choir_variable *v, choir_device *d)
 {
-	if (v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ)
+	if (v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ || v->shards > 0)
 		return choir_variable_read(v, cross->frame);
 	int copy = v->copies - 1;
 	while (copy > 0 && !chi_device_shares(v->copy[copy].device, d))

@@ -5,6 +5,7 @@
 #include "op/op.h"
 #include "strategy/merge/merge.h"
 #include "strategy/update/update.h"
+#include "strategy/variable/shards.h"
 #include "strategy/variable/write.h"
 
 #include <stdio.h>
@@ -91,8 +92,57 @@ static choir_status write_copies(const scatter *s)
 	return CHOIR_OK;
 }
 
+static choir_status write_all(const scatter *s);
+
+// Shard k's part of what is written to the whole.
+static choir_status write_shard(const scatter *s, int k, const chi_dealt_rows *d)
+{
+	choir_frame *f = s->values->frame;
+	const int64_t first = d->first[k], count = d->first[k + 1] - first;
+	choir_tensor *place = choir_constant(f, CHOIR_I64, CHOIR_SHAPE(count), d->place + first);
+	choir_shape shape = s->values->shape;
+	shape.dim[0] = count;
+	choir_tensor *const in[] = { s->values, place };
+	scatter own = { s->variable->shard[k], s->how,
+		choir_constant(f, CHOIR_I64, CHOIR_SHAPE(count), d->row + first), NULL };
+	if (place != NULL)
+		own.values = chi_op_kernel(f, "gather", 2, in, NULL, s->values->dtype, &shape);
+	return own.indices == NULL || own.values == NULL ? chi_frame_report(f) : write_all(&own);
+}
+
+static choir_status write_shards(const scatter *s)
+{
+	choir_frame *f = s->values->frame;
+	choir_variable *v = s->variable;
+	const int64_t n = s->indices->shape.dim[0];
+	int64_t *rows = chi_arena_alloc(&f->arena, (size_t) (n + 1) * sizeof *rows);
+	const choir_tensor *slices = chi_slices_new(s->values, s->indices, v->shape.dim[0]);
+	chi_dealt_rows d;
+	if (rows == NULL)
+		return chi_frame_keep(f);
+	if (slices == NULL)
+		return chi_frame_report(f);
+	CHOIR_TRY(chi_variable_check_defined(v, 0, f));
+	if (chi_slices_indices_to_host(slices, rows) != CHOIR_OK)
+		return chi_frame_keep(f);
+	CHOIR_TRY(chi_shards_deal(f, v, n, rows, &d));
+	bool written = false;
+	for (int k = 0; k < v->shards; k++) {
+		if (d.first[k] == d.first[k + 1])
+			continue;
+		const choir_status status = write_shard(s, k, &d);
+		if (status != CHOIR_OK && written)
+			chi_variable_undefine(v);
+		CHOIR_TRY(status);
+		written = true;
+	}
+	return CHOIR_OK;
+}
+
 static choir_status write_all(const scatter *s)
 {
+	if (s->variable->shards > 0)
+		return write_shards(s);
 	choir_frame *f = s->values->frame;
 	if (chi_variable_enter(s->variable) != CHOIR_OK)
 		return chi_frame_keep(f);
@@ -249,9 +299,11 @@ choir_status choir_variable_scatter(
 	scatter s = { v, how, indices, values };
 	const bool in_update = f->context_kind == CHI_IN_UPDATE;
 	const bool in_replica = f->context_kind == CHI_IN_REPLICA && !chi_replica_stands(f->context);
-	if (in_replica)
+	if (in_update)
+		s.variable = v = chi_update_shard(f->context, v);
+	else if (in_replica)
 		CHOIR_TRY(chi_write_check_replica(f->context, v, ways[how].name));
-	else if (!in_update)
+	else
 		CHOIR_TRY(chi_write_check_across(f, v, ways[how].name));
 	CHOIR_TRY(check_operands(&s, f));
 	CHOIR_TRY(check_variable(&s, f, !in_update));

@@ -7,135 +7,11 @@
 #include "strategy/run/meet.h"
 #include "strategy/merge/reduce.h"
 #include "strategy/update/update.h"
+#include "strategy/variable/shards.h"
 #include "strategy/variable/write.h"
 
 #include <stdio.h>
 #include <string.h>
-
-choir_variable *chi_strategy_find_variable(choir_strategy *s, const char *name)
-{
-	s = s->home;
-	chi_mutex_lock(&s->lock);
-	choir_variable *v = s->variables;
-	while (v != NULL && strcmp(v->name, name) != 0)
-		v = v->next;
-	chi_mutex_unlock(&s->lock);
-	return v;
-}
-
-// Where the copies of a new mirrored variable go, which is none that others decide about.
-static choir_status ask_table(choir_strategy *s, chi_variable_plan *plan, choir_device **places)
-{
-	const choir_new_variable new = { sizeof new, plan->name, &plan->shape, plan->options.dtype };
-	plan->place = places;
-	plan->places = s->table.place(s->self, &new, s->parameters, places);
-	if (plan->places == CHOIR_NONE)
-		return choir_error_status();
-	bool known = plan->places > 0 && plan->places <= s->parameters;
-	for (int i = 0; known && i < plan->places; i++) {
-		int p = 0;
-		while (p < s->parameters && s->parameter[p] != places[i])
-			p++;
-		known = p < s->parameters;
-	}
-	return known ? CHOIR_OK : choir_fail(CHOIR_INVALID, "variable \"%s\": \"%s\" places it on "
-			"what is none of its %d parameter devices", plan->name, s->kind, s->parameters);
-}
-
-// Where copies go: beside another variable, where the non-slot variables are, or where the
-// strategy says. places has room for all.
-static choir_status find_places(choir_strategy *s, chi_variable_plan *plan, const chi_creation *c,
-		choir_device **places)
-{
-	if (plan->options.synchronization == CHOIR_SYNCHRONIZATION_ON_READ)
-		return CHOIR_OK; // parts go to their replicas
-	if (c->beside == NULL && !c->non_slot)
-		return ask_table(s, plan, places);
-	plan->place = c->non_slot ? s->non_slot : places;
-	plan->places = c->non_slot ? s->non_slots : c->beside->copies;
-	for (int i = 0; !c->non_slot && i < c->beside->copies; i++)
-		places[i] = c->beside->copy[i].device;
-	return CHOIR_OK;
-}
-
-static choir_variable *make_variable(choir_strategy *s, chi_variable_plan *plan,
-		const chi_creation *c)
-{
-	const int beside = c->beside == NULL ? 0 : c->beside->copies;
-	const int room = beside > s->parameters ? beside : s->parameters;
-	choir_device **places = chi_alloc_array((size_t) room, sizeof(choir_device *));
-	if (places == NULL)
-		return NULL;
-	chi_fpenv host; // random initial values must not depend on it
-	chi_fpenv_enter(&host);
-	choir_variable *v = NULL;
-	if (chi_variable_check_plan(plan) == CHOIR_OK && find_places(s, plan, c, places) == CHOIR_OK)
-		v = chi_variable_new(plan);
-	chi_fpenv_leave(&host);
-	chi_free(places);
-	return v;
-}
-
-choir_variable *chi_strategy_make_variable(choir_strategy *s, const chi_creation *c)
-{
-	s = s->home;
-	const choir_variable_options *o = c->options;
-	chi_variable_plan plan = { .strategy = s, .name = c->name, .shape = *c->shape,
-		.layout = &s->everyone, .seed = s->options.seed, .wrap = c->wrap,
-		.sharing = s->sharing, .timeout = s->timeout,
-		.guard = c->beside != NULL ? c->beside->guard : c->non_slot ? &s->non_slot_guard : NULL };
-	if (o != NULL)
-		memcpy(&plan.options, o, o->size < sizeof plan.options ? o->size : sizeof plan.options);
-	if (c->name != NULL && chi_strategy_find_variable(s, c->name) != NULL) {
-		choir_fail(CHOIR_INVALID, "variable \"%s\": the strategy has one of that name", c->name);
-		return NULL;
-	}
-	choir_variable *v = make_variable(s, &plan, c);
-	if (v == NULL)
-		return NULL;
-	v->beside = c->beside;
-	v->non_slot = c->non_slot;
-	s->wraps = s->wraps || v->wrapped != NULL;
-	chi_mutex_lock(&s->lock);
-	*s->variables_end = v;
-	s->variables_end = &v->next;
-	chi_mutex_unlock(&s->lock);
-	return v;
-}
-
-void chi_strategy_unmake_variable(choir_variable *v)
-{
-	choir_strategy *s = v->strategy;
-	chi_mutex_lock(&s->lock);
-	choir_variable **link = &s->variables;
-	while (*link != v)
-		link = &(*link)->next;
-	*link = v->next;
-	if (s->variables_end == &v->next)
-		s->variables_end = link;
-	chi_mutex_unlock(&s->lock);
-	chi_variable_free(v);
-}
-
-choir_variable *chi_strategy_make_slot(choir_variable *v, const char *what)
-{
-	chi_text name = { 0 };
-	chi_text_add(&name, "%s/%s", v->name, what);
-	if (name.failed) {
-		chi_text_free(&name);
-		return NULL;
-	}
-	const choir_variable_options o = { .size = sizeof o, .dtype = v->dtype,
-		.trainable = CHOIR_OFF };
-	choir_variable *slot = chi_strategy_find_variable(v->strategy, name.data);
-	if (slot == NULL)
-		slot = chi_strategy_make_variable(v->strategy, &(chi_creation){ .name = name.data,
-				.shape = &v->shape, .options = &o, .beside = v });
-	if (slot != NULL)
-		slot->slot = true;
-	chi_text_free(&name);
-	return slot;
-}
 
 // What scopes say about a new variable.
 static choir_status apply_scopes(const chi_context *c, const choir_variable_options *o,
@@ -369,10 +245,24 @@ static choir_tensor *read_together(choir_replica *r, const choir_variable *v, ch
 	return t;
 }
 
+// Also one tensor while a tape records; but the sources of optimizers are the shards.
+static choir_tensor *read_whole(choir_variable *v, choir_frame *f)
+{
+	choir_tensor *t = read_before(v, f);
+	if (t != NULL)
+		return t;
+	t = chi_shards_read(v, f);
+	return t == NULL || f->tape == NULL || chi_tape_add_read(f->tape, t) == CHOIR_OK ? t : NULL;
+}
+
 choir_tensor *choir_variable_read(choir_variable *v, choir_frame *f)
 {
 	if (v == NULL || f == NULL || f->failed)
 		return NULL;
+	if (f->context_kind == CHI_IN_UPDATE)
+		v = chi_update_shard(f->context, v);
+	if (v->shards > 0)
+		return read_whole(v, f);
 	const chi_context *c = chi_context_current();
 	choir_tensor *own = read_alone(v, f);
 	if (own != NULL && v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ && c != NULL &&
@@ -381,10 +271,32 @@ choir_tensor *choir_variable_read(choir_variable *v, choir_frame *f)
 	return own;
 }
 
+// The whole's value: a set's frame, in which a replica's result is kept, is in no context, and
+// reads any copies.
+static choir_tensor *shards_component(choir_variable *v, choir_frame *f)
+{
+	const bool inside = f->context_kind == CHI_IN_REPLICA || f->context_kind == CHI_IN_UPDATE;
+	const uint64_t version = chi_atomic64_load(&v->source.version);
+	choir_tape *tape = f->tape;
+	f->tape = NULL; // it is no read for tapes
+	choir_tensor *t = inside ? chi_shards_read(v, f) : chi_shards_view(v, f);
+	f->tape = tape;
+	if (t == NULL)
+		return NULL;
+	t->source = &v->source;
+	t->version = version;
+	t->component = true;
+	return t;
+}
+
 choir_tensor *choir_variable_component(choir_variable *v, choir_frame *f)
 {
 	if (v == NULL || f == NULL || f->failed)
 		return NULL;
+	if (f->context_kind == CHI_IN_UPDATE)
+		v = chi_update_shard(f->context, v);
+	if (v->shards > 0)
+		return shards_component(v, f);
 	// A set's frame, in which a replica's result is kept, is in no context: any copy stands for
 	// it.
 	const bool inside = f->context_kind == CHI_IN_REPLICA || f->context_kind == CHI_IN_UPDATE;

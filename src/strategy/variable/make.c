@@ -1,0 +1,276 @@
+// Making variables: where their copies go, and whether they are cut into shards, which are
+// variables of their own that a whole without copies stands for.
+#include "base/alloc.h"
+#include "base/text.h"
+#include "op/op.h"
+#include "strategy/run/run.h"
+
+#include <string.h>
+
+choir_variable *chi_strategy_find_variable(choir_strategy *s, const char *name)
+{
+	s = s->home;
+	chi_mutex_lock(&s->lock);
+	choir_variable *v = s->variables;
+	while (v != NULL && strcmp(v->name, name) != 0)
+		v = v->next;
+	chi_mutex_unlock(&s->lock);
+	return v;
+}
+
+// Where the copies of a new mirrored variable go, which is none that others decide about.
+static choir_status ask_table(choir_strategy *s, chi_variable_plan *plan, choir_device **places)
+{
+	const choir_new_variable new = { sizeof new, plan->name, &plan->shape, plan->options.dtype };
+	plan->place = places;
+	plan->places = s->table.place(s->self, &new, s->parameters, places);
+	if (plan->places == CHOIR_NONE)
+		return choir_error_status();
+	bool known = plan->places > 0 && plan->places <= s->parameters;
+	for (int i = 0; known && i < plan->places; i++) {
+		int p = 0;
+		while (p < s->parameters && s->parameter[p] != places[i])
+			p++;
+		known = p < s->parameters;
+	}
+	return known ? CHOIR_OK
+				 : choir_fail(CHOIR_INVALID,
+						   "variable \"%s\": \"%s\" places it on "
+						   "what is none of its %d parameter devices",
+						   plan->name, s->kind, s->parameters);
+}
+
+// Where copies go: beside another variable, where the non-slot variables are, or where the
+// strategy says. places has room for all.
+static choir_status find_places(
+		choir_strategy *s, chi_variable_plan *plan, const chi_creation *c, choir_device **places)
+{
+	if (plan->options.synchronization == CHOIR_SYNCHRONIZATION_ON_READ || plan->shards > 0)
+		return CHOIR_OK; // parts go to their replicas, and of shards each is asked about
+	if (c->beside == NULL && !c->non_slot)
+		return ask_table(s, plan, places);
+	plan->place = c->non_slot ? s->non_slot : places;
+	plan->places = c->non_slot ? s->non_slots : c->beside->copies;
+	for (int i = 0; !c->non_slot && i < c->beside->copies; i++)
+		places[i] = c->beside->copy[i].device;
+	return CHOIR_OK;
+}
+
+// A variable that nobody knows yet.
+static choir_variable *make_variable(
+		choir_strategy *s, chi_variable_plan *plan, const chi_creation *c)
+{
+	const int beside = c->beside == NULL ? 0 : c->beside->copies;
+	const int room = beside > s->parameters ? beside : s->parameters;
+	choir_device **places = chi_alloc_array((size_t) room, sizeof(choir_device *));
+	if (places == NULL)
+		return NULL;
+	plan->guard = c->beside != NULL ? c->beside->guard : c->non_slot ? &s->non_slot_guard : NULL;
+	choir_variable *v = NULL;
+	if (chi_strategy_find_variable(s, plan->name) != NULL)
+		choir_fail(
+				CHOIR_INVALID, "variable \"%s\": the strategy has one of that name", plan->name);
+	else if (find_places(s, plan, c, places) == CHOIR_OK)
+		v = chi_variable_new(plan);
+	chi_free(places);
+	if (v == NULL)
+		return NULL;
+	v->beside = c->beside;
+	v->non_slot = c->non_slot;
+	return v;
+}
+
+// How many shards the strategy's partition gives.
+static choir_status count_shards(const choir_strategy *s, const chi_variable_plan *plan, int *n)
+{
+	enum { MOST_SHARDS = 4096 };
+	const choir_strategy_options *o = &s->options;
+	const int64_t rows = plan->shape.dim[0],
+				  row = rows == 0 ? 0
+								  : (int64_t) chi_dtype_size(plan->options.dtype) *
+					(choir_shape_elements(&plan->shape) / rows);
+	int64_t parts = o->max_shards, most = o->max_shards > 0 ? o->max_shards : rows;
+	if (o->partition == CHOIR_PARTITION_MIN_SIZE) {
+		parts = rows * row / (o->partition_size > 0 ? o->partition_size : 256 << 10);
+		most = o->max_shards > 0 ? o->max_shards : 1;
+	} else if (o->partition == CHOIR_PARTITION_MAX_SIZE) {
+		const int64_t fit = row == 0 ? rows : o->partition_size / row;
+		parts = fit < 1 ? rows : (rows - 1) / fit + 1;
+	}
+	parts = parts < most ? parts : most;
+	parts = parts < rows ? parts : rows;
+	*n = parts < 1 ? 1 : (int) (parts > MOST_SHARDS ? 0 : parts);
+	return *n > 0 ? CHOIR_OK
+				  : choir_fail(CHOIR_INVALID,
+							"variable \"%s\": its %lld rows would lie in %lld "
+							"shards: at most %d are possible",
+							plan->name, (long long) rows, (long long) parts, (int) MOST_SHARDS);
+}
+
+// How many shards a new variable has; 0: it is whole. What lies beside shards has its rows there.
+static choir_status decide_shards(
+		const choir_strategy *s, const chi_variable_plan *plan, const chi_creation *c, int *n)
+{
+	const choir_variable *beside = c->beside;
+	*n = 0;
+	if (plan->options.synchronization == CHOIR_SYNCHRONIZATION_ON_READ)
+		return CHOIR_OK;
+	if (beside != NULL && beside->shards > 0) {
+		*n = beside->shards;
+		return plan->shape.rank > 0 && plan->shape.dim[0] == beside->shape.dim[0]
+				? CHOIR_OK
+				: choir_fail(CHOIR_UNSUPPORTED,
+						  "variable \"%s\": colocated with \"%s\", which "
+						  "lies in %d shards of its %lld rows: it needs as many rows",
+						  plan->name, beside->name, beside->shards,
+						  (long long) beside->shape.dim[0]);
+	}
+	if (s->options.partition == CHOIR_PARTITION_NONE || beside != NULL || c->non_slot ||
+			c->wrap != NULL || plan->shape.rank == 0)
+		return CHOIR_OK;
+	CHOIR_TRY(count_shards(s, plan, n));
+	*n = *n > 1 ? *n : 0;
+	return CHOIR_OK;
+}
+
+static choir_variable *make_shard(choir_strategy *s, const chi_variable_plan *plan,
+		const chi_creation *c, int part, int64_t rows, const void *initial)
+{
+	chi_variable_plan own = *plan;
+	chi_creation created = *c;
+	chi_text name = { 0 };
+	chi_text_add(&name, "%s/part_%d", plan->name, part);
+	own.shards = 0;
+	own.name = name.data;
+	own.shape.dim[0] = rows;
+	own.options.initial_value = initial;
+	created.beside = c->beside == NULL ? NULL : c->beside->shard[part];
+	choir_variable *v = name.failed ? NULL : make_variable(s, &own, &created);
+	chi_text_free(&name);
+	return v;
+}
+
+// Its shards have the rows of what it would be as a whole, random numbers too.
+static choir_status fill_shards(choir_strategy *s, const chi_variable_plan *plan,
+		const chi_creation *c, choir_variable *whole)
+{
+	char *initial = chi_alloc_aligned(chi_variable_bytes(whole));
+	if (initial == NULL)
+		return chi_error_prefix("variable \"%s\"", whole->name);
+	choir_status status = chi_initialize(plan, initial);
+	const int64_t all = whole->shape.dim[0];
+	const size_t row = chi_variable_bytes(whole) / (size_t) all;
+	int64_t first = 0;
+	for (int i = 0; status == CHOIR_OK && i < plan->shards; i++) {
+		const int64_t rows = chi_share_of(all, plan->shards, i);
+		choir_variable *v = make_shard(s, plan, c, i, rows, initial + (size_t) first * row);
+		if (v == NULL)
+			status = choir_error_status();
+		else
+			chi_shard_join(whole, i, v, first);
+		first += rows;
+	}
+	chi_free(initial);
+	return status;
+}
+
+// Also its shards, none of which anybody has.
+static void free_unlisted(choir_variable *v)
+{
+	for (int i = 0; i < v->shards; i++)
+		chi_variable_free(v->shard[i]);
+	chi_variable_free(v);
+}
+
+static choir_variable *make_all(choir_strategy *s, chi_variable_plan *plan, const chi_creation *c)
+{
+	if (chi_variable_check_plan(plan) != CHOIR_OK ||
+			decide_shards(s, plan, c, &plan->shards) != CHOIR_OK)
+		return NULL;
+	if (plan->shards == 0)
+		return make_variable(s, plan, c);
+	choir_variable *v = make_variable(s, plan, c);
+	if (v == NULL || fill_shards(s, plan, c, v) == CHOIR_OK)
+		return v;
+	free_unlisted(v);
+	return NULL;
+}
+
+static void enlist(choir_strategy *s, choir_variable *v)
+{
+	chi_mutex_lock(&s->lock);
+	*s->variables_end = v;
+	s->variables_end = &v->next;
+	for (int i = 0; i < v->shards; i++) {
+		*s->variables_end = v->shard[i];
+		s->variables_end = &v->shard[i]->next;
+	}
+	chi_mutex_unlock(&s->lock);
+}
+
+choir_variable *chi_strategy_make_variable(choir_strategy *s, const chi_creation *c)
+{
+	s = s->home;
+	const choir_variable_options *o = c->options;
+	chi_variable_plan plan = { .strategy = s,
+		.name = c->name,
+		.shape = *c->shape,
+		.layout = &s->everyone,
+		.seed = s->options.seed,
+		.wrap = c->wrap,
+		.sharing = s->sharing,
+		.timeout = s->timeout };
+	if (o != NULL)
+		memcpy(&plan.options, o, o->size < sizeof plan.options ? o->size : sizeof plan.options);
+	chi_fpenv host; // random initial values must not depend on it
+	chi_fpenv_enter(&host);
+	choir_variable *v = make_all(s, &plan, c);
+	chi_fpenv_leave(&host);
+	if (v == NULL)
+		return NULL;
+	s->wraps = s->wraps || v->wrapped != NULL;
+	enlist(s, v);
+	return v;
+}
+
+static void delist(choir_strategy *s, const choir_variable *v)
+{
+	chi_mutex_lock(&s->lock);
+	choir_variable **link = &s->variables;
+	while (*link != v)
+		link = &(*link)->next;
+	*link = v->next;
+	if (s->variables_end == &v->next)
+		s->variables_end = link;
+	chi_mutex_unlock(&s->lock);
+}
+
+void chi_strategy_unmake_variable(choir_variable *v)
+{
+	for (int i = 0; i < v->shards; i++)
+		delist(v->strategy, v->shard[i]);
+	delist(v->strategy, v);
+	free_unlisted(v);
+}
+
+choir_variable *chi_strategy_make_slot(choir_variable *v, const char *what)
+{
+	chi_text name = { 0 };
+	chi_text_add(&name, "%s/%s", v->name, what);
+	if (name.failed) {
+		chi_text_free(&name);
+		return NULL;
+	}
+	const choir_variable_options o = {
+		.size = sizeof o, .dtype = v->dtype, .trainable = CHOIR_OFF
+	};
+	choir_variable *slot = chi_strategy_find_variable(v->strategy, name.data);
+	if (slot == NULL)
+		slot = chi_strategy_make_variable(v->strategy,
+				&(chi_creation){
+						.name = name.data, .shape = &v->shape, .options = &o, .beside = v });
+	if (slot != NULL)
+		slot->slot = true;
+	chi_text_free(&name);
+	return slot;
+}

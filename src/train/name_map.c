@@ -116,18 +116,20 @@ static void add_name(chi_text *to, const word *variable, const word *star)
 
 choir_status chi_name_map_find(const char *map, const char *tensor, chi_mapped_name *found)
 {
-	word words[WORDS], star = { tensor, 0 }, own = { tensor, strlen(tensor) };
+	word words[WORDS], star;
+	bool named = false;
 	*found = (chi_mapped_name){ .axes = 0 };
-	while (map != NULL && *map != '\0') {
+	while (!named && map != NULL && *map != '\0') {
 		const int n = read_line(&map, words);
-		if (n == 0 || !is_like(tensor, &words[0], &star))
+		named = n > 0 && is_like(tensor, &words[0], &star);
+		if (!named)
 			continue;
-		own = words[1];
-		found->left_out = own.length == 1 && own.text[0] == '-';
+		found->left_out = words[1].length == 1 && words[1].text[0] == '-';
 		found->axes = n == WORDS ? read_axes(&words[2], found->axis) : 0;
-		break;
+		add_name(&found->name, &words[1], &star);
 	}
-	add_name(&found->name, &own, &star);
+	if (!named) // its own, in which a star is a letter
+		chi_text_add_bytes(&found->name, tensor, strlen(tensor));
 	if (!found->name.failed)
 		return CHOIR_OK;
 	chi_text_free(&found->name);

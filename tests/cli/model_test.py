@@ -2,9 +2,11 @@
 on with and begun from other weights, and what is said of what cannot be."""
 
 import json
+import os
 import struct
+import subprocess
 
-from command import Case, main, read_safetensors
+from command import COMMAND, Case, main, read_safetensors
 
 TEXT = b"the cat sat on the mat, and the dog sat on the log; " * 60
 GPT = ("--model", "gpt", "--data", "text:t.txt", "--width", "16", "--layers", "2", "--heads", "2",
@@ -203,6 +205,24 @@ class Model(Case):
         self.fail_with(1, "empty.txt", *gpt[:-1], "text:empty.txt")
         self.fail_with(1, "none.txt", *gpt[:-1], "text:none.txt")
         self.fail_with(1, "text:FILE is needed", *gpt[:-1], "text:")
+
+    def test_a_text_that_vanishes_or_shrinks(self):
+        for change, code in ((lambda path: path.unlink(), 0), (lambda path: os.truncate(path, 500), 1)):
+            path = self.folder / "gone.txt"
+            path.write_bytes(TEXT)
+            with subprocess.Popen([COMMAND, "train", *GPT, "--data", "text:gone.txt", "--epochs", "40",
+                                   "--json"], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  text=True) as training:
+                for _ in range(3):
+                    training.stdout.readline()
+                change(path)
+                out, errors = training.communicate(timeout=250)
+            self.assertEqual(training.returncode, code, errors)
+            if code == 0: # who has the file open still reads it
+                self.assertEqual(json.loads(out.splitlines()[-1])["event"], "end")
+            else:
+                self.assertEqual(errors.count("\n"), 1, errors)
+                self.assertIn("gone.txt", errors)
 
     def test_too_large_for_memory(self):
         done = self.fail_with(1, "of memory are needed", "train", *GPT, "--width", "1048576", "--layers",

@@ -196,6 +196,7 @@ static void test_maps(void **state)
 	check_mapped("*.mask -\n", "x.mask", NULL, 0);
 	check_mapped("ab b", "abc", "abc", 0);
 	check_mapped("a b 1,0", "a", "b", 2);
+	check_mapped("b c", "a*", "a*", 0); // where no line matches a star is a letter
 }
 
 static int setup(void **state)

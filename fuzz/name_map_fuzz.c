@@ -1,0 +1,96 @@
+// Fuzzes maps of names: the first line of the input is a tensor's name, the rest is the map. What a
+// map that is accepted says of the name is worked out here once more, from lines that are cut up
+// into words first.
+#include "base/error.h"
+#include "train/name_map.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void demand(int good, const char *what)
+{
+	if (good)
+		return;
+	fprintf(stderr, "%s (the last error: %s)\n", what, choir_error());
+	abort();
+}
+
+// Whether name is like pattern, a letter at a time; *star: where its star begins and ends.
+static int is_like(const char *pattern, const char *name, const char *star[2])
+{
+	if (*pattern == '*') {
+		const size_t behind = strlen(pattern + 1), length = strlen(name);
+		if (length < behind || strcmp(name + length - behind, pattern + 1) != 0)
+			return 0;
+		star[0] = name;
+		star[1] = name + length - behind;
+		return 1;
+	}
+	if (*pattern != *name)
+		return 0;
+	return *pattern == '\0' || is_like(pattern + 1, name + 1, star);
+}
+
+// What a line says of name; 0: nothing.
+static int apply(char *line, const char *name, const chi_mapped_name *found)
+{
+	char *word[3] = { NULL }, *save, *hash = strchr(line, '#');
+	const char *star[2] = { name, name };
+	char *expected = malloc(strlen(line) + strlen(name) + 1), *to = expected;
+	if (hash != NULL)
+		*hash = '\0';
+	for (int i = 0; i < 3; i++)
+		word[i] = strtok_r(i == 0 ? line : NULL, " \t\r", &save);
+	const int applies = expected != NULL && word[1] != NULL && is_like(word[0], name, star);
+	for (const char *p = word[1]; applies && *p != '\0'; p++)
+		if (*p == '*') {
+			memcpy(to, star[0], (size_t) (star[1] - star[0]));
+			to += star[1] - star[0];
+		} else {
+			*to++ = *p;
+		}
+	if (applies) {
+		*to = '\0';
+		demand(found->left_out == (strcmp(word[1], "-") == 0), "another one is left out");
+		demand(found->left_out || strcmp(found->name.data, expected) == 0, "another name");
+		demand(found->axes == (word[2] == NULL ? 0 : (int) (strlen(word[2]) + 1) / 2),
+				"another number of axes");
+		for (int i = 0; i < found->axes; i++)
+			demand(found->axis[i] == word[2][2 * i] - '0', "another axis");
+	}
+	free(expected);
+	return applies;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char *text = malloc(size + 1), *save;
+	demand(text != NULL, "no memory");
+	memcpy(text, data, size);
+	text[size] = '\0';
+	char *map = strchr(text, '\n');
+	chi_error_clear();
+	if (map != NULL)
+		*map++ = '\0';
+	if (chi_name_map_check(map) != CHOIR_OK) {
+		demand(strstr(choir_error(), "map: line ") != NULL, "refused without a line");
+		free(text);
+		return 0;
+	}
+	chi_mapped_name found;
+	demand(chi_name_map_find(map, text, &found) == CHOIR_OK, "no name");
+	int applied = 0;
+	for (char *line = map == NULL ? NULL : strtok_r(map, "\n", &save); line != NULL && !applied;
+			line = strtok_r(NULL, "\n", &save))
+		applied = apply(line, text, &found);
+	if (!applied)
+		demand(!found.left_out && found.axes == 0 &&
+						strcmp(found.name.data == NULL ? "" : found.name.data, text) == 0,
+				"a name that no line is for has changed");
+	chi_text_free(&found.name);
+	free(text);
+	return 0;
+}

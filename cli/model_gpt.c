@@ -15,7 +15,7 @@ choir_status gpt_check(const model_plan *plan)
 				(long long) size->heads, (long long) size->width);
 	if (plan->image.rank != 1 || plan->image.dim[0] != size->context)
 		return choir_fail(CHOIR_INVALID,
-				"gpt: it goes on with text, %lld bytes at a time; images were given",
+				"gpt: it goes on with text, %lld bytes at a time (--data text:FILE); this is none",
 				(long long) size->context);
 	if (!(size->dropout < 1))
 		return choir_fail(

@@ -2,6 +2,7 @@
 // that other libraries can be measured on the same work (tools/bench-peers): five steps to warm
 // up, then groups of three, of which the median and the fastest are said.
 #include "bench.h"
+#include "breakdown.h"
 #include "model.h"
 #include "report.h"
 
@@ -10,7 +11,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-enum { WARM_UP = 5, GROUP = 3, MOST_GROUPS = 1 << 20, CLASSES = 10 };
+enum { WARM_UP = 5, GROUP = 3, MOST_GROUPS = 1 << 20, TRACED = 200, CLASSES = 10 };
 
 // Their models, on batch examples; rate 0: the optimizer's usual one.
 static const struct {
@@ -35,7 +36,7 @@ static struct {
 	const char *which, *devices;
 	int64_t replicas;
 	double seconds;
-	bool json;
+	bool json, breakdown;
 } given = { .which = "mlp128", .replicas = 2, .seconds = 5 };
 
 // clang-format off
@@ -48,8 +49,11 @@ static const option options[] = {
 		.help = "that carry them (one for each core)" },
 	{ .name = "--seconds", .value = "S", .kind = OPTION_NUMBER, .to = &given.seconds,
 		.help = "to measure (5)" },
+	{ .name = "--breakdown", .kind = OPTION_FLAG, .to = &given.breakdown,
+		.help = "trace more steps (at most 200, or 2 s) afterwards,\nand print where "
+				"their time went" },
 	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json,
-		.help = "one JSON object a line (as always here)" },
+		.help = "one JSON object a line, --breakdown too" },
 };
 // clang-format on
 static const command self = {
@@ -223,15 +227,34 @@ static void say(bench *b)
 	json_end();
 }
 
+// Steps like those that were measured, with a trace on: of them, not of those.
+static choir_status break_down(bench *b)
+{
+	breakdown all = { .n = 0 };
+	CHOIR_TRY(choir_trace_start(
+			NULL, CHOIR_OPTIONS(choir_trace_options, .span = breakdown_add, .user = &all)));
+	const double end = now() + 2;
+	choir_status status = CHOIR_OK;
+	for (int i = 0; i < TRACED && status == CHOIR_OK && now() < end; i++)
+		status = steps(b, 1);
+	const choir_status stopped = choir_trace_stop();
+	if (status == CHOIR_OK && stopped == CHOIR_OK)
+		breakdown_say(&all, given.json);
+	breakdown_free(&all);
+	return status == CHOIR_OK ? stopped : status;
+}
+
 int bench_train_main(int argc, char **argv)
 {
 	const options_result result = options_read(&self, argc, argv, NULL);
 	if (result != OPTIONS_GIVEN)
 		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
 	bench b = { .strategy = NULL };
-	const choir_status status = measure(&b);
+	choir_status status = measure(&b);
 	if (status == CHOIR_OK)
 		say(&b);
+	if (status == CHOIR_OK && given.breakdown)
+		status = break_down(&b);
 	const int code = status == CHOIR_OK ? EXIT_OK : failed(&self);
 	choir_values_free(b.args);
 	choir_values_free(b.results);

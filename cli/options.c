@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_OPTIONS = 32, MOST_LETTERS = 64, HELP_COLUMN = 30 };
+enum { MOST_OPTIONS = 64, MOST_LETTERS = 64, HELP_COLUMN = 30 };
 
 int wrong_use(const command *c, const char *fmt, ...)
 {

@@ -95,6 +95,12 @@ static const option options[] = {
 		.help = "patterns of weights that stay as they are: token/*,*/bias" },
 	{ .name = "--save", .value = "FILE", .kind = OPTION_TEXT, .to = &given.save,
 		.help = "write the weights there (safetensors)" },
+	{ .name = "--trace", .value = "FILE", .kind = OPTION_TEXT, .to = &given.trace,
+		.help = "write where the time went (Chrome's trace format,\nhttps://ui.perfetto.dev), and "
+				"say it as a table" },
+	{ .name = "--log", .value = "FOLDER", .kind = OPTION_TEXT, .to = &given.log,
+		.help = "write loss, accuracy and rates there as they come\n(event files, for "
+				"TensorBoard)" },
 	{ .name = "--show-split", .kind = OPTION_FLAG, .to = &given.show_split,
 		.help = "say which examples each replica trains on" },
 	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "one JSON object a line" },
@@ -151,8 +157,10 @@ static choir_status work(choir_strategy *group, int worker, void *user)
 		if (status != CHOIR_OK)
 			return choir_fail(status, "step %lld: %s", (long long) own->steps, choir_error());
 		own->done += t->given->batch;
-		if (worker == 0)
-			train_show_progress(t, own->done);
+		if (worker != 0)
+			continue;
+		train_trace_step(t, own);
+		train_show_progress(t, own->done);
 	}
 	return status == CHOIR_END ? choir_distributed_dataset_rewind(own->examples) : status;
 }
@@ -209,6 +217,7 @@ static choir_status train_epochs(training *t)
 		CHOIR_TRY(train_epoch(t));
 		CHOIR_TRY(test(t));
 		train_say_epoch(t);
+		train_trace_epoch(t);
 		CHOIR_TRY(compare(t, &more));
 	}
 	if (t->best.copy != NULL)
@@ -216,18 +225,27 @@ static choir_status train_epochs(training *t)
 	return best_restore(&t->best, t->model.net);
 }
 
-static choir_status train(training *t)
+static choir_status train_and_save(training *t)
 {
-	CHOIR_TRY(train_make(t));
-	train_say_start(t);
 	CHOIR_TRY(train_epochs(t));
 	if (given.save != NULL) {
 		static char metadata[METADATA_SIZE];
 		model_plan_write(&t->model.plan, metadata);
 		CHOIR_TRY(choir_strategy_save(t->strategy, given.save, metadata));
 	}
-	train_say_end(t);
 	return CHOIR_OK;
+}
+
+static choir_status train(training *t)
+{
+	CHOIR_TRY(train_make(t));
+	train_say_start(t);
+	CHOIR_TRY(train_trace_start(t));
+	const choir_status status = train_and_save(t);
+	const choir_status traced = train_trace_stop(t, status);
+	if (status == CHOIR_OK)
+		train_say_end(t);
+	return traced;
 }
 
 int train_main(int argc, char **argv)
@@ -248,5 +266,6 @@ int train_main(int argc, char **argv)
 	source_close(&t.data);
 	free(t.table);
 	best_free(&t.best);
+	breakdown_free(&t.breakdown);
 	return code;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "best.h"
+#include "breakdown.h"
 #include "memory.h"
 #include "source.h"
 
@@ -12,6 +13,7 @@ typedef struct {
 	const char *model, *widths, *data, *target, *strategy, *devices, *parameter_devices;
 	const char *optimizer, *schedule, *nonfinite, *save;
 	const char *init, *init_map, *freeze;
+	const char *trace, *log;
 	model_size size;
 	int64_t train_examples, batch, replicas, workers, epochs, patience, warmup;
 	double rate, clip;
@@ -47,6 +49,7 @@ typedef struct {
 	best_weights best;
 	double best_score;
 	int64_t worse; // epochs since the best
+	breakdown breakdown; // of the trace
 } training;
 
 // Makes all that t->given asks for; nothing of it is trained yet.
@@ -63,5 +66,11 @@ void train_show_progress(training *t, int64_t done);
 void train_say_start(const training *t);
 void train_say_epoch(const training *t);
 void train_say_end(const training *t);
+// Spans and scalars, if they are asked for (train_trace.c). A trace that cannot be written fails
+// the command at its end. status: how the training went; the failure of that goes before.
+choir_status train_trace_start(training *t);
+choir_status train_trace_stop(training *t, choir_status status);
+void train_trace_step(const training *t, const share *own); // after each step of worker 0
+void train_trace_epoch(const training *t);
 // Numbers that the optimizer keeps beside each weight.
 int train_slots(const training *t);

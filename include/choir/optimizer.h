@@ -131,6 +131,10 @@ choir_tensor *choir_optimizer_scale_loss(
 // The scale of the next update; 1 without scaling, and for NULL. Outside of runs, or in a replica
 // after scale_loss.
 double choir_optimizer_loss_scale(const choir_optimizer *o);
+// The learning rate of the next update, as its schedule has it; a parameter group's is a multiple
+// of it. NaN for NULL, and where the schedule's function gives none. Threads: any, but not at the
+// same time as an update of this optimizer, if the schedule has a function.
+double choir_optimizer_rate(const choir_optimizer *o);
 // In a merge call, or a program's own cross-replica context: n gradients for n different
 // variables. Per-replica values are summed; plain and mirrored ones are taken as they are. Updates
 // at once.

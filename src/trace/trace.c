@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/lock.h"
+#include "base/options.h"
 #include "base/slot.h"
 #include "base/thread.h"
 #include "trace/writers.h"
@@ -302,21 +303,15 @@ static choir_status start(const char *path, const choir_trace_options *o)
 {
 	if (sink.state != OFF)
 		return choir_fail(CHOIR_STATE, "trace: start: a trace is on already");
-	if (o->size < sizeof(size_t) || o->size > sizeof *o)
-		return choir_fail(CHOIR_INVALID,
-				"trace: start: the options' size is %zu, not %zu: set it with "
-				"CHOIR_OPTIONS",
-				o->size, sizeof *o);
-	choir_trace_options all = { .size = sizeof all };
-	memcpy(&all, o, o->size);
+	choir_trace_options all;
+	CHOIR_TRY(chi_options_take("trace: start: the options'", &all, sizeof all, o));
 	return begin(path, &all);
 }
 
 choir_status choir_trace_start(const char *path, const choir_trace_options *o)
 {
-	static const choir_trace_options none = { .size = sizeof none };
 	chi_mutex_lock(&sink.lock);
-	const choir_status status = start(path, o == NULL ? &none : o);
+	const choir_status status = start(path, o);
 	chi_mutex_unlock(&sink.lock);
 	if (status == CHOIR_OK) // the first thread's own track is the program's
 		choir_trace_name_track("program");

@@ -6,8 +6,9 @@
 
 #include "base/atomic.h"
 
-// Not zero: a trace is on. Only the sink (trace.c) writes it.
-extern chi_atomic32 chi_trace_wanted;
+// Not zero: a trace is on. Only the sink (trace.c) writes it. Hidden, as all of this library's
+// own, so that the test needs no look at where it lies.
+extern __attribute__((visibility("hidden"))) chi_atomic32 chi_trace_wanted;
 
 void chi_trace_push(choir_trace_category category, const char *name);
 void chi_trace_push_replica(int track, int id, choir_trace_category category, const char *name);

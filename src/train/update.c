@@ -143,6 +143,18 @@ static choir_status set_attributes(const choir_optimizer *o, choir_update_attrib
 	return chi_schedule_rate(&o->schedule, from->rate, step, &a->rate);
 }
 
+double choir_optimizer_rate(const choir_optimizer *o)
+{
+	double rate;
+	chi_error before; // a getter cannot fail
+	chi_error_save(&before);
+	const bool known = o != NULL &&
+			chi_schedule_rate(&o->schedule, o->options.rate, chi_atomic64_load(&o->step), &rate) ==
+					CHOIR_OK;
+	chi_error_restore(&before);
+	return known ? rate : NAN;
+}
+
 static choir_status find_items(choir_optimizer *o, state *now, size_t n, choir_variable *const v[])
 {
 	choir_status status = CHOIR_OK;

@@ -103,18 +103,22 @@ def close(a, b):
     return a == b or math.isclose(a, b, rel_tol=1e-6)
 
 
-mode, where = sys.argv[1:3]
-found = sorted(tensorboard(where) if mode == "tensorboard" else own(where))
-if mode == "ids":
-    expected = [("id", 1, 0)] + [("merged", 1, i) for i in range(3)]
-elif mode == "threads":
-    expected = [(tag, i, i) for tag in "abc" for i in range(500)]
-else:
-    expected = [("loss", step, 1 / (1 + step)) for step in (0, 100, 200)]
-    expected += [("test/accuracy", step, 0.5) for step in (0, 100, 200)]
-    expected += [("large \u00e9", 1 << 40, -1e30), ("before", -3, math.inf)]
-expected = sorted(expected)
-assert len(found) == len(expected), (found, expected)
-for a, b in zip(found, expected):
-    assert a[:2] == b[:2] and close(a[2], b[2]), (a, b)
-print(f"{len(found)} scalars")
+def check(mode, where):
+    found = sorted(tensorboard(where) if mode == "tensorboard" else own(where))
+    if mode == "ids":
+        expected = [("id", 1, 0)] + [("merged", 1, i) for i in range(3)]
+    elif mode == "threads":
+        expected = [(tag, i, i) for tag in "abc" for i in range(500)]
+    else:
+        expected = [("loss", step, 1 / (1 + step)) for step in (0, 100, 200)]
+        expected += [("test/accuracy", step, 0.5) for step in (0, 100, 200)]
+        expected += [("large \u00e9", 1 << 40, -1e30), ("before", -3, math.inf)]
+    expected = sorted(expected)
+    assert len(found) == len(expected), (found, expected)
+    for a, b in zip(found, expected):
+        assert a[:2] == b[:2] and close(a[2], b[2]), (a, b)
+    print(f"{len(found)} scalars")
+
+
+if __name__ == "__main__":
+    check(*sys.argv[1:3])

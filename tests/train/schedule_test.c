@@ -136,6 +136,23 @@ static void nonfinite(void **state)
 		}
 }
 
+// The rate of the next update, which is what moves it.
+static void the_next_rate(void **state)
+{
+	(void) state;
+	const choir_schedule wave = { .size = sizeof wave, .kind = CHOIR_COSINE, .steps = 8 };
+	const choir_optimizer_options o = { .size = sizeof o, .rate = 0.5, .schedule = &wave };
+	problem p;
+	assert_int_equal(problem_open(&p, "cpu:0,cpu:1", 2, CHOIR_SGD, &o), CHOIR_OK);
+	for (int i = 0; i < 10; i++) {
+		const double expected = 0.25 * (1 + cos(3.14159265358979324 * (i < 8 ? i / 8.0 : 1)));
+		assert_true(fabs(choir_optimizer_rate(p.optimizer) - expected) < 1e-12);
+		assert_int_equal(problem_step(&p), CHOIR_OK);
+	}
+	problem_close(&p);
+	assert_true(isnan(choir_optimizer_rate(NULL)));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -143,6 +160,7 @@ int main(void)
 		cmocka_unit_test(functions),
 		cmocka_unit_test(refused),
 		cmocka_unit_test(nonfinite),
+		cmocka_unit_test(the_next_rate),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,198 @@
+// The table of a trace. All tracks are looked at from the moment on from which each has kept its
+// spans, to the end of the program's last one; a span counts with its own time, without those
+// inside it, so that the columns of a row never count a moment twice. What a replica's row leaves
+// of a step is time in which its device waited for the next run, or carried another replica.
+#include "breakdown.h"
+
+#include "report.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_ROWS = 34 }; // the program and replicas; more of these are not shown
+
+typedef struct {
+	double from, to; // seconds of the trace that are looked at
+	int64_t runs;
+	double spans; // seconds of them in which the program's thread was in some span
+	int rows; // the program and the replicas
+	double seconds[MOST_ROWS][CHOIR_TRACE_CATEGORIES];
+} table;
+
+void breakdown_add(const choir_trace_span *span, void *user)
+{
+	breakdown *b = user;
+	if (b->n == b->room) {
+		const size_t room = b->room == 0 ? 4096 : 2 * b->room;
+		breakdown_span *grown = realloc(b->span, room * sizeof *grown);
+		if (grown == NULL) {
+			b->failed = true;
+			return;
+		}
+		b->span = grown;
+		b->room = room;
+	}
+	b->span[b->n++] = (breakdown_span){ .track = span->track,
+		.category = span->category,
+		.depth = span->depth,
+		.run = span->track == CHOIR_TRACE_PROGRAM && strcmp(span->name, "run") == 0,
+		.begin = span->begin,
+		.end = span->end,
+		.own = span->own };
+}
+
+void breakdown_free(breakdown *b)
+{
+	free(b->span);
+	*b = (breakdown){ .n = 0 };
+}
+
+// The row of a track; CHOIR_NONE: it has none.
+static int row_of(int track)
+{
+	if (track == CHOIR_TRACE_PROGRAM)
+		return 0;
+	return track >= 0 && track < MOST_ROWS - 1 ? track + 1 : CHOIR_NONE;
+}
+
+// From the begin of the program's first run that every track has kept, to its last end.
+static void find_window(const breakdown *b, table *t)
+{
+	double first[MOST_ROWS], kept = 0;
+	bool seen[MOST_ROWS] = { false };
+	for (size_t i = 0; i < b->n; i++) {
+		const breakdown_span *s = &b->span[i];
+		const int row = row_of(s->track);
+		if (row == CHOIR_NONE)
+			continue;
+		if (!seen[row] || s->begin < first[row])
+			first[row] = s->begin;
+		seen[row] = true;
+		t->rows = row + 1 > t->rows ? row + 1 : t->rows;
+	}
+	for (int row = 0; row < t->rows && choir_trace_lost() > 0; row++)
+		kept = seen[row] && first[row] > kept ? first[row] : kept;
+	t->from = t->to = -1;
+	for (size_t i = 0; i < b->n; i++) {
+		const breakdown_span *s = &b->span[i];
+		if (s->track != CHOIR_TRACE_PROGRAM || s->depth > 0 || s->begin < kept)
+			continue;
+		t->from = t->from < 0 || s->begin < t->from ? s->begin : t->from;
+		t->to = s->end > t->to ? s->end : t->to;
+	}
+}
+
+static void fill(const breakdown *b, table *t)
+{
+	*t = (table){ .rows = 0 };
+	find_window(b, t);
+	for (size_t i = 0; i < b->n; i++) {
+		const breakdown_span *s = &b->span[i];
+		const int row = row_of(s->track);
+		if (row == CHOIR_NONE || s->begin < t->from || s->end > t->to)
+			continue;
+		t->seconds[row][s->category] += s->own;
+		if (s->track == CHOIR_TRACE_PROGRAM && s->depth == 0)
+			t->spans += s->end - s->begin;
+		t->runs += s->run && s->depth == 0;
+	}
+}
+
+// What is in no span: of the program's thread, which carries the first device too, in none of any
+// track.
+static double rest_of(const table *t, int row)
+{
+	double rest = t->to - t->from;
+	if (row == 0)
+		return rest - t->spans;
+	for (int c = 0; c < CHOIR_TRACE_CATEGORIES; c++)
+		rest -= t->seconds[row][c];
+	return rest;
+}
+
+static const choir_trace_category columns[] = { CHOIR_TRACE_COMPUTE, CHOIR_TRACE_WAIT,
+	CHOIR_TRACE_REDUCE, CHOIR_TRACE_UPDATE, CHOIR_TRACE_INPUT, CHOIR_TRACE_CHECKPOINT,
+	CHOIR_TRACE_OTHER };
+enum { COLUMNS = sizeof columns / sizeof columns[0] };
+
+static const char *name_of(int row, char name[32])
+{
+	if (row == 0)
+		return "program";
+	snprintf(name, 32, "replica %d", row - 1);
+	return name;
+}
+
+// Columns in which nothing is are left out for people.
+static bool is_empty(const table *t, int column)
+{
+	for (int row = 0; row < t->rows; row++)
+		if (t->seconds[row][columns[column]] > 0)
+			return false;
+	return true;
+}
+
+static void print_line(const table *t, int row, const char *name, const char *unit, double by)
+{
+	printf("%-12s%-3s", name, unit);
+	for (int c = 0; c < COLUMNS; c++)
+		if (!is_empty(t, c))
+			printf("%11.3f", by * t->seconds[row][columns[c]]);
+	printf("%11.3f\n", by * rest_of(t, row));
+}
+
+static void print_table(const table *t)
+{
+	const double all = t->to - t->from, runs = (double) t->runs;
+	char name[32];
+	printf("where the time of %lld steps of %.4g ms went\n%-15s", (long long) t->runs,
+			1e3 * all / runs, "");
+	for (int c = 0; c < COLUMNS; c++)
+		if (!is_empty(t, c))
+			printf("%11s", choir_trace_category_name(columns[c]));
+	printf("%11s\n", "no span");
+	for (int row = t->rows - 1; row >= 0; row--) {
+		print_line(t, row, name_of(row, name), "ms", 1e3 / runs);
+		print_line(t, row, "", "%", 100 / all);
+	}
+	printf("spans explain %.1f %% of the program's thread, which also carries the first device\n",
+			100 * t->spans / all);
+}
+
+static void print_json(const table *t)
+{
+	char name[32];
+	const double all = t->to - t->from;
+	json_begin();
+	json_text("event", "breakdown");
+	json_integer("steps", t->runs);
+	json_number("seconds", all);
+	json_number("explained", t->spans / all);
+	json_number("input_share", t->seconds[0][CHOIR_TRACE_INPUT] / all);
+	json_begin_list("tracks");
+	for (int row = 0; row < t->rows; row++) {
+		json_begin_item();
+		json_text("track", name_of(row, name));
+		for (int c = 0; c < COLUMNS; c++)
+			json_number(choir_trace_category_name(columns[c]), t->seconds[row][columns[c]]);
+		json_number("no_span", rest_of(t, row));
+		json_end_item();
+	}
+	json_end_list();
+	json_end();
+}
+
+void breakdown_say(breakdown *b, bool json)
+{
+	static table t;
+	fill(b, &t);
+	if (json && t.runs > 0)
+		print_json(&t);
+	else if (t.runs > 0)
+		print_table(&t);
+	if (!json && b->failed)
+		printf("there was no memory for all spans\n");
+	if (!json && t.rows == MOST_ROWS)
+		printf("more replicas than the first %d are not shown\n", MOST_ROWS - 1);
+}

@@ -1,0 +1,103 @@
+"""--trace, --log and --breakdown: what they write is what other tools read, and adds up."""
+
+import importlib.util
+import json
+
+from command import SMALL, SOURCE, Case, main
+
+MLP = (*SMALL, "--model", "mlp", "--widths", "24", "--replicas", "2", "--devices", "cpu:0,cpu:1")
+CATEGORIES = ("compute", "wait", "reduce", "update", "input", "checkpoint", "other")
+
+
+class Trace(Case):
+    def adds_up(self, event, replicas):
+        self.assertEqual(event["event"], "breakdown")
+        tracks = event["tracks"]
+        self.assertEqual([t["track"] for t in tracks],
+                         ["program"] + [f"replica {i}" for i in range(replicas)])
+        for track in tracks:
+            for name in CATEGORIES:
+                self.assertGreaterEqual(track[name], 0)
+            self.assertGreaterEqual(track["no_span"], -1e-9)
+            if track["track"] != "program":
+                whole = sum(track[name] for name in (*CATEGORIES, "no_span"))
+                self.assertAlmostEqual(whole, event["seconds"], delta=1e-6 * event["seconds"])
+                self.assertGreater(track["compute"], 0)
+                self.assertGreater(track["update"], 0)
+        # The program's thread: its own spans, and those of the replica that it carries.
+        thread = sum(tracks[0][name] + tracks[1][name] for name in CATEGORIES) + tracks[0]["no_span"]
+        self.assertAlmostEqual(thread, event["seconds"], delta=1e-6 * event["seconds"])
+        self.assertAlmostEqual(event["input_share"], tracks[0]["input"] / event["seconds"])
+        self.assertTrue(0.5 < event["explained"] <= 1)
+
+    def test_trace(self):
+        *_, traced, end = self.events("train", *MLP, "--trace", "t.json", "--save", "m.safetensors")
+        self.assertEqual(end["event"], "end")
+        self.adds_up(traced, 2)
+        # Two epochs of 13 training steps and 4 of tests.
+        self.assertEqual(traced["steps"], 2 * (13 + 4))
+        self.assertGreater(traced["input_share"], 0)
+        trace = json.loads((self.folder / "t.json").read_text())["traceEvents"]
+        names = {e["tid"]: e["args"]["name"] for e in trace if e["name"] == "thread_name"}
+        self.assertEqual([names[tid] for tid in sorted(names)],
+                         ["program", "replica 0", "replica 1", "communication"])
+        found = {(names[e["tid"]], e["cat"], e["name"]) for e in trace if e["ph"] == "X"}
+        for expected in (("program", "input", "next batch"), ("program", "checkpoint", "save"),
+                         ("replica 1", "compute", "matmul"), ("replica 1", "reduce", "hidden1/kernel"),
+                         ("communication", "reduce", "hidden1/kernel")):
+            self.assertIn(expected, found)
+        runs = [e for e in trace if e["ph"] == "X" and e["name"] == "run"]
+        self.assertEqual(len(runs), traced["steps"])
+
+    def test_the_weights_are_the_same(self):
+        plain = self.events("train", *MLP)[-1]["weights"]
+        traced = self.events("train", *MLP, "--trace", "t.json", "--log", "log")[-1]["weights"]
+        self.assertEqual(plain, traced)
+
+    def test_table(self):
+        out = self.succeed("train", *MLP, "--trace", "t.json")
+        self.assertRegex(out, r"where the time of 34 steps of [\d.]+ ms went\n +compute +wait ")
+        for row in ("program", "replica 0", "replica 1"):
+            self.assertRegex(out, rf"(?m)^{row} +ms( +[\d.]+)+\n +%( +[\d.]+)+$")
+
+    def test_log(self):
+        spec = importlib.util.spec_from_file_location("events", f"{SOURCE}/tests/trace/events.py")
+        events = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(events)
+        epochs = [e for e in self.events("train", *MLP, "--rate", "0.002", "--log", "log")
+                  if e["event"] == "epoch"]
+        found = {}
+        for tag, step, value in events.own(self.folder / "log"):
+            found.setdefault(tag, []).append((step, value))
+        self.assertEqual(set(found), {"train/loss", "train/rate", "train/examples_per_s", "epoch/loss",
+                                      "test/accuracy"})
+        self.assertEqual([step for step, _ in found["train/loss"]], [10, 20])
+        for (step, value), epoch in zip(found["epoch/loss"], epochs):
+            self.assertEqual(step, epoch["step"])
+            self.assertAlmostEqual(value, epoch["loss"], delta=1e-6)
+        for (_, value), epoch in zip(found["test/accuracy"], epochs):
+            self.assertAlmostEqual(value, epoch["test_accuracy"], delta=1e-6)
+        for _, rate in found["train/rate"]:
+            self.assertAlmostEqual(rate, 0.002, delta=1e-9)
+        self.assertFalse((self.folder / "t.json").exists())
+
+    def test_bad_places(self):
+        self.fail_with(1, "no/t.json: open its folder: No such file or directory", "train", *MLP,
+                       "--trace", "no/t.json")
+        (self.folder / "file").write_text("")
+        self.fail_with(1, "file: make the folder: File exists", "train", *MLP, "--log", "file")
+        # A training that fails says its own failure, and leaves its trace.
+        self.fail_with(1, "nan", "train", *MLP, "--optimizer", "sgd", "--rate", "1e30", "--trace",
+                       "t.json")
+        json.loads((self.folder / "t.json").read_text())
+
+    def test_bench(self):
+        line, traced = self.events("bench", "train", "--case", "mlp128", "--replicas", "2", "--devices",
+                                   "cpu:0,cpu:1", "--seconds", "0.1", "--breakdown")
+        self.assertEqual(line["case"], "mlp128")
+        self.adds_up(traced, 2)
+        self.assertGreater(traced["steps"], 0)
+        self.assertEqual(traced["input_share"], 0)
+
+
+main()

@@ -148,7 +148,7 @@ static void test_names(void **state)
 static void test_newest(void **state)
 {
 	(void) state;
-	char name[8];
+	char name[16];
 	record_start(&r, 4);
 	choir_trace_begin(CHOIR_TRACE_OTHER, "around");
 	for (int i = 0; i < 10; i++) {

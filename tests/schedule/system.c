@@ -117,6 +117,11 @@ int scheduled_join(pthread_t id, void **result)
 	return 0;
 }
 
+pthread_t scheduled_self(void)
+{
+	return (pthread_t) scheduler_current();
+}
+
 int scheduled_setname(pthread_t id, const char *name)
 {
 	scheduler_name((int) id, name);

@@ -27,6 +27,7 @@ int scheduled_cond_broadcast(pthread_cond_t *c);
 int scheduled_create(
 		pthread_t *id, const pthread_attr_t *attributes, void *(*fn)(void *arg), void *arg);
 int scheduled_join(pthread_t id, void **result);
+pthread_t scheduled_self(void);
 int scheduled_setname(pthread_t id, const char *name);
 int scheduled_clock(clockid_t clock, struct timespec *now);
 // Only futexes.
@@ -56,6 +57,7 @@ void scheduled_spin(void);
 #define pthread_cond_broadcast scheduled_cond_broadcast
 #define pthread_create scheduled_create
 #define pthread_join scheduled_join
+#define pthread_self scheduled_self
 #define pthread_setname_np scheduled_setname
 #define clock_gettime scheduled_clock
 #define syscall scheduled_syscall

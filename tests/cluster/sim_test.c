@@ -139,6 +139,27 @@ static void a_cut_ends_in_the_deadline(void **state)
 		}
 }
 
+static const char *run_mismatch(choir_cluster *c, int worker, void *user)
+{
+	(void) worker;
+	return c == NULL ? choir_error() : suite_mismatch(c, *(const uint64_t *) user);
+}
+
+static void mismatches_are_named(void **state)
+{
+	(void) state;
+	for (uint64_t seed = 0; seed < 300; seed++) {
+		const sim_options o = { .workers = 2 + (int) (seed % 3),
+			.seed = seed,
+			.slowest = 0.01,
+			.eager = seed % 2 ? SIZE_MAX : 0 };
+		sim *s = sim_new(&o);
+		assert_non_null(s);
+		crew_run(s, o.workers, &timeouts, run_mismatch, &seed);
+		sim_free(s);
+	}
+}
+
 static const char *do_everything(choir_cluster *c, int worker, void *user)
 {
 	int value = 1, all[2];
@@ -196,6 +217,7 @@ int main(void)
 		cmocka_unit_test(a_dead_worker_stops_all),
 		cmocka_unit_test(a_death_that_is_seen_is_named),
 		cmocka_unit_test(a_cut_ends_in_the_deadline),
+		cmocka_unit_test(mismatches_are_named),
 		cmocka_unit_test(the_nth_allocation_fails),
 		cmocka_unit_test(virtual_time_costs_none),
 	};

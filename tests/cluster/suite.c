@@ -3,6 +3,7 @@
 #include "cluster/suite.h"
 
 #include "base/alloc.h"
+#include "base/philox.h"
 #include "cluster/message.h"
 
 #include <stdio.h>
@@ -273,6 +274,50 @@ static const char *who_leaves_is_named(choir_cluster *c)
 	const choir_status status = choir_cluster_barrier(c);
 	NEED(status == CHOIR_PEER_LOST || status == CHOIR_CANCELLED);
 	return suite_failure(status, status, "left");
+}
+
+// A random program of collectives, of which one worker does one step otherwise: another kind,
+// another size, another root, or it leaves one out.
+enum { STEPS = 4, MOST = 8192, WORKERS = 64 };
+
+static uint64_t draw(uint64_t seed, int step, uint32_t place, int most)
+{
+	const chi_random_key key = { .seed = seed, .step = (uint64_t) step, .place = place };
+	return chi_random_block(&key, 0).word[0] % (uint64_t) most;
+}
+
+static choir_status take_step(choir_cluster *c, uint64_t kind, uint64_t root, size_t bytes)
+{
+	static _Thread_local unsigned char data[MOST], all[WORKERS * MOST];
+	if (kind == 0)
+		return choir_cluster_barrier(c);
+	if (kind == 1)
+		return choir_cluster_all_gather(c, data, bytes, all);
+	return choir_cluster_broadcast(c, (int) root, data, bytes);
+}
+
+const char *suite_mismatch(choir_cluster *c, uint64_t seed)
+{
+	const int n = choir_cluster_workers(c);
+	const int odd = (int) draw(seed, 0, 5, n), odd_step = (int) draw(seed, 0, 4, STEPS);
+	choir_status status = CHOIR_OK;
+	for (int i = 0; status == CHOIR_OK && i < STEPS; i++) {
+		uint64_t kind = draw(seed, i, 0, 3), root = draw(seed, i, 1, n);
+		const uint64_t how = draw(seed, i, 2, 4);
+		size_t bytes = 1 + (size_t) draw(seed, i, 3, 8000);
+		if (choir_cluster_worker(c) == odd && i == odd_step) {
+			if (how == 0)
+				continue; // what comes next has the wrong number
+			kind = how == 1 ? (kind + 1) % 3 : 2;
+			root = how == 2 ? (root + 1) % (uint64_t) n : root;
+			bytes += how == 3;
+		}
+		status = take_step(c, kind, root, bytes);
+	}
+	if (status == CHOIR_OK)
+		status = take_step(c, 1, 0, MOST); // of no step's size, so what was left out shows
+	NEED(status == CHOIR_STATE || status == CHOIR_CANCELLED);
+	return suite_failure(status, status, "workers differ: worker ");
 }
 
 const suite_program suite_programs[] = {

@@ -18,3 +18,6 @@ extern const int suite_count;
 #define SUITE_TIMEOUT 2.0
 // Whether the last failure has this status and says these words; else text says what it was.
 const char *suite_failure(choir_status found, choir_status status, const char *words);
+// A random program, in which one worker (of at least 2, at most 64) does one step otherwise: each
+// must find out. The cluster has failed when it returns.
+const char *suite_mismatch(choir_cluster *c, uint64_t seed);

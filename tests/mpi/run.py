@@ -78,6 +78,8 @@ def launch():
     need("MPI_THREAD_" in said, "the thread level", said)
     status, said = start(2, WORKER, CHOIR_MPI=f"{BUILD}/libchoir-mpi-{MPI}.so")
     need(status == 0, "by its path", said)
+    status, said = start(2, SUITE, "wrong hosts")
+    need(status == 0, "hosts that are wrong", said)
     status, said = start(0, WORKER)
     need(status == 0 and "worker 0 of 1, worker 0, alone" in said, "without a launcher", said)
     status, said = start(0, WORKER, "mpi")

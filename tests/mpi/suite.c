@@ -80,11 +80,16 @@ static const char *more_than_two_gigabytes(choir_cluster *c)
 
 static const suite_program large = { "more than 2^31 bytes", 2, false, more_than_two_gigabytes };
 
+static int all_workers(void)
+{
+	int size = 1;
+	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	return size;
+}
+
 static void run(const suite_program *p)
 {
-	int size;
-	MPI_Comm_size(MPI_COMM_WORLD, &size);
-	choir_cluster *c = size < p->least ? NULL : borrow();
+	choir_cluster *c = all_workers() < p->least ? NULL : borrow();
 	if (c != NULL) {
 		const double begun = chi_clock_now();
 		report(p->name, p->run(c));
@@ -95,9 +100,48 @@ static void run(const suite_program *p)
 	MPI_Barrier(MPI_COMM_WORLD); // MPI is still the program's
 }
 
+// Many to a launch, each on a communicator of its own.
+static void run_mismatches(int count)
+{
+	for (int seed = 0; seed < count; seed++) {
+		char name[32];
+		snprintf(name, sizeof name, "mismatch %d", seed);
+		choir_cluster *c = borrow();
+		if (c != NULL)
+			report(name, suite_mismatch(c, (uint64_t) seed));
+		choir_cluster_free(c);
+		MPI_Barrier(MPI_COMM_WORLD);
+	}
+}
+
+// What a host may get wrong: its level of threads, and what it hands over.
+static int refuse_wrong_hosts(void)
+{
+	int level;
+	MPI_Comm world = MPI_COMM_WORLD;
+	MPI_Init_thread(NULL, NULL, MPI_THREAD_SINGLE, &level);
+	if (choir_cluster_from_mpi(&world, 3, NULL) != NULL)
+		report("handle", "three bytes were taken for a communicator");
+	report("handle",
+			suite_failure(choir_error_status(), CHOIR_INVALID, "a communicator of 3 bytes"));
+	MPI_Query_thread(&level);
+	choir_cluster *c = choir_cluster_from_mpi(&world, sizeof world, NULL);
+	if (level < MPI_THREAD_SERIALIZED && c != NULL)
+		report("threads", "MPI_THREAD_SINGLE was enough");
+	if (level < MPI_THREAD_SERIALIZED)
+		report("threads",
+				suite_failure(choir_error_status(), CHOIR_UNSUPPORTED,
+						"MPI_THREAD_SERIALIZED is needed"));
+	choir_cluster_free(c);
+	MPI_Finalize(); // still the program's
+	return failures != 0;
+}
+
 int main(int argc, char **argv)
 {
 	int level, all = 0;
+	if (argc > 1 && strcmp(argv[1], "wrong hosts") == 0)
+		return refuse_wrong_hosts();
 	if (MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level) != MPI_SUCCESS)
 		return 1;
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -107,6 +151,8 @@ int main(int argc, char **argv)
 			run(&suite_programs[i]);
 	if (strstr(large.name, only) != NULL)
 		run(&large);
+	if (strstr("mismatches", only) != NULL && all_workers() > 1)
+		run_mismatches(100);
 	MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
 	MPI_Finalize();
 	return all != 0;

@@ -1,15 +1,15 @@
 // choir inspect: what a file of examples holds. It is read to its end, so what is wrong
 // anywhere in it is found, with its place.
 #include "commands.h"
+#include "number.h"
 #include "open.h"
 #include "options.h"
 #include "report.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { BATCH = 256, SHOWN = 3, MOST_VALUES = 8 };
+enum { BATCH = 256, BATCH_BYTES = 16 << 20, SHOWN = 3, MOST_VALUES = 8, MOST_TEXT = 60 };
 
 static struct {
 	bool json;
@@ -23,9 +23,11 @@ static const command self = {
 	.name = "choir inspect",
 	.operands = "FILE",
 	.most_operands = 1,
-	.about = "Says what a file of examples holds: kind, columns, rows, the first ones, and what\n"
-			 "is wrong in it and where. Where the name does not tell the kind, csv:, npy:, npz:,\n"
-			 "idx:, tfrecord: or text: stands before it.",
+	.about = "Says what a file of examples holds: kind, columns, rows, the first ones, and what "
+			 "is\n"
+			 "wrong in it and where. Where the name does not tell the kind, it stands before it:\n"
+			 "csv:, npy:, npz:, idx:, tfrecord:, text:, hdf5:, cifar10:FOLDER, or\n"
+			 "fixed:BYTES:FILE for records of so many bytes.",
 	.n = sizeof options / sizeof options[0],
 	.options = options,
 };
@@ -42,8 +44,10 @@ static const char *shape_text(const choir_shape *shape, char text[128])
 {
 	size_t at = (size_t) snprintf(text, 128, "[");
 	for (int k = 0; k < shape->rank && at < 128; k++)
-		at += (size_t) snprintf(
-				text + at, 128 - at, "%s%lld", k == 0 ? "" : ", ", (long long) shape->dim[k]);
+		at += shape->dim[k] == CHOIR_NONE
+				? (size_t) snprintf(text + at, 128 - at, "%s?", k == 0 ? "" : ", ")
+				: (size_t) snprintf(text + at, 128 - at, "%s%lld", k == 0 ? "" : ", ",
+						  (long long) shape->dim[k]);
 	if (at < 128)
 		snprintf(text + at, 128 - at, "]");
 	return text;
@@ -63,7 +67,10 @@ static void say_columns(const inspection *i)
 {
 	char shape[128];
 	choir_csv_found found;
-	printf("%s: %s\n", i->file.path, i->file.kind);
+	const char *compression = named_file_compression(&i->file);
+	const bool plain = strcmp(compression, "none") == 0;
+	printf("%s: %s%s%s\n", i->file.path, i->file.kind, plain ? "" : ", ",
+			plain ? "" : compression);
 	for (size_t c = 0; choir_csv_dataset_column(i->source, c, &found); c++) {
 		printf("  %-24s %s", found.name, found.holds);
 		if (found.missing != 0)
@@ -80,25 +87,34 @@ static void say_columns(const inspection *i)
 				shape_text(&column->shape, shape));
 }
 
-// Value k of a tensor as a number.
-static double value_at(const choir_tensor *t, int64_t k)
+// Bytes that are a line of text, without the zeros that fill up a shorter one; 0: they are not.
+static int64_t text_bytes(const choir_column *c, const uint8_t *bytes, int64_t n)
 {
-	const void *data = choir_tensor_data(t);
-	switch (choir_tensor_dtype(t)) {
-	case CHOIR_F32:
-		return (double) ((const float *) data)[k];
-	case CHOIR_F64:
-		return ((const double *) data)[k];
-	case CHOIR_I32:
-		return ((const int32_t *) data)[k];
-	case CHOIR_I64:
-		return (double) ((const int64_t *) data)[k];
-	case CHOIR_U8:
-	case CHOIR_BOOL:
-		return ((const uint8_t *) data)[k];
-	default:
-		return NAN;
+	if (c->dtype != CHOIR_U8 || c->shape.rank != 1)
+		return 0;
+	while (n > 0 && bytes[n - 1] == 0)
+		n--;
+	for (int64_t k = 0; k < n; k++)
+		if (bytes[k] < 0x20 || bytes[k] == 0x7f)
+			return 0;
+	return n;
+}
+
+static void say_value(const choir_column *c, const choir_tensor *t, int64_t r)
+{
+	const int64_t n = choir_shape_elements(choir_tensor_shape(t)) / choir_tensor_shape(t)->dim[0];
+	const uint8_t *bytes = choir_tensor_data(t);
+	const int64_t text = text_bytes(c, bytes + (c->dtype == CHOIR_U8 ? r * n : 0), n);
+	if (text > 0) {
+		printf(" \"%.*s\"%s", (int) (text < MOST_TEXT ? text : MOST_TEXT),
+				(const char *) bytes + r * n, text > MOST_TEXT ? " ..." : "");
+		return;
 	}
+	printf(c->shape.rank ? " [" : " ");
+	for (int64_t k = 0; k < n && k < MOST_VALUES; k++)
+		printf("%s%.6g", k == 0 ? "" : " ",
+				number_at(choir_tensor_dtype(t), choir_tensor_data(t), r * n + k));
+	printf("%s%s", n > MOST_VALUES ? " ..." : "", c->shape.rank ? "]" : "");
 }
 
 // Row r of the batch, a column after the other, as far as it fits on a line.
@@ -107,15 +123,25 @@ static void say_row(const inspection *i, int64_t r)
 	printf("  row %lld:", (long long) r);
 	const choir_column *column;
 	for (size_t c = 0; (column = choir_dataset_column(i->source, c)) != NULL && c < MOST_VALUES;
-			c++) {
-		const choir_tensor *t = choir_value_local(choir_values_find(i->batch, column->name), 0);
-		const int64_t n = choir_shape_elements(&column->shape);
-		printf(column->shape.rank ? " [" : " ");
-		for (int64_t k = 0; k < n && k < MOST_VALUES; k++)
-			printf("%s%.6g", k == 0 ? "" : " ", value_at(t, r * n + k));
-		printf("%s%s", n > MOST_VALUES ? " ..." : "", column->shape.rank ? "]" : "");
-	}
+			c++)
+		say_value(column, choir_value_local(choir_values_find(i->batch, column->name), 0), r);
 	printf("\n");
+}
+
+// Batches of what fits in a few megabytes; examples that differ in size are filled up.
+static choir_dataset *batched(choir_dataset *d)
+{
+	const choir_column *c;
+	double bytes = 1;
+	bool varies = false;
+	for (size_t i = 0; (c = choir_dataset_column(d, i)) != NULL; i++) {
+		const int64_t n = choir_shape_elements(&c->shape);
+		varies = varies || n == CHOIR_NONE;
+		bytes += 8 * (double) n;
+	}
+	const int64_t batch = BATCH_BYTES / bytes < BATCH ? (int64_t) (BATCH_BYTES / bytes) : BATCH;
+	return varies ? choir_dataset_padded_batch(d, BATCH, NULL)
+				  : choir_dataset_batch(d, batch < 1 ? 1 : batch);
 }
 
 static choir_status count_rows(inspection *i)
@@ -138,6 +164,7 @@ static void say_json(const inspection *i)
 	json_begin();
 	json_text("file", i->file.path);
 	json_text("kind", i->file.kind);
+	json_text("compression", named_file_compression(&i->file));
 	json_integer("rows", i->rows);
 	json_integer("dropped", choir_dataset_dropped(i->source));
 	json_begin_list("columns");
@@ -161,7 +188,7 @@ static choir_status inspect(inspection *i, choir_strategy *s, const char *name)
 	i->source = named_file_open(&i->file);
 	if (i->source == NULL)
 		return choir_error_status();
-	i->data = choir_strategy_distribute_dataset(s, choir_dataset_batch(i->source, BATCH), NULL);
+	i->data = choir_strategy_distribute_dataset(s, batched(i->source), NULL);
 	if (i->data == NULL)
 		return choir_error_status();
 	if (!given.json)

@@ -4,8 +4,9 @@
 #include <choir/choir.h>
 
 typedef struct {
-	const char *kind; // "idx", "npy", "csv", "text", "tfrecord"
+	const char *kind; // "idx", "npy", "npz", "csv", "text", "tfrecord", "hdf5", "fixed", "cifar10"
 	const char *path;
+	int64_t record; // fixed: bytes of one
 } named_file;
 
 extern const char named_file_help[];
@@ -13,6 +14,10 @@ extern const char named_file_help[];
 // Understands "csv:FILE", or FILE, whose kind is seen by how its name ends. CHOIR_INVALID: it
 // is not.
 choir_status named_file_set(named_file *f, const char *name);
-// A dataset of all that is in it: text byte by byte, and of CSV the complete rows; where a
-// table has more columns than a dataset can, all its numbers in one. NULL: an error.
+// A dataset of all that is in it: text by lines, and of CSV the complete rows; where a table has
+// more columns than a dataset can, all its numbers in one. NULL: an error.
 choir_dataset *named_file_open(const named_file *f);
+// The files behind it: one, or those of a folder or pattern. NULL: an error.
+choir_files *named_file_list(const named_file *f);
+// How the first of them is compressed, by how it begins: "none", "gzip" or "zlib".
+const char *named_file_compression(const named_file *f);

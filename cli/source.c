@@ -1,5 +1,6 @@
 // Names of data, and what is behind them.
 #include "source.h"
+#include "columns.h"
 #include "table.h"
 #include "text.h"
 
@@ -12,8 +13,9 @@
 enum { DRAWN = 12000, MOST_CLASSES = 1 << 20, LOOK = 1024 };
 
 const char source_help[] = "mnist (10,000 real digits), digits or digits:N (drawn ones), or\n"
-						   "idx:IMAGES,LABELS (IDX files, plain or .gz), csv:FILE or npy:X,Y;\n"
-						   "for gpt text:FILE (any bytes)";
+						   "idx:IMAGES,LABELS (IDX files, plain or .gz), npy:X,Y, npy:FILE.npz,\n"
+						   "csv:FILE, tfrecord:FILE, hdf5:FILE, cifar10:FOLDER; for gpt\n"
+						   "text:FILE (any bytes). FILE: several with commas, or a pattern";
 
 // ---- Where the real digits are.
 
@@ -109,15 +111,53 @@ static choir_status understand(source *s)
 	}
 	return choir_fail(CHOIR_NOT_FOUND,
 			"data \"%s\": there is no such data; known: mnist, digits, "
-			"digits:N, idx:IMAGES,LABELS, npy:INPUTS,LABELS, csv:FILE, "
-			"text:FILE",
+			"digits:N, idx:IMAGES,LABELS, npy:INPUTS,LABELS, npy:FILE.npz, csv:FILE, "
+			"tfrecord:FILE, hdf5:FILE, cifar10:FOLDER, text:FILE",
 			s->name);
 }
 
-static choir_dataset *open_array(const source *s, const char *path, const char *column)
+choir_files *source_files(const char *list)
 {
-	return s->npy ? choir_npy_dataset_new(path, column) : choir_idx_dataset_new(path, column);
+	enum { MOST_FILES = 256 };
+	const char *name[MOST_FILES] = { list };
+	char text[PATH_SIZE];
+	size_t n = 1;
+	if (strlen(list) >= sizeof text) {
+		choir_fail(CHOIR_INVALID, "data: a list of files of %zu bytes is too long", strlen(list));
+		return NULL;
+	}
+	strcpy(text, list);
+	if (access(list, F_OK) != 0) {
+		name[0] = text;
+		for (char *p = text; (p = strchr(p, ',')) != NULL && n < MOST_FILES;) {
+			*p++ = '\0';
+			name[n++] = p;
+		}
+	}
+	return choir_files_new(n, name);
 }
+
+static choir_dataset *open_idx(const char *path, void *column)
+{
+	return choir_idx_dataset_new(path, column);
+}
+
+static choir_dataset *open_npy(const char *path, void *column)
+{
+	return choir_npy_dataset_new(path, column);
+}
+
+// A file, or those of a pattern one after the other.
+static choir_dataset *open_array(const source *s, const char *path, char *column)
+{
+	choir_file_fn *open = s->npy ? open_npy : open_idx;
+	if (access(path, F_OK) == 0 || strpbrk(path, "*?[") == NULL)
+		return open(path, column);
+	return choir_files_dataset_new(choir_files_new(1, &path), open, column);
+}
+
+// The columns' names, which live as long as datasets of several files.
+static char image_column[] = "image", label_column[] = "label";
 
 // ---- Looking.
 
@@ -198,17 +238,18 @@ static choir_status count_images(source *s, choir_tensor *t)
 
 static choir_status look_at_files(source *s)
 {
-	choir_status status = source_look(s, choir_dataset_batch(open_array(s, s->images, "image"), 1),
-			"image", false, see_image);
+	choir_status status =
+			source_look(s, choir_dataset_batch(open_array(s, s->images, image_column), 1), "image",
+					false, see_image);
 	if (status == CHOIR_END)
 		return choir_fail(CHOIR_INVALID, "%s: there are no examples in it", s->images);
 	CHOIR_TRY(status);
 	s->labelled = s->labels[0] != '\0';
 	if (s->labelled)
-		status = source_look(s, choir_dataset_batch(open_array(s, s->labels, "label"), LOOK),
+		status = source_look(s, choir_dataset_batch(open_array(s, s->labels, label_column), LOOK),
 				"label", true, see_labels);
 	else
-		status = source_look(s, choir_dataset_batch(open_array(s, s->images, "image"), LOOK),
+		status = source_look(s, choir_dataset_batch(open_array(s, s->images, image_column), LOOK),
 				"image", true, count_images);
 	return status == CHOIR_END ? CHOIR_OK : status;
 }
@@ -223,6 +264,8 @@ choir_status source_open(source *s, const char *name, uint64_t seed)
 		return text_open(s, name + 5);
 	if (strncmp(name, "csv:", 4) == 0)
 		return table_open(s, name + 4, see_labels);
+	if (columns_known(name))
+		return columns_open(s, see_labels);
 	CHOIR_TRY(understand(s));
 	s->standardized = s->npy;
 	if (!s->drawn)
@@ -240,10 +283,12 @@ choir_dataset *source_examples(const source *s)
 		return table_examples(s);
 	if (s->text)
 		return text_examples(s);
+	if (s->gathered)
+		return columns_examples(s);
 	choir_dataset *d = s->drawn ? choir_digits_dataset_new(s->examples, s->seed)
-								: open_array(s, s->images, "image");
+								: open_array(s, s->images, image_column);
 	if (!s->drawn && s->labelled)
-		d = choir_dataset_zip(d, open_array(s, s->labels, "label"));
+		d = choir_dataset_zip(d, open_array(s, s->labels, label_column));
 	return choir_dataset_to_float(d, "image", s->scale);
 }
 
@@ -251,10 +296,14 @@ void source_say(const source *s)
 {
 	if (s->csv)
 		table_say(s);
+	if (s->gathered)
+		columns_say(s);
 }
 
 void source_close(source *s)
 {
 	choir_dataset_free(s->names);
 	s->names = NULL;
+	free(s->columns);
+	s->columns = NULL;
 }

@@ -4,21 +4,29 @@
 
 #include <choir/choir.h>
 
-enum { PATH_SIZE = 4096, TARGET_SIZE = 256 };
+enum { PATH_SIZE = 4096, TARGET_SIZE = 256, MOST_COLUMNS = 64 };
+
+// Which columns of a dataset are what.
+typedef struct {
+	size_t inputs, input[MOST_COLUMNS], target;
+} column_plan;
 
 typedef struct {
 	const char *name; // as it was given
 	char images[PATH_SIZE], labels[PATH_SIZE]; // IDX files; "": drawn digits, or no labels
 	bool drawn, csv, npy, text;
+	bool gathered; // of columns of numbers
+	column_plan *columns; // of those; to be freed
 	bool labelled;
 	bool mixed; // neighbours may be alike: shuffled before some examples are held out
 	bool standardized; // inputs are measured and standardised
-	char target[TARGET_SIZE]; // csv: the column of labels
+	char target[TARGET_SIZE]; // csv, columns: the one of labels
 	size_t given_classes; // csv: the texts of the classes, if they are known from elsewhere
 	const char *const *given_class;
 	int64_t context; // text: bytes of an example; given; 0: another model than text's is meant
 	uint64_t seed; // of drawn digits
 	int64_t examples;
+	int64_t held_out; // so many at the end are to test on; 0: nobody says
 	choir_shape shape; // of an image
 	double scale; // makes the images' values 0 to 1
 	int64_t classes; // the largest label + 1; 0 without labels
@@ -36,6 +44,9 @@ choir_status source_open(source *s, const char *name, uint64_t seed);
 // What was taken for input and label: lines for people, where there is a choice.
 void source_say(const source *s);
 void source_close(source *s);
+// The files of a list with commas between, each a name or a pattern; or the one file that has
+// commas in its name. NULL: an error.
+choir_files *source_files(const char *list);
 // Label i of a batch of labels: u8, i32 or i64.
 int64_t source_label(const choir_tensor *labels, int64_t i);
 // Calls fn for each batch of d, or only the first, which is taken over.

@@ -6,6 +6,18 @@
 
 enum { LOOK = 1024 };
 
+static choir_dataset *open_csv(const source *s, const choir_csv_options *options)
+{
+	choir_csv_options o = *options;
+	choir_files *files = source_files(s->images);
+	choir_dataset *d = NULL;
+	o.files = files;
+	if (files != NULL)
+		d = choir_csv_dataset_new(NULL, &o);
+	choir_files_free(files);
+	return d;
+}
+
 choir_dataset *table_examples(const source *s)
 {
 	const choir_csv_column label = {
@@ -15,7 +27,7 @@ choir_dataset *table_examples(const source *s)
 		.categories = s->given_classes,
 		.category = s->given_class,
 	};
-	return choir_csv_dataset_new(s->images,
+	return open_csv(s,
 			CHOIR_OPTIONS(choir_csv_options, .columns = 1, .column = &label, .rest = "image",
 					.missing = CHOIR_MISSING_DROP));
 }
@@ -24,8 +36,8 @@ choir_dataset *table_examples(const source *s)
 static choir_status find_target(source *s)
 {
 	choir_csv_found found;
-	choir_dataset *d = choir_csv_dataset_new(s->images,
-			CHOIR_OPTIONS(choir_csv_options, .rest = "image", .missing = CHOIR_MISSING_DROP));
+	choir_dataset *d = open_csv(
+			s, CHOIR_OPTIONS(choir_csv_options, .rest = "image", .missing = CHOIR_MISSING_DROP));
 	if (d == NULL)
 		return choir_error_status();
 	for (size_t i = 0; choir_csv_dataset_column(d, i, &found); i++) {

@@ -13,19 +13,17 @@
 static const char *const schedules[] = { "constant", "cosine", NULL };
 static const char *const nonfinite[] = { "stop", "skip", NULL };
 
-static train_options given = { .model = "cnn",
-	.data = "mnist",
-	.strategy = "mirrored",
-	.optimizer = "adam",
-	.schedule = "constant",
-	.nonfinite = "stop",
-	.epochs = 5,
-	.seed = 1 };
+static train_options given = {
+	.data = "mnist", .strategy = "mirrored", .optimizer = "adam", .schedule = "constant",
+	.nonfinite = "stop", .epochs = 5, .seed = 1
+};
 
 // clang-format off
 static const option options[] = {
 	{ .name = "--model", .value = "model", .kind = OPTION_CHOICE, .to = &given.model,
-		.choices = model_kinds, .help = "mlp, cnn, resnet20 or, for text, gpt (cnn)" },
+		.choices = model_kinds,
+		.help = "mlp, cnn, resnet20 or, for text, gpt (cnn; mlp where\nan example is a list of "
+				"numbers)" },
 	{ .name = "--widths", .value = "LIST", .kind = OPTION_TEXT, .to = &given.widths,
 		.help = "of its layers (mlp: 512,512; cnn: 32,64,128)" },
 	{ .name = "--width", .value = "N", .kind = OPTION_INTEGER, .to = &given.size.width,
@@ -43,7 +41,7 @@ static const option options[] = {
 	{ .name = "--data", .value = "DATA", .kind = OPTION_TEXT, .to = &given.data,
 		.help = source_help },
 	{ .name = "--target", .value = "COLUMN", .kind = OPTION_TEXT, .to = &given.target,
-		.help = "of csv data: what to learn (label, or the last)" },
+		.help = "of data with columns: what to learn (label, or\nthe last)" },
 	{ .name = "--train-examples", .value = "N", .kind = OPTION_INTEGER,
 		.to = &given.train_examples, .least = 1,
 		.help = "the rest are the test set (four fifths; of text,\n"

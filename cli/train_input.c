@@ -17,7 +17,7 @@ static choir_dataset *ordered(const training *t)
 static choir_dataset *standardized(const training *t, choir_dataset *d)
 {
 	const table_plan *p = t->table;
-	return p == NULL
+	return !t->data.standardized
 			? d
 			: choir_dataset_standardize(d, "image", (size_t) p->inputs, p->mean, p->deviation);
 }
@@ -64,7 +64,7 @@ choir_status train_open_share(training *t, choir_strategy *group, int worker)
 	choir_dataset *d = all_examples(t);
 	if (workers > 1)
 		d = choir_dataset_shard(d, workers, worker);
-	if (t->table != NULL)
+	if (t->data.standardized)
 		d = choir_dataset_cache(d, NULL);
 	if (!t->data.text)
 		d = choir_dataset_shuffle(d, t->train_examples, t->given->seed);
@@ -90,7 +90,7 @@ static choir_status measure(training *t)
 // The test examples; every worker makes its share of the others.
 choir_status train_make_input(training *t)
 {
-	if (t->table != NULL)
+	if (t->data.standardized)
 		CHOIR_TRY(measure(t));
 	t->share = calloc((size_t) choir_strategy_workers(t->strategy), sizeof *t->share);
 	if (t->share == NULL)

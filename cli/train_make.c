@@ -28,7 +28,9 @@ static choir_status share_examples(training *t)
 		return choir_fail(CHOIR_INVALID,
 				"--patience %lld: --train-examples %lld leaves none to test on",
 				(long long) t->given->patience, (long long) asked);
-	const int64_t held_out = t->data.text ? (all + 9) / 10 : all / 5;
+	const int64_t held_out = t->data.held_out != 0 ? t->data.held_out
+			: t->data.text						   ? (all + 9) / 10
+												   : all / 5;
 	t->train_examples = asked != 0 ? asked : all - held_out;
 	t->test_examples = all - t->train_examples;
 	return CHOIR_OK;
@@ -115,9 +117,9 @@ static choir_status make_model(training *t)
 // What must be kept of a table with the weights.
 static choir_status make_table(training *t)
 {
-	if (!t->data.standardized)
+	if (!t->data.standardized && !t->data.gathered)
 		return CHOIR_OK;
-	if (choir_shape_elements(&t->data.shape) > MOST_INPUTS)
+	if (t->data.standardized && choir_shape_elements(&t->data.shape) > MOST_INPUTS)
 		return choir_fail(CHOIR_UNSUPPORTED, "data \"%s\": %lld inputs, at most %d possible",
 				t->given->data, (long long) choir_shape_elements(&t->data.shape), MOST_INPUTS);
 	t->table = calloc(1, sizeof *t->table);
@@ -149,7 +151,13 @@ static choir_status open_data(training *t)
 	model_plan *plan = &t->model.plan;
 	if (t->given->target != NULL)
 		snprintf(t->data.target, sizeof t->data.target, "%s", t->given->target);
+	if (t->given->model != NULL)
+		CHOIR_TRY(plan_model(t)); // what text is cut into depends on it
 	CHOIR_TRY(source_open(&t->data, t->given->data, t->given->seed));
+	if (t->given->model == NULL) {
+		t->given->model = t->data.shape.rank == 1 ? "mlp" : "cnn";
+		CHOIR_TRY(plan_model(t));
+	}
 	plan->image = t->data.shape;
 	plan->classes = t->data.classes;
 	plan->scale = t->data.scale;
@@ -181,7 +189,6 @@ static choir_status check_save(const training *t)
 choir_status train_make(training *t)
 {
 	CHOIR_TRY(check_save(t));
-	CHOIR_TRY(plan_model(t));
 	CHOIR_TRY(open_data(t));
 	t->strategy = choir_strategy_new(t->given->strategy,
 			CHOIR_OPTIONS(choir_strategy_options, .devices = t->given->devices,

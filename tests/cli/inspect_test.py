@@ -28,7 +28,7 @@ class Inspect(Case):
                    b"\x07\0\0\0\xff\xff\xff\xff")
         self.assertIn("row 1: -1\n  2 rows\n", self.succeed("inspect", "n.npy"))
         self.write("x", b"hi")
-        self.assertIn("  2 rows\n", self.succeed("inspect", "text:x"))
+        self.assertIn('row 0: "hi"\n  1 rows\n', self.succeed("inspect", "text:x"))
 
     def test_what_is_wrong(self):
         self.write("t.csv", b"a,b\n1,2\n3\n")
@@ -44,7 +44,7 @@ class Inspect(Case):
         (event,) = self.events("bench", "input", "--source", "i.idx", "--passes", "2")
         self.assertEqual(event["examples"], 300)
         self.assertGreater(event["bytes_per_s"], 0)
-        self.assertIn("i.idx: 300 examples", self.succeed("bench", "input", "--source", "idx:i.idx"))
+        self.assertIn("idx:i.idx, read: 300 examples", self.succeed("bench", "input", "--source", "idx:i.idx"))
         self.fail_with(2, "--source is missing", "bench", "input")
         self.fail_with(1, "no.idx", "bench", "input", "--source", "no.idx")
 

@@ -166,4 +166,5 @@ def main():
     assert read == [example(i) for i in range(COUNT)], read[:2]
 
 
-main()
+if __name__ == "__main__":
+    main()

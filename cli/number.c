@@ -1,0 +1,46 @@
+// One switch over dtypes for the whole command.
+#include "number.h"
+
+#include <math.h>
+#include <string.h>
+
+// A half: a sign, five bits of exponent, ten of fraction.
+static double of_f16(uint16_t bits)
+{
+	const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+	const double size = exponent == 31 ? (fraction == 0 ? INFINITY : NAN)
+			: exponent == 0			   ? ldexp(fraction, -24)
+									   : ldexp(1024 + fraction, exponent - 25);
+	return bits >> 15 != 0 ? -size : size;
+}
+
+// The upper half of a float.
+static double of_bf16(uint16_t bits)
+{
+	const uint32_t wide = (uint32_t) bits << 16;
+	float value;
+	memcpy(&value, &wide, sizeof value);
+	return (double) value;
+}
+
+double number_at(choir_dtype dtype, const void *data, int64_t i)
+{
+	switch (dtype) {
+	case CHOIR_F32:
+		return (double) ((const float *) data)[i];
+	case CHOIR_F64:
+		return ((const double *) data)[i];
+	case CHOIR_F16:
+		return of_f16(((const uint16_t *) data)[i]);
+	case CHOIR_BF16:
+		return of_bf16(((const uint16_t *) data)[i]);
+	case CHOIR_I32:
+		return ((const int32_t *) data)[i];
+	case CHOIR_I64:
+		return (double) ((const int64_t *) data)[i];
+	case CHOIR_U8:
+	case CHOIR_BOOL:
+		return ((const uint8_t *) data)[i];
+	}
+	return NAN;
+}

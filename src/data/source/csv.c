@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/options.h"
 #include "base/text.h"
 #include "data/source/csv.h"
 #include "data/source/files.h"
@@ -346,9 +347,9 @@ static csv *make(csv *c, const choir_csv_options *o)
 
 choir_dataset *choir_csv_dataset_new(const char *path, const choir_csv_options *o)
 {
-	choir_csv_options options = { 0 };
-	if (o)
-		memcpy(&options, o, o->size < sizeof options ? o->size : sizeof options);
+	choir_csv_options options;
+	if (chi_options_take("csv dataset: the options'", &options, sizeof options, o) != CHOIR_OK)
+		return NULL;
 	csv c = { .base.step = &csv_step };
 	csv *made = prepare(&c, path, &options) == CHOIR_OK ? make(&c, &options) : NULL;
 	csv_free(&c.base);

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/lock.h"
+#include "base/options.h"
 
 enum { USUAL_CAPACITY = 1024, USUAL_TIMEOUT = 600 };
 static const double LOOK_SECONDS = 0.02; // how late a reader sees that it is cancelled
@@ -263,14 +264,8 @@ static choir_queue *make_queue(const choir_dataset *d, int64_t capacity, double 
 
 static bool take_options(choir_queue_options *o, const choir_queue_options *given)
 {
-	if (given && (given->size < sizeof(size_t) || given->size > sizeof *o)) {
-		choir_fail(CHOIR_INVALID,
-				"queue dataset: the options' size is %zu, not %zu: set it with CHOIR_OPTIONS",
-				given->size, sizeof *o);
+	if (chi_options_take("queue dataset: the options'", o, sizeof *o, given) != CHOIR_OK)
 		return false;
-	}
-	if (given)
-		memcpy(o, given, given->size);
 	if (o->capacity == 0)
 		o->capacity = USUAL_CAPACITY;
 	if (o->timeout == 0)
@@ -285,7 +280,7 @@ static bool take_options(choir_queue_options *o, const choir_queue_options *give
 choir_dataset *choir_queue_dataset_new(
 		size_t n, const choir_column columns[], const choir_queue_options *o, choir_queue **queue)
 {
-	choir_queue_options options = { .size = sizeof options };
+	choir_queue_options options;
 	if (!queue) {
 		choir_fail(CHOIR_INVALID, "queue dataset: there is no place for the queue");
 		return NULL;

@@ -249,6 +249,9 @@ static void what_is_misused(void **state)
 	assert_refused(OPEN(animals, .look = -1), CHOIR_INVALID, "-1 rows");
 	assert_refused(OPEN("a\nx\n", .rest = "y"), CHOIR_INVALID, "no column of numbers");
 	assert_refused(choir_csv_dataset_new(NULL, NULL), CHOIR_INVALID, "neither a path nor files");
+	const choir_csv_options sizeless = { .size = 1 };
+	assert_refused(choir_csv_dataset_new("x.csv", &sizeless), CHOIR_INVALID,
+			"csv dataset: the options' size is 1, not");
 	char wide[400] = "";
 	for (int i = 0; i < 40; i++)
 		sprintf(wide + strlen(wide), "%sc%d", i ? "," : "", i);

@@ -3,7 +3,12 @@
 // elements are.
 #include "data/elements.h"
 
+#include "choir/library.h"
+
+#include "data/source/scratch.h"
 #include "data/varying.h"
+
+#include <stdio.h>
 
 #include <string.h>
 
@@ -146,8 +151,8 @@ static choir_status next(choir_dataset *d, int64_t number[], int64_t *examples)
 	return status;
 }
 
-// Reads passes to their ends and then jumps to every place of them.
-static void check_places(choir_dataset *d, choir_dataset *again)
+// Reads passes to their ends and then jumps to every place of them. Gives the first one's length.
+static int64_t compare_places(choir_dataset *d, choir_dataset *again)
 {
 	enum { PASSES = 3, MOST = 3 * 3 * N * 3 + 1 };
 	static int64_t number[PASSES][MOST][8], size[PASSES][MOST];
@@ -175,11 +180,24 @@ static void check_places(choir_dataset *d, choir_dataset *again)
 			if (at + 5 >= elements[p])
 				assert_int_equal(next(again, found, &n), CHOIR_END);
 		}
+	choir_dataset_free(d);
+	return elements[0];
+}
+
+static void check_places(choir_dataset *d, choir_dataset *again)
+{
+	const int64_t elements = compare_places(d, again);
 	// One element more than a pass has is another dataset's place.
-	if (chi_dataset_seek(again, 0, elements[0] + 1) == CHOIR_OK)
+	if (chi_dataset_seek(again, 0, elements + 1) == CHOIR_OK)
 		fail_msg("a place behind the end was found");
 	assert_failure(CHOIR_INVALID, "not the dataset that the position is of");
-	choir_dataset_free(d);
+	choir_dataset_free(again);
+}
+
+// The same of what does not know where its end is before it is there.
+static void check_places_without_end(choir_dataset *d, choir_dataset *again)
+{
+	compare_places(d, again);
 	choir_dataset_free(again);
 }
 
@@ -201,6 +219,168 @@ static void every_pair_of_steps_goes_on_where_it_stood(void **state)
 				check_places(batched(steps[b](steps[a](source(kind)))),
 						batched(steps[b](steps[a](source(kind)))));
 			}
+}
+
+// ---- The same numbers from files of each kind, and from a function that goes to a place.
+
+static choir_dataset *from_csv(void)
+{
+	char text[16 * N] = "number\n";
+	for (int i = 0; i < N; i++)
+		sprintf(text + strlen(text), "%d\n", i);
+	return choir_csv_dataset_new(scratch_text("n.csv", text), NULL);
+}
+
+static choir_dataset *from_csv_with_gaps(void)
+{
+	char text[32 * N] = "number,other\n";
+	for (int i = 0; i < N; i++)
+		sprintf(text + strlen(text), "%d,1\n%s", i, i % 3 == 0 ? "NA,1\n" : "");
+	const choir_csv_column column = { .name = "number" };
+	return choir_csv_dataset_new(scratch_text("gaps.csv", text),
+			CHOIR_OPTIONS(choir_csv_options, .columns = 1, .column = &column,
+					.missing = CHOIR_MISSING_DROP));
+}
+
+static choir_dataset *from_npy(void)
+{
+	int64_t number[N];
+	for (int i = 0; i < N; i++)
+		number[i] = i;
+	const char *path = scratch_path("n.npy");
+	assert_int_equal(choir_npy_write(path, CHOIR_I64, CHOIR_SHAPE(N), number), CHOIR_OK);
+	return choir_npy_dataset_new(path, "number");
+}
+
+static choir_dataset *from_records(choir_compression compression)
+{
+	const char *path = scratch_path("n.tfrecord");
+	choir_tfrecord_writer *w = choir_tfrecord_writer_new(path, compression);
+	assert_non_null(w);
+	for (int64_t i = 0; i < N; i++) {
+		const choir_column c = { .name = "number", .dtype = CHOIR_I64, .data = &i };
+		assert_int_equal(choir_tfrecord_writer_write_example(w, 1, &c), CHOIR_OK);
+	}
+	assert_int_equal(choir_tfrecord_writer_finish(w), CHOIR_OK);
+	choir_tfrecord_writer_free(w);
+	return choir_tfrecord_dataset_new(path, NULL);
+}
+
+static choir_dataset *from_tfrecord(void)
+{
+	return from_records(CHOIR_COMPRESSION_NONE);
+}
+
+static choir_dataset *from_packed_tfrecord(void)
+{
+	return from_records(choir_has("zlib") ? CHOIR_COMPRESSION_GZIP : CHOIR_COMPRESSION_NONE);
+}
+
+// Two files, of 10 records and of the rest.
+static choir_dataset *from_fixed(void)
+{
+	int64_t number[N];
+	for (int i = 0; i < N; i++)
+		number[i] = i;
+	const char *const paths[] = { scratch_write("n-0", number, 80),
+		scratch_write("n-1", number + 10, sizeof number - 80) };
+	choir_files *files = choir_files_new(2, paths);
+	const choir_field field = { .name = "number", .dtype = CHOIR_I64 };
+	choir_dataset *d = choir_fixed_dataset_new(
+			NULL, 1, &field, CHOIR_OPTIONS(choir_fixed_options, .files = files));
+	choir_files_free(files);
+	return d;
+}
+
+static choir_status first_byte(const choir_entry in[], choir_entry out[], void *user)
+{
+	(void) user;
+	*(int64_t *) out[0].data = *(const uint8_t *) in[0].data;
+	return CHOIR_OK;
+}
+
+// Bytes, lines and windows as the number of their first byte.
+static choir_dataset *as_numbers(choir_dataset *d)
+{
+	const choir_column c = { .name = "number", .dtype = CHOIR_I64 };
+	return choir_dataset_map(
+			d, CHOIR_OPTIONS(choir_map_options, .n = 1, .columns = &c), first_byte, NULL);
+}
+
+static choir_dataset *from_bytes(void)
+{
+	return as_numbers(
+			choir_text_bytes_dataset_new(scratch_text("bytes", "abcdefghijklmnopqrstuvw"), "x"));
+}
+
+static choir_dataset *from_lines(void)
+{
+	char text[8 * N] = "";
+	for (int i = 0; i < N; i++)
+		sprintf(text + strlen(text), "%c%.*s\n", 'a' + i, i % 4, "xyz");
+	return as_numbers(
+			choir_text_lines_dataset_new(scratch_text("lines", text), "x", CHOIR_WRONG_STOP));
+}
+
+static choir_dataset *from_windows(void)
+{
+	return as_numbers(choir_text_windows_dataset_new(
+			scratch_text("windows", "abcdefghijklmnopqrstuvwxyz"), 3, 1));
+}
+
+static choir_dataset *from_idx(void)
+{
+	unsigned char file[8 + N] = { 0, 0, 8, 1, 0, 0, 0, N };
+	for (int i = 0; i < N; i++)
+		file[8 + i] = (unsigned char) i;
+	return as_numbers(choir_idx_dataset_new(scratch_write("n.idx", file, sizeof file), "x"));
+}
+
+static choir_status at_position(int64_t position, void *const out[], void *user)
+{
+	(void) user;
+	if (position >= N)
+		return CHOIR_END;
+	*(int64_t *) out[0] = position;
+	return CHOIR_OK;
+}
+static choir_status go_anywhere(int64_t epoch, int64_t position, void *user)
+{
+	(void) user;
+	assert_true(epoch >= 0 && position >= 0);
+	return CHOIR_OK;
+}
+static choir_dataset *from_seekable(void)
+{
+	const choir_column c = { .name = "number", .dtype = CHOIR_I64 };
+	return choir_seekable_dataset_new(1, &c, at_position, go_anywhere, NULL);
+}
+
+static choir_dataset *from_range(void)
+{
+	return choir_range_dataset_new("number", 0, N, 1);
+}
+
+typedef choir_dataset *from_fn(void);
+static from_fn *const froms[] = { from_csv, from_csv_with_gaps, from_npy, from_tfrecord,
+	from_packed_tfrecord, from_fixed, from_bytes, from_lines, from_windows, from_idx,
+	from_seekable, from_range };
+enum { FROMS = sizeof froms / sizeof froms[0] };
+
+// spec: D30
+static void every_source_goes_on_where_it_stood(void **state)
+{
+	(void) state;
+	for (size_t a = 0; a < FROMS; a++)
+		for (size_t b = 0; b < STEPS; b++) {
+			void (*check)(choir_dataset *, choir_dataset *) =
+					froms[a] == from_seekable ? check_places_without_end : check_places;
+			check(steps[b](froms[a]()), steps[b](froms[a]()));
+			check(batched(steps[b](froms[a]())), batched(steps[b](froms[a]())));
+			if (of_batches(steps[b]))
+				check(steps[b](batched(froms[a]())), steps[b](batched(froms[a]())));
+		}
+	scratch_remove();
 }
 
 static void a_source_that_can_jump_is_not_read(void **state)
@@ -312,6 +492,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_pair_of_steps_goes_on_where_it_stood),
+		cmocka_unit_test(every_source_goes_on_where_it_stood),
 		cmocka_unit_test(a_source_that_can_jump_is_not_read),
 		cmocka_unit_test(places_that_cannot_be_are_refused),
 		cmocka_unit_test(signatures_tell_chains_apart),

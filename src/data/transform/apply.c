@@ -92,6 +92,7 @@ static bool nothing_wanted(const choir_dataset *d, void *const column[])
 
 static choir_status map_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
 {
+	static void *const nothing[CHI_MAX_COLUMNS]; // the source may have more columns than d
 	map *m = (map *) d;
 	choir_dataset *from = d->from[0];
 	int64_t n, elements = 1;
@@ -100,7 +101,7 @@ static choir_status map_read(choir_dataset *d, void *const column[], int64_t wan
 		return m->late.status;
 	}
 	if (nothing_wanted(d, column)) {
-		CHOIR_TRY(chi_dataset_read(from, column, want, got));
+		CHOIR_TRY(chi_dataset_read(from, nothing, want, got));
 		m->done += d->spec.batch ? 1 : *got;
 		return CHOIR_OK;
 	}

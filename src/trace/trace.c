@@ -17,6 +17,7 @@
 
 enum { SPANS = 1 << 16, MOST_SPANS = 1 << 24, MOST_GONE = 64 };
 static const double LOOK_AGAIN = 1e-4; // seconds
+static const char missing_spans[] = "trace: out of memory: the spans of a thread are missing";
 
 chi_atomic32 chi_trace_wanted;
 
@@ -149,7 +150,7 @@ static chi_spans *join(chi_spans *s)
 		s = make();
 	chi_mutex_lock(&sink.lock);
 	if (s == NULL)
-		keep_failure(CHOIR_NO_MEMORY, "trace: out of memory: the spans of a thread are missing");
+		keep_failure(CHOIR_NO_MEMORY, missing_spans);
 	else if (sink.state == ON) {
 		enlist(s);
 		joined = true;
@@ -308,13 +309,29 @@ static choir_status start(const char *path, const choir_trace_options *o)
 	return begin(path, &all);
 }
 
+// With the lock held: the first thread's own track is the program's, so s joins before others can.
+static void lead(chi_spans *s)
+{
+	if (s == NULL) {
+		sink.threads++;
+		keep_failure(CHOIR_NO_MEMORY, missing_spans);
+		return;
+	}
+	enlist(s);
+	chi_spans_name(s, "program");
+	leave(s);
+}
+
 choir_status choir_trace_start(const char *path, const choir_trace_options *o)
 {
+	chi_spans *s = chi_slot_get(&own_spans);
+	if (s == NULL)
+		s = make();
 	chi_mutex_lock(&sink.lock);
 	const choir_status status = start(path, o);
+	if (status == CHOIR_OK)
+		lead(s);
 	chi_mutex_unlock(&sink.lock);
-	if (status == CHOIR_OK) // the first thread's own track is the program's
-		choir_trace_name_track("program");
 	return status;
 }
 
@@ -351,8 +368,7 @@ static choir_status close_all(void)
 		}
 		sink.lost += chi_spans_lost(s);
 		if (s->refused)
-			keep_failure(
-					CHOIR_NO_MEMORY, "trace: out of memory: the spans of a thread are missing");
+			keep_failure(CHOIR_NO_MEMORY, missing_spans);
 	}
 	return CHOIR_OK;
 }

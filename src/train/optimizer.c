@@ -12,7 +12,7 @@
 #include <math.h>
 
 static const chi_optimizer_kind kinds[] = {
-	[CHOIR_SGD] = { .name = "sgd", .kernel = "sgd_update", .rate = 1e-2 },
+	[CHOIR_SGD] = { .name = "sgd", .kernel = "sgd_update", .rate = 1e-2, .by_rows = true },
 	[CHOIR_MOMENTUM] = { .name = "momentum",
 			.kernel = "momentum_update",
 			.slots = 1,
@@ -139,7 +139,8 @@ static choir_status check_gradient(const choir_optimizer *o, const choir_variabl
 		return choir_fail(CHOIR_INVALID,
 				"%s: variable \"%s\" is %s: only f32 and f64 can be updated", o->kind->name,
 				v->name, choir_dtype_name(v->dtype));
-	if (o->table.gated(o) || gradient->buffer == NULL || gradient->dtype != v->dtype ||
+	if (o->table.gated(o) || chi_is_slices(gradient) || gradient->buffer == NULL ||
+			gradient->dtype != v->dtype ||
 			!chi_shape_equal(&gradient->shape, &v->shape))
 		return CHOIR_OK; // the gate looks at the sums; what does not fit is refused elsewhere
 	const int64_t bad = chi_first_nonfinite(v->dtype, gradient->data, v->elements);
@@ -157,11 +158,22 @@ static bool fits(const choir_variable *v, const choir_tensor *t)
 			chi_shape_equal(&t->shape, &v->shape);
 }
 
+// Whether slices are applied as they are. What is not finite is looked for, and told, in the
+// larger tensor.
+static bool goes_by_rows(
+		const choir_optimizer *o, const choir_variable *v, const choir_tensor *gradient)
+{
+	return v != NULL && chi_apply_takes_rows(o->apply, v) && gradient->dtype == v->dtype &&
+			chi_tensor_check_any(gradient) == CHOIR_OK &&
+			chi_first_nonfinite(v->dtype, gradient->data,
+					choir_shape_elements(&gradient->shape)) == CHOIR_NONE;
+}
+
 choir_status choir_optimizer_give(choir_optimizer *o, choir_replica *r, choir_variable *v,
 		choir_tensor *gradient)
 {
 	CHOIR_TRY(chi_optimizer_check_replica(o, r));
-	if (choir_tensor_is_slices(gradient))
+	if (choir_tensor_is_slices(gradient) && !goes_by_rows(o, v, gradient))
 		gradient = choir_to_dense(gradient);
 	if (v != NULL && gradient != NULL && check_gradient(o, v, gradient) != CHOIR_OK)
 		return chi_frame_keep(r->frame);

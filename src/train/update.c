@@ -187,6 +187,15 @@ static choir_status begin(void *user, void *of_update, size_t n, choir_variable 
 	return set_attributes(o, &now->attributes);
 }
 
+// SGD without decay: w - rate 0 is w.
+static bool by_rows(const void *user, const choir_variable *v)
+{
+	const choir_optimizer *o = user;
+	const chi_parameter_group *g =
+			chi_groups_find(o, v->whole != NULL ? v->whole->name : v->name);
+	return o->kind->by_rows && (g == NULL ? o->options.weight_decay : g->decay) == 0;
+}
+
 // Sums that are kept can be looked at before the first write; elsewhere gradients were looked at
 // when they were given.
 static bool gated(const void *user)
@@ -300,7 +309,7 @@ static void end(void *user, bool applied)
 void chi_update_table(choir_optimizer *o)
 {
 	o->table = (chi_apply_table){ .name = o->kind->name, .state_size = sizeof(state),
-		.close = close_state, .begin = begin, .gated = gated,
+		.close = close_state, .begin = begin, .gated = gated, .by_rows = by_rows,
 		.gate = gate, .slice = slice, .end = end };
 }
 

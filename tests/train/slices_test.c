@@ -1,6 +1,7 @@
 // Gradients that are slices change variables to the bits that the larger tensors would.
 #include "train/problem.h"
 
+#include "base/alloc.h"
 #include "choir/op.h"
 #include "train/optimizer.h"
 
@@ -20,6 +21,7 @@ typedef struct {
 	choir_variable *v, *w;
 	int t;
 	bool dense, merged; // larger tensors; in a merge call
+	bool mixed; // larger tensors from replica 1 alone
 } job;
 
 // Rows 0, 2, 4, .. and one that stands twice; no rows at all in replica 1 of every other step.
@@ -34,7 +36,7 @@ static choir_tensor *gradient(choir_replica *r, const job *j)
 	choir_tensor *t = choir_indexed_slices(
 			choir_constant(r->frame, CHOIR_F32, CHOIR_SHAPE(n, WIDTH), values),
 			choir_constant(r->frame, CHOIR_I64, CHOIR_SHAPE(n), rows), TABLE);
-	return j->dense ? choir_to_dense(t) : t;
+	return j->dense || (j->mixed && id == 1) ? choir_to_dense(t) : t;
 }
 
 static choir_status apply_merged(choir_cross *x, void *user)
@@ -96,6 +98,63 @@ static void the_bits_of_the_larger_tensors(void **state)
 		}
 }
 
+// Also a decay, which moves every row, and a replica that gives the larger tensor.
+static void what_cannot_go_by_rows(void **state)
+{
+	(void) state;
+	for (int decay = 0; decay < 2; decay++) {
+		float have[3][TABLE * WIDTH];
+		for (int form = 0; form < 3; form++) {
+			choir_strategy *s = mirrored("cpu:0,cpu:1", REPLICAS);
+			job j = { .dense = form == 0, .mixed = form == 1 };
+			CHOIR_SCOPE (s) {
+				j.v = choir_variable_new("v", CHOIR_SHAPE(TABLE, WIDTH),
+						CHOIR_OPTIONS(choir_variable_options, .initializer = CHOIR_ONES));
+				j.w = choir_variable_new("w", CHOIR_SHAPE(2), NULL);
+				j.optimizer = choir_optimizer_new(decay ? CHOIR_ADAMW : CHOIR_SGD,
+						CHOIR_OPTIONS(choir_optimizer_options, .weight_decay = decay * 0.5));
+			}
+			assert_non_null(j.optimizer);
+			for (; j.t < STEPS; j.t++)
+				if (choir_strategy_run(s, step, &j, NULL, NULL) != CHOIR_OK)
+					fail_msg("%s", choir_error());
+			fetch_variable(j.v, have[form], sizeof have[form]);
+			choir_strategy_free(s);
+		}
+		assert_memory_equal(have[1], have[0], sizeof have[0]);
+		assert_memory_equal(have[2], have[0], sizeof have[0]);
+	}
+}
+
+static choir_status one_step(choir_strategy *s, job *j)
+{
+	CHOIR_SCOPE (s) {
+		j->v = choir_variable_new("v", CHOIR_SHAPE(TABLE, WIDTH), NULL);
+		j->w = choir_variable_new("w", CHOIR_SHAPE(2), NULL);
+		j->optimizer = choir_optimizer_new(CHOIR_SGD, NULL);
+	}
+	return j->v == NULL || j->w == NULL || j->optimizer == NULL
+			? choir_error_status() : choir_strategy_run(s, step, j, NULL, NULL);
+}
+
+static void every_allocation_fails(void **state)
+{
+	(void) state;
+	for (int mixed = 0; mixed < 2; mixed++)
+		for (uint64_t n = 1;; n++) {
+			choir_strategy *s = mirrored("cpu:0,cpu:1", REPLICAS);
+			job j = { .mixed = mixed == 1 };
+			chi_alloc_fail(n, false);
+			const choir_status status = one_step(s, &j);
+			const bool failed = chi_alloc_failed();
+			chi_alloc_fail(0, false);
+			assert_int_equal(status, failed ? CHOIR_NO_MEMORY : CHOIR_OK);
+			choir_strategy_free(s);
+			if (!failed)
+				break;
+		}
+}
+
 static choir_status give_wrong_slices(choir_replica *r, void *user)
 {
 	const job *j = user;
@@ -130,6 +189,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_bits_of_the_larger_tensors),
+		cmocka_unit_test(what_cannot_go_by_rows),
+		cmocka_unit_test(every_allocation_fails),
 		cmocka_unit_test(slices_that_do_not_fit),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,12 +26,14 @@ static choir_status check_gradient(const chi_apply *a, const choir_replica *r,
 	if (gradient->frame != r->frame)
 		return chi_frame_fail(r->frame, CHOIR_INVALID, "%s: the gradient of \"%s\" belongs to "
 				"another frame", a->table->name, v->name);
-	if (gradient->dtype != v->dtype || !chi_shape_equal(&gradient->shape, &v->shape))
+	const choir_shape shape = chi_dense_shape(gradient);
+	if (gradient->dtype != v->dtype || !chi_shape_equal(&shape, &v->shape))
 		return chi_frame_fail(r->frame, CHOIR_INVALID, "%s: the gradient of \"%s\" is %s %s, the "
 				"variable %s %s", a->table->name, v->name, choir_dtype_name(gradient->dtype),
-				chi_shape_print(&gradient->shape, have), choir_dtype_name(v->dtype),
+				chi_shape_print(&shape, have), choir_dtype_name(v->dtype),
 				chi_shape_print(&v->shape, need));
-	return chi_tensor_check(gradient);
+	return chi_apply_takes_rows(a, v) ? chi_tensor_check_any(gradient)
+									  : chi_tensor_check(gradient);
 }
 
 // The update that r gives to: a's, after those that r has committed in this run.
@@ -68,8 +70,9 @@ static choir_status give(chi_apply *a, chi_replica *r, choir_variable *v, choir_
 		return chi_frame_report(f);
 	item->last_giver = r->id;
 	r->gave = chi_hash_mix(r->gave + (uint64_t) (uintptr_t) v);
-	const choir_status status = chi_fold_add(&item->fold, r->id, kept->buffer, kept->data,
-			f->stream);
+	const choir_status status = chi_is_slices(kept)
+			? chi_rows_add(&item->rows, r->id, kept)
+			: chi_fold_add(&item->fold, r->id, kept->buffer, kept->data, f->stream);
 	if (kept != gradient)
 		chi_tensor_drop(kept);
 	return status == CHOIR_OK ? status : chi_frame_keep(f);

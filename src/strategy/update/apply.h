@@ -15,6 +15,9 @@ typedef struct {
 	void (*close)(void *state); // before it is freed; NULL: nothing to do
 	// Once, before anything is written: makes slots, fixes the rate. v[i] is item i.
 	choir_status (*begin)(void *user, void *state, size_t n, choir_variable *const v[]);
+	// Whether elements of v stay as they are where the gradient is zero, so that rows of zeros may
+	// be left out. NULL: never.
+	bool (*by_rows)(const void *user, const choir_variable *v);
 	// True: nothing is written before gate has seen all sums.
 	bool (*gated)(const void *user);
 	// A pure function, called by every lane: squares is the sum of squares of all summed gradients
@@ -35,7 +38,10 @@ typedef struct chi_apply chi_apply; // of one optimizer
 chi_apply *chi_apply_new(choir_strategy *s, const chi_apply_table *table, void *user);
 void chi_apply_free(chi_apply *a);
 
-// In replica r: one final gradient of v, and the end of r's gradients for this update.
+// Whether the next gradient of v may be slices.
+bool chi_apply_takes_rows(const chi_apply *a, const choir_variable *v);
+// In replica r: one final gradient of v, which is no slices unless v takes rows, and the end of
+// r's gradients for this update.
 choir_status chi_apply_give(chi_apply *a, choir_replica *r, choir_variable *v,
 		choir_tensor *gradient);
 choir_status chi_apply_commit(chi_apply *a, choir_replica *r);

@@ -85,7 +85,7 @@ static choir_status prepare_item(chi_instance *in, chi_shared_item *s)
 	return CHOIR_OK;
 }
 
-static choir_status prepare(chi_instance *in)
+static choir_status prepare(chi_instance *in, int by)
 {
 	const chi_apply *a = in->apply;
 	const choir_strategy *s = in->strategy;
@@ -103,12 +103,14 @@ static choir_status prepare(chi_instance *in)
 	in->n = first->n;
 	in->pieces = 0;
 	CHOIR_TRY(a->table->begin(a->user, in->state, first->n, in->variable));
-	for (size_t i = 0; i < first->n; i++)
+	for (size_t i = 0; i < first->n; i++) {
+		CHOIR_TRY(chi_rows_prepare(in, i, by));
 		CHOIR_TRY(prepare_item(in, &in->shared[i]));
+	}
 	return CHOIR_OK;
 }
 
-static choir_status write_slice(const chi_item *item, int copy, int64_t first, int64_t count,
+choir_status chi_item_write(const chi_item *item, int copy, int64_t first, int64_t count,
 		const void *data, double factor)
 {
 	chi_instance *in = item->instance;
@@ -164,7 +166,7 @@ static choir_status slice_done(void *user, int64_t first, int64_t count, const v
 	const chi_item *item = user;
 	const chi_instance *in = item->instance;
 	if (!in->keeps)
-		return write_slice(item, copy_of_lane(in->strategy, item->variable, item->lane),
+		return chi_item_write(item, copy_of_lane(in->strategy, item->variable, item->lane),
 				first, count, data, 1);
 	const choir_device *d = in->strategy->device[item->lane];
 	// Of lanes that share the sum only one is told of a slice.
@@ -217,11 +219,13 @@ static choir_status reduce(chi_instance *in, int from, int to)
 		const size_t last = in->n - first < CHI_GROUP_WINDOW ? in->n : first + CHI_GROUP_WINDOW;
 		for (size_t i = first; i < last; i++)
 			for (int lane = from; lane < to; lane++)
-				CHOIR_TRY(join(in, lane, i));
+				if (!in->shared[i].by_rows)
+					CHOIR_TRY(join(in, lane, i));
 		for (size_t i = first; i < last; i++)
 			for (int lane = from; lane < to; lane++)
-				CHOIR_TRY(chi_group_wait(&s->group, lane, in->lane[lane].item[i]->ticket,
-						s->timeout));
+				if (!in->shared[i].by_rows)
+					CHOIR_TRY(chi_group_wait(&s->group, lane, in->lane[lane].item[i]->ticket,
+							s->timeout));
 	}
 	return CHOIR_OK;
 }
@@ -253,7 +257,7 @@ static choir_status update_pieces(chi_instance *in, int lane, double factor)
 		const chi_shared_item *s = &in->shared[i];
 		const int64_t first = (int64_t) (piece - s->first_piece) * CHI_UPDATE_SLICE;
 		const int64_t left = s->variable->elements - first;
-		CHOIR_TRY(write_slice(in->lane[lane].item[i], 0, first,
+		CHOIR_TRY(chi_item_write(in->lane[lane].item[i], 0, first,
 				left < CHI_UPDATE_SLICE ? left : CHI_UPDATE_SLICE, data_of(in, i, first), factor));
 	}
 }
@@ -274,7 +278,7 @@ static choir_status update_away(const chi_item *item, int copy, const chi_buffer
 	choir_status status = chi_device_copy(stream, d, there->memory, s->device[item->lane],
 			sum->memory, bytes);
 	if (status == CHOIR_OK)
-		status = write_slice(item, copy, 0, v->elements, there->memory, factor);
+		status = chi_item_write(item, copy, 0, v->elements, there->memory, factor);
 	const choir_status waited = chi_stream_wait(stream);
 	chi_buffer_release(there);
 	return status == CHOIR_OK ? waited : status;
@@ -286,7 +290,7 @@ static choir_status update_copy(const chi_item *item, int copy, const chi_buffer
 	const choir_variable *v = item->variable;
 	if (!chi_device_shares(sum->device, v->copy[copy].device))
 		return update_away(item, copy, sum, factor);
-	CHOIR_TRY(write_slice(item, copy, 0, v->elements, sum->memory, factor));
+	CHOIR_TRY(chi_item_write(item, copy, 0, v->elements, sum->memory, factor));
 	return v->sharing == CHI_ALONE
 			? CHOIR_OK : chi_stream_wait(item->instance->strategy->exchange[item->lane]);
 }
@@ -353,10 +357,10 @@ static void finish(chi_instance *in, bool applied)
 	chi_atomic32_store(&in->done, 1);
 }
 
-static choir_status prepared(chi_instance *in, bool mine)
+static choir_status prepared(chi_instance *in, bool mine, int by)
 {
 	if (mine) {
-		in->status = prepare(in);
+		in->status = prepare(in, by);
 		if (in->status != CHOIR_OK)
 			chi_error_save(&in->error);
 		chi_gate_open(&in->prepared, 1);
@@ -375,9 +379,11 @@ choir_status chi_instance_execute(chi_instance *in, int from, int to, bool prepa
 {
 	choir_strategy *s = in->strategy;
 	bool applied = true;
-	choir_status status = prepared(in, prepare_it);
+	choir_status status = prepared(in, prepare_it, from);
 	if (status == CHOIR_OK)
 		status = reduce(in, from, to);
+	if (status == CHOIR_OK && prepare_it)
+		status = chi_rows_update(in, from);
 	if (status == CHOIR_OK && in->keeps)
 		status = update_kept(in, from, to, &applied);
 	status = chi_strategy_wait(s, from, to, status);

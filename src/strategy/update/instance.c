@@ -85,8 +85,10 @@ void chi_instance_forget(chi_instance *in)
 {
 	for (int i = 0; i < in->strategy->lanes; i++) {
 		chi_lane_items *l = &in->lane[i];
-		for (size_t k = 0; k < l->n; k++)
+		for (size_t k = 0; k < l->n; k++) {
 			chi_fold_clear(&l->item[k]->fold);
+			chi_rows_clear(&l->item[k]->rows);
+		}
 		l->n = l->cursor = 0;
 		l->through = false;
 	}
@@ -110,13 +112,16 @@ void chi_instance_free(chi_instance *in)
 {
 	chi_instance_forget(in);
 	for (int i = 0; i < in->strategy->lanes; i++) {
-		for (size_t k = 0; k < in->lane[i].room && in->lane[i].item[k] != NULL; k++)
+		for (size_t k = 0; k < in->lane[i].room && in->lane[i].item[k] != NULL; k++) {
+			chi_free(in->lane[i].item[k]->rows.given);
 			chi_free(in->lane[i].item[k]);
+		}
 		chi_free(in->lane[i].item);
 	}
 	for (size_t i = 0; i < in->shared_room; i++) {
 		chi_free(in->shared[i].landing);
 		chi_free(in->shared[i].squares);
+		chi_free(in->shared[i].rows.memory);
 	}
 	if (in->apply->table->close != NULL)
 		in->apply->table->close(in->state);

@@ -5,12 +5,38 @@
 
 enum { CHI_UPDATE_SLICE = 8192 }; // elements: fixed, so that norms have the same bits everywhere
 
+// What a replica gave as slices: the references are ours.
+typedef struct {
+	int replica;
+	int64_t n;
+	chi_buffer *buffer;
+	void *values;
+	chi_buffer *index_buffer;
+	void *index;
+	choir_dtype index_dtype;
+} chi_given_rows;
+
+typedef struct {
+	size_t n, room;
+	chi_given_rows *given;
+} chi_rows;
+
+// The sum of what all replicas gave, in memory that is kept.
+typedef struct {
+	int64_t n;
+	int64_t *row; // ascending, each once
+	char *values;
+	void *memory;
+	size_t room;
+} chi_merged_rows;
+
 typedef struct {
 	struct chi_instance *instance;
 	choir_variable *variable;
 	int lane;
 	size_t index;
 	chi_fold fold;
+	chi_rows rows; // given in place of tensors
 	choir_collective collective;
 	uint64_t ticket;
 	int last_giver; // the last replica that gave; CHOIR_NONE
@@ -38,6 +64,8 @@ typedef struct {
 	double *squares; // of each slice
 	int64_t slices, slices_room;
 	uint32_t first_piece;
+	bool by_rows; // no sum but that of rows
+	chi_merged_rows rows;
 } chi_shared_item;
 
 typedef enum { CHI_OPEN, CHI_BY_LANES, CHI_BY_ONE } chi_instance_stage;
@@ -89,6 +117,17 @@ chi_item *chi_instance_item(chi_instance *in, int lane, choir_variable *v);
 // (apply.c). False: the run has failed.
 bool chi_apply_wait(chi_run *run, const chi_atomic32 *flag);
 
+// Rows (rows.c). Keeps what a replica gave; before the first write, all replicas' rows of item i
+// are added up, or made tensors if one gave a tensor; and the update of those that were added up.
+choir_status chi_rows_add(chi_rows *rows, int replica, const choir_tensor *slices);
+void chi_rows_clear(chi_rows *rows);
+// by is the lane whose thread, and so whose stream, this is.
+choir_status chi_rows_prepare(chi_instance *in, size_t i, int by);
+choir_status chi_rows_update(chi_instance *in, int by);
+
+// Calls the optimizer for elements of a copy (execute.c).
+choir_status chi_item_write(const chi_item *item, int copy, int64_t first, int64_t count,
+		const void *data, double factor);
 // Does the parts of lanes from .. to - 1 (execute.c). One caller prepares for all; the last
 // finishes.
 choir_status chi_instance_execute(chi_instance *in, int from, int to, bool prepare_it);

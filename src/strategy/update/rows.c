@@ -1,0 +1,189 @@
+// Gradients that are slices, for updates that leave an element as it is where the gradient is
+// zero: the rows that stand anywhere are added up, in the order of the larger tensors' sum, and
+// only these are updated. So a step costs what its rows cost, not what the table costs.
+#include "strategy/update/instance.h"
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "cross/slices.h"
+#include "op/op.h"
+
+#include <string.h>
+
+bool chi_apply_takes_rows(const chi_apply *a, const choir_variable *v)
+{
+	const choir_strategy *s = a->strategy;
+	return chi_strategy_has(s, v) && v->copies == 1 && v->sharing == CHI_ALONE && s->all_host &&
+			s->all_here && v->shape.rank > 0 && !a->table->gated(a->user) &&
+			a->table->by_rows != NULL && a->table->by_rows(a->user, v);
+}
+
+choir_status chi_rows_add(chi_rows *rows, int replica, const choir_tensor *t)
+{
+	void *array = rows->given;
+	const bool grown = chi_grow(&array, &rows->room, rows->n + 1, sizeof *rows->given);
+	rows->given = array;
+	if (!grown)
+		return choir_error_status();
+	chi_buffer_retain(t->buffer);
+	chi_buffer_retain(t->slices.buffer);
+	rows->given[rows->n++] = (chi_given_rows){ replica, t->shape.dim[0], t->buffer, t->data,
+		t->slices.buffer, t->slices.data, t->slices.dtype };
+	return CHOIR_OK;
+}
+
+void chi_rows_clear(chi_rows *rows)
+{
+	for (size_t i = 0; i < rows->n; i++) {
+		chi_buffer_release(rows->given[i].buffer);
+		chi_buffer_release(rows->given[i].index_buffer);
+	}
+	rows->n = 0;
+}
+
+static choir_status add_dense(chi_item *item, const chi_given_rows *g, chi_stream *stream)
+{
+	const choir_variable *v = item->variable;
+	const size_t bytes = chi_variable_bytes(v);
+	choir_shape shape = v->shape;
+	chi_buffer *whole = chi_buffer_new(stream->device, bytes);
+	if (whole == NULL)
+		return choir_error_status();
+	shape.dim[0] = g->n;
+	const choir_buffer in[3] = { { whole->memory, v->dtype, v->shape },
+		{ g->index, g->index_dtype, { 1, { g->n } } }, { g->values, v->dtype, shape } };
+	choir_buffer out = in[0];
+	choir_status status = bytes > 0 ? chi_stream_fill(stream, whole->memory, 0, bytes) : CHOIR_OK;
+	if (status == CHOIR_OK && choir_shape_elements(&shape) > 0)
+		status = chi_kernel_run(stream, "scatter_add", 3, in, &out, NULL);
+	if (status == CHOIR_OK)
+		status = chi_fold_add(&item->fold, g->replica, whole, whole->memory, stream);
+	if (status == CHOIR_OK)
+		status = chi_stream_wait(stream);
+	chi_buffer_release(whole);
+	return status;
+}
+
+// Some replicas gave tensors: all become tensors.
+static choir_status make_dense(chi_instance *in, size_t i, chi_stream *stream)
+{
+	for (int lane = 0; lane < in->strategy->lanes; lane++) {
+		chi_item *item = in->lane[lane].item[i];
+		for (size_t k = 0; k < item->rows.n; k++)
+			CHOIR_TRY(add_dense(item, &item->rows.given[k], stream));
+		chi_rows_clear(&item->rows);
+	}
+	return CHOIR_OK;
+}
+
+// Where the parts of a merge lie in one block of memory, which is kept from step to step.
+typedef struct {
+	chi_slices_part *part; // of each replica
+	chi_slices_entry *entry;
+	int64_t *index; // all replicas' row numbers
+	int64_t *row; // the different ones
+	char *values; // theirs
+} layout;
+
+static bool place(size_t *end, size_t n, size_t size, size_t *at)
+{
+	size_t bytes;
+	*at = *end;
+	return chi_size_multiply(n, size, &bytes) && chi_size_add(*end, bytes, end) &&
+			chi_size_round_up(*end, 64, end);
+}
+
+static choir_status lay_out(
+		chi_merged_rows *m, const choir_variable *v, size_t replicas, size_t all, layout *l)
+{
+	const size_t row =
+			chi_variable_bytes(v) / (size_t) (v->shape.dim[0] > 0 ? v->shape.dim[0] : 1);
+	size_t end = 0, at[5];
+	if (!place(&end, replicas, sizeof *l->part, &at[0]) ||
+			!place(&end, all, sizeof *l->entry, &at[1]) ||
+			!place(&end, all, sizeof(int64_t), &at[2]) ||
+			!place(&end, all, sizeof(int64_t), &at[3]) || !place(&end, all, row, &at[4]))
+		return choir_fail(CHOIR_NO_MEMORY, "variable \"%s\": too many rows", v->name);
+	if (end > m->room) {
+		chi_free(m->memory);
+		m->room = 0;
+		m->memory = chi_alloc_aligned(end);
+		if (m->memory == NULL)
+			return choir_error_status();
+		m->room = end;
+	}
+	char *base = m->memory;
+	*l = (layout){ (void *) (base + at[0]), (void *) (base + at[1]), (void *) (base + at[2]),
+		(void *) (base + at[3]), base + at[4] };
+	return CHOIR_OK;
+}
+
+static void widen(const chi_given_rows *g, int64_t *to)
+{
+	for (int64_t k = 0; k < g->n; k++)
+		to[k] = g->index_dtype == CHOIR_I64 ? ((const int64_t *) g->index)[k]
+											: ((const int32_t *) g->index)[k];
+}
+
+static choir_status merge(chi_instance *in, size_t i, size_t all)
+{
+	const choir_strategy *s = in->strategy;
+	const choir_variable *v = in->lane[0].item[i]->variable;
+	chi_merged_rows *m = &in->shared[i].rows;
+	layout l = { 0 };
+	CHOIR_TRY(lay_out(m, v, (size_t) s->replicas, all, &l));
+	memset(l.part, 0, (size_t) s->replicas * sizeof *l.part);
+	int64_t *index = l.index;
+	for (int lane = 0; lane < s->lanes; lane++) {
+		const chi_rows *rows = &in->lane[lane].item[i]->rows;
+		for (size_t k = 0; k < rows->n; k++) {
+			const chi_given_rows *g = &rows->given[k];
+			widen(g, index);
+			l.part[g->replica] = (chi_slices_part){ g->n, index, g->values };
+			index += g->n;
+		}
+	}
+	m->n = chi_slices_order(s->replicas, l.part, l.entry);
+	m->row = l.row;
+	m->values = l.values;
+	const int64_t width = v->shape.dim[0] > 0 ? v->elements / v->shape.dim[0] : 0;
+	return chi_slices_sum(
+			s->replicas, l.part, (int64_t) all, l.entry, v->dtype, width, m->row, m->values);
+}
+
+choir_status chi_rows_prepare(chi_instance *in, size_t i, int by)
+{
+	bool given = false, dense = in->keeps;
+	size_t all = 0;
+	for (int lane = 0; lane < in->strategy->lanes; lane++) {
+		const chi_item *item = in->lane[lane].item[i];
+		given = given || item->rows.n > 0;
+		dense = dense || item->fold.n > 0;
+		for (size_t k = 0; k < item->rows.n; k++)
+			all += (size_t) item->rows.given[k].n;
+	}
+	in->shared[i].by_rows = given && !dense;
+	if (!given)
+		return CHOIR_OK;
+	return dense ? make_dense(in, i, in->strategy->exchange[by]) : merge(in, i, all);
+}
+
+choir_status chi_rows_update(chi_instance *in, int by)
+{
+	for (size_t i = 0; i < in->n; i++) {
+		const chi_shared_item *s = &in->shared[i];
+		if (!s->by_rows)
+			continue;
+		const choir_variable *v = s->variable;
+		const int64_t width = v->shape.dim[0] > 0 ? v->elements / v->shape.dim[0] : 0;
+		const size_t bytes = (size_t) width * chi_dtype_size(v->dtype);
+		for (int64_t k = 0, next; k < s->rows.n; k = next) {
+			// Rows that lie behind one another are one call.
+			for (next = k + 1; next < s->rows.n && s->rows.row[next] == s->rows.row[next - 1] + 1;)
+				next++;
+			CHOIR_TRY(chi_item_write(in->lane[by].item[i], 0, s->rows.row[k] * width,
+					(next - k) * width, s->rows.values + (size_t) k * bytes, 1));
+		}
+	}
+	return CHOIR_OK;
+}

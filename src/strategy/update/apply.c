@@ -42,7 +42,7 @@ static chi_instance *current(chi_apply *a, const chi_replica *r)
 	chi_run *run = r->run;
 	chi_mutex_lock(&run->lock);
 	int ordinal = 0;
-	for (int i = 0; i < r->commits; i++)
+	for (int i = 0; i < r->commits && (size_t) i < run->n_pending; i++)
 		ordinal += run->pending[i]->apply == a;
 	chi_instance *in = chi_instance_get(a, run, ordinal);
 	if (in != NULL && !in->open) {
@@ -259,10 +259,11 @@ bool chi_apply_wait(chi_run *run, const chi_atomic32 *flag)
 	}
 }
 
+// NULL: there was no memory to enter it, and the run has failed.
 static chi_instance *pending(chi_run *run, int i)
 {
 	chi_mutex_lock(&run->lock);
-	chi_instance *in = run->pending[i];
+	chi_instance *in = (size_t) i < run->n_pending ? run->pending[i] : NULL;
 	chi_mutex_unlock(&run->lock);
 	return in;
 }
@@ -271,7 +272,7 @@ static void do_pending(chi_run *run, int lane, int commits)
 {
 	for (int i = 0; i < commits; i++) {
 		chi_instance *in = pending(run, i);
-		if (!chi_apply_wait(run, &in->all))
+		if (in == NULL || !chi_apply_wait(run, &in->all))
 			return;
 		const part mine = claim(run, in, lane);
 		if (mine != NOTHING_TO_DO && execute(run, in, lane, mine) != CHOIR_OK)
@@ -294,10 +295,10 @@ void chi_lane_apply(chi_run *run, int lane)
 
 static bool concerns(const chi_instance *in, int lane, const choir_variable *v)
 {
-	for (size_t i = 0; i < in->lane[lane].n; i++)
+	for (size_t i = 0; in != NULL && i < in->lane[lane].n; i++)
 		if (in->lane[lane].item[i]->variable == v)
 			return true;
-	return false;
+	return in == NULL;
 }
 
 static choir_status settle_one(chi_replica *r, chi_instance *in)
@@ -322,9 +323,9 @@ choir_status chi_apply_settle(chi_replica *r, const choir_variable *v)
 		n--;
 	for (int i = 0; i < n; i++) {
 		chi_instance *in = pending(r->run, i);
-		if (chi_atomic32_load(&in->done) != 0)
+		if (in != NULL && chi_atomic32_load(&in->done) != 0)
 			continue;
-		const choir_status status = settle_one(r, in);
+		const choir_status status = in == NULL ? chi_run_cancelled(r->run) : settle_one(r, in);
 		if (status != CHOIR_OK) {
 			r->cancelled = true;
 			return chi_frame_keep(r->shown.frame);

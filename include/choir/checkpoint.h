@@ -1,14 +1,16 @@
-// Weights in one safetensors file, which Python's safetensors and numpy can read. Saved are the
-// values of all variables of a strategy by name, but not the slots of optimizers and the state of
-// metrics; the value of an ON_READ variable is its aggregation over replicas. So a file moves
-// freely between strategies, numbers of replicas and devices. All calls are made in cross-replica
-// context.
-// Threads: the program's, while no run is under way.
+// What stays when a program ends: the weights of a strategy in one file, or whole checkpoints,
+// from which a training goes on as if it had never stopped. All calls that take a strategy are
+// made in cross-replica context. Threads: the program's, while no run is under way.
 #pragma once
 
 #include "strategy.h"
 
 CHOIR_C_BEGIN
+
+// ---- Weights in one safetensors file, which Python's safetensors and numpy can read. Saved are
+// the values of all variables of a strategy by name, but not the slots of optimizers and the state
+// of metrics; the value of an ON_READ variable is its aggregation over replicas. So a file moves
+// freely between strategies, numbers of replicas and devices.
 
 // Writes a file beside path and renames it when it is on the disk: whatever happens, path holds
 // the old file or the new one, whole. metadata: "key=value" lines, for what else a reader must
@@ -55,5 +57,88 @@ uint64_t choir_strategy_hash(choir_strategy *s);
 // small, and what is needed; CHOIR_CORRUPT: no safetensors file. Needs no strategy. Threads: any.
 choir_status choir_checkpoint_metadata(
 		const char *path, const char *key, char *value, size_t size);
+
+// ---- Checkpoints: a directory of steps. A step is a folder "step-1500" of three files:
+// weights.safetensors as above; state.safetensors with all else that the next step depends on
+// (slots, counters and loss scales of optimizers, metrics, positions of distributed datasets, the
+// strategy's step and seed, each replica's part of ON_READ variables), as named tensors;
+// manifest.json with a CRC-32C of every tensor, the number of the save, and metadata. It appears
+// under its name when all of it is on the disk, so a job or a machine that dies leaves whole ones.
+//
+// A training that is restored gets the same bits as one that never stopped, if it has the same
+// program, data and number of replicas; devices and strategy may be others. With another
+// number of replicas ON_READ variables get shares of their aggregate, as from a file of weights.
+
+typedef struct choir_checkpoint_options {
+	size_t size;
+	int keep; // so many of the last saves; 0: 5; CHOIR_NONE: all
+	// A key of the metadata whose value is a number: the steps with the largest (or, if less is
+	// better, the least) ones are kept as well. NULL: none.
+	const char *best;
+	int keep_best; // so many; 0: 1
+	bool less_is_better;
+	// Saving takes no longer than copying to memory, and a thread of Choir's writes from there.
+	bool asynchronous;
+} choir_checkpoint_options;
+
+// Saves to and restores from one directory. It is freed before its strategy.
+typedef struct choir_checkpoint_manager choir_checkpoint_manager;
+// Makes the directory if it is not there (its parent must be), and takes it: CHOIR_STATE, naming
+// the process, while another manager has it. The hold ends with the process, however that ends.
+// What a job that died had half written is named in the log and removed. NULL strategy: the
+// current one. CHOIR_UNSUPPORTED: a newer Choir has written here.
+choir_checkpoint_manager *choir_checkpoint_manager_new(
+		choir_strategy *s, const char *directory, const choir_checkpoint_options *o);
+// Waits for what is being written. NULL is fine.
+void choir_checkpoint_manager_free(choir_checkpoint_manager *m);
+
+// Saves the strategy as it is now, under the number of steps in which it was updated, and then
+// removes the steps that need not be kept; that one of them could not be removed is a warning in
+// the log. metadata: "key=value" lines or NULL. Between a batch's being handed out and its run
+// nothing may be saved: the batch would be left out. After a failure the steps of before are as
+// they were. CHOIR_IO: the system refused; the text has the bytes needed and free. Others: see
+// choir_strategy_save; CHOIR_INVALID: metadata has no number for the best's key.
+// Asynchronous: after a failure of the writer the next call of save or wait returns it; save has
+// saved all the same.
+choir_status choir_checkpoint_manager_save(choir_checkpoint_manager *m, const char *metadata);
+// Until what was saved is on the disk.
+choir_status choir_checkpoint_manager_wait(choir_checkpoint_manager *m);
+// Restores the last save that is whole. Those that are damaged are named in the log, each with
+// what is wrong, and passed over. CHOIR_NOT_FOUND: there is none (the text names the damaged).
+// CHOIR_INVALID: it is of another program: what it has too many, what it lacks, what differs;
+// nothing was changed. CHOIR_IO: the system refused to read one; nothing is passed over then.
+choir_status choir_checkpoint_manager_restore_latest(choir_checkpoint_manager *m);
+// The same of one step. CHOIR_CORRUPT, naming the tensor or the file: it is damaged.
+choir_status choir_checkpoint_manager_restore(choir_checkpoint_manager *m, int64_t step);
+// The folder of the step that was saved or restored last, and is written; NULL: none was. It is
+// the manager's until the next call.
+const char *choir_checkpoint_manager_path(const choir_checkpoint_manager *m);
+
+// What is in a directory: to look at, without a strategy, also while a job saves there.
+typedef struct choir_checkpoint_list choir_checkpoint_list;
+typedef struct {
+	const char *name;
+	bool state; // false: it is a weight
+	choir_dtype dtype;
+	choir_shape shape;
+} choir_checkpoint_tensor;
+choir_checkpoint_list *choir_checkpoint_list_new(const char *directory); // CHOIR_NOT_FOUND: none
+void choir_checkpoint_list_free(choir_checkpoint_list *l);
+// Steps in the order in which they were saved, with those that are damaged or half written.
+size_t choir_checkpoint_list_steps(const choir_checkpoint_list *l);
+// Of the i-th, which must be there: its number, its folder, and how many replicas it was trained
+// with (0: damaged).
+int64_t choir_checkpoint_list_step(const choir_checkpoint_list *l, size_t i);
+const char *choir_checkpoint_list_path(const choir_checkpoint_list *l, size_t i);
+int choir_checkpoint_list_replicas(const choir_checkpoint_list *l, size_t i);
+// The value that its metadata have for key; NULL: none.
+const char *choir_checkpoint_list_metadata(
+		const choir_checkpoint_list *l, size_t i, const char *key);
+// Reads all of it. CHOIR_OK: it is whole, and its tensors can be asked for until the next check;
+// CHOIR_CORRUPT, CHOIR_NOT_FOUND: what is damaged or missing.
+choir_status choir_checkpoint_list_check(choir_checkpoint_list *l, size_t i);
+size_t choir_checkpoint_list_tensors(const choir_checkpoint_list *l); // of the last check; 0
+const choir_checkpoint_tensor *choir_checkpoint_list_tensor(
+		choir_checkpoint_list *l, size_t k); // NULL: there is no k-th
 
 CHOIR_C_END

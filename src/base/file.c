@@ -1,11 +1,11 @@
 // Files. A reader remembers its path, for messages, and reads at offsets, so that threads can
 // share it. A writer collects bytes in a temporary file beside the target, on the same file
 // system, and gives it the target's name only when all of it is on the disk: whoever opens the
-// target sees the old file or the new one, never a part. Every system call of writing goes
-// through a hook by which tests let the n-th one fail.
+// target sees the old file or the new one, never a part.
 #include "base/file.h"
 #include "base/alloc.h"
 #include "base/atomic.h"
+#include "base/disk.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -36,7 +36,7 @@ struct chi_file {
 static bool check_regular(int fd, const char *path, uint64_t *size)
 {
 	struct stat s;
-	if (fstat(fd, &s) != 0) {
+	if (chi_disk_stat(fd, &s) != 0) {
 		fail_errno(CHOIR_IO, path, "stat");
 		return false;
 	}
@@ -52,7 +52,7 @@ static bool check_regular(int fd, const char *path, uint64_t *size)
 chi_file *chi_file_open(const char *path)
 {
 	// Without O_NONBLOCK opening a pipe would wait for its other end.
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	int fd = chi_disk_open(path, O_RDONLY | O_NONBLOCK);
 	if (fd < 0) {
 		bool missing = errno == ENOENT || errno == ENOTDIR;
 		fail_errno(missing ? CHOIR_NOT_FOUND : CHOIR_IO, path, "open");
@@ -96,7 +96,8 @@ choir_status chi_file_read_some(chi_file *f, uint64_t offset, void *to, size_t b
 	if (bytes > most)
 		bytes = (size_t) most;
 	while (*got < bytes) {
-		ssize_t n = pread(f->fd, (char *) to + *got, bytes - *got, (off_t) (offset + *got));
+		const struct iovec part = { (char *) to + *got, bytes - *got };
+		const ssize_t n = chi_disk_read(f->fd, &part, 1, (off_t) (offset + *got));
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
@@ -124,7 +125,8 @@ choir_status chi_file_read_parts(chi_file *f, uint64_t offset, const chi_part pa
 	struct iovec to[CHI_MOST_PARTS];
 	for (size_t i = 0; i < n; i++)
 		to[i] = (struct iovec){ parts[i].to, parts[i].bytes };
-	const ssize_t result = offset <= INT64_MAX ? preadv(f->fd, to, (int) n, (off_t) offset) : 0;
+	const ssize_t result =
+			offset <= INT64_MAX ? chi_disk_read(f->fd, to, (int) n, (off_t) offset) : 0;
 	size_t got = result > 0 ? (size_t) result : 0;
 	// What is still missing (a signal came, the file is shorter) is read, or missed, part by part.
 	for (size_t i = 0; i < n; i++) {
@@ -136,25 +138,6 @@ choir_status chi_file_read_parts(chi_file *f, uint64_t offset, const chi_part pa
 		offset += parts[i].bytes;
 	}
 	return CHOIR_OK;
-}
-
-// The hook: each system call of writing takes a number, and the one asked for fails.
-static struct {
-	chi_atomic32 count, fail_at, error_number;
-} hook;
-
-void chi_file_fail(int n, int error_number)
-{
-	chi_atomic32_store(&hook.error_number, (uint32_t) error_number);
-	chi_atomic32_store(&hook.fail_at, n > 0 ? chi_atomic32_load(&hook.count) + (uint32_t) n : 0);
-}
-
-static bool refused(void)
-{
-	if (chi_atomic32_add(&hook.count, 1) + 1 != chi_atomic32_load(&hook.fail_at))
-		return false;
-	errno = (int) chi_atomic32_load(&hook.error_number);
-	return true;
 }
 
 struct chi_writer {
@@ -184,7 +167,7 @@ void chi_writer_abort(chi_writer *w)
 	if (w->folder >= 0)
 		close(w->folder);
 	if (w->there)
-		unlink(w->temporary);
+		chi_disk_remove(w->temporary);
 	chi_free(w->target);
 	chi_free(w->temporary);
 	chi_free(w->path);
@@ -204,8 +187,8 @@ static choir_status open_folder(chi_writer *w)
 	size_t length = folder_length(w->target);
 	char kept = w->target[length];
 	w->target[length] = '\0';
-	int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
-	w->folder = refused() ? -1 : open(length ? w->target : ".", flags);
+	const int flags = O_RDONLY | O_DIRECTORY;
+	w->folder = chi_disk_open(length ? w->target : ".", flags);
 	w->target[length] = kept;
 	return w->folder < 0 ? fail_writer(w, "open its folder") : CHOIR_OK;
 }
@@ -219,7 +202,7 @@ static choir_status create_temporary(chi_writer *w, size_t room)
 	for (int i = 0; i < NAME_TRIES; i++) {
 		snprintf(w->temporary, room, "%.*s.%.200s.tmp-%ld-%u", (int) (name - w->target), w->target,
 				name, (long) getpid(), chi_atomic32_add(&names, 1));
-		w->fd = refused() ? -1 : open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		w->fd = chi_disk_create(w->temporary);
 		if (w->fd >= 0) {
 			w->there = true;
 			return CHOIR_OK;
@@ -255,7 +238,7 @@ static choir_status open_writer(chi_writer *w, size_t room)
 	CHOIR_TRY(look_at_target(w, &mode));
 	CHOIR_TRY(open_folder(w));
 	CHOIR_TRY(create_temporary(w, room));
-	if (mode && (refused() || fchmod(w->fd, mode) != 0))
+	if (mode && chi_disk_set_mode(w->fd, mode) != 0)
 		return fail_writer(w, "change mode");
 	return CHOIR_OK;
 }
@@ -287,7 +270,7 @@ chi_writer *chi_writer_new_growing(const char *path)
 	w->fd = w->folder = -1;
 	w->path = chi_strdup(path);
 	if (w->path) {
-		w->fd = refused() ? -1 : open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		w->fd = chi_disk_create(path);
 		if (w->fd >= 0)
 			return w;
 		fail_writer(w, "create");
@@ -299,7 +282,7 @@ chi_writer *chi_writer_new_growing(const char *path)
 static choir_status write_all(chi_writer *w, const char *data, size_t bytes)
 {
 	while (bytes > 0) {
-		ssize_t n = refused() ? -1 : write(w->fd, data, bytes);
+		const ssize_t n = chi_disk_write(w->fd, data, bytes);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
@@ -348,19 +331,19 @@ static choir_status publish(chi_writer *w)
 {
 	CHOIR_TRY(fail_again(w));
 	CHOIR_TRY(flush(w));
-	if (refused() || fsync(w->fd) != 0)
+	if (chi_disk_sync(w->fd) != 0)
 		return fail_writer(w, "fsync");
 	int fd = w->fd;
 	w->fd = -1; // closed even if close fails
-	if (close(fd) != 0 || refused())
+	if (chi_disk_close(fd) != 0)
 		return fail_writer(w, "close");
 	if (!w->temporary)
 		return CHOIR_OK;
-	if (refused() || rename(w->temporary, w->target) != 0)
+	if (chi_disk_rename(w->temporary, w->target) != 0)
 		return fail_writer(w, "rename");
 	w->there = false;
 	// Some file systems cannot do this to a folder, and say EINVAL.
-	if (refused() || (fsync(w->folder) != 0 && errno != EINVAL))
+	if (chi_disk_sync(w->folder) != 0 && errno != EINVAL)
 		return fail_writer(w, "fsync its folder");
 	return CHOIR_OK;
 }
@@ -370,14 +353,4 @@ choir_status chi_writer_commit(chi_writer *w)
 	choir_status status = publish(w);
 	chi_writer_abort(w); // closes and frees, and removes what was not renamed
 	return status;
-}
-
-choir_status chi_folder_make(const char *path)
-{
-	struct stat s;
-	if (!refused() && mkdir(path, 0777) == 0)
-		return CHOIR_OK;
-	if (errno == EEXIST && stat(path, &s) == 0 && S_ISDIR(s.st_mode))
-		return CHOIR_OK;
-	return fail_errno(CHOIR_IO, path, "make the folder");
 }

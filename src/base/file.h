@@ -1,7 +1,7 @@
 // Files. Reading is by pread, never mmap (a file cut short under a mapping is SIGBUS). Writing
 // goes to a temporary name beside the target, then fsync, rename, fsync of the folder, so that
 // the old file stays whole whatever happens. A failed fsync is never retried: the file is thrown
-// away. Tests may put a file system that fails underneath (chi_file_fail).
+// away.
 #pragma once
 
 #include "choir/status.h"
@@ -39,10 +39,3 @@ choir_status chi_writer_write(chi_writer *w, const void *data, size_t bytes); //
 // last step, fails, then the new file is there, whole, but may not outlive a power cut.
 choir_status chi_writer_commit(chi_writer *w);
 void chi_writer_abort(chi_writer *w); // removes the temporary file and frees
-
-// A folder that is there, or is made now; not those that it lies in.
-choir_status chi_folder_make(const char *path);
-
-// For tests: the n-th system call of writing (open, write, fsync, close, rename, mkdir) from now
-// fails with the error number given; 0: none.
-void chi_file_fail(int n, int error_number);

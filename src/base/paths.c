@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static choir_status add_one(chi_paths *p, const char *path)
+choir_status chi_paths_add_one(chi_paths *p, const char *path)
 {
 	void *paths = p->path;
 	if (!chi_grow(&paths, &p->room, p->n + 1, sizeof *p->path))
@@ -32,7 +32,7 @@ static choir_status add_matches(chi_paths *p, const glob_t *found)
 		const char *path = found->gl_pathv[i];
 		const size_t n = strlen(path);
 		if (n > 0 && path[n - 1] != '/') // marked: a folder
-			CHOIR_TRY(add_one(p, path));
+			CHOIR_TRY(chi_paths_add_one(p, path));
 	}
 	if (p->n > before)
 		qsort(p->path + before, p->n - before, sizeof *p->path, in_order);
@@ -42,7 +42,7 @@ static choir_status add_matches(chi_paths *p, const glob_t *found)
 choir_status chi_paths_add(chi_paths *p, const char *pattern)
 {
 	if (access(pattern, F_OK) == 0 || !strpbrk(pattern, "*?["))
-		return add_one(p, pattern); // what is wrong with it, its opening says
+		return chi_paths_add_one(p, pattern); // what is wrong with it, its opening says
 	glob_t found;
 	const size_t before = p->n;
 	const int result = glob(pattern, GLOB_MARK | GLOB_NOSORT, NULL, &found);

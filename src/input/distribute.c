@@ -13,7 +13,7 @@
 
 enum { MOST_WORKERS = 1 << 16 };
 
-static void distributed_free(void *self)
+void chi_input_free(void *self)
 {
 	choir_distributed_dataset *data = self;
 	for (int i = 0; data->feed != NULL && i < data->feeds; i++)
@@ -188,7 +188,7 @@ static choir_distributed_dataset *new_data(
 	data->column = chi_alloc_array(CHI_MAX_COLUMNS, sizeof *data->column);
 	if (data->feed != NULL && data->rows != NULL && data->column != NULL)
 		return data;
-	distributed_free(data);
+	chi_input_free(data);
 	return NULL;
 }
 
@@ -221,11 +221,12 @@ static choir_status add_feed(choir_distributed_dataset *data, int i, choir_datas
 static choir_distributed_dataset *finish(choir_distributed_dataset *data, choir_status status)
 {
 	if (status != CHOIR_OK) {
-		distributed_free(data);
+		chi_input_free(data);
 		return NULL;
 	}
 	find_columns(data);
-	return chi_strategy_own(data->strategy, distributed_free, data) == CHOIR_OK ? data : NULL;
+	return chi_strategy_own_stateful(data->strategy, &chi_input_state, data) == CHOIR_OK
+			? data : NULL;
 }
 
 choir_distributed_dataset *choir_strategy_distribute_dataset(
@@ -245,7 +246,7 @@ choir_distributed_dataset *choir_strategy_distribute_dataset(
 	if (data == NULL || chi_input_shard(data, d) != CHOIR_OK) {
 		choir_dataset_free(d);
 		if (data != NULL)
-			distributed_free(data);
+			chi_input_free(data);
 		return NULL;
 	}
 	data->signature = signature;

@@ -72,3 +72,7 @@ int64_t chi_input_first(const choir_distributed_dataset *data);
 choir_status chi_input_read_step(choir_distributed_dataset *data, chi_target *to);
 // Applies the policy to d, which nothing was read from.
 choir_status chi_input_shard(choir_distributed_dataset *data, choir_dataset *d);
+
+// Its end, and what a checkpoint keeps of it (state.c).
+void chi_input_free(void *self);
+extern const chi_stateful_table chi_input_state;

@@ -407,7 +407,8 @@ void choir_strategy_free(choir_strategy *s)
 	chi_free(s);
 }
 
-choir_status chi_strategy_own(choir_strategy *s, void (*fn)(void *self), void *self)
+static choir_status own(choir_strategy *s, void (*fn)(void *self),
+		const chi_stateful_table *table, void *self)
 {
 	s = s->home;
 	chi_stateful *item = chi_alloc(sizeof *item);
@@ -415,13 +416,23 @@ choir_status chi_strategy_own(choir_strategy *s, void (*fn)(void *self), void *s
 		fn(self);
 		return choir_error_status();
 	}
-	item->free = fn;
-	item->self = self;
+	*item = (chi_stateful){ .table = table, .free = fn, .self = self };
 	chi_mutex_lock(&s->lock);
 	item->next = s->stateful;
 	s->stateful = item;
 	chi_mutex_unlock(&s->lock);
 	return CHOIR_OK;
+}
+
+choir_status chi_strategy_own(choir_strategy *s, void (*fn)(void *self), void *self)
+{
+	return own(s, fn, NULL, self);
+}
+
+choir_status chi_strategy_own_stateful(
+		choir_strategy *s, const chi_stateful_table *table, void *self)
+{
+	return own(s, table->free, table, self);
 }
 
 int chi_strategy_lane(const choir_strategy *s, int replica)

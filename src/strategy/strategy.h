@@ -7,14 +7,27 @@
 #include "choir/extend/strategy.h"
 #include "choir/update.h"
 #include "cross/group.h"
+#include "strategy/state.h"
 #include "value/variable.h"
 
 struct chi_run;
 struct chi_crew;
 
-// Something with a state that a checkpoint keeps: an optimizer's counter, a position in data.
-typedef struct chi_stateful {
+// What a strategy owns beside its variables, and what a checkpoint keeps of it: an optimizer's
+// counter, a position in data.
+typedef struct {
 	void (*free)(void *self); // when the strategy is freed; newest first
+	const char *(*name)(const void *self); // of its state; another object of this name gets "_2"
+	choir_status (*save)(void *self, chi_state *to);
+	// Takes what it needs from the state (chi_state_take) and makes what restore will need; after
+	// a failure self is as it was, as far as anyone can see.
+	choir_status (*check)(void *self, chi_state *from);
+	// After all checks went well: becomes what the state says.
+	choir_status (*restore)(void *self, chi_state *from);
+} chi_stateful_table;
+typedef struct chi_stateful {
+	const chi_stateful_table *table; // NULL: there is nothing to keep
+	void (*free)(void *self);
 	void *self;
 	struct chi_stateful *next;
 } chi_stateful;
@@ -146,3 +159,6 @@ choir_variable *chi_strategy_find_variable(choir_strategy *s, const char *name);
 // The strategy takes self over: fn is called when it is freed, before its variables are. On
 // failure fn is called at once.
 choir_status chi_strategy_own(choir_strategy *s, void (*fn)(void *self), void *self);
+// The same with a state: table->free is called.
+choir_status chi_strategy_own_stateful(
+		choir_strategy *s, const chi_stateful_table *table, void *self);

@@ -5,6 +5,7 @@
 // it, and reads on as it grows.
 #include "trace/writers.h"
 
+#include "base/folder.h"
 #include "base/clock.h"
 #include "base/protobuf.h"
 #include "base/record.h"

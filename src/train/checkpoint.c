@@ -7,60 +7,12 @@
 #include "base/size.h"
 #include "base/text.h"
 #include "trace/trace.h"
+#include "train/metadata.h"
 #include "train/order.h"
 #include "train/safetensors.h"
 #include "train/weights.h"
 
 #include <string.h>
-
-// Metadata: "key=value" lines, cut in a copy of the text.
-typedef struct {
-	char *text;
-	size_t n, room;
-	chi_st_pair *pair;
-} lines;
-
-static choir_status add_line(lines *l, char *line)
-{
-	char *equals = strchr(line, '=');
-	if (equals == NULL || equals == line)
-		return choir_fail(CHOIR_INVALID, "save: the metadata's line \"%.100s\" is not key=value",
-				line);
-	*equals = '\0';
-	for (size_t i = 0; i < l->n; i++)
-		if (strcmp(l->pair[i].key, line) == 0)
-			return choir_fail(CHOIR_INVALID, "save: the metadata's key \"%.100s\" stands twice",
-					line);
-	void *array = l->pair;
-	const bool grown = chi_grow(&array, &l->room, l->n + 1, sizeof *l->pair);
-	l->pair = array;
-	if (!grown)
-		return CHOIR_NO_MEMORY;
-	l->pair[l->n++] = (chi_st_pair){ line, equals + 1 };
-	return CHOIR_OK;
-}
-
-static choir_status cut_lines(const char *metadata, lines *l)
-{
-	*l = (lines){ 0 };
-	if (metadata == NULL)
-		return CHOIR_OK;
-	if (!chi_text_is_utf8(metadata, strlen(metadata)))
-		return choir_fail(CHOIR_INVALID, "save: the metadata is no UTF-8");
-	l->text = chi_strdup(metadata);
-	if (l->text == NULL)
-		return CHOIR_NO_MEMORY;
-	for (char *line = l->text; *line != '\0';) {
-		char *end = strchr(line, '\n');
-		char *next = end == NULL ? line + strlen(line) : end + 1;
-		if (end != NULL)
-			*end = '\0';
-		if (*line != '\0')
-			CHOIR_TRY(add_line(l, line));
-		line = next;
-	}
-	return CHOIR_OK;
-}
 
 // Data is aligned if larger elements come first; names decide among equals.
 static bool by_size_and_name(const void *a, const void *b)
@@ -70,7 +22,7 @@ static bool by_size_and_name(const void *a, const void *b)
 	return s != t ? s > t : strcmp(v->name, w->name) < 0;
 }
 
-static choir_status print_header(chi_text *text, const chi_weights *w, const lines *l)
+static choir_status print_header(chi_text *text, const chi_weights *w, const chi_metadata *l)
 {
 	chi_st_tensor *tensor = chi_alloc_array(w->n + 1, sizeof *tensor);
 	choir_status status = tensor == NULL ? CHOIR_NO_MEMORY : CHOIR_OK;
@@ -120,12 +72,12 @@ choir_status choir_strategy_save(choir_strategy *s, const char *path, const char
 	if (path == NULL)
 		return choir_fail(CHOIR_INVALID, "save: the path is NULL");
 	chi_weights w;
-	lines l = { 0 };
+	chi_metadata l = { 0 };
 	chi_text header = { 0 };
 	chi_trace_begin(CHOIR_TRACE_CHECKPOINT, "save");
 	choir_status status = chi_weights_collect(s, "save", &w);
 	if (status == CHOIR_OK)
-		status = cut_lines(metadata, &l);
+		status = chi_metadata_cut(metadata, &l);
 	if (status == CHOIR_OK) {
 		chi_order((void **) w.variable, w.n, by_size_and_name);
 		status = print_header(&header, &w, &l);
@@ -133,8 +85,7 @@ choir_status choir_strategy_save(choir_strategy *s, const char *path, const char
 	if (status == CHOIR_OK)
 		status = write_file(path, &w, &header);
 	chi_text_free(&header);
-	chi_free(l.pair);
-	chi_free(l.text);
+	chi_metadata_free(&l);
 	chi_weights_free(&w);
 	chi_trace_end();
 	return status;

@@ -1,5 +1,6 @@
 // Metrics: a total and a count in f64, each with a part for every replica, so that an update meets
-// nobody. They are state of an evaluation, not weights, so they are not saved with those.
+// nobody. They are state of an evaluation, not weights: checkpoints keep them, files
+// of weights do not.
 #include "train/metric.h"
 
 #include "base/alloc.h"
@@ -13,7 +14,7 @@
 
 enum { MOST_CLASSES = 1 << 15 };
 
-static void free_metric(void *self)
+void chi_metric_free(void *self)
 {
 	choir_metric *m = self;
 	chi_free(m->name);
@@ -48,7 +49,7 @@ static choir_metric *give_up(choir_metric *m, choir_variable *total, choir_varia
 	if (total != NULL)
 		chi_strategy_unmake_variable(total);
 	if (m != NULL)
-		free_metric(m);
+		chi_metric_free(m);
 	return NULL;
 }
 
@@ -74,7 +75,8 @@ static choir_metric *make(const char *name, const choir_metric *like)
 			(m->classes == 0 && (m->count = make_part(m, "count", CHOIR_SCALAR)) == NULL))
 		return give_up(m, m->total, m->count);
 	choir_variable *total = m->total, *count = m->count;
-	return chi_strategy_own(s, free_metric, m) == CHOIR_OK ? m : give_up(NULL, total, count);
+	return chi_strategy_own_stateful(s, &chi_metric_state, m) == CHOIR_OK
+			? m : give_up(NULL, total, count);
 }
 
 choir_metric *choir_metric_new(choir_metric_kind kind, const char *name)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "choir/metric.h"
+#include "strategy/strategy.h"
 
 typedef enum {
 	CHI_METRIC_MEAN = CHOIR_METRIC_MEAN,
@@ -25,3 +26,7 @@ struct choir_metric {
 // What a batch adds to both; *count is NULL for CONFUSION. Failures are the frame's.
 choir_status chi_metric_count(const choir_metric *m, choir_tensor *values, choir_tensor *more,
 		choir_tensor **total, choir_tensor **count);
+
+// Its end, and what a checkpoint keeps of it (metric_state.c).
+void chi_metric_free(void *self);
+extern const chi_stateful_table chi_metric_state;

@@ -46,7 +46,7 @@ static const chi_optimizer_kind kinds[] = {
 			.rho = true },
 };
 
-static void free_optimizer(void *self)
+void chi_optimizer_free(void *self)
 {
 	choir_optimizer *o = self;
 	chi_apply_free(o->apply);
@@ -101,7 +101,7 @@ choir_optimizer *choir_optimizer_new(
 		chi_free(o);
 		return NULL;
 	}
-	return chi_strategy_own(s, free_optimizer, o) == CHOIR_OK ? o : NULL;
+	return chi_strategy_own_stateful(s, &chi_optimizer_state, o) == CHOIR_OK ? o : NULL;
 }
 
 choir_status chi_optimizer_check_replica(const choir_optimizer *o, const choir_replica *r)

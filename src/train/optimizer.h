@@ -72,6 +72,11 @@ choir_status chi_optimizer_check_replica(const choir_optimizer *o, const choir_r
 // none.
 choir_status chi_schedule_rate(const choir_schedule *schedule, double base, uint64_t step,
 		double *rate);
+// What a checkpoint keeps of it (optimizer_state.c), and its end (optimizer.c).
+extern const chi_stateful_table chi_optimizer_state;
+void chi_optimizer_free(void *self);
+// The target of v, made with its slots if it is new; NULL: a failure.
+chi_target *chi_update_target(choir_optimizer *o, choir_variable *v);
 // Fills o->table.
 void chi_update_table(choir_optimizer *o);
 void chi_update_free_targets(choir_optimizer *o);

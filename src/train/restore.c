@@ -6,47 +6,21 @@
 #include "base/error.h"
 #include "base/size.h"
 #include "trace/trace.h"
+#include "train/names.h"
 #include "train/safetensors.h"
 #include "train/weights.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-enum { NAMES_SHOWN = 3, NAME_SHOWN = 60 };
-
-// A list of names for a message: the first few, and how many more.
-typedef struct {
-	const char *what; // "missing"
-	int n;
-	chi_text text;
-} names;
-
-static void add_name(names *list, const char *name, const char *more)
-{
-	char clean[NAME_SHOWN];
-	if (list->n++ < NAMES_SHOWN)
-		chi_text_add(&list->text, "%s\"%s\"%s", list->n == 1 ? "" : ", ",
-				chi_text_clean(name, clean, sizeof clean), more);
-}
-
-static void print_names(chi_text *text, const names *list)
-{
-	if (list->n == 0)
-		return;
-	chi_text_add(text, "%s%s %s", text->length == 0 ? "" : "; ", list->what,
-			list->text.data == NULL ? "" : list->text.data);
-	if (list->n > NAMES_SHOWN)
-		chi_text_add(text, " and %d more", list->n - NAMES_SHOWN);
-}
-
-static void add_difference(names *list, const choir_variable *v, const chi_st_tensor *t)
+static void add_difference(chi_names *list, const choir_variable *v, const chi_st_tensor *t)
 {
 	char have[CHI_SHAPE_TEXT], need[CHI_SHAPE_TEXT];
 	chi_text more = { 0 };
 	chi_text_add(&more, " is %.10s %s, needed %s %s", t->dtype_name,
 			chi_shape_print(&t->shape, have), chi_safetensors_dtype(v->dtype),
 			chi_shape_print(&v->shape, need));
-	add_name(list, v->name, more.data == NULL ? " differs" : more.data);
+	chi_names_add(list, v->name, more.data == NULL ? " differs" : more.data);
 	chi_text_free(&more);
 }
 
@@ -56,17 +30,18 @@ static bool fits(const choir_variable *v, const chi_st_tensor *t)
 }
 
 // Both are in the order of names.
-static choir_status compare(const char *path, const chi_weights *w, const chi_safetensors *st)
+choir_status chi_weights_compare(
+		const char *path, const chi_weights *w, const chi_safetensors *st)
 {
-	names list[] = { { .what = "missing" }, { .what = "too many" }, { .what = "different" } };
+	chi_names list[] = { { .what = "missing" }, { .what = "too many" }, { .what = "different" } };
 	for (size_t i = 0, k = 0; i < w->n || k < st->n;) {
 		const choir_variable *v = i < w->n ? w->variable[i] : NULL;
 		const chi_st_tensor *t = k < st->n ? st->tensor[k] : NULL;
 		const int order = v == NULL ? 1 : t == NULL ? -1 : strcmp(v->name, t->name);
 		if (order < 0)
-			add_name(&list[0], v->name, "");
+			chi_names_add(&list[0], v->name, "");
 		else if (order > 0)
-			add_name(&list[1], t->name, "");
+			chi_names_add(&list[1], t->name, "");
 		else if (!fits(v, t))
 			add_difference(&list[2], v, t);
 		i += order <= 0;
@@ -75,7 +50,7 @@ static choir_status compare(const char *path, const chi_weights *w, const chi_sa
 	chi_text text = { 0 };
 	choir_status status = CHOIR_OK;
 	for (int i = 0; i < 3; i++)
-		print_names(&text, &list[i]);
+		chi_names_print(&text, &list[i]);
 	if (list[0].n + list[1].n + list[2].n > 0)
 		status = choir_fail(CHOIR_INVALID, "%s: other weights than this strategy's: %s", path,
 				text.data == NULL ? "" : text.data);
@@ -85,7 +60,7 @@ static choir_status compare(const char *path, const chi_weights *w, const chi_sa
 	return status;
 }
 
-static choir_status check_bools(
+choir_status chi_weights_check_bools(
 		const char *path, const chi_st_tensor *t, const unsigned char *data)
 {
 	for (uint64_t i = 0; t->dtype == CHOIR_BOOL && i < t->end - t->begin; i++)
@@ -104,7 +79,7 @@ static choir_status set(choir_variable *v, choir_frame *f, const void *x)
 	return choir_variable_assign(v, choir_borrow(f, v->dtype, v->shape, x));
 }
 
-static choir_status set_all(const chi_weights *w, const chi_safetensors *st, const char *data)
+choir_status chi_weights_set(const chi_weights *w, const chi_safetensors *st, const char *data)
 {
 	choir_frame *f = choir_frame_new(NULL);
 	choir_status status = f == NULL ? choir_error_status() : CHOIR_OK;
@@ -121,16 +96,16 @@ static choir_status set_all(const chi_weights *w, const chi_safetensors *st, con
 static choir_status restore(const chi_weights *w, chi_file *f, chi_safetensors *st)
 {
 	CHOIR_TRY(chi_safetensors_open(st, f));
-	CHOIR_TRY(compare(chi_file_path(f), w, st));
+	CHOIR_TRY(chi_weights_compare(chi_file_path(f), w, st));
 	const uint64_t bytes = chi_file_size(f) - st->data;
 	unsigned char *data = bytes > SIZE_MAX ? NULL : chi_alloc_aligned((size_t) bytes);
 	if (data == NULL)
 		return chi_error_prefix("%s", chi_file_path(f));
 	choir_status status = chi_file_read(f, st->data, data, (size_t) bytes);
 	for (size_t i = 0; status == CHOIR_OK && i < st->n; i++)
-		status = check_bools(chi_file_path(f), st->tensor[i], data);
+		status = chi_weights_check_bools(chi_file_path(f), st->tensor[i], data);
 	if (status == CHOIR_OK)
-		status = set_all(w, st, (const char *) data);
+		status = chi_weights_set(w, st, (const char *) data);
 	chi_free(data);
 	return status;
 }
@@ -161,11 +136,11 @@ choir_status choir_strategy_restore(choir_strategy *s, const char *path)
 
 static choir_status no_such_key(const char *path, const char *key, const chi_safetensors *st)
 {
-	names list = { .what = "there are" };
+	chi_names list = { .what = "there are" };
 	chi_text text = { 0 };
 	for (size_t i = 0; i < st->pairs; i++)
-		add_name(&list, st->pair[i]->key, "");
-	print_names(&text, &list);
+		chi_names_add(&list, st->pair[i]->key, "");
+	chi_names_print(&text, &list);
 	choir_fail(CHOIR_NOT_FOUND, "%s: its metadata has no \"%.100s\": %s", path, key,
 			text.data == NULL ? "it has none" : text.data);
 	chi_text_free(&text);

@@ -110,7 +110,7 @@ static chi_target *find_target(const choir_optimizer *o, const choir_variable *v
 }
 
 // The target of v, made if it is new. What is lacking after a failure is made the next time.
-static chi_target *get_target(choir_optimizer *o, choir_variable *v)
+chi_target *chi_update_target(choir_optimizer *o, choir_variable *v)
 {
 	chi_target *t = find_target(o, v);
 	if (t == NULL && (t = new_target(o, v)) == NULL)
@@ -163,7 +163,7 @@ static choir_status find_items(choir_optimizer *o, state *now, size_t n, choir_v
 		// Mostly those of the update before.
 		if (i < now->items && now->item[i]->variable == v[i])
 			continue;
-		now->item[i] = get_target(o, v[i]);
+		now->item[i] = chi_update_target(o, v[i]);
 		if (now->item[i] == NULL)
 			status = chi_error_prefix("%s", o->kind->name);
 		now->items = status == CHOIR_OK ? i + 1 : i;

@@ -41,8 +41,7 @@ void chi_weights_free(chi_weights *w)
 	*w = (chi_weights){ 0 };
 }
 
-// The value of v as it is saved, packed.
-static choir_status fetch(choir_variable *v, choir_frame *f, void *to)
+choir_status chi_weights_fetch(choir_variable *v, choir_frame *f, void *to)
 {
 	const size_t mark = choir_frame_mark(f);
 	choir_tensor *t = v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ
@@ -63,7 +62,7 @@ choir_status chi_weights_each(const chi_weights *w, chi_weight_fn *fn, void *use
 	choir_status status = data == NULL ? choir_error_status() : CHOIR_OK;
 	for (size_t i = 0; status == CHOIR_OK && i < w->n; i++) {
 		choir_variable *v = w->variable[i];
-		status = fetch(v, f, data);
+		status = chi_weights_fetch(v, f, data);
 		if (status == CHOIR_OK)
 			status = fn(v, data, chi_variable_bytes(v), user);
 	}

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "strategy/strategy.h"
+#include "train/safetensors.h"
 
 typedef struct {
 	size_t n, room;
@@ -18,3 +19,15 @@ void chi_weights_free(chi_weights *w);
 typedef choir_status chi_weight_fn(
 		const choir_variable *v, const void *data, size_t bytes, void *user);
 choir_status chi_weights_each(const chi_weights *w, chi_weight_fn *fn, void *user);
+// The value of one as it is saved.
+choir_status chi_weights_fetch(choir_variable *v, choir_frame *f, void *to);
+
+// Restoring (restore.c). CHOIR_INVALID with the names of tensors that are missing, too many or
+// different; both are in the order of names.
+choir_status chi_weights_compare(
+		const char *path, const chi_weights *w, const chi_safetensors *st);
+// CHOIR_CORRUPT if a BOOL is neither 0 nor 1.
+choir_status chi_weights_check_bools(
+		const char *path, const chi_st_tensor *t, const unsigned char *data);
+// Gives every weight its value; after a failure those that were reached are undefined.
+choir_status chi_weights_set(const chi_weights *w, const chi_safetensors *st, const char *data);

@@ -455,9 +455,9 @@ static choir_status exchange(choir_variable *v, void *to, const void *from, choi
 	return CHOIR_OK;
 }
 
-static choir_status set_copies(choir_variable *v, const void *from)
+static choir_status set_copies(choir_variable *v, int first, int end, const void *from)
 {
-	for (int i = 0; i < v->copies; i++) {
+	for (int i = first; i < end; i++) {
 		chi_copy *c = &v->copy[i];
 		const choir_status status = exchange(v, c->buffer->memory, from, c->device);
 		if (status != CHOIR_OK) {
@@ -470,12 +470,20 @@ static choir_status set_copies(choir_variable *v, const void *from)
 	return CHOIR_OK;
 }
 
+choir_status chi_variable_part_from_host(choir_variable *v, int copy, const void *from)
+{
+	CHOIR_TRY(chi_variable_enter(v));
+	const choir_status status = set_copies(v, copy, copy + 1, from);
+	chi_variable_leave(v);
+	return status;
+}
+
 choir_status chi_variable_from_host(choir_variable *v, const void *from)
 {
 	if (v->shards > 0)
 		return chi_shards_from_host(v, from);
 	CHOIR_TRY(chi_variable_enter(v));
-	const choir_status status = set_copies(v, from);
+	const choir_status status = set_copies(v, 0, v->copies, from);
 	chi_variable_leave(v);
 	return status;
 }

@@ -118,6 +118,7 @@ choir_status chi_variable_write(choir_variable *v, int copy, chi_assign_op op, c
 choir_status chi_variable_check_written(const choir_variable *v, const choir_tensor *t);
 // As a write of all copies from host memory, packed; and one copy to host memory.
 choir_status chi_variable_from_host(choir_variable *v, const void *from);
+choir_status chi_variable_part_from_host(choir_variable *v, int copy, const void *from);
 choir_status chi_variable_to_host(choir_variable *v, int copy, void *to);
 // Brings memory that was wrapped up to date with copy 0.
 choir_status chi_variable_unwrap(choir_variable *v);

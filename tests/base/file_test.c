@@ -1,5 +1,7 @@
 // Files: whatever fails while one is written, the old one stays whole and nothing else is left.
+#include "base/disk.h"
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/alloc.h"
 #include "base/error.h"
 
@@ -33,7 +35,7 @@ static int enter_folder(void **state)
 static int leave_folder(void **state)
 {
 	(void) state;
-	chi_file_fail(0, 0);
+	chi_disk_fail(0, 0);
 	char here[256], command[300];
 	if (!getcwd(here, sizeof(here)) || chdir(root) != 0)
 		return -1;
@@ -237,9 +239,9 @@ static void fail_each(const char *old, int error_number)
 		if (old)
 			put("a", old);
 		chi_error_clear();
-		chi_file_fail(n, error_number);
+		chi_disk_fail(n, error_number);
 		saved = save("a", "new") == CHOIR_OK;
-		chi_file_fail(0, 0);
+		chi_disk_fail(0, 0);
 		assert_int_equal(next_descriptor(), before);
 		if (saved)
 			break;
@@ -269,7 +271,7 @@ static void test_full_disk_message(void **state)
 {
 	(void) state;
 	chi_writer *w = chi_writer_new("weights.safetensors");
-	chi_file_fail(1, ENOSPC);
+	chi_disk_fail(1, ENOSPC);
 	assert_int_equal(chi_writer_write(w, "few", 3), CHOIR_OK); // buffered
 	assert_int_equal(chi_writer_commit(w), CHOIR_IO);
 	assert_error(CHOIR_IO, "weights.safetensors: write: No space left on device");
@@ -282,7 +284,7 @@ static void test_failure_stays(void **state)
 	(void) state;
 	static char large[100000];
 	chi_writer *w = chi_writer_new("a");
-	chi_file_fail(1, ENOSPC);
+	chi_disk_fail(1, ENOSPC);
 	assert_int_equal(chi_writer_write(w, large, sizeof(large)), CHOIR_IO);
 	choir_fail(CHOIR_STATE, "something else");
 	assert_int_equal(chi_writer_write(w, large, sizeof(large)), CHOIR_IO);
@@ -297,11 +299,11 @@ static void test_tries_again(void **state)
 {
 	(void) state;
 	chi_writer *w = chi_writer_new("a");
-	chi_file_fail(1, EINTR);
+	chi_disk_fail(1, EINTR);
 	chi_writer_write(w, "new", 3);
 	assert_int_equal(chi_writer_commit(w), CHOIR_OK);
 	assert_true(holds("a", "new"));
-	chi_file_fail(2, EEXIST); // the creation
+	chi_disk_fail(2, EEXIST); // the creation
 	assert_int_equal(save("a", "newer"), CHOIR_OK);
 	assert_true(holds("a", "newer"));
 }
@@ -437,9 +439,9 @@ static void test_growing(void **state)
 	bool failed = true;
 	for (int n = 1; failed; n++) {
 		unlink("a");
-		chi_file_fail(n, ENOSPC);
+		chi_disk_fail(n, ENOSPC);
 		const choir_status status = grow("a", false);
-		chi_file_fail(0, 0);
+		chi_disk_fail(0, 0);
 		failed = status != CHOIR_OK;
 		assert_true(!failed || status == CHOIR_IO);
 		assert_true(failed || n == 6); // create, write, write, fsync, close
@@ -465,7 +467,7 @@ static void test_folder(void **state)
 	put("file", "");
 	assert_int_equal(chi_folder_make("file"), CHOIR_IO);
 	assert_error(CHOIR_IO, "file: make the folder: File exists");
-	chi_file_fail(1, EDQUOT);
+	chi_disk_fail(1, EDQUOT);
 	assert_int_equal(chi_folder_make("other"), CHOIR_IO);
 	assert_error(CHOIR_IO, "other: make the folder: Disk quota exceeded");
 }

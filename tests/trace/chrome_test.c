@@ -3,6 +3,7 @@
 #include "trace/folder.h"
 #include "trace/trace.h"
 
+#include "base/disk.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -63,7 +64,7 @@ static void test_each_call_fails(void **state)
 	fputs("old", old);
 	fclose(old);
 	for (int n = 1; failed; n++) {
-		chi_file_fail(n, ENOSPC);
+		chi_disk_fail(n, ENOSPC);
 		choir_status status = choir_trace_start("trace.json", NULL);
 		const bool started = status == CHOIR_OK;
 		chi_error_clear();
@@ -72,7 +73,7 @@ static void test_each_call_fails(void **state)
 		if (started)
 			status = choir_trace_stop();
 		failed = status != CHOIR_OK;
-		chi_file_fail(0, 0);
+		chi_disk_fail(0, 0);
 		assert_false(choir_trace_is_on());
 		assert_int_equal(folder_entries(".", NULL), 1);
 		if (!failed) {

@@ -3,6 +3,7 @@
 #include "trace/folder.h"
 #include "trace/trace.h"
 
+#include "base/disk.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -152,7 +153,7 @@ static void test_each_call_fails(void **state)
 	(void) state;
 	bool failed = true;
 	for (int n = 1; failed; n++) {
-		chi_file_fail(n, ENOSPC);
+		chi_disk_fail(n, ENOSPC);
 		choir_status status = start();
 		chi_error_clear();
 		for (int i = 0; status == CHOIR_OK && i < 3000; i++) // more than a buffer
@@ -161,7 +162,7 @@ static void test_each_call_fails(void **state)
 		if (status == CHOIR_OK)
 			status = choir_trace_stop();
 		failed = status != CHOIR_OK;
-		chi_file_fail(0, 0);
+		chi_disk_fail(0, 0);
 		assert_false(choir_trace_is_on());
 		assert_int_equal(status, failed ? CHOIR_IO : CHOIR_OK);
 		assert_true(failed || n > 5);

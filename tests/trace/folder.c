@@ -1,6 +1,7 @@
 // Folders for tests of files.
 #include "trace/folder.h"
 
+#include "base/disk.h"
 #include "base/error.h"
 #include "base/file.h"
 
@@ -23,7 +24,7 @@ int folder_enter(void **state)
 int folder_leave(void **state)
 {
 	(void) state;
-	chi_file_fail(0, 0);
+	chi_disk_fail(0, 0);
 	char here[256], command[300];
 	if (!getcwd(here, sizeof here) || chdir(root) != 0)
 		return -1;

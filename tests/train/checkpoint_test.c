@@ -2,6 +2,7 @@
 // reader, and with everything that can go wrong on the way.
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/disk.h"
 #include "base/file.h"
 #include "train/files.h"
 #include "train/problem.h"
@@ -365,9 +366,9 @@ static void full_disk(void **state)
 	m = open_model("cpu:0", 1, true);
 	int n = 1;
 	for (; n < 50; n++) {
-		chi_file_fail(n, ENOSPC);
+		chi_disk_fail(n, ENOSPC);
 		const choir_status status = choir_strategy_save(m.strategy, path, NULL);
-		chi_file_fail(0, 0);
+		chi_disk_fail(0, 0);
 		assert_int_equal(files_count(), files);
 		if (status == CHOIR_OK)
 			break;

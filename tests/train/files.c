@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <dirent.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,40 +28,34 @@ const char *files_path(const char *name)
 	return path;
 }
 
-// Calls fn, if there is one, for each file; how many there are.
-static int each(void (*fn)(const char *path))
+static int remove_one(const char *path, const struct stat *s, int flag, struct FTW *where)
 {
-	int n = 0;
-	char path[512];
-	DIR *d = folder[0] != '\0' ? opendir(folder) : NULL;
-	for (struct dirent *e = d ? readdir(d) : NULL; e != NULL; e = readdir(d)) {
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-			continue;
-		n++;
-		snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
-		if (fn != NULL)
-			fn(path);
-	}
-	if (d != NULL)
-		closedir(d);
-	return n;
+	(void) s;
+	(void) flag;
+	(void) where;
+	return remove(path);
 }
 
-static void delete(const char *path)
+void files_remove_folder(const char *path)
 {
-	unlink(path);
+	nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 void files_remove(void)
 {
-	each(delete);
-	rmdir(folder);
+	files_remove_folder(folder);
 	folder[0] = '\0';
 }
 
 int files_count(void)
 {
-	return each(NULL);
+	int n = 0;
+	DIR *d = folder[0] != '\0' ? opendir(folder) : NULL;
+	for (struct dirent *e = d ? readdir(d) : NULL; e != NULL; e = readdir(d))
+		n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+	if (d != NULL)
+		closedir(d);
+	return n;
 }
 
 void files_write(const char *path, const void *data, size_t size)

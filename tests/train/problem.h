@@ -20,6 +20,9 @@ typedef struct {
 // happens, the problem is to be closed.
 choir_status problem_open(problem *p, const char *devices, int replicas, choir_optimizer_kind kind,
 		const choir_optimizer_options *o);
+// The same in a strategy, which is taken over; NULL: its failure is the problem's.
+choir_status problem_open_in(problem *p, choir_strategy *s, choir_optimizer_kind kind,
+		const choir_optimizer_options *o);
 void problem_close(problem *p);
 // Trains on the next batch.
 choir_status problem_step(problem *p);

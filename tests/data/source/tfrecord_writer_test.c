@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/disk.h"
 #include "base/file.h"
 
 #include <errno.h>
@@ -162,14 +163,14 @@ static void a_file_appears_whole_or_not_at_all(void **state)
 		choir_status status = CHOIR_IO;
 		for (int n = 1; status != CHOIR_OK; n++) {
 			if (way < 2)
-				chi_file_fail(n, ENOSPC);
+				chi_disk_fail(n, ENOSPC);
 			else
 				chi_alloc_fail((uint64_t) n, false);
 			choir_tfrecord_writer *w = choir_tfrecord_writer_new(PATH, compression);
 			status = w ? write_numbers(w, 3) : choir_error_status();
 			if (w && status != CHOIR_OK)
 				assert_int_not_equal(choir_tfrecord_writer_write(w, "x", 1), CHOIR_OK);
-			chi_file_fail(0, 0);
+			chi_disk_fail(0, 0);
 			chi_alloc_fail(0, false);
 			choir_tfrecord_writer_free(w);
 			if (status == CHOIR_OK || access(PATH, F_OK) == 0) {

@@ -1,0 +1,155 @@
+// The entries of state.h. An entry that has the name, dtype and shape of the one that stood in its
+// place at the save before gets its memory; as nothing but a new variable changes the order, that
+// is nearly every one.
+#include "strategy/state.h"
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "base/text.h"
+#include "tensor/tensor.h"
+
+#include <string.h>
+
+static void free_entry(chi_state_entry *e)
+{
+	if (!e->borrowed)
+		chi_free(e->data);
+	chi_free(e->name);
+	*e = (chi_state_entry){ 0 };
+}
+
+void chi_state_clear(chi_state *s)
+{
+	s->n = 0;
+}
+
+void chi_state_free(chi_state *s)
+{
+	for (size_t i = 0; i < s->kept; i++)
+		free_entry(&s->entry[i]);
+	chi_free(s->entry);
+	*s = (chi_state){ 0 };
+}
+
+// OBJECT/NAME; data is NULL after a failed allocation.
+static chi_text whole_name(const chi_state *s, const char *name)
+{
+	chi_text text = { 0 };
+	chi_text_add(&text, "%s%s%s", s->object == NULL ? "" : s->object, s->object == NULL ? "" : "/",
+			name);
+	if (text.failed)
+		chi_text_free(&text);
+	return text;
+}
+
+static choir_status count_bytes(const char *name, choir_dtype dtype, const choir_shape *shape,
+		size_t *bytes)
+{
+	*bytes = chi_dtype_size(dtype);
+	for (int i = 0; i < shape->rank; i++)
+		if (!chi_size_multiply(*bytes, (size_t) shape->dim[i], bytes))
+			return choir_fail(CHOIR_INVALID, "state \"%s\": more bytes than fit", name);
+	return CHOIR_OK;
+}
+
+static bool matches(const chi_state_entry *e, const char *name, choir_dtype dtype,
+		const choir_shape *shape)
+{
+	return e->dtype == dtype && chi_shape_equal(&e->shape, shape) && strcmp(e->name, name) == 0;
+}
+
+// The next entry, with its memory if own; name is taken over.
+static chi_state_entry *next_entry(chi_state *s, char *name, choir_dtype dtype,
+		const choir_shape *shape, bool own)
+{
+	if (own && s->n < s->kept && matches(&s->entry[s->n], name, dtype, shape)) {
+		chi_free(name);
+		return &s->entry[s->n++];
+	}
+	chi_state_entry e = { .name = name, .dtype = dtype, .shape = *shape, .borrowed = !own };
+	void *array = s->entry;
+	bool made = count_bytes(name, dtype, shape, &e.bytes) == CHOIR_OK &&
+			chi_grow(&array, &s->room, s->n + 1, sizeof e) &&
+			(!own || (e.data = chi_alloc_aligned(e.bytes)) != NULL);
+	s->entry = array;
+	if (!made) {
+		chi_free(name);
+		return NULL;
+	}
+	if (s->n < s->kept)
+		free_entry(&s->entry[s->n]);
+	else
+		s->kept++;
+	s->entry[s->n] = e;
+	return &s->entry[s->n++];
+}
+
+void *chi_state_add(chi_state *s, const char *name, choir_dtype dtype, const choir_shape *shape)
+{
+	chi_text text = whole_name(s, name);
+	if (text.data == NULL)
+		return NULL;
+	chi_state_entry *e = next_entry(s, text.data, dtype, shape, true);
+	return e == NULL ? NULL : e->data;
+}
+
+choir_status chi_state_add_count(chi_state *s, const char *name, uint64_t count)
+{
+	int64_t *to = chi_state_add(s, name, CHOIR_I64, &CHOIR_SCALAR);
+	if (to == NULL)
+		return choir_error_status();
+	*to = (int64_t) count;
+	return CHOIR_OK;
+}
+
+choir_status chi_state_lend(chi_state *s, const char *name, choir_dtype dtype,
+		const choir_shape *shape, void *data)
+{
+	char *own = chi_strdup(name);
+	chi_state_entry *e = own == NULL ? NULL : next_entry(s, own, dtype, shape, false);
+	if (e == NULL)
+		return choir_error_status();
+	e->data = data;
+	return CHOIR_OK;
+}
+
+chi_state_entry *chi_state_find(const chi_state *s, const char *name)
+{
+	const size_t length = s->object == NULL ? 0 : strlen(s->object);
+	for (size_t i = 0; i < s->n; i++) {
+		const char *have = s->entry[i].name;
+		if (length > 0 && (strncmp(have, s->object, length) != 0 || have[length] != '/'))
+			continue;
+		if (strcmp(have + length + (length > 0), name) == 0)
+			return &s->entry[i];
+	}
+	return NULL;
+}
+
+choir_status chi_state_take(chi_state *s, const char *name, choir_dtype dtype,
+		const choir_shape *shape, const void **data)
+{
+	char have[CHI_SHAPE_TEXT], need[CHI_SHAPE_TEXT];
+	const char *object = s->object == NULL ? "" : s->object, *slash = s->object == NULL ? "" : "/";
+	chi_state_entry *e = chi_state_find(s, name);
+	if (e == NULL)
+		return choir_fail(CHOIR_INVALID, "%s: has no state \"%s%s%s\", which this program needs",
+				s->path, object, slash, name);
+	if (e->dtype != dtype || !chi_shape_equal(&e->shape, shape))
+		return choir_fail(CHOIR_INVALID, "%s: state \"%s%s%s\" is %s %s, needed %s %s", s->path,
+				object, slash, name, choir_dtype_name(e->dtype), chi_shape_print(&e->shape, have),
+				choir_dtype_name(dtype), chi_shape_print(shape, need));
+	e->taken = true;
+	*data = e->data;
+	return CHOIR_OK;
+}
+
+choir_status chi_state_take_count(chi_state *s, const char *name, uint64_t *count)
+{
+	const void *data = NULL;
+	CHOIR_TRY(chi_state_take(s, name, CHOIR_I64, &CHOIR_SCALAR, &data));
+	int64_t value;
+	memcpy(&value, data, sizeof value);
+	*count = (uint64_t) value;
+	return CHOIR_OK;
+}

@@ -1,0 +1,47 @@
+// State on its way to or from a checkpoint: named tensors on the host. Whatever an object must
+// remember is one (a counter is an i64 scalar), so there is one thing to write, to checksum and to
+// compare. The memory stays from one save to the next, so that a save of a running training costs
+// its copies and no page faults.
+#pragma once
+
+#include "choir/tensor.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct {
+	char *name;
+	choir_dtype dtype;
+	choir_shape shape;
+	size_t bytes;
+	void *data; // packed, row-major
+	bool borrowed; // data is somebody else's
+	bool taken; // an object needs it
+} chi_state_entry;
+
+typedef struct {
+	size_t n; // that are there now
+	size_t kept, room; // that have memory
+	chi_state_entry *entry;
+	const char *object; // whose state it is now: names are OBJECT/NAME
+	const char *path; // of what is being restored, for messages
+} chi_state;
+
+// Saving. Forgets the entries but keeps their memory.
+void chi_state_clear(chi_state *s);
+// Memory for a new entry's values; NULL: a failure.
+void *chi_state_add(chi_state *s, const char *name, choir_dtype dtype, const choir_shape *shape);
+choir_status chi_state_add_count(chi_state *s, const char *name, uint64_t count);
+
+// Restoring. An entry over somebody else's memory.
+choir_status chi_state_lend(chi_state *s, const char *name, choir_dtype dtype,
+		const choir_shape *shape, void *data);
+// The current object's entry, or NULL without a failure.
+chi_state_entry *chi_state_find(const chi_state *s, const char *name);
+// Its values, now taken. CHOIR_INVALID: there is no such entry, or one of another dtype or shape.
+choir_status chi_state_take(chi_state *s, const char *name, choir_dtype dtype,
+		const choir_shape *shape, const void **data);
+choir_status chi_state_take_count(chi_state *s, const char *name, uint64_t *count);
+
+void chi_state_free(chi_state *s);

@@ -1,0 +1,155 @@
+// What a checkpoint keeps of an optimizer: how often it has updated, its loss scale, and the slots
+// of each variable as VARIABLE/SLOT. Slots are made when the first gradient comes, so an optimizer
+// that was just made has none: those of a checkpoint are made for it.
+#include "train/optimizer.h"
+
+#include "base/alloc.h"
+#include "base/text.h"
+
+#include <string.h>
+
+static const char *name(const void *self)
+{
+	return ((const choir_optimizer *) self)->kind->name;
+}
+
+// VARIABLE/SLOT; data is NULL after a failed allocation.
+static chi_text slot_name(const choir_optimizer *o, const choir_variable *v, int slot)
+{
+	chi_text text = { 0 };
+	chi_text_add(&text, "%s/%s", v->name, o->kind->slot[slot]);
+	if (text.failed)
+		chi_text_free(&text);
+	return text;
+}
+
+static choir_status save_slots(const choir_optimizer *o, const chi_target *t, chi_state *to)
+{
+	for (int i = 0; i < o->kind->slots; i++) {
+		const choir_variable *slot = t->slot[i];
+		chi_text text = slot_name(o, t->variable, i);
+		void *data = text.data == NULL || slot == NULL
+				? NULL : chi_state_add(to, text.data, slot->dtype, &slot->shape);
+		chi_text_free(&text);
+		if (slot == NULL) // its making failed; nothing was updated by it yet
+			continue;
+		if (data == NULL)
+			return choir_error_status();
+		if (chi_atomic32_load(&slot->copy[0].undefined) != 0)
+			return choir_fail(CHOIR_STATE, "save: \"%s\" is undefined: an update failed half way",
+					slot->name);
+		CHOIR_TRY(chi_variable_to_host(t->slot[i], 0, data));
+	}
+	return CHOIR_OK;
+}
+
+static choir_status save(void *self, chi_state *to)
+{
+	choir_optimizer *o = self;
+	double *scale = chi_state_add(to, "loss_scale", CHOIR_F64, &CHOIR_SCALAR);
+	if (scale == NULL)
+		return choir_error_status();
+	*scale = o->scale;
+	CHOIR_TRY(chi_state_add_count(to, "step", chi_atomic64_load(&o->step)));
+	CHOIR_TRY(chi_state_add_count(to, "finite_updates", (uint64_t) o->finite_updates));
+	for (size_t i = 0; i < o->targets; i++)
+		CHOIR_TRY(save_slots(o, o->target[i], to));
+	return CHOIR_OK;
+}
+
+// Whether the checkpoint has slots for v.
+static choir_status has_slots(const choir_optimizer *o, const choir_variable *v,
+		const chi_state *from, bool *has)
+{
+	*has = false;
+	if (o->kind->slots == 0)
+		return CHOIR_OK;
+	chi_text text = slot_name(o, v, 0);
+	if (text.data == NULL)
+		return CHOIR_NO_MEMORY;
+	*has = chi_state_find(from, text.data) != NULL;
+	chi_text_free(&text);
+	return CHOIR_OK;
+}
+
+static choir_status check_variable(choir_optimizer *o, choir_variable *v, chi_state *from)
+{
+	const void *data;
+	for (int i = 0; i < o->kind->slots; i++) {
+		chi_text text = slot_name(o, v, i);
+		const choir_status status = text.data == NULL ? CHOIR_NO_MEMORY
+				: chi_state_take(from, text.data, v->dtype, &v->shape, &data);
+		chi_text_free(&text);
+		CHOIR_TRY(status);
+	}
+	return chi_update_target(o, v) == NULL ? choir_error_status() : CHOIR_OK;
+}
+
+static choir_status check(void *self, chi_state *from)
+{
+	choir_optimizer *o = self;
+	const void *data;
+	uint64_t count;
+	CHOIR_TRY(chi_state_take(from, "loss_scale", CHOIR_F64, &CHOIR_SCALAR, &data));
+	CHOIR_TRY(chi_state_take_count(from, "step", &count));
+	CHOIR_TRY(chi_state_take_count(from, "finite_updates", &count));
+	// What check_variable makes is added at the end, and is a slot.
+	for (choir_variable *v = o->strategy->variables; v != NULL; v = v->next) {
+		bool has = false;
+		if (!v->slot)
+			CHOIR_TRY(has_slots(o, v, from, &has));
+		if (has)
+			CHOIR_TRY(check_variable(o, v, from));
+	}
+	return CHOIR_OK;
+}
+
+// A target that the checkpoint knows nothing of had no update then: its slots are zeros.
+static choir_status restore_slot(choir_variable *slot, const void *data)
+{
+	void *zeros = data == NULL ? chi_alloc(chi_variable_bytes(slot)) : NULL;
+	if (data == NULL && zeros == NULL)
+		return choir_error_status();
+	const choir_status status = chi_variable_from_host(slot, data == NULL ? zeros : data);
+	chi_free(zeros);
+	return status;
+}
+
+static choir_status restore_target(const choir_optimizer *o, const chi_target *t, chi_state *from)
+{
+	bool has;
+	CHOIR_TRY(has_slots(o, t->variable, from, &has));
+	for (int i = 0; i < o->kind->slots; i++) {
+		const void *data = NULL;
+		if (has) {
+			chi_text text = slot_name(o, t->variable, i);
+			const choir_status status = text.data == NULL ? CHOIR_NO_MEMORY
+					: chi_state_take(from, text.data, t->variable->dtype, &t->variable->shape,
+							  &data);
+			chi_text_free(&text);
+			CHOIR_TRY(status);
+		}
+		if (t->slot[i] != NULL)
+			CHOIR_TRY(restore_slot(t->slot[i], data));
+	}
+	return CHOIR_OK;
+}
+
+static choir_status restore(void *self, chi_state *from)
+{
+	choir_optimizer *o = self;
+	const void *scale = NULL;
+	uint64_t step, finite;
+	for (size_t i = 0; i < o->targets; i++)
+		CHOIR_TRY(restore_target(o, o->target[i], from));
+	CHOIR_TRY(chi_state_take(from, "loss_scale", CHOIR_F64, &CHOIR_SCALAR, &scale));
+	CHOIR_TRY(chi_state_take_count(from, "step", &step));
+	CHOIR_TRY(chi_state_take_count(from, "finite_updates", &finite));
+	memcpy(&o->scale, scale, sizeof o->scale);
+	chi_atomic64_store(&o->step, step);
+	o->finite_updates = (int64_t) finite;
+	return CHOIR_OK;
+}
+
+const chi_stateful_table chi_optimizer_state = { .free = chi_optimizer_free, .name = name,
+	.save = save, .check = check, .restore = restore };

@@ -1,0 +1,221 @@
+// Which steps a directory has, and reading one of them.
+#include "train/steps/steps.h"
+
+#include "base/alloc.h"
+#include "base/crc32c.h"
+#include "base/error.h"
+#include "base/folder.h"
+#include "base/size.h"
+#include "train/order.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+// The number that text begins with, and where it ends; false: there is none.
+static bool read_number(const char *text, const char **end, uint64_t *number)
+{
+	*number = 0;
+	if (*text < '0' || *text > '9' || (*text == '0' && text[1] >= '0' && text[1] <= '9'))
+		return false;
+	for (; *text >= '0' && *text <= '9'; text++)
+		if (__builtin_mul_overflow(*number, (uint64_t) 10, number) ||
+				__builtin_add_overflow(*number, (uint64_t) (*text - '0'), number))
+			return false;
+	*end = text;
+	return true;
+}
+
+// Whether a name is a step's: [.]step-N[.K][.tmp or .old].
+static bool understand(const char *name, chi_step *step)
+{
+	static const char word[] = "step-";
+	uint64_t more;
+	step->half = name[0] == '.';
+	name += step->half;
+	if (strncmp(name, word, sizeof word - 1) != 0 ||
+			!read_number(name + sizeof word - 1, &name, &step->step))
+		return false;
+	if (name[0] == '.' && name[1] >= '0' && name[1] <= '9' &&
+			!read_number(name + 1, &name, &more))
+		return false;
+	return step->half ? strcmp(name, ".tmp") == 0 || strcmp(name, ".old") == 0 : *name == '\0';
+}
+
+static void free_step(chi_step *s)
+{
+	chi_free(s->name);
+	chi_free(s->path);
+	chi_manifest_free(&s->manifest);
+}
+
+void chi_steps_free(chi_steps *steps)
+{
+	for (size_t i = 0; i < steps->n; i++)
+		free_step(&steps->step[i]);
+	chi_free(steps->step);
+	*steps = (chi_steps){ 0 };
+}
+
+bool chi_step_is_damage(choir_status status)
+{
+	return status == CHOIR_CORRUPT || status == CHOIR_NOT_FOUND;
+}
+
+static choir_status read_manifest(chi_step *s)
+{
+	chi_text file = { 0 };
+	chi_text_add(&file, "%s/manifest.json", s->path);
+	const choir_status status =
+			file.failed ? CHOIR_NO_MEMORY : chi_manifest_read(file.data, &s->manifest);
+	chi_text_free(&file);
+	CHOIR_TRY(status);
+	if (s->manifest.step != s->step)
+		return choir_fail(CHOIR_CORRUPT, "%s: its manifest is that of step %" PRIu64, s->path,
+				s->manifest.step);
+	s->readable = true;
+	return CHOIR_OK;
+}
+
+static choir_status add_step(chi_steps *steps, const char *directory, const char *name)
+{
+	chi_step s = { 0 };
+	if (!understand(name, &s))
+		return CHOIR_OK;
+	chi_text path = { 0 };
+	void *array = steps->step;
+	chi_text_add(&path, "%s/%s", directory, name);
+	const bool made = !path.failed && (s.name = chi_strdup(name)) != NULL &&
+			chi_grow(&array, &steps->room, steps->n + 1, sizeof s);
+	steps->step = array;
+	if (!made) {
+		chi_text_free(&path);
+		chi_free(s.name);
+		return CHOIR_NO_MEMORY;
+	}
+	s.path = path.data;
+	const choir_status status = s.half ? CHOIR_OK : read_manifest(&s);
+	steps->step[steps->n++] = s;
+	return chi_step_is_damage(status) ? CHOIR_OK : status;
+}
+
+static int in_order(const void *a, const void *b)
+{
+	const chi_step *s = a, *t = b;
+	const uint64_t x = s->readable ? s->manifest.save : 0, y = t->readable ? t->manifest.save : 0;
+	if (x != y)
+		return x < y ? -1 : 1;
+	if (s->step != t->step)
+		return s->step < t->step ? -1 : 1;
+	return strcmp(s->name, t->name);
+}
+
+choir_status chi_steps_find(const char *directory, chi_steps *steps)
+{
+	chi_paths names = { 0 };
+	*steps = (chi_steps){ 0 };
+	choir_status status = chi_folder_list(directory, &names);
+	for (size_t i = 0; status == CHOIR_OK && i < names.n; i++)
+		status = add_step(steps, directory, names.path[i]);
+	chi_paths_free(&names);
+	if (steps->n > 0)
+		qsort(steps->step, steps->n, sizeof *steps->step, in_order);
+	return status;
+}
+
+// ---- Reading one.
+
+static choir_status damaged(const char *path, const char *tensor, uint32_t is, uint32_t needed)
+{
+	char clean[120];
+	if (tensor == NULL)
+		return choir_fail(CHOIR_CORRUPT, "%s: its header is damaged: checksum %08" PRIx32
+				", needed %08" PRIx32, path, is, needed);
+	return choir_fail(CHOIR_CORRUPT, "%s: tensor \"%s\" is damaged: checksum %08" PRIx32
+			", needed %08" PRIx32, path, chi_text_clean(tensor, clean, sizeof clean), is, needed);
+}
+
+static const chi_manifest_tensor *find_tensor(const chi_manifest_file *m, const char *name)
+{
+	for (size_t i = 0; i < m->n; i++)
+		if (strcmp(m->tensor[i].name, name) == 0)
+			return &m->tensor[i];
+	return NULL;
+}
+
+static choir_status check_tensors(const char *path, const chi_manifest_file *m,
+		const chi_safetensors *st, const unsigned char *data)
+{
+	if (m->n != st->n)
+		return choir_fail(CHOIR_CORRUPT, "%s: it has %zu tensors, and the manifest %zu", path,
+				st->n, m->n);
+	for (size_t i = 0; i < st->n; i++) {
+		const chi_st_tensor *t = st->tensor[i];
+		const chi_manifest_tensor *known = find_tensor(m, t->name);
+		if (known == NULL)
+			return choir_fail(CHOIR_CORRUPT, "%s: tensor \"%.100s\" is not in the manifest", path,
+					t->name);
+		const uint32_t is = chi_crc32c(0, data + t->begin, (size_t) (t->end - t->begin));
+		if (is != known->crc32c)
+			return damaged(path, t->name, is, known->crc32c);
+		CHOIR_TRY(chi_weights_check_bools(path, t, data));
+	}
+	return CHOIR_OK;
+}
+
+static choir_status read_file(chi_file *f, const chi_manifest_file *m, unsigned char **all,
+		chi_safetensors *st)
+{
+	const char *path = chi_file_path(f);
+	const uint64_t bytes = chi_file_size(f);
+	if (bytes != m->bytes)
+		return choir_fail(CHOIR_CORRUPT, "%s: is damaged: %" PRIu64 " bytes, needed %" PRIu64,
+				path, bytes, m->bytes);
+	*all = bytes > SIZE_MAX ? NULL : chi_alloc_aligned((size_t) bytes);
+	if (*all == NULL)
+		return chi_error_prefix("%s", path);
+	CHOIR_TRY(chi_file_read(f, 0, *all, (size_t) bytes));
+	CHOIR_TRY(chi_safetensors_open(st, f));
+	const uint32_t header = chi_crc32c(0, *all, (size_t) st->data);
+	if (header != m->header)
+		return damaged(path, NULL, header, m->header);
+	return check_tensors(path, m, st, *all + st->data);
+}
+
+choir_status chi_step_read(const chi_step *step, chi_step_content *c)
+{
+	*c = (chi_step_content){ .path = step->path };
+	if (step->half)
+		return choir_fail(CHOIR_CORRUPT, "%s: was left half written by a job that died",
+				step->path);
+	if (!step->readable) { // says why
+		chi_step again = *step;
+		again.manifest = (chi_manifest){ 0 };
+		const choir_status status = read_manifest(&again);
+		chi_manifest_free(&again.manifest);
+		return status != CHOIR_OK ? status
+				: choir_fail(CHOIR_STATE, "%s: it is being changed by another job", step->path);
+	}
+	for (int i = 0; i < CHI_STEP_FILES; i++) {
+		chi_text path = { 0 };
+		chi_text_add(&path, "%s/%s", step->path, chi_step_file_name[i]);
+		chi_file *f = path.failed ? NULL : chi_file_open(path.data);
+		chi_text_free(&path);
+		if (f == NULL)
+			return choir_error_status();
+		const choir_status status =
+				read_file(f, &step->manifest.file[i], &c->data[i], &c->header[i]);
+		chi_file_close(f);
+		CHOIR_TRY(status);
+	}
+	return CHOIR_OK;
+}
+
+void chi_step_content_free(chi_step_content *c)
+{
+	for (int i = 0; i < CHI_STEP_FILES; i++) {
+		chi_free(c->data[i]);
+		chi_safetensors_close(&c->header[i]);
+	}
+	*c = (chi_step_content){ 0 };
+}

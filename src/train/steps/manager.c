@@ -1,0 +1,399 @@
+// Managers: what is saved when, by whom it is written, and what is kept. A save copies the
+// strategy to memory that the manager keeps; the rest is done from there, on the caller's thread
+// or on one of the manager's own, of which there is at most one: the next save waits for it.
+#include "choir/checkpoint.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/folder.h"
+#include "base/log.h"
+#include "base/options.h"
+#include "base/thread.h"
+#include "strategy/context.h"
+#include "train/metadata.h"
+#include "train/names.h"
+#include "train/steps/steps.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+enum { KEEP = 5 };
+
+struct choir_checkpoint_manager {
+	choir_strategy *strategy;
+	choir_checkpoint_options o; // complete
+	char *directory, *best;
+	chi_folder_lock *lock;
+	chi_snapshot snapshot;
+	chi_metadata metadata; // of the snapshot
+	uint64_t saves; // so far, by whomever
+	char *path; // of the step that was saved or restored last
+	chi_thread thread; // asynchronous: writes the snapshot
+	bool writing; // it was started and not joined
+	chi_error failure; // of the thread
+};
+
+// ---- Making and freeing.
+
+static choir_status complete(const choir_checkpoint_options *given, choir_checkpoint_options *o)
+{
+	CHOIR_TRY(chi_options_take("checkpoint_manager: the options'", o, sizeof *o, given));
+	if (o->keep < CHOIR_NONE || o->keep_best < 0)
+		return choir_fail(CHOIR_INVALID, "checkpoint_manager: %s %d: 0 (the default) or more is "
+				"needed%s", o->keep < CHOIR_NONE ? "keep" : "keep_best",
+				o->keep < CHOIR_NONE ? o->keep : o->keep_best,
+				o->keep < CHOIR_NONE ? ", or CHOIR_NONE" : "");
+	if (o->keep == 0)
+		o->keep = KEEP;
+	if (o->keep_best == 0)
+		o->keep_best = 1;
+	return CHOIR_OK;
+}
+
+// What jobs that died have left behind.
+static choir_status clean(const char *directory, chi_steps *steps)
+{
+	for (size_t i = 0; i < steps->n; i++) {
+		chi_step *half = &steps->step[i];
+		if (!half->half)
+			continue;
+		chi_log(CHOIR_LOG_WARNING, "%s: was left half written by a job that died: removed",
+				half->path);
+		CHOIR_TRY(chi_steps_remove(directory, 1, &half));
+	}
+	return CHOIR_OK;
+}
+
+static choir_status open_directory(choir_checkpoint_manager *m)
+{
+	chi_steps steps = { 0 };
+	CHOIR_TRY(chi_folder_make(m->directory));
+	m->lock = chi_folder_lock_new(m->directory);
+	if (m->lock == NULL)
+		return choir_error_status();
+	choir_status status = chi_steps_find(m->directory, &steps);
+	if (status == CHOIR_OK)
+		status = clean(m->directory, &steps);
+	for (size_t i = 0; i < steps.n; i++)
+		if (steps.step[i].readable && steps.step[i].manifest.save > m->saves)
+			m->saves = steps.step[i].manifest.save;
+	chi_steps_free(&steps);
+	return status;
+}
+
+choir_checkpoint_manager *choir_checkpoint_manager_new(
+		choir_strategy *s, const char *directory, const choir_checkpoint_options *o)
+{
+	choir_checkpoint_options all;
+	if (s == NULL)
+		s = choir_strategy_current();
+	if (s == NULL || chi_strategy_check(s) != CHOIR_OK || complete(o, &all) != CHOIR_OK)
+		return NULL;
+	if (directory == NULL || directory[0] == '\0') {
+		choir_fail(CHOIR_INVALID, "checkpoint_manager: the directory's name is missing");
+		return NULL;
+	}
+	choir_checkpoint_manager *m = chi_alloc(sizeof *m);
+	if (m == NULL)
+		return NULL;
+	m->strategy = s;
+	m->o = all;
+	m->directory = chi_strdup(directory);
+	if (all.best != NULL)
+		m->best = chi_strdup(all.best);
+	m->o.best = m->best;
+	if (m->directory == NULL || (all.best != NULL && m->best == NULL) ||
+			open_directory(m) != CHOIR_OK) {
+		choir_checkpoint_manager_free(m);
+		return NULL;
+	}
+	return m;
+}
+
+// Until the writer has ended; its failure is kept.
+static void join(choir_checkpoint_manager *m)
+{
+	if (m->writing)
+		chi_thread_join(&m->thread);
+	m->writing = false;
+}
+
+void choir_checkpoint_manager_free(choir_checkpoint_manager *m)
+{
+	if (m == NULL)
+		return;
+	join(m);
+	chi_snapshot_free(&m->snapshot);
+	chi_metadata_free(&m->metadata);
+	chi_folder_lock_free(m->lock);
+	chi_free(m->directory);
+	chi_free(m->best);
+	chi_free(m->path);
+	chi_free(m);
+}
+
+// ---- What is kept.
+
+// The number by which a step is the best; false: it has none.
+static bool best_number(const char *value, double *number)
+{
+	return value != NULL && chi_parse_double(value, number) && !isnan(*number);
+}
+
+// How many of the readable steps are better than steps->step[i]; of equal ones the newer is.
+static int better(const choir_checkpoint_manager *m, const chi_steps *steps, size_t i, double mine)
+{
+	int n = 0;
+	for (size_t k = 0; k < steps->n; k++) {
+		double its;
+		const chi_step *s = &steps->step[k];
+		if (k == i || !s->readable ||
+				!best_number(chi_manifest_find(&s->manifest, m->best), &its))
+			continue;
+		const double by = m->o.less_is_better ? mine - its : its - mine;
+		n += by > 0 || (by == 0 && k > i);
+	}
+	return n;
+}
+
+// Damaged steps are left for a person to look at, but not counted.
+static bool is_to_go(const choir_checkpoint_manager *m, const chi_steps *steps, size_t i)
+{
+	const chi_step *s = &steps->step[i];
+	int newer = 0;
+	double mine;
+	if (!s->readable || m->o.keep == CHOIR_NONE)
+		return false;
+	for (size_t k = i + 1; k < steps->n; k++)
+		newer += steps->step[k].readable;
+	if (newer < m->o.keep)
+		return false;
+	return m->best == NULL || !best_number(chi_manifest_find(&s->manifest, m->best), &mine) ||
+			better(m, steps, i, mine) >= m->o.keep_best;
+}
+
+static choir_status remove_old(const choir_checkpoint_manager *m)
+{
+	chi_steps steps;
+	choir_status status = chi_steps_find(m->directory, &steps);
+	chi_step **old = status == CHOIR_OK ? chi_alloc_array(steps.n + 1, sizeof *old) : NULL;
+	size_t n = 0;
+	if (old == NULL && status == CHOIR_OK)
+		status = CHOIR_NO_MEMORY;
+	for (size_t i = 0; status == CHOIR_OK && i < steps.n; i++)
+		if (is_to_go(m, &steps, i))
+			old[n++] = &steps.step[i];
+	if (status == CHOIR_OK)
+		status = chi_steps_remove(m->directory, n, old);
+	chi_free(old);
+	chi_steps_free(&steps);
+	return status;
+}
+
+// ---- Saving.
+
+static choir_status set_path(choir_checkpoint_manager *m, const char *path)
+{
+	char *own = chi_strdup(path);
+	if (own == NULL)
+		return CHOIR_NO_MEMORY;
+	chi_free(m->path);
+	m->path = own;
+	return CHOIR_OK;
+}
+
+static choir_status write_step(choir_checkpoint_manager *m)
+{
+	const chi_step_plan plan = { .directory = m->directory,
+		.snapshot = &m->snapshot,
+		.save = ++m->saves,
+		.pairs = m->metadata.n,
+		.pair = m->metadata.pair };
+	char *path;
+	CHOIR_TRY(chi_step_write(&plan, &path));
+	chi_free(m->path);
+	m->path = path;
+	if (remove_old(m) != CHOIR_OK)
+		chi_log(CHOIR_LOG_WARNING, "%s: older steps were not removed: %s", m->directory,
+				choir_error());
+	return CHOIR_OK;
+}
+
+static void write_behind(void *arg)
+{
+	choir_checkpoint_manager *m = arg;
+	if (write_step(m) != CHOIR_OK)
+		chi_error_save(&m->failure);
+}
+
+// The writer's failure, once.
+static choir_status report(choir_checkpoint_manager *m)
+{
+	const choir_status status = m->failure.status;
+	if (status != CHOIR_OK)
+		chi_error_restore(&m->failure);
+	m->failure = (chi_error){ .status = CHOIR_OK };
+	return status;
+}
+
+static choir_status take_metadata(choir_checkpoint_manager *m, const char *metadata)
+{
+	chi_metadata_free(&m->metadata);
+	CHOIR_TRY(chi_metadata_cut(metadata, &m->metadata));
+	double number;
+	if (m->best == NULL || best_number(chi_metadata_find(&m->metadata, m->best), &number))
+		return CHOIR_OK;
+	return choir_fail(CHOIR_INVALID, "save: the metadata have no number for \"%.100s\", by which "
+			"the best step is kept", m->best);
+}
+
+choir_status choir_checkpoint_manager_save(choir_checkpoint_manager *m, const char *metadata)
+{
+	if (m == NULL)
+		return choir_fail(CHOIR_INVALID, "save: the manager is NULL");
+	CHOIR_TRY(chi_strategy_check(m->strategy));
+	join(m);
+	CHOIR_TRY(take_metadata(m, metadata));
+	CHOIR_TRY(chi_snapshot_take(&m->snapshot, m->strategy));
+	if (!m->o.asynchronous)
+		return write_step(m);
+	chi_error before = m->failure;
+	m->failure = (chi_error){ .status = CHOIR_OK };
+	CHOIR_TRY(chi_thread_start(&m->thread, "choir-save", write_behind, m));
+	m->writing = true;
+	if (before.status != CHOIR_OK)
+		chi_error_restore(&before);
+	return before.status;
+}
+
+choir_status choir_checkpoint_manager_wait(choir_checkpoint_manager *m)
+{
+	if (m == NULL)
+		return choir_fail(CHOIR_INVALID, "wait: the manager is NULL");
+	join(m);
+	return report(m);
+}
+
+// ---- Restoring.
+
+static choir_status load(choir_checkpoint_manager *m, const chi_step_content *c)
+{
+	const chi_safetensors *st = &c->header[CHI_STEP_STATE];
+	unsigned char *data = c->data[CHI_STEP_STATE] + st->data;
+	chi_state state = { 0 };
+	choir_status status = CHOIR_OK;
+	for (size_t i = 0; status == CHOIR_OK && i < st->n; i++) {
+		const chi_st_tensor *t = st->tensor[i];
+		status = !t->supported
+				? choir_fail(CHOIR_UNSUPPORTED, "%s: state \"%.100s\": dtype %.10s is none of "
+						"Choir's", c->path, t->name, t->dtype_name)
+				: chi_state_lend(&state, t->name, t->dtype, &t->shape, data + t->begin);
+	}
+	if (status == CHOIR_OK)
+		status = chi_snapshot_apply(m->strategy, c->path, &c->header[CHI_STEP_WEIGHTS],
+				(char *) c->data[CHI_STEP_WEIGHTS] + c->header[CHI_STEP_WEIGHTS].data, &state);
+	chi_state_free(&state);
+	return status == CHOIR_OK ? set_path(m, c->path) : status;
+}
+
+static choir_status restore_step(choir_checkpoint_manager *m, const chi_step *step, bool *damaged)
+{
+	chi_step_content c;
+	choir_status status = chi_step_read(step, &c);
+	*damaged = chi_step_is_damage(status);
+	if (status == CHOIR_OK)
+		status = load(m, &c);
+	chi_step_content_free(&c);
+	return status;
+}
+
+static choir_status none_whole(const choir_checkpoint_manager *m, size_t damaged)
+{
+	if (damaged == 0)
+		return choir_fail(CHOIR_NOT_FOUND, "%s: there is no checkpoint yet", m->directory);
+	chi_error last;
+	chi_error_save(&last);
+	return choir_fail(CHOIR_NOT_FOUND, "%s: no checkpoint is whole: %zu damaged; %.250s",
+			m->directory, damaged, last.text);
+}
+
+static choir_status restore_newest(choir_checkpoint_manager *m, const chi_steps *steps)
+{
+	size_t damaged = 0;
+	bool is_damaged;
+	// When one without a manifest was saved nobody knows: it is only named.
+	for (size_t i = 0; i < steps->n; i++) {
+		if (steps->step[i].half || steps->step[i].readable)
+			continue;
+		damaged++;
+		if (restore_step(m, &steps->step[i], &is_damaged) != CHOIR_OK)
+			chi_log(CHOIR_LOG_WARNING, "%s; passed over", choir_error());
+	}
+	for (size_t i = steps->n; i-- > 0;) {
+		if (!steps->step[i].readable)
+			continue;
+		const choir_status status = restore_step(m, &steps->step[i], &is_damaged);
+		if (!is_damaged)
+			return status;
+		damaged++;
+		chi_log(CHOIR_LOG_WARNING, "%s; passed over", choir_error());
+	}
+	return none_whole(m, damaged);
+}
+
+static choir_status no_such_step(
+		const choir_checkpoint_manager *m, const chi_steps *steps, int64_t step)
+{
+	chi_names list = { .what = "there are" };
+	chi_text text = { 0 };
+	for (size_t i = 0; i < steps->n; i++)
+		if (!steps->step[i].half)
+			chi_names_add(&list, steps->step[i].name, "");
+	chi_names_print(&text, &list);
+	choir_fail(CHOIR_NOT_FOUND, "%s: has no step %" PRId64 ": %s", m->directory, step,
+			text.data == NULL ? "it has none" : text.data);
+	chi_text_free(&text);
+	chi_text_free(&list.text);
+	return CHOIR_NOT_FOUND;
+}
+
+static choir_status restore_one(choir_checkpoint_manager *m, const chi_steps *steps, int64_t step)
+{
+	bool damaged;
+	for (size_t i = steps->n; i-- > 0;)
+		if (!steps->step[i].half && step >= 0 && steps->step[i].step == (uint64_t) step)
+			return restore_step(m, &steps->step[i], &damaged);
+	return no_such_step(m, steps, step);
+}
+
+// step CHOIR_NONE: the newest.
+static choir_status restore(choir_checkpoint_manager *m, int64_t step)
+{
+	chi_steps steps = { 0 };
+	if (m == NULL)
+		return choir_fail(CHOIR_INVALID, "restore: the manager is NULL");
+	CHOIR_TRY(chi_strategy_check(m->strategy));
+	CHOIR_TRY(chi_context_need_cross(m->strategy, "restore"));
+	join(m); // what is being written may be what is asked for
+	choir_status status = chi_steps_find(m->directory, &steps);
+	if (status == CHOIR_OK)
+		status = step == CHOIR_NONE ? restore_newest(m, &steps) : restore_one(m, &steps, step);
+	chi_steps_free(&steps);
+	return status;
+}
+
+choir_status choir_checkpoint_manager_restore_latest(choir_checkpoint_manager *m)
+{
+	return restore(m, CHOIR_NONE);
+}
+
+choir_status choir_checkpoint_manager_restore(choir_checkpoint_manager *m, int64_t step)
+{
+	return restore(m, step < 0 ? INT64_MIN : step);
+}
+
+const char *choir_checkpoint_manager_path(const choir_checkpoint_manager *m)
+{
+	return m == NULL || m->writing ? NULL : m->path;
+}

@@ -1,0 +1,251 @@
+// Printing and reading manifests. Nothing of one is believed before its own checksum, which stands
+// at a fixed place at its end, has been compared.
+#include "train/steps/manifest.h"
+
+#include "base/alloc.h"
+#include "base/crc32c.h"
+#include "base/file.h"
+#include "base/size.h"
+#include "base/json.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char tail_format[] = ",\"crc32c\":\"%08" PRIx32 "\"}\n";
+enum { TAIL = 22 }; // bytes of it
+static const uint64_t MOST_BYTES = 256 << 20;
+
+const char *const chi_step_file_name[CHI_STEP_FILES] = { "weights.safetensors",
+	"state.safetensors" };
+static const char *const section[CHI_STEP_FILES] = { "weights", "state" };
+
+static void print_file(chi_text *text, const char *name, const chi_manifest_file *f)
+{
+	chi_text_add(text, ",\"%s\":{\"bytes\":%" PRIu64 ",\"header\":%" PRIu32 ",\"tensors\":{", name,
+			f->bytes, f->header);
+	for (size_t i = 0; i < f->n; i++) {
+		chi_text_add(text, i == 0 ? "" : ",");
+		chi_text_add_json(text, f->tensor[i].name);
+		chi_text_add(text, ":%" PRIu32, f->tensor[i].crc32c);
+	}
+	chi_text_add(text, "}}");
+}
+
+void chi_manifest_print(chi_text *text, const chi_manifest *m)
+{
+	chi_text_add(text, "{\"choir_checkpoint\":%d,\"save\":%" PRIu64 ",\"step\":%" PRIu64
+			",\"replicas\":%" PRIu64 ",\"metadata\":{", CHI_MANIFEST_FORMAT, m->save, m->step,
+			m->replicas);
+	for (size_t i = 0; i < m->pairs; i++) {
+		chi_text_add(text, i == 0 ? "" : ",");
+		chi_text_add_json(text, m->pair[i].key);
+		chi_text_add(text, ":");
+		chi_text_add_json(text, m->pair[i].value);
+	}
+	chi_text_add(text, "}");
+	for (int i = 0; i < CHI_STEP_FILES; i++)
+		print_file(text, section[i], &m->file[i]);
+	if (!text->failed)
+		chi_text_add(text, tail_format, chi_crc32c(0, text->data, text->length));
+}
+
+// ---- Reading.
+
+typedef struct {
+	chi_json json;
+	const char *path;
+	chi_manifest *m;
+	uint64_t format;
+} reader;
+
+static choir_status corrupt(const reader *r)
+{
+	return choir_fail(CHOIR_CORRUPT, "%s: byte %zu: %s", r->path, r->json.at,
+			r->json.error != NULL ? r->json.error : "not what a manifest has there");
+}
+
+static choir_status read_count(reader *r, uint64_t most, uint64_t *to)
+{
+	if (chi_json_next(&r->json) != CHI_JSON_NUMBER || !chi_json_uint64(&r->json, to) || *to > most)
+		return corrupt(r);
+	return CHOIR_OK;
+}
+
+static choir_status read_checksum(reader *r, uint32_t *to)
+{
+	uint64_t value;
+	CHOIR_TRY(read_count(r, UINT32_MAX, &value));
+	*to = (uint32_t) value;
+	return CHOIR_OK;
+}
+
+// The key of an object's next member; *end: there is none.
+static choir_status next_key(reader *r, bool *end)
+{
+	const chi_json_token token = chi_json_next(&r->json);
+	*end = token == CHI_JSON_OBJECT_END;
+	return *end || token == CHI_JSON_KEY ? CHOIR_OK : corrupt(r);
+}
+
+static choir_status begin_object(reader *r)
+{
+	return chi_json_next(&r->json) == CHI_JSON_OBJECT ? CHOIR_OK : corrupt(r);
+}
+
+static choir_status read_tensors(reader *r, chi_manifest_file *f)
+{
+	bool end;
+	CHOIR_TRY(begin_object(r));
+	for (;;) {
+		CHOIR_TRY(next_key(r, &end));
+		if (end)
+			return CHOIR_OK;
+		void *array = f->tensor;
+		const bool grown = chi_grow(&array, &f->room, f->n + 1, sizeof *f->tensor);
+		f->tensor = array;
+		if (!grown)
+			return CHOIR_NO_MEMORY;
+		chi_manifest_tensor *t = &f->tensor[f->n++];
+		*t = (chi_manifest_tensor){ .name = r->json.text };
+		CHOIR_TRY(read_checksum(r, &t->crc32c));
+	}
+}
+
+static choir_status read_file(reader *r, chi_manifest_file *f)
+{
+	bool end;
+	CHOIR_TRY(begin_object(r));
+	for (;;) {
+		CHOIR_TRY(next_key(r, &end));
+		if (end)
+			return CHOIR_OK;
+		if (strcmp(r->json.text, "bytes") == 0)
+			CHOIR_TRY(read_count(r, UINT64_MAX, &f->bytes));
+		else if (strcmp(r->json.text, "header") == 0)
+			CHOIR_TRY(read_checksum(r, &f->header));
+		else if (strcmp(r->json.text, "tensors") == 0)
+			CHOIR_TRY(read_tensors(r, f));
+		else
+			return corrupt(r);
+	}
+}
+
+static choir_status read_metadata(reader *r)
+{
+	chi_manifest *m = r->m;
+	bool end;
+	CHOIR_TRY(begin_object(r));
+	for (;;) {
+		CHOIR_TRY(next_key(r, &end));
+		if (end)
+			return CHOIR_OK;
+		void *array = m->pair;
+		const bool grown = chi_grow(&array, &m->pairs_room, m->pairs + 1, sizeof *m->pair);
+		m->pair = array;
+		if (!grown)
+			return CHOIR_NO_MEMORY;
+		chi_st_pair *p = &m->pair[m->pairs++];
+		*p = (chi_st_pair){ r->json.text, "" };
+		if (chi_json_next(&r->json) != CHI_JSON_STRING)
+			return corrupt(r);
+		p->value = r->json.text;
+	}
+}
+
+static choir_status read_member(reader *r)
+{
+	chi_manifest *m = r->m;
+	const struct {
+		const char *key;
+		uint64_t *to;
+	} counts[] = { { "choir_checkpoint", &r->format }, { "save", &m->save }, { "step", &m->step },
+		{ "replicas", &m->replicas } };
+	for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+		if (strcmp(r->json.text, counts[i].key) == 0)
+			return read_count(r, i == 0 ? UINT64_MAX : INT64_MAX, counts[i].to);
+	for (int i = 0; i < CHI_STEP_FILES; i++)
+		if (strcmp(r->json.text, section[i]) == 0)
+			return read_file(r, &m->file[i]);
+	if (strcmp(r->json.text, "metadata") == 0)
+		return read_metadata(r);
+	if (strcmp(r->json.text, "crc32c") == 0 && chi_json_next(&r->json) == CHI_JSON_STRING)
+		return CHOIR_OK; // was compared before
+	return corrupt(r);
+}
+
+// The format comes first, so that of a newer one nothing else is read.
+static choir_status read_all(reader *r)
+{
+	bool end;
+	CHOIR_TRY(begin_object(r));
+	for (;;) {
+		CHOIR_TRY(next_key(r, &end));
+		if (end)
+			break;
+		CHOIR_TRY(read_member(r));
+		if (r->format > CHI_MANIFEST_FORMAT)
+			return choir_fail(CHOIR_UNSUPPORTED, "%s: a checkpoint of format %" PRIu64
+					", which a newer Choir has written; this one reads format %d", r->path,
+					r->format, CHI_MANIFEST_FORMAT);
+	}
+	return chi_json_next(&r->json) == CHI_JSON_END && r->format != 0 ? CHOIR_OK : corrupt(r);
+}
+
+static choir_status check_tail(const char *path, const char *text, size_t bytes)
+{
+	char tail[TAIL + 1];
+	if (bytes >= TAIL) {
+		const size_t before = bytes - TAIL;
+		snprintf(tail, sizeof tail, tail_format, chi_crc32c(0, text, before));
+		if (memcmp(tail, text + before, TAIL) == 0)
+			return CHOIR_OK;
+	}
+	return choir_fail(CHOIR_CORRUPT, "%s: it is damaged: its checksum is another", path);
+}
+
+static choir_status load(chi_file *f, chi_manifest *m, size_t *bytes)
+{
+	const uint64_t size = chi_file_size(f);
+	if (size > MOST_BYTES)
+		return choir_fail(CHOIR_CORRUPT, "%s: %" PRIu64 " bytes are too many for a manifest",
+				chi_file_path(f), size);
+	*bytes = (size_t) size;
+	m->text = chi_alloc(*bytes + 1);
+	if (m->text == NULL)
+		return CHOIR_NO_MEMORY;
+	return chi_file_read(f, 0, m->text, *bytes);
+}
+
+choir_status chi_manifest_read(const char *path, chi_manifest *m)
+{
+	*m = (chi_manifest){ 0 };
+	chi_file *f = chi_file_open(path);
+	if (f == NULL)
+		return choir_error_status();
+	size_t bytes = 0;
+	choir_status status = load(f, m, &bytes);
+	chi_file_close(f);
+	CHOIR_TRY(status);
+	CHOIR_TRY(check_tail(path, m->text, bytes));
+	reader r = { .path = path, .m = m };
+	chi_json_open(&r.json, m->text, bytes);
+	return read_all(&r);
+}
+
+void chi_manifest_free(chi_manifest *m)
+{
+	for (int i = 0; i < CHI_STEP_FILES; i++)
+		chi_free(m->file[i].tensor);
+	chi_free(m->pair);
+	chi_free(m->text);
+	*m = (chi_manifest){ 0 };
+}
+
+const char *chi_manifest_find(const chi_manifest *m, const char *key)
+{
+	for (size_t i = 0; i < m->pairs; i++)
+		if (strcmp(m->pair[i].key, key) == 0)
+			return m->pair[i].value;
+	return NULL;
+}

@@ -1,0 +1,288 @@
+// Writing a step, and taking steps away. The order of the operations is what keeps checkpoints
+// whole through a power cut: files and their folder are on the disk before the rename, the rename
+// is before anything older goes. tests/train/crash_test.c looks at the states in between.
+#include "train/steps/steps.h"
+
+#include "base/alloc.h"
+#include "base/crc32c.h"
+#include "base/error.h"
+#include "base/folder.h"
+#include "base/size.h"
+#include "train/order.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+typedef struct {
+	const chi_step_plan *plan;
+	chi_text final, temporary; // the folder's path
+	chi_manifest manifest;
+	uint64_t bytes; // of the files, as far as is known
+} writing;
+
+// Data is aligned if larger elements come first; names decide among equals.
+static bool by_size_and_name(const void *a, const void *b)
+{
+	const chi_state_entry *e = a, *f = b;
+	const size_t s = chi_dtype_size(e->dtype), t = chi_dtype_size(f->dtype);
+	return s != t ? s > t : strcmp(e->name, f->name) < 0;
+}
+
+// One file's content: its entries in the order of the file, and the header before them.
+typedef struct {
+	size_t n;
+	chi_state_entry **entry;
+	chi_text header;
+} content;
+
+static choir_status print_header(const writing *w, int file, content *c)
+{
+	chi_st_tensor *tensor = chi_alloc_array(c->n + 1, sizeof *tensor);
+	size_t end = 0;
+	if (tensor == NULL)
+		return CHOIR_NO_MEMORY;
+	choir_status status = CHOIR_OK;
+	for (size_t i = 0; status == CHOIR_OK && i < c->n; i++) {
+		const chi_state_entry *e = c->entry[i];
+		const size_t begin = end;
+		if (!chi_text_is_utf8(e->name, strlen(e->name)) || strcmp(e->name, "__metadata__") == 0)
+			status = choir_fail(CHOIR_INVALID,
+					"save: a variable cannot be saved by the name \"%.100s\"", e->name);
+		else if (!chi_size_add(end, e->bytes, &end))
+			status = choir_fail(CHOIR_INVALID, "save: more bytes than fit");
+		tensor[i] = (chi_st_tensor){ .name = e->name, .dtype = e->dtype, .shape = e->shape,
+			.begin = begin, .end = end };
+	}
+	// Whoever has only the weights still knows what they are of.
+	const size_t pairs = file == CHI_STEP_WEIGHTS ? w->plan->pairs : 0;
+	if (status == CHOIR_OK)
+		chi_safetensors_print(&c->header, c->n, tensor, pairs, w->plan->pair);
+	chi_free(tensor);
+	return status == CHOIR_OK && c->header.failed ? CHOIR_NO_MEMORY : status;
+}
+
+static choir_status describe_file(writing *w, int file, const content *c)
+{
+	chi_manifest_file *m = &w->manifest.file[file];
+	m->tensor = chi_alloc_array(c->n + 1, sizeof *m->tensor);
+	if (m->tensor == NULL)
+		return CHOIR_NO_MEMORY;
+	m->n = c->n;
+	m->header = chi_crc32c(0, c->header.data, c->header.length);
+	m->bytes = c->header.length;
+	for (size_t i = 0; i < c->n; i++) {
+		const chi_state_entry *e = c->entry[i];
+		m->tensor[i] = (chi_manifest_tensor){ e->name, chi_crc32c(0, e->data, e->bytes) };
+		m->bytes += e->bytes;
+	}
+	return CHOIR_OK;
+}
+
+static choir_status prepare_file(writing *w, int file, content *c)
+{
+	const chi_state *s =
+			file == CHI_STEP_WEIGHTS ? &w->plan->snapshot->weights : &w->plan->snapshot->state;
+	*c = (content){ .n = s->n, .entry = chi_alloc_array(s->n + 1, sizeof *c->entry) };
+	if (c->entry == NULL)
+		return CHOIR_NO_MEMORY;
+	for (size_t i = 0; i < s->n; i++)
+		c->entry[i] = &s->entry[i];
+	chi_order((void **) c->entry, c->n, by_size_and_name);
+	CHOIR_TRY(print_header(w, file, c));
+	CHOIR_TRY(describe_file(w, file, c));
+	w->bytes += w->manifest.file[file].bytes;
+	return CHOIR_OK;
+}
+
+static void free_content(content *c)
+{
+	chi_free(c->entry);
+	chi_text_free(&c->header);
+}
+
+// Opens NAME in the temporary folder.
+static chi_writer *open_file(const writing *w, const char *name)
+{
+	chi_text path = { 0 };
+	chi_text_add(&path, "%s/%s", w->temporary.data, name);
+	chi_writer *to = path.failed ? NULL : chi_writer_new_growing(path.data);
+	chi_text_free(&path);
+	return to;
+}
+
+static choir_status end_file(chi_writer *to, choir_status status)
+{
+	if (status == CHOIR_OK)
+		return chi_writer_commit(to);
+	chi_writer_abort(to);
+	return status;
+}
+
+static choir_status write_content(const writing *w, int file, const content *c)
+{
+	chi_writer *to = open_file(w, chi_step_file_name[file]);
+	if (to == NULL)
+		return choir_error_status();
+	choir_status status = chi_writer_write(to, c->header.data, c->header.length);
+	for (size_t i = 0; status == CHOIR_OK && i < c->n; i++)
+		status = chi_writer_write(to, c->entry[i]->data, c->entry[i]->bytes);
+	return end_file(to, status);
+}
+
+static choir_status write_manifest(const writing *w)
+{
+	chi_text text = { 0 };
+	chi_manifest_print(&text, &w->manifest);
+	chi_writer *to = text.failed ? NULL : open_file(w, "manifest.json");
+	choir_status status = to == NULL ? choir_error_status()
+			: end_file(to, chi_writer_write(to, text.data, text.length));
+	chi_text_free(&text);
+	return status;
+}
+
+// A name that no step has yet, and the one it has until it is whole.
+static choir_status find_names(writing *w)
+{
+	const char *directory = w->plan->directory;
+	for (int k = 1;; k++) {
+		chi_text_free(&w->final);
+		chi_text name = { 0 };
+		chi_text_add(&name, "step-%" PRIu64, w->plan->snapshot->step);
+		if (k > 1)
+			chi_text_add(&name, ".%d", k);
+		chi_text_add(&w->final, "%s/%s", directory, name.data == NULL ? "" : name.data);
+		const bool failed = name.failed || w->final.failed, taken = !failed &&
+				chi_folder_has(w->final.data);
+		if (!failed && !taken)
+			chi_text_add(&w->temporary, "%s/.%s.tmp", directory, name.data);
+		chi_text_free(&name);
+		if (failed || w->temporary.failed)
+			return CHOIR_NO_MEMORY;
+		if (!taken)
+			return CHOIR_OK;
+	}
+}
+
+static choir_status write_folder(writing *w, const content c[])
+{
+	if (chi_folder_has(w->temporary.data)) // left by a save that failed
+		CHOIR_TRY(chi_folder_remove(w->temporary.data));
+	CHOIR_TRY(chi_folder_make(w->temporary.data));
+	for (int i = 0; i < CHI_STEP_FILES; i++)
+		CHOIR_TRY(write_content(w, i, &c[i]));
+	CHOIR_TRY(write_manifest(w));
+	return chi_folder_sync(w->temporary.data);
+}
+
+// After a failure: with the bytes that were needed and are there, since a full disk is the common
+// one; and without what was written so far.
+static choir_status give_up(const writing *w)
+{
+	chi_error first;
+	chi_error_save(&first);
+	const uint64_t room = chi_folder_room(w->plan->directory);
+	if (chi_folder_has(w->temporary.data))
+		(void) chi_folder_remove(w->temporary.data);
+	chi_error_restore(&first);
+	if (first.status != CHOIR_IO)
+		return first.status;
+	return choir_fail(CHOIR_IO, "step %" PRIu64 " was not saved: %.300s (it needs %" PRIu64
+			" bytes, and %" PRIu64 " are free)", w->plan->snapshot->step, first.text, w->bytes,
+			room);
+}
+
+static choir_status check_room(const writing *w)
+{
+	const uint64_t room = chi_folder_room(w->plan->directory);
+	if (room >= w->bytes)
+		return CHOIR_OK;
+	return choir_fail(CHOIR_IO, "%s: step %" PRIu64 " was not saved: it needs %" PRIu64
+			" bytes, and %" PRIu64 " are free", w->plan->directory, w->plan->snapshot->step,
+			w->bytes, room);
+}
+
+static choir_status publish(writing *w, const content c[])
+{
+	CHOIR_TRY(find_names(w));
+	CHOIR_TRY(check_room(w));
+	choir_status status = write_folder(w, c);
+	if (status == CHOIR_OK)
+		status = chi_folder_rename(w->temporary.data, w->final.data);
+	if (status != CHOIR_OK)
+		return give_up(w);
+	return chi_folder_sync(w->plan->directory);
+}
+
+choir_status chi_step_write(const chi_step_plan *plan, char **path)
+{
+	writing w = { .plan = plan,
+		.manifest = { .save = plan->save,
+				.step = plan->snapshot->step,
+				.replicas = plan->snapshot->replicas,
+				.pairs = plan->pairs } };
+	content c[CHI_STEP_FILES] = { { 0 } };
+	choir_status status = CHOIR_OK;
+	w.manifest.pair = chi_alloc_array(plan->pairs + 1, sizeof *w.manifest.pair);
+	if (w.manifest.pair == NULL)
+		status = CHOIR_NO_MEMORY;
+	else if (plan->pairs > 0)
+		memcpy(w.manifest.pair, plan->pair, plan->pairs * sizeof *plan->pair);
+	for (int i = 0; status == CHOIR_OK && i < CHI_STEP_FILES; i++)
+		status = prepare_file(&w, i, &c[i]);
+	if (status == CHOIR_OK)
+		status = publish(&w, c);
+	*path = NULL;
+	if (status == CHOIR_OK) {
+		*path = w.final.data;
+		w.final = (chi_text){ 0 };
+	}
+	for (int i = 0; i < CHI_STEP_FILES; i++)
+		free_content(&c[i]);
+	chi_manifest_free(&w.manifest);
+	chi_text_free(&w.final);
+	chi_text_free(&w.temporary);
+	return status;
+}
+
+// ---- Taking away.
+
+// DIRECTORY/.NAME.old, or NAME itself if it begins with a dot already.
+static chi_text hidden_path(const char *directory, const chi_step *step)
+{
+	chi_text path = { 0 };
+	chi_text_add(&path, step->half ? "%s/%s" : "%s/.%s.old", directory, step->name);
+	if (path.failed)
+		chi_text_free(&path);
+	return path;
+}
+
+static choir_status hide(const char *directory, const chi_step *step)
+{
+	chi_text to = hidden_path(directory, step);
+	choir_status status = CHOIR_OK;
+	if (to.data == NULL)
+		return CHOIR_NO_MEMORY;
+	if (!step->half && chi_folder_has(to.data))
+		status = chi_folder_remove(to.data);
+	if (!step->half && status == CHOIR_OK)
+		status = chi_folder_rename(step->path, to.data);
+	chi_text_free(&to);
+	return status;
+}
+
+choir_status chi_steps_remove(const char *directory, size_t n, chi_step *const steps[])
+{
+	if (n == 0)
+		return CHOIR_OK;
+	for (size_t i = 0; i < n; i++)
+		CHOIR_TRY(hide(directory, steps[i]));
+	CHOIR_TRY(chi_folder_sync(directory));
+	for (size_t i = 0; i < n; i++) {
+		chi_text path = hidden_path(directory, steps[i]);
+		const choir_status status =
+				path.data == NULL ? CHOIR_NO_MEMORY : chi_folder_remove(path.data);
+		chi_text_free(&path);
+		CHOIR_TRY(status);
+	}
+	return CHOIR_OK;
+}

@@ -1,6 +1,7 @@
 // choir inspect: what a file of examples holds. It is read to its end, so what is wrong
 // anywhere in it is found, with its place.
 #include "commands.h"
+#include "inspect.h"
 #include "number.h"
 #include "open.h"
 #include "options.h"
@@ -8,6 +9,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { BATCH = 256, BATCH_BYTES = 16 << 20, SHOWN = 3, MOST_VALUES = 8, MOST_TEXT = 60 };
 
@@ -27,7 +29,8 @@ static const command self = {
 			 "is\n"
 			 "wrong in it and where. Where the name does not tell the kind, it stands before it:\n"
 			 "csv:, npy:, npz:, idx:, tfrecord:, text:, hdf5:, cifar10:FOLDER, or\n"
-			 "fixed:BYTES:FILE for records of so many bytes.",
+			 "fixed:BYTES:FILE for records of so many bytes. Of a folder of checkpoints: its\n"
+			 "steps, their tensors, and which are damaged.",
 	.n = sizeof options / sizeof options[0],
 	.options = options,
 };
@@ -213,6 +216,9 @@ int inspect_main(int argc, char **argv)
 		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
 	if (name == NULL)
 		return wrong_use(&self, "the FILE is missing (--help says what it takes)");
+	struct stat is;
+	if (stat(name, &is) == 0 && S_ISDIR(is.st_mode))
+		return inspect_steps(name, given.json) == CHOIR_OK ? EXIT_OK : failed(&self);
 	inspection i = { .rows = 0 };
 	choir_strategy *s = choir_one_device_strategy_new(NULL);
 	const int code = inspect(&i, s, name) == CHOIR_OK ? EXIT_OK : failed(&self);

@@ -7,7 +7,8 @@
 #include <stdint.h>
 
 // What a command ends with.
-enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+// EXIT_STOPPED (EX_TEMPFAIL): a training was stopped as asked and can go on from its checkpoint.
+enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_STOPPED = 75 };
 
 typedef enum {
 	OPTION_FLAG, // to: bool

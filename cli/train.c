@@ -99,6 +99,13 @@ static const option options[] = {
 	{ .name = "--log", .value = "FOLDER", .kind = OPTION_TEXT, .to = &given.log,
 		.help = "write loss, accuracy and rates there as they come\n(event files, for "
 				"TensorBoard)" },
+	{ .name = "--checkpoint", .value = "DIR", .kind = OPTION_TEXT, .to = &given.checkpoint,
+		.help = "save all there, each epoch and when stopped by SIGTERM\n"
+				"or SIGINT; go on from what is there" },
+	{ .name = "--checkpoint-every", .value = "N", .kind = OPTION_INTEGER,
+		.to = &given.checkpoint_every, .least = 1, .help = "and every so many steps" },
+	{ .name = "--keep", .value = "N", .kind = OPTION_INTEGER, .to = &given.keep, .least = 1,
+		.most = 1 << 20, .help = "so many of the last checkpoints (5)" },
 	{ .name = "--show-split", .kind = OPTION_FLAG, .to = &given.show_split,
 		.help = "say which examples each replica trains on" },
 	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "one JSON object a line" },
@@ -148,7 +155,9 @@ static choir_status work(choir_strategy *group, int worker, void *user)
 	choir_status status;
 	if (own->examples == NULL)
 		CHOIR_TRY(train_open_share(t, group, worker));
-	own->done = 0;
+	if (!t->resumed)
+		own->done = 0;
+	t->resumed = false;
 	while ((status = choir_distributed_dataset_next(own->examples, &own->batch)) == CHOIR_OK) {
 		own->steps++;
 		status = choir_strategy_run(group, train_step, t, own->batch, NULL);
@@ -159,6 +168,7 @@ static choir_status work(choir_strategy *group, int worker, void *user)
 			continue;
 		train_trace_step(t, own);
 		train_show_progress(t, own->done);
+		CHOIR_TRY(train_checkpoint_step(t));
 	}
 	return status == CHOIR_END ? choir_distributed_dataset_rewind(own->examples) : status;
 }
@@ -217,6 +227,7 @@ static choir_status train_epochs(training *t)
 		train_say_epoch(t);
 		train_trace_epoch(t);
 		CHOIR_TRY(compare(t, &more));
+		CHOIR_TRY(train_checkpoint_epoch(t));
 	}
 	if (t->best.copy != NULL)
 		t->last_score = t->best_score;
@@ -225,7 +236,9 @@ static choir_status train_epochs(training *t)
 
 static choir_status train_and_save(training *t)
 {
+	CHOIR_TRY(train_open_checkpoints(t));
 	CHOIR_TRY(train_epochs(t));
+	CHOIR_TRY(train_close_checkpoints(t));
 	if (given.save != NULL) {
 		static char metadata[METADATA_SIZE];
 		model_plan_write(&t->model.plan, metadata);
@@ -255,11 +268,13 @@ int train_main(int argc, char **argv)
 	const choir_status status = train(&t);
 	if (status != CHOIR_OK)
 		progress_clear();
-	const int code = status == CHOIR_OK ? EXIT_OK : failed(&self);
+	const int code = status == CHOIR_OK ? EXIT_OK : failed(&self) == EXIT_FAILED && t.stopped
+			? EXIT_STOPPED : EXIT_FAILED;
 	for (int i = 0; t.share != NULL && i < choir_strategy_workers(t.strategy); i++)
 		choir_values_free(t.share[i].batch);
 	free(t.share);
 	choir_values_free(t.batch);
+	choir_checkpoint_manager_free(t.checkpoints);
 	choir_strategy_free(t.strategy);
 	source_close(&t.data);
 	free(t.table);

@@ -13,9 +13,10 @@ typedef struct {
 	const char *model, *widths, *data, *target, *strategy, *devices, *parameter_devices;
 	const char *optimizer, *schedule, *nonfinite, *save;
 	const char *init, *init_map, *freeze;
-	const char *trace, *log;
+	const char *trace, *log, *checkpoint;
 	model_size size;
 	int64_t train_examples, batch, replicas, workers, epochs, patience, warmup;
+	int64_t checkpoint_every, keep;
 	double rate, clip;
 	uint64_t seed;
 	bool lock_free, show_split, json;
@@ -50,6 +51,9 @@ typedef struct {
 	double best_score;
 	int64_t worse; // epochs since the best
 	breakdown breakdown; // of the trace
+	choir_checkpoint_manager *checkpoints; // NULL: none are made
+	bool resumed; // in the middle of an epoch
+	bool stopped; // as asked, behind a checkpoint
 } training;
 
 // Makes all that t->given asks for; nothing of it is trained yet.
@@ -72,5 +76,12 @@ choir_status train_trace_start(training *t);
 choir_status train_trace_stop(training *t, choir_status status);
 void train_trace_step(const training *t, const share *own); // after each step of worker 0
 void train_trace_epoch(const training *t);
+// Checkpoints, where they are asked for (train_checkpoint.c): takes the directory and goes on from
+// what is there; behind a step and behind an epoch, CHOIR_CANCELLED where the program is to stop;
+// at the end.
+choir_status train_open_checkpoints(training *t);
+choir_status train_checkpoint_step(training *t);
+choir_status train_checkpoint_epoch(training *t);
+choir_status train_close_checkpoints(training *t);
 // Numbers that the optimizer keeps beside each weight.
 int train_slots(const training *t);

@@ -83,13 +83,13 @@ static int find(const char *path, int *folder, char name[NAME])
 	return at;
 }
 
-static int add_node(int folder, const char *name, bool is_folder)
+static int add_node(int folder, const char name[NAME], bool is_folder)
 {
 	assert_true(recording.nodes < MOST_NODES);
 	recording.node[recording.nodes].folder = is_folder;
 	recording.node[recording.nodes].there = true;
 	recording.node[recording.nodes].in = folder;
-	snprintf(recording.node[recording.nodes].name, NAME, "%s", name);
+	memcpy(recording.node[recording.nodes].name, name, NAME);
 	return recording.nodes++;
 }
 
@@ -117,7 +117,7 @@ static void record(const chi_disk_operation *o, void *user)
 		int folder;
 		find(o->to, &folder, op->to);
 		assert_int_equal(folder, op->folder);
-		snprintf(recording.node[op->node].name, NAME, "%s", op->to);
+		memcpy(recording.node[op->node].name, op->to, NAME);
 	}
 	if (o->kind == CHI_DISK_REMOVE || o->kind == CHI_DISK_REMOVE_FOLDER)
 		recording.node[op->node].there = false;
@@ -192,7 +192,7 @@ static void apply_name(disk *d, const operation *o)
 		return;
 	}
 	d->in[o->node] = o->folder;
-	snprintf(d->name[o->node], NAME, "%s", o->kind == CHI_DISK_RENAME ? o->to : o->name);
+	memcpy(d->name[o->node], o->kind == CHI_DISK_RENAME ? o->to : o->name, NAME);
 }
 
 // The disk after a cut behind end operations. lost: for each of them whether it did not get there,

@@ -1,0 +1,158 @@
+// Checkpoints of a training: made every so many steps and at the end of every epoch, and when the
+// program is asked to stop (SIGTERM, SIGINT), which it then does behind the step that it is in.
+// Started again with the same options it goes on from the last one, to the same weights.
+#include "training.h"
+
+#include "report.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static volatile sig_atomic_t asked_to_stop;
+
+// A second signal ends the program at once: SA_RESETHAND.
+static void stop(int number)
+{
+	(void) number;
+	asked_to_stop = 1;
+}
+
+static void catch_signals(void)
+{
+	struct sigaction action = { .sa_handler = stop, .sa_flags = (int) SA_RESETHAND };
+	sigemptyset(&action.sa_mask);
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGINT, &action, NULL);
+}
+
+static void say_warning(choir_log_level level, const char *line, void *user)
+{
+	(void) level;
+	(void) user;
+	fprintf(stderr, "choir train: %s\n", line);
+}
+
+// How far the training was that is at path.
+static choir_status read_progress(training *t, const char *path)
+{
+	char file[PATH_SIZE], text[32];
+	const struct {
+		const char *key;
+		int64_t *to;
+	} counts[] = { { "train/epochs", &t->epochs }, { "train/steps", &t->share[0].steps },
+		{ "train/examples", &t->share[0].done } };
+	if (snprintf(file, sizeof file, "%s/weights.safetensors", path) >= (int) sizeof file)
+		return choir_fail(CHOIR_INVALID, "%s: the path is too long", path);
+	for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+		CHOIR_TRY(choir_checkpoint_metadata(file, counts[i].key, text, sizeof text));
+		*counts[i].to = strtoll(text, NULL, 10);
+	}
+	t->resumed = t->share[0].done > 0;
+	CHOIR_TRY(choir_checkpoint_metadata(file, "train/loss", text, sizeof text));
+	t->last_loss = strtod(text, NULL);
+	CHOIR_TRY(choir_checkpoint_metadata(file, "train/score", text, sizeof text));
+	t->last_score = strtod(text, NULL);
+	return CHOIR_OK;
+}
+
+static bool has_steps(const char *directory)
+{
+	choir_checkpoint_list *l = choir_checkpoint_list_new(directory);
+	const bool has = choir_checkpoint_list_steps(l) > 0;
+	choir_checkpoint_list_free(l);
+	return has;
+}
+
+static void say_resumed(const training *t)
+{
+	const long long steps = (long long) t->share[0].steps;
+	const char *path = choir_checkpoint_manager_path(t->checkpoints);
+	if (t->given->json) {
+		json_begin();
+		json_text("event", "resume");
+		json_integer("step", steps);
+		json_text("path", path);
+		json_end();
+	} else
+		printf("going on from %s, behind step %lld\n", path, steps);
+	fflush(stdout);
+}
+
+choir_status train_open_checkpoints(training *t)
+{
+	const train_options *o = t->given;
+	if (o->checkpoint == NULL)
+		return o->checkpoint_every == 0 && o->keep == 0 ? CHOIR_OK
+				: choir_fail(CHOIR_INVALID, "%s: of which checkpoints? --checkpoint DIR is needed",
+						  o->keep != 0 ? "--keep" : "--checkpoint-every");
+	if (choir_strategy_workers(t->strategy) > 1)
+		return choir_fail(CHOIR_UNSUPPORTED, "--checkpoint: with --workers %d each is in a step "
+				"of its own: 1 worker is possible", choir_strategy_workers(t->strategy));
+	if (o->patience > 0)
+		return choir_fail(CHOIR_UNSUPPORTED, "--checkpoint: not with --patience, whose best "
+				"weights are not in checkpoints");
+	choir_log_set(CHOIR_LOG_WARNING, say_warning, NULL);
+	t->checkpoints = choir_checkpoint_manager_new(t->strategy, o->checkpoint,
+			CHOIR_OPTIONS(choir_checkpoint_options, .keep = (int) o->keep, .asynchronous = true));
+	if (t->checkpoints == NULL)
+		return choir_error_status();
+	CHOIR_TRY(train_open_share(t, t->strategy, 0)); // whose place is in the checkpoint
+	if (has_steps(o->checkpoint)) {
+		CHOIR_TRY(choir_checkpoint_manager_restore_latest(t->checkpoints));
+		CHOIR_TRY(read_progress(t, choir_checkpoint_manager_path(t->checkpoints)));
+		say_resumed(t);
+	}
+	catch_signals();
+	return CHOIR_OK;
+}
+
+// epochs: that are done. done: examples of the one behind them.
+static choir_status save(training *t, int64_t epochs, int64_t done)
+{
+	static char text[METADATA_SIZE + 256];
+	model_plan_write(&t->model.plan, text);
+	const size_t length = strlen(text);
+	snprintf(text + length, sizeof text - length,
+			"\ntrain/epochs=%" PRId64 "\ntrain/steps=%" PRId64 "\ntrain/examples=%" PRId64
+			"\ntrain/loss=%.17g\ntrain/score=%.17g\n", epochs, t->share[0].steps, done,
+			t->last_loss, t->last_score);
+	return choir_checkpoint_manager_save(t->checkpoints, text);
+}
+
+static choir_status stop_here(training *t)
+{
+	t->stopped = true;
+	CHOIR_TRY(choir_checkpoint_manager_wait(t->checkpoints));
+	return choir_fail(CHOIR_CANCELLED, "stopped as asked behind step %lld: %s",
+			(long long) t->share[0].steps, choir_checkpoint_manager_path(t->checkpoints));
+}
+
+choir_status train_checkpoint_step(training *t)
+{
+	if (t->checkpoints == NULL)
+		return CHOIR_OK;
+	const share *own = &t->share[0];
+	const int64_t every = t->given->checkpoint_every;
+	const bool stops = asked_to_stop != 0;
+	if (stops || (every > 0 && own->steps % every == 0))
+		CHOIR_TRY(save(t, t->epochs - 1, own->done));
+	return stops ? stop_here(t) : CHOIR_OK;
+}
+
+choir_status train_checkpoint_epoch(training *t)
+{
+	if (t->checkpoints == NULL)
+		return CHOIR_OK;
+	const bool stops = asked_to_stop != 0;
+	CHOIR_TRY(save(t, t->epochs, 0));
+	return stops ? stop_here(t) : CHOIR_OK;
+}
+
+choir_status train_close_checkpoints(training *t)
+{
+	return t->checkpoints == NULL ? CHOIR_OK : choir_checkpoint_manager_wait(t->checkpoints);
+}

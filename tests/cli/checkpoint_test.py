@@ -1,0 +1,118 @@
+"""Trainings that are stopped, at any moment and by signals, and go on: to the weights of one that was not."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+
+from command import COMMAND, Case, main
+
+MLP = ("--data", "digits:600", "--batch", "32", "--epochs", "3", "--model", "mlp", "--widths", "24",
+       "--replicas", "4", "--json")
+STOPPED = 75
+# CHOIR_STOPS: how many stops at random moments.
+STOPS = int(os.environ.get("CHOIR_STOPS", "6"))
+
+
+class Checkpoint(Case):
+    def end(self, *arguments):
+        last = json.loads(self.succeed("train", *MLP, *arguments).splitlines()[-1])
+        self.assertEqual(last["event"], "end")
+        return last["weights"], last["loss"], last["test_accuracy"]
+
+    def test_checkpoints_change_nothing(self):
+        whole = self.end()
+        self.assertEqual(self.end("--checkpoint", "all", "--checkpoint-every", "4", "--keep", "2"), whole)
+        steps = sorted(path.name for path in (self.folder / "all").iterdir() if path.name[0] != ".")
+        self.assertEqual(len(steps), 2, steps)
+        # Nothing is left to do, and it says the same.
+        self.assertEqual(self.end("--checkpoint", "all"), whole)
+
+    def test_more_epochs_on_other_devices(self):
+        whole = self.end()
+        self.end("--checkpoint", "more", "--epochs", "1", "--devices", "cpu:0")
+        self.end("--checkpoint", "more", "--epochs", "2", "--devices", "cpu:0,far:0",
+                 "--strategy", "mirrored")
+        self.assertEqual(self.end("--checkpoint", "more", "--strategy", "central_storage",
+                                  "--devices", "cpu:0,cpu:1"), whole)
+
+    def stop_once(self, after, number, *arguments):
+        """The command's code, asked to stop so many seconds after its start."""
+        with subprocess.Popen([COMMAND, "train", *MLP, *arguments], cwd=self.folder, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+            lines = [running.stdout.readline()] # it has begun
+            time.sleep(after)
+            running.send_signal(number)
+            out, error = running.communicate(timeout=100)
+        return running.returncode, lines[0] + out, error
+
+    def test_stopped_at_random_moments(self):
+        whole = self.end("--epochs", "8")
+        dice = random.Random(5)
+        stops = 0
+        for attempt in range(20 * STOPS):
+            if stops >= STOPS:
+                break
+            name, code = f"stop-{attempt}", None
+            number = dice.choice((signal.SIGTERM, signal.SIGINT))
+            for _ in range(40):
+                devices = dice.choice(("cpu:0", "cpu:0,cpu:1", "far:0,far:1"))
+                code, out, error = self.stop_once(dice.uniform(0.01, 0.25), number, "--epochs", "8",
+                                                  "--checkpoint", name, "--devices", devices)
+                if code not in (STOPPED, 0):
+                    self.assertEqual(code, -number, error) # before it listened
+                    continue
+                if code == 0:
+                    break
+                stops += 1
+                self.assertIn("stopped as asked behind step", error)
+            if code == 0:
+                last = json.loads(out.splitlines()[-1])
+            else:
+                last = json.loads(self.succeed("train", *MLP, "--epochs", "8", "--checkpoint",
+                                               name).splitlines()[-1])
+            self.assertEqual((last["weights"], last["loss"], last["test_accuracy"]), whole)
+        self.assertGreaterEqual(stops, STOPS)
+
+    def test_what_is_refused(self):
+        self.fail_with(1, "--checkpoint DIR is needed", "train", *MLP, "--keep", "3")
+        self.fail_with(1, "--checkpoint DIR is needed", "train", *MLP, "--checkpoint-every", "3")
+        self.fail_with(1, "not with --patience", "train", *MLP, "--checkpoint", "p", "--patience", "2")
+        self.fail_with(1, "with --workers 2", "train", *MLP, "--checkpoint", "p", "--strategy",
+                       "parameter_server", "--workers", "2")
+        self.end("--checkpoint", "one", "--epochs", "1")
+        self.fail_with(1, "other weights", "train", *MLP, "--checkpoint", "one", "--widths", "25")
+        self.fail_with(1, "momentum/loss_scale", "train", *MLP, "--checkpoint", "one", "--optimizer",
+                       "momentum")
+        self.fail_with(1, "is of a dataset with other steps", "train", *MLP, "--checkpoint", "one",
+                       "--batch", "16")
+
+    def test_damage_is_named_and_passed_over(self):
+        self.end("--checkpoint", "hurt", "--epochs", "2")
+        newest = max((self.folder / "hurt").glob("step-*"), key=lambda path: int(path.name[5:]))
+        weights = newest / "weights.safetensors"
+        data = bytearray(weights.read_bytes())
+        data[-1] ^= 4
+        weights.write_bytes(data)
+        steps = self.start("inspect", "hurt", "--json")
+        self.assertEqual(steps.returncode, 1)
+        self.assertIn("1 of 2 steps damaged", steps.stderr)
+        first, second = (json.loads(line) for line in steps.stdout.splitlines())
+        tensors = {(t["of"], t["name"]): (t["dtype"], t["shape"]) for t in first["tensors"]}
+        self.assertEqual(tensors["weights", "hidden1/kernel"], ("f32", [784, 24]))
+        self.assertEqual(tensors["state", "adam/hidden1/kernel/m"], ("f32", [784, 24]))
+        self.assertEqual(tensors["state", "adam/step"], ("i64", []))
+        self.assertIn("is damaged", second["damage"])
+        (self.folder / "empty").mkdir()
+        self.fail_with(1, "no checkpoints in this folder", "inspect", "empty")
+        done = self.start("train", *MLP, "--checkpoint", "hurt")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(f"hurt/{newest.name}/weights.safetensors: tensor \"", done.stderr)
+        whole = self.end()
+        last = json.loads(done.stdout.splitlines()[-1])
+        self.assertEqual((last["weights"], last["loss"], last["test_accuracy"]), whole)
+
+
+main()

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/disk.h"
 #include "base/error.h"
+#include "base/philox.h"
 #include "choir/library.h"
 #include "train/files.h"
 #include "train/saved.h"
@@ -125,6 +126,47 @@ static void damage(void **state)
 	assert_int_equal(truncate(path, 100), 0);
 	assert_failed(choir_checkpoint_manager_restore_latest(m), CHOIR_NOT_FOUND,
 			"no checkpoint is whole: 4 damaged; ");
+	choir_checkpoint_manager_free(m);
+	problem_close(&p);
+}
+
+// Any bit of any of the three files, at random: it is found, and what is named is the file, or in
+// the data the tensor. CHOIR_FLIPS: how many (2000).
+static void random_bits(void **state)
+{
+	(void) state;
+	static const char *const names[] = { "weights.safetensors", "state.safetensors",
+		"manifest.json" };
+	char path[600], directory[512];
+	snprintf(directory, sizeof directory, "%s", saved_folder());
+	problem p = saved_open(0, 2, CHOIR_ADAM, NULL);
+	choir_checkpoint_manager *m = saved_manage(p.strategy, directory, NULL);
+	saved_train(&p, 1);
+	saved_must(choir_checkpoint_manager_save(m, NULL));
+	const uint64_t before = choir_strategy_hash(p.strategy);
+	const char *given = getenv("CHOIR_FLIPS");
+	const int flips = given != NULL ? atoi(given) : 2000;
+	int named = 0;
+	for (int n = 0; n < flips; n++) {
+		const uint64_t dice = chi_hash_mix((uint64_t) n + 3);
+		size_t size;
+		snprintf(path, sizeof path, "%s/step-1/%s", directory, names[dice % 3]);
+		char *data = files_read(path, &size);
+		const size_t at = (size_t) (dice >> 8) % size;
+		data[at] = (char) (data[at] ^ 1 << (dice >> 4) % 8);
+		files_write(path, data, size);
+		const choir_status status = choir_checkpoint_manager_restore(m, 1);
+		if (status != CHOIR_CORRUPT || strstr(choir_error(), names[dice % 3]) == NULL)
+			fail_msg("bit %d of byte %zu of %s: %s: %s", (int) ((dice >> 4) % 8), at,
+					names[dice % 3], choir_status_name(status), choir_error());
+		named += strstr(choir_error(), ": tensor \"") != NULL;
+		data[at] = (char) (data[at] ^ 1 << (dice >> 4) % 8);
+		files_write(path, data, size);
+		free(data);
+	}
+	assert_int_equal(choir_strategy_hash(p.strategy), before);
+	assert_true(named > flips / 5);
+	saved_must(choir_checkpoint_manager_restore(m, 1));
 	choir_checkpoint_manager_free(m);
 	problem_close(&p);
 }
@@ -327,6 +369,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(another_program),
 		cmocka_unit_test(damage),
+		cmocka_unit_test(random_bits),
 		cmocka_unit_test(half_written),
 		cmocka_unit_test(a_newer_format),
 		cmocka_unit_test(each_call_fails_saving),

@@ -163,6 +163,17 @@ static choir_status check_tensors(const char *path, const chi_manifest_file *m,
 	return CHOIR_OK;
 }
 
+// What stands before the tensors, as the file says; all of it if that cannot be.
+static size_t header_bytes(const unsigned char *all, size_t bytes)
+{
+	uint64_t length = 0;
+	if (bytes < sizeof length)
+		return bytes;
+	for (int i = (int) sizeof length; i-- > 0;)
+		length = length << 8 | all[i];
+	return length > bytes - sizeof length ? bytes : (size_t) length + sizeof length;
+}
+
 static choir_status read_file(chi_file *f, const chi_manifest_file *m, unsigned char **all,
 		chi_safetensors *st)
 {
@@ -175,10 +186,11 @@ static choir_status read_file(chi_file *f, const chi_manifest_file *m, unsigned 
 	if (*all == NULL)
 		return chi_error_prefix("%s", path);
 	CHOIR_TRY(chi_file_read(f, 0, *all, (size_t) bytes));
-	CHOIR_TRY(chi_safetensors_open(st, f));
-	const uint32_t header = chi_crc32c(0, *all, (size_t) st->data);
+	// Before a word of the header is believed.
+	const uint32_t header = chi_crc32c(0, *all, header_bytes(*all, (size_t) bytes));
 	if (header != m->header)
 		return damaged(path, NULL, header, m->header);
+	CHOIR_TRY(chi_safetensors_open(st, f));
 	return check_tensors(path, m, st, *all + st->data);
 }
 

@@ -1,0 +1,147 @@
+// The least that a sum between two threads takes on a machine: no library, no checks, memory that
+// is there already, one flag each. Up to 16 KiB each thread sums everything by itself; above, each
+// sums one half into a result that both read, and waits for the other. Sizes and timing are those
+// of mpi_all_reduce.c. Not part of the build: tools/bench-mpi compiles it for this machine.
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+	LEAST_BYTES = 4 << 10,
+	MOST_BYTES = 64 << 20,
+	LEAST_ROUNDS = 15,
+	MOST_ROUNDS = 2001,
+	TRAFFIC = 8,
+	ALONE_BYTES = 16 << 10
+};
+
+// What one thread writes and the other reads; two inputs in turn, so that nobody waits until the
+// other has read.
+static struct {
+	_Alignas(128) atomic_long started, come, done;
+	_Alignas(128) float *from[2], *to;
+	double seconds[MOST_ROUNDS];
+} side[2];
+static float *shared;
+
+static double now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
+}
+
+static void meet(atomic_long *mine, atomic_long *other, long round)
+{
+	atomic_store_explicit(mine, round, memory_order_release);
+	while (atomic_load_explicit(other, memory_order_acquire) < round)
+#if defined(__x86_64__)
+		__builtin_ia32_pause();
+#else
+		continue;
+#endif
+}
+
+static void add(float *restrict to, const float *a, const float *b, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		to[i] = a[i] + b[i];
+}
+
+// The rounds of all sizes are counted on, so that no flag ever goes back.
+static void sum_once(int k, size_t n, long round, double *seconds)
+{
+	float *from = side[k].from[round % 2];
+	for (size_t i = 0; i < n; i++)
+		from[i] = (float) (round % 1000 + k);
+	meet(&side[k].started, &side[1 - k].started, round);
+	const double start = now();
+	meet(&side[k].come, &side[1 - k].come, round);
+	const float *a = side[0].from[round % 2], *b = side[1].from[round % 2];
+	if (n * sizeof(float) <= ALONE_BYTES) {
+		add(side[k].to, a, b, n);
+	} else {
+		const size_t half = n / 2 * (size_t) k;
+		add(shared + half, a + half, b + half, n / 2);
+		meet(&side[k].done, &side[1 - k].done, round);
+	}
+	*seconds = now() - start;
+}
+
+static long rounds_of(size_t bytes)
+{
+	const long rounds = (long) TRAFFIC * MOST_BYTES / (long) bytes;
+	return rounds < LEAST_ROUNDS ? LEAST_ROUNDS : rounds > MOST_ROUNDS ? MOST_ROUNDS : rounds;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const double x = *(const double *) a, y = *(const double *) b;
+	return (x > y) - (x < y);
+}
+
+static void say(size_t bytes, long rounds)
+{
+	double *seconds = side[0].seconds;
+	for (long i = 0; i < rounds; i++)
+		if (side[1].seconds[i] > seconds[i])
+			seconds[i] = side[1].seconds[i];
+	qsort(seconds, (size_t) rounds, sizeof seconds[0], compare);
+	printf("{\"peer\": \"bare\", \"bytes\": %zu, \"us_median\": %.6g, \"gb_per_s\": %.6g}\n",
+			bytes, 1e6 * seconds[rounds / 2], (double) bytes / seconds[rounds / 2] / 1e9);
+}
+
+static void *run(void *user)
+{
+	const int k = *(const int *) user;
+	long round = 1;
+	for (size_t bytes = LEAST_BYTES; bytes <= MOST_BYTES; bytes *= 4) {
+		const long rounds = rounds_of(bytes);
+		for (long i = 0; i < rounds; i++)
+			sum_once(k, bytes / sizeof(float), round++, &side[k].seconds[i]);
+		meet(&side[k].started, &side[1 - k].started, round++);
+		if (k == 0)
+			say(bytes, rounds);
+		meet(&side[k].started, &side[1 - k].started, round++);
+	}
+	return NULL;
+}
+
+// The system's threads go where it likes; a thread for each processor is what choir bench has.
+static void pin(pthread_t thread, int cpu)
+{
+	cpu_set_t set;
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	(void) pthread_setaffinity_np(thread, sizeof set, &set);
+}
+
+static float *zeros(size_t bytes)
+{
+	float *memory = aligned_alloc(4096, bytes);
+	if (memory == NULL)
+		exit(1);
+	return memset(memory, 0, bytes);
+}
+
+int main(void)
+{
+	static const int sides[2] = { 0, 1 };
+	pthread_t other;
+	shared = zeros(MOST_BYTES);
+	for (int k = 0; k < 2; k++) {
+		side[k].from[0] = zeros(MOST_BYTES);
+		side[k].from[1] = zeros(MOST_BYTES);
+		side[k].to = zeros(ALONE_BYTES);
+	}
+	pin(pthread_self(), 0);
+	if (pthread_create(&other, NULL, run, (void *) (size_t) &sides[1]) != 0)
+		return 1;
+	pin(other, 1);
+	run((void *) (size_t) &sides[0]);
+	return pthread_join(other, NULL);
+}

@@ -3,7 +3,8 @@ PREFIX ?= /usr/local
 SECONDS ?= 60
 SCHEDULES ?= 1000000
 .DEFAULT_GOAL := build
-.PHONY: build demo test check conformance fuzz fuzz-short schedules bench install format clean help
+.PHONY: build demo test check conformance fuzz fuzz-short schedules crashes bench install format clean \
+	help
 
 build: ## build the library, the command and the examples in build/release
 	@tools/setup build
@@ -41,11 +42,18 @@ schedules: ## SCHEDULES (1000000) random schedules, 10,000 random programs, and 
 	build/release/tests/test_random_programs all
 	tests/model/check.sh light proved -DN=4 -DSUMS=1 -DSPURIOUS=0
 
+crashes: ## 100,000 crashes while saving, as many flipped bits, 60 stops at random moments
+	@tools/setup test
+	@tools/build release
+	CHOIR_CRASH_STATES=100000 build/release/tests/test_train_crash
+	CHOIR_FLIPS=100000 build/release/tests/test_train_steps_damage
+	CHOIR_STOPS=60 ctest --test-dir build/release --output-on-failure -R '^cli/checkpoint$$'
+
 bench: build ## measure the all-reduce and training
 	build/release/choir bench all-reduce --replicas 2
-	build/release/choir bench train --case mlp128 --replicas 2 --seconds 5
-	build/release/choir bench train --case mlp1024 --replicas 2 --seconds 5
-	build/release/choir bench train --case cnn --replicas 2 --seconds 5
+	@for case in mlp128 mlp1024 cnn gpt128 gpt256 resnet20; do \
+		build/release/choir bench train --case $$case --replicas 2 --seconds 5 || exit 1; \
+	done
 
 install: ## install under PREFIX (/usr/local)
 	@tools/setup build

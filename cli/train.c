@@ -157,7 +157,6 @@ static choir_status work(choir_strategy *group, int worker, void *user)
 		CHOIR_TRY(train_open_share(t, group, worker));
 	if (!t->resumed)
 		own->done = 0;
-	t->resumed = false;
 	while ((status = choir_distributed_dataset_next(own->examples, &own->batch)) == CHOIR_OK) {
 		own->steps++;
 		status = choir_strategy_run(group, train_step, t, own->batch, NULL);
@@ -177,6 +176,7 @@ static choir_status train_epoch(training *t)
 {
 	t->since = now();
 	CHOIR_TRY(choir_strategy_run_workers(t->strategy, work, t));
+	t->resumed = false; // all of them only read it
 	t->seconds += now() - t->since;
 	t->last_loss = choir_metric_result(t->loss);
 	return choir_metric_reset(t->loss);

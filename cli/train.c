@@ -65,7 +65,7 @@ static const option options[] = {
 	{ .name = "--epochs", .value = "E", .kind = OPTION_INTEGER, .to = &given.epochs, .least = 1,
 		.most = INT32_MAX, .help = "passes over the training examples (5)" },
 	{ .name = "--optimizer", .value = "optimizer", .kind = OPTION_CHOICE, .to = &given.optimizer,
-		.choices = train_optimizers, .help = "sgd, momentum, adam or adamw (adam)" },
+		.choices = train_optimizers, .help = "sgd, momentum, adam, adamw or rmsprop (adam)" },
 	{ .name = "--rate", .value = "X", .kind = OPTION_NUMBER, .to = &given.rate,
 		.help = "learning rate (1e-3; sgd and momentum: 1e-2)" },
 	{ .name = "--schedule", .value = "schedule", .kind = OPTION_CHOICE, .to = &given.schedule,

@@ -11,7 +11,13 @@
 
 enum { PATTERN_SIZE = 256 };
 
-const char *const train_optimizers[] = { "sgd", "momentum", "adam", "adamw", NULL };
+const char *const train_optimizers[] = { "sgd", "momentum", "adam", "adamw", "rmsprop", NULL };
+// In the order of their names: what it is, and how many numbers it keeps for each weight.
+static const struct {
+	choir_optimizer_kind kind;
+	int slots;
+} optimizers[] = { { CHOIR_SGD, 0 }, { CHOIR_MOMENTUM, 1 }, { CHOIR_ADAM, 2 }, { CHOIR_ADAMW, 2 },
+	{ CHOIR_RMSPROP, 2 } };
 
 // How many examples are for training: as many as asked for, or four fifths.
 static choir_status share_examples(training *t)
@@ -46,14 +52,11 @@ static size_t optimizer_index(const training *t)
 
 int train_slots(const training *t)
 {
-	static const int of[] = { 0, 1, 2, 2 };
-	return of[optimizer_index(t)];
+	return optimizers[optimizer_index(t)].slots;
 }
 
 static choir_optimizer *make_optimizer(const training *t)
 {
-	static const choir_optimizer_kind kinds[] = { CHOIR_SGD, CHOIR_MOMENTUM, CHOIR_ADAM,
-		CHOIR_ADAMW };
 	const bool cosine = strcmp(t->given->schedule, "cosine") == 0;
 	const int64_t epoch_steps = (t->train_examples + t->given->batch - 1) / t->given->batch;
 	const choir_schedule schedule = { .size = sizeof schedule,
@@ -62,16 +65,16 @@ static choir_optimizer *make_optimizer(const training *t)
 		.steps = cosine ? t->given->epochs * epoch_steps : 0 };
 	choir_parameter_group groups[2];
 	size_t n = 0;
-	const size_t kind = optimizer_index(t);
+	const choir_optimizer_kind kind = optimizers[optimizer_index(t)].kind;
 	if (t->given->freeze != NULL)
 		groups[n++] = (choir_parameter_group){
 			.size = sizeof *groups, .names = t->given->freeze, .rate = CHOIR_NONE
 		};
-	if (kinds[kind] == CHOIR_ADAMW)
+	if (kind == CHOIR_ADAMW)
 		groups[n++] = (choir_parameter_group){
 			.size = sizeof *groups, .names = "*/bias,*/beta,*/gamma", .weight_decay = CHOIR_NONE
 		};
-	return choir_optimizer_new(kinds[kind],
+	return choir_optimizer_new(kind,
 			CHOIR_OPTIONS(choir_optimizer_options, .rate = t->given->rate, .schedule = &schedule,
 					.clip_norm = t->given->clip, .groups = groups, .n_groups = n,
 					.skip_nonfinite =

@@ -113,7 +113,7 @@ class Train(Case):
         self.assertEqual(self.weights(*MLP), base)
         for other in (("--seed", "2"), ("--batch", "16"), ("--epochs", "1"), ("--rate", "0.002"),
                       ("--optimizer", "sgd"), ("--optimizer", "momentum"), ("--optimizer", "adamw"),
-                      ("--widths", "25"), ("--train-examples", "399")):
+                      ("--optimizer", "rmsprop"), ("--widths", "25"), ("--train-examples", "399")):
             self.assertNotEqual(self.weights(*MLP, *other), base, other)
 
     def test_replicas_agree_on_the_loss(self):

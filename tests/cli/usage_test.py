@@ -31,7 +31,7 @@ class Usage(Case):
         self.fail_with(2, "no option -b (--help", "train", "-b", "3")
         self.fail_with(2, "no option --epochs2; the nearest is --epochs", "train", "--epochs2=1")
         self.fail_with(2, "no such model; known: mlp, cnn", "train", "--model", "resnet")
-        self.fail_with(2, "no such optimizer; known: sgd, momentum, adam, adamw", "train",
+        self.fail_with(2, "no such optimizer; known: sgd, momentum, adam, adamw, rmsprop", "train",
                        "--optimizer", "adamm")
         self.fail_with(2, "no such case; known: mlp128, mlp1024, cnn", "bench", "train", "--case", "gpt")
         self.fail_with(1, "known: mnist, digits, digits:N, idx:IMAGES,LABELS", "train", "--data", "cifar")

@@ -110,6 +110,7 @@ CHOIR_MUST_CHECK choir_status choir_distributed_dataset_next(
 // read and not handed out are dropped. Batches that the program holds stay as they are.
 CHOIR_MUST_CHECK choir_status choir_distributed_dataset_rewind(choir_distributed_dataset *data);
 
+enum { CHOIR_INPUT_MARKS = 16, CHOIR_INPUT_MARK_NUMBERS = 8 };
 // Where a distributed dataset stands: numbers that a checkpoint can keep as it likes.
 typedef struct choir_input_position {
 	size_t size; // set it: CHOIR_OPTIONS, or sizeof
@@ -118,8 +119,14 @@ typedef struct choir_input_position {
 	int64_t examples; // of the next one that were handed out
 	int64_t steps; // in this pass
 	int64_t signature; // of the dataset's steps, seeds and columns
+	// Places in files a little before, so that sources whose records can only be counted by
+	// reading them (CSV) need not read all that lies before. So many rows of mark; without them
+	// restoring gives the same and takes longer. What the numbers mean is the sources' own.
+	int64_t marks;
+	int64_t mark[CHOIR_INPUT_MARKS][CHOIR_INPUT_MARK_NUMBERS];
 } choir_input_position;
-// What was read ahead does not count.
+// What was read ahead does not count. A position of an older program, which is shorter, is filled
+// as far as it goes.
 CHOIR_MUST_CHECK choir_status choir_distributed_dataset_save(
 		const choir_distributed_dataset *data, choir_input_position *position);
 // The batch that comes next is the one that came next there, bit by bit; with the same global

@@ -91,6 +91,7 @@ typedef struct choir_csv_column {
 	const char *name; // in the header; without one "0", "1", ...
 	// The dataset's column; NULL: the same. Columns of one dtype with the same name here are
 	// gathered, in this order, in one column of shape [how many]; found numbers are f32 there.
+	// Categories that are gathered have numbers of their own each, whose texts nobody is told.
 	const char *as;
 	choir_csv_kind kind;
 	choir_dtype dtype; // of CHOIR_CSV_NUMBER: f32, f64, i32, i64, u8 or bool (0 or 1)
@@ -136,12 +137,14 @@ typedef struct choir_csv_options {
 // be NULL. Lines end with LF or CR LF, empty ones are passed over, and so is a byte order mark;
 // spaces around a field without quotes are no part of it. Numbers are decimal, with a point, or
 // inf and nan, and are rounded to the nearest value exactly. Examples come as a stream, in
-// memory for one row and a read buffer, however large the file is. Unless all kinds are given
+// memory for one row and a read buffer, however large the file is; a place in each 1024 rows is
+// remembered, so that going back to one costs no more than those. Unless all kinds are given
 // (and the texts of categories), the files are read once when the dataset is made. Errors,
 // there or while reading: CHOIR_CORRUPT for rows with too few or too many fields, fields that
 // are no number of the column's dtype or none of its categories, text that is not UTF-8, quotes
 // where none may be, a row of more than 64 MiB; CHOIR_NOT_FOUND for a column that does not
-// exist, with those that do; CHOIR_INVALID for more than 32 columns or 1,048,576 categories.
+// exist, with those that do; CHOIR_INVALID for more than 32 columns that are not gathered, or
+// 1,048,576 categories. A file may have thousands of columns.
 choir_dataset *choir_csv_dataset_new(const char *path, const choir_csv_options *o);
 
 // A column of the files of a CSV dataset, whether it was chosen or not.

@@ -72,6 +72,23 @@ choir_status chi_dataset_seek(choir_dataset *d, int64_t pass, int64_t elements);
 // A number for the chain: its steps, their arguments as far as they decide what comes when, and
 // the columns. An iterator is put back only where it came from.
 uint64_t chi_dataset_signature(const choir_dataset *d);
+// A place in the files of a source: where so many elements of a pass had been handed out. Of
+// numbers only, so that a saved position can hold it (marks.h).
+typedef struct {
+	int64_t source; // of the chain's sources that have marks
+	int64_t elements;
+	int64_t file, byte; // which of the source's files, and where in it the next record begins
+	int64_t files; // by chi_marks_files: that file and those before it
+	int64_t record; // its number in the file, from 1
+	int64_t dropped, skipped; // before it
+} chi_mark;
+enum { CHI_MOST_MARKS = 16 };
+// Marks close before where the chain's sources stand; how many there are. Threads: any, if d is
+// not freed meanwhile.
+size_t chi_dataset_marks(choir_dataset *d, chi_mark mark[CHI_MOST_MARKS]);
+// Gives sources the marks of another iterator of the same chain, before a seek. Those that are of
+// other files are passed over.
+choir_status chi_dataset_take_marks(choir_dataset *d, size_t n, const chi_mark mark[]);
 // Gives the chain's shard steps with a hint this count and index, before anything is read (count
 // 0: leaves them alone), and says how many there are.
 int64_t chi_dataset_shard_hints(choir_dataset *d, int64_t count, int64_t index);

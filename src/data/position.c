@@ -24,6 +24,7 @@ choir_status chi_dataset_begin(choir_dataset *d, int64_t pass)
 	d->pass = pass;
 	chi_atomic64_store(&d->dropped, 0);
 	chi_atomic64_store(&d->skipped, 0);
+	chi_atomic64_store(&d->delivered, 0);
 	choir_status status = d->random ? CHOIR_OK : d->step->rewind(d);
 	return status == CHOIR_OK ? CHOIR_OK : chi_dataset_keep_failure(d, status);
 }
@@ -48,6 +49,13 @@ choir_status chi_dataset_too_short(const choir_dataset *d, int64_t found, int64_
 			d->step->name, (long long) d->pass, (long long) found, (long long) needed);
 }
 
+choir_status chi_dataset_read_over(choir_dataset *d, int64_t from, int64_t to)
+{
+	int64_t found;
+	CHOIR_TRY(chi_dataset_drop(d, to - from, &found));
+	return found == to - from ? CHOIR_OK : chi_dataset_too_short(d, from + found, to);
+}
+
 choir_status chi_dataset_pass_over(choir_dataset *d, int64_t elements)
 {
 	if (elements == 0)
@@ -58,11 +66,7 @@ choir_status chi_dataset_pass_over(choir_dataset *d, int64_t elements)
 		d->position = elements;
 		return CHOIR_OK;
 	}
-	if (d->step->seek)
-		return d->step->seek(d, elements);
-	int64_t found;
-	CHOIR_TRY(chi_dataset_drop(d, elements, &found));
-	return found == elements ? CHOIR_OK : chi_dataset_too_short(d, found, elements);
+	return d->step->seek ? d->step->seek(d, elements) : chi_dataset_read_over(d, 0, elements);
 }
 
 choir_status chi_dataset_seek(choir_dataset *d, int64_t pass, int64_t elements)

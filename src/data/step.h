@@ -47,6 +47,9 @@ typedef struct {
 	chi_files files;
 	// CHI_FILES_HERE: leaves every count-th of d->files, from index on, before the first read.
 	choir_status (*shard_files)(choir_dataset *d, int64_t count, int64_t index);
+	// A source that remembers places in its files: those, and whether one is of them.
+	struct chi_marks *(*marks)(choir_dataset *d);
+	bool (*fits)(const choir_dataset *d, const chi_mark *mark);
 } chi_step;
 
 // The head of every step; the core's, apart from what constructors set.
@@ -68,6 +71,7 @@ struct choir_dataset {
 	bool hint; // a shard step whose count and index a distribution gives
 	chi_atomic32 cancelled; // set by another thread: reading stops at the next block
 	chi_atomic64 dropped, skipped; // a source: rows without a value, and wrong ones, of this pass
+	chi_atomic64 delivered; // a source with marks: elements of this pass
 	char *names; // owned by a source: the memory of the columns' names
 };
 
@@ -89,6 +93,8 @@ void chi_dataset_take_hint(choir_dataset *d, int64_t count, int64_t index);
 choir_status chi_dataset_too_short(const choir_dataset *d, int64_t found, int64_t needed);
 // Passes over so many elements, which must be there; by seek right after begin.
 choir_status chi_dataset_pass_over(choir_dataset *d, int64_t elements);
+// Reads from element on up to another, which must be there: what seek ends with.
+choir_status chi_dataset_read_over(choir_dataset *d, int64_t from, int64_t to);
 
 // Whether these columns can be (varies: also with dimensions that are not known); what: the
 // subject of messages. Gives the bytes of one example of each.

@@ -142,18 +142,24 @@ choir_status chi_feed_fill(chi_feed *f, chi_target *to, int64_t want, int64_t *g
 	return CHOIR_OK;
 }
 
+_Static_assert((int) CHOIR_INPUT_MARKS == (int) CHI_MOST_MARKS, "all marks fit");
+_Static_assert(
+		sizeof(chi_mark) == CHOIR_INPUT_MARK_NUMBERS * sizeof(int64_t), "one mark, one row");
+
 void chi_feed_where(const chi_feed *f, choir_input_position *p)
 {
 	const bool part = f->used < f->held;
 	p->pass = chi_dataset_pass(f->data);
 	p->elements = f->elements - part;
 	p->examples = part ? f->used : 0;
+	p->marks = (int64_t) chi_dataset_marks(f->data, (chi_mark *) p->mark);
 }
 
 choir_status chi_feed_go(chi_feed *f, const choir_input_position *p)
 {
 	f->held = f->used = 0;
 	f->elements = p->elements;
+	CHOIR_TRY(chi_dataset_take_marks(f->data, (size_t) p->marks, (const chi_mark *) p->mark));
 	CHOIR_TRY(chi_dataset_seek(f->data, p->pass, p->elements));
 	if (p->examples == 0)
 		return CHOIR_OK;

@@ -3,6 +3,7 @@
 // where an iterator stood.
 #include "input/input.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "base/fpenv.h"
@@ -123,18 +124,27 @@ choir_status choir_distributed_dataset_rewind(choir_distributed_dataset *data)
 	return status;
 }
 
+// Positions of programs that knew no marks are shorter.
+static choir_status check_size(const char *what, const choir_input_position *p)
+{
+	const size_t size = p == NULL ? 0 : p->size, least = offsetof(choir_input_position, marks);
+	if (size >= least && size <= sizeof *p)
+		return CHOIR_OK;
+	return choir_fail(CHOIR_INVALID,
+			"distributed dataset: %s: the position's size is %zu, not %zu", what, size, sizeof *p);
+}
+
 choir_status choir_distributed_dataset_save(
 		const choir_distributed_dataset *data, choir_input_position *position)
 {
 	CHOIR_TRY(need_data(data, "save"));
 	CHOIR_TRY(chi_context_need_cross(data->strategy, "saving where a distributed dataset stands"));
-	if (position == NULL || position->size != sizeof *position)
-		return choir_fail(CHOIR_INVALID,
-				"distributed dataset: save: the position's size is %zu, not %zu",
-				position == NULL ? 0 : position->size, sizeof *position);
-	chi_feed_where(&data->feed[0], position);
-	position->steps = data->steps;
-	position->signature = (int64_t) data->signature;
+	CHOIR_TRY(check_size("save", position));
+	choir_input_position all = { .size = position->size };
+	chi_feed_where(&data->feed[0], &all);
+	all.steps = data->steps;
+	all.signature = (int64_t) data->signature;
+	memcpy(position, &all, position->size);
 	return CHOIR_OK;
 }
 
@@ -154,21 +164,23 @@ static choir_status go_each(choir_distributed_dataset *data, const choir_input_p
 }
 
 choir_status choir_distributed_dataset_restore(
-		choir_distributed_dataset *data, const choir_input_position *p)
+		choir_distributed_dataset *data, const choir_input_position *given)
 {
+	choir_input_position p = { 0 };
 	CHOIR_TRY(need_data(data, "restore"));
 	CHOIR_TRY(chi_context_need_cross(data->strategy, "restoring a distributed dataset"));
-	if (p == NULL || p->size != sizeof *p)
+	CHOIR_TRY(check_size("restore", given));
+	memcpy(&p, given, given->size);
+	if (p.pass < 0 || p.elements < 0 || p.examples < 0 || p.steps < 0 || p.marks < 0 ||
+			p.marks > CHOIR_INPUT_MARKS)
 		return choir_fail(CHOIR_INVALID,
-				"distributed dataset: restore: the position's size is %zu, not %zu",
-				p == NULL ? 0 : p->size, sizeof *p);
-	if (p->pass < 0 || p->elements < 0 || p->examples < 0 || p->steps < 0)
-		return choir_fail(
-				CHOIR_INVALID, "distributed dataset: restore: a position with negative numbers");
-	if (p->signature != (int64_t) data->signature)
+				"distributed dataset: restore: a position with negative numbers, or with more "
+				"than %d marks",
+				(int) CHOIR_INPUT_MARKS);
+	if (p.signature != (int64_t) data->signature)
 		return choir_fail(CHOIR_INVALID,
 				"distributed dataset: restore: the position is of a dataset with other steps, "
 				"seeds or columns");
-	data->steps = p->steps;
-	return data->feeds > 1 ? go_each(data, p) : chi_feed_go(&data->feed[0], p);
+	data->steps = p.steps;
+	return data->feeds > 1 ? go_each(data, &p) : chi_feed_go(&data->feed[0], &p);
 }

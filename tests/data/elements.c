@@ -1,6 +1,7 @@
 // Sources and readers for the tests of datasets.
 #include "data/elements.h"
 
+#include "base/alloc.h"
 #include "base/error.h"
 
 #include <stdio.h>
@@ -129,5 +130,24 @@ void assert_next_fails(choir_dataset *d, choir_status status, const char *text)
 		read_pass(d, 1, &p);
 		assert_string_equal(choir_status_name(p.status), choir_status_name(status));
 		assert_failure(status, text);
+	}
+}
+
+void assert_every_allocation(use_fn *use, void *user)
+{
+	bool failed = true;
+	for (uint64_t n = 1; failed; n++) {
+		chi_error_clear();
+		chi_alloc_fail(n, false);
+		choir_status status = use(user);
+		failed = chi_alloc_failed();
+		chi_alloc_fail(0, false);
+		if (status == CHOIR_END)
+			status = CHOIR_OK;
+		if (status != (failed ? CHOIR_NO_MEMORY : CHOIR_OK))
+			fail_msg("allocation %llu %s: %s, \"%s\"", (unsigned long long) n,
+					failed ? "failed" : "did not fail", choir_status_name(status), choir_error());
+		if (failed)
+			assert_failure(CHOIR_NO_MEMORY, "");
 	}
 }

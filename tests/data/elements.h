@@ -43,6 +43,12 @@ void assert_refused(choir_dataset *d, choir_status status, const char *text);
 // The next element is that failure, now and again.
 void assert_next_fails(choir_dataset *d, choir_status status, const char *text);
 
+// Calls use with the n-th allocation failing, for every n from 1 on, until none is left to fail.
+// use frees what it makes, and gives how it went: CHOIR_OK or CHOIR_END without a failure, and
+// else CHOIR_NO_MEMORY, with a text.
+typedef choir_status use_fn(void *user);
+void assert_every_allocation(use_fn *use, void *user);
+
 #define NUMBERS(...) \
 	(int64_t)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), (int64_t[]) \
 	{ \

@@ -7,10 +7,15 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "data/dataset.h"
+#include "input/input.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 enum { N = 47, GLOBAL = 6, MOST = 256 };
@@ -263,6 +268,80 @@ static void datasets_of_a_function_go_on_too(void **state)
 	choir_strategy_free(s);
 }
 
+// ---- Places in files.
+
+enum { ROWS = 5000 };
+static char csv_path[] = "/tmp/choir-position-XXXXXX";
+
+static void write_csv(int good_from)
+{
+	FILE *f = fopen(csv_path, "w");
+	assert_non_null(f);
+	fprintf(f, "number\n");
+	for (int i = 0; i < ROWS; i++)
+		fprintf(f, i < good_from ? "x%03d\n" : "%04d\n", i < good_from ? i % 1000 : i);
+	assert_int_equal(fclose(f), 0);
+}
+
+static choir_distributed_dataset *from_csv(choir_strategy *s)
+{
+	const choir_csv_column c = { .name = "number", .kind = CHOIR_CSV_NUMBER, .dtype = CHOIR_I64 };
+	return dealt(s,
+			choir_csv_dataset_new(
+					csv_path, CHOIR_OPTIONS(choir_csv_options, .columns = 1, .column = &c)),
+			1, 0);
+}
+
+static void assert_reads_on(choir_distributed_dataset *data, int64_t first)
+{
+	int64_t found[MOST];
+	assert_int_equal(read_on(data, 2, 4, found), 4 * GLOBAL);
+	for (int64_t i = 0; i < 4 * GLOBAL; i++)
+		assert_int_equal(found[i], first + i);
+}
+
+// A position says where in a file to go on: nothing of what lies before it has to be right.
+static void files_are_not_read_up_to_there(void **state)
+{
+	(void) state;
+	choir_strategy *s = mirrored(2);
+	int64_t skipped[MOST];
+	assert_true(close(mkstemp(csv_path)) == 0);
+	write_csv(0);
+	choir_distributed_dataset *data = from_csv(s);
+	for (int i = 0; i < 800; i++)
+		read_on(data, 2, 1, skipped);
+	choir_input_position p = { .size = sizeof p },
+						 old = { .size = offsetof(choir_input_position, marks) };
+	assert_int_equal(choir_distributed_dataset_save(data, &p), CHOIR_OK);
+	assert_in_range(p.marks, 1, CHOIR_INPUT_MARKS);
+	old.marks = 77;
+	assert_int_equal(choir_distributed_dataset_save(data, &old), CHOIR_OK);
+	assert_int_equal(old.marks, 77); // an older program's position ends before
+	assert_int_equal(old.elements, p.elements);
+	chi_state kept = { .object = "dataset" };
+	assert_int_equal(chi_input_state.save(data, &kept), CHOIR_OK);
+	choir_distributed_dataset *other = from_csv(s);
+	assert_int_equal(choir_distributed_dataset_restore(other, &old), CHOIR_OK);
+	assert_reads_on(other, 4800);
+	write_csv(4096);
+	other = from_csv(s);
+	assert_int_equal(choir_distributed_dataset_restore(other, &p), CHOIR_OK);
+	assert_reads_on(other, 4800);
+	other = from_csv(s);
+	assert_int_equal(chi_input_state.check(other, &kept), CHOIR_OK);
+	assert_int_equal(chi_input_state.restore(other, &kept), CHOIR_OK);
+	assert_reads_on(other, 4800);
+	other = from_csv(s);
+	assert_int_equal(choir_distributed_dataset_restore(other, &old), CHOIR_CORRUPT);
+	p.marks = CHOIR_INPUT_MARKS + 1;
+	assert_int_equal(choir_distributed_dataset_restore(data, &p), CHOIR_INVALID);
+	assert_non_null(strstr(choir_error(), "more than 16 marks"));
+	chi_state_free(&kept);
+	unlink(csv_path);
+	choir_strategy_free(s);
+}
+
 static choir_status blank(int64_t position, void *const out[], void *user)
 {
 	(void) user;
@@ -313,6 +392,7 @@ int main(void)
 		cmocka_unit_test(every_pair_goes_on_at_other_numbers_of_replicas_and_workers),
 		cmocka_unit_test(positions_of_other_data_are_refused),
 		cmocka_unit_test(datasets_of_a_function_go_on_too),
+		cmocka_unit_test(files_are_not_read_up_to_there),
 		cmocka_unit_test(buffers_cost_what_they_hold),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

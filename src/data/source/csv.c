@@ -10,9 +10,10 @@
 #include "base/alloc.h"
 #include "base/options.h"
 #include "base/text.h"
+#include "data/marks.h"
 #include "data/source/csv.h"
-#include "data/source/files.h"
 #include "data/source/decimal.h"
+#include "data/source/files.h"
 #include "tensor/tensor.h"
 
 typedef struct {
@@ -22,6 +23,8 @@ typedef struct {
 	chi_csv_schema schema;
 	chi_rows spare; // one example, for columns that nobody wants
 	bool looked;
+	chi_marks marks;
+	int64_t delivered, next_mark; // examples of this pass
 } csv;
 
 typedef enum { ROW_GOOD, ROW_DROPPED, ROW_WRONG, ROW_MORE } row_end;
@@ -228,6 +231,23 @@ static choir_status next_row(csv *c, char *const to[])
 	}
 }
 
+// Remembers where the next row begins, now and then.
+static choir_status mark_row(csv *c)
+{
+	const chi_csv_rows *r = &c->rows;
+	const chi_mark mark = { .elements = c->delivered,
+		.file = (int64_t) r->file - 1,
+		.byte = (int64_t) chi_csv_place(r, r->buffer + r->at),
+		.files = chi_marks_files(&c->paths, r->file),
+		.record = r->row,
+		.dropped = (int64_t) chi_atomic64_load(&c->base.dropped),
+		.skipped = (int64_t) chi_atomic64_load(&c->base.skipped) };
+	chi_atomic64_store(&c->base.delivered, (uint64_t) c->delivered);
+	CHOIR_TRY(chi_marks_add(&c->marks, &mark));
+	c->next_mark = chi_marks_next(&c->marks, c->delivered);
+	return CHOIR_OK;
+}
+
 static choir_status csv_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
 {
 	csv *c = (csv *) d;
@@ -237,6 +257,8 @@ static choir_status csv_read(choir_dataset *d, void *const column[], int64_t wan
 		to[i] = column[i] ? column[i] : c->spare.column[i];
 	while (*got < want && (status = next_row(c, to)) == CHOIR_OK) {
 		++*got;
+		if (++c->delivered == c->next_mark)
+			CHOIR_TRY(mark_row(c));
 		for (size_t i = 0; i < d->spec.n; i++)
 			to[i] += column[i] ? d->bytes[i] : 0;
 	}
@@ -250,16 +272,62 @@ static choir_status csv_rewind(choir_dataset *d)
 {
 	csv *c = (csv *) d;
 	chi_csv_rows_rewind(&c->rows);
+	c->delivered = 0;
+	c->next_mark = chi_marks_next(&c->marks, 0);
 	return CHOIR_OK;
+}
+
+// To where a mark is.
+static choir_status go_to(csv *c, const chi_mark *mark)
+{
+	c->rows.file = (size_t) mark->file;
+	CHOIR_TRY(chi_csv_open(&c->rows));
+	CHOIR_TRY(chi_csv_check_names(&c->rows, &c->schema));
+	CHOIR_TRY(chi_csv_jump(&c->rows, mark->byte, mark->record));
+	chi_atomic64_store(&c->base.dropped, (uint64_t) mark->dropped);
+	chi_atomic64_store(&c->base.skipped, (uint64_t) mark->skipped);
+	chi_atomic64_store(&c->base.delivered, (uint64_t) mark->elements);
+	c->delivered = mark->elements;
+	c->next_mark = chi_marks_next(&c->marks, c->delivered);
+	return CHOIR_OK;
+}
+
+static choir_status csv_seek(choir_dataset *d, int64_t elements)
+{
+	csv *c = (csv *) d;
+	chi_mark mark = { 0 };
+	if (chi_marks_find(&c->marks, elements, &mark))
+		CHOIR_TRY(go_to(c, &mark));
+	return chi_dataset_read_over(d, mark.elements, elements);
+}
+
+static chi_marks *csv_marks(choir_dataset *d)
+{
+	return &((csv *) d)->marks;
+}
+
+static bool csv_fits(const choir_dataset *d, const chi_mark *mark)
+{
+	const csv *c = (const csv *) d;
+	return mark->elements > 0 && mark->file >= 0 && (size_t) mark->file < c->paths.n &&
+			mark->byte > 0 && mark->record > 0 && mark->dropped >= 0 && mark->skipped >= 0 &&
+			mark->files == chi_marks_files(&c->paths, (size_t) mark->file + 1);
+}
+
+// What there is before the source is made.
+static void release(csv *c)
+{
+	chi_csv_rows_free(&c->rows);
+	chi_csv_schema_free(&c->schema);
+	chi_paths_free(&c->paths);
 }
 
 static void csv_free(choir_dataset *d)
 {
 	csv *c = (csv *) d;
-	chi_csv_rows_free(&c->rows);
-	chi_csv_schema_free(&c->schema);
-	chi_paths_free(&c->paths);
+	release(c);
 	chi_rows_free(&c->spare);
+	chi_marks_free(&c->marks);
 }
 
 // Before anything is read: leaves every count-th file.
@@ -278,6 +346,9 @@ static const chi_step csv_step = {
 	.rewind = csv_rewind,
 	.peek = chi_no_peek,
 	.free = csv_free,
+	.seek = csv_seek,
+	.marks = csv_marks,
+	.fits = csv_fits,
 	.files = CHI_FILES_HERE,
 	.shard_files = csv_shard_files,
 };
@@ -333,12 +404,15 @@ static csv *make(csv *c, const choir_csv_options *o)
 	c->base = made->base;
 	*made = *c;
 	*c = (csv){ .base.step = &csv_step };
+	chi_marks_init(&made->marks);
+	made->next_mark = CHI_MARK_EVERY;
 	made->rows.paths = &made->paths;
 	made->base.files = (int64_t) made->paths.n;
-	for (size_t i = 0; i < made->schema.n; i++)
-		if (made->schema.field[i].category)
-			made->base.spec.categories[made->schema.field[i].target] =
-					made->schema.field[i].categories;
+	for (size_t i = 0; i < made->schema.n; i++) {
+		const chi_csv_field *f = &made->schema.field[i];
+		if (f->category && columns[f->target].shape.rank == 0) // each gathered one has its own
+			made->base.spec.categories[f->target] = f->categories;
+	}
 	if (chi_rows_new(&made->base, 1, &made->spare))
 		return made;
 	choir_dataset_free(&made->base);
@@ -352,7 +426,7 @@ choir_dataset *choir_csv_dataset_new(const char *path, const choir_csv_options *
 		return NULL;
 	csv c = { .base.step = &csv_step };
 	csv *made = prepare(&c, path, &options) == CHOIR_OK ? make(&c, &options) : NULL;
-	csv_free(&c.base);
+	release(&c);
 	return made ? &made->base : NULL;
 }
 

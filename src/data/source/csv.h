@@ -47,6 +47,8 @@ void chi_csv_rows_free(chi_csv_rows *r);
 void chi_csv_rows_rewind(chi_csv_rows *r); // to before the first file
 // Opens the next file, at its first row, which may be a header. CHOIR_END: there is none.
 choir_status chi_csv_open(chi_csv_rows *r);
+// Goes to a byte of the open file at which row begins. CHOIR_INVALID: none can begin there.
+choir_status chi_csv_jump(chi_csv_rows *r, int64_t byte, int64_t row);
 // Sees to it that a row begins at r->at, empty lines passed over. CHOIR_END: the file has none.
 choir_status chi_csv_begin(chi_csv_rows *r);
 // Takes the field at *p, which moves behind it and its separator or line end.
@@ -80,6 +82,7 @@ typedef struct {
 typedef struct {
 	size_t n;
 	chi_csv_field *field;
+	chi_categories *names; // of the fields, whose numbers they have; owned
 	bool header, skip; // skip: rows that are wrong
 	choir_missing missing;
 	size_t missing_texts;
@@ -95,6 +98,8 @@ choir_status chi_csv_read_names(chi_csv_rows *r, chi_csv_schema *s);
 choir_status chi_csv_check_names(chi_csv_rows *r, const chi_csv_schema *s);
 // Looks at the rows of all files, for what is not given. The rows end where they began.
 choir_status chi_csv_look(chi_csv_rows *r, chi_csv_schema *s);
+// The number of the field so named, or s->n.
+size_t chi_csv_find_field(const chi_csv_schema *s, const char *name);
 bool chi_csv_is_missing(const chi_csv_schema *s, const chi_csv_text *field);
 // inf, -inf and nan, in any case.
 bool chi_csv_not_finite(const chi_csv_text *field, double *value);

@@ -46,6 +46,7 @@ void chi_csv_schema_free(chi_csv_schema *s)
 		chi_categories_free(s->field[i].categories);
 	}
 	chi_free(s->field);
+	chi_categories_free(s->names);
 	for (size_t i = 0; i < s->missing_texts; i++)
 		chi_free(s->missing_text[i]);
 	chi_free(s->missing_text);
@@ -103,9 +104,7 @@ choir_status chi_csv_choose(chi_csv_schema *s, const choir_csv_options *o)
 	for (size_t i = 0; i < o->columns; i++) {
 		const choir_csv_column *c = &o->column[i];
 		CHOIR_TRY(check_column(c));
-		size_t at = 0;
-		while (at < s->n && strcmp(s->field[at].name, c->name) != 0)
-			at++;
+		const size_t at = chi_csv_find_field(s, c->name);
 		if (at == s->n)
 			return no_such_column(s, c->name);
 		chi_csv_field *f = &s->field[at];
@@ -133,13 +132,13 @@ static size_t find(size_t n, const choir_column columns[], const char *name)
 	return i;
 }
 
-// How many listed columns have the same place.
-static size_t sharers(const choir_csv_options *o, const char *as)
+// Whether several listed columns have the same place.
+static bool is_shared(const choir_csv_options *o, const char *as)
 {
 	size_t n = 0;
-	for (size_t i = 0; i < o->columns && as; i++)
+	for (size_t i = 0; i < o->columns && as && n < 2; i++)
 		n += o->column[i].as && strcmp(o->column[i].as, as) == 0;
-	return n;
+	return n > 1;
 }
 
 static void decide(chi_csv_field *f, bool gathered)
@@ -162,8 +161,7 @@ static choir_status place(
 	if (at == CHI_MAX_COLUMNS)
 		return choir_fail(CHOIR_INVALID,
 				"csv dataset: more than %d columns; rest, or columns with the same name, gather "
-				"many "
-				"in one",
+				"many in one",
 				CHI_MAX_COLUMNS);
 	choir_column *c = &columns[at];
 	if (at == *n) {
@@ -203,11 +201,8 @@ size_t chi_csv_place_columns(
 	size_t n = 0;
 	for (size_t i = 0; i < o->columns; i++) { // in the order of the list
 		const choir_csv_column *c = &o->column[i];
-		size_t at = 0;
-		while (strcmp(s->field[at].name, c->name) != 0)
-			at++;
-		if (place(&s->field[at], c->as ? c->as : c->name, sharers(o, c->as) > 1, &n, columns) !=
-				CHOIR_OK)
+		chi_csv_field *f = &s->field[chi_csv_find_field(s, c->name)];
+		if (place(f, c->as ? c->as : c->name, is_shared(o, c->as), &n, columns) != CHOIR_OK)
 			return 0;
 	}
 	for (size_t i = 0; i < s->n && !o->columns && !o->rest; i++)

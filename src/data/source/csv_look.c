@@ -43,10 +43,16 @@ static choir_status add_name(
 		return CHOIR_NO_MEMORY;
 	memcpy(f->name, s->header ? t->text : number, s->header ? t->length : strlen(number));
 	s->n++;
-	for (size_t i = 0; i + 1 < s->n; i++)
-		if (strcmp(s->field[i].name, f->name) == 0)
-			return chi_csv_wrong(r, NULL, "there are two columns \"%s\"", f->name);
-	return CHOIR_OK;
+	const size_t length = strlen(f->name);
+	if (chi_categories_find(s->names, f->name, length) >= 0)
+		return chi_csv_wrong(r, NULL, "there are two columns \"%s\"", f->name);
+	return chi_categories_add(s->names, f->name, length);
+}
+
+size_t chi_csv_find_field(const chi_csv_schema *s, const char *name)
+{
+	const int32_t found = chi_categories_find(s->names, name, strlen(name));
+	return found < 0 ? s->n : (size_t) found;
 }
 
 // Reads the fields of the first row, again and again until all of it is in the buffer.
@@ -74,6 +80,8 @@ static void forget_names(chi_csv_schema *s)
 	for (size_t i = 0; i < s->n; i++)
 		chi_free(s->field[i].name);
 	s->n = 0;
+	chi_categories_free(s->names);
+	s->names = NULL;
 }
 
 choir_status chi_csv_read_names(chi_csv_rows *r, chi_csv_schema *s)
@@ -87,6 +95,9 @@ choir_status chi_csv_read_names(chi_csv_rows *r, chi_csv_schema *s)
 				s->header ? "a header" : "at least one row");
 	CHOIR_TRY(status);
 	for (;;) {
+		s->names = chi_categories_new();
+		if (!s->names)
+			return CHOIR_NO_MEMORY;
 		CHOIR_TRY(try_names(r, s, &room, &more));
 		if (!more)
 			break;

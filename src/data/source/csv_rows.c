@@ -115,6 +115,28 @@ choir_status chi_csv_open(chi_csv_rows *r)
 	return CHOIR_OK;
 }
 
+// Behind a line end, or where nothing is behind it.
+choir_status chi_csv_jump(chi_csv_rows *r, int64_t byte, int64_t row)
+{
+	char before = '\0';
+	size_t got = 0;
+	CHOIR_TRY(chi_reader_rewind(r->reader));
+	if (byte > 1)
+		CHOIR_TRY(chi_reader_read(r->reader, NULL, (size_t) byte - 1, &got));
+	if (byte > 0 && got == (size_t) byte - 1)
+		CHOIR_TRY(chi_reader_read(r->reader, &before, 1, &got));
+	r->at = r->length = 0;
+	r->offset = (uint64_t) byte;
+	r->row = row;
+	if (got == 1)
+		CHOIR_TRY(chi_csv_refill(r));
+	if (got == 1 && (before == '\n' || r->length == 0))
+		return CHOIR_OK;
+	return choir_fail(CHOIR_INVALID,
+			"%s: no row begins at byte %lld: not the file that the position is of",
+			chi_csv_name(r), (long long) byte);
+}
+
 choir_status chi_csv_begin(chi_csv_rows *r)
 {
 	for (;;) {

@@ -304,6 +304,77 @@ static void several_files(void **state)
 			"part-3.csv: the header has 1 columns, that of ");
 }
 
+enum { WIDE = 6000, WIDE_TEXT = 3 * 16 * WIDE };
+
+// Columns c0, c1, ... and "label" as the last; value k of row r is k + r / 2.
+static const char *write_wide(void)
+{
+	char *text = malloc(WIDE_TEXT), *p = text;
+	assert_non_null(text);
+	for (int i = 0; i < WIDE; i++)
+		p += sprintf(p, "c%d,", i);
+	p += sprintf(p, "label\n");
+	for (int r = 0; r < 2; r++) {
+		for (int i = 0; i < WIDE; i++)
+			p += sprintf(p, "%d.%c,", i, r ? '5' : '0');
+		p += sprintf(p, "%d\n", r);
+	}
+	assert_true(p < text + WIDE_TEXT);
+	const char *path = scratch_write("wide.csv", text, (size_t) (p - text));
+	free(text);
+	return path;
+}
+
+static void assert_wide(choir_dataset *d, int first, int step)
+{
+	static float x[WIDE];
+	int64_t label;
+	chi_element e = { .column = { &label, x }, .capacity = 1 };
+	if (!d)
+		fail_msg("%s", choir_error());
+	const int n = (int) chi_dataset_spec(d)->column[1].shape.dim[0];
+	assert_int_equal(n, (WIDE - first + step - 1) / step);
+	for (int r = 0; r < 2; r++) {
+		assert_int_equal(chi_dataset_next(d, &e), CHOIR_OK);
+		assert_int_equal(label, r);
+		for (int i = 0; i < n; i++)
+			assert_true(x[i] == (float) (first + i * step) + (float) r / 2);
+	}
+	assert_int_equal(chi_dataset_next(d, &e), CHOIR_END);
+	choir_dataset_free(d);
+}
+
+static void thousands_of_columns(void **state)
+{
+	(void) state;
+	static choir_csv_column list[1 + WIDE];
+	static char name[WIDE][16];
+	const char *path = write_wide();
+	list[0] = (choir_csv_column){ .name = "label" };
+	assert_wide(
+			choir_csv_dataset_new(path,
+					CHOIR_OPTIONS(choir_csv_options, .columns = 1, .column = list, .rest = "x")),
+			0, 1);
+	size_t n = 1;
+	for (int i = 1; i < WIDE; i += 2, n++) { // every second one, by its name
+		snprintf(name[i], sizeof name[i], "c%d", i);
+		list[n] = (choir_csv_column){
+			.name = name[i], .as = "x", .kind = CHOIR_CSV_NUMBER, .dtype = CHOIR_F32
+		};
+	}
+	assert_wide(choir_csv_dataset_new(
+						path, CHOIR_OPTIONS(choir_csv_options, .columns = n, .column = list)),
+			1, 2);
+	assert_refused(choir_csv_dataset_new(path, NULL), CHOIR_INVALID,
+			"more than 32 columns; rest, or columns with the same name, gather many in one");
+	// Texts that are gathered keep their numbers, each column its own.
+	static const choir_csv_column both[] = { { .name = "a", .as = "t" },
+		{ .name = "b", .as = "t" } };
+	choir_dataset *d = OPEN("a,b\nx,z\ny,z\ny,y\n", .columns = 2, .column = both);
+	assert_int_equal(choir_dataset_categories(d, "t"), 0);
+	assert_pass(d, "[0 1]\n[1 1]\n[1 0]\n");
+}
+
 // Rows across the borders of the buffer, fields with quotes longer than it.
 static void large_files(void **state)
 {
@@ -397,6 +468,7 @@ int main(void)
 		cmocka_unit_test(what_is_misused),
 		cmocka_unit_test(wrong_rows_can_be_skipped),
 		cmocka_unit_test(several_files),
+		cmocka_unit_test(thousands_of_columns),
 		cmocka_unit_test(large_files),
 		cmocka_unit_test(damaged_files),
 		cmocka_unit_test(every_allocation_may_fail),

@@ -1,0 +1,336 @@
+// Places in files that are remembered: going to a row of a CSV file without reading what lies
+// before, in the same program and in another one, with line ends in quotes, rows that are left
+// out, several files; which places are kept; files that are not those they were.
+#include "data/elements.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "choir/library.h"
+#include "data/marks.h"
+#include "data/source/scratch.h"
+#include "data/step.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS = 9000, MOST_TEXT = 64 * ROWS };
+
+static const choir_csv_column columns[] = {
+	{ .name = "number", .kind = CHOIR_CSV_NUMBER, .dtype = CHOIR_I64 },
+};
+
+// Rows first to end - 1, each with a text of one or two lines; every fifth has a second one
+// without a number before it, every seventh one with a wrong number.
+static const char *write_rows(const char *name, int first, int end)
+{
+	static char text[MOST_TEXT];
+	size_t at = (size_t) sprintf(text, "text,number\n");
+	for (int i = first; i < end; i++) {
+		if (i % 5 == 0)
+			at += (size_t) sprintf(text + at, "gap,NA\n");
+		if (i % 7 == 0)
+			at += (size_t) sprintf(text + at, "\"w\"\"\n\",%dx\r\n", i);
+		at += (size_t) sprintf(text + at, "\"a%s,\"\"%d\"\"\",%d\n", i % 3 ? "\n\n" : "", i, i);
+		assert_true(at < sizeof text - 100);
+	}
+	return scratch_write(name, text, at);
+}
+
+static choir_dataset *open_rows(const char *path)
+{
+	choir_dataset *d = choir_csv_dataset_new(path,
+			CHOIR_OPTIONS(choir_csv_options, .columns = 1, .column = columns,
+					.missing = CHOIR_MISSING_DROP, .wrong = CHOIR_WRONG_SKIP));
+	if (!d)
+		fail_msg("%s", choir_error());
+	return d;
+}
+
+static int64_t read_one(choir_dataset *d)
+{
+	int64_t number = -1;
+	chi_element e = { .column = { &number }, .capacity = 1 };
+	assert_int_equal(chi_dataset_next(d, &e), CHOIR_OK);
+	return number;
+}
+
+static void read_rows(choir_dataset *d, int64_t from, int64_t to)
+{
+	for (int64_t i = from; i < to; i++)
+		assert_int_equal(read_one(d), i);
+}
+
+// What was left out before row at, which is counted when it is read.
+static void assert_left_out(const choir_dataset *d, int64_t at)
+{
+	assert_int_equal(choir_dataset_dropped(d), at / 5 + 1);
+	assert_int_equal(choir_dataset_skipped(d), at / 7 + 1);
+}
+
+static void check_files(const char *path)
+{
+	choir_dataset *d = open_rows(path);
+	read_rows(d, 0, ROWS);
+	for (int64_t at = ROWS - 1; at > 0; at -= 317) { // in the same program
+		assert_int_equal(chi_dataset_seek(d, 1, at), CHOIR_OK);
+		assert_int_equal(read_one(d), at);
+		assert_left_out(d, at);
+	}
+	for (int64_t at = 0; at < ROWS; at += 1111) { // in another
+		chi_mark mark[CHI_MOST_MARKS];
+		choir_dataset *other = open_rows(path);
+		assert_int_equal(chi_dataset_seek(d, 0, 0), CHOIR_OK);
+		read_rows(d, 0, at);
+		const size_t n = chi_dataset_marks(d, mark);
+		assert_in_range(n, 1, CHI_MOST_MARKS);
+		assert_int_equal(chi_dataset_take_marks(other, n, mark), CHOIR_OK);
+		assert_int_equal(chi_dataset_seek(other, 0, at), CHOIR_OK);
+		read_rows(other, at, ROWS);
+		assert_left_out(other, ROWS - 1);
+		int64_t number;
+		chi_element e = { .column = { &number }, .capacity = 1 };
+		assert_int_equal(chi_dataset_next(other, &e), CHOIR_END);
+		choir_dataset_free(other);
+	}
+	assert_int_equal(chi_dataset_seek(d, 2, ROWS + 1), CHOIR_INVALID);
+	assert_failure(CHOIR_INVALID, "has 9000 elements, but was read up to 9001");
+	choir_dataset_free(d);
+}
+
+// spec: D30
+static void rows_are_found_again(void **state)
+{
+	(void) state;
+	check_files(write_rows("one.csv", 0, ROWS));
+	write_rows("part-0.csv", 0, 1);
+	write_rows("part-1.csv", 1, 4000);
+	write_rows("part-2.csv", 4000, 4000);
+	write_rows("part-3.csv", 4000, ROWS);
+	check_files(scratch_path("part-*.csv"));
+}
+
+static void compressed_files_are_unpacked_up_to_there(void **state)
+{
+	(void) state;
+	char command[600];
+	if (!choir_has("zlib"))
+		skip();
+	snprintf(command, sizeof command, "gzip -f '%s'", write_rows("one.csv", 0, ROWS));
+	assert_int_equal(system(command), 0);
+	check_files(scratch_path("one.csv.gz"));
+}
+
+// Damages all bytes of a file before at, so that who reads them fails.
+static void damage_before(const char *path, long at)
+{
+	FILE *f = fopen(path, "r+b");
+	assert_non_null(f);
+	assert_int_equal(fseek(f, 12, SEEK_SET), 0); // the header is read, to be compared
+	for (long i = 12; i < at - 1; i++) // not the line end
+		assert_int_equal(fputc('x', f), 'x');
+	assert_int_equal(fclose(f), 0);
+}
+
+static choir_dataset *open_strictly(const char *path)
+{
+	return choir_csv_dataset_new(
+			path, CHOIR_OPTIONS(choir_csv_options, .columns = 1, .column = columns));
+}
+
+static const char *write_plain(const char *name, int n)
+{
+	static char text[32 * ROWS];
+	size_t at = (size_t) sprintf(text, "text,number\n");
+	for (int i = 0; i < n; i++)
+		at += (size_t) sprintf(text + at, "t,%d\n", i);
+	return scratch_write(name, text, at);
+}
+
+// What lies before is not even looked at: it would be refused.
+static void what_lies_before_is_not_read(void **state)
+{
+	(void) state;
+	const char *path = write_plain("plain.csv", ROWS);
+	choir_dataset *d = open_strictly(path), *other = open_strictly(path);
+	chi_mark mark[CHI_MOST_MARKS];
+	read_rows(d, 0, 6000);
+	const size_t n = chi_dataset_marks(d, mark);
+	damage_before(path, (long) mark[n - 1].byte);
+	assert_int_equal(mark[n - 1].elements, 5 * CHI_MARK_EVERY);
+	assert_int_equal(chi_dataset_seek(d, 3, 5500), CHOIR_OK);
+	assert_int_equal(read_one(d), 5500);
+	assert_int_equal(chi_dataset_take_marks(other, n, mark), CHOIR_OK);
+	assert_int_equal(chi_dataset_seek(other, 0, 5500), CHOIR_OK);
+	assert_int_equal(read_one(other), 5500);
+	choir_dataset_free(other);
+	other = open_strictly(path);
+	assert_int_equal(chi_dataset_seek(other, 0, 5500), CHOIR_CORRUPT); // without marks it is
+	choir_dataset_free(other);
+	choir_dataset_free(d);
+}
+
+static void marks_of_other_files_are_not_used(void **state)
+{
+	(void) state;
+	const char *path = write_plain("a.csv", 5000), *shorter = write_plain("b.csv", 4000);
+	choir_dataset *d = open_strictly(path), *other = open_strictly(shorter);
+	chi_mark mark[CHI_MOST_MARKS];
+	read_rows(d, 0, 5000);
+	const size_t n = chi_dataset_marks(d, mark);
+	for (size_t i = 0; i < n; i++)
+		mark[i].byte = 3; // which would be noticed
+	assert_int_equal(chi_dataset_take_marks(other, n, mark), CHOIR_OK);
+	assert_int_equal(chi_dataset_seek(other, 0, 3000), CHOIR_OK);
+	assert_int_equal(read_one(other), 3000);
+	choir_dataset_free(other);
+	// The same name, but no row begins there.
+	other = open_strictly(path);
+	assert_int_equal(chi_dataset_take_marks(other, n, mark), CHOIR_OK);
+	assert_int_equal(chi_dataset_seek(other, 0, 3000), CHOIR_INVALID);
+	assert_failure(
+			CHOIR_INVALID, "a.csv: no row begins at byte 3: not the file that the position is of");
+	choir_dataset_free(other);
+	// A file that has become shorter.
+	for (size_t i = 0; i < n; i++)
+		mark[i].byte = 1 << 20;
+	other = open_strictly(path);
+	assert_int_equal(chi_dataset_take_marks(other, n, mark), CHOIR_OK);
+	assert_int_equal(chi_dataset_seek(other, 0, 3000), CHOIR_INVALID);
+	assert_failure(CHOIR_INVALID, "no row begins at byte 1048576");
+	// Numbers that no source wrote.
+	for (int field = 0; field < 6; field++) {
+		chi_mark wrong = mark[0];
+		int64_t *const numbers[] = { &wrong.elements, &wrong.file, &wrong.byte, &wrong.record,
+			&wrong.dropped, &wrong.skipped };
+		*numbers[field] = -1;
+		choir_dataset *third = open_strictly(path);
+		assert_int_equal(chi_dataset_take_marks(third, 1, &wrong), CHOIR_OK);
+		assert_int_equal(chi_dataset_seek(third, 0, 3000), CHOIR_OK);
+		assert_int_equal(read_one(third), 3000);
+		choir_dataset_free(third);
+	}
+	choir_dataset_free(other);
+	choir_dataset_free(d);
+}
+
+static choir_dataset *open_both(const char *left, const char *right)
+{
+	static const choir_csv_column other = {
+		.name = "number", .as = "other", .kind = CHOIR_CSV_NUMBER, .dtype = CHOIR_I64
+	};
+	choir_dataset *d = choir_csv_dataset_new(
+			right, CHOIR_OPTIONS(choir_csv_options, .columns = 1, .column = &other));
+	d = choir_dataset_zip(open_strictly(left), choir_dataset_skip(d, 3000));
+	d = choir_dataset_prefetch(d, 7);
+	if (!d)
+		fail_msg("%s", choir_error());
+	return d;
+}
+
+static void each_source_of_a_chain_has_its_own(void **state)
+{
+	(void) state;
+	const char *left = write_plain("left.csv", 6000), *right = write_plain("right.csv", 9000);
+	choir_dataset *d = open_both(left, right), *other = open_both(left, right);
+	int64_t pair[2];
+	chi_element e = { .column = { &pair[0], &pair[1] }, .capacity = 1 };
+	for (int i = 0; i < 5000; i++)
+		assert_int_equal(chi_dataset_next(d, &e), CHOIR_OK);
+	chi_mark mark[CHI_MOST_MARKS];
+	const size_t n = chi_dataset_marks(d, mark);
+	assert_int_equal(chi_dataset_take_marks(other, n, mark), CHOIR_OK);
+	damage_before(left, 2500);
+	damage_before(right, 25000);
+	for (int64_t at = 2100; at < 6000; at += 1300) {
+		assert_int_equal(chi_dataset_seek(other, 0, at), CHOIR_OK);
+		assert_int_equal(chi_dataset_next(other, &e), CHOIR_OK);
+		assert_int_equal(pair[0], at);
+		assert_int_equal(pair[1], at + 3000);
+	}
+	choir_dataset_free(d);
+	choir_dataset_free(other);
+}
+
+static void close_ones_are_chosen(void **state)
+{
+	(void) state;
+	chi_marks m = { .n = 0 };
+	chi_mark found, chosen[CHI_MOST_MARKS];
+	chi_marks_init(&m);
+	assert_false(chi_marks_find(&m, INT64_MAX, &found));
+	assert_int_equal(chi_marks_choose(&m, 10, chosen, CHI_MOST_MARKS), 0);
+	int64_t at = 0, most = 0;
+	for (int i = 0; i < 200000; i++) { // thinned out some times
+		at = chi_marks_next(&m, at);
+		assert_int_equal(
+				chi_marks_add(&m, &(chi_mark){ .elements = at, .byte = 2 * at }), CHOIR_OK);
+		most = m.n > (size_t) most ? (int64_t) m.n : most;
+	}
+	assert_in_range(most, 1000, 1 << 15);
+	for (size_t i = 1; i < m.n; i++)
+		assert_int_equal(m.mark[i].elements - m.mark[i - 1].elements, m.every);
+	assert_true(chi_marks_find(&m, 1000 * m.every + 1, &found));
+	assert_int_equal(found.elements, 1000 * m.every);
+	assert_int_equal(found.byte, 2000 * m.every);
+	const size_t n = chi_marks_choose(&m, 500 * m.every, chosen, CHI_MOST_MARKS);
+	assert_in_range(n, 9, CHI_MOST_MARKS);
+	for (size_t i = 1; i < n; i++)
+		assert_true(chosen[i - 1].elements < chosen[i].elements);
+	assert_int_equal(chosen[n - 1].elements, at - at % m.every); // the last of all
+	assert_int_equal(chosen[n - 3].elements, 500 * m.every);
+	assert_int_equal(chosen[n - 4].elements, 499 * m.every);
+	assert_int_equal(chosen[n - 5].elements, 497 * m.every);
+	const size_t before = m.n; // once more is the same
+	assert_int_equal(chi_marks_add(&m, &found), CHOIR_OK);
+	assert_int_equal(m.n, before);
+	chi_marks_free(&m);
+}
+
+static choir_status use_marks(void *user)
+{
+	chi_mark mark[CHI_MOST_MARKS];
+	choir_dataset *d = open_strictly(user), *other = d ? open_strictly(user) : NULL;
+	int64_t number;
+	chi_element e = { .column = { &number }, .capacity = 1 };
+	choir_status status = other ? chi_dataset_seek(d, 0, 3000) : choir_error_status();
+	if (status == CHOIR_OK)
+		status = chi_dataset_take_marks(other, chi_dataset_marks(d, mark), mark);
+	if (status == CHOIR_OK)
+		status = chi_dataset_seek(other, 0, 2500);
+	if (status == CHOIR_OK)
+		status = chi_dataset_next(other, &e);
+	assert_true(status != CHOIR_OK || number == 2500);
+	choir_dataset_free(d);
+	choir_dataset_free(other);
+	return status;
+}
+
+static void every_allocation_may_fail(void **state)
+{
+	(void) state;
+	char path[256];
+	snprintf(path, sizeof path, "%s", write_plain("plain.csv", 4000));
+	assert_every_allocation(use_marks, path);
+}
+
+static int remove_all(void **state)
+{
+	(void) state;
+	scratch_remove();
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rows_are_found_again),
+		cmocka_unit_test(compressed_files_are_unpacked_up_to_there),
+		cmocka_unit_test(what_lies_before_is_not_read),
+		cmocka_unit_test(marks_of_other_files_are_not_used),
+		cmocka_unit_test(each_source_of_a_chain_has_its_own),
+		cmocka_unit_test(close_ones_are_chosen),
+		cmocka_unit_test(every_allocation_may_fail),
+	};
+	return cmocka_run_group_tests(tests, NULL, remove_all);
+}

@@ -73,9 +73,11 @@ choir_value *choir_cross_place(choir_cross *x, const char *devices);
 
 // The sum or mean of v over replicas, mirrored at to. Made in the canonical tree, by the
 // strategy's cross-device operations where to is on its devices. v's tensors are of one shape
-// and dtype. A plain number stays plain. Done when it returns (docs/decisions/0017 leaves room
-// for later). CHOIR_INVALID: an unknown op, shapes or dtypes that differ, a replica without a
-// value, a place.
+// and dtype. A plain number stays plain. Everything is checked when it returns; what is large, in
+// host memory and for one copy of a variable is added up when it is first looked at, by an
+// elementwise update slice by slice (docs/decisions/0017), so that a CHOIR_NO_MEMORY or
+// CHOIR_TIMEOUT may come there. CHOIR_INVALID: an unknown op, shapes or dtypes that differ, a
+// replica without a value, a place.
 choir_value *choir_cross_reduce_to(
 		choir_cross *x, choir_reduce_op op, choir_value *v, choir_value *to);
 

@@ -6,7 +6,6 @@
 #include "cross/way.h"
 
 #include "base/alloc.h"
-#include "op/vector.h"
 
 #include <string.h>
 
@@ -32,46 +31,6 @@ static void close_direct(void *self)
 	direct *d = self;
 	chi_way_close(self);
 	chi_free(d->scratch);
-}
-
-// A walk over all parts of all members, in the order of replicas.
-typedef struct {
-	const chi_slot *slot;
-	int members, member;
-	size_t index;
-	choir_dtype dtype;
-	size_t size; // of an element
-	int64_t first, count;
-	bool broken;
-} walk;
-
-static const choir_part *next_part(walk *w)
-{
-	while (w->member < w->members && w->index == w->slot->c[w->member]->n) {
-		w->member++;
-		w->index = 0;
-	}
-	return w->member == w->members ? NULL : &w->slot->c[w->member]->parts[w->index];
-}
-
-// The sum of the node [lo, hi): a part as it is, or the sum of its halves in to.
-static const void *sum_node(walk *w, int lo, int hi, char *to, char *spare)
-{
-	const choir_part *p = next_part(w);
-	if (p != NULL && p->lo == lo && p->hi == hi) {
-		w->index++;
-		return (const char *) p->data + (size_t) w->first * w->size;
-	}
-	if (p == NULL || hi - lo < 2 || p->lo != lo) {
-		w->broken = true;
-		return to;
-	}
-	const int middle = chi_tree_split(lo, hi);
-	const void *left = sum_node(w, lo, middle, to, spare);
-	const void *right = w->broken ? to : sum_node(w, middle, hi, spare, spare + SLICE * 8);
-	if (!w->broken)
-		chi_vector_add(w->dtype, to, left, right, w->count);
-	return to;
 }
 
 // The memory in which a slice's sum is made: the first result there is, or scratch.
@@ -118,20 +77,13 @@ static choir_status piece(void *self, const chi_slot *slot, int member, int64_t 
 		const char *data = (const char *) root->parts[0].data + (size_t) first * size;
 		return hand_out(d, slot, data, first, count, size);
 	}
-	walk w = { .slot = slot, .members = d->way.group->members, .dtype = c->dtype, .size = size,
-		.first = first, .count = count };
 	char *to = target(d, slot, first, size, scratch);
-	const void *sum = sum_node(&w, 0, d->way.group->replicas, to, scratch + SLICE * 8);
-	if (w.broken || next_part(&w) != NULL)
-		return choir_fail(CHOIR_INTERNAL, "%s: the parts do not cover the %d replicas", c->name,
-				d->way.group->replicas);
-	if (c->divisor != 1) {
-		if (sum != to)
-			memcpy(to, sum, (size_t) count * size);
-		sum = to;
-		chi_stream stream = { d->way.group->devices[member], c->stream };
-		CHOIR_TRY(chi_way_divide(&stream, c->dtype, to, c->divisor, count));
-	}
+	const chi_slice_sum w = { .c = slot->c, .members = d->way.group->members,
+		.replicas = d->way.group->replicas, .first = first, .count = count, .to = to,
+		.scratch = scratch + SLICE * 8 };
+	chi_stream stream = { d->way.group->devices[member], c->stream };
+	const void *sum;
+	CHOIR_TRY(chi_way_sum(&w, &stream, &sum));
 	return hand_out(d, slot, sum, first, count, size);
 }
 

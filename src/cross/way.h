@@ -37,3 +37,15 @@ static inline char *chi_element(const void *data, choir_dtype dtype, int64_t fir
 // nothing.
 choir_status chi_way_divide(
 		chi_stream *stream, choir_dtype dtype, void *data, double divisor, int64_t n);
+
+// One slice of a sum in host memory, in the canonical tree.
+typedef struct {
+	const choir_collective *const *c; // of each member; of the first dtype, divisor and name count
+	int members, replicas;
+	int64_t first, count; // at most CHI_WAY_SLICE elements
+	char *to; // room for them
+	char *scratch; // room for chi_tree_depth(replicas) slices of 8-byte elements
+} chi_slice_sum;
+// *sum becomes to, or the one part there is where it is the sum. CHOIR_INTERNAL: parts are
+// missing.
+choir_status chi_way_sum(const chi_slice_sum *s, chi_stream *stream, const void **sum);

@@ -278,6 +278,8 @@ static choir_status check_pair(const choir_optimizer *o, choir_cross *x, size_t 
 					"%s: distributed_apply: the gradient of "
 					"\"%s\" was given twice",
 					o->kind->name, v->name);
+	if (chi_value_settle(gradients[i]) != CHOIR_OK)
+		return choir_error_status();
 	for (int k = 0; k < g->count; k++)
 		if (g->component[k] != NULL && check_gradient(o, v, g->component[k]) != CHOIR_OK)
 			return chi_frame_keep(x->frame);

@@ -94,6 +94,46 @@ static void in_a_merge_call(void **state)
 	}
 }
 
+enum { WIDE = 20000 };
+
+static choir_status apply_large_sum(choir_cross *x, void *user)
+{
+	const job *j = user;
+	choir_value *sum = choir_cross_reduce_to(
+			x, CHOIR_SUM, choir_cross_arg(x, "g"), choir_variable_value(j->v));
+	return choir_optimizer_distributed_apply(j->optimizer, x, 1, &j->v, &sum);
+}
+
+static choir_status give_large(choir_replica *r, void *user)
+{
+	choir_replica_give(r, "g",
+			choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(WIDE), choir_replica_id(r) + 1));
+	return choir_replica_merge_call(r, apply_large_sum, user);
+}
+
+// Sums that wait (strategy/merge/late.h) are made before the optimizer looks at them.
+// spec: A28, C26
+static void large_sums(void **state)
+{
+	static float have[WIDE];
+	(void) state;
+	for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++) {
+		choir_strategy *s = choir_mirrored_strategy_new(
+				CHOIR_OPTIONS(choir_strategy_options, .devices = layouts[i], .replicas = 3));
+		job j = { .mode = 0 };
+		CHOIR_SCOPE (s) {
+			j.v = choir_variable_new("v", CHOIR_SHAPE(WIDE), NULL);
+			j.optimizer = choir_optimizer_new(
+					CHOIR_SGD, CHOIR_OPTIONS(choir_optimizer_options, .rate = 1));
+		}
+		assert_int_equal(choir_strategy_run(s, give_large, &j, NULL, NULL), CHOIR_OK);
+		fetch_variable(j.v, have, sizeof have);
+		for (int k = 0; k < WIDE; k++)
+			assert_true(have[k] == -6);
+		choir_strategy_free(s);
+	}
+}
+
 // spec: C26
 static void in_the_programs_own_context(void **state)
 {
@@ -349,6 +389,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(in_a_merge_call),
+		cmocka_unit_test(large_sums),
 		cmocka_unit_test(in_the_programs_own_context),
 		cmocka_unit_test(on_own_memory),
 		cmocka_unit_test(reading_after_asking),

@@ -1,7 +1,7 @@
 // Batches of reductions: several values at once, packed into few collectives if the options say
 // so. Values of one dtype, divisor and destination are copied one behind another, node by node of
 // what each lane has folded; the whole is summed in packs, and the results are copied back.
-#include "strategy/merge/reduce_to.h"
+#include "strategy/merge/late.h"
 
 #include "cross/pack.h"
 
@@ -242,9 +242,12 @@ choir_value *choir_cross_reduce_to(
 {
 	choir_reduction item = { v, to, NULL };
 	chi_ways ways;
+	chi_job job;
 	if (v == NULL || to == NULL || check_call(x, op, "reduce_to") != CHOIR_OK ||
 			chi_ways_find(chi_cross_of(x)->strategy, NULL, &ways) != CHOIR_OK ||
-			reduce_batch(x, op, 1, &item, &ways) != CHOIR_OK)
+			chi_job_check(x, op, &item, &job) != CHOIR_OK)
 		return NULL;
-	return item.result;
+	const choir_status status = chi_late_may(x, &job) ? chi_late_begin(x, op, &ways, &job)
+													  : chi_job_do(x, op, &ways, &job);
+	return status == CHOIR_OK ? job.result : NULL;
 }

@@ -163,7 +163,7 @@ static choir_status put(choir_cross *cross, bool returned, const char *name, cho
 		chi_frame_null(cross->frame, what);
 		return chi_frame_report(cross->frame);
 	}
-	if (returned && (v = keep_part(cross, v)) == NULL)
+	if (returned && (chi_value_settle(v) != CHOIR_OK || (v = keep_part(cross, v)) == NULL))
 		return chi_frame_report(cross->frame);
 	const choir_status status = chi_values_put(set, name, v);
 	return status == CHOIR_OK ? status : chi_frame_keep(cross->frame);
@@ -186,6 +186,8 @@ choir_status choir_cross_run(choir_cross *cross, choir_replica_fn *fn, void *use
 	chi_cross *x = chi_cross_of(cross);
 	if (cross->frame->failed)
 		return chi_frame_report(cross->frame);
+	for (size_t i = 0; i < x->given->n; i++) // replicas look at it on threads of their own
+		CHOIR_TRY(chi_value_settle(x->given->leaf[i].value));
 	CHOIR_TRY(chi_stream_wait(cross->frame->stream)); // made what is given
 	const choir_status status = choir_strategy_run(x->strategy, fn, user, x->given, &x->taken);
 	choir_values_clear(x->given);

@@ -83,6 +83,8 @@ choir_tensor *choir_cross_gather(choir_cross *x, choir_value *v, int axis)
 		if (!chi_int64_add(shape.dim[at], v->component[i]->shape.dim[at], &shape.dim[at]))
 			return chi_frame_fail_null(f, CHOIR_INVALID, "gather: axis %d becomes too long", at);
 	}
+	if (chi_value_settle(v) != CHOIR_OK)
+		return NULL;
 	choir_tensor *out = chi_tensor_new(f, v->component[0]->dtype, &shape);
 	int64_t offset = 0;
 	for (int i = 0; out != NULL && i < n; i++) {

@@ -154,7 +154,7 @@ static int seen(choir_frame *f, const choir_strategy *s, choir_value *v, choir_t
 		return 0;
 	}
 	*tensors = chi_arena_alloc(&f->arena, (size_t) n * sizeof **tensors);
-	if (*tensors == NULL) {
+	if (*tensors == NULL || chi_value_settle(v) != CHOIR_OK) {
 		chi_frame_keep(f);
 		return 0;
 	}

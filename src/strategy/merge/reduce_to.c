@@ -83,11 +83,12 @@ choir_value *choir_cross_broadcast_to(choir_cross *x, choir_value *v, choir_valu
 	return result != NULL && fill_from(x, result, t) == CHOIR_OK ? result : NULL;
 }
 
-static choir_status make_results(choir_cross *x, choir_value *v, const choir_tensor *like)
+choir_status chi_job_make_results(choir_cross *x, chi_job *j)
 {
+	choir_value *v = j->result;
+	const choir_tensor *like = j->value->component[0];
 	for (int i = 0; i < v->count; i++) {
-		v->component[i] = same_memory(v, i);
-		if (v->component[i] != NULL)
+		if (v->component[i] != NULL || (v->component[i] = same_memory(v, i)) != NULL)
 			continue;
 		choir_frame *f = chi_cross_frame_on(chi_cross_of(x), v->device[i]);
 		v->component[i] = f == NULL ? NULL : chi_tensor_new(f, like->dtype, &like->shape);
@@ -169,7 +170,7 @@ choir_status chi_job_fold(choir_cross *x, chi_job *j)
 	choir_strategy *s = chi_cross_of(x)->strategy;
 	const choir_value *v = j->value;
 	const choir_tensor *like = v->component[0];
-	CHOIR_TRY(make_results(x, j->result, like));
+	CHOIR_TRY(chi_job_make_results(x, j));
 	j->fold = chi_arena_alloc(&x->frame->arena, (size_t) s->lanes * sizeof *j->fold);
 	if (j->fold == NULL)
 		return choir_error_status();

@@ -15,7 +15,9 @@ typedef struct {
 choir_status chi_job_check(choir_cross *x, choir_reduce_op op, choir_reduction *item, chi_job *j);
 // The whole way by itself; a failure is in x's frame.
 choir_status chi_job_do(choir_cross *x, choir_reduce_op op, const chi_ways *ways, chi_job *j);
-// Of a job by_group: memory for its results, and what each lane brings. To be cleared.
+// Of a job by_group: memory for its results, unless they have it, and what each lane brings. To be
+// cleared.
+choir_status chi_job_make_results(choir_cross *x, chi_job *j);
 choir_status chi_job_fold(choir_cross *x, chi_job *j);
 void chi_job_clear(const choir_strategy *s, chi_job *j);
 // Where lane wants the sum: the destination's component on its memory; NULL: it wants none.

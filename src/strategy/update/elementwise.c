@@ -6,7 +6,7 @@
 
 #include "choir/op.h"
 #include "op/op.h"
-#include "strategy/run/run.h"
+#include "strategy/merge/late.h"
 
 #include <string.h>
 
@@ -18,6 +18,7 @@ struct chi_slicing {
 	chi_update *whole; // its list of what was written
 	chi_update each; // what the context of a slice begins as
 	choir_tensor **arg; // of each leaf that was given, on the copy's device
+	const choir_value **late; // the leaves that are made slice by slice; NULL for the others
 	choir_update_fn *fn;
 	void *user;
 	int64_t slices;
@@ -75,6 +76,9 @@ choir_tensor *chi_slice_arg(const chi_update *u, size_t leaf)
 	choir_tensor *t = u->slicing->arg[leaf];
 	if (t->is_number)
 		return choir_number(f, t->number);
+	if (u->slicing->late[leaf] != NULL)
+		return chi_late_slice(u->slicing->late[leaf], f,
+				u->first + (u->whole != NULL ? chi_shard_first(u->variable) : 0), u->count);
 	if (t->shape.rank == 0)
 		return chi_tensor_on(f, t->buffer, t->data, t->dtype, &t->shape);
 	return chi_tensor_on(f, t->buffer,
@@ -146,6 +150,19 @@ static void take_slices(void *arg)
 	choir_frame_free(f);
 }
 
+// Whether v waits and is made slice by slice. What several copies would need is made before, once.
+static choir_status see_late(struct chi_slicing *s, size_t leaf, choir_value *v)
+{
+	const chi_update *u = s->whole;
+	const choir_variable *target = u->whole != NULL ? u->whole : u->variable;
+	if (v->make == NULL)
+		return CHOIR_OK;
+	if (u->variable->copies > 1 || !chi_shape_equal(&v->component[0]->shape, &target->shape))
+		return chi_value_settle(v);
+	s->late[leaf] = v;
+	return CHOIR_OK;
+}
+
 // Arguments are as large as the variable or scalars, which is checked before anything is written.
 static choir_status see_args(struct chi_slicing *s, choir_frame *f)
 {
@@ -153,10 +170,12 @@ static choir_status see_args(struct chi_slicing *s, choir_frame *f)
 	const choir_values *given = u->cross->given;
 	char text[CHI_SHAPE_TEXT];
 	s->arg = chi_arena_alloc(&f->arena, given->n * sizeof *s->arg);
-	if (given->n > 0 && s->arg == NULL)
+	s->late = chi_arena_alloc(&f->arena, given->n * sizeof *s->late);
+	if (given->n > 0 && (s->arg == NULL || s->late == NULL))
 		return choir_error_status();
 	for (size_t i = 0; i < given->n; i++) {
-		const choir_value *v = given->leaf[i].value;
+		choir_value *v = given->leaf[i].value;
+		CHOIR_TRY(see_late(s, i, v));
 		choir_variable *given_one = chi_update_shard(u, v->variable);
 		choir_tensor *t = given_one != NULL
 				? chi_variable_alias(given_one, chi_update_copy_of(u, given_one), f)

@@ -164,6 +164,10 @@ choir_tensor *choir_update_arg(choir_update *update, const char *name)
 				u, (size_t) (chi_values_leaf(u->cross->given, name) - u->cross->given->leaf));
 	if (v->kind == CHOIR_VALUE_VARIABLE)
 		return choir_variable_component(v->variable, f);
+	if (chi_value_settle(v) != CHOIR_OK) {
+		chi_frame_keep(f);
+		return NULL;
+	}
 	choir_tensor *t = chi_value_for_replica(v, 0, f->device);
 	if (t == NULL)
 		return chi_frame_fail_null(f, CHOIR_INVALID,

@@ -1,0 +1,434 @@
+// Reductions that wait: whatever is done with one gives what it would give at once, and an
+// elementwise update makes it slice by slice and leaves it waiting.
+#include "strategy/world.h"
+
+#include "base/alloc.h"
+#include "choir/op.h"
+#include "value/variable.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { ROWS = 700, COLUMNS = 37, SIZE = ROWS * COLUMNS };
+
+static choir_strategy *strategy;
+static int replicas;
+static choir_variable *target, *other;
+
+static void make_variables(void)
+{
+	choir_variable_options o = { .size = sizeof o, .initializer = CHOIR_ONES };
+	target = world_variable(strategy, "target", CHOIR_SHAPE(ROWS, COLUMNS), &o);
+	other = world_variable(strategy, "other", CHOIR_SHAPE(ROWS, COLUMNS), &o);
+}
+
+// What a replica brings: thirds, whose sums depend on their order.
+static float element(int replica, int i)
+{
+	return (float) ((i * 7 + replica * 3) % 101 + 1) / 3;
+}
+
+static choir_tensor *brought(choir_frame *f, int replica)
+{
+	float *x = malloc(SIZE * sizeof *x);
+	for (int i = 0; i < SIZE; i++)
+		x[i] = element(replica, i);
+	choir_tensor *t = choir_constant(f, CHOIR_F32, CHOIR_SHAPE(ROWS, COLUMNS), x);
+	free(x);
+	return t;
+}
+
+// The sum of the canonical tree over replicas [lo, hi), by its definition.
+static float sum_of(int lo, int hi, int i)
+{
+	int half = 1;
+	if (hi - lo == 1)
+		return element(lo, i);
+	while (2 * half < hi - lo)
+		half *= 2;
+	const float left = sum_of(lo, lo + half, i), right = sum_of(lo + half, hi, i);
+	return left + right;
+}
+
+static float expected(choir_reduce_op op, int i)
+{
+	const float sum = sum_of(0, replicas, i);
+	return op == CHOIR_SUM ? sum : sum / (float) replicas;
+}
+
+// Whether t, on the host or not, is the reduction times rate, plus offset.
+static bool is_reduction(choir_tensor *t, choir_reduce_op op, float offset, float rate)
+{
+	static _Thread_local float have[SIZE];
+	if (t == NULL || choir_shape_elements(choir_tensor_shape(t)) != SIZE ||
+			choir_tensor_fetch(t, have, sizeof have) != CHOIR_OK)
+		return false;
+	for (int i = 0; i < SIZE; i++) {
+		const float step = expected(op, i) * rate;
+		if (have[i] != offset + step)
+			return false;
+	}
+	return true;
+}
+
+// Whether copies of v are.
+static bool holds(choir_variable *v, choir_reduce_op op, float offset, float rate)
+{
+	bool all = true;
+	choir_frame *f = choir_frame_new(NULL);
+	for (int i = 0; i < choir_variable_copies(v); i++)
+		all = all && is_reduction(chi_variable_view(v, i, f), op, offset, rate);
+	choir_frame_free(f);
+	return all;
+}
+
+typedef struct {
+	choir_reduce_op op;
+	int use;
+	bool waited; // it does so on these devices
+} job;
+
+static choir_status add_it(choir_update *u, void *user)
+{
+	const job *j = user;
+	choir_tensor *g = choir_update_arg(u, "g");
+	CHOIR_TRY(choir_variable_assign_add(choir_update_variable(u), g));
+	if (j->use == 1) // a second look at the same slice
+		CHOIR_TRY(choir_variable_assign_add(choir_update_variable(u), choir_update_arg(u, "g")));
+	return CHOIR_OK;
+}
+
+static choir_status add_elementwise(choir_cross *x, choir_value *g, job *j)
+{
+	CHOIR_TRY(choir_cross_give(x, "g", g));
+	return choir_cross_update(
+			x, target, CHOIR_OPTIONS(choir_update_options, .elementwise = CHOIR_ON), add_it, j);
+}
+
+static choir_status look_at_it(choir_replica *r, void *user)
+{
+	const job *j = user;
+	WORLD_NEED(is_reduction(choir_replica_arg(r, "g"), j->op, 0, 1));
+	return CHOIR_OK;
+}
+
+static choir_status use_it(choir_cross *x, choir_value *v, choir_value *g, job *j)
+{
+	choir_values *set;
+	switch (j->use) {
+	case 0: // fused: once, and once more
+	case 1:
+		CHOIR_TRY(add_elementwise(x, g, j));
+		WORLD_NEED((g->make != NULL) == j->waited);
+		return CHOIR_OK;
+	case 2: // not elementwise
+		CHOIR_TRY(choir_cross_give(x, "g", g));
+		CHOIR_TRY(choir_cross_update(x, target, NULL, add_it, j));
+		break;
+	case 3:
+		WORLD_NEED(is_reduction(choir_value_tensor(g), j->op, 0, 1));
+		break;
+	case 4:
+		for (int i = 0; i < choir_value_local_count(g); i++)
+			WORLD_NEED(is_reduction(choir_value_local(g, i), j->op, 0, 1));
+		break;
+	case 5:
+		CHOIR_TRY(choir_cross_give(x, "g", g));
+		CHOIR_TRY(choir_cross_run(x, look_at_it, j));
+		break;
+	case 6:
+		WORLD_NEED(is_reduction(choir_cross_gather(x, g, 0), j->op, 0, 1));
+		break;
+	case 7:
+		WORLD_NEED(is_reduction(choir_cross_reduce(x, CHOIR_MEAN, g, CHOIR_NO_AXIS), j->op, 0, 1));
+		break;
+	case 8:
+		g = choir_cross_broadcast_to(x, g, v);
+		WORLD_NEED(is_reduction(choir_value_local(g, 0), j->op, 0, 1));
+		break;
+	case 9:
+		set = choir_values_new(strategy);
+		CHOIR_TRY(choir_values_set(set, "g", g));
+		WORLD_NEED(is_reduction(choir_value_tensor(choir_values_find(set, "g")), j->op, 0, 1));
+		choir_values_free(set);
+		break;
+	case 10:
+		g = choir_cross_reduce_to(x, CHOIR_MEAN, g, choir_variable_value(target));
+		WORLD_NEED(is_reduction(choir_value_tensor(g), j->op, 0, 1));
+		break;
+	default: // returned below
+		break;
+	}
+	CHOIR_TRY(choir_cross_return(x, "g", g));
+	WORLD_NEED(g->make == NULL);
+	return CHOIR_OK;
+}
+
+static choir_status reduce_and_use(choir_cross *x, void *user)
+{
+	job *j = user;
+	choir_value *v = choir_cross_arg(x, "g");
+	choir_value *g = choir_cross_reduce_to(x, j->op, v, choir_variable_value(target));
+	WORLD_NEED(g != NULL && (g->make != NULL) == j->waited);
+	CHOIR_TRY(use_it(x, v, g, j));
+	return choir_cross_return(x, "used", choir_tensor_value(choir_number(x->frame, 1)));
+}
+
+static choir_status train(choir_replica *r, void *user)
+{
+	const job *j = user;
+	choir_replica_give(r, "g", brought(r->frame, choir_replica_id(r)));
+	CHOIR_TRY(choir_replica_merge_call(r, reduce_and_use, user));
+	if (j->use >= 2)
+		WORLD_NEED(is_reduction(choir_replica_take(r, "g"), j->op, 0, 1));
+	return CHOIR_OK;
+}
+
+static bool on_cpus(void)
+{
+	for (int i = 0; i < choir_strategy_worker_devices(strategy); i++)
+		if (strncmp(choir_device_name(choir_strategy_worker_device(strategy, i)), "cpu", 3) != 0)
+			return false;
+	return true;
+}
+
+static void use_in_every_way(void)
+{
+	make_variables();
+	choir_frame *f = choir_frame_new(NULL);
+	for (int k = 0; k < 24; k++) {
+		job j = { k % 2 == 0 ? CHOIR_SUM : CHOIR_MEAN, k / 2, on_cpus() };
+		world_ok(choir_variable_assign(target, choir_number(f, j.use == 1 ? 0 : 0.25)));
+		world_ok(choir_strategy_run(strategy, train, &j, NULL, NULL));
+		if (j.use == 1)
+			assert_true(holds(target, j.op, 0, 2));
+		else if (j.use == 0 || j.use == 2)
+			assert_true(holds(target, j.op, 0.25F, 1));
+	}
+	choir_frame_free(f);
+}
+
+// spec: A23, A26, A39, A41
+static void every_use_gives_what_it_would_at_once(void **state)
+{
+	(void) state;
+	world_on_every_deal(&strategy, &replicas, 1, use_in_every_way);
+}
+
+// ---- What it adds up may go or change meanwhile.
+
+static choir_status bring(choir_replica *r, void *user)
+{
+	(void) user;
+	return choir_replica_return(r, "g", brought(r->frame, choir_replica_id(r)));
+}
+
+static choir_status bring_zeros(choir_replica *r, void *user)
+{
+	(void) user;
+	return choir_replica_return(
+			r, "g", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(ROWS, COLUMNS), 0));
+}
+
+static void reduce_what_is_cleared(void)
+{
+	make_variables();
+	choir_values *results = NULL;
+	job j = { CHOIR_SUM, 0, on_cpus() };
+	choir_cross *x = choir_strategy_cross(strategy);
+	world_ok(choir_strategy_run(strategy, bring, NULL, NULL, &results));
+	choir_value *g = choir_cross_reduce_to(
+			x, CHOIR_SUM, choir_values_find(results, "g"), choir_variable_value(target));
+	for (int i = 0; i < 3; i++) // its memory is taken again, if it may be
+		world_ok(choir_strategy_run(strategy, bring_zeros, NULL, NULL, &results));
+	choir_values_free(results);
+	world_ok(add_elementwise(x, g, &j));
+	assert_true(holds(target, CHOIR_SUM, 1, 1));
+	assert_true(is_reduction(choir_value_tensor(g), CHOIR_SUM, 0, 1));
+	choir_frame_empty(x->frame);
+}
+
+static void reduce_what_is_borrowed(void)
+{
+	make_variables();
+	job j = { CHOIR_SUM, 0, false };
+	float *memory = malloc((size_t) replicas * SIZE * sizeof *memory);
+	choir_values *set = choir_values_new(strategy);
+	choir_cross *x = choir_strategy_cross(strategy);
+	for (int r = 0; r < replicas; r++) {
+		float *own = memory + (size_t) r * SIZE;
+		for (int i = 0; i < SIZE; i++)
+			own[i] = element(r, i);
+		world_ok(choir_values_set_local(set, "g", r,
+				choir_borrow(
+						choir_values_frame(set), CHOIR_F32, CHOIR_SHAPE(ROWS, COLUMNS), own)));
+	}
+	choir_value *g = choir_cross_reduce_to(
+			x, CHOIR_SUM, choir_values_find(set, "g"), choir_variable_value(target));
+	choir_values_free(set);
+	free(memory);
+	world_ok(add_elementwise(x, g, &j));
+	assert_true(holds(target, CHOIR_SUM, 1, 1));
+	choir_frame_empty(x->frame);
+}
+
+// spec: A23
+static void what_it_adds_up_stays(void **state)
+{
+	(void) state;
+	world_on_every_deal(&strategy, &replicas, 1, reduce_what_is_cleared);
+	world_on_every_deal(&strategy, &replicas, 1, reduce_what_is_borrowed);
+}
+
+static choir_status reduce_then_assign(choir_cross *x, void *user)
+{
+	job *j = user;
+	choir_value *g = choir_cross_reduce_to(
+			x, CHOIR_SUM, choir_cross_arg(x, "g"), choir_variable_value(target));
+	CHOIR_TRY(choir_variable_assign(other, choir_number(x->frame, 1000)));
+	return add_elementwise(x, g, j);
+}
+
+static choir_status read_and_merge(choir_replica *r, void *user)
+{
+	choir_replica_give(r, "g", choir_variable_read(other, r->frame));
+	return choir_replica_merge_call(r, reduce_then_assign, user);
+}
+
+static void reduce_what_is_written(void)
+{
+	static float have[SIZE];
+	make_variables();
+	job j = { CHOIR_SUM, 0, false };
+	world_ok(choir_strategy_run(strategy, read_and_merge, &j, NULL, NULL));
+	world_ok(chi_variable_to_host(target, 0, have));
+	for (int i = 0; i < SIZE; i++)
+		assert_true(have[i] == (float) (1 + replicas));
+}
+
+// spec: A23, 2.8
+static void a_variable_that_changes_was_added_up_before(void **state)
+{
+	(void) state;
+	world_on_every_deal(&strategy, &replicas, 1, reduce_what_is_written);
+}
+
+// ---- Shards and failures.
+
+// spec: A23, A41
+static void shards_take_their_rows(void **state)
+{
+	(void) state;
+	for (int shards = 2; shards < 5; shards++) {
+		replicas = 3;
+		strategy = choir_parameter_server_strategy_new(CHOIR_OPTIONS(choir_strategy_options,
+				.replicas = 3, .devices = "cpu:0,cpu:1", .parameter_devices = "cpu:0,cpu:1",
+				.partition = CHOIR_PARTITION_FIXED, .max_shards = shards));
+		make_variables();
+		assert_int_equal(choir_variable_shards(target), shards);
+		choir_frame *f = choir_frame_new(NULL);
+		for (int use = 0; use < 3; use += 2) {
+			job j = { CHOIR_MEAN, use, true };
+			world_ok(choir_variable_assign(target, choir_number(f, 1)));
+			if (shards < 4 || use == 2) {
+				world_ok(choir_strategy_run(strategy, train, &j, NULL, NULL));
+			} else { // shards of less than a slice: the whole is made
+				choir_values *results = NULL;
+				choir_cross *x = choir_strategy_cross(strategy);
+				world_ok(choir_strategy_run(strategy, bring, NULL, NULL, &results));
+				choir_value *g = choir_cross_reduce_to(x, CHOIR_MEAN,
+						choir_values_find(results, "g"), choir_variable_value(target));
+				world_ok(add_elementwise(x, g, &j));
+				choir_values_free(results);
+			}
+			assert_true(is_reduction(choir_variable_read(target, f), CHOIR_MEAN, 1, 1));
+			choir_frame_empty(f);
+		}
+		choir_frame_free(f);
+		choir_strategy_free(strategy);
+	}
+}
+
+static choir_status bring_other_shapes(choir_replica *r, void *user)
+{
+	(void) user;
+	choir_replica_return(
+			r, "g", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(SIZE - choir_replica_id(r)), 1));
+	return choir_replica_return(
+			r, "half", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(SIZE / 2), 1));
+}
+
+// spec: 2.19
+static void what_is_wrong_is_said_at_once(void **state)
+{
+	(void) state;
+	strategy = world_new(replicas = 2, "cpu:0,cpu:1", 0);
+	make_variables();
+	choir_values *results = NULL;
+	job j = { .use = 0 };
+	world_ok(choir_strategy_run(strategy, bring_other_shapes, NULL, NULL, &results));
+	choir_cross *x = choir_strategy_cross(strategy);
+	choir_value *to = choir_variable_value(target);
+	assert_null(choir_cross_reduce_to(x, CHOIR_SUM, choir_values_find(results, "g"), to));
+	world_failed(choir_error_status(), CHOIR_INVALID, "replica 0 has f32 [25900]",
+			"replica 1 f32 [25899]");
+	choir_frame_empty(x->frame);
+	choir_value *half =
+			choir_cross_reduce_to(x, CHOIR_SUM, choir_values_find(results, "half"), to);
+	assert_non_null(half); // which is no slice of the target
+	world_failed(add_elementwise(x, half, &j), CHOIR_INVALID, "\"g\" is [12950]",
+			"what is as large as the variable");
+	choir_frame_empty(x->frame);
+	choir_frame *f = choir_frame_new(NULL);
+	assert_non_null(choir_variable_read(target, f)); // nothing was written
+	choir_frame_free(f);
+	choir_values_free(results);
+	choir_strategy_free(strategy);
+}
+
+static void allocations_may_fail(void **state)
+{
+	(void) state;
+	bool failed = true;
+	for (int use = 0; use < 5; use += 2, failed = true)
+		for (uint64_t n = 1; failed; n++) {
+			strategy = world_new(replicas = 2, "cpu:0", 0);
+			make_variables();
+			choir_values *results = NULL;
+			world_ok(choir_strategy_run(strategy, bring, NULL, NULL, &results));
+			choir_cross *x = choir_strategy_cross(strategy);
+			job j = { CHOIR_SUM, use, true };
+			chi_alloc_fail(n, false);
+			choir_value *g = choir_cross_reduce_to(
+					x, CHOIR_SUM, choir_values_find(results, "g"), choir_variable_value(target));
+			const choir_status status = g == NULL ? choir_error_status() : use_it(x, NULL, g, &j);
+			failed = chi_alloc_failed();
+			chi_alloc_fail(0, false);
+			if (use != 4) // which asserts by a failure of its own
+				assert_int_equal(status, failed ? CHOIR_NO_MEMORY : CHOIR_OK);
+			else
+				assert_int_equal(status == CHOIR_OK, !failed);
+			choir_values_free(results);
+			choir_strategy_free(strategy);
+		}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_use_gives_what_it_would_at_once),
+		cmocka_unit_test(what_it_adds_up_stays),
+		cmocka_unit_test(a_variable_that_changes_was_added_up_before),
+		cmocka_unit_test(shards_take_their_rows),
+		cmocka_unit_test(what_is_wrong_is_said_at_once),
+		cmocka_unit_test(allocations_may_fail),
+	};
+	world_watch();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -43,19 +43,6 @@ typedef struct {
 	int64_t rows;
 } inspection;
 
-static const char *shape_text(const choir_shape *shape, char text[128])
-{
-	size_t at = (size_t) snprintf(text, 128, "[");
-	for (int k = 0; k < shape->rank && at < 128; k++)
-		at += shape->dim[k] == CHOIR_NONE
-				? (size_t) snprintf(text + at, 128 - at, "%s?", k == 0 ? "" : ", ")
-				: (size_t) snprintf(text + at, 128 - at, "%s%lld", k == 0 ? "" : ", ",
-						  (long long) shape->dim[k]);
-	if (at < 128)
-		snprintf(text + at, 128 - at, "]");
-	return text;
-}
-
 static void say_categories(const inspection *i, const char *column)
 {
 	const size_t n = choir_dataset_categories(i->source, column);
@@ -68,7 +55,7 @@ static void say_categories(const inspection *i, const char *column)
 
 static void say_columns(const inspection *i)
 {
-	char shape[128];
+	char shape[SHAPE_TEXT];
 	choir_csv_found found;
 	const char *compression = named_file_compression(&i->file);
 	const bool plain = strcmp(compression, "none") == 0;

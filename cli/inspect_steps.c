@@ -1,27 +1,15 @@
 // choir inspect DIR: the steps of a directory of checkpoints, their tensors, and what is damaged.
 #include "inspect.h"
 
+#include "number.h"
 #include "report.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { SHOWN = 160 };
-
-static const char *shape_text(const choir_shape *shape, char text[SHOWN])
-{
-	size_t at = (size_t) snprintf(text, SHOWN, "[");
-	for (int k = 0; k < shape->rank && at < SHOWN; k++)
-		at += (size_t) snprintf(
-				text + at, SHOWN - at, "%s%lld", k == 0 ? "" : ", ", (long long) shape->dim[k]);
-	if (at < SHOWN)
-		snprintf(text + at, SHOWN - at, "]");
-	return text;
-}
-
 static void say_tensors(choir_checkpoint_list *l, bool json)
 {
-	char shape[SHOWN];
+	char shape[SHAPE_TEXT];
 	if (json)
 		json_begin_list("tensors");
 	for (size_t k = 0; k < choir_checkpoint_list_tensors(l); k++) {

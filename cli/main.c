@@ -18,6 +18,7 @@ static const struct {
 	{ "predict", predict_main, "classify data with saved weights" },
 	{ "sample", sample_main, "go on with a text, with saved weights" },
 	{ "inspect", inspect_main, "what a file of examples holds, and what is wrong with it" },
+	{ "replay", replay_main, "run one replica of one step of a training again" },
 	{ "devices", devices_main, "list the devices of this machine" },
 	{ "doctor", doctor_main, "say what is here, what is slow or mixed up, and what to set" },
 	{ "bench", bench_main, "measure: all-reduce, train, kernels, run, input" },
@@ -41,11 +42,9 @@ static int unknown(const char *name)
 	for (size_t i = 0; i < COMMANDS; i++)
 		known[i] = commands[i].name;
 	const char *near = nearest(name, COMMANDS, known);
-	fprintf(stderr,
-			"choir: there is no command \"%s\"; known: train, predict, sample, inspect, devices, "
-			"doctor, "
-			"bench",
-			name);
+	fprintf(stderr, "choir: there is no command \"%s\"; known: ", name);
+	for (size_t i = 0; i < COMMANDS; i++)
+		fprintf(stderr, "%s%s", i == 0 ? "" : ", ", known[i]);
 	if (near != NULL)
 		fprintf(stderr, " (did you mean %s?)", near);
 	fputc('\n', stderr);

@@ -1,7 +1,8 @@
-// One switch over dtypes for the whole command.
+// One switch over dtypes for the whole command, and one way to write shapes.
 #include "number.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 // A half: a sign, five bits of exponent, ten of fraction.
@@ -43,4 +44,18 @@ double number_at(choir_dtype dtype, const void *data, int64_t i)
 		return ((const uint8_t *) data)[i];
 	}
 	return NAN;
+}
+
+const char *shape_text(const choir_shape *shape, char text[SHAPE_TEXT])
+{
+	size_t at = (size_t) snprintf(text, SHAPE_TEXT, "[");
+	for (int k = 0; k < shape->rank; k++) {
+		at += (size_t) snprintf(text + at, SHAPE_TEXT - at, "%s", k == 0 ? "" : ", ");
+		at += shape->dim[k] == CHOIR_NONE
+				? (size_t) snprintf(text + at, SHAPE_TEXT - at, "?")
+				: (size_t) snprintf(
+						  text + at, SHAPE_TEXT - at, "%lld", (long long) shape->dim[k]);
+	}
+	snprintf(text + at, SHAPE_TEXT - at, "]");
+	return text;
 }

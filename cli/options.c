@@ -244,3 +244,77 @@ options_result options_read(const command *c, int argc, char **argv, const char 
 	}
 	return OPTIONS_GIVEN;
 }
+
+// ---- Written down, and read back.
+
+// A text with what could be the end of a line, or is no ASCII, as "%0A".
+static size_t write_text(const char *from, char *to, size_t size)
+{
+	size_t at = 0;
+	for (; *from != '\0' && at < size; from++) {
+		const unsigned char byte = (unsigned char) *from;
+		const bool plain = byte >= 0x20 && byte < 0x7f && byte != '%';
+		at += (size_t) snprintf(to + at, size - at, plain ? "%c" : "%%%02X", byte);
+	}
+	return at;
+}
+
+static void read_text(char *text)
+{
+	char *to = text;
+	for (unsigned byte; *text != '\0'; text++, to++) {
+		const bool coded = text[0] == '%' && sscanf(text + 1, "%2x", &byte) == 1;
+		*to = coded ? (char) byte : *text;
+		text += coded ? 2 : 0;
+	}
+	*to = '\0';
+}
+
+// What is 0 or NULL is written as nothing.
+static size_t write_value(const option *o, char *to, size_t size)
+{
+	const char *const *text = o->to;
+	switch (o->kind) {
+	case OPTION_FLAG:
+		break;
+	case OPTION_TEXT:
+	case OPTION_CHOICE:
+		return *text == NULL ? 0 : write_text(*text, to, size);
+	case OPTION_INTEGER:
+		return *(int64_t *) o->to == 0
+				? 0 : (size_t) snprintf(to, size, "%lld", (long long) *(int64_t *) o->to);
+	case OPTION_SEED:
+		return (size_t) snprintf(to, size, "%llu", (unsigned long long) *(uint64_t *) o->to);
+	case OPTION_NUMBER:
+		return *(double *) o->to == 0
+				? 0 : (size_t) snprintf(to, size, "%.17g", *(double *) o->to);
+	}
+	return 0;
+}
+
+bool options_write(const command *c, const char *prefix, char *text, size_t size)
+{
+	size_t at = 0;
+	for (size_t i = 0; i < c->n; i++) {
+		const option *o = &c->options[i];
+		size_t end = at;
+		if (!o->recorded)
+			continue;
+		end += (size_t) snprintf(text + at, size - at, "%s/%s=", prefix, o->name + 2);
+		const size_t written = end < size ? write_value(o, text + end, size - end) : 0;
+		if (end + written + 1 >= size)
+			return false;
+		if (written == 0)
+			continue;
+		at = end + written;
+		text[at++] = '\n';
+	}
+	text[at] = '\0';
+	return true;
+}
+
+int options_read_back(const command *c, const option *o, char *text)
+{
+	read_text(text);
+	return read_value(c, o, text);
+}

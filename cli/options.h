@@ -27,6 +27,7 @@ typedef struct {
 	void *to; // holds the default, and is set where the option is given
 	int64_t least, most; // of OPTION_INTEGER; most 0: as large as they come
 	const char *const *choices; // of OPTION_CHOICE, ending in NULL
+	bool recorded; // options_write writes it; no flag
 } option;
 
 typedef struct {
@@ -44,6 +45,13 @@ typedef enum { OPTIONS_GIVEN, OPTIONS_HELP, OPTIONS_WRONG } options_result;
 // the ones that are not given stay as they are. OPTIONS_HELP: the help was printed;
 // OPTIONS_WRONG: what is wrong was said on standard error.
 options_result options_read(const command *c, int argc, char **argv, const char *operands[]);
+
+// What the recorded options are now, as lines of PREFIX/NAME=VALUE that have no byte but those of
+// ASCII; none for those that are 0 or NULL. False: they need more than size bytes.
+bool options_write(const command *c, const char *prefix, char *text, size_t size);
+// Sets an option from what was written of it; text is the option's from then on, and changed.
+// Returns EXIT_OK, or says what is wrong.
+int options_read_back(const command *c, const option *o, char *text);
 
 // "choir train: " and a message, and a newline, on standard error. Returns EXIT_USAGE.
 __attribute__((format(printf, 2, 3))) int wrong_use(const command *c, const char *fmt, ...);

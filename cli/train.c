@@ -17,37 +17,40 @@ static train_options given = {
 	.data = "mnist", .strategy = "mirrored", .optimizer = "adam", .schedule = "constant",
 	.nonfinite = "stop", .epochs = 5, .seed = 1
 };
+train_options *const train_given = &given;
 
 // clang-format off
 static const option options[] = {
 	{ .name = "--model", .value = "model", .kind = OPTION_CHOICE, .to = &given.model,
-		.choices = model_kinds,
+		.choices = model_kinds, .recorded = true,
 		.help = "mlp, cnn, resnet20 or, for text, gpt (cnn; mlp where\nan example is a list of "
 				"numbers)" },
 	{ .name = "--widths", .value = "LIST", .kind = OPTION_TEXT, .to = &given.widths,
-		.help = "of its layers (mlp: 512,512; cnn: 32,64,128)" },
+		.recorded = true, .help = "of its layers (mlp: 512,512; cnn: 32,64,128)" },
 	{ .name = "--width", .value = "N", .kind = OPTION_INTEGER, .to = &given.size.width,
-		.least = 1, .most = MOST_WIDTH,
+		.least = 1, .most = MOST_WIDTH, .recorded = true,
 		.help = "gpt: numbers at each place (128);\nresnet20: channels of the first third (16)" },
 	{ .name = "--layers", .value = "N", .kind = OPTION_INTEGER, .to = &given.size.layers,
-		.least = 1, .most = MOST_LAYERS,
+		.least = 1, .most = MOST_LAYERS, .recorded = true,
 		.help = "gpt: blocks (4); resnet20: layers, 6 n + 2 (20)" },
 	{ .name = "--heads", .value = "N", .kind = OPTION_INTEGER, .to = &given.size.heads,
-		.least = 1, .most = MOST_WIDTH, .help = "gpt: of attention; they divide the width (4)" },
+		.least = 1, .most = MOST_WIDTH, .recorded = true,
+		.help = "gpt: of attention; they divide the width (4)" },
 	{ .name = "--context", .value = "N", .kind = OPTION_INTEGER, .to = &given.size.context,
-		.least = 1, .most = MOST_CONTEXT, .help = "gpt: bytes that it sees at once (128)" },
+		.least = 1, .most = MOST_CONTEXT, .recorded = true,
+		.help = "gpt: bytes that it sees at once (128)" },
 	{ .name = "--dropout", .value = "X", .kind = OPTION_NUMBER, .to = &given.size.dropout,
-		.help = "gpt: less than 1 (none)" },
-	{ .name = "--data", .value = "DATA", .kind = OPTION_TEXT, .to = &given.data,
+		.recorded = true, .help = "gpt: less than 1 (none)" },
+	{ .name = "--data", .value = "DATA", .kind = OPTION_TEXT, .to = &given.data, .recorded = true,
 		.help = source_help },
 	{ .name = "--target", .value = "COLUMN", .kind = OPTION_TEXT, .to = &given.target,
-		.help = "of data with columns: what to learn (label, or\nthe last)" },
+		.recorded = true, .help = "of data with columns: what to learn (label, or\nthe last)" },
 	{ .name = "--train-examples", .value = "N", .kind = OPTION_INTEGER,
-		.to = &given.train_examples, .least = 1,
+		.to = &given.train_examples, .least = 1, .recorded = true,
 		.help = "the rest are the test set (four fifths; of text,\n"
 				"in windows of the context, nine tenths)" },
 	{ .name = "--batch", .value = "G", .kind = OPTION_INTEGER, .to = &given.batch, .least = 1,
-		.most = 1 << 24,
+		.most = 1 << 24, .recorded = true,
 		.help = "examples of a step, of all its replicas together\n(128; gpt: 16)" },
 	{ .name = "--strategy", .value = "NAME", .kind = OPTION_TEXT, .to = &given.strategy,
 		.help = "one_device, mirrored, central_storage or\nparameter_server (mirrored)" },
@@ -63,34 +66,39 @@ static const option options[] = {
 	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices,
 		.help = "that carry them: cpu:0,cpu:1 (one for each core)" },
 	{ .name = "--epochs", .value = "E", .kind = OPTION_INTEGER, .to = &given.epochs, .least = 1,
-		.most = INT32_MAX, .help = "passes over the training examples (5)" },
+		.most = INT32_MAX, .recorded = true,
+		.help = "passes over the training examples (5)" },
 	{ .name = "--optimizer", .value = "optimizer", .kind = OPTION_CHOICE, .to = &given.optimizer,
-		.choices = train_optimizers, .help = "sgd, momentum, adam, adamw or rmsprop (adam)" },
-	{ .name = "--rate", .value = "X", .kind = OPTION_NUMBER, .to = &given.rate,
+		.choices = train_optimizers, .recorded = true,
+		.help = "sgd, momentum, adam, adamw or rmsprop (adam)" },
+	{ .name = "--rate", .value = "X", .kind = OPTION_NUMBER, .to = &given.rate, .recorded = true,
 		.help = "learning rate (1e-3; sgd and momentum: 1e-2)" },
 	{ .name = "--schedule", .value = "schedule", .kind = OPTION_CHOICE, .to = &given.schedule,
-		.choices = schedules, .help = "of the rate: constant, or cosine down to 0 (constant)" },
+		.choices = schedules, .recorded = true,
+		.help = "of the rate: constant, or cosine down to 0 (constant)" },
 	{ .name = "--warmup", .value = "N", .kind = OPTION_INTEGER, .to = &given.warmup, .least = 1,
-		.most = INT32_MAX, .help = "steps in which the rate grows from 0 (none)" },
-	{ .name = "--clip", .value = "X", .kind = OPTION_NUMBER, .to = &given.clip,
+		.most = INT32_MAX, .recorded = true,
+		.help = "steps in which the rate grows from 0 (none)" },
+	{ .name = "--clip", .value = "X", .kind = OPTION_NUMBER, .to = &given.clip, .recorded = true,
 		.help = "the norm of all gradients is at most that (any)" },
 	{ .name = "--nonfinite", .value = "policy", .kind = OPTION_CHOICE, .to = &given.nonfinite,
-		.choices = nonfinite,
+		.choices = nonfinite, .recorded = true,
 		.help = "stop at a gradient that is not finite, or skip\nthat step on all replicas "
 				"(stop)" },
 	{ .name = "--patience", .value = "N", .kind = OPTION_INTEGER, .to = &given.patience,
 		.least = 1, .most = INT32_MAX,
 		.help = "stop after so many epochs that were no better on\nthe test set, and go back to "
 				"the best" },
-	{ .name = "--seed", .value = "S", .kind = OPTION_SEED, .to = &given.seed,
+	{ .name = "--seed", .value = "S", .kind = OPTION_SEED, .to = &given.seed, .recorded = true,
 		.help = "of weights, order and drawn data (1)" },
-	{ .name = "--init", .value = "FILE", .kind = OPTION_TEXT, .to = &given.init,
+	{ .name = "--init", .value = "FILE", .kind = OPTION_TEXT, .to = &given.init, .recorded = true,
 		.help = "begin with the weights that it has (safetensors),\nand say which it has not" },
 	{ .name = "--init-map", .value = "FILE", .kind = OPTION_TEXT, .to = &given.init_map,
+		.recorded = true,
 		.help = "lines of TENSOR VARIABLE [AXES]: how the weights of\n--init are called here; "
 				"* is any text" },
 	{ .name = "--freeze", .value = "NAMES", .kind = OPTION_TEXT, .to = &given.freeze,
-		.help = "patterns of weights that stay as they are: token/*,*/bias" },
+		.recorded = true, .help = "patterns of weights that stay as they are: token/*,*/bias" },
 	{ .name = "--save", .value = "FILE", .kind = OPTION_TEXT, .to = &given.save,
 		.help = "write the weights there (safetensors)" },
 	{ .name = "--trace", .value = "FILE", .kind = OPTION_TEXT, .to = &given.trace,
@@ -111,7 +119,7 @@ static const option options[] = {
 	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "one JSON object a line" },
 };
 // clang-format on
-static const command self = {
+const command train_command = {
 	.name = "choir train",
 	.operands = "",
 	.about = "Trains a classifier of images or a model of text, tests it on the examples that\n"
@@ -124,13 +132,15 @@ static const command self = {
 
 // ---- What each replica does.
 
-static choir_status train_step(choir_replica *r, void *user)
+choir_status train_step(choir_replica *r, void *user)
 {
 	const training *t = user;
 	choir_tape *tape = choir_tape_begin(r->frame);
 	choir_tensor *scores = model_apply(&t->model, choir_replica_arg(r, t->data.input));
 	choir_tensor *labels = choir_replica_arg(r, t->data.label);
 	choir_tensor *losses = model_losses(&t->model, scores, labels);
+	if (t->see != NULL)
+		t->see(r, losses, t->see_user);
 	CHOIR_TRY(choir_metric_update(t->loss, losses, NULL));
 	return choir_optimizer_minimize(t->optimizer, tape, choir_replica_mean(r, losses));
 }
@@ -261,24 +271,15 @@ static choir_status train(training *t)
 
 int train_main(int argc, char **argv)
 {
-	const options_result result = options_read(&self, argc, argv, NULL);
+	const options_result result = options_read(&train_command, argc, argv, NULL);
 	if (result != OPTIONS_GIVEN)
 		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
 	training t = { .given = &given };
 	const choir_status status = train(&t);
 	if (status != CHOIR_OK)
 		progress_clear();
-	const int code = status == CHOIR_OK ? EXIT_OK : failed(&self) == EXIT_FAILED && t.stopped
-			? EXIT_STOPPED : EXIT_FAILED;
-	for (int i = 0; t.share != NULL && i < choir_strategy_workers(t.strategy); i++)
-		choir_values_free(t.share[i].batch);
-	free(t.share);
-	choir_values_free(t.batch);
-	choir_checkpoint_manager_free(t.checkpoints);
-	choir_strategy_free(t.strategy);
-	source_close(&t.data);
-	free(t.table);
-	best_free(&t.best);
-	breakdown_free(&t.breakdown);
+	const int code = status == CHOIR_OK ? EXIT_OK
+			: failed(&train_command) == EXIT_FAILED && t.stopped ? EXIT_STOPPED : EXIT_FAILED;
+	train_free(&t);
 	return code;
 }

@@ -12,6 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { RECORD_SIZE = 1 << 15 }; // of the options that are recorded
+static const char recorded[] = "train/options";
+
 static volatile sig_atomic_t asked_to_stop;
 
 // A second signal ends the program at once: SA_RESETHAND.
@@ -113,11 +116,16 @@ choir_status train_open_checkpoints(training *t)
 // epochs: that are done. done: examples of the one behind them.
 static choir_status save(training *t, int64_t epochs, int64_t done)
 {
-	static char text[METADATA_SIZE + 256];
+	static char text[METADATA_SIZE + 256 + RECORD_SIZE];
 	model_plan_write(&t->model.plan, text);
-	const size_t length = strlen(text);
+	size_t length = strlen(text);
+	text[length++] = '\n';
+	if (!options_write(&train_command, recorded, text + length, RECORD_SIZE))
+		return choir_fail(CHOIR_INVALID, "--checkpoint: a checkpoint has only %d bytes for the "
+				"options", RECORD_SIZE);
+	length += strlen(text + length);
 	snprintf(text + length, sizeof text - length,
-			"\ntrain/epochs=%" PRId64 "\ntrain/steps=%" PRId64 "\ntrain/examples=%" PRId64
+			"train/epochs=%" PRId64 "\ntrain/steps=%" PRId64 "\ntrain/examples=%" PRId64
 			"\ntrain/loss=%.17g\ntrain/score=%.17g\n", epochs, t->share[0].steps, done,
 			t->last_loss, t->last_score);
 	return choir_checkpoint_manager_save(t->checkpoints, text);
@@ -155,4 +163,36 @@ choir_status train_checkpoint_epoch(training *t)
 choir_status train_close_checkpoints(training *t)
 {
 	return t->checkpoints == NULL ? CHOIR_OK : choir_checkpoint_manager_wait(t->checkpoints);
+}
+
+// ---- Looking back.
+
+bool train_checkpoint_steps(const choir_checkpoint_list *l, size_t i, int64_t *steps)
+{
+	const char *text = choir_checkpoint_list_metadata(l, i, "train/steps");
+	if (text == NULL || choir_checkpoint_list_metadata(l, i, "train/options/data") == NULL)
+		return false;
+	*steps = strtoll(text, NULL, 10);
+	return true;
+}
+
+int train_recall(const choir_checkpoint_list *l, size_t i)
+{
+	static char kept[RECORD_SIZE]; // texts are the options' as long as the program runs
+	size_t at = 0;
+	for (size_t k = 0; k < train_command.n; k++) {
+		const option *o = &train_command.options[k];
+		char key[64];
+		snprintf(key, sizeof key, "%s/%s", recorded, o->name + 2);
+		const char *value = choir_checkpoint_list_metadata(l, i, key);
+		const size_t size = value == NULL ? 0 : strlen(value) + 1;
+		if (!o->recorded || value == NULL || size > sizeof kept - at)
+			continue; // more than was recorded cannot come back
+		memcpy(kept + at, value, size);
+		if (options_read_back(&train_command, o, kept + at) != EXIT_OK)
+			return EXIT_USAGE;
+		at += size;
+	}
+	train_given->replicas = choir_checkpoint_list_replicas(l, i);
+	return EXIT_OK;
 }

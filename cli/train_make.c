@@ -208,3 +208,17 @@ choir_status train_make(training *t)
 			? CHOIR_OK
 			: init_weights(t->strategy, t->given->init, t->given->init_map, t->given->json);
 }
+
+void train_free(training *t)
+{
+	for (int i = 0; t->share != NULL && i < choir_strategy_workers(t->strategy); i++)
+		choir_values_free(t->share[i].batch);
+	free(t->share);
+	choir_values_free(t->batch);
+	choir_checkpoint_manager_free(t->checkpoints);
+	choir_strategy_free(t->strategy);
+	source_close(&t->data);
+	free(t->table);
+	best_free(&t->best);
+	breakdown_free(&t->breakdown);
+}

@@ -5,6 +5,7 @@
 #include "best.h"
 #include "breakdown.h"
 #include "memory.h"
+#include "options.h"
 #include "source.h"
 
 extern const char *const train_optimizers[]; // ending in NULL
@@ -54,10 +55,20 @@ typedef struct {
 	choir_checkpoint_manager *checkpoints; // NULL: none are made
 	bool resumed; // in the middle of an epoch
 	bool stopped; // as asked, behind a checkpoint
+	// Is shown the losses of each replica's examples before the way back; NULL: nobody is.
+	void (*see)(choir_replica *r, choir_tensor *losses, void *user);
+	void *see_user;
 } training;
+
+// The command: its options set *train_given.
+extern const command train_command;
+extern train_options *const train_given;
 
 // Makes all that t->given asks for; nothing of it is trained yet.
 choir_status train_make(training *t);
+void train_free(training *t);
+// What each replica does in a step; user is the training.
+choir_status train_step(choir_replica *r, void *user);
 
 // The test examples, and room for the shares of the workers.
 choir_status train_make_input(training *t);
@@ -83,5 +94,10 @@ choir_status train_open_checkpoints(training *t);
 choir_status train_checkpoint_step(training *t);
 choir_status train_checkpoint_epoch(training *t);
 choir_status train_close_checkpoints(training *t);
+// The i-th checkpoint of a list, if a training of this command has made it: behind which step it
+// is; false: it has not. Sets *train_given as it was for that training: what decides what is
+// computed. Returns EXIT_OK, or says what is wrong.
+bool train_checkpoint_steps(const choir_checkpoint_list *l, size_t i, int64_t *steps);
+int train_recall(const choir_checkpoint_list *l, size_t i);
 // Numbers that the optimizer keeps beside each weight.
 int train_slots(const training *t);

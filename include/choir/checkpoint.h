@@ -113,6 +113,10 @@ choir_status choir_checkpoint_manager_restore(choir_checkpoint_manager *m, int64
 // The folder of the step that was saved or restored last, and is written; NULL: none was. It is
 // the manager's until the next call.
 const char *choir_checkpoint_manager_path(const choir_checkpoint_manager *m);
+// Restores the step whose folder path is, without a manager, so also while a job saves beside it:
+// nothing is written there. Fails as choir_checkpoint_manager_restore, with CHOIR_NOT_FOUND where
+// there is no manifest, and with CHOIR_INVALID for a path that ends in no step's name.
+choir_status choir_strategy_restore_step(choir_strategy *s, const char *path);
 
 // What is in a directory: to look at, without a strategy, also while a job saves there.
 typedef struct choir_checkpoint_list choir_checkpoint_list;

@@ -5,6 +5,7 @@
 #include "base/lock.h"
 #include "choir/cross.h"
 #include "choir/extend/strategy.h"
+#include "choir/replay.h"
 #include "choir/update.h"
 #include "cross/group.h"
 #include "strategy/state.h"
@@ -82,6 +83,8 @@ struct choir_strategy {
 	bool wraps; // memory of the program's that runs bring up to date
 	chi_stateful *stateful;
 	uint64_t step; // runs so far in which gradients were applied
+	choir_gradient_fn *watch; // home's: sees what is given to optimizers; NULL: nobody does
+	void *watch_user;
 	chi_atomic32 running; // 1 while a run of the program is under way
 	unsigned fork_generation;
 	struct chi_run *run; // kept from run to run; nested ones hang on it

@@ -173,9 +173,13 @@ choir_status choir_optimizer_give(choir_optimizer *o, choir_replica *r, choir_va
 		choir_tensor *gradient)
 {
 	CHOIR_TRY(chi_optimizer_check_replica(o, r));
+	const choir_strategy *s = o->strategy;
+	if (s->watch != NULL && v != NULL && gradient != NULL)
+		s->watch(r, v, gradient, s->watch_user);
 	if (choir_tensor_is_slices(gradient) && !goes_by_rows(o, v, gradient))
 		gradient = choir_to_dense(gradient);
-	if (v != NULL && gradient != NULL && check_gradient(o, v, gradient) != CHOIR_OK)
+	const bool alone = chi_replica_of(r)->run->alone; // what is wrong is what is looked for
+	if (v != NULL && gradient != NULL && !alone && check_gradient(o, v, gradient) != CHOIR_OK)
 		return chi_frame_keep(r->frame);
 	if (v != NULL && v->shards > 0 && fits(v, gradient)) {
 		for (int i = 0; i < v->shards; i++)

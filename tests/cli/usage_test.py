@@ -23,7 +23,7 @@ class Usage(Case):
         self.assertEqual(self.start("bench").returncode, 2)
 
     def test_unknown_names(self):
-        self.fail_with(2, 'no command "trian"; known: train, predict, sample, inspect, devices, doctor, bench (did you mean train',
+        self.fail_with(2, 'no command "trian"; known: train, predict, sample, inspect, replay, devices, doctor, bench (did you mean train',
                        "trian")
         self.fail_with(2, 'no benchmark "al-reduce"; known: all-reduce, train, kernels, run, input', "bench", "al-reduce")
         self.fail_with(2, "no option --modle; the nearest is --model", "train", "--modle", "cnn")

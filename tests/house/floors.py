@@ -33,6 +33,7 @@ HEADERS = {
     "cross.h": "strategy",
     "update.h": "strategy",
     "strategy.h": "strategy",
+    "replay.h": "strategy",
     "extend/strategy.h": "strategy",
     "layer.h": "train",
     "optimizer.h": "train",

@@ -492,13 +492,6 @@ static void python_reads_it(void **state)
 	choir_strategy_free(m.strategy);
 }
 
-static int clean_up(void **state)
-{
-	(void) state;
-	files_remove();
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -514,5 +507,5 @@ int main(void)
 		cmocka_unit_test(wrong_context),
 		cmocka_unit_test(python_reads_it),
 	};
-	return cmocka_run_group_tests(tests, NULL, clean_up);
+	return cmocka_run_group_tests(tests, NULL, files_teardown);
 }

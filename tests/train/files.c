@@ -47,6 +47,13 @@ void files_remove(void)
 	folder[0] = '\0';
 }
 
+int files_teardown(void **state)
+{
+	(void) state;
+	files_remove();
+	return 0;
+}
+
 int files_count(void)
 {
 	int n = 0;

@@ -7,6 +7,7 @@
 // in it.
 const char *files_path(const char *name);
 void files_remove(void);
+int files_teardown(void **state); // the same, as what a group of tests ends with
 void files_write(const char *path, const void *data, size_t size);
 // The whole of a file; *size is its length. To be freed.
 char *files_read(const char *path, size_t *size);

@@ -94,7 +94,8 @@ static void make_example(int64_t step_number, int64_t i, float x[IN], int32_t *l
 	}
 }
 
-choir_status problem_step(problem *p)
+// The next step's batch, in p->batch.
+static choir_status make_batch(problem *p)
 {
 	static const int64_t sizes[] = { MOST, 16, 3, 20, 1 };
 	const int64_t n = sizes[p->steps % 5];
@@ -106,11 +107,22 @@ choir_status problem_step(problem *p)
 	choir_frame *f = choir_values_frame(p->batch);
 	CHOIR_TRY(
 			choir_values_split(p->batch, "x", choir_borrow(f, CHOIR_F32, CHOIR_SHAPE(n, IN), x)));
-	CHOIR_TRY(choir_values_split(
-			p->batch, "label", choir_borrow(f, CHOIR_I32, CHOIR_SHAPE(n), label)));
+	return choir_values_split(
+			p->batch, "label", choir_borrow(f, CHOIR_I32, CHOIR_SHAPE(n), label));
+}
+
+choir_status problem_step(problem *p)
+{
+	CHOIR_TRY(make_batch(p));
 	CHOIR_TRY(choir_strategy_run(p->strategy, step, p, p->batch, NULL));
 	p->steps++;
 	return CHOIR_OK;
+}
+
+choir_status problem_replica(problem *p, int replica)
+{
+	CHOIR_TRY(make_batch(p));
+	return choir_strategy_run_replica(p->strategy, replica, step, p, p->batch);
 }
 
 uint64_t problem_train(const char *devices, int replicas, choir_optimizer_kind kind,

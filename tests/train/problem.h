@@ -6,6 +6,7 @@
 #include "choir/layer.h"
 #include "choir/metric.h"
 #include "choir/optimizer.h"
+#include "choir/replay.h"
 
 typedef struct {
 	choir_strategy *strategy;
@@ -26,6 +27,8 @@ choir_status problem_open_in(problem *p, choir_strategy *s, choir_optimizer_kind
 void problem_close(problem *p);
 // Trains on the next batch.
 choir_status problem_step(problem *p);
+// One replica of what problem_step would do, alone.
+choir_status problem_replica(problem *p, int replica);
 // Opens a problem, trains for so many steps, which must go well, and closes it: the hash of its
 // weights.
 uint64_t problem_train(const char *devices, int replicas, choir_optimizer_kind kind,

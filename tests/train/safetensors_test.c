@@ -201,13 +201,6 @@ static void printed(void **state)
 		}
 }
 
-static int clean_up(void **state)
-{
-	(void) state;
-	files_remove();
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -216,5 +209,5 @@ int main(void)
 		cmocka_unit_test(lengths),
 		cmocka_unit_test(printed),
 	};
-	return cmocka_run_group_tests(tests, NULL, clean_up);
+	return cmocka_run_group_tests(tests, NULL, files_teardown);
 }

@@ -357,13 +357,6 @@ static void memory_runs_out(void **state)
 	problem_close(&p);
 }
 
-static int remove_files(void **state)
-{
-	(void) state;
-	files_remove();
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -376,5 +369,5 @@ int main(void)
 		cmocka_unit_test(each_call_fails_restoring),
 		cmocka_unit_test(memory_runs_out),
 	};
-	return cmocka_run_group_tests(tests, NULL, remove_files);
+	return cmocka_run_group_tests(tests, NULL, files_teardown);
 }

@@ -318,13 +318,6 @@ static void two_jobs(void **state)
 	problem_close(&p);
 }
 
-static int remove_files(void **state)
-{
-	(void) state;
-	files_remove();
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -336,5 +329,5 @@ int main(void)
 		cmocka_unit_test(wrong_use),
 		cmocka_unit_test(two_jobs),
 	};
-	return cmocka_run_group_tests(tests, NULL, remove_files);
+	return cmocka_run_group_tests(tests, NULL, files_teardown);
 }

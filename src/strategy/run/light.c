@@ -101,7 +101,7 @@ void chi_light_stop(chi_run *run)
 
 bool chi_light_takes(const chi_replica *r, choir_reduce_op op, const choir_tensor *t)
 {
-	return r->run->light != NULL && op == CHOIR_SUM && t->count == CHOIR_NONE &&
+	return r->run->light != NULL && !r->run->alone && op == CHOIR_SUM && t->count == CHOIR_NONE &&
 			chi_tensor_bytes(t) <= CHI_LIGHT_BYTES;
 }
 

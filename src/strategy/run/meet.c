@@ -108,6 +108,11 @@ static chi_meet *arrive(chi_replica *r, const chi_meet *like, chi_prepare_fn *pr
 {
 	chi_run *run = r->run;
 	const uint32_t number = r->sequence;
+	if (run->alone && run->strategy->replicas > 1) {
+		choir_fail(CHOIR_UNSUPPORTED, "replica %d is run alone, and is in %s, which needs all %d "
+				"replicas", r->id, like->name, run->strategy->replicas);
+		return NULL;
+	}
 	while (run->first_meet != run->next_meet && chi_atomic32_load(
 			&(*place(run, run->first_meet))->left) == (uint32_t) run->strategy->replicas)
 		forget(run, *place(run, run->first_meet++));

@@ -182,7 +182,7 @@ static choir_status prepare(chi_run *run, choir_replica_fn *fn, void *user, choi
 	run->args = args;
 	run->results = results;
 	run->step = s->step;
-	run->applied = false;
+	run->applied = run->alone = false;
 	run->failed_replica = s->replicas;
 	chi_atomic32_store(&run->failed, 0);
 	chi_atomic32_store(&run->finished.word, 0);
@@ -266,6 +266,19 @@ choir_status chi_run_go(chi_run *run, choir_replica_fn *fn, void *user, choir_va
 	chi_lane_go(run, 0, NULL);
 	wait_for_lanes(run);
 	chi_fpenv_leave(&run->host);
+	const choir_status status = finish(run);
+	chi_trace_end();
+	return status;
+}
+
+choir_status chi_run_alone(
+		chi_run *run, int replica, choir_replica_fn *fn, void *user, choir_values *args)
+{
+	CHOIR_TRY(prepare(run, fn, user, args, NULL));
+	run->alone = true;
+	run->replica[replica].state = CHI_RUNS;
+	chi_trace_begin(CHOIR_TRACE_OTHER, "run of one replica");
+	chi_replica_call(&run->replica[replica]);
 	const choir_status status = finish(run);
 	chi_trace_end();
 	return status;

@@ -88,6 +88,7 @@ typedef struct chi_run {
 	size_t n_pending, pending_room;
 	struct chi_instance *open; // updates that were given something, asked for or not
 	bool applied; // some update ran
+	bool alone; // of one replica: what it gives to optimizers is dropped
 	choir_cross *cross; // of its merge calls
 	struct chi_run *nested; // for runs inside its merge calls
 	chi_fpenv host; // the caller's floating point
@@ -98,6 +99,9 @@ void chi_run_free(chi_run *run);
 // Runs fn once for each replica; the caller carries lane 0. results may be NULL.
 choir_status chi_run_go(chi_run *run, choir_replica_fn *fn, void *user, choir_values *args,
 		choir_values *results);
+// Runs fn for one replica, on this thread, and applies nothing.
+choir_status chi_run_alone(
+		chi_run *run, int replica, choir_replica_fn *fn, void *user, choir_values *args);
 
 // The default replica outside any run is in a run that never ends: after a merge call or an update
 // of its, done or failed, that run is as if it began. Nothing happens to other runs.

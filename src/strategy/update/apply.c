@@ -58,6 +58,8 @@ static choir_status give(chi_apply *a, chi_replica *r, choir_variable *v, choir_
 {
 	choir_frame *f = r->shown.frame;
 	CHOIR_TRY(check_gradient(a, &r->shown, v, gradient));
+	if (r->run->alone)
+		return CHOIR_OK;
 	chi_instance *in = current(a, r);
 	chi_item *item = in == NULL ? NULL : chi_instance_item(in, r->lane, v);
 	if (item == NULL)
@@ -146,6 +148,8 @@ static choir_status commit(chi_apply *a, chi_replica *r)
 	if (f->failed)
 		return chi_frame_report(f);
 	CHOIR_TRY(chi_stream_wait(f->stream));
+	if (run->alone)
+		return CHOIR_OK;
 	chi_instance *in = current(a, r);
 	if (in == NULL)
 		return chi_frame_keep(f);

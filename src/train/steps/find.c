@@ -42,7 +42,7 @@ static bool understand(const char *name, chi_step *step)
 	return step->half ? strcmp(name, ".tmp") == 0 || strcmp(name, ".old") == 0 : *name == '\0';
 }
 
-static void free_step(chi_step *s)
+void chi_step_free(chi_step *s)
 {
 	chi_free(s->name);
 	chi_free(s->path);
@@ -52,7 +52,7 @@ static void free_step(chi_step *s)
 void chi_steps_free(chi_steps *steps)
 {
 	for (size_t i = 0; i < steps->n; i++)
-		free_step(&steps->step[i]);
+		chi_step_free(&steps->step[i]);
 	chi_free(steps->step);
 	*steps = (chi_steps){ 0 };
 }
@@ -75,6 +75,23 @@ static choir_status read_manifest(chi_step *s)
 				s->manifest.step);
 	s->readable = true;
 	return CHOIR_OK;
+}
+
+choir_status chi_step_open(const char *path, chi_step *step)
+{
+	size_t length = strlen(path);
+	while (length > 1 && path[length - 1] == '/')
+		length--;
+	chi_text own = { 0 };
+	chi_text_add(&own, "%.*s", (int) length, path);
+	*step = (chi_step){ .path = own.data };
+	if (own.failed)
+		return CHOIR_NO_MEMORY;
+	const char *slash = strrchr(step->path, '/');
+	if (!understand(slash == NULL ? step->path : slash + 1, step) || step->half)
+		return choir_fail(CHOIR_INVALID, "%s: no step's folder is called so: \"step-1500\" "
+				"would be one", path);
+	return read_manifest(step);
 }
 
 static choir_status add_step(chi_steps *steps, const char *directory, const char *name)

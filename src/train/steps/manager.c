@@ -277,33 +277,15 @@ choir_status choir_checkpoint_manager_wait(choir_checkpoint_manager *m)
 
 // ---- Restoring.
 
-static choir_status load(choir_checkpoint_manager *m, const chi_step_content *c)
-{
-	const chi_safetensors *st = &c->header[CHI_STEP_STATE];
-	unsigned char *data = c->data[CHI_STEP_STATE] + st->data;
-	chi_state state = { 0 };
-	choir_status status = CHOIR_OK;
-	for (size_t i = 0; status == CHOIR_OK && i < st->n; i++) {
-		const chi_st_tensor *t = st->tensor[i];
-		status = !t->supported
-				? choir_fail(CHOIR_UNSUPPORTED, "%s: state \"%.100s\": dtype %.10s is none of "
-						"Choir's", c->path, t->name, t->dtype_name)
-				: chi_state_lend(&state, t->name, t->dtype, &t->shape, data + t->begin);
-	}
-	if (status == CHOIR_OK)
-		status = chi_snapshot_apply(m->strategy, c->path, &c->header[CHI_STEP_WEIGHTS],
-				(char *) c->data[CHI_STEP_WEIGHTS] + c->header[CHI_STEP_WEIGHTS].data, &state);
-	chi_state_free(&state);
-	return status == CHOIR_OK ? set_path(m, c->path) : status;
-}
-
 static choir_status restore_step(choir_checkpoint_manager *m, const chi_step *step, bool *damaged)
 {
 	chi_step_content c;
 	choir_status status = chi_step_read(step, &c);
 	*damaged = chi_step_is_damage(status);
 	if (status == CHOIR_OK)
-		status = load(m, &c);
+		status = chi_step_apply(m->strategy, &c);
+	if (status == CHOIR_OK)
+		status = set_path(m, step->path);
 	chi_step_content_free(&c);
 	return status;
 }

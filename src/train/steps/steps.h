@@ -25,6 +25,10 @@ typedef struct {
 // What there is; a manifest that cannot be read is no failure, unless memory or the system is it.
 choir_status chi_steps_find(const char *directory, chi_steps *steps);
 void chi_steps_free(chi_steps *steps);
+// The step whose folder path is. CHOIR_INVALID: no step's folder is called so; else what its
+// manifest fails with. It is to be freed whatever happens.
+choir_status chi_step_open(const char *path, chi_step *step);
+void chi_step_free(chi_step *step);
 
 // A step's two files in memory, every tensor compared with its checksum.
 typedef struct {
@@ -36,6 +40,8 @@ typedef struct {
 // missing. *c is to be freed whatever happens.
 choir_status chi_step_read(const chi_step *step, chi_step_content *c);
 void chi_step_content_free(chi_step_content *c);
+// Brings a strategy to what was read; the errors of chi_snapshot_apply.
+choir_status chi_step_apply(choir_strategy *s, const chi_step_content *c);
 
 // Whether a failure to read is of what the files hold, and not of the system.
 bool chi_step_is_damage(choir_status status);

@@ -1,0 +1,133 @@
+"""One replica of one step of a training, run again: with the bits that it had, on whatever carries it."""
+
+import fcntl
+import json
+import random
+import shutil
+
+from command import Case, main
+
+MLP = ("--data", "digits:600", "--batch", "32", "--epochs", "3", "--model", "mlp", "--widths", "24",
+       "--replicas", "4")
+
+
+class Replay(Case):
+    def train(self, directory, *arguments):
+        self.succeed("train", *arguments, "--checkpoint", directory, "--checkpoint-every", "6",
+                     "--keep", "100")
+
+    def replay(self, directory, step, replica, *arguments):
+        """What it says of the replica; with --check it must say that it was checked."""
+        first, *checked = self.events("replay", "--checkpoint", directory, "--step", step,
+                                      "--replica", replica, *arguments)
+        self.assertEqual((first["step"], first["replica"]), (step, replica))
+        self.assertEqual(len(checked), "--check" in arguments)
+        return first
+
+    def same(self, first, second):
+        for key in ("examples", "loss", "hash", "gradients"):
+            self.assertEqual(first[key], second[key])
+
+    def test_any_step_on_any_devices(self):
+        self.train("c", *MLP, "--devices", "cpu:0,cpu:1", "--optimizer", "adamw", "--clip", "0.5",
+                   "--schedule", "cosine", "--warmup", "5", "--freeze", "classes/bias")
+        dice, hashes = random.Random(3), set()
+        for step in (1, 6, 7, 15, 16, 44, 45):
+            replica = dice.randrange(4)
+            here = self.replay("c", step, replica, "--check", "--devices", "cpu:0")
+            self.assertEqual(here["examples"], 8)
+            self.assertEqual(sum(g["nonfinite"] for g in here["gradients"]), 0)
+            self.assertEqual(len(here["gradients"]), 4)
+            there = self.replay("c", step, replica, "--check", "--devices", "far:0,cpu:0,far:1")
+            self.same(here, there)
+            hashes.add(here["hash"])
+        self.assertEqual(len(hashes), 7)
+
+    def test_from_the_beginning_and_from_any_checkpoint(self):
+        self.train("all", *MLP)
+        whole = self.replay("all", 40, 1)
+        self.assertEqual((whole["from"], whole["from_step"]), ("all/step-36", 36))
+        for path in (self.folder / "all").glob("step-*"):
+            if path.name != "step-45":
+                shutil.rmtree(path)
+        alone = self.replay("all", 40, 1, "--check")
+        self.assertEqual((alone["from"], alone["from_step"]), ("", 0))
+        self.same(alone, whole)
+
+    def test_dropout_and_text(self):
+        text = random.Random(1).choices("abc def\n", k=6000)
+        (self.folder / "t").write_text("".join(text))
+        self.train("gpt", "--model", "gpt", "--data", "text:t", "--layers", "1", "--width", "16",
+                   "--heads", "2", "--context", "32", "--dropout", "0.2", "--batch", "24",
+                   "--epochs", "2", "--replicas", "3")
+        for step in (3, 9, 13):
+            self.replay("gpt", step, 2, "--check")
+
+    def test_while_a_job_has_the_directory(self):
+        self.train("c", *MLP, "--epochs", "1")
+        with open(self.folder / "c" / ".lock", "a", encoding="ascii") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self.fail_with(1, "is in use by", "train", *MLP, "--checkpoint", "c")
+            self.replay("c", 3, 0, "--check")
+
+    def test_what_is_not_finite_is_shown(self):
+        broken = (*MLP[:-2], "--replicas", "2", "--optimizer", "sgd", "--rate", "1e30")
+        done = self.start("train", *broken, "--checkpoint", "n", "--checkpoint-every", "1")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("step 2: replica 0: sgd: the gradient of", done.stderr)
+        for replica in range(2):
+            shown = self.replay("n", 2, replica)
+            self.assertGreater(sum(g["nonfinite"] for g in shown["gradients"]), 0)
+        self.assertEqual(sum(g["nonfinite"] for g in self.replay("n", 1, 1)["gradients"]), 0)
+        failed = self.start("replay", "--checkpoint", "n", "--step", "2", "--replica", "1", "--check")
+        self.assertEqual(failed.returncode, 1)
+        self.assertIn("step 2: replica 0: sgd: the gradient of", failed.stderr)
+
+    def test_other_data_are_found(self):
+        rows = [f"{i % 7},{i * i % 11},{i % 3}" for i in range(60)]
+        (self.folder / "a.csv").write_text("\n".join(["x,y,label", *rows]) + "\n")
+        rows[2], rows[5] = "6,6,0", "0,9,1"
+        (self.folder / "b.csv").write_text("\n".join(["x,y,label", *rows]) + "\n")
+        self.train("c", "--data", "csv:a.csv", "--batch", "8", "--epochs", "2", "--replicas", "2")
+        self.replay("c", 5, 1, "--check")
+        (self.folder / "a.csv").rename(self.folder / "moved.csv")
+        self.replay("c", 5, 1, "--check", "--data", "csv:moved.csv")
+        done = self.start("replay", "--checkpoint", "c", "--step", "5", "--replica", "1", "--check",
+                          "--data", "csv:b.csv")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("and c/step-6 has", done.stderr)
+
+    def test_damage_is_passed_over(self):
+        self.train("c", *MLP)
+        whole = self.replay("c", 40, 1)
+        weights = self.folder / "c" / "step-36" / "weights.safetensors"
+        data = bytearray(weights.read_bytes())
+        data[-1] ^= 4
+        weights.write_bytes(data)
+        done = self.start("replay", "--checkpoint", "c", "--step", "40", "--replica", "1", "--json")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("c/step-36/weights.safetensors: tensor", done.stderr)
+        again = json.loads(done.stdout)
+        self.assertEqual(again["from_step"], 30)
+        self.same(again, whole)
+
+    def test_wrong_use(self):
+        self.train("c", *MLP, "--epochs", "1")
+        step = ("--checkpoint", "c", "--step", "3")
+        self.fail_with(2, "--checkpoint DIR is missing", "replay", "--step", "3", "--replica", "0")
+        self.fail_with(2, "--step S is missing", "replay", "--checkpoint", "c", "--replica", "0")
+        self.fail_with(2, "--replica K is missing", "replay", *step)
+        self.fail_with(2, "--step 0", "replay", "--checkpoint", "c", "--step", "0", "--replica", "0")
+        self.fail_with(2, "--replica -1", "replay", *step, "--replica", "-1")
+        self.fail_with(1, "the training has 4 replicas, 0 to 3", "replay", *step, "--replica", "4")
+        self.fail_with(1, "the training has the steps 1 to 15; c has checkpoints behind 6, 12, 15",
+                       "replay", "--checkpoint", "c", "--step", "16", "--replica", "0")
+        self.fail_with(1, "nowhere", "replay", "--checkpoint", "nowhere", "--step", "1",
+                       "--replica", "0")
+        (self.folder / "empty").mkdir()
+        self.fail_with(1, "empty: there is no whole checkpoint of choir train", "replay",
+                       "--checkpoint", "empty", "--step", "1", "--replica", "0")
+        self.fail_with(1, "gone", "replay", *step, "--replica", "0", "--data", "csv:gone.csv")
+
+
+main()

@@ -1,17 +1,24 @@
 // y = w2 . tanh(w1 x) with a backward pass in plain C on the program's own arrays: no tape, no
-// operations. Choir sums the gradients over replicas and runs Adam on w1 and w2 in place.
+// operations. Choir sums the gradients over replicas and runs Adam on w1 and w2 in place. Each
+// gradient is handed over where it is final: that of w2 while that of w1 is still to be made.
 #include <choir/choir.h>
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
-enum { IN = 4, HIDDEN = 8, EXAMPLES = 64 };
+enum { IN = 4, HIDDEN = 8, EXAMPLES = 64, REPLICAS = 2 };
 
 static float w1[HIDDEN][IN], w2[HIDDEN], x_all[EXAMPLES][IN], y_all[EXAMPLES];
 
+// What a replica works on. Gradients stay where they are until the run is over.
+struct work {
+	float d1[HIDDEN][IN], d2[HIDDEN], h[EXAMPLES][HIDDEN], error[EXAMPLES];
+};
 struct net {
 	choir_variable *w1, *w2;
 	choir_optimizer *adam;
+	struct work work[REPLICAS];
 };
 
 // What is wrong with example x, y; h is made on the way.
@@ -31,22 +38,24 @@ static float forward(const float x[IN], float y, float h[HIDDEN])
 static choir_status step(choir_replica *r, void *user)
 {
 	struct net *net = (struct net *) user;
-	const float *x = (const float *) choir_tensor_data(choir_replica_arg(r, "x"));
+	struct work *work = &net->work[choir_replica_id(r)];
+	const float (*x)[IN] = (const float (*)[IN]) choir_tensor_data(choir_replica_arg(r, "x"));
 	const float *y = (const float *) choir_tensor_data(choir_replica_arg(r, "y"));
-	const float all = (float) choir_replica_global_examples(r); // this replica may have none
-	float d1[HIDDEN][IN] = { { 0 } }, d2[HIDDEN] = { 0 }, h[HIDDEN];
-	for (int64_t n = 0; n < choir_replica_examples(r); n++, x += IN, y++) {
-		const float error = 2 * forward(x, *y, h) / all;
-		for (int j = 0; j < HIDDEN; j++) {
-			d2[j] += error * h[j];
-			for (int i = 0; i < IN; i++)
-				d1[j][i] += error * w2[j] * (1 - h[j] * h[j]) * x[i];
-		}
+	const int64_t own = choir_replica_examples(r); // there may be none
+	const float all = (float) choir_replica_global_examples(r);
+	memset(work, 0, sizeof *work);
+	for (int64_t n = 0; n < own; n++) {
+		work->error[n] = 2 * forward(x[n], y[n], work->h[n]) / all;
+		for (int j = 0; j < HIDDEN; j++)
+			work->d2[j] += work->error[n] * work->h[n][j];
 	}
-	CHOIR_TRY(choir_optimizer_give(net->adam, r, net->w1,
-			choir_borrow(r->frame, CHOIR_F32, CHOIR_SHAPE(HIDDEN, IN), d1)));
-	CHOIR_TRY(choir_optimizer_give(
-			net->adam, r, net->w2, choir_borrow(r->frame, CHOIR_F32, CHOIR_SHAPE(HIDDEN), d2)));
+	CHOIR_TRY(choir_replica_gradient_ready(r, net->adam, net->w2, work->d2, sizeof work->d2));
+	for (int64_t n = 0; n < own; n++)
+		for (int j = 0; j < HIDDEN; j++)
+			for (int i = 0; i < IN; i++)
+				work->d1[j][i] += work->error[n] * w2[j] *
+						(1 - work->h[n][j] * work->h[n][j]) * x[n][i];
+	CHOIR_TRY(choir_replica_gradient_ready(r, net->adam, net->w1, work->d1, sizeof work->d1));
 	return choir_optimizer_apply_gradients(net->adam, r);
 }
 
@@ -73,9 +82,9 @@ static double loss(void)
 
 int main(void)
 {
-	choir_strategy *s =
-			choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options, .replicas = 2));
-	struct net net = { NULL, NULL, NULL };
+	static struct net net;
+	choir_strategy *s = choir_mirrored_strategy_new(
+			CHOIR_OPTIONS(choir_strategy_options, .replicas = REPLICAS));
 	fill();
 	CHOIR_SCOPE (s) {
 		net.w1 = choir_variable_wrap("w1", CHOIR_F32, CHOIR_SHAPE(HIDDEN, IN), w1);

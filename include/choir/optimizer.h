@@ -122,7 +122,17 @@ choir_status choir_optimizer_minimize(choir_optimizer *o, choir_tape *tape, choi
 // variable in one update: CHOIR_INVALID.
 choir_status choir_optimizer_give(choir_optimizer *o, choir_replica *r, choir_variable *v,
 		choir_tensor *gradient);
-// In all replicas, after the last give: asks for the update.
+// The same for a backward pass written by hand: the gradient is bytes of the program's own host
+// memory, packed, of v's dtype and shape, which is not copied where the replica's device uses host
+// memory. So it stays as it is until choir_strategy_run has returned (outside of runs, until
+// choir_optimizer_apply_gradients has), and does not lie on the replica's stack. Call it as soon
+// as the gradient is final: from the second step on, what all replicas have handed over is summed
+// while their backward passes go on, to the same bits. CHOIR_INVALID also if bytes are not what v
+// has.
+choir_status choir_replica_gradient_ready(choir_replica *r, choir_optimizer *o, choir_variable *v,
+		const void *gradient, size_t bytes);
+// In all replicas, after the last give: asks for the update. A replica that gave gradients and
+// returns without asking has failed (CHOIR_STATE).
 choir_status choir_optimizer_apply_gradients(choir_optimizer *o, choir_replica *r);
 // In all replicas, where not minimize but the program makes gradients: loss times the scale.
 // It waits for updates that this replica has asked for, since they may move the scale.

@@ -45,6 +45,14 @@ void chi_fold_clear(chi_fold *fold)
 	fold->n = 0;
 }
 
+bool chi_fold_has(const chi_fold *fold, int replica)
+{
+	for (int i = 0; i < fold->n; i++)
+		if (fold->part[i].lo <= replica && replica < fold->part[i].hi)
+			return true;
+	return false;
+}
+
 static choir_buffer shown(const chi_fold *fold, void *data)
 {
 	return (choir_buffer){ data, fold->dtype, fold->shape };

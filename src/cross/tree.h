@@ -44,4 +44,6 @@ choir_status chi_fold_add(chi_fold *fold, int replica, chi_buffer *buffer, void 
 // that it may be added into.
 choir_status chi_fold_add_node(chi_fold *fold, choir_part node, chi_buffer *buffer, bool own,
 		chi_stream *stream);
+// Whether a replica's contribution has come.
+bool chi_fold_has(const chi_fold *fold, int replica);
 void chi_fold_clear(chi_fold *fold); // gives the buffers back

@@ -190,6 +190,28 @@ choir_status choir_optimizer_give(choir_optimizer *o, choir_replica *r, choir_va
 	return chi_apply_give(o->apply, r, v, gradient);
 }
 
+choir_status choir_replica_gradient_ready(choir_replica *r, choir_optimizer *o, choir_variable *v,
+		const void *gradient, size_t bytes)
+{
+	CHOIR_TRY(chi_optimizer_check_replica(o, r));
+	CHOIR_TRY(chi_replica_check(r, o->kind->name));
+	if (v == NULL)
+		return chi_frame_fail(r->frame, CHOIR_INVALID, "%s: the variable is NULL", o->kind->name);
+	if (bytes != chi_variable_bytes(v))
+		return chi_frame_fail(r->frame, CHOIR_INVALID, "%s: the gradient of \"%s\" has %zu bytes, "
+				"the variable %zu", o->kind->name, v->name, bytes, chi_variable_bytes(v));
+	if (gradient == NULL && bytes > 0)
+		return chi_frame_fail(r->frame, CHOIR_INVALID, "%s: the gradient of \"%s\" is NULL",
+				o->kind->name, v->name);
+	choir_tensor *t = choir_borrow(r->frame, v->dtype, v->shape, gradient);
+	if (t == NULL)
+		return chi_frame_report(r->frame);
+	t->borrowed = false; // it stays as it is, so nobody has to copy it
+	const choir_status status = choir_optimizer_give(o, r, v, t);
+	chi_tensor_drop(t);
+	return status;
+}
+
 choir_status choir_optimizer_apply_gradients(choir_optimizer *o, choir_replica *r)
 {
 	CHOIR_TRY(chi_optimizer_check_replica(o, r));

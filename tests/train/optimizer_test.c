@@ -510,7 +510,9 @@ static const struct {
 	{ CHOIR_INVALID, "momentum: no gradient was given" },
 	{ CHOIR_STATE, " is in momentum of " },
 	{ CHOIR_STATE, "momentum of v, w" },
-	{ CHOIR_STATE, "replica 1 returned" },
+	{ CHOIR_STATE, "replica 1: gradients were "
+			"given for momentum of v, and no update was asked for: "
+			"choir_optimizer_apply_gradients is missing" },
 	{ CHOIR_INVALID, "the loss is [2], a scalar is needed" },
 	{ CHOIR_INVALID, "no trainable variable was read since the tape began" },
 	{ CHOIR_STATE, "making an optimizer is not possible in replica" },

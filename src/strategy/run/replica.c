@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "strategy/run/meet.h"
 #include "strategy/merge/merge.h"
+#include "strategy/update/apply.h"
 #include "strategy/run/results.h"
 
 #include <stdio.h>
@@ -12,6 +13,8 @@
 static choir_status conclude(chi_replica *r, choir_status status)
 {
 	choir_frame *f = r->shown.frame;
+	if (status == CHOIR_OK && !f->failed)
+		status = chi_apply_check_all(r);
 	if (status == CHOIR_OK)
 		status = f->failed ? chi_frame_report(f) : chi_stream_wait(f->stream);
 	else if (f->failed && f->failure.status == status)

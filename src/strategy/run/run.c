@@ -192,6 +192,7 @@ static choir_status prepare(chi_run *run, choir_replica_fn *fn, void *user, choi
 		r->sequence = r->lights = 0;
 		r->commits = 0;
 		r->gave = 0;
+		r->gives = 0;
 		r->cancelled = false;
 		r->given.n = r->returned.n = 0;
 	}
@@ -296,6 +297,7 @@ void chi_run_renew(chi_run *run)
 	r->sequence = 0;
 	r->commits = 0;
 	r->gave = 0;
+	r->gives = 0;
 	r->cancelled = false;
 	if (run->applied)
 		r->shown.frame->random.step = ++s->step;

@@ -47,6 +47,7 @@ typedef struct chi_replica {
 	uint32_t lights; // light sums so far
 	int commits; // of optimizers so far
 	uint64_t gave; // hash of the variables whose gradients it gave since the last of them
+	int gives; // and their number
 	chi_names given, returned;
 	chi_names own; // what Choir itself gives, while it stands in for given
 	chi_subject subject; // of the collective it is about to make

@@ -64,19 +64,23 @@ static choir_status give(chi_apply *a, chi_replica *r, choir_variable *v, choir_
 	chi_item *item = in == NULL ? NULL : chi_instance_item(in, r->lane, v);
 	if (item == NULL)
 		return chi_frame_keep(f);
-	if (item->last_giver == r->id)
+	if (item->last_giver == r->id || chi_fold_has(&item->fold, r->id))
 		return chi_frame_fail(f, CHOIR_INVALID, "%s: the gradient of \"%s\" was given twice",
 				a->table->name, v->name);
 	choir_tensor *kept = chi_tensor_keep(f, gradient);
 	if (kept == NULL)
 		return chi_frame_report(f);
 	item->last_giver = r->id;
+	item->place = r->gives++;
 	r->gave = chi_hash_mix(r->gave + (uint64_t) (uintptr_t) v);
-	const choir_status status = chi_is_slices(kept)
+	const bool rows = chi_is_slices(kept);
+	choir_status status = rows
 			? chi_rows_add(&item->rows, r->id, kept)
 			: chi_fold_add(&item->fold, r->id, kept->buffer, kept->data, f->stream);
 	if (kept != gradient)
 		chi_tensor_drop(kept);
+	if (status == CHOIR_OK && !rows)
+		status = chi_early_given(item);
 	return status == CHOIR_OK ? status : chi_frame_keep(f);
 }
 
@@ -90,6 +94,56 @@ choir_status chi_apply_give(chi_apply *a, choir_replica *replica, choir_variable
 	if (status != CHOIR_OK)
 		chi_run_renew(r->run);
 	return status;
+}
+
+static size_t append(char text[64], size_t at, const char *more)
+{
+	while (*more != '\0' && at < 63)
+		text[at++] = *more++;
+	text[at] = '\0';
+	return at;
+}
+
+// "adam of hidden/kernel, hidden/bias": what the gradients are of that r gave, in its order.
+static void describe(char text[64], const chi_apply *a, const chi_replica *r,
+		const chi_lane_items *l)
+{
+	size_t at = append(text, 0, a->table->name);
+	for (int place = 0; place < r->gives && at < 63; place++)
+		for (size_t i = 0; i < l->n; i++) {
+			const chi_item *item = l->item[i];
+			if (item->last_giver != r->id || item->place != place)
+				continue;
+			at = append(text, at, place == 0 ? " of " : ", ");
+			at = append(text, at, item->variable->name);
+		}
+}
+
+// Whether r has asked for this update.
+static bool has_committed(const chi_replica *r, const chi_instance *in)
+{
+	for (int i = 0; i < r->commits && (size_t) i < r->run->n_pending; i++)
+		if (r->run->pending[i] == in)
+			return true;
+	return false;
+}
+
+choir_status chi_apply_check_all(chi_replica *r)
+{
+	const chi_instance *found = NULL;
+	chi_mutex_lock(&r->run->lock);
+	for (const chi_instance *in = r->run->open; in != NULL && found == NULL; in = in->next_open)
+		if (!has_committed(r, in))
+			for (size_t i = 0; i < in->lane[r->lane].n; i++)
+				if (in->lane[r->lane].item[i]->last_giver == r->id)
+					found = in;
+	chi_mutex_unlock(&r->run->lock);
+	if (found == NULL)
+		return CHOIR_OK;
+	char text[64];
+	describe(text, found->apply, r, &found->lane[r->lane]);
+	return chi_frame_fail(r->shown.frame, CHOIR_STATE, "gradients were given for %s, and no "
+			"update was asked for: choir_optimizer_apply_gradients is missing", text);
 }
 
 // With the run's lock held: the update takes its place in the order of the run.
@@ -118,29 +172,6 @@ static void retire_reads(chi_replica *r, const chi_instance *in)
 				t->version = CHI_RETIRED;
 }
 
-static size_t append(char text[64], size_t at, const char *more)
-{
-	while (*more != '\0' && at < 63)
-		text[at++] = *more++;
-	text[at] = '\0';
-	return at;
-}
-
-// "adam of hidden/kernel, hidden/bias": what the gradients are of that r gave.
-static void describe(char text[64], const chi_apply *a, const chi_replica *r,
-		const chi_lane_items *l)
-{
-	const char *between = " of ";
-	size_t at = append(text, 0, a->table->name);
-	for (size_t i = 0; i < l->n && at < 63; i++) {
-		if (l->item[i]->last_giver != r->id)
-			continue;
-		at = append(text, at, between);
-		at = append(text, at, l->item[i]->variable->name);
-		between = ", ";
-	}
-}
-
 static choir_status commit(chi_apply *a, chi_replica *r)
 {
 	chi_run *run = r->run;
@@ -160,6 +191,7 @@ static choir_status commit(chi_apply *a, chi_replica *r)
 	bool last;
 	char text[64];
 	describe(text, a, r, l);
+	r->gives = 0;
 	chi_meet *m = chi_meet_arrive(r, CHI_MEET_UPDATE, a, hash, text, enlist, in, &last);
 	if (m == NULL)
 		return chi_frame_keep(f);
@@ -239,7 +271,8 @@ static choir_status execute(chi_run *run, chi_instance *in, int lane, part mine)
 	return status;
 }
 
-bool chi_apply_wait(chi_run *run, const chi_atomic32 *flag)
+// Until *flag is not zero; meanwhile, if helps is not NULL, lane sums what is there to be summed.
+static bool await(chi_run *run, const chi_atomic32 *flag, chi_instance *helps, int lane)
 {
 	uint32_t moves = chi_atomic32_load(&run->moves);
 	double deadline = chi_clock_deadline(run->strategy->timeout);
@@ -249,6 +282,10 @@ bool chi_apply_wait(chi_run *run, const chi_atomic32 *flag)
 			return false;
 		if (chi_atomic32_load(flag) != 0)
 			return true;
+		if (helps != NULL && chi_early_help(helps, lane) != CHOIR_OK) {
+			chi_run_fail(run, run->strategy->replicas);
+			return false;
+		}
 		chi_trace_begin(CHOIR_TRACE_WAIT, "update");
 		const bool in_time = chi_gate_wait(&run->event, word, run->spin, deadline);
 		chi_trace_end();
@@ -261,6 +298,20 @@ bool chi_apply_wait(chi_run *run, const chi_atomic32 *flag)
 		moves = chi_atomic32_load(&run->moves);
 		deadline = chi_clock_deadline(run->strategy->timeout);
 	}
+}
+
+bool chi_apply_wait(chi_run *run, const chi_atomic32 *flag)
+{
+	return await(run, flag, NULL, CHOIR_NONE);
+}
+
+// Until all replicas have asked for the update; what they give is summed meanwhile.
+static bool wait_for_all(chi_run *run, chi_instance *in, int lane)
+{
+	chi_atomic32_add(&in->early.waiting, 1);
+	const bool all = await(run, &in->all, in, lane);
+	chi_atomic32_add(&in->early.waiting, UINT32_MAX);
+	return all;
 }
 
 // NULL: there was no memory to enter it, and the run has failed.
@@ -276,7 +327,7 @@ static void do_pending(chi_run *run, int lane, int commits)
 {
 	for (int i = 0; i < commits; i++) {
 		chi_instance *in = pending(run, i);
-		if (in == NULL || !chi_apply_wait(run, &in->all))
+		if (in == NULL || !wait_for_all(run, in, lane))
 			return;
 		const part mine = claim(run, in, lane);
 		if (mine != NOTHING_TO_DO && execute(run, in, lane, mine) != CHOIR_OK)

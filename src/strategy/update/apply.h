@@ -52,6 +52,9 @@ choir_status chi_apply_now(chi_apply *a, choir_cross *x, size_t n, choir_variabl
 
 // For the rest of this room. Before r reads v: if r has asked for an update of v, has it done.
 choir_status chi_apply_settle(chi_replica *r, const choir_variable *v);
+// r's function has returned: fails, naming the variables, if it gave gradients for an update that
+// it did not ask for.
+choir_status chi_apply_check_all(chi_replica *r);
 // All replicas wait in a merge call: does what is pending, on this thread.
 choir_status chi_apply_flush(chi_run *run);
 // After a run: forgets what did not run.

@@ -107,7 +107,7 @@ static choir_status prepare(chi_instance *in, int by)
 		CHOIR_TRY(chi_rows_prepare(in, i, by));
 		CHOIR_TRY(prepare_item(in, &in->shared[i]));
 	}
-	return CHOIR_OK;
+	return chi_early_prepare(in);
 }
 
 choir_status chi_item_write(const chi_item *item, int copy, int64_t first, int64_t count,
@@ -193,6 +193,8 @@ static choir_status join(chi_instance *in, int lane, size_t i)
 	choir_collective *c = &item->collective;
 	const choir_collective_kind kind = c->kind; // chi_apply_now's choice
 	void *result = wanted_by(in, lane, i);
+	size_t n;
+	const choir_part *parts = chi_early_parts(item, &n);
 	*c = (choir_collective){
 		.size = sizeof *c,
 		.sequence = i,
@@ -201,8 +203,8 @@ static choir_status join(chi_instance *in, int lane, size_t i)
 		.dtype = v->dtype,
 		.elements = v->elements,
 		.divisor = 1,
-		.n = (size_t) item->fold.n,
-		.parts = item->fold.part,
+		.n = n,
+		.parts = parts,
 		.stream = s->exchange[lane]->state,
 		.result = result,
 		.done = !in->keeps || result != NULL ? slice_done : NULL,
@@ -380,6 +382,8 @@ choir_status chi_instance_execute(chi_instance *in, int from, int to, bool prepa
 	choir_strategy *s = in->strategy;
 	bool applied = true;
 	choir_status status = prepared(in, prepare_it, from);
+	if (status == CHOIR_OK)
+		status = chi_early_finish(in, from, to);
 	if (status == CHOIR_OK)
 		status = reduce(in, from, to);
 	if (status == CHOIR_OK && prepare_it)

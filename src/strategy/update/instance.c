@@ -92,6 +92,7 @@ void chi_instance_forget(chi_instance *in)
 		l->n = l->cursor = 0;
 		l->through = false;
 	}
+	chi_early_forget(in);
 	const bool half = chi_atomic32_load(&in->touched) != 0 && chi_atomic32_load(&in->done) == 0;
 	for (size_t i = 0; i < in->n; i++) {
 		if (half)
@@ -125,6 +126,7 @@ void chi_instance_free(chi_instance *in)
 	}
 	if (in->apply->table->close != NULL)
 		in->apply->table->close(in->state);
+	chi_early_free(in);
 	chi_free(in->state);
 	chi_free(in->shared);
 	chi_free(in->variable);

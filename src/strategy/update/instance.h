@@ -2,6 +2,7 @@
 #pragma once
 
 #include "strategy/update/apply.h"
+#include "strategy/update/early.h"
 
 enum { CHI_UPDATE_SLICE = 8192 }; // elements: fixed, so that norms have the same bits everywhere
 
@@ -30,7 +31,7 @@ typedef struct {
 	size_t room;
 } chi_merged_rows;
 
-typedef struct {
+typedef struct chi_item {
 	struct chi_instance *instance;
 	choir_variable *variable;
 	int lane;
@@ -40,6 +41,7 @@ typedef struct {
 	choir_collective collective;
 	uint64_t ticket;
 	int last_giver; // the last replica that gave; CHOIR_NONE
+	int place; // of that among its gradients
 } chi_item;
 
 typedef struct {
@@ -93,6 +95,7 @@ typedef struct chi_instance {
 	chi_atomic32 next_piece, lanes_through, lanes_summed;
 	chi_atomic32 summed; // by all lanes
 	uint32_t pieces;
+	chi_early early;
 	bool open; // in its run's list of those that were given something
 	struct chi_instance *next_open;
 	struct chi_instance *next;

@@ -120,6 +120,11 @@ choir_status choir_optimizer_minimize(choir_optimizer *o, choir_tape *tape, choi
 // the variable's dtype and shape, or slices of that (tensor.h), made by any means; in the
 // replica's frame. It is added to the sums at once; borrowed memory is copied. Twice for one
 // variable in one update: CHOIR_INVALID.
+//
+// Slices give the bits of the larger tensors, as in Keras: of SGD only their rows move; momentum
+// goes on, moments fade and weights decay in all rows. On devices of host memory, without a
+// parameter server's other workers, a clipped norm, a loss scale or skip_nonfinite, and where all
+// replicas give slices, no larger tensor is made: rows are added up, and SGD touches only these.
 choir_status choir_optimizer_give(choir_optimizer *o, choir_replica *r, choir_variable *v,
 		choir_tensor *gradient);
 // The same for a backward pass written by hand: the gradient is bytes of the program's own host

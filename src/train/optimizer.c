@@ -12,7 +12,7 @@
 #include <math.h>
 
 static const chi_optimizer_kind kinds[] = {
-	[CHOIR_SGD] = { .name = "sgd", .kernel = "sgd_update", .rate = 1e-2, .by_rows = true },
+	[CHOIR_SGD] = { .name = "sgd", .kernel = "sgd_update", .rate = 1e-2, .skips_zeros = true },
 	[CHOIR_MOMENTUM] = { .name = "momentum",
 			.kernel = "momentum_update",
 			.slots = 1,

@@ -17,7 +17,7 @@ typedef struct {
 	const char *slot[CHI_SLOTS]; // of the slots' names, behind the variable's
 	double rate, standard_momentum; // by default
 	bool momentum, nesterov, betas, epsilon, decay, rho; // which options it has
-	bool by_rows; // without decay, elements without a gradient stay as they are
+	bool skips_zeros; // without decay, elements without a gradient stay as they are
 } chi_optimizer_kind;
 
 // A parameter group, with what 0 and CHOIR_NONE stand for resolved.

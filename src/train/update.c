@@ -188,12 +188,12 @@ static choir_status begin(void *user, void *of_update, size_t n, choir_variable 
 }
 
 // SGD without decay: w - rate 0 is w.
-static bool by_rows(const void *user, const choir_variable *v)
+static bool skips_zeros(const void *user, const choir_variable *v)
 {
 	const choir_optimizer *o = user;
 	const chi_parameter_group *g =
 			chi_groups_find(o, v->whole != NULL ? v->whole->name : v->name);
-	return o->kind->by_rows && (g == NULL ? o->options.weight_decay : g->decay) == 0;
+	return o->kind->skips_zeros && (g == NULL ? o->options.weight_decay : g->decay) == 0;
 }
 
 // Sums that are kept can be looked at before the first write; elsewhere gradients were looked at
@@ -309,7 +309,7 @@ static void end(void *user, bool applied)
 void chi_update_table(choir_optimizer *o)
 {
 	o->table = (chi_apply_table){ .name = o->kind->name, .state_size = sizeof(state),
-		.close = close_state, .begin = begin, .gated = gated, .by_rows = by_rows,
+		.close = close_state, .begin = begin, .skips_zeros = skips_zeros, .gated = gated,
 		.gate = gate, .slice = slice, .end = end };
 }
 

@@ -106,8 +106,9 @@ static choir_status apply_large_sum(choir_cross *x, void *user)
 
 static choir_status give_large(choir_replica *r, void *user)
 {
-	choir_replica_give(r, "g",
-			choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(WIDE), choir_replica_id(r) + 1));
+	const job *j = user;
+	const int own = (choir_replica_id(r) + 1) * (j->mode + 1); // memory left over has another sum
+	choir_replica_give(r, "g", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(WIDE), own));
 	return choir_replica_merge_call(r, apply_large_sum, user);
 }
 
@@ -117,10 +118,13 @@ static void large_sums(void **state)
 {
 	static float have[WIDE];
 	(void) state;
-	for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++) {
-		choir_strategy *s = choir_mirrored_strategy_new(
-				CHOIR_OPTIONS(choir_strategy_options, .devices = layouts[i], .replicas = 3));
-		job j = { .mode = 0 };
+	for (size_t i = 0; i <= sizeof layouts / sizeof layouts[0]; i++) {
+		choir_strategy *s = i == sizeof layouts / sizeof layouts[0]
+				? choir_parameter_server_strategy_new(CHOIR_OPTIONS(choir_strategy_options,
+						  .replicas = 3, .partition = CHOIR_PARTITION_FIXED, .max_shards = 3))
+				: choir_mirrored_strategy_new(CHOIR_OPTIONS(
+						  choir_strategy_options, .devices = layouts[i], .replicas = 3));
+		job j = { .mode = (int) i };
 		CHOIR_SCOPE (s) {
 			j.v = choir_variable_new("v", CHOIR_SHAPE(WIDE), NULL);
 			j.optimizer = choir_optimizer_new(
@@ -129,7 +133,7 @@ static void large_sums(void **state)
 		assert_int_equal(choir_strategy_run(s, give_large, &j, NULL, NULL), CHOIR_OK);
 		fetch_variable(j.v, have, sizeof have);
 		for (int k = 0; k < WIDE; k++)
-			assert_true(have[k] == -6);
+			assert_true(have[k] == (float) (-6 * (j.mode + 1)));
 		choir_strategy_free(s);
 	}
 }

@@ -98,7 +98,7 @@ static void the_bits_of_the_larger_tensors(void **state)
 		}
 }
 
-// Also a decay, which moves every row, and a replica that gives the larger tensor.
+// A decay, which moves every row, and a replica that gives the larger tensor.
 static void what_cannot_go_by_rows(void **state)
 {
 	(void) state;
@@ -126,26 +126,112 @@ static void what_cannot_go_by_rows(void **state)
 	}
 }
 
-static choir_status one_step(choir_strategy *s, job *j)
+// ---- Tables of several slices of an update, which rows do not end at.
+
+enum { LONG = 3000, NARROW = 7, TAKEN = 40 };
+
+typedef struct {
+	choir_optimizer *optimizer;
+	choir_variable *v;
+	int t;
+	bool dense;
+} table_job;
+
+// Rows all over the table, of which some are the same in all replicas, some lie across the ends of
+// slices, and most move only because the rule goes on without a gradient.
+static choir_status step_of_table(choir_replica *r, void *user)
+{
+	const table_job *j = user;
+	int32_t rows[TAKEN];
+	float values[TAKEN * NARROW];
+	for (int i = 0; i < TAKEN; i++)
+		rows[i] = i < 4 ? (8192 * (i / 2 + 1)) / NARROW + i % 2
+						: (i * 997 + j->t * 31 + choir_replica_id(r) * (i % 3)) % LONG;
+	for (int i = 0; i < TAKEN * NARROW; i++)
+		values[i] = (float) sin(1.0 + 3 * choir_replica_id(r) + 5 * j->t + 7 * i);
+	choir_tensor *t = choir_indexed_slices(
+			choir_constant(r->frame, CHOIR_F32, CHOIR_SHAPE(TAKEN, NARROW), values),
+			choir_constant(r->frame, CHOIR_I32, CHOIR_SHAPE(TAKEN), rows), LONG);
+	CHOIR_TRY(choir_optimizer_give(j->optimizer, r, j->v, j->dense ? choir_to_dense(t) : t));
+	return choir_optimizer_apply_gradients(j->optimizer, r);
+}
+
+// The most memory that a step took beside what it begins with, in bytes.
+static size_t train_table(const char *devices, choir_optimizer_kind kind,
+		const choir_optimizer_options *o, bool dense, float have[LONG * NARROW])
+{
+	choir_strategy *s = mirrored(devices, REPLICAS);
+	choir_device *d = choir_strategy_worker_device(s, 0);
+	table_job j = { .dense = dense };
+	size_t before = 0, most = 0;
+	CHOIR_SCOPE (s) {
+		j.v = choir_variable_new("v", CHOIR_SHAPE(LONG, NARROW), NULL);
+		j.optimizer = choir_optimizer_new(kind, o);
+	}
+	assert_non_null(j.optimizer);
+	for (; j.t < STEPS; j.t++) {
+		if (j.t == 1) { // the slots are there
+			before = chi_buffer_in_use(d);
+			chi_buffer_reset_peak(d);
+		}
+		if (choir_strategy_run(s, step_of_table, &j, NULL, NULL) != CHOIR_OK)
+			fail_msg("%s: %s", devices, choir_error());
+	}
+	most = chi_buffer_peak(d) - before;
+	fetch_variable(j.v, have, LONG * NARROW * sizeof *have);
+	choir_strategy_free(s);
+	return most;
+}
+
+// spec: 2.9
+static void every_rule_by_rows(void **state)
+{
+	static float expected[LONG * NARROW], have[LONG * NARROW];
+	static const struct {
+		choir_optimizer_kind kind;
+		choir_optimizer_options o;
+	} rules[] = {
+		{ CHOIR_SGD, { .size = sizeof(choir_optimizer_options) } },
+		{ CHOIR_MOMENTUM, { .size = sizeof(choir_optimizer_options), .nesterov = CHOIR_ON } },
+		{ CHOIR_ADAM, { .size = sizeof(choir_optimizer_options) } },
+		{ CHOIR_ADAMW, { .size = sizeof(choir_optimizer_options), .weight_decay = 0.1 } },
+		{ CHOIR_RMSPROP, { .size = sizeof(choir_optimizer_options), .momentum = 0.5 } },
+	};
+	const size_t table = LONG * NARROW * sizeof(float);
+	(void) state;
+	for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+		const size_t most = train_table("cpu:0", rules[i].kind, &rules[i].o, true, expected);
+		assert_true(most >= table);
+		for (int devices = 0; devices < 2; devices++) {
+			const size_t rows = train_table(devices == 0 ? "cpu:0" : "cpu:0,cpu:1", rules[i].kind,
+					&rules[i].o, false, have);
+			assert_memory_equal(have, expected, sizeof have);
+			assert_true(rows < table); // no gradient became as large as the table
+		}
+	}
+}
+
+static choir_status one_step(choir_strategy *s, job *j, choir_optimizer_kind kind)
 {
 	CHOIR_SCOPE (s) {
 		j->v = choir_variable_new("v", CHOIR_SHAPE(TABLE, WIDTH), NULL);
 		j->w = choir_variable_new("w", CHOIR_SHAPE(2), NULL);
-		j->optimizer = choir_optimizer_new(CHOIR_SGD, NULL);
+		j->optimizer = choir_optimizer_new(kind, NULL);
 	}
 	return j->v == NULL || j->w == NULL || j->optimizer == NULL
-			? choir_error_status() : choir_strategy_run(s, step, j, NULL, NULL);
+			? choir_error_status()
+			: choir_strategy_run(s, step, j, NULL, NULL);
 }
 
 static void every_allocation_fails(void **state)
 {
 	(void) state;
-	for (int mixed = 0; mixed < 2; mixed++)
+	for (int way = 0; way < 3; way++)
 		for (uint64_t n = 1;; n++) {
 			choir_strategy *s = mirrored("cpu:0,cpu:1", REPLICAS);
-			job j = { .mixed = mixed == 1 };
+			job j = { .mixed = way == 1 };
 			chi_alloc_fail(n, false);
-			const choir_status status = one_step(s, &j);
+			const choir_status status = one_step(s, &j, way == 2 ? CHOIR_ADAM : CHOIR_SGD);
 			const bool failed = chi_alloc_failed();
 			chi_alloc_fail(0, false);
 			assert_int_equal(status, failed ? CHOIR_NO_MEMORY : CHOIR_OK);
@@ -190,6 +276,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_bits_of_the_larger_tensors),
 		cmocka_unit_test(what_cannot_go_by_rows),
+		cmocka_unit_test(every_rule_by_rows),
 		cmocka_unit_test(every_allocation_fails),
 		cmocka_unit_test(slices_that_do_not_fit),
 	};

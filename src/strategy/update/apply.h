@@ -17,7 +17,7 @@ typedef struct {
 	choir_status (*begin)(void *user, void *state, size_t n, choir_variable *const v[]);
 	// Whether elements of v stay as they are where the gradient is zero, so that rows of zeros may
 	// be left out. NULL: never.
-	bool (*by_rows)(const void *user, const choir_variable *v);
+	bool (*skips_zeros)(const void *user, const choir_variable *v);
 	// True: nothing is written before gate has seen all sums.
 	bool (*gated)(const void *user);
 	// A pure function, called by every lane: squares is the sum of squares of all summed gradients

@@ -81,7 +81,7 @@ static choir_status prepare_item(chi_instance *in, chi_shared_item *s)
 		s->slices_room = s->slices;
 	}
 	s->first_piece = in->pieces;
-	in->pieces += (uint32_t) s->slices;
+	in->pieces += in->keeps || s->spread ? (uint32_t) s->slices : 0;
 	return CHOIR_OK;
 }
 
@@ -247,7 +247,7 @@ static choir_status decide(const chi_instance *in, double *factor, bool *skip)
 	return in->apply->table->gate(in->apply->user, all, bad, factor, skip);
 }
 
-// Slices of one copy on the host, whichever lane takes them.
+// Slices of one copy on the host, whichever lane takes them: of sums that are kept, or of rows.
 static choir_status update_pieces(chi_instance *in, int lane, double factor)
 {
 	for (size_t i = 0;;) {
@@ -259,8 +259,10 @@ static choir_status update_pieces(chi_instance *in, int lane, double factor)
 		const chi_shared_item *s = &in->shared[i];
 		const int64_t first = (int64_t) (piece - s->first_piece) * CHI_UPDATE_SLICE;
 		const int64_t left = s->variable->elements - first;
-		CHOIR_TRY(chi_item_write(in->lane[lane].item[i], 0, first,
-				left < CHI_UPDATE_SLICE ? left : CHI_UPDATE_SLICE, data_of(in, i, first), factor));
+		const int64_t count = left < CHI_UPDATE_SLICE ? left : CHI_UPDATE_SLICE;
+		const void *data =
+				s->spread ? chi_rows_slice(in, lane, i, first, count) : data_of(in, i, first);
+		CHOIR_TRY(chi_item_write(in->lane[lane].item[i], 0, first, count, data, factor));
 	}
 }
 
@@ -388,8 +390,8 @@ choir_status chi_instance_execute(chi_instance *in, int from, int to, bool prepa
 		status = reduce(in, from, to);
 	if (status == CHOIR_OK && prepare_it)
 		status = chi_rows_update(in, from);
-	if (status == CHOIR_OK && in->keeps)
-		status = update_kept(in, from, to, &applied);
+	if (status == CHOIR_OK)
+		status = in->keeps ? update_kept(in, from, to, &applied) : update_pieces(in, from, 1);
 	status = chi_strategy_wait(s, from, to, status);
 	if (status != CHOIR_OK)
 		return status; // what was touched is undefined: chi_instance_forget

@@ -22,11 +22,13 @@ typedef struct {
 	chi_given_rows *given;
 } chi_rows;
 
-// The sum of what all replicas gave, in memory that is kept.
+// The sum of what all replicas gave, in memory that is kept; where every row moves, a slice of
+// memory for each lane, in which rows are laid among zeros.
 typedef struct {
 	int64_t n;
 	int64_t *row; // ascending, each once
 	char *values;
+	char *laid;
 	void *memory;
 	size_t room;
 } chi_merged_rows;
@@ -67,6 +69,7 @@ typedef struct {
 	int64_t slices, slices_room;
 	uint32_t first_piece;
 	bool by_rows; // no sum but that of rows
+	bool spread; // of these: an element without a gradient moves, too
 	chi_merged_rows rows;
 } chi_shared_item;
 
@@ -126,7 +129,10 @@ choir_status chi_rows_add(chi_rows *rows, int replica, const choir_tensor *slice
 void chi_rows_clear(chi_rows *rows);
 // by is the lane whose thread, and so whose stream, this is.
 choir_status chi_rows_prepare(chi_instance *in, size_t i, int by);
+// Of items that are not spread; and a slice of one that is, laid out for a lane among zeros.
 choir_status chi_rows_update(chi_instance *in, int by);
+const void *chi_rows_slice(
+		const chi_instance *in, int lane, size_t i, int64_t first, int64_t count);
 
 // Calls the optimizer for elements of a copy (execute.c).
 choir_status chi_item_write(const chi_item *item, int copy, int64_t first, int64_t count,

@@ -1,12 +1,15 @@
-// Gradients that are slices, for updates that leave an element as it is where the gradient is
-// zero: the rows that stand anywhere are added up, in the order of the larger tensors' sum, and
-// only these are updated. So a step costs what its rows cost, not what the table costs.
+// Gradients that are slices: the rows that stand anywhere are added up, in the order of the larger
+// tensors' sum. An update that leaves an element as it is where the gradient is zero is called for
+// these rows only, so that a step costs what its rows cost, not what the table costs. Any other
+// (momentum goes on, moments fade) is called for all slices of the variable, by all lanes, each
+// with its rows laid among zeros: no replica's gradient becomes as large as the table.
 #include "strategy/update/instance.h"
 
 #include "base/alloc.h"
 #include "base/size.h"
 #include "cross/slices.h"
 #include "op/op.h"
+#include "op/vector.h"
 
 #include <string.h>
 
@@ -14,8 +17,7 @@ bool chi_apply_takes_rows(const chi_apply *a, const choir_variable *v)
 {
 	const choir_strategy *s = a->strategy;
 	return chi_strategy_has(s, v) && v->copies == 1 && v->sharing == CHI_ALONE && s->all_host &&
-			s->all_here && v->shape.rank > 0 && !a->table->gated(a->user) &&
-			a->table->by_rows != NULL && a->table->by_rows(a->user, v);
+			s->all_here && v->shape.rank > 0 && !a->table->gated(a->user);
 }
 
 choir_status chi_rows_add(chi_rows *rows, int replica, const choir_tensor *t)
@@ -83,6 +85,7 @@ typedef struct {
 	int64_t *index; // all replicas' row numbers
 	int64_t *row; // the different ones
 	char *values; // theirs
+	char *laid; // for each lane, where every row moves
 } layout;
 
 static bool place(size_t *end, size_t n, size_t size, size_t *at)
@@ -94,15 +97,19 @@ static bool place(size_t *end, size_t n, size_t size, size_t *at)
 }
 
 static choir_status lay_out(
-		chi_merged_rows *m, const choir_variable *v, size_t replicas, size_t all, layout *l)
+		chi_shared_item *shared, const choir_strategy *s, size_t all, layout *l)
 {
+	chi_merged_rows *m = &shared->rows;
+	const choir_variable *v = shared->variable;
 	const size_t row =
 			chi_variable_bytes(v) / (size_t) (v->shape.dim[0] > 0 ? v->shape.dim[0] : 1);
-	size_t end = 0, at[5];
-	if (!place(&end, replicas, sizeof *l->part, &at[0]) ||
+	const size_t laid = shared->spread ? (size_t) s->lanes * CHI_UPDATE_SLICE : 0;
+	size_t end = 0, at[6];
+	if (!place(&end, (size_t) s->replicas, sizeof *l->part, &at[0]) ||
 			!place(&end, all, sizeof *l->entry, &at[1]) ||
 			!place(&end, all, sizeof(int64_t), &at[2]) ||
-			!place(&end, all, sizeof(int64_t), &at[3]) || !place(&end, all, row, &at[4]))
+			!place(&end, all, sizeof(int64_t), &at[3]) || !place(&end, all, row, &at[4]) ||
+			!place(&end, laid, chi_dtype_size(v->dtype), &at[5]))
 		return choir_fail(CHOIR_NO_MEMORY, "variable \"%s\": too many rows", v->name);
 	if (end > m->room) {
 		chi_free(m->memory);
@@ -114,8 +121,14 @@ static choir_status lay_out(
 	}
 	char *base = m->memory;
 	*l = (layout){ (void *) (base + at[0]), (void *) (base + at[1]), (void *) (base + at[2]),
-		(void *) (base + at[3]), base + at[4] };
+		(void *) (base + at[3]), base + at[4], base + at[5] };
 	return CHOIR_OK;
+}
+
+// Elements of a row.
+static int64_t width_of(const choir_variable *v)
+{
+	return v->shape.dim[0] > 0 ? v->elements / v->shape.dim[0] : 0;
 }
 
 static void widen(const chi_given_rows *g, int64_t *to)
@@ -128,10 +141,10 @@ static void widen(const chi_given_rows *g, int64_t *to)
 static choir_status merge(chi_instance *in, size_t i, size_t all)
 {
 	const choir_strategy *s = in->strategy;
-	const choir_variable *v = in->lane[0].item[i]->variable;
+	const choir_variable *v = in->shared[i].variable;
 	chi_merged_rows *m = &in->shared[i].rows;
 	layout l = { 0 };
-	CHOIR_TRY(lay_out(m, v, (size_t) s->replicas, all, &l));
+	CHOIR_TRY(lay_out(&in->shared[i], s, all, &l));
 	memset(l.part, 0, (size_t) s->replicas * sizeof *l.part);
 	int64_t *index = l.index;
 	for (int lane = 0; lane < s->lanes; lane++) {
@@ -146,13 +159,16 @@ static choir_status merge(chi_instance *in, size_t i, size_t all)
 	m->n = chi_slices_order(s->replicas, l.part, l.entry);
 	m->row = l.row;
 	m->values = l.values;
-	const int64_t width = v->shape.dim[0] > 0 ? v->elements / v->shape.dim[0] : 0;
+	m->laid = l.laid;
+	const int64_t width = width_of(v);
 	return chi_slices_sum(
 			s->replicas, l.part, (int64_t) all, l.entry, v->dtype, width, m->row, m->values);
 }
 
 choir_status chi_rows_prepare(chi_instance *in, size_t i, int by)
 {
+	const chi_apply_table *table = in->apply->table;
+	chi_shared_item *s = &in->shared[i];
 	bool given = false, dense = in->keeps;
 	size_t all = 0;
 	for (int lane = 0; lane < in->strategy->lanes; lane++) {
@@ -162,7 +178,9 @@ choir_status chi_rows_prepare(chi_instance *in, size_t i, int by)
 		for (size_t k = 0; k < item->rows.n; k++)
 			all += (size_t) item->rows.given[k].n;
 	}
-	in->shared[i].by_rows = given && !dense;
+	s->by_rows = given && !dense;
+	s->spread = s->by_rows &&
+			(table->skips_zeros == NULL || !table->skips_zeros(in->apply->user, s->variable));
 	if (!given)
 		return CHOIR_OK;
 	return dense ? make_dense(in, i, in->strategy->exchange[by]) : merge(in, i, all);
@@ -172,10 +190,10 @@ choir_status chi_rows_update(chi_instance *in, int by)
 {
 	for (size_t i = 0; i < in->n; i++) {
 		const chi_shared_item *s = &in->shared[i];
-		if (!s->by_rows)
+		if (!s->by_rows || s->spread)
 			continue;
 		const choir_variable *v = s->variable;
-		const int64_t width = v->shape.dim[0] > 0 ? v->elements / v->shape.dim[0] : 0;
+		const int64_t width = width_of(v);
 		const size_t bytes = (size_t) width * chi_dtype_size(v->dtype);
 		for (int64_t k = 0, next; k < s->rows.n; k = next) {
 			// Rows that lie behind one another are one call.
@@ -186,4 +204,38 @@ choir_status chi_rows_update(chi_instance *in, int by)
 		}
 	}
 	return CHOIR_OK;
+}
+
+// The first of the merged rows that is not before row.
+static int64_t first_from(const chi_merged_rows *m, int64_t row)
+{
+	int64_t lo = 0, hi = m->n;
+	while (lo < hi) {
+		const int64_t middle = lo + (hi - lo) / 2;
+		if (m->row[middle] < row)
+			lo = middle + 1;
+		else
+			hi = middle;
+	}
+	return lo;
+}
+
+// Rows are added to zeros, as in the larger tensors' sum, in which a zero has no sign.
+const void *chi_rows_slice(
+		const chi_instance *in, int lane, size_t i, int64_t first, int64_t count)
+{
+	const chi_merged_rows *m = &in->shared[i].rows;
+	const choir_variable *v = in->shared[i].variable;
+	const int64_t width = width_of(v), end = first + count;
+	const size_t size = chi_dtype_size(v->dtype);
+	char *laid = m->laid + (size_t) lane * CHI_UPDATE_SLICE * size;
+	memset(laid, 0, (size_t) count * size);
+	for (int64_t k = first_from(m, first / width); k < m->n && m->row[k] * width < end; k++) {
+		const int64_t row = m->row[k] * width; // its first element
+		const int64_t from = row < first ? first : row, to = row + width < end ? row + width : end;
+		void *at = laid + (size_t) (from - first) * size;
+		chi_vector_add(
+				v->dtype, at, at, m->values + (size_t) (k * width + from - row) * size, to - from);
+	}
+	return laid;
 }

@@ -17,6 +17,7 @@ static const struct {
 	{ "train", train_main, "train a model, test it and save its weights" },
 	{ "predict", predict_main, "classify data with saved weights" },
 	{ "sample", sample_main, "go on with a text, with saved weights" },
+	{ "export", export_main, "write a trained model as one file of C" },
 	{ "inspect", inspect_main, "what a file of examples holds, and what is wrong with it" },
 	{ "replay", replay_main, "run one replica of one step of a training again" },
 	{ "devices", devices_main, "list the devices of this machine" },
@@ -39,12 +40,12 @@ static void print_help(FILE *to)
 static int unknown(const char *name)
 {
 	const char *known[COMMANDS];
-	for (size_t i = 0; i < COMMANDS; i++)
+	fprintf(stderr, "choir: there is no command \"%s\"; known:", name);
+	for (size_t i = 0; i < COMMANDS; i++) {
 		known[i] = commands[i].name;
+		fprintf(stderr, "%s %s", i == 0 ? "" : ",", known[i]);
+	}
 	const char *near = nearest(name, COMMANDS, known);
-	fprintf(stderr, "choir: there is no command \"%s\"; known: ", name);
-	for (size_t i = 0; i < COMMANDS; i++)
-		fprintf(stderr, "%s%s", i == 0 ? "" : ", ", known[i]);
 	if (near != NULL)
 		fprintf(stderr, " (did you mean %s?)", near);
 	fputc('\n', stderr);

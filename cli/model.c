@@ -121,17 +121,35 @@ choir_status model_build(model *m, const model_plan *plan)
 	return kinds[kind_index(plan->kind)].build(m);
 }
 
+choir_shape model_input(const model_plan *plan)
+{
+	const choir_shape *one = &plan->image;
+	const int kind = kind_index(plan->kind);
+	if (kind == MLP)
+		return CHOIR_SHAPE(choir_shape_elements(one));
+	if (kind == GPT)
+		return *one;
+	return CHOIR_SHAPE(one->dim[0], one->dim[1], one->rank == 3 ? one->dim[2] : 1);
+}
+
 choir_tensor *model_apply(const model *m, choir_tensor *input)
 {
-	const int64_t n = choir_tensor_shape(input)->dim[0]; // may be 0; that of NULL is
-	const choir_shape *one = &m->plan.image;
-	const int kind = kind_index(m->plan.kind);
-	if (kind == MLP)
-		input = choir_reshape(input, CHOIR_SHAPE(n, choir_shape_elements(one)));
-	else if (kind != GPT)
-		input = choir_reshape(
-				input, CHOIR_SHAPE(n, one->dim[0], one->dim[1], one->rank == 3 ? one->dim[2] : 1));
-	return choir_layer_apply(m->net, input);
+	const choir_shape one = model_input(&m->plan);
+	choir_shape all = { one.rank + 1, { choir_tensor_shape(input)->dim[0] } }; // may be 0
+	memcpy(all.dim + 1, one.dim, (size_t) one.rank * sizeof one.dim[0]);
+	// Text may be shorter than the context.
+	return choir_layer_apply(
+			m->net, model_plan_text(&m->plan) ? input : choir_reshape(input, all));
+}
+
+choir_status model_load(model *m, choir_strategy *s, const model_plan *plan, const char *path)
+{
+	choir_scope scope;
+	CHOIR_TRY(choir_scope_enter(&scope, s));
+	const choir_status status = model_build(m, plan);
+	CHOIR_TRY(choir_scope_exit(&scope));
+	CHOIR_TRY(status);
+	return choir_strategy_restore(s, path);
 }
 
 choir_tensor *model_losses(const model *m, choir_tensor *scores, choir_tensor *labels)

@@ -13,7 +13,7 @@ static struct {
 	const char *data, *devices;
 	int64_t batch, replicas, skip, limit;
 	uint64_t seed;
-	bool json;
+	bool scores, json;
 } given = { .data = "mnist", .batch = 256, .seed = 1 };
 
 // clang-format off
@@ -32,6 +32,8 @@ static const option options[] = {
 		.help = "that carry them" },
 	{ .name = "--seed", .value = "S", .kind = OPTION_SEED, .to = &given.seed,
 		.help = "of drawn data (1)" },
+	{ .name = "--scores", .kind = OPTION_FLAG, .to = &given.scores,
+		.help = "also the score of each class, before softmax" },
 	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "one JSON object a line" },
 };
 // clang-format on
@@ -68,43 +70,65 @@ static choir_status classify(choir_replica *r, void *user)
 		CHOIR_TRY(choir_metric_update(p->loss, model_losses(&p->model, scores, labels), NULL));
 		scores = choir_slice(scores, 1, p->data.context - 1, 1);
 	}
+	if (given.scores)
+		CHOIR_TRY(choir_replica_return(r, "scores", scores));
 	return choir_replica_return(r, "class", choir_argmax(scores, -1));
 }
 
-static void say_one(const prediction *p, int64_t class, int64_t label)
+// What is told of an example; labels and scores may be missing.
+typedef struct {
+	int64_t class, label;
+	const float *scores; // of each class
+} answer;
+
+static void say_one(const prediction *p, const answer *a)
 {
 	const int64_t number = given.skip + p->examples;
+	const size_t classes = (size_t) p->model.plan.classes;
 	if (given.json) {
 		json_begin();
 		json_text("event", "prediction");
 		json_integer("example", number);
-		json_integer("class", class);
+		json_integer("class", a->class);
 		if (p->data.labelled)
-			json_integer("label", label);
+			json_integer("label", a->label);
+		if (a->scores != NULL)
+			json_floats("scores", classes, a->scores);
 		json_end();
-	} else if (p->data.labelled) {
-		printf("%lld %lld %lld\n", (long long) number, (long long) class, (long long) label);
-	} else {
-		printf("%lld %lld\n", (long long) number, (long long) class);
+		return;
 	}
+	printf("%lld %lld", (long long) number, (long long) a->class);
+	if (p->data.labelled)
+		printf(" %lld", (long long) a->label);
+	for (size_t i = 0; a->scores != NULL && i < classes; i++)
+		printf(" %.9g", (double) a->scores[i]);
+	putchar('\n');
 }
 
 static choir_status say_batch(prediction *p)
 {
 	choir_value *classes = choir_values_find(p->result, "class");
 	choir_value *labels = p->data.labelled ? choir_values_find(p->batch, p->data.label) : NULL;
+	choir_value *scores = given.scores ? choir_values_find(p->result, "scores") : NULL;
 	for (int r = 0; r < choir_value_local_count(classes); r++) {
 		const choir_tensor *class = choir_value_local(classes, r);
 		const choir_tensor *label = choir_value_local(labels, r);
-		if (class == NULL || (labels != NULL && label == NULL))
+		const choir_tensor *score = choir_value_local(scores, r);
+		if (class == NULL || (labels != NULL && label == NULL) ||
+				(scores != NULL && score == NULL))
 			return choir_error_status();
 		const int64_t n = choir_tensor_shape(class)->dim[0];
 		const int64_t places = p->data.text ? p->data.context : 1;
 		const int64_t *found = n > 0 ? choir_tensor_data(class) : NULL;
+		const float *each = n > 0 && score != NULL ? choir_tensor_data(score) : NULL;
 		for (int64_t i = 0; i < n; i++) {
-			const int64_t want = label == NULL ? 0 : source_label(label, (i + 1) * places - 1);
-			say_one(p, found[i], want);
-			p->right += found[i] == want;
+			const answer a = {
+				.class = found[i],
+				.label = label == NULL ? 0 : source_label(label, (i + 1) * places - 1),
+				.scores = each == NULL ? NULL : each + i * p->model.plan.classes,
+			};
+			say_one(p, &a);
+			p->right += a.class == a.label;
 			p->examples++;
 		}
 	}
@@ -142,6 +166,16 @@ static choir_status make_input(prediction *p)
 	return p->input == NULL ? choir_error_status() : CHOIR_OK;
 }
 
+static choir_status make_loss(prediction *p)
+{
+	choir_scope scope;
+	CHOIR_TRY(choir_scope_enter(&scope, p->strategy));
+	p->loss = choir_metric_new(CHOIR_METRIC_MEAN, "loss");
+	const choir_status status = p->loss == NULL ? choir_error_status() : CHOIR_OK;
+	CHOIR_TRY(choir_scope_exit(&scope));
+	return status;
+}
+
 static choir_status prepare(prediction *p)
 {
 	model_plan plan = { .table = &p->table };
@@ -158,15 +192,8 @@ static choir_status prepare(prediction *p)
 	if (p->strategy == NULL)
 		return choir_error_status();
 	CHOIR_TRY(make_input(p));
-	choir_scope scope;
-	CHOIR_TRY(choir_scope_enter(&scope, p->strategy));
-	choir_status status = model_build(&p->model, &plan);
-	p->loss = choir_metric_new(CHOIR_METRIC_MEAN, "loss");
-	if (status == CHOIR_OK && p->loss == NULL)
-		status = choir_error_status();
-	CHOIR_TRY(choir_scope_exit(&scope));
-	CHOIR_TRY(status);
-	return choir_strategy_restore(p->strategy, p->path);
+	CHOIR_TRY(model_load(&p->model, p->strategy, &plan, p->path));
+	return make_loss(p);
 }
 
 static choir_status predict(prediction *p)

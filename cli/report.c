@@ -75,6 +75,20 @@ void json_list(const char *key, size_t n, const int64_t values[])
 	putchar(']');
 }
 
+void json_floats(const char *key, size_t n, const float values[])
+{
+	put_key(key);
+	putchar('[');
+	for (size_t i = 0; i < n; i++) {
+		fputs(i == 0 ? "" : ", ", stdout);
+		if (isfinite(values[i]))
+			printf("%.9g", (double) values[i]);
+		else
+			fputs("null", stdout);
+	}
+	putchar(']');
+}
+
 void json_begin_object(const char *key)
 {
 	put_key(key);

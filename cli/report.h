@@ -12,6 +12,8 @@ void json_text(const char *key, const char *text);
 void json_integer(const char *key, int64_t value);
 void json_number(const char *key, double value);
 void json_list(const char *key, size_t n, const int64_t values[]);
+// With as many digits as tell all floats apart.
+void json_floats(const char *key, size_t n, const float values[]);
 // An object in the object: begin_object .. end_item.
 void json_begin_object(const char *key);
 // A list of objects: begin_list, then for each object begin_item .. end_item, then end_list.

@@ -123,12 +123,7 @@ static choir_status prepare(sampling *s, const char *path)
 	s->strategy = choir_one_device_strategy_new(NULL);
 	if (s->strategy == NULL)
 		return choir_error_status();
-	choir_scope scope;
-	CHOIR_TRY(choir_scope_enter(&scope, s->strategy));
-	const choir_status status = model_build(&s->model, &plan);
-	CHOIR_TRY(choir_scope_exit(&scope));
-	CHOIR_TRY(status);
-	CHOIR_TRY(choir_strategy_restore(s->strategy, path));
+	CHOIR_TRY(model_load(&s->model, s->strategy, &plan, path));
 	s->prompt = s->length = strlen(given.prompt);
 	s->text = malloc(s->length + (size_t) given.bytes);
 	s->args = choir_values_new(s->strategy);

@@ -135,4 +135,27 @@ int choir_layer_variables(const choir_layer *l);
 // (CHOIR_INVALID).
 choir_variable *choir_layer_variable(choir_layer *l, int index);
 
+typedef struct {
+	size_t size;
+	const char *name; // what the file defines begins with it, a C identifier; NULL: "model"
+	const char *about; // a line for the comment that the file begins with; NULL: none
+	// What is done with the elements of an f32 input before the first layer: times scale (0: 1),
+	// and, as choir_dataset_standardize does, less a mean and over a deviation of its own each;
+	// NULL: not.
+	double scale;
+	const float *mean, *deviation;
+} choir_export_options;
+// Writes the layer's formula on one example (evaluation: dropout off, moving statistics fixed) and
+// the values of its variables as one file of C11 that is also C++17, allocates nothing and needs
+// nothing but libm. The comment it begins with says how it is called; its results are to the bit
+// those of the plain kernels. input is the shape of one example, without the n of layers: f32; or
+// u8 or i32 [places], numbers for an embedding, of which there may be fewer, and then the result
+// is that of the last place. path appears whole or stays as it was. Cross-replica context;
+// threads: the program's, while no run is under way.
+// CHOIR_UNSUPPORTED: a layer of which there is no C: it is lstm, gru or conv1d. CHOIR_INVALID: an
+// input that does not fit the layer, a name that is no identifier; CHOIR_IO: the system refused,
+// and why; CHOIR_STATE: a variable is undefined.
+choir_status choir_layer_export_c(choir_layer *l, choir_dtype dtype, choir_shape input,
+		const choir_export_options *o, const char *path);
+
 CHOIR_C_END

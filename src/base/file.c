@@ -120,7 +120,8 @@ choir_status chi_file_read(chi_file *f, uint64_t offset, void *to, size_t bytes)
 	return CHOIR_OK;
 }
 
-choir_status chi_file_read_parts(chi_file *f, uint64_t offset, const chi_part parts[], size_t n)
+choir_status chi_file_read_parts(
+		chi_file *f, uint64_t offset, const chi_file_part parts[], size_t n)
 {
 	struct iovec to[CHI_MOST_PARTS];
 	for (size_t i = 0; i < n; i++)

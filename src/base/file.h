@@ -23,8 +23,9 @@ enum { CHI_MOST_PARTS = 256 };
 typedef struct {
 	void *to;
 	size_t bytes;
-} chi_part;
-choir_status chi_file_read_parts(chi_file *f, uint64_t offset, const chi_part parts[], size_t n);
+} chi_file_part;
+choir_status chi_file_read_parts(
+		chi_file *f, uint64_t offset, const chi_file_part parts[], size_t n);
 
 typedef struct chi_writer chi_writer;
 chi_writer *chi_writer_new(const char *path); // creates the temporary file

@@ -5,6 +5,7 @@
 #include "choir/nn.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 typedef struct {
@@ -34,7 +35,24 @@ static choir_tensor *apply(choir_layer *l, choir_tensor *x)
 	return y == NULL ? NULL : project(l, OUT, y);
 }
 
-static const chi_layer_kind kind = { .name = "self_attention", .apply = apply };
+static int describe(choir_layer *l, chi_export *e, int x)
+{
+	const attention *a = (const attention *) l;
+	choir_shape s = *chi_export_shape(e, x);
+	const int64_t width = a->width / a->how.heads;
+	if (s.rank != 2 || s.dim[1] != a->width)
+		return chi_export_refuse(l, e, x, "self_attention needs [places, %" PRId64 "]", a->width);
+	const int qkv = chi_export_dense(e, CHOIR_LINEAR, x, l->variable[IN], l->variable[IN_BIAS]);
+	const int y = chi_export_call(e, CHI_PIECE_ATTENTION, qkv, s,
+			", %" PRId64 ", %" PRId64 ", %d, %.9ef", a->how.heads, width,
+			a->how.causal == CHOIR_ON, (double) (float) (1 / sqrt((double) width)));
+	return chi_export_dense(e, CHOIR_LINEAR, chi_export_work(e, y, width + s.dim[0]),
+			l->variable[OUT], l->variable[OUT_BIAS]);
+}
+
+static const chi_layer_kind kind = {
+	.name = "self_attention", .apply = apply, .describe = describe
+};
 
 static choir_status make_weights(choir_layer *l, int64_t width)
 {

@@ -54,7 +54,38 @@ static choir_tensor *apply_1d(choir_layer *l, choir_tensor *x)
 			chi_convolution_1d(x, kernel, bias, &c->how, chi_layer_fused(c->activation)));
 }
 
-static const chi_layer_kind kind_2d = { .name = "conv2d", .apply = apply_2d };
+static int describe_2d(choir_layer *l, chi_export *e, int x)
+{
+	const convolution *c = (const convolution *) l;
+	const choir_shape *s = chi_export_shape(e, x);
+	const choir_shape filter = CHOIR_SHAPE(c->kernel, c->kernel, c->in / c->how.groups, c->out);
+	choir_conv2d_attributes a;
+	choir_shape out;
+	if (s->rank != 3 || s->dim[2] != c->in)
+		return chi_export_refuse(l, e, x, "conv2d needs [h, w, %" PRId64 "]", c->in);
+	const choir_shape images = CHOIR_SHAPE(1, s->dim[0], s->dim[1], s->dim[2]);
+	if (chi_convolution_plan(&images, &filter, &c->how, &a, &out) != CHOIR_OK)
+		return chi_export_refuse(
+				l, e, x, "conv2d of %d by %d pixels does not fit", c->kernel, c->kernel);
+	const char *kernel = chi_export_variable(e, l->variable[0]);
+	const char *bias = l->variables > 1 ? chi_export_variable(e, l->variable[1]) : "";
+	if (kernel == NULL || bias == NULL)
+		return CHOIR_NONE;
+	const int y = chi_export_call(e, CHI_PIECE_CONV2D, x,
+			CHOIR_SHAPE(out.dim[1], out.dim[2], out.dim[3]), ", %s.at, %s%s", kernel,
+			l->variables > 1 ? bias : "NULL", l->variables > 1 ? ".at" : "");
+	return chi_export_activate(e, c->activation,
+			chi_export_how(e, y,
+					"%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64
+					", %d, %d, %d, %" PRId64 ", %d, %d",
+					images.dim[1], images.dim[2], images.dim[3], out.dim[1], out.dim[2],
+					out.dim[3], c->kernel, (int) a.stride, (int) a.dilation, a.groups, (int) a.top,
+					(int) a.left));
+}
+
+static const chi_layer_kind kind_2d = {
+	.name = "conv2d", .apply = apply_2d, .describe = describe_2d
+};
 static const chi_layer_kind kind_1d = { .name = "conv1d", .apply = apply_1d };
 
 // Of an option for which 0 is the default.

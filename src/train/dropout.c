@@ -18,7 +18,15 @@ static choir_tensor *apply(choir_layer *l, choir_tensor *x)
 	return choir_dropout(x, d->rate, d->seed);
 }
 
-static const chi_layer_kind kind = { .name = "dropout", .apply = apply };
+// Evaluation drops nothing.
+static int describe(choir_layer *l, chi_export *e, int x)
+{
+	(void) l;
+	(void) e;
+	return x;
+}
+
+static const chi_layer_kind kind = { .name = "dropout", .apply = apply, .describe = describe };
 
 choir_layer *choir_dropout_new(const char *name, double rate)
 {

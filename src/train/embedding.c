@@ -44,11 +44,57 @@ static choir_tensor *apply_tied(choir_layer *l, choir_tensor *x)
 			x, choir_variable_read(e->tied->variable[0], x->frame), CHOIR_TRANSPOSED_B);
 }
 
-static const chi_layer_kind embedding_kind = {
-	.name = "embedding", .apply = apply_embedding, .any_dtype = true
+// Of the numbers that an exported function is given, which stand as [places, 1].
+static int describe_embedding(choir_layer *l, chi_export *e, int x)
+{
+	const embedding *b = (const embedding *) l;
+	const chi_export_value *v = &e->value[x];
+	if (e->dtype == CHOIR_F32 || !e->memory[v->memory].given)
+		return chi_export_refuse(l, e, x, "embedding needs the input, and u8 or i32");
+	if (e->numbers == 0 || b->rows < e->numbers)
+		e->numbers = b->rows;
+	const char *table = chi_export_variable(e, l->variable[0]);
+	return table == NULL
+			? CHOIR_NONE
+			: chi_export_call(e, CHI_PIECE_EMBEDDING, x, CHOIR_SHAPE(v->shape.dim[0], b->width),
+					  ", %" PRId64 ", %s.at", b->width, table);
+}
+
+static int describe_places(choir_layer *l, chi_export *e, int x)
+{
+	const embedding *b = (const embedding *) l;
+	const choir_shape *s = chi_export_shape(e, x);
+	if (s->rank != 2 || s->dim[0] > b->rows || s->dim[1] != b->width)
+		return chi_export_refuse(l, e, x,
+				"position_embedding needs [up to %" PRId64 " places, %" PRId64 "]", b->rows,
+				b->width);
+	return chi_export_add_table(e, x, chi_export_variable(e, l->variable[0]));
+}
+
+static int describe_tied(choir_layer *l, chi_export *e, int x)
+{
+	const embedding *b = (const embedding *) l, *table = (const embedding *) b->tied;
+	choir_shape s = *chi_export_shape(e, x);
+	if (s.rank < 1 || s.dim[s.rank - 1] != b->width)
+		return chi_export_refuse(l, e, x, "tied needs [.., %" PRId64 "]", b->width);
+	const char *name = chi_export_variable(e, b->tied->variable[0]);
+	s.dim[s.rank - 1] = table->rows;
+	return name == NULL
+			? CHOIR_NONE
+			: chi_export_call(e, CHI_PIECE_TIED, x, s, ", %" PRId64 ", %" PRId64 ", %s.at",
+					  b->width, table->rows, name);
+}
+
+static const chi_layer_kind embedding_kind = { .name = "embedding",
+	.apply = apply_embedding,
+	.any_dtype = true,
+	.describe = describe_embedding };
+static const chi_layer_kind places_kind = {
+	.name = "position_embedding", .apply = apply_places, .describe = describe_places
 };
-static const chi_layer_kind places_kind = { .name = "position_embedding", .apply = apply_places };
-static const chi_layer_kind tied_kind = { .name = "tied", .apply = apply_tied };
+static const chi_layer_kind tied_kind = {
+	.name = "tied", .apply = apply_tied, .describe = describe_tied
+};
 
 static choir_layer *make(const chi_layer_kind *kind, const char *name, int64_t rows, int64_t width)
 {

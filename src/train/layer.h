@@ -5,6 +5,7 @@
 #include "choir/layer.h"
 #include "op/op.h"
 #include "strategy/strategy.h"
+#include "train/export/export.h"
 
 typedef struct {
 	const char *name; // of the kind, in messages
@@ -13,6 +14,8 @@ typedef struct {
 	// For kinds that hold other layers; NULL: those of the layer itself. index is in range.
 	choir_variable *(*variable)(choir_layer *l, int index);
 	bool any_dtype; // x need not be f32, variables or not
+	// Describes the formula on a value, for a file of C; NULL: that cannot be.
+	int (*describe)(choir_layer *l, chi_export *e, int x);
 } chi_layer_kind;
 
 enum { CHI_LAYER_VARIABLES = 4 };

@@ -1,7 +1,9 @@
 // Normalization layers. In training a batch norm takes the statistics of the batch, of its replica
 // or of all of them, and moves its own towards them; in evaluation it takes its own.
+#include "base/alloc.h"
 #include "base/options.h"
 #include "train/layer.h"
+#include "train/weights.h"
 
 #include "choir/nn.h"
 #include "choir/replica.h"
@@ -109,11 +111,79 @@ static choir_tensor *apply_batch_norm(choir_layer *l, choir_tensor *x)
 	return choir_add(choir_multiply(x, factor), offset);
 }
 
-static const chi_layer_kind layer_kind = { .name = "layer_normalization",
-	.apply = apply_layer_norm };
-static const chi_layer_kind rms_kind = { .name = "rms_normalization", .apply = apply_rms_norm };
-static const chi_layer_kind batch_kind = { .name = "batch_normalization",
-	.apply = apply_batch_norm };
+// Whether it fits a value of an exported formula; else it is refused.
+static bool fits_value(const choir_layer *l, const chi_export *e, int x)
+{
+	const choir_shape *s = chi_export_shape(e, x);
+	const int64_t channels = ((const norm *) l)->channels;
+	if (s->rank >= 1 && s->dim[s->rank - 1] == channels)
+		return true;
+	chi_export_refuse(l, e, x, "%s needs [.., %" PRId64 "]", l->kind->name, channels);
+	return false;
+}
+
+// Layer norm, or RMS norm, which has no beta.
+static int describe_row_norm(choir_layer *l, chi_export *e, int x)
+{
+	const norm *n = (const norm *) l;
+	const bool centered = l->variables > BETA;
+	if (!fits_value(l, e, x))
+		return CHOIR_NONE;
+	const char *gamma = chi_export_variable(e, l->variable[GAMMA]);
+	const char *beta = centered ? chi_export_variable(e, l->variable[BETA]) : "";
+	if (gamma == NULL || beta == NULL)
+		return CHOIR_NONE;
+	return chi_export_call(e, CHI_PIECE_NORM_ROWS, x, *chi_export_shape(e, x),
+			", %" PRId64 ", %d, %.17g, %s.at, %s%s", n->channels, centered, n->epsilon, gamma,
+			centered ? beta : "NULL", centered ? ".at" : "");
+}
+
+// factor and offset as apply_batch_norm makes them: of the four variables' values, in f32.
+static void fold(const norm *n, const float *value, float *factor, float *offset)
+{
+	const int64_t c = n->channels;
+	const float *gamma = value, *beta = value + c, *mean = value + 2 * c,
+				*variance = value + 3 * c;
+	for (int64_t i = 0; i < c; i++) {
+		factor[i] = gamma[i] / sqrtf(variance[i] + (float) n->epsilon);
+		offset[i] = beta[i] - mean[i] * factor[i];
+	}
+}
+
+static int describe_batch_norm(choir_layer *l, chi_export *e, int x)
+{
+	const norm *n = (const norm *) l;
+	const size_t c = (size_t) n->channels;
+	if (!fits_value(l, e, x))
+		return CHOIR_NONE;
+	choir_frame *f = choir_frame_new(NULL);
+	float *value = f == NULL ? NULL : chi_alloc_array(c, 6 * sizeof *value);
+	choir_status status = value == NULL ? choir_error_status() : CHOIR_OK;
+	for (int i = 0; status == CHOIR_OK && i < l->variables; i++)
+		status = chi_weights_fetch(l->variable[i], f, value + (size_t) i * c);
+	const char *factor = NULL, *offset = NULL;
+	if (status == CHOIR_OK) {
+		fold(n, value, value + 4 * c, value + 5 * c);
+		factor = chi_export_constants(e, l->name, "factor", c, value + 4 * c);
+		offset = chi_export_constants(e, l->name, "offset", c, value + 5 * c);
+	}
+	chi_free(value);
+	choir_frame_free(f);
+	if (factor == NULL || offset == NULL)
+		return CHOIR_NONE;
+	return chi_export_call(e, CHI_PIECE_SCALE_CHANNELS, x, *chi_export_shape(e, x),
+			", %" PRId64 ", %s.at, %s.at", n->channels, factor, offset);
+}
+
+static const chi_layer_kind layer_kind = {
+	.name = "layer_normalization", .apply = apply_layer_norm, .describe = describe_row_norm
+};
+static const chi_layer_kind rms_kind = {
+	.name = "rms_normalization", .apply = apply_rms_norm, .describe = describe_row_norm
+};
+static const chi_layer_kind batch_kind = {
+	.name = "batch_normalization", .apply = apply_batch_norm, .describe = describe_batch_norm
+};
 
 // Resolves an option for which 0 means standard and CHOIR_NONE 0. False: it cannot be.
 static bool resolve(double *value, double standard, double below)

@@ -1,6 +1,8 @@
 // The pooling layers, and flatten, which follows them.
 #include "train/layer.h"
 
+#include <inttypes.h>
+
 typedef struct {
 	choir_layer layer; // first
 	int size, stride;
@@ -19,8 +21,27 @@ static choir_tensor *apply_pool(choir_layer *l, choir_tensor *x)
 	return p->pool(x, p->size, p->stride, 0);
 }
 
-static const chi_layer_kind max_kind = { .name = "max_pool2d", .apply = apply_pool };
-static const chi_layer_kind average_kind = { .name = "average_pool2d", .apply = apply_pool };
+static int describe_pool(choir_layer *l, chi_export *e, int x)
+{
+	const pool2d *p = (const pool2d *) l;
+	const choir_shape *s = chi_export_shape(e, x);
+	if (s->rank != 3 || s->dim[0] < p->size || s->dim[1] < p->size)
+		return chi_export_refuse(
+				l, e, x, "needs an image [h, w, c] of at least %d by %d pixels", p->size, p->size);
+	const int64_t h = (s->dim[0] - p->size) / p->stride + 1;
+	const int64_t w = (s->dim[1] - p->size) / p->stride + 1;
+	return chi_export_call(e,
+			p->pool == choir_max_pool2d ? CHI_PIECE_MAX_POOL2D : CHI_PIECE_AVERAGE_POOL2D, x,
+			CHOIR_SHAPE(h, w, s->dim[2]), ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %d, %d",
+			s->dim[0], s->dim[1], s->dim[2], p->size, p->stride);
+}
+
+static const chi_layer_kind max_kind = {
+	.name = "max_pool2d", .apply = apply_pool, .describe = describe_pool
+};
+static const chi_layer_kind average_kind = {
+	.name = "average_pool2d", .apply = apply_pool, .describe = describe_pool
+};
 
 static choir_layer *pool_new(const chi_layer_kind *kind, int size, int stride,
 		choir_tensor *(*pool)(choir_tensor *x, int size, int stride, int padding))
@@ -58,8 +79,18 @@ static choir_tensor *apply_global(choir_layer *l, choir_tensor *x)
 	return choir_mean(x, CHOIR_AXIS(1) | CHOIR_AXIS(2));
 }
 
-static const chi_layer_kind global_kind = { .name = "global_average_pool2d",
-	.apply = apply_global };
+static int describe_global(choir_layer *l, chi_export *e, int x)
+{
+	const choir_shape *s = chi_export_shape(e, x);
+	if (s->rank != 3)
+		return chi_export_refuse(l, e, x, "needs an image [h, w, c]");
+	return chi_export_call(e, CHI_PIECE_MEAN_PIXELS, x, CHOIR_SHAPE(s->dim[2]), ", %" PRId64,
+			s->dim[2]);
+}
+
+static const chi_layer_kind global_kind = {
+	.name = "global_average_pool2d", .apply = apply_global, .describe = describe_global
+};
 
 choir_layer *choir_global_average_pool2d_new(void)
 {
@@ -76,7 +107,16 @@ static choir_tensor *apply_flatten(choir_layer *l, choir_tensor *x)
 	return choir_reshape(x, flat);
 }
 
-static const chi_layer_kind flatten_kind = { .name = "flatten", .apply = apply_flatten };
+static int describe_flatten(choir_layer *l, chi_export *e, int x)
+{
+	if (e->value[x].varies)
+		return chi_export_refuse(l, e, x, "flatten needs a known number of places");
+	return chi_export_view(e, x, CHOIR_SHAPE(choir_shape_elements(chi_export_shape(e, x))));
+}
+
+static const chi_layer_kind flatten_kind = {
+	.name = "flatten", .apply = apply_flatten, .describe = describe_flatten
+};
 
 choir_layer *choir_flatten_new(void)
 {

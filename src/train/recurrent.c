@@ -112,7 +112,18 @@ static choir_tensor *apply_last(choir_layer *l, choir_tensor *x)
 	return last == NULL ? NULL : choir_reshape(last, shape);
 }
 
-static const chi_layer_kind last_kind = { .name = "last_place", .apply = apply_last };
+static int describe_last(choir_layer *l, chi_export *e, int x)
+{
+	const choir_shape *s = chi_export_shape(e, x);
+	if (s->rank != 2)
+		return chi_export_refuse(l, e, x, "needs [places, width]");
+	return chi_export_call(
+			e, CHI_PIECE_LAST_PLACE, x, CHOIR_SHAPE(s->dim[1]), ", %" PRId64, s->dim[1]);
+}
+
+static const chi_layer_kind last_kind = {
+	.name = "last_place", .apply = apply_last, .describe = describe_last
+};
 
 choir_layer *choir_last_place_new(void)
 {

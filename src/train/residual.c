@@ -31,7 +31,23 @@ static choir_variable *variable(choir_layer *l, int index)
 						  : choir_layer_variable(r->shortcut, index - inside);
 }
 
-static const chi_layer_kind kind = { .name = "residual", .apply = apply, .variable = variable };
+static int describe(choir_layer *l, chi_export *e, int x)
+{
+	const residual *r = (const residual *) l;
+	char text[CHI_SHAPE_TEXT];
+	const int y = chi_layer_describe(r->inside, e, x);
+	const int beside = r->shortcut != NULL ? chi_layer_describe(r->shortcut, e, x) : x;
+	if (y == CHOIR_NONE || beside == CHOIR_NONE)
+		return CHOIR_NONE;
+	if (!chi_shape_equal(chi_export_shape(e, y), chi_export_shape(e, beside)))
+		return chi_export_refuse(l, e, y, "beside the layers is %s",
+				chi_shape_print(chi_export_shape(e, beside), text));
+	return chi_export_activate(e, r->activation, chi_export_add(e, y, beside));
+}
+
+static const chi_layer_kind kind = {
+	.name = "residual", .apply = apply, .variable = variable, .describe = describe
+};
 
 choir_layer *choir_residual_new(
 		choir_layer *inside, choir_layer *shortcut, choir_activation activation)
@@ -68,7 +84,14 @@ static choir_tensor *apply_activation(choir_layer *l, choir_tensor *x)
 	return chi_layer_activate(((const activation_layer *) l)->activation, x);
 }
 
-static const chi_layer_kind activation_kind = { .name = "activation", .apply = apply_activation };
+static int describe_activation(choir_layer *l, chi_export *e, int x)
+{
+	return chi_export_activate(e, ((const activation_layer *) l)->activation, x);
+}
+
+static const chi_layer_kind activation_kind = {
+	.name = "activation", .apply = apply_activation, .describe = describe_activation
+};
 
 choir_layer *choir_activation_new(choir_activation activation)
 {

@@ -29,7 +29,17 @@ static choir_variable *variable(choir_layer *l, int index)
 	return choir_layer_variable(s->inside[i], index);
 }
 
-static const chi_layer_kind kind = { .name = "sequential", .apply = apply, .variable = variable };
+static int describe(choir_layer *l, chi_export *e, int x)
+{
+	const sequential *s = (const sequential *) l;
+	for (size_t i = 0; i < s->n; i++)
+		x = chi_layer_describe(s->inside[i], e, x);
+	return x;
+}
+
+static const chi_layer_kind kind = {
+	.name = "sequential", .apply = apply, .variable = variable, .describe = describe
+};
 
 choir_layer *choir_sequential_new(size_t n, choir_layer *const layers[])
 {

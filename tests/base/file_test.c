@@ -156,7 +156,7 @@ static void test_read(void **state)
 static void test_read_parts(void **state)
 {
 	char a[4] = "", b[8] = "", c[4] = "";
-	const chi_part parts[] = { { a, 2 }, { b, 0 }, { b, 5 }, { c, 3 } };
+	const chi_file_part parts[] = { { a, 2 }, { b, 0 }, { b, 5 }, { c, 3 } };
 
 	(void) state;
 	put("parts", "0123456789abc");

@@ -9,7 +9,7 @@ from command import Case, main
 
 class Usage(Case):
     def test_help(self):
-        for command in ("train", "predict", "sample", "inspect", "devices", "bench train", "bench kernels",
+        for command in ("train", "predict", "sample", "export", "inspect", "devices", "bench train", "bench kernels",
                         "bench all-reduce", "bench run", "bench input"):
             text = self.succeed(*command.split(), "--help")
             self.assertTrue(text.startswith(f"usage: choir {command}"), text)
@@ -23,7 +23,7 @@ class Usage(Case):
         self.assertEqual(self.start("bench").returncode, 2)
 
     def test_unknown_names(self):
-        self.fail_with(2, 'no command "trian"; known: train, predict, sample, inspect, replay, devices, doctor, bench (did you mean train',
+        self.fail_with(2, 'no command "trian"; known: train, predict, sample, export, inspect, replay, devices, doctor, bench (did you mean train',
                        "trian")
         self.fail_with(2, 'no benchmark "al-reduce"; known: all-reduce, train, kernels, run, input', "bench", "al-reduce")
         self.fail_with(2, "no option --modle; the nearest is --model", "train", "--modle", "cnn")

@@ -215,7 +215,7 @@ static choir_status read_block(fixed *f, void *const column[], int64_t want, siz
 // Every field of every record straight to its row; what nobody wants goes to the block.
 static choir_status read_scattered(fixed *f, void *const column[], int64_t want, size_t *got)
 {
-	chi_part parts[CHI_MOST_PARTS];
+	chi_file_part parts[CHI_MOST_PARTS];
 	const size_t most = CHI_MOST_PARTS / f->n;
 	const size_t records = (uint64_t) want < most ? (size_t) want : most;
 	size_t n = 0;
@@ -223,7 +223,7 @@ static choir_status read_scattered(fixed *f, void *const column[], int64_t want,
 		for (size_t k = 0; k < f->n; k++) {
 			const field *a = &f->field[k];
 			char *to = a->column == NO_COLUMN ? NULL : column[a->column];
-			parts[n++] = (chi_part){ to ? to + i * a->bytes : (char *) f->block, a->bytes };
+			parts[n++] = (chi_file_part){ to ? to + i * a->bytes : (char *) f->block, a->bytes };
 		}
 	return chi_reader_read_parts(f->reader, parts, n, got);
 }

@@ -171,7 +171,7 @@ choir_status chi_reader_read(chi_reader *r, void *to, size_t bytes, size_t *got)
 }
 
 // Of a plain file whose bytes are all there.
-static bool whole_parts(const chi_reader *r, const chi_part parts[], size_t n, size_t *bytes)
+static bool whole_parts(const chi_reader *r, const chi_file_part parts[], size_t n, size_t *bytes)
 {
 	const uint64_t size = chi_file_size(r->file), left = r->offset < size ? size - r->offset : 0;
 	*bytes = 0;
@@ -181,7 +181,8 @@ static bool whole_parts(const chi_reader *r, const chi_part parts[], size_t n, s
 	return !r->gzip && !r->member && *bytes <= left && *bytes <= INT64_MAX;
 }
 
-choir_status chi_reader_read_parts(chi_reader *r, const chi_part parts[], size_t n, size_t *got)
+choir_status chi_reader_read_parts(
+		chi_reader *r, const chi_file_part parts[], size_t n, size_t *got)
 {
 	size_t bytes;
 	*got = 0;

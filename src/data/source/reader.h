@@ -24,7 +24,8 @@ uint64_t chi_reader_size(const chi_reader *r);
 // *got bytes are good.
 choir_status chi_reader_read(chi_reader *r, void *to, size_t bytes, size_t *got);
 // The same into several places, one behind the other.
-choir_status chi_reader_read_parts(chi_reader *r, const chi_part parts[], size_t n, size_t *got);
+choir_status chi_reader_read_parts(
+		chi_reader *r, const chi_file_part parts[], size_t n, size_t *got);
 // Nothing must be left; CHOIR_CORRUPT if there is something.
 choir_status chi_reader_end(chi_reader *r);
 choir_status chi_reader_rewind(chi_reader *r);

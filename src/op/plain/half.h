@@ -6,19 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-static inline float chi_float_of_bits(uint32_t bits)
-{
-	float f;
-	memcpy(&f, &bits, sizeof f);
-	return f;
-}
-
-static inline uint32_t chi_bits_of_float(float f)
-{
-	uint32_t bits;
-	memcpy(&bits, &f, sizeof bits);
-	return bits;
-}
+#include "op/plain/bits.inc"
 
 static inline float chi_f32_of_f16(uint16_t h)
 {

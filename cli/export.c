@@ -1,0 +1,110 @@
+// choir export: a trained model as C source, which a program can be compiled with.
+#include "commands.h"
+#include "model.h"
+#include "options.h"
+#include "report.h"
+
+#include <stdio.h>
+
+static struct {
+	const char *c, *name;
+	bool json;
+} given = { .name = "model" };
+
+// clang-format off
+static const option options[] = {
+	{ .name = "--c", .value = "FILE", .kind = OPTION_TEXT, .to = &given.c,
+		.help = "to write, which is C11 and C++17" },
+	{ .name = "--name", .value = "NAME", .kind = OPTION_TEXT, .to = &given.name,
+		.help = "what it defines begins with NAME_ (model)" },
+	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "one JSON object" },
+};
+// clang-format on
+static const command self = {
+	.name = "choir export",
+	.operands = "FILE",
+	.most_operands = 1,
+	.about =
+			"Writes a model that choir train --save wrote, with its weights, as one file of C "
+			"that\n"
+			"allocates nothing and needs nothing but libm. It defines one function, "
+			"NAME_predict:\n"
+			"the comment at its top says how it is called. What it computes is to the bit what\n"
+			"CHOIR_KERNELS=plain choir predict --scores prints. With -DNAME_main it is a program.",
+	.n = sizeof options / sizeof options[0],
+	.options = options,
+};
+
+// "A cnn for [28, 28] numbers and 10 classes", for the file's first line.
+static void describe(const model_plan *plan, char about[256])
+{
+	if (model_plan_text(plan)) {
+		snprintf(about, 256, "%s_predict: a %s, the scores of the byte that comes behind a text.",
+				given.name, plan->kind);
+		return;
+	}
+	snprintf(about, 256, "%s_predict: a %s, the scores of %lld classes before softmax.",
+			given.name, plan->kind, (long long) plan->classes);
+}
+
+static void say(const model_plan *plan)
+{
+	const choir_shape one = model_input(plan);
+	const int64_t inputs = choir_shape_elements(&one);
+	char function[128];
+	snprintf(function, sizeof function, "%s_predict", given.name);
+	if (given.json) {
+		json_begin();
+		json_text("event", "end");
+		json_text("file", given.c);
+		json_text("function", function);
+		json_integer("inputs", inputs);
+		json_integer("outputs", plan->classes);
+		json_end();
+		return;
+	}
+	printf("wrote %s: %s, %s%lld %s to %lld scores\n", given.c, function,
+			model_plan_text(plan) ? "up to " : "", (long long) inputs,
+			model_plan_text(plan) ? "bytes" : "numbers", (long long) plan->classes);
+}
+
+static choir_status write_model(choir_strategy *s, const char *path)
+{
+	static table_plan table;
+	model_plan plan = { .table = &table };
+	model m;
+	char about[256];
+	if (s == NULL)
+		return choir_error_status();
+	CHOIR_TRY(model_plan_read(&plan, path));
+	CHOIR_TRY(model_load(&m, s, &plan, path));
+	describe(&plan, about);
+	const choir_export_options o = {
+		.size = sizeof o,
+		.name = given.name,
+		.about = about,
+		.scale = plan.scale,
+		.mean = table.inputs != 0 ? table.mean : NULL,
+		.deviation = table.inputs != 0 ? table.deviation : NULL,
+	};
+	CHOIR_TRY(choir_layer_export_c(m.net, model_plan_text(&plan) ? CHOIR_U8 : CHOIR_F32,
+			model_input(&plan), &o, given.c));
+	say(&plan);
+	return CHOIR_OK;
+}
+
+int export_main(int argc, char **argv)
+{
+	const char *path = NULL;
+	const options_result result = options_read(&self, argc, argv, &path);
+	if (result != OPTIONS_GIVEN)
+		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	if (path == NULL)
+		return wrong_use(&self, "the weights FILE is missing (--help says what it takes)");
+	if (given.c == NULL)
+		return wrong_use(&self, "--c FILE is missing: what is to be written");
+	choir_strategy *s = choir_one_device_strategy_new(NULL);
+	const int code = write_model(s, path) == CHOIR_OK ? EXIT_OK : failed(&self);
+	choir_strategy_free(s);
+	return code;
+}

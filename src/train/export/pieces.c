@@ -1,0 +1,56 @@
+// The table of pieces. Their text is made into arrays of lines by the build (cmake/text.cmake).
+#include "train/export/pieces.h"
+
+#include "exported_text.h"
+
+#define BIT(piece) ((uint32_t) 1 << CHI_PIECE_##piece)
+
+// clang-format off
+const chi_piece_facts chi_pieces[CHI_PIECES] = {
+	[CHI_PIECE_BITS] = { .lines = text_bits },
+	[CHI_PIECE_EXP] = { .lines = text_exp_f32, .needs = BIT(BITS) },
+	[CHI_PIECE_TANH_VALUE] = { .lines = text_tanh_f32, .needs = BIT(EXP) },
+	[CHI_PIECE_ERF] = { .lines = text_erf_f32, .needs = BIT(EXP) },
+	[CHI_PIECE_SIGMOID_VALUE] = { .lines = text_sigmoid_f32, .needs = BIT(EXP) },
+	[CHI_PIECE_SUM] = { .lines = text_sum },
+	[CHI_PIECE_PREPARE] = { "prepare", text_prepare, 0, CHI_COUNT_ELEMENTS, false, true },
+	[CHI_PIECE_EMBEDDING] = { "embedding", text_embedding, 0, CHI_COUNT_ROWS, false, false },
+	[CHI_PIECE_ADD] = { "add", text_add, 0, CHI_COUNT_ELEMENTS, false, true },
+	[CHI_PIECE_DENSE] = { "dense", text_dense, 0, CHI_COUNT_ROWS, true, false },
+	[CHI_PIECE_TIED] = { "tied", text_tied, 0, CHI_COUNT_ROWS, true, false },
+	[CHI_PIECE_CONV2D] = { "conv2d", text_conv2d, 0, CHI_COUNT_NONE, false, false },
+	[CHI_PIECE_MAX_POOL2D] = { "max_pool2d", text_max_pool2d, 0, CHI_COUNT_NONE, false, false },
+	[CHI_PIECE_AVERAGE_POOL2D] = { "average_pool2d", text_average_pool2d, 0, CHI_COUNT_NONE,
+			false, false },
+	[CHI_PIECE_MEAN_PIXELS] = { "mean_pixels", text_mean_pixels, BIT(SUM), CHI_COUNT_ROWS,
+			false, false },
+	[CHI_PIECE_SCALE_CHANNELS] = { "scale_channels", text_scale_channels, 0, CHI_COUNT_ROWS,
+			true, true },
+	[CHI_PIECE_NORM_ROWS] = { "norm_rows", text_norm_rows, BIT(SUM), CHI_COUNT_ROWS, true, true },
+	[CHI_PIECE_ATTENTION] = { "attention", text_attention, BIT(SUM) | BIT(EXP), CHI_COUNT_ROWS,
+			false, false },
+	[CHI_PIECE_LAST_PLACE] = { "last_place", text_last_place, 0, CHI_COUNT_ROWS, false, false },
+	[CHI_PIECE_RELU] = { "apply_relu", text_relu, 0, CHI_COUNT_ELEMENTS, true, true },
+	[CHI_PIECE_TANH] = { "apply_tanh", text_tanh, BIT(TANH_VALUE), CHI_COUNT_ELEMENTS, true,
+			true },
+	[CHI_PIECE_SIGMOID] = { "apply_sigmoid", text_sigmoid, BIT(SIGMOID_VALUE), CHI_COUNT_ELEMENTS,
+			true, true },
+	[CHI_PIECE_GELU] = { "apply_gelu", text_gelu, BIT(SIGMOID_VALUE), CHI_COUNT_ELEMENTS, true,
+			true },
+	[CHI_PIECE_GELU_EXACT] = { "apply_gelu_exact", text_gelu_exact, BIT(ERF), CHI_COUNT_ELEMENTS,
+			true, true },
+	[CHI_PIECE_SILU] = { "apply_silu", text_silu, BIT(SIGMOID_VALUE), CHI_COUNT_ELEMENTS, true,
+			true },
+};
+// clang-format on
+
+const char *const *const chi_main_numbers = text_main_numbers;
+const char *const *const chi_main_text = text_main_text;
+
+uint32_t chi_pieces_needed(uint32_t used)
+{
+	for (int i = CHI_PIECES; i-- > 0;)
+		if (used >> i & 1)
+			used |= chi_pieces[i].needs;
+	return used;
+}

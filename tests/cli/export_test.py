@@ -1,0 +1,193 @@
+"""What choir export writes: compiled as strangers would, by each compiler that is there, and asked the
+same as choir predict, to the bit."""
+
+import ctypes
+import json
+import os
+import random
+import shutil
+import struct
+import subprocess
+
+from command import SMALL, Case, idx, main, write_examples
+
+WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror")
+COMPILERS = (("gcc", "-std=c11", "-x", "c"), ("clang", "-std=c11", "-x", "c"), ("clang-14", "-x", "c"),
+             ("g++", "-std=c++17", "-x", "c++"), ("clang++-14", "-std=c++17", "-x", "c++"))
+PLAIN = {"CHOIR_KERNELS": "plain"}
+IMAGES = ("--batch", "8", "--epochs", "2", "--save", "w")
+
+
+def compilers():
+    return [c for c in COMPILERS if shutil.which(c[0])]
+
+
+class Export(Case):
+    def setUp(self):
+        super().setUp()
+        if not compilers():
+            self.skipTest("no compiler")
+
+    def compile(self, compiler, source, *arguments):
+        done = subprocess.run([*compiler, *WARNINGS, *arguments, source, "-x", "none", "-lm"],
+                              cwd=self.folder, stderr=subprocess.PIPE, text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), compiler)
+
+    def functions(self):
+        """model_predict as each compiler makes it, from model.c."""
+        for i, compiler in enumerate(compilers()):
+            self.compile(compiler, "model.c", "-O2", "-ffp-contract=off", "-shared", "-fPIC", "-o",
+                         f"model{i}.so")
+            yield ctypes.CDLL(str(self.folder / f"model{i}.so")).model_predict
+
+    def constant(self, name):
+        text = (self.folder / "model.c").read_text().split(f" {name} = ", 1)[1]
+        return int(text.split(" ")[0].rstrip(","))
+
+    def export(self):
+        self.assertRegex(self.succeed("export", "w", "--c", "model.c"), r"^wrote model.c: model_predict, "
+                         r"(up to )?\d+ (numbers|bytes) to \d+ scores\n$")
+        # It asks for no memory, and for no library but libm.
+        text = (self.folder / "model.c").read_text()
+        self.assertNotIn("malloc", text)
+        self.assertEqual({line for line in text.splitlines() if line.startswith("#include")},
+                         {f"#include <{h}.h>" for h in ("math", "stddef", "stdint", "string", "stdio")}
+                         | ({"#include <stdlib.h>"} if "length" in text.split("enum {")[1] else set()))
+
+    def check_numbers(self, examples, data):
+        """Each example's scores, against those that choir predict has of data."""
+        self.export()
+        inputs, outputs = self.constant("model_inputs"), self.constant("model_outputs")
+        self.assertEqual({len(x) for x in examples}, {inputs})
+        *said, _ = self.events("predict", "w", "--data", data, "--scores", env=PLAIN)
+        self.assertEqual(len(said), len(examples))
+        output = (ctypes.c_float * outputs)()
+        scratch = (ctypes.c_float * self.constant("model_scratch"))()
+        for function in self.functions():
+            function.restype = None
+            for numbers, line in zip(examples, said):
+                for i in range(len(scratch)):
+                    scratch[i] = float("nan")
+                function((ctypes.c_float * inputs)(*numbers), output, scratch)
+                self.assertEqual(single(output), single(line["scores"]))
+        # Other kernels add in another order.
+        *said, _ = self.events("predict", "w", "--data", data, "--scores")
+        for a, b in zip(output, said[-1]["scores"]):
+            self.assertAlmostEqual(a, b, delta=1e-4 * max(1, *(abs(x) for x in output)))
+
+    def images(self, shape):
+        data = write_examples(self.folder, 40, shape)
+        size = len((self.folder / "images.idx").read_bytes()) - 4 - 4 * (len(shape) + 1)
+        pixels = (self.folder / "images.idx").read_bytes()[-size:]
+        each = size // 40
+        return data, [list(pixels[i * each:(i + 1) * each]) for i in range(40)]
+
+    def test_mlp(self):
+        data, examples = self.images((6, 7))
+        self.succeed("train", "--data", data, "--model", "mlp", "--widths", "70,5", *IMAGES)
+        self.check_numbers(examples, data)
+
+    def test_cnn(self):
+        data, examples = self.images((9, 8, 3))
+        self.succeed("train", "--data", data, "--model", "cnn", "--widths", "3,4,8", *IMAGES)
+        self.check_numbers(examples, data)
+
+    def test_resnet(self):
+        data, examples = self.images((11, 9))
+        self.succeed("train", "--data", data, "--model", "resnet20", "--layers", "14", "--width", "5",
+                     *IMAGES)
+        self.check_numbers(examples, data)
+
+    def test_resnet_whose_last_images_are_one_channel_of_one_pixel(self):
+        data, examples = self.images((3, 2))
+        self.succeed("train", "--data", data, "--model", "resnet20", "--layers", "8", "--width", "1",
+                     *IMAGES)
+        self.check_numbers(examples, data)
+
+    def test_table_with_means_and_deviations(self):
+        draw = random.Random(7)
+        rows = [[draw.gauss(k, 1 + k) for k in range(4)] for _ in range(50)]
+        lines = ["a,b,c,d,label"] + [",".join(map(repr, r)) + f",{'xyz'[i % 3]}"
+                                     for i, r in enumerate(rows)]
+        (self.folder / "t.csv").write_text("\n".join(lines) + "\n")
+        self.succeed("train", "--data", "csv:t.csv", "--model", "mlp", "--widths", "6", *IMAGES)
+        self.check_numbers(rows, "csv:t.csv")
+
+    def train_text(self, *arguments):
+        draw = random.Random(3)
+        text = bytes(draw.randrange(256) for _ in range(2000))
+        (self.folder / "text").write_bytes(text)
+        self.succeed("train", "--data", "text:text", "--model", "gpt", "--layers", "2", "--width", "12",
+                     "--heads", "3", "--context", "70", "--batch", "8", "--epochs", "3", "--save", "w",
+                     *arguments)
+        return text
+
+    def test_gpt(self):
+        text = self.train_text("--dropout", "0.1")
+        self.export()
+        *said, _ = self.events("predict", "w", "--data", "text:text", "--scores", "--limit", "3",
+                               env=PLAIN)
+        output = (ctypes.c_float * self.constant("model_outputs"))()
+        scratch = (ctypes.c_float * self.constant("model_scratch"))()
+        self.assertEqual((len(output), self.constant("model_most")), (256, 70))
+        for function in self.functions():
+            for i, line in enumerate(said):
+                window = text[70 * i:70 * (i + 1)]
+                self.assertEqual(function(window, 70, output, scratch), 0)
+                self.assertEqual(single(output), single(line["scores"]))
+            for wrong in (0, -1, 71):
+                self.assertEqual(function(text, wrong, output, scratch), -1)
+
+    def test_programs(self):
+        self.train_text()
+        (said,) = self.events("export", "w", "--c", "g.c", "--name", "speech")
+        self.assertEqual(said, {"event": "end", "file": "g.c", "function": "speech_predict", "inputs": 70,
+                                "outputs": 256})
+        self.compile(compilers()[0], "g.c", "-Dspeech_main", "-ffp-contract=off", "-o", "speech")
+        prompt = "ROMEO:"
+        done = subprocess.run(["./speech", "90"], cwd=self.folder, input=prompt.encode(),
+                              stdout=subprocess.PIPE, check=True)
+        (said,) = self.events("sample", "w", "--prompt", prompt, "--bytes", "90", "--greedy", env=PLAIN)
+        self.assertEqual(done.stdout, prompt.encode() + bytes(said["bytes"]))
+        data, examples = self.images((6, 7))
+        self.succeed("train", "--data", data, "--model", "mlp", "--widths", "5", *IMAGES)
+        self.succeed("export", "w", "--c", "m.c")
+        self.compile(compilers()[0], "m.c", "-Dmodel_main", "-ffp-contract=off", "-o", "numbers")
+        done = subprocess.run(["./numbers"], cwd=self.folder, text=True, check=True,
+                              input=" ".join(str(x) for e in examples for x in e),
+                              stdout=subprocess.PIPE)
+        lines = self.succeed("predict", "w", "--data", data, "--scores", env=PLAIN).splitlines()[:-1]
+        self.assertEqual([" ".join(line.split()[3:]) for line in lines], done.stdout.splitlines())
+
+    def test_wrong_use(self):
+        self.fail_with(2, "FILE is missing", "export")
+        self.fail_with(2, "--c FILE is missing", "export", "w")
+        self.fail_with(1, "w: ", "export", "w", "--c", "model.c")
+        (self.folder / "images").write_bytes(idx((2, 3, 3), bytes(18)))
+        self.fail_with(1, "no safetensors file", "export", "images", "--c", "model.c")
+        self.succeed("train", *SMALL, "--model", "mlp", "--widths", "4", "--save", "w")
+        self.fail_with(1, "no/such/m.c", "export", "w", "--c", "no/such/m.c")
+        self.fail_with(2, "NAME is empty", "export", "w", "--c", "model.c", "--name", "")
+        for name in ("1st", "a-b", "a" * 65):
+            self.fail_with(1, f"name \"{name}\"", "export", "w", "--c", "model.c", "--name", name)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["images", "w"])
+        # Weights without the lines that say what model they are of.
+        whole = (self.folder / "w").read_bytes()
+        (size,) = struct.unpack("<Q", whole[:8])
+        header = json.loads(whole[8:8 + size])
+        del header["__metadata__"]
+        packed = json.dumps(header).encode()
+        (self.folder / "w").write_bytes(struct.pack("<Q", len(packed)) + packed + whole[8 + size:])
+        self.fail_with(1, "choir.model", "export", "w", "--c", "model.c")
+
+    def test_a_full_disk(self):
+        self.succeed("train", *SMALL, "--model", "mlp", "--widths", "4", "--save", "w")
+        self.fail_with(1, "/dev/full", "export", "w", "--c", "/dev/full/model.c")
+
+
+def single(numbers):
+    """As bit patterns of floats."""
+    return [struct.pack("<f", x) for x in numbers]
+
+
+main()

@@ -12,10 +12,11 @@
 
 static const char *const schedules[] = { "constant", "cosine", NULL };
 static const char *const nonfinite[] = { "stop", "skip", NULL };
+static const char *const unsaved[] = { "stop", "go_on", NULL };
 
 static train_options given = {
 	.data = "mnist", .strategy = "mirrored", .optimizer = "adam", .schedule = "constant",
-	.nonfinite = "stop", .epochs = 5, .seed = 1
+	.nonfinite = "stop", .unsaved = "stop", .epochs = 5, .seed = 1
 };
 train_options *const train_given = &given;
 
@@ -114,6 +115,10 @@ static const option options[] = {
 		.to = &given.checkpoint_every, .least = 1, .help = "and every so many steps" },
 	{ .name = "--keep", .value = "N", .kind = OPTION_INTEGER, .to = &given.keep, .least = 1,
 		.most = 1 << 20, .help = "so many of the last checkpoints (5)" },
+	{ .name = "--unsaved", .value = "policy", .kind = OPTION_CHOICE, .to = &given.unsaved,
+		.choices = unsaved,
+		.help = "where a checkpoint cannot be saved (no space, say):\nstop, or go_on without it "
+				"(stop)" },
 	{ .name = "--show-split", .kind = OPTION_FLAG, .to = &given.show_split,
 		.help = "say which examples each replica trains on" },
 	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "one JSON object a line" },

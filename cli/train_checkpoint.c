@@ -131,10 +131,33 @@ static choir_status save(training *t, int64_t epochs, int64_t done)
 	return choir_checkpoint_manager_save(t->checkpoints, text);
 }
 
-static choir_status stop_here(training *t)
+// What a failure to save means: that the training ends, or, where it shall go on and the disk or
+// memory is the reason, that it is said. The old checkpoints are there all the same.
+static choir_status judge(const training *t, choir_status status)
 {
-	t->stopped = true;
+	const bool system = status == CHOIR_IO || status == CHOIR_NO_MEMORY;
+	if (!system || strcmp(t->given->unsaved, "go_on") != 0)
+		return status;
+	progress_clear();
+	if (t->given->json) {
+		json_begin();
+		json_text("event", "unsaved");
+		json_integer("step", t->share[0].steps);
+		json_text("why", choir_error());
+		json_end();
+	}
+	say_warning(CHOIR_LOG_WARNING, choir_error(), NULL);
+	return CHOIR_OK;
+}
+
+// Saves once more and ends the training. That this save fails is a failure in any case: whoever
+// starts the training again is not to think that it goes on from here.
+static choir_status stop_here(training *t, int64_t epochs, int64_t done)
+{
+	CHOIR_TRY(judge(t, choir_checkpoint_manager_wait(t->checkpoints))); // of an earlier one
+	CHOIR_TRY(save(t, epochs, done));
 	CHOIR_TRY(choir_checkpoint_manager_wait(t->checkpoints));
+	t->stopped = true;
 	return choir_fail(CHOIR_CANCELLED, "stopped as asked behind step %lld: %s",
 			(long long) t->share[0].steps, choir_checkpoint_manager_path(t->checkpoints));
 }
@@ -145,24 +168,24 @@ choir_status train_checkpoint_step(training *t)
 		return CHOIR_OK;
 	const share *own = &t->share[0];
 	const int64_t every = t->given->checkpoint_every;
-	const bool stops = asked_to_stop != 0;
-	if (stops || (every > 0 && own->steps % every == 0))
-		CHOIR_TRY(save(t, t->epochs - 1, own->done));
-	return stops ? stop_here(t) : CHOIR_OK;
+	if (asked_to_stop != 0)
+		return stop_here(t, t->epochs - 1, own->done);
+	CHOIR_TRY(judge(t, choir_checkpoint_manager_check(t->checkpoints)));
+	return every > 0 && own->steps % every == 0 ? judge(t, save(t, t->epochs - 1, own->done))
+												: CHOIR_OK;
 }
 
 choir_status train_checkpoint_epoch(training *t)
 {
 	if (t->checkpoints == NULL)
 		return CHOIR_OK;
-	const bool stops = asked_to_stop != 0;
-	CHOIR_TRY(save(t, t->epochs, 0));
-	return stops ? stop_here(t) : CHOIR_OK;
+	return asked_to_stop != 0 ? stop_here(t, t->epochs, 0) : judge(t, save(t, t->epochs, 0));
 }
 
 choir_status train_close_checkpoints(training *t)
 {
-	return t->checkpoints == NULL ? CHOIR_OK : choir_checkpoint_manager_wait(t->checkpoints);
+	return t->checkpoints == NULL ? CHOIR_OK
+			: judge(t, choir_checkpoint_manager_wait(t->checkpoints));
 }
 
 // ---- Looking back.

@@ -14,7 +14,7 @@ typedef struct {
 	const char *model, *widths, *data, *target, *strategy, *devices, *parameter_devices;
 	const char *optimizer, *schedule, *nonfinite, *save;
 	const char *init, *init_map, *freeze;
-	const char *trace, *log, *checkpoint;
+	const char *trace, *log, *checkpoint, *unsaved;
 	model_size size;
 	int64_t train_examples, batch, replicas, workers, epochs, patience, warmup;
 	int64_t checkpoint_every, keep;

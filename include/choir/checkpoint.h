@@ -98,9 +98,11 @@ void choir_checkpoint_manager_free(choir_checkpoint_manager *m);
 // nothing may be saved: the batch would be left out. After a failure the steps of before are as
 // they were. CHOIR_IO: the system refused; the text has the bytes needed and free. Others: see
 // choir_strategy_save; CHOIR_INVALID: metadata has no number for the best's key.
-// Asynchronous: after a failure of the writer the next call of save or wait returns it; save has
-// saved all the same.
+// Asynchronous: after a failure of the writer the next call of save, check or wait returns it,
+// once; save has saved all the same.
 choir_status choir_checkpoint_manager_save(choir_checkpoint_manager *m, const char *metadata);
+// Whether a writer has failed, as far as it is known now, without waiting; for after each step.
+choir_status choir_checkpoint_manager_check(choir_checkpoint_manager *m);
 // Until what was saved is on the disk.
 choir_status choir_checkpoint_manager_wait(choir_checkpoint_manager *m);
 // Restores the last save that is whole. Those that are damaged are named in the log, each with

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import resource
 import signal
 import subprocess
 import time
@@ -75,6 +76,73 @@ class Checkpoint(Case):
                                                name).splitlines()[-1])
             self.assertEqual((last["weights"], last["loss"], last["test_accuracy"]), whole)
         self.assertGreaterEqual(stops, STOPS)
+
+    def test_a_checkpoint_that_cannot_be_saved(self):
+        """Files may not grow beyond a size that the state needs and nothing else does."""
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100000, 100000))
+        limited = {"preexec_fn": limit, "restore_signals": False} # SIGXFSZ stays ignored
+        whole = self.end()
+        self.end("--checkpoint", "full", "--epochs", "1")
+        stopped = self.start("train", *MLP, "--checkpoint", "full", **limited)
+        self.assertEqual(stopped.returncode, 1, stopped.stderr)
+        self.assertRegex(stopped.stderr, r"step 30 was not saved: full/.*: File too large "
+                         r"\(it needs 2\d{5} bytes, and \d+ are free\)")
+        gone_on = self.start("train", *MLP, "--checkpoint", "full", "--unsaved", "go_on",
+                             "--checkpoint-every", "7", **limited)
+        self.assertEqual(gone_on.returncode, 0, gone_on.stderr)
+        events = [json.loads(line) for line in gone_on.stdout.splitlines()]
+        lost = [event["why"] for event in events if event["event"] == "unsaved"]
+        for step in (21, 28, 30, 35, 42, 45):
+            self.assertEqual(sum(f"step {step} was not saved" in why for why in lost), 1, lost)
+            self.assertIn(f"step {step} was not saved", gone_on.stderr)
+        last = events[-1]
+        self.assertEqual((last["weights"], last["loss"], last["test_accuracy"]), whole)
+        self.assertEqual([path.name for path in (self.folder / "full").iterdir()
+                          if path.name != ".lock"], ["step-15"])
+        self.assertEqual(self.end("--checkpoint", "full"), whole)
+
+    def test_a_stop_that_cannot_be_saved(self):
+        """Whoever asks for a stop is told that there is nothing to go on from, in any case."""
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100000, 100000))
+        with subprocess.Popen([COMMAND, "train", *MLP, "--epochs", "100000", "--checkpoint", "full",
+                               "--unsaved", "go_on"], cwd=self.folder, text=True, preexec_fn=limit,
+                              restore_signals=False, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE) as running:
+            while "unsaved" not in running.stdout.readline():
+                pass
+            running.send_signal(signal.SIGTERM)
+            _, error = running.communicate(timeout=100)
+        self.assertEqual(running.returncode, 1, error)
+        self.assertIn("was not saved", error.splitlines()[-1])
+
+    def test_a_full_disk(self):
+        """A disk of 1 MiB, where that can be made without being root."""
+        (self.folder / "disk").mkdir()
+        inside = ["unshare", "-r", "-m", "sh", "-c",
+                  'mount -t tmpfs -o size=1m none disk && "$@" && ls disk/c', "sh", COMMAND, "train",
+                  *MLP, "--checkpoint", "disk/c", "--keep", "100", "--checkpoint-every", "3"]
+        try:
+            done = subprocess.run(["unshare", "-r", "-m", "mount", "-t", "tmpfs", "none", "disk"],
+                                  cwd=self.folder, check=False, stderr=subprocess.PIPE)
+        except OSError as why:
+            self.skipTest(str(why))
+        if done.returncode != 0:
+            self.skipTest("no disk of one's own")
+        stopped = subprocess.run(inside, cwd=self.folder, check=False, text=True,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual(stopped.returncode, 1, stopped.stderr)
+        self.assertRegex(stopped.stderr, r"step \d+ was not saved: it needs 2\d{5} bytes, and \d+ are free")
+        gone_on = subprocess.run([*inside, "--unsaved", "go_on"], cwd=self.folder, check=False,
+                                 text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual(gone_on.returncode, 0, gone_on.stderr)
+        lines = gone_on.stdout.splitlines()
+        kept = [line for line in lines if line.startswith("step-")]
+        self.assertIn(len(kept), (3, 4)) # of about 230 KB
+        self.assertEqual(set(kept), {f"step-{3 * (i + 1)}" for i in range(len(kept))})
+        last = json.loads(lines[-1 - len(kept)])
+        self.assertEqual((last["weights"], last["loss"], last["test_accuracy"]), self.end())
 
     def test_what_is_refused(self):
         self.fail_with(1, "--checkpoint DIR is needed", "train", *MLP, "--keep", "3")

@@ -280,6 +280,39 @@ static void each_call_fails_saving(void **state)
 	}
 }
 
+// Behind the program's back: it is told once, without waiting, and goes on if it likes.
+static void a_failure_is_told_once(void **state)
+{
+	(void) state;
+	const char *directory = saved_folder();
+	problem p = saved_open(0, 2, CHOIR_ADAM, NULL);
+	choir_checkpoint_manager *m = saved_manage(p.strategy, directory,
+			CHOIR_OPTIONS(choir_checkpoint_options, .asynchronous = true));
+	saved_train(&p, 1);
+	saved_must(choir_checkpoint_manager_check(m)); // nothing was saved
+	saved_must(choir_checkpoint_manager_save(m, NULL));
+	saved_must(choir_checkpoint_manager_wait(m));
+	saved_train(&p, 1);
+	chi_disk_fail(5, ENOSPC);
+	saved_must(choir_checkpoint_manager_save(m, NULL));
+	choir_status status = CHOIR_OK;
+	for (int i = 0; i < 2000 && status == CHOIR_OK; i++) { // 20 s
+		status = choir_checkpoint_manager_check(m);
+		usleep(10000);
+	}
+	chi_disk_fail(0, 0);
+	assert_failed(status, CHOIR_IO, "step 2 was not saved: ");
+	saved_must(choir_checkpoint_manager_check(m));
+	saved_must(choir_checkpoint_manager_wait(m));
+	assert_non_null(strstr(choir_checkpoint_manager_path(m), "/step-1"));
+	saved_train(&p, 1);
+	saved_must(choir_checkpoint_manager_save(m, NULL));
+	saved_must(choir_checkpoint_manager_wait(m));
+	assert_non_null(strstr(choir_checkpoint_manager_path(m), "/step-3"));
+	choir_checkpoint_manager_free(m);
+	problem_close(&p);
+}
+
 static void each_call_fails_restoring(void **state)
 {
 	(void) state;
@@ -366,6 +399,7 @@ int main(void)
 		cmocka_unit_test(half_written),
 		cmocka_unit_test(a_newer_format),
 		cmocka_unit_test(each_call_fails_saving),
+		cmocka_unit_test(a_failure_is_told_once),
 		cmocka_unit_test(each_call_fails_restoring),
 		cmocka_unit_test(memory_runs_out),
 	};

@@ -273,6 +273,7 @@ static void wrong_use(void **state)
 	assert_failed(choir_checkpoint_manager_save(m, "no line"), CHOIR_INVALID, "is not key=value");
 	assert_failed(choir_checkpoint_manager_save(NULL, NULL), CHOIR_INVALID, "manager is NULL");
 	assert_failed(choir_checkpoint_manager_wait(NULL), CHOIR_INVALID, "manager is NULL");
+	assert_failed(choir_checkpoint_manager_check(NULL), CHOIR_INVALID, "manager is NULL");
 	assert_failed(choir_checkpoint_manager_restore_latest(NULL), CHOIR_INVALID, "manager is NULL");
 	assert_null(choir_checkpoint_list_new(files_path("nowhere")));
 	assert_failed(choir_error_status(), CHOIR_NOT_FOUND, "nowhere");

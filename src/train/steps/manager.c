@@ -4,6 +4,7 @@
 #include "choir/checkpoint.h"
 
 #include "base/alloc.h"
+#include "base/atomic.h"
 #include "base/error.h"
 #include "base/folder.h"
 #include "base/log.h"
@@ -31,6 +32,7 @@ struct choir_checkpoint_manager {
 	char *path; // of the step that was saved or restored last
 	chi_thread thread; // asynchronous: writes the snapshot
 	bool writing; // it was started and not joined
+	chi_atomic32 written; // it has nothing more to do
 	chi_error failure; // of the thread
 };
 
@@ -225,6 +227,7 @@ static void write_behind(void *arg)
 	choir_checkpoint_manager *m = arg;
 	if (write_step(m) != CHOIR_OK)
 		chi_error_save(&m->failure);
+	chi_atomic32_store(&m->written, 1);
 }
 
 // The writer's failure, once.
@@ -260,6 +263,7 @@ choir_status choir_checkpoint_manager_save(choir_checkpoint_manager *m, const ch
 		return write_step(m);
 	chi_error before = m->failure;
 	m->failure = (chi_error){ .status = CHOIR_OK };
+	chi_atomic32_store(&m->written, 0);
 	CHOIR_TRY(chi_thread_start(&m->thread, "choir-save", write_behind, m));
 	m->writing = true;
 	if (before.status != CHOIR_OK)
@@ -271,6 +275,16 @@ choir_status choir_checkpoint_manager_wait(choir_checkpoint_manager *m)
 {
 	if (m == NULL)
 		return choir_fail(CHOIR_INVALID, "wait: the manager is NULL");
+	join(m);
+	return report(m);
+}
+
+choir_status choir_checkpoint_manager_check(choir_checkpoint_manager *m)
+{
+	if (m == NULL)
+		return choir_fail(CHOIR_INVALID, "check: the manager is NULL");
+	if (m->writing && chi_atomic32_load(&m->written) == 0)
+		return CHOIR_OK;
 	join(m);
 	return report(m);
 }

@@ -14,6 +14,7 @@
 // a time for a strategy. Two strategies may run at the same time on two threads.
 #pragma once
 
+#include "cluster.h"
 #include "replica.h"
 
 CHOIR_C_BEGIN
@@ -101,6 +102,9 @@ typedef struct {
 	choir_partition partition;
 	int64_t partition_size; // bytes
 	int max_shards;
+	// Multi-worker mirrored: the workers, which outlive the strategy. .replicas is then the number
+	// of replicas of all of them, .devices are this worker's. NULL: this process alone.
+	choir_cluster *cluster;
 } choir_strategy_options;
 
 // What makes a strategy from options, for tables of kinds. *o is copied, with its texts; NULL:
@@ -135,8 +139,21 @@ choir_strategy *choir_central_storage_strategy_new(const choir_strategy_options 
 // computes, to the bit. An on-read variable has a part for each replica of every worker.
 choir_strategy *choir_parameter_server_strategy_new(const choir_strategy_options *o);
 
+// Mirrored over several workers, one program each (cluster.h): a variable has the same value on
+// all devices of all workers, and all replicas are in step. They are dealt to the workers in
+// contiguous blocks, the first larger by one, and there to devices as everywhere; where none are
+// asked for there are as many as all workers have devices. What a program computes is what
+// mirrored computes with as many replicas, to the bit, however many workers there are. All workers
+// make the same calls in the same order: those of replicas, those that make variables, and those
+// outside of replicas that need all of them (reductions, metrics' results). One that differs is
+// CHOIR_STATE, and names both workers; a failure of one is CHOIR_CANCELLED with its reason for the
+// others, and after it there is nothing more that they can do together. Without .cluster it is
+// mirrored. CHOIR_INVALID: fewer replicas than workers; CHOIR_STATE: options that differ.
+choir_strategy *choir_multi_worker_mirrored_strategy_new(const choir_strategy_options *o);
+
 // A strategy of the kind called name: "default" (a new one, which behaves as one_device),
-// "one_device", "mirrored", "central_storage", "parameter_server", or what was registered
+// "one_device", "mirrored", "central_storage", "parameter_server", "multi_worker_mirrored", or
+// what was registered
 // (extend/strategy.h). Fails as a constructor, and with CHOIR_NOT_FOUND for an unknown name,
 // with a list.
 choir_strategy *choir_strategy_new(const char *name, const choir_strategy_options *o);
@@ -177,8 +194,15 @@ choir_status choir_strategy_set_current(choir_strategy *s);
 
 // Looking at strategies
 
-// Replicas of the job; ids are 0 to this - 1. 0 for NULL.
+// Replicas of the job, of all its workers; ids are 0 to this - 1. 0 for NULL.
 int choir_strategy_replicas(const choir_strategy *s);
+
+// Those of them that are in this process: sets of values (value.h) have these, in the order of
+// their ids. 0 for NULL.
+int choir_strategy_local_replicas(const choir_strategy *s);
+
+// The id of the first of those. 0 for NULL.
+int choir_strategy_first_replica(const choir_strategy *s);
 
 // Devices that carry at least one replica. 0 for NULL.
 int choir_strategy_worker_devices(const choir_strategy *s);
@@ -206,13 +230,11 @@ choir_device *choir_strategy_parameter_device(const choir_strategy *s, int index
 // between replicas where a call does not say otherwise.
 bool choir_strategy_require_static_shapes(const choir_strategy *s);
 
-// Whether this process is the one that writes checkpoints and summaries: today, with one
-// process, always. False for NULL.
+// Whether this process is the one that writes checkpoints and summaries: the first worker of its
+// cluster, or alone. False for NULL.
 bool choir_strategy_is_chief(const choir_strategy *s);
 
-// The workers of other processes that s is in step with. NULL: none, s is of this process alone
-// (all strategies are, today), or s is NULL.
-typedef struct choir_cluster choir_cluster;
+// The workers that s is in step with. NULL: none, s is of this process alone, or s is NULL.
 choir_cluster *choir_strategy_cluster(const choir_strategy *s);
 
 // Whether v was made in s. False for NULL.

@@ -102,21 +102,23 @@ choir_value *choir_values_find(choir_values *set, const char *name);
 // replicas.
 choir_status choir_values_set(choir_values *set, const char *name, choir_value *v);
 
-// The tensor of one replica, 0 to replicas - 1, of a per-replica leaf; shapes may differ
-// between replicas. A leaf of that name that is not per-replica, or was split, is replaced.
-// choir_strategy_run refuses a set in which a leaf lacks a replica's. CHOIR_INVALID: no such
-// replica.
+// The tensor of one replica of a per-replica leaf; replica counts those of this process, 0 to
+// choir_strategy_local_replicas - 1. Shapes may differ between replicas. A leaf of that name that
+// is not per-replica, or was split, is replaced. choir_strategy_run refuses a set in which a leaf
+// lacks a replica's. CHOIR_INVALID: no such replica.
 choir_status choir_values_set_local(
 		choir_values *set, const char *name, int replica, choir_tensor *t);
 
 // A per-replica leaf of the rows of t, a global batch of [rows, ...], dealt along axis 0: with
 // R replicas the first rows mod R have rows / R + 1 of them, the others rows / R
-// (docs/rules.md, section 9), which may be none. The parts are views of t's memory.
+// (docs/rules.md, section 9), which may be none. The parts are views of t's memory. With several
+// workers t is the whole batch on each of them, of which it keeps its replicas' rows.
 // CHOIR_INVALID: t is a scalar, or another leaf was split into other numbers of rows.
 choir_status choir_values_split(choir_values *set, const char *name, choir_tensor *t);
 
-// Makes the tensor of one replica, in f, a frame of the set on that replica's device; count is
-// how many replicas there are. NULL: it has failed, in f or by choir_fail.
+// Makes the tensor of one replica, in f, a frame of the set on that replica's device; replica is
+// its id and count how many replicas there are, of all workers. NULL: it has failed, in f or by
+// choir_fail.
 typedef choir_tensor *choir_value_fn(choir_frame *f, int replica, int count, void *user);
 
 // A per-replica leaf of what fn makes, called once for each local replica, in order, on the

@@ -20,12 +20,17 @@ typedef struct {
 	chi_message *out, *in;
 } together;
 
-static choir_status begin(together *t, choir_cluster *c)
+uint64_t chi_cluster_next(choir_cluster *c)
 {
 	chi_mutex_lock(&c->lock);
 	const uint64_t sequence = ++c->sequence;
 	chi_mutex_unlock(&c->lock);
-	*t = (together){ .c = c, .fingerprint.sequence = sequence };
+	return sequence;
+}
+
+static choir_status begin(together *t, choir_cluster *c)
+{
+	*t = (together){ .c = c, .fingerprint.sequence = chi_cluster_next(c) };
 	t->deadline = chi_cluster_deadline(c, c->timeout);
 	t->out = chi_alloc_array(2, sizeof *t->out);
 	if (t->out == NULL)

@@ -41,9 +41,9 @@ typedef struct {
 	chi_frame frame;
 } chi_message;
 
-// Begin. Tags are 0 to CHOIR_CLUSTER_TAGS - 1; 0 is collective.c's. Of messages from one worker
-// with one tag only one may be being received at a time. After CHOIR_OK the message must be waited
-// for; data stay as they are until then. A failure ends the cluster.
+// Begin. Tags are 0 to CHOIR_CLUSTER_TAGS - 1; 0 is that of collectives (chi_cluster_next). Of
+// messages from one worker with one tag only one may be being received at a time. After CHOIR_OK
+// the message must be waited for; data stay as they are until then. A failure ends the cluster.
 choir_status chi_message_send(chi_message *m, choir_cluster *c, int to, int tag,
 		const chi_fingerprint *f, const void *data, size_t bytes);
 choir_status chi_message_receive(chi_message *m, choir_cluster *c, int from, int tag,

@@ -2,12 +2,10 @@
 // next slice, small enough for the cache, sums it over all parts in the canonical tree, writes it
 // to every result that is wanted and calls whoever waits for slices, so that an update can follow
 // while the slice is still in the cache.
+#include "cross/host.h"
 #include "cross/tree.h"
-#include "cross/way.h"
 
 #include "base/alloc.h"
-
-#include <string.h>
 
 enum { SLICE = CHI_WAY_SLICE };
 
@@ -43,27 +41,6 @@ static char *target(
 	return scratch;
 }
 
-// Gives a finished slice to every other result and calls those who wait for it.
-static choir_status hand_out(const direct *d, const chi_slot *slot, const void *data,
-		int64_t first, int64_t count, size_t size)
-{
-	for (int i = 0; i < d->way.group->members; i++) {
-		const choir_collective *c = slot->c[i];
-		if (chi_slot_first_with(slot, i) != i)
-			continue;
-		const void *shown = data;
-		if (c->result != NULL) {
-			char *own = (char *) c->result + (size_t) first * size;
-			if (own != data)
-				memcpy(own, data, (size_t) count * size);
-			shown = own;
-		}
-		if (c->done != NULL)
-			CHOIR_TRY(c->done(c->user, first, count, shown));
-	}
-	return CHOIR_OK;
-}
-
 static choir_status piece(void *self, const chi_slot *slot, int member, int64_t index)
 {
 	direct *d = self;
@@ -75,7 +52,7 @@ static choir_status piece(void *self, const chi_slot *slot, int member, int64_t 
 	if (c->kind == CHOIR_BROADCAST) {
 		const choir_collective *root = slot->c[c->root];
 		const char *data = (const char *) root->parts[0].data + (size_t) first * size;
-		return hand_out(d, slot, data, first, count, size);
+		return chi_hand_out(slot, d->way.group->members, data, first, count, size);
 	}
 	char *to = target(d, slot, first, size, scratch);
 	const chi_slice_sum w = { .c = slot->c, .members = d->way.group->members,
@@ -84,7 +61,7 @@ static choir_status piece(void *self, const chi_slot *slot, int member, int64_t 
 	chi_stream stream = { d->way.group->devices[member], c->stream };
 	const void *sum;
 	CHOIR_TRY(chi_way_sum(&w, &stream, &sum));
-	return hand_out(d, slot, sum, first, count, size);
+	return chi_hand_out(slot, d->way.group->members, sum, first, count, size);
 }
 
 static choir_status open_direct(void *self, const choir_group *group)

@@ -115,6 +115,26 @@ choir_status chi_group_open(chi_group *g, int members, int replicas, choir_devic
 	return best->open(g->self, &g->shown);
 }
 
+choir_status chi_group_known(const char *name)
+{
+	const choir_cross_device_ops_table *named;
+	return find_by_name(name, &named);
+}
+
+choir_status chi_group_open_among(
+		chi_group *g, int members, choir_device *const *devices, chi_peers *p, const char *name)
+{
+	if (name != NULL)
+		CHOIR_TRY(chi_group_known(name));
+	g->shown = (choir_group){ sizeof(choir_group), members, p->replicas, devices };
+	g->self = chi_alloc(chi_workers_table.self_size);
+	if (g->self == NULL)
+		return choir_error_status();
+	g->table = &chi_workers_table;
+	chi_workers_tell(g->self, p);
+	return g->table->open(g->self, &g->shown);
+}
+
 void chi_group_close(chi_group *g)
 {
 	if (g->self != NULL)

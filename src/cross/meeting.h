@@ -8,7 +8,7 @@
 #include "base/atomic.h"
 #include "cross/group.h"
 
-enum { CHI_MEETING_SLOTS = 2 * CHI_GROUP_WINDOW, CHI_MEETING_TEXT = 200 };
+enum { CHI_MEETING_SLOTS = 2 * CHI_GROUP_WINDOW, CHI_MEETING_TEXT = 400 };
 
 typedef struct {
 	const choir_collective **c; // of each member

@@ -1,9 +1,8 @@
 // The common part of all ways of reducing.
 #include "cross/way.h"
 
-#include "cross/tree.h"
+#include "cross/host.h"
 #include "op/op.h"
-#include "op/vector.h"
 
 #include <string.h>
 
@@ -103,51 +102,12 @@ choir_status chi_way_divide(
 	return divide_there(stream, in, &out, chi_dtype_size(dtype));
 }
 
-// A walk over all parts of all members, in the order of replicas.
-typedef struct {
-	const chi_slice_sum *sum;
-	choir_dtype dtype;
-	int member;
-	size_t index;
-	bool broken;
-} walk;
-
-static const choir_part *next_part(walk *w)
-{
-	const chi_slice_sum *s = w->sum;
-	while (w->member < s->members && w->index == s->c[w->member]->n) {
-		w->member++;
-		w->index = 0;
-	}
-	return w->member == s->members ? NULL : &s->c[w->member]->parts[w->index];
-}
-
-// The sum of the node [lo, hi): a part as it is, or the sum of its halves in to.
-static const void *sum_node(walk *w, int lo, int hi, char *to, char *spare)
-{
-	const choir_part *p = next_part(w);
-	if (p != NULL && p->lo == lo && p->hi == hi) {
-		w->index++;
-		return chi_element(p->data, w->dtype, w->sum->first);
-	}
-	if (p == NULL || hi - lo < 2 || p->lo != lo) {
-		w->broken = true;
-		return to;
-	}
-	const int middle = chi_tree_split(lo, hi);
-	const void *left = sum_node(w, lo, middle, to, spare);
-	const void *right = w->broken ? to : sum_node(w, middle, hi, spare, spare + CHI_WAY_SLICE * 8);
-	if (!w->broken)
-		chi_vector_add(w->dtype, to, left, right, w->sum->count);
-	return to;
-}
-
 choir_status chi_way_sum(const chi_slice_sum *s, chi_stream *stream, const void **sum)
 {
 	const choir_collective *c = s->c[0];
-	walk w = { .sum = s, .dtype = c->dtype };
-	*sum = sum_node(&w, 0, s->replicas, s->to, s->scratch);
-	if (w.broken || next_part(&w) != NULL)
+	chi_walk w = chi_walk_begin(s->c, s->members, c->dtype, s->first, s->count);
+	*sum = chi_walk_sum(&w, 0, s->replicas, s->to, s->scratch);
+	if (w.broken || chi_walk_next(&w) != NULL)
 		return choir_fail(CHOIR_INTERNAL, "%s: the parts do not cover the %d replicas", c->name,
 				s->replicas);
 	if (c->divisor == 1)

@@ -3,7 +3,17 @@
 
 int choir_strategy_replicas(const choir_strategy *s)
 {
+	return s == NULL ? 0 : s->in_sync;
+}
+
+int choir_strategy_local_replicas(const choir_strategy *s)
+{
 	return s == NULL ? 0 : s->replicas;
+}
+
+int choir_strategy_first_replica(const choir_strategy *s)
+{
+	return s == NULL ? 0 : s->before;
 }
 
 const char *choir_strategy_name(const choir_strategy *s)
@@ -47,13 +57,12 @@ bool choir_strategy_require_static_shapes(const choir_strategy *s)
 
 bool choir_strategy_is_chief(const choir_strategy *s)
 {
-	return s != NULL;
+	return s != NULL && (s->options.cluster == NULL || choir_cluster_is_chief(s->options.cluster));
 }
 
 choir_cluster *choir_strategy_cluster(const choir_strategy *s)
 {
-	(void) s;
-	return NULL;
+	return s == NULL ? NULL : s->options.cluster;
 }
 
 bool choir_strategy_variable_created_in_scope(const choir_strategy *s, const choir_variable *v)

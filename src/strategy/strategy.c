@@ -28,6 +28,23 @@ static choir_status check_workers(const choir_strategy_table *t, const choir_str
 	return CHOIR_OK;
 }
 
+static choir_status check_cluster(const choir_strategy_table *t, const choir_strategy_options *o)
+{
+	if (o->cluster == NULL)
+		return CHOIR_OK;
+	if (!(t->features & CHOIR_FEATURE_CLUSTER))
+		return choir_fail(CHOIR_INVALID,
+				"strategy: \"%s\" is of one process, so no .cluster: "
+				"\"multi_worker_mirrored\" has one",
+				t->name);
+	const int workers = choir_cluster_workers(o->cluster);
+	if (o->replicas > 0 && o->replicas < workers)
+		return choir_fail(CHOIR_INVALID,
+				"strategy: %d replicas for %d workers of the cluster: each needs one", o->replicas,
+				workers);
+	return CHOIR_OK;
+}
+
 static choir_status check_partition(const choir_strategy_table *t, const choir_strategy_options *o)
 {
 	const bool asked = o->partition != CHOIR_PARTITION_NONE;
@@ -67,6 +84,7 @@ static choir_status check_options(const choir_strategy_table *t, const choir_str
 		return choir_fail(CHOIR_INVALID, "strategy: \"%s\" has no parameter devices of its own, "
 				"so not \"%s\"", t->name, o->parameter_devices);
 	CHOIR_TRY(check_workers(t, o));
+	CHOIR_TRY(check_cluster(t, o));
 	return check_partition(t, o);
 }
 
@@ -80,7 +98,11 @@ static choir_status find_devices(choir_strategy *s, choir_device **devices, int 
 	if (names != NULL && names[0] != '\0')
 		return chi_device_list(names, MOST_DEVICES, devices, count);
 	const int cores = chi_cpu_count();
-	const int want = s->options.replicas > 0 ? s->options.replicas : s->workers;
+	const int all = s->options.replicas > 0 ? s->options.replicas : s->workers;
+	const choir_cluster *c = s->options.cluster;
+	const int want = c == NULL || s->options.replicas == 0
+			? all
+			: (int) chi_share_of(all, choir_cluster_workers(c), choir_cluster_worker(c));
 	*count = want < cores ? want : cores;
 	for (int i = 0; i < *count; i++) {
 		char name[16] = "cpu:";
@@ -95,7 +117,8 @@ static choir_status find_devices(choir_strategy *s, choir_device **devices, int 
 static choir_status deal_replicas(choir_strategy *s, choir_device *const *devices, int count)
 {
 	const int least = count > s->workers ? count : s->workers;
-	const int all = s->options.replicas > 0 ? s->options.replicas : least;
+	int all = s->options.replicas > 0 ? s->options.replicas : least;
+	CHOIR_TRY(chi_strategy_open_peers(s, &all));
 	const int used = count < all ? count : all;
 	choir_device **of_replica = chi_alloc_array((size_t) all, sizeof(choir_device *));
 	s->everyone = (chi_layout){ all, of_replica };
@@ -131,6 +154,8 @@ static choir_status deal_lanes(choir_strategy *s)
 		}
 	}
 	s->first[s->lanes] = s->replicas;
+	s->before = s->peers == NULL ? 0 : chi_peers_first(s->peers);
+	s->in_sync = s->peers == NULL ? s->replicas : s->peers->replicas;
 	return CHOIR_OK;
 }
 
@@ -252,8 +277,11 @@ static choir_status open_exchange(choir_strategy *s)
 	for (int i = 0; i < s->lanes; i++)
 		if ((s->exchange[i] = chi_stream_new(s->device[i])) == NULL)
 			return choir_error_status();
-	return chi_group_open(&s->group, s->lanes, s->replicas, s->device,
-			s->options.cross_device_ops);
+	if (s->peers != NULL)
+		return chi_group_open_among(
+				&s->group, s->lanes, s->device, s->peers, s->options.cross_device_ops);
+	return chi_group_open(
+			&s->group, s->lanes, s->replicas, s->device, s->options.cross_device_ops);
 }
 
 static bool beside_a_lane(const choir_strategy *s, const choir_device *d)
@@ -347,6 +375,15 @@ static choir_status open_strategy(choir_strategy *s)
 	return chi_strategy_open_workers(s);
 }
 
+// A worker of several that cannot make its strategy says so to the others.
+static choir_status open_or_give_up(choir_strategy *s)
+{
+	const choir_status status = open_strategy(s);
+	if (status != CHOIR_OK && s->options.cluster != NULL)
+		chi_cluster_give_up(s->options.cluster);
+	return status;
+}
+
 choir_strategy *chi_strategy_new(
 		const choir_strategy_table *table, const choir_strategy_options *o)
 {
@@ -358,7 +395,7 @@ choir_strategy *chi_strategy_new(
 	s->variables_end = &s->variables;
 	s->fork_generation = chi_fork_generation();
 	chi_mutex_init(&s->lock, CHI_RANK_STRATEGY, "strategy");
-	if (copy_options(s, o) != CHOIR_OK || open_strategy(s) != CHOIR_OK) {
+	if (copy_options(s, o) != CHOIR_OK || open_or_give_up(s) != CHOIR_OK) {
 		choir_strategy_free(s);
 		return NULL;
 	}
@@ -399,6 +436,7 @@ void choir_strategy_free(choir_strategy *s)
 	chi_free(s->parameter);
 	chi_free(s->non_slot);
 	chi_free(s->used);
+	chi_strategy_close_peers(s);
 	chi_free((void *) (uintptr_t) s->everyone.device);
 	chi_free((void *) (uintptr_t) s->options.devices);
 	chi_free((void *) (uintptr_t) s->options.cross_device_ops);

@@ -57,6 +57,10 @@ struct choir_strategy {
 	chi_guard non_slot_guard;
 	chi_atomic32 working; // home's: 1 while worker functions are under way
 	chi_atomic32 stopped; // home's: a worker function has failed
+	// With whom this process is in step; NULL: with nobody.
+	chi_peers *peers;
+	int in_sync; // replicas that are in step, of all processes
+	int before; // those of them that workers before this one have
 	int replicas; // of this worker
 	int lanes; // devices that carry at least one
 	choir_device **device; // of each lane
@@ -108,7 +112,7 @@ choir_strategy *chi_strategy_new(
 
 // Choir's own kinds.
 extern const choir_strategy_table chi_default_table, chi_one_device_table, chi_mirrored_table,
-		chi_central_storage_table, chi_parameter_server_table;
+		chi_central_storage_table, chi_parameter_server_table, chi_multi_worker_mirrored_table;
 
 // The exchange stream of lane, or that of the parameter device d: where d's memory can be written.
 chi_stream *chi_strategy_stream(const choir_strategy *s, int lane, const choir_device *d);
@@ -127,6 +131,30 @@ static inline int chi_strategy_copy(const choir_strategy *s, const choir_variabl
 {
 	return v->copy_of_replica[s->first_replica + replica];
 }
+
+// The workers that s is in step with (peers.c): who has which replicas, and whether all were made
+// with what must be equal. local is how many replicas there would be here if none were asked for;
+// becomes how many there are.
+choir_status chi_strategy_open_peers(choir_strategy *s, int *local);
+void chi_strategy_close_peers(choir_strategy *s);
+// What replica is called everywhere: its id among all that are in step.
+static inline int chi_strategy_id(const choir_strategy *s, int replica)
+{
+	return s->before + replica;
+}
+// A variable that is about to be made: all workers make it, with the chief's values, which initial
+// (chi_variable_bytes, host memory) becomes. Without peers nothing.
+choir_status chi_strategy_agree_on_variable(
+		choir_strategy *s, const chi_variable_plan *plan, void *initial, size_t bytes);
+// *sum becomes the sum of all workers'.
+choir_status chi_strategy_add_counts(choir_strategy *s, double *sum);
+// Examples of all workers' replicas in a set that says only how many there are here.
+choir_status chi_strategy_count_examples(choir_strategy *s, choir_values *args);
+// The parts of an ON_READ variable of all replicas that are in step, in the order of their ids:
+// in_sync times chi_variable_bytes to out.
+choir_status chi_strategy_all_parts(choir_variable *v, void *out);
+// What has just failed here is a failure everywhere. Its status.
+choir_status chi_strategy_give_up(choir_strategy *s, choir_status status);
 
 // Which lane carries replica.
 int chi_strategy_lane(const choir_strategy *s, int replica);
@@ -149,6 +177,7 @@ typedef struct {
 	choir_variable *beside; // colocated with it; NULL
 	bool non_slot; // where the strategy's non-slot variables lie
 	void *wrap; // the caller's memory; NULL
+	bool slot; // zeros of an optimizer, of which workers that agree on the rest need not speak
 } chi_creation;
 choir_variable *chi_strategy_make_variable(choir_strategy *s, const chi_creation *c);
 // A slot of an optimizer beside v: zeros, not trainable, not saved with the weights.

@@ -166,14 +166,14 @@ choir_status choir_metric_update(choir_metric *m, choir_tensor *values, choir_te
 static choir_status sum_parts(const choir_metric *m, choir_variable *v, double sum[])
 {
 	const size_t n = (size_t) choir_shape_elements(&v->shape);
+	const int parts = v->strategy->peers == NULL ? v->copies : v->strategy->in_sync;
 	memset(sum, 0, n * sizeof *sum);
-	double *part = chi_alloc_array(n, sizeof *part);
-	choir_status status = part == NULL ? choir_error_status() : CHOIR_OK;
-	for (int i = 0; status == CHOIR_OK && i < v->copies; i++) {
-		status = chi_variable_to_host(v, i, part);
-		for (size_t k = 0; status == CHOIR_OK && k < n; k++)
-			sum[k] += part[k];
-	}
+	double *part = chi_alloc_array((size_t) parts, chi_variable_bytes(v));
+	const choir_status status =
+			part == NULL ? choir_error_status() : chi_strategy_all_parts(v, part);
+	for (int i = 0; status == CHOIR_OK && i < parts; i++)
+		for (size_t k = 0; k < n; k++)
+			sum[k] += part[(size_t) i * n + k];
 	chi_free(part);
 	return status == CHOIR_OK ? status : chi_error_prefix("metric \"%s\"", m->name);
 }

@@ -47,11 +47,16 @@ typedef struct {
 struct choir_values {
 	choir_strategy *strategy;
 	chi_layout layout;
+	// Replicas of earlier processes, and of all, that are in step with these.
+	int before, in_sync;
 	choir_frame *frame; // of the host
 	choir_frame **replica_frame; // on each replica's device; made when first used
 	size_t n, room;
 	chi_leaf *leaf;
 	int64_t *examples; // of each replica; CHOIR_NONE: nothing says
+	// Of all replicas of all processes, where this set cannot say it; CHOIR_NONE: it has not been
+	// asked for.
+	int64_t all_examples;
 	const char *counted_by; // the leaf whose rows are the examples: a split one, or else the first
 };
 

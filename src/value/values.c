@@ -17,6 +17,7 @@ choir_values *chi_values_new(choir_strategy *s, const chi_layout *layout)
 		return NULL;
 	set->strategy = s;
 	set->layout = *layout;
+	set->in_sync = layout->replicas;
 	set->frame = choir_frame_new(NULL);
 	set->replica_frame = chi_alloc_array((size_t) layout->replicas, sizeof(choir_frame *));
 	set->examples = chi_alloc_array((size_t) layout->replicas, sizeof(int64_t));
@@ -47,6 +48,7 @@ void choir_values_clear(choir_values *set)
 		return;
 	set->n = 0;
 	set->counted_by = NULL;
+	set->all_examples = CHOIR_NONE;
 	for (int i = 0; i < set->layout.replicas; i++) {
 		if (set->replica_frame[i] != NULL)
 			choir_frame_empty(set->replica_frame[i]);
@@ -100,6 +102,7 @@ static void forget_rows(choir_values *set)
 			return;
 		}
 	set->counted_by = NULL;
+	set->all_examples = CHOIR_NONE;
 	for (int i = 0; i < set->layout.replicas; i++)
 		set->examples[i] = CHOIR_NONE;
 }
@@ -201,8 +204,10 @@ choir_status choir_values_set_local(choir_values *set, const char *name, int rep
 	leaf->value->device[replica] = choir_tensor_device(t);
 	if (set->counted_by == NULL && t->shape.rank > 0)
 		set->counted_by = leaf->name;
-	if (set->counted_by == leaf->name)
+	if (set->counted_by == leaf->name) {
 		set->examples[replica] = t->shape.rank > 0 ? t->shape.dim[0] : CHOIR_NONE;
+		set->all_examples = CHOIR_NONE;
+	}
 	return CHOIR_OK;
 }
 
@@ -217,11 +222,11 @@ choir_status choir_values_set_from_function(
 		if (f == NULL)
 			return choir_error_status();
 		chi_error_clear();
-		choir_tensor *t = fn(f, i, set->layout.replicas, user);
+		choir_tensor *t = fn(f, set->before + i, set->in_sync, user);
 		if (t == NULL && choir_error_status() == CHOIR_OK)
 			choir_fail(CHOIR_INVALID, "the function returned NULL");
 		if (t == NULL)
-			return chi_error_prefix("values: \"%s\": replica %d", name, i);
+			return chi_error_prefix("values: \"%s\": replica %d", name, set->before + i);
 		CHOIR_TRY(choir_values_set_local(set, name, i, t));
 	}
 	return CHOIR_OK;
@@ -274,17 +279,28 @@ choir_status choir_values_split(choir_values *set, const char *name, choir_tenso
 	if ((t = keep(set, set->frame, t)) == NULL)
 		return choir_error_status();
 	const int n = set->layout.replicas;
+	const int64_t all = t->shape.dim[0];
+	int64_t first = 0, here = 0;
 	int64_t *rows = chi_arena_alloc(&set->frame->arena, (size_t) n * sizeof *rows);
 	if (rows == NULL)
 		return CHOIR_NO_MEMORY;
+	for (int i = 0; i < set->before; i++)
+		first += chi_share_of(all, set->in_sync, i);
 	for (int i = 0; i < n; i++)
-		rows[i] = chi_share_of(t->shape.dim[0], n, i);
-	return chi_values_split_rows(set, name, t, rows);
+		here += rows[i] = chi_share_of(all, set->in_sync, set->before + i);
+	if (here < all && (t = chi_tensor_rows(set->frame, t, first, here)) == NULL)
+		return choir_error_status();
+	CHOIR_TRY(chi_values_split_rows(set, name, t, rows));
+	if (set->in_sync > n)
+		set->all_examples = all;
+	return CHOIR_OK;
 }
 
 int64_t chi_values_global_examples(const choir_values *set)
 {
 	int64_t sum = 0;
+	if (set->in_sync > set->layout.replicas)
+		return set->all_examples;
 	for (int i = 0; i < set->layout.replicas; i++) {
 		if (set->examples[i] == CHOIR_NONE)
 			return CHOIR_NONE;

@@ -1,7 +1,7 @@
 // The table of a strategy: on which devices its variables lie. This, and which options it takes,
 // is all that makes one strategy differ from another. Mirrored puts a copy on every device that
 // carries replicas, one-device on its only one, central storage one copy on a device that need not
-// carry any, parameter server each variable on the next of several. Choir's own five are tables of
+// carry any, parameter server each variable on the next of several. Choir's own six are tables of
 // this kind.
 //
 // The rest is the same for all and follows from where the copies lie: how replicas are dealt to
@@ -21,7 +21,8 @@ CHOIR_C_BEGIN
 enum {
 	CHOIR_FEATURE_PARAMETER_DEVICES = 1, // .parameter_devices
 	CHOIR_FEATURE_WORKERS = 2, // .workers, .locked_updates
-	CHOIR_FEATURE_SHARDS = 4 // .partition, .partition_size, .max_shards
+	CHOIR_FEATURE_SHARDS = 4, // .partition, .partition_size, .max_shards
+	CHOIR_FEATURE_CLUSTER = 8 // .cluster
 };
 
 // A mirrored variable, or a shard of one, that is to be made. Slots and what else is colocated

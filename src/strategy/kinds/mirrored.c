@@ -1,5 +1,6 @@
-// Strategies whose variables lie where their replicas run: mirrored, on any number of devices, and
-// one-device and the default, on one. They hold variables on all devices that carry replicas.
+// Strategies whose variables lie where their replicas run: mirrored, on any number of devices, of
+// one process or of several, and one-device and the default, on one. They hold variables on all
+// devices that carry replicas.
 #include "strategy/strategy.h"
 
 typedef struct {
@@ -29,19 +30,27 @@ static int place(void *self, const choir_new_variable *v, int room, choir_device
 	return all_devices(self, room, devices);
 }
 
-#define MIRRORED(kind, most) \
+#define MIRRORED(kind, most, has) \
 	{ \
 		.size = sizeof(choir_strategy_table), .version = CHOIR_TABLE_VERSION, .name = kind, \
-		.self_size = sizeof(mirrored), .most_replicas = most, .open = open_mirrored, \
-		.parameter_devices = all_devices, .non_slot_devices = all_devices, .place = place, \
+		.self_size = sizeof(mirrored), .most_replicas = most, .features = has, \
+		.open = open_mirrored, .parameter_devices = all_devices, .non_slot_devices = all_devices, \
+		.place = place, \
 	}
-const choir_strategy_table chi_mirrored_table = MIRRORED("mirrored", 0);
-const choir_strategy_table chi_one_device_table = MIRRORED("one_device", 1);
-const choir_strategy_table chi_default_table = MIRRORED("default", 1);
+const choir_strategy_table chi_mirrored_table = MIRRORED("mirrored", 0, 0);
+const choir_strategy_table chi_one_device_table = MIRRORED("one_device", 1, 0);
+const choir_strategy_table chi_default_table = MIRRORED("default", 1, 0);
+const choir_strategy_table chi_multi_worker_mirrored_table =
+		MIRRORED("multi_worker_mirrored", 0, CHOIR_FEATURE_CLUSTER);
 
 choir_strategy *choir_mirrored_strategy_new(const choir_strategy_options *o)
 {
 	return choir_strategy_new("mirrored", o);
+}
+
+choir_strategy *choir_multi_worker_mirrored_strategy_new(const choir_strategy_options *o)
+{
+	return choir_strategy_new("multi_worker_mirrored", o);
 }
 
 choir_strategy *choir_one_device_strategy_new(const choir_strategy_options *o)

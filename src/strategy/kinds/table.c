@@ -10,7 +10,8 @@ static choir_strategy_table known[MOST];
 static int registered;
 
 static const choir_strategy_table *const own[] = { &chi_default_table, &chi_one_device_table,
-	&chi_mirrored_table, &chi_central_storage_table, &chi_parameter_server_table };
+	&chi_mirrored_table, &chi_central_storage_table, &chi_parameter_server_table,
+	&chi_multi_worker_mirrored_table };
 enum { OWN = sizeof own / sizeof own[0] };
 
 static const choir_strategy_table *table_at(int i)

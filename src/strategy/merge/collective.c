@@ -74,7 +74,8 @@ static choir_status reduce_own(chi_replica *r, chi_meet *m, choir_tensor *t, dou
 {
 	chi_run *run = r->run;
 	choir_strategy *s = run->strategy;
-	const choir_part part = { r->id, r->id + 1, t->data };
+	const int number = chi_replica_number(r);
+	const choir_part part = { number, number + 1, t->data };
 	choir_collective c = collective_of(run, m, t, r->lane, divisor);
 	c.n = 1;
 	c.parts = &part;
@@ -102,11 +103,11 @@ static choir_status reduce_lane(chi_run *run, chi_meet *m, int lane, double divi
 		return CHOIR_OK;
 	chi_fold fold;
 	const choir_tensor *like = run->replica[0].contribution;
-	chi_fold_begin(&fold, s->replicas, like->dtype, &like->shape);
+	chi_fold_begin(&fold, s->in_sync, like->dtype, &like->shape);
 	choir_status status = CHOIR_OK;
 	for (int i = s->first[lane]; status == CHOIR_OK && i < s->first[lane + 1]; i++) {
 		choir_tensor *t = run->replica[i].contribution;
-		status = chi_fold_add(&fold, i, t->buffer, t->data, s->exchange[lane]);
+		status = chi_fold_add(&fold, chi_strategy_id(s, i), t->buffer, t->data, s->exchange[lane]);
 	}
 	status = chi_strategy_wait(s, lane, lane + 1, status);
 	choir_collective c = collective_of(run, m, like, lane, divisor);
@@ -136,7 +137,7 @@ static choir_status reduce_for_all(chi_run *run, chi_meet *m, choir_reduce_op op
 	for (int i = 0; i < n; i++)
 		all[i] = run->replica[i].contribution;
 	if (op == CHOIR_MEAN)
-		CHOIR_TRY(chi_mean_divisor(f, n, all, &divisor));
+		CHOIR_TRY(chi_mean_divisor(run->strategy, f, n, all, &divisor));
 	m->count = (int64_t) divisor;
 	return reduce_lane(run, m, 0, divisor);
 }
@@ -169,7 +170,7 @@ static choir_status come_together(
 			chi_hash_mix(hash + r->subject.hash), name, prepare_result, t, &last);
 	if (m == NULL)
 		return choir_error_status();
-	*divisor = op == CHOIR_MEAN ? run->strategy->replicas : 1;
+	*divisor = op == CHOIR_MEAN ? run->strategy->in_sync : 1;
 	if (!together)
 		return reduce_own(r, m, t, *divisor);
 	choir_status status = CHOIR_OK;
@@ -258,6 +259,9 @@ choir_tensor *choir_replica_broadcast(choir_replica *replica, choir_tensor *t, i
 		return NULL;
 	if (t == NULL)
 		return chi_frame_null(replica->frame, "broadcast");
+	if (chi_replica_of(replica)->run->strategy->peers != NULL)
+		return chi_frame_fail_null(replica->frame, CHOIR_UNSUPPORTED,
+				"broadcast: it cannot be done over several workers yet");
 	if (from < 0 || from >= choir_replica_count(replica))
 		return chi_frame_fail_null(replica->frame, CHOIR_INVALID, "broadcast: there is no replica "
 				"%d: there are %d", from, choir_replica_count(replica));

@@ -2,6 +2,16 @@
 #include "base/alloc.h"
 #include "strategy/merge/merge.h"
 
+static choir_values *new_values(choir_strategy *s)
+{
+	choir_values *set = chi_values_new(s, &s->layout);
+	if (set != NULL) {
+		set->before = s->before;
+		set->in_sync = s->in_sync;
+	}
+	return set;
+}
+
 choir_cross *chi_cross_new(choir_strategy *s, chi_run *run)
 {
 	chi_cross *x = chi_alloc(sizeof *x);
@@ -13,7 +23,7 @@ choir_cross *chi_cross_new(choir_strategy *s, chi_run *run)
 	choir_values **sets[] = { &x->args, &x->returned, &x->given, &x->taken };
 	bool failed = x->shown.frame == NULL;
 	for (size_t i = 0; !failed && i < sizeof sets / sizeof sets[0]; i++)
-		failed = (*sets[i] = chi_values_new(s, &s->layout)) == NULL;
+		failed = (*sets[i] = new_values(s)) == NULL;
 	if (failed) {
 		chi_cross_free(&x->shown);
 		return NULL;
@@ -198,5 +208,5 @@ choir_values *choir_values_new(choir_strategy *s)
 {
 	if (s == NULL && (s = choir_default_strategy()) == NULL)
 		return NULL;
-	return chi_strategy_check(s) == CHOIR_OK ? chi_values_new(s, &s->layout) : NULL;
+	return chi_strategy_check(s) == CHOIR_OK ? new_values(s) : NULL;
 }

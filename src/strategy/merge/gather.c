@@ -60,6 +60,9 @@ choir_tensor *choir_cross_gather(choir_cross *x, choir_value *v, int axis)
 	if (v == NULL || chi_cross_check(x, "gather") != CHOIR_OK)
 		return NULL;
 	choir_frame *f = x->frame;
+	if (chi_cross_of(x)->strategy->peers != NULL)
+		return chi_frame_fail_null(
+				f, CHOIR_UNSUPPORTED, "gather: it cannot be done over several workers yet");
 	const bool each = v->kind == CHOIR_VALUE_PER_REPLICA;
 	if (v->component == NULL || v->component[0] == NULL || v->component[0]->is_number ||
 			(each && v->count != chi_cross_of(x)->strategy->replicas))

@@ -6,6 +6,8 @@
 #include "cross/tree.h"
 #include "strategy/merge/slices.h"
 
+#include <string.h>
+
 static choir_status check_op(choir_frame *f, choir_reduce_op op)
 {
 	if (op == CHOIR_SUM || op == CHOIR_MEAN)
@@ -15,7 +17,7 @@ static choir_status check_op(choir_frame *f, choir_reduce_op op)
 }
 
 choir_status chi_mean_divisor(
-		choir_frame *f, int n, choir_tensor *const tensors[], double *divisor)
+		choir_strategy *s, choir_frame *f, int n, choir_tensor *const tensors[], double *divisor)
 {
 	int counted = 0;
 	double sum = 0;
@@ -29,8 +31,8 @@ choir_status chi_mean_divisor(
 				"reduce: %d of %d replicas' values have a count: a "
 				"mean needs all or none",
 				counted, n);
-	*divisor = counted == 0 ? n : sum;
-	return CHOIR_OK;
+	*divisor = counted == 0 ? s->in_sync : sum;
+	return counted == 0 ? CHOIR_OK : chi_strategy_add_counts(s, divisor);
 }
 
 static choir_tensor *sum_node(int lo, int hi, choir_tensor *const tensors[])
@@ -74,7 +76,43 @@ choir_tensor *chi_narrow_sum(choir_tensor *sum, const char *what)
 			"%s: a SUM of u8 is above 255, by %g in all elements: cast it before", what, over);
 }
 
-choir_tensor *chi_reduce_tensors(choir_frame *f, choir_reduce_op op, int n,
+// With those that the peers have: this worker's nodes of the tree travel by way of the host.
+static choir_tensor *sum_of_all(choir_strategy *s, choir_frame *f, choir_tensor *const tensors[])
+{
+	chi_peers *p = s->peers;
+	const int nodes = chi_peers_nodes(p, p->worker);
+	choir_part *part = chi_arena_alloc(&f->arena, (size_t) nodes * sizeof *part);
+	choir_tensor *t = NULL;
+	char *sum = NULL;
+	for (int i = 0; part != NULL && i < nodes; i++) {
+		part[i] = p->part[p->node[p->worker] + i];
+		t = sum_node(part[i].lo - s->before, part[i].hi - s->before, tensors);
+		if (t != NULL && t->is_number)
+			t = choir_fill(f, CHOIR_F64, CHOIR_SCALAR, t->number);
+		const size_t bytes = t == NULL ? 0 : chi_tensor_bytes(t);
+		sum = t == NULL || sum != NULL ? sum : chi_arena_alloc(&f->arena, bytes);
+		part[i].data = t == NULL ? NULL : chi_arena_alloc(&f->arena, bytes);
+		if (sum == NULL || part[i].data == NULL ||
+				choir_tensor_fetch(t, part[i].data, bytes) != CHOIR_OK) {
+			chi_strategy_give_up(s, chi_frame_keep(f));
+			return NULL;
+		}
+	}
+	char name[CHI_SHAPE_TEXT + 16] = "reduce of ";
+	if (t != NULL)
+		chi_shape_print(&t->shape, name + strlen(name));
+	const choir_collective c = { .name = name,
+		.kind = CHOIR_ALL_REDUCE,
+		.dtype = t == NULL ? 0 : t->dtype,
+		.elements = t == NULL ? 0 : choir_shape_elements(&t->shape) };
+	if (t == NULL || chi_peers_sum(p, &c, part, sum) != CHOIR_OK) {
+		chi_frame_keep(f);
+		return NULL;
+	}
+	return choir_constant(f, t->dtype, t->shape, sum);
+}
+
+choir_tensor *chi_reduce_tensors(choir_strategy *s, choir_frame *f, choir_reduce_op op, int n,
 		choir_tensor *const tensors[])
 {
 	double divisor = 1;
@@ -88,8 +126,11 @@ choir_tensor *chi_reduce_tensors(choir_frame *f, choir_reduce_op op, int n,
 	for (int i = 0; i < n; i++)
 		if (tensors[i] == NULL)
 			return chi_frame_fail_null(f, CHOIR_INVALID, "reduce: replica %d has no value", i);
-	if (op == CHOIR_MEAN && chi_mean_divisor(f, n, tensors, &divisor) != CHOIR_OK)
+	if (op == CHOIR_MEAN && chi_mean_divisor(s, f, n, tensors, &divisor) != CHOIR_OK)
 		return NULL;
+	if (choir_tensor_is_slices(tensors[0]) && s->peers != NULL)
+		return chi_frame_fail_null(
+				f, CHOIR_UNSUPPORTED, "slices: they cannot be reduced over several workers yet");
 	if (choir_tensor_is_slices(tensors[0]))
 		return chi_reduce_slices(f, op, CHOIR_SLICES_CONCATENATED, n, tensors, divisor);
 	const bool wide = chi_sums_wide(op, tensors[0]);
@@ -100,7 +141,7 @@ choir_tensor *chi_reduce_tensors(choir_frame *f, choir_reduce_op op, int n,
 		else if (wide && tensors[i]->dtype == CHOIR_U8)
 			here[i] = choir_cast(here[i], CHOIR_I32);
 	}
-	choir_tensor *sum = sum_node(0, n, here);
+	choir_tensor *sum = s->peers == NULL ? sum_node(0, n, here) : sum_of_all(s, f, here);
 	if (wide)
 		return chi_narrow_sum(sum, "reduce");
 	return op == CHOIR_SUM ? sum : choir_divide(sum, choir_number(f, divisor));
@@ -121,8 +162,8 @@ choir_tensor *chi_read_aggregated(choir_variable *v, choir_frame *f)
 	for (int i = 0; i < v->copies; i++)
 		if ((parts[i] = chi_variable_view(v, i, f)) == NULL)
 			return NULL;
-	return chi_reduce_tensors(f, v->aggregation == CHOIR_AGGREGATION_SUM ? CHOIR_SUM : CHOIR_MEAN,
-			v->copies, parts);
+	return chi_reduce_tensors(v->strategy, f,
+			v->aggregation == CHOIR_AGGREGATION_SUM ? CHOIR_SUM : CHOIR_MEAN, v->copies, parts);
 }
 
 // A replica's own part of a reduction along axes: its sum, with the number of elements as count.
@@ -181,15 +222,15 @@ static choir_tensor *reduce_value(choir_frame *f, choir_strategy *s, choir_reduc
 		return NULL;
 	const bool plain = n == 1 && v->kind != CHOIR_VALUE_PER_REPLICA;
 	if (plain && axes == CHOIR_NO_AXIS) {
-		if (op == CHOIR_SUM && s->replicas > 1 && !(own[0]->is_number && own[0]->number == 0))
+		if (op == CHOIR_SUM && s->in_sync > 1 && !(own[0]->is_number && own[0]->number == 0))
 			return chi_frame_fail_null(f, CHOIR_INVALID,
 					"reduce: a value that is the same for all "
 					"%d replicas has no SUM over them",
-					s->replicas);
+					s->in_sync);
 		return own[0];
 	}
 	if (axes == CHOIR_NO_AXIS)
-		return chi_reduce_tensors(f, op, n, own);
+		return chi_reduce_tensors(s, f, op, n, own);
 	choir_tensor **parts = chi_arena_alloc(&f->arena, (size_t) s->replicas * sizeof *parts);
 	if (parts == NULL) {
 		chi_frame_keep(f);
@@ -198,7 +239,7 @@ static choir_tensor *reduce_value(choir_frame *f, choir_strategy *s, choir_reduc
 	for (int i = 0; i < s->replicas; i++)
 		if ((parts[i] = along(own[n == 1 ? 0 : i], op, axes)) == NULL)
 			return NULL;
-	return chi_reduce_tensors(f, op, s->replicas, parts);
+	return chi_reduce_tensors(s, f, op, s->replicas, parts);
 }
 
 choir_tensor *choir_strategy_reduce(choir_strategy *s, choir_reduce_op op, choir_value *v,

@@ -155,7 +155,8 @@ choir_status chi_job_check(choir_cross *x, choir_reduce_op op, choir_reduction *
 		return CHOIR_OK;
 	CHOIR_TRY(check_alike(x->frame, chi_cross_of(x)->strategy->replicas, v));
 	if (op == CHOIR_MEAN)
-		CHOIR_TRY(chi_mean_divisor(x->frame, v->count, v->component, &j->divisor));
+		CHOIR_TRY(chi_mean_divisor(
+				chi_cross_of(x)->strategy, x->frame, v->count, v->component, &j->divisor));
 	j->result = at(x, j->to);
 	if (j->result == NULL)
 		return chi_frame_report(x->frame);
@@ -176,10 +177,10 @@ choir_status chi_job_fold(choir_cross *x, chi_job *j)
 		return choir_error_status();
 	choir_status status = CHOIR_OK;
 	for (int lane = 0; lane < s->lanes; lane++)
-		chi_fold_begin(&j->fold[lane], s->replicas, like->dtype, &like->shape);
+		chi_fold_begin(&j->fold[lane], s->in_sync, like->dtype, &like->shape);
 	for (int lane = 0; lane < s->lanes; lane++)
 		for (int r = s->first[lane]; status == CHOIR_OK && r < s->first[lane + 1]; r++)
-			status = chi_fold_add(&j->fold[lane], r, v->component[r]->buffer,
+			status = chi_fold_add(&j->fold[lane], chi_strategy_id(s, r), v->component[r]->buffer,
 					v->component[r]->data, s->exchange[lane]);
 	return chi_strategy_wait(s, 0, s->lanes, status);
 }
@@ -224,10 +225,13 @@ choir_status chi_job_do(choir_cross *x, choir_reduce_op op, const chi_ways *ways
 		j->result = t == NULL ? NULL : choir_cross_broadcast_to(x, choir_tensor_value(t), j->to);
 		status = j->result == NULL ? chi_frame_report(x->frame) : CHOIR_OK;
 	} else if (!j->by_group) {
+		if (choir_tensor_is_slices(v->component[0]) && chi_cross_of(x)->strategy->peers != NULL)
+			return chi_frame_fail(x->frame, CHOIR_UNSUPPORTED,
+					"slices: they cannot be reduced over several workers yet");
 		choir_tensor *t = choir_tensor_is_slices(v->component[0])
-				? chi_reduce_slices(
-						  x->frame, op, ways->slices, v->count, v->component, j->divisor)
-				: chi_reduce_tensors(x->frame, op, v->count, v->component);
+				? chi_reduce_slices(x->frame, op, ways->slices, v->count, v->component, j->divisor)
+				: chi_reduce_tensors(
+						  chi_cross_of(x)->strategy, x->frame, op, v->count, v->component);
 		status = t == NULL ? chi_frame_report(x->frame) : fill_from(x, j->result, t);
 	} else {
 		status = sum_alone(x, ways, j);

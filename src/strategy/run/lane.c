@@ -211,7 +211,8 @@ static chi_replica *take(chi_run *run, int lane, chi_worker **worker, bool *clos
 void chi_lane_trace(const chi_run *run, int lane, choir_trace_category category, const char *name)
 {
 	const int last = run->strategy->first[lane + 1] - 1;
-	chi_trace_begin_replica(run->strategy->first_replica + last, last, category, name);
+	chi_trace_begin_replica(run->strategy->first_replica + chi_strategy_id(run->strategy, last),
+			last, category, name);
 }
 
 void chi_lane_go(chi_run *run, int lane, chi_worker *worker)

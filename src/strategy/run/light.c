@@ -31,8 +31,8 @@ choir_status chi_light_open(chi_run *run)
 {
 	const choir_strategy *s = run->strategy;
 	const size_t n = (size_t) s->replicas;
-	if (s->replicas < 2 || s->replicas > CHI_LIGHT_REPLICAS || s->replicas != s->lanes ||
-			!s->all_host || !run->spin)
+	if (s->peers != NULL || s->replicas < 2 || s->replicas > CHI_LIGHT_REPLICAS ||
+			s->replicas != s->lanes || !s->all_host || !run->spin)
 		return CHOIR_OK;
 	run->light = chi_alloc_aligned(n * sizeof *run->light);
 	if (run->light == NULL)

@@ -84,7 +84,8 @@ static choir_status diverged(const chi_replica *r, const chi_meet *like, const c
 	return choir_fail(CHOIR_STATE,
 			"replica %d is in %s%s, its meeting %u, where replica %d was in "
 			"%s%s%s: all replicas must make the same calls in the same order",
-			r->id, like->name, own, m->number + 1, m->first, m->name, other, why);
+			chi_replica_number(r), like->name, own, m->number + 1,
+			chi_strategy_id(r->run->strategy, m->first), m->name, other, why);
 }
 
 static choir_status returned_early(const chi_replica *who, const chi_replica *waits,
@@ -93,7 +94,8 @@ static choir_status returned_early(const chi_replica *who, const chi_replica *wa
 	return choir_fail(CHOIR_STATE,
 			"replica %d returned after %u merge call%s or the like, replica %d "
 			"was in %s: all replicas must make the same number of calls",
-			who->id, who->sequence, who->sequence == 1 ? "" : "s", waits->id, name);
+			chi_replica_number(who), who->sequence, who->sequence == 1 ? "" : "s",
+			chi_replica_number(waits), name);
 }
 
 // With the lock held: r has returned by itself. One that was cancelled returns too, perhaps before

@@ -24,7 +24,7 @@ static choir_status conclude(chi_replica *r, choir_status status)
 				choir_status_name(status));
 	if (status != CHOIR_OK && f->prefix[0] != '\0' &&
 			strncmp(choir_error(), f->prefix, strlen(f->prefix)) != 0)
-		chi_error_prefix("replica %d", r->id);
+		chi_error_prefix("replica %d", chi_replica_number(r));
 	return status;
 }
 
@@ -36,8 +36,8 @@ void chi_replica_call(chi_replica *r)
 	f->random.place = 0;
 	chi_context inside = { .kind = CHI_IN_REPLICA, .strategy = run->strategy, .what = r };
 	chi_fpenv host;
-	chi_trace_begin_replica(
-			run->strategy->first_replica + r->id, r->id, CHOIR_TRACE_COMPUTE, "replica");
+	chi_trace_begin_replica(run->strategy->first_replica + chi_replica_number(r), r->id,
+			CHOIR_TRACE_COMPUTE, "replica");
 	chi_fpenv_enter(&host);
 	chi_context_push(&inside);
 	chi_dlpack_hold(true);
@@ -65,7 +65,7 @@ choir_status chi_replica_check(const choir_replica *r, const char *what)
 	const chi_context *c = chi_context_current();
 	if (c == NULL ? choir_replica_current() != r : c->kind != CHI_IN_REPLICA || c->what != r)
 		return choir_fail(CHOIR_STATE, "%s: this thread is not in replica %d", what,
-				chi_replica_of(r)->id);
+				chi_replica_number(chi_replica_of(r)));
 	return CHOIR_OK;
 }
 
@@ -76,12 +76,12 @@ choir_replica *choir_frame_replica(const choir_frame *f)
 
 int choir_replica_id(const choir_replica *r)
 {
-	return r == NULL ? CHOIR_NONE : chi_replica_of(r)->id;
+	return r == NULL ? CHOIR_NONE : chi_replica_number(chi_replica_of(r));
 }
 
 int choir_replica_count(const choir_replica *r)
 {
-	return r == NULL ? 0 : chi_replica_of(r)->run->strategy->replicas;
+	return r == NULL ? 0 : chi_replica_of(r)->run->strategy->in_sync;
 }
 
 choir_strategy *choir_replica_strategy(const choir_replica *r)
@@ -160,7 +160,7 @@ static choir_status lacks(const chi_replica *who, const chi_replica *than, const
 	return choir_fail(CHOIR_STATE,
 			"replica %d returned no \"%s\", replica %d did: all replicas must "
 			"return the same names",
-			who->id, name, than->id);
+			chi_replica_number(who), name, chi_replica_number(than));
 }
 
 choir_status chi_results_merge(chi_run *run)

@@ -27,10 +27,10 @@ static choir_status open_replica(chi_run *run, int id)
 		return choir_error_status();
 	f->context = r;
 	f->context_kind = CHI_IN_REPLICA;
-	if (!s->is_default && s->replicas > 1)
-		snprintf(f->prefix, sizeof f->prefix, "replica %d: ", id);
+	if (!s->is_default && s->in_sync > 1)
+		snprintf(f->prefix, sizeof f->prefix, "replica %d: ", chi_strategy_id(s, id));
 	f->random = (chi_random_key){ .seed = s->options.seed,
-		.replica = (uint32_t) (s->first_replica + id) };
+		.replica = (uint32_t) (s->first_replica + chi_strategy_id(s, id)) };
 	return CHOIR_OK;
 }
 
@@ -140,9 +140,11 @@ bool chi_run_give_up(chi_replica *r, const chi_meet *m)
 		char why[40] = "";
 		const int holder = chi_lane_holder(run, missing);
 		if (holder != missing)
-			snprintf(why, sizeof why, ", as replica %d has its device", holder);
-		choir_fail(CHOIR_TIMEOUT, "replica %d waited %g s in %s: replica %d has not come%s", r->id,
-				run->strategy->timeout, m == NULL ? "an update" : m->name, missing, why);
+			snprintf(why, sizeof why, ", as replica %d has its device",
+					chi_strategy_id(run->strategy, holder));
+		choir_fail(CHOIR_TIMEOUT, "replica %d waited %g s in %s: replica %d has not come%s",
+				chi_replica_number(r), run->strategy->timeout, m == NULL ? "an update" : m->name,
+				chi_strategy_id(run->strategy, missing), why);
 		first = record(run, run->strategy->replicas);
 	}
 	chi_mutex_unlock(&run->lock);
@@ -176,6 +178,7 @@ static choir_status prepare(chi_run *run, choir_replica_fn *fn, void *user, choi
 		if (args->strategy != s)
 			return choir_fail(CHOIR_INVALID, "run: the arguments belong to another strategy");
 		CHOIR_TRY(chi_values_check(args));
+		CHOIR_TRY(chi_strategy_count_examples(s, args));
 	}
 	run->fn = fn;
 	run->user = user;
@@ -253,6 +256,7 @@ static choir_status finish(chi_run *run)
 		if (run->results != NULL)
 			choir_values_clear(run->results);
 		chi_error_restore(&run->error);
+		chi_strategy_give_up(s, status);
 	}
 	return status;
 }

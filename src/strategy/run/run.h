@@ -39,7 +39,7 @@ typedef struct {
 typedef struct chi_replica {
 	choir_replica shown; // first, so that a choir_replica is one of these
 	struct chi_run *run;
-	int id, lane;
+	int id, lane; // id: among those of this worker
 	chi_replica_state state; // under the run's lock, where the lane carries several
 	const chi_atomic32 *parked_for;
 	chi_gate baton; // opened by who hands the baton to this replica
@@ -142,6 +142,11 @@ void chi_lane_apply(chi_run *run, int lane);
 void chi_replica_call(chi_replica *r);
 // Begins a span of lane's that is no replica's: on the track of the last one that it carries.
 void chi_lane_trace(const chi_run *run, int lane, choir_trace_category category, const char *name);
+// What r is called everywhere: its id among all replicas that are in step.
+static inline int chi_replica_number(const chi_replica *r)
+{
+	return chi_strategy_id(r->run->strategy, r->id);
+}
 static inline chi_replica *chi_replica_of(const choir_replica *r)
 {
 	return (chi_replica *) (uintptr_t) r;

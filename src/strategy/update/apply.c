@@ -64,7 +64,7 @@ static choir_status give(chi_apply *a, chi_replica *r, choir_variable *v, choir_
 	chi_item *item = in == NULL ? NULL : chi_instance_item(in, r->lane, v);
 	if (item == NULL)
 		return chi_frame_keep(f);
-	if (item->last_giver == r->id || chi_fold_has(&item->fold, r->id))
+	if (item->last_giver == r->id || chi_fold_has(&item->fold, chi_replica_number(r)))
 		return chi_frame_fail(f, CHOIR_INVALID, "%s: the gradient of \"%s\" was given twice",
 				a->table->name, v->name);
 	choir_tensor *kept = chi_tensor_keep(f, gradient);
@@ -76,7 +76,8 @@ static choir_status give(chi_apply *a, chi_replica *r, choir_variable *v, choir_
 	const bool rows = chi_is_slices(kept);
 	choir_status status = rows
 			? chi_rows_add(&item->rows, r->id, kept)
-			: chi_fold_add(&item->fold, r->id, kept->buffer, kept->data, f->stream);
+			: chi_fold_add(
+					  &item->fold, chi_replica_number(r), kept->buffer, kept->data, f->stream);
 	if (kept != gradient)
 		chi_tensor_drop(kept);
 	if (status == CHOIR_OK && !rows)
@@ -251,8 +252,10 @@ static bool blame(chi_run *run)
 {
 	const int missing = still_running(run);
 	if (missing != CHOIR_NONE)
-		choir_fail(CHOIR_TIMEOUT, "run: an update waited %g s for replica %d, which has not "
-				"returned", run->strategy->timeout, missing);
+		choir_fail(CHOIR_TIMEOUT,
+				"run: an update waited %g s for replica %d, which has not "
+				"returned",
+				run->strategy->timeout, chi_strategy_id(run->strategy, missing));
 	return missing != CHOIR_NONE;
 }
 
@@ -429,7 +432,8 @@ static choir_status give_value(chi_apply *a, chi_instance *in, choir_cross *x, c
 		for (int r = s->first[lane]; r < s->first[lane + 1]; r++) {
 			choir_tensor *t = value->component[r];
 			CHOIR_TRY(check_gradient(a, &(choir_replica){ t->frame }, v, t));
-			CHOIR_TRY(chi_fold_add(&item->fold, r, t->buffer, t->data, s->exchange[lane]));
+			CHOIR_TRY(chi_fold_add(
+					&item->fold, chi_strategy_id(s, r), t->buffer, t->data, s->exchange[lane]));
 		}
 	}
 	return CHOIR_OK;

@@ -155,7 +155,7 @@ static chi_item *add_item(chi_instance *in, int lane, choir_variable *v)
 	item->last_giver = CHOIR_NONE;
 	item->variable = v;
 	item->collective = (choir_collective){ .kind = CHOIR_ALL_REDUCE };
-	chi_fold_begin(&item->fold, in->strategy->replicas, v->dtype, &v->shape);
+	chi_fold_begin(&item->fold, in->strategy->in_sync, v->dtype, &v->shape);
 	return item;
 }
 

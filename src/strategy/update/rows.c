@@ -16,8 +16,9 @@
 bool chi_apply_takes_rows(const chi_apply *a, const choir_variable *v)
 {
 	const choir_strategy *s = a->strategy;
-	return chi_strategy_has(s, v) && v->copies == 1 && v->sharing == CHI_ALONE && s->all_host &&
-			s->all_here && v->shape.rank > 0 && !a->table->gated(a->user);
+	return chi_strategy_has(s, v) && s->peers == NULL && v->copies == 1 &&
+			v->sharing == CHI_ALONE && s->all_host && s->all_here && v->shape.rank > 0 &&
+			!a->table->gated(a->user);
 }
 
 choir_status chi_rows_add(chi_rows *rows, int replica, const choir_tensor *t)
@@ -59,7 +60,8 @@ static choir_status add_dense(chi_item *item, const chi_given_rows *g, chi_strea
 	if (status == CHOIR_OK && choir_shape_elements(&shape) > 0)
 		status = chi_kernel_run(stream, "scatter_add", 3, in, &out, NULL);
 	if (status == CHOIR_OK)
-		status = chi_fold_add(&item->fold, g->replica, whole, whole->memory, stream);
+		status = chi_fold_add(&item->fold, chi_strategy_id(item->instance->strategy, g->replica),
+				whole, whole->memory, stream);
 	if (status == CHOIR_OK)
 		status = chi_stream_wait(stream);
 	chi_buffer_release(whole);

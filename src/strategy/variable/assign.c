@@ -94,7 +94,7 @@ static choir_status aggregate_and_write(choir_cross *x, void *user)
 	CHOIR_TRY(convert_numbers(x->frame, v, given));
 	if (v->aggregation == CHOIR_AGGREGATION_ONLY_FIRST_REPLICA)
 		return write_all(v, a->op, chi_value_view(x->frame, given->component[0]));
-	choir_tensor *all = chi_reduce_tensors(x->frame,
+	choir_tensor *all = chi_reduce_tensors(v->strategy, x->frame,
 			v->aggregation == CHOIR_AGGREGATION_SUM ? CHOIR_SUM : CHOIR_MEAN, given->count,
 			given->component);
 	return all == NULL ? chi_frame_report(x->frame) : write_all(v, a->op, all);

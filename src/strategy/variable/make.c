@@ -182,11 +182,44 @@ static void free_unlisted(choir_variable *v)
 	chi_variable_free(v);
 }
 
+// Of several workers all make it together, with the same values, which are those of the chief.
+static choir_status agree(choir_strategy *s, chi_variable_plan *plan, void **values)
+{
+	size_t bytes;
+	if (!chi_shape_bytes(&plan->shape, plan->options.dtype, &bytes))
+		return choir_fail(CHOIR_NO_MEMORY, "variable \"%s\": it is too large", plan->name);
+	if (plan->wrap != NULL)
+		return chi_strategy_agree_on_variable(s, plan, plan->wrap, bytes);
+	*values = chi_alloc_aligned(bytes);
+	if (*values == NULL)
+		return chi_error_prefix("variable \"%s\"", plan->name);
+	CHOIR_TRY(chi_initialize(plan, *values));
+	CHOIR_TRY(chi_strategy_agree_on_variable(s, plan, *values, bytes));
+	plan->options.initial_value = *values;
+	return CHOIR_OK;
+}
+
+static choir_variable *make_agreed(
+		choir_strategy *s, chi_variable_plan *plan, const chi_creation *c)
+{
+	void *values = NULL;
+	choir_variable *v = NULL;
+	const choir_status status = agree(s, plan, &values);
+	if (status == CHOIR_OK)
+		v = make_variable(s, plan, c);
+	else
+		chi_strategy_give_up(s, status);
+	chi_free(values);
+	return v;
+}
+
 static choir_variable *make_all(choir_strategy *s, chi_variable_plan *plan, const chi_creation *c)
 {
 	if (chi_variable_check_plan(plan) != CHOIR_OK ||
 			decide_shards(s, plan, c, &plan->shards) != CHOIR_OK)
 		return NULL;
+	if (s->peers != NULL && !c->slot)
+		return make_agreed(s, plan, c);
 	if (plan->shards == 0)
 		return make_variable(s, plan, c);
 	choir_variable *v = make_variable(s, plan, c);
@@ -267,8 +300,11 @@ choir_variable *chi_strategy_make_slot(choir_variable *v, const char *what)
 	choir_variable *slot = chi_strategy_find_variable(v->strategy, name.data);
 	if (slot == NULL)
 		slot = chi_strategy_make_variable(v->strategy,
-				&(chi_creation){
-						.name = name.data, .shape = &v->shape, .options = &o, .beside = v });
+				&(chi_creation){ .name = name.data,
+						.shape = &v->shape,
+						.options = &o,
+						.beside = v,
+						.slot = true });
 	if (slot != NULL)
 		slot->slot = true;
 	chi_text_free(&name);

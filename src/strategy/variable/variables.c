@@ -66,7 +66,10 @@ static choir_variable *make_in_replica(chi_replica *r, const chi_creation *c)
 	bool last;
 	snprintf(text, sizeof text, "the creation of variable \"%s\"", c->name);
 	// It may park; what others add its gradients to must be there.
-	if (f->failed || chi_stream_wait(f->stream) != CHOIR_OK) {
+	// Of several workers all make it at the same place among their exchanges: what r has asked for
+	// comes first.
+	if (f->failed || chi_stream_wait(f->stream) != CHOIR_OK ||
+			(r->run->strategy->peers != NULL && chi_apply_settle(r, NULL) != CHOIR_OK)) {
 		chi_frame_keep(f);
 		return NULL;
 	}

@@ -1,0 +1,67 @@
+// Walking over parts and handing out sums.
+#include "cross/host.h"
+
+#include "cross/tree.h"
+#include "op/vector.h"
+
+#include <string.h>
+
+chi_walk chi_walk_begin(const choir_collective *const c[], int members, choir_dtype dtype,
+		int64_t first, int64_t count)
+{
+	return (chi_walk){ .c = c,
+		.members = members,
+		.dtype = dtype,
+		.size = chi_dtype_size(dtype),
+		.first = first,
+		.count = count };
+}
+
+const choir_part *chi_walk_next(chi_walk *w)
+{
+	while (w->member < w->members && w->index == w->c[w->member]->n) {
+		w->member++;
+		w->index = 0;
+	}
+	return w->member == w->members ? NULL : &w->c[w->member]->parts[w->index];
+}
+
+const void *chi_walk_sum(chi_walk *w, int lo, int hi, char *to, char *spare)
+{
+	const choir_part *p = chi_walk_next(w);
+	if (p != NULL && p->lo == lo && p->hi == hi) {
+		w->index++;
+		return (const char *) p->data + (size_t) w->first * w->size;
+	}
+	if (p == NULL || hi - lo < 2 || p->lo != lo) {
+		w->broken = true;
+		return to;
+	}
+	const int middle = chi_tree_split(lo, hi);
+	const void *left = chi_walk_sum(w, lo, middle, to, spare);
+	const void *right =
+			w->broken ? to : chi_walk_sum(w, middle, hi, spare, spare + CHI_WALK_LEVEL);
+	if (!w->broken)
+		chi_vector_add(w->dtype, to, left, right, w->count);
+	return to;
+}
+
+choir_status chi_hand_out(const chi_slot *slot, int members, const void *data, int64_t first,
+		int64_t count, size_t size)
+{
+	for (int i = 0; i < members; i++) {
+		const choir_collective *c = slot->c[i];
+		if (chi_slot_first_with(slot, i) != i)
+			continue;
+		const void *shown = data;
+		if (c->result != NULL) {
+			char *own = (char *) c->result + (size_t) first * size;
+			if (own != data)
+				memcpy(own, data, (size_t) count * size);
+			shown = own;
+		}
+		if (c->done != NULL)
+			CHOIR_TRY(c->done(c->user, first, count, shown));
+	}
+	return CHOIR_OK;
+}

@@ -1,0 +1,29 @@
+// Sums of what lies in host memory, slice by slice, small enough for the cache: what the ways have
+// in common that do not send anything from device to device.
+#pragma once
+
+#include "cross/way.h"
+
+// A walk over all parts of all members, in the order of replicas, at elements first .. first +
+// count - 1.
+typedef struct {
+	const choir_collective *const *c; // of each member
+	int members, member;
+	size_t index;
+	choir_dtype dtype;
+	size_t size; // of an element
+	int64_t first, count;
+	bool broken; // the parts are not those of the tree
+} chi_walk;
+
+chi_walk chi_walk_begin(const choir_collective *const c[], int members, choir_dtype dtype,
+		int64_t first, int64_t count);
+// The part that comes next; NULL: there is none.
+const choir_part *chi_walk_next(chi_walk *w);
+// The sum of the node [lo, hi): a part as it is, or the sum of its halves in to. spare has room
+// for a slice on each level of the tree, CHI_WALK_LEVEL bytes apart.
+const void *chi_walk_sum(chi_walk *w, int lo, int hi, char *to, char *spare);
+enum { CHI_WALK_LEVEL = CHI_WAY_SLICE * 8 }; // bytes
+// Gives a finished slice to every result in host memory and calls those who wait for it.
+choir_status chi_hand_out(const chi_slot *slot, int members, const void *data, int64_t first,
+		int64_t count, size_t size);

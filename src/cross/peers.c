@@ -1,0 +1,426 @@
+// Exchanges between workers. A sum is made in two rounds: in the first, each worker gets from all
+// others what they have of the part of the elements that it is to sum; in the second it hands its
+// sums to all. So each element goes over the wire as often as in any all-reduce that takes the
+// least, and is added in the order of the tree by one worker, whatever the blocks of replicas are
+// like. What is small goes to everybody in one round, and everybody sums all of it.
+#include "cross/peers.h"
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "base/text.h"
+#include "cross/host.h"
+#include "cross/tree.h"
+
+#include <string.h>
+
+enum { TAG = 0, SMALL = 32 << 10 }; // bytes that a worker gets in all, if there is one round
+
+// ---- Who has what.
+
+// The maximal nodes of the tree over [a, b) within [lo, hi): how many; to part if there is one.
+static int find_nodes(int a, int b, int lo, int hi, choir_part *part)
+{
+	if (hi <= a || lo >= b)
+		return 0;
+	if (lo <= a && b <= hi) {
+		if (part != NULL)
+			*part = (choir_part){ a, b, NULL };
+		return 1;
+	}
+	const int middle = chi_tree_split(a, b);
+	const int n = find_nodes(a, middle, lo, hi, part);
+	return n + find_nodes(middle, b, lo, hi, part == NULL ? NULL : part + n);
+}
+
+static choir_status find_all_nodes(chi_peers *p)
+{
+	for (int w = 0; w < p->workers; w++)
+		p->node[w + 1] =
+				p->node[w] + find_nodes(0, p->replicas, p->first[w], p->first[w + 1], NULL);
+	p->part = chi_alloc_array((size_t) p->node[p->workers], sizeof *p->part);
+	if (p->part == NULL)
+		return choir_error_status();
+	for (int w = 0; w < p->workers; w++)
+		find_nodes(0, p->replicas, p->first[w], p->first[w + 1], p->part + p->node[w]);
+	return CHOIR_OK;
+}
+
+static choir_status open_peers(chi_peers *p, int own)
+{
+	const size_t n = (size_t) p->workers;
+	p->first = chi_alloc_array(n + 1, sizeof *p->first);
+	p->node = chi_alloc_array(n + 1, sizeof *p->node);
+	p->message = chi_alloc_array(2 * n, sizeof *p->message);
+	p->wait = chi_alloc_array(2 * n, sizeof(chi_message *));
+	int64_t *each = chi_alloc_array(n, sizeof *each);
+	choir_status status = p->first == NULL || p->node == NULL || p->message == NULL ||
+					p->wait == NULL || each == NULL
+			? chi_cluster_give_up(p->cluster) // nobody is to wait for this worker
+			: chi_peers_gather(p, &(int64_t){ own }, sizeof *each, each, "replicas");
+	for (int w = 0; status == CHOIR_OK && w < p->workers; w++)
+		p->first[w + 1] = p->first[w] + (int) each[w];
+	chi_free(each);
+	if (status != CHOIR_OK)
+		return status;
+	p->replicas = p->first[p->workers];
+	return find_all_nodes(p);
+}
+
+choir_status chi_peers_open(chi_peers *p, choir_cluster *c, int own)
+{
+	*p = (chi_peers){ .cluster = c, .workers = c->workers, .worker = c->worker };
+	const choir_status status = open_peers(p, own);
+	return status == CHOIR_OK ? status : chi_cluster_give_up(c);
+}
+
+void chi_peers_close(chi_peers *p)
+{
+	chi_free(p->first);
+	chi_free(p->node);
+	chi_free(p->part);
+	chi_free(p->message);
+	chi_free(p->wait);
+	chi_free(p->memory);
+}
+
+choir_status chi_peers_give_up(chi_peers *p)
+{
+	return chi_cluster_give_up(p->cluster);
+}
+
+// ---- A round: something for every other worker, and something from each.
+
+typedef struct {
+	char *data;
+	size_t bytes;
+} block;
+
+// What there is for or from a worker. first and each: bytes; where each is 0, all get the same.
+typedef block block_fn(const void *of, int worker);
+
+typedef struct {
+	chi_peers *peers;
+	chi_fingerprint fingerprint;
+	double deadline;
+} exchange;
+
+static exchange begin(chi_peers *p)
+{
+	exchange e = { .peers = p };
+	e.deadline = chi_cluster_deadline(p->cluster, p->cluster->timeout);
+	return e;
+}
+
+// Begins all messages of a round, how many in *n also after a failure.
+static choir_status begin_round(exchange *e, block_fn *out, block_fn *in, const void *of, int *n)
+{
+	chi_peers *p = e->peers;
+	for (int i = 1; i < p->workers; i++) {
+		const int from = (p->worker - i + p->workers) % p->workers;
+		const block b = in(of, from);
+		chi_message *m = p->wait[*n] = &p->message[from];
+		CHOIR_TRY(chi_message_receive(m, p->cluster, from, TAG, &e->fingerprint, b.data, b.bytes));
+		++*n;
+	}
+	for (int i = 1; i < p->workers; i++) {
+		const int to = (p->worker + i) % p->workers;
+		const block b = out(of, to);
+		chi_message *m = p->wait[*n] = &p->message[p->workers + to];
+		CHOIR_TRY(chi_message_send(m, p->cluster, to, TAG, &e->fingerprint, b.data, b.bytes));
+		++*n;
+	}
+	return CHOIR_OK;
+}
+
+static choir_status go_round(exchange *e, block_fn *out, block_fn *in, const void *of)
+{
+	int n = 0;
+	const choir_status status = begin_round(e, out, in, of, &n);
+	if (status == CHOIR_OK)
+		return chi_message_wait(e->peers->wait, n, e->deadline);
+	// The cluster has failed: this takes back what was begun.
+	chi_error why;
+	chi_error_save(&why);
+	(void) chi_message_wait(e->peers->wait, n, e->deadline);
+	chi_error_restore(&why);
+	return status;
+}
+
+// ---- Sums.
+
+typedef struct {
+	chi_peers *peers;
+	const choir_collective *c;
+	const choir_part *own;
+	size_t size; // of an element
+	bool once; // there is one round, and everybody sums everything
+	char *packed; // own nodes, one behind another for each worker; NULL: there is one node
+	char *come; // what the others send
+	char *spare;
+	char *sum;
+} summing;
+
+// Elements that worker w sums begin here; those of all workers end where all end.
+static int64_t cut(const summing *s, int w)
+{
+	enum { STEP = 64 };
+	const int64_t steps = s->c->elements / STEP, each = steps / s->peers->workers;
+	return w == s->peers->workers
+			? s->c->elements
+			: (each * w + (steps % s->peers->workers) * w / s->peers->workers) * STEP;
+}
+
+static int64_t first_of(const summing *s, int w)
+{
+	return s->once ? 0 : cut(s, w);
+}
+
+static size_t bytes_of(const summing *s, int w)
+{
+	return (size_t) (s->once ? s->c->elements : cut(s, w + 1) - cut(s, w)) * s->size;
+}
+
+// Own nodes' elements for worker w.
+static block parts_for(const void *of, int w)
+{
+	const summing *s = of;
+	const int nodes = chi_peers_nodes(s->peers, s->peers->worker);
+	const size_t before = (size_t) first_of(s, w) * s->size, bytes = bytes_of(s, w);
+	if (s->packed == NULL)
+		return (block){ (char *) s->own[0].data + before, bytes };
+	return (block){ s->packed + (size_t) nodes * before, (size_t) nodes * bytes };
+}
+
+// Worker w's nodes' elements for this one.
+static block parts_from(const void *of, int w)
+{
+	const summing *s = of;
+	const chi_peers *p = s->peers;
+	const size_t bytes = bytes_of(s, p->worker);
+	const int before = p->node[w] - (w > p->worker ? chi_peers_nodes(p, p->worker) : 0);
+	return (block){ s->come + (size_t) before * bytes, (size_t) chi_peers_nodes(p, w) * bytes };
+}
+
+static block sum_of(const summing *s, int w)
+{
+	return (block){ s->sum + (size_t) first_of(s, w) * s->size, bytes_of(s, w) };
+}
+
+static block sums_for(const void *of, int w)
+{
+	(void) w;
+	const summing *s = of;
+	return sum_of(s, s->peers->worker);
+}
+
+static block sums_from(const void *of, int w)
+{
+	return sum_of(of, w);
+}
+
+// Lays own nodes one behind another, for each worker (or, if all get all, once).
+static void pack(const summing *s)
+{
+	const chi_peers *p = s->peers;
+	const int nodes = chi_peers_nodes(p, p->worker);
+	for (int w = 0; w < (s->once ? 1 : p->workers); w++) {
+		const size_t before = (size_t) first_of(s, w) * s->size, bytes = bytes_of(s, w);
+		char *to = s->packed + (size_t) nodes * before;
+		for (int i = 0; i < nodes && bytes > 0; i++, to += bytes)
+			memcpy(to, (const char *) s->own[i].data + before, bytes);
+	}
+}
+
+// Memory for a sum, which is kept.
+static choir_status make_room(summing *s)
+{
+	chi_peers *p = s->peers;
+	const size_t nodes = (size_t) chi_peers_nodes(p, p->worker);
+	const size_t others = (size_t) p->node[p->workers] - nodes;
+	const size_t all = (size_t) s->c->elements * s->size;
+	size_t packed = 0, come, room;
+	const size_t spare = (size_t) (chi_tree_depth(p->replicas) + 1) * CHI_WALK_LEVEL;
+	if ((nodes > 1 && !chi_size_multiply(nodes, all, &packed)) ||
+			!chi_size_multiply(others, bytes_of(s, p->worker), &come) ||
+			!chi_size_round_up(packed, 64, &packed) || !chi_size_round_up(come, 64, &come) ||
+			!chi_size_add(packed, come, &room) || !chi_size_add(room, spare, &room))
+		return choir_fail(CHOIR_NO_MEMORY, "%s: too many elements", s->c->name);
+	if (room > p->room) {
+		chi_free(p->memory);
+		p->room = 0;
+		p->memory = chi_alloc_aligned(room);
+		if (p->memory == NULL)
+			return choir_error_status();
+		p->room = room;
+	}
+	s->packed = nodes > 1 ? p->memory : NULL;
+	s->come = (char *) p->memory + packed;
+	s->spare = s->come + come;
+	return CHOIR_OK;
+}
+
+// Adds up what this worker is to sum.
+static choir_status add_up(const summing *s)
+{
+	chi_peers *p = s->peers;
+	const int64_t from = first_of(s, p->worker);
+	const int64_t count = (int64_t) (bytes_of(s, p->worker) / s->size);
+	for (int w = 0; w < p->workers; w++)
+		for (int i = p->node[w]; i < p->node[w + 1]; i++)
+			p->part[i].data = w == p->worker
+					? (char *) s->own[i - p->node[w]].data + (size_t) from * s->size
+					: parts_from(s, w).data + (size_t) (i - p->node[w]) * (size_t) count * s->size;
+	const choir_collective all = { .n = (size_t) p->node[p->workers], .parts = p->part };
+	const choir_collective *const one[] = { &all };
+	for (int64_t first = 0; first < count; first += CHI_WAY_SLICE) {
+		const int64_t left = count - first;
+		chi_walk walk = chi_walk_begin(
+				one, 1, s->c->dtype, first, left < CHI_WAY_SLICE ? left : CHI_WAY_SLICE);
+		char *to = s->sum + (size_t) (from + first) * s->size;
+		(void) chi_walk_sum(&walk, 0, p->replicas, to, s->spare);
+		if (walk.broken)
+			return choir_fail(CHOIR_INTERNAL,
+					"%s: the workers' parts do not cover the %d replicas", s->c->name,
+					p->replicas);
+	}
+	return CHOIR_OK;
+}
+
+static choir_status sum(exchange *e, summing *s)
+{
+	const chi_peers *p = e->peers;
+	const size_t all = (size_t) s->c->elements * s->size;
+	s->once = all <= SMALL / (size_t) p->node[p->workers];
+	for (int i = 0; i < chi_peers_nodes(p, p->worker); i++) {
+		const choir_part *is = &s->own[i], *due = &p->part[p->node[p->worker] + i];
+		if (is->lo != due->lo || is->hi != due->hi)
+			return choir_fail(
+					CHOIR_INTERNAL, "%s: the parts of this worker are not its nodes", s->c->name);
+	}
+	CHOIR_TRY(make_room(s));
+	if (s->packed != NULL)
+		pack(s);
+	CHOIR_TRY(go_round(e, parts_for, parts_from, s));
+	CHOIR_TRY(add_up(s));
+	return s->once ? CHOIR_OK : go_round(e, sums_for, sums_from, s);
+}
+
+choir_status chi_peers_sum(
+		chi_peers *p, const choir_collective *c, const choir_part own[], void *to)
+{
+	exchange e = begin(p);
+	chi_fingerprint_set(&e.fingerprint, chi_cluster_next(p->cluster), "all_reduce of %lld %s, %s",
+			(long long) c->elements, choir_dtype_name(c->dtype), c->name);
+	summing s = { .peers = p, .c = c, .own = own, .size = chi_dtype_size(c->dtype), .sum = to };
+	const choir_status status = sum(&e, &s);
+	return status == CHOIR_OK ? status : chi_peers_give_up(p);
+}
+
+// ---- Bytes.
+
+typedef struct {
+	chi_peers *peers;
+	const void *own;
+	size_t each; // of every worker, or
+	const size_t *bytes;
+	char *all;
+} gathering;
+
+static size_t size_of(const gathering *g, int w)
+{
+	return g->bytes == NULL ? g->each : g->bytes[w];
+}
+
+static block place_of(const gathering *g, int w)
+{
+	size_t before = 0;
+	for (int i = 0; i < w; i++)
+		before += size_of(g, i);
+	return (block){ g->all + before, size_of(g, w) };
+}
+
+static block own_bytes(const void *of, int w)
+{
+	(void) w;
+	const gathering *g = of;
+	return (block){ (char *) (uintptr_t) g->own, size_of(g, g->peers->worker) };
+}
+
+static block bytes_from(const void *of, int w)
+{
+	return place_of(of, w);
+}
+
+// Begins an exchange of bytes that fmt describes.
+CHOIR_PRINTF(3, 0)
+static void describe(exchange *e, chi_peers *p, const char *fmt, va_list args)
+{
+	char text[CHI_ERROR_SIZE];
+	chi_text_format(text, sizeof text, fmt, args);
+	*e = begin(p);
+	chi_fingerprint_set(&e->fingerprint, chi_cluster_next(p->cluster), "%s", text);
+}
+
+static choir_status gather(exchange *e, const gathering *g)
+{
+	const block own = place_of(g, g->peers->worker);
+	if (own.bytes > 0 && own.data != g->own)
+		memcpy(own.data, g->own, own.bytes);
+	const choir_status status = go_round(e, own_bytes, bytes_from, g);
+	return status == CHOIR_OK ? status : chi_peers_give_up(g->peers);
+}
+
+choir_status chi_peers_gather(
+		chi_peers *p, const void *own, size_t bytes, void *all, const char *fmt, ...)
+{
+	exchange e;
+	va_list args;
+	va_start(args, fmt);
+	describe(&e, p, fmt, args);
+	va_end(args);
+	return gather(&e, &(gathering){ .peers = p, .own = own, .each = bytes, .all = all });
+}
+
+choir_status chi_peers_gather_parts(
+		chi_peers *p, const void *own, const size_t bytes[], void *all, const char *fmt, ...)
+{
+	exchange e;
+	va_list args;
+	va_start(args, fmt);
+	describe(&e, p, fmt, args);
+	va_end(args);
+	return gather(&e, &(gathering){ .peers = p, .own = own, .bytes = bytes, .all = all });
+}
+
+typedef struct {
+	const chi_peers *peers;
+	int from;
+	char *data;
+	size_t bytes;
+} spreading;
+
+static block spread_to(const void *of, int w)
+{
+	(void) w;
+	const spreading *s = of;
+	return (block){ s->data, s->peers->worker == s->from ? s->bytes : 0 };
+}
+
+static block spread_from(const void *of, int w)
+{
+	const spreading *s = of;
+	return (block){ s->data, w == s->from ? s->bytes : 0 };
+}
+
+choir_status chi_peers_spread(
+		chi_peers *p, int from, void *data, size_t bytes, const char *fmt, ...)
+{
+	exchange e;
+	va_list args;
+	va_start(args, fmt);
+	describe(&e, p, fmt, args);
+	va_end(args);
+	const spreading s = { p, from, data, bytes };
+	const choir_status status = go_round(&e, spread_to, spread_from, &s);
+	return status == CHOIR_OK ? status : chi_peers_give_up(p);
+}

@@ -1,0 +1,54 @@
+// The workers of a strategy that spans several, seen from one of them: which replicas each has,
+// and the exchanges that collectives are made of. All that is exchanged here lies in host memory.
+// Every exchange is numbered and carries a fingerprint with its data, and each begins in the same
+// way, by a message of every worker to every other one: so whatever two workers are in, they find
+// out by the first message (docs/decisions/0028, 0060). One thread at a time exchanges anything,
+// and in the same order on every worker.
+#pragma once
+
+#include "choir/extend/cross.h"
+#include "cluster/message.h"
+
+typedef struct chi_peers {
+	choir_cluster *cluster; // borrowed
+	int workers, worker;
+	int replicas; // of all of them
+	int *first; // worker w has replicas first[w] .. first[w + 1] - 1
+	int *node; // its maximal nodes of the canonical tree are node[w] .. node[w + 1] - 1
+	choir_part *part; // of all nodes, with their data while a sum is made
+	chi_message *message; // of each worker: one to it, and one from it
+	chi_message **wait; // of those that are on their way
+	void *memory; // for what others send, and what has to be packed; kept
+	size_t room;
+} chi_peers;
+
+// own: this worker's replicas, at least 1. All workers must call it. A zeroed one can be closed.
+choir_status chi_peers_open(chi_peers *p, choir_cluster *c, int own);
+void chi_peers_close(chi_peers *p);
+static inline int chi_peers_first(const chi_peers *p)
+{
+	return p->first[p->worker];
+}
+// How many maximal nodes worker has, and which they are.
+static inline int chi_peers_nodes(const chi_peers *p, int worker)
+{
+	return p->node[worker + 1] - p->node[worker];
+}
+// A collective that has not failed yet is about to: the others get the reason. Its status.
+choir_status chi_peers_give_up(chi_peers *p);
+
+// The sum over all replicas, in the canonical tree. own: this worker's maximal nodes, in order;
+// sum: c->elements of c->dtype. Of c kind, dtype, elements and name are used.
+choir_status chi_peers_sum(
+		chi_peers *p, const choir_collective *c, const choir_part own[], void *sum);
+// Bytes of each worker, the same number, in the order of workers. fmt says what it is for, and
+// what of it must be equal.
+choir_status chi_peers_gather(chi_peers *p, const void *own, size_t bytes, void *all,
+		const char *fmt, ...) CHOIR_PRINTF(5, 6);
+// The same with bytes[w] of worker w, which all know; all has them one behind another. own may be
+// where they belong in all.
+choir_status chi_peers_gather_parts(chi_peers *p, const void *own, const size_t bytes[], void *all,
+		const char *fmt, ...) CHOIR_PRINTF(5, 6);
+// Worker from's bytes, everywhere; part of an exchange that has begun with chi_peers_gather.
+choir_status chi_peers_spread(
+		chi_peers *p, int from, void *data, size_t bytes, const char *fmt, ...) CHOIR_PRINTF(5, 6);

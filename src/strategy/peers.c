@@ -1,0 +1,150 @@
+// The workers that a strategy is in step with. They compare what must be equal before anything
+// else, tell each other how many replicas they have, and make each variable together. What they
+// add up is cross's business (cross/workers.c); here is only what belongs to no collective.
+#include "base/alloc.h"
+#include "base/philox.h"
+#include "op/op.h"
+#include "strategy/strategy.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+// What decides bits, or in which order workers exchange what.
+static choir_status agree_on_options(const choir_strategy *s)
+{
+	const choir_strategy_options *o = &s->options;
+	const choir_communication_options *by = &s->communication;
+	chi_fact facts[6];
+	int n = 0;
+	chi_fact_set(&facts[n++], "the strategy", "%s", s->kind);
+	chi_fact_set(&facts[n++], "its .replicas", "%d", o->replicas);
+	chi_fact_set(&facts[n++], "its .seed", "%" PRIu64, o->seed);
+	chi_fact_set(&facts[n++], "its .bytes_per_pack", "%" PRId64, by->bytes_per_pack);
+	chi_fact_set(&facts[n++], "its .num_packs", "%" PRId64, by->num_packs);
+	chi_fact_set(&facts[n++], "its .slices", "%d", (int) by->slices);
+	return chi_cluster_agree(o->cluster, facts, n);
+}
+
+choir_status chi_strategy_open_peers(choir_strategy *s, int *local)
+{
+	choir_cluster *c = s->options.cluster;
+	if (c == NULL || choir_cluster_workers(c) == 1)
+		return CHOIR_OK;
+	CHOIR_TRY(agree_on_options(s));
+	if (s->options.replicas > 0)
+		*local = (int) chi_share_of(*local, choir_cluster_workers(c), choir_cluster_worker(c));
+	s->peers = chi_alloc(sizeof *s->peers);
+	return s->peers == NULL ? choir_error_status() : chi_peers_open(s->peers, c, *local);
+}
+
+void chi_strategy_close_peers(choir_strategy *s)
+{
+	if (s->peers != NULL)
+		chi_peers_close(s->peers);
+	chi_free(s->peers);
+}
+
+choir_status chi_strategy_give_up(choir_strategy *s, choir_status status)
+{
+	return s->peers == NULL || status == CHOIR_OK ? status : chi_peers_give_up(s->peers);
+}
+
+static uint64_t hash_values(const char *data, size_t bytes)
+{
+	uint64_t hash = bytes, word;
+	for (; bytes >= sizeof word; data += sizeof word, bytes -= sizeof word) {
+		memcpy(&word, data, sizeof word);
+		hash = chi_hash_mix(hash ^ word);
+	}
+	word = 0;
+	memcpy(&word, data, bytes);
+	return chi_hash_mix(hash ^ word);
+}
+
+// The values travel only if not all workers have the chief's already, which random ones do.
+choir_status chi_strategy_agree_on_variable(
+		choir_strategy *s, const chi_variable_plan *plan, void *initial, size_t bytes)
+{
+	chi_peers *p = s->peers;
+	char shape[CHI_SHAPE_TEXT];
+	if (p == NULL)
+		return CHOIR_OK;
+	uint64_t *hash = chi_alloc_array((size_t) p->workers, sizeof *hash);
+	if (hash == NULL)
+		return chi_strategy_give_up(s, choir_error_status());
+	const uint64_t own = hash_values(initial, bytes);
+	choir_status status = chi_peers_gather(p, &own, sizeof own, hash,
+			"variable \"%s\", %s %s, synchronization %d, aggregation %d, trainable %d", plan->name,
+			choir_dtype_name(plan->options.dtype), chi_shape_print(&plan->shape, shape),
+			(int) plan->options.synchronization, (int) plan->options.aggregation,
+			(int) plan->options.trainable);
+	bool equal = true;
+	for (int w = 1; status == CHOIR_OK && w < p->workers; w++)
+		equal = equal && hash[w] == hash[0];
+	if (status == CHOIR_OK && !equal)
+		status = chi_peers_spread(p, 0, initial, bytes, "values of variable \"%s\"", plan->name);
+	chi_free(hash);
+	return status;
+}
+
+choir_status chi_strategy_count_examples(choir_strategy *s, choir_values *args)
+{
+	chi_peers *p = s->peers;
+	if (p == NULL || args->counted_by == NULL || args->all_examples != CHOIR_NONE)
+		return CHOIR_OK;
+	int64_t own = 0;
+	for (int i = 0; i < s->replicas && own != CHOIR_NONE; i++)
+		own = args->examples[i] == CHOIR_NONE ? CHOIR_NONE : own + args->examples[i];
+	int64_t *each = chi_alloc_array((size_t) p->workers, sizeof *each);
+	if (each == NULL)
+		return chi_strategy_give_up(s, choir_error_status());
+	const choir_status status =
+			chi_peers_gather(p, &own, sizeof own, each, "examples by \"%s\"", args->counted_by);
+	bool known = true;
+	own = 0;
+	for (int w = 0; status == CHOIR_OK && w < p->workers; w++) {
+		known = known && each[w] != CHOIR_NONE;
+		own += each[w];
+	}
+	args->all_examples = known ? own : CHOIR_NONE;
+	chi_free(each);
+	return status;
+}
+
+choir_status chi_strategy_add_counts(choir_strategy *s, double *sum)
+{
+	chi_peers *p = s->peers;
+	if (p == NULL)
+		return CHOIR_OK;
+	double *each = chi_alloc_array((size_t) p->workers, sizeof *each);
+	if (each == NULL)
+		return chi_strategy_give_up(s, choir_error_status());
+	const choir_status status = chi_peers_gather(p, sum, sizeof *sum, each, "counts of a mean");
+	*sum = 0;
+	for (int w = 0; status == CHOIR_OK && w < p->workers; w++)
+		*sum += each[w];
+	chi_free(each);
+	return status;
+}
+
+choir_status chi_strategy_all_parts(choir_variable *v, void *out)
+{
+	choir_strategy *s = v->strategy;
+	chi_peers *p = s->peers;
+	const size_t each = chi_variable_bytes(v);
+	char *own = (char *) out + (size_t) s->before * each;
+	choir_status status = CHOIR_OK;
+	for (int i = 0; status == CHOIR_OK && i < v->copies; i++)
+		status = chi_variable_to_host(v, i, own + (size_t) i * each);
+	if (p == NULL)
+		return status;
+	size_t *bytes =
+			status == CHOIR_OK ? chi_alloc_array((size_t) p->workers, sizeof *bytes) : NULL;
+	if (bytes == NULL)
+		return chi_strategy_give_up(s, choir_error_status());
+	for (int w = 0; w < p->workers; w++)
+		bytes[w] = (size_t) (p->first[w + 1] - p->first[w]) * each;
+	status = chi_peers_gather_parts(p, own, bytes, out, "the parts of variable \"%s\"", v->name);
+	chi_free(bytes);
+	return status;
+}

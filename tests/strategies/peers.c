@@ -1,0 +1,45 @@
+// Workers, their strategies, and what they find wrong.
+#include "peers.h"
+
+#include "cluster/crew.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <stdio.h>
+
+static const char *be_worker(choir_cluster *c, int worker, void *user)
+{
+	const peers_job *job = user;
+	static _Thread_local char text[1000];
+	if (c == NULL)
+		return choir_error();
+	choir_strategy_options o = { .size = sizeof o,
+		.replicas = job->replicas,
+		.devices = job->place.devices,
+		.seed = 11,
+		.timeout = 20,
+		.cluster = c };
+	if (job->options != NULL)
+		job->options(&o, worker, job->user);
+	choir_strategy *s = choir_multi_worker_mirrored_strategy_new(&o);
+	const char *wrong = job->fn(s, worker, job->user);
+	if (wrong != NULL)
+		snprintf(text, sizeof text, "%s", wrong);
+	choir_strategy_free(s);
+	return wrong == NULL ? NULL : text;
+}
+
+void peers_run(const peers_job *job)
+{
+	const sim_options o = { .workers = job->place.workers,
+		.seed = job->seed,
+		.slowest = 1e-3,
+		.eager = 4096,
+		.quiet = 5 };
+	sim *s = sim_new(&o);
+	assert_non_null(s);
+	crew_run(s, job->place.workers, NULL, be_worker, (void *) (uintptr_t) job);
+	sim_free(s);
+}

@@ -1,0 +1,28 @@
+// Strategies over several workers, each a thread of this process, in a played cluster.
+#pragma once
+
+#include <choir/choir.h>
+#include "cluster/sim.h"
+
+// How the replicas of a strategy are carried: by so many workers, each on devices of its own.
+typedef struct {
+	int workers;
+	const char *devices; // of each worker
+} peers_place;
+
+// One worker's part; s is NULL if its strategy could not be made, and choir_error says why.
+// NULL, or what is wrong (a text of the thread's, such as choir_error).
+typedef const char *peers_fn(choir_strategy *s, int worker, void *user);
+
+typedef struct {
+	int replicas; // of all
+	peers_place place;
+	uint64_t seed; // of the network's delays
+	peers_fn *fn;
+	void *user;
+	// Changes worker's options before its strategy is made; may be NULL.
+	void (*options)(choir_strategy_options *o, int worker, void *user);
+} peers_job;
+
+// Fails the test with the worker and its text if one found something wrong.
+void peers_run(const peers_job *job);

@@ -1,4 +1,4 @@
-// The table of a trace. All tracks are looked at from the moment on from which each has kept its
+// The tables of a trace. All tracks are looked at from the moment on from which each has kept its
 // spans, to the end of the program's last one; a span counts with its own time, without those
 // inside it, so that the columns of a row never count a moment twice. What a replica's row leaves
 // of a step is time in which its device waited for the next run, or carried another replica.
@@ -11,6 +11,13 @@
 #include <string.h>
 
 enum { MOST_ROWS = 34 }; // the program and replicas; more of these are not shown
+static const double LEAST_SHARE = 0.002; // of a step, for a line of its own
+
+typedef struct {
+	const char *name;
+	int64_t calls;
+	double seconds; // of all replicas
+} operation;
 
 typedef struct {
 	double from, to; // seconds of the trace that are looked at
@@ -18,7 +25,21 @@ typedef struct {
 	double spans; // seconds of them in which the program's thread was in some span
 	int rows; // the program and the replicas
 	double seconds[MOST_ROWS][CHOIR_TRACE_CATEGORIES];
+	operation operations[BREAKDOWN_NAMES]; // the longest first
 } table;
+
+static int name_of_span(breakdown *b, const char *name)
+{
+	if (b->names == 0)
+		snprintf(b->name[b->names++], BREAKDOWN_NAME, "others");
+	for (int i = 1; i < b->names; i++)
+		if (strncmp(b->name[i], name, BREAKDOWN_NAME - 1) == 0)
+			return i;
+	if (b->names == BREAKDOWN_NAMES)
+		return 0;
+	snprintf(b->name[b->names], BREAKDOWN_NAME, "%s", name);
+	return b->names++;
+}
 
 void breakdown_add(const choir_trace_span *span, void *user)
 {
@@ -36,6 +57,7 @@ void breakdown_add(const choir_trace_span *span, void *user)
 	b->span[b->n++] = (breakdown_span){ .track = span->track,
 		.category = span->category,
 		.depth = span->depth,
+		.name = name_of_span(b, span->name),
 		.run = span->track == CHOIR_TRACE_PROGRAM && strcmp(span->name, "run") == 0,
 		.begin = span->begin,
 		.end = span->end,
@@ -83,9 +105,17 @@ static void find_window(const breakdown *b, table *t)
 	}
 }
 
+static int compare_operations(const void *a, const void *b)
+{
+	const double x = ((const operation *) a)->seconds, y = ((const operation *) b)->seconds;
+	return (x < y) - (x > y);
+}
+
 static void fill(const breakdown *b, table *t)
 {
 	*t = (table){ .rows = 0 };
+	for (int i = 0; i < BREAKDOWN_NAMES; i++)
+		t->operations[i].name = b->name[i];
 	find_window(b, t);
 	for (size_t i = 0; i < b->n; i++) {
 		const breakdown_span *s = &b->span[i];
@@ -93,10 +123,15 @@ static void fill(const breakdown *b, table *t)
 		if (row == CHOIR_NONE || s->begin < t->from || s->end > t->to)
 			continue;
 		t->seconds[row][s->category] += s->own;
+		if (row > 0 && s->category == CHOIR_TRACE_COMPUTE) {
+			t->operations[s->name].calls++;
+			t->operations[s->name].seconds += s->own;
+		}
 		if (s->track == CHOIR_TRACE_PROGRAM && s->depth == 0)
 			t->spans += s->end - s->begin;
 		t->runs += s->run && s->depth == 0;
 	}
+	qsort(t->operations, BREAKDOWN_NAMES, sizeof t->operations[0], compare_operations);
 }
 
 // What is in no span: of the program's thread, which carries the first device too, in none of any
@@ -160,6 +195,32 @@ static void print_table(const table *t)
 			100 * t->spans / all);
 }
 
+static void print_operation(const operation *o, double runs, double all)
+{
+	printf("%-32s%9.1f calls%10.3f ms%8.2f %%\n", o->name, (double) o->calls / runs,
+			1e3 * o->seconds / runs, 100 * o->seconds / all);
+}
+
+// What a replica spends on each operation in a step, on average; what is short is one line.
+static void print_operations(const table *t)
+{
+	const double replicas = t->rows - 1, runs = (double) t->runs * replicas,
+				 all = replicas * (t->to - t->from);
+	operation rest = { .name = "shorter ones" };
+	printf("a replica's compute, by operation\n");
+	for (int i = 0; i < BREAKDOWN_NAMES && t->operations[i].calls > 0; i++) {
+		const operation *o = &t->operations[i];
+		if (o->seconds < LEAST_SHARE * all) {
+			rest.calls += o->calls;
+			rest.seconds += o->seconds;
+		} else {
+			print_operation(o, runs, all);
+		}
+	}
+	if (rest.calls > 0)
+		print_operation(&rest, runs, all);
+}
+
 static void print_json(const table *t)
 {
 	char name[32];
@@ -180,6 +241,15 @@ static void print_json(const table *t)
 		json_end_item();
 	}
 	json_end_list();
+	json_begin_list("operations");
+	for (int i = 0; i < BREAKDOWN_NAMES && t->operations[i].calls > 0; i++) {
+		json_begin_item();
+		json_text("operation", t->operations[i].name);
+		json_integer("calls", t->operations[i].calls);
+		json_number("seconds", t->operations[i].seconds);
+		json_end_item();
+	}
+	json_end_list();
 	json_end();
 }
 
@@ -191,6 +261,8 @@ void breakdown_say(breakdown *b, bool json)
 		print_json(&t);
 	else if (t.runs > 0)
 		print_table(&t);
+	if (!json && t.runs > 0 && t.rows > 1)
+		print_operations(&t);
 	if (!json && b->failed)
 		printf("there was no memory for all spans\n");
 	if (!json && t.rows == MOST_ROWS)

@@ -29,6 +29,11 @@ class Trace(Case):
         self.assertAlmostEqual(thread, event["seconds"], delta=1e-6 * event["seconds"])
         self.assertAlmostEqual(event["input_share"], tracks[0]["input"] / event["seconds"])
         self.assertTrue(0.5 < event["explained"] <= 1)
+        operations = event["operations"]
+        self.assertEqual(operations, sorted(operations, key=lambda o: -o["seconds"]))
+        self.assertIn("matmul", [o["operation"] for o in operations])
+        self.assertAlmostEqual(sum(o["seconds"] for o in operations),
+                               sum(t["compute"] for t in tracks[1:]), delta=1e-6 * event["seconds"])
 
     def test_trace(self):
         *_, traced, end = self.events("train", *MLP, "--trace", "t.json", "--save", "m.safetensors")

@@ -53,10 +53,12 @@ endfunction()
 # Kernels that are compiled for an instruction set (NAME.avx2.c, NAME.avx512.c) get its flags; they
 # are called only where the processor has it. Other processors than x86-64 leave them out.
 function(choir_instruction_sets list)
-	# Nobody asks these loops for errno, and without it sqrt vectorises.
+	# Nobody asks these loops for errno or the processor's exception flags. Without errno sqrt
+	# vectorises; without the flags what is not chosen may be computed, instead of masked.
 	set(loops ${${list}})
 	list(FILTER loops INCLUDE REGEX "/loops\\.([a-z0-9]+\\.)?c$")
-	set_property(SOURCE ${loops} APPEND PROPERTY COMPILE_OPTIONS -fno-math-errno)
+	set_property(SOURCE ${loops} APPEND PROPERTY COMPILE_OPTIONS -fno-math-errno
+		-fno-trapping-math)
 	set(avx2 ${${list}})
 	set(avx512 ${${list}})
 	list(FILTER avx2 INCLUDE REGEX "\\.avx2\\.c$")

@@ -1,7 +1,10 @@
 // Attention, a block of queries at a time: the scores of a block with all keys that it may see are
 // a matrix of BLOCK rows in scratch memory, so that what is there at any time grows with the
 // length and not with its square. The way back makes the scores again. The products are those of
-// the kernel library that the call's user names.
+// the kernel library that the call's user names. Rows of scores have room for a whole number of
+// CHI_ROUNDs, and the loops go to the end of the last one, over keys that the query does not see:
+// so that no loop has a rest, which takes as long as the others together for rows as short as
+// these.
 #include "op/plain/plain.h"
 
 #include <string.h>
@@ -23,6 +26,11 @@ typedef struct {
 	void *product; // scratch of products
 	char *scaled, *scores, *back; // scratch: [BLOCK, width], [BLOCK, keys] twice
 } head;
+
+static int64_t rounded(int64_t n)
+{
+	return (n + CHI_ROUND - 1) / CHI_ROUND * CHI_ROUND;
+}
 
 static bool is_packed(size_t inputs)
 {
@@ -53,7 +61,7 @@ static head head_of(const choir_kernel_call *call, size_t n)
 	};
 	h.scaled = (char *) call->scratch + chi_product_scratch(h.dtype);
 	h.scores = h.scaled + (size_t) (BLOCK * h.width) * h.size;
-	h.back = h.scores + (size_t) (BLOCK * h.keys) * h.size;
+	h.back = h.scores + (size_t) (BLOCK * rounded(h.keys)) * h.size;
 	return h;
 }
 
@@ -61,7 +69,7 @@ size_t chi_attention_scratch(const choir_kernel_call *call)
 {
 	const choir_attention_attributes *a = call->attributes;
 	const choir_buffer *q = &call->in[0], *k = call->n < 3 ? q : &call->in[1];
-	const int64_t rows = q->shape.dim[2] / a->heads + 2 * k->shape.dim[1];
+	const int64_t rows = q->shape.dim[2] / a->heads + 2 * rounded(k->shape.dim[1]);
 	return chi_product_scratch(q->dtype) + (size_t) (BLOCK * rows) * chi_dtype_size(q->dtype);
 }
 
@@ -97,8 +105,8 @@ static choir_status multiply(const head *h, chi_product *p)
 	return h->way->product(p);
 }
 
-// scaled = q scale; scores [rows, seen by the last] = exp(scaled k^T - largest), 0 where a query
-// sees nothing; by[i] is 1 / the sum of row i.
+// scaled = q scale; scores [rows, seen by the last, rounded] = exp(scaled k^T - largest); by[i] is
+// 1 / the sum of row i.
 static choir_status score(const head *h, int64_t first, int64_t rows, double by[BLOCK])
 {
 	const int64_t all = seen(h, first + rows - 1);
@@ -116,18 +124,13 @@ static choir_status score(const head *h, int64_t first, int64_t rows, double by[
 		.b_row = 1,
 		.b_column = h->kv_row,
 		.c = h->scores,
-		.c_row = all,
+		.c_row = rounded(all),
 	};
 	CHOIR_TRY(multiply(h, &p));
-	for (int64_t i = 0; i < rows; i++) {
-		char *row = h->scores + (size_t) (i * all) * h->size;
-		const int64_t n = seen(h, first + i);
-		chi_total sum = { 0 };
-		h->real->exp_minus(row, row, h->real->max(row, n), n);
-		h->number->sum(&sum, row, n);
-		by[i] = 1 / sum.real;
-		memset(row + (size_t) n * h->size, 0, (size_t) (all - n) * h->size);
-	}
+	for (int64_t i = 0; i < rows; i++)
+		by[i] = 1 /
+				h->real->exp_row(h->scores + (size_t) (i * p.c_row) * h->size, seen(h, first + i),
+						p.c_row);
 	return CHOIR_OK;
 }
 
@@ -143,7 +146,7 @@ static choir_status forward(const head *h, char *y)
 			.n = h->width,
 			.k = all,
 			.a = h->scores,
-			.a_row = all,
+			.a_row = rounded(all),
 			.a_column = 1,
 			.b = h->v,
 			.b_row = h->kv_row,
@@ -194,18 +197,19 @@ static choir_status score_back(const head *h, const gradients *g, int64_t first,
 		.b_row = 1,
 		.b_column = h->kv_row,
 		.c = h->back,
-		.c_row = all,
+		.c_row = rounded(all),
 	};
+	const size_t unseen = (size_t) (p.c_row - all) * h->size;
+	for (int64_t i = 0; i < rows && unseen > 0; i++)
+		memset(h->back + (size_t) (i * p.c_row + all) * h->size, 0, unseen);
 	CHOIR_TRY(multiply(h, &p));
 	for (int64_t i = 0; i < rows; i++) {
-		char *row = h->scores + (size_t) (i * all) * h->size;
-		char *back = h->back + (size_t) (i * all) * h->size;
-		h->real->scale(row, row, by[i], all);
-		const double dot = h->real->dot(row, back, seen(h, first + i));
-		double in_dtype = dot;
-		chi_narrow(h->dtype, &in_dtype, &dot, 1);
-		h->number->binary(CHI_SUBTRACT, back, back, &in_dtype, all, false, true);
-		h->number->binary(CHI_MULTIPLY, back, back, row, all, false, false);
+		const int64_t n = rounded(seen(h, first + i));
+		char *row = h->scores + (size_t) (i * p.c_row) * h->size;
+		char *back = h->back + (size_t) (i * p.c_row) * h->size;
+		h->real->scale(row, row, by[i], n);
+		h->real->softmax_gradient(back, row, back, n);
+		memset(back + (size_t) n * h->size, 0, (size_t) (p.c_row - n) * h->size);
 	}
 	return CHOIR_OK;
 }
@@ -225,7 +229,7 @@ static choir_status backward(const head *h, const gradients *g)
 			.k = rows,
 			.a = h->scores,
 			.a_row = 1,
-			.a_column = all,
+			.a_column = rounded(all),
 			.b = g->y + (size_t) (first * h->y_row) * h->size,
 			.b_row = h->y_row,
 			.b_column = 1,
@@ -240,7 +244,7 @@ static choir_status backward(const head *h, const gradients *g)
 			.k = rows,
 			.a = h->back,
 			.a_row = 1,
-			.a_column = all,
+			.a_column = rounded(all),
 			.b = h->scaled,
 			.b_row = h->width,
 			.b_column = 1,
@@ -254,7 +258,7 @@ static choir_status backward(const head *h, const gradients *g)
 			.n = h->width,
 			.k = all,
 			.a = h->back,
-			.a_row = all,
+			.a_row = rounded(all),
 			.a_column = 1,
 			.b = h->k,
 			.b_row = h->kv_row,

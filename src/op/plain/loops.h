@@ -30,6 +30,7 @@ typedef enum {
 
 enum {
 	CHI_COLUMNS = 64, // most columns of one call of sum_rows
+	CHI_ROUND = 16, // elements that loops take at a time: rows of whole ones have no rest
 	CHI_ARITHMETIC_DTYPES = CHOIR_U8 + 1, // f32 f64 i32 i64 u8: those with a chi_number_loops
 	CHI_REAL_DTYPES = CHOIR_F64 + 1
 };
@@ -123,6 +124,11 @@ typedef struct {
 	void (*minus_exp)(void *out, const void *dy, const void *y, double by, int64_t n);
 	double (*max)(const void *x, int64_t n); // n > 0
 	double (*dot)(const void *a, const void *b, int64_t n); // collected in f64
+	// Makes exp(row - largest) of n > 0 elements, and 0 of the others up to room, a whole number
+	// of rounds; the sum.
+	double (*exp_row)(void *row, int64_t n, int64_t room);
+	// dx = y (dy - sum(y dy))
+	void (*softmax_gradient)(void *dx, const void *y, const void *dy, int64_t n);
 
 	void (*sgd)(void *w, const void *g, const choir_update_attributes *a, int64_t n);
 	void (*momentum)(void *w, void *velocity, const void *g, const choir_update_attributes *a,

@@ -48,20 +48,12 @@ static choir_status run_softmax(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-// dx = y (dy - sum(y dy))
 static choir_status run_softmax_gradient(const choir_kernel_call *call)
 {
 	const rows_of r = split(&call->in[0]);
-	for (int64_t i = 0; i < r.rows; i++) {
-		const void *y = chi_element(&call->in[0], i * r.classes);
-		const void *dy = chi_element(&call->in[1], i * r.classes);
-		void *out = chi_element(call->out, i * r.classes);
-		const double dot = r.real->dot(y, dy, r.classes);
-		double in_dtype = dot;
-		chi_narrow(r.dtype, &in_dtype, &dot, 1);
-		r.number->binary(CHI_SUBTRACT, out, dy, &in_dtype, r.classes, false, true);
-		r.number->binary(CHI_MULTIPLY, out, out, y, r.classes, false, false);
-	}
+	for (int64_t at = 0; at < r.rows * r.classes; at += r.classes)
+		r.real->softmax_gradient(chi_element(call->out, at), chi_element(&call->in[0], at),
+				chi_element(&call->in[1], at), r.classes);
 	return CHOIR_OK;
 }
 

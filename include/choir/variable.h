@@ -74,7 +74,9 @@ typedef struct {
 // names, dtypes and shapes in the same order, else CHOIR_STATE. Numbers that make names unique do
 // not matter for that, "_12" at the end or before a "/": the name is replica 0's. If the strategy
 // has one of that name already, they get that one, whatever else the options say (CHOIR_INVALID if
-// its dtype or shape differs), so a step may ask for its variables each time.
+// its dtype or shape differs), so a step may ask for its variables each time. Workers of a
+// parameter server make variables one at a time (CHOIR_TIMEOUT, if that takes too long): of those
+// that want one name in their replicas the first makes it.
 //
 // NULL after a failure, which in a replica its frame keeps. CHOIR_INVALID: no name, an unknown
 // dtype, an impossible shape, synchronization NONE, MEAN of a dtype that is not floating, a

@@ -83,8 +83,9 @@ struct choir_strategy {
 	bool all_host; // every device's memory that carries replicas, of all workers, is the host's
 	bool all_here; // every parameter device shares a lane's memory
 	chi_mutex lock; // variables, stateful objects
+	chi_guard making; // home's: of variables, from asking for a name to entering it in the list
 	choir_variable *variables, **variables_end;
-	bool wraps; // memory of the program's that runs bring up to date
+	chi_atomic32 wraps; // 1: there is memory of the program's that runs bring up to date
 	chi_stateful *stateful;
 	uint64_t step; // runs so far in which gradients were applied
 	choir_gradient_fn *watch; // home's: sees what is given to optimizers; NULL: nobody does
@@ -180,6 +181,12 @@ typedef struct {
 	bool slot; // zeros of an optimizer, of which workers that agree on the rest need not speak
 } chi_creation;
 choir_variable *chi_strategy_make_variable(choir_strategy *s, const chi_creation *c);
+// The variable of c's name, made if there is none. CHOIR_INVALID: it has another dtype or shape.
+choir_variable *chi_strategy_find_or_make_variable(choir_strategy *s, const chi_creation *c);
+// Around what asks for a name and then makes a variable: one worker at a time; may be nested.
+// CHOIR_TIMEOUT naming what was to be made.
+choir_status chi_strategy_begin_making(choir_strategy *s, const char *name);
+void chi_strategy_end_making(choir_strategy *s);
 // A slot of an optimizer beside v: zeros, not trainable, not saved with the weights.
 choir_variable *chi_strategy_make_slot(choir_variable *v, const char *what);
 // Takes back a variable that was just made and that nobody else has: it leaves the list and is

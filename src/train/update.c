@@ -11,8 +11,7 @@
 #include <math.h>
 #include <stdio.h>
 
-// Slots are not shared between optimizers: the second one of a variable gets "w/m_2" and so on.
-static choir_variable *new_slot(choir_variable *v, const char *what)
+static choir_variable *new_numbered_slot(choir_variable *v, const char *what)
 {
 	for (int i = 1;; i++) {
 		char own[32];
@@ -28,6 +27,16 @@ static choir_variable *new_slot(choir_variable *v, const char *what)
 		if (!taken)
 			return chi_strategy_make_slot(v, own);
 	}
+}
+
+// Slots are not shared between optimizers: the second one of a variable gets "w/m_2" and so on.
+static choir_variable *new_slot(choir_variable *v, const char *what)
+{
+	if (chi_strategy_begin_making(v->strategy, v->name) != CHOIR_OK)
+		return NULL;
+	choir_variable *slot = new_numbered_slot(v, what);
+	chi_strategy_end_making(v->strategy);
+	return slot;
 }
 
 // Shards of one variable have shards of one slot, which is so saved and found as a whole.

@@ -24,7 +24,7 @@ bool chi_late_may(choir_cross *x, const chi_job *j)
 {
 	const choir_strategy *s = chi_cross_of(x)->strategy;
 	if (!j->by_group || !s->all_host || !s->all_here || !has_one_copy(j->to->variable) ||
-			s->group.shown.replicas != j->value->count)
+			s->peers != NULL)
 		return false;
 	for (int i = 0; i < j->value->count; i++)
 		if (j->value->component[i]->source != NULL || j->value->component[i]->borrowed)

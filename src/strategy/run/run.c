@@ -368,7 +368,7 @@ choir_status choir_strategy_run(choir_strategy *s, choir_replica_fn *fn, void *u
 				s->kind);
 	chi_dlpack_hold(true);
 	choir_status status = run_in(s->run, fn, user, args, results);
-	if (status == CHOIR_OK && s->wraps)
+	if (status == CHOIR_OK && chi_atomic32_load(&s->wraps) != 0)
 		status = unwrap_variables(s);
 	chi_dlpack_hold(false);
 	chi_atomic32_store(&s->running, 0);

@@ -1,6 +1,7 @@
 // Making variables: where their copies go, and whether they are cut into shards, which are
 // variables of their own that a whole without copies stands for.
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/text.h"
 #include "op/op.h"
 #include "strategy/run/run.h"
@@ -241,9 +242,21 @@ static void enlist(choir_strategy *s, choir_variable *v)
 	chi_mutex_unlock(&s->lock);
 }
 
-choir_variable *chi_strategy_make_variable(choir_strategy *s, const chi_creation *c)
+choir_status chi_strategy_begin_making(choir_strategy *s, const char *name)
 {
-	s = s->home;
+	if (chi_guard_enter(&s->home->making, chi_clock_deadline(s->timeout)))
+		return CHOIR_OK;
+	return choir_fail(CHOIR_TIMEOUT, "variable \"%s\": waited %g s for another worker that makes "
+			"variables", name == NULL ? "" : name, s->timeout);
+}
+
+void chi_strategy_end_making(choir_strategy *s)
+{
+	chi_guard_leave(&s->home->making);
+}
+
+static choir_variable *make_and_enlist(choir_strategy *s, const chi_creation *c)
+{
 	const choir_variable_options *o = c->options;
 	chi_variable_plan plan = { .strategy = s,
 		.name = c->name,
@@ -261,8 +274,34 @@ choir_variable *chi_strategy_make_variable(choir_strategy *s, const chi_creation
 	chi_fpenv_leave(&host);
 	if (v == NULL)
 		return NULL;
-	s->wraps = s->wraps || v->wrapped != NULL;
+	if (v->wrapped != NULL)
+		chi_atomic32_store(&s->wraps, 1);
 	enlist(s, v);
+	return v;
+}
+
+choir_variable *chi_strategy_make_variable(choir_strategy *s, const chi_creation *c)
+{
+	if (chi_strategy_begin_making(s, c->name) != CHOIR_OK)
+		return NULL;
+	choir_variable *v = make_and_enlist(s->home, c);
+	chi_strategy_end_making(s);
+	return v;
+}
+
+choir_variable *chi_strategy_find_or_make_variable(choir_strategy *s, const chi_creation *c)
+{
+	if (chi_strategy_begin_making(s, c->name) != CHOIR_OK)
+		return NULL;
+	choir_variable *v = chi_strategy_find_variable(s, c->name);
+	if (v == NULL) {
+		v = make_and_enlist(s->home, c);
+	} else if (v->dtype != c->options->dtype || !chi_shape_equal(&v->shape, c->shape)) {
+		choir_fail(CHOIR_INVALID, "variable \"%s\": it exists with another dtype or shape",
+				c->name);
+		v = NULL;
+	}
+	chi_strategy_end_making(s);
 	return v;
 }
 
@@ -297,14 +336,12 @@ choir_variable *chi_strategy_make_slot(choir_variable *v, const char *what)
 	const choir_variable_options o = {
 		.size = sizeof o, .dtype = v->dtype, .trainable = CHOIR_OFF
 	};
-	choir_variable *slot = chi_strategy_find_variable(v->strategy, name.data);
-	if (slot == NULL)
-		slot = chi_strategy_make_variable(v->strategy,
-				&(chi_creation){ .name = name.data,
-						.shape = &v->shape,
-						.options = &o,
-						.beside = v,
-						.slot = true });
+	choir_variable *slot = chi_strategy_find_or_make_variable(v->strategy,
+			&(chi_creation){ .name = name.data,
+					.shape = &v->shape,
+					.options = &o,
+					.beside = v,
+					.slot = true });
 	if (slot != NULL)
 		slot->slot = true;
 	chi_text_free(&name);

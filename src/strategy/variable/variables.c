@@ -82,14 +82,7 @@ static choir_variable *make_in_replica(chi_replica *r, const chi_creation *c)
 		return NULL;
 	}
 	if (r->id == 0) {
-		choir_variable *v = chi_strategy_find_variable(r->run->strategy, c->name);
-		if (v == NULL)
-			v = chi_strategy_make_variable(r->run->strategy, c);
-		else if (v->dtype != c->options->dtype || !chi_shape_equal(&v->shape, c->shape)) {
-			choir_fail(CHOIR_INVALID, "variable \"%s\": it exists with another dtype or shape",
-					c->name);
-			v = NULL;
-		}
+		choir_variable *v = chi_strategy_find_or_make_variable(r->run->strategy, c);
 		if (v == NULL) { // nobody need wait for it
 			chi_frame_keep(f);
 			chi_run_fail(r->run, 0);

@@ -1,0 +1,213 @@
+// Workers that make variables at the same time: each name is made once. Initial values take their
+// time here, so that the others come while one is at it.
+#include <choir/choir.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+enum { WORKERS = 4 };
+
+// oneDNN's own locks are invisible to the thread sanitizer.
+#if defined(__SANITIZE_THREAD__)
+__attribute__((constructor)) static void use_plain_kernels(void)
+{
+	setenv("CHOIR_KERNELS", "plain", 1);
+}
+#endif
+
+typedef struct {
+	atomic_int here; // workers that are about to make it
+	atomic_int initialized, refused;
+	int wait_ms;
+	char refusal[128];
+	const char *name;
+	choir_variable *made[WORKERS];
+	choir_variable *v;
+	choir_optimizer *optimizer[WORKERS];
+} shared;
+
+static choir_strategy *open_workers(double timeout)
+{
+	choir_strategy *s = choir_parameter_server_strategy_new(
+			CHOIR_OPTIONS(choir_strategy_options, .devices = "cpu:0,cpu:1", .workers = WORKERS,
+					.replicas = 2 * WORKERS, .timeout = timeout));
+	if (s == NULL)
+		fail_msg("%s", choir_error());
+	return s;
+}
+
+static void wait_ms(long ms)
+{
+	const struct timespec t = { ms / 1000, ms % 1000 * 1000000 };
+	nanosleep(&t, NULL);
+}
+
+// Until all workers are about to make it, and a little longer.
+static choir_status initialize_slowly(void *out, const choir_shape *shape, void *user)
+{
+	shared *a = user;
+	atomic_fetch_add(&a->initialized, 1);
+	for (int i = 0; i < 1000 && atomic_load(&a->here) < WORKERS; i++)
+		wait_ms(1);
+	wait_ms(a->wait_ms);
+	for (int64_t i = 0; i < choir_shape_elements(shape); i++)
+		((float *) out)[i] = (float) i;
+	return CHOIR_OK;
+}
+
+static choir_variable *make(shared *a)
+{
+	atomic_fetch_add(&a->here, 1);
+	return choir_variable_new(a->name, CHOIR_SHAPE(3),
+			CHOIR_OPTIONS(choir_variable_options, .initialize = initialize_slowly, .user = a,
+					.aggregation = CHOIR_AGGREGATION_SUM));
+}
+
+static choir_status make_in_replica(choir_replica *r, void *user)
+{
+	shared *a = user;
+	choir_variable *v =
+			choir_replica_id(r) == 0 ? make(a) : choir_variable_new(a->name, CHOIR_SHAPE(3), NULL);
+	if (v == NULL)
+		return choir_error_status();
+	if (choir_replica_id(r) == 0) {
+		const int worker = atomic_fetch_add(&a->refused, 1); // a place in the list
+		a->made[worker] = v;
+	}
+	return choir_variable_assign_add(v, choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(3), 1));
+}
+
+static choir_status run_and_make(choir_strategy *group, int worker, void *user)
+{
+	(void) worker;
+	return choir_strategy_run(group, make_in_replica, user, NULL, NULL);
+}
+
+static void check_value(choir_strategy *s, choir_variable *v, float added)
+{
+	float x[3] = { 0 };
+	choir_cross *c = choir_strategy_cross(s);
+	choir_tensor *t = choir_variable_read(v, c->frame);
+	assert_int_equal(choir_tensor_fetch(t, x, sizeof x), CHOIR_OK);
+	for (int i = 0; i < 3; i++)
+		assert_true(x[i] == (float) i + added);
+	choir_frame_empty(c->frame);
+}
+
+// spec: 2.3, 2.14
+static void test_in_replicas(void **state)
+{
+	(void) state;
+	choir_strategy *s = open_workers(0);
+	for (int i = 0; i < 4; i++) {
+		char name[16];
+		snprintf(name, sizeof name, "v%d", i);
+		shared a = { .name = name, .wait_ms = 5 };
+		if (choir_strategy_run_workers(s, run_and_make, &a) != CHOIR_OK)
+			fail_msg("%s", choir_error());
+		assert_int_equal(atomic_load(&a.initialized), 1);
+		for (int w = 1; w < WORKERS; w++)
+			assert_ptr_equal(a.made[w], a.made[0]);
+		check_value(s, a.made[0], 2 * WORKERS);
+	}
+	choir_strategy_free(s);
+}
+
+static choir_status make_here(choir_strategy *group, int worker, void *user)
+{
+	shared *a = user;
+	(void) group;
+	a->made[worker] = make(a);
+	if (a->made[worker] == NULL && atomic_fetch_add(&a->refused, 1) == 0)
+		snprintf(a->refusal, sizeof a->refusal, "%s", choir_error());
+	return CHOIR_OK;
+}
+
+// spec: 2.3, 2.14
+static void test_across_replicas(void **state)
+{
+	(void) state;
+	choir_strategy *s = open_workers(0);
+	shared a = { .name = "v", .wait_ms = 5 };
+	assert_int_equal(choir_strategy_run_workers(s, make_here, &a), CHOIR_OK);
+	assert_int_equal(atomic_load(&a.initialized), 1);
+	assert_int_equal(atomic_load(&a.refused), WORKERS - 1);
+	assert_string_equal(a.refusal, "variable \"v\": the strategy has one of that name");
+	choir_strategy_free(s);
+}
+
+static void test_waits_with_a_deadline(void **state)
+{
+	(void) state;
+	choir_strategy *s = open_workers(0.02);
+	shared a = { .name = "v", .wait_ms = 300 };
+	assert_int_equal(choir_strategy_run_workers(s, make_here, &a), CHOIR_OK);
+	assert_int_equal(atomic_load(&a.initialized), 1);
+	assert_int_equal(atomic_load(&a.refused), WORKERS - 1);
+	assert_string_equal(
+			a.refusal, "variable \"v\": waited 0.02 s for another worker that makes variables");
+	choir_strategy_free(s);
+}
+
+// ---- Slots of optimizers of one variable.
+
+typedef struct {
+	const shared *a;
+	int worker;
+} own;
+
+static choir_status descend(choir_replica *r, void *user)
+{
+	const own *o = user;
+	choir_optimizer *optimizer = o->a->optimizer[o->worker];
+	choir_tensor *g = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(3), 1);
+	const choir_status status = choir_optimizer_give(optimizer, r, o->a->v, g);
+	return status == CHOIR_OK ? choir_optimizer_apply_gradients(optimizer, r) : status;
+}
+
+static choir_status descend_twice(choir_strategy *group, int worker, void *user)
+{
+	own o = { user, worker };
+	const choir_status status = choir_strategy_run(group, descend, &o, NULL, NULL);
+	return status == CHOIR_OK ? choir_strategy_run(group, descend, &o, NULL, NULL) : status;
+}
+
+// Of two replicas a gradient of 2: each optimizer moves it by 1 and then by 1.5, whatever the
+// others do, if its momentum is its own.
+static void test_slots(void **state)
+{
+	(void) state;
+	for (int i = 0; i < 20; i++) {
+		choir_strategy *s = open_workers(0);
+		shared a = { .here = WORKERS, .name = "v" };
+		CHOIR_SCOPE (s) {
+			a.v = make(&a);
+			for (int w = 0; w < WORKERS; w++)
+				a.optimizer[w] = choir_optimizer_new(CHOIR_MOMENTUM,
+						CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.5, .momentum = 0.5));
+		}
+		if (choir_strategy_run_workers(s, descend_twice, &a) != CHOIR_OK)
+			fail_msg("%s", choir_error());
+		check_value(s, a.v, -2.5F * WORKERS);
+		choir_strategy_free(s);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_in_replicas),
+		cmocka_unit_test(test_across_replicas),
+		cmocka_unit_test(test_waits_with_a_deadline),
+		cmocka_unit_test(test_slots),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

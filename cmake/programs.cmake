@@ -12,9 +12,7 @@ if(choir_command_sources)
 	set_target_properties(choir_command PROPERTIES OUTPUT_NAME choir)
 endif()
 
-file(GLOB choir_examples CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.c)
-foreach(source IN LISTS choir_examples)
-	get_filename_component(name ${source} NAME_WE)
+function(choir_example name source)
 	add_executable(example_${name} ${source})
 	target_link_libraries(example_${name} PRIVATE choir_static m)
 	target_compile_options(example_${name} PRIVATE -Wall -Wextra -Wpedantic
@@ -23,4 +21,18 @@ foreach(source IN LISTS choir_examples)
 	set_target_properties(example_${name} PROPERTIES OUTPUT_NAME ${name} C_STANDARD 11
 		C_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON
 		RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/examples)
+endfunction()
+
+file(GLOB choir_examples CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.c)
+set(choir_mpi_example ${PROJECT_SOURCE_DIR}/examples/in_mpi_program.c) # it needs an mpicc of its own
+list(REMOVE_ITEM choir_examples ${choir_mpi_example})
+foreach(source IN LISTS choir_examples)
+	get_filename_component(name ${source} NAME_WE)
+	choir_example(${name} ${source})
+endforeach()
+foreach(kind IN LISTS choir_mpis)
+	choir_example(in_mpi_program_${kind} ${choir_mpi_example})
+	target_include_directories(example_in_mpi_program_${kind} SYSTEM PRIVATE
+		${choir_mpi_includes_${kind}})
+	target_link_libraries(example_in_mpi_program_${kind} PRIVATE ${choir_mpi_links_${kind}})
 endforeach()

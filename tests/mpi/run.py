@@ -102,6 +102,21 @@ def launch():
                       WORKER, CHOIR_MPI=other)
 
 
+def host():
+    """A program with an MPI and gradients of its own: all workers learn the same, from data of all."""
+    last = {}
+    for workers in (1, 2, 3):
+        status, said = start(workers, f"{BUILD}/examples/in_mpi_program_{MPI}")
+        need(status == 0, f"{workers} workers: exit {status}", said)
+        lines = sorted(said.splitlines())
+        last[workers] = [line for line in lines if line.startswith("step 300: loss ")]
+        need(len(lines) == 3 + workers and len(last[workers]) == 1, f"{workers} workers", said)
+        need(float(last[workers][0].split()[-1]) < 1e-12, "the loss", said)
+        for i in range(workers):
+            need(f"worker {i}: w is 0.200 -0.400 0.200" in lines, f"worker {i}", said)
+    need(last[1] != last[2], "two workers see what one does not", last)
+
+
 if MPI == "none":
     skip("no MPI was found when this was configured")
-{"suite2": lambda: suite(2), "suite4": lambda: suite(4), "launch": launch}[TEST]()
+{"suite2": lambda: suite(2), "suite4": lambda: suite(4), "launch": launch, "host": host}[TEST]()

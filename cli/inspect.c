@@ -1,5 +1,5 @@
-// choir inspect: what a file of examples holds. It is read to its end, so what is wrong
-// anywhere in it is found, with its place.
+// choir inspect: what a file of examples holds, or one of weights. It is read to its end, so what
+// is wrong anywhere in it is found, with its place.
 #include "commands.h"
 #include "inspect.h"
 #include "number.h"
@@ -30,7 +30,9 @@ static const command self = {
 			 "wrong in it and where. Where the name does not tell the kind, it stands before it:\n"
 			 "csv:, npy:, npz:, idx:, tfrecord:, text:, hdf5:, cifar10:FOLDER, or\n"
 			 "fixed:BYTES:FILE for records of so many bytes. Of a folder of checkpoints: its\n"
-			 "steps, their tensors, and which are damaged.",
+			 "steps, their tensors, and which are damaged. Of weights (.safetensors, "
+			 "safetensors:):\n"
+			 "tensors, metadata, and values that are not finite.",
 	.n = sizeof options / sizeof options[0],
 	.options = options,
 };
@@ -195,6 +197,17 @@ static choir_status inspect(inspection *i, choir_strategy *s, const char *name)
 	return CHOIR_OK;
 }
 
+// The file of weights that is named: "safetensors:FILE", or a name that ends so; NULL: none.
+static const char *weights_path(const char *name)
+{
+	static const char prefix[] = "safetensors:", end[] = ".safetensors";
+	const size_t length = strlen(name);
+	if (strncmp(name, prefix, sizeof prefix - 1) == 0)
+		return name + sizeof prefix - 1;
+	return length >= sizeof end && strcmp(name + length - (sizeof end - 1), end) == 0 ? name
+																					  : NULL;
+}
+
 int inspect_main(int argc, char **argv)
 {
 	const char *name = NULL;
@@ -203,6 +216,9 @@ int inspect_main(int argc, char **argv)
 		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
 	if (name == NULL)
 		return wrong_use(&self, "the FILE is missing (--help says what it takes)");
+	const char *weights = weights_path(name);
+	if (weights != NULL)
+		return inspect_weights(weights, given.json) == CHOIR_OK ? EXIT_OK : failed(&self);
 	struct stat is;
 	if (stat(name, &is) == 0 && S_ISDIR(is.st_mode))
 		return inspect_steps(name, given.json) == CHOIR_OK ? EXIT_OK : failed(&self);

@@ -18,7 +18,7 @@ static const struct {
 	{ "predict", predict_main, "classify data with saved weights" },
 	{ "sample", sample_main, "go on with a text, with saved weights" },
 	{ "export", export_main, "write a trained model as one file of C" },
-	{ "inspect", inspect_main, "what a file of examples holds, and what is wrong with it" },
+	{ "inspect", inspect_main, "what a file holds, and what is wrong with it" },
 	{ "replay", replay_main, "run one replica of one step of a training again" },
 	{ "devices", devices_main, "list the devices of this machine" },
 	{ "doctor", doctor_main, "say what is here, what is slow or mixed up, and what to set" },

@@ -1,11 +1,12 @@
 // The summary of a training, as a table or as one JSON object.
 #include "summary.h"
 
+#include "number.h"
 #include "report.h"
 
 #include <stdio.h>
 
-enum { WEIGHT_BYTES = sizeof(float), SHAPE_SIZE = 128 };
+enum { WEIGHT_BYTES = sizeof(float) };
 
 static int64_t elements(const choir_variable *v)
 {
@@ -90,25 +91,14 @@ static void print_json(const summary *s)
 	json_end();
 }
 
-static const char *print_shape(const choir_shape *shape, char text[SHAPE_SIZE])
-{
-	size_t at = (size_t) snprintf(text, SHAPE_SIZE, "[");
-	for (int i = 0; i < shape->rank && at < SHAPE_SIZE; i++)
-		at += (size_t) snprintf(text + at, SHAPE_SIZE - at, "%s%lld", i == 0 ? "" : ", ",
-				(long long) shape->dim[i]);
-	if (at < SHAPE_SIZE)
-		snprintf(text + at, SHAPE_SIZE - at, "]");
-	return text;
-}
-
 static void print_variables(const summary *s)
 {
-	char shape[SHAPE_SIZE], bytes[32];
+	char shape[SHAPE_TEXT], bytes[32];
 	int64_t sum = 0;
 	for (int i = 0; i < choir_layer_variables(s->model->net); i++) {
 		const choir_variable *v = choir_layer_variable(s->model->net, i);
 		printf("  %-18s %-18s %s\n", choir_variable_name(v),
-				print_shape(choir_variable_shape(v), shape),
+				shape_text(choir_variable_shape(v), shape),
 				print_bytes((double) (elements(v) * WEIGHT_BYTES), bytes));
 		sum += elements(v);
 	}
@@ -118,14 +108,14 @@ static void print_variables(const summary *s)
 
 static void print_text(const summary *s)
 {
-	char shape[SHAPE_SIZE], weights[32], slots[32];
+	char shape[SHAPE_TEXT], weights[32], slots[32];
 	if (model_plan_text(&s->model->plan))
 		printf("%s on %s: windows of %lld bytes, %lld to train and %lld to test\n",
 				s->model->plan.kind, s->data, (long long) s->model->plan.size.context,
 				(long long) s->train_examples, (long long) s->test_examples);
 	else
 		printf("%s on %s: images %s, %lld classes, %lld examples to train and %lld to test\n",
-				s->model->plan.kind, s->data, print_shape(&s->model->plan.image, shape),
+				s->model->plan.kind, s->data, shape_text(&s->model->plan.image, shape),
 				(long long) s->model->plan.classes, (long long) s->train_examples,
 				(long long) s->test_examples);
 	print_variables(s);

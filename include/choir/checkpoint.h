@@ -58,6 +58,27 @@ uint64_t choir_strategy_hash(choir_strategy *s);
 choir_status choir_checkpoint_metadata(
 		const char *path, const char *key, char *value, size_t size);
 
+// What is in such a file, Choir's or another program's: to look at, without a strategy. Only its
+// header is read, strictly: CHOIR_CORRUPT says what is wrong in it and at which byte of the file.
+// CHOIR_UNSUPPORTED: a dtype that is not known, or more than CHOIR_MAX_RANK dimensions. Threads:
+// any, one at a time for a list.
+typedef struct choir_weights_list choir_weights_list;
+typedef struct {
+	const char *name;
+	const char *dtype; // as the file calls it: "F32"
+	int known; // the choir_dtype that it is; CHOIR_NONE: none of Choir's
+	choir_shape shape;
+	uint64_t first, bytes; // where its data begins in the file, and how many they are
+} choir_weights_entry;
+choir_weights_list *choir_weights_list_new(const char *path);
+void choir_weights_list_free(choir_weights_list *l);
+// In the order of names; an entry belongs to the list. NULL: there is no i-th.
+size_t choir_weights_list_entries(const choir_weights_list *l);
+const choir_weights_entry *choir_weights_list_entry(const choir_weights_list *l, size_t i);
+// The i-th key of its metadata, in order, and the value; NULL: there is no i-th.
+const char *choir_weights_list_key(const choir_weights_list *l, size_t i);
+const char *choir_weights_list_value(const choir_weights_list *l, size_t i);
+
 // ---- Checkpoints: a directory of steps. A step is a folder "step-1500" of three files:
 // weights.safetensors as above; state.safetensors with all else that the next step depends on
 // (slots, counters and loss scales of optimizers, metrics, positions of distributed datasets, the

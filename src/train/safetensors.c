@@ -30,20 +30,22 @@ typedef struct {
 	chi_safetensors *st;
 	chi_json json;
 	const char *path;
+	bool placed; // the header is read: what is wrong now is where tensors lie
 } reader;
 
 static choir_status corrupt(const reader *r, const char *what)
 {
-	return choir_fail(CHOIR_CORRUPT, "%s: no safetensors file: byte %zu of its header: %s",
-			r->path, r->json.at, r->json.error != NULL ? r->json.error : what);
+	return choir_fail(CHOIR_CORRUPT, "%s: no safetensors file: byte %zu: %s", r->path,
+			LENGTH_BYTES + r->json.at, r->json.error != NULL ? r->json.error : what);
 }
 
 static choir_status corrupt_tensor(const reader *r, const chi_st_tensor *t, choir_status status,
 		const char *what)
 {
 	char name[NAME_SHOWN];
-	return choir_fail(status, "%s: %s: tensor \"%s\": %s", r->path,
-			status == CHOIR_CORRUPT ? "no safetensors file" : "cannot be read",
+	const uint64_t at = r->placed ? r->st->data + t->begin : LENGTH_BYTES + r->json.at;
+	return choir_fail(status, "%s: %s: byte %" PRIu64 ": tensor \"%s\": %s", r->path,
+			status == CHOIR_CORRUPT ? "no safetensors file" : "cannot be read", at,
 			chi_text_clean(t->name, name, sizeof name), what);
 }
 
@@ -203,10 +205,11 @@ static bool by_place(const void *a, const void *b)
 }
 
 // The tensors lie one behind the other, from the first byte of the data to the last.
-static choir_status check_tiling(const reader *r, uint64_t data_bytes)
+static choir_status check_tiling(reader *r, uint64_t data_bytes)
 {
 	const chi_safetensors *st = r->st;
 	uint64_t end = 0;
+	r->placed = true;
 	chi_order((void **) st->tensor, st->n, by_place);
 	for (size_t i = 0; i < st->n; i++) {
 		if (st->tensor[i]->begin != end)

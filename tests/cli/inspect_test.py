@@ -1,5 +1,8 @@
 """choir inspect and choir bench input: what a file holds, and what is wrong with it."""
 
+import json
+import struct
+
 from command import Case, idx, main
 
 
@@ -38,6 +41,43 @@ class Inspect(Case):
         self.fail_with(1, "its name does not say what it is", "inspect", "x")
         self.fail_with(1, "no.csv", "inspect", "no.csv")
         self.fail_with(2, "the FILE is missing", "inspect")
+
+    def test_weights(self):
+        data = struct.pack("<3f", 1, float("inf"), float("nan")) + bytes(2)
+        header = json.dumps({"__metadata__": {"made by": "a test"},
+                             "w": {"dtype": "F32", "shape": [3, 1], "data_offsets": [0, 12]},
+                             "odd": {"dtype": "U16", "shape": [1], "data_offsets": [12, 14]}}).encode()
+        whole = struct.pack("<Q", len(header)) + header + data
+        first = 8 + len(header)
+        self.write("w.safetensors", whole)
+        text = self.succeed("inspect", "w.safetensors")
+        self.assertEqual(text.splitlines()[:2], ["w.safetensors: safetensors, 2 tensors, 4 elements, 14 bytes",
+                                                 "  made by = a test"])
+        self.assertRegex(text, rf"odd +U16 +\[1\] +2 bytes from {first + 12}\n")
+        self.assertRegex(text, rf"w +F32 +\[3, 1\] +12 bytes from {first}; 2 not finite, the first at "
+                               rf"byte {first + 4}\n")
+        self.write("other", whole)
+        (event,) = self.events("inspect", "safetensors:other")
+        self.assertEqual((event["kind"], event["metadata"]), ("safetensors", {"made by": "a test"}))
+        self.assertEqual(event["tensors"], [
+            {"name": "odd", "dtype": "U16", "shape": [1], "first": first + 12, "bytes": 2},
+            {"name": "w", "dtype": "F32", "shape": [3, 1], "first": first, "bytes": 12, "nonfinite": 2,
+             "first_nonfinite": first + 4}])
+
+    def test_damaged_weights(self):
+        def packed(header, data):
+            return struct.pack("<Q", len(header)) + header + data
+        for header, data, text in (
+                (b'{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}', b"ab", "byte 60: "),
+                (b'{"a":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}}', b"abc",
+                 'byte 62: tensor "a": there is a gap before it'),
+                (b'{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,3]}}', b"abc",
+                 'byte 60: tensor "a": its offsets do not fit its shape'),
+                (b'{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}}', b"a",
+                 "its header tells of 2 bytes of data, there are 1")):
+            self.write("w.safetensors", packed(header, data))
+            self.fail_with(1, text, "inspect", "w.safetensors")
+        self.fail_with(1, "no.safetensors", "inspect", "no.safetensors")
 
     def test_input_is_measured(self):
         self.write("i.idx", idx((300, 2), bytes(600)))

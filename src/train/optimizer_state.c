@@ -13,6 +13,13 @@ static const char *name(const void *self)
 	return ((const choir_optimizer *) self)->kind->name;
 }
 
+// What the slots of v are called after: those of shards are shards themselves, and are saved as
+// the whole that they make, whatever the number of shards.
+static choir_variable *named(choir_variable *v)
+{
+	return v->whole != NULL ? v->whole : v;
+}
+
 // VARIABLE/SLOT; data is NULL after a failed allocation.
 static chi_text slot_name(const choir_optimizer *o, const choir_variable *v, int slot)
 {
@@ -23,24 +30,42 @@ static chi_text slot_name(const choir_optimizer *o, const choir_variable *v, int
 	return text;
 }
 
+static choir_status check_defined(const choir_variable *slot)
+{
+	for (int i = 0; i < slot->shards; i++)
+		CHOIR_TRY(check_defined(slot->shard[i]));
+	if (slot->shards > 0 || chi_atomic32_load(&slot->copy[0].undefined) == 0)
+		return CHOIR_OK;
+	return choir_fail(CHOIR_STATE, "save: \"%s\" is undefined: an update failed half way",
+			slot->name);
+}
+
 static choir_status save_slots(const choir_optimizer *o, const chi_target *t, chi_state *to)
 {
 	for (int i = 0; i < o->kind->slots; i++) {
-		const choir_variable *slot = t->slot[i];
-		chi_text text = slot_name(o, t->variable, i);
-		void *data = text.data == NULL || slot == NULL
+		if (t->slot[i] == NULL) // its making failed; nothing was updated by it yet
+			continue;
+		choir_variable *slot = named(t->slot[i]);
+		chi_text text = slot_name(o, named(t->variable), i);
+		void *data = text.data == NULL
 				? NULL : chi_state_add(to, text.data, slot->dtype, &slot->shape);
 		chi_text_free(&text);
-		if (slot == NULL) // its making failed; nothing was updated by it yet
-			continue;
 		if (data == NULL)
 			return choir_error_status();
-		if (chi_atomic32_load(&slot->copy[0].undefined) != 0)
-			return choir_fail(CHOIR_STATE, "save: \"%s\" is undefined: an update failed half way",
-					slot->name);
-		CHOIR_TRY(chi_variable_to_host(t->slot[i], 0, data));
+		CHOIR_TRY(check_defined(slot));
+		CHOIR_TRY(chi_variable_to_host(slot, 0, data));
 	}
 	return CHOIR_OK;
+}
+
+// Whether target i is a shard whose whole is saved with one before it.
+static bool is_saved(const choir_optimizer *o, size_t i)
+{
+	const choir_variable *whole = o->target[i]->variable->whole;
+	for (size_t k = 0; whole != NULL && k < i; k++)
+		if (o->target[k]->variable->whole == whole)
+			return true;
+	return false;
 }
 
 static choir_status save(void *self, chi_state *to)
@@ -53,11 +78,12 @@ static choir_status save(void *self, chi_state *to)
 	CHOIR_TRY(chi_state_add_count(to, "step", chi_atomic64_load(&o->step)));
 	CHOIR_TRY(chi_state_add_count(to, "finite_updates", (uint64_t) o->finite_updates));
 	for (size_t i = 0; i < o->targets; i++)
-		CHOIR_TRY(save_slots(o, o->target[i], to));
+		if (!is_saved(o, i))
+			CHOIR_TRY(save_slots(o, o->target[i], to));
 	return CHOIR_OK;
 }
 
-// Whether the checkpoint has slots for v.
+// Whether the checkpoint has slots for v, which is no shard.
 static choir_status has_slots(const choir_optimizer *o, const choir_variable *v,
 		const chi_state *from, bool *has)
 {
@@ -82,7 +108,10 @@ static choir_status check_variable(choir_optimizer *o, choir_variable *v, chi_st
 		chi_text_free(&text);
 		CHOIR_TRY(status);
 	}
-	return chi_update_target(o, v) == NULL ? choir_error_status() : CHOIR_OK;
+	for (int i = 0; i < v->shards; i++)
+		if (chi_update_target(o, v->shard[i]) == NULL)
+			return choir_error_status();
+	return v->shards > 0 || chi_update_target(o, v) != NULL ? CHOIR_OK : choir_error_status();
 }
 
 static choir_status check(void *self, chi_state *from)
@@ -96,7 +125,7 @@ static choir_status check(void *self, chi_state *from)
 	// What check_variable makes is added at the end, and is a slot.
 	for (choir_variable *v = o->strategy->variables; v != NULL; v = v->next) {
 		bool has = false;
-		if (!v->slot)
+		if (!v->slot && v->whole == NULL)
 			CHOIR_TRY(has_slots(o, v, from, &has));
 		if (has)
 			CHOIR_TRY(check_variable(o, v, from));
@@ -118,16 +147,19 @@ static choir_status restore_slot(choir_variable *slot, const void *data)
 static choir_status restore_target(const choir_optimizer *o, const chi_target *t, chi_state *from)
 {
 	bool has;
-	CHOIR_TRY(has_slots(o, t->variable, from, &has));
+	const choir_variable *v = named(t->variable);
+	const size_t first = v->shards == 0 ? 0
+			: (size_t) chi_shard_first(t->variable) * chi_dtype_size(v->dtype);
+	CHOIR_TRY(has_slots(o, v, from, &has));
 	for (int i = 0; i < o->kind->slots; i++) {
 		const void *data = NULL;
 		if (has) {
-			chi_text text = slot_name(o, t->variable, i);
+			chi_text text = slot_name(o, v, i);
 			const choir_status status = text.data == NULL ? CHOIR_NO_MEMORY
-					: chi_state_take(from, text.data, t->variable->dtype, &t->variable->shape,
-							  &data);
+					: chi_state_take(from, text.data, v->dtype, &v->shape, &data);
 			chi_text_free(&text);
 			CHOIR_TRY(status);
+			data = (const char *) data + first;
 		}
 		if (t->slot[i] != NULL)
 			CHOIR_TRY(restore_slot(t->slot[i], data));

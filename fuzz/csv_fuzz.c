@@ -1,27 +1,12 @@
 // Fuzzes the CSV source: the first byte chooses options, the rest is a file. Files without
 // quotes, carriage returns and odd bytes are taken apart here once more, by the plainest code
 // there is: of those the source must give exactly the rows of numbers that there are, each as
-// strtod reads it, and fail or leave out exactly the others. Of any file it must give the same
-// rows in each pass.
-#include "base/error.h"
+// strtod reads it, or as whole numbers that are worked out with 128 bits, and fail or leave out
+// exactly the others. Of any file it must give the same rows in each pass.
+#include "fuzz.h"
+
 #include "choir/source.h"
 #include "data/dataset.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void demand(int good, const char *what)
-{
-	if (good)
-		return;
-	fprintf(stderr, "%s (the last error: %s)\n", what, choir_error());
-	abort();
-}
 
 // Whether text is nothing but plain numbers in two columns a and b under the plainest header.
 static int plain(const char *text, size_t size)
@@ -31,43 +16,74 @@ static int plain(const char *text, size_t size)
 	return strspn(text + 4, "0123456789.-e,\n") == size - 4;
 }
 
+// What text is as a whole number of 64 bits, worked out with 128: 0 if it is none.
+static int whole_number(const char *text, int64_t *value)
+{
+	const int negative = *text == '-';
+	wide sum = 0;
+	text += negative;
+	const size_t n = strlen(text);
+	if (n == 0 || strspn(text, "0123456789") != n)
+		return 0;
+	for (; *text && sum <= (wide) UINT64_MAX; text++)
+		sum = 10 * sum + (wide) (*text - '0');
+	if (sum > (wide) INT64_MAX + (wide) negative)
+		return 0;
+	*value = negative ? (int64_t) -(__int128) sum : (int64_t) sum;
+	return 1;
+}
+
+// A field as a number of 8 bytes, f64 by strtod or i64 by the above; 0: it is none.
+static int read_field(const char *text, int whole, uint64_t *bits)
+{
+	char *end;
+	int64_t number;
+	double value;
+	if (whole && !whole_number(text, &number))
+		return 0;
+	if (whole) {
+		memcpy(bits, &number, sizeof number);
+		return 1;
+	}
+	value = strtod(text, &end);
+	memcpy(bits, &value, sizeof value);
+	return *end == '\0' && value - value == 0;
+}
+
 // The next good row of plain text; 0: there is none. A row is good if both fields are numbers.
-static int next_row(const char **p, double row[2])
+static int next_row(const char **p, int whole, uint64_t row[2])
 {
 	while (**p) {
-		char line[5000], *end;
+		char line[5000];
 		const size_t n = strcspn(*p, "\n");
 		memcpy(line, *p, n);
 		line[n] = '\0';
 		*p += n + (*p)[n] / '\n';
 		char *comma = strchr(line, ',');
-		if (!comma || strchr(comma + 1, ',') || comma == line || !comma[1])
+		if (!comma || strchr(comma + 1, ',') || comma == line || !comma[1] || n >= 1000)
 			continue;
 		*comma = '\0';
-		row[0] = strtod(line, &end);
-		if (*end || !(row[0] - row[0] == 0))
-			continue;
-		row[1] = strtod(comma + 1, &end);
-		if (!*end && row[1] - row[1] == 0 && n < 1000)
+		if (read_field(line, whole, &row[0]) && read_field(comma + 1, whole, &row[1]))
 			return 1;
 	}
 	return 0;
 }
 
-static void check_plain(const char *path, const char *text)
+static void check_plain(const char *path, const char *text, int whole)
 {
-	static const choir_csv_column ab[] = {
-		{ .name = "a", .kind = CHOIR_CSV_NUMBER, .dtype = CHOIR_F64 },
-		{ .name = "b", .kind = CHOIR_CSV_NUMBER, .dtype = CHOIR_F64 },
+	const choir_dtype dtype = whole ? CHOIR_I64 : CHOIR_F64;
+	const choir_csv_column ab[] = {
+		{ .name = "a", .kind = CHOIR_CSV_NUMBER, .dtype = dtype },
+		{ .name = "b", .kind = CHOIR_CSV_NUMBER, .dtype = dtype },
 	};
 	choir_dataset *d = choir_csv_dataset_new(path,
 			CHOIR_OPTIONS(
 					choir_csv_options, .columns = 2, .column = ab, .wrong = CHOIR_WRONG_SKIP));
 	demand(d != NULL, "refused a plain file");
-	double found[2], expected[2];
+	uint64_t found[2], expected[2];
 	chi_element e = { .column = { &found[0], &found[1] }, .capacity = 1 };
 	const char *p = text + 4;
-	while (next_row(&p, expected)) {
+	while (next_row(&p, whole, expected)) {
 		demand(chi_dataset_next(d, &e) == CHOIR_OK, "a row is missing");
 		demand(memcmp(found, expected, sizeof found) == 0, "a wrong number");
 	}
@@ -94,20 +110,15 @@ static uint64_t sum_pass(choir_dataset *d, choir_status *status)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static int fd = -1;
-	static char path[64], text[8192];
+	static char text[8192];
 	if (size < 1 || size >= sizeof text)
 		return 0;
-	if (fd < 0) {
-		fd = memfd_create("csv", 0);
-		snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-	}
 	const unsigned how = data[0];
 	memcpy(text, data + 1, --size);
 	text[size] = '\0';
-	demand(ftruncate(fd, 0) == 0 && pwrite(fd, text, size, 0) == (ssize_t) size, "no file");
-	if (plain(text, size))
-		check_plain(path, text);
+	const char *path = fuzz_file(text, size);
+	for (int whole = 0; whole < 2 && plain(text, size); whole++)
+		check_plain(path, text, whole);
 	chi_error_clear();
 	choir_dataset *d = choir_csv_dataset_new(path,
 			CHOIR_OPTIONS(choir_csv_options, .header = how & 1 ? CHOIR_OFF : CHOIR_ON,

@@ -2,26 +2,11 @@
 // another way: everything first becomes a list of values, with sums of 128 bits, and then it is
 // seen what a column would get of it. The reader must take exactly those Examples, give exactly
 // those values, and say why it refuses others.
-#include "base/error.h"
+#include "fuzz.h"
+
 #include "data/source/example.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-__extension__ typedef unsigned __int128 wide;
-
 enum { MOST_VALUES = 8192, MOST_GROUPS = 32 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void demand(int good, const char *what)
-{
-	if (good)
-		return;
-	fprintf(stderr, "%s (the last error: %s)\n", what, choir_error());
-	abort();
-}
 
 typedef struct {
 	const uint8_t *p;

@@ -2,27 +2,10 @@
 // worked out here once more, with products of 128 bits that cannot wrap around; the reader must take
 // exactly those files, give exactly those bytes, and say why it refuses others. Of a compressed file
 // it must give whole examples or an error.
-#include "base/error.h"
+#include "fuzz.h"
+
 #include "choir/source.h"
 #include "data/dataset.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-__extension__ typedef unsigned __int128 wide;
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void demand(int good, const char *what)
-{
-	if (good)
-		return;
-	fprintf(stderr, "%s (the last error: %s)\n", what, choir_error());
-	abort();
-}
 
 // The size of a value of a type that can be read; 0: none.
 static size_t value_bytes(uint8_t type)
@@ -75,14 +58,7 @@ static long long read_all(choir_dataset *d, const uint8_t *expected, size_t turn
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static int fd = -1;
-	static char path[64];
-	if (fd < 0) {
-		fd = memfd_create("idx", 0);
-		snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-	}
-	demand(ftruncate(fd, 0) == 0 && pwrite(fd, data, size, 0) == (ssize_t) size, "no file");
-	chi_error_clear();
+	const char *path = fuzz_file(data, size);
 	bool compressed = size >= 2 && data[0] == 0x1f && data[1] == 0x8b;
 	size_t header = good_header(data, size);
 	choir_dataset *d = choir_idx_dataset_new(path, "x");

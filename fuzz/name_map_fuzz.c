@@ -1,22 +1,9 @@
 // Fuzzes maps of names: the first line of the input is a tensor's name, the rest is the map. What a
 // map that is accepted says of the name is worked out here once more, from lines that are cut up
 // into words first.
-#include "base/error.h"
+#include "fuzz.h"
+
 #include "train/name_map.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void demand(int good, const char *what)
-{
-	if (good)
-		return;
-	fprintf(stderr, "%s (the last error: %s)\n", what, choir_error());
-	abort();
-}
 
 // Whether name is like pattern, a letter at a time; *star: where its star begins and ends.
 static int is_like(const char *pattern, const char *name, const char *star[2])

@@ -4,28 +4,11 @@
 // only if its size is right, and give exactly its bytes. Of any other the reader must give
 // whole examples, as many as it promised, or say why not; and it must not ask for memory that
 // the file cannot fill.
-#include "base/error.h"
+#include "fuzz.h"
+
 #include "choir/source.h"
 #include "data/dataset.h"
 #include "tensor/tensor.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-__extension__ typedef unsigned __int128 wide;
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void demand(int good, const char *what)
-{
-	if (good)
-		return;
-	fprintf(stderr, "%s (the last error: %s)\n", what, choir_error());
-	abort();
-}
 
 // A file of bytes in the plainest form: 1: it is right, 0: it is wrong, -1: it has another form.
 static int plain(const uint8_t *data, size_t size, size_t *header)
@@ -75,14 +58,7 @@ static long long read_all(choir_dataset *d, const uint8_t *expected)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static int fd = -1;
-	static char path[64];
-	if (fd < 0) {
-		fd = memfd_create("npy", 0);
-		snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-	}
-	demand(ftruncate(fd, 0) == 0 && pwrite(fd, data, size, 0) == (ssize_t) size, "no file");
-	chi_error_clear();
+	const char *path = fuzz_file(data, size);
 	size_t header = 0;
 	const int good = plain(data, size, &header);
 	choir_dataset *d = choir_npy_dataset_new(path, "x");

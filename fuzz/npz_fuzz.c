@@ -2,30 +2,13 @@
 // refuse it with a word or give in each pass the same examples, as many as it promised, and ask
 // for no memory that the file cannot fill. What the shapes promise is summed up in 128 bits,
 // which cannot wrap around, and examples that are not all there must not be given.
-#include "base/error.h"
+#include "fuzz.h"
+
 #include "choir/source.h"
 #include "data/dataset.h"
 #include "tensor/tensor.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-__extension__ typedef unsigned __int128 wide;
-
 enum { MOST_EXAMPLE = 1 << 16 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void demand(int good, const char *what)
-{
-	if (good)
-		return;
-	fprintf(stderr, "%s (the last error: %s)\n", what, choir_error());
-	abort();
-}
 
 // A sum over the examples of a pass, how many there were, and how it ended.
 static uint64_t sum_pass(choir_dataset *d, int64_t *n, choir_status *status)
@@ -69,14 +52,7 @@ static void check_promise(choir_dataset *d)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static int fd = -1;
-	static char path[64];
-	if (fd < 0) {
-		fd = memfd_create("npz", 0);
-		snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-	}
-	demand(ftruncate(fd, 0) == 0 && pwrite(fd, data, size, 0) == (ssize_t) size, "no file");
-	chi_error_clear();
+	const char *path = fuzz_file(data, size);
 	choir_dataset *d = choir_npz_dataset_new(path, 0, NULL);
 	demand(d || choir_error()[0], "refused without a word");
 	if (d) {

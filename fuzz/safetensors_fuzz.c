@@ -2,27 +2,10 @@
 // 128 bits, which cannot wrap around, and must be read again after it was printed; what is refused
 // must be so with a word. The header alone also goes through the reader of JSON, which must take
 // exactly what a grammar written down a second time, by recursion, takes.
-#include "base/error.h"
+#include "fuzz.h"
+
 #include "base/json.h"
 #include "train/safetensors.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-__extension__ typedef unsigned __int128 wide;
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void demand(int good, const char *what)
-{
-	if (good)
-		return;
-	fprintf(stderr, "%s (the last error: %s)\n", what, choir_error());
-	abort();
-}
 
 // The grammar: each function moves past what it is called after, or gives false.
 typedef struct {
@@ -232,15 +215,7 @@ static void check_taken(const chi_safetensors *st, size_t size)
 
 static choir_status open_bytes(const void *data, size_t size, chi_safetensors *st)
 {
-	static int fd = -1;
-	static char path[64];
-	if (fd < 0) {
-		fd = memfd_create("safetensors", 0);
-		snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-	}
-	demand(ftruncate(fd, 0) == 0 && pwrite(fd, data, size, 0) == (ssize_t) size, "no file");
-	chi_error_clear();
-	chi_file *f = chi_file_open(path);
+	chi_file *f = chi_file_open(fuzz_file(data, size));
 	demand(f != NULL, "no file");
 	const choir_status status = chi_safetensors_open(st, f);
 	chi_file_close(f);

@@ -1,22 +1,9 @@
 // Fuzzes the reader of TF_CONFIG: the input is its text. What is taken makes a job in which this
 // process has a place; what is refused is so with a word about where; and what is taken is taken
 // again, the same, with spaces around it.
-#include "base/error.h"
+#include "fuzz.h"
+
 #include "cluster/roles.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void demand(int good, const char *what)
-{
-	if (good)
-		return;
-	fprintf(stderr, "%s (the last error: %s)\n", what, choir_error());
-	abort();
-}
 
 // The text is changed by reading, so each reading has a copy of exactly its size.
 static choir_status read_copy(chi_roles *r, const uint8_t *data, size_t size, size_t spaces)

@@ -5,34 +5,18 @@
 // more, by a checksum of one bit after another and with sums of 128 bits: the reader must give
 // exactly those records and then an end or an error. Of a compressed file it must give the first
 // of its records, and all of them or an error.
-#include "base/error.h"
-#include "data/dataset.h"
+#include "fuzz.h"
 
 #include "choir/source.h"
+#include "data/dataset.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 #include <zlib.h>
-
-__extension__ typedef unsigned __int128 wide;
 
 enum { MOST = 16384, COLUMN = 600, LARGEST_ALLOCATION = 300 * 1024 };
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 void __sanitizer_malloc_hook(const volatile void *memory, size_t bytes);
 
 static int reading;
-
-static void demand(int good, const char *what)
-{
-	if (good)
-		return;
-	fprintf(stderr, "%s (the last error: %s)\n", what, choir_error());
-	abort();
-}
 
 // No file here is larger than a block: nothing that is asked for may be.
 void __sanitizer_malloc_hook(const volatile void *memory, size_t bytes)
@@ -138,17 +122,10 @@ static const uint8_t *good_record(const file *f, size_t *at, size_t *bytes)
 
 static choir_dataset *open_file(const file *f, choir_compression compression, int skip)
 {
-	static int fd = -1;
-	static char path[64];
 	const choir_feature x = {
 		.name = "x", .dtype = CHOIR_U8, .shape = { 1, { COLUMN } }, .pad = true
 	};
-	if (fd < 0) {
-		fd = memfd_create("tfrecord", 0);
-		snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-	}
-	demand(ftruncate(fd, 0) == 0 && pwrite(fd, f->bytes, f->n, 0) == (ssize_t) f->n, "no file");
-	choir_dataset *d = choir_tfrecord_dataset_new(path,
+	choir_dataset *d = choir_tfrecord_dataset_new(fuzz_file(f->bytes, f->n),
 			CHOIR_OPTIONS(choir_tfrecord_options, .compression = compression, .raw = true, .n = 1,
 					.features = &x, .wrong = skip ? CHOIR_WRONG_SKIP : CHOIR_WRONG_STOP));
 	demand(d != NULL, "the options were refused");

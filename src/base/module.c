@@ -8,13 +8,23 @@
 #include <string.h>
 #include <unistd.h>
 
-chi_module *chi_module_open(const char *path)
+static chi_module *open_module(const char *path, int symbols)
 {
-	// Global: what MPIs open by themselves later expects to find them so.
-	void *handle = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+	void *handle = dlopen(path, RTLD_NOW | symbols);
 	if (handle == NULL)
 		choir_fail(CHOIR_NOT_FOUND, "%s", dlerror());
 	return handle;
+}
+
+chi_module *chi_module_open(const char *path)
+{
+	// What MPIs open by themselves later expects to find them so.
+	return open_module(path, RTLD_GLOBAL);
+}
+
+chi_module *chi_module_open_alone(const char *path)
+{
+	return open_module(path, RTLD_LOCAL);
 }
 
 void *chi_module_symbol(chi_module *m, const char *name)

@@ -133,6 +133,15 @@ void assert_next_fails(choir_dataset *d, choir_status status, const char *text)
 	}
 }
 
+choir_status read_to_end(choir_dataset *d, chi_element e)
+{
+	choir_status status = d ? CHOIR_OK : choir_error_status();
+	while (status == CHOIR_OK)
+		status = chi_dataset_next(d, &e);
+	choir_dataset_free(d);
+	return status;
+}
+
 void assert_every_allocation(use_fn *use, void *user)
 {
 	bool failed = true;

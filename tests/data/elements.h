@@ -43,6 +43,9 @@ void assert_refused(choir_dataset *d, choir_status status, const char *text);
 // The next element is that failure, now and again.
 void assert_next_fails(choir_dataset *d, choir_status status, const char *text);
 
+// Reads to the end or a failure, each element into e's memory, and frees d. d may be NULL: its
+// failure.
+choir_status read_to_end(choir_dataset *d, chi_element e);
 // Calls use with the n-th allocation failing, for every n from 1 on, until none is left to fail.
 // use frees what it makes, and gives how it went: CHOIR_OK or CHOIR_END without a failure, and
 // else CHOIR_NO_MEMORY, with a text.

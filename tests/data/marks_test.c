@@ -3,7 +3,6 @@
 // out, several files; which places are kept; files that are not those they were.
 #include "data/elements.h"
 
-#include "base/alloc.h"
 #include "base/error.h"
 #include "choir/library.h"
 #include "data/marks.h"
@@ -314,13 +313,6 @@ static void every_allocation_may_fail(void **state)
 	assert_every_allocation(use_marks, path);
 }
 
-static int remove_all(void **state)
-{
-	(void) state;
-	scratch_remove();
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -332,5 +324,5 @@ int main(void)
 		cmocka_unit_test(close_ones_are_chosen),
 		cmocka_unit_test(every_allocation_may_fail),
 	};
-	return cmocka_run_group_tests(tests, NULL, remove_all);
+	return cmocka_run_group_tests(tests, NULL, scratch_leave);
 }

@@ -380,7 +380,7 @@ static void every_source_goes_on_where_it_stood(void **state)
 			if (of_batches(steps[b]))
 				check(steps[b](batched(froms[a]())), steps[b](batched(froms[a]())));
 		}
-	scratch_remove();
+	scratch_leave(NULL);
 }
 
 static void a_source_that_can_jump_is_not_read(void **state)

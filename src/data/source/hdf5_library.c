@@ -6,11 +6,12 @@
 
 #ifdef CHI_HAS_HDF5
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "base/lock.h"
+#include "base/module.h"
 #include "base/text.h"
 
 static chi_mutex hdf5_mutex = CHI_MUTEX_STATIC(CHI_RANK_DATA, "hdf5");
@@ -18,9 +19,9 @@ static chi_hdf5 hdf5; // with hdf5_mutex held
 static H5E_auto2_t hdf5_print; // the host's, while it is off
 static void *hdf5_print_data;
 
-static bool find(void *library, const char *name, void *to)
+static bool find(chi_module *library, const char *name, void *to)
 {
-	void *found = dlsym(library, name);
+	void *found = chi_module_symbol(library, name);
 	memcpy(to, &found, sizeof found);
 	if (!found)
 		choir_fail(CHOIR_UNSUPPORTED, "hdf5: %s has no %s", CHI_HDF5_LIBRARY, name);
@@ -30,11 +31,11 @@ static bool find(void *library, const char *name, void *to)
 // It stays loaded: the library cannot be unloaded safely.
 static bool load(void)
 {
-	void *library = dlopen(CHI_HDF5_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+	chi_module *library = chi_module_open_alone(CHI_HDF5_LIBRARY);
 	if (!library) {
-		const char *why = dlerror();
-		choir_fail(CHOIR_UNSUPPORTED, "hdf5: the library could not be loaded: %s",
-				why ? why : CHI_HDF5_LIBRARY);
+		chi_error why;
+		chi_error_save(&why);
+		choir_fail(CHOIR_UNSUPPORTED, "hdf5: the library could not be loaded: %.400s", why.text);
 		return false;
 	}
 	chi_hdf5 table;

@@ -46,16 +46,20 @@ static choir_status batch_rewind(choir_dataset *d)
 	return chi_rewind_from(d);
 }
 
-// The last batch is read, since it may be a short one.
-static choir_status batch_seek(choir_dataset *d, int64_t elements)
+choir_status chi_batch_seek(choir_dataset *d, int64_t elements)
 {
-	int64_t before, found;
+	int64_t before;
 	if (!chi_int64_multiply(elements - 1, d->spec.batch, &before))
 		return chi_dataset_too_short(d, 0, elements);
 	CHOIR_TRY(chi_dataset_pass_over(d->from[0], before));
-	CHOIR_TRY(chi_dataset_drop(d, 1, &found));
+	return chi_dataset_read_over(d, elements - 1, elements);
+}
+
+static choir_status batch_seek(choir_dataset *d, int64_t elements)
+{
+	CHOIR_TRY(chi_batch_seek(d, elements));
 	((batch *) d)->done = elements;
-	return found == 1 ? CHOIR_OK : chi_dataset_too_short(d, elements - 1, elements);
+	return CHOIR_OK;
 }
 
 static const void *batch_peek(choir_dataset *d, size_t column, int64_t first, int64_t count)
@@ -173,11 +177,9 @@ static choir_status unbatch_rewind(choir_dataset *d)
 static choir_status unbatch_seek(choir_dataset *d, int64_t elements)
 {
 	choir_dataset *from = d->from[0];
-	int64_t found, unit = from->spec.batch, whole = from->ragged ? 0 : (elements - 1) / unit;
+	const int64_t unit = from->spec.batch, whole = from->ragged ? 0 : (elements - 1) / unit;
 	CHOIR_TRY(chi_dataset_pass_over(from, whole));
-	CHOIR_TRY(chi_dataset_drop(d, elements - whole * unit, &found));
-	found += whole * unit;
-	return found == elements ? CHOIR_OK : chi_dataset_too_short(d, found, elements);
+	return chi_dataset_read_over(d, whole * unit, elements);
 }
 
 static void unbatch_free(choir_dataset *d)

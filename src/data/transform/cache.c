@@ -109,14 +109,10 @@ static choir_status cache_rewind(choir_dataset *d)
 static choir_status cache_seek(choir_dataset *d, int64_t elements)
 {
 	cache *c = (cache *) d;
-	int64_t found;
-	if (c->whole) {
-		c->next = elements < c->kept ? elements : c->kept;
-		found = c->next;
-	} else {
-		CHOIR_TRY(chi_dataset_drop(d, elements, &found));
-	}
-	return found == elements ? CHOIR_OK : chi_dataset_too_short(d, found, elements);
+	if (!c->whole)
+		return chi_dataset_read_over(d, 0, elements);
+	c->next = elements < c->kept ? elements : c->kept;
+	return c->next == elements ? CHOIR_OK : chi_dataset_too_short(d, c->next, elements);
 }
 
 static void cache_free(choir_dataset *d)

@@ -47,15 +47,14 @@ static choir_status concatenate_rewind(choir_dataset *d)
 static choir_status concatenate_seek(choir_dataset *d, int64_t elements)
 {
 	concatenate *c = (concatenate *) d;
-	int64_t first = d->from[0]->elements, found;
+	const int64_t first = d->from[0]->elements;
 	if (first != CHOIR_NONE && elements > first) {
 		c->which = 1;
 		return chi_dataset_pass_over(d->from[1], elements - first);
 	}
 	if (first != CHOIR_NONE || d->from[0]->spec.endless)
 		return chi_dataset_pass_over(d->from[0], elements);
-	CHOIR_TRY(chi_dataset_drop(d, elements, &found));
-	return found == elements ? CHOIR_OK : chi_dataset_too_short(d, found, elements);
+	return chi_dataset_read_over(d, 0, elements);
 }
 
 static const chi_step concatenate_step = {

@@ -158,45 +158,18 @@ static void interleave_free(choir_dataset *d)
 	chi_rows_free(&v->element);
 }
 
-static const chi_step interleave_step = {
-	.name = "interleave",
-	.range = chi_no_range,
-	.read = interleave_read,
-	.rewind = interleave_rewind,
-	.peek = chi_no_peek,
-	.free = interleave_free,
-	.signature = interleave_signature,
-	.files = CHI_FILES_THROUGH,
-};
-static const chi_step flat_map_step = {
-	.name = "flat_map",
-	.range = chi_no_range,
-	.read = interleave_read,
-	.rewind = interleave_rewind,
-	.peek = chi_no_peek,
-	.free = interleave_free,
-	.files = CHI_FILES_THROUGH,
-};
-// Those whose function opens what its element names.
-static const chi_step interleave_files_step = {
-	.name = "interleave",
-	.range = chi_no_range,
-	.read = interleave_read,
-	.rewind = interleave_rewind,
-	.peek = chi_no_peek,
-	.free = interleave_free,
-	.signature = interleave_signature,
-	.files = CHI_FILES_BEFORE,
-};
-static const chi_step flat_map_files_step = {
-	.name = "flat_map",
-	.range = chi_no_range,
-	.read = interleave_read,
-	.rewind = interleave_rewind,
-	.peek = chi_no_peek,
-	.free = interleave_free,
-	.files = CHI_FILES_BEFORE,
-};
+#define INTERLEAVE_STEP(subject, sharded) \
+	{ \
+		.name = subject, .range = chi_no_range, .read = interleave_read, \
+		.rewind = interleave_rewind, .peek = chi_no_peek, .free = interleave_free, \
+		.signature = interleave_signature, .files = sharded, \
+	}
+
+// The second of each: the function opens what its element names.
+static const chi_step interleave_steps[] = { INTERLEAVE_STEP("interleave", CHI_FILES_THROUGH),
+	INTERLEAVE_STEP("interleave", CHI_FILES_BEFORE) };
+static const chi_step flat_map_steps[] = { INTERLEAVE_STEP("flat_map", CHI_FILES_THROUGH),
+	INTERLEAVE_STEP("flat_map", CHI_FILES_BEFORE) };
 
 // Completes o from what is given. False: a failure, with from freed.
 static bool check(choir_dataset *from, const char *what, choir_interleave_options *o,
@@ -250,7 +223,7 @@ choir_dataset *choir_dataset_interleave(choir_dataset *from,
 	choir_interleave_options o;
 	if (!check(from, "interleave", &o, options, fn))
 		return NULL;
-	return make(o.files ? &interleave_files_step : &interleave_step, from, &o, fn, user);
+	return make(&interleave_steps[o.files], from, &o, fn, user);
 }
 
 choir_dataset *choir_dataset_flat_map(choir_dataset *from, const choir_interleave_options *options,
@@ -263,7 +236,7 @@ choir_dataset *choir_dataset_flat_map(choir_dataset *from, const choir_interleav
 		return chi_refuse(from, CHOIR_INVALID,
 				"flat_map: a cycle or a block given; it takes one dataset after the other: "
 				"interleave");
-	choir_dataset *d = make(o.files ? &flat_map_files_step : &flat_map_step, from, &o, fn, user);
+	choir_dataset *d = make(&flat_map_steps[o.files], from, &o, fn, user);
 	if (d)
 		((interleave *) d)->block = CHOIR_NONE;
 	return d;

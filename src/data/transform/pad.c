@@ -132,13 +132,9 @@ static choir_status pad_rewind(choir_dataset *d)
 
 static choir_status pad_seek(choir_dataset *d, int64_t elements)
 {
-	int64_t before, found;
-	if (!chi_int64_multiply(elements - 1, d->spec.batch, &before))
-		return chi_dataset_too_short(d, 0, elements);
-	CHOIR_TRY(chi_dataset_pass_over(d->from[0], before));
-	CHOIR_TRY(chi_dataset_drop(d, 1, &found));
+	CHOIR_TRY(chi_batch_seek(d, elements));
 	((pad *) d)->done = elements;
-	return found == 1 ? CHOIR_OK : chi_dataset_too_short(d, elements - 1, elements);
+	return CHOIR_OK;
 }
 
 static void pad_free(choir_dataset *d)

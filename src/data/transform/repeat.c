@@ -50,11 +50,8 @@ static choir_status repeat_seek(choir_dataset *d, int64_t elements)
 {
 	repeat *r = (repeat *) d;
 	int64_t whole = d->from[0]->elements;
-	if (whole == CHOIR_NONE || whole == 0) {
-		int64_t found;
-		CHOIR_TRY(chi_dataset_drop(d, elements, &found));
-		return found == elements ? CHOIR_OK : chi_dataset_too_short(d, found, elements);
-	}
+	if (whole == CHOIR_NONE || whole == 0)
+		return chi_dataset_read_over(d, 0, elements);
 	r->pass = (elements - 1) / whole; // a pass that is at its end, not the next at its start
 	r->some = true;
 	CHOIR_TRY(begin_inner(r));

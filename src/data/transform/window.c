@@ -99,12 +99,11 @@ static choir_status window_rewind(choir_dataset *d)
 static choir_status window_seek(choir_dataset *d, int64_t elements)
 {
 	window *w = (window *) d;
-	int64_t before, found;
+	int64_t before;
 	if (!chi_int64_multiply(elements - 1, w->shift, &before))
 		return chi_dataset_too_short(d, 0, elements);
 	CHOIR_TRY(chi_dataset_pass_over(d->from[0], before));
-	CHOIR_TRY(chi_dataset_drop(d, 1, &found));
-	return found == 1 ? CHOIR_OK : chi_dataset_too_short(d, elements - 1, elements);
+	return chi_dataset_read_over(d, elements - 1, elements);
 }
 
 static uint64_t window_signature(const choir_dataset *d)

@@ -2,7 +2,6 @@
 // everything that can be wrong with a file, with the row and the byte where it is.
 #include "data/elements.h"
 
-#include "base/alloc.h"
 #include "data/source/scratch.h"
 
 #include <stdio.h>
@@ -428,31 +427,19 @@ static void damaged_files(void **state)
 			CHOIR_INVALID, "NULL");
 }
 
+static choir_status read_small(void *path)
+{
+	int32_t a, b;
+	return read_to_end(choir_csv_dataset_new(path, NULL),
+			(chi_element){ .column = { &a, &b }, .capacity = 1 });
+}
+
 static void every_allocation_may_fail(void **state)
 {
 	(void) state;
-	const char *path = scratch_text("t.csv", "a,b\n1,x\n2,\"y\"\"\"\nz,y\n");
-	bool failed = true;
-	for (uint64_t n = 1; failed; n++) {
-		chi_alloc_fail(n, false);
-		choir_dataset *d = choir_csv_dataset_new(path, NULL);
-		int32_t a, b;
-		chi_element e = { .column = { &a, &b }, .capacity = 1 };
-		choir_status status = d ? CHOIR_OK : choir_error_status();
-		while (status == CHOIR_OK)
-			status = chi_dataset_next(d, &e);
-		failed = chi_alloc_failed();
-		chi_alloc_fail(0, false);
-		assert_int_equal(status, failed ? CHOIR_NO_MEMORY : CHOIR_END);
-		choir_dataset_free(d);
-	}
-}
-
-static int remove_files(void **state)
-{
-	(void) state;
-	scratch_remove();
-	return 0;
+	char path[256];
+	snprintf(path, sizeof path, "%s", scratch_text("t.csv", "a,b\n1,x\n2,\"y\"\"\"\nz,y\n"));
+	assert_every_allocation(read_small, path);
 }
 
 int main(void)
@@ -473,5 +460,5 @@ int main(void)
 		cmocka_unit_test(damaged_files),
 		cmocka_unit_test(every_allocation_may_fail),
 	};
-	return cmocka_run_group_tests(tests, NULL, remove_files);
+	return cmocka_run_group_tests(tests, NULL, scratch_leave);
 }

@@ -151,13 +151,6 @@ static void bytes_are_what_they_are(void **state)
 	damage("t.txt", "any text", 8, check_bytes);
 }
 
-static int remove_all(void **state)
-{
-	(void) state;
-	scratch_remove();
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -165,5 +158,5 @@ int main(void)
 		cmocka_unit_test(lines_are_right_or_refused),
 		cmocka_unit_test(bytes_are_what_they_are),
 	};
-	return cmocka_run_group_tests(tests, NULL, remove_all);
+	return cmocka_run_group_tests(tests, NULL, scratch_leave);
 }

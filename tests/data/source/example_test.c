@@ -2,6 +2,7 @@
 // that takes it; what does not fit names the feature; and what is written is read back.
 #include "data/elements.h"
 #include "data/source/protos.h"
+#include "data/source/scratch.h"
 
 #include "base/error.h"
 #include "data/source/example.h"
@@ -532,5 +533,5 @@ int main(void)
 		cmocka_unit_test(a_column_may_have_another_name),
 		cmocka_unit_test(examples_without_a_shape_are_refused),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, scratch_enter, scratch_leave);
 }

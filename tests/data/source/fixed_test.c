@@ -2,8 +2,8 @@
 // and what a file that does not fit is told.
 #include "data/elements.h"
 #include "data/source/protos.h"
+#include "data/source/scratch.h"
 
-#include "base/alloc.h"
 #include "base/error.h"
 
 #include <stdlib.h>
@@ -290,28 +290,23 @@ static void what_cannot_be_is_refused(void **state)
 	assert_refused(choir_fixed_dataset_new(PATH, 1, large, &o), CHOIR_INVALID, "compression");
 }
 
+static choir_status read_number(void *user)
+{
+	static const choir_field number = { .name = "number", .dtype = CHOIR_I64 };
+	int64_t value;
+	(void) user;
+	return read_to_end(choir_fixed_dataset_new("m-?", 1, &number, NULL),
+			(chi_element){ .column = { &value }, .capacity = 1 });
+}
+
 static void allocations_may_fail(void **state)
 {
 	(void) state;
-	static const choir_field number = { .name = "number", .dtype = CHOIR_I64 };
 	bytes b = { NULL, 0, 0 };
 	put(&b, &(int64_t){ 5 }, 8);
 	save_bytes("m-1", &b);
 	free(b.data);
-	bool failed = true;
-	for (uint64_t n = 1; failed; n++) {
-		pass p = { .status = CHOIR_NO_MEMORY };
-		chi_alloc_fail(n, false);
-		choir_dataset *d = choir_fixed_dataset_new("m-?", 1, &number, NULL);
-		if (d)
-			read_pass(d, MOST_NUMBERS, &p);
-		failed = chi_alloc_failed();
-		chi_alloc_fail(0, false);
-		choir_dataset_free(d);
-		assert_int_equal(p.status, failed ? CHOIR_NO_MEMORY : CHOIR_END);
-		if (failed)
-			assert_failure(CHOIR_NO_MEMORY, "");
-	}
+	assert_every_allocation(read_number, NULL);
 }
 
 int main(void)
@@ -326,5 +321,5 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_is_refused),
 		cmocka_unit_test(allocations_may_fail),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, scratch_enter, scratch_leave);
 }

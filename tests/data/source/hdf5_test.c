@@ -316,13 +316,6 @@ static void what_h5py_writes_is_read(void **state)
 	assert_refused(open_one(path, "words"), CHOIR_UNSUPPORTED, "words: its values are of a type");
 }
 
-static int remove_all(void **state)
-{
-	(void) state;
-	scratch_remove();
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -337,7 +330,7 @@ int main(void)
 		cmocka_unit_test(without_memory_nothing_stays_open),
 		cmocka_unit_test(what_h5py_writes_is_read),
 	};
-	return cmocka_run_group_tests(tests, NULL, remove_all);
+	return cmocka_run_group_tests(tests, NULL, scratch_leave);
 }
 
 #else

@@ -2,7 +2,6 @@
 // that say something else than they should; files of several kinds one after another.
 #include "data/elements.h"
 
-#include "base/alloc.h"
 #include "data/source/scratch.h"
 
 #include <stdio.h>
@@ -290,37 +289,25 @@ static void files_one_after_another(void **state)
 	assert_failure(CHOIR_INVALID, "no names given");
 }
 
+static choir_status read_two_files(void *pattern)
+{
+	int opened = 0;
+	int32_t x[2];
+	const char *const patterns[] = { pattern };
+	return read_to_end(choir_files_dataset_new(choir_files_new(1, patterns), open_one, &opened),
+			(chi_element){ .column = { x }, .capacity = 1 });
+}
+
 static void every_allocation_may_fail(void **state)
 {
 	(void) state;
 	const file f = make(1, "{'descr': '<i4', 'fortran_order': True, 'shape': (2, 2), }",
 			"0123456789abcdef", 16);
-	const char *pattern = scratch_write("a-1.npy", f.bytes, f.n);
+	char pattern[256];
+	scratch_write("a-1.npy", f.bytes, f.n);
 	scratch_write("a-2.npy", f.bytes, f.n);
-	pattern = scratch_path("a-*.npy");
-	bool failed = true;
-	for (uint64_t n = 1; failed; n++) {
-		int opened = 0;
-		chi_alloc_fail(n, false);
-		choir_dataset *d =
-				choir_files_dataset_new(choir_files_new(1, &pattern), open_one, &opened);
-		int32_t x[2];
-		chi_element e = { .column = { x }, .capacity = 1 };
-		choir_status status = d ? CHOIR_OK : choir_error_status();
-		while (status == CHOIR_OK)
-			status = chi_dataset_next(d, &e);
-		failed = chi_alloc_failed();
-		chi_alloc_fail(0, false);
-		assert_int_equal(status, failed ? CHOIR_NO_MEMORY : CHOIR_END);
-		choir_dataset_free(d);
-	}
-}
-
-static int remove_files(void **state)
-{
-	(void) state;
-	scratch_remove();
-	return 0;
+	snprintf(pattern, sizeof pattern, "%s", scratch_path("a-*.npy"));
+	assert_every_allocation(read_two_files, pattern);
 }
 
 int main(void)
@@ -336,5 +323,5 @@ int main(void)
 		cmocka_unit_test(files_one_after_another),
 		cmocka_unit_test(every_allocation_may_fail),
 	};
-	return cmocka_run_group_tests(tests, NULL, remove_files);
+	return cmocka_run_group_tests(tests, NULL, scratch_leave);
 }

@@ -2,7 +2,6 @@
 // every byte.
 #include "data/elements.h"
 
-#include "base/alloc.h"
 #include "data/source/scratch.h"
 
 #include <stdio.h>
@@ -229,32 +228,20 @@ static void damaged_archives(void **state)
 	}
 }
 
+static choir_status read_small(void *path)
+{
+	unsigned char x[2], y;
+	return read_to_end(choir_npz_dataset_new(path, 0, NULL),
+			(chi_element){ .column = { x, &y }, .capacity = 1 });
+}
+
 static void every_allocation_may_fail(void **state)
 {
 	(void) state;
 	const archive a = make(true, 8);
-	bool failed = true;
-	for (uint64_t n = 1; failed; n++) {
-		const char *path = scratch_write("t.npz", a.bytes, a.n);
-		chi_alloc_fail(n, false);
-		choir_dataset *d = choir_npz_dataset_new(path, 0, NULL);
-		unsigned char x[2], y;
-		chi_element e = { .column = { x, &y }, .capacity = 1 };
-		choir_status status = d ? CHOIR_OK : choir_error_status();
-		while (status == CHOIR_OK)
-			status = chi_dataset_next(d, &e);
-		failed = chi_alloc_failed();
-		chi_alloc_fail(0, false);
-		assert_int_equal(status, failed ? CHOIR_NO_MEMORY : CHOIR_END);
-		choir_dataset_free(d);
-	}
-}
-
-static int remove_files(void **state)
-{
-	(void) state;
-	scratch_remove();
-	return 0;
+	char path[256];
+	snprintf(path, sizeof path, "%s", scratch_write("t.npz", a.bytes, a.n));
+	assert_every_allocation(read_small, path);
 }
 
 int main(void)
@@ -265,7 +252,7 @@ int main(void)
 		cmocka_unit_test(damaged_archives),
 		cmocka_unit_test(every_allocation_may_fail),
 	};
-	return cmocka_run_group_tests(tests, NULL, remove_files);
+	return cmocka_run_group_tests(tests, NULL, scratch_leave);
 }
 
 #else

@@ -6,7 +6,7 @@
 #include "data/step.h"
 #include "tensor/tensor.h"
 
-#include <dirent.h>
+#include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -32,19 +32,28 @@ const char *scratch_path(const char *name)
 	return p;
 }
 
-void scratch_remove(void)
+int scratch_enter(void **state)
 {
-	if (!folder[0])
-		return;
-	DIR *d = opendir(folder);
-	struct dirent *entry;
-	while (d && (entry = readdir(d)) != NULL)
-		if (entry->d_name[0] != '.')
-			unlink(scratch_path(entry->d_name));
-	if (d)
-		closedir(d);
-	rmdir(folder);
+	(void) state;
+	scratch_path("");
+	return chdir(folder);
+}
+
+static int remove_one(const char *path, const struct stat *about, int type, struct FTW *place)
+{
+	(void) about;
+	(void) type;
+	(void) place;
+	return remove(path);
+}
+
+int scratch_leave(void **state)
+{
+	(void) state;
+	if (folder[0])
+		nftw(folder, remove_one, 4, FTW_DEPTH | FTW_PHYS);
 	folder[0] = '\0';
+	return 0;
 }
 
 const char *scratch_write(const char *name, const void *bytes, size_t n)

@@ -6,9 +6,12 @@
 #include <stddef.h>
 
 // A path in a new folder that all tests of a program share. The text is overwritten by the
-// eighth call after it. scratch_remove removes the folder with what is in it.
+// eighth call after it.
 const char *scratch_path(const char *name);
-void scratch_remove(void);
+// For a group of tests: makes that folder the current one, for names without a path; and removes
+// it with all that is in it.
+int scratch_enter(void **state);
+int scratch_leave(void **state);
 // Writes a file and returns its path.
 const char *scratch_write(const char *name, const void *bytes, size_t n);
 const char *scratch_text(const char *name, const char *text);

@@ -267,13 +267,6 @@ static void a_file_that_grows_is_no_harm(void **state)
 	}
 }
 
-static int remove_all(void **state)
-{
-	(void) state;
-	scratch_remove();
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -281,5 +274,5 @@ int main(void)
 		cmocka_unit_test(a_file_that_shrinks_is_an_end_or_a_failure),
 		cmocka_unit_test(a_file_that_grows_is_no_harm),
 	};
-	return cmocka_run_group_tests(tests, NULL, remove_all);
+	return cmocka_run_group_tests(tests, NULL, scratch_leave);
 }

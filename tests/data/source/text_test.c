@@ -1,7 +1,6 @@
 // Text: bytes, windows and lines, plain and compressed, and what is no text.
 #include "data/elements.h"
 
-#include "base/alloc.h"
 #include "data/source/scratch.h"
 
 #include <stdio.h>
@@ -147,37 +146,38 @@ static void made_examples(void **state)
 	assert_refused(choir_constant_dataset_new(1, 2, c), CHOIR_INVALID, "column \"y\" has no data");
 }
 
+static choir_status read_bytes(void *path)
+{
+	unsigned char byte;
+	return read_to_end(choir_text_bytes_dataset_new(path, "x"),
+			(chi_element){ .column = { &byte }, .capacity = 1 });
+}
+
+static choir_status read_windows(void *path)
+{
+	unsigned char input[2], target[2];
+	return read_to_end(choir_text_windows_dataset_new(path, 2, 1),
+			(chi_element){ .column = { input, target }, .capacity = 1 });
+}
+
+static choir_status read_lines(void *path)
+{
+	chi_cell line = { 0 };
+	const choir_status status = read_to_end(
+			choir_text_lines_dataset_new(path, "x", CHOIR_WRONG_STOP),
+			(chi_element){ .column = { &line }, .capacity = 1 });
+	chi_cell_free(&line);
+	return status;
+}
+
 static void every_allocation_may_fail(void **state)
 {
 	(void) state;
-	const char *path = scratch_text("t.txt", "abc\ndef\nghi");
-	for (int kind = 0; kind < 3; kind++) {
-		bool failed = true;
-		for (uint64_t n = 1; failed; n++) {
-			chi_alloc_fail(n, false);
-			choir_dataset *d = kind == 0 ? choir_text_bytes_dataset_new(path, "x")
-					: kind == 1			 ? choir_text_windows_dataset_new(path, 2, 1)
-								: choir_text_lines_dataset_new(path, "x", CHOIR_WRONG_STOP);
-			unsigned char a[2], b[2];
-			chi_cell cell = { 0 };
-			chi_element e = { .column = { kind == 2 ? (void *) &cell : a, b }, .capacity = 1 };
-			choir_status status = d ? CHOIR_OK : choir_error_status();
-			while (status == CHOIR_OK)
-				status = chi_dataset_next(d, &e);
-			failed = chi_alloc_failed();
-			chi_alloc_fail(0, false);
-			assert_int_equal(status, failed ? CHOIR_NO_MEMORY : CHOIR_END);
-			chi_cell_free(&cell);
-			choir_dataset_free(d);
-		}
-	}
-}
-
-static int remove_files(void **state)
-{
-	(void) state;
-	scratch_remove();
-	return 0;
+	char path[256];
+	snprintf(path, sizeof path, "%s", scratch_text("t.txt", "abc\ndef\nghi"));
+	assert_every_allocation(read_bytes, path);
+	assert_every_allocation(read_windows, path);
+	assert_every_allocation(read_lines, path);
 }
 
 int main(void)
@@ -191,5 +191,5 @@ int main(void)
 		cmocka_unit_test(made_examples),
 		cmocka_unit_test(every_allocation_may_fail),
 	};
-	return cmocka_run_group_tests(tests, NULL, remove_files);
+	return cmocka_run_group_tests(tests, NULL, scratch_leave);
 }

@@ -3,7 +3,6 @@
 #include "data/elements.h"
 #include "data/varying.h"
 
-#include "base/alloc.h"
 #include "base/error.h"
 #include "base/lock.h"
 
@@ -188,39 +187,27 @@ static void wrong_arguments_are_refused(void **state)
 	assert_failure(CHOIR_INVALID, "entry: the entry or the shape is NULL");
 }
 
-static bool use_all(void)
+static choir_status use_all(void *user)
 {
 	bool wrong = false;
 	const choir_column columns[] = { { "start", CHOIR_U8, { 1, { CHOIR_NONE } }, NULL },
 		{ "length", CHOIR_F32, CHOIR_SCALAR, NULL } };
+	(void) user;
 	choir_dataset *d = choir_dataset_map(words_new(30),
 			CHOIR_OPTIONS(choir_map_options, .n = 2, .columns = columns), shorten, &wrong);
-	d = choir_dataset_padded_batch(d, 4, NULL);
 	chi_cell word[4] = { { .data = NULL } };
 	float length[4];
-	chi_element e = { .column = { word, length }, .capacity = 4 };
-	choir_status status = d ? CHOIR_OK : choir_error_status();
-	while (status == CHOIR_OK)
-		status = chi_dataset_next(d, &e);
+	const choir_status status = read_to_end(choir_dataset_padded_batch(d, 4, NULL),
+			(chi_element){ .column = { word, length }, .capacity = 4 });
 	for (int i = 0; i < 4; i++)
 		chi_cell_free(&word[i]);
-	choir_dataset_free(d);
-	if (status != CHOIR_END)
-		assert_failure(CHOIR_NO_MEMORY, "");
-	return status == CHOIR_END;
+	return status;
 }
 
 static void every_allocation_may_fail(void **state)
 {
 	(void) state;
-	for (uint64_t n = 1;; n++) {
-		chi_alloc_fail(n, false);
-		bool worked = use_all(), hit = chi_alloc_failed();
-		chi_alloc_fail(0, false);
-		assert_int_equal(worked, !hit);
-		if (!hit)
-			break;
-	}
+	assert_every_allocation(use_all, NULL);
 }
 
 int main(void)

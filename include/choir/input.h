@@ -9,6 +9,12 @@
 // example. How many examples the global batch really has is known to every replica:
 // choir_replica_global_examples.
 //
+// Where a strategy is in step with other workers (choir_multi_worker_mirrored_strategy_new), all
+// of them make the same calls here, and each gets its own replicas' rows. They stop together: a
+// worker whose data have ended takes part without examples until all have. All know how many
+// examples there are in a step, and a failure of one is a failure of all in that step: its own for
+// the one, CHOIR_CANCELLED with the worker and its reason for the others.
+//
 // Threads: the program's, one at a time for a distributed dataset.
 #pragma once
 
@@ -46,7 +52,8 @@ typedef struct choir_input_options {
 	int64_t global_batch;
 	choir_auto_shard auto_shard;
 	// How many workers there are, each with as many replicas as the strategy, and which of them
-	// this is. 0 workers: one.
+	// this is, for programs that bring the workers together themselves: each then ends by itself.
+	// Both 0: those that the strategy is in step with, or this one alone.
 	int workers, worker;
 	// Each replica takes a whole batch of the dataset, whose batches then are of one replica: what
 	// make_dataset_iterator of tf.contrib did.
@@ -65,10 +72,11 @@ typedef struct choir_input_options {
 // is read before the first batch is asked for. With one replica and no global_batch, the
 // dataset's batches are handed on as they come. Errors: d is NULL: the first cause stays.
 // CHOIR_INVALID: d has no batch step and o names no global batch; a negative one; a worker that
-// there is not; fewer files than workers; place_on_device without PER_REPLICA or with fetching to
-// the device; a strategy that is NULL. CHOIR_UNSUPPORTED: PER_REPLICA. CHOIR_NOT_FOUND: see
-// CHOIR_AUTO_SHARD_FILE. CHOIR_STATE: CHOIR_SHARD_HINT in d under another policy and several
-// workers; inside a replica, in the scope of another strategy, or after a fork.
+// there is not, or not this one in the strategy's cluster; fewer files than workers; workers in
+// step whose options, or under DATA whose datasets, differ; place_on_device without PER_REPLICA or
+// with fetching to the device; a strategy that is NULL. CHOIR_UNSUPPORTED: PER_REPLICA.
+// CHOIR_NOT_FOUND: see CHOIR_AUTO_SHARD_FILE. CHOIR_STATE: CHOIR_SHARD_HINT in d under another
+// policy and several workers; inside a replica, in the scope of another strategy, or after a fork.
 choir_distributed_dataset *choir_strategy_distribute_dataset(
 		choir_strategy *s, choir_dataset *d, const choir_input_options *o);
 

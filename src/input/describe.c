@@ -69,8 +69,9 @@ static const char *what_is_read(const choir_distributed_dataset *data)
 	return data->feeds > 1 ? "a dataset for each replica" : "everything";
 }
 
-// What replica id does with what its worker reads.
-static void add_replica(chi_text *t, const choir_distributed_dataset *data, int64_t id)
+// What replica id, its worker's index-th, does with what its worker reads.
+static void add_replica(
+		chi_text *t, const choir_distributed_dataset *data, int64_t id, int64_t index)
 {
 	const int64_t n = chi_input_replicas(data), g = data->batch;
 	int64_t first = 0, rows = 0;
@@ -85,7 +86,7 @@ static void add_replica(chi_text *t, const choir_distributed_dataset *data, int6
 	case CHI_SPLIT_UNKNOWN:
 	case CHI_SPLIT_UNKNOWN_SHARED:
 		chi_text_add(t, "piece %" PRId64 " of the %" PRId64 " that each batch is cut into\n",
-				data->split == CHI_SPLIT_UNKNOWN ? id % data->strategy->replicas : id, n);
+				data->split == CHI_SPLIT_UNKNOWN ? index : id, n);
 		return;
 	case CHI_SPLIT_STREAM:
 	case CHI_SPLIT_SHARED:
@@ -113,11 +114,11 @@ size_t choir_distributed_dataset_describe(
 	if (out != NULL && size > 0)
 		out[0] = '\0';
 	for (int w = 0; data != NULL && w < data->o.workers; w++) {
-		const int r = data->strategy->replicas;
+		const int64_t end = chi_input_first(data, w + 1);
 		chi_text_add(&t, "worker %d reads %s%s\n", w, what_is_read(data),
 				w == data->o.worker && data->o.workers > 1 ? " (this worker)" : "");
-		for (int i = 0; i < r; i++)
-			add_replica(&t, data, (int64_t) w * r + i);
+		for (int64_t id = chi_input_first(data, w); id < end; id++)
+			add_replica(&t, data, id, id - chi_input_first(data, w));
 	}
 	const size_t length = t.failed ? 0 : t.length;
 	if (out != NULL && size > 0 && length > 0)

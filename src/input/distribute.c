@@ -10,6 +10,8 @@
 #include "base/philox.h"
 #include "base/size.h"
 #include "data/entry.h"
+#include "cross/peers.h"
+#include "strategy/strategy.h"
 
 enum { MOST_WORKERS = 1 << 16 };
 
@@ -20,16 +22,27 @@ void chi_input_free(void *self)
 		chi_feed_free(&data->feed[i]);
 	chi_free(data->feed);
 	chi_free(data->rows);
+	chi_free(data->words);
 	chi_free(data->column);
 	chi_free(data);
 }
 
 // ---- Options.
 
-static choir_status check_workers(choir_input_options *o)
+// Those of the strategy, where it has some.
+static choir_status check_workers(const choir_strategy *s, choir_input_options *o)
 {
-	if (o->workers == 0 && o->worker == 0)
-		o->workers = 1;
+	const int workers = s->peers != NULL ? s->peers->workers : 1;
+	const int worker = s->peers != NULL ? s->peers->worker : 0;
+	if (o->workers == 0 && o->worker == 0) {
+		o->workers = workers;
+		o->worker = worker;
+	}
+	if (s->peers != NULL && (o->workers != workers || o->worker != worker))
+		return choir_fail(CHOIR_INVALID,
+				"distribute_dataset: worker %d of %d given, but in the strategy's cluster this is "
+				"worker %d of %d",
+				o->worker, o->workers, worker, workers);
 	if (o->workers < 1 || o->workers > MOST_WORKERS)
 		return choir_fail(CHOIR_INVALID, "distribute_dataset: %d workers given, 1 to %d needed",
 				o->workers, (int) MOST_WORKERS);
@@ -82,7 +95,7 @@ static choir_status complete(const choir_strategy *s, const choir_input_options 
 			(unsigned) o->replication > CHOIR_REPLICATION_PER_REPLICA)
 		return choir_fail(CHOIR_INVALID,
 				"distribute_dataset: auto_shard, fetch or replication is none of those there are");
-	CHOIR_TRY(check_workers(o));
+	CHOIR_TRY(check_workers(s, o));
 	return check_places(s, o, from_function);
 }
 
@@ -186,7 +199,10 @@ static choir_distributed_dataset *new_data(
 	data->feed = chi_alloc_array((size_t) feeds, sizeof *data->feed);
 	data->rows = chi_alloc_array((size_t) s->replicas, sizeof *data->rows);
 	data->column = chi_alloc_array(CHI_MAX_COLUMNS, sizeof *data->column);
-	if (data->feed != NULL && data->rows != NULL && data->column != NULL)
+	if (s->peers != NULL)
+		data->words = chi_input_new_words(s);
+	if (data->feed != NULL && data->rows != NULL && data->column != NULL &&
+			(s->peers == NULL || data->words != NULL))
 		return data;
 	chi_input_free(data);
 	return NULL;
@@ -218,24 +234,40 @@ static choir_status add_feed(choir_distributed_dataset *data, int i, choir_datas
 	return check_room(data);
 }
 
-static choir_distributed_dataset *finish(choir_distributed_dataset *data, choir_status status)
+// What must be the same for all workers: under DATA the whole dataset.
+static uint64_t what_agrees(const choir_distributed_dataset *data)
 {
+	const bool shared =
+			data->split == CHI_SPLIT_SHARED || data->split == CHI_SPLIT_UNKNOWN_SHARED;
+	uint64_t sum = shared ? data->signature : 0;
+	sum = chi_hash_mix(sum ^ (uint64_t) data->o.auto_shard);
+	sum = chi_hash_mix(sum ^ (uint64_t) data->split);
+	return chi_hash_mix(sum ^ (uint64_t) data->batch);
+}
+
+// data NULL: it could not be made, which all workers of s hear of.
+static choir_distributed_dataset *finish(choir_strategy *s, choir_distributed_dataset *data)
+{
+	choir_status status = data == NULL ? choir_error_status() : CHOIR_OK;
+	status = chi_input_agree_made(s, status, data == NULL ? 0 : what_agrees(data));
 	if (status != CHOIR_OK) {
-		chi_input_free(data);
+		if (data != NULL)
+			chi_input_free(data);
 		return NULL;
 	}
 	find_columns(data);
-	return chi_strategy_own_stateful(data->strategy, &chi_input_state, data) == CHOIR_OK
-			? data : NULL;
+	if (chi_strategy_own_stateful(s, &chi_input_state, data) == CHOIR_OK)
+		return data;
+	chi_strategy_give_up(s, choir_error_status());
+	return NULL;
 }
 
-choir_distributed_dataset *choir_strategy_distribute_dataset(
+// d is taken over.
+static choir_distributed_dataset *make(
 		choir_strategy *s, choir_dataset *d, const choir_input_options *given)
 {
 	choir_input_options o;
-	if (chi_strategy_check(s) != CHOIR_OK ||
-			chi_context_need_cross(s, "distribute_dataset") != CHOIR_OK ||
-			chi_dataset_spec(d) == NULL || complete(s, given, false, &o) != CHOIR_OK) {
+	if (chi_dataset_spec(d) == NULL || complete(s, given, false, &o) != CHOIR_OK) {
 		choir_dataset_free(d);
 		return NULL;
 	}
@@ -253,7 +285,24 @@ choir_distributed_dataset *choir_strategy_distribute_dataset(
 	if (!o.per_replica_batches)
 		data->batch = o.global_batch != 0 ? o.global_batch : d->spec.global;
 	data->split = find_split(data);
-	return finish(data, add_feed(data, 0, d));
+	if (add_feed(data, 0, d) == CHOIR_OK)
+		return data;
+	chi_input_free(data);
+	return NULL;
+}
+
+static bool may_distribute(choir_strategy *s, const char *what)
+{
+	return chi_strategy_check(s) == CHOIR_OK && chi_context_need_cross(s, what) == CHOIR_OK;
+}
+
+choir_distributed_dataset *choir_strategy_distribute_dataset(
+		choir_strategy *s, choir_dataset *d, const choir_input_options *given)
+{
+	if (may_distribute(s, "distribute_dataset"))
+		return finish(s, make(s, d, given));
+	choir_dataset_free(d);
+	return NULL;
 }
 
 // ---- Datasets from a function.
@@ -303,13 +352,11 @@ static choir_status call(choir_distributed_dataset *data, int i, const choir_inp
 	return add_feed(data, i, d);
 }
 
-choir_distributed_dataset *choir_strategy_distribute_datasets_from_function(
+static choir_distributed_dataset *make_from_function(
 		choir_strategy *s, choir_dataset_fn *fn, void *user, const choir_input_options *given)
 {
 	choir_input_options o;
-	if (chi_strategy_check(s) != CHOIR_OK ||
-			chi_context_need_cross(s, "distribute_datasets_from_function") != CHOIR_OK ||
-			complete(s, given, true, &o) != CHOIR_OK)
+	if (complete(s, given, true, &o) != CHOIR_OK)
 		return NULL;
 	if (fn == NULL) {
 		choir_fail(CHOIR_INVALID, "distribute_datasets_from_function: the function is NULL");
@@ -321,7 +368,8 @@ choir_distributed_dataset *choir_strategy_distribute_datasets_from_function(
 	choir_distributed_dataset *data = new_data(s, &o, each ? s->replicas : 1);
 	if (data == NULL)
 		return NULL;
-	const int n = (int) chi_input_replicas(data), first = (int) chi_input_first(data);
+	const int n = (int) chi_input_replicas(data);
+	const int first = (int) chi_input_first(data, o.worker);
 	data->split = CHI_SPLIT_ELEMENTS;
 	choir_status status = CHOIR_OK;
 	for (int i = 0; i < data->feeds && status == CHOIR_OK; i++) {
@@ -331,5 +379,16 @@ choir_distributed_dataset *choir_strategy_distribute_datasets_from_function(
 			.replicas_in_sync = n };
 		status = call(data, i, &c, fn, user);
 	}
-	return finish(data, status);
+	if (status == CHOIR_OK)
+		return data;
+	chi_input_free(data);
+	return NULL;
+}
+
+choir_distributed_dataset *choir_strategy_distribute_datasets_from_function(
+		choir_strategy *s, choir_dataset_fn *fn, void *user, const choir_input_options *given)
+{
+	return may_distribute(s, "distribute_datasets_from_function")
+			? finish(s, make_from_function(s, fn, user, given))
+			: NULL;
 }

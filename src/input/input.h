@@ -49,6 +49,8 @@ typedef enum {
 	CHI_SPLIT_UNKNOWN_SHARED // of which piece j falls to replica j
 } chi_split;
 
+typedef struct chi_input_word chi_input_word; // agree.c
+
 struct choir_distributed_dataset {
 	choir_strategy *strategy;
 	choir_input_options o; // complete
@@ -59,17 +61,27 @@ struct choir_distributed_dataset {
 	int64_t batch; // of all replicas; CHOIR_NONE: not known
 	int64_t room; // examples that a step of this worker can have
 	int64_t steps; // in this pass
+	int64_t all; // examples of the step that is made, of all workers as far as they are in step
+	// Examples of the step that this worker has read for all, where each reads everything; else 0.
+	int64_t whole;
 	uint64_t signature; // of the dataset as it was given
+	chi_input_word *words; // of each worker that is in step; NULL: there are no others
 	int64_t *rows; // of each replica, of the batch that is made
 	choir_column *column; // what a replica gets, for who asks
 };
 
-// Replicas of the job, and the first of this worker's.
+// Replicas of the job, and those of the workers before worker.
 int64_t chi_input_replicas(const choir_distributed_dataset *data);
-int64_t chi_input_first(const choir_distributed_dataset *data);
+int64_t chi_input_first(const choir_distributed_dataset *data, int worker);
 // Reads the next step's examples to the target and says in data->rows how many each replica gets.
 // CHOIR_END: there are none for anybody.
 choir_status chi_input_read_step(choir_distributed_dataset *data, chi_target *to);
+// The workers that are in step agree on how making a dataset and reading a step went (agree.c);
+// own: here. Alone it is that. signature: of what must be the same everywhere, or 0.
+choir_status chi_input_agree_made(choir_strategy *s, choir_status own, uint64_t signature);
+// Room for what they say in a step; NULL: a failure.
+chi_input_word *chi_input_new_words(const choir_strategy *s);
+choir_status chi_input_agree_step(choir_distributed_dataset *data, choir_status own);
 // Applies the policy to d, which nothing was read from.
 choir_status chi_input_shard(choir_distributed_dataset *data, choir_dataset *d);
 

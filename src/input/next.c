@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/fpenv.h"
+#include "strategy/strategy.h"
 #include "trace/trace.h"
 #include "value/value.h"
 
@@ -84,7 +85,21 @@ static choir_status deal(choir_distributed_dataset *data, choir_values *set, chi
 		if (fetches)
 			CHOIR_TRY(fetch(data, set, c->name));
 	}
+	if (set->in_sync > set->layout.replicas)
+		set->all_examples = data->all;
 	return CHOIR_OK;
+}
+
+// The next step in which anybody has an example. A worker whose data have ended takes part
+// without any, as long as others have some.
+static choir_status read_step(choir_distributed_dataset *data, chi_target *to)
+{
+	choir_status status;
+	do {
+		status = chi_input_agree_step(data, chi_input_read_step(data, to));
+		data->steps += status == CHOIR_OK;
+	} while (status == CHOIR_OK && data->all == 0 && data->strategy->peers != NULL);
+	return status;
 }
 
 choir_status choir_distributed_dataset_next(choir_distributed_dataset *data, choir_values **batch)
@@ -101,7 +116,7 @@ choir_status choir_distributed_dataset_next(choir_distributed_dataset *data, cho
 	chi_trace_begin(CHOIR_TRACE_INPUT, "next batch");
 	choir_status status = make_columns(data, &to);
 	if (status == CHOIR_OK)
-		status = chi_input_read_step(data, &to);
+		status = read_step(data, &to);
 	if (status == CHOIR_OK)
 		status = deal(data, *batch, &to);
 	if (status != CHOIR_OK)

@@ -2,14 +2,26 @@
 // numbers that all workers know, so nobody has to ask the others.
 #include "input/input.h"
 
+#include <string.h>
+
+#include "cross/peers.h"
+#include "strategy/strategy.h"
+
 int64_t chi_input_replicas(const choir_distributed_dataset *data)
 {
-	return (int64_t) data->o.workers * data->strategy->replicas;
+	const choir_strategy *s = data->strategy;
+	return s->peers != NULL ? s->in_sync : (int64_t) data->o.workers * s->replicas;
 }
 
-int64_t chi_input_first(const choir_distributed_dataset *data)
+int64_t chi_input_first(const choir_distributed_dataset *data, int worker)
 {
-	return (int64_t) data->o.worker * data->strategy->replicas;
+	const choir_strategy *s = data->strategy;
+	return s->peers != NULL ? s->peers->first[worker] : (int64_t) worker * s->replicas;
+}
+
+static int64_t first_here(const choir_distributed_dataset *data)
+{
+	return chi_input_first(data, data->o.worker);
 }
 
 // Examples of a whole global batch for replica id of the job.
@@ -48,13 +60,16 @@ static choir_status read_elements(choir_distributed_dataset *data, chi_target *t
 }
 
 // The cyclic list of sizes begins, for worker w, with its first replica's; a step takes the next
-// ones, so that a worker reads as many examples as there are in the global batches.
+// ones, so that a worker reads as many examples as there are in the global batches. All workers
+// move on in it by the same number, that of the replicas of one, also where they have not the
+// same: so each step has a global batch.
 static choir_status read_stream(choir_distributed_dataset *data, chi_target *to)
 {
-	const int64_t n = chi_input_replicas(data), first = chi_input_first(data);
+	const int64_t n = chi_input_replicas(data), first = first_here(data);
+	const int64_t shift = n / data->o.workers;
 	int64_t want = 0, got;
 	for (int i = 0; i < data->strategy->replicas; i++) {
-		const int64_t id = (first + data->steps % n * data->strategy->replicas + i) % n;
+		const int64_t id = (first + data->steps % n * shift + i) % n;
 		data->rows[i] = share(data, id);
 		want += data->rows[i];
 	}
@@ -68,7 +83,7 @@ static choir_status read_stream(choir_distributed_dataset *data, chi_target *to)
 // Before, within and behind this worker's pieces of the global batch.
 static choir_status read_shared(choir_distributed_dataset *data, chi_target *to)
 {
-	const int64_t first = chi_input_first(data);
+	const int64_t first = first_here(data);
 	int64_t before = 0, mine = 0, passed, got = 0, behind = 0;
 	for (int64_t id = 0; id < first; id++)
 		before += share(data, id);
@@ -80,18 +95,20 @@ static choir_status read_shared(choir_distributed_dataset *data, chi_target *to)
 	cut_rows(data, got);
 	if (got == mine)
 		CHOIR_TRY(chi_feed_fill(&data->feed[0], NULL, data->batch - before - mine, &behind));
-	return passed + got + behind > 0 ? CHOIR_OK : CHOIR_END;
+	data->whole = passed + got + behind;
+	return data->whole > 0 ? CHOIR_OK : CHOIR_END;
 }
 
 // The next of the element's pieces, n for all replicas of the job, of ceil(examples / n) each.
 static choir_status read_pieces(choir_distributed_dataset *data, chi_target *to)
 {
 	chi_feed *f = &data->feed[0];
-	const int64_t n = chi_input_replicas(data), first = chi_input_first(data);
+	const int64_t n = chi_input_replicas(data), first = first_here(data);
 	int64_t before = 0, passed, got;
 	CHOIR_TRY(chi_feed_hold(f));
 	const int64_t piece = f->held / n + (f->held % n != 0), all = f->held;
 	const bool shared = data->split == CHI_SPLIT_UNKNOWN_SHARED;
+	data->whole = shared ? all : 0;
 	if (shared)
 		before = first * piece < all ? first * piece : all;
 	if (before > 0)
@@ -109,6 +126,7 @@ static choir_status read_pieces(choir_distributed_dataset *data, chi_target *to)
 choir_status chi_input_read_step(choir_distributed_dataset *data, chi_target *to)
 {
 	choir_status status = CHOIR_INTERNAL;
+	data->whole = 0;
 	switch (data->split) {
 	case CHI_SPLIT_AS_THEY_COME:
 		status = read_element(data, to);
@@ -127,6 +145,7 @@ choir_status chi_input_read_step(choir_distributed_dataset *data, chi_target *to
 		status = read_pieces(data, to);
 		break;
 	}
-	data->steps += status == CHOIR_OK;
+	if (status == CHOIR_END)
+		memset(data->rows, 0, (size_t) data->strategy->replicas * sizeof *data->rows);
 	return status;
 }

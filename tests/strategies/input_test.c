@@ -1,0 +1,498 @@
+// Data of several workers that are in step, each a thread in a played cluster: who gets what, that
+// all stop together however much each of them has, how many examples there are in a step, and that
+// a failure of one is one of all.
+#include "peers.h"
+
+#include "input/worker.h"
+#include "value/value.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+// oneDNN's own locks are invisible to the thread sanitizer.
+#if defined(__SANITIZE_THREAD__)
+__attribute__((constructor)) static void use_plain_kernels(void)
+{
+	setenv("CHOIR_KERNELS", "plain", 1);
+}
+#endif
+
+enum { WORKERS = 4 };
+
+// What all workers do: read a dataset to its end, and what each of them found.
+typedef struct {
+	choir_dataset *(*make)(int worker);
+	choir_input_options o;
+	choir_dataset_fn *fn; // instead of make
+	bool sevens; // all numbers are 7: their mean is, however they are dealt
+	reading found[WORKERS];
+	int64_t all[WORKERS][MOST_STEPS]; // examples of each step, of all workers
+	char failure[WORKERS][600];
+} job;
+
+static choir_status find_mean(choir_replica *r, void *user)
+{
+	float mean = 0;
+	(void) user;
+	choir_tensor *t = choir_cast(choir_replica_arg(r, "number"), CHOIR_F32);
+	t = choir_replica_all_reduce(r, CHOIR_SUM, choir_replica_mean(r, t));
+	CHOIR_TRY(choir_tensor_fetch(t, &mean, sizeof mean));
+	return fabsf(mean - 7) < 1e-4f ? CHOIR_OK
+								   : choir_fail(CHOIR_INTERNAL, "the mean is %g", (double) mean);
+}
+
+static const char *note(choir_values *batch, reading *l, int64_t all[])
+{
+	choir_value *v = choir_values_find(batch, "number");
+	for (int r = 0; r < choir_value_local_count(v); r++) {
+		choir_tensor *t = choir_value_local(v, r);
+		const int64_t n = choir_tensor_shape(t)->dim[0];
+		if (n > MOST || l->steps == MOST_STEPS)
+			return "too many examples or steps";
+		l->rows[l->steps][r] = n;
+		if (n > 0)
+			memcpy(l->number[l->steps][r], choir_tensor_data(t), (size_t) n * sizeof(int64_t));
+	}
+	all[l->steps++] = chi_values_global_examples(batch);
+	return NULL;
+}
+
+static const char *read_pass(choir_strategy *s, choir_distributed_dataset *data, const job *j,
+		reading *l, int64_t all[])
+{
+	choir_values *batch = NULL;
+	const char *wrong = NULL;
+	memset(l, 0, sizeof *l);
+	while (wrong == NULL &&
+			(l->status = choir_distributed_dataset_next(data, &batch)) == CHOIR_OK) {
+		wrong = note(batch, l, all);
+		if (j->sevens && choir_strategy_run(s, find_mean, NULL, batch, NULL) != CHOIR_OK)
+			wrong = choir_error();
+	}
+	choir_values_free(batch);
+	return wrong;
+}
+
+static const char *be_worker(choir_strategy *s, int worker, void *user)
+{
+	static _Thread_local reading again;
+	static _Thread_local int64_t all[MOST_STEPS];
+	job *j = user;
+	if (s == NULL)
+		return choir_error();
+	choir_distributed_dataset *data = j->fn != NULL
+			? choir_strategy_distribute_datasets_from_function(s, j->fn, &worker, &j->o)
+			: choir_strategy_distribute_dataset(s, j->make(worker), &j->o);
+	if (data == NULL)
+		return choir_error();
+	const char *wrong = read_pass(s, data, j, &j->found[worker], j->all[worker]);
+	if (wrong != NULL)
+		return wrong;
+	snprintf(j->failure[worker], sizeof j->failure[0], "%s", choir_error());
+	if (choir_distributed_dataset_rewind(data) != CHOIR_OK)
+		return choir_error();
+	wrong = read_pass(s, data, j, &again, all);
+	if (wrong != NULL)
+		return wrong;
+	return memcmp(&again, &j->found[worker], sizeof again) == 0 ? NULL : "the second pass differs";
+}
+
+static void run(job *j, int workers, int replicas)
+{
+	for (uint64_t seed = 1; seed < 4; seed++)
+		peers_run(&(peers_job){ .replicas = replicas,
+				.place = { workers, "cpu:0" },
+				.seed = seed,
+				.fn = be_worker,
+				.user = j });
+	for (int w = 1; w < workers; w++)
+		if (j->found[w].steps != j->found[0].steps)
+			fail_msg("worker %d: %d steps, worker 0 %d", w, j->found[w].steps, j->found[0].steps);
+	for (int k = 0; k < j->found[0].steps; k++) {
+		int64_t rows = 0;
+		for (int w = 0; w < workers; w++)
+			for (int r = 0; r < MOST_REPLICAS; r++)
+				rows += j->found[w].rows[k][r];
+		for (int w = 0; w < workers; w++)
+			assert_int_equal(j->all[w][k], rows);
+		assert_true(rows > 0);
+	}
+}
+
+static job new_job(choir_dataset *(*make)(int worker), choir_auto_shard policy)
+{
+	return (job){ .make = make,
+		.o = { .size = sizeof(choir_input_options), .auto_shard = policy } };
+}
+
+// ---- Who gets what.
+
+static choir_dataset *twenty_three(int worker)
+{
+	(void) worker;
+	return choir_dataset_batch(worker_numbers(23), 5);
+}
+
+static choir_dataset *unknown_batches(int worker)
+{
+	choir_dataset *d = choir_dataset_batch(worker_numbers(23), 5);
+	(void) worker;
+	return choir_dataset_padded_batch(choir_dataset_unbatch(d), 8, NULL);
+}
+
+// spec: V9, 2.11, 2.12
+static void under_data_all_get_what_one_worker_would(void **state)
+{
+	(void) state;
+	static const struct {
+		int workers, replicas;
+	} places[] = { { 2, 2 }, { 2, 4 }, { 3, 3 }, { 3, 4 }, { 4, 6 } };
+	static const int64_t batches[] = { 0, 1, 7, 10 };
+	for (size_t p = 0; p < sizeof places / sizeof places[0]; p++)
+		for (size_t b = 0; b < 4; b++) {
+			static reading whole;
+			const int n = places[p].replicas, workers = places[p].workers;
+			choir_strategy *one = worker_strategy(n);
+			read_steps(of_worker(one, twenty_three(0), 1, 0, CHOIR_AUTO_SHARD_DATA, batches[b]), n,
+					&whole);
+			choir_strategy_free(one);
+			static job j;
+			j = new_job(p % 2 ? unknown_batches : twenty_three, CHOIR_AUTO_SHARD_DATA);
+			j.o.global_batch = batches[b] ? batches[b] : 5;
+			j.o.buffer = (int) p;
+			run(&j, workers, n);
+			assert_int_equal(j.found[0].steps, whole.steps);
+			for (int w = 0, first = 0; w < workers; w++) {
+				const int r = n / workers + (w < n % workers);
+				assert_int_equal(j.found[w].status, CHOIR_END);
+				for (int k = 0; k < whole.steps; k++) {
+					assert_rows(&j.found[w], k, r, &whole.rows[k][first]);
+					assert_memory_equal(j.found[w].number[k], whole.number[k][first],
+							(size_t) r * sizeof whole.number[0][0]);
+				}
+				first += r;
+			}
+		}
+}
+
+// Each number that a worker has comes once.
+static void assert_all_came(const job *j, int worker, int64_t n)
+{
+	int seen[MOST] = { 0 };
+	const reading *l = &j->found[worker];
+	for (int k = 0; k < l->steps; k++)
+		for (int r = 0; r < MOST_REPLICAS; r++)
+			for (int64_t i = 0; i < l->rows[k][r]; i++)
+				seen[l->number[k][r][i]]++;
+	for (int i = 0; i < MOST; i++)
+		assert_int_equal(seen[i], i < n);
+}
+
+static int64_t length_of(int worker)
+{
+	static const int64_t length[WORKERS] = { 17, 3, 0, 30 };
+	return length[worker];
+}
+
+static choir_dataset *unequal(int worker)
+{
+	return choir_dataset_batch(worker_numbers(length_of(worker)), 7);
+}
+
+static choir_dataset *unequal_unknown(int worker)
+{
+	return choir_dataset_unbatch(choir_dataset_batch(worker_numbers(length_of(worker)), 7));
+}
+
+static choir_dataset *make_unequal(const choir_input_context *c, void *user)
+{
+	return c->input_pipeline == *(int *) user
+			? choir_dataset_batch(worker_numbers(length_of(c->input_pipeline)), 2)
+			: NULL;
+}
+
+// Workers whose data have ended go on without examples until all have.
+// spec: 2.11, B20
+static void all_stop_together_however_much_each_has(void **state)
+{
+	(void) state;
+	static job j;
+	for (int workers = 2; workers <= WORKERS; workers++)
+		for (int replicas = workers; replicas <= workers + 3; replicas += 3)
+			for (int way = 0; way < 3; way++) {
+				j = new_job(way ? unequal_unknown : unequal, CHOIR_AUTO_SHARD_OFF);
+				j.o.global_batch = way < 2 ? 7 : 0;
+				j.fn = way == 2 ? make_unequal : NULL;
+				j.o.buffer = workers - 2;
+				run(&j, workers, replicas);
+				for (int w = 0; w < workers; w++) {
+					assert_int_equal(j.found[w].status, CHOIR_END);
+					assert_all_came(&j, w, length_of(w));
+				}
+			}
+	// The cyclic list: 1 over two workers. Worker 1 has nothing to give in the second step, when
+	// worker 0's are at their end, so that would be one without any example: there is none.
+	j = new_job(unequal, CHOIR_AUTO_SHARD_OFF);
+	j.o.global_batch = 1;
+	run(&j, 2, 2);
+	assert_all_came(&j, 0, 17);
+	assert_all_came(&j, 1, 3);
+	for (int k = 0; k < j.found[0].steps; k++)
+		assert_in_range(j.all[0][k], 1, 1);
+}
+
+static char folder[] = "/tmp/choir-workers-XXXXXX";
+
+static choir_status widen(const choir_entry in[], choir_entry out[], void *user)
+{
+	(void) user;
+	((int64_t *) out[0].data)[0] = ((const uint8_t *) in[0].data)[0];
+	return CHOIR_OK;
+}
+
+// Three files of 3, 2 and 9 bytes.
+static choir_dataset *three_files(int worker)
+{
+	static const char *const text[] = { "\0\1\2", "\3\4", "\5\6\7\10\11\12\13\14\15" };
+	static const size_t bytes[] = { 3, 2, 9 };
+	const choir_column column = { "number", CHOIR_I64, CHOIR_SCALAR, NULL };
+	const choir_field field = { .name = "byte", .dtype = CHOIR_U8 };
+	char pattern[64];
+	for (int f = 0; worker < 0 && f < 3; f++) {
+		char path[64];
+		snprintf(path, sizeof path, "%s/%d", folder, f);
+		FILE *file = fopen(path, "wb");
+		assert_non_null(file);
+		assert_int_equal(fwrite(text[f], 1, bytes[f], file), bytes[f]);
+		assert_int_equal(fclose(file), 0);
+	}
+	snprintf(pattern, sizeof pattern, "%s/?", folder);
+	choir_dataset *d = choir_fixed_dataset_new(pattern, 1, &field, NULL);
+	d = choir_dataset_map(
+			d, CHOIR_OPTIONS(choir_map_options, .n = 1, .columns = &column), widen, NULL);
+	return choir_dataset_batch(d, 4);
+}
+
+// spec: 2.12, B9
+static void files_of_unequal_lengths_end_together(void **state)
+{
+	(void) state;
+	static job j;
+	choir_dataset_free(three_files(-1));
+	j = new_job(three_files, CHOIR_AUTO_SHARD_FILE);
+	run(&j, 2, 2); // worker 0: files 0 and 2, 12 bytes; worker 1: file 1, 2 bytes
+	assert_int_equal(j.found[0].steps, 6);
+	assert_int_equal(j.found[0].number[0][0][0], 0);
+	assert_int_equal(j.found[1].number[0][0][0], 3);
+	for (int k = 1; k < 6; k++)
+		assert_int_equal(j.found[1].rows[k][0], 0);
+	for (int f = 0; f < 3; f++) {
+		char path[64];
+		snprintf(path, sizeof path, "%s/%d", folder, f);
+		unlink(path);
+	}
+}
+
+static choir_dataset *sevens(int worker)
+{
+	static int64_t seven[MOST];
+	for (int i = 0; i < MOST && seven[i] != 7; i++)
+		seven[i] = 7;
+	const choir_column column = { "number", CHOIR_I64, CHOIR_SCALAR, seven };
+	return choir_dataset_batch(choir_memory_dataset_new(length_of(worker), 1, &column, false), 7);
+}
+
+// Means are over the examples that there really are.
+// spec: 2.11
+static void means_count_what_is_there(void **state)
+{
+	(void) state;
+	static job j;
+	for (int workers = 2; workers <= WORKERS; workers++) {
+		choir_dataset_free(sevens(0)); // makes the numbers, before workers share them
+		j = new_job(sevens, CHOIR_AUTO_SHARD_OFF);
+		j.sevens = true;
+		run(&j, workers, workers + 1);
+	}
+}
+
+// ---- Failures.
+
+static choir_status fail_at_nine(int64_t position, void *const out[], void *user)
+{
+	if (position == 9 && user != NULL)
+		return choir_fail(CHOIR_IO, "a disk is on fire");
+	*(int64_t *) out[0] = position;
+	return position < 12 ? CHOIR_OK : CHOIR_END;
+}
+
+static choir_dataset *worker_1_fails(int worker)
+{
+	static int yes;
+	const choir_column column = { "number", CHOIR_I64, CHOIR_SCALAR, NULL };
+	return choir_dataset_batch(
+			choir_function_dataset_new(1, &column, fail_at_nine, worker == 1 ? &yes : NULL), 2);
+}
+
+// spec: 2.11, 2.19
+static void a_failure_of_one_is_one_of_all(void **state)
+{
+	(void) state;
+	static job j;
+	for (int policy = 0; policy < 2; policy++) {
+		j = new_job(worker_1_fails, policy ? CHOIR_AUTO_SHARD_OFF : CHOIR_AUTO_SHARD_DATA);
+		run(&j, 3, 3); // and again: the same pass is read twice
+		for (int w = 0; w < 3; w++) {
+			assert_int_equal(j.found[w].status, w == 1 ? CHOIR_IO : CHOIR_CANCELLED);
+			assert_non_null(strstr(j.failure[w], "a disk is on fire"));
+		}
+		assert_non_null(strstr(j.failure[0], "distributed dataset: worker 1: "));
+		assert_int_equal(j.found[0].steps, policy ? 4 * 3 : 4);
+	}
+}
+
+static choir_dataset *worker_2_has_less(int worker)
+{
+	return choir_dataset_batch(
+			choir_dataset_unbatch(choir_dataset_batch(worker_numbers(worker == 2 ? 10 : 12), 3)),
+			4);
+}
+
+static void data_that_differ_under_data_are_found(void **state)
+{
+	(void) state;
+	static job j;
+	j = new_job(worker_2_has_less, CHOIR_AUTO_SHARD_DATA);
+	run(&j, 3, 3);
+	for (int w = 0; w < 3; w++) {
+		assert_int_equal(j.found[w].status, CHOIR_INVALID);
+		assert_int_equal(j.found[w].steps, 2);
+		assert_string_equal(j.failure[w],
+				"distributed dataset: step 2: worker 2 read 2 examples and worker 0 4: their data "
+				"differ");
+	}
+}
+
+// What each worker gets where its distributed dataset is made.
+typedef struct {
+	choir_dataset *(*make)(int worker);
+	int64_t batch[2]; // of worker 0, and of others
+	int workers; // in the options of worker 1
+	char text[WORKERS][400];
+} making;
+
+static const char *make_one(choir_strategy *s, int worker, void *user)
+{
+	making *m = user;
+	if (s == NULL)
+		return choir_error();
+	choir_distributed_dataset *data = choir_strategy_distribute_dataset(s, m->make(worker),
+			CHOIR_OPTIONS(choir_input_options, .global_batch = m->batch[worker > 0],
+					.workers = worker == 1 ? m->workers : 0));
+	snprintf(m->text[worker], sizeof m->text[0], "%s", data == NULL ? choir_error() : "");
+	// After it, all can go on.
+	data = choir_strategy_distribute_dataset(s, twenty_three(worker), NULL);
+	return data == NULL ? choir_error() : NULL;
+}
+
+static void make_all(making *m)
+{
+	peers_run(&(peers_job){
+			.replicas = 3, .place = { 3, "cpu:0" }, .seed = 5, .fn = make_one, .user = m });
+}
+
+static choir_dataset *worker_2_has_none(int worker)
+{
+	return worker == 2 ? choir_idx_dataset_new("/nowhere/at-all", "number") : twenty_three(worker);
+}
+
+static choir_dataset *worker_2_has_other_steps(int worker)
+{
+	return worker == 2 ? choir_dataset_take(twenty_three(worker), 3) : twenty_three(worker);
+}
+
+static void assert_made(making *m, int worker, const char *text)
+{
+	if (strstr(m->text[worker], text) == NULL)
+		fail_msg("worker %d: \"%s\" does not say \"%s\"", worker, m->text[worker], text);
+}
+
+// spec: 2.12, 2.19
+static void all_make_it_or_none(void **state)
+{
+	(void) state;
+	static making m;
+	m = (making){ .make = worker_2_has_none };
+	make_all(&m);
+	assert_made(&m, 2, "/nowhere/at-all");
+	assert_made(&m, 0, "distributed dataset: worker 2: ");
+	assert_made(&m, 1, "/nowhere/at-all");
+	m = (making){ .make = worker_2_has_other_steps };
+	make_all(&m);
+	for (int w = 0; w < 3; w++)
+		assert_made(&m, w, "worker 2's dataset has other options than worker 0's, or, under");
+	m = (making){ .make = twenty_three, .batch = { 6, 9 } };
+	make_all(&m);
+	for (int w = 0; w < 3; w++)
+		assert_made(&m, w, "worker 1's dataset has other options");
+	m = (making){ .make = twenty_three, .workers = 2 };
+	make_all(&m);
+	assert_made(&m, 1, "worker 0 of 2 given, but in the strategy's cluster this is worker 1 of 3");
+	assert_made(&m, 0, "distributed dataset: worker 1: distribute_dataset: worker 0 of 2");
+}
+
+static const char *describe(choir_strategy *s, int worker, void *user)
+{
+	char *text = user;
+	if (s == NULL)
+		return choir_error();
+	choir_distributed_dataset *data =
+			choir_strategy_distribute_dataset(s, twenty_three(worker), NULL);
+	if (worker == 1)
+		choir_distributed_dataset_describe(data, text, 1000);
+	return data == NULL ? choir_error() : NULL;
+}
+
+static void unequal_workers_are_described(void **state)
+{
+	(void) state;
+	char text[1000] = "";
+	peers_run(&(peers_job){
+			.replicas = 3, .place = { 2, "cpu:0" }, .seed = 5, .fn = describe, .user = text });
+	assert_string_equal(text,
+			"worker 0 reads everything\n"
+			"  replica 0: examples 0 to 1 of each global batch of 5\n"
+			"  replica 1: examples 2 to 3 of each global batch of 5\n"
+			"worker 1 reads everything (this worker)\n"
+			"  replica 2: examples 4 to 4 of each global batch of 5\n");
+}
+
+static int make_folder(void **state)
+{
+	(void) state;
+	return mkdtemp(folder) == NULL ? -1 : 0;
+}
+
+static int remove_folder(void **state)
+{
+	(void) state;
+	return rmdir(folder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(under_data_all_get_what_one_worker_would),
+		cmocka_unit_test(all_stop_together_however_much_each_has),
+		cmocka_unit_test(files_of_unequal_lengths_end_together),
+		cmocka_unit_test(means_count_what_is_there),
+		cmocka_unit_test(a_failure_of_one_is_one_of_all),
+		cmocka_unit_test(data_that_differ_under_data_are_found),
+		cmocka_unit_test(all_make_it_or_none),
+		cmocka_unit_test(unequal_workers_are_described),
+	};
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

@@ -1,8 +1,6 @@
 // Sums by plain recursion.
 #include "cross/oracle.h"
 
-#include "base/philox.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,13 +62,21 @@ void oracle_sum(choir_dtype dtype, const void *all, int lo, int hi, int64_t n, v
 	free(right);
 }
 
+// Vigna's splitmix64.
+static uint64_t next_word(uint64_t *state)
+{
+	uint64_t x = *state += 0x9e3779b97f4a7c15;
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+	return x ^ (x >> 31);
+}
+
 void oracle_fill(choir_dtype dtype, void *all, int replicas, int64_t n, uint64_t seed)
 {
-	const chi_random_key key = { .seed = seed };
 	for (int64_t i = 0; i < replicas * n; i++) {
-		const chi_philox_block b = chi_random_block(&key, (uint64_t) i);
-		const double x =
-				ldexp(chi_uniform_double(b.word[0], b.word[1]) - 0.5, (int) (b.word[2] % 24));
+		const uint64_t word = next_word(&seed);
+		const double uniform = (double) (next_word(&seed) >> 11) * 0x1p-53;
+		const double x = ldexp(uniform - 0.5, (int) (word >> 32) % 24);
 		switch (dtype) {
 		case CHOIR_F32:
 			((float *) all)[i] = (float) x;
@@ -79,13 +85,13 @@ void oracle_fill(choir_dtype dtype, void *all, int replicas, int64_t n, uint64_t
 			((double *) all)[i] = x;
 			break;
 		case CHOIR_I32:
-			((int32_t *) all)[i] = (int32_t) (b.word[0] % 100000) - 50000;
+			((int32_t *) all)[i] = (int32_t) (word % 100000) - 50000;
 			break;
 		case CHOIR_I64:
-			((int64_t *) all)[i] = (int64_t) b.word[0] * 1000;
+			((int64_t *) all)[i] = (int64_t) (word >> 32) * 1000;
 			break;
 		default:
-			((uint8_t *) all)[i] = (uint8_t) b.word[0];
+			((uint8_t *) all)[i] = (uint8_t) word;
 		}
 	}
 }

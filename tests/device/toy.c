@@ -1,8 +1,8 @@
 // A synchronous device whose addresses the host cannot use.
 #include "device/toy.h"
-#include "base/alloc.h"
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const uintptr_t FLIP = (uintptr_t) 1 << 63;
@@ -32,7 +32,7 @@ static choir_status open_toy(void *self, int index)
 static choir_status allocate(void *self, size_t bytes, void **memory)
 {
 	(void) self;
-	void *p = chi_alloc_aligned(bytes);
+	void *p = bytes > (size_t) 1 << 40 ? NULL : aligned_alloc(64, (bytes / 64 + 1) * 64);
 	*memory = p == NULL ? NULL : (void *) ((uintptr_t) p | FLIP);
 	return p == NULL ? CHOIR_NO_MEMORY : CHOIR_OK;
 }
@@ -41,7 +41,7 @@ static void release(void *self, void *memory, size_t bytes)
 {
 	(void) self;
 	(void) bytes;
-	chi_free(inside(memory));
+	free(inside(memory));
 }
 
 static choir_status open_stream(void *self, void *stream)

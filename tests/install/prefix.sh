@@ -36,12 +36,27 @@ for compiler in $(compilers); do
 	fi
 	"$folder/static"
 done
-# A strategy from outside, and the suite that it must pass.
+# A strategy, a device and cross-device operations from outside: compiled with nothing but what is
+# installed, under the suites that they must pass.
+tests=$project/tests
 for compiler in $(compilers); do
+	c11="$compiler -std=c11 -D_GNU_SOURCE -I$tests -I$tests/strategies"
+	for source in install/strategy strategies/suite strategies/programs device/toy cross/toy cross/oracle; do
+		# shellcheck disable=SC2086
+		quietly $c11 $(pkg-config --cflags choir) -c "$tests/$source.c" -o "$folder/${source//\//_}.o"
+	done
 	# shellcheck disable=SC2086
-	quietly $compiler -std=c11 -D_GNU_SOURCE -I"$project/tests/strategies" "$here/strategy.c" \
-		"$project/tests/strategies/suite.c" "$project/tests/strategies/programs.c" $flags -o "$folder/strategy"
+	quietly $compiler "$folder"/*.o $flags -lm -o "$folder/strategy"
 	LD_LIBRARY_PATH=$lib quietly "$folder/strategy"
+	if ! echo '#include <cmocka.h>' | $compiler -include setjmp.h -include stdarg.h -include stddef.h \
+		-include stdint.h -fsyntax-only -x c - 2>/dev/null; then
+		continue
+	fi
+	# shellcheck disable=SC2086
+	quietly $c11 -I"$project/src" $(pkg-config --cflags choir) "$here/suites.c" "$tests/device/suite.c" \
+		"$tests/cross/ops_suite.c" "$tests/cross/members.c" "$folder"/{device_toy,cross_toy,cross_oracle}.o \
+		$only_static -lcmocka -o "$folder/suites"
+	CHOIR_KERNELS=plain quietly "$folder/suites"
 done
 if [ -x "$prefix/bin/choir" ]; then
 	quietly "$prefix/bin/choir" --help

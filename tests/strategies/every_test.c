@@ -52,18 +52,18 @@ int main(void)
 	const choir_strategy_options in_two = { .size = sizeof in_two,
 		.partition = CHOIR_PARTITION_FIXED, .max_shards = 2 };
 	const strategy_subject subjects[] = {
-		{ "default", 1, NULL },
-		{ "one_device", 1, NULL },
-		{ "mirrored", 0, NULL },
-		{ "central_storage", 0, NULL },
-		{ "central_storage", 0, &on_cpu },
-		{ "central_storage", 0, &on_far },
-		{ "parameter_server", 0, NULL },
-		{ "parameter_server", 0, &on_two },
-		{ "parameter_server", 0, &on_far },
-		{ "parameter_server", 0, &in_rows },
-		{ "parameter_server", 0, &in_two },
-		{ "last", 0, NULL },
+		{ "default", 1, NULL, false },
+		{ "one_device", 1, NULL, false },
+		{ "mirrored", 0, NULL, false },
+		{ "central_storage", 0, NULL, false },
+		{ "central_storage", 0, &on_cpu, false },
+		{ "central_storage", 0, &on_far, false },
+		{ "parameter_server", 0, NULL, false },
+		{ "parameter_server", 0, &on_two, false },
+		{ "parameter_server", 0, &on_far, false },
+		{ "parameter_server", 0, &in_rows, false },
+		{ "parameter_server", 0, &in_two, false },
+		{ "last", 0, NULL, false },
 	};
 	int failed = choir_register_strategy(&last) != CHOIR_OK;
 	for (size_t i = 0; i < sizeof subjects / sizeof subjects[0]; i++)

@@ -10,6 +10,7 @@ typedef struct {
 	int most_replicas; // 0: any number
 	// Options beside .devices, .replicas, .seed and .timeout; NULL: none.
 	const choir_strategy_options *options;
+	bool host_only; // devices of "far" memory are left out
 } strategy_subject;
 
 // Runs every program with 1 to 4 replicas on 1 and 2 devices of host memory and of "far" memory,

@@ -2,15 +2,19 @@
 fails, one line that says what is wrong, and known names where one is not known."""
 
 import json
+import pathlib
+import re
 import subprocess
 
-from command import Case, main
+from command import SOURCE, Case, main
+
+COMMANDS = ("train", "predict", "sample", "export", "inspect", "replay", "devices", "doctor", "bench train",
+            "bench kernels", "bench all-reduce", "bench run", "bench input")
 
 
 class Usage(Case):
     def test_help(self):
-        for command in ("train", "predict", "sample", "export", "inspect", "devices", "bench train", "bench kernels",
-                        "bench all-reduce", "bench run", "bench input"):
+        for command in COMMANDS:
             text = self.succeed(*command.split(), "--help")
             self.assertTrue(text.startswith(f"usage: choir {command}"), text)
             self.assertIn("--json", text)
@@ -21,6 +25,15 @@ class Usage(Case):
         self.assertIn("usage:", self.start().stderr)
         self.assertEqual(self.start().returncode, 2)
         self.assertEqual(self.start("bench").returncode, 2)
+
+    def test_the_manual_has_every_option(self):
+        manual = (pathlib.Path(SOURCE) / "man/choir.1").read_text().replace("\\-", "-")
+        for command in COMMANDS:
+            for option in re.findall(r"^  (--[a-z-]+)", self.succeed(*command.split(), "--help"), re.M):
+                self.assertRegex(manual, rf"{option}\b(?!-)", command)
+        for name in re.findall(r"^  (\w+)", self.succeed("--help"), re.M):
+            self.assertIn(f".B choir {name}\n", manual)
+            self.assertIn(f".SH {name.upper()}\n", manual)
 
     def test_unknown_names(self):
         self.fail_with(2, 'no command "trian"; known: train, predict, sample, export, inspect, replay, devices, doctor, bench (did you mean train',

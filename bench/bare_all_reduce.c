@@ -1,7 +1,11 @@
 // The least that a sum between two threads takes on a machine: no library, no checks, memory that
-// is there already, one flag each. Up to 16 KiB each thread sums everything by itself; above, each
-// sums one half into a result that both read, and waits for the other. Sizes and timing are those
-// of mpi_all_reduce.c. Not part of the build: tools/bench-mpi compiles it for this machine.
+// is there already, one flag each. Up to 16 KiB each thread sums everything by itself, onto a copy
+// of its own part that it makes while it waits; above, each sums one half into a result that both
+// read, and waits for the other. Sizes and timing are those
+// of mpi_all_reduce.c, and so is its argument, the largest size. Before, it says how long it takes
+// until one processor sees what the other has written: that depends on where the two lie, and on a
+// borrowed machine it may change from minute to minute. Not part of the build: tools/bench-mpi
+// compiles it for this machine.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdatomic.h>
@@ -16,17 +20,20 @@ enum {
 	LEAST_ROUNDS = 15,
 	MOST_ROUNDS = 2001,
 	TRAFFIC = 8,
-	ALONE_BYTES = 16 << 10
+	ALONE_BYTES = 16 << 10,
+	HAND_OVERS = 20000
 };
 
 // What one thread writes and the other reads; two inputs in turn, so that nobody waits until the
 // other has read.
 static struct {
-	_Alignas(128) atomic_long started, come, done;
+	_Alignas(128) atomic_long started;
+	_Alignas(128) atomic_long come, done;
 	_Alignas(128) float *from[2], *to;
 	double seconds[MOST_ROUNDS];
 } side[2];
 static float *shared;
+static size_t most = MOST_BYTES;
 
 static double now(void)
 {
@@ -35,9 +42,8 @@ static double now(void)
 	return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
 }
 
-static void meet(atomic_long *mine, atomic_long *other, long round)
+static void await(atomic_long *other, long round)
 {
-	atomic_store_explicit(mine, round, memory_order_release);
 	while (atomic_load_explicit(other, memory_order_acquire) < round)
 #if defined(__x86_64__)
 		__builtin_ia32_pause();
@@ -46,10 +52,39 @@ static void meet(atomic_long *mine, atomic_long *other, long round)
 #endif
 }
 
+static void meet(atomic_long *mine, atomic_long *other, long round)
+{
+	atomic_store_explicit(mine, round, memory_order_release);
+	await(other, round);
+}
+
 static void add(float *restrict to, const float *a, const float *b, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		to[i] = a[i] + b[i];
+}
+
+static void add_onto(float *restrict to, const float *a, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		to[i] += a[i];
+}
+
+static void sum_alone(int k, size_t n, long round)
+{
+	atomic_store_explicit(&side[k].come, round, memory_order_release);
+	memcpy(side[k].to, side[k].from[round % 2], n * sizeof(float));
+	await(&side[1 - k].come, round);
+	add_onto(side[k].to, side[1 - k].from[round % 2], n);
+}
+
+static void sum_half(int k, size_t n, long round)
+{
+	const size_t half = n / 2 * (size_t) k;
+	meet(&side[k].come, &side[1 - k].come, round);
+	const float *a = side[0].from[round % 2], *b = side[1].from[round % 2];
+	add(shared + half, a + half, b + half, n / 2);
+	meet(&side[k].done, &side[1 - k].done, round);
 }
 
 // The rounds of all sizes are counted on, so that no flag ever goes back.
@@ -60,15 +95,10 @@ static void sum_once(int k, size_t n, long round, double *seconds)
 		from[i] = (float) (round % 1000 + k);
 	meet(&side[k].started, &side[1 - k].started, round);
 	const double start = now();
-	meet(&side[k].come, &side[1 - k].come, round);
-	const float *a = side[0].from[round % 2], *b = side[1].from[round % 2];
-	if (n * sizeof(float) <= ALONE_BYTES) {
-		add(side[k].to, a, b, n);
-	} else {
-		const size_t half = n / 2 * (size_t) k;
-		add(shared + half, a + half, b + half, n / 2);
-		meet(&side[k].done, &side[1 - k].done, round);
-	}
+	if (n * sizeof(float) <= ALONE_BYTES)
+		sum_alone(k, n, round);
+	else
+		sum_half(k, n, round);
 	*seconds = now() - start;
 }
 
@@ -95,11 +125,29 @@ static void say(size_t bytes, long rounds)
 			bytes, 1e6 * seconds[rounds / 2], (double) bytes / seconds[rounds / 2] / 1e9);
 }
 
+// There and back again, each waiting for the other's flag, is two hand-overs.
+static long hand_over(int k, long round)
+{
+	meet(&side[k].started, &side[1 - k].started, round);
+	const double start = now();
+	for (long last = round + 2 * HAND_OVERS; round < last; round += 2) {
+		if (k == 1)
+			await(&side[0].come, round);
+		atomic_store_explicit(&side[k].come, round + k, memory_order_release);
+		if (k == 0)
+			await(&side[1].come, round + 1);
+	}
+	if (k == 0)
+		printf("{\"peer\": \"bare\", \"hand_over_ns\": %.3g}\n",
+				1e9 * (now() - start) / (2 * HAND_OVERS));
+	return round;
+}
+
 static void *run(void *user)
 {
 	const int k = *(const int *) user;
-	long round = 1;
-	for (size_t bytes = LEAST_BYTES; bytes <= MOST_BYTES; bytes *= 4) {
+	long round = hand_over(k, 1);
+	for (size_t bytes = LEAST_BYTES; bytes <= most && bytes <= MOST_BYTES; bytes *= 4) {
 		const long rounds = rounds_of(bytes);
 		for (long i = 0; i < rounds; i++)
 			sum_once(k, bytes / sizeof(float), round++, &side[k].seconds[i]);
@@ -128,10 +176,12 @@ static float *zeros(size_t bytes)
 	return memset(memory, 0, bytes);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	static const int sides[2] = { 0, 1 };
 	pthread_t other;
+	if (argc > 1)
+		most = strtoull(argv[1], NULL, 10);
 	shared = zeros(MOST_BYTES);
 	for (int k = 0; k < 2; k++) {
 		side[k].from[0] = zeros(MOST_BYTES);

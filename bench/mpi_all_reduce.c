@@ -1,6 +1,7 @@
 // What MPI's own all-reduce takes between processes, for comparison with choir bench all-reduce:
 // the same sizes, each buffer written by its owner right before, the time of the slowest process
-// from a common start. Not part of the build: tools/bench-mpi compiles it with each MPI there is.
+// from a common start. Its argument is the largest size. Not part of the build: tools/bench-mpi
+// compiles it with each MPI there is.
 #include <mpi.h>
 
 #include <stdio.h>
@@ -73,7 +74,8 @@ int main(int argc, char **argv)
 		MPI_Abort(MPI_COMM_WORLD, 1);
 	memset(from, 0, MOST_BYTES);
 	memset(to, 0, MOST_BYTES);
-	for (size_t bytes = LEAST_BYTES; bytes <= MOST_BYTES; bytes *= 4) {
+	const size_t most = argc > 1 ? strtoull(argv[1], NULL, 10) : MOST_BYTES;
+	for (size_t bytes = LEAST_BYTES; bytes <= most && bytes <= MOST_BYTES; bytes *= 4) {
 		const double seconds = median_of(from, to, bytes);
 		if (rank == 0)
 			printf("{\"peer\": \"%s\", \"processes\": %d, \"bytes\": %zu, \"us_median\": %.6g, "

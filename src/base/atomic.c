@@ -35,25 +35,26 @@ void chi_futex_wake(chi_atomic32 *a)
 	syscall(SYS_futex, &a->value, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT_MAX, NULL, NULL, 0);
 }
 
-// False: the word is still old.
-static bool spin_while(const chi_atomic32 *word, uint32_t old)
+// The clock is not read before the word has been looked at for a while: reading it takes as long
+// as a hand-over between two processors.
+bool chi_gate_spin(const chi_gate *g, uint32_t old)
 {
-	double end = chi_clock_now() + spin_seconds;
+	double end = 0;
 	do {
 		for (int i = 0; i < SPINS_A_LOOK; i++) {
-			if (chi_atomic32_load(word) != old)
+			if (chi_atomic32_load(&g->word) != old)
 				return true;
 			chi_spin_pause();
 		}
+		if (end == 0)
+			end = chi_clock_now() + spin_seconds;
 	} while (chi_clock_now() < end);
 	return false;
 }
 
 bool chi_gate_wait(chi_gate *g, uint32_t old, bool spin, double deadline)
 {
-	if (chi_atomic32_load(&g->word) != old)
-		return true;
-	if (spin && spin_while(&g->word, old))
+	if (spin && chi_gate_spin(g, old))
 		return true;
 	bool in_time = true;
 	while (in_time && chi_atomic32_load(&g->word) == old) {

@@ -81,6 +81,8 @@ typedef struct {
 	chi_atomic32 word, sleepers;
 } chi_gate;
 bool chi_gate_wait(chi_gate *g, uint32_t old, bool spin, double deadline);
+// Only spins, for who needs no deadline unless it will sleep. False: the word is still old.
+bool chi_gate_spin(const chi_gate *g, uint32_t old);
 void chi_gate_wake(chi_gate *g);
 // Stores value and wakes.
 void chi_gate_open(chi_gate *g, uint32_t value);

@@ -1,27 +1,36 @@
-/* Light sums (src/strategy/run/light.c): N replicas, each with a gate of its own whose word says
-   how often it has come and read (two steps a sum) and whether all must stop. A replica comes,
-   waits for all others, reads what they brought, says so, and waits until all have read; one of
-   them may fail in between sums. Proved: nobody sleeps for ever, and who reads finds what was
-   brought to this sum, not what its owner has put there since. */
+/* Light sums (src/strategy/run/light.c): N replicas, each with a gate of its own whose word counts
+   the sums that it has come to, behind two flags: all must stop, and it has returned. A replica
+   shows what it brings in one of two places, in turn, says that it has come, waits for all others
+   and reads what they brought. Nobody waits until others have read: a place is given back when all
+   have come to the next sum. One replica may fail in between sums, and one may return too early.
+   Proved: nobody sleeps for ever, and who reads finds what was brought to this sum, neither what
+   its owner brought to another nor memory that was given back. */
 #ifndef N
 #define N 3
 #endif
 #ifndef SUMS
-#define SUMS 2
+#define SUMS 3
 #endif
 #define GATES N
 #include "gate.h"
 
 #define STOPPED 1
-#define STEP 2	/* of the count, behind the flag */
+#define RETURNED 2
+#define STEP 4	/* of the count, behind the flags */
 #define GONE 255
+#ifdef MUTATION_ONE_PLACE
+#define PLACE(sum) 0
+#else
+#define PLACE(sum) ((sum) % 2)
+#endif
 
-byte brought[N];
-bit may_fail = 1;
+typedef places { byte brought[2] };
+places shown[N];
+bit may_fail = 1, may_leave = 1;
 
-inline say()
+inline say(what)
 {
-	atomic { word[me] = word[me] + STEP };	/* a loop of compare and exchange */
+	word[me] = word[me] + what;	/* one addition */
 	gate_wake(me)
 }
 
@@ -37,69 +46,76 @@ inline stop_all()
 	od
 }
 
-/* Sets cancelled if somebody has failed before k came. */
+/* Sets cancelled if k will never come; whoever finds that it has left stops all. */
 inline await(k)
 {
 	do
 	:: seen = word[k];
 		if
 #ifdef MUTATION_NO_GENERATION
-		:: (seen & STOPPED) == 0 && seen >= STEP -> break
+		:: (seen & STOPPED) == 0 && seen / STEP >= 1 -> break
 #else
-		:: (seen & STOPPED) == 0 && seen >= (2 * sum + 1) * STEP -> break
+		:: (seen & STOPPED) == 0 && seen / STEP >= sum + 1 -> break
 #endif
 		:: (seen & STOPPED) != 0 -> cancelled = 1; break
+		:: (seen & STOPPED) == 0 && seen / STEP < sum + 1 && (seen & RETURNED) != 0 ->
+			cancelled = 1;
+			stop_all();
+			break
 		:: else -> gate_wait(k, seen)
 		fi
 	od
 }
 
-/* Waits until k, which has come, has read or given up. */
-inline await_reader(k)
+inline read_all()
 {
+	k = 0;
 	do
-	:: seen = word[k];
-		if
-		:: seen / STEP == 2 * sum + 1 -> gate_wait(k, seen)
-		:: else -> break
-		fi
+	:: k < N -> assert(shown[k].brought[PLACE(sum)] == sum + 1); k++
+	:: k == N -> break
 	od
 }
 
 proctype replica(byte me)
 {
-	byte sum = 0, k, seen, i = 0;
+	byte sum = 0, other, k, seen, i = 0;
 	bit cancelled = 0;
 	do
 	:: sum == SUMS || cancelled -> break
 	:: atomic { sum < SUMS && !cancelled && may_fail -> may_fail = 0 };
+		cancelled = 1;
 		stop_all();
 		break
+	:: atomic { sum < SUMS && !cancelled && may_leave -> may_leave = 0 };
+		break
 	:: sum < SUMS && !cancelled ->
-		brought[me] = sum + 1;
-		say();
-		k = 0;
+		shown[me].brought[PLACE(sum)] = sum + 1;
+		say(STEP);
+		other = 0;
 		do
-		:: k < N && !cancelled && k != me -> await(k); k++
-		:: k < N && !cancelled && k == me -> k++
-		:: k == N || cancelled -> break
+		:: other < N && !cancelled && other != me -> await(other); other++
+		:: other < N && !cancelled && other == me -> other++
+		:: other == N || cancelled -> break
 		od;
-		k = 0;
-		do
-		:: k < N && !cancelled -> assert(brought[k] == sum + 1); k++
-		:: k == N || cancelled -> break
-		od;
-		say();
-		k = 0;
-#ifndef MUTATION_LEAVES_AT_ONCE
-		do
-		:: k < N -> await_reader(k); k++
-		:: k == N -> break
-		od;
+		if
+		:: cancelled -> break
+		:: else -> read_all()
+		fi;
+#ifdef MUTATION_GIVES_BACK_AT_ONCE
+		shown[me].brought[PLACE(sum)] = GONE;
+#else
+#ifndef MUTATION_ONE_PLACE
+		shown[me].brought[PLACE(sum + 1)] = GONE;
 #endif
-		brought[me] = GONE;
+#endif
 		sum++
-	od
+	od;
+#ifndef MUTATION_LEAVES_SILENTLY
+	if
+	:: !cancelled -> say(RETURNED)
+	:: else
+	fi
+#endif
 }
 
 init {

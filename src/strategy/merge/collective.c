@@ -204,7 +204,7 @@ static choir_tensor *contribution(choir_frame *f, choir_reduce_op op, choir_tens
 		t = choir_fill(f, CHOIR_F32, CHOIR_SCALAR, t->number);
 	if (t != NULL && op == CHOIR_MEAN && !chi_dtype_is_float(t->dtype))
 		t = choir_cast(t, chi_dtype_size(t->dtype) >= 4 ? CHOIR_F64 : CHOIR_F32);
-	return t == NULL || chi_stream_wait(f->stream) != CHOIR_OK ? NULL : t;
+	return t == NULL || (f->queued && chi_stream_wait(f->stream) != CHOIR_OK) ? NULL : t;
 }
 
 static choir_tensor *heavy_sum(

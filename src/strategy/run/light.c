@@ -21,7 +21,7 @@ static chi_light *own(const chi_replica *r)
 	return &r->run->light[r->id];
 }
 
-// Which of its two parts a replica shows in the light sum that it is in.
+// Which of its two parts a replica shows in the light sum that it is in, or was in last.
 static int turn_of(const chi_replica *r)
 {
 	return (int) (r->lights % 2);
@@ -57,21 +57,20 @@ void chi_light_clear(chi_run *run)
 	for (int i = 0; run->light != NULL && i < run->strategy->replicas; i++) {
 		chi_light *l = &run->light[i];
 		chi_atomic32_store(&l->gate.word, 0);
+		l->said = 0;
 		let_go(&l->held[0]);
 		let_go(&l->held[1]);
 	}
 }
 
-// Sets flags and counts of r's word; only flags are ever set by others.
+// Brings the counts of r's word up to date and sets flags that it does not have: by one addition,
+// since all else that may happen to the word is that others set STOPPED.
 static void say(chi_replica *r, uint32_t flags)
 {
 	chi_light *l = own(r);
 	const uint32_t counts = (r->lights & COUNT) << SUMS | (r->sequence & COUNT) << MEETINGS;
-	uint32_t word;
-	do
-		word = chi_atomic32_load(&l->gate.word);
-	while (!chi_atomic32_change(
-			&l->gate.word, word, counts | flags | (word & (STOPPED | RETURNED))));
+	chi_atomic32_add(&l->gate.word, counts - l->said + flags);
+	l->said = counts;
 	chi_gate_wake(&l->gate);
 }
 
@@ -144,7 +143,7 @@ static choir_status never(chi_replica *r, int k, uint32_t word)
 static choir_status await(chi_replica *r, int k)
 {
 	chi_run *run = r->run;
-	const uint32_t mine = chi_atomic32_load(&own(r)->gate.word);
+	const uint32_t mine = own(r)->said;
 	chi_gate *gate = &run->light[k].gate;
 	for (;;) {
 		const uint32_t word = chi_atomic32_load(&gate->word);
@@ -153,8 +152,8 @@ static choir_status await(chi_replica *r, int k)
 		if ((word & (STOPPED | RETURNED)) != 0 || ahead(word, mine, MEETINGS) > 0)
 			return never(r, k, word);
 		chi_trace_begin(CHOIR_TRACE_WAIT, "all_reduce");
-		const bool in_time =
-				chi_gate_wait(gate, word, true, chi_clock_deadline(run->strategy->timeout));
+		const bool in_time = chi_gate_spin(gate, word) ||
+				chi_gate_wait(gate, word, false, chi_clock_deadline(run->strategy->timeout));
 		chi_trace_end();
 		if (!in_time) {
 			choir_fail(CHOIR_TIMEOUT,
@@ -194,119 +193,146 @@ static choir_status check_equal(chi_replica *r, int k)
 	return fail(r);
 }
 
-static const char *part(const chi_replica *r, int replica, size_t from)
+// A slice of what a replica contributes; of r's own, mine.
+static const char *slice_of(const chi_replica *r, int replica, size_t from, const char *mine)
 {
-	return (const char *) r->run->light[replica].part[turn_of(r)].data + from;
+	const chi_light *l = &r->run->light[replica];
+	return replica == r->id ? mine : (const char *) l->part[turn_of(r)].data + from;
 }
 
 // The sum of a slice of a node of the canonical tree, in to; spare is memory for the right halves.
-static void sum_node(const chi_replica *r, const choir_tensor *out, size_t from, int64_t count,
-		int lo, int hi, char *to, char *spare)
+static void sum_node(const chi_replica *r, choir_dtype dtype, size_t from, int64_t count, int lo,
+		int hi, const char *mine, char *to, char *spare)
 {
 	if (hi - lo == 2) {
-		chi_vector_add(out->dtype, to, part(r, lo, from), part(r, lo + 1, from), count);
+		chi_vector_add(
+				dtype, to, slice_of(r, lo, from, mine), slice_of(r, lo + 1, from, mine), count);
 		return;
 	}
 	const int middle = chi_tree_split(lo, hi);
-	sum_node(r, out, from, count, lo, middle, to, spare);
-	const char *right = part(r, middle, from);
+	sum_node(r, dtype, from, count, lo, middle, mine, to, spare);
+	const char *right = slice_of(r, middle, from, mine);
 	if (hi - middle > 1) {
-		sum_node(r, out, from, count, middle, hi, spare, spare + SLICE * 8);
+		sum_node(r, dtype, from, count, middle, hi, mine, spare, spare + SLICE * 8);
 		right = spare;
 	}
-	chi_vector_add(out->dtype, to, to, right, count);
+	chi_vector_add(dtype, to, to, right, count);
 }
 
-static void sum_all(const chi_replica *r, choir_tensor *out)
+static void sum_slices(const chi_replica *r, choir_tensor *sum)
 {
-	char spare[LEVELS * SLICE * 8];
-	const int replicas = r->run->strategy->replicas;
-	const size_t size = chi_dtype_size(out->dtype);
-	const int64_t elements = choir_shape_elements(&out->shape);
-	const int64_t slice = replicas == 2 ? elements : SLICE; // two need no spare
-	for (int64_t first = 0; first < elements; first += slice) {
+	char spare[LEVELS * SLICE * 8], mine[SLICE * 8];
+	const size_t size = chi_dtype_size(sum->dtype);
+	const int64_t elements = choir_shape_elements(&sum->shape);
+	for (int64_t first = 0; first < elements; first += SLICE) {
 		const size_t from = (size_t) first * size;
-		sum_node(r, out, from, elements - first < slice ? elements - first : slice, 0, replicas,
-				(char *) out->data + from, spare);
+		const int64_t count = elements - first < SLICE ? elements - first : SLICE;
+		char *to = (char *) sum->data + from;
+		memcpy(mine, to, (size_t) count * size);
+		sum_node(r, sum->dtype, from, count, 0, r->run->strategy->replicas, mine, to, spare);
 	}
 }
 
-// Shows t to the others. What the program or an update may change is copied: nobody waits until it
-// has been read.
+// All replicas have come; what sum holds is r's.
+static void sum_all(const chi_replica *r, choir_tensor *sum)
+{
+	if (r->run->strategy->replicas == 2)
+		sum_node(r, sum->dtype, 0, choir_shape_elements(&sum->shape), 0, 2, sum->data, sum->data,
+				NULL);
+	else
+		sum_slices(r, sum);
+}
+
+// What others compare: of dtype, shape and subject.
+static uint64_t hash_of(const chi_replica *r, const choir_tensor *t)
+{
+	uint64_t hash = (uint64_t) t->dtype * 16 + (uint64_t) t->shape.rank;
+	hash = chi_hash_mix(hash + r->subject.hash);
+	for (int i = 0; i < t->shape.rank; i++)
+		hash = chi_hash_mix(hash + (uint64_t) t->shape.dim[i]);
+	return hash;
+}
+
+// Shows t to the others. What the program or an update may change is copied: nobody waits until
+// it has been read. The line that others poll is written last and at once, or it goes back and
+// forth.
 static choir_status show(chi_replica *r, const choir_tensor *t)
 {
 	chi_light *l = own(r);
-	const int turn = turn_of(r);
-	chi_light_part *part = &l->part[turn];
+	const int turn = 1 - turn_of(r);
+	chi_light_part part = { hash_of(r, t), t->data };
 	if (t->source != NULL || t->buffer->foreign) {
 		const size_t bytes = chi_tensor_bytes(t);
 		l->held[turn] = chi_buffer_new(t->buffer->device, bytes);
 		if (l->held[turn] == NULL)
 			return choir_error_status();
 		memcpy(l->held[turn]->memory, t->data, bytes);
-		part->data = l->held[turn]->memory;
+		part.data = l->held[turn]->memory;
 	} else {
 		chi_buffer_retain(t->buffer);
 		l->held[turn] = t->buffer;
-		part->data = t->data;
 	}
 	l->dtype[turn] = t->dtype;
 	l->shape[turn] = t->shape;
 	l->subject[turn].hash = r->subject.hash;
 	if (r->subject.hash != 0)
 		l->subject[turn] = r->subject;
-	part->hash = (uint64_t) t->dtype * 16 + (uint64_t) t->shape.rank;
-	part->hash = chi_hash_mix(part->hash + r->subject.hash);
-	for (int i = 0; i < t->shape.rank; i++)
-		part->hash = chi_hash_mix(part->hash + (uint64_t) t->shape.dim[i]);
+	l->part[turn] = part;
+	r->lights++;
+	say(r, 0);
 	return CHOIR_OK;
 }
 
-// The sum's memory, and a handle on that of the contribution before. The frame lets go of the
-// newest first, and pools give the newest back first: a program that sums again and again in a
-// frame that it rewinds then writes each contribution where others have read one, and each sum,
-// for which others wait, where only this processor has been.
+// Waits for all others.
+static choir_status await_all(chi_replica *r)
+{
+	for (int k = 0; k < r->run->strategy->replicas; k++) {
+		if (k == r->id)
+			continue;
+		CHOIR_TRY(await(r, k));
+		CHOIR_TRY(check_equal(r, k));
+	}
+	return CHOIR_OK;
+}
+
+// The sum's memory, which holds what r contributes until all have come: so while r waits it
+// reads its own part, which it would otherwise have to fetch back from whoever is reading it
+// then. And a handle on the memory of the part before. The frame lets go of the newest first,
+// and pools give the newest back first: a program that sums again and again in a frame that it
+// rewinds then writes each part where others have read one, and each sum, for which others
+// wait, where only this processor has been.
 static choir_tensor *make_sum(chi_replica *r, const choir_tensor *t)
 {
 	static const choir_shape one_byte = { .rank = 1, .dim = { 1 } };
 	choir_frame *f = r->shown.frame;
-	chi_buffer *before = own(r)->held[turn_of(r)];
+	chi_buffer *before = own(r)->held[1 - turn_of(r)];
 	if (before != NULL && chi_tensor_on(f, before, before->memory, CHOIR_U8, &one_byte) == NULL)
 		return NULL;
-	return chi_tensor_new(f, t->dtype, &t->shape);
+	choir_tensor *sum = chi_tensor_new(f, t->dtype, &t->shape);
+	if (sum != NULL)
+		memcpy(sum->data, t->data, chi_tensor_bytes(t));
+	return sum;
 }
 
-static choir_tensor *sum_with_all(chi_replica *r, choir_tensor *t)
+static choir_tensor *sum_with_all(chi_replica *r, const choir_tensor *t)
 {
-	choir_frame *f = r->shown.frame;
-	choir_tensor *out = make_sum(r, t);
-	if (out == NULL)
-		return NULL;
-	r->lights++;
-	choir_status status = show(r, t);
-	if (status != CHOIR_OK) {
-		r->lights--; // it has not come
-		chi_frame_keep(f);
+	if ((r->cancelled ? chi_run_cancelled(r->run) : show(r, t)) != CHOIR_OK) {
+		chi_frame_keep(r->shown.frame);
 		return NULL;
 	}
-	say(r, 0);
-	for (int k = 0; status == CHOIR_OK && k < r->run->strategy->replicas; k++) {
-		if (k == r->id)
-			continue;
-		status = await(r, k);
-		if (status == CHOIR_OK)
-			status = check_equal(r, k);
-	}
-	if (status != CHOIR_OK) {
-		chi_frame_keep(f);
+	// From here on r has come, and whatever else fails, it leaves only when all have.
+	choir_tensor *sum = make_sum(r, t);
+	if (await_all(r) != CHOIR_OK) {
+		chi_frame_keep(r->shown.frame);
 		return NULL;
 	}
-	sum_all(r, out);
+	if (sum != NULL)
+		sum_all(r, sum);
 	let_go(&own(r)->held[1 - turn_of(r)]); // all have come here, so all have read it
-	return out;
+	return sum;
 }
 
-choir_tensor *chi_light_sum(chi_replica *r, choir_tensor *t)
+choir_tensor *chi_light_sum(chi_replica *r, const choir_tensor *t)
 {
 	chi_trace_begin(CHOIR_TRACE_REDUCE, "all_reduce");
 	choir_tensor *sum = sum_with_all(r, t);

@@ -19,12 +19,16 @@ typedef struct {
 // 1: it has returned; then 15 bits that count its light sums, and 15 that count its meetings.
 // Counts wrap; replicas are never half way round apart. Even and odd light sums have a part each:
 // who writes one knows that all have come to the sum between, and so have read what it held. What
-// others look at is one line of the cache.
+// others look at is one line of the cache, whose neighbours nobody writes: processors fetch lines
+// in pairs.
 typedef struct chi_light {
+	char before[64];
 	chi_gate gate;
 	chi_light_part part[2];
+	_Alignas(64) char behind[64];
 	// What follows is its replica's own, but for errors.
-	_Alignas(64) chi_buffer *held[2]; // references to the memory of the parts
+	uint32_t said; // the counts in its word
+	chi_buffer *held[2]; // references to the memory of the parts
 	choir_dtype dtype[2];
 	choir_shape shape[2];
 	chi_subject subject[2];
@@ -47,4 +51,4 @@ void chi_light_stop(chi_run *run);
 // Whether t is summed lightly: the same answer for equal tensors in all replicas.
 bool chi_light_takes(const chi_replica *r, choir_reduce_op op, const choir_tensor *t);
 // The sum as a new tensor of r's frame; NULL: recorded in the run and in the frame.
-choir_tensor *chi_light_sum(chi_replica *r, choir_tensor *t);
+choir_tensor *chi_light_sum(chi_replica *r, const choir_tensor *t);

@@ -40,6 +40,27 @@ static void products(void **state)
 	}
 }
 
+// With rows of a shorter than a page, and as long as one: there are two ways.
+static void products_of_a_transposed_matrix(void **state)
+{
+	(void) state;
+	uint64_t seed = 57;
+	for (int64_t m = 1023; m <= 1025; m++) {
+		kernel_case c = { .n = 2, .matmul.transposed = CHOIR_TRANSPOSED_A };
+		c.in[0] = kernels_buffer(CHOIR_F32, CHOIR_SHAPE(9, m));
+		c.in[1] = kernels_buffer(CHOIR_F32, CHOIR_SHAPE(9, 5));
+		c.out = kernels_buffer(CHOIR_F32, CHOIR_SHAPE(m, 5));
+		kernels_fill(&c.in[0], &seed, -1, 1);
+		kernels_fill(&c.in[1], &seed, -1, 1);
+		chi_dnn_forget();
+		run("matmul", &c, &c.matmul);
+		assert_int_equal(chi_dnn_cached(), m < 1024 ? 0 : 1);
+		kernel_case_check("matmul", &c, matmul_value);
+		kernel_case_free(&c);
+	}
+	chi_dnn_forget();
+}
+
 static void convolutions(void **state)
 {
 	(void) state;
@@ -260,6 +281,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(products),
+		cmocka_unit_test(products_of_a_transposed_matrix),
 		cmocka_unit_test(convolutions),
 		cmocka_unit_test(empty_calls_are_left_to_others),
 		cmocka_unit_test(bits_do_not_depend_on_threads_or_runs),

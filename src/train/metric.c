@@ -127,6 +127,8 @@ static choir_status add(choir_metric *m, choir_variable *v, choir_tensor *sum)
 		return choir_variable_assign_add(v, sum);
 	if (chi_context_need_cross(m->strategy, "updating a metric") != CHOIR_OK)
 		return chi_frame_keep(f);
+	if (m->strategy->before > 0)
+		return CHOIR_OK; // the first worker of several does what all do outside of replicas
 	const int part = choir_strategy_current()->first_replica; // this worker's first
 	choir_tensor *now = chi_variable_view(v, part, f);
 	choir_tensor *then = now == NULL ? NULL : choir_add(now, sum);

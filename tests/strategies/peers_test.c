@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,8 +89,72 @@ static void test_same_bits(void **state)
 	}
 }
 
+typedef struct {
+	const program *p;
+	record model;
+} comparison;
+
+static const char *compare_here(choir_strategy *s, int worker, void *user)
+{
+	static _Thread_local char text[400];
+	const comparison *c = user;
+	const char *wrong = NULL;
+	(void) worker;
+	record *own = calloc(1, sizeof *own);
+	own->cluster = choir_strategy_cluster(s);
+	if (s == NULL || c->p->run(s, own) != CHOIR_OK)
+		wrong = choir_error();
+	int i = 0;
+	while (i < own->n && i < c->model.n &&
+			memcmp(&own->number[i], &c->model.number[i], sizeof own->number[i]) == 0)
+		i++;
+	if (wrong == NULL && (i < own->n || i < c->model.n)) {
+		snprintf(text, sizeof text, "%s: number %d of %d is %.17g, not %.17g of %d", c->p->name, i,
+				own->n, own->number[i], c->model.number[i], c->model.n);
+		wrong = text;
+	}
+	if (wrong == choir_error()) {
+		snprintf(text, sizeof text, "%s: %.300s", c->p->name, choir_error());
+		wrong = text;
+	}
+	free(own);
+	return wrong;
+}
+
+static void compare(const program *p, int replicas, const peers_place *places, size_t n)
+{
+	static comparison c;
+	c.p = p;
+	c.model.n = 0;
+	choir_strategy *s = choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options,
+			.replicas = replicas, .devices = "cpu:0", .seed = 11, .timeout = 20));
+	assert_int_equal(p->run(s, &c.model), CHOIR_OK);
+	choir_strategy_free(s);
+	for (size_t i = 0; i < n; i++)
+		if (places[i].workers <= replicas)
+			peers_run(&(peers_job){ .replicas = replicas,
+					.place = places[i],
+					.seed = i,
+					.fn = compare_here,
+					.user = &c });
+}
+
+// spec: 2.17
+static void test_every_program(void **state)
+{
+	(void) state;
+	static const peers_place places[] = { { 1, "cpu:0" }, { 2, "cpu:0" }, { 2, "cpu:0,cpu:1" },
+		{ 3, "cpu:0,cpu:1" }, { 4, "cpu:0" }, { 2, "far:0" }, { 2, "far:0,cpu:1" } };
+	for (int i = 0; i < strategy_program_count; i++)
+		for (int replicas = 2; replicas <= 4 && !strategy_programs[i].goes_on; replicas++)
+			compare(&strategy_programs[i], replicas, places, sizeof places / sizeof places[0]);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_same_bits) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_same_bits),
+		cmocka_unit_test(test_every_program),
+	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,15 +34,36 @@ choir_status record_variable(record *to, choir_variable *v)
 	return status;
 }
 
+// What other workers recorded of their replicas goes before and behind what is at first and on.
+static choir_status gather_record(record *to, int first)
+{
+	enum { MOST = 256, WORKERS = 16 };
+	double own[MOST] = { 0 }, all[WORKERS * MOST];
+	const int n = to->n - first, workers = choir_cluster_workers(to->cluster);
+	NEED(n < MOST && workers <= WORKERS);
+	own[0] = n;
+	memcpy(own + 1, to->number + first, (size_t) n * sizeof own[0]);
+	if (choir_cluster_all_gather(to->cluster, own, sizeof own, all) != CHOIR_OK)
+		return choir_error_status();
+	to->n = first;
+	for (int w = 0; w < workers; w++)
+		for (int i = 0; i < (int) all[w * MOST]; i++)
+			record_number(to, all[w * MOST + 1 + i]);
+	return CHOIR_OK;
+}
+
 choir_status record_leaf(record *to, choir_values *set, const char *name)
 {
 	choir_value *v = choir_values_find(set, name);
 	NEED(v != NULL);
 	record_number(to, choir_value_kind_of(v));
+	const int first = to->n;
 	for (int i = 0; i < choir_value_local_count(v); i++)
 		if (record_tensor(to, choir_value_local(v, i)) != CHOIR_OK)
 			return choir_error_status();
-	return CHOIR_OK;
+	return to->cluster == NULL || choir_value_kind_of(v) != CHOIR_VALUE_PER_REPLICA
+			? CHOIR_OK
+			: gather_record(to, first);
 }
 
 choir_status record_failure(
@@ -531,19 +552,19 @@ static choir_status stale_read(choir_strategy *s, record *to)
 }
 
 const program strategy_programs[] = {
-	{ "train with adam", train_adam },
-	{ "train with a norm", train_clipped },
-	{ "reduce", reduce },
-	{ "all_reduce, all_gather, broadcast", collectives },
-	{ "assign mirrored variables in replicas", assign_mirrored },
-	{ "assign what cannot be assigned", refuse_assigns },
-	{ "assign parts", assign_parts },
-	{ "assign outside replicas", assign_outside },
-	{ "make variables in replicas", make_in_replicas },
-	{ "merge calls with nested runs", merge_calls },
-	{ "update by hand", update_by_hand },
-	{ "update with parts", refuse_updates },
-	{ "failures", failures },
-	{ "a read that is out of date", stale_read },
+	{ "train with adam", train_adam, false },
+	{ "train with a norm", train_clipped, false },
+	{ "reduce", reduce, false },
+	{ "all_reduce, all_gather, broadcast", collectives, false },
+	{ "assign mirrored variables in replicas", assign_mirrored, false },
+	{ "assign what cannot be assigned", refuse_assigns, true },
+	{ "assign parts", assign_parts, false },
+	{ "assign outside replicas", assign_outside, false },
+	{ "make variables in replicas", make_in_replicas, false },
+	{ "merge calls with nested runs", merge_calls, false },
+	{ "update by hand", update_by_hand, false },
+	{ "update with parts", refuse_updates, true },
+	{ "failures", failures, true },
+	{ "a read that is out of date", stale_read, true },
 };
 const int strategy_program_count = sizeof strategy_programs / sizeof strategy_programs[0];

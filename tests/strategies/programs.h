@@ -8,13 +8,14 @@ enum { RECORD_MOST = 4096 };
 typedef struct {
 	int n;
 	double number[RECORD_MOST];
+	choir_cluster *cluster; // whose workers have a part of each leaf; NULL: this process has all
 } record;
 
 void record_number(record *to, double number);
 // The elements of a tensor (NULL: a failure that the frame has).
 choir_status record_tensor(record *to, choir_tensor *t);
 choir_status record_variable(record *to, choir_variable *v);
-// A leaf of a set, of every replica.
+// A leaf of a set, of every replica of all workers.
 choir_status record_leaf(record *to, choir_values *set, const char *name);
 // A call that must fail with a status, and a text with part in it.
 choir_status record_failure(
@@ -30,6 +31,7 @@ choir_status record_failure(
 typedef struct {
 	const char *name;
 	choir_status (*run)(choir_strategy *s, record *to);
+	bool goes_on; // after runs that fail, which several workers cannot do
 } program;
 extern const program strategy_programs[];
 extern const int strategy_program_count;

@@ -7,7 +7,7 @@
 #include "strategy/update/apply.h"
 #include "strategy/run/light.h"
 #include "strategy/run/meet.h"
-#include "strategy/merge/merge.h"
+#include "strategy/merge/between.h"
 #include "strategy/merge/reduce.h"
 #include "strategy/merge/slices.h"
 #include "trace/trace.h"
@@ -247,6 +247,8 @@ static choir_status return_first(choir_cross *x, void *user)
 {
 	const int *from = user;
 	choir_value *v = choir_cross_arg(x, "value");
+	if (v != NULL && v->component != NULL && chi_cross_of(x)->strategy->peers != NULL)
+		return choir_cross_return(x, "value", choir_tensor_value(chi_broadcast(x, v, *from)));
 	if (v == NULL || v->kind != CHOIR_VALUE_PER_REPLICA)
 		return choir_cross_return(x, "value", v);
 	return choir_cross_return(x, "value", choir_tensor_value(
@@ -259,9 +261,6 @@ choir_tensor *choir_replica_broadcast(choir_replica *replica, choir_tensor *t, i
 		return NULL;
 	if (t == NULL)
 		return chi_frame_null(replica->frame, "broadcast");
-	if (chi_replica_of(replica)->run->strategy->peers != NULL)
-		return chi_frame_fail_null(replica->frame, CHOIR_UNSUPPORTED,
-				"broadcast: it cannot be done over several workers yet");
 	if (from < 0 || from >= choir_replica_count(replica))
 		return chi_frame_fail_null(replica->frame, CHOIR_INVALID, "broadcast: there is no replica "
 				"%d: there are %d", from, choir_replica_count(replica));

@@ -2,7 +2,7 @@
 #include "base/size.h"
 #include "choir/op.h"
 #include "op/op.h"
-#include "strategy/merge/merge.h"
+#include "strategy/merge/between.h"
 
 typedef struct {
 	choir_replica *replica;
@@ -55,14 +55,12 @@ static choir_status check_part(choir_frame *f, const choir_value *v, int i, int 
 			choir_dtype_name(t->dtype), chi_shape_print(&t->shape, b), axis);
 }
 
-choir_tensor *choir_cross_gather(choir_cross *x, choir_value *v, int axis)
+// What this process' replicas have.
+static choir_tensor *gather_here(choir_cross *x, choir_value *v, int axis)
 {
 	if (v == NULL || chi_cross_check(x, "gather") != CHOIR_OK)
 		return NULL;
 	choir_frame *f = x->frame;
-	if (chi_cross_of(x)->strategy->peers != NULL)
-		return chi_frame_fail_null(
-				f, CHOIR_UNSUPPORTED, "gather: it cannot be done over several workers yet");
 	const bool each = v->kind == CHOIR_VALUE_PER_REPLICA;
 	if (v->component == NULL || v->component[0] == NULL || v->component[0]->is_number ||
 			(each && v->count != chi_cross_of(x)->strategy->replicas))
@@ -101,6 +99,22 @@ choir_tensor *choir_cross_gather(choir_cross *x, choir_value *v, int axis)
 		offset += part->shape.dim[at];
 	}
 	return out;
+}
+
+choir_tensor *choir_cross_gather(choir_cross *x, choir_value *v, int axis)
+{
+	choir_tensor *here = gather_here(x, v, axis);
+	if (here == NULL || v->kind != CHOIR_VALUE_PER_REPLICA ||
+			chi_cross_of(x)->strategy->peers == NULL)
+		return here;
+	chi_cross *hidden = chi_cross_of(x);
+	choir_strategy *s = hidden->strategy;
+	int64_t first = 0;
+	choir_tensor *all = chi_between_concat(
+			s, x->frame, here, axis < 0 ? axis + here->shape.rank : axis, &first);
+	for (int i = 0; all != NULL && hidden->run != NULL && i < s->replicas; i++)
+		hidden->run->replica[i].offset += first;
+	return all;
 }
 
 static choir_status gather_all(choir_cross *x, void *user)

@@ -1,6 +1,6 @@
 // Merge calls: all replicas of a run come together, the last to come runs the merge function on
 // its thread for all of them, and each goes on with its share of what the function returned.
-#include "strategy/merge/merge.h"
+#include "strategy/merge/between.h"
 
 #include "base/alloc.h"
 #include "base/text.h"
@@ -79,33 +79,36 @@ static void describe(char text[64], const char *name, const chi_names *given)
 }
 
 // Merges what all replicas gave into the context's arguments.
-static choir_status gather(chi_run *run, chi_cross *x)
+static choir_status gather(chi_run *run, chi_cross *x, const char *name)
 {
 	const chi_names *names = &run->replica[0].given;
 	const int n = run->strategy->replicas;
 	choir_frame *f = x->shown.frame;
 	choir_tensor **all = chi_arena_alloc(&f->arena, (size_t) n * sizeof(choir_tensor *));
-	if (all == NULL)
+	choir_value **values = chi_arena_alloc(&f->arena, (names->n + 1) * sizeof(choir_value *));
+	if (all == NULL || values == NULL)
 		return chi_frame_keep(f);
 	for (size_t i = 0; i < names->n; i++) {
 		for (int r = 0; r < n; r++)
 			all[r] = chi_names_find(&run->replica[r].given, names->item[i].name);
-		choir_value *v = chi_value_merge(f, n, all);
-		if (v == NULL)
+		if ((values[i] = chi_value_merge(f, n, all)) == NULL)
 			return chi_frame_report(f);
-		CHOIR_TRY(chi_values_put(x->args, names->item[i].name, v));
 	}
+	if (run->strategy->peers != NULL)
+		CHOIR_TRY(chi_between_agree(run->strategy, f, name, names, values));
+	for (size_t i = 0; i < names->n; i++)
+		CHOIR_TRY(chi_values_put(x->args, names->item[i].name, values[i]));
 	return CHOIR_OK;
 }
 
-static choir_status call(chi_run *run, choir_merge_fn *fn, void *user)
+static choir_status call(chi_run *run, const char *name, choir_merge_fn *fn, void *user)
 {
 	CHOIR_TRY(chi_apply_flush(run));
 	if (run->cross == NULL && (run->cross = chi_cross_new(run->strategy, run)) == NULL)
 		return choir_error_status();
 	chi_cross_clear(run->cross);
 	chi_cross *x = chi_cross_of(run->cross);
-	CHOIR_TRY(gather(run, x));
+	CHOIR_TRY(gather(run, x, name));
 	chi_context inside = { .kind = CHI_IN_CROSS, .strategy = run->strategy, .what = run->cross };
 	chi_context_push(&inside);
 	chi_error_clear();
@@ -144,7 +147,7 @@ choir_status chi_merge(chi_replica *r, const chi_merge_call *c)
 		return chi_frame_keep(f);
 	choir_status status = CHOIR_OK;
 	if (last) {
-		status = call(run, c->fn, c->user);
+		status = call(run, c->name, c->fn, c->user);
 		if (status == CHOIR_OK) {
 			chi_meet_ready(run, m);
 		} else {

@@ -4,8 +4,10 @@
 
 #include "choir/op.h"
 #include "cross/tree.h"
+#include "strategy/merge/between.h"
 #include "strategy/merge/slices.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static choir_status check_op(choir_frame *f, choir_reduce_op op)
@@ -128,11 +130,8 @@ choir_tensor *chi_reduce_tensors(choir_strategy *s, choir_frame *f, choir_reduce
 			return chi_frame_fail_null(f, CHOIR_INVALID, "reduce: replica %d has no value", i);
 	if (op == CHOIR_MEAN && chi_mean_divisor(s, f, n, tensors, &divisor) != CHOIR_OK)
 		return NULL;
-	if (choir_tensor_is_slices(tensors[0]) && s->peers != NULL)
-		return chi_frame_fail_null(
-				f, CHOIR_UNSUPPORTED, "slices: they cannot be reduced over several workers yet");
 	if (choir_tensor_is_slices(tensors[0]))
-		return chi_reduce_slices(f, op, CHOIR_SLICES_CONCATENATED, n, tensors, divisor);
+		return chi_reduce_slices(s, f, op, CHOIR_SLICES_CONCATENATED, n, tensors, divisor);
 	const bool wide = chi_sums_wide(op, tensors[0]);
 	for (int i = 0; i < n; i++) {
 		here[i] = chi_value_view(f, tensors[i]);
@@ -147,13 +146,33 @@ choir_tensor *chi_reduce_tensors(choir_strategy *s, choir_frame *f, choir_reduce
 	return op == CHOIR_SUM ? sum : choir_divide(sum, choir_number(f, divisor));
 }
 
+static choir_tensor *read_first(choir_variable *v, choir_frame *f)
+{
+	choir_tensor *t = chi_variable_view(v, 0, f);
+	return t == NULL || v->strategy->peers == NULL
+			? t
+			: chi_between_spread(v->strategy, f, 0, t, "the first replica's part");
+}
+
+choir_tensor *chi_broadcast(choir_cross *x, choir_value *v, int from)
+{
+	choir_strategy *s = chi_cross_of(x)->strategy;
+	char what[48];
+	const int here = from - s->before;
+	const bool mine = here >= 0 && here < s->replicas;
+	snprintf(what, sizeof what, "broadcast from replica %d", from);
+	choir_tensor *t = !mine ? NULL
+							: v->component[v->kind == CHOIR_VALUE_PER_REPLICA ? here : 0];
+	return chi_between_spread(s, x->frame, chi_between_owner(s, from), t, what);
+}
+
 choir_tensor *chi_read_aggregated(choir_variable *v, choir_frame *f)
 {
 	if (v->aggregation == CHOIR_AGGREGATION_NONE)
 		return chi_frame_fail_null(f, CHOIR_INVALID, "variable \"%s\": it is ON_READ without an "
 				"aggregation, so it has no value outside a replica", v->name);
 	if (v->aggregation == CHOIR_AGGREGATION_ONLY_FIRST_REPLICA)
-		return chi_variable_view(v, 0, f);
+		return read_first(v, f);
 	choir_tensor **parts = chi_arena_alloc(&f->arena, (size_t) v->copies * sizeof *parts);
 	if (parts == NULL) {
 		chi_frame_keep(f);

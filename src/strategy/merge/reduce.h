@@ -16,6 +16,9 @@ choir_tensor *chi_for_mean(choir_tensor *t);
 // CHOIR_INVALID.
 bool chi_sums_wide(choir_reduce_op op, const choir_tensor *t);
 choir_tensor *chi_narrow_sum(choir_tensor *sum, const char *what);
+// Among workers: the component of a value that replica from has, by its id, in x's frame on all of
+// them. NULL: recorded there.
+choir_tensor *chi_broadcast(choir_cross *x, choir_value *v, int from);
 // The value of an ON_READ variable by its aggregation.
 choir_tensor *chi_read_aggregated(choir_variable *v, choir_frame *f);
 // By what a mean over these is to be divided: the sum of counts, or n; CHOIR_INVALID: a mixture.

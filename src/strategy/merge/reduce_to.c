@@ -218,6 +218,7 @@ static choir_status sum_alone(choir_cross *x, const chi_ways *ways, chi_job *j)
 
 choir_status chi_job_do(choir_cross *x, choir_reduce_op op, const chi_ways *ways, chi_job *j)
 {
+	choir_strategy *s = chi_cross_of(x)->strategy;
 	choir_value *v = j->value;
 	choir_status status = CHOIR_OK;
 	if (v->kind != CHOIR_VALUE_PER_REPLICA) {
@@ -225,17 +226,14 @@ choir_status chi_job_do(choir_cross *x, choir_reduce_op op, const chi_ways *ways
 		j->result = t == NULL ? NULL : choir_cross_broadcast_to(x, choir_tensor_value(t), j->to);
 		status = j->result == NULL ? chi_frame_report(x->frame) : CHOIR_OK;
 	} else if (!j->by_group) {
-		if (choir_tensor_is_slices(v->component[0]) && chi_cross_of(x)->strategy->peers != NULL)
-			return chi_frame_fail(x->frame, CHOIR_UNSUPPORTED,
-					"slices: they cannot be reduced over several workers yet");
 		choir_tensor *t = choir_tensor_is_slices(v->component[0])
-				? chi_reduce_slices(x->frame, op, ways->slices, v->count, v->component, j->divisor)
-				: chi_reduce_tensors(
-						  chi_cross_of(x)->strategy, x->frame, op, v->count, v->component);
+				? chi_reduce_slices(
+						  s, x->frame, op, ways->slices, v->count, v->component, j->divisor)
+				: chi_reduce_tensors(s, x->frame, op, v->count, v->component);
 		status = t == NULL ? chi_frame_report(x->frame) : fill_from(x, j->result, t);
 	} else {
 		status = sum_alone(x, ways, j);
-		chi_job_clear(chi_cross_of(x)->strategy, j);
+		chi_job_clear(s, j);
 	}
 	return status == CHOIR_OK ? status : chi_frame_keep(x->frame);
 }

@@ -13,10 +13,11 @@
 
 // A reduction on its way, on the host.
 typedef struct {
+	choir_strategy *strategy;
 	choir_frame *host;
-	int n;
-	choir_tensor **values; // of each replica; for a mean of a floating dtype
-	chi_slices_part *part;
+	int n; // replicas
+	choir_tensor **values; // of each that is here; for a mean of a floating dtype
+	chi_slices_part *part; // of each
 	int64_t all, rows; // rows of all parts; of the larger tensor
 } job;
 
@@ -67,6 +68,113 @@ static choir_status bring(job *j, choir_reduce_op op, choir_tensor *const tensor
 	return CHOIR_OK;
 }
 
+static size_t row_bytes(const job *j)
+{
+	size_t bytes = chi_dtype_size(j->values[0]->dtype);
+	for (int i = 1; i < j->values[0]->shape.rank; i++)
+		bytes *= (size_t) j->values[0]->shape.dim[i];
+	return bytes;
+}
+
+// What this worker has, packed, and room for what all have.
+typedef struct {
+	chi_peers *peers;
+	int64_t *n; // rows of each replica of all workers
+	size_t *bytes; // of each worker, of what is exchanged
+	int64_t own, all; // rows of this worker's, of all replicas
+} sharing;
+
+static void size_up(sharing *x, size_t each)
+{
+	const chi_peers *p = x->peers;
+	x->own = x->all = 0;
+	for (int w = 0; w < p->workers; w++) {
+		int64_t rows = 0;
+		for (int r = p->first[w]; r < p->first[w + 1]; r++)
+			rows += x->n[r];
+		x->bytes[w] = (size_t) rows * each;
+		x->all += rows;
+		x->own = w == p->worker ? rows : x->own;
+	}
+}
+
+// All workers' rows of bytes each, of which this worker's lie in pieces; NULL: recorded.
+static char *share(job *j, sharing *x, size_t each, const char *what,
+		const void *(*piece)(const job *j, int i))
+{
+	chi_arena *arena = &j->host->arena;
+	size_t bytes;
+	size_up(x, each);
+	if (!chi_size_multiply((size_t) x->all, each, &bytes))
+		return choir_fail(CHOIR_NO_MEMORY, "reduce: too many rows"), NULL;
+	char *all = chi_arena_alloc(arena, bytes + 1);
+	char *own = chi_arena_alloc(arena, (size_t) x->own * each + 1), *to = own;
+	if (all == NULL || own == NULL)
+		return NULL;
+	for (int i = 0; i < j->n; i++) {
+		const size_t part = (size_t) j->part[i].n * each;
+		if (part > 0)
+			memcpy(to, piece(j, i), part);
+		to += part;
+	}
+	return chi_peers_gather_parts(x->peers, own, x->bytes, all, "%s of slices", what) == CHOIR_OK
+			? all
+			: NULL;
+}
+
+static const void *rows_of(const job *j, int i)
+{
+	return j->part[i].row;
+}
+
+static const void *values_of(const job *j, int i)
+{
+	return j->part[i].values;
+}
+
+// How many rows each replica has, by whatever worker.
+static choir_status count_all(job *j, sharing *x)
+{
+	const chi_peers *p = x->peers;
+	chi_arena *arena = &j->host->arena;
+	char text[CHI_SHAPE_TEXT];
+	int64_t *own = chi_arena_alloc(arena, (size_t) j->n * sizeof *own);
+	x->n = chi_arena_alloc(arena, (size_t) p->replicas * sizeof *x->n);
+	x->bytes = chi_arena_alloc(arena, (size_t) p->workers * sizeof *x->bytes);
+	if (own == NULL || x->n == NULL || x->bytes == NULL)
+		return choir_error_status();
+	for (int i = 0; i < j->n; i++)
+		own[i] = j->part[i].n;
+	for (int w = 0; w < p->workers; w++)
+		x->bytes[w] = (size_t) (p->first[w + 1] - p->first[w]) * sizeof *own;
+	choir_shape shape = j->values[0]->shape;
+	shape.dim[0] = j->rows;
+	return chi_peers_gather_parts(x->peers, own, x->bytes, x->n, "reduce of slices of %s %s",
+			choir_dtype_name(j->values[0]->dtype), chi_shape_print(&shape, text));
+}
+
+// The parts of other workers' replicas beside those that are here.
+static choir_status bring_others(job *j)
+{
+	sharing x = { .peers = j->strategy->peers };
+	const size_t each = row_bytes(j);
+	CHOIR_TRY(count_all(j, &x));
+	const char *rows = share(j, &x, sizeof(int64_t), "rows", rows_of);
+	const char *values = rows == NULL ? NULL : share(j, &x, each, "values", values_of);
+	j->n = x.peers->replicas;
+	j->all = x.all;
+	j->part = values == NULL ? NULL
+							 : chi_arena_alloc(&j->host->arena, (size_t) j->n * sizeof *j->part);
+	if (j->part == NULL)
+		return choir_error_status();
+	for (int i = 0; i < j->n; i++) {
+		j->part[i] = (chi_slices_part){ x.n[i], (const int64_t *) (const void *) rows, values };
+		rows += (size_t) x.n[i] * sizeof(int64_t);
+		values += (size_t) x.n[i] * each;
+	}
+	return CHOIR_OK;
+}
+
 // New tensors of the host for n rows. False: recorded.
 static bool make(const job *j, int64_t n, choir_tensor **values, choir_tensor **indices)
 {
@@ -93,7 +201,7 @@ static choir_tensor *concatenate(const job *j, double divisor)
 	char *to = values->data;
 	int64_t *row = indices->data;
 	for (int i = 0; i < j->n; i++) {
-		const size_t bytes = chi_tensor_bytes(j->values[i]);
+		const size_t bytes = (size_t) j->part[i].n * row_bytes(j);
 		if (bytes > 0)
 			memcpy(to, j->part[i].values, bytes);
 		if (j->part[i].n > 0)
@@ -134,7 +242,8 @@ static bool is_full(const choir_tensor *t)
 static choir_tensor *reduce(job *j, choir_reduce_op op, choir_slices_result how,
 		choir_tensor *const tensors[], double divisor)
 {
-	if (bring(j, op, tensors) != CHOIR_OK)
+	if (bring(j, op, tensors) != CHOIR_OK ||
+			(j->strategy->peers != NULL && bring_others(j) != CHOIR_OK))
 		return NULL;
 	if (how == CHOIR_SLICES_CONCATENATED)
 		return concatenate(j, divisor);
@@ -142,19 +251,19 @@ static choir_tensor *reduce(job *j, choir_reduce_op op, choir_slices_result how,
 	return t != NULL && how == CHOIR_SLICES_SMALLEST && is_full(t) ? choir_to_dense(t) : t;
 }
 
-choir_tensor *chi_reduce_slices(choir_frame *f, choir_reduce_op op, choir_slices_result how, int n,
-		choir_tensor *const tensors[], double divisor)
+choir_tensor *chi_reduce_slices(choir_strategy *s, choir_frame *f, choir_reduce_op op,
+		choir_slices_result how, int n, choir_tensor *const tensors[], double divisor)
 {
 	if (check_alike(f, n, tensors) != CHOIR_OK)
 		return NULL;
-	job j = { .host = f, .n = n };
+	job j = { .strategy = s, .host = f, .n = n };
 	if (!f->device->host_memory && (j.host = choir_frame_new(NULL)) == NULL) {
 		chi_frame_keep(f);
 		return NULL;
 	}
 	choir_tensor *t = reduce(&j, op, how, tensors, divisor);
 	if (t == NULL)
-		chi_frame_keep(f);
+		chi_strategy_give_up(s, chi_frame_keep(f));
 	else if (j.host != f)
 		t = choir_move(t, f);
 	if (j.host != f)

@@ -1,7 +1,7 @@
 // One replica: its call from start to return, its arguments and results, and what it may ask.
 #include "base/alloc.h"
 #include "strategy/run/meet.h"
-#include "strategy/merge/merge.h"
+#include "strategy/merge/between.h"
 #include "strategy/update/apply.h"
 #include "strategy/run/results.h"
 
@@ -167,9 +167,11 @@ choir_status chi_results_merge(chi_run *run)
 {
 	const chi_names *names = &run->replica[0].returned;
 	const int n = run->strategy->replicas;
+	bool numbers = false;
 	choir_frame *f = run->results->frame;
 	choir_tensor **all = chi_arena_alloc(&f->arena, (size_t) n * sizeof(choir_tensor *));
-	if (all == NULL)
+	choir_value **values = chi_arena_alloc(&f->arena, (names->n + 1) * sizeof(choir_value *));
+	if (all == NULL || values == NULL)
 		return choir_error_status();
 	for (int r = 1; r < n; r++)
 		for (size_t i = 0; i < run->replica[r].returned.n; i++)
@@ -182,7 +184,13 @@ choir_status chi_results_merge(chi_run *run)
 			if (all[r] == NULL)
 				return lacks(&run->replica[r], &run->replica[0], names->item[i].name);
 		}
-		CHOIR_TRY(chi_values_put(run->results, names->item[i].name, chi_value_merge(f, n, all)));
+		numbers = numbers || all[0]->is_number;
+		if ((values[i] = chi_value_merge(f, n, all)) == NULL)
+			return choir_error_status();
 	}
+	if (numbers && run->strategy->peers != NULL)
+		CHOIR_TRY(chi_between_agree(run->strategy, f, "results", names, values));
+	for (size_t i = 0; i < names->n; i++)
+		CHOIR_TRY(chi_values_put(run->results, names->item[i].name, values[i]));
 	return CHOIR_OK;
 }

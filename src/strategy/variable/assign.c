@@ -93,7 +93,9 @@ static choir_status aggregate_and_write(choir_cross *x, void *user)
 		return write_all(v, a->op, given->component[0]);
 	CHOIR_TRY(convert_numbers(x->frame, v, given));
 	if (v->aggregation == CHOIR_AGGREGATION_ONLY_FIRST_REPLICA)
-		return write_all(v, a->op, chi_value_view(x->frame, given->component[0]));
+		return write_all(v, a->op,
+				v->strategy->peers != NULL ? chi_broadcast(x, given, 0)
+										   : chi_value_view(x->frame, given->component[0]));
 	choir_tensor *all = chi_reduce_tensors(v->strategy, x->frame,
 			v->aggregation == CHOIR_AGGREGATION_SUM ? CHOIR_SUM : CHOIR_MEAN, given->count,
 			given->component);
@@ -161,6 +163,12 @@ static void share_integers(
 	}
 }
 
+// Of how many parts those of v are some: all that there are, of workers that are in step, too.
+static int parts_of(const choir_variable *v)
+{
+	return v->strategy->peers == NULL ? v->copies : v->strategy->in_sync;
+}
+
 // In host memory, because only whole numbers whose sum is what was assigned will do.
 static choir_status assign_integer_shares(choir_variable *v, choir_tensor *value)
 {
@@ -171,7 +179,8 @@ static choir_status assign_integer_shares(choir_variable *v, choir_tensor *value
 		return chi_frame_keep(f);
 	CHOIR_TRY(choir_tensor_fetch(value, host, bytes));
 	for (int i = 0; i < v->copies; i++) {
-		share_integers(v->dtype, host, host + bytes, v->elements, v->copies, i);
+		share_integers(v->dtype, host, host + bytes, v->elements, parts_of(v),
+				v->strategy->before + i);
 		choir_tensor *share = choir_constant(f, v->dtype, v->shape, host + bytes);
 		if (share == NULL)
 			return chi_frame_report(f);
@@ -190,8 +199,8 @@ static choir_status assign_shares(choir_variable *v, choir_tensor *value)
 	choir_frame *f = value->frame;
 	choir_tensor *share;
 	if (chi_dtype_is_float(v->dtype)) {
-		share = value->is_number ? choir_number(f, value->number / v->copies)
-				: choir_divide(value, choir_number(f, v->copies));
+		share = value->is_number ? choir_number(f, value->number / parts_of(v))
+				: choir_divide(value, choir_number(f, parts_of(v)));
 		return share == NULL ? chi_frame_report(f) : write_all(v, CHI_ASSIGN, share);
 	}
 	if (value->is_number)

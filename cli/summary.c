@@ -65,8 +65,10 @@ static void print_json(const summary *s)
 	json_integer("batch", s->batch);
 	json_text("optimizer", s->optimizer);
 	json_text("strategy", choir_strategy_name(s->strategy));
-	json_integer("workers", choir_strategy_workers(s->strategy));
-	json_integer("replicas", choir_strategy_replicas(s->strategy)); // of a worker
+	const choir_cluster *cluster = choir_strategy_cluster(s->strategy);
+	json_integer("workers", cluster != NULL ? choir_cluster_workers(cluster)
+											: choir_strategy_workers(s->strategy));
+	json_integer("replicas", choir_strategy_replicas(s->strategy)); // of a worker, or all
 	print_memory(s->memory);
 	json_begin_list("variables");
 	for (int i = 0; i < choir_layer_variables(net); i++) {
@@ -119,7 +121,10 @@ static void print_text(const summary *s)
 				(long long) s->model->plan.classes, (long long) s->train_examples,
 				(long long) s->test_examples);
 	print_variables(s);
-	if (choir_strategy_workers(s->strategy) > 1)
+	const choir_cluster *cluster = choir_strategy_cluster(s->strategy);
+	if (cluster != NULL)
+		printf("%d workers, together with ", choir_cluster_workers(cluster));
+	else if (choir_strategy_workers(s->strategy) > 1)
 		printf("%d workers, each with ", choir_strategy_workers(s->strategy));
 	printf("%d replica%s, batch %lld, %s\n", choir_strategy_replicas(s->strategy),
 			choir_strategy_replicas(s->strategy) == 1 ? "" : "s", (long long) s->batch,

@@ -130,7 +130,8 @@ const command train_command = {
 	.about = "Trains a classifier of images or a model of text, tests it on the examples that\n"
 			 "it was not trained on, and says its accuracy, or bits per byte, and a hash of\n"
 			 "its weights. The weights depend on the data, the seed, the replicas and the\n"
-			 "batch, and not on the devices; with several workers also on who comes first.",
+			 "batch, and not on the devices; with --workers also on who comes first. Started by\n"
+			 "mpirun -n N, N processes share the replicas, to the same weights.",
 	.n = sizeof options / sizeof options[0],
 	.options = options,
 };
@@ -254,7 +255,7 @@ static choir_status train_and_save(training *t)
 	CHOIR_TRY(train_open_checkpoints(t));
 	CHOIR_TRY(train_epochs(t));
 	CHOIR_TRY(train_close_checkpoints(t));
-	if (given.save != NULL) {
+	if (given.save != NULL && train_is_chief(t)) {
 		static char metadata[METADATA_SIZE];
 		model_plan_write(&t->model.plan, metadata);
 		CHOIR_TRY(choir_strategy_save(t->strategy, given.save, metadata));
@@ -280,11 +281,14 @@ int train_main(int argc, char **argv)
 	if (result != OPTIONS_GIVEN)
 		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
 	training t = { .given = &given };
-	const choir_status status = train(&t);
+	choir_status status = train_open_cluster(&t);
+	if (status == CHOIR_OK)
+		status = train(&t);
 	if (status != CHOIR_OK)
 		progress_clear();
 	const int code = status == CHOIR_OK ? EXIT_OK
 			: failed(&train_command) == EXIT_FAILED && t.stopped ? EXIT_STOPPED : EXIT_FAILED;
 	train_free(&t);
+	train_close_cluster(&t, status);
 	return code;
 }

@@ -175,7 +175,7 @@ static choir_status open_data(training *t)
 static choir_status check_save(const training *t)
 {
 	char folder[PATH_SIZE];
-	if (t->given->save == NULL)
+	if (t->given->save == NULL || !train_is_chief(t))
 		return CHOIR_OK;
 	const char *slash = strrchr(t->given->save, '/');
 	if (slash == NULL)
@@ -193,11 +193,12 @@ choir_status train_make(training *t)
 {
 	CHOIR_TRY(check_save(t));
 	CHOIR_TRY(open_data(t));
-	t->strategy = choir_strategy_new(t->given->strategy,
+	t->strategy = choir_strategy_new(train_strategy(t),
 			CHOIR_OPTIONS(choir_strategy_options, .devices = t->given->devices,
 					.replicas = (int) t->given->replicas, .seed = t->given->seed,
 					.parameter_devices = t->given->parameter_devices,
 					.workers = (int) t->given->workers,
+					.cluster = train_is_one_of_many(t) ? t->cluster : NULL,
 					.locked_updates = t->given->lock_free ? CHOIR_OFF : CHOIR_DEFAULT));
 	if (t->strategy == NULL)
 		return choir_error_status();

@@ -18,10 +18,12 @@ void train_show_progress(training *t, int64_t done)
 	const double rate = (double) so_far / (now() - t->since);
 	const int64_t left =
 			t->train_examples - so_far + (t->given->epochs - t->epochs) * t->train_examples;
-	progress("epoch %lld/%lld  %lld/%lld  %.0f examples/s  loss %.4f  %.0f s left",
-			(long long) t->epochs, (long long) t->given->epochs, (long long) so_far,
-			(long long) t->train_examples, rate, choir_metric_result(t->loss),
-			(double) left / rate);
+	char loss[32] = ""; // of all workers it takes all of them to know it
+	if (!train_is_one_of_many(t))
+		snprintf(loss, sizeof loss, "  loss %.4f", choir_metric_result(t->loss));
+	progress("epoch %lld/%lld  %lld/%lld  %.0f examples/s%s  %.0f s left", (long long) t->epochs,
+			(long long) t->given->epochs, (long long) so_far, (long long) t->train_examples, rate,
+			loss, (double) left / rate);
 }
 
 void train_say_start(const training *t)

@@ -11,7 +11,7 @@ enum { EVERY = 10 }; // steps between two rows of scalars
 choir_status train_trace_start(training *t)
 {
 	const train_options *given = t->given;
-	if (given->trace == NULL && given->log == NULL)
+	if ((given->trace == NULL && given->log == NULL) || !train_is_chief(t))
 		return CHOIR_OK;
 	return choir_trace_start(given->trace,
 			CHOIR_OPTIONS(choir_trace_options, .log = given->log,

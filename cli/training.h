@@ -36,6 +36,7 @@ typedef struct {
 	source data;
 	table_plan *table; // NULL: inputs are not standardised
 	int64_t train_examples, test_examples;
+	choir_cluster *cluster; // NULL: this process alone
 	choir_strategy *strategy;
 	share *share; // of each worker
 	choir_distributed_dataset *test;
@@ -63,6 +64,14 @@ typedef struct {
 // The command: its options set *train_given.
 extern const command train_command;
 extern train_options *const train_given;
+
+// The workers of this training, where a launcher has started several (train_cluster.c); which of
+// them this is, and its strategy. Closing: how the training went, of which the others are told.
+choir_status train_open_cluster(training *t);
+void train_close_cluster(training *t, choir_status status);
+bool train_is_chief(const training *t); // it alone speaks and writes
+bool train_is_one_of_many(const training *t);
+const char *train_strategy(const training *t);
 
 // Makes all that t->given asks for; nothing of it is trained yet.
 choir_status train_make(training *t);

@@ -1,5 +1,5 @@
 """Runs workers under the launcher of an MPI. Arguments: the MPI, the test, the suite's program, the
-worker's program, the folder of the build, the MPIs that there are."""
+worker's program, the folder of the build, the MPIs that there are, the command."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 
-MPI, TEST, SUITE, WORKER, BUILD, MPIS = sys.argv[1:7]
+MPI, TEST, SUITE, WORKER, BUILD, MPIS, CHOIR = sys.argv[1:8]
 SECONDS = 100
 ROLES = ("TF_CONFIG", "RANK", "WORLD_SIZE", "LOCAL_RANK", "CHOIR_MPI", "CHOIR_KERNELS")
 
@@ -117,6 +117,34 @@ def host():
     need(last[1] != last[2], "two workers see what one does not", last)
 
 
+def trained(workers, *options):
+    """What a short training says."""
+    line = [CHOIR, "train", "--data", "digits", "--model", "mlp", "--widths", "16", "--epochs", "2", "--batch",
+            "50", "--train-examples", "420", "--replicas", "4", *options]
+    status, said = start(workers, *line)
+    need(status == 0, f"{workers} workers: {line}: exit {status}", said)
+    return said
+
+
+def train():
+    """The same weights from one process and from several, which speak with one voice."""
+    def known(said):
+        return [line for line in said.splitlines() if line.startswith(("weights ", "test accuracy "))]
+
+    alone = known(trained(0, "--devices", "cpu:0"))
+    need(len(alone) == 2, "one process", str(alone))
+    for workers, options in ((2, ("--devices", "cpu:0,cpu:1")), (4, ()), (3, ("--devices", "cpu:0"))):
+        said = trained(workers, *options)
+        need(known(said) == alone, f"{workers} workers: not {alone}", said)
+        need(f"{workers} workers, together with 4 replicas" in said, "the number of workers", said)
+        need(said.count("epoch 1/2  loss ") == 1, "not one that speaks", said)
+    must_fail("fewer replicas", 3, ["2 replicas for 3 workers"], CHOIR, "train", "--data", "digits",
+              "--replicas", "2")
+    must_fail("another strategy", 2, ["several were started"], CHOIR, "train", "--data", "digits",
+              "--strategy", "central_storage")
+
+
 if MPI == "none":
     skip("no MPI was found when this was configured")
-{"suite2": lambda: suite(2), "suite4": lambda: suite(4), "launch": launch, "host": host}[TEST]()
+{"suite2": lambda: suite(2), "suite4": lambda: suite(4), "launch": launch, "host": host,
+ "train": train}[TEST]()

@@ -24,6 +24,7 @@ static const command self = {
 	.name = "choir export",
 	.operands = "FILE",
 	.most_operands = 1,
+	.needs_operand = true,
 	.about =
 			"Writes a model that choir train --save wrote, with its weights, as one file of C "
 			"that\n"
@@ -99,8 +100,6 @@ int export_main(int argc, char **argv)
 	const options_result result = options_read(&self, argc, argv, &path);
 	if (result != OPTIONS_GIVEN)
 		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
-	if (path == NULL)
-		return wrong_use(&self, "the weights FILE is missing (--help says what it takes)");
 	if (given.c == NULL)
 		return wrong_use(&self, "--c FILE is missing: what is to be written");
 	choir_strategy *s = choir_one_device_strategy_new(NULL);

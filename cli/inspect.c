@@ -25,6 +25,7 @@ static const command self = {
 	.name = "choir inspect",
 	.operands = "FILE",
 	.most_operands = 1,
+	.needs_operand = true,
 	.about = "Says what a file of examples holds: kind, columns, rows, the first ones, and what "
 			 "is\n"
 			 "wrong in it and where. Where the name does not tell the kind, it stands before it:\n"
@@ -214,8 +215,6 @@ int inspect_main(int argc, char **argv)
 	const options_result result = options_read(&self, argc, argv, &name);
 	if (result != OPTIONS_GIVEN)
 		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
-	if (name == NULL)
-		return wrong_use(&self, "the FILE is missing (--help says what it takes)");
 	const char *weights = weights_path(name);
 	if (weights != NULL)
 		return inspect_weights(weights, given.json) == CHOIR_OK ? EXIT_OK : failed(&self);

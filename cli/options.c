@@ -242,6 +242,10 @@ options_result options_read(const command *c, int argc, char **argv, const char 
 			operands[given++] = argv[i];
 		}
 	}
+	if (given == 0 && c->needs_operand) {
+		wrong_use(c, "the %s is missing (--help says what it takes)", c->operands);
+		return OPTIONS_WRONG;
+	}
 	return OPTIONS_GIVEN;
 }
 

@@ -34,6 +34,7 @@ typedef struct {
 	const char *name; // "choir train"
 	const char *operands; // "FILE"; "": none
 	int most_operands;
+	bool needs_operand; // at least one
 	const char *about; // for the help
 	size_t n;
 	const option *options;

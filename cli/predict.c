@@ -41,6 +41,7 @@ static const command self = {
 	.name = "choir predict",
 	.operands = "FILE",
 	.most_operands = 1,
+	.needs_operand = true,
 	.about = "Classifies images with weights that choir train --save wrote, one line an image:\n"
 			 "its number, its class and, where there are labels, the label. The data may be\n"
 			 "idx:IMAGES, without labels. Of text:FILE an example is as many bytes as a gpt sees\n"
@@ -236,8 +237,6 @@ int predict_main(int argc, char **argv)
 	const options_result result = options_read(&self, argc, argv, &p.path);
 	if (result != OPTIONS_GIVEN)
 		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
-	if (p.path == NULL)
-		return wrong_use(&self, "the weights FILE is missing (--help says what it takes)");
 	const choir_status status = predict(&p);
 	const int code = status == CHOIR_OK ? EXIT_OK : failed(&self);
 	if (status == CHOIR_OK)

@@ -37,6 +37,7 @@ static const command self = {
 	.name = "choir sample",
 	.operands = "FILE",
 	.most_operands = 1,
+	.needs_operand = true,
 	.about = "Goes on with a text, with weights that choir train --model gpt --save wrote. Of\n"
 			 "what was written so far the model sees as many bytes as its context has.",
 	.n = sizeof options / sizeof options[0],
@@ -170,8 +171,6 @@ int sample_main(int argc, char **argv)
 	const options_result result = options_read(&self, argc, argv, &path);
 	if (result != OPTIONS_GIVEN)
 		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
-	if (path == NULL)
-		return wrong_use(&self, "the weights FILE is missing (--help says what it takes)");
 	sampling s = { .strategy = NULL };
 	const int code = sample(&s, path) == CHOIR_OK ? EXIT_OK : failed(&self);
 	choir_values_free(s.args);

@@ -62,7 +62,7 @@ typedef struct {
 	void *room; // Choir's own
 } choir_entry;
 // For a function that writes an element: the entry of a column whose shape varies gets this shape,
-// and data has room for it; what it held is lost. Such a entry begins with 0 in each dimension
+// and data has room for it; what it held is lost. Such an entry begins with 0 in each dimension
 // that varies. CHOIR_INVALID: the column's shape does not vary, or not in that dimension.
 CHOIR_MUST_CHECK choir_status choir_entry_resize(choir_entry *entry, const choir_shape *shape);
 

@@ -30,8 +30,8 @@ typedef struct {
 	int padding; // zeros on each side; CHOIR_NONE: SAME, as in op.h
 	int dilation; // how far apart the filter's elements lie on x; 0: 1, side by side
 	int64_t groups; // 0: 1
-	int before[2],
-			after[2]; // more zeros, of rows and columns, or [0] of a sequence; not with SAME
+	// More zeros, of rows and columns, or [0] of a sequence; not with SAME.
+	int before[2], after[2];
 } choir_convolution_options;
 // y[i, r, s, o] = sum over p, q, c of x[i, r stride + p dilation - top, s stride + q dilation -
 // left, c] filter[p, q, c, o], with zeros outside x (a cross-correlation). In groups, channel o

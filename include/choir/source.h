@@ -82,8 +82,7 @@ CHOIR_MUST_CHECK choir_status choir_npy_write(
 
 // What a column of a CSV file is taken for.
 typedef enum {
-	CHOIR_CSV_FOUND =
-			0, // what its fields are: whole numbers i64, other numbers f64, text categories
+	CHOIR_CSV_FOUND = 0, // by its fields: whole numbers i64, other numbers f64, text categories
 	CHOIR_CSV_NUMBER,
 	CHOIR_CSV_CATEGORY // each different text has a number, i32: choir_dataset_category
 } choir_csv_kind;
@@ -269,8 +268,9 @@ choir_dataset *choir_cifar10_dataset_new(const char *folder, bool test);
 
 // Text
 
-// All of them read plain files and files compressed by gzip. The bytes of a file, one an
-// example, u8.
+// All of them read plain files and files compressed by gzip.
+
+// The bytes of a file, one an example, u8.
 choir_dataset *choir_text_bytes_dataset_new(const char *path, const char *column);
 // Windows of text, to learn which byte comes next: "input", u8 [context], bytes i to i +
 // context - 1, and "target", u8 [context], the byte behind each. i is 0, stride, 2 stride, ...

@@ -153,9 +153,8 @@ choir_strategy *choir_multi_worker_mirrored_strategy_new(const choir_strategy_op
 
 // A strategy of the kind called name: "default" (a new one, which behaves as one_device),
 // "one_device", "mirrored", "central_storage", "parameter_server", "multi_worker_mirrored", or
-// what was registered
-// (extend/strategy.h). Fails as a constructor, and with CHOIR_NOT_FOUND for an unknown name,
-// with a list.
+// what was registered (extend/strategy.h). Fails as a constructor, and with CHOIR_NOT_FOUND for
+// an unknown name, with a list.
 choir_strategy *choir_strategy_new(const char *name, const choir_strategy_options *o);
 
 // A new strategy of s's kind and options, without its variables and the like; where s's options

@@ -6,8 +6,8 @@
 // replica, one for communication between devices, one for each other thread.
 //
 // What it costs. Off, every place where a span could begin tests one word of memory. On, a span
-// costs two readings of the clock and about 30 ns; threads record in memory of their own, without
-// a lock, the newest spans of each. Nothing is written and no lock taken in a step, but for
+// costs two readings of the clock and 64 bytes; threads record in memory of their own, without a
+// lock, the newest spans of each. Nothing is written and no lock taken in a step, but for
 // scalars: a scalar is encoded under a lock, and about once a second one of them hands on what was
 // collected to the file. A file that cannot be written fails choir_trace_stop and never a run.
 //

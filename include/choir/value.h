@@ -50,9 +50,9 @@ choir_variable *choir_value_variable(choir_value *v);
 // CHOIR_VALUE_PLAIN for NULL.
 choir_value_kind choir_value_kind_of(const choir_value *v);
 
-// How many local results v has, that is, of this process, which today has all: 1 if v is plain,
-// the replicas if it is per-replica, the devices of its place if it is mirrored or a place, the
-// copies if it is a variable. 0 for NULL.
+// How many local results v has, that is, of this process: 1 if v is plain, its replicas
+// (choir_strategy_local_replicas) if v is per-replica, the devices of its place if it is mirrored
+// or a place, the copies if it is a variable (1 for one in shards). 0 for NULL.
 int choir_value_local_count(const choir_value *v);
 
 // The index-th local result, from 0, in the order of replicas, devices or copies: a view in the

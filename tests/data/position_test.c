@@ -3,143 +3,53 @@
 // elements are.
 #include "data/elements.h"
 
-#include "choir/library.h"
-
-#include "data/source/scratch.h"
+#include "data/kinds.h"
 #include "data/varying.h"
 
 #include <stdio.h>
-
 #include <string.h>
 
-typedef choir_dataset *make_fn(choir_dataset *from);
+// A source, two transforms, and a batch step: in front of the second one, behind it, or nowhere.
+typedef struct {
+	const source_kind *source;
+	const transform_kind *a, *b;
+	int batch;
+} chain;
+enum { NOWHERE, BETWEEN, BEHIND, WAYS };
 
-static choir_dataset *plain(choir_dataset *d)
+// Whether these can be in a pipeline.
+static bool can_be(const chain *c)
 {
+	const bool plain = c->a->constructor == NULL;
+	bool batches = c->a->batches;
+	if (c->b->whole && !plain)
+		return false; // lengths that do not match
+	if (c->batch == BETWEEN && batches)
+		return false;
+	batches = batches || c->batch == BETWEEN;
+	if (c->b->single && batches)
+		return false;
+	batches = c->b->batches ||
+			(batches &&
+					strcmp(c->b->constructor ? c->b->constructor : "", "choir_dataset_unbatch"));
+	return !(c->batch == BEHIND && batches);
+}
+
+static choir_dataset *build(const chain *c)
+{
+	choir_dataset *d = c->a->make(c->source->make());
+	if (c->batch == BETWEEN)
+		d = choir_dataset_batch(d, 4);
+	d = c->b->make(d);
+	if (c->batch == BEHIND)
+		d = choir_dataset_batch(d, 4);
+	if (!d)
+		fail_msg("%s, %s, %s, %d: %s", c->source->constructor, c->a->constructor,
+				c->b->constructor, c->batch, choir_error());
 	return d;
 }
-static choir_dataset *taken(choir_dataset *d)
-{
-	return choir_dataset_take(d, 17);
-}
-static choir_dataset *skipped(choir_dataset *d)
-{
-	return choir_dataset_skip(d, 5);
-}
-static choir_dataset *sharded(choir_dataset *d)
-{
-	return choir_dataset_shard(d, 2, 1);
-}
-static choir_dataset *shuffled(choir_dataset *d)
-{
-	return choir_dataset_shuffle(d, 6, 9);
-}
-static choir_dataset *repeated(choir_dataset *d)
-{
-	return choir_dataset_repeat(d, 3);
-}
-static choir_dataset *batched(choir_dataset *d)
-{
-	return choir_dataset_batch(d, 4);
-}
-static choir_dataset *ahead(choir_dataset *d)
-{
-	return choir_dataset_prefetch(d, 3);
-}
-static choir_dataset *zipped(choir_dataset *d)
-{
-	choir_dataset *other = numbers_in_memory(23);
-	choir_column c = { .name = "other", .dtype = CHOIR_I64 };
-	static const int64_t zeros[23];
-	c.data = zeros;
-	choir_dataset_free(other);
-	other = choir_memory_dataset_new(23, 1, &c, false);
-	return choir_dataset_zip(choir_dataset_take(d, 23), other);
-}
 
-static choir_dataset *shuffled_once(choir_dataset *d)
-{
-	return choir_dataset_shuffle_once(d, CHOIR_NONE, 4);
-}
-static choir_dataset *unbatched(choir_dataset *d)
-{
-	if (d && choir_dataset_batch_size(d) > 0)
-		return choir_dataset_batch(choir_dataset_unbatch(d), 3);
-	return choir_dataset_unbatch(choir_dataset_batch(d, 5));
-}
-static choir_dataset *cached(choir_dataset *d)
-{
-	return choir_dataset_cache(d, NULL);
-}
-static choir_dataset *concatenated(choir_dataset *d)
-{
-	choir_dataset *more = numbers_as_stream(6);
-	if (d && choir_dataset_batch_size(d) > 0)
-		more = choir_dataset_batch(more, choir_dataset_batch_size(d));
-	return choir_dataset_concatenate(d, more);
-}
-
-static choir_status negate(const choir_entry in[], choir_entry out[], void *user)
-{
-	(void) user;
-	const int64_t n = choir_shape_elements(&in[0].shape);
-	for (int64_t i = 0; i < n; i++)
-		((int64_t *) out[0].data)[i] = -1 - ((const int64_t *) in[0].data)[i];
-	return CHOIR_OK;
-}
-static choir_dataset *mapped(choir_dataset *d)
-{
-	return choir_dataset_map(d, CHOIR_OPTIONS(choir_map_options, .threads = 2), negate, NULL);
-}
-
-static bool mostly(const choir_entry in[], void *user)
-{
-	(void) user;
-	return ((const int64_t *) in[0].data)[0] % 3 != 0;
-}
-static choir_dataset *filtered(choir_dataset *d)
-{
-	return choir_dataset_filter(d, mostly, NULL);
-}
-
-static choir_dataset *count_to(const choir_entry in[], void *user)
-{
-	(void) user;
-	int64_t n = ((const int64_t *) in[0].data)[0];
-	return numbers_as_stream((n < 0 ? -n : n) % 4);
-}
-static choir_dataset *interleaved(choir_dataset *d)
-{
-	return choir_dataset_interleave(
-			d, CHOIR_OPTIONS(choir_interleave_options, .cycle = 3, .block = 2), count_to, NULL);
-}
-static choir_dataset *flat(choir_dataset *d)
-{
-	return choir_dataset_flat_map(
-			d, CHOIR_OPTIONS(choir_interleave_options, .cycle = 1), count_to, NULL);
-}
-
-static make_fn *const steps[] = { plain, taken, skipped, sharded, shuffled, shuffled_once,
-	repeated, ahead, unbatched, cached, concatenated, mapped, filtered, interleaved, flat,
-	zipped };
-// Which a column beside "number" would not go through.
-static bool changes_columns(make_fn *step)
-{
-	return step == concatenated || step == mapped || step == interleaved || step == flat ||
-			step == filtered;
-}
-static bool of_batches(make_fn *step)
-{
-	return step != zipped && step != interleaved && step != flat;
-}
-enum { STEPS = sizeof steps / sizeof steps[0], N = 23 };
-
-static choir_dataset *source(int kind)
-{
-	return kind == 0 ? numbers_in_memory(N) : numbers_as_stream(N);
-}
-
-// One element of each column into memory of the test's; "number" is what is compared.
+// One element into memory of the test's.
 static choir_status next(choir_dataset *d, int64_t number[], int64_t *examples)
 {
 	const chi_spec *spec = chi_dataset_spec(d);
@@ -151,236 +61,137 @@ static choir_status next(choir_dataset *d, int64_t number[], int64_t *examples)
 	return status;
 }
 
-// Reads passes to their ends and then jumps to every place of them. Gives the first one's length.
-static int64_t compare_places(choir_dataset *d, choir_dataset *again)
-{
-	enum { PASSES = 3, MOST = 3 * 3 * N * 3 + 1 };
-	static int64_t number[PASSES][MOST][8], size[PASSES][MOST];
+enum { PASSES = 3, MOST_ELEMENTS = 27 * KIND_EXAMPLES };
+typedef struct {
 	int64_t elements[PASSES];
-	if (!d)
-		fail_msg("%s", choir_error());
-	assert_int_equal(chi_dataset_signature(d), chi_dataset_signature(again));
-	for (int p = 0; p < PASSES; p++) {
-		elements[p] = 0;
-		while (next(d, number[p][elements[p]], &size[p][elements[p]]) == CHOIR_OK)
-			assert_in_range(++elements[p], 1, MOST - 1);
-		assert_int_equal(chi_dataset_pass(d), p);
-		assert_int_equal(chi_dataset_rewind(d), CHOIR_OK);
+	int64_t number[PASSES][MOST_ELEMENTS][KIND_BATCH], size[PASSES][MOST_ELEMENTS];
+} passes;
+
+static void read_passes(choir_dataset *d, int n, passes *p)
+{
+	for (int i = 0; i < n; i++) {
+		int64_t at = 0;
+		while (next(d, p->number[i][at], &p->size[i][at]) == CHOIR_OK)
+			assert_in_range(++at, 1, MOST_ELEMENTS - 1);
+		p->elements[i] = at;
+		assert_int_equal(chi_dataset_pass(d), i);
+		if (i + 1 < n)
+			assert_int_equal(chi_dataset_rewind(d), CHOIR_OK);
 	}
-	for (int p = PASSES - 1; p >= 0; p--)
-		for (int64_t at = 0; at <= elements[p]; at += 1 + (elements[p] - at) / 7) {
-			int64_t found[8], n;
-			assert_int_equal(chi_dataset_seek(again, p, at), CHOIR_OK);
-			assert_int_equal(chi_dataset_pass(again), p);
-			for (int64_t k = at; k < elements[p] && k < at + 5; k++) {
-				assert_int_equal(next(again, found, &n), CHOIR_OK);
-				assert_int_equal(n, size[p][k]);
-				assert_memory_equal(found, number[p][k], (size_t) n * sizeof found[0]);
-			}
-			if (at + 5 >= elements[p])
-				assert_int_equal(next(again, found, &n), CHOIR_END);
-		}
+}
+
+// What comes next at that place is what came there.
+static void check_place(const passes *p, choir_dataset *d, int number, int64_t at)
+{
+	int64_t found[KIND_BATCH], n;
+	assert_int_equal(chi_dataset_seek(d, number, at), CHOIR_OK);
+	assert_int_equal(chi_dataset_pass(d), number);
+	for (int64_t k = at; k < p->elements[number] && k < at + 5; k++) {
+		assert_int_equal(next(d, found, &n), CHOIR_OK);
+		assert_int_equal(n, p->size[number][k]);
+		assert_memory_equal(found, p->number[number][k], (size_t) n * sizeof found[0]);
+	}
+	if (at + 5 >= p->elements[number])
+		assert_int_equal(next(d, found, &n), CHOIR_END);
+}
+
+// Reads passes to their ends and then jumps to places of them, with another iterator; with a new
+// one each time where what was read is gone.
+static void check_chain(const chain *c)
+{
+	static passes p;
+	const bool once = c->source->once;
+	choir_dataset *d = build(c), *again = build(c);
+	assert_int_equal(chi_dataset_signature(d), chi_dataset_signature(again));
+	read_passes(d, once ? 1 : PASSES, &p);
 	choir_dataset_free(d);
-	return elements[0];
-}
-
-static void check_places(choir_dataset *d, choir_dataset *again)
-{
-	const int64_t elements = compare_places(d, again);
+	for (int i = once ? 0 : PASSES - 1; i >= 0; i--)
+		for (int64_t at = 0; at <= p.elements[i]; at += 1 + (p.elements[i] - at) / 7) {
+			check_place(&p, again, i, at);
+			if (once) {
+				choir_dataset_free(again);
+				again = build(c);
+			}
+		}
 	// One element more than a pass has is another dataset's place.
-	if (chi_dataset_seek(again, 0, elements + 1) == CHOIR_OK)
-		fail_msg("a place behind the end was found");
-	assert_failure(CHOIR_INVALID, "not the dataset that the position is of");
+	if (!c->source->anywhere) {
+		assert_int_equal(chi_dataset_seek(again, 0, p.elements[0] + 1), CHOIR_INVALID);
+		assert_failure(CHOIR_INVALID, "not the dataset that the position is of");
+	}
 	choir_dataset_free(again);
-}
-
-// The same of what does not know where its end is before it is there.
-static void check_places_without_end(choir_dataset *d, choir_dataset *again)
-{
-	compare_places(d, again);
-	choir_dataset_free(again);
+	kinds_wait();
 }
 
 // spec: D30
 static void every_pair_of_steps_goes_on_where_it_stood(void **state)
 {
 	(void) state;
-	for (int kind = 0; kind < 2; kind++)
-		for (size_t a = 0; a < STEPS; a++)
-			for (size_t b = 0; b < STEPS; b++) {
-				if (steps[b] == zipped && steps[a] != plain)
-					continue; // lengths that do not match
-				if (steps[a] == zipped && changes_columns(steps[b]))
-					continue;
-				check_places(steps[b](steps[a](source(kind))), steps[b](steps[a](source(kind))));
-				if (of_batches(steps[b]))
-					check_places(steps[b](batched(steps[a](source(kind)))),
-							steps[b](batched(steps[a](source(kind)))));
-				check_places(batched(steps[b](steps[a](source(kind)))),
-						batched(steps[b](steps[a](source(kind)))));
-			}
+	assert_true(source_kinds[0].random && !source_kinds[1].random); // both ways to read
+	for (size_t s = 0; s < 2; s++)
+		for (size_t a = 0; a < transform_kind_count; a++)
+			for (size_t b = 0; b < transform_kind_count; b++)
+				for (int batch = 0; batch < WAYS; batch++) {
+					const chain c = { &source_kinds[s], &transform_kinds[a], &transform_kinds[b],
+						batch };
+					if (can_be(&c))
+						check_chain(&c);
+				}
 }
-
-// ---- The same numbers from files of each kind, and from a function that goes to a place.
-
-static choir_dataset *from_csv(void)
-{
-	char text[16 * N] = "number\n";
-	for (int i = 0; i < N; i++)
-		sprintf(text + strlen(text), "%d\n", i);
-	return choir_csv_dataset_new(scratch_text("n.csv", text), NULL);
-}
-
-static choir_dataset *from_csv_with_gaps(void)
-{
-	char text[32 * N] = "number,other\n";
-	for (int i = 0; i < N; i++)
-		sprintf(text + strlen(text), "%d,1\n%s", i, i % 3 == 0 ? "NA,1\n" : "");
-	const choir_csv_column column = { .name = "number" };
-	return choir_csv_dataset_new(scratch_text("gaps.csv", text),
-			CHOIR_OPTIONS(choir_csv_options, .columns = 1, .column = &column,
-					.missing = CHOIR_MISSING_DROP));
-}
-
-static choir_dataset *from_npy(void)
-{
-	int64_t number[N];
-	for (int i = 0; i < N; i++)
-		number[i] = i;
-	const char *path = scratch_path("n.npy");
-	assert_int_equal(choir_npy_write(path, CHOIR_I64, CHOIR_SHAPE(N), number), CHOIR_OK);
-	return choir_npy_dataset_new(path, "number");
-}
-
-static choir_dataset *from_records(choir_compression compression)
-{
-	const char *path = scratch_path("n.tfrecord");
-	choir_tfrecord_writer *w = choir_tfrecord_writer_new(path, compression);
-	assert_non_null(w);
-	for (int64_t i = 0; i < N; i++) {
-		const choir_column c = { .name = "number", .dtype = CHOIR_I64, .data = &i };
-		assert_int_equal(choir_tfrecord_writer_write_example(w, 1, &c), CHOIR_OK);
-	}
-	assert_int_equal(choir_tfrecord_writer_finish(w), CHOIR_OK);
-	choir_tfrecord_writer_free(w);
-	return choir_tfrecord_dataset_new(path, NULL);
-}
-
-static choir_dataset *from_tfrecord(void)
-{
-	return from_records(CHOIR_COMPRESSION_NONE);
-}
-
-static choir_dataset *from_packed_tfrecord(void)
-{
-	return from_records(choir_has("zlib") ? CHOIR_COMPRESSION_GZIP : CHOIR_COMPRESSION_NONE);
-}
-
-// Two files, of 10 records and of the rest.
-static choir_dataset *from_fixed(void)
-{
-	int64_t number[N];
-	for (int i = 0; i < N; i++)
-		number[i] = i;
-	const char *const paths[] = { scratch_write("n-0", number, 80),
-		scratch_write("n-1", number + 10, sizeof number - 80) };
-	choir_files *files = choir_files_new(2, paths);
-	const choir_field field = { .name = "number", .dtype = CHOIR_I64 };
-	choir_dataset *d = choir_fixed_dataset_new(
-			NULL, 1, &field, CHOIR_OPTIONS(choir_fixed_options, .files = files));
-	choir_files_free(files);
-	return d;
-}
-
-static choir_status first_byte(const choir_entry in[], choir_entry out[], void *user)
-{
-	(void) user;
-	*(int64_t *) out[0].data = *(const uint8_t *) in[0].data;
-	return CHOIR_OK;
-}
-
-// Bytes, lines and windows as the number of their first byte.
-static choir_dataset *as_numbers(choir_dataset *d)
-{
-	const choir_column c = { .name = "number", .dtype = CHOIR_I64 };
-	return choir_dataset_map(
-			d, CHOIR_OPTIONS(choir_map_options, .n = 1, .columns = &c), first_byte, NULL);
-}
-
-static choir_dataset *from_bytes(void)
-{
-	return as_numbers(
-			choir_text_bytes_dataset_new(scratch_text("bytes", "abcdefghijklmnopqrstuvw"), "x"));
-}
-
-static choir_dataset *from_lines(void)
-{
-	char text[8 * N] = "";
-	for (int i = 0; i < N; i++)
-		sprintf(text + strlen(text), "%c%.*s\n", 'a' + i, i % 4, "xyz");
-	return as_numbers(
-			choir_text_lines_dataset_new(scratch_text("lines", text), "x", CHOIR_WRONG_STOP));
-}
-
-static choir_dataset *from_windows(void)
-{
-	return as_numbers(choir_text_windows_dataset_new(
-			scratch_text("windows", "abcdefghijklmnopqrstuvwxyz"), 3, 1));
-}
-
-static choir_dataset *from_idx(void)
-{
-	unsigned char file[8 + N] = { 0, 0, 8, 1, 0, 0, 0, N };
-	for (int i = 0; i < N; i++)
-		file[8 + i] = (unsigned char) i;
-	return as_numbers(choir_idx_dataset_new(scratch_write("n.idx", file, sizeof file), "x"));
-}
-
-static choir_status at_position(int64_t position, void *const out[], void *user)
-{
-	(void) user;
-	if (position >= N)
-		return CHOIR_END;
-	*(int64_t *) out[0] = position;
-	return CHOIR_OK;
-}
-static choir_status go_anywhere(int64_t epoch, int64_t position, void *user)
-{
-	(void) user;
-	assert_true(epoch >= 0 && position >= 0);
-	return CHOIR_OK;
-}
-static choir_dataset *from_seekable(void)
-{
-	const choir_column c = { .name = "number", .dtype = CHOIR_I64 };
-	return choir_seekable_dataset_new(1, &c, at_position, go_anywhere, NULL);
-}
-
-static choir_dataset *from_range(void)
-{
-	return choir_range_dataset_new("number", 0, N, 1);
-}
-
-typedef choir_dataset *from_fn(void);
-static from_fn *const froms[] = { from_csv, from_csv_with_gaps, from_npy, from_tfrecord,
-	from_packed_tfrecord, from_fixed, from_bytes, from_lines, from_windows, from_idx,
-	from_seekable, from_range };
-enum { FROMS = sizeof froms / sizeof froms[0] };
 
 // spec: D30
 static void every_source_goes_on_where_it_stood(void **state)
 {
 	(void) state;
-	for (size_t a = 0; a < FROMS; a++)
-		for (size_t b = 0; b < STEPS; b++) {
-			void (*check)(choir_dataset *, choir_dataset *) =
-					froms[a] == from_seekable ? check_places_without_end : check_places;
-			check(steps[b](froms[a]()), steps[b](froms[a]()));
-			check(batched(steps[b](froms[a]())), batched(steps[b](froms[a]())));
-			if (of_batches(steps[b]))
-				check(steps[b](batched(froms[a]())), steps[b](batched(froms[a]())));
-		}
-	scratch_leave(NULL);
+	for (size_t s = 0; s < source_kind_count; s++)
+		for (size_t b = 0; b < transform_kind_count; b++)
+			for (int batch = 0; batch < WAYS; batch++) {
+				const chain c = { &source_kinds[s], &transform_kinds[0], &transform_kinds[b],
+					batch };
+				if (can_be(&c))
+					check_chain(&c);
+			}
+}
+
+static bool is_known(const char *name, size_t length)
+{
+	for (size_t i = 0; i < source_kind_count; i++)
+		if (strncmp(source_kinds[i].constructor, name, length) == 0 &&
+				source_kinds[i].constructor[length] == '\0')
+			return true;
+	for (size_t i = 1; i < transform_kind_count; i++)
+		if (strncmp(transform_kinds[i].constructor, name, length) == 0 &&
+				transform_kinds[i].constructor[length] == '\0')
+			return true;
+	return false;
+}
+
+// Each constructor that a header declares has a kind above; gives how many there are.
+static int count_constructors(const char *header)
+{
+	static const char begin[] = "choir_dataset *";
+	char line[256], path[512];
+	int n = 0;
+	snprintf(path, sizeof path, "%s/include/choir/%s", CHOIR_SOURCE_DIR, header);
+	FILE *f = fopen(path, "r");
+	assert_non_null(f);
+	while (fgets(line, sizeof line, f)) {
+		const char *name = line + sizeof begin - 1;
+		if (strncmp(line, begin, sizeof begin - 1) != 0 || !strchr(name, '('))
+			continue;
+		if (!is_known(name, strcspn(name, "(")))
+			fail_msg("tests/data/kinds.c does not have %s", name);
+		n++;
+	}
+	fclose(f);
+	return n;
+}
+
+static void no_source_and_no_transform_is_forgotten(void **state)
+{
+	(void) state;
+	assert_int_equal(count_constructors("source.h"), 19);
+	assert_int_equal(count_constructors("dataset.h"), 22);
+	assert_true(transform_kinds[0].constructor == NULL);
 }
 
 static void a_source_that_can_jump_is_not_read(void **state)
@@ -493,11 +304,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_pair_of_steps_goes_on_where_it_stood),
 		cmocka_unit_test(every_source_goes_on_where_it_stood),
+		cmocka_unit_test(no_source_and_no_transform_is_forgotten),
 		cmocka_unit_test(a_source_that_can_jump_is_not_read),
 		cmocka_unit_test(places_that_cannot_be_are_refused),
 		cmocka_unit_test(signatures_tell_chains_apart),
 		cmocka_unit_test(examples_of_different_sizes_go_through),
 		cmocka_unit_test(a_dataset_says_what_its_elements_are),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, kinds_begin, kinds_end);
 }

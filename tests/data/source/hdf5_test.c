@@ -2,73 +2,17 @@
 // type; what is wrong with files and names; the host's own use of the library stays as it was.
 #include "data/elements.h"
 
+#include "data/source/hdf5_writer.h"
 #include "data/source/scratch.h"
 
 #ifdef CHI_HAS_HDF5
 
 #include "base/alloc.h"
 #include "base/thread.h"
-#include "data/source/hdf5_library.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-// What the library needs to write, which Choir never does.
-#define WRITING(use) \
-	use(H5Fcreate) use(H5Dcreate2) use(H5Dwrite) use(H5Gcreate2) use(H5Pset_chunk) \
-			use(H5Pset_deflate) use(H5P_CLS_DATASET_CREATE_ID_g) use(H5T_STD_I16BE_g) \
-					use(H5T_IEEE_F32BE_g) use(H5T_STD_U64LE_g)
-static struct {
-#define MEMBER(name) __typeof__(name) *name;
-	WRITING(MEMBER)
-} w;
-
-static const chi_hdf5 *begin(void)
-{
-	const chi_hdf5 *h = chi_hdf5_begin();
-	if (!h)
-		fail_msg("%s", choir_error());
-	void *library = dlopen(CHI_HDF5_LIBRARY, RTLD_NOW);
-	assert_non_null(library);
-	void *found;
-#define FIND(name) \
-	found = dlsym(library, #name); \
-	assert_non_null(found); \
-	memcpy(&w.name, &found, sizeof found);
-	WRITING(FIND)
-	return h;
-}
-
-// chunk: rows of one; 0: contiguous. deflate: 0: not.
-static void add(const chi_hdf5 *h, hid_t file, const char *name, hid_t in_file, hid_t in_memory,
-		int rank, const hsize_t dim[], hsize_t chunk, unsigned deflate, const void *data)
-{
-	const hid_t space = h->H5Screate_simple(rank, dim, NULL);
-	const hid_t list = h->H5Pcreate(*w.H5P_CLS_DATASET_CREATE_ID_g);
-	hsize_t chunks[4] = { chunk };
-	for (int i = 1; i < rank; i++)
-		chunks[i] = (dim[i] + 1) / 2;
-	if (chunk != 0)
-		assert_true(w.H5Pset_chunk(list, rank, chunks) >= 0);
-	if (deflate != 0)
-		assert_true(w.H5Pset_deflate(list, deflate) >= 0);
-	const hid_t set = w.H5Dcreate2(file, name, in_file, space, H5P_DEFAULT, list, H5P_DEFAULT);
-	assert_true(set >= 0);
-	assert_true(w.H5Dwrite(set, in_memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0);
-	h->H5Dclose(set);
-	h->H5Pclose(list);
-	h->H5Sclose(space);
-}
-
-static hid_t create(const char *path)
-{
-	enum { TRUNCATE = 2 }; // H5F_ACC_TRUNC without its check of versions
-	const hid_t file = w.H5Fcreate(path, TRUNCATE, H5P_DEFAULT, H5P_DEFAULT);
-	assert_true(file >= 0);
-	return file;
-}
 
 static const float pairs[4][2] = { { 1, 2 }, { 3, 4.5f }, { -5, 6 }, { 7, 8 } };
 static const int32_t numbers[4] = { 7, -8, 9, 10 };
@@ -79,16 +23,19 @@ static const hsize_t four_pairs[2] = { 4, 2 }, four[1] = { 4 }, three[1] = { 3 }
 static const char *write_all(const char *name)
 {
 	const char *path = scratch_path(name);
-	const chi_hdf5 *h = begin();
-	const hid_t file = create(path), f4 = *h->H5T_NATIVE_FLOAT_g, i4 = *h->H5T_NATIVE_INT32_g;
-	add(h, file, "pairs", f4, f4, 2, four_pairs, 0, 0, pairs);
-	add(h, file, "big", *w.H5T_IEEE_F32BE_g, f4, 2, four_pairs, 3, 0, pairs);
-	add(h, file, "packed", *h->H5T_NATIVE_DOUBLE_g, f4, 2, four_pairs, 3, 6, pairs);
-	add(h, file, "short", *w.H5T_STD_I16BE_g, i4, 1, four, 0, 0, numbers);
-	const hid_t group = w.H5Gcreate2(file, "train", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+	const chi_hdf5 *h = hdf5_begin_writing();
+	const hid_t file = hdf5_create(path), f4 = *h->H5T_NATIVE_FLOAT_g, i4 = *h->H5T_NATIVE_INT32_g;
+	hdf5_add(h, file, "pairs", f4, f4, 2, four_pairs, 0, 0, pairs);
+	hdf5_add(h, file, "big", *hdf5_write.H5T_IEEE_F32BE_g, f4, 2, four_pairs, 3, 0, pairs);
+	hdf5_add(h, file, "packed", *h->H5T_NATIVE_DOUBLE_g, f4, 2, four_pairs, 3, 6, pairs);
+	hdf5_add(h, file, "short", *hdf5_write.H5T_STD_I16BE_g, i4, 1, four, 0, 0, numbers);
+	const hid_t group =
+			hdf5_write.H5Gcreate2(file, "train", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
 	h->H5Gclose(group);
-	add(h, file, "train/y", *h->H5T_NATIVE_INT64_g, *h->H5T_NATIVE_INT64_g, 1, three, 2, 0, wide);
-	add(h, file, "train/u8", *w.H5T_STD_U64LE_g, *h->H5T_NATIVE_INT64_g, 1, three, 0, 0, wide);
+	hdf5_add(h, file, "train/y", *h->H5T_NATIVE_INT64_g, *h->H5T_NATIVE_INT64_g, 1, three, 2, 0,
+			wide);
+	hdf5_add(h, file, "train/u8", *hdf5_write.H5T_STD_U64LE_g, *h->H5T_NATIVE_INT64_g, 1, three, 0,
+			0, wide);
 	h->H5Fclose(file);
 	chi_hdf5_end();
 	return path;
@@ -145,9 +92,9 @@ static void chunks_of_some_megabytes_are_unpacked_once(void **state)
 	for (size_t i = 0; i < (size_t) ROWS * WIDTH; i++)
 		values[i] = (float) (i % 1009);
 	const char *path = scratch_path("large.h5");
-	const chi_hdf5 *h = begin();
-	const hid_t file = create(path), f4 = *h->H5T_NATIVE_FLOAT_g;
-	add(h, file, "x", f4, f4, 2, dim, ROWS, 1, values); // two chunks of 2 MiB
+	const chi_hdf5 *h = hdf5_begin_writing();
+	const hid_t file = hdf5_create(path), f4 = *h->H5T_NATIVE_FLOAT_g;
+	hdf5_add(h, file, "x", f4, f4, 2, dim, ROWS, 1, values); // two chunks of 2 MiB
 	h->H5Fclose(file);
 	chi_hdf5_end();
 	choir_dataset *d = open_one(path, "x");
@@ -182,8 +129,8 @@ static void what_is_not_there_is_answered_with_what_is(void **state)
 	assert_refused(
 			open_one(scratch_text("text.h5", "no HDF5 at all"), "x"), CHOIR_CORRUPT, "text.h5: ");
 	const char *empty = scratch_path("empty.h5");
-	const chi_hdf5 *h = begin();
-	h->H5Fclose(create(empty));
+	const chi_hdf5 *h = hdf5_begin_writing();
+	h->H5Fclose(hdf5_create(empty));
 	chi_hdf5_end();
 	assert_refused(choir_hdf5_dataset_new(empty, 0, NULL), CHOIR_NOT_FOUND,
 			"there are no datasets in its root group, only nothing");
@@ -238,7 +185,7 @@ static void the_hosts_own_use_stays_as_it_was(void **state)
 	(void) state;
 	const char *path = write_all("host.h5");
 	int printed = 0;
-	const chi_hdf5 *h = begin();
+	const chi_hdf5 *h = hdf5_begin_writing();
 	chi_hdf5_end();
 	h->H5Eset_auto2(H5E_DEFAULT, print_nothing, &printed);
 	assert_refused(open_one(path, "no"), CHOIR_NOT_FOUND, "no dataset \"no\"");

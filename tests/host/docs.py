@@ -1,5 +1,5 @@
 """What the documentation says is there: the README's program is examples/mnist.c, links lead somewhere,
-and names of Choir's API exist in the public headers. Arguments: the project's folder, and --write to put
+names of Choir's API exist in the public headers, and tests that are named as `room/name: function` exist. Arguments: the project's folder, and --write to put
 examples/mnist.c into the README first."""
 
 import pathlib
@@ -11,6 +11,7 @@ from house import judge, must_find, project, read  # noqa: E402
 
 LISTING = re.compile(r"<!-- (examples/\w+\.c) -->\n```c\n(.*?)```", re.S)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+TEST = re.compile(r"`(\w+(?:/\w+)+): (\w+)`")
 NAME = re.compile(r"\b(?:choir|CHOIR)_[A-Za-z0-9_]+\b(?!\*)")
 # Settings of the environment and of the build, which are in no header.
 SETTINGS = {"CHOIR_DEVICES", "CHOIR_KERNELS", "CHOIR_CMAKE", "CHOIR_ONEDNN"}
@@ -54,6 +55,10 @@ def check(root):
         for name in sorted(set(NAME.findall(text)) - known):
             complaints.append(f"{page.relative_to(root)}: {name} is in no public header")
         complaints += check_links(root, page, text)
+        for program, function in sorted(set(TEST.findall(text))):
+            source = root / "tests" / f"{program}_test.c"
+            if not source.exists() or not re.search(rf"\b{function}\(", read(source)):
+                complaints.append(f"{page.relative_to(root)}: there is no test {program}: {function}")
     readme = root / "README.md"
     listings = LISTING.findall(read(readme))
     if not listings:
@@ -77,9 +82,10 @@ must_find(check, {
     "examples/one.c": "int one;\n",
     "README.md": "# Top\n<!-- examples/one.c -->\n```c\nint two;\n```\n[a](docs/b.md#here) [c](docs/c.md)\n"
                  "[d](docs/b.md#a-b-c) choir_good choir_bad [e](https://a.b/c) [f](#top)\n",
-    "docs/b.md": "# A, b (c)\n`CHOIR_WORSE` and choir_g*\n",
+    "docs/b.md": "# A, b (c)\n`CHOIR_WORSE` and choir_g*\n`a/b: c` `a/b: d` `a/e: c`\n",
+    "tests/a/b_test.c": "static void c(void **state)\n",
 }, ["its listing is not examples/one.c", "docs/b.md#here: there is no such heading", "docs/c.md leads nowhere",
-    "choir_bad is in no", "CHOIR_WORSE is in no"])
+    "choir_bad is in no", "CHOIR_WORSE is in no", "no test a/b: d", "no test a/e: c"])
 if "--write" in sys.argv[2:]:
     write(project())
 judge(check(project()))

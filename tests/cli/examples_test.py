@@ -64,6 +64,10 @@ class Examples(Case):
         self.assertEqual(len(losses), 5)
         self.assertLess(losses[-1], losses[0])
 
+    def test_other_gradients(self):
+        self.assertEqual(self.example("other_gradients"),
+                         "w is 1.000 -2.000 3.000, bias 4.000\nthe library has 0 blocks in use\n")
+
     def test_own_backward(self):
         before, after = self.numbers("own_backward")
         self.assertLess(after, before / 50)

@@ -1,7 +1,9 @@
 // Gradients in memory of the program's own, handed over while its backward pass goes on: the bits
-// of gradients that are given at the end, on any devices, without a copy; and what is wrong use.
+// of gradients that are given at the end, on any devices, without a copy; gradients of another
+// library; and what is wrong use.
 #include "train/problem.h"
 
+#include "tensor/dlpack.h"
 #include "train/optimizer.h"
 
 #include <setjmp.h>
@@ -11,6 +13,8 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -180,6 +184,94 @@ static void nothing_is_copied(void **state)
 	choir_strategy_free(s);
 }
 
+// Tensors of another library, on large and small above.
+typedef struct {
+	struct DLManagedTensorVersioned managed;
+	int64_t shape[1];
+	const float *as_it_was; // NULL: this one is not looked at
+} other_tensor;
+static other_tensor others[REPLICAS][2];
+static atomic_int deleted, changed;
+static pthread_t caller;
+static bool shared; // devices use the memory: it is deleted when the run is over
+
+static void delete_other(struct DLManagedTensorVersioned *managed)
+{
+	const other_tensor *o = managed->context;
+	deleted++;
+	if (shared && !pthread_equal(pthread_self(), caller))
+		changed++;
+	if (o->as_it_was != NULL && memcmp(managed->tensor.data, o->as_it_was, sizeof large[0]) != 0)
+		changed++;
+}
+
+static choir_tensor *import(choir_replica *r, int id, int which, void *data, int64_t n)
+{
+	other_tensor *o = &others[id][which];
+	o->shape[0] = n;
+	o->managed = (struct DLManagedTensorVersioned){
+		.version = { 1, 0 },
+		.context = o,
+		.deleter = delete_other,
+		.tensor = { .data = data,
+				.device = { DL_CPU, 0 },
+				.rank = 1,
+				.type = { DL_FLOAT, 32, 1 },
+				.shape = o->shape },
+	};
+	return choir_from_dlpack(r->frame, &o->managed);
+}
+
+static choir_status other_step(choir_replica *r, void *user)
+{
+	static float copy[REPLICAS][LARGE];
+	const job *j = user;
+	const int id = choir_replica_id(r);
+	fill(id, j->step);
+	memcpy(copy[id], large[id], sizeof copy[id]);
+	others[id][0].as_it_was = copy[id];
+	choir_tensor *g = import(r, id, 0, large[id], LARGE);
+	choir_tensor *h = import(r, id, 1, small[id], SMALL);
+	CHOIR_TRY(choir_optimizer_give(j->optimizer, r, j->large, g));
+	CHOIR_TRY(choir_optimizer_give(j->optimizer, r, j->small, h));
+	if (j->how == NEVER_APPLIED && id == 1)
+		return CHOIR_OK;
+	return choir_optimizer_apply_gradients(j->optimizer, r);
+}
+
+// Nothing writes to them, however sums are made, and each is deleted once, by the caller's thread
+// (or, where it was copied, by who imported it), also where the run fails.
+static void gradients_of_another_library(void **state)
+{
+	(void) state;
+	static const char *const devices[] = { "cpu:0", "cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2,cpu:3",
+		"far:0,far:1" };
+	static float own[LARGE + SMALL], have[LARGE + SMALL];
+	caller = pthread_self();
+	train("cpu:0", GIVE, NULL, own);
+	for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++) {
+		choir_strategy *s = mirrored(devices[i], REPLICAS);
+		job j;
+		open_job(&j, s, NULL);
+		deleted = 0;
+		shared = i < 3;
+		for (; j.step < STEPS; j.step++) {
+			assert_int_equal(choir_strategy_run(s, other_step, &j, NULL, NULL), CHOIR_OK);
+			assert_int_equal(deleted, (j.step + 1) * 2 * REPLICAS);
+		}
+		fetch_variable(j.large, have, LARGE * sizeof *have);
+		fetch_variable(j.small, have + LARGE, SMALL * sizeof *have);
+		assert_memory_equal(own, have, sizeof own);
+		j.how = NEVER_APPLIED;
+		assert_failed(choir_strategy_run(s, other_step, &j, NULL, NULL), CHOIR_STATE,
+				"no update was asked for");
+		assert_int_equal(deleted % 2, 0);
+		assert_in_range(deleted, STEPS * 2 * REPLICAS + 4, (STEPS + 1) * 2 * REPLICAS);
+		choir_strategy_free(s);
+	}
+	assert_int_equal(changed, 0);
+}
+
 static const struct {
 	way how;
 	choir_status status;
@@ -240,6 +332,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_bits_of_gradients_given_at_the_end),
 		cmocka_unit_test(nothing_is_copied),
+		cmocka_unit_test(gradients_of_another_library),
 		cmocka_unit_test(wrong_use),
 		cmocka_unit_test(outside_of_a_replica),
 	};

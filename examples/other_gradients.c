@@ -1,0 +1,165 @@
+// Gradients that another library makes come in by DLPack, where they lie: the library's memory is
+// shared, not copied, and given back by its own function when the update is through. Here the
+// library is the first half of this file; it knows nothing of Choir.
+#include <choir/choir.h>
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+// What dlpack.h of DLPack 1.x declares; who has that header includes it instead.
+typedef struct {
+	uint32_t major, minor;
+} DLPackVersion;
+typedef struct {
+	int32_t device_type, device_id; // 1: the host's memory
+} DLDevice;
+typedef struct {
+	uint8_t code, bits; // 2: floating point
+	uint16_t lanes;
+} DLDataType;
+typedef struct {
+	void *data;
+	DLDevice device;
+	int32_t ndim;
+	DLDataType dtype;
+	int64_t *shape, *strides;
+	uint64_t byte_offset;
+} DLTensor;
+typedef struct DLManagedTensorVersioned {
+	DLPackVersion version;
+	void *manager_ctx;
+	void (*deleter)(struct DLManagedTensorVersioned *self);
+	uint64_t flags;
+	DLTensor dl_tensor;
+} DLManagedTensorVersioned;
+
+// --- The other library: a linear model's gradients, in one block of its own memory. ---
+enum { FEATURES = 3 };
+
+typedef struct {
+	atomic_int users; // of the tensors below, those that are still in use
+	int64_t shape[2][1];
+	float gradient[FEATURES + 1]; // of the weights, and behind them of the bias
+	DLManagedTensorVersioned tensor[2];
+} lib_block;
+
+static atomic_int lib_blocks; // that are not freed yet
+
+static void lib_delete(DLManagedTensorVersioned *self)
+{
+	lib_block *block = self->manager_ctx;
+	if (atomic_fetch_sub(&block->users, 1) == 1) {
+		free(block);
+		atomic_fetch_sub(&lib_blocks, 1);
+	}
+}
+
+static DLManagedTensorVersioned lib_tensor(lib_block *block, int64_t *shape, int64_t first)
+{
+	return (DLManagedTensorVersioned){
+		.version = { 1, 0 },
+		.manager_ctx = block,
+		.deleter = lib_delete,
+		.dl_tensor = { .data = block->gradient, // of both: a view says where it begins
+				.byte_offset = (uint64_t) first * sizeof(float),
+				.device = { 1, 0 },
+				.dtype = { 2, 32, 1 },
+				.ndim = 1,
+				.shape = shape },
+	};
+}
+
+// The gradients of the squared error of n examples, divided by all.
+static lib_block *lib_gradients(
+		int64_t n, int64_t all, const float *x, const float *y, const float *w, float bias)
+{
+	lib_block *block = calloc(1, sizeof *block);
+	if (block == NULL)
+		return NULL;
+	atomic_fetch_add(&lib_blocks, 1);
+	for (int64_t k = 0; k < n; k++, x += FEATURES) {
+		float error = bias - y[k];
+		for (int i = 0; i < FEATURES; i++)
+			error += w[i] * x[i];
+		for (int i = 0; i < FEATURES; i++)
+			block->gradient[i] += 2 * error * x[i] / (float) all;
+		block->gradient[FEATURES] += 2 * error / (float) all;
+	}
+	atomic_init(&block->users, 2);
+	block->shape[0][0] = FEATURES;
+	block->shape[1][0] = 1;
+	block->tensor[0] = lib_tensor(block, block->shape[0], 0);
+	block->tensor[1] = lib_tensor(block, block->shape[1], FEATURES);
+	return block;
+}
+
+// --- The program. ---
+enum { EXAMPLES = 64 };
+
+struct model {
+	choir_variable *w, *bias;
+	choir_optimizer *optimizer;
+};
+
+static choir_status step(choir_replica *r, void *user)
+{
+	struct model *m = (struct model *) user;
+	const float *x = choir_tensor_data(choir_replica_arg(r, "x"));
+	const float *y = choir_tensor_data(choir_replica_arg(r, "y"));
+	const float *w = choir_tensor_data(choir_variable_read(m->w, r->frame));
+	const float *bias = choir_tensor_data(choir_variable_read(m->bias, r->frame));
+	if (x == NULL || y == NULL || w == NULL || bias == NULL)
+		return choir_error_status();
+	lib_block *block = lib_gradients(
+			choir_replica_examples(r), choir_replica_global_examples(r), x, y, w, *bias);
+	if (block == NULL)
+		return choir_fail(CHOIR_NO_MEMORY, "the library has no memory");
+	// Both are taken over, also where something fails: nothing is left for us to delete.
+	choir_tensor *dw = choir_from_dlpack(r->frame, &block->tensor[0]);
+	choir_tensor *db = choir_from_dlpack(r->frame, &block->tensor[1]);
+	CHOIR_TRY(choir_optimizer_give(m->optimizer, r, m->w, dw));
+	CHOIR_TRY(choir_optimizer_give(m->optimizer, r, m->bias, db));
+	return choir_optimizer_apply_gradients(m->optimizer, r);
+}
+
+static float x_all[EXAMPLES][FEATURES], y_all[EXAMPLES]; // y = x0 - 2 x1 + 3 x2 + 4
+
+static void fill(void)
+{
+	for (int n = 0; n < EXAMPLES; n++) {
+		for (int i = 0; i < FEATURES; i++)
+			x_all[n][i] = (float) (n * (i + 3) % 7) / 7 - 0.4f;
+		y_all[n] = x_all[n][0] - 2 * x_all[n][1] + 3 * x_all[n][2] + 4;
+	}
+}
+
+int main(void)
+{
+	choir_strategy *s =
+			choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options, .replicas = 2));
+	struct model m = { NULL, NULL, NULL };
+	fill();
+	CHOIR_SCOPE (s) {
+		m.w = choir_variable_new("w", CHOIR_SHAPE(FEATURES), NULL);
+		m.bias = choir_variable_new("bias", CHOIR_SHAPE(1), NULL);
+		m.optimizer = choir_optimizer_new(
+				CHOIR_SGD, CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.1));
+	}
+	choir_values *batch = choir_values_new(s);
+	choir_frame *f = choir_values_frame(batch);
+	CHOIR_CHECK(choir_values_split(
+			batch, "x", choir_borrow(f, CHOIR_F32, CHOIR_SHAPE(EXAMPLES, FEATURES), x_all)));
+	CHOIR_CHECK(choir_values_split(
+			batch, "y", choir_borrow(f, CHOIR_F32, CHOIR_SHAPE(EXAMPLES), y_all)));
+	for (int i = 0; i < 2000; i++)
+		CHOIR_CHECK(choir_strategy_run(s, step, &m, batch, NULL));
+	float w[FEATURES], bias;
+	CHOIR_CHECK(choir_tensor_fetch(choir_variable_read(m.w, f), w, sizeof w));
+	CHOIR_CHECK(choir_tensor_fetch(choir_variable_read(m.bias, f), &bias, sizeof bias));
+	printf("w is %.3f %.3f %.3f, bias %.3f\n", w[0], w[1], w[2], bias);
+	choir_values_free(batch);
+	choir_strategy_free(s);
+	printf("the library has %d blocks in use\n", atomic_load(&lib_blocks));
+	return 0;
+}

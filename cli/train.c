@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 static const char *const schedules[] = { "constant", "cosine", NULL };
-static const char *const nonfinite[] = { "stop", "skip", NULL };
+static const char *const nonfinite[] = { "stop", "skip", "go_on", NULL };
 static const char *const unsaved[] = { "stop", "go_on", NULL };
 
 static train_options given = {
@@ -84,8 +84,8 @@ static const option options[] = {
 		.help = "the norm of all gradients is at most that (any)" },
 	{ .name = "--nonfinite", .value = "policy", .kind = OPTION_CHOICE, .to = &given.nonfinite,
 		.choices = nonfinite, .recorded = true,
-		.help = "stop at a gradient that is not finite, or skip\nthat step on all replicas "
-				"(stop)" },
+		.help = "at a gradient that is not finite: stop, skip that\nstep on all replicas, or go "
+				"on (stop)" },
 	{ .name = "--patience", .value = "N", .kind = OPTION_INTEGER, .to = &given.patience,
 		.least = 1, .most = INT32_MAX,
 		.help = "stop after so many epochs that were no better on\nthe test set, and go back to "
@@ -265,6 +265,7 @@ static choir_status train_and_save(training *t)
 
 static choir_status train(training *t)
 {
+	choir_log_set(CHOIR_LOG_WARNING, train_say_warning, NULL);
 	CHOIR_TRY(train_make(t));
 	train_say_start(t);
 	CHOIR_TRY(train_trace_start(t));

@@ -32,13 +32,6 @@ static void catch_signals(void)
 	sigaction(SIGINT, &action, NULL);
 }
 
-static void say_warning(choir_log_level level, const char *line, void *user)
-{
-	(void) level;
-	(void) user;
-	fprintf(stderr, "choir train: %s\n", line);
-}
-
 // How far the training was that is at path.
 static choir_status read_progress(training *t, const char *path)
 {
@@ -98,7 +91,6 @@ choir_status train_open_checkpoints(training *t)
 	if (o->patience > 0)
 		return choir_fail(CHOIR_UNSUPPORTED, "--checkpoint: not with --patience, whose best "
 				"weights are not in checkpoints");
-	choir_log_set(CHOIR_LOG_WARNING, say_warning, NULL);
 	t->checkpoints = choir_checkpoint_manager_new(t->strategy, o->checkpoint,
 			CHOIR_OPTIONS(choir_checkpoint_options, .keep = (int) o->keep, .asynchronous = true));
 	if (t->checkpoints == NULL)
@@ -146,7 +138,7 @@ static choir_status judge(const training *t, choir_status status)
 		json_text("why", choir_error());
 		json_end();
 	}
-	say_warning(CHOIR_LOG_WARNING, choir_error(), NULL);
+	train_say_warning(CHOIR_LOG_WARNING, choir_error(), NULL);
 	return CHOIR_OK;
 }
 

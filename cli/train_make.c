@@ -55,6 +55,12 @@ int train_slots(const training *t)
 	return optimizers[optimizer_index(t)].slots;
 }
 
+static choir_nonfinite find_policy(const char *name)
+{
+	return strcmp(name, "skip") == 0 ? CHOIR_NONFINITE_SKIP
+			: strcmp(name, "go_on") == 0 ? CHOIR_NONFINITE_GO_ON : CHOIR_NONFINITE_STOP;
+}
+
 static choir_optimizer *make_optimizer(const training *t)
 {
 	const bool cosine = strcmp(t->given->schedule, "cosine") == 0;
@@ -77,8 +83,7 @@ static choir_optimizer *make_optimizer(const training *t)
 	return choir_optimizer_new(kind,
 			CHOIR_OPTIONS(choir_optimizer_options, .rate = t->given->rate, .schedule = &schedule,
 					.clip_norm = t->given->clip, .groups = groups, .n_groups = n,
-					.skip_nonfinite =
-							strcmp(t->given->nonfinite, "skip") == 0 ? CHOIR_ON : CHOIR_OFF));
+					.nonfinite = find_policy(t->given->nonfinite)));
 }
 
 // Whether each pattern of --freeze is the name of a weight: a slip would train what was to stay.

@@ -107,3 +107,11 @@ void train_say_end(const training *t)
 				(long long) t->test_examples);
 	printf("weights %s\n", hash);
 }
+
+void train_say_warning(choir_log_level level, const char *line, void *user)
+{
+	(void) level;
+	(void) user;
+	progress_clear();
+	fprintf(stderr, "choir train: %s\n", line);
+}

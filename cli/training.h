@@ -90,6 +90,8 @@ void train_show_progress(training *t, int64_t done);
 void train_say_start(const training *t);
 void train_say_epoch(const training *t);
 void train_say_end(const training *t);
+// A warning of the library (choir_log_fn), or of ours.
+void train_say_warning(choir_log_level level, const char *line, void *user);
 // Spans and scalars, if they are asked for (train_trace.c). A trace that cannot be written fails
 // the command at its end. status: how the training went; the failure of that goes before.
 choir_status train_trace_start(training *t);

@@ -3,7 +3,7 @@
 // library is the first half of this file; it knows nothing of Choir.
 #include <choir/choir.h>
 
-#include <stdatomic.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -38,46 +38,55 @@ typedef struct DLManagedTensorVersioned {
 enum { FEATURES = 3 };
 
 typedef struct {
-	atomic_int users; // of the tensors below, those that are still in use
+	int users; // of the tensors below, those that are still in use
 	int64_t shape[2][1];
 	float gradient[FEATURES + 1]; // of the weights, and behind them of the bias
 	DLManagedTensorVersioned tensor[2];
 } lib_block;
 
-static atomic_int lib_blocks; // that are not freed yet
+static pthread_mutex_t lib_lock = PTHREAD_MUTEX_INITIALIZER;
+static int lib_blocks; // that are not freed yet
 
 static void lib_delete(DLManagedTensorVersioned *self)
 {
-	lib_block *block = self->manager_ctx;
-	if (atomic_fetch_sub(&block->users, 1) == 1) {
+	lib_block *block = (lib_block *) self->manager_ctx;
+	pthread_mutex_lock(&lib_lock);
+	const int left = --block->users;
+	lib_blocks -= left == 0;
+	pthread_mutex_unlock(&lib_lock);
+	if (left == 0)
 		free(block);
-		atomic_fetch_sub(&lib_blocks, 1);
-	}
 }
 
-static DLManagedTensorVersioned lib_tensor(lib_block *block, int64_t *shape, int64_t first)
+// A view: the memory of the block, and where in it this one begins.
+static void lib_view(lib_block *block, int which, int64_t first, int64_t elements)
 {
-	return (DLManagedTensorVersioned){
-		.version = { 1, 0 },
-		.manager_ctx = block,
-		.deleter = lib_delete,
-		.dl_tensor = { .data = block->gradient, // of both: a view says where it begins
-				.byte_offset = (uint64_t) first * sizeof(float),
-				.device = { 1, 0 },
-				.dtype = { 2, 32, 1 },
-				.ndim = 1,
-				.shape = shape },
-	};
+	DLManagedTensorVersioned *t = &block->tensor[which];
+	block->shape[which][0] = elements;
+	block->users++;
+	t->version.major = 1;
+	t->manager_ctx = block;
+	t->deleter = lib_delete;
+	t->dl_tensor.data = block->gradient;
+	t->dl_tensor.byte_offset = (uint64_t) first * sizeof(float);
+	t->dl_tensor.device.device_type = 1;
+	t->dl_tensor.dtype.code = 2;
+	t->dl_tensor.dtype.bits = 32;
+	t->dl_tensor.dtype.lanes = 1;
+	t->dl_tensor.ndim = 1;
+	t->dl_tensor.shape = block->shape[which];
 }
 
 // The gradients of the squared error of n examples, divided by all.
 static lib_block *lib_gradients(
 		int64_t n, int64_t all, const float *x, const float *y, const float *w, float bias)
 {
-	lib_block *block = calloc(1, sizeof *block);
+	lib_block *block = (lib_block *) calloc(1, sizeof *block);
 	if (block == NULL)
 		return NULL;
-	atomic_fetch_add(&lib_blocks, 1);
+	pthread_mutex_lock(&lib_lock);
+	lib_blocks++;
+	pthread_mutex_unlock(&lib_lock);
 	for (int64_t k = 0; k < n; k++, x += FEATURES) {
 		float error = bias - y[k];
 		for (int i = 0; i < FEATURES; i++)
@@ -86,11 +95,8 @@ static lib_block *lib_gradients(
 			block->gradient[i] += 2 * error * x[i] / (float) all;
 		block->gradient[FEATURES] += 2 * error / (float) all;
 	}
-	atomic_init(&block->users, 2);
-	block->shape[0][0] = FEATURES;
-	block->shape[1][0] = 1;
-	block->tensor[0] = lib_tensor(block, block->shape[0], 0);
-	block->tensor[1] = lib_tensor(block, block->shape[1], FEATURES);
+	lib_view(block, 0, 0, FEATURES);
+	lib_view(block, 1, FEATURES, 1);
 	return block;
 }
 
@@ -105,10 +111,10 @@ struct model {
 static choir_status step(choir_replica *r, void *user)
 {
 	struct model *m = (struct model *) user;
-	const float *x = choir_tensor_data(choir_replica_arg(r, "x"));
-	const float *y = choir_tensor_data(choir_replica_arg(r, "y"));
-	const float *w = choir_tensor_data(choir_variable_read(m->w, r->frame));
-	const float *bias = choir_tensor_data(choir_variable_read(m->bias, r->frame));
+	const float *x = (const float *) choir_tensor_data(choir_replica_arg(r, "x"));
+	const float *y = (const float *) choir_tensor_data(choir_replica_arg(r, "y"));
+	const float *w = (const float *) choir_tensor_data(choir_variable_read(m->w, r->frame));
+	const float *bias = (const float *) choir_tensor_data(choir_variable_read(m->bias, r->frame));
 	if (x == NULL || y == NULL || w == NULL || bias == NULL)
 		return choir_error_status();
 	lib_block *block = lib_gradients(
@@ -160,6 +166,6 @@ int main(void)
 	printf("w is %.3f %.3f %.3f, bias %.3f\n", w[0], w[1], w[2], bias);
 	choir_values_free(batch);
 	choir_strategy_free(s);
-	printf("the library has %d blocks in use\n", atomic_load(&lib_blocks));
+	printf("the library has %d blocks in use\n", lib_blocks);
 	return 0;
 }

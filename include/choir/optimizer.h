@@ -13,7 +13,7 @@
 // is the run's. In the default replica, outside any run, it is done when it is asked for. Checked
 // before anything is written: shapes, dtypes, that all replicas gave gradients of the same
 // variables in the same order, the rate, and that gradients are finite: those of each replica when
-// they are given, or their sums where sums are kept (clip_norm, skip_nonfinite, a loss scale,
+// they are given, or their sums where sums are kept (clip_norm, NONFINITE_SKIP, a loss scale,
 // devices with memory of their own). Only a sum of finite f32 or f64 gradients that overflows,
 // where sums are not kept, is not seen until the next step's gradients are. Threads: new,
 // distributed_apply: the program's, or a merge call's; the rest: the replica's own.
@@ -81,6 +81,16 @@ typedef struct {
 	double rate; // the optimizer's rate is multiplied by it; 0: 1; CHOIR_NONE: 0
 	double weight_decay; // ADAMW: 0: the optimizer's; CHOIR_NONE: none
 } choir_parameter_group;
+// What becomes of an update with a gradient that is not finite. The step (updates applied before),
+// the variable, the element and the replica are named, as far as the host sees the replicas'
+// gradients: in the failure, or in a warning to the host's log (library.h).
+typedef enum {
+	CHOIR_NONFINITE_STOP = 0, // CHOIR_INVALID, and nothing is changed
+	CHOIR_NONFINITE_SKIP, // it is left out, by all replicas alike, and not counted
+	// It is done, and what is not finite gets into the variables. Only the first is named. Not
+	// with a DYNAMIC loss scale.
+	CHOIR_NONFINITE_GO_ON
+} choir_nonfinite;
 typedef struct {
 	size_t size;
 	double rate; // 0: 1e-3 (SGD, MOMENTUM: 1e-2)
@@ -93,9 +103,7 @@ typedef struct {
 	// All gradients are multiplied by clip_norm / max(norm, clip_norm), where norm is that of all
 	// summed gradients of the update together; 0: they are not. Costs a second pass over the sums.
 	double clip_norm;
-	// An update with a gradient that is not finite: off: CHOIR_INVALID naming the variable, and
-	// nothing is changed; on: it is left out, by all replicas alike, and not counted.
-	choir_toggle skip_nonfinite;
+	choir_nonfinite nonfinite;
 	// Copied; NULL: the loss is not scaled. All gradients that come to the optimizer are then of
 	// the scaled loss: minimize scales it, elsewhere choir_optimizer_scale_loss does.
 	const choir_loss_scale *loss_scale;
@@ -123,7 +131,7 @@ choir_status choir_optimizer_minimize(choir_optimizer *o, choir_tape *tape, choi
 //
 // Slices give the bits of the larger tensors, as in Keras: of SGD only their rows move; momentum
 // goes on, moments fade and weights decay in all rows. On devices of host memory, without a
-// parameter server's other workers, a clipped norm, a loss scale or skip_nonfinite, and where all
+// parameter server's other workers, a clipped norm, a loss scale or NONFINITE_SKIP, and where all
 // replicas give slices, no larger tensor is made: rows are added up, and SGD touches only these.
 choir_status choir_optimizer_give(choir_optimizer *o, choir_replica *r, choir_variable *v,
 		choir_tensor *gradient);

@@ -4,12 +4,13 @@
 #include "train/optimizer.h"
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "choir/op.h"
 #include "op/tape.h"
 #include "strategy/merge/merge.h"
 
 #include <inttypes.h>
-#include <math.h>
+#include <stdio.h>
 
 static const chi_optimizer_kind kinds[] = {
 	[CHOIR_SGD] = { .name = "sgd", .kernel = "sgd_update", .rate = 1e-2, .skips_zeros = true },
@@ -76,6 +77,11 @@ choir_optimizer *choir_optimizer_new(
 	if (chi_optimizer_resolve(&kinds[kind], options, &all, &schedule) != CHOIR_OK ||
 			chi_loss_scale_resolve(all.loss_scale, &scale) != CHOIR_OK)
 		return NULL;
+	if (scale.kind == CHOIR_LOSS_SCALE_DYNAMIC && all.nonfinite == CHOIR_NONFINITE_GO_ON) {
+		choir_fail(CHOIR_INVALID, "optimizer: nonfinite GO_ON with a dynamic loss scale, which "
+				"leaves such updates out");
+		return NULL;
+	}
 	if (scale.kind == CHOIR_LOSS_SCALE_DYNAMIC && s->sharing != CHI_ALONE) {
 		choir_fail(CHOIR_UNSUPPORTED, "optimizer: a dynamic loss scale for %d workers, each of "
 				"which would move it under the others: a fixed one is possible", s->workers);
@@ -129,27 +135,60 @@ static const char *print_place(const choir_variable *v, int64_t element, char te
 	return chi_shape_print(&at, text);
 }
 
-// The dtype can be updated and, where the host sees them, all elements are finite. Which device a
-// replica has decides nothing but when this is found.
-static choir_status check_gradient(const choir_optimizer *o, const choir_variable *v,
+// The first gradient that is not finite of an update that is left out, or of all if they are done.
+static bool is_news(choir_optimizer *o)
+{
+	const bool skip = o->options.nonfinite == CHOIR_NONFINITE_SKIP;
+	const uint32_t now = skip ? (uint32_t) chi_atomic64_load(&o->step) + 1 : 1;
+	return chi_atomic32_exchange(&o->warned, now) != now;
+}
+
+static choir_status find_nonfinite(choir_optimizer *o, const choir_variable *v,
 		const choir_tensor *gradient)
 {
-	char text[CHI_SHAPE_TEXT];
+	static const char *const outcome[] = {
+		[CHOIR_NONFINITE_STOP] = "nothing was changed",
+		[CHOIR_NONFINITE_SKIP] = "the step is left out",
+		[CHOIR_NONFINITE_GO_ON] = "the step is done, and more of this is not told"
+	};
+	char where[CHI_SHAPE_TEXT], line[256];
+	const int64_t bad = chi_first_nonfinite(v->dtype, gradient->data, v->elements);
+	if (bad == CHOIR_NONE)
+		return CHOIR_OK;
+	snprintf(line, sizeof line,
+			"%s: the gradient of \"%.100s\" is %g at %s at step %" PRIu64 "; %s", o->kind->name,
+			v->name, chi_dtype_load(v->dtype, gradient->data, bad), print_place(v, bad, where),
+			chi_atomic64_load(&o->step), outcome[o->options.nonfinite]);
+	if (o->options.nonfinite == CHOIR_NONFINITE_STOP)
+		return choir_fail(CHOIR_INVALID, "%s", line);
+	if (is_news(o))
+		chi_log(CHOIR_LOG_WARNING, "%s%s", gradient->frame->prefix, line);
+	return CHOIR_OK;
+}
+
+// Whether what a replica gives is looked at: not where a scale that is too large is expected to
+// spoil it, nor after all has been said.
+static bool looks_at(const choir_optimizer *o)
+{
+	return o->loss_scale.kind != CHOIR_LOSS_SCALE_DYNAMIC &&
+			(o->options.nonfinite != CHOIR_NONFINITE_GO_ON ||
+					chi_atomic32_load(&o->warned) == 0);
+}
+
+// The dtype can be updated and, where the host sees them, all elements are finite. Which device a
+// replica has decides nothing but when this is found.
+static choir_status check_gradient(choir_optimizer *o, const choir_variable *v,
+		const choir_tensor *gradient)
+{
 	if (v->dtype != CHOIR_F32 && v->dtype != CHOIR_F64)
 		return choir_fail(CHOIR_INVALID,
 				"%s: variable \"%s\" is %s: only f32 and f64 can be updated", o->kind->name,
 				v->name, choir_dtype_name(v->dtype));
-	if (o->table.gated(o) || chi_is_slices(gradient) || gradient->buffer == NULL ||
-			gradient->dtype != v->dtype ||
+	if (!looks_at(o) || chi_is_slices(gradient) || gradient->buffer == NULL ||
+			!chi_tensor_place(gradient)->host_memory || gradient->dtype != v->dtype ||
 			!chi_shape_equal(&gradient->shape, &v->shape))
 		return CHOIR_OK; // the gate looks at the sums; what does not fit is refused elsewhere
-	const int64_t bad = chi_first_nonfinite(v->dtype, gradient->data, v->elements);
-	if (bad == CHOIR_NONE)
-		return CHOIR_OK;
-	return choir_fail(CHOIR_INVALID, "%s: the gradient of \"%s\" is %g at %s at step %" PRIu64
-			"; nothing was changed", o->kind->name, v->name,
-			chi_dtype_load(v->dtype, gradient->data, bad), print_place(v, bad, text),
-			chi_atomic64_load(&o->step));
+	return find_nonfinite(o, v, gradient);
 }
 
 static bool fits(const choir_variable *v, const choir_tensor *t)
@@ -284,7 +323,7 @@ choir_status choir_optimizer_minimize(choir_optimizer *o, choir_tape *tape, choi
 }
 
 // What is to be applied in a merge call: pairs that fit, each variable once.
-static choir_status check_pair(const choir_optimizer *o, choir_cross *x, size_t i,
+static choir_status check_pair(choir_optimizer *o, choir_cross *x, size_t i,
 		choir_variable *const variables[], choir_value *const gradients[])
 {
 	const choir_variable *v = variables[i];

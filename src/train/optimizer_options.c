@@ -108,6 +108,8 @@ choir_status chi_optimizer_resolve(const chi_optimizer_kind *kind,
 	CHOIR_TRY(resolve(kind, "weight_decay", kind->decay, 1e-2, no_limit,
 			&out->weight_decay));
 	CHOIR_TRY(resolve_toggle(kind, "nesterov", kind->nesterov, &out->nesterov));
-	CHOIR_TRY(resolve_toggle(kind, "skip_nonfinite", true, &out->skip_nonfinite));
+	if ((unsigned) out->nonfinite > CHOIR_NONFINITE_GO_ON)
+		return refuse(kind, "nonfinite", (int) out->nonfinite,
+				"CHOIR_NONFINITE_STOP, _SKIP and _GO_ON are known");
 	return resolve_schedule(out->schedule, schedule);
 }

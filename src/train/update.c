@@ -210,7 +210,7 @@ static bool skips_zeros(const void *user, const choir_variable *v)
 static bool gated(const void *user)
 {
 	const choir_optimizer *o = user;
-	return o->options.clip_norm > 0 || o->options.skip_nonfinite == CHOIR_ON ||
+	return o->options.clip_norm > 0 || o->options.nonfinite == CHOIR_NONFINITE_SKIP ||
 			o->loss_scale.kind == CHOIR_LOSS_SCALE_DYNAMIC || o->scale != 1 ||
 			!o->strategy->all_host;
 }
@@ -222,8 +222,9 @@ static choir_status gate(
 	const double clip = o->options.clip_norm, norm = sqrt(squares) / o->scale;
 	*factor = 1 / o->scale;
 	*skip = false;
-	if (bad != NULL || (clip > 0 && !isfinite(norm))) {
-		*skip = o->options.skip_nonfinite == CHOIR_ON ||
+	const bool finite = bad == NULL && (clip == 0 || isfinite(norm));
+	if (!finite && o->options.nonfinite != CHOIR_NONFINITE_GO_ON) {
+		*skip = o->options.nonfinite == CHOIR_NONFINITE_SKIP ||
 				o->loss_scale.kind == CHOIR_LOSS_SCALE_DYNAMIC;
 		return *skip ? CHOIR_OK
 					 : choir_fail(CHOIR_INVALID,

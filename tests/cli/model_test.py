@@ -2,6 +2,7 @@
 on with and begun from other weights, and what is said of what cannot be."""
 
 import json
+import math
 import os
 import struct
 import subprocess
@@ -113,8 +114,15 @@ class Model(Case):
                  "--replicas", "2", "--epochs", "1")
         done = self.fail_with(1, "step ", *wrong)
         self.assertRegex(done.stderr, r"step \d+: replica [01]: .*(hidden1|classes)/(kernel|bias)")
-        end = self.events(*wrong, "--nonfinite", "skip")[-1]
-        self.assertGreater(end["test_accuracy"], 0)
+        for policy, outcome in (("skip", "is left out"), ("go_on", "is done")):
+            done = self.start(*wrong, "--nonfinite", policy, "--save", "w.st")
+            self.assertEqual(done.returncode, 0)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+            _, tensors = read_safetensors(self.folder / "w.st")
+            weights = struct.unpack("<36f", tensors["hidden1/kernel"])
+            self.assertEqual(any(math.isnan(w) for w in weights), policy == "go_on", policy)
+            self.assertRegex(done.stderr, r"replica [01]: .*(hidden1|classes)/(kernel|bias).* at step \d+; "
+                             f"the step {outcome}")
 
     def test_init(self):
         base = self.events("train", *GPT, "--save", "g.st")[-1]

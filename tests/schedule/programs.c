@@ -475,7 +475,7 @@ static void open_world(void)
 						.aggregation = CHOIR_AGGREGATION_SUM));
 		world.optimizer = choir_optimizer_new(CHOIR_SGD,
 				CHOIR_OPTIONS(choir_optimizer_options, .rate = 1,
-						.skip_nonfinite = scheduler_random(2) == 0 ? CHOIR_ON : CHOIR_OFF));
+						.nonfinite = (choir_nonfinite) scheduler_random(3)));
 	}
 	need(world.weight != NULL && world.total != NULL && world.optimizer != NULL, "no variables");
 }

@@ -183,7 +183,7 @@ static choir_status train_adam(choir_strategy *s, record *to)
 static choir_status train_clipped(choir_strategy *s, record *to)
 {
 	return train(s, to, CHOIR_MOMENTUM, CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.5,
-			.clip_norm = 0.1, .skip_nonfinite = CHOIR_ON));
+			.clip_norm = 0.1, .nonfinite = CHOIR_NONFINITE_SKIP));
 }
 
 // ---- Reductions.

@@ -159,7 +159,7 @@ static void one_replica_with_nan_and_a_fixed_scale(choir_strategy *s, job *j)
 {
 	j->bad_replica = 1;
 	assert_failed(choir_strategy_run(s, step, j, NULL, NULL), CHOIR_INVALID,
-			"the gradient of \"v\" is not finite");
+			"sgd: the gradient of \"v\" is ");
 	assert_all(j, -3);
 }
 

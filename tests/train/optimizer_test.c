@@ -316,83 +316,13 @@ static void schedule_in_use(void **state)
 	choir_strategy_free(s);
 }
 
-static void nan_is_an_error(const char *devices, double clip, const char *text)
-{
-	choir_strategy *s = mirrored(devices, 2);
-	job j;
-	open_job(&j, s, CHOIR_F64, CHOIR_ADAM,
-			CHOIR_OPTIONS(choir_optimizer_options, .clip_norm = clip));
-	reference f = { .kind = CHOIR_ADAM,
-		.rate = 1e-3,
-		.beta1 = 0.9,
-		.beta2 = 0.999,
-		.epsilon = 1e-7,
-		.clip = clip };
-	reference_open(&f);
-	j.bad_replica = 1;
-	j.bad_step = 2;
-	for (; j.t < 5; j.t++) {
-		double g[N];
-		sum_gradients(2, j.t, g);
-		const choir_status status = choir_strategy_run(s, give_and_apply, &j, NULL, NULL);
-		if (j.t == 2)
-			assert_failed(status, CHOIR_INVALID, text);
-		else {
-			if (status != CHOIR_OK)
-				fail_msg("%s", choir_error());
-			reference_step(&f, g);
-		}
-		compare(&j, &f, 1e-13);
-	}
-	choir_strategy_free(s);
-}
-
-// spec: 2.13
-static void gradients_that_are_not_finite(void **state)
-{
-	(void) state;
-	const char *early = "replica 1: adam: the gradient of \"w\" is nan at [3] at step 2";
-	const char *late = "adam: the gradient of \"w\" is not finite at step 2";
-	nan_is_an_error("cpu:0,cpu:1", 0, early);
-	nan_is_an_error("cpu:0", 0, early);
-	nan_is_an_error("cpu:0,cpu:1", 1, late);
-	nan_is_an_error("far:0,far:1", 0, late);
-}
-
-// spec: D26
-static void skipping(void **state)
-{
-	(void) state;
-	const char *const devices[] = { "cpu:0", "cpu:0,cpu:1", "far:0,far:1" };
-	for (int i = 0; i < 3; i++) {
-		choir_strategy *s = mirrored(devices[i], 2);
-		job j;
-		open_job(&j, s, CHOIR_F64, CHOIR_ADAM,
-				CHOIR_OPTIONS(choir_optimizer_options, .skip_nonfinite = CHOIR_ON));
-		reference f = { .kind = CHOIR_ADAM, .rate = 1e-3, .beta1 = 0.9, .beta2 = 0.999,
-			.epsilon = 1e-7 };
-		reference_open(&f);
-		j.bad_replica = 0;
-		j.bad_step = 1;
-		for (; j.t < 4; j.t++) {
-			double g[N];
-			sum_gradients(2, j.t, g);
-			if (j.t != 1)
-				reference_step(&f, g);
-			assert_int_equal(choir_strategy_run(s, give_and_apply, &j, NULL, NULL), CHOIR_OK);
-			compare(&j, &f, 1e-13);
-		}
-		assert_int_equal(chi_atomic64_load(&j.optimizer->step), 3);
-		choir_strategy_free(s);
-	}
-}
-
 typedef struct {
 	const char *text;
 	choir_optimizer_kind kind;
 	choir_optimizer_options options;
 } refusal;
 
+static const choir_loss_scale dynamic = { .size = sizeof(choir_loss_scale) };
 #define OPTIONS(...) { .size = sizeof(choir_optimizer_options), __VA_ARGS__ }
 static const choir_parameter_group bad_groups[] = {
 	{ .size = sizeof(choir_parameter_group), .names = "w", .rate = -3 },
@@ -426,7 +356,9 @@ static const refusal refusals[] = {
 	{ "optimizer sgd: momentum 0.9: this kind", CHOIR_SGD, OPTIONS(.momentum = 0.9) },
 	{ "optimizer adam: nesterov 1: this kind", CHOIR_ADAM, OPTIONS(.nesterov = CHOIR_ON) },
 	{ "optimizer sgd: beta1 0.9: this kind", CHOIR_SGD, OPTIONS(.beta1 = 0.9) },
-	{ "skip_nonfinite 7", CHOIR_SGD, OPTIONS(.skip_nonfinite = (choir_toggle) 7) },
+	{ "nonfinite 7", CHOIR_SGD, OPTIONS(.nonfinite = (choir_nonfinite) 7) },
+	{ "nonfinite GO_ON with a dynamic", CHOIR_SGD,
+			OPTIONS(.nonfinite = CHOIR_NONFINITE_GO_ON, .loss_scale = &dynamic) },
 	{ "kind 9 is not known", (choir_optimizer_kind) 9, OPTIONS(.rate = 1) },
 	{ "the options' size is 3", CHOIR_SGD, { .size = 3 } },
 	{ "the options' size is 9999", CHOIR_SGD, { .size = 9999 } },
@@ -560,8 +492,6 @@ int main(void)
 		cmocka_unit_test(groups),
 		cmocka_unit_test(clipping),
 		cmocka_unit_test(schedule_in_use),
-		cmocka_unit_test(gradients_that_are_not_finite),
-		cmocka_unit_test(skipping),
 		cmocka_unit_test(bad_options),
 		cmocka_unit_test(wrong_use),
 	};

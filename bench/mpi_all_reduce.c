@@ -1,7 +1,8 @@
 // What MPI's own all-reduce takes between processes, for comparison with choir bench all-reduce:
 // the same sizes, each buffer written by its owner right before, the time of the slowest process
-// from a common start. Its argument is the largest size. Not part of the build: tools/bench-mpi
-// compiles it with each MPI there is.
+// from a common start. One argument is the largest size; several are numbers of elements: then
+// those tensors, one behind another in memory, by a call for each and by one call for all. Not
+// part of the build: tools/bench-mpi compiles it with each MPI there is.
 #include <mpi.h>
 
 #include <stdio.h>
@@ -47,6 +48,46 @@ static double median_of(float *from, float *to, size_t bytes)
 	return seconds[rounds / 2];
 }
 
+// All tensors once, by one call or by a call for each: the seconds of the slowest process.
+static double sum_tensors(float *from, float *to, int n, char **elements, int all, int flat)
+{
+	for (int i = 0; i < all; i++)
+		from[i] = 1;
+	MPI_Barrier(MPI_COMM_WORLD);
+	const double start = MPI_Wtime();
+	if (flat)
+		MPI_Allreduce(from, to, all, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+	for (int i = 0, at = 0; i < n && !flat; at += atoi(elements[i++]))
+		MPI_Allreduce(
+				from + at, to + at, atoi(elements[i]), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+	const double own = MPI_Wtime() - start;
+	double slowest;
+	MPI_Allreduce(&own, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+	return slowest;
+}
+
+static void measure_tensors(const char *name, int rank, int n, char **elements)
+{
+	double seconds[LEAST_ROUNDS];
+	int all = 0;
+	for (int i = 0; i < n; i++)
+		all += atoi(elements[i]);
+	float *from = calloc((size_t) all, sizeof *from), *to = calloc((size_t) all, sizeof *to);
+	if (from == NULL || to == NULL)
+		MPI_Abort(MPI_COMM_WORLD, 1);
+	memset(to, 1, (size_t) all * sizeof *to);
+	for (int flat = 0; flat < 2; flat++) {
+		for (int i = 0; i < LEAST_ROUNDS; i++)
+			seconds[i] = sum_tensors(from, to, n, elements, all, flat);
+		qsort(seconds, LEAST_ROUNDS, sizeof seconds[0], compare);
+		if (rank == 0)
+			printf("{\"peer\": \"%s\", \"way\": \"%s\", \"tensors\": %d, \"ms_median\": %.6g}\n",
+					name, flat ? "flat" : "per_tensor", n, 1e3 * seconds[LEAST_ROUNDS / 2]);
+	}
+	free(from);
+	free(to);
+}
+
 // "Open MPI v4.1.4", "MPICH Version: 4.0.2": the first words, with one space between.
 static void tidy(char *name)
 {
@@ -69,6 +110,11 @@ int main(int argc, char **argv)
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	MPI_Get_library_version(name, &length);
 	tidy(name);
+	if (argc > 2) {
+		measure_tensors(name, rank, argc - 1, argv + 1);
+		MPI_Finalize();
+		return 0;
+	}
 	float *from = malloc(MOST_BYTES), *to = malloc(MOST_BYTES);
 	if (from == NULL || to == NULL)
 		MPI_Abort(MPI_COMM_WORLD, 1);

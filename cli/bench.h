@@ -15,6 +15,8 @@ int bench_input_main(int argc, char **argv);
 // to sum) may be NULL. NULL: an error.
 choir_strategy *bench_strategy(int64_t replicas, const char *devices, const char *operations);
 // "choir-0.1.0"
+// The number of gradients of a net ("resnet50", "gpt2"), and their elements, unless that is NULL.
+size_t bench_shapes(const char *name, int64_t *elements);
 const char *bench_version(char text[32]);
 // Sorts values; the middle one.
 double median(size_t n, double values[]);

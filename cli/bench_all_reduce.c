@@ -17,17 +17,19 @@ enum {
 	LEAST_ROUNDS = 15,
 	MOST_ROUNDS = 2001,
 	READ_ROUNDS = 5,
+	MOST_SHAPES = 161,
 	TWICE_A_BYTE = 8 // rounds are fewer for larger buffers: about so many times USUAL_MOST in all
 };
 
 static struct {
-	const char *devices, *operations;
+	const char *devices, *operations, *shapes;
 	int64_t replicas, most;
 	bool json;
 } given = { .replicas = 2, .most = USUAL_MOST };
 
 static const char *const operations[] = { "direct", "ring", "hierarchical_copy",
 	"reduce_to_one_device", NULL };
+static const char *const shapes[] = { "resnet50", "gpt2", NULL };
 
 // clang-format off
 static const option options[] = {
@@ -40,6 +42,9 @@ static const option options[] = {
 	{ .name = "--operations", .value = "way to sum", .kind = OPTION_CHOICE,
 		.to = &given.operations, .choices = operations,
 		.help = "direct, ring, hierarchical_copy or reduce_to_one_device (the best)" },
+	{ .name = "--shapes", .value = "net", .kind = OPTION_CHOICE, .to = &given.shapes,
+		.choices = shapes,
+		.help = "instead of one buffer all gradients of resnet50 or\ngpt2, in one batch" },
 	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "one JSON object a line" },
 };
 // clang-format on
@@ -57,6 +62,8 @@ static const command self = {
 
 typedef struct {
 	int64_t bytes;
+	size_t n; // tensors of --shapes
+	int64_t elements[MOST_SHAPES];
 	int rounds;
 	bool together; // each replica has a device of its own, so all can wait by spinning
 	atomic_int arrived;
@@ -100,12 +107,29 @@ static choir_status sum_round(choir_replica *r, bench *b, int round)
 	return CHOIR_OK;
 }
 
+// All tensors are written; then all are summed.
+static choir_status sum_shapes(choir_replica *r, bench *b, int round)
+{
+	const size_t mark = choir_frame_mark(r->frame);
+	choir_tensor *t[MOST_SHAPES];
+	for (size_t i = 0; i < b->n; i++)
+		t[i] = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(b->elements[i]),
+				round + choir_replica_id(r));
+	CHOIR_TRY(choir_frame_status(r->frame));
+	CHOIR_TRY(start_together(r, b, round));
+	const double start = now();
+	CHOIR_TRY(choir_replica_batch_all_reduce(r, CHOIR_SUM, b->n, t, t));
+	b->seconds[choir_replica_id(r)][round] = now() - start;
+	choir_frame_rewind(r->frame, mark);
+	return CHOIR_OK;
+}
+
 static choir_status sum_rounds(choir_replica *r, void *user)
 {
 	bench *b = user;
 	choir_status status = CHOIR_OK;
 	for (int round = 0; status == CHOIR_OK && round < b->rounds; round++)
-		status = sum_round(r, b, round);
+		status = b->n > 0 ? sum_shapes(r, b, round) : sum_round(r, b, round);
 	if (status != CHOIR_OK)
 		atomic_store(&b->stopped, true);
 	return status;
@@ -169,6 +193,37 @@ static void say_sum(const bench *b, double seconds)
 	fflush(stdout);
 }
 
+static void say_shapes(const bench *b, double seconds)
+{
+	const double rate = (double) b->bytes / seconds / 1e9;
+	if (given.json) {
+		json_begin();
+		json_text("shapes", given.shapes);
+		json_integer("tensors", (int64_t) b->n);
+		json_integer("bytes", b->bytes);
+		json_list("elements", b->n, b->elements);
+		json_number("ms_median", 1e3 * seconds);
+		json_number("gb_per_s", rate);
+		json_end();
+	} else {
+		printf("%s: %zu tensors, %lld bytes %10.3f ms %8.2f GB/s\n", given.shapes, b->n,
+				(long long) b->bytes, 1e3 * seconds, rate);
+	}
+}
+
+static choir_status measure_shapes(choir_strategy *s, bench *b)
+{
+	double seconds;
+	b->n = bench_shapes(given.shapes, b->elements);
+	b->bytes = 0;
+	for (size_t i = 0; i < b->n; i++)
+		b->bytes += b->elements[i] * (int64_t) sizeof(float);
+	b->rounds = LEAST_ROUNDS;
+	CHOIR_TRY(slowest(s, sum_rounds, b, &seconds));
+	say_shapes(b, seconds);
+	return CHOIR_OK;
+}
+
 // The least time, since other work of the machine can only make it longer.
 static choir_status measure_read(choir_strategy *s, bench *b)
 {
@@ -209,7 +264,8 @@ static choir_status measure(choir_strategy *s, bench *b)
 	b->together = choir_strategy_worker_devices(s) == given.replicas;
 	status = measure_read(s, b);
 	if (status == CHOIR_OK)
-		status = measure_sums(s, b);
+		status = given.shapes != NULL ? measure_shapes(s, b) : measure_sums(s, b);
+	b->n = 0;
 	if (status == CHOIR_OK)
 		status = measure_read(s, b);
 	free(memory);

@@ -152,9 +152,9 @@ typedef struct {
 // u8 or i32 [places], numbers for an embedding, of which there may be fewer, and then the result
 // is that of the last place. path appears whole or stays as it was. Cross-replica context;
 // threads: the program's, while no run is under way.
-// CHOIR_UNSUPPORTED: a layer of which there is no C: it is lstm, gru or conv1d. CHOIR_INVALID: an
-// input that does not fit the layer, a name that is no identifier; CHOIR_IO: the system refused,
-// and why; CHOIR_STATE: a variable is undefined.
+// CHOIR_UNSUPPORTED: a layer of which there is no C, sizes beyond what an int can count.
+// CHOIR_INVALID: an input that does not fit the layer, a name that is no identifier; CHOIR_IO: the
+// system refused, and why; CHOIR_STATE: a variable is undefined.
 choir_status choir_layer_export_c(choir_layer *l, choir_dtype dtype, choir_shape input,
 		const choir_export_options *o, const char *path);
 

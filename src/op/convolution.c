@@ -159,22 +159,28 @@ choir_tensor *choir_conv2d(choir_tensor *x, choir_tensor *filter, int stride, in
 
 // A sequence as an image of one row, and a filter of it as one of one row; what says how many
 // zeros and windows there are is about columns then.
+bool chi_convolution_columns(
+		const choir_convolution_options *o, choir_convolution_options *columns)
+{
+	*columns = *o;
+	columns->before[0] = columns->after[0] = 0;
+	columns->before[1] = o->before[0];
+	columns->after[1] = o->after[0];
+	if (o->padding <= 0)
+		return true;
+	columns->padding = 0; // of columns alone
+	return !__builtin_add_overflow(o->before[0], o->padding, &columns->before[1]) &&
+			!__builtin_add_overflow(o->after[0], o->padding, &columns->after[1]);
+}
+
 choir_tensor *chi_convolution_1d(choir_tensor *x, choir_tensor *filter, choir_tensor *bias,
 		const choir_convolution_options *o, choir_activate activate)
 {
 	const choir_shape *s = &x->shape, *k = &filter->shape;
-	choir_convolution_options columns = *o;
+	choir_convolution_options columns;
 
-	columns.before[0] = columns.after[0] = 0;
-	columns.before[1] = o->before[0];
-	columns.after[1] = o->after[0];
-	if (o->padding > 0) { // of columns alone
-		columns.padding = 0;
-		if (o->before[0] > INT_MAX - o->padding || o->after[0] > INT_MAX - o->padding)
-			return chi_frame_fail_null(x->frame, CHOIR_INVALID, "conv1d: too many zeros");
-		columns.before[1] += o->padding;
-		columns.after[1] += o->padding;
-	}
+	if (!chi_convolution_columns(o, &columns))
+		return chi_frame_fail_null(x->frame, CHOIR_INVALID, "conv1d: too many zeros");
 	choir_tensor *y =
 			chi_convolution(choir_reshape(x, CHOIR_SHAPE(s->dim[0], 1, s->dim[1], s->dim[2])),
 					choir_reshape(filter, CHOIR_SHAPE(1, k->dim[0], k->dim[1], k->dim[2])), bias,

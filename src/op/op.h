@@ -80,6 +80,9 @@ choir_tensor *chi_convolution(choir_tensor *x, choir_tensor *filter, choir_tenso
 		const choir_convolution_options *o, choir_activate activate);
 choir_tensor *chi_convolution_1d(choir_tensor *x, choir_tensor *filter, choir_tensor *bias,
 		const choir_convolution_options *o, choir_activate activate);
+// The same options for a sequence that is seen as an image of one row. False: too many zeros.
+bool chi_convolution_columns(
+		const choir_convolution_options *o, choir_convolution_options *columns);
 // Where the filter lies on x and what comes out. CHOIR_INVALID: they do not fit.
 choir_status chi_convolution_plan(const choir_shape *x, const choir_shape *filter,
 		const choir_convolution_options *o, choir_conv2d_attributes *attributes, choir_shape *out);

@@ -54,39 +54,75 @@ static choir_tensor *apply_1d(choir_layer *l, choir_tensor *x)
 			chi_convolution_1d(x, kernel, bias, &c->how, chi_layer_fused(c->activation)));
 }
 
-static int describe_2d(choir_layer *l, chi_export *e, int x)
+// The step on images [h, w, in], of which a sequence is one row; result: what its value's shape
+// is, of the three dimensions of the images that come out.
+static int describe_images(choir_layer *l, chi_export *e, int x, const choir_shape *images,
+		const choir_convolution_options *how, choir_shape (*result)(const choir_shape *out))
 {
 	const convolution *c = (const convolution *) l;
-	const choir_shape *s = chi_export_shape(e, x);
-	const choir_shape filter = CHOIR_SHAPE(c->kernel, c->kernel, c->in / c->how.groups, c->out);
+	const bool row = l->kind->apply == apply_1d;
+	const choir_shape filter =
+			CHOIR_SHAPE(row ? 1 : c->kernel, c->kernel, c->in / how->groups, c->out);
 	choir_conv2d_attributes a;
 	choir_shape out;
-	if (s->rank != 3 || s->dim[2] != c->in)
-		return chi_export_refuse(l, e, x, "conv2d needs [h, w, %" PRId64 "]", c->in);
-	const choir_shape images = CHOIR_SHAPE(1, s->dim[0], s->dim[1], s->dim[2]);
-	if (chi_convolution_plan(&images, &filter, &c->how, &a, &out) != CHOIR_OK)
+	if (chi_convolution_plan(images, &filter, how, &a, &out) != CHOIR_OK)
 		return chi_export_refuse(
-				l, e, x, "conv2d of %d by %d pixels does not fit", c->kernel, c->kernel);
+				l, e, x, "%s of %d pixels does not fit", l->kind->name, c->kernel);
 	const char *kernel = chi_export_variable(e, l->variable[0]);
 	const char *bias = l->variables > 1 ? chi_export_variable(e, l->variable[1]) : "";
 	if (kernel == NULL || bias == NULL)
 		return CHOIR_NONE;
-	const int y = chi_export_call(e, CHI_PIECE_CONV2D, x,
-			CHOIR_SHAPE(out.dim[1], out.dim[2], out.dim[3]), ", %s.at, %s%s", kernel,
+	const int y = chi_export_call(e, CHI_PIECE_CONV2D, x, result(&out), ", %s.at, %s%s", kernel,
 			l->variables > 1 ? bias : "NULL", l->variables > 1 ? ".at" : "");
 	return chi_export_activate(e, c->activation,
 			chi_export_how(e, y,
 					"%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64
-					", %d, %d, %d, %" PRId64 ", %d, %d",
-					images.dim[1], images.dim[2], images.dim[3], out.dim[1], out.dim[2],
-					out.dim[3], c->kernel, (int) a.stride, (int) a.dilation, a.groups, (int) a.top,
-					(int) a.left));
+					", %d, %d, %d, %d, %" PRId64 ", %d, %d",
+					images->dim[1], images->dim[2], images->dim[3], out.dim[1], out.dim[2],
+					out.dim[3], row ? 1 : c->kernel, c->kernel, a.stride, a.dilation, a.groups,
+					a.top, a.left));
+}
+
+static choir_shape image_of(const choir_shape *out)
+{
+	return CHOIR_SHAPE(out->dim[1], out->dim[2], out->dim[3]);
+}
+
+static choir_shape sequence_of(const choir_shape *out)
+{
+	return CHOIR_SHAPE(out->dim[2], out->dim[3]);
+}
+
+static int describe_2d(choir_layer *l, chi_export *e, int x)
+{
+	const convolution *c = (const convolution *) l;
+	const choir_shape *s = chi_export_shape(e, x);
+	if (s->rank != 3 || s->dim[2] != c->in)
+		return chi_export_refuse(l, e, x, "conv2d needs [h, w, %" PRId64 "]", c->in);
+	return describe_images(
+			l, e, x, &CHOIR_SHAPE(1, s->dim[0], s->dim[1], s->dim[2]), &c->how, image_of);
+}
+
+static int describe_1d(choir_layer *l, chi_export *e, int x)
+{
+	const convolution *c = (const convolution *) l;
+	const choir_shape *s = chi_export_shape(e, x);
+	choir_convolution_options columns;
+	if (s->rank != 2 || s->dim[1] != c->in || e->value[x].varies)
+		return chi_export_refuse(
+				l, e, x, "conv1d needs [w, %" PRId64 "] of a known number of places", c->in);
+	if (!chi_convolution_columns(&c->how, &columns))
+		return chi_export_refuse(l, e, x, "conv1d has too many zeros");
+	return describe_images(
+			l, e, x, &CHOIR_SHAPE(1, 1, s->dim[0], s->dim[1]), &columns, sequence_of);
 }
 
 static const chi_layer_kind kind_2d = {
 	.name = "conv2d", .apply = apply_2d, .describe = describe_2d
 };
-static const chi_layer_kind kind_1d = { .name = "conv1d", .apply = apply_1d };
+static const chi_layer_kind kind_1d = {
+	.name = "conv1d", .apply = apply_1d, .describe = describe_1d
+};
 
 // Of an option for which 0 is the default.
 static choir_status check_option(const char *name, const char *option, int64_t value)

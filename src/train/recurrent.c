@@ -43,8 +43,42 @@ static choir_tensor *apply_gru(choir_layer *l, choir_tensor *x)
 								 own(l, RECURRENT_BIAS, x), NULL);
 }
 
-static const chi_layer_kind lstm_kind = { .name = "lstm", .apply = apply_lstm };
-static const chi_layer_kind gru_kind = { .name = "gru", .apply = apply_gru };
+// What the gates have of the input is one product of all places; then the recurrence, with work
+// floats of each unit beside it.
+static int describe_recurrence(
+		choir_layer *l, chi_export *e, int x, chi_piece piece, int64_t work, const char *more)
+{
+	const recurrent *r = (const recurrent *) l;
+	choir_shape s = *chi_export_shape(e, x);
+	if (s.rank != 2 || s.dim[1] != r->in)
+		return chi_export_refuse(l, e, x, "%s needs [places, %" PRId64 "]", l->kind->name, r->in);
+	const char *weights = chi_export_variable(e, l->variable[RECURRENT]);
+	const int gates = chi_export_dense(e, CHOIR_LINEAR, x, l->variable[KERNEL], l->variable[BIAS]);
+	if (weights == NULL || more == NULL)
+		return CHOIR_NONE;
+	s.dim[1] = l->variable[RECURRENT]->shape.dim[0];
+	const int y = chi_export_call(e, piece, gates, s, ", %" PRId64 ", %s.at%s%s%s", s.dim[1],
+			weights, more[0] == '\0' ? "" : ", ", more, more[0] == '\0' ? "" : ".at");
+	return chi_export_work(e, y, work * s.dim[1]);
+}
+
+static int describe_lstm(choir_layer *l, chi_export *e, int x)
+{
+	return describe_recurrence(l, e, x, CHI_PIECE_LSTM, 6, "");
+}
+
+static int describe_gru(choir_layer *l, chi_export *e, int x)
+{
+	return describe_recurrence(
+			l, e, x, CHI_PIECE_GRU, 4, chi_export_variable(e, l->variable[RECURRENT_BIAS]));
+}
+
+static const chi_layer_kind lstm_kind = {
+	.name = "lstm", .apply = apply_lstm, .describe = describe_lstm
+};
+static const chi_layer_kind gru_kind = {
+	.name = "gru", .apply = apply_gru, .describe = describe_gru
+};
 
 // The forget gate begins open (Jozefowicz, Zaremba, Sutskever 2015), as in Keras.
 static choir_status open_forget_gate(void *out, const choir_shape *shape, void *user)

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "train/files.h"
+#include "train/layer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -212,6 +213,16 @@ static void convolutions_and_pools(void **state)
 			choir_conv2d_new("c3", 1, 3, 2,
 					CHOIR_OPTIONS(choir_conv2d_options, .before = 1, .after = 2, .stride = 3)),
 			CHOIR_SHAPE(7, 6, 1));
+	check_numbers(g,
+			choir_conv1d_new("c4", 4, 6, 3,
+					CHOIR_OPTIONS(choir_conv2d_options, .before = 2, .dilation = 2, .groups = 2,
+							.padding = 1, .activation = CHOIR_SILU)),
+			CHOIR_SHAPE(11, 4));
+	check_numbers(g,
+			choir_conv1d_new("c5", 3, 2, 4,
+					CHOIR_OPTIONS(choir_conv2d_options, .padding = CHOIR_NONE, .stride = 3,
+							.bias = CHOIR_OFF)),
+			CHOIR_SHAPE(10, 3));
 	for (int64_t c = 1; c <= 3; c += 2)
 		check_numbers(g, choir_global_average_pool2d_new(), CHOIR_SHAPE(15, 13, c));
 }
@@ -256,6 +267,13 @@ static void sequences(void **state)
 					choir_self_attention_new("all", 8, 2, CHOIR_OFF), choir_last_place_new(),
 					choir_dense_new("end", 8, 5, CHOIR_RELU)),
 			CHOIR_I32, 9);
+	choir_layer *two[] = { choir_lstm_new("long", 6, 5), choir_gru_new("gate", 5, 7) };
+	check_numbers(g, two[0], CHOIR_SHAPE(8, 6));
+	check_numbers(g, choir_sequential_new(2, two), CHOIR_SHAPE(8, 6));
+	check_sequence(g,
+			SEQUENCE(choir_embedding_new("letter", 11, 6), two[0], two[1],
+					choir_projection_new("next", 7, 11)),
+			CHOIR_U8, 12);
 	// At the end a layer that does not work row by row.
 	check_sequence(g,
 			SEQUENCE(choir_embedding_new("w", 11, 4),
@@ -322,8 +340,16 @@ static void what_cannot_be(void **state)
 			"the input is u8: the first layer must be an embedding");
 	assert_refused(choir_residual_new(choir_embedding_new("thin", 4, 1), NULL, CHOIR_LINEAR),
 			CHOIR_I32, four, NULL, CHOIR_INVALID, "the input is i32");
-	assert_refused(choir_lstm_new("lstm", 4, 4), CHOIR_F32, CHOIR_SHAPE(3, 4), NULL,
-			CHOIR_UNSUPPORTED, "layer \"lstm\": lstm cannot be exported as C");
+	static const chi_layer_kind kind = { .name = "odd" };
+	choir_layer *odd = chi_layer_finish(chi_layer_new(sizeof *odd, &kind, "mine"), CHOIR_OK);
+	assert_refused(odd, CHOIR_F32, four, NULL, CHOIR_UNSUPPORTED,
+			"layer \"mine\": odd cannot be exported as C");
+	assert_refused(choir_gru_new("gru", 4, 4), CHOIR_F32, CHOIR_SHAPE(3, 5), NULL, CHOIR_INVALID,
+			"layer \"gru\": gru needs [places, 4], got [3, 5]");
+	assert_refused(choir_sequential_new(2,
+						   (choir_layer *[]){ choir_embedding_new("letters", 5, 4),
+								   choir_conv1d_new("over", 4, 4, 3, NULL) }),
+			CHOIR_U8, CHOIR_SHAPE(9), NULL, CHOIR_INVALID, "a known number of places");
 	assert_refused(choir_embedding_new("words", 4, 4), CHOIR_F32, four, NULL, CHOIR_INVALID,
 			"layer \"words\": embedding needs the input");
 	assert_refused(choir_conv2d_new("conv", 4, 4, 3, NULL), CHOIR_F32, CHOIR_SHAPE(2, 2, 4), NULL,

@@ -4,6 +4,7 @@
 #include "exported_text.h"
 
 #define BIT(piece) ((uint32_t) 1 << CHI_PIECE_##piece)
+#define RECURRENCE (BIT(ADD_PRODUCT) | BIT(SIGMOID_VALUE) | BIT(TANH_VALUE))
 
 // clang-format off
 const chi_piece_facts chi_pieces[CHI_PIECES] = {
@@ -13,6 +14,7 @@ const chi_piece_facts chi_pieces[CHI_PIECES] = {
 	[CHI_PIECE_ERF] = { .lines = text_erf_f32, .needs = BIT(EXP) },
 	[CHI_PIECE_SIGMOID_VALUE] = { .lines = text_sigmoid_f32, .needs = BIT(EXP) },
 	[CHI_PIECE_SUM] = { .lines = text_sum },
+	[CHI_PIECE_ADD_PRODUCT] = { .lines = text_add_product },
 	[CHI_PIECE_PREPARE] = { "prepare", text_prepare, 0, CHI_COUNT_ELEMENTS, false, true },
 	[CHI_PIECE_EMBEDDING] = { "embedding", text_embedding, 0, CHI_COUNT_ROWS, false, false },
 	[CHI_PIECE_ADD] = { "add", text_add, 0, CHI_COUNT_ELEMENTS, false, true },
@@ -29,6 +31,8 @@ const chi_piece_facts chi_pieces[CHI_PIECES] = {
 	[CHI_PIECE_NORM_ROWS] = { "norm_rows", text_norm_rows, BIT(SUM), CHI_COUNT_ROWS, true, true },
 	[CHI_PIECE_ATTENTION] = { "attention", text_attention, BIT(SUM) | BIT(EXP), CHI_COUNT_ROWS,
 			false, false },
+	[CHI_PIECE_LSTM] = { "lstm", text_lstm, RECURRENCE, CHI_COUNT_ROWS, false, false },
+	[CHI_PIECE_GRU] = { "gru", text_gru, RECURRENCE, CHI_COUNT_ROWS, false, false },
 	[CHI_PIECE_LAST_PLACE] = { "last_place", text_last_place, 0, CHI_COUNT_ROWS, false, false },
 	[CHI_PIECE_RELU] = { "apply_relu", text_relu, 0, CHI_COUNT_ELEMENTS, true, true },
 	[CHI_PIECE_TANH] = { "apply_tanh", text_tanh, BIT(TANH_VALUE), CHI_COUNT_ELEMENTS, true,

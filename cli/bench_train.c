@@ -3,6 +3,7 @@
 // up, then groups of three, of which the median and the fastest are said.
 #include "bench.h"
 #include "breakdown.h"
+#include "limit.h"
 #include "model.h"
 #include "report.h"
 
@@ -66,7 +67,10 @@ static const command self = {
 			 "resnet20: on images of 32x32x3, 10 classes; batch 128, SGD 0.1 with momentum 0.9.\n"
 			 "gpt128, gpt256: 4 blocks of that width, 4 heads, context 128, 256 letters; batch "
 			 "16,\n"
-			 "AdamW 3e-4.",
+			 "AdamW 3e-4.\n"
+			 "limit_ms is the least time of a step: products at the speed of multiply-adds, all\n"
+			 "else at that of a copy; share_of_limit is its part of the median; reorders are\n"
+			 "those of weights for oneDNN in a step.",
 	.n = sizeof options / sizeof options[0],
 	.options = options,
 };
@@ -83,6 +87,10 @@ typedef struct {
 	double *seconds; // of a step, in each group
 	size_t groups;
 	double loss;
+	double rss_mb; // before the limit was measured
+	int slots; // that the optimizer keeps for each weight
+	limit limit;
+	int64_t reorders; // in a step
 } bench;
 
 static choir_tensor *losses(choir_replica *r, const bench *b)
@@ -167,6 +175,7 @@ static choir_status prepare(bench *b)
 	while (strcmp(kinds[k].name, given.which) != 0)
 		k++;
 	b->batch = kinds[k].batch;
+	b->slots = kinds[k].optimizer == CHOIR_MOMENTUM ? 1 : 2; // a velocity, or two of Adam
 	CHOIR_TRY(model_plan_set(&b->plan, kinds[k].model, NULL));
 	CHOIR_TRY(model_plan_resize(&b->plan, &kinds[k].size));
 	b->plan.image = kinds[k].image;
@@ -189,6 +198,21 @@ static choir_status steps(bench *b, int n)
 	return CHOIR_OK;
 }
 
+static void count_reorder(const choir_trace_span *span, void *user)
+{
+	int64_t *reorders = user;
+	*reorders += strcmp(span->name, "reorder") == 0;
+}
+
+static choir_status count_reorders(bench *b)
+{
+	CHOIR_TRY(choir_trace_start(NULL,
+			CHOIR_OPTIONS(choir_trace_options, .span = count_reorder, .user = &b->reorders)));
+	const choir_status status = steps(b, 1);
+	const choir_status stopped = choir_trace_stop();
+	return status == CHOIR_OK ? stopped : status;
+}
+
 static choir_status measure(bench *b)
 {
 	CHOIR_TRY(prepare(b));
@@ -203,14 +227,18 @@ static choir_status measure(bench *b)
 	choir_tensor *loss = choir_strategy_reduce(
 			b->strategy, CHOIR_SUM, choir_values_find(b->results, "loss"), CHOIR_NO_AXIS);
 	b->loss = choir_tensor_number(loss);
-	return loss == NULL ? choir_error_status() : CHOIR_OK;
+	if (loss == NULL)
+		return choir_error_status();
+	struct rusage usage;
+	getrusage(RUSAGE_SELF, &usage);
+	b->rss_mb = (double) usage.ru_maxrss / 1024;
+	CHOIR_TRY(count_reorders(b));
+	return limit_find(&b->plan, b->strategy, b->batch, b->slots, &b->limit);
 }
 
 static void say(bench *b)
 {
 	char version[32];
-	struct rusage usage;
-	getrusage(RUSAGE_SELF, &usage);
 	const double middle = median(b->groups, b->seconds);
 	json_begin();
 	json_text("peer", bench_version(version));
@@ -223,7 +251,12 @@ static void say(bench *b)
 	json_number("step_ms_min", 1e3 * b->seconds[0]);
 	json_number("examples_per_s", (double) b->batch / middle);
 	json_number("loss", b->loss);
-	json_number("rss_mb", (double) usage.ru_maxrss / 1024);
+	json_number("rss_mb", b->rss_mb);
+	json_integer("reorders", b->reorders);
+	json_number("peak_gflops", 1e-9 * b->limit.flops);
+	json_number("copy_gb_per_s", 1e-9 * b->limit.copied);
+	json_number("limit_ms", 1e3 * b->limit.seconds);
+	json_number("share_of_limit", b->limit.seconds / middle);
 	json_end();
 }
 

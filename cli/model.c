@@ -17,13 +17,14 @@ static const struct {
 	choir_status (*check)(const model_plan *plan);
 	choir_status (*build)(model *m);
 	double (*weights)(const model_plan *plan), (*activations)(const model_plan *plan);
+	model_work (*work)(const model_plan *plan);
 } kinds[] = {
-	{ "512,512", { 0 }, mlp_check, mlp_build, mlp_weights, mlp_activations },
-	{ "32,64,128", { 0 }, cnn_check, cnn_build, cnn_weights, cnn_activations },
+	{ "512,512", { 0 }, mlp_check, mlp_build, mlp_weights, mlp_activations, mlp_work },
+	{ "32,64,128", { 0 }, cnn_check, cnn_build, cnn_weights, cnn_activations, cnn_work },
 	{ NULL, { .width = 16, .layers = 20 }, resnet_check, resnet_build, resnet_weights,
-			resnet_activations },
+			resnet_activations, resnet_work },
 	{ NULL, { .width = 128, .layers = 4, .heads = 4, .context = 128 }, gpt_check, gpt_build,
-			gpt_weights, gpt_activations },
+			gpt_weights, gpt_activations, gpt_work },
 };
 enum { MLP, CNN, RESNET, GPT };
 
@@ -106,6 +107,11 @@ double model_plan_weights(const model_plan *plan)
 double model_plan_activations(const model_plan *plan)
 {
 	return kinds[kind_index(plan->kind)].activations(plan);
+}
+
+model_work model_plan_work(const model_plan *plan)
+{
+	return kinds[kind_index(plan->kind)].work(plan);
 }
 
 choir_status model_plan_check(const model_plan *plan)

@@ -58,6 +58,14 @@ bool model_plan_text(const model_plan *plan);
 // the way back: near enough to tell what does not fit in memory.
 double model_plan_weights(const model_plan *plan);
 double model_plan_activations(const model_plan *plan);
+
+// What a training step does for one example, there and back. Attention counts what its mask
+// leaves; biases, and ReLU on the way there, are part of the products before them.
+typedef struct {
+	double flops; // multiplications and additions of products and convolutions
+	double numbers; // that all other operations read and write, each its operands and its result
+} model_work;
+model_work model_plan_work(const model_plan *plan);
 // Whether a model can be like that: its size, and its input, which is set before. CHOIR_INVALID:
 // it cannot.
 choir_status model_plan_check(const model_plan *plan);

@@ -89,3 +89,22 @@ double gpt_activations(const model_plan *plan)
 	const double place = 20 * (double) size->width * (double) size->layers + 3 * BYTES;
 	return (double) size->context * place;
 }
+
+model_work gpt_work(const model_plan *plan)
+{
+	const model_size *size = &plan->size;
+	const double w = (double) size->width, places = (double) size->context;
+	const double layers = (double) size->layers;
+	// Two products of a triangle there and four back; what attention keeps in a cache is not
+	// counted.
+	const double attention = 6 * w * (places + 1);
+	const double products = 3 * 2 * (12 * w * w);
+	// A norm reads x, and writes; back it reads x and dy for dx, which it writes, and for its own
+	// gradients. A sum is made there, and one of gradients back. GELU is of four times the width.
+	// The biases' gradients read 9 widths.
+	const double block = 2 * 7 * w + 4 * 3 * w + 4 * (2 + 3) * w + 9 * w;
+	// Both embeddings and the last norm, and the loss.
+	const double ends = 15 * w + 3 * BYTES;
+	return (model_work){ .flops = places * (layers * (attention + products) + 3 * 2 * w * BYTES),
+		.numbers = places * (layers * block + ends) };
+}

@@ -102,3 +102,36 @@ double resnet_activations(const model_plan *plan)
 	// Seven images a block; in each third pixels are a quarter and channels twice as many.
 	return pixels * (double) plan->size.width * (3 + 7 * blocks * (1 + 0.5 + 0.25));
 }
+
+// Of a convolution with its norm, which reads x twice there and twice back, and dy twice, and
+// writes y and dx.
+static void add_work(
+		model_work *sum, double in, double out, double kernel, double pixels, int ways)
+{
+	sum->flops += ways * 2 * kernel * kernel * in * out * pixels;
+	sum->numbers += 8 * out * pixels;
+}
+
+model_work resnet_work(const model_plan *plan)
+{
+	const int64_t blocks = (plan->size.layers - 2) / 2;
+	double in = (double) plan->size.width;
+	double pixels = (double) plan->image.dim[0] * (double) plan->image.dim[1];
+	model_work sum = { 0, 3 * (double) plan->classes };
+	add_work(&sum, (double) image_channels(plan), in, KERNEL, pixels, 2);
+	sum.numbers += 5 * in * pixels; // ReLU
+	for (int64_t i = 0; i < blocks; i++) {
+		const double out = (double) (plan->size.width << (i / (blocks / THIRDS)));
+		pixels = in < out ? pixels / 4 : pixels;
+		add_work(&sum, in, out, KERNEL, pixels, 3);
+		add_work(&sum, out, out, KERNEL, pixels, 3);
+		if (in < out)
+			add_work(&sum, in, out, 1, pixels, 3);
+		// Two ReLUs, the sum, and that of the gradients of what both branches read.
+		sum.numbers += 16 * out * pixels;
+		in = out;
+	}
+	sum.flops += 3 * 2 * in * (double) plan->classes;
+	sum.numbers += 2 * in * pixels;
+	return sum;
+}

@@ -16,6 +16,17 @@ class Bench(Case):
             self.assertAlmostEqual(line["examples_per_s"], 128e3 / line["step_ms_median"], delta=1)
             self.assertGreater(line["rss_mb"], 1)
             self.assertTrue(0 <= line["loss"] < 3)
+            self.assertEqual(line["reorders"], 0)
+            # 410.8 million operations in products; 669,706 weights of which and of whose gradients
+            # and velocities 4 + devices numbers are moved, beside 4,136 for each example.
+            if line["peak_gflops"] > 0:
+                devices = line["devices"]
+                moved = 4 * (669706 * (4 + devices) + 128 * 4136)
+                limit = 410.779648e6 / line["peak_gflops"] + moved / line["copy_gb_per_s"]
+                self.assertAlmostEqual(line["limit_ms"], limit / 1e6 / devices,
+                                       delta=1e-3 * line["limit_ms"])
+                self.assertAlmostEqual(line["share_of_limit"],
+                                       line["limit_ms"] / line["step_ms_median"], places=6)
 
     def test_models(self):
         for case, batch, most in (("gpt128", 16, 6.5), ("resnet20", 128, 4)):

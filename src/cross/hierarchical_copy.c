@@ -78,7 +78,7 @@ static choir_status piece(void *self, const chi_slot *slot, int member, int64_t 
 	chi_relay *r = self;
 	const choir_collective *c = slot->c[member];
 	const int members = r->way.group->members;
-	const int root = c->kind == CHOIR_ALL_REDUCE ? (int) (index % members) : c->root;
+	const int root = chi_relay_root(r, c, index);
 	half own, other;
 	split(members, root, &own, &other);
 	chi_cargo g;

@@ -34,6 +34,11 @@ void chi_relay_close(void *self)
 	chi_way_close(self);
 }
 
+int chi_relay_root(const chi_relay *r, const choir_collective *c, int64_t index)
+{
+	return c->kind == CHOIR_ALL_REDUCE ? (int) (index % r->way.group->members) : c->root;
+}
+
 static choir_device *device_of(const chi_cargo *g, int member)
 {
 	return g->relay->way.group->devices[member];
@@ -52,8 +57,8 @@ void chi_cargo_begin(chi_cargo *g, chi_relay *r, const chi_slot *slot, int64_t i
 	g->at = at;
 	g->data = NULL;
 	chi_way_cut(&r->way, g->c, index, &g->first, &g->count);
-	chi_fold_begin(&g->fold, r->way.group->replicas, g->c->dtype,
-			&(choir_shape){ 1, { g->count } });
+	chi_fold_begin(
+			&g->fold, r->way.group->replicas, g->c->dtype, &(choir_shape){ 1, { g->count } });
 }
 
 void chi_cargo_end(chi_cargo *g)
@@ -65,8 +70,9 @@ void chi_cargo_end(chi_cargo *g)
 static chi_buffer *fetch(chi_cargo *g, chi_stream *stream, choir_device *from, const void *data)
 {
 	chi_buffer *b = chi_buffer_new(stream->device, bytes_of(g));
-	if (b == NULL || chi_device_copy(stream, stream->device, b->memory, from, data, bytes_of(g)) ==
-			CHOIR_OK)
+	if (b == NULL ||
+			chi_device_copy(stream, stream->device, b->memory, from, data, bytes_of(g)) ==
+					CHOIR_OK)
 		return b;
 	chi_buffer_release(b);
 	return NULL;
@@ -177,8 +183,8 @@ choir_status chi_cargo_finish(chi_cargo *g)
 	return leave(s, divide(g, s->stream));
 }
 
-choir_status chi_cargo_deliver(const chi_cargo *g, int from, const void *data, int member,
-		const void **shown)
+choir_status chi_cargo_deliver(
+		const chi_cargo *g, int from, const void *data, int member, const void **shown)
 {
 	const choir_collective *c = g->slot->c[member];
 	if (chi_slot_first_with(g->slot, member) != member)
@@ -187,8 +193,9 @@ choir_status chi_cargo_deliver(const chi_cargo *g, int from, const void *data, i
 		void *own = chi_element(c->result, c->dtype, g->first);
 		chi_station *s = &g->relay->station[member];
 		chi_mutex_lock(&s->lock);
-		CHOIR_TRY(leave(s, chi_device_copy(s->stream, s->stream->device, own,
-				device_of(g, from), data, bytes_of(g))));
+		CHOIR_TRY(leave(s,
+				chi_device_copy(s->stream, s->stream->device, own, device_of(g, from), data,
+						bytes_of(g))));
 		data = own;
 		if (shown != NULL)
 			*shown = own;

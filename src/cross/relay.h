@@ -22,6 +22,9 @@ typedef struct {
 choir_status chi_relay_open(
 		chi_relay *r, const choir_group *group, chi_piece_fn *piece, int pieces);
 void chi_relay_close(void *self);
+// The member that has the whole of a piece first: the root of what has one, else one after the
+// other, so that all are used alike.
+int chi_relay_root(const chi_relay *r, const choir_collective *c, int64_t index);
 
 typedef struct {
 	chi_relay *relay;

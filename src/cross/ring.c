@@ -50,7 +50,7 @@ static choir_status piece(void *self, const chi_slot *slot, int member, int64_t 
 	chi_relay *r = self;
 	const choir_collective *c = slot->c[member];
 	const int members = r->way.group->members;
-	const int owner = c->kind == CHOIR_ALL_REDUCE ? (int) (index % members) : c->root;
+	const int owner = chi_relay_root(r, c, index);
 	chi_cargo g;
 	chi_cargo_begin(
 			&g, r, slot, index, c->kind == CHOIR_BROADCAST ? owner : (owner + 1) % members);

@@ -127,6 +127,13 @@ static void once_for_each_copy(void **state)
 	on_every_deal(update_once_a_copy);
 }
 
+static choir_status return_an_old_read(choir_update *u)
+{
+	choir_tensor *old = choir_variable_read(target, u->frame);
+	CHOIR_TRY(choir_variable_assign(target, choir_fill(u->frame, CHOIR_F32, CHOIR_SHAPE(3), 0)));
+	return choir_update_return(u, "x", old);
+}
+
 static choir_status misbehave(choir_update *u, void *user)
 {
 	const tally *t = user;
@@ -160,8 +167,10 @@ static choir_status misbehave(choir_update *u, void *user)
 		return choir_update_return(u, "", choir_number(f, 1));
 	case 10:
 		return last ? CHOIR_OK : choir_update_return(u, "some", choir_number(f, 1));
-	default:
+	case 11:
 		return choir_update_return(u, "x", NULL);
+	default:
+		return return_an_old_read(u);
 	}
 }
 
@@ -193,14 +202,15 @@ static void misuse_updates(void)
 		{ CHOIR_INVALID, "a leaf needs a name" },
 		{ CHOIR_INVALID, "\"some\" is not set for" },
 		{ CHOIR_INVALID, "return" },
+		{ CHOIR_STATE, "target: has changed since this tensor was read" },
 	};
-	for (int how = 0; how < 12; how++) {
+	for (int how = 0; how < 13; how++) {
 		tally t = { .how = how };
 		if (how == 10 && choir_variable_copies(target) == 1)
 			continue;
 		world_failed(choir_strategy_run(strategy, call_wrongly, &t, NULL, NULL),
 				expected[how].status, expected[how].text, NULL);
-		if (how != 4)
+		if (how != 4 && how != 12)
 			continue;
 		// A write that failed: undefined until assigned.
 		choir_frame *f = choir_frame_new(NULL);

@@ -132,8 +132,11 @@ static chi_meet *arrive(chi_replica *r, const chi_meet *like, chi_prepare_fn *pr
 		m->hash = like->hash;
 		memcpy(m->name, like->name, sizeof m->name);
 		m->first = r->id;
-		if (prepare != NULL && prepare(m, r, user) != CHOIR_OK)
+		if (prepare != NULL && prepare(m, r, user) != CHOIR_OK) {
+			run->next_meet--; // nobody else has seen it
+			forget(run, m);
 			return NULL;
+		}
 	} else if (m->kind != like->kind || m->what != like->what || m->hash != like->hash) {
 		diverged(r, like, m);
 		return NULL;

@@ -33,7 +33,8 @@ typedef struct chi_meet {
 
 // Replica r comes to its next meeting. NULL: it differs from what another came with, another has
 // returned already, or the run has failed; recorded in the run. *last: r is the last to come.
-// *first: r is the first (before the lock is given back, prepare is called; it may be NULL).
+// prepare (or NULL) is called by the first to come, under the run's lock; if it fails there is no
+// meeting.
 typedef choir_status chi_prepare_fn(chi_meet *m, chi_replica *r, void *user);
 chi_meet *chi_meet_arrive(chi_replica *r, chi_meet_kind kind, const void *what, uint64_t hash,
 		const char *name, chi_prepare_fn *prepare, void *user, bool *last);

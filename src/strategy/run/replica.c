@@ -125,11 +125,8 @@ choir_tensor *choir_replica_arg(choir_replica *replica, const char *name)
 	return t->is_number ? choir_number(f, t->number) : chi_value_view(f, t);
 }
 
-choir_status choir_replica_return(choir_replica *replica, const char *name, choir_tensor *value)
+choir_status chi_results_check(choir_frame *f, const char *name, const choir_tensor *value)
 {
-	CHOIR_TRY(chi_replica_check(replica, "return"));
-	chi_replica *r = chi_replica_of(replica);
-	choir_frame *f = replica->frame;
 	if (name == NULL || name[0] == '\0')
 		return chi_frame_fail(f, CHOIR_INVALID, "return: a leaf needs a name");
 	if (value == NULL) {
@@ -137,9 +134,17 @@ choir_status choir_replica_return(choir_replica *replica, const char *name, choi
 		return chi_frame_report(f);
 	}
 	if (value->frame != f)
-		return chi_frame_fail(f, CHOIR_INVALID, "return: \"%s\" belongs to another frame: move it",
-				name);
-	CHOIR_TRY(chi_tensor_check_any(value));
+		return chi_frame_fail(
+				f, CHOIR_INVALID, "return: \"%s\" belongs to another frame: move it", name);
+	return chi_tensor_check_any(value);
+}
+
+choir_status choir_replica_return(choir_replica *replica, const char *name, choir_tensor *value)
+{
+	CHOIR_TRY(chi_replica_check(replica, "return"));
+	chi_replica *r = chi_replica_of(replica);
+	choir_frame *f = replica->frame;
+	CHOIR_TRY(chi_results_check(f, name, value));
 	if (r->run->results == NULL)
 		return CHOIR_OK;
 	choir_frame *to = chi_values_replica_frame(r->run->results, r->id);
@@ -176,8 +181,8 @@ choir_status chi_results_merge(chi_run *run)
 	for (int r = 1; r < n; r++)
 		for (size_t i = 0; i < run->replica[r].returned.n; i++)
 			if (chi_names_find(names, run->replica[r].returned.item[i].name) == NULL)
-				return lacks(&run->replica[0], &run->replica[r],
-						run->replica[r].returned.item[i].name);
+				return lacks(
+						&run->replica[0], &run->replica[r], run->replica[r].returned.item[i].name);
 	for (size_t i = 0; i < names->n; i++) {
 		for (int r = 0; r < n; r++) {
 			all[r] = chi_names_find(&run->replica[r].returned, names->item[i].name);

@@ -42,7 +42,7 @@ static chi_instance *current(chi_apply *a, const chi_replica *r)
 	chi_run *run = r->run;
 	chi_mutex_lock(&run->lock);
 	int ordinal = 0;
-	for (int i = 0; i < r->commits && (size_t) i < run->n_pending; i++)
+	for (int i = 0; i < r->commits; i++)
 		ordinal += run->pending[i]->apply == a;
 	chi_instance *in = chi_instance_get(a, run, ordinal);
 	if (in != NULL && !in->open) {
@@ -123,7 +123,7 @@ static void describe(char text[64], const chi_apply *a, const chi_replica *r,
 // Whether r has asked for this update.
 static bool has_committed(const chi_replica *r, const chi_instance *in)
 {
-	for (int i = 0; i < r->commits && (size_t) i < r->run->n_pending; i++)
+	for (int i = 0; i < r->commits; i++)
 		if (r->run->pending[i] == in)
 			return true;
 	return false;
@@ -274,7 +274,8 @@ static choir_status execute(chi_run *run, chi_instance *in, int lane, part mine)
 	return status;
 }
 
-// Until *flag is not zero; meanwhile, if helps is not NULL, lane sums what is there to be summed.
+// Until *flag is not zero; meanwhile lane, unless it is CHOIR_NONE, sums what helps has to be
+// summed.
 static bool await(chi_run *run, const chi_atomic32 *flag, chi_instance *helps, int lane)
 {
 	uint32_t moves = chi_atomic32_load(&run->moves);
@@ -285,7 +286,7 @@ static bool await(chi_run *run, const chi_atomic32 *flag, chi_instance *helps, i
 			return false;
 		if (chi_atomic32_load(flag) != 0)
 			return true;
-		if (helps != NULL && chi_early_help(helps, lane) != CHOIR_OK) {
+		if (lane != CHOIR_NONE && chi_early_help(helps, lane) != CHOIR_OK) {
 			chi_run_fail(run, run->strategy->replicas);
 			return false;
 		}
@@ -317,11 +318,11 @@ static bool wait_for_all(chi_run *run, chi_instance *in, int lane)
 	return all;
 }
 
-// NULL: there was no memory to enter it, and the run has failed.
+// The i-th update that was asked for; the list may be moved by who asks for the next.
 static chi_instance *pending(chi_run *run, int i)
 {
 	chi_mutex_lock(&run->lock);
-	chi_instance *in = (size_t) i < run->n_pending ? run->pending[i] : NULL;
+	chi_instance *in = run->pending[i];
 	chi_mutex_unlock(&run->lock);
 	return in;
 }
@@ -330,7 +331,7 @@ static void do_pending(chi_run *run, int lane, int commits)
 {
 	for (int i = 0; i < commits; i++) {
 		chi_instance *in = pending(run, i);
-		if (in == NULL || !wait_for_all(run, in, lane))
+		if (!wait_for_all(run, in, lane))
 			return;
 		const part mine = claim(run, in, lane);
 		if (mine != NOTHING_TO_DO && execute(run, in, lane, mine) != CHOIR_OK)
@@ -353,10 +354,10 @@ void chi_lane_apply(chi_run *run, int lane)
 
 static bool concerns(const chi_instance *in, int lane, const choir_variable *v)
 {
-	for (size_t i = 0; in != NULL && i < in->lane[lane].n; i++)
+	for (size_t i = 0; i < in->lane[lane].n; i++)
 		if (in->lane[lane].item[i]->variable == v)
 			return true;
-	return in == NULL;
+	return false;
 }
 
 static choir_status settle_one(chi_replica *r, chi_instance *in)
@@ -381,10 +382,9 @@ choir_status chi_apply_settle(chi_replica *r, const choir_variable *v)
 		n--;
 	for (int i = 0; i < n; i++) {
 		chi_instance *in = pending(r->run, i);
-		if (in != NULL && chi_atomic32_load(&in->done) != 0)
+		if (chi_atomic32_load(&in->done) != 0)
 			continue;
-		const choir_status status = in == NULL ? chi_run_cancelled(r->run) : settle_one(r, in);
-		if (status != CHOIR_OK) {
+		if (settle_one(r, in) != CHOIR_OK) {
 			r->cancelled = true;
 			return chi_frame_keep(r->shown.frame);
 		}

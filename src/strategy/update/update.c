@@ -3,8 +3,9 @@
 #include "strategy/update/update.h"
 
 #include "base/alloc.h"
-#include "trace/trace.h"
 #include "base/clock.h"
+#include "strategy/run/results.h"
+#include "trace/trace.h"
 
 #include <string.h>
 
@@ -186,15 +187,7 @@ choir_status choir_update_return(choir_update *update, const char *name, choir_t
 	if (u->elementwise)
 		return chi_frame_fail(f, CHOIR_INVALID, "update of \"%s\": an elementwise function "
 				"returns nothing", name_of(u));
-	if (name == NULL || name[0] == '\0')
-		return chi_frame_fail(f, CHOIR_INVALID, "return: a leaf needs a name");
-	if (value == NULL) {
-		chi_frame_null(f, "return");
-		return chi_frame_report(f);
-	}
-	if (value->frame != f)
-		return chi_frame_fail(f, CHOIR_INVALID, "return: \"%s\" belongs to another frame: move it",
-				name);
+	CHOIR_TRY(chi_results_check(f, name, value));
 	if (u->whole != NULL && (value->is_number || value->shape.rank == 0 ||
 								 value->shape.dim[0] != u->variable->shape.dim[0]))
 		return chi_frame_fail(f, CHOIR_INVALID, "update of \"%s\": what it returns as \"%s\" must "

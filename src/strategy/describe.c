@@ -67,5 +67,5 @@ choir_cluster *choir_strategy_cluster(const choir_strategy *s)
 
 bool choir_strategy_variable_created_in_scope(const choir_strategy *s, const choir_variable *v)
 {
-	return s != NULL && v != NULL && v->strategy == s;
+	return s != NULL && v != NULL && chi_strategy_has(s, v);
 }

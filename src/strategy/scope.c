@@ -64,7 +64,7 @@ choir_status choir_scope_colocate(choir_scope *scope, choir_value *with)
 	choir_variable *v = choir_value_variable(with);
 	if (v == NULL)
 		return choir_fail(CHOIR_INVALID, "scope: colocate needs a variable");
-	if (v->strategy != from.strategy)
+	if (!chi_strategy_has(from.strategy, v))
 		return choir_fail(CHOIR_INVALID,
 				"scope: variable \"%s\" was not made in this strategy but "
 				"in \"%s\"",

@@ -24,7 +24,7 @@ choir_layer *chi_layer_new(size_t bytes, const chi_layer_kind *kind, const char 
 	if (l == NULL)
 		return NULL;
 	l->kind = kind;
-	l->strategy = s;
+	l->strategy = s->home;
 	if (name != NULL && (l->name = chi_strdup(name)) == NULL) {
 		chi_free(l);
 		return NULL;
@@ -148,7 +148,7 @@ choir_status chi_layer_check_inside(const char *kind, size_t n, choir_layer *con
 			return choir_error_status() != CHOIR_OK
 					? choir_error_status()
 					: choir_fail(CHOIR_INVALID, "%s: layer %zu is NULL", kind, i);
-		if (layers[i]->strategy != current)
+		if (layers[i]->strategy != current->home)
 			return choir_fail(CHOIR_STATE,
 					"%s: mixing strategies: layer %zu was made in another "
 					"one (\"%s\") than the current (\"%s\")",

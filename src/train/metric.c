@@ -68,7 +68,7 @@ static choir_metric *make(const char *name, const choir_metric *like)
 	if (m == NULL)
 		return NULL;
 	*m = *like;
-	m->strategy = s;
+	m->strategy = s->home;
 	const choir_shape shape = m->classes == 0 ? CHOIR_SCALAR : CHOIR_SHAPE(m->classes, m->classes);
 	if ((m->name = chi_strdup(name)) == NULL ||
 			(m->total = make_part(m, m->classes == 0 ? "total" : "matrix", shape)) == NULL ||

@@ -32,6 +32,8 @@ typedef struct {
 	choir_variable *made[WORKERS];
 	choir_variable *v;
 	choir_optimizer *optimizer[WORKERS];
+	choir_layer *first[WORKERS];
+	choir_metric *metric[WORKERS];
 } shared;
 
 static choir_strategy *open_workers(double timeout)
@@ -108,7 +110,7 @@ static void test_in_replicas(void **state)
 	(void) state;
 	choir_strategy *s = open_workers(0);
 	for (int i = 0; i < 4; i++) {
-		char name[16];
+		char name[24];
 		snprintf(name, sizeof name, "v%d", i);
 		shared a = { .name = name, .wait_ms = 5 };
 		if (choir_strategy_run_workers(s, run_and_make, &a) != CHOIR_OK)
@@ -201,6 +203,72 @@ static void test_slots(void **state)
 	}
 }
 
+// ---- What a worker makes in its own function is the strategy's, as elsewhere.
+
+static choir_status use_all(choir_strategy *group, choir_layer *layer, choir_metric *metric,
+		const shared *a, choir_variable *slot)
+{
+	choir_cross *x = choir_strategy_cross(group);
+	choir_frame *f = x->frame;
+	choir_tensor *t = choir_cross_fetch(x, a->v, choir_device_find("cpu:0"), NULL, NULL);
+	choir_tensor *y = choir_layer_apply(layer, choir_fill(f, CHOIR_F32, CHOIR_SHAPE(2, 3), 1));
+	choir_tensor *beside = choir_variable_read(slot, f);
+	choir_status status = t == NULL || y == NULL || beside == NULL
+			? choir_error_status()
+			: choir_metric_update(metric, t, NULL);
+	if (status == CHOIR_OK && !choir_strategy_variable_created_in_scope(group, a->v))
+		status = choir_fail(CHOIR_INTERNAL, "it was not made in this strategy");
+	choir_frame_empty(f);
+	return status;
+}
+
+static choir_status make_all_kinds(choir_strategy *group, int worker, void *user)
+{
+	shared *a = user;
+	char slot[24], metric[24], second[24];
+	snprintf(slot, sizeof slot, "slot%d", worker);
+	snprintf(metric, sizeof metric, "metric%d", worker);
+	snprintf(second, sizeof second, "second%d", worker);
+	choir_scope scope;
+	if (choir_scope_colocate(&scope, choir_variable_value(a->v)) != CHOIR_OK)
+		return choir_error_status();
+	a->made[worker] = choir_variable_new(slot, CHOIR_SHAPE(3), NULL);
+	if (choir_scope_exit(&scope) != CHOIR_OK || a->made[worker] == NULL)
+		return choir_error_status();
+	choir_metric *m = a->metric[worker] = choir_metric_new(CHOIR_METRIC_MEAN, metric);
+	choir_layer *const layers[] = { a->first[worker],
+		choir_dense_new(second, 4, 2, CHOIR_LINEAR) };
+	choir_layer *model = choir_sequential_new(2, layers);
+	a->optimizer[worker] = choir_optimizer_new(CHOIR_SGD, NULL);
+	if (m == NULL || model == NULL || a->optimizer[worker] == NULL)
+		return choir_error_status();
+	return use_all(group, model, m, a, a->made[worker]);
+}
+
+// spec: C21, A37, A47, 2.14
+static void test_what_workers_make(void **state)
+{
+	(void) state;
+	choir_strategy *s = open_workers(0);
+	shared a = { .here = WORKERS, .name = "v" };
+	CHOIR_SCOPE (s) {
+		a.v = make(&a);
+		for (int w = 0; w < WORKERS; w++) {
+			char name[24];
+			snprintf(name, sizeof name, "first%d", w);
+			a.first[w] = choir_dense_new(name, 3, 4, CHOIR_RELU);
+		}
+	}
+	if (choir_strategy_run_workers(s, make_all_kinds, &a) != CHOIR_OK)
+		fail_msg("%s", choir_error());
+	for (int w = 0; w < WORKERS; w++) {
+		assert_ptr_equal(choir_variable_device(a.made[w], 0), choir_variable_device(a.v, 0));
+		CHOIR_SCOPE (s)
+			assert_true(choir_metric_result(a.metric[w]) == 1); // of 0, 1 and 2
+	}
+	choir_strategy_free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -208,6 +276,7 @@ int main(void)
 		cmocka_unit_test(test_across_replicas),
 		cmocka_unit_test(test_waits_with_a_deadline),
 		cmocka_unit_test(test_slots),
+		cmocka_unit_test(test_what_workers_make),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,7 +48,7 @@ choir_tensor *choir_cross_fetch(
 	if (v == NULL || d == NULL)
 		return chi_frame_fail_null(cross->frame, CHOIR_INVALID, "fetch: the %s is NULL",
 				v == NULL ? "variable" : "device");
-	if (v->strategy != x->strategy)
+	if (!chi_strategy_has(x->strategy, v))
 		return chi_frame_fail_null(cross->frame, CHOIR_STATE,
 				"fetch: mixing strategies: variable "
 				"\"%s\" belongs to \"%s\"",

@@ -135,17 +135,19 @@ static choir_status add(choir_metric *m, choir_variable *v, choir_tensor *sum)
 	return then == NULL ? chi_frame_report(f) : chi_variable_write(v, part, CHI_ASSIGN, then);
 }
 
-static choir_status update(choir_metric *m, choir_tensor *values, choir_tensor *more)
+static choir_status update(
+		choir_metric *m, choir_tensor *values, choir_tensor *more, choir_tensor *weights)
 {
 	choir_tensor *total = NULL, *count = NULL;
-	CHOIR_TRY(chi_metric_count(m, values, more, &total, &count));
+	CHOIR_TRY(chi_metric_count(m, values, more, weights, &total, &count));
 	if (total == NULL || (count == NULL && m->count != NULL))
 		return chi_frame_report(values->frame);
 	CHOIR_TRY(add(m, m->total, total));
 	return m->count == NULL ? CHOIR_OK : add(m, m->count, count);
 }
 
-choir_status choir_metric_update(choir_metric *m, choir_tensor *values, choir_tensor *more)
+static choir_status update_untaped(
+		choir_metric *m, choir_tensor *values, choir_tensor *more, choir_tensor *weights)
 {
 	choir_frame *f = choir_tensor_frame(values != NULL ? values : more);
 	if (m == NULL) {
@@ -157,11 +159,24 @@ choir_status choir_metric_update(choir_metric *m, choir_tensor *values, choir_te
 	// What is measured needs no gradient.
 	choir_tape *tape = f->tape;
 	f->tape = NULL;
-	choir_status status = update(m, values, more);
+	choir_status status = update(m, values, more, weights);
 	f->tape = tape;
 	if (status == CHOIR_OK && f->failed)
 		status = chi_frame_report(f);
 	return status;
+}
+
+choir_status choir_metric_update(choir_metric *m, choir_tensor *values, choir_tensor *more)
+{
+	return update_untaped(m, values, more, NULL);
+}
+
+choir_status choir_metric_update_weighted(
+		choir_metric *m, choir_tensor *values, choir_tensor *labels, choir_tensor *weights)
+{
+	if (weights == NULL) // a formula that failed
+		return chi_frame_report(choir_tensor_frame(values != NULL ? values : labels));
+	return update_untaped(m, values, labels, weights);
 }
 
 // The sums of all parts, in the order of replicas, in memory for the variable's elements.

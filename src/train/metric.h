@@ -25,7 +25,7 @@ struct choir_metric {
 
 // What a batch adds to both; *count is NULL for CONFUSION. Failures are the frame's.
 choir_status chi_metric_count(const choir_metric *m, choir_tensor *values, choir_tensor *more,
-		choir_tensor **total, choir_tensor **count);
+		choir_tensor *weights, choir_tensor **total, choir_tensor **count);
 
 // Its end, and what a checkpoint keeps of it (metric_state.c).
 void chi_metric_free(void *self);

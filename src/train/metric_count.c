@@ -35,6 +35,20 @@ static choir_status count_mean(const choir_metric *m, choir_tensor *values, choi
 	return CHOIR_OK;
 }
 
+// x with each element times its weight, which broadcast to x's shape; x without weights. NULL:
+// recorded.
+static choir_tensor *weigh(const choir_metric *m, choir_tensor *x, choir_tensor *weights)
+{
+	char have[CHI_SHAPE_TEXT], need[CHI_SHAPE_TEXT];
+	if (weights == NULL || x == NULL)
+		return x;
+	choir_tensor *product = choir_multiply(x, choir_cast(weights, CHOIR_F64));
+	if (product == NULL || chi_shape_equal(&product->shape, &x->shape))
+		return product;
+	return chi_frame_fail_null(x->frame, CHOIR_INVALID, "metric \"%s\": weights %s for labels %s",
+			m->name, chi_shape_print(&weights->shape, have), chi_shape_print(&x->shape, need));
+}
+
 static choir_status check_classes(
 		const choir_metric *m, const choir_tensor *scores, const choir_tensor *labels)
 {
@@ -52,13 +66,16 @@ static choir_status check_classes(
 }
 
 static choir_status count_accuracy(const choir_metric *m, choir_tensor *scores,
-		choir_tensor *labels, choir_tensor **total, choir_tensor **count)
+		choir_tensor *labels, choir_tensor *weights, choir_tensor **total, choir_tensor **count)
 {
 	CHOIR_TRY(check_classes(m, scores, labels));
 	choir_tensor *off = choir_subtract(choir_argmax(scores, 1), choir_cast(labels, CHOIR_I64));
 	choir_tensor *wrong = choir_cast(choir_cast(off, CHOIR_BOOL), CHOIR_F64);
-	*total = choir_sum(wrong, CHOIR_ALL_AXES);
-	*count = choir_number(scores->frame, (double) scores->shape.dim[0]);
+	*total = choir_sum(weigh(m, wrong, weights), CHOIR_ALL_AXES);
+	*count = weights == NULL
+			? choir_number(scores->frame, (double) scores->shape.dim[0])
+			: choir_sum(weigh(m, choir_fill(scores->frame, CHOIR_F64, labels->shape, 1), weights),
+					  CHOIR_ALL_AXES);
 	return CHOIR_OK;
 }
 
@@ -101,7 +118,7 @@ static choir_tensor *said_yes(const choir_metric *m, choir_tensor *scores)
 
 // Those that were found, of all that were said to be (PRECISION) or that are (RECALL).
 static choir_status count_found(const choir_metric *m, choir_tensor *scores, choir_tensor *labels,
-		choir_tensor **total, choir_tensor **count)
+		choir_tensor *weights, choir_tensor **total, choir_tensor **count)
 {
 	char have[CHI_SHAPE_TEXT], also[CHI_SHAPE_TEXT];
 	if (!chi_shape_equal(&scores->shape, &labels->shape))
@@ -110,24 +127,32 @@ static choir_status count_found(const choir_metric *m, choir_tensor *scores, cho
 				chi_shape_print(&scores->shape, have), chi_shape_print(&labels->shape, also));
 	choir_tensor *said = said_yes(m, scores);
 	choir_tensor *are = choir_cast(choir_cast(labels, CHOIR_BOOL), CHOIR_F64);
+	if (m->kind == CHI_METRIC_PRECISION)
+		said = weigh(m, said, weights);
+	else
+		are = weigh(m, are, weights);
 	*total = choir_sum(choir_multiply(said, are), CHOIR_ALL_AXES);
 	*count = choir_sum(m->kind == CHI_METRIC_PRECISION ? said : are, CHOIR_ALL_AXES);
 	return CHOIR_OK;
 }
 
 choir_status chi_metric_count(const choir_metric *m, choir_tensor *values, choir_tensor *more,
-		choir_tensor **total, choir_tensor **count)
+		choir_tensor *weights, choir_tensor **total, choir_tensor **count)
 {
+	if (weights != NULL && (m->kind == CHI_METRIC_MEAN || m->kind == CHI_METRIC_CONFUSION))
+		return chi_frame_fail(values->frame, CHOIR_INVALID, "metric \"%s\": %s", m->name,
+				m->kind == CHI_METRIC_MEAN ? "a mean takes its weights in place of labels"
+				                           : "a confusion matrix counts whole examples, without weights");
 	if (m->kind == CHI_METRIC_MEAN)
 		return count_mean(m, values, more, total, count);
 	if (more == NULL)
 		return chi_frame_report(values->frame);
 	switch (m->kind) {
 	case CHI_METRIC_ACCURACY:
-		return count_accuracy(m, values, more, total, count);
+		return count_accuracy(m, values, more, weights, total, count);
 	case CHI_METRIC_CONFUSION:
 		return count_confusion(m, values, more, total, count);
 	default:
-		return count_found(m, values, more, total, count);
+		return count_found(m, values, more, weights, total, count);
 	}
 }

@@ -39,7 +39,8 @@ static choir_tensor *own_value(choir_replica *r, int i)
 	else // quicker, and rounded as well
 		for (int k = 0; k < LONGEST; k++)
 			((float *) all)[k] = 1.0f / (float) (1 + (k * 7 + id * 13) % 97);
-	return choir_constant(r->frame, dtypes[i], CHOIR_SHAPE(sizes[i]), all);
+	choir_tensor *t = choir_constant(r->frame, dtypes[i], CHOIR_SHAPE(sizes[i]), all);
+	return i == 2 || i == 4 ? choir_counted(t, id + i) : t; // of these means have other divisors
 }
 
 static choir_status same(choir_value *a, choir_value *b, int i)

@@ -1,4 +1,5 @@
-// Metrics of examples with weights, against sums made by hand, over numbers of replicas and devices.
+// Metrics of examples with weights, against sums made by hand, over numbers of replicas and of
+// devices.
 #include "train/problem.h"
 
 #include "base/error.h"

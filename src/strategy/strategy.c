@@ -3,6 +3,7 @@
 #include "strategy/strategy.h"
 
 #include "base/alloc.h"
+#include "base/options.h"
 #include "base/thread.h"
 #include "strategy/merge/merge.h"
 #include "strategy/run/run.h"
@@ -185,15 +186,8 @@ static choir_status copy_text(const char **text)
 
 static choir_status copy_options(choir_strategy *s, const choir_strategy_options *o)
 {
-	choir_strategy_options all = { .size = sizeof all };
-	if (o != NULL && (o->size < sizeof(size_t) || o->size > sizeof all))
-		return choir_fail(CHOIR_INVALID,
-				"strategy: the options' size is %zu, not %zu: set it with "
-				"CHOIR_OPTIONS",
-				o->size, sizeof all);
-	if (o != NULL)
-		memcpy(&all, o, o->size);
-	all.size = sizeof all;
+	choir_strategy_options all;
+	CHOIR_TRY(chi_options_take("strategy: the options'", &all, sizeof all, o));
 	CHOIR_TRY(check_options(&s->table, &all));
 	if (s->table.most_replicas == 1)
 		all.replicas = 1;

@@ -174,7 +174,7 @@ void chi_strategy_start_over(choir_strategy *s);
 typedef struct {
 	const char *name;
 	const choir_shape *shape;
-	const choir_variable_options *options; // NULL: all defaults
+	const choir_variable_options *options; // of this library's size; NULL: all defaults
 	choir_variable *beside; // colocated with it; NULL
 	bool non_slot; // where the strategy's non-slot variables lie
 	void *wrap; // the caller's memory; NULL

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/options.h"
 #include "base/size.h"
 #include "choir/op.h"
 #include "train/name_map.h"
@@ -171,17 +172,10 @@ static choir_status restore(part *p, chi_file *f)
 choir_status choir_strategy_restore_part(
 		choir_strategy *s, const char *path, const choir_restore_options *o)
 {
-	choir_restore_options all = { 0 };
+	choir_restore_options all;
 	if (path == NULL)
 		return choir_fail(CHOIR_INVALID, "restore_part: the path is NULL");
-	if (o != NULL && (o->size < sizeof(size_t) || o->size > sizeof all))
-		return choir_fail(CHOIR_INVALID,
-				"restore_part: options of %zu bytes: this library knows %zu; CHOIR_OPTIONS sets "
-				"the "
-				"size",
-				o->size, sizeof all);
-	if (o != NULL)
-		memcpy(&all, o, o->size);
+	CHOIR_TRY(chi_options_take("restore_part: the options'", &all, sizeof all, o));
 	CHOIR_TRY(chi_name_map_check(all.map));
 	part p = { .o = &all, .path = path };
 	choir_status status = chi_weights_collect(s, "restore_part", &p.weights);

@@ -137,7 +137,7 @@ static void test_what_is_wrong(void **state)
 	assert_int_equal(choir_strategy_restore_part(m.strategy, "/none", NULL), CHOIR_NOT_FOUND);
 	const choir_restore_options large = { .size = 4096 };
 	assert_int_equal(choir_strategy_restore_part(m.strategy, path, &large), CHOIR_INVALID);
-	assert_non_null(strstr(choir_error(), "options of 4096 bytes"));
+	assert_non_null(strstr(choir_error(), "the options' size is 4096"));
 	check_model(&m, kernel, zeros);
 	choir_strategy_free(m.strategy);
 }

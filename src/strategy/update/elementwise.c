@@ -222,10 +222,5 @@ choir_status chi_update_slices(chi_update *u, choir_update_fn *fn, void *user)
 			chi_error_restore(&s.error);
 		status = chi_atomic32_load(&s.failed) != 0 ? choir_error_status() : CHOIR_OK;
 	}
-	chi_error failure;
-	chi_error_save(&failure);
-	choir_frame_free(f);
-	if (status != CHOIR_OK)
-		chi_error_restore(&failure);
-	return status;
+	return chi_update_end(f, status);
 }

@@ -2,12 +2,10 @@
 // device, with what was given; what it returns is mirrored.
 #include "strategy/update/update.h"
 
-#include "base/alloc.h"
 #include "base/clock.h"
+#include "base/options.h"
 #include "strategy/run/results.h"
 #include "trace/trace.h"
-
-#include <string.h>
 
 static chi_update *update_of(const choir_update *u)
 {
@@ -303,6 +301,16 @@ choir_status chi_update_call(chi_update *u, choir_frame *f, choir_update_fn *fn,
 	return status;
 }
 
+choir_status chi_update_end(choir_frame *f, choir_status status)
+{
+	chi_error failure;
+	chi_error_save(&failure);
+	choir_frame_free(f);
+	if (status != CHOIR_OK)
+		chi_error_restore(&failure);
+	return status;
+}
+
 static choir_status update_one(chi_update *u, choir_update_fn *fn, void *user)
 {
 	if (chi_update_is_sliced(u))
@@ -310,13 +318,7 @@ static choir_status update_one(chi_update *u, choir_update_fn *fn, void *user)
 	choir_frame *f = choir_frame_new(device_of(u));
 	if (f == NULL)
 		return choir_error_status();
-	const choir_status status = chi_update_call(u, f, fn, user);
-	chi_error failure;
-	chi_error_save(&failure);
-	choir_frame_free(f);
-	if (status != CHOIR_OK)
-		chi_error_restore(&failure);
-	return status;
+	return chi_update_end(f, chi_update_call(u, f, fn, user));
 }
 
 static choir_status update_copy(chi_update *u, choir_update_fn *fn, void *user)
@@ -414,13 +416,13 @@ choir_status choir_cross_update(choir_cross *cross, choir_variable *v,
 	if (v == NULL || fn == NULL)
 		return chi_frame_fail(cross->frame, CHOIR_INVALID, "update: the %s is NULL",
 				v == NULL ? "variable" : "function");
-	if (o != NULL && o->size != sizeof *o)
-		return chi_frame_fail(cross->frame, CHOIR_INVALID, "update: the options' size is %zu, not "
-				"%zu: set it with CHOIR_OPTIONS", o->size, sizeof *o);
+	choir_update_options all;
+	if (chi_options_take("update: the options'", &all, sizeof all, o) != CHOIR_OK)
+		return chi_frame_keep(cross->frame);
 	if (!chi_strategy_has(x->strategy, v))
 		return chi_frame_fail(cross->frame, CHOIR_STATE, "update: mixing strategies: variable "
 				"\"%s\" belongs to \"%s\"", v->name, v->strategy->kind);
-	const bool elementwise = o != NULL && o->elementwise == CHOIR_ON;
+	const bool elementwise = all.elementwise == CHOIR_ON;
 	return chi_update_go(
 			&(chi_update){ .cross = x, .variable = v, .elementwise = elementwise }, fn, user);
 }

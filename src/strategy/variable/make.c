@@ -267,7 +267,7 @@ static choir_variable *make_and_enlist(choir_strategy *s, const chi_creation *c)
 		.sharing = s->sharing,
 		.timeout = s->timeout };
 	if (o != NULL)
-		memcpy(&plan.options, o, o->size < sizeof plan.options ? o->size : sizeof plan.options);
+		plan.options = *o;
 	chi_fpenv host; // random initial values must not depend on it
 	chi_fpenv_enter(&host);
 	choir_variable *v = make_all(s, &plan, c);

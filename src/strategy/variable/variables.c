@@ -1,6 +1,7 @@
 // Making and reading variables, by context: in cross-replica context all copies are made; in
 // replicas replica 0 makes them and the others get the same one.
 #include "base/alloc.h"
+#include "base/options.h"
 #include "base/text.h"
 #include "op/tape.h"
 #include "strategy/update/apply.h"
@@ -17,15 +18,7 @@
 static choir_status apply_scopes(const chi_context *c, const choir_variable_options *o,
 		choir_variable_options *all)
 {
-	*all = (choir_variable_options){ .size = sizeof *all };
-	if (o != NULL && (o->size < sizeof(size_t) || o->size > sizeof *o))
-		return choir_fail(CHOIR_INVALID,
-				"variable: the options' size is %zu, not %zu: set it with "
-				"CHOIR_OPTIONS",
-				o->size, sizeof *o);
-	if (o != NULL)
-		memcpy(all, o, o->size);
-	all->size = sizeof *all;
+	CHOIR_TRY(chi_options_take("variable: the options'", all, sizeof *all, o));
 	if (c != NULL && c->replica_local) {
 		all->synchronization = CHOIR_SYNCHRONIZATION_ON_READ;
 		all->aggregation = c->aggregation;

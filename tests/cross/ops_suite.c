@@ -35,7 +35,6 @@ static bool on_host(const party *p)
 	return true;
 }
 
-// spec: 2.8, M15
 static void sums_of_all_dtypes_and_sizes(void **state)
 {
 	(void) state;
@@ -54,7 +53,6 @@ static void sums_of_all_dtypes_and_sizes(void **state)
 }
 
 // The number of devices changes nothing, odd ones included.
-// spec: 2.9, M20
 static void sums_of_any_deal_of_replicas(void **state)
 {
 	(void) state;
@@ -70,7 +68,6 @@ static void sums_of_any_deal_of_replicas(void **state)
 		}
 }
 
-// spec: 2.9
 static void divisor_divides_the_sum(void **state)
 {
 	(void) state;
@@ -105,7 +102,6 @@ static void a_single_part_is_copied_or_divided(void **state)
 	party_close(&p);
 }
 
-// spec: C14
 static void only_who_wants_the_sum_gets_it(void **state)
 {
 	(void) state;
@@ -122,7 +118,6 @@ static void only_who_wants_the_sum_gets_it(void **state)
 	party_close(&p);
 }
 
-// spec: C7
 static void broadcast_gives_what_the_root_has(void **state)
 {
 	(void) state;

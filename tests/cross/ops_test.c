@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+// spec: C7, C14, M15, M20, 2.8, 2.9
 int main(void)
 {
 	static const char *const ways[] = { "reduce_to_one_device", "ring", "hierarchical_copy" };

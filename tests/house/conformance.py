@@ -57,8 +57,12 @@ def collect(root, built):
     """{row: ["room/name: test"]}, and complaints."""
     known = {row for _, members in rows(root) for row, _, _ in members}
     pinned, complaints = {}, []
-    for path in sorted((root / "tests").rglob("*_test.c")):
+    for path in sorted((root / "tests").rglob("*.c")):
         text = read(path)
+        if not path.name.endswith("_test.c"):
+            if re.search(r"^// spec:", text, re.M):
+                complaints.append(f"{path.relative_to(root)}: is tagged, and is no test")
+            continue
         program = str(path.relative_to(root / "tests"))[:-len("_test.c")]
         found = list(TAGS.finditer(text))
         if len(found) != len(re.findall(r"// spec:", text)):
@@ -115,9 +119,10 @@ def check_the_check():
         "tests/x/e_test.c": "#if 0\n" + good + "#endif\n",
         "tests/x/f_test.c": "// spec: A1\nint main(void)\n{\n\treturn 77;\n}\n",
         "tests/x/g_test.c": good,
+        "tests/x/h.c": good,
     }, ["x/a: test_a: there is no row 'A9'", "x/b: tags that are not", "x/c: test_a: is tagged, and is no",
         "x/d: test_a: is tagged, and may skip", "x/e: test_a: is tagged, and stands in an #if",
-        "x/f: is tagged, and may skip", "x/g: is tagged, and is none of", "stale"],
+        "x/f: is tagged, and may skip", "x/g: is tagged, and is none of", "x/h.c: is tagged, and", "stale"],
         {f"x/{name}" for name in "abcdef"})
 
 

@@ -377,7 +377,7 @@ static void update_by_program(void)
 	choir_strategy_free(s);
 }
 
-// spec: A41, A42, 2.2, 2.19
+// spec: A41, A42, E12, V3, 2.2, 2.19
 static void updates_by_the_program(void **state)
 {
 	(void) state;

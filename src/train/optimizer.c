@@ -78,13 +78,16 @@ choir_optimizer *choir_optimizer_new(
 			chi_loss_scale_resolve(all.loss_scale, &scale) != CHOIR_OK)
 		return NULL;
 	if (scale.kind == CHOIR_LOSS_SCALE_DYNAMIC && all.nonfinite == CHOIR_NONFINITE_GO_ON) {
-		choir_fail(CHOIR_INVALID, "optimizer: nonfinite GO_ON with a dynamic loss scale, which "
+		choir_fail(CHOIR_INVALID,
+				"optimizer: nonfinite GO_ON with a dynamic loss scale, which "
 				"leaves such updates out");
 		return NULL;
 	}
 	if (scale.kind == CHOIR_LOSS_SCALE_DYNAMIC && s->sharing != CHI_ALONE) {
-		choir_fail(CHOIR_UNSUPPORTED, "optimizer: a dynamic loss scale for %d workers, each of "
-				"which would move it under the others: a fixed one is possible", s->workers);
+		choir_fail(CHOIR_UNSUPPORTED,
+				"optimizer: a dynamic loss scale for %d workers, each of "
+				"which would move it under the others: a fixed one is possible",
+				s->workers);
 		return NULL;
 	}
 	choir_optimizer *o = chi_alloc(sizeof *o);
@@ -143,22 +146,20 @@ static bool is_news(choir_optimizer *o)
 	return chi_atomic32_exchange(&o->warned, now) != now;
 }
 
-static choir_status find_nonfinite(choir_optimizer *o, const choir_variable *v,
-		const choir_tensor *gradient)
+static choir_status find_nonfinite(
+		choir_optimizer *o, const choir_variable *v, const choir_tensor *gradient)
 {
-	static const char *const outcome[] = {
-		[CHOIR_NONFINITE_STOP] = "nothing was changed",
+	static const char *const outcome[] = { [CHOIR_NONFINITE_STOP] = "nothing was changed",
 		[CHOIR_NONFINITE_SKIP] = "the step is left out",
-		[CHOIR_NONFINITE_GO_ON] = "the step is done, and more of this is not told"
-	};
+		[CHOIR_NONFINITE_GO_ON] = "the step is done, and more of this is not told" };
 	char where[CHI_SHAPE_TEXT], line[256];
 	const int64_t bad = chi_first_nonfinite(v->dtype, gradient->data, v->elements);
 	if (bad == CHOIR_NONE)
 		return CHOIR_OK;
 	snprintf(line, sizeof line,
-			"%s: the gradient of \"%.100s\" is %g at %s at step %" PRIu64 "; %s", o->kind->name,
+			"%s: the gradient of \"%.100s\" is %g at %s in update %" PRIu64 "; %s", o->kind->name,
 			v->name, chi_dtype_load(v->dtype, gradient->data, bad), print_place(v, bad, where),
-			chi_atomic64_load(&o->step), outcome[o->options.nonfinite]);
+			chi_atomic64_load(&o->step) + 1, outcome[o->options.nonfinite]);
 	if (o->options.nonfinite == CHOIR_NONFINITE_STOP)
 		return choir_fail(CHOIR_INVALID, "%s", line);
 	if (is_news(o))
@@ -171,14 +172,13 @@ static choir_status find_nonfinite(choir_optimizer *o, const choir_variable *v,
 static bool looks_at(const choir_optimizer *o)
 {
 	return o->loss_scale.kind != CHOIR_LOSS_SCALE_DYNAMIC &&
-			(o->options.nonfinite != CHOIR_NONFINITE_GO_ON ||
-					chi_atomic32_load(&o->warned) == 0);
+			(o->options.nonfinite != CHOIR_NONFINITE_GO_ON || chi_atomic32_load(&o->warned) == 0);
 }
 
 // The dtype can be updated and, where the host sees them, all elements are finite. Which device a
 // replica has decides nothing but when this is found.
-static choir_status check_gradient(choir_optimizer *o, const choir_variable *v,
-		const choir_tensor *gradient)
+static choir_status check_gradient(
+		choir_optimizer *o, const choir_variable *v, const choir_tensor *gradient)
 {
 	if (v->dtype != CHOIR_F32 && v->dtype != CHOIR_F64)
 		return choir_fail(CHOIR_INVALID,
@@ -208,8 +208,8 @@ static bool goes_by_rows(
 					choir_shape_elements(&gradient->shape)) == CHOIR_NONE;
 }
 
-choir_status choir_optimizer_give(choir_optimizer *o, choir_replica *r, choir_variable *v,
-		choir_tensor *gradient)
+choir_status choir_optimizer_give(
+		choir_optimizer *o, choir_replica *r, choir_variable *v, choir_tensor *gradient)
 {
 	CHOIR_TRY(chi_optimizer_check_replica(o, r));
 	const choir_strategy *s = o->strategy;
@@ -222,8 +222,8 @@ choir_status choir_optimizer_give(choir_optimizer *o, choir_replica *r, choir_va
 		return chi_frame_keep(r->frame);
 	if (v != NULL && v->shards > 0 && fits(v, gradient)) {
 		for (int i = 0; i < v->shards; i++)
-			CHOIR_TRY(chi_apply_give(o->apply, r, v->shard[i],
-					chi_shard_rows(v->shard[i], gradient)));
+			CHOIR_TRY(chi_apply_give(
+					o->apply, r, v->shard[i], chi_shard_rows(v->shard[i], gradient)));
 		return CHOIR_OK;
 	}
 	return chi_apply_give(o->apply, r, v, gradient);
@@ -237,8 +237,10 @@ choir_status choir_replica_gradient_ready(choir_replica *r, choir_optimizer *o, 
 	if (v == NULL)
 		return chi_frame_fail(r->frame, CHOIR_INVALID, "%s: the variable is NULL", o->kind->name);
 	if (bytes != chi_variable_bytes(v))
-		return chi_frame_fail(r->frame, CHOIR_INVALID, "%s: the gradient of \"%s\" has %zu bytes, "
-				"the variable %zu", o->kind->name, v->name, bytes, chi_variable_bytes(v));
+		return chi_frame_fail(r->frame, CHOIR_INVALID,
+				"%s: the gradient of \"%s\" has %zu bytes, "
+				"the variable %zu",
+				o->kind->name, v->name, bytes, chi_variable_bytes(v));
 	if (gradient == NULL && bytes > 0)
 		return chi_frame_fail(r->frame, CHOIR_INVALID, "%s: the gradient of \"%s\" is NULL",
 				o->kind->name, v->name);
@@ -266,8 +268,8 @@ typedef struct {
 static choir_status give_ready(void *user, size_t index, choir_tensor *gradient)
 {
 	const giving *g = user;
-	return choir_optimizer_give(g->optimizer, g->replica,
-			choir_tensor_variable(g->source[index]), gradient);
+	return choir_optimizer_give(
+			g->optimizer, g->replica, choir_tensor_variable(g->source[index]), gradient);
 }
 
 // What is in shards is read by way of these.
@@ -277,8 +279,8 @@ static bool is_source(const choir_variable *v)
 }
 
 // What the tape read of trainable variables, in the frame's arena.
-static choir_status find_sources(const choir_optimizer *o, const choir_tape *tape,
-		choir_tensor ***sources, size_t *n)
+static choir_status find_sources(
+		const choir_optimizer *o, const choir_tape *tape, choir_tensor ***sources, size_t *n)
 {
 	choir_frame *f = tape->frame;
 	*n = 0;
@@ -334,9 +336,10 @@ static choir_status check_pair(choir_optimizer *o, choir_cross *x, size_t i,
 	if (g == NULL)
 		return chi_frame_report(x->frame);
 	if (g->component == NULL)
-		return chi_frame_fail(x->frame, CHOIR_INVALID, "%s: distributed_apply: the gradient of "
-				"\"%s\" is %s, which is none", o->kind->name, v->name,
-				g->kind == CHOIR_VALUE_PLACE ? "a place" : "a variable");
+		return chi_frame_fail(x->frame, CHOIR_INVALID,
+				"%s: distributed_apply: the gradient of "
+				"\"%s\" is %s, which is none",
+				o->kind->name, v->name, g->kind == CHOIR_VALUE_PLACE ? "a place" : "a variable");
 	for (size_t k = 0; k < i; k++)
 		if (variables[k] == v)
 			return chi_frame_fail(x->frame, CHOIR_INVALID,

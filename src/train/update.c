@@ -77,8 +77,9 @@ static choir_status find_kernel(const choir_optimizer *o, chi_target *t, int cop
 		in[i] = (choir_buffer){ v->copy[copy].buffer->memory, v->dtype, { 1, { v->elements } } };
 	choir_buffer out = in[0];
 	const choir_update_attributes attributes = { 0 }; // of any update
-	choir_kernel_call call = { .size = sizeof call, .n = n, .in = in, .out = &out,
-		.attributes = &attributes };
+	choir_kernel_call call = {
+		.size = sizeof call, .n = n, .in = in, .out = &out, .attributes = &attributes
+	};
 	const choir_kernel_table *k = chi_kernel_find(d, &call, o->kind->kernel, v->dtype);
 	if (k == NULL)
 		return chi_error_prefix("variable \"%s\"", v->name);
@@ -200,8 +201,7 @@ static choir_status begin(void *user, void *of_update, size_t n, choir_variable 
 static bool skips_zeros(const void *user, const choir_variable *v)
 {
 	const choir_optimizer *o = user;
-	const chi_parameter_group *g =
-			chi_groups_find(o, v->whole != NULL ? v->whole->name : v->name);
+	const chi_parameter_group *g = chi_groups_find(o, v->whole != NULL ? v->whole->name : v->name);
 	return o->kind->skips_zeros && (g == NULL ? o->options.weight_decay : g->decay) == 0;
 }
 
@@ -229,9 +229,9 @@ static choir_status gate(
 		return *skip ? CHOIR_OK
 					 : choir_fail(CHOIR_INVALID,
 							   "%s: the gradient of \"%s\" is not finite "
-							   "at step %" PRIu64 "; nothing was changed",
+							   "in update %" PRIu64 "; nothing was changed",
 							   o->kind->name, bad == NULL ? "all variables together" : bad->name,
-							   chi_atomic64_load(&o->step));
+							   chi_atomic64_load(&o->step) + 1);
 	}
 	if (clip > 0 && norm > clip)
 		*factor *= clip / norm;
@@ -303,9 +303,8 @@ static choir_status slice(void *user, const void *of_update, size_t index, choir
 	attributes.rate *= t->rate;
 	attributes.decay = t->decay;
 	attributes.gradient_scale = factor;
-	return v->sharing == CHI_LOCK_FREE
-			? slice_relaxed(o, t, copy, n, in, &attributes, stream)
-			: call_kernel(o, t, copy, n, in, &attributes, stream);
+	return v->sharing == CHI_LOCK_FREE ? slice_relaxed(o, t, copy, n, in, &attributes, stream)
+									   : call_kernel(o, t, copy, n, in, &attributes, stream);
 }
 
 static void end(void *user, bool applied)
@@ -318,9 +317,15 @@ static void end(void *user, bool applied)
 
 void chi_update_table(choir_optimizer *o)
 {
-	o->table = (chi_apply_table){ .name = o->kind->name, .state_size = sizeof(state),
-		.close = close_state, .begin = begin, .skips_zeros = skips_zeros, .gated = gated,
-		.gate = gate, .slice = slice, .end = end };
+	o->table = (chi_apply_table){ .name = o->kind->name,
+		.state_size = sizeof(state),
+		.close = close_state,
+		.begin = begin,
+		.skips_zeros = skips_zeros,
+		.gated = gated,
+		.gate = gate,
+		.slice = slice,
+		.end = end };
 }
 
 void chi_update_free_targets(choir_optimizer *o)

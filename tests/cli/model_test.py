@@ -121,7 +121,7 @@ class Model(Case):
             _, tensors = read_safetensors(self.folder / "w.st")
             weights = struct.unpack("<36f", tensors["hidden1/kernel"])
             self.assertEqual(any(math.isnan(w) for w in weights), policy == "go_on", policy)
-            self.assertRegex(done.stderr, r"replica [01]: .*(hidden1|classes)/(kernel|bias).* at step \d+; "
+            self.assertRegex(done.stderr, r"replica [01]: .*(hidden1|classes)/(kernel|bias).* in update \d+; "
                              f"the step {outcome}")
 
     def test_init(self):

@@ -98,12 +98,12 @@ static void stopping(void **state)
 				assert_int_equal(status, CHOIR_OK);
 			else if (i / 2 == NOT_THE_HOSTS)
 				assert_failed(status, CHOIR_INVALID,
-						"sgd: the gradient of \"w\" is not finite at "
-						"step 2; nothing was changed");
+						"sgd: the gradient of \"w\" is not finite in "
+						"update 3; nothing was changed");
 			else
 				assert_failed(status, CHOIR_INVALID,
 						"replica 1: sgd: the gradient of \"w\" is "
-						"nan at [3] at step 2; nothing was changed");
+						"nan at [3] in update 3; nothing was changed");
 		}
 		check_rest(&j, false);
 		choir_strategy_free(s);
@@ -129,7 +129,8 @@ static void log_instead(choir_nonfinite policy, const char *outcome)
 		if (i / 2 != NOT_THE_HOSTS) {
 			char whole[200];
 			snprintf(whole, sizeof whole,
-					"replica 1: sgd: the gradient of \"w\" is nan at [3] at step 2; %s", outcome);
+					"replica 1: sgd: the gradient of \"w\" is nan at [3] in update 3; %s",
+					outcome);
 			assert_string_equal(said, whole);
 		}
 		choir_strategy_free(s);

@@ -95,19 +95,19 @@ static choir_status maximum_backward(
 	return CHOIR_OK;
 }
 
-static choir_status square_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
-{
-	(void) want;
-	gradient[0] = pair("square_gradient", node->in[0], dy);
-	return CHOIR_OK;
-}
+// An operation on each element whose gradient is a kernel of dy and of its operand or its result.
+typedef struct {
+	chi_op op; // first
+	const char *gradient; // the kernel
+	bool of_result;
+} unary;
 
-static choir_status sqrt_backward(
+static choir_status unary_backward(
 		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
 {
+	const unary *u = (const unary *) node->op;
 	(void) want;
-	gradient[0] = pair("sqrt_gradient", node->out, dy);
+	gradient[0] = pair(u->gradient, u->of_result ? node->out : node->in[0], dy);
 	return CHOIR_OK;
 }
 
@@ -124,62 +124,6 @@ static choir_status log_backward(
 {
 	(void) want;
 	gradient[0] = choir_divide(dy, node->in[0]);
-	return CHOIR_OK;
-}
-
-static choir_status relu_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
-{
-	(void) want;
-	gradient[0] = chi_activation_gradient(CHOIR_ACTIVATE_RELU, node->out, dy);
-	return CHOIR_OK;
-}
-
-static choir_status tanh_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
-{
-	(void) want;
-	gradient[0] = chi_activation_gradient(CHOIR_ACTIVATE_TANH, node->out, dy);
-	return CHOIR_OK;
-}
-
-static choir_status sigmoid_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
-{
-	(void) want;
-	gradient[0] = chi_activation_gradient(CHOIR_ACTIVATE_SIGMOID, node->out, dy);
-	return CHOIR_OK;
-}
-
-static choir_status gelu_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
-{
-	(void) want;
-	gradient[0] = pair("gelu_gradient", node->in[0], dy);
-	return CHOIR_OK;
-}
-
-static choir_status gelu_exact_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
-{
-	(void) want;
-	gradient[0] = pair("gelu_exact_gradient", node->in[0], dy);
-	return CHOIR_OK;
-}
-
-static choir_status silu_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
-{
-	(void) want;
-	gradient[0] = pair("silu_gradient", node->in[0], dy);
-	return CHOIR_OK;
-}
-
-static choir_status softplus_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
-{
-	(void) want;
-	gradient[0] = pair("softplus_gradient", node->in[0], dy);
 	return CHOIR_OK;
 }
 
@@ -223,17 +167,35 @@ static const chi_op maximum_op = {
 	.infer = infer_binary,
 	.backward = maximum_backward,
 };
-static const chi_op square_op = { .name = "square", .backward = square_backward };
-static const chi_op sqrt_op = { .name = "sqrt", .backward = sqrt_backward };
+static const unary square_op = {
+	{ .name = "square", .backward = unary_backward }, "square_gradient", false
+};
+static const unary sqrt_op = {
+	{ .name = "sqrt", .backward = unary_backward }, "sqrt_gradient", true
+};
+static const unary relu_op = {
+	{ .name = "relu", .backward = unary_backward }, "relu_gradient", true
+};
+static const unary tanh_op = {
+	{ .name = "tanh", .backward = unary_backward }, "tanh_gradient", true
+};
+static const unary sigmoid_op = {
+	{ .name = "sigmoid", .backward = unary_backward }, "sigmoid_gradient", true
+};
+static const unary gelu_op = {
+	{ .name = "gelu", .backward = unary_backward }, "gelu_gradient", false
+};
+static const unary gelu_exact_op = {
+	{ .name = "gelu_exact", .backward = unary_backward }, "gelu_exact_gradient", false
+};
+static const unary silu_op = {
+	{ .name = "silu", .backward = unary_backward }, "silu_gradient", false
+};
+static const unary softplus_op = {
+	{ .name = "softplus", .backward = unary_backward }, "softplus_gradient", false
+};
 static const chi_op exp_op = { .name = "exp", .backward = exp_backward };
 static const chi_op log_op = { .name = "log", .backward = log_backward };
-static const chi_op relu_op = { .name = "relu", .backward = relu_backward };
-static const chi_op tanh_op = { .name = "tanh", .backward = tanh_backward };
-static const chi_op sigmoid_op = { .name = "sigmoid", .backward = sigmoid_backward };
-static const chi_op gelu_op = { .name = "gelu", .backward = gelu_backward };
-static const chi_op gelu_exact_op = { .name = "gelu_exact", .backward = gelu_exact_backward };
-static const chi_op silu_op = { .name = "silu", .backward = silu_backward };
-static const chi_op softplus_op = { .name = "softplus", .backward = softplus_backward };
 static const chi_op scale_op = {
 	.name = "scale",
 	.attribute_bytes = sizeof(choir_scale_attributes),
@@ -267,12 +229,12 @@ choir_tensor *choir_maximum(choir_tensor *a, choir_tensor *b)
 
 choir_tensor *choir_square(choir_tensor *x)
 {
-	return chi_op_call(&square_op, NULL, 1, &x, NULL);
+	return chi_op_call(&square_op.op, NULL, 1, &x, NULL);
 }
 
 choir_tensor *choir_sqrt(choir_tensor *x)
 {
-	return chi_op_call(&sqrt_op, NULL, 1, &x, NULL);
+	return chi_op_call(&sqrt_op.op, NULL, 1, &x, NULL);
 }
 
 choir_tensor *choir_exp(choir_tensor *x)
@@ -287,37 +249,37 @@ choir_tensor *choir_log(choir_tensor *x)
 
 choir_tensor *choir_relu(choir_tensor *x)
 {
-	return chi_op_call(&relu_op, NULL, 1, &x, NULL);
+	return chi_op_call(&relu_op.op, NULL, 1, &x, NULL);
 }
 
 choir_tensor *choir_tanh(choir_tensor *x)
 {
-	return chi_op_call(&tanh_op, NULL, 1, &x, NULL);
+	return chi_op_call(&tanh_op.op, NULL, 1, &x, NULL);
 }
 
 choir_tensor *choir_sigmoid(choir_tensor *x)
 {
-	return chi_op_call(&sigmoid_op, NULL, 1, &x, NULL);
+	return chi_op_call(&sigmoid_op.op, NULL, 1, &x, NULL);
 }
 
 choir_tensor *choir_gelu(choir_tensor *x)
 {
-	return chi_op_call(&gelu_op, NULL, 1, &x, NULL);
+	return chi_op_call(&gelu_op.op, NULL, 1, &x, NULL);
 }
 
 choir_tensor *choir_gelu_exact(choir_tensor *x)
 {
-	return chi_op_call(&gelu_exact_op, NULL, 1, &x, NULL);
+	return chi_op_call(&gelu_exact_op.op, NULL, 1, &x, NULL);
 }
 
 choir_tensor *choir_silu(choir_tensor *x)
 {
-	return chi_op_call(&silu_op, NULL, 1, &x, NULL);
+	return chi_op_call(&silu_op.op, NULL, 1, &x, NULL);
 }
 
 choir_tensor *choir_softplus(choir_tensor *x)
 {
-	return chi_op_call(&softplus_op, NULL, 1, &x, NULL);
+	return chi_op_call(&softplus_op.op, NULL, 1, &x, NULL);
 }
 
 choir_tensor *choir_scale(choir_tensor *x, double by)

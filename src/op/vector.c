@@ -13,3 +13,10 @@ void chi_vector_add(choir_dtype dtype, void *out, const void *a, const void *b, 
 	else if (dtype <= CHOIR_U8)
 		loops->number[dtype]->binary(CHI_ADD, out, a, b, n, false, false);
 }
+
+double chi_vector_sum(choir_dtype dtype, const void *x, int64_t n)
+{
+	chi_total total = { 0 };
+	chi_loops_best()->number[dtype]->sum(&total, x, n);
+	return total.real;
+}

@@ -13,40 +13,6 @@
 #include <math.h>
 #include <string.h>
 
-typedef struct {
-	choir_strategy *strategy;
-	choir_frame *frame; // a program's own
-	choir_scope scope;
-} given;
-
-static int open_given(void **state)
-{
-	static given g;
-	g.strategy = mirrored("cpu:0", 1);
-	g.frame = choir_frame_new(NULL);
-	*state = &g;
-	return g.frame == NULL || choir_scope_enter(&g.scope, g.strategy) != CHOIR_OK;
-}
-
-static int close_given(void **state)
-{
-	given *g = *state;
-	const choir_status status = choir_scope_exit(&g->scope);
-	choir_frame_free(g->frame);
-	choir_strategy_free(g->strategy);
-	return status != CHOIR_OK;
-}
-
-static void assert_shape(const choir_tensor *t, choir_shape expected)
-{
-	if (t == NULL)
-		fail_msg("%s", choir_error());
-	const choir_shape *s = choir_tensor_shape(t);
-	assert_int_equal(s->rank, expected.rank);
-	for (int i = 0; i < s->rank; i++)
-		assert_int_equal(s->dim[i], expected.dim[i]);
-}
-
 static void assert_near(const choir_tensor *t, size_t n, const double expected[])
 {
 	if (t == NULL)
@@ -67,7 +33,7 @@ static void set_variable(choir_frame *f, choir_variable *v, const float data[])
 
 static void dense_is_its_formula(void **state)
 {
-	given *g = *state;
+	scoped *g = *state;
 	static const choir_activation all[] = { CHOIR_LINEAR, CHOIR_RELU, CHOIR_TANH, CHOIR_SIGMOID,
 		CHOIR_GELU };
 	static const char *const name[] = { "a", "b", "c", "d", "e" };
@@ -93,7 +59,7 @@ static void dense_is_its_formula(void **state)
 
 static void conv2d_is_its_formula(void **state)
 {
-	given *g = *state;
+	scoped *g = *state;
 	choir_layer *l = choir_conv2d_new("conv", 1, 1, 2, CHOIR_OPTIONS(choir_conv2d_options,
 			.activation = CHOIR_RELU));
 	const float kernel[] = { 1, 2, 3, -4 }, bias[] = { 0.5f };
@@ -110,7 +76,7 @@ static void conv2d_is_its_formula(void **state)
 
 static void shapes(void **state)
 {
-	given *g = *state;
+	scoped *g = *state;
 	choir_frame *f = g->frame;
 	choir_tensor *x = choir_fill(f, CHOIR_F32, CHOIR_SHAPE(2, 9, 8, 3), 1);
 	choir_tensor *none = choir_fill(f, CHOIR_F32, CHOIR_SHAPE(0, 9, 8, 3), 1);
@@ -132,7 +98,7 @@ static void shapes(void **state)
 
 static void variables(void **state)
 {
-	given *g = *state;
+	scoped *g = *state;
 	choir_layer *a = choir_conv2d_new("first", 3, 4, 5, NULL);
 	choir_layer *b = choir_dense_new("second", 100, 50, CHOIR_LINEAR);
 	choir_layer *inner = choir_sequential_new(2, (choir_layer *[]){ choir_flatten_new(), b });
@@ -169,7 +135,7 @@ static void variables(void **state)
 
 static void empty_sequential(void **state)
 {
-	given *g = *state;
+	scoped *g = *state;
 	choir_tensor *x = choir_fill(g->frame, CHOIR_F32, CHOIR_SHAPE(2), 3);
 	choir_layer *l = choir_sequential_new(0, NULL);
 	assert_ptr_equal(choir_layer_apply(l, x), x);
@@ -178,7 +144,7 @@ static void empty_sequential(void **state)
 
 static void dropout_looks_at_the_tape(void **state)
 {
-	given *g = *state;
+	scoped *g = *state;
 	choir_frame *f = g->frame;
 	choir_layer *l = choir_dropout_new("drop", 0.5), *other = choir_dropout_new("other", 0.5);
 	choir_tensor *x = choir_fill(f, CHOIR_F32, CHOIR_SHAPE(1000), 1);
@@ -249,7 +215,7 @@ static void names_in_use(void **state)
 
 static void refused_when_applied(void **state)
 {
-	given *g = *state;
+	scoped *g = *state;
 	choir_frame *f = g->frame;
 	choir_layer *dense = choir_dense_new("hidden", 784, 10, CHOIR_RELU);
 	choir_layer *conv = choir_conv2d_new("conv", 3, 4, 5, NULL);
@@ -333,7 +299,7 @@ static void made_in_replicas(void **state)
 	choir_strategy_free(s);
 }
 
-#define LAYER_TEST(name) cmocka_unit_test_setup_teardown(name, open_given, close_given)
+#define LAYER_TEST(name) cmocka_unit_test_setup_teardown(name, scoped_open, scoped_close)
 
 int main(void)
 {

@@ -13,30 +13,6 @@
 #include <math.h>
 #include <string.h>
 
-typedef struct {
-	choir_strategy *strategy;
-	choir_frame *frame; // a program's own
-	choir_scope scope;
-} given;
-
-static int open_given(void **state)
-{
-	static given g;
-	g.strategy = mirrored("cpu:0", 1);
-	g.frame = choir_frame_new(NULL);
-	*state = &g;
-	return g.frame == NULL || choir_scope_enter(&g.scope, g.strategy) != CHOIR_OK;
-}
-
-static int close_given(void **state)
-{
-	given *g = *state;
-	const choir_status status = choir_scope_exit(&g->scope);
-	choir_frame_free(g->frame);
-	choir_strategy_free(g->strategy);
-	return status != CHOIR_OK;
-}
-
 static void assert_layer(
 		choir_layer *l, choir_tensor *x, choir_shape expected, int n, const char *const names[])
 {
@@ -45,13 +21,7 @@ static void assert_layer(
 	assert_int_equal(choir_layer_variables(l), n);
 	for (int i = 0; i < n; i++)
 		assert_string_equal(choir_variable_name(choir_layer_variable(l, i)), names[i]);
-	const choir_tensor *y = choir_layer_apply(l, x);
-	if (y == NULL)
-		fail_msg("%s", choir_error());
-	const choir_shape *s = choir_tensor_shape(y);
-	assert_int_equal(s->rank, expected.rank);
-	for (int i = 0; i < s->rank; i++)
-		assert_int_equal(s->dim[i], expected.dim[i]);
+	assert_shape(choir_layer_apply(l, x), expected);
 }
 
 #define NAMES(...) \
@@ -62,7 +32,7 @@ static void assert_layer(
 
 static void shapes_and_variables(void **state)
 {
-	given *g = *state;
+	scoped *g = *state;
 	choir_frame *f = g->frame;
 	choir_tensor *image = choir_fill(f, CHOIR_F32, CHOIR_SHAPE(2, 8, 8, 4), 1);
 	choir_tensor *text = choir_fill(f, CHOIR_F32, CHOIR_SHAPE(3, 5, 6), 1);
@@ -107,7 +77,7 @@ static void shapes_and_variables(void **state)
 
 static void residual_adds(void **state)
 {
-	given *g = *state;
+	scoped *g = *state;
 	const float x[3] = { -2, 0, 3 };
 	choir_tensor *t = choir_borrow(g->frame, CHOIR_F32, CHOIR_SHAPE(1, 3), x);
 	choir_layer *l = choir_residual_new(choir_activation_new(CHOIR_RELU), NULL, CHOIR_RELU);
@@ -354,7 +324,7 @@ static void large_tables(void **state)
 
 static void evaluation_takes_what_moved(void **state)
 {
-	given *g = *state;
+	scoped *g = *state;
 	choir_frame *f = g->frame;
 	choir_layer *l = choir_batch_normalization_new("bn", 1,
 			CHOIR_OPTIONS(choir_batch_normalization_options, .epsilon = 0.5, .momentum = 0.9));
@@ -425,7 +395,7 @@ static void refused_when_made(void **state)
 
 static void refused_when_applied(void **state)
 {
-	given *g = *state;
+	scoped *g = *state;
 	choir_frame *f = g->frame;
 	choir_layer *e = choir_embedding_new("token", 9, 6);
 	const struct {
@@ -462,7 +432,7 @@ static void refused_when_applied(void **state)
 	}
 }
 
-#define LAYER_TEST(name) cmocka_unit_test_setup_teardown(name, open_given, close_given)
+#define LAYER_TEST(name) cmocka_unit_test_setup_teardown(name, scoped_open, scoped_close)
 
 int main(void)
 {

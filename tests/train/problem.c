@@ -167,3 +167,31 @@ void assert_failed(choir_status status, choir_status expected, const char *text)
 		fail_msg("\"%s\" does not say \"%s\"", choir_error(), text);
 	chi_error_clear();
 }
+
+int scoped_open(void **state)
+{
+	static scoped g;
+	g.strategy = mirrored("cpu:0", 1);
+	g.frame = choir_frame_new(NULL);
+	*state = &g;
+	return g.frame == NULL || choir_scope_enter(&g.scope, g.strategy) != CHOIR_OK;
+}
+
+int scoped_close(void **state)
+{
+	scoped *g = *state;
+	const choir_status status = choir_scope_exit(&g->scope);
+	choir_frame_free(g->frame);
+	choir_strategy_free(g->strategy);
+	return status != CHOIR_OK;
+}
+
+void assert_shape(const choir_tensor *t, choir_shape expected)
+{
+	if (t == NULL)
+		fail_msg("%s", choir_error());
+	const choir_shape *s = choir_tensor_shape(t);
+	assert_int_equal(s->rank, expected.rank);
+	for (int i = 0; i < s->rank; i++)
+		assert_int_equal(s->dim[i], expected.dim[i]);
+}

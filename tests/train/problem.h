@@ -37,6 +37,16 @@ uint64_t problem_train(const char *devices, int replicas, choir_optimizer_kind k
 // One layer of one's own for tests: makes a mirrored strategy of replicas on devices, or fails the
 // test.
 choir_strategy *mirrored(const char *devices, int replicas);
+// A test's own strategy of one replica, in its scope, with a frame: a cmocka state.
+typedef struct {
+	choir_strategy *strategy;
+	choir_frame *frame; // a program's own
+	choir_scope scope;
+} scoped;
+int scoped_open(void **state);
+int scoped_close(void **state);
+// The tensor is there and has that shape; else the test fails with the thread's last failure.
+void assert_shape(const choir_tensor *t, choir_shape expected);
 // All of a variable's elements on the host, of a program's own reading of it.
 void fetch_variable(choir_variable *v, void *to, size_t bytes);
 // The thread's last failure has that status and holds the text. Forgets it.

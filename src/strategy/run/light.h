@@ -19,15 +19,12 @@ typedef struct {
 // 1: it has returned; then 15 bits that count its light sums, and 15 that count its meetings.
 // Counts wrap; replicas are never half way round apart. Even and odd light sums have a part each:
 // who writes one knows that all have come to the sum between, and so have read what it held. What
-// others look at is one line of the cache, whose neighbours nobody writes: processors fetch lines
-// in pairs.
+// others look at is one line of the cache.
 typedef struct chi_light {
-	char before[64];
 	chi_gate gate;
 	chi_light_part part[2];
-	_Alignas(64) char behind[64];
 	// What follows is its replica's own, but for errors.
-	uint32_t said; // the counts in its word
+	_Alignas(64) uint32_t said; // the counts in its word
 	chi_buffer *held[2]; // references to the memory of the parts
 	choir_dtype dtype[2];
 	choir_shape shape[2];

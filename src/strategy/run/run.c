@@ -196,7 +196,7 @@ static choir_status prepare(chi_run *run, choir_replica_fn *fn, void *user, choi
 		r->commits = 0;
 		r->gave = 0;
 		r->gives = 0;
-		r->cancelled = false;
+		r->trains = r->cancelled = false;
 		r->given.n = r->returned.n = 0;
 	}
 	for (int i = 0; i < s->lanes; i++) {
@@ -302,7 +302,7 @@ void chi_run_renew(chi_run *run)
 	r->commits = 0;
 	r->gave = 0;
 	r->gives = 0;
-	r->cancelled = false;
+	r->trains = r->cancelled = false;
 	if (run->applied)
 		r->shown.frame->random.step = ++s->step;
 	run->applied = false;

@@ -48,6 +48,7 @@ typedef struct chi_replica {
 	int commits; // of optimizers so far
 	uint64_t gave; // hash of the variables whose gradients it gave since the last of them
 	int gives; // and their number
+	bool trains; // it gave some in this run
 	chi_names given, returned;
 	chi_names own; // what Choir itself gives, while it stands in for given
 	chi_subject subject; // of the collective it is about to make

@@ -16,7 +16,7 @@ CHOIR_C_BEGIN
 // the old file or the new one, whole. metadata: "key=value" lines, for what else a reader must
 // know; or NULL. CHOIR_IO: the system refused, and why; CHOIR_INVALID: a line without "=", a key
 // that stands twice, text that is no UTF-8, an ON_READ variable without aggregation; CHOIR_STATE:
-// a variable is undefined.
+// a variable is undefined. Over several workers all of them call it, and the chief alone writes.
 choir_status choir_strategy_save(choir_strategy *s, const char *path, const char *metadata);
 // Gives every variable the value that the file has under its name; an ON_READ variable with SUM
 // gets equal shares. All or nothing: if the file lacks a variable, has one too many, or one of
@@ -87,8 +87,13 @@ const char *choir_weights_list_value(const choir_weights_list *l, size_t i);
 // under its name when all of it is on the disk, so a job or a machine that dies leaves whole ones.
 //
 // A training that is restored gets the same bits as one that never stopped, if it has the same
-// program, data and number of replicas; devices and strategy may be others. With another
+// program, data and number of replicas; devices, workers and strategy may be others. With another
 // number of replicas ON_READ variables get shares of their aggregate, as from a file of weights.
+//
+// Over several workers (cluster.h) all of them make the same calls in the same order, and what
+// came of one is the same for all. The chief alone reads and writes the directory, so it need be
+// on no other's disk; the others get what is restored from it. A worker that fails in the middle
+// of a save or a restore ends the job, which then begins at the last checkpoint that is whole.
 
 typedef struct choir_checkpoint_options {
 	size_t size;
@@ -123,6 +128,7 @@ void choir_checkpoint_manager_free(choir_checkpoint_manager *m);
 // once; save has saved all the same.
 choir_status choir_checkpoint_manager_save(choir_checkpoint_manager *m, const char *metadata);
 // Whether a writer has failed, as far as it is known now, without waiting; for after each step.
+// Without asking the other workers: the chief alone knows.
 choir_status choir_checkpoint_manager_check(choir_checkpoint_manager *m);
 // Until what was saved is on the disk.
 choir_status choir_checkpoint_manager_wait(choir_checkpoint_manager *m);

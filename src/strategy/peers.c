@@ -7,6 +7,7 @@
 #include "strategy/strategy.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 // What decides bits, or in which order workers exchange what.
@@ -147,4 +148,55 @@ choir_status chi_strategy_all_parts(choir_variable *v, void *out)
 	status = chi_peers_gather_parts(p, own, bytes, out, "the parts of variable \"%s\"", v->name);
 	chi_free(bytes);
 	return status;
+}
+
+// What one worker tells the others of how it went.
+typedef struct {
+	int32_t status;
+	char text[508];
+} outcome;
+
+choir_status chi_strategy_agree(choir_strategy *s, choir_status status, const char *what)
+{
+	chi_peers *p = s->peers;
+	outcome own = { .status = (int32_t) status };
+	if (p == NULL)
+		return status;
+	if (status != CHOIR_OK)
+		snprintf(own.text, sizeof own.text, "%s", choir_error());
+	outcome *each = chi_alloc_array((size_t) p->workers, sizeof *each);
+	if (each == NULL)
+		return chi_strategy_give_up(s, choir_error_status());
+	choir_status all = chi_peers_gather(p, &own, sizeof own, each, "whether %s went well", what);
+	for (int w = 0; all == CHOIR_OK && w < p->workers; w++) {
+		each[w].text[sizeof each[w].text - 1] = '\0';
+		if (each[w].status != CHOIR_OK && w == p->worker)
+			all = choir_fail(status, "%s", own.text);
+		else if (each[w].status != CHOIR_OK)
+			all = choir_fail((choir_status) each[w].status, "worker %d: %s", w, each[w].text);
+	}
+	chi_free(each);
+	return all;
+}
+
+choir_status chi_strategy_share(choir_strategy *s, void **data, size_t *bytes, const char *what)
+{
+	chi_peers *p = s->peers;
+	if (p == NULL)
+		return CHOIR_OK;
+	uint64_t own = *bytes, *each = chi_alloc_array((size_t) p->workers, sizeof *each);
+	if (each == NULL)
+		return chi_strategy_give_up(s, choir_error_status());
+	choir_status status = chi_peers_gather(p, &own, sizeof own, each, "bytes of %s", what);
+	own = each[0];
+	chi_free(each);
+	CHOIR_TRY(status);
+	if (p->worker != 0) {
+		*bytes = (size_t) own;
+		*data = own > SIZE_MAX - 1 ? NULL : chi_alloc_aligned((size_t) own + 1);
+		if (*data == NULL)
+			return chi_strategy_give_up(s, choir_fail(CHOIR_NO_MEMORY,
+					"no memory for %" PRIu64 " bytes of %s", own, what));
+	}
+	return own == 0 ? CHOIR_OK : chi_peers_spread(p, 0, *data, *bytes, "%s", what);
 }

@@ -154,6 +154,17 @@ choir_status chi_strategy_count_examples(choir_strategy *s, choir_values *args);
 // The parts of an ON_READ variable of all replicas that are in step, in the order of their ids:
 // in_sync times chi_variable_bytes to out.
 choir_status chi_strategy_all_parts(choir_variable *v, void *out);
+// What came of something on each worker, status here, with choir_error(): CHOIR_OK if it went well
+// everywhere, else on all workers the failure of the lowest that has one, named if it is another.
+// Nothing is over then. Without peers status.
+choir_status chi_strategy_agree(choir_strategy *s, choir_status status, const char *what);
+// What the chief has, everywhere: *data (chi_free) of *bytes is made on the others.
+choir_status chi_strategy_share(choir_strategy *s, void **data, size_t *bytes, const char *what);
+// How many parts an ON_READ variable has, on all workers.
+static inline int chi_strategy_parts(const choir_variable *v)
+{
+	return v->strategy->peers == NULL ? v->copies : v->strategy->in_sync;
+}
 // What has just failed here is a failure everywhere. Its status.
 choir_status chi_strategy_give_up(choir_strategy *s, choir_status status);
 

@@ -3,6 +3,7 @@
 #include "choir/checkpoint.h"
 
 #include "base/alloc.h"
+#include "base/error.h"
 #include "base/philox.h"
 #include "base/size.h"
 #include "base/text.h"
@@ -46,25 +47,48 @@ static choir_status print_header(chi_text *text, const chi_weights *w, const chi
 	return status;
 }
 
+// A file on its way; to NULL: nobody writes here. What fails is kept, and the rest of the weights
+// are fetched all the same, since several workers bring some of them together.
+typedef struct {
+	chi_writer *to;
+	choir_status status;
+	chi_error failure;
+} writing;
+
+static void fail(writing *w, choir_status status)
+{
+	if (status == CHOIR_OK || w->status != CHOIR_OK)
+		return;
+	w->status = status;
+	chi_error_save(&w->failure);
+}
+
 static choir_status write_weight(
 		const choir_variable *v, const void *data, size_t bytes, void *user)
 {
 	(void) v;
-	return chi_writer_write(user, data, bytes);
+	writing *w = user;
+	if (w->to != NULL && w->status == CHOIR_OK)
+		fail(w, chi_writer_write(w->to, data, bytes));
+	return CHOIR_OK;
 }
 
-static choir_status write_file(const char *path, const chi_weights *w, const chi_text *header)
+// writes: this is the worker that does.
+static choir_status write_file(
+		const char *path, const chi_weights *weights, const chi_text *header, bool writes)
 {
-	chi_writer *to = chi_writer_new(path);
-	if (to == NULL)
-		return choir_error_status();
-	choir_status status = chi_writer_write(to, header->data, header->length);
-	if (status == CHOIR_OK)
-		status = chi_weights_each(w, write_weight, to);
-	if (status == CHOIR_OK)
-		return chi_writer_commit(to);
-	chi_writer_abort(to);
-	return status;
+	writing w = { .to = writes ? chi_writer_new(path) : NULL };
+	if (w.to != NULL)
+		fail(&w, chi_writer_write(w.to, header->data, header->length));
+	else if (writes)
+		fail(&w, choir_error_status());
+	fail(&w, chi_weights_each(weights, write_weight, &w));
+	if (w.status == CHOIR_OK)
+		return w.to == NULL ? CHOIR_OK : chi_writer_commit(w.to);
+	if (w.to != NULL)
+		chi_writer_abort(w.to);
+	chi_error_restore(&w.failure);
+	return w.status;
 }
 
 choir_status choir_strategy_save(choir_strategy *s, const char *path, const char *metadata)
@@ -83,7 +107,9 @@ choir_status choir_strategy_save(choir_strategy *s, const char *path, const char
 		status = print_header(&header, &w, &l);
 	}
 	if (status == CHOIR_OK)
-		status = write_file(path, &w, &header);
+		status = write_file(path, &w, &header, choir_strategy_is_chief(s));
+	if (s != NULL)
+		status = chi_strategy_agree(s, status, "saving weights");
 	chi_text_free(&header);
 	chi_metadata_free(&l);
 	chi_weights_free(&w);

@@ -13,12 +13,9 @@ static const char *name(const void *self)
 
 static choir_status save_parts(choir_variable *v, const char *what, chi_state *to)
 {
-	double *part = chi_state_add(to, what, CHOIR_F64, &CHOIR_SHAPE(v->copies, v->elements));
-	if (part == NULL)
-		return choir_error_status();
-	for (int i = 0; i < v->copies; i++)
-		CHOIR_TRY(chi_variable_to_host(v, i, part + i * v->elements));
-	return CHOIR_OK;
+	const choir_shape shape = CHOIR_SHAPE(chi_strategy_parts(v), v->elements);
+	double *part = chi_state_add(to, what, CHOIR_F64, &shape);
+	return part == NULL ? choir_error_status() : chi_strategy_all_parts(v, part);
 }
 
 static choir_status save(void *self, chi_state *to)
@@ -33,7 +30,7 @@ static choir_status take_parts(const choir_variable *v, const char *what, chi_st
 		const double **part, int64_t *parts)
 {
 	const chi_state_entry *e = chi_state_find(from, what);
-	*parts = e != NULL && e->shape.rank == 2 ? e->shape.dim[0] : v->copies;
+	*parts = e != NULL && e->shape.rank == 2 ? e->shape.dim[0] : chi_strategy_parts(v);
 	const void *data;
 	CHOIR_TRY(chi_state_take(from, what, CHOIR_F64, &CHOIR_SHAPE(*parts, v->elements), &data));
 	*part = data;
@@ -54,17 +51,19 @@ static choir_status restore_parts(choir_variable *v, const char *what, chi_state
 {
 	const double *part;
 	int64_t parts;
+	const int64_t before = v->strategy->before;
 	CHOIR_TRY(take_parts(v, what, from, &part, &parts));
+	const bool as_many = parts == chi_strategy_parts(v);
 	double *own = chi_alloc_array((size_t) v->elements, sizeof *own);
 	if (own == NULL)
 		return choir_error_status();
-	for (int64_t i = 0; parts != v->copies && i < parts; i++)
+	for (int64_t i = 0; !as_many && before == 0 && i < parts; i++)
 		for (int64_t k = 0; k < v->elements; k++)
 			own[k] += part[i * v->elements + k];
 	choir_status status = CHOIR_OK;
 	for (int i = 0; status == CHOIR_OK && i < v->copies; i++) {
 		status = chi_variable_part_from_host(
-				v, i, parts == v->copies ? part + i * v->elements : own);
+				v, i, as_many ? part + (before + i) * v->elements : own);
 		memset(own, 0, chi_variable_bytes(v));
 	}
 	chi_free(own);

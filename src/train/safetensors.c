@@ -237,31 +237,55 @@ static choir_status check_names(const reader *r)
 	return CHOIR_OK;
 }
 
-choir_status chi_safetensors_open(chi_safetensors *st, chi_file *f)
+// How long the header is that raw says the length of, in all bytes of a file.
+static choir_status read_length(const char *path, const unsigned char raw[LENGTH_BYTES],
+		uint64_t bytes, chi_safetensors *st, uint64_t *length)
 {
-	const uint64_t file_bytes = chi_file_size(f);
-	unsigned char raw[LENGTH_BYTES];
-	uint64_t length = 0;
-	CHOIR_TRY(chi_file_read(f, 0, raw, sizeof raw));
+	*length = 0;
 	for (int i = LENGTH_BYTES; i-- > 0;)
-		length = length << 8 | raw[i];
-	if (length > MOST_HEADER || length > file_bytes - LENGTH_BYTES)
+		*length = *length << 8 | raw[i];
+	if (*length > MOST_HEADER || *length > bytes - LENGTH_BYTES)
 		return choir_fail(CHOIR_CORRUPT,
 				"%s: no safetensors file: a header of %" PRIu64 " bytes in "
 				"a file of %" PRIu64,
-				chi_file_path(f), length, file_bytes);
-	st->data = LENGTH_BYTES + length;
-	st->text = chi_alloc((size_t) length + 1);
-	if (st->text == NULL)
-		return CHOIR_NO_MEMORY;
-	CHOIR_TRY(chi_file_read(f, LENGTH_BYTES, st->text, (size_t) length));
-	reader r = { .st = st, .path = chi_file_path(f) };
-	chi_json_open(&r.json, st->text, (size_t) length);
+				path, *length, bytes);
+	st->data = LENGTH_BYTES + *length;
+	st->text = chi_alloc((size_t) *length + 1);
+	return st->text == NULL ? CHOIR_NO_MEMORY : CHOIR_OK;
+}
+
+static choir_status read_text(chi_safetensors *st, const char *path, uint64_t bytes)
+{
+	const size_t length = (size_t) (st->data - LENGTH_BYTES);
+	reader r = { .st = st, .path = path };
+	chi_json_open(&r.json, st->text, length);
 	if (length == 0 || st->text[0] != '{')
 		return corrupt(&r, "it begins with {");
 	CHOIR_TRY(read_header(&r));
-	CHOIR_TRY(check_tiling(&r, file_bytes - st->data));
+	CHOIR_TRY(check_tiling(&r, bytes - st->data));
 	return check_names(&r);
+}
+
+choir_status chi_safetensors_open(chi_safetensors *st, chi_file *f)
+{
+	const uint64_t bytes = chi_file_size(f);
+	unsigned char raw[LENGTH_BYTES];
+	uint64_t length;
+	CHOIR_TRY(chi_file_read(f, 0, raw, sizeof raw));
+	CHOIR_TRY(read_length(chi_file_path(f), raw, bytes, st, &length));
+	CHOIR_TRY(chi_file_read(f, LENGTH_BYTES, st->text, (size_t) length));
+	return read_text(st, chi_file_path(f), bytes);
+}
+
+choir_status chi_safetensors_view(
+		chi_safetensors *st, const char *path, const void *file, size_t bytes)
+{
+	uint64_t length;
+	if (bytes < LENGTH_BYTES)
+		return choir_fail(CHOIR_CORRUPT, "%s: no safetensors file: it has %zu bytes", path, bytes);
+	CHOIR_TRY(read_length(path, file, bytes, st, &length));
+	memcpy(st->text, (const char *) file + LENGTH_BYTES, (size_t) length);
+	return read_text(st, path, bytes);
 }
 
 void chi_safetensors_close(chi_safetensors *st)

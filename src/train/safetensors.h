@@ -36,6 +36,9 @@ typedef struct {
 // says what is wrong and where; CHOIR_UNSUPPORTED: a dtype that is not known, or too many
 // dimensions.
 choir_status chi_safetensors_open(chi_safetensors *st, chi_file *f);
+// The same of a whole file in memory, which path names in messages.
+choir_status chi_safetensors_view(
+		chi_safetensors *st, const char *path, const void *file, size_t bytes);
 void chi_safetensors_close(chi_safetensors *st);
 const chi_st_pair *chi_safetensors_pair(const chi_safetensors *st, const char *key); // NULL: none
 

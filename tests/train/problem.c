@@ -99,8 +99,8 @@ static choir_status make_batch(problem *p)
 {
 	static const int64_t sizes[] = { MOST, 16, 3, 20, 1 };
 	const int64_t n = sizes[p->steps % 5];
-	static float x[MOST][IN];
-	static int32_t label[MOST];
+	static _Thread_local float x[MOST][IN]; // workers are threads in some tests
+	static _Thread_local int32_t label[MOST];
 	for (int64_t i = 0; i < n; i++)
 		make_example(p->steps, i, x[i], &label[i]);
 	choir_values_clear(p->batch);

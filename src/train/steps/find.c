@@ -191,29 +191,33 @@ static size_t header_bytes(const unsigned char *all, size_t bytes)
 	return length > bytes - sizeof length ? bytes : (size_t) length + sizeof length;
 }
 
-static choir_status read_file(chi_file *f, const chi_manifest_file *m, unsigned char **all,
-		chi_safetensors *st)
+static choir_status read_file(chi_file *f, const chi_manifest_file *m, int file,
+		chi_step_content *c)
 {
 	const char *path = chi_file_path(f);
 	const uint64_t bytes = chi_file_size(f);
 	if (bytes != m->bytes)
 		return choir_fail(CHOIR_CORRUPT, "%s: is damaged: %" PRIu64 " bytes, needed %" PRIu64,
 				path, bytes, m->bytes);
-	*all = bytes > SIZE_MAX ? NULL : chi_alloc_aligned((size_t) bytes);
-	if (*all == NULL)
+	unsigned char *all = bytes > SIZE_MAX ? NULL : chi_alloc_aligned((size_t) bytes);
+	if (all == NULL)
 		return chi_error_prefix("%s", path);
-	CHOIR_TRY(chi_file_read(f, 0, *all, (size_t) bytes));
+	c->data[file] = all;
+	c->bytes[file] = (size_t) bytes;
+	CHOIR_TRY(chi_file_read(f, 0, all, (size_t) bytes));
 	// Before a word of the header is believed.
-	const uint32_t header = chi_crc32c(0, *all, header_bytes(*all, (size_t) bytes));
+	const uint32_t header = chi_crc32c(0, all, header_bytes(all, (size_t) bytes));
 	if (header != m->header)
 		return damaged(path, NULL, header, m->header);
-	CHOIR_TRY(chi_safetensors_open(st, f));
-	return check_tensors(path, m, st, *all + st->data);
+	CHOIR_TRY(chi_safetensors_view(&c->header[file], path, all, (size_t) bytes));
+	return check_tensors(path, m, &c->header[file], all + c->header[file].data);
 }
 
 choir_status chi_step_read(const chi_step *step, chi_step_content *c)
 {
-	*c = (chi_step_content){ .path = step->path };
+	*c = (chi_step_content){ .path = chi_strdup(step->path) };
+	if (c->path == NULL)
+		return CHOIR_NO_MEMORY;
 	if (step->half)
 		return choir_fail(CHOIR_CORRUPT, "%s: was left half written by a job that died",
 				step->path);
@@ -232,8 +236,7 @@ choir_status chi_step_read(const chi_step *step, chi_step_content *c)
 		chi_text_free(&path);
 		if (f == NULL)
 			return choir_error_status();
-		const choir_status status =
-				read_file(f, &step->manifest.file[i], &c->data[i], &c->header[i]);
+		const choir_status status = read_file(f, &step->manifest.file[i], i, c);
 		chi_file_close(f);
 		CHOIR_TRY(status);
 	}
@@ -246,5 +249,6 @@ void chi_step_content_free(chi_step_content *c)
 		chi_free(c->data[i]);
 		chi_safetensors_close(&c->header[i]);
 	}
+	chi_free(c->path);
 	*c = (chi_step_content){ 0 };
 }

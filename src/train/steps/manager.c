@@ -1,6 +1,8 @@
 // Managers: what is saved when, by whom it is written, and what is kept. A save copies the
 // strategy to memory that the manager keeps; the rest is done from there, on the caller's thread
-// or on one of the manager's own, of which there is at most one: the next save waits for it.
+// or on one of the manager's own, of which there is at most one: the next save waits for it. Over
+// several workers all make the same calls; the chief alone has to do with the directory, and what
+// came of it is known to all before anybody returns.
 #include "choir/checkpoint.h"
 
 #include "base/alloc.h"
@@ -67,9 +69,16 @@ static choir_status clean(const char *directory, chi_steps *steps)
 	return CHOIR_OK;
 }
 
+static bool writes(const choir_checkpoint_manager *m)
+{
+	return choir_strategy_is_chief(m->strategy);
+}
+
 static choir_status open_directory(choir_checkpoint_manager *m)
 {
 	chi_steps steps = { 0 };
+	if (!writes(m))
+		return CHOIR_OK;
 	CHOIR_TRY(chi_folder_make(m->directory));
 	m->lock = chi_folder_lock_new(m->directory);
 	if (m->lock == NULL)
@@ -84,33 +93,38 @@ static choir_status open_directory(choir_checkpoint_manager *m)
 	return status;
 }
 
+static choir_status fill(choir_checkpoint_manager *m, const char *directory,
+		const choir_checkpoint_options *o)
+{
+	CHOIR_TRY(complete(o, &m->o));
+	if (directory == NULL || directory[0] == '\0')
+		return choir_fail(CHOIR_INVALID, "checkpoint_manager: the directory's name is missing");
+	m->directory = chi_strdup(directory);
+	if (m->o.best != NULL)
+		m->best = chi_strdup(m->o.best);
+	if (m->directory == NULL || (m->o.best != NULL && m->best == NULL))
+		return CHOIR_NO_MEMORY;
+	m->o.best = m->best;
+	return open_directory(m);
+}
+
 choir_checkpoint_manager *choir_checkpoint_manager_new(
 		choir_strategy *s, const char *directory, const choir_checkpoint_options *o)
 {
-	choir_checkpoint_options all;
 	if (s == NULL)
 		s = choir_strategy_current();
-	if (s == NULL || chi_strategy_check(s) != CHOIR_OK || complete(o, &all) != CHOIR_OK)
+	if (s == NULL || chi_strategy_check(s) != CHOIR_OK)
 		return NULL;
-	if (directory == NULL || directory[0] == '\0') {
-		choir_fail(CHOIR_INVALID, "checkpoint_manager: the directory's name is missing");
-		return NULL;
-	}
 	choir_checkpoint_manager *m = chi_alloc(sizeof *m);
-	if (m == NULL)
-		return NULL;
-	m->strategy = s;
-	m->o = all;
-	m->directory = chi_strdup(directory);
-	if (all.best != NULL)
-		m->best = chi_strdup(all.best);
-	m->o.best = m->best;
-	if (m->directory == NULL || (all.best != NULL && m->best == NULL) ||
-			open_directory(m) != CHOIR_OK) {
-		choir_checkpoint_manager_free(m);
-		return NULL;
+	choir_status status = CHOIR_NO_MEMORY;
+	if (m != NULL) {
+		m->strategy = s;
+		status = fill(m, directory, o);
 	}
-	return m;
+	if (chi_strategy_agree(s, status, "opening a directory of checkpoints") == CHOIR_OK)
+		return m;
+	choir_checkpoint_manager_free(m);
+	return NULL;
 }
 
 // Until the writer has ended; its failure is kept.
@@ -195,16 +209,6 @@ static choir_status remove_old(const choir_checkpoint_manager *m)
 
 // ---- Saving.
 
-static choir_status set_path(choir_checkpoint_manager *m, const char *path)
-{
-	char *own = chi_strdup(path);
-	if (own == NULL)
-		return CHOIR_NO_MEMORY;
-	chi_free(m->path);
-	m->path = own;
-	return CHOIR_OK;
-}
-
 static choir_status write_step(choir_checkpoint_manager *m)
 {
 	const chi_step_plan plan = { .directory = m->directory,
@@ -251,14 +255,11 @@ static choir_status take_metadata(choir_checkpoint_manager *m, const char *metad
 			"the best step is kept", m->best);
 }
 
-choir_status choir_checkpoint_manager_save(choir_checkpoint_manager *m, const char *metadata)
+// Writes the snapshot, or sees to it that it is written.
+static choir_status write_somehow(choir_checkpoint_manager *m)
 {
-	if (m == NULL)
-		return choir_fail(CHOIR_INVALID, "save: the manager is NULL");
-	CHOIR_TRY(chi_strategy_check(m->strategy));
-	join(m);
-	CHOIR_TRY(take_metadata(m, metadata));
-	CHOIR_TRY(chi_snapshot_take(&m->snapshot, m->strategy));
+	if (!writes(m))
+		return CHOIR_OK;
 	if (!m->o.asynchronous)
 		return write_step(m);
 	chi_error before = m->failure;
@@ -271,12 +272,44 @@ choir_status choir_checkpoint_manager_save(choir_checkpoint_manager *m, const ch
 	return before.status;
 }
 
+// All know where the step is that the chief knows of.
+static choir_status tell_path(choir_checkpoint_manager *m)
+{
+	void *path = m->path;
+	size_t bytes = path == NULL || !writes(m) ? 0 : strlen(path) + 1;
+	if (!writes(m))
+		path = NULL;
+	CHOIR_TRY(chi_strategy_share(m->strategy, &path, &bytes, "a checkpoint's path"));
+	if (writes(m))
+		return CHOIR_OK;
+	chi_free(m->path);
+	m->path = bytes == 0 ? NULL : path;
+	if (bytes == 0)
+		chi_free(path);
+	return CHOIR_OK;
+}
+
+choir_status choir_checkpoint_manager_save(choir_checkpoint_manager *m, const char *metadata)
+{
+	if (m == NULL)
+		return choir_fail(CHOIR_INVALID, "save: the manager is NULL");
+	CHOIR_TRY(chi_strategy_check(m->strategy));
+	join(m);
+	CHOIR_TRY(chi_strategy_agree(
+			m->strategy, take_metadata(m, metadata), "the metadata of a checkpoint"));
+	CHOIR_TRY(chi_snapshot_take(&m->snapshot, m->strategy));
+	const choir_status status =
+			chi_strategy_agree(m->strategy, write_somehow(m), "saving a checkpoint");
+	return status != CHOIR_OK || m->o.asynchronous ? status : tell_path(m);
+}
+
 choir_status choir_checkpoint_manager_wait(choir_checkpoint_manager *m)
 {
 	if (m == NULL)
 		return choir_fail(CHOIR_INVALID, "wait: the manager is NULL");
 	join(m);
-	return report(m);
+	CHOIR_TRY(chi_strategy_agree(m->strategy, report(m), "what was being saved"));
+	return tell_path(m);
 }
 
 choir_status choir_checkpoint_manager_check(choir_checkpoint_manager *m)
@@ -291,19 +324,6 @@ choir_status choir_checkpoint_manager_check(choir_checkpoint_manager *m)
 
 // ---- Restoring.
 
-static choir_status restore_step(choir_checkpoint_manager *m, const chi_step *step, bool *damaged)
-{
-	chi_step_content c;
-	choir_status status = chi_step_read(step, &c);
-	*damaged = chi_step_is_damage(status);
-	if (status == CHOIR_OK)
-		status = chi_step_apply(m->strategy, &c);
-	if (status == CHOIR_OK)
-		status = set_path(m, step->path);
-	chi_step_content_free(&c);
-	return status;
-}
-
 static choir_status none_whole(const choir_checkpoint_manager *m, size_t damaged)
 {
 	if (damaged == 0)
@@ -314,24 +334,26 @@ static choir_status none_whole(const choir_checkpoint_manager *m, size_t damaged
 			m->directory, damaged, last.text);
 }
 
-static choir_status restore_newest(choir_checkpoint_manager *m, const chi_steps *steps)
+static choir_status read_newest(
+		const choir_checkpoint_manager *m, const chi_steps *steps, chi_step_content *c)
 {
 	size_t damaged = 0;
-	bool is_damaged;
 	// When one without a manifest was saved nobody knows: it is only named.
 	for (size_t i = 0; i < steps->n; i++) {
 		if (steps->step[i].half || steps->step[i].readable)
 			continue;
 		damaged++;
-		if (restore_step(m, &steps->step[i], &is_damaged) != CHOIR_OK)
+		if (chi_step_read(&steps->step[i], c) != CHOIR_OK)
 			chi_log(CHOIR_LOG_WARNING, "%s; passed over", choir_error());
+		chi_step_content_free(c);
 	}
 	for (size_t i = steps->n; i-- > 0;) {
 		if (!steps->step[i].readable)
 			continue;
-		const choir_status status = restore_step(m, &steps->step[i], &is_damaged);
-		if (!is_damaged)
+		const choir_status status = chi_step_read(&steps->step[i], c);
+		if (!chi_step_is_damage(status))
 			return status;
+		chi_step_content_free(c);
 		damaged++;
 		chi_log(CHOIR_LOG_WARNING, "%s; passed over", choir_error());
 	}
@@ -354,28 +376,43 @@ static choir_status no_such_step(
 	return CHOIR_NOT_FOUND;
 }
 
-static choir_status restore_one(choir_checkpoint_manager *m, const chi_steps *steps, int64_t step)
+static choir_status read_one(const choir_checkpoint_manager *m, const chi_steps *steps,
+		int64_t step, chi_step_content *c)
 {
-	bool damaged;
 	for (size_t i = steps->n; i-- > 0;)
 		if (!steps->step[i].half && step >= 0 && steps->step[i].step == (uint64_t) step)
-			return restore_step(m, &steps->step[i], &damaged);
+			return chi_step_read(&steps->step[i], c);
 	return no_such_step(m, steps, step);
 }
 
 // step CHOIR_NONE: the newest.
-static choir_status restore(choir_checkpoint_manager *m, int64_t step)
+static choir_status read_here(choir_checkpoint_manager *m, int64_t step, chi_step_content *c)
 {
 	chi_steps steps = { 0 };
+	if (!writes(m))
+		return CHOIR_OK;
+	join(m); // what is being written may be what is asked for
+	choir_status status = chi_steps_find(m->directory, &steps);
+	if (status == CHOIR_OK)
+		status = step == CHOIR_NONE ? read_newest(m, &steps, c) : read_one(m, &steps, step, c);
+	chi_steps_free(&steps);
+	return status;
+}
+
+static choir_status restore(choir_checkpoint_manager *m, int64_t step)
+{
+	chi_step_content c = { 0 };
 	if (m == NULL)
 		return choir_fail(CHOIR_INVALID, "restore: the manager is NULL");
 	CHOIR_TRY(chi_strategy_check(m->strategy));
 	CHOIR_TRY(chi_context_need_cross(m->strategy, "restore"));
-	join(m); // what is being written may be what is asked for
-	choir_status status = chi_steps_find(m->directory, &steps);
-	if (status == CHOIR_OK)
-		status = step == CHOIR_NONE ? restore_newest(m, &steps) : restore_one(m, &steps, step);
-	chi_steps_free(&steps);
+	choir_status status = chi_step_apply(m->strategy, read_here(m, step, &c), &c);
+	if (status == CHOIR_OK) {
+		chi_free(m->path);
+		m->path = c.path;
+		c.path = NULL;
+	}
+	chi_step_content_free(&c);
 	return status;
 }
 

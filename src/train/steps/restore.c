@@ -1,23 +1,54 @@
-// From a step's folder to a strategy that goes on from it.
+// From a step's files to a strategy that goes on from it. Where a strategy has several workers the
+// chief has read the files, and the others get its bytes: only its disk is asked, and all go on
+// from the same step.
 #include "choir/checkpoint.h"
 
+#include "base/alloc.h"
 #include "strategy/context.h"
 #include "train/steps/steps.h"
 
-choir_status chi_step_apply(choir_strategy *s, const chi_step_content *c)
+#include <string.h>
+
+static choir_status share(choir_strategy *s, chi_step_content *c)
 {
-	const chi_safetensors *weights = &c->header[CHI_STEP_WEIGHTS];
+	void *path = c->path;
+	size_t bytes = path == NULL ? 0 : strlen(path) + 1;
+	if (s->peers == NULL)
+		return CHOIR_OK;
+	CHOIR_TRY(chi_strategy_share(s, &path, &bytes, "a checkpoint's path"));
+	c->path = path;
+	for (int i = 0; i < CHI_STEP_FILES; i++) {
+		void *data = c->data[i];
+		CHOIR_TRY(chi_strategy_share(s, &data, &c->bytes[i], chi_step_file_name[i]));
+		c->data[i] = data;
+		if (!choir_strategy_is_chief(s) &&
+				chi_safetensors_view(&c->header[i], c->path, data, c->bytes[i]) != CHOIR_OK)
+			return chi_strategy_give_up(s, choir_error_status());
+	}
+	return CHOIR_OK;
+}
+
+static choir_status lend(chi_state *state, const chi_step_content *c)
+{
 	const chi_safetensors *st = &c->header[CHI_STEP_STATE];
 	unsigned char *data = c->data[CHI_STEP_STATE] + st->data;
-	chi_state state = { 0 };
-	choir_status status = CHOIR_OK;
-	for (size_t i = 0; status == CHOIR_OK && i < st->n; i++) {
+	for (size_t i = 0; i < st->n; i++) {
 		const chi_st_tensor *t = st->tensor[i];
-		status = !t->supported
-				? choir_fail(CHOIR_UNSUPPORTED, "%s: state \"%.100s\": dtype %.10s is none of "
-						"Choir's", c->path, t->name, t->dtype_name)
-				: chi_state_lend(&state, t->name, t->dtype, &t->shape, data + t->begin);
+		if (!t->supported)
+			return choir_fail(CHOIR_UNSUPPORTED, "%s: state \"%.100s\": dtype %.10s is none of "
+					"Choir's", c->path, t->name, t->dtype_name);
+		CHOIR_TRY(chi_state_lend(state, t->name, t->dtype, &t->shape, data + t->begin));
 	}
+	return CHOIR_OK;
+}
+
+choir_status chi_step_apply(choir_strategy *s, choir_status status, chi_step_content *c)
+{
+	chi_state state = { 0 };
+	CHOIR_TRY(chi_strategy_agree(s, status, "reading a checkpoint"));
+	CHOIR_TRY(share(s, c));
+	const chi_safetensors *weights = &c->header[CHI_STEP_WEIGHTS];
+	status = chi_strategy_agree(s, lend(&state, c), "the state in a checkpoint");
 	if (status == CHOIR_OK)
 		status = chi_snapshot_apply(s, c->path, weights,
 				(char *) c->data[CHI_STEP_WEIGHTS] + weights->data, &state);
@@ -25,20 +56,26 @@ choir_status chi_step_apply(choir_strategy *s, const chi_step_content *c)
 	return status;
 }
 
-choir_status choir_strategy_restore_step(choir_strategy *s, const char *path)
+static choir_status read_here(const choir_strategy *s, const char *path, chi_step_content *c)
 {
 	chi_step step = { 0 };
-	chi_step_content c = { 0 };
 	if (path == NULL)
 		return choir_fail(CHOIR_INVALID, "restore_step: the path is NULL");
-	CHOIR_TRY(chi_strategy_check(s));
-	CHOIR_TRY(chi_context_need_cross(s, "restore_step"));
+	if (!choir_strategy_is_chief(s))
+		return CHOIR_OK;
 	choir_status status = chi_step_open(path, &step);
 	if (status == CHOIR_OK)
-		status = chi_step_read(&step, &c);
-	if (status == CHOIR_OK)
-		status = chi_step_apply(s, &c);
-	chi_step_content_free(&c);
+		status = chi_step_read(&step, c);
 	chi_step_free(&step);
+	return status;
+}
+
+choir_status choir_strategy_restore_step(choir_strategy *s, const char *path)
+{
+	chi_step_content c = { 0 };
+	CHOIR_TRY(chi_strategy_check(s));
+	CHOIR_TRY(chi_context_need_cross(s, "restore_step"));
+	const choir_status status = chi_step_apply(s, read_here(s, path, &c), &c);
+	chi_step_content_free(&c);
 	return status;
 }

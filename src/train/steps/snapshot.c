@@ -90,21 +90,17 @@ static choir_status take_weights(chi_state *to, const chi_weights *w)
 	return status;
 }
 
-// All copies of an ON_READ variable, [replicas, elements].
+// The parts of an ON_READ variable, [replicas, elements], of all workers.
 static choir_shape parts_shape(const choir_variable *v)
 {
-	return CHOIR_SHAPE(v->copies, v->elements);
+	return CHOIR_SHAPE(chi_strategy_parts(v), v->elements);
 }
 
 static choir_status take_parts(chi_state *to, choir_variable *v)
 {
 	const choir_shape shape = parts_shape(v);
 	char *data = chi_state_add(to, v->name, v->dtype, &shape);
-	if (data == NULL)
-		return choir_error_status();
-	for (int i = 0; i < v->copies; i++)
-		CHOIR_TRY(chi_variable_to_host(v, i, data + (size_t) i * chi_variable_bytes(v)));
-	return CHOIR_OK;
+	return data == NULL ? choir_error_status() : chi_strategy_all_parts(v, data);
 }
 
 static choir_status take_state(chi_state *to, choir_strategy *s, const chi_weights *w,
@@ -145,11 +141,12 @@ choir_status chi_snapshot_take(chi_snapshot *snapshot, choir_strategy *s)
 	snapshot->state.object = NULL;
 	if (status == CHOIR_OK) {
 		snapshot->step = s->step;
-		snapshot->replicas = (uint64_t) s->everyone.replicas;
+		snapshot->replicas =
+				(uint64_t) (s->peers == NULL ? s->everyone.replicas : s->in_sync);
 	}
 	free_objects(&o);
 	chi_weights_free(&w);
-	return status;
+	return chi_strategy_give_up(s, status); // the others may be waiting for parts
 }
 
 void chi_snapshot_free(chi_snapshot *snapshot)
@@ -218,9 +215,10 @@ static choir_status apply_parts(chi_state *from, choir_variable *v)
 	if (e == NULL || v->synchronization != CHOIR_SYNCHRONIZATION_ON_READ ||
 			e->dtype != v->dtype || !chi_shape_equal(&e->shape, &shape))
 		return CHOIR_OK;
+	const size_t each = chi_variable_bytes(v);
+	const char *own = (const char *) e->data + (size_t) v->strategy->before * each;
 	for (int i = 0; i < v->copies; i++)
-		CHOIR_TRY(chi_variable_part_from_host(
-				v, i, (const char *) e->data + (size_t) i * chi_variable_bytes(v)));
+		CHOIR_TRY(chi_variable_part_from_host(v, i, own + (size_t) i * each));
 	return CHOIR_OK;
 }
 
@@ -267,8 +265,10 @@ choir_status chi_snapshot_apply(choir_strategy *s, const char *path, const chi_s
 		status = chi_weights_compare(path, &w, st);
 	if (status == CHOIR_OK)
 		status = check_all(state, &w, &o);
+	status = chi_strategy_agree(s, status, "comparing a checkpoint");
 	if (status == CHOIR_OK) {
 		status = apply_all(s, &w, &o, st, data, state);
+		status = chi_strategy_agree(s, status, "restoring a checkpoint");
 		// Half of one training and half of another would be worse than none.
 		for (size_t i = 0; status != CHOIR_OK && i < w.n; i++)
 			chi_variable_undefine(w.variable[i]);

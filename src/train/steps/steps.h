@@ -33,15 +33,17 @@ void chi_step_free(chi_step *step);
 // A step's two files in memory, every tensor compared with its checksum.
 typedef struct {
 	unsigned char *data[CHI_STEP_FILES]; // whole files
+	size_t bytes[CHI_STEP_FILES]; // of them
 	chi_safetensors header[CHI_STEP_FILES];
-	const char *path; // of the step
+	char *path; // of the step
 } chi_step_content;
 // CHOIR_CORRUPT: something is damaged: the tensor, or else the file; CHOIR_NOT_FOUND: a file is
 // missing. *c is to be freed whatever happens.
 choir_status chi_step_read(const chi_step *step, chi_step_content *c);
 void chi_step_content_free(chi_step_content *c);
-// Brings a strategy to what was read; the errors of chi_snapshot_apply.
-choir_status chi_step_apply(choir_strategy *s, const chi_step_content *c);
+// Brings a strategy to what was read, which had status: of its workers the chief reads, and the
+// others get what it has; the errors of reading, or of chi_snapshot_apply, everywhere.
+choir_status chi_step_apply(choir_strategy *s, choir_status status, chi_step_content *c);
 
 // Whether a failure to read is of what the files hold, and not of the system.
 bool chi_step_is_damage(choir_status status);

@@ -42,12 +42,13 @@ schedules: ## SCHEDULES (1000000) random schedules, 10,000 random programs, and 
 	build/release/tests/test_random_programs all
 	tests/model/check.sh light proved -DN=4 -DSUMS=1 -DSPURIOUS=0
 
-crashes: ## 100,000 crashes while saving, as many flipped bits, 60 stops at random moments
+crashes: ## 100,000 crashes while saving, as many flipped bits, 60 stops at random moments, on 1 and more workers
 	@tools/setup test
 	@tools/build release
 	CHOIR_CRASH_STATES=100000 build/release/tests/test_train_crash
 	CHOIR_FLIPS=100000 build/release/tests/test_train_steps_damage
-	CHOIR_STOPS=60 ctest --test-dir build/release --output-on-failure -R '^cli/checkpoint$$'
+	CHOIR_STOPS=60 ctest --test-dir build/release --output-on-failure \
+		-R '^(cli/checkpoint|mpi/.*_checkpoint)$$'
 
 bench: build ## measure the all-reduce and training
 	build/release/choir bench all-reduce --replicas 2

@@ -255,7 +255,7 @@ static choir_status train_and_save(training *t)
 	CHOIR_TRY(train_open_checkpoints(t));
 	CHOIR_TRY(train_epochs(t));
 	CHOIR_TRY(train_close_checkpoints(t));
-	if (given.save != NULL && train_is_chief(t)) {
+	if (given.save != NULL) { // on all workers, of which the chief writes
 		static char metadata[METADATA_SIZE];
 		model_plan_write(&t->model.plan, metadata);
 		CHOIR_TRY(choir_strategy_save(t->strategy, given.save, metadata));
@@ -287,9 +287,12 @@ int train_main(int argc, char **argv)
 		status = train(&t);
 	if (status != CHOIR_OK)
 		progress_clear();
-	const int code = status == CHOIR_OK ? EXIT_OK
-			: failed(&train_command) == EXIT_FAILED && t.stopped ? EXIT_STOPPED : EXIT_FAILED;
+	int code = EXIT_OK;
+	if (status != CHOIR_OK && (!t.stopped || train_is_chief(&t))) // of a stop one worker speaks
+		code = failed(&train_command);
+	if (t.stopped)
+		code = EXIT_STOPPED;
 	train_free(&t);
-	train_close_cluster(&t, status);
+	train_close_cluster(&t, t.stopped ? CHOIR_OK : status);
 	return code;
 }

@@ -1,6 +1,8 @@
 // Checkpoints of a training: made every so many steps and at the end of every epoch, and when the
 // program is asked to stop (SIGTERM, SIGINT), which it then does behind the step that it is in.
-// Started again with the same options it goes on from the last one, to the same weights.
+// Started again with the same options it goes on from the last one, to the same weights. Of
+// several workers any may be asked, so behind each step they tell each other; the chief reads and
+// writes.
 #include "training.h"
 
 #include "report.h"
@@ -32,27 +34,40 @@ static void catch_signals(void)
 	sigaction(SIGINT, &action, NULL);
 }
 
-// How far the training was that is at path.
-static choir_status read_progress(training *t, const char *path)
+// How far a training was when it was saved.
+typedef struct {
+	int64_t epochs, steps, done;
+	double loss, score;
+	bool there; // false: nothing was saved yet
+} standing;
+
+static choir_status read_standing(const char *path, standing *at)
 {
 	char file[PATH_SIZE], text[32];
 	const struct {
 		const char *key;
-		int64_t *to;
-	} counts[] = { { "train/epochs", &t->epochs }, { "train/steps", &t->share[0].steps },
-		{ "train/examples", &t->share[0].done } };
+		int64_t *count;
+		double *number;
+	} numbers[] = { { "train/epochs", &at->epochs, NULL }, { "train/steps", &at->steps, NULL },
+		{ "train/examples", &at->done, NULL }, { "train/loss", NULL, &at->loss },
+		{ "train/score", NULL, &at->score } };
 	if (snprintf(file, sizeof file, "%s/weights.safetensors", path) >= (int) sizeof file)
 		return choir_fail(CHOIR_INVALID, "%s: the path is too long", path);
-	for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
-		CHOIR_TRY(choir_checkpoint_metadata(file, counts[i].key, text, sizeof text));
-		*counts[i].to = strtoll(text, NULL, 10);
+	for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+		CHOIR_TRY(choir_checkpoint_metadata(file, numbers[i].key, text, sizeof text));
+		if (numbers[i].count != NULL)
+			*numbers[i].count = strtoll(text, NULL, 10);
+		else
+			*numbers[i].number = strtod(text, NULL);
 	}
-	t->resumed = t->share[0].done > 0;
-	CHOIR_TRY(choir_checkpoint_metadata(file, "train/loss", text, sizeof text));
-	t->last_loss = strtod(text, NULL);
-	CHOIR_TRY(choir_checkpoint_metadata(file, "train/score", text, sizeof text));
-	t->last_score = strtod(text, NULL);
 	return CHOIR_OK;
+}
+
+// What the chief knows, on all workers.
+static choir_status tell(const training *t, standing *at)
+{
+	return train_is_one_of_many(t) ? choir_cluster_broadcast(t->cluster, 0, at, sizeof *at)
+								   : CHOIR_OK;
 }
 
 static bool has_steps(const char *directory)
@@ -78,6 +93,28 @@ static void say_resumed(const training *t)
 	fflush(stdout);
 }
 
+// From what is there, if there is something.
+static choir_status go_on(training *t)
+{
+	standing at = { .there = train_is_chief(t) && has_steps(t->given->checkpoint) };
+	choir_status status = CHOIR_OK;
+	CHOIR_TRY(tell(t, &at));
+	if (!at.there)
+		return CHOIR_OK;
+	CHOIR_TRY(choir_checkpoint_manager_restore_latest(t->checkpoints));
+	if (train_is_chief(t))
+		status = read_standing(choir_checkpoint_manager_path(t->checkpoints), &at);
+	CHOIR_TRY(status == CHOIR_OK ? tell(t, &at) : status);
+	t->epochs = at.epochs;
+	t->share[0].steps = at.steps;
+	t->share[0].done = at.done;
+	t->resumed = at.done > 0;
+	t->last_loss = at.loss;
+	t->last_score = at.score;
+	say_resumed(t);
+	return CHOIR_OK;
+}
+
 choir_status train_open_checkpoints(training *t)
 {
 	const train_options *o = t->given;
@@ -96,13 +133,8 @@ choir_status train_open_checkpoints(training *t)
 	if (t->checkpoints == NULL)
 		return choir_error_status();
 	CHOIR_TRY(train_open_share(t, t->strategy, 0)); // whose place is in the checkpoint
-	if (has_steps(o->checkpoint)) {
-		CHOIR_TRY(choir_checkpoint_manager_restore_latest(t->checkpoints));
-		CHOIR_TRY(read_progress(t, choir_checkpoint_manager_path(t->checkpoints)));
-		say_resumed(t);
-	}
 	catch_signals();
-	return CHOIR_OK;
+	return go_on(t);
 }
 
 // epochs: that are done. done: examples of the one behind them.
@@ -138,8 +170,47 @@ static choir_status judge(const training *t, choir_status status)
 		json_text("why", choir_error());
 		json_end();
 	}
-	train_say_warning(CHOIR_LOG_WARNING, choir_error(), NULL);
+	if (train_is_chief(t))
+		train_say_warning(CHOIR_LOG_WARNING, choir_error(), NULL);
 	return CHOIR_OK;
+}
+
+// What each worker tells the others behind a step: whether it was asked to stop and, of the one
+// that writes, what it failed with.
+typedef struct {
+	int32_t stop, status;
+	char text[504];
+} word;
+
+static choir_status hear_all(const training *t, const word *own, bool *stops)
+{
+	const int workers = choir_cluster_workers(t->cluster);
+	word *all = calloc((size_t) workers, sizeof *all);
+	if (all == NULL)
+		return choir_fail(CHOIR_STATE, "no memory for a word of each of %d workers", workers);
+	const choir_status heard = choir_cluster_all_gather(t->cluster, own, sizeof *own, all);
+	choir_status status = heard;
+	for (int w = 0; heard == CHOIR_OK && w < workers; w++) {
+		*stops = *stops || all[w].stop != 0;
+		if (status == CHOIR_OK && all[w].status != CHOIR_OK)
+			status = choir_fail((choir_status) all[w].status, "%.500s", all[w].text);
+	}
+	free(all);
+	return status;
+}
+
+// Whether some worker was asked to stop; and how the save went that is on its way.
+static choir_status look_around(const training *t, bool *stops)
+{
+	word own = { .stop = asked_to_stop != 0 };
+	*stops = own.stop != 0;
+	const choir_status status = choir_checkpoint_manager_check(t->checkpoints);
+	if (!train_is_one_of_many(t))
+		return status;
+	own.status = (int32_t) status;
+	if (status != CHOIR_OK)
+		snprintf(own.text, sizeof own.text, "%s", choir_error());
+	return hear_all(t, &own, stops);
 }
 
 // Saves once more and ends the training. That this save fails is a failure in any case: whoever
@@ -158,11 +229,12 @@ choir_status train_checkpoint_step(training *t)
 {
 	if (t->checkpoints == NULL)
 		return CHOIR_OK;
+	bool stops;
 	const share *own = &t->share[0];
 	const int64_t every = t->given->checkpoint_every;
-	if (asked_to_stop != 0)
+	CHOIR_TRY(judge(t, look_around(t, &stops)));
+	if (stops)
 		return stop_here(t, t->epochs - 1, own->done);
-	CHOIR_TRY(judge(t, choir_checkpoint_manager_check(t->checkpoints)));
 	return every > 0 && own->steps % every == 0 ? judge(t, save(t, t->epochs - 1, own->done))
 												: CHOIR_OK;
 }
@@ -171,7 +243,9 @@ choir_status train_checkpoint_epoch(training *t)
 {
 	if (t->checkpoints == NULL)
 		return CHOIR_OK;
-	return asked_to_stop != 0 ? stop_here(t, t->epochs, 0) : judge(t, save(t, t->epochs, 0));
+	bool stops;
+	CHOIR_TRY(judge(t, look_around(t, &stops)));
+	return stops ? stop_here(t, t->epochs, 0) : judge(t, save(t, t->epochs, 0));
 }
 
 choir_status train_close_checkpoints(training *t)

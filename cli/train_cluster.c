@@ -17,10 +17,6 @@ static choir_status check_options(const train_options *o)
 				"--strategy %s is of one process, and several were started: mirrored is of any "
 				"number",
 				o->strategy);
-	if (o->checkpoint != NULL)
-		return choir_fail(CHOIR_UNSUPPORTED,
-				"--checkpoint %s: there are no checkpoints of several processes yet",
-				o->checkpoint);
 	return CHOIR_OK;
 }
 

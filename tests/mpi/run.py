@@ -1,11 +1,16 @@
 """Runs workers under the launcher of an MPI. Arguments: the MPI, the test, the suite's program, the
 worker's program, the folder of the build, the command, the MPIs that there are."""
 
+import fcntl
 import json
 import os
+import random
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
+import time
 
 MPI, TEST, SUITE, WORKER, BUILD, CHOIR = sys.argv[1:7]
 MPIS = sys.argv[7:]
@@ -145,7 +150,92 @@ def train():
               "--strategy", "central_storage")
 
 
+LONG = ("--data", "digits:600", "--model", "mlp", "--widths", "16", "--batch", "30", "--epochs", "12",
+        "--replicas", "4", "--json")
+STOPPED = 75
+# CHOIR_STOPS: how many stops at random moments.
+STOPS = int(os.environ.get("CHOIR_STOPS", "3"))
+
+
+def workers_of(folder):
+    """The processes of a training that saves there."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                words = file.read().split(b"\0")
+        except OSError:
+            continue
+        if os.path.basename(words[0]) == b"choir" and os.fsencode(folder) in words:
+            found.append(int(pid))
+    return found
+
+
+def end_of(said):
+    lines = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+    end = [line for line in lines if line["event"] == "end"]
+    need(len(end) == 1, "not one end", said)
+    return end[0]["weights"], end[0]["loss"], end[0]["test_accuracy"]
+
+
+def run_and_stop(workers, folder, after, options):
+    """(exit status, what it said) of a training one worker of which is asked to stop, so many seconds
+    after it has gone on or an epoch has ended."""
+    line = [*launcher(), "-n", str(workers), CHOIR, "train", *LONG, "--checkpoint", folder, *options]
+    with tempfile.NamedTemporaryFile("w+") as output:
+        def said():
+            with open(output.name, encoding="utf-8") as file:
+                return file.read()
+
+        with subprocess.Popen(line, stdout=output, stderr=subprocess.STDOUT, env=environment()) as running:
+            begun = time.monotonic()
+            while running.poll() is None and time.monotonic() - begun < SECONDS:
+                if '"resume"' in said() or '"epoch"' in said():
+                    break
+                time.sleep(0.01)
+            time.sleep(after)
+            processes = workers_of(folder)
+            if len(processes) == workers:
+                os.kill(random.choice(processes), random.choice((signal.SIGTERM, signal.SIGINT)))
+            try:
+                running.wait(SECONDS)
+            except subprocess.TimeoutExpired:
+                for process in workers_of(folder):
+                    os.kill(process, signal.SIGKILL)
+                sys.exit(f"{line}: does not end: {said()}")
+        return running.returncode, said()
+
+
+def checkpoint():
+    """Stopped at any moment, by any worker, and gone on with by others: the weights of one that was not."""
+    whole = end_of(start(0, CHOIR, "train", *LONG)[1])
+    random.seed(7)
+    with tempfile.TemporaryDirectory() as above:
+        stops = 0
+        for attempt in range(20 * STOPS):
+            if stops >= STOPS:
+                break
+            folder = os.path.join(above, f"run-{attempt}")
+            os.mkdir(folder)
+            for workers, options in ((2, ()), (3, ("--devices", "cpu:0")), (2, ("--devices", "cpu:0,cpu:1"))):
+                status, said = run_and_stop(workers, folder, random.uniform(0, 0.3), options)
+                if status == 0:
+                    break
+                need(status == STOPPED, f"{workers} workers: exit {status}", said)
+                need(said.count("stopped as asked behind step") == 1, "not one says that it stopped", said)
+                stops += 1
+            status, said = start(random.choice((0, 2)), CHOIR, "train", *LONG, "--checkpoint", folder)
+            need(status == 0 and end_of(said) == whole, f"not {whole}", said)
+        need(stops >= STOPS, "stops", str(stops))
+        folder = os.path.join(above, "run-0")
+        with open(os.path.join(folder, ".lock"), "a", encoding="ascii") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            must_fail("two jobs", 2, ["is in use by"], CHOIR, "train", *LONG, "--checkpoint", folder)
+        must_fail("another training", 2, ["other weights"], CHOIR, "train", *LONG, "--checkpoint", folder,
+                  "--widths", "17")
+
+
 if MPI == "none":
     skip("no MPI was found when this was configured")
 {"suite2": lambda: suite(2), "suite4": lambda: suite(4), "launch": launch, "host": host,
- "train": train}[TEST]()
+ "train": train, "checkpoint": checkpoint}[TEST]()

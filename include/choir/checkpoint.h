@@ -93,7 +93,9 @@ const char *choir_weights_list_value(const choir_weights_list *l, size_t i);
 // Over several workers (cluster.h) all of them make the same calls in the same order, and what
 // came of one is the same for all. The chief alone reads and writes the directory, so it need be
 // on no other's disk; the others get what is restored from it. A worker that fails in the middle
-// of a save or a restore ends the job, which then begins at the last checkpoint that is whole.
+// of a save or a restore ends the job, which then begins at the last checkpoint that is whole. A
+// distributed dataset of which each worker reads a part of its own cannot be saved:
+// CHOIR_UNSUPPORTED.
 
 typedef struct choir_checkpoint_options {
 	size_t size;

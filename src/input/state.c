@@ -9,8 +9,20 @@ static const char *name(const void *self)
 	return "dataset";
 }
 
+// Workers that read data of their own each stand in a place of their own, and a checkpoint is the
+// chief's.
+static choir_status check_shared(const choir_distributed_dataset *data)
+{
+	if (data->strategy->peers == NULL || data->split == CHI_SPLIT_SHARED ||
+			data->split == CHI_SPLIT_UNKNOWN_SHARED)
+		return CHOIR_OK;
+	return choir_fail(CHOIR_UNSUPPORTED, "save: a distributed dataset of which each worker reads "
+			"a part of its own has no one place: auto_shard DATA has");
+}
+
 static choir_status save(void *self, chi_state *to)
 {
+	CHOIR_TRY(check_shared(self));
 	choir_input_position p = { .size = sizeof p };
 	CHOIR_TRY(choir_distributed_dataset_save(self, &p));
 	const int64_t numbers[] = { p.pass, p.elements, p.examples, p.steps };

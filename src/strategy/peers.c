@@ -168,6 +168,8 @@ choir_status chi_strategy_agree(choir_strategy *s, choir_status status, const ch
 	if (each == NULL)
 		return chi_strategy_give_up(s, choir_error_status());
 	choir_status all = chi_peers_gather(p, &own, sizeof own, each, "whether %s went well", what);
+	if (all != CHOIR_OK && status != CHOIR_OK)
+		all = choir_fail(status, "%s", own.text); // which came first
 	for (int w = 0; all == CHOIR_OK && w < p->workers; w++) {
 		each[w].text[sizeof each[w].text - 1] = '\0';
 		if (each[w].status != CHOIR_OK && w == p->worker)

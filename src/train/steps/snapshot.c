@@ -146,7 +146,8 @@ choir_status chi_snapshot_take(chi_snapshot *snapshot, choir_strategy *s)
 	}
 	free_objects(&o);
 	chi_weights_free(&w);
-	return chi_strategy_give_up(s, status); // the others may be waiting for parts
+	// What fails on all alike is over for nobody; who fails alone is missed in the next exchange.
+	return chi_strategy_agree(s, status, "copying what is saved");
 }
 
 void chi_snapshot_free(chi_snapshot *snapshot)

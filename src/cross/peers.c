@@ -336,7 +336,7 @@ static block place_of(const gathering *g, int w)
 	size_t before = 0;
 	for (int i = 0; i < w; i++)
 		before += size_of(g, i);
-	return (block){ g->all + before, size_of(g, w) };
+	return (block){ before == 0 ? g->all : g->all + before, size_of(g, w) };
 }
 
 static block own_bytes(const void *of, int w)

@@ -3,6 +3,7 @@
 // add up is cross's business (cross/workers.c); here is only what belongs to no collective.
 #include "base/alloc.h"
 #include "base/philox.h"
+#include "base/text.h"
 #include "op/op.h"
 #include "strategy/strategy.h"
 
@@ -48,6 +49,18 @@ void chi_strategy_close_peers(choir_strategy *s)
 choir_status chi_strategy_give_up(choir_strategy *s, choir_status status)
 {
 	return s->peers == NULL || status == CHOIR_OK ? status : chi_peers_give_up(s->peers);
+}
+
+choir_status chi_strategy_same(choir_strategy *s, const char *fmt, ...)
+{
+	char text[CHI_ERROR_SIZE];
+	va_list args;
+	if (s->peers == NULL)
+		return CHOIR_OK;
+	va_start(args, fmt);
+	chi_text_format(text, sizeof text, fmt, args);
+	va_end(args);
+	return chi_peers_gather(s->peers, NULL, 0, NULL, "%s", text);
 }
 
 static uint64_t hash_values(const char *data, size_t bytes)

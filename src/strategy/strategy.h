@@ -147,6 +147,8 @@ static inline int chi_strategy_id(const choir_strategy *s, int replica)
 // (chi_variable_bytes, host memory) becomes. Without peers nothing.
 choir_status chi_strategy_agree_on_variable(
 		choir_strategy *s, const chi_variable_plan *plan, void *initial, size_t bytes);
+// What fmt says must be the same on all workers, which all come here. Without peers nothing.
+choir_status chi_strategy_same(choir_strategy *s, const char *fmt, ...) CHOIR_PRINTF(2, 3);
 // *sum becomes the sum of all workers'.
 choir_status chi_strategy_add_counts(choir_strategy *s, double *sum);
 // Examples of all workers' replicas in a set that says only how many there are here.

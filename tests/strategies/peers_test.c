@@ -150,11 +150,181 @@ static void test_every_program(void **state)
 			compare(&strategy_programs[i], replicas, places, sizeof places / sizeof places[0]);
 }
 
+// ---- Random programs: the same draws in every replica of every worker.
+
+typedef struct {
+	uint64_t seed;
+	choir_variable *v, *part;
+	choir_optimizer *o;
+} dice;
+
+static uint64_t draw(uint64_t *state, uint64_t below)
+{
+	*state = *state * 6364136223846793005u + 1442695040888963407u;
+	return (*state >> 33) % below;
+}
+
+// Values of its own for each replica, of all magnitudes, so that the order of sums shows.
+static choir_tensor *own_values(
+		choir_replica *r, choir_dtype dtype, choir_shape shape, uint64_t seed)
+{
+	const int64_t n = choir_shape_elements(&shape);
+	double *x = malloc((size_t) (n + 1) * sizeof *x);
+	uint64_t state = seed * 31 + (uint64_t) choir_replica_id(r);
+	for (int64_t i = 0; i < n; i++)
+		x[i] = ((double) draw(&state, 2000) - 1000) / (double) (1 + draw(&state, 3000));
+	choir_tensor *t = choir_cast(choir_constant(r->frame, CHOIR_F64, shape, x), dtype);
+	free(x);
+	return t;
+}
+
+// Whole numbers that tell one tensor from another, whatever its size.
+static choir_tensor *print_of(choir_tensor *t)
+{
+	static _Thread_local char bytes[1 << 20];
+	t = choir_cast(t, CHOIR_F64); // which loses nothing
+	const size_t size =
+			t == NULL ? 0 : (size_t) choir_shape_elements(choir_tensor_shape(t)) * sizeof(double);
+	if (t == NULL || choir_tensor_fetch(t, bytes, size) != CHOIR_OK)
+		return NULL;
+	uint64_t hash = size;
+	for (size_t i = 0; i < size; i++)
+		hash = (hash ^ (unsigned char) bytes[i]) * 1099511628211u;
+	const float print[3] = { (float) (hash & 0xfffff), (float) (hash >> 20 & 0xfffff),
+		(float) (hash >> 40) };
+	return choir_constant(choir_tensor_frame(t), CHOIR_F32, CHOIR_SHAPE(3), print);
+}
+
+static choir_status gather_and_reduce(choir_cross *x, void *user)
+{
+	const dice *d = user;
+	choir_value *g = choir_cross_arg(x, "x");
+	choir_value *sum = choir_cross_reduce_to(x, CHOIR_SUM, g, choir_variable_value(d->v));
+	if (choir_cross_return(x, "all", choir_tensor_value(choir_cross_gather(x, g, 0))) != CHOIR_OK)
+		return choir_error_status();
+	return choir_cross_return(x, "sum", sum);
+}
+
+static choir_tensor *merge_values(choir_replica *r, dice *d, uint64_t seed)
+{
+	choir_replica_give(r, "x", own_values(r, CHOIR_F32, CHOIR_SHAPE(17, 3), seed));
+	if (choir_replica_merge_call(r, gather_and_reduce, d) != CHOIR_OK)
+		return NULL;
+	choir_tensor *two[2] = { choir_replica_take(r, "all"), choir_replica_take(r, "sum") };
+	return choir_concat(2, two, 0);
+}
+
+static choir_tensor *sum_slices(choir_replica *r, uint64_t seed)
+{
+	const int id = choir_replica_id(r);
+	const int64_t rows[3] = { id % 4, (id + 2) % 5, 4 };
+	choir_tensor *values = own_values(r, CHOIR_F32, CHOIR_SHAPE(3, 2), seed);
+	choir_tensor *at = choir_constant(r->frame, CHOIR_I64, CHOIR_SHAPE(3), rows);
+	return choir_to_dense(
+			choir_replica_all_reduce(r, CHOIR_SUM, choir_indexed_slices(values, at, 5)));
+}
+
+static choir_tensor *roll(choir_replica *r, dice *d, uint64_t *state)
+{
+	static const int64_t sizes[] = { 1, 7, 900, 20000, 50001 };
+	const uint64_t what = draw(state, 10), seed = draw(state, 1 << 30);
+	const int64_t n = sizes[draw(state, 5)];
+	choir_frame *f = r->frame;
+	choir_tensor *two[2];
+	switch (what) {
+	case 0:
+	case 1:
+		return choir_replica_all_reduce(r, what == 0 ? CHOIR_SUM : CHOIR_MEAN,
+				own_values(r, CHOIR_F32, CHOIR_SHAPE(n), seed));
+	case 2:
+		return choir_replica_all_reduce(
+				r, CHOIR_SUM, own_values(r, CHOIR_I32, CHOIR_SHAPE(n, 2), seed));
+	case 3:
+		return choir_replica_all_reduce(r, CHOIR_MEAN,
+				choir_counted(
+						own_values(r, CHOIR_F64, CHOIR_SHAPE(n), seed), 1 + choir_replica_id(r)));
+	case 4: // unequal sizes, in the middle
+		return choir_replica_all_gather(
+				r, own_values(r, CHOIR_F32, CHOIR_SHAPE(2, choir_replica_id(r) % 3, 5), seed), 1);
+	case 5:
+		return choir_replica_broadcast(r, own_values(r, CHOIR_F32, CHOIR_SHAPE(n), seed),
+				(int) (seed % (uint64_t) choir_replica_count(r)));
+	case 6:
+		two[0] = own_values(r, CHOIR_F32, CHOIR_SHAPE(n), seed);
+		two[1] = own_values(r, CHOIR_F32, CHOIR_SHAPE(3, 4), seed + 1);
+		if (choir_replica_batch_all_reduce(r, CHOIR_SUM, 2, two, two) != CHOIR_OK)
+			return NULL;
+		two[1] = choir_reshape(two[1], CHOIR_SHAPE(12));
+		return choir_concat(2, two, 0);
+	case 7:
+		if (choir_variable_assign_add(d->v, own_values(r, CHOIR_F32, CHOIR_SHAPE(3), seed)) !=
+				CHOIR_OK)
+			return NULL;
+		return choir_variable_read(d->v, f);
+	case 8:
+		return merge_values(r, d, seed);
+	default:
+		return sum_slices(r, seed);
+	}
+}
+
+static choir_status roll_often(choir_replica *r, void *user)
+{
+	dice *d = user;
+	uint64_t state = d->seed;
+	for (int i = 0; i < 12; i++) {
+		char name[16];
+		snprintf(name, sizeof name, "%d", i);
+		if (choir_replica_return(r, name, print_of(roll(r, d, &state))) != CHOIR_OK)
+			return choir_error_status();
+	}
+	return CHOIR_OK;
+}
+
+static uint64_t random_seed;
+
+static choir_status random_program(choir_strategy *s, record *to)
+{
+	dice d = { .seed = random_seed };
+	choir_values *results = NULL;
+	CHOIR_SCOPE (s)
+		d.v = choir_variable_new("v", CHOIR_SHAPE(3),
+				CHOIR_OPTIONS(choir_variable_options, .aggregation = CHOIR_AGGREGATION_MEAN));
+	if (d.v == NULL)
+		return choir_error_status();
+	choir_status status = choir_strategy_run(s, roll_often, &d, NULL, &results);
+	for (int i = 0; status == CHOIR_OK && i < 12; i++) {
+		char name[16];
+		snprintf(name, sizeof name, "%d", i);
+		status = record_leaf(to, results, name);
+	}
+	choir_values_free(results);
+	return status;
+}
+
+// spec: 2.17
+static void test_random(void **state)
+{
+	(void) state;
+	static const program p = { "random", random_program, false };
+	static const char *const devices[] = { "cpu:0", "cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2",
+		"far:0,cpu:0" };
+	for (uint64_t seed = 1; seed <= 40; seed++) {
+		uint64_t dealer = seed;
+		random_seed = seed;
+		const int replicas = 2 + (int) draw(&dealer, 7);
+		const int workers = 2 + (int) draw(&dealer, (uint64_t) replicas - 1);
+		const peers_place place = { workers, devices[draw(&dealer, 4)] };
+		compare(&p, replicas, &place, 1);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_same_bits),
 		cmocka_unit_test(test_every_program),
+		cmocka_unit_test(test_random),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,6 +13,7 @@
 #include "trace/trace.h"
 
 #include <stdio.h>
+#include <string.h>
 
 typedef struct {
 	choir_replica *replica;
@@ -87,10 +88,11 @@ static choir_status reduce_own(chi_replica *r, chi_meet *m, choir_tensor *t, dou
 		status = chi_stream_wait(s->exchange[r->lane]);
 	if (status == CHOIR_OK)
 		return status;
-	// What failed here is the cause, unless another's failure ended the wait, or there is a name
-	// for it.
+	// What failed here is the cause, unless another's failure ended the wait, which may be that of
+	// another worker, or there is a name for it.
 	r->cancelled = true;
-	if (status != CHOIR_CANCELLED && (status != CHOIR_TIMEOUT || !chi_run_give_up(r, m)))
+	if (status == CHOIR_CANCELLED ? s->peers != NULL
+								  : status != CHOIR_TIMEOUT || !chi_run_give_up(r, m))
 		chi_run_fail(run, s->replicas);
 	return chi_run_cancelled(run);
 }
@@ -151,6 +153,15 @@ static void name_collective(const chi_replica *r, const char *call, char name[64
 		snprintf(name, 64, "%s of %.47s", call, r->subject.name);
 }
 
+// Other workers see the name alone: what must be equal is in it.
+static void name_for_peers(choir_reduce_op op, const choir_tensor *t, char name[64])
+{
+	char shape[CHI_SHAPE_TEXT];
+	const size_t length = strlen(name);
+	snprintf(name + length, 64 - length, ", %s%s, %s", op == CHOIR_MEAN ? "mean" : "sum",
+			t->count == CHOIR_NONE ? "" : " by counts", chi_shape_print(&t->shape, shape));
+}
+
 static choir_status come_together(
 		chi_replica *r, choir_reduce_op op, choir_tensor *t, chi_meet **out, double *divisor)
 {
@@ -165,6 +176,8 @@ static choir_status come_together(
 	bool last;
 	char name[64];
 	name_collective(r, "all_reduce", name);
+	if (run->strategy->peers != NULL)
+		name_for_peers(op, t, name);
 	r->contribution = t;
 	chi_meet *m = *out = chi_meet_arrive(r, CHI_MEET_COLLECTIVE, &all_reduce_op,
 			chi_hash_mix(hash + r->subject.hash), name, prepare_result, t, &last);

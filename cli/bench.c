@@ -44,6 +44,16 @@ choir_strategy *bench_strategy(int64_t replicas, const char *devices, const char
 	return s;
 }
 
+choir_strategy *bench_workers(choir_cluster *c, int64_t replicas, const char *devices)
+{
+	choir_strategy *s = choir_multi_worker_mirrored_strategy_new(
+			CHOIR_OPTIONS(choir_strategy_options, .devices = devices, .replicas = (int) replicas,
+					.pin = CHOIR_ON, .cores_per_device = 1, .cluster = c));
+	if (s != NULL)
+		pin_caller();
+	return s;
+}
+
 const char *bench_version(char text[32])
 {
 	const int v = choir_version();

@@ -55,7 +55,7 @@ static const command self = {
 			"Measures all-reduce between replicas for buffers from 4 KiB on, each four times the\n"
 			"one before. A buffer is written by its owner right before; the time is that of\n"
 			"the slowest replica from a common start; GB/s is the bytes of one buffer over the\n"
-			"median time.",
+			"median time. Under mpirun -n N the replicas are those of N processes.",
 	.n = sizeof options / sizeof options[0],
 	.options = options,
 };
@@ -66,6 +66,8 @@ typedef struct {
 	int64_t elements[MOST_SHAPES];
 	int rounds;
 	bool together; // each replica has a device of its own, so all can wait by spinning
+	choir_cluster *cluster; // its workers; NULL: there is one
+	int first; // the id of this worker's first replica
 	atomic_int arrived;
 	atomic_bool stopped; // one has failed and comes no more
 	double *seconds[MOST_REPLICAS]; // of each round
@@ -100,7 +102,7 @@ static choir_status sum_round(choir_replica *r, bench *b, int round)
 	CHOIR_TRY(start_together(r, b, round));
 	const double start = now();
 	choir_tensor *sum = choir_replica_all_reduce(r, CHOIR_SUM, t);
-	b->seconds[choir_replica_id(r)][round] = now() - start;
+	b->seconds[choir_replica_id(r) - b->first][round] = now() - start;
 	if (sum == NULL)
 		return choir_error_status();
 	choir_frame_rewind(r->frame, mark);
@@ -119,7 +121,7 @@ static choir_status sum_shapes(choir_replica *r, bench *b, int round)
 	CHOIR_TRY(start_together(r, b, round));
 	const double start = now();
 	CHOIR_TRY(choir_replica_batch_all_reduce(r, CHOIR_SUM, b->n, t, t));
-	b->seconds[choir_replica_id(r)][round] = now() - start;
+	b->seconds[choir_replica_id(r) - b->first][round] = now() - start;
 	choir_frame_rewind(r->frame, mark);
 	return CHOIR_OK;
 }
@@ -152,16 +154,33 @@ static choir_status read_rounds(choir_replica *r, void *user)
 	return CHOIR_OK;
 }
 
+// The slowest worker's time of each round, in that of the first replica here.
+static choir_status meet_workers(bench *b)
+{
+	const int workers = b->cluster == NULL ? 1 : choir_cluster_workers(b->cluster);
+	const size_t rounds = (size_t) b->rounds, bytes = rounds * sizeof(double);
+	double *all = workers == 1 ? NULL : malloc((size_t) workers * bytes);
+	if (workers == 1 || all == NULL)
+		return workers == 1 ? CHOIR_OK : choir_fail(CHOIR_NO_MEMORY, "no memory to measure with");
+	const choir_status status = choir_cluster_all_gather(b->cluster, b->seconds[0], bytes, all);
+	for (size_t i = 0; status == CHOIR_OK && i < (size_t) workers * rounds; i++)
+		if (all[i] > b->seconds[0][i % rounds])
+			b->seconds[0][i % rounds] = all[i];
+	free(all);
+	return status;
+}
+
 // The median over rounds of the slowest replica's time.
 static choir_status slowest(choir_strategy *s, choir_replica_fn *fn, bench *b, double *seconds)
 {
-	const int replicas = choir_strategy_replicas(s);
+	const int replicas = choir_strategy_local_replicas(s);
 	atomic_store(&b->arrived, 0);
 	CHOIR_TRY(choir_strategy_run(s, fn, b, NULL, NULL));
 	for (int round = 0; round < b->rounds; round++)
 		for (int r = 1; r < replicas; r++)
 			if (b->seconds[r][round] > b->seconds[0][round])
 				b->seconds[0][round] = b->seconds[r][round];
+	CHOIR_TRY(meet_workers(b));
 	*seconds = median((size_t) b->rounds, b->seconds[0]);
 	return CHOIR_OK;
 }
@@ -180,6 +199,8 @@ static void say_read(double rate)
 
 static void say_sum(const bench *b, double seconds)
 {
+	if (b->cluster != NULL && !choir_cluster_is_chief(b->cluster))
+		return;
 	const double rate = (double) b->bytes / seconds / 1e9;
 	if (given.json) {
 		json_begin();
@@ -261,12 +282,15 @@ static choir_status measure(choir_strategy *s, bench *b)
 	}
 	memset(memory, 1, READ_BYTES);
 	b->memory = memory;
+	b->cluster = choir_strategy_cluster(s);
+	b->first = choir_strategy_first_replica(s);
 	b->together = choir_strategy_worker_devices(s) == given.replicas;
-	status = measure_read(s, b);
+	if (b->cluster == NULL) // what one process can read
+		status = measure_read(s, b);
 	if (status == CHOIR_OK)
 		status = given.shapes != NULL ? measure_shapes(s, b) : measure_sums(s, b);
 	b->n = 0;
-	if (status == CHOIR_OK)
+	if (status == CHOIR_OK && b->cluster == NULL)
 		status = measure_read(s, b);
 	free(memory);
 	return status;
@@ -278,9 +302,15 @@ int bench_all_reduce_main(int argc, char **argv)
 	if (result != OPTIONS_GIVEN)
 		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
 	static bench b;
-	choir_strategy *s = bench_strategy(given.replicas, given.devices, given.operations);
+	choir_cluster *c = choir_cluster_new(NULL);
+	if (c == NULL)
+		return failed(&self);
+	choir_strategy *s = choir_cluster_workers(c) > 1
+			? bench_workers(c, given.replicas, given.devices)
+			: bench_strategy(given.replicas, given.devices, given.operations);
 	const int code = s != NULL && measure(s, &b) == CHOIR_OK ? EXIT_OK : failed(&self);
 	choir_strategy_free(s);
+	choir_cluster_free(c);
 	for (int64_t r = 0; r < given.replicas; r++)
 		free(b.seconds[r]);
 	return code;

@@ -197,9 +197,14 @@ static void say_read(double rate)
 	fflush(stdout);
 }
 
+static bool speaks(const bench *b)
+{
+	return b->cluster == NULL || choir_cluster_is_chief(b->cluster);
+}
+
 static void say_sum(const bench *b, double seconds)
 {
-	if (b->cluster != NULL && !choir_cluster_is_chief(b->cluster))
+	if (!speaks(b))
 		return;
 	const double rate = (double) b->bytes / seconds / 1e9;
 	if (given.json) {
@@ -216,6 +221,8 @@ static void say_sum(const bench *b, double seconds)
 
 static void say_shapes(const bench *b, double seconds)
 {
+	if (!speaks(b))
+		return;
 	const double rate = (double) b->bytes / seconds / 1e9;
 	if (given.json) {
 		json_begin();

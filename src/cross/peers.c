@@ -305,12 +305,35 @@ static choir_status sum(exchange *e, summing *s)
 	return s->once ? CHOIR_OK : go_round(e, sums_for, sums_from, s);
 }
 
+static bool is_known(const chi_known_sum *k, const choir_collective *c)
+{
+	return k->elements == c->elements && k->dtype == c->dtype && k->name[0] != '\0' &&
+			strcmp(k->name, c->name) == 0;
+}
+
+// Its text is made when a sum is new, or its name is too long to be kept.
+static chi_fingerprint fingerprint_of(chi_peers *p, const choir_collective *c)
+{
+	const uint64_t sequence = chi_cluster_next(p->cluster);
+	for (int i = 0; i < CHI_KNOWN_SUMS; i++)
+		if (is_known(&p->known[i], c)) {
+			p->known[i].fingerprint.sequence = sequence;
+			return p->known[i].fingerprint;
+		}
+	chi_known_sum *k = &p->known[p->next_known++ % CHI_KNOWN_SUMS];
+	*k = (chi_known_sum){ .elements = c->elements, .dtype = c->dtype };
+	chi_fingerprint_set(&k->fingerprint, sequence, "all_reduce of %lld %s, %s",
+			(long long) c->elements, choir_dtype_name(c->dtype), c->name);
+	if (strlen(c->name) < sizeof k->name)
+		memcpy(k->name, c->name, strlen(c->name));
+	return k->fingerprint;
+}
+
 choir_status chi_peers_sum(
 		chi_peers *p, const choir_collective *c, const choir_part own[], void *to)
 {
 	exchange e = begin(p);
-	chi_fingerprint_set(&e.fingerprint, chi_cluster_next(p->cluster), "all_reduce of %lld %s, %s",
-			(long long) c->elements, choir_dtype_name(c->dtype), c->name);
+	e.fingerprint = fingerprint_of(p, c);
 	summing s = { .peers = p, .c = c, .own = own, .size = chi_dtype_size(c->dtype), .sum = to };
 	const choir_status status = sum(&e, &s);
 	return status == CHOIR_OK ? status : chi_peers_give_up(p);

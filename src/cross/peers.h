@@ -9,6 +9,15 @@
 #include "choir/extend/cross.h"
 #include "cluster/message.h"
 
+// The fingerprint of a sum, but for its number: most sums are made again and again.
+typedef struct {
+	char name[64];
+	int64_t elements;
+	choir_dtype dtype;
+	chi_fingerprint fingerprint;
+} chi_known_sum;
+enum { CHI_KNOWN_SUMS = 8 };
+
 typedef struct chi_peers {
 	choir_cluster *cluster; // borrowed
 	int workers, worker;
@@ -20,6 +29,8 @@ typedef struct chi_peers {
 	chi_message **wait; // of those that are on their way
 	void *memory; // for what others send, and what has to be packed; kept
 	size_t room;
+	chi_known_sum known[CHI_KNOWN_SUMS];
+	unsigned next_known;
 } chi_peers;
 
 // own: this worker's replicas, at least 1. All workers must call it. A zeroed one can be closed.

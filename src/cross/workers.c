@@ -5,17 +5,26 @@
 // already, and does the rest in one meeting. Memory that the host may not touch is copied to it
 // and back.
 //
+// What a message costs is mostly that it is one. So where all workers have one device, they
+// bundle: small sums that were joined already when the first of them is waited for are exchanged
+// as one, laid behind each other. The program joins and waits at the same places everywhere, and
+// one thread does it: so all bundle the same. Of several devices nobody knows which has joined
+// what.
+//
 // The exchange is a piece of a meeting like any other: so nobody who gives up takes memory away
 // that is being sent.
 #include "base/alloc.h"
 #include "base/lock.h"
+#include "base/philox.h"
 #include "base/size.h"
 #include "cross/host.h"
 #include "cross/tree.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { BELOW, BETWEEN, ABOVE, MEETINGS };
+enum { MOST_BYTES = 64 << 10, BUNDLE_BYTES = 1 << 20 }; // of a sum in a bundle, and of that
 
 // Memory that is kept, and grown before a collective is worked on.
 typedef struct {
@@ -27,6 +36,7 @@ typedef struct {
 	const choir_group *group;
 	chi_peers *peers;
 	bool alone, staged; // one device of host memory; a device of other memory
+	bool bundles; // all workers are alone
 	int nodes; // of this worker
 	chi_meeting meeting[MEETINGS]; // alone: only BETWEEN
 	chi_stream **stream; // staged: of each member, for copies
@@ -37,6 +47,10 @@ typedef struct {
 	chi_mutex lock; // of growing what is kept
 	kept parts, node, total;
 	const char *sum; // of the collective under way
+	// Alone: what was joined, and of what was exchanged the sums; the ticket that is waited for.
+	const choir_collective *waits[CHI_MEETING_SLOTS];
+	const char *sums[CHI_MEETING_SLOTS];
+	uint64_t joined, exchanged, ticket;
 } workers;
 
 void chi_workers_tell(void *self, chi_peers *p)
@@ -65,6 +79,21 @@ static choir_status open_streams(workers *w)
 	return CHOIR_OK;
 }
 
+static choir_status decide_on_bundles(workers *w)
+{
+	chi_peers *p = w->peers;
+	const int own = w->alone;
+	int *all = chi_alloc_array((size_t) p->workers, sizeof *all);
+	if (all == NULL)
+		return choir_error_status();
+	const choir_status status = chi_peers_gather(p, &own, sizeof own, all, "devices");
+	w->bundles = true;
+	for (int i = 0; status == CHOIR_OK && i < p->workers; i++)
+		w->bundles = w->bundles && all[i] != 0;
+	chi_free(all);
+	return status;
+}
+
 static choir_status open_workers(void *self, const choir_group *group)
 {
 	workers *w = self;
@@ -83,7 +112,9 @@ static choir_status open_workers(void *self, const choir_group *group)
 	memcpy(w->part, p->part + p->node[p->worker], (size_t) w->nodes * sizeof *w->part);
 	for (int i = w->alone ? BETWEEN : BELOW; i < (w->alone ? ABOVE : MEETINGS); i++)
 		CHOIR_TRY(chi_meeting_open(&w->meeting[i], group->members));
-	return w->staged ? open_streams(w) : CHOIR_OK;
+	if (w->staged)
+		CHOIR_TRY(open_streams(w));
+	return decide_on_bundles(w);
 }
 
 static void close_workers(void *self)
@@ -239,6 +270,110 @@ static choir_status exchange(workers *w, const chi_slot *slot)
 	return chi_peers_sum(w->peers, c, w->part, total);
 }
 
+// ---- Bundles.
+
+static const choir_collective *waiting(const workers *w, uint64_t ticket)
+{
+	return w->waits[ticket % CHI_MEETING_SLOTS];
+}
+
+static size_t bytes_of(const choir_collective *c)
+{
+	return (size_t) c->elements * chi_dtype_size(c->dtype);
+}
+
+static bool is_small(const choir_collective *c, const choir_collective *like)
+{
+	return c->kind == CHOIR_ALL_REDUCE && c->dtype == like->dtype && bytes_of(c) <= MOST_BYTES;
+}
+
+// How many collectives from the one that is waited for on go together; all: their elements.
+static uint64_t find_bundle(const workers *w, int64_t *all)
+{
+	const choir_collective *first = waiting(w, w->ticket);
+	uint64_t n = 1;
+	*all = first->elements;
+	if (!w->bundles || !is_small(first, first))
+		return 1;
+	while (w->ticket + n < w->joined) {
+		const choir_collective *c = waiting(w, w->ticket + n);
+		if (!is_small(c, first) ||
+				(size_t) (*all + c->elements) * chi_dtype_size(c->dtype) > BUNDLE_BYTES)
+			break;
+		*all += c->elements;
+		n++;
+	}
+	return n;
+}
+
+// What must be equal of all of them is in the name.
+static void name_bundle(const workers *w, uint64_t n, char name[64])
+{
+	uint64_t hash = n;
+	for (uint64_t i = 0; i < n; i++) {
+		const choir_collective *c = waiting(w, w->ticket + i);
+		hash = chi_hash_mix(hash ^ chi_hash_text(c->name) ^ (uint64_t) c->elements);
+	}
+	snprintf(name, 64, "%d sums from \"%.20s\" on, %016llx", (int) n, waiting(w, w->ticket)->name,
+			(unsigned long long) hash);
+}
+
+// Lays the parts of all of them one behind another, node by node.
+static void pack(workers *w, uint64_t n, size_t all)
+{
+	for (int k = 0; k < w->nodes; k++) {
+		char *to = w->node.memory + (size_t) k * all;
+		w->part[k].data = to;
+		for (uint64_t i = 0; i < n; i++) {
+			const choir_collective *c = waiting(w, w->ticket + i);
+			if (bytes_of(c) > 0)
+				memcpy(to, c->parts[k].data, bytes_of(c));
+			to += bytes_of(c);
+		}
+	}
+}
+
+static choir_status exchange_bundle(workers *w, uint64_t n, int64_t elements)
+{
+	char name[64];
+	choir_collective all = *waiting(w, w->ticket);
+	all.name = name;
+	all.elements = elements;
+	for (uint64_t i = 0; i < n; i++)
+		if (waiting(w, w->ticket + i)->n != (size_t) w->nodes)
+			return choir_fail(CHOIR_INTERNAL, "%s: the parts of this worker are not its nodes",
+					waiting(w, w->ticket + i)->name);
+	CHOIR_TRY(keep_room(w, &w->node, (size_t) w->nodes, &all));
+	CHOIR_TRY(keep_room(w, &w->total, 1, &all));
+	name_bundle(w, n, name);
+	pack(w, n, bytes_of(&all));
+	CHOIR_TRY(chi_peers_sum(w->peers, &all, w->part, w->total.memory));
+	const char *sum = w->total.memory;
+	for (uint64_t i = 0; i < n; i++) {
+		w->sums[(w->ticket + i) % CHI_MEETING_SLOTS] = sum;
+		sum += bytes_of(waiting(w, w->ticket + i));
+	}
+	return CHOIR_OK;
+}
+
+// The sum of the one that is waited for, which may have come with an earlier one.
+static choir_status exchange_alone(workers *w, const chi_slot *slot)
+{
+	int64_t elements;
+	if (w->ticket >= w->exchanged) {
+		const uint64_t n = find_bundle(w, &elements);
+		if (n == 1) {
+			CHOIR_TRY(exchange(w, slot));
+			w->sums[w->ticket % CHI_MEETING_SLOTS] = w->sum;
+		} else {
+			CHOIR_TRY(exchange_bundle(w, n, elements));
+		}
+		w->exchanged = w->ticket + n;
+	}
+	w->sum = w->sums[w->ticket % CHI_MEETING_SLOTS];
+	return CHOIR_OK;
+}
+
 static choir_status hand_out(workers *w, const chi_slot *slot, int member, int64_t first)
 {
 	const choir_collective *c = slot->c[member];
@@ -256,7 +391,7 @@ static choir_status between(void *self, const chi_slot *slot, int member, int64_
 {
 	workers *w = self;
 	(void) index;
-	choir_status status = exchange(w, slot);
+	choir_status status = w->alone ? exchange_alone(w, slot) : exchange(w, slot);
 	if (status != CHOIR_OK)
 		return chi_peers_give_up(w->peers);
 	for (int64_t i = 0; w->alone && status == CHOIR_OK && i < slices_of(slot->c[0]); i++)
@@ -320,7 +455,12 @@ static choir_status join(void *self, int member, const choir_collective *c, uint
 		CHOIR_TRY(chi_meeting_join(&w->meeting[ABOVE], member, c, slices, ticket));
 		CHOIR_TRY(chi_meeting_join(&w->meeting[BELOW], member, c, slices, ticket));
 	}
-	return chi_meeting_join(&w->meeting[BETWEEN], member, c, 1, ticket);
+	CHOIR_TRY(chi_meeting_join(&w->meeting[BETWEEN], member, c, 1, ticket));
+	if (w->alone) {
+		w->waits[*ticket % CHI_MEETING_SLOTS] = c;
+		w->joined = *ticket + 1;
+	}
+	return CHOIR_OK;
 }
 
 // Only the devices here have a time-out of their own: the exchange has that of the cluster, and
@@ -328,8 +468,10 @@ static choir_status join(void *self, int member, const choir_collective *c, uint
 static choir_status wait(void *self, int member, uint64_t ticket, double seconds)
 {
 	workers *w = self;
-	if (w->alone)
+	if (w->alone) {
+		w->ticket = ticket;
 		return chi_meeting_wait(&w->meeting[BETWEEN], member, ticket, seconds, between, w);
+	}
 	CHOIR_TRY(chi_meeting_wait(&w->meeting[BELOW], member, ticket, seconds, below, w));
 	CHOIR_TRY(chi_meeting_wait(&w->meeting[BETWEEN], member, ticket, -1, between, w));
 	return chi_meeting_wait(&w->meeting[ABOVE], member, ticket, -1, above, w);
@@ -348,6 +490,7 @@ static void abort_workers(void *self)
 static void reset_workers(void *self)
 {
 	workers *w = self;
+	w->joined = w->exchanged = 0;
 	for (int i = w->alone ? BETWEEN : BELOW; i < (w->alone ? ABOVE : MEETINGS); i++)
 		chi_meeting_reset(&w->meeting[i]);
 }

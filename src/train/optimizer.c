@@ -63,10 +63,10 @@ static choir_status agree(choir_strategy *s, const chi_optimizer_kind *kind,
 {
 	return chi_strategy_same(s,
 			"optimizer %s, rate %.9g, clip_norm %.9g, weight_decay %.9g, momentum %.9g, "
-			"nesterov %d, betas %.9g %.9g, epsilon %.9g, rho %.9g, skip_nonfinite %d, "
+			"nesterov %d, betas %.9g %.9g, epsilon %.9g, rho %.9g, nonfinite %d, "
 			"schedule %d of %lld steps after %lld, factor %.9g, %zu groups",
 			kind->name, o->rate, o->clip_norm, o->weight_decay, o->momentum, (int) o->nesterov,
-			o->beta1, o->beta2, o->epsilon, o->rho, (int) o->skip_nonfinite, (int) schedule->kind,
+			o->beta1, o->beta2, o->epsilon, o->rho, (int) o->nonfinite, (int) schedule->kind,
 			(long long) schedule->steps, (long long) schedule->warmup, schedule->factor,
 			o->n_groups);
 }

@@ -13,7 +13,9 @@
 
 #include <string.h>
 
-enum { TAG = 0, SMALL = 32 << 10 }; // bytes that a worker gets in all, if there is one round
+// In one round a worker gets all of all others' nodes, and adds up all of them: what it costs
+// grows with the square of the nodes, and what it saves is a message each way.
+enum { TAG = 0, SMALL = 256 << 10 };
 
 // ---- Who has what.
 
@@ -290,7 +292,8 @@ static choir_status sum(exchange *e, summing *s)
 {
 	const chi_peers *p = e->peers;
 	const size_t all = (size_t) s->c->elements * s->size;
-	s->once = all <= SMALL / (size_t) p->node[p->workers];
+	const size_t nodes = (size_t) p->node[p->workers];
+	s->once = all <= SMALL / (nodes * (nodes - 1));
 	for (int i = 0; i < chi_peers_nodes(p, p->worker); i++) {
 		const choir_part *is = &s->own[i], *due = &p->part[p->node[p->worker] + i];
 		if (is->lo != due->lo || is->hi != due->hi)

@@ -63,8 +63,10 @@ typedef struct choir_input_options {
 	choir_fetch fetch;
 	choir_replication replication; // of distribute_datasets_from_function
 	bool place_on_device; // the dataset itself: no device of Choir's can (CHOIR_UNSUPPORTED)
-	// Batches (of each replica, where each takes whole ones) that are read ahead on a thread of
-	// Choir's, beside what the dataset's own prefetch steps read. 0, CHOIR_NONE: none.
+	// Steps that are read ahead on a thread of Choir's, beside what the dataset's own prefetch
+	// steps read; it starts with the first batch. CHOIR_NONE: none, so that nothing is read but
+	// what a step needs. 0: one where the dataset reads files and calls no function of the
+	// program, which would see that thread; else none, and none behind a prefetch step.
 	int buffer;
 } choir_input_options;
 

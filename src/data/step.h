@@ -36,6 +36,7 @@ typedef struct {
 	const void *(*peek)(choir_dataset *d, size_t column, int64_t first, int64_t count);
 	void (*free)(choir_dataset *d); // what the step holds itself, before its sources are freed
 	// The others may be left out.
+	bool calls; // functions of the program, which see the thread that reads
 	bool varies; // a source whose columns may have dimensions CHOIR_NONE: it writes cells
 	// Of a stream, right after rewind: to where so many elements, which this pass has, have been
 	// handed out. It moves its sources with chi_dataset_pass_over. NULL: the core reads them.

@@ -94,16 +94,17 @@ static choir_status count_step(choir_distributed_dataset *data, const word all[]
 	return ended ? CHOIR_END : CHOIR_OK;
 }
 
-choir_status chi_input_agree_step(choir_distributed_dataset *data, choir_status own)
+choir_status chi_input_agree_step(
+		choir_distributed_dataset *data, const chi_target *to, choir_status own)
 {
 	choir_strategy *s = data->strategy;
 	int64_t examples = 0;
 	for (int i = 0; own == CHOIR_OK && i < s->replicas; i++)
-		examples += data->rows[i];
+		examples += to->rows[i];
 	data->all = examples;
 	if (s->peers == NULL)
 		return own;
-	const word w = make_word(own, examples, own == CHOIR_OK ? data->whole : 0);
+	const word w = make_word(own, examples, own == CHOIR_OK ? to->whole : 0);
 	choir_status status = chi_peers_gather(s->peers, &w, sizeof w, data->words,
 			"step %" PRId64 " of pass %" PRId64 " of a distributed dataset", data->steps,
 			chi_dataset_pass(data->feed[0].data));

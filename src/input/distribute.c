@@ -18,6 +18,7 @@ enum { MOST_WORKERS = 1 << 16 };
 void chi_input_free(void *self)
 {
 	choir_distributed_dataset *data = self;
+	chi_ahead_free(data->ahead);
 	for (int i = 0; data->feed != NULL && i < data->feeds; i++)
 		chi_feed_free(&data->feed[i]);
 	chi_free(data->feed);
@@ -208,26 +209,32 @@ static choir_distributed_dataset *new_data(
 	return NULL;
 }
 
-// Reading ahead, of whole steps; one prefetch step is enough.
-static choir_dataset *ahead(const choir_distributed_dataset *data, choir_dataset *d)
+// Whether all that d does is to read files and memory: functions of the program may expect its
+// thread, and what a queue gave would be lost in a rewind. *files: whether it reads any files.
+static bool reads_by_itself(const choir_dataset *d, bool *files)
 {
-	int elements = data->o.buffer;
-	if (elements == CHOIR_NONE || elements == 0 || strcmp(d->step->name, "prefetch") == 0)
-		return d;
-	if (data->split == CHI_SPLIT_ELEMENTS && data->feeds == 1 &&
-			__builtin_mul_overflow(elements, data->strategy->replicas, &elements))
-		return chi_refuse(d, CHOIR_INVALID,
-				"distribute_dataset: a buffer of %d batches is more than any memory holds",
-				data->o.buffer);
-	return choir_dataset_prefetch(d, elements);
+	if (d == NULL)
+		return true;
+	const bool file = d->step->files == CHI_FILES_HERE && !d->random;
+	*files = *files || file;
+	if (d->step->calls || (d->from[0] == NULL && !file && !d->random))
+		return false;
+	return reads_by_itself(d->from[0], files) && reads_by_itself(d->from[1], files);
+}
+
+// How many steps are read ahead: as many as asked for, or one where that is files' alone.
+static int find_ahead(const choir_distributed_dataset *data)
+{
+	const choir_dataset *d = data->feed[0].data;
+	bool files = false;
+	if (data->o.buffer != 0)
+		return data->o.buffer == CHOIR_NONE ? 0 : data->o.buffer;
+	return strcmp(d->step->name, "prefetch") != 0 && reads_by_itself(d, &files) && files;
 }
 
 // Gives data its i-th feed; d is taken over.
 static choir_status add_feed(choir_distributed_dataset *data, int i, choir_dataset *d)
 {
-	d = ahead(data, d);
-	if (d == NULL)
-		return choir_error_status();
 	CHOIR_TRY(chi_feed_init(&data->feed[i], d));
 	if (!find_room(data, data->feed[i].spec->batch))
 		return choir_fail(CHOIR_INVALID, "distribute_dataset: batches larger than any memory");
@@ -243,6 +250,16 @@ static uint64_t what_agrees(const choir_distributed_dataset *data)
 	sum = chi_hash_mix(sum ^ (uint64_t) data->o.auto_shard);
 	sum = chi_hash_mix(sum ^ (uint64_t) data->split);
 	return chi_hash_mix(sum ^ (uint64_t) data->batch);
+}
+
+// The last of what can fail here alone. NULL: a failure.
+static choir_distributed_dataset *complete_data(choir_distributed_dataset *data)
+{
+	const int steps = find_ahead(data);
+	if (steps == 0 || (data->ahead = chi_ahead_new(data, steps)) != NULL)
+		return data;
+	chi_input_free(data);
+	return NULL;
 }
 
 // data NULL: it could not be made, which all workers of s hear of.
@@ -286,7 +303,7 @@ static choir_distributed_dataset *make(
 		data->batch = o.global_batch != 0 ? o.global_batch : d->spec.global;
 	data->split = find_split(data);
 	if (add_feed(data, 0, d) == CHOIR_OK)
-		return data;
+		return complete_data(data);
 	chi_input_free(data);
 	return NULL;
 }
@@ -380,7 +397,7 @@ static choir_distributed_dataset *make_from_function(
 		status = call(data, i, &c, fn, user);
 	}
 	if (status == CHOIR_OK)
-		return data;
+		return complete_data(data);
 	chi_input_free(data);
 	return NULL;
 }

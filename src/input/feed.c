@@ -59,7 +59,7 @@ static choir_status varying_tensor(const chi_feed *f, chi_target *to, size_t i, 
 {
 	choir_tensor **t = &to->column[i];
 	if (!*t) {
-		choir_shape shape = { .rank = c->shape.rank + 1, .dim = { to->rows } };
+		choir_shape shape = { .rank = c->shape.rank + 1, .dim = { to->room } };
 		memcpy(shape.dim + 1, c->shape.dim, (size_t) c->shape.rank * sizeof shape.dim[0]);
 		*t = chi_tensor_new(to->frame, f->spec->column[i].dtype, &shape);
 		return *t ? CHOIR_OK : choir_error_status();

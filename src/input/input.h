@@ -22,8 +22,13 @@ typedef struct {
 typedef struct {
 	choir_frame *frame;
 	choir_tensor *column[CHI_MAX_COLUMNS];
-	int64_t rows; // room
+	int64_t room; // examples
 	int64_t at; // examples that are there
+	// Of the step that is read: its number, how many examples each replica here gets, and how many
+	// this worker has read for all, where each reads everything; else 0.
+	int64_t step;
+	int64_t *rows;
+	int64_t whole;
 } chi_target;
 
 choir_status chi_feed_init(chi_feed *f, choir_dataset *d); // takes d over, also on failure
@@ -50,6 +55,7 @@ typedef enum {
 } chi_split;
 
 typedef struct chi_input_word chi_input_word; // agree.c
+typedef struct chi_ahead chi_ahead; // ahead.c
 
 struct choir_distributed_dataset {
 	choir_strategy *strategy;
@@ -62,8 +68,7 @@ struct choir_distributed_dataset {
 	int64_t room; // examples that a step of this worker can have
 	int64_t steps; // in this pass
 	int64_t all; // examples of the step that is made, of all workers as far as they are in step
-	// Examples of the step that this worker has read for all, where each reads everything; else 0.
-	int64_t whole;
+	chi_ahead *ahead; // NULL: nothing is read ahead
 	uint64_t signature; // of the dataset as it was given
 	chi_input_word *words; // of each worker that is in step; NULL: there are no others
 	int64_t *rows; // of each replica, of the batch that is made
@@ -73,15 +78,28 @@ struct choir_distributed_dataset {
 // Replicas of the job, and those of the workers before worker.
 int64_t chi_input_replicas(const choir_distributed_dataset *data);
 int64_t chi_input_first(const choir_distributed_dataset *data, int worker);
-// Reads the next step's examples to the target and says in data->rows how many each replica gets.
+// Gives the target a tensor for each column that does not vary, with room for a whole batch.
+choir_status chi_input_make_columns(const choir_distributed_dataset *data, chi_target *to);
+// Reads the examples of step to->step to the target, and says how many each replica gets.
 // CHOIR_END: there are none for anybody.
 choir_status chi_input_read_step(choir_distributed_dataset *data, chi_target *to);
+// So many steps are read on a thread, from the first take on; NULL: a failure.
+chi_ahead *chi_ahead_new(choir_distributed_dataset *data, int steps);
+void chi_ahead_free(chi_ahead *a);
+// The next step, whose tensors go to to->frame; as chi_input_read_step.
+choir_status chi_ahead_take(chi_ahead *a, chi_target *to);
+// Nothing is read any more, and what was read is forgotten. NULL is fine.
+void chi_ahead_halt(chi_ahead *a);
+// Where the dataset stands behind the last step that was taken. False: nothing is being read, ask
+// the feed.
+bool chi_ahead_where(const chi_ahead *a, choir_input_position *p);
 // The workers that are in step agree on how making a dataset and reading a step went (agree.c);
 // own: here. Alone it is that. signature: of what must be the same everywhere, or 0.
 choir_status chi_input_agree_made(choir_strategy *s, choir_status own, uint64_t signature);
 // Room for what they say in a step; NULL: a failure.
 chi_input_word *chi_input_new_words(const choir_strategy *s);
-choir_status chi_input_agree_step(choir_distributed_dataset *data, choir_status own);
+choir_status chi_input_agree_step(
+		choir_distributed_dataset *data, const chi_target *to, choir_status own);
 // Applies the policy to d, which nothing was read from.
 choir_status chi_input_shard(choir_distributed_dataset *data, choir_dataset *d);
 

@@ -40,15 +40,16 @@ static choir_tensor *new_column(choir_frame *f, const choir_column *c, int64_t r
 	return chi_tensor_new(f, c->dtype, &shape);
 }
 
-// One tensor for each column that does not vary, with room for a whole batch.
-static choir_status make_columns(choir_distributed_dataset *data, chi_target *to)
+choir_status chi_input_make_columns(const choir_distributed_dataset *data, chi_target *to)
 {
 	const chi_spec *spec = data->feed[0].spec;
+	to->room = data->room;
+	to->at = 0;
 	for (size_t i = 0; i < spec->n; i++) {
 		to->column[i] = NULL;
 		if (chi_shape_varies(&spec->column[i].shape))
 			continue;
-		to->column[i] = new_column(to->frame, &spec->column[i], to->rows);
+		to->column[i] = new_column(to->frame, &spec->column[i], to->room);
 		if (to->column[i] == NULL)
 			return choir_error_status();
 	}
@@ -78,10 +79,10 @@ static choir_status deal(choir_distributed_dataset *data, choir_values *set, chi
 	for (size_t i = 0; i < spec->n; i++) {
 		const choir_column *c = &spec->column[i];
 		if (to->column[i] == NULL)
-			to->column[i] = new_column(to->frame, c, to->rows);
+			to->column[i] = new_column(to->frame, c, to->room);
 		if (to->column[i] == NULL)
 			return choir_error_status();
-		CHOIR_TRY(chi_values_split_rows(set, c->name, to->column[i], data->rows));
+		CHOIR_TRY(chi_values_split_rows(set, c->name, to->column[i], to->rows));
 		if (fetches)
 			CHOIR_TRY(fetch(data, set, c->name));
 	}
@@ -96,7 +97,10 @@ static choir_status read_step(choir_distributed_dataset *data, chi_target *to)
 {
 	choir_status status;
 	do {
-		status = chi_input_agree_step(data, chi_input_read_step(data, to));
+		to->step = data->steps;
+		status = data->ahead != NULL ? chi_ahead_take(data->ahead, to)
+									 : chi_input_read_step(data, to);
+		status = chi_input_agree_step(data, to, status);
 		data->steps += status == CHOIR_OK;
 	} while (status == CHOIR_OK && data->all == 0 && data->strategy->peers != NULL);
 	return status;
@@ -110,11 +114,11 @@ choir_status choir_distributed_dataset_next(choir_distributed_dataset *data, cho
 	CHOIR_TRY(chi_strategy_check(data->strategy));
 	CHOIR_TRY(chi_context_need_cross(data->strategy, "the next batch of a distributed dataset"));
 	CHOIR_TRY(ready_batch(data, batch));
-	chi_target to = { .frame = (*batch)->frame, .rows = data->room };
+	chi_target to = { .frame = (*batch)->frame, .rows = data->rows, .room = data->room };
 	chi_fpenv host; // of a host that flushes to zero, say: the data must not depend on it
 	chi_fpenv_enter(&host);
 	chi_trace_begin(CHOIR_TRACE_INPUT, "next batch");
-	choir_status status = make_columns(data, &to);
+	choir_status status = data->ahead != NULL ? CHOIR_OK : chi_input_make_columns(data, &to);
 	if (status == CHOIR_OK)
 		status = read_step(data, &to);
 	if (status == CHOIR_OK)
@@ -133,6 +137,7 @@ choir_status choir_distributed_dataset_rewind(choir_distributed_dataset *data)
 	data->steps = 0;
 	choir_status status = CHOIR_OK;
 	chi_trace_begin(CHOIR_TRACE_INPUT, "rewind");
+	chi_ahead_halt(data->ahead);
 	for (int i = 0; status == CHOIR_OK && i < data->feeds; i++)
 		status = chi_feed_begin(&data->feed[i], chi_dataset_pass(data->feed[i].data) + 1);
 	chi_trace_end();
@@ -156,7 +161,9 @@ choir_status choir_distributed_dataset_save(
 	CHOIR_TRY(chi_context_need_cross(data->strategy, "saving where a distributed dataset stands"));
 	CHOIR_TRY(check_size("save", position));
 	choir_input_position all = { .size = position->size };
-	chi_feed_where(&data->feed[0], &all);
+	if (!chi_ahead_where(data->ahead, &all))
+		chi_feed_where(&data->feed[0], &all);
+	all.size = position->size;
 	all.steps = data->steps;
 	all.signature = (int64_t) data->signature;
 	memcpy(position, &all, position->size);
@@ -196,6 +203,7 @@ choir_status choir_distributed_dataset_restore(
 		return choir_fail(CHOIR_INVALID,
 				"distributed dataset: restore: the position is of a dataset with other steps, "
 				"seeds or columns");
+	chi_ahead_halt(data->ahead);
 	data->steps = p.steps;
 	return data->feeds > 1 ? go_each(data, &p) : chi_feed_go(&data->feed[0], &p);
 }

@@ -32,18 +32,18 @@ static int64_t share(const choir_distributed_dataset *data, int64_t id)
 }
 
 // Deals examples that are there: each replica up to what rows says, the first ones first.
-static void cut_rows(choir_distributed_dataset *data, int64_t examples)
+static void cut_rows(const choir_distributed_dataset *data, const chi_target *to, int64_t examples)
 {
 	for (int i = 0; i < data->strategy->replicas; i++) {
-		if (data->rows[i] > examples)
-			data->rows[i] = examples;
-		examples -= data->rows[i];
+		if (to->rows[i] > examples)
+			to->rows[i] = examples;
+		examples -= to->rows[i];
 	}
 }
 
 static choir_status read_element(choir_distributed_dataset *data, chi_target *to)
 {
-	return chi_feed_read(&data->feed[0], to, 0, true, &data->rows[0]);
+	return chi_feed_read(&data->feed[0], to, 0, true, &to->rows[0]);
 }
 
 static choir_status read_elements(choir_distributed_dataset *data, chi_target *to)
@@ -51,10 +51,10 @@ static choir_status read_elements(choir_distributed_dataset *data, chi_target *t
 	int64_t all = 0;
 	for (int i = 0; i < data->strategy->replicas; i++) {
 		const choir_status status =
-				chi_feed_read(&data->feed[data->feeds > 1 ? i : 0], to, 0, true, &data->rows[i]);
+				chi_feed_read(&data->feed[data->feeds > 1 ? i : 0], to, 0, true, &to->rows[i]);
 		if (status != CHOIR_OK && status != CHOIR_END)
 			return status;
-		all += data->rows[i];
+		all += to->rows[i];
 	}
 	return all > 0 ? CHOIR_OK : CHOIR_END;
 }
@@ -69,14 +69,14 @@ static choir_status read_stream(choir_distributed_dataset *data, chi_target *to)
 	const int64_t shift = n / data->o.workers;
 	int64_t want = 0, got;
 	for (int i = 0; i < data->strategy->replicas; i++) {
-		const int64_t id = (first + data->steps % n * shift + i) % n;
-		data->rows[i] = share(data, id);
-		want += data->rows[i];
+		const int64_t id = (first + to->step % n * shift + i) % n;
+		to->rows[i] = share(data, id);
+		want += to->rows[i];
 	}
 	if (want == 0) // a step in which other workers have all examples: only an end is no step
 		return chi_feed_hold(&data->feed[0]);
 	CHOIR_TRY(chi_feed_fill(&data->feed[0], to, want, &got));
-	cut_rows(data, got);
+	cut_rows(data, to, got);
 	return got > 0 ? CHOIR_OK : CHOIR_END;
 }
 
@@ -88,15 +88,15 @@ static choir_status read_shared(choir_distributed_dataset *data, chi_target *to)
 	for (int64_t id = 0; id < first; id++)
 		before += share(data, id);
 	for (int i = 0; i < data->strategy->replicas; i++)
-		mine += data->rows[i] = share(data, first + i);
+		mine += to->rows[i] = share(data, first + i);
 	CHOIR_TRY(chi_feed_fill(&data->feed[0], NULL, before, &passed));
 	if (passed == before)
 		CHOIR_TRY(chi_feed_fill(&data->feed[0], to, mine, &got));
-	cut_rows(data, got);
+	cut_rows(data, to, got);
 	if (got == mine)
 		CHOIR_TRY(chi_feed_fill(&data->feed[0], NULL, data->batch - before - mine, &behind));
-	data->whole = passed + got + behind;
-	return data->whole > 0 ? CHOIR_OK : CHOIR_END;
+	to->whole = passed + got + behind;
+	return to->whole > 0 ? CHOIR_OK : CHOIR_END;
 }
 
 // The next of the element's pieces, n for all replicas of the job, of ceil(examples / n) each.
@@ -108,16 +108,16 @@ static choir_status read_pieces(choir_distributed_dataset *data, chi_target *to)
 	CHOIR_TRY(chi_feed_hold(f));
 	const int64_t piece = f->held / n + (f->held % n != 0), all = f->held;
 	const bool shared = data->split == CHI_SPLIT_UNKNOWN_SHARED;
-	data->whole = shared ? all : 0;
+	to->whole = shared ? all : 0;
 	if (shared)
 		before = first * piece < all ? first * piece : all;
 	if (before > 0)
 		CHOIR_TRY(chi_feed_fill(f, NULL, before, &passed));
 	int64_t left = f->held - f->used, want = 0;
 	for (int i = 0; i < data->strategy->replicas; i++) {
-		data->rows[i] = piece < left ? piece : left;
-		left -= data->rows[i];
-		want += data->rows[i];
+		to->rows[i] = piece < left ? piece : left;
+		left -= to->rows[i];
+		want += to->rows[i];
 	}
 	CHOIR_TRY(chi_feed_fill(f, to, want, &got));
 	return shared ? chi_feed_fill(f, NULL, f->held - f->used, &passed) : CHOIR_OK;
@@ -126,7 +126,7 @@ static choir_status read_pieces(choir_distributed_dataset *data, chi_target *to)
 choir_status chi_input_read_step(choir_distributed_dataset *data, chi_target *to)
 {
 	choir_status status = CHOIR_INTERNAL;
-	data->whole = 0;
+	to->whole = 0;
 	switch (data->split) {
 	case CHI_SPLIT_AS_THEY_COME:
 		status = read_element(data, to);
@@ -146,6 +146,6 @@ choir_status chi_input_read_step(choir_distributed_dataset *data, chi_target *to
 		break;
 	}
 	if (status == CHOIR_END)
-		memset(data->rows, 0, (size_t) data->strategy->replicas * sizeof *data->rows);
+		memset(to->rows, 0, (size_t) data->strategy->replicas * sizeof *to->rows);
 	return status;
 }

@@ -2,9 +2,13 @@
 // what can be asked.
 #include "input/worker.h"
 
+#include "input/input.h"
 #include "value/value.h"
 
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 // spec: B27
 static void batches_may_be_of_one_replica(void **state)
@@ -187,6 +191,156 @@ static void without_a_buffer_only_what_a_step_needs_is_read(void **state)
 	choir_strategy_free(s);
 }
 
+// ---- Reading ahead.
+
+typedef struct {
+	int64_t calls, fail_at;
+	pthread_t caller;
+	bool elsewhere; // it was called on another thread
+} counted;
+
+static choir_status count_and_fail(int64_t position, void *const out[], void *user)
+{
+	counted *c = user;
+	c->calls++;
+	c->elsewhere = c->elsewhere || !pthread_equal(c->caller, pthread_self());
+	if (position == c->fail_at)
+		return choir_fail(CHOIR_IO, "example %d is lost", (int) position);
+	memcpy(out[0], &position, sizeof position);
+	return position == 40 ? CHOIR_END : CHOIR_OK;
+}
+
+static choir_distributed_dataset *counting(choir_strategy *s, counted *c, int buffer)
+{
+	const choir_column column = { "number", CHOIR_I64, CHOIR_SCALAR, NULL };
+	c->caller = pthread_self();
+	return choir_strategy_distribute_dataset(s,
+			choir_dataset_batch(choir_function_dataset_new(1, &column, count_and_fail, c), 4),
+			CHOIR_OPTIONS(choir_input_options, .buffer = buffer));
+}
+
+// The numbers of a step, and its rows, are as they are without.
+static void assert_same_steps(choir_distributed_dataset *data, choir_distributed_dataset *plain)
+{
+	static reading l, expected;
+	read_steps(data, 2, &l);
+	read_steps(plain, 2, &expected);
+	assert_memory_equal(&l, &expected, sizeof l);
+}
+
+// spec: D4, 2.11
+static void what_is_read_ahead_changes_nothing(void **state)
+{
+	(void) state;
+	choir_strategy *s = worker_strategy(2);
+	counted c = { .fail_at = -1 }, p = { .fail_at = -1 };
+	for (int buffer = 1; buffer < 5; buffer++)
+		for (int at = 0; at < 12; at += 3) {
+			choir_distributed_dataset *data = counting(s, &c, buffer);
+			choir_distributed_dataset *plain = counting(s, &p, CHOIR_NONE);
+			choir_input_position here = { .size = sizeof here }, there = here;
+			choir_values *batch = NULL;
+			for (int i = 0; i < at; i++) {
+				choir_status status = choir_distributed_dataset_next(data, &batch);
+				assert_int_equal(status, choir_distributed_dataset_next(plain, &batch));
+			}
+			// What was read ahead does not count, and is not lost by a save.
+			assert_int_equal(choir_distributed_dataset_save(data, &here), CHOIR_OK);
+			assert_int_equal(choir_distributed_dataset_save(plain, &there), CHOIR_OK);
+			assert_memory_equal(&here, &there, sizeof here);
+			assert_same_steps(data, plain);
+			// Back in the middle of what was read ahead, and to the beginning.
+			assert_int_equal(choir_distributed_dataset_restore(data, &here), CHOIR_OK);
+			assert_int_equal(choir_distributed_dataset_restore(plain, &here), CHOIR_OK);
+			assert_int_equal(choir_distributed_dataset_next(data, &batch),
+					choir_distributed_dataset_next(plain, &batch));
+			assert_int_equal(choir_distributed_dataset_rewind(data), CHOIR_OK);
+			assert_int_equal(choir_distributed_dataset_rewind(plain), CHOIR_OK);
+			assert_same_steps(data, plain);
+			choir_values_free(batch);
+		}
+	assert_true(c.elsewhere);
+	assert_false(p.elsewhere);
+	choir_strategy_free(s);
+}
+
+// A failure comes behind what was read before it, with its text, and stays.
+static void a_failure_ahead_comes_in_its_turn(void **state)
+{
+	(void) state;
+	choir_strategy *s = worker_strategy(2);
+	for (int buffer = 1; buffer < 4; buffer++) {
+		counted c = { .fail_at = 17 };
+		static reading l;
+		choir_distributed_dataset *data = counting(s, &c, buffer);
+		read_steps(data, 2, &l);
+		assert_int_equal(l.steps, 4);
+		assert_int_equal(l.status, CHOIR_IO);
+		assert_input_failed(CHOIR_IO, "example 17 is lost");
+		c.fail_at = -1;
+		assert_int_equal(choir_distributed_dataset_rewind(data), CHOIR_OK);
+		read_steps(data, 2, &l);
+		assert_int_equal(l.steps, 10);
+		assert_int_equal(l.status, CHOIR_END);
+	}
+	choir_strategy_free(s);
+}
+
+// Tensors that a program holds are its own, however far is read meanwhile.
+static void batches_that_are_held_stay(void **state)
+{
+	(void) state;
+	choir_strategy *s = worker_strategy(2);
+	counted c = { .fail_at = -1 };
+	choir_distributed_dataset *data = counting(s, &c, 2);
+	choir_values *held[10] = { NULL };
+	for (int k = 0; k < 10; k++)
+		assert_int_equal(choir_distributed_dataset_next(data, &held[k]), CHOIR_OK);
+	assert_int_equal(choir_distributed_dataset_rewind(data), CHOIR_OK);
+	for (int64_t k = 0; k < 10; k++) {
+		choir_tensor *t = choir_value_local(choir_values_find(held[k], "number"), 1);
+		assert_int_equal(((const int64_t *) choir_tensor_data(t))[1], 4 * k + 3);
+		choir_values_free(held[k]);
+	}
+	// Freed while it reads.
+	choir_values *batch = NULL;
+	assert_int_equal(choir_distributed_dataset_next(data, &batch), CHOIR_OK);
+	choir_values_free(batch);
+	choir_strategy_free(s);
+}
+
+// Without being asked, files are read ahead, and functions of the program are not called so.
+// spec: D4, 2.11
+static void files_are_read_ahead(void **state)
+{
+	(void) state;
+	choir_strategy *s = worker_strategy(2);
+	char path[] = "/tmp/choir-options-XXXXXX";
+	static reading l;
+	const int64_t numbers[6] = { 5, 6, 7, 8, 9, 10 };
+	const choir_field field = { .name = "number", .dtype = CHOIR_I64 };
+	const int file = mkstemp(path);
+	assert_int_equal(write(file, numbers, sizeof numbers), sizeof numbers);
+	assert_int_equal(close(file), 0);
+	for (int none = 0; none < 2; none++) {
+		choir_dataset *d = choir_dataset_batch(choir_fixed_dataset_new(path, 1, &field, NULL), 2);
+		choir_distributed_dataset *data = choir_strategy_distribute_dataset(
+				s, d, CHOIR_OPTIONS(choir_input_options, .buffer = none ? CHOIR_NONE : 0));
+		assert_int_equal(data->ahead == NULL, none);
+		read_steps(data, 2, &l);
+		assert_int_equal(l.steps, 3);
+		assert_int_equal(l.number[2][1][0], 10);
+	}
+	unlink(path);
+	counted c = { .fail_at = -1 };
+	read_steps(counting(s, &c, 0), 2, &l);
+	assert_false(c.elsewhere);
+	assert_null(
+			choir_strategy_distribute_dataset(s, choir_dataset_batch(worker_numbers(4), 2), NULL)
+					->ahead);
+	choir_strategy_free(s);
+}
+
 // spec: D4
 static void rows_are_brought_to_their_devices(void **state)
 {
@@ -269,6 +423,10 @@ int main(void)
 		cmocka_unit_test(under_per_replica_each_replica_has_a_dataset),
 		cmocka_unit_test(combinations_of_options_that_cannot_be),
 		cmocka_unit_test(without_a_buffer_only_what_a_step_needs_is_read),
+		cmocka_unit_test(what_is_read_ahead_changes_nothing),
+		cmocka_unit_test(a_failure_ahead_comes_in_its_turn),
+		cmocka_unit_test(batches_that_are_held_stay),
+		cmocka_unit_test(files_are_read_ahead),
 		cmocka_unit_test(rows_are_brought_to_their_devices),
 		cmocka_unit_test(what_a_replica_gets_can_be_asked),
 		cmocka_unit_test(who_reads_what_can_be_asked),

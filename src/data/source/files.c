@@ -181,6 +181,7 @@ static void files_free(choir_dataset *d)
 
 static const chi_step files_step = {
 	.name = "files dataset",
+	.calls = true,
 	.range = chi_no_range,
 	.read = files_read,
 	.rewind = files_rewind,

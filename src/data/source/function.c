@@ -87,7 +87,7 @@ static void function_free(choir_dataset *d)
 
 #define FUNCTION_STEP \
 	.name = "function dataset", .range = chi_no_range, .read = function_read, \
-	.rewind = function_rewind, .peek = chi_no_peek, .free = function_free
+	.rewind = function_rewind, .peek = chi_no_peek, .free = function_free, .calls = true
 
 static const chi_step function_step = { FUNCTION_STEP };
 static const chi_step seekable_step = { FUNCTION_STEP, .seek = function_seek };

@@ -152,6 +152,7 @@ static void map_free(choir_dataset *d)
 
 static const chi_step map_step = {
 	.name = "map",
+	.calls = true,
 	.range = chi_no_range,
 	.read = map_read,
 	.rewind = map_rewind,
@@ -264,6 +265,7 @@ static void filter_free(choir_dataset *d)
 
 static const chi_step filter_step = {
 	.name = "filter",
+	.calls = true,
 	.range = chi_no_range,
 	.read = filter_read,
 	.rewind = chi_rewind_from,

@@ -162,7 +162,7 @@ static void interleave_free(choir_dataset *d)
 	{ \
 		.name = subject, .range = chi_no_range, .read = interleave_read, \
 		.rewind = interleave_rewind, .peek = chi_no_peek, .free = interleave_free, \
-		.signature = interleave_signature, .files = sharded, \
+		.signature = interleave_signature, .files = sharded, .calls = true, \
 	}
 
 // The second of each: the function opens what its element names.

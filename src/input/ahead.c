@@ -1,0 +1,219 @@
+// Reading ahead: a thread reads the next steps while the program works on the last one, straight
+// into the tensors that the batch will be made of. So a batch that is there costs handing it over,
+// and no copy. What was read ahead does not count: with each step goes where the dataset stands
+// behind it, which is what a save gives.
+//
+// An end or a failure takes its place behind the steps read before it, and stays there. No lock is
+// held while anything is read.
+#include "input/input.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/lock.h"
+#include "base/thread.h"
+#include "trace/trace.h"
+#include "value/value.h"
+
+typedef struct {
+	choir_frame *frame; // of the step's tensors, until they are handed over
+	chi_target to;
+	choir_status status;
+	chi_error failure;
+	choir_input_position after; // where the dataset stands behind this step
+} slot;
+
+struct chi_ahead {
+	choir_distributed_dataset *data;
+	int slots;
+	slot *ring;
+	chi_thread thread;
+	bool started;
+	unsigned generation; // of forks, when the thread started: a child does not have it
+	choir_input_position here; // behind the last step that was handed over
+	chi_mutex mutex;
+	chi_cond changed;
+	// With mutex held:
+	int oldest, filled; // slots
+	int64_t step; // that is read next
+	bool running; // a pass is on: the thread may read
+	bool busy; // it does
+	bool stop;
+};
+
+// Reads into the next free slot; called with mutex held, which it gives up meanwhile.
+static void read_slot(chi_ahead *a)
+{
+	choir_distributed_dataset *data = a->data;
+	slot *s = &a->ring[(a->oldest + a->filled) % a->slots];
+	s->to.step = a->step++;
+	a->busy = true;
+	chi_mutex_unlock(&a->mutex);
+	chi_trace_begin(CHOIR_TRACE_INPUT, "read ahead");
+	choir_frame_empty(s->frame);
+	s->status = chi_input_make_columns(data, &s->to);
+	if (s->status == CHOIR_OK)
+		s->status = chi_input_read_step(data, &s->to);
+	if (s->status == CHOIR_OK)
+		chi_feed_where(&data->feed[0], &s->after);
+	else if (s->status != CHOIR_END)
+		chi_error_save(&s->failure);
+	chi_trace_end();
+	chi_mutex_lock(&a->mutex);
+	a->busy = false;
+	a->filled++;
+	a->running = a->running && s->status == CHOIR_OK;
+	chi_cond_broadcast(&a->changed);
+}
+
+static void read_ahead(void *arg)
+{
+	chi_ahead *a = arg;
+	chi_mutex_lock(&a->mutex);
+	while (!a->stop) {
+		if (a->running && a->filled < a->slots)
+			read_slot(a);
+		else
+			chi_cond_wait(&a->changed, &a->mutex, HUGE_VAL);
+	}
+	chi_mutex_unlock(&a->mutex);
+}
+
+void chi_ahead_free(chi_ahead *a)
+{
+	if (a == NULL)
+		return;
+	if (!a->started || a->generation == chi_fork_generation()) { // a child has no such thread
+		chi_ahead_halt(a);
+		chi_mutex_lock(&a->mutex);
+		a->stop = true;
+		chi_cond_broadcast(&a->changed);
+		chi_mutex_unlock(&a->mutex);
+		chi_thread_join(&a->thread);
+		chi_cond_destroy(&a->changed);
+		chi_mutex_destroy(&a->mutex);
+	}
+	for (int i = 0; a->ring != NULL && i < a->slots; i++) {
+		choir_frame_free(a->ring[i].frame);
+		chi_free(a->ring[i].to.rows);
+	}
+	chi_free(a->ring);
+	chi_free(a);
+}
+
+chi_ahead *chi_ahead_new(choir_distributed_dataset *data, int steps)
+{
+	chi_ahead *a = chi_alloc(sizeof *a);
+	if (a == NULL)
+		return NULL;
+	a->data = data;
+	chi_mutex_init(&a->mutex, CHI_RANK_INPUT, "ahead");
+	chi_cond_init(&a->changed);
+	a->slots = steps;
+	a->ring = chi_alloc_array((size_t) steps, sizeof *a->ring);
+	for (int i = 0; a->ring != NULL && i < steps; i++) {
+		slot *s = &a->ring[i];
+		s->frame = s->to.frame = choir_frame_new(NULL);
+		s->to.rows = chi_alloc_array((size_t) data->strategy->replicas, sizeof *s->to.rows);
+		if (s->frame == NULL || s->to.rows == NULL) {
+			chi_ahead_free(a);
+			return NULL;
+		}
+	}
+	if (a->ring != NULL)
+		return a;
+	chi_ahead_free(a);
+	return NULL;
+}
+
+void chi_ahead_halt(chi_ahead *a)
+{
+	if (a == NULL)
+		return;
+	chi_mutex_lock(&a->mutex);
+	a->running = false;
+	for (int i = 0; a->busy && i < a->data->feeds; i++)
+		chi_dataset_cancel(a->data->feed[i].data);
+	chi_cond_broadcast(&a->changed);
+	while (a->busy)
+		chi_cond_wait(&a->changed, &a->mutex, HUGE_VAL);
+	a->oldest = a->filled = 0;
+	chi_mutex_unlock(&a->mutex);
+	a->here.size = 0;
+}
+
+bool chi_ahead_where(const chi_ahead *a, choir_input_position *p)
+{
+	if (a == NULL || a->here.size == 0)
+		return false;
+	*p = a->here;
+	return true;
+}
+
+// With the mutex held: the pass's first step, unless its last one was read already.
+static void begin(chi_ahead *a)
+{
+	if (a->running || a->filled > 0)
+		return;
+	a->running = true;
+	a->step = a->data->steps;
+	chi_cond_broadcast(&a->changed);
+}
+
+static choir_status start(chi_ahead *a)
+{
+	if (a->here.size == 0) { // nobody reads
+		chi_feed_where(&a->data->feed[0], &a->here);
+		a->here.size = sizeof a->here;
+	}
+	if (a->started)
+		return CHOIR_OK;
+	a->generation = chi_fork_generation();
+	CHOIR_TRY(chi_thread_start(&a->thread, "choir-input", read_ahead, a));
+	a->started = true;
+	return CHOIR_OK;
+}
+
+static choir_status hand_over(const chi_ahead *a, const slot *s, chi_target *to)
+{
+	const size_t n = a->data->feed[0].spec->n;
+	for (size_t i = 0; i < n; i++) {
+		choir_tensor *t = s->to.column[i];
+		to->column[i] = t == NULL ? NULL : chi_value_view(to->frame, t);
+		if (t != NULL && to->column[i] == NULL)
+			return choir_error_status();
+	}
+	memcpy(to->rows, s->to.rows, (size_t) a->data->strategy->replicas * sizeof *to->rows);
+	to->whole = s->to.whole;
+	return CHOIR_OK;
+}
+
+choir_status chi_ahead_take(chi_ahead *a, chi_target *to)
+{
+	CHOIR_TRY(start(a));
+	chi_mutex_lock(&a->mutex);
+	begin(a);
+	chi_trace_begin(CHOIR_TRACE_INPUT, "wait for input");
+	while (a->filled == 0)
+		chi_cond_wait(&a->changed, &a->mutex, HUGE_VAL);
+	chi_trace_end();
+	slot *s = &a->ring[a->oldest]; // filled: the thread leaves it alone
+	chi_mutex_unlock(&a->mutex);
+	if (s->status != CHOIR_OK) {
+		memset(to->rows, 0, (size_t) a->data->strategy->replicas * sizeof *to->rows);
+		if (s->status != CHOIR_END)
+			chi_error_restore(&s->failure);
+		return s->status;
+	}
+	CHOIR_TRY(hand_over(a, s, to));
+	a->here = s->after;
+	a->here.size = sizeof a->here;
+	chi_mutex_lock(&a->mutex);
+	a->oldest = (a->oldest + 1) % a->slots;
+	a->filled--;
+	chi_cond_broadcast(&a->changed);
+	chi_mutex_unlock(&a->mutex);
+	return CHOIR_OK;
+}

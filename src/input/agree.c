@@ -26,7 +26,7 @@ typedef chi_input_word word;
 
 static word make_word(choir_status status, int64_t examples, int64_t whole)
 {
-	word w = { .status = status, .examples = examples, .whole = whole };
+	word w = { .status = (int32_t) status, .examples = examples, .whole = whole };
 	if (status == CHOIR_END) {
 		w.status = CHOIR_OK;
 		w.end = 1;

@@ -21,41 +21,17 @@
 
 enum { MOST = 4096 };
 
-typedef struct {
-	choir_strategy *strategy;
-	choir_frame *frame; // a program's own
-	choir_scope scope;
-	int files;
-} given;
-
-static int open_given(void **state)
-{
-	static given g;
-	g.strategy = mirrored("cpu:0", 1);
-	g.frame = choir_frame_new(NULL);
-	*state = &g;
-	return g.frame == NULL || choir_scope_enter(&g.scope, g.strategy) != CHOIR_OK;
-}
-
-static int close_given(void **state)
-{
-	given *g = *state;
-	const choir_status status = choir_scope_exit(&g->scope);
-	choir_frame_free(g->frame);
-	choir_strategy_free(g->strategy);
-	return status != CHOIR_OK;
-}
-
 static bool have_compiler(void)
 {
 	return system("cc --version >/dev/null 2>&1") == 0;
 }
 
 // Compiles path, and gives its function "model_predict"; NULL in *library: it failed.
-static void *compile(given *g, const char *path, void **library)
+static void *compile(const char *path, void **library)
 {
+	static int files;
 	char object[512], line[2048];
-	snprintf(object, sizeof object, "%s.%d.so", path, g->files++);
+	snprintf(object, sizeof object, "%s.%d.so", path, files++);
 	snprintf(line, sizeof line,
 			"cc -std=c11 -O1 -ffp-contract=off -Wall -Wextra -Wpedantic -Wconversion -Werror "
 			"-shared "
@@ -109,7 +85,7 @@ static void assert_same_bits(const float *got, choir_tensor *expected, int64_t f
 			fail_msg("element %d: %a, needed %a", (int) i, (double) got[i], (double) want[i]);
 }
 
-static void check_numbers(given *g, choir_layer *l, choir_shape one)
+static void check_numbers(scoped *g, choir_layer *l, choir_shape one)
 {
 	typedef void predict_fn(const float *, float *, float *);
 	static float input[MOST], output[MOST], scratch[4 * MOST];
@@ -125,14 +101,14 @@ static void check_numbers(given *g, choir_layer *l, choir_shape one)
 	if (y == NULL || export_to(l, CHOIR_F32, one, files_path("model.c")) != CHOIR_OK)
 		fail_msg("%s", choir_error());
 	predict_fn *function = NULL;
-	void *found = compile(g, files_path("model.c"), &library);
+	void *found = compile(files_path("model.c"), &library);
 	memcpy(&function, &found, sizeof found);
 	function(input, output, scratch);
 	assert_same_bits(output, y, 0, choir_shape_elements(choir_tensor_shape(y)));
 	dlclose(library);
 }
 
-static void check_sequence(given *g, choir_layer *l, choir_dtype dtype, int64_t most)
+static void check_sequence(scoped *g, choir_layer *l, choir_dtype dtype, int64_t most)
 {
 	typedef int predict_fn(const void *, int, float *, float *);
 	static float output[MOST], scratch[4 * MOST];
@@ -145,7 +121,7 @@ static void check_sequence(given *g, choir_layer *l, choir_dtype dtype, int64_t 
 	if (export_to(l, dtype, CHOIR_SHAPE(most), files_path("model.c")) != CHOIR_OK)
 		fail_msg("%s", choir_error());
 	predict_fn *function = NULL;
-	void *found = compile(g, files_path("model.c"), &library);
+	void *found = compile(files_path("model.c"), &library);
 	memcpy(&function, &found, sizeof found);
 	for (int i = 0; i < most; i++)
 		words[i] = bytes[i] = (uint8_t) (i * 5 % 11);
@@ -179,7 +155,7 @@ static void every_activation(void **state)
 {
 	static const choir_activation all[] = { CHOIR_RELU, CHOIR_TANH, CHOIR_SIGMOID, CHOIR_GELU,
 		CHOIR_GELU_EXACT, CHOIR_SILU };
-	given *g = *state;
+	scoped *g = *state;
 	choir_layer *layers[12];
 	for (size_t i = 0; i < 6; i++) {
 		char name[16];
@@ -194,7 +170,7 @@ static void every_activation(void **state)
 
 static void convolutions_and_pools(void **state)
 {
-	given *g = *state;
+	scoped *g = *state;
 	check_numbers(g,
 			SEQUENCE(choir_conv2d_new("c1", 4, 6, 3,
 							 CHOIR_OPTIONS(choir_conv2d_options, .groups = 2, .dilation = 2,
@@ -229,7 +205,7 @@ static void convolutions_and_pools(void **state)
 
 static void norms_and_residuals(void **state)
 {
-	given *g = *state;
+	scoped *g = *state;
 	check_numbers(g, choir_batch_normalization_new("bn", 6, NULL), CHOIR_SHAPE(5, 6));
 	check_numbers(g, choir_layer_normalization_new("ln", 1100, 0), CHOIR_SHAPE(3, 1100));
 	check_numbers(g, choir_rms_normalization_new("rms", 21, CHOIR_NONE), CHOIR_SHAPE(21));
@@ -253,7 +229,7 @@ static void norms_and_residuals(void **state)
 
 static void sequences(void **state)
 {
-	given *g = *state;
+	scoped *g = *state;
 	choir_layer *token = choir_embedding_new("token", 11, 12);
 	choir_layer *attention = choir_self_attention_new("see", 12, 3, CHOIR_ON);
 	choir_layer *tied = choir_tied_new(token);
@@ -287,7 +263,7 @@ static void scaled_and_standardized(void **state)
 	typedef void predict_fn(const float *, float *, float *);
 	static const float x[] = { 1, 50, 200 }, mean[] = { 0.1f, 0.2f, 0.3f };
 	static const float deviation[] = { 0.5f, 0, 3 };
-	given *g = *state;
+	(void) state;
 	float y[3], scratch[16];
 	predict_fn *function = NULL;
 	void *library;
@@ -303,7 +279,7 @@ static void scaled_and_standardized(void **state)
 	char *text = files_read(files_path("model.c"), &size);
 	assert_memory_equal(text, "// Three numbers.\n", 18);
 	free(text);
-	void *found = compile(g, files_path("model.c"), &library);
+	void *found = compile(files_path("model.c"), &library);
 	memcpy(&function, &found, sizeof found);
 	function(x, y, scratch);
 	for (int i = 0; i < 3; i++) {
@@ -355,7 +331,7 @@ static void what_cannot_be(void **state)
 	assert_refused(choir_conv2d_new("conv", 4, 4, 3, NULL), CHOIR_F32, CHOIR_SHAPE(2, 2, 4), NULL,
 			CHOIR_INVALID, "does not fit, got [2, 2, 4]");
 	assert_refused(choir_flatten_new(), CHOIR_F32, four, NULL, CHOIR_UNSUPPORTED,
-			"gives what it is given");
+			"gives what it is scoped");
 	assert_refused(
 			choir_residual_new(choir_dense_new("wide", 4, 5, CHOIR_LINEAR), NULL, CHOIR_LINEAR),
 			CHOIR_F32, four, NULL, CHOIR_INVALID, "beside the layers is [4], got [5]");
@@ -406,7 +382,7 @@ int main(void)
 	setenv("CHOIR_KERNELS", "plain", 1);
 	if (!have_compiler())
 		return 77;
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_given, close_given)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, scoped_open, scoped_close)
 	const struct CMUnitTest tests[] = {
 		TEST(every_activation),
 		TEST(convolutions_and_pools),

@@ -192,7 +192,7 @@ const char *chi_export_constants(
 	return w->name;
 }
 
-static char *format(const char *fmt, va_list args)
+CHOIR_PRINTF(1, 0) static char *format(const char *fmt, va_list args)
 {
 	char line[MESSAGE];
 	chi_text_format(line, sizeof line, fmt, args);

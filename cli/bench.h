@@ -11,14 +11,15 @@ int bench_all_reduce_main(int argc, char **argv);
 int bench_run_main(int argc, char **argv);
 int bench_input_main(int argc, char **argv);
 
-// A strategy of so many replicas, each device pinned to one core. devices and operations (the way
-// to sum) may be NULL. NULL: an error.
-choir_strategy *bench_strategy(int64_t replicas, const char *devices, const char *operations);
-// The same over the workers of a cluster.
+// A strategy of so many replicas, each device pinned to so many cores. devices and operations (the
+// way to sum) may be NULL. NULL: an error.
+choir_strategy *bench_strategy(
+		int64_t replicas, const char *devices, int64_t cores, const char *operations);
+// The same over the workers of a cluster, each device pinned to one core.
 choir_strategy *bench_workers(choir_cluster *c, int64_t replicas, const char *devices);
-// "choir-0.1.0"
 // The number of gradients of a net ("resnet50", "gpt2"), and their elements, unless that is NULL.
 size_t bench_shapes(const char *name, int64_t *elements);
+// "choir-0.1.0"
 const char *bench_version(char text[32]);
 // Sorts values; the middle one.
 double median(size_t n, double values[]);

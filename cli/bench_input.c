@@ -184,7 +184,7 @@ int bench_input_main(int argc, char **argv)
 	if (given.source == NULL)
 		return wrong_use(&self, "--source is missing (--help says what it takes)");
 	static measurement m;
-	choir_strategy *s = bench_strategy(1, NULL, NULL);
+	choir_strategy *s = bench_strategy(1, NULL, 1, NULL);
 	const int code = measure(s, &m) == CHOIR_OK ? EXIT_OK : failed(&self);
 	choir_values_free(m.batch);
 	choir_files_free(m.files);

@@ -261,7 +261,7 @@ int bench_kernels_main(int argc, char **argv)
 	if (result != OPTIONS_GIVEN)
 		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
 	measured m = { .flops = 0 };
-	choir_strategy *s = bench_strategy(1, "cpu:0", NULL);
+	choir_strategy *s = bench_strategy(1, "cpu:0", 1, NULL);
 	const choir_status status =
 			s == NULL ? choir_error_status() : choir_strategy_run(s, measure, &m, NULL, NULL);
 	const int code = status == CHOIR_OK ? EXIT_OK : failed(&self);

@@ -101,7 +101,7 @@ int bench_run_main(int argc, char **argv)
 	const options_result result = options_read(&self, argc, argv, NULL);
 	if (result != OPTIONS_GIVEN)
 		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
-	choir_strategy *s = bench_strategy(given.replicas, given.devices, NULL);
+	choir_strategy *s = bench_strategy(given.replicas, given.devices, 1, NULL);
 	const int code = measure(s) == CHOIR_OK ? EXIT_OK : failed(&self);
 	choir_strategy_free(s);
 	return code;

@@ -35,10 +35,10 @@ static const char *const cases[] = { "mlp128", "mlp1024", "cnn", "resnet20", "gp
 
 static struct {
 	const char *which, *devices;
-	int64_t replicas;
+	int64_t replicas, cores;
 	double seconds;
 	bool json, breakdown;
-} given = { .which = "mlp128", .replicas = 2, .seconds = 5 };
+} given = { .which = "mlp128", .replicas = 2, .cores = 1, .seconds = 5 };
 
 // clang-format off
 static const option options[] = {
@@ -48,6 +48,8 @@ static const option options[] = {
 		.least = 1, .most = 1 << 10, .help = "the case's batch is split over them (2)" },
 	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices,
 		.help = "that carry them (one for each core)" },
+	{ .name = "--cores", .value = "N", .kind = OPTION_INTEGER, .to = &given.cores, .least = 1,
+		.most = 1 << 10, .help = "that share the work of a device (1)" },
 	{ .name = "--seconds", .value = "S", .kind = OPTION_NUMBER, .to = &given.seconds,
 		.help = "to measure (5)" },
 	{ .name = "--breakdown", .kind = OPTION_FLAG, .to = &given.breakdown,
@@ -181,7 +183,7 @@ static choir_status prepare(bench *b)
 	b->plan.image = kinds[k].image;
 	b->plan.classes = model_plan_text(&b->plan) ? BYTES : CLASSES;
 	b->plan.scale = 1;
-	b->strategy = bench_strategy(given.replicas, given.devices, NULL);
+	b->strategy = bench_strategy(given.replicas, given.devices, given.cores, NULL);
 	if (b->strategy == NULL)
 		return choir_error_status();
 	b->seconds = malloc(MOST_GROUPS * sizeof *b->seconds);
@@ -245,6 +247,7 @@ static void say(bench *b)
 	json_text("strategy", "mirrored");
 	json_text("case", given.which);
 	json_integer("replicas", given.replicas);
+	json_integer("cores", given.cores);
 	json_integer("devices", choir_strategy_worker_devices(b->strategy));
 	json_integer("steps", WARM_UP + GROUP * (int64_t) b->groups);
 	json_number("step_ms_median", 1e3 * middle);

@@ -66,6 +66,8 @@ static const option options[] = {
 		.least = 1, .most = 1 << 16, .help = "(one for each device named)" },
 	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices,
 		.help = "that carry them: cpu:0,cpu:1 (one for each core)" },
+	{ .name = "--cores", .value = "N", .kind = OPTION_INTEGER, .to = &given.cores, .least = 1,
+		.most = 1 << 10, .help = "that share the work of a device (1)" },
 	{ .name = "--epochs", .value = "E", .kind = OPTION_INTEGER, .to = &given.epochs, .least = 1,
 		.most = INT32_MAX, .recorded = true,
 		.help = "passes over the training examples (5)" },

@@ -204,6 +204,7 @@ choir_status train_make(training *t)
 					.parameter_devices = t->given->parameter_devices,
 					.workers = (int) t->given->workers,
 					.cluster = train_is_one_of_many(t) ? t->cluster : NULL,
+					.cores_per_device = (int) t->given->cores,
 					.locked_updates = t->given->lock_free ? CHOIR_OFF : CHOIR_DEFAULT));
 	if (t->strategy == NULL)
 		return choir_error_status();

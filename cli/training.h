@@ -16,7 +16,7 @@ typedef struct {
 	const char *init, *init_map, *freeze;
 	const char *trace, *log, *checkpoint, *unsaved;
 	model_size size;
-	int64_t train_examples, batch, replicas, workers, epochs, patience, warmup;
+	int64_t train_examples, batch, replicas, cores, workers, epochs, patience, warmup;
 	int64_t checkpoint_every, keep;
 	double rate, clip;
 	uint64_t seed;

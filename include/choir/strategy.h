@@ -66,8 +66,10 @@ typedef struct {
 	const char *devices;
 	// Of the job, at most 2^20. 0: one for each device named; 1 if none is named.
 	int replicas;
-	// How many processors the threads of a device are pinned to, where they are pinned. 0: an
-	// equal share of all, at least 1.
+	// How many threads share the work of a device: products, attention and norms by rows or
+	// examples, elementwise operations of large tensors (docs/decisions/0063). 0: one; where
+	// threads are pinned, each device's then to an equal share of all processors, at least 1.
+	// The bits do not depend on it.
 	int cores_per_device;
 	// Whether the strategy's threads are pinned; the caller's never is (docs/decisions/0010).
 	// By default only where the process was started with a narrowed affinity mask, and there

@@ -1,6 +1,8 @@
 // The one way an operation runs: what comes in is checked, a plain number becomes a tensor, the
 // shape is inferred, the kernel found and run on the frame's stream, and the tape told of it.
 #include "base/size.h"
+#include "base/team.h"
+#include "op/cut.h"
 #include "op/op.h"
 #include "op/tape.h"
 #include "trace/trace.h"
@@ -32,29 +34,25 @@ static bool is_trivial(chi_stream *stream, size_t n, const choir_buffer in[], ch
 	return true;
 }
 
-// Runs a kernel; its scratch memory comes from frame, or from the device's pool if there is no
-// frame.
-static choir_status launch(
-		choir_frame *frame, chi_stream *stream, const char *operation, choir_kernel_call *call)
+// Runs a kernel that was found, in so many pieces; its scratch memory comes from frame, or from
+// the device's pool if there is no frame.
+static choir_status run_found(choir_frame *frame, chi_stream *stream, const char *operation,
+		const choir_kernel_table *kernel, choir_kernel_call *call, int64_t pieces, size_t bytes)
 {
-	choir_status status;
-
-	if (is_trivial(stream, call->n, call->in, call->out, &status))
-		return status;
-	const choir_dtype dtype = call->n ? call->in[0].dtype : call->out->dtype;
-	const choir_kernel_table *kernel = chi_kernel_find(stream->device, call, operation, dtype);
-	if (!kernel)
-		return choir_error_status();
-	call->user = kernel->user;
-	const size_t bytes = kernel->scratch ? kernel->scratch(call) : 0;
-	if (bytes == 0)
-		return kernel->run(call);
-	chi_buffer *scratch =
-			frame ? chi_frame_buffer(frame, bytes) : chi_buffer_new(stream->device, bytes);
+	const size_t members = pieces > 1 ? (size_t) chi_team_own_members() : 1;
+	chi_buffer *scratch = NULL;
+	if (bytes > 0) {
+		bytes = (bytes + 63) & ~(size_t) 63;
+		scratch = frame ? chi_frame_buffer(frame, bytes * members)
+						: chi_buffer_new(stream->device, bytes * members);
+		if (!scratch)
+			return CHOIR_NO_MEMORY;
+		call->scratch = scratch->memory;
+	}
+	choir_status status = pieces > 1 ? chi_cut_run(operation, kernel->run, call, pieces, bytes)
+									 : kernel->run(call);
 	if (!scratch)
-		return CHOIR_NO_MEMORY;
-	call->scratch = scratch->memory;
-	status = kernel->run(call);
+		return status;
 	if (frame) {
 		chi_frame_give_back(frame, scratch);
 		return status;
@@ -62,6 +60,34 @@ static choir_status launch(
 	const choir_status waited = chi_stream_wait(stream); // until the scratch memory is free
 	chi_buffer_release(scratch);
 	return status == CHOIR_OK ? waited : status;
+}
+
+// Finds a kernel and runs it. What is cut is only Choir's own on the host: others were not told.
+static choir_status launch(
+		choir_frame *frame, chi_stream *stream, const char *operation, choir_kernel_call *call)
+{
+	choir_status status;
+	choir_kernel_call first;
+	choir_buffer in[CHI_MAX_INPUTS], out;
+
+	if (is_trivial(stream, call->n, call->in, call->out, &status))
+		return status;
+	const choir_dtype dtype = call->n ? call->in[0].dtype : call->out->dtype;
+	const choir_kernel_table *kernel = NULL;
+	int64_t pieces = stream->device->host_memory
+			? chi_cut_first(operation, call, &first, in, &out) : 1;
+	if (pieces > 1 && !(kernel = chi_kernel_find(stream->device, &first, operation, dtype)))
+		return choir_error_status();
+	if (kernel == NULL || !chi_kernel_is_own(kernel)) {
+		pieces = 1;
+		first = *call;
+		kernel = chi_kernel_find(stream->device, call, operation, dtype);
+	}
+	if (!kernel)
+		return choir_error_status();
+	first.user = call->user = kernel->user;
+	const size_t bytes = kernel->scratch ? kernel->scratch(&first) : 0;
+	return run_found(frame, stream, operation, kernel, call, pieces, bytes);
 }
 
 choir_status chi_kernel_run(chi_stream *stream, const char *operation, size_t n,

@@ -71,6 +71,9 @@ choir_status chi_kernel_run(chi_stream *stream, const char *operation, size_t n,
 const choir_kernel_table *chi_kernel_find(choir_device *d, const choir_kernel_call *call,
 		const char *operation, choir_dtype dtype);
 
+// Whether a kernel that was found is one of those that come with Choir.
+bool chi_kernel_is_own(const choir_kernel_table *kernel);
+
 // Fused operations that layers use; like the public ones.
 choir_tensor *chi_dense(choir_tensor *x, choir_tensor *w, choir_tensor *bias,
 		choir_activate activate);

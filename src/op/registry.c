@@ -25,6 +25,7 @@ static struct {
 	bool failed; // an entry found no memory
 	entry *entries;
 	size_t count, room;
+	size_t own_from; // the first of the built-in ones
 	int32_t *slots; // first entries; a power of two, at most half full
 	size_t slot_count;
 } registry = { .lock = CHI_MUTEX_STATIC(CHI_RANK_OP, "kernels") };
@@ -130,6 +131,7 @@ static choir_status add_built_in(void)
 		return choir_fail(
 				CHOIR_INVALID, "CHOIR_KERNELS: '%s' is unknown; known: all, plain", which);
 	registry.failed = !make_room(); // so that there are slots
+	registry.own_from = before;
 	chi_register_plain_kernels();
 	chi_register_far_kernels();
 #ifdef CHI_HAS_ONEDNN
@@ -156,6 +158,11 @@ static choir_status get_ready(void)
 	}
 	chi_mutex_unlock(&registry.lock);
 	return status;
+}
+
+bool chi_kernel_is_own(const choir_kernel_table *kernel)
+{
+	return (const entry *) (const void *) kernel >= registry.entries + registry.own_from;
 }
 
 // There is none: for which dtypes is there one?

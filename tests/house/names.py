@@ -17,6 +17,7 @@ WRITABLE = {
     "log.c": {"sink most_wanted": "where log lines go, and which", "inside": "this thread is logging"},
     "status.c": {"last": "this thread's last failure"},
     "text.c": {"c_locale c_locale_once": "numbers are written the same in every locale"},
+    "team.c": {"own": "the team of this thread"},
     "thread.c": {"machine machine_once": "what the process may use, asked once",
                  "forks forks_once": "how often the process was forked"},
     "disk.c": {"hook": "lets a test refuse a call on files, or write it down"},

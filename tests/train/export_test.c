@@ -331,7 +331,7 @@ static void what_cannot_be(void **state)
 	assert_refused(choir_conv2d_new("conv", 4, 4, 3, NULL), CHOIR_F32, CHOIR_SHAPE(2, 2, 4), NULL,
 			CHOIR_INVALID, "does not fit, got [2, 2, 4]");
 	assert_refused(choir_flatten_new(), CHOIR_F32, four, NULL, CHOIR_UNSUPPORTED,
-			"gives what it is scoped");
+			"gives what it is given");
 	assert_refused(
 			choir_residual_new(choir_dense_new("wide", 4, 5, CHOIR_LINEAR), NULL, CHOIR_LINEAR),
 			CHOIR_F32, four, NULL, CHOIR_INVALID, "beside the layers is [4], got [5]");

@@ -2,12 +2,12 @@
 // the members of a team take one after another, and hands the results on in the order of the
 // block, so that how many threads there are changes nothing that comes out.
 #include "data/entry.h"
-#include "data/team.h"
 
 #include "base/alloc.h"
 #include "base/options.h"
 #include "base/philox.h"
 #include "base/size.h"
+#include "base/team.h"
 
 enum { BLOCK_ELEMENTS = 64 }; // that map's threads share; enough for both to be busy
 
@@ -166,7 +166,8 @@ static bool map_room(map *m, int threads)
 {
 	choir_dataset *d = &m->base;
 	m->room = d->spec.batch ? 1 : BLOCK_ELEMENTS;
-	m->team = chi_team_new(threads);
+	m->team = chi_team_new(&(chi_team_options){
+			.name = "choir-map", .threads = threads, });
 	m->spare = chi_alloc_array((size_t) threads, sizeof *m->spare);
 	m->examples = chi_alloc_array((size_t) m->room, sizeof *m->examples);
 	m->outcome = chi_alloc_array((size_t) m->room, sizeof *m->outcome);

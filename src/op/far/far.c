@@ -1,10 +1,11 @@
 // Kernels of the far device: those of the host, queued. A call is copied, since what it points to
 // may be gone when the device's thread gets to it, and its memory is seen from inside the device.
-// So far and cpu give the same bits.
+// It is cut into the same pieces. So far and cpu give the same bits.
 #include "op/far/far.h"
 
 #include "base/fpenv.h"
 #include "device/far.h"
+#include "op/cut.h"
 #include "op/op.h"
 
 #include <string.h>
@@ -31,7 +32,11 @@ static choir_status run_task(void *arg)
 	t->call.scratch = chi_far_inside(t->call.scratch);
 	chi_fpenv saved;
 	chi_fpenv_enter(&saved);
-	const choir_status status = t->spec->run(&t->call);
+	const chi_kernel_spec *spec = t->spec;
+	const int64_t pieces = chi_cut_first(spec->operation, &t->call, &(choir_kernel_call){ 0 },
+			(choir_buffer[CHI_MAX_INPUTS]){ { 0 } }, &(choir_buffer){ 0 });
+	const choir_status status = pieces > 1
+			? chi_cut_run(spec->operation, spec->run, &t->call, pieces, 0) : spec->run(&t->call);
 	chi_fpenv_leave(&saved);
 	return status;
 }
@@ -72,7 +77,10 @@ static size_t scratch(const choir_kernel_call *call)
 {
 	const chi_kernel_spec *spec = call->user;
 	const choir_kernel_call c = inner(call);
-	return spec->scratch ? spec->scratch(&c) : 0;
+	choir_kernel_call first = c;
+	choir_buffer in[CHI_MAX_INPUTS], out;
+	(void) chi_cut_first(spec->operation, &c, &first, in, &out);
+	return spec->scratch ? spec->scratch(&first) : 0;
 }
 
 void chi_far_register(chi_kernel_lists *lists, const char *name)

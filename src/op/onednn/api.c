@@ -264,7 +264,11 @@ static dnnl_status_t matrix(layout *l, int64_t batch, int64_t rows, int64_t colu
 
 static dnnl_status_t plan_matmul(plan *p, const chi_dnn_problem *q)
 {
-	DNN_TRY(matrix(&p->a, q->batch, q->m, q->k, q->a_transposed));
+	if (q->a_row > 0)
+		DNN_TRY(strided(
+				&p->a, 2, (dnnl_dims_t){ q->m, q->k }, (dnnl_dims_t){ 1, q->a_row }));
+	else
+		DNN_TRY(matrix(&p->a, q->batch, q->m, q->k, q->a_transposed));
 	DNN_TRY(matrix(&p->b, q->b_batch, q->k, q->n, q->b_transposed));
 	DNN_TRY(matrix(&p->out, q->batch, q->m, q->n, false));
 	if (q->bias)

@@ -21,6 +21,7 @@ typedef struct {
 	uint8_t bias, relu;
 	uint8_t a_transposed, b_transposed; // MATMUL
 	int64_t batch, m, n, k; // MATMUL; batch 0: a and b have rank 2
+	int64_t a_row; // MATMUL: from row to row of a transposed a, of which m are a part; 0: m
 	int64_t b_batch; // batch, or 1: all products use the same b
 	int64_t images, h, w, c, kh, kw, out, oh, ow; // CONVOLUTION*
 	int64_t stride, top, left, bottom, right;

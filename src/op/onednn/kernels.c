@@ -5,6 +5,9 @@
 #include "op/op.h"
 
 #ifdef CHI_HAS_ONEDNN
+#include "base/atomic.h"
+#include "base/error.h"
+#include "base/team.h"
 #include "op/far/far.h"
 #include "op/onednn/cache.h"
 #include "op/plain/plain.h"
@@ -155,41 +158,120 @@ static choir_status run(const choir_kernel_call *call)
 
 // a^T b, as the gradients of weights are: sgemm packs a as it lies and is up to a quarter faster
 // than the primitive, which transposes it first, as long as a's rows are shorter than a page.
-static bool is_product(const choir_kernel_call *call)
+static bool is_product(const chi_dnn_problem *p)
 {
 	enum { PAGE = 4096 };
-	const chi_dnn_problem p = matmul_problem(call);
-	return p.a_transposed && p.batch == 0 && p.m * (int64_t) sizeof(float) < PAGE;
+	return p->a_transposed && p->batch == 0 && p->m * (int64_t) sizeof(float) < PAGE;
+}
+
+// Its rows are columns of a, so it is not cut by op/cut.c, but here, into pieces of so many.
+enum { PIECE = 256, LEAST = 16 << 10 };
+
+static bool is_cut(const chi_dnn_problem *p)
+{
+	return p->a_transposed && p->batch == 0 && p->m > PIECE && p->m * p->n >= LEAST;
+}
+
+static chi_dnn_problem piece_of(const chi_dnn_problem *whole, int64_t piece)
+{
+	chi_dnn_problem p = *whole;
+	const int64_t left = whole->m - piece * PIECE;
+	p.m = left < PIECE ? left : PIECE;
+	p.a_row = whole->m;
+	return p;
+}
+
+static size_t piece_scratch(const chi_dnn_problem *whole)
+{
+	const chi_dnn_problem p = piece_of(whole, 0);
+	chi_dnn *d;
+	return chi_dnn_find(&p, &d) == CHOIR_OK ? (chi_dnn_scratch(d) + 63) & ~(size_t) 63 : 0;
 }
 
 static int score_matmul(const choir_kernel_call *call)
 {
-	return !is_empty(call) && is_product(call) ? SCORE : score(call);
+	const chi_dnn_problem p = matmul_problem(call);
+	return !is_empty(call) && is_product(&p) ? SCORE : score(call);
 }
 
 static size_t scratch_matmul(const choir_kernel_call *call)
 {
-	return is_product(call) ? 0 : scratch(call);
+	const chi_dnn_problem p = matmul_problem(call);
+	if (is_product(&p))
+		return 0;
+	return is_cut(&p) ? piece_scratch(&p) * (size_t) chi_team_own_members() : scratch(call);
+}
+
+static choir_status run_product(const chi_dnn_problem *p, const chi_dnn_operands *o)
+{
+	const chi_dnn_product product = {
+		.a_transposed = true,
+		.m = p->m,
+		.n = p->n,
+		.k = p->k,
+		.a_row = p->a_row > 0 ? p->a_row : p->m,
+		.b_row = p->n,
+		.c_row = p->n,
+		.a = o->a,
+		.b = o->b,
+		.c = o->out,
+	};
+	return chi_dnn_multiply(&product);
+}
+
+typedef struct {
+	const choir_kernel_call *call;
+	chi_dnn_problem whole;
+	size_t bytes; // of scratch memory, of each member
+	chi_atomic32 failed;
+	chi_error error; // of the first that failed
+} cut;
+
+static choir_status run_one(const cut *c, int member, int64_t piece)
+{
+	const chi_dnn_problem p = piece_of(&c->whole, piece);
+	const choir_kernel_call *call = c->call;
+	const chi_dnn_operands operands = {
+		.a = (const float *) call->in[0].data + piece * PIECE,
+		.b = call->in[1].data,
+		.out = (float *) call->out->data + piece * PIECE * p.n,
+		.scratch = c->bytes == 0 ? NULL : (char *) call->scratch + (size_t) member * c->bytes,
+	};
+	chi_dnn *d;
+	if (is_product(&c->whole))
+		return run_product(&p, &operands);
+	CHOIR_TRY(chi_dnn_find(&p, &d));
+	return chi_dnn_run(d, &operands);
+}
+
+static void run_piece(void *arg, int member, int64_t piece)
+{
+	cut *c = arg;
+	if (chi_atomic32_load(&c->failed) == 0 && run_one(c, member, piece) != CHOIR_OK &&
+			chi_atomic32_change(&c->failed, 0, 1))
+		chi_error_save(&c->error);
+}
+
+static choir_status run_cut(const choir_kernel_call *call, const chi_dnn_problem *whole)
+{
+	cut c = { .call = call,
+		.whole = *whole,
+		.bytes = is_product(whole) ? 0 : piece_scratch(whole) };
+	CHOIR_TRY(chi_team_share((whole->m + PIECE - 1) / PIECE, run_piece, &c));
+	if (chi_atomic32_load(&c.failed) == 0)
+		return CHOIR_OK;
+	chi_error_restore(&c.error);
+	return choir_error_status();
 }
 
 static choir_status run_matmul(const choir_kernel_call *call)
 {
-	if (!is_product(call))
-		return run(call);
 	const chi_dnn_problem p = matmul_problem(call);
-	const chi_dnn_product product = {
-		.a_transposed = true,
-		.m = p.m,
-		.n = p.n,
-		.k = p.k,
-		.a_row = p.m,
-		.b_row = p.n,
-		.c_row = p.n,
-		.a = call->in[0].data,
-		.b = call->in[1].data,
-		.c = call->out->data,
-	};
-	return chi_dnn_multiply(&product);
+	const chi_dnn_operands operands = { .a = call->in[0].data, .b = call->in[1].data,
+		.out = call->out->data };
+	if (is_cut(&p))
+		return run_cut(call, &p);
+	return is_product(&p) ? run_product(&p, &operands) : run(call);
 }
 
 // Activations other than relu are the plain kernels', on what oneDNN left: one function, one

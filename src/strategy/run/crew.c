@@ -29,7 +29,8 @@ static void work(void *arg)
 	chi_worker *w = arg;
 	chi_dlpack_hold(true); // what a host's runtime gave goes back on the thread that calls run
 	if (w->crew->pin)
-		(void) chi_thread_pin(w->crew->lane * w->crew->cores, w->crew->cores);
+		(void) chi_thread_pin(w->crew->lane * w->crew->cores,
+				w->crew->team != NULL ? 1 : w->crew->cores);
 	for (uint32_t seen = 0;;) {
 		while (chi_atomic32_load(&w->gate.word) == seen)
 			(void) chi_gate_wait(&w->gate, seen, w->crew->spin, chi_clock_deadline(-1));
@@ -41,6 +42,22 @@ static void work(void *arg)
 		else
 			chi_lane_go(w->run, w->lane, w);
 	}
+}
+
+// The threads that share a lane's work. Only who asks for several cores a device gets them: a host
+// that made one strategy for each of its own threads would have more than it has cores.
+static choir_status open_team(choir_strategy *s, struct chi_crew *crew)
+{
+	if (s->options.cores_per_device < 2)
+		return CHOIR_OK;
+	char name[CHI_THREAD_NAME];
+	snprintf(name, sizeof name, "choir %d core", crew->lane);
+	crew->team = chi_team_new(&(chi_team_options){ .name = name,
+			.threads = crew->cores,
+			.spin = s->lanes * crew->cores <= chi_cpu_count(),
+			.pin = crew->pin,
+			.first = crew->lane * crew->cores });
+	return crew->team == NULL ? choir_error_status() : CHOIR_OK;
 }
 
 choir_status chi_crew_open(choir_strategy *s)
@@ -58,6 +75,8 @@ choir_status chi_crew_open(choir_strategy *s)
 			.cores = each, .lane = i };
 		chi_mutex_init(&s->crew[i].lock, CHI_RANK_POOL, "crew");
 	}
+	for (int i = 0; i < s->lanes; i++)
+		CHOIR_TRY(open_team(s, &s->crew[i]));
 	return CHOIR_OK;
 }
 
@@ -81,6 +100,7 @@ void chi_crew_close(choir_strategy *s)
 			s->crew[i].all = w->next;
 			free_worker(w, in_child);
 		}
+		chi_team_free(s->crew[i].team);
 		chi_mutex_destroy(&s->crew[i].lock);
 	}
 	chi_free(s->crew);

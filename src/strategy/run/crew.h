@@ -2,6 +2,7 @@
 // little and then sleeps at its gate.
 #pragma once
 
+#include "base/team.h"
 #include "base/thread.h"
 #include "strategy/run/run.h"
 
@@ -22,6 +23,7 @@ struct chi_crew {
 	bool spin;
 	bool pin;
 	int cores, lane;
+	chi_team *team; // of the lane's cores; NULL: it has one
 	chi_gate helped; // of the first lane: how many have returned from chi_crew_all, in all
 };
 

@@ -219,10 +219,12 @@ void chi_lane_go(chi_run *run, int lane, chi_worker *worker)
 {
 	bool close = false;
 	chi_replica *r;
+	chi_team *before = chi_team_use(run->strategy->crew[lane].team);
 	while ((r = take(run, lane, &worker, &close)) != NULL)
 		chi_replica_call(r);
 	if (close)
 		chi_lane_apply(run, lane);
+	(void) chi_team_use(before);
 	if (worker != NULL)
 		chi_crew_rest(worker);
 	if (close) {

@@ -1,0 +1,192 @@
+// Which operations are cut, along what, and into how large pieces. Sizes are large enough that
+// cutting costs nothing where one thread does all pieces (measured: products in pieces of 256 rows
+// take as long as whole ones, of 64 rows a tenth longer).
+#include "op/cut.h"
+
+#include "base/atomic.h"
+#include "base/error.h"
+#include "base/team.h"
+
+#include <string.h>
+
+// How the memory of an operation is cut.
+typedef enum {
+	ROWS, // the inputs of the mask and out lie in equally many rows, of the last axis of in[0]
+	FIRST, // along the first axis of the inputs of the mask and of out
+	FLAT // element by element: inputs of out's shape are cut, those of one element are not
+} way;
+
+typedef struct {
+	const char *operation;
+	way way;
+	unsigned mask; // of inputs that are cut
+	size_t n; // inputs; 0: any number
+	int64_t piece; // rows, examples or elements
+} rule;
+
+enum { PRODUCT_ROWS = 256, NORM_ROWS = 512, ELEMENTS = 64 << 10 };
+enum { LEAST = 16 << 10 }; // elements of a result that is cut
+
+static const rule rules[] = {
+	{ "dense", ROWS, 1, 0, PRODUCT_ROWS },
+	{ "matmul", ROWS, 1, 2, PRODUCT_ROWS },
+	{ "attention", FIRST, 1, 1, 1 },
+	{ "attention", FIRST, 7, 3, 1 },
+	{ "attention_gradient", FIRST, 3, 2, 1 }, // of three inputs it is not laid out by examples
+	{ "row_moments", ROWS, 1, 1, NORM_ROWS },
+	{ "row_norm", ROWS, 1 | 4, 3, NORM_ROWS },
+	{ "row_norm", ROWS, 1 | 8, 4, NORM_ROWS },
+	{ "row_norm_gradient", ROWS, 1 | 4 | 8, 4, NORM_ROWS },
+	{ "add", FLAT, 0, 0, ELEMENTS },
+	{ "subtract", FLAT, 0, 0, ELEMENTS },
+	{ "multiply", FLAT, 0, 0, ELEMENTS },
+	{ "divide", FLAT, 0, 0, ELEMENTS },
+	{ "maximum", FLAT, 0, 0, ELEMENTS },
+	{ "scale", FLAT, 0, 0, ELEMENTS },
+	{ "square", FLAT, 0, 0, ELEMENTS },
+	{ "sqrt", FLAT, 0, 0, ELEMENTS },
+	{ "exp", FLAT, 0, 0, ELEMENTS },
+	{ "log", FLAT, 0, 0, ELEMENTS },
+	{ "relu", FLAT, 0, 0, ELEMENTS },
+	{ "tanh", FLAT, 0, 0, ELEMENTS },
+	{ "sigmoid", FLAT, 0, 0, ELEMENTS },
+	{ "gelu", FLAT, 0, 0, ELEMENTS },
+	{ "gelu_exact", FLAT, 0, 0, ELEMENTS },
+	{ "silu", FLAT, 0, 0, ELEMENTS },
+	{ "relu_gradient", FLAT, 0, 0, ELEMENTS },
+	{ "tanh_gradient", FLAT, 0, 0, ELEMENTS },
+	{ "sigmoid_gradient", FLAT, 0, 0, ELEMENTS },
+	{ "gelu_gradient", FLAT, 0, 0, ELEMENTS },
+	{ "gelu_exact_gradient", FLAT, 0, 0, ELEMENTS },
+	{ "silu_gradient", FLAT, 0, 0, ELEMENTS },
+};
+
+// A call and how it is cut.
+typedef struct {
+	const choir_kernel_call *call;
+	chi_kernel_fn *run;
+	int64_t rows, piece; // in all, and of a piece
+	unsigned mask;
+	way way;
+	char *scratch;
+	size_t bytes;
+	chi_atomic32 failed;
+	chi_error error; // of the first that failed
+} cut;
+
+static const rule *find_rule(const char *operation, const choir_kernel_call *call)
+{
+	for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+		if ((rules[i].n == 0 || rules[i].n == call->n) &&
+				strcmp(rules[i].operation, operation) == 0)
+			return &rules[i];
+	return NULL;
+}
+
+// Products of which a's rows are out's.
+static bool is_by_rows(const choir_kernel_call *call)
+{
+	const choir_matmul_attributes *a = call->attributes;
+	return a->transposed != CHOIR_TRANSPOSED_A && call->in[1].shape.rank == 2;
+}
+
+static bool plan_flat(cut *c)
+{
+	const choir_kernel_call *call = c->call;
+	c->rows = choir_shape_elements(&call->out->shape);
+	for (size_t i = 0; i < call->n; i++) {
+		if (chi_shape_equal(&call->in[i].shape, &call->out->shape))
+			c->mask |= 1u << i;
+		else if (choir_shape_elements(&call->in[i].shape) != 1)
+			return false;
+	}
+	return true;
+}
+
+static bool plan(cut *c, const rule *r)
+{
+	const choir_kernel_call *call = c->call;
+	const choir_shape *first = call->n == 0 ? NULL : &call->in[0].shape;
+	c->mask = r->mask;
+	c->way = r->way;
+	c->piece = r->piece;
+	if (first == NULL || first->rank == 0)
+		return false;
+	switch (r->way) {
+	case FLAT:
+		return plan_flat(c);
+	case FIRST:
+		c->rows = first->dim[0];
+		return true;
+	case ROWS:
+		c->rows = choir_shape_elements(first) / first->dim[first->rank - 1];
+		return strcmp(r->operation, "matmul") != 0 || is_by_rows(call);
+	}
+	return false;
+}
+
+// Rows from .. from + count - 1 of b.
+static choir_buffer part(const cut *c, const choir_buffer *b, int64_t from, int64_t count)
+{
+	const int64_t width = choir_shape_elements(&b->shape) / c->rows;
+	choir_buffer out = *b;
+	out.data = (char *) b->data + (size_t) (from * width) * chi_dtype_size(b->dtype);
+	if (c->way == FIRST)
+		out.shape.dim[0] = count;
+	else if (c->way == FLAT)
+		out.shape = (choir_shape){ 1, { count } };
+	else
+		out.shape = (choir_shape){ 2, { count, width } };
+	return out;
+}
+
+static void take_piece(
+		const cut *c, int64_t piece, choir_kernel_call *call, choir_buffer in[], choir_buffer *out)
+{
+	const int64_t from = piece * c->piece, left = c->rows - from;
+	const int64_t count = left < c->piece ? left : c->piece;
+	*call = *c->call;
+	for (size_t i = 0; i < call->n; i++)
+		in[i] = (c->mask >> i & 1) != 0 ? part(c, &c->call->in[i], from, count) : c->call->in[i];
+	*out = part(c, c->call->out, from, count);
+	call->in = in;
+	call->out = out;
+}
+
+int64_t chi_cut_first(const char *operation, const choir_kernel_call *call,
+		choir_kernel_call *first, choir_buffer in[CHI_MAX_INPUTS], choir_buffer *out)
+{
+	cut c = { .call = call };
+	if (choir_shape_elements(&call->out->shape) < LEAST)
+		return 1;
+	const rule *r = find_rule(operation, call);
+	if (r == NULL || !plan(&c, r) || c.rows <= c.piece)
+		return 1;
+	take_piece(&c, 0, first, in, out);
+	return (c.rows + c.piece - 1) / c.piece;
+}
+
+static void run_piece(void *arg, int member, int64_t piece)
+{
+	cut *c = arg;
+	choir_kernel_call call;
+	choir_buffer in[CHI_MAX_INPUTS], out;
+	if (chi_atomic32_load(&c->failed) != 0)
+		return;
+	take_piece(c, piece, &call, in, &out);
+	call.scratch = c->scratch == NULL ? NULL : c->scratch + (size_t) member * c->bytes;
+	if (c->run(&call) != CHOIR_OK && chi_atomic32_change(&c->failed, 0, 1))
+		chi_error_save(&c->error);
+}
+
+choir_status chi_cut_run(const char *operation, chi_kernel_fn *run, const choir_kernel_call *call,
+		int64_t pieces, size_t bytes)
+{
+	cut c = { .call = call, .run = run, .scratch = call->scratch, .bytes = bytes };
+	(void) plan(&c, find_rule(operation, call));
+	CHOIR_TRY(chi_team_share(pieces, run_piece, &c));
+	if (chi_atomic32_load(&c.failed) == 0)
+		return CHOIR_OK;
+	chi_error_restore(&c.error);
+	return choir_error_status();
+}

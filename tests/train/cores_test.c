@@ -1,0 +1,87 @@
+// How many threads share the work of a device does not change a bit of the weights, with any
+// number of devices: of dense layers, and of a block of a transformer.
+#include "train/problem.h"
+
+#include "choir/nn.h"
+#include "choir/op.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+enum { BATCH = 1200, IN = 96, WIDE = 320, CONTEXT = 64, STEPS = 3 };
+
+typedef struct {
+	choir_layer *first, *second, *qkv, *norm, *last;
+	choir_optimizer *optimizer;
+	bool text; // attention, over CONTEXT examples at a time
+} job;
+
+static choir_tensor *apply(const job *j, choir_tensor *x)
+{
+	choir_tensor *h = choir_layer_apply(j->second, choir_layer_apply(j->first, x));
+	if (j->text) {
+		choir_tensor *qkv = choir_layer_apply(j->qkv, choir_layer_apply(j->norm, h));
+		const int64_t rows = choir_tensor_shape(h)->dim[0] / CONTEXT;
+		qkv = choir_reshape(qkv, CHOIR_SHAPE(rows, CONTEXT, 3 * WIDE));
+		choir_tensor *y = choir_self_attention(
+				qkv, CHOIR_OPTIONS(choir_attention_options, .heads = 4, .causal = CHOIR_ON));
+		h = choir_add(h, choir_reshape(y, CHOIR_SHAPE(rows * CONTEXT, WIDE)));
+	}
+	return choir_layer_apply(j->last, choir_gelu(h));
+}
+
+static choir_status step(choir_replica *r, void *user)
+{
+	const job *j = user;
+	choir_tape *tape = choir_tape_begin(r->frame);
+	choir_tensor *y = apply(j,
+			choir_random_normal(
+					r->frame, CHOIR_F32, CHOIR_SHAPE(BATCH / CONTEXT * CONTEXT, IN), 3));
+	return choir_optimizer_minimize(
+			j->optimizer, tape, choir_mean(choir_square(y), CHOIR_ALL_AXES));
+}
+
+static uint64_t train(const char *devices, int cores, bool text)
+{
+	choir_strategy *s =
+			choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options, .devices = devices,
+					.replicas = 4, .cores_per_device = cores, .seed = 5, .timeout = 60));
+	assert_non_null(s);
+	job j = { .text = text };
+	CHOIR_SCOPE (s) {
+		j.first = choir_dense_new("first", IN, WIDE, CHOIR_RELU);
+		j.second = choir_dense_new("second", WIDE, WIDE, CHOIR_TANH);
+		j.norm = choir_layer_normalization_new("norm", WIDE, 1e-5);
+		j.qkv = choir_dense_new("qkv", WIDE, 3 * WIDE, CHOIR_LINEAR);
+		j.last = choir_dense_new("last", WIDE, 70, CHOIR_LINEAR);
+		j.optimizer = choir_optimizer_new(CHOIR_ADAM, NULL);
+	}
+	for (int i = 0; i < STEPS; i++)
+		if (choir_strategy_run(s, step, &j, NULL, NULL) != CHOIR_OK)
+			fail_msg("%s, %d cores: %s", devices, cores, choir_error());
+	const uint64_t hash = choir_strategy_hash(s);
+	choir_strategy_free(s);
+	return hash;
+}
+
+static void any_number_of_cores(void **state)
+{
+	(void) state;
+	static const char *const devices[] = { "cpu:0", "cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2" };
+	for (int text = 0; text < 2; text++) {
+		const uint64_t one = train("cpu:0", 0, text == 1);
+		for (int i = 0; i < 3; i++)
+			for (int cores = 1; cores <= 3; cores++)
+				assert_true(train(devices[i], cores, text == 1) == one);
+		assert_true(train("far:0,far:1", 2, text == 1) == one);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(any_number_of_cores) };
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

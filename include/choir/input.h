@@ -82,6 +82,14 @@ typedef struct choir_input_options {
 choir_distributed_dataset *choir_strategy_distribute_dataset(
 		choir_strategy *s, choir_dataset *d, const choir_input_options *o);
 
+// Arrays as a dataset on all workers that s is in step with, which all make this call: the first
+// worker's data are copied, and sent to the others once, where columns[i].data and examples are
+// ignored. The columns' names, dtypes and shapes must be the same everywhere (CHOIR_INVALID, on
+// all workers). Without other workers it is choir_memory_dataset_new with a copy. Threads: the
+// program's, outside of replicas.
+choir_dataset *choir_strategy_make_memory_dataset(
+		choir_strategy *s, int64_t examples, size_t n, const choir_column columns[]);
+
 // For which input pipeline a function makes a dataset.
 typedef struct choir_input_context {
 	size_t size;

@@ -53,7 +53,8 @@ chi_input_word *chi_input_new_words(const choir_strategy *s)
 	return chi_alloc_array((size_t) s->peers->workers, sizeof(word));
 }
 
-choir_status chi_input_agree_made(choir_strategy *s, choir_status own, uint64_t signature)
+choir_status chi_input_agree_made(
+		choir_strategy *s, choir_status own, uint64_t signature, const char *differs)
 {
 	if (s->peers == NULL)
 		return own;
@@ -67,11 +68,7 @@ choir_status chi_input_agree_made(choir_strategy *s, choir_status own, uint64_t 
 		status = find_failure(s->peers, all);
 	for (int i = 0; status == CHOIR_OK && i < s->peers->workers; i++)
 		if (all[i].whole != all[0].whole)
-			status = choir_fail(CHOIR_INVALID,
-					"distribute_dataset: worker %d's dataset has other options than worker 0's, "
-					"or, "
-					"under the policy DATA, other steps, seeds or columns",
-					i);
+			status = choir_fail(CHOIR_INVALID, "worker %d's %s", i, differs);
 	chi_free(all);
 	return status;
 }

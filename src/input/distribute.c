@@ -266,7 +266,9 @@ static choir_distributed_dataset *complete_data(choir_distributed_dataset *data)
 static choir_distributed_dataset *finish(choir_strategy *s, choir_distributed_dataset *data)
 {
 	choir_status status = data == NULL ? choir_error_status() : CHOIR_OK;
-	status = chi_input_agree_made(s, status, data == NULL ? 0 : what_agrees(data));
+	status = chi_input_agree_made(s, status, data == NULL ? 0 : what_agrees(data),
+			"dataset has other options than worker 0's, or, under the policy DATA, other steps, "
+			"seeds or columns");
 	if (status != CHOIR_OK) {
 		if (data != NULL)
 			chi_input_free(data);

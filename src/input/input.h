@@ -94,8 +94,10 @@ void chi_ahead_halt(chi_ahead *a);
 // the feed.
 bool chi_ahead_where(const chi_ahead *a, choir_input_position *p);
 // The workers that are in step agree on how making a dataset and reading a step went (agree.c);
-// own: here. Alone it is that. signature: of what must be the same everywhere, or 0.
-choir_status chi_input_agree_made(choir_strategy *s, choir_status own, uint64_t signature);
+// own: here. Alone it is that. signature: of what must be the same everywhere; differs: what is
+// said of a worker whose is not worker 0's.
+choir_status chi_input_agree_made(
+		choir_strategy *s, choir_status own, uint64_t signature, const char *differs);
 // Room for what they say in a step; NULL: a failure.
 chi_input_word *chi_input_new_words(const choir_strategy *s);
 choir_status chi_input_agree_step(

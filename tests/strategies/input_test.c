@@ -3,6 +3,7 @@
 // a failure of one is one of all.
 #include "peers.h"
 
+#include "data/dataset.h"
 #include "input/worker.h"
 #include "value/value.h"
 
@@ -444,6 +445,66 @@ static void all_make_it_or_none(void **state)
 	assert_made(&m, 0, "distributed dataset: worker 1: distribute_dataset: worker 0 of 2");
 }
 
+// ---- Arrays of the first worker.
+
+typedef struct {
+	const char *other; // name of worker 2's column
+	bool lacks; // the first worker's data
+	char text[WORKERS][400];
+} arrays;
+
+static const char *take_arrays(choir_strategy *s, int worker, void *user)
+{
+	arrays *a = user;
+	static const float pairs[5][2] = { { 0, 1 }, { 2, 3 }, { 4, 5 }, { 6, 7 }, { 8, 9 } };
+	static const uint8_t bytes[5] = { 9, 8, 7, 6, 5 };
+	const bool has = worker == 0 && !a->lacks;
+	const choir_column columns[] = { { worker == 2 ? a->other : "pair", CHOIR_F32, { 1, { 2 } },
+											 has ? pairs : NULL },
+		{ "byte", CHOIR_U8, CHOIR_SCALAR, has ? bytes : NULL } };
+	if (s == NULL)
+		return choir_error();
+	choir_dataset *d = choir_strategy_make_memory_dataset(s, worker == 0 ? 5 : 77, 2, columns);
+	snprintf(a->text[worker], sizeof a->text[0], "%s", d == NULL ? choir_error() : "");
+	float pair[2];
+	uint8_t byte;
+	chi_element e = { .column = { pair, &byte }, .capacity = 1 };
+	const char *wrong = NULL;
+	for (int i = 0; d != NULL && wrong == NULL && i < 5; i++)
+		if (chi_dataset_next(d, &e) != CHOIR_OK || memcmp(pair, pairs[i], sizeof pair) != 0 ||
+				byte != bytes[i])
+			wrong = "other values than the first worker's";
+	if (d != NULL && wrong == NULL && chi_dataset_next(d, &e) != CHOIR_END)
+		wrong = "more than the first worker's examples";
+	choir_dataset_free(d);
+	return wrong;
+}
+
+static void run_arrays(arrays *a)
+{
+	peers_run(&(peers_job){
+			.replicas = 3, .place = { 3, "cpu:0" }, .seed = 5, .fn = take_arrays, .user = a });
+}
+
+// spec: B24
+static void arrays_of_the_first_worker_are_all_workers(void **state)
+{
+	(void) state;
+	static arrays a;
+	a = (arrays){ .other = "pair" };
+	run_arrays(&a);
+	for (int w = 0; w < 3; w++)
+		assert_string_equal(a.text[w], "");
+	a = (arrays){ .other = "bear" };
+	run_arrays(&a);
+	for (int w = 0; w < 3; w++)
+		assert_non_null(strstr(a.text[w], "worker 2's columns differ from worker 0's"));
+	a = (arrays){ .other = "pair", .lacks = true };
+	run_arrays(&a);
+	assert_non_null(strstr(a.text[0], "column \"pair\" has no data: the first worker must have"));
+	assert_non_null(strstr(a.text[1], "worker 0: arrays: "));
+}
+
 static const char *describe(choir_strategy *s, int worker, void *user)
 {
 	char *text = user;
@@ -492,6 +553,7 @@ int main(void)
 		cmocka_unit_test(a_failure_of_one_is_one_of_all),
 		cmocka_unit_test(data_that_differ_under_data_are_found),
 		cmocka_unit_test(all_make_it_or_none),
+		cmocka_unit_test(arrays_of_the_first_worker_are_all_workers),
 		cmocka_unit_test(unequal_workers_are_described),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

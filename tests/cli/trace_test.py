@@ -45,7 +45,7 @@ class Trace(Case):
         trace = json.loads((self.folder / "t.json").read_text())["traceEvents"]
         names = {e["tid"]: e["args"]["name"] for e in trace if e["name"] == "thread_name"}
         self.assertEqual([names[tid] for tid in sorted(names)],
-                         ["program", "replica 0", "replica 1", "communication"])
+                         ["program", "replica 0", "replica 1", "communication", "choir-input"])
         found = {(names[e["tid"]], e["cat"], e["name"]) for e in trace if e["ph"] == "X"}
         for expected in (("program", "input", "next batch"), ("program", "checkpoint", "save"),
                          ("replica 1", "compute", "matmul"), ("replica 1", "reduce", "hidden1/kernel"),

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-enum { BATCH = 1200, IN = 96, WIDE = 320, CONTEXT = 64, STEPS = 3 };
+enum { BATCH = 1200, IN = 96, WIDE = 320, CONTEXT = 64, STEPS = 2 };
 
 typedef struct {
 	choir_layer *first, *second, *qkv, *norm, *last;
@@ -74,7 +74,7 @@ static void any_number_of_cores(void **state)
 	for (int text = 0; text < 2; text++) {
 		const uint64_t one = train("cpu:0", 0, text == 1);
 		for (int i = 0; i < 3; i++)
-			for (int cores = 1; cores <= 3; cores++)
+			for (int cores = i == 0 ? 1 : 2; cores <= 3; cores += i == 0 ? 1 : 2)
 				assert_true(train(devices[i], cores, text == 1) == one);
 		assert_true(train("far:0,far:1", 2, text == 1) == one);
 	}

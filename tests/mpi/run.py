@@ -235,7 +235,16 @@ def checkpoint():
                   "--widths", "17")
 
 
+def data():
+    """Workers with unequal data stop together, each with all that it has."""
+    for workers, steps in ((2, 6), (3, 14)):
+        status, said = start(workers, WORKER, "data")
+        need(status == 0, f"{workers} workers: exit {status}", said)
+        for i in range(workers):
+            need(f"worker {i} read {5 + 7 * i} examples in {steps} steps" in said, f"worker {i}", said)
+
+
 if MPI == "none":
     skip("no MPI was found when this was configured")
 {"suite2": lambda: suite(2), "suite4": lambda: suite(4), "launch": launch, "host": host,
- "train": train, "checkpoint": checkpoint}[TEST]()
+ "train": train, "checkpoint": checkpoint, "data": data}[TEST]()

@@ -1,8 +1,10 @@
 // A worker that links no MPI: it asks for a cluster, says who it is, takes part in a few things,
 // and leaves. Arguments change what it does: "differ" (worker 1 claims to be another program),
 // "again" (a second cluster), "die" (worker 1 ends in the middle), "exit" (it exits with 0
-// there).
+// there), "data" (each reads another number of examples).
 #include "choir/cluster.h"
+#include "choir/input.h"
+#include "choir/source.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +33,42 @@ static choir_status take_part(choir_cluster *c, const char *what)
 	return choir_cluster_barrier(c);
 }
 
+static choir_status count_up(int64_t position, void *const out[], void *user)
+{
+	memcpy(out[0], &position, sizeof position);
+	return position < *(int64_t *) user ? CHOIR_OK : CHOIR_END;
+}
+
+// Worker w has 5 + 7 w examples, and all stop together.
+static choir_status read_data(choir_cluster *c)
+{
+	const choir_column number = { "number", CHOIR_I64, CHOIR_SCALAR, NULL };
+	int64_t length = 5 + 7 * choir_cluster_worker(c), examples = 0;
+	int steps = 0;
+	choir_values *batch = NULL;
+	choir_strategy *s = choir_multi_worker_mirrored_strategy_new(
+			CHOIR_OPTIONS(choir_strategy_options, .cluster = c, .devices = "cpu:0"));
+	choir_distributed_dataset *data = s == NULL
+			? NULL
+			: choir_strategy_distribute_dataset(s,
+					  choir_dataset_batch(
+							  choir_function_dataset_new(1, &number, count_up, &length), 4),
+					  CHOIR_OPTIONS(choir_input_options, .auto_shard = CHOIR_AUTO_SHARD_OFF));
+	choir_status status = data == NULL ? choir_error_status() : CHOIR_OK;
+	while (status == CHOIR_OK &&
+			(status = choir_distributed_dataset_next(data, &batch)) == CHOIR_OK) {
+		examples += choir_tensor_shape(choir_value_local(choir_values_find(batch, "number"), 0))
+							->dim[0];
+		steps++;
+	}
+	choir_values_free(batch);
+	choir_strategy_free(s);
+	if (status == CHOIR_END)
+		printf("worker %d read %lld examples in %d steps\n", choir_cluster_worker(c),
+				(long long) examples, steps);
+	return status == CHOIR_END ? CHOIR_OK : status;
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -46,6 +84,8 @@ int main(int argc, char **argv)
 	if (c == NULL)
 		return fail();
 	if (take_part(c, what) != CHOIR_OK)
+		return fail();
+	if (strcmp(what, "data") == 0 && read_data(c) != CHOIR_OK)
 		return fail();
 	printf("worker %d of %d, %s %d, %s\n", choir_cluster_worker(c), choir_cluster_workers(c),
 			choir_cluster_task_type(c), choir_cluster_task_index(c), choir_cluster_transport(c));

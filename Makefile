@@ -62,7 +62,8 @@ install: ## install under PREFIX (/usr/local)
 	@cmake --install build/release
 
 format: ## put the sources into the house's layout
-	clang-format -i $$(find include src cli examples tests bench -name '*.[ch]' -o -name '*.inc' 2>/dev/null)
+	@tools/setup test
+	@python3 -B tests/house/format.py . --write
 
 clean: ## remove all builds
 	rm -rf build

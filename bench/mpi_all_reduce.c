@@ -58,8 +58,7 @@ static double sum_tensors(float *from, float *to, int n, char **elements, int al
 	if (flat)
 		MPI_Allreduce(from, to, all, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
 	for (int i = 0, at = 0; i < n && !flat; at += atoi(elements[i++]))
-		MPI_Allreduce(
-				from + at, to + at, atoi(elements[i]), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+		MPI_Allreduce(from + at, to + at, atoi(elements[i]), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
 	const double own = MPI_Wtime() - start;
 	double slowest;
 	MPI_Allreduce(&own, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);

@@ -37,10 +37,9 @@ static void pin_caller(void)
 choir_strategy *bench_strategy(
 		int64_t replicas, const char *devices, int64_t cores, const char *operations)
 {
-	choir_strategy *s = choir_mirrored_strategy_new(
-			CHOIR_OPTIONS(choir_strategy_options, .devices = devices, .replicas = (int) replicas,
-					.pin = CHOIR_ON, .cores_per_device = (int) cores,
-					.cross_device_ops = operations));
+	choir_strategy *s = choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options,
+			.devices = devices, .replicas = (int) replicas, .pin = CHOIR_ON,
+			.cores_per_device = (int) cores, .cross_device_ops = operations));
 	if (s != NULL)
 		pin_caller();
 	return s;

@@ -115,8 +115,8 @@ static choir_status sum_shapes(choir_replica *r, bench *b, int round)
 	const size_t mark = choir_frame_mark(r->frame);
 	choir_tensor *t[MOST_SHAPES];
 	for (size_t i = 0; i < b->n; i++)
-		t[i] = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(b->elements[i]),
-				round + choir_replica_id(r));
+		t[i] = choir_fill(
+				r->frame, CHOIR_F32, CHOIR_SHAPE(b->elements[i]), round + choir_replica_id(r));
 	CHOIR_TRY(choir_frame_status(r->frame));
 	CHOIR_TRY(start_together(r, b, round));
 	const double start = now();

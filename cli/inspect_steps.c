@@ -66,6 +66,7 @@ choir_status inspect_steps(const char *directory, bool json)
 	if (n == 0)
 		return choir_fail(
 				CHOIR_NOT_FOUND, "%s: there are no checkpoints in this folder", directory);
-	return damaged == 0 ? CHOIR_OK
+	return damaged == 0
+			? CHOIR_OK
 			: choir_fail(CHOIR_CORRUPT, "%s: %zu of %zu steps damaged", directory, damaged, n);
 }

@@ -51,8 +51,7 @@ choir_status limit_find(
 			((double) batch * work.numbers +
 					model_plan_weights(plan) * update_numbers(devices, slots));
 	if (out->flops > 0 && out->copied > 0)
-		out->seconds =
-				((double) batch * work.flops / out->flops + bytes / out->copied) / devices;
+		out->seconds = ((double) batch * work.flops / out->flops + bytes / out->copied) / devices;
 	free(each);
 	return status;
 }

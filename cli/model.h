@@ -90,7 +90,6 @@ choir_tensor *model_apply(const model *m, choir_tensor *input);
 // One example as the layers take it: of images the pixels of an mlp, else [h, w, channels].
 choir_shape model_input(const model_plan *plan);
 // Makes the layers in s and gives them the weights at path.
-choir_status model_load(
-		model *m, choir_strategy *s, const model_plan *plan, const char *path);
+choir_status model_load(model *m, choir_strategy *s, const model_plan *plan, const char *path);
 // The loss of each example, [n]: cross entropy in nats, the mean over places for text.
 choir_tensor *model_losses(const model *m, choir_tensor *scores, choir_tensor *labels);

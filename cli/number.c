@@ -53,8 +53,7 @@ const char *shape_text(const choir_shape *shape, char text[SHAPE_TEXT])
 		at += (size_t) snprintf(text + at, SHAPE_TEXT - at, "%s", k == 0 ? "" : ", ");
 		at += shape->dim[k] == CHOIR_NONE
 				? (size_t) snprintf(text + at, SHAPE_TEXT - at, "?")
-				: (size_t) snprintf(
-						  text + at, SHAPE_TEXT - at, "%lld", (long long) shape->dim[k]);
+				: (size_t) snprintf(text + at, SHAPE_TEXT - at, "%lld", (long long) shape->dim[k]);
 	}
 	snprintf(text + at, SHAPE_TEXT - at, "]");
 	return text;

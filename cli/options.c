@@ -286,12 +286,13 @@ static size_t write_value(const option *o, char *to, size_t size)
 		return *text == NULL ? 0 : write_text(*text, to, size);
 	case OPTION_INTEGER:
 		return *(int64_t *) o->to == 0
-				? 0 : (size_t) snprintf(to, size, "%lld", (long long) *(int64_t *) o->to);
+				? 0
+				: (size_t) snprintf(to, size, "%lld", (long long) *(int64_t *) o->to);
 	case OPTION_SEED:
 		return (size_t) snprintf(to, size, "%llu", (unsigned long long) *(uint64_t *) o->to);
 	case OPTION_NUMBER:
-		return *(double *) o->to == 0
-				? 0 : (size_t) snprintf(to, size, "%.17g", *(double *) o->to);
+		return *(double *) o->to == 0 ? 0
+									  : (size_t) snprintf(to, size, "%.17g", *(double *) o->to);
 	}
 	return 0;
 }

@@ -74,10 +74,12 @@ static choir_status no_such_step(const replay *r, int64_t last)
 	int64_t steps;
 	for (size_t i = 0; i < n && at < sizeof text; i++)
 		if (train_checkpoint_steps(r->list, i, &steps))
-			at += (size_t) snprintf(text + at, sizeof text - at, "%s%" PRId64,
-					at == 0 ? "" : ", ", steps);
-	return choir_fail(CHOIR_NOT_FOUND, "--step %" PRId64 ": the training has the steps 1 to %"
-			PRId64 "; %s has checkpoints behind %s", given.step, last, given.checkpoint, text);
+			at += (size_t) snprintf(
+					text + at, sizeof text - at, "%s%" PRId64, at == 0 ? "" : ", ", steps);
+	return choir_fail(CHOIR_NOT_FOUND,
+			"--step %" PRId64 ": the training has the steps 1 to %" PRId64
+			"; %s has checkpoints behind %s",
+			given.step, last, given.checkpoint, text);
 }
 
 // The options of the training that made the step, and the few that are this command's.
@@ -86,8 +88,10 @@ static choir_status recall(replay *r)
 	const size_t i = r->plan.has_behind ? r->plan.behind : r->plan.from;
 	const int replicas = choir_checkpoint_list_replicas(r->list, i);
 	if (given.replica >= replicas)
-		return choir_fail(CHOIR_NOT_FOUND, "--replica %" PRId64 ": the training has %d replicas, "
-				"0 to %d", given.replica, replicas, replicas - 1);
+		return choir_fail(CHOIR_NOT_FOUND,
+				"--replica %" PRId64 ": the training has %d replicas, "
+				"0 to %d",
+				given.replica, replicas, replicas - 1);
 	if (train_recall(r->list, i) != EXIT_OK)
 		return choir_fail(CHOIR_INVALID, "%s: it was made by another version of this command",
 				choir_checkpoint_list_path(r->list, i));
@@ -186,9 +190,10 @@ static choir_status check(replay *r)
 	r->t.see = NULL;
 	(void) choir_strategy_watch_gradients(r->t.strategy, NULL, NULL);
 	if (r->among.hash != r->alone.hash || r->among.n != r->alone.n)
-		return choir_fail(CHOIR_INTERNAL, "--check: replica %" PRId64 " gave other bits alone "
-				"(%016" PRIx64 ") than among all (%016" PRIx64 ")", given.replica, r->alone.hash,
-				r->among.hash);
+		return choir_fail(CHOIR_INTERNAL,
+				"--check: replica %" PRId64 " gave other bits alone "
+				"(%016" PRIx64 ") than among all (%016" PRIx64 ")",
+				given.replica, r->alone.hash, r->among.hash);
 	if (!r->plan.has_behind)
 		return CHOIR_OK;
 	CHOIR_TRY(go_to(r, r->plan.behind_steps));
@@ -197,10 +202,12 @@ static choir_status check(replay *r)
 	r->weights = choir_strategy_hash(r->t.strategy);
 	CHOIR_TRY(choir_strategy_restore_step(r->t.strategy, path));
 	const uint64_t needed = choir_strategy_hash(r->t.strategy);
-	return r->weights == needed ? CHOIR_OK
-			: choir_fail(CHOIR_INVALID, "--check: behind step %" PRId64 " the weights are %016"
-					PRIx64 ", and %s has %016" PRIx64 ": other data, or another build",
-					own(r)->steps, r->weights, path, needed);
+	return r->weights == needed
+			? CHOIR_OK
+			: choir_fail(CHOIR_INVALID,
+					  "--check: behind step %" PRId64 " the weights are %016" PRIx64
+					  ", and %s has %016" PRIx64 ": other data, or another build",
+					  own(r)->steps, r->weights, path, needed);
 }
 
 // ---- Saying.
@@ -308,8 +315,9 @@ int replay_main(int argc, char **argv)
 		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
 	if (given.checkpoint == NULL || given.step == CHOIR_NONE || given.replica == CHOIR_NONE)
 		return wrong_use(&self, "%s is missing (--help says what it takes)",
-				given.checkpoint == NULL ? "--checkpoint DIR"
-						: given.step == CHOIR_NONE ? "--step S" : "--replica K");
+				given.checkpoint == NULL		   ? "--checkpoint DIR"
+						: given.step == CHOIR_NONE ? "--step S"
+												   : "--replica K");
 	replay r = { .weights = 0 };
 	const choir_status status = run(&r);
 	if (status != CHOIR_OK)

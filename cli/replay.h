@@ -37,5 +37,5 @@ typedef struct {
 	int64_t from_steps, behind_steps; // of the training, which they stand behind
 } replay_plan;
 // Looks for them. CHOIR_NOT_FOUND: there are none of this command's that are whole.
-choir_status replay_find(choir_checkpoint_list *l, const char *directory, int64_t step,
-		replay_plan *plan);
+choir_status replay_find(
+		choir_checkpoint_list *l, const char *directory, int64_t step, replay_plan *plan);

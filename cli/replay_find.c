@@ -15,8 +15,8 @@ static bool usable(choir_checkpoint_list *l, size_t i, int64_t *steps)
 	return false;
 }
 
-choir_status replay_find(choir_checkpoint_list *l, const char *directory, int64_t step,
-		replay_plan *plan)
+choir_status replay_find(
+		choir_checkpoint_list *l, const char *directory, int64_t step, replay_plan *plan)
 {
 	int64_t steps;
 	size_t some = 0;
@@ -36,6 +36,6 @@ choir_status replay_find(choir_checkpoint_list *l, const char *directory, int64_
 		}
 	}
 	return some > 0 ? CHOIR_OK
-			: choir_fail(CHOIR_NOT_FOUND, "%s: there is no whole checkpoint of choir train",
-					  directory);
+					: choir_fail(CHOIR_NOT_FOUND,
+							  "%s: there is no whole checkpoint of choir train", directory);
 }

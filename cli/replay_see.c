@@ -87,7 +87,8 @@ void replay_see_gradient(choir_replica *r, choir_variable *v, choir_tensor *grad
 		free(data);
 		return;
 	}
-	*g = (replay_gradient){ .name = choir_variable_name(v), .shape = *choir_variable_shape(v),
+	*g = (replay_gradient){ .name = choir_variable_name(v),
+		.shape = *choir_variable_shape(v),
 		.hash = hash_bytes(FIRST_HASH, data, bytes) };
 	for (int64_t i = 0; i < n; i++) {
 		const double x = number_at(choir_tensor_dtype(gradient), data, i);

@@ -66,8 +66,9 @@ static void print_json(const summary *s)
 	json_text("optimizer", s->optimizer);
 	json_text("strategy", choir_strategy_name(s->strategy));
 	const choir_cluster *cluster = choir_strategy_cluster(s->strategy);
-	json_integer("workers", cluster != NULL ? choir_cluster_workers(cluster)
-											: choir_strategy_workers(s->strategy));
+	json_integer("workers",
+			cluster != NULL ? choir_cluster_workers(cluster)
+							: choir_strategy_workers(s->strategy));
 	json_integer("replicas", choir_strategy_replicas(s->strategy)); // of a worker, or all
 	print_memory(s->memory);
 	json_begin_list("variables");

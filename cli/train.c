@@ -14,10 +14,14 @@ static const char *const schedules[] = { "constant", "cosine", NULL };
 static const char *const nonfinite[] = { "stop", "skip", "go_on", NULL };
 static const char *const unsaved[] = { "stop", "go_on", NULL };
 
-static train_options given = {
-	.data = "mnist", .strategy = "mirrored", .optimizer = "adam", .schedule = "constant",
-	.nonfinite = "stop", .unsaved = "stop", .epochs = 5, .seed = 1
-};
+static train_options given = { .data = "mnist",
+	.strategy = "mirrored",
+	.optimizer = "adam",
+	.schedule = "constant",
+	.nonfinite = "stop",
+	.unsaved = "stop",
+	.epochs = 5,
+	.seed = 1 };
 train_options *const train_given = &given;
 
 // clang-format off

@@ -119,14 +119,18 @@ choir_status train_open_checkpoints(training *t)
 {
 	const train_options *o = t->given;
 	if (o->checkpoint == NULL)
-		return o->checkpoint_every == 0 && o->keep == 0 ? CHOIR_OK
+		return o->checkpoint_every == 0 && o->keep == 0
+				? CHOIR_OK
 				: choir_fail(CHOIR_INVALID, "%s: of which checkpoints? --checkpoint DIR is needed",
 						  o->keep != 0 ? "--keep" : "--checkpoint-every");
 	if (choir_strategy_workers(t->strategy) > 1)
-		return choir_fail(CHOIR_UNSUPPORTED, "--checkpoint: with --workers %d each is in a step "
-				"of its own: 1 worker is possible", choir_strategy_workers(t->strategy));
+		return choir_fail(CHOIR_UNSUPPORTED,
+				"--checkpoint: with --workers %d each is in a step "
+				"of its own: 1 worker is possible",
+				choir_strategy_workers(t->strategy));
 	if (o->patience > 0)
-		return choir_fail(CHOIR_UNSUPPORTED, "--checkpoint: not with --patience, whose best "
+		return choir_fail(CHOIR_UNSUPPORTED,
+				"--checkpoint: not with --patience, whose best "
 				"weights are not in checkpoints");
 	t->checkpoints = choir_checkpoint_manager_new(t->strategy, o->checkpoint,
 			CHOIR_OPTIONS(choir_checkpoint_options, .keep = (int) o->keep, .asynchronous = true));
@@ -145,13 +149,15 @@ static choir_status save(training *t, int64_t epochs, int64_t done)
 	size_t length = strlen(text);
 	text[length++] = '\n';
 	if (!options_write(&train_command, recorded, text + length, RECORD_SIZE))
-		return choir_fail(CHOIR_INVALID, "--checkpoint: a checkpoint has only %d bytes for the "
-				"options", RECORD_SIZE);
+		return choir_fail(CHOIR_INVALID,
+				"--checkpoint: a checkpoint has only %d bytes for the "
+				"options",
+				RECORD_SIZE);
 	length += strlen(text + length);
 	snprintf(text + length, sizeof text - length,
 			"train/epochs=%" PRId64 "\ntrain/steps=%" PRId64 "\ntrain/examples=%" PRId64
-			"\ntrain/loss=%.17g\ntrain/score=%.17g\n", epochs, t->share[0].steps, done,
-			t->last_loss, t->last_score);
+			"\ntrain/loss=%.17g\ntrain/score=%.17g\n",
+			epochs, t->share[0].steps, done, t->last_loss, t->last_score);
 	return choir_checkpoint_manager_save(t->checkpoints, text);
 }
 
@@ -251,7 +257,7 @@ choir_status train_checkpoint_epoch(training *t)
 choir_status train_close_checkpoints(training *t)
 {
 	return t->checkpoints == NULL ? CHOIR_OK
-			: judge(t, choir_checkpoint_manager_wait(t->checkpoints));
+								  : judge(t, choir_checkpoint_manager_wait(t->checkpoints));
 }
 
 // ---- Looking back.

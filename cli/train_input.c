@@ -69,8 +69,8 @@ choir_status train_open_share(training *t, choir_strategy *group, int worker)
 	if (!t->data.text)
 		d = choir_dataset_shuffle(d, t->train_examples, t->given->seed);
 	d = choir_dataset_batch(d, t->given->batch);
-	t->share[worker].examples = choir_strategy_distribute_dataset(group, d,
-			CHOIR_OPTIONS(choir_input_options, .buffer = 1));
+	t->share[worker].examples = choir_strategy_distribute_dataset(
+			group, d, CHOIR_OPTIONS(choir_input_options, .buffer = 1));
 	return t->share[worker].examples == NULL ? choir_error_status()
 											 : show_split(t, workers, worker);
 }

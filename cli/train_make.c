@@ -57,8 +57,9 @@ int train_slots(const training *t)
 
 static choir_nonfinite find_policy(const char *name)
 {
-	return strcmp(name, "skip") == 0 ? CHOIR_NONFINITE_SKIP
-			: strcmp(name, "go_on") == 0 ? CHOIR_NONFINITE_GO_ON : CHOIR_NONFINITE_STOP;
+	return strcmp(name, "skip") == 0	 ? CHOIR_NONFINITE_SKIP
+			: strcmp(name, "go_on") == 0 ? CHOIR_NONFINITE_GO_ON
+										 : CHOIR_NONFINITE_STOP;
 }
 
 static choir_optimizer *make_optimizer(const training *t)

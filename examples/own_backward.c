@@ -39,7 +39,7 @@ static choir_status step(choir_replica *r, void *user)
 {
 	struct net *net = (struct net *) user;
 	struct work *work = &net->work[choir_replica_id(r)];
-	const float (*x)[IN] = (const float (*)[IN]) choir_tensor_data(choir_replica_arg(r, "x"));
+	const float(*x)[IN] = (const float(*)[IN]) choir_tensor_data(choir_replica_arg(r, "x"));
 	const float *y = (const float *) choir_tensor_data(choir_replica_arg(r, "y"));
 	const int64_t own = choir_replica_examples(r); // there may be none
 	const float all = (float) choir_replica_global_examples(r);
@@ -53,8 +53,8 @@ static choir_status step(choir_replica *r, void *user)
 	for (int64_t n = 0; n < own; n++)
 		for (int j = 0; j < HIDDEN; j++)
 			for (int i = 0; i < IN; i++)
-				work->d1[j][i] += work->error[n] * w2[j] *
-						(1 - work->h[n][j] * work->h[n][j]) * x[n][i];
+				work->d1[j][i] +=
+						work->error[n] * w2[j] * (1 - work->h[n][j] * work->h[n][j]) * x[n][i];
 	CHOIR_TRY(choir_replica_gradient_ready(r, net->adam, net->w1, work->d1, sizeof work->d1));
 	return choir_optimizer_apply_gradients(net->adam, r);
 }

@@ -29,7 +29,7 @@ static int whole_number(const char *text, int64_t *value)
 		sum = 10 * sum + (wide) (*text - '0');
 	if (sum > (wide) INT64_MAX + (wide) negative)
 		return 0;
-	*value = negative ? (int64_t) -(__int128) sum : (int64_t) sum;
+	*value = negative ? (int64_t) - (__int128) sum : (int64_t) sum;
 	return 1;
 }
 

@@ -63,8 +63,10 @@ static bool character(text *t)
 {
 	static const uint8_t rows[][5] = { // first from and to, second from and to, how many follow
 		{ 0x20, 0x7f, 0, 0, 0 }, { 0xc2, 0xdf, 0x80, 0xbf, 1 }, { 0xe0, 0xe0, 0xa0, 0xbf, 2 },
-		{ 0xe1, 0xec, 0x80, 0xbf, 2 }, { 0xed, 0xed, 0x80, 0x9f, 2 }, { 0xee, 0xef, 0x80, 0xbf, 2 },
-		{ 0xf0, 0xf0, 0x90, 0xbf, 3 }, { 0xf1, 0xf3, 0x80, 0xbf, 3 }, { 0xf4, 0xf4, 0x80, 0x8f, 3 } };
+		{ 0xe1, 0xec, 0x80, 0xbf, 2 }, { 0xed, 0xed, 0x80, 0x9f, 2 },
+		{ 0xee, 0xef, 0x80, 0xbf, 2 }, { 0xf0, 0xf0, 0x90, 0xbf, 3 },
+		{ 0xf1, 0xf3, 0x80, 0xbf, 3 }, { 0xf4, 0xf4, 0x80, 0x8f, 3 }
+	};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		const uint8_t *r = rows[i], *s = t->at;
 		if (*s < r[0] || *s > r[1] || t->end - s <= r[4] || (r[4] && (s[1] < r[2] || s[1] > r[3])))
@@ -152,13 +154,22 @@ static bool value(text *t)
 	if (t->at == t->end)
 		return false;
 	switch (*t->at) {
-	case '{': t->at++; return members(t, true, '}');
-	case '[': t->at++; return members(t, false, ']');
-	case '"': return string(t);
-	case 't': return word(t, "true");
-	case 'f': return word(t, "false");
-	case 'n': return word(t, "null");
-	default: return number(t);
+	case '{':
+		t->at++;
+		return members(t, true, '}');
+	case '[':
+		t->at++;
+		return members(t, false, ']');
+	case '"':
+		return string(t);
+	case 't':
+		return word(t, "true");
+	case 'f':
+		return word(t, "false");
+	case 'n':
+		return word(t, "null");
+	default:
+		return number(t);
 	}
 }
 
@@ -243,11 +254,13 @@ static void print_again(const chi_safetensors *st, const uint8_t *data, size_t b
 	chi_text_add_bytes(&text, (const char *) data, bytes);
 	demand(!text.failed, "no memory");
 	if (all) {
-		demand(open_bytes(text.data, text.length, &again) == CHOIR_OK, "what was printed is refused");
+		demand(open_bytes(text.data, text.length, &again) == CHOIR_OK,
+				"what was printed is refused");
 		demand(again.n == st->n && again.pairs == st->pairs, "something was lost");
 		for (size_t i = 0; i < st->n; i++)
 			demand(strcmp(again.tensor[i]->name, st->tensor[i]->name) == 0 &&
-					again.tensor[i]->begin == st->tensor[i]->begin, "another tensor");
+							again.tensor[i]->begin == st->tensor[i]->begin,
+					"another tensor");
 		for (size_t i = 0; i < st->pairs; i++)
 			demand(strcmp(again.pair[i]->value, st->pair[i]->value) == 0, "other metadata");
 	}

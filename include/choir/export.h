@@ -12,8 +12,12 @@
 // Around the declarations of a header: C linkage, and symbols that the shared library exports
 // although it is compiled with hidden visibility.
 #ifdef __cplusplus
-#define CHOIR_C_BEGIN _Pragma("GCC visibility push(default)") extern "C" {
-#define CHOIR_C_END } _Pragma("GCC visibility pop")
+#define CHOIR_C_BEGIN \
+	_Pragma("GCC visibility push(default)") extern "C" \
+	{
+#define CHOIR_C_END \
+	} \
+	_Pragma("GCC visibility pop")
 #else
 #define CHOIR_C_BEGIN _Pragma("GCC visibility push(default)")
 #define CHOIR_C_END _Pragma("GCC visibility pop")

@@ -50,8 +50,8 @@ typedef struct {
 // The filter "name/kernel" is [kernel, kernel, in / groups, out], bias [out]. With dilation the
 // kernel counts as (kernel - 1) dilation + 1 pixels wide. The formula is choir_convolution's
 // (nn.h). NULL options: all defaults.
-choir_layer *choir_conv2d_new(const char *name, int64_t in, int64_t out, int kernel,
-		const choir_conv2d_options *o);
+choir_layer *choir_conv2d_new(
+		const char *name, int64_t in, int64_t out, int kernel, const choir_conv2d_options *o);
 // The same of sequences: [n, w, in] gives [n, ow, out], the filter is [kernel, in / groups, out].
 // With before (kernel - 1) dilation nothing is seen of what comes later.
 choir_layer *choir_conv1d_new(

@@ -133,8 +133,8 @@ choir_status choir_optimizer_minimize(choir_optimizer *o, choir_tape *tape, choi
 // goes on, moments fade and weights decay in all rows. On devices of host memory, without a
 // parameter server's other workers, a clipped norm, a loss scale or NONFINITE_SKIP, and where all
 // replicas give slices, no larger tensor is made: rows are added up, and SGD touches only these.
-choir_status choir_optimizer_give(choir_optimizer *o, choir_replica *r, choir_variable *v,
-		choir_tensor *gradient);
+choir_status choir_optimizer_give(
+		choir_optimizer *o, choir_replica *r, choir_variable *v, choir_tensor *gradient);
 // The same for a backward pass written by hand: the gradient is bytes of the program's own host
 // memory, packed, of v's dtype and shape, which is not copied where the replica's device uses host
 // memory. So it stays as it is until choir_strategy_run has returned (outside of runs, until
@@ -149,8 +149,7 @@ choir_status choir_replica_gradient_ready(choir_replica *r, choir_optimizer *o, 
 choir_status choir_optimizer_apply_gradients(choir_optimizer *o, choir_replica *r);
 // In all replicas, where not minimize but the program makes gradients: loss times the scale.
 // It waits for updates that this replica has asked for, since they may move the scale.
-choir_tensor *choir_optimizer_scale_loss(
-		choir_optimizer *o, choir_replica *r, choir_tensor *loss);
+choir_tensor *choir_optimizer_scale_loss(choir_optimizer *o, choir_replica *r, choir_tensor *loss);
 // The scale of the next update; 1 without scaling, and for NULL. Outside of runs, or in a replica
 // after scale_loss.
 double choir_optimizer_loss_scale(const choir_optimizer *o);

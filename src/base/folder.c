@@ -71,8 +71,8 @@ choir_status chi_folder_make(const char *path)
 		return CHOIR_OK;
 	if (errno == EEXIST && stat(path, &s) == 0 && S_ISDIR(s.st_mode))
 		return CHOIR_OK;
-	return choir_fail(CHOIR_IO, "%s: make the folder: %s", path,
-			chi_text_errno(errno, text, sizeof text));
+	return choir_fail(
+			CHOIR_IO, "%s: make the folder: %s", path, chi_text_errno(errno, text, sizeof text));
 }
 
 choir_status chi_folder_sync(const char *path)

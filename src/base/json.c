@@ -43,7 +43,9 @@ static bool read_hex(chi_json *j, uint32_t *code)
 	for (int i = 0; i < 4; i++) {
 		const char c = j->data[j->at++];
 		const int digit = c >= '0' && c <= '9' ? c - '0'
-				: c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+				: c >= 'a' && c <= 'f'		   ? c - 'a' + 10
+				: c >= 'A' && c <= 'F'		   ? c - 'A' + 10
+											   : -1;
 		if (digit < 0)
 			return false;
 		*code = *code << 4 | (uint32_t) digit;
@@ -212,16 +214,25 @@ static chi_json_token read_value(chi_json *j)
 {
 	chi_json_token token;
 	switch (j->data[j->at]) {
-	case '{': return begin(j, true);
-	case '[': return begin(j, false);
-	case 't': token = read_word(j, "true", CHI_JSON_TRUE); break;
-	case 'f': token = read_word(j, "false", CHI_JSON_FALSE); break;
-	case 'n': token = read_word(j, "null", CHI_JSON_NULL); break;
+	case '{':
+		return begin(j, true);
+	case '[':
+		return begin(j, false);
+	case 't':
+		token = read_word(j, "true", CHI_JSON_TRUE);
+		break;
+	case 'f':
+		token = read_word(j, "false", CHI_JSON_FALSE);
+		break;
+	case 'n':
+		token = read_word(j, "null", CHI_JSON_NULL);
+		break;
 	case '"':
 		j->at++;
 		token = read_string(j) ? CHI_JSON_STRING : CHI_JSON_WRONG;
 		break;
-	default: token = read_number(j);
+	default:
+		token = read_number(j);
 	}
 	if (token != CHI_JSON_WRONG)
 		after_value(j);

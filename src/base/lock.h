@@ -34,7 +34,10 @@ typedef struct {
 	pthread_cond_t cond; // on the monotonic clock
 } chi_cond;
 
-#define CHI_MUTEX_STATIC(rank, name) { PTHREAD_MUTEX_INITIALIZER, rank, name }
+#define CHI_MUTEX_STATIC(rank, name) \
+	{ \
+		PTHREAD_MUTEX_INITIALIZER, rank, name \
+	}
 
 void chi_mutex_init(chi_mutex *m, chi_rank rank, const char *name);
 void chi_mutex_destroy(chi_mutex *m);

@@ -28,8 +28,8 @@ chi_philox_block chi_philox(const uint32_t counter[4], const uint32_t key[2])
 
 // Index, place and replica fill the counter, so they can never collide; seed and step share the
 // key, mixed so that neighbouring seeds and steps have nothing in common.
-void chi_random_counter(const chi_random_key *key, uint64_t index, uint32_t counter[4],
-		uint32_t words[2])
+void chi_random_counter(
+		const chi_random_key *key, uint64_t index, uint32_t counter[4], uint32_t words[2])
 {
 	uint64_t mixed = chi_hash_mix(chi_hash_mix(key->seed) + key->step);
 	counter[0] = (uint32_t) index;

@@ -20,8 +20,8 @@ typedef struct {
 
 // What the index-th block of a key is made from, for loops that make many: the next block has the
 // next counter[0] and counter[1], a 64-bit number.
-void chi_random_counter(const chi_random_key *key, uint64_t index, uint32_t counter[4],
-		uint32_t words[2]);
+void chi_random_counter(
+		const chi_random_key *key, uint64_t index, uint32_t counter[4], uint32_t words[2]);
 // The index-th block of four words of a key.
 chi_philox_block chi_random_block(const chi_random_key *key, uint64_t index);
 // 24 bits to [0, 1), and 53 bits to [0, 1).

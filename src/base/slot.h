@@ -12,7 +12,10 @@ typedef struct {
 	void (*free)(void *value); // on the thread that ends; never with NULL
 } chi_slot;
 
-#define CHI_SLOT_STATIC(rank, name, free) { CHI_MUTEX_STATIC(rank, name), { 0 }, 0, free }
+#define CHI_SLOT_STATIC(rank, name, free) \
+	{ \
+		CHI_MUTEX_STATIC(rank, name), { 0 }, 0, free \
+	}
 
 void *chi_slot_get(chi_slot *s); // NULL: none was set by this thread
 // False after CHOIR_NO_MEMORY was recorded: value is not kept. The value before is not freed.

@@ -55,8 +55,12 @@ static choir_status piece(void *self, const chi_slot *slot, int member, int64_t 
 		return chi_hand_out(slot, d->way.group->members, data, first, count, size);
 	}
 	char *to = target(d, slot, first, size, scratch);
-	const chi_slice_sum w = { .c = slot->c, .members = d->way.group->members,
-		.replicas = d->way.group->replicas, .first = first, .count = count, .to = to,
+	const chi_slice_sum w = { .c = slot->c,
+		.members = d->way.group->members,
+		.replicas = d->way.group->replicas,
+		.first = first,
+		.count = count,
+		.to = to,
 		.scratch = scratch + SLICE * 8 };
 	chi_stream stream = { d->way.group->devices[member], c->stream };
 	const void *sum;

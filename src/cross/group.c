@@ -51,8 +51,10 @@ choir_status choir_register_cross_device_ops(const choir_cross_device_ops_table 
 {
 	if (table == NULL || table->size != sizeof *table || table->version != CHOIR_TABLE_VERSION ||
 			table->name == NULL)
-		return choir_fail(CHOIR_INVALID, "cross-device operations: the table needs size %zu, "
-				"version %d and a name", sizeof *table, CHOIR_TABLE_VERSION);
+		return choir_fail(CHOIR_INVALID,
+				"cross-device operations: the table needs size %zu, "
+				"version %d and a name",
+				sizeof *table, CHOIR_TABLE_VERSION);
 	for (int i = 0; table_at(i) != NULL; i++)
 		if (strcmp(table_at(i)->name, table->name) == 0)
 			return choir_fail(CHOIR_INVALID, "cross-device operations \"%s\" are known already",
@@ -86,16 +88,18 @@ static choir_status find_by_name(const char *name, const choir_cross_device_ops_
 	return CHOIR_NOT_FOUND;
 }
 
-choir_status chi_group_open(chi_group *g, int members, int replicas, choir_device *const *devices,
-		const char *name)
+choir_status chi_group_open(
+		chi_group *g, int members, int replicas, choir_device *const *devices, const char *name)
 {
 	g->shown = (choir_group){ sizeof(choir_group), members, replicas, devices };
 	const choir_cross_device_ops_table *best = NULL, *t;
 	if (name != NULL) {
 		CHOIR_TRY(find_by_name(name, &best));
 		if (best->score(&g->shown, CHOIR_ALL_REDUCE, 1 << 20) <= 0)
-			return choir_fail(CHOIR_UNSUPPORTED, "cross-device operations \"%s\" cannot serve "
-					"these devices", name);
+			return choir_fail(CHOIR_UNSUPPORTED,
+					"cross-device operations \"%s\" cannot serve "
+					"these devices",
+					name);
 	} else {
 		int most = 0;
 		for (int i = 0; (t = table_at(i)) != NULL; i++) {

@@ -15,8 +15,8 @@ typedef struct {
 
 // devices (of each member) outlives the group. name NULL: the best score for all-reduces of a
 // mebibyte. An unknown name is CHOIR_NOT_FOUND with the list of those known.
-choir_status chi_group_open(chi_group *g, int members, int replicas, choir_device *const *devices,
-		const char *name);
+choir_status chi_group_open(
+		chi_group *g, int members, int replicas, choir_device *const *devices, const char *name);
 // The same for the devices of one worker of several, whose replicas are p's. name is checked, but
 // there is one way between workers, which ends on the host.
 choir_status chi_group_open_among(

@@ -89,9 +89,10 @@ static choir_status check_equal(const chi_slot *s, int members)
 	for (int i = 1; i < members; i++) {
 		const choir_collective *b = s->c[i];
 		if (!are_equal(a, b))
-			return choir_fail(CHOIR_STATE, "device 0 joined \"%.40s\" (number %llu, %lld of %s), "
-					"device %d \"%.40s\" (number %llu, %lld of %s)", a->name,
-					(unsigned long long) a->sequence, (long long) a->elements,
+			return choir_fail(CHOIR_STATE,
+					"device 0 joined \"%.40s\" (number %llu, %lld of %s), "
+					"device %d \"%.40s\" (number %llu, %lld of %s)",
+					a->name, (unsigned long long) a->sequence, (long long) a->elements,
 					choir_dtype_name(a->dtype), i, b->name, (unsigned long long) b->sequence,
 					(long long) b->elements, choir_dtype_name(b->dtype));
 	}
@@ -134,8 +135,8 @@ choir_status chi_meeting_join(
 }
 
 // Waits until the gate's word is at least target.
-static choir_status await(const chi_meeting *m, chi_gate *gate, uint32_t target, double deadline,
-		const char *name)
+static choir_status await(
+		const chi_meeting *m, chi_gate *gate, uint32_t target, double deadline, const char *name)
 {
 	for (;;) {
 		const uint32_t word = chi_atomic32_load(&gate->word);
@@ -209,8 +210,8 @@ static choir_status give_up(chi_meeting *m, chi_slot *s, choir_status status)
 	return status;
 }
 
-static choir_status take_part(chi_meeting *m, int member, uint64_t ticket, double seconds,
-		chi_piece_fn *fn, void *self)
+static choir_status take_part(
+		chi_meeting *m, int member, uint64_t ticket, double seconds, chi_piece_fn *fn, void *self)
 {
 	chi_slot *s = slot_of(m, ticket);
 	const char *name = s->c[member]->name;
@@ -224,8 +225,8 @@ static choir_status take_part(chi_meeting *m, int member, uint64_t ticket, doubl
 	return status == CHOIR_OK ? leave(m, s) : give_up(m, s, status);
 }
 
-choir_status chi_meeting_wait(chi_meeting *m, int member, uint64_t ticket, double seconds,
-		chi_piece_fn *fn, void *self)
+choir_status chi_meeting_wait(
+		chi_meeting *m, int member, uint64_t ticket, double seconds, chi_piece_fn *fn, void *self)
 {
 	chi_trace_begin(CHOIR_TRACE_REDUCE, slot_of(m, ticket)->c[member]->name);
 	const choir_status status = take_part(m, member, ticket, seconds, fn, self);

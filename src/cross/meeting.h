@@ -48,8 +48,8 @@ choir_status chi_meeting_join(
 		chi_meeting *m, int member, const choir_collective *c, int64_t pieces, uint64_t *ticket);
 // A wait that is cancelled or too late aborts the meeting: who gives up takes its memory away, so
 // nothing that it has joined may go on.
-choir_status chi_meeting_wait(chi_meeting *m, int member, uint64_t ticket, double seconds,
-		chi_piece_fn *fn, void *self);
+choir_status chi_meeting_wait(
+		chi_meeting *m, int member, uint64_t ticket, double seconds, chi_piece_fn *fn, void *self);
 void chi_meeting_abort(chi_meeting *m);
 void chi_meeting_reset(chi_meeting *m);
 

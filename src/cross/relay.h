@@ -51,8 +51,8 @@ choir_status chi_cargo_finish(chi_cargo *g);
 // Gives the result to a member: a copy from data, which lies on from's device, and the call of its
 // function. Members that share a result are served with the first of them. *shown, if it is not
 // NULL, becomes where the result lies there, and stays as it was if the member wants none.
-choir_status chi_cargo_deliver(const chi_cargo *g, int from, const void *data, int member,
-		const void **shown);
+choir_status chi_cargo_deliver(
+		const chi_cargo *g, int from, const void *data, int member, const void **shown);
 // From the cargo's place to members first, first + 1, .. last - 1.
 choir_status chi_cargo_deliver_all(const chi_cargo *g, int first, int last);
 void chi_cargo_end(chi_cargo *g);

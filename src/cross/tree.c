@@ -124,15 +124,15 @@ static bool are_halves(const chi_fold *fold, int a)
 			chi_tree_is_node(fold->replicas, fold->part[a].lo, fold->part[a + 1].hi);
 }
 
-choir_status chi_fold_add(chi_fold *fold, int replica, chi_buffer *buffer, void *data,
-		chi_stream *stream)
+choir_status chi_fold_add(
+		chi_fold *fold, int replica, chi_buffer *buffer, void *data, chi_stream *stream)
 {
 	const choir_part leaf = { replica, replica + 1, data };
 	return chi_fold_add_node(fold, leaf, buffer, false, stream);
 }
 
-choir_status chi_fold_add_node(chi_fold *fold, choir_part node, chi_buffer *buffer, bool own,
-		chi_stream *stream)
+choir_status chi_fold_add_node(
+		chi_fold *fold, choir_part node, chi_buffer *buffer, bool own, chi_stream *stream)
 {
 	if (fold->n == CHI_FOLD_PARTS)
 		return choir_fail(CHOIR_INTERNAL, "fold: more than %d parts", CHI_FOLD_PARTS);

@@ -38,12 +38,12 @@ typedef struct {
 void chi_fold_begin(chi_fold *fold, int replicas, choir_dtype dtype, const choir_shape *shape);
 // Takes a reference to buffer; data (of the fold's dtype and shape) lies in it and does not change
 // any more. Sums are queued on stream.
-choir_status chi_fold_add(chi_fold *fold, int replica, chi_buffer *buffer, void *data,
-		chi_stream *stream);
+choir_status chi_fold_add(
+		chi_fold *fold, int replica, chi_buffer *buffer, void *data, chi_stream *stream);
 // The same for a node of the tree; buffer may be NULL. own: nobody else looks at that memory, so
 // that it may be added into.
-choir_status chi_fold_add_node(chi_fold *fold, choir_part node, chi_buffer *buffer, bool own,
-		chi_stream *stream);
+choir_status chi_fold_add_node(
+		chi_fold *fold, choir_part node, chi_buffer *buffer, bool own, chi_stream *stream);
 // Whether a replica's contribution has come.
 bool chi_fold_has(const chi_fold *fold, int replica);
 void chi_fold_clear(chi_fold *fold); // gives the buffers back

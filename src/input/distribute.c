@@ -244,8 +244,7 @@ static choir_status add_feed(choir_distributed_dataset *data, int i, choir_datas
 // What must be the same for all workers: under DATA the whole dataset.
 static uint64_t what_agrees(const choir_distributed_dataset *data)
 {
-	const bool shared =
-			data->split == CHI_SPLIT_SHARED || data->split == CHI_SPLIT_UNKNOWN_SHARED;
+	const bool shared = data->split == CHI_SPLIT_SHARED || data->split == CHI_SPLIT_UNKNOWN_SHARED;
 	uint64_t sum = shared ? data->signature : 0;
 	sum = chi_hash_mix(sum ^ (uint64_t) data->o.auto_shard);
 	sum = chi_hash_mix(sum ^ (uint64_t) data->split);

@@ -16,7 +16,8 @@ static choir_status check_shared(const choir_distributed_dataset *data)
 	if (data->strategy->peers == NULL || data->split == CHI_SPLIT_SHARED ||
 			data->split == CHI_SPLIT_UNKNOWN_SHARED)
 		return CHOIR_OK;
-	return choir_fail(CHOIR_UNSUPPORTED, "save: a distributed dataset of which each worker reads "
+	return choir_fail(CHOIR_UNSUPPORTED,
+			"save: a distributed dataset of which each worker reads "
 			"a part of its own has no one place: auto_shard DATA has");
 }
 

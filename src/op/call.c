@@ -74,8 +74,8 @@ static choir_status launch(
 		return status;
 	const choir_dtype dtype = call->n ? call->in[0].dtype : call->out->dtype;
 	const choir_kernel_table *kernel = NULL;
-	int64_t pieces = stream->device->host_memory
-			? chi_cut_first(operation, call, &first, in, &out) : 1;
+	int64_t pieces =
+			stream->device->host_memory ? chi_cut_first(operation, call, &first, in, &out) : 1;
 	if (pieces > 1 && !(kernel = chi_kernel_find(stream->device, &first, operation, dtype)))
 		return choir_error_status();
 	if (kernel == NULL || !chi_kernel_is_own(kernel)) {

@@ -167,33 +167,24 @@ static const chi_op maximum_op = {
 	.infer = infer_binary,
 	.backward = maximum_backward,
 };
-static const unary square_op = {
-	{ .name = "square", .backward = unary_backward }, "square_gradient", false
-};
-static const unary sqrt_op = {
-	{ .name = "sqrt", .backward = unary_backward }, "sqrt_gradient", true
-};
-static const unary relu_op = {
-	{ .name = "relu", .backward = unary_backward }, "relu_gradient", true
-};
-static const unary tanh_op = {
-	{ .name = "tanh", .backward = unary_backward }, "tanh_gradient", true
-};
-static const unary sigmoid_op = {
-	{ .name = "sigmoid", .backward = unary_backward }, "sigmoid_gradient", true
-};
-static const unary gelu_op = {
-	{ .name = "gelu", .backward = unary_backward }, "gelu_gradient", false
-};
-static const unary gelu_exact_op = {
-	{ .name = "gelu_exact", .backward = unary_backward }, "gelu_exact_gradient", false
-};
-static const unary silu_op = {
-	{ .name = "silu", .backward = unary_backward }, "silu_gradient", false
-};
-static const unary softplus_op = {
-	{ .name = "softplus", .backward = unary_backward }, "softplus_gradient", false
-};
+static const unary square_op = { { .name = "square", .backward = unary_backward },
+	"square_gradient", false };
+static const unary sqrt_op = { { .name = "sqrt", .backward = unary_backward }, "sqrt_gradient",
+	true };
+static const unary relu_op = { { .name = "relu", .backward = unary_backward }, "relu_gradient",
+	true };
+static const unary tanh_op = { { .name = "tanh", .backward = unary_backward }, "tanh_gradient",
+	true };
+static const unary sigmoid_op = { { .name = "sigmoid", .backward = unary_backward },
+	"sigmoid_gradient", true };
+static const unary gelu_op = { { .name = "gelu", .backward = unary_backward }, "gelu_gradient",
+	false };
+static const unary gelu_exact_op = { { .name = "gelu_exact", .backward = unary_backward },
+	"gelu_exact_gradient", false };
+static const unary silu_op = { { .name = "silu", .backward = unary_backward }, "silu_gradient",
+	false };
+static const unary softplus_op = { { .name = "softplus", .backward = unary_backward },
+	"softplus_gradient", false };
 static const chi_op exp_op = { .name = "exp", .backward = exp_backward };
 static const chi_op log_op = { .name = "log", .backward = log_backward };
 static const chi_op scale_op = {

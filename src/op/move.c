@@ -41,8 +41,8 @@ static choir_status slice_backward(
 		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
 {
 	(void) want;
-	gradient[0] = chi_op_kernel(dy->frame, "slice_gradient", 1, &dy, node->attributes, dy->dtype,
-			&node->in[0]->shape);
+	gradient[0] = chi_op_kernel(
+			dy->frame, "slice_gradient", 1, &dy, node->attributes, dy->dtype, &node->in[0]->shape);
 	return CHOIR_OK;
 }
 

@@ -6,7 +6,6 @@
 #include "base/options.h"
 #include "op/op.h"
 
-
 // scale, and offset if it is there, have one element for each channel of x.
 static choir_status check_parameters(const char *name, const choir_tensor *x,
 		const choir_tensor *scale, const choir_tensor *offset)
@@ -60,8 +59,8 @@ static choir_status row_norm_backward(
 	const bool offset = node->n > 3;
 
 	if (want[0])
-		gradient[0] = chi_op_kernel(dy->frame, "row_norm_gradient", 4, for_x, node->attributes,
-				x->dtype, &x->shape);
+		gradient[0] = chi_op_kernel(
+				dy->frame, "row_norm_gradient", 4, for_x, node->attributes, x->dtype, &x->shape);
 	if (!want[1] && !(offset && want[2]))
 		return CHOIR_OK;
 	choir_tensor *sums = chi_op_kernel(
@@ -81,8 +80,8 @@ static choir_tensor *row_norm(const chi_op *op, choir_tensor *x, choir_tensor *s
 	if (!x || !scale)
 		return chi_frame_null(choir_tensor_frame(x ? x : scale), op->label);
 	if (!(epsilon >= 0))
-		return chi_frame_fail_null(x->frame, CHOIR_INVALID, "%s: epsilon %g, needed 0 or more",
-				op->label, epsilon);
+		return chi_frame_fail_null(
+				x->frame, CHOIR_INVALID, "%s: epsilon %g, needed 0 or more", op->label, epsilon);
 	if (check_parameters(op->label, x, scale, offset) != CHOIR_OK) {
 		chi_frame_keep(x->frame);
 		return NULL;
@@ -155,8 +154,8 @@ static choir_status batch_norm_backward(
 	if (!want[0])
 		return CHOIR_OK;
 	choir_tensor *const for_x[] = { x, node->in[1], moments, dy, summed(b, sums) };
-	gradient[0] = chi_op_kernel(dy->frame, "channel_norm_gradient", 5, for_x, &b->kernel, x->dtype,
-			&x->shape);
+	gradient[0] = chi_op_kernel(
+			dy->frame, "channel_norm_gradient", 5, for_x, &b->kernel, x->dtype, &x->shape);
 	return CHOIR_OK;
 }
 
@@ -172,10 +171,11 @@ static const chi_op batch_norm_op = {
 static choir_tensor *moments_of(const batch_norm *b, choir_tensor *x)
 {
 	const int64_t n = x->shape.dim[x->shape.rank - 1];
-	choir_tensor *sums = summed(b, chi_op_kernel(x->frame, "channel_sums", 1, &x, NULL, CHOIR_F64,
-										   &CHOIR_SHAPE(2 * n + 1)));
-	return chi_op_kernel(x->frame, "channel_moments", 1, &sums, NULL, CHOIR_F64,
-			&CHOIR_SHAPE(2 * n + 1));
+	choir_tensor *sums = summed(b,
+			chi_op_kernel(
+					x->frame, "channel_sums", 1, &x, NULL, CHOIR_F64, &CHOIR_SHAPE(2 * n + 1)));
+	return chi_op_kernel(
+			x->frame, "channel_moments", 1, &sums, NULL, CHOIR_F64, &CHOIR_SHAPE(2 * n + 1));
 }
 
 choir_tensor *choir_batch_norm(choir_tensor *x, choir_tensor *scale, choir_tensor *offset,
@@ -191,8 +191,8 @@ choir_tensor *choir_batch_norm(choir_tensor *x, choir_tensor *scale, choir_tenso
 	}
 	const double epsilon = all.epsilon == 0 ? 1e-3 : all.epsilon == CHOIR_NONE ? 0 : all.epsilon;
 	if (!(epsilon >= 0))
-		return chi_frame_fail_null(x->frame, CHOIR_INVALID,
-				"batch_norm: epsilon %g, needed 0 or more", epsilon);
+		return chi_frame_fail_null(
+				x->frame, CHOIR_INVALID, "batch_norm: epsilon %g, needed 0 or more", epsilon);
 	if (check_parameters("batch_norm", x, scale, offset) != CHOIR_OK) {
 		chi_frame_keep(x->frame);
 		return NULL;

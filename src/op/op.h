@@ -26,8 +26,8 @@ typedef struct chi_node {
 // Makes the gradients of node's inputs from dy (of out's shape) by calling operations:
 // gradient[i] is set where want[i] is, to a new tensor or to dy itself; NULL there means zero.
 // Whatever else it makes dies when it returns. May fail by the frame.
-typedef choir_status chi_backward_fn(const chi_node *node, choir_tensor *dy, const bool want[],
-		choir_tensor *gradient[]);
+typedef choir_status chi_backward_fn(
+		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[]);
 
 struct chi_op {
 	const char *name; // of the kernels
@@ -68,15 +68,15 @@ choir_status chi_kernel_run(chi_stream *stream, const char *operation, size_t n,
 
 // A resolved kernel, for loops that cannot afford the lookup. NULL after a failure that lists the
 // dtypes for which there is one.
-const choir_kernel_table *chi_kernel_find(choir_device *d, const choir_kernel_call *call,
-		const char *operation, choir_dtype dtype);
+const choir_kernel_table *chi_kernel_find(
+		choir_device *d, const choir_kernel_call *call, const char *operation, choir_dtype dtype);
 
 // Whether a kernel that was found is one of those that come with Choir.
 bool chi_kernel_is_own(const choir_kernel_table *kernel);
 
 // Fused operations that layers use; like the public ones.
-choir_tensor *chi_dense(choir_tensor *x, choir_tensor *w, choir_tensor *bias,
-		choir_activate activate);
+choir_tensor *chi_dense(
+		choir_tensor *x, choir_tensor *w, choir_tensor *bias, choir_activate activate);
 // o without zeros: stride, dilation and groups are resolved. x and filter are there; of rank 3 in
 // the second, bias may be NULL.
 choir_tensor *chi_convolution(choir_tensor *x, choir_tensor *filter, choir_tensor *bias,

@@ -5,7 +5,6 @@
 #include "base/options.h"
 #include "op/op.h"
 
-
 // How a kind lies in memory.
 typedef struct {
 	const char *name; // in messages

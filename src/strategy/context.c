@@ -80,8 +80,10 @@ choir_replica *choir_replica_current(void)
 choir_status choir_strategy_set_current(choir_strategy *s)
 {
 	if (top != NULL)
-		return choir_fail(CHOIR_STATE, "strategy: set_current is not possible inside a scope or a "
-				"replica of \"%s\"", top->strategy->kind);
+		return choir_fail(CHOIR_STATE,
+				"strategy: set_current is not possible inside a scope or a "
+				"replica of \"%s\"",
+				top->strategy->kind);
 	if (s != NULL)
 		CHOIR_TRY(chi_strategy_check(s));
 	set_strategy = s;
@@ -91,15 +93,20 @@ choir_status choir_strategy_set_current(choir_strategy *s)
 choir_status chi_context_sees_all(const choir_strategy *s, const char *what)
 {
 	if (top == NULL)
-		return set_strategy == NULL || set_strategy == s ? CHOIR_OK
+		return set_strategy == NULL || set_strategy == s
+				? CHOIR_OK
 				: choir_fail(CHOIR_STATE, "%s: another strategy (\"%s\") is current", what,
-						set_strategy->kind);
+						  set_strategy->kind);
 	if (top->kind == CHI_IN_REPLICA && !top->strategy->is_default)
-		return choir_fail(CHOIR_STATE, "%s is not possible in replica %d: it needs cross-replica "
-				"context, which a merge call gives", what, ((chi_replica *) top->what)->id);
+		return choir_fail(CHOIR_STATE,
+				"%s is not possible in replica %d: it needs cross-replica "
+				"context, which a merge call gives",
+				what, ((chi_replica *) top->what)->id);
 	if (top->strategy != s && top->strategy->home != s)
-		return choir_fail(CHOIR_STATE, "%s: mixing strategies: this thread is in a scope of "
-				"\"%s\", the call is for \"%s\"", what, top->strategy->kind, s->kind);
+		return choir_fail(CHOIR_STATE,
+				"%s: mixing strategies: this thread is in a scope of "
+				"\"%s\", the call is for \"%s\"",
+				what, top->strategy->kind, s->kind);
 	return CHOIR_OK;
 }
 

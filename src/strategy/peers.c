@@ -210,8 +210,9 @@ choir_status chi_strategy_share(choir_strategy *s, void **data, size_t *bytes, c
 		*bytes = (size_t) own;
 		*data = own > SIZE_MAX - 1 ? NULL : chi_alloc_aligned((size_t) own + 1);
 		if (*data == NULL)
-			return chi_strategy_give_up(s, choir_fail(CHOIR_NO_MEMORY,
-					"no memory for %" PRIu64 " bytes of %s", own, what));
+			return chi_strategy_give_up(s,
+					choir_fail(
+							CHOIR_NO_MEMORY, "no memory for %" PRIu64 " bytes of %s", own, what));
 	}
 	return own == 0 ? CHOIR_OK : chi_peers_spread(p, 0, *data, *bytes, "%s", what);
 }

@@ -35,8 +35,10 @@ choir_status choir_scope_enter(choir_scope *scope, choir_strategy *s)
 				c->strategy->kind);
 	CHOIR_TRY(chi_context_need_cross(s, "entering a scope"));
 	// Inside a merge function the thread stays in it.
-	return push(scope, (chi_context){ .kind = CHI_IN_CROSS, .strategy = s,
-			.what = c != NULL && c->kind == CHI_IN_CROSS ? c->what : NULL });
+	return push(scope,
+			(chi_context){ .kind = CHI_IN_CROSS,
+					.strategy = s,
+					.what = c != NULL && c->kind == CHI_IN_CROSS ? c->what : NULL });
 }
 
 static choir_status inside(const char *what, chi_context *from)

@@ -42,8 +42,8 @@ static chi_text whole_name(const chi_state *s, const char *name)
 	return text;
 }
 
-static choir_status count_bytes(const char *name, choir_dtype dtype, const choir_shape *shape,
-		size_t *bytes)
+static choir_status count_bytes(
+		const char *name, choir_dtype dtype, const choir_shape *shape, size_t *bytes)
 {
 	*bytes = chi_dtype_size(dtype);
 	for (int i = 0; i < shape->rank; i++)
@@ -52,15 +52,15 @@ static choir_status count_bytes(const char *name, choir_dtype dtype, const choir
 	return CHOIR_OK;
 }
 
-static bool matches(const chi_state_entry *e, const char *name, choir_dtype dtype,
-		const choir_shape *shape)
+static bool matches(
+		const chi_state_entry *e, const char *name, choir_dtype dtype, const choir_shape *shape)
 {
 	return e->dtype == dtype && chi_shape_equal(&e->shape, shape) && strcmp(e->name, name) == 0;
 }
 
 // The next entry, with its memory if own; name is taken over.
-static chi_state_entry *next_entry(chi_state *s, char *name, choir_dtype dtype,
-		const choir_shape *shape, bool own)
+static chi_state_entry *next_entry(
+		chi_state *s, char *name, choir_dtype dtype, const choir_shape *shape, bool own)
 {
 	if (own && s->n < s->kept && matches(&s->entry[s->n], name, dtype, shape)) {
 		chi_free(name);
@@ -102,8 +102,8 @@ choir_status chi_state_add_count(chi_state *s, const char *name, uint64_t count)
 	return CHOIR_OK;
 }
 
-choir_status chi_state_lend(chi_state *s, const char *name, choir_dtype dtype,
-		const choir_shape *shape, void *data)
+choir_status chi_state_lend(
+		chi_state *s, const char *name, choir_dtype dtype, const choir_shape *shape, void *data)
 {
 	char *own = chi_strdup(name);
 	chi_state_entry *e = own == NULL ? NULL : next_entry(s, own, dtype, shape, false);

@@ -35,8 +35,8 @@ void *chi_state_add(chi_state *s, const char *name, choir_dtype dtype, const cho
 choir_status chi_state_add_count(chi_state *s, const char *name, uint64_t count);
 
 // Restoring. An entry over somebody else's memory.
-choir_status chi_state_lend(chi_state *s, const char *name, choir_dtype dtype,
-		const choir_shape *shape, void *data);
+choir_status chi_state_lend(
+		chi_state *s, const char *name, choir_dtype dtype, const choir_shape *shape, void *data);
 // The current object's entry, or NULL without a failure.
 chi_state_entry *chi_state_find(const chi_state *s, const char *name);
 // Its values, now taken. CHOIR_INVALID: there is no such entry, or one of another dtype or shape.

@@ -18,8 +18,10 @@ static choir_status check_workers(const choir_strategy_table *t, const choir_str
 {
 	if ((o->workers != 0 || o->locked_updates != CHOIR_DEFAULT) &&
 			!(t->features & CHOIR_FEATURE_WORKERS))
-		return choir_fail(CHOIR_INVALID, "strategy: \"%s\" has no workers of its own, so no "
-				".workers and no .locked_updates", t->name);
+		return choir_fail(CHOIR_INVALID,
+				"strategy: \"%s\" has no workers of its own, so no "
+				".workers and no .locked_updates",
+				t->name);
 	if (o->workers < 0 || o->workers > MOST_DEVICES)
 		return choir_fail(CHOIR_INVALID, "strategy: %d workers: 1 to %d are possible", o->workers,
 				MOST_DEVICES);
@@ -51,21 +53,28 @@ static choir_status check_partition(const choir_strategy_table *t, const choir_s
 	const bool asked = o->partition != CHOIR_PARTITION_NONE;
 	if ((asked || o->partition_size != 0 || o->max_shards != 0) &&
 			!(t->features & CHOIR_FEATURE_SHARDS))
-		return choir_fail(CHOIR_INVALID, "strategy: \"%s\" has no shards, so no .partition, no "
-				".partition_size and no .max_shards", t->name);
+		return choir_fail(CHOIR_INVALID,
+				"strategy: \"%s\" has no shards, so no .partition, no "
+				".partition_size and no .max_shards",
+				t->name);
 	if ((unsigned) o->partition > CHOIR_PARTITION_MAX_SIZE)
-		return choir_fail(CHOIR_INVALID, "strategy: partition %d: NONE, FIXED, MIN_SIZE or "
-				"MAX_SIZE is needed", (int) o->partition);
+		return choir_fail(CHOIR_INVALID,
+				"strategy: partition %d: NONE, FIXED, MIN_SIZE or "
+				"MAX_SIZE is needed",
+				(int) o->partition);
 	if (o->max_shards < 0 || (o->max_shards > 0 && !asked) ||
 			(o->max_shards == 0 && o->partition == CHOIR_PARTITION_FIXED))
-		return choir_fail(CHOIR_INVALID, "strategy: .max_shards is %d: FIXED needs 1 or more, "
+		return choir_fail(CHOIR_INVALID,
+				"strategy: .max_shards is %d: FIXED needs 1 or more, "
 				"MIN_SIZE and MAX_SIZE 0 or more, without .partition there are none",
 				o->max_shards);
 	const bool by_size = asked && o->partition != CHOIR_PARTITION_FIXED;
 	if (o->partition_size < 0 || (o->partition_size > 0 && !by_size) ||
 			(o->partition_size == 0 && o->partition == CHOIR_PARTITION_MAX_SIZE))
-		return choir_fail(CHOIR_INVALID, "strategy: .partition_size is %lld bytes: MAX_SIZE needs "
-				"1 or more, MIN_SIZE 0 or more, others have none", (long long) o->partition_size);
+		return choir_fail(CHOIR_INVALID,
+				"strategy: .partition_size is %lld bytes: MAX_SIZE needs "
+				"1 or more, MIN_SIZE 0 or more, others have none",
+				(long long) o->partition_size);
 	return CHOIR_OK;
 }
 
@@ -82,8 +91,10 @@ static choir_status check_options(const choir_strategy_table *t, const choir_str
 	if (o->cores_per_device < 0)
 		return choir_fail(CHOIR_INVALID, "strategy: %d cores a device", o->cores_per_device);
 	if (o->parameter_devices != NULL && !(t->features & CHOIR_FEATURE_PARAMETER_DEVICES))
-		return choir_fail(CHOIR_INVALID, "strategy: \"%s\" has no parameter devices of its own, "
-				"so not \"%s\"", t->name, o->parameter_devices);
+		return choir_fail(CHOIR_INVALID,
+				"strategy: \"%s\" has no parameter devices of its own, "
+				"so not \"%s\"",
+				t->name, o->parameter_devices);
 	CHOIR_TRY(check_workers(t, o));
 	CHOIR_TRY(check_cluster(t, o));
 	return check_partition(t, o);
@@ -166,7 +177,8 @@ static choir_status copy_communication(choir_strategy *s, choir_strategy_options
 	CHOIR_TRY(chi_communication_check(o->communication, &s->communication));
 	const char *way = s->communication.implementation;
 	if (way != NULL && o->cross_device_ops != NULL)
-		return choir_fail(CHOIR_INVALID, "strategy: cross_device_ops \"%s\" and the "
+		return choir_fail(CHOIR_INVALID,
+				"strategy: cross_device_ops \"%s\" and the "
 				"communication's implementation \"%s\" are two words for one thing: give one",
 				o->cross_device_ops, way);
 	if (way != NULL && strcmp(way, "auto") != 0)
@@ -213,8 +225,10 @@ static int ask_devices(choir_strategy *s, int (*slot)(void *, int, choir_device 
 	if (n == CHOIR_NONE)
 		return CHOIR_NONE;
 	if (n < 1 || n > MOST_DEVICES) {
-		choir_fail(CHOIR_INVALID, "strategy: \"%s\" has its variables on %d devices: 1 to %d are "
-				"possible", s->kind, n, MOST_DEVICES);
+		choir_fail(CHOIR_INVALID,
+				"strategy: \"%s\" has its variables on %d devices: 1 to %d are "
+				"possible",
+				s->kind, n, MOST_DEVICES);
 		return CHOIR_NONE;
 	}
 	*devices = chi_alloc_array((size_t) n, sizeof **devices);
@@ -347,8 +361,10 @@ static choir_status check_sharing(const choir_strategy *s)
 {
 	for (int i = 0; s->sharing == CHI_LOCK_FREE && i < s->parameters; i++)
 		if (!s->parameter[i]->host_memory)
-			return choir_fail(CHOIR_INVALID, "strategy: updates without locks need host memory, "
-					"which parameter device %s has not", choir_device_name(s->parameter[i]));
+			return choir_fail(CHOIR_INVALID,
+					"strategy: updates without locks need host memory, "
+					"which parameter device %s has not",
+					choir_device_name(s->parameter[i]));
 	return CHOIR_OK;
 }
 
@@ -356,8 +372,9 @@ static choir_status open_strategy(choir_strategy *s)
 {
 	s->home = s;
 	s->workers = s->options.workers > 0 ? s->options.workers : 1;
-	s->sharing = s->workers == 1 ? CHI_ALONE
-			: s->options.locked_updates == CHOIR_OFF ? CHI_LOCK_FREE : CHI_LOCKED;
+	s->sharing = s->workers == 1					 ? CHI_ALONE
+			: s->options.locked_updates == CHOIR_OFF ? CHI_LOCK_FREE
+													 : CHI_LOCKED;
 	choir_device **devices = chi_alloc_array(MOST_DEVICES, sizeof *devices);
 	if (devices == NULL)
 		return choir_error_status();
@@ -439,8 +456,8 @@ void choir_strategy_free(choir_strategy *s)
 	chi_free(s);
 }
 
-static choir_status own(choir_strategy *s, void (*fn)(void *self),
-		const chi_stateful_table *table, void *self)
+static choir_status own(
+		choir_strategy *s, void (*fn)(void *self), const chi_stateful_table *table, void *self)
 {
 	s = s->home;
 	chi_stateful *item = chi_alloc(sizeof *item);

@@ -68,8 +68,8 @@ choir_status chi_strategy_go_on(const choir_strategy *s)
 {
 	if (chi_atomic32_load(&s->home->stopped) == 0)
 		return CHOIR_OK;
-	return choir_fail(CHOIR_CANCELLED, "run: worker %d stops because another worker has failed",
-			s->worker);
+	return choir_fail(
+			CHOIR_CANCELLED, "run: worker %d stops because another worker has failed", s->worker);
 }
 
 // One worker's call, and how it ended.
@@ -109,8 +109,8 @@ static const call *first_cause(const call *calls, int n)
 	const call *found = NULL;
 	for (int i = 0; i < n; i++)
 		if (calls[i].status != CHOIR_OK &&
-				(found == NULL || (found->status == CHOIR_CANCELLED &&
-										  calls[i].status != CHOIR_CANCELLED)))
+				(found == NULL ||
+						(found->status == CHOIR_CANCELLED && calls[i].status != CHOIR_CANCELLED)))
 			found = &calls[i];
 	return found;
 }
@@ -145,8 +145,10 @@ choir_status choir_strategy_run_workers(choir_strategy *s, choir_worker_fn *fn, 
 	if (fn == NULL)
 		return choir_fail(CHOIR_INVALID, "run_workers: the function is NULL");
 	if (s->home != s || !chi_atomic32_change(&s->working, 0, 1))
-		return choir_fail(CHOIR_STATE, "run_workers: the workers of this strategy (\"%s\") are at "
-				"work already", s->kind);
+		return choir_fail(CHOIR_STATE,
+				"run_workers: the workers of this strategy (\"%s\") are at "
+				"work already",
+				s->kind);
 	call *calls = chi_alloc_array((size_t) s->workers, sizeof *calls);
 	choir_status status = calls == NULL ? choir_error_status() : CHOIR_OK;
 	for (int w = 0; calls != NULL && w < s->workers; w++)

@@ -32,12 +32,15 @@ static choir_status print_header(chi_text *text, const chi_weights *w, const chi
 		const choir_variable *v = w->variable[i];
 		const size_t begin = end;
 		if (!chi_text_is_utf8(v->name, strlen(v->name)) || strcmp(v->name, "__metadata__") == 0)
-			status = choir_fail(CHOIR_INVALID, "save: a variable cannot be saved by the name "
-					"\"%.100s\"", v->name);
+			status = choir_fail(CHOIR_INVALID,
+					"save: a variable cannot be saved by the name "
+					"\"%.100s\"",
+					v->name);
 		else if (!chi_size_add(end, chi_variable_bytes(v), &end))
 			status = choir_fail(CHOIR_INVALID, "save: more bytes than fit");
-		tensor[i] = (chi_st_tensor){ .name = v->name, .dtype = v->dtype, .shape = v->shape,
-			.begin = begin, .end = end };
+		tensor[i] = (chi_st_tensor){
+			.name = v->name, .dtype = v->dtype, .shape = v->shape, .begin = begin, .end = end
+		};
 	}
 	if (status == CHOIR_OK) {
 		chi_safetensors_print(text, w->n, tensor, l->n, l->pair);

@@ -81,8 +81,8 @@ choir_status chi_layer_make_weights(choir_layer *l, const choir_shape *kernel, b
 			: CHOIR_OK;
 }
 
-choir_status chi_layer_check(const char *kind, const char *name, bool needs_name,
-		choir_activation activation)
+choir_status chi_layer_check(
+		const char *kind, const char *name, bool needs_name, choir_activation activation)
 {
 	if (needs_name && (name == NULL || name[0] == '\0'))
 		return choir_fail(CHOIR_INVALID, "layer: a %s layer needs a name", kind);
@@ -108,9 +108,12 @@ choir_tensor *chi_layer_fail(const choir_layer *l, choir_tensor *x, const char *
 choir_activate chi_layer_fused(choir_activation activation)
 {
 	switch (activation) {
-	case CHOIR_RELU: return CHOIR_ACTIVATE_RELU;
-	case CHOIR_TANH: return CHOIR_ACTIVATE_TANH;
-	case CHOIR_SIGMOID: return CHOIR_ACTIVATE_SIGMOID;
+	case CHOIR_RELU:
+		return CHOIR_ACTIVATE_RELU;
+	case CHOIR_TANH:
+		return CHOIR_ACTIVATE_TANH;
+	case CHOIR_SIGMOID:
+		return CHOIR_ACTIVATE_SIGMOID;
 	case CHOIR_LINEAR:
 	case CHOIR_GELU:
 	case CHOIR_GELU_EXACT:
@@ -166,8 +169,8 @@ choir_tensor *choir_layer_apply(choir_layer *l, choir_tensor *x)
 	if (chi_tensor_check(x) != CHOIR_OK)
 		return NULL;
 	if (l->variable[0] != NULL && x->dtype != CHOIR_F32 && !l->kind->any_dtype)
-		return chi_layer_fail(l, x, "%s needs f32, got %s: cast it", l->kind->name,
-				choir_dtype_name(x->dtype));
+		return chi_layer_fail(
+				l, x, "%s needs f32, got %s: cast it", l->kind->name, choir_dtype_name(x->dtype));
 	return l->kind->apply(l, x);
 }
 
@@ -180,8 +183,10 @@ choir_variable *choir_layer_variable(choir_layer *l, int index)
 {
 	if (l == NULL || index < 0 || index >= l->variables) {
 		choir_fail(CHOIR_INVALID, "layer \"%s\": there is no variable %d: it has %d",
-				l == NULL ? "NULL" : l->name != NULL ? l->name : l->kind->name, index,
-				choir_layer_variables(l));
+				l == NULL				  ? "NULL"
+						: l->name != NULL ? l->name
+										  : l->kind->name,
+				index, choir_layer_variables(l));
 		return NULL;
 	}
 	return l->kind->variable != NULL ? l->kind->variable(l, index) : l->variable[index];

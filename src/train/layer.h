@@ -29,8 +29,8 @@ struct choir_layer {
 };
 
 // What every constructor checks of its arguments.
-choir_status chi_layer_check(const char *kind, const char *name, bool needs_name,
-		choir_activation activation);
+choir_status chi_layer_check(
+		const char *kind, const char *name, bool needs_name, choir_activation activation);
 // A zeroed layer of bytes, which nobody owns yet; name is copied and may be NULL. NULL after a
 // failure.
 choir_layer *chi_layer_new(size_t bytes, const chi_layer_kind *kind, const char *name);

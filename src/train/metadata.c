@@ -9,13 +9,11 @@ static choir_status add_line(chi_metadata *l, char *line)
 {
 	char *equals = strchr(line, '=');
 	if (equals == NULL || equals == line)
-		return choir_fail(CHOIR_INVALID, "metadata: the line \"%.100s\" is not key=value",
-				line);
+		return choir_fail(CHOIR_INVALID, "metadata: the line \"%.100s\" is not key=value", line);
 	*equals = '\0';
 	for (size_t i = 0; i < l->n; i++)
 		if (strcmp(l->pair[i].key, line) == 0)
-			return choir_fail(CHOIR_INVALID, "metadata: the key \"%.100s\" stands twice",
-					line);
+			return choir_fail(CHOIR_INVALID, "metadata: the key \"%.100s\" stands twice", line);
 	void *array = l->pair;
 	const bool grown = chi_grow(&array, &l->room, l->n + 1, sizeof *l->pair);
 	l->pair = array;

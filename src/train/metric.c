@@ -76,7 +76,8 @@ static choir_metric *make(const char *name, const choir_metric *like)
 		return give_up(m, m->total, m->count);
 	choir_variable *total = m->total, *count = m->count;
 	return chi_strategy_own_stateful(s, &chi_metric_state, m) == CHOIR_OK
-			? m : give_up(NULL, total, count);
+			? m
+			: give_up(NULL, total, count);
 }
 
 choir_metric *choir_metric_new(choir_metric_kind kind, const char *name)

@@ -77,5 +77,6 @@ static choir_status restore(void *self, chi_state *from)
 	return m->count == NULL ? CHOIR_OK : restore_parts(m->count, "count", from);
 }
 
-const chi_stateful_table chi_metric_state = { .free = chi_metric_free, .name = name, .save = save,
-	.check = check, .restore = restore };
+const chi_stateful_table chi_metric_state = {
+	.free = chi_metric_free, .name = name, .save = save, .check = check, .restore = restore
+};

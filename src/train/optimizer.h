@@ -71,8 +71,8 @@ void chi_groups_free(choir_optimizer *o);
 choir_status chi_optimizer_check_replica(const choir_optimizer *o, const choir_replica *r);
 // The rate of the update that is the step-th, from 0; CHOIR_INVALID if a user's function gives
 // none.
-choir_status chi_schedule_rate(const choir_schedule *schedule, double base, uint64_t step,
-		double *rate);
+choir_status chi_schedule_rate(
+		const choir_schedule *schedule, double base, uint64_t step, double *rate);
 // What a checkpoint keeps of it (optimizer_state.c), and its end (optimizer.c).
 extern const chi_stateful_table chi_optimizer_state;
 void chi_optimizer_free(void *self);

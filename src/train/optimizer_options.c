@@ -6,8 +6,8 @@
 #include <inttypes.h>
 #include <math.h>
 
-static choir_status refuse(const chi_optimizer_kind *kind, const char *option, double value,
-		const char *needed)
+static choir_status refuse(
+		const chi_optimizer_kind *kind, const char *option, double value, const char *needed)
 {
 	return choir_fail(CHOIR_INVALID, "optimizer %s: %s %g: %s", kind->name, option, value, needed);
 }
@@ -25,14 +25,15 @@ static choir_status resolve(const chi_optimizer_kind *kind, const char *option, 
 	else if (*value == CHOIR_NONE)
 		*value = 0;
 	else if (!(*value > 0 && *value < below))
-		return refuse(kind, option, *value, isinf(below)
-				? "a number of 0 or more is needed (0: the default, CHOIR_NONE: 0)"
-				: "0 or more and less than 1 is needed (0: the default, CHOIR_NONE: 0)");
+		return refuse(kind, option, *value,
+				isinf(below)
+						? "a number of 0 or more is needed (0: the default, CHOIR_NONE: 0)"
+						: "0 or more and less than 1 is needed (0: the default, CHOIR_NONE: 0)");
 	return CHOIR_OK;
 }
 
-static choir_status resolve_toggle(const chi_optimizer_kind *kind, const char *option, bool used,
-		choir_toggle *value)
+static choir_status resolve_toggle(
+		const chi_optimizer_kind *kind, const char *option, bool used, choir_toggle *value)
 {
 	if ((unsigned) *value > CHOIR_OFF)
 		return refuse(kind, option, (int) *value, "CHOIR_ON or CHOIR_OFF is needed");
@@ -46,8 +47,10 @@ static choir_status resolve_toggle(const chi_optimizer_kind *kind, const char *o
 static choir_status check_cosine(const choir_schedule *s)
 {
 	if (s->steps <= s->warmup)
-		return choir_fail(CHOIR_INVALID, "optimizer: a COSINE schedule of %" PRId64 " steps: more "
-				"than its warm-up of %" PRId64 " are needed", s->steps, s->warmup);
+		return choir_fail(CHOIR_INVALID,
+				"optimizer: a COSINE schedule of %" PRId64 " steps: more "
+				"than its warm-up of %" PRId64 " are needed",
+				s->steps, s->warmup);
 	if (!(s->factor >= 0 && s->factor <= 1))
 		return choir_fail(CHOIR_INVALID,
 				"optimizer: a COSINE schedule to %g of the rate: 0 to 1 is "
@@ -71,15 +74,18 @@ static choir_status resolve_schedule(const choir_schedule *given, choir_schedule
 		if (s->factor == 0)
 			s->factor = 0.1;
 		if (s->steps < 1 || !(s->factor > 0 && isfinite(s->factor)))
-			return choir_fail(CHOIR_INVALID, "optimizer: a STEP schedule by %g every %" PRId64
-					" steps: both must be more than 0", s->factor, s->steps);
+			return choir_fail(CHOIR_INVALID,
+					"optimizer: a STEP schedule by %g every %" PRId64
+					" steps: both must be more than 0",
+					s->factor, s->steps);
 		return CHOIR_OK;
 	case CHOIR_COSINE:
 		return check_cosine(s);
 	case CHOIR_FUNCTION:
 		if (s->fn == NULL || s->warmup != 0)
-			return choir_fail(CHOIR_INVALID, "optimizer: a FUNCTION schedule %s", s->fn == NULL
-					? "needs a function" : "gives the rate itself and takes no warm-up");
+			return choir_fail(CHOIR_INVALID, "optimizer: a FUNCTION schedule %s",
+					s->fn == NULL ? "needs a function"
+								  : "gives the rate itself and takes no warm-up");
 		return CHOIR_OK;
 	}
 	return choir_fail(CHOIR_INVALID,
@@ -105,8 +111,7 @@ choir_status chi_optimizer_resolve(const chi_optimizer_kind *kind,
 	CHOIR_TRY(resolve(kind, "beta2", kind->betas, 0.999, 1, &out->beta2));
 	CHOIR_TRY(resolve(kind, "epsilon", kind->epsilon, 1e-7, no_limit, &out->epsilon));
 	CHOIR_TRY(resolve(kind, "rho", kind->rho, 0.9, 1, &out->rho));
-	CHOIR_TRY(resolve(kind, "weight_decay", kind->decay, 1e-2, no_limit,
-			&out->weight_decay));
+	CHOIR_TRY(resolve(kind, "weight_decay", kind->decay, 1e-2, no_limit, &out->weight_decay));
 	CHOIR_TRY(resolve_toggle(kind, "nesterov", kind->nesterov, &out->nesterov));
 	if ((unsigned) out->nonfinite > CHOIR_NONFINITE_GO_ON)
 		return refuse(kind, "nonfinite", (int) out->nonfinite,

@@ -36,8 +36,8 @@ static choir_status check_defined(const choir_variable *slot)
 		CHOIR_TRY(check_defined(slot->shard[i]));
 	if (slot->shards > 0 || chi_atomic32_load(&slot->copy[0].undefined) == 0)
 		return CHOIR_OK;
-	return choir_fail(CHOIR_STATE, "save: \"%s\" is undefined: an update failed half way",
-			slot->name);
+	return choir_fail(
+			CHOIR_STATE, "save: \"%s\" is undefined: an update failed half way", slot->name);
 }
 
 static choir_status save_slots(const choir_optimizer *o, const chi_target *t, chi_state *to)
@@ -47,8 +47,8 @@ static choir_status save_slots(const choir_optimizer *o, const chi_target *t, ch
 			continue;
 		choir_variable *slot = named(t->slot[i]);
 		chi_text text = slot_name(o, named(t->variable), i);
-		void *data = text.data == NULL
-				? NULL : chi_state_add(to, text.data, slot->dtype, &slot->shape);
+		void *data =
+				text.data == NULL ? NULL : chi_state_add(to, text.data, slot->dtype, &slot->shape);
 		chi_text_free(&text);
 		if (data == NULL)
 			return choir_error_status();
@@ -84,8 +84,8 @@ static choir_status save(void *self, chi_state *to)
 }
 
 // Whether the checkpoint has slots for v, which is no shard.
-static choir_status has_slots(const choir_optimizer *o, const choir_variable *v,
-		const chi_state *from, bool *has)
+static choir_status has_slots(
+		const choir_optimizer *o, const choir_variable *v, const chi_state *from, bool *has)
 {
 	*has = false;
 	if (o->kind->slots == 0)
@@ -103,7 +103,8 @@ static choir_status check_variable(choir_optimizer *o, choir_variable *v, chi_st
 	const void *data;
 	for (int i = 0; i < o->kind->slots; i++) {
 		chi_text text = slot_name(o, v, i);
-		const choir_status status = text.data == NULL ? CHOIR_NO_MEMORY
+		const choir_status status = text.data == NULL
+				? CHOIR_NO_MEMORY
 				: chi_state_take(from, text.data, v->dtype, &v->shape, &data);
 		chi_text_free(&text);
 		CHOIR_TRY(status);
@@ -148,14 +149,15 @@ static choir_status restore_target(const choir_optimizer *o, const chi_target *t
 {
 	bool has;
 	const choir_variable *v = named(t->variable);
-	const size_t first = v->shards == 0 ? 0
-			: (size_t) chi_shard_first(t->variable) * chi_dtype_size(v->dtype);
+	const size_t first =
+			v->shards == 0 ? 0 : (size_t) chi_shard_first(t->variable) * chi_dtype_size(v->dtype);
 	CHOIR_TRY(has_slots(o, v, from, &has));
 	for (int i = 0; i < o->kind->slots; i++) {
 		const void *data = NULL;
 		if (has) {
 			chi_text text = slot_name(o, v, i);
-			const choir_status status = text.data == NULL ? CHOIR_NO_MEMORY
+			const choir_status status = text.data == NULL
+					? CHOIR_NO_MEMORY
 					: chi_state_take(from, text.data, v->dtype, &v->shape, &data);
 			chi_text_free(&text);
 			CHOIR_TRY(status);
@@ -183,5 +185,6 @@ static choir_status restore(void *self, chi_state *from)
 	return CHOIR_OK;
 }
 
-const chi_stateful_table chi_optimizer_state = { .free = chi_optimizer_free, .name = name,
-	.save = save, .check = check, .restore = restore };
+const chi_stateful_table chi_optimizer_state = {
+	.free = chi_optimizer_free, .name = name, .save = save, .check = check, .restore = restore
+};

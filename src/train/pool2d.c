@@ -47,8 +47,10 @@ static choir_layer *pool_new(const chi_layer_kind *kind, int size, int stride,
 		choir_tensor *(*pool)(choir_tensor *x, int size, int stride, int padding))
 {
 	if (size < 1 || stride < 0) {
-		choir_fail(CHOIR_INVALID, "layer: %s of size %d and stride %d: 1 or more is needed, or "
-				"stride 0 for the size", kind->name, size, stride);
+		choir_fail(CHOIR_INVALID,
+				"layer: %s of size %d and stride %d: 1 or more is needed, or "
+				"stride 0 for the size",
+				kind->name, size, stride);
 		return NULL;
 	}
 	pool2d *p = (pool2d *) chi_layer_new(sizeof *p, kind, NULL);
@@ -84,8 +86,8 @@ static int describe_global(choir_layer *l, chi_export *e, int x)
 	const choir_shape *s = chi_export_shape(e, x);
 	if (s->rank != 3)
 		return chi_export_refuse(l, e, x, "needs an image [h, w, c]");
-	return chi_export_call(e, CHI_PIECE_MEAN_PIXELS, x, CHOIR_SHAPE(s->dim[2]), ", %" PRId64,
-			s->dim[2]);
+	return chi_export_call(
+			e, CHI_PIECE_MEAN_PIXELS, x, CHOIR_SHAPE(s->dim[2]), ", %" PRId64, s->dim[2]);
 }
 
 static const chi_layer_kind global_kind = {

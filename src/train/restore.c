@@ -30,8 +30,7 @@ static bool fits(const choir_variable *v, const chi_st_tensor *t)
 }
 
 // Both are in the order of names.
-choir_status chi_weights_compare(
-		const char *path, const chi_weights *w, const chi_safetensors *st)
+choir_status chi_weights_compare(const char *path, const chi_weights *w, const chi_safetensors *st)
 {
 	chi_names list[] = { { .what = "missing" }, { .what = "too many" }, { .what = "different" } };
 	for (size_t i = 0, k = 0; i < w->n || k < st->n;) {
@@ -148,8 +147,8 @@ static choir_status no_such_key(const char *path, const char *key, const chi_saf
 	return CHOIR_NOT_FOUND;
 }
 
-static choir_status find_value(const char *path, const chi_safetensors *st, const char *key,
-		char *value, size_t size)
+static choir_status find_value(
+		const char *path, const chi_safetensors *st, const char *key, char *value, size_t size)
 {
 	const chi_st_pair *p = chi_safetensors_pair(st, key);
 	if (p == NULL)

@@ -18,12 +18,23 @@ static const struct {
 	size_t bytes;
 	int dtype; // CHOIR_NONE: none of ours
 } dtypes[] = {
-	{ "F32", 4, CHOIR_F32 }, { "F64", 8, CHOIR_F64 }, { "I32", 4, CHOIR_I32 },
-	{ "I64", 8, CHOIR_I64 }, { "U8", 1, CHOIR_U8 }, { "BOOL", 1, CHOIR_BOOL },
-	{ "F16", 2, CHOIR_F16 }, { "BF16", 2, CHOIR_BF16 }, { "I8", 1, CHOIR_NONE },
-	{ "I16", 2, CHOIR_NONE }, { "U16", 2, CHOIR_NONE }, { "U32", 4, CHOIR_NONE },
-	{ "U64", 8, CHOIR_NONE }, { "F8_E4M3", 1, CHOIR_NONE }, { "F8_E5M2", 1, CHOIR_NONE },
-	{ "F8_E8M0", 1, CHOIR_NONE }, { "C64", 8, CHOIR_NONE },
+	{ "F32", 4, CHOIR_F32 },
+	{ "F64", 8, CHOIR_F64 },
+	{ "I32", 4, CHOIR_I32 },
+	{ "I64", 8, CHOIR_I64 },
+	{ "U8", 1, CHOIR_U8 },
+	{ "BOOL", 1, CHOIR_BOOL },
+	{ "F16", 2, CHOIR_F16 },
+	{ "BF16", 2, CHOIR_BF16 },
+	{ "I8", 1, CHOIR_NONE },
+	{ "I16", 2, CHOIR_NONE },
+	{ "U16", 2, CHOIR_NONE },
+	{ "U32", 4, CHOIR_NONE },
+	{ "U64", 8, CHOIR_NONE },
+	{ "F8_E4M3", 1, CHOIR_NONE },
+	{ "F8_E5M2", 1, CHOIR_NONE },
+	{ "F8_E8M0", 1, CHOIR_NONE },
+	{ "C64", 8, CHOIR_NONE },
 };
 
 typedef struct {
@@ -39,8 +50,8 @@ static choir_status corrupt(const reader *r, const char *what)
 			LENGTH_BYTES + r->json.at, r->json.error != NULL ? r->json.error : what);
 }
 
-static choir_status corrupt_tensor(const reader *r, const chi_st_tensor *t, choir_status status,
-		const char *what)
+static choir_status corrupt_tensor(
+		const reader *r, const chi_st_tensor *t, choir_status status, const char *what)
 {
 	char name[NAME_SHOWN];
 	const uint64_t at = r->placed ? r->st->data + t->begin : LENGTH_BYTES + r->json.at;
@@ -108,8 +119,8 @@ static choir_status check_bytes(const reader *r, const chi_st_tensor *t)
 static choir_status read_tensor(reader *r, chi_st_tensor *t)
 {
 	static const char *const keys[] = { "dtype", "shape", "data_offsets" };
-	choir_status (*const read[])(reader *, chi_st_tensor *) = { read_dtype, read_shape,
-		read_offsets };
+	choir_status (*const read[])(
+			reader *, chi_st_tensor *) = { read_dtype, read_shape, read_offsets };
 	unsigned seen = 0;
 	CHOIR_TRY(expect(r, CHI_JSON_OBJECT, "a tensor is an object"));
 	for (;;) {
@@ -213,13 +224,16 @@ static choir_status check_tiling(reader *r, uint64_t data_bytes)
 	chi_order((void **) st->tensor, st->n, by_place);
 	for (size_t i = 0; i < st->n; i++) {
 		if (st->tensor[i]->begin != end)
-			return corrupt_tensor(r, st->tensor[i], CHOIR_CORRUPT, st->tensor[i]->begin > end
-					? "there is a gap before it" : "it overlaps another");
+			return corrupt_tensor(r, st->tensor[i], CHOIR_CORRUPT,
+					st->tensor[i]->begin > end ? "there is a gap before it"
+											   : "it overlaps another");
 		end = st->tensor[i]->end;
 	}
 	if (end != data_bytes)
-		return choir_fail(CHOIR_CORRUPT, "%s: no safetensors file: its header tells of %" PRIu64
-				" bytes of data, there are %" PRIu64, r->path, end, data_bytes);
+		return choir_fail(CHOIR_CORRUPT,
+				"%s: no safetensors file: its header tells of %" PRIu64
+				" bytes of data, there are %" PRIu64,
+				r->path, end, data_bytes);
 	return CHOIR_OK;
 }
 

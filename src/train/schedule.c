@@ -25,8 +25,10 @@ choir_status chi_schedule_rate(const choir_schedule *s, double base, uint64_t st
 	if (s->kind == CHOIR_FUNCTION) {
 		*rate = s->fn((int64_t) step, s->user);
 		if (!(*rate >= 0 && isfinite(*rate)))
-			return choir_fail(CHOIR_INVALID, "optimizer: the schedule's function gave the rate %g "
-					"at step %" PRIu64 ": a number of 0 or more is needed", *rate, step);
+			return choir_fail(CHOIR_INVALID,
+					"optimizer: the schedule's function gave the rate %g "
+					"at step %" PRIu64 ": a number of 0 or more is needed",
+					*rate, step);
 	} else if (past < 0) {
 		*rate = base * ((double) step / (double) s->warmup);
 	} else if (s->kind == CHOIR_STEP) {

@@ -45,7 +45,8 @@ choir_status chi_weights_fetch(choir_variable *v, choir_frame *f, void *to)
 {
 	const size_t mark = choir_frame_mark(f);
 	choir_tensor *t = v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ
-			? chi_read_aggregated(v, f) : chi_variable_view(v, 0, f);
+			? chi_read_aggregated(v, f)
+			: chi_variable_view(v, 0, f);
 	const choir_status status = t == NULL ? chi_frame_report(f) : chi_tensor_to_host(t, to);
 	choir_frame_rewind(f, mark);
 	return status;

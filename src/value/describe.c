@@ -17,7 +17,8 @@ choir_status choir_variable_describe(const choir_variable *v, choir_variable_opt
 {
 	if (v == NULL || options == NULL ||
 			options->size < offsetof(choir_variable_options, initializer))
-		return choir_fail(CHOIR_INVALID, "variable: describe needs a variable and options whose "
+		return choir_fail(CHOIR_INVALID,
+				"variable: describe needs a variable and options whose "
 				"size is set");
 	const choir_variable_options all = {
 		.size = options->size,

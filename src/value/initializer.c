@@ -57,14 +57,28 @@ static void ones(choir_dtype dtype, void *out, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++) {
 		switch (dtype) {
-		case CHOIR_F32: ((float *) out)[i] = 1; break;
-		case CHOIR_F64: ((double *) out)[i] = 1; break;
-		case CHOIR_I32: ((int32_t *) out)[i] = 1; break;
-		case CHOIR_I64: ((int64_t *) out)[i] = 1; break;
+		case CHOIR_F32:
+			((float *) out)[i] = 1;
+			break;
+		case CHOIR_F64:
+			((double *) out)[i] = 1;
+			break;
+		case CHOIR_I32:
+			((int32_t *) out)[i] = 1;
+			break;
+		case CHOIR_I64:
+			((int64_t *) out)[i] = 1;
+			break;
 		case CHOIR_U8:
-		case CHOIR_BOOL: ((uint8_t *) out)[i] = 1; break;
-		case CHOIR_F16: ((uint16_t *) out)[i] = 0x3c00; break;
-		case CHOIR_BF16: ((uint16_t *) out)[i] = 0x3f80; break;
+		case CHOIR_BOOL:
+			((uint8_t *) out)[i] = 1;
+			break;
+		case CHOIR_F16:
+			((uint16_t *) out)[i] = 0x3c00;
+			break;
+		case CHOIR_BF16:
+			((uint16_t *) out)[i] = 0x3f80;
+			break;
 		}
 	}
 }
@@ -90,14 +104,26 @@ choir_status chi_initialize(const chi_variable_plan *plan, void *out)
 		return chi_error_prefix("variable \"%s\"", plan->name);
 	}
 	if (o->initializer > CHOIR_ONES && o->dtype != CHOIR_F32 && o->dtype != CHOIR_F64)
-		return choir_fail(CHOIR_INVALID, "variable \"%s\": a random initializer needs f32 or f64, "
-				"not %s", plan->name, choir_dtype_name(o->dtype));
+		return choir_fail(CHOIR_INVALID,
+				"variable \"%s\": a random initializer needs f32 or f64, "
+				"not %s",
+				plan->name, choir_dtype_name(o->dtype));
 	switch (o->initializer) {
-	case CHOIR_ZEROS: memset(out, 0, bytes); return CHOIR_OK;
-	case CHOIR_ONES: ones(o->dtype, out, n); return CHOIR_OK;
-	case CHOIR_GLOROT_UNIFORM: uniform(plan, out, n, sqrt(6 / (in + fan_out))); return CHOIR_OK;
-	case CHOIR_HE_NORMAL: normal(plan, out, n, sqrt(2 / in)); return CHOIR_OK;
-	case CHOIR_NORMAL: normal(plan, out, n, o->scale == 0 ? 0.05 : o->scale); return CHOIR_OK;
+	case CHOIR_ZEROS:
+		memset(out, 0, bytes);
+		return CHOIR_OK;
+	case CHOIR_ONES:
+		ones(o->dtype, out, n);
+		return CHOIR_OK;
+	case CHOIR_GLOROT_UNIFORM:
+		uniform(plan, out, n, sqrt(6 / (in + fan_out)));
+		return CHOIR_OK;
+	case CHOIR_HE_NORMAL:
+		normal(plan, out, n, sqrt(2 / in));
+		return CHOIR_OK;
+	case CHOIR_NORMAL:
+		normal(plan, out, n, o->scale == 0 ? 0.05 : o->scale);
+		return CHOIR_OK;
 	}
 	return choir_fail(CHOIR_INVALID, "variable \"%s\": unknown initializer %d", plan->name,
 			(int) o->initializer);

@@ -111,7 +111,8 @@ choir_tensor *choir_value_tensor(choir_value *v)
 	case CHOIR_VALUE_PER_REPLICA:
 		return chi_frame_fail_null(v->frame, CHOIR_INVALID,
 				"value: a per-replica value of %d replicas is no tensor: reduce it, or take "
-				"one with choir_value_local", v->count);
+				"one with choir_value_local",
+				v->count);
 	case CHOIR_VALUE_VARIABLE:
 		return chi_frame_fail_null(v->frame, CHOIR_INVALID,
 				"value: variable \"%s\" is no tensor: read it", v->variable->name);

@@ -67,8 +67,8 @@ choir_status chi_values_put(choir_values *set, const char *name, choir_value *v)
 // The frame in which replica's tensors of this set live; NULL after a failure.
 choir_frame *chi_values_replica_frame(choir_values *set, int replica);
 // Splits t (on the host) into rows[i] rows for replica i; their sum may be less than t's rows.
-choir_status chi_values_split_rows(choir_values *set, const char *name, choir_tensor *t,
-		const int64_t rows[]);
+choir_status chi_values_split_rows(
+		choir_values *set, const char *name, choir_tensor *t, const int64_t rows[]);
 // Examples of all replicas; CHOIR_NONE: nothing says.
 int64_t chi_values_global_examples(const choir_values *set);
 // CHOIR_INVALID naming the first leaf that some replica lacks.

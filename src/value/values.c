@@ -165,8 +165,10 @@ choir_status choir_values_set(choir_values *set, const char *name, choir_value *
 		return chi_values_put(set, name, chi_value_of_variable(set->frame, v->variable));
 	const bool each = v->kind == CHOIR_VALUE_PER_REPLICA;
 	if (each && v->count != set->layout.replicas)
-		return choir_fail(CHOIR_INVALID, "values: \"%s\" is a value of %d replicas, this set's "
-				"strategy has %d", name, v->count, set->layout.replicas);
+		return choir_fail(CHOIR_INVALID,
+				"values: \"%s\" is a value of %d replicas, this set's "
+				"strategy has %d",
+				name, v->count, set->layout.replicas);
 	CHOIR_TRY(chi_value_settle(v));
 	choir_value *kept = chi_value_new(set->frame, v->kind, v->count);
 	if (kept == NULL)
@@ -183,8 +185,8 @@ choir_status choir_values_set(choir_values *set, const char *name, choir_value *
 	return chi_values_put(set, name, kept);
 }
 
-choir_status choir_values_set_local(choir_values *set, const char *name, int replica,
-		choir_tensor *t)
+choir_status choir_values_set_local(
+		choir_values *set, const char *name, int replica, choir_tensor *t)
 {
 	CHOIR_TRY(check_arguments(set, name, t));
 	if (replica < 0 || replica >= set->layout.replicas)
@@ -195,8 +197,7 @@ choir_status choir_values_set_local(choir_values *set, const char *name, int rep
 		return choir_error_status();
 	chi_leaf *leaf = chi_values_leaf(set, name);
 	if (leaf == NULL || leaf->value->kind != CHOIR_VALUE_PER_REPLICA || leaf->split) {
-		choir_value *v = chi_value_new(set->frame, CHOIR_VALUE_PER_REPLICA,
-				set->layout.replicas);
+		choir_value *v = chi_value_new(set->frame, CHOIR_VALUE_PER_REPLICA, set->layout.replicas);
 		CHOIR_TRY(chi_values_put(set, name, v));
 		leaf = chi_values_leaf(set, name);
 	}
@@ -241,15 +242,15 @@ static choir_status check_rows(const choir_values *set, const char *name, const 
 		for (int k = 0; k < set->layout.replicas; k++)
 			if (set->examples[k] != rows[k])
 				return choir_fail(CHOIR_INVALID,
-						"values: \"%s\" gives replica %d %lld rows, \"%s\" %lld", name,
-						k, (long long) rows[k], leaf->name, (long long) set->examples[k]);
+						"values: \"%s\" gives replica %d %lld rows, \"%s\" %lld", name, k,
+						(long long) rows[k], leaf->name, (long long) set->examples[k]);
 		return CHOIR_OK;
 	}
 	return CHOIR_OK;
 }
 
-choir_status chi_values_split_rows(choir_values *set, const char *name, choir_tensor *t,
-		const int64_t rows[])
+choir_status chi_values_split_rows(
+		choir_values *set, const char *name, choir_tensor *t, const int64_t rows[])
 {
 	CHOIR_TRY(check_rows(set, name, rows));
 	const int n = set->layout.replicas;
@@ -274,8 +275,8 @@ choir_status choir_values_split(choir_values *set, const char *name, choir_tenso
 {
 	CHOIR_TRY(check_arguments(set, name, t));
 	if (t->shape.rank == 0)
-		return choir_fail(CHOIR_INVALID, "values: \"%s\" is a scalar and has no rows to split",
-				name);
+		return choir_fail(
+				CHOIR_INVALID, "values: \"%s\" is a scalar and has no rows to split", name);
 	if ((t = keep(set, set->frame, t)) == NULL)
 		return choir_error_status();
 	const int n = set->layout.replicas;

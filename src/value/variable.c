@@ -26,8 +26,10 @@ choir_status chi_variable_check_plan(const chi_variable_plan *p)
 	}
 	if (p->options.synchronization == CHOIR_SYNCHRONIZATION_NONE ||
 			(unsigned) p->options.synchronization > CHOIR_SYNCHRONIZATION_NONE)
-		return choir_fail(CHOIR_INVALID, "variable \"%s\": synchronization %d: AUTO, ON_WRITE or "
-				"ON_READ is needed", p->name, (int) p->options.synchronization);
+		return choir_fail(CHOIR_INVALID,
+				"variable \"%s\": synchronization %d: AUTO, ON_WRITE or "
+				"ON_READ is needed",
+				p->name, (int) p->options.synchronization);
 	if ((unsigned) p->options.aggregation > CHOIR_AGGREGATION_ONLY_FIRST_REPLICA)
 		return choir_fail(CHOIR_INVALID, "variable \"%s\": unknown aggregation %d", p->name,
 				(int) p->options.aggregation);
@@ -40,8 +42,8 @@ choir_status chi_variable_check_plan(const chi_variable_plan *p)
 }
 
 // The copy that shares memory with d; the number of copies: none does.
-static int copy_beside(const choir_variable *v, choir_device *const of_copy[],
-		const choir_device *d)
+static int copy_beside(
+		const choir_variable *v, choir_device *const of_copy[], const choir_device *d)
 {
 	int c = 0;
 	while (c < v->copies && !chi_device_shares(of_copy[c], d))
@@ -95,8 +97,8 @@ static choir_status open_copies(choir_variable *v, const chi_variable_plan *p)
 	const size_t n = (size_t) p->layout->replicas, places = (size_t) p->places;
 	choir_device **of_copy = chi_alloc_array(n > places ? n : places, sizeof *of_copy);
 	v->copy_of_replica = chi_alloc_array(n, sizeof *v->copy_of_replica);
-	choir_status status = of_copy == NULL || v->copy_of_replica == NULL ? CHOIR_NO_MEMORY
-	                                                                     : CHOIR_OK;
+	choir_status status =
+			of_copy == NULL || v->copy_of_replica == NULL ? CHOIR_NO_MEMORY : CHOIR_OK;
 	if (status == CHOIR_OK) {
 		deal_copies(v, p, of_copy);
 		v->copy = chi_alloc_array((size_t) v->copies, sizeof *v->copy);
@@ -132,8 +134,7 @@ static choir_status fill_copies(choir_variable *v, const chi_variable_plan *p)
 // Room for them, and no copies.
 static choir_status open_shards(choir_variable *v, const chi_variable_plan *p)
 {
-	v->source = (chi_source){ .name = v->name, .owner = v,
-		.copied = v->sharing != CHI_ALONE };
+	v->source = (chi_source){ .name = v->name, .owner = v, .copied = v->sharing != CHI_ALONE };
 	v->shard = chi_alloc_array((size_t) p->shards, sizeof(choir_variable *));
 	return v->shard == NULL ? CHOIR_NO_MEMORY : CHOIR_OK;
 }
@@ -152,11 +153,13 @@ choir_variable *chi_variable_new(const chi_variable_plan *p)
 	v->shape = p->shape;
 	v->elements = choir_shape_elements(&p->shape);
 	v->synchronization = p->options.synchronization == CHOIR_SYNCHRONIZATION_AUTO
-			? CHOIR_SYNCHRONIZATION_ON_WRITE : p->options.synchronization;
+			? CHOIR_SYNCHRONIZATION_ON_WRITE
+			: p->options.synchronization;
 	v->aggregation = p->options.aggregation;
 	// Parts are mostly their replicas' own, and lie on any device.
 	v->sharing = p->sharing == CHI_LOCK_FREE && v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ
-			? CHI_LOCKED : p->sharing;
+			? CHI_LOCKED
+			: p->sharing;
 	v->trainable = p->options.trainable == CHOIR_DEFAULT
 			? v->synchronization == CHOIR_SYNCHRONIZATION_ON_WRITE
 			: p->options.trainable == CHOIR_ON;
@@ -237,8 +240,10 @@ choir_status chi_variable_enter(choir_variable *v)
 {
 	if (v->sharing != CHI_LOCKED || chi_guard_enter(v->guard, chi_clock_deadline(v->timeout)))
 		return CHOIR_OK;
-	return choir_fail(CHOIR_TIMEOUT, "variable \"%s\": waited %g s for another worker that uses "
-			"it", v->name, v->timeout);
+	return choir_fail(CHOIR_TIMEOUT,
+			"variable \"%s\": waited %g s for another worker that uses "
+			"it",
+			v->name, v->timeout);
 }
 
 void chi_variable_leave(choir_variable *v)
@@ -325,13 +330,15 @@ choir_status chi_variable_check_written(const choir_variable *v, const choir_ten
 	if (t->is_number)
 		return CHOIR_OK;
 	if (t->dtype != v->dtype)
-		return chi_frame_fail(t->frame, CHOIR_INVALID, "variable \"%s\": a value of %s for a "
-				"variable of %s", v->name, choir_dtype_name(t->dtype),
-				choir_dtype_name(v->dtype));
+		return chi_frame_fail(t->frame, CHOIR_INVALID,
+				"variable \"%s\": a value of %s for a "
+				"variable of %s",
+				v->name, choir_dtype_name(t->dtype), choir_dtype_name(v->dtype));
 	if (!chi_shape_equal(&t->shape, &v->shape))
-		return chi_frame_fail(t->frame, CHOIR_INVALID, "variable \"%s\": a value of shape %s for "
-				"a variable of shape %s", v->name, chi_shape_print(&t->shape, have),
-				chi_shape_print(&v->shape, need));
+		return chi_frame_fail(t->frame, CHOIR_INVALID,
+				"variable \"%s\": a value of shape %s for "
+				"a variable of shape %s",
+				v->name, chi_shape_print(&t->shape, have), chi_shape_print(&v->shape, need));
 	return CHOIR_OK;
 }
 
@@ -351,8 +358,8 @@ static choir_status put(choir_variable *v, chi_copy *c, chi_assign_op op, choir_
 	if (op == CHI_ASSIGN && here)
 		return chi_stream_copy(f->stream, c->buffer->memory, value->data, bytes);
 	if (op == CHI_ASSIGN)
-		return chi_device_copy(f->stream, c->device, c->buffer->memory,
-				choir_tensor_device(value), value->data, bytes);
+		return chi_device_copy(f->stream, c->device, c->buffer->memory, choir_tensor_device(value),
+				value->data, bytes);
 	if (!here)
 		return choir_fail(CHOIR_INVALID, "variable \"%s\": a value on %s for a copy on %s",
 				v->name, choir_device_name(f->device), choir_device_name(c->device));
@@ -363,8 +370,8 @@ static choir_status put(choir_variable *v, chi_copy *c, chi_assign_op op, choir_
 }
 
 // A kernel of host memory, on a stream of its own.
-static choir_status run_on(choir_device *d, const char *kernel, const choir_buffer in[2],
-		choir_buffer *out)
+static choir_status run_on(
+		choir_device *d, const char *kernel, const choir_buffer in[2], choir_buffer *out)
 {
 	chi_stream *s = chi_stream_new(d);
 	if (s == NULL)
@@ -375,8 +382,8 @@ static choir_status run_on(choir_device *d, const char *kernel, const choir_buff
 }
 
 // The same where no lock keeps others away: the sum is made beside, and stored element by element.
-static choir_status put_relaxed(choir_variable *v, chi_copy *c, chi_assign_op op,
-		choir_tensor *value)
+static choir_status put_relaxed(
+		choir_variable *v, chi_copy *c, chi_assign_op op, choir_tensor *value)
 {
 	const size_t bytes = chi_variable_bytes(v);
 	char *host = chi_alloc_aligned(2 * bytes);
@@ -402,8 +409,8 @@ static choir_status write_value(choir_variable *v, int copy, chi_assign_op op, c
 	choir_frame *f = value->frame;
 	if (op != CHI_ASSIGN)
 		CHOIR_TRY(chi_variable_check_defined(v, copy, f));
-	choir_status status = v->sharing == CHI_LOCK_FREE ? put_relaxed(v, c, op, value)
-	                                                  : put(v, c, op, value);
+	choir_status status =
+			v->sharing == CHI_LOCK_FREE ? put_relaxed(v, c, op, value) : put(v, c, op, value);
 	if (status == CHOIR_OK && v->sharing == CHI_LOCKED)
 		status = chi_stream_wait(f->stream); // others read it next
 	if (status != CHOIR_OK)

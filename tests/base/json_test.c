@@ -15,10 +15,17 @@
 static const char *tokens(const char *data, size_t size)
 {
 	static char text[4096], line[4096];
-	static const char *const shown[] = { [CHI_JSON_END] = ".", [CHI_JSON_OBJECT] = "{",
-		[CHI_JSON_OBJECT_END] = "}", [CHI_JSON_ARRAY] = "[", [CHI_JSON_ARRAY_END] = "]",
-		[CHI_JSON_KEY] = "k", [CHI_JSON_STRING] = "s", [CHI_JSON_NUMBER] = "n",
-		[CHI_JSON_TRUE] = "t", [CHI_JSON_FALSE] = "f", [CHI_JSON_NULL] = "0",
+	static const char *const shown[] = { [CHI_JSON_END] = ".",
+		[CHI_JSON_OBJECT] = "{",
+		[CHI_JSON_OBJECT_END] = "}",
+		[CHI_JSON_ARRAY] = "[",
+		[CHI_JSON_ARRAY_END] = "]",
+		[CHI_JSON_KEY] = "k",
+		[CHI_JSON_STRING] = "s",
+		[CHI_JSON_NUMBER] = "n",
+		[CHI_JSON_TRUE] = "t",
+		[CHI_JSON_FALSE] = "f",
+		[CHI_JSON_NULL] = "0",
 		[CHI_JSON_WRONG] = "!" };
 	chi_json j;
 	chi_json_token token;
@@ -29,8 +36,8 @@ static const char *tokens(const char *data, size_t size)
 		token = chi_json_next(&j);
 		used += (size_t) snprintf(line + used, sizeof line - used, "%s", shown[token]);
 		if (token == CHI_JSON_KEY || token == CHI_JSON_STRING || token == CHI_JSON_NUMBER)
-			used += (size_t) snprintf(line + used, sizeof line - used, "(%.*s)", (int) j.length,
-					j.text);
+			used += (size_t) snprintf(
+					line + used, sizeof line - used, "(%.*s)", (int) j.length, j.text);
 	} while (token != CHI_JSON_END && token != CHI_JSON_WRONG);
 	if (token == CHI_JSON_WRONG) {
 		assert_non_null(j.error);

@@ -78,12 +78,12 @@ static void what_is_given_is_taken(void **state)
 	options all = { .a = 7, .h = 7 };
 	assert_int_equal(chi_options_take("x: the options'", &all, sizeof all, NULL), CHOIR_OK);
 	assert_int_equal(weigh(&all), 0);
-	assert_int_equal(chi_options_take("x: the options'", &all, sizeof all,
-							 CHOIR_OPTIONS(options, .h = 1)),
+	assert_int_equal(
+			chi_options_take("x: the options'", &all, sizeof all, CHOIR_OPTIONS(options, .h = 1)),
 			CHOIR_OK);
 	assert_int_equal(weigh(&all), 8);
-	assert_int_equal(chi_options_take("x: the options'", &all, sizeof all,
-							 CHOIR_OPTIONS(older, .b = 3)),
+	assert_int_equal(
+			chi_options_take("x: the options'", &all, sizeof all, CHOIR_OPTIONS(older, .b = 3)),
 			CHOIR_OK);
 	assert_int_equal(weigh(&all), 6);
 }

@@ -30,8 +30,8 @@ static void by_number_the_last_gets_the_rest(void **state)
 	check_number(0, 3, 0, NULL);
 }
 
-static void check_bytes(size_t n, const int64_t elements[], int64_t bytes, size_t packs,
-		const int64_t expected[])
+static void check_bytes(
+		size_t n, const int64_t elements[], int64_t bytes, size_t packs, const int64_t expected[])
 {
 	int64_t ends[16];
 	assert_int_equal(chi_packs_by_bytes(n, elements, 4, bytes, ends), packs);

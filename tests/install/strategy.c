@@ -18,8 +18,8 @@ typedef struct {
 	atomic_uint made;
 } in_turn;
 
-static choir_status open_in_turn(void *self, const choir_strategy_options *options, int n,
-		choir_device *const devices[])
+static choir_status open_in_turn(
+		void *self, const choir_strategy_options *options, int n, choir_device *const devices[])
 {
 	in_turn *s = self;
 	(void) options;
@@ -67,9 +67,13 @@ static bool keeps_values(void)
 
 int main(void)
 {
-	const choir_strategy_table table = { .size = sizeof table, .version = CHOIR_TABLE_VERSION,
-		.name = "in_turn", .self_size = sizeof(in_turn), .open = open_in_turn,
-		.parameter_devices = all_devices, .place = next_device };
+	const choir_strategy_table table = { .size = sizeof table,
+		.version = CHOIR_TABLE_VERSION,
+		.name = "in_turn",
+		.self_size = sizeof(in_turn),
+		.open = open_in_turn,
+		.parameter_devices = all_devices,
+		.place = next_device };
 	const strategy_subject in_turn = { .kind = "in_turn" };
 	const choir_strategy_options by_toy = { .size = sizeof by_toy, .cross_device_ops = "toy" };
 	const strategy_subject mirrored = {

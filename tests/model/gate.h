@@ -11,39 +11,46 @@
 
 byte word[GATES];
 byte sleepers[GATES];
-byte asleep[N];	/* at which gate, plus 1; 0: awake */
+byte asleep[N]; /* at which gate, plus 1; 0: awake */
 byte spurious = SPURIOUS;
 
 inline futex_wait(g, old)
 {
 	if
 #ifdef MUTATION_KERNEL_DOES_NOT_COMPARE
-	:: asleep[me] = g + 1
+		::asleep[me] = g +
+				1
 #else
-	:: atomic { word[g] == old -> asleep[me] = g + 1 }
-	:: atomic { word[g] != old -> skip }
+		::atomic
+		{
+			word[g] == old->asleep[me] = g + 1
+		}
+	::atomic{ word[g] != old->skip }
 #endif
-	fi;
+				fi;
 	if
-	:: asleep[me] == 0
-	:: atomic { asleep[me] != 0 && spurious > 0 -> spurious--; asleep[me] = 0 }
+		::asleep[me] == 0 ::atomic
+		{
+			asleep[me] != 0 && spurious > 0->spurious--;
+			asleep[me] = 0
+		}
 	fi
 }
 
 inline futex_wake(g)
 {
-	d_step {
+	d_step
+	{
 		i = 0;
 		do
-		:: i < N && asleep[i] == g + 1 ->
-			asleep[i] = 0;
-			i++
+			::i < N &&asleep[i] == g + 1->asleep[i] = 0;
+		i++
 #ifdef MUTATION_WAKES_ONE
-			; break
+				;
+		break
 #endif
-		:: i < N && asleep[i] != g + 1 -> i++
-		:: i >= N -> break
-		od;
+						::i < N &&asleep[i] !=
+				g + 1->i++ ::i >= N->break od;
 		i = 0
 	}
 }
@@ -52,25 +59,23 @@ inline futex_wake(g)
 inline gate_wait(g, old)
 {
 	do
-	:: word[g] != old -> break
-	:: word[g] == old ->
+		::word[g] != old->break ::word[g] ==
+				old->
 #ifndef MUTATION_SLEEPERS_UNCOUNTED
-		sleepers[g]++;
+				sleepers[g]++;
 #endif
-		futex_wait(g, old);
+	futex_wait(g, old);
 #ifndef MUTATION_SLEEPERS_UNCOUNTED
-		sleepers[g]--
+	sleepers[g]--
 #else
-		skip
+	skip
 #endif
-	od
+			od
 }
 
 /* chi_gate_wake, after the word was changed. */
 inline gate_wake(g)
 {
 	if
-	:: sleepers[g] != 0 -> futex_wake(g)
-	:: sleepers[g] == 0 -> skip
-	fi
+		::sleepers[g] != 0->futex_wake(g)::sleepers[g] == 0->skip fi
 }

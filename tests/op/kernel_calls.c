@@ -79,8 +79,12 @@ choir_status kernels_run(chi_kernel_lists *lists, const char *operation, size_t 
 	const chi_kernel_spec *spec = find(lists, operation, n > 0 ? in[0].dtype : out->dtype);
 	if (!spec)
 		return CHOIR_UNSUPPORTED;
-	choir_kernel_call call = { .size = sizeof call, .n = n, .in = in, .out = out,
-		.attributes = attributes, .user = spec->user };
+	choir_kernel_call call = { .size = sizeof call,
+		.n = n,
+		.in = in,
+		.out = out,
+		.attributes = attributes,
+		.user = spec->user };
 	if (spec->score && spec->score(&call) == 0)
 		return CHOIR_UNSUPPORTED;
 	const size_t bytes = spec->scratch ? spec->scratch(&call) : 0;
@@ -99,8 +103,8 @@ void kernels_plain(const char *operation, size_t n, choir_buffer in[], choir_buf
 		fail_msg("%s of %s: %s", operation, choir_dtype_name(out->dtype), choir_error());
 }
 
-void kernels_assert_near(const char *what, const choir_buffer *got, int64_t i, double expected,
-		double tolerance)
+void kernels_assert_near(
+		const char *what, const choir_buffer *got, int64_t i, double expected, double tolerance)
 {
 	const double value = kernels_get(got, i);
 	const bool same = value == expected || (isnan(value) && isnan(expected));

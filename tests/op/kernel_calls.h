@@ -25,5 +25,5 @@ void kernels_plain(const char *operation, size_t n, choir_buffer in[], choir_buf
 		const void *attributes);
 
 // Fails the test unless element i of got is near what is expected.
-void kernels_assert_near(const char *what, const choir_buffer *got, int64_t i, double expected,
-		double tolerance);
+void kernels_assert_near(
+		const char *what, const choir_buffer *got, int64_t i, double expected, double tolerance);

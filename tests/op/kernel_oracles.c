@@ -55,8 +55,8 @@ kernel_case matmul_case(choir_dtype dtype, uint64_t *seed, bool large)
 	const bool same = kernels_integer(seed, 0, 1);
 	kernel_case c = { .n = 2, .matmul.transposed = which };
 	c.in[0] = random_buffer(dtype, with_matrix(&leading, at ? k : m, at ? m : k), seed);
-	c.in[1] = random_buffer(dtype, with_matrix(same ? &leading : &none, bt ? n : k, bt ? k : n),
-			seed);
+	c.in[1] = random_buffer(
+			dtype, with_matrix(same ? &leading : &none, bt ? n : k, bt ? k : n), seed);
 	c.out = kernels_buffer(dtype, with_matrix(&leading, m, n));
 	return c;
 }
@@ -119,8 +119,9 @@ kernel_case pool2d_case(choir_dtype dtype, uint64_t *seed)
 	a->left = (int) kernels_integer(seed, 0, window - 1);
 	a->right = (int) kernels_integer(seed, 0, window - 1);
 	c.in[0] = random_buffer(dtype, CHOIR_SHAPE(n, h, w, channels), seed);
-	c.out = kernels_buffer(dtype, CHOIR_SHAPE(n, (h + a->top + a->bottom - window) / a->stride + 1,
-			(w + a->left + a->right - window) / a->stride + 1, channels));
+	c.out = kernels_buffer(dtype,
+			CHOIR_SHAPE(n, (h + a->top + a->bottom - window) / a->stride + 1,
+					(w + a->left + a->right - window) / a->stride + 1, channels));
 	return c;
 }
 
@@ -197,8 +198,8 @@ static int64_t index_of_x(const kernel_case *c, const choir_shape *x, const int6
 	return ((y[0] * x->dim[1] + row) * x->dim[2] + column) * x->dim[3] + channel;
 }
 
-static int64_t index_of_filter(const choir_shape *f, int64_t i, int64_t j, int64_t channel,
-		int64_t out)
+static int64_t index_of_filter(
+		const choir_shape *f, int64_t i, int64_t j, int64_t channel, int64_t out)
 {
 	return ((i * f->dim[1] + j) * f->dim[2] + channel) * f->dim[3] + out;
 }
@@ -217,8 +218,9 @@ double conv2d_value(const kernel_case *c, int64_t at, double *size)
 				const int64_t from = index_of_x(
 						c, x, y, i, j, to / (f->dim[3] / c->conv2d.groups) * f->dim[2] + channel);
 				if (from != CHOIR_NONE)
-					add_term(&sum, size, kernels_get(&c->in[0], from) *
-							kernels_get(&c->in[1], index_of_filter(f, i, j, channel, to)));
+					add_term(&sum, size,
+							kernels_get(&c->in[0], from) *
+									kernels_get(&c->in[1], index_of_filter(f, i, j, channel, to)));
 			}
 	if (c->n > 2)
 		add_term(&sum, size, kernels_get(&c->in[2], to));
@@ -246,8 +248,9 @@ static double gradient_value(const kernel_case *c, const choir_shape *x, const c
 			const int64_t in_f = index_of_filter(f, i, j, channel, to);
 			if (in_x == CHOIR_NONE || (of_input ? in_x : in_f) != at)
 				continue;
-			add_term(&sum, size, kernels_get(&c->in[1], pixel * out->dim[3] + to) *
-					kernels_get(&c->in[0], of_input ? in_f : in_x));
+			add_term(&sum, size,
+					kernels_get(&c->in[1], pixel * out->dim[3] + to) *
+							kernels_get(&c->in[0], of_input ? in_f : in_x));
 		}
 	}
 	return sum;

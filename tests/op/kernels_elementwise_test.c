@@ -222,8 +222,8 @@ static void unary_gradients(void **state)
 			kernels_fill(&x, &seed, takes_positive(op) ? 0.1 : -5, 5);
 			kernels_fill(&in[1], &seed, -2, 2);
 			for (int64_t i = 0; i < 333; i++)
-				kernels_set(&in[0], i, o < 4 ? unary_value(op, kernels_get(&x, i))
-						: kernels_get(&x, i));
+				kernels_set(&in[0], i,
+						o < 4 ? unary_value(op, kernels_get(&x, i)) : kernels_get(&x, i));
 			kernels_plain(name, 2, in, &out, NULL);
 			for (int64_t i = 0; i < 333; i++) {
 				const double at = kernels_get(&x, i), h = 1e-5;
@@ -276,8 +276,8 @@ static void fill_and_broadcast_take_every_dtype(void **state)
 		kernels_fill(&x, &seed, 0, 100);
 		kernels_plain("broadcast", 1, &x, &out, NULL);
 		for (int64_t i = 0; i < 2 * 3 * 5 * 7; i++)
-			kernels_assert_near("broadcast", &out, i,
-					kernels_get(&x, under(&out.shape, &x.shape, i)), 0);
+			kernels_assert_near(
+					"broadcast", &out, i, kernels_get(&x, under(&out.shape, &x.shape, i)), 0);
 		kernels_plain("fill", 0, NULL, &out, &(choir_fill_attributes){ .value = 1 });
 		for (int64_t i = 0; i < 2 * 3 * 5 * 7; i++)
 			kernels_assert_near("fill", &out, i, 1, 0);
@@ -339,8 +339,7 @@ static void casts_keep_what_fits(void **state)
 			kernels_plain("cast", 1, &in, &out, NULL);
 			for (int64_t i = 0; i < 1500; i++) {
 				const bool truth = from == CHOIR_BOOL || to == CHOIR_BOOL;
-				kernels_assert_near("cast", &out, i,
-						truth ? i % 128 != 0 : (double) (i % 128), 0);
+				kernels_assert_near("cast", &out, i, truth ? i % 128 != 0 : (double) (i % 128), 0);
 			}
 			kernels_free(1, &in);
 			kernels_free(1, &out);
@@ -388,8 +387,14 @@ static void try_update(int kind, choir_dtype dtype, bool nesterov, double decay)
 {
 	static const char *const ops[] = { "sgd_update", "momentum_update", "adam_update" };
 	enum { N = 100 };
-	const choir_update_attributes a = { .rate = 0.1, .momentum = 0.9, .beta1 = 0.9, .beta2 = 0.999,
-		.epsilon = 1e-7, .decay = decay, .correction = 0.3, .gradient_scale = 0.5,
+	const choir_update_attributes a = { .rate = 0.1,
+		.momentum = 0.9,
+		.beta1 = 0.9,
+		.beta2 = 0.999,
+		.epsilon = 1e-7,
+		.decay = decay,
+		.correction = 0.3,
+		.gradient_scale = 0.5,
 		.nesterov = nesterov };
 	choir_buffer in[4];
 	uint64_t seed = 6;
@@ -404,8 +409,8 @@ static void try_update(int kind, choir_dtype dtype, bool nesterov, double decay)
 	used[kind + 1] = in[3];
 	kernels_plain(ops[kind], (size_t) kind + 2, used, &in[0], &a);
 	for (int i = 0; i < N; i++) {
-		kernels_assert_near(ops[kind], &in[0], i, sgd_value(&a, model[i], kind),
-				40 * epsilon_of(dtype));
+		kernels_assert_near(
+				ops[kind], &in[0], i, sgd_value(&a, model[i], kind), 40 * epsilon_of(dtype));
 		for (int j = 1; j <= kind; j++)
 			kernels_assert_near("slot", &in[j], i, model[i][j], 4 * epsilon_of(dtype));
 	}

@@ -56,8 +56,8 @@ static choir_status run_on(const char *device, const char *operation, size_t n,
 static void compare(const char *operation, kernel_case *c, const void *attributes, size_t bytes)
 {
 	choir_buffer far = kernels_buffer(c->out.dtype, c->out.shape);
-	assert_int_equal(run_on("cpu:0", operation, c->n, c->in, &c->out, attributes, bytes),
-			CHOIR_OK);
+	assert_int_equal(
+			run_on("cpu:0", operation, c->n, c->in, &c->out, attributes, bytes), CHOIR_OK);
 	assert_int_equal(run_on("far:0", operation, c->n, c->in, &far, attributes, bytes), CHOIR_OK);
 	assert_memory_equal(far.data, c->out.data, bytes_of(&far));
 	kernels_free(1, &far);
@@ -91,7 +91,8 @@ static void operations_without_inputs_or_attributes(void **state)
 	const choir_random_attributes random = { .seed = 5, .step = 6, .replica = 1, .place = 2 };
 	compare("random_normal", &c, &random, sizeof random);
 	uint64_t seed = 62;
-	c = (kernel_case){ .n = 1, .in = { kernels_buffer(CHOIR_F32, CHOIR_SHAPE(100)) },
+	c = (kernel_case){ .n = 1,
+		.in = { kernels_buffer(CHOIR_F32, CHOIR_SHAPE(100)) },
 		.out = kernels_buffer(CHOIR_F32, CHOIR_SHAPE(100)) };
 	kernels_fill(&c.in[0], &seed, -1, 1);
 	compare("tanh", &c, "", 0);

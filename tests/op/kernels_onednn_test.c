@@ -263,13 +263,13 @@ static void every_allocation_may_fail(void **state)
 		choir_status status = CHOIR_OK;
 		chi_thread thread = { 0 };
 		chi_alloc_fail(0, false);
-		assert_int_equal(chi_thread_start(&thread, "kernel", in_a_fresh_thread, &status),
-				CHOIR_OK);
+		assert_int_equal(
+				chi_thread_start(&thread, "kernel", in_a_fresh_thread, &status), CHOIR_OK);
 		chi_thread_join(&thread);
 		assert_int_equal(status, CHOIR_END); // what is made once is there now
 		chi_alloc_fail(n, false);
-		assert_int_equal(chi_thread_start(&thread, "kernel", in_a_fresh_thread, &status),
-				CHOIR_OK);
+		assert_int_equal(
+				chi_thread_start(&thread, "kernel", in_a_fresh_thread, &status), CHOIR_OK);
 		chi_thread_join(&thread);
 		failed = chi_alloc_failed();
 		chi_alloc_fail(0, false);

@@ -142,8 +142,8 @@ static void check_max(const kernel_case *c, const choir_buffer *dy, double *grad
 		for (int64_t j = 1; j < n; j++)
 			if (kernels_get(&c->in[0], at[j]) > kernels_get(&c->in[0], at[best]))
 				best = j;
-		kernels_assert_near("max_pool2d", &c->out, i, n > 0 ? kernels_get(&c->in[0], at[best]) : 0,
-				0);
+		kernels_assert_near(
+				"max_pool2d", &c->out, i, n > 0 ? kernels_get(&c->in[0], at[best]) : 0, 0);
 		if (n > 0)
 			gradient[at[best]] += kernels_get(dy, i);
 	}
@@ -187,8 +187,8 @@ static void try_pool(choir_dtype dtype, bool max, uint64_t *seed)
 		kernels_plain("average_pool2d_gradient", 1, &dy, &dx, &c.pool2d);
 	}
 	for (int64_t i = 0; i < n; i++)
-		kernels_assert_near("pool gradient", &dx, i, gradient[i],
-				dtype == CHOIR_F32 ? 1e-6 : 1e-14);
+		kernels_assert_near(
+				"pool gradient", &dx, i, gradient[i], dtype == CHOIR_F32 ? 1e-6 : 1e-14);
 	free(gradient);
 	kernels_free(1, &dy);
 	kernels_free(1, &dx);

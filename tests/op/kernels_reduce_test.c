@@ -178,8 +178,8 @@ static void chunk_squares(void **state)
 		choir_buffer x = kernels_buffer(real[d], CHOIR_SHAPE(N));
 		choir_buffer out = kernels_buffer(CHOIR_F64, CHOIR_SHAPE(11));
 		kernels_fill(&x, &seed, -3, 3);
-		kernels_plain("chunk_squares", 1, &x, &out,
-				&(choir_chunk_squares_attributes){ .chunk = CHUNK });
+		kernels_plain(
+				"chunk_squares", 1, &x, &out, &(choir_chunk_squares_attributes){ .chunk = CHUNK });
 		for (int64_t c = 0; c < 11; c++) {
 			double sum = 0;
 			for (int64_t i = c * CHUNK; i < N && i < (c + 1) * CHUNK; i++)
@@ -223,10 +223,10 @@ static void try_softmax(choir_dtype dtype, int64_t classes, uint64_t *seed)
 			dot += expected[j] * kernels_get(&in[1], i * classes + j);
 		for (int64_t j = 0; j < classes; j++) {
 			const double dy = kernels_get(&in[1], i * classes + j), e = epsilon_of(dtype);
-			kernels_assert_near("softmax", &y, i * classes + j, expected[j],
-					expected[j] * 300 * e + 1e-37);
-			kernels_assert_near("softmax_gradient", &dx, i * classes + j,
-					expected[j] * (dy - dot), 300 * e * expected[j] + 1e-37);
+			kernels_assert_near(
+					"softmax", &y, i * classes + j, expected[j], expected[j] * 300 * e + 1e-37);
+			kernels_assert_near("softmax_gradient", &dx, i * classes + j, expected[j] * (dy - dot),
+					300 * e * expected[j] + 1e-37);
 		}
 	}
 	free(expected);
@@ -237,8 +237,8 @@ static void try_softmax(choir_dtype dtype, int64_t classes, uint64_t *seed)
 
 static const choir_cross_entropy_attributes hard = { 0 };
 
-static void try_cross_entropy(choir_dtype dtype, choir_dtype label_dtype, int64_t classes,
-		uint64_t *seed)
+static void try_cross_entropy(
+		choir_dtype dtype, choir_dtype label_dtype, int64_t classes, uint64_t *seed)
 {
 	choir_buffer in[3] = { kernels_buffer(dtype, CHOIR_SHAPE(ROWS, classes)),
 		kernels_buffer(label_dtype, CHOIR_SHAPE(ROWS)), kernels_buffer(dtype, CHOIR_SHAPE(ROWS)) };
@@ -249,8 +249,8 @@ static void try_cross_entropy(choir_dtype dtype, choir_dtype label_dtype, int64_
 	kernels_fill(&in[0], seed, -30, 30);
 	kernels_fill(&in[2], seed, -1, 1);
 	for (int64_t i = 0; i < ROWS; i++)
-		kernels_set(&in[1], i,
-				(double) kernels_integer(seed, 0, classes < 256 ? classes - 1 : 255));
+		kernels_set(
+				&in[1], i, (double) kernels_integer(seed, 0, classes < 256 ? classes - 1 : 255));
 	kernels_plain("softmax_cross_entropy", 2, in, &loss, &hard);
 	kernels_plain("softmax_cross_entropy_gradient", 3, in, &dx, &hard);
 	for (int64_t i = 0; i < ROWS; i++) {
@@ -292,16 +292,16 @@ static void a_label_outside_is_named(void **state)
 			kernels_buffer(dtypes[d], CHOIR_SHAPE(5)), kernels_buffer(CHOIR_F32, CHOIR_SHAPE(5)) };
 		choir_buffer loss = kernels_buffer(CHOIR_F32, CHOIR_SHAPE(5));
 		kernels_set(&in[1], 3, 12);
-		assert_int_equal(kernels_run(chi_plain_list, "softmax_cross_entropy", 2, in, &loss,
-								 &hard),
+		assert_int_equal(kernels_run(chi_plain_list, "softmax_cross_entropy", 2, in, &loss, &hard),
 				CHOIR_INVALID);
 		assert_string_equal(choir_error(), "label 12 of example 3: classes are 0 to 9");
 		kernels_set(&in[1], 3, d == 0 ? 10 : -1);
 		assert_int_equal(kernels_run(chi_plain_list, "softmax_cross_entropy_gradient", 3, in,
 								 &in[0], &hard),
 				CHOIR_INVALID);
-		assert_string_equal(choir_error(), d == 0 ? "label 10 of example 3: classes are 0 to 9"
-				: "label -1 of example 3: classes are 0 to 9");
+		assert_string_equal(choir_error(),
+				d == 0 ? "label 10 of example 3: classes are 0 to 9"
+					   : "label -1 of example 3: classes are 0 to 9");
 		kernels_free(3, in);
 		kernels_free(1, &loss);
 	}

@@ -177,7 +177,12 @@ static void pools(const chi_loops *v, choir_dtype dtype, int op, void *out, int6
 {
 	const chi_real_loops *loops = v->real[dtype];
 	const choir_pool2d_attributes attributes = { .window = 2 + op % 2, .stride = 2, .bottom = 1 };
-	const chi_pool p = { .n = 1, .h = 5, .w = 7, .c = n < 128 ? n : 128, .out_h = 2, .out_w = 3,
+	const chi_pool p = { .n = 1,
+		.h = 5,
+		.w = 7,
+		.c = n < 128 ? n : 128,
+		.out_h = 2,
+		.out_w = 3,
 		.attributes = &attributes };
 	if (op / 2 == 0)
 		loops->max_pool(&p, out, a);

@@ -50,8 +50,7 @@ static void values_and_views(void **state)
 		choir_tensor *moved = choir_transpose(ones, (const int[]){ 1, 2, 0, 3 });
 		assert_int_equal(moved->shape.dim[0], 3);
 		assert_ptr_equal(moved->buffer, ones->buffer);
-		choir_tensor *indices =
-				choir_constant(g.frame, CHOIR_U8, CHOIR_SHAPE(2, 2), "\2\0\2\1");
+		choir_tensor *indices = choir_constant(g.frame, CHOIR_U8, CHOIR_SHAPE(2, 2), "\2\0\2\1");
 		given_equal(choir_gather(f64(&g, CHOIR_SHAPE(3, 2)), indices), 8,
 				(const double[]){ 4, 5, 0, 1, 4, 5, 2, 3 });
 		given_close(&g);
@@ -92,8 +91,8 @@ static choir_tensor *take_apart(choir_tensor *const in[], void *user)
 	(void) user;
 	if (choir_split(in[0], 1, 2, parts) != CHOIR_OK)
 		return NULL;
-	choir_tensor *back = choir_concat(
-			3, (choir_tensor *[]){ parts[1], choir_square(parts[0]), in[1] }, 1);
+	choir_tensor *back =
+			choir_concat(3, (choir_tensor *[]){ parts[1], choir_square(parts[0]), in[1] }, 1);
 	return choir_multiply(choir_slice(back, 0, 1, 1), choir_slice(back, 0, 0, 1));
 }
 
@@ -143,14 +142,14 @@ static void refused(void **state)
 	given_failure(&g, CHOIR_INVALID, "slice: ");
 	assert_int_equal(choir_split(f64(&g, CHOIR_SHAPE(2, 3)), 1, 2, parts), CHOIR_INVALID);
 	given_failure(&g, CHOIR_INVALID, "split: axis 1 of [2, 3] does not have 2 equal parts");
-	assert_null(choir_concat(2, (choir_tensor *[]){ f64(&g, CHOIR_SHAPE(2, 3)),
-			f64(&g, CHOIR_SHAPE(3, 3)) }, 1));
+	assert_null(choir_concat(
+			2, (choir_tensor *[]){ f64(&g, CHOIR_SHAPE(2, 3)), f64(&g, CHOIR_SHAPE(3, 3)) }, 1));
 	given_failure(&g, CHOIR_INVALID, "concat: f64 [2, 3] and f64 [3, 3] do not fit along axis 1");
 	assert_null(choir_transpose(f64(&g, CHOIR_SHAPE(2, 3)), (const int[]){ 1, -1 }));
 	given_failure(&g, CHOIR_INVALID, "transpose: axis -1 comes twice");
 	choir_tensor *x = f64(&g, CHOIR_SHAPE(3, 2));
-	assert_null(choir_gather(x, choir_constant(g.frame, CHOIR_I32, CHOIR_SHAPE(2),
-										(int32_t[]){ 0, 3 })));
+	assert_null(choir_gather(
+			x, choir_constant(g.frame, CHOIR_I32, CHOIR_SHAPE(2), (int32_t[]){ 0, 3 })));
 	given_failure(&g, CHOIR_INVALID, "gather: index 3 at 1: rows are 0 to 2");
 	x = f64(&g, CHOIR_SHAPE(3, 2));
 	assert_null(choir_gather(x, x));

@@ -153,8 +153,8 @@ static choir_tensor *add_more(choir_tensor *t, void *user)
 static choir_tensor *batch_norm(choir_tensor *const in[], void *user)
 {
 	return choir_batch_norm(in[0], in[1], in[2],
-			CHOIR_OPTIONS(choir_batch_norm_options, .epsilon = 1e-5,
-					.sum = user ? add_more : NULL));
+			CHOIR_OPTIONS(
+					choir_batch_norm_options, .epsilon = 1e-5, .sum = user ? add_more : NULL));
 }
 
 static void gradients_of_norms(void **state)
@@ -189,14 +189,15 @@ static void norms_of_channels(void **state)
 	(void) state;
 	given_open(&g, "cpu:0", 5);
 	choir_tensor *mean, *variance;
-	choir_batch_norm_options o = { .size = sizeof o, .epsilon = CHOIR_NONE, .mean = &mean,
-		.variance = &variance };
+	choir_batch_norm_options o = {
+		.size = sizeof o, .epsilon = CHOIR_NONE, .mean = &mean, .variance = &variance
+	};
 	choir_tensor *t = f64(&g, CHOIR_SHAPE(3, 2), x);
 	choir_tensor *scale = f64(&g, CHOIR_SHAPE(2), (const double[]){ 1, 2 });
 	choir_tensor *offset = f64(&g, CHOIR_SHAPE(2), (const double[]){ 0, -1 });
 	const double a = 1 / sqrt(14.0 / 3), b = 2 / sqrt(200);
-	given_equal(choir_batch_norm(t, scale, offset, &o), 6, (const double[]){ -2 * a,
-			-10 * b - 1, -a, -10 * b - 1, 3 * a, 20 * b - 1 });
+	given_equal(choir_batch_norm(t, scale, offset, &o), 6,
+			(const double[]){ -2 * a, -10 * b - 1, -a, -10 * b - 1, 3 * a, 20 * b - 1 });
 	given_equal(mean, 2, (const double[]){ 3, 20 });
 	given_equal(variance, 2, (const double[]){ 14.0 / 3, 200 });
 	// Of nothing: no result, and moments of 0.
@@ -269,18 +270,19 @@ static void losses_are_their_formulas(void **state)
 	choir_tensor *a = f64(&g, CHOIR_SHAPE(2, 2), x), *b = f64(&g, CHOIR_SHAPE(2, 2), target);
 	given_equal(choir_huber(a, b, 1), 2, (const double[]){ (0.125 + 2.5) / 2, (1.5 + 0.5) / 2 });
 	given_equal(choir_sigmoid_cross_entropy(a, b), 2,
-			(const double[]){ (log(1 + exp(0.5)) + log(1 + exp(-3))) / 2,
-					(log(1 + exp(2)) + log(2)) / 2 });
+			(const double[]){
+					(log(1 + exp(0.5)) + log(1 + exp(-3))) / 2, (log(1 + exp(2)) + log(2)) / 2 });
 	// Far from the decision nothing overflows.
 	const double far[2] = { 1000, -1000 }, sure[2] = { 1, 1 };
-	given_equal(choir_sigmoid_cross_entropy(f64(&g, CHOIR_SHAPE(2), far),
-						f64(&g, CHOIR_SHAPE(2), sure)), 2, (const double[]){ 0, 1000 });
+	given_equal(choir_sigmoid_cross_entropy(
+						f64(&g, CHOIR_SHAPE(2), far), f64(&g, CHOIR_SHAPE(2), sure)),
+			2, (const double[]){ 0, 1000 });
 	const double p[3] = { 1 / (1 + exp(1) + exp(2)), exp(1) / (1 + exp(1) + exp(2)),
 		exp(2) / (1 + exp(1) + exp(2)) };
 	choir_tensor *logits = f64(&g, CHOIR_SHAPE(1, 3), (const double[]){ 0, 1, 2 });
 	choir_tensor *label = choir_constant(g.frame, CHOIR_I32, CHOIR_SHAPE(1), (int32_t[]){ 1 });
-	given_equal(choir_smoothed_cross_entropy(logits, label, 0.3), 1, (const double[]){
-			-0.1 * log(p[0]) - 0.8 * log(p[1]) - 0.1 * log(p[2]) });
+	given_equal(choir_smoothed_cross_entropy(logits, label, 0.3), 1,
+			(const double[]){ -0.1 * log(p[0]) - 0.8 * log(p[1]) - 0.1 * log(p[2]) });
 	given_close(&g);
 }
 
@@ -317,8 +319,8 @@ static void what_does_not_fit_is_refused(void **state)
 	assert_null(choir_smoothed_cross_entropy(x, given_labels(&g, 2, 3), 1.5));
 	given_failure(&g, CHOIR_INVALID, "smoothing 1.5, needed 0 to 1");
 	FRESH();
-	assert_null(choir_sigmoid_cross_entropy(choir_mean(x, CHOIR_ALL_AXES),
-			choir_mean(x, CHOIR_ALL_AXES)));
+	assert_null(choir_sigmoid_cross_entropy(
+			choir_mean(x, CHOIR_ALL_AXES), choir_mean(x, CHOIR_ALL_AXES)));
 	given_failure(&g, CHOIR_INVALID, "sigmoid_cross_entropy: scalars have no examples");
 	assert_null(choir_layer_norm(NULL, NULL, NULL, 0));
 	given_close(&g);

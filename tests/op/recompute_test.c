@@ -216,8 +216,8 @@ static void rewinding(void **state)
 			choir_frame_rewind(g.frame, mark);
 		}
 		assert_int_equal(choir_tape_gradient(tape, y, 1, in, &gradient), CHOIR_OK);
-		assert_int_equal(choir_tensor_fetch(gradient, rewind ? got : expected, sizeof got),
-				CHOIR_OK);
+		assert_int_equal(
+				choir_tensor_fetch(gradient, rewind ? got : expected, sizeof got), CHOIR_OK);
 		given_close(&g);
 	}
 	assert_memory_equal(got, expected, sizeof got);

@@ -300,8 +300,9 @@ static void bits_do_not_depend_on_threads(void **state)
 	for (int i = 0; i < 2; i++)
 		kernels_fill(&in[i], &seed, -1, 1);
 	for (int i = 0; i < THREADS; i++) {
-		jobs[i] = (job){ .in = in, .out = kernels_buffer(CHOIR_F32, shape),
-			.attributes = { 4, true, 0.25 } };
+		jobs[i] = (job){
+			.in = in, .out = kernels_buffer(CHOIR_F32, shape), .attributes = { 4, true, 0.25 }
+		};
 		assert_int_equal(chi_thread_start(&threads[i], "attention", run_job, &jobs[i]), CHOIR_OK);
 	}
 	for (int i = 0; i < THREADS; i++)

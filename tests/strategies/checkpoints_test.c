@@ -33,9 +33,10 @@ static choir_status open_training(training *t, choir_strategy *s, choir_optimize
 {
 	CHOIR_TRY(problem_open_in(&t->p, s, kind, NULL));
 	CHOIR_SCOPE (s)
-		t->own = choir_variable_new("own", CHOIR_SHAPE(2), CHOIR_OPTIONS(choir_variable_options,
-				.synchronization = CHOIR_SYNCHRONIZATION_ON_READ,
-				.aggregation = CHOIR_AGGREGATION_SUM));
+		t->own = choir_variable_new("own", CHOIR_SHAPE(2),
+				CHOIR_OPTIONS(choir_variable_options,
+						.synchronization = CHOIR_SYNCHRONIZATION_ON_READ,
+						.aggregation = CHOIR_AGGREGATION_SUM));
 	return t->own == NULL ? choir_error_status() : CHOIR_OK;
 }
 
@@ -113,8 +114,8 @@ static const char *save_fn(choir_strategy *s, int worker, void *user)
 {
 	training t = { .own = NULL };
 	is_no_chief = worker != 0;
-	choir_status status = s == NULL ? choir_error_status()
-			: open_training(&t, s, ((moving *) user)->kind);
+	choir_status status =
+			s == NULL ? choir_error_status() : open_training(&t, s, ((moving *) user)->kind);
 	if (status == CHOIR_OK)
 		status = save_there(&t, user);
 	close_training(&t);
@@ -127,7 +128,7 @@ static choir_status go_on(training *t, const moving *m, end *e)
 	choir_checkpoint_manager *manager =
 			choir_checkpoint_manager_new(t->p.strategy, m->directory, NULL);
 	choir_status status = manager == NULL ? choir_error_status()
-			: choir_checkpoint_manager_restore_latest(manager);
+										  : choir_checkpoint_manager_restore_latest(manager);
 	t->p.steps = m->stop;
 	if (status == CHOIR_OK)
 		status = train(t, STEPS - m->stop);
@@ -150,7 +151,9 @@ static const char *go_on_fn(choir_strategy *s, int worker, void *user)
 	if (status != CHOIR_OK)
 		return choir_error();
 	return e.weights == m->whole.weights && e.loss == m->whole.loss &&
-			e.accuracy == m->whole.accuracy ? NULL : "other bits than without a stop";
+					e.accuracy == m->whole.accuracy
+			? NULL
+			: "other bits than without a stop";
 }
 
 static void on_place(const peers_place *place, peers_fn *fn, void *user)
@@ -208,8 +211,9 @@ static void from_and_to_one_process(void **state)
 	(void) state;
 	char directory[512];
 	snprintf(directory, sizeof directory, "%s", saved_folder());
-	moving m = { .kind = CHOIR_ADAM, .whole = train_whole(CHOIR_ADAM), .stop = 4,
-		.directory = directory };
+	moving m = {
+		.kind = CHOIR_ADAM, .whole = train_whole(CHOIR_ADAM), .stop = 4, .directory = directory
+	};
 	choir_strategy *s = alone("cpu:0,cpu:1");
 	assert_null(save_fn(s, 0, &m));
 	choir_strategy_free(s);
@@ -310,8 +314,8 @@ static const char *full_fn(choir_strategy *s, int worker, void *user)
 		status = status == CHOIR_OK ? choir_checkpoint_manager_save(m, NULL) : status;
 		if (worker == 0)
 			chi_disk_fail(0, 0);
-		const bool failed = status == CHOIR_IO &&
-				strstr(choir_error(), "step 2 was not saved") != NULL;
+		const bool failed =
+				status == CHOIR_IO && strstr(choir_error(), "step 2 was not saved") != NULL;
 		if (i == 2 ? !failed : status != CHOIR_OK)
 			snprintf(wrong, sizeof wrong, "save %d: %s", i, choir_error());
 		status = CHOIR_OK;
@@ -347,8 +351,9 @@ static const char *own_data_fn(choir_strategy *s, int worker, void *user)
 	for (int i = 0; i < 2 && m != NULL; i++) {
 		choir_dataset *d = choir_dataset_batch(choir_range_dataset_new("x", 0, 64, 1), 8);
 		status[i] = choir_strategy_distribute_dataset(s, d,
-				CHOIR_OPTIONS(choir_input_options, .auto_shard = policies[i])) == NULL
-				? CHOIR_INTERNAL : choir_checkpoint_manager_save(m, NULL);
+							CHOIR_OPTIONS(choir_input_options, .auto_shard = policies[i])) == NULL
+				? CHOIR_INTERNAL
+				: choir_checkpoint_manager_save(m, NULL);
 	}
 	const bool right = m != NULL && status[0] == CHOIR_OK && status[1] == CHOIR_UNSUPPORTED &&
 			strstr(choir_error(), "auto_shard DATA") != NULL;

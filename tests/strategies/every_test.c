@@ -14,8 +14,8 @@ __attribute__((constructor)) static void use_plain_kernels(void)
 
 // ---- A strategy of the table alone: every variable on the last device that carries replicas.
 
-static choir_status open_last(void *self, const choir_strategy_options *options, int n,
-		choir_device *const devices[])
+static choir_status open_last(
+		void *self, const choir_strategy_options *options, int n, choir_device *const devices[])
 {
 	(void) options;
 	*(choir_device **) self = devices[n - 1];
@@ -35,22 +35,29 @@ static int place_last(void *self, const choir_new_variable *v, int room, choir_d
 	return last_device(self, room, devices);
 }
 
-static const choir_strategy_table last = { .size = sizeof last, .version = CHOIR_TABLE_VERSION,
-	.name = "last", .self_size = sizeof(choir_device *), .open = open_last,
-	.parameter_devices = last_device, .place = place_last };
+static const choir_strategy_table last = { .size = sizeof last,
+	.version = CHOIR_TABLE_VERSION,
+	.name = "last",
+	.self_size = sizeof(choir_device *),
+	.open = open_last,
+	.parameter_devices = last_device,
+	.place = place_last };
 
 // spec: A6, A34, A44, B12, C1, D1, D33, E25, M10, M18, 2.3, 2.4, 2.5, 2.8, 2.14
 int main(void)
 {
 	const choir_strategy_options on_cpu = { .size = sizeof on_cpu, .parameter_devices = "cpu:0" };
 	const choir_strategy_options on_far = { .size = sizeof on_far, .parameter_devices = "far:1" };
-	const choir_strategy_options on_two = { .size = sizeof on_two, .workers = 1,
-		.parameter_devices = "far:0,cpu:1" };
+	const choir_strategy_options on_two = {
+		.size = sizeof on_two, .workers = 1, .parameter_devices = "far:0,cpu:1"
+	};
 	const choir_strategy_options in_rows = { .size = sizeof in_rows,
-		.parameter_devices = "far:0,cpu:1,far:1", .partition = CHOIR_PARTITION_MAX_SIZE,
+		.parameter_devices = "far:0,cpu:1,far:1",
+		.partition = CHOIR_PARTITION_MAX_SIZE,
 		.partition_size = 1 };
-	const choir_strategy_options in_two = { .size = sizeof in_two,
-		.partition = CHOIR_PARTITION_FIXED, .max_shards = 2 };
+	const choir_strategy_options in_two = {
+		.size = sizeof in_two, .partition = CHOIR_PARTITION_FIXED, .max_shards = 2
+	};
 	const strategy_subject subjects[] = {
 		{ "default", 1, NULL, false },
 		{ "one_device", 1, NULL, false },

@@ -94,9 +94,9 @@ static choir_variable *counted(choir_strategy *s, const char *name, int64_t n,
 	for (int i = 0; i < 16; i++)
 		values[i] = (float) (i + 1);
 	CHOIR_SCOPE (s)
-		v = choir_variable_new(name, CHOIR_SHAPE(n), CHOIR_OPTIONS(choir_variable_options,
-				.synchronization = synchronization, .aggregation = aggregation,
-				.initial_value = values));
+		v = choir_variable_new(name, CHOIR_SHAPE(n),
+				CHOIR_OPTIONS(choir_variable_options, .synchronization = synchronization,
+						.aggregation = aggregation, .initial_value = values));
 	return v;
 }
 
@@ -138,14 +138,13 @@ static choir_status fill_batch(choir_values *batch, int step)
 		label[i] = (i * 2 + step) % CLASSES;
 	choir_values_clear(batch);
 	choir_frame *f = choir_values_frame(batch);
-	TRY(choir_values_split(
-			batch, "x", choir_constant(f, CHOIR_F32, CHOIR_SHAPE(ROWS, IN), x)));
+	TRY(choir_values_split(batch, "x", choir_constant(f, CHOIR_F32, CHOIR_SHAPE(ROWS, IN), x)));
 	return choir_values_split(
 			batch, "label", choir_constant(f, CHOIR_I32, CHOIR_SHAPE(ROWS), label));
 }
 
-static choir_status train(choir_strategy *s, record *to, choir_optimizer_kind kind,
-		const choir_optimizer_options *o)
+static choir_status train(
+		choir_strategy *s, record *to, choir_optimizer_kind kind, const choir_optimizer_options *o)
 {
 	training t = { .step = 0 };
 	CHOIR_SCOPE (s) {
@@ -182,8 +181,9 @@ static choir_status train_adam(choir_strategy *s, record *to)
 
 static choir_status train_clipped(choir_strategy *s, record *to)
 {
-	return train(s, to, CHOIR_MOMENTUM, CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.5,
-			.clip_norm = 0.1, .nonfinite = CHOIR_NONFINITE_SKIP));
+	return train(s, to, CHOIR_MOMENTUM,
+			CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.5, .clip_norm = 0.1,
+					.nonfinite = CHOIR_NONFINITE_SKIP));
 }
 
 // ---- Reductions.
@@ -210,12 +210,13 @@ static choir_status reduce_values(choir_strategy *s, choir_values *set, record *
 	TRY(choir_values_set_from_function(set, "vector", own_vector, NULL));
 	TRY(choir_values_set_from_function(set, "rows", own_rows, NULL));
 	for (int i = 0; i < 2; i++) {
-		TRY(record_tensor(to, choir_strategy_reduce(s, ops[i], choir_values_find(set, "vector"),
-				CHOIR_NO_AXIS)));
-		TRY(record_tensor(to, choir_strategy_reduce(s, ops[i], choir_values_find(set, "rows"),
-				CHOIR_AXIS(0))));
-		TRY(record_tensor(to, choir_strategy_reduce(s, ops[i], choir_values_find(set, "rows"),
-				CHOIR_ALL_AXES)));
+		TRY(record_tensor(to,
+				choir_strategy_reduce(
+						s, ops[i], choir_values_find(set, "vector"), CHOIR_NO_AXIS)));
+		TRY(record_tensor(to,
+				choir_strategy_reduce(s, ops[i], choir_values_find(set, "rows"), CHOIR_AXIS(0))));
+		TRY(record_tensor(to,
+				choir_strategy_reduce(s, ops[i], choir_values_find(set, "rows"), CHOIR_ALL_AXES)));
 	}
 	return CHOIR_OK;
 }
@@ -292,8 +293,8 @@ static choir_status assign_mirrored(choir_strategy *s, record *to)
 	} kinds[] = { { "sum", CHOIR_AGGREGATION_SUM }, { "mean", CHOIR_AGGREGATION_MEAN },
 		{ "first", CHOIR_AGGREGATION_ONLY_FIRST_REPLICA } };
 	for (int k = 0; k < 3; k++) {
-		choir_variable *v = counted(s, kinds[k].name, 3, CHOIR_SYNCHRONIZATION_ON_WRITE,
-				kinds[k].aggregation);
+		choir_variable *v =
+				counted(s, kinds[k].name, 3, CHOIR_SYNCHRONIZATION_ON_WRITE, kinds[k].aggregation);
 		NEED(v != NULL);
 		for (int i = 0; i < 3; i++)
 			TRY(assign_and_record(s, &(assignment){ v, assigns[i], 0 }, to));
@@ -305,8 +306,8 @@ static choir_status assign_mirrored(choir_strategy *s, record *to)
 
 static choir_status refuse_assigns(choir_strategy *s, record *to)
 {
-	choir_variable *none = counted(s, "none", 3, CHOIR_SYNCHRONIZATION_AUTO,
-			CHOIR_AGGREGATION_NONE);
+	choir_variable *none =
+			counted(s, "none", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_NONE);
 	choir_variable *sum = counted(s, "sum", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_SUM);
 	NEED(none != NULL && sum != NULL);
 	TRY(record_failure(to,
@@ -389,11 +390,11 @@ static choir_status nested(choir_replica *r, void *user)
 static choir_status merge(choir_cross *x, void *user)
 {
 	choir_variable *v = user;
-	choir_value *sum = choir_cross_reduce_to(
-			x, CHOIR_SUM, choir_cross_arg(x, "x"), choir_variable_value(v));
+	choir_value *sum =
+			choir_cross_reduce_to(x, CHOIR_SUM, choir_cross_arg(x, "x"), choir_variable_value(v));
 	TRY(choir_cross_run(x, nested, NULL));
-	choir_tensor *more = choir_cross_reduce(
-			x, CHOIR_MEAN, choir_cross_take(x, "twice"), CHOIR_NO_AXIS);
+	choir_tensor *more =
+			choir_cross_reduce(x, CHOIR_MEAN, choir_cross_take(x, "twice"), CHOIR_NO_AXIS);
 	TRY(choir_cross_return(x, "sum", sum));
 	TRY(choir_cross_return(x, "more", choir_tensor_value(more)));
 	return choir_cross_return(x, "v", choir_variable_value(v));
@@ -483,8 +484,7 @@ static choir_status update_with_parts(choir_replica *r, void *user)
 // part it should get cannot be known.
 static choir_status refuse_updates(choir_strategy *s, record *to)
 {
-	pair p = { .v = counted(
-			s, "v", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_NONE) };
+	pair p = { .v = counted(s, "v", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_NONE) };
 	NEED(p.v != NULL);
 	if (choir_strategy_replicas(s) > 1)
 		TRY(record_failure(to, choir_strategy_run(s, update_with_parts, &p, NULL, NULL),
@@ -499,8 +499,10 @@ static choir_status fail_in_last(choir_replica *r, void *user)
 	(void) user;
 	if (choir_replica_id(r) == choir_replica_count(r) - 1)
 		return choir_fail(CHOIR_INVALID, "the last one does not like this");
-	return choir_replica_all_reduce(r, CHOIR_SUM, choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(3),
-			1)) == NULL ? choir_error_status() : CHOIR_OK;
+	return choir_replica_all_reduce(
+				   r, CHOIR_SUM, choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(3), 1)) == NULL
+			? choir_error_status()
+			: CHOIR_OK;
 }
 
 static choir_status fail_in_update(choir_update *u, void *user)

@@ -45,12 +45,11 @@ enum { DEALS = sizeof deals / sizeof deals[0] };
 
 static choir_strategy *open_cut(const deal *d, double timeout, int shards)
 {
-	choir_strategy *s = choir_parameter_server_strategy_new(
-			CHOIR_OPTIONS(choir_strategy_options, .devices = d->devices, .replicas = d->replicas,
-					.parameter_devices = d->parameters, .workers = d->workers,
-					.locked_updates = d->locked, .timeout = timeout,
-					.partition = shards > 0 ? CHOIR_PARTITION_FIXED : CHOIR_PARTITION_NONE,
-					.max_shards = shards));
+	choir_strategy *s = choir_parameter_server_strategy_new(CHOIR_OPTIONS(choir_strategy_options,
+			.devices = d->devices, .replicas = d->replicas, .parameter_devices = d->parameters,
+			.workers = d->workers, .locked_updates = d->locked, .timeout = timeout,
+			.partition = shards > 0 ? CHOIR_PARTITION_FIXED : CHOIR_PARTITION_NONE,
+			.max_shards = shards));
 	if (s == NULL)
 		fail_msg("no strategy: %s", choir_error());
 	return s;
@@ -67,8 +66,8 @@ static void works(choir_status status)
 		fail_msg("%s: %s", choir_status_name(status), choir_error());
 }
 
-static void failed(choir_status status, choir_status expected, const char *first,
-		const char *second)
+static void failed(
+		choir_status status, choir_status expected, const char *first, const char *second)
 {
 	if (status != expected || strstr(choir_error(), first) == NULL ||
 			strstr(choir_error(), second) == NULL)
@@ -88,13 +87,14 @@ static void failed(choir_status status, choir_status expected, const char *first
 			return status_; \
 	} while (0)
 
-static choir_variable *make(choir_strategy *s, const char *name, int64_t n,
-		choir_synchronization synchronization)
+static choir_variable *make(
+		choir_strategy *s, const char *name, int64_t n, choir_synchronization synchronization)
 {
 	choir_variable *v = NULL;
 	CHOIR_SCOPE (s)
-		v = choir_variable_new(name, CHOIR_SHAPE(n), CHOIR_OPTIONS(choir_variable_options,
-				.synchronization = synchronization, .aggregation = CHOIR_AGGREGATION_SUM));
+		v = choir_variable_new(name, CHOIR_SHAPE(n),
+				CHOIR_OPTIONS(choir_variable_options, .synchronization = synchronization,
+						.aggregation = CHOIR_AGGREGATION_SUM));
 	if (v == NULL)
 		fail_msg("no variable: %s", choir_error());
 	return v;
@@ -170,8 +170,8 @@ static void test_others_are_their_own_worker(void **state)
 	(void) state;
 	for (int i = 0; i < 3; i++) {
 		atomic_int replicas = 0;
-		choir_strategy *s = choir_strategy_new(
-				kinds[i], CHOIR_OPTIONS(choir_strategy_options, .replicas = 3));
+		choir_strategy *s =
+				choir_strategy_new(kinds[i], CHOIR_OPTIONS(choir_strategy_options, .replicas = 3));
 		assert_int_equal(choir_strategy_workers(s), 1);
 		works(choir_strategy_run_workers(s, count_worker, &replicas));
 		assert_int_equal(atomic_load(&replicas), 3);
@@ -346,8 +346,8 @@ static void test_slots_of_all_workers(void **state)
 	choir_strategy *s = open_deal(&d, 0);
 	shared a = { .v = make(s, "v", LARGE, CHOIR_SYNCHRONIZATION_AUTO), .locked = true };
 	CHOIR_SCOPE (s)
-		a.optimizer = choir_optimizer_new(CHOIR_MOMENTUM, CHOIR_OPTIONS(choir_optimizer_options,
-				.rate = 0.5, .momentum = 0.5));
+		a.optimizer = choir_optimizer_new(CHOIR_MOMENTUM,
+				CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.5, .momentum = 0.5));
 	works(choir_strategy_run_workers(s, descend_with_momentum, &a));
 	double velocity = 0, x = 0;
 	for (int k = 0; k < 4 * STEPS; k++) {
@@ -384,8 +384,8 @@ static choir_status count_and_look(choir_strategy *group, int worker, void *user
 		TRY(status);
 		NEED(seen[0] >= (float) i + 1);
 		if (worker == 1)
-			NEED(choir_strategy_reduce(group, CHOIR_SUM, choir_variable_value(a->v),
-						 CHOIR_NO_AXIS) != NULL);
+			NEED(choir_strategy_reduce(
+						 group, CHOIR_SUM, choir_variable_value(a->v), CHOIR_NO_AXIS) != NULL);
 	}
 	return CHOIR_OK;
 }
@@ -523,8 +523,8 @@ static void test_updates_wait_with_a_deadline(void **state)
 	choir_strategy *s = open_deal(&d, 0.2);
 	shared a = { .v = make(s, "v", 5, CHOIR_SYNCHRONIZATION_AUTO),
 		.other = make(s, "other", 5, CHOIR_SYNCHRONIZATION_AUTO) };
-	failed(choir_strategy_run_workers(s, wait_for_holder, &a), CHOIR_TIMEOUT, "worker 1: ",
-			"variable \"v\": waited 0.2 s");
+	failed(choir_strategy_run_workers(s, wait_for_holder, &a), CHOIR_TIMEOUT,
+			"worker 1: ", "variable \"v\": waited 0.2 s");
 	failed(choir_strategy_run(s, update_from_other, &a, NULL, NULL), CHOIR_STATE,
 			"variable \"other\" is not colocated", "read it before");
 	works(choir_strategy_run_workers(s, add_often, &a));

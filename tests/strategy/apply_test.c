@@ -76,8 +76,9 @@ static void end(void *user, bool applied)
 	a->skipped += !applied;
 }
 
-static const chi_apply_table table = { .name = "adder", .begin = begin, .gated = is_gated,
-	.gate = gate, .slice = slice, .end = end };
+static const chi_apply_table table = {
+	.name = "adder", .begin = begin, .gated = is_gated, .gate = gate, .slice = slice, .end = end
+};
 
 static choir_strategy *strategy;
 static int replicas;

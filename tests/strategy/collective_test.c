@@ -205,8 +205,8 @@ static choir_status reduce_either_way(choir_replica *r, void *user)
 	unsigned char *to = b->kept[choir_replica_id(r)];
 	for (int i = 0; i < BATCH; i++)
 		CHOIR_TRY(keep(t[i], &to));
-	choir_tensor *loss = choir_add(choir_sum(t[0], CHOIR_ALL_AXES),
-			choir_sum(choir_square(t[5]), CHOIR_ALL_AXES));
+	choir_tensor *loss = choir_add(
+			choir_sum(t[0], CHOIR_ALL_AXES), choir_sum(choir_square(t[5]), CHOIR_ALL_AXES));
 	CHOIR_TRY(choir_tape_gradient(tape, loss, 1, &x, &t[0]));
 	return keep(t[0], &to);
 }

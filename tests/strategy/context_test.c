@@ -399,8 +399,7 @@ static void try_pair(pair *t)
 		break;
 	case MERGE:
 	case OTHER_MERGE:
-		choir_strategy_run(
-				t->where == MERGE ? s : other, try_in_merge_of_replica, t, NULL, NULL);
+		choir_strategy_run(t->where == MERGE ? s : other, try_in_merge_of_replica, t, NULL, NULL);
 		break;
 	case REPLICA:
 	case OTHER_REPLICA:
@@ -440,8 +439,7 @@ static void every_call_in_every_context(void **state)
 		other = world_new(2, "cpu:0", 10);
 		CHOIR_SCOPE (s)
 			v = choir_variable_new("v", CHOIR_SHAPE(2),
-					CHOIR_OPTIONS(
-							choir_variable_options, .aggregation = CHOIR_AGGREGATION_MEAN));
+					CHOIR_OPTIONS(choir_variable_options, .aggregation = CHOIR_AGGREGATION_MEAN));
 		world_ok(choir_strategy_run(s, keep, &kept_replica, NULL, NULL));
 		own_cross = choir_strategy_cross(s);
 		for (int call = 0; call < (int) (sizeof calls / sizeof calls[0]); call++)

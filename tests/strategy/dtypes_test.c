@@ -26,8 +26,8 @@ static void pattern(choir_dtype dtype, int number, char out[BYTES])
 		if (dtype == CHOIR_I64)
 			((int64_t *) (void *) out)[i] = (i == 1 ? -large : large) + number;
 		else
-			chi_dtype_store(dtype, out, i,
-					dtype == CHOIR_BOOL ? (i + number) % 2 : 10 * number + i);
+			chi_dtype_store(
+					dtype, out, i, dtype == CHOIR_BOOL ? (i + number) % 2 : 10 * number + i);
 }
 
 static choir_tensor *tensor_of(choir_frame *f, choir_dtype dtype, int number)
@@ -147,10 +147,10 @@ static choir_status add_large(choir_replica *r, void *user)
 
 static void add_64_bits(void)
 {
-	choir_variable *sum = make(
-			"sum", CHOIR_I64, CHOIR_SYNCHRONIZATION_ON_WRITE, CHOIR_AGGREGATION_SUM);
-	choir_variable *part = make(
-			"shares", CHOIR_I64, CHOIR_SYNCHRONIZATION_ON_READ, CHOIR_AGGREGATION_SUM);
+	choir_variable *sum =
+			make("sum", CHOIR_I64, CHOIR_SYNCHRONIZATION_ON_WRITE, CHOIR_AGGREGATION_SUM);
+	choir_variable *part =
+			make("shares", CHOIR_I64, CHOIR_SYNCHRONIZATION_ON_READ, CHOIR_AGGREGATION_SUM);
 	choir_frame *f = choir_frame_new(NULL);
 	world_ok(choir_strategy_run(strategy, add_large, sum, NULL, NULL));
 	int64_t got[N];

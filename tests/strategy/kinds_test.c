@@ -151,8 +151,8 @@ static void count_close(void *self)
 	closed++;
 }
 
-static choir_status fail_open(void *self, const choir_strategy_options *options, int n,
-		choir_device *const devices[])
+static choir_status fail_open(
+		void *self, const choir_strategy_options *options, int n, choir_device *const devices[])
 {
 	(void) self, (void) options, (void) devices;
 	return choir_fail(CHOIR_UNSUPPORTED, "not with %d devices", n);
@@ -252,7 +252,7 @@ static choir_status run_once(choir_strategy *group, int worker, void *user)
 	return choir_strategy_run(group, do_nothing, user, NULL, NULL);
 }
 
-static void check_every_allocation(choir_strategy *(*constructor)(void))
+static void check_every_allocation(choir_strategy *(*constructor)(void) )
 {
 	bool failed = true;
 	for (uint64_t n = 1; failed; n++) {
@@ -260,7 +260,8 @@ static void check_every_allocation(choir_strategy *(*constructor)(void))
 		chi_alloc_fail(n, false);
 		choir_strategy *s = constructor();
 		choir_status status = s == NULL || make(s, "v") == NULL
-				? choir_error_status() : choir_strategy_run_workers(s, run_once, NULL);
+				? choir_error_status()
+				: choir_strategy_run_workers(s, run_once, NULL);
 		failed = chi_alloc_failed();
 		chi_alloc_fail(0, false);
 		if (failed)

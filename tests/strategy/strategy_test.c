@@ -59,8 +59,9 @@ static void options_are_copied(void **state)
 {
 	(void) state;
 	char devices[] = "cpu:0,cpu:1", ops[] = "reduce_to_one_device";
-	choir_strategy_options o = { .size = sizeof o, .replicas = 3, .devices = devices,
-		.cross_device_ops = ops };
+	choir_strategy_options o = {
+		.size = sizeof o, .replicas = 3, .devices = devices, .cross_device_ops = ops
+	};
 	const choir_strategy_options before = o;
 	choir_strategy *s = choir_mirrored_strategy_new(&o);
 	assert_non_null(s);

@@ -21,8 +21,8 @@ static choir_variable *make(
 {
 	return world_variable(strategy, name, CHOIR_SHAPE(2),
 			CHOIR_OPTIONS(choir_variable_options, .dtype = dtype, .aggregation = aggregation,
-					.synchronization = on_read ? CHOIR_SYNCHRONIZATION_ON_READ
-											   : CHOIR_SYNCHRONIZATION_AUTO));
+					.synchronization =
+							on_read ? CHOIR_SYNCHRONIZATION_ON_READ : CHOIR_SYNCHRONIZATION_AUTO));
 }
 
 // The sum of both elements as read from outside; NAN after a failure.

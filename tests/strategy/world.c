@@ -35,8 +35,8 @@ choir_strategy *world_new(int replicas, const char *devices, double timeout)
 	return s;
 }
 
-choir_variable *world_variable(choir_strategy *s, const char *name, choir_shape shape,
-		const choir_variable_options *o)
+choir_variable *world_variable(
+		choir_strategy *s, const char *name, choir_shape shape, const choir_variable_options *o)
 {
 	choir_variable *v = NULL;
 	CHOIR_SCOPE (s)

@@ -16,8 +16,8 @@ extern const int world_deal_count;
 // A mirrored strategy; never NULL. timeout in seconds, 0: the default.
 choir_strategy *world_new(int replicas, const char *devices, double timeout);
 // A variable of a strategy; never NULL.
-choir_variable *world_variable(choir_strategy *s, const char *name, choir_shape shape,
-		const choir_variable_options *o);
+choir_variable *world_variable(
+		choir_strategy *s, const char *name, choir_shape shape, const choir_variable_options *o);
 // "cpu:0,cpu:1,..." for so many devices, in text.
 const char *world_cpus(int devices, char text[256]);
 

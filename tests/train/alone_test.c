@@ -100,8 +100,8 @@ static choir_status divide(choir_replica *r, void *user)
 	choir_tape *tape = choir_tape_begin(r->frame);
 	choir_tensor *x = choir_random_normal(r->frame, CHOIR_F32, CHOIR_SHAPE(3, 12), 0);
 	choir_tensor *y = choir_mean(choir_layer_apply(p->model, x), CHOIR_ALL_AXES);
-	return choir_optimizer_minimize(p->optimizer, tape,
-			choir_replica_id(r) == 2 ? choir_scale(y, INFINITY) : y);
+	return choir_optimizer_minimize(
+			p->optimizer, tape, choir_replica_id(r) == 2 ? choir_scale(y, INFINITY) : y);
 }
 
 static void not_finite(void **state)
@@ -162,8 +162,8 @@ static void what_needs_the_others(void **state)
 		choir_strategy *s = mirrored(saved_devices[k], 2);
 		choir_variable *v = NULL;
 		CHOIR_SCOPE (s)
-			v = choir_variable_new("v", CHOIR_SCALAR, CHOIR_OPTIONS(choir_variable_options,
-					.aggregation = CHOIR_AGGREGATION_SUM));
+			v = choir_variable_new("v", CHOIR_SCALAR,
+					CHOIR_OPTIONS(choir_variable_options, .aggregation = CHOIR_AGGREGATION_SUM));
 		for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 			assert_failed(choir_strategy_run_replica(s, 1, cases[i].fn, v, NULL),
 					CHOIR_UNSUPPORTED, cases[i].text);

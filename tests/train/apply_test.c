@@ -175,8 +175,8 @@ static choir_status own_step(choir_replica *r, void *user)
 		for (int i = 0; i < IN; i++)
 			d[i] += 2 * error * x[n * IN + i] / (float) choir_replica_global_examples(r);
 	}
-	CHOIR_TRY(choir_optimizer_give(j->optimizer, r, j->v,
-			choir_borrow(r->frame, CHOIR_F32, CHOIR_SHAPE(IN), d)));
+	CHOIR_TRY(choir_optimizer_give(
+			j->optimizer, r, j->v, choir_borrow(r->frame, CHOIR_F32, CHOIR_SHAPE(IN), d)));
 	memset(d, 0x7f, sizeof d); // it was taken
 	return choir_optimizer_apply_gradients(j->optimizer, r);
 }
@@ -195,15 +195,17 @@ static void on_own_memory(void **state)
 		job j = { 0 };
 		CHOIR_SCOPE (s) {
 			j.v = choir_variable_wrap("w", CHOIR_F32, CHOIR_SHAPE(IN), weights);
-			j.optimizer = choir_optimizer_new(CHOIR_ADAM,
-					CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.05));
+			j.optimizer = choir_optimizer_new(
+					CHOIR_ADAM, CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.05));
 		}
 		choir_values *batch = choir_values_new(s);
 		choir_frame *f = choir_values_frame(batch);
 		assert_int_equal(choir_values_split(batch, "x",
-				choir_borrow(f, CHOIR_F32, CHOIR_SHAPE(BATCH, IN), x)), CHOIR_OK);
-		assert_int_equal(choir_values_split(batch, "y",
-				choir_borrow(f, CHOIR_F32, CHOIR_SHAPE(BATCH), y)), CHOIR_OK);
+								 choir_borrow(f, CHOIR_F32, CHOIR_SHAPE(BATCH, IN), x)),
+				CHOIR_OK);
+		assert_int_equal(
+				choir_values_split(batch, "y", choir_borrow(f, CHOIR_F32, CHOIR_SHAPE(BATCH), y)),
+				CHOIR_OK);
 		for (int k = 0; k < 600; k++)
 			if (choir_strategy_run(s, own_step, &j, batch, NULL) != CHOIR_OK)
 				fail_msg("%s", choir_error());
@@ -220,10 +222,10 @@ static choir_status descend(choir_replica *r, job *j)
 	choir_tape *tape = choir_tape_begin(r->frame);
 	choir_tensor *a = choir_variable_read(j->v, r->frame);
 	choir_tensor *b = choir_variable_read(j->v, r->frame);
-	choir_tensor *loss = choir_sum(choir_subtract(choir_multiply(a, b), choir_scale(b, 2)),
-			CHOIR_ALL_AXES);
-	return choir_optimizer_minimize(j->optimizer, tape,
-			choir_scale(loss, 1.0 / choir_replica_count(r)));
+	choir_tensor *loss =
+			choir_sum(choir_subtract(choir_multiply(a, b), choir_scale(b, 2)), CHOIR_ALL_AXES);
+	return choir_optimizer_minimize(
+			j->optimizer, tape, choir_scale(loss, 1.0 / choir_replica_count(r)));
 }
 
 static choir_status descend_and_look(choir_replica *r, void *user)
@@ -285,8 +287,8 @@ static choir_status twice(choir_replica *r, void *user)
 		CHOIR_TRY(choir_optimizer_give(j->optimizer, r, j->v, g));
 		CHOIR_TRY(choir_optimizer_apply_gradients(j->optimizer, r));
 	}
-	CHOIR_TRY(choir_optimizer_give(j->second, r, j->v,
-			choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), 10)));
+	CHOIR_TRY(choir_optimizer_give(
+			j->second, r, j->v, choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), 10)));
 	return choir_optimizer_apply_gradients(j->second, r);
 }
 
@@ -295,8 +297,8 @@ static void several_updates_in_a_run(void **state)
 	(void) state;
 	for (int i = 0; i < 4; i++) {
 		choir_strategy *s = mirrored(layouts[i], 2);
-		job j = open_job(s, CHOIR_MOMENTUM, CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.5,
-				.momentum = 0.5));
+		job j = open_job(s, CHOIR_MOMENTUM,
+				CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.5, .momentum = 0.5));
 		if (choir_strategy_run(s, twice, &j, NULL, NULL) != CHOIR_OK)
 			fail_msg("%s: %s", layouts[i], choir_error());
 		// Sums of gradients 2, 4 and, with a slot of its own, 20.
@@ -332,8 +334,8 @@ static void check_crowd(const char *devices, double clip)
 	choir_strategy *s = mirrored(devices, 3);
 	crowd c = { 0 };
 	CHOIR_SCOPE (s) {
-		c.optimizer = choir_optimizer_new(CHOIR_SGD,
-				CHOIR_OPTIONS(choir_optimizer_options, .rate = 1, .clip_norm = clip));
+		c.optimizer = choir_optimizer_new(
+				CHOIR_SGD, CHOIR_OPTIONS(choir_optimizer_options, .rate = 1, .clip_norm = clip));
 		for (int i = 0; i < MANY; i++) {
 			char name[16];
 			snprintf(name, sizeof name, "v%d", i);

@@ -35,22 +35,26 @@ static model open_model(const char *devices, int replicas, bool filled)
 	static const uint8_t flags[3] = { 1, 0, 1 };
 	model m = { .strategy = mirrored(devices, replicas) };
 	CHOIR_SCOPE (m.strategy) {
-		m.sums = choir_variable_new("z/sums", CHOIR_SHAPE(2), CHOIR_OPTIONS(choir_variable_options,
-				.synchronization = CHOIR_SYNCHRONIZATION_ON_READ,
-				.aggregation = CHOIR_AGGREGATION_SUM));
-		m.whole = choir_variable_new("z/whole", CHOIR_SCALAR, CHOIR_OPTIONS(choir_variable_options,
-				.dtype = CHOIR_I64, .synchronization = CHOIR_SYNCHRONIZATION_ON_READ,
-				.aggregation = CHOIR_AGGREGATION_SUM));
-		m.means = choir_variable_new("means", CHOIR_SHAPE(1), CHOIR_OPTIONS(choir_variable_options,
-				.synchronization = CHOIR_SYNCHRONIZATION_ON_READ,
-				.aggregation = CHOIR_AGGREGATION_MEAN));
+		m.sums = choir_variable_new("z/sums", CHOIR_SHAPE(2),
+				CHOIR_OPTIONS(choir_variable_options,
+						.synchronization = CHOIR_SYNCHRONIZATION_ON_READ,
+						.aggregation = CHOIR_AGGREGATION_SUM));
+		m.whole = choir_variable_new("z/whole", CHOIR_SCALAR,
+				CHOIR_OPTIONS(choir_variable_options, .dtype = CHOIR_I64,
+						.synchronization = CHOIR_SYNCHRONIZATION_ON_READ,
+						.aggregation = CHOIR_AGGREGATION_SUM));
+		m.means = choir_variable_new("means", CHOIR_SHAPE(1),
+				CHOIR_OPTIONS(choir_variable_options,
+						.synchronization = CHOIR_SYNCHRONIZATION_ON_READ,
+						.aggregation = CHOIR_AGGREGATION_MEAN));
 		m.weight = choir_variable_new("a \"b\"/\xc3\xa9", CHOIR_SHAPE(2, 3),
 				CHOIR_OPTIONS(choir_variable_options, .initial_value = filled ? weight : NULL));
-		m.scalar = choir_variable_new("scalar", CHOIR_SCALAR, CHOIR_OPTIONS(choir_variable_options,
-				.dtype = CHOIR_F64, .initial_value = filled ? &scalar : NULL));
-		m.flags = choir_variable_new("flags", CHOIR_SHAPE(3), CHOIR_OPTIONS(choir_variable_options,
-				.dtype = CHOIR_BOOL, .trainable = CHOIR_OFF,
-				.initial_value = filled ? flags : NULL));
+		m.scalar = choir_variable_new("scalar", CHOIR_SCALAR,
+				CHOIR_OPTIONS(choir_variable_options, .dtype = CHOIR_F64,
+						.initial_value = filled ? &scalar : NULL));
+		m.flags = choir_variable_new("flags", CHOIR_SHAPE(3),
+				CHOIR_OPTIONS(choir_variable_options, .dtype = CHOIR_BOOL, .trainable = CHOIR_OFF,
+						.initial_value = filled ? flags : NULL));
 		choir_variable_new("none", CHOIR_SHAPE(0, 4), NULL);
 	}
 	if (!m.weight || !m.scalar || !m.flags || !m.sums || !m.whole || !m.means)
@@ -222,9 +226,12 @@ static void hash_sees_everything(void **state)
 		choir_shape shape;
 		float value;
 	} cases[] = {
-		{ "w", CHOIR_F32, { 1, { 6 } }, 1 }, { "v", CHOIR_F32, { 1, { 6 } }, 1 },
-		{ "w", CHOIR_I32, { 1, { 6 } }, 1 }, { "w", CHOIR_F32, { 2, { 2, 3 } }, 1 },
-		{ "w", CHOIR_F32, { 2, { 3, 2 } }, 1 }, { "w", CHOIR_F32, { 1, { 6 } }, 2 },
+		{ "w", CHOIR_F32, { 1, { 6 } }, 1 },
+		{ "v", CHOIR_F32, { 1, { 6 } }, 1 },
+		{ "w", CHOIR_I32, { 1, { 6 } }, 1 },
+		{ "w", CHOIR_F32, { 2, { 2, 3 } }, 1 },
+		{ "w", CHOIR_F32, { 2, { 3, 2 } }, 1 },
+		{ "w", CHOIR_F32, { 1, { 6 } }, 2 },
 		{ "w", CHOIR_F32, { 1, { 5 } }, 1 },
 	};
 	uint64_t hash[7];
@@ -232,8 +239,9 @@ static void hash_sees_everything(void **state)
 		const float data[6] = { cases[i].value, 1, 1, 1, 1, 1 };
 		choir_strategy *s = mirrored("cpu:0", 1);
 		CHOIR_SCOPE (s)
-			choir_variable_new(cases[i].name, cases[i].shape, CHOIR_OPTIONS(choir_variable_options,
-					.dtype = cases[i].dtype, .initial_value = data));
+			choir_variable_new(cases[i].name, cases[i].shape,
+					CHOIR_OPTIONS(choir_variable_options, .dtype = cases[i].dtype,
+							.initial_value = data));
 		hash[i] = choir_strategy_hash(s);
 		assert_int_not_equal(hash[i], 0);
 		for (int k = 0; k < i; k++)
@@ -300,8 +308,8 @@ static void another_model(void **state)
 		choir_dense_new("both", 3, 4, CHOIR_RELU);
 		choir_dense_new("here", 2, 2, CHOIR_RELU);
 		choir_conv2d_new("here2", 2, 2, 2, NULL);
-		same = choir_variable_new("same", CHOIR_SHAPE(1), CHOIR_OPTIONS(choir_variable_options,
-				.initializer = CHOIR_ONES));
+		same = choir_variable_new("same", CHOIR_SHAPE(1),
+				CHOIR_OPTIONS(choir_variable_options, .initializer = CHOIR_ONES));
 	}
 	assert_int_equal(choir_strategy_save(s, path, NULL), CHOIR_OK);
 	const uint64_t before = choir_strategy_hash(t);
@@ -442,8 +450,9 @@ static void wrong_context(void **state)
 	assert_int_equal(choir_strategy_hash(NULL), 0);
 	chi_error_clear();
 	CHOIR_SCOPE (s)
-		choir_variable_new("part", CHOIR_SHAPE(1), CHOIR_OPTIONS(choir_variable_options,
-				.synchronization = CHOIR_SYNCHRONIZATION_ON_READ));
+		choir_variable_new("part", CHOIR_SHAPE(1),
+				CHOIR_OPTIONS(
+						choir_variable_options, .synchronization = CHOIR_SYNCHRONIZATION_ON_READ));
 	assert_failed(choir_strategy_save(s, files_path("inside"), NULL), CHOIR_INVALID,
 			"\"part\": it is ON_READ without an aggregation");
 	choir_strategy_free(s);

@@ -132,8 +132,8 @@ static void write_series(void)
 	recording.nodes = 1; // the directory, which is there
 	recording.node[0].folder = recording.node[0].there = true;
 	assert_int_equal(mkdir(recording.root, 0777), 0);
-	choir_checkpoint_manager *m = saved_manage(p.strategy, recording.root,
-			CHOIR_OPTIONS(choir_checkpoint_options, .keep = 2));
+	choir_checkpoint_manager *m = saved_manage(
+			p.strategy, recording.root, CHOIR_OPTIONS(choir_checkpoint_options, .keep = 2));
 	chi_disk_record(record, NULL);
 	for (int i = 1; i <= SAVES; i++) {
 		saved_train(&p, 1);

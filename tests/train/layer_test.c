@@ -47,8 +47,8 @@ static void dense_is_its_formula(void **state)
 		double y[4] = { 1 - 2 + 0.25, 2 + 1 - 6 - 0.5, -1 + 0.25, -2 - 1 - 0.5 };
 		for (int k = 0; k < 4; k++) {
 			const double z = y[k];
-			const double gelu = 0.5 * z * (1 + tanh(sqrt(2 / 3.14159265358979) *
-					(z + 0.044715 * z * z * z)));
+			const double gelu =
+					0.5 * z * (1 + tanh(sqrt(2 / 3.14159265358979) * (z + 0.044715 * z * z * z)));
 			const double values[] = { z, fmax(z, 0), tanh(z), 1 / (1 + exp(-z)), gelu };
 			y[k] = values[i];
 		}
@@ -60,8 +60,8 @@ static void dense_is_its_formula(void **state)
 static void conv2d_is_its_formula(void **state)
 {
 	scoped *g = *state;
-	choir_layer *l = choir_conv2d_new("conv", 1, 1, 2, CHOIR_OPTIONS(choir_conv2d_options,
-			.activation = CHOIR_RELU));
+	choir_layer *l = choir_conv2d_new(
+			"conv", 1, 1, 2, CHOIR_OPTIONS(choir_conv2d_options, .activation = CHOIR_RELU));
 	const float kernel[] = { 1, 2, 3, -4 }, bias[] = { 0.5f };
 	const float x[] = { 1, 0, 2, 0, 1, 1, 3, 1, 0 };
 	set_variable(g->frame, choir_layer_variable(l, 0), kernel);
@@ -80,11 +80,11 @@ static void shapes(void **state)
 	choir_frame *f = g->frame;
 	choir_tensor *x = choir_fill(f, CHOIR_F32, CHOIR_SHAPE(2, 9, 8, 3), 1);
 	choir_tensor *none = choir_fill(f, CHOIR_F32, CHOIR_SHAPE(0, 9, 8, 3), 1);
-	choir_layer *same = choir_conv2d_new("same", 3, 5, 3, CHOIR_OPTIONS(choir_conv2d_options,
-			.stride = 2, .padding = CHOIR_NONE));
+	choir_layer *same = choir_conv2d_new("same", 3, 5, 3,
+			CHOIR_OPTIONS(choir_conv2d_options, .stride = 2, .padding = CHOIR_NONE));
 	assert_shape(choir_layer_apply(same, x), CHOIR_SHAPE(2, 5, 4, 5));
-	choir_layer *padded = choir_conv2d_new("padded", 3, 5, 3, CHOIR_OPTIONS(choir_conv2d_options,
-			.padding = 1, .activation = CHOIR_GELU));
+	choir_layer *padded = choir_conv2d_new("padded", 3, 5, 3,
+			CHOIR_OPTIONS(choir_conv2d_options, .padding = 1, .activation = CHOIR_GELU));
 	assert_shape(choir_layer_apply(padded, x), CHOIR_SHAPE(2, 9, 8, 5));
 	assert_shape(choir_layer_apply(padded, none), CHOIR_SHAPE(0, 9, 8, 5));
 	assert_shape(choir_layer_apply(choir_max_pool2d_new(2, 0), x), CHOIR_SHAPE(2, 4, 4, 3));
@@ -92,7 +92,8 @@ static void shapes(void **state)
 	assert_shape(choir_layer_apply(choir_flatten_new(), x), CHOIR_SHAPE(2, 216));
 	assert_shape(choir_layer_apply(choir_flatten_new(), none), CHOIR_SHAPE(0, 216));
 	assert_shape(choir_layer_apply(choir_dense_new("none", 216, 4, CHOIR_TANH),
-			choir_layer_apply(choir_flatten_new(), none)), CHOIR_SHAPE(0, 4));
+						 choir_layer_apply(choir_flatten_new(), none)),
+			CHOIR_SHAPE(0, 4));
 	assert_int_equal(choir_frame_status(f), CHOIR_OK);
 }
 
@@ -247,8 +248,8 @@ static void refused_when_applied(void **state)
 	assert_failed(choir_error_status(), CHOIR_INVALID, "dense needs f32, got u8: cast it");
 	choir_frame_empty(f);
 	// NULL keeps the first cause.
-	assert_null(choir_layer_apply(dense, choir_layer_apply(conv, choir_fill(f, CHOIR_F32,
-			CHOIR_SHAPE(1), 0))));
+	assert_null(choir_layer_apply(
+			dense, choir_layer_apply(conv, choir_fill(f, CHOIR_F32, CHOIR_SHAPE(1), 0))));
 	assert_int_equal(choir_frame_status(f), CHOIR_INVALID);
 	assert_failed(choir_error_status(), CHOIR_INVALID, "layer \"conv\"");
 }
@@ -266,8 +267,8 @@ static void others_layers(void **state)
 	choir_layer *l = NULL;
 	CHOIR_SCOPE (a)
 		l = choir_dense_new("here", 2, 3, CHOIR_RELU);
-	assert_failed(choir_strategy_run(b, apply_foreign, l, NULL, NULL), CHOIR_STATE,
-			"mixing strategies");
+	assert_failed(
+			choir_strategy_run(b, apply_foreign, l, NULL, NULL), CHOIR_STATE, "mixing strategies");
 	CHOIR_SCOPE (b)
 		REFUSED(choir_sequential_new(1, &l), CHOIR_STATE, "mixing strategies");
 	choir_strategy_free(a);

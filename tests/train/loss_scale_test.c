@@ -58,8 +58,10 @@ static choir_status step(choir_replica *r, void *user)
 		choir_frame_rewind(r->frame, mark);
 		const double factor = i == 0 && id == j->bad_replica ? HUGE_VAL : 1.0 + id;
 		choir_tape *tape = choir_tape_begin(r->frame);
-		choir_tensor *loss = choir_sum(choir_multiply(choir_variable_read(j->v, r->frame),
-				choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(N), factor)), CHOIR_ALL_AXES);
+		choir_tensor *loss =
+				choir_sum(choir_multiply(choir_variable_read(j->v, r->frame),
+								  choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(N), factor)),
+						CHOIR_ALL_AXES);
 		if (choir_optimizer_scale_loss(j->optimizer, r, loss) == NULL)
 			return choir_error_status();
 		j->seen[id] = choir_optimizer_loss_scale(j->optimizer);
@@ -123,10 +125,9 @@ static void the_scale_moves_by_the_rule(void **state)
 static void a_scale_that_would_not_be_finite_stays(void **state)
 {
 	(void) state;
-	const choir_loss_scale scale = { .size = sizeof scale,
-		.initial = ldexp(1, 127),
-		.period = 1,
-		.multiplier = 4 };
+	const choir_loss_scale scale = {
+		.size = sizeof scale, .initial = ldexp(1, 127), .period = 1, .multiplier = 4
+	};
 	choir_strategy *s = mirrored("cpu:0", 1);
 	const choir_optimizer_options o = scaled(&scale, 0);
 	job j = open_job(s, CHOIR_SGD, &o);
@@ -167,9 +168,9 @@ static void one_replica_with_nan_and_a_fixed_scale(choir_strategy *s, job *j)
 static void a_fixed_scale_stays(void **state)
 {
 	(void) state;
-	const choir_loss_scale scale = { .size = sizeof scale,
-		.kind = CHOIR_LOSS_SCALE_FIXED,
-		.initial = 64 };
+	const choir_loss_scale scale = {
+		.size = sizeof scale, .kind = CHOIR_LOSS_SCALE_FIXED, .initial = 64
+	};
 	for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++) {
 		choir_strategy *s = mirrored(layouts[i], REPLICAS);
 		const choir_optimizer_options o = scaled(&scale, 0);
@@ -210,8 +211,8 @@ static void powers_of_two_change_no_bits(void **state)
 	for (int kind = CHOIR_SGD; kind <= CHOIR_RMSPROP; kind++) {
 		const uint64_t hash = problem_train("cpu:0", 3, (choir_optimizer_kind) kind, &plain, 6);
 		for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++)
-			assert_true(problem_train(layouts[i], 3, (choir_optimizer_kind) kind, &with, 6) ==
-					hash);
+			assert_true(
+					problem_train(layouts[i], 3, (choir_optimizer_kind) kind, &with, 6) == hash);
 	}
 }
 
@@ -260,7 +261,10 @@ typedef struct {
 	choir_loss_scale scale;
 } refusal;
 
-#define SCALE(...) { .size = sizeof(choir_loss_scale), __VA_ARGS__ }
+#define SCALE(...) \
+	{ \
+		.size = sizeof(choir_loss_scale), __VA_ARGS__ \
+	}
 static const refusal refusals[] = {
 	{ "kind 7", SCALE(.kind = (choir_loss_scale_kind) 7) },
 	{ "initial 0.5", SCALE(.initial = 0.5) },

@@ -55,14 +55,14 @@ static choir_values *make_batch(choir_strategy *s)
 		0 }; // right: 0, 2 and 3; of equals the first counts
 	choir_values *batch = choir_values_new(s);
 	choir_frame *f = choir_values_frame(batch);
-	choir_status status = choir_values_split(batch, "x",
-			choir_borrow(f, CHOIR_F64, CHOIR_SHAPE(5, 3), x));
+	choir_status status =
+			choir_values_split(batch, "x", choir_borrow(f, CHOIR_F64, CHOIR_SHAPE(5, 3), x));
 	if (status == CHOIR_OK)
-		status = choir_values_split(batch, "weight",
-				choir_borrow(f, CHOIR_F64, CHOIR_SHAPE(5, 1), weight));
+		status = choir_values_split(
+				batch, "weight", choir_borrow(f, CHOIR_F64, CHOIR_SHAPE(5, 1), weight));
 	if (status == CHOIR_OK)
-		status = choir_values_split(batch, "label",
-				choir_borrow(f, CHOIR_U8, CHOIR_SHAPE(5), label));
+		status = choir_values_split(
+				batch, "label", choir_borrow(f, CHOIR_U8, CHOIR_SHAPE(5), label));
 	if (status != CHOIR_OK)
 		fail_msg("%s", choir_error());
 	return batch;
@@ -158,8 +158,8 @@ static void refused(void **state)
 	}
 	assert_failed(choir_strategy_run(s, bad_update, m.accuracy, NULL, NULL), CHOIR_INVALID,
 			"accuracy needs scores [n, classes] and integer labels [n], got [4, 2] and i32 [3]");
-	assert_failed(choir_strategy_run(s, bad_update, m.mean, NULL, NULL), CHOIR_INVALID,
-			"do not fit");
+	assert_failed(
+			choir_strategy_run(s, bad_update, m.mean, NULL, NULL), CHOIR_INVALID, "do not fit");
 	assert_failed(choir_strategy_run(other, bad_update, m.mean, NULL, NULL), CHOIR_INVALID, "");
 	assert_failed(
 			choir_strategy_run(s, ask_inside, m.mean, NULL, NULL), CHOIR_STATE, "metric_result");

@@ -44,12 +44,13 @@ static problem open_at(const place *at, int replicas, choir_optimizer_kind kind)
 {
 	static const choir_loss_scale scale = { .size = sizeof scale, .initial = 512, .period = 3 };
 	problem p;
-	choir_strategy *s = choir_strategy_new(at->kind, CHOIR_OPTIONS(choir_strategy_options,
-			.devices = at->devices, .parameter_devices = at->parameters, .replicas = replicas,
-			.partition = at->partition, .partition_size = at->size, .max_shards = at->shards,
-			.seed = 7, .timeout = 20));
-	const choir_status status = problem_open_in(&p, s, kind,
-			CHOIR_OPTIONS(choir_optimizer_options, .loss_scale = &scale));
+	choir_strategy *s = choir_strategy_new(at->kind,
+			CHOIR_OPTIONS(choir_strategy_options, .devices = at->devices,
+					.parameter_devices = at->parameters, .replicas = replicas,
+					.partition = at->partition, .partition_size = at->size,
+					.max_shards = at->shards, .seed = 7, .timeout = 20));
+	const choir_status status = problem_open_in(
+			&p, s, kind, CHOIR_OPTIONS(choir_optimizer_options, .loss_scale = &scale));
 	if (status != CHOIR_OK)
 		fail_msg("%s: %s", at->kind, choir_error());
 	return p;
@@ -60,8 +61,10 @@ static choir_variable *add_own(problem *p, choir_aggregation aggregation)
 {
 	choir_variable *v = NULL;
 	CHOIR_SCOPE (p->strategy)
-		v = choir_variable_new("own", CHOIR_SHAPE(2), CHOIR_OPTIONS(choir_variable_options,
-				.synchronization = CHOIR_SYNCHRONIZATION_ON_READ, .aggregation = aggregation));
+		v = choir_variable_new("own", CHOIR_SHAPE(2),
+				CHOIR_OPTIONS(choir_variable_options,
+						.synchronization = CHOIR_SYNCHRONIZATION_ON_READ,
+						.aggregation = aggregation));
 	assert_non_null(v);
 	return v;
 }
@@ -225,8 +228,10 @@ static void other_numbers_of_replicas(void **state)
 			assert_true(near(value[0], cases[c].whole));
 			saved_must(choir_strategy_run(p.strategy, see, own, NULL, NULL));
 			for (int i = 0; i < replicas; i++)
-				assert_true(near(parts[i], replicas == 3 ? 0.1 * (i + 1)
-						: c == 0 ? 0.6 / replicas : cases[c].whole));
+				assert_true(near(parts[i],
+						replicas == 3	 ? 0.1 * (i + 1)
+								: c == 0 ? 0.6 / replicas
+										 : cases[c].whole));
 			choir_checkpoint_manager_free(m);
 			problem_close(&p);
 		}

@@ -241,8 +241,8 @@ static void replicas_are_one_batch(void **state)
 			const float *a = &whole.y[0][0], *b = &dealt.y[0][0];
 			for (size_t k = 0; k < sizeof whole / sizeof(float); k++)
 				if (!(fabsf(a[k] - b[k]) <= 2e-5f * (1 + fabsf(a[k]))))
-					fail_msg("%d replicas on %s: number %d is %g, needed %g", replicas,
-							layouts[i], (int) k, (double) b[k], (double) a[k]);
+					fail_msg("%d replicas on %s: number %d is %g, needed %g", replicas, layouts[i],
+							(int) k, (double) b[k], (double) a[k]);
 		}
 }
 

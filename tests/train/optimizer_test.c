@@ -72,9 +72,9 @@ static void open_job(job *j, choir_strategy *s, choir_dtype dtype, choir_optimiz
 	}
 	*j = (job){ .bad_replica = -1 };
 	CHOIR_SCOPE (s) {
-		j->variable = choir_variable_new("w", CHOIR_SHAPE(N), CHOIR_OPTIONS(choir_variable_options,
-				.dtype = dtype,
-				.initial_value = dtype == CHOIR_F64 ? (const void *) start : single));
+		j->variable = choir_variable_new("w", CHOIR_SHAPE(N),
+				CHOIR_OPTIONS(choir_variable_options, .dtype = dtype,
+						.initial_value = dtype == CHOIR_F64 ? (const void *) start : single));
 		j->optimizer = choir_optimizer_new(kind, o);
 	}
 	if (j->variable == NULL || j->optimizer == NULL)
@@ -193,8 +193,9 @@ static void everywhere(reference f, const choir_optimizer_options *o)
 static void formulas(void **state)
 {
 	(void) state;
-	const reference adam = { .kind = CHOIR_ADAM, .rate = 1e-3, .beta1 = 0.9, .beta2 = 0.999,
-		.epsilon = 1e-7 };
+	const reference adam = {
+		.kind = CHOIR_ADAM, .rate = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-7
+	};
 	everywhere((reference){ .kind = CHOIR_SGD, .rate = 1e-2 }, NULL);
 	everywhere((reference){ .kind = CHOIR_MOMENTUM, .rate = 1e-2, .momentum = 0.9 }, NULL);
 	everywhere(adam, NULL);
@@ -227,8 +228,12 @@ static void formulas_with_options(void **state)
 	everywhere((reference){ .kind = CHOIR_ADAM, .rate = 0.05, .beta2 = 0.9, .epsilon = 0.1 },
 			CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.05, .beta1 = CHOIR_NONE, .beta2 = 0.9,
 					.epsilon = 0.1));
-	everywhere((reference){ .kind = CHOIR_ADAMW, .rate = 0.05, .beta1 = 0.9, .beta2 = 0.999,
-			.epsilon = 1e-7, .decay = 0.5 },
+	everywhere((reference){ .kind = CHOIR_ADAMW,
+					   .rate = 0.05,
+					   .beta1 = 0.9,
+					   .beta2 = 0.999,
+					   .epsilon = 1e-7,
+					   .decay = 0.5 },
 			CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.05, .weight_decay = 0.5));
 }
 
@@ -323,7 +328,10 @@ typedef struct {
 } refusal;
 
 static const choir_loss_scale dynamic = { .size = sizeof(choir_loss_scale) };
-#define OPTIONS(...) { .size = sizeof(choir_optimizer_options), __VA_ARGS__ }
+#define OPTIONS(...) \
+	{ \
+		.size = sizeof(choir_optimizer_options), __VA_ARGS__ \
+	}
 static const choir_parameter_group bad_groups[] = {
 	{ .size = sizeof(choir_parameter_group), .names = "w", .rate = -3 },
 	{ .size = sizeof(choir_parameter_group), .names = "" },
@@ -398,13 +406,17 @@ static choir_status misuse_step(choir_replica *r, void *user)
 	case 1:
 		return choir_optimizer_give(
 				m->optimizer, r, m->v, choir_fill(f, CHOIR_F64, CHOIR_SHAPE(2), 1));
-	case 2: return choir_optimizer_give(m->optimizer, r, m->counts, i);
-	case 3: return choir_optimizer_give(m->optimizer, r, m->foreign, g);
-	case 4: return choir_optimizer_give(m->optimizer, r, NULL, g);
+	case 2:
+		return choir_optimizer_give(m->optimizer, r, m->counts, i);
+	case 3:
+		return choir_optimizer_give(m->optimizer, r, m->foreign, g);
+	case 4:
+		return choir_optimizer_give(m->optimizer, r, NULL, g);
 	case 5:
 		CHOIR_TRY(choir_optimizer_give(m->optimizer, r, m->v, g));
 		return choir_optimizer_give(m->optimizer, r, m->v, g);
-	case 6: return choir_optimizer_apply_gradients(m->optimizer, r);
+	case 6:
+		return choir_optimizer_apply_gradients(m->optimizer, r);
 	case 7: // each replica another order
 		CHOIR_TRY(
 				choir_optimizer_give(m->optimizer, r, choir_replica_id(r) == 0 ? m->v : m->w, g));
@@ -420,12 +432,15 @@ static choir_status misuse_step(choir_replica *r, void *user)
 		CHOIR_TRY(choir_optimizer_give(m->optimizer, r, m->v, g));
 		return choir_replica_id(r) == 1 ? CHOIR_OK
 										: choir_optimizer_apply_gradients(m->optimizer, r);
-	case 10: return choir_optimizer_minimize(m->optimizer, choir_tape_begin(f), g);
+	case 10:
+		return choir_optimizer_minimize(m->optimizer, choir_tape_begin(f), g);
 	case 11:
 		return choir_optimizer_minimize(
 				m->optimizer, choir_tape_begin(f), choir_sum(g, CHOIR_ALL_AXES));
-	case 12: return choir_optimizer_new(CHOIR_SGD, NULL) == NULL ? choir_error_status() : CHOIR_OK;
-	default: return choir_optimizer_give(NULL, r, m->v, g);
+	case 12:
+		return choir_optimizer_new(CHOIR_SGD, NULL) == NULL ? choir_error_status() : CHOIR_OK;
+	default:
+		return choir_optimizer_give(NULL, r, m->v, g);
 	}
 }
 
@@ -442,7 +457,8 @@ static const struct {
 	{ CHOIR_INVALID, "momentum: no gradient was given" },
 	{ CHOIR_STATE, " is in momentum of " },
 	{ CHOIR_STATE, "momentum of v, w" },
-	{ CHOIR_STATE, "replica 1: gradients were "
+	{ CHOIR_STATE,
+			"replica 1: gradients were "
 			"given for momentum of v, and no update was asked for: "
 			"choir_optimizer_apply_gradients is missing" },
 	{ CHOIR_INVALID, "the loss is [2], a scalar is needed" },

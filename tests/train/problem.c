@@ -38,12 +38,14 @@ static choir_layer *make_model(void)
 choir_status problem_open(problem *p, const char *devices, int replicas, choir_optimizer_kind kind,
 		const choir_optimizer_options *o)
 {
-	return problem_open_in(p, choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options,
-			.devices = devices, .replicas = replicas, .seed = 7, .timeout = 20)), kind, o);
+	return problem_open_in(p,
+			choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options, .devices = devices,
+					.replicas = replicas, .seed = 7, .timeout = 20)),
+			kind, o);
 }
 
-choir_status problem_open_in(problem *p, choir_strategy *s, choir_optimizer_kind kind,
-		const choir_optimizer_options *o)
+choir_status problem_open_in(
+		problem *p, choir_strategy *s, choir_optimizer_kind kind, const choir_optimizer_options *o)
 {
 	memset(p, 0, sizeof *p);
 	p->strategy = s;

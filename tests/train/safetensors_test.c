@@ -31,10 +31,12 @@ static void good(void **state)
 	(void) state;
 	const char *path = files_path("good");
 	chi_safetensors st;
-	files_write_safetensors(path, "{ \"__metadata__\" : {\"b\":\"2\",\"a\":\"one\\n\"}, \"w\" : "
+	files_write_safetensors(path,
+			"{ \"__metadata__\" : {\"b\":\"2\",\"a\":\"one\\n\"}, \"w\" : "
 			"{\"shape\":[2,3],\"dtype\":\"F32\",\"data_offsets\":[8,32]},"
 			"\"a/b\":{\"dtype\":\"F64\",\"shape\":[],\"data_offsets\":[0,8]},"
-			"\"none\":{\"dtype\":\"U16\",\"shape\":[0,7],\"data_offsets\":[32,32]} } ", bytes, 32);
+			"\"none\":{\"dtype\":\"U16\",\"shape\":[0,7],\"data_offsets\":[32,32]} } ",
+			bytes, 32);
 	if (open_path(path, &st) != CHOIR_OK)
 		fail_msg("%s", choir_error());
 	assert_int_equal(st.n, 3);

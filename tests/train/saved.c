@@ -18,13 +18,15 @@ static choir_strategy *(*const kinds[SAVED_CARRIERS])(const choir_strategy_optio
 const char *const saved_devices[SAVED_CARRIERS] = { "cpu:0", "cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2",
 	"far:0,far:1", "cpu:1,cpu:0,cpu:2,cpu:3" };
 
-problem saved_open(int carrier, int replicas, choir_optimizer_kind kind,
-		const choir_optimizer_options *o)
+problem saved_open(
+		int carrier, int replicas, choir_optimizer_kind kind, const choir_optimizer_options *o)
 {
 	problem p;
-	if (problem_open_in(&p, kinds[carrier](CHOIR_OPTIONS(choir_strategy_options,
-			.devices = saved_devices[carrier], .replicas = replicas, .seed = 7, .timeout = 20)),
-			kind, o) != CHOIR_OK)
+	if (problem_open_in(&p,
+				kinds[carrier](
+						CHOIR_OPTIONS(choir_strategy_options, .devices = saved_devices[carrier],
+								.replicas = replicas, .seed = 7, .timeout = 20)),
+				kind, o) != CHOIR_OK)
 		fail_msg("%s: %s", saved_devices[carrier], choir_error());
 	return p;
 }
@@ -36,8 +38,8 @@ void saved_train(problem *p, int steps)
 			fail_msg("%s", choir_error());
 }
 
-choir_checkpoint_manager *saved_manage(choir_strategy *s, const char *directory,
-		const choir_checkpoint_options *o)
+choir_checkpoint_manager *saved_manage(
+		choir_strategy *s, const char *directory, const choir_checkpoint_options *o)
 {
 	choir_checkpoint_manager *m = choir_checkpoint_manager_new(s, directory, o);
 	if (m == NULL)

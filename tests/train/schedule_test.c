@@ -59,8 +59,8 @@ static void functions(void **state)
 {
 	(void) state;
 	double given = 0.5, rate;
-	const choir_schedule s = resolved((choir_schedule){ .kind = CHOIR_FUNCTION, .fn = far_away,
-		.user = &given });
+	const choir_schedule s =
+			resolved((choir_schedule){ .kind = CHOIR_FUNCTION, .fn = far_away, .user = &given });
 	assert_int_equal(chi_schedule_rate(&s, 2, 0, &rate), CHOIR_OK);
 	assert_true(rate == 0.125); // the rate itself
 	assert_int_equal(chi_schedule_rate(&s, 2, 3, &rate), CHOIR_OK);

@@ -286,8 +286,8 @@ static void a_failure_is_told_once(void **state)
 	(void) state;
 	const char *directory = saved_folder();
 	problem p = saved_open(0, 2, CHOIR_ADAM, NULL);
-	choir_checkpoint_manager *m = saved_manage(p.strategy, directory,
-			CHOIR_OPTIONS(choir_checkpoint_options, .asynchronous = true));
+	choir_checkpoint_manager *m = saved_manage(
+			p.strategy, directory, CHOIR_OPTIONS(choir_checkpoint_options, .asynchronous = true));
 	saved_train(&p, 1);
 	saved_must(choir_checkpoint_manager_check(m)); // nothing was saved
 	saved_must(choir_checkpoint_manager_save(m, NULL));
@@ -357,15 +357,15 @@ static void memory_runs_out(void **state)
 		chi_alloc_fail(n, false);
 		choir_checkpoint_manager *m = choir_checkpoint_manager_new(p.strategy, directory,
 				CHOIR_OPTIONS(choir_checkpoint_options, .best = "a", .keep = 1));
-		choir_status status = m == NULL ? choir_error_status()
-				: choir_checkpoint_manager_save(m, "a=1");
+		choir_status status =
+				m == NULL ? choir_error_status() : choir_checkpoint_manager_save(m, "a=1");
 		failed = chi_alloc_failed();
 		chi_alloc_fail(0, false);
 		if (status != CHOIR_OK)
 			assert_failed(status, CHOIR_NO_MEMORY, "memory");
 		choir_checkpoint_manager_free(m);
-		m = saved_manage(p.strategy, directory,
-				CHOIR_OPTIONS(choir_checkpoint_options, .keep = 1));
+		m = saved_manage(
+				p.strategy, directory, CHOIR_OPTIONS(choir_checkpoint_options, .keep = 1));
 		saved_must(choir_checkpoint_manager_save(m, "a=0")); // also removes what could not be
 		choir_checkpoint_manager_free(m);
 	}

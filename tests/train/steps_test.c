@@ -40,9 +40,8 @@ static end with_a_stop(int before, int after, int stop, bool asynchronous,
 		choir_optimizer_kind kind, const choir_optimizer_options *o)
 {
 	const char *directory = saved_folder();
-	const choir_checkpoint_options options = {
-		.size = sizeof options, .asynchronous = asynchronous
-	};
+	const choir_checkpoint_options options = { .size = sizeof options,
+		.asynchronous = asynchronous };
 	problem p = saved_open(before, REPLICAS, kind, o);
 	saved_train(&p, stop);
 	choir_checkpoint_manager *m = saved_manage(p.strategy, directory, &options);
@@ -79,8 +78,8 @@ static void the_same_bits(void **state)
 		const end whole = finish(&p);
 		for (int k = 0; k < SAVED_CARRIERS; k++) {
 			const int stop = (int) (i * SAVED_CARRIERS + (size_t) k) % STEPS;
-			const end e = with_a_stop(k, (k + 1) % SAVED_CARRIERS, stop, k % 2 == 1, cases[i].kind,
-					cases[i].o);
+			const end e = with_a_stop(
+					k, (k + 1) % SAVED_CARRIERS, stop, k % 2 == 1, cases[i].kind, cases[i].o);
 			if (e.weights != whole.weights || e.loss != whole.loss || e.accuracy != whole.accuracy)
 				fail_msg("optimizer %zu, %s to %s at %d: %016llx, needed %016llx", i,
 						saved_devices[k], saved_devices[(k + 1) % SAVED_CARRIERS], stop,
@@ -102,9 +101,10 @@ static choir_variable *make_sum(choir_strategy *s)
 {
 	choir_variable *v = NULL;
 	CHOIR_SCOPE (s)
-		v = choir_variable_new("sum", CHOIR_SHAPE(2), CHOIR_OPTIONS(choir_variable_options,
-				.synchronization = CHOIR_SYNCHRONIZATION_ON_READ,
-				.aggregation = CHOIR_AGGREGATION_SUM));
+		v = choir_variable_new("sum", CHOIR_SHAPE(2),
+				CHOIR_OPTIONS(choir_variable_options,
+						.synchronization = CHOIR_SYNCHRONIZATION_ON_READ,
+						.aggregation = CHOIR_AGGREGATION_SUM));
 	assert_non_null(v);
 	return v;
 }
@@ -147,8 +147,7 @@ static void parts_of_replicas(void **state)
 		for (int i = 0; i < replicas; i++)
 			assert_true(replicas == 3 ? seen[i] == (float) (0.1 * (i + 1))
 									  : seen[i] > 0.59f / (float) replicas &&
-											seen[i] < 0.61f / (float) replicas &&
-											seen[i] == seen[0]);
+									seen[i] < 0.61f / (float) replicas && seen[i] == seen[0]);
 		choir_checkpoint_manager_free(m);
 		choir_strategy_free(s);
 	}
@@ -174,8 +173,12 @@ static void the_last_and_the_best(void **state)
 	static const double accuracy[] = { 0.1, 0.9, 0.3, 0.9, 0.4, 0.2, 0.5 };
 	for (int least = 0; least < 2; least++) {
 		const char *directory = saved_folder();
-		const choir_checkpoint_options o = { .size = sizeof o, .keep = 2, .best = "accuracy",
-			.keep_best = 2, .less_is_better = least == 1, .asynchronous = least == 1 };
+		const choir_checkpoint_options o = { .size = sizeof o,
+			.keep = 2,
+			.best = "accuracy",
+			.keep_best = 2,
+			.less_is_better = least == 1,
+			.asynchronous = least == 1 };
 		problem p = saved_open(0, 2, CHOIR_SGD, NULL);
 		choir_checkpoint_manager *m = saved_manage(p.strategy, directory, &o);
 		for (int i = 0; i < 7; i++) {
@@ -203,8 +206,8 @@ static void a_step_that_is_there_already(void **state)
 	(void) state;
 	const char *directory = saved_folder();
 	problem p = saved_open(0, 2, CHOIR_ADAM, NULL);
-	choir_checkpoint_manager *m = saved_manage(p.strategy, directory,
-			CHOIR_OPTIONS(choir_checkpoint_options, .keep = 1));
+	choir_checkpoint_manager *m = saved_manage(
+			p.strategy, directory, CHOIR_OPTIONS(choir_checkpoint_options, .keep = 1));
 	saved_train(&p, 3);
 	saved_must(choir_checkpoint_manager_save(m, "n=1"));
 	assert_string_equal(strrchr(choir_checkpoint_manager_path(m), '/'), "/step-3");
@@ -260,11 +263,11 @@ static void wrong_use(void **state)
 	assert_failed(choir_error_status(), CHOIR_INVALID, "the directory's name is missing");
 	assert_null(choir_checkpoint_manager_new(p.strategy, "/nowhere at all/x", NULL));
 	assert_failed(choir_error_status(), CHOIR_IO, "/nowhere at all/x");
-	assert_null(choir_checkpoint_manager_new(p.strategy, directory,
-			CHOIR_OPTIONS(choir_checkpoint_options, .keep = -2)));
+	assert_null(choir_checkpoint_manager_new(
+			p.strategy, directory, CHOIR_OPTIONS(choir_checkpoint_options, .keep = -2)));
 	assert_failed(choir_error_status(), CHOIR_INVALID, "keep -2");
-	assert_null(choir_checkpoint_manager_new(p.strategy, directory,
-			CHOIR_OPTIONS(choir_checkpoint_options, .keep_best = -1)));
+	assert_null(choir_checkpoint_manager_new(
+			p.strategy, directory, CHOIR_OPTIONS(choir_checkpoint_options, .keep_best = -1)));
 	assert_failed(choir_error_status(), CHOIR_INVALID, "keep_best -1");
 	choir_checkpoint_manager *m = saved_manage(p.strategy, directory, NULL);
 	assert_null(choir_checkpoint_manager_path(m));

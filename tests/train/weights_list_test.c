@@ -14,10 +14,9 @@
 
 #include <string.h>
 
-static const char header[] =
-		"{\"__metadata__\":{\"z\":\"last\",\"a\":\"first\"},"
-		"\"w\":{\"dtype\":\"F32\",\"shape\":[2,1],\"data_offsets\":[2,10]},"
-		"\"odd\":{\"dtype\":\"U16\",\"shape\":[1],\"data_offsets\":[0,2]}}";
+static const char header[] = "{\"__metadata__\":{\"z\":\"last\",\"a\":\"first\"},"
+							 "\"w\":{\"dtype\":\"F32\",\"shape\":[2,1],\"data_offsets\":[2,10]},"
+							 "\"odd\":{\"dtype\":\"U16\",\"shape\":[1],\"data_offsets\":[0,2]}}";
 
 static const char *given(void)
 {

@@ -167,7 +167,9 @@ static bool map_room(map *m, int threads)
 	choir_dataset *d = &m->base;
 	m->room = d->spec.batch ? 1 : BLOCK_ELEMENTS;
 	m->team = chi_team_new(&(chi_team_options){
-			.name = "choir-map", .threads = threads, });
+			.name = "choir-map",
+			.threads = threads,
+	});
 	m->spare = chi_alloc_array((size_t) threads, sizeof *m->spare);
 	m->examples = chi_alloc_array((size_t) m->room, sizeof *m->examples);
 	m->outcome = chi_alloc_array((size_t) m->room, sizeof *m->outcome);

@@ -36,7 +36,8 @@ static choir_status run_task(void *arg)
 	const int64_t pieces = chi_cut_first(spec->operation, &t->call, &(choir_kernel_call){ 0 },
 			(choir_buffer[CHI_MAX_INPUTS]){ { 0 } }, &(choir_buffer){ 0 });
 	const choir_status status = pieces > 1
-			? chi_cut_run(spec->operation, spec->run, &t->call, pieces, 0) : spec->run(&t->call);
+			? chi_cut_run(spec->operation, spec->run, &t->call, pieces, 0)
+			: spec->run(&t->call);
 	chi_fpenv_leave(&saved);
 	return status;
 }
@@ -55,9 +56,10 @@ static choir_status run(const choir_kernel_call *call)
 {
 	const chi_kernel_spec *spec = call->user;
 	if (call->n > CHI_MAX_INPUTS || spec->attribute_bytes > MOST_ATTRIBUTES)
-		return choir_fail(CHOIR_INTERNAL, "%s: %zu inputs and %zu bytes of attributes: a far call "
-				"takes %d and %d", spec->operation, call->n, spec->attribute_bytes,
-				CHI_MAX_INPUTS, MOST_ATTRIBUTES);
+		return choir_fail(CHOIR_INTERNAL,
+				"%s: %zu inputs and %zu bytes of attributes: a far call "
+				"takes %d and %d",
+				spec->operation, call->n, spec->attribute_bytes, CHI_MAX_INPUTS, MOST_ATTRIBUTES);
 	task t = { .spec = spec, .call = inner(call), .out = *call->out };
 	if (call->n > 0)
 		memcpy(t.in, call->in, call->n * sizeof *call->in);

@@ -137,8 +137,8 @@ static dnnl_status_t append_relu(dnnl_post_ops_t ops)
 
 static dnnl_status_t describe_matmul(plan *p, bool bias)
 {
-	return dnnl_matmul_primitive_desc_create(&p->description, engine, p->a, p->b_told,
-			bias ? p->bias : NULL, p->out, p->attr);
+	return dnnl_matmul_primitive_desc_create(
+			&p->description, engine, p->a, p->b_told, bias ? p->bias : NULL, p->out, p->attr);
 }
 
 static dnnl_status_t describe_forward(plan *p, bool bias)
@@ -252,8 +252,8 @@ static dnnl_status_t make_attr(plan *p, bool relu)
 }
 
 // A packed matrix [rows, columns] whose memory may be that of its transpose; batch 0: of rank 2.
-static dnnl_status_t matrix(layout *l, int64_t batch, int64_t rows, int64_t columns,
-		bool transposed)
+static dnnl_status_t matrix(
+		layout *l, int64_t batch, int64_t rows, int64_t columns, bool transposed)
 {
 	const int64_t row = transposed ? 1 : columns, column = transposed ? rows : 1;
 	if (batch > 0)
@@ -265,8 +265,7 @@ static dnnl_status_t matrix(layout *l, int64_t batch, int64_t rows, int64_t colu
 static dnnl_status_t plan_matmul(plan *p, const chi_dnn_problem *q)
 {
 	if (q->a_row > 0)
-		DNN_TRY(strided(
-				&p->a, 2, (dnnl_dims_t){ q->m, q->k }, (dnnl_dims_t){ 1, q->a_row }));
+		DNN_TRY(strided(&p->a, 2, (dnnl_dims_t){ q->m, q->k }, (dnnl_dims_t){ 1, q->a_row }));
 	else
 		DNN_TRY(matrix(&p->a, q->batch, q->m, q->k, q->a_transposed));
 	DNN_TRY(matrix(&p->b, q->b_batch, q->k, q->n, q->b_transposed));
@@ -353,8 +352,8 @@ static dnnl_status_t reorder(chi_dnn *d, dnnl_primitive_t *out, layout_ref from,
 		dnnl_primitive_attr_t attr)
 {
 	dnnl_primitive_desc_t description;
-	DNN_TRY(dnnl_reorder_primitive_desc_create(&description, from.desc, engine, to.desc, engine,
-			attr));
+	DNN_TRY(dnnl_reorder_primitive_desc_create(
+			&description, from.desc, engine, to.desc, engine, attr));
 	dnnl_status_t status = dnnl_primitive_create(out, description);
 	const layout_ref pad = asked(description, dnnl_query_scratchpad_md);
 	const size_t bytes = dnnl_memory_desc_get_size(pad.desc);
@@ -368,13 +367,13 @@ static dnnl_status_t reorder(chi_dnn *d, dnnl_primitive_t *out, layout_ref from,
 
 // Makes what is needed to bring the weights into the layout that the primitive chose, if it
 // differs from the caller's.
-static dnnl_status_t make_weights(chi_dnn *d, const plan *p, const chi_dnn_problem *q,
-		dnnl_primitive_attr_t attr)
+static dnnl_status_t make_weights(
+		chi_dnn *d, const plan *p, const chi_dnn_problem *q, dnnl_primitive_attr_t attr)
 {
 	const bool after = q->kind == CHI_DNN_CONVOLUTION_FILTER;
 	const layout_ref own = after ? ref(&p->out) : ref(&p->b);
-	const layout_ref chosen = asked(p->description,
-			after ? dnnl_query_diff_weights_md : dnnl_query_weights_md);
+	const layout_ref chosen =
+			asked(p->description, after ? dnnl_query_diff_weights_md : dnnl_query_weights_md);
 	if (dnnl_memory_desc_equal(own.desc, chosen.desc))
 		return dnnl_success;
 	d->weights_bytes = dnnl_memory_desc_get_size(chosen.desc);
@@ -388,11 +387,12 @@ static void set_roles(chi_dnn *d, int32_t kind)
 	d->a_role = kind == CHI_DNN_CONVOLUTION_INPUT ? DNNL_ARG_DIFF_DST : DNNL_ARG_SRC;
 	d->b_role = kind == CHI_DNN_CONVOLUTION_FILTER ? DNNL_ARG_DIFF_DST : DNNL_ARG_WEIGHTS;
 	d->out_role = kind == CHI_DNN_CONVOLUTION_INPUT ? DNNL_ARG_DIFF_SRC
-			: kind == CHI_DNN_CONVOLUTION_FILTER ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_DST;
+			: kind == CHI_DNN_CONVOLUTION_FILTER	? DNNL_ARG_DIFF_WEIGHTS
+													: DNNL_ARG_DST;
 }
 
-static dnnl_status_t fill(chi_dnn *d, const plan *p, const chi_dnn_problem *q,
-		dnnl_primitive_attr_t reorder_attr)
+static dnnl_status_t fill(
+		chi_dnn *d, const plan *p, const chi_dnn_problem *q, dnnl_primitive_attr_t reorder_attr)
 {
 	set_roles(d, q->kind);
 	DNN_TRY(dnnl_stream_create(&d->stream, engine, dnnl_stream_default_flags));
@@ -490,8 +490,8 @@ static dnnl_status_t point(dnnl_memory_t memory, const void *at)
 }
 
 // A span of its own, so that a trace counts them.
-static dnnl_status_t run_reorder(chi_dnn *d, dnnl_primitive_t primitive, dnnl_memory_t from,
-		dnnl_memory_t to)
+static dnnl_status_t run_reorder(
+		chi_dnn *d, dnnl_primitive_t primitive, dnnl_memory_t from, dnnl_memory_t to)
 {
 	const dnnl_exec_arg_t args[] = { { DNNL_ARG_FROM, from }, { DNNL_ARG_TO, to },
 		{ DNNL_ARG_SCRATCHPAD, d->reorder_pad } };

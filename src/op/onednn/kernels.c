@@ -254,9 +254,9 @@ static void run_piece(void *arg, int member, int64_t piece)
 
 static choir_status run_cut(const choir_kernel_call *call, const chi_dnn_problem *whole)
 {
-	cut c = { .call = call,
-		.whole = *whole,
-		.bytes = is_product(whole) ? 0 : piece_scratch(whole) };
+	cut c = {
+		.call = call, .whole = *whole, .bytes = is_product(whole) ? 0 : piece_scratch(whole)
+	};
 	CHOIR_TRY(chi_team_share((whole->m + PIECE - 1) / PIECE, run_piece, &c));
 	if (chi_atomic32_load(&c.failed) == 0)
 		return CHOIR_OK;
@@ -267,8 +267,9 @@ static choir_status run_cut(const choir_kernel_call *call, const chi_dnn_problem
 static choir_status run_matmul(const choir_kernel_call *call)
 {
 	const chi_dnn_problem p = matmul_problem(call);
-	const chi_dnn_operands operands = { .a = call->in[0].data, .b = call->in[1].data,
-		.out = call->out->data };
+	const chi_dnn_operands operands = {
+		.a = call->in[0].data, .b = call->in[1].data, .out = call->out->data
+	};
 	if (is_cut(&p))
 		return run_cut(call, &p);
 	return is_product(&p) ? run_product(&p, &operands) : run(call);
@@ -331,8 +332,8 @@ static int always(const choir_kernel_call *call)
 }
 
 static const chi_kernel_spec specs[] = {
-	{ "matmul", CHI_F32, sizeof(choir_matmul_attributes), run_matmul, scratch_matmul,
-			score_matmul, &matmul },
+	{ "matmul", CHI_F32, sizeof(choir_matmul_attributes), run_matmul, scratch_matmul, score_matmul,
+			&matmul },
 	{ "dense", CHI_F32, sizeof(choir_dense_attributes), run_dense, scratch, score, &dense },
 	{ "conv2d", CHI_F32, sizeof(choir_conv2d_attributes), run_conv2d, scratch, score, &conv2d },
 	{ "conv2d_gradient_input", CHI_F32, sizeof(choir_conv2d_attributes), run, scratch, score,
@@ -369,7 +370,5 @@ chi_kernel_list chi_onednn_list(size_t index)
 	return (chi_kernel_list){ NULL, 0 };
 }
 
-void chi_register_onednn_kernels(void)
-{
-}
+void chi_register_onednn_kernels(void) {}
 #endif

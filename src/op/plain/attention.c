@@ -129,8 +129,8 @@ static choir_status score(const head *h, int64_t first, int64_t rows, double by[
 	CHOIR_TRY(multiply(h, &p));
 	for (int64_t i = 0; i < rows; i++)
 		by[i] = 1 /
-				h->real->exp_row(h->scores + (size_t) (i * p.c_row) * h->size, seen(h, first + i),
-						p.c_row);
+				h->real->exp_row(
+						h->scores + (size_t) (i * p.c_row) * h->size, seen(h, first + i), p.c_row);
 	return CHOIR_OK;
 }
 

@@ -35,8 +35,8 @@ static choir_status run_square(const choir_kernel_call *call)
 static choir_status run_unary(const choir_kernel_call *call)
 {
 	const choir_buffer *x = &call->in[0];
-	chi_loops_best()->real[x->dtype]->unary(*(const chi_unary *) call->user, call->out->data,
-			x->data, chi_elements(x));
+	chi_loops_best()->real[x->dtype]->unary(
+			*(const chi_unary *) call->user, call->out->data, x->data, chi_elements(x));
 	return CHOIR_OK;
 }
 
@@ -52,8 +52,8 @@ static choir_status run_scale(const choir_kernel_call *call)
 {
 	const choir_buffer *x = &call->in[0];
 	const choir_scale_attributes *attributes = call->attributes;
-	chi_loops_best()->real[x->dtype]->scale(call->out->data, x->data, attributes->by,
-			chi_elements(x));
+	chi_loops_best()->real[x->dtype]->scale(
+			call->out->data, x->data, attributes->by, chi_elements(x));
 	return CHOIR_OK;
 }
 
@@ -61,8 +61,8 @@ static choir_status run_huber(const choir_kernel_call *call)
 {
 	const choir_buffer *x = &call->in[0];
 	const choir_huber_attributes *attributes = call->attributes;
-	chi_loops_best()->real[x->dtype]->huber(call->out->data, x->data, attributes->bound,
-			chi_elements(x));
+	chi_loops_best()->real[x->dtype]->huber(
+			call->out->data, x->data, attributes->bound, chi_elements(x));
 	return CHOIR_OK;
 }
 
@@ -70,8 +70,8 @@ static choir_status run_huber_gradient(const choir_kernel_call *call)
 {
 	const choir_buffer *x = &call->in[0];
 	const choir_huber_attributes *attributes = call->attributes;
-	chi_loops_best()->real[x->dtype]->huber_gradient(call->out->data, x->data, call->in[1].data,
-			attributes->bound, chi_elements(x));
+	chi_loops_best()->real[x->dtype]->huber_gradient(
+			call->out->data, x->data, call->in[1].data, attributes->bound, chi_elements(x));
 	return CHOIR_OK;
 }
 
@@ -86,8 +86,8 @@ static choir_status run_maximum_gradient(const choir_kernel_call *call)
 	const bool a_repeats = chi_nest_repeats(&nest, 0), b_repeats = chi_nest_repeats(&nest, 1);
 	for (int64_t at = 0; !nest.done; at += run, chi_nest_next(&nest))
 		loops->maximum_gradient(chi_element(call->out, at), chi_element(&in[0], nest.at[0]),
-				chi_element(&in[1], nest.at[1]), chi_element(&in[2], nest.at[2]), run,
-				a_repeats, b_repeats, attributes->side == 1);
+				chi_element(&in[1], nest.at[1]), chi_element(&in[2], nest.at[2]), run, a_repeats,
+				b_repeats, attributes->side == 1);
 	return CHOIR_OK;
 }
 

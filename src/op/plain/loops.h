@@ -75,8 +75,8 @@ typedef struct {
 			const void *dy, int64_t rows, int64_t stride, int64_t n);
 
 	// Adds to sum[j] and square[j] the elements of rows rows and their squares, in f64.
-	void (*column_moments)(double *sum, double *square, const void *x, int64_t rows,
-			int64_t stride, int64_t n);
+	void (*column_moments)(
+			double *sum, double *square, const void *x, int64_t rows, int64_t stride, int64_t n);
 	// out = (x - mean) factor + offset.
 	void (*column)(void *out, const void *x, const void *mean, const void *factor,
 			const void *offset, int64_t n);
@@ -131,10 +131,10 @@ typedef struct {
 	void (*softmax_gradient)(void *dx, const void *y, const void *dy, int64_t n);
 
 	void (*sgd)(void *w, const void *g, const choir_update_attributes *a, int64_t n);
-	void (*momentum)(void *w, void *velocity, const void *g, const choir_update_attributes *a,
-			int64_t n);
-	void (*adam)(void *w, void *m, void *v, const void *g, const choir_update_attributes *a,
-			int64_t n);
+	void (*momentum)(
+			void *w, void *velocity, const void *g, const choir_update_attributes *a, int64_t n);
+	void (*adam)(
+			void *w, void *m, void *v, const void *g, const choir_update_attributes *a, int64_t n);
 	void (*rmsprop)(
 			void *w, void *v, void *m, const void *g, const choir_update_attributes *a, int64_t n);
 
@@ -142,8 +142,8 @@ typedef struct {
 	const chi_recurrent_loops *recurrent;
 
 	void (*max_pool)(const chi_pool *p, void *out, const void *x);
-	void (*max_pool_gradient)(const chi_pool *p, void *dx, const void *x, const void *y,
-			const void *dy);
+	void (*max_pool_gradient)(
+			const chi_pool *p, void *dx, const void *x, const void *y, const void *dy);
 	void (*average_pool)(const chi_pool *p, void *out, const void *x);
 	void (*average_pool_gradient)(const chi_pool *p, void *dx, const void *dy);
 
@@ -159,8 +159,8 @@ typedef struct {
 	const chi_real_loops *real[CHI_REAL_DTYPES];
 	// Blocks of four words of Philox4x32-10, of counters that go up from counter[0] and
 	// counter[1].
-	void (*philox)(uint32_t *words, const uint32_t counter[4], const uint32_t key[2],
-			int64_t blocks);
+	void (*philox)(
+			uint32_t *words, const uint32_t counter[4], const uint32_t key[2], int64_t blocks);
 	void (*add_f16)(void *out, const void *a, const void *b, int64_t n);
 	void (*add_bf16)(void *out, const void *a, const void *b, int64_t n);
 } chi_loops;

@@ -37,8 +37,8 @@ static void append(chi_nest *nest, size_t n, int64_t dim, const int64_t stride[]
 		nest->stride[o][nest->rank - 1] = stride[o];
 }
 
-void chi_nest_init(chi_nest *nest, const choir_shape *shape, size_t n,
-		const choir_buffer operands[])
+void chi_nest_init(
+		chi_nest *nest, const choir_shape *shape, size_t n, const choir_buffer operands[])
 {
 	*nest = (chi_nest){ .done = choir_shape_elements(shape) == 0 };
 	for (int i = 0; i < shape->rank; i++) {

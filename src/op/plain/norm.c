@@ -204,7 +204,6 @@ static const chi_kernel_spec specs[] = {
 	{ "channel_moments", CHI_F64, 0, run_channel_moments, NULL, NULL, NULL },
 	{ "channel_norm", CHI_REAL, ATTRIBUTES, run_channel_norm, NULL, NULL, NULL },
 	{ "channel_norm_sums", CHI_REAL, ATTRIBUTES, run_channel_norm_sums, NULL, NULL, NULL },
-	{ "channel_norm_gradient", CHI_REAL, ATTRIBUTES, run_channel_norm_gradient, NULL, NULL,
-			NULL },
+	{ "channel_norm_gradient", CHI_REAL, ATTRIBUTES, run_channel_norm_gradient, NULL, NULL, NULL },
 };
 const chi_kernel_list chi_plain_norm = { specs, sizeof specs / sizeof specs[0] };

@@ -7,9 +7,9 @@
 #include "tensor/tensor.h"
 
 extern const chi_kernel_list chi_plain_attention, chi_plain_cast, chi_plain_conv2d,
-		chi_plain_elementwise, chi_plain_matmul, chi_plain_move, chi_plain_norm,
-		chi_plain_pool2d, chi_plain_random, chi_plain_recurrent, chi_plain_reduce,
-		chi_plain_scatter, chi_plain_softmax, chi_plain_update;
+		chi_plain_elementwise, chi_plain_matmul, chi_plain_move, chi_plain_norm, chi_plain_pool2d,
+		chi_plain_random, chi_plain_recurrent, chi_plain_reduce, chi_plain_scatter,
+		chi_plain_softmax, chi_plain_update;
 
 // Loops over the elements of a shape, with a stride (in elements) for each of its operands, which
 // broadcast to it. Dimensions that can be walked as one are one; the last is the loop for the
@@ -24,8 +24,8 @@ typedef struct {
 	bool done;
 } chi_nest;
 
-void chi_nest_init(chi_nest *nest, const choir_shape *shape, size_t n,
-		const choir_buffer operands[]);
+void chi_nest_init(
+		chi_nest *nest, const choir_shape *shape, size_t n, const choir_buffer operands[]);
 // Moves on by one run of the last dimension; done is set after the last run.
 void chi_nest_next(chi_nest *nest);
 static inline int64_t chi_nest_run(const chi_nest *nest)

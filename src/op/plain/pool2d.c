@@ -27,24 +27,24 @@ static choir_status run_max_gradient(const choir_kernel_call *call)
 {
 	const choir_buffer *in = call->in;
 	const chi_pool pool = pool_of(&in[0], &in[1], call->attributes);
-	chi_loops_best()->real[call->out->dtype]->max_pool_gradient(&pool, call->out->data, in[0].data,
-			in[1].data, in[2].data);
+	chi_loops_best()->real[call->out->dtype]->max_pool_gradient(
+			&pool, call->out->data, in[0].data, in[1].data, in[2].data);
 	return CHOIR_OK;
 }
 
 static choir_status run_average(const choir_kernel_call *call)
 {
 	const chi_pool pool = pool_of(&call->in[0], call->out, call->attributes);
-	chi_loops_best()->real[call->out->dtype]->average_pool(&pool, call->out->data,
-			call->in[0].data);
+	chi_loops_best()->real[call->out->dtype]->average_pool(
+			&pool, call->out->data, call->in[0].data);
 	return CHOIR_OK;
 }
 
 static choir_status run_average_gradient(const choir_kernel_call *call)
 {
 	const chi_pool pool = pool_of(call->out, &call->in[0], call->attributes);
-	chi_loops_best()->real[call->out->dtype]->average_pool_gradient(&pool, call->out->data,
-			call->in[0].data);
+	chi_loops_best()->real[call->out->dtype]->average_pool_gradient(
+			&pool, call->out->data, call->in[0].data);
 	return CHOIR_OK;
 }
 

@@ -82,8 +82,8 @@ static void store(choir_buffer *out, int64_t at, const chi_total *total, int64_t
 }
 
 // count <= CHI_COLUMNS sums of a kept run, or the one of a summed run.
-static void collect(const reduction *r, const choir_buffer *x, int64_t at, int64_t count,
-		chi_total *total)
+static void collect(
+		const reduction *r, const choir_buffer *x, int64_t at, int64_t count, chi_total *total)
 {
 	const chi_number_loops *loops = chi_loops_best()->number[x->dtype];
 	chi_nest nest = r->summed;

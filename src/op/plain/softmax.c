@@ -27,7 +27,7 @@ static rows_of split(const choir_buffer *x)
 static double value_at(const choir_buffer *x, int64_t i)
 {
 	return x->dtype == CHOIR_F32 ? (double) ((const float *) x->data)[i]
-			: ((const double *) x->data)[i];
+								 : ((const double *) x->data)[i];
 }
 
 // out = softmax(x) times by.
@@ -146,8 +146,8 @@ static choir_status run_cross_entropy_gradient(const choir_kernel_call *call)
 	for (int64_t i = 0; i < r.rows; i++) {
 		const double dloss = value_at(&call->in[2], i);
 		const int64_t at = i * r.classes + chi_index_at(labels, i);
-		softmax_row(&r, chi_element(call->out, i * r.classes), chi_element(x, i * r.classes),
-				dloss);
+		softmax_row(
+				&r, chi_element(call->out, i * r.classes), chi_element(x, i * r.classes), dloss);
 		if (a->smoothing > 0) {
 			const double part = dloss * a->smoothing / (double) r.classes;
 			double in_dtype = part;
@@ -166,8 +166,8 @@ static const chi_kernel_spec specs[] = {
 	{ "softmax_gradient", CHI_REAL, 0, run_softmax_gradient, NULL, NULL, NULL },
 	{ "log_softmax", CHI_REAL, 0, run_log_softmax, NULL, NULL, NULL },
 	{ "log_softmax_gradient", CHI_REAL, 0, run_log_softmax_gradient, NULL, NULL, NULL },
-	{ "softmax_cross_entropy", CHI_REAL, sizeof(choir_cross_entropy_attributes),
-			run_cross_entropy, NULL, NULL, NULL },
+	{ "softmax_cross_entropy", CHI_REAL, sizeof(choir_cross_entropy_attributes), run_cross_entropy,
+			NULL, NULL, NULL },
 	{ "softmax_cross_entropy_gradient", CHI_REAL, sizeof(choir_cross_entropy_attributes),
 			run_cross_entropy_gradient, NULL, NULL, NULL },
 };

@@ -4,16 +4,16 @@
 static choir_status run_sgd(const choir_kernel_call *call)
 {
 	const choir_buffer *in = call->in;
-	chi_loops_best()->real[in[0].dtype]->sgd(in[0].data, in[1].data, call->attributes,
-			chi_elements(&in[0]));
+	chi_loops_best()->real[in[0].dtype]->sgd(
+			in[0].data, in[1].data, call->attributes, chi_elements(&in[0]));
 	return CHOIR_OK;
 }
 
 static choir_status run_momentum(const choir_kernel_call *call)
 {
 	const choir_buffer *in = call->in;
-	chi_loops_best()->real[in[0].dtype]->momentum(in[0].data, in[1].data, in[2].data,
-			call->attributes, chi_elements(&in[0]));
+	chi_loops_best()->real[in[0].dtype]->momentum(
+			in[0].data, in[1].data, in[2].data, call->attributes, chi_elements(&in[0]));
 	return CHOIR_OK;
 }
 

@@ -5,8 +5,8 @@ typedef struct {
 	choir_device *device;
 } central;
 
-static choir_status open_central(void *self, const choir_strategy_options *options, int n,
-		choir_device *const devices[])
+static choir_status open_central(
+		void *self, const choir_strategy_options *options, int n, choir_device *const devices[])
 {
 	central *c = self;
 	const char *names = options->parameter_devices;
@@ -18,8 +18,11 @@ static choir_status open_central(void *self, const choir_strategy_options *optio
 	int count;
 	CHOIR_TRY(chi_device_list(names, 2, found, &count));
 	c->device = found[0];
-	return count == 1 ? CHOIR_OK : choir_fail(CHOIR_INVALID, "strategy: \"central_storage\" has "
-			"one parameter device, not \"%s\"", names);
+	return count == 1 ? CHOIR_OK
+					  : choir_fail(CHOIR_INVALID,
+								"strategy: \"central_storage\" has "
+								"one parameter device, not \"%s\"",
+								names);
 }
 
 static int device(void *self, int room, choir_device *devices[])

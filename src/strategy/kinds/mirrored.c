@@ -8,8 +8,8 @@ typedef struct {
 	choir_device *const *device;
 } mirrored;
 
-static choir_status open_mirrored(void *self, const choir_strategy_options *options, int n,
-		choir_device *const devices[])
+static choir_status open_mirrored(
+		void *self, const choir_strategy_options *options, int n, choir_device *const devices[])
 {
 	(void) options;
 	*(mirrored *) self = (mirrored){ n, devices };

@@ -12,8 +12,8 @@ typedef struct {
 	chi_atomic32 placed; // variables so far
 } server;
 
-static choir_status open_server(void *self, const choir_strategy_options *options, int n,
-		choir_device *const devices[])
+static choir_status open_server(
+		void *self, const choir_strategy_options *options, int n, choir_device *const devices[])
 {
 	server *s = self;
 	const char *names = options->parameter_devices;

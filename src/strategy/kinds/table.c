@@ -31,21 +31,20 @@ static const choir_strategy_table *find(const char *name)
 static int no_devices(void *self, int room, choir_device *devices[])
 {
 	(void) self, (void) room, (void) devices;
-	choir_fail(CHOIR_UNSUPPORTED,
-			"strategy: its table does not say which devices hold variables");
+	choir_fail(CHOIR_UNSUPPORTED, "strategy: its table does not say which devices hold variables");
 	return CHOIR_NONE;
 }
 
 static int no_place(void *self, const choir_new_variable *v, int room, choir_device *devices[])
 {
 	(void) self, (void) room, (void) devices;
-	choir_fail(CHOIR_UNSUPPORTED, "variable \"%s\": the strategy's table has no slot place",
-			v->name);
+	choir_fail(
+			CHOIR_UNSUPPORTED, "variable \"%s\": the strategy's table has no slot place", v->name);
 	return CHOIR_NONE;
 }
 
-static choir_status no_open(void *self, const choir_strategy_options *options, int n,
-		choir_device *const devices[])
+static choir_status no_open(
+		void *self, const choir_strategy_options *options, int n, choir_device *const devices[])
 {
 	(void) self, (void) options, (void) n, (void) devices;
 	return CHOIR_OK;
@@ -60,8 +59,10 @@ choir_status choir_register_strategy(const choir_strategy_table *table)
 {
 	if (table == NULL || table->size != sizeof *table || table->version != CHOIR_TABLE_VERSION ||
 			table->name == NULL || table->name[0] == '\0')
-		return choir_fail(CHOIR_INVALID, "strategy: the table needs size %zu, version %d and a "
-				"name", sizeof *table, CHOIR_TABLE_VERSION);
+		return choir_fail(CHOIR_INVALID,
+				"strategy: the table needs size %zu, version %d and a "
+				"name",
+				sizeof *table, CHOIR_TABLE_VERSION);
 	if (find(table->name) != NULL)
 		return choir_fail(CHOIR_INVALID, "strategy \"%s\" is known already", table->name);
 	if (registered == MOST)

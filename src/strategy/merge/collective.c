@@ -20,8 +20,8 @@ typedef struct {
 	double divisor;
 } all_reduce_attributes;
 
-static choir_status all_reduce_backward(const chi_node *node, choir_tensor *dy, const bool want[],
-		choir_tensor *gradient[])
+static choir_status all_reduce_backward(
+		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
 {
 	const all_reduce_attributes *a = node->attributes;
 	(void) want;
@@ -55,8 +55,8 @@ static choir_status prepare_result(chi_meet *m, chi_replica *r, void *user)
 	return CHOIR_OK;
 }
 
-static choir_collective collective_of(const chi_run *run, const chi_meet *m, const choir_tensor *t,
-		int lane, double divisor)
+static choir_collective collective_of(
+		const chi_run *run, const chi_meet *m, const choir_tensor *t, int lane, double divisor)
 {
 	return (choir_collective){
 		.size = sizeof(choir_collective),
@@ -166,8 +166,8 @@ static choir_status come_together(
 		chi_replica *r, choir_reduce_op op, choir_tensor *t, chi_meet **out, double *divisor)
 {
 	chi_run *run = r->run;
-	const bool together = run->strategy->replicas != run->strategy->lanes ||
-			t->count != CHOIR_NONE;
+	const bool together =
+			run->strategy->replicas != run->strategy->lanes || t->count != CHOIR_NONE;
 	uint64_t hash = (uint64_t) op * 64 + (uint64_t) t->dtype * 2 + (t->count != CHOIR_NONE);
 	for (int i = 0; i < t->shape.rank; i++)
 		hash = chi_hash_mix(hash + (uint64_t) t->shape.dim[i]);
@@ -207,8 +207,10 @@ static choir_status come_together(
 static choir_tensor *contribution(choir_frame *f, choir_reduce_op op, choir_tensor *t)
 {
 	if (op != CHOIR_SUM && op != CHOIR_MEAN)
-		return chi_frame_fail_null(f, CHOIR_INVALID, "all_reduce: operation %d: SUM or MEAN is "
-				"needed", (int) op);
+		return chi_frame_fail_null(f, CHOIR_INVALID,
+				"all_reduce: operation %d: SUM or MEAN is "
+				"needed",
+				(int) op);
 	if (t->frame != f)
 		return chi_frame_fail_null(f, CHOIR_INVALID, "all_reduce: a tensor of another frame");
 	if (f->failed || chi_tensor_check(t) != CHOIR_OK)
@@ -264,8 +266,8 @@ static choir_status return_first(choir_cross *x, void *user)
 		return choir_cross_return(x, "value", choir_tensor_value(chi_broadcast(x, v, *from)));
 	if (v == NULL || v->kind != CHOIR_VALUE_PER_REPLICA)
 		return choir_cross_return(x, "value", v);
-	return choir_cross_return(x, "value", choir_tensor_value(
-			chi_value_view(x->frame, v->component[*from])));
+	return choir_cross_return(
+			x, "value", choir_tensor_value(chi_value_view(x->frame, v->component[*from])));
 }
 
 choir_tensor *choir_replica_broadcast(choir_replica *replica, choir_tensor *t, int from)
@@ -275,16 +277,17 @@ choir_tensor *choir_replica_broadcast(choir_replica *replica, choir_tensor *t, i
 	if (t == NULL)
 		return chi_frame_null(replica->frame, "broadcast");
 	if (from < 0 || from >= choir_replica_count(replica))
-		return chi_frame_fail_null(replica->frame, CHOIR_INVALID, "broadcast: there is no replica "
-				"%d: there are %d", from, choir_replica_count(replica));
+		return chi_frame_fail_null(replica->frame, CHOIR_INVALID,
+				"broadcast: there is no replica "
+				"%d: there are %d",
+				from, choir_replica_count(replica));
 	// Of a variable its value, which must stay when replica from goes on and writes its part.
 	if (t->source != NULL && (t = choir_move(t, replica->frame)) == NULL)
 		return NULL;
 	chi_replica *r = chi_replica_of(replica);
 	char name[64];
 	name_collective(r, "broadcast", name);
-	if (chi_merge_one(r, name, t, return_first, &from,
-				(const void *) (uintptr_t) return_first,
+	if (chi_merge_one(r, name, t, return_first, &from, (const void *) (uintptr_t) return_first,
 				chi_hash_mix((uint64_t) from + 1 + r->subject.hash)) != CHOIR_OK)
 		return NULL;
 	return choir_replica_take(replica, "value");

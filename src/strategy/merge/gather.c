@@ -26,8 +26,8 @@ static rows rows_of(const choir_tensor *t, int axis)
 }
 
 // Copies part into whole (or back) at offset along the axis.
-static choir_status copy_part(choir_tensor *whole, choir_tensor *part, int axis, int64_t offset,
-		bool back)
+static choir_status copy_part(
+		choir_tensor *whole, choir_tensor *part, int axis, int64_t offset, bool back)
 {
 	const rows w = rows_of(whole, axis), p = rows_of(part, axis);
 	for (size_t i = 0; i < w.outer; i++) {
@@ -124,14 +124,14 @@ static choir_status gather_all(choir_cross *x, void *user)
 	return choir_cross_return(x, "value", choir_tensor_value(all));
 }
 
-static choir_status gather_backward(const chi_node *node, choir_tensor *dy, const bool want[],
-		choir_tensor *gradient[])
+static choir_status gather_backward(
+		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
 {
 	const gather_attributes *a = node->attributes;
 	(void) want;
 	choir_tensor *sum = choir_replica_all_reduce(a->replica, CHOIR_SUM, dy);
-	choir_tensor *own = sum == NULL ? NULL
-			: chi_tensor_new(dy->frame, dy->dtype, &node->in[0]->shape);
+	choir_tensor *own =
+			sum == NULL ? NULL : chi_tensor_new(dy->frame, dy->dtype, &node->in[0]->shape);
 	if (own == NULL || copy_part(sum, own, a->axis, a->offset, true) != CHOIR_OK)
 		return chi_frame_keep(dy->frame);
 	gradient[0] = own;

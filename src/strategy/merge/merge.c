@@ -60,7 +60,7 @@ choir_status choir_replica_give(choir_replica *replica, const char *name, choir_
 		return chi_frame_fail(replica->frame, CHOIR_INVALID, "give: a leaf needs a name");
 	value = givable(r, name, "give", value);
 	return value == NULL ? chi_frame_report(replica->frame)
-	                     : chi_names_put(&r->given, replica->frame, name, value);
+						 : chi_names_put(&r->given, replica->frame, name, value);
 }
 
 static uint64_t hash_names(const chi_names *names, uint64_t hash)
@@ -220,7 +220,7 @@ choir_tensor *choir_replica_take(choir_replica *replica, const char *name)
 		return choir_variable_component(v->variable, f);
 	choir_tensor *t = chi_value_for_replica(v, r->id, f->device);
 	if (t == NULL)
-		return chi_frame_fail_null(f, CHOIR_INVALID, "take: \"%s\" is a place and has no value",
-				name);
+		return chi_frame_fail_null(
+				f, CHOIR_INVALID, "take: \"%s\" is a place and has no value", name);
 	return t->is_number ? choir_number(f, t->number) : chi_value_view(f, t);
 }

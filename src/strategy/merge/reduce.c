@@ -161,16 +161,17 @@ choir_tensor *chi_broadcast(choir_cross *x, choir_value *v, int from)
 	const int here = from - s->before;
 	const bool mine = here >= 0 && here < s->replicas;
 	snprintf(what, sizeof what, "broadcast from replica %d", from);
-	choir_tensor *t = !mine ? NULL
-							: v->component[v->kind == CHOIR_VALUE_PER_REPLICA ? here : 0];
+	choir_tensor *t = !mine ? NULL : v->component[v->kind == CHOIR_VALUE_PER_REPLICA ? here : 0];
 	return chi_between_spread(s, x->frame, chi_between_owner(s, from), t, what);
 }
 
 choir_tensor *chi_read_aggregated(choir_variable *v, choir_frame *f)
 {
 	if (v->aggregation == CHOIR_AGGREGATION_NONE)
-		return chi_frame_fail_null(f, CHOIR_INVALID, "variable \"%s\": it is ON_READ without an "
-				"aggregation, so it has no value outside a replica", v->name);
+		return chi_frame_fail_null(f, CHOIR_INVALID,
+				"variable \"%s\": it is ON_READ without an "
+				"aggregation, so it has no value outside a replica",
+				v->name);
 	if (v->aggregation == CHOIR_AGGREGATION_ONLY_FIRST_REPLICA)
 		return read_first(v, f);
 	choir_tensor **parts = chi_arena_alloc(&f->arena, (size_t) v->copies * sizeof *parts);
@@ -204,13 +205,15 @@ static choir_tensor *along(choir_tensor *t, choir_reduce_op op, choir_axes axes)
 static int seen(choir_frame *f, const choir_strategy *s, choir_value *v, choir_tensor ***tensors)
 {
 	choir_variable *variable = v->variable;
-	const bool parts = variable != NULL &&
-			variable->synchronization == CHOIR_SYNCHRONIZATION_ON_READ;
+	const bool parts =
+			variable != NULL && variable->synchronization == CHOIR_SYNCHRONIZATION_ON_READ;
 	const int n = parts ? s->replicas : v->kind == CHOIR_VALUE_PER_REPLICA ? v->count : 1;
 	if (v->kind == CHOIR_VALUE_PLACE || (n != 1 && n != s->replicas)) {
-		chi_frame_fail(f, CHOIR_INVALID, v->kind == CHOIR_VALUE_PLACE
-				? "reduce: a place has no value"
-				: "reduce: a value of %d replicas in a strategy of %d", n, s->replicas);
+		chi_frame_fail(f, CHOIR_INVALID,
+				v->kind == CHOIR_VALUE_PLACE
+						? "reduce: a place has no value"
+						: "reduce: a value of %d replicas in a strategy of %d",
+				n, s->replicas);
 		return 0;
 	}
 	*tensors = chi_arena_alloc(&f->arena, (size_t) n * sizeof **tensors);
@@ -223,7 +226,7 @@ static int seen(choir_frame *f, const choir_strategy *s, choir_value *v, choir_t
 			(*tensors)[i] = chi_variable_view(variable, s->first_replica + i, f);
 		else
 			(*tensors)[i] = variable != NULL ? choir_variable_read(variable, f)
-			                                 : chi_value_view(f, v->component[i]);
+											 : chi_value_view(f, v->component[i]);
 		if ((*tensors)[i] == NULL) {
 			chi_frame_report(f);
 			return 0;
@@ -232,8 +235,8 @@ static int seen(choir_frame *f, const choir_strategy *s, choir_value *v, choir_t
 	return n;
 }
 
-static choir_tensor *reduce_value(choir_frame *f, choir_strategy *s, choir_reduce_op op,
-		choir_value *v, choir_axes axes)
+static choir_tensor *reduce_value(
+		choir_frame *f, choir_strategy *s, choir_reduce_op op, choir_value *v, choir_axes axes)
 {
 	choir_tensor **own = NULL;
 	const int n = seen(f, s, v, &own);
@@ -261,8 +264,8 @@ static choir_tensor *reduce_value(choir_frame *f, choir_strategy *s, choir_reduc
 	return chi_reduce_tensors(s, f, op, s->replicas, parts);
 }
 
-choir_tensor *choir_strategy_reduce(choir_strategy *s, choir_reduce_op op, choir_value *v,
-		choir_axes axes)
+choir_tensor *choir_strategy_reduce(
+		choir_strategy *s, choir_reduce_op op, choir_value *v, choir_axes axes)
 {
 	if (v == NULL || chi_strategy_check(s) != CHOIR_OK ||
 			chi_context_need_cross(s, "reduce") != CHOIR_OK || check_op(v->frame, op) != CHOIR_OK)

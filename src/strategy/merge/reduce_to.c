@@ -72,7 +72,7 @@ choir_value *choir_cross_broadcast_to(choir_cross *x, choir_value *v, choir_valu
 	if (v == NULL || to == NULL || chi_cross_check(x, "broadcast_to") != CHOIR_OK)
 		return NULL;
 	choir_tensor *t = v->kind == CHOIR_VALUE_VARIABLE ? choir_variable_read(v->variable, x->frame)
-	                                                   : choir_value_tensor(v);
+													  : choir_value_tensor(v);
 	if (t == NULL) {
 		chi_frame_keep(x->frame);
 		return NULL;
@@ -132,8 +132,10 @@ static choir_status check_alike(choir_frame *f, int replicas, const choir_value 
 		if (chi_is_slices(first)) // of any number of rows, which are looked at when summed
 			continue;
 		if (chi_is_slices(t))
-			return chi_frame_fail(f, CHOIR_INVALID, "reduce: replica 0 has a tensor, replica %d "
-					"slices", i);
+			return chi_frame_fail(f, CHOIR_INVALID,
+					"reduce: replica 0 has a tensor, replica %d "
+					"slices",
+					i);
 		if (t->dtype != first->dtype || !chi_shape_equal(&t->shape, &first->shape))
 			return chi_frame_fail(f, CHOIR_INVALID,
 					"reduce: replica 0 has %s %s, replica %d %s %s",
@@ -210,8 +212,8 @@ static choir_status sum_alone(choir_cross *x, const chi_ways *ways, chi_job *j)
 	if (lane == NULL)
 		return choir_error_status();
 	for (int i = 0; i < s->lanes; i++)
-		lane[i] = (chi_sum_lane){ (size_t) j->fold[i].n, j->fold[i].part,
-			chi_job_wanted(s, j, i) };
+		lane[i] =
+				(chi_sum_lane){ (size_t) j->fold[i].n, j->fold[i].part, chi_job_wanted(s, j, i) };
 	const chi_sum sum = { "reduce_to", like->dtype, j->divisor, lane, 1, &elements };
 	return chi_sum_lanes(s, x->frame, ways, &sum);
 }

@@ -22,8 +22,10 @@ choir_status chi_communication_check(
 	if (!(all->timeout >= 0) && all->timeout != CHOIR_NONE)
 		return choir_fail(CHOIR_INVALID, "communication: a timeout of %g seconds", all->timeout);
 	if ((unsigned) all->slices > CHOIR_SLICES_SMALLEST)
-		return choir_fail(CHOIR_INVALID, "communication: slices %d: CONCATENATED, MERGED and "
-				"SMALLEST are known", (int) all->slices);
+		return choir_fail(CHOIR_INVALID,
+				"communication: slices %d: CONCATENATED, MERGED and "
+				"SMALLEST are known",
+				(int) all->slices);
 	return CHOIR_OK;
 }
 

@@ -4,14 +4,14 @@
 
 #include "tensor/dlpack.h"
 
-static choir_status check(
-		const choir_strategy *s, int replica, choir_replica_fn *fn)
+static choir_status check(const choir_strategy *s, int replica, choir_replica_fn *fn)
 {
 	const chi_context *c = chi_context_current();
 	CHOIR_TRY(chi_strategy_check(s));
 	CHOIR_TRY(chi_context_need_cross(s, "run_replica"));
 	if (c != NULL && c->kind == CHI_IN_CROSS && c->what != NULL)
-		return choir_fail(CHOIR_STATE, "run_replica: in a merge function the replicas are under "
+		return choir_fail(CHOIR_STATE,
+				"run_replica: in a merge function the replicas are under "
 				"way");
 	if (fn == NULL)
 		return choir_fail(CHOIR_INVALID, "run_replica: the function is NULL");
@@ -21,13 +21,13 @@ static choir_status check(
 	return chi_strategy_go_on(s);
 }
 
-choir_status choir_strategy_run_replica(choir_strategy *s, int replica, choir_replica_fn *fn,
-		void *user, choir_values *args)
+choir_status choir_strategy_run_replica(
+		choir_strategy *s, int replica, choir_replica_fn *fn, void *user, choir_values *args)
 {
 	CHOIR_TRY(check(s, replica, fn));
 	if (!chi_atomic32_change(&s->running, 0, 1))
-		return choir_fail(CHOIR_STATE, "run_replica: a run of this strategy (\"%s\") is under way",
-				s->kind);
+		return choir_fail(
+				CHOIR_STATE, "run_replica: a run of this strategy (\"%s\") is under way", s->kind);
 	chi_context inside = { .kind = CHI_IN_CROSS, .strategy = s };
 	chi_context_push(&inside);
 	chi_dlpack_hold(true);

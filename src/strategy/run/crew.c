@@ -29,8 +29,8 @@ static void work(void *arg)
 	chi_worker *w = arg;
 	chi_dlpack_hold(true); // what a host's runtime gave goes back on the thread that calls run
 	if (w->crew->pin)
-		(void) chi_thread_pin(w->crew->lane * w->crew->cores,
-				w->crew->team != NULL ? 1 : w->crew->cores);
+		(void) chi_thread_pin(
+				w->crew->lane * w->crew->cores, w->crew->team != NULL ? 1 : w->crew->cores);
 	for (uint32_t seen = 0;;) {
 		while (chi_atomic32_load(&w->gate.word) == seen)
 			(void) chi_gate_wait(&w->gate, seen, w->crew->spin, chi_clock_deadline(-1));
@@ -67,12 +67,14 @@ choir_status chi_crew_open(choir_strategy *s)
 		return choir_error_status();
 	const int cores = chi_cpu_count();
 	const int each = s->options.cores_per_device > 0 ? s->options.cores_per_device
-			: cores / s->lanes > 0 ? cores / s->lanes : 1;
-	const bool pin = s->options.pin == CHOIR_ON || (s->options.pin == CHOIR_DEFAULT &&
-			chi_cpu_mask_narrowed() && s->lanes <= cores);
+			: cores / s->lanes > 0					 ? cores / s->lanes
+													 : 1;
+	const bool pin = s->options.pin == CHOIR_ON ||
+			(s->options.pin == CHOIR_DEFAULT && chi_cpu_mask_narrowed() && s->lanes <= cores);
 	for (int i = 0; i < s->lanes; i++) {
-		s->crew[i] = (struct chi_crew){ .strategy = s, .spin = s->lanes <= cores, .pin = pin,
-			.cores = each, .lane = i };
+		s->crew[i] = (struct chi_crew){
+			.strategy = s, .spin = s->lanes <= cores, .pin = pin, .cores = each, .lane = i
+		};
 		chi_mutex_init(&s->crew[i].lock, CHI_RANK_POOL, "crew");
 	}
 	for (int i = 0; i < s->lanes; i++)

@@ -164,8 +164,8 @@ choir_status chi_lane_wait(chi_replica *r, const chi_atomic32 *flag, const chi_m
 	patience p = { .m = m };
 	begin_again(r->run, &p);
 	chi_trace_begin(CHOIR_TRACE_WAIT, m == NULL ? "update" : m->name);
-	const choir_status status = r->run->lane[r->lane].shared ? wait_with_baton(r, flag, &p)
-	                                                         : wait_alone(r, flag, &p);
+	const choir_status status =
+			r->run->lane[r->lane].shared ? wait_with_baton(r, flag, &p) : wait_alone(r, flag, &p);
 	chi_trace_end();
 	if (status != CHOIR_OK)
 		r->cancelled = true;

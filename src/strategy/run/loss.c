@@ -42,10 +42,10 @@ choir_tensor *choir_replica_mean(choir_replica *replica, choir_tensor *losses)
 		return NULL;
 	// A run without counted arguments makes its data itself: as many examples in each replica.
 	const chi_replica *r = chi_replica_of(replica);
-	const int64_t known = r->run->args == NULL ? CHOIR_NONE
-	                                           : chi_values_global_examples(r->run->args);
-	return over(sum, known == CHOIR_NONE ? losses->shape.dim[0] * choir_replica_count(replica)
-	                                     : known);
+	const int64_t known =
+			r->run->args == NULL ? CHOIR_NONE : chi_values_global_examples(r->run->args);
+	return over(sum,
+			known == CHOIR_NONE ? losses->shape.dim[0] * choir_replica_count(replica) : known);
 }
 
 choir_tensor *choir_replica_average_loss(
@@ -53,8 +53,10 @@ choir_tensor *choir_replica_average_loss(
 {
 	choir_tensor *sum = sum_of_losses(replica, losses, "average_loss");
 	if (sum != NULL && global_batch < 0)
-		return chi_frame_fail_null(replica->frame, CHOIR_INVALID, "average_loss: a global batch "
-				"of %lld examples: 0 or more are needed", (long long) global_batch);
+		return chi_frame_fail_null(replica->frame, CHOIR_INVALID,
+				"average_loss: a global batch "
+				"of %lld examples: 0 or more are needed",
+				(long long) global_batch);
 	return sum == NULL ? NULL : over(sum, global_batch);
 }
 

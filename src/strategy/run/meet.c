@@ -88,8 +88,8 @@ static choir_status diverged(const chi_replica *r, const chi_meet *like, const c
 			chi_strategy_id(r->run->strategy, m->first), m->name, other, why);
 }
 
-static choir_status returned_early(const chi_replica *who, const chi_replica *waits,
-		const char *name)
+static choir_status returned_early(
+		const chi_replica *who, const chi_replica *waits, const char *name)
 {
 	return choir_fail(CHOIR_STATE,
 			"replica %d returned after %u merge call%s or the like, replica %d "
@@ -111,12 +111,15 @@ static chi_meet *arrive(chi_replica *r, const chi_meet *like, chi_prepare_fn *pr
 	chi_run *run = r->run;
 	const uint32_t number = r->sequence;
 	if (run->alone && run->strategy->replicas > 1) {
-		choir_fail(CHOIR_UNSUPPORTED, "replica %d is run alone, and is in %s, which needs all %d "
-				"replicas", r->id, like->name, run->strategy->replicas);
+		choir_fail(CHOIR_UNSUPPORTED,
+				"replica %d is run alone, and is in %s, which needs all %d "
+				"replicas",
+				r->id, like->name, run->strategy->replicas);
 		return NULL;
 	}
-	while (run->first_meet != run->next_meet && chi_atomic32_load(
-			&(*place(run, run->first_meet))->left) == (uint32_t) run->strategy->replicas)
+	while (run->first_meet != run->next_meet &&
+			chi_atomic32_load(&(*place(run, run->first_meet))->left) ==
+					(uint32_t) run->strategy->replicas)
 		forget(run, *place(run, run->first_meet++));
 	for (int i = 0; i < run->strategy->replicas; i++)
 		if (left_for_good(&run->replica[i]) && run->replica[i].sequence <= number) {

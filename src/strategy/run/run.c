@@ -166,12 +166,12 @@ choir_status chi_run_cancelled(chi_run *run)
 	const bool known = chi_atomic32_load(&run->failed) != 0;
 	chi_error cause = run->error;
 	chi_mutex_unlock(&run->lock);
-	return choir_fail(CHOIR_CANCELLED, "cancelled: %.400s", known ? cause.text
-			: "another replica is about to fail");
+	return choir_fail(CHOIR_CANCELLED, "cancelled: %.400s",
+			known ? cause.text : "another replica is about to fail");
 }
 
-static choir_status prepare(chi_run *run, choir_replica_fn *fn, void *user, choir_values *args,
-		choir_values *results)
+static choir_status prepare(
+		chi_run *run, choir_replica_fn *fn, void *user, choir_values *args, choir_values *results)
 {
 	choir_strategy *s = run->strategy;
 	if (args != NULL) {
@@ -201,8 +201,11 @@ static choir_status prepare(chi_run *run, choir_replica_fn *fn, void *user, choi
 	}
 	for (int i = 0; i < s->lanes; i++) {
 		const int count = s->first[i + 1] - s->first[i];
-		run->lane[i] = (chi_lane){ .next = s->first[i], .last = s->first[i + 1], .left = count,
-			.shared = count > 1, .held = true };
+		run->lane[i] = (chi_lane){ .next = s->first[i],
+			.last = s->first[i + 1],
+			.left = count,
+			.shared = count > 1,
+			.held = true };
 		for (int r = s->first[i]; count > 1 && r < s->first[i + 1]; r++)
 			run->replica[r].state = CHI_WAITS_TO_START;
 	}
@@ -261,8 +264,8 @@ static choir_status finish(chi_run *run)
 	return status;
 }
 
-choir_status chi_run_go(chi_run *run, choir_replica_fn *fn, void *user, choir_values *args,
-		choir_values *results)
+choir_status chi_run_go(
+		chi_run *run, choir_replica_fn *fn, void *user, choir_values *args, choir_values *results)
 {
 	CHOIR_TRY(prepare(run, fn, user, args, results));
 	chi_trace_begin(CHOIR_TRACE_OTHER, "run");
@@ -338,8 +341,8 @@ static choir_status ready_results(choir_strategy *s, choir_values *args, choir_v
 	return *results == NULL ? choir_error_status() : CHOIR_OK;
 }
 
-static choir_status run_in(chi_run *run, choir_replica_fn *fn, void *user, choir_values *args,
-		choir_values **results)
+static choir_status run_in(
+		chi_run *run, choir_replica_fn *fn, void *user, choir_values *args, choir_values **results)
 {
 	if (run == NULL)
 		return choir_error_status();
@@ -364,8 +367,8 @@ choir_status choir_strategy_run(choir_strategy *s, choir_replica_fn *fn, void *u
 	if (outer != NULL)
 		return run_in(chi_run_nested(outer), fn, user, args, results);
 	if (!chi_atomic32_change(&s->running, 0, 1))
-		return choir_fail(CHOIR_STATE, "run: another run of this strategy (\"%s\") is under way",
-				s->kind);
+		return choir_fail(
+				CHOIR_STATE, "run: another run of this strategy (\"%s\") is under way", s->kind);
 	chi_dlpack_hold(true);
 	choir_status status = run_in(s->run, fn, user, args, results);
 	if (status == CHOIR_OK && chi_atomic32_load(&s->wraps) != 0)

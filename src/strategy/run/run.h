@@ -99,8 +99,8 @@ typedef struct chi_run {
 chi_run *chi_run_new(choir_strategy *s);
 void chi_run_free(chi_run *run);
 // Runs fn once for each replica; the caller carries lane 0. results may be NULL.
-choir_status chi_run_go(chi_run *run, choir_replica_fn *fn, void *user, choir_values *args,
-		choir_values *results);
+choir_status chi_run_go(
+		chi_run *run, choir_replica_fn *fn, void *user, choir_values *args, choir_values *results);
 // Runs fn for one replica, on this thread, and applies nothing.
 choir_status chi_run_alone(
 		chi_run *run, int replica, choir_replica_fn *fn, void *user, choir_values *args);

@@ -18,18 +18,26 @@ static choir_status check_gradient(const chi_apply *a, const choir_replica *r,
 	if (v == NULL)
 		return chi_frame_fail(r->frame, CHOIR_INVALID, "%s: the variable is NULL", a->table->name);
 	if (!chi_strategy_has(a->strategy, v))
-		return chi_frame_fail(r->frame, CHOIR_INVALID, "%s: variable \"%s\" was made in another "
-				"strategy (\"%s\")", a->table->name, v->name, v->strategy->kind);
+		return chi_frame_fail(r->frame, CHOIR_INVALID,
+				"%s: variable \"%s\" was made in another "
+				"strategy (\"%s\")",
+				a->table->name, v->name, v->strategy->kind);
 	if (v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ)
-		return chi_frame_fail(r->frame, CHOIR_INVALID, "%s: variable \"%s\" is ON_READ and has no "
-				"common value to update", a->table->name, v->name);
+		return chi_frame_fail(r->frame, CHOIR_INVALID,
+				"%s: variable \"%s\" is ON_READ and has no "
+				"common value to update",
+				a->table->name, v->name);
 	if (gradient->frame != r->frame)
-		return chi_frame_fail(r->frame, CHOIR_INVALID, "%s: the gradient of \"%s\" belongs to "
-				"another frame", a->table->name, v->name);
+		return chi_frame_fail(r->frame, CHOIR_INVALID,
+				"%s: the gradient of \"%s\" belongs to "
+				"another frame",
+				a->table->name, v->name);
 	const choir_shape shape = chi_dense_shape(gradient);
 	if (gradient->dtype != v->dtype || !chi_shape_equal(&shape, &v->shape))
-		return chi_frame_fail(r->frame, CHOIR_INVALID, "%s: the gradient of \"%s\" is %s %s, the "
-				"variable %s %s", a->table->name, v->name, choir_dtype_name(gradient->dtype),
+		return chi_frame_fail(r->frame, CHOIR_INVALID,
+				"%s: the gradient of \"%s\" is %s %s, the "
+				"variable %s %s",
+				a->table->name, v->name, choir_dtype_name(gradient->dtype),
 				chi_shape_print(&shape, have), choir_dtype_name(v->dtype),
 				chi_shape_print(&v->shape, need));
 	return chi_apply_takes_rows(a, v) ? chi_tensor_check_any(gradient)
@@ -75,10 +83,9 @@ static choir_status give(chi_apply *a, chi_replica *r, choir_variable *v, choir_
 	r->trains = true;
 	r->gave = chi_hash_mix(r->gave + (uint64_t) (uintptr_t) v);
 	const bool rows = chi_is_slices(kept);
-	choir_status status = rows
-			? chi_rows_add(&item->rows, r->id, kept)
-			: chi_fold_add(
-					  &item->fold, chi_replica_number(r), kept->buffer, kept->data, f->stream);
+	choir_status status = rows ? chi_rows_add(&item->rows, r->id, kept)
+							   : chi_fold_add(&item->fold, chi_replica_number(r), kept->buffer,
+										 kept->data, f->stream);
 	if (kept != gradient)
 		chi_tensor_drop(kept);
 	if (status == CHOIR_OK && !rows)
@@ -86,13 +93,13 @@ static choir_status give(chi_apply *a, chi_replica *r, choir_variable *v, choir_
 	return status == CHOIR_OK ? status : chi_frame_keep(f);
 }
 
-choir_status chi_apply_give(chi_apply *a, choir_replica *replica, choir_variable *v,
-		choir_tensor *gradient)
+choir_status chi_apply_give(
+		chi_apply *a, choir_replica *replica, choir_variable *v, choir_tensor *gradient)
 {
 	CHOIR_TRY(chi_replica_check(replica, a->table->name));
 	chi_replica *r = chi_replica_of(replica);
-	const choir_status status = gradient == NULL ? chi_frame_report(replica->frame)
-	                                             : give(a, r, v, gradient);
+	const choir_status status =
+			gradient == NULL ? chi_frame_report(replica->frame) : give(a, r, v, gradient);
 	if (status != CHOIR_OK)
 		chi_run_renew(r->run);
 	return status;
@@ -107,8 +114,8 @@ static size_t append(char text[64], size_t at, const char *more)
 }
 
 // "adam of hidden/kernel, hidden/bias": what the gradients are of that r gave, in its order.
-static void describe(char text[64], const chi_apply *a, const chi_replica *r,
-		const chi_lane_items *l)
+static void describe(
+		char text[64], const chi_apply *a, const chi_replica *r, const chi_lane_items *l)
 {
 	size_t at = append(text, 0, a->table->name);
 	for (int place = 0; place < r->gives && at < 63; place++)
@@ -146,8 +153,10 @@ choir_status chi_apply_check_all(chi_replica *r)
 		return CHOIR_OK;
 	char text[64];
 	describe(text, found->apply, r, &found->lane[r->lane]);
-	return chi_frame_fail(r->shown.frame, CHOIR_STATE, "gradients were given for %s, and no "
-			"update was asked for: choir_optimizer_apply_gradients is missing", text);
+	return chi_frame_fail(r->shown.frame, CHOIR_STATE,
+			"gradients were given for %s, and no "
+			"update was asked for: choir_optimizer_apply_gradients is missing",
+			text);
 }
 
 // With the run's lock held: the update takes its place in the order of the run.
@@ -155,8 +164,8 @@ static choir_status enlist(chi_meet *m, chi_replica *r, void *user)
 {
 	chi_run *run = r->run;
 	void *array = run->pending;
-	const bool grown = chi_grow(&array, &run->pending_room, run->n_pending + 1,
-			sizeof(chi_instance *));
+	const bool grown =
+			chi_grow(&array, &run->pending_room, run->n_pending + 1, sizeof(chi_instance *));
 	run->pending = array;
 	if (!grown)
 		return choir_error_status();
@@ -411,8 +420,8 @@ void chi_apply_forget(chi_run *run)
 	run->n_pending = 0;
 }
 
-static choir_status give_value(chi_apply *a, chi_instance *in, choir_cross *x, choir_variable *v,
-		choir_value *value)
+static choir_status give_value(
+		chi_apply *a, chi_instance *in, choir_cross *x, choir_variable *v, choir_value *value)
 {
 	choir_strategy *s = in->strategy;
 	if (v == NULL || value == NULL || (value = chi_dense_value(x, value)) == NULL)

@@ -27,9 +27,8 @@ typedef struct {
 			double *factor, bool *skip);
 	// Elements first .. first + count - 1 of a copy of v (item index); several at the same time.
 	// gradient points to the first of them, on the copy's device.
-	choir_status (*slice)(void *user, const void *state, size_t index, choir_variable *v,
-			int copy, int64_t first, int64_t count, const void *gradient, double factor,
-			chi_stream *stream);
+	choir_status (*slice)(void *user, const void *state, size_t index, choir_variable *v, int copy,
+			int64_t first, int64_t count, const void *gradient, double factor, chi_stream *stream);
 	// Once, after the last write; applied: false if it was skipped.
 	void (*end)(void *user, bool applied);
 } chi_apply_table;
@@ -42,8 +41,8 @@ void chi_apply_free(chi_apply *a);
 bool chi_apply_takes_rows(const chi_apply *a, const choir_variable *v);
 // In replica r: one final gradient of v, which is no slices unless v takes rows, and the end of
 // r's gradients for this update.
-choir_status chi_apply_give(chi_apply *a, choir_replica *r, choir_variable *v,
-		choir_tensor *gradient);
+choir_status chi_apply_give(
+		chi_apply *a, choir_replica *r, choir_variable *v, choir_tensor *gradient);
 choir_status chi_apply_commit(chi_apply *a, choir_replica *r);
 // In cross-replica context: reduces the values (per-replica: summed; else taken as they are) and
 // updates at once, on this thread.

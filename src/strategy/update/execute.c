@@ -126,8 +126,8 @@ choir_status chi_item_write(const chi_item *item, int copy, int64_t first, int64
 }
 
 // Squares of slices that are final, on whatever device they are.
-static choir_status square_slices(const chi_item *item, int64_t first, int64_t count,
-		const void *data)
+static choir_status square_slices(
+		const chi_item *item, int64_t first, int64_t count, const void *data)
 {
 	chi_instance *in = item->instance;
 	choir_strategy *s = in->strategy;
@@ -166,12 +166,13 @@ static choir_status slice_done(void *user, int64_t first, int64_t count, const v
 	const chi_item *item = user;
 	const chi_instance *in = item->instance;
 	if (!in->keeps)
-		return chi_item_write(item, copy_of_lane(in->strategy, item->variable, item->lane),
-				first, count, data, 1);
+		return chi_item_write(item, copy_of_lane(in->strategy, item->variable, item->lane), first,
+				count, data, 1);
 	const choir_device *d = in->strategy->device[item->lane];
 	// Of lanes that share the sum only one is told of a slice.
 	return in->gated && chi_device_shares(in->shared[item->index].landing[0].sum->device, d)
-			? square_slices(item, first, count, data) : CHOIR_OK;
+			? square_slices(item, first, count, data)
+			: CHOIR_OK;
 }
 
 // The memory in which lane wants the sum of item i, which lanes of one memory share; NULL.
@@ -226,8 +227,8 @@ static choir_status reduce(chi_instance *in, int from, int to)
 		for (size_t i = first; i < last; i++)
 			for (int lane = from; lane < to; lane++)
 				if (!in->shared[i].by_rows)
-					CHOIR_TRY(chi_group_wait(&s->group, lane, in->lane[lane].item[i]->ticket,
-							s->timeout));
+					CHOIR_TRY(chi_group_wait(
+							&s->group, lane, in->lane[lane].item[i]->ticket, s->timeout));
 	}
 	return CHOIR_OK;
 }
@@ -267,8 +268,8 @@ static choir_status update_pieces(chi_instance *in, int lane, double factor)
 }
 
 // A copy on a device that carries no replica: the sum is sent there.
-static choir_status update_away(const chi_item *item, int copy, const chi_buffer *sum,
-		double factor)
+static choir_status update_away(
+		const chi_item *item, int copy, const chi_buffer *sum, double factor)
 {
 	const choir_strategy *s = item->instance->strategy;
 	const choir_variable *v = item->variable;
@@ -279,8 +280,8 @@ static choir_status update_away(const chi_item *item, int copy, const chi_buffer
 	chi_buffer *there = chi_buffer_new(d, bytes);
 	if (there == NULL)
 		return choir_error_status();
-	choir_status status = chi_device_copy(stream, d, there->memory, s->device[item->lane],
-			sum->memory, bytes);
+	choir_status status =
+			chi_device_copy(stream, d, there->memory, s->device[item->lane], sum->memory, bytes);
 	if (status == CHOIR_OK)
 		status = chi_item_write(item, copy, 0, v->elements, there->memory, factor);
 	const choir_status waited = chi_stream_wait(stream);
@@ -288,15 +289,16 @@ static choir_status update_away(const chi_item *item, int copy, const chi_buffer
 	return status == CHOIR_OK ? waited : status;
 }
 
-static choir_status update_copy(const chi_item *item, int copy, const chi_buffer *sum,
-		double factor)
+static choir_status update_copy(
+		const chi_item *item, int copy, const chi_buffer *sum, double factor)
 {
 	const choir_variable *v = item->variable;
 	if (!chi_device_shares(sum->device, v->copy[copy].device))
 		return update_away(item, copy, sum, factor);
 	CHOIR_TRY(chi_item_write(item, copy, 0, v->elements, sum->memory, factor));
 	return v->sharing == CHI_ALONE
-			? CHOIR_OK : chi_stream_wait(item->instance->strategy->exchange[item->lane]);
+			? CHOIR_OK
+			: chi_stream_wait(item->instance->strategy->exchange[item->lane]);
 }
 
 static choir_status update_copies(chi_instance *in, int lane, double factor)

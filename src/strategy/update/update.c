@@ -70,16 +70,19 @@ choir_tensor *chi_update_rows(const chi_update *u, choir_tensor *t)
 {
 	return u->whole != NULL && t != NULL && t->buffer != NULL &&
 					chi_shape_equal(&t->shape, &u->whole->shape)
-			? chi_shard_rows(u->variable, t) : t;
+			? chi_shard_rows(u->variable, t)
+			: t;
 }
 
 int chi_update_copy_of(const chi_update *u, const choir_variable *v)
 {
 	if (chi_strategy_has(u->cross->strategy, v)) {
 		if (!may_wait(u, v)) {
-			chi_frame_fail(u->shown.frame, CHOIR_STATE, "update of \"%s\": variable \"%s\" is not "
+			chi_frame_fail(u->shown.frame, CHOIR_STATE,
+					"update of \"%s\": variable \"%s\" is not "
 					"colocated with it, and other workers may be changing it: read it before and "
-					"give it", name_of(u), v->name);
+					"give it",
+					name_of(u), v->name);
 			return -2;
 		}
 		if (v == u->variable)
@@ -115,8 +118,10 @@ choir_status chi_update_will_write(choir_update *update, choir_variable *v)
 	chi_update *u = update_of(update);
 	CHOIR_TRY(check_target(u, v));
 	if (u->slicing != NULL)
-		return chi_frame_fail(update->frame, CHOIR_UNSUPPORTED, "update of \"%s\": rows of "
-				"\"%s\" cannot be written in an elementwise update", name_of(u), v->name);
+		return chi_frame_fail(update->frame, CHOIR_UNSUPPORTED,
+				"update of \"%s\": rows of "
+				"\"%s\" cannot be written in an elementwise update",
+				name_of(u), v->name);
 	note_written(u, v);
 	return CHOIR_OK;
 }
@@ -183,14 +188,18 @@ choir_status choir_update_return(choir_update *update, const char *name, choir_t
 		return choir_fail(CHOIR_INVALID, "return: the update is NULL");
 	choir_frame *f = update->frame;
 	if (u->elementwise)
-		return chi_frame_fail(f, CHOIR_INVALID, "update of \"%s\": an elementwise function "
-				"returns nothing", name_of(u));
+		return chi_frame_fail(f, CHOIR_INVALID,
+				"update of \"%s\": an elementwise function "
+				"returns nothing",
+				name_of(u));
 	CHOIR_TRY(chi_results_check(f, name, value));
-	if (u->whole != NULL && (value->is_number || value->shape.rank == 0 ||
-								 value->shape.dim[0] != u->variable->shape.dim[0]))
-		return chi_frame_fail(f, CHOIR_INVALID, "update of \"%s\": what it returns as \"%s\" must "
-				"have its %lld rows, as it is a shard", name_of(u), name,
-				(long long) u->variable->shape.dim[0]);
+	if (u->whole != NULL &&
+			(value->is_number || value->shape.rank == 0 ||
+					value->shape.dim[0] != u->variable->shape.dim[0]))
+		return chi_frame_fail(f, CHOIR_INVALID,
+				"update of \"%s\": what it returns as \"%s\" must "
+				"have its %lld rows, as it is a shard",
+				name_of(u), name, (long long) u->variable->shape.dim[0]);
 	choir_values *taken = u->cross->taken;
 	choir_frame *to = chi_values_replica_frame(taken, u->replica);
 	choir_tensor *kept = to == NULL ? NULL : chi_tensor_keep(to, value);
@@ -360,8 +369,10 @@ static choir_status update_copies(chi_update *u, choir_update_fn *fn, void *user
 	const choir_strategy *s = u->cross->strategy;
 	const bool shared = s->sharing != CHI_ALONE;
 	if (shared && !chi_guard_enter(guard_of(u), chi_clock_deadline(s->timeout)))
-		return choir_fail(CHOIR_TIMEOUT, "update of \"%s\": waited %g s for another worker that "
-				"updates it", name_of(u), s->timeout);
+		return choir_fail(CHOIR_TIMEOUT,
+				"update of \"%s\": waited %g s for another worker that "
+				"updates it",
+				name_of(u), s->timeout);
 	choir_status status = CHOIR_OK;
 	for (u->copy = 0; status == CHOIR_OK && u->copy < copies_of(u); u->copy++)
 		status = update_copy(u, fn, user);
@@ -420,8 +431,10 @@ choir_status choir_cross_update(choir_cross *cross, choir_variable *v,
 	if (chi_options_take("update: the options'", &all, sizeof all, o) != CHOIR_OK)
 		return chi_frame_keep(cross->frame);
 	if (!chi_strategy_has(x->strategy, v))
-		return chi_frame_fail(cross->frame, CHOIR_STATE, "update: mixing strategies: variable "
-				"\"%s\" belongs to \"%s\"", v->name, v->strategy->kind);
+		return chi_frame_fail(cross->frame, CHOIR_STATE,
+				"update: mixing strategies: variable "
+				"\"%s\" belongs to \"%s\"",
+				v->name, v->strategy->kind);
 	const bool elementwise = all.elementwise == CHOIR_ON;
 	return chi_update_go(
 			&(chi_update){ .cross = x, .variable = v, .elementwise = elementwise }, fn, user);
@@ -456,8 +469,8 @@ static choir_status give_and_update(choir_cross *cross, void *user)
 	return return_results(cross, w->variable);
 }
 
-choir_status choir_replica_update(choir_replica *replica, choir_variable *v, choir_update_fn *fn,
-		void *user)
+choir_status choir_replica_update(
+		choir_replica *replica, choir_variable *v, choir_update_fn *fn, void *user)
 {
 	CHOIR_TRY(chi_replica_check(replica, "update"));
 	if (v == NULL || fn == NULL)

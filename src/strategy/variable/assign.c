@@ -132,8 +132,8 @@ choir_status chi_write_check_across(choir_frame *f, const choir_variable *v, con
 	return chi_frame_keep(f);
 }
 
-static choir_status assign_in_replica(choir_replica *replica, choir_variable *v, chi_assign_op op,
-		choir_tensor *value)
+static choir_status assign_in_replica(
+		choir_replica *replica, choir_variable *v, chi_assign_op op, choir_tensor *value)
 {
 	chi_replica *r = chi_replica_of(replica);
 	CHOIR_TRY(chi_write_check_replica(replica, v, names[op]));
@@ -179,8 +179,8 @@ static choir_status assign_integer_shares(choir_variable *v, choir_tensor *value
 		return chi_frame_keep(f);
 	CHOIR_TRY(choir_tensor_fetch(value, host, bytes));
 	for (int i = 0; i < v->copies; i++) {
-		share_integers(v->dtype, host, host + bytes, v->elements, parts_of(v),
-				v->strategy->before + i);
+		share_integers(
+				v->dtype, host, host + bytes, v->elements, parts_of(v), v->strategy->before + i);
 		choir_tensor *share = choir_constant(f, v->dtype, v->shape, host + bytes);
 		if (share == NULL)
 			return chi_frame_report(f);
@@ -200,7 +200,7 @@ static choir_status assign_shares(choir_variable *v, choir_tensor *value)
 	choir_tensor *share;
 	if (chi_dtype_is_float(v->dtype)) {
 		share = value->is_number ? choir_number(f, value->number / parts_of(v))
-				: choir_divide(value, choir_number(f, parts_of(v)));
+								 : choir_divide(value, choir_number(f, parts_of(v)));
 		return share == NULL ? chi_frame_report(f) : write_all(v, CHI_ASSIGN, share);
 	}
 	if (value->is_number)
@@ -224,10 +224,12 @@ static choir_status write_across(choir_variable *v, chi_assign_op op, choir_tens
 				"to outside a replica",
 				v->name);
 	if (v->aggregation == CHOIR_AGGREGATION_NONE)
-		return chi_frame_fail(f, CHOIR_INVALID, "variable \"%s\": it is ON_READ without an "
-				"aggregation and cannot be assigned outside a replica", v->name);
+		return chi_frame_fail(f, CHOIR_INVALID,
+				"variable \"%s\": it is ON_READ without an "
+				"aggregation and cannot be assigned outside a replica",
+				v->name);
 	return v->aggregation == CHOIR_AGGREGATION_SUM ? assign_shares(v, value)
-	                                               : write_all(v, CHI_ASSIGN, value);
+												   : write_all(v, CHI_ASSIGN, value);
 }
 
 static choir_status assign_across(choir_variable *v, chi_assign_op op, choir_tensor *value)
@@ -243,7 +245,8 @@ static choir_status assign(choir_variable *v, chi_assign_op op, choir_tensor *va
 	if (v == NULL)
 		return choir_fail(CHOIR_INVALID, "assign: the variable is NULL");
 	if (value == NULL)
-		return choir_error_status() != CHOIR_OK ? choir_error_status()
+		return choir_error_status() != CHOIR_OK
+				? choir_error_status()
 				: choir_fail(CHOIR_INVALID, "variable \"%s\": assigned NULL", v->name);
 	choir_frame *f = value->frame;
 	// The default replica outside any run is outside every strategy: what it writes is written.

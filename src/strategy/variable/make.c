@@ -246,8 +246,10 @@ choir_status chi_strategy_begin_making(choir_strategy *s, const char *name)
 {
 	if (chi_guard_enter(&s->home->making, chi_clock_deadline(s->timeout)))
 		return CHOIR_OK;
-	return choir_fail(CHOIR_TIMEOUT, "variable \"%s\": waited %g s for another worker that makes "
-			"variables", name == NULL ? "" : name, s->timeout);
+	return choir_fail(CHOIR_TIMEOUT,
+			"variable \"%s\": waited %g s for another worker that makes "
+			"variables",
+			name == NULL ? "" : name, s->timeout);
 }
 
 void chi_strategy_end_making(choir_strategy *s)
@@ -297,8 +299,8 @@ choir_variable *chi_strategy_find_or_make_variable(choir_strategy *s, const chi_
 	if (v == NULL) {
 		v = make_and_enlist(s->home, c);
 	} else if (v->dtype != c->options->dtype || !chi_shape_equal(&v->shape, c->shape)) {
-		choir_fail(CHOIR_INVALID, "variable \"%s\": it exists with another dtype or shape",
-				c->name);
+		choir_fail(
+				CHOIR_INVALID, "variable \"%s\": it exists with another dtype or shape", c->name);
 		v = NULL;
 	}
 	chi_strategy_end_making(s);

@@ -43,8 +43,10 @@ static choir_status write_copy(const scatter *s, int copy, choir_frame *f)
 		buffer_of(s->indices), buffer_of(s->values) };
 	choir_buffer out = in[0];
 	if (v->sharing == CHI_LOCK_FREE)
-		return chi_frame_fail(f, CHOIR_UNSUPPORTED, "variable \"%s\": rows of what several "
-				"workers update without locks cannot be written", v->name);
+		return chi_frame_fail(f, CHOIR_UNSUPPORTED,
+				"variable \"%s\": rows of what several "
+				"workers update without locks cannot be written",
+				v->name);
 	if (choir_shape_elements(&s->values->shape) == 0)
 		return CHOIR_OK;
 	if (chi_kernel_run(f->stream, ways[s->how].kernel, 3, in, &out, NULL) != CHOIR_OK) {

@@ -15,8 +15,8 @@
 #include <string.h>
 
 // What scopes say about a new variable.
-static choir_status apply_scopes(const chi_context *c, const choir_variable_options *o,
-		choir_variable_options *all)
+static choir_status apply_scopes(
+		const chi_context *c, const choir_variable_options *o, choir_variable_options *all)
 {
 	CHOIR_TRY(chi_options_take("variable: the options'", all, sizeof *all, o));
 	if (c != NULL && c->replica_local) {
@@ -92,8 +92,8 @@ static choir_variable *make_in_replica(chi_replica *r, const chi_creation *c)
 	return made;
 }
 
-choir_variable *choir_variable_new(const char *name, choir_shape shape,
-		const choir_variable_options *o)
+choir_variable *choir_variable_new(
+		const char *name, choir_shape shape, const choir_variable_options *o)
 {
 	const chi_context *c = chi_context_current();
 	choir_strategy *s = choir_strategy_current();
@@ -105,8 +105,11 @@ choir_variable *choir_variable_new(const char *name, choir_shape shape,
 				name == NULL ? "" : name);
 		return NULL;
 	}
-	const chi_creation wanted = { .name = name, .shape = &shape, .options = &all,
-		.beside = c == NULL ? NULL : c->colocate, .non_slot = c != NULL && c->non_slot };
+	const chi_creation wanted = { .name = name,
+		.shape = &shape,
+		.options = &all,
+		.beside = c == NULL ? NULL : c->colocate,
+		.non_slot = c != NULL && c->non_slot };
 	if (c == NULL || c->kind == CHI_IN_CROSS)
 		return chi_strategy_make_variable(s, &wanted);
 	if (name == NULL || name[0] == '\0') {
@@ -116,8 +119,8 @@ choir_variable *choir_variable_new(const char *name, choir_shape shape,
 	return make_in_replica(c->what, &wanted);
 }
 
-choir_variable *choir_variable_wrap(const char *name, choir_dtype dtype, choir_shape shape,
-		void *memory)
+choir_variable *choir_variable_wrap(
+		const char *name, choir_dtype dtype, choir_shape shape, void *memory)
 {
 	choir_strategy *s = choir_strategy_current();
 	if (s == NULL || chi_context_need_cross(s, "variable_wrap") != CHOIR_OK)
@@ -129,9 +132,13 @@ choir_variable *choir_variable_wrap(const char *name, choir_dtype dtype, choir_s
 	}
 	const chi_context *c = chi_context_current();
 	const choir_variable_options o = { .size = sizeof o, .dtype = dtype };
-	return chi_strategy_make_variable(s, &(chi_creation){ .name = name, .shape = &shape,
-			.options = &o, .beside = c == NULL ? NULL : c->colocate,
-			.non_slot = c != NULL && c->non_slot, .wrap = memory });
+	return chi_strategy_make_variable(s,
+			&(chi_creation){ .name = name,
+					.shape = &shape,
+					.options = &o,
+					.beside = c == NULL ? NULL : c->colocate,
+					.non_slot = c != NULL && c->non_slot,
+					.wrap = memory });
 }
 
 // Which copy of a variable a frame's context sees, or
@@ -153,7 +160,7 @@ static int copy_for_replica(chi_replica *r, const choir_variable *v)
 	if (chi_replica_check_variable(r, v) != CHOIR_OK)
 		return NO_COPY;
 	return chi_apply_settle(r, v) == CHOIR_OK ? chi_strategy_copy(r->run->strategy, v, r->id)
-	                                           : NO_COPY;
+											  : NO_COPY;
 }
 
 static int copy_for(choir_frame *f, const choir_variable *v)
@@ -204,8 +211,7 @@ static choir_tensor *read_alone(choir_variable *v, choir_frame *f)
 	return t;
 }
 
-static choir_tensor *bring_together(
-		choir_replica *r, const choir_variable *v, choir_tensor *own)
+static choir_tensor *bring_together(choir_replica *r, const choir_variable *v, choir_tensor *own)
 {
 	switch (v->aggregation) {
 	case CHOIR_AGGREGATION_SUM:

@@ -36,8 +36,7 @@ static bool understand(const char *name, chi_step *step)
 	if (strncmp(name, word, sizeof word - 1) != 0 ||
 			!read_number(name + sizeof word - 1, &name, &step->step))
 		return false;
-	if (name[0] == '.' && name[1] >= '0' && name[1] <= '9' &&
-			!read_number(name + 1, &name, &more))
+	if (name[0] == '.' && name[1] >= '0' && name[1] <= '9' && !read_number(name + 1, &name, &more))
 		return false;
 	return step->half ? strcmp(name, ".tmp") == 0 || strcmp(name, ".old") == 0 : *name == '\0';
 }
@@ -89,8 +88,10 @@ choir_status chi_step_open(const char *path, chi_step *step)
 		return CHOIR_NO_MEMORY;
 	const char *slash = strrchr(step->path, '/');
 	if (!understand(slash == NULL ? step->path : slash + 1, step) || step->half)
-		return choir_fail(CHOIR_INVALID, "%s: no step's folder is called so: \"step-1500\" "
-				"would be one", path);
+		return choir_fail(CHOIR_INVALID,
+				"%s: no step's folder is called so: \"step-1500\" "
+				"would be one",
+				path);
 	return read_manifest(step);
 }
 
@@ -146,10 +147,12 @@ static choir_status damaged(const char *path, const char *tensor, uint32_t is, u
 {
 	char clean[120];
 	if (tensor == NULL)
-		return choir_fail(CHOIR_CORRUPT, "%s: its header is damaged: checksum %08" PRIx32
-				", needed %08" PRIx32, path, is, needed);
-	return choir_fail(CHOIR_CORRUPT, "%s: tensor \"%s\" is damaged: checksum %08" PRIx32
-			", needed %08" PRIx32, path, chi_text_clean(tensor, clean, sizeof clean), is, needed);
+		return choir_fail(CHOIR_CORRUPT,
+				"%s: its header is damaged: checksum %08" PRIx32 ", needed %08" PRIx32, path, is,
+				needed);
+	return choir_fail(CHOIR_CORRUPT,
+			"%s: tensor \"%s\" is damaged: checksum %08" PRIx32 ", needed %08" PRIx32, path,
+			chi_text_clean(tensor, clean, sizeof clean), is, needed);
 }
 
 static const chi_manifest_tensor *find_tensor(const chi_manifest_file *m, const char *name)
@@ -164,14 +167,14 @@ static choir_status check_tensors(const char *path, const chi_manifest_file *m,
 		const chi_safetensors *st, const unsigned char *data)
 {
 	if (m->n != st->n)
-		return choir_fail(CHOIR_CORRUPT, "%s: it has %zu tensors, and the manifest %zu", path,
-				st->n, m->n);
+		return choir_fail(
+				CHOIR_CORRUPT, "%s: it has %zu tensors, and the manifest %zu", path, st->n, m->n);
 	for (size_t i = 0; i < st->n; i++) {
 		const chi_st_tensor *t = st->tensor[i];
 		const chi_manifest_tensor *known = find_tensor(m, t->name);
 		if (known == NULL)
-			return choir_fail(CHOIR_CORRUPT, "%s: tensor \"%.100s\" is not in the manifest", path,
-					t->name);
+			return choir_fail(
+					CHOIR_CORRUPT, "%s: tensor \"%.100s\" is not in the manifest", path, t->name);
 		const uint32_t is = chi_crc32c(0, data + t->begin, (size_t) (t->end - t->begin));
 		if (is != known->crc32c)
 			return damaged(path, t->name, is, known->crc32c);
@@ -191,8 +194,8 @@ static size_t header_bytes(const unsigned char *all, size_t bytes)
 	return length > bytes - sizeof length ? bytes : (size_t) length + sizeof length;
 }
 
-static choir_status read_file(chi_file *f, const chi_manifest_file *m, int file,
-		chi_step_content *c)
+static choir_status read_file(
+		chi_file *f, const chi_manifest_file *m, int file, chi_step_content *c)
 {
 	const char *path = chi_file_path(f);
 	const uint64_t bytes = chi_file_size(f);
@@ -219,14 +222,15 @@ choir_status chi_step_read(const chi_step *step, chi_step_content *c)
 	if (c->path == NULL)
 		return CHOIR_NO_MEMORY;
 	if (step->half)
-		return choir_fail(CHOIR_CORRUPT, "%s: was left half written by a job that died",
-				step->path);
+		return choir_fail(
+				CHOIR_CORRUPT, "%s: was left half written by a job that died", step->path);
 	if (!step->readable) { // says why
 		chi_step again = *step;
 		again.manifest = (chi_manifest){ 0 };
 		const choir_status status = read_manifest(&again);
 		chi_manifest_free(&again.manifest);
-		return status != CHOIR_OK ? status
+		return status != CHOIR_OK
+				? status
 				: choir_fail(CHOIR_STATE, "%s: it is being changed by another job", step->path);
 	}
 	for (int i = 0; i < CHI_STEP_FILES; i++) {

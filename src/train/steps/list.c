@@ -77,7 +77,7 @@ choir_status choir_checkpoint_list_check(choir_checkpoint_list *l, size_t i)
 size_t choir_checkpoint_list_tensors(const choir_checkpoint_list *l)
 {
 	return l == NULL ? 0
-			: l->content.header[CHI_STEP_WEIGHTS].n + l->content.header[CHI_STEP_STATE].n;
+					 : l->content.header[CHI_STEP_WEIGHTS].n + l->content.header[CHI_STEP_STATE].n;
 }
 
 const choir_checkpoint_tensor *choir_checkpoint_list_tensor(choir_checkpoint_list *l, size_t k)

@@ -44,8 +44,10 @@ static choir_status complete(const choir_checkpoint_options *given, choir_checkp
 {
 	CHOIR_TRY(chi_options_take("checkpoint_manager: the options'", o, sizeof *o, given));
 	if (o->keep < CHOIR_NONE || o->keep_best < 0)
-		return choir_fail(CHOIR_INVALID, "checkpoint_manager: %s %d: 0 (the default) or more is "
-				"needed%s", o->keep < CHOIR_NONE ? "keep" : "keep_best",
+		return choir_fail(CHOIR_INVALID,
+				"checkpoint_manager: %s %d: 0 (the default) or more is "
+				"needed%s",
+				o->keep < CHOIR_NONE ? "keep" : "keep_best",
 				o->keep < CHOIR_NONE ? o->keep : o->keep_best,
 				o->keep < CHOIR_NONE ? ", or CHOIR_NONE" : "");
 	if (o->keep == 0)
@@ -93,8 +95,8 @@ static choir_status open_directory(choir_checkpoint_manager *m)
 	return status;
 }
 
-static choir_status fill(choir_checkpoint_manager *m, const char *directory,
-		const choir_checkpoint_options *o)
+static choir_status fill(
+		choir_checkpoint_manager *m, const char *directory, const choir_checkpoint_options *o)
 {
 	CHOIR_TRY(complete(o, &m->o));
 	if (directory == NULL || directory[0] == '\0')
@@ -164,8 +166,7 @@ static int better(const choir_checkpoint_manager *m, const chi_steps *steps, siz
 	for (size_t k = 0; k < steps->n; k++) {
 		double its;
 		const chi_step *s = &steps->step[k];
-		if (k == i || !s->readable ||
-				!best_number(chi_manifest_find(&s->manifest, m->best), &its))
+		if (k == i || !s->readable || !best_number(chi_manifest_find(&s->manifest, m->best), &its))
 			continue;
 		const double by = m->o.less_is_better ? mine - its : its - mine;
 		n += by > 0 || (by == 0 && k > i);
@@ -251,8 +252,10 @@ static choir_status take_metadata(choir_checkpoint_manager *m, const char *metad
 	double number;
 	if (m->best == NULL || best_number(chi_metadata_find(&m->metadata, m->best), &number))
 		return CHOIR_OK;
-	return choir_fail(CHOIR_INVALID, "save: the metadata have no number for \"%.100s\", by which "
-			"the best step is kept", m->best);
+	return choir_fail(CHOIR_INVALID,
+			"save: the metadata have no number for \"%.100s\", by which "
+			"the best step is kept",
+			m->best);
 }
 
 // Writes the snapshot, or sees to it that it is written.

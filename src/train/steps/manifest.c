@@ -34,9 +34,10 @@ static void print_file(chi_text *text, const char *name, const chi_manifest_file
 
 void chi_manifest_print(chi_text *text, const chi_manifest *m)
 {
-	chi_text_add(text, "{\"choir_checkpoint\":%d,\"save\":%" PRIu64 ",\"step\":%" PRIu64
-			",\"replicas\":%" PRIu64 ",\"metadata\":{", CHI_MANIFEST_FORMAT, m->save, m->step,
-			m->replicas);
+	chi_text_add(text,
+			"{\"choir_checkpoint\":%d,\"save\":%" PRIu64 ",\"step\":%" PRIu64
+			",\"replicas\":%" PRIu64 ",\"metadata\":{",
+			CHI_MANIFEST_FORMAT, m->save, m->step, m->replicas);
 	for (size_t i = 0; i < m->pairs; i++) {
 		chi_text_add(text, i == 0 ? "" : ",");
 		chi_text_add_json(text, m->pair[i].key);
@@ -185,9 +186,10 @@ static choir_status read_all(reader *r)
 			break;
 		CHOIR_TRY(read_member(r));
 		if (r->format > CHI_MANIFEST_FORMAT)
-			return choir_fail(CHOIR_UNSUPPORTED, "%s: a checkpoint of format %" PRIu64
-					", which a newer Choir has written; this one reads format %d", r->path,
-					r->format, CHI_MANIFEST_FORMAT);
+			return choir_fail(CHOIR_UNSUPPORTED,
+					"%s: a checkpoint of format %" PRIu64
+					", which a newer Choir has written; this one reads format %d",
+					r->path, r->format, CHI_MANIFEST_FORMAT);
 	}
 	return chi_json_next(&r->json) == CHI_JSON_END && r->format != 0 ? CHOIR_OK : corrupt(r);
 }

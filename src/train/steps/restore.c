@@ -35,8 +35,10 @@ static choir_status lend(chi_state *state, const chi_step_content *c)
 	for (size_t i = 0; i < st->n; i++) {
 		const chi_st_tensor *t = st->tensor[i];
 		if (!t->supported)
-			return choir_fail(CHOIR_UNSUPPORTED, "%s: state \"%.100s\": dtype %.10s is none of "
-					"Choir's", c->path, t->name, t->dtype_name);
+			return choir_fail(CHOIR_UNSUPPORTED,
+					"%s: state \"%.100s\": dtype %.10s is none of "
+					"Choir's",
+					c->path, t->name, t->dtype_name);
 		CHOIR_TRY(chi_state_lend(state, t->name, t->dtype, &t->shape, data + t->begin));
 	}
 	return CHOIR_OK;
@@ -50,8 +52,8 @@ choir_status chi_step_apply(choir_strategy *s, choir_status status, chi_step_con
 	const chi_safetensors *weights = &c->header[CHI_STEP_WEIGHTS];
 	status = chi_strategy_agree(s, lend(&state, c), "the state in a checkpoint");
 	if (status == CHOIR_OK)
-		status = chi_snapshot_apply(s, c->path, weights,
-				(char *) c->data[CHI_STEP_WEIGHTS] + weights->data, &state);
+		status = chi_snapshot_apply(
+				s, c->path, weights, (char *) c->data[CHI_STEP_WEIGHTS] + weights->data, &state);
 	chi_state_free(&state);
 	return status;
 }

@@ -103,8 +103,8 @@ static choir_status take_parts(chi_state *to, choir_variable *v)
 	return data == NULL ? choir_error_status() : chi_strategy_all_parts(v, data);
 }
 
-static choir_status take_state(chi_state *to, choir_strategy *s, const chi_weights *w,
-		const objects *o)
+static choir_status take_state(
+		chi_state *to, choir_strategy *s, const chi_weights *w, const objects *o)
 {
 	chi_state_clear(to);
 	to->object = "strategy";
@@ -141,8 +141,7 @@ choir_status chi_snapshot_take(chi_snapshot *snapshot, choir_strategy *s)
 	snapshot->state.object = NULL;
 	if (status == CHOIR_OK) {
 		snapshot->step = s->step;
-		snapshot->replicas =
-				(uint64_t) (s->peers == NULL ? s->everyone.replicas : s->in_sync);
+		snapshot->replicas = (uint64_t) (s->peers == NULL ? s->everyone.replicas : s->in_sync);
 	}
 	free_objects(&o);
 	chi_weights_free(&w);
@@ -213,8 +212,8 @@ static choir_status apply_parts(chi_state *from, choir_variable *v)
 {
 	const choir_shape shape = parts_shape(v);
 	const chi_state_entry *e = chi_state_find(from, v->name);
-	if (e == NULL || v->synchronization != CHOIR_SYNCHRONIZATION_ON_READ ||
-			e->dtype != v->dtype || !chi_shape_equal(&e->shape, &shape))
+	if (e == NULL || v->synchronization != CHOIR_SYNCHRONIZATION_ON_READ || e->dtype != v->dtype ||
+			!chi_shape_equal(&e->shape, &shape))
 		return CHOIR_OK;
 	const size_t each = chi_variable_bytes(v);
 	const char *own = (const char *) e->data + (size_t) v->strategy->before * each;

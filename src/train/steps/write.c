@@ -50,8 +50,9 @@ static choir_status print_header(const writing *w, int file, content *c)
 					"save: a variable cannot be saved by the name \"%.100s\"", e->name);
 		else if (!chi_size_add(end, e->bytes, &end))
 			status = choir_fail(CHOIR_INVALID, "save: more bytes than fit");
-		tensor[i] = (chi_st_tensor){ .name = e->name, .dtype = e->dtype, .shape = e->shape,
-			.begin = begin, .end = end };
+		tensor[i] = (chi_st_tensor){
+			.name = e->name, .dtype = e->dtype, .shape = e->shape, .begin = begin, .end = end
+		};
 	}
 	// Whoever has only the weights still knows what they are of.
 	const size_t pairs = file == CHI_STEP_WEIGHTS ? w->plan->pairs : 0;
@@ -135,7 +136,7 @@ static choir_status write_manifest(const writing *w)
 	chi_manifest_print(&text, &w->manifest);
 	chi_writer *to = text.failed ? NULL : open_file(w, "manifest.json");
 	choir_status status = to == NULL ? choir_error_status()
-			: end_file(to, chi_writer_write(to, text.data, text.length));
+									 : end_file(to, chi_writer_write(to, text.data, text.length));
 	chi_text_free(&text);
 	return status;
 }
@@ -151,8 +152,8 @@ static choir_status find_names(writing *w)
 		if (k > 1)
 			chi_text_add(&name, ".%d", k);
 		chi_text_add(&w->final, "%s/%s", directory, name.data == NULL ? "" : name.data);
-		const bool failed = name.failed || w->final.failed, taken = !failed &&
-				chi_folder_has(w->final.data);
+		const bool failed = name.failed || w->final.failed,
+				   taken = !failed && chi_folder_has(w->final.data);
 		if (!failed && !taken)
 			chi_text_add(&w->temporary, "%s/.%s.tmp", directory, name.data);
 		chi_text_free(&name);
@@ -186,9 +187,10 @@ static choir_status give_up(const writing *w)
 	chi_error_restore(&first);
 	if (first.status != CHOIR_IO)
 		return first.status;
-	return choir_fail(CHOIR_IO, "step %" PRIu64 " was not saved: %.300s (it needs %" PRIu64
-			" bytes, and %" PRIu64 " are free)", w->plan->snapshot->step, first.text, w->bytes,
-			room);
+	return choir_fail(CHOIR_IO,
+			"step %" PRIu64 " was not saved: %.300s (it needs %" PRIu64 " bytes, and %" PRIu64
+			" are free)",
+			w->plan->snapshot->step, first.text, w->bytes, room);
 }
 
 static choir_status check_room(const writing *w)
@@ -196,9 +198,10 @@ static choir_status check_room(const writing *w)
 	const uint64_t room = chi_folder_room(w->plan->directory);
 	if (room >= w->bytes)
 		return CHOIR_OK;
-	return choir_fail(CHOIR_IO, "%s: step %" PRIu64 " was not saved: it needs %" PRIu64
-			" bytes, and %" PRIu64 " are free", w->plan->directory, w->plan->snapshot->step,
-			w->bytes, room);
+	return choir_fail(CHOIR_IO,
+			"%s: step %" PRIu64 " was not saved: it needs %" PRIu64 " bytes, and %" PRIu64
+			" are free",
+			w->plan->directory, w->plan->snapshot->step, w->bytes, room);
 }
 
 static choir_status publish(writing *w, const content c[])

@@ -163,9 +163,9 @@ static choir_status read_windows(void *path)
 static choir_status read_lines(void *path)
 {
 	chi_cell line = { 0 };
-	const choir_status status = read_to_end(
-			choir_text_lines_dataset_new(path, "x", CHOIR_WRONG_STOP),
-			(chi_element){ .column = { &line }, .capacity = 1 });
+	const choir_status status =
+			read_to_end(choir_text_lines_dataset_new(path, "x", CHOIR_WRONG_STOP),
+					(chi_element){ .column = { &line }, .capacity = 1 });
 	chi_cell_free(&line);
 	return status;
 }

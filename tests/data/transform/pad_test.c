@@ -172,10 +172,10 @@ static void short_windows_at_the_end_may_be_kept(void **state)
 	assert_int_equal(chi_dataset_next(d, &e), CHOIR_END);
 	chi_cell_free(&cell);
 	choir_dataset_free(d);
-	assert_refused(choir_dataset_window(numbers_in_memory(5), NULL), CHOIR_INVALID,
-			"window: length 0");
-	assert_refused(choir_dataset_window(
-						   numbers_in_memory(5), &(choir_window_options){ .size = 4 }),
+	assert_refused(
+			choir_dataset_window(numbers_in_memory(5), NULL), CHOIR_INVALID, "window: length 0");
+	assert_refused(
+			choir_dataset_window(numbers_in_memory(5), &(choir_window_options){ .size = 4 }),
 			CHOIR_INVALID, "window: the options' size is 4");
 	assert_refused(
 			choir_dataset_window(words_new(5), CHOIR_OPTIONS(choir_window_options, .length = 2)),

@@ -1,7 +1,6 @@
 // Standardisation: moments by hand and over batches, what is applied, and wrong use.
 #include "data/elements.h"
 
-
 #include <string.h>
 
 static const float numbers[][2] = { { 1, 1e6f }, { 2, 1e6f }, { 3, 1e6f }, { 6, 1e6f } };

@@ -1,5 +1,8 @@
 """The benchmarks run and say what they promise; how fast is no matter here."""
 
+import os
+import unittest
+
 from command import Case, main
 
 
@@ -28,6 +31,7 @@ class Bench(Case):
                 self.assertAlmostEqual(line["share_of_limit"],
                                        line["limit_ms"] / line["step_ms_median"], places=6)
 
+    @unittest.skipIf(os.environ.get("CHOIR_TEST_SANITIZE") == "thread", "a minute, for steps that others test")
     def test_models(self):
         for case, batch, most in (("gpt128", 16, 6.5), ("resnet20", 128, 4)):
             (line,) = self.events("bench", "train", "--case", case, "--seconds", "0.01")

@@ -55,6 +55,7 @@ typedef struct chi_replica {
 	choir_tensor *contribution; // to a collective that one replica does for all
 	int64_t offset; // of its part in what was gathered last
 	bool cancelled; // was told to stop: what it returns is not the cause
+	char apart[64]; // as for lanes
 } chi_replica;
 
 typedef struct {
@@ -63,6 +64,7 @@ typedef struct {
 	bool shared; // carries several replicas
 	bool held; // somebody has the baton, or is on the way to take it
 	bool closed; // all have returned and somebody has seen to the rest
+	char apart[104]; // lanes are written by different processors
 } chi_lane;
 
 typedef struct chi_run {

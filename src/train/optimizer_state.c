@@ -98,17 +98,23 @@ static choir_status has_slots(
 	return CHOIR_OK;
 }
 
+// The values that the checkpoint has for a slot of all of v.
+static choir_status take_slot(const choir_optimizer *o, const choir_variable *v, int i,
+		chi_state *from, const void **data)
+{
+	chi_text text = slot_name(o, v, i);
+	const choir_status status = text.data == NULL
+			? CHOIR_NO_MEMORY
+			: chi_state_take(from, text.data, v->dtype, &v->shape, data);
+	chi_text_free(&text);
+	return status;
+}
+
 static choir_status check_variable(choir_optimizer *o, choir_variable *v, chi_state *from)
 {
 	const void *data;
-	for (int i = 0; i < o->kind->slots; i++) {
-		chi_text text = slot_name(o, v, i);
-		const choir_status status = text.data == NULL
-				? CHOIR_NO_MEMORY
-				: chi_state_take(from, text.data, v->dtype, &v->shape, &data);
-		chi_text_free(&text);
-		CHOIR_TRY(status);
-	}
+	for (int i = 0; i < o->kind->slots; i++)
+		CHOIR_TRY(take_slot(o, v, i, from, &data));
 	for (int i = 0; i < v->shards; i++)
 		if (chi_update_target(o, v->shard[i]) == NULL)
 			return choir_error_status();
@@ -155,12 +161,7 @@ static choir_status restore_target(const choir_optimizer *o, const chi_target *t
 	for (int i = 0; i < o->kind->slots; i++) {
 		const void *data = NULL;
 		if (has) {
-			chi_text text = slot_name(o, v, i);
-			const choir_status status = text.data == NULL
-					? CHOIR_NO_MEMORY
-					: chi_state_take(from, text.data, v->dtype, &v->shape, &data);
-			chi_text_free(&text);
-			CHOIR_TRY(status);
+			CHOIR_TRY(take_slot(o, v, i, from, &data));
 			data = (const char *) data + first;
 		}
 		if (t->slot[i] != NULL)

@@ -1,6 +1,7 @@
 // Helpers of the tests of strategies.
 #include "strategy/world.h"
 
+#include "base/alloc.h"
 #include "choir/op.h"
 
 #include <setjmp.h>
@@ -127,6 +128,17 @@ double world_number_of(choir_values *set, const char *name, int replica)
 	assert_non_null(v);
 	return choir_tensor_number(
 			choir_value_local(v, choir_value_local_count(v) == 1 ? 0 : replica));
+}
+
+void world_steady(choir_strategy *s, choir_replica_fn *fn, void *user)
+{
+	int quiet = 0;
+	for (int step = 0; quiet < 20; step++) {
+		const uint64_t before = chi_alloc_count();
+		world_ok(choir_strategy_run(s, fn, user, NULL, NULL));
+		quiet = chi_alloc_count() == before ? quiet + 1 : 0;
+		assert_in_range(step, 0, 500);
+	}
 }
 
 void world_watch(void)

@@ -49,5 +49,8 @@ double world_number_of(choir_values *set, const char *name, int replica);
 // afterwards the strategy must still work.
 void world_on_every_deal(choir_strategy **strategy, int *replicas, int least, void (*test)(void));
 
+// Runs fn until no run of twenty in a row has allocated anything; fails if that does not come.
+void world_steady(choir_strategy *s, choir_replica_fn *fn, void *user);
+
 // Ends the program if its tests hang. For main.
 void world_watch(void);

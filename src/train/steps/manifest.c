@@ -56,7 +56,6 @@ void chi_manifest_print(chi_text *text, const chi_manifest *m)
 typedef struct {
 	chi_json json;
 	const char *path;
-	chi_manifest *m;
 	uint64_t format;
 } reader;
 
@@ -81,82 +80,66 @@ static choir_status read_checksum(reader *r, uint32_t *to)
 	return CHOIR_OK;
 }
 
-// The key of an object's next member; *end: there is none.
-static choir_status next_key(reader *r, bool *end)
-{
-	const chi_json_token token = chi_json_next(&r->json);
-	*end = token == CHI_JSON_OBJECT_END;
-	return *end || token == CHI_JSON_KEY ? CHOIR_OK : corrupt(r);
-}
+// Reads what stands behind a key, which is r->json.text.
+typedef choir_status member_fn(reader *r, void *of);
 
-static choir_status begin_object(reader *r)
+static choir_status read_object(reader *r, member_fn *member, void *of)
 {
-	return chi_json_next(&r->json) == CHI_JSON_OBJECT ? CHOIR_OK : corrupt(r);
-}
-
-static choir_status read_tensors(reader *r, chi_manifest_file *f)
-{
-	bool end;
-	CHOIR_TRY(begin_object(r));
+	if (chi_json_next(&r->json) != CHI_JSON_OBJECT)
+		return corrupt(r);
 	for (;;) {
-		CHOIR_TRY(next_key(r, &end));
-		if (end)
+		const chi_json_token token = chi_json_next(&r->json);
+		if (token == CHI_JSON_OBJECT_END)
 			return CHOIR_OK;
-		void *array = f->tensor;
-		const bool grown = chi_grow(&array, &f->room, f->n + 1, sizeof *f->tensor);
-		f->tensor = array;
-		if (!grown)
-			return CHOIR_NO_MEMORY;
-		chi_manifest_tensor *t = &f->tensor[f->n++];
-		*t = (chi_manifest_tensor){ .name = r->json.text };
-		CHOIR_TRY(read_checksum(r, &t->crc32c));
-	}
-}
-
-static choir_status read_file(reader *r, chi_manifest_file *f)
-{
-	bool end;
-	CHOIR_TRY(begin_object(r));
-	for (;;) {
-		CHOIR_TRY(next_key(r, &end));
-		if (end)
-			return CHOIR_OK;
-		if (strcmp(r->json.text, "bytes") == 0)
-			CHOIR_TRY(read_count(r, UINT64_MAX, &f->bytes));
-		else if (strcmp(r->json.text, "header") == 0)
-			CHOIR_TRY(read_checksum(r, &f->header));
-		else if (strcmp(r->json.text, "tensors") == 0)
-			CHOIR_TRY(read_tensors(r, f));
-		else
+		if (token != CHI_JSON_KEY)
 			return corrupt(r);
+		CHOIR_TRY(member(r, of));
 	}
 }
 
-static choir_status read_metadata(reader *r)
+static choir_status read_tensor(reader *r, void *of)
 {
-	chi_manifest *m = r->m;
-	bool end;
-	CHOIR_TRY(begin_object(r));
-	for (;;) {
-		CHOIR_TRY(next_key(r, &end));
-		if (end)
-			return CHOIR_OK;
-		void *array = m->pair;
-		const bool grown = chi_grow(&array, &m->pairs_room, m->pairs + 1, sizeof *m->pair);
-		m->pair = array;
-		if (!grown)
-			return CHOIR_NO_MEMORY;
-		chi_st_pair *p = &m->pair[m->pairs++];
-		*p = (chi_st_pair){ r->json.text, "" };
-		if (chi_json_next(&r->json) != CHI_JSON_STRING)
-			return corrupt(r);
-		p->value = r->json.text;
-	}
+	chi_manifest_file *f = of;
+	void *array = f->tensor;
+	const bool grown = chi_grow(&array, &f->room, f->n + 1, sizeof *f->tensor);
+	f->tensor = array;
+	if (!grown)
+		return CHOIR_NO_MEMORY;
+	chi_manifest_tensor *t = &f->tensor[f->n++];
+	*t = (chi_manifest_tensor){ .name = r->json.text };
+	return read_checksum(r, &t->crc32c);
 }
 
-static choir_status read_member(reader *r)
+static choir_status read_of_file(reader *r, void *of)
 {
-	chi_manifest *m = r->m;
+	chi_manifest_file *f = of;
+	if (strcmp(r->json.text, "bytes") == 0)
+		return read_count(r, UINT64_MAX, &f->bytes);
+	if (strcmp(r->json.text, "header") == 0)
+		return read_checksum(r, &f->header);
+	if (strcmp(r->json.text, "tensors") == 0)
+		return read_object(r, read_tensor, f);
+	return corrupt(r);
+}
+
+static choir_status read_pair(reader *r, void *of)
+{
+	chi_manifest *m = of;
+	void *array = m->pair;
+	const bool grown = chi_grow(&array, &m->pairs_room, m->pairs + 1, sizeof *m->pair);
+	m->pair = array;
+	if (!grown)
+		return CHOIR_NO_MEMORY;
+	chi_st_pair *p = &m->pair[m->pairs++];
+	*p = (chi_st_pair){ r->json.text, "" };
+	if (chi_json_next(&r->json) != CHI_JSON_STRING)
+		return corrupt(r);
+	p->value = r->json.text;
+	return CHOIR_OK;
+}
+
+static choir_status read_known(reader *r, chi_manifest *m)
+{
 	const struct {
 		const char *key;
 		uint64_t *to;
@@ -167,30 +150,29 @@ static choir_status read_member(reader *r)
 			return read_count(r, i == 0 ? UINT64_MAX : INT64_MAX, counts[i].to);
 	for (int i = 0; i < CHI_STEP_FILES; i++)
 		if (strcmp(r->json.text, section[i]) == 0)
-			return read_file(r, &m->file[i]);
+			return read_object(r, read_of_file, &m->file[i]);
 	if (strcmp(r->json.text, "metadata") == 0)
-		return read_metadata(r);
+		return read_object(r, read_pair, m);
 	if (strcmp(r->json.text, "crc32c") == 0 && chi_json_next(&r->json) == CHI_JSON_STRING)
 		return CHOIR_OK; // was compared before
 	return corrupt(r);
 }
 
 // The format comes first, so that of a newer one nothing else is read.
-static choir_status read_all(reader *r)
+static choir_status read_member(reader *r, void *of)
 {
-	bool end;
-	CHOIR_TRY(begin_object(r));
-	for (;;) {
-		CHOIR_TRY(next_key(r, &end));
-		if (end)
-			break;
-		CHOIR_TRY(read_member(r));
-		if (r->format > CHI_MANIFEST_FORMAT)
-			return choir_fail(CHOIR_UNSUPPORTED,
-					"%s: a checkpoint of format %" PRIu64
-					", which a newer Choir has written; this one reads format %d",
-					r->path, r->format, CHI_MANIFEST_FORMAT);
-	}
+	CHOIR_TRY(read_known(r, of));
+	if (r->format > CHI_MANIFEST_FORMAT)
+		return choir_fail(CHOIR_UNSUPPORTED,
+				"%s: a checkpoint of format %" PRIu64
+				", which a newer Choir has written; this one reads format %d",
+				r->path, r->format, CHI_MANIFEST_FORMAT);
+	return CHOIR_OK;
+}
+
+static choir_status read_all(reader *r, chi_manifest *m)
+{
+	CHOIR_TRY(read_object(r, read_member, m));
 	return chi_json_next(&r->json) == CHI_JSON_END && r->format != 0 ? CHOIR_OK : corrupt(r);
 }
 
@@ -230,9 +212,9 @@ choir_status chi_manifest_read(const char *path, chi_manifest *m)
 	chi_file_close(f);
 	CHOIR_TRY(status);
 	CHOIR_TRY(check_tail(path, m->text, bytes));
-	reader r = { .path = path, .m = m };
+	reader r = { .path = path };
 	chi_json_open(&r.json, m->text, bytes);
-	return read_all(&r);
+	return read_all(&r, m);
 }
 
 void chi_manifest_free(chi_manifest *m)

@@ -1,5 +1,5 @@
-// The heap behind one door. Each allocation takes a number; tests ask for a range of numbers to
-// fail, which needs no lock and costs two loads.
+// The heap behind one door. Each allocation takes a number; tests ask for the one that comes with a
+// number or first after it to fail, or for all from there, which needs no lock and costs a load.
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/size.h"
@@ -10,9 +10,12 @@
 
 enum { BUFFER_ALIGNMENT = 64 }; // a cache line, and the widest vector
 
+enum { NONE, ONE, ALL };
+
 static struct {
 	chi_atomic64 count, bytes;
-	chi_atomic64 fail_first, fail_last; // none while last is 0
+	chi_atomic64 first; // the number from which on an allocation fails
+	chi_atomic32 fails; // how many from there
 	chi_atomic32 failed;
 } heap;
 
@@ -28,8 +31,9 @@ static bool admit(size_t bytes)
 {
 	uint64_t number = chi_atomic64_add(&heap.count, 1) + 1;
 	chi_atomic64_add(&heap.bytes, bytes);
-	if (number <= chi_atomic64_load(&heap.fail_last) &&
-			number >= chi_atomic64_load(&heap.fail_first)) {
+	const uint32_t fails = chi_atomic32_load(&heap.fails);
+	if (fails != NONE && number >= chi_atomic64_load(&heap.first) &&
+			(fails == ALL || chi_atomic32_change(&heap.fails, ONE, NONE))) {
 		chi_atomic32_store(&heap.failed, 1);
 		return false;
 	}
@@ -114,13 +118,12 @@ uint64_t chi_alloc_count(void)
 
 void chi_alloc_fail(uint64_t n, bool persistent)
 {
-	chi_atomic64_store(&heap.fail_last, 0);
+	chi_atomic32_store(&heap.fails, NONE);
 	chi_atomic32_store(&heap.failed, 0);
 	if (n == 0)
 		return;
-	uint64_t first = chi_atomic64_load(&heap.count) + n;
-	chi_atomic64_store(&heap.fail_first, first);
-	chi_atomic64_store(&heap.fail_last, persistent ? UINT64_MAX : first);
+	chi_atomic64_store(&heap.first, chi_atomic64_load(&heap.count) + n);
+	chi_atomic32_store(&heap.fails, persistent ? ALL : ONE);
 }
 
 bool chi_alloc_failed(void)

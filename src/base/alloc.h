@@ -25,6 +25,7 @@ void chi_free(void *p); // NULL is fine
 uint64_t chi_alloc_count(void);
 uint64_t chi_alloc_bytes(void); // asked for by them
 // Lets the n-th allocation from now fail (1: the next); and all after it if persistent. 0: none.
+// Where other threads allocate at this moment, it is the first from about the n-th on.
 void chi_alloc_fail(uint64_t n, bool persistent);
 // Whether the failure asked for has happened since it was asked for.
 bool chi_alloc_failed(void);

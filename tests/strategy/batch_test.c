@@ -126,12 +126,13 @@ static choir_status spy_join(void *self, int member, const choir_collective *c, 
 	return chi_direct_table.join(self, member, c, ticket);
 }
 
-static double waited; // what the last wait was given
+static double waited; // what the last wait of the first member was given
 static bool too_late;
 
 static choir_status spy_wait(void *self, int member, uint64_t ticket, double seconds)
 {
-	waited = seconds;
+	if (member == 0)
+		waited = seconds;
 	if (too_late)
 		return choir_fail(CHOIR_TIMEOUT, "too late");
 	return chi_direct_table.wait(self, member, ticket, seconds);

@@ -1,5 +1,5 @@
-// The heap behind one door. Each allocation takes a number; tests ask for the one that comes with a
-// number or first after it to fail, or for all from there, which needs no lock and costs a load.
+// The heap behind one door. Each allocation takes a number; tests ask for the one that comes with
+// a number or first after it to fail, or for all from there, which needs no lock and costs a load.
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/size.h"

@@ -77,7 +77,7 @@ choir_value *choir_cross_place(choir_cross *x, const char *devices);
 // host memory and for one copy of a variable is added up when it is first looked at, by an
 // elementwise update slice by slice (docs/decisions/0017), so that a CHOIR_NO_MEMORY or
 // CHOIR_TIMEOUT may come there. CHOIR_INVALID: an unknown op, shapes or dtypes that differ, a
-// replica without a value, a place.
+// replica without a value, a place. CHOIR_STATE: v or to is a variable of another strategy.
 choir_value *choir_cross_reduce_to(
 		choir_cross *x, choir_reduce_op op, choir_value *v, choir_value *to);
 
@@ -89,13 +89,14 @@ typedef struct {
 
 // What n calls of choir_cross_reduce_to give, for any mixture of dtypes, shapes and destinations;
 // o may be NULL, and says how values travel (strategy.h). Everything is checked before anything is
-// reduced. After a failure all results are NULL. CHOIR_INVALID, CHOIR_NOT_FOUND,
-// CHOIR_UNSUPPORTED: options that cannot be, as of a strategy. CHOIR_TIMEOUT: of o.
+// reduced; what travels in packs is then added up, of all else what is large may wait as there.
+// After a failure all results are NULL. CHOIR_INVALID, CHOIR_NOT_FOUND, CHOIR_UNSUPPORTED: options
+// that cannot be, as of a strategy. CHOIR_TIMEOUT: of o.
 choir_status choir_cross_batch_reduce_to(choir_cross *x, choir_reduce_op op, size_t n,
 		choir_reduction items[], const choir_communication_options *o);
 
 // v, which is plain, mirrored or a variable, mirrored at to. A plain number stays plain.
-// CHOIR_INVALID: a per-replica value, a place.
+// CHOIR_INVALID: a per-replica value, a place. CHOIR_STATE: a variable of another strategy.
 choir_value *choir_cross_broadcast_to(choir_cross *x, choir_value *v, choir_value *to);
 
 // A function of a variable's value t, in t's frame: on the device of the copy that was read.

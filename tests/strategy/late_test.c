@@ -88,10 +88,14 @@ static bool holds(choir_variable *v, choir_reduce_op op, float offset, float rat
 	return all;
 }
 
+// How it is asked for: by itself, in a batch, in a batch that is packed.
+typedef enum { SINGLE, BATCH, PACKED, MANNERS } manner;
+
 typedef struct {
 	choir_reduce_op op;
 	int use;
 	bool waited; // it does so on these devices
+	manner asked;
 } job;
 
 static choir_status add_it(choir_update *u, void *user)
@@ -170,11 +174,34 @@ static choir_status use_it(choir_cross *x, choir_value *v, choir_value *g, job *
 	return CHOIR_OK;
 }
 
+// The second of three, of which the first is small and the last for another variable.
+static choir_value *reduce_in_batch(choir_cross *x, const job *j, choir_value *v)
+{
+	choir_value *small = choir_cross_arg(x, "small");
+	choir_reduction item[3] = { { small, choir_variable_value(target), NULL },
+		{ v, choir_variable_value(target), NULL }, { v, choir_variable_value(other), NULL } };
+	const choir_communication_options *o =
+			CHOIR_OPTIONS(choir_communication_options, .num_packs = j->asked == PACKED ? 2 : 0);
+	if (choir_cross_batch_reduce_to(x, j->op, 3, item, o) != CHOIR_OK)
+		return NULL;
+	float threes = 0;
+	bool good = item[0].result->make == NULL &&
+			(item[2].result->make != NULL) == (item[1].result->make != NULL) &&
+			choir_tensor_fetch(choir_value_local(item[0].result, 0), &threes, sizeof threes) ==
+					CHOIR_OK &&
+			threes == (float) (j->op == CHOIR_SUM ? 3 * replicas : 3);
+	if (j->use % 2 == 1) // the others are never looked at
+		good = good && is_reduction(choir_value_local(item[2].result, 0), j->op, 0, 1);
+	return good ? item[1].result : NULL;
+}
+
 static choir_status reduce_and_use(choir_cross *x, void *user)
 {
 	job *j = user;
 	choir_value *v = choir_cross_arg(x, "g");
-	choir_value *g = choir_cross_reduce_to(x, j->op, v, choir_variable_value(target));
+	choir_value *g = j->asked == SINGLE
+			? choir_cross_reduce_to(x, j->op, v, choir_variable_value(target))
+			: reduce_in_batch(x, j, v);
 	WORLD_NEED(g != NULL && (g->make != NULL) == j->waited);
 	CHOIR_TRY(use_it(x, v, g, j));
 	return choir_cross_return(x, "used", choir_tensor_value(choir_number(x->frame, 1)));
@@ -184,6 +211,7 @@ static choir_status train(choir_replica *r, void *user)
 {
 	const job *j = user;
 	choir_replica_give(r, "g", brought(r->frame, choir_replica_id(r)));
+	choir_replica_give(r, "small", choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(1), 3));
 	CHOIR_TRY(choir_replica_merge_call(r, reduce_and_use, user));
 	if (j->use >= 2)
 		WORLD_NEED(is_reduction(choir_replica_take(r, "g"), j->op, 0, 1));
@@ -202,8 +230,10 @@ static void use_in_every_way(void)
 {
 	make_variables();
 	choir_frame *f = choir_frame_new(NULL);
-	for (int k = 0; k < 24; k++) {
-		job j = { k % 2 == 0 ? CHOIR_SUM : CHOIR_MEAN, k / 2, on_cpus() };
+	for (int k = 0; k < 24 * MANNERS; k++) {
+		const manner asked = (manner) (k / 24);
+		job j = { k % 2 == 0 ? CHOIR_SUM : CHOIR_MEAN, k % 24 / 2, asked != PACKED && on_cpus(),
+			asked };
 		world_ok(choir_variable_assign(target, choir_number(f, j.use == 1 ? 0 : 0.25)));
 		world_ok(choir_strategy_run(strategy, train, &j, NULL, NULL));
 		if (j.use == 1)
@@ -214,7 +244,7 @@ static void use_in_every_way(void)
 	choir_frame_free(f);
 }
 
-// spec: A23, A26, A39, A41
+// spec: A23, A26, A36, A39, A41, M18
 static void every_use_gives_what_it_would_at_once(void **state)
 {
 	(void) state;
@@ -240,7 +270,7 @@ static void reduce_what_is_cleared(void)
 {
 	make_variables();
 	choir_values *results = NULL;
-	job j = { CHOIR_SUM, 0, on_cpus() };
+	job j = { CHOIR_SUM, 0, on_cpus(), SINGLE };
 	choir_cross *x = choir_strategy_cross(strategy);
 	world_ok(choir_strategy_run(strategy, bring, NULL, NULL, &results));
 	choir_value *g = choir_cross_reduce_to(
@@ -257,7 +287,7 @@ static void reduce_what_is_cleared(void)
 static void reduce_what_is_borrowed(void)
 {
 	make_variables();
-	job j = { CHOIR_SUM, 0, false };
+	job j = { CHOIR_SUM, 0, false, SINGLE };
 	float *memory = malloc((size_t) replicas * SIZE * sizeof *memory);
 	choir_values *set = choir_values_new(strategy);
 	choir_cross *x = choir_strategy_cross(strategy);
@@ -305,7 +335,7 @@ static void reduce_what_is_written(void)
 {
 	static float have[SIZE];
 	make_variables();
-	job j = { CHOIR_SUM, 0, false };
+	job j = { CHOIR_SUM, 0, false, SINGLE };
 	world_ok(choir_strategy_run(strategy, read_and_merge, &j, NULL, NULL));
 	world_ok(chi_variable_to_host(target, 0, have));
 	for (int i = 0; i < SIZE; i++)
@@ -334,7 +364,7 @@ static void shards_take_their_rows(void **state)
 		assert_int_equal(choir_variable_shards(target), shards);
 		choir_frame *f = choir_frame_new(NULL);
 		for (int use = 0; use < 3; use += 2) {
-			job j = { CHOIR_MEAN, use, true };
+			job j = { CHOIR_MEAN, use, true, use == 0 ? BATCH : SINGLE };
 			world_ok(choir_variable_assign(target, choir_number(f, 1)));
 			if (shards < 4 || use == 2) {
 				world_ok(choir_strategy_run(strategy, train, &j, NULL, NULL));
@@ -403,7 +433,7 @@ static void allocations_may_fail(void **state)
 			choir_values *results = NULL;
 			world_ok(choir_strategy_run(strategy, bring, NULL, NULL, &results));
 			choir_cross *x = choir_strategy_cross(strategy);
-			job j = { CHOIR_SUM, use, true };
+			job j = { CHOIR_SUM, use, true, SINGLE };
 			chi_alloc_fail(n, false);
 			choir_value *g = choir_cross_reduce_to(
 					x, CHOIR_SUM, choir_values_find(results, "g"), choir_variable_value(target));

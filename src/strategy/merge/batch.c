@@ -191,6 +191,12 @@ static choir_status do_pack(
 	return status == CHOIR_OK ? status : chi_frame_keep(x->frame);
 }
 
+// What may wait does.
+static choir_status do_alone(choir_cross *x, choir_reduce_op op, const chi_ways *ways, chi_job *j)
+{
+	return chi_late_may(x, j) ? chi_late_begin(x, op, ways, j) : chi_job_do(x, op, ways, j);
+}
+
 static choir_status reduce_batch(choir_cross *x, choir_reduce_op op, size_t n,
 		choir_reduction items[], const chi_ways *ways)
 {
@@ -205,7 +211,7 @@ static choir_status reduce_batch(choir_cross *x, choir_reduce_op op, size_t n,
 		if (done[i])
 			continue;
 		CHOIR_TRY(packed && job[i].by_group ? do_pack(x, ways, n, job, done, i)
-											: chi_job_do(x, op, ways, &job[i]));
+											: do_alone(x, op, ways, &job[i]));
 	}
 	for (size_t i = 0; i < n; i++)
 		items[i].result = job[i].result;
@@ -247,7 +253,5 @@ choir_value *choir_cross_reduce_to(
 			chi_ways_find(chi_cross_of(x)->strategy, NULL, &ways) != CHOIR_OK ||
 			chi_job_check(x, op, &item, &job) != CHOIR_OK)
 		return NULL;
-	const choir_status status = chi_late_may(x, &job) ? chi_late_begin(x, op, &ways, &job)
-													  : chi_job_do(x, op, &ways, &job);
-	return status == CHOIR_OK ? job.result : NULL;
+	return do_alone(x, op, &ways, &job) == CHOIR_OK ? job.result : NULL;
 }

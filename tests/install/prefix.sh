@@ -41,7 +41,8 @@ done
 tests=$project/tests
 for compiler in $(compilers); do
 	c11="$compiler -std=c11 -D_GNU_SOURCE -I$tests -I$tests/strategies"
-	for source in install/strategy strategies/suite strategies/programs device/toy cross/toy cross/oracle; do
+	for source in install/strategy strategies/suite strategies/programs \
+			strategies/variable_programs device/toy cross/toy cross/oracle; do
 		# shellcheck disable=SC2086
 		quietly $c11 $(pkg-config --cflags choir) -c "$tests/$source.c" -o "$folder/${source//\//_}.o"
 	done

@@ -184,6 +184,7 @@ static end train_whole(choir_optimizer_kind kind)
 	return e;
 }
 
+// spec: 2.7, 2.17
 static void any_workers_before_and_after(void **state)
 {
 	(void) state;

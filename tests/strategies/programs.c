@@ -78,28 +78,6 @@ choir_status record_failure(
 	return CHOIR_OK;
 }
 
-#define TRY(call) \
-	do { \
-		const choir_status status_ = (call); \
-		if (status_ != CHOIR_OK) \
-			return status_; \
-	} while (0)
-
-// A variable of the strategy with its elements 1, 2, ...
-static choir_variable *counted(choir_strategy *s, const char *name, int64_t n,
-		choir_synchronization synchronization, choir_aggregation aggregation)
-{
-	float values[16];
-	choir_variable *v = NULL;
-	for (int i = 0; i < 16; i++)
-		values[i] = (float) (i + 1);
-	CHOIR_SCOPE (s)
-		v = choir_variable_new(name, CHOIR_SHAPE(n),
-				CHOIR_OPTIONS(choir_variable_options, .synchronization = synchronization,
-						.aggregation = aggregation, .initial_value = values));
-	return v;
-}
-
 // ---- Training.
 
 typedef struct {
@@ -197,17 +175,10 @@ static choir_tensor *own_rows(choir_frame *f, int replica, int count, void *user
 	return choir_constant(f, CHOIR_F32, CHOIR_SHAPE(replica + 1, 3), x);
 }
 
-static choir_tensor *own_vector(choir_frame *f, int replica, int count, void *user)
-{
-	(void) count, (void) user;
-	const float x[3] = { (float) replica, 1.1f * (float) replica, 0.3f };
-	return choir_constant(f, CHOIR_F32, CHOIR_SHAPE(3), x);
-}
-
 static choir_status reduce_values(choir_strategy *s, choir_values *set, record *to)
 {
 	static const choir_reduce_op ops[] = { CHOIR_SUM, CHOIR_MEAN };
-	TRY(choir_values_set_from_function(set, "vector", own_vector, NULL));
+	TRY(choir_values_set_from_function(set, "vector", program_vector, NULL));
 	TRY(choir_values_set_from_function(set, "rows", own_rows, NULL));
 	for (int i = 0; i < 2; i++) {
 		TRY(record_tensor(to,
@@ -234,7 +205,7 @@ static choir_status collect(choir_replica *r, void *user)
 {
 	(void) user;
 	const int id = choir_replica_id(r);
-	choir_tensor *x = own_vector(r->frame, id, 0, NULL);
+	choir_tensor *x = program_vector(r->frame, id, 0, NULL);
 	choir_replica_return(r, "sum", choir_replica_all_reduce(r, CHOIR_SUM, x));
 	choir_replica_return(r, "mean", choir_replica_all_reduce(r, CHOIR_MEAN, x));
 	choir_replica_return(
@@ -254,130 +225,6 @@ static choir_status collectives(choir_strategy *s, record *to)
 	return status;
 }
 
-// ---- Variables.
-
-typedef choir_status assign_fn(choir_variable *v, choir_tensor *value);
-static assign_fn *const assigns[] = { choir_variable_assign, choir_variable_assign_add,
-	choir_variable_assign_sub };
-
-typedef struct {
-	choir_variable *v;
-	assign_fn *assign;
-	double number; // what all assign; 0: a tensor of their own
-} assignment;
-
-static choir_status assign_one(choir_replica *r, void *user)
-{
-	const assignment *a = user;
-	choir_tensor *value = a->number != 0 ? choir_number(r->frame, a->number)
-										 : own_vector(r->frame, choir_replica_id(r), 0, NULL);
-	TRY(a->assign(a->v, value));
-	return choir_replica_return(r, "now", choir_variable_read(a->v, r->frame));
-}
-
-static choir_status assign_and_record(choir_strategy *s, assignment *a, record *to)
-{
-	choir_values *results = NULL;
-	choir_status status = choir_strategy_run(s, assign_one, a, NULL, &results);
-	if (status == CHOIR_OK)
-		status = record_leaf(to, results, "now");
-	choir_values_free(results);
-	return status == CHOIR_OK ? record_variable(to, a->v) : status;
-}
-
-static choir_status assign_mirrored(choir_strategy *s, record *to)
-{
-	static const struct {
-		const char *name;
-		choir_aggregation aggregation;
-	} kinds[] = { { "sum", CHOIR_AGGREGATION_SUM }, { "mean", CHOIR_AGGREGATION_MEAN },
-		{ "first", CHOIR_AGGREGATION_ONLY_FIRST_REPLICA } };
-	for (int k = 0; k < 3; k++) {
-		choir_variable *v =
-				counted(s, kinds[k].name, 3, CHOIR_SYNCHRONIZATION_ON_WRITE, kinds[k].aggregation);
-		NEED(v != NULL);
-		for (int i = 0; i < 3; i++)
-			TRY(assign_and_record(s, &(assignment){ v, assigns[i], 0 }, to));
-		if (kinds[k].aggregation != CHOIR_AGGREGATION_SUM)
-			TRY(assign_and_record(s, &(assignment){ v, assigns[1], 2.5 }, to));
-	}
-	return CHOIR_OK;
-}
-
-static choir_status refuse_assigns(choir_strategy *s, record *to)
-{
-	choir_variable *none =
-			counted(s, "none", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_NONE);
-	choir_variable *sum = counted(s, "sum", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_SUM);
-	NEED(none != NULL && sum != NULL);
-	TRY(record_failure(to,
-			choir_strategy_run(s, assign_one, &(assignment){ none, assigns[0], 0 }, NULL, NULL),
-			CHOIR_INVALID, "variable \"none\": an aggregation is needed"));
-	if (choir_strategy_replicas(s) > 1)
-		TRY(record_failure(to,
-				choir_strategy_run(s, assign_one, &(assignment){ sum, assigns[0], 7 }, NULL, NULL),
-				CHOIR_INVALID, "has no SUM"));
-	TRY(record_variable(to, none)); // nothing has changed
-	return record_variable(to, sum);
-}
-
-static choir_status assign_parts(choir_strategy *s, record *to)
-{
-	static const choir_aggregation kinds[] = { CHOIR_AGGREGATION_SUM, CHOIR_AGGREGATION_MEAN,
-		CHOIR_AGGREGATION_ONLY_FIRST_REPLICA };
-	static const char *const names[] = { "sum", "mean", "first" };
-	choir_frame *f = choir_frame_new(NULL);
-	NEED(f != NULL);
-	choir_status status = CHOIR_OK;
-	for (int k = 0; status == CHOIR_OK && k < 3; k++) {
-		choir_variable *v = counted(s, names[k], 3, CHOIR_SYNCHRONIZATION_ON_READ, kinds[k]);
-		status = v == NULL ? choir_error_status()
-						   : assign_and_record(s, &(assignment){ v, assigns[1], 0 }, to);
-		if (status == CHOIR_OK)
-			status = choir_variable_assign(v, choir_number(f, 6));
-		if (status == CHOIR_OK)
-			status = assign_and_record(s, &(assignment){ v, assigns[2], 0.5 }, to);
-	}
-	choir_frame_free(f);
-	return status;
-}
-
-static choir_status assign_outside(choir_strategy *s, record *to)
-{
-	choir_variable *v = counted(s, "v", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_NONE);
-	choir_frame *f = choir_frame_new(NULL);
-	NEED(v != NULL && f != NULL);
-	choir_status status = CHOIR_OK;
-	for (int i = 0; status == CHOIR_OK && i < 3; i++) {
-		status = assigns[i](v, own_vector(f, i + 2, 0, NULL));
-		if (status == CHOIR_OK)
-			status = record_variable(to, v);
-	}
-	choir_frame_free(f);
-	return status;
-}
-
-static choir_status make_inside(choir_replica *r, void *user)
-{
-	(void) user;
-	choir_variable *v = choir_variable_new("inside", CHOIR_SHAPE(2, 4),
-			CHOIR_OPTIONS(choir_variable_options, .initializer = CHOIR_GLOROT_UNIFORM));
-	return choir_replica_return(r, "v", choir_variable_read(v, r->frame));
-}
-
-static choir_status make_in_replicas(choir_strategy *s, record *to)
-{
-	choir_values *results = NULL;
-	choir_status status = choir_strategy_run(s, make_inside, NULL, NULL, &results);
-	for (int i = 0; status == CHOIR_OK && i < 2; i++) { // made, then found
-		status = record_leaf(to, results, "v");
-		if (status == CHOIR_OK)
-			status = choir_strategy_run(s, make_inside, NULL, NULL, &results);
-	}
-	choir_values_free(results);
-	return status;
-}
-
 // ---- Merge calls and updates.
 
 static choir_status nested(choir_replica *r, void *user)
@@ -387,11 +234,29 @@ static choir_status nested(choir_replica *r, void *user)
 	return choir_replica_return(r, "twice", choir_replica_all_reduce(r, CHOIR_SUM, x));
 }
 
+// A batch gives what the single call gave, also of what is mirrored already.
+static choir_status reduce_as_a_batch(
+		choir_cross *x, choir_value *all, choir_value *to, choir_value *sum)
+{
+	choir_reduction items[] = { { all, to, NULL }, { all, all, NULL } }, again = { sum, to, NULL };
+	TRY(choir_cross_batch_reduce_to(x, CHOIR_SUM, 2, items, NULL));
+	TRY(choir_cross_batch_reduce_to(x, CHOIR_MEAN, 1, &again, NULL));
+	choir_value *const batch[] = { items[0].result, items[1].result, again.result };
+	for (int i = 0; i < 3; i++) {
+		float one[3], other[3];
+		TRY(choir_tensor_fetch(choir_value_local(sum, 0), one, sizeof one));
+		TRY(choir_tensor_fetch(choir_value_local(batch[i], 0), other, sizeof other));
+		NEED(memcmp(one, other, sizeof one) == 0);
+	}
+	return CHOIR_OK;
+}
+
 static choir_status merge(choir_cross *x, void *user)
 {
 	choir_variable *v = user;
-	choir_value *sum =
-			choir_cross_reduce_to(x, CHOIR_SUM, choir_cross_arg(x, "x"), choir_variable_value(v));
+	choir_value *all = choir_cross_arg(x, "x"), *to = choir_variable_value(v);
+	choir_value *sum = choir_cross_reduce_to(x, CHOIR_SUM, all, to);
+	TRY(reduce_as_a_batch(x, all, to, sum));
 	TRY(choir_cross_run(x, nested, NULL));
 	choir_tensor *more =
 			choir_cross_reduce(x, CHOIR_MEAN, choir_cross_take(x, "twice"), CHOIR_NO_AXIS);
@@ -403,7 +268,7 @@ static choir_status merge(choir_cross *x, void *user)
 static choir_status call_merge(choir_replica *r, void *user)
 {
 	for (int i = 0; i < 2; i++) {
-		choir_replica_give(r, "x", own_vector(r->frame, choir_replica_id(r) + i, 0, NULL));
+		choir_replica_give(r, "x", program_vector(r->frame, choir_replica_id(r) + i, 0, NULL));
 		TRY(choir_replica_merge_call(r, merge, user));
 	}
 	TRY(choir_replica_return(r, "sum", choir_replica_take(r, "sum")));
@@ -413,7 +278,8 @@ static choir_status call_merge(choir_replica *r, void *user)
 
 static choir_status merge_calls(choir_strategy *s, record *to)
 {
-	choir_variable *v = counted(s, "v", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_NONE);
+	choir_variable *v =
+			program_counted(s, "v", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_NONE);
 	choir_values *results = NULL;
 	NEED(v != NULL);
 	choir_status status = choir_strategy_run(s, call_merge, v, NULL, &results);
@@ -453,13 +319,14 @@ static choir_status reduce_and_update(choir_cross *x, void *user)
 
 static choir_status four_steps(choir_replica *r, void *user)
 {
-	choir_replica_give(r, "gradient", own_vector(r->frame, choir_replica_id(r), 0, NULL));
+	choir_replica_give(r, "gradient", program_vector(r->frame, choir_replica_id(r), 0, NULL));
 	return choir_replica_merge_call(r, reduce_and_update, user);
 }
 
 static choir_status update_by_hand(choir_strategy *s, record *to)
 {
-	pair p = { counted(s, "v", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_NONE), NULL };
+	pair p = { program_counted(s, "v", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_NONE),
+		NULL };
 	choir_scope scope, beside;
 	NEED(p.v != NULL && choir_scope_enter(&scope, s) == CHOIR_OK);
 	NEED(choir_scope_colocate(&beside, choir_variable_value(p.v)) == CHOIR_OK);
@@ -476,7 +343,7 @@ static choir_status update_by_hand(choir_strategy *s, record *to)
 
 static choir_status update_with_parts(choir_replica *r, void *user)
 {
-	choir_replica_give(r, "gradient", own_vector(r->frame, choir_replica_id(r), 0, NULL));
+	choir_replica_give(r, "gradient", program_vector(r->frame, choir_replica_id(r), 0, NULL));
 	return choir_replica_update(r, ((const pair *) user)->v, momentum, user);
 }
 
@@ -484,7 +351,8 @@ static choir_status update_with_parts(choir_replica *r, void *user)
 // part it should get cannot be known.
 static choir_status refuse_updates(choir_strategy *s, record *to)
 {
-	pair p = { .v = counted(s, "v", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_NONE) };
+	pair p = { .v = program_counted(
+					   s, "v", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_NONE) };
 	NEED(p.v != NULL);
 	if (choir_strategy_replicas(s) > 1)
 		TRY(record_failure(to, choir_strategy_run(s, update_with_parts, &p, NULL, NULL),
@@ -519,7 +387,8 @@ static choir_status update_that_fails(choir_replica *r, void *user)
 
 static choir_status failures(choir_strategy *s, record *to)
 {
-	choir_variable *v = counted(s, "v", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_NONE);
+	choir_variable *v =
+			program_counted(s, "v", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_NONE);
 	choir_frame *f = choir_frame_new(NULL);
 	NEED(v != NULL && f != NULL);
 	TRY(record_failure(to, choir_strategy_run(s, fail_in_last, NULL, NULL, NULL), CHOIR_INVALID,
@@ -531,7 +400,7 @@ static choir_status failures(choir_strategy *s, record *to)
 	TRY(record_failure(to, choir_error_status(), CHOIR_STATE, "variable \"v\""));
 	choir_frame_free(f);
 	NEED((f = choir_frame_new(NULL)) != NULL);
-	TRY(choir_variable_assign(v, own_vector(f, 3, 0, NULL)));
+	TRY(choir_variable_assign(v, program_vector(f, 3, 0, NULL)));
 	choir_frame_free(f);
 	return record_variable(to, v);
 }
@@ -540,13 +409,14 @@ static choir_status read_then_assign(choir_replica *r, void *user)
 {
 	choir_variable *v = user;
 	choir_tensor *before = choir_variable_read(v, r->frame);
-	TRY(choir_variable_assign_add(v, own_vector(r->frame, choir_replica_id(r), 0, NULL)));
+	TRY(choir_variable_assign_add(v, program_vector(r->frame, choir_replica_id(r), 0, NULL)));
 	return choir_add(before, before) == NULL ? choir_error_status() : CHOIR_OK;
 }
 
 static choir_status stale_read(choir_strategy *s, record *to)
 {
-	choir_variable *v = counted(s, "v", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_SUM);
+	choir_variable *v =
+			program_counted(s, "v", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_SUM);
 	NEED(v != NULL);
 	TRY(record_failure(to, choir_strategy_run(s, read_then_assign, v, NULL, NULL), CHOIR_STATE,
 			"v: has changed since this tensor was read"));
@@ -558,11 +428,13 @@ const program strategy_programs[] = {
 	{ "train with a norm", train_clipped, false },
 	{ "reduce", reduce, false },
 	{ "all_reduce, all_gather, broadcast", collectives, false },
-	{ "assign mirrored variables in replicas", assign_mirrored, false },
-	{ "assign what cannot be assigned", refuse_assigns, true },
-	{ "assign parts", assign_parts, false },
-	{ "assign outside replicas", assign_outside, false },
-	{ "make variables in replicas", make_in_replicas, false },
+	{ "assign mirrored variables in replicas", program_assign_mirrored, false },
+	{ "assign what cannot be assigned", program_refuse_assigns, true },
+	{ "assign parts", program_assign_parts, false },
+	{ "assign outside replicas", program_assign_outside, false },
+	{ "make variables in replicas", program_make_in_replicas, false },
+	{ "make what can never be", program_refuse_variables, true },
+	{ "rows in replicas", program_scatter, false },
 	{ "merge calls with nested runs", merge_calls, false },
 	{ "update by hand", update_by_hand, false },
 	{ "update with parts", refuse_updates, true },

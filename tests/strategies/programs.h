@@ -28,6 +28,28 @@ choir_status record_failure(
 			return choir_fail(CHOIR_INTERNAL, "%s:%d: %s", __FILE__, __LINE__, #condition); \
 	} while (0)
 
+#define TRY(call) \
+	do { \
+		const choir_status status_ = (call); \
+		if (status_ != CHOIR_OK) \
+			return status_; \
+	} while (0)
+
+// A variable of the strategy with its elements 1, 2, ...
+choir_variable *program_counted(choir_strategy *s, const char *name, int64_t n,
+		choir_synchronization synchronization, choir_aggregation aggregation);
+// Three elements of each replica's own, for choir_values_set_from_function.
+choir_tensor *program_vector(choir_frame *f, int replica, int count, void *user);
+
+// Programs of variable_programs.c.
+choir_status program_assign_mirrored(choir_strategy *s, record *to);
+choir_status program_assign_parts(choir_strategy *s, record *to);
+choir_status program_assign_outside(choir_strategy *s, record *to);
+choir_status program_refuse_assigns(choir_strategy *s, record *to);
+choir_status program_make_in_replicas(choir_strategy *s, record *to);
+choir_status program_refuse_variables(choir_strategy *s, record *to);
+choir_status program_scatter(choir_strategy *s, record *to);
+
 typedef struct {
 	const char *name;
 	choir_status (*run)(choir_strategy *s, record *to);

@@ -1,9 +1,10 @@
 // Writing rows of a mirrored variable. All that can be wrong is found before anything is written,
-// in a replica even before it meets the others: so a failure has a replica's name, and the rows
-// that all of them brought are then written one replica's after the other's.
+// in a replica even before it meets the others: so a failure has a replica's name. The rows that
+// all of them brought are put one replica's behind the other's, and written in that order.
 #include "choir/op.h"
 #include "op/op.h"
 #include "strategy/merge/merge.h"
+#include "strategy/merge/reduce.h"
 #include "strategy/update/update.h"
 #include "strategy/variable/shards.h"
 #include "strategy/variable/write.h"
@@ -155,40 +156,37 @@ static choir_status write_all(const scatter *s)
 	return status;
 }
 
-// What one replica brought, as it counts in the aggregation.
-static choir_status write_share(scatter s, choir_frame *f, int replicas)
+// What all replicas of all workers brought, in the order of their ids, or what counts of it. NULL:
+// recorded in x's frame.
+static choir_tensor *brought(choir_cross *x, const choir_variable *v, const char *name)
 {
-	s.indices = chi_value_view(f, s.indices);
-	s.values = chi_value_view(f, s.values);
-	if (s.variable->aggregation == CHOIR_AGGREGATION_MEAN)
-		s.values = choir_divide(s.values, choir_number(f, replicas));
-	return s.indices == NULL || s.values == NULL ? chi_frame_report(f) : write_all(&s);
+	choir_value *given = choir_cross_arg(x, name);
+	if (given == NULL)
+		return NULL;
+	if (v->aggregation != CHOIR_AGGREGATION_ONLY_FIRST_REPLICA)
+		return choir_cross_gather(x, given, 0);
+	return v->strategy->peers != NULL ? chi_broadcast(x, given, 0)
+									  : chi_value_view(x->frame, given->component[0]);
 }
 
 static choir_status aggregate_and_write(choir_cross *x, void *user)
 {
-	const scatter *wanted = user;
-	const choir_value *indices = choir_cross_arg(x, "indices");
-	const choir_value *values = choir_cross_arg(x, "values");
-	if (indices == NULL || values == NULL)
-		return chi_frame_report(x->frame);
-	const bool first = wanted->variable->aggregation == CHOIR_AGGREGATION_ONLY_FIRST_REPLICA;
-	for (int r = 0; r < (first ? 1 : values->count); r++) {
-		const scatter one = { wanted->variable, wanted->how, indices->component[r],
-			values->component[r] };
-		const choir_status status = write_share(one, x->frame, values->count);
-		if (status != CHOIR_OK && r > 0)
-			chi_variable_undefine(wanted->variable);
-		CHOIR_TRY(status);
-	}
-	return CHOIR_OK;
+	scatter s = *(const scatter *) user;
+	s.indices = brought(x, s.variable, "indices");
+	s.values = brought(x, s.variable, "values");
+	if (s.variable->aggregation == CHOIR_AGGREGATION_MEAN && s.values != NULL)
+		s.values =
+				choir_divide(s.values, choir_number(x->frame, chi_cross_of(x)->strategy->in_sync));
+	return s.indices == NULL || s.values == NULL ? chi_frame_report(x->frame) : write_all(&s);
 }
 
 static choir_status write_in_replica(choir_replica *replica, scatter *s)
 {
 	const chi_merge_call c = { ways[s->how].name, aggregate_and_write, s, s->variable,
 		(uint64_t) s->how + 100 };
-	const chi_named given[] = { { "indices", s->indices }, { "values", s->values } };
+	// Of one dtype, since replicas' are put one behind another.
+	const chi_named given[] = { { "indices", choir_cast(s->indices, CHOIR_I64) },
+		{ "values", s->values } };
 	return chi_merge_own(chi_replica_of(replica), &c, 2, given);
 }
 

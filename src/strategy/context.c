@@ -4,6 +4,9 @@
 #include "base/alloc.h"
 #include "strategy/run/run.h"
 
+#include <stdarg.h>
+#include <stdio.h>
+
 static _Thread_local chi_context *top;
 static _Thread_local choir_strategy *set_strategy; // choir_strategy_set_current
 
@@ -23,7 +26,8 @@ void chi_context_pop(chi_context *c)
 	top = c->outer;
 }
 
-choir_status chi_context_leave(chi_context *c, choir_status status)
+// So many as were open.
+static int close_scopes(const chi_context *c)
 {
 	int open = 0;
 	while (top != c) { // all above c are scopes', from the heap
@@ -32,11 +36,25 @@ choir_status chi_context_leave(chi_context *c, choir_status status)
 		chi_free(scope);
 		open++;
 	}
+	return open;
+}
+
+choir_status chi_context_leave(chi_context *c, choir_status status, const char *fmt, ...)
+{
+	const int open = close_scopes(c);
 	chi_context_pop(c);
-	if (open == 0 || status != CHOIR_OK)
+	if (status == CHOIR_OK && open > 0)
+		return choir_fail(CHOIR_STATE, "scope: the function returned with %d scope%s still open",
+				open, open == 1 ? "" : "s");
+	if (status == CHOIR_OK || (status != CHOIR_END && choir_error_status() == status))
 		return status;
-	return choir_fail(CHOIR_STATE, "scope: the function returned with %d scope%s still open", open,
-			open == 1 ? "" : "s");
+	char function[200];
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(function, sizeof function, fmt, args);
+	va_end(args);
+	return choir_fail(status == CHOIR_END ? CHOIR_STATE : status, "%s returned %s", function,
+			choir_status_name(status));
 }
 
 void chi_context_forget(const choir_strategy *s)

@@ -28,8 +28,10 @@ void chi_context_push(chi_context *c); // c stays until popped
 void chi_context_pop(chi_context *c);
 // Pops c after a function of the program's, which returned status, and closes the scopes that it
 // left open. Returns that status, or CHOIR_STATE for open scopes of one that says it went well: to
-// leave them by a failure is no other failure.
-choir_status chi_context_leave(chi_context *c, choir_status status);
+// leave them by a failure is no other failure. A failure of which the thread has no text gets one,
+// which names the function by fmt, and CHOIR_END, which to callers is no failure, is CHOIR_STATE.
+choir_status chi_context_leave(chi_context *c, choir_status status, const char *fmt, ...)
+		CHOIR_PRINTF(3, 4);
 // The strategy is no more: this thread's choir_strategy_set_current is undone.
 void chi_context_forget(const choir_strategy *s);
 

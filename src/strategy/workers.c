@@ -90,10 +90,7 @@ static void call_worker(void *arg)
 	chi_context_push(&inside);
 	chi_dlpack_hold(true); // given back on the thread that called run_workers
 	chi_error_clear();
-	c->status = chi_context_leave(&inside, c->fn(s, s->worker, c->user));
-	if (c->status != CHOIR_OK && (choir_error_status() != c->status || c->status == CHOIR_END))
-		c->status = choir_fail(c->status == CHOIR_END ? CHOIR_STATE : c->status,
-				"the worker function returned %s", choir_status_name(c->status));
+	c->status = chi_context_leave(&inside, c->fn(s, s->worker, c->user), "the worker function");
 	chi_dlpack_hold(false);
 	if (c->status == CHOIR_OK)
 		return;

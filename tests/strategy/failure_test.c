@@ -202,6 +202,48 @@ static void a_merge_function_fails(void **state)
 	world_on_every_deal(&strategy, &replicas, 1, fail_merges);
 }
 
+// "No more data" is no way to end a function: a loop over data would take it for its own end.
+typedef struct {
+	choir_variable *v;
+	bool with_text;
+	int where; // 0: in a replica, 1: in an update
+} ending;
+
+static choir_status end_now(const ending *e)
+{
+	return e->with_text ? choir_fail(CHOIR_END, "no more") : CHOIR_END;
+}
+
+static choir_status end_in_update(choir_update *u, void *user)
+{
+	(void) u;
+	return end_now(user);
+}
+
+static choir_status end_in_replica(choir_replica *r, void *user)
+{
+	const ending *e = user;
+	return e->where == 0 ? end_now(e) : choir_replica_update(r, e->v, end_in_update, user);
+}
+
+static void end_everywhere(void)
+{
+	ending e = { .v = world_variable(strategy, "v", CHOIR_SCALAR, NULL) };
+	for (e.where = 0; e.where < 2; e.where++)
+		for (int text = 0; text < 2; text++) {
+			e.with_text = text == 1;
+			world_failed(choir_strategy_run(strategy, end_in_replica, &e, NULL, NULL), CHOIR_STATE,
+					"the function returned CHOIR_END", e.where == 0 ? NULL : "update of \"v\"");
+		}
+}
+
+// spec: E47, 2.1
+static void the_end_of_data_ends_no_function(void **state)
+{
+	(void) state;
+	world_on_every_deal(&strategy, &replicas, 1, end_everywhere);
+}
+
 static choir_status plain_merge(choir_cross *x, void *user)
 {
 	(void) x, (void) user;
@@ -465,6 +507,7 @@ int main(void)
 		cmocka_unit_test(all_replicas_fail),
 		cmocka_unit_test(an_ignored_failure_fails_the_run),
 		cmocka_unit_test(a_merge_function_fails),
+		cmocka_unit_test(the_end_of_data_ends_no_function),
 		cmocka_unit_test(replicas_diverge),
 		cmocka_unit_test(numbers_of_calls_differ),
 		cmocka_unit_test(a_replica_never_comes),

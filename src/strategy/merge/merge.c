@@ -115,16 +115,9 @@ static choir_status call(chi_run *run, const char *name, choir_merge_fn *fn, voi
 	chi_trace_begin_cross(CHOIR_TRACE_COMPUTE, "merge function");
 	choir_status status = fn(run->cross, user);
 	chi_trace_end();
-	status = chi_context_leave(&inside, status);
+	CHOIR_TRY(chi_context_leave(&inside, status, "the merge function"));
 	choir_frame *f = run->cross->frame;
-	if (status == CHOIR_OK && f->failed)
-		status = chi_frame_report(f);
-	else if (status == CHOIR_END || (status != CHOIR_OK && choir_error_status() != status))
-		status = choir_fail(status == CHOIR_END ? CHOIR_STATE : status,
-				"the merge function returned %s", choir_status_name(status));
-	if (status == CHOIR_OK)
-		status = chi_stream_wait(f->stream);
-	return status;
+	return f->failed ? chi_frame_report(f) : chi_stream_wait(f->stream);
 }
 
 choir_status chi_merge(chi_replica *r, const chi_merge_call *c)
@@ -216,11 +209,5 @@ choir_tensor *choir_replica_take(choir_replica *replica, const char *name)
 		chi_frame_keep(f);
 		return NULL;
 	}
-	if (v->kind == CHOIR_VALUE_VARIABLE)
-		return choir_variable_component(v->variable, f);
-	choir_tensor *t = chi_value_for_replica(v, r->id, f->device);
-	if (t == NULL)
-		return chi_frame_fail_null(
-				f, CHOIR_INVALID, "take: \"%s\" is a place and has no value", name);
-	return t->is_number ? choir_number(f, t->number) : chi_value_view(f, t);
+	return chi_replica_see(r, v, "take", name);
 }

@@ -19,9 +19,6 @@ static choir_status conclude(chi_replica *r, choir_status status)
 		status = f->failed ? chi_frame_report(f) : chi_stream_wait(f->stream);
 	else if (f->failed && f->failure.status == status)
 		status = chi_frame_report(f);
-	else if (choir_error_status() != status)
-		choir_fail(status == CHOIR_END ? CHOIR_STATE : status, "the function returned %s",
-				choir_status_name(status));
 	if (status != CHOIR_OK && f->prefix[0] != '\0' &&
 			strncmp(choir_error(), f->prefix, strlen(f->prefix)) != 0)
 		chi_error_prefix("replica %d", chi_replica_number(r));
@@ -43,7 +40,7 @@ void chi_replica_call(chi_replica *r)
 	chi_dlpack_hold(true);
 	chi_error_clear();
 	choir_status status = run->fn(&r->shown, run->user);
-	status = conclude(r, chi_context_leave(&inside, status));
+	status = conclude(r, chi_context_leave(&inside, status, "the function"));
 	if (status != CHOIR_OK && !r->cancelled)
 		chi_run_fail(run, r->id);
 	choir_frame_empty(f);
@@ -99,6 +96,19 @@ int choir_replica_device_index(const choir_replica *r)
 	return r == NULL ? CHOIR_NONE : chi_replica_of(r)->lane;
 }
 
+choir_tensor *chi_replica_see(
+		const chi_replica *r, choir_value *v, const char *what, const char *name)
+{
+	choir_frame *f = r->shown.frame;
+	if (v->kind == CHOIR_VALUE_VARIABLE)
+		return choir_variable_component(v->variable, f);
+	choir_tensor *t = chi_value_for_replica(v, r->id, f->device);
+	if (t == NULL)
+		return chi_frame_fail_null(
+				f, CHOIR_INVALID, "%s: \"%s\" is a place and has no value", what, name);
+	return t->is_number ? choir_number(f, t->number) : chi_value_view(f, t);
+}
+
 choir_tensor *choir_replica_arg(choir_replica *replica, const char *name)
 {
 	if (chi_replica_check(replica, "arg") != CHOIR_OK)
@@ -116,13 +126,7 @@ choir_tensor *choir_replica_arg(choir_replica *replica, const char *name)
 		chi_frame_keep(f);
 		return NULL;
 	}
-	if (v->kind == CHOIR_VALUE_VARIABLE)
-		return choir_variable_component(v->variable, f);
-	choir_tensor *t = chi_value_for_replica(v, r->id, f->device);
-	if (t == NULL)
-		return chi_frame_fail_null(
-				f, CHOIR_INVALID, "arg: \"%s\" is a place and has no value", name);
-	return t->is_number ? choir_number(f, t->number) : chi_value_view(f, t);
+	return chi_replica_see(r, v, "arg", name);
 }
 
 choir_status chi_results_check(choir_frame *f, const char *name, const choir_tensor *value)

@@ -158,6 +158,10 @@ static inline chi_replica *chi_replica_of(const choir_replica *r)
 bool chi_replica_stands(const chi_replica *r);
 // The replica whose context this thread is in must be r.
 choir_status chi_replica_check(const choir_replica *r, const char *what);
+// A leaf as r sees it: a variable stays one, a number is r's own, of all else its part or the
+// nearest, as a view. what: the call, in messages. NULL: recorded in r's frame.
+choir_tensor *chi_replica_see(
+		const chi_replica *r, choir_value *v, const char *what, const char *name);
 // Adds name to a list, replacing an equal one; the name is copied to f.
 choir_status chi_names_put(chi_names *list, choir_frame *f, const char *name, choir_tensor *t);
 choir_tensor *chi_names_find(const chi_names *list, const char *name);

@@ -269,19 +269,6 @@ void *choir_update_data(choir_update *update, choir_variable *v)
 	return v->copy[copy].buffer->memory;
 }
 
-// What the function made of its call, in the failing case with the text on the thread.
-static choir_status conclude(const chi_update *u, choir_status status)
-{
-	choir_frame *f = u->shown.frame;
-	if (status == CHOIR_OK)
-		status = f->failed ? chi_frame_report(f) : chi_stream_wait(f->stream);
-	else if (choir_error_status() != status || status == CHOIR_END)
-		status = choir_fail(status == CHOIR_END ? CHOIR_STATE : status,
-				"update of \"%s\": the function returned %s", name_of(u),
-				choir_status_name(status));
-	return status;
-}
-
 // The first replica that reads the copy.
 static int reader_of(const chi_update *u)
 {
@@ -305,7 +292,9 @@ choir_status chi_update_call(chi_update *u, choir_frame *f, choir_update_fn *fn,
 	chi_context_push(&inside);
 	chi_error_clear();
 	choir_status status = fn(&u->shown, user);
-	status = conclude(u, chi_context_leave(&inside, status));
+	status = chi_context_leave(&inside, status, "update of \"%s\": the function", name_of(u));
+	if (status == CHOIR_OK)
+		status = f->failed ? chi_frame_report(f) : chi_stream_wait(f->stream);
 	chi_fpenv_leave(&host);
 	return status;
 }
@@ -430,11 +419,7 @@ choir_status choir_cross_update(choir_cross *cross, choir_variable *v,
 	choir_update_options all;
 	if (chi_options_take("update: the options'", &all, sizeof all, o) != CHOIR_OK)
 		return chi_frame_keep(cross->frame);
-	if (!chi_strategy_has(x->strategy, v))
-		return chi_frame_fail(cross->frame, CHOIR_STATE,
-				"update: mixing strategies: variable "
-				"\"%s\" belongs to \"%s\"",
-				v->name, v->strategy->kind);
+	CHOIR_TRY(chi_cross_check_variable(x->strategy, cross->frame, v, "update"));
 	const bool elementwise = all.elementwise == CHOIR_ON;
 	return chi_update_go(
 			&(chi_update){ .cross = x, .variable = v, .elementwise = elementwise }, fn, user);

@@ -351,8 +351,8 @@ choir_status choir_strategy_run_workers(choir_strategy *s, choir_worker_fn *fn, 
 // of u8 above 255 is CHOIR_INVALID). The mean of f32 and f64 keeps it, that of i32 and i64 is
 // f64, of u8 and bool f32. Others: CHOIR_UNSUPPORTED. NULL after a failure, which v's
 // frame keeps: CHOIR_INVALID also for an unknown op, a place, a value of another number of
-// replicas, shapes that do not fit. CHOIR_STATE in a replica or in another strategy's context.
-// NULL for NULL.
+// replicas, shapes or dtypes that differ. CHOIR_STATE in a replica, in another strategy's context,
+// or for a variable of another strategy. NULL for NULL.
 choir_tensor *choir_strategy_reduce(
 		choir_strategy *s, choir_reduce_op op, choir_value *v, choir_axes axes);
 

@@ -87,9 +87,12 @@ static choir_status check_options(const choir_strategy_table *t, const choir_str
 		return choir_fail(CHOIR_INVALID, "strategy: \"%s\" has %d replica, not %d", t->name,
 				t->most_replicas, o->replicas);
 	if (!(o->timeout >= 0) && o->timeout != CHOIR_NONE)
-		return choir_fail(CHOIR_INVALID, "strategy: a timeout of %g seconds", o->timeout);
+		return choir_fail(CHOIR_INVALID,
+				"strategy: a timeout of %g seconds: 0 or more, or CHOIR_NONE, is needed",
+				o->timeout);
 	if (o->cores_per_device < 0)
-		return choir_fail(CHOIR_INVALID, "strategy: %d cores a device", o->cores_per_device);
+		return choir_fail(CHOIR_INVALID, "strategy: %d cores a device: 0 or more are needed",
+				o->cores_per_device);
 	if (o->parameter_devices != NULL && !(t->features & CHOIR_FEATURE_PARAMETER_DEVICES))
 		return choir_fail(CHOIR_INVALID,
 				"strategy: \"%s\" has no parameter devices of its own, "

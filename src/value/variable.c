@@ -31,8 +31,10 @@ choir_status chi_variable_check_plan(const chi_variable_plan *p)
 				"ON_READ is needed",
 				p->name, (int) p->options.synchronization);
 	if ((unsigned) p->options.aggregation > CHOIR_AGGREGATION_ONLY_FIRST_REPLICA)
-		return choir_fail(CHOIR_INVALID, "variable \"%s\": unknown aggregation %d", p->name,
-				(int) p->options.aggregation);
+		return choir_fail(CHOIR_INVALID,
+				"variable \"%s\": aggregation %d: NONE, SUM, MEAN or "
+				"ONLY_FIRST_REPLICA is needed",
+				p->name, (int) p->options.aggregation);
 	if (p->options.aggregation == CHOIR_AGGREGATION_MEAN && !chi_dtype_is_float(p->options.dtype))
 		return choir_fail(CHOIR_INVALID,
 				"variable \"%s\": aggregation MEAN needs a floating dtype, "

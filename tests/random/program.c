@@ -22,12 +22,12 @@ static const char *const deals[] = { "cpu:0", "cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2"
 static void write_strategy(program *p, dice *d)
 {
 	static const char *const kinds[] = { "mirrored", "mirrored", "mirrored", "central_storage",
-		"one_device" };
-	p->kind = kinds[throw(d, 5)];
+		"parameter_server", "one_device", "default" };
+	p->kind = kinds[throw(d, 7)];
 	p->replicas = 1 + throw(d, PROGRAM_REPLICAS);
 	// far takes its time
 	p->devices = deals[throw(d, throw(d, 4) == 0 ? 6 : 4)];
-	if (p->kind[0] == 'o') {
+	if (p->kind[0] == 'o' || p->kind[0] == 'd') {
 		p->replicas = 1;
 		p->devices = throw(d, 4) == 0 ? "far:0" : "cpu:0";
 	}

@@ -429,7 +429,7 @@ static void check_pair(const pair *t)
 				choir_status_name(status), t->text);
 }
 
-// spec: A7, A8, A9, A11, A31, A37, B26, B31, D11, D24, E1, E2, E3, E4, E5, 2.2, 2.19
+// spec: A8, A9, A11, A31, A37, B26, B31, D11, D24, E1, E2, E3, E4, E5, 2.2, 2.19
 static void every_call_in_every_context(void **state)
 {
 	(void) state;

@@ -119,6 +119,7 @@ static void what_needs_a_scope(void **state)
 	(void) state;
 	choir_strategy *other = world_new(1, "cpu:0", 0);
 	choir_scope scope, colocated;
+	choir_variable *nobodys = choir_variable_new("nobody's", CHOIR_SCALAR, NULL);
 	world_ok(choir_scope_enter(&scope, other));
 	choir_variable *foreign = choir_variable_new("foreign", CHOIR_SCALAR, NULL);
 	world_ok(choir_scope_exit(&scope));
@@ -129,6 +130,8 @@ static void what_needs_a_scope(void **state)
 	world_ok(choir_scope_enter(&scope, s));
 	world_failed(choir_scope_colocate(&colocated, choir_variable_value(foreign)), CHOIR_INVALID,
 			"\"foreign\" was not made in this strategy", NULL);
+	world_failed(choir_scope_colocate(&colocated, choir_variable_value(nobodys)), CHOIR_INVALID,
+			"\"nobody's\" was not made in this strategy", NULL);
 	world_failed(choir_scope_colocate(&colocated, NULL), CHOIR_INVALID, "needs a variable", NULL);
 	world_ok(choir_scope_exit(&scope));
 	choir_strategy_free(other);

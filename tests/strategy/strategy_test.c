@@ -31,14 +31,14 @@ static void options_that_cannot_be(void **state)
 {
 	(void) state;
 	refused(MIRRORED(.replicas = -1), CHOIR_INVALID, "-1 replicas", NULL);
-	refused(MIRRORED(.replicas = 1 << 21), CHOIR_INVALID, "replicas", NULL);
+	refused(MIRRORED(.replicas = 1 << 21), CHOIR_INVALID, "replicas", "are possible");
 	refused(MIRRORED(.devices = "gpu:0"), CHOIR_NOT_FOUND, "gpu:0", "cpu");
-	refused(MIRRORED(.devices = "cpu:0,,cpu:1"), CHOIR_INVALID, NULL, NULL);
+	refused(MIRRORED(.devices = "cpu:0,,cpu:1"), CHOIR_INVALID, "cpu:0,,cpu:1", NULL);
 	refused(MIRRORED(.devices = "cpu:0,CPU:0"), CHOIR_INVALID, "cpu:0", NULL);
 	refused(MIRRORED(.devices = "nonsense"), CHOIR_NOT_FOUND, "nonsense", NULL);
 	refused(MIRRORED(.timeout = (double) NAN), CHOIR_INVALID, "timeout", NULL);
-	refused(MIRRORED(.timeout = -2), CHOIR_INVALID, "timeout of -2", NULL);
-	refused(MIRRORED(.cores_per_device = -1), CHOIR_INVALID, "-1 cores", NULL);
+	refused(MIRRORED(.timeout = -2), CHOIR_INVALID, "timeout of -2", "0 or more");
+	refused(MIRRORED(.cores_per_device = -1), CHOIR_INVALID, "-1 cores", "0 or more");
 	refused(MIRRORED(.cross_device_ops = "star"), CHOIR_NOT_FOUND, "\"star\"", "direct");
 	refused(MIRRORED(.devices = "far:0,cpu:0", .cross_device_ops = "direct"), CHOIR_UNSUPPORTED,
 			"\"direct\" cannot serve", NULL);
@@ -156,7 +156,7 @@ static void what_one_may_ask(void **state)
 	choir_strategy_free(NULL);
 }
 
-// spec: B5, M1
+// spec: A7, B5, M1
 static void defaults(void **state)
 {
 	(void) state;

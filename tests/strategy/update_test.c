@@ -277,7 +277,7 @@ static void fail_half_way(void)
 	choir_frame_free(f);
 }
 
-// spec: A41, A43
+// spec: A41, 2.19
 static void half_an_update_is_undefined(void **state)
 {
 	(void) state;

@@ -249,7 +249,11 @@ static double after(choir_variable *v, int how)
 			v, choir_fill(choir_strategy_cross(strategy)->frame, CHOIR_F32, CHOIR_SHAPE(2), 100)));
 	choir_frame_empty(choir_strategy_cross(strategy)->frame);
 	const choir_status status = choir_strategy_run(strategy, write_inside, &w, NULL, NULL);
-	return status == CHOIR_OK ? value_of(v) / 2 : (double) NAN;
+	if (status == CHOIR_OK)
+		return value_of(v) / 2;
+	for (int i = 0; i < choir_variable_copies(v); i++)
+		assert_true(part_of(v, i) == 100); // refused before anything was changed
+	return (double) NAN;
 }
 
 static void write_by_aggregation(void)
@@ -293,6 +297,7 @@ static void write_across(void)
 	choir_variable *v = make("v", CHOIR_F32, false, CHOIR_AGGREGATION_NONE);
 	choir_variable *sum = make("sum", CHOIR_F32, true, CHOIR_AGGREGATION_SUM);
 	choir_variable *mean = make("mean", CHOIR_F32, true, CHOIR_AGGREGATION_MEAN);
+	choir_variable *first = make("first", CHOIR_F32, true, CHOIR_AGGREGATION_ONLY_FIRST_REPLICA);
 	choir_variable *none = make("none", CHOIR_F32, true, CHOIR_AGGREGATION_NONE);
 	choir_tensor *ten = choir_fill(f, CHOIR_F32, CHOIR_SHAPE(2), 10);
 	world_ok(choir_variable_assign(v, ten));
@@ -302,25 +307,30 @@ static void write_across(void)
 		assert_true(part_of(v, i) == 14);
 	world_ok(choir_variable_assign(sum, ten));
 	world_ok(choir_variable_assign(mean, ten));
-	for (int i = 0; i < replicas; i++) {
-		assert_true(fabs(part_of(sum, i) - 10.0 / replicas) < 1e-5);
-		assert_true(part_of(mean, i) == 10);
-	}
-	assert_true(fabs(value_of(sum) - 20) < 1e-4);
-	choir_variable *const on_read[] = { sum, mean, none };
-	for (int i = 0; i < 3; i++) {
-		world_failed(choir_variable_assign_add(on_read[i], ten), CHOIR_INVALID,
-				"ON_READ and cannot be added to outside a replica", NULL); // V2
+	world_ok(choir_variable_assign(first, ten));
+	choir_variable *const on_read[] = { sum, mean, first, none };
+	for (int i = 0; i < 8; i++) { // V2
+		const choir_status status = i % 2 == 0 ? choir_variable_assign_add(on_read[i / 2], ten)
+											   : choir_variable_assign_sub(on_read[i / 2], ten);
+		world_failed(status, CHOIR_INVALID, "ON_READ and cannot be added to outside a replica",
+				choir_variable_name(on_read[i / 2]));
 		choir_frame_empty(f);
 		ten = choir_fill(f, CHOIR_F32, CHOIR_SHAPE(2), 10);
 	}
-	world_failed(choir_variable_assign(none, ten), CHOIR_INVALID, "without an aggregation", NULL);
+	world_failed(choir_variable_assign(none, ten), CHOIR_INVALID,
+			"\"none\": it is ON_READ without an aggregation", NULL);
+	for (int i = 0; i < replicas; i++) { // as they were assigned, or made
+		assert_true(fabs(part_of(sum, i) - 10.0 / replicas) < 1e-5);
+		assert_true(part_of(mean, i) == 10 && part_of(first, i) == 10 && part_of(none, i) == 0);
+	}
+	assert_true(fabs(value_of(sum) - 20) < 1e-4 && value_of(first) == 20);
 	choir_frame_empty(f);
 	world_failed(choir_variable_assign(v, choir_fill(f, CHOIR_F64, CHOIR_SHAPE(2), 1)),
 			CHOIR_INVALID, "a value of f64 for a variable of f32", NULL);
 	choir_frame_empty(f);
 	world_failed(choir_variable_assign(NULL, choir_number(f, 1)), CHOIR_INVALID, "NULL", NULL);
 	assert_int_not_equal(choir_variable_assign(v, NULL), CHOIR_OK);
+	assert_true(value_of(v) == 28);
 	choir_frame_free(f);
 }
 
@@ -444,6 +454,7 @@ static void other_strategies_variables(void **state)
 		world_failed(choir_strategy_run(s, read_foreign, &w, NULL, NULL), CHOIR_STATE,
 				how == 2 ? "reading a variable" : "mixing strategies", NULL);
 	}
+	assert_true(value_of(foreign) == 0); // nothing was written
 	writing own = { foreign, 2 };
 	world_failed(choir_strategy_run(strategy, read_foreign, &own, NULL, NULL), CHOIR_STATE,
 			"reading a variable in this frame", "cross-replica context");
@@ -463,6 +474,7 @@ static void other_strategies_variables(void **state)
 				"mixing strategies", NULL);
 		choir_frame_free(f);
 	}
+	assert_true(value_of(foreign) == 16);
 	choir_strategy_free(s);
 	choir_strategy_free(strategy);
 }

@@ -124,6 +124,16 @@ choir_status chi_cross_check(const choir_cross *cross, const char *what)
 	return CHOIR_OK;
 }
 
+choir_status chi_cross_check_variable(
+		const choir_strategy *s, choir_frame *f, const choir_variable *v, const char *what)
+{
+	if (v == NULL || chi_strategy_has(s, v))
+		return CHOIR_OK;
+	return chi_frame_fail(f, CHOIR_STATE,
+			"%s: mixing strategies: variable \"%s\" belongs to \"%s\"", what, v->name,
+			v->strategy->kind);
+}
+
 // A leaf of a set as seen in the context's frame; a failure is kept there.
 static choir_value *found(
 		choir_cross *cross, choir_values *set, const char *name, const char *what)

@@ -34,6 +34,9 @@ choir_frame *chi_cross_frame_on(chi_cross *x, choir_device *d);
 
 // x must be the cross-replica context this thread is in, or its program's own.
 choir_status chi_cross_check(const choir_cross *x, const char *what);
+// v must be one of s's: else CHOIR_STATE, recorded in f. NULL is fine.
+choir_status chi_cross_check_variable(
+		const choir_strategy *s, choir_frame *f, const choir_variable *v, const char *what);
 
 typedef struct {
 	const char *name; // in messages

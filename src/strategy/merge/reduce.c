@@ -114,6 +114,31 @@ static choir_tensor *sum_of_all(choir_strategy *s, choir_frame *f, choir_tensor 
 	return choir_constant(f, t->dtype, t->shape, sum);
 }
 
+choir_status chi_check_alike(choir_frame *f, int n, choir_tensor *const tensors[], bool numbers)
+{
+	char a[CHI_SHAPE_TEXT], b[CHI_SHAPE_TEXT];
+	const choir_tensor *first = tensors[0];
+	for (int i = 0; i < n; i++) {
+		const choir_tensor *t = tensors[i];
+		if (t == NULL)
+			return chi_frame_fail(f, CHOIR_INVALID, "reduce: replica %d has no value", i);
+		if (chi_tensor_check_any(t) != CHOIR_OK)
+			return chi_frame_keep(f);
+		if (chi_is_slices(first)) // of any number of rows, which are looked at when summed
+			continue;
+		if (chi_is_slices(t))
+			return chi_frame_fail(
+					f, CHOIR_INVALID, "reduce: replica 0 has a tensor, replica %d slices", i);
+		const bool any_dtype = numbers && (t->is_number || first->is_number);
+		if ((t->dtype != first->dtype && !any_dtype) || !chi_shape_equal(&t->shape, &first->shape))
+			return chi_frame_fail(f, CHOIR_INVALID,
+					"reduce: replica 0 has %s %s, replica %d %s %s",
+					choir_dtype_name(first->dtype), chi_shape_print(&first->shape, a), i,
+					choir_dtype_name(t->dtype), chi_shape_print(&t->shape, b));
+	}
+	return CHOIR_OK;
+}
+
 choir_tensor *chi_reduce_tensors(choir_strategy *s, choir_frame *f, choir_reduce_op op, int n,
 		choir_tensor *const tensors[])
 {
@@ -125,9 +150,8 @@ choir_tensor *chi_reduce_tensors(choir_strategy *s, choir_frame *f, choir_reduce
 		chi_frame_keep(f);
 		return NULL;
 	}
-	for (int i = 0; i < n; i++)
-		if (tensors[i] == NULL)
-			return chi_frame_fail_null(f, CHOIR_INVALID, "reduce: replica %d has no value", i);
+	if (chi_check_alike(f, n, tensors, true) != CHOIR_OK)
+		return NULL;
 	if (op == CHOIR_MEAN && chi_mean_divisor(s, f, n, tensors, &divisor) != CHOIR_OK)
 		return NULL;
 	if (choir_tensor_is_slices(tensors[0]))
@@ -205,6 +229,8 @@ static choir_tensor *along(choir_tensor *t, choir_reduce_op op, choir_axes axes)
 static int seen(choir_frame *f, const choir_strategy *s, choir_value *v, choir_tensor ***tensors)
 {
 	choir_variable *variable = v->variable;
+	if (chi_cross_check_variable(s, f, variable, "reduce") != CHOIR_OK)
+		return 0;
 	const bool parts =
 			variable != NULL && variable->synchronization == CHOIR_SYNCHRONIZATION_ON_READ;
 	const int n = parts ? s->replicas : v->kind == CHOIR_VALUE_PER_REPLICA ? v->count : 1;
@@ -268,7 +294,7 @@ choir_tensor *choir_strategy_reduce(
 		choir_strategy *s, choir_reduce_op op, choir_value *v, choir_axes axes)
 {
 	if (v == NULL || chi_strategy_check(s) != CHOIR_OK ||
-			chi_context_need_cross(s, "reduce") != CHOIR_OK || check_op(v->frame, op) != CHOIR_OK)
+			chi_context_need_cross(s, "reduce") != CHOIR_OK)
 		return NULL;
 	choir_frame *f = v->frame;
 	if (f == NULL) {
@@ -277,6 +303,8 @@ choir_tensor *choir_strategy_reduce(
 			return NULL;
 		f = x->frame;
 	}
+	if (check_op(f, op) != CHOIR_OK)
+		return NULL;
 	chi_fpenv host;
 	chi_fpenv_enter(&host);
 	choir_tensor *t = reduce_value(f, s, op, v, axes);

@@ -3,6 +3,9 @@
 
 #include "strategy/merge/merge.h"
 
+// Whether these, of replicas 0 to n - 1, can be added up: CHOIR_INVALID, recorded in f, names the
+// first that is missing or differs. numbers: a plain number goes with any dtype.
+choir_status chi_check_alike(choir_frame *f, int n, choir_tensor *const tensors[], bool numbers);
 // The sum or mean of the tensors of s's replicas, of which n are here (on whatever devices) and
 // others with its peers, as a tensor of frame f. MEAN
 // divides by the counts if all have one, by n if none has. NULL: recorded in f.

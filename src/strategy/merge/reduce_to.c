@@ -67,9 +67,19 @@ static choir_status fill_from(choir_cross *x, choir_value *result, choir_tensor 
 	return CHOIR_OK;
 }
 
+// Variables among what is reduced or copied, and where that is to lie.
+static choir_status check_own(
+		choir_cross *x, const choir_value *v, const choir_value *to, const char *what)
+{
+	const choir_strategy *s = chi_cross_of(x)->strategy;
+	CHOIR_TRY(chi_cross_check_variable(s, x->frame, v->variable, what));
+	return chi_cross_check_variable(s, x->frame, to->variable, what);
+}
+
 choir_value *choir_cross_broadcast_to(choir_cross *x, choir_value *v, choir_value *to)
 {
-	if (v == NULL || to == NULL || chi_cross_check(x, "broadcast_to") != CHOIR_OK)
+	if (v == NULL || to == NULL || chi_cross_check(x, "broadcast_to") != CHOIR_OK ||
+			check_own(x, v, to, "broadcast_to") != CHOIR_OK)
 		return NULL;
 	choir_tensor *t = v->kind == CHOIR_VALUE_VARIABLE ? choir_variable_read(v->variable, x->frame)
 													  : choir_value_tensor(v);
@@ -116,35 +126,6 @@ static bool by_group(const choir_strategy *s, choir_reduce_op op, const choir_va
 	return true;
 }
 
-static choir_status check_alike(choir_frame *f, int replicas, const choir_value *v)
-{
-	char a[CHI_SHAPE_TEXT], b[CHI_SHAPE_TEXT];
-	if (v->count != replicas)
-		return chi_frame_fail(f, CHOIR_INVALID,
-				"reduce: a value of %d replicas in a strategy of %d", v->count, replicas);
-	const choir_tensor *first = v->component[0];
-	for (int i = 0; i < v->count; i++) {
-		const choir_tensor *t = v->component[i];
-		if (t == NULL)
-			return chi_frame_fail(f, CHOIR_INVALID, "reduce: replica %d has no value", i);
-		if (chi_tensor_check_any(t) != CHOIR_OK)
-			return chi_frame_keep(f);
-		if (chi_is_slices(first)) // of any number of rows, which are looked at when summed
-			continue;
-		if (chi_is_slices(t))
-			return chi_frame_fail(f, CHOIR_INVALID,
-					"reduce: replica 0 has a tensor, replica %d "
-					"slices",
-					i);
-		if (t->dtype != first->dtype || !chi_shape_equal(&t->shape, &first->shape))
-			return chi_frame_fail(f, CHOIR_INVALID,
-					"reduce: replica 0 has %s %s, replica %d %s %s",
-					choir_dtype_name(first->dtype), chi_shape_print(&first->shape, a), i,
-					choir_dtype_name(t->dtype), chi_shape_print(&t->shape, b));
-	}
-	return CHOIR_OK;
-}
-
 choir_status chi_job_check(choir_cross *x, choir_reduce_op op, choir_reduction *item, chi_job *j)
 {
 	choir_value *v = item->v;
@@ -153,9 +134,14 @@ choir_status chi_job_check(choir_cross *x, choir_reduce_op op, choir_reduction *
 		chi_frame_null(x->frame, "reduce_to");
 		return chi_frame_report(x->frame);
 	}
+	CHOIR_TRY(check_own(x, v, item->to, "reduce_to"));
 	if (v->kind != CHOIR_VALUE_PER_REPLICA)
 		return CHOIR_OK;
-	CHOIR_TRY(check_alike(x->frame, chi_cross_of(x)->strategy->replicas, v));
+	const int replicas = chi_cross_of(x)->strategy->replicas;
+	if (v->count != replicas)
+		return chi_frame_fail(x->frame, CHOIR_INVALID,
+				"reduce: a value of %d replicas in a strategy of %d", v->count, replicas);
+	CHOIR_TRY(chi_check_alike(x->frame, v->count, v->component, false));
 	if (op == CHOIR_MEAN)
 		CHOIR_TRY(chi_mean_divisor(
 				chi_cross_of(x)->strategy, x->frame, v->count, v->component, &j->divisor));

@@ -20,7 +20,9 @@ choir_status chi_communication_check(
 				"packs are cut by one of them",
 				(long long) all->bytes_per_pack, (long long) all->num_packs);
 	if (!(all->timeout >= 0) && all->timeout != CHOIR_NONE)
-		return choir_fail(CHOIR_INVALID, "communication: a timeout of %g seconds", all->timeout);
+		return choir_fail(CHOIR_INVALID,
+				"communication: a timeout of %g seconds: 0 or more, or CHOIR_NONE, is needed",
+				all->timeout);
 	if ((unsigned) all->slices > CHOIR_SLICES_SMALLEST)
 		return choir_fail(CHOIR_INVALID,
 				"communication: slices %d: CONCATENATED, MERGED and "

@@ -48,11 +48,8 @@ choir_tensor *choir_cross_fetch(
 	if (v == NULL || d == NULL)
 		return chi_frame_fail_null(cross->frame, CHOIR_INVALID, "fetch: the %s is NULL",
 				v == NULL ? "variable" : "device");
-	if (!chi_strategy_has(x->strategy, v))
-		return chi_frame_fail_null(cross->frame, CHOIR_STATE,
-				"fetch: mixing strategies: variable "
-				"\"%s\" belongs to \"%s\"",
-				v->name, v->strategy->kind);
+	if (chi_cross_check_variable(x->strategy, cross->frame, v, "fetch") != CHOIR_OK)
+		return NULL;
 	choir_tensor *t = source_of(cross, v, d);
 	if (t != NULL && fn != NULL)
 		t = apply(v, fn, t, user);

@@ -15,7 +15,7 @@ typedef struct {
 	choir_activation activation;
 } convolution;
 
-static choir_tensor *apply_2d(choir_layer *l, choir_tensor *x)
+static choir_tensor *convolve(choir_layer *l, choir_tensor *x, choir_activation activation)
 {
 	const convolution *c = (const convolution *) l;
 	const choir_shape *s = &x->shape;
@@ -34,8 +34,18 @@ static choir_tensor *apply_2d(choir_layer *l, choir_tensor *x)
 	choir_tensor *bias = l->variables > 1 ? choir_variable_read(l->variable[1], x->frame) : NULL;
 	if (kernel == NULL || (l->variables > 1 && bias == NULL))
 		return NULL;
-	return chi_layer_rest(c->activation,
-			chi_convolution(x, kernel, bias, &c->how, chi_layer_fused(c->activation)));
+	return chi_layer_rest(
+			activation, chi_convolution(x, kernel, bias, &c->how, chi_layer_fused(activation)));
+}
+
+static choir_tensor *apply_2d(choir_layer *l, choir_tensor *x)
+{
+	return convolve(l, x, ((const convolution *) l)->activation);
+}
+
+static choir_tensor *apply_2d_linear(choir_layer *l, choir_tensor *x)
+{
+	return convolve(l, x, CHOIR_LINEAR);
 }
 
 static choir_tensor *apply_1d(choir_layer *l, choir_tensor *x)
@@ -118,7 +128,7 @@ static int describe_1d(choir_layer *l, chi_export *e, int x)
 }
 
 static const chi_layer_kind kind_2d = {
-	.name = "conv2d", .apply = apply_2d, .describe = describe_2d
+	.name = "conv2d", .apply = apply_2d, .apply_linear = apply_2d_linear, .describe = describe_2d
 };
 static const chi_layer_kind kind_1d = {
 	.name = "conv1d", .apply = apply_1d, .describe = describe_1d
@@ -182,6 +192,7 @@ static choir_layer *make(const chi_layer_kind *kind, const char *name, int64_t i
 	c->out = out;
 	c->kernel = kernel;
 	c->activation = all.activation;
+	c->layer.rectifies = kind == &kind_2d && all.activation == CHOIR_RELU;
 	c->how = (choir_convolution_options){ .size = sizeof c->how,
 		.stride = all.stride == 0 ? 1 : all.stride,
 		.padding = all.padding,

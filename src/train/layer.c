@@ -160,18 +160,30 @@ choir_status chi_layer_check_inside(const char *kind, size_t n, choir_layer *con
 	return current != NULL ? CHOIR_OK : choir_error_status();
 }
 
+// Whether l can be applied to x, which is there; if not, it is recorded in x's frame.
+static bool check_input(const choir_layer *l, choir_tensor *x)
+{
+	if (l == NULL) {
+		chi_frame_null(x->frame, "layer");
+		return false;
+	}
+	if (chi_tensor_check(x) != CHOIR_OK)
+		return false;
+	if (l->variable[0] == NULL || x->dtype == CHOIR_F32 || l->kind->any_dtype)
+		return true;
+	chi_layer_fail(
+			l, x, "%s needs f32, got %s: cast it", l->kind->name, choir_dtype_name(x->dtype));
+	return false;
+}
+
 choir_tensor *choir_layer_apply(choir_layer *l, choir_tensor *x)
 {
-	if (x == NULL)
-		return NULL;
-	if (l == NULL)
-		return chi_frame_null(x->frame, "layer");
-	if (chi_tensor_check(x) != CHOIR_OK)
-		return NULL;
-	if (l->variable[0] != NULL && x->dtype != CHOIR_F32 && !l->kind->any_dtype)
-		return chi_layer_fail(
-				l, x, "%s needs f32, got %s: cast it", l->kind->name, choir_dtype_name(x->dtype));
-	return l->kind->apply(l, x);
+	return x != NULL && check_input(l, x) ? l->kind->apply(l, x) : NULL;
+}
+
+choir_tensor *chi_layer_apply_linear(choir_layer *l, choir_tensor *x)
+{
+	return x != NULL && check_input(l, x) ? l->kind->apply_linear(l, x) : NULL;
 }
 
 int choir_layer_variables(const choir_layer *l)

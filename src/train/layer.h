@@ -11,6 +11,9 @@ typedef struct {
 	const char *name; // of the kind, in messages
 	// x is usable, and f32 if the layer has variables of its own. NULL: recorded in x's frame.
 	choir_tensor *(*apply)(choir_layer *l, choir_tensor *x);
+	// The same but for the ReLU at its end, for kinds that have layers that rectify.
+	choir_tensor *(*apply_linear)(choir_layer *l, choir_tensor *x);
+	bool maximum; // what comes out are elements of x that are the largest of some
 	// For kinds that hold other layers; NULL: those of the layer itself. index is in range.
 	choir_variable *(*variable)(choir_layer *l, int index);
 	bool any_dtype; // x need not be f32, variables or not
@@ -24,6 +27,7 @@ struct choir_layer {
 	const chi_layer_kind *kind;
 	choir_strategy *strategy;
 	char *name; // NULL: the kind has none
+	bool rectifies; // ReLU is the last that it does
 	int variables; // all, those of layers inside included
 	choir_variable *variable[CHI_LAYER_VARIABLES]; // its own; NULL: none
 };
@@ -44,6 +48,8 @@ choir_status chi_layer_make_weights(choir_layer *l, const choir_shape *kernel, b
 // was made for it are taken back. l NULL gives NULL.
 choir_layer *chi_layer_finish(choir_layer *l, choir_status status);
 
+// A layer that rectifies, applied without its ReLU.
+choir_tensor *chi_layer_apply_linear(choir_layer *l, choir_tensor *x);
 // Records 'layer "hidden": ' and the message in x's frame, as CHOIR_INVALID; NULL.
 choir_tensor *chi_layer_fail(const choir_layer *l, choir_tensor *x, const char *fmt, ...)
 		CHOIR_PRINTF(3, 4);

@@ -37,7 +37,7 @@ static int describe_pool(choir_layer *l, chi_export *e, int x)
 }
 
 static const chi_layer_kind max_kind = {
-	.name = "max_pool2d", .apply = apply_pool, .describe = describe_pool
+	.name = "max_pool2d", .apply = apply_pool, .maximum = true, .describe = describe_pool
 };
 static const chi_layer_kind average_kind = {
 	.name = "average_pool2d", .apply = apply_pool, .describe = describe_pool

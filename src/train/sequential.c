@@ -2,6 +2,7 @@
 #include "train/layer.h"
 
 #include "base/size.h"
+#include "choir/op.h"
 
 #include <limits.h>
 #include <string.h>
@@ -12,11 +13,24 @@ typedef struct {
 	choir_layer *inside[];
 } sequential;
 
+// ReLU and a maximum may change places. The bits are the same, there and on the way back, and
+// behind the maximum there is less to do.
+static bool changes_places(const sequential *s, size_t i)
+{
+	return s->inside[i]->rectifies && i + 1 < s->n && s->inside[i + 1]->kind->maximum;
+}
+
 static choir_tensor *apply(choir_layer *l, choir_tensor *x)
 {
 	const sequential *s = (const sequential *) l;
-	for (size_t i = 0; i < s->n; i++)
-		x = choir_layer_apply(s->inside[i], x);
+	for (size_t i = 0; i < s->n; i++) {
+		if (changes_places(s, i)) {
+			x = chi_layer_apply_linear(s->inside[i], x);
+			x = choir_relu(choir_layer_apply(s->inside[++i], x));
+		} else {
+			x = choir_layer_apply(s->inside[i], x);
+		}
+	}
 	return x;
 }
 

@@ -62,17 +62,19 @@ static const option options[] = {
 static const command self = {
 	.name = "choir bench train",
 	.operands = "",
-	.about = "Measures training steps, and prints one JSON object.\n"
-			 "mlp128, mlp1024: 784-512-512-10, batch 128 or 1024, SGD 0.01 with momentum 0.9.\n"
-			 "cnn: two convolutions 3x3 (32, 64), max pool 2, dense 128, 10; batch 128, Adam "
-			 "1e-3.\n"
-			 "resnet20: on images of 32x32x3, 10 classes; batch 128, SGD 0.1 with momentum 0.9.\n"
-			 "gpt128, gpt256: 4 blocks of that width, 4 heads, context 128, 256 letters; batch "
-			 "16,\n"
-			 "AdamW 3e-4.\n"
-			 "limit_ms is the least time of a step: products at the speed of multiply-adds, all\n"
-			 "else at that of a copy; share_of_limit is its part of the median; reorders are\n"
-			 "those of weights for oneDNN in a step.",
+	.about =
+			"Measures training steps, and prints one JSON object.\n"
+			"mlp128, mlp1024: 784-512-512-10, batch 128 or 1024, SGD 0.01 with momentum 0.9.\n"
+			"cnn: two convolutions 3x3 (32, 64), max pool 2, dense 128, 10; batch 128, Adam "
+			"1e-3.\n"
+			"resnet20: on images of 32x32x3, 10 classes; batch 128, SGD 0.1 with momentum 0.9.\n"
+			"gpt128, gpt256: 4 blocks of that width, 4 heads, context 128, 256 letters; batch "
+			"16,\n"
+			"AdamW 3e-4.\n"
+			"limit_ms is the least time of a step: products at the speed of multiply-adds, all\n"
+			"else at that of a copy; share_of_limit is its part of the median, more than 1 where\n"
+			"convolutions need fewer multiplications than their definition; reorders are those\n"
+			"of weights for oneDNN in a step.",
 	.n = sizeof options / sizeof options[0],
 	.options = options,
 };

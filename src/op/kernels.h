@@ -30,6 +30,7 @@ enum {
 // The index-th list; one without specs is the end.
 chi_kernel_list chi_plain_list(size_t index);
 chi_kernel_list chi_onednn_list(size_t index); // empty without oneDNN
+chi_kernel_list chi_winograd_list(size_t index); // empty where no loops are made for the processor
 
 typedef chi_kernel_list chi_kernel_lists(size_t index);
 // Registers every spec of the lists for every dtype it serves. A wrapper, if there is one, gives

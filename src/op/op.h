@@ -108,8 +108,9 @@ choir_tensor *chi_activation_gradient(choir_activate activate, choir_tensor *y, 
 // TensorFlow's SAME, else elements a side. False: size, stride or padding cannot be.
 bool chi_windows(int64_t in, int64_t window, int stride, int padding, int pad[2], int64_t *out);
 
-// Registers the built-in kernels; called by the lookup, once. CHOIR_KERNELS=plain leaves out
-// oneDNN.
+// Registers the built-in kernels; called by the lookup, once. CHOIR_KERNELS=plain leaves out all
+// but the plain ones and those of far.
 void chi_register_plain_kernels(void);
 void chi_register_onednn_kernels(void);
+void chi_register_winograd_kernels(void);
 void chi_register_far_kernels(void);

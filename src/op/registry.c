@@ -138,6 +138,8 @@ static choir_status add_built_in(void)
 	if (all)
 		chi_register_onednn_kernels();
 #endif
+	if (all)
+		chi_register_winograd_kernels();
 	if (!registry.failed)
 		return CHOIR_OK;
 	registry.count = before;

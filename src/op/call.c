@@ -34,23 +34,25 @@ static bool is_trivial(chi_stream *stream, size_t n, const choir_buffer in[], ch
 	return true;
 }
 
-// Runs a kernel that was found, in so many pieces; its scratch memory comes from frame, or from
-// the device's pool if there is no frame.
+// Runs a kernel that was found; its scratch memory comes from frame, or from the device's pool if
+// there is no frame.
 static choir_status run_found(choir_frame *frame, chi_stream *stream, const char *operation,
-		const choir_kernel_table *kernel, choir_kernel_call *call, int64_t pieces, size_t bytes)
+		const choir_kernel_table *kernel, choir_kernel_call *call, const chi_cut *cut)
 {
-	const size_t members = pieces > 1 ? (size_t) chi_team_own_members() : 1;
+	const choir_kernel_call *first = cut->pieces > 1 ? &cut->first : call;
+	const size_t members = cut->pieces > 1 ? (size_t) chi_team_own_members() : 1;
+	const size_t bytes = kernel->scratch ? chi_whole_lines(kernel->scratch(first)) : 0;
+	const size_t all = cut->sums + bytes * members;
 	chi_buffer *scratch = NULL;
-	if (bytes > 0) {
-		bytes = (bytes + 63) & ~(size_t) 63;
-		scratch = frame ? chi_frame_buffer(frame, bytes * members)
-						: chi_buffer_new(stream->device, bytes * members);
+	if (all > 0) {
+		scratch = frame ? chi_frame_buffer(frame, all) : chi_buffer_new(stream->device, all);
 		if (!scratch)
 			return CHOIR_NO_MEMORY;
 		call->scratch = scratch->memory;
 	}
-	choir_status status = pieces > 1 ? chi_cut_run(operation, kernel->run, call, pieces, bytes)
-									 : kernel->run(call);
+	const choir_status status = cut->pieces > 1
+			? chi_cut_run(cut, operation, kernel->run, call, bytes)
+			: kernel->run(call);
 	if (!scratch)
 		return status;
 	if (frame) {
@@ -67,27 +69,25 @@ static choir_status launch(
 		choir_frame *frame, chi_stream *stream, const char *operation, choir_kernel_call *call)
 {
 	choir_status status;
-	choir_kernel_call first;
-	choir_buffer in[CHI_MAX_INPUTS], out;
+	chi_cut cut = { .pieces = 1 };
 
 	if (is_trivial(stream, call->n, call->in, call->out, &status))
 		return status;
 	const choir_dtype dtype = call->n ? call->in[0].dtype : call->out->dtype;
 	const choir_kernel_table *kernel = NULL;
-	int64_t pieces =
-			stream->device->host_memory ? chi_cut_first(operation, call, &first, in, &out) : 1;
-	if (pieces > 1 && !(kernel = chi_kernel_find(stream->device, &first, operation, dtype)))
+	if (stream->device->host_memory)
+		chi_cut_plan(operation, call, &cut);
+	if (cut.pieces > 1 &&
+			!(kernel = chi_kernel_find(stream->device, &cut.first, operation, dtype)))
 		return choir_error_status();
 	if (kernel == NULL || !chi_kernel_is_own(kernel)) {
-		pieces = 1;
-		first = *call;
+		cut = (chi_cut){ .pieces = 1 };
 		kernel = chi_kernel_find(stream->device, call, operation, dtype);
 	}
 	if (!kernel)
 		return choir_error_status();
-	first.user = call->user = kernel->user;
-	const size_t bytes = kernel->scratch ? kernel->scratch(&first) : 0;
-	return run_found(frame, stream, operation, kernel, call, pieces, bytes);
+	cut.first.user = call->user = kernel->user;
+	return run_found(frame, stream, operation, kernel, call, &cut);
 }
 
 choir_status chi_kernel_run(chi_stream *stream, const char *operation, size_t n,

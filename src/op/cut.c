@@ -6,6 +6,7 @@
 #include "base/atomic.h"
 #include "base/error.h"
 #include "base/team.h"
+#include "op/vector.h"
 
 #include <string.h>
 
@@ -13,6 +14,7 @@
 typedef enum {
 	ROWS, // the inputs of the mask and out lie in equally many rows, of the last axis of in[0]
 	FIRST, // along the first axis of the inputs of the mask and of out
+	SUMS, // the same, but out is a sum over it: pieces' sums are added in their order
 	FLAT // element by element: inputs of out's shape are cut, those of one element are not
 } way;
 
@@ -21,11 +23,11 @@ typedef struct {
 	way way;
 	unsigned mask; // of inputs that are cut
 	size_t n; // inputs; 0: any number
-	int64_t piece; // rows, examples or elements
+	int64_t piece; // rows, examples or elements; 0: examples that have so many elements
 } rule;
 
-enum { PRODUCT_ROWS = 256, NORM_ROWS = 512, ELEMENTS = 64 << 10 };
-enum { LEAST = 16 << 10 }; // elements of a result that is cut
+enum { PRODUCT_ROWS = 256, NORM_ROWS = 512, IMAGES = 16, ELEMENTS = 64 << 10 };
+enum { LEAST = 16 << 10 }; // elements of a result that is cut, or of what is summed
 
 static const rule rules[] = {
 	{ "dense", ROWS, 1, 0, PRODUCT_ROWS },
@@ -33,6 +35,22 @@ static const rule rules[] = {
 	{ "attention", FIRST, 1, 1, 1 },
 	{ "attention", FIRST, 7, 3, 1 },
 	{ "attention_gradient", FIRST, 3, 2, 1 }, // of three inputs it is not laid out by examples
+	{ "conv2d", FIRST, 1, 0, IMAGES },
+	{ "conv2d_gradient_input", FIRST, 2, 2, IMAGES },
+	{ "conv2d_gradient_filter", SUMS, 3, 2, IMAGES },
+	{ "max_pool2d", FIRST, 1, 1, IMAGES },
+	{ "max_pool2d_gradient", FIRST, 7, 3, IMAGES },
+	{ "average_pool2d", FIRST, 1, 1, IMAGES },
+	{ "average_pool2d_gradient", FIRST, 1, 1, IMAGES },
+	{ "softmax", FIRST, 1, 1, 0 },
+	{ "softmax_gradient", FIRST, 3, 2, 0 },
+	{ "log_softmax", FIRST, 1, 1, 0 },
+	{ "log_softmax_gradient", FIRST, 3, 2, 0 },
+	{ "softmax_cross_entropy_gradient", FIRST, 7, 3, 0 }, // its labels were looked at before
+	{ "channel_sums", SUMS, 1, 1, 0 },
+	{ "channel_norm", FIRST, 1, 4, 0 },
+	{ "channel_norm_sums", SUMS, 1 | 4, 3, 0 },
+	{ "channel_norm_gradient", FIRST, 1 | 8, 5, 0 },
 	{ "row_moments", ROWS, 1, 1, NORM_ROWS },
 	{ "row_norm", ROWS, 1 | 4, 3, NORM_ROWS },
 	{ "row_norm", ROWS, 1 | 8, 4, NORM_ROWS },
@@ -68,8 +86,10 @@ typedef struct {
 	int64_t rows, piece; // in all, and of a piece
 	unsigned mask;
 	way way;
-	char *scratch;
+	char *scratch; // of members, bytes apart
 	size_t bytes;
+	char *sums; // of the pieces but the first, sum_bytes apart
+	size_t sum_bytes;
 	chi_atomic32 failed;
 	chi_error error; // of the first that failed
 } cut;
@@ -103,6 +123,13 @@ static bool plan_flat(cut *c)
 	return true;
 }
 
+// Of so many rows those that have ELEMENTS elements, but at least one.
+static int64_t examples_of(int64_t elements, int64_t rows)
+{
+	const int64_t width = rows > 0 ? elements / rows : 0;
+	return width > 0 && width < ELEMENTS ? ELEMENTS / width : 1;
+}
+
 static bool plan(cut *c, const rule *r)
 {
 	const choir_kernel_call *call = c->call;
@@ -116,8 +143,14 @@ static bool plan(cut *c, const rule *r)
 	case FLAT:
 		return plan_flat(c);
 	case FIRST:
-		c->rows = first->dim[0];
-		return true;
+	case SUMS:
+		for (size_t i = call->n; i-- > 0;)
+			if ((r->mask >> i & 1) != 0)
+				first = &call->in[i].shape;
+		c->rows = first->rank > 0 ? first->dim[0] : 0;
+		if (r->piece == 0)
+			c->piece = examples_of(choir_shape_elements(first), c->rows);
+		return c->rows > 0;
 	case ROWS:
 		c->rows = choir_shape_elements(first) / first->dim[first->rank - 1];
 		return strcmp(r->operation, "matmul") != 0 || is_by_rows(call);
@@ -131,7 +164,7 @@ static choir_buffer part(const cut *c, const choir_buffer *b, int64_t from, int6
 	const int64_t width = choir_shape_elements(&b->shape) / c->rows;
 	choir_buffer out = *b;
 	out.data = (char *) b->data + (size_t) (from * width) * chi_dtype_size(b->dtype);
-	if (c->way == FIRST)
+	if (c->way == FIRST || c->way == SUMS)
 		out.shape.dim[0] = count;
 	else if (c->way == FLAT)
 		out.shape = (choir_shape){ 1, { count } };
@@ -148,22 +181,37 @@ static void take_piece(
 	*call = *c->call;
 	for (size_t i = 0; i < call->n; i++)
 		in[i] = (c->mask >> i & 1) != 0 ? part(c, &c->call->in[i], from, count) : c->call->in[i];
-	*out = part(c, c->call->out, from, count);
+	*out = c->way == SUMS ? *c->call->out : part(c, c->call->out, from, count);
+	if (c->way == SUMS && piece > 0)
+		out->data = c->sums + (size_t) (piece - 1) * c->sum_bytes;
 	call->in = in;
 	call->out = out;
 }
 
-int64_t chi_cut_first(const char *operation, const choir_kernel_call *call,
-		choir_kernel_call *first, choir_buffer in[CHI_MAX_INPUTS], choir_buffer *out)
+// From one sum to the next: memory of its own.
+static size_t sum_bytes(const choir_kernel_call *call)
+{
+	const choir_buffer *out = call->out;
+	return chi_whole_lines(
+			(size_t) choir_shape_elements(&out->shape) * chi_dtype_size(out->dtype));
+}
+
+void chi_cut_plan(const char *operation, const choir_kernel_call *call, chi_cut *out)
 {
 	cut c = { .call = call };
-	if (choir_shape_elements(&call->out->shape) < LEAST)
-		return 1;
+	*out = (chi_cut){ .pieces = 1 };
+	if (call->n == 0)
+		return;
+	const int64_t in = choir_shape_elements(&call->in[0].shape);
+	const int64_t made = choir_shape_elements(&call->out->shape);
+	if (in < LEAST && made < LEAST)
+		return;
 	const rule *r = find_rule(operation, call);
-	if (r == NULL || !plan(&c, r) || c.rows <= c.piece)
-		return 1;
-	take_piece(&c, 0, first, in, out);
-	return (c.rows + c.piece - 1) / c.piece;
+	if (r == NULL || (r->way == SUMS ? in : made) < LEAST || !plan(&c, r) || c.rows <= c.piece)
+		return;
+	out->pieces = (c.rows + c.piece - 1) / c.piece;
+	out->sums = r->way == SUMS ? (size_t) (out->pieces - 1) * sum_bytes(call) : 0;
+	take_piece(&c, 0, &out->first, out->in, &out->out);
 }
 
 static void run_piece(void *arg, int member, int64_t piece)
@@ -179,14 +227,31 @@ static void run_piece(void *arg, int member, int64_t piece)
 		chi_error_save(&c->error);
 }
 
-choir_status chi_cut_run(const char *operation, chi_kernel_fn *run, const choir_kernel_call *call,
-		int64_t pieces, size_t bytes)
+static void add_sums(const cut *c, int64_t pieces)
 {
-	cut c = { .call = call, .run = run, .scratch = call->scratch, .bytes = bytes };
+	const choir_buffer *out = c->call->out;
+	const int64_t n = choir_shape_elements(&out->shape);
+	for (int64_t i = 1; i < pieces; i++)
+		chi_vector_add(
+				out->dtype, out->data, out->data, c->sums + (size_t) (i - 1) * c->sum_bytes, n);
+}
+
+choir_status chi_cut_run(const chi_cut *whole, const char *operation, chi_kernel_fn *run,
+		const choir_kernel_call *call, size_t bytes)
+{
+	cut c = { .call = call, .run = run, .bytes = bytes };
 	(void) plan(&c, find_rule(operation, call));
-	CHOIR_TRY(chi_team_share(pieces, run_piece, &c));
-	if (chi_atomic32_load(&c.failed) == 0)
+	if (call->scratch != NULL) {
+		c.sums = call->scratch;
+		c.sum_bytes = sum_bytes(call);
+		c.scratch = c.sums + whole->sums;
+	}
+	CHOIR_TRY(chi_team_share(whole->pieces, run_piece, &c));
+	if (chi_atomic32_load(&c.failed) == 0) {
+		if (c.way == SUMS)
+			add_sums(&c, whole->pieces);
 		return CHOIR_OK;
+	}
 	chi_error_restore(&c.error);
 	return choir_error_status();
 }

@@ -1,17 +1,29 @@
 // Calls of kernels in pieces: what lies in rows, or is made element by element, is cut by a rule
 // that knows shapes and nothing else, and the pieces are shared by the thread's team
-// (base/team.h). A result's bits are those of its pieces, so they are the same for any number of
-// threads.
+// (base/team.h). What is summed over examples is made of the sums of pieces, added in their order.
+// A result's bits are those of its pieces, so they are the same for any number of threads.
 #pragma once
 
 #include "op/op.h"
 
-// Makes call what its first piece is, and gives the number of pieces; 1: it is not cut. in and out
-// are room for that.
-int64_t chi_cut_first(const char *operation, const choir_kernel_call *call,
-		choir_kernel_call *first, choir_buffer in[CHI_MAX_INPUTS], choir_buffer *out);
-// Runs all pieces of a call by a kernel's function. The call has scratch memory for each member of
-// this thread's team, bytes apart.
+// So many bytes and what is left of their last cache line.
+static inline size_t chi_whole_lines(size_t bytes)
+{
+	return (bytes + 63) & ~(size_t) 63;
+}
+
+// How a call is cut.
+typedef struct {
+	int64_t pieces; // 1: it is not
+	choir_kernel_call first; // its first piece, of
+	choir_buffer in[CHI_MAX_INPUTS], out;
+	size_t sums; // bytes for the sums of the other pieces
+} chi_cut;
+
+void chi_cut_plan(const char *operation, const choir_kernel_call *call, chi_cut *out);
+
+// Runs all pieces of a call by a kernel's function. The call's scratch memory has room for the
+// sums, and behind it bytes for each member of this thread's team.
 typedef choir_status chi_kernel_fn(const choir_kernel_call *call);
-choir_status chi_cut_run(const char *operation, chi_kernel_fn *run, const choir_kernel_call *call,
-		int64_t pieces, size_t bytes);
+choir_status chi_cut_run(const chi_cut *cut, const char *operation, chi_kernel_fn *run,
+		const choir_kernel_call *call, size_t bytes);

@@ -6,6 +6,7 @@
 #include "base/team.h"
 #include "choir/nn.h"
 #include "choir/op.h"
+#include "op/kernel_calls.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -97,10 +98,95 @@ static choir_tensor *norm(choir_frame *f, bool small)
 			drawn(f, 3, CHOIR_SHAPE(40)), 1e-5);
 }
 
+enum { IMAGES = 37, SIZE = 12 };
+
+static choir_tensor *images(choir_frame *f, uint64_t seed, int64_t size, int64_t c, bool small)
+{
+	choir_tensor *x = drawn(f, seed, CHOIR_SHAPE(IMAGES, size, size, c));
+	return small ? choir_slice(x, 0, 0, 1) : x;
+}
+
+static choir_tensor *convolution(choir_frame *f, bool small)
+{
+	return choir_conv2d(
+			images(f, 1, SIZE, 32, small), drawn(f, 2, CHOIR_SHAPE(3, 3, 32, 32)), 1, 1);
+}
+
+static choir_tensor *convolution_with_stride(choir_frame *f, bool small)
+{
+	return choir_conv2d(
+			images(f, 1, SIZE, 16, small), drawn(f, 2, CHOIR_SHAPE(3, 3, 16, 24)), 2, 1);
+}
+
+static const choir_conv2d_attributes same = {
+	.stride = 1, .top = 1, .left = 1, .bottom = 1, .right = 1, .dilation = 1, .groups = 1
+};
+
+static choir_tensor *input_gradient(choir_frame *f, bool small)
+{
+	choir_tensor *dy = images(f, 1, SIZE, 32, small),
+				 *filter = drawn(f, 2, CHOIR_SHAPE(3, 3, 32, 32));
+	choir_tensor *const in[] = { filter, dy };
+	return chi_op_kernel(
+			f, "conv2d_gradient_input", 2, in, &same, CHOIR_F32, choir_tensor_shape(dy));
+}
+
+static choir_tensor *max_pool(choir_frame *f, bool small)
+{
+	return choir_max_pool2d(images(f, 1, 2 * SIZE, 8, small), 2, 2, 0);
+}
+
+static choir_tensor *average_pool(choir_frame *f, bool small)
+{
+	return choir_average_pool2d(images(f, 1, 2 * SIZE, 8, small), 3, 2, 1);
+}
+
 static making *const all[] = { product, product_with_transposed, product_of_transposed,
-	product_of_three_axes, dense, attention, add, add_a_number, add_a_row, gelu, norm };
+	product_of_three_axes, dense, attention, add, add_a_number, add_a_row, gelu, norm, convolution,
+	convolution_with_stride, input_gradient, max_pool, average_pool };
 enum { CASES = sizeof all / sizeof all[0], MOST = 700 * 1100 };
 static float alone[MOST], shared[MOST];
+
+// Sums over examples, and what needs such sums: no row of them is that of a part.
+static choir_tensor *filter_gradient_of(choir_frame *f, int64_t in, int64_t out)
+{
+	choir_tensor *const inputs[] = { images(f, 1, SIZE, in, false),
+		images(f, 2, SIZE, out, false) };
+	return chi_op_kernel(
+			f, "conv2d_gradient_filter", 2, inputs, &same, CHOIR_F32, &CHOIR_SHAPE(3, 3, in, out));
+}
+
+static choir_tensor *filter_gradient(choir_frame *f, bool small)
+{
+	(void) small;
+	return filter_gradient_of(f, 32, 32);
+}
+
+static choir_tensor *filter_gradient_of_few_channels(choir_frame *f, bool small)
+{
+	(void) small;
+	return filter_gradient_of(f, 3, 16);
+}
+
+// All gradients of a batch norm and a max pool behind it, in one.
+static choir_tensor *gradients_of_norm_and_pool(choir_frame *f, bool small)
+{
+	(void) small;
+	choir_tensor *in[3] = { images(f, 1, SIZE, 32, false), drawn(f, 2, CHOIR_SHAPE(32)),
+		drawn(f, 3, CHOIR_SHAPE(32)) };
+	choir_tape *tape = choir_tape_begin(f);
+	choir_tensor *y = choir_max_pool2d(choir_batch_norm(in[0], in[1], in[2], NULL), 2, 2, 0);
+	choir_tensor *gradient[3];
+	if (choir_tape_gradient(tape, choir_mean(choir_square(y), CHOIR_ALL_AXES), 3, in, gradient) !=
+			CHOIR_OK)
+		return NULL;
+	choir_tensor *sum = choir_add(gradient[0], gradient[1]);
+	return choir_add(sum, gradient[2]);
+}
+
+static making *const sums[] = { filter_gradient, filter_gradient_of_few_channels,
+	gradients_of_norm_and_pool };
+enum { SUMS = sizeof sums / sizeof sums[0] };
 
 static size_t make(making *fn, bool small, float *to)
 {
@@ -115,20 +201,47 @@ static size_t make(making *fn, bool small, float *to)
 	return n;
 }
 
+static making *case_of(int i)
+{
+	return i < CASES ? all[i] : sums[i - CASES];
+}
+
 static void the_same_bits_by_any_team(void **state)
 {
 	(void) state;
 	for (int threads = 2; threads <= 4; threads++) {
 		chi_team *t = chi_team_new(&(chi_team_options){ .name = "team", .threads = threads });
-		for (int i = 0; i < CASES; i++) {
-			const size_t n = make(all[i], false, alone);
+		for (int i = 0; i < CASES + SUMS; i++) {
+			const size_t n = make(case_of(i), false, alone);
 			assert_null(chi_team_use(t));
-			assert_int_equal(make(all[i], false, shared), n);
+			assert_int_equal(make(case_of(i), false, shared), n);
 			(void) chi_team_use(NULL);
 			assert_memory_equal(alone, shared, n * sizeof *alone);
 		}
 		chi_team_free(t);
 	}
+}
+
+// Of all examples at once, by a plain kernel.
+static void sums_of_the_whole(void **state)
+{
+	(void) state;
+	choir_frame *f = choir_frame_new(NULL);
+	choir_tensor *x = images(f, 1, SIZE, 32, false), *dy = images(f, 2, SIZE, 32, false);
+	choir_buffer in[2] = { kernels_buffer(CHOIR_F32, *choir_tensor_shape(x)),
+		kernels_buffer(CHOIR_F32, *choir_tensor_shape(dy)) };
+	choir_buffer whole = kernels_buffer(CHOIR_F32, CHOIR_SHAPE(3, 3, 32, 32));
+	const size_t bytes = (size_t) choir_shape_elements(&in[0].shape) * sizeof(float);
+	assert_int_equal(choir_tensor_fetch(x, in[0].data, bytes), CHOIR_OK);
+	assert_int_equal(choir_tensor_fetch(dy, in[1].data, bytes), CHOIR_OK);
+	choir_frame_free(f);
+	kernels_plain("conv2d_gradient_filter", 2, in, &whole, &same);
+	const size_t n = make(filter_gradient, false, shared);
+	for (size_t i = 0; i < n; i++)
+		kernels_assert_near(
+				"filter", &whole, (int64_t) i, (double) shared[i], 1e-6 * IMAGES * SIZE * SIZE);
+	kernels_free(2, in);
+	kernels_free(1, &whole);
 }
 
 // Row for row the values of calls that are too small to be cut.
@@ -147,9 +260,9 @@ static void the_values_of_the_whole(void **state)
 
 static int64_t pieces_of(const char *operation, const choir_kernel_call *call)
 {
-	choir_kernel_call first;
-	choir_buffer in[CHI_MAX_INPUTS], out;
-	return chi_cut_first(operation, call, &first, in, &out);
+	chi_cut cut;
+	chi_cut_plan(operation, call, &cut);
+	return cut.pieces;
 }
 
 static void what_is_cut(void **state)
@@ -171,19 +284,27 @@ static void what_is_cut(void **state)
 	assert_int_equal(pieces_of("matmul", &call), 2);
 	in[1].shape.dim[1] = out.shape.dim[1] = 10; // too little
 	assert_int_equal(pieces_of("matmul", &call), 1);
+	in[0].shape = in[1].shape = (choir_shape){ 4, { 33, 8, 8, 16 } };
+	out.shape = (choir_shape){ 4, { 3, 3, 16, 16 } };
+	assert_int_equal(pieces_of("conv2d_gradient_filter", &call), 3); // 16, 16, 1
+	in[0].shape.dim[0] = in[1].shape.dim[0] = 16;
+	assert_int_equal(pieces_of("conv2d_gradient_filter", &call), 1);
+	call.n = 1;
+	in[0].shape.dim[0] = 65; // of 64 as many have 65536 elements
+	assert_int_equal(pieces_of("channel_sums", &call), 2);
 }
 
 static void every_allocation_fails(void **state)
 {
 	(void) state;
 	chi_team *t = chi_team_new(&(chi_team_options){ .name = "team", .threads = 2 });
-	for (int i = 0; i < CASES; i++)
+	for (int i = 0; i < CASES + SUMS; i++)
 		for (uint64_t n = 1;; n++) {
 			choir_frame *f = choir_frame_new(NULL);
 			chi_buffer_trim();
 			(void) chi_team_use(t);
 			chi_alloc_fail(n, false);
-			choir_tensor *y = all[i](f, false);
+			choir_tensor *y = case_of(i)(f, false);
 			const bool failed = chi_alloc_failed();
 			chi_alloc_fail(0, false);
 			(void) chi_team_use(NULL);
@@ -202,6 +323,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_same_bits_by_any_team),
 		cmocka_unit_test(the_values_of_the_whole),
+		cmocka_unit_test(sums_of_the_whole),
 		cmocka_unit_test(what_is_cut),
 		cmocka_unit_test(every_allocation_fails),
 	};

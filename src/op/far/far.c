@@ -33,10 +33,10 @@ static choir_status run_task(void *arg)
 	chi_fpenv saved;
 	chi_fpenv_enter(&saved);
 	const chi_kernel_spec *spec = t->spec;
-	const int64_t pieces = chi_cut_first(spec->operation, &t->call, &(choir_kernel_call){ 0 },
-			(choir_buffer[CHI_MAX_INPUTS]){ { 0 } }, &(choir_buffer){ 0 });
-	const choir_status status = pieces > 1
-			? chi_cut_run(spec->operation, spec->run, &t->call, pieces, 0)
+	chi_cut cut;
+	chi_cut_plan(spec->operation, &t->call, &cut);
+	const choir_status status = cut.pieces > 1
+			? chi_cut_run(&cut, spec->operation, spec->run, &t->call, 0)
 			: spec->run(&t->call);
 	chi_fpenv_leave(&saved);
 	return status;
@@ -79,10 +79,9 @@ static size_t scratch(const choir_kernel_call *call)
 {
 	const chi_kernel_spec *spec = call->user;
 	const choir_kernel_call c = inner(call);
-	choir_kernel_call first = c;
-	choir_buffer in[CHI_MAX_INPUTS], out;
-	(void) chi_cut_first(spec->operation, &c, &first, in, &out);
-	return spec->scratch ? spec->scratch(&first) : 0;
+	chi_cut cut;
+	chi_cut_plan(spec->operation, &c, &cut);
+	return cut.sums + (spec->scratch ? spec->scratch(cut.pieces > 1 ? &cut.first : &c) : 0);
 }
 
 void chi_far_register(chi_kernel_lists *lists, const char *name)

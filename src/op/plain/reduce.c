@@ -1,5 +1,6 @@
 // Sums over any set of axes, argmax, and the squares of chunks. Neighbouring axes that are both
 // kept or both summed are one group; the last group says which way the innermost loop goes.
+#include "base/team.h"
 #include "op/plain/plain.h"
 
 #include <math.h>
@@ -96,22 +97,43 @@ static void collect(
 	}
 }
 
+// Columns of a kept run, which the threads of a device share: no sum depends on its neighbours.
+typedef struct {
+	const choir_kernel_call *call;
+	const reduction *r;
+	int64_t at, out; // of the run: where in x, and in the result
+	int64_t columns, piece; // of the run, and of a piece
+} run_of_sums;
+
+static void sum_piece(void *arg, int member, int64_t piece)
+{
+	const run_of_sums *s = arg;
+	const int64_t first = piece * s->piece, left = s->columns - first;
+	const int64_t count = left < s->piece ? left : s->piece;
+	(void) member;
+	chi_total total[CHI_COLUMNS];
+	memset(total, 0, sizeof total);
+	collect(s->r, &s->call->in[0], s->at + first, count, total);
+	store(s->call->out, s->out + first, total, count);
+}
+
 static choir_status run_sum(const choir_kernel_call *call)
 {
+	enum { LEAST = 64 << 10 }; // elements that are shared
 	const choir_sum_attributes *attributes = call->attributes;
 	const choir_buffer *x = &call->in[0];
 	const reduction r = reduction_of(&x->shape, attributes->axes);
-	const int64_t kept = r.run_is_summed ? 1 : r.run;
-	int64_t out = 0;
-	for (chi_nest nest = r.kept; !nest.done; chi_nest_next(&nest))
-		for (int64_t i = 0; i < kept; i += CHI_COLUMNS) {
-			const int64_t count = kept - i < CHI_COLUMNS ? kept - i : CHI_COLUMNS;
-			chi_total total[CHI_COLUMNS];
-			memset(total, 0, sizeof total);
-			collect(&r, x, nest.at[0] + i, count, total);
-			store(call->out, out, total, count);
-			out += count;
-		}
+	run_of_sums s = { .call = call, .r = &r, .columns = r.run_is_summed ? 1 : r.run };
+	const bool shares = chi_team_own_members() > 1 && chi_elements(x) >= LEAST;
+	s.piece = shares ? CHI_ROUND : CHI_COLUMNS;
+	const int64_t pieces = (s.columns + s.piece - 1) / s.piece;
+	for (chi_nest nest = r.kept; !nest.done; chi_nest_next(&nest), s.out += s.columns) {
+		s.at = nest.at[0];
+		if (shares)
+			CHOIR_TRY(chi_team_share(pieces, sum_piece, &s));
+		for (int64_t i = 0; i < pieces && !shares; i++)
+			sum_piece(&s, 0, i);
+	}
 	return CHOIR_OK;
 }
 

@@ -1,5 +1,5 @@
 // How many threads share the work of a device does not change a bit of the weights, with any
-// number of devices: of dense layers, and of a block of a transformer.
+// number of devices: of dense layers, of a block of a transformer, and of a convolution net.
 #include "train/problem.h"
 
 #include "choir/nn.h"
@@ -11,18 +11,20 @@
 
 #include <cmocka.h>
 
-enum { BATCH = 1200, IN = 96, WIDE = 320, CONTEXT = 64, STEPS = 2 };
+enum { BATCH = 1200, IN = 96, WIDE = 320, CONTEXT = 64, IMAGES = 20, SIZE = 16, STEPS = 2 };
+typedef enum { DENSE, TEXT, CONVOLUTIONS, MODELS } net;
 
 typedef struct {
-	choir_layer *first, *second, *qkv, *norm, *last;
+	choir_layer *first, *second, *qkv, *norm, *last; // TEXT: attention over CONTEXT examples
+	choir_layer *convolutions;
 	choir_optimizer *optimizer;
-	bool text; // attention, over CONTEXT examples at a time
+	net net;
 } job;
 
 static choir_tensor *apply(const job *j, choir_tensor *x)
 {
 	choir_tensor *h = choir_layer_apply(j->second, choir_layer_apply(j->first, x));
-	if (j->text) {
+	if (j->net == TEXT) {
 		choir_tensor *qkv = choir_layer_apply(j->qkv, choir_layer_apply(j->norm, h));
 		const int64_t rows = choir_tensor_shape(h)->dim[0] / CONTEXT;
 		qkv = choir_reshape(qkv, CHOIR_SHAPE(rows, CONTEXT, 3 * WIDE));
@@ -37,21 +39,39 @@ static choir_status step(choir_replica *r, void *user)
 {
 	const job *j = user;
 	choir_tape *tape = choir_tape_begin(r->frame);
-	choir_tensor *y = apply(j,
-			choir_random_normal(
-					r->frame, CHOIR_F32, CHOIR_SHAPE(BATCH / CONTEXT * CONTEXT, IN), 3));
+	const choir_shape shape = j->net == CONVOLUTIONS ? CHOIR_SHAPE(IMAGES, SIZE, SIZE, 3)
+													 : CHOIR_SHAPE(BATCH / CONTEXT * CONTEXT, IN);
+	choir_tensor *x = choir_random_normal(r->frame, CHOIR_F32, shape, 3);
+	choir_tensor *y = j->net == CONVOLUTIONS ? choir_layer_apply(j->convolutions, x) : apply(j, x);
 	return choir_optimizer_minimize(
 			j->optimizer, tape, choir_mean(choir_square(y), CHOIR_ALL_AXES));
 }
 
-static uint64_t train(const char *devices, int cores, bool text)
+static choir_layer *make_net(void)
+{
+	const choir_conv2d_options *relu =
+			CHOIR_OPTIONS(choir_conv2d_options, .padding = 1, .activation = CHOIR_RELU);
+	choir_layer *layers[] = {
+		choir_conv2d_new("conv1", 3, 32, 3, relu),
+		choir_max_pool2d_new(2, 2),
+		choir_conv2d_new("conv2", 32, 32, 3, relu),
+		choir_batch_normalization_new("norm", 32, NULL),
+		choir_average_pool2d_new(2, 1),
+		choir_flatten_new(),
+		choir_dense_new("classes", 7 * 7 * 32, 10, CHOIR_LINEAR),
+	};
+	return choir_sequential_new(sizeof layers / sizeof layers[0], layers);
+}
+
+static uint64_t train(const char *devices, int cores, net which)
 {
 	choir_strategy *s =
 			choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options, .devices = devices,
 					.replicas = 4, .cores_per_device = cores, .seed = 5, .timeout = 60));
 	assert_non_null(s);
-	job j = { .text = text };
+	job j = { .net = which };
 	CHOIR_SCOPE (s) {
+		j.convolutions = which == CONVOLUTIONS ? make_net() : NULL;
 		j.first = choir_dense_new("first", IN, WIDE, CHOIR_RELU);
 		j.second = choir_dense_new("second", WIDE, WIDE, CHOIR_TANH);
 		j.norm = choir_layer_normalization_new("norm", WIDE, 1e-5);
@@ -71,12 +91,12 @@ static void any_number_of_cores(void **state)
 {
 	(void) state;
 	static const char *const devices[] = { "cpu:0", "cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2" };
-	for (int text = 0; text < 2; text++) {
-		const uint64_t one = train("cpu:0", 0, text == 1);
+	for (net n = DENSE; n < MODELS; n++) {
+		const uint64_t one = train("cpu:0", 0, n);
 		for (int i = 0; i < 3; i++)
 			for (int cores = i == 0 ? 1 : 2; cores <= 3; cores += i == 0 ? 1 : 2)
-				assert_true(train(devices[i], cores, text == 1) == one);
-		assert_true(train("far:0,far:1", 2, text == 1) == one);
+				assert_true(train(devices[i], cores, n) == one);
+		assert_true(train("far:0,far:1", 2, n) == one);
 	}
 }
 

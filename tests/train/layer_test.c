@@ -134,6 +134,36 @@ static void variables(void **state)
 	(void) g;
 }
 
+// Which is done behind the pool, with the bits of the order that was asked for.
+static void relu_before_a_max_pool(void **state)
+{
+	scoped *g = *state;
+	choir_layer *conv = choir_conv2d_new(
+			"conv", 3, 5, 3, CHOIR_OPTIONS(choir_conv2d_options, .activation = CHOIR_RELU));
+	choir_layer *pool = choir_max_pool2d_new(2, 2);
+	choir_layer *both = choir_sequential_new(2, (choir_layer *[]){ conv, pool });
+	choir_tensor *x = choir_random_normal(g->frame, CHOIR_F32, CHOIR_SHAPE(2, 9, 9, 3), 4),
+				 *gradient;
+	static float value[2][2 * 3 * 3 * 5], dx[2][2 * 9 * 9 * 3];
+	for (int i = 0; i < 2; i++) {
+		const size_t mark = choir_frame_mark(g->frame);
+		choir_tape *tape = choir_tape_begin(g->frame);
+		choir_tensor *y = i == 0 ? choir_layer_apply(both, x)
+								 : choir_layer_apply(pool, choir_layer_apply(conv, x));
+		assert_shape(y, CHOIR_SHAPE(2, 3, 3, 5));
+		assert_int_equal(choir_tensor_fetch(y, value[i], sizeof value[i]), CHOIR_OK);
+		choir_tensor *sum = choir_sum(choir_square(y), CHOIR_ALL_AXES);
+		assert_int_equal(choir_tape_gradient(tape, sum, 1, &x, &gradient), CHOIR_OK);
+		assert_int_equal(choir_tensor_fetch(gradient, dx[i], sizeof dx[i]), CHOIR_OK);
+		choir_frame_rewind(g->frame, mark);
+	}
+	assert_memory_equal(value[0], value[1], sizeof value[0]);
+	assert_memory_equal(dx[0], dx[1], sizeof dx[0]);
+	assert_null(
+			choir_layer_apply(both, choir_fill(g->frame, CHOIR_F64, CHOIR_SHAPE(2, 9, 9, 3), 1)));
+	assert_failed(choir_error_status(), CHOIR_INVALID, "layer \"conv\": conv2d needs f32");
+}
+
 static void empty_sequential(void **state)
 {
 	scoped *g = *state;
@@ -309,6 +339,7 @@ int main(void)
 		LAYER_TEST(conv2d_is_its_formula),
 		LAYER_TEST(shapes),
 		LAYER_TEST(variables),
+		LAYER_TEST(relu_before_a_max_pool),
 		LAYER_TEST(empty_sequential),
 		LAYER_TEST(dropout_looks_at_the_tape),
 		LAYER_TEST(refused_when_made),

@@ -11,9 +11,10 @@
 // here of which it is not said otherwise. Results depend on the operands and the instruction set
 // of the machine, never on the number of threads.
 //
-// Kernels come from oneDNN, if the library was built with it, or are Choir's own plain ones. The
-// environment variable CHOIR_KERNELS chooses, when the first operation of the program runs: "all"
-// (also if it is not set) or "plain"; another value is CHOIR_INVALID in every operation.
+// Kernels come from oneDNN, if the library was built with it, or are Choir's own. The environment
+// variable CHOIR_KERNELS chooses, when the first operation of the program runs: "all" (also if it
+// is not set) or "plain", those in plain C alone; another value is CHOIR_INVALID in every
+// operation.
 // Threads: that of the operands' frame.
 #pragma once
 

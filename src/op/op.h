@@ -111,6 +111,7 @@ bool chi_windows(int64_t in, int64_t window, int stride, int padding, int pad[2]
 // Registers the built-in kernels; called by the lookup, once. CHOIR_KERNELS=plain leaves out all
 // but the plain ones and those of far.
 void chi_register_plain_kernels(void);
+void chi_register_fma_kernels(void);
 void chi_register_onednn_kernels(void);
 void chi_register_winograd_kernels(void);
 void chi_register_far_kernels(void);

@@ -134,12 +134,13 @@ static choir_status add_built_in(void)
 	registry.own_from = before;
 	chi_register_plain_kernels();
 	chi_register_far_kernels();
+	if (all) {
+		chi_register_fma_kernels();
+		chi_register_winograd_kernels();
 #ifdef CHI_HAS_ONEDNN
-	if (all)
 		chi_register_onednn_kernels();
 #endif
-	if (all)
-		chi_register_winograd_kernels();
+	}
 	if (!registry.failed)
 		return CHOIR_OK;
 	registry.count = before;

@@ -1,0 +1,235 @@
+// Our kernels for processors with fused multiply-adds: attention against the plain one over random
+// shapes, the same bits for each instruction set, scores at the ends of what numbers can be, and
+// keys that are not to be seen.
+#include "base/cpu.h"
+#include "op/fma/attention.h"
+#include "op/kernel_calls.h"
+#include "tensor/tensor.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <string.h>
+
+static bool fits(void)
+{
+	return chi_cpu_has_avx2();
+}
+
+// A random call: packed if n is 1, else of three tensors; and dy, behind them.
+typedef struct {
+	size_t n;
+	choir_buffer in[4], out, back;
+	choir_attention_attributes attributes;
+} problem;
+
+static choir_buffer filled(choir_shape shape, uint64_t *seed)
+{
+	choir_buffer b = kernels_buffer(CHOIR_F32, shape);
+	kernels_fill(&b, seed, -1, 1);
+	return b;
+}
+
+static problem packed(int64_t n, int64_t places, int64_t heads, int64_t width, uint64_t *seed)
+{
+	problem p = { .n = 1, .attributes = { heads, true, 0.3 } };
+	p.in[0] = filled(CHOIR_SHAPE(n, places, 3 * heads * width), seed);
+	p.in[1] = filled(CHOIR_SHAPE(n, places, heads * width), seed);
+	p.out = kernels_buffer(CHOIR_F32, p.in[1].shape);
+	p.back = kernels_buffer(CHOIR_F32, p.in[0].shape);
+	return p;
+}
+
+static problem apart(int64_t n, int64_t queries, int64_t keys, int64_t width, uint64_t *seed)
+{
+	const choir_shape q = CHOIR_SHAPE(n, queries, width), k = CHOIR_SHAPE(n, keys, width);
+	problem p = { .n = 3, .attributes = { 1, true, 0.3 } };
+	p.in[0] = filled(q, seed);
+	p.in[1] = filled(k, seed);
+	p.in[2] = filled(k, seed);
+	p.in[3] = filled(q, seed);
+	p.out = kernels_buffer(CHOIR_F32, q);
+	p.back = kernels_buffer(CHOIR_F32, CHOIR_SHAPE(n * width * (queries + 2 * keys)));
+	return p;
+}
+
+static void problem_free(problem *p)
+{
+	kernels_free(p->n + 1, p->in);
+	kernels_free(1, &p->out);
+	kernels_free(1, &p->back);
+}
+
+static void problem_run(problem *p)
+{
+	assert_int_equal(kernels_run(chi_fma_list, "attention", p->n, p->in, &p->out, &p->attributes),
+			CHOIR_OK);
+	assert_int_equal(kernels_run(chi_fma_list, "attention_gradient", p->n + 1, p->in, &p->back,
+							 &p->attributes),
+			CHOIR_OK);
+}
+
+static void assert_near(const char *what, const choir_buffer *got, const choir_buffer *expected)
+{
+	for (int64_t i = 0; i < choir_shape_elements(&got->shape); i++)
+		kernels_assert_near(what, got, i, kernels_get(expected, i), 2e-5);
+}
+
+// All that is made must be written: it is filled with NANs before.
+static void compare(problem *p)
+{
+	choir_buffer out = kernels_buffer(CHOIR_F32, p->out.shape);
+	choir_buffer back = kernels_buffer(CHOIR_F32, p->back.shape);
+	memset(p->out.data, 0xff, (size_t) choir_shape_elements(&out.shape) * sizeof(float));
+	memset(p->back.data, 0xff, (size_t) choir_shape_elements(&back.shape) * sizeof(float));
+	problem_run(p);
+	kernels_plain("attention", p->n, p->in, &out, &p->attributes);
+	kernels_plain("attention_gradient", p->n + 1, p->in, &back, &p->attributes);
+	assert_near("attention", &p->out, &out);
+	assert_near("attention_gradient", &p->back, &back);
+	kernels_free(1, &out);
+	kernels_free(1, &back);
+}
+
+static void attention_is_the_plain_one(void **state)
+{
+	uint64_t seed = 71;
+
+	(void) state;
+	if (!fits())
+		skip();
+	for (int round = 0; round < 60; round++) {
+		const int64_t n = kernels_integer(&seed, 1, 2), heads = kernels_integer(&seed, 1, 3);
+		problem p = packed(n, kernels_integer(&seed, 1, round < 50 ? 70 : 200), heads,
+				kernels_integer(&seed, 1, round < 50 ? 40 : 80), &seed);
+		p.attributes.causal = round % 3 != 0;
+		compare(&p);
+		problem_free(&p);
+	}
+}
+
+static void attention_of_three_tensors_is_the_plain_one(void **state)
+{
+	uint64_t seed = 72;
+
+	(void) state;
+	if (!fits())
+		skip();
+	for (int round = 0; round < 60; round++) {
+		const int64_t queries = kernels_integer(&seed, 1, 70);
+		const bool causal = round % 2 == 0;
+		problem p = apart(kernels_integer(&seed, 1, 2), queries,
+				kernels_integer(&seed, causal ? queries : 1, 110), kernels_integer(&seed, 1, 40),
+				&seed);
+		p.attributes.causal = causal;
+		p.attributes.scale = round % 5 == 0 ? -0.5 : 0.3;
+		compare(&p);
+		problem_free(&p);
+	}
+}
+
+#ifdef CHI_HAS_X86_KERNELS
+enum { PLACES = 77, HEAD = 37, ROW = 3 * HEAD, ALL = PLACES * ROW };
+
+static void run_head(const chi_fma_attention *loops, const float *qkv, const float *dy, float *out)
+{
+	static _Alignas(64) float scratch[1 << 16];
+	chi_fma_head h = {
+		.queries = PLACES,
+		.keys = PLACES,
+		.width = HEAD,
+		.q_row = ROW,
+		.kv_row = ROW,
+		.y_row = HEAD,
+		.causal = true,
+		.scale = 0.3f,
+		.q = qkv,
+		.k = qkv + HEAD,
+		.v = qkv + 2 * HEAD,
+		.dy = dy,
+		.dq = out,
+		.dk = out + HEAD,
+		.dv = out + 2 * HEAD,
+		.y = out + ALL,
+		.scratch = scratch,
+	};
+	loops->forward(&h);
+	loops->backward(&h);
+}
+
+static void instruction_sets_give_the_same_bits(void **state)
+{
+	static float narrow[2 * ALL], wide[2 * ALL];
+	uint64_t seed = 73;
+
+	(void) state;
+	if (!chi_cpu_has_avx512())
+		skip();
+	choir_buffer qkv = filled(CHOIR_SHAPE(PLACES, ROW), &seed);
+	choir_buffer dy = filled(CHOIR_SHAPE(PLACES, HEAD), &seed);
+	run_head(&chi_fma_attention_avx2, qkv.data, dy.data, narrow);
+	run_head(&chi_fma_attention_avx512, qkv.data, dy.data, wide);
+	assert_memory_equal(narrow, wide, sizeof narrow);
+	kernels_free(1, &qkv);
+	kernels_free(1, &dy);
+}
+#else
+static void instruction_sets_give_the_same_bits(void **state)
+{
+	(void) state;
+	skip();
+}
+#endif
+
+// The largest score of a query takes all, however far it is from 0.
+static void scores_may_be_large(void **state)
+{
+	uint64_t seed = 74;
+
+	(void) state;
+	if (!fits())
+		skip();
+	for (int negative = 0; negative < 2; negative++) {
+		problem p = apart(1, 33, 41, 8, &seed);
+		p.attributes.scale = negative ? -1e15 : 1e15;
+		compare(&p);
+		problem_free(&p);
+	}
+}
+
+// Keys that come later are not seen, whatever they are; who sees a NAN has one.
+static void what_is_not_seen_does_not_matter(void **state)
+{
+	enum { PLACE = 45, WIDTH = 8 };
+	uint64_t seed = 75;
+
+	(void) state;
+	if (!fits())
+		skip();
+	problem p = packed(1, 64, 1, WIDTH, &seed);
+	problem_run(&p);
+	choir_buffer expected = p.out;
+	p.out = kernels_buffer(CHOIR_F32, expected.shape);
+	kernels_set(&p.in[0], PLACE * 3 * WIDTH + WIDTH, (double) NAN);
+	problem_run(&p);
+	assert_memory_equal(p.out.data, expected.data, PLACE * WIDTH * sizeof(float));
+	for (int64_t i = PLACE * WIDTH; i < 64 * WIDTH; i++)
+		assert_true(isnan(kernels_get(&p.out, i)));
+	kernels_free(1, &expected);
+	problem_free(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(attention_is_the_plain_one),
+		cmocka_unit_test(attention_of_three_tensors_is_the_plain_one),
+		cmocka_unit_test(instruction_sets_give_the_same_bits),
+		cmocka_unit_test(scores_may_be_large),
+		cmocka_unit_test(what_is_not_seen_does_not_matter),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/options.h"
 #include "base/size.h"
+#include "data/source/channels.h"
 #include "data/source/files.h"
 #include "data/source/reader.h"
 #include "data/source/swap.h"
@@ -41,6 +42,7 @@ typedef struct {
 	size_t rest; // bytes behind the last whole record
 	unsigned char *block;
 	size_t block_records;
+	size_t first, last; // bytes of the block that are still to be taken apart
 } fixed;
 
 static const char what[] = "fixed dataset";
@@ -121,7 +123,7 @@ static choir_status open_next(fixed *f)
 		return choir_error_status();
 	f->next_path++;
 	f->number = 0;
-	f->rest = 0;
+	f->rest = f->first = f->last = 0;
 	CHOIR_TRY(count_records(f, f->reader, &records)); // it may have changed
 	return pass_header(f);
 }
@@ -166,20 +168,6 @@ static choir_status check_values(
 	return CHOIR_OK;
 }
 
-// [channels, pixels] to [pixels, channels].
-static void channels_last(const field *a, unsigned char *to, const unsigned char *from)
-{
-	const size_t width = a->width, channels = (size_t) a->channels, pixels = (size_t) a->pixels;
-	for (size_t i = 0; width == 1 && channels == 3 && i < pixels; i++) {
-		to[3 * i] = from[i];
-		to[3 * i + 1] = from[pixels + i];
-		to[3 * i + 2] = from[2 * pixels + i];
-	}
-	for (size_t i = 0; !(width == 1 && channels == 3) && i < pixels; i++)
-		for (size_t c = 0; c < channels; c++)
-			memcpy(to + (i * channels + c) * width, from + (c * pixels + i) * width, width);
-}
-
 // One record, whose values are turned around in the block.
 static choir_status take_apart(
 		const fixed *f, int64_t record, unsigned char *p, void *const column[], int64_t row)
@@ -195,20 +183,38 @@ static choir_status take_apart(
 			continue;
 		unsigned char *to = (unsigned char *) column[a->column] + (size_t) row * a->bytes;
 		if (a->channels)
-			channels_last(a, to, p);
+			chi_channels_last(to, p, (size_t) a->channels, (size_t) a->pixels, a->width);
 		else
 			memcpy(to, p, a->bytes);
 	}
 	return CHOIR_OK;
 }
 
+// A compressed file is read a whole block at a time, so that what is wrong with a small one, which
+// shows at its end, is seen before any record of it is believed.
+static choir_status fill_block(fixed *f, size_t records)
+{
+	f->first = f->last = 0;
+	if (chi_reader_compressed(f->reader))
+		records = f->block_records;
+	return chi_reader_read(f->reader, f->block, records * f->record, &f->last);
+}
+
 static choir_status read_block(fixed *f, void *const column[], int64_t want, size_t *got)
 {
-	const size_t records = (uint64_t) want < f->block_records ? (size_t) want : f->block_records;
-	CHOIR_TRY(chi_reader_read(f->reader, f->block, records * f->record, got));
-	for (size_t i = 0; i < *got / f->record; i++)
-		CHOIR_TRY(take_apart(
-				f, f->number + (int64_t) i, f->block + i * f->record, column, (int64_t) i));
+	size_t records = (uint64_t) want < f->block_records ? (size_t) want : f->block_records;
+	if (f->first == f->last) {
+		const choir_status status = fill_block(f, records);
+		if (status != CHOIR_OK)
+			f->last = 0;
+		CHOIR_TRY(status);
+	}
+	const size_t left = f->last - f->first, there = left / f->record;
+	records = records < there ? records : there;
+	for (size_t i = 0; i < records; i++, f->first += f->record)
+		CHOIR_TRY(
+				take_apart(f, f->number + (int64_t) i, f->block + f->first, column, (int64_t) i));
+	*got = records ? records * f->record : left;
 	return CHOIR_OK;
 }
 
@@ -231,9 +237,10 @@ static choir_status read_scattered(fixed *f, void *const column[], int64_t want,
 static choir_status read_file(fixed *f, void *const column[], int64_t want, int64_t *got)
 {
 	size_t bytes = 0;
+	const bool scatter = f->scatter && !chi_reader_compressed(f->reader);
 	if (f->rest == 0)
-		CHOIR_TRY(f->scatter ? read_scattered(f, column, want, &bytes)
-							 : read_block(f, column, want, &bytes));
+		CHOIR_TRY(scatter ? read_scattered(f, column, want, &bytes)
+						  : read_block(f, column, want, &bytes));
 	*got = (int64_t) (bytes / f->record);
 	if (bytes % f->record)
 		f->rest = bytes % f->record;

@@ -130,7 +130,9 @@ choir_dataset *choir_dataset_shard(choir_dataset *d, int64_t count, int64_t inde
 // drawn from it; a buffer as large as the dataset, or CHOIR_NONE, gives every order the same
 // chance. The order depends on seed, the number of the pass and buffer alone. Costs the memory of
 // the buffer, except over memory, drawn digits and small gzip files (with any zip, concatenate,
-// to_float, flatten, take, skip, shard between).
+// to_float, flatten, take, skip, shard between). A to_float, flatten or standardize in front of
+// it, or in front of a take, skip or shard, is done behind it where examples are not larger
+// before them.
 choir_dataset *choir_dataset_shuffle(choir_dataset *d, int64_t buffer, uint64_t seed);
 // The same order in each pass.
 choir_dataset *choir_dataset_shuffle_once(choir_dataset *d, int64_t buffer, uint64_t seed);

@@ -38,9 +38,13 @@ typedef struct {
 	// The others may be left out.
 	bool calls; // functions of the program, which see the thread that reads
 	bool varies; // a source whose columns may have dimensions CHOIR_NONE: it writes cells
+	bool late; // it makes each example of one and of nothing else, and cannot fail at that
 	// Of a stream, right after rewind: to where so many elements, which this pass has, have been
 	// handed out. It moves its sources with chi_dataset_pass_over. NULL: the core reads them.
 	choir_status (*seek)(choir_dataset *d, int64_t elements);
+	// It cannot be tried whether a pass has so many elements: seek goes behind its end and does
+	// not notice, or what was read is gone.
+	bool blind;
 	// What else decides which elements come when, as a number: seeds, counts. NULL: only the
 	// name.
 	uint64_t (*signature)(const choir_dataset *d);
@@ -48,7 +52,7 @@ typedef struct {
 	chi_files files;
 	// CHI_FILES_HERE: leaves every count-th of d->files, from index on, before the first read.
 	choir_status (*shard_files)(choir_dataset *d, int64_t count, int64_t index);
-	// A source that remembers places in its files: those, and whether one is of them.
+	// A source that remembers places in its files, or repeat: those, and whether one is of them.
 	struct chi_marks *(*marks)(choir_dataset *d);
 	bool (*fits)(const choir_dataset *d, const chi_mark *mark);
 } chi_step;
@@ -110,6 +114,11 @@ void *chi_source_new(const chi_step *step, size_t size, size_t n, const choir_co
 void *chi_transform_new(const chi_step *step, size_t size, choir_dataset *from);
 // Gives a transform columns of its own, which may vary; false: recorded.
 bool chi_dataset_set_columns(choir_dataset *d, size_t n, const choir_column columns[]);
+// Takes off the end of the chain *d a step that is late, where examples are not larger before it.
+// NULL: there is none. It is put behind the step that was made instead, which may be NULL: a
+// failure, with which it is freed.
+choir_dataset *chi_late_take(choir_dataset **d);
+choir_dataset *chi_late_put(choir_dataset *late, choir_dataset *d);
 // Whether d is not NULL. If it is, the first cause stays; without one, "what: the dataset is
 // NULL".
 bool chi_dataset_given(const choir_dataset *d, const char *what);

@@ -152,6 +152,9 @@ static cut *cut_new(const chi_step *step, choir_dataset *from, int64_t count)
 
 choir_dataset *choir_dataset_take(choir_dataset *from, int64_t count)
 {
+	choir_dataset *late = chi_late_take(&from);
+	if (late)
+		return chi_late_put(late, choir_dataset_take(from, count));
 	cut *c = cut_new(&take_step, from, count);
 	if (!c)
 		return NULL;
@@ -169,6 +172,9 @@ choir_dataset *choir_dataset_take(choir_dataset *from, int64_t count)
 
 choir_dataset *choir_dataset_skip(choir_dataset *from, int64_t count)
 {
+	choir_dataset *late = chi_late_take(&from);
+	if (late)
+		return chi_late_put(late, choir_dataset_skip(from, count));
 	cut *c = cut_new(&skip_step, from, count);
 	if (!c)
 		return NULL;
@@ -280,6 +286,9 @@ static void shard_count(shard *s, const choir_dataset *from)
 
 choir_dataset *choir_dataset_shard(choir_dataset *from, int64_t count, int64_t index)
 {
+	choir_dataset *late = chi_late_take(&from);
+	if (late)
+		return chi_late_put(late, choir_dataset_shard(from, count, index));
 	if (!chi_dataset_given(from, "shard"))
 		return NULL;
 	const bool hint = count == CHOIR_SHARD_HINT && index == CHOIR_SHARD_HINT;

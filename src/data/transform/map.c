@@ -133,6 +133,7 @@ static const chi_step to_float_step = {
 	.peek = to_float_peek,
 	.free = to_float_free,
 	.seek = chi_seek_from,
+	.late = true,
 	.signature = to_float_signature,
 	.files = CHI_FILES_THROUGH,
 };
@@ -201,6 +202,7 @@ static const chi_step flatten_step = {
 	.rewind = chi_rewind_from,
 	.peek = flatten_peek,
 	.free = chi_no_free,
+	.late = true,
 	.seek = chi_seek_from,
 	.files = CHI_FILES_THROUGH,
 };

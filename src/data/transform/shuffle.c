@@ -227,6 +227,9 @@ static bool make_room(shuffle *s, const choir_dataset *from)
 
 static choir_dataset *make(choir_dataset *from, int64_t buffer, uint64_t seed, bool once)
 {
+	choir_dataset *late = chi_late_take(&from);
+	if (late)
+		return chi_late_put(late, make(from, buffer, seed, once));
 	if (!chi_dataset_given(from, "shuffle"))
 		return NULL;
 	if (buffer < 1 && buffer != CHOIR_NONE)

@@ -59,6 +59,7 @@ static const chi_step standardize_step = {
 	.rewind = chi_rewind_from,
 	.peek = standardize_peek,
 	.free = standardize_free,
+	.late = true,
 	.seek = chi_seek_from,
 	.files = CHI_FILES_THROUGH,
 };

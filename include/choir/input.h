@@ -66,7 +66,9 @@ typedef struct choir_input_options {
 	// Steps that are read ahead on a thread of Choir's, beside what the dataset's own prefetch
 	// steps read; it starts with the first batch. CHOIR_NONE: none, so that nothing is read but
 	// what a step needs. 0: one where the dataset reads files and calls no function of the
-	// program, which would see that thread; else none, and none behind a prefetch step.
+	// program, which would see that thread; else none, and none behind a prefetch step. Such a
+	// dataset is also read on behind the end of a pass, into the next, unless rows of it were
+	// left out.
 	int buffer;
 } choir_input_options;
 
@@ -138,8 +140,9 @@ typedef struct choir_input_position {
 	int64_t steps; // in this pass
 	int64_t signature; // of the dataset's steps, seeds and columns
 	// Places in files a little before, so that sources whose records can only be counted by
-	// reading them (CSV) need not read all that lies before. So many rows of mark; without them
-	// restoring gives the same and takes longer. What the numbers mean is the sources' own.
+	// reading them (CSV, TFRecord, lines) need not read all that lies before. So many rows of
+	// mark; without them restoring gives the same and takes longer. What the numbers mean is the
+	// sources' own.
 	int64_t marks;
 	int64_t mark[CHOIR_INPUT_MARKS][CHOIR_INPUT_MARK_NUMBERS];
 } choir_input_position;

@@ -75,11 +75,11 @@ uint64_t chi_dataset_signature(const choir_dataset *d);
 // A place in the files of a source: where so many elements of a pass had been handed out. Of
 // numbers only, so that a saved position can hold it (marks.h).
 typedef struct {
-	int64_t source; // of the chain's sources that have marks
+	int64_t source; // of the chain's steps that have marks
 	int64_t elements;
 	int64_t file, byte; // which of the source's files, and where in it the next record begins
 	int64_t files; // by chi_marks_files: that file and those before it
-	int64_t record; // its number in the file, from 1
+	int64_t record; // its number in the file
 	int64_t dropped, skipped; // before it
 } chi_mark;
 enum { CHI_MOST_MARKS = 16 };

@@ -58,8 +58,10 @@ int64_t chi_marks_next(chi_marks *m, int64_t elements)
 static choir_status insert(chi_marks *m, const chi_mark *mark)
 {
 	const size_t at = count_before(m, mark->elements);
-	if (at > 0 && m->mark[at - 1].elements == mark->elements)
-		return CHOIR_OK; // of an earlier pass, and the same
+	if (at > 0 && m->mark[at - 1].elements == mark->elements) {
+		m->mark[at - 1] = *mark; // of an earlier pass
+		return CHOIR_OK;
+	}
 	void *marks = m->mark;
 	if (!chi_grow(&marks, &m->room, m->n + 1, sizeof *m->mark))
 		return CHOIR_NO_MEMORY;
@@ -78,6 +80,17 @@ choir_status chi_marks_add(chi_marks *m, const chi_mark *mark)
 	const choir_status status = insert(m, mark);
 	chi_mutex_unlock(&m->lock);
 	return status;
+}
+
+void chi_marks_keep(chi_marks *m, int64_t file)
+{
+	size_t n = 0;
+	chi_mutex_lock(&m->lock);
+	for (size_t i = 0; i < m->n; i++)
+		if (m->mark[i].file == file)
+			m->mark[n++] = m->mark[i];
+	m->n = n;
+	chi_mutex_unlock(&m->lock);
 }
 
 bool chi_marks_find(chi_marks *m, int64_t elements, chi_mark *found)
@@ -114,6 +127,58 @@ int64_t chi_marks_files(const chi_paths *paths, size_t n)
 		sum = chi_hash_mix(sum ^ chi_hash_text(slash ? slash + 1 : paths->path[i]));
 	}
 	return (int64_t) sum;
+}
+
+// ---- Of a source.
+
+void chi_places_init(chi_places *p)
+{
+	chi_marks_init(&p->marks);
+	chi_places_begin(p);
+}
+
+void chi_places_free(chi_places *p)
+{
+	chi_marks_free(&p->marks);
+}
+
+void chi_places_begin(chi_places *p)
+{
+	p->delivered = 0;
+	p->next = chi_marks_next(&p->marks, 0);
+}
+
+choir_status chi_places_add(
+		chi_places *p, choir_dataset *d, const chi_paths *paths, const chi_mark *place)
+{
+	chi_mark mark = *place;
+	mark.elements = p->delivered;
+	mark.files = chi_marks_files(paths, (size_t) mark.file + 1);
+	mark.dropped = (int64_t) chi_atomic64_load(&d->dropped);
+	mark.skipped = (int64_t) chi_atomic64_load(&d->skipped);
+	chi_atomic64_store(&d->delivered, (uint64_t) p->delivered);
+	CHOIR_TRY(chi_marks_add(&p->marks, &mark));
+	p->next = chi_marks_next(&p->marks, p->delivered);
+	return CHOIR_OK;
+}
+
+bool chi_places_find(chi_places *p, choir_dataset *d, int64_t elements, chi_mark *place)
+{
+	if (!chi_marks_find(&p->marks, elements, place))
+		return false;
+	chi_atomic64_store(&d->dropped, (uint64_t) place->dropped);
+	chi_atomic64_store(&d->skipped, (uint64_t) place->skipped);
+	chi_atomic64_store(&d->delivered, (uint64_t) place->elements);
+	p->delivered = place->elements;
+	p->next = chi_marks_next(&p->marks, p->delivered);
+	return true;
+}
+
+bool chi_places_fit(const chi_paths *paths, const chi_mark *mark)
+{
+	return mark->elements > 0 && mark->file >= 0 && (uint64_t) mark->file < paths->n &&
+			mark->byte > 0 && mark->record > 0 && mark->dropped >= 0 && mark->skipped >= 0 &&
+			mark->files == chi_marks_files(paths, (size_t) mark->file + 1);
 }
 
 // ---- Of a chain.

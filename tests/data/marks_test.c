@@ -1,6 +1,6 @@
-// Places in files that are remembered: going to a row of a CSV file without reading what lies
-// before, in the same program and in another one, with line ends in quotes, rows that are left
-// out, several files; which places are kept; files that are not those they were.
+// Places that are remembered: going to a row, a record or a line of a file without reading what
+// lies before, in the same program and in another one, with line ends in quotes, rows that are
+// left out, several files; which places are kept; files that are not those they were.
 #include "data/elements.h"
 
 #include "base/error.h"
@@ -213,6 +213,196 @@ static void marks_of_other_files_are_not_used(void **state)
 	choir_dataset_free(d);
 }
 
+// ---- Records and lines.
+
+// Records of numbers as text, of lengths that differ.
+static const char *write_records(const char *name, int first, int end)
+{
+	static char path[600];
+	snprintf(path, sizeof path, "%s", scratch_path(name));
+	choir_tfrecord_writer *w = choir_tfrecord_writer_new(path, CHOIR_COMPRESSION_NONE);
+	assert_non_null(w);
+	for (int64_t i = first; i < end; i++) {
+		const choir_column c = { .name = "number", .dtype = CHOIR_I64, .data = &i };
+		assert_int_equal(choir_tfrecord_writer_write_example(w, 1, &c), CHOIR_OK);
+		if (i % 7 == 0) // left out: no number
+			assert_int_equal(choir_tfrecord_writer_write(w, "x", 1), CHOIR_OK);
+	}
+	assert_int_equal(choir_tfrecord_writer_finish(w), CHOIR_OK);
+	choir_tfrecord_writer_free(w);
+	return path;
+}
+
+static choir_dataset *open_records(const char *path)
+{
+	choir_dataset *d = choir_tfrecord_dataset_new(
+			path, CHOIR_OPTIONS(choir_tfrecord_options, .wrong = CHOIR_WRONG_SKIP));
+	if (!d)
+		fail_msg("%s", choir_error());
+	return d;
+}
+
+// The number that a line of text is.
+static choir_status line_number(const choir_entry in[], choir_entry out[], void *user)
+{
+	char text[32] = "";
+	(void) user;
+	memcpy(text, in[0].data, (size_t) choir_shape_elements(&in[0].shape));
+	*(int64_t *) out[0].data = strtoll(text, NULL, 10);
+	return CHOIR_OK;
+}
+
+static choir_dataset *open_lines(const char *path)
+{
+	static const choir_column number = { .name = "number", .dtype = CHOIR_I64 };
+	choir_dataset *d = choir_dataset_map(
+			choir_text_lines_dataset_new(path, "line", CHOIR_WRONG_SKIP),
+			CHOIR_OPTIONS(choir_map_options, .n = 1, .columns = &number), line_number, NULL);
+	if (!d)
+		fail_msg("%s", choir_error());
+	return d;
+}
+
+// Some with CR, some after a line that is not UTF-8, the last one without an end.
+static const char *write_lines(const char *name, int n)
+{
+	static char text[32 * ROWS];
+	size_t at = 0;
+	for (int i = 0; i < n; i++)
+		at += (size_t) sprintf(text + at, "%s%d%s", i % 7 == 0 ? "\xff\n" : "", i,
+				i + 1 == n			 ? ""
+						: i % 3 == 0 ? "\r\n"
+									 : "\n");
+	return scratch_write(name, text, at);
+}
+
+typedef choir_dataset *open_fn(const char *path);
+
+// At every place: what comes there, and how many were left out, also by another program.
+static void check_places_of(open_fn *open, const char *path)
+{
+	choir_dataset *d = open(path);
+	read_rows(d, 0, ROWS);
+	for (int64_t at = ROWS; at > 0; at -= 523) {
+		chi_mark mark[CHI_MOST_MARKS];
+		choir_dataset *other = open(path);
+		assert_int_equal(chi_dataset_seek(d, 1, at), CHOIR_OK);
+		if (at < ROWS)
+			assert_int_equal(read_one(d), at);
+		const size_t n = chi_dataset_marks(d, mark);
+		assert_in_range(n, 1, CHI_MOST_MARKS);
+		assert_int_equal(chi_dataset_take_marks(other, n, mark), CHOIR_OK);
+		assert_int_equal(chi_dataset_seek(other, 0, at), CHOIR_OK);
+		read_rows(other, at, ROWS);
+		int64_t number;
+		chi_element e = { .column = { &number }, .capacity = 1 };
+		assert_int_equal(chi_dataset_next(other, &e), CHOIR_END);
+		assert_int_equal(choir_dataset_skipped(other), ROWS / 7 + 1);
+		choir_dataset_free(other);
+	}
+	assert_int_equal(chi_dataset_seek(d, 2, ROWS + 1), CHOIR_INVALID);
+	assert_failure(CHOIR_INVALID, "has 9000 elements, but was read up to 9001");
+	choir_dataset_free(d);
+}
+
+// spec: D30
+static void records_are_found_again(void **state)
+{
+	(void) state;
+	char command[700];
+	check_places_of(open_records, write_records("one.tfrecord", 0, ROWS));
+	write_records("rec-0", 0, 1);
+	write_records("rec-1", 1, 4096);
+	write_records("rec-2", 4096, 4096);
+	write_records("rec-3", 4096, ROWS);
+	check_places_of(open_records, scratch_path("rec-*"));
+	if (!choir_has("zlib"))
+		return;
+	snprintf(command, sizeof command, "gzip -f '%s'", write_records("two.tfrecord", 0, ROWS));
+	assert_int_equal(system(command), 0);
+	check_places_of(open_records, scratch_path("two.tfrecord.gz"));
+}
+
+// spec: D30
+static void lines_are_found_again(void **state)
+{
+	(void) state;
+	char command[700];
+	check_places_of(open_lines, write_lines("one.txt", ROWS));
+	if (!choir_has("zlib"))
+		return;
+	snprintf(command, sizeof command, "gzip -f '%s'", write_lines("two.txt", ROWS));
+	assert_int_equal(system(command), 0);
+	check_places_of(open_lines, scratch_path("two.txt.gz"));
+}
+
+// The file is damaged before the place, and found sound; and no place is where none can be.
+static void check_not_read(open_fn *open, const char *path, const char *wrong)
+{
+	chi_mark mark[CHI_MOST_MARKS];
+	choir_dataset *d = open(path), *other = open(path);
+	read_rows(d, 0, 6000);
+	const size_t n = chi_dataset_marks(d, mark);
+	damage_before(path, (long) mark[n - 1].byte);
+	assert_int_equal(chi_dataset_take_marks(other, n, mark), CHOIR_OK);
+	assert_int_equal(chi_dataset_seek(other, 0, 5500), CHOIR_OK);
+	read_rows(other, 5500, ROWS);
+	choir_dataset_free(other);
+	other = open(path);
+	for (size_t i = 0; i < n; i++)
+		mark[i].byte += 2;
+	assert_int_equal(chi_dataset_take_marks(other, n, mark), CHOIR_OK);
+	assert_int_equal(chi_dataset_seek(other, 0, 5500), CHOIR_INVALID);
+	assert_failure(CHOIR_INVALID, wrong);
+	assert_int_equal(chi_dataset_seek(other, 1, 0), CHOIR_OK); // that pass only
+	choir_dataset_free(other);
+	other = open(path);
+	for (size_t i = 0; i < n; i++)
+		mark[i].byte = 1 << 24; // behind the file's end
+	assert_int_equal(chi_dataset_take_marks(other, n, mark), CHOIR_OK);
+	assert_int_equal(chi_dataset_seek(other, 0, 5500), CHOIR_INVALID);
+	assert_failure(CHOIR_INVALID, wrong);
+	choir_dataset_free(other);
+	choir_dataset_free(d);
+}
+
+static void what_lies_before_records_and_lines_is_not_read(void **state)
+{
+	(void) state;
+	check_not_read(
+			open_lines, write_lines("plain.txt", ROWS), "plain.txt: no line begins at byte");
+	choir_dataset *d;
+	// The first record says what the columns are, so it stays; behind it is no record.
+	const char *path = write_records("plain.tfrecord", 0, ROWS);
+	d = open_records(path);
+	chi_mark mark[CHI_MOST_MARKS];
+	read_rows(d, 0, 6000);
+	const size_t n = chi_dataset_marks(d, mark);
+	FILE *f = fopen(path, "r+b");
+	assert_non_null(f);
+	assert_int_equal(fseek(f, 200, SEEK_SET), 0);
+	for (long i = 200; i < (long) mark[n - 1].byte; i++)
+		assert_int_equal(fputc('x', f), 'x');
+	assert_int_equal(fclose(f), 0);
+	choir_dataset *other = open_records(path);
+	assert_int_equal(chi_dataset_take_marks(other, n, mark), CHOIR_OK);
+	assert_int_equal(chi_dataset_seek(other, 0, 5500), CHOIR_OK);
+	read_rows(other, 5500, ROWS);
+	choir_dataset_free(other);
+	for (int way = 0; way < 2; way++) {
+		other = open_records(path);
+		for (size_t i = 0; i < n; i++)
+			mark[i].byte = way ? 1 << 24 : mark[i].byte + 2;
+		assert_int_equal(chi_dataset_take_marks(other, n, mark), CHOIR_OK);
+		assert_int_equal(chi_dataset_seek(other, 0, 5500), CHOIR_INVALID);
+		assert_failure(CHOIR_INVALID, "plain.tfrecord: no record begins at byte");
+		choir_dataset_free(other);
+	}
+	choir_dataset_free(d);
+}
+
+// ---- Chains.
+
 static choir_dataset *open_both(const char *left, const char *right)
 {
 	static const choir_csv_column other = {
@@ -320,6 +510,9 @@ int main(void)
 		cmocka_unit_test(compressed_files_are_unpacked_up_to_there),
 		cmocka_unit_test(what_lies_before_is_not_read),
 		cmocka_unit_test(marks_of_other_files_are_not_used),
+		cmocka_unit_test(records_are_found_again),
+		cmocka_unit_test(lines_are_found_again),
+		cmocka_unit_test(what_lies_before_records_and_lines_is_not_read),
 		cmocka_unit_test(each_source_of_a_chain_has_its_own),
 		cmocka_unit_test(close_ones_are_chosen),
 		cmocka_unit_test(every_allocation_may_fail),

@@ -23,8 +23,7 @@ typedef struct {
 	chi_csv_schema schema;
 	chi_rows spare; // one example, for columns that nobody wants
 	bool looked;
-	chi_marks marks;
-	int64_t delivered, next_mark; // examples of this pass
+	chi_places places;
 } csv;
 
 typedef enum { ROW_GOOD, ROW_DROPPED, ROW_WRONG, ROW_MORE } row_end;
@@ -231,21 +230,14 @@ static choir_status next_row(csv *c, char *const to[])
 	}
 }
 
-// Remembers where the next row begins, now and then.
-static choir_status mark_row(csv *c)
+// Remembers where the next row begins.
+static choir_status add_place(csv *c)
 {
 	const chi_csv_rows *r = &c->rows;
-	const chi_mark mark = { .elements = c->delivered,
-		.file = (int64_t) r->file - 1,
+	const chi_mark place = { .file = (int64_t) r->file - 1,
 		.byte = (int64_t) chi_csv_place(r, r->buffer + r->at),
-		.files = chi_marks_files(&c->paths, r->file),
-		.record = r->row,
-		.dropped = (int64_t) chi_atomic64_load(&c->base.dropped),
-		.skipped = (int64_t) chi_atomic64_load(&c->base.skipped) };
-	chi_atomic64_store(&c->base.delivered, (uint64_t) c->delivered);
-	CHOIR_TRY(chi_marks_add(&c->marks, &mark));
-	c->next_mark = chi_marks_next(&c->marks, c->delivered);
-	return CHOIR_OK;
+		.record = r->row };
+	return chi_places_add(&c->places, &c->base, &c->paths, &place);
 }
 
 static choir_status csv_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
@@ -257,8 +249,8 @@ static choir_status csv_read(choir_dataset *d, void *const column[], int64_t wan
 		to[i] = column[i] ? column[i] : c->spare.column[i];
 	while (*got < want && (status = next_row(c, to)) == CHOIR_OK) {
 		++*got;
-		if (++c->delivered == c->next_mark)
-			CHOIR_TRY(mark_row(c));
+		if (chi_places_due(&c->places))
+			CHOIR_TRY(add_place(c));
 		for (size_t i = 0; i < d->spec.n; i++)
 			to[i] += column[i] ? d->bytes[i] : 0;
 	}
@@ -272,8 +264,7 @@ static choir_status csv_rewind(choir_dataset *d)
 {
 	csv *c = (csv *) d;
 	chi_csv_rows_rewind(&c->rows);
-	c->delivered = 0;
-	c->next_mark = chi_marks_next(&c->marks, 0);
+	chi_places_begin(&c->places);
 	return CHOIR_OK;
 }
 
@@ -283,35 +274,26 @@ static choir_status go_to(csv *c, const chi_mark *mark)
 	c->rows.file = (size_t) mark->file;
 	CHOIR_TRY(chi_csv_open(&c->rows));
 	CHOIR_TRY(chi_csv_check_names(&c->rows, &c->schema));
-	CHOIR_TRY(chi_csv_jump(&c->rows, mark->byte, mark->record));
-	chi_atomic64_store(&c->base.dropped, (uint64_t) mark->dropped);
-	chi_atomic64_store(&c->base.skipped, (uint64_t) mark->skipped);
-	chi_atomic64_store(&c->base.delivered, (uint64_t) mark->elements);
-	c->delivered = mark->elements;
-	c->next_mark = chi_marks_next(&c->marks, c->delivered);
-	return CHOIR_OK;
+	return chi_csv_jump(&c->rows, mark->byte, mark->record);
 }
 
 static choir_status csv_seek(choir_dataset *d, int64_t elements)
 {
 	csv *c = (csv *) d;
 	chi_mark mark = { 0 };
-	if (chi_marks_find(&c->marks, elements, &mark))
+	if (chi_places_find(&c->places, d, elements, &mark))
 		CHOIR_TRY(go_to(c, &mark));
 	return chi_dataset_read_over(d, mark.elements, elements);
 }
 
 static chi_marks *csv_marks(choir_dataset *d)
 {
-	return &((csv *) d)->marks;
+	return &((csv *) d)->places.marks;
 }
 
 static bool csv_fits(const choir_dataset *d, const chi_mark *mark)
 {
-	const csv *c = (const csv *) d;
-	return mark->elements > 0 && mark->file >= 0 && (size_t) mark->file < c->paths.n &&
-			mark->byte > 0 && mark->record > 0 && mark->dropped >= 0 && mark->skipped >= 0 &&
-			mark->files == chi_marks_files(&c->paths, (size_t) mark->file + 1);
+	return chi_places_fit(&((const csv *) d)->paths, mark);
 }
 
 // What there is before the source is made.
@@ -327,7 +309,7 @@ static void csv_free(choir_dataset *d)
 	csv *c = (csv *) d;
 	release(c);
 	chi_rows_free(&c->spare);
-	chi_marks_free(&c->marks);
+	chi_places_free(&c->places);
 }
 
 // Before anything is read: leaves every count-th file.
@@ -404,8 +386,7 @@ static csv *make(csv *c, const choir_csv_options *o)
 	c->base = made->base;
 	*made = *c;
 	*c = (csv){ .base.step = &csv_step };
-	chi_marks_init(&made->marks);
-	made->next_mark = CHI_MARK_EVERY;
+	chi_places_init(&made->places);
 	made->rows.paths = &made->paths;
 	made->base.files = (int64_t) made->paths.n;
 	for (size_t i = 0; i < made->schema.n; i++) {

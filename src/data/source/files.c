@@ -162,6 +162,34 @@ static choir_status files_rewind(choir_dataset *d)
 	return CHOIR_OK;
 }
 
+// Files whose examples are counted without reading them are opened and passed over; the others
+// are read.
+static choir_status files_seek(choir_dataset *d, int64_t elements)
+{
+	files_source *s = (files_source *) d;
+	int64_t left = elements;
+	for (;;) {
+		const choir_status status = open_file_at(s);
+		if (status != CHOIR_OK)
+			return status == CHOIR_END ? chi_dataset_too_short(d, elements - left, elements)
+									   : status;
+		choir_dataset *file = current(s);
+		int64_t there = file->elements;
+		if (there != CHOIR_NONE) {
+			there = left < there ? left : there;
+			CHOIR_TRY(chi_dataset_pass_over(file, there));
+		} else {
+			CHOIR_TRY(chi_dataset_drop(file, left, &there));
+		}
+		left -= there;
+		count(s);
+		if (left == 0)
+			return CHOIR_OK;
+		close_file(s);
+		s->at += s->stride;
+	}
+}
+
 static choir_status files_shard(choir_dataset *d, int64_t shards, int64_t index)
 {
 	files_source *s = (files_source *) d;
@@ -187,6 +215,7 @@ static const chi_step files_step = {
 	.rewind = files_rewind,
 	.peek = chi_no_peek,
 	.free = files_free,
+	.seek = files_seek,
 	.files = CHI_FILES_HERE,
 	.shard_files = files_shard,
 };

@@ -90,7 +90,7 @@ static void function_free(choir_dataset *d)
 	.rewind = function_rewind, .peek = chi_no_peek, .free = function_free, .calls = true
 
 static const chi_step function_step = { FUNCTION_STEP };
-static const chi_step seekable_step = { FUNCTION_STEP, .seek = function_seek };
+static const chi_step seekable_step = { FUNCTION_STEP, .seek = function_seek, .blind = true };
 
 static choir_dataset *make(
 		const chi_step *step, size_t n, const choir_column columns[], const function *like)

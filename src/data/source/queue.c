@@ -242,6 +242,7 @@ static const chi_step queue_step = {
 	.range = chi_no_range,
 	.read = queue_read,
 	.rewind = queue_rewind,
+	.blind = true,
 	.peek = chi_no_peek,
 	.free = queue_free,
 };

@@ -176,6 +176,32 @@ static choir_status bad_checksum(
 	return chi_records_blame(r);
 }
 
+void chi_records_where(const chi_records *r, int64_t *byte, int64_t *record)
+{
+	*byte = (int64_t) r->offset;
+	*record = r->number + 1;
+}
+
+choir_status chi_records_jump(chi_records *r, int64_t byte, int64_t record)
+{
+	size_t got;
+	CHOIR_TRY(chi_records_rewind(r));
+	CHOIR_TRY(chi_reader_read(r->reader, NULL, (size_t) byte, &got));
+	r->offset = (uint64_t) byte;
+	r->number = record - 1;
+	if (got == (size_t) byte) {
+		CHOIR_TRY(fill(r, CHI_RECORD_HEADER));
+		const unsigned char *p = r->block + r->first;
+		const size_t there = r->last - r->first;
+		if (there == 0 ||
+				(there >= CHI_RECORD_HEADER && load32(p + LENGTH) == chi_crc32c_masked(p, LENGTH)))
+			return CHOIR_OK;
+	}
+	return choir_fail(CHOIR_INVALID,
+			"%s: no record begins at byte %lld: not the file that the position is of",
+			chi_reader_name(r->reader), (long long) byte);
+}
+
 static choir_status read_length(chi_records *r, uint64_t *length)
 {
 	CHOIR_TRY(fill(r, CHI_RECORD_HEADER));

@@ -20,3 +20,7 @@ bool chi_records_known_next(const chi_records *r);
 // counts from 0, B is that of the record's length, in a compressed file of the data unpacked.
 choir_status chi_records_blame(const chi_records *r);
 choir_status chi_records_rewind(chi_records *r);
+// Where the next record begins, as blame counts bytes, and which one it is.
+void chi_records_where(const chi_records *r, int64_t *byte, int64_t *record);
+// Goes there. CHOIR_INVALID: no record can begin there.
+choir_status chi_records_jump(chi_records *r, int64_t byte, int64_t record);

@@ -1,7 +1,7 @@
 // Text in three ways: byte by byte, in windows from which the next byte is to be predicted, and
 // line by line. Bytes and windows of a file lie where their number says, so they are had in any
 // order, by one pread for neighbours; a compressed file is unpacked to memory at its first use.
-// Lines are a stream.
+// Lines are a stream, which remembers where some of them begin.
 #include "data/step.h"
 
 #include <string.h>
@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "base/text.h"
+#include "data/marks.h"
 #include "data/source/reader.h"
 
 enum { MOST_UNPACKED = 1 << 30, FIRST_ROOM = 64 << 10 };
@@ -229,6 +230,8 @@ choir_dataset *choir_text_windows_dataset_new(const char *path, int64_t context,
 
 typedef struct {
 	choir_dataset base;
+	chi_paths paths; // one
+	chi_places places;
 	chi_reader *reader;
 	char *buffer;
 	size_t room, length, at; // at: where the next line begins
@@ -298,6 +301,13 @@ static choir_status next_text(lines *l, const char **line, size_t *bytes)
 	}
 }
 
+// Remembers where the next line begins.
+static choir_status add_place(lines *l)
+{
+	const chi_mark place = { .byte = (int64_t) (l->offset + l->at), .record = l->row };
+	return chi_places_add(&l->places, &l->base, &l->paths, &place);
+}
+
 static choir_status lines_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
 {
 	lines *l = (lines *) d;
@@ -312,6 +322,8 @@ static choir_status lines_read(choir_dataset *d, void *const column[], int64_t w
 				memcpy(cell->data, line, bytes);
 		}
 		++*got;
+		if (chi_places_due(&l->places))
+			CHOIR_TRY(add_place(l));
 	}
 	if (status != CHOIR_OK && status != CHOIR_END)
 		return status;
@@ -326,12 +338,52 @@ static choir_status lines_rewind(choir_dataset *d)
 	l->offset = 0;
 	l->row = 1;
 	l->ended = false;
+	chi_places_begin(&l->places);
 	return chi_reader_rewind(l->reader);
+}
+
+// To the line at a byte: the file's end, or behind the end of another line.
+static choir_status go_to(lines *l, const chi_mark *place)
+{
+	size_t got;
+	l->offset = (uint64_t) place->byte - 1;
+	l->row = place->record;
+	CHOIR_TRY(chi_reader_read(l->reader, NULL, (size_t) l->offset, &got));
+	if (got == l->offset)
+		CHOIR_TRY(refill(l));
+	l->at = 1;
+	if (l->length == 1 || (l->length > 1 && l->buffer[0] == '\n'))
+		return CHOIR_OK;
+	l->length = l->at = 0;
+	return choir_fail(CHOIR_INVALID,
+			"%s: no line begins at byte %lld: not the file that the position is of",
+			chi_reader_name(l->reader), (long long) place->byte);
+}
+
+static choir_status lines_seek(choir_dataset *d, int64_t elements)
+{
+	lines *l = (lines *) d;
+	chi_mark place = { 0 };
+	if (chi_places_find(&l->places, d, elements, &place))
+		CHOIR_TRY(go_to(l, &place));
+	return chi_dataset_read_over(d, place.elements, elements);
+}
+
+static chi_marks *lines_marks(choir_dataset *d)
+{
+	return &((lines *) d)->places.marks;
+}
+
+static bool lines_fit(const choir_dataset *d, const chi_mark *mark)
+{
+	return chi_places_fit(&((const lines *) d)->paths, mark);
 }
 
 static void lines_free(choir_dataset *d)
 {
 	lines *l = (lines *) d;
+	chi_places_free(&l->places);
+	chi_paths_free(&l->paths);
 	chi_reader_close(l->reader);
 	chi_free(l->buffer);
 }
@@ -344,6 +396,9 @@ static const chi_step lines_step = {
 	.peek = chi_no_peek,
 	.free = lines_free,
 	.varies = true,
+	.seek = lines_seek,
+	.marks = lines_marks,
+	.fits = lines_fit,
 	.files = CHI_FILES_HERE,
 	.shard_files = one_file,
 };
@@ -357,10 +412,11 @@ choir_dataset *choir_text_lines_dataset_new(
 	lines *l = chi_source_new(&lines_step, sizeof *l, 1, &c, CHOIR_NONE);
 	if (!l)
 		return NULL;
+	chi_places_init(&l->places);
 	l->row = 1;
 	l->skip = wrong == CHOIR_WRONG_SKIP;
 	l->base.files = 1;
-	l->reader = chi_reader_open(path);
+	l->reader = chi_paths_add_one(&l->paths, path) == CHOIR_OK ? chi_reader_open(path) : NULL;
 	void *buffer = NULL;
 	if (l->reader && chi_grow(&buffer, &l->room, FIRST_ROOM, 1)) {
 		l->buffer = buffer;

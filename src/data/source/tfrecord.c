@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/options.h"
+#include "data/marks.h"
 #include "data/step.h"
 #include "tensor/tensor.h"
 
@@ -18,6 +19,7 @@ typedef struct {
 	chi_feature feature[CHI_MAX_COLUMNS];
 	char *name[CHI_MAX_COLUMNS]; // of features whose column has another; owned
 	chi_error pending; // found behind good examples
+	chi_places places;
 } tfrecord;
 
 // ---- Files.
@@ -88,6 +90,16 @@ static choir_status read_one(tfrecord *t, void *const out[])
 	}
 }
 
+// Remembers where the next record begins.
+static choir_status add_place(tfrecord *t)
+{
+	const chi_record_files *f = &t->files;
+	chi_mark place = { .file = (int64_t) f->next_path - 1 };
+	chi_records_where(f->open, &place.byte, &place.record);
+	chi_atomic64_store(&t->base.skipped, (uint64_t) f->skipped);
+	return chi_places_add(&t->places, &t->base, &f->paths, &place);
+}
+
 static choir_status tfrecord_read(
 		choir_dataset *d, void *const column[], int64_t want, int64_t *got)
 {
@@ -100,6 +112,8 @@ static choir_status tfrecord_read(
 		chi_columns_move(d, column, *got, out);
 		status = read_one(t, out);
 		*got += status == CHOIR_OK;
+		if (status == CHOIR_OK && chi_places_due(&t->places))
+			CHOIR_TRY(add_place(t));
 	}
 	if (status != CHOIR_OK && status != CHOIR_END && *got > 0)
 		chi_error_save(&t->pending);
@@ -113,7 +127,35 @@ static choir_status tfrecord_rewind(choir_dataset *d)
 	chi_record_files_rewind(&t->files);
 	t->files.skipped = 0;
 	t->pending.status = CHOIR_OK;
+	chi_places_begin(&t->places);
 	return CHOIR_OK;
+}
+
+static choir_status go_to(chi_record_files *f, const chi_mark *place)
+{
+	f->next_path = (size_t) place->file;
+	f->skipped = place->skipped;
+	CHOIR_TRY(open_next(f));
+	return chi_records_jump(f->open, place->byte, place->record);
+}
+
+static choir_status tfrecord_seek(choir_dataset *d, int64_t elements)
+{
+	tfrecord *t = (tfrecord *) d;
+	chi_mark place = { 0 };
+	if (chi_places_find(&t->places, d, elements, &place))
+		CHOIR_TRY(go_to(&t->files, &place));
+	return chi_dataset_read_over(d, place.elements, elements);
+}
+
+static chi_marks *tfrecord_marks(choir_dataset *d)
+{
+	return &((tfrecord *) d)->places.marks;
+}
+
+static bool tfrecord_fits(const choir_dataset *d, const chi_mark *mark)
+{
+	return chi_places_fit(&((const tfrecord *) d)->files.paths, mark);
 }
 
 static void free_files(chi_record_files *f)
@@ -126,6 +168,7 @@ static void tfrecord_free(choir_dataset *d)
 {
 	tfrecord *t = (tfrecord *) d;
 	free_files(&t->files);
+	chi_places_free(&t->places);
 	for (size_t i = 0; i < d->spec.n; i++) {
 		union {
 			const void *borrowed;
@@ -151,6 +194,9 @@ static const chi_step tfrecord_step = {
 	.rewind = tfrecord_rewind,
 	.peek = chi_no_peek,
 	.free = tfrecord_free,
+	.seek = tfrecord_seek,
+	.marks = tfrecord_marks,
+	.fits = tfrecord_fits,
 	.files = CHI_FILES_HERE,
 	.shard_files = tfrecord_shard_files,
 };
@@ -198,6 +244,7 @@ static choir_dataset *make(chi_record_files *files, const choir_tfrecord_options
 	files->skipped = 0;
 	t->base.files = (int64_t) files->paths.n;
 	t->files = *files;
+	chi_places_init(&t->places);
 	t->raw = o->raw;
 	for (size_t i = 0; i < n; i++)
 		if (!set_feature(t, i, o->n ? &o->features[i] : NULL)) {

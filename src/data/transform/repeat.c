@@ -1,5 +1,8 @@
-// Several passes, or endlessly many, as one. Each goes through the source from its start, so
-// that a shuffle in it comes in another order.
+// Several passes, or endlessly many, as one. Each goes through the source from its start, so that
+// a shuffle in it comes in another order. Where nobody knows how long a pass of the source is,
+// repeat remembers behind how many of its elements each began: a mark, whose record is the
+// source's pass and whose file is repeat's own.
+#include "data/marks.h"
 #include "data/step.h"
 
 #include "base/size.h"
@@ -9,6 +12,8 @@ typedef struct {
 	int64_t times; // CHOIR_NONE: for ever
 	int64_t pass;
 	bool some; // this pass has had an example
+	int64_t delivered; // elements of repeat's own pass
+	chi_marks marks;
 } repeat;
 
 // The source's pass follows from the repeat's and its own, so that whoever goes to a place finds
@@ -20,42 +25,115 @@ static choir_status begin_inner(repeat *r)
 	return chi_dataset_begin(r->base.from[0], (int64_t) pass);
 }
 
+// The next pass of the source.
+static choir_status go_on(repeat *r)
+{
+	choir_dataset *d = &r->base;
+	r->pass++;
+	r->some = false;
+	if (d->from[0]->elements == CHOIR_NONE) {
+		const chi_mark mark = { .elements = r->delivered,
+			.file = d->pass,
+			.files = (int64_t) chi_dataset_signature(d->from[0]),
+			.record = r->pass };
+		CHOIR_TRY(chi_marks_add(&r->marks, &mark));
+		chi_atomic64_store(&d->delivered, (uint64_t) r->delivered);
+	}
+	return begin_inner(r);
+}
+
 static choir_status repeat_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
 {
 	repeat *r = (repeat *) d;
 	for (;;) {
 		choir_status status = chi_dataset_read(d->from[0], column, want, got);
-		if (status == CHOIR_OK)
+		if (status == CHOIR_OK) {
 			r->some = true;
+			r->delivered += d->spec.batch ? 1 : *got;
+		}
 		if (status != CHOIR_END)
 			return status;
 		// A source with nothing in it would be repeated here for ever.
 		if (!r->some || r->pass + 1 == r->times)
 			return CHOIR_END;
-		r->pass++;
-		r->some = false;
-		CHOIR_TRY(begin_inner(r));
+		CHOIR_TRY(go_on(r));
 	}
+}
+
+// To the start of one of the source's passes, behind so many elements.
+static choir_status begin_at(repeat *r, int64_t pass, int64_t elements)
+{
+	r->pass = pass;
+	r->delivered = elements;
+	r->some = false;
+	chi_atomic64_store(&r->base.delivered, (uint64_t) elements);
+	return begin_inner(r);
 }
 
 static choir_status repeat_rewind(choir_dataset *d)
 {
-	repeat *r = (repeat *) d;
-	r->pass = 0;
-	r->some = false;
-	return begin_inner(r);
+	chi_marks_keep(&((repeat *) d)->marks, d->pass);
+	return begin_at((repeat *) d, 0, 0);
+}
+
+// Whether a source cannot say that the element is one of its next pass.
+static bool is_blind(const choir_dataset *d)
+{
+	return d && (d->step->blind || is_blind(d->from[0]) || is_blind(d->from[1]));
+}
+
+// From the start of a pass of unknown length to an element of it or, if that pass is too short, of
+// a later one.
+static choir_status seek_from(repeat *r, const chi_mark *start, int64_t elements)
+{
+	choir_dataset *d = &r->base;
+	chi_error before;
+	chi_error_save(&before);
+	CHOIR_TRY(begin_at(r, start->record, start->elements));
+	if (!is_blind(d->from[0])) {
+		const int64_t there = elements - start->elements;
+		const choir_status status = chi_dataset_pass_over(d->from[0], there);
+		r->some = there > 0;
+		r->delivered = elements;
+		if (status != CHOIR_INVALID)
+			return status;
+		chi_error_restore(&before);
+		CHOIR_TRY(begin_at(r, start->record, start->elements));
+	}
+	return chi_dataset_read_over(d, start->elements, elements);
 }
 
 static choir_status repeat_seek(choir_dataset *d, int64_t elements)
 {
 	repeat *r = (repeat *) d;
 	int64_t whole = d->from[0]->elements;
-	if (whole == CHOIR_NONE || whole == 0)
-		return chi_dataset_read_over(d, 0, elements);
-	r->pass = (elements - 1) / whole; // a pass that is at its end, not the next at its start
+	chi_mark start = { 0 };
+	if (whole == CHOIR_NONE || whole == 0) {
+		chi_marks_find(&r->marks, elements, &start); // of this pass; none: its first one
+		return seek_from(r, &start, elements);
+	}
+	CHOIR_TRY(begin_at(r, (elements - 1) / whole, 0)); // at its end, not the next at its start
 	r->some = true;
-	CHOIR_TRY(begin_inner(r));
+	r->delivered = elements;
 	return chi_dataset_pass_over(d->from[0], elements - r->pass * whole);
+}
+
+static chi_marks *repeat_marks(choir_dataset *d)
+{
+	return &((repeat *) d)->marks;
+}
+
+static bool repeat_fits(const choir_dataset *d, const chi_mark *mark)
+{
+	const repeat *r = (const repeat *) d;
+	return mark->elements > 0 && mark->file >= 0 && mark->record > 0 &&
+			(r->times == CHOIR_NONE || mark->record < r->times) &&
+			mark->files == (int64_t) chi_dataset_signature(d->from[0]);
+}
+
+static void repeat_free(choir_dataset *d)
+{
+	chi_marks_free(&((repeat *) d)->marks);
 }
 
 static uint64_t repeat_signature(const choir_dataset *d)
@@ -69,8 +147,10 @@ static const chi_step repeat_step = {
 	.read = repeat_read,
 	.rewind = repeat_rewind,
 	.peek = chi_no_peek,
-	.free = chi_no_free,
+	.free = repeat_free,
 	.seek = repeat_seek,
+	.marks = repeat_marks,
+	.fits = repeat_fits,
 	.signature = repeat_signature,
 	.files = CHI_FILES_THROUGH,
 };
@@ -94,6 +174,7 @@ choir_dataset *choir_dataset_repeat(choir_dataset *from, int64_t times)
 	if (!r)
 		return NULL;
 	choir_dataset *d = &r->base;
+	chi_marks_init(&r->marks);
 	r->times = times;
 	if (times == CHOIR_NONE) {
 		d->spec.endless = from->elements != 0; // nothing repeated for ever is nothing

@@ -1,9 +1,12 @@
 // Reading ahead: a thread reads the next steps while the program works on the last one, straight
-// into the tensors that the batch will be made of. So a batch that is there costs handing it over,
-// and no copy. What was read ahead does not count: with each step goes where the dataset stands
-// behind it, which is what a save gives.
+// into the tensors that the batch will be made of. So a batch that is there costs handing it
+// over, and no copy. What was read ahead does not count: with each step goes where the dataset
+// stands behind it, which is what a save gives.
 //
-// An end or a failure takes its place behind the steps read before it, and stays there. No lock is
+// An end or a failure takes its place behind the steps read before it, and stays there. Behind an
+// end the thread begins the next pass, so that the program, still busy with the last steps or
+// with a test, need not wait until a shuffle's buffer is full again: that buffer is empty by
+// then, so it costs no memory, and a rewind that comes finds the first steps there. No lock is
 // held while anything is read.
 #include "input/input.h"
 
@@ -27,8 +30,10 @@ typedef struct {
 
 struct chi_ahead {
 	choir_distributed_dataset *data;
-	int slots;
+	int steps; // that are read ahead
+	int64_t slots; // one more, for an end
 	slot *ring;
+	bool goes_on; // behind an end
 	chi_thread thread;
 	bool started;
 	unsigned generation; // of forks, when the thread started: a child does not have it
@@ -36,23 +41,22 @@ struct chi_ahead {
 	chi_mutex mutex;
 	chi_cond changed;
 	// With mutex held:
-	int oldest, filled; // slots
+	int64_t oldest, filled; // slots
 	int64_t step; // that is read next
 	bool running; // a pass is on: the thread may read
+	bool ended; // this pass, and the next one is to be begun
+	bool next; // it was, while the program is still in the one before
+	choir_input_position start; // of that next pass
 	bool busy; // it does
 	bool stop;
 };
 
-// Reads into the next free slot; called with mutex held, which it gives up meanwhile.
-static void read_slot(chi_ahead *a)
+// Reads a step into a slot.
+static void read_slot(chi_ahead *a, slot *s)
 {
 	choir_distributed_dataset *data = a->data;
-	slot *s = &a->ring[(a->oldest + a->filled) % a->slots];
-	s->to.step = a->step++;
-	a->busy = true;
-	chi_mutex_unlock(&a->mutex);
 	chi_trace_begin(CHOIR_TRACE_INPUT, "read ahead");
-	choir_frame_empty(s->frame);
+	choir_frame_empty(s->frame); // of what a halt left there
 	s->status = chi_input_make_columns(data, &s->to);
 	if (s->status == CHOIR_OK)
 		s->status = chi_input_read_step(data, &s->to);
@@ -60,12 +64,53 @@ static void read_slot(chi_ahead *a)
 		chi_feed_where(&data->feed[0], &s->after);
 	else if (s->status != CHOIR_END)
 		chi_error_save(&s->failure);
+	if (s->status != CHOIR_OK)
+		choir_frame_empty(s->frame);
 	chi_trace_end();
+}
+
+// Into the next free slot; called with mutex held, which it gives up meanwhile.
+static void read_next(chi_ahead *a)
+{
+	slot *s = &a->ring[(a->oldest + a->filled) % a->slots];
+	s->to.step = a->step++;
+	a->busy = true;
+	chi_mutex_unlock(&a->mutex);
+	read_slot(a, s);
 	chi_mutex_lock(&a->mutex);
 	a->busy = false;
 	a->filled++;
-	a->running = a->running && s->status == CHOIR_OK;
+	a->ended = s->status == CHOIR_END && a->goes_on && !a->next && a->running;
+	a->running = a->running && (s->status == CHOIR_OK || a->ended);
 	chi_cond_broadcast(&a->changed);
+}
+
+// The pass behind the one that has ended; as read_next. What a source has left out is counted for
+// a pass, and the program may ask for it until it rewinds: such a pass is not begun here. Nor is
+// one that cannot be begun: the rewind will find out why.
+static void begin_next(chi_ahead *a)
+{
+	chi_feed *f = &a->data->feed[0];
+	const int64_t pass = chi_dataset_pass(f->data) + 1;
+	a->busy = true;
+	chi_mutex_unlock(&a->mutex);
+	const bool counts = choir_dataset_dropped(f->data) > 0 || choir_dataset_skipped(f->data) > 0;
+	const choir_status status = counts ? CHOIR_END : chi_feed_begin(f, pass);
+	if (status == CHOIR_OK)
+		chi_feed_where(f, &a->start);
+	chi_mutex_lock(&a->mutex);
+	a->start.size = status == CHOIR_OK ? sizeof a->start : 0;
+	a->busy = a->ended = false;
+	a->next = !counts;
+	a->running = a->running && status == CHOIR_OK;
+	a->step = 0;
+	chi_cond_broadcast(&a->changed);
+}
+
+// Slots with a step, or a failure: all but an end that others follow.
+static int64_t steps_there(const chi_ahead *a)
+{
+	return a->filled - a->next;
 }
 
 static void read_ahead(void *arg)
@@ -73,8 +118,10 @@ static void read_ahead(void *arg)
 	chi_ahead *a = arg;
 	chi_mutex_lock(&a->mutex);
 	while (!a->stop) {
-		if (a->running && a->filled < a->slots)
-			read_slot(a);
+		if (a->running && a->ended)
+			begin_next(a);
+		else if (a->running && steps_there(a) < a->steps)
+			read_next(a);
 		else
 			chi_cond_wait(&a->changed, &a->mutex, HUGE_VAL);
 	}
@@ -95,7 +142,7 @@ void chi_ahead_free(chi_ahead *a)
 		chi_cond_destroy(&a->changed);
 		chi_mutex_destroy(&a->mutex);
 	}
-	for (int i = 0; a->ring != NULL && i < a->slots; i++) {
+	for (int64_t i = 0; a->ring != NULL && i < a->slots; i++) {
 		choir_frame_free(a->ring[i].frame);
 		chi_free(a->ring[i].to.rows);
 	}
@@ -103,7 +150,7 @@ void chi_ahead_free(chi_ahead *a)
 	chi_free(a);
 }
 
-chi_ahead *chi_ahead_new(choir_distributed_dataset *data, int steps)
+chi_ahead *chi_ahead_new(choir_distributed_dataset *data, int steps, bool goes_on)
 {
 	chi_ahead *a = chi_alloc(sizeof *a);
 	if (a == NULL)
@@ -111,9 +158,11 @@ chi_ahead *chi_ahead_new(choir_distributed_dataset *data, int steps)
 	a->data = data;
 	chi_mutex_init(&a->mutex, CHI_RANK_INPUT, "ahead");
 	chi_cond_init(&a->changed);
-	a->slots = steps;
-	a->ring = chi_alloc_array((size_t) steps, sizeof *a->ring);
-	for (int i = 0; a->ring != NULL && i < steps; i++) {
+	a->steps = steps;
+	a->slots = (int64_t) steps + 1;
+	a->goes_on = goes_on;
+	a->ring = chi_alloc_array((size_t) a->slots, sizeof *a->ring);
+	for (int64_t i = 0; a->ring != NULL && i < a->slots; i++) {
 		slot *s = &a->ring[i];
 		s->frame = s->to.frame = choir_frame_new(NULL);
 		s->to.rows = chi_alloc_array((size_t) data->strategy->replicas, sizeof *s->to.rows);
@@ -128,20 +177,59 @@ chi_ahead *chi_ahead_new(choir_distributed_dataset *data, int steps)
 	return NULL;
 }
 
-void chi_ahead_halt(chi_ahead *a)
+// With mutex held: nothing is read any more, and what was is forgotten. Whether the next pass was
+// begun.
+static bool halt(chi_ahead *a)
 {
-	if (a == NULL)
-		return;
-	chi_mutex_lock(&a->mutex);
-	a->running = false;
+	a->running = a->ended = false;
 	for (int i = 0; a->busy && i < a->data->feeds; i++)
 		chi_dataset_cancel(a->data->feed[i].data);
 	chi_cond_broadcast(&a->changed);
 	while (a->busy)
 		chi_cond_wait(&a->changed, &a->mutex, HUGE_VAL);
+	const bool next = a->next;
 	a->oldest = a->filled = 0;
-	chi_mutex_unlock(&a->mutex);
+	a->next = false;
 	a->here.size = 0;
+	return next;
+}
+
+void chi_ahead_halt(chi_ahead *a)
+{
+	if (a == NULL)
+		return;
+	chi_mutex_lock(&a->mutex);
+	halt(a);
+	chi_mutex_unlock(&a->mutex);
+}
+
+// With mutex held: what there is of the pass that has ended goes, with its end.
+static void drop_pass(chi_ahead *a)
+{
+	bool end;
+	do {
+		end = a->ring[a->oldest].status == CHOIR_END;
+		a->oldest = (a->oldest + 1) % a->slots;
+		a->filled--;
+	} while (!end);
+	a->next = false;
+	a->here = a->start;
+	chi_cond_broadcast(&a->changed);
+}
+
+bool chi_ahead_rewind(chi_ahead *a, int64_t *pass)
+{
+	const choir_dataset *d = a->data->feed[0].data;
+	chi_mutex_lock(&a->mutex);
+	while (a->running && a->ended) // it is being begun
+		chi_cond_wait(&a->changed, &a->mutex, HUGE_VAL);
+	const bool begun = a->next && a->start.size > 0;
+	if (begun)
+		drop_pass(a);
+	else
+		*pass = halt(a) ? chi_dataset_pass(d) : chi_dataset_pass(d) + 1;
+	chi_mutex_unlock(&a->mutex);
+	return begun;
 }
 
 bool chi_ahead_where(const chi_ahead *a, choir_input_position *p)
@@ -208,6 +296,7 @@ choir_status chi_ahead_take(chi_ahead *a, chi_target *to)
 		return s->status;
 	}
 	CHOIR_TRY(hand_over(a, s, to));
+	choir_frame_empty(s->frame); // so that no more steps are kept than are asked for
 	a->here = s->after;
 	a->here.size = sizeof a->here;
 	chi_mutex_lock(&a->mutex);

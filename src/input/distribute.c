@@ -222,14 +222,17 @@ static bool reads_by_itself(const choir_dataset *d, bool *files)
 	return reads_by_itself(d->from[0], files) && reads_by_itself(d->from[1], files);
 }
 
-// How many steps are read ahead: as many as asked for, or one where that is files' alone.
-static int find_ahead(const choir_distributed_dataset *data)
+// How many steps are read ahead: as many as asked for, or one where that is files' alone. goes_on:
+// whether the dataset notices nothing of a pass that is begun and not asked for.
+static int find_ahead(const choir_distributed_dataset *data, bool *goes_on)
 {
 	const choir_dataset *d = data->feed[0].data;
 	bool files = false;
+	const bool by_itself = reads_by_itself(d, &files);
+	*goes_on = by_itself && data->feeds == 1;
 	if (data->o.buffer != 0)
 		return data->o.buffer == CHOIR_NONE ? 0 : data->o.buffer;
-	return strcmp(d->step->name, "prefetch") != 0 && reads_by_itself(d, &files) && files;
+	return strcmp(d->step->name, "prefetch") != 0 && by_itself && files;
 }
 
 // Gives data its i-th feed; d is taken over.
@@ -254,8 +257,9 @@ static uint64_t what_agrees(const choir_distributed_dataset *data)
 // The last of what can fail here alone. NULL: a failure.
 static choir_distributed_dataset *complete_data(choir_distributed_dataset *data)
 {
-	const int steps = find_ahead(data);
-	if (steps == 0 || (data->ahead = chi_ahead_new(data, steps)) != NULL)
+	bool goes_on;
+	const int steps = find_ahead(data, &goes_on);
+	if (steps == 0 || (data->ahead = chi_ahead_new(data, steps, goes_on)) != NULL)
 		return data;
 	chi_input_free(data);
 	return NULL;

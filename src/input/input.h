@@ -83,13 +83,16 @@ choir_status chi_input_make_columns(const choir_distributed_dataset *data, chi_t
 // Reads the examples of step to->step to the target, and says how many each replica gets.
 // CHOIR_END: there are none for anybody.
 choir_status chi_input_read_step(choir_distributed_dataset *data, chi_target *to);
-// So many steps are read on a thread, from the first take on; NULL: a failure.
-chi_ahead *chi_ahead_new(choir_distributed_dataset *data, int steps);
+// So many steps are read on a thread, from the first take on, and behind the end of a pass, where
+// goes_on, those of the next one. NULL: a failure.
+chi_ahead *chi_ahead_new(choir_distributed_dataset *data, int steps, bool goes_on);
 void chi_ahead_free(chi_ahead *a);
 // The next step, whose tensors go to to->frame; as chi_input_read_step.
 choir_status chi_ahead_take(chi_ahead *a, chi_target *to);
 // Nothing is read any more, and what was read is forgotten. NULL is fine.
 void chi_ahead_halt(chi_ahead *a);
+// To the next pass, if the thread has begun it. Else false: halted, and this is the pass to begin.
+bool chi_ahead_rewind(chi_ahead *a, int64_t *pass);
 // Where the dataset stands behind the last step that was taken. False: nothing is being read, ask
 // the feed.
 bool chi_ahead_where(const chi_ahead *a, choir_input_position *p);

@@ -136,10 +136,13 @@ choir_status choir_distributed_dataset_rewind(choir_distributed_dataset *data)
 	CHOIR_TRY(chi_context_need_cross(data->strategy, "rewinding a distributed dataset"));
 	data->steps = 0;
 	choir_status status = CHOIR_OK;
+	int64_t pass = 0;
 	chi_trace_begin(CHOIR_TRACE_INPUT, "rewind");
-	chi_ahead_halt(data->ahead);
-	for (int i = 0; status == CHOIR_OK && i < data->feeds; i++)
-		status = chi_feed_begin(&data->feed[i], chi_dataset_pass(data->feed[i].data) + 1);
+	const bool begun = data->ahead != NULL && chi_ahead_rewind(data->ahead, &pass);
+	if (data->ahead == NULL)
+		pass = chi_dataset_pass(data->feed[0].data) + 1;
+	for (int i = 0; !begun && status == CHOIR_OK && i < data->feeds; i++)
+		status = chi_feed_begin(&data->feed[i], pass);
 	chi_trace_end();
 	return status;
 }

@@ -87,7 +87,7 @@ choir_cluster *chi_cluster_open(
 	}
 	chi_mutex_init(&c->lock, CHI_RANK_CLUSTER, "cluster");
 	if (open_transport(c, argument) != CHOIR_OK || meet(c) != CHOIR_OK) {
-		if (!c->failed && c->workers > 0)
+		if (chi_atomic32_load(&c->failed) == 0 && c->workers > 0)
 			chi_cluster_give_up(c);
 		close_cluster(c, 0);
 		return NULL;
@@ -101,7 +101,7 @@ void choir_cluster_free(choir_cluster *c)
 {
 	if (c == NULL)
 		return;
-	close_cluster(c, c->failed ? 0 : c->timeout);
+	close_cluster(c, chi_atomic32_load(&c->failed) != 0 ? 0 : c->timeout);
 }
 
 const char *chi_cluster_name(const choir_cluster *c, int worker, char text[CHI_WORKER_NAME + 32])
@@ -122,9 +122,9 @@ choir_status chi_cluster_give_up(choir_cluster *c)
 	chi_error why;
 	chi_error_save(&why);
 	chi_mutex_lock(&c->lock);
-	if (!c->failed) {
-		c->failed = true;
+	if (chi_atomic32_load(&c->failed) == 0) {
 		c->failure = why;
+		chi_atomic32_store(&c->failed, 1);
 		if (why.status != CHOIR_CANCELLED)
 			c->table.abort(c->self, why.text);
 	}
@@ -135,10 +135,7 @@ choir_status chi_cluster_give_up(choir_cluster *c)
 
 choir_status chi_cluster_check(choir_cluster *c)
 {
-	chi_mutex_lock(&c->lock);
-	const bool failed = c->failed;
-	chi_mutex_unlock(&c->lock);
-	if (!failed)
+	if (chi_atomic32_load(&c->failed) == 0)
 		return CHOIR_OK;
 	return choir_fail(CHOIR_CANCELLED, "the cluster has failed before: %s", c->failure.text);
 }

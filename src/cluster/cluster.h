@@ -2,6 +2,7 @@
 // and what is built of them. Nothing here knows what the bytes mean.
 #pragma once
 
+#include "base/atomic.h"
 #include "base/error.h"
 #include "base/lock.h"
 #include "choir/extend/cluster.h"
@@ -20,10 +21,10 @@ struct choir_cluster {
 	double start_timeout, timeout; // seconds, negative: none
 	char (*names)[CHI_WORKER_NAME]; // NULL until they are known
 	char transport[CHI_TRANSPORT_TEXT];
-	chi_mutex lock; // calls of the table, and what follows
-	bool failed;
+	chi_mutex lock; // calls of the table
+	chi_atomic32 failed; // not zero: it is over, and why is final
 	chi_error failure; // the first one
-	uint64_t sequence; // of collectives
+	chi_atomic64 sequence; // of collectives
 };
 
 // A table by name; NULL with CHOIR_NOT_FOUND and the known ones. filled: the same without gaps.

@@ -22,10 +22,7 @@ typedef struct {
 
 uint64_t chi_cluster_next(choir_cluster *c)
 {
-	chi_mutex_lock(&c->lock);
-	const uint64_t sequence = ++c->sequence;
-	chi_mutex_unlock(&c->lock);
-	return sequence;
+	return chi_atomic64_add(&c->sequence, 1) + 1;
 }
 
 static choir_status begin(together *t, choir_cluster *c)

@@ -1,11 +1,13 @@
-// Messages: a frame, then the rest. A receive is a small machine of two states, which progress
-// moves on: it waits for the frame, compares, and then for the rest.
+// Messages: a frame, then the rest. A receive is a small machine: it waits for the frame, compares,
+// and then waits for the rest, a short one of which has been begun by then, so that no part of it
+// waits for the one before.
 #include "cluster/message.h"
 
 #include "base/philox.h"
 #include "base/text.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +16,9 @@ enum { HEAD = offsetof(chi_frame, data) };
 // "choir" and the version of this layout; workers of another byte order see something else.
 static const uint64_t MAGIC = 0x63686f6972000001;
 
-_Static_assert(sizeof(chi_frame) == 4096, "a frame is a page");
+// Open MPI 4.1 sends up to 4096 bytes, less a header of its own, without asking the receiver.
+enum { MOST = HEAD + CHI_FRAME_DATA };
+_Static_assert(MOST <= 4000, "a frame is sent at once");
 
 void chi_fingerprint_set(chi_fingerprint *f, uint64_t sequence, const char *fmt, ...)
 {
@@ -44,7 +48,7 @@ static void drop(chi_message *m)
 {
 	choir_cluster *c = m->cluster;
 	chi_mutex_lock(&c->lock);
-	while (m->tickets > 0)
+	while (m->tickets > m->ended)
 		c->table.drop(c->self, m->ticket[--m->tickets]);
 	chi_mutex_unlock(&c->lock);
 }
@@ -54,32 +58,47 @@ static choir_status begin(chi_message *m, choir_cluster *c, int peer, int tag)
 	m->cluster = c;
 	m->peer = peer;
 	m->tag = tag;
-	m->done = m->framed = false;
-	m->tickets = 0;
+	m->done = false;
+	m->tickets = m->ended = 0;
 	if (!is_good_peer(c, peer, tag))
 		return choir_fail(
 				CHOIR_INTERNAL, "message: worker %d of %d, tag %d", peer, c->workers, tag);
 	return chi_cluster_check(c);
 }
 
-static choir_status begin_send(chi_message *m, const void *data, size_t bytes)
+static choir_status begin_part(chi_message *m, int tag, void *data, size_t bytes)
 {
-	choir_cluster *c = m->cluster;
-	chi_mutex_lock(&c->lock);
-	const choir_status status =
-			c->table.send(c->self, m->peer, m->tag, data, bytes, &m->ticket[m->tickets]);
+	const choir_cluster *c = m->cluster;
+	uint64_t *ticket = &m->ticket[m->tickets];
+	const choir_status status = m->sending
+			? c->table.send(c->self, m->peer, tag, data, bytes, ticket)
+			: c->table.receive(c->self, m->peer, tag, data, bytes, ticket);
 	m->tickets += status == CHOIR_OK;
-	chi_mutex_unlock(&c->lock);
 	return status;
 }
 
-static choir_status begin_receive(chi_message *m, void *data, size_t room)
+// Whether the rest is cut into parts that go at once. What is to come is received from the start
+// then, and must not be mistaken for that of a message that differs, which an MPI takes for a
+// fatal error where it is longer: so these parts have a tag that says how long the rest is.
+static bool is_cut(const chi_message *m, size_t rest)
+{
+	const size_t eager = m->cluster->table.eager;
+	return m->tag == 0 && eager > 0 && rest > 0 && rest < CHOIR_CLUSTER_TAGS &&
+			(rest - 1) / eager < CHI_REST_PARTS;
+}
+
+// The rest of a receive that is not cut is begun when the frame has come.
+static choir_status begin_parts(chi_message *m, size_t frame, char *rest, size_t bytes)
 {
 	choir_cluster *c = m->cluster;
+	const size_t each = c->table.eager;
 	chi_mutex_lock(&c->lock);
-	const choir_status status =
-			c->table.receive(c->self, m->peer, m->tag, data, room, &m->ticket[0]);
-	m->tickets = status == CHOIR_OK;
+	choir_status status = begin_part(m, m->tag, &m->frame, frame);
+	if (is_cut(m, bytes))
+		for (size_t at = 0; status == CHOIR_OK && at < bytes; at += each)
+			status = begin_part(m, (int) bytes, rest + at, bytes - at < each ? bytes - at : each);
+	else if (status == CHOIR_OK && bytes > 0 && m->sending)
+		status = begin_part(m, m->tag, rest, bytes);
 	chi_mutex_unlock(&c->lock);
 	return status;
 }
@@ -96,6 +115,11 @@ static choir_status fail(chi_message *m, choir_status status)
 	return chi_cluster_give_up(m->cluster);
 }
 
+static size_t in_frame(size_t bytes)
+{
+	return bytes < CHI_FRAME_DATA ? bytes : CHI_FRAME_DATA;
+}
+
 choir_status chi_message_send(chi_message *m, choir_cluster *c, int to, int tag,
 		const chi_fingerprint *f, const void *data, size_t bytes)
 {
@@ -104,12 +128,11 @@ choir_status chi_message_send(chi_message *m, choir_cluster *c, int to, int tag,
 	m->expected = m->frame.fingerprint = *f;
 	m->frame.magic = MAGIC;
 	m->frame.bytes = bytes;
-	const size_t first = bytes < CHI_FRAME_DATA ? bytes : CHI_FRAME_DATA;
+	const size_t first = in_frame(bytes);
 	if (first > 0)
 		memcpy(m->frame.data, data, first);
-	choir_status status = begin_send(m, &m->frame, HEAD + first);
-	if (status == CHOIR_OK && bytes > first)
-		status = begin_send(m, (const char *) data + first, bytes - first);
+	char *rest = bytes > first ? (char *) (uintptr_t) data + first : NULL;
+	const choir_status status = begin_parts(m, HEAD + first, rest, bytes - first);
 	return status == CHOIR_OK ? CHOIR_OK : fail(m, status);
 }
 
@@ -119,9 +142,11 @@ choir_status chi_message_receive(chi_message *m, choir_cluster *c, int from, int
 	CHOIR_TRY(begin(m, c, from, tag));
 	m->sending = false;
 	m->expected = *f;
-	m->data = data;
+	m->data = data == NULL && bytes <= CHI_MESSAGE_ROOM ? m->frame.data : data;
 	m->bytes = bytes;
-	const choir_status status = begin_receive(m, &m->frame, sizeof m->frame);
+	const size_t first = in_frame(bytes);
+	char *rest = bytes > first ? (char *) m->data + first : NULL;
+	const choir_status status = begin_parts(m, MOST, rest, bytes - first);
 	return status == CHOIR_OK ? CHOIR_OK : fail(m, status);
 }
 
@@ -156,24 +181,24 @@ static choir_status take_frame(chi_message *m, size_t came)
 	}
 	if (!same(&m->frame.fingerprint, &m->expected) || m->frame.bytes != m->bytes)
 		return refuse(m);
-	const size_t first = m->bytes < CHI_FRAME_DATA ? m->bytes : CHI_FRAME_DATA;
+	const size_t first = in_frame(m->bytes);
 	if (came != HEAD + first) {
 		choir_fail(CHOIR_CORRUPT, "%s sent %zu bytes where %zu are needed",
 				chi_cluster_name(m->cluster, m->peer, name), came, HEAD + first);
 		return chi_cluster_give_up(m->cluster);
 	}
-	if (first > 0)
+	if (first > 0 && m->data != m->frame.data)
 		memcpy(m->data, m->frame.data, first);
-	m->framed = true;
-	if (m->bytes == first) {
-		m->done = true;
+	if (m->bytes == first || is_cut(m, m->bytes - first))
 		return CHOIR_OK;
-	}
-	const choir_status status = begin_receive(m, (char *) m->data + first, m->bytes - first);
+	chi_mutex_lock(&m->cluster->lock);
+	const choir_status status = begin_part(m, m->tag, (char *) m->data + first, m->bytes - first);
+	chi_mutex_unlock(&m->cluster->lock);
 	return status == CHOIR_OK ? CHOIR_OK : fail(m, status);
 }
 
-choir_status chi_message_progress(chi_message *m)
+// Moves a message on; never blocks.
+static choir_status progress(chi_message *m)
 {
 	choir_cluster *c = m->cluster;
 	while (!m->done) {
@@ -181,18 +206,16 @@ choir_status chi_message_progress(chi_message *m)
 		bool done = false;
 		size_t came = 0;
 		chi_mutex_lock(&c->lock);
-		const choir_status status =
-				c->table.test(c->self, m->ticket[m->tickets - 1], &done, &came);
-		m->tickets -= status == CHOIR_OK && done;
+		const choir_status status = c->table.test(c->self, m->ticket[m->ended], &done, &came);
+		m->ended += status == CHOIR_OK && done;
 		chi_mutex_unlock(&c->lock);
 		if (status != CHOIR_OK)
 			return fail(m, status);
 		if (!done)
 			return CHOIR_OK;
-		if (!m->sending && !m->framed)
+		if (!m->sending && m->ended == 1)
 			CHOIR_TRY(take_frame(m, came));
-		else
-			m->done = m->tickets == 0;
+		m->done = m->ended == m->tickets;
 	}
 	return CHOIR_OK;
 }
@@ -201,7 +224,7 @@ static choir_status progress_all(chi_message *const m[], int n, const chi_messag
 {
 	*waits_for = NULL;
 	for (int i = 0; i < n; i++) {
-		CHOIR_TRY(chi_message_progress(m[i]));
+		CHOIR_TRY(progress(m[i]));
 		if (!m[i]->done && *waits_for == NULL)
 			*waits_for = m[i];
 	}
@@ -218,16 +241,16 @@ static choir_status give_up_waiting(const chi_message *m, double seconds)
 
 choir_status chi_message_wait(chi_message *const m[], int n, double deadline)
 {
+	enum { LOOKS = 16 }; // at messages, for each at the clock, which takes as long
 	if (n == 0)
 		return CHOIR_OK;
 	choir_cluster *c = m[0]->cluster;
-	const double begun = c->table.now(c->self);
 	const chi_message *waits_for = NULL;
 	choir_status status = progress_all(m, n, &waits_for);
 	for (int turn = 0; status == CHOIR_OK && waits_for != NULL; turn++) {
-		const double now = c->table.now(c->self);
+		const double now = turn % LOOKS == LOOKS - 1 ? c->table.now(c->self) : -HUGE_VAL;
 		if (now >= deadline)
-			status = give_up_waiting(waits_for, now - begun);
+			status = give_up_waiting(waits_for, now - deadline + c->timeout);
 		else
 			c->table.pause(c->self, turn, deadline);
 		if (status == CHOIR_OK)

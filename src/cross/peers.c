@@ -6,6 +6,7 @@
 #include "cross/peers.h"
 
 #include "base/alloc.h"
+#include "base/philox.h"
 #include "base/size.h"
 #include "base/text.h"
 #include "cross/host.h"
@@ -113,22 +114,23 @@ static exchange begin(chi_peers *p)
 	return e;
 }
 
-// Begins all messages of a round, how many in *n also after a failure.
+// Begins all messages of a round, how many in *n also after a failure. Sends come first: what
+// others wait for is on its way then, and nothing that comes is looked at before receives are there.
 static choir_status begin_round(exchange *e, block_fn *out, block_fn *in, const void *of, int *n)
 {
 	chi_peers *p = e->peers;
-	for (int i = 1; i < p->workers; i++) {
-		const int from = (p->worker - i + p->workers) % p->workers;
-		const block b = in(of, from);
-		chi_message *m = p->wait[*n] = &p->message[from];
-		CHOIR_TRY(chi_message_receive(m, p->cluster, from, TAG, &e->fingerprint, b.data, b.bytes));
-		++*n;
-	}
 	for (int i = 1; i < p->workers; i++) {
 		const int to = (p->worker + i) % p->workers;
 		const block b = out(of, to);
 		chi_message *m = p->wait[*n] = &p->message[p->workers + to];
 		CHOIR_TRY(chi_message_send(m, p->cluster, to, TAG, &e->fingerprint, b.data, b.bytes));
+		++*n;
+	}
+	for (int i = 1; i < p->workers; i++) {
+		const int from = (p->worker - i + p->workers) % p->workers;
+		const block b = in(of, from);
+		chi_message *m = p->wait[*n] = &p->message[from];
+		CHOIR_TRY(chi_message_receive(m, p->cluster, from, TAG, &e->fingerprint, b.data, b.bytes));
 		++*n;
 	}
 	return CHOIR_OK;
@@ -193,14 +195,14 @@ static block parts_for(const void *of, int w)
 	return (block){ s->packed + (size_t) nodes * before, (size_t) nodes * bytes };
 }
 
-// Worker w's nodes' elements for this one.
+// Worker w's nodes' elements for this one; small ones stay in their message.
 static block parts_from(const void *of, int w)
 {
 	const summing *s = of;
 	const chi_peers *p = s->peers;
-	const size_t bytes = bytes_of(s, p->worker);
+	const size_t bytes = bytes_of(s, p->worker), all = (size_t) chi_peers_nodes(p, w) * bytes;
 	const int before = p->node[w] - (w > p->worker ? chi_peers_nodes(p, p->worker) : 0);
-	return (block){ s->come + (size_t) before * bytes, (size_t) chi_peers_nodes(p, w) * bytes };
+	return (block){ all <= CHI_MESSAGE_ROOM ? NULL : s->come + (size_t) before * bytes, all };
 }
 
 static block sum_of(const summing *s, int w)
@@ -271,7 +273,8 @@ static choir_status add_up(const summing *s)
 		for (int i = p->node[w]; i < p->node[w + 1]; i++)
 			p->part[i].data = w == p->worker
 					? (char *) s->own[i - p->node[w]].data + (size_t) from * s->size
-					: parts_from(s, w).data + (size_t) (i - p->node[w]) * (size_t) count * s->size;
+					: (char *) p->message[w].data +
+							(size_t) (i - p->node[w]) * (size_t) count * s->size;
 	const choir_collective all = { .n = (size_t) p->node[p->workers], .parts = p->part };
 	const choir_collective *const one[] = { &all };
 	for (int64_t first = 0; first < count; first += CHI_WAY_SLICE) {
@@ -308,35 +311,28 @@ static choir_status sum(exchange *e, summing *s)
 	return s->once ? CHOIR_OK : go_round(e, sums_for, sums_from, s);
 }
 
-static bool is_known(const chi_known_sum *k, const choir_collective *c)
-{
-	return k->elements == c->elements && k->dtype == c->dtype && k->name[0] != '\0' &&
-			strcmp(k->name, c->name) == 0;
-}
-
-// Its text is made when a sum is new, or its name is too long to be kept.
-static chi_fingerprint fingerprint_of(chi_peers *p, const choir_collective *c)
+static chi_fingerprint fingerprint_of(chi_peers *p, uint64_t key, const choir_collective *c)
 {
 	const uint64_t sequence = chi_cluster_next(p->cluster);
-	for (int i = 0; i < CHI_KNOWN_SUMS; i++)
-		if (is_known(&p->known[i], c)) {
-			p->known[i].fingerprint.sequence = sequence;
-			return p->known[i].fingerprint;
-		}
-	chi_known_sum *k = &p->known[p->next_known++ % CHI_KNOWN_SUMS];
-	*k = (chi_known_sum){ .elements = c->elements, .dtype = c->dtype };
-	chi_fingerprint_set(&k->fingerprint, sequence, "all_reduce of %lld %s, %s",
-			(long long) c->elements, choir_dtype_name(c->dtype), c->name);
-	if (strlen(c->name) < sizeof k->name)
-		memcpy(k->name, c->name, strlen(c->name));
+	if (key == 0)
+		key = chi_hash_mix(
+					  chi_hash_text(c->name) + (uint64_t) c->elements * 16 + (uint64_t) c->dtype) |
+				1;
+	chi_known_sum *k = &p->known[key % CHI_KNOWN_SUMS];
+	if (k->key != key) {
+		k->key = key;
+		chi_fingerprint_set(&k->fingerprint, sequence, "all_reduce of %lld %s, %s",
+				(long long) c->elements, choir_dtype_name(c->dtype), c->name);
+	}
+	k->fingerprint.sequence = sequence;
 	return k->fingerprint;
 }
 
 choir_status chi_peers_sum(
-		chi_peers *p, const choir_collective *c, const choir_part own[], void *to)
+		chi_peers *p, uint64_t key, const choir_collective *c, const choir_part own[], void *to)
 {
 	exchange e = begin(p);
-	e.fingerprint = fingerprint_of(p, c);
+	e.fingerprint = fingerprint_of(p, key, c);
 	summing s = { .peers = p, .c = c, .own = own, .size = chi_dtype_size(c->dtype), .sum = to };
 	const choir_status status = sum(&e, &s);
 	return status == CHOIR_OK ? status : chi_peers_give_up(p);

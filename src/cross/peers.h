@@ -9,14 +9,13 @@
 #include "choir/extend/cross.h"
 #include "cluster/message.h"
 
-// The fingerprint of a sum, but for its number: most sums are made again and again.
+// The fingerprint of a sum, but for its number: most sums are made again and again, and a text
+// takes longer than a small one.
 typedef struct {
-	char name[64];
-	int64_t elements;
-	choir_dtype dtype;
+	uint64_t key; // of all that must be equal; 0: there is none
 	chi_fingerprint fingerprint;
 } chi_known_sum;
-enum { CHI_KNOWN_SUMS = 8 };
+enum { CHI_KNOWN_SUMS = 64 };
 
 typedef struct chi_peers {
 	choir_cluster *cluster; // borrowed
@@ -29,8 +28,7 @@ typedef struct chi_peers {
 	chi_message **wait; // of those that are on their way
 	void *memory; // for what others send, and what has to be packed; kept
 	size_t room;
-	chi_known_sum known[CHI_KNOWN_SUMS];
-	unsigned next_known;
+	chi_known_sum known[CHI_KNOWN_SUMS]; // each at the place of its key
 } chi_peers;
 
 // own: this worker's replicas, at least 1. All workers must call it. A zeroed one can be closed.
@@ -49,9 +47,14 @@ static inline int chi_peers_nodes(const chi_peers *p, int worker)
 choir_status chi_peers_give_up(chi_peers *p);
 
 // The sum over all replicas, in the canonical tree. own: this worker's maximal nodes, in order;
-// sum: c->elements of c->dtype. Of c kind, dtype, elements and name are used.
+// sum: c->elements of c->dtype. Of c dtype, elements and name are used. key: not 0, and of all
+// that must be equal, so that the name is only needed where the key is not known; or 0.
 choir_status chi_peers_sum(
-		chi_peers *p, const choir_collective *c, const choir_part own[], void *sum);
+		chi_peers *p, uint64_t key, const choir_collective *c, const choir_part own[], void *sum);
+static inline bool chi_peers_know(const chi_peers *p, uint64_t key)
+{
+	return p->known[key % CHI_KNOWN_SUMS].key == key;
+}
 // Bytes of each worker, the same number, in the order of workers. fmt says what it is for, and
 // what of it must be equal.
 choir_status chi_peers_gather(chi_peers *p, const void *own, size_t bytes, void *all,

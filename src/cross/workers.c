@@ -264,10 +264,10 @@ static choir_status exchange(workers *w, const chi_slot *slot)
 	CHOIR_TRY(find_total(w, slot, &total));
 	w->sum = total;
 	if (w->alone)
-		return chi_peers_sum(w->peers, c, c->parts, total);
+		return chi_peers_sum(w->peers, 0, c, c->parts, total);
 	for (int i = 0; i < w->nodes; i++)
 		w->part[i].data = w->node.memory + (size_t) i * bytes;
-	return chi_peers_sum(w->peers, c, w->part, total);
+	return chi_peers_sum(w->peers, 0, c, w->part, total);
 }
 
 // ---- Bundles.
@@ -347,7 +347,7 @@ static choir_status exchange_bundle(workers *w, uint64_t n, int64_t elements)
 	CHOIR_TRY(keep_room(w, &w->total, 1, &all));
 	name_bundle(w, n, name);
 	pack(w, n, bytes_of(&all));
-	CHOIR_TRY(chi_peers_sum(w->peers, &all, w->part, w->total.memory));
+	CHOIR_TRY(chi_peers_sum(w->peers, 0, &all, w->part, w->total.memory));
 	const char *sum = w->total.memory;
 	for (uint64_t i = 0; i < n; i++) {
 		w->sums[(w->ticket + i) % CHI_MEETING_SLOTS] = sum;

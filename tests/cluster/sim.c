@@ -432,6 +432,7 @@ static const choir_cluster_table table = {
 	.abort = sim_abort,
 	.now = virtual_now,
 	.pause = sim_pause,
+	.eager = 1500, // odd, so that the parts of a rest are of all sizes
 };
 
 sim *sim_new(const sim_options *o)

@@ -61,6 +61,9 @@ typedef struct choir_cluster_table {
 	// (any) Called by one that waits, and has looked turn times already: returns when something
 	// may have changed, at the latest when now is until.
 	void (*pause)(void *self, int turn, double until);
+	// Messages of up to so many bytes leave without their receiver's help. A few of them are
+	// sent in place of one that is larger. 0: not known.
+	size_t eager;
 } choir_cluster_table;
 
 // Makes a transport known to choir_cluster_new. The table is copied; its name is not.

@@ -3,6 +3,7 @@
 // known first, the last replica to come does it for all. Their gradients are collectives too.
 #include "choir/op.h"
 #include "cross/tree.h"
+#include "cross/way.h"
 #include "op/op.h"
 #include "strategy/update/apply.h"
 #include "strategy/run/light.h"
@@ -222,6 +223,57 @@ static choir_tensor *contribution(choir_frame *f, choir_reduce_op op, choir_tens
 	return t == NULL || (f->queued && chi_stream_wait(f->stream) != CHOIR_OK) ? NULL : t;
 }
 
+// Whether r meets nobody here, but the other workers: it is the only replica of this one.
+static bool is_lone(const chi_replica *r, const choir_tensor *t)
+{
+	const choir_strategy *s = r->run->strategy;
+	return s->peers != NULL && s->replicas == 1 && s->all_host && !r->run->alone &&
+			t->count == CHOIR_NONE;
+}
+
+static choir_status exchange_lone(const chi_replica *r, choir_reduce_op op, const choir_tensor *t,
+		choir_tensor *sum, double divisor)
+{
+	choir_strategy *s = r->run->strategy;
+	char name[64] = "all_reduce";
+	uint64_t key = chi_hash_mix(r->subject.hash + (uint64_t) op * 64 + (uint64_t) t->dtype);
+	for (int i = 0; i < t->shape.rank; i++)
+		key = chi_hash_mix(key + (uint64_t) t->shape.dim[i] * 8 + (uint64_t) t->shape.rank);
+	if (!chi_peers_know(s->peers, key |= 1)) {
+		name_collective(r, "all_reduce", name);
+		name_for_peers(op, t, name);
+	}
+	const int number = chi_replica_number(r);
+	const choir_part own = { number, number + 1, t->data };
+	const choir_collective c = {
+		.name = name, .dtype = t->dtype, .elements = choir_shape_elements(&t->shape)
+	};
+	CHOIR_TRY(chi_peers_sum(s->peers, key, &c, &own, sum->data));
+	return chi_way_divide(s->exchange[0], t->dtype, sum->data, divisor, c.elements);
+}
+
+// What a heavy sum is to the others, without the meetings here.
+static choir_tensor *lone_sum(
+		chi_replica *r, choir_reduce_op op, const choir_tensor *t, double *divisor)
+{
+	choir_frame *f = r->shown.frame;
+	*divisor = op == CHOIR_MEAN ? r->run->strategy->in_sync : 1;
+	if (chi_apply_settle(r, NULL) != CHOIR_OK)
+		return NULL;
+	choir_tensor *sum = chi_tensor_new(f, t->dtype, &t->shape);
+	if (sum == NULL)
+		return NULL;
+	chi_trace_begin(CHOIR_TRACE_REDUCE, "all_reduce");
+	const choir_status status = exchange_lone(r, op, t, sum, *divisor);
+	chi_trace_end_communication();
+	if (status == CHOIR_OK)
+		return sum;
+	r->cancelled = true;
+	chi_run_fail(r->run, 1);
+	chi_run_cancelled(r->run);
+	return NULL;
+}
+
 static choir_tensor *heavy_sum(
 		chi_replica *r, choir_reduce_op op, choir_tensor *t, double *divisor)
 {
@@ -250,7 +302,9 @@ choir_tensor *choir_replica_all_reduce(choir_replica *replica, choir_reduce_op o
 		return chi_narrow_sum(
 				choir_replica_all_reduce(replica, op, choir_cast(t, CHOIR_I32)), "all_reduce");
 	if (t != NULL)
-		out = chi_light_takes(r, op, t) ? chi_light_sum(r, t) : heavy_sum(r, op, t, &a.divisor);
+		out = chi_light_takes(r, op, t) ? chi_light_sum(r, t)
+				: is_lone(r, t)			? lone_sum(r, op, t, &a.divisor)
+										: heavy_sum(r, op, t, &a.divisor);
 	if (out != NULL)
 		return chi_op_record(&all_reduce_op, 1, &t, &a, out);
 	chi_frame_keep(replica->frame);

@@ -107,7 +107,7 @@ static choir_tensor *sum_of_all(choir_strategy *s, choir_frame *f, choir_tensor 
 		.kind = CHOIR_ALL_REDUCE,
 		.dtype = t == NULL ? 0 : t->dtype,
 		.elements = t == NULL ? 0 : choir_shape_elements(&t->shape) };
-	if (t == NULL || chi_peers_sum(p, &c, part, sum) != CHOIR_OK) {
+	if (t == NULL || chi_peers_sum(p, 0, &c, part, sum) != CHOIR_OK) {
 		chi_frame_keep(f);
 		return NULL;
 	}

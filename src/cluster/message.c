@@ -1,6 +1,6 @@
-// Messages: a frame, then the rest. A receive is a small machine: it waits for the frame, compares,
-// and then waits for the rest, a short one of which has been begun by then, so that no part of it
-// waits for the one before.
+// Messages: a frame, then the rest. A receive is a small machine: it waits for the frame,
+// compares, and then waits for the rest, a short one of which has been begun by then, so that no
+// part of it waits for the one before.
 #include "cluster/message.h"
 
 #include "base/philox.h"

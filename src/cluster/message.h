@@ -45,7 +45,8 @@ typedef struct {
 // Begin. Tags are 0 to CHOIR_CLUSTER_TAGS - 1; 0 is that of collectives (chi_cluster_next). Of
 // messages from one worker with one tag only one may be being received at a time. After CHOIR_OK
 // the message must be waited for; data stay as they are until then. A receive of at most
-// CHI_MESSAGE_ROOM bytes may have no memory (NULL): it is m->data then. A failure ends the cluster.
+// CHI_MESSAGE_ROOM bytes may have no memory (NULL): it is m->data then. A failure ends the
+// cluster.
 choir_status chi_message_send(chi_message *m, choir_cluster *c, int to, int tag,
 		const chi_fingerprint *f, const void *data, size_t bytes);
 choir_status chi_message_receive(chi_message *m, choir_cluster *c, int from, int tag,

@@ -115,7 +115,8 @@ static exchange begin(chi_peers *p)
 }
 
 // Begins all messages of a round, how many in *n also after a failure. Sends come first: what
-// others wait for is on its way then, and nothing that comes is looked at before receives are there.
+// others wait for is on its way then, and nothing that comes is looked at before receives are
+// there.
 static choir_status begin_round(exchange *e, block_fn *out, block_fn *in, const void *of, int *n)
 {
 	chi_peers *p = e->peers;

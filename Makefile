@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 SECONDS ?= 60
 SCHEDULES ?= 1000000
 .DEFAULT_GOAL := build
-.PHONY: build demo test check conformance fuzz fuzz-short schedules crashes bench install format clean \
+.PHONY: build demo test check conformance fuzz fuzz-short schedules crashes bench bench-short install format clean \
 	help
 
 build: ## build the library, the command and the examples in build/release
@@ -50,11 +50,16 @@ crashes: ## 100,000 crashes while saving, as many flipped bits, 60 stops at rand
 	CHOIR_STOPS=60 ctest --test-dir build/release --output-on-failure \
 		-R '^(cli/checkpoint|mpi/.*_checkpoint)$$'
 
-bench: build ## measure the all-reduce and training
-	build/release/choir bench all-reduce --replicas 2
-	@for case in mlp128 mlp1024 cnn gpt128 gpt256 resnet20; do \
-		build/release/choir bench train --case $$case --replicas 2 --seconds 5 || exit 1; \
-	done
+bench: build ## sums beside each MPI, training beside peers (PEERS=FOLDER ENVIRONMENTS=FOLDER): an hour
+	@tools/bench-mpi
+	@tools/bench-mpi --shapes resnet50
+	@tools/bench-mpi --shapes gpt2
+	@PEERS='$(PEERS)' ENVIRONMENTS='$(ENVIRONMENTS)' tools/bench-peers
+
+bench-short: build ## the same in a minute, without peers
+	@tools/bench-mpi --rounds 1 --most 1048576
+	@tools/bench-mpi --rounds 1 --shapes resnet50
+	@PEERS= tools/bench-peers --rounds 1 --seconds 0.5
 
 install: ## install under PREFIX (/usr/local)
 	@tools/setup build

@@ -1,11 +1,12 @@
 // The least that a sum between two threads takes on a machine: no library, no checks, memory that
-// is there already, one flag each. Up to 16 KiB each thread sums everything by itself, onto a copy
-// of its own part that it makes while it waits; above, each sums one half into a result that both
-// read, and waits for the other. Sizes and timing are those
-// of mpi_all_reduce.c, and so is its argument, the largest size. Before, it says how long it takes
-// until one processor sees what the other has written: that depends on where the two lie, and on a
-// borrowed machine it may change from minute to minute. Not part of the build: tools/bench-mpi
-// compiles it for this machine.
+// is there already, one flag each. Up to 16 KiB each thread sums everything by itself, onto a
+// copy of its own part that it makes while it waits; above, each sums one half into a result that
+// both read, and waits for the other. Sizes and timing are those of mpi_all_reduce.c, and so are
+// its arguments: the largest size, or several numbers of elements, which are tensors behind each
+// other that are all written before and then summed, without a word between the threads until all
+// is done. Before, it says how long it takes until one processor sees what the other has written:
+// that depends on where the two lie, and on a borrowed machine it may change from minute to
+// minute. Not part of the build: tools/bench-mpi compiles it for this machine.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdatomic.h>
@@ -34,6 +35,8 @@ static struct {
 } side[2];
 static float *shared;
 static size_t most = MOST_BYTES;
+static size_t tensors; // 0: buffers of all sizes
+static size_t elements; // of all tensors
 
 static double now(void)
 {
@@ -114,15 +117,29 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void say(size_t bytes, long rounds)
+// Of the slower side's times.
+static double median_of(long rounds)
 {
 	double *seconds = side[0].seconds;
 	for (long i = 0; i < rounds; i++)
 		if (side[1].seconds[i] > seconds[i])
 			seconds[i] = side[1].seconds[i];
 	qsort(seconds, (size_t) rounds, sizeof seconds[0], compare);
+	return seconds[rounds / 2];
+}
+
+static void say(size_t bytes, long rounds)
+{
+	const double seconds = median_of(rounds);
 	printf("{\"peer\": \"bare\", \"bytes\": %zu, \"us_median\": %.6g, \"gb_per_s\": %.6g}\n",
-			bytes, 1e6 * seconds[rounds / 2], (double) bytes / seconds[rounds / 2] / 1e9);
+			bytes, 1e6 * seconds, (double) bytes / seconds / 1e9);
+}
+
+static void say_tensors(void)
+{
+	printf("{\"peer\": \"bare\", \"way\": \"two threads\", \"tensors\": %zu, \"ms_median\": "
+		   "%.6g}\n",
+			tensors, 1e3 * median_of(LEAST_ROUNDS));
 }
 
 // There and back again, each waiting for the other's flag, is two hand-overs.
@@ -143,10 +160,34 @@ static long hand_over(int k, long round)
 	return round;
 }
 
+// The halves of all tensors, as one: who sums what does not change what has to be moved.
+static void sum_tensors(int k, long round)
+{
+	for (int i = 0; i < LEAST_ROUNDS; i++, round += 2) {
+		float *from = side[k].from[0];
+		for (size_t e = 0; e < elements; e++)
+			from[e] = (float) (i + k);
+		meet(&side[k].started, &side[1 - k].started, round);
+		const double start = now();
+		const size_t half = elements / 2, first = k == 0 ? 0 : half;
+		add(shared + first, side[0].from[0] + first, side[1].from[0] + first,
+				k == 0 ? half : elements - half);
+		meet(&side[k].done, &side[1 - k].done, round);
+		side[k].seconds[i] = now() - start;
+		meet(&side[k].started, &side[1 - k].started, round + 1);
+	}
+	if (k == 0)
+		say_tensors();
+}
+
 static void *run(void *user)
 {
 	const int k = *(const int *) user;
 	long round = hand_over(k, 1);
+	if (tensors > 0) {
+		sum_tensors(k, round);
+		return NULL;
+	}
 	for (size_t bytes = LEAST_BYTES; bytes <= most && bytes <= MOST_BYTES; bytes *= 4) {
 		const long rounds = rounds_of(bytes);
 		for (long i = 0; i < rounds; i++)
@@ -180,12 +221,15 @@ int main(int argc, char **argv)
 {
 	static const int sides[2] = { 0, 1 };
 	pthread_t other;
-	if (argc > 1)
+	if (argc == 2)
 		most = strtoull(argv[1], NULL, 10);
-	shared = zeros(MOST_BYTES);
+	for (int i = 1; i < argc && argc > 2; i++, tensors++)
+		elements += strtoull(argv[i], NULL, 10);
+	const size_t bytes = tensors > 0 ? elements * sizeof(float) : MOST_BYTES;
+	shared = zeros(bytes);
 	for (int k = 0; k < 2; k++) {
-		side[k].from[0] = zeros(MOST_BYTES);
-		side[k].from[1] = zeros(MOST_BYTES);
+		side[k].from[0] = zeros(bytes);
+		side[k].from[1] = tensors > 0 ? NULL : zeros(bytes);
 		side[k].to = zeros(ALONE_BYTES);
 	}
 	pin(pthread_self(), 0);

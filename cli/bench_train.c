@@ -3,6 +3,7 @@
 // up, then groups of three, of which the median and the fastest are said.
 #include "bench.h"
 #include "breakdown.h"
+#include "distance.h"
 #include "limit.h"
 #include "model.h"
 #include "report.h"
@@ -54,7 +55,7 @@ static const option options[] = {
 		.help = "to measure (5)" },
 	{ .name = "--breakdown", .kind = OPTION_FLAG, .to = &given.breakdown,
 		.help = "trace more steps (at most 200, or 2 s) afterwards,\nand print where "
-				"their time went" },
+				"their time went, and what lies between\na step and its limit" },
 	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json,
 		.help = "one JSON object a line, --breakdown too" },
 };
@@ -276,8 +277,10 @@ static choir_status break_down(bench *b)
 	for (int i = 0; i < TRACED && status == CHOIR_OK && now() < end; i++)
 		status = steps(b, 1);
 	const choir_status stopped = choir_trace_stop();
-	if (status == CHOIR_OK && stopped == CHOIR_OK)
+	if (status == CHOIR_OK && stopped == CHOIR_OK) {
 		breakdown_say(&all, given.json);
+		distance_say(&all, &b->limit, choir_strategy_worker_devices(b->strategy), given.json);
+	}
 	breakdown_free(&all);
 	return status == CHOIR_OK ? stopped : status;
 }

@@ -10,23 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_ROWS = 34 }; // the program and replicas; more of these are not shown
 static const double LEAST_SHARE = 0.002; // of a step, for a line of its own
-
-typedef struct {
-	const char *name;
-	int64_t calls;
-	double seconds; // of all replicas
-} operation;
-
-typedef struct {
-	double from, to; // seconds of the trace that are looked at
-	int64_t runs;
-	double spans; // seconds of them in which the program's thread was in some span
-	int rows; // the program and the replicas
-	double seconds[MOST_ROWS][CHOIR_TRACE_CATEGORIES];
-	operation operations[BREAKDOWN_NAMES]; // the longest first
-} table;
 
 static int name_of_span(breakdown *b, const char *name)
 {
@@ -75,14 +59,14 @@ static int row_of(int track)
 {
 	if (track == CHOIR_TRACE_PROGRAM)
 		return 0;
-	return track >= 0 && track < MOST_ROWS - 1 ? track + 1 : CHOIR_NONE;
+	return track >= 0 && track < BREAKDOWN_ROWS - 1 ? track + 1 : CHOIR_NONE;
 }
 
 // From the begin of the program's first run that every track has kept, to its last end.
-static void find_window(const breakdown *b, table *t)
+static void find_window(const breakdown *b, breakdown_table *t)
 {
-	double first[MOST_ROWS], kept = 0;
-	bool seen[MOST_ROWS] = { false };
+	double first[BREAKDOWN_ROWS], kept = 0;
+	bool seen[BREAKDOWN_ROWS] = { false };
 	for (size_t i = 0; i < b->n; i++) {
 		const breakdown_span *s = &b->span[i];
 		const int row = row_of(s->track);
@@ -107,13 +91,14 @@ static void find_window(const breakdown *b, table *t)
 
 static int compare_operations(const void *a, const void *b)
 {
-	const double x = ((const operation *) a)->seconds, y = ((const operation *) b)->seconds;
+	const double x = ((const breakdown_operation *) a)->seconds,
+				 y = ((const breakdown_operation *) b)->seconds;
 	return (x < y) - (x > y);
 }
 
-static void fill(const breakdown *b, table *t)
+void breakdown_add_up(const breakdown *b, breakdown_table *t)
 {
-	*t = (table){ .rows = 0 };
+	*t = (breakdown_table){ .rows = 0 };
 	for (int i = 0; i < BREAKDOWN_NAMES; i++)
 		t->operations[i].name = b->name[i];
 	find_window(b, t);
@@ -136,7 +121,7 @@ static void fill(const breakdown *b, table *t)
 
 // What is in no span: of the program's thread, which carries the first device too, in none of any
 // track.
-static double rest_of(const table *t, int row)
+static double rest_of(const breakdown_table *t, int row)
 {
 	double rest = t->to - t->from;
 	if (row == 0)
@@ -160,7 +145,7 @@ static const char *name_of(int row, char name[32])
 }
 
 // Columns in which nothing is are left out for people.
-static bool is_empty(const table *t, int column)
+static bool is_empty(const breakdown_table *t, int column)
 {
 	for (int row = 0; row < t->rows; row++)
 		if (t->seconds[row][columns[column]] > 0)
@@ -168,7 +153,8 @@ static bool is_empty(const table *t, int column)
 	return true;
 }
 
-static void print_line(const table *t, int row, const char *name, const char *unit, double by)
+static void print_line(
+		const breakdown_table *t, int row, const char *name, const char *unit, double by)
 {
 	printf("%-12s%-3s", name, unit);
 	for (int c = 0; c < COLUMNS; c++)
@@ -177,7 +163,7 @@ static void print_line(const table *t, int row, const char *name, const char *un
 	printf("%11.3f\n", by * rest_of(t, row));
 }
 
-static void print_table(const table *t)
+static void print_table(const breakdown_table *t)
 {
 	const double all = t->to - t->from, runs = (double) t->runs;
 	char name[32];
@@ -195,21 +181,21 @@ static void print_table(const table *t)
 			100 * t->spans / all);
 }
 
-static void print_operation(const operation *o, double runs, double all)
+static void print_operation(const breakdown_operation *o, double runs, double all)
 {
 	printf("%-32s%9.1f calls%10.3f ms%8.2f %%\n", o->name, (double) o->calls / runs,
 			1e3 * o->seconds / runs, 100 * o->seconds / all);
 }
 
 // What a replica spends on each operation in a step, on average; what is short is one line.
-static void print_operations(const table *t)
+static void print_operations(const breakdown_table *t)
 {
 	const double replicas = t->rows - 1, runs = (double) t->runs * replicas,
 				 all = replicas * (t->to - t->from);
-	operation rest = { .name = "shorter ones" };
+	breakdown_operation rest = { .name = "shorter ones" };
 	printf("a replica's compute, by operation\n");
 	for (int i = 0; i < BREAKDOWN_NAMES && t->operations[i].calls > 0; i++) {
-		const operation *o = &t->operations[i];
+		const breakdown_operation *o = &t->operations[i];
 		if (o->seconds < LEAST_SHARE * all) {
 			rest.calls += o->calls;
 			rest.seconds += o->seconds;
@@ -221,7 +207,7 @@ static void print_operations(const table *t)
 		print_operation(&rest, runs, all);
 }
 
-static void print_json(const table *t)
+static void print_json(const breakdown_table *t)
 {
 	char name[32];
 	const double all = t->to - t->from;
@@ -253,10 +239,10 @@ static void print_json(const table *t)
 	json_end();
 }
 
-void breakdown_say(breakdown *b, bool json)
+void breakdown_say(const breakdown *b, bool json)
 {
-	static table t;
-	fill(b, &t);
+	static breakdown_table t;
+	breakdown_add_up(b, &t);
 	if (json && t.runs > 0)
 		print_json(&t);
 	else if (t.runs > 0)
@@ -265,6 +251,6 @@ void breakdown_say(breakdown *b, bool json)
 		print_operations(&t);
 	if (!json && b->failed)
 		printf("there was no memory for all spans\n");
-	if (!json && t.rows == MOST_ROWS)
-		printf("more replicas than the first %d are not shown\n", MOST_ROWS - 1);
+	if (!json && t.rows == BREAKDOWN_ROWS)
+		printf("more replicas than the first %d are not shown\n", BREAKDOWN_ROWS - 1);
 }

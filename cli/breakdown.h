@@ -23,9 +23,29 @@ typedef struct {
 	bool failed; // there was no memory for all
 } breakdown;
 
+enum { BREAKDOWN_ROWS = 34 }; // the program and replicas; more of these are not shown
+
+typedef struct {
+	const char *name;
+	int64_t calls;
+	double seconds; // of all replicas
+} breakdown_operation;
+
+// The sums of a window of steps.
+typedef struct {
+	double from, to; // seconds of the trace that are looked at
+	int64_t runs;
+	double spans; // seconds of them in which the program's thread was in some span
+	int rows; // the program and the replicas
+	double seconds[BREAKDOWN_ROWS][CHOIR_TRACE_CATEGORIES];
+	breakdown_operation operations[BREAKDOWN_NAMES]; // the longest first
+} breakdown_table;
+
 // For choir_trace_options: user is a breakdown.
 void breakdown_add(const choir_trace_span *span, void *user);
+// When the trace has been stopped; runs 0: nothing was kept.
+void breakdown_add_up(const breakdown *b, breakdown_table *t);
 // What is printed when the trace has been stopped: lines for people, or one JSON object with
 // "event": "breakdown". Spans that some thread did not keep shorten the time that is looked at.
-void breakdown_say(breakdown *b, bool json);
+void breakdown_say(const breakdown *b, bool json);
 void breakdown_free(breakdown *b);

@@ -24,11 +24,20 @@ static choir_status measure(choir_replica *r, void *user)
 	return CHOIR_OK;
 }
 
-// The numbers that an update reads and writes: a sum of gradients of each device, and the weight
-// and its slots both ways.
-static double update_numbers(int devices, int slots)
+// The seconds of each kind, of which every device does its part.
+static void divide(
+		limit *l, const model_work *work, double batch, double weights, int slots, int devices)
 {
-	return devices + 2 * (1 + slots);
+	const double operation = 1 / l->flops / devices;
+	const double number = sizeof(float) / l->copied / devices;
+	l->part[LIMIT_PRODUCTS] = batch * work->products * operation;
+	l->part[LIMIT_CONVOLUTIONS] = batch * work->convolutions * operation;
+	l->part[LIMIT_ATTENTION] = batch * work->attention * operation;
+	l->part[LIMIT_OTHERS] = batch * work->numbers * number;
+	l->part[LIMIT_REDUCE] = weights * devices * number;
+	l->part[LIMIT_UPDATE] = weights * 2 * (1 + slots) * number;
+	for (int kind = 0; kind < LIMIT_KINDS; kind++)
+		l->seconds += l->part[kind];
 }
 
 choir_status limit_find(
@@ -47,11 +56,8 @@ choir_status limit_find(
 		out->flops += m.flops[i] / replicas;
 		out->copied += m.seconds[i] > 0 ? (double) m.bytes / m.seconds[i] / replicas : 0;
 	}
-	const double bytes = sizeof(float) *
-			((double) batch * work.numbers +
-					model_plan_weights(plan) * update_numbers(devices, slots));
 	if (out->flops > 0 && out->copied > 0)
-		out->seconds = ((double) batch * work.flops / out->flops + bytes / out->copied) / devices;
+		divide(out, &work, (double) batch, model_plan_weights(plan), slots, devices);
 	free(each);
 	return status;
 }

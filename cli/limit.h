@@ -3,9 +3,21 @@
 
 #include "model.h"
 
+// What a step is made of.
+typedef enum {
+	LIMIT_PRODUCTS,
+	LIMIT_CONVOLUTIONS,
+	LIMIT_ATTENTION,
+	LIMIT_OTHERS, // all other operations
+	LIMIT_REDUCE, // reading what each device's gradients add up to
+	LIMIT_UPDATE, // weights and what the optimizer keeps for them, read and written
+	LIMIT_KINDS
+} limit_kind;
+
 typedef struct {
 	double flops, copied; // of a core, a second: operations, and bytes read and written
-	double seconds; // of a step; 0: unknown
+	double part[LIMIT_KINDS]; // seconds of a step
+	double seconds; // their sum; 0: unknown
 } limit;
 
 // Of a step on batch examples with an optimizer that keeps so many slots for each weight. The

@@ -62,7 +62,7 @@ double model_plan_activations(const model_plan *plan);
 // What a training step does for one example, there and back. Attention counts what its mask
 // leaves; biases, and ReLU on the way there, are part of the products before them.
 typedef struct {
-	double flops; // multiplications and additions of products and convolutions
+	double products, convolutions, attention; // multiplications and additions
 	double numbers; // that all other operations read and write, each its operands and its result
 } model_work;
 model_work model_plan_work(const model_plan *plan);

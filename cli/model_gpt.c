@@ -105,6 +105,7 @@ model_work gpt_work(const model_plan *plan)
 	const double block = 2 * 7 * w + 4 * 3 * w + 4 * (2 + 3) * w + 9 * w;
 	// Both embeddings and the last norm, and the loss.
 	const double ends = 15 * w + 3 * BYTES;
-	return (model_work){ .flops = places * (layers * (attention + products) + 3 * 2 * w * BYTES),
+	return (model_work){ .products = places * (layers * products + 3 * 2 * w * BYTES),
+		.attention = places * layers * attention,
 		.numbers = places * (layers * block + ends) };
 }

@@ -120,7 +120,7 @@ double cnn_activations(const model_plan *plan)
 // of the bias reads dx.
 static void add_dense(model_work *sum, double in, double out, bool first, bool relu)
 {
-	sum->flops += (first ? 2 : 3) * 2 * in * out;
+	sum->products += (first ? 2 : 3) * 2 * in * out;
 	sum->numbers += (relu ? 4 : 1) * out;
 }
 
@@ -129,7 +129,7 @@ static const double LOSS = 3;
 
 model_work mlp_work(const model_plan *plan)
 {
-	model_work sum = { 0, LOSS * (double) plan->classes };
+	model_work sum = { .numbers = LOSS * (double) plan->classes };
 	double in = (double) choir_shape_elements(&plan->image);
 	for (int i = 0; i < plan->widths; i++) {
 		add_dense(&sum, in, (double) plan->width[i], i == 0, true);
@@ -147,9 +147,9 @@ model_work cnn_work(const model_plan *plan)
 	const double pixels1 = (h - KERNEL + 1) * (w - KERNEL + 1);
 	const double pixels2 = (h - 2 * KERNEL + 2) * (w - 2 * KERNEL + 2);
 	const double pooled = pixels2 * b / (POOL * POOL);
-	model_work sum = { 0, LOSS * (double) plan->classes };
-	sum.flops += 2 * 2 * filter * (double) image_channels(plan) * a * pixels1;
-	sum.flops += 3 * 2 * filter * a * b * pixels2;
+	model_work sum = { .numbers = LOSS * (double) plan->classes };
+	sum.convolutions += 2 * 2 * filter * (double) image_channels(plan) * a * pixels1;
+	sum.convolutions += 3 * 2 * filter * a * b * pixels2;
 	sum.numbers += 4 * (pixels1 * a + pixels2 * b);
 	// The pool reads its input there and back, and writes its gradient.
 	sum.numbers += 3 * pixels2 * b + 3 * pooled;

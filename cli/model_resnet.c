@@ -108,7 +108,7 @@ double resnet_activations(const model_plan *plan)
 static void add_work(
 		model_work *sum, double in, double out, double kernel, double pixels, int ways)
 {
-	sum->flops += ways * 2 * kernel * kernel * in * out * pixels;
+	sum->convolutions += ways * 2 * kernel * kernel * in * out * pixels;
 	sum->numbers += 8 * out * pixels;
 }
 
@@ -117,7 +117,7 @@ model_work resnet_work(const model_plan *plan)
 	const int64_t blocks = (plan->size.layers - 2) / 2;
 	double in = (double) plan->size.width;
 	double pixels = (double) plan->image.dim[0] * (double) plan->image.dim[1];
-	model_work sum = { 0, 3 * (double) plan->classes };
+	model_work sum = { .numbers = 3 * (double) plan->classes };
 	add_work(&sum, (double) image_channels(plan), in, KERNEL, pixels, 2);
 	sum.numbers += 5 * in * pixels; // ReLU
 	for (int64_t i = 0; i < blocks; i++) {
@@ -131,7 +131,7 @@ model_work resnet_work(const model_plan *plan)
 		sum.numbers += 16 * out * pixels;
 		in = out;
 	}
-	sum.flops += 3 * 2 * in * (double) plan->classes;
+	sum.products += 3 * 2 * in * (double) plan->classes;
 	sum.numbers += 2 * in * pixels;
 	return sum;
 }

@@ -97,12 +97,25 @@ class Trace(Case):
         json.loads((self.folder / "t.json").read_text())
 
     def test_bench(self):
-        line, traced = self.events("bench", "train", "--case", "mlp128", "--replicas", "2", "--devices",
+        line, traced, *distance = self.events("bench", "train", "--case", "mlp128", "--replicas", "2", "--devices",
                                    "cpu:0,cpu:1", "--seconds", "0.1", "--breakdown")
         self.assertEqual(line["case"], "mlp128")
         self.adds_up(traced, 2)
         self.assertGreater(traced["steps"], 0)
         self.assertEqual(traced["input_share"], 0)
+        # What the limit is made of adds up to it, and what the step is made of to the step.
+        if line["peak_gflops"] > 0:
+            (distance,) = distance
+            kinds = {kind["kind"]: kind for kind in distance["kinds"]}
+            self.assertEqual(distance["event"], "distance")
+            self.assertAlmostEqual(distance["limit_ms"], line["limit_ms"], places=9)
+            self.assertAlmostEqual(distance["step_ms"], 1e3 * traced["seconds"] / traced["steps"], places=6)
+            for key, whole in (("ms", "step_ms"), ("limit_ms", "limit_ms")):
+                self.assertAlmostEqual(sum(kind[key] for kind in kinds.values()), distance[whole], places=6)
+            for name in ("products", "other operations", "update", "calls"):
+                self.assertGreater(kinds[name]["ms"], 0)
+            for name in ("convolutions", "attention"):
+                self.assertEqual((kinds[name]["ms"], kinds[name]["limit_ms"]), (0, 0))
 
 
 main()

@@ -3,7 +3,10 @@
 // Threads: any, but a stream is used by one at a time (waiting for it: any).
 #pragma once
 
+#include "base/atomic.h"
 #include "choir/extend/device.h"
+
+typedef struct chi_stage chi_stage;
 
 struct choir_device {
 	char name[32]; // "cpu:0"
@@ -11,6 +14,8 @@ struct choir_device {
 	bool host_memory;
 	const choir_device_table *table; // without empty slots
 	void *self;
+	chi_atomic32 late; // waits that were given up, of streams that may still be at work
+	chi_stage *left; // what these streams may use (late.c)
 };
 
 // Where operations are queued. On the CPU a stream does nothing: work is done when a call returns.
@@ -32,6 +37,13 @@ choir_status chi_device_list(const char *names, int room, choir_device *devices[
 // True if both devices read and write the same memory (the same device, or both host memory).
 bool chi_device_shares(const choir_device *a, const choir_device *b);
 
+// Whether memory of d may still be used by a stream for which somebody has given up waiting: then
+// nobody else may have what is given back.
+static inline bool chi_device_is_late(const choir_device *d)
+{
+	return chi_atomic32_load(&d->late) != 0;
+}
+
 choir_status chi_device_allocate(choir_device *d, size_t bytes, void **memory);
 void chi_device_release(choir_device *d, void *memory, size_t bytes);
 
@@ -43,8 +55,15 @@ choir_status chi_stream_fill(chi_stream *s, void *to, int byte, size_t bytes);
 choir_status chi_stream_mark(chi_stream *s, uint64_t *mark);
 choir_status chi_stream_wait_for(chi_stream *s, chi_stream *other, uint64_t mark);
 choir_status chi_stream_wait_mark(chi_stream *s, uint64_t mark, double seconds);
-// Until all that is queued is done (at most 60 s: CHOIR_TIMEOUT), with its first failure.
+// Until all that is queued is done (at most 60 s: CHOIR_TIMEOUT), with its first failure. Memory
+// of the device may be given back to its pool afterwards, however this ends.
 choir_status chi_stream_wait(chi_stream *s);
+// How long that is, for tests.
+void chi_stream_patience(double seconds);
+// Between host memory and the device's, behind what is queued. Nobody uses the host memory any
+// more when they return, however they end.
+choir_status chi_stream_fetch(chi_stream *s, void *to, const void *from, size_t bytes);
+choir_status chi_stream_send(chi_stream *s, void *to, const void *from, size_t bytes);
 
 // bytes from memory of one device to memory of another, whatever they are, by way of the host
 // where they share none. s is a stream of either. Returns when it is done.

@@ -7,15 +7,26 @@
 #include "device/internal.h"
 
 #include <stddef.h>
+#include <string.h>
 
 enum { STAGE_BYTES = 1 << 20 };
 
-static const double WAIT_SECONDS = 60.0;
+static chi_atomic64 patience = { 60000000 }; // microseconds
 
 typedef struct {
 	chi_stream stream;
 	max_align_t state[];
 } stream_block;
+
+void chi_stream_patience(double seconds)
+{
+	chi_atomic64_store(&patience, (uint64_t) (1e6 * seconds));
+}
+
+static double longest(void)
+{
+	return 1e-6 * (double) chi_atomic64_load(&patience);
+}
 
 chi_stream *chi_stream_new(choir_device *d)
 {
@@ -42,6 +53,7 @@ void chi_stream_free(chi_stream *s)
 	if (s == NULL)
 		return;
 	s->device->table->stream_close(s->state);
+	chi_stream_caught_up(s);
 	chi_free(s); // the first member of its block
 }
 
@@ -68,7 +80,7 @@ choir_status chi_stream_wait_for(chi_stream *s, chi_stream *other, uint64_t mark
 	choir_device *d = s->device;
 	// Kinds know nothing of each other's queues: the caller waits between them.
 	if (d->table != other->device->table)
-		return chi_stream_wait_mark(other, mark, WAIT_SECONDS);
+		return chi_stream_wait_mark(other, mark, longest());
 	return chi_device_failed(d, "wait_for", d->table->wait_for(s->state, other->state, mark));
 }
 
@@ -78,11 +90,34 @@ choir_status chi_stream_wait_mark(chi_stream *s, uint64_t mark, double seconds)
 	return chi_device_failed(d, "wait", d->table->wait(s->state, mark, seconds));
 }
 
-choir_status chi_stream_wait(chi_stream *s)
+// Whether what is queued may go on after a wait that ended so.
+static bool goes_on(choir_status waited)
+{
+	return waited == CHOIR_TIMEOUT || waited == CHOIR_CANCELLED;
+}
+
+// *stage: what is queued uses it, too; NULL afterwards: it was left to the stream.
+static choir_status wait_with(chi_stream *s, chi_stage **stage)
 {
 	uint64_t mark;
 	CHOIR_TRY(chi_stream_mark(s, &mark));
-	return chi_stream_wait_mark(s, mark, WAIT_SECONDS);
+	const choir_status status = chi_stream_wait_mark(s, mark, longest());
+	if (!goes_on(status)) {
+		chi_stream_caught_up(s);
+		return status;
+	}
+	chi_error e;
+	chi_error_save(&e);
+	chi_stream_leave(s, *stage != NULL ? *stage : chi_stage_new(0));
+	*stage = NULL;
+	chi_error_restore(&e);
+	return status;
+}
+
+choir_status chi_stream_wait(chi_stream *s)
+{
+	chi_stage *none = NULL;
+	return wait_with(s, &none);
 }
 
 static bool reaches(const chi_stream *s, const choir_device *d)
@@ -96,24 +131,73 @@ static choir_status copy_and_wait(chi_stream *s, void *to, const void *from, siz
 	return chi_stream_wait(s);
 }
 
-// Between two memories that only the host can reach both of, piece by piece: reader is a stream
-// that reaches from, writer one that reaches to.
-static choir_status copy_by_host(
-		chi_stream *writer, void *to, chi_stream *reader, const void *from, size_t bytes)
+static choir_status copy_with(
+		chi_stream *s, void *to, const void *from, size_t bytes, chi_stage **stage)
 {
-	size_t room = bytes < STAGE_BYTES ? bytes : STAGE_BYTES;
-	char *stage = chi_alloc_aligned(room);
-	if (stage == NULL)
-		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(chi_stream_copy(s, to, from, bytes));
+	return wait_with(s, stage);
+}
+
+// Where a copy begins and ends; a stream that is NULL is the host's.
+typedef struct {
+	chi_stream *writer, *reader;
+	char *to;
+	const char *from;
+} way_by_host;
+
+static choir_status copy_piece(const way_by_host *w, size_t at, size_t piece, chi_stage **stage)
+{
+	char *memory = (*stage)->memory;
 	choir_status status = CHOIR_OK;
-	for (size_t at = 0; at < bytes && status == CHOIR_OK; at += room) {
-		size_t piece = bytes - at < room ? bytes - at : room;
-		status = copy_and_wait(reader, stage, (const char *) from + at, piece);
-		if (status == CHOIR_OK)
-			status = copy_and_wait(writer, (char *) to + at, stage, piece);
-	}
-	chi_free(stage);
+	if (w->reader != NULL)
+		status = copy_with(w->reader, memory, w->from + at, piece, stage);
+	else
+		memcpy(memory, w->from + at, piece);
+	if (status == CHOIR_OK && w->writer != NULL)
+		status = copy_with(w->writer, w->to + at, memory, piece, stage);
+	else if (status == CHOIR_OK)
+		memcpy(w->to + at, memory, piece);
 	return status;
+}
+
+// Piece by piece, over memory that stays with a stream for which somebody gives up waiting.
+static choir_status copy_by_host(const way_by_host *w, size_t bytes)
+{
+	const size_t room = bytes < STAGE_BYTES ? bytes : STAGE_BYTES;
+	chi_stage *stage = chi_stage_new(room);
+	if (stage == NULL)
+		return choir_error_status();
+	choir_status status = CHOIR_OK;
+	for (size_t at = 0; at < bytes && status == CHOIR_OK; at += room)
+		status = copy_piece(w, at, bytes - at < room ? bytes - at : room, &stage);
+	chi_stage_free(stage);
+	return status;
+}
+
+choir_status chi_stream_fetch(chi_stream *s, void *to, const void *from, size_t bytes)
+{
+	const way_by_host w = { .reader = s, .to = to, .from = from };
+	if (bytes == 0)
+		return chi_stream_wait(s);
+	return s->device->host_memory ? copy_and_wait(s, to, from, bytes) : copy_by_host(&w, bytes);
+}
+
+choir_status chi_stream_send(chi_stream *s, void *to, const void *from, size_t bytes)
+{
+	const way_by_host w = { .writer = s, .to = to, .from = from };
+	if (bytes == 0)
+		return chi_stream_wait(s);
+	return s->device->host_memory ? copy_and_wait(s, to, from, bytes) : copy_by_host(&w, bytes);
+}
+
+// On a stream that reaches both.
+static choir_status copy_here(chi_stream *s, choir_device *to_device, void *to,
+		choir_device *from_device, const void *from, size_t bytes)
+{
+	if (to_device->host_memory)
+		return chi_stream_fetch(s, to, from, bytes);
+	return from_device->host_memory ? chi_stream_send(s, to, from, bytes)
+									: copy_and_wait(s, to, from, bytes);
 }
 
 choir_status chi_device_copy(chi_stream *s, choir_device *to_device, void *to,
@@ -121,7 +205,7 @@ choir_status chi_device_copy(chi_stream *s, choir_device *to_device, void *to,
 {
 	bool writes = reaches(s, to_device), reads = reaches(s, from_device);
 	if (writes && reads)
-		return copy_and_wait(s, to, from, bytes);
+		return copy_here(s, to_device, to, from_device, from, bytes);
 	if (!writes && !reads)
 		return choir_fail(CHOIR_INVALID, "copy from %s to %s: the stream is of %s",
 				from_device->name, to_device->name, s->device->name);
@@ -132,9 +216,10 @@ choir_status chi_device_copy(chi_stream *s, choir_device *to_device, void *to,
 		return choir_error_status();
 	choir_status status;
 	if (reaches(other, writes ? to_device : from_device))
-		status = copy_and_wait(other, to, from, bytes);
+		status = copy_here(other, to_device, to, from_device, from, bytes);
 	else
-		status = copy_by_host(writes ? s : other, to, writes ? other : s, from, bytes);
+		status = copy_by_host(
+				&(way_by_host){ writes ? s : other, writes ? other : s, to, from }, bytes);
 	chi_stream_free(other);
 	return status;
 }

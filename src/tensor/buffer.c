@@ -19,6 +19,7 @@ typedef struct chi_pool {
 	chi_mutex mutex;
 	size_t in_use, peak;
 	chi_buffer *free[CLASSES];
+	chi_buffer *late; // given back while a stream might still use them
 	chi_buffer *headers; // of foreign memory
 } pool;
 
@@ -97,6 +98,20 @@ static void count(pool *p, size_t bytes)
 		p->peak = p->in_use;
 }
 
+// Under the pool's lock: what was late is free when no stream uses it any more.
+static void take_late(pool *p)
+{
+	if (!p->late || chi_device_is_late(p->device))
+		return;
+	while (p->late) {
+		size_t size;
+		chi_buffer *b = p->late, **list = &p->free[class_of(b->bytes, &size)];
+		p->late = b->next;
+		b->next = *list;
+		*list = b;
+	}
+}
+
 static chi_buffer *make(pool *p, size_t size)
 {
 	chi_buffer *b = chi_alloc(sizeof(*b));
@@ -127,6 +142,7 @@ chi_buffer *chi_buffer_new(choir_device *d, size_t bytes)
 	size_t size;
 	const size_t class = class_of(bytes, &size);
 	chi_mutex_lock(&p->mutex);
+	take_late(p);
 	chi_buffer *b = p->free[class];
 	if (b) {
 		p->free[class] = b->next;
@@ -184,7 +200,7 @@ void chi_buffer_release(chi_buffer *b)
 	chi_buffer **list = &p->headers;
 	if (!b->foreign) {
 		size_t size;
-		list = &p->free[class_of(b->bytes, &size)];
+		list = chi_device_is_late(p->device) ? &p->late : &p->free[class_of(b->bytes, &size)];
 		p->in_use -= b->bytes;
 	}
 	b->next = *list;
@@ -198,6 +214,7 @@ static chi_buffer *take_all(pool *p)
 	chi_buffer *all = NULL;
 
 	chi_mutex_lock(&p->mutex);
+	take_late(p);
 	for (size_t i = 0; i <= CLASSES; i++) {
 		chi_buffer **list = i < CLASSES ? &p->free[i] : &p->headers;
 		while (*list) {

@@ -8,12 +8,8 @@
 choir_status chi_tensor_to_host(const choir_tensor *t, void *to)
 {
 	CHOIR_TRY(chi_tensor_check(t));
-	choir_status status = CHOIR_OK;
-	const size_t bytes = chi_tensor_bytes(t);
-	if (bytes > 0)
-		status = chi_stream_copy(t->frame->stream, to, t->data, bytes);
-	const choir_status waited = chi_stream_wait(t->frame->stream);
-	status = status == CHOIR_OK ? waited : status;
+	const choir_status status =
+			chi_stream_fetch(t->frame->stream, to, t->data, chi_tensor_bytes(t));
 	return status == CHOIR_OK ? CHOIR_OK : chi_frame_keep(t->frame);
 }
 
@@ -22,10 +18,8 @@ choir_status chi_tensor_from_host(choir_tensor *t, const void *from)
 	const size_t bytes = chi_tensor_bytes(t);
 	if (bytes == 0)
 		return CHOIR_OK;
-	choir_status status = chi_stream_copy(t->frame->stream, t->data, from, bytes);
-	// A queued copy reads memory that the caller may change as soon as this returns.
-	if (status == CHOIR_OK && t->frame->queued)
-		status = chi_stream_wait(t->frame->stream);
+	// The caller may change what is read as soon as this returns.
+	const choir_status status = chi_stream_send(t->frame->stream, t->data, from, bytes);
 	return status == CHOIR_OK ? CHOIR_OK : chi_frame_keep(t->frame);
 }
 

@@ -70,10 +70,7 @@ choir_tensor *chi_slices_new(choir_tensor *values, choir_tensor *indices, int64_
 choir_status chi_slices_indices_to_host(const choir_tensor *t, int64_t *to)
 {
 	const int64_t n = t->shape.dim[0];
-	chi_stream *stream = t->frame->stream;
-	if (n > 0)
-		CHOIR_TRY(chi_stream_copy(stream, to, t->slices.data, index_bytes(t)));
-	CHOIR_TRY(chi_stream_wait(stream));
+	CHOIR_TRY(chi_stream_fetch(t->frame->stream, to, t->slices.data, index_bytes(t)));
 	if (t->slices.dtype == CHOIR_I64)
 		return CHOIR_OK;
 	// From the back, where the wider ones overwrite only narrow ones that have been read.

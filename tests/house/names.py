@@ -27,6 +27,8 @@ WRITABLE = {
     "hdf5_library.c": {"hdf5 hdf5_mutex": "the HDF5 library, once it is loaded, and who is in it",
                        "hdf5_print hdf5_print_data": "what the host has it do with errors"},
     "far.c": {"lines_mutex delay_seed delay_most": "how the far device delays, for tests"},
+    "late.c": {"late_mutex": "the memory that was left to streams"},
+    "stream.c": {"patience": "how long a stream is waited for, for tests"},
     "far_memory.c": {"memory memory_mutex": "where the far device keeps its mappings"},
     "buffer.c": {"pools": "pools of memory by device: they outlive strategies"},
     "dlpack.c": {"waiting": "tensors of others to be deleted", "hold": "on this thread, later"},

@@ -1,6 +1,8 @@
 // Buffers: size classes, exact counts, reuse without allocation, foreign memory, many threads.
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/thread.h"
+#include "device/far.h"
 #include "tensor/buffer.h"
 
 #include <setjmp.h>
@@ -161,6 +163,43 @@ static void threads_share_a_pool(void **state)
 	chi_buffer_trim();
 }
 
+static choir_status hold(void *arg)
+{
+	chi_gate *go = *(chi_gate **) arg;
+	(void) chi_gate_wait(go, 0, false, chi_clock_deadline(30));
+	return CHOIR_OK;
+}
+
+// While a stream for which somebody has given up waiting may still write to it.
+static void memory_in_late_use_is_nobodys(void **state)
+{
+	choir_device *d = device("far:4");
+	chi_stream *s = chi_stream_new(d);
+	chi_gate go = { 0 }, *user = &go;
+
+	(void) state;
+	assert_non_null(s);
+	chi_buffer *a = chi_buffer_new(d, 5000);
+	const void *memory = a->memory;
+	assert_int_equal(chi_far_submit(s->state, hold, &user, sizeof user), CHOIR_OK);
+	assert_int_equal(chi_stream_fill(s, a->memory, 1, 5000), CHOIR_OK);
+	chi_stream_patience(0.01);
+	assert_int_equal(chi_stream_wait(s), CHOIR_TIMEOUT);
+	chi_stream_patience(60);
+	chi_buffer_release(a);
+	assert_int_equal(chi_buffer_in_use(d), 0);
+	chi_buffer_trim();
+	chi_buffer *b = chi_buffer_new(d, 5000);
+	assert_ptr_not_equal(b->memory, memory);
+	chi_gate_open(&go, 1);
+	chi_stream_free(s);
+	chi_buffer *c = chi_buffer_new(d, 5000);
+	assert_ptr_equal(c->memory, memory);
+	chi_buffer_release(b);
+	chi_buffer_release(c);
+	chi_buffer_trim();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -170,6 +209,7 @@ int main(void)
 		cmocka_unit_test(foreign_memory_is_given_back_once),
 		cmocka_unit_test(failures_say_so),
 		cmocka_unit_test(threads_share_a_pool),
+		cmocka_unit_test(memory_in_late_use_is_nobodys),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

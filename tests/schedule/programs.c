@@ -4,21 +4,25 @@
 // the run must succeed and agree with it. If replicas failed by themselves, which they note, run
 // must report the lowest of these. A time-out is right only where somebody stood still, or where
 // the schedule lets deadlines pass at will. One strategy runs many programs, so what a failure
-// leaves behind meets the next.
+// leaves behind meets the next. Some have variables that are large enough for their gradients to
+// be summed while others are still being given; then a trouble may come between two gradients.
 #include "programs.h"
 
 #include "choir/choir.h"
 
 #include "base/atomic.h"
 #include "base/clock.h"
+#include "cross/way.h"
 #include "scheduler.h"
+#include "value/variable.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_OPS = 5, MOST_PEACEFUL = 12, MOST_REPLICAS = 5 };
+enum { MOST_OPS = 5, MOST_PEACEFUL = 12, MOST_REPLICAS = 5, LARGE = 2 };
+enum { ELEMENTS = 2 * CHI_WAY_SLICE + 1 }; // of a large variable: three slices
 static const int64_t MODULUS = 10007;
 static const double TIMEOUT = 5, STANDSTILL = 100; // seconds of the schedule
 
@@ -43,6 +47,7 @@ typedef struct {
 	kind op[MOST_PEACEFUL];
 	trouble trouble;
 	int who, at, other, other_at; // replicas and operations of the trouble
+	bool between; // two gradients, where the operation gives several
 	schedule_options schedule;
 	bool failed[MOST_REPLICAS]; // by itself
 	int64_t x[MOST_REPLICAS]; // what replicas end with
@@ -55,8 +60,9 @@ static struct {
 	char devices[64];
 	choir_strategy *strategy;
 	choir_variable *weight, *total;
+	choir_variable *large[LARGE]; // NULL: there are none
 	choir_optimizer *optimizer;
-	int64_t weight_is, total_is; // in the model
+	int64_t weight_is, total_is, large_is[LARGE]; // in the model
 	const program *p;
 } world;
 
@@ -69,9 +75,10 @@ static void print_program(void)
 		fprintf(stderr, " %s", kind_names[p->op[i]]);
 	if (p != NULL)
 		fprintf(stderr,
-				"; %s: replica %d at %d, replica %d at %d; %s, 1 in %u, spurious %u, "
+				"; %s: replica %d at %d, replica %d at %d, %s; %s, 1 in %u, spurious %u, "
 				"late %u\n",
 				trouble_names[p->trouble], p->who, p->at, p->other, p->other_at,
+				p->between ? "between gradients" : "before",
 				p->schedule.style == SCHEDULE_RANDOM ? "anyone" : "priorities", p->schedule.change,
 				p->schedule.spurious, p->schedule.late);
 }
@@ -187,41 +194,6 @@ static choir_status do_create(choir_replica *r, int i, int64_t *x)
 	return CHOIR_OK;
 }
 
-static choir_status do_update(choir_replica *r, int64_t x)
-{
-	CHOIR_TRY(choir_optimizer_give(
-			world.optimizer, r, world.weight, tensor_of(r->frame, CHOIR_F32, x % 16)));
-	return choir_optimizer_apply_gradients(world.optimizer, r);
-}
-
-static choir_status perform(choir_replica *r, program *p, int i, int64_t *x)
-{
-	int64_t is = 0;
-	choir_tensor *t;
-	switch (p->op[i]) {
-	case SUM:
-		t = choir_replica_all_reduce(r, CHOIR_SUM, tensor_of(r->frame, CHOIR_I64, *x));
-		return number_of(t, x);
-	case MEAN: // of so many times as much
-		t = tensor_of(r->frame, CHOIR_F64, *x * choir_replica_count(r));
-		return number_of(choir_replica_all_reduce(r, CHOIR_MEAN, t), x);
-	case UPDATE:
-		return do_update(r, *x);
-	case READ:
-		CHOIR_TRY(number_of(choir_variable_read(world.weight, r->frame), &is));
-		*x += is;
-		return CHOIR_OK;
-	case ASSIGN:
-		t = tensor_of(r->frame, CHOIR_I64, *x);
-		CHOIR_TRY(choir_variable_assign_add(world.total, t));
-		return number_of(choir_variable_read(world.total, r->frame), x);
-	case CREATE:
-		return do_create(r, i, x);
-	default:
-		return do_merge(r, p, i, x);
-	}
-}
-
 static choir_status other_merge(choir_cross *x, void *user)
 {
 	(void) x, (void) user;
@@ -243,23 +215,96 @@ static bool fails_at(const program *p, int id, int i)
 	return (p->trouble == FAILS || p->trouble == TWO_FAIL) && p->who == id && p->at == i;
 }
 
+// Fails, calls something else or stands still, if that is what r does here.
+static choir_status trouble_at(choir_replica *r, program *p, int i)
+{
+	const int id = choir_replica_id(r);
+	if (fails_at(p, id, i)) {
+		p->failed[id] = true;
+		return choir_fail(CHOIR_IO, "replica number %d has had enough", id);
+	}
+	if (p->who != id || p->at != i)
+		return CHOIR_OK;
+	if (p->trouble == DIVERGES)
+		return choir_replica_merge_call(r, other_merge, NULL);
+	if (p->trouble == STANDS)
+		stand_still();
+	return CHOIR_OK;
+}
+
+// Whether the trouble of operation i comes between its gradients.
+static bool is_between(const program *p, int i)
+{
+	return p->between && p->op[i] == UPDATE && world.large[0] != NULL;
+}
+
+// The gradient of large variable k, all of whose elements are alike.
+static int64_t large_gradient(int64_t x, int k)
+{
+	return (x + 3 * k + 1) % 16;
+}
+
+static choir_status give_large(choir_replica *r, int k, int64_t x)
+{
+	choir_tensor *g =
+			choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(ELEMENTS), (double) large_gradient(x, k));
+	return choir_optimizer_give(world.optimizer, r, world.large[k], g);
+}
+
+// The order in which gradients come changes, and only those of the same place are summed early.
+static choir_status do_update(choir_replica *r, program *p, int i, int64_t x)
+{
+	const bool large = world.large[0] != NULL;
+	const int first = i % LARGE;
+	if (large)
+		CHOIR_TRY(give_large(r, first, x));
+	if (is_between(p, i))
+		CHOIR_TRY(trouble_at(r, p, i));
+	CHOIR_TRY(choir_optimizer_give(
+			world.optimizer, r, world.weight, tensor_of(r->frame, CHOIR_F32, x % 16)));
+	for (int k = 1; large && k < LARGE; k++)
+		CHOIR_TRY(give_large(r, (first + k) % LARGE, x));
+	return choir_optimizer_apply_gradients(world.optimizer, r);
+}
+
+static choir_status perform(choir_replica *r, program *p, int i, int64_t *x)
+{
+	int64_t is = 0;
+	choir_tensor *t;
+	switch (p->op[i]) {
+	case SUM:
+		t = choir_replica_all_reduce(r, CHOIR_SUM, tensor_of(r->frame, CHOIR_I64, *x));
+		return number_of(t, x);
+	case MEAN: // of so many times as much
+		t = tensor_of(r->frame, CHOIR_F64, *x * choir_replica_count(r));
+		return number_of(choir_replica_all_reduce(r, CHOIR_MEAN, t), x);
+	case UPDATE:
+		return do_update(r, p, i, *x);
+	case READ:
+		CHOIR_TRY(number_of(choir_variable_read(world.weight, r->frame), &is));
+		*x += is;
+		return CHOIR_OK;
+	case ASSIGN:
+		t = tensor_of(r->frame, CHOIR_I64, *x);
+		CHOIR_TRY(choir_variable_assign_add(world.total, t));
+		return number_of(choir_variable_read(world.total, r->frame), x);
+	case CREATE:
+		return do_create(r, i, x);
+	default:
+		return do_merge(r, p, i, x);
+	}
+}
+
 static choir_status follow(choir_replica *r, void *user)
 {
 	program *p = user;
 	const int id = choir_replica_id(r);
 	int64_t x = 3 + id;
 	for (int i = 0; i < p->n; i++) {
-		const bool here = p->who == id && p->at == i;
-		if (fails_at(p, id, i)) {
-			p->failed[id] = true;
-			return choir_fail(CHOIR_IO, "replica number %d has had enough", id);
-		}
-		if (here && p->trouble == RETURNS)
+		if (p->trouble == RETURNS && p->who == id && p->at == i)
 			return CHOIR_OK;
-		if (here && p->trouble == DIVERGES)
-			CHOIR_TRY(choir_replica_merge_call(r, other_merge, NULL));
-		if (here && p->trouble == STANDS)
-			stand_still();
+		if (!is_between(p, i))
+			CHOIR_TRY(trouble_at(r, p, i));
 		CHOIR_TRY(perform(r, p, i, &x));
 		x = (x + id) % MODULUS;
 	}
@@ -270,7 +315,7 @@ static choir_status follow(choir_replica *r, void *user)
 // The same in a loop.
 
 typedef struct {
-	int64_t x[MOST_REPLICAS], weight, total;
+	int64_t x[MOST_REPLICAS], weight, total, large[LARGE];
 } outcome;
 
 static void model_one(const program *p, int i, outcome *o)
@@ -283,6 +328,9 @@ static void model_one(const program *p, int i, outcome *o)
 	}
 	if (p->op[i] == UPDATE)
 		o->weight -= gradient;
+	for (int k = 0; k < LARGE && p->op[i] == UPDATE; k++)
+		for (int r = 0; r < n; r++)
+			o->large[k] -= large_gradient(o->x[r], k);
 	if (p->op[i] == ASSIGN)
 		o->total += sum;
 	for (int r = 0; r < n; r++) {
@@ -309,6 +357,7 @@ static void model_one(const program *p, int i, outcome *o)
 static outcome model(const program *p)
 {
 	outcome o = { .weight = world.weight_is, .total = world.total_is };
+	memcpy(o.large, world.large_is, sizeof o.large);
 	for (int r = 0; r < world.replicas; r++)
 		o.x[r] = 3 + r;
 	for (int i = 0; i < p->n; i++)
@@ -385,6 +434,15 @@ static void read_back(choir_variable *v, int64_t expected, const char *what)
 	choir_frame_empty(f);
 }
 
+// All of its elements are expected.
+static void read_back_large(int k, int64_t expected)
+{
+	static float data[ELEMENTS];
+	need(chi_variable_to_host(world.large[k], 0, data) == CHOIR_OK, "a variable cannot be read");
+	for (int i = 0; i < ELEMENTS; i++)
+		need((int64_t) data[i] == expected, "a large variable is not the model's");
+}
+
 static void start_over(choir_variable *v)
 {
 	choir_frame *f = choir_strategy_cross(world.strategy)->frame;
@@ -406,8 +464,11 @@ static void check(const program *p, choir_status status)
 	check_named(p, status);
 	if (status != CHOIR_OK || p->trouble == RETURNS) {
 		world.weight_is = world.total_is = 0;
+		memset(world.large_is, 0, sizeof world.large_is);
 		start_over(world.weight);
 		start_over(world.total);
+		for (int k = 0; k < LARGE && world.large[0] != NULL; k++)
+			start_over(world.large[k]);
 		return;
 	}
 	const outcome o = model(p);
@@ -415,8 +476,11 @@ static void check(const program *p, choir_status status)
 		need(p->x[r] == o.x[r], "a replica has another number than the model");
 	read_back(world.weight, o.weight, "the weight is not the model's");
 	read_back(world.total, o.total, "the total is not the model's");
+	for (int k = 0; k < LARGE && world.large[0] != NULL; k++)
+		read_back_large(k, o.large[k]);
 	world.weight_is = o.weight;
 	world.total_is = o.total;
+	memcpy(world.large_is, o.large, sizeof o.large);
 }
 
 // Writing programs.
@@ -429,6 +493,7 @@ static void write_trouble(program *p)
 	p->at = (int) scheduler_random((uint32_t) p->n);
 	p->other = (p->who + 1 + (int) scheduler_random(n - 1)) % world.replicas;
 	p->other_at = (int) scheduler_random((uint32_t) p->n);
+	p->between = scheduler_random(2) == 0;
 }
 
 static program write_program(void)
@@ -460,6 +525,17 @@ static void write_devices(void)
 				i == 0 ? "" : ",", far && i < 2 ? "far" : "cpu", i);
 }
 
+static void open_large(void)
+{
+	char name[16];
+	for (int k = 0; k < LARGE; k++) {
+		snprintf(name, sizeof name, "large/%d", k);
+		CHOIR_SCOPE (world.strategy)
+			world.large[k] = choir_variable_new(name, CHOIR_SHAPE(ELEMENTS), NULL);
+		need(world.large[k] != NULL, "no large variable");
+	}
+}
+
 static void open_world(void)
 {
 	world.replicas = 2 + (int) scheduler_random(MOST_REPLICAS - 1);
@@ -478,6 +554,8 @@ static void open_world(void)
 						.nonfinite = (choir_nonfinite) scheduler_random(3)));
 	}
 	need(world.weight != NULL && world.total != NULL && world.optimizer != NULL, "no variables");
+	if (scheduler_random(4) == 0)
+		open_large();
 }
 
 void programs_batch(uint64_t seed)

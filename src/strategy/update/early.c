@@ -147,7 +147,7 @@ static choir_status wait_for_sum(const chi_instance *in, chi_early_sum *s)
 {
 	const double deadline = chi_clock_deadline(in->strategy->timeout);
 	while (chi_atomic32_load(&s->done.word) == 0)
-		if (!chi_gate_wait(&s->done, 0, true, deadline))
+		if (!chi_gate_wait(&s->done, 0, chi_instance_spins(in), deadline))
 			return choir_fail(CHOIR_TIMEOUT, "%s: the sum of \"%s\" took too long",
 					in->apply->table->name, s->variable->name);
 	return CHOIR_OK;

@@ -146,9 +146,7 @@ static choir_status square_slices(
 	out.data = there->memory;
 	choir_status status = chi_kernel_run(stream, "chunk_squares", 1, &x, &out, &attributes);
 	if (status == CHOIR_OK)
-		status = chi_stream_copy(stream, to, there->memory, (size_t) n * sizeof *to);
-	if (status == CHOIR_OK)
-		status = chi_stream_wait(stream);
+		status = chi_stream_fetch(stream, to, there->memory, (size_t) n * sizeof *to);
 	chi_buffer_release(there);
 	return status;
 }
@@ -373,7 +371,7 @@ static choir_status prepared(chi_instance *in, bool mine, int by)
 	}
 	const double deadline = chi_clock_deadline(in->strategy->timeout);
 	while (chi_atomic32_load(&in->prepared.word) == 0)
-		if (!chi_gate_wait(&in->prepared, 0, true, deadline))
+		if (!chi_gate_wait(&in->prepared, 0, chi_instance_spins(in), deadline))
 			return choir_fail(CHOIR_TIMEOUT, "%s: preparing an update took too long",
 					in->apply->table->name);
 	if (in->status != CHOIR_OK)

@@ -112,6 +112,13 @@ struct chi_apply {
 	chi_instance *instances;
 };
 
+// Whether who waits for others spins first: not outside of runs, where one does it all, and not
+// where there are more lanes than cores.
+static inline bool chi_instance_spins(const chi_instance *in)
+{
+	return in->run != NULL && in->run->spin;
+}
+
 // An instance for the ordinal-th update of a in run.
 chi_instance *chi_instance_get(chi_apply *a, chi_run *run, int ordinal);
 void chi_instance_forget(chi_instance *in);

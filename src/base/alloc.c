@@ -7,8 +7,12 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-enum { BUFFER_ALIGNMENT = 64 }; // a cache line, and the widest vector
+enum {
+	BUFFER_ALIGNMENT = 64, // a cache line, and the widest vector
+	HUGE_PAGE = 2 << 20
+};
 
 enum { NONE, ONE, ALL };
 
@@ -55,12 +59,23 @@ void *chi_alloc_array(size_t count, size_t size)
 	return NULL;
 }
 
+// Large memory lies on huge pages where the system has some to give: sums that go through tens of
+// megabytes take two thirds of the time then (decision 0070). What does not fill one stays on
+// small ones, so that no more memory is taken. A system that refuses is no failure.
+static void *alloc_huge(size_t rounded)
+{
+	void *p = aligned_alloc(HUGE_PAGE, rounded);
+	if (p)
+		(void) madvise(p, rounded / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+	return p;
+}
+
 void *chi_alloc_aligned(size_t bytes)
 {
 	size_t rounded;
 	void *p = NULL;
 	if (admit(bytes) && chi_size_round_up(bytes ? bytes : 1, BUFFER_ALIGNMENT, &rounded))
-		p = aligned_alloc(BUFFER_ALIGNMENT, rounded);
+		p = rounded < HUGE_PAGE ? aligned_alloc(BUFFER_ALIGNMENT, rounded) : alloc_huge(rounded);
 	return p ? p : out_of_memory(bytes);
 }
 

@@ -9,6 +9,9 @@
 
 enum { SLICE = CHI_WAY_SLICE };
 
+// Results of so many bytes, with what they are made of, are more than the caches of most machines.
+enum { PAST_CACHES = 32 << 20 };
+
 typedef struct {
 	chi_way way; // first, so that the table's slots are its
 	int levels;
@@ -41,6 +44,17 @@ static char *target(
 	return scratch;
 }
 
+// Whether the result of slot goes past the caches: not where somebody waits for its slices.
+static bool goes_past(const chi_slot *slot, int members)
+{
+	const choir_collective *c = slot->c[0];
+	const int64_t own = c->elements * (int64_t) chi_dtype_size(c->dtype);
+	for (int i = 0; i < members; i++)
+		if (slot->c[i]->done != NULL)
+			return false;
+	return own >= PAST_CACHES || c->together >= PAST_CACHES;
+}
+
 static choir_status piece(void *self, const chi_slot *slot, int member, int64_t index)
 {
 	direct *d = self;
@@ -61,6 +75,7 @@ static choir_status piece(void *self, const chi_slot *slot, int member, int64_t 
 		.first = first,
 		.count = count,
 		.to = to,
+		.past = to != scratch && goes_past(slot, d->way.group->members),
 		.scratch = scratch + SLICE * 8 };
 	chi_stream stream = { d->way.group->devices[member], c->stream };
 	const void *sum;

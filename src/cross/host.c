@@ -41,7 +41,10 @@ const void *chi_walk_sum(chi_walk *w, int lo, int hi, char *to, char *spare)
 	const void *left = chi_walk_sum(w, lo, middle, to, spare);
 	const void *right =
 			w->broken ? to : chi_walk_sum(w, middle, hi, spare, spare + CHI_WALK_LEVEL);
-	if (!w->broken)
+	// What was summed into to before is in a cache, where it stays then.
+	if (!w->broken && w->past && left != to && right != spare)
+		chi_vector_add_past(w->dtype, to, left, right, w->count);
+	else if (!w->broken)
 		chi_vector_add(w->dtype, to, left, right, w->count);
 	return to;
 }

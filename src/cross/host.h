@@ -13,6 +13,7 @@ typedef struct {
 	choir_dtype dtype;
 	size_t size; // of an element
 	int64_t first, count;
+	bool past; // a sum of two parts goes past the caches
 	bool broken; // the parts are not those of the tree
 } chi_walk;
 

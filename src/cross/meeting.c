@@ -15,6 +15,8 @@
 enum { ABORTED = 1, STEP = 2 }; // in the gates' words
 static const uint32_t CLOSED = 0x80000000u; // in a slot's count of who is busy: nobody may begin
 
+enum { MOST_SHARES = 8 };
+
 static const double LOOK_AGAIN = 1e-3; // seconds
 
 choir_status chi_meeting_open(chi_meeting *m, int members)
@@ -23,19 +25,26 @@ choir_status chi_meeting_open(chi_meeting *m, int members)
 	m->members = members;
 	m->spin = members <= chi_cpu_count();
 	m->member = chi_alloc_array(n, sizeof *m->member);
+	m->shares = members < MOST_SHARES ? members : MOST_SHARES;
+	const size_t shares = (size_t) m->shares;
 	const choir_collective **all = chi_alloc_array(n * CHI_MEETING_SLOTS, sizeof *all);
-	if (m->member == NULL || all == NULL) {
-		chi_free(all);
+	chi_share *share = chi_alloc_aligned(shares * CHI_MEETING_SLOTS * sizeof *share);
+	m->slot[0].c = all;
+	m->slot[0].share = share;
+	if (m->member == NULL || all == NULL || share == NULL)
 		return choir_error_status();
-	}
-	for (size_t i = 0; i < CHI_MEETING_SLOTS; i++)
+	memset(share, 0, shares * CHI_MEETING_SLOTS * sizeof *share);
+	for (size_t i = 0; i < CHI_MEETING_SLOTS; i++) {
 		m->slot[i].c = all + i * n;
+		m->slot[i].share = share + i * shares;
+	}
 	return CHOIR_OK;
 }
 
 void chi_meeting_close(chi_meeting *m)
 {
 	chi_free(m->slot[0].c);
+	chi_free(m->slot[0].share);
 	chi_free(m->member);
 }
 
@@ -167,21 +176,54 @@ static bool look_on(const chi_meeting *m, const chi_slot *s, int member, uint32_
 	return false;
 }
 
-static void do_pieces(chi_meeting *m, chi_slot *s, int member, chi_piece_fn *fn, void *self)
+// Who does pieces, and of which member and collective.
+typedef struct {
+	chi_meeting *m;
+	chi_slot *s;
+	int member;
+	chi_piece_fn *fn;
+	void *self;
+} worker;
+
+// What is left of a share: how many pieces.
+static uint32_t do_share(const worker *w, int share)
 {
-	bool more = enter_pieces(s);
-	while (more && chi_atomic32_load(&m->aborted) == 0) {
-		const uint32_t piece = chi_atomic32_add(&s->next, 1);
-		more = piece < s->pieces;
-		if (!more)
+	chi_slot *s = w->s;
+	chi_atomic32 *dealt = &s->share[share].dealt;
+	const int64_t first = s->pieces * share / w->m->shares;
+	const uint32_t count = (uint32_t) (s->pieces * (share + 1) / w->m->shares - first);
+	uint32_t done = 0;
+	while (chi_atomic32_load(&w->m->aborted) == 0 && chi_atomic32_load(dealt) < count) {
+		const uint32_t piece = chi_atomic32_add(dealt, 1);
+		if (piece >= count)
 			break;
 		choir_status status = (choir_status) chi_atomic32_load(&s->status);
-		if (status == CHOIR_OK && (status = fn(self, s, member, piece)) != CHOIR_OK)
+		if (status == CHOIR_OK &&
+				(status = w->fn(w->self, s, w->member, first + piece)) != CHOIR_OK)
 			note_failure(s, status);
-		if (chi_atomic32_add(&s->finished, 1) + 1 == s->pieces)
-			advance(&s->complete);
+		done++;
 	}
+	return done;
+}
+
+// Each member begins with a share of its own, and then helps with the others': so each goes
+// through memory in order, and the counts are seldom fetched from another's cache.
+static void do_pieces(const worker *w)
+{
+	chi_slot *s = w->s;
+	uint32_t done = 0;
+	if (enter_pieces(s))
+		for (int i = 0; i < w->m->shares; i++)
+			done += do_share(w, (w->member + i) % w->m->shares);
+	if (done > 0 && chi_atomic32_add(&s->finished, done) + done == s->pieces)
+		advance(&s->complete);
 	leave_pieces(s);
+}
+
+static void deal_again(const chi_meeting *m, chi_slot *s)
+{
+	for (int i = 0; i < m->shares; i++)
+		chi_atomic32_store(&s->share[i].dealt, 0);
 }
 
 // The last member through makes the slot ready for its next collective.
@@ -191,7 +233,7 @@ static choir_status leave(chi_meeting *m, chi_slot *s)
 	if (status != CHOIR_OK)
 		status = choir_fail(status, "%s", s->failure);
 	if (chi_atomic32_add(&s->left, 1) + 1 == (uint32_t) m->members) {
-		chi_atomic32_store(&s->next, 0);
+		deal_again(m, s);
 		chi_atomic32_store(&s->finished, 0);
 		chi_atomic32_store(&s->left, 0);
 		chi_atomic32_store(&s->status, CHOIR_OK);
@@ -219,7 +261,7 @@ static choir_status take_part(
 	choir_status status = await(m, &s->joined, target_of(ticket), deadline, name);
 	if (status == CHOIR_OK) {
 		if (!look_on(m, s, member, target_of(ticket)))
-			do_pieces(m, s, member, fn, self);
+			do_pieces(&(worker){ m, s, member, fn, self });
 		status = await(m, &s->complete, target_of(ticket), deadline, name);
 	}
 	return status == CHOIR_OK ? leave(m, s) : give_up(m, s, status);
@@ -258,8 +300,9 @@ void chi_meeting_reset(chi_meeting *m)
 		return;
 	for (int i = 0; i < CHI_MEETING_SLOTS; i++) {
 		chi_slot *s = &m->slot[i];
-		chi_atomic32 *all[] = { &s->joined.word, &s->complete.word, &s->arrived, &s->next,
-			&s->finished, &s->left, &s->busy, &s->status };
+		chi_atomic32 *all[] = { &s->joined.word, &s->complete.word, &s->arrived, &s->finished,
+			&s->left, &s->busy, &s->status };
+		deal_again(m, s);
 		for (size_t k = 0; k < sizeof all / sizeof all[0]; k++)
 			chi_atomic32_store(all[k], 0);
 	}

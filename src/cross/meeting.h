@@ -10,6 +10,12 @@
 
 enum { CHI_MEETING_SLOTS = 2 * CHI_GROUP_WINDOW, CHI_MEETING_TEXT = 400 };
 
+// Pieces that lie behind each other, in a cache line of its own.
+typedef struct {
+	chi_atomic32 dealt;
+	char rest_of_line[64 - sizeof(chi_atomic32)];
+} chi_share;
+
 typedef struct {
 	const choir_collective **c; // of each member
 	// How often all have joined, and all was done: twice the number, and the lowest bit for an
@@ -17,7 +23,8 @@ typedef struct {
 	chi_gate joined, complete;
 	chi_atomic32 arrived; // members that have joined, until all have
 	int64_t pieces; // of this collective; 0: its members differ, and nothing is done
-	chi_atomic32 next, finished, left; // pieces dealt and done; members that are through
+	chi_share *share;
+	chi_atomic32 finished, left; // pieces done; members that are through
 	chi_atomic32 busy; // threads that may be looking at what members joined with; a bit: aborted
 	chi_atomic32 status; // the first failure
 	char failure[CHI_MEETING_TEXT]; // its text, for all members
@@ -32,6 +39,7 @@ typedef struct {
 
 typedef struct chi_meeting {
 	int members;
+	int shares; // into which the pieces are cut, so that each member begins with one of its own
 	bool spin;
 	chi_slot slot[CHI_MEETING_SLOTS];
 	chi_member *member;

@@ -79,13 +79,13 @@ static choir_status divide_there(
 	if (by == NULL)
 		return choir_error_status();
 	const choir_buffer there[2] = { in[0], { by->memory, in[1].dtype, in[1].shape } };
-	choir_status status = chi_stream_copy(stream, by->memory, in[1].data, size);
+	choir_status status = chi_stream_send(stream, by->memory, in[1].data, size);
 	if (status == CHOIR_OK)
 		status = chi_kernel_run(stream, "divide", 2, there, out, NULL);
-	// Also after a failure: a copy that is queued reads the caller's memory.
-	const choir_status waited = chi_stream_wait(stream);
+	if (status == CHOIR_OK)
+		status = chi_stream_wait(stream);
 	chi_buffer_release(by);
-	return status == CHOIR_OK ? waited : status;
+	return status;
 }
 
 choir_status chi_way_divide(
@@ -106,6 +106,7 @@ choir_status chi_way_sum(const chi_slice_sum *s, chi_stream *stream, const void 
 {
 	const choir_collective *c = s->c[0];
 	chi_walk w = chi_walk_begin(s->c, s->members, c->dtype, s->first, s->count);
+	w.past = s->past && c->divisor == 1;
 	*sum = chi_walk_sum(&w, 0, s->replicas, s->to, s->scratch);
 	if (w.broken || chi_walk_next(&w) != NULL)
 		return choir_fail(CHOIR_INTERNAL, "%s: the parts do not cover the %d replicas", c->name,

@@ -44,6 +44,7 @@ typedef struct {
 	int members, replicas;
 	int64_t first, count; // at most CHI_WAY_SLICE elements
 	char *to; // room for them
+	bool past; // to is part of more than the caches hold, and nobody looks at it soon
 	char *scratch; // room for chi_tree_depth(replicas) slices of 8-byte elements
 } chi_slice_sum;
 // *sum becomes to, or the one part there is where it is the sum. CHOIR_INTERNAL: parts are

@@ -27,6 +27,13 @@ static void test_zeroed_and_aligned(void **state)
 		memset(aligned, 1, bytes);
 		chi_free(aligned);
 	}
+	for (size_t bytes = (2 << 20) - 1; bytes < 5 << 20; bytes += 1 << 20) { // huge pages
+		void *aligned = chi_alloc_aligned(bytes);
+		assert_non_null(aligned);
+		assert_int_equal((uintptr_t) aligned % (bytes < 2 << 20 ? 64 : 2 << 20), 0);
+		memset(aligned, 1, bytes);
+		chi_free(aligned);
+	}
 	chi_free(p);
 	chi_free(empty);
 	chi_free(NULL);

@@ -84,7 +84,8 @@ void party_bring(
 			.elements = elements,
 			.divisor = 1,
 			.stream = m->stream->state,
-			.result = m->result->memory };
+			.result = m->result->memory,
+			.together = seed % 2 == 0 ? 0 : (int64_t) 1 << 30 };
 		bring_parts(p, m, bytes);
 	}
 }

@@ -26,7 +26,10 @@ static double rounded(choir_dtype dtype, double value)
 	return result;
 }
 
-static void try_add(choir_dtype dtype, int64_t n, int64_t offset, int into, uint64_t *seed)
+typedef void add_fn(choir_dtype dtype, void *out, const void *a, const void *b, int64_t n);
+
+static void try_add(
+		add_fn *add, choir_dtype dtype, int64_t n, int64_t offset, int into, uint64_t *seed)
 {
 	const size_t size = chi_dtype_size(dtype), skip = (size_t) offset * size;
 	choir_buffer a = kernels_buffer(dtype, CHOIR_SHAPE(n + offset));
@@ -36,7 +39,7 @@ static void try_add(choir_dtype dtype, int64_t n, int64_t offset, int into, uint
 	choir_buffer before = kernels_buffer(dtype, a.shape);
 	memcpy(before.data, into == 2 ? b.data : a.data, (size_t) (n + offset) * size);
 	char *to = into == 0 ? out.data : into == 1 ? a.data : b.data;
-	chi_vector_add(dtype, to + skip, (char *) a.data + skip, (char *) b.data + skip, n);
+	add(dtype, to + skip, (char *) a.data + skip, (char *) b.data + skip, n);
 	const choir_buffer result = { to, dtype, a.shape };
 	const choir_buffer *other = into == 2 ? &a : &b;
 	for (int64_t i = 0; i < n; i++) {
@@ -57,7 +60,9 @@ static void adds_every_dtype_in_place_or_not(void **state)
 	for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++)
 		for (size_t n = 0; n < sizeof lengths / sizeof lengths[0]; n++)
 			for (int into = 0; into < 3; into++)
-				try_add(dtypes[d], lengths[n], into, into, &seed);
+				for (int past = 0; past < 2; past++)
+					try_add(past == 1 ? chi_vector_add_past : chi_vector_add, dtypes[d],
+							lengths[n], into, into, &seed);
 }
 
 // Ties go to the even neighbour; what is too large becomes infinite.

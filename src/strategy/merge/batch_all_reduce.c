@@ -92,6 +92,22 @@ static choir_status reduce_alone(batch *b, size_t i)
 	return b->out[i] == NULL ? chi_frame_report(b->replica->frame) : CHOIR_OK;
 }
 
+static choir_status reduce_all(batch *b)
+{
+	for (size_t i = 0; i < b->n; i++)
+		if (!b->done[i])
+			CHOIR_TRY(may_pack(b, i) ? reduce_pack(b, i) : reduce_alone(b, i));
+	return CHOIR_OK;
+}
+
+static int64_t bytes_of(const batch *b)
+{
+	int64_t bytes = 0;
+	for (size_t i = 0; i < b->n; i++)
+		bytes += b->in[i]->is_number ? 0 : (int64_t) chi_tensor_bytes(b->in[i]);
+	return bytes;
+}
+
 choir_status choir_replica_batch_all_reduce(choir_replica *r, choir_reduce_op op, size_t n,
 		choir_tensor *const in[], choir_tensor *out[])
 {
@@ -109,9 +125,12 @@ choir_status choir_replica_batch_all_reduce(choir_replica *r, choir_reduce_op op
 	if (b.flat == NULL || b.done == NULL || b.out == NULL)
 		return chi_frame_keep(f);
 	memset(b.done, 0, n * sizeof(bool));
-	for (size_t i = 0; i < n; i++)
-		if (!b.done[i])
-			CHOIR_TRY(may_pack(&b, i) ? reduce_pack(&b, i) : reduce_alone(&b, i));
+	chi_replica *own = chi_replica_of(r);
+	own->batch_bytes = bytes_of(&b);
+	const choir_status status = reduce_all(&b);
+	own->batch_bytes = 0;
+	if (status != CHOIR_OK)
+		return status;
 	memcpy(out, b.out, n * sizeof(choir_tensor *)); // out may be in
 	return CHOIR_OK;
 }

@@ -69,6 +69,7 @@ static choir_collective collective_of(
 		.divisor = divisor,
 		.stream = run->strategy->exchange[lane]->state,
 		.result = m->buffer[lane]->memory,
+		.together = run->replica[run->strategy->first[lane]].batch_bytes,
 	};
 }
 

@@ -52,6 +52,7 @@ typedef struct chi_replica {
 	chi_names given, returned;
 	chi_names own; // what Choir itself gives, while it stands in for given
 	chi_subject subject; // of the collective it is about to make
+	int64_t batch_bytes; // of the batch of collectives that it is in; 0: none
 	choir_tensor *contribution; // to a collective that one replica does for all
 	int64_t offset; // of its part in what was gathered last
 	bool cancelled; // was told to stop: what it returns is not the cause

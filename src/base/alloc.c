@@ -64,9 +64,10 @@ void *chi_alloc_array(size_t count, size_t size)
 // small ones, so that no more memory is taken. A system that refuses is no failure.
 static void *alloc_huge(size_t rounded)
 {
-	void *p = aligned_alloc(HUGE_PAGE, rounded);
-	if (p)
-		(void) madvise(p, rounded / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+	void *p;
+	if (posix_memalign(&p, HUGE_PAGE, rounded) != 0)
+		return NULL;
+	(void) madvise(p, rounded / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
 	return p;
 }
 

@@ -417,13 +417,40 @@ static choir_status keep(choir_replica *r, void *user)
 	return CHOIR_OK;
 }
 
+// What a refusal must say: in which context the call was, or which it needs.
+static const char *reason(const pair *t)
+{
+	choir_status (*const call)(const place *) = calls[t->call].call;
+	if (call == default_scope)
+		return "the default strategy's scope cannot be inside one of \"mirrored\"";
+	if (call == set_current)
+		return "is not possible inside a scope or a replica of \"mirrored\"";
+	if (t->where == DEFAULT_REPLICA)
+		return call == replica_update ? "variable \"v\" belongs to \"mirrored\""
+									  : "needs to be inside a strategy's scope";
+	if (call == colocate)
+		return "variable \"v\" was not made in this strategy";
+	if (strncmp(calls[t->call].name, "replica_", 8) == 0)
+		return "this thread is not in replica 0";
+	if (t->where == UPDATE)
+		return call == variable_new ? "an update function makes no variables"
+									: "is not possible in an update function";
+	if (strncmp(calls[t->call].name, "variable_", 9) == 0 && call != variable_wrap)
+		return t->where == OTHER_REPLICA ? "variable \"v\": mixing strategies"
+										 : "variable \"v\": ";
+	return t->where == REPLICA || t->where == OTHER_REPLICA
+			? "in replica 0: it needs cross-replica context, which a merge call gives"
+			: "mixing strategies: this thread is in a scope of \"mirrored\"";
+}
+
 static void check_pair(const pair *t)
 {
 	static const char letters[] = "+si";
 	static const choir_status statuses[] = { CHOIR_OK, CHOIR_STATE, CHOIR_INVALID };
 	const char expected = calls[t->call].expected[t->where];
 	const choir_status status = statuses[strchr(letters, expected) - letters];
-	if (t->times != 1 || t->status != status || (status != CHOIR_OK && t->text[0] == '\0'))
+	if (t->times != 1 || t->status != status ||
+			(status != CHOIR_OK && strstr(t->text, reason(t)) == NULL))
 		fail_msg("%s in %s, %d times: %s instead of %s: %s", calls[t->call].name,
 				context_names[t->where], t->times, choir_status_name(t->status),
 				choir_status_name(status), t->text);

@@ -452,12 +452,13 @@ static void other_strategies_variables(void **state)
 	for (int how = 0; how < 4; how++) {
 		writing w = { foreign, how };
 		world_failed(choir_strategy_run(s, read_foreign, &w, NULL, NULL), CHOIR_STATE,
-				how == 2 ? "reading a variable" : "mixing strategies", NULL);
+				how == 2 ? "reading it in this frame" : "mixing strategies",
+				"variable \"foreign\"");
 	}
 	assert_true(value_of(foreign) == 0); // nothing was written
 	writing own = { foreign, 2 };
 	world_failed(choir_strategy_run(strategy, read_foreign, &own, NULL, NULL), CHOIR_STATE,
-			"reading a variable in this frame", "cross-replica context");
+			"variable \"foreign\": reading it in this frame", "cross-replica context");
 	// The default replica, outside, sees it from outside.
 	choir_replica *r = choir_replica_current();
 	world_ok(choir_variable_assign(foreign, choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), 8)));
@@ -468,10 +469,10 @@ static void other_strategies_variables(void **state)
 	CHOIR_SCOPE (s) {
 		choir_frame *f = choir_frame_new(NULL);
 		assert_null(choir_variable_read(foreign, f));
-		world_failed(choir_error_status(), CHOIR_STATE, "mixing strategies", NULL);
+		world_failed(choir_error_status(), CHOIR_STATE, "mixing strategies", "\"foreign\"");
 		choir_frame_empty(f);
 		world_failed(choir_variable_assign(foreign, choir_number(f, 1)), CHOIR_STATE,
-				"mixing strategies", NULL);
+				"variable \"foreign\": assign: mixing strategies", NULL);
 		choir_frame_free(f);
 	}
 	assert_true(value_of(foreign) == 16);

@@ -129,6 +129,7 @@ choir_status chi_write_check_across(choir_frame *f, const choir_variable *v, con
 	if (chi_strategy_check(v->strategy) == CHOIR_OK &&
 			chi_context_sees_all(v->strategy, what) == CHOIR_OK)
 		return CHOIR_OK;
+	chi_error_prefix("variable \"%s\"", v->name);
 	return chi_frame_keep(f);
 }
 

@@ -171,8 +171,9 @@ static int copy_for(choir_frame *f, const choir_variable *v)
 		return copy_for_replica(f->context, v);
 	if (f->context_kind == CHI_IN_UPDATE)
 		return chi_update_copy_of(f->context, v);
-	if (chi_context_sees_all(v->strategy, "reading a variable in this frame") == CHOIR_OK)
+	if (chi_context_sees_all(v->strategy, "reading it in this frame") == CHOIR_OK)
 		return ALL_COPIES;
+	chi_error_prefix("variable \"%s\"", v->name);
 	chi_frame_keep(f);
 	return NO_COPY;
 }

@@ -93,6 +93,7 @@ static void what_scopes_make(void **state)
 	(void) state;
 	choir_variable_options o = { .size = sizeof o };
 	choir_scope outer, local;
+	const choir_variable *outside = choir_variable_new("outside", CHOIR_SCALAR, NULL);
 	world_ok(choir_scope_enter(&outer, s));
 	choir_variable *v = choir_variable_new("v", CHOIR_SCALAR, NULL);
 	world_ok(choir_scope_replica_local(&local, CHOIR_AGGREGATION_MEAN));
@@ -109,6 +110,9 @@ static void what_scopes_make(void **state)
 	world_ok(choir_variable_describe(w, &o));
 	assert_int_equal(o.synchronization, CHOIR_SYNCHRONIZATION_ON_WRITE);
 	assert_true(choir_strategy_variable_created_in_scope(s, w));
+	assert_non_null(outside);
+	assert_false(choir_strategy_variable_created_in_scope(s, outside));
+	assert_true(choir_strategy_variable_created_in_scope(choir_default_strategy(), outside));
 	assert_false(choir_strategy_variable_created_in_scope(NULL, w));
 	assert_false(choir_strategy_variable_created_in_scope(s, NULL));
 }

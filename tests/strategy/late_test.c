@@ -89,7 +89,7 @@ static bool holds(choir_variable *v, choir_reduce_op op, float offset, float rat
 }
 
 // How it is asked for: by itself, in a batch, in a batch that is packed.
-typedef enum { SINGLE, BATCH, PACKED, MANNERS } manner;
+typedef enum { SINGLE, BATCH, PACKED } manner;
 
 typedef struct {
 	choir_reduce_op op;
@@ -230,10 +230,10 @@ static void use_in_every_way(void)
 {
 	make_variables();
 	choir_frame *f = choir_frame_new(NULL);
-	for (int k = 0; k < 24 * MANNERS; k++) {
-		const manner asked = (manner) (k / 24);
-		job j = { k % 2 == 0 ? CHOIR_SUM : CHOIR_MEAN, k % 24 / 2, asked != PACKED && on_cpus(),
-			asked };
+	for (int k = 0; k < 28; k++) { // each use by a single call and in a batch, two in a packed one
+		const int use = k < 24 ? k / 2 : k < 26 ? 0 : 3;
+		const manner asked = k < 24 ? (manner) ((k + use) % 2) : PACKED;
+		job j = { k % 2 == 0 ? CHOIR_SUM : CHOIR_MEAN, use, asked != PACKED && on_cpus(), asked };
 		world_ok(choir_variable_assign(target, choir_number(f, j.use == 1 ? 0 : 0.25)));
 		world_ok(choir_strategy_run(strategy, train, &j, NULL, NULL));
 		if (j.use == 1)

@@ -97,7 +97,9 @@ static void what_scopes_make(void **state)
 	world_ok(choir_scope_enter(&outer, s));
 	choir_variable *v = choir_variable_new("v", CHOIR_SCALAR, NULL);
 	world_ok(choir_scope_replica_local(&local, CHOIR_AGGREGATION_MEAN));
-	choir_variable *l = choir_variable_new("l", CHOIR_SCALAR, NULL);
+	choir_variable *l = choir_variable_new("l", CHOIR_SCALAR, // the scope's word counts
+			CHOIR_OPTIONS(choir_variable_options, .trainable = CHOIR_ON,
+					.aggregation = CHOIR_AGGREGATION_SUM));
 	world_ok(choir_scope_exit(&local));
 	choir_variable *w = choir_variable_new("w", CHOIR_SCALAR, NULL);
 	world_ok(choir_scope_exit(&outer));

@@ -69,7 +69,7 @@ void chi_gate_wake(chi_gate *g)
 {
 	// The word was changed in the one order that all threads see, and a sleeper counts itself in
 	// that order before it looks at the word for the last time. Only read: others poll this line.
-	if (atomic_load_explicit(&g->sleepers.value, memory_order_seq_cst) != 0)
+	if (chi_atomic32_look(&g->sleepers) != 0)
 		chi_futex_wake(&g->word);
 }
 

@@ -19,6 +19,12 @@ static inline uint32_t chi_atomic32_load(const chi_atomic32 *a)
 	return atomic_load_explicit(&a->value, memory_order_acquire);
 }
 
+// In the one order of all changes: who makes one and then looks cannot miss one made before.
+static inline uint32_t chi_atomic32_look(const chi_atomic32 *a)
+{
+	return atomic_load_explicit(&a->value, memory_order_seq_cst);
+}
+
 static inline void chi_atomic32_store(chi_atomic32 *a, uint32_t value)
 {
 	atomic_store_explicit(&a->value, value, memory_order_release);

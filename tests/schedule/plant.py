@@ -15,6 +15,12 @@ BUGS = {
     "no_leave_check": ("strategy/run/meet.c",
         "const bool short_of = r->sequence != run->next_meet && left_for_good(r);",
         "const bool short_of = false;"),
+    "comes_unseen": ("strategy/run/meet.c",
+        "chi_atomic32_add(&run->asked, 1); // before it looks who has returned", "(void) 0;"),
+    "returns_unseen": ("strategy/run/meet.c",
+        "chi_atomic32_exchange(&r->gone, 1);\n\tif (!l->shared && !behind(r)) {",
+        "const bool late = behind(r);\n\tchi_atomic32_exchange(&r->gone, 1);\n"
+        "\tif (!l->shared && !late) {"),
     "no_generation_check": ("cross/meeting.c", "(int32_t) (word - target) >= 0",
         "target != 0 && word >= STEP"),
     "no_generation_check_of_light_sums": ("strategy/run/light.c", "ahead(word, mine, SUMS) >= 0)",
@@ -27,8 +33,8 @@ BUGS = {
         "chi_atomic32_exchange(&s->open, 1);\n\t\t\tCHOIR_TRY(find_memory(in, s, item->index));"),
     "cancelled_as_a_cause": ("strategy/run/run.c", "if (first || cause ||",
         "(void) cause;\n\tif (first ||"),
-    "cancelled_as_a_leaver": ("strategy/run/meet.c", "r->state == CHI_RETURNED && !r->cancelled &&",
-        "r->state == CHI_RETURNED &&"),
+    "cancelled_as_a_leaver": ("strategy/run/meet.c", "chi_atomic32_look(&r->gone) != 0 && !r->cancelled &&",
+        "chi_atomic32_look(&r->gone) != 0 &&"),
 }
 
 

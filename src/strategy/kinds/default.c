@@ -30,7 +30,6 @@ choir_strategy *choir_default_strategy(void)
 		}
 		if (s != NULL) {
 			s->is_default = true;
-			s->standing->replica[0].state = CHI_RUNS;
 			the_default = s;
 		}
 	}

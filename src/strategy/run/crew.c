@@ -1,5 +1,7 @@
-// Threads that are kept. A worker that has done its job puts itself back on the idle list first
-// and only then says that its lane is through, so the next run always finds it.
+// Threads that are kept. A worker goes back to the idle list when its job is known to be done: who
+// sent it puts it there, and so its lock stays with the processor that sends. Only where workers
+// take turns on a lane do they go by themselves (lane.c), before they say that the lane is through,
+// so that the next run always finds them.
 #include "strategy/run/crew.h"
 
 #include "base/alloc.h"
@@ -19,7 +21,6 @@ static void give_help(chi_worker *w)
 	chi_gate *helped = &w->crew->strategy->crew[0].helped;
 	w->help = NULL;
 	h->fn(h->arg);
-	chi_crew_rest(w);
 	chi_atomic32_add(&helped->word, 1); // from here on *h may be gone
 	chi_gate_wake(helped);
 }
@@ -40,7 +41,7 @@ static void work(void *arg)
 		else if (w->run == NULL)
 			return;
 		else
-			chi_lane_go(w->run, w->lane, w);
+			chi_lane_go(w->run, w->lane, w->run->lane[w->lane].shared ? w : NULL);
 	}
 }
 
@@ -137,8 +138,19 @@ void chi_crew_rest(chi_worker *w)
 	chi_mutex_unlock(&crew->lock);
 }
 
-// Gives a lane's worker a job. A failure leaves nothing behind.
-static choir_status send(choir_strategy *s, int lane, chi_run *run, struct chi_help *help)
+void chi_crew_rest_all(chi_worker *sent)
+{
+	while (sent != NULL) {
+		chi_worker *next = sent->next_idle;
+		chi_crew_rest(sent);
+		sent = next;
+	}
+}
+
+// Gives a lane's worker a job; it is put in front of *sent, if there is one. A failure leaves
+// nothing behind.
+static choir_status send(
+		choir_strategy *s, int lane, chi_run *run, struct chi_help *help, chi_worker **sent)
 {
 	struct chi_crew *crew = &s->crew[lane];
 	chi_mutex_lock(&crew->lock);
@@ -151,6 +163,10 @@ static choir_status send(choir_strategy *s, int lane, chi_run *run, struct chi_h
 	w->run = run;
 	w->help = help;
 	w->lane = lane;
+	if (sent != NULL) {
+		w->next_idle = *sent;
+		*sent = w;
+	}
 	chi_atomic32_add(&w->gate.word, 1);
 	chi_gate_wake(&w->gate);
 	return CHOIR_OK;
@@ -158,7 +174,7 @@ static choir_status send(choir_strategy *s, int lane, chi_run *run, struct chi_h
 
 choir_status chi_crew_send(choir_strategy *s, int lane, chi_run *run)
 {
-	return send(s, lane, run, NULL);
+	return send(s, lane, run, NULL, run->lane[lane].shared ? NULL : &run->sent);
 }
 
 void chi_crew_all(choir_strategy *s, chi_crew_fn *fn, void *arg)
@@ -166,13 +182,15 @@ void chi_crew_all(choir_strategy *s, chi_crew_fn *fn, void *arg)
 	struct chi_help help = { .fn = fn, .arg = arg };
 	chi_gate *helped = &s->crew[0].helped;
 	const uint32_t before_all = chi_atomic32_load(&helped->word);
-	uint32_t sent = 0;
+	uint32_t helpers = 0;
+	chi_worker *sent = NULL;
 	chi_error before;
 	chi_error_save(&before);
 	for (int lane = 1; lane < s->lanes; lane++)
-		sent += send(s, lane, NULL, &help) == CHOIR_OK;
+		helpers += send(s, lane, NULL, &help, &sent) == CHOIR_OK;
 	chi_error_restore(&before);
 	fn(arg);
-	for (uint32_t now; (now = chi_atomic32_load(&helped->word)) - before_all < sent;)
+	for (uint32_t now; (now = chi_atomic32_load(&helped->word)) - before_all < helpers;)
 		(void) chi_gate_wait(helped, now, s->crew[0].spin, chi_clock_deadline(-1));
+	chi_crew_rest_all(sent);
 }

@@ -13,7 +13,8 @@ typedef struct chi_worker {
 	struct chi_help *help; // the job, if it is no lane of a run
 	int lane;
 	struct chi_crew *crew;
-	struct chi_worker *next_idle, *next;
+	struct chi_worker *next_idle; // or the next of those that a run has sent
+	struct chi_worker *next;
 } chi_worker;
 
 struct chi_crew {
@@ -29,3 +30,4 @@ struct chi_crew {
 
 // Puts a worker whose job is nearly done on the idle list; it may get its next job at once.
 void chi_crew_rest(chi_worker *w);
+void chi_crew_rest_all(chi_worker *sent); // a list

@@ -31,6 +31,7 @@ static void skip_unstarted(chi_run *run, chi_lane *l)
 		chi_replica *r = &run->replica[l->next++];
 		r->state = CHI_RETURNED;
 		r->cancelled = true;
+		chi_atomic32_exchange(&r->gone, 1);
 		l->left--;
 	}
 }

@@ -5,17 +5,17 @@
 int64_t choir_replica_examples(const choir_replica *replica)
 {
 	const chi_replica *r = chi_replica_of(replica);
-	if (r == NULL || r->run->args == NULL || r->run->args->examples[r->id] == CHOIR_NONE)
+	if (r == NULL || r->run->task.args == NULL || r->run->task.args->examples[r->id] == CHOIR_NONE)
 		return 0;
-	return r->run->args->examples[r->id];
+	return r->run->task.args->examples[r->id];
 }
 
 int64_t choir_replica_global_examples(const choir_replica *replica)
 {
 	const chi_replica *r = chi_replica_of(replica);
-	const int64_t all = r == NULL || r->run->args == NULL
+	const int64_t all = r == NULL || r->run->task.args == NULL
 			? CHOIR_NONE
-			: chi_values_global_examples(r->run->args);
+			: chi_values_global_examples(r->run->task.args);
 	return all == CHOIR_NONE ? 0 : all;
 }
 
@@ -43,7 +43,7 @@ choir_tensor *choir_replica_mean(choir_replica *replica, choir_tensor *losses)
 	// A run without counted arguments makes its data itself: as many examples in each replica.
 	const chi_replica *r = chi_replica_of(replica);
 	const int64_t known =
-			r->run->args == NULL ? CHOIR_NONE : chi_values_global_examples(r->run->args);
+			r->run->task.args == NULL ? CHOIR_NONE : chi_values_global_examples(r->run->task.args);
 	return over(sum,
 			known == CHOIR_NONE ? losses->shape.dim[0] * choir_replica_count(replica) : known);
 }

@@ -102,7 +102,8 @@ static choir_status returned_early(
 // whoever cancelled it has said why.
 static bool left_for_good(const chi_replica *r)
 {
-	return r->state == CHI_RETURNED && !r->cancelled && chi_atomic32_load(&r->run->failed) == 0;
+	return chi_atomic32_look(&r->gone) != 0 && !r->cancelled &&
+			chi_atomic32_load(&r->run->failed) == 0;
 }
 
 // With the lock held: r comes to its meeting.
@@ -121,6 +122,8 @@ static chi_meet *arrive(chi_replica *r, const chi_meet *like, chi_prepare_fn *pr
 			chi_atomic32_load(&(*place(run, run->first_meet))->left) ==
 					(uint32_t) run->strategy->replicas)
 		forget(run, *place(run, run->first_meet++));
+	if (number == chi_atomic32_load(&run->asked))
+		chi_atomic32_add(&run->asked, 1); // before it looks who has returned
 	for (int i = 0; i < run->strategy->replicas; i++)
 		if (left_for_good(&run->replica[i]) && run->replica[i].sequence <= number) {
 			returned_early(&run->replica[i], r, like->name);
@@ -185,12 +188,28 @@ void chi_meet_leave(chi_replica *r, chi_meet *m)
 	chi_atomic32_add(&m->left, 1);
 }
 
+// r has said that it has returned. True: others are or may come to be in meetings that it never
+// came to. Who comes to a meeting says so and then looks who has returned, so that one of the two
+// sees the other.
+static bool behind(const chi_replica *r)
+{
+	return chi_atomic32_look(&r->run->asked) != r->sequence;
+}
+
 void chi_meet_returned(chi_replica *r)
 {
 	chi_run *run = r->run;
+	chi_lane *l = &run->lane[r->lane];
+	chi_atomic32_exchange(&r->gone, 1);
+	if (!l->shared && !behind(r)) { // no lock, which would go from processor to processor
+		l->left--;
+		if (!r->cancelled)
+			chi_light_returned(r);
+		return;
+	}
 	chi_mutex_lock(&run->lock);
 	r->state = CHI_RETURNED;
-	run->lane[r->lane].left--;
+	l->left--;
 	chi_atomic32_add(&run->moves, 1);
 	const bool short_of = r->sequence != run->next_meet && left_for_good(r);
 	if (short_of) {
@@ -220,6 +239,8 @@ void chi_meet_clear(chi_run *run)
 	while (run->first_meet != run->next_meet)
 		forget(run, *place(run, run->first_meet++));
 	run->first_meet = run->next_meet = 0;
+	if (chi_atomic32_load(&run->asked) != 0)
+		chi_atomic32_store(&run->asked, 0);
 }
 
 void chi_meet_free(chi_run *run)

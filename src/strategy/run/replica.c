@@ -29,7 +29,7 @@ void chi_replica_call(chi_replica *r)
 {
 	chi_run *run = r->run;
 	choir_frame *f = r->shown.frame;
-	f->random.step = run->step;
+	f->random.step = run->task.step;
 	f->random.place = 0;
 	chi_context inside = { .kind = CHI_IN_REPLICA, .strategy = run->strategy, .what = r };
 	chi_fpenv host;
@@ -39,7 +39,7 @@ void chi_replica_call(chi_replica *r)
 	chi_context_push(&inside);
 	chi_dlpack_hold(true);
 	chi_error_clear();
-	choir_status status = run->fn(&r->shown, run->user);
+	choir_status status = run->task.fn(&r->shown, run->task.user);
 	status = conclude(r, chi_context_leave(&inside, status, "the function"));
 	if (status != CHOIR_OK && !r->cancelled)
 		chi_run_fail(run, r->id);
@@ -115,12 +115,12 @@ choir_tensor *choir_replica_arg(choir_replica *replica, const char *name)
 		return NULL;
 	const chi_replica *r = chi_replica_of(replica);
 	choir_frame *f = replica->frame;
-	if (r->run->args == NULL || name == NULL)
+	if (r->run->task.args == NULL || name == NULL)
 		return chi_frame_fail_null(f, CHOIR_NOT_FOUND,
 				"arg: there is no \"%s\": this run was given "
 				"no arguments",
 				name == NULL ? "" : name);
-	choir_value *v = choir_values_find(r->run->args, name);
+	choir_value *v = choir_values_find(r->run->task.args, name);
 	if (v == NULL) {
 		chi_error_prefix("arg");
 		chi_frame_keep(f);
@@ -149,9 +149,9 @@ choir_status choir_replica_return(choir_replica *replica, const char *name, choi
 	chi_replica *r = chi_replica_of(replica);
 	choir_frame *f = replica->frame;
 	CHOIR_TRY(chi_results_check(f, name, value));
-	if (r->run->results == NULL)
+	if (r->run->task.results == NULL)
 		return CHOIR_OK;
-	choir_frame *to = chi_values_replica_frame(r->run->results, r->id);
+	choir_frame *to = chi_values_replica_frame(r->run->task.results, r->id);
 	if (to == NULL)
 		return chi_frame_keep(f);
 	choir_tensor *kept;
@@ -177,7 +177,7 @@ choir_status chi_results_merge(chi_run *run)
 	const chi_names *names = &run->replica[0].returned;
 	const int n = run->strategy->replicas;
 	bool numbers = false;
-	choir_frame *f = run->results->frame;
+	choir_frame *f = run->task.results->frame;
 	choir_tensor **all = chi_arena_alloc(&f->arena, (size_t) n * sizeof(choir_tensor *));
 	choir_value **values = chi_arena_alloc(&f->arena, (names->n + 1) * sizeof(choir_value *));
 	if (all == NULL || values == NULL)
@@ -200,6 +200,6 @@ choir_status chi_results_merge(chi_run *run)
 	if (numbers && run->strategy->peers != NULL)
 		CHOIR_TRY(chi_between_agree(run->strategy, f, "results", names, values));
 	for (size_t i = 0; i < names->n; i++)
-		CHOIR_TRY(chi_values_put(run->results, names->item[i].name, values[i]));
+		CHOIR_TRY(chi_values_put(run->task.results, names->item[i].name, values[i]));
 	return CHOIR_OK;
 }

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "strategy/update/apply.h"
+#include "strategy/run/crew.h"
 #include "strategy/run/light.h"
 #include "strategy/run/meet.h"
 #include "strategy/merge/merge.h"
@@ -36,9 +37,10 @@ static choir_status open_replica(chi_run *run, int id)
 
 chi_run *chi_run_new(choir_strategy *s)
 {
-	chi_run *run = chi_alloc(sizeof *run);
+	chi_run *run = chi_alloc_aligned(sizeof *run);
 	if (run == NULL)
 		return NULL;
+	memset(run, 0, sizeof *run);
 	run->strategy = s;
 	run->failed_replica = s->replicas;
 	run->spin = s->lanes <= chi_cpu_count();
@@ -170,45 +172,57 @@ choir_status chi_run_cancelled(chi_run *run)
 			known ? cause.text : "another replica is about to fail");
 }
 
-static choir_status prepare(
-		chi_run *run, choir_replica_fn *fn, void *user, choir_values *args, choir_values *results)
+// Stores only what is another, so that a line that all processors read stays with them.
+static void store(chi_atomic32 *a, uint32_t value)
+{
+	if (chi_atomic32_load(a) != value)
+		chi_atomic32_store(a, value);
+}
+
+// r is as if it had done nothing yet.
+static void begin_replica(chi_replica *r)
+{
+	r->state = CHI_WAITS_TO_START;
+	chi_atomic32_store(&r->gone, 0);
+	r->sequence = r->lights = 0;
+	r->commits = 0;
+	r->gave = 0;
+	r->gives = 0;
+	r->trains = r->cancelled = false;
+}
+
+static void begin_lane(chi_run *run, int i)
+{
+	const int *first = run->strategy->first;
+	const int count = first[i + 1] - first[i];
+	run->lane[i] = (chi_lane){
+		.next = first[i], .last = first[i + 1], .left = count, .shared = count > 1, .held = true
+	};
+	for (int id = first[i]; id < first[i + 1]; id++) {
+		begin_replica(&run->replica[id]);
+		run->replica[id].given.n = run->replica[id].returned.n = 0;
+	}
+}
+
+static choir_status prepare(chi_run *run, const chi_run_task *task, bool alone)
 {
 	choir_strategy *s = run->strategy;
-	if (args != NULL) {
-		if (args->strategy != s)
+	if (task->args != NULL) {
+		if (task->args->strategy != s)
 			return choir_fail(CHOIR_INVALID, "run: the arguments belong to another strategy");
-		CHOIR_TRY(chi_values_check(args));
-		CHOIR_TRY(chi_strategy_count_examples(s, args));
+		CHOIR_TRY(chi_values_check(task->args));
+		CHOIR_TRY(chi_strategy_count_examples(s, task->args));
 	}
-	run->fn = fn;
-	run->user = user;
-	run->args = args;
-	run->results = results;
-	run->step = s->step;
-	run->applied = run->alone = false;
+	if (memcmp(&run->task, task, sizeof *task) != 0)
+		memcpy(&run->task, task, sizeof *task);
+	if (run->alone != alone)
+		run->alone = alone;
+	run->applied = false;
 	run->failed_replica = s->replicas;
-	chi_atomic32_store(&run->failed, 0);
-	chi_atomic32_store(&run->finished.word, 0);
-	for (int i = 0; i < s->replicas; i++) {
-		chi_replica *r = &run->replica[i];
-		r->state = CHI_RUNS; // on a lane of its own nobody asks for more
-		r->sequence = r->lights = 0;
-		r->commits = 0;
-		r->gave = 0;
-		r->gives = 0;
-		r->trains = r->cancelled = false;
-		r->given.n = r->returned.n = 0;
-	}
-	for (int i = 0; i < s->lanes; i++) {
-		const int count = s->first[i + 1] - s->first[i];
-		run->lane[i] = (chi_lane){ .next = s->first[i],
-			.last = s->first[i + 1],
-			.left = count,
-			.shared = count > 1,
-			.held = true };
-		for (int r = s->first[i]; count > 1 && r < s->first[i + 1]; r++)
-			run->replica[r].state = CHI_WAITS_TO_START;
-	}
+	store(&run->failed, 0);
+	store(&run->finished.word, 0);
+	for (int i = 0; i < s->lanes; i++)
+		begin_lane(run, i);
 	return CHOIR_OK;
 }
 
@@ -239,13 +253,20 @@ static void wait_for_lanes(chi_run *run)
 	chi_trace_end();
 }
 
+// Of lanes that carry one replica, whose workers know nothing of what comes after.
+static void rest(chi_run *run)
+{
+	chi_crew_rest_all(run->sent);
+	run->sent = NULL;
+}
+
 static choir_status finish(chi_run *run)
 {
 	choir_strategy *s = run->strategy;
 	choir_status status = CHOIR_OK;
 	if (chi_atomic32_load(&run->failed) != 0) {
 		status = run->error.status;
-	} else if (run->results != NULL) {
+	} else if (run->task.results != NULL) {
 		status = chi_results_merge(run);
 		if (status != CHOIR_OK)
 			chi_error_save(&run->error);
@@ -256,8 +277,8 @@ static choir_status finish(chi_run *run)
 	if (run->applied)
 		s->step++;
 	if (status != CHOIR_OK) {
-		if (run->results != NULL)
-			choir_values_clear(run->results);
+		if (run->task.results != NULL)
+			choir_values_clear(run->task.results);
 		chi_error_restore(&run->error);
 		chi_strategy_give_up(s, status);
 	}
@@ -267,12 +288,14 @@ static choir_status finish(chi_run *run)
 choir_status chi_run_go(
 		chi_run *run, choir_replica_fn *fn, void *user, choir_values *args, choir_values *results)
 {
-	CHOIR_TRY(prepare(run, fn, user, args, results));
+	const chi_run_task task = { fn, user, args, results, run->strategy->step };
+	CHOIR_TRY(prepare(run, &task, false));
 	chi_trace_begin(CHOIR_TRACE_OTHER, "run");
 	chi_fpenv_enter(&run->host);
 	send_lanes(run);
 	chi_lane_go(run, 0, NULL);
 	wait_for_lanes(run);
+	rest(run);
 	chi_fpenv_leave(&run->host);
 	const choir_status status = finish(run);
 	chi_trace_end();
@@ -282,9 +305,8 @@ choir_status chi_run_go(
 choir_status chi_run_alone(
 		chi_run *run, int replica, choir_replica_fn *fn, void *user, choir_values *args)
 {
-	CHOIR_TRY(prepare(run, fn, user, args, NULL));
-	run->alone = true;
-	run->replica[replica].state = CHI_RUNS;
+	const chi_run_task task = { fn, user, args, NULL, run->strategy->step };
+	CHOIR_TRY(prepare(run, &task, true));
 	chi_trace_begin(CHOIR_TRACE_OTHER, "run of one replica");
 	chi_replica_call(&run->replica[replica]);
 	const choir_status status = finish(run);
@@ -301,11 +323,7 @@ void chi_run_renew(chi_run *run)
 	forget(run);
 	chi_atomic32_store(&run->failed, 0);
 	run->failed_replica = s->replicas;
-	r->sequence = 0;
-	r->commits = 0;
-	r->gave = 0;
-	r->gives = 0;
-	r->trains = r->cancelled = false;
+	begin_replica(r);
 	if (run->applied)
 		r->shown.frame->random.step = ++s->step;
 	run->applied = false;

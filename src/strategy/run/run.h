@@ -40,7 +40,8 @@ typedef struct chi_replica {
 	choir_replica shown; // first, so that a choir_replica is one of these
 	struct chi_run *run;
 	int id, lane; // id: among those of this worker
-	chi_replica_state state; // under the run's lock, where the lane carries several
+	chi_replica_state state; // under the run's lock; only where the lane carries several
+	chi_atomic32 gone; // has returned, or was never called
 	const chi_atomic32 *parked_for;
 	chi_gate baton; // opened by who hands the baton to this replica
 	uint32_t sequence; // meetings so far
@@ -68,32 +69,42 @@ typedef struct {
 	char apart[104]; // lanes are written by different processors
 } chi_lane;
 
-typedef struct chi_run {
-	choir_strategy *strategy;
+// What a run is asked to do.
+typedef struct {
 	choir_replica_fn *fn;
 	void *user;
 	choir_values *args, *results;
 	uint64_t step; // keys of random numbers
-	chi_mutex lock;
-	// arrivals and returns of replicas: while there are some, nobody is too late
-	chi_atomic32 moves;
+} chi_run_task;
+
+// Its first lines are read by all and seldom change, the second part changes while a run goes on,
+// and what is written when a lane is through lies apart from both: lines of the cache go from
+// processor to processor only for what one of them has to learn.
+typedef struct chi_run {
+	choir_strategy *strategy;
+	chi_run_task task;
 	chi_lane *lane;
 	chi_replica *replica;
+	struct chi_light *light; // of each replica; NULL: there are no light sums
 	bool spin; // no more lanes than cores
-	chi_gate event; // its word moves whenever somebody who waits should look again
-	chi_gate finished; // lanes that are through, of this run
+	bool alone; // of one replica: what it gives to optimizers is dropped
 	chi_atomic32 failed; // not zero: stop
+	_Alignas(64) chi_gate finished; // lanes that are through, of this run
+	_Alignas(64) chi_mutex lock;
+	// arrivals, and returns where lanes are shared: while there are some, nobody is too late
+	chi_atomic32 moves;
+	chi_atomic32 asked; // meetings that somebody has come to, or tried to
+	chi_gate event; // its word moves whenever somebody who waits should look again
+	struct chi_worker *sent; // to lanes that carry one replica; the caller's alone
 	int failed_replica; // the lowest that failed by itself; replicas: a merge or update did
 	chi_error error; // its failure
 	struct chi_meet **meet; // a ring: meetings first_meet .. next_meet - 1
 	uint32_t meet_room, first_meet, next_meet;
 	struct chi_meet *spare_meets;
-	struct chi_light *light; // of each replica; NULL: there are no light sums
 	struct chi_instance **pending; // updates asked for in this run, in order
 	size_t n_pending, pending_room;
 	struct chi_instance *open; // updates that were given something, asked for or not
 	bool applied; // some update ran
-	bool alone; // of one replica: what it gives to optimizers is dropped
 	choir_cross *cross; // of its merge calls
 	struct chi_run *nested; // for runs inside its merge calls
 	chi_fpenv host; // the caller's floating point
@@ -135,7 +146,7 @@ void chi_lane_wake(chi_run *run);
 // lane, or replica itself.
 int chi_lane_holder(const chi_run *run, int replica);
 // Runs what the lane has to run, on this thread, until there is nothing or somebody else goes on.
-// worker: who this thread is, or NULL for the caller of run.
+// worker: who this thread is, if it is a worker that goes to rest by itself.
 void chi_lane_go(chi_run *run, int lane, struct chi_worker *worker);
 
 // Sees to updates that were asked for and have not run, for one lane whose replicas have all

@@ -253,7 +253,7 @@ static int still_running(chi_run *run)
 	int found = CHOIR_NONE;
 	chi_mutex_lock(&run->lock);
 	for (int i = run->strategy->replicas - 1; i >= 0; i--)
-		if (run->replica[i].state != CHI_RETURNED)
+		if (chi_atomic32_load(&run->replica[i].gone) == 0)
 			found = chi_lane_holder(run, i);
 	chi_mutex_unlock(&run->lock);
 	return found;

@@ -80,6 +80,17 @@ void *chi_alloc_aligned(size_t bytes)
 	return p ? p : out_of_memory(bytes);
 }
 
+void *chi_alloc_lines(size_t count, size_t size)
+{
+	size_t bytes;
+	if (!chi_size_multiply(count, size, &bytes)) {
+		choir_fail(CHOIR_NO_MEMORY, "out of memory: %zu times %zu bytes", count, size);
+		return NULL;
+	}
+	void *p = chi_alloc_aligned(bytes);
+	return p ? memset(p, 0, bytes) : NULL;
+}
+
 void *chi_realloc(void *p, size_t bytes)
 {
 	void *moved = admit(bytes) ? realloc(p, bytes ? bytes : 1) : NULL;

@@ -13,6 +13,8 @@ void *chi_alloc(size_t bytes);
 void *chi_alloc_array(size_t count, size_t size);
 // Not zeroed, aligned to 64 bytes; freed by chi_free as well.
 void *chi_alloc_aligned(size_t bytes);
+// As chi_alloc_array, but aligned to lines of the cache, for what has members that are.
+void *chi_alloc_lines(size_t count, size_t size);
 // As realloc; new memory is not zeroed. On failure p stays as it was.
 void *chi_realloc(void *p, size_t bytes);
 // Grows *array (of elements of size bytes) to hold at least need elements, doubling *room. On

@@ -75,6 +75,6 @@ void chi_gate_wake(chi_gate *g)
 
 void chi_gate_open(chi_gate *g, uint32_t value)
 {
-	chi_atomic32_exchange(&g->word, value);
+	chi_atomic32_tell(&g->word, value);
 	chi_gate_wake(g);
 }

@@ -6,6 +6,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#if defined(__SANITIZE_THREAD__)
+#define CHI_NO_FENCES
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define CHI_NO_FENCES
+#endif
+#endif
+
 typedef struct {
 	_Atomic uint32_t value;
 } chi_atomic32;
@@ -28,6 +36,19 @@ static inline uint32_t chi_atomic32_look(const chi_atomic32 *a)
 static inline void chi_atomic32_store(chi_atomic32 *a, uint32_t value)
 {
 	atomic_store_explicit(&a->value, value, memory_order_release);
+}
+
+// A store that is in the one order of all changes, for who alone writes *a. Where others poll it
+// this takes a fifth less time than a change, whose line they take away before it is made. (The
+// thread sanitizer knows no fences.)
+static inline void chi_atomic32_tell(chi_atomic32 *a, uint32_t value)
+{
+#ifdef CHI_NO_FENCES
+	atomic_exchange_explicit(&a->value, value, memory_order_seq_cst);
+#else
+	atomic_store_explicit(&a->value, value, memory_order_release);
+	atomic_thread_fence(memory_order_seq_cst);
+#endif
 }
 
 // These give the value before. Changes are in one order that all threads see, as gates need.
@@ -81,7 +102,7 @@ void chi_futex_wake(chi_atomic32 *a);
 
 // Waits until *a is no longer old: spins for a while (not at all if spin is false), then sleeps on
 // the futex. False: the deadline has passed and *a is still old. Who changes *a does it by add,
-// exchange or change (a store is not enough) and calls chi_gate_wake after it, which costs no
+// exchange, change or tell (a store is not enough) and calls chi_gate_wake after it, which costs no
 // system call when nobody sleeps: sleepers counts those.
 typedef struct {
 	chi_atomic32 word, sleepers;
@@ -90,5 +111,5 @@ bool chi_gate_wait(chi_gate *g, uint32_t old, bool spin, double deadline);
 // Only spins, for who needs no deadline unless it will sleep. False: the word is still old.
 bool chi_gate_spin(const chi_gate *g, uint32_t old);
 void chi_gate_wake(chi_gate *g);
-// Stores value and wakes.
+// Tells value and wakes; for who alone writes the word, or who writes what all others write.
 void chi_gate_open(chi_gate *g, uint32_t value);

@@ -9,8 +9,8 @@ import sys
 # name: file, text, instead. The last two were real.
 BUGS = {
     "wait_without_a_loop": ("strategy/run/run.c",
-        "(void) chi_gate_wait(&run->finished, word, run->spin, chi_clock_deadline(-1));",
-        "(void) chi_gate_wait(&run->finished, word, run->spin, chi_clock_deadline(-1)); return;"),
+        "(void) chi_gate_wait(through, word, run->spin, chi_clock_deadline(-1));",
+        "(void) chi_gate_wait(through, word, run->spin, chi_clock_deadline(-1)); return;"),
     "one_wake_for_many": ("base/atomic.c", "INT_MAX, NULL, NULL, 0", "1, NULL, NULL, 0"),
     "no_leave_check": ("strategy/run/meet.c",
         "const bool short_of = r->sequence != run->next_meet && left_for_good(r);",
@@ -18,8 +18,8 @@ BUGS = {
     "comes_unseen": ("strategy/run/meet.c",
         "chi_atomic32_add(&run->asked, 1); // before it looks who has returned", "(void) 0;"),
     "returns_unseen": ("strategy/run/meet.c",
-        "chi_atomic32_exchange(&r->gone, 1);\n\tif (!l->shared && !behind(r)) {",
-        "const bool late = behind(r);\n\tchi_atomic32_exchange(&r->gone, 1);\n"
+        "chi_atomic32_tell(&r->gone, 1);\n\tif (!l->shared && !behind(r)) {",
+        "const bool late = behind(r);\n\tchi_atomic32_tell(&r->gone, 1);\n"
         "\tif (!l->shared && !late) {"),
     "no_generation_check": ("cross/meeting.c", "(int32_t) (word - target) >= 0",
         "target != 0 && word >= STEP"),

@@ -63,7 +63,7 @@ static choir_status open_team(choir_strategy *s, struct chi_crew *crew)
 
 choir_status chi_crew_open(choir_strategy *s)
 {
-	s->crew = chi_alloc_array((size_t) s->lanes, sizeof *s->crew);
+	s->crew = chi_alloc_lines((size_t) s->lanes, sizeof *s->crew);
 	if (s->crew == NULL)
 		return choir_error_status();
 	const int cores = chi_cpu_count();
@@ -87,8 +87,7 @@ static void free_worker(chi_worker *w, bool in_child)
 {
 	if (!in_child) {
 		w->run = NULL;
-		chi_atomic32_add(&w->gate.word, 1);
-		chi_gate_wake(&w->gate);
+		chi_gate_open(&w->gate, chi_atomic32_load(&w->gate.word) + 1);
 		chi_thread_join(&w->thread);
 	}
 	chi_free(w);
@@ -113,7 +112,7 @@ void chi_crew_close(choir_strategy *s)
 static chi_worker *new_worker(struct chi_crew *crew)
 {
 	char name[16];
-	chi_worker *w = chi_alloc(sizeof *w);
+	chi_worker *w = chi_alloc_lines(1, sizeof *w);
 	if (w == NULL)
 		return NULL;
 	w->crew = crew;
@@ -167,8 +166,7 @@ static choir_status send(
 		w->next_idle = *sent;
 		*sent = w;
 	}
-	chi_atomic32_add(&w->gate.word, 1);
-	chi_gate_wake(&w->gate);
+	chi_gate_open(&w->gate, chi_atomic32_load(&w->gate.word) + 1);
 	return CHOIR_OK;
 }
 

@@ -6,25 +6,27 @@
 #include "base/thread.h"
 #include "strategy/run/run.h"
 
+// What a worker polls and what it is sent lie in one line of the cache, and nothing else does.
 typedef struct chi_worker {
 	chi_thread thread;
-	chi_gate gate; // its word moves when there is a job
-	chi_run *run; // the job; NULL: end, or help
-	struct chi_help *help; // the job, if it is no lane of a run
-	int lane;
 	struct chi_crew *crew;
 	struct chi_worker *next_idle; // or the next of those that a run has sent
 	struct chi_worker *next;
+	_Alignas(64) chi_gate gate; // its word moves when there is a job
+	chi_run *run; // the job; NULL: end, or help
+	struct chi_help *help; // the job, if it is no lane of a run
+	int lane;
 } chi_worker;
 
+// What workers read lies apart from what those write who send them.
 struct chi_crew {
 	choir_strategy *strategy;
-	chi_mutex lock;
-	chi_worker *idle, *all;
 	bool spin;
 	bool pin;
 	int cores, lane;
 	chi_team *team; // of the lane's cores; NULL: it has one
+	_Alignas(64) chi_mutex lock;
+	chi_worker *idle, *all;
 	chi_gate helped; // of the first lane: how many have returned from chi_crew_all, in all
 };
 

@@ -31,7 +31,7 @@ static void skip_unstarted(chi_run *run, chi_lane *l)
 		chi_replica *r = &run->replica[l->next++];
 		r->state = CHI_RETURNED;
 		r->cancelled = true;
-		chi_atomic32_exchange(&r->gone, 1);
+		chi_atomic32_tell(&r->gone, 1);
 		l->left--;
 	}
 }
@@ -228,8 +228,6 @@ void chi_lane_go(chi_run *run, int lane, chi_worker *worker)
 	(void) chi_team_use(before);
 	if (worker != NULL)
 		chi_crew_rest(worker);
-	if (close) {
-		chi_atomic32_add(&run->finished.word, 1);
-		chi_gate_wake(&run->finished);
-	}
+	if (close)
+		chi_gate_open(&run->lane[lane].through, run->lane[lane].number);
 }

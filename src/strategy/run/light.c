@@ -16,9 +16,20 @@ enum { STOPPED = 1, RETURNED = 2, COUNT = 0x7fff, SUMS = 2, MEETINGS = 17 };
 // Elements summed at a time, so that what is between the levels of the tree stays small.
 enum { SLICE = 512, LEVELS = 4 };
 
+// What replica k shows in this run, and what it showed in the one before.
+static chi_light *shown(const chi_replica *r, int k)
+{
+	return &r->run->light[r->side * r->run->strategy->replicas + k];
+}
+
+static chi_light *shown_before(const chi_replica *r)
+{
+	return &r->run->light[(r->side ^ 1) * r->run->strategy->replicas + r->id];
+}
+
 static chi_light *own(const chi_replica *r)
 {
-	return &r->run->light[r->id];
+	return shown(r, r->id);
 }
 
 // Which of its two parts a replica shows in the light sum that it is in, or was in last.
@@ -30,15 +41,12 @@ static int turn_of(const chi_replica *r)
 choir_status chi_light_open(chi_run *run)
 {
 	const choir_strategy *s = run->strategy;
-	const size_t n = (size_t) s->replicas;
+	const size_t n = 2 * (size_t) s->replicas;
 	if (s->peers != NULL || s->replicas < 2 || s->replicas > CHI_LIGHT_REPLICAS ||
 			s->replicas != s->lanes || !s->all_host || !run->spin)
 		return CHOIR_OK;
-	run->light = chi_alloc_aligned(n * sizeof *run->light);
-	if (run->light == NULL)
-		return choir_error_status();
-	memset(run->light, 0, n * sizeof *run->light);
-	return CHOIR_OK;
+	run->light = chi_alloc_lines(n, sizeof *run->light);
+	return run->light == NULL ? choir_error_status() : CHOIR_OK;
 }
 
 void chi_light_close(chi_run *run)
@@ -52,15 +60,21 @@ static void let_go(chi_buffer **held)
 	*held = NULL;
 }
 
+static void clear(chi_light *l)
+{
+	chi_atomic32_store(&l->gate.word, 0);
+	l->said = 0;
+	let_go(&l->held[0]);
+	let_go(&l->held[1]);
+}
+
 void chi_light_clear(chi_run *run)
 {
-	for (int i = 0; run->light != NULL && i < run->strategy->replicas; i++) {
-		chi_light *l = &run->light[i];
-		chi_atomic32_store(&l->gate.word, 0);
-		l->said = 0;
-		let_go(&l->held[0]);
-		let_go(&l->held[1]);
-	}
+	if (run->light == NULL ||
+			(run->replica[0].lights == 0 && !run->alone && chi_atomic32_load(&run->failed) == 0))
+		return;
+	for (int i = 0; i < 2 * run->strategy->replicas; i++)
+		clear(&run->light[i]);
 }
 
 // Brings the counts of r's word up to date and sets flags that it does not have: by one addition,
@@ -82,14 +96,16 @@ void chi_light_met(chi_replica *r)
 
 void chi_light_returned(chi_replica *r)
 {
-	if (r->run->light != NULL)
-		say(r, RETURNED);
+	if (r->run->light == NULL)
+		return;
+	say(r, RETURNED);
+	clear(shown_before(r));
 }
 
 void chi_light_stop(chi_run *run)
 {
 	for (int i = 0; run->light != NULL && i < run->strategy->replicas; i++) {
-		chi_gate *gate = &run->light[i].gate;
+		chi_gate *gate = &shown(&run->replica[0], i)->gate;
 		uint32_t word;
 		do
 			word = chi_atomic32_load(&gate->word);
@@ -144,7 +160,7 @@ static choir_status await(chi_replica *r, int k)
 {
 	chi_run *run = r->run;
 	const uint32_t mine = own(r)->said;
-	chi_gate *gate = &run->light[k].gate;
+	chi_gate *gate = &shown(r, k)->gate;
 	for (;;) {
 		const uint32_t word = chi_atomic32_load(&gate->word);
 		if ((word & STOPPED) == 0 && ahead(word, mine, SUMS) >= 0)
@@ -170,7 +186,7 @@ static void print_part(const chi_replica *r, int k, char text[128])
 {
 	char shape[CHI_SHAPE_TEXT];
 	const int turn = turn_of(r);
-	const chi_light *l = &r->run->light[k];
+	const chi_light *l = shown(r, k);
 	const chi_subject *s = &l->subject[turn];
 	snprintf(text, 128, "%s%.47s of %s %.60s", s->hash == 0 ? "" : " of ",
 			s->hash == 0 ? "" : s->name, choir_dtype_name(l->dtype[turn]),
@@ -181,7 +197,7 @@ static choir_status check_equal(chi_replica *r, int k)
 {
 	char a[128], b[128];
 	const int turn = turn_of(r);
-	const chi_light *mine = own(r), *other = &r->run->light[k];
+	const chi_light *mine = own(r), *other = shown(r, k);
 	if (mine->part[turn].hash == other->part[turn].hash)
 		return CHOIR_OK;
 	print_part(r, r->id, a);
@@ -196,7 +212,7 @@ static choir_status check_equal(chi_replica *r, int k)
 // A slice of what a replica contributes; of r's own, mine.
 static const char *slice_of(const chi_replica *r, int replica, size_t from, const char *mine)
 {
-	const chi_light *l = &r->run->light[replica];
+	const chi_light *l = shown(r, replica);
 	return replica == r->id ? mine : (const char *) l->part[turn_of(r)].data + from;
 }
 

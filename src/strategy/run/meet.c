@@ -200,7 +200,7 @@ void chi_meet_returned(chi_replica *r)
 {
 	chi_run *run = r->run;
 	chi_lane *l = &run->lane[r->lane];
-	chi_atomic32_exchange(&r->gone, 1);
+	chi_atomic32_tell(&r->gone, 1);
 	if (!l->shared && !behind(r)) { // no lock, which would go from processor to processor
 		l->left--;
 		if (!r->cancelled)

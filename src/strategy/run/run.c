@@ -37,16 +37,15 @@ static choir_status open_replica(chi_run *run, int id)
 
 chi_run *chi_run_new(choir_strategy *s)
 {
-	chi_run *run = chi_alloc_aligned(sizeof *run);
+	chi_run *run = chi_alloc_lines(1, sizeof *run);
 	if (run == NULL)
 		return NULL;
-	memset(run, 0, sizeof *run);
 	run->strategy = s;
 	run->failed_replica = s->replicas;
 	run->spin = s->lanes <= chi_cpu_count();
 	chi_mutex_init(&run->lock, CHI_RANK_RUN, "run");
-	run->lane = chi_alloc_array((size_t) s->lanes, sizeof *run->lane);
-	run->replica = chi_alloc_array((size_t) s->replicas, sizeof *run->replica);
+	run->lane = chi_alloc_lines((size_t) s->lanes, sizeof *run->lane);
+	run->replica = chi_alloc_lines((size_t) s->replicas, sizeof *run->replica);
 	choir_status status = run->lane == NULL || run->replica == NULL ? CHOIR_NO_MEMORY : CHOIR_OK;
 	for (int i = 0; status == CHOIR_OK && i < s->replicas; i++)
 		status = open_replica(run, i);
@@ -172,13 +171,6 @@ choir_status chi_run_cancelled(chi_run *run)
 			known ? cause.text : "another replica is about to fail");
 }
 
-// Stores only what is another, so that a line that all processors read stays with them.
-static void store(chi_atomic32 *a, uint32_t value)
-{
-	if (chi_atomic32_load(a) != value)
-		chi_atomic32_store(a, value);
-}
-
 // r is as if it had done nothing yet.
 static void begin_replica(chi_replica *r)
 {
@@ -195,12 +187,18 @@ static void begin_lane(chi_run *run, int i)
 {
 	const int *first = run->strategy->first;
 	const int count = first[i + 1] - first[i];
-	run->lane[i] = (chi_lane){
-		.next = first[i], .last = first[i + 1], .left = count, .shared = count > 1, .held = true
-	};
+	chi_lane *l = &run->lane[i];
+	l->next = first[i];
+	l->last = first[i + 1];
+	l->left = count;
+	l->shared = count > 1;
+	l->held = true;
+	l->closed = false;
+	l->number = run->number;
 	for (int id = first[i]; id < first[i + 1]; id++) {
 		begin_replica(&run->replica[id]);
 		run->replica[id].given.n = run->replica[id].returned.n = 0;
+		run->replica[id].side ^= 1;
 	}
 }
 
@@ -213,14 +211,15 @@ static choir_status prepare(chi_run *run, const chi_run_task *task, bool alone)
 		CHOIR_TRY(chi_values_check(task->args));
 		CHOIR_TRY(chi_strategy_count_examples(s, task->args));
 	}
-	if (memcmp(&run->task, task, sizeof *task) != 0)
-		memcpy(&run->task, task, sizeof *task);
+	if (memcmp(&run->task, task, sizeof *task) != 0) // else its line stays where it is
+		run->task = *task;
 	if (run->alone != alone)
 		run->alone = alone;
 	run->applied = false;
 	run->failed_replica = s->replicas;
-	store(&run->failed, 0);
-	store(&run->finished.word, 0);
+	run->number++;
+	if (chi_atomic32_load(&run->failed) != 0)
+		chi_atomic32_store(&run->failed, 0);
 	for (int i = 0; i < s->lanes; i++)
 		begin_lane(run, i);
 	return CHOIR_OK;
@@ -238,19 +237,25 @@ static void send_lanes(chi_run *run)
 		}
 }
 
-static void wait_for_lanes(chi_run *run)
+static void wait_for_lane(chi_run *run, int lane)
 {
-	const uint32_t lanes = (uint32_t) run->strategy->lanes;
-	uint32_t word = chi_atomic32_load(&run->finished.word);
-	if (word == lanes)
+	chi_gate *through = &run->lane[lane].through;
+	uint32_t word = chi_atomic32_load(&through->word);
+	if (word == run->number)
 		return;
 	chi_lane_trace(run, 0, CHOIR_TRACE_WAIT, "other devices");
 	do {
 		// Replicas have deadlines of their own; user code that never returns cannot be stopped.
-		(void) chi_gate_wait(&run->finished, word, run->spin, chi_clock_deadline(-1));
-		word = chi_atomic32_load(&run->finished.word);
-	} while (word != lanes);
+		(void) chi_gate_wait(through, word, run->spin, chi_clock_deadline(-1));
+		word = chi_atomic32_load(&through->word);
+	} while (word != run->number);
 	chi_trace_end();
+}
+
+static void wait_for_lanes(chi_run *run)
+{
+	for (int i = 0; i < run->strategy->lanes; i++)
+		wait_for_lane(run, i);
 }
 
 // Of lanes that carry one replica, whose workers know nothing of what comes after.

@@ -37,7 +37,7 @@ typedef struct {
 } chi_subject;
 
 typedef struct chi_replica {
-	choir_replica shown; // first, so that a choir_replica is one of these
+	_Alignas(64) choir_replica shown; // first, so that a choir_replica is one of these
 	struct chi_run *run;
 	int id, lane; // id: among those of this worker
 	chi_replica_state state; // under the run's lock; only where the lane carries several
@@ -46,6 +46,7 @@ typedef struct chi_replica {
 	chi_gate baton; // opened by who hands the baton to this replica
 	uint32_t sequence; // meetings so far
 	uint32_t lights; // light sums so far
+	int side; // where it shows them: another one in each run
 	int commits; // of optimizers so far
 	uint64_t gave; // hash of the variables whose gradients it gave since the last of them
 	int gives; // and their number
@@ -57,16 +58,17 @@ typedef struct chi_replica {
 	choir_tensor *contribution; // to a collective that one replica does for all
 	int64_t offset; // of its part in what was gathered last
 	bool cancelled; // was told to stop: what it returns is not the cause
-	char apart[64]; // as for lanes
 } chi_replica;
 
+// Lanes are written by different processors, and the one that waits for a lane polls its gate.
 typedef struct {
-	int next, last; // the next replica that never ran; one after the last
+	_Alignas(64) int next, last; // the next replica that never ran; one after the last
 	int left; // replicas that have not returned
 	bool shared; // carries several replicas
 	bool held; // somebody has the baton, or is on the way to take it
 	bool closed; // all have returned and somebody has seen to the rest
-	char apart[104]; // lanes are written by different processors
+	uint32_t number; // of the run
+	_Alignas(64) chi_gate through; // the number of the last run that the lane is through with
 } chi_lane;
 
 // What a run is asked to do.
@@ -77,9 +79,8 @@ typedef struct {
 	uint64_t step; // keys of random numbers
 } chi_run_task;
 
-// Its first lines are read by all and seldom change, the second part changes while a run goes on,
-// and what is written when a lane is through lies apart from both: lines of the cache go from
-// processor to processor only for what one of them has to learn.
+// Its first lines are read by all and seldom change: lines of the cache go from processor to
+// processor only for what one of them has to learn.
 typedef struct chi_run {
 	choir_strategy *strategy;
 	chi_run_task task;
@@ -89,13 +90,13 @@ typedef struct chi_run {
 	bool spin; // no more lanes than cores
 	bool alone; // of one replica: what it gives to optimizers is dropped
 	chi_atomic32 failed; // not zero: stop
-	_Alignas(64) chi_gate finished; // lanes that are through, of this run
 	_Alignas(64) chi_mutex lock;
 	// arrivals, and returns where lanes are shared: while there are some, nobody is too late
 	chi_atomic32 moves;
 	chi_atomic32 asked; // meetings that somebody has come to, or tried to
 	chi_gate event; // its word moves whenever somebody who waits should look again
 	struct chi_worker *sent; // to lanes that carry one replica; the caller's alone
+	uint32_t number; // of runs; the caller's as well
 	int failed_replica; // the lowest that failed by itself; replicas: a merge or update did
 	chi_error error; // its failure
 	struct chi_meet **meet; // a ring: meetings first_meet .. next_meet - 1

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 
 enum {
-	BUFFER_ALIGNMENT = 64, // a cache line, and the widest vector
+	BUFFER_ALIGNMENT = CHI_LINE, // which is the widest vector, too
 	HUGE_PAGE = 2 << 20
 };
 

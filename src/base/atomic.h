@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { CHI_LINE = 64 }; // bytes of a line of the cache, which is what processors hand over
+
 #if defined(__SANITIZE_THREAD__)
 #define CHI_NO_FENCES
 #elif defined(__has_feature)
@@ -91,6 +93,16 @@ static inline void chi_spin_pause(void)
 	__builtin_ia32_pause();
 #elif defined(__aarch64__)
 	__asm__ volatile("yield");
+#endif
+}
+
+// Says to the processor that this thread is about to write where p points.
+static inline void chi_fetch_to_write(const void *p)
+{
+#if defined(__x86_64__)
+	__asm__ volatile("prefetchw %0" : : "m"(*(const char *) p));
+#else
+	__builtin_prefetch(p, 1);
 #endif
 }
 

@@ -12,7 +12,7 @@ typedef struct chi_worker {
 	struct chi_crew *crew;
 	struct chi_worker *next_idle; // or the next of those that a run has sent
 	struct chi_worker *next;
-	_Alignas(64) chi_gate gate; // its word moves when there is a job
+	_Alignas(CHI_LINE) chi_gate gate; // its word moves when there is a job
 	chi_run *run; // the job; NULL: end, or help
 	struct chi_help *help; // the job, if it is no lane of a run
 	int lane;
@@ -25,7 +25,7 @@ struct chi_crew {
 	bool pin;
 	int cores, lane;
 	chi_team *team; // of the lane's cores; NULL: it has one
-	_Alignas(64) chi_mutex lock;
+	_Alignas(CHI_LINE) chi_mutex lock;
 	chi_worker *idle, *all;
 	chi_gate helped; // of the first lane: how many have returned from chi_crew_all, in all
 };

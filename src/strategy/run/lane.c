@@ -216,10 +216,21 @@ void chi_lane_trace(const chi_run *run, int lane, choir_trace_category category,
 			last, category, name);
 }
 
+// What the caller of run has written of the lane, and this thread is to write, comes at once and not
+// one line after the other.
+static void fetch(const chi_run *run, int lane)
+{
+	const char *first = (const char *) &run->replica[run->strategy->first[lane]];
+	chi_fetch_to_write(&run->lane[lane]);
+	for (size_t i = 0; i < sizeof *run->replica; i += CHI_LINE)
+		chi_fetch_to_write(first + i);
+}
+
 void chi_lane_go(chi_run *run, int lane, chi_worker *worker)
 {
 	bool close = false;
 	chi_replica *r;
+	fetch(run, lane);
 	chi_team *before = chi_team_use(run->strategy->crew[lane].team);
 	while ((r = take(run, lane, &worker, &close)) != NULL)
 		chi_replica_call(r);

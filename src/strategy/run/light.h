@@ -24,7 +24,7 @@ typedef struct chi_light {
 	chi_gate gate;
 	chi_light_part part[2];
 	// What follows is its replica's own, but for errors.
-	_Alignas(64) uint32_t said; // the counts in its word
+	_Alignas(CHI_LINE) uint32_t said; // the counts in its word
 	chi_buffer *held[2]; // references to the memory of the parts
 	choir_dtype dtype[2];
 	choir_shape shape[2];

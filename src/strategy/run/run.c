@@ -198,7 +198,7 @@ static void begin_lane(chi_run *run, int i)
 	for (int id = first[i]; id < first[i + 1]; id++) {
 		begin_replica(&run->replica[id]);
 		run->replica[id].given.n = run->replica[id].returned.n = 0;
-		run->replica[id].side ^= 1;
+		run->replica[id].side = (int) (run->number % 2); // written, never read here
 	}
 }
 

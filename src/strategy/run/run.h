@@ -37,7 +37,7 @@ typedef struct {
 } chi_subject;
 
 typedef struct chi_replica {
-	_Alignas(64) choir_replica shown; // first, so that a choir_replica is one of these
+	_Alignas(CHI_LINE) choir_replica shown; // first, so that a choir_replica is one of these
 	struct chi_run *run;
 	int id, lane; // id: among those of this worker
 	chi_replica_state state; // under the run's lock; only where the lane carries several
@@ -62,13 +62,14 @@ typedef struct chi_replica {
 
 // Lanes are written by different processors, and the one that waits for a lane polls its gate.
 typedef struct {
-	_Alignas(64) int next, last; // the next replica that never ran; one after the last
+	_Alignas(CHI_LINE) int next, last; // the next replica that never ran; one after the last
 	int left; // replicas that have not returned
 	bool shared; // carries several replicas
 	bool held; // somebody has the baton, or is on the way to take it
 	bool closed; // all have returned and somebody has seen to the rest
 	uint32_t number; // of the run
-	_Alignas(64) chi_gate through; // the number of the last run that the lane is through with
+	_Alignas(
+			CHI_LINE) chi_gate through; // the number of the last run that the lane is through with
 } chi_lane;
 
 // What a run is asked to do.
@@ -90,7 +91,7 @@ typedef struct chi_run {
 	bool spin; // no more lanes than cores
 	bool alone; // of one replica: what it gives to optimizers is dropped
 	chi_atomic32 failed; // not zero: stop
-	_Alignas(64) chi_mutex lock;
+	_Alignas(CHI_LINE) chi_mutex lock;
 	// arrivals, and returns where lanes are shared: while there are some, nobody is too late
 	chi_atomic32 moves;
 	chi_atomic32 asked; // meetings that somebody has come to, or tried to

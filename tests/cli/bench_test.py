@@ -1,9 +1,6 @@
 """The benchmarks run and say what they promise; how fast is no matter here."""
 
-import os
-import unittest
-
-from command import Case, main
+from command import Case, main, not_for_threads, not_sanitized
 
 
 class Bench(Case):
@@ -31,7 +28,7 @@ class Bench(Case):
                 self.assertAlmostEqual(line["share_of_limit"],
                                        line["limit_ms"] / line["step_ms_median"], places=6)
 
-    @unittest.skipIf(os.environ.get("CHOIR_TEST_SANITIZE") == "thread", "a minute, for steps that others test")
+    @not_sanitized
     def test_models(self):
         for case, batch, most in (("gpt128", 16, 6.5), ("resnet20", 128, 4)):
             (line,) = self.events("bench", "train", "--case", case, "--seconds", "0.01")
@@ -39,6 +36,7 @@ class Bench(Case):
             self.assertAlmostEqual(line["examples_per_s"], 1e3 * batch / line["step_ms_median"], delta=1)
             self.assertTrue(0 <= line["loss"] < most)
 
+    @not_for_threads
     def test_kernels(self):
         peak, *lines = self.events("bench", "kernels", "--seconds", "0.001")
         self.assertGreaterEqual(peak["peak_gflops"], 0)

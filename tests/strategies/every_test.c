@@ -1,16 +1,9 @@
 // The suite of programs on every strategy that there is, and on one from outside.
+#include "plain_kernels.h"
 #include <choir/extend/strategy.h>
 #include "suite.h"
 
 #include <stdlib.h>
-
-// oneDNN's own locks are invisible to the thread sanitizer.
-#if defined(__SANITIZE_THREAD__)
-__attribute__((constructor)) static void use_plain_kernels(void)
-{
-	setenv("CHOIR_KERNELS", "plain", 1);
-}
-#endif
 
 // ---- A strategy of the table alone: every variable on the last device that carries replicas.
 

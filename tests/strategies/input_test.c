@@ -2,6 +2,7 @@
 // all stop together however much each of them has, how many examples there are in a step, and that
 // a failure of one is one of all.
 #include "peers.h"
+#include "plain_kernels.h"
 
 #include "data/dataset.h"
 #include "input/worker.h"
@@ -12,14 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-// oneDNN's own locks are invisible to the thread sanitizer.
-#if defined(__SANITIZE_THREAD__)
-__attribute__((constructor)) static void use_plain_kernels(void)
-{
-	setenv("CHOIR_KERNELS", "plain", 1);
-}
-#endif
 
 enum { WORKERS = 4 };
 

@@ -1,5 +1,7 @@
 // Workers that make variables at the same time: each name is made once. Initial values take their
 // time here, so that the others come while one is at it.
+#include "plain_kernels.h"
+
 #include <choir/choir.h>
 
 #include <setjmp.h>
@@ -14,14 +16,6 @@
 #include <cmocka.h>
 
 enum { WORKERS = 4 };
-
-// oneDNN's own locks are invisible to the thread sanitizer.
-#if defined(__SANITIZE_THREAD__)
-__attribute__((constructor)) static void use_plain_kernels(void)
-{
-	setenv("CHOIR_KERNELS", "plain", 1);
-}
-#endif
 
 typedef struct {
 	atomic_int here; // workers that are about to make it

@@ -1,6 +1,7 @@
 // Multi-worker mirrored where something is wrong: workers that differ are named before a number is
 // used, who fails is named everywhere, and nobody waits for somebody who does not come.
 #include "peers.h"
+#include "plain_kernels.h"
 #include "programs.h"
 
 #include "base/alloc.h"
@@ -12,14 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-// oneDNN's own locks are invisible to the thread sanitizer.
-#if defined(__SANITIZE_THREAD__)
-__attribute__((constructor)) static void use_plain_kernels(void)
-{
-	setenv("CHOIR_KERNELS", "plain", 1);
-}
-#endif
 
 // NULL if this thread's last failure has this status and all of the words.
 static const char *last_failure(choir_status status, const char *first, const char *second)

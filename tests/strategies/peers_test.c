@@ -1,6 +1,7 @@
 // Multi-worker mirrored: however many workers carry the replicas, and however many devices they
 // have, a training has the same bits.
 #include "peers.h"
+#include "plain_kernels.h"
 #include "programs.h"
 
 #include <setjmp.h>
@@ -10,14 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-// oneDNN's own locks are invisible to the thread sanitizer.
-#if defined(__SANITIZE_THREAD__)
-__attribute__((constructor)) static void use_plain_kernels(void)
-{
-	setenv("CHOIR_KERNELS", "plain", 1);
-}
-#endif
 
 static const program *find(const char *name)
 {

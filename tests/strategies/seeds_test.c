@@ -1,5 +1,7 @@
 // The examples of the three documents that Choir began with (docs/seeds.md), as programs: what
 // each shows in Python or Scala, on replicas that share memory and on replicas that do not.
+#include "plain_kernels.h"
+
 #include <choir/choir.h>
 
 #include <setjmp.h>
@@ -10,14 +12,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-// oneDNN's own locks are invisible to the thread sanitizer.
-#if defined(__SANITIZE_THREAD__)
-__attribute__((constructor)) static void use_plain_kernels(void)
-{
-	setenv("CHOIR_KERNELS", "plain", 1);
-}
-#endif
 
 #define NEED(condition) \
 	do { \

@@ -1,5 +1,7 @@
 // Workers of a parameter server: that nothing is lost under locks, that every element is whole
 // without, that workers do not wait for each other, and how they fail.
+#include "plain_kernels.h"
+
 #include <choir/choir.h>
 
 #include <math.h>
@@ -16,14 +18,6 @@
 #include <cmocka.h>
 
 enum { STEPS = 40, LARGE = 9000 };
-
-// oneDNN's own locks are invisible to the thread sanitizer.
-#if defined(__SANITIZE_THREAD__)
-__attribute__((constructor)) static void use_plain_kernels(void)
-{
-	setenv("CHOIR_KERNELS", "plain", 1);
-}
-#endif
 
 typedef struct {
 	const char *devices, *parameters;

@@ -19,7 +19,7 @@
 
 enum { MOST_OPS = 12, MOST_REPLICAS = 9, LONGEST = 6000 };
 static const int64_t MODULUS = 1000003;
-static const double SECONDS = 10; // for all programs together
+static const double SECONDS = 5; // for all programs together
 
 typedef enum { LOCAL, ALL_REDUCE, MERGE, GATHER, BROADCAST, NESTED, KINDS } kind;
 typedef enum { NOTHING, FAILS, RETURNS, DIVERGES, MERGE_FAILS, TROUBLES } trouble;

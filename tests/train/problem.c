@@ -1,5 +1,6 @@
 // The problem of problem.h.
 #include "train/problem.h"
+#include "plain_kernels.h"
 
 #include "base/error.h"
 
@@ -13,14 +14,6 @@
 #include <string.h>
 
 enum { IN = 12, HIDDEN = 9, CLASSES = 4, MOST = 21 };
-
-// oneDNN's own locks are invisible to the thread sanitizer.
-#if defined(__SANITIZE_THREAD__)
-__attribute__((constructor)) static void use_plain_kernels(void)
-{
-	setenv("CHOIR_KERNELS", "plain", 1);
-}
-#endif
 
 static choir_layer *make_model(void)
 {

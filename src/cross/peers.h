@@ -21,6 +21,7 @@ typedef struct chi_peers {
 	choir_cluster *cluster; // borrowed
 	int workers, worker;
 	int replicas; // of all of them
+	bool host; // everybody's devices have host memory, as the first group of devices finds
 	int *first; // worker w has replicas first[w] .. first[w + 1] - 1
 	int *node; // its maximal nodes of the canonical tree are node[w] .. node[w + 1] - 1
 	choir_part *part; // of all nodes, with their data while a sum is made

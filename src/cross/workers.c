@@ -79,17 +79,24 @@ static choir_status open_streams(workers *w)
 	return CHOIR_OK;
 }
 
-static choir_status decide_on_bundles(workers *w)
+// What all workers must know of the devices of all.
+typedef struct {
+	int alone, host;
+} devices_of_one;
+
+static choir_status compare_devices(workers *w)
 {
 	chi_peers *p = w->peers;
-	const int own = w->alone;
-	int *all = chi_alloc_array((size_t) p->workers, sizeof *all);
+	const devices_of_one own = { w->alone, !w->staged };
+	devices_of_one *all = chi_alloc_array((size_t) p->workers, sizeof *all);
 	if (all == NULL)
 		return choir_error_status();
 	const choir_status status = chi_peers_gather(p, &own, sizeof own, all, "devices");
-	w->bundles = true;
-	for (int i = 0; status == CHOIR_OK && i < p->workers; i++)
-		w->bundles = w->bundles && all[i] != 0;
+	w->bundles = p->host = true;
+	for (int i = 0; status == CHOIR_OK && i < p->workers; i++) {
+		w->bundles = w->bundles && all[i].alone != 0;
+		p->host = p->host && all[i].host != 0;
+	}
 	chi_free(all);
 	return status;
 }
@@ -114,7 +121,7 @@ static choir_status open_workers(void *self, const choir_group *group)
 		CHOIR_TRY(chi_meeting_open(&w->meeting[i], group->members));
 	if (w->staged)
 		CHOIR_TRY(open_streams(w));
-	return decide_on_bundles(w);
+	return compare_devices(w);
 }
 
 static void close_workers(void *self)

@@ -55,7 +55,7 @@ struct sim {
 	chi_cond changed;
 	place worker[MOST_WORKERS];
 	message *first, **end;
-	uint64_t events, sent, orders, delivered;
+	uint64_t events, sent, orders, delivered, bytes;
 	double now;
 	double last_event; // real seconds
 	uint64_t cut;
@@ -228,6 +228,7 @@ static void hand_over(sim *s, message *m, ticket *t)
 	if (m->ticket != 0)
 		s->worker[m->from].ticket[m->ticket - 1].state = DONE;
 	s->delivered++;
+	s->bytes += m->bytes;
 }
 
 // Delivers what has arrived at a worker.
@@ -507,4 +508,12 @@ uint64_t sim_messages(sim *s)
 	const uint64_t delivered = s->delivered;
 	chi_mutex_unlock(&s->lock);
 	return delivered;
+}
+
+uint64_t sim_bytes(sim *s)
+{
+	chi_mutex_lock(&s->lock);
+	const uint64_t bytes = s->bytes;
+	chi_mutex_unlock(&s->lock);
+	return bytes;
 }

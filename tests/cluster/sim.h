@@ -34,3 +34,4 @@ void sim_rest(sim *s, int worker, bool rests);
 double sim_now(sim *s); // virtual seconds
 // How many messages were delivered.
 uint64_t sim_messages(sim *s);
+uint64_t sim_bytes(sim *s); // in them

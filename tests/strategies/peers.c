@@ -41,5 +41,7 @@ void peers_run(const peers_job *job)
 	sim *s = sim_new(&o);
 	assert_non_null(s);
 	crew_run(s, job->place.workers, NULL, be_worker, (void *) (uintptr_t) job);
+	if (job->bytes != NULL)
+		*job->bytes = sim_bytes(s);
 	sim_free(s);
 }

@@ -22,6 +22,7 @@ typedef struct {
 	void *user;
 	// Changes worker's options before its strategy is made; may be NULL.
 	void (*options)(choir_strategy_options *o, int worker, void *user);
+	uint64_t *bytes; // becomes what went between workers; may be NULL
 } peers_job;
 
 // Fails the test with the worker and its text if one found something wrong.

@@ -103,6 +103,7 @@ static choir_status prepare(chi_instance *in, int by)
 	in->n = first->n;
 	in->pieces = 0;
 	CHOIR_TRY(a->table->begin(a->user, in->state, first->n, in->variable));
+	CHOIR_TRY(chi_rows_agree(in));
 	for (size_t i = 0; i < first->n; i++) {
 		CHOIR_TRY(chi_rows_prepare(in, i, by));
 		CHOIR_TRY(prepare_item(in, &in->shared[i]));

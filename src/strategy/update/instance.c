@@ -123,6 +123,8 @@ void chi_instance_free(chi_instance *in)
 		chi_free(in->shared[i].landing);
 		chi_free(in->shared[i].squares);
 		chi_free(in->shared[i].rows.memory);
+		chi_free(in->shared[i].rows.each);
+		chi_free(in->shared[i].rows.bytes);
 	}
 	if (in->apply->table->close != NULL)
 		in->apply->table->close(in->state);
@@ -130,6 +132,7 @@ void chi_instance_free(chi_instance *in)
 	chi_free(in->state);
 	chi_free(in->shared);
 	chi_free(in->variable);
+	chi_free(in->kinds);
 	chi_free(in->lane);
 	chi_free(in);
 }

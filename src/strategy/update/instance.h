@@ -31,7 +31,12 @@ typedef struct {
 	char *laid;
 	void *memory;
 	size_t room;
+	int64_t *each; // rows of each replica of all workers
+	size_t *bytes; // of each worker, of what is exchanged
 } chi_merged_rows;
+
+// How gradients were given, by any replica.
+enum { CHI_GAVE_ROWS = 1, CHI_GAVE_TENSORS = 2 };
 
 typedef struct chi_item {
 	struct chi_instance *instance;
@@ -68,6 +73,7 @@ typedef struct {
 	double *squares; // of each slice
 	int64_t slices, slices_room;
 	uint32_t first_piece;
+	unsigned char kinds; // CHI_GAVE_..., one or both
 	bool by_rows; // no sum but that of rows
 	bool spread; // of these: an element without a gradient moves, too
 	chi_merged_rows rows;
@@ -86,6 +92,8 @@ typedef struct chi_instance {
 	chi_shared_item *shared;
 	choir_variable **variable; // of each shared item, for begin
 	size_t variable_room;
+	unsigned char *kinds; // room for what workers tell each other
+	size_t kinds_room;
 	bool keeps; // sums are kept: gated, or memory that is not the host's
 	bool gated;
 	chi_instance_stage stage; // under the run's lock
@@ -134,6 +142,17 @@ bool chi_apply_wait(chi_run *run, const chi_atomic32 *flag);
 // are added up, or made tensors if one gave a tensor; and the update of those that were added up.
 choir_status chi_rows_add(chi_rows *rows, int replica, const choir_tensor *slices);
 void chi_rows_clear(chi_rows *rows);
+// The row numbers of g.
+void chi_rows_widen(const chi_given_rows *g, int64_t *to);
+// What workers tell each other (rows_between.c), all of it by one thread: how the gradients were
+// given; how many rows of item i each replica has, and all together; and all of these rows, in the
+// order of replicas.
+choir_status chi_rows_agree(chi_instance *in);
+choir_status chi_rows_count(chi_instance *in, size_t i, size_t *all);
+choir_status chi_rows_share(
+		chi_instance *in, size_t i, size_t row_bytes, int64_t *index, char *values);
+// What a replica here gave of item i; NULL: no rows.
+const chi_given_rows *chi_rows_of(const chi_instance *in, size_t i, int replica);
 // by is the lane whose thread, and so whose stream, this is.
 choir_status chi_rows_prepare(chi_instance *in, size_t i, int by);
 // Of items that are not spread; and a slice of one that is, laid out for a lane among zeros.

@@ -16,7 +16,7 @@
 bool chi_apply_takes_rows(const chi_apply *a, const choir_variable *v)
 {
 	const choir_strategy *s = a->strategy;
-	return chi_strategy_has(s, v) && s->peers == NULL && v->copies == 1 &&
+	return chi_strategy_has(s, v) && (s->peers == NULL || s->peers->host) && v->copies == 1 &&
 			v->sharing == CHI_ALONE && s->all_host && s->all_here && v->shape.rank > 0 &&
 			!a->table->gated(a->user);
 }
@@ -85,6 +85,7 @@ typedef struct {
 	chi_slices_part *part; // of each replica
 	chi_slices_entry *entry;
 	int64_t *index; // all replicas' row numbers
+	char *come; // and rows, between workers
 	int64_t *row; // the different ones
 	char *values; // theirs
 	char *laid; // for each lane, where every row moves
@@ -106,12 +107,14 @@ static choir_status lay_out(
 	const size_t row =
 			chi_variable_bytes(v) / (size_t) (v->shape.dim[0] > 0 ? v->shape.dim[0] : 1);
 	const size_t laid = shared->spread ? (size_t) s->lanes * CHI_UPDATE_SLICE : 0;
-	size_t end = 0, at[6];
-	if (!place(&end, (size_t) s->replicas, sizeof *l->part, &at[0]) ||
+	const size_t come = s->peers == NULL ? 0 : all;
+	size_t end = 0, at[7];
+	if (!place(&end, (size_t) s->in_sync, sizeof *l->part, &at[0]) ||
 			!place(&end, all, sizeof *l->entry, &at[1]) ||
 			!place(&end, all, sizeof(int64_t), &at[2]) ||
 			!place(&end, all, sizeof(int64_t), &at[3]) || !place(&end, all, row, &at[4]) ||
-			!place(&end, laid, chi_dtype_size(v->dtype), &at[5]))
+			!place(&end, laid, chi_dtype_size(v->dtype), &at[5]) ||
+			!place(&end, come, row, &at[6]))
 		return choir_fail(CHOIR_NO_MEMORY, "variable \"%s\": too many rows", v->name);
 	if (end > m->room) {
 		chi_free(m->memory);
@@ -123,7 +126,7 @@ static choir_status lay_out(
 	}
 	char *base = m->memory;
 	*l = (layout){ (void *) (base + at[0]), (void *) (base + at[1]), (void *) (base + at[2]),
-		(void *) (base + at[3]), base + at[4], base + at[5] };
+		base + at[6], (void *) (base + at[3]), base + at[4], base + at[5] };
 	return CHOIR_OK;
 }
 
@@ -133,11 +136,33 @@ static int64_t width_of(const choir_variable *v)
 	return v->shape.dim[0] > 0 ? v->elements / v->shape.dim[0] : 0;
 }
 
-static void widen(const chi_given_rows *g, int64_t *to)
+void chi_rows_widen(const chi_given_rows *g, int64_t *to)
 {
 	for (int64_t k = 0; k < g->n; k++)
 		to[k] = g->index_dtype == CHOIR_I64 ? ((const int64_t *) g->index)[k]
 											: ((const int32_t *) g->index)[k];
+}
+
+// The parts of all replicas, those of other workers too.
+static choir_status bring(chi_instance *in, size_t i, const layout *l)
+{
+	const choir_strategy *s = in->strategy;
+	const choir_variable *v = in->shared[i].variable;
+	const size_t row = (size_t) width_of(v) * chi_dtype_size(v->dtype);
+	int64_t *index = l->index;
+	const char *values = l->come;
+	if (s->peers != NULL)
+		CHOIR_TRY(chi_rows_share(in, i, row, l->index, l->come));
+	for (int r = 0; r < s->in_sync; r++) {
+		const int64_t n = in->shared[i].rows.each[r];
+		const chi_given_rows *g = s->peers == NULL ? chi_rows_of(in, i, r) : NULL;
+		l->part[r] = (chi_slices_part){ n, index, g == NULL ? values : g->values };
+		if (g != NULL)
+			chi_rows_widen(g, index);
+		index += n;
+		values += (size_t) n * row;
+	}
+	return CHOIR_OK;
 }
 
 static choir_status merge(chi_instance *in, size_t i, size_t all)
@@ -147,45 +172,39 @@ static choir_status merge(chi_instance *in, size_t i, size_t all)
 	chi_merged_rows *m = &in->shared[i].rows;
 	layout l = { 0 };
 	CHOIR_TRY(lay_out(&in->shared[i], s, all, &l));
-	memset(l.part, 0, (size_t) s->replicas * sizeof *l.part);
-	int64_t *index = l.index;
-	for (int lane = 0; lane < s->lanes; lane++) {
-		const chi_rows *rows = &in->lane[lane].item[i]->rows;
-		for (size_t k = 0; k < rows->n; k++) {
-			const chi_given_rows *g = &rows->given[k];
-			widen(g, index);
-			l.part[g->replica] = (chi_slices_part){ g->n, index, g->values };
-			index += g->n;
-		}
-	}
-	m->n = chi_slices_order(s->replicas, l.part, l.entry);
+	CHOIR_TRY(bring(in, i, &l));
+	m->n = chi_slices_order(s->in_sync, l.part, l.entry);
 	m->row = l.row;
 	m->values = l.values;
 	m->laid = l.laid;
 	const int64_t width = width_of(v);
 	return chi_slices_sum(
-			s->replicas, l.part, (int64_t) all, l.entry, v->dtype, width, m->row, m->values);
+			s->in_sync, l.part, (int64_t) all, l.entry, v->dtype, width, m->row, m->values);
+}
+
+// Whether so many rows, and their numbers, are more to send than the larger tensor.
+static bool are_many(const chi_instance *in, size_t i, size_t all)
+{
+	const choir_variable *v = in->shared[i].variable;
+	const size_t row = (size_t) width_of(v) * chi_dtype_size(v->dtype);
+	return in->strategy->peers != NULL && all >= chi_variable_bytes(v) / (row + sizeof(int64_t));
 }
 
 choir_status chi_rows_prepare(chi_instance *in, size_t i, int by)
 {
 	const chi_apply_table *table = in->apply->table;
 	chi_shared_item *s = &in->shared[i];
-	bool given = false, dense = in->keeps;
 	size_t all = 0;
-	for (int lane = 0; lane < in->strategy->lanes; lane++) {
-		const chi_item *item = in->lane[lane].item[i];
-		given = given || item->rows.n > 0;
-		dense = dense || item->fold.n > 0;
-		for (size_t k = 0; k < item->rows.n; k++)
-			all += (size_t) item->rows.given[k].n;
-	}
-	s->by_rows = given && !dense;
+	s->by_rows = s->kinds == CHI_GAVE_ROWS && !in->keeps;
+	s->spread = false;
+	if ((s->kinds & CHI_GAVE_ROWS) == 0)
+		return CHOIR_OK;
+	if (s->by_rows)
+		CHOIR_TRY(chi_rows_count(in, i, &all));
+	s->by_rows = s->by_rows && !are_many(in, i, all);
 	s->spread = s->by_rows &&
 			(table->skips_zeros == NULL || !table->skips_zeros(in->apply->user, s->variable));
-	if (!given)
-		return CHOIR_OK;
-	return dense ? make_dense(in, i, in->strategy->exchange[by]) : merge(in, i, all);
+	return s->by_rows ? merge(in, i, all) : make_dense(in, i, in->strategy->exchange[by]);
 }
 
 choir_status chi_rows_update(chi_instance *in, int by)

@@ -1,0 +1,185 @@
+// Gradients that are rows of a large variable stay rows between workers, and change it to the bits
+// that one worker does.
+#include "peers.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <math.h>
+#include <string.h>
+
+enum { WIDTH = 3, STEPS = 6, REPLICAS = 4, MOST_ROWS = 400 };
+
+typedef struct {
+	choir_optimizer_kind kind;
+	double clip;
+	int64_t rows; // of the table
+	float expected[MOST_ROWS * WIDTH], small[2];
+} job;
+
+typedef struct {
+	const job *of;
+	choir_optimizer *optimizer;
+	choir_variable *table, *w;
+	int step;
+} training;
+
+// Some rows, one of them twice; none in replica 1 of every third step; in the last many.
+static choir_tensor *gradient(choir_replica *r, const training *t)
+{
+	const int id = choir_replica_id(r);
+	const int64_t n = t->step == 5 ? t->of->rows : id == 1 && t->step % 3 == 1 ? 0 : 4;
+	int64_t row[MOST_ROWS];
+	float values[MOST_ROWS * WIDTH];
+	for (int64_t i = 0; i < n; i++)
+		row[i] = i == 3 ? 2 : (5 * i + id * id + t->step) % t->of->rows;
+	for (int64_t i = 0; i < n * WIDTH; i++)
+		values[i] = (float) sin(1.0 + 3 * id + 5 * t->step + 7 * (double) i);
+	choir_tensor *slices = choir_indexed_slices(
+			choir_constant(r->frame, CHOIR_F32, CHOIR_SHAPE(n, WIDTH), values),
+			choir_constant(r->frame, CHOIR_I64, CHOIR_SHAPE(n), row), t->of->rows);
+	return t->step == 4 && id == 2 ? choir_to_dense(slices) : slices; // one gives a tensor
+}
+
+static choir_status step(choir_replica *r, void *user)
+{
+	const training *t = user;
+	choir_tensor *w = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), 0.5 + choir_replica_id(r));
+	if (choir_optimizer_give(t->optimizer, r, t->table, gradient(r, t)) != CHOIR_OK ||
+			choir_optimizer_give(t->optimizer, r, t->w, w) != CHOIR_OK)
+		return choir_error_status();
+	return choir_optimizer_apply_gradients(t->optimizer, r);
+}
+
+static const char *fetch(choir_variable *v, void *to, size_t bytes)
+{
+	choir_frame *f = choir_frame_new(NULL);
+	const choir_status status = choir_tensor_fetch(choir_variable_read(v, f), to, bytes);
+	choir_frame_free(f);
+	return status == CHOIR_OK ? NULL : choir_error();
+}
+
+static const char *train(choir_strategy *s, const job *j, float table[], float small[2])
+{
+	training t = { .of = j };
+	if (s == NULL)
+		return choir_error();
+	CHOIR_SCOPE (s) {
+		t.table = choir_variable_new("table", CHOIR_SHAPE(j->rows, WIDTH), NULL);
+		t.w = choir_variable_new("w", CHOIR_SHAPE(2), NULL);
+		t.optimizer = choir_optimizer_new(
+				j->kind, CHOIR_OPTIONS(choir_optimizer_options, .clip_norm = j->clip));
+	}
+	for (; t.optimizer != NULL && t.step < STEPS; t.step++)
+		if (choir_strategy_run(s, step, &t, NULL, NULL) != CHOIR_OK)
+			return choir_error();
+	if (t.optimizer == NULL)
+		return choir_error();
+	const char *wrong = fetch(t.table, table, (size_t) j->rows * WIDTH * sizeof *table);
+	return wrong != NULL ? wrong : fetch(t.w, small, 2 * sizeof *small);
+}
+
+static const char *train_here(choir_strategy *s, int worker, void *user)
+{
+	const job *j = user;
+	float table[MOST_ROWS * WIDTH], small[2];
+	(void) worker;
+	const char *wrong = train(s, j, table, small);
+	if (wrong != NULL)
+		return wrong;
+	if (memcmp(small, j->small, sizeof small) != 0)
+		return "the small variable is another";
+	return memcmp(table, j->expected, (size_t) j->rows * WIDTH * sizeof *table) == 0
+			? NULL
+			: "the table is another";
+}
+
+// spec: 2.9, 2.17
+static void the_bits_of_one_worker(void **state)
+{
+	(void) state;
+	static const peers_place places[] = { { 2, "cpu:0" }, { 2, "cpu:0,cpu:1" },
+		{ 3, "cpu:0,cpu:1" }, { 4, "cpu:0" }, { 2, "cpu:0,far:0" } };
+	static const choir_optimizer_kind kinds[] = { CHOIR_SGD, CHOIR_ADAM };
+	for (int kind = 0; kind < 2; kind++)
+		for (int clipped = 0; clipped < 2; clipped++) {
+			static job j;
+			j = (job){ .kind = kinds[kind], .clip = clipped * 0.75, .rows = 40 };
+			choir_strategy *s = choir_mirrored_strategy_new(CHOIR_OPTIONS(
+					choir_strategy_options, .replicas = REPLICAS, .devices = "cpu:0", .seed = 11));
+			const char *wrong = train(s, &j, j.expected, j.small);
+			if (wrong != NULL)
+				fail_msg("%s", wrong);
+			choir_strategy_free(s);
+			for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
+				peers_run(&(peers_job){ .replicas = REPLICAS,
+						.place = places[i],
+						.seed = i,
+						.fn = train_here,
+						.user = &j });
+		}
+}
+
+// ---- What goes between workers.
+
+typedef struct {
+	int64_t rows;
+	choir_optimizer *optimizer[2]; // of each worker
+	choir_variable *table[2];
+} large;
+
+static choir_status give_one_row(choir_replica *r, void *user)
+{
+	const large *l = user;
+	const int id = choir_replica_id(r);
+	const int64_t row = id * 7;
+	const float values[WIDTH] = { 1, 2, 3 };
+	choir_tensor *slices = choir_indexed_slices(
+			choir_constant(r->frame, CHOIR_F32, CHOIR_SHAPE(1, WIDTH), values),
+			choir_constant(r->frame, CHOIR_I64, CHOIR_SHAPE(1), &row), l->rows);
+	CHOIR_TRY(choir_optimizer_give(l->optimizer[id], r, l->table[id], slices));
+	return choir_optimizer_apply_gradients(l->optimizer[id], r);
+}
+
+static const char *update_large(choir_strategy *s, int worker, void *user)
+{
+	large *l = user;
+	if (s == NULL)
+		return choir_error();
+	CHOIR_SCOPE (s) {
+		l->table[worker] = choir_variable_new("table", CHOIR_SHAPE(l->rows, WIDTH), NULL);
+		l->optimizer[worker] = choir_optimizer_new(CHOIR_SGD, NULL);
+	}
+	for (int i = 0; i < STEPS; i++)
+		if (l->optimizer[worker] == NULL ||
+				choir_strategy_run(s, give_one_row, l, NULL, NULL) != CHOIR_OK)
+			return choir_error();
+	return NULL;
+}
+
+// spec: 2.17
+static void only_rows_travel(void **state)
+{
+	(void) state;
+	uint64_t bytes[2];
+	for (int i = 0; i < 2; i++) {
+		large l = { .rows = i == 0 ? 1000 : 100000 };
+		peers_run(&(peers_job){ .replicas = 2,
+				.place = { 2, "cpu:0" },
+				.fn = update_large,
+				.user = &l,
+				.bytes = &bytes[i] });
+	}
+	assert_int_equal(bytes[1], bytes[0]);
+	assert_true(bytes[0] > 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_bits_of_one_worker),
+		cmocka_unit_test(only_rows_travel),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -224,10 +224,12 @@ bool chi_ahead_rewind(chi_ahead *a, int64_t *pass)
 	while (a->running && a->ended) // it is being begun
 		chi_cond_wait(&a->changed, &a->mutex, HUGE_VAL);
 	const bool begun = a->next && a->start.size > 0;
-	if (begun)
+	if (begun) {
 		drop_pass(a);
-	else
+		*pass = a->here.pass;
+	} else {
 		*pass = halt(a) ? chi_dataset_pass(d) : chi_dataset_pass(d) + 1;
+	}
 	chi_mutex_unlock(&a->mutex);
 	return begun;
 }

@@ -259,6 +259,7 @@ static choir_distributed_dataset *complete_data(choir_distributed_dataset *data)
 {
 	bool goes_on;
 	const int steps = find_ahead(data, &goes_on);
+	data->pass = chi_dataset_pass(data->feed[0].data);
 	if (steps == 0 || (data->ahead = chi_ahead_new(data, steps, goes_on)) != NULL)
 		return data;
 	chi_input_free(data);

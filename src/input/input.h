@@ -67,6 +67,7 @@ struct choir_distributed_dataset {
 	int64_t batch; // of all replicas; CHOIR_NONE: not known
 	int64_t room; // examples that a step of this worker can have
 	int64_t steps; // in this pass
+	int64_t pass; // that the program is in: who reads ahead may be in the next one
 	int64_t all; // examples of the step that is made, of all workers as far as they are in step
 	chi_ahead *ahead; // NULL: nothing is read ahead
 	uint64_t signature; // of the dataset as it was given
@@ -91,7 +92,8 @@ void chi_ahead_free(chi_ahead *a);
 choir_status chi_ahead_take(chi_ahead *a, chi_target *to);
 // Nothing is read any more, and what was read is forgotten. NULL is fine.
 void chi_ahead_halt(chi_ahead *a);
-// To the next pass, if the thread has begun it. Else false: halted, and this is the pass to begin.
+// To the next pass, if the thread has begun it; *pass is that. Else false: halted, and it is to be
+// begun.
 bool chi_ahead_rewind(chi_ahead *a, int64_t *pass);
 // Where the dataset stands behind the last step that was taken. False: nothing is being read, ask
 // the feed.

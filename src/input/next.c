@@ -143,6 +143,7 @@ choir_status choir_distributed_dataset_rewind(choir_distributed_dataset *data)
 		pass = chi_dataset_pass(data->feed[0].data) + 1;
 	for (int i = 0; !begun && status == CHOIR_OK && i < data->feeds; i++)
 		status = chi_feed_begin(&data->feed[i], pass);
+	data->pass = pass;
 	chi_trace_end();
 	return status;
 }
@@ -208,5 +209,6 @@ choir_status choir_distributed_dataset_restore(
 				"seeds or columns");
 	chi_ahead_halt(data->ahead);
 	data->steps = p.steps;
+	data->pass = p.pass;
 	return data->feeds > 1 ? go_each(data, &p) : chi_feed_go(&data->feed[0], &p);
 }

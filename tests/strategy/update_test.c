@@ -13,7 +13,7 @@
 
 static choir_strategy *strategy;
 static int replicas;
-static choir_variable *target, *slot, *other;
+static choir_variable *target, *slot, *other, *others_slot;
 
 static void on_every_deal(void (*test)(void))
 {
@@ -28,8 +28,12 @@ static void on_every_deal(void (*test)(void))
 		slot = choir_variable_new("slot", CHOIR_SHAPE(3),
 				CHOIR_OPTIONS(choir_variable_options, .initializer = CHOIR_ONES));
 		world_ok(choir_scope_exit(&beside));
+		world_ok(choir_scope_colocate(&beside, choir_variable_value(other)));
+		others_slot = choir_variable_new("other/slot", CHOIR_SHAPE(3), NULL);
+		world_ok(choir_scope_exit(&beside));
 		world_ok(choir_scope_exit(&scope));
 		assert_non_null(slot);
+		assert_non_null(others_slot);
 		test();
 		world_works(strategy);
 		choir_strategy_free(strategy);
@@ -169,6 +173,8 @@ static choir_status misbehave(choir_update *u, void *user)
 		return last ? CHOIR_OK : choir_update_return(u, "some", choir_number(f, 1));
 	case 11:
 		return choir_update_return(u, "x", NULL);
+	case 13:
+		return choir_variable_assign(others_slot, choir_number(f, 1));
 	default:
 		return return_an_old_read(u);
 	}
@@ -203,8 +209,9 @@ static void misuse_updates(void)
 		{ CHOIR_INVALID, "\"some\" is not set for" },
 		{ CHOIR_INVALID, "return" },
 		{ CHOIR_STATE, "target: has changed since this tensor was read" },
+		{ CHOIR_INVALID, "update of \"target\": variable \"other/slot\" is not colocated" },
 	};
-	for (int how = 0; how < 13; how++) {
+	for (int how = 0; how < 14; how++) {
 		tally t = { .how = how };
 		if (how == 10 && choir_variable_copies(target) == 1)
 			continue;
@@ -222,6 +229,7 @@ static void misuse_updates(void)
 	}
 	assert_int_equal(value_of(target), 0); // nothing was written
 	assert_int_equal(value_of(other), 0);
+	assert_int_equal(value_of(others_slot), 0);
 }
 
 // spec: A41, 2.2, 2.19, A11

@@ -100,9 +100,9 @@ static choir_status train_step(choir_replica *r, void *user)
 	choir_tape *tape = choir_tape_begin(r->frame);
 	choir_tensor *scores = forward(t, choir_replica_arg(r, "x"));
 	choir_tensor *losses = choir_softmax_cross_entropy(scores, choir_replica_arg(r, "label"));
-	TRY(choir_metric_update(t->loss, losses, NULL));
+	CHOIR_TRY(choir_metric_update(t->loss, losses, NULL));
 	choir_tensor *loss = choir_replica_mean(r, losses);
-	TRY(choir_optimizer_minimize(t->optimizer, tape, loss));
+	CHOIR_TRY(choir_optimizer_minimize(t->optimizer, tape, loss));
 	return choir_replica_return(r, "loss", loss);
 }
 
@@ -116,7 +116,8 @@ static choir_status fill_batch(choir_values *batch, int step)
 		label[i] = (i * 2 + step) % CLASSES;
 	choir_values_clear(batch);
 	choir_frame *f = choir_values_frame(batch);
-	TRY(choir_values_split(batch, "x", choir_constant(f, CHOIR_F32, CHOIR_SHAPE(ROWS, IN), x)));
+	CHOIR_TRY(choir_values_split(
+			batch, "x", choir_constant(f, CHOIR_F32, CHOIR_SHAPE(ROWS, IN), x)));
 	return choir_values_split(
 			batch, "label", choir_constant(f, CHOIR_I32, CHOIR_SHAPE(ROWS), label));
 }
@@ -178,15 +179,15 @@ static choir_tensor *own_rows(choir_frame *f, int replica, int count, void *user
 static choir_status reduce_values(choir_strategy *s, choir_values *set, record *to)
 {
 	static const choir_reduce_op ops[] = { CHOIR_SUM, CHOIR_MEAN };
-	TRY(choir_values_set_from_function(set, "vector", program_vector, NULL));
-	TRY(choir_values_set_from_function(set, "rows", own_rows, NULL));
+	CHOIR_TRY(choir_values_set_from_function(set, "vector", program_vector, NULL));
+	CHOIR_TRY(choir_values_set_from_function(set, "rows", own_rows, NULL));
 	for (int i = 0; i < 2; i++) {
-		TRY(record_tensor(to,
+		CHOIR_TRY(record_tensor(to,
 				choir_strategy_reduce(
 						s, ops[i], choir_values_find(set, "vector"), CHOIR_NO_AXIS)));
-		TRY(record_tensor(to,
+		CHOIR_TRY(record_tensor(to,
 				choir_strategy_reduce(s, ops[i], choir_values_find(set, "rows"), CHOIR_AXIS(0))));
-		TRY(record_tensor(to,
+		CHOIR_TRY(record_tensor(to,
 				choir_strategy_reduce(s, ops[i], choir_values_find(set, "rows"), CHOIR_ALL_AXES)));
 	}
 	return CHOIR_OK;
@@ -239,13 +240,13 @@ static choir_status reduce_as_a_batch(
 		choir_cross *x, choir_value *all, choir_value *to, choir_value *sum)
 {
 	choir_reduction items[] = { { all, to, NULL }, { all, all, NULL } }, again = { sum, to, NULL };
-	TRY(choir_cross_batch_reduce_to(x, CHOIR_SUM, 2, items, NULL));
-	TRY(choir_cross_batch_reduce_to(x, CHOIR_MEAN, 1, &again, NULL));
+	CHOIR_TRY(choir_cross_batch_reduce_to(x, CHOIR_SUM, 2, items, NULL));
+	CHOIR_TRY(choir_cross_batch_reduce_to(x, CHOIR_MEAN, 1, &again, NULL));
 	choir_value *const batch[] = { items[0].result, items[1].result, again.result };
 	for (int i = 0; i < 3; i++) {
 		float one[3], other[3];
-		TRY(choir_tensor_fetch(choir_value_local(sum, 0), one, sizeof one));
-		TRY(choir_tensor_fetch(choir_value_local(batch[i], 0), other, sizeof other));
+		CHOIR_TRY(choir_tensor_fetch(choir_value_local(sum, 0), one, sizeof one));
+		CHOIR_TRY(choir_tensor_fetch(choir_value_local(batch[i], 0), other, sizeof other));
 		NEED(memcmp(one, other, sizeof one) == 0);
 	}
 	return CHOIR_OK;
@@ -256,12 +257,12 @@ static choir_status merge(choir_cross *x, void *user)
 	choir_variable *v = user;
 	choir_value *all = choir_cross_arg(x, "x"), *to = choir_variable_value(v);
 	choir_value *sum = choir_cross_reduce_to(x, CHOIR_SUM, all, to);
-	TRY(reduce_as_a_batch(x, all, to, sum));
-	TRY(choir_cross_run(x, nested, NULL));
+	CHOIR_TRY(reduce_as_a_batch(x, all, to, sum));
+	CHOIR_TRY(choir_cross_run(x, nested, NULL));
 	choir_tensor *more =
 			choir_cross_reduce(x, CHOIR_MEAN, choir_cross_take(x, "twice"), CHOIR_NO_AXIS);
-	TRY(choir_cross_return(x, "sum", sum));
-	TRY(choir_cross_return(x, "more", choir_tensor_value(more)));
+	CHOIR_TRY(choir_cross_return(x, "sum", sum));
+	CHOIR_TRY(choir_cross_return(x, "more", choir_tensor_value(more)));
 	return choir_cross_return(x, "v", choir_variable_value(v));
 }
 
@@ -269,10 +270,10 @@ static choir_status call_merge(choir_replica *r, void *user)
 {
 	for (int i = 0; i < 2; i++) {
 		choir_replica_give(r, "x", program_vector(r->frame, choir_replica_id(r) + i, 0, NULL));
-		TRY(choir_replica_merge_call(r, merge, user));
+		CHOIR_TRY(choir_replica_merge_call(r, merge, user));
 	}
-	TRY(choir_replica_return(r, "sum", choir_replica_take(r, "sum")));
-	TRY(choir_replica_return(r, "more", choir_replica_take(r, "more")));
+	CHOIR_TRY(choir_replica_return(r, "sum", choir_replica_take(r, "sum")));
+	CHOIR_TRY(choir_replica_return(r, "more", choir_replica_take(r, "more")));
 	return choir_replica_return(r, "v", choir_replica_take(r, "v"));
 }
 
@@ -303,7 +304,7 @@ static choir_status momentum(choir_update *u, void *user)
 	const pair *p = user;
 	choir_tensor *g = choir_update_arg(u, "gradient");
 	choir_tensor *m = choir_scale(choir_variable_read(p->slot, u->frame), 0.9);
-	TRY(choir_variable_assign(p->slot, choir_add(m, g)));
+	CHOIR_TRY(choir_variable_assign(p->slot, choir_add(m, g)));
 	return choir_variable_assign_sub(
 			p->v, choir_scale(choir_variable_read(p->slot, u->frame), 0.5));
 }
@@ -313,7 +314,7 @@ static choir_status reduce_and_update(choir_cross *x, void *user)
 	const pair *p = user;
 	choir_value *g = choir_cross_reduce_to(
 			x, CHOIR_SUM, choir_cross_arg(x, "gradient"), choir_variable_value(p->v));
-	TRY(choir_cross_give(x, "gradient", g));
+	CHOIR_TRY(choir_cross_give(x, "gradient", g));
 	return choir_cross_update(x, p->v, NULL, momentum, user);
 }
 
@@ -336,8 +337,8 @@ static choir_status update_by_hand(choir_strategy *s, record *to)
 	for (int i = 0; i < choir_variable_copies(p.v); i++)
 		NEED(choir_variable_device(p.v, i) == choir_variable_device(p.slot, i));
 	for (int i = 0; i < 3; i++)
-		TRY(choir_strategy_run(s, four_steps, &p, NULL, NULL));
-	TRY(record_variable(to, p.v));
+		CHOIR_TRY(choir_strategy_run(s, four_steps, &p, NULL, NULL));
+	CHOIR_TRY(record_variable(to, p.v));
 	return record_variable(to, p.slot);
 }
 
@@ -355,7 +356,7 @@ static choir_status refuse_updates(choir_strategy *s, record *to)
 					   s, "v", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_NONE) };
 	NEED(p.v != NULL);
 	if (choir_strategy_replicas(s) > 1)
-		TRY(record_failure(to, choir_strategy_run(s, update_with_parts, &p, NULL, NULL),
+		CHOIR_TRY(record_failure(to, choir_strategy_run(s, update_with_parts, &p, NULL, NULL),
 				CHOIR_INVALID, "update of \"v\": \"gradient\" differs between replicas"));
 	return record_variable(to, p.v); // nothing has changed
 }
@@ -376,7 +377,7 @@ static choir_status fail_in_last(choir_replica *r, void *user)
 static choir_status fail_in_update(choir_update *u, void *user)
 {
 	choir_variable *v = user;
-	TRY(choir_variable_assign(v, choir_fill(u->frame, CHOIR_F32, CHOIR_SHAPE(3), 1)));
+	CHOIR_TRY(choir_variable_assign(v, choir_fill(u->frame, CHOIR_F32, CHOIR_SHAPE(3), 1)));
 	return choir_fail(CHOIR_IO, "the update's own");
 }
 
@@ -391,16 +392,16 @@ static choir_status failures(choir_strategy *s, record *to)
 			program_counted(s, "v", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_NONE);
 	choir_frame *f = choir_frame_new(NULL);
 	NEED(v != NULL && f != NULL);
-	TRY(record_failure(to, choir_strategy_run(s, fail_in_last, NULL, NULL, NULL), CHOIR_INVALID,
-			"the last one does not like this"));
-	TRY(collectives(s, to));
-	TRY(record_failure(to, choir_strategy_run(s, update_that_fails, v, NULL, NULL), CHOIR_IO,
+	CHOIR_TRY(record_failure(to, choir_strategy_run(s, fail_in_last, NULL, NULL, NULL),
+			CHOIR_INVALID, "the last one does not like this"));
+	CHOIR_TRY(collectives(s, to));
+	CHOIR_TRY(record_failure(to, choir_strategy_run(s, update_that_fails, v, NULL, NULL), CHOIR_IO,
 			"the update's own"));
 	NEED(choir_variable_read(v, f) == NULL);
-	TRY(record_failure(to, choir_error_status(), CHOIR_STATE, "variable \"v\""));
+	CHOIR_TRY(record_failure(to, choir_error_status(), CHOIR_STATE, "variable \"v\""));
 	choir_frame_free(f);
 	NEED((f = choir_frame_new(NULL)) != NULL);
-	TRY(choir_variable_assign(v, program_vector(f, 3, 0, NULL)));
+	CHOIR_TRY(choir_variable_assign(v, program_vector(f, 3, 0, NULL)));
 	choir_frame_free(f);
 	return record_variable(to, v);
 }
@@ -409,7 +410,8 @@ static choir_status read_then_assign(choir_replica *r, void *user)
 {
 	choir_variable *v = user;
 	choir_tensor *before = choir_variable_read(v, r->frame);
-	TRY(choir_variable_assign_add(v, program_vector(r->frame, choir_replica_id(r), 0, NULL)));
+	CHOIR_TRY(
+			choir_variable_assign_add(v, program_vector(r->frame, choir_replica_id(r), 0, NULL)));
 	return choir_add(before, before) == NULL ? choir_error_status() : CHOIR_OK;
 }
 
@@ -418,8 +420,8 @@ static choir_status stale_read(choir_strategy *s, record *to)
 	choir_variable *v =
 			program_counted(s, "v", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_SUM);
 	NEED(v != NULL);
-	TRY(record_failure(to, choir_strategy_run(s, read_then_assign, v, NULL, NULL), CHOIR_STATE,
-			"v: has changed since this tensor was read"));
+	CHOIR_TRY(record_failure(to, choir_strategy_run(s, read_then_assign, v, NULL, NULL),
+			CHOIR_STATE, "v: has changed since this tensor was read"));
 	return record_variable(to, v);
 }
 

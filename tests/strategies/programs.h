@@ -28,13 +28,6 @@ choir_status record_failure(
 			return choir_fail(CHOIR_INTERNAL, "%s:%d: %s", __FILE__, __LINE__, #condition); \
 	} while (0)
 
-#define TRY(call) \
-	do { \
-		const choir_status status_ = (call); \
-		if (status_ != CHOIR_OK) \
-			return status_; \
-	} while (0)
-
 // A variable of the strategy with its elements 1, 2, ...
 choir_variable *program_counted(choir_strategy *s, const char *name, int64_t n,
 		choir_synchronization synchronization, choir_aggregation aggregation);

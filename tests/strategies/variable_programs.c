@@ -37,7 +37,7 @@ static choir_status assign_one(choir_replica *r, void *user)
 	const assignment *a = user;
 	choir_tensor *value = a->number != 0 ? choir_number(r->frame, a->number)
 										 : program_vector(r->frame, choir_replica_id(r), 0, NULL);
-	TRY(a->assign(a->v, value));
+	CHOIR_TRY(a->assign(a->v, value));
 	return choir_replica_return(r, "now", choir_variable_read(a->v, r->frame));
 }
 
@@ -64,9 +64,9 @@ choir_status program_assign_mirrored(choir_strategy *s, record *to)
 				s, kinds[k].name, 3, CHOIR_SYNCHRONIZATION_ON_WRITE, kinds[k].aggregation);
 		NEED(v != NULL);
 		for (int i = 0; i < 3; i++)
-			TRY(assign_and_record(s, &(assignment){ v, assigns[i], 0 }, to));
+			CHOIR_TRY(assign_and_record(s, &(assignment){ v, assigns[i], 0 }, to));
 		if (kinds[k].aggregation != CHOIR_AGGREGATION_SUM)
-			TRY(assign_and_record(s, &(assignment){ v, assigns[1], 2.5 }, to));
+			CHOIR_TRY(assign_and_record(s, &(assignment){ v, assigns[1], 2.5 }, to));
 	}
 	return CHOIR_OK;
 }
@@ -78,14 +78,14 @@ choir_status program_refuse_assigns(choir_strategy *s, record *to)
 	choir_variable *sum =
 			program_counted(s, "sum", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_SUM);
 	NEED(none != NULL && sum != NULL);
-	TRY(record_failure(to,
+	CHOIR_TRY(record_failure(to,
 			choir_strategy_run(s, assign_one, &(assignment){ none, assigns[0], 0 }, NULL, NULL),
 			CHOIR_INVALID, "variable \"none\": an aggregation is needed"));
 	if (choir_strategy_replicas(s) > 1)
-		TRY(record_failure(to,
+		CHOIR_TRY(record_failure(to,
 				choir_strategy_run(s, assign_one, &(assignment){ sum, assigns[0], 7 }, NULL, NULL),
 				CHOIR_INVALID, "has no SUM"));
-	TRY(record_variable(to, none)); // nothing has changed
+	CHOIR_TRY(record_variable(to, none)); // nothing has changed
 	return record_variable(to, sum);
 }
 
@@ -170,7 +170,7 @@ choir_status program_refuse_variables(choir_strategy *s, record *to)
 		CHOIR_SCOPE (s)
 			v = choir_variable_new("v", CHOIR_SHAPE(3), &o);
 		NEED(v == NULL);
-		TRY(record_failure(to, choir_error_status(), CHOIR_INVALID, wrong[i].text));
+		CHOIR_TRY(record_failure(to, choir_error_status(), CHOIR_INVALID, wrong[i].text));
 	}
 	return CHOIR_OK;
 }
@@ -191,8 +191,8 @@ choir_status program_scatter(choir_strategy *s, record *to)
 		choir_variable *v = program_counted(
 				s, kinds[k].name, 16, CHOIR_SYNCHRONIZATION_ON_WRITE, kinds[k].aggregation);
 		NEED(v != NULL);
-		TRY(choir_strategy_run(s, scatter_rows, v, NULL, NULL));
-		TRY(record_variable(to, v));
+		CHOIR_TRY(choir_strategy_run(s, scatter_rows, v, NULL, NULL));
+		CHOIR_TRY(record_variable(to, v));
 	}
 	return CHOIR_OK;
 }

@@ -74,12 +74,6 @@ static void failed(
 		if (!(condition)) \
 			return choir_fail(CHOIR_INTERNAL, "%s:%d: %s", __FILE__, __LINE__, #condition); \
 	} while (0)
-#define TRY(call) \
-	do { \
-		const choir_status status_ = (call); \
-		if (status_ != CHOIR_OK) \
-			return status_; \
-	} while (0)
 
 static choir_variable *make(
 		choir_strategy *s, const char *name, int64_t n, choir_synchronization synchronization)
@@ -221,7 +215,7 @@ static choir_status add_often(choir_strategy *group, int worker, void *user)
 {
 	(void) worker;
 	for (int i = 0; i < STEPS; i++)
-		TRY(choir_strategy_run(group, add_one, user, NULL, NULL));
+		CHOIR_TRY(choir_strategy_run(group, add_one, user, NULL, NULL));
 	return CHOIR_OK;
 }
 
@@ -263,7 +257,7 @@ static choir_status descend(choir_replica *r, void *user)
 	if (a->locked) { // an update is seen as a whole
 		choir_tensor *first = choir_mean(x, CHOIR_ALL_AXES);
 		float host[LARGE];
-		TRY(choir_tensor_fetch(x, host, sizeof host));
+		CHOIR_TRY(choir_tensor_fetch(x, host, sizeof host));
 		for (int i = 1; i < LARGE; i++)
 			NEED(host[i] == host[0]);
 		NEED(first != NULL);
@@ -276,7 +270,7 @@ static choir_status descend_often(choir_strategy *group, int worker, void *user)
 {
 	(void) worker;
 	for (int i = 0; i < STEPS; i++)
-		TRY(choir_strategy_run(group, descend, user, NULL, NULL));
+		CHOIR_TRY(choir_strategy_run(group, descend, user, NULL, NULL));
 	return CHOIR_OK;
 }
 
@@ -360,7 +354,7 @@ static choir_status count_here(choir_replica *r, void *user)
 {
 	const shared *a = user;
 	choir_tensor *one = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), 1);
-	TRY(choir_variable_assign_add(a->v, one));
+	CHOIR_TRY(choir_variable_assign_add(a->v, one));
 	return choir_metric_update(a->metric, one, NULL);
 }
 
@@ -368,14 +362,14 @@ static choir_status count_and_look(choir_strategy *group, int worker, void *user
 {
 	const shared *a = user;
 	for (int i = 0; i < STEPS; i++) {
-		TRY(choir_strategy_run(group, count_here, user, NULL, NULL));
+		CHOIR_TRY(choir_strategy_run(group, count_here, user, NULL, NULL));
 		NEED(choir_metric_result(a->metric) > 0); // others may be between total and count
 		choir_frame *f = choir_frame_new(NULL);
 		choir_tensor *all = choir_variable_read(a->v, f);
 		float seen[2] = { 0 };
 		const choir_status status = choir_tensor_fetch(all, seen, sizeof seen);
 		choir_frame_free(f);
-		TRY(status);
+		CHOIR_TRY(status);
 		NEED(seen[0] >= (float) i + 1);
 		if (worker == 1)
 			NEED(choir_strategy_reduce(

@@ -1,13 +1,16 @@
 // Doing an update. Each lane joins one collective for each variable with its partial sums. Fused:
-// the slice that was summed is updated while it is in the cache. Otherwise sums are kept, and
-// copies are updated when all are there: on the host by whichever lane takes the next slice,
-// elsewhere by the lane that has the copy's memory, and on a device that carries no replica after
-// the sum was sent there. With a gate (a norm, a check of NaNs) there is a square for each fixed
-// slice, and the gate decides before. Nothing is written before every lane has joined.
+// the slice that was summed is updated while it is in the cache. One lane alone has its sums, and
+// the threads of its device share the slices. Otherwise sums are kept, and copies are updated when
+// all are there: on the host by whichever lane takes the next slice, elsewhere by the lane that
+// has the copy's memory, and on a device that carries no replica after the sum was sent there.
+// With a gate (a norm, a check of NaNs) there is a square for each fixed slice, and the gate
+// decides before. Nothing is written before every lane has joined.
 #include "strategy/update/instance.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/error.h"
+#include "base/team.h"
 #include "op/op.h"
 #include "trace/trace.h"
 
@@ -81,7 +84,9 @@ static choir_status prepare_item(chi_instance *in, chi_shared_item *s)
 		s->slices_room = s->slices;
 	}
 	s->first_piece = in->pieces;
-	in->pieces += in->keeps || s->spread ? (uint32_t) s->slices : 0;
+	in->spread = in->spread || s->spread;
+	if (in->keeps || s->spread || (in->alone && !s->by_rows))
+		in->pieces += (uint32_t) s->slices;
 	return CHOIR_OK;
 }
 
@@ -100,6 +105,8 @@ static choir_status prepare(chi_instance *in, int by)
 		in->variable[i] = in->shared[i].variable = first->item[i]->variable;
 	in->gated = a->table->gated(a->user);
 	in->keeps = in->gated || !s->all_host || !s->all_here || s->sharing != CHI_ALONE;
+	in->alone = !in->keeps && s->lanes == 1 && s->peers == NULL;
+	in->spread = false;
 	in->n = first->n;
 	in->pieces = 0;
 	CHOIR_TRY(a->table->begin(a->user, in->state, first->n, in->variable));
@@ -152,12 +159,13 @@ static choir_status square_slices(
 	return status;
 }
 
-// Where the sum of item i for copy 0 is kept, from element first.
+// Where the sum of item i for copy 0 is, from element first.
 static const void *data_of(const chi_instance *in, size_t i, int64_t first)
 {
 	const chi_shared_item *s = &in->shared[i];
-	return (const char *) s->landing[0].sum->memory +
-			(size_t) first * chi_dtype_size(s->variable->dtype);
+	const void *sum =
+			in->alone ? in->lane[0].item[i]->fold.part[0].data : s->landing[0].sum->memory;
+	return (const char *) sum + (size_t) first * chi_dtype_size(s->variable->dtype);
 }
 
 static choir_status slice_done(void *user, int64_t first, int64_t count, const void *data)
@@ -213,10 +221,28 @@ static choir_status join(chi_instance *in, int lane, size_t i)
 	return chi_group_join(&s->group, lane, c, &item->ticket);
 }
 
+// A lane that is alone has one part of each sum, which is all of it.
+static choir_status check_sums(const chi_instance *in)
+{
+	for (size_t i = 0; i < in->n; i++) {
+		const chi_item *item = in->lane[0].item[i];
+		const chi_fold *f = &item->fold;
+		if (!in->shared[i].by_rows &&
+				(f->n == 0 ||
+						(item->collective.kind != CHOIR_BROADCAST &&
+								f->part[0].hi - f->part[0].lo != in->strategy->replicas)))
+			return choir_fail(CHOIR_INTERNAL, "%s: the parts do not cover the %d replicas",
+					item->variable->name, in->strategy->replicas);
+	}
+	return CHOIR_OK;
+}
+
 // Sums, a window of variables at a time, so that lanes can run ahead of each other a little.
 static choir_status reduce(chi_instance *in, int from, int to)
 {
 	choir_strategy *s = in->strategy;
+	if (in->alone)
+		return check_sums(in);
 	for (size_t first = 0; first < in->n; first += CHI_GROUP_WINDOW) {
 		const size_t last = in->n - first < CHI_GROUP_WINDOW ? in->n : first + CHI_GROUP_WINDOW;
 		for (size_t i = first; i < last; i++)
@@ -247,8 +273,8 @@ static choir_status decide(const chi_instance *in, double *factor, bool *skip)
 	return in->apply->table->gate(in->apply->user, all, bad, factor, skip);
 }
 
-// Slices of one copy on the host, whichever lane takes them: of sums that are kept, or of rows.
-static choir_status update_pieces(chi_instance *in, int lane, double factor)
+// Slices of one copy on the host, whoever takes them: of sums that are there, or of rows.
+static choir_status take_pieces(chi_instance *in, int lane, double factor)
 {
 	for (size_t i = 0;;) {
 		const uint32_t piece = chi_atomic32_add(&in->next_piece, 1);
@@ -264,6 +290,37 @@ static choir_status update_pieces(chi_instance *in, int lane, double factor)
 				s->spread ? chi_rows_slice(in, lane, i, first, count) : data_of(in, i, first);
 		CHOIR_TRY(chi_item_write(in->lane[lane].item[i], 0, first, count, data, factor));
 	}
+}
+
+typedef struct {
+	chi_instance *instance;
+	int lane;
+	double factor;
+	chi_atomic32 failed;
+	chi_error error; // of the first that failed
+} sharing;
+
+static void take_share(void *arg, int member, int64_t piece)
+{
+	sharing *s = arg;
+	(void) member, (void) piece;
+	if (take_pieces(s->instance, s->lane, s->factor) != CHOIR_OK &&
+			chi_atomic32_change(&s->failed, 0, 1))
+		chi_error_save(&s->error);
+}
+
+// The same by all threads of the lane. What rows are laid out in is the lane's, for one thread.
+static choir_status update_pieces(chi_instance *in, int lane, double factor)
+{
+	const int threads = in->spread ? 1 : chi_team_own_members();
+	if (threads == 1)
+		return take_pieces(in, lane, factor);
+	sharing s = { .instance = in, .lane = lane, .factor = factor };
+	CHOIR_TRY(chi_team_share(threads, take_share, &s));
+	if (chi_atomic32_load(&s.failed) == 0)
+		return CHOIR_OK;
+	chi_error_restore(&s.error);
+	return choir_error_status();
 }
 
 // A copy on a device that carries no replica: the sum is sent there.

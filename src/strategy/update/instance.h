@@ -96,6 +96,8 @@ typedef struct chi_instance {
 	size_t kinds_room;
 	bool keeps; // sums are kept: gated, or memory that is not the host's
 	bool gated;
+	bool alone; // one lane, whose sums are final as they are
+	bool spread; // of some items
 	chi_instance_stage stage; // under the run's lock
 	chi_gate prepared;
 	choir_status status; // of preparing

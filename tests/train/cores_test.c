@@ -1,5 +1,6 @@
 // How many threads share the work of a device does not change a bit of the weights, with any
-// number of devices: of dense layers, of a block of a transformer, and of a convolution net.
+// number of devices: of dense layers, of a block of a transformer with a bounded norm of its
+// gradients, and of a convolution net.
 #include "train/problem.h"
 
 #include "choir/nn.h"
@@ -69,6 +70,7 @@ static uint64_t train(const char *devices, int cores, net which)
 			choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options, .devices = devices,
 					.replicas = 4, .cores_per_device = cores, .seed = 5, .timeout = 60));
 	assert_non_null(s);
+	const choir_optimizer_options clip = { .size = sizeof clip, .clip_norm = 0.05 };
 	job j = { .net = which };
 	CHOIR_SCOPE (s) {
 		j.convolutions = which == CONVOLUTIONS ? make_net() : NULL;
@@ -77,7 +79,7 @@ static uint64_t train(const char *devices, int cores, net which)
 		j.norm = choir_layer_normalization_new("norm", WIDE, 1e-5);
 		j.qkv = choir_dense_new("qkv", WIDE, 3 * WIDE, CHOIR_LINEAR);
 		j.last = choir_dense_new("last", WIDE, 70, CHOIR_LINEAR);
-		j.optimizer = choir_optimizer_new(CHOIR_ADAM, NULL);
+		j.optimizer = choir_optimizer_new(CHOIR_ADAM, which == TEXT ? &clip : NULL);
 	}
 	for (int i = 0; i < STEPS; i++)
 		if (choir_strategy_run(s, step, &j, NULL, NULL) != CHOIR_OK)

@@ -1,11 +1,9 @@
 // Winograd's convolutions as kernels: which calls they serve, and where tiles lie in images. A
 // block of tiles goes through all passes (transform, products, transform) while it is in the
-// cache. The gradient of a filter is made of fixed slices of the batch, which the threads of a
-// device share (op/cut.c cuts the others), and which are added in a fixed order.
+// cache, four of its sixteen places at a time. Calls are cut by op/cut.c alone.
 #include "op/winograd/winograd.h"
 
 #include "base/cpu.h"
-#include "base/team.h"
 #include "op/far/far.h"
 #include "op/op.h"
 
@@ -17,9 +15,9 @@ enum {
 	LEAST_TILES = 64, // or transforming the filter costs more than is won
 	LEAST_CHANNELS = 32 * 32, // of x times those of y: or transforming the tiles does
 	MOST_CHANNELS = 8 << 10, // or the transformed filter leaves no room in the cache
-	BLOCK = 8 << 10, // tiles times channels of a block, of x and y together
-	LINE = 16, // floats that places lie apart besides, so that they share no set of the cache
-	SLICES = 4 // of the batch, in a filter's gradient
+	BLOCK = 8 << 10, // floats of x in a block, of the four places that are in the nearest cache
+	MOST_TILES = 128, // of a block
+	LINE = 16 // floats that places lie apart besides, so that they share no set of the cache
 };
 
 static const chi_winograd_loops *best(void)
@@ -52,9 +50,11 @@ static geometry geometry_of(const choir_shape *x, const choir_shape *y, int top,
 		.rows = (yd[1] + 1) / 2,
 		.columns = (yd[2] + 1) / 2 };
 	g.tiles = g.n * g.rows * g.columns;
-	g.block = BLOCK / (g.c + g.out) / CHI_WINOGRAD_ROWS * CHI_WINOGRAD_ROWS;
+	g.block = BLOCK / 4 / g.c / CHI_WINOGRAD_ROWS * CHI_WINOGRAD_ROWS;
 	if (g.block < CHI_WINOGRAD_ROWS)
 		g.block = CHI_WINOGRAD_ROWS;
+	if (g.block > MOST_TILES)
+		g.block = MOST_TILES;
 	return g;
 }
 
@@ -95,6 +95,12 @@ static int64_t apart(int64_t n)
 static int64_t room(int64_t n)
 {
 	return CHI_WINOGRAD_PLACES * apart(n);
+}
+
+// Of four places.
+static int64_t row_room(int64_t n)
+{
+	return 4 * apart(n);
 }
 
 static int64_t larger(int64_t a, int64_t b)
@@ -147,7 +153,7 @@ typedef struct {
 
 static size_t scratch_of(const geometry *g)
 {
-	const int64_t all = room(g->c * g->out) + 9 * g->c * g->out + room(g->block * g->c) +
+	const int64_t all = room(g->c * g->out) + 9 * g->c * g->out + row_room(g->block * g->c) +
 			room(g->block * g->out) + g->c + g->out;
 	return (size_t) all * sizeof(float);
 }
@@ -158,7 +164,7 @@ static void lay_out(job *j, void *scratch)
 	j->u = scratch;
 	j->turned = j->u + room(g->c * g->out);
 	j->v = j->turned + 9 * g->c * g->out;
-	j->m = j->v + room(g->block * g->c);
+	j->m = j->v + row_room(g->block * g->c);
 	j->zeros = j->m + room(g->block * g->out);
 	j->outside = j->zeros + g->c;
 	memset(j->zeros, 0, (size_t) g->c * sizeof *j->zeros);
@@ -168,16 +174,18 @@ static void run_block(const job *j, int64_t first, int64_t count)
 {
 	const geometry *g = &j->g;
 	const int64_t v_apart = apart(g->block * g->c), m_apart = apart(g->block * g->out);
-	for (int64_t t = 0; t < count; t++) {
-		const float *pixel[16];
-		find_input(g, j->x, first + t, j->zeros, pixel);
-		j->loops->input(j->v + t * g->c, v_apart, pixel, g->c);
-	}
+	const float *x[MOST_TILES][16];
+	for (int64_t t = 0; t < count; t++)
+		find_input(g, j->x, first + t, j->zeros, x[t]);
 	// Rows behind the last tile are whatever was there, and nobody looks at what they become.
 	const int64_t rows = (count + CHI_WINOGRAD_ROWS - 1) / CHI_WINOGRAD_ROWS * CHI_WINOGRAD_ROWS;
-	for (int64_t k = 0; k < CHI_WINOGRAD_PLACES; k++)
-		j->loops->product(j->m + k * m_apart, j->v + k * v_apart, j->u + k * apart(g->c * g->out),
-				rows, g->c, g->out);
+	for (int row = 0; row < 4; row++) {
+		for (int64_t t = 0; t < count; t++)
+			j->loops->input(j->v + t * g->c, v_apart, x[t], row, g->c);
+		for (int64_t i = 0, k = 4 * row; i < 4; i++, k++)
+			j->loops->product(j->m + k * m_apart, j->v + i * v_apart,
+					j->u + k * apart(g->c * g->out), rows, g->c, g->out);
+	}
 	for (int64_t t = 0; t < count; t++) {
 		int64_t at[4];
 		float *pixel[4];
@@ -236,45 +244,33 @@ typedef struct {
 	geometry g;
 	const chi_winograd_loops *loops;
 	const float *x, *dy;
-	float *u; // for each slice
+	// In scratch memory:
+	float *u; // the gradient of the transformed filter
+	float *v, *w; // a block of x, and of dy
 	float *zeros; // a pixel of x or dy
-	float *own; // memory of each member: v, w
 } gradient;
 
-static int64_t slice_room_of_member(const geometry *g)
-{
-	return room(g->block * g->c) + room(g->block * g->out);
-}
-
-static void add_block(const gradient *d, float *u, float *own, int64_t first, int64_t count)
+static void add_block(const gradient *d, int64_t first, int64_t count)
 {
 	const geometry *g = &d->g;
-	float *v = own, *w = v + room(g->block * g->c);
 	const int64_t v_apart = apart(g->block * g->c), w_apart = apart(g->block * g->out);
+	const float *x[MOST_TILES][16], *dy[MOST_TILES][4];
 	for (int64_t t = 0; t < count; t++) {
-		const float *x[16], *dy[4];
 		int64_t at[4];
-		find_input(g, d->x, first + t, d->zeros, x);
-		d->loops->input(v + t * g->c, v_apart, x, g->c);
+		find_input(g, d->x, first + t, d->zeros, x[t]);
 		find_output(g, first + t, at);
 		for (int i = 0; i < 4; i++)
-			dy[i] = at[i] == CHOIR_NONE ? d->zeros : d->dy + at[i];
-		d->loops->gradient(w + t * g->out, w_apart, dy, g->out);
+			dy[t][i] = at[i] == CHOIR_NONE ? d->zeros : d->dy + at[i];
 	}
-	for (int64_t k = 0; k < CHI_WINOGRAD_PLACES; k++)
-		d->loops->add_product(u + k * apart(g->c * g->out), v + k * v_apart, w + k * w_apart,
-				count, g->c, g->out);
-}
-
-static void run_slice(void *arg, int member, int64_t slice)
-{
-	const gradient *d = arg;
-	const geometry *g = &d->g;
-	const int64_t end = g->tiles * (slice + 1) / SLICES, all = room(g->c * g->out);
-	float *u = d->u + slice * all, *own = d->own + member * slice_room_of_member(g);
-	memset(u, 0, (size_t) all * sizeof *u);
-	for (int64_t first = g->tiles * slice / SLICES; first < end; first += g->block)
-		add_block(d, u, own, first, end - first < g->block ? end - first : g->block);
+	for (int row = 0; row < 4; row++) {
+		for (int64_t t = 0; t < count; t++) {
+			d->loops->input(d->v + t * g->c, v_apart, x[t], row, g->c);
+			d->loops->gradient(d->w + t * g->out, w_apart, dy[t], row, g->out);
+		}
+		for (int64_t i = 0, k = 4 * row; i < 4; i++, k++)
+			d->loops->add_product(d->u + k * apart(g->c * g->out), d->v + i * v_apart,
+					d->w + i * w_apart, count, g->c, g->out);
+	}
 }
 
 static choir_status run_gradient_filter(const choir_kernel_call *call)
@@ -285,14 +281,14 @@ static choir_status run_gradient_filter(const choir_kernel_call *call)
 		.dy = call->in[1].data,
 		.u = call->scratch };
 	const geometry *g = &d.g;
-	const int64_t n = g->c * g->out, pixel = larger(g->c, g->out);
-	d.zeros = d.u + SLICES * room(n);
-	d.own = d.zeros + pixel;
-	memset(d.zeros, 0, (size_t) pixel * sizeof *d.zeros);
-	CHOIR_TRY(chi_team_share(SLICES, run_slice, &d));
-	for (int64_t slice = 1; slice < SLICES; slice++)
-		for (int64_t i = 0; i < room(n); i++)
-			d.u[i] += d.u[slice * room(n) + i];
+	const int64_t n = g->c * g->out;
+	d.v = d.u + room(n);
+	d.w = d.v + row_room(g->block * g->c);
+	d.zeros = d.w + row_room(g->block * g->out);
+	memset(d.u, 0, (size_t) room(n) * sizeof *d.u);
+	memset(d.zeros, 0, (size_t) larger(g->c, g->out) * sizeof *d.zeros);
+	for (int64_t first = 0; first < g->tiles; first += g->block)
+		add_block(&d, first, g->tiles - first < g->block ? g->tiles - first : g->block);
 	d.loops->filter_gradient(call->out->data, d.u, apart(n), n);
 	return CHOIR_OK;
 }
@@ -333,8 +329,8 @@ static int score_gradient_filter(const choir_kernel_call *call)
 static size_t scratch_gradient_filter(const choir_kernel_call *call)
 {
 	const geometry g = geometry_of_output(call, &call->in[0].shape, &call->in[1].shape);
-	const int64_t all = SLICES * room(g.c * g.out) + larger(g.c, g.out) +
-			chi_team_own_members() * slice_room_of_member(&g);
+	const int64_t all = room(g.c * g.out) + row_room(g.block * g.c) + row_room(g.block * g.out) +
+			larger(g.c, g.out);
 	return (size_t) all * sizeof(float);
 }
 

@@ -16,8 +16,9 @@ enum {
 typedef struct {
 	int64_t width; // floats of a vector
 
-	// One tile of x, of which pixel points to 4 x 4 pixels of c channels, to one row of v.
-	void (*input)(float *v, int64_t apart, const float *const pixel[16], int64_t c);
+	// Of one tile of x, of which pixel points to 4 x 4 pixels of c channels, four places: a row of
+	// the transformed tile, to one row of v each.
+	void (*input)(float *v, int64_t apart, const float *const pixel[16], int row, int64_t c);
 	// The filter [3, 3, n], where n is c times out.
 	void (*filter)(float *u, int64_t apart, const float *filter, int64_t n);
 	// m [rows, n] = v [rows, k] u [k, n].
@@ -26,8 +27,8 @@ typedef struct {
 	void (*output)(float *const pixel[4], const float *m, int64_t apart, const float *bias,
 			bool relu, int64_t n);
 
-	// The gradient of 2 x 2 pixels of n channels, to one row of w.
-	void (*gradient)(float *w, int64_t apart, const float *const pixel[4], int64_t n);
+	// Of the gradient of 2 x 2 pixels of n channels the same four places, to one row of w each.
+	void (*gradient)(float *w, int64_t apart, const float *const pixel[4], int row, int64_t n);
 	// u [k, n] += v^T w, of rows rows, k of v's columns.
 	void (*add_product)(
 			float *u, const float *v, const float *w, int64_t rows, int64_t k, int64_t n);

@@ -1,8 +1,8 @@
-// Our kernels for processors with fused multiply-adds: attention against the plain one over random
-// shapes, the same bits for each instruction set, scores at the ends of what numbers can be, and
-// keys that are not to be seen.
+// Our kernels for processors with fused multiply-adds against the plain ones, over random shapes
+// and at the ends of what numbers can be; the same bits for each instruction set; keys that are
+// not to be seen.
 #include "base/cpu.h"
-#include "op/fma/attention.h"
+#include "op/fma/fma.h"
 #include "op/kernel_calls.h"
 #include "tensor/tensor.h"
 
@@ -132,9 +132,9 @@ static void attention_of_three_tensors_is_the_plain_one(void **state)
 }
 
 #ifdef CHI_HAS_X86_KERNELS
-enum { PLACES = 77, HEAD = 37, ROW = 3 * HEAD, ALL = PLACES * ROW };
+enum { PLACES = 77, HEAD = 37, ROW = 3 * HEAD, ALL = PLACES * ROW, MADE = 2 * ALL };
 
-static void run_head(const chi_fma_attention *loops, const float *qkv, const float *dy, float *out)
+static void run_head(const chi_fma_loops *loops, const float *qkv, const float *dy, float *out)
 {
 	static _Alignas(64) float scratch[1 << 16];
 	chi_fma_head h = {
@@ -156,13 +156,15 @@ static void run_head(const chi_fma_attention *loops, const float *qkv, const flo
 		.y = out + ALL,
 		.scratch = scratch,
 	};
-	loops->forward(&h);
-	loops->backward(&h);
+	loops->attention(&h);
+	loops->attention_gradient(&h);
+	loops->gelu(out + MADE, qkv, ALL);
+	loops->gelu_gradient(out + MADE + ALL, qkv, qkv, ALL);
 }
 
 static void instruction_sets_give_the_same_bits(void **state)
 {
-	static float narrow[2 * ALL], wide[2 * ALL];
+	static float narrow[4 * ALL], wide[4 * ALL];
 	uint64_t seed = 73;
 
 	(void) state;
@@ -170,8 +172,8 @@ static void instruction_sets_give_the_same_bits(void **state)
 		skip();
 	choir_buffer qkv = filled(CHOIR_SHAPE(PLACES, ROW), &seed);
 	choir_buffer dy = filled(CHOIR_SHAPE(PLACES, HEAD), &seed);
-	run_head(&chi_fma_attention_avx2, qkv.data, dy.data, narrow);
-	run_head(&chi_fma_attention_avx512, qkv.data, dy.data, wide);
+	run_head(&chi_fma_avx2, qkv.data, dy.data, narrow);
+	run_head(&chi_fma_avx512, qkv.data, dy.data, wide);
 	assert_memory_equal(narrow, wide, sizeof narrow);
 	kernels_free(1, &qkv);
 	kernels_free(1, &dy);
@@ -222,6 +224,54 @@ static void what_is_not_seen_does_not_matter(void **state)
 	problem_free(&p);
 }
 
+static void compare_gelu(choir_buffer *x, choir_buffer *dy)
+{
+	choir_buffer in[2] = { *x, *dy }, got = kernels_buffer(CHOIR_F32, x->shape);
+	choir_buffer expected = kernels_buffer(CHOIR_F32, x->shape);
+	for (int back = 0; back < 2; back++) {
+		const char *what = back ? "gelu_gradient" : "gelu";
+		const size_t n = back ? 2 : 1;
+		assert_int_equal(kernels_run(chi_fma_list, what, n, in, &got, NULL), CHOIR_OK);
+		kernels_plain(what, n, in, &expected, NULL);
+		for (int64_t i = 0; i < choir_shape_elements(&x->shape); i++) {
+			const double value = kernels_get(&expected, i);
+			if (isfinite(kernels_get(x, i)))
+				kernels_assert_near(what, &got, i, value, 1e-7 + 1e-6 * fabs(value));
+			else
+				assert_int_equal(isnan(kernels_get(&got, i)), isnan(value));
+		}
+	}
+	kernels_free(1, &got);
+	kernels_free(1, &expected);
+}
+
+static void gelu_is_the_plain_one(void **state)
+{
+	static const double ends[] = { 0, 1e-30, 5, 8, 9, 10, 12, 13, 14, 31, 33, 100, 1e10, 1e30,
+		3e38, (double) INFINITY, (double) NAN };
+	enum { ENDS = sizeof ends / sizeof *ends };
+	uint64_t seed = 76;
+
+	(void) state;
+	if (!fits())
+		skip();
+	for (int64_t n = 1; n < 70; n += 3) {
+		choir_buffer x = kernels_buffer(CHOIR_F32, CHOIR_SHAPE(n));
+		choir_buffer dy = filled(x.shape, &seed);
+		kernels_fill(&x, &seed, -6, 6);
+		compare_gelu(&x, &dy);
+		kernels_free(1, &x);
+		kernels_free(1, &dy);
+	}
+	choir_buffer x = kernels_buffer(CHOIR_F32, CHOIR_SHAPE(2 * ENDS));
+	choir_buffer dy = filled(x.shape, &seed);
+	for (int64_t i = 0; i < 2 * ENDS; i++)
+		kernels_set(&x, i, i < ENDS ? ends[i] : -ends[i - ENDS]);
+	compare_gelu(&x, &dy);
+	kernels_free(1, &x);
+	kernels_free(1, &dy);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -230,6 +280,7 @@ int main(void)
 		cmocka_unit_test(instruction_sets_give_the_same_bits),
 		cmocka_unit_test(scores_may_be_large),
 		cmocka_unit_test(what_is_not_seen_does_not_matter),
+		cmocka_unit_test(gelu_is_the_plain_one),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

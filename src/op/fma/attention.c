@@ -1,28 +1,7 @@
-// Kernels of our own for processors with fused multiply-adds: attention, whose products are too
-// small for a library to be at its best. They go by examples and heads, which attention.inc works
-// on. Their bits are not the plain kernels', as those of oneDNN are not.
-#include "op/kernels.h"
-#include "op/op.h"
-
+// Attention by examples and heads, which attention.inc works on.
 #ifdef CHI_HAS_X86_KERNELS
-#include "base/cpu.h"
-#include "op/far/far.h"
-#include "op/fma/attention.h"
-
-enum { SCORE = 20 }; // more than a library's
-
-static const chi_fma_attention *loops(void)
-{
-	if (chi_cpu_has_avx512())
-		return &chi_fma_attention_avx512;
-	return chi_cpu_has_avx2() ? &chi_fma_attention_avx2 : NULL;
-}
-
-static int score(const choir_kernel_call *call)
-{
-	(void) call;
-	return loops() != NULL ? SCORE : 0;
-}
+#include "op/fma/fma.h"
+#include "op/op.h"
 
 // n: how many of the inputs are queries, keys and values; 1: they lie behind each other.
 static chi_fma_head head_of(const choir_kernel_call *call, size_t n)
@@ -52,12 +31,12 @@ static size_t scratch_of(const choir_kernel_call *call, size_t n)
 	return (size_t) elements * sizeof(float);
 }
 
-static size_t scratch(const choir_kernel_call *call)
+size_t chi_fma_attention_scratch(const choir_kernel_call *call)
 {
 	return scratch_of(call, call->n);
 }
 
-static size_t scratch_back(const choir_kernel_call *call)
+size_t chi_fma_attention_gradient_scratch(const choir_kernel_call *call)
 {
 	return scratch_of(call, call->n - 1);
 }
@@ -67,7 +46,7 @@ static const float *input(const choir_kernel_call *call, size_t i)
 	return call->in[i].data;
 }
 
-static choir_status run(const choir_kernel_call *call)
+choir_status chi_fma_attention(const choir_kernel_call *call)
 {
 	const choir_attention_attributes *a = call->attributes;
 	const size_t n = call->n;
@@ -82,13 +61,13 @@ static choir_status run(const choir_kernel_call *call)
 			h.k = k + kv;
 			h.v = v + kv;
 			h.y = y + i * h.queries * h.y_row + column;
-			loops()->forward(&h);
+			chi_fma_best()->attention(&h);
 		}
 	return CHOIR_OK;
 }
 
 // out is laid out as the packed input, or is the gradients of q, k and v behind each other.
-static choir_status run_back(const choir_kernel_call *call)
+choir_status chi_fma_attention_gradient(const choir_kernel_call *call)
 {
 	const choir_attention_attributes *a = call->attributes;
 	const size_t n = call->n - 1;
@@ -110,34 +89,11 @@ static choir_status run_back(const choir_kernel_call *call)
 			h.dq = dq + at;
 			h.dk = dk + kv;
 			h.dv = dv + kv;
-			loops()->backward(&h);
+			chi_fma_best()->attention_gradient(&h);
 		}
 	return CHOIR_OK;
 }
 
-static const chi_kernel_spec specs[] = {
-	{ "attention", CHI_F32, sizeof(choir_attention_attributes), run, scratch, score, NULL },
-	{ "attention_gradient", CHI_F32, sizeof(choir_attention_attributes), run_back, scratch_back,
-			score, NULL },
-};
-
-chi_kernel_list chi_fma_list(size_t index)
-{
-	const chi_kernel_list list = { specs, sizeof specs / sizeof specs[0] };
-	return index == 0 ? list : (chi_kernel_list){ NULL, 0 };
-}
-
-void chi_register_fma_kernels(void)
-{
-	chi_kernel_register(chi_fma_list, "cpu", "fma", NULL);
-	chi_far_register(chi_fma_list, "fma");
-}
 #else
-chi_kernel_list chi_fma_list(size_t index)
-{
-	(void) index;
-	return (chi_kernel_list){ NULL, 0 };
-}
-
-void chi_register_fma_kernels(void) {}
+typedef int chi_no_fma_attention; // a C file must not be empty
 #endif

@@ -1,10 +1,11 @@
-// Attention for processors with AVX2.
+// The loops for processors with AVX2.
 #include <immintrin.h>
 
 #define VECTOR_BYTES 32
 #define TILE_ROWS 4
-#define LOOPS chi_fma_attention_avx2
+#define LOOPS chi_fma_avx2
 #define SPLAT(x) ((vector) _mm256_set1_ps(x))
 #define FUSED(a, b, c) ((vector) _mm256_fmadd_ps(a, b, c))
 #define LARGER(a, b) ((vector) _mm256_max_ps(a, b))
-#include "op/fma/attention.inc"
+#define SMALLER(a, b) ((vector) _mm256_min_ps(a, b))
+#include "op/fma/loops.inc"

@@ -1,0 +1,52 @@
+// Loops with fused multiply-adds, compiled once for each instruction set that has them. All give
+// the same bits.
+#pragma once
+
+#include "op/kernels.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// One head of one example of attention.
+typedef struct {
+	int64_t queries, keys, width; // width: of a head
+	int64_t q_row, kv_row, y_row; // from row to row, in elements
+	bool causal;
+	float scale;
+	const float *q, *k, *v;
+	float *y; // the way there
+	const float *dy; // the way back
+	float *dq, *dk, *dv;
+	float *scratch; // laid out by attention.inc
+} chi_fma_head;
+
+typedef struct {
+	void (*attention)(const chi_fma_head *h);
+	void (*attention_gradient)(const chi_fma_head *h);
+	void (*gelu)(float *out, const float *x, int64_t n);
+	void (*gelu_gradient)(float *out, const float *x, const float *dy, int64_t n);
+} chi_fma_loops;
+
+#ifdef CHI_HAS_X86_KERNELS
+extern const chi_fma_loops chi_fma_avx2, chi_fma_avx512;
+#endif
+
+// Those of this processor; NULL: it has no fused multiply-adds that are known.
+const chi_fma_loops *chi_fma_best(void);
+
+enum {
+	CHI_FMA_GROUP = 32, // queries that are worked on together
+	CHI_FMA_TALL = 8 // keys are rounded up to so many, and widths to a group
+};
+
+static inline int64_t chi_fma_round(int64_t n, int64_t to)
+{
+	return (n + to - 1) / to * to;
+}
+
+// The kernels of attention.c.
+choir_status chi_fma_attention(const choir_kernel_call *call);
+size_t chi_fma_attention_scratch(const choir_kernel_call *call);
+choir_status chi_fma_attention_gradient(const choir_kernel_call *call);
+size_t chi_fma_attention_gradient_scratch(const choir_kernel_call *call);

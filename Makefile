@@ -2,8 +2,9 @@
 PREFIX ?= /usr/local
 SECONDS ?= 60
 SCHEDULES ?= 1000000
+MISMATCHES ?= 10000
 .DEFAULT_GOAL := build
-.PHONY: build demo test check conformance fuzz fuzz-short schedules crashes bench bench-short install format clean \
+.PHONY: build demo test check conformance fuzz fuzz-short schedules mismatches crashes bench bench-short install format clean \
 	help
 
 build: ## build the library, the command and the examples in build/release
@@ -41,6 +42,12 @@ schedules: ## SCHEDULES (1000000) random schedules, 10,000 random programs, and 
 	build/release/tests/schedule/schedules $(SCHEDULES)
 	build/release/tests/test_random_programs all
 	tests/model/check.sh light proved -DN=4 -DSUMS=1 -DSPURIOUS=0
+
+mismatches: ## MISMATCHES (10000) random programs in which one worker differs, and 100 under each MPI
+	@tools/setup test
+	@tools/build release
+	CHOIR_MISMATCHES=$(MISMATCHES) build/release/tests/test_strategies_mismatch
+	ctest --test-dir build/release --output-on-failure -R '^mpi/.*_suite'
 
 crashes: ## 100,000 crashes while saving, as many flipped bits, 60 stops at random moments, on 1 and more workers
 	@tools/setup test

@@ -74,6 +74,11 @@ static void look_at_processors(void)
 		printf("processors       %d of %ld online\n", cores, online);
 	}
 	say("instruction_set", "instruction set", choir_instruction_set());
+	if (getenv("CHOIR_INSTRUCTION_SET") != NULL)
+		note(false,
+				"CHOIR_INSTRUCTION_SET=%s: no kernels for more than that: unset it, unless other "
+				"processors of a job have no more",
+				getenv("CHOIR_INSTRUCTION_SET"));
 	if (cores < online)
 		note(false,
 				"this process may use %d of %ld processors: its affinity mask (a launcher's "

@@ -72,6 +72,8 @@ static const option options[] = {
 		.help = "that carry them: cpu:0,cpu:1 (one for each core)" },
 	{ .name = "--cores", .value = "N", .kind = OPTION_INTEGER, .to = &given.cores, .least = 1,
 		.most = 1 << 10, .help = "that share the work of a device (1)" },
+	{ .name = "--lowest-instruction-set", .kind = OPTION_FLAG, .to = &given.lowest_set,
+		.help = "under mpirun: where processors differ, all use what\nall have" },
 	{ .name = "--epochs", .value = "E", .kind = OPTION_INTEGER, .to = &given.epochs, .least = 1,
 		.most = INT32_MAX, .recorded = true,
 		.help = "passes over the training examples (5)" },

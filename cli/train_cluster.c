@@ -22,7 +22,8 @@ static choir_status check_options(const train_options *o)
 
 choir_status train_open_cluster(training *t)
 {
-	t->cluster = choir_cluster_new(NULL);
+	t->cluster = choir_cluster_new(CHOIR_OPTIONS(choir_cluster_options,
+			.lowest_instruction_set = t->given->lowest_set ? CHOIR_ON : CHOIR_OFF));
 	if (t->cluster == NULL)
 		return choir_error_status();
 	if (is_alone(t))

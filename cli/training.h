@@ -20,7 +20,7 @@ typedef struct {
 	int64_t checkpoint_every, keep;
 	double rate, clip;
 	uint64_t seed;
-	bool lock_free, show_split, json;
+	bool lock_free, lowest_set, show_split, json;
 } train_options;
 
 // What one worker trains with: its share of the examples.

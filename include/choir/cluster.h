@@ -35,6 +35,9 @@ typedef struct choir_cluster_options {
 	double timeout;
 	// What must be the same in all workers; NULL: the content of the program's file.
 	const char *program;
+	// Where processors differ. Off: that is refused. On: all workers take the kernels of the
+	// lowest instruction set among them (choir_instruction_set), until the process ends.
+	choir_toggle lowest_instruction_set;
 } choir_cluster_options;
 
 // The workers of this job, o NULL: all defaults. All of them must call it, and it returns when all
@@ -49,9 +52,10 @@ typedef struct choir_cluster_options {
 //
 // CHOIR_INVALID: options or variables that contradict each other or themselves, malformed JSON
 // with its position; CHOIR_NOT_FOUND: no such transport, no MPI; CHOIR_UNSUPPORTED: the task ps,
-// an MPI whose thread level is too low; CHOIR_STATE: MPI was ended, workers of different
-// versions, programs or instruction sets (the text names which); CHOIR_TIMEOUT, CHOIR_PEER_LOST:
-// not all came.
+// an MPI whose thread level is too low, lowest_instruction_set where workers have none in
+// common; CHOIR_STATE: MPI was ended, workers of different versions, programs, settings or
+// instruction sets (the text names which), an instruction set that is to be lowered after the
+// first operation; CHOIR_TIMEOUT, CHOIR_PEER_LOST: not all came.
 choir_cluster *choir_cluster_new(const choir_cluster_options *o);
 
 // A cluster of the processes of a communicator of a program that has initialised MPI itself:

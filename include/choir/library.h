@@ -19,8 +19,11 @@ int choir_version(void);
 // Threads: any.
 bool choir_has(const char *feature);
 
-// The instruction set whose kernels this processor runs: "x86-64 avx512", "x86-64 avx2", "x86-64",
-// "aarch64" or "other". Same bits are promised within one of them. Constant text. Threads: any.
+// The instruction set whose kernels run here: "x86-64 avx512", "x86-64 avx2", "x86-64", "aarch64"
+// or "other". Same bits are promised within one of them. It is the processor's, or a lower one
+// that the environment's CHOIR_INSTRUCTION_SET ("avx512", "avx2" or "x86-64") or the workers of a
+// cluster (lowest_instruction_set) ask for before the first operation. Constant text. Threads:
+// any.
 const char *choir_instruction_set(void);
 
 // How much a message matters; each level includes those above it.

@@ -3,6 +3,7 @@
 // and messages do not depend on it.
 #include "base/text.h"
 #include "base/alloc.h"
+#include "base/philox.h"
 #include "base/size.h"
 
 #include <errno.h>
@@ -25,6 +26,17 @@ static locale_t enter_c_locale(void)
 {
 	pthread_once(&c_locale_once, make_c_locale);
 	return uselocale(c_locale);
+}
+
+const char *chi_text_fit(const char *text, char *out, size_t size)
+{
+	enum { TAIL = 9 };
+	if (strlen(text) < size)
+		snprintf(out, size, "%s", text);
+	else
+		snprintf(out, size, "%.*s~%08x", (int) (size - 1 - TAIL), text,
+				(unsigned) (chi_hash_text(text) & 0xffffffffu));
+	return out;
 }
 
 int chi_text_format(char *out, size_t size, const char *fmt, va_list args)

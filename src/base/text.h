@@ -22,6 +22,10 @@ void chi_text_add_json(chi_text *t, const char *text);
 // text with control characters as \x1b, for messages; writes at most size bytes with the zero.
 const char *chi_text_clean(const char *text, char *out, size_t size);
 
+// text in size bytes, at least 16: of one that is longer the beginning, and a hash of all of it,
+// so that texts which differ do so still.
+const char *chi_text_fit(const char *text, char *out, size_t size);
+
 // As vsnprintf, but with a decimal point whatever the host's locale says.
 int chi_text_format(char *out, size_t size, const char *fmt, va_list args) CHOIR_PRINTF(3, 0);
 // What the system says about an error number; the result may be out or constant text.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/atomic.h"
+#include "base/cpu.h"
 #include "base/error.h"
 #include "base/lock.h"
 #include "choir/extend/cluster.h"
@@ -57,3 +58,8 @@ typedef struct {
 } chi_fact;
 void chi_fact_set(chi_fact *fact, const char *name, const char *fmt, ...) CHOIR_PRINTF(3, 4);
 choir_status chi_cluster_agree(choir_cluster *c, const chi_fact facts[], int n);
+// The instruction set for all workers, of which this one has own: the same, or if lowest, the
+// lowest of them. CHOIR_STATE: they differ; CHOIR_UNSUPPORTED: there is none that all have. The
+// text names the first that differs, and both sets.
+choir_status chi_cluster_agree_on_set(
+		choir_cluster *c, const char *own, bool lowest, chi_cpu_set *set);

@@ -46,21 +46,38 @@ static void program_fact(chi_fact *fact)
 	chi_error_restore(&kept);
 }
 
-static choir_status agree(choir_cluster *c, const char *program)
+static const char *setting(const char *name)
 {
-	chi_fact facts[4];
-	const char *kernels = getenv("CHOIR_KERNELS");
-	const bool plain = kernels != NULL && strcmp(kernels, "plain") == 0;
+	const char *value = getenv(name);
+	return value == NULL ? "" : value;
+}
+
+// Plain kernels give the same bits on every instruction set.
+static choir_status agree_on_set(choir_cluster *c, bool lowest)
+{
+	chi_cpu_set set;
+	if (strcmp(setting("CHOIR_KERNELS"), "plain") == 0)
+		return CHOIR_OK;
+	CHOIR_TRY(chi_cluster_agree_on_set(c, choir_instruction_set(), lowest, &set));
+	return chi_cpu_lower(set);
+}
+
+static choir_status agree(choir_cluster *c, const choir_cluster_options *o)
+{
+	chi_fact facts[5];
+	CHOIR_TRY(chi_cpu_check());
 	chi_fact_set(&facts[0], "library version", "%d.%d.%d", choir_version() / 10000,
 			choir_version() / 100 % 100, choir_version() % 100);
-	chi_fact_set(&facts[1], "CHOIR_KERNELS", "%s", kernels == NULL ? "" : kernels);
-	// Plain kernels give the same bits on every instruction set.
-	chi_fact_set(&facts[2], "instruction set", "%s", plain ? "any" : choir_instruction_set());
-	if (program != NULL)
-		chi_fact_set(&facts[3], "program", "%s", program);
+	chi_fact_set(&facts[1], "CHOIR_KERNELS", "%s", setting("CHOIR_KERNELS"));
+	chi_fact_set(
+			&facts[2], ".lowest_instruction_set", "%d", o->lowest_instruction_set == CHOIR_ON);
+	chi_fact_set(&facts[3], "ONEDNN_MAX_CPU_ISA", "%s", setting("ONEDNN_MAX_CPU_ISA"));
+	if (o->program != NULL)
+		chi_fact_set(&facts[4], "program", "%s", o->program);
 	else
-		program_fact(&facts[3]);
-	return chi_cluster_agree(c, facts, 4);
+		program_fact(&facts[4]);
+	CHOIR_TRY(chi_cluster_agree(c, facts, 5));
+	return agree_on_set(c, o->lowest_instruction_set == CHOIR_ON);
 }
 
 static choir_status check_roles(const choir_cluster *c, const chi_roles *r)
@@ -79,13 +96,13 @@ static choir_status check_roles(const choir_cluster *c, const chi_roles *r)
 			r->workers, r->workers);
 }
 
-static choir_cluster *settle(choir_cluster *c, const chi_roles *r, const char *program)
+static choir_cluster *settle(choir_cluster *c, const chi_roles *r, const choir_cluster_options *o)
 {
 	if (c == NULL)
 		return NULL;
 	choir_status status = check_roles(c, r);
 	if (status == CHOIR_OK)
-		status = agree(c, program);
+		status = agree(c, o);
 	if (status != CHOIR_OK) {
 		chi_cluster_give_up(c);
 		choir_cluster_free(c);
@@ -118,13 +135,13 @@ choir_cluster *choir_cluster_new(const choir_cluster_options *given)
 		if (chi_launcher_find(&launcher) != CHOIR_OK)
 			return NULL;
 		if (transport != NULL || launcher.name != NULL)
-			return settle(chi_mpi_open(&o, &launcher, NULL, 0), &roles, o.program);
+			return settle(chi_mpi_open(&o, &launcher, NULL, 0), &roles, &o);
 		transport = "alone";
 	}
 	const choir_cluster_table *table = chi_cluster_table(transport);
 	if (table == NULL)
 		return NULL;
-	return settle(chi_cluster_open(table, o.argument, &o), &roles, o.program);
+	return settle(chi_cluster_open(table, o.argument, &o), &roles, &o);
 }
 
 choir_cluster *choir_cluster_from_mpi(
@@ -141,7 +158,7 @@ choir_cluster *choir_cluster_from_mpi(
 									 : "a transport or roles were given as well");
 		return NULL;
 	}
-	return settle(chi_mpi_open(&o, &launcher, communicator, size), &roles, o.program);
+	return settle(chi_mpi_open(&o, &launcher, communicator, size), &roles, &o);
 }
 
 const char *choir_cluster_task_type(const choir_cluster *c)

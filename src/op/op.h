@@ -112,6 +112,9 @@ bool chi_windows(int64_t in, int64_t window, int stride, int padding, int pad[2]
 // but the plain ones and those of far.
 void chi_register_plain_kernels(void);
 void chi_register_fma_kernels(void);
+// Before oneDNN's: tells it of an instruction set that is lower than the processor's. CHOIR_STATE:
+// the process has used it already.
+choir_status chi_limit_onednn(void);
 void chi_register_onednn_kernels(void);
 void chi_register_winograd_kernels(void);
 void chi_register_far_kernels(void);

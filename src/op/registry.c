@@ -4,6 +4,7 @@
 // from then on the table is constant and read without a lock.
 #include "base/alloc.h"
 #include "base/atomic.h"
+#include "base/cpu.h"
 #include "base/lock.h"
 #include "base/text.h"
 #include "op/op.h"
@@ -130,6 +131,11 @@ static choir_status add_built_in(void)
 	if (!all && !same(which, "plain"))
 		return choir_fail(
 				CHOIR_INVALID, "CHOIR_KERNELS: '%s' is unknown; known: all, plain", which);
+	CHOIR_TRY(chi_cpu_check());
+#ifdef CHI_HAS_ONEDNN
+	if (all)
+		CHOIR_TRY(chi_limit_onednn());
+#endif
 	registry.failed = !make_room(); // so that there are slots
 	registry.own_from = before;
 	chi_register_plain_kernels();

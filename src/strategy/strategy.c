@@ -26,8 +26,8 @@ static choir_status check_workers(const choir_strategy_table *t, const choir_str
 		return choir_fail(CHOIR_INVALID, "strategy: %d workers: 1 to %d are possible", o->workers,
 				MOST_DEVICES);
 	if (o->replicas > 0 && o->replicas < o->workers)
-		return choir_fail(CHOIR_INVALID, "strategy: %d replicas for %d workers: each needs one",
-				o->replicas, o->workers);
+		return choir_fail(CHOIR_INVALID, "strategy: %d replica%s for %d workers: each needs one",
+				o->replicas, o->replicas == 1 ? "" : "s", o->workers);
 	return CHOIR_OK;
 }
 
@@ -43,8 +43,8 @@ static choir_status check_cluster(const choir_strategy_table *t, const choir_str
 	const int workers = choir_cluster_workers(o->cluster);
 	if (o->replicas > 0 && o->replicas < workers)
 		return choir_fail(CHOIR_INVALID,
-				"strategy: %d replicas for %d workers of the cluster: each needs one", o->replicas,
-				workers);
+				"strategy: %d replica%s for %d workers of the cluster: each needs one",
+				o->replicas, o->replicas == 1 ? "" : "s", workers);
 	return CHOIR_OK;
 }
 

@@ -72,6 +72,8 @@ def target(root, path, bracket, name):
     room = name.split("/")[0]
     if "/" not in name:
         return None  # beside the file: its own folder
+    if room not in FLOORS and (root / "tests" / room).is_dir():
+        return PROGRAM, "programs"
     return FLOORS.get(room, -1), room
 
 

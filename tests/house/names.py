@@ -14,6 +14,7 @@ from house import code, judge, must_find, output, project, read, sources
 # users of Choir in it.
 WRITABLE = {
     "alloc.c": {"heap": "counts allocations, and lets the n-th one fail"},
+    "cpu.c": {"chosen": "the instruction set that kernels are chosen for, once for the process"},
     "log.c": {"sink most_wanted": "where log lines go, and which", "inside": "this thread is logging"},
     "status.c": {"last": "this thread's last failure"},
     "text.c": {"c_locale c_locale_once": "numbers are written the same in every locale"},

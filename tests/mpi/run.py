@@ -15,7 +15,8 @@ import time
 MPI, TEST, SUITE, WORKER, BUILD, CHOIR = sys.argv[1:7]
 MPIS = sys.argv[7:]
 SECONDS = 100
-ROLES = ("TF_CONFIG", "RANK", "WORLD_SIZE", "LOCAL_RANK", "CHOIR_MPI", "CHOIR_KERNELS")
+ROLES = ("TF_CONFIG", "RANK", "WORLD_SIZE", "LOCAL_RANK", "CHOIR_MPI", "CHOIR_KERNELS",
+         "CHOIR_INSTRUCTION_SET")
 
 
 def skip(why):
@@ -123,26 +124,53 @@ def host():
     need(last[1] != last[2], "two workers see what one does not", last)
 
 
+SHORT = ("--data", "digits", "--model", "mlp", "--widths", "16", "--epochs", "2", "--batch", "50",
+         "--train-examples", "420", "--replicas", "4")
+
+
 def trained(workers, *options):
     """What a short training says."""
-    line = [CHOIR, "train", "--data", "digits", "--model", "mlp", "--widths", "16", "--epochs", "2", "--batch",
-            "50", "--train-examples", "420", "--replicas", "4", *options]
+    line = [CHOIR, "train", *SHORT, *options]
     status, said = start(workers, *line)
     need(status == 0, f"{workers} workers: {line}: exit {status}", said)
     return said
 
 
+def known(said):
+    return [line for line in said.splitlines() if line.startswith(("weights ", "test accuracy "))]
+
+
+def mixed(*options):
+    """(exit status, what it said) of two workers, of which the second has no more than x86-64."""
+    line = [CHOIR, "train", *SHORT, *options]
+    return start(0, *launcher(), "-n", "1", *line, ":", "-n", "1", "env", "CHOIR_INSTRUCTION_SET=x86-64", *line)
+
+
+def instructions():
+    """Processors that differ are refused by name, or all take what all have, to the bits that has."""
+    if "x86-64 avx" not in start(0, CHOIR, "doctor")[1]:
+        skip("this processor has no more than any")
+    status, said = mixed()
+    need(status != 0, "two kinds of processors: exit 0", said)
+    for word in ("worker 1 (", 'its instruction set is "x86-64", but "x86-64 avx', ".lowest_instruction_set"):
+        need(word in said, f"two kinds of processors: no '{word}'", said)
+    status, low = start(0, CHOIR, "train", *SHORT, CHOIR_INSTRUCTION_SET="x86-64")
+    need(status == 0 and len(known(low)) == 2, "one process", low)
+    status, said = mixed("--lowest-instruction-set")
+    need(status == 0 and known(said) == known(low), f"not {known(low)}", said)
+    need("2 workers, x86-64, together" in said, "the instruction set", said)
+    must_fail("an unknown set", 1, ["CHOIR_INSTRUCTION_SET: 'sse' is unknown; known: "], CHOIR, "train",
+              *SHORT, CHOIR_INSTRUCTION_SET="sse")
+
+
 def train():
     """The same weights from one process and from several, which speak with one voice."""
-    def known(said):
-        return [line for line in said.splitlines() if line.startswith(("weights ", "test accuracy "))]
-
     alone = known(trained(0, "--devices", "cpu:0"))
     need(len(alone) == 2, "one process", str(alone))
     for workers, options in ((2, ("--devices", "cpu:0,cpu:1")), (4, ()), (3, ("--devices", "cpu:0"))):
         said = trained(workers, *options)
         need(known(said) == alone, f"{workers} workers: not {alone}", said)
-        need(f"{workers} workers, together with 4 replicas" in said, "the number of workers", said)
+        need(f"{workers} workers, " in said and "together with 4 replicas" in said, "the workers", said)
         need(said.count("epoch 1/2  loss ") == 1, "not one that speaks", said)
     must_fail("fewer replicas", 3, ["2 replicas for 3 workers"], CHOIR, "train", "--data", "digits",
               "--replicas", "2")
@@ -247,4 +275,5 @@ def data():
 if MPI == "none":
     skip("no MPI was found when this was configured")
 {"suite2": lambda: suite(2), "suite4": lambda: suite(4), "launch": launch, "host": host,
- "train": train, "checkpoint": checkpoint, "data": data}[TEST]()
+ "train": train, "instructions": instructions,
+ "checkpoint": checkpoint, "data": data}[TEST]()

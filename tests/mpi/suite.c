@@ -5,6 +5,7 @@
 #include "choir/cluster.h"
 #include "cluster/message.h"
 #include "cluster/suite.h"
+#include "strategies/mismatch.h"
 
 #include <mpi.h>
 
@@ -114,6 +115,22 @@ static void run_mismatches(int count)
 	}
 }
 
+// The same of strategies.
+static void run_strategies_that_differ(int count)
+{
+	for (int seed = 1; seed <= count; seed++) {
+		choir_cluster *c = borrow();
+		choir_strategy *s =
+				choir_multi_worker_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options,
+						.cluster = c, .devices = "cpu:0", .replicas = 5, .timeout = 20));
+		if (c != NULL)
+			report("strategies", mismatch_run(s, rank, all_workers(), (uint64_t) seed));
+		choir_strategy_free(s);
+		choir_cluster_free(c);
+		MPI_Barrier(MPI_COMM_WORLD);
+	}
+}
+
 // What a host may get wrong: its level of threads, and what it hands over.
 static int refuse_wrong_hosts(void)
 {
@@ -137,6 +154,12 @@ static int refuse_wrong_hosts(void)
 	return failures != 0;
 }
 
+static int count_of(const char *setting, int otherwise)
+{
+	const char *value = getenv(setting);
+	return value == NULL ? otherwise : atoi(value);
+}
+
 int main(int argc, char **argv)
 {
 	int level, all = 0;
@@ -153,6 +176,8 @@ int main(int argc, char **argv)
 		run(&large);
 	if (strstr("mismatches", only) != NULL && all_workers() > 1)
 		run_mismatches(100);
+	if (strstr("strategies", only) != NULL && all_workers() > 1)
+		run_strategies_that_differ(count_of("CHOIR_MISMATCHES", all_workers() == 2 ? 100 : 25));
 	MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
 	MPI_Finalize();
 	return all != 0;

@@ -16,7 +16,7 @@
 
 static bool fits(void)
 {
-	return chi_cpu_has_avx2();
+	return chi_cpu_use() >= CHI_CPU_AVX2;
 }
 
 // A random call: packed if n is 1, else of three tensors; and dy, behind them.
@@ -168,7 +168,7 @@ static void instruction_sets_give_the_same_bits(void **state)
 	uint64_t seed = 73;
 
 	(void) state;
-	if (!chi_cpu_has_avx512())
+	if (chi_cpu_use() < CHI_CPU_AVX512)
 		skip();
 	choir_buffer qkv = filled(CHOIR_SHAPE(PLACES, ROW), &seed);
 	choir_buffer dy = filled(CHOIR_SHAPE(PLACES, HEAD), &seed);

@@ -111,6 +111,11 @@ static void built_in_kernels_come_with_the_first_lookup(void **state)
 	assert_int_equal(choir_error_status(), CHOIR_INVALID);
 	assert_string_equal(choir_error(), "CHOIR_KERNELS: 'plian' is unknown; known: all, plain");
 	assert_int_equal(setenv("CHOIR_KERNELS", "plain", 1), 0);
+	assert_int_equal(setenv("CHOIR_INSTRUCTION_SET", "mmx", 1), 0);
+	assert_null(chi_kernel_find(d, &call, "relu", CHOIR_F32));
+	assert_int_equal(choir_error_status(), CHOIR_INVALID);
+	assert_non_null(strstr(choir_error(), "CHOIR_INSTRUCTION_SET: 'mmx' is unknown; known: "));
+	assert_int_equal(unsetenv("CHOIR_INSTRUCTION_SET"), 0);
 	bool failed = true;
 	for (uint64_t n = 1; failed; n++) {
 		chi_alloc_fail(n, false);

@@ -66,9 +66,9 @@ static const char *device_is_bad(choir_strategy *s, int worker, void *user)
 
 static const char *too_few_replicas(choir_strategy *s, int worker, void *user)
 {
-	(void) worker, (void) user;
-	return s != NULL ? "2 replicas for 3 workers"
-					 : last_failure(CHOIR_INVALID, "2 replicas for 3 workers", "each needs one");
+	const char *words = user;
+	(void) worker;
+	return s != NULL ? words : last_failure(CHOIR_INVALID, words, "each needs one");
 }
 
 // spec: 2.17
@@ -81,7 +81,14 @@ static void test_strategies_that_differ(void **state)
 			.place = { 3, "cpu:0" },
 			.fn = device_is_bad,
 			.options = a_bad_device });
-	peers_run(&(peers_job){ .replicas = 2, .place = { 3, "cpu:0" }, .fn = too_few_replicas });
+	peers_run(&(peers_job){ .replicas = 2,
+			.place = { 3, "cpu:0" },
+			.fn = too_few_replicas,
+			.user = (char[]){ "strategy: 2 replicas for 3 workers of the cluster" } });
+	peers_run(&(peers_job){ .replicas = 1,
+			.place = { 2, "cpu:0" },
+			.fn = too_few_replicas,
+			.user = (char[]){ "strategy: 1 replica for 2 workers of the cluster" } });
 	choir_cluster *alone =
 			choir_cluster_new(CHOIR_OPTIONS(choir_cluster_options, .transport = "alone"));
 	assert_non_null(alone);

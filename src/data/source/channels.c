@@ -97,7 +97,7 @@ void chi_channels_last(
 {
 	uint8_t *out = to;
 	const uint8_t *in = from;
-	if (channels != 3 || width != 1 || !chi_cpu_has_avx2()) {
+	if (channels != 3 || width != 1 || chi_cpu_own_set() < CHI_CPU_AVX2) {
 		chi_channels_last_plainly(to, from, channels, pixels, width);
 		return;
 	}

@@ -12,9 +12,9 @@ enum { SCORE = 20 }; // more than a library's
 
 const chi_fma_loops *chi_fma_best(void)
 {
-	if (chi_cpu_has_avx512())
+	if (chi_cpu_use() >= CHI_CPU_AVX512)
 		return &chi_fma_avx512;
-	return chi_cpu_has_avx2() ? &chi_fma_avx2 : NULL;
+	return chi_cpu_use() >= CHI_CPU_AVX2 ? &chi_fma_avx2 : NULL;
 }
 
 static int score(const choir_kernel_call *call)

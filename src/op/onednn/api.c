@@ -6,7 +6,9 @@
 
 #include "base/alloc.h"
 #include "base/atomic.h"
+#include "base/cpu.h"
 #include "base/lock.h"
+#include "op/op.h"
 #include "trace/trace.h"
 
 #include <oneapi/dnnl/dnnl.h>
@@ -64,6 +66,21 @@ static dnnl_status_t make_engine(void)
 	}
 	chi_mutex_unlock(&engine_lock);
 	return status;
+}
+
+// The limit is oneDNN's for the whole process, so a host's own use of it is left alone where none
+// is needed.
+choir_status chi_limit_onednn(void)
+{
+	static const dnnl_cpu_isa_t limits[CHI_CPU_SETS] = { dnnl_cpu_isa_sse41, dnnl_cpu_isa_avx2,
+		dnnl_cpu_isa_avx512_core };
+	const chi_cpu_set set = chi_cpu_use();
+	if (set == chi_cpu_own_set() || dnnl_set_max_cpu_isa(limits[set]) == dnnl_success)
+		return CHOIR_OK;
+	return choir_fail(CHOIR_STATE,
+			"instruction set: \"%s\" was asked for, but this process has used oneDNN already, "
+			"which took \"%s\"",
+			chi_cpu_set_name(set), chi_cpu_set_name(chi_cpu_own_set()));
 }
 
 // OpenMP, if oneDNN brought it.

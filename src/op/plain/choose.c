@@ -1,13 +1,14 @@
-// Which variant of the loops this machine runs. The processor is asked, not the build.
+// Which variant of the loops this machine runs.
 #include "base/cpu.h"
 #include "op/plain/loops.h"
 
 const chi_loops *chi_loops_variant(size_t index)
 {
 #ifdef CHI_HAS_X86_KERNELS
-	if (chi_cpu_has_avx512() && index-- == 0)
+	const chi_cpu_set set = chi_cpu_use();
+	if (set >= CHI_CPU_AVX512 && index-- == 0)
 		return &chi_loops_avx512;
-	if (chi_cpu_has_avx2() && index-- == 0)
+	if (set >= CHI_CPU_AVX2 && index-- == 0)
 		return &chi_loops_avx2;
 #endif
 	return index == 0 ? &chi_loops_baseline : NULL;

@@ -22,9 +22,9 @@ enum {
 
 static const chi_winograd_loops *best(void)
 {
-	return chi_cpu_has_avx512()	 ? &chi_winograd_avx512
-			: chi_cpu_has_avx2() ? &chi_winograd_avx2
-								 : NULL;
+	return chi_cpu_use() == CHI_CPU_AVX512	? &chi_winograd_avx512
+			: chi_cpu_use() == CHI_CPU_AVX2 ? &chi_winograd_avx2
+											: NULL;
 }
 
 // Images x [n, h, w, c] and y [n, oh, ow, out], of which y is cut into tiles of 2 x 2 pixels.

@@ -3,7 +3,10 @@
 // what each lane has folded; the whole is summed in packs, and the results are copied back.
 #include "strategy/merge/late.h"
 
+#include "base/philox.h"
 #include "cross/pack.h"
+
+#include <stdio.h>
 
 // Values that travel together.
 typedef struct {
@@ -144,6 +147,20 @@ static int64_t *cut(const together *t, const chi_ways *ways, size_t *packs)
 	return ends;
 }
 
+// What must be equal in all workers is in it.
+static void name_pack(const together *t, char name[64])
+{
+	uint64_t hash = t->n;
+	for (size_t i = 0; i < t->n; i++) {
+		const choir_shape *shape = &first_of(t->job[i])->shape;
+		hash = chi_hash_mix(hash + (uint64_t) shape->rank);
+		for (int k = 0; k < shape->rank; k++)
+			hash = chi_hash_mix(hash + (uint64_t) shape->dim[k]);
+	}
+	snprintf(name, 64, "batch_reduce_to, %s, %d of shapes %016llx",
+			t->job[0]->op == CHOIR_MEAN ? "mean" : "sum", (int) t->n, (unsigned long long) hash);
+}
+
 static choir_status sum_together(choir_cross *x, const chi_ways *ways, together *t)
 {
 	choir_strategy *s = t->strategy;
@@ -161,7 +178,9 @@ static choir_status sum_together(choir_cross *x, const chi_ways *ways, together 
 	for (int lane = 0; status == CHOIR_OK && lane < s->lanes; lane++)
 		status = lay_out(t, lane);
 	status = chi_strategy_wait(s, 0, s->lanes, status);
-	const chi_sum sum = { "batch_reduce_to", t->dtype, t->job[0]->divisor, t->lane, packs, ends };
+	char name[64];
+	name_pack(t, name);
+	const chi_sum sum = { name, t->dtype, t->job[0]->divisor, t->lane, packs, ends };
 	if (status == CHOIR_OK)
 		status = chi_sum_lanes(s, x->frame, ways, &sum);
 	return status == CHOIR_OK ? take_apart(t) : status;

@@ -53,6 +53,9 @@ static size_t lay_out(batch *b, size_t first, chi_subject *subject)
 					"%s%s", n == 1 ? "" : ", ", chi_shape_print(&t->shape, shape));
 	}
 	subject->hash = hash | 1;
+	if (length >= sizeof subject->name) // other workers see the name alone
+		snprintf(subject->name + sizeof subject->name - 10, 10, "~%08x",
+				(unsigned) (hash & 0xffffffffu));
 	return n;
 }
 

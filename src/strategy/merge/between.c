@@ -3,13 +3,26 @@
 #include "strategy/merge/between.h"
 
 #include "base/alloc.h"
+#include "base/philox.h"
 #include "base/size.h"
+#include "base/text.h"
 #include "choir/op.h"
 #include "op/op.h"
 #include "value/value.h"
 
 #include <stdio.h>
 #include <string.h>
+
+void chi_between_name(
+		const char *call, choir_reduce_op op, const choir_tensor *t, char name[CHI_SUM_NAME])
+{
+	char shape[CHI_SHAPE_TEXT], text[CHI_SHAPE_TEXT + 160];
+	snprintf(text, sizeof text, "%.100s, %s%s, %s %s", call, op == CHOIR_MEAN ? "mean" : "sum",
+			t->count == CHOIR_NONE ? "" : " by counts",
+			choir_dtype_name(t->is_number ? CHOIR_F64 : t->dtype), // as numbers are added up
+			chi_shape_print(&t->shape, shape));
+	chi_text_fit(text, name, CHI_SUM_NAME);
+}
 
 // ---- Numbers that all have.
 
@@ -32,10 +45,17 @@ static void sort(const chi_names *names, size_t order[])
 static void describe(char text[CHI_FINGERPRINT_TEXT], const char *what, const chi_names *names,
 		const size_t order[])
 {
+	uint64_t hash = names->n;
 	int length = snprintf(text, CHI_FINGERPRINT_TEXT, "%s", what);
-	for (size_t i = 0; i < names->n && length < CHI_FINGERPRINT_TEXT; i++)
-		length += snprintf(text + length, CHI_FINGERPRINT_TEXT - (size_t) length, "%s%s",
-				i == 0 ? " with " : ", ", names->item[order[i]].name);
+	for (size_t i = 0; i < names->n; i++) {
+		const char *name = names->item[order[i]].name;
+		hash = chi_hash_mix(hash ^ chi_hash_text(name));
+		if (length < CHI_FINGERPRINT_TEXT)
+			length += snprintf(text + length, CHI_FINGERPRINT_TEXT - (size_t) length, "%s%s",
+					i == 0 ? " with " : ", ", name);
+	}
+	if (length >= CHI_FINGERPRINT_TEXT) // what does not fit counts, too
+		snprintf(text + CHI_FINGERPRINT_TEXT - 10, 10, "~%08x", (unsigned) (hash & 0xffffffffu));
 }
 
 static choir_value *of_each(choir_strategy *s, choir_frame *f, double number)

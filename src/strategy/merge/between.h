@@ -5,6 +5,12 @@
 
 #include "strategy/merge/merge.h"
 
+enum { CHI_SUM_NAME = 64 };
+
+// The name of a sum in messages, in which is all that must be equal: other workers see it alone.
+void chi_between_name(
+		const char *call, choir_reduce_op op, const choir_tensor *t, char name[CHI_SUM_NAME]);
+
 // Of values that were merged of this worker's replicas, under names: where a plain number is no
 // number or another one elsewhere, it becomes a value of each replica, as it would be if all
 // replicas were here. what: in messages.

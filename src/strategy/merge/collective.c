@@ -155,15 +155,6 @@ static void name_collective(const chi_replica *r, const char *call, char name[64
 		snprintf(name, 64, "%s of %.47s", call, r->subject.name);
 }
 
-// Other workers see the name alone: what must be equal is in it.
-static void name_for_peers(choir_reduce_op op, const choir_tensor *t, char name[64])
-{
-	char shape[CHI_SHAPE_TEXT];
-	const size_t length = strlen(name);
-	snprintf(name + length, 64 - length, ", %s%s, %s", op == CHOIR_MEAN ? "mean" : "sum",
-			t->count == CHOIR_NONE ? "" : " by counts", chi_shape_print(&t->shape, shape));
-}
-
 static choir_status come_together(
 		chi_replica *r, choir_reduce_op op, choir_tensor *t, chi_meet **out, double *divisor)
 {
@@ -176,10 +167,12 @@ static choir_status come_together(
 	// The sum of an update that r has asked for goes over the same ways, and comes first.
 	CHOIR_TRY(chi_apply_settle(r, NULL));
 	bool last;
-	char name[64];
-	name_collective(r, "all_reduce", name);
+	char call[64], name[CHI_SUM_NAME];
+	name_collective(r, "all_reduce", call);
 	if (run->strategy->peers != NULL)
-		name_for_peers(op, t, name);
+		chi_between_name(call, op, t, name);
+	else
+		memcpy(name, call, sizeof name);
 	r->contribution = t;
 	chi_meet *m = *out = chi_meet_arrive(r, CHI_MEET_COLLECTIVE, &all_reduce_op,
 			chi_hash_mix(hash + r->subject.hash), name, prepare_result, t, &last);
@@ -236,13 +229,13 @@ static choir_status exchange_lone(const chi_replica *r, choir_reduce_op op, cons
 		choir_tensor *sum, double divisor)
 {
 	choir_strategy *s = r->run->strategy;
-	char name[64] = "all_reduce";
+	char call[64], name[CHI_SUM_NAME] = "all_reduce";
 	uint64_t key = chi_hash_mix(r->subject.hash + (uint64_t) op * 64 + (uint64_t) t->dtype);
 	for (int i = 0; i < t->shape.rank; i++)
 		key = chi_hash_mix(key + (uint64_t) t->shape.dim[i] * 8 + (uint64_t) t->shape.rank);
 	if (!chi_peers_know(s->peers, key |= 1)) {
-		name_collective(r, "all_reduce", name);
-		name_for_peers(op, t, name);
+		name_collective(r, "all_reduce", call);
+		chi_between_name(call, op, t, name);
 	}
 	const int number = chi_replica_number(r);
 	const choir_part own = { number, number + 1, t->data };

@@ -79,7 +79,7 @@ static void describe(char text[64], const char *name, const chi_names *given)
 }
 
 // Merges what all replicas gave into the context's arguments.
-static choir_status gather(chi_run *run, chi_cross *x, const char *name)
+static choir_status gather(chi_run *run, chi_cross *x, const chi_merge_call *c)
 {
 	const chi_names *names = &run->replica[0].given;
 	const int n = run->strategy->replicas;
@@ -94,26 +94,31 @@ static choir_status gather(chi_run *run, chi_cross *x, const char *name)
 		if ((values[i] = chi_value_merge(f, n, all)) == NULL)
 			return chi_frame_report(f);
 	}
-	if (run->strategy->peers != NULL)
-		CHOIR_TRY(chi_between_agree(run->strategy, f, name, names, values));
+	if (run->strategy->peers != NULL) {
+		char what[96], subject[64] = "";
+		if (c->subject != NULL)
+			chi_text_fit(c->subject, subject, sizeof subject);
+		snprintf(what, sizeof what, c->subject == NULL ? "%s" : "%s to \"%s\"", c->name, subject);
+		CHOIR_TRY(chi_between_agree(run->strategy, f, what, names, values));
+	}
 	for (size_t i = 0; i < names->n; i++)
 		CHOIR_TRY(chi_values_put(x->args, names->item[i].name, values[i]));
 	return CHOIR_OK;
 }
 
-static choir_status call(chi_run *run, const char *name, choir_merge_fn *fn, void *user)
+static choir_status call(chi_run *run, const chi_merge_call *c)
 {
 	CHOIR_TRY(chi_apply_flush(run));
 	if (run->cross == NULL && (run->cross = chi_cross_new(run->strategy, run)) == NULL)
 		return choir_error_status();
 	chi_cross_clear(run->cross);
 	chi_cross *x = chi_cross_of(run->cross);
-	CHOIR_TRY(gather(run, x, name));
+	CHOIR_TRY(gather(run, x, c));
 	chi_context inside = { .kind = CHI_IN_CROSS, .strategy = run->strategy, .what = run->cross };
 	chi_context_push(&inside);
 	chi_error_clear();
 	chi_trace_begin_cross(CHOIR_TRACE_COMPUTE, "merge function");
-	choir_status status = fn(run->cross, user);
+	choir_status status = c->fn(run->cross, c->user);
 	chi_trace_end();
 	CHOIR_TRY(chi_context_leave(&inside, status, "the merge function"));
 	choir_frame *f = run->cross->frame;
@@ -140,7 +145,7 @@ choir_status chi_merge(chi_replica *r, const chi_merge_call *c)
 		return chi_frame_keep(f);
 	choir_status status = CHOIR_OK;
 	if (last) {
-		status = call(run, c->name, c->fn, c->user);
+		status = call(run, c);
 		if (status == CHOIR_OK) {
 			chi_meet_ready(run, m);
 		} else {
@@ -179,7 +184,7 @@ choir_status chi_merge_own(
 choir_status chi_merge_one(chi_replica *r, const char *name, choir_tensor *value,
 		choir_merge_fn *fn, void *user, const void *what, uint64_t more)
 {
-	const chi_merge_call c = { name, fn, user, what, more };
+	const chi_merge_call c = { name, fn, user, what, more, NULL };
 	return chi_merge_own(r, &c, 1, &(chi_named){ "value", value });
 }
 
@@ -189,7 +194,7 @@ choir_status choir_replica_merge_call(choir_replica *replica, choir_merge_fn *fn
 	if (fn == NULL)
 		return chi_frame_fail(replica->frame, CHOIR_INVALID, "merge_call: the function is NULL");
 	return chi_merge(chi_replica_of(replica),
-			&(chi_merge_call){ "merge call", fn, user, (const void *) (uintptr_t) fn, 0 });
+			&(chi_merge_call){ "merge call", fn, user, (const void *) (uintptr_t) fn, 0, NULL });
 }
 
 choir_tensor *choir_replica_take(choir_replica *replica, const char *name)

@@ -44,6 +44,7 @@ typedef struct {
 	void *user; // that of the replica that comes last is taken
 	const void *what; // what and more must be equal for all replicas
 	uint64_t more;
+	const char *subject; // the variable's name, for other workers; NULL: there is none
 } chi_merge_call;
 
 // A merge call of r with what it gave.

@@ -2,11 +2,13 @@
 // variables. They are made of operations, pair by pair in the canonical tree.
 #include "strategy/merge/reduce.h"
 
+#include "base/text.h"
 #include "choir/op.h"
 #include "cross/tree.h"
 #include "strategy/merge/between.h"
 #include "strategy/merge/slices.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -79,7 +81,8 @@ choir_tensor *chi_narrow_sum(choir_tensor *sum, const char *what)
 }
 
 // With those that the peers have: this worker's nodes of the tree travel by way of the host.
-static choir_tensor *sum_of_all(choir_strategy *s, choir_frame *f, choir_tensor *const tensors[])
+static choir_tensor *sum_of_all(
+		choir_strategy *s, choir_frame *f, const char *name, choir_tensor *const tensors[])
 {
 	chi_peers *p = s->peers;
 	const int nodes = chi_peers_nodes(p, p->worker);
@@ -100,9 +103,6 @@ static choir_tensor *sum_of_all(choir_strategy *s, choir_frame *f, choir_tensor 
 			return NULL;
 		}
 	}
-	char name[CHI_SHAPE_TEXT + 16] = "reduce of ";
-	if (t != NULL)
-		chi_shape_print(&t->shape, name + strlen(name));
 	const choir_collective c = { .name = name,
 		.kind = CHOIR_ALL_REDUCE,
 		.dtype = t == NULL ? 0 : t->dtype,
@@ -139,10 +139,11 @@ choir_status chi_check_alike(choir_frame *f, int n, choir_tensor *const tensors[
 	return CHOIR_OK;
 }
 
-choir_tensor *chi_reduce_tensors(choir_strategy *s, choir_frame *f, choir_reduce_op op, int n,
-		choir_tensor *const tensors[])
+choir_tensor *chi_reduce_tensors(choir_strategy *s, choir_frame *f, const char *what,
+		choir_reduce_op op, int n, choir_tensor *const tensors[])
 {
 	double divisor = 1;
+	char name[CHI_SUM_NAME];
 	if (check_op(f, op) != CHOIR_OK)
 		return NULL;
 	choir_tensor **here = chi_arena_alloc(&f->arena, (size_t) n * sizeof *here);
@@ -164,18 +165,20 @@ choir_tensor *chi_reduce_tensors(choir_strategy *s, choir_frame *f, choir_reduce
 		else if (wide && tensors[i]->dtype == CHOIR_U8)
 			here[i] = choir_cast(here[i], CHOIR_I32);
 	}
-	choir_tensor *sum = s->peers == NULL ? sum_node(0, n, here) : sum_of_all(s, f, here);
+	if (s->peers != NULL)
+		chi_between_name(what, op, tensors[0], name);
+	choir_tensor *sum = s->peers == NULL ? sum_node(0, n, here) : sum_of_all(s, f, name, here);
 	if (wide)
 		return chi_narrow_sum(sum, "reduce");
 	return op == CHOIR_SUM ? sum : choir_divide(sum, choir_number(f, divisor));
 }
 
-static choir_tensor *read_first(choir_variable *v, choir_frame *f)
+static choir_tensor *read_first(choir_variable *v, const char *what, choir_frame *f)
 {
 	choir_tensor *t = chi_variable_view(v, 0, f);
 	return t == NULL || v->strategy->peers == NULL
 			? t
-			: chi_between_spread(v->strategy, f, 0, t, "the first replica's part");
+			: chi_between_spread(v->strategy, f, 0, t, what);
 }
 
 choir_tensor *chi_broadcast(choir_cross *x, choir_value *v, int from)
@@ -196,8 +199,10 @@ choir_tensor *chi_read_aggregated(choir_variable *v, choir_frame *f)
 				"variable \"%s\": it is ON_READ without an "
 				"aggregation, so it has no value outside a replica",
 				v->name);
+	char what[64];
+	chi_text_fit(v->name, what, sizeof what);
 	if (v->aggregation == CHOIR_AGGREGATION_ONLY_FIRST_REPLICA)
-		return read_first(v, f);
+		return read_first(v, what, f);
 	choir_tensor **parts = chi_arena_alloc(&f->arena, (size_t) v->copies * sizeof *parts);
 	if (parts == NULL) {
 		chi_frame_keep(f);
@@ -206,7 +211,7 @@ choir_tensor *chi_read_aggregated(choir_variable *v, choir_frame *f)
 	for (int i = 0; i < v->copies; i++)
 		if ((parts[i] = chi_variable_view(v, i, f)) == NULL)
 			return NULL;
-	return chi_reduce_tensors(v->strategy, f,
+	return chi_reduce_tensors(v->strategy, f, what,
 			v->aggregation == CHOIR_AGGREGATION_SUM ? CHOIR_SUM : CHOIR_MEAN, v->copies, parts);
 }
 
@@ -277,8 +282,10 @@ static choir_tensor *reduce_value(
 					s->in_sync);
 		return own[0];
 	}
+	char what[48] = "reduce";
 	if (axes == CHOIR_NO_AXIS)
-		return chi_reduce_tensors(s, f, op, n, own);
+		return chi_reduce_tensors(s, f, what, op, n, own);
+	snprintf(what, sizeof what, "reduce along %" PRIx64, (uint64_t) axes);
 	choir_tensor **parts = chi_arena_alloc(&f->arena, (size_t) s->replicas * sizeof *parts);
 	if (parts == NULL) {
 		chi_frame_keep(f);
@@ -287,7 +294,7 @@ static choir_tensor *reduce_value(
 	for (int i = 0; i < s->replicas; i++)
 		if ((parts[i] = along(own[n == 1 ? 0 : i], op, axes)) == NULL)
 			return NULL;
-	return chi_reduce_tensors(s, f, op, s->replicas, parts);
+	return chi_reduce_tensors(s, f, what, op, s->replicas, parts);
 }
 
 choir_tensor *choir_strategy_reduce(

@@ -8,9 +8,9 @@
 choir_status chi_check_alike(choir_frame *f, int n, choir_tensor *const tensors[], bool numbers);
 // The sum or mean of the tensors of s's replicas, of which n are here (on whatever devices) and
 // others with its peers, as a tensor of frame f. MEAN
-// divides by the counts if all have one, by n if none has. NULL: recorded in f.
-choir_tensor *chi_reduce_tensors(choir_strategy *s, choir_frame *f, choir_reduce_op op, int n,
-		choir_tensor *const tensors[]);
+// divides by the counts if all have one, by n if none has. what: in messages. NULL: recorded in f.
+choir_tensor *chi_reduce_tensors(choir_strategy *s, choir_frame *f, const char *what,
+		choir_reduce_op op, int n, choir_tensor *const tensors[]);
 // t in the dtype of its means: integers have floating ones.
 choir_tensor *chi_for_mean(choir_tensor *t);
 

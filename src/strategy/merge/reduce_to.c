@@ -1,6 +1,7 @@
 // Reductions in cross-replica context whose results lie on devices: each device's replicas are
 // folded, all devices join, and the sums land where the destination is.
 #include "choir/op.h"
+#include "strategy/merge/between.h"
 #include "strategy/merge/reduce.h"
 #include "strategy/merge/reduce_to.h"
 #include "strategy/merge/slices.h"
@@ -129,7 +130,7 @@ static bool by_group(const choir_strategy *s, choir_reduce_op op, const choir_va
 choir_status chi_job_check(choir_cross *x, choir_reduce_op op, choir_reduction *item, chi_job *j)
 {
 	choir_value *v = item->v;
-	*j = (chi_job){ .value = v, .to = item->to, .divisor = 1 };
+	*j = (chi_job){ .op = op, .value = v, .to = item->to, .divisor = 1 };
 	if (v == NULL || item->to == NULL) {
 		chi_frame_null(x->frame, "reduce_to");
 		return chi_frame_report(x->frame);
@@ -200,7 +201,10 @@ static choir_status sum_alone(choir_cross *x, const chi_ways *ways, chi_job *j)
 	for (int i = 0; i < s->lanes; i++)
 		lane[i] =
 				(chi_sum_lane){ (size_t) j->fold[i].n, j->fold[i].part, chi_job_wanted(s, j, i) };
-	const chi_sum sum = { "reduce_to", like->dtype, j->divisor, lane, 1, &elements };
+	char name[CHI_SUM_NAME] = "reduce_to";
+	if (s->peers != NULL)
+		chi_between_name("reduce_to", j->op, like, name);
+	const chi_sum sum = { name, like->dtype, j->divisor, lane, 1, &elements };
 	return chi_sum_lanes(s, x->frame, ways, &sum);
 }
 
@@ -217,7 +221,7 @@ choir_status chi_job_do(choir_cross *x, choir_reduce_op op, const chi_ways *ways
 		choir_tensor *t = choir_tensor_is_slices(v->component[0])
 				? chi_reduce_slices(
 						  s, x->frame, op, ways->slices, v->count, v->component, j->divisor)
-				: chi_reduce_tensors(s, x->frame, op, v->count, v->component);
+				: chi_reduce_tensors(s, x->frame, "reduce_to", op, v->count, v->component);
 		status = t == NULL ? chi_frame_report(x->frame) : fill_from(x, j->result, t);
 	} else {
 		status = sum_alone(x, ways, j);

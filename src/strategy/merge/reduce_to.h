@@ -4,6 +4,7 @@
 #include "strategy/merge/sum.h"
 
 typedef struct {
+	choir_reduce_op op;
 	choir_value *value, *to;
 	choir_value *result; // on the destination's devices; NULL yet for what is the same for all
 	bool by_group; // cross-device operations make it

@@ -15,6 +15,7 @@
 typedef struct {
 	choir_strategy *strategy;
 	choir_frame *host;
+	choir_reduce_op op;
 	int n; // replicas
 	choir_tensor **values; // of each that is here; for a mean of a floating dtype
 	chi_slices_part *part; // of each
@@ -41,7 +42,7 @@ static choir_status check_alike(choir_frame *f, int n, choir_tensor *const tenso
 }
 
 // Seen in a frame of the host, with indices as i64.
-static choir_status bring(job *j, choir_reduce_op op, choir_tensor *const tensors[])
+static choir_status bring(job *j, choir_tensor *const tensors[])
 {
 	chi_arena *arena = &j->host->arena;
 	j->values = chi_arena_alloc(arena, (size_t) j->n * sizeof *j->values);
@@ -56,8 +57,8 @@ static choir_status bring(job *j, choir_reduce_op op, choir_tensor *const tensor
 		int64_t *row = chi_arena_alloc(arena, (size_t) n * sizeof *row);
 		if (row == NULL || chi_slices_indices_to_host(t, row) != CHOIR_OK)
 			return choir_error_status();
-		j->values[i] =
-				op == CHOIR_MEAN ? chi_for_mean(choir_slices_values(t)) : choir_slices_values(t);
+		j->values[i] = j->op == CHOIR_MEAN ? chi_for_mean(choir_slices_values(t))
+										   : choir_slices_values(t);
 		if (j->values[i] == NULL)
 			return chi_frame_report(j->host);
 		j->part[i] = (chi_slices_part){ n, row, j->values[i]->data };
@@ -149,8 +150,9 @@ static choir_status count_all(job *j, sharing *x)
 		x->bytes[w] = (size_t) (p->first[w + 1] - p->first[w]) * sizeof *own;
 	choir_shape shape = j->values[0]->shape;
 	shape.dim[0] = j->rows;
-	return chi_peers_gather_parts(x->peers, own, x->bytes, x->n, "reduce of slices of %s %s",
-			choir_dtype_name(j->values[0]->dtype), chi_shape_print(&shape, text));
+	return chi_peers_gather_parts(x->peers, own, x->bytes, x->n, "%s of slices of %s %s",
+			j->op == CHOIR_MEAN ? "mean" : "sum", choir_dtype_name(j->values[0]->dtype),
+			chi_shape_print(&shape, text));
 }
 
 // The parts of other workers' replicas beside those that are here.
@@ -239,10 +241,10 @@ static bool is_full(const choir_tensor *t)
 			dense <= chi_tensor_bytes(t) + (size_t) t->shape.dim[0] * sizeof(int64_t);
 }
 
-static choir_tensor *reduce(job *j, choir_reduce_op op, choir_slices_result how,
-		choir_tensor *const tensors[], double divisor)
+static choir_tensor *reduce(
+		job *j, choir_slices_result how, choir_tensor *const tensors[], double divisor)
 {
-	if (bring(j, op, tensors) != CHOIR_OK ||
+	if (bring(j, tensors) != CHOIR_OK ||
 			(j->strategy->peers != NULL && bring_others(j) != CHOIR_OK))
 		return NULL;
 	if (how == CHOIR_SLICES_CONCATENATED)
@@ -256,12 +258,12 @@ choir_tensor *chi_reduce_slices(choir_strategy *s, choir_frame *f, choir_reduce_
 {
 	if (check_alike(f, n, tensors) != CHOIR_OK)
 		return NULL;
-	job j = { .strategy = s, .host = f, .n = n };
+	job j = { .strategy = s, .host = f, .op = op, .n = n };
 	if (!f->device->host_memory && (j.host = choir_frame_new(NULL)) == NULL) {
 		chi_frame_keep(f);
 		return NULL;
 	}
-	choir_tensor *t = reduce(&j, op, how, tensors, divisor);
+	choir_tensor *t = reduce(&j, how, tensors, divisor);
 	if (t == NULL)
 		chi_strategy_give_up(s, chi_frame_keep(f));
 	else if (j.host != f)

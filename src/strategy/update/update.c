@@ -463,5 +463,6 @@ choir_status choir_replica_update(
 				v == NULL ? "variable" : "function");
 	wanted w = { v, fn, user };
 	return chi_merge(chi_replica_of(replica),
-			&(chi_merge_call){ "update", give_and_update, &w, v, (uint64_t) (uintptr_t) fn });
+			&(chi_merge_call){
+					"update", give_and_update, &w, v, (uint64_t) (uintptr_t) fn, v->name });
 }

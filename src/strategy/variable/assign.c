@@ -96,7 +96,7 @@ static choir_status aggregate_and_write(choir_cross *x, void *user)
 		return write_all(v, a->op,
 				v->strategy->peers != NULL ? chi_broadcast(x, given, 0)
 										   : chi_value_view(x->frame, given->component[0]));
-	choir_tensor *all = chi_reduce_tensors(v->strategy, x->frame,
+	choir_tensor *all = chi_reduce_tensors(v->strategy, x->frame, v->name,
 			v->aggregation == CHOIR_AGGREGATION_SUM ? CHOIR_SUM : CHOIR_MEAN, given->count,
 			given->component);
 	return all == NULL ? chi_frame_report(x->frame) : write_all(v, a->op, all);
@@ -142,7 +142,8 @@ static choir_status assign_in_replica(
 		return chi_variable_write(v, chi_strategy_copy(r->run->strategy, v, r->id), op, value);
 	CHOIR_TRY(chi_write_check_aggregation(replica, v, value));
 	assignment a = { v, op };
-	return chi_merge_one(r, names[op], value, aggregate_and_write, &a, v, (uint64_t) op + 1);
+	const chi_merge_call c = { names[op], aggregate_and_write, &a, v, (uint64_t) op + 1, v->name };
+	return chi_merge_own(r, &c, 1, &(chi_named){ "value", value });
 }
 
 // The share of part i of x: they differ by at most one, the first are larger, and their sum is x.

@@ -183,7 +183,7 @@ static choir_status aggregate_and_write(choir_cross *x, void *user)
 static choir_status write_in_replica(choir_replica *replica, scatter *s)
 {
 	const chi_merge_call c = { ways[s->how].name, aggregate_and_write, s, s->variable,
-		(uint64_t) s->how + 100 };
+		(uint64_t) s->how + 100, s->variable->name };
 	// Of one dtype, since replicas' are put one behind another.
 	const chi_named given[] = { { "indices", choir_cast(s->indices, CHOIR_I64) },
 		{ "values", s->values } };

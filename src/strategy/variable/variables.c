@@ -234,8 +234,10 @@ static choir_tensor *bring_together(choir_replica *r, const choir_variable *v, c
 static choir_tensor *read_together(choir_replica *r, const choir_variable *v, choir_tensor *own)
 {
 	chi_subject *subject = &chi_replica_of(r)->subject;
+	char name[sizeof subject->name - 2];
 	subject->hash = chi_hash_mix((uint64_t) (uintptr_t) v);
-	snprintf(subject->name, sizeof subject->name, "\"%.44s\"", v->name);
+	snprintf(subject->name, sizeof subject->name, "\"%s\"",
+			chi_text_fit(v->name, name, sizeof name));
 	choir_tensor *t = bring_together(r, v, own);
 	subject->hash = 0;
 	return t;

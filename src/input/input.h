@@ -66,6 +66,7 @@ struct choir_distributed_dataset {
 	chi_feed *feed;
 	int64_t batch; // of all replicas; CHOIR_NONE: not known
 	int64_t room; // examples that a step of this worker can have
+	int64_t pass; // that the program is in: what is read ahead may be in the next
 	int64_t steps; // in this pass
 	int64_t pass; // that the program is in: who reads ahead may be in the next one
 	int64_t all; // examples of the step that is made, of all workers as far as they are in step

@@ -151,7 +151,10 @@ class Checkpoint(Case):
         self.fail_with(1, "with --workers 2", "train", *MLP, "--checkpoint", "p", "--strategy",
                        "parameter_server", "--workers", "2")
         self.end("--checkpoint", "one", "--epochs", "1")
-        self.fail_with(1, "other weights", "train", *MLP, "--checkpoint", "one", "--widths", "25")
+        self.fail_with(1, 'different "classes/kernel" is F32 [24, 10], needed F32 [25, 10], "hidden1/bias" is F32 '
+                       "[24], needed F32 [25]", "train", *MLP, "--checkpoint", "one", "--widths", "25")
+        self.fail_with(1, 'missing "hidden2/bias", "hidden2/kernel"', "train", *MLP, "--checkpoint", "one",
+                       "--widths", "24,8")
         self.fail_with(1, "momentum/loss_scale", "train", *MLP, "--checkpoint", "one", "--optimizer",
                        "momentum")
         self.fail_with(1, "is of a dataset with other steps", "train", *MLP, "--checkpoint", "one",

@@ -103,8 +103,15 @@ def launch():
     must_fail("one dies", 2, [], WORKER, "die")
     status, said = start(2, WORKER, "exit")  # whatever the launcher thinks of it, it is over
     need("worker 0 of 2, worker 0" not in said, "one exits early, the other is content", said)
+    must_fail("no MPI", 2, ["no libchoir-mpi for ", "set CHOIR_MPI to the path of one"], WORKER,
+              CHOIR_MPI="", LD_LIBRARY_PATH="")
+    if MPI == "openmpi":  # MPICH knows no slots
+        must_fail("more than slots", 0, ["There are not enough slots"], "mpirun.openmpi", "--host", "localhost:1",
+                  "-n", "2", WORKER)
     for other in MPIS:
         if other != MPI:
+            must_fail("two MPIs", 2, [f"{other} was asked for, but this program has {MPI} in it"], SUITE, "bytes",
+                      CHOIR_MPI=other)
             must_fail("the wrong MPI", 2, ["has started 2 processes", "finds 1", f"CHOIR_MPI={MPI}"],
                       WORKER, CHOIR_MPI=other)
 

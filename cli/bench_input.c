@@ -19,7 +19,7 @@ enum { MOST_PASSES = 1000, MNIST_BUFFER = 10000, AHEAD = 4 };
 
 static struct {
 	const char *source, *pipeline;
-	int64_t batch, passes;
+	int64_t batch, passes, ahead;
 	bool json;
 } given = { .pipeline = "read", .batch = 128, .passes = 5 };
 static const char *const pipelines[] = { "read", "float", "shuffle", "mnist", "prefetch", "cache",
@@ -37,6 +37,9 @@ static const option options[] = {
 		.most = 1 << 24, .help = "examples of a batch (128)" },
 	{ .name = "--passes", .value = "N", .kind = OPTION_INTEGER, .to = &given.passes, .least = 1,
 		.most = MOST_PASSES, .help = "after the first one, in turns with cat (5)" },
+	{ .name = "--ahead", .value = "N", .kind = OPTION_INTEGER, .to = &given.ahead,
+		.least = CHOIR_NONE, .most = 1 << 10,
+		.help = "batches read ahead on a thread; -1: none;\n0: as the library thinks (0)" },
 	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "one JSON object a line" },
 };
 // clang-format on
@@ -155,7 +158,8 @@ static choir_status open_input(choir_strategy *s, measurement *m)
 	choir_dataset *d = named_file_open(&file);
 	if (d != NULL)
 		snprintf(m->column, sizeof m->column, "%s", choir_dataset_column(d, 0)->name);
-	m->data = choir_strategy_distribute_dataset(s, pipeline(d, m->column), NULL);
+	m->data = choir_strategy_distribute_dataset(s, pipeline(d, m->column),
+			CHOIR_OPTIONS(choir_input_options, .buffer = (int) given.ahead));
 	m->files = m->data == NULL ? NULL : named_file_list(&file);
 	for (size_t i = 0; i < choir_files_count(m->files); i++)
 		if (stat(choir_files_path(m->files, i), &st) == 0)

@@ -65,8 +65,9 @@ typedef struct choir_input_options {
 	bool place_on_device; // the dataset itself: no device of Choir's can (CHOIR_UNSUPPORTED)
 	// Steps that are read ahead on a thread of Choir's, beside what the dataset's own prefetch
 	// steps read; it starts with the first batch. CHOIR_NONE: none, so that nothing is read but
-	// what a step needs. 0: one where the dataset reads files and calls no function of the
-	// program, which would see that thread; else none, and none behind a prefetch step. Such a
+	// what a step needs. 0: as many as 1 MiB holds, from one to eight, where the dataset reads
+	// files and calls no function of the program, which would see that thread; else none, and
+	// none behind a prefetch step. Such a
 	// dataset is also read on behind the end of a pass, into the next, unless rows of it were
 	// left out.
 	int buffer;

@@ -31,6 +31,7 @@ typedef struct {
 struct chi_ahead {
 	choir_distributed_dataset *data;
 	int steps; // that are read ahead
+	int least; // so many are awaited where none is there
 	int64_t slots; // one more, for an end
 	slot *ring;
 	bool goes_on; // behind an end
@@ -82,7 +83,8 @@ static void read_next(chi_ahead *a)
 	a->filled++;
 	a->ended = s->status == CHOIR_END && a->goes_on && !a->next && a->running;
 	a->running = a->running && (s->status == CHOIR_OK || a->ended);
-	chi_cond_broadcast(&a->changed);
+	if (a->filled >= a->least || !a->running || a->ended || a->next)
+		chi_cond_broadcast(&a->changed);
 }
 
 // The pass behind the one that has ended; as read_next. What a source has left out is counted for
@@ -150,7 +152,7 @@ void chi_ahead_free(chi_ahead *a)
 	chi_free(a);
 }
 
-chi_ahead *chi_ahead_new(choir_distributed_dataset *data, int steps, bool goes_on)
+chi_ahead *chi_ahead_new(choir_distributed_dataset *data, int steps, bool together, bool goes_on)
 {
 	chi_ahead *a = chi_alloc(sizeof *a);
 	if (a == NULL)
@@ -159,6 +161,7 @@ chi_ahead *chi_ahead_new(choir_distributed_dataset *data, int steps, bool goes_o
 	chi_mutex_init(&a->mutex, CHI_RANK_INPUT, "ahead");
 	chi_cond_init(&a->changed);
 	a->steps = steps;
+	a->least = together ? (steps + 1) / 2 : 1;
 	a->slots = (int64_t) steps + 1;
 	a->goes_on = goes_on;
 	a->ring = chi_alloc_array((size_t) a->slots, sizeof *a->ring);
@@ -280,15 +283,24 @@ static choir_status hand_over(const chi_ahead *a, const slot *s, chi_target *to)
 	return CHOIR_OK;
 }
 
+// With the mutex held: until there is something to take. Where steps are small, the two threads
+// take turns with several of them; a switch for each would take longer than reading it.
+static void await(chi_ahead *a)
+{
+	if (a->filled > 0)
+		return;
+	chi_trace_begin(CHOIR_TRACE_INPUT, "wait for input");
+	while (a->filled == 0 || (a->filled < a->least && a->running && !a->ended && !a->next))
+		chi_cond_wait(&a->changed, &a->mutex, HUGE_VAL);
+	chi_trace_end();
+}
+
 choir_status chi_ahead_take(chi_ahead *a, chi_target *to)
 {
 	CHOIR_TRY(start(a));
 	chi_mutex_lock(&a->mutex);
 	begin(a);
-	chi_trace_begin(CHOIR_TRACE_INPUT, "wait for input");
-	while (a->filled == 0)
-		chi_cond_wait(&a->changed, &a->mutex, HUGE_VAL);
-	chi_trace_end();
+	await(a);
 	slot *s = &a->ring[a->oldest]; // filled: the thread leaves it alone
 	chi_mutex_unlock(&a->mutex);
 	if (s->status != CHOIR_OK) {
@@ -304,7 +316,8 @@ choir_status chi_ahead_take(chi_ahead *a, chi_target *to)
 	chi_mutex_lock(&a->mutex);
 	a->oldest = (a->oldest + 1) % a->slots;
 	a->filled--;
-	chi_cond_broadcast(&a->changed);
+	if (steps_there(a) <= a->steps - a->least) // room for as many as are awaited
+		chi_cond_broadcast(&a->changed);
 	chi_mutex_unlock(&a->mutex);
 	return CHOIR_OK;
 }

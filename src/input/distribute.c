@@ -222,17 +222,18 @@ static bool reads_by_itself(const choir_dataset *d, bool *files)
 	return reads_by_itself(d->from[0], files) && reads_by_itself(d->from[1], files);
 }
 
-// How many steps are read ahead: as many as asked for, or one where that is files' alone. goes_on:
-// whether the dataset notices nothing of a pass that is begun and not asked for.
-static int find_ahead(const choir_distributed_dataset *data, bool *goes_on)
+// How many steps are read ahead where nobody says: what a core's nearer caches hold, at least one.
+static int fitting_steps(const choir_distributed_dataset *data)
 {
+	enum { BYTES = 1 << 20, MOST_STEPS = 8 };
 	const choir_dataset *d = data->feed[0].data;
-	bool files = false;
-	const bool by_itself = reads_by_itself(d, &files);
-	*goes_on = by_itself && data->feeds == 1;
-	if (data->o.buffer != 0)
-		return data->o.buffer == CHOIR_NONE ? 0 : data->o.buffer;
-	return strcmp(d->step->name, "prefetch") != 0 && by_itself && files;
+	size_t example = 0, bytes = 0;
+	for (size_t i = 0; i < d->spec.n; i++)
+		if (!chi_size_add(example, d->bytes[i], &example))
+			return 1;
+	if (!chi_size_multiply(example, (size_t) data->room, &bytes) || bytes > BYTES / 2)
+		return 1;
+	return bytes < BYTES / MOST_STEPS ? MOST_STEPS : (int) (BYTES / bytes);
 }
 
 // Gives data its i-th feed; d is taken over.
@@ -254,13 +255,27 @@ static uint64_t what_agrees(const choir_distributed_dataset *data)
 	return chi_hash_mix(sum ^ (uint64_t) data->batch);
 }
 
+// Reading ahead: as many steps as are asked for or, of what is files' alone, some. A pass that is
+// begun and not asked for is none for a dataset that would notice. False: a failure.
+static bool read_ahead(choir_distributed_dataset *data)
+{
+	const choir_dataset *d = data->feed[0].data;
+	bool files = false;
+	const bool by_itself = reads_by_itself(d, &files);
+	const bool some =
+			data->o.buffer == 0 && by_itself && files && strcmp(d->step->name, "prefetch") != 0;
+	const int steps = some ? fitting_steps(data) : data->o.buffer;
+	if (steps < 1) // CHOIR_NONE too
+		return true;
+	data->ahead = chi_ahead_new(data, steps, some, by_itself && data->feeds == 1);
+	return data->ahead != NULL;
+}
+
 // The last of what can fail here alone. NULL: a failure.
 static choir_distributed_dataset *complete_data(choir_distributed_dataset *data)
 {
-	bool goes_on;
-	const int steps = find_ahead(data, &goes_on);
 	data->pass = chi_dataset_pass(data->feed[0].data);
-	if (steps == 0 || (data->ahead = chi_ahead_new(data, steps, goes_on)) != NULL)
+	if (read_ahead(data))
 		return data;
 	chi_input_free(data);
 	return NULL;

@@ -66,7 +66,6 @@ struct choir_distributed_dataset {
 	chi_feed *feed;
 	int64_t batch; // of all replicas; CHOIR_NONE: not known
 	int64_t room; // examples that a step of this worker can have
-	int64_t pass; // that the program is in: what is read ahead may be in the next
 	int64_t steps; // in this pass
 	int64_t pass; // that the program is in: who reads ahead may be in the next one
 	int64_t all; // examples of the step that is made, of all workers as far as they are in step
@@ -86,8 +85,8 @@ choir_status chi_input_make_columns(const choir_distributed_dataset *data, chi_t
 // CHOIR_END: there are none for anybody.
 choir_status chi_input_read_step(choir_distributed_dataset *data, chi_target *to);
 // So many steps are read on a thread, from the first take on, and behind the end of a pass, where
-// goes_on, those of the next one. NULL: a failure.
-chi_ahead *chi_ahead_new(choir_distributed_dataset *data, int steps, bool goes_on);
+// goes_on, those of the next one. together: half of them at a time. NULL: a failure.
+chi_ahead *chi_ahead_new(choir_distributed_dataset *data, int steps, bool together, bool goes_on);
 void chi_ahead_free(chi_ahead *a);
 // The next step, whose tensors go to to->frame; as chi_input_read_step.
 choir_status chi_ahead_take(chi_ahead *a, chi_target *to);

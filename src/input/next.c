@@ -135,7 +135,6 @@ choir_status choir_distributed_dataset_rewind(choir_distributed_dataset *data)
 	CHOIR_TRY(need_data(data, "rewind"));
 	CHOIR_TRY(chi_context_need_cross(data->strategy, "rewinding a distributed dataset"));
 	data->steps = 0;
-	data->pass++;
 	choir_status status = CHOIR_OK;
 	int64_t pass = 0;
 	chi_trace_begin(CHOIR_TRACE_INPUT, "rewind");

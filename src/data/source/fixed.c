@@ -17,7 +17,12 @@
 #include "data/source/swap.h"
 #include "tensor/tensor.h"
 
-enum { BLOCK_BYTES = 64 * 1024, LARGE_FIELD = 512, NO_COLUMN = CHI_MAX_COLUMNS };
+enum {
+	BLOCK_BYTES = 128 * 1024,
+	MOST_BYTES = 1 << 20,
+	LARGE_FIELD = 512,
+	NO_COLUMN = CHI_MAX_COLUMNS
+};
 
 typedef struct {
 	size_t column; // NO_COLUMN: passed over
@@ -190,21 +195,19 @@ static choir_status take_apart(
 	return CHOIR_OK;
 }
 
-// A compressed file is read a whole block at a time, so that what is wrong with a small one, which
-// shows at its end, is seen before any record of it is believed.
-static choir_status fill_block(fixed *f, size_t records)
+// Whole blocks are read, however few records are wanted: fewer calls, and what is wrong with a
+// small compressed file, which shows at its end, is seen before any record of it is believed.
+static choir_status fill_block(fixed *f)
 {
 	f->first = f->last = 0;
-	if (chi_reader_compressed(f->reader))
-		records = f->block_records;
-	return chi_reader_read(f->reader, f->block, records * f->record, &f->last);
+	return chi_reader_read(f->reader, f->block, f->block_records * f->record, &f->last);
 }
 
 static choir_status read_block(fixed *f, void *const column[], int64_t want, size_t *got)
 {
 	size_t records = (uint64_t) want < f->block_records ? (size_t) want : f->block_records;
 	if (f->first == f->last) {
-		const choir_status status = fill_block(f, records);
+		const choir_status status = fill_block(f);
 		if (status != CHOIR_OK)
 			f->last = 0;
 		CHOIR_TRY(status);
@@ -218,10 +221,21 @@ static choir_status read_block(fixed *f, void *const column[], int64_t want, siz
 	return CHOIR_OK;
 }
 
+// Records of one field, in one piece; as many as are worth a call.
+static choir_status read_records(fixed *f, void *to, int64_t want, size_t *got)
+{
+	size_t bytes;
+	if (!chi_size_multiply((size_t) want, f->record, &bytes) || bytes > MOST_BYTES)
+		bytes = f->record < MOST_BYTES ? MOST_BYTES / f->record * f->record : f->record;
+	return chi_reader_read(f->reader, to, bytes, got);
+}
+
 // Every field of every record straight to its row; what nobody wants goes to the block.
 static choir_status read_scattered(fixed *f, void *const column[], int64_t want, size_t *got)
 {
 	chi_file_part parts[CHI_MOST_PARTS];
+	if (f->n == 1 && column[0]) // records lie there as in the file
+		return read_records(f, column[0], want, got);
 	const size_t most = CHI_MOST_PARTS / f->n;
 	const size_t records = (uint64_t) want < most ? (size_t) want : most;
 	size_t n = 0;

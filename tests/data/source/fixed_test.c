@@ -214,18 +214,33 @@ static void a_file_cut_anywhere_is_an_error(void **state)
 		chi_error_clear();
 		free(z.data);
 	}
-	// Shorter than when it was looked at.
-	b.n = n;
-	choir_dataset *d = open_bytes(&b, 1, &number, NULL);
-	pass p;
-	read_pass(d, 1, &p);
-	assert_int_equal(truncate(PATH, 12), 0);
-	assert_next_fails(d, CHOIR_CORRUPT, PATH);
-	choir_dataset_free(d);
 	b.n = 3;
 	assert_refused(open_bytes(&b, 1, &number, CHOIR_OPTIONS(choir_fixed_options, .header = 4)),
 			CHOIR_CORRUPT, PATH ": 3 bytes, needed are 4 of header and a multiple of 8");
 	free(b.data);
+}
+
+// Shorter than when it was looked at: what was read before is right.
+static void a_file_cut_while_it_is_read_is_an_error(void **state)
+{
+	(void) state;
+	enum { N = 100000 };
+	static const choir_field number = { .name = "number", .dtype = CHOIR_I64 };
+	static int64_t numbers[N];
+	for (int64_t i = 0; i < N; i++)
+		numbers[i] = i;
+	choir_dataset *d = choir_fixed_dataset_new(
+			scratch_write(PATH, numbers, sizeof numbers), 1, &number, NULL);
+	int64_t found, n = 0;
+	chi_element e = { .column = { &found }, .capacity = 1 };
+	while (n < 10 && chi_dataset_next(d, &e) == CHOIR_OK)
+		assert_int_equal(found, n++);
+	assert_int_equal(truncate(scratch_path(PATH), 12), 0);
+	while (chi_dataset_next(d, &e) == CHOIR_OK)
+		assert_int_equal(found, n++);
+	assert_in_range(n, 10, N - 1);
+	assert_next_fails(d, CHOIR_CORRUPT, PATH);
+	choir_dataset_free(d);
 }
 
 static void steps_can_pass_over_records_of_several_files(void **state)
@@ -317,6 +332,7 @@ int main(void)
 		cmocka_unit_test(cifar10_is_a_preset),
 		cmocka_unit_test(a_label_that_is_none_is_an_error),
 		cmocka_unit_test(a_file_cut_anywhere_is_an_error),
+		cmocka_unit_test(a_file_cut_while_it_is_read_is_an_error),
 		cmocka_unit_test(steps_can_pass_over_records_of_several_files),
 		cmocka_unit_test(what_cannot_be_is_refused),
 		cmocka_unit_test(allocations_may_fail),

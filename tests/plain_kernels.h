@@ -1,5 +1,5 @@
-// For tests that use kernels in several threads: the thread sanitizer, to which oneDNN's own locks are
-// invisible, gets the plain ones. Before main, as they are chosen once.
+// For tests that use kernels in several threads: the thread sanitizer, to which oneDNN's own locks
+// are invisible, gets the plain ones. Before main, as they are chosen once.
 #pragma once
 
 #if defined(__SANITIZE_THREAD__)

@@ -114,8 +114,8 @@ void chi_futex_wake(chi_atomic32 *a);
 
 // Waits until *a is no longer old: spins for a while (not at all if spin is false), then sleeps on
 // the futex. False: the deadline has passed and *a is still old. Who changes *a does it by add,
-// exchange, change or tell (a store is not enough) and calls chi_gate_wake after it, which costs no
-// system call when nobody sleeps: sleepers counts those.
+// exchange, change or tell (a store is not enough) and calls chi_gate_wake after it, which costs
+// no system call when nobody sleeps: sleepers counts those.
 typedef struct {
 	chi_atomic32 word, sleepers;
 } chi_gate;

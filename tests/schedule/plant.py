@@ -8,9 +8,9 @@ import sys
 
 # name: file, text, instead. The last two were real.
 BUGS = {
-    "wait_without_a_loop": ("strategy/run/run.c",
-        "(void) chi_gate_wait(through, word, run->spin, chi_clock_deadline(-1));",
-        "(void) chi_gate_wait(through, word, run->spin, chi_clock_deadline(-1)); return;"),
+    "wait_without_a_loop": ("base/atomic.c",
+        "while (in_time && chi_atomic32_load(&g->word) == old) {",
+        "if (chi_atomic32_load(&g->word) == old) {"),
     "one_wake_for_many": ("base/atomic.c", "INT_MAX, NULL, NULL, 0", "1, NULL, NULL, 0"),
     "no_leave_check": ("strategy/run/meet.c",
         "const bool short_of = r->sequence != run->next_meet && left_for_good(r);",

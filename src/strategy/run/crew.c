@@ -1,7 +1,7 @@
 // Threads that are kept. A worker goes back to the idle list when its job is known to be done: who
 // sent it puts it there, and so its lock stays with the processor that sends. Only where workers
-// take turns on a lane do they go by themselves (lane.c), before they say that the lane is through,
-// so that the next run always finds them.
+// take turns on a lane do they go by themselves (lane.c), before they say that the lane is
+// through, so that the next run always finds them.
 #include "strategy/run/crew.h"
 
 #include "base/alloc.h"

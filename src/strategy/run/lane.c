@@ -216,8 +216,8 @@ void chi_lane_trace(const chi_run *run, int lane, choir_trace_category category,
 			last, category, name);
 }
 
-// What the caller of run has written of the lane, and this thread is to write, comes at once and not
-// one line after the other.
+// What the caller of run has written of the lane, and this thread is to write, comes at once and
+// not one line after the other.
 static void fetch(const chi_run *run, int lane)
 {
 	const char *first = (const char *) &run->replica[run->strategy->first[lane]];

@@ -240,15 +240,12 @@ static void send_lanes(chi_run *run)
 static void wait_for_lane(chi_run *run, int lane)
 {
 	chi_gate *through = &run->lane[lane].through;
-	uint32_t word = chi_atomic32_load(&through->word);
+	const uint32_t word = chi_atomic32_load(&through->word); // which changes once in a run
 	if (word == run->number)
 		return;
 	chi_lane_trace(run, 0, CHOIR_TRACE_WAIT, "other devices");
-	do {
-		// Replicas have deadlines of their own; user code that never returns cannot be stopped.
-		(void) chi_gate_wait(through, word, run->spin, chi_clock_deadline(-1));
-		word = chi_atomic32_load(&through->word);
-	} while (word != run->number);
+	// Replicas have deadlines of their own; user code that never returns cannot be stopped.
+	(void) chi_gate_wait(through, word, run->spin, chi_clock_deadline(-1));
 	chi_trace_end();
 }
 

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-static choir_variable *weight;
+static choir_variable *weight, *made_in_a_step;
 
 static choir_status fill_weight(choir_update *u, void *user)
 {
@@ -57,6 +57,8 @@ static choir_status step(choir_replica *r, void *user)
 	CHOIR_TRY(choir_replica_merge_call(r, merge, NULL));
 	choir_variable *made = choir_variable_new("made", CHOIR_SHAPE(2),
 			CHOIR_OPTIONS(choir_variable_options, .aggregation = CHOIR_AGGREGATION_SUM));
+	if (choir_replica_id(r) == 0)
+		made_in_a_step = made;
 	CHOIR_TRY(choir_variable_assign_add(made, choir_replica_take(r, "g")));
 	choir_replica_return(r, "all", choir_replica_all_gather(r, x, 0));
 	choir_replica_return(r, "weight", choir_variable_component(weight, f));
@@ -75,6 +77,7 @@ static choir_status open_session(session *t, const world_deal *deal)
 	if (t->s == NULL)
 		return choir_error_status();
 	choir_scope scope;
+	made_in_a_step = NULL;
 	CHOIR_TRY(choir_scope_enter(&scope, t->s));
 	weight = choir_variable_new("weight", CHOIR_SHAPE(2),
 			CHOIR_OPTIONS(choir_variable_options, .initializer = CHOIR_ONES));
@@ -105,11 +108,14 @@ static void close_session(session *t)
 	*t = (session){ 0 };
 }
 
-// The weights are undefined if an update failed half way: assigned, they are good again.
+// The variables are undefined if an update failed half way: assigned, they are good again.
 static void works_again(session *t)
 {
 	choir_frame *f = choir_frame_new(NULL);
 	world_ok(choir_variable_assign(weight, choir_fill(f, CHOIR_F32, CHOIR_SHAPE(2), 1)));
+	if (made_in_a_step != NULL)
+		world_ok(choir_variable_assign(
+				made_in_a_step, choir_fill(f, CHOIR_F32, CHOIR_SHAPE(2), 1)));
 	choir_frame_free(f);
 	world_ok(use_session(t));
 	world_works(t->s);

@@ -45,11 +45,12 @@ choir_strategy *bench_strategy(
 	return s;
 }
 
-choir_strategy *bench_workers(choir_cluster *c, int64_t replicas, const char *devices)
+choir_strategy *bench_workers(
+		choir_cluster *c, int64_t replicas, const char *devices, int64_t cores)
 {
 	choir_strategy *s = choir_multi_worker_mirrored_strategy_new(
 			CHOIR_OPTIONS(choir_strategy_options, .devices = devices, .replicas = (int) replicas,
-					.pin = CHOIR_ON, .cores_per_device = 1, .cluster = c));
+					.pin = CHOIR_ON, .cores_per_device = (int) cores, .cluster = c));
 	if (s != NULL)
 		pin_caller();
 	return s;

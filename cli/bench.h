@@ -15,8 +15,9 @@ int bench_input_main(int argc, char **argv);
 // way to sum) may be NULL. NULL: an error.
 choir_strategy *bench_strategy(
 		int64_t replicas, const char *devices, int64_t cores, const char *operations);
-// The same over the workers of a cluster, each device pinned to one core.
-choir_strategy *bench_workers(choir_cluster *c, int64_t replicas, const char *devices);
+// The same over the workers of a cluster.
+choir_strategy *bench_workers(
+		choir_cluster *c, int64_t replicas, const char *devices, int64_t cores);
 // The number of gradients of a net ("resnet50", "gpt2"), and their elements, unless that is NULL.
 size_t bench_shapes(const char *name, int64_t *elements);
 // "choir-0.1.0"

@@ -313,7 +313,7 @@ int bench_all_reduce_main(int argc, char **argv)
 	if (c == NULL)
 		return failed(&self);
 	choir_strategy *s = choir_cluster_workers(c) > 1
-			? bench_workers(c, given.replicas, given.devices)
+			? bench_workers(c, given.replicas, given.devices, 1)
 			: bench_strategy(given.replicas, given.devices, 1, given.operations);
 	const int code = s != NULL && measure(s, &b) == CHOIR_OK ? EXIT_OK : failed(&self);
 	choir_strategy_free(s);

@@ -2,6 +2,7 @@
 // that other libraries can be measured on the same work (tools/bench-peers): five steps to warm
 // up, then groups of three, of which the median and the fastest are said.
 #include "bench.h"
+#include "bench_save.h"
 #include "breakdown.h"
 #include "distance.h"
 #include "limit.h"
@@ -35,7 +36,7 @@ static const char *const cases[] = { "mlp128", "mlp1024", "cnn", "resnet20", "gp
 	NULL };
 
 static struct {
-	const char *which, *devices;
+	const char *which, *devices, *save;
 	int64_t replicas, cores;
 	double seconds;
 	bool json, breakdown;
@@ -53,6 +54,9 @@ static const option options[] = {
 		.most = 1 << 10, .help = "that share the work of a device (1)" },
 	{ .name = "--seconds", .value = "S", .kind = OPTION_NUMBER, .to = &given.seconds,
 		.help = "to measure (5)" },
+	{ .name = "--save", .value = "DIR", .kind = OPTION_TEXT, .to = &given.save,
+		.help = "save there, too, with the optimizer's state, and say how\nlong an "
+				"asynchronous save holds up the program" },
 	{ .name = "--breakdown", .kind = OPTION_FLAG, .to = &given.breakdown,
 		.help = "trace more steps (at most 200, or 2 s) afterwards,\nand print where "
 				"their time went, and what lies between\na step and its limit" },
@@ -75,7 +79,8 @@ static const command self = {
 			"limit_ms is the least time of a step: products at the speed of multiply-adds, all\n"
 			"else at that of a copy; share_of_limit is its part of the median, more than 1 where\n"
 			"convolutions need fewer multiplications than their definition; reorders are those\n"
-			"of weights for oneDNN in a step.",
+			"of weights for oneDNN in a step. Under mpirun -n N the replicas are those of N\n"
+			"processes, and there is no limit.",
 	.n = sizeof options / sizeof options[0],
 	.options = options,
 };
@@ -83,6 +88,8 @@ static const command self = {
 typedef struct {
 	int64_t batch;
 	model_plan plan;
+	choir_cluster *cluster;
+	int workers;
 	choir_strategy *strategy;
 	model model;
 	choir_optimizer *optimizer;
@@ -96,6 +103,7 @@ typedef struct {
 	int slots; // that the optimizer keeps for each weight
 	limit limit;
 	int64_t reorders; // in a step
+	save_cost save;
 } bench;
 
 static choir_tensor *losses(choir_replica *r, const bench *b)
@@ -186,7 +194,16 @@ static choir_status prepare(bench *b)
 	b->plan.image = kinds[k].image;
 	b->plan.classes = model_plan_text(&b->plan) ? BYTES : CLASSES;
 	b->plan.scale = 1;
-	b->strategy = bench_strategy(given.replicas, given.devices, given.cores, NULL);
+	b->cluster = choir_cluster_new(NULL);
+	if (b->cluster == NULL)
+		return choir_error_status();
+	b->workers = choir_cluster_workers(b->cluster);
+	if (b->workers > 1 && given.breakdown)
+		return choir_fail(
+				CHOIR_UNSUPPORTED, "--breakdown is for one worker, these are %d", b->workers);
+	b->strategy = b->workers > 1
+			? bench_workers(b->cluster, given.replicas, given.devices, given.cores)
+			: bench_strategy(given.replicas, given.devices, given.cores, NULL);
 	if (b->strategy == NULL)
 		return choir_error_status();
 	b->seconds = malloc(MOST_GROUPS * sizeof *b->seconds);
@@ -196,8 +213,9 @@ static choir_status prepare(bench *b)
 	return make_model(b, kinds[k].optimizer, kinds[k].rate);
 }
 
-static choir_status steps(bench *b, int n)
+static choir_status steps(void *user, int n)
 {
+	bench *b = user;
 	for (int i = 0; i < n; i++)
 		CHOIR_TRY(choir_strategy_run(b->strategy, step, b, b->args, NULL));
 	return CHOIR_OK;
@@ -218,16 +236,25 @@ static choir_status count_reorders(bench *b)
 	return status == CHOIR_OK ? stopped : status;
 }
 
+// By the clock of the first worker, which all go by.
+static choir_status is_over(const bench *b, double end, bool *over)
+{
+	*over = now() >= end || b->groups == MOST_GROUPS;
+	return b->workers == 1 ? CHOIR_OK : choir_cluster_broadcast(b->cluster, 0, over, sizeof *over);
+}
+
 static choir_status measure(bench *b)
 {
+	bool over = false;
 	CHOIR_TRY(prepare(b));
 	CHOIR_TRY(steps(b, WARM_UP));
 	const double end = now() + given.seconds;
-	do {
+	while (!over) {
 		const double start = now();
 		CHOIR_TRY(steps(b, GROUP));
 		b->seconds[b->groups++] = (now() - start) / GROUP;
-	} while (now() < end && b->groups < MOST_GROUPS);
+		CHOIR_TRY(is_over(b, end, &over));
+	}
 	CHOIR_TRY(choir_strategy_run(b->strategy, find_loss, b, b->args, &b->results));
 	choir_tensor *loss = choir_strategy_reduce(
 			b->strategy, CHOIR_SUM, choir_values_find(b->results, "loss"), CHOIR_NO_AXIS);
@@ -238,7 +265,12 @@ static choir_status measure(bench *b)
 	getrusage(RUSAGE_SELF, &usage);
 	b->rss_mb = (double) usage.ru_maxrss / 1024;
 	CHOIR_TRY(count_reorders(b));
-	return limit_find(&b->plan, b->strategy, b->batch, b->slots, &b->limit);
+	if (given.save != NULL) {
+		b->save.bytes = model_plan_weights(&b->plan) * (1 + b->slots) * (double) sizeof(float);
+		CHOIR_TRY(save_measure(b->strategy, given.save, steps, b, &b->save));
+	}
+	return b->workers > 1 ? CHOIR_OK
+						  : limit_find(&b->plan, b->strategy, b->batch, b->slots, &b->limit);
 }
 
 static void say(bench *b)
@@ -247,7 +279,8 @@ static void say(bench *b)
 	const double middle = median(b->groups, b->seconds);
 	json_begin();
 	json_text("peer", bench_version(version));
-	json_text("strategy", "mirrored");
+	json_text("strategy", b->workers > 1 ? "multi_worker_mirrored" : "mirrored");
+	json_integer("workers", b->workers);
 	json_text("case", given.which);
 	json_integer("replicas", given.replicas);
 	json_integer("cores", given.cores);
@@ -259,10 +292,18 @@ static void say(bench *b)
 	json_number("loss", b->loss);
 	json_number("rss_mb", b->rss_mb);
 	json_integer("reorders", b->reorders);
-	json_number("peak_gflops", 1e-9 * b->limit.flops);
-	json_number("copy_gb_per_s", 1e-9 * b->limit.copied);
-	json_number("limit_ms", 1e3 * b->limit.seconds);
-	json_number("share_of_limit", b->limit.seconds / middle);
+	if (b->workers == 1) {
+		json_number("peak_gflops", 1e-9 * b->limit.flops);
+		json_number("copy_gb_per_s", 1e-9 * b->limit.copied);
+		json_number("limit_ms", 1e3 * b->limit.seconds);
+		json_number("share_of_limit", b->limit.seconds / middle);
+	}
+	if (given.save != NULL) {
+		json_number("save_bytes", b->save.bytes);
+		json_number("save_call_ms", 1e3 * b->save.save_seconds);
+		json_number("copy_ms", 1e3 * b->save.copy_seconds);
+		json_number("step_behind_save_ms", 1e3 * b->save.step_seconds);
+	}
 	json_end();
 }
 
@@ -292,7 +333,7 @@ int bench_train_main(int argc, char **argv)
 		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
 	bench b = { .strategy = NULL };
 	choir_status status = measure(&b);
-	if (status == CHOIR_OK)
+	if (status == CHOIR_OK && choir_cluster_is_chief(b.cluster))
 		say(&b);
 	if (status == CHOIR_OK && given.breakdown)
 		status = break_down(&b);
@@ -300,6 +341,7 @@ int bench_train_main(int argc, char **argv)
 	choir_values_free(b.args);
 	choir_values_free(b.results);
 	choir_strategy_free(b.strategy);
+	choir_cluster_free(b.cluster);
 	free(b.image);
 	free(b.text);
 	free(b.label);

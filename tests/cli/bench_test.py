@@ -28,6 +28,14 @@ class Bench(Case):
                 self.assertAlmostEqual(line["share_of_limit"],
                                        line["limit_ms"] / line["step_ms_median"], places=6)
 
+    def test_save(self):
+        (line,) = self.events("bench", "train", "--seconds", "0.01", "--save", "saves")
+        self.assertEqual(line["workers"], 1)
+        self.assertEqual(line["save_bytes"], 669706 * 2 * 4)  # weights and their velocities
+        for name in ("save_call_ms", "copy_ms", "step_behind_save_ms"):
+            self.assertGreater(line[name], 0)
+        self.assertEqual(len(list((self.folder / "saves").glob("step-*"))), 1)
+
     @not_sanitized
     def test_models(self):
         for case, batch, most in (("gpt128", 16, 6.5), ("resnet20", 128, 4)):

@@ -46,7 +46,7 @@ choir_status chi_context_leave(chi_context *c, choir_status status, const char *
 	if (status == CHOIR_OK && open > 0)
 		return choir_fail(CHOIR_STATE, "scope: the function returned with %d scope%s still open",
 				open, open == 1 ? "" : "s");
-	if (status == CHOIR_OK || (status != CHOIR_END && choir_error_status() == status))
+	if (status == CHOIR_OK || choir_error_status() == status) // which is never CHOIR_END
 		return status;
 	char function[200];
 	va_list args;

@@ -291,16 +291,15 @@ static void reduce_what_is_borrowed(void)
 	float *memory = malloc((size_t) replicas * SIZE * sizeof *memory);
 	choir_values *set = choir_values_new(strategy);
 	choir_cross *x = choir_strategy_cross(strategy);
-	for (int r = 0; r < replicas; r++) {
-		float *own = memory + (size_t) r * SIZE;
-		for (int i = 0; i < SIZE; i++)
-			own[i] = element(r, i);
-		world_ok(choir_values_set_local(set, "g", r,
-				choir_borrow(
-						choir_values_frame(set), CHOIR_F32, CHOIR_SHAPE(ROWS, COLUMNS), own)));
-	}
+	for (int i = 0; i < replicas * SIZE; i++)
+		memory[i] = element(i / SIZE, i % SIZE);
+	// Rows of borrowed memory are views of it.
+	world_ok(choir_values_split(set, "g",
+			choir_borrow(choir_values_frame(set), CHOIR_F32, CHOIR_SHAPE(replicas * ROWS, COLUMNS),
+					memory)));
 	choir_value *g = choir_cross_reduce_to(
 			x, CHOIR_SUM, choir_values_find(set, "g"), choir_variable_value(target));
+	memset(memory, 0, (size_t) replicas * SIZE * sizeof *memory);
 	choir_values_free(set);
 	free(memory);
 	world_ok(add_elementwise(x, g, &j));

@@ -1,0 +1,80 @@
+// Passes of workers in step, of which one reads ahead, into the next pass, and the other does not:
+// what a thread has read does not count.
+#include "peers.h"
+
+#include "base/thread.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { N = 20, PASSES = 3 };
+static char path[] = "/tmp/choir-passes-XXXXXX";
+
+// oneDNN's own locks are invisible to the thread sanitizer.
+#if defined(__SANITIZE_THREAD__)
+__attribute__((constructor)) static void use_plain_kernels(void)
+{
+	setenv("CHOIR_KERNELS", "plain", 1);
+}
+#endif
+
+static const char *read_passes(choir_strategy *s, int worker, void *user)
+{
+	static _Thread_local char text[100];
+	const choir_field field = { .name = "number", .dtype = CHOIR_I64 };
+	choir_values *batch = NULL;
+	(void) user;
+	choir_distributed_dataset *data = s == NULL
+			? NULL
+			: choir_strategy_distribute_dataset(s,
+					  choir_dataset_batch(choir_fixed_dataset_new(path, 1, &field, NULL), 4),
+					  CHOIR_OPTIONS(choir_input_options, .buffer = worker == 0 ? CHOIR_NONE : 4));
+	choir_status status = data == NULL ? choir_error_status() : CHOIR_OK;
+	for (int pass = 0; status == CHOIR_OK && pass < PASSES; pass++) {
+		int steps = 0;
+		while ((status = choir_distributed_dataset_next(data, &batch)) == CHOIR_OK) {
+			chi_thread_nap(worker * 2e-3); // the thread comes to the next pass meanwhile
+			steps++;
+		}
+		snprintf(text, sizeof text, "pass %d has %d steps", pass, steps);
+		if (status == CHOIR_END && steps != N / 4)
+			return text;
+		status = status == CHOIR_END ? choir_distributed_dataset_rewind(data) : status;
+	}
+	choir_values_free(batch);
+	return status == CHOIR_OK ? NULL : choir_error();
+}
+
+// spec: 2.11
+static void test_one_reads_ahead(void **state)
+{
+	(void) state;
+	peers_run(&(peers_job){ .replicas = 2, .place = { 2, "cpu:0" }, .fn = read_passes });
+}
+
+static int write_file(void **state)
+{
+	int64_t numbers[N];
+	(void) state;
+	for (int64_t i = 0; i < N; i++)
+		numbers[i] = i;
+	const int file = mkstemp(path);
+	return write(file, numbers, sizeof numbers) == sizeof numbers ? close(file) : -1;
+}
+
+static int remove_file(void **state)
+{
+	(void) state;
+	return unlink(path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_one_reads_ahead) };
+	return cmocka_run_group_tests(tests, write_file, remove_file);
+}

@@ -40,14 +40,15 @@ class Checkpoint(Case):
                                   "--devices", "cpu:0,cpu:1"), whole)
 
     def stop_once(self, after, number, *arguments):
-        """The command's code, asked to stop so many seconds after its start."""
-        with subprocess.Popen([COMMAND, "train", *MLP, *arguments], cwd=self.folder, text=True,
+        """The command's code, asked to stop so many seconds after its start. What it says is not
+        buffered, or communicate would miss what came with the first line."""
+        with subprocess.Popen([COMMAND, "train", *MLP, *arguments], cwd=self.folder, bufsize=0,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
-            lines = [running.stdout.readline()] # it has begun
+            begun = running.stdout.readline()
             time.sleep(after)
             running.send_signal(number)
             out, error = running.communicate(timeout=100)
-        return running.returncode, lines[0] + out, error
+        return running.returncode, (begun + out).decode(), error.decode()
 
     def test_stopped_at_random_moments(self):
         whole = self.end("--epochs", "8")

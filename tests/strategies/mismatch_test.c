@@ -2,6 +2,7 @@
 // to N instead of a few (make mismatches); CHOIR_MISMATCH=N that one alone.
 #include "mismatch.h"
 #include "peers.h"
+#include "plain_kernels.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,14 +10,6 @@
 #include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-// oneDNN's own locks are invisible to the thread sanitizer.
-#if defined(__SANITIZE_THREAD__)
-__attribute__((constructor)) static void use_plain_kernels(void)
-{
-	setenv("CHOIR_KERNELS", "plain", 1);
-}
-#endif
 
 typedef struct {
 	uint64_t seed;

@@ -1,6 +1,7 @@
 // Passes of workers in step, of which one reads ahead, into the next pass, and the other does not:
 // what a thread has read does not count.
 #include "peers.h"
+#include "plain_kernels.h"
 
 #include "base/thread.h"
 
@@ -14,14 +15,6 @@
 
 enum { N = 20, PASSES = 3 };
 static char path[] = "/tmp/choir-passes-XXXXXX";
-
-// oneDNN's own locks are invisible to the thread sanitizer.
-#if defined(__SANITIZE_THREAD__)
-__attribute__((constructor)) static void use_plain_kernels(void)
-{
-	setenv("CHOIR_KERNELS", "plain", 1);
-}
-#endif
 
 static const char *read_passes(choir_strategy *s, int worker, void *user)
 {

@@ -55,6 +55,14 @@ choir_status chi_thread_start(chi_thread *t, const char *name, void (*fn)(void *
 	return CHOIR_OK;
 }
 
+void chi_thread_stand_back(void)
+{
+#ifdef SCHED_BATCH
+	const struct sched_param none = { 0 };
+	(void) pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);
+#endif
+}
+
 void chi_thread_own_name(char out[CHI_THREAD_NAME])
 {
 	if (pthread_getname_np(pthread_self(), out, CHI_THREAD_NAME) != 0)

@@ -118,6 +118,7 @@ static int64_t steps_there(const chi_ahead *a)
 static void read_ahead(void *arg)
 {
 	chi_ahead *a = arg;
+	chi_thread_stand_back(); // the program computes while it is woken
 	chi_mutex_lock(&a->mutex);
 	while (!a->stop) {
 		if (a->running && a->ended)

@@ -1,6 +1,6 @@
 """The benchmarks run and say what they promise; how fast is no matter here."""
 
-from command import Case, main, not_for_threads, not_sanitized
+from command import Case, main, not_in_every_suite, only_in_the_release
 
 
 class Bench(Case):
@@ -36,7 +36,7 @@ class Bench(Case):
             self.assertGreater(line[name], 0)
         self.assertEqual(len(list((self.folder / "saves").glob("step-*"))), 1)
 
-    @not_sanitized
+    @only_in_the_release
     def test_models(self):
         for case, batch, most in (("gpt128", 16, 6.5), ("resnet20", 128, 4)):
             (line,) = self.events("bench", "train", "--case", case, "--seconds", "0.01")
@@ -44,7 +44,7 @@ class Bench(Case):
             self.assertAlmostEqual(line["examples_per_s"], 1e3 * batch / line["step_ms_median"], delta=1)
             self.assertTrue(0 <= line["loss"] < most)
 
-    @not_for_threads
+    @not_in_every_suite
     def test_kernels(self):
         peak, *lines = self.events("bench", "kernels", "--seconds", "0.001")
         self.assertGreaterEqual(peak["peak_gflops"], 0)
@@ -71,7 +71,7 @@ class Bench(Case):
                 self.assertAlmostEqual(line["gb_per_s"], line["bytes"] / line["us_median"] / 1e3,
                                        delta=1e-3 * line["gb_per_s"])
 
-    @not_sanitized
+    @only_in_the_release
     def test_all_reduce_of_shapes(self):
         for more in ((), ("--replicas", "3", "--devices", "cpu:0,cpu:1")):
             _, sums, _ = self.events("bench", "all-reduce", "--shapes", "resnet50", *more)
@@ -80,7 +80,7 @@ class Bench(Case):
             self.assertEqual(sums["bytes"], 4 * 25557032)
             self.assertGreater(sums["ms_median"], 0)
 
-    @not_sanitized
+    @only_in_the_release
     def test_run(self):
         for replicas in ("1", "2", "3"):
             (line,) = self.events("bench", "run", "--replicas", replicas)

@@ -15,8 +15,10 @@ import unittest
 COMMAND, SOURCE, EXAMPLES = (os.path.abspath(path) for path in sys.argv[1:4])
 
 SANITIZER = os.environ.get("CHOIR_TEST_SANITIZE", "")
-not_sanitized = unittest.skipIf(SANITIZER, "long, and made of steps that others test")
-not_for_threads = unittest.skipIf(SANITIZER == "thread", "long, and about what one thread does")
+RELEASE = os.environ.get("CHOIR_TEST_BUILD", "Release") == "Release" and not SANITIZER
+only_in_the_release = unittest.skipUnless(RELEASE, "long, and made of steps that others test")
+not_in_every_suite = unittest.skipUnless(RELEASE or SANITIZER == "address",
+                                         "long, and about what one thread does")
 
 # A small training: seconds, also under a sanitizer.
 SMALL = ("--data", "digits:500", "--batch", "32", "--epochs", "2")

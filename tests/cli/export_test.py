@@ -9,7 +9,7 @@ import shutil
 import struct
 import subprocess
 
-from command import SMALL, Case, idx, main, not_for_threads, write_examples
+from command import SMALL, Case, idx, main, not_in_every_suite, write_examples
 
 WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror")
 COMPILERS = (("gcc", "-std=c11", "-x", "c"), ("clang", "-std=c11", "-x", "c"), ("clang-14", "-x", "c"),
@@ -22,7 +22,7 @@ def compilers():
     return [c for c in COMPILERS if shutil.which(c[0])]
 
 
-@not_for_threads
+@not_in_every_suite
 class Export(Case):
     def setUp(self):
         super().setUp()

@@ -7,7 +7,7 @@ import os
 import struct
 import subprocess
 
-from command import COMMAND, Case, main, not_for_threads, read_safetensors
+from command import COMMAND, Case, main, not_in_every_suite, read_safetensors
 
 TEXT = b"the cat sat on the mat, and the dog sat on the log; " * 60
 GPT = ("--model", "gpt", "--data", "text:t.txt", "--width", "16", "--layers", "2", "--heads", "2",
@@ -34,7 +34,7 @@ class Model(Case):
     def weights(self, *arguments):
         return self.events("train", *arguments)[-1]["weights"]
 
-    @not_for_threads
+    @not_in_every_suite
     def test_text_is_learnt_and_gone_on_with(self):
         start, *epochs, end = self.events("train", *GPT, "--width", "32", "--epochs", "12", "--rate", "0.01",
                                           "--schedule", "cosine", "--warmup", "5", "--optimizer", "adamw",
@@ -56,7 +56,7 @@ class Model(Case):
         for line in each[:10]:
             self.assertEqual(line["label"], TEXT[16 * line["example"] + 16])
 
-    @not_for_threads
+    @not_in_every_suite
     def test_samples_follow_the_seed(self):
         self.events("train", *GPT, "--save", "g.st")
         def draw(*more):
@@ -76,7 +76,7 @@ class Model(Case):
                                  devices)
         self.assertNotEqual(self.weights(*GPT, "--dropout", "0.1"), self.weights(*GPT))
 
-    @not_for_threads
+    @not_in_every_suite
     def test_a_saved_residual_net_predicts_as_it_was_tested(self):
         end = self.events("train", *RESNET, "--save", "r.st")[-1]
         last = self.events("predict", "r.st", "--data", "digits:100", "--skip", "80")[-1]
@@ -88,7 +88,7 @@ class Model(Case):
                           "choir.image": "28,28"})
         self.assertEqual(len(tensors), 2 + 5 * 9)  # dense; stem, 3 blocks of 2 and 2 shortcuts
 
-    @not_for_threads
+    @not_in_every_suite
     def test_the_bytes_said_before_are_those_of_the_variables(self):
         for model in (GPT, RESNET, ("--data", "digits:50", "--epochs", "1"),
                       ("--data", "digits:50", "--epochs", "1", "--model", "mlp")):
@@ -96,7 +96,7 @@ class Model(Case):
             self.assertEqual(start["memory"]["weights"], sum(v["bytes"] for v in start["variables"]), model)
             self.assertEqual(start["memory"]["optimizer"], 2 * start["memory"]["weights"])
 
-    @not_for_threads
+    @not_in_every_suite
     def test_patience_stops_and_goes_back_to_the_best(self):
         start, *epochs, end = self.events("train", *GPT, "--epochs", "60", "--rate", "0.3", "--patience",
                                           "2", "--save", "g.st")
@@ -129,7 +129,7 @@ class Model(Case):
             self.assertRegex(done.stderr, r"replica [01]: .*(hidden1|classes)/(kernel|bias).* in update \d+; "
                              f"the step {outcome}")
 
-    @not_for_threads
+    @not_in_every_suite
     def test_init(self):
         base = self.events("train", *GPT, "--save", "g.st")[-1]
         begin, said, *_, end = self.events("train", *GPT, "--init", "g.st", "--freeze", "*", "--epochs",
@@ -146,7 +146,7 @@ class Model(Case):
             same = name.startswith("token/") or name.endswith("/kernel")
             self.assertEqual(new[name] == data, same, name)
 
-    @not_for_threads
+    @not_in_every_suite
     def test_init_from_others(self):
         import random
         draw = random.Random(1)
@@ -175,7 +175,7 @@ class Model(Case):
         self.assertEqual(lines[0], "2 weights from o.st")
         self.assertIn("  unexpected: h.9.norm", lines)
 
-    @not_for_threads
+    @not_in_every_suite
     def test_init_that_cannot_be(self):
         self.events("train", *GPT, "--epochs", "1", "--save", "g.st")
         train = ("train", *GPT, "--epochs", "1")
@@ -202,7 +202,7 @@ class Model(Case):
         (self.folder / "map").write_bytes(b"x y\0")
         self.fail_with(1, "a text of at most", *train, "--init", "g.st", "--init-map", "map")
 
-    @not_for_threads
+    @not_in_every_suite
     def test_sizes_that_cannot_be(self):
         gpt = ("train", "--model", "gpt", "--data", "text:t.txt")
         self.fail_with(1, "3 heads do not divide a width of 128", *gpt, "--heads", "3")
@@ -223,7 +223,7 @@ class Model(Case):
         self.fail_with(1, "none.txt", *gpt[:-1], "text:none.txt")
         self.fail_with(1, "text:FILE is needed", *gpt[:-1], "text:")
 
-    @not_for_threads
+    @not_in_every_suite
     def test_a_text_that_vanishes_or_shrinks(self):
         for change, code in ((lambda path: path.unlink(), 0), (lambda path: os.truncate(path, 500), 1)):
             path = self.folder / "gone.txt"
@@ -242,7 +242,7 @@ class Model(Case):
                 self.assertEqual(errors.count("\n"), 1, errors)
                 self.assertIn("gone.txt", errors)
 
-    @not_for_threads
+    @not_in_every_suite
     def test_too_large_for_memory(self):
         done = self.fail_with(1, "of memory are needed", "train", *GPT, "--width", "1048576", "--layers",
                               "1024")
@@ -251,7 +251,7 @@ class Model(Case):
         self.fail_with(1, "of memory are needed", "train", "--data", "digits:20", "--model", "mlp",
                        "--widths", "1000000,1000000")
 
-    @not_for_threads
+    @not_in_every_suite
     def test_wrong_weights_for_the_command(self):
         self.events("train", *GPT, "--save", "g.st")
         self.events("train", "--data", "digits:50", "--epochs", "1", "--model", "mlp", "--save", "m.st")

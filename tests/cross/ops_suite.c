@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "cross/members.h"
 #include "cross/oracle.h"
-#include "sanitized.h"
+#include "short.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -58,7 +58,7 @@ static void sums_of_any_deal_of_replicas(void **state)
 {
 	(void) state;
 	for (int members = 1; members <= most_members(); members++)
-		for (int replicas = members; replicas <= 11; replicas += 1 + 2 * SANITIZED) {
+		for (int replicas = members; replicas <= 11; replicas += STRIDE) {
 			party p;
 			party_open(&p, subject, members, replicas);
 			party_bring(&p, CHOIR_ALL_REDUCE, CHOIR_F32, 100, (uint64_t) replicas);
@@ -302,7 +302,7 @@ static void each_member_has_its_own_thread(void **state)
 	for (size_t s = 0; s < 3; s++) {
 		participant t[MOST_MEMBERS];
 		party_bring(&p, CHOIR_ALL_REDUCE, CHOIR_F32, sizes[s], s);
-		participate_all(&p, on_host(&p) && !SANITIZED ? 150 : 10, t, NULL);
+		participate_all(&p, on_host(&p) && !SHORT ? 150 : 10, t, NULL);
 		for (int i = 0; i < p.members; i++) {
 			assert_int_equal(t[i].status, CHOIR_OK);
 			party_check(&p, i, p.expected);

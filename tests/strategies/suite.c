@@ -1,6 +1,6 @@
 // Runs the programs on a strategy and on its model, and compares what they found out.
 #include "programs.h"
-#include "sanitized.h"
+#include "short.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -62,8 +62,7 @@ static bool works(const program *p, const strategy_subject *subject)
 	static record model;
 	bool good = true;
 	const int most = subject->most_replicas > 0 ? subject->most_replicas : MOST_REPLICAS;
-	for (int replicas = most > 1 ? 1 + SANITIZED : 1; replicas <= most;
-			replicas += 1 + SANITIZED) {
+	for (int replicas = most > 1 ? 1 + SHORT : 1; replicas <= most; replicas += 1 + SHORT) {
 		choir_strategy *s = make(&mirrored, replicas, "cpu:0");
 		good = carry_out(p, s, &model) && good;
 		choir_strategy_free(s);

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "device/far.h"
 #include "tensor/buffer.h"
-#include "sanitized.h"
+#include "short.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -63,7 +63,7 @@ static void all_of_a_step(const char *devices, int replicas, const choir_optimiz
 	for (int step = 0; step < STEPS; step++) {
 		int n = 1;
 		while (n < MOST && fail_in_step(devices, replicas, o, step, n, expected))
-			n += 1 + 2 * SANITIZED;
+			n += STRIDE;
 		assert_true(n > (step == 0 ? 20 : 0) && n < MOST);
 	}
 }
@@ -85,7 +85,7 @@ static void nothing_left(void **state)
 {
 	(void) state;
 	bool failed = true;
-	for (int n = 1; failed; n += 1 + 2 * SANITIZED) {
+	for (int n = 1; failed; n += STRIDE) {
 		problem p;
 		chi_buffer_trim();
 		assert_int_equal(problem_open(&p, "cpu:0,cpu:1", 3, CHOIR_ADAM, NULL), CHOIR_OK);

@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "train/files.h"
 #include "train/saved.h"
-#include "sanitized.h"
+#include "short.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -248,7 +248,7 @@ static void memory_runs_out(void **state)
 	saved_train(&p, 2);
 	choir_checkpoint_manager *m = saved_manage(p.strategy, directory, &one);
 	bool failed = true;
-	for (uint64_t n = 1; failed; n += 1 + 2 * SANITIZED) {
+	for (uint64_t n = 1; failed; n += STRIDE) {
 		chi_alloc_fail(n, false);
 		const choir_status status = choir_checkpoint_manager_save(m, NULL);
 		failed = chi_alloc_failed();
@@ -261,7 +261,7 @@ static void memory_runs_out(void **state)
 	choir_checkpoint_manager_free(m);
 	problem_close(&p);
 	failed = true;
-	for (uint64_t n = 1; failed; n += 1 + 2 * SANITIZED) { // into one without slots
+	for (uint64_t n = 1; failed; n += STRIDE) { // into one without slots
 		problem q = open_at(&any_number[3], 2, CHOIR_ADAM);
 		m = saved_manage(q.strategy, directory, NULL);
 		chi_alloc_fail(n, false);

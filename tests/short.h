@@ -1,5 +1,5 @@
-// The suites that are slow, those of sanitizers and of a build that is not optimised, run tests in a
-// short form: long loops skip some of what they go through. The release goes through it whole.
+// The suites that are slow, those of sanitizers and of a build that is not optimised, run tests in
+// a short form: long loops skip some of what they go through. The release goes through it whole.
 #pragma once
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || !defined(__OPTIMIZE__)

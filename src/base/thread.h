@@ -42,8 +42,8 @@ bool chi_cpu_mask_narrowed(void);
 // number). False where the system refuses.
 bool chi_thread_pin(int first, int count);
 
-// The calling thread, when it is woken, waits for its turn and interrupts nobody who computes. Only
-// a wish: where the system refuses, nothing changes.
+// The calling thread, when it is woken, waits for its turn and interrupts nobody who computes.
+// Only a wish: where the system refuses, nothing changes.
 void chi_thread_stand_back(void);
 
 // Counts this process's forks: a changed number means "in a child". Registered on first use.

@@ -60,6 +60,7 @@ class Bench(Case):
         few = self.events("bench", "kernels", "--seconds", "0.001", "--only", "softmax")
         self.assertEqual([line["operation"] for line in few[1:]], ["log_softmax"] * 2)
 
+    @not_in_every_suite
     def test_all_reduce(self):
         for more in ((), ("--replicas", "3", "--devices", "cpu:0,cpu:1"),
                      ("--operations", "reduce_to_one_device")):

@@ -3,7 +3,7 @@ on."""
 
 import re
 
-from command import SMALL, Case, main
+from command import SMALL, Case, main, not_in_every_suite
 
 MLP = (*SMALL, "--model", "mlp", "--widths", "24")
 CNN = (*SMALL, "--model", "cnn", "--widths", "3,4,8")
@@ -16,6 +16,7 @@ class Train(Case):
         self.assertRegex(end["weights"], r"^[0-9a-f]{16}$")
         return end["weights"]
 
+    @not_in_every_suite
     def test_drawn_digits_are_learnt(self):
         start, *epochs, end = self.events("train", "--data", "digits:2500", "--model", "mlp", "--widths",
                                           "64", "--batch", "50", "--epochs", "6", "--rate", "0.003",
@@ -66,6 +67,7 @@ class Train(Case):
             self.assertEqual(self.weights(*model, "--replicas", "4",
                                           env={"CHOIR_DEVICES": "cpu:1,cpu:0,cpu:2"}), one)
 
+    @not_in_every_suite
     def test_strategies_that_compute_the_same(self):
         base = self.weights(*MLP, "--replicas", "3", "--devices", "cpu:0,cpu:1")
         for other in (("central_storage",), ("central_storage", "--parameter-devices", "far:0"),
@@ -102,12 +104,14 @@ class Train(Case):
         split = self.events("train", *MLP, "--replicas", "3", "--show-split")[1]
         self.assertEqual(split["text"].splitlines(), lines[at:at + 4])
 
+    @not_in_every_suite
     def test_numbers_of_replicas_that_do_not_divide(self):
         for replicas in ("6", "7"):
             one = self.weights(*MLP, "--replicas", replicas, "--devices", "cpu:0")
             for devices in ("cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2", "cpu:0,cpu:1,cpu:2,cpu:3,cpu:4"):
                 self.assertEqual(self.weights(*MLP, "--replicas", replicas, "--devices", devices), one)
 
+    @not_in_every_suite
     def test_what_the_weights_do_depend_on(self):
         base = self.weights(*MLP)
         self.assertEqual(self.weights(*MLP), base)
@@ -122,6 +126,7 @@ class Train(Case):
         for loss in losses:
             self.assertAlmostEqual(loss, losses[0], delta=1e-5)
 
+    @not_in_every_suite
     def test_more_replicas_than_examples(self):
         *_, end = self.events("train", *MLP, "--replicas", "7", "--batch", "5", "--epochs", "1")
         self.assertLess(end["loss"], 3)

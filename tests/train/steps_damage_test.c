@@ -7,6 +7,7 @@
 #include "choir/library.h"
 #include "train/files.h"
 #include "train/saved.h"
+#include "short.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -131,7 +132,7 @@ static void damage(void **state)
 }
 
 // Any bit of any of the three files, at random: it is found, and what is named is the file, or in
-// the data the tensor. CHOIR_FLIPS: how many (2000).
+// the data the tensor. CHOIR_FLIPS: how many (1500, or 500).
 static void random_bits(void **state)
 {
 	(void) state;
@@ -145,7 +146,7 @@ static void random_bits(void **state)
 	saved_must(choir_checkpoint_manager_save(m, NULL));
 	const uint64_t before = choir_strategy_hash(p.strategy);
 	const char *given = getenv("CHOIR_FLIPS");
-	const int flips = given != NULL ? atoi(given) : 2000;
+	const int flips = given != NULL ? atoi(given) : 1500 / STRIDE;
 	int named = 0;
 	for (int n = 0; n < flips; n++) {
 		const uint64_t dice = chi_hash_mix((uint64_t) n + 3);

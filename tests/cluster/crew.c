@@ -1,6 +1,7 @@
 // Threads as workers. Each makes its cluster, which is where they meet, runs, and leaves.
 #include "cluster/crew.h"
 
+#include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/thread.h"
@@ -65,4 +66,19 @@ void crew_run(sim *s, int workers, const choir_cluster_options *o, crew_fn *fn, 
 	for (int i = 0; i < workers; i++)
 		if (crew[i].wrong[0] != '\0')
 			fail_msg("worker %d of %d: %s", i, workers, crew[i].wrong);
+}
+
+void crew_every_allocation(const choir_cluster_options *o, crew_fn *fn, void *user)
+{
+	bool failed = true;
+	for (uint64_t n = 1; failed; n++) {
+		assert_true(n < 500);
+		sim *s = sim_new(&(sim_options){ .workers = 2, .eager = SIZE_MAX });
+		assert_non_null(s);
+		chi_alloc_fail(n, false);
+		crew_run(s, 2, o, fn, user);
+		failed = chi_alloc_failed();
+		chi_alloc_fail(0, false);
+		sim_free(s);
+	}
 }

@@ -8,3 +8,6 @@ typedef const char *crew_fn(choir_cluster *c, int worker, void *user);
 
 // Fails the test with the worker and its text if one found something wrong. o may be NULL.
 void crew_run(sim *s, int workers, const choir_cluster_options *o, crew_fn *fn, void *user);
+// Two workers with the n-th allocation of both together failing, for every n from 1 on, until none
+// is left to fail.
+void crew_every_allocation(const choir_cluster_options *o, crew_fn *fn, void *user);

@@ -1,5 +1,4 @@
 // Workers on processors of different kinds: refused by name, or given what all have.
-#include "base/alloc.h"
 #include "cluster/cluster.h"
 #include "cluster/crew.h"
 #include "cluster/suite.h"
@@ -104,17 +103,7 @@ static const char *agree_or_say_why(choir_cluster *c, int worker, void *user)
 static void the_nth_allocation_fails(void **state)
 {
 	(void) state;
-	bool failed = true;
-	for (uint64_t n = 1; failed; n++) {
-		assert_true(n < 500);
-		sim *s = sim_new(&(sim_options){ .workers = 2, .eager = SIZE_MAX });
-		assert_non_null(s);
-		chi_alloc_fail(n, false);
-		crew_run(s, 2, NULL, agree_or_say_why, NULL);
-		failed = chi_alloc_failed();
-		chi_alloc_fail(0, false);
-		sim_free(s);
-	}
+	crew_every_allocation(NULL, agree_or_say_why, NULL);
 }
 
 int main(void)

@@ -1,6 +1,5 @@
 // The conformance suite on the played cluster, with all numbers of workers, delays and buffering;
 // and what only it can do: workers that die, networks that are cut.
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "cluster/cluster.h"
 #include "cluster/crew.h"
@@ -179,18 +178,7 @@ static const char *do_everything(choir_cluster *c, int worker, void *user)
 static void the_nth_allocation_fails(void **state)
 {
 	(void) state;
-	bool failed = true;
-	for (uint64_t n = 1; failed; n++) {
-		assert_true(n < 500);
-		const sim_options o = { .workers = 2, .eager = SIZE_MAX };
-		sim *s = sim_new(&o);
-		assert_non_null(s);
-		chi_alloc_fail(n, false);
-		crew_run(s, 2, &timeouts, do_everything, NULL);
-		failed = chi_alloc_failed();
-		chi_alloc_fail(0, false);
-		sim_free(s);
-	}
+	crew_every_allocation(&timeouts, do_everything, NULL);
 }
 
 static void virtual_time_costs_none(void **state)

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "data/source/scratch.h"
 #include "input/input.h"
 
 #include <setjmp.h>
@@ -18,22 +19,13 @@
 
 enum { N = 50, ROWS = 3000 };
 
-static char path[] = "/tmp/choir-ahead-XXXXXX";
+static char path[256];
 
 static int write_file(void **state)
 {
-	int64_t numbers[N];
 	(void) state;
-	for (int64_t i = 0; i < N; i++)
-		numbers[i] = i;
-	const int file = mkstemp(path);
-	return write(file, numbers, sizeof numbers) == sizeof numbers ? close(file) : -1;
-}
-
-static int remove_file(void **state)
-{
-	(void) state;
-	return unlink(path);
+	snprintf(path, sizeof path, "%s", scratch_numbers("numbers", N));
+	return 0;
 }
 
 // The numbers of a file, shuffled, in batches of 8.
@@ -120,9 +112,9 @@ static void a_pass_begun_early_is_the_pass(void **state)
 }
 
 // Rows of numbers; with gaps, each third has none.
-static const char *write_rows(char name[64], bool gaps)
+static const char *write_rows(bool gaps)
 {
-	snprintf(name, 64, "%s.csv", path);
+	const char *name = scratch_path("rows.csv");
 	FILE *f = fopen(name, "w");
 	assert_non_null(f);
 	fputs("number,other\n", f);
@@ -146,10 +138,9 @@ static int64_t delivered(const choir_dataset *d)
 static void behind_an_end_the_next_pass_is_begun(void **state)
 {
 	(void) state;
-	char name[64];
 	choir_strategy *s = worker_strategy(1);
 	for (int gaps = 0; gaps < 2; gaps++) {
-		choir_dataset *d = choir_csv_dataset_new(write_rows(name, gaps),
+		choir_dataset *d = choir_csv_dataset_new(write_rows(gaps),
 				CHOIR_OPTIONS(choir_csv_options, .columns = 1, .column = &column,
 						.missing = CHOIR_MISSING_DROP));
 		d = choir_dataset_batch(d, 500);
@@ -170,7 +161,6 @@ static void behind_an_end_the_next_pass_is_begun(void **state)
 		assert_int_equal(choir_distributed_dataset_next(data, &batch), CHOIR_OK);
 		choir_values_free(batch);
 	}
-	unlink(name);
 	choir_strategy_free(s);
 }
 
@@ -180,5 +170,5 @@ int main(void)
 		cmocka_unit_test(a_pass_begun_early_is_the_pass),
 		cmocka_unit_test(behind_an_end_the_next_pass_is_begun),
 	};
-	return cmocka_run_group_tests(tests, write_file, remove_file);
+	return cmocka_run_group_tests(tests, write_file, scratch_leave);
 }

@@ -4,6 +4,7 @@
 #include "plain_kernels.h"
 
 #include "base/thread.h"
+#include "data/source/scratch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,10 +12,9 @@
 #include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 enum { N = 20, PASSES = 3 };
-static char path[] = "/tmp/choir-passes-XXXXXX";
+static char path[256];
 
 static const char *read_passes(choir_strategy *s, int worker, void *user)
 {
@@ -52,22 +52,13 @@ static void test_one_reads_ahead(void **state)
 
 static int write_file(void **state)
 {
-	int64_t numbers[N];
 	(void) state;
-	for (int64_t i = 0; i < N; i++)
-		numbers[i] = i;
-	const int file = mkstemp(path);
-	return write(file, numbers, sizeof numbers) == sizeof numbers ? close(file) : -1;
-}
-
-static int remove_file(void **state)
-{
-	(void) state;
-	return unlink(path);
+	snprintf(path, sizeof path, "%s", scratch_numbers("numbers", N));
+	return 0;
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_one_reads_ahead) };
-	return cmocka_run_group_tests(tests, write_file, remove_file);
+	return cmocka_run_group_tests(tests, write_file, scratch_leave);
 }

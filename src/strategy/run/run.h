@@ -68,8 +68,7 @@ typedef struct {
 	bool held; // somebody has the baton, or is on the way to take it
 	bool closed; // all have returned and somebody has seen to the rest
 	uint32_t number; // of the run
-	_Alignas(
-			CHI_LINE) chi_gate through; // the number of the last run that the lane is through with
+	_Alignas(CHI_LINE) chi_gate through; // number of the last run that it is through with
 } chi_lane;
 
 // What a run is asked to do.

@@ -71,6 +71,15 @@ const char *scratch_text(const char *name, const char *text)
 	return scratch_write(name, text, strlen(text));
 }
 
+const char *scratch_numbers(const char *name, int64_t n)
+{
+	int64_t numbers[1 << 10];
+	assert_in_range(n, 1, 1 << 10);
+	for (int64_t i = 0; i < n; i++)
+		numbers[i] = i;
+	return scratch_write(name, numbers, (size_t) n * sizeof *numbers);
+}
+
 // ---- In words.
 
 static char words[WORDS];

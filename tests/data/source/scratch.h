@@ -15,6 +15,7 @@ int scratch_leave(void **state);
 // Writes a file and returns its path.
 const char *scratch_write(const char *name, const void *bytes, size_t n);
 const char *scratch_text(const char *name, const char *text);
+const char *scratch_numbers(const char *name, int64_t n); // 0, 1, ... n-1, each 8 bytes
 
 // A pass of d, a line for each example: the columns' values with spaces between, those of a
 // column with a shape in brackets. A failure is the last line, "! STATUS text". The text is

@@ -1,6 +1,6 @@
 // choir export: a trained model as C source, which a program can be compiled with.
 #include "commands.h"
-#include "model.h"
+#include "model/model.h"
 #include "options.h"
 #include "report.h"
 

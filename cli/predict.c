@@ -1,9 +1,9 @@
 // choir predict: rebuilds the model of a weights file and classifies data with it.
 #include "commands.h"
-#include "model.h"
+#include "model/model.h"
 #include "options.h"
 #include "report.h"
-#include "source.h"
+#include "data/source.h"
 
 #include <math.h>
 #include <stdio.h>

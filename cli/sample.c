@@ -1,6 +1,6 @@
 // choir sample: goes on with a text, byte by byte, with a saved model of text.
 #include "commands.h"
-#include "model.h"
+#include "model/model.h"
 #include "options.h"
 #include "report.h"
 

@@ -1,10 +1,11 @@
 # The command, and a program for each example. Both see the public headers only. Examples are
 # compiled as a user would: plain C11, with no feature macro.
-file(GLOB choir_command_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cli/*.c)
+file(GLOB_RECURSE choir_command_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cli/*.c)
 if(choir_command_sources)
 	add_executable(choir_command ${choir_command_sources})
 	choir_compile_options(choir_command)
 	choir_link_options(choir_command)
+	target_include_directories(choir_command PRIVATE ${PROJECT_SOURCE_DIR}/cli)
 	# Where --data mnist is, as long as nothing is installed.
 	target_compile_definitions(choir_command PRIVATE
 		CHOIR_SOURCE_DATA="${PROJECT_SOURCE_DIR}/data")

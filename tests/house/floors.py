@@ -72,6 +72,8 @@ def target(root, path, bracket, name):
     room = name.split("/")[0]
     if "/" not in name:
         return None  # beside the file: its own folder
+    if root / "cli" in path.parents and (root / "cli" / name).exists():
+        return PROGRAM, "programs"
     if room not in FLOORS and (root / "tests" / room).is_dir():
         return PROGRAM, "programs"
     return FLOORS.get(room, -1), room
@@ -159,10 +161,12 @@ must_find(check, {
     "src/attic/a.c": "int x;\n",
     "tests/op/b_test.c": '#include "op/op.h"\n#include "base/x.h"\n#include "value/x.h"\n',
     "cli/train.c": '#include <choir/choir.h>\n#include "base/x.h"\n#include "train.h"\n',
+    "cli/train/part.h": "\n",
+    "cli/run.c": '#include "train/part.h"\n#include "train/layer.h"\n',
     "examples/e.c": "#include <choir/choir.h>\n",
 }, ["status.h: base (floor 0) includes tensor.h", "surprise.h: belongs to no room",
     "b.c: op (floor 4) includes data/dataset.h", "c.c: op (floor 4) includes choir/strategy.h",
-    "attic", "b_test.c: op (floor 4) includes value/x.h", "train.c: base/x.h is internal"])
+    "attic", "b_test.c: op (floor 4) includes value/x.h", "train.c: base/x.h is internal", "run.c: train/layer.h is internal"])
 must_find(test_calls, {
     "src/base/low.c": "int chi_high(void); int chi_low(void) { return chi_high(); }\n",
     "src/tensor/high.c": "int chi_low(void); int chi_high(void) { return chi_low(); }\n",

@@ -1,0 +1,107 @@
+// choir bench: finds the benchmark that is asked for.
+#include "bench/bench.h"
+#include "commands.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+	const char *name;
+	int (*main)(int argc, char **argv);
+	const char *about;
+} benchmarks[] = {
+	{ "all-reduce", bench_all_reduce_main, "sums between replicas, from 4 KiB to 64 MiB" },
+	{ "train", bench_train_main, "training steps of a fixed case" },
+	{ "kernels", bench_kernels_main, "operations, beside what the machine can do" },
+	{ "run", bench_run_main, "an empty run, and a merge call" },
+	{ "input", bench_input_main, "reading the examples of a file" },
+};
+enum { BENCHMARKS = sizeof benchmarks / sizeof benchmarks[0] };
+
+// Choir pins its own threads; the caller's, which carries the first device, is the program's. It
+// keeps the first of the cores that it may use.
+static void pin_caller(void)
+{
+	cpu_set_t allowed, first;
+	if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+		return;
+	CPU_ZERO(&first);
+	for (size_t i = 0; i < CPU_SETSIZE && CPU_COUNT(&first) == 0; i++)
+		if (CPU_ISSET(i, &allowed))
+			CPU_SET(i, &first);
+	(void) sched_setaffinity(0, sizeof first, &first);
+}
+
+choir_strategy *bench_strategy(
+		int64_t replicas, const char *devices, int64_t cores, const char *operations)
+{
+	choir_strategy *s = choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options,
+			.devices = devices, .replicas = (int) replicas, .pin = CHOIR_ON,
+			.cores_per_device = (int) cores, .cross_device_ops = operations));
+	if (s != NULL)
+		pin_caller();
+	return s;
+}
+
+choir_strategy *bench_workers(
+		choir_cluster *c, int64_t replicas, const char *devices, int64_t cores)
+{
+	choir_strategy *s = choir_multi_worker_mirrored_strategy_new(
+			CHOIR_OPTIONS(choir_strategy_options, .devices = devices, .replicas = (int) replicas,
+					.pin = CHOIR_ON, .cores_per_device = (int) cores, .cluster = c));
+	if (s != NULL)
+		pin_caller();
+	return s;
+}
+
+const char *bench_version(char text[32])
+{
+	const int v = choir_version();
+	snprintf(text, 32, "choir-%d.%d.%d", v / 10000, v / 100 % 100, v % 100);
+	return text;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const double x = *(const double *) a, y = *(const double *) b;
+	return (x > y) - (x < y);
+}
+
+double median(size_t n, double values[])
+{
+	qsort(values, n, sizeof values[0], compare);
+	return values[n / 2];
+}
+
+static void print_help(FILE *to)
+{
+	fprintf(to, "usage: choir bench BENCHMARK [options]\n\n");
+	for (size_t i = 0; i < BENCHMARKS; i++)
+		fprintf(to, "  %-12s%s\n", benchmarks[i].name, benchmarks[i].about);
+	fprintf(to, "\nchoir bench BENCHMARK --help tells more. Replicas are pinned to cores.\n");
+}
+
+int bench_main(int argc, char **argv)
+{
+	static const command self = { .name = "choir bench" };
+	const char *known[BENCHMARKS];
+	if (argc < 1) {
+		print_help(stderr);
+		return EXIT_USAGE;
+	}
+	if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0) {
+		print_help(stdout);
+		return EXIT_OK;
+	}
+	for (size_t i = 0; i < BENCHMARKS; i++) {
+		known[i] = benchmarks[i].name;
+		if (strcmp(argv[0], benchmarks[i].name) == 0)
+			return benchmarks[i].main(argc - 1, argv + 1);
+	}
+	const char *near = nearest(argv[0], BENCHMARKS, known);
+	return wrong_use(&self,
+			"there is no benchmark \"%s\"; known: all-reduce, train, kernels, run, input%s%s%s",
+			argv[0], near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
+}

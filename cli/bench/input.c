@@ -1,0 +1,197 @@
+// choir bench input: how fast examples come from a file, as a program gets them: through a
+// distributed dataset on one device, in batches, nothing done with them. Passes take turns with
+// cat, which reads the same files, so that both meet the same machine; the medians count. All is
+// read once before, so that it comes from the system's memory.
+#include "bench/bench.h"
+#include "data/open.h"
+#include "report.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MOST_PASSES = 1000, MNIST_BUFFER = 10000, AHEAD = 4 };
+
+static struct {
+	const char *source, *pipeline;
+	int64_t batch, passes, ahead;
+	bool json;
+} given = { .pipeline = "read", .batch = 128, .passes = 5 };
+static const char *const pipelines[] = { "read", "float", "shuffle", "mnist", "prefetch", "cache",
+	NULL };
+
+// clang-format off
+static const option options[] = {
+	{ .name = "--source", .value = "FILE", .kind = OPTION_TEXT, .to = &given.source,
+		.help = named_file_help },
+	{ .name = "--pipeline", .value = "pipeline", .kind = OPTION_CHOICE, .to = &given.pipeline,
+		.choices = pipelines,
+		.help = "what is done on the way: read (nothing), float (the\nfirst column), shuffle (of "
+				"10,000), mnist (both),\nprefetch (on a thread), cache (in memory)" },
+	{ .name = "--batch", .value = "G", .kind = OPTION_INTEGER, .to = &given.batch, .least = 1,
+		.most = 1 << 24, .help = "examples of a batch (128)" },
+	{ .name = "--passes", .value = "N", .kind = OPTION_INTEGER, .to = &given.passes, .least = 1,
+		.most = MOST_PASSES, .help = "after the first one, in turns with cat (5)" },
+	{ .name = "--ahead", .value = "N", .kind = OPTION_INTEGER, .to = &given.ahead,
+		.least = CHOIR_NONE, .most = 1 << 10,
+		.help = "batches read ahead on a thread; -1: none;\n0: as the library thinks (0)" },
+	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "one JSON object a line" },
+};
+// clang-format on
+static const command self = {
+	.name = "choir bench input",
+	.operands = "",
+	.about = "Measures how fast the examples of a file are read, on one core, beside cat.",
+	.n = sizeof options / sizeof options[0],
+	.options = options,
+};
+
+typedef struct {
+	choir_distributed_dataset *data;
+	choir_values *batch;
+	char column[256]; // any one
+	int64_t examples;
+	choir_files *files;
+	double bytes; // of all of them
+	double seconds[MOST_PASSES], cat[MOST_PASSES]; // of each pass
+} measurement;
+
+static choir_status one_pass(measurement *m, double *seconds)
+{
+	const double start = now();
+	choir_status status;
+	int64_t examples = 0;
+	while ((status = choir_distributed_dataset_next(m->data, &m->batch)) == CHOIR_OK) {
+		const choir_tensor *t = choir_value_local(choir_values_find(m->batch, m->column), 0);
+		examples += choir_tensor_shape(t)->dim[0];
+	}
+	if (status != CHOIR_END)
+		return status;
+	*seconds = now() - start;
+	m->examples = examples;
+	return choir_distributed_dataset_rewind(m->data);
+}
+
+// cat FILES > /dev/null
+static choir_status cat_pass(const measurement *m, double *seconds)
+{
+	extern char **environ;
+	const size_t n = choir_files_count(m->files);
+	char **argument = calloc(n + 3, sizeof *argument);
+	posix_spawn_file_actions_t actions;
+	pid_t child;
+	int state = 0;
+	if (argument == NULL)
+		return choir_fail(CHOIR_NO_MEMORY, "out of memory");
+	argument[0] = (char[]){ "cat" };
+	argument[1] = (char[]){ "--" };
+	for (size_t i = 0; i < n; i++)
+		argument[i + 2] = (char *) (uintptr_t) choir_files_path(m->files, i);
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+	const double start = now();
+	const int failed = posix_spawnp(&child, "cat", &actions, NULL, argument, environ);
+	if (failed == 0)
+		waitpid(child, &state, 0);
+	*seconds = now() - start;
+	posix_spawn_file_actions_destroy(&actions);
+	free(argument);
+	return failed == 0 && state == 0 ? CHOIR_OK : choir_fail(CHOIR_IO, "cat did not work");
+}
+
+static void say(measurement *m)
+{
+	const size_t n = (size_t) given.passes;
+	const double seconds = median(n, m->seconds), cat = median(n, m->cat);
+	const double rate = (double) m->examples / seconds;
+	if (!given.json) {
+		printf("%s, %s: %lld examples in %.4f s: %.0f MB/s, %.0f examples/s; cat %.4f s: %.0f "
+			   "MB/s, ratio %.2f\n",
+				given.source, given.pipeline, (long long) m->examples, seconds,
+				1e-6 * m->bytes / seconds, rate, cat, 1e-6 * m->bytes / cat, cat / seconds);
+		return;
+	}
+	json_begin();
+	json_text("source", given.source);
+	json_text("pipeline", given.pipeline);
+	json_integer("batch", given.batch);
+	json_integer("passes", given.passes);
+	json_integer("examples", m->examples);
+	json_number("seconds", seconds);
+	json_number("bytes_per_s", m->bytes / seconds);
+	json_number("examples_per_s", rate);
+	json_number("cat_bytes_per_s", m->bytes / cat);
+	json_number("ratio_to_cat", cat / seconds);
+	json_end();
+}
+
+// The steps that were asked for.
+static choir_dataset *pipeline(choir_dataset *d, const char *column)
+{
+	const bool mnist = strcmp(given.pipeline, "mnist") == 0;
+	bool varies = false;
+	for (size_t i = 0; i < choir_dataset_columns(d); i++)
+		varies = varies || choir_shape_elements(&choir_dataset_column(d, i)->shape) == CHOIR_NONE;
+	if (mnist || strcmp(given.pipeline, "float") == 0)
+		d = choir_dataset_to_float(d, column, 1 / 255.0);
+	if (strcmp(given.pipeline, "cache") == 0)
+		d = choir_dataset_cache(d, NULL);
+	if (mnist || strcmp(given.pipeline, "shuffle") == 0)
+		d = choir_dataset_shuffle(d, MNIST_BUFFER, 1);
+	d = varies ? choir_dataset_padded_batch(d, given.batch, NULL)
+			   : choir_dataset_batch(d, given.batch);
+	return strcmp(given.pipeline, "prefetch") == 0 ? choir_dataset_prefetch(d, AHEAD) : d;
+}
+
+static choir_status open_input(choir_strategy *s, measurement *m)
+{
+	named_file file;
+	struct stat st;
+	if (s == NULL)
+		return choir_error_status();
+	CHOIR_TRY(named_file_set(&file, given.source));
+	choir_dataset *d = named_file_open(&file);
+	if (d != NULL)
+		snprintf(m->column, sizeof m->column, "%s", choir_dataset_column(d, 0)->name);
+	m->data = choir_strategy_distribute_dataset(s, pipeline(d, m->column),
+			CHOIR_OPTIONS(choir_input_options, .buffer = (int) given.ahead));
+	m->files = m->data == NULL ? NULL : named_file_list(&file);
+	for (size_t i = 0; i < choir_files_count(m->files); i++)
+		if (stat(choir_files_path(m->files, i), &st) == 0)
+			m->bytes += (double) st.st_size;
+	return m->files == NULL ? choir_error_status() : CHOIR_OK;
+}
+
+static choir_status measure(choir_strategy *s, measurement *m)
+{
+	double first;
+	CHOIR_TRY(open_input(s, m));
+	CHOIR_TRY(one_pass(m, &first));
+	for (int64_t i = 0; i < given.passes; i++) {
+		CHOIR_TRY(one_pass(m, &m->seconds[i]));
+		CHOIR_TRY(cat_pass(m, &m->cat[i]));
+	}
+	say(m);
+	return CHOIR_OK;
+}
+
+int bench_input_main(int argc, char **argv)
+{
+	const options_result result = options_read(&self, argc, argv, NULL);
+	if (result != OPTIONS_GIVEN)
+		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	if (given.source == NULL)
+		return wrong_use(&self, "--source is missing (--help says what it takes)");
+	static measurement m;
+	choir_strategy *s = bench_strategy(1, NULL, 1, NULL);
+	const int code = measure(s, &m) == CHOIR_OK ? EXIT_OK : failed(&self);
+	choir_values_free(m.batch);
+	choir_files_free(m.files);
+	choir_strategy_free(s);
+	return code;
+}

@@ -1,0 +1,63 @@
+// The limit of a training step: the arithmetic of its products at the speed of a loop of fused
+// multiply-adds, and after it the bytes that all other operations read and write at the speed of
+// a copy between memory that no cache holds; each device does its part of both. Both loops run on
+// all devices at the same time, as the step does, since cores share their memory and the power
+// that sets their clock.
+#include "bench/limit.h"
+
+#include "bench/machine.h"
+
+#include <stdlib.h>
+
+enum { COPIED = 256 << 20 }; // bytes, of all devices together
+
+typedef struct {
+	size_t bytes;
+	double *flops, *seconds; // of each replica
+} measured;
+
+static choir_status measure(choir_replica *r, void *user)
+{
+	const measured *m = user;
+	m->flops[choir_replica_id(r)] = machine_flops();
+	m->seconds[choir_replica_id(r)] = machine_copy(m->bytes);
+	return CHOIR_OK;
+}
+
+// The seconds of each kind, of which every device does its part.
+static void divide(
+		limit *l, const model_work *work, double batch, double weights, int slots, int devices)
+{
+	const double operation = 1 / l->flops / devices;
+	const double number = sizeof(float) / l->copied / devices;
+	l->part[LIMIT_PRODUCTS] = batch * work->products * operation;
+	l->part[LIMIT_CONVOLUTIONS] = batch * work->convolutions * operation;
+	l->part[LIMIT_ATTENTION] = batch * work->attention * operation;
+	l->part[LIMIT_OTHERS] = batch * work->numbers * number;
+	l->part[LIMIT_REDUCE] = weights * devices * number;
+	l->part[LIMIT_UPDATE] = weights * 2 * (1 + slots) * number;
+	for (int kind = 0; kind < LIMIT_KINDS; kind++)
+		l->seconds += l->part[kind];
+}
+
+choir_status limit_find(
+		const model_plan *plan, choir_strategy *s, int64_t batch, int slots, limit *out)
+{
+	const int replicas = choir_strategy_replicas(s), devices = choir_strategy_worker_devices(s);
+	const model_work work = model_plan_work(plan);
+	double *each = calloc(2 * (size_t) replicas, sizeof *each);
+	measured m = { .bytes = COPIED / (size_t) devices, .flops = each };
+	*out = (limit){ .seconds = 0 };
+	if (each == NULL)
+		return choir_fail(CHOIR_NO_MEMORY, "no memory for what %d replicas measure", replicas);
+	m.seconds = each + replicas;
+	const choir_status status = choir_strategy_run(s, measure, &m, NULL, NULL);
+	for (int i = 0; i < replicas; i++) {
+		out->flops += m.flops[i] / replicas;
+		out->copied += m.seconds[i] > 0 ? (double) m.bytes / m.seconds[i] / replicas : 0;
+	}
+	if (out->flops > 0 && out->copied > 0)
+		divide(out, &work, (double) batch, model_plan_weights(plan), slots, devices);
+	free(each);
+	return status;
+}

@@ -1,0 +1,101 @@
+// The loops: sums in registers for the arithmetic, memcpy for the memory. The fastest of many
+// rounds counts, since whatever disturbs one makes it slower.
+#include "bench/machine.h"
+
+#include "report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+enum { ROUNDS = 50, SUMS = 16 };
+
+// So that no loop can be left out. Replicas measure at the same time.
+static _Thread_local volatile float sink;
+
+#if defined(__x86_64__)
+enum { TURNS = 20000 };
+
+// 16 sums hide the latency of two units of four or five cycles.
+__attribute__((target("avx512f"))) static double turn_512(void)
+{
+	__m512 sum[SUMS], a = _mm512_set1_ps(0.5f), b = _mm512_set1_ps(1.0f);
+	for (int k = 0; k < SUMS; k++)
+		sum[k] = _mm512_set1_ps((float) k);
+	const double start = now();
+	for (int i = 0; i < TURNS; i++)
+#pragma GCC unroll 16
+		for (int k = 0; k < SUMS; k++)
+			sum[k] = _mm512_fmadd_ps(sum[k], a, b);
+	const double seconds = now() - start;
+	for (int k = 1; k < SUMS; k++)
+		sum[0] = _mm512_add_ps(sum[0], sum[k]);
+	sink = _mm512_cvtss_f32(sum[0]);
+	return 2.0 * 16 * SUMS * TURNS / seconds;
+}
+
+// Twelve, since there are 16 registers.
+__attribute__((target("avx2,fma"))) static double turn_256(void)
+{
+	enum { SUMS_256 = 12 };
+	__m256 sum[SUMS_256], a = _mm256_set1_ps(0.5f), b = _mm256_set1_ps(1.0f);
+	for (int k = 0; k < SUMS_256; k++)
+		sum[k] = _mm256_set1_ps((float) k);
+	const double start = now();
+	for (int i = 0; i < TURNS; i++)
+#pragma GCC unroll 12
+		for (int k = 0; k < SUMS_256; k++)
+			sum[k] = _mm256_fmadd_ps(sum[k], a, b);
+	const double seconds = now() - start;
+	for (int k = 1; k < SUMS_256; k++)
+		sum[0] = _mm256_add_ps(sum[0], sum[k]);
+	sink = _mm256_cvtss_f32(sum[0]);
+	return 2.0 * 8 * SUMS_256 * TURNS / seconds;
+}
+
+double machine_flops(void)
+{
+	double best = 0;
+	const bool wide = __builtin_cpu_supports("avx512f");
+	if (!wide && !(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")))
+		return 0;
+	for (int i = 0; i < ROUNDS; i++) {
+		const double found = wide ? turn_512() : turn_256();
+		best = found > best ? found : best;
+	}
+	return best;
+}
+#else
+double machine_flops(void)
+{
+	return 0;
+}
+#endif
+
+double machine_copy(size_t bytes)
+{
+	const size_t half = bytes / 2 + 1;
+	char *from = malloc(half), *to = malloc(half);
+	double best = 0;
+	if (from != NULL && to != NULL) {
+		memset(from, 1, half);
+		memset(to, 2, half);
+	}
+	// Small copies many times, so that the clock does not count.
+	const size_t times = half < 1 << 20 ? ((size_t) 1 << 20) / half : 1;
+	for (int i = 0; from != NULL && to != NULL && i < ROUNDS; i++) {
+		const double start = now();
+		for (size_t k = 0; k < times; k++) {
+			memcpy(to, from, half);
+			sink = to[k % half];
+		}
+		const double seconds = (now() - start) / (double) times;
+		best = best == 0 || seconds < best ? seconds : best;
+	}
+	free(from);
+	free(to);
+	return best;
+}

@@ -1,0 +1,108 @@
+// choir bench run: what it costs to hand a call to all replicas and to meet in a merge call,
+// back to back, when there is nothing to do.
+#include "bench/bench.h"
+#include "report.h"
+
+#include <stdio.h>
+
+enum { GROUPS = 301, CALLS = 200 };
+
+static struct {
+	const char *devices;
+	int64_t replicas;
+	bool json;
+} given = { .replicas = 2 };
+
+// clang-format off
+static const option options[] = {
+	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
+		.least = 1, .most = 1 << 10, .help = "(2)" },
+	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices,
+		.help = "that carry them (one for each core)" },
+	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "one JSON object a line" },
+};
+// clang-format on
+static const command self = {
+	.name = "choir bench run",
+	.operands = "",
+	.about = "Measures an empty run and an empty merge call, back to back.",
+	.n = sizeof options / sizeof options[0],
+	.options = options,
+};
+
+static choir_status do_nothing(choir_replica *r, void *user)
+{
+	(void) r;
+	(void) user;
+	return CHOIR_OK;
+}
+
+static choir_status merge_nothing(choir_cross *x, void *user)
+{
+	(void) x;
+	(void) user;
+	return CHOIR_OK;
+}
+
+// Merge calls of all replicas; replica 0 takes the time of each group.
+static choir_status merge_calls(choir_replica *r, void *user)
+{
+	double *seconds = user;
+	for (int group = 0; group < GROUPS; group++) {
+		const double start = now();
+		for (int i = 0; i < CALLS; i++)
+			CHOIR_TRY(choir_replica_merge_call(r, merge_nothing, NULL));
+		if (choir_replica_id(r) == 0)
+			seconds[group] = (now() - start) / CALLS;
+	}
+	return CHOIR_OK;
+}
+
+static choir_status runs(choir_strategy *s, double seconds[])
+{
+	for (int group = 0; group < GROUPS; group++) {
+		const double start = now();
+		for (int i = 0; i < CALLS; i++)
+			CHOIR_TRY(choir_strategy_run(s, do_nothing, NULL, NULL, NULL));
+		seconds[group] = (now() - start) / CALLS;
+	}
+	return CHOIR_OK;
+}
+
+static void say(const choir_strategy *s, double run, double merge)
+{
+	if (!given.json) {
+		printf("%lld replicas on %d devices: an empty run %.2f us, a merge call %.2f us\n",
+				(long long) given.replicas, choir_strategy_worker_devices(s), 1e6 * run,
+				1e6 * merge);
+		return;
+	}
+	json_begin();
+	json_integer("replicas", given.replicas);
+	json_integer("devices", choir_strategy_worker_devices(s));
+	json_number("run_us_median", 1e6 * run);
+	json_number("merge_call_us_median", 1e6 * merge);
+	json_end();
+}
+
+static choir_status measure(choir_strategy *s)
+{
+	static double run[GROUPS], merge[GROUPS];
+	if (s == NULL)
+		return choir_error_status();
+	CHOIR_TRY(runs(s, run));
+	CHOIR_TRY(choir_strategy_run(s, merge_calls, merge, NULL, NULL));
+	say(s, median(GROUPS, run), median(GROUPS, merge));
+	return CHOIR_OK;
+}
+
+int bench_run_main(int argc, char **argv)
+{
+	const options_result result = options_read(&self, argc, argv, NULL);
+	if (result != OPTIONS_GIVEN)
+		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	choir_strategy *s = bench_strategy(given.replicas, given.devices, 1, NULL);
+	const int code = measure(s) == CHOIR_OK ? EXIT_OK : failed(&self);
+	choir_strategy_free(s);
+	return code;
+}

@@ -1,0 +1,259 @@
+// A column of labels, and all other columns of numbers one behind the other as the input. A single
+// one keeps its shape, so that images stay images.
+#include "data/columns.h"
+#include "number.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LOOK = 1024 };
+
+// ---- Opening.
+
+// One file of several; user: NULL.
+static choir_dataset *open_npz(const char *path, void *user)
+{
+	(void) user;
+	return choir_npz_dataset_new(path, 0, NULL);
+}
+
+static choir_dataset *open_hdf5(const char *path, void *user)
+{
+	(void) user;
+	return choir_hdf5_dataset_new(path, 0, NULL);
+}
+
+static choir_dataset *each(const char *list, choir_file_fn *fn)
+{
+	return choir_files_dataset_new(source_files(list), fn, NULL);
+}
+
+static choir_dataset *open_tfrecords(const char *list)
+{
+	choir_files *files = source_files(list);
+	choir_dataset *d = files == NULL
+			? NULL
+			: choir_tfrecord_dataset_new(
+					  NULL, CHOIR_OPTIONS(choir_tfrecord_options, .files = files));
+	choir_files_free(files);
+	return d;
+}
+
+static choir_dataset *open_npzs(const char *list)
+{
+	return each(list, open_npz);
+}
+
+static choir_dataset *open_hdf5s(const char *list)
+{
+	return each(list, open_hdf5);
+}
+
+// The batches to learn from; those to test on come behind them, if they are there.
+static choir_dataset *open_cifar10(const char *folder)
+{
+	choir_dataset *d = choir_cifar10_dataset_new(folder, false);
+	choir_dataset *test = d == NULL ? NULL : choir_cifar10_dataset_new(folder, true);
+	if (test != NULL)
+		return choir_dataset_concatenate(d, test);
+	if (d == NULL || choir_error_status() == CHOIR_NOT_FOUND)
+		return d;
+	choir_dataset_free(d);
+	return NULL;
+}
+
+static int64_t cifar10_tests(const char *folder)
+{
+	choir_dataset *d = choir_cifar10_dataset_new(folder, true);
+	const int64_t n = choir_dataset_cardinality(d);
+	choir_dataset_free(d);
+	return n;
+}
+
+static bool is_npz(const char *list)
+{
+	const size_t n = strlen(list);
+	return n >= 4 && strcmp(list + n - 4, ".npz") == 0;
+}
+
+static const struct {
+	const char *kind;
+	choir_dataset *(*open)(const char *rest);
+	bool (*is)(const char *rest); // NULL: all are
+	int64_t (*tests)(const char *rest); // how many at the end are to test on; NULL: nobody says
+} kinds[] = {
+	{ "tfrecord:", open_tfrecords, NULL, NULL },
+	{ "npy:", open_npzs, is_npz, NULL },
+	{ "npz:", open_npzs, NULL, NULL },
+	{ "hdf5:", open_hdf5s, NULL, NULL },
+	{ "cifar10:", open_cifar10, NULL, cifar10_tests },
+};
+enum { KINDS = sizeof kinds / sizeof kinds[0] };
+
+static size_t kind_of(const char *name)
+{
+	size_t i = 0;
+	for (; i < KINDS; i++) {
+		const size_t n = strlen(kinds[i].kind);
+		if (strncmp(name, kinds[i].kind, n) == 0 && (!kinds[i].is || kinds[i].is(name + n)))
+			break;
+	}
+	return i;
+}
+
+bool columns_known(const char *name)
+{
+	return kind_of(name) < KINDS;
+}
+
+static const char *files_of(const source *s)
+{
+	return s->name + strlen(kinds[kind_of(s->name)].kind);
+}
+
+static choir_dataset *open_all(const source *s)
+{
+	return kinds[kind_of(s->name)].open(files_of(s));
+}
+
+// ---- Which columns.
+
+// Images are as they are; several columns are one vector.
+static choir_status take_inputs(source *s, const choir_dataset *d)
+{
+	column_plan *p = s->columns;
+	const choir_column *c;
+	bool bytes = true;
+	int64_t numbers = 0;
+	for (size_t i = 0; (c = choir_dataset_column(d, i)) != NULL; i++) {
+		const int64_t n = choir_shape_elements(&c->shape);
+		if (i == p->target || n < 1)
+			continue;
+		if (p->inputs == MOST_COLUMNS)
+			return choir_fail(
+					CHOIR_UNSUPPORTED, "data \"%s\": more than %d columns", s->name, MOST_COLUMNS);
+		p->input[p->inputs++] = i;
+		bytes = bytes && c->dtype == CHOIR_U8;
+		numbers += n;
+		s->shape = c->shape;
+	}
+	if (p->inputs == 0)
+		return choir_fail(CHOIR_INVALID, "data \"%s\": no column of numbers is left beside \"%s\"",
+				s->name, s->target);
+	if (p->inputs > 1 || s->shape.rank == 0)
+		s->shape = CHOIR_SHAPE(numbers);
+	s->scale = bytes ? 1 / 255.0 : 1;
+	s->standardized = !bytes && s->shape.rank == 1;
+	return CHOIR_OK;
+}
+
+static choir_status no_such_target(const source *s, const choir_dataset *d)
+{
+	char known[400] = "";
+	size_t at = 0;
+	const choir_column *c;
+	for (size_t i = 0; (c = choir_dataset_column(d, i)) != NULL && at < sizeof known; i++)
+		at += (size_t) snprintf(
+				known + at, sizeof known - at, "%s\"%.60s\"", i == 0 ? "" : ", ", c->name);
+	return choir_fail(CHOIR_NOT_FOUND, "data \"%s\": there is no column \"%s\", only %s", s->name,
+			s->target, known);
+}
+
+static choir_status take_target(source *s, const choir_dataset *d)
+{
+	const choir_column *c, *found = NULL;
+	const char *name = s->target[0] != '\0' ? s->target : "label";
+	for (size_t i = 0; (c = choir_dataset_column(d, i)) != NULL; i++) {
+		const bool same = strcmp(c->name, name) == 0;
+		if (same || s->target[0] == '\0') {
+			found = c;
+			s->columns->target = i;
+		}
+		if (same)
+			break;
+	}
+	if (found == NULL)
+		return no_such_target(s, d);
+	snprintf(s->target, sizeof s->target, "%s", found->name);
+	const bool whole = found->dtype == CHOIR_I64 || found->dtype == CHOIR_I32 ||
+			found->dtype == CHOIR_U8 || found->dtype == CHOIR_BOOL;
+	if (!whole || choir_shape_elements(&found->shape) != 1)
+		return choir_fail(CHOIR_INVALID,
+				"data \"%s\": column \"%s\" is %s with %d dimensions: one whole number an example "
+				"is needed (--target says which column)",
+				s->name, s->target, choir_dtype_name(found->dtype), found->shape.rank);
+	return CHOIR_OK;
+}
+
+// ---- Examples.
+
+static choir_status gather(const choir_entry in[], choir_entry out[], void *user)
+{
+	const column_plan *p = user;
+	float *image = out[0].data;
+	for (size_t k = 0; k < p->inputs; k++) {
+		const choir_entry *from = &in[p->input[k]];
+		const int64_t n = choir_shape_elements(&from->shape);
+		for (int64_t i = 0; i < n; i++)
+			*image++ = (float) number_at(from->dtype, from->data, i);
+	}
+	const choir_entry *label = &in[p->target];
+	*(int64_t *) out[1].data = label->dtype == CHOIR_I64 // a double has 53 bits
+			? *(const int64_t *) label->data
+			: (int64_t) number_at(label->dtype, label->data, 0);
+	return CHOIR_OK;
+}
+
+static choir_dataset *gathered(const source *s)
+{
+	const choir_column columns[] = {
+		{ .name = "image", .dtype = CHOIR_F32, .shape = s->shape },
+		{ .name = "label", .dtype = CHOIR_I64, .shape = CHOIR_SCALAR },
+	};
+	return choir_dataset_map(open_all(s),
+			CHOIR_OPTIONS(choir_map_options, .n = 2, .columns = columns), gather, s->columns);
+}
+
+choir_dataset *columns_examples(const source *s)
+{
+	return choir_dataset_to_float(gathered(s), "image", s->scale);
+}
+
+choir_status columns_open(source *s, look_fn *count)
+{
+	s->columns = calloc(1, sizeof *s->columns);
+	if (s->columns == NULL)
+		return choir_fail(CHOIR_NO_MEMORY, "out of memory");
+	choir_dataset *d = open_all(s);
+	if (d == NULL)
+		return choir_error_status();
+	choir_status status = take_target(s, d);
+	if (status == CHOIR_OK)
+		status = take_inputs(s, d);
+	choir_dataset_free(d);
+	CHOIR_TRY(status);
+	s->gathered = s->labelled = true;
+	if (kinds[kind_of(s->name)].tests != NULL)
+		s->held_out = kinds[kind_of(s->name)].tests(files_of(s));
+	s->mixed = s->held_out == 0;
+	snprintf(s->labels, sizeof s->labels, "data \"%s\"", s->name);
+	status = source_look(s, choir_dataset_batch(gathered(s), LOOK), "label", true, count);
+	if (status != CHOIR_END && status != CHOIR_OK)
+		return status;
+	if (s->examples == 0)
+		return choir_fail(CHOIR_INVALID, "data \"%s\": there are no examples in it", s->name);
+	return CHOIR_OK;
+}
+
+void columns_say(const source *s)
+{
+	choir_dataset *d = open_all(s); // for its names
+	printf("input: ");
+	for (size_t i = 0; i < s->columns->inputs; i++) {
+		const choir_column *c = choir_dataset_column(d, s->columns->input[i]);
+		printf("%s%s", i == 0 ? "" : ", ", c == NULL ? "?" : c->name);
+	}
+	printf("\ntarget: %s\n", s->target);
+	choir_dataset_free(d);
+}

@@ -1,0 +1,309 @@
+// Names of data, and what is behind them.
+#include "data/source.h"
+#include "data/columns.h"
+#include "data/table.h"
+#include "data/text.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { DRAWN = 12000, MOST_CLASSES = 1 << 20, LOOK = 1024 };
+
+const char source_help[] = "mnist (10,000 real digits), digits or digits:N (drawn ones), or\n"
+						   "idx:IMAGES,LABELS (IDX files, plain or .gz), npy:X,Y, npy:FILE.npz,\n"
+						   "csv:FILE, tfrecord:FILE, hdf5:FILE, cifar10:FOLDER; for gpt\n"
+						   "text:FILE (any bytes). FILE: several with commas, or a pattern";
+
+// ---- Where the real digits are.
+
+static const char mnist_images[] = "mnist-10k-images-idx3-ubyte.gz";
+static const char mnist_labels[] = "mnist-10k-labels-idx1-ubyte.gz";
+
+static bool in_folder(source *s, const char *folder)
+{
+	const int a = snprintf(s->images, sizeof s->images, "%s/%s", folder, mnist_images);
+	const int b = snprintf(s->labels, sizeof s->labels, "%s/%s", folder, mnist_labels);
+	return a < PATH_SIZE && b < PATH_SIZE && access(s->images, R_OK) == 0 &&
+			access(s->labels, R_OK) == 0;
+}
+
+// share/choir of the prefix in whose bin this program is; "": not known.
+static void installed_folder(char folder[PATH_SIZE])
+{
+	static const char inside[] = "/share/choir";
+	const ssize_t n = readlink("/proc/self/exe", folder, PATH_SIZE - sizeof inside);
+	folder[n < 0 ? 0 : n] = '\0';
+	for (int up = 0; up < 2; up++) {
+		char *slash = strrchr(folder, '/');
+		if (slash == NULL) {
+			folder[0] = '\0';
+			return;
+		}
+		*slash = '\0';
+	}
+	strcat(folder, inside);
+}
+
+static choir_status open_mnist(source *s)
+{
+	char installed[PATH_SIZE];
+	installed_folder(installed);
+	const char *folders[] = { getenv("CHOIR_DATA_DIR"), installed, CHOIR_SOURCE_DATA };
+	for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++)
+		if (folders[i] != NULL && folders[i][0] != '\0' && in_folder(s, folders[i]))
+			return CHOIR_OK;
+	return choir_fail(CHOIR_NOT_FOUND,
+			"data mnist: %s and %s are in none of %s%s%s and %s; "
+			"CHOIR_DATA_DIR may say where they are",
+			mnist_images, mnist_labels, folders[0] ? folders[0] : "", folders[0] ? ", " : "",
+			installed, CHOIR_SOURCE_DATA);
+}
+
+// ---- Understanding names.
+
+static choir_status open_files(source *s, const char *files)
+{
+	const size_t length = strcspn(files, ",");
+	const char *labels = files[length] == ',' ? files + length + 1 : "";
+	if (length == 0 || (files[length] == ',' && labels[0] == '\0') || strchr(labels, ',') != NULL)
+		return choir_fail(CHOIR_INVALID, "data \"%s\": %s is needed", s->name,
+				s->npy ? "npy:INPUTS,LABELS" : "idx:IMAGES,LABELS");
+	if (length >= PATH_SIZE || strlen(labels) >= PATH_SIZE)
+		return choir_fail(CHOIR_INVALID, "data: a path of %zu bytes is too long",
+				length < PATH_SIZE ? strlen(labels) : length);
+	memcpy(s->images, files, length);
+	s->images[length] = '\0';
+	memcpy(s->labels, labels, strlen(labels) + 1);
+	return CHOIR_OK;
+}
+
+static choir_status open_drawn(source *s, const char *count)
+{
+	char *end = NULL;
+	s->drawn = true;
+	s->examples = DRAWN;
+	if (count == NULL)
+		return CHOIR_OK;
+	const long long n = strtoll(count, &end, 10);
+	if (!isdigit((unsigned char) count[0]) || *end != '\0' || n < 1 || n > INT32_MAX)
+		return choir_fail(CHOIR_INVALID, "data \"%s\": digits:N with N from 1 to %d is needed",
+				s->name, INT32_MAX);
+	s->examples = n;
+	return CHOIR_OK;
+}
+
+static choir_status understand(source *s)
+{
+	if (strcmp(s->name, "mnist") == 0)
+		return open_mnist(s);
+	if (strcmp(s->name, "digits") == 0)
+		return open_drawn(s, NULL);
+	if (strncmp(s->name, "digits:", 7) == 0)
+		return open_drawn(s, s->name + 7);
+	if (strncmp(s->name, "idx:", 4) == 0)
+		return open_files(s, s->name + 4);
+	if (strncmp(s->name, "npy:", 4) == 0) {
+		s->npy = s->mixed = true;
+		return open_files(s, s->name + 4);
+	}
+	return choir_fail(CHOIR_NOT_FOUND,
+			"data \"%s\": there is no such data; known: mnist, digits, "
+			"digits:N, idx:IMAGES,LABELS, npy:INPUTS,LABELS, npy:FILE.npz, csv:FILE, "
+			"tfrecord:FILE, hdf5:FILE, cifar10:FOLDER, text:FILE",
+			s->name);
+}
+
+choir_files *source_files(const char *list)
+{
+	enum { MOST_FILES = 256 };
+	const char *name[MOST_FILES] = { list };
+	char text[PATH_SIZE];
+	size_t n = 1;
+	if (strlen(list) >= sizeof text) {
+		choir_fail(CHOIR_INVALID, "data: a list of files of %zu bytes is too long", strlen(list));
+		return NULL;
+	}
+	strcpy(text, list);
+	if (access(list, F_OK) != 0) {
+		name[0] = text;
+		for (char *p = text; (p = strchr(p, ',')) != NULL && n < MOST_FILES;) {
+			*p++ = '\0';
+			name[n++] = p;
+		}
+	}
+	return choir_files_new(n, name);
+}
+
+static choir_dataset *open_idx(const char *path, void *column)
+{
+	return choir_idx_dataset_new(path, column);
+}
+
+static choir_dataset *open_npy(const char *path, void *column)
+{
+	return choir_npy_dataset_new(path, column);
+}
+
+// A file, or those of a pattern one after the other.
+static choir_dataset *open_array(const source *s, const char *path, char *column)
+{
+	choir_file_fn *open = s->npy ? open_npy : open_idx;
+	if (access(path, F_OK) == 0 || strpbrk(path, "*?[") == NULL)
+		return open(path, column);
+	return choir_files_dataset_new(choir_files_new(1, &path), open, column);
+}
+
+// The columns' names, which live as long as datasets of several files.
+static char image_column[] = "image", label_column[] = "label";
+
+// ---- Looking.
+
+// Calls fn for each batch of d, or only the first, which is taken over.
+choir_status source_look(source *s, choir_dataset *d, const char *column, bool all, look_fn *fn)
+{
+	choir_strategy *one = choir_one_device_strategy_new(NULL);
+	if (one == NULL) {
+		choir_dataset_free(d);
+		return choir_error_status();
+	}
+	choir_distributed_dataset *data = choir_strategy_distribute_dataset(one, d, NULL);
+	choir_values *batch = NULL;
+	choir_status status = data == NULL ? choir_error_status() : CHOIR_OK;
+	do {
+		if (status == CHOIR_OK)
+			status = choir_distributed_dataset_next(data, &batch);
+		if (status == CHOIR_OK)
+			status = fn(s, choir_value_local(choir_values_find(batch, column), 0));
+	} while (all && status == CHOIR_OK);
+	if (status == CHOIR_END)
+		s->dropped = choir_dataset_dropped(d);
+	choir_values_free(batch);
+	choir_strategy_free(one);
+	return status;
+}
+
+static choir_status see_image(source *s, choir_tensor *t)
+{
+	const choir_shape *batch = choir_tensor_shape(t);
+	s->shape.rank = batch->rank - 1;
+	for (int i = 0; i < s->shape.rank; i++)
+		s->shape.dim[i] = batch->dim[i + 1];
+	s->scale = choir_tensor_dtype(t) == CHOIR_U8 ? 1 / 255.0 : 1;
+	return CHOIR_OK;
+}
+
+int64_t source_label(const choir_tensor *labels, int64_t i)
+{
+	const void *data = choir_tensor_data(labels);
+	switch (choir_tensor_dtype(labels)) {
+	case CHOIR_U8:
+		return ((const uint8_t *) data)[i];
+	case CHOIR_I32:
+		return ((const int32_t *) data)[i];
+	default:
+		return ((const int64_t *) data)[i];
+	}
+}
+
+static choir_status see_labels(source *s, choir_tensor *t)
+{
+	const choir_shape *shape = choir_tensor_shape(t);
+	const choir_dtype dtype = choir_tensor_dtype(t);
+	if (shape->rank != 1 || (dtype != CHOIR_U8 && dtype != CHOIR_I32 && dtype != CHOIR_I64))
+		return choir_fail(CHOIR_INVALID,
+				"%s: labels of %s with %d dimensions each: one whole number "
+				"(u8, i32 or i64) an example is needed",
+				s->labels, choir_dtype_name(dtype), shape->rank - 1);
+	for (int64_t i = 0; i < shape->dim[0]; i++) {
+		const int64_t label = source_label(t, i);
+		if (label < 0 || label >= MOST_CLASSES)
+			return choir_fail(CHOIR_INVALID,
+					"%s: example %lld has label %lld: 0 to %d are possible", s->labels,
+					(long long) (s->examples + i), (long long) label, MOST_CLASSES - 1);
+		if (label >= s->classes)
+			s->classes = label + 1;
+	}
+	s->examples += shape->dim[0];
+	return CHOIR_OK;
+}
+
+static choir_status count_images(source *s, choir_tensor *t)
+{
+	s->examples += choir_tensor_shape(t)->dim[0];
+	return CHOIR_OK;
+}
+
+static choir_status look_at_files(source *s)
+{
+	choir_status status =
+			source_look(s, choir_dataset_batch(open_array(s, s->images, image_column), 1), "image",
+					false, see_image);
+	if (status == CHOIR_END)
+		return choir_fail(CHOIR_INVALID, "%s: there are no examples in it", s->images);
+	CHOIR_TRY(status);
+	s->labelled = s->labels[0] != '\0';
+	if (s->labelled)
+		status = source_look(s, choir_dataset_batch(open_array(s, s->labels, label_column), LOOK),
+				"label", true, see_labels);
+	else
+		status = source_look(s, choir_dataset_batch(open_array(s, s->images, image_column), LOOK),
+				"image", true, count_images);
+	return status == CHOIR_END ? CHOIR_OK : status;
+}
+
+choir_status source_open(source *s, const char *name, uint64_t seed)
+{
+	s->name = name;
+	s->seed = seed;
+	s->input = "image";
+	s->label = "label";
+	if (strncmp(name, "text:", 5) == 0)
+		return text_open(s, name + 5);
+	if (strncmp(name, "csv:", 4) == 0)
+		return table_open(s, name + 4, see_labels);
+	if (columns_known(name))
+		return columns_open(s, see_labels);
+	CHOIR_TRY(understand(s));
+	s->standardized = s->npy;
+	if (!s->drawn)
+		return look_at_files(s);
+	s->labelled = true;
+	s->shape = CHOIR_SHAPE(28, 28);
+	s->scale = 1 / 255.0;
+	s->classes = 10;
+	return CHOIR_OK;
+}
+
+choir_dataset *source_examples(const source *s)
+{
+	if (s->csv)
+		return table_examples(s);
+	if (s->text)
+		return text_examples(s);
+	if (s->gathered)
+		return columns_examples(s);
+	choir_dataset *d = s->drawn ? choir_digits_dataset_new(s->examples, s->seed)
+								: open_array(s, s->images, image_column);
+	if (!s->drawn && s->labelled)
+		d = choir_dataset_zip(d, open_array(s, s->labels, label_column));
+	return choir_dataset_to_float(d, "image", s->scale);
+}
+
+void source_say(const source *s)
+{
+	if (s->csv)
+		table_say(s);
+	if (s->gathered)
+		columns_say(s);
+}
+
+void source_close(source *s)
+{
+	choir_dataset_free(s->names);
+	s->names = NULL;
+	free(s->columns);
+	s->columns = NULL;
+}

@@ -1,0 +1,114 @@
+// CSV files: one column is what to learn, all other numbers are the input.
+#include "data/table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { LOOK = 1024 };
+
+static choir_dataset *open_csv(const source *s, const choir_csv_options *options)
+{
+	choir_csv_options o = *options;
+	choir_files *files = source_files(s->images);
+	choir_dataset *d = NULL;
+	o.files = files;
+	if (files != NULL)
+		d = choir_csv_dataset_new(NULL, &o);
+	choir_files_free(files);
+	return d;
+}
+
+choir_dataset *table_examples(const source *s)
+{
+	const choir_csv_column label = {
+		.name = s->target,
+		.as = "label",
+		.kind = s->given_classes != 0 ? CHOIR_CSV_CATEGORY : CHOIR_CSV_FOUND,
+		.categories = s->given_classes,
+		.category = s->given_class,
+	};
+	return open_csv(s,
+			CHOIR_OPTIONS(choir_csv_options, .columns = 1, .column = &label, .rest = "image",
+					.missing = CHOIR_MISSING_DROP));
+}
+
+// The column named label, or the last.
+static choir_status find_target(source *s)
+{
+	choir_csv_found found;
+	choir_dataset *d = open_csv(
+			s, CHOIR_OPTIONS(choir_csv_options, .rest = "image", .missing = CHOIR_MISSING_DROP));
+	if (d == NULL)
+		return choir_error_status();
+	for (size_t i = 0; choir_csv_dataset_column(d, i, &found); i++) {
+		snprintf(s->target, sizeof s->target, "%s", found.name);
+		if (strcmp(found.name, "label") == 0)
+			break;
+	}
+	choir_dataset_free(d);
+	return CHOIR_OK;
+}
+
+// What the columns hold, of a dataset that stays open for the texts of its classes.
+static choir_status see_columns(source *s)
+{
+	choir_csv_found found;
+	s->shape = CHOIR_SHAPE(0);
+	for (size_t i = 0; choir_csv_dataset_column(s->names, i, &found); i++) {
+		if (strcmp(found.name, s->target) != 0) {
+			s->shape.dim[0] += found.as != NULL;
+			continue;
+		}
+		if (strcmp(found.holds, "numbers") == 0 || strcmp(found.holds, "nothing") == 0)
+			return choir_fail(CHOIR_INVALID,
+					"%s: column \"%s\" holds %s: classes are needed, as whole numbers or texts",
+					s->images, s->target, found.holds);
+	}
+	return CHOIR_OK;
+}
+
+choir_status table_open(source *s, const char *path, look_fn *count)
+{
+	if (strlen(path) >= PATH_SIZE || path[0] == '\0')
+		return choir_fail(CHOIR_INVALID, "data \"%.40s\": csv:FILE is needed", s->name);
+	snprintf(s->images, sizeof s->images, "%s", path);
+	snprintf(s->labels, sizeof s->labels, "%s", path);
+	s->csv = s->mixed = s->standardized = s->labelled = true;
+	s->scale = 1;
+	if (s->target[0] == '\0')
+		CHOIR_TRY(find_target(s));
+	s->names = table_examples(s);
+	if (s->names == NULL)
+		return choir_error_status();
+	CHOIR_TRY(see_columns(s));
+	const choir_status status =
+			source_look(s, choir_dataset_batch(table_examples(s), LOOK), "label", true, count);
+	if (status != CHOIR_END && status != CHOIR_OK)
+		return status;
+	const size_t classes = choir_dataset_categories(s->names, "label");
+	if (classes != 0)
+		s->classes = (int64_t) classes;
+	if (s->examples == 0)
+		return choir_fail(CHOIR_INVALID, "%s: there are no examples in it", s->images);
+	return CHOIR_OK;
+}
+
+void table_say(const source *s)
+{
+	choir_csv_found found;
+	const char *between = "";
+	printf("input: ");
+	for (size_t i = 0; choir_csv_dataset_column(s->names, i, &found); i++)
+		if (found.as != NULL && strcmp(found.name, s->target) != 0) {
+			printf("%s%s", between, found.name);
+			between = ", ";
+		}
+	printf("\ntarget: %s", s->target);
+	const size_t n = choir_dataset_categories(s->names, "label");
+	for (size_t i = 0; i < n && i < 8; i++)
+		printf("%s%s", i == 0 ? ": " : ", ",
+				choir_dataset_category(s->names, "label", (int64_t) i));
+	printf(n > 8 ? ", ...\n" : "\n");
+	if (s->dropped != 0)
+		printf("%lld rows without a value left out\n", (long long) s->dropped);
+}

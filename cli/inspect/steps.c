@@ -1,0 +1,72 @@
+// choir inspect DIR: the steps of a directory of checkpoints, their tensors, and what is damaged.
+#include "inspect/inspect.h"
+
+#include "number.h"
+#include "report.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void say_tensors(choir_checkpoint_list *l, bool json)
+{
+	char shape[SHAPE_TEXT];
+	if (json)
+		json_begin_list("tensors");
+	for (size_t k = 0; k < choir_checkpoint_list_tensors(l); k++) {
+		const choir_checkpoint_tensor *t = choir_checkpoint_list_tensor(l, k);
+		if (json) {
+			json_begin_item();
+			json_text("name", t->name);
+			json_text("of", t->state ? "state" : "weights");
+			json_text("dtype", choir_dtype_name(t->dtype));
+			json_list("shape", (size_t) t->shape.rank, t->shape.dim);
+			json_end_item();
+		} else
+			printf("    %-8s %-32s %-5s %s\n", t->state ? "state" : "weight", t->name,
+					choir_dtype_name(t->dtype), shape_text(&t->shape, shape));
+	}
+	if (json)
+		json_end_list();
+}
+
+static bool say_step(choir_checkpoint_list *l, size_t i, bool json)
+{
+	const bool whole = choir_checkpoint_list_check(l, i) == CHOIR_OK;
+	if (json) {
+		json_begin();
+		json_text("event", "step");
+		json_integer("step", choir_checkpoint_list_step(l, i));
+		json_text("path", choir_checkpoint_list_path(l, i));
+		json_integer("replicas", choir_checkpoint_list_replicas(l, i));
+		if (whole)
+			say_tensors(l, json);
+		else
+			json_text("damage", choir_error());
+		json_end();
+	} else if (whole) {
+		printf("%s: step %lld of %d replicas, whole\n", choir_checkpoint_list_path(l, i),
+				(long long) choir_checkpoint_list_step(l, i),
+				choir_checkpoint_list_replicas(l, i));
+		say_tensors(l, json);
+	} else
+		printf("%s: damaged: %s\n", choir_checkpoint_list_path(l, i), choir_error());
+	return whole;
+}
+
+choir_status inspect_steps(const char *directory, bool json)
+{
+	choir_checkpoint_list *l = choir_checkpoint_list_new(directory);
+	if (l == NULL)
+		return choir_error_status();
+	const size_t n = choir_checkpoint_list_steps(l);
+	size_t damaged = 0;
+	for (size_t i = 0; i < n; i++)
+		damaged += !say_step(l, i, json);
+	choir_checkpoint_list_free(l);
+	if (n == 0)
+		return choir_fail(
+				CHOIR_NOT_FOUND, "%s: there are no checkpoints in this folder", directory);
+	return damaged == 0
+			? CHOIR_OK
+			: choir_fail(CHOIR_CORRUPT, "%s: %zu of %zu steps damaged", directory, damaged, n);
+}

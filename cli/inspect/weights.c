@@ -1,0 +1,147 @@
+// choir inspect of weights: the tensors of a safetensors file, Choir's or another program's, its
+// metadata, and which values are not finite, with the place of the first.
+#include "inspect/inspect.h"
+
+#include "number.h"
+#include "report.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { BLOCK = 1 << 16, MOST_SHOWN = 60 };
+
+// Of one tensor.
+typedef struct {
+	int64_t count; // of values that are not finite; CHOIR_NONE: it has none of Choir's dtypes
+	uint64_t first; // where the first of them is in the file
+} strange;
+
+static choir_status read_block(FILE *file, const char *path, const choir_weights_entry *e,
+		uint64_t done, size_t bytes, void *to)
+{
+	if (fseek(file, (long) (e->first + done), SEEK_SET) == 0 && fread(to, 1, bytes, file) == bytes)
+		return CHOIR_OK;
+	return choir_fail(CHOIR_IO, "%s: tensor \"%.100s\": %zu bytes from byte %llu cannot be read",
+			path, e->name, bytes, (unsigned long long) (e->first + done));
+}
+
+static choir_status look(FILE *file, const char *path, const choir_weights_entry *e, strange *s)
+{
+	static double block[BLOCK / sizeof(double)]; // or of another dtype
+	*s = (strange){ .count = e->known == CHOIR_NONE ? CHOIR_NONE : 0 };
+	if (e->known == CHOIR_NONE)
+		return CHOIR_OK;
+	const choir_dtype dtype = (choir_dtype) e->known;
+	const int64_t n = choir_shape_elements(&e->shape);
+	const size_t size = n == 0 ? 1 : (size_t) (e->bytes / (uint64_t) n);
+	for (uint64_t done = 0; done < e->bytes; done += sizeof block) {
+		const uint64_t left = e->bytes - done;
+		const size_t bytes = left < sizeof block ? (size_t) left : sizeof block;
+		CHOIR_TRY(read_block(file, path, e, done, bytes, block));
+		for (size_t i = 0; i < bytes / size; i++)
+			if (!isfinite(number_at(dtype, block, (int64_t) i)) && s->count++ == 0)
+				s->first = e->first + done + i * size;
+	}
+	return CHOIR_OK;
+}
+
+static void say(const choir_weights_entry *e, const strange *s, bool json)
+{
+	char shape[SHAPE_TEXT];
+	if (json) {
+		json_begin_item();
+		json_text("name", e->name);
+		json_text("dtype", e->dtype);
+		json_list("shape", (size_t) e->shape.rank, e->shape.dim);
+		json_integer("first", (int64_t) e->first);
+		json_integer("bytes", (int64_t) e->bytes);
+		if (s->count != CHOIR_NONE)
+			json_integer("nonfinite", s->count);
+		if (s->count > 0)
+			json_integer("first_nonfinite", (int64_t) s->first);
+		json_end_item();
+		return;
+	}
+	printf("  %-32s %-5s %-20s %12llu bytes from %llu", e->name, e->dtype,
+			shape_text(&e->shape, shape), (unsigned long long) e->bytes,
+			(unsigned long long) e->first);
+	if (s->count > 0)
+		printf("; %lld not finite, the first at byte %llu", (long long) s->count,
+				(unsigned long long) s->first);
+	putchar('\n');
+}
+
+static void say_metadata(const choir_weights_list *l, bool json)
+{
+	if (json)
+		json_begin_object("metadata");
+	const char *key;
+	for (size_t i = 0; (key = choir_weights_list_key(l, i)) != NULL; i++) {
+		const char *value = choir_weights_list_value(l, i);
+		if (json)
+			json_text(key, value);
+		else
+			printf("  %s = %.*s%s\n", key, MOST_SHOWN, value,
+					strlen(value) > MOST_SHOWN ? " ..." : "");
+	}
+	if (json)
+		json_end_item();
+}
+
+static void say_head(const choir_weights_list *l, const char *path, bool json)
+{
+	const choir_weights_entry *e;
+	double bytes = 0, elements = 0;
+	char text[32];
+	for (size_t i = 0; (e = choir_weights_list_entry(l, i)) != NULL; i++) {
+		bytes += (double) e->bytes;
+		elements += (double) choir_shape_elements(&e->shape);
+	}
+	if (json) {
+		json_begin();
+		json_text("file", path);
+		json_text("kind", "safetensors");
+		return;
+	}
+	printf("%s: safetensors, %zu tensors, %.0f elements, %s\n", path,
+			choir_weights_list_entries(l), elements, print_bytes(bytes, text));
+}
+
+static choir_status say_tensors(
+		const choir_weights_list *l, FILE *file, const char *path, bool json)
+{
+	choir_status status = CHOIR_OK;
+	const choir_weights_entry *e;
+	if (json)
+		json_begin_list("tensors");
+	for (size_t i = 0; status == CHOIR_OK && (e = choir_weights_list_entry(l, i)) != NULL; i++) {
+		strange s;
+		status = look(file, path, e, &s);
+		if (status == CHOIR_OK)
+			say(e, &s, json);
+	}
+	if (json)
+		json_end_list();
+	return status;
+}
+
+choir_status inspect_weights(const char *path, bool json)
+{
+	choir_weights_list *l = choir_weights_list_new(path);
+	if (l == NULL)
+		return choir_error_status();
+	FILE *file = fopen(path, "rb");
+	choir_status status =
+			file == NULL ? choir_fail(CHOIR_IO, "%s: it cannot be read", path) : CHOIR_OK;
+	if (file != NULL) {
+		say_head(l, path, json);
+		say_metadata(l, json);
+		status = say_tensors(l, file, path, json);
+		if (json)
+			json_end();
+		fclose(file);
+	}
+	choir_weights_list_free(l);
+	return status;
+}

@@ -1,0 +1,111 @@
+// A GPT on bytes: embeddings of bytes and places, blocks of causal attention and of two dense
+// layers with GELU between, each on normalised numbers and added to what came in (pre-norm), a
+// norm and a projection to scores of the 256 bytes that may come next (Radford et al. 2019).
+#include "model/kind.h"
+
+#include <stdio.h>
+
+static const double EPSILON = 1e-5;
+
+choir_status gpt_check(const model_plan *plan)
+{
+	const model_size *size = &plan->size;
+	if (size->width % size->heads != 0)
+		return choir_fail(CHOIR_INVALID, "gpt: %lld heads do not divide a width of %lld",
+				(long long) size->heads, (long long) size->width);
+	if (plan->image.rank != 1 || plan->image.dim[0] != size->context)
+		return choir_fail(CHOIR_INVALID,
+				"gpt: it goes on with text, %lld bytes at a time (--data text:FILE); this is none",
+				(long long) size->context);
+	if (!(size->dropout < 1))
+		return choir_fail(
+				CHOIR_INVALID, "gpt: a dropout of %g: less than 1 is needed", size->dropout);
+	return CHOIR_OK;
+}
+
+// The layers inside a residual: norm, then one or two layers, then dropout if there is any.
+static choir_layer *branch(const model_size *size, const char *block, const char *part,
+		choir_layer *first, choir_layer *second)
+{
+	char norm[LAYER_NAME], dropout[LAYER_NAME];
+	choir_layer *layers[4];
+	size_t n = 0;
+	snprintf(norm, sizeof norm, "%s/%s_norm", block, part);
+	snprintf(dropout, sizeof dropout, "%s/%s_dropout", block, part);
+	layers[n++] = choir_layer_normalization_new(norm, size->width, EPSILON);
+	layers[n++] = first;
+	if (second != NULL)
+		layers[n++] = second;
+	if (size->dropout > 0)
+		layers[n++] = choir_dropout_new(dropout, size->dropout);
+	return choir_residual_new(choir_sequential_new(n, layers), NULL, CHOIR_LINEAR);
+}
+
+static choir_layer *block(const model_size *size, int64_t i)
+{
+	char name[LAYER_NAME / 2], attention[LAYER_NAME], up[LAYER_NAME], down[LAYER_NAME];
+	const int64_t width = size->width;
+	snprintf(name, sizeof name, "block%lld", (long long) i);
+	snprintf(attention, sizeof attention, "%s/attention", name);
+	snprintf(up, sizeof up, "%s/up", name);
+	snprintf(down, sizeof down, "%s/down", name);
+	choir_layer *see = choir_self_attention_new(attention, width, size->heads, CHOIR_ON);
+	choir_layer *both[2] = { branch(size, name, "attention", see, NULL) };
+	choir_layer *wide = choir_dense_new(up, width, 4 * width, CHOIR_GELU);
+	choir_layer *narrow = choir_dense_new(down, 4 * width, width, CHOIR_LINEAR);
+	both[1] = branch(size, name, "dense", wide, narrow);
+	return choir_sequential_new(2, both);
+}
+
+choir_status gpt_build(model *m)
+{
+	const model_size *size = &m->plan.size;
+	choir_layer *layers[MOST_LAYERS + 5];
+	size_t n = 0;
+	layers[n++] = choir_embedding_new("token", BYTES, size->width);
+	layers[n++] = choir_position_embedding_new("place", size->context, size->width);
+	if (size->dropout > 0)
+		layers[n++] = choir_dropout_new("dropout", size->dropout);
+	for (int64_t i = 0; i < size->layers; i++)
+		layers[n++] = block(size, i);
+	layers[n++] = choir_layer_normalization_new("norm", size->width, EPSILON);
+	layers[n++] = choir_projection_new("scores", size->width, BYTES);
+	m->net = choir_sequential_new(n, layers);
+	return m->net == NULL ? choir_error_status() : CHOIR_OK;
+}
+
+double gpt_weights(const model_plan *plan)
+{
+	const model_size *size = &plan->size;
+	const double w = (double) size->width;
+	const double in_block = 12 * w * w + 13 * w; // 4 matrices with biases, 2 norms
+	return (double) size->layers * in_block + (2 * BYTES + (double) size->context + 2) * w;
+}
+
+double gpt_activations(const model_plan *plan)
+{
+	const model_size *size = &plan->size;
+	// A block keeps what its norms, products, attention and GELU gave, and the two sums.
+	const double place = 20 * (double) size->width * (double) size->layers + 3 * BYTES;
+	return (double) size->context * place;
+}
+
+model_work gpt_work(const model_plan *plan)
+{
+	const model_size *size = &plan->size;
+	const double w = (double) size->width, places = (double) size->context;
+	const double layers = (double) size->layers;
+	// Two products of a triangle there and four back; what attention keeps in a cache is not
+	// counted.
+	const double attention = 6 * w * (places + 1);
+	const double products = 3 * 2 * (12 * w * w);
+	// A norm reads x, and writes; back it reads x and dy for dx, which it writes, and for its own
+	// gradients. A sum is made there, and one of gradients back. GELU is of four times the width.
+	// The biases' gradients read 9 widths.
+	const double block = 2 * 7 * w + 4 * 3 * w + 4 * (2 + 3) * w + 9 * w;
+	// Both embeddings and the last norm, and the loss.
+	const double ends = 15 * w + 3 * BYTES;
+	return (model_work){ .products = places * (layers * products + 3 * 2 * w * BYTES),
+		.attention = places * layers * attention,
+		.numbers = places * (layers * block + ends) };
+}

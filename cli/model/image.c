@@ -1,0 +1,159 @@
+// The two plain models of images: a perceptron on the pixels, and a small convolutional network.
+#include "model/kind.h"
+
+#include <stdio.h>
+
+enum { KERNEL = 3, POOL = 2 };
+
+choir_status image_check(const model_plan *plan, int64_t least)
+{
+	const int64_t *size = plan->image.dim;
+	if (plan->image.rank < 1)
+		return choir_fail(CHOIR_INVALID,
+				"%s: its images are single numbers; are images and labels "
+				"exchanged?",
+				plan->kind);
+	if (least == 0)
+		return CHOIR_OK;
+	if (plan->image.rank != 2 && plan->image.rank != 3)
+		return choir_fail(CHOIR_INVALID,
+				"%s: images with %d dimensions: height and width, or height, "
+				"width and channels are needed",
+				plan->kind, plan->image.rank);
+	if (size[0] < least || size[1] < least)
+		return choir_fail(CHOIR_INVALID,
+				"%s: images of %lld x %lld are too small: at least %lld x "
+				"%lld is needed",
+				plan->kind, (long long) size[0], (long long) size[1], (long long) least,
+				(long long) least);
+	return CHOIR_OK;
+}
+
+int64_t image_channels(const model_plan *plan)
+{
+	return plan->image.rank == 3 ? plan->image.dim[2] : 1;
+}
+
+choir_status mlp_check(const model_plan *plan)
+{
+	return image_check(plan, 0);
+}
+
+choir_status mlp_build(model *m)
+{
+	choir_layer *layers[MOST_WIDTHS + 1];
+	const model_plan *plan = &m->plan;
+	int64_t in = choir_shape_elements(&plan->image);
+	for (int i = 0; i < plan->widths; i++) {
+		char name[32];
+		snprintf(name, sizeof name, "hidden%d", i + 1);
+		layers[i] = choir_dense_new(name, in, plan->width[i], CHOIR_RELU);
+		in = plan->width[i];
+	}
+	layers[plan->widths] = choir_dense_new("classes", in, plan->classes, CHOIR_LINEAR);
+	m->net = choir_sequential_new((size_t) plan->widths + 1, layers);
+	return m->net == NULL ? choir_error_status() : CHOIR_OK;
+}
+
+choir_status cnn_check(const model_plan *plan)
+{
+	return image_check(plan, 2 * (KERNEL - 1) + POOL);
+}
+
+choir_status cnn_build(model *m)
+{
+	const model_plan *plan = &m->plan;
+	const int64_t *size = plan->image.dim, *width = plan->width;
+	const int64_t lost = 2 * (KERNEL - 1);
+	const choir_conv2d_options *relu =
+			CHOIR_OPTIONS(choir_conv2d_options, .activation = CHOIR_RELU);
+	const int64_t flat = (size[0] - lost) / POOL * ((size[1] - lost) / POOL) * width[1];
+	choir_layer *layers[] = {
+		choir_conv2d_new("conv1", image_channels(plan), width[0], KERNEL, relu),
+		choir_conv2d_new("conv2", width[0], width[1], KERNEL, relu),
+		choir_max_pool2d_new(POOL, POOL),
+		choir_flatten_new(),
+		choir_dense_new("hidden", flat, width[2], CHOIR_RELU),
+		choir_dense_new("classes", width[2], plan->classes, CHOIR_LINEAR),
+	};
+	m->net = choir_sequential_new(sizeof layers / sizeof layers[0], layers);
+	return m->net == NULL ? choir_error_status() : CHOIR_OK;
+}
+
+double mlp_weights(const model_plan *plan)
+{
+	double in = (double) choir_shape_elements(&plan->image), sum = 0;
+	for (int i = 0; i < plan->widths; i++) {
+		sum += (in + 1) * (double) plan->width[i];
+		in = (double) plan->width[i];
+	}
+	return sum + (in + 1) * (double) plan->classes;
+}
+
+double mlp_activations(const model_plan *plan)
+{
+	double sum = 3 * (double) plan->classes;
+	for (int i = 0; i < plan->widths; i++)
+		sum += 2 * (double) plan->width[i];
+	return sum;
+}
+
+double cnn_weights(const model_plan *plan)
+{
+	const double lost = 2 * (KERNEL - 1), filter = KERNEL * KERNEL;
+	const double h = ((double) plan->image.dim[0] - lost) / POOL;
+	const double w = ((double) plan->image.dim[1] - lost) / POOL;
+	const double a = (double) plan->width[0], b = (double) plan->width[1];
+	const double c = (double) plan->width[2];
+	const double in = (double) image_channels(plan);
+	return (in * filter + 1) * a + (a * filter + 1) * b + (h * w * b + 1) * c +
+			(c + 1) * (double) plan->classes;
+}
+
+double cnn_activations(const model_plan *plan)
+{
+	const double pixels = (double) plan->image.dim[0] * (double) plan->image.dim[1];
+	return pixels * 2 * ((double) plan->width[0] + (double) plan->width[1]);
+}
+
+// Of a dense layer on so many numbers. ReLU's gradient reads its result and dy and writes dx; that
+// of the bias reads dx.
+static void add_dense(model_work *sum, double in, double out, bool first, bool relu)
+{
+	sum->products += (first ? 2 : 3) * 2 * in * out;
+	sum->numbers += (relu ? 4 : 1) * out;
+}
+
+// Times the classes: scores are read twice, their gradient is written.
+static const double LOSS = 3;
+
+model_work mlp_work(const model_plan *plan)
+{
+	model_work sum = { .numbers = LOSS * (double) plan->classes };
+	double in = (double) choir_shape_elements(&plan->image);
+	for (int i = 0; i < plan->widths; i++) {
+		add_dense(&sum, in, (double) plan->width[i], i == 0, true);
+		in = (double) plan->width[i];
+	}
+	add_dense(&sum, in, (double) plan->classes, plan->widths == 0, false);
+	return sum;
+}
+
+model_work cnn_work(const model_plan *plan)
+{
+	const double filter = KERNEL * KERNEL;
+	const double h = (double) plan->image.dim[0], w = (double) plan->image.dim[1];
+	const double a = (double) plan->width[0], b = (double) plan->width[1];
+	const double pixels1 = (h - KERNEL + 1) * (w - KERNEL + 1);
+	const double pixels2 = (h - 2 * KERNEL + 2) * (w - 2 * KERNEL + 2);
+	const double pooled = pixels2 * b / (POOL * POOL);
+	model_work sum = { .numbers = LOSS * (double) plan->classes };
+	sum.convolutions += 2 * 2 * filter * (double) image_channels(plan) * a * pixels1;
+	sum.convolutions += 3 * 2 * filter * a * b * pixels2;
+	sum.numbers += 4 * (pixels1 * a + pixels2 * b);
+	// The pool reads its input there and back, and writes its gradient.
+	sum.numbers += 3 * pixels2 * b + 3 * pooled;
+	add_dense(&sum, pooled, (double) plan->width[2], false, true);
+	add_dense(&sum, (double) plan->width[2], (double) plan->classes, false, false);
+	return sum;
+}

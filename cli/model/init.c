@@ -1,0 +1,102 @@
+// A file restored in part, and the two lists of what did not meet.
+#include "model/init.h"
+#include "report.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_MAP = 1 << 20 };
+
+// What a restore told. The names of a kind stand one behind another, each with a zero behind it.
+typedef struct {
+	int64_t n[3];
+	char *names[3];
+	size_t length[3];
+	bool failed; // memory ran out
+} told;
+
+static void remember(choir_restored what, const char *name, void *user)
+{
+	told *t = user;
+	const size_t bytes = strlen(name) + 1;
+	char *grown = realloc(t->names[what], t->length[what] + bytes);
+	t->failed |= grown == NULL;
+	if (grown == NULL)
+		return;
+	memcpy(grown + t->length[what], name, bytes);
+	t->names[what] = grown;
+	t->length[what] += bytes;
+	t->n[what]++;
+}
+
+static void say_list(const told *t, choir_restored what, const char *key, bool json)
+{
+	const char *name = t->names[what];
+	if (json)
+		json_begin_list(key);
+	else if (t->n[what] > 0)
+		printf("  %s:", key);
+	for (int64_t i = 0; i < t->n[what]; i++, name += strlen(name) + 1)
+		if (json) {
+			json_begin_item();
+			json_text("name", name);
+			json_end_item();
+		} else {
+			printf("%s %s", i == 0 ? "" : ",", name);
+		}
+	if (json)
+		json_end_list();
+	else if (t->n[what] > 0)
+		printf("\n");
+}
+
+static void say(const told *t, const char *path, bool json)
+{
+	if (json) {
+		json_begin();
+		json_text("event", "init");
+		json_integer("restored", t->n[CHOIR_RESTORED_VALUE]);
+	} else {
+		printf("%lld weights from %s\n", (long long) t->n[CHOIR_RESTORED_VALUE], path);
+	}
+	say_list(t, CHOIR_RESTORED_MISSING, "missing", json);
+	say_list(t, CHOIR_RESTORED_UNEXPECTED, "unexpected", json);
+	if (json)
+		json_end();
+}
+
+// The text of a file, to be freed.
+static choir_status read_map(const char *path, char **text)
+{
+	FILE *f = fopen(path, "rb");
+	*text = f == NULL ? NULL : calloc(1, MOST_MAP + 1);
+	if (f == NULL)
+		return choir_fail(CHOIR_IO, "--init-map %s: %s", path, strerror(errno));
+	const size_t n = *text == NULL ? 0 : fread(*text, 1, MOST_MAP, f);
+	const bool whole = *text != NULL && !ferror(f) && fgetc(f) == EOF;
+	fclose(f);
+	if (whole && memchr(*text, 0, n) == NULL)
+		return CHOIR_OK;
+	return choir_fail(
+			CHOIR_INVALID, "--init-map %s: a text of at most %d bytes is needed", path, MOST_MAP);
+}
+
+choir_status init_weights(choir_strategy *s, const char *path, const char *map, bool json)
+{
+	told t = { .failed = false };
+	char *text = NULL;
+	choir_status status = map == NULL ? CHOIR_OK : read_map(map, &text);
+	if (status == CHOIR_OK)
+		status = choir_strategy_restore_part(s, path,
+				CHOIR_OPTIONS(choir_restore_options, .map = text, .tell = remember, .user = &t));
+	if (status == CHOIR_OK && t.failed)
+		status = choir_fail(CHOIR_NO_MEMORY, "--init %s: out of memory", path);
+	if (status == CHOIR_OK)
+		say(&t, path, json);
+	for (int i = 0; i < 3; i++)
+		free(t.names[i]);
+	free(text);
+	return status;
+}

@@ -1,0 +1,37 @@
+// What the files of the models share: each kind is five functions, with its formula and its sizes.
+#pragma once
+
+#include "model/model.h"
+
+enum { LAYER_NAME = 64 };
+
+choir_status mlp_check(const model_plan *plan);
+choir_status mlp_build(model *m);
+double mlp_weights(const model_plan *plan);
+double mlp_activations(const model_plan *plan);
+model_work mlp_work(const model_plan *plan);
+
+choir_status cnn_check(const model_plan *plan);
+choir_status cnn_build(model *m);
+double cnn_weights(const model_plan *plan);
+double cnn_activations(const model_plan *plan);
+model_work cnn_work(const model_plan *plan);
+
+choir_status resnet_check(const model_plan *plan);
+choir_status resnet_build(model *m);
+double resnet_weights(const model_plan *plan);
+double resnet_activations(const model_plan *plan);
+model_work resnet_work(const model_plan *plan);
+
+choir_status gpt_check(const model_plan *plan);
+choir_status gpt_build(model *m);
+double gpt_weights(const model_plan *plan);
+double gpt_activations(const model_plan *plan);
+model_work gpt_work(const model_plan *plan);
+
+// Whether the input can be images of at least so many rows and columns; 0: numbers of any shape.
+choir_status image_check(const model_plan *plan, int64_t least);
+int64_t image_channels(const model_plan *plan);
+
+// Numbers from 1 to most with commas between; how many, or -1: it is none, or there is no room.
+int model_read_list(const char *text, int64_t most, int room, int64_t out[]);

@@ -1,0 +1,165 @@
+// What is asked of every model, by its kind: its size, its formula, its losses.
+#include "model/model.h"
+#include "model/kind.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CNN_WIDTHS = 3 };
+
+const char *const model_kinds[] = { "mlp", "cnn", "resnet20", "gpt", NULL };
+
+// In the order of model_kinds.
+static const struct {
+	const char *usual_widths; // NULL: it has a size
+	model_size usual;
+	choir_status (*check)(const model_plan *plan);
+	choir_status (*build)(model *m);
+	double (*weights)(const model_plan *plan), (*activations)(const model_plan *plan);
+	model_work (*work)(const model_plan *plan);
+} kinds[] = {
+	{ "512,512", { 0 }, mlp_check, mlp_build, mlp_weights, mlp_activations, mlp_work },
+	{ "32,64,128", { 0 }, cnn_check, cnn_build, cnn_weights, cnn_activations, cnn_work },
+	{ NULL, { .width = 16, .layers = 20 }, resnet_check, resnet_build, resnet_weights,
+			resnet_activations, resnet_work },
+	{ NULL, { .width = 128, .layers = 4, .heads = 4, .context = 128 }, gpt_check, gpt_build,
+			gpt_weights, gpt_activations, gpt_work },
+};
+enum { MLP, CNN, RESNET, GPT };
+
+static int kind_index(const char *name)
+{
+	int k = 0;
+	while (model_kinds[k] != NULL && strcmp(model_kinds[k], name) != 0)
+		k++;
+	return k;
+}
+
+choir_status model_plan_set(model_plan *plan, const char *kind, const char *widths)
+{
+	const int k = kind_index(kind);
+	if (model_kinds[k] == NULL)
+		return choir_fail(CHOIR_NOT_FOUND,
+				"model \"%s\": there is no such model; known: mlp, cnn, resnet20, gpt", kind);
+	plan->kind = model_kinds[k];
+	plan->size = kinds[k].usual;
+	plan->widths = 0;
+	if (kinds[k].usual_widths == NULL)
+		return widths == NULL
+				? CHOIR_OK
+				: choir_fail(CHOIR_INVALID, "widths \"%s\": a %s has one width, --width", widths,
+						  kind);
+	plan->widths = model_read_list(
+			widths ? widths : kinds[k].usual_widths, MOST_WIDTH, MOST_WIDTHS, plan->width);
+	if (plan->widths < 0)
+		return choir_fail(CHOIR_INVALID,
+				"widths \"%s\": 1 to %d numbers from 1 to %d with commas "
+				"between are needed",
+				widths, MOST_WIDTHS, MOST_WIDTH);
+	if (k == CNN && plan->widths != CNN_WIDTHS)
+		return choir_fail(CHOIR_INVALID,
+				"widths \"%s\": a cnn has three: two convolutions and a dense "
+				"layer",
+				widths);
+	return CHOIR_OK;
+}
+
+// Sets *to, if value is not 0 and the kind has such a number.
+static choir_status set_number(
+		const char *kind, const char *name, int64_t usual, int64_t value, int64_t *to)
+{
+	if (value == 0)
+		return CHOIR_OK;
+	if (usual == 0)
+		return choir_fail(CHOIR_INVALID, "%s %lld: a model %s has no such number", name,
+				(long long) value, kind);
+	*to = value;
+	return CHOIR_OK;
+}
+
+choir_status model_plan_resize(model_plan *plan, const model_size *size)
+{
+	const int k = kind_index(plan->kind);
+	const model_size *usual = &kinds[k].usual;
+	model_size *to = &plan->size;
+	CHOIR_TRY(set_number(plan->kind, "--width", usual->width, size->width, &to->width));
+	CHOIR_TRY(set_number(plan->kind, "--layers", usual->layers, size->layers, &to->layers));
+	CHOIR_TRY(set_number(plan->kind, "--heads", usual->heads, size->heads, &to->heads));
+	CHOIR_TRY(set_number(plan->kind, "--context", usual->context, size->context, &to->context));
+	if (size->dropout != 0 && k != GPT)
+		return choir_fail(
+				CHOIR_INVALID, "--dropout %g: a model %s has none", size->dropout, plan->kind);
+	to->dropout = size->dropout;
+	return CHOIR_OK;
+}
+
+bool model_plan_text(const model_plan *plan)
+{
+	return kind_index(plan->kind) == GPT;
+}
+
+double model_plan_weights(const model_plan *plan)
+{
+	return kinds[kind_index(plan->kind)].weights(plan);
+}
+
+double model_plan_activations(const model_plan *plan)
+{
+	return kinds[kind_index(plan->kind)].activations(plan);
+}
+
+model_work model_plan_work(const model_plan *plan)
+{
+	return kinds[kind_index(plan->kind)].work(plan);
+}
+
+choir_status model_plan_check(const model_plan *plan)
+{
+	return kinds[kind_index(plan->kind)].check(plan);
+}
+
+choir_status model_build(model *m, const model_plan *plan)
+{
+	m->plan = *plan;
+	m->net = NULL;
+	CHOIR_TRY(model_plan_check(plan));
+	return kinds[kind_index(plan->kind)].build(m);
+}
+
+choir_shape model_input(const model_plan *plan)
+{
+	const choir_shape *one = &plan->image;
+	const int kind = kind_index(plan->kind);
+	if (kind == MLP)
+		return CHOIR_SHAPE(choir_shape_elements(one));
+	if (kind == GPT)
+		return *one;
+	return CHOIR_SHAPE(one->dim[0], one->dim[1], one->rank == 3 ? one->dim[2] : 1);
+}
+
+choir_tensor *model_apply(const model *m, choir_tensor *input)
+{
+	const choir_shape one = model_input(&m->plan);
+	choir_shape all = { one.rank + 1, { choir_tensor_shape(input)->dim[0] } }; // may be 0
+	memcpy(all.dim + 1, one.dim, (size_t) one.rank * sizeof one.dim[0]);
+	// Text may be shorter than the context.
+	return choir_layer_apply(
+			m->net, model_plan_text(&m->plan) ? input : choir_reshape(input, all));
+}
+
+choir_status model_load(model *m, choir_strategy *s, const model_plan *plan, const char *path)
+{
+	choir_scope scope;
+	CHOIR_TRY(choir_scope_enter(&scope, s));
+	const choir_status status = model_build(m, plan);
+	CHOIR_TRY(choir_scope_exit(&scope));
+	CHOIR_TRY(status);
+	return choir_strategy_restore(s, path);
+}
+
+choir_tensor *model_losses(const model *m, choir_tensor *scores, choir_tensor *labels)
+{
+	choir_tensor *losses = choir_softmax_cross_entropy(scores, labels);
+	return model_plan_text(&m->plan) ? choir_mean(losses, CHOIR_AXIS(1)) : losses;
+}

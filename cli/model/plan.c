@@ -1,0 +1,136 @@
+// What a model is, beside its weights: the lines of the file's metadata from which the command
+// builds it again.
+#include "model/kind.h"
+#include "model/table_plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SIZES = 4, VALUE_SIZE = 512 };
+
+static const char *const size_keys[SIZES] = { "width", "layers", "heads", "context" };
+
+int model_read_list(const char *text, int64_t most, int room, int64_t out[])
+{
+	int n = 0;
+	for (const char *p = text;; p++) {
+		char *end;
+		const long long value = strtoll(p, &end, 10);
+		if (n == room || *p < '0' || *p > '9' || value < 1 || value > most)
+			return -1;
+		out[n++] = value;
+		p = end;
+		if (*p == '\0')
+			return n;
+		if (*p != ',')
+			return -1;
+	}
+}
+
+static size_t write_list(char *text, size_t size, const char *key, int n, const int64_t values[])
+{
+	size_t at = (size_t) snprintf(text, size, "choir.%s=", key);
+	for (int i = 0; i < n && at < size; i++)
+		at += (size_t) snprintf(
+				text + at, size - at, "%s%lld", i == 0 ? "" : ",", (long long) values[i]);
+	if (at < size)
+		at += (size_t) snprintf(text + at, size - at, "\n");
+	return at < size ? at : size;
+}
+
+// The sizes that are not 0.
+static size_t write_size(char *text, size_t size, const model_size *s)
+{
+	const int64_t values[] = { s->width, s->layers, s->heads, s->context };
+	size_t at = 0;
+	for (size_t i = 0; i < SIZES; i++)
+		if (values[i] != 0)
+			at += write_list(text + at, size - at, size_keys[i], 1, &values[i]);
+	if (s->dropout > 0 && at < size)
+		at += (size_t) snprintf(text + at, size - at, "choir.dropout=%.17g\n", s->dropout);
+	return at < size ? at : size;
+}
+
+void model_plan_write(const model_plan *plan, char text[METADATA_SIZE])
+{
+	size_t at = (size_t) snprintf(text, METADATA_SIZE,
+			"choir.model=%s\nchoir.classes=%lld\nchoir.scale=%.17g\n", plan->kind,
+			(long long) plan->classes, plan->scale);
+	if (plan->widths != 0)
+		at += write_list(text + at, METADATA_SIZE - at, "widths", plan->widths, plan->width);
+	else
+		at += write_size(text + at, METADATA_SIZE - at, &plan->size);
+	at += write_list(text + at, METADATA_SIZE - at, "image", plan->image.rank, plan->image.dim);
+	if (plan->table != NULL)
+		table_plan_write(plan->table, text + at, METADATA_SIZE - at);
+}
+
+static choir_status wrong_value(const char *path, const char *key, const char *value)
+{
+	return choir_fail(CHOIR_CORRUPT, "%s: its choir.%s, \"%s\", is none that choir train writes",
+			path, key, value);
+}
+
+static choir_status find(const char *path, const char *key, char value[VALUE_SIZE], bool *there)
+{
+	char name[VALUE_SIZE];
+	snprintf(name, sizeof name, "choir.%s", key);
+	const choir_status status = choir_checkpoint_metadata(path, name, value, VALUE_SIZE);
+	*there = status == CHOIR_OK;
+	return status == CHOIR_NOT_FOUND ? CHOIR_OK : status;
+}
+
+static choir_status read_size(model_plan *plan, const char *path)
+{
+	model_size s = { 0 };
+	int64_t *const to[SIZES] = { &s.width, &s.layers, &s.heads, &s.context };
+	static const int64_t most[SIZES] = { MOST_WIDTH, MOST_LAYERS, MOST_WIDTH, MOST_CONTEXT };
+	char value[VALUE_SIZE], *end;
+	bool there;
+	for (size_t i = 0; i < SIZES; i++) {
+		CHOIR_TRY(find(path, size_keys[i], value, &there));
+		if (there && model_read_list(value, most[i], 1, to[i]) != 1)
+			return wrong_value(path, size_keys[i], value);
+	}
+	CHOIR_TRY(find(path, "dropout", value, &there));
+	if (there)
+		s.dropout = strtod(value, &end);
+	if (there && (end == value || *end != '\0' || !(s.dropout > 0 && s.dropout < 1)))
+		return wrong_value(path, "dropout", value);
+	return model_plan_resize(plan, &s);
+}
+
+// The kind, and its widths or its size.
+static choir_status read_kind(model_plan *plan, const char *path)
+{
+	char kind[VALUE_SIZE], widths[VALUE_SIZE];
+	bool there;
+	CHOIR_TRY(choir_checkpoint_metadata(path, "choir.model", kind, sizeof kind));
+	CHOIR_TRY(find(path, "widths", widths, &there));
+	CHOIR_TRY(model_plan_set(plan, kind, there ? widths : NULL));
+	return read_size(plan, path);
+}
+
+choir_status model_plan_read(model_plan *plan, const char *path)
+{
+	char value[VALUE_SIZE];
+	CHOIR_TRY(read_kind(plan, path));
+	CHOIR_TRY(choir_checkpoint_metadata(path, "choir.classes", value, sizeof value));
+	if (model_read_list(value, MOST_WIDTH, 1, &plan->classes) != 1)
+		return wrong_value(path, "classes", value);
+	CHOIR_TRY(choir_checkpoint_metadata(path, "choir.image", value, sizeof value));
+	plan->image.rank = model_read_list(value, INT32_MAX, CHOIR_MAX_RANK - 1, plan->image.dim);
+	if (plan->image.rank < 1)
+		return wrong_value(path, "image", value);
+	CHOIR_TRY(choir_checkpoint_metadata(path, "choir.scale", value, sizeof value));
+	char *end;
+	plan->scale = strtod(value, &end);
+	if (end == value || *end != '\0' || !(plan->scale > 0))
+		return wrong_value(path, "scale", value);
+	if (model_plan_text(plan) && plan->classes != BYTES)
+		return choir_fail(CHOIR_CORRUPT, "%s: a vocabulary of %lld: text has %d bytes", path,
+				(long long) plan->classes, BYTES);
+	CHOIR_TRY(model_plan_check(plan));
+	return plan->table != NULL ? table_plan_read(plan->table, path) : CHOIR_OK;
+}

@@ -1,0 +1,99 @@
+// Means and deviations of inputs, the column of labels and the names of its classes, in the
+// metadata of weights. Names of classes are separated by tabs.
+#include "model/table_plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static size_t write_numbers(
+		char *text, size_t size, const char *key, int64_t n, const float values[])
+{
+	size_t at = (size_t) snprintf(text, size, "choir.%s=", key);
+	for (int64_t i = 0; i < n && at < size; i++)
+		at += (size_t) snprintf(
+				text + at, size - at, "%s%.9g", i == 0 ? "" : ",", (double) values[i]);
+	if (at < size)
+		at += (size_t) snprintf(text + at, size - at, "\n");
+	return at < size ? at : size;
+}
+
+void table_plan_write(const table_plan *t, char *text, size_t size)
+{
+	size_t at = 0;
+	if (t->inputs != 0) {
+		at += write_numbers(text, size, "mean", t->inputs, t->mean);
+		at += write_numbers(text + at, size - at, "deviation", t->inputs, t->deviation);
+	}
+	if (t->target[0] != '\0' && at < size)
+		at += (size_t) snprintf(text + at, size - at, "choir.target=%s\n", t->target);
+	for (size_t i = 0; i < t->classes && at < size; i++)
+		at += (size_t) snprintf(text + at, size - at, "%s%s%s", i == 0 ? "choir.names=" : "\t",
+				t->name[i], i + 1 == t->classes ? "\n" : "");
+}
+
+// The value of a key that need not be there; false: it is not, or an error.
+static bool find_value(const char *path, const char *key, char *value, choir_status *status)
+{
+	*status = choir_checkpoint_metadata(path, key, value, METADATA_SIZE);
+	const bool found = *status == CHOIR_OK;
+	if (*status == CHOIR_NOT_FOUND)
+		*status = CHOIR_OK;
+	return found;
+}
+
+static choir_status read_numbers(
+		const char *path, const char *key, char *value, int64_t *n, float to[])
+{
+	choir_status status;
+	*n = 0;
+	if (!find_value(path, key, value, &status))
+		return status;
+	for (char *p = value;; p++) {
+		char *end;
+		if (*n == MOST_INPUTS)
+			break;
+		to[(*n)++] = strtof(p, &end);
+		if (end == p || (*end != ',' && *end != '\0'))
+			break;
+		p = end;
+		if (*end == '\0')
+			return CHOIR_OK;
+	}
+	return choir_fail(CHOIR_CORRUPT, "%s: its %s is none that choir train writes", path, key);
+}
+
+static void cut_names(table_plan *t)
+{
+	char *p = t->names;
+	while (*p != '\0' && t->classes < MOST_CLASS_NAMES) {
+		t->name[t->classes++] = p;
+		p += strcspn(p, "\t");
+		if (*p == '\t')
+			*p++ = '\0';
+	}
+}
+
+choir_status table_plan_read(table_plan *t, const char *path)
+{
+	int64_t deviations;
+	choir_status status;
+	char *value = malloc(METADATA_SIZE);
+	*t = (table_plan){ .inputs = 0 };
+	if (value == NULL)
+		return choir_fail(CHOIR_NO_MEMORY, "out of memory");
+	status = read_numbers(path, "choir.mean", value, &t->inputs, t->mean);
+	if (status == CHOIR_OK)
+		status = read_numbers(path, "choir.deviation", value, &deviations, t->deviation);
+	if (status == CHOIR_OK && deviations != t->inputs)
+		status = choir_fail(CHOIR_CORRUPT, "%s: %lld means and %lld deviations", path,
+				(long long) t->inputs, (long long) deviations);
+	if (status == CHOIR_OK && find_value(path, "choir.target", value, &status))
+		snprintf(t->target, sizeof t->target, "%.255s", value);
+	if (status == CHOIR_OK && find_value(path, "choir.names", value, &status)) {
+		snprintf(t->names, sizeof t->names, "%.*s", (int) sizeof t->names - 1, value);
+		cut_names(t);
+	}
+	free(value);
+	return status;
+}

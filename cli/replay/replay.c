@@ -1,0 +1,331 @@
+// choir replay: one replica of one step of a training, run again. What a replica computes in a
+// step is decided by the weights before it, the seed, the step's number, the replica's, and its
+// part of the batch; a checkpoint has all of that, and the options that the training had. So a
+// training with as many replicas, on whatever devices are here, is brought to the last checkpoint
+// before the step and runs forward to it, and then runs that one replica alone.
+#include "commands.h"
+#include "number.h"
+#include "options.h"
+#include "replay/replay.h"
+#include "report.h"
+#include "train/training.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct {
+	const char *checkpoint, *data, *devices;
+	int64_t step, replica;
+	bool check, json;
+} given = { .step = CHOIR_NONE, .replica = CHOIR_NONE };
+
+// clang-format off
+static const option options[] = {
+	{ .name = "--checkpoint", .value = "DIR", .kind = OPTION_TEXT, .to = &given.checkpoint,
+		.help = "where choir train saved; it is only read" },
+	{ .name = "--step", .value = "S", .kind = OPTION_INTEGER, .to = &given.step, .least = 1,
+		.help = "which step, from 1 on" },
+	{ .name = "--replica", .value = "K", .kind = OPTION_INTEGER, .to = &given.replica,
+		.help = "which replica, from 0 on" },
+	{ .name = "--check", .kind = OPTION_FLAG, .to = &given.check,
+		.help = "run the step with all replicas, too, and go on to\nthe next checkpoint: both "
+				"must come to the same" },
+	{ .name = "--data", .value = "DATA", .kind = OPTION_TEXT, .to = &given.data,
+		.help = "where the data of the training are now" },
+	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices,
+		.help = "that carry the replicas (one for each core)" },
+	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "one JSON object a line" },
+};
+// clang-format on
+static const command self = {
+	.name = "choir replay",
+	.operands = "",
+	.about = "Runs one replica of one step of a training again, on this machine, with the bits\n"
+			 "that it had, however many devices or machines the training had, and says its loss\n"
+			 "and its gradients. To step through it: gdb --args choir replay ..., break at\n"
+			 "choir_strategy_run_replica, and from there at train_step.",
+	.n = sizeof options / sizeof options[0],
+	.options = options,
+};
+
+typedef struct {
+	choir_checkpoint_list *list;
+	replay_plan plan;
+	training t;
+	replay_record alone, among;
+	uint64_t weights; // where the check ended
+} replay;
+
+// The share of worker 0, which is all there is.
+static share *own(replay *r)
+{
+	return &r->t.share[0];
+}
+
+// ---- Getting there.
+
+static choir_status no_such_step(const replay *r, int64_t last)
+{
+	char text[200] = "";
+	size_t at = 0, n = choir_checkpoint_list_steps(r->list);
+	int64_t steps;
+	for (size_t i = 0; i < n && at < sizeof text; i++)
+		if (train_checkpoint_steps(r->list, i, &steps))
+			at += (size_t) snprintf(
+					text + at, sizeof text - at, "%s%" PRId64, at == 0 ? "" : ", ", steps);
+	return choir_fail(CHOIR_NOT_FOUND,
+			"--step %" PRId64 ": the training has the steps 1 to %" PRId64
+			"; %s has checkpoints behind %s",
+			given.step, last, given.checkpoint, text);
+}
+
+// The options of the training that made the step, and the few that are this command's.
+static choir_status recall(replay *r)
+{
+	const size_t i = r->plan.has_behind ? r->plan.behind : r->plan.from;
+	const int replicas = choir_checkpoint_list_replicas(r->list, i);
+	if (given.replica >= replicas)
+		return choir_fail(CHOIR_NOT_FOUND,
+				"--replica %" PRId64 ": the training has %d replicas, "
+				"0 to %d",
+				given.replica, replicas, replicas - 1);
+	if (train_recall(r->list, i) != EXIT_OK)
+		return choir_fail(CHOIR_INVALID, "%s: it was made by another version of this command",
+				choir_checkpoint_list_path(r->list, i));
+	train_given->devices = given.devices;
+	train_given->json = given.json;
+	if (given.data != NULL)
+		train_given->data = given.data;
+	if (r->plan.has_from)
+		train_given->init = NULL; // its weights have gone on since
+	r->t.given = train_given;
+	return CHOIR_OK;
+}
+
+static choir_status begin(replay *r)
+{
+	CHOIR_TRY(train_make(&r->t));
+	CHOIR_TRY(train_open_share(&r->t, r->t.strategy, 0));
+	if (!r->plan.has_from)
+		return CHOIR_OK;
+	const char *epochs = choir_checkpoint_list_metadata(r->list, r->plan.from, "train/epochs");
+	r->t.epochs = epochs == NULL ? 0 : strtoll(epochs, NULL, 10);
+	own(r)->steps = r->plan.from_steps;
+	return choir_strategy_restore_step(
+			r->t.strategy, choir_checkpoint_list_path(r->list, r->plan.from));
+}
+
+// The next step's batch, of the next epoch where one has ended. CHOIR_END: it was the last.
+static choir_status next_batch(replay *r)
+{
+	share *s = own(r);
+	choir_status status = CHOIR_END;
+	while (status == CHOIR_END && r->t.epochs < train_given->epochs) {
+		status = choir_distributed_dataset_next(s->examples, &s->batch);
+		if (status != CHOIR_END)
+			break;
+		r->t.epochs++;
+		CHOIR_TRY(choir_distributed_dataset_rewind(s->examples));
+	}
+	return status;
+}
+
+static choir_status run_step(replay *r)
+{
+	share *s = own(r);
+	const choir_status status =
+			choir_strategy_run(r->t.strategy, train_step, &r->t, s->batch, NULL);
+	if (status != CHOIR_OK)
+		return choir_fail(status, "step %" PRId64 ": %s", s->steps + 1, choir_error());
+	s->steps++;
+	if (!given.json && progress_on())
+		progress("step %" PRId64, s->steps);
+	return CHOIR_OK;
+}
+
+// Runs until so many steps are done.
+static choir_status go_to(replay *r, int64_t steps)
+{
+	while (own(r)->steps < steps) {
+		CHOIR_TRY(next_batch(r));
+		CHOIR_TRY(run_step(r));
+	}
+	return CHOIR_OK;
+}
+
+// ---- Looking.
+
+static void watch(replay *r, replay_record *record)
+{
+	record->replica = (int) given.replica;
+	r->t.see = replay_see_losses;
+	r->t.see_user = record;
+	(void) choir_strategy_watch_gradients(r->t.strategy, replay_see_gradient, record);
+}
+
+static choir_status look(replay *r)
+{
+	choir_status status = go_to(r, given.step - 1);
+	if (status == CHOIR_OK)
+		status = next_batch(r);
+	progress_clear();
+	if (status == CHOIR_END)
+		return no_such_step(r, own(r)->steps);
+	CHOIR_TRY(status);
+	watch(r, &r->alone);
+	CHOIR_TRY(choir_strategy_run_replica(
+			r->t.strategy, (int) given.replica, train_step, &r->t, own(r)->batch));
+	return r->alone.status;
+}
+
+// The same among all replicas, and the weights that they lead to.
+static choir_status check(replay *r)
+{
+	watch(r, &r->among);
+	CHOIR_TRY(run_step(r));
+	CHOIR_TRY(r->among.status);
+	r->t.see = NULL;
+	(void) choir_strategy_watch_gradients(r->t.strategy, NULL, NULL);
+	if (r->among.hash != r->alone.hash || r->among.n != r->alone.n)
+		return choir_fail(CHOIR_INTERNAL,
+				"--check: replica %" PRId64 " gave other bits alone "
+				"(%016" PRIx64 ") than among all (%016" PRIx64 ")",
+				given.replica, r->alone.hash, r->among.hash);
+	if (!r->plan.has_behind)
+		return CHOIR_OK;
+	CHOIR_TRY(go_to(r, r->plan.behind_steps));
+	progress_clear();
+	const char *path = choir_checkpoint_list_path(r->list, r->plan.behind);
+	r->weights = choir_strategy_hash(r->t.strategy);
+	CHOIR_TRY(choir_strategy_restore_step(r->t.strategy, path));
+	const uint64_t needed = choir_strategy_hash(r->t.strategy);
+	return r->weights == needed
+			? CHOIR_OK
+			: choir_fail(CHOIR_INVALID,
+					  "--check: behind step %" PRId64 " the weights are %016" PRIx64
+					  ", and %s has %016" PRIx64 ": other data, or another build",
+					  own(r)->steps, r->weights, path, needed);
+}
+
+// ---- Saying.
+
+static const char *print_hash(uint64_t hash, char text[17])
+{
+	snprintf(text, 17, "%016" PRIx64, hash);
+	return text;
+}
+
+static void say_json(const replay *r, const char *from)
+{
+	char hash[17];
+	const replay_record *a = &r->alone;
+	json_begin();
+	json_text("event", "replay");
+	json_integer("step", given.step);
+	json_integer("replica", given.replica);
+	json_integer("replicas", choir_strategy_replicas(r->t.strategy));
+	json_text("from", from);
+	json_integer("from_step", r->plan.from_steps);
+	json_integer("examples", a->examples);
+	json_integer("global_examples", a->global_examples);
+	json_number("loss", a->loss);
+	json_text("hash", print_hash(a->hash, hash));
+	json_begin_list("gradients");
+	for (int i = 0; i < a->n; i++) {
+		const replay_gradient *g = &a->gradient[i];
+		json_begin_item();
+		json_text("name", g->name);
+		json_list("shape", (size_t) g->shape.rank, g->shape.dim);
+		json_number("norm", g->norm);
+		json_number("largest", g->largest);
+		json_integer("nonfinite", g->nonfinite);
+		json_text("hash", print_hash(g->hash, hash));
+		json_end_item();
+	}
+	json_end_list();
+	json_end();
+}
+
+static void say(const replay *r)
+{
+	char hash[17], shape[SHAPE_TEXT];
+	const replay_record *a = &r->alone;
+	const char *from = !r->plan.has_from ? "" : choir_checkpoint_list_path(r->list, r->plan.from);
+	if (given.json) {
+		say_json(r, from);
+		return;
+	}
+	printf("replica %" PRId64 " of %d in step %" PRId64 ", from %s\n", given.replica,
+			choir_strategy_replicas(r->t.strategy), given.step,
+			r->plan.has_from ? from : "the beginning");
+	printf("%" PRId64 " of %" PRId64 " examples, loss %.9g, bits %s\n", a->examples,
+			a->global_examples, a->loss, print_hash(a->hash, hash));
+	printf("  %-28s %-18s %12s %12s %10s  %s\n", "gradient of", "shape", "norm", "largest",
+			"not finite", "bits");
+	for (int i = 0; i < a->n; i++) {
+		const replay_gradient *g = &a->gradient[i];
+		printf("  %-28s %-18s %12.5g %12.5g %10" PRId64 "  %s\n", g->name,
+				shape_text(&g->shape, shape), g->norm, g->largest, g->nonfinite,
+				print_hash(g->hash, hash));
+	}
+}
+
+static void say_checked(const replay *r)
+{
+	char hash[17];
+	const char *path =
+			!r->plan.has_behind ? "" : choir_checkpoint_list_path(r->list, r->plan.behind);
+	if (given.json) {
+		json_begin();
+		json_text("event", "check");
+		json_text("path", path);
+		json_text("weights", r->plan.has_behind ? print_hash(r->weights, hash) : "");
+		json_end();
+		return;
+	}
+	printf("checked: the same bits among all replicas%s%s%s\n",
+			r->plan.has_behind ? "; the weights of " : "; no checkpoint is behind this step", path,
+			r->plan.has_behind ? " come of them" : "");
+}
+
+static choir_status run(replay *r)
+{
+	r->list = choir_checkpoint_list_new(given.checkpoint);
+	if (r->list == NULL)
+		return choir_error_status();
+	CHOIR_TRY(replay_find(r->list, given.checkpoint, given.step, &r->plan));
+	CHOIR_TRY(recall(r));
+	CHOIR_TRY(begin(r));
+	CHOIR_TRY(look(r));
+	say(r);
+	if (!given.check)
+		return CHOIR_OK;
+	CHOIR_TRY(check(r));
+	say_checked(r);
+	return CHOIR_OK;
+}
+
+int replay_main(int argc, char **argv)
+{
+	const options_result result = options_read(&self, argc, argv, NULL);
+	if (result != OPTIONS_GIVEN)
+		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	if (given.checkpoint == NULL || given.step == CHOIR_NONE || given.replica == CHOIR_NONE)
+		return wrong_use(&self, "%s is missing (--help says what it takes)",
+				given.checkpoint == NULL		   ? "--checkpoint DIR"
+						: given.step == CHOIR_NONE ? "--step S"
+												   : "--replica K");
+	replay r = { .weights = 0 };
+	const choir_status status = run(&r);
+	if (status != CHOIR_OK)
+		progress_clear();
+	const int code = status == CHOIR_OK ? EXIT_OK : failed(&self);
+	train_free(&r.t);
+	replay_record_free(&r.alone);
+	replay_record_free(&r.among);
+	choir_checkpoint_list_free(r.list);
+	return code;
+}

@@ -1,8 +1,0 @@
-// What a model learned from a table must know of it, beside the weights.
-#pragma once
-
-#include "model.h"
-
-// As "key=value" lines behind the plan's own.
-void table_plan_write(const table_plan *t, char *text, size_t size);
-choir_status table_plan_read(table_plan *t, const char *path);

@@ -1,0 +1,293 @@
+// Checkpoints of a training: made every so many steps and at the end of every epoch, and when the
+// program is asked to stop (SIGTERM, SIGINT), which it then does behind the step that it is in.
+// Started again with the same options it goes on from the last one, to the same weights. Of
+// several workers any may be asked, so behind each step they tell each other; the chief reads and
+// writes.
+#include "train/training.h"
+
+#include "report.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RECORD_SIZE = 1 << 15 }; // of the options that are recorded
+static const char recorded[] = "train/options";
+
+static volatile sig_atomic_t asked_to_stop;
+
+// A second signal ends the program at once: SA_RESETHAND.
+static void stop(int number)
+{
+	(void) number;
+	asked_to_stop = 1;
+}
+
+static void catch_signals(void)
+{
+	struct sigaction action = { .sa_handler = stop, .sa_flags = (int) SA_RESETHAND };
+	sigemptyset(&action.sa_mask);
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGINT, &action, NULL);
+}
+
+// How far a training was when it was saved.
+typedef struct {
+	int64_t epochs, steps, done;
+	double loss, score;
+	bool there; // false: nothing was saved yet
+} standing;
+
+static choir_status read_standing(const char *path, standing *at)
+{
+	char file[PATH_SIZE], text[32];
+	const struct {
+		const char *key;
+		int64_t *count;
+		double *number;
+	} numbers[] = { { "train/epochs", &at->epochs, NULL }, { "train/steps", &at->steps, NULL },
+		{ "train/examples", &at->done, NULL }, { "train/loss", NULL, &at->loss },
+		{ "train/score", NULL, &at->score } };
+	if (snprintf(file, sizeof file, "%s/weights.safetensors", path) >= (int) sizeof file)
+		return choir_fail(CHOIR_INVALID, "%s: the path is too long", path);
+	for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+		CHOIR_TRY(choir_checkpoint_metadata(file, numbers[i].key, text, sizeof text));
+		if (numbers[i].count != NULL)
+			*numbers[i].count = strtoll(text, NULL, 10);
+		else
+			*numbers[i].number = strtod(text, NULL);
+	}
+	return CHOIR_OK;
+}
+
+// What the chief knows, on all workers.
+static choir_status tell(const training *t, standing *at)
+{
+	return train_is_one_of_many(t) ? choir_cluster_broadcast(t->cluster, 0, at, sizeof *at)
+								   : CHOIR_OK;
+}
+
+static bool has_steps(const char *directory)
+{
+	choir_checkpoint_list *l = choir_checkpoint_list_new(directory);
+	const bool has = choir_checkpoint_list_steps(l) > 0;
+	choir_checkpoint_list_free(l);
+	return has;
+}
+
+static void say_resumed(const training *t)
+{
+	const long long steps = (long long) t->share[0].steps;
+	const char *path = choir_checkpoint_manager_path(t->checkpoints);
+	if (t->given->json) {
+		json_begin();
+		json_text("event", "resume");
+		json_integer("step", steps);
+		json_text("path", path);
+		json_end();
+	} else
+		printf("going on from %s, behind step %lld\n", path, steps);
+	fflush(stdout);
+}
+
+// From what is there, if there is something.
+static choir_status go_on(training *t)
+{
+	standing at = { .there = train_is_chief(t) && has_steps(t->given->checkpoint) };
+	choir_status status = CHOIR_OK;
+	CHOIR_TRY(tell(t, &at));
+	if (!at.there)
+		return CHOIR_OK;
+	CHOIR_TRY(choir_checkpoint_manager_restore_latest(t->checkpoints));
+	if (train_is_chief(t))
+		status = read_standing(choir_checkpoint_manager_path(t->checkpoints), &at);
+	CHOIR_TRY(status == CHOIR_OK ? tell(t, &at) : status);
+	t->epochs = at.epochs;
+	t->share[0].steps = at.steps;
+	t->share[0].done = at.done;
+	t->resumed = at.done > 0;
+	t->last_loss = at.loss;
+	t->last_score = at.score;
+	say_resumed(t);
+	return CHOIR_OK;
+}
+
+choir_status train_open_checkpoints(training *t)
+{
+	const train_options *o = t->given;
+	if (o->checkpoint == NULL)
+		return o->checkpoint_every == 0 && o->keep == 0
+				? CHOIR_OK
+				: choir_fail(CHOIR_INVALID, "%s: of which checkpoints? --checkpoint DIR is needed",
+						  o->keep != 0 ? "--keep" : "--checkpoint-every");
+	if (choir_strategy_workers(t->strategy) > 1)
+		return choir_fail(CHOIR_UNSUPPORTED,
+				"--checkpoint: with --workers %d each is in a step "
+				"of its own: 1 worker is possible",
+				choir_strategy_workers(t->strategy));
+	if (o->patience > 0)
+		return choir_fail(CHOIR_UNSUPPORTED,
+				"--checkpoint: not with --patience, whose best "
+				"weights are not in checkpoints");
+	t->checkpoints = choir_checkpoint_manager_new(t->strategy, o->checkpoint,
+			CHOIR_OPTIONS(choir_checkpoint_options, .keep = (int) o->keep, .asynchronous = true));
+	if (t->checkpoints == NULL)
+		return choir_error_status();
+	CHOIR_TRY(train_open_share(t, t->strategy, 0)); // whose place is in the checkpoint
+	catch_signals();
+	return go_on(t);
+}
+
+// epochs: that are done. done: examples of the one behind them.
+static choir_status save(training *t, int64_t epochs, int64_t done)
+{
+	static char text[METADATA_SIZE + 256 + RECORD_SIZE];
+	model_plan_write(&t->model.plan, text);
+	size_t length = strlen(text);
+	text[length++] = '\n';
+	if (!options_write(&train_command, recorded, text + length, RECORD_SIZE))
+		return choir_fail(CHOIR_INVALID,
+				"--checkpoint: a checkpoint has only %d bytes for the "
+				"options",
+				RECORD_SIZE);
+	length += strlen(text + length);
+	snprintf(text + length, sizeof text - length,
+			"train/epochs=%" PRId64 "\ntrain/steps=%" PRId64 "\ntrain/examples=%" PRId64
+			"\ntrain/loss=%.17g\ntrain/score=%.17g\n",
+			epochs, t->share[0].steps, done, t->last_loss, t->last_score);
+	return choir_checkpoint_manager_save(t->checkpoints, text);
+}
+
+// What a failure to save means: that the training ends, or, where it shall go on and the disk or
+// memory is the reason, that it is said. The old checkpoints are there all the same.
+static choir_status judge(const training *t, choir_status status)
+{
+	const bool system = status == CHOIR_IO || status == CHOIR_NO_MEMORY;
+	if (!system || strcmp(t->given->unsaved, "go_on") != 0)
+		return status;
+	progress_clear();
+	if (t->given->json) {
+		json_begin();
+		json_text("event", "unsaved");
+		json_integer("step", t->share[0].steps);
+		json_text("why", choir_error());
+		json_end();
+	}
+	if (train_is_chief(t))
+		train_say_warning(CHOIR_LOG_WARNING, choir_error(), NULL);
+	return CHOIR_OK;
+}
+
+// What each worker tells the others behind a step: whether it was asked to stop and, of the one
+// that writes, what it failed with.
+typedef struct {
+	int32_t stop, status;
+	char text[504];
+} word;
+
+static choir_status hear_all(const training *t, const word *own, bool *stops)
+{
+	const int workers = choir_cluster_workers(t->cluster);
+	word *all = calloc((size_t) workers, sizeof *all);
+	if (all == NULL)
+		return choir_fail(CHOIR_STATE, "no memory for a word of each of %d workers", workers);
+	const choir_status heard = choir_cluster_all_gather(t->cluster, own, sizeof *own, all);
+	choir_status status = heard;
+	for (int w = 0; heard == CHOIR_OK && w < workers; w++) {
+		*stops = *stops || all[w].stop != 0;
+		if (status == CHOIR_OK && all[w].status != CHOIR_OK)
+			status = choir_fail((choir_status) all[w].status, "%.500s", all[w].text);
+	}
+	free(all);
+	return status;
+}
+
+// Whether some worker was asked to stop; and how the save went that is on its way.
+static choir_status look_around(const training *t, bool *stops)
+{
+	word own = { .stop = asked_to_stop != 0 };
+	*stops = own.stop != 0;
+	const choir_status status = choir_checkpoint_manager_check(t->checkpoints);
+	if (!train_is_one_of_many(t))
+		return status;
+	own.status = (int32_t) status;
+	if (status != CHOIR_OK)
+		snprintf(own.text, sizeof own.text, "%s", choir_error());
+	return hear_all(t, &own, stops);
+}
+
+// Saves once more and ends the training. That this save fails is a failure in any case: whoever
+// starts the training again is not to think that it goes on from here.
+static choir_status stop_here(training *t, int64_t epochs, int64_t done)
+{
+	CHOIR_TRY(judge(t, choir_checkpoint_manager_wait(t->checkpoints))); // of an earlier one
+	CHOIR_TRY(save(t, epochs, done));
+	CHOIR_TRY(choir_checkpoint_manager_wait(t->checkpoints));
+	t->stopped = true;
+	return choir_fail(CHOIR_CANCELLED, "stopped as asked behind step %lld: %s",
+			(long long) t->share[0].steps, choir_checkpoint_manager_path(t->checkpoints));
+}
+
+choir_status train_checkpoint_step(training *t)
+{
+	if (t->checkpoints == NULL)
+		return CHOIR_OK;
+	bool stops;
+	const share *own = &t->share[0];
+	const int64_t every = t->given->checkpoint_every;
+	CHOIR_TRY(judge(t, look_around(t, &stops)));
+	if (stops)
+		return stop_here(t, t->epochs - 1, own->done);
+	return every > 0 && own->steps % every == 0 ? judge(t, save(t, t->epochs - 1, own->done))
+												: CHOIR_OK;
+}
+
+choir_status train_checkpoint_epoch(training *t)
+{
+	if (t->checkpoints == NULL)
+		return CHOIR_OK;
+	bool stops;
+	CHOIR_TRY(judge(t, look_around(t, &stops)));
+	return stops ? stop_here(t, t->epochs, 0) : judge(t, save(t, t->epochs, 0));
+}
+
+choir_status train_close_checkpoints(training *t)
+{
+	return t->checkpoints == NULL ? CHOIR_OK
+								  : judge(t, choir_checkpoint_manager_wait(t->checkpoints));
+}
+
+// ---- Looking back.
+
+bool train_checkpoint_steps(const choir_checkpoint_list *l, size_t i, int64_t *steps)
+{
+	const char *text = choir_checkpoint_list_metadata(l, i, "train/steps");
+	if (text == NULL || choir_checkpoint_list_metadata(l, i, "train/options/data") == NULL)
+		return false;
+	*steps = strtoll(text, NULL, 10);
+	return true;
+}
+
+int train_recall(const choir_checkpoint_list *l, size_t i)
+{
+	static char kept[RECORD_SIZE]; // texts are the options' as long as the program runs
+	size_t at = 0;
+	for (size_t k = 0; k < train_command.n; k++) {
+		const option *o = &train_command.options[k];
+		char key[64];
+		snprintf(key, sizeof key, "%s/%s", recorded, o->name + 2);
+		const char *value = choir_checkpoint_list_metadata(l, i, key);
+		const size_t size = value == NULL ? 0 : strlen(value) + 1;
+		if (!o->recorded || value == NULL || size > sizeof kept - at)
+			continue; // more than was recorded cannot come back
+		memcpy(kept + at, value, size);
+		if (options_read_back(&train_command, o, kept + at) != EXIT_OK)
+			return EXIT_USAGE;
+		at += size;
+	}
+	train_given->replicas = choir_checkpoint_list_replicas(l, i);
+	return EXIT_OK;
+}

@@ -1,0 +1,58 @@
+// Trainings over several workers: a command that a launcher has started several times is as many
+// workers, with no other option. All of them do the same; one speaks and writes.
+#include "train/training.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool is_alone(const training *t)
+{
+	return t->cluster == NULL || choir_cluster_workers(t->cluster) == 1;
+}
+
+static choir_status check_options(const train_options *o)
+{
+	if (strcmp(o->strategy, "mirrored") != 0 && strcmp(o->strategy, "multi_worker_mirrored") != 0)
+		return choir_fail(CHOIR_INVALID,
+				"--strategy %s is of one process, and several were started: mirrored is of any "
+				"number",
+				o->strategy);
+	return CHOIR_OK;
+}
+
+choir_status train_open_cluster(training *t)
+{
+	t->cluster = choir_cluster_new(CHOIR_OPTIONS(choir_cluster_options,
+			.lowest_instruction_set = t->given->lowest_set ? CHOIR_ON : CHOIR_OFF));
+	if (t->cluster == NULL)
+		return choir_error_status();
+	if (is_alone(t))
+		return CHOIR_OK;
+	CHOIR_TRY(check_options(t->given));
+	if (!choir_cluster_is_chief(t->cluster) && freopen("/dev/null", "w", stdout) == NULL)
+		return choir_fail(CHOIR_IO, "/dev/null cannot be opened");
+	return CHOIR_OK;
+}
+
+void train_close_cluster(training *t, choir_status status)
+{
+	if (t->cluster != NULL && status != CHOIR_OK)
+		choir_cluster_abort(t->cluster, choir_error());
+	choir_cluster_free(t->cluster);
+	t->cluster = NULL;
+}
+
+bool train_is_chief(const training *t)
+{
+	return t->cluster == NULL || choir_cluster_is_chief(t->cluster);
+}
+
+bool train_is_one_of_many(const training *t)
+{
+	return !is_alone(t);
+}
+
+const char *train_strategy(const training *t)
+{
+	return is_alone(t) ? t->given->strategy : "multi_worker_mirrored";
+}

@@ -1,0 +1,106 @@
+// Which examples a training sees: those to learn from, in shares of its workers, and those held
+// out to test it.
+#include "report.h"
+#include "data/text.h"
+#include "train/training.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+// All examples, in an order that is the same in every pass, so that those held out stay so.
+static choir_dataset *ordered(const training *t)
+{
+	choir_dataset *d = source_examples(&t->data);
+	return t->data.mixed ? choir_dataset_shuffle_once(d, t->data.examples, t->given->seed) : d;
+}
+
+static choir_dataset *standardized(const training *t, choir_dataset *d)
+{
+	const table_plan *p = t->table;
+	return !t->data.standardized
+			? d
+			: choir_dataset_standardize(d, "image", (size_t) p->inputs, p->mean, p->deviation);
+}
+
+// Who reads what, of one worker's share; and, unasked, that a policy could not be followed.
+static choir_status show_split(const training *t, int64_t workers, int worker)
+{
+	const choir_distributed_dataset *examples = t->share[worker].examples;
+	if (choir_distributed_dataset_fell_back(examples) && !t->given->json)
+		printf("no files to share out: every worker reads everything\n");
+	if (!t->given->show_split || (t->given->json && worker > 0))
+		return CHOIR_OK;
+	const size_t length = choir_distributed_dataset_describe(examples, NULL, 0);
+	char *text = malloc(length + 1);
+	if (text == NULL)
+		return choir_fail(CHOIR_NO_MEMORY, "--show-split: no memory");
+	choir_distributed_dataset_describe(examples, text, length + 1);
+	if (t->given->json) {
+		json_begin();
+		json_text("event", "split");
+		json_text("text", text);
+		json_end();
+	} else if (workers > 1) {
+		printf("worker %d takes every %lld. example from %d on, and of these:\n%s", worker,
+				(long long) workers, worker, text);
+	} else {
+		printf("%s", text);
+	}
+	free(text);
+	return CHOIR_OK;
+}
+
+// The examples to learn from, of all workers; those of a text come in another order in each pass.
+static choir_dataset *all_examples(const training *t)
+{
+	if (t->data.text)
+		return text_training(&t->data, t->train_examples);
+	return standardized(t, choir_dataset_take(ordered(t), t->train_examples));
+}
+
+choir_status train_open_share(training *t, choir_strategy *group, int worker)
+{
+	const int64_t workers = choir_strategy_workers(group);
+	choir_dataset *d = all_examples(t);
+	if (workers > 1)
+		d = choir_dataset_shard(d, workers, worker);
+	if (t->data.standardized)
+		d = choir_dataset_cache(d, NULL);
+	if (!t->data.text)
+		d = choir_dataset_shuffle(d, t->train_examples, t->given->seed);
+	d = choir_dataset_batch(d, t->given->batch);
+	t->share[worker].examples = choir_strategy_distribute_dataset(
+			group, d, CHOIR_OPTIONS(choir_input_options, .buffer = 1));
+	return t->share[worker].examples == NULL ? choir_error_status()
+											 : show_split(t, workers, worker);
+}
+
+// Measures the inputs of the examples to train on.
+static choir_status measure(training *t)
+{
+	table_plan *p = t->table;
+	p->inputs = choir_shape_elements(&t->data.shape);
+	choir_dataset *d = choir_dataset_take(ordered(t), t->train_examples);
+	const choir_status status = d == NULL
+			? choir_error_status()
+			: choir_dataset_moments(d, "image", (size_t) p->inputs, p->mean, p->deviation);
+	choir_dataset_free(d);
+	return status;
+}
+
+// The test examples; every worker makes its share of the others.
+choir_status train_make_input(training *t)
+{
+	if (t->data.standardized)
+		CHOIR_TRY(measure(t));
+	t->share = calloc((size_t) choir_strategy_workers(t->strategy), sizeof *t->share);
+	if (t->share == NULL)
+		return choir_fail(
+				CHOIR_NO_MEMORY, "no memory for %d workers", choir_strategy_workers(t->strategy));
+	if (t->test_examples == 0)
+		return CHOIR_OK;
+	choir_dataset *d = standardized(t, choir_dataset_skip(ordered(t), t->train_examples));
+	t->test = choir_strategy_distribute_dataset(
+			t->strategy, choir_dataset_batch(d, t->given->batch), NULL);
+	return t->test == NULL ? choir_error_status() : CHOIR_OK;
+}

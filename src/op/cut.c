@@ -147,7 +147,9 @@ static bool plan(cut *c, const rule *r)
 		for (size_t i = call->n; i-- > 0;)
 			if ((r->mask >> i & 1) != 0)
 				first = &call->in[i].shape;
-		c->rows = first->rank > 0 ? first->dim[0] : 0;
+		if (first->rank < 2) // its one axis is that of classes, or of channels
+			return false;
+		c->rows = first->dim[0];
 		if (r->piece == 0)
 			c->piece = examples_of(choir_shape_elements(first), c->rows);
 		return c->rows > 0;

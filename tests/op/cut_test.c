@@ -294,6 +294,35 @@ static void what_is_cut(void **state)
 	assert_int_equal(pieces_of("channel_sums", &call), 2);
 }
 
+// What runs along the last axis takes all of a vector, however long it is.
+static void a_vector_is_whole(void **state)
+{
+	(void) state;
+	enum { LONG = 100000 };
+	choir_frame *f = choir_frame_new(NULL);
+	choir_tensor *x = choir_fill(f, CHOIR_F32, CHOIR_SHAPE(LONG), 1);
+	choir_tensor *y = choir_softmax(x);
+	assert_non_null(y);
+	const float *at = choir_tensor_data(y);
+	assert_true(at[0] > 0.99e-5f && at[0] < 1.01e-5f && at[LONG - 1] == at[0]);
+	at = choir_tensor_data(choir_log_softmax(x));
+	assert_true(fabsf(at[LONG - 1] + 11.512925f) < 1e-4f); // ln 100000
+	choir_frame_free(f);
+	choir_buffer in[5], out = { shared, CHOIR_F32, { 1, { LONG } } };
+	for (int i = 0; i < 5; i++)
+		in[i] = (choir_buffer){ alone, CHOIR_F32, { 1, { LONG } } };
+	static const struct {
+		const char *operation;
+		size_t n;
+	} calls[] = { { "softmax", 1 }, { "softmax_gradient", 2 }, { "log_softmax", 1 },
+		{ "log_softmax_gradient", 2 }, { "channel_sums", 1 }, { "channel_norm", 4 },
+		{ "channel_norm_sums", 3 }, { "channel_norm_gradient", 5 } };
+	for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+		const choir_kernel_call call = { .n = calls[i].n, .in = in, .out = &out };
+		assert_int_equal(pieces_of(calls[i].operation, &call), 1);
+	}
+}
+
 static void every_allocation_fails(void **state)
 {
 	(void) state;
@@ -325,6 +354,7 @@ int main(void)
 		cmocka_unit_test(the_values_of_the_whole),
 		cmocka_unit_test(sums_of_the_whole),
 		cmocka_unit_test(what_is_cut),
+		cmocka_unit_test(a_vector_is_whole),
 		cmocka_unit_test(every_allocation_fails),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

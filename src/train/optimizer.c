@@ -191,15 +191,20 @@ static bool looks_at(const choir_optimizer *o)
 			(o->options.nonfinite != CHOIR_NONFINITE_GO_ON || chi_atomic32_load(&o->warned) == 0);
 }
 
+static choir_status check_dtype(const choir_optimizer *o, const choir_variable *v)
+{
+	if (v->dtype == CHOIR_F32 || v->dtype == CHOIR_F64)
+		return CHOIR_OK;
+	return choir_fail(CHOIR_INVALID, "%s: variable \"%s\" is %s: only f32 and f64 can be updated",
+			o->kind->name, v->name, choir_dtype_name(v->dtype));
+}
+
 // The dtype can be updated and, where the host sees them, all elements are finite. Which device a
 // replica has decides nothing but when this is found.
 static choir_status check_gradient(
 		choir_optimizer *o, const choir_variable *v, const choir_tensor *gradient)
 {
-	if (v->dtype != CHOIR_F32 && v->dtype != CHOIR_F64)
-		return choir_fail(CHOIR_INVALID,
-				"%s: variable \"%s\" is %s: only f32 and f64 can be updated", o->kind->name,
-				v->name, choir_dtype_name(v->dtype));
+	CHOIR_TRY(check_dtype(o, v));
 	if (!looks_at(o) || chi_is_slices(gradient) || gradient->buffer == NULL ||
 			!chi_tensor_place(gradient)->host_memory || gradient->dtype != v->dtype ||
 			!chi_shape_equal(&gradient->shape, &v->shape))
@@ -231,6 +236,8 @@ choir_status choir_optimizer_give(
 	const choir_strategy *s = o->strategy;
 	if (s->watch != NULL && v != NULL && gradient != NULL)
 		s->watch(r, v, gradient, s->watch_user);
+	if (v != NULL && check_dtype(o, v) != CHOIR_OK)
+		return chi_frame_keep(r->frame);
 	if (choir_tensor_is_slices(gradient) && !goes_by_rows(o, v, gradient))
 		gradient = choir_to_dense(gradient);
 	const bool alone = chi_replica_of(r)->run->alone; // what is wrong is what is looked for

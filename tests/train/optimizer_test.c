@@ -389,7 +389,7 @@ static void bad_options(void **state)
 typedef struct {
 	choir_strategy *strategy;
 	choir_optimizer *optimizer;
-	choir_variable *v, *w, *counts, *foreign;
+	choir_variable *v, *w, *counts, *halves, *foreign;
 	int which;
 } misuse;
 
@@ -439,6 +439,11 @@ static choir_status misuse_step(choir_replica *r, void *user)
 				m->optimizer, choir_tape_begin(f), choir_sum(g, CHOIR_ALL_AXES));
 	case 12:
 		return choir_optimizer_new(CHOIR_SGD, NULL) == NULL ? choir_error_status() : CHOIR_OK;
+	case 13:
+		return choir_optimizer_give(m->optimizer, r, m->halves,
+				choir_indexed_slices(
+						choir_cast(choir_fill(f, CHOIR_F32, CHOIR_SHAPE(2, 1), 1), CHOIR_F16),
+						choir_fill(f, CHOIR_I64, CHOIR_SHAPE(2), 1), 8));
 	default:
 		return choir_optimizer_give(NULL, r, m->v, g);
 	}
@@ -464,6 +469,7 @@ static const struct {
 	{ CHOIR_INVALID, "the loss is [2], a scalar is needed" },
 	{ CHOIR_INVALID, "no trainable variable was read since the tape began" },
 	{ CHOIR_STATE, "making an optimizer is not possible in replica" },
+	{ CHOIR_INVALID, "variable \"halves\" is f16: only f32 and f64 can be updated" },
 	{ CHOIR_INVALID, "optimizer: it is NULL" },
 };
 
@@ -492,6 +498,8 @@ static void wrong_use(void **state)
 			m.w = choir_variable_new("w", CHOIR_SHAPE(2), NULL);
 			m.counts = choir_variable_new("counts", CHOIR_SHAPE(2),
 					CHOIR_OPTIONS(choir_variable_options, .dtype = CHOIR_I32));
+			m.halves = choir_variable_new("halves", CHOIR_SHAPE(8, 1),
+					CHOIR_OPTIONS(choir_variable_options, .dtype = CHOIR_F16));
 			m.optimizer = choir_optimizer_new(CHOIR_MOMENTUM, NULL);
 		}
 		check_misuse(&m);

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { TAG = 0, MOST_CHILDREN = 31 };
+enum { TAG = 0 };
 
 // Two messages are enough for each step of each of them.
 typedef struct {
@@ -53,7 +53,10 @@ static choir_status exchange(together *t, int to, int from)
 	chi_message *const both[] = { t->in, t->out };
 	CHOIR_TRY(chi_message_receive(t->in, c, from, TAG, &t->fingerprint, NULL, 0));
 	const choir_status status = chi_message_send(t->out, c, to, TAG, &t->fingerprint, NULL, 0);
-	return status == CHOIR_OK ? chi_message_wait(both, 2, t->deadline) : status;
+	if (status == CHOIR_OK)
+		return chi_message_wait(both, 2, t->deadline);
+	chi_message_drop(t->in);
+	return status;
 }
 
 // The first step of all of them.

@@ -43,8 +43,7 @@ static bool is_good_peer(const choir_cluster *c, int peer, int tag)
 	return peer >= 0 && peer < c->workers && tag >= 0 && tag < CHOIR_CLUSTER_TAGS;
 }
 
-// Lets go of what was begun, before the memory is the caller's again.
-static void drop(chi_message *m)
+void chi_message_drop(chi_message *m)
 {
 	choir_cluster *c = m->cluster;
 	chi_mutex_lock(&c->lock);
@@ -107,7 +106,7 @@ static choir_status begin_parts(chi_message *m, size_t frame, char *rest, size_t
 static choir_status fail(chi_message *m, choir_status status)
 {
 	char name[CHI_WORKER_NAME + 32];
-	drop(m);
+	chi_message_drop(m);
 	if (choir_error_status() != status)
 		choir_fail(status, "%s", choir_status_name(status));
 	chi_error_prefix("%s %s %s", m->expected.what, m->sending ? "to" : "from",
@@ -257,6 +256,6 @@ choir_status chi_message_wait(chi_message *const m[], int n, double deadline)
 			status = progress_all(m, n, &waits_for);
 	}
 	for (int i = 0; status != CHOIR_OK && i < n; i++)
-		drop(m[i]);
+		chi_message_drop(m[i]);
 	return status;
 }

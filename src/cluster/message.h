@@ -54,3 +54,5 @@ choir_status chi_message_receive(chi_message *m, choir_cluster *c, int from, int
 // Until all n are done, at the latest at the deadline (of chi_cluster_deadline). CHOIR_TIMEOUT
 // names the worker. After a failure none of them is on its way any more.
 choir_status chi_message_wait(chi_message *const m[], int n, double deadline);
+// Lets go of one that was begun and that nobody will wait for, before its memory is used again.
+void chi_message_drop(chi_message *m);

@@ -143,11 +143,8 @@ static choir_status go_round(exchange *e, block_fn *out, block_fn *in, const voi
 	const choir_status status = begin_round(e, out, in, of, &n);
 	if (status == CHOIR_OK)
 		return chi_message_wait(e->peers->wait, n, e->deadline);
-	// The cluster has failed: this takes back what was begun.
-	chi_error why;
-	chi_error_save(&why);
-	(void) chi_message_wait(e->peers->wait, n, e->deadline);
-	chi_error_restore(&why);
+	while (n > 0) // the cluster has failed
+		chi_message_drop(e->peers->wait[--n]);
 	return status;
 }
 

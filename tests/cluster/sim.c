@@ -11,6 +11,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_WORKERS = 64, TICKETS = 256 };
@@ -58,6 +59,7 @@ struct sim {
 	uint64_t events, sent, orders, delivered, bytes;
 	double now;
 	double last_event; // real seconds
+	int forgotten; // messages that workers who left had begun, and neither waited for nor dropped
 	uint64_t cut;
 	int aborted_by; // CHOIR_NONE: nobody
 	char why[512];
@@ -395,8 +397,11 @@ static void sim_close(void *self_, double seconds)
 	sim *s = self->s;
 	(void) seconds;
 	chi_mutex_lock(&s->lock);
-	if (s->worker[self->worker].life == LIVING)
-		s->worker[self->worker].life = LEFT;
+	place *p = &s->worker[self->worker];
+	if (p->life == LIVING)
+		p->life = LEFT;
+	for (int i = 0; i < TICKETS; i++)
+		s->forgotten += p->ticket[i].state != FREE;
 	happened(s);
 	chi_mutex_unlock(&s->lock);
 }
@@ -454,6 +459,10 @@ void sim_free(sim *s)
 {
 	if (s == NULL)
 		return;
+	if (s->forgotten > 0) { // a transport would still write to their memory
+		fprintf(stderr, "sim: %d messages were forgotten on their way\n", s->forgotten);
+		abort();
+	}
 	for (message *m = s->first, *next; m != NULL; m = next) {
 		next = m->next;
 		free_message(m);

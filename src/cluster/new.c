@@ -152,7 +152,8 @@ choir_cluster *choir_cluster_from_mpi(
 	const chi_roles roles = { 0 };
 	if (take_options(given, &o) != CHOIR_OK)
 		return NULL;
-	if (communicator == NULL || o.transport != NULL || o.cluster_spec != NULL) {
+	if (communicator == NULL || o.transport != NULL || o.cluster_spec != NULL ||
+			o.task_type != NULL) {
 		choir_fail(CHOIR_INVALID, "from_mpi: %s",
 				communicator == NULL ? "the communicator is NULL"
 									 : "a transport or roles were given as well");

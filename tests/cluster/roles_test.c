@@ -239,6 +239,9 @@ static void what_contradicts_is_refused(void **state)
 	int handle = 0;
 	assert_null(choir_cluster_from_mpi(NULL, sizeof handle, NULL));
 	assert_says("the communicator is NULL");
+	assert_null(choir_cluster_from_mpi(&handle, sizeof handle,
+			CHOIR_OPTIONS(choir_cluster_options, .task_type = "worker", .task_index = 0)));
+	assert_says("a transport or roles were given as well");
 }
 
 static void the_nth_allocation_fails(void **state)

@@ -32,6 +32,8 @@ int64_t choir_distributed_dataset_cardinality(const choir_distributed_dataset *d
 		return d->elements;
 	case CHI_SPLIT_ELEMENTS:
 		return data->feeds > 1 ? CHOIR_NONE : steps_of(d->elements, data->strategy->replicas);
+	case CHI_SPLIT_ELEMENTS_SHARED:
+		return steps_of(d->elements, chi_input_replicas(data));
 	case CHI_SPLIT_SHARED:
 		return steps_of(d->spec.examples, data->batch);
 	case CHI_SPLIT_STREAM:
@@ -82,6 +84,9 @@ static void add_replica(
 		return;
 	case CHI_SPLIT_ELEMENTS:
 		chi_text_add(t, "a whole batch in each step\n");
+		return;
+	case CHI_SPLIT_ELEMENTS_SHARED:
+		chi_text_add(t, "batch %" PRId64 " of each %" PRId64 "\n", id, n);
 		return;
 	case CHI_SPLIT_UNKNOWN:
 	case CHI_SPLIT_UNKNOWN_SHARED:

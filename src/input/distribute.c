@@ -118,7 +118,7 @@ static chi_split find_split(const choir_distributed_dataset *data)
 {
 	const bool shared = data->o.workers > 1 && data->o.auto_shard == CHOIR_AUTO_SHARD_DATA;
 	if (data->o.per_replica_batches)
-		return CHI_SPLIT_ELEMENTS;
+		return shared ? CHI_SPLIT_ELEMENTS_SHARED : CHI_SPLIT_ELEMENTS;
 	if (chi_input_replicas(data) == 1 && data->o.global_batch == 0)
 		return CHI_SPLIT_AS_THEY_COME;
 	if (data->batch == CHOIR_NONE)
@@ -136,6 +136,7 @@ static bool find_room(choir_distributed_dataset *data, int64_t element)
 		data->room = element;
 		return true;
 	case CHI_SPLIT_ELEMENTS:
+	case CHI_SPLIT_ELEMENTS_SHARED:
 		break;
 	case CHI_SPLIT_STREAM:
 	case CHI_SPLIT_SHARED:
@@ -248,8 +249,7 @@ static choir_status add_feed(choir_distributed_dataset *data, int i, choir_datas
 // What must be the same for all workers: under DATA the whole dataset.
 static uint64_t what_agrees(const choir_distributed_dataset *data)
 {
-	const bool shared = data->split == CHI_SPLIT_SHARED || data->split == CHI_SPLIT_UNKNOWN_SHARED;
-	uint64_t sum = shared ? data->signature : 0;
+	uint64_t sum = chi_input_is_shared(data) ? data->signature : 0;
 	sum = chi_hash_mix(sum ^ (uint64_t) data->o.auto_shard);
 	sum = chi_hash_mix(sum ^ (uint64_t) data->split);
 	return chi_hash_mix(sum ^ (uint64_t) data->batch);

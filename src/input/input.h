@@ -4,6 +4,7 @@
 
 #include "choir/input.h"
 
+#include "base/error.h"
 #include "data/step.h"
 #include "strategy/context.h"
 
@@ -48,6 +49,7 @@ choir_status chi_feed_go(chi_feed *f, const choir_input_position *p);
 typedef enum {
 	CHI_SPLIT_AS_THEY_COME, // one replica in all: an element
 	CHI_SPLIT_ELEMENTS, // each replica an element
+	CHI_SPLIT_ELEMENTS_SHARED, // all workers read all, and element i of a step is replica i's
 	CHI_SPLIT_STREAM, // the worker's stream, by the cyclic list of sizes
 	CHI_SPLIT_SHARED, // all workers read all, each keeps its replicas' pieces of the global batch
 	CHI_SPLIT_UNKNOWN, // a global batch that nobody knows: ceil pieces of each element
@@ -69,6 +71,7 @@ struct choir_distributed_dataset {
 	int64_t steps; // in this pass
 	int64_t pass; // that the program is in: who reads ahead may be in the next one
 	int64_t all; // examples of the step that is made, of all workers as far as they are in step
+	chi_error failure; // of a step, until the rewind; status CHOIR_OK: none
 	chi_ahead *ahead; // NULL: nothing is read ahead
 	uint64_t signature; // of the dataset as it was given
 	chi_input_word *words; // of each worker that is in step; NULL: there are no others
@@ -76,6 +79,8 @@ struct choir_distributed_dataset {
 	choir_column *column; // what a replica gets, for who asks
 };
 
+// Whether all workers read all examples, of which each keeps its replicas'.
+bool chi_input_is_shared(const choir_distributed_dataset *data);
 // Replicas of the job, and those of the workers before worker.
 int64_t chi_input_replicas(const choir_distributed_dataset *data);
 int64_t chi_input_first(const choir_distributed_dataset *data, int worker);

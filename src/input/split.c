@@ -7,6 +7,12 @@
 #include "cross/peers.h"
 #include "strategy/strategy.h"
 
+bool chi_input_is_shared(const choir_distributed_dataset *data)
+{
+	return data->split == CHI_SPLIT_SHARED || data->split == CHI_SPLIT_UNKNOWN_SHARED ||
+			data->split == CHI_SPLIT_ELEMENTS_SHARED;
+}
+
 int64_t chi_input_replicas(const choir_distributed_dataset *data)
 {
 	const choir_strategy *s = data->strategy;
@@ -46,16 +52,26 @@ static choir_status read_element(choir_distributed_dataset *data, chi_target *to
 	return chi_feed_read(&data->feed[0], to, 0, true, &to->rows[0]);
 }
 
+// The elements of this worker's replicas; also past those of all others, where all are read.
 static choir_status read_elements(choir_distributed_dataset *data, chi_target *to)
 {
+	const bool shared = data->split == CHI_SPLIT_ELEMENTS_SHARED;
+	const int64_t own = data->strategy->replicas, first = shared ? first_here(data) : 0;
+	const int64_t n = shared ? chi_input_replicas(data) : own;
 	int64_t all = 0;
-	for (int i = 0; i < data->strategy->replicas; i++) {
-		const choir_status status =
-				chi_feed_read(&data->feed[data->feeds > 1 ? i : 0], to, 0, true, &to->rows[i]);
+	for (int64_t id = 0; id < n; id++) {
+		const int64_t i = id - first;
+		const bool mine = i >= 0 && i < own;
+		int64_t got = 0;
+		const choir_status status = chi_feed_read(
+				&data->feed[data->feeds > 1 ? i : 0], mine ? to : NULL, 0, true, &got);
 		if (status != CHOIR_OK && status != CHOIR_END)
 			return status;
-		all += to->rows[i];
+		if (mine)
+			to->rows[i] = got;
+		all += got;
 	}
+	to->whole = shared ? all : 0;
 	return all > 0 ? CHOIR_OK : CHOIR_END;
 }
 
@@ -132,6 +148,7 @@ choir_status chi_input_read_step(choir_distributed_dataset *data, chi_target *to
 		status = read_element(data, to);
 		break;
 	case CHI_SPLIT_ELEMENTS:
+	case CHI_SPLIT_ELEMENTS_SHARED:
 		status = read_elements(data, to);
 		break;
 	case CHI_SPLIT_STREAM:

@@ -13,8 +13,7 @@ static const char *name(const void *self)
 // chief's.
 static choir_status check_shared(const choir_distributed_dataset *data)
 {
-	if (data->strategy->peers == NULL || data->split == CHI_SPLIT_SHARED ||
-			data->split == CHI_SPLIT_UNKNOWN_SHARED)
+	if (data->strategy->peers == NULL || chi_input_is_shared(data))
 		return CHOIR_OK;
 	return choir_fail(CHOIR_UNSUPPORTED,
 			"save: a distributed dataset of which each worker reads "

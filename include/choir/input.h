@@ -56,7 +56,8 @@ typedef struct choir_input_options {
 	// Both 0: those that the strategy is in step with, or this one alone.
 	int workers, worker;
 	// Each replica takes a whole batch of the dataset, whose batches then are of one replica: what
-	// make_dataset_iterator of tf.contrib did.
+	// make_dataset_iterator of tf.contrib did. Under DATA batch i of a step is replica i's of the
+	// job; under other policies each worker's replicas take the next ones of what it reads.
 	bool per_replica_batches;
 	// Where the tensors of a batch are: on their replicas' devices, or on the host until a run
 	// asks for them.

@@ -19,6 +19,9 @@ CHOIR_C_BEGIN
 // replica begins from the same. What it writes to its own parts of ON_READ variables, a metric
 // say, stays written, and what it returns by name is dropped.
 //
+// replica: one of this worker's, from 0 (choir_strategy_local_replicas); other workers know
+// nothing of the call, also when it fails.
+//
 // Fails as a run does; CHOIR_UNSUPPORTED, naming the call, where the replica needs the others: a
 // merge call, an all_reduce, an assignment to a mirrored variable, a variable to be made.
 // CHOIR_INVALID: there is no such replica, fn is NULL, args is another strategy's. CHOIR_STATE:

@@ -22,6 +22,8 @@ static choir_status need_data(const choir_distributed_dataset *data, const char 
 
 static choir_status ready_batch(choir_distributed_dataset *data, choir_values **batch)
 {
+	if (batch == NULL)
+		return choir_fail(CHOIR_INVALID, "distributed dataset: next: batch is NULL");
 	if (*batch != NULL && (*batch)->strategy != data->strategy)
 		return choir_fail(CHOIR_INVALID,
 				"distributed dataset: the batch to refill belongs to another strategy");
@@ -92,38 +94,61 @@ static choir_status deal(choir_distributed_dataset *data, choir_values *set, chi
 }
 
 // The next step in which anybody has an example. A worker whose data have ended takes part
-// without any, as long as others have some.
-static choir_status read_step(choir_distributed_dataset *data, chi_target *to)
+// without any, as long as others have some; and so does one that has failed before it could read,
+// to tell them.
+static choir_status read_step(choir_distributed_dataset *data, chi_target *to, choir_status own)
 {
-	choir_status status;
+	choir_status status = own;
 	do {
 		to->step = data->steps;
-		status = data->ahead != NULL ? chi_ahead_take(data->ahead, to)
-									 : chi_input_read_step(data, to);
+		if (status == CHOIR_OK)
+			status = data->ahead != NULL ? chi_ahead_take(data->ahead, to)
+										 : chi_input_read_step(data, to);
 		status = chi_input_agree_step(data, to, status);
 		data->steps += status == CHOIR_OK;
 	} while (status == CHOIR_OK && data->all == 0 && data->strategy->peers != NULL);
 	return status;
 }
 
+// set: NULL after a failure.
+static choir_status fill(choir_distributed_dataset *data, choir_values *set, choir_status status)
+{
+	chi_target to = { .rows = data->rows, .room = data->room };
+	if (set != NULL)
+		to.frame = set->frame;
+	if (status == CHOIR_OK && data->ahead == NULL)
+		status = chi_input_make_columns(data, &to);
+	status = read_step(data, &to, status);
+	return status == CHOIR_OK ? chi_strategy_give_up(data->strategy, deal(data, set, &to))
+							  : status;
+}
+
+// Until the rewind it stays failed, on all workers: a step may be lost.
+static choir_status keep(choir_distributed_dataset *data, choir_status status)
+{
+	data->failure.status = CHOIR_OK;
+	if (status != CHOIR_OK && status != CHOIR_END)
+		chi_error_save(&data->failure);
+	return status;
+}
+
 choir_status choir_distributed_dataset_next(choir_distributed_dataset *data, choir_values **batch)
 {
 	CHOIR_TRY(need_data(data, "next"));
-	if (batch == NULL)
-		return choir_fail(CHOIR_INVALID, "distributed dataset: next: batch is NULL");
 	CHOIR_TRY(chi_strategy_check(data->strategy));
 	CHOIR_TRY(chi_context_need_cross(data->strategy, "the next batch of a distributed dataset"));
-	CHOIR_TRY(ready_batch(data, batch));
-	chi_target to = { .frame = (*batch)->frame, .rows = data->rows, .room = data->room };
+	const choir_status ready = ready_batch(data, batch);
+	if (ready != CHOIR_OK && data->strategy->peers == NULL)
+		return ready; // nothing was read
+	if (data->failure.status != CHOIR_OK) {
+		chi_error_restore(&data->failure);
+		return data->failure.status;
+	}
 	chi_fpenv host; // of a host that flushes to zero, say: the data must not depend on it
 	chi_fpenv_enter(&host);
 	chi_trace_begin(CHOIR_TRACE_INPUT, "next batch");
-	choir_status status = data->ahead != NULL ? CHOIR_OK : chi_input_make_columns(data, &to);
-	if (status == CHOIR_OK)
-		status = read_step(data, &to);
-	if (status == CHOIR_OK)
-		status = deal(data, *batch, &to);
-	if (status != CHOIR_OK)
+	const choir_status status = keep(data, fill(data, ready == CHOIR_OK ? *batch : NULL, ready));
+	if (ready == CHOIR_OK && status != CHOIR_OK)
 		choir_values_clear(*batch);
 	chi_trace_end();
 	chi_fpenv_leave(&host);
@@ -133,6 +158,7 @@ choir_status choir_distributed_dataset_next(choir_distributed_dataset *data, cho
 choir_status choir_distributed_dataset_rewind(choir_distributed_dataset *data)
 {
 	CHOIR_TRY(need_data(data, "rewind"));
+	CHOIR_TRY(chi_strategy_check(data->strategy));
 	CHOIR_TRY(chi_context_need_cross(data->strategy, "rewinding a distributed dataset"));
 	data->steps = 0;
 	choir_status status = CHOIR_OK;
@@ -145,7 +171,7 @@ choir_status choir_distributed_dataset_rewind(choir_distributed_dataset *data)
 		status = chi_feed_begin(&data->feed[i], pass);
 	data->pass = pass;
 	chi_trace_end();
-	return status;
+	return keep(data, status);
 }
 
 // Positions of programs that knew no marks are shorter.
@@ -162,6 +188,7 @@ choir_status choir_distributed_dataset_save(
 		const choir_distributed_dataset *data, choir_input_position *position)
 {
 	CHOIR_TRY(need_data(data, "save"));
+	CHOIR_TRY(chi_strategy_check(data->strategy));
 	CHOIR_TRY(chi_context_need_cross(data->strategy, "saving where a distributed dataset stands"));
 	CHOIR_TRY(check_size("save", position));
 	choir_input_position all = { .size = position->size };
@@ -194,6 +221,7 @@ choir_status choir_distributed_dataset_restore(
 {
 	choir_input_position p = { 0 };
 	CHOIR_TRY(need_data(data, "restore"));
+	CHOIR_TRY(chi_strategy_check(data->strategy));
 	CHOIR_TRY(chi_context_need_cross(data->strategy, "restoring a distributed dataset"));
 	CHOIR_TRY(check_size("restore", given));
 	memcpy(&p, given, given->size);
@@ -210,5 +238,5 @@ choir_status choir_distributed_dataset_restore(
 	chi_ahead_halt(data->ahead);
 	data->steps = p.steps;
 	data->pass = p.pass;
-	return data->feeds > 1 ? go_each(data, &p) : chi_feed_go(&data->feed[0], &p);
+	return keep(data, data->feeds > 1 ? go_each(data, &p) : chi_feed_go(&data->feed[0], &p));
 }

@@ -201,8 +201,7 @@ static choir_status copy_text(const char **text)
 
 static choir_status copy_options(choir_strategy *s, const choir_strategy_options *o)
 {
-	choir_strategy_options all;
-	CHOIR_TRY(chi_options_take("strategy: the options'", &all, sizeof all, o));
+	choir_strategy_options all = *o;
 	CHOIR_TRY(check_options(&s->table, &all));
 	if (s->table.most_replicas == 1)
 		all.replicas = 1;
@@ -390,11 +389,16 @@ static choir_status open_strategy(choir_strategy *s)
 }
 
 // A worker of several that cannot make its strategy says so to the others.
-static choir_status open_or_give_up(choir_strategy *s)
+static choir_status open_or_give_up(choir_strategy *s, const choir_strategy_options *o)
 {
-	const choir_status status = open_strategy(s);
-	if (status != CHOIR_OK && s->options.cluster != NULL)
-		chi_cluster_give_up(s->options.cluster);
+	choir_strategy_options all = { 0 };
+	choir_status status = chi_options_take("strategy: the options'", &all, sizeof all, o);
+	if (status == CHOIR_OK)
+		status = copy_options(s, &all);
+	if (status == CHOIR_OK)
+		status = open_strategy(s);
+	if (status != CHOIR_OK && all.cluster != NULL)
+		chi_cluster_give_up(all.cluster);
 	return status;
 }
 
@@ -409,7 +413,7 @@ choir_strategy *chi_strategy_new(
 	s->variables_end = &s->variables;
 	s->fork_generation = chi_fork_generation();
 	chi_mutex_init(&s->lock, CHI_RANK_STRATEGY, "strategy");
-	if (copy_options(s, o) != CHOIR_OK || open_or_give_up(s) != CHOIR_OK) {
+	if (open_or_give_up(s, o) != CHOIR_OK) {
 		choir_strategy_free(s);
 		return NULL;
 	}

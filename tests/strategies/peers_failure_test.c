@@ -292,6 +292,112 @@ static void test_collectives_that_differ(void **state)
 		}
 }
 
+// ---- Calls that fail on one worker before it has asked another.
+
+typedef enum { OPTIONS, ARGUMENTS, RESULTS, WRONG } wrong_call;
+
+static void a_bad_option(choir_strategy_options *o, int worker, void *user)
+{
+	if (*(wrong_call *) user == OPTIONS && worker == 1)
+		o->timeout = -2;
+}
+
+static choir_status sum_ones(choir_replica *r, void *user)
+{
+	(void) user;
+	choir_tensor *x = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(3), 1);
+	return choir_replica_all_reduce(r, CHOIR_SUM, x) == NULL ? choir_error_status() : CHOIR_OK;
+}
+
+static const char *one_calls_wrongly(choir_strategy *s, int worker, void *user)
+{
+	const wrong_call what = *(wrong_call *) user;
+	const char *found = what == OPTIONS ? "a timeout of -2" : "belong to another strategy";
+	if (s != NULL && what == OPTIONS)
+		return "a time-out that there is not";
+	if (s != NULL) { // else it has heard of worker 1 already
+		choir_strategy *other = choir_mirrored_strategy_new(
+				CHOIR_OPTIONS(choir_strategy_options, .devices = "cpu:0"));
+		choir_values *foreign = choir_values_new(other), *results = worker == 1 ? foreign : NULL;
+		const choir_status status = what == ARGUMENTS
+				? choir_strategy_run(s, sum_ones, NULL, worker == 1 ? foreign : NULL, NULL)
+				: choir_strategy_run(s, sum_ones, NULL, NULL, &results);
+		if (results != foreign)
+			choir_values_free(results);
+		choir_values_free(foreign);
+		choir_strategy_free(other);
+		if (status == CHOIR_OK)
+			return "the run went well";
+	}
+	return worker == 1 ? last_failure(CHOIR_INVALID, found, "")
+					   : last_failure(CHOIR_CANCELLED, "worker 1", found);
+}
+
+static choir_status next_batch(choir_distributed_dataset *data, choir_values *batch, int64_t *rows)
+{
+	CHOIR_TRY(choir_distributed_dataset_next(data, &batch));
+	*rows = choir_tensor_shape(choir_value_local(choir_values_find(batch, "number"), 0))->dim[0];
+	return CHOIR_OK;
+}
+
+// The second step fails on worker 1: for all of them, until they go back to the start.
+static const char *one_cannot_read(choir_strategy *s, int worker, void *user)
+{
+	(void) user;
+	const char *wrong = NULL;
+	choir_strategy *other =
+			choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options, .devices = "cpu:0"));
+	choir_values *batch = choir_values_new(s), *foreign = choir_values_new(other);
+	choir_distributed_dataset *data = choir_strategy_distribute_dataset(
+			s, choir_dataset_batch(choir_range_dataset_new("number", 0, 12, 1), 4), NULL);
+	int64_t rows = 0;
+	for (int turn = 0; turn < 2 && wrong == NULL; turn++) {
+		if (next_batch(data, batch, &rows) != CHOIR_OK || rows != 2)
+			wrong = "the first step";
+		for (int again = 0; again < 2 && wrong == NULL; again++) {
+			choir_values *to = worker == 1 && again == 0 ? foreign : batch;
+			if (next_batch(data, to, &rows) == CHOIR_OK)
+				wrong = "a step that worker 1 has not";
+			else
+				wrong = worker == 1
+						? last_failure(CHOIR_INVALID, "belongs to another strategy", "")
+						: last_failure(CHOIR_CANCELLED, "worker 1", "belongs to another strategy");
+		}
+		if (wrong == NULL && choir_distributed_dataset_rewind(data) != CHOIR_OK)
+			wrong = choir_error();
+	}
+	choir_values_free(batch);
+	choir_values_free(foreign);
+	choir_strategy_free(other);
+	return wrong;
+}
+
+static const char *one_alone(choir_strategy *s, int worker, void *user)
+{
+	(void) worker, (void) user;
+	if (choir_strategy_run_replica(s, 0, sum_ones, NULL, NULL) == CHOIR_OK)
+		return "a sum alone";
+	const char *wrong = last_failure(CHOIR_UNSUPPORTED, "needs all 2 replicas", "");
+	return wrong != NULL || choir_strategy_run(s, sum_ones, NULL, NULL, NULL) == CHOIR_OK
+			? wrong
+			: choir_error();
+}
+
+// spec: 2.17
+static void test_one_calls_wrongly(void **state)
+{
+	(void) state;
+	for (wrong_call what = OPTIONS; what < WRONG; what++)
+		peers_run(&(peers_job){ .replicas = 3,
+				.place = { 3, "cpu:0" },
+				.fn = one_calls_wrongly,
+				.options = a_bad_option,
+				.user = &what });
+	const peers_place two = { 2, "cpu:0" };
+	peers_run(&(peers_job){ .replicas = 2, .place = two, .fn = one_cannot_read });
+	peers_run(&(peers_job){ .replicas = 2, .place = two, .fn = one_alone });
+}
+
 // ---- Memory.
 
 static const char *train_somehow(choir_strategy *s, int worker, void *user)
@@ -336,6 +442,7 @@ int main(void)
 		cmocka_unit_test(test_variables),
 		cmocka_unit_test(test_a_replica_fails),
 		cmocka_unit_test(test_collectives_that_differ),
+		cmocka_unit_test(test_one_calls_wrongly),
 		cmocka_unit_test(test_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

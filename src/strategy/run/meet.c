@@ -111,11 +111,11 @@ static chi_meet *arrive(chi_replica *r, const chi_meet *like, chi_prepare_fn *pr
 {
 	chi_run *run = r->run;
 	const uint32_t number = r->sequence;
-	if (run->alone && run->strategy->replicas > 1) {
+	if (run->alone && run->strategy->in_sync > 1) {
 		choir_fail(CHOIR_UNSUPPORTED,
 				"replica %d is run alone, and is in %s, which needs all %d "
 				"replicas",
-				r->id, like->name, run->strategy->replicas);
+				r->id, like->name, run->strategy->in_sync);
 		return NULL;
 	}
 	while (run->first_meet != run->next_meet &&

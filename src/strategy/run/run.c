@@ -117,7 +117,7 @@ static void forget(chi_run *run)
 
 static void tell_of_failure(chi_run *run, bool first)
 {
-	if (first)
+	if (first && !run->alone) // whom nobody waits for
 		chi_group_abort(&run->strategy->group);
 	chi_light_stop(run);
 	chi_run_event(run);
@@ -282,7 +282,8 @@ static choir_status finish(chi_run *run)
 		if (run->task.results != NULL)
 			choir_values_clear(run->task.results);
 		chi_error_restore(&run->error);
-		chi_strategy_give_up(s, status);
+		if (!run->alone) // of which other workers know nothing
+			chi_strategy_give_up(s, status);
 	}
 	return status;
 }
@@ -291,7 +292,9 @@ choir_status chi_run_go(
 		chi_run *run, choir_replica_fn *fn, void *user, choir_values *args, choir_values *results)
 {
 	const chi_run_task task = { fn, user, args, results, run->strategy->step };
-	CHOIR_TRY(prepare(run, &task, false));
+	const choir_status ready = prepare(run, &task, false);
+	if (ready != CHOIR_OK) // the others would wait for this worker's replicas
+		return chi_strategy_give_up(run->strategy, ready);
 	chi_trace_begin(CHOIR_TRACE_OTHER, "run");
 	chi_fpenv_enter(&run->host);
 	send_lanes(run);
@@ -369,6 +372,7 @@ static choir_status run_in(
 	chi_context inside = { .kind = CHI_IN_CROSS, .strategy = run->strategy };
 	chi_context_push(&inside);
 	choir_status status = results == NULL ? CHOIR_OK : ready_results(run->strategy, args, results);
+	chi_strategy_give_up(run->strategy, status);
 	if (status == CHOIR_OK)
 		status = chi_run_go(run, fn, user, args, results == NULL ? NULL : *results);
 	chi_context_pop(&inside);

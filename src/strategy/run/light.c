@@ -155,6 +155,25 @@ static choir_status never(chi_replica *r, int k, uint32_t word)
 	return fail(r);
 }
 
+// Changes whenever a replica comes to something, or returns.
+static uint32_t moves(const chi_replica *r)
+{
+	uint32_t sum = chi_atomic32_load(&r->run->moves);
+	for (int k = 0; k < r->run->strategy->replicas; k++)
+		sum += chi_atomic32_load(&shown(r, k)->gate.word);
+	return sum;
+}
+
+// Until the gate's word changes. False: for as long as the time-out no replica has moved.
+static bool wait_for(const chi_replica *r, chi_gate *gate, uint32_t word)
+{
+	if (chi_gate_spin(gate, word))
+		return true;
+	const uint32_t before = moves(r);
+	return chi_gate_wait(gate, word, false, chi_clock_deadline(r->run->strategy->timeout)) ||
+			moves(r) != before;
+}
+
 // Waits until replica k has come to the light sum that r is in.
 static choir_status await(chi_replica *r, int k)
 {
@@ -168,8 +187,7 @@ static choir_status await(chi_replica *r, int k)
 		if ((word & (STOPPED | RETURNED)) != 0 || ahead(word, mine, MEETINGS) > 0)
 			return never(r, k, word);
 		chi_trace_begin(CHOIR_TRACE_WAIT, "all_reduce");
-		const bool in_time = chi_gate_spin(gate, word) ||
-				chi_gate_wait(gate, word, false, chi_clock_deadline(run->strategy->timeout));
+		const bool in_time = wait_for(r, gate, word);
 		chi_trace_end();
 		if (!in_time) {
 			choir_fail(CHOIR_TIMEOUT,

@@ -427,7 +427,10 @@ static choir_status prepared(chi_instance *in, bool mine, int by)
 			chi_error_save(&in->error);
 		chi_gate_open(&in->prepared, 1);
 	}
-	const double deadline = chi_clock_deadline(in->strategy->timeout);
+	// Who prepares may wait for other workers, as long as their cluster's time-out says, and
+	// always comes here.
+	const choir_strategy *s = in->strategy;
+	const double deadline = chi_clock_deadline(s->peers == NULL ? s->timeout : -1);
 	while (chi_atomic32_load(&in->prepared.word) == 0)
 		if (!chi_gate_wait(&in->prepared, 0, chi_instance_spins(in), deadline))
 			return choir_fail(CHOIR_TIMEOUT, "%s: preparing an update took too long",

@@ -5,6 +5,7 @@
 #include "choir/tape.h"
 
 #include "base/alloc.h"
+#include "short.h"
 #include "strategy/world.h"
 #include "tensor/buffer.h"
 
@@ -123,7 +124,7 @@ static void works_again(session *t)
 
 static void fail_each(const world_deal *deal, bool persistent)
 {
-	for (uint64_t n = 1;; n++) {
+	for (uint64_t n = 1;; n += STRIDE) {
 		session t = { 0 };
 		chi_buffer_trim();
 		chi_alloc_fail(n, persistent);

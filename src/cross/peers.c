@@ -17,6 +17,10 @@
 // In one round a worker gets all of all others' nodes, and adds up all of them: what it costs
 // grows with the square of the nodes, and what it saves is a message each way.
 enum { TAG = 0, SMALL = 256 << 10 };
+// A sum that others will read is made here first, and then copied. They have read the memory that
+// it goes to before, so its lines are in their caches too, and lines of another processor take far
+// longer to store to than to overwrite whole, as memcpy does from some KiB on.
+enum { APART = 16 << 10 };
 
 // ---- Who has what.
 
@@ -158,7 +162,7 @@ typedef struct {
 	bool once; // there is one round, and everybody sums everything
 	char *packed; // own nodes, one behind another for each worker; NULL: there is one node
 	char *come; // what the others send
-	char *spare;
+	char *spare, *apart;
 	char *sum;
 } summing;
 
@@ -242,10 +246,11 @@ static choir_status make_room(summing *s)
 	const size_t all = (size_t) s->c->elements * s->size;
 	size_t packed = 0, come, room;
 	const size_t spare = (size_t) (chi_tree_depth(p->replicas) + 1) * CHI_WALK_LEVEL;
+	const size_t aside = spare + APART;
 	if ((nodes > 1 && !chi_size_multiply(nodes, all, &packed)) ||
 			!chi_size_multiply(others, bytes_of(s, p->worker), &come) ||
 			!chi_size_round_up(packed, 64, &packed) || !chi_size_round_up(come, 64, &come) ||
-			!chi_size_add(packed, come, &room) || !chi_size_add(room, spare, &room))
+			!chi_size_add(packed, come, &room) || !chi_size_add(room, aside, &room))
 		return choir_fail(CHOIR_NO_MEMORY, "%s: too many elements", s->c->name);
 	if (room > p->room) {
 		chi_free(p->memory);
@@ -258,6 +263,7 @@ static choir_status make_room(summing *s)
 	s->packed = nodes > 1 ? p->memory : NULL;
 	s->come = (char *) p->memory + packed;
 	s->spare = s->come + come;
+	s->apart = s->spare + spare;
 	return CHOIR_OK;
 }
 
@@ -275,16 +281,19 @@ static choir_status add_up(const summing *s)
 							(size_t) (i - p->node[w]) * (size_t) count * s->size;
 	const choir_collective all = { .n = (size_t) p->node[p->workers], .parts = p->part };
 	const choir_collective *const one[] = { &all };
-	for (int64_t first = 0; first < count; first += CHI_WAY_SLICE) {
+	const int64_t most = APART / (int64_t) s->size;
+	const int64_t step = s->once || most > CHI_WAY_SLICE ? CHI_WAY_SLICE : most;
+	for (int64_t first = 0; first < count; first += step) {
 		const int64_t left = count - first;
-		chi_walk walk = chi_walk_begin(
-				one, 1, s->c->dtype, first, left < CHI_WAY_SLICE ? left : CHI_WAY_SLICE);
+		chi_walk walk = chi_walk_begin(one, 1, s->c->dtype, first, left < step ? left : step);
 		char *to = s->sum + (size_t) (from + first) * s->size;
-		(void) chi_walk_sum(&walk, 0, p->replicas, to, s->spare);
+		(void) chi_walk_sum(&walk, 0, p->replicas, s->once ? to : s->apart, s->spare);
 		if (walk.broken)
 			return choir_fail(CHOIR_INTERNAL,
 					"%s: the workers' parts do not cover the %d replicas", s->c->name,
 					p->replicas);
+		if (!s->once)
+			memcpy(to, s->apart, (size_t) walk.count * s->size);
 	}
 	return CHOIR_OK;
 }

@@ -196,35 +196,46 @@ static choir_status take_frame(chi_message *m, size_t came)
 	return status == CHOIR_OK ? CHOIR_OK : fail(m, status);
 }
 
+// Asks for the parts before end in turn, up to one that is not done. *came: bytes of the last.
+static choir_status test_parts(chi_message *m, int end, size_t *came)
+{
+	choir_cluster *c = m->cluster;
+	choir_status status = CHOIR_OK;
+	bool done = true;
+	chi_mutex_lock(&c->lock);
+	while (done && m->ended < end) {
+		status = c->table.test(c->self, m->ticket[m->ended], &done, came);
+		done = done && status == CHOIR_OK;
+		m->ended += done;
+	}
+	chi_mutex_unlock(&c->lock);
+	return status == CHOIR_OK ? CHOIR_OK : fail(m, status);
+}
+
 // Moves a message on; never blocks.
 static choir_status progress(chi_message *m)
 {
-	choir_cluster *c = m->cluster;
-	while (!m->done) {
-		CHOIR_TRY(chi_cluster_check(c));
-		bool done = false;
-		size_t came = 0;
-		chi_mutex_lock(&c->lock);
-		const choir_status status = c->table.test(c->self, m->ticket[m->ended], &done, &came);
-		m->ended += status == CHOIR_OK && done;
-		chi_mutex_unlock(&c->lock);
-		if (status != CHOIR_OK)
-			return fail(m, status);
-		if (!done)
-			return CHOIR_OK;
-		if (!m->sending && m->ended == 1)
+	size_t came = 0;
+	CHOIR_TRY(chi_cluster_check(m->cluster));
+	if (!m->sending && m->ended == 0) {
+		CHOIR_TRY(test_parts(m, 1, &came));
+		if (m->ended == 1)
 			CHOIR_TRY(take_frame(m, came));
-		m->done = m->ended == m->tickets;
 	}
+	if (m->ended < m->tickets && (m->sending || m->ended > 0))
+		CHOIR_TRY(test_parts(m, m->tickets, &came));
+	m->done = m->ended == m->tickets;
 	return CHOIR_OK;
 }
 
+// What is waited for most comes last: the receives of a round.
 static choir_status progress_all(chi_message *const m[], int n, const chi_message **waits_for)
 {
 	*waits_for = NULL;
-	for (int i = 0; i < n; i++) {
-		CHOIR_TRY(progress(m[i]));
-		if (!m[i]->done && *waits_for == NULL)
+	for (int i = n - 1; i >= 0; i--) {
+		if (!m[i]->done)
+			CHOIR_TRY(progress(m[i]));
+		if (!m[i]->done)
 			*waits_for = m[i];
 	}
 	return CHOIR_OK;

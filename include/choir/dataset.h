@@ -121,7 +121,8 @@ choir_dataset *choir_dataset_take(choir_dataset *d, int64_t elements);
 // All but the first so many.
 choir_dataset *choir_dataset_skip(choir_dataset *d, int64_t elements);
 // Elements index, index + count, index + 2 count, ... Each shard must get one: a source that has
-// some but fewer than count is CHOIR_INVALID in every shard; an empty one is just empty.
+// some but fewer than count is CHOIR_INVALID in every shard, before its first element; an empty
+// one is just empty.
 // Both CHOIR_SHARD_HINT: a distribution with the policy HINT puts in its workers and its worker,
 // and without one it is all elements (input.h).
 enum { CHOIR_SHARD_HINT = -3 };

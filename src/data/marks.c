@@ -42,7 +42,8 @@ static void thin_out(chi_marks *m)
 	m->n /= 2;
 	for (size_t i = 0; i < m->n; i++)
 		m->mark[i] = m->mark[2 * i + 1];
-	m->every *= 2;
+	if (m->every <= INT64_MAX / 2) // a repeat adds one for each pass, however often
+		m->every *= 2;
 }
 
 int64_t chi_marks_next(chi_marks *m, int64_t elements)

@@ -219,15 +219,18 @@ static choir_status pass_over(shard *s, int64_t elements)
 	return CHOIR_END;
 }
 
+// No shard hands out its first element before all of them have one.
 static choir_status shard_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
 {
 	shard *s = (shard *) d;
-	CHOIR_TRY(pass_over(s, s->seen == 0 ? s->index : s->count - 1));
+	const bool first = s->seen == 0;
+	CHOIR_TRY(pass_over(s, first || s->seen == s->count ? s->index : s->count - 1));
 	choir_status status = chi_dataset_read(d->from[0], column, d->spec.batch ? want : 1, got);
 	if (status == CHOIR_END)
 		return pass_over(s, 1); // the same end, and its error
-	s->seen += status == CHOIR_OK;
-	return status;
+	CHOIR_TRY(status);
+	s->seen++;
+	return first ? pass_over(s, s->count - 1 - s->index) : CHOIR_OK;
 }
 
 static choir_status shard_rewind(choir_dataset *d)

@@ -30,22 +30,21 @@ static choir_status fail_errno(choir_status status, const char *path, const char
 struct chi_file {
 	int fd;
 	uint64_t size; // when it was opened
+	struct timespec changed; // before it was opened
 	char path[];
 };
 
-static bool check_regular(int fd, const char *path, uint64_t *size)
+static bool check_regular(int fd, const char *path, struct stat *s)
 {
-	struct stat s;
-	if (chi_disk_stat(fd, &s) != 0) {
+	if (chi_disk_stat(fd, s) != 0) {
 		fail_errno(CHOIR_IO, path, "stat");
 		return false;
 	}
-	if (!S_ISREG(s.st_mode)) {
+	if (!S_ISREG(s->st_mode)) {
 		choir_fail(CHOIR_IO, "%s: is %s, needs to be a file", path,
-				S_ISDIR(s.st_mode) ? "a folder" : "a device, pipe or socket");
+				S_ISDIR(s->st_mode) ? "a folder" : "a device, pipe or socket");
 		return false;
 	}
-	*size = (uint64_t) s.st_size;
 	return true;
 }
 
@@ -58,15 +57,16 @@ chi_file *chi_file_open(const char *path)
 		fail_errno(missing ? CHOIR_NOT_FOUND : CHOIR_IO, path, "open");
 		return NULL;
 	}
-	uint64_t size;
+	struct stat s;
 	size_t path_bytes = strlen(path) + 1;
-	chi_file *f = check_regular(fd, path, &size) ? chi_alloc(sizeof(*f) + path_bytes) : NULL;
+	chi_file *f = check_regular(fd, path, &s) ? chi_alloc(sizeof(*f) + path_bytes) : NULL;
 	if (!f) {
 		close(fd);
 		return NULL;
 	}
 	f->fd = fd;
-	f->size = size;
+	f->size = (uint64_t) s.st_size;
+	f->changed = s.st_mtim;
 	memcpy(f->path, path, path_bytes);
 	return f;
 }
@@ -87,6 +87,21 @@ const char *chi_file_path(const chi_file *f)
 uint64_t chi_file_size(const chi_file *f)
 {
 	return f->size;
+}
+
+choir_status chi_file_check(chi_file *f)
+{
+	struct stat s;
+	if (chi_disk_stat(f->fd, &s) != 0)
+		return fail_errno(CHOIR_IO, f->path, "stat");
+	const uint64_t size = (uint64_t) s.st_size;
+	if (size == f->size && s.st_mtim.tv_sec == f->changed.tv_sec &&
+			s.st_mtim.tv_nsec == f->changed.tv_nsec)
+		return CHOIR_OK;
+	return choir_fail(CHOIR_CORRUPT,
+			"%s: was changed while it was read: it had %llu bytes when it was opened, and has "
+			"%llu",
+			f->path, (unsigned long long) f->size, (unsigned long long) size);
 }
 
 choir_status chi_file_read_some(chi_file *f, uint64_t offset, void *to, size_t bytes, size_t *got)

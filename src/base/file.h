@@ -13,6 +13,10 @@ chi_file *chi_file_open(const char *path); // NULL: CHOIR_NOT_FOUND or CHOIR_IO 
 void chi_file_close(chi_file *f);
 const char *chi_file_path(const chi_file *f);
 uint64_t chi_file_size(const chi_file *f);
+// CHOIR_CORRUPT: somebody has written to it, or cut it, since it was opened, by what the system
+// says of its size and of when it was changed last. A file of another name that took its name is
+// another file.
+choir_status chi_file_check(chi_file *f);
 // Exactly bytes from offset; a file that ends before is CHOIR_CORRUPT with both numbers.
 choir_status chi_file_read(chi_file *f, uint64_t offset, void *to, size_t bytes);
 // At most bytes; *got says how many (0: the end).

@@ -96,6 +96,7 @@ static choir_status refill(chi_gzip *z)
 	const uint64_t left = z->end - z->offset;
 	size_t got, want = left < sizeof z->in ? (size_t) left : sizeof z->in;
 	CHOIR_TRY(chi_file_read_some(z->file, z->offset, z->in, want, &got));
+	CHOIR_TRY(chi_file_check(z->file));
 	z->offset += got;
 	z->stream.next_in = z->in;
 	z->stream.avail_in = (unsigned) got;

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "data/dataset.h"
+#include "data/source/gzip.h"
 #include "data/step.h"
 #include "tensor/tensor.h"
 
@@ -78,6 +79,53 @@ const char *scratch_numbers(const char *name, int64_t n)
 	for (int64_t i = 0; i < n; i++)
 		numbers[i] = i;
 	return scratch_write(name, numbers, (size_t) n * sizeof *numbers);
+}
+
+unsigned char *scratch_read(const char *path, size_t *n)
+{
+	FILE *f = fopen(path, "rb");
+	assert_non_null(f);
+	assert_int_equal(fseek(f, 0, SEEK_END), 0);
+	*n = (size_t) ftell(f);
+	unsigned char *data = malloc(*n);
+	assert_non_null(data);
+	rewind(f);
+	assert_int_equal(fread(data, 1, *n, f), *n);
+	assert_int_equal(fclose(f), 0);
+	return data;
+}
+
+const char *scratch_npz(const char *name, const char *npy)
+{
+	static const char head[] = "PK\3\4\24\0\0\0\0\0\0\0\0\0";
+	size_t n, at = 0;
+	unsigned char *content = scratch_read(npy, &n), *zip = malloc(n + 256);
+	assert_non_null(zip);
+	const uint32_t sizes[] = { chi_gzip_checksum(0, content, n), (uint32_t) n, (uint32_t) n };
+	const uint16_t bytes_of_name[] = { 10, 0 }, count[] = { 0, 0, 1, 1 };
+#define PUT(data, bytes) (memcpy(zip + at, data, bytes), at += (bytes))
+	PUT(head, 14);
+	PUT(sizes, 12);
+	PUT(bytes_of_name, 4);
+	PUT("number.npy", 10);
+	PUT(content, n);
+	const uint32_t directory = (uint32_t) at;
+	PUT("PK\1\2\24\0", 6);
+	PUT(head + 4, 10);
+	PUT(sizes, 12);
+	PUT(bytes_of_name, 4);
+	PUT("\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 14);
+	PUT("number.npy", 10);
+	const uint32_t end[] = { (uint32_t) at - directory, directory };
+	PUT("PK\5\6", 4);
+	PUT(count, 8);
+	PUT(end, 8);
+	PUT("\0", 2);
+#undef PUT
+	const char *path = scratch_write(name, zip, at);
+	free(zip);
+	free(content);
+	return path;
 }
 
 // ---- In words.

@@ -16,6 +16,10 @@ int scratch_leave(void **state);
 const char *scratch_write(const char *name, const void *bytes, size_t n);
 const char *scratch_text(const char *name, const char *text);
 const char *scratch_numbers(const char *name, int64_t n); // 0, 1, ... n-1, each 8 bytes
+// numpy.savez of the npy file "number": an archive with one member, stored.
+const char *scratch_npz(const char *name, const char *npy);
+// The bytes of a file, which is not empty; the caller frees them.
+unsigned char *scratch_read(const char *path, size_t *n);
 
 // A pass of d, a line for each example: the columns' values with spaces between, those of a
 // column with a shape in brackets. A failure is the last line, "! STATUS text". The text is

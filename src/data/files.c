@@ -12,6 +12,7 @@ static choir_status too_few(const choir_dataset *d, int64_t files, int64_t count
 			d->step->name, (long long) files, (long long) count);
 }
 
+// count 0: whether it can be done at all, with as many files as it may need.
 static choir_status check(const choir_dataset *d, int64_t count)
 {
 	switch (d->step->files) {
@@ -58,6 +59,7 @@ static choir_status apply(choir_dataset *d, int64_t count, int64_t index)
 
 choir_status chi_dataset_shard_files(choir_dataset *d, int64_t count, int64_t index)
 {
+	CHOIR_TRY(check(d, 0)); // of one side without files it is said, not of the other's too few
 	CHOIR_TRY(check(d, count));
 	return apply(d, count, index);
 }

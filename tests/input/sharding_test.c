@@ -1,13 +1,8 @@
 // Who gets what with several workers, which are simulated here by their count and index, and with
-// batches whose size nobody knows; the policies of sharding.
+// batches whose size nobody knows; hints (files_test.c has sharding by file).
 #include "input/worker.h"
 
-#include "choir/library.h"
-
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 // Whatever the number of workers, replica k of all of them gets what replica k gets on one worker.
 // spec: V9, B16, 2.12
@@ -81,13 +76,6 @@ static void a_workers_stream_is_cut_by_the_cyclic_list(void **state)
 	choir_strategy_free(s);
 }
 
-static choir_status same(const choir_entry in[], choir_entry out[], void *user)
-{
-	(void) user;
-	memcpy(out[0].data, in[0].data, (size_t) choir_shape_elements(&in[0].shape) * sizeof(int64_t));
-	return CHOIR_OK;
-}
-
 // Batches of 8, and a last one of 5, for 3 replicas: pieces of ceil(8/3): 3, 3, 2, and 2, 2, 1.
 // spec: V5, 2.11
 static void an_unknown_batch_is_cut_into_ceil_pieces(void **state)
@@ -96,19 +84,19 @@ static void an_unknown_batch_is_cut_into_ceil_pieces(void **state)
 	choir_strategy *s = worker_strategy(3);
 	static reading l;
 	choir_dataset *d =
-			choir_dataset_map(choir_dataset_batch(worker_numbers(13), 8), NULL, same, NULL);
+			choir_dataset_map(choir_dataset_batch(worker_numbers(13), 8), NULL, worker_same, NULL);
 	read_steps(choir_strategy_distribute_dataset(s, d, NULL), 3, &l);
 	assert_int_equal(l.steps, 2);
 	assert_rows(&l, 0, ROWS(3, 3, 2));
 	assert_rows(&l, 1, ROWS(2, 2, 1));
 	assert_int_equal(l.number[1][2][0], 12);
 	// Trailing pieces may be empty: 4 over 3 is 2, 2, 0.
-	d = choir_dataset_map(choir_dataset_batch(worker_numbers(4), 8), NULL, same, NULL);
+	d = choir_dataset_map(choir_dataset_batch(worker_numbers(4), 8), NULL, worker_same, NULL);
 	read_steps(choir_strategy_distribute_dataset(s, d, NULL), 3, &l);
 	assert_rows(&l, 0, ROWS(2, 2, 0));
 	// drop_remainder makes the batch known through map; 6 items of 8 of 2 replicas need it not.
 	d = choir_dataset_map(
-			choir_dataset_batch_drop_remainder(worker_numbers(13), 8), NULL, same, NULL);
+			choir_dataset_batch_drop_remainder(worker_numbers(13), 8), NULL, worker_same, NULL);
 	read_steps(choir_strategy_distribute_dataset(s, d, NULL), 3, &l);
 	assert_int_equal(l.steps, 1);
 	assert_rows(&l, 0, ROWS(3, 3, 2));
@@ -116,13 +104,13 @@ static void an_unknown_batch_is_cut_into_ceil_pieces(void **state)
 	// Under DATA piece j falls to replica j of all: 6 over 2 workers of 2 is 2, 2, 2, 0.
 	s = worker_strategy(2);
 	for (int w = 0; w < 2; w++) {
-		d = choir_dataset_map(choir_dataset_batch(worker_numbers(6), 6), NULL, same, NULL);
+		d = choir_dataset_map(choir_dataset_batch(worker_numbers(6), 6), NULL, worker_same, NULL);
 		read_steps(of_worker(s, d, 2, w, CHOIR_AUTO_SHARD_DATA, 0), 2, &l);
 		assert_int_equal(l.steps, 1);
 		assert_rows(&l, 0, 2, w ? (int64_t[]){ 2, 0 } : (int64_t[]){ 2, 2 });
 		assert_int_equal(l.number[0][0][0], 4 * w);
 		// Without sharding a worker's local step takes the next R pieces of its own stream.
-		d = choir_dataset_map(choir_dataset_batch(worker_numbers(6), 6), NULL, same, NULL);
+		d = choir_dataset_map(choir_dataset_batch(worker_numbers(6), 6), NULL, worker_same, NULL);
 		read_steps(of_worker(s, d, 2, w, CHOIR_AUTO_SHARD_OFF, 0), 2, &l);
 		assert_int_equal(l.steps, 2);
 		assert_rows(&l, 0, ROWS(2, 2));
@@ -131,137 +119,197 @@ static void an_unknown_batch_is_cut_into_ceil_pieces(void **state)
 	choir_strategy_free(s);
 }
 
+// ---- The batch that is found where none is given.
+
+static bool all_of_them(const choir_entry in[], void *user)
+{
+	(void) in;
+	(void) user;
+	return true;
+}
+
+static choir_dataset *prefetched(choir_dataset *d)
+{
+	return choir_dataset_prefetch(d, 2);
+}
+
+static choir_dataset *taken(choir_dataset *d)
+{
+	return choir_dataset_take(d, 3);
+}
+
+static choir_dataset *skipped(choir_dataset *d)
+{
+	return choir_dataset_skip(d, 1);
+}
+
+static choir_dataset *repeated(choir_dataset *d)
+{
+	return choir_dataset_repeat(d, 2);
+}
+
+static choir_dataset *cached(choir_dataset *d)
+{
+	return choir_dataset_cache(d, NULL);
+}
+
+static choir_dataset *shuffled(choir_dataset *d)
+{
+	return choir_dataset_shuffle(d, 2, 1);
+}
+
+static choir_dataset *sharded(choir_dataset *d)
+{
+	return choir_dataset_shard(d, 2, 0);
+}
+
+static choir_dataset *filtered(choir_dataset *d)
+{
+	return choir_dataset_filter(d, all_of_them, NULL);
+}
+
+static choir_dataset *zipped(choir_dataset *d)
+{
+	static const uint8_t others[20];
+	const choir_column other = { "other", CHOIR_U8, CHOIR_SCALAR, others };
+	return choir_dataset_zip(
+			d, choir_dataset_batch(choir_memory_dataset_new(20, 1, &other, false), 5));
+}
+
+static choir_dataset *behind_equal(choir_dataset *d)
+{
+	return choir_dataset_concatenate(d, choir_dataset_batch(worker_numbers(10), 5));
+}
+
+static choir_dataset *behind_smaller(choir_dataset *d)
+{
+	return choir_dataset_concatenate(d, choir_dataset_batch(worker_numbers(10), 4));
+}
+
+static choir_dataset *mapped(choir_dataset *d)
+{
+	return choir_dataset_map(d, NULL, worker_same, NULL);
+}
+
+static choir_dataset *padded(choir_dataset *d)
+{
+	return choir_dataset_padded_batch(choir_dataset_unbatch(d), 5, NULL);
+}
+
+static choir_dataset *whole_and_mapped(choir_dataset *d)
+{
+	return mapped(choir_dataset_batch_drop_remainder(choir_dataset_unbatch(d), 5));
+}
+
+// A batch of 5 for 4 replicas is 2, 1, 1, 1 where it is known, and 2, 2, 1, 0 where it is not.
 // spec: B14, 2.11
 static void the_batch_is_found_through_steps_that_keep_it(void **state)
 {
 	(void) state;
-	choir_strategy *s = worker_strategy(2);
-	choir_dataset *d = choir_dataset_batch(worker_numbers(40), 8);
-	d = choir_dataset_take(choir_dataset_skip(choir_dataset_cache(d, NULL), 1), 3);
-	d = choir_dataset_prefetch(choir_dataset_shard(choir_dataset_shuffle(d, 2, 1), 1, 0), 1);
-	d = choir_dataset_batch(choir_dataset_unbatch(choir_dataset_repeat(d, 2)), 6);
+	static const struct {
+		choir_dataset *(*step)(choir_dataset *d);
+		bool known;
+	} steps[] = { { prefetched, true }, { taken, true }, { skipped, true }, { repeated, true },
+		{ cached, true }, { shuffled, true }, { sharded, true }, { filtered, true },
+		{ zipped, true }, { behind_equal, true }, { padded, true }, { whole_and_mapped, true },
+		{ mapped, false }, { behind_smaller, false } };
+	enum { STEPS = sizeof steps / sizeof steps[0] };
+	choir_strategy *s = worker_strategy(4);
 	static reading l;
-	choir_distributed_dataset *data = choir_strategy_distribute_dataset(s, d, NULL);
-	assert_int_equal(choir_distributed_dataset_cardinality(data), 8);
-	read_steps(data, 2, &l);
-	assert_int_equal(l.steps, 8);
-	for (int k = 0; k < 8; k++)
-		assert_rows(&l, k, ROWS(3, 3));
-	choir_strategy_free(s);
-}
-
-static char folder[] = "/tmp/choir-input-XXXXXX";
-
-// Writes n files; file f has 3 values, 10 f, 10 f + 1, 10 f + 2.
-static void write_files(int n)
-{
-	for (int f = 0; f < n; f++) {
-		char path[64];
-		snprintf(path, sizeof path, "%s/%d", folder, f);
-		const unsigned char bytes[] = { 0, 0, 8, 1, 0, 0, 0, 3, (unsigned char) (10 * f),
-			(unsigned char) (10 * f + 1), (unsigned char) (10 * f + 2) };
-		FILE *file = fopen(path, "wb");
-		assert_non_null(file);
-		fwrite(bytes, 1, sizeof bytes, file);
-		fclose(file);
-	}
-}
-
-static choir_status widen(const choir_entry in[], choir_entry out[], void *user)
-{
-	(void) user;
-	((int64_t *) out[0].data)[0] = ((const uint8_t *) in[0].data)[0];
-	return CHOIR_OK;
-}
-
-static choir_dataset *open_file(const choir_entry in[], void *user)
-{
-	static const choir_column column = { "number", CHOIR_I64, { 0, { 0 } }, NULL };
-	char path[64];
-	(void) user;
-	snprintf(path, sizeof path, "%s/%lld", folder, (long long) ((const int64_t *) in[0].data)[0]);
-	return choir_dataset_map(choir_idx_dataset_new(path, "value"),
-			CHOIR_OPTIONS(choir_map_options, .n = 1, .columns = &column), widen, NULL);
-}
-
-static choir_dataset *files(choir_dataset *list)
-{
-	return choir_dataset_interleave(
-			list, CHOIR_OPTIONS(choir_interleave_options, .files = true), open_file, NULL);
-}
-
-// spec: B9, B15, 2.12
-static void by_file_each_worker_reads_its_own(void **state)
-{
-	(void) state;
-	write_files(5);
-	choir_strategy *s = worker_strategy(1);
-	static reading l;
-	for (int policy = 0; policy < 2; policy++)
-		for (int w = 0; w < 2; w++) {
-			// The shuffle of the list goes behind the shard: worker 0 reads files 0, 2, 4.
-			choir_dataset *d = files(choir_dataset_shuffle(worker_numbers(5), 5, 1));
-			d = choir_dataset_batch(choir_dataset_prefetch(choir_dataset_shuffle(d, 9, 2), 2), 4);
-			choir_distributed_dataset *data = of_worker(
-					s, d, 2, w, policy ? CHOIR_AUTO_SHARD_AUTO : CHOIR_AUTO_SHARD_FILE, 0);
-			read_steps(data, 1, &l);
-			assert_int_equal(choir_distributed_dataset_auto_shard(data), CHOIR_AUTO_SHARD_FILE);
-			assert_false(choir_distributed_dataset_fell_back(data));
-			int64_t seen = 0;
-			for (int k = 0; k < l.steps; k++)
-				for (int64_t i = 0; i < l.rows[k][0]; i++, seen++)
-					assert_int_equal(l.number[k][0][i] / 10 % 2, w);
-			assert_int_equal(seen, w ? 6 : 9);
+	for (size_t a = 0; a < STEPS; a++)
+		for (size_t b = 0; b < STEPS; b++) { // one step behind another
+			if (steps[b].step == zipped &&
+					(steps[a].step == taken || steps[a].step == skipped ||
+							steps[a].step == repeated || steps[a].step == sharded ||
+							steps[a].step == behind_equal || steps[a].step == behind_smaller ||
+							a == b))
+				continue; // of other lengths
+			if (steps[a].step == zipped && steps[b].step != prefetched && steps[b].step != taken)
+				continue; // of other columns
+			const bool anew = steps[b].step == padded || steps[b].step == whole_and_mapped ||
+					(steps[b].step == mapped && steps[a].step == whole_and_mapped);
+			choir_dataset *d = choir_dataset_batch(worker_numbers(20), 5);
+			read_steps(choir_strategy_distribute_dataset(s, steps[b].step(steps[a].step(d)), NULL),
+					4, &l);
+			if (anew || (steps[a].known && steps[b].known))
+				assert_rows(&l, 0, ROWS(2, 1, 1, 1));
+			else
+				assert_rows(&l, 0, ROWS(2, 2, 1, 0));
 		}
 	choir_strategy_free(s);
 }
 
-static int warnings;
-static void count_warnings(choir_log_level level, const char *line, void *user)
-{
-	(void) user;
-	warnings += level == CHOIR_LOG_WARNING && strstr(line, "nothing that reads files") != NULL;
-}
-
-// spec: B16, E39, E41, V10, 2.12, 2.19
-static void what_cannot_be_sharded_by_file(void **state)
+// W steps of each worker are G examples, those of all workers in a step are G, and no two sizes
+// differ by more than one, until the end.
+// spec: 2.11
+static void the_cyclic_lists_of_all_workers_are_global_batches(void **state)
 {
 	(void) state;
-	write_files(1);
-	choir_strategy *s = worker_strategy(1);
-	assert_null(of_worker(
-			s, choir_dataset_batch(worker_numbers(9), 2), 2, 0, CHOIR_AUTO_SHARD_FILE, 0));
-	assert_input_failed(CHOIR_NOT_FOUND, "nothing that reads files was found: \"memory dataset\"");
-	choir_log_set(CHOIR_LOG_WARNING, count_warnings, NULL);
-	choir_distributed_dataset *data = of_worker(
-			s, choir_dataset_batch(worker_numbers(9), 2), 2, 0, CHOIR_AUTO_SHARD_AUTO, 0);
-	choir_log_set(CHOIR_LOG_WARNING, NULL, NULL);
-	assert_non_null(data);
-	assert_int_equal(warnings, 1);
-	assert_true(choir_distributed_dataset_fell_back(data));
-	assert_int_equal(choir_distributed_dataset_auto_shard(data), CHOIR_AUTO_SHARD_DATA);
-	// A zip of which one side alone reads files: FILE is an error, AUTO is DATA.
-	for (int w = 0; w < 2; w++) // too few files: the same error for every worker, also for AUTO
-		for (int policy = 0; policy < 2; policy++) {
-			choir_dataset *d = choir_dataset_batch(files(worker_numbers(1)), 2);
-			assert_null(of_worker(
-					s, d, 2, w, policy ? CHOIR_AUTO_SHARD_AUTO : CHOIR_AUTO_SHARD_FILE, 0));
-			assert_input_failed(
-					CHOIR_INVALID, "interleave: 1 files for 2 workers, at least 1 each");
+	static reading l[4];
+	for (int workers = 2; workers <= 4; workers++)
+		for (int r = 1; r <= 2; r++) {
+			choir_strategy *s = worker_strategy(r);
+			for (int64_t g = 1; g <= 11; g++) {
+				int64_t of_worker_so_far[4] = { 0 };
+				for (int w = 0; w < workers; w++)
+					read_steps(of_worker(s, choir_dataset_batch(worker_numbers(60), 7), workers, w,
+									   CHOIR_AUTO_SHARD_OFF, g),
+							r, &l[w]);
+				for (int k = 0; (k / workers + 1) * g <= 60 && k < MOST_STEPS; k++) {
+					int64_t all = 0;
+					for (int w = 0; w < workers; w++)
+						for (int i = 0; i < r; i++) {
+							const int64_t rows = l[w].rows[k][i], least = g / (workers * r);
+							assert_in_range(rows, least, least + 1);
+							all += rows;
+							of_worker_so_far[w] += rows;
+						}
+					assert_int_equal(all, g);
+					for (int w = 0; w < workers && k % workers == workers - 1; w++)
+						assert_int_equal(of_worker_so_far[w], (k / workers + 1) * g);
+				}
+			}
+			choir_strategy_free(s);
 		}
-	char path[64];
-	snprintf(path, sizeof path, "%s/0", folder);
-	assert_null(of_worker(s, choir_dataset_batch(choir_idx_dataset_new(path, "number"), 2), 3, 1,
-			CHOIR_AUTO_SHARD_FILE, 0));
-	assert_input_failed(CHOIR_INVALID, "idx dataset: 1 files for 3 workers");
-	assert_null(of_worker(s,
-			choir_dataset_batch(choir_dataset_zip(choir_idx_dataset_new(path, "a"),
-										choir_dataset_take(worker_numbers(9), 3)),
-					2),
-			1, 2, CHOIR_AUTO_SHARD_FILE, 0)); // one worker: there is no worker 2
-	assert_input_failed(CHOIR_INVALID, "worker 2 given, 0 to 0 needed");
-	choir_strategy_free(s);
 }
+
+// ---- Whole batches.
+
+// Batch i of all is replica i mod N's, on whichever worker that is: with one replica each, worker
+// i mod W's.
+// spec: B27, V9, 2.12
+static void whole_batches_fall_to_the_replicas_in_turn(void **state)
+{
+	(void) state;
+	static reading l;
+	for (int workers = 1; workers <= 3; workers++)
+		for (int r = 1; r <= 2; r++)
+			for (int64_t examples = 0; examples <= 40; examples += 5) {
+				choir_strategy *s = worker_strategy(r);
+				const int n = workers * r;
+				for (int w = 0; w < workers; w++) {
+					choir_distributed_dataset *data = choir_strategy_distribute_dataset(s,
+							choir_dataset_batch(worker_numbers(examples), 3),
+							CHOIR_OPTIONS(choir_input_options, .workers = workers, .worker = w,
+									.per_replica_batches = true, .buffer = w));
+					const int64_t batches = (examples + 2) / 3, steps = (batches + n - 1) / n;
+					assert_int_equal(choir_distributed_dataset_cardinality(data), steps);
+					read_steps(data, r, &l);
+					assert_int_equal(l.steps, steps);
+					for (int k = 0; k < steps; k++)
+						for (int i = 0; i < r; i++) {
+							const int64_t first = 3 * ((int64_t) k * n + w * r + i);
+							const int64_t left = first < examples ? examples - first : 0;
+							assert_int_equal(l.rows[k][i], left < 3 ? left : 3);
+							for (int64_t x = 0; x < l.rows[k][i]; x++)
+								assert_int_equal(l.number[k][i][x], first + x);
+						}
+				}
+				choir_strategy_free(s);
+			}
+}
+
+// ---- Hints.
 
 // spec: E39, 2.12
 static void a_hint_says_where_to_shard(void **state)
@@ -298,6 +346,11 @@ static void a_hint_says_where_to_shard(void **state)
 		assert_int_equal(l.status, CHOIR_INVALID);
 		assert_input_failed(
 				CHOIR_INVALID, "shard: 2 elements for 3 shards, at least 1 each needed");
+		// None at all are the end.
+		d = choir_dataset_shard(worker_numbers(0), CHOIR_SHARD_HINT, CHOIR_SHARD_HINT);
+		read_steps(of_worker(s, choir_dataset_batch(d, 2), 3, w, CHOIR_AUTO_SHARD_HINT, 0), 1, &l);
+		assert_int_equal(l.steps, 0);
+		assert_int_equal(l.status, CHOIR_END);
 	}
 	choir_strategy_free(s);
 }
@@ -318,23 +371,6 @@ static void one_worker_is_never_sharded(void **state)
 	choir_strategy_free(s);
 }
 
-static int make_folder(void **state)
-{
-	(void) state;
-	return mkdtemp(folder) == NULL ? -1 : 0;
-}
-
-static int remove_folder(void **state)
-{
-	(void) state;
-	for (int f = 0; f < 5; f++) {
-		char path[64];
-		snprintf(path, sizeof path, "%s/%d", folder, f);
-		unlink(path);
-	}
-	return rmdir(folder);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -342,10 +378,10 @@ int main(void)
 		cmocka_unit_test(a_workers_stream_is_cut_by_the_cyclic_list),
 		cmocka_unit_test(an_unknown_batch_is_cut_into_ceil_pieces),
 		cmocka_unit_test(the_batch_is_found_through_steps_that_keep_it),
-		cmocka_unit_test(by_file_each_worker_reads_its_own),
-		cmocka_unit_test(what_cannot_be_sharded_by_file),
+		cmocka_unit_test(the_cyclic_lists_of_all_workers_are_global_batches),
+		cmocka_unit_test(whole_batches_fall_to_the_replicas_in_turn),
 		cmocka_unit_test(a_hint_says_where_to_shard),
 		cmocka_unit_test(one_worker_is_never_sharded),
 	};
-	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }

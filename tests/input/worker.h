@@ -20,6 +20,7 @@ typedef struct {
 } reading;
 
 choir_dataset *worker_numbers(int64_t n); // "number": 0, 1, ... n - 1; at most MOST
+choir_map_fn worker_same; // numbers as they are
 choir_strategy *worker_strategy(int replicas);
 void assert_input_failed(choir_status status, const char *text); // and forgets it
 // Reads to the end, a failure, or MOST_STEPS steps.

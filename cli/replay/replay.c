@@ -108,7 +108,6 @@ static choir_status recall(replay *r)
 static choir_status begin(replay *r)
 {
 	CHOIR_TRY(train_make(&r->t));
-	CHOIR_TRY(train_open_share(&r->t, r->t.strategy, 0));
 	if (!r->plan.has_from)
 		return CHOIR_OK;
 	const char *epochs = choir_checkpoint_list_metadata(r->list, r->plan.from, "train/epochs");

@@ -136,7 +136,6 @@ choir_status train_open_checkpoints(training *t)
 			CHOIR_OPTIONS(choir_checkpoint_options, .keep = (int) o->keep, .asynchronous = true));
 	if (t->checkpoints == NULL)
 		return choir_error_status();
-	CHOIR_TRY(train_open_share(t, t->strategy, 0)); // whose place is in the checkpoint
 	catch_signals();
 	return go_on(t);
 }

@@ -23,8 +23,9 @@ static choir_dataset *standardized(const training *t, choir_dataset *d)
 }
 
 // Who reads what, of one worker's share; and, unasked, that a policy could not be followed.
-static choir_status show_split(const training *t, int64_t workers, int worker)
+choir_status train_show_split(const training *t, int worker)
 {
+	const int64_t workers = choir_strategy_workers(t->strategy);
 	const choir_distributed_dataset *examples = t->share[worker].examples;
 	if (choir_distributed_dataset_fell_back(examples) && !t->given->json)
 		printf("no files to share out: every worker reads everything\n");
@@ -70,9 +71,8 @@ choir_status train_open_share(training *t, choir_strategy *group, int worker)
 		d = choir_dataset_shuffle(d, t->train_examples, t->given->seed);
 	d = choir_dataset_batch(d, t->given->batch);
 	t->share[worker].examples = choir_strategy_distribute_dataset(
-			group, d, CHOIR_OPTIONS(choir_input_options, .buffer = 1));
-	return t->share[worker].examples == NULL ? choir_error_status()
-											 : show_split(t, workers, worker);
+			group, d, CHOIR_OPTIONS(choir_input_options, .buffer = 1, .begin_now = true));
+	return t->share[worker].examples == NULL ? choir_error_status() : CHOIR_OK;
 }
 
 // Measures the inputs of the examples to train on.
@@ -88,7 +88,18 @@ static choir_status measure(training *t)
 	return status;
 }
 
-// The test examples; every worker makes its share of the others.
+static choir_status open_test(training *t)
+{
+	if (t->test_examples == 0)
+		return CHOIR_OK;
+	choir_dataset *d = standardized(t, choir_dataset_skip(ordered(t), t->train_examples));
+	t->test = choir_strategy_distribute_dataset(
+			t->strategy, choir_dataset_batch(d, t->given->batch), NULL);
+	return t->test == NULL ? choir_error_status() : CHOIR_OK;
+}
+
+// The test examples, and those of a worker that is alone, which are read from now on. Of several,
+// each makes its share itself.
 choir_status train_make_input(training *t)
 {
 	if (t->data.standardized)
@@ -97,10 +108,7 @@ choir_status train_make_input(training *t)
 	if (t->share == NULL)
 		return choir_fail(
 				CHOIR_NO_MEMORY, "no memory for %d workers", choir_strategy_workers(t->strategy));
-	if (t->test_examples == 0)
-		return CHOIR_OK;
-	choir_dataset *d = standardized(t, choir_dataset_skip(ordered(t), t->train_examples));
-	t->test = choir_strategy_distribute_dataset(
-			t->strategy, choir_dataset_batch(d, t->given->batch), NULL);
-	return t->test == NULL ? choir_error_status() : CHOIR_OK;
+	CHOIR_TRY(open_test(t));
+	return choir_strategy_workers(t->strategy) > 1 ? CHOIR_OK
+												   : train_open_share(t, t->strategy, 0);
 }

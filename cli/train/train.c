@@ -177,8 +177,10 @@ static choir_status work(choir_strategy *group, int worker, void *user)
 	training *t = user;
 	share *own = &t->share[worker];
 	choir_status status;
-	if (own->examples == NULL)
+	if (own->examples == NULL) {
 		CHOIR_TRY(train_open_share(t, group, worker));
+		CHOIR_TRY(train_show_split(t, worker));
+	}
 	if (!t->resumed)
 		own->done = 0;
 	while ((status = choir_distributed_dataset_next(own->examples, &own->batch)) == CHOIR_OK) {
@@ -276,6 +278,8 @@ static choir_status train(training *t)
 	choir_log_set(CHOIR_LOG_WARNING, train_say_warning, NULL);
 	CHOIR_TRY(train_make(t));
 	train_say_start(t);
+	if (t->share[0].examples != NULL)
+		CHOIR_TRY(train_show_split(t, 0));
 	CHOIR_TRY(train_trace_start(t));
 	const choir_status status = train_and_save(t);
 	const choir_status traced = train_trace_stop(t, status);

@@ -79,10 +79,12 @@ void train_free(training *t);
 // What each replica does in a step; user is the training.
 choir_status train_step(choir_replica *r, void *user);
 
-// The test examples, and room for the shares of the workers.
+// The test examples, and room for the shares of the workers; of one alone also the share.
 choir_status train_make_input(training *t);
 // Makes the share of a worker, whose strategy group is.
 choir_status train_open_share(training *t, choir_strategy *group, int worker);
+// If it is asked for.
+choir_status train_show_split(const training *t, int worker);
 
 // How far it is, at most ten times a second, where standard output is a terminal. done: the
 // examples of one worker in this epoch; the others are about as far.

@@ -68,15 +68,19 @@ typedef struct choir_input_options {
 	// steps read; it starts with the first batch. CHOIR_NONE: none, so that nothing is read but
 	// what a step needs. 0: as many as 1 MiB holds, from one to eight, where the dataset reads
 	// files and calls no function of the program, which would see that thread; else none, and
-	// none behind a prefetch step. Such a
-	// dataset is also read on behind the end of a pass, into the next, unless rows of it were
-	// left out.
+	// none behind a prefetch step. Such a dataset is also read on behind the end of a pass, into
+	// the next, unless rows of it were left out.
 	int buffer;
+	// Reading ahead begins now, so that a shuffle's buffer fills while the program still makes its
+	// variables. Of datasets that call no function of the program; with others it waits for the
+	// first batch all the same.
+	bool begin_now;
 } choir_input_options;
 
 // Distributes d over the replicas of s. d is taken over, also on failure; o may be NULL. Nothing
-// is read before the first batch is asked for. With one replica and no global_batch, the
-// dataset's batches are handed on as they come. Errors: d is NULL: the first cause stays.
+// is read before the first batch is asked for, unless o says begin_now. With one replica and no
+// global_batch, the dataset's batches are handed on as they come. Errors: d is NULL: the first
+// cause stays.
 // CHOIR_INVALID: d has no batch step and o names no global batch; a negative one; a worker that
 // there is not, or not this one in the strategy's cluster; fewer files than workers; workers in
 // step whose options, or under DATA whose datasets, differ; place_on_device without PER_REPLICA or

@@ -270,6 +270,15 @@ static choir_status start(chi_ahead *a)
 	return CHOIR_OK;
 }
 
+choir_status chi_ahead_begin(chi_ahead *a)
+{
+	CHOIR_TRY(start(a));
+	chi_mutex_lock(&a->mutex);
+	begin(a);
+	chi_mutex_unlock(&a->mutex);
+	return CHOIR_OK;
+}
+
 static choir_status hand_over(const chi_ahead *a, const slot *s, chi_target *to)
 {
 	const size_t n = a->data->feed[0].spec->n;

@@ -267,8 +267,10 @@ static bool read_ahead(choir_distributed_dataset *data)
 	const int steps = some ? fitting_steps(data) : data->o.buffer;
 	if (steps < 1) // CHOIR_NONE too
 		return true;
-	data->ahead = chi_ahead_new(data, steps, some, by_itself && data->feeds == 1);
-	return data->ahead != NULL;
+	const bool alone = by_itself && data->feeds == 1;
+	data->ahead = chi_ahead_new(data, steps, some, alone);
+	return data->ahead != NULL &&
+			(!alone || !data->o.begin_now || chi_ahead_begin(data->ahead) == CHOIR_OK);
 }
 
 // The last of what can fail here alone. NULL: a failure.

@@ -93,6 +93,8 @@ choir_status chi_input_read_step(choir_distributed_dataset *data, chi_target *to
 // goes_on, those of the next one. together: half of them at a time. NULL: a failure.
 chi_ahead *chi_ahead_new(choir_distributed_dataset *data, int steps, bool together, bool goes_on);
 void chi_ahead_free(chi_ahead *a);
+// Begins to read before a step is asked for.
+choir_status chi_ahead_begin(chi_ahead *a);
 // The next step, whose tensors go to to->frame; as chi_input_read_step.
 choir_status chi_ahead_take(chi_ahead *a, chi_target *to);
 // Nothing is read any more, and what was read is forgotten. NULL is fine.

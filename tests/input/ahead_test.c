@@ -164,11 +164,75 @@ static void behind_an_end_the_next_pass_is_begun(void **state)
 	choir_strategy_free(s);
 }
 
+static bool count_call(const choir_entry in[], void *user)
+{
+	(void) in;
+	++*(int *) user;
+	return true;
+}
+
+// The rows of a file, all of which go through a shuffle before the first batch; calls counts those
+// of a function on the way, if it is not NULL.
+static choir_distributed_dataset *open_now(choir_strategy *s, choir_dataset **d, int *calls)
+{
+	*d = choir_csv_dataset_new(
+			write_rows(false), CHOIR_OPTIONS(choir_csv_options, .columns = 1, .column = &column));
+	if (calls != NULL)
+		*d = choir_dataset_filter(*d, count_call, calls);
+	*d = choir_dataset_batch(choir_dataset_shuffle(*d, ROWS, 5), 500);
+	return choir_strategy_distribute_dataset(
+			s, *d, CHOIR_OPTIONS(choir_input_options, .buffer = 1, .begin_now = true));
+}
+
+// Nobody has asked for a batch, and the shuffle's buffer is filled; what comes is what comes
+// without, from wherever the program begins.
+static void what_is_to_begin_now_is_read_before_the_first_batch(void **state)
+{
+	(void) state;
+	choir_strategy *s = worker_strategy(2);
+	choir_dataset *d;
+	choir_distributed_dataset *plain = NULL, *data = NULL;
+	choir_input_position middle = { .size = sizeof middle };
+	for (int way = 0; way < 3; way++) {
+		choir_dataset *other = choir_csv_dataset_new(write_rows(false),
+				CHOIR_OPTIONS(choir_csv_options, .columns = 1, .column = &column));
+		other = choir_dataset_batch(choir_dataset_shuffle(other, ROWS, 5), 500);
+		plain = choir_strategy_distribute_dataset(
+				s, other, CHOIR_OPTIONS(choir_input_options, .buffer = CHOIR_NONE));
+		assert_non_null(plain);
+		data = open_now(s, &d, NULL);
+		assert_non_null(data);
+		const double start = chi_clock_now();
+		while (way < 2 && delivered(d) != 2048 && chi_clock_now() - start < 60)
+			usleep(1000);
+		assert_true(way == 2 || delivered(d) == 2048);
+		if (way == 1) { // while it is read, or before
+			assert_int_equal(choir_distributed_dataset_restore(data, &middle), CHOIR_OK);
+			assert_int_equal(choir_distributed_dataset_restore(plain, &middle), CHOIR_OK);
+		}
+		if (way == 2)
+			rewind_both(data, plain);
+		assert_false(read_both(data, plain, 2));
+		assert_int_equal(choir_distributed_dataset_save(data, &middle), CHOIR_OK);
+		assert_true(read_both(data, plain, 7));
+		rewind_both(data, plain);
+		assert_true(read_both(data, plain, 7));
+	}
+	int calls = 0; // the program's functions are called when it asks
+	data = open_now(s, &d, &calls);
+	assert_non_null(data);
+	usleep(10000);
+	assert_int_equal(calls, 0);
+	assert_non_null(open_now(s, &d, NULL)); // and nothing is taken of it
+	choir_strategy_free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_pass_begun_early_is_the_pass),
 		cmocka_unit_test(behind_an_end_the_next_pass_is_begun),
+		cmocka_unit_test(what_is_to_begin_now_is_read_before_the_first_batch),
 	};
 	return cmocka_run_group_tests(tests, write_file, scratch_leave);
 }

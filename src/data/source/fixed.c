@@ -1,7 +1,8 @@
 // Records of one size, each the same fields one behind the other, as CIFAR-10 has them. Where
 // the fields are large and their bytes are already what the columns need, the system puts each
 // where it belongs and nothing is copied; else records come in blocks that stay in a core's
-// cache and are taken apart there.
+// cache and are taken apart there. A block is whole pages of the file, which the system copies
+// faster than pieces of them; what it has of its last record is put before the next one.
 #include "data/step.h"
 
 #include <inttypes.h>
@@ -18,7 +19,8 @@
 #include "tensor/tensor.h"
 
 enum {
-	BLOCK_BYTES = 128 * 1024,
+	BLOCK_BYTES = 256 * 1024,
+	PAGE = 4096,
 	MOST_BYTES = 1 << 20,
 	LARGE_FIELD = 512,
 	NO_COLUMN = CHI_MAX_COLUMNS
@@ -46,8 +48,9 @@ typedef struct {
 	int64_t number; // of the next record of the file
 	size_t rest; // bytes behind the last whole record
 	unsigned char *block;
-	size_t block_records;
+	size_t begin, room; // of the block: where bytes are read to, and how many; before it, a record
 	size_t first, last; // bytes of the block that are still to be taken apart
+	uint64_t place; // of the file: how far it was read
 } fixed;
 
 static const char what[] = "fixed dataset";
@@ -128,7 +131,9 @@ static choir_status open_next(fixed *f)
 		return choir_error_status();
 	f->next_path++;
 	f->number = 0;
-	f->rest = f->first = f->last = 0;
+	f->rest = 0;
+	f->first = f->last = f->begin;
+	f->place = f->header;
 	CHOIR_TRY(count_records(f, f->reader, &records)); // it may have changed
 	return pass_header(f);
 }
@@ -199,21 +204,24 @@ static choir_status take_apart(
 // small compressed file, which shows at its end, is seen before any record of it is believed.
 static choir_status fill_block(fixed *f)
 {
-	f->first = f->last = 0;
-	return chi_reader_read(f->reader, f->block, f->block_records * f->record, &f->last);
+	const size_t left = f->last - f->first; // of one record
+	size_t got;
+	memmove(f->block + f->begin - left, f->block + f->first, left);
+	f->first = f->begin - left;
+	f->last = f->begin;
+	CHOIR_TRY(chi_reader_read(
+			f->reader, f->block + f->begin, f->room - (size_t) (f->place % PAGE), &got));
+	f->last += got;
+	f->place += got;
+	return CHOIR_OK;
 }
 
 static choir_status read_block(fixed *f, void *const column[], int64_t want, size_t *got)
 {
-	size_t records = (uint64_t) want < f->block_records ? (size_t) want : f->block_records;
-	if (f->first == f->last) {
-		const choir_status status = fill_block(f);
-		if (status != CHOIR_OK)
-			f->last = 0;
-		CHOIR_TRY(status);
-	}
+	if (f->last - f->first < f->record)
+		CHOIR_TRY(fill_block(f));
 	const size_t left = f->last - f->first, there = left / f->record;
-	records = records < there ? records : there;
+	const size_t records = (uint64_t) want < there ? (size_t) want : there;
 	for (size_t i = 0; i < records; i++, f->first += f->record)
 		CHOIR_TRY(
 				take_apart(f, f->number + (int64_t) i, f->block + f->first, column, (int64_t) i));
@@ -302,6 +310,7 @@ static choir_status fixed_seek(choir_dataset *d, int64_t elements)
 		if (!chi_size_multiply((size_t) left, f->record, &bytes))
 			bytes = SIZE_MAX;
 		CHOIR_TRY(chi_reader_read(f->reader, NULL, bytes, &got));
+		f->place += got;
 		f->number += (int64_t) (got / f->record);
 		left -= (int64_t) (got / f->record);
 		if (left > 0)
@@ -404,8 +413,10 @@ static choir_status set_fields(fixed *f, size_t n, const choir_field fields[])
 	for (size_t i = 0; i < n; i++)
 		CHOIR_TRY(set_field(f, &fields[i], &column));
 	f->scatter = f->scatter && f->record / n >= LARGE_FIELD;
-	f->block_records = f->record < BLOCK_BYTES ? BLOCK_BYTES / f->record : 1;
-	f->block = chi_alloc_aligned(f->block_records * f->record);
+	const size_t pages = (f->record + PAGE - 1) / PAGE * PAGE; // a record is at most 2 GiB
+	f->begin = f->first = f->last = pages;
+	f->room = pages < BLOCK_BYTES ? BLOCK_BYTES : pages + PAGE;
+	f->block = chi_alloc_aligned(f->begin + f->room);
 	if (!f->block)
 		return CHOIR_NO_MEMORY;
 	CHOIR_TRY(count_all(f, &f->base.spec.examples));

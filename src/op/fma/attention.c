@@ -46,51 +46,71 @@ static const float *input(const choir_kernel_call *call, size_t i)
 	return call->in[i].data;
 }
 
-choir_status chi_fma_attention(const choir_kernel_call *call)
+// The head of a number: those of an example lie beside each other. all has the pointers of the
+// first, and those that are NULL stay so.
+static chi_fma_head head_at(const chi_fma_head *all, int64_t heads, int64_t number)
+{
+	const int64_t example = number / heads, column = number % heads * all->width;
+	const int64_t q = example * all->queries * all->q_row + column;
+	const int64_t kv = example * all->keys * all->kv_row + column;
+	const int64_t y = example * all->queries * all->y_row + column;
+	chi_fma_head h = *all;
+	h.q += q;
+	h.k += kv;
+	h.v += kv;
+	if (h.dy == NULL) {
+		h.y += y;
+		return h;
+	}
+	h.dy += y;
+	h.dq += q;
+	h.dk += kv;
+	h.dv += kv;
+	return h;
+}
+
+// One head after the other, each knowing the one after it.
+static void work_on_all(const choir_kernel_call *call, const chi_fma_head *all,
+		void (*work)(const chi_fma_head *h))
 {
 	const choir_attention_attributes *a = call->attributes;
+	const int64_t count = call->in[0].shape.dim[0] * a->heads;
+	chi_fma_head h = head_at(all, a->heads, 0);
+	for (int64_t i = 1; i < count; i++) {
+		const chi_fma_head next = head_at(all, a->heads, i);
+		h.next = &next;
+		work(&h);
+		h = next;
+	}
+	work(&h);
+}
+
+choir_status chi_fma_attention(const choir_kernel_call *call)
+{
 	const size_t n = call->n;
-	chi_fma_head h = head_of(call, n);
-	const float *q = input(call, 0), *k = n == 1 ? q + h.y_row : input(call, 1);
-	const float *v = n == 1 ? k + h.y_row : input(call, 2);
-	float *y = call->out->data;
-	for (int64_t i = 0; i < call->in[0].shape.dim[0]; i++)
-		for (int64_t index = 0; index < a->heads; index++) {
-			const int64_t column = index * h.width, kv = i * h.keys * h.kv_row + column;
-			h.q = q + i * h.queries * h.q_row + column;
-			h.k = k + kv;
-			h.v = v + kv;
-			h.y = y + i * h.queries * h.y_row + column;
-			chi_fma_best()->attention(&h);
-		}
+	chi_fma_head all = head_of(call, n);
+	all.q = input(call, 0);
+	all.k = n == 1 ? all.q + all.y_row : input(call, 1);
+	all.v = n == 1 ? all.k + all.y_row : input(call, 2);
+	all.y = call->out->data;
+	work_on_all(call, &all, chi_fma_best()->attention);
 	return CHOIR_OK;
 }
 
 // out is laid out as the packed input, or is the gradients of q, k and v behind each other.
 choir_status chi_fma_attention_gradient(const choir_kernel_call *call)
 {
-	const choir_attention_attributes *a = call->attributes;
 	const size_t n = call->n - 1;
-	chi_fma_head h = head_of(call, n);
+	chi_fma_head all = head_of(call, n);
 	const int64_t examples = call->in[0].shape.dim[0];
-	const float *q = input(call, 0), *k = n == 1 ? q + h.y_row : input(call, 1);
-	const float *v = n == 1 ? k + h.y_row : input(call, 2), *dy = input(call, n);
-	float *dq = call->out->data;
-	float *dk = dq + (n == 1 ? h.y_row : examples * h.queries * h.q_row);
-	float *dv = dk + (n == 1 ? h.y_row : examples * h.keys * h.kv_row);
-	for (int64_t i = 0; i < examples; i++)
-		for (int64_t index = 0; index < a->heads; index++) {
-			const int64_t column = index * h.width, kv = i * h.keys * h.kv_row + column;
-			const int64_t at = i * h.queries * h.q_row + column;
-			h.q = q + at;
-			h.k = k + kv;
-			h.v = v + kv;
-			h.dy = dy + i * h.queries * h.y_row + column;
-			h.dq = dq + at;
-			h.dk = dk + kv;
-			h.dv = dv + kv;
-			chi_fma_best()->attention_gradient(&h);
-		}
+	all.q = input(call, 0);
+	all.k = n == 1 ? all.q + all.y_row : input(call, 1);
+	all.v = n == 1 ? all.k + all.y_row : input(call, 2);
+	all.dy = input(call, n);
+	all.dq = call->out->data;
+	all.dk = all.dq + (n == 1 ? all.y_row : examples * all.queries * all.q_row);
+	all.dv = all.dk + (n == 1 ? all.y_row : examples * all.keys * all.kv_row);
+	work_on_all(call, &all, chi_fma_best()->attention_gradient);
 	return CHOIR_OK;
 }
 

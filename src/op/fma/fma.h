@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 // One head of one example of attention.
-typedef struct {
+typedef struct chi_fma_head {
 	int64_t queries, keys, width; // width: of a head
 	int64_t q_row, kv_row, y_row; // from row to row, in elements
 	bool causal;
@@ -19,6 +19,7 @@ typedef struct {
 	const float *dy; // the way back
 	float *dq, *dk, *dv;
 	float *scratch; // laid out by attention.inc
+	const struct chi_fma_head *next; // of which rows are fetched ahead; NULL: of none
 } chi_fma_head;
 
 typedef struct {

@@ -8,6 +8,11 @@
 
 static const double SHOW_SECONDS = 0.1;
 
+double train_rate(const training *t, int64_t done)
+{
+	return (double) (done - t->earlier) / (now() - t->since);
+}
+
 void train_show_progress(training *t, int64_t done)
 {
 	if (t->given->json || !progress_on() || now() - t->shown < SHOW_SECONDS)
@@ -15,7 +20,7 @@ void train_show_progress(training *t, int64_t done)
 	t->shown = now();
 	const int64_t of_all = done * choir_strategy_workers(t->strategy);
 	const int64_t so_far = of_all < t->train_examples ? of_all : t->train_examples;
-	const double rate = (double) so_far / (now() - t->since);
+	const double rate = train_rate(t, so_far);
 	const int64_t left =
 			t->train_examples - so_far + (t->given->epochs - t->epochs) * t->train_examples;
 	char loss[32] = ""; // of all workers it takes all of them to know it
@@ -57,7 +62,7 @@ static void say_score(const training *t)
 
 void train_say_epoch(const training *t)
 {
-	const double rate = (double) (t->epochs * t->train_examples) / t->seconds;
+	const double rate = (double) t->trained / t->seconds;
 	if (t->given->json) {
 		json_begin();
 		json_text("event", "epoch");
@@ -81,7 +86,7 @@ void train_say_epoch(const training *t)
 
 void train_say_end(const training *t)
 {
-	const double rate = (double) (t->epochs * t->train_examples) / t->seconds;
+	const double rate = (double) t->trained / t->seconds;
 	char hash[17];
 	snprintf(hash, sizeof hash, "%016llx", (unsigned long long) choir_strategy_hash(t->strategy));
 	if (t->given->json) {

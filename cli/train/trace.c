@@ -38,7 +38,7 @@ static void log_training(const training *t, int64_t done, double loss)
 	choir_trace_scalar("train/loss", steps, loss);
 	choir_trace_scalar("train/rate", steps, choir_optimizer_rate(t->optimizer));
 	choir_trace_scalar("train/examples_per_s", steps,
-			(double) (done * choir_strategy_workers(t->strategy)) / (now() - t->since));
+			train_rate(t, done * choir_strategy_workers(t->strategy)));
 }
 
 void train_trace_step(const training *t, const share *own)

@@ -200,9 +200,12 @@ static choir_status work(choir_strategy *group, int worker, void *user)
 
 static choir_status train_epoch(training *t)
 {
+	const int64_t done = t->resumed ? t->share[0].done : 0; // its last batch may not be full
+	t->earlier = done < t->train_examples ? done : t->train_examples;
 	t->since = now();
 	CHOIR_TRY(choir_strategy_run_workers(t->strategy, work, t));
 	t->resumed = false; // all of them only read it
+	t->trained += t->train_examples - t->earlier;
 	t->seconds += now() - t->since;
 	t->last_loss = choir_metric_result(t->loss);
 	return choir_metric_reset(t->loss);

@@ -47,6 +47,8 @@ typedef struct {
 	double since; // when the epoch on its way began
 	double seconds, shown; // of training, so far; when progress was shown
 	int64_t epochs; // so far, with the one on its way
+	int64_t earlier; // examples of the epoch on its way that another process has trained on
+	int64_t trained; // examples that this one has, in the epochs before
 	double last_loss, last_score; // last_score: NAN without a test set
 	memory_plan memory;
 	best_weights best;
@@ -89,6 +91,8 @@ choir_status train_show_split(const training *t, int worker);
 // How far it is, at most ten times a second, where standard output is a terminal. done: the
 // examples of one worker in this epoch; the others are about as far.
 void train_show_progress(training *t, int64_t done);
+// Examples a second of this process in the epoch on its way, of which done are done.
+double train_rate(const training *t, int64_t done);
 void train_say_start(const training *t);
 void train_say_epoch(const training *t);
 void train_say_end(const training *t);

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import resource
+import shutil
 import signal
 import subprocess
 import time
@@ -30,12 +31,21 @@ class Checkpoint(Case):
         self.assertEqual(len(steps), 2, steps)
         # Nothing is left to do, and it says the same.
         self.assertEqual(self.end("--checkpoint", "all"), whole)
+        # With only the last step to do, the rate is that of one batch.
+        shutil.rmtree(self.folder / "all/step-45")
+        self.assertEqual(self.trained("--checkpoint", "all"), [32])
+
+    def trained(self, *arguments):
+        """The examples that this process had trained on behind each epoch, by its rate and time."""
+        events = [json.loads(line) for line in self.succeed("train", *MLP, *arguments).splitlines()]
+        self.assertAlmostEqual(events[-1]["examples_per_s"], events[-2]["examples_per_s"])
+        return [round(e["examples_per_s"] * e["seconds"], 3) for e in events if e["event"] == "epoch"]
 
     def test_more_epochs_on_other_devices(self):
         whole = self.end()
-        self.end("--checkpoint", "more", "--epochs", "1", "--devices", "cpu:0")
-        self.end("--checkpoint", "more", "--epochs", "2", "--devices", "cpu:0,far:0",
-                 "--strategy", "mirrored")
+        self.assertEqual(self.trained("--checkpoint", "more", "--epochs", "1", "--devices", "cpu:0"), [480])
+        self.assertEqual(self.trained("--checkpoint", "more", "--epochs", "2", "--devices", "cpu:0,far:0",
+                                      "--strategy", "mirrored"), [480])
         self.assertEqual(self.end("--checkpoint", "more", "--strategy", "central_storage",
                                   "--devices", "cpu:0,cpu:1"), whole)
 

@@ -1,5 +1,6 @@
 // Reading the arguments of a command.
 #include "options.h"
+#include "coded.h"
 
 #include <choir/choir.h>
 
@@ -251,29 +252,6 @@ options_result options_read(const command *c, int argc, char **argv, const char 
 
 // ---- Written down, and read back.
 
-// A text with what could be the end of a line, or is no ASCII, as "%0A".
-static size_t write_text(const char *from, char *to, size_t size)
-{
-	size_t at = 0;
-	for (; *from != '\0' && at < size; from++) {
-		const unsigned char byte = (unsigned char) *from;
-		const bool plain = byte >= 0x20 && byte < 0x7f && byte != '%';
-		at += (size_t) snprintf(to + at, size - at, plain ? "%c" : "%%%02X", byte);
-	}
-	return at;
-}
-
-static void read_text(char *text)
-{
-	char *to = text;
-	for (unsigned byte; *text != '\0'; text++, to++) {
-		const bool coded = text[0] == '%' && sscanf(text + 1, "%2x", &byte) == 1;
-		*to = coded ? (char) byte : *text;
-		text += coded ? 2 : 0;
-	}
-	*to = '\0';
-}
-
 // What is 0 or NULL is written as nothing.
 static size_t write_value(const option *o, char *to, size_t size)
 {
@@ -283,7 +261,7 @@ static size_t write_value(const option *o, char *to, size_t size)
 		break;
 	case OPTION_TEXT:
 	case OPTION_CHOICE:
-		return *text == NULL ? 0 : write_text(*text, to, size);
+		return *text == NULL ? 0 : coded_write(*text, to, size);
 	case OPTION_INTEGER:
 		return *(int64_t *) o->to == 0
 				? 0
@@ -320,6 +298,6 @@ bool options_write(const command *c, const char *prefix, char *text, size_t size
 
 int options_read_back(const command *c, const option *o, char *text)
 {
-	read_text(text);
+	coded_read(text);
 	return read_value(c, o, text);
 }

@@ -21,7 +21,7 @@ typedef struct {
 	float mean[MOST_INPUTS], deviation[MOST_INPUTS];
 	char target[256]; // the column of labels; "": it was no table
 	size_t classes; // that have names; 0: none
-	char names[METADATA_SIZE / 2]; // of the classes, each with a zero behind it
+	char names[METADATA_SIZE]; // of the classes, each with a zero behind it
 	const char *name[MOST_CLASS_NAMES];
 } table_plan;
 
@@ -70,8 +70,8 @@ model_work model_plan_work(const model_plan *plan);
 // it cannot.
 choir_status model_plan_check(const model_plan *plan);
 
-// The plan as "key=value" lines.
-void model_plan_write(const model_plan *plan, char text[METADATA_SIZE]);
+// The plan as "key=value" lines. False: they need more room.
+bool model_plan_write(const model_plan *plan, char text[METADATA_SIZE]);
 // The plan of the weights at path. plan->table is filled in, and inputs and target stay 0 and
 // "" in it if the model did not learn from a table.
 choir_status model_plan_read(model_plan *plan, const char *path);

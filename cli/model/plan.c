@@ -52,7 +52,7 @@ static size_t write_size(char *text, size_t size, const model_size *s)
 	return at < size ? at : size;
 }
 
-void model_plan_write(const model_plan *plan, char text[METADATA_SIZE])
+bool model_plan_write(const model_plan *plan, char text[METADATA_SIZE])
 {
 	size_t at = (size_t) snprintf(text, METADATA_SIZE,
 			"choir.model=%s\nchoir.classes=%lld\nchoir.scale=%.17g\n", plan->kind,
@@ -63,7 +63,8 @@ void model_plan_write(const model_plan *plan, char text[METADATA_SIZE])
 		at += write_size(text + at, METADATA_SIZE - at, &plan->size);
 	at += write_list(text + at, METADATA_SIZE - at, "image", plan->image.rank, plan->image.dim);
 	if (plan->table != NULL)
-		table_plan_write(plan->table, text + at, METADATA_SIZE - at);
+		at += table_plan_write(plan->table, text + at, METADATA_SIZE - at);
+	return at < METADATA_SIZE;
 }
 
 static choir_status wrong_value(const char *path, const char *key, const char *value)

@@ -1,6 +1,8 @@
 // Means and deviations of inputs, the column of labels and the names of its classes, in the
-// metadata of weights. Names of classes are separated by tabs.
+// metadata of weights. Names of classes are separated by tabs; what is not printable in a name is
+// coded, since a table's may have tabs and ends of lines.
 #include "model/table_plan.h"
+#include "coded.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,18 +20,33 @@ static size_t write_numbers(
 	return at < size ? at : size;
 }
 
-void table_plan_write(const table_plan *t, char *text, size_t size)
+static size_t write_texts(
+		char *text, size_t size, const char *key, size_t n, const char *const texts[])
+{
+	size_t at = (size_t) snprintf(text, size, "choir.%s=", key);
+	for (size_t i = 0; i < n && at < size; i++) {
+		if (i > 0)
+			text[at++] = '\t';
+		at += coded_write(texts[i], text + at, size - at);
+	}
+	if (at < size)
+		at += (size_t) snprintf(text + at, size - at, "\n");
+	return at < size ? at : size;
+}
+
+size_t table_plan_write(const table_plan *t, char *text, size_t size)
 {
 	size_t at = 0;
+	const char *const target[] = { t->target };
 	if (t->inputs != 0) {
 		at += write_numbers(text, size, "mean", t->inputs, t->mean);
 		at += write_numbers(text + at, size - at, "deviation", t->inputs, t->deviation);
 	}
-	if (t->target[0] != '\0' && at < size)
-		at += (size_t) snprintf(text + at, size - at, "choir.target=%s\n", t->target);
-	for (size_t i = 0; i < t->classes && at < size; i++)
-		at += (size_t) snprintf(text + at, size - at, "%s%s%s", i == 0 ? "choir.names=" : "\t",
-				t->name[i], i + 1 == t->classes ? "\n" : "");
+	if (t->target[0] != '\0')
+		at += write_texts(text + at, size - at, "target", 1, target);
+	if (t->classes != 0)
+		at += write_texts(text + at, size - at, "names", t->classes, t->name);
+	return at;
 }
 
 // The value of a key that need not be there; false: it is not, or an error.
@@ -65,12 +82,13 @@ static choir_status read_numbers(
 
 static void cut_names(table_plan *t)
 {
-	char *p = t->names;
-	while (*p != '\0' && t->classes < MOST_CLASS_NAMES) {
-		t->name[t->classes++] = p;
-		p += strcspn(p, "\t");
-		if (*p == '\t')
+	for (char *p = t->names; p != NULL && t->classes < MOST_CLASS_NAMES;) {
+		char *name = p;
+		p = strchr(p, '\t');
+		if (p != NULL)
 			*p++ = '\0';
+		coded_read(name);
+		t->name[t->classes++] = name;
 	}
 }
 
@@ -88,8 +106,10 @@ choir_status table_plan_read(table_plan *t, const char *path)
 	if (status == CHOIR_OK && deviations != t->inputs)
 		status = choir_fail(CHOIR_CORRUPT, "%s: %lld means and %lld deviations", path,
 				(long long) t->inputs, (long long) deviations);
-	if (status == CHOIR_OK && find_value(path, "choir.target", value, &status))
+	if (status == CHOIR_OK && find_value(path, "choir.target", value, &status)) {
+		coded_read(value);
 		snprintf(t->target, sizeof t->target, "%.255s", value);
+	}
 	if (status == CHOIR_OK && find_value(path, "choir.names", value, &status)) {
 		snprintf(t->names, sizeof t->names, "%.*s", (int) sizeof t->names - 1, value);
 		cut_names(t);

@@ -144,8 +144,7 @@ choir_status train_open_checkpoints(training *t)
 static choir_status save(training *t, int64_t epochs, int64_t done)
 {
 	static char text[METADATA_SIZE + 256 + RECORD_SIZE];
-	model_plan_write(&t->model.plan, text);
-	size_t length = strlen(text);
+	size_t length = (size_t) snprintf(text, METADATA_SIZE, "%s", t->metadata);
 	text[length++] = '\n';
 	if (!options_write(&train_command, recorded, text + length, RECORD_SIZE))
 		return choir_fail(CHOIR_INVALID,

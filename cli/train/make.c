@@ -195,6 +195,21 @@ static choir_status check_save(const training *t)
 			CHOIR_IO, "--save %s: the folder %s: %s", t->given->save, folder, strerror(errno));
 }
 
+// What is saved with the weights, asked for before hours of training.
+static choir_status write_metadata(training *t)
+{
+	static char text[METADATA_SIZE];
+	t->metadata = text;
+	if (model_plan_write(&t->model.plan, text) ||
+			(t->given->save == NULL && t->given->checkpoint == NULL))
+		return CHOIR_OK;
+	return choir_fail(CHOIR_UNSUPPORTED,
+			"data \"%s\": what must be saved of %lld inputs and the names of %lld classes takes "
+			"more than %d bytes",
+			t->given->data, (long long) choir_shape_elements(&t->data.shape),
+			(long long) t->data.classes, METADATA_SIZE - 1);
+}
+
 choir_status train_make(training *t)
 {
 	CHOIR_TRY(check_save(t));
@@ -210,6 +225,7 @@ choir_status train_make(training *t)
 	if (t->strategy == NULL)
 		return choir_error_status();
 	CHOIR_TRY(train_make_input(t));
+	CHOIR_TRY(write_metadata(t));
 	CHOIR_TRY(make_model(t));
 	CHOIR_TRY(check_freeze(t));
 	return t->given->init == NULL

@@ -268,12 +268,9 @@ static choir_status train_and_save(training *t)
 	CHOIR_TRY(train_open_checkpoints(t));
 	CHOIR_TRY(train_epochs(t));
 	CHOIR_TRY(train_close_checkpoints(t));
-	if (given.save != NULL) { // on all workers, of which the chief writes
-		static char metadata[METADATA_SIZE];
-		model_plan_write(&t->model.plan, metadata);
-		CHOIR_TRY(choir_strategy_save(t->strategy, given.save, metadata));
-	}
-	return CHOIR_OK;
+	return given.save == NULL // else on all workers, of which the chief writes
+			? CHOIR_OK
+			: choir_strategy_save(t->strategy, given.save, t->metadata);
 }
 
 static choir_status train(training *t)

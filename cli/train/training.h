@@ -41,6 +41,7 @@ typedef struct {
 	share *share; // of each worker
 	choir_distributed_dataset *test;
 	model model;
+	const char *metadata; // of the model, for what is saved
 	choir_optimizer *optimizer;
 	choir_metric *loss, *score; // score: accuracy, or for text the loss of the test set
 	choir_values *batch;

@@ -41,6 +41,25 @@ class Table(Case):
         self.assertEqual({line["label"] for line in lines}, {2})
         self.assertGreaterEqual(last["accuracy"], 0.95)
 
+    def test_names_of_any_bytes(self):
+        """Classes and a target with what ends lines and names in the file of weights."""
+        names = ["a\nb", "a\tc", "100%", "50%41", "\u00fc=\u00df"]
+        def table(name, kinds, each=40, kind='"ki\nnd\t%"'):
+            rows = [f'{k + i % 2 / 4},"{names[k]}"' for i in range(each) for k in kinds]
+            (self.folder / name).write_text("\n".join([f"x,{kind}", *rows]) + "\n", encoding="utf-8")
+            return "csv:" + name
+        self.events("train", "--model", "mlp", "--widths", "8", "--data", table("all.csv", range(5)),
+                    "--epochs", "1", "--save", "w.safetensors", "--checkpoint", "c")
+        order = sorted(range(5), key=lambda k: names[k].encode())
+        for k in range(5):
+            *lines, _ = self.events("predict", "w.safetensors", "--data", table("one.csv", [k]))
+            self.assertEqual({line["label"] for line in lines}, {order.index(k)}, names[k])
+        names[:] = [f"{k}" * 99 + "\n" * 80 for k in range(100, 300)]
+        many = ("train", "--model", "mlp", "--widths", "4", "--epochs", "1", "--data", table("many.csv", range(200), 2))
+        self.fail_with(1, "1 inputs and the names of 200 classes takes more than 65535 bytes", *many, "--save",
+                       "m.safetensors")
+        self.succeed(*many)
+
     def test_the_target(self):
         flowers(self.folder)
         base = ("train", "--model", "mlp", "--widths", "4", "--epochs", "1", "--data")

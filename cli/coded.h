@@ -1,0 +1,9 @@
+// Texts of any bytes as printable ASCII within a line: a byte that is not, and '%', is "%0A".
+#pragma once
+
+#include <stddef.h>
+
+// How many characters were written, with a zero behind them; size: it does not fit.
+size_t coded_write(const char *from, char *to, size_t size);
+// Makes text again, in place, what it was. What coded_write never writes stays as it is.
+void coded_read(char *text);

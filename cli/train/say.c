@@ -3,7 +3,6 @@
 #include "train/summary.h"
 #include "train/training.h"
 
-#include <math.h>
 #include <stdio.h>
 
 static const double SHOW_SECONDS = 0.1;
@@ -54,9 +53,9 @@ static void say_score(const training *t)
 {
 	if (t->given->json)
 		json_number(t->data.text ? "bits_per_byte" : "test_accuracy", t->last_score);
-	else if (!isnan(t->last_score) && t->data.text)
+	else if (t->test_examples != 0 && t->data.text)
 		printf("  %.4f bits per byte", t->last_score);
-	else if (!isnan(t->last_score))
+	else if (t->test_examples != 0)
 		printf("  test %.2f %%", 100 * t->last_score);
 }
 
@@ -102,7 +101,7 @@ void train_say_end(const training *t)
 	}
 	if (t->given->save != NULL)
 		printf("saved %s\n", t->given->save);
-	if (isnan(t->last_score))
+	if (t->test_examples == 0)
 		printf("no test: every example was for training\n");
 	else if (t->data.text)
 		printf("%.4f bits per byte of %lld bytes held out\n", t->last_score,

@@ -3,7 +3,6 @@
 #include "report.h"
 #include "train/training.h"
 
-#include <math.h>
 #include <stdio.h>
 
 enum { EVERY = 10 }; // steps between two rows of scalars
@@ -51,7 +50,7 @@ void train_trace_epoch(const training *t)
 {
 	const int64_t steps = t->share[0].steps;
 	choir_trace_scalar("epoch/loss", steps, t->last_loss);
-	if (!isnan(t->last_score))
+	if (t->test_examples != 0)
 		choir_trace_scalar(
 				t->data.text ? "test/bits_per_byte" : "test/accuracy", steps, t->last_score);
 }

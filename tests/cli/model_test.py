@@ -109,6 +109,13 @@ class Model(Case):
         self.fail_with(1, "leaves none to test on", "train", *RESNET, "--patience", "1", "--train-examples",
                        "100")
 
+    def test_a_test_whose_score_is_no_number(self):
+        wild = (*GPT, "--epochs", "1", "--optimizer", "sgd", "--rate", "1e30", "--nonfinite", "go_on")
+        done = self.start("train", *wild)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"(?m)^epoch 1/1 .* -?nan bits per byte ")
+        self.assertRegex(done.stdout, r"(?m)^-?nan bits per byte of \d+ bytes held out$")
+
     def test_gradients_that_are_not_finite(self):
         nan = struct.pack(">f", float("nan"))
         values = b"".join(nan if i == 35 else struct.pack(">f", i % 7) for i in range(40 * 9))

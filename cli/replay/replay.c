@@ -100,7 +100,7 @@ static choir_status recall(replay *r)
 	if (given.data != NULL)
 		train_given->data = given.data;
 	if (r->plan.has_from)
-		train_given->init = NULL; // its weights have gone on since
+		train_given->init = train_given->init_map = NULL; // its weights have gone on since
 	r->t.given = train_given;
 	return CHOIR_OK;
 }

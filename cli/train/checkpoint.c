@@ -115,14 +115,23 @@ static choir_status go_on(training *t)
 	return CHOIR_OK;
 }
 
+// Where there are to be no checkpoints, nothing was given that is about them.
+static choir_status check_none_asked(const train_options *o)
+{
+	const char *given = o->keep != 0		   ? "--keep"
+			: o->checkpoint_every != 0		   ? "--checkpoint-every"
+			: strcmp(o->unsaved, "go_on") == 0 ? "--unsaved go_on"
+											   : NULL;
+	return given == NULL ? CHOIR_OK
+						 : choir_fail(CHOIR_INVALID,
+								   "%s: of which checkpoints? --checkpoint DIR is needed", given);
+}
+
 choir_status train_open_checkpoints(training *t)
 {
 	const train_options *o = t->given;
 	if (o->checkpoint == NULL)
-		return o->checkpoint_every == 0 && o->keep == 0
-				? CHOIR_OK
-				: choir_fail(CHOIR_INVALID, "%s: of which checkpoints? --checkpoint DIR is needed",
-						  o->keep != 0 ? "--keep" : "--checkpoint-every");
+		return check_none_asked(o);
 	if (choir_strategy_workers(t->strategy) > 1)
 		return choir_fail(CHOIR_UNSUPPORTED,
 				"--checkpoint: with --workers %d each is in a step "

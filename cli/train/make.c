@@ -163,6 +163,9 @@ static choir_status open_data(training *t)
 	if (t->given->model != NULL)
 		CHOIR_TRY(plan_model(t)); // what text is cut into depends on it
 	CHOIR_TRY(source_open(&t->data, t->given->data, t->given->seed));
+	if (t->given->target != NULL && !t->data.csv && !t->data.gathered)
+		return choir_fail(CHOIR_INVALID, "--target %s: data \"%s\" has no columns to choose from",
+				t->given->target, t->given->data);
 	if (t->given->model == NULL) {
 		t->given->model = t->data.shape.rank == 1 ? "mlp" : "cnn";
 		CHOIR_TRY(plan_model(t));
@@ -212,6 +215,9 @@ static choir_status write_metadata(training *t)
 
 choir_status train_make(training *t)
 {
+	if (t->given->init_map != NULL && t->given->init == NULL)
+		return choir_fail(CHOIR_INVALID, "--init-map %s: of which weights? --init FILE is needed",
+				t->given->init_map);
 	CHOIR_TRY(check_save(t));
 	CHOIR_TRY(open_data(t));
 	t->strategy = choir_strategy_new(train_strategy(t),

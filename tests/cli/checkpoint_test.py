@@ -158,6 +158,7 @@ class Checkpoint(Case):
     def test_what_is_refused(self):
         self.fail_with(1, "--checkpoint DIR is needed", "train", *MLP, "--keep", "3")
         self.fail_with(1, "--checkpoint DIR is needed", "train", *MLP, "--checkpoint-every", "3")
+        self.fail_with(1, "--checkpoint DIR is needed", "train", *MLP, "--unsaved", "go_on")
         self.fail_with(1, "not with --patience", "train", *MLP, "--checkpoint", "p", "--patience", "2")
         self.fail_with(1, "with --workers 2", "train", *MLP, "--checkpoint", "p", "--strategy",
                        "parameter_server", "--workers", "2")

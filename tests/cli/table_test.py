@@ -69,6 +69,8 @@ class Table(Case):
         self.assertIn("target: label: a, b\n", self.succeed(*base, "csv:labelled.csv"))
         self.fail_with(1, 'there is no column "sort", only "kind", "garden", "width"', *base,
                        "csv:flowers.csv", "--target", "sort")
+        self.fail_with(1, '--target kind: data "digits:9" has no columns to choose from', *base, "digits:9",
+                       "--target", "kind")
         (self.folder / "half.csv").write_text("x,y\n1,0.5\n2,1.5\n")
         self.fail_with(1, 'column "y" holds numbers: classes are needed', *base, "csv:half.csv")
         (self.folder / "words.csv").write_text("x,y\na,b\n")

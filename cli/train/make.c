@@ -30,15 +30,15 @@ static choir_status share_examples(training *t)
 		return choir_fail(CHOIR_INVALID,
 				"--train-examples %lld: data \"%s\" has only %lld examples", (long long) asked,
 				t->given->data, (long long) all);
-	if (t->given->patience != 0 && asked == all)
-		return choir_fail(CHOIR_INVALID,
-				"--patience %lld: --train-examples %lld leaves none to test on",
-				(long long) t->given->patience, (long long) asked);
 	const int64_t held_out = t->data.held_out != 0 ? t->data.held_out
 			: t->data.text						   ? (all + 9) / 10
 												   : all / 5;
 	t->train_examples = asked != 0 ? asked : all - held_out;
 	t->test_examples = all - t->train_examples;
+	if (t->given->patience != 0 && t->test_examples == 0)
+		return choir_fail(CHOIR_INVALID,
+				"--patience %lld: training on %lld of %lld examples leaves none to test on",
+				(long long) t->given->patience, (long long) t->train_examples, (long long) all);
 	return CHOIR_OK;
 }
 

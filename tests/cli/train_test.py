@@ -45,6 +45,10 @@ class Train(Case):
         shared = self.events("train", *CNN, "--replicas", "2", "--devices", "cpu:0,cpu:1")[0]
         self.assertEqual([d["weight_bytes"] for d in shared["devices"]], [weights, 0])
 
+    def test_patience_needs_a_test(self):
+        for data in (("--data", "digits:4"), ("--data", "digits:50", "--train-examples", "50")):
+            self.fail_with(1, "leaves none to test on", "train", *data, "--model", "mlp", "--patience", "1")
+
     def test_plain_lines(self):
         lines = self.succeed("train", *MLP).splitlines()
         self.assertIn("mlp on digits:500: images [28, 28], 10 classes, 400 examples to train and 100",

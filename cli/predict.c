@@ -1,6 +1,7 @@
 // choir predict: rebuilds the model of a weights file and classifies data with it.
 #include "commands.h"
 #include "model/model.h"
+#include "number.h"
 #include "options.h"
 #include "report.h"
 #include "data/source.h"
@@ -147,11 +148,9 @@ static choir_status check_input(const model_plan *plan, const source *data)
 		same = want->dim[i] == have->dim[i];
 	if (same)
 		return CHOIR_OK;
-	return choir_fail(CHOIR_INVALID,
-			"data \"%s\": images with %d dimensions, the first %lld; the model "
-			"needs %d, the first %lld",
-			given.data, have->rank, (long long) have->dim[0], want->rank,
-			(long long) want->dim[0]);
+	char is[SHAPE_TEXT], needed[SHAPE_TEXT];
+	return choir_fail(CHOIR_INVALID, "data \"%s\": examples of %s; the model needs %s", given.data,
+			shape_text(have, is), shape_text(want, needed));
 }
 
 static choir_status make_input(prediction *p)

@@ -90,8 +90,9 @@ class Predict(Case):
         self.train(*MLP)
         path = self.folder / "w.safetensors"
         whole = path.read_bytes()
-        self.fail_with(1, "images with 1 dimensions", "predict", path, "--data",
-                       write_examples(self.folder, 9, (784,)))
+        for shape in ((784,), (28, 30)):
+            self.fail_with(1, f"examples of {list(shape)}; the model needs [28, 28]", "predict", path, "--data",
+                           write_examples(self.folder, 9, shape))
         for length in (0, 7, 8, 100, len(whole) - 1):
             path.write_bytes(whole[:length])
             self.fail_with(1, "w.safetensors", "predict", path, "--data", "digits:9")

@@ -28,7 +28,7 @@ static const option options[] = {
 	{ .name = "--batch", .value = "G", .kind = OPTION_INTEGER, .to = &given.batch, .least = 1,
 		.most = 1 << 24, .help = "examples at a time (256)" },
 	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
-		.least = 1, .most = 1 << 16, .help = "(one for each device named)" },
+		.least = 1, .most = 1 << 16, .help = "(one for each device named; else 1)" },
 	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices,
 		.help = "that carry them" },
 	{ .name = "--seed", .value = "S", .kind = OPTION_SEED, .to = &given.seed,

@@ -36,7 +36,7 @@ static const option options[] = {
 	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
 		.least = 1, .most = MOST_REPLICAS, .help = "(2)" },
 	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices,
-		.help = "that carry them (one for each core)" },
+		.help = "that carry them (a cpu for each, at most one a core)" },
 	{ .name = "--most", .value = "BYTES", .kind = OPTION_INTEGER, .to = &given.most,
 		.least = LEAST_BYTES, .most = 1 << 30, .help = "the largest buffer (67108864)" },
 	{ .name = "--operations", .value = "way to sum", .kind = OPTION_CHOICE,

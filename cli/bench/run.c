@@ -18,7 +18,7 @@ static const option options[] = {
 	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
 		.least = 1, .most = 1 << 10, .help = "(2)" },
 	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices,
-		.help = "that carry them (one for each core)" },
+		.help = "that carry them (a cpu for each, at most one a core)" },
 	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "one JSON object a line" },
 };
 // clang-format on

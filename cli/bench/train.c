@@ -49,7 +49,7 @@ static const option options[] = {
 	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
 		.least = 1, .most = 1 << 10, .help = "the case's batch is split over them (2)" },
 	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices,
-		.help = "that carry them (one for each core)" },
+		.help = "that carry them (a cpu for each, at most one a core)" },
 	{ .name = "--cores", .value = "N", .kind = OPTION_INTEGER, .to = &given.cores, .least = 1,
 		.most = 1 << 10, .help = "that share the work of a device (1)" },
 	{ .name = "--seconds", .value = "S", .kind = OPTION_NUMBER, .to = &given.seconds,

@@ -36,7 +36,7 @@ static const option options[] = {
 	{ .name = "--data", .value = "DATA", .kind = OPTION_TEXT, .to = &given.data,
 		.help = "where the data of the training are now" },
 	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices,
-		.help = "that carry the replicas (one for each core)" },
+		.help = "that carry the replicas (a cpu for each, at most one a core)" },
 	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "one JSON object a line" },
 };
 // clang-format on

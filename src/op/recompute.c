@@ -71,9 +71,10 @@ static bool is_outside(const choir_tensor *t, size_t mark)
 }
 
 // Lists what the segment's operations use from outside, each once: in out if it is there. Marks
-// are on the tensors only meanwhile.
+// are on the tensors only meanwhile, and of their own: where a segment within another is made
+// again, those that the way back has come to have a gradient's account.
 static size_t list_outside(
-		choir_tape *tape, const chi_node *before, size_t mark, choir_tensor *out[])
+		const choir_tape *tape, const chi_node *before, size_t mark, choir_tensor *out[])
 {
 	const chi_node *last = tape->last;
 	size_t n = 0;
@@ -81,17 +82,16 @@ static size_t list_outside(
 	for (const chi_node *node = last; node != before; node = node->previous)
 		for (size_t k = 0; k < node->n; k++) {
 			choir_tensor *t = node->in[k];
-			if (t->gradient || !is_outside(t, mark) || !chi_dtype_is_float(t->dtype))
+			if (t->listed || !is_outside(t, mark) || !chi_dtype_is_float(t->dtype))
 				continue;
-			t->gradient = tape;
+			t->listed = true;
 			if (out)
 				out[n] = t;
 			n++;
 		}
 	for (const chi_node *node = last; node != before; node = node->previous)
 		for (size_t k = 0; k < node->n; k++)
-			if (node->in[k]->gradient == tape)
-				node->in[k]->gradient = NULL;
+			node->in[k]->listed = false;
 	return n;
 }
 

@@ -46,6 +46,7 @@ struct choir_tensor {
 	uint64_t version; // of source when it was read
 	bool borrowed; // memory of the caller: copied when it must outlive the call
 	bool component; // stands for source's variable as argument or result
+	bool listed; // of op/recompute.c, while it lists what a segment uses
 	chi_slices slices; // shape and data are those of the values
 	struct chi_node *node; // what made it, on the tape; NULL
 	void *gradient; // the tape's, while it goes back

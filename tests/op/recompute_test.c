@@ -116,6 +116,46 @@ static void gradients_are_right(void **state)
 	given_close(&g);
 }
 
+// A segment within another that uses nothing but what the outer one does: its inputs have
+// gradients on the way already when it is made again.
+static choir_tensor *nested_product(choir_tensor *const in[], void *user)
+{
+	(void) user;
+	return choir_tanh(choir_multiply(in[0], in[1]));
+}
+
+static choir_tensor *nested_only(choir_tensor *const in[], void *user)
+{
+	const model *m = user;
+	return choir_square(
+			m->again ? choir_recompute(2, in, nested_product, NULL) : nested_product(in, NULL));
+}
+
+static void a_segment_of_the_same_inputs(void **state)
+{
+	double got[2][2][3];
+	given g;
+
+	(void) state;
+	for (int again = 0; again < 2; again++) {
+		given_open(&g, "cpu:0", 12);
+		model m = { .again = again };
+		choir_tensor *in[2], *gradients[2];
+		for (int i = 0; i < 2; i++)
+			in[i] = given_normal(&g, CHOIR_SHAPE(3));
+		choir_tape *tape = choir_tape_begin(g.frame);
+		choir_tensor *y = again ? choir_recompute(2, in, nested_only, &m) : nested_only(in, &m);
+		assert_int_equal(choir_tape_gradient(tape, y, 2, in, gradients), CHOIR_OK);
+		for (int i = 0; i < 2; i++)
+			assert_int_equal(
+					choir_tensor_fetch(gradients[i], got[again][i], sizeof got[again][i]),
+					CHOIR_OK);
+		given_close(&g);
+	}
+	assert_memory_equal(got[1], got[0], sizeof got[0]);
+	assert_true(got[0][0][0] != 0);
+}
+
 // Tensors of the frame that still have memory, of results of so many elements.
 static int alive(const choir_frame *f, int64_t elements)
 {
@@ -253,6 +293,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_same_bits),
 		cmocka_unit_test(gradients_are_right),
+		cmocka_unit_test(a_segment_of_the_same_inputs),
 		cmocka_unit_test(only_results_stay),
 		cmocka_unit_test(refused),
 		cmocka_unit_test(rewinding),

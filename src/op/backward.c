@@ -302,16 +302,12 @@ static choir_status go_through(pass *p, const nodes *list)
 	return CHOIR_OK;
 }
 
-// What y was not made from is of no use either, and dies with the rest.
-static void drop_unreached(const nodes *list)
+// What y was not made from dies with the rest, when the way back is past it and not before: the
+// function of a segment within this one is called once more, and may use it.
+static void let_all_die(const nodes *list)
 {
-	for (size_t i = 0; i < list->count; i++) {
-		const chi_node *node = list->node[i];
-		for (size_t k = node->n - node->op->own; !node->reached && k < node->n; k++)
-			chi_tensor_drop(node->in[k]);
-		if (!node->reached)
-			chi_tensor_drop(node->out);
-	}
+	for (size_t i = 0; i < list->count; i++)
+		list->node[i]->reached = true;
 }
 
 // Makes the segment again and goes back through it. Gradients of what was made before it are added
@@ -339,7 +335,7 @@ static choir_status go_through_segment(pass *p, const chi_node *node)
 		return chi_frame_report(f);
 	if (a)
 		set_sum(a, alias);
-	drop_unreached(&list);
+	let_all_die(&list);
 	CHOIR_TRY(go_through(p, &list));
 	drop_temporaries(p, before);
 	return CHOIR_OK;

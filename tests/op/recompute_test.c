@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -189,6 +190,42 @@ static void only_results_stay(void **state)
 	given_close(&g);
 }
 
+// The inner function uses in[1] without a gradient, so y is not made from it.
+static choir_tensor *product_of_one(choir_tensor *const in[], void *user)
+{
+	(void) user;
+	return choir_multiply(in[0], choir_stop_gradient(in[1]));
+}
+
+static choir_tensor *gives_an_unreached(choir_tensor *const in[], void *user)
+{
+	(void) user;
+	choir_tensor *of_x[2] = { choir_sigmoid(in[0]), choir_tanh(in[0]) };
+	return choir_square(choir_recompute(2, of_x, product_of_one, NULL));
+}
+
+static void what_a_nested_segment_uses_stays(void **state)
+{
+	choir_tensor *gradient;
+	given g;
+
+	(void) state;
+	given_open(&g, "cpu:0", 13);
+	choir_tensor *x = given_normal(&g, CHOIR_SHAPE(2));
+	choir_tape *tape = choir_tape_begin(g.frame);
+	choir_tensor *y = choir_recompute(1, &x, gives_an_unreached, NULL);
+	if (choir_tape_gradient(tape, y, 1, &x, &gradient) != CHOIR_OK)
+		fail_msg("%s", choir_error());
+	double at[2], got[2];
+	assert_int_equal(choir_tensor_fetch(x, at, sizeof at), CHOIR_OK);
+	assert_int_equal(choir_tensor_fetch(gradient, got, sizeof got), CHOIR_OK);
+	for (int i = 0; i < 2; i++) {
+		const double s = 1 / (1 + exp(-at[i])), t = tanh(at[i]);
+		assert_true(fabs(got[i] - 2 * s * t * t * s * (1 - s)) < 1e-12);
+	}
+	given_close(&g);
+}
+
 static choir_tensor *itself(choir_tensor *const in[], void *user)
 {
 	(void) user;
@@ -295,6 +332,7 @@ int main(void)
 		cmocka_unit_test(gradients_are_right),
 		cmocka_unit_test(a_segment_of_the_same_inputs),
 		cmocka_unit_test(only_results_stay),
+		cmocka_unit_test(what_a_nested_segment_uses_stays),
 		cmocka_unit_test(refused),
 		cmocka_unit_test(rewinding),
 		cmocka_unit_test(memory_runs_out),

@@ -80,7 +80,8 @@ static const command self = {
 			"else at that of a copy; share_of_limit is its part of the median, more than 1 where\n"
 			"convolutions need fewer multiplications than their definition; reorders are those\n"
 			"of weights for oneDNN in a step. Under mpirun -n N the replicas are those of N\n"
-			"processes, and there is no limit.",
+			"processes, and there is no limit; overlap_us is how long it takes at most to hand a\n"
+			"gradient to the thread that exchanges it beside the backward pass, 0 without it.",
 	.n = sizeof options / sizeof options[0],
 	.options = options,
 };
@@ -292,6 +293,8 @@ static void say(bench *b)
 	json_number("loss", b->loss);
 	json_number("rss_mb", b->rss_mb);
 	json_integer("reorders", b->reorders);
+	if (b->workers > 1)
+		json_number("overlap_us", 1e6 * choir_strategy_overlap(b->strategy));
 	if (b->workers == 1) {
 		json_number("peak_gflops", 1e-9 * b->limit.flops);
 		json_number("copy_gb_per_s", 1e-9 * b->limit.copied);

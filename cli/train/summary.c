@@ -70,6 +70,8 @@ static void print_json(const summary *s)
 			cluster != NULL ? choir_cluster_workers(cluster)
 							: choir_strategy_workers(s->strategy));
 	json_integer("replicas", choir_strategy_replicas(s->strategy)); // of a worker, or all
+	if (cluster != NULL)
+		json_number("overlap_us", 1e6 * choir_strategy_overlap(s->strategy));
 	print_memory(s->memory);
 	json_begin_list("variables");
 	for (int i = 0; i < choir_layer_variables(net); i++) {
@@ -131,6 +133,11 @@ static void print_text(const summary *s)
 	printf("%d replica%s, batch %lld, %s\n", choir_strategy_replicas(s->strategy),
 			choir_strategy_replicas(s->strategy) == 1 ? "" : "s", (long long) s->batch,
 			s->optimizer);
+	if (choir_strategy_overlap(s->strategy) > 0)
+		printf("  large gradients are exchanged beside the backward pass; handing one over takes "
+			   "up to "
+			   "%.0f us\n",
+				1e6 * choir_strategy_overlap(s->strategy));
 	printf("  about %s of gradients and %s of activations\n",
 			print_bytes(s->memory->gradients, weights),
 			print_bytes(s->memory->activations, slots));

@@ -107,6 +107,12 @@ typedef struct {
 	// Multi-worker mirrored: the workers, which outlive the strategy. .replicas is then the number
 	// of replicas of all of them, .devices are this worker's. NULL: this process alone.
 	choir_cluster *cluster;
+	// Multi-worker mirrored: on, large gradients are exchanged with the other workers while the
+	// backward pass goes on, by a thread of its own. The bits do not depend on it. By default
+	// where the environment variable CHOIR_OVERLAP says on, and not where it says off; else where
+	// all workers have a processor that would be idle. No effect where devices have memory of
+	// their own. The same on all workers.
+	choir_toggle overlap;
 } choir_strategy_options;
 
 // What makes a strategy from options, for tables of kinds. *o is copied, with its texts; NULL:
@@ -237,6 +243,11 @@ bool choir_strategy_is_chief(const choir_strategy *s);
 
 // The workers that s is in step with. NULL: none, s is of this process alone, or s is NULL.
 choir_cluster *choir_strategy_cluster(const choir_strategy *s);
+
+// Seconds in which the thread that exchanges gradients beside the backward pass (.overlap)
+// answered when s was made, the median of several times: what handing it one costs at most. 0:
+// there is no such thread, or s is NULL.
+double choir_strategy_overlap(const choir_strategy *s);
 
 // Whether v was made in s. False for NULL.
 bool choir_strategy_variable_created_in_scope(const choir_strategy *s, const choir_variable *v);

@@ -43,9 +43,9 @@ double chi_cluster_deadline(const choir_cluster *c, double seconds);
 // Ends the cluster with the failure that this thread has just recorded, and tells the others;
 // returns its status. Only the first failure counts.
 choir_status chi_cluster_give_up(choir_cluster *c);
-// The number of this worker's next collective. Collectives follow one another with tag 0, and each
-// begins with a message to at least the next worker and one from the one before: then two that
-// differ cannot wait for each other in a circle.
+// The number of this worker's next collective. Collectives follow one another with one tag, and
+// each begins with a message to at least the next worker and one from the one before: then two
+// that differ cannot wait for each other in a circle.
 uint64_t chi_cluster_next(choir_cluster *c);
 // CHOIR_CANCELLED with the first cause if the cluster is over.
 choir_status chi_cluster_check(choir_cluster *c);

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { TAG = 0 };
+enum { TAG = CHI_TAG_COLLECTIVES };
 
 // Two messages are enough for each step of each of them.
 typedef struct {

@@ -78,12 +78,19 @@ static choir_status begin_part(chi_message *m, int tag, void *data, size_t bytes
 
 // Whether the rest is cut into parts that go at once. What is to come is received from the start
 // then, and must not be mistaken for that of a message that differs, which an MPI takes for a
-// fatal error where it is longer: so these parts have a tag that says how long the rest is.
+// fatal error where it is longer: so these parts have a tag that says how long the rest is. There
+// are no tags for two that are under way at the same time, so only one kind of collective does it.
 static bool is_cut(const chi_message *m, size_t rest)
 {
 	const size_t eager = m->cluster->table.eager;
-	return m->tag == 0 && eager > 0 && rest > 0 && rest < CHOIR_CLUSTER_TAGS &&
-			(rest - 1) / eager < CHI_REST_PARTS;
+	return m->tag == CHI_TAG_COLLECTIVES && eager > 0 && rest > 0 &&
+			rest < CHOIR_CLUSTER_TAGS - CHI_TAGS && (rest - 1) / eager < CHI_REST_PARTS;
+}
+
+// Of the parts of a rest that is cut: not that of any collective's first message.
+static int tag_of_rest(size_t rest)
+{
+	return CHI_TAGS + (int) rest;
 }
 
 // The rest of a receive that is not cut is begun when the frame has come.
@@ -95,7 +102,8 @@ static choir_status begin_parts(chi_message *m, size_t frame, char *rest, size_t
 	choir_status status = begin_part(m, m->tag, &m->frame, frame);
 	if (is_cut(m, bytes))
 		for (size_t at = 0; status == CHOIR_OK && at < bytes; at += each)
-			status = begin_part(m, (int) bytes, rest + at, bytes - at < each ? bytes - at : each);
+			status = begin_part(
+					m, tag_of_rest(bytes), rest + at, bytes - at < each ? bytes - at : each);
 	else if (status == CHOIR_OK && bytes > 0 && m->sending)
 		status = begin_part(m, m->tag, rest, bytes);
 	chi_mutex_unlock(&c->lock);

@@ -11,6 +11,9 @@
 
 enum { CHI_FINGERPRINT_TEXT = 96, CHI_FRAME_DATA = 3840, CHI_REST_PARTS = 4 };
 enum { CHI_MESSAGE_ROOM = 4096 }; // bytes that a message has memory for itself
+// The tags of collectives: those that follow one another everywhere (chi_cluster_next), and those
+// that go on beside them and are counted by who makes them.
+enum { CHI_TAG_COLLECTIVES, CHI_TAG_BESIDE, CHI_TAGS };
 
 // What a collective is. Two are the same if all of it is.
 typedef struct {
@@ -42,11 +45,11 @@ typedef struct {
 	chi_frame frame;
 } chi_message;
 
-// Begin. Tags are 0 to CHOIR_CLUSTER_TAGS - 1; 0 is that of collectives (chi_cluster_next). Of
-// messages from one worker with one tag only one may be being received at a time. After CHOIR_OK
-// the message must be waited for; data stay as they are until then. A receive of at most
-// CHI_MESSAGE_ROOM bytes may have no memory (NULL): it is m->data then. A failure ends the
-// cluster.
+// Begin. Tags are 0 to CHOIR_CLUSTER_TAGS - 1; those below CHI_TAGS are collectives', and parts of
+// the rests of their messages may have any other. Of messages from one worker with one tag only
+// one may be being received at a time. After CHOIR_OK the message must be waited for; data stay as
+// they are until then. A receive of at most CHI_MESSAGE_ROOM bytes may have no memory (NULL): it
+// is m->data then. A failure ends the cluster.
 choir_status chi_message_send(chi_message *m, choir_cluster *c, int to, int tag,
 		const chi_fingerprint *f, const void *data, size_t bytes);
 choir_status chi_message_receive(chi_message *m, choir_cluster *c, int from, int tag,

@@ -49,6 +49,25 @@ const void *chi_walk_sum(chi_walk *w, int lo, int hi, char *to, char *spare)
 	return to;
 }
 
+choir_status chi_walk_nodes(const choir_collective *const c[], int members, int64_t first,
+		size_t n, const choir_part node[], char *memory, char *spare)
+{
+	const size_t size = chi_dtype_size(c[0]->dtype), bytes = (size_t) c[0]->elements * size;
+	const int64_t left = c[0]->elements - first;
+	chi_walk walk = chi_walk_begin(
+			c, members, c[0]->dtype, first, left < CHI_WAY_SLICE ? left : CHI_WAY_SLICE);
+	for (size_t i = 0; i < n; i++) {
+		char *to = memory + i * bytes + (size_t) first * size;
+		const void *sum = chi_walk_sum(&walk, node[i].lo, node[i].hi, to, spare);
+		if (walk.broken)
+			return choir_fail(CHOIR_INTERNAL, "%s: the parts do not cover replicas %d to %d",
+					c[0]->name, node[i].lo, node[i].hi - 1);
+		if (sum != to)
+			memcpy(to, sum, (size_t) walk.count * size);
+	}
+	return CHOIR_OK;
+}
+
 choir_status chi_hand_out(const chi_slot *slot, int members, const void *data, int64_t first,
 		int64_t count, size_t size)
 {

@@ -25,6 +25,11 @@ const choir_part *chi_walk_next(chi_walk *w);
 // for a slice on each level of the tree, CHI_WALK_LEVEL bytes apart.
 const void *chi_walk_sum(chi_walk *w, int lo, int hi, char *to, char *spare);
 enum { CHI_WALK_LEVEL = CHI_WAY_SLICE * 8 }; // bytes
+// The sums of n nodes, which the parts of c cover, at the elements of a slice from first on: each
+// to where that node lies in memory, one behind another. spare as above. CHOIR_INTERNAL: they do
+// not.
+choir_status chi_walk_nodes(const choir_collective *const c[], int members, int64_t first,
+		size_t n, const choir_part node[], char *memory, char *spare);
 // Gives a finished slice to every result in host memory and calls those who wait for it.
 choir_status chi_hand_out(const chi_slot *slot, int members, const void *data, int64_t first,
 		int64_t count, size_t size);

@@ -16,7 +16,7 @@
 
 // In one round a worker gets all of all others' nodes, and adds up all of them: what it costs
 // grows with the square of the nodes, and what it saves is a message each way.
-enum { TAG = 0, SMALL = 256 << 10 };
+enum { SMALL = 256 << 10 };
 // A sum that others will read is made here first, and then copied. They have read the memory that
 // it goes to before, so its lines are in their caches too, and lines of another processor take far
 // longer to store to than to overwrite whole, as memcpy does from some KiB on.
@@ -73,9 +73,9 @@ static choir_status open_peers(chi_peers *p, int own)
 	return find_all_nodes(p);
 }
 
-choir_status chi_peers_open(chi_peers *p, choir_cluster *c, int own)
+choir_status chi_peers_open(chi_peers *p, choir_cluster *c, int tag, int own)
 {
-	*p = (chi_peers){ .cluster = c, .workers = c->workers, .worker = c->worker };
+	*p = (chi_peers){ .cluster = c, .tag = tag, .workers = c->workers, .worker = c->worker };
 	const choir_status status = open_peers(p, own);
 	return status == CHOIR_OK ? status : chi_cluster_give_up(c);
 }
@@ -111,6 +111,11 @@ typedef struct {
 	double deadline;
 } exchange;
 
+static uint64_t next(chi_peers *p)
+{
+	return p->tag == CHI_TAG_COLLECTIVES ? chi_cluster_next(p->cluster) : ++p->exchanges;
+}
+
 static exchange begin(chi_peers *p)
 {
 	exchange e = { .peers = p };
@@ -128,14 +133,15 @@ static choir_status begin_round(exchange *e, block_fn *out, block_fn *in, const 
 		const int to = (p->worker + i) % p->workers;
 		const block b = out(of, to);
 		chi_message *m = p->wait[*n] = &p->message[p->workers + to];
-		CHOIR_TRY(chi_message_send(m, p->cluster, to, TAG, &e->fingerprint, b.data, b.bytes));
+		CHOIR_TRY(chi_message_send(m, p->cluster, to, p->tag, &e->fingerprint, b.data, b.bytes));
 		++*n;
 	}
 	for (int i = 1; i < p->workers; i++) {
 		const int from = (p->worker - i + p->workers) % p->workers;
 		const block b = in(of, from);
 		chi_message *m = p->wait[*n] = &p->message[from];
-		CHOIR_TRY(chi_message_receive(m, p->cluster, from, TAG, &e->fingerprint, b.data, b.bytes));
+		CHOIR_TRY(chi_message_receive(
+				m, p->cluster, from, p->tag, &e->fingerprint, b.data, b.bytes));
 		++*n;
 	}
 	return CHOIR_OK;
@@ -320,7 +326,7 @@ static choir_status sum(exchange *e, summing *s)
 
 static chi_fingerprint fingerprint_of(chi_peers *p, uint64_t key, const choir_collective *c)
 {
-	const uint64_t sequence = chi_cluster_next(p->cluster);
+	const uint64_t sequence = next(p);
 	if (key == 0)
 		key = chi_hash_mix(
 					  chi_hash_text(c->name) + (uint64_t) c->elements * 16 + (uint64_t) c->dtype) |
@@ -387,7 +393,7 @@ static void describe(exchange *e, chi_peers *p, const char *fmt, va_list args)
 	char text[CHI_ERROR_SIZE];
 	chi_text_format(text, sizeof text, fmt, args);
 	*e = begin(p);
-	chi_fingerprint_set(&e->fingerprint, chi_cluster_next(p->cluster), "%s", text);
+	chi_fingerprint_set(&e->fingerprint, next(p), "%s", text);
 }
 
 static choir_status gather(exchange *e, const gathering *g)

@@ -2,8 +2,9 @@
 // and the exchanges that collectives are made of. All that is exchanged here lies in host memory.
 // Every exchange is numbered and carries a fingerprint with its data, and each begins in the same
 // way, by a message of every worker to every other one: so whatever two workers are in, they find
-// out by the first message (docs/decisions/0028, 0060). One thread at a time exchanges anything,
-// and in the same order on every worker.
+// out by the first message (docs/decisions/0028, 0060). One thread at a time exchanges anything
+// with one chi_peers, and in the same order on every worker. There may be a second one, with a tag
+// and numbers of its own, whose exchanges go on beside those of the first.
 #pragma once
 
 #include "choir/extend/cross.h"
@@ -19,6 +20,8 @@ enum { CHI_KNOWN_SUMS = 64 };
 
 typedef struct chi_peers {
 	choir_cluster *cluster; // borrowed
+	int tag; // CHI_TAG_COLLECTIVES, or CHI_TAG_BESIDE
+	uint64_t exchanges; // so far, of those beside
 	int workers, worker;
 	int replicas; // of all of them
 	bool host; // everybody's devices have host memory, as the first group of devices finds
@@ -33,7 +36,7 @@ typedef struct chi_peers {
 } chi_peers;
 
 // own: this worker's replicas, at least 1. All workers must call it. A zeroed one can be closed.
-choir_status chi_peers_open(chi_peers *p, choir_cluster *c, int own);
+choir_status chi_peers_open(chi_peers *p, choir_cluster *c, int tag, int own);
 void chi_peers_close(chi_peers *p);
 static inline int chi_peers_first(const chi_peers *p)
 {

@@ -176,21 +176,8 @@ static int64_t count_of(const choir_collective *c, int64_t first)
 // Elements first .. of this worker's nodes.
 static choir_status add_slice(workers *w, const choir_collective *const *c, int by, int64_t first)
 {
-	const size_t size = chi_dtype_size(c[0]->dtype);
-	const size_t bytes = (size_t) c[0]->elements * size;
-	char *spare = w->spare + (size_t) by * spare_of_one(w);
-	chi_walk walk =
-			chi_walk_begin(c, w->group->members, c[0]->dtype, first, count_of(c[0], first));
-	for (int i = 0; i < w->nodes; i++) {
-		char *to = w->node.memory + (size_t) i * bytes + (size_t) first * size;
-		const void *sum = chi_walk_sum(&walk, w->part[i].lo, w->part[i].hi, to, spare);
-		if (walk.broken)
-			return choir_fail(CHOIR_INTERNAL, "%s: the parts do not cover replicas %d to %d",
-					c[0]->name, w->part[i].lo, w->part[i].hi - 1);
-		if (sum != to)
-			memcpy(to, sum, (size_t) walk.count * size);
-	}
-	return CHOIR_OK;
+	return chi_walk_nodes(c, w->group->members, first, (size_t) w->nodes, w->part, w->node.memory,
+			w->spare + (size_t) by * spare_of_one(w));
 }
 
 // Brings what all members have to the host.

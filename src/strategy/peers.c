@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "op/op.h"
 #include "strategy/strategy.h"
+#include "strategy/update/overlap.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,7 +17,8 @@ static choir_status agree_on_options(const choir_strategy *s)
 {
 	const choir_strategy_options *o = &s->options;
 	const choir_communication_options *by = &s->communication;
-	chi_fact facts[6];
+	static const char *const toggles[] = { "default", "on", "off" };
+	chi_fact facts[7];
 	int n = 0;
 	chi_fact_set(&facts[n++], "the strategy", "%s", s->kind);
 	chi_fact_set(&facts[n++], "its .replicas", "%d", o->replicas);
@@ -24,6 +26,7 @@ static choir_status agree_on_options(const choir_strategy *s)
 	chi_fact_set(&facts[n++], "its .bytes_per_pack", "%" PRId64, by->bytes_per_pack);
 	chi_fact_set(&facts[n++], "its .num_packs", "%" PRId64, by->num_packs);
 	chi_fact_set(&facts[n++], "its .slices", "%d", (int) by->slices);
+	chi_fact_set(&facts[n++], "its .overlap", "%s", toggles[o->overlap]);
 	return chi_cluster_agree(o->cluster, facts, n);
 }
 
@@ -32,11 +35,13 @@ choir_status chi_strategy_open_peers(choir_strategy *s, int *local)
 	choir_cluster *c = s->options.cluster;
 	if (c == NULL || choir_cluster_workers(c) == 1)
 		return CHOIR_OK;
+	CHOIR_TRY(chi_overlap_choose(s));
 	CHOIR_TRY(agree_on_options(s));
 	if (s->options.replicas > 0)
 		*local = (int) chi_share_of(*local, choir_cluster_workers(c), choir_cluster_worker(c));
 	s->peers = chi_alloc(sizeof *s->peers);
-	return s->peers == NULL ? choir_error_status() : chi_peers_open(s->peers, c, *local);
+	return s->peers == NULL ? choir_error_status()
+							: chi_peers_open(s->peers, c, CHI_TAG_COLLECTIVES, *local);
 }
 
 void chi_strategy_close_peers(choir_strategy *s)

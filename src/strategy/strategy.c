@@ -7,6 +7,7 @@
 #include "base/thread.h"
 #include "strategy/merge/merge.h"
 #include "strategy/run/run.h"
+#include "strategy/update/overlap.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,6 +99,9 @@ static choir_status check_options(const choir_strategy_table *t, const choir_str
 				"strategy: \"%s\" has no parameter devices of its own, "
 				"so not \"%s\"",
 				t->name, o->parameter_devices);
+	if ((unsigned) o->overlap > CHOIR_OFF)
+		return choir_fail(CHOIR_INVALID, "strategy: .overlap is %d: CHOIR_ON or CHOIR_OFF",
+				(int) o->overlap);
 	CHOIR_TRY(check_workers(t, o));
 	CHOIR_TRY(check_cluster(t, o));
 	return check_partition(t, o);
@@ -324,6 +328,7 @@ choir_status chi_strategy_open_block(choir_strategy *s)
 	CHOIR_TRY(deal_lanes(s));
 	CHOIR_TRY(open_parameter_streams(s));
 	CHOIR_TRY(open_exchange(s));
+	CHOIR_TRY(chi_overlap_open(s));
 	CHOIR_TRY(chi_crew_open(s));
 	s->run = chi_run_new(s);
 	return s->run == NULL ? choir_error_status() : CHOIR_OK;
@@ -342,6 +347,7 @@ static void close_runs(choir_strategy *s)
 void chi_strategy_close_block(choir_strategy *s)
 {
 	close_runs(s);
+	chi_overlap_close(s);
 	chi_group_close(&s->group);
 	for (chi_more_groups *g = s->more_groups, *next; g != NULL; g = next) {
 		next = g->next;

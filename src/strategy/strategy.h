@@ -72,6 +72,7 @@ struct choir_strategy {
 	chi_group group;
 	chi_more_groups *more_groups;
 	choir_communication_options communication; // of calls that say nothing else
+	struct chi_overlap *overlap; // exchanges beside the backward pass; NULL: there are none
 	// of each lane: for sums and updates, never used while replicas use theirs
 	chi_stream **exchange;
 	int parameters; // devices that hold variables

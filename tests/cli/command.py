@@ -33,7 +33,8 @@ class Case(unittest.TestCase):
     def start(self, *arguments, env=None, **more):
         """Runs the command and returns what came of it, whatever that is."""
         merged = {name: value for name, value in os.environ.items() if name not in
-                  ("CHOIR_DEVICES", "CHOIR_KERNELS", "CHOIR_INSTRUCTION_SET", "CHOIR_DATA_DIR")}
+                  ("CHOIR_DEVICES", "CHOIR_KERNELS", "CHOIR_INSTRUCTION_SET", "CHOIR_DATA_DIR",
+                   "CHOIR_OVERLAP")}
         merged.update(env or {})
         more.setdefault("stdout", subprocess.PIPE)
         return subprocess.run([COMMAND, *(str(a) for a in arguments)], cwd=self.folder, env=merged,

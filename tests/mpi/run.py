@@ -16,7 +16,7 @@ MPI, TEST, SUITE, WORKER, BUILD, CHOIR = sys.argv[1:7]
 MPIS = sys.argv[7:]
 SECONDS = 100
 ROLES = ("TF_CONFIG", "RANK", "WORLD_SIZE", "LOCAL_RANK", "CHOIR_MPI", "CHOIR_KERNELS",
-         "CHOIR_INSTRUCTION_SET")
+         "CHOIR_INSTRUCTION_SET", "CHOIR_OVERLAP")
 
 
 def skip(why):
@@ -135,10 +135,10 @@ SHORT = ("--data", "digits", "--model", "mlp", "--widths", "16", "--epochs", "2"
          "--train-examples", "420", "--replicas", "4")
 
 
-def trained(workers, *options):
+def trained(workers, *options, **more):
     """What a short training says."""
     line = [CHOIR, "train", *SHORT, *options]
-    status, said = start(workers, *line)
+    status, said = start(workers, *line, **more)
     need(status == 0, f"{workers} workers: {line}: exit {status}", said)
     return said
 
@@ -179,6 +179,10 @@ def train():
         need(known(said) == alone, f"{workers} workers: not {alone}", said)
         need(f"{workers} workers, " in said and "together with 4 replicas" in said, "the workers", said)
         need(said.count("epoch 1/2  loss ") == 1, "not one that speaks", said)
+    large = ("--devices", "cpu:0", "--widths", "256")  # enough to be exchanged beside the backward pass
+    said = trained(2, *large, CHOIR_OVERLAP="on")
+    need(known(said) == known(trained(0, *large)), "beside the backward pass", said)
+    need("exchanged beside the backward pass; handing one over takes up to " in said, "what it costs", said)
     must_fail("fewer replicas", 3, ["2 replicas for 3 workers"], CHOIR, "train", "--data", "digits",
               "--replicas", "2")
     must_fail("another strategy", 2, ["several were started"], CHOIR, "train", "--data", "digits",

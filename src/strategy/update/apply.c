@@ -8,11 +8,12 @@
 #include "base/clock.h"
 #include "op/op.h"
 #include "strategy/update/instance.h"
+#include "strategy/update/overlap.h"
 #include "strategy/run/meet.h"
 #include "strategy/merge/slices.h"
 
-static choir_status check_gradient(const chi_apply *a, const choir_replica *r,
-		const choir_variable *v, const choir_tensor *gradient)
+static choir_status check_gradient(chi_apply *a, const choir_replica *r, const choir_variable *v,
+		const choir_tensor *gradient)
 {
 	char have[CHI_SHAPE_TEXT], need[CHI_SHAPE_TEXT];
 	if (v == NULL)
@@ -40,8 +41,8 @@ static choir_status check_gradient(const chi_apply *a, const choir_replica *r,
 				a->table->name, v->name, choir_dtype_name(gradient->dtype),
 				chi_shape_print(&shape, have), choir_dtype_name(v->dtype),
 				chi_shape_print(&v->shape, need));
-	return chi_apply_takes_rows(a, v) ? chi_tensor_check_any(gradient)
-									  : chi_tensor_check(gradient);
+	return chi_is_slices(gradient) && chi_apply_takes_rows(a, v) ? chi_tensor_check_any(gradient)
+																 : chi_tensor_check(gradient);
 }
 
 // The update that r gives to: a's, after those that r has committed in this run.
@@ -55,6 +56,8 @@ static chi_instance *current(chi_apply *a, const chi_replica *r)
 	chi_instance *in = chi_instance_get(a, run, ordinal);
 	if (in != NULL && !in->open) {
 		in->open = true;
+		if (run->open == NULL)
+			chi_overlap_begin(in);
 		in->next_open = run->open;
 		run->open = in;
 	}
@@ -213,6 +216,8 @@ static choir_status commit(chi_apply *a, chi_replica *r)
 	chi_meet_leave(r, m);
 	if (last) {
 		chi_atomic32_store(&in->all, 1);
+		if (in->early.between)
+			chi_overlap_look(in->strategy);
 		chi_run_event(run);
 	}
 	return CHOIR_OK;
@@ -414,6 +419,8 @@ choir_status chi_apply_flush(chi_run *run)
 
 void chi_apply_forget(chi_run *run)
 {
+	if (run == run->strategy->run)
+		chi_overlap_rest(run->strategy);
 	for (chi_instance *in = run->open; in != NULL; in = in->next_open)
 		chi_instance_forget(in);
 	run->open = NULL;

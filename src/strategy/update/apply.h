@@ -38,7 +38,7 @@ chi_apply *chi_apply_new(choir_strategy *s, const chi_apply_table *table, void *
 void chi_apply_free(chi_apply *a);
 
 // Whether the next gradient of v may be slices.
-bool chi_apply_takes_rows(const chi_apply *a, const choir_variable *v);
+bool chi_apply_takes_rows(chi_apply *a, const choir_variable *v);
 // In replica r: one final gradient of v, which is no slices unless v takes rows, and the end of
 // r's gradients for this update.
 choir_status chi_apply_give(

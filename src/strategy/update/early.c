@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "cross/tree.h"
+#include "strategy/update/overlap.h"
 #include "trace/trace.h"
 
 // Less is left to the update, which sums and updates it in one pass over the caches.
@@ -12,6 +13,8 @@ enum { LEAST = 2 * CHI_WAY_SLICE }; // elements
 
 bool chi_early_possible(const choir_strategy *s)
 {
+	if (s->overlap != NULL)
+		return true;
 	return s->lanes > 1 && s->all_host && s->all_here && s->sharing == CHI_ALONE &&
 			s->group.table == &chi_direct_table;
 }
@@ -61,9 +64,9 @@ static choir_status sum_slice(chi_instance *in, chi_early_sum *s, int lane, uint
 	return chi_way_sum(&one, all->exchange[lane < all->lanes ? lane : 0], &sum);
 }
 
-// Of all gradients only the sum is needed now. Memory that is not Choir's waits for the end of the
-// run, which gives it back on the caller's thread.
-static void let_go(const chi_instance *in, size_t index)
+// Memory that is not Choir's waits for the end of the run, which gives it back on the caller's
+// thread.
+void chi_early_let_go(const chi_instance *in, size_t index)
 {
 	for (int lane = 0; lane < in->strategy->lanes; lane++) {
 		chi_fold *fold = &in->lane[lane].item[index]->fold;
@@ -90,8 +93,8 @@ static choir_status sum_some(chi_instance *in, size_t index, int lane, uint32_t 
 		if (status == CHOIR_OK)
 			status = sum_slice(in, s, lane, slice);
 		if (chi_atomic32_add(&s->finished, 1) + 1 == s->slices) {
-			let_go(in, index);
-			chi_gate_open(&s->done, 1);
+			chi_early_let_go(in, index);
+			chi_gate_open(&s->done, CHI_EARLY_SUMMED);
 		}
 	}
 	chi_trace_end();
@@ -116,31 +119,44 @@ static choir_status go_on(chi_instance *in, int lane, bool all)
 
 choir_status chi_early_help(chi_instance *in, int lane)
 {
-	return in->early.n == 0 ? CHOIR_OK : go_on(in, lane, true);
+	const bool helps = in->early.n > 0 && in->strategy->overlap == NULL;
+	return helps ? go_on(in, lane, true) : CHOIR_OK;
+}
+
+// All replicas have given.
+static choir_status open_sum(chi_instance *in, size_t index)
+{
+	chi_early_sum *s = &in->early.sum[index];
+	if (!in->early.between)
+		CHOIR_TRY(find_memory(in, s, index));
+	chi_atomic32_exchange(&s->open, 1);
+	if (in->early.between)
+		chi_overlap_look(in->strategy);
+	else if (chi_atomic32_add(&in->early.waiting, 0) != 0)
+		chi_run_event(in->run);
+	return CHOIR_OK;
 }
 
 choir_status chi_early_given(chi_item *item)
 {
 	chi_instance *in = item->instance;
+	const choir_strategy *all = in->strategy;
 	const choir_variable *v = item->variable;
-	if (item->index >= in->early.n)
+	if (item->index >= in->early.n || (all->overlap != NULL && !in->early.between))
 		return CHOIR_OK;
 	chi_early_sum *s = &in->early.sum[item->index];
 	if (s->variable == v && s->worth) {
 		item->collective.name = v->name;
 		item->collective.dtype = v->dtype;
+		item->collective.elements = v->elements;
 		item->collective.divisor = 1;
 		item->collective.n = (size_t) item->fold.n;
 		item->collective.parts = item->fold.part;
 		s->c[item->lane] = &item->collective;
-		if (chi_atomic32_add(&s->given, 1) + 1 == (uint32_t) in->strategy->replicas) {
-			CHOIR_TRY(find_memory(in, s, item->index));
-			chi_atomic32_exchange(&s->open, 1);
-			if (chi_atomic32_add(&in->early.waiting, 0) != 0)
-				chi_run_event(in->run);
-		}
+		if (chi_atomic32_add(&s->given, 1) + 1 == (uint32_t) all->replicas)
+			CHOIR_TRY(open_sum(in, item->index));
 	}
-	return go_on(in, item->lane, false);
+	return in->early.between ? CHOIR_OK : go_on(in, item->lane, false);
 }
 
 static choir_status wait_for_sum(const chi_instance *in, chi_early_sum *s)
@@ -155,6 +171,8 @@ static choir_status wait_for_sum(const chi_instance *in, chi_early_sum *s)
 
 choir_status chi_early_finish(chi_instance *in, int from, int to)
 {
+	if (in->strategy->overlap != NULL)
+		return in->early.between ? chi_overlap_finish(in) : CHOIR_OK;
 	// Who does it for all may meet a lane that still helps: it has scratch of its own.
 	const int by = to - from == in->strategy->lanes ? in->strategy->lanes : from;
 	for (size_t i = 0; i < in->early.n; i++) {
@@ -167,13 +185,40 @@ choir_status chi_early_finish(chi_instance *in, int from, int to)
 	return CHOIR_OK;
 }
 
-const choir_part *chi_early_parts(const chi_item *item, size_t *n)
+// The sum that was made early of an item; NULL: none was.
+static const chi_early_sum *sum_of(const chi_item *item)
 {
 	const chi_early *e = &item->instance->early;
 	const chi_early_sum *s = item->index < e->n ? &e->sum[item->index] : NULL;
-	const bool summed = s != NULL && chi_atomic32_load(&s->open) != 0;
-	*n = !summed ? (size_t) item->fold.n : item->lane == 0 ? 1 : 0;
-	return summed ? &s->whole : item->fold.part;
+	return s != NULL && chi_atomic32_load(&s->open) != 0 ? s : NULL;
+}
+
+const choir_part *chi_early_parts(const chi_item *item, size_t *n)
+{
+	const chi_early_sum *s = sum_of(item);
+	*n = s == NULL ? (size_t) item->fold.n : item->lane == 0 ? 1 : 0;
+	return s != NULL ? &s->whole : item->fold.part;
+}
+
+bool chi_early_is_whole(const chi_item *item)
+{
+	return item->instance->early.between && sum_of(item) != NULL;
+}
+
+int chi_early_between(const chi_instance *in)
+{
+	int n = 0;
+	for (size_t i = 0; in->early.between && i < in->early.n; i++)
+		n += chi_atomic32_load(&in->early.sum[i].open) != 0;
+	return n;
+}
+
+bool chi_early_needs_tensors(const chi_instance *in, const choir_variable *v)
+{
+	for (size_t i = 0; in->strategy->overlap != NULL && i < in->early.n; i++)
+		if (in->early.sum[i].variable == v && in->early.sum[i].worth)
+			return true;
+	return false;
 }
 
 static void free_sums(chi_early_sum *sums, size_t n)
@@ -209,12 +254,21 @@ static bool is_known(const chi_instance *in)
 	return same;
 }
 
+// Whether the next gradients of an item may be summed as they come. What has been given as rows is
+// not sent as a tensor because of one update in which there were many.
+static bool is_dense(const chi_instance *in, size_t i)
+{
+	const chi_shared_item *s = &in->shared[i];
+	return in->strategy->overlap != NULL ? s->kinds == CHI_GAVE_TENSORS : !s->by_rows;
+}
+
 choir_status chi_early_prepare(chi_instance *in)
 {
 	chi_early *e = &in->early;
 	if (is_known(in) || !chi_early_possible(in->strategy))
 		return CHOIR_OK;
-	CHOIR_TRY(open_lanes(in));
+	if (in->strategy->overlap == NULL)
+		CHOIR_TRY(open_lanes(in));
 	free_sums(e->next, e->n_next);
 	e->n_next = in->n;
 	e->next = chi_alloc_array(in->n, sizeof *e->next);
@@ -225,7 +279,7 @@ choir_status chi_early_prepare(chi_instance *in)
 		if (s->c == NULL)
 			return choir_error_status();
 		s->variable = v;
-		s->worth = v->elements >= LEAST && !in->shared[i].by_rows;
+		s->worth = v->elements >= LEAST && is_dense(in, i);
 		s->slices = (uint32_t) ((v->elements + CHI_WAY_SLICE - 1) / CHI_WAY_SLICE);
 	}
 	return e->next == NULL ? choir_error_status() : CHOIR_OK;
@@ -244,6 +298,7 @@ void chi_early_forget(chi_instance *in)
 	}
 	for (int lane = 0; e->lane != NULL && lane < in->strategy->lanes; lane++)
 		e->lane[lane].cursor = 0;
+	e->between = false;
 	if (e->next != NULL && chi_atomic32_load(&in->done) != 0) {
 		free_sums(e->sum, e->n);
 		e->sum = e->next;

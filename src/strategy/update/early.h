@@ -6,12 +6,16 @@
 //
 // It needs to know which variable comes at which place before it comes: so it begins with an
 // optimizer's second update, and goes by the order of the one before.
+//
+// Between workers a thread beside the replicas makes these sums (overlap.h), or nobody does.
 #pragma once
 
 #include "cross/way.h"
 #include "strategy/strategy.h"
 
 struct chi_instance;
+
+enum { CHI_EARLY_SUMMED = 1, CHI_EARLY_FAILED }; // what done opens with
 
 // The sum of one variable, of which nobody changes anything but the counts once it is open.
 typedef struct {
@@ -39,9 +43,11 @@ typedef struct {
 	chi_early_sum *next; // what comes in its place after this update; NULL: nothing
 	chi_early_lane *lane; // of each, and of who does the update for all
 	chi_atomic32 waiting; // lanes that look at the sums whenever something happens
+	bool between; // all workers' sums, made by the thread of overlap.h
 } chi_early;
 
-// Whether this strategy's sums can be made early: on the host, directly, by several lanes.
+// Whether this strategy's sums can be made early: on the host, directly, by several lanes, or with
+// other workers.
 bool chi_early_possible(const choir_strategy *s);
 // A replica has given item's gradient, which is in its fold; then does this lane's share.
 struct chi_item;
@@ -52,8 +58,16 @@ choir_status chi_early_help(struct chi_instance *in, int lane);
 // waits for what others have begun.
 choir_status chi_early_finish(struct chi_instance *in, int from, int to);
 // Then: the parts of an item that its lane brings to the update, which are its fold's, or, if they
-// were summed, the first lane's only.
+// were summed, the first lane's only. Whether they are the sum of all workers.
 const choir_part *chi_early_parts(const struct chi_item *item, size_t *n);
+bool chi_early_is_whole(const struct chi_item *item);
+// The sums that are made, or being made, with other workers. All replicas have asked for the
+// update.
+int chi_early_between(const struct chi_instance *in);
+// Whether v's gradients must be tensors, since workers sum them without asking what they are.
+bool chi_early_needs_tensors(const struct chi_instance *in, const choir_variable *v);
+// Of all gradients of a variable only the sum is needed now.
+void chi_early_let_go(const struct chi_instance *in, size_t index);
 // By one thread, before anything is written: keeps the order, for the next update to go by.
 choir_status chi_early_prepare(struct chi_instance *in);
 void chi_early_forget(struct chi_instance *in); // after an update, done or not

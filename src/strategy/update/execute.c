@@ -207,7 +207,7 @@ static choir_status join(chi_instance *in, int lane, size_t i)
 		.size = sizeof *c,
 		.sequence = i,
 		.name = v->name,
-		.kind = kind == CHOIR_BROADCAST ? kind : CHOIR_ALL_REDUCE,
+		.kind = chi_early_is_whole(item) ? CHOIR_BROADCAST : kind,
 		.dtype = v->dtype,
 		.elements = v->elements,
 		.divisor = 1,

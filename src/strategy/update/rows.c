@@ -13,12 +13,25 @@
 
 #include <string.h>
 
-bool chi_apply_takes_rows(const chi_apply *a, const choir_variable *v)
+// Whether one of a's updates needs tensors of v.
+static bool needs_tensors(chi_apply *a, const choir_variable *v)
+{
+	bool found = false;
+	if (a->strategy->overlap == NULL)
+		return false;
+	chi_mutex_lock(&a->lock);
+	for (const chi_instance *in = a->instances; in != NULL && !found; in = in->next)
+		found = chi_early_needs_tensors(in, v);
+	chi_mutex_unlock(&a->lock);
+	return found;
+}
+
+bool chi_apply_takes_rows(chi_apply *a, const choir_variable *v)
 {
 	const choir_strategy *s = a->strategy;
-	return chi_strategy_has(s, v) && (s->peers == NULL || s->peers->host) && v->copies == 1 &&
-			v->sharing == CHI_ALONE && s->all_host && s->all_here && v->shape.rank > 0 &&
-			!a->table->gated(a->user);
+	return !needs_tensors(a, v) && chi_strategy_has(s, v) &&
+			(s->peers == NULL || s->peers->host) && v->copies == 1 && v->sharing == CHI_ALONE &&
+			s->all_host && s->all_here && v->shape.rank > 0 && !a->table->gated(a->user);
 }
 
 choir_status chi_rows_add(chi_rows *rows, int replica, const choir_tensor *t)

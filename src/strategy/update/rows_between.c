@@ -24,7 +24,7 @@ static unsigned char kinds_here(const chi_instance *in, size_t i)
 choir_status chi_rows_agree(chi_instance *in)
 {
 	chi_peers *p = in->strategy->peers;
-	const bool among = p != NULL && p->host && !in->keeps;
+	const bool among = p != NULL && p->host && (!in->keeps || in->early.between);
 	const size_t n = in->n, workers = among ? (size_t) p->workers : 0;
 	void *array = in->kinds;
 	const bool grown = chi_grow(&array, &in->kinds_room, (workers + 1) * n + 1, 1);
@@ -35,8 +35,9 @@ choir_status chi_rows_agree(chi_instance *in)
 	for (size_t i = 0; i < n; i++)
 		own[i] = kinds_here(in, i);
 	if (among)
-		CHOIR_TRY(chi_peers_gather(
-				p, own, n, all, "kinds of %zu gradients, %s", n, in->apply->table->name));
+		CHOIR_TRY(chi_peers_gather(p, own, n, all,
+				"kinds of %zu gradients, %d of them under way, %s", n, chi_early_between(in),
+				in->apply->table->name));
 	for (size_t w = 0; w < workers; w++)
 		for (size_t i = 0; i < n; i++)
 			own[i] = (unsigned char) (own[i] | all[w * n + i]);

@@ -148,8 +148,7 @@ static void a_segment_of_the_same_inputs(void **state)
 		choir_tensor *y = again ? choir_recompute(2, in, nested_only, &m) : nested_only(in, &m);
 		assert_int_equal(choir_tape_gradient(tape, y, 2, in, gradients), CHOIR_OK);
 		for (int i = 0; i < 2; i++)
-			assert_int_equal(
-					choir_tensor_fetch(gradients[i], got[again][i], sizeof got[again][i]),
+			assert_int_equal(choir_tensor_fetch(gradients[i], got[again][i], sizeof got[again][i]),
 					CHOIR_OK);
 		given_close(&g);
 	}

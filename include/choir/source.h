@@ -69,8 +69,11 @@ choir_dataset *choir_npz_dataset_new(const char *path, size_t n, const char *con
 // u4 as i64; h5py's bool. Only where the build found HDF5 (choir_has("hdf5")), else
 // CHOIR_UNSUPPORTED, which is also: other types, and a machine without the library, which is
 // loaded with the first file. CHOIR_NOT_FOUND: no such file; no such dataset, with those there
-// are. CHOIR_INVALID: different lengths, or no axis. CHOIR_CORRUPT: what the library says. It
-// opens files itself and follows their links to others. Threads: Choir calls it from one at a
+// are. CHOIR_INVALID: different lengths, or no axis. CHOIR_CORRUPT: what the library says; sizes
+// that contradict each other, at which some releases of it end the program; and rows that were
+// never written, which it would make up. That is for accidents: a file made to do harm is safe
+// only in a process of its own (decision 0049). It opens files itself and follows their links to
+// others. Threads: Choir calls it from one at a
 // time; a program that calls it too must not do so meanwhile, unless it is built thread-safe.
 choir_dataset *choir_hdf5_dataset_new(const char *path, size_t n, const char *const names[]);
 // Writes an npy file (version 1.0) of packed, row-major data, beside path first and renamed

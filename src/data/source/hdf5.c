@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/size.h"
 #include "base/text.h"
-#include "data/source/hdf5_library.h"
+#include "data/source/hdf5_stored.h"
 #include "tensor/tensor.h"
 
 static const char what[] = "hdf5 dataset";
@@ -21,9 +21,8 @@ enum { MOST_NAME = 256, MOST_CACHE = 256 << 20, USUAL_CACHE = 1 << 20, CACHE_SLO
 
 typedef struct {
 	hid_t id, type; // the dataset, and what its values are in memory; negative: none
-	int rank;
-	hsize_t dim[H5S_MAX_RANK];
 	choir_dtype dtype;
+	chi_hdf5_stored stored;
 } part;
 
 typedef struct {
@@ -52,6 +51,15 @@ static ssize_t member_name(const chi_hdf5 *h, hid_t root, hsize_t i, char name[M
 			root, ".", H5_INDEX_NAME, H5_ITER_INC, i, name, MOST_NAME, H5P_DEFAULT);
 }
 
+static choir_status look_at_header(
+		const chi_hdf5 *h, hid_t file, const char *path, const char *name, uint32_t *value)
+{
+	char clean[64];
+	return chi_hdf5_look_at_header(h, file, path, name, value) == CHOIR_OK
+			? CHOIR_OK
+			: chi_error_prefix("%s: %s", path, chi_text_clean(name, clean, sizeof clean));
+}
+
 static H5I_type_t member_type(const chi_hdf5 *h, hid_t root, const char *name)
 {
 	const hid_t object = h->H5Oopen(root, name, H5P_DEFAULT);
@@ -74,6 +82,8 @@ static choir_status see_member(
 	const ssize_t length = member_name(h, root, i, name);
 	if (length < 0)
 		return library_failed(h, CHOIR_CORRUPT, path, NULL);
+	uint32_t value;
+	CHOIR_TRY(look_at_header(h, root, path, name, &value));
 	const H5I_type_t type = member_type(h, root, name);
 	if (m->all.length < 300)
 		chi_text_add(&m->all, "%s\"%.64s%s\"", m->all.length ? ", " : "", name,
@@ -168,7 +178,9 @@ static hid_t memory_type(const chi_hdf5 *h, hid_t in_file, choir_dtype dtype)
 	return type;
 }
 
-static choir_status take_type(const chi_hdf5 *h, const char *path, const char *name, part *p)
+// value: bytes of one in the file.
+static choir_status take_type(
+		const chi_hdf5 *h, const char *path, const char *name, part *p, size_t *value)
 {
 	const hid_t type = h->H5Dget_type(p->id);
 	char clean[64];
@@ -176,6 +188,7 @@ static choir_status take_type(const chi_hdf5 *h, const char *path, const char *n
 		return library_failed(h, CHOIR_CORRUPT, path, name);
 	const bool possible = dtype_of(h, type, &p->dtype);
 	p->type = possible ? memory_type(h, type, p->dtype) : -1;
+	*value = h->H5Tget_size(type);
 	h->H5Tclose(type);
 	if (!possible)
 		return choir_fail(CHOIR_UNSUPPORTED,
@@ -191,53 +204,51 @@ static choir_status take_shape(
 		const chi_hdf5 *h, const char *path, const char *name, part *p, choir_column *c)
 {
 	char clean[64];
+	hsize_t *dim = p->stored.dim;
 	const hid_t space = h->H5Dget_space(p->id);
-	p->rank = space < 0 ? -1 : h->H5Sget_simple_extent_ndims(space);
-	if (p->rank > 0 && p->rank <= H5S_MAX_RANK)
-		h->H5Sget_simple_extent_dims(space, p->dim, NULL);
+	const int rank = space < 0 ? -1 : h->H5Sget_simple_extent_ndims(space);
+	if (rank > 0 && rank <= CHOIR_MAX_RANK)
+		h->H5Sget_simple_extent_dims(space, dim, NULL);
 	if (space >= 0)
 		h->H5Sclose(space);
-	if (p->rank < 0)
+	if (rank < 0)
 		return library_failed(h, CHOIR_CORRUPT, path, name);
-	if (p->rank < 1 || p->rank > CHOIR_MAX_RANK)
+	if (rank < 1 || rank > CHOIR_MAX_RANK)
 		return choir_fail(CHOIR_INVALID,
 				"%s: %s: rank %d, 1 to %d needed (axis 0 counts the examples)", path,
-				chi_text_clean(name, clean, sizeof clean), p->rank, (int) CHOIR_MAX_RANK);
-	c->shape.rank = p->rank - 1;
-	for (int i = 0; i < p->rank; i++) {
-		if (p->dim[i] > INT64_MAX)
+				chi_text_clean(name, clean, sizeof clean), rank, (int) CHOIR_MAX_RANK);
+	p->stored.rank = rank;
+	c->shape.rank = rank - 1;
+	for (int i = 0; i < rank; i++) {
+		if (dim[i] > INT64_MAX)
 			return choir_fail(CHOIR_CORRUPT, "%s: %s: dimension %d has more than 63 bits", path,
 					chi_text_clean(name, clean, sizeof clean), i);
 		if (i > 0)
-			c->shape.dim[i - 1] = (int64_t) p->dim[i];
+			c->shape.dim[i - 1] = (int64_t) dim[i];
 	}
 	return CHOIR_OK;
 }
 
 // Bytes of the chunks that hold one row of chunks; 0: there are none, or more than is sensible.
-static size_t chunk_row_bytes(const chi_hdf5 *h, const part *p)
+static size_t chunk_row_bytes(const part *p)
 {
-	hsize_t chunk[H5S_MAX_RANK];
+	const chi_hdf5_stored *s = &p->stored;
 	size_t bytes = chi_dtype_size(p->dtype);
-	const hid_t list = h->H5Dget_create_plist(p->id);
-	const bool chunked = list >= 0 && h->H5Pget_layout(list) == H5D_CHUNKED &&
-			h->H5Pget_chunk(list, H5S_MAX_RANK, chunk) == p->rank;
-	if (list >= 0)
-		h->H5Pclose(list);
-	for (int i = 0; chunked && i < p->rank; i++) {
+	for (int i = 0; i < s->rank; i++) {
 		// Whole chunks reach over the end of an axis.
-		const hsize_t across = i == 0 ? 1 : (p->dim[i] + chunk[i] - 1) / chunk[i];
-		if (!chi_size_multiply(bytes, (size_t) chunk[i], &bytes) ||
+		const hsize_t chunk = s->chunk[i],
+					  across = i == 0 || chunk == 0 ? 1 : (s->dim[i] + chunk - 1) / chunk;
+		if (!chi_size_multiply(bytes, (size_t) chunk, &bytes) ||
 				!chi_size_multiply(bytes, (size_t) across, &bytes))
 			return 0;
 	}
-	return chunked && bytes <= MOST_CACHE ? bytes : 0;
+	return bytes <= MOST_CACHE ? bytes : 0;
 }
 
 // Opens it anew with a cache that is large enough.
 static void widen_cache(const chi_hdf5 *h, hid_t file, const char *name, part *p)
 {
-	const size_t bytes = chunk_row_bytes(h, p);
+	const size_t bytes = chunk_row_bytes(p);
 	if (bytes <= USUAL_CACHE)
 		return;
 	const hid_t list = h->H5Pcreate(*h->H5P_CLS_DATASET_ACCESS_ID_g);
@@ -252,13 +263,18 @@ static void widen_cache(const chi_hdf5 *h, hid_t file, const char *name, part *p
 static choir_status open_part(
 		const chi_hdf5 *h, const hdf5_source *s, const char *name, part *p, choir_column *c)
 {
+	size_t value = 0;
+	char clean[64];
 	if (!name || !name[0])
 		return choir_fail(CHOIR_INVALID, "%s: a name is empty", s->path);
+	CHOIR_TRY(look_at_header(h, s->file, s->path, name, &p->stored.value));
 	p->id = h->H5Dopen2(s->file, name, H5P_DEFAULT);
 	if (p->id < 0)
 		return no_such(h, s, name);
 	CHOIR_TRY(take_shape(h, s->path, name, p, c));
-	CHOIR_TRY(take_type(h, s->path, name, p));
+	CHOIR_TRY(take_type(h, s->path, name, p, &value));
+	if (chi_hdf5_look(h, p->id, value, &p->stored) != CHOIR_OK)
+		return chi_error_prefix("%s: %s", s->path, chi_text_clean(name, clean, sizeof clean));
 	widen_cache(h, s->file, name, p);
 	if (p->id < 0)
 		return library_failed(h, CHOIR_CORRUPT, s->path, name);
@@ -279,15 +295,22 @@ static choir_status check_bools(const hdf5_source *s, size_t i, const uint8_t *v
 	return CHOIR_OK;
 }
 
+static choir_status blame(const hdf5_source *s, size_t i)
+{
+	return chi_error_prefix("%s: %s", s->path, s->base.spec.column[i].name);
+}
+
 static choir_status read_part(
 		const chi_hdf5 *h, const hdf5_source *s, size_t i, void *to, int64_t count)
 {
-	const part *p = &s->part[i];
-	hsize_t start[H5S_MAX_RANK] = { (hsize_t) s->next }, size[H5S_MAX_RANK];
-	memcpy(size, p->dim, sizeof size);
+	part *p = &s->part[i];
+	hsize_t start[CHOIR_MAX_RANK] = { (hsize_t) s->next }, size[CHOIR_MAX_RANK];
+	if (chi_hdf5_look_at_rows(h, p->id, start[0], (hsize_t) count, &p->stored) != CHOIR_OK)
+		return blame(s, i);
+	memcpy(size, p->stored.dim, sizeof size);
 	size[0] = (hsize_t) count;
 	const hid_t in_file = h->H5Dget_space(p->id);
-	const hid_t in_memory = h->H5Screate_simple(p->rank, size, NULL);
+	const hid_t in_memory = h->H5Screate_simple(p->stored.rank, size, NULL);
 	const bool done = in_file >= 0 && in_memory >= 0 &&
 			h->H5Sselect_hyperslab(in_file, H5S_SELECT_SET, start, NULL, size, NULL) >= 0 &&
 			h->H5Dread(p->id, p->type, in_memory, in_file, H5P_DEFAULT, to) >= 0;
@@ -386,17 +409,17 @@ static choir_status same_lengths(
 		const hdf5_source *s, size_t n, const char *const names[], const part parts[])
 {
 	for (size_t i = 1; i < n; i++)
-		if (parts[i].dim[0] != parts[0].dim[0])
+		if (parts[i].stored.dim[0] != parts[0].stored.dim[0])
 			return choir_fail(CHOIR_INVALID, "%s: %.64s has %lld examples and %.64s has %lld",
-					s->path, names[0], (long long) parts[0].dim[0], names[i],
-					(long long) parts[i].dim[0]);
+					s->path, names[0], (long long) parts[0].stored.dim[0], names[i],
+					(long long) parts[i].stored.dim[0]);
 	return CHOIR_OK;
 }
 
 // The source of n parts that are open; from holds what becomes its own. NULL: recorded.
 static choir_dataset *make_source(const hdf5_source *from, size_t n, const choir_column columns[])
 {
-	const int64_t examples = (int64_t) from->part[0].dim[0];
+	const int64_t examples = (int64_t) from->part[0].stored.dim[0];
 	hdf5_source *s = chi_source_new(&hdf5_step, sizeof *s, n, columns, examples);
 	if (!s) {
 		chi_error_prefix("%s", from->path);

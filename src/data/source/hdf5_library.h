@@ -14,20 +14,32 @@
 			use(H5Lget_name_by_idx) use(H5Oopen) use(H5Oclose) use(H5Iget_type) use( \
 					H5Dclose) use(H5Dopen2) use(H5Dget_space) use(H5Dget_type) use(H5Dread) \
 					use(H5Dget_create_plist) use(H5Pget_layout) use(H5Pget_chunk) use( \
-							H5Pcreate) use(H5Pset_chunk_cache) use(H5Pclose) use(H5Sclose) \
-							use(H5Screate_simple) use(H5Sget_simple_extent_ndims) use( \
-									H5Sget_simple_extent_dims) use(H5Sselect_hyperslab) \
-									use(H5Tclose) use(H5Tcopy) use(H5Tget_class) use(H5Tget_size) \
-											use(H5Tget_sign) use(H5Tget_ebias) \
+							H5Pget_nfilters) use(H5Dget_storage_size) use(H5Pcreate) \
+							use(H5Pset_chunk_cache) use(H5Pclose) use(H5Sclose) use( \
+									H5Screate_simple) use(H5Sget_simple_extent_ndims) \
+									use(H5Sget_simple_extent_dims) use(H5Sselect_hyperslab) use( \
+											H5Tclose) use(H5Tcopy) use(H5Tget_class) \
+											use(H5Tget_size) use(H5Tget_sign) use(H5Tget_ebias) \
 													use(H5Tget_nmembers) use(H5Tset_order)
 // Types and classes that are variables of the library.
 #define CHI_HDF5_TYPES(use) \
 	use(H5T_NATIVE_FLOAT_g) use(H5T_NATIVE_DOUBLE_g) use(H5T_NATIVE_INT32_g) \
 			use(H5T_NATIVE_INT64_g) use(H5T_NATIVE_UINT8_g) use(H5P_CLS_DATASET_ACCESS_ID_g)
 
+// Functions that older releases do not have: NULL there.
+#define CHI_HDF5_LATER(use) use(H5Dget_chunk_storage_size) use(H5Dget_num_chunks)
+// One that a build of the library may be without.
+#ifndef H5_NO_DEPRECATED_SYMBOLS
+#define CHI_HDF5_DEPRECATED(use) use(H5Gget_objinfo)
+#else
+#define CHI_HDF5_DEPRECATED(use)
+#endif
+
 typedef struct {
 #define CHI_HDF5_MEMBER(name) __typeof__(name) *name;
 	CHI_HDF5_FUNCTIONS(CHI_HDF5_MEMBER)
+	CHI_HDF5_LATER(CHI_HDF5_MEMBER)
+	CHI_HDF5_DEPRECATED(CHI_HDF5_MEMBER)
 	CHI_HDF5_TYPES(CHI_HDF5_MEMBER)
 #undef CHI_HDF5_MEMBER
 } chi_hdf5;

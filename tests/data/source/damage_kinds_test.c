@@ -1,4 +1,4 @@
-// Small files of every kind (HDF5 is its library's), plain and compressed, cut at every byte and
+// Small files of every kind (of HDF5 in hdf5_test.c), plain and compressed, cut at every byte and
 // changed in every byte in three ways. Whatever was done to a file: rows come, and behind them
 // one failure or none, which names the file and where in it; in batches the same rows come, but
 // of a failure's batch none; what has checksums gives only rows that were written; and what knows

@@ -13,7 +13,9 @@
 CHOIR_C_BEGIN
 
 // How a file is compressed. AUTO is the neutral member: each source says what it takes it for.
-// gzip and zlib need a build with zlib, else CHOIR_UNSUPPORTED.
+// gzip and zlib need a build with zlib, else CHOIR_UNSUPPORTED. Their checksum stands at the end:
+// damage that can still be unpacked is found there, CHOIR_CORRUPT with the byte, when examples
+// before it have been handed out already, unless the file is small or read into memory first.
 typedef enum {
 	CHOIR_COMPRESSION_AUTO = 0,
 	CHOIR_COMPRESSION_NONE,

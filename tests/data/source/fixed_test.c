@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -182,6 +183,49 @@ static void a_label_that_is_none_is_an_error(void **state)
 	free(b.data);
 }
 
+#ifdef CHI_HAS_ZLIB
+// The checksum is at the end: of a file that is larger than what is looked at at once, whole
+// batches come before, and then the failure, for good; of a smaller one it is the first thing.
+static void a_wrong_checksum_behind_many_records_is_an_error(void **state)
+{
+	(void) state;
+	enum { N = 40000, BATCH = 1000 };
+	static int64_t read[BATCH];
+	static const choir_field number = { .name = "number", .dtype = CHOIR_I64, .limit = N };
+	bytes b = { NULL, 0, 0 };
+	for (int64_t i = 0; i < N; i++)
+		put(&b, &i, 8);
+	for (int large = 0; large < 2; large++) {
+		b.n = large ? 8 * (size_t) N : 8 * BATCH;
+		bytes z = deflated(&b, 31);
+		z.data[z.n - 8] ^= 1; // of the checksum
+		choir_dataset *d = choir_dataset_batch(
+				open_bytes(&z, 1, &number,
+						CHOIR_OPTIONS(choir_fixed_options, .compression = CHOIR_COMPRESSION_GZIP)),
+				BATCH);
+		for (int time = 0; time < 2; time++) {
+			chi_element e = { .column = { read }, .capacity = BATCH };
+			int64_t n = 0;
+			for (; chi_dataset_next(d, &e) == CHOIR_OK; n += BATCH) {
+				assert_int_equal(e.examples, BATCH);
+				assert_int_equal(read[0], n);
+				assert_int_equal(read[BATCH - 1], n + BATCH - 1);
+			}
+			assert_in_range(n, large ? BATCH : 0, large ? N - BATCH : 0);
+			char where[80];
+			snprintf(where, sizeof where,
+					PATH ": the gzip data are damaged before byte %zu: ", z.n - 4);
+			assert_failure(CHOIR_CORRUPT, where);
+			assert_next_fails(d, CHOIR_CORRUPT, where);
+			assert_int_equal(chi_dataset_rewind(d), CHOIR_OK);
+		}
+		choir_dataset_free(d);
+		free(z.data);
+	}
+	free(b.data);
+}
+#endif
+
 static void a_file_cut_anywhere_is_an_error(void **state)
 {
 	(void) state;
@@ -331,6 +375,9 @@ int main(void)
 		cmocka_unit_test(both_ways_of_reading_give_the_same),
 		cmocka_unit_test(cifar10_is_a_preset),
 		cmocka_unit_test(a_label_that_is_none_is_an_error),
+#ifdef CHI_HAS_ZLIB
+		cmocka_unit_test(a_wrong_checksum_behind_many_records_is_an_error),
+#endif
 		cmocka_unit_test(a_file_cut_anywhere_is_an_error),
 		cmocka_unit_test(a_file_cut_while_it_is_read_is_an_error),
 		cmocka_unit_test(steps_can_pass_over_records_of_several_files),

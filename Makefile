@@ -54,6 +54,7 @@ crashes: ## 100,000 crashes while saving, as many flipped bits, 60 stops at rand
 	@tools/build release
 	CHOIR_CRASH_STATES=100000 build/release/tests/test_train_crash
 	CHOIR_FLIPS=100000 build/release/tests/test_train_steps_damage
+	CHOIR_FLIPS=1 build/release/tests/test_data_source_hdf5
 	CHOIR_STOPS=60 ctest --test-dir build/release --output-on-failure \
 		-R '^(cli/checkpoint|mpi/.*_checkpoint)$$'
 

@@ -1,5 +1,7 @@
 // Saves now and then between steps, as a training does, by an asynchronous manager: so a save's
 // call holds up the program for a copy, and the step behind it shares the machine with the writer.
+// Each is compared with its neighbours: a copy of as many bytes between buffers that were written
+// before and just copied, and the step in front of the save.
 #include "bench/save.h"
 
 #include "bench/bench.h"
@@ -9,59 +11,82 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SAVES = 7, COPIES = 9, STEPS_BETWEEN = 3 };
+enum { SAVES = 9, STEPS_BETWEEN = 3 };
 
-// The median time of a copy to memory that was written before.
-static choir_status measure_copy(size_t bytes, double *seconds)
-{
-	double each[COPIES];
-	char *from = malloc(bytes + 1), *to = malloc(bytes + 1);
-	if (from == NULL || to == NULL) {
-		free(from);
-		free(to);
-		return choir_fail(CHOIR_NO_MEMORY, "no memory for a copy of %zu bytes", bytes);
-	}
-	memset(from, 1, bytes);
-	memset(to, 2, bytes);
-	for (int i = 0; i < COPIES; i++) {
-		const double start = now();
-		memcpy(to, from, bytes);
-		each[i] = now() - start;
-		from[0] = (char) (from[0] + to[bytes / 2]);
-	}
-	free(from);
-	free(to);
-	*seconds = median(COPIES, each);
-	return CHOIR_OK;
-}
+typedef struct {
+	choir_checkpoint_manager *manager;
+	choir_status (*steps)(void *user, int n);
+	void *user;
+	char *from, *to; // what is copied
+	double save[SAVES], copy[SAVES], before[SAVES], behind[SAVES];
+} saving;
 
-static choir_status save_often(choir_checkpoint_manager *m,
-		choir_status (*steps)(void *user, int n), void *user, save_cost *cost)
+static double measure_copy(saving *s, size_t bytes)
 {
-	double save[SAVES], step[SAVES];
-	for (int i = 0; i < SAVES; i++) {
-		CHOIR_TRY(steps(user, STEPS_BETWEEN));
-		double start = now();
-		CHOIR_TRY(choir_checkpoint_manager_save(m, NULL));
-		save[i] = now() - start;
+	double start = 0;
+	for (int i = 0; i < 2; i++) {
 		start = now();
-		CHOIR_TRY(steps(user, 1));
-		step[i] = now() - start;
-		CHOIR_TRY(choir_checkpoint_manager_wait(m));
+		memcpy(s->to, s->from, bytes);
+		s->from[0] = (char) (s->from[0] + s->to[bytes / 2]);
 	}
-	cost->save_seconds = median(SAVES, save);
-	cost->step_seconds = median(SAVES, step);
+	return now() - start;
+}
+
+static choir_status measure_step(const saving *s, double *seconds)
+{
+	const double start = now();
+	CHOIR_TRY(s->steps(s->user, 1));
+	*seconds = now() - start;
 	return CHOIR_OK;
 }
 
-choir_status save_measure(choir_strategy *s, const char *directory,
+static choir_status save_often(saving *s, size_t bytes)
+{
+	for (int i = 0; i < SAVES; i++) {
+		CHOIR_TRY(choir_checkpoint_manager_check(s->manager)); // as behind each step of a training
+		s->copy[i] = measure_copy(s, bytes);
+		CHOIR_TRY(s->steps(s->user, STEPS_BETWEEN));
+		CHOIR_TRY(measure_step(s, &s->before[i]));
+		const double start = now();
+		CHOIR_TRY(choir_checkpoint_manager_save(s->manager, NULL));
+		s->save[i] = now() - start;
+		CHOIR_TRY(measure_step(s, &s->behind[i]));
+		CHOIR_TRY(choir_checkpoint_manager_wait(s->manager));
+	}
+	return CHOIR_OK;
+}
+
+static choir_status prepare(
+		saving *s, choir_strategy *strategy, const char *directory, size_t bytes)
+{
+	s->manager = choir_checkpoint_manager_new(strategy, directory,
+			CHOIR_OPTIONS(choir_checkpoint_options, .keep = 1, .asynchronous = true));
+	s->from = malloc(bytes + 1);
+	s->to = malloc(bytes + 1);
+	if (s->manager == NULL)
+		return choir_error_status();
+	if (s->from == NULL || s->to == NULL)
+		return choir_fail(CHOIR_NO_MEMORY, "no memory for a copy of %zu bytes", bytes);
+	memset(s->from, 1, bytes);
+	memset(s->to, 2, bytes);
+	return CHOIR_OK;
+}
+
+choir_status save_measure(choir_strategy *strategy, const char *directory,
 		choir_status (*steps)(void *user, int n), void *user, save_cost *cost)
 {
-	choir_checkpoint_manager *m = choir_checkpoint_manager_new(s, directory,
-			CHOIR_OPTIONS(choir_checkpoint_options, .keep = 1, .asynchronous = true));
-	if (m == NULL)
-		return choir_error_status();
-	choir_status status = save_often(m, steps, user, cost);
-	choir_checkpoint_manager_free(m);
-	return status == CHOIR_OK ? measure_copy((size_t) cost->bytes, &cost->copy_seconds) : status;
+	saving s = { .steps = steps, .user = user };
+	const size_t bytes = (size_t) cost->bytes;
+	choir_status status = prepare(&s, strategy, directory, bytes);
+	if (status == CHOIR_OK)
+		status = save_often(&s, bytes);
+	choir_checkpoint_manager_free(s.manager);
+	free(s.from);
+	free(s.to);
+	cost->first_seconds = s.save[0];
+	cost->save_seconds = median(SAVES - 1, s.save + 1);
+	cost->copy_seconds = median(SAVES - 1, s.copy + 1);
+	cost->before_seconds = median(SAVES - 1, s.before + 1);
+	cost->behind_seconds = median(SAVES - 1, s.behind + 1);
+	return status;
 }

@@ -6,8 +6,10 @@
 typedef struct {
 	double bytes; // that a checkpoint holds: weights, and what the optimizer keeps
 	double save_seconds; // that the call of an asynchronous save takes
-	double copy_seconds; // that copying as many bytes takes
-	double step_seconds; // of the step behind it, while a thread writes
+	double first_seconds; // that the first one took, which makes the memory
+	double copy_seconds; // that a memcpy of as many bytes takes, between buffers in use
+	double before_seconds; // of the step in front of a save
+	double behind_seconds; // of the step behind it, while a thread writes
 } save_cost;
 
 // Medians over a few saves to directory, where the last one stays. bytes is given; steps makes so

@@ -56,7 +56,10 @@ static const option options[] = {
 		.help = "to measure (5)" },
 	{ .name = "--save", .value = "DIR", .kind = OPTION_TEXT, .to = &given.save,
 		.help = "save there, too, with the optimizer's state, and say how\nlong an "
-				"asynchronous save holds up the program" },
+				"asynchronous save holds up the program: the call\n(save_call_ms, and that of "
+				"the first save), beside a\nmemcpy of as many bytes between buffers in use "
+				"(copy_ms),\nand the steps in front of it and behind it, where a\nthread "
+				"writes; medians of 8" },
 	{ .name = "--breakdown", .kind = OPTION_FLAG, .to = &given.breakdown,
 		.help = "trace more steps (at most 200, or 2 s) afterwards,\nand print where "
 				"their time went, and what lies between\na step and its limit" },
@@ -304,8 +307,10 @@ static void say(bench *b)
 	if (given.save != NULL) {
 		json_number("save_bytes", b->save.bytes);
 		json_number("save_call_ms", 1e3 * b->save.save_seconds);
+		json_number("first_save_call_ms", 1e3 * b->save.first_seconds);
 		json_number("copy_ms", 1e3 * b->save.copy_seconds);
-		json_number("step_behind_save_ms", 1e3 * b->save.step_seconds);
+		json_number("step_before_save_ms", 1e3 * b->save.before_seconds);
+		json_number("step_behind_save_ms", 1e3 * b->save.behind_seconds);
 	}
 	json_end();
 }

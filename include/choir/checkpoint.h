@@ -105,7 +105,10 @@ typedef struct choir_checkpoint_options {
 	const char *best;
 	int keep_best; // so many; 0: 1
 	bool less_is_better;
-	// Saving takes no longer than copying to memory, and a thread of Choir's writes from there.
+	// Saving takes no longer than copying to memory, and a thread of Choir's, of the lowest
+	// priority, writes from there. A save that comes while it writes waits for it. Memory, also of
+	// saves that are not asynchronous: on the chief as much as the checkpoint has bytes, which is
+	// kept until the manager is freed; on other workers only that of parts.
 	bool asynchronous;
 } choir_checkpoint_options;
 
@@ -130,7 +133,8 @@ void choir_checkpoint_manager_free(choir_checkpoint_manager *m);
 // once; save has saved all the same.
 choir_status choir_checkpoint_manager_save(choir_checkpoint_manager *m, const char *metadata);
 // Whether a writer has failed, as far as it is known now, without waiting; for after each step.
-// Without asking the other workers: the chief alone knows.
+// Without asking the other workers: the chief alone knows. Of an asynchronous manager it also has
+// the memory of the first save made, so that this one takes no longer than others.
 choir_status choir_checkpoint_manager_check(choir_checkpoint_manager *m);
 // Until what was saved is on the disk.
 choir_status choir_checkpoint_manager_wait(choir_checkpoint_manager *m);

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static void *run_thread(void *arg)
@@ -60,6 +61,14 @@ void chi_thread_stand_back(void)
 #ifdef SCHED_BATCH
 	const struct sched_param none = { 0 };
 	(void) pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);
+#endif
+}
+
+void chi_thread_take_leftovers(void)
+{
+	chi_thread_stand_back();
+#ifdef __linux__ // where a thread has a niceness of its own
+	(void) setpriority(PRIO_PROCESS, 0, 19); // 0: the calling one
 #endif
 }
 

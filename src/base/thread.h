@@ -46,5 +46,9 @@ bool chi_thread_pin(int first, int count);
 // Only a wish: where the system refuses, nothing changes.
 void chi_thread_stand_back(void);
 
+// The calling thread, for ever, gets what the others leave of the processors: of one that is
+// always busy a sixtieth or so. Only a wish, too.
+void chi_thread_take_leftovers(void);
+
 // Counts this process's forks: a changed number means "in a child". Registered on first use.
 unsigned chi_fork_generation(void);

@@ -7,6 +7,7 @@
 #include "base/size.h"
 #include "base/text.h"
 #include "tensor/tensor.h"
+#include "value/variable.h"
 
 #include <string.h>
 
@@ -58,19 +59,35 @@ static bool matches(
 	return e->dtype == dtype && chi_shape_equal(&e->shape, shape) && strcmp(e->name, name) == 0;
 }
 
+// Memory for the values of e, which owns it only if it is the heap's.
+static bool give_memory(const chi_state *s, chi_state_entry *e)
+{
+	chi_state_memory *m = s->memory;
+	size_t bytes = 0;
+	e->borrowed = m != NULL && chi_size_round_up(e->bytes, CHI_LINE, &bytes) &&
+			bytes <= m->bytes - m->used;
+	e->data = e->borrowed ? m->data + m->used : chi_alloc_aligned(e->bytes);
+	if (e->borrowed)
+		m->used += bytes;
+	return e->data != NULL;
+}
+
 // The next entry, with its memory if own; name is taken over.
 static chi_state_entry *next_entry(
 		chi_state *s, char *name, choir_dtype dtype, const choir_shape *shape, bool own)
 {
 	if (own && s->n < s->kept && matches(&s->entry[s->n], name, dtype, shape)) {
+		chi_state_entry *kept = &s->entry[s->n];
 		chi_free(name);
-		return &s->entry[s->n++];
+		if (kept->borrowed && !give_memory(s, kept))
+			return NULL;
+		s->n++;
+		return kept;
 	}
 	chi_state_entry e = { .name = name, .dtype = dtype, .shape = *shape, .borrowed = !own };
 	void *array = s->entry;
 	bool made = count_bytes(name, dtype, shape, &e.bytes) == CHOIR_OK &&
-			chi_grow(&array, &s->room, s->n + 1, sizeof e) &&
-			(!own || (e.data = chi_alloc_aligned(e.bytes)) != NULL);
+			chi_grow(&array, &s->room, s->n + 1, sizeof e) && (!own || give_memory(s, &e));
 	s->entry = array;
 	if (!made) {
 		chi_free(name);
@@ -91,6 +108,27 @@ void *chi_state_add(chi_state *s, const char *name, choir_dtype dtype, const cho
 		return NULL;
 	chi_state_entry *e = next_entry(s, text.data, dtype, shape, true);
 	return e == NULL ? NULL : e->data;
+}
+
+static choir_status check_defined(const choir_variable *v)
+{
+	for (int i = 0; i < v->shards; i++)
+		CHOIR_TRY(check_defined(v->shard[i]));
+	if (v->shards > 0 || chi_atomic32_load(&v->copy[0].undefined) == 0)
+		return CHOIR_OK;
+	return choir_fail(CHOIR_STATE,
+			"save: \"%s\": an update failed half way, so it is undefined until it is assigned or "
+			"restored",
+			v->whole != NULL ? v->whole->name : v->name);
+}
+
+choir_status chi_state_add_variable(chi_state *s, const char *name, choir_variable *v)
+{
+	CHOIR_TRY(check_defined(v));
+	if (s->unread)
+		return CHOIR_OK;
+	void *data = chi_state_add(s, name, v->dtype, &v->shape);
+	return data == NULL ? choir_error_status() : chi_variable_put_away(v, data);
 }
 
 choir_status chi_state_add_count(chi_state *s, const char *name, uint64_t count)

@@ -4,11 +4,17 @@
 // its copies and no page faults.
 #pragma once
 
-#include "choir/tensor.h"
+#include "choir/variable.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+// Memory that was made before it is needed, for the entries of one save.
+typedef struct {
+	char *data;
+	size_t bytes, used;
+} chi_state_memory;
 
 typedef struct {
 	char *name;
@@ -25,6 +31,8 @@ typedef struct {
 	size_t kept, room; // that have memory
 	chi_state_entry *entry;
 	const char *object; // whose state it is now: names are OBJECT/NAME
+	chi_state_memory *memory; // where entries go as far as there is room; NULL: nowhere
+	bool unread; // of a worker that writes nothing: what it alone would copy is left out
 	const char *path; // of what is being restored, for messages
 } chi_state;
 
@@ -32,6 +40,9 @@ typedef struct {
 void chi_state_clear(chi_state *s);
 // Memory for a new entry's values; NULL: a failure.
 void *chi_state_add(chi_state *s, const char *name, choir_dtype dtype, const choir_shape *shape);
+// The value of a variable that is the same in all copies, on all workers. CHOIR_STATE: it is
+// undefined.
+choir_status chi_state_add_variable(chi_state *s, const char *name, choir_variable *v);
 choir_status chi_state_add_count(chi_state *s, const char *name, uint64_t count);
 
 // Restoring. An entry over somebody else's memory.

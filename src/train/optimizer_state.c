@@ -30,16 +30,6 @@ static chi_text slot_name(const choir_optimizer *o, const choir_variable *v, int
 	return text;
 }
 
-static choir_status check_defined(const choir_variable *slot)
-{
-	for (int i = 0; i < slot->shards; i++)
-		CHOIR_TRY(check_defined(slot->shard[i]));
-	if (slot->shards > 0 || chi_atomic32_load(&slot->copy[0].undefined) == 0)
-		return CHOIR_OK;
-	return choir_fail(
-			CHOIR_STATE, "save: \"%s\" is undefined: an update failed half way", slot->name);
-}
-
 static choir_status save_slots(const choir_optimizer *o, const chi_target *t, chi_state *to)
 {
 	for (int i = 0; i < o->kind->slots; i++) {
@@ -47,13 +37,10 @@ static choir_status save_slots(const choir_optimizer *o, const chi_target *t, ch
 			continue;
 		choir_variable *slot = named(t->slot[i]);
 		chi_text text = slot_name(o, named(t->variable), i);
-		void *data =
-				text.data == NULL ? NULL : chi_state_add(to, text.data, slot->dtype, &slot->shape);
+		const choir_status status =
+				text.data == NULL ? CHOIR_NO_MEMORY : chi_state_add_variable(to, text.data, slot);
 		chi_text_free(&text);
-		if (data == NULL)
-			return choir_error_status();
-		CHOIR_TRY(check_defined(slot));
-		CHOIR_TRY(chi_variable_to_host(slot, 0, data));
+		CHOIR_TRY(status);
 	}
 	return CHOIR_OK;
 }

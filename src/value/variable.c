@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/copy.h"
 #include "base/relaxed.h"
 #include "base/text.h"
 #include "op/op.h"
@@ -506,4 +507,12 @@ choir_status chi_variable_to_host(choir_variable *v, int copy, void *to)
 	const choir_status status = exchange(v, to, c->buffer->memory, c->device);
 	chi_variable_leave(v);
 	return status;
+}
+
+choir_status chi_variable_put_away(choir_variable *v, void *to)
+{
+	if (v->shards > 0 || v->sharing != CHI_ALONE || !v->copy[0].device->host_memory)
+		return chi_variable_to_host(v, 0, to);
+	chi_copy_past_cache(to, v->copy[0].buffer->memory, chi_variable_bytes(v));
+	return CHOIR_OK;
 }

@@ -120,6 +120,8 @@ choir_status chi_variable_check_written(const choir_variable *v, const choir_ten
 choir_status chi_variable_from_host(choir_variable *v, const void *from);
 choir_status chi_variable_part_from_host(choir_variable *v, int copy, const void *from);
 choir_status chi_variable_to_host(choir_variable *v, int copy, void *to);
+// The value of all copies to memory that nobody looks at soon (base/copy.h).
+choir_status chi_variable_put_away(choir_variable *v, void *to);
 // Brings memory that was wrapped up to date with copy 0.
 choir_status chi_variable_unwrap(choir_variable *v);
 // A write of v failed half way: to read it is an error until it is assigned.

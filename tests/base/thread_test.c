@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -113,6 +114,32 @@ static void test_pin(void **state)
 	assert_int_equal(allowed(), all);
 }
 
+typedef struct {
+	int before, after;
+} niceness;
+
+static void be_modest(void *arg)
+{
+	niceness *n = arg;
+	n->before = getpriority(PRIO_PROCESS, 0);
+	chi_thread_take_leftovers();
+	n->after = getpriority(PRIO_PROCESS, 0);
+}
+
+// Only the thread that asks for it.
+static void test_leftovers(void **state)
+{
+	(void) state;
+	niceness n = { 0 };
+	chi_thread thread;
+	const int own = getpriority(PRIO_PROCESS, 0);
+	assert_int_equal(chi_thread_start(&thread, "modest", be_modest, &n), CHOIR_OK);
+	chi_thread_join(&thread);
+	assert_int_equal(n.before, own);
+	assert_int_equal(n.after, 19);
+	assert_int_equal(getpriority(PRIO_PROCESS, 0), own);
+}
+
 static void test_fork_generation(void **state)
 {
 	(void) state;
@@ -133,6 +160,7 @@ int main(void)
 		cmocka_unit_test(test_cannot_start),
 		cmocka_unit_test(test_count),
 		cmocka_unit_test(test_pin),
+		cmocka_unit_test(test_leftovers),
 		cmocka_unit_test(test_fork_generation),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

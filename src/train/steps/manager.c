@@ -34,6 +34,7 @@ struct choir_checkpoint_manager {
 	char *path; // of the step that was saved or restored last
 	chi_thread thread; // asynchronous: writes the snapshot
 	bool writing; // it was started and not joined
+	bool touching; // only memory
 	chi_atomic32 written; // it has nothing more to do
 	chi_error failure; // of the thread
 };
@@ -134,7 +135,7 @@ static void join(choir_checkpoint_manager *m)
 {
 	if (m->writing)
 		chi_thread_join(&m->thread);
-	m->writing = false;
+	m->writing = m->touching = false;
 }
 
 void choir_checkpoint_manager_free(choir_checkpoint_manager *m)
@@ -230,9 +231,41 @@ static choir_status write_step(choir_checkpoint_manager *m)
 static void write_behind(void *arg)
 {
 	choir_checkpoint_manager *m = arg;
+	chi_thread_take_leftovers(); // who waits for it sleeps, and leaves it all
 	if (write_step(m) != CHOIR_OK)
 		chi_error_save(&m->failure);
 	chi_atomic32_store(&m->written, 1);
+}
+
+static void touch_behind(void *arg)
+{
+	choir_checkpoint_manager *m = arg;
+	chi_thread_take_leftovers();
+	chi_snapshot_touch(&m->snapshot);
+	chi_atomic32_store(&m->written, 1);
+}
+
+static choir_status start(choir_checkpoint_manager *m, void (*fn)(void *arg))
+{
+	chi_atomic32_store(&m->written, 0);
+	CHOIR_TRY(chi_thread_start(&m->thread, "choir-save", fn, m));
+	m->writing = true;
+	return CHOIR_OK;
+}
+
+// Sees to it that the next save finds memory that it need not wait for. That there is none is no
+// failure before it is needed.
+static void make_ready(choir_checkpoint_manager *m)
+{
+	chi_error before;
+	const size_t bytes = m->snapshot.memory.bytes;
+	if (!m->o.asynchronous || !writes(m) || chi_strategy_check(m->strategy) != CHOIR_OK)
+		return;
+	chi_error_save(&before);
+	if (chi_snapshot_reserve(&m->snapshot, m->strategy) == CHOIR_OK &&
+			m->snapshot.memory.bytes > bytes)
+		m->touching = start(m, touch_behind) == CHOIR_OK;
+	chi_error_restore(&before);
 }
 
 // The writer's failure, once.
@@ -267,9 +300,7 @@ static choir_status write_somehow(choir_checkpoint_manager *m)
 		return write_step(m);
 	chi_error before = m->failure;
 	m->failure = (chi_error){ .status = CHOIR_OK };
-	chi_atomic32_store(&m->written, 0);
-	CHOIR_TRY(chi_thread_start(&m->thread, "choir-save", write_behind, m));
-	m->writing = true;
+	CHOIR_TRY(start(m, write_behind));
 	if (before.status != CHOIR_OK)
 		chi_error_restore(&before);
 	return before.status;
@@ -322,6 +353,7 @@ choir_status choir_checkpoint_manager_check(choir_checkpoint_manager *m)
 	if (m->writing && chi_atomic32_load(&m->written) == 0)
 		return CHOIR_OK;
 	join(m);
+	make_ready(m);
 	return report(m);
 }
 
@@ -431,5 +463,5 @@ choir_status choir_checkpoint_manager_restore(choir_checkpoint_manager *m, int64
 
 const char *choir_checkpoint_manager_path(const choir_checkpoint_manager *m)
 {
-	return m == NULL || m->writing ? NULL : m->path;
+	return m == NULL || (m->writing && !m->touching) ? NULL : m->path;
 }

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/size.h"
 #include "strategy/context.h"
 #include "train/names.h"
 
@@ -74,7 +75,55 @@ static choir_status find_objects(choir_strategy *s, objects *o)
 	return CHOIR_OK;
 }
 
+// ---- Memory.
+
+// Of the heap's only what is small or cannot be known before is asked for in a save.
+static bool add_need(const choir_variable *v, size_t *need)
+{
+	const bool parts = v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ;
+	const size_t times = parts ? (size_t) chi_strategy_parts(v) + !v->slot : 1;
+	size_t bytes = chi_variable_bytes(v);
+	return v->whole != NULL || // is in its whole's
+			(chi_size_multiply(bytes, times, &bytes) &&
+					chi_size_round_up(bytes, CHI_LINE, &bytes) &&
+					chi_size_add(*need, bytes, need) && chi_size_add(*need, CHI_LINE, need));
+}
+
+choir_status chi_snapshot_reserve(chi_snapshot *snapshot, choir_strategy *s)
+{
+	size_t need = 0;
+	bool fits = true;
+	s = s->home;
+	if (!choir_strategy_is_chief(s))
+		return CHOIR_OK;
+	chi_mutex_lock(&s->lock);
+	for (const choir_variable *v = s->variables; v != NULL && fits; v = v->next)
+		fits = add_need(v, &need);
+	chi_mutex_unlock(&s->lock);
+	if (!fits)
+		return choir_fail(CHOIR_NO_MEMORY, "save: more bytes than fit");
+	chi_state_memory *m = &snapshot->memory;
+	if (need <= m->bytes)
+		return CHOIR_OK;
+	chi_free(m->data); // before there are two
+	*m = (chi_state_memory){ .data = chi_alloc_aligned(need) };
+	m->bytes = m->data == NULL ? 0 : need;
+	return m->data == NULL ? choir_error_status() : CHOIR_OK;
+}
+
+void chi_snapshot_touch(chi_snapshot *snapshot)
+{
+	if (snapshot->memory.bytes > 0)
+		memset(snapshot->memory.data, 0, snapshot->memory.bytes);
+}
+
 // ---- Taking.
+
+static choir_status take_aggregate(chi_state *to, choir_variable *v, choir_frame *f)
+{
+	void *data = chi_state_add(to, v->name, v->dtype, &v->shape);
+	return data == NULL ? choir_error_status() : chi_weights_fetch(v, f, data);
+}
 
 static choir_status take_weights(chi_state *to, const chi_weights *w)
 {
@@ -83,8 +132,9 @@ static choir_status take_weights(chi_state *to, const chi_weights *w)
 	choir_status status = f == NULL ? choir_error_status() : CHOIR_OK;
 	for (size_t i = 0; status == CHOIR_OK && i < w->n; i++) {
 		choir_variable *v = w->variable[i];
-		void *data = chi_state_add(to, v->name, v->dtype, &v->shape);
-		status = data == NULL ? choir_error_status() : chi_weights_fetch(v, f, data);
+		status = v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ
+				? take_aggregate(to, v, f)
+				: chi_state_add_variable(to, v->name, v);
 	}
 	choir_frame_free(f);
 	return status;
@@ -132,8 +182,13 @@ choir_status chi_snapshot_take(chi_snapshot *snapshot, choir_strategy *s)
 	choir_status status = chi_weights_collect(s, "save", &w);
 	if (status == CHOIR_OK) {
 		s = s->home;
-		status = find_objects(s, &o);
+		snapshot->weights.unread = snapshot->state.unread = !choir_strategy_is_chief(s);
+		snapshot->weights.memory = snapshot->state.memory = &snapshot->memory;
+		snapshot->memory.used = 0;
+		status = chi_snapshot_reserve(snapshot, s);
 	}
+	if (status == CHOIR_OK)
+		status = find_objects(s, &o);
 	if (status == CHOIR_OK)
 		status = take_weights(&snapshot->weights, &w);
 	if (status == CHOIR_OK)
@@ -153,6 +208,8 @@ void chi_snapshot_free(chi_snapshot *snapshot)
 {
 	chi_state_free(&snapshot->weights);
 	chi_state_free(&snapshot->state);
+	chi_free(snapshot->memory.data);
+	snapshot->memory = (chi_state_memory){ 0 };
 }
 
 // ---- Applying.

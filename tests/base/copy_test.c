@@ -1,0 +1,43 @@
+// Copies past the cache have the bytes of any other copy, wherever they begin and end.
+#include "base/copy.h"
+#include "base/alloc.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+
+enum { ROOM = 70000, EDGE = 128 };
+
+static void test_every_alignment(void **state)
+{
+	(void) state;
+	static const size_t sizes[] = { 0, 1, 63, 64, 16383, 16384, 16385, 16447, 65536, 65599 };
+	unsigned char *from = chi_alloc_aligned(ROOM), *to = chi_alloc_aligned(ROOM);
+	for (size_t i = 0; i < ROOM; i++)
+		from[i] = (unsigned char) (i * 7 + i / 251);
+	for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++)
+		for (size_t shift = 0; shift < EDGE; shift += 9) {
+			const size_t at = EDGE + shift, source = EDGE + shift * 5 % EDGE;
+			memset(to, 0xa5, ROOM);
+			chi_copy_past_cache(to + at, from + source, sizes[k]);
+			assert_memory_equal(to + at, from + source, sizes[k]);
+			for (size_t i = 0; i < EDGE; i++) { // nothing beside it
+				assert_int_equal(to[at - 1 - i], 0xa5);
+				assert_int_equal(to[at + sizes[k] + i], 0xa5);
+			}
+		}
+	chi_copy_past_cache(NULL, NULL, 0);
+	chi_free(from);
+	chi_free(to);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_every_alignment),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -219,5 +219,11 @@ choir_status chi_strategy_share(choir_strategy *s, void **data, size_t *bytes, c
 					choir_fail(
 							CHOIR_NO_MEMORY, "no memory for %" PRIu64 " bytes of %s", own, what));
 	}
-	return own == 0 ? CHOIR_OK : chi_peers_spread(p, 0, *data, *bytes, "%s", what);
+	status = own == 0 ? CHOIR_OK : chi_peers_spread(p, 0, *data, *bytes, "%s", what);
+	if (status != CHOIR_OK && p->worker != 0) {
+		chi_free(*data);
+		*data = NULL;
+		*bytes = 0;
+	}
+	return status;
 }

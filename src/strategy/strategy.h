@@ -161,7 +161,8 @@ choir_status chi_strategy_all_parts(choir_variable *v, void *out);
 // everywhere, else on all workers the failure of the lowest that has one, named if it is another.
 // Nothing is over then. Without peers status.
 choir_status chi_strategy_agree(choir_strategy *s, choir_status status, const char *what);
-// What the chief has, everywhere: *data (chi_free) of *bytes is made on the others.
+// What the chief has, everywhere: *data (chi_free) of *bytes is made on the others, but after a
+// failure.
 choir_status chi_strategy_share(choir_strategy *s, void **data, size_t *bytes, const char *what);
 // How many parts an ON_READ variable has, on all workers.
 static inline int chi_strategy_parts(const choir_variable *v)

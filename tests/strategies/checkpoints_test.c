@@ -1,9 +1,11 @@
 // Checkpoints of trainings over several workers: the chief alone has to do with the disk, all go
 // on from the same step, and however many workers and devices there are before and after a stop,
 // the bits are those of a training that never stopped. Workers are threads, in a played cluster.
+#include "base/alloc.h"
 #include "base/disk.h"
 #include "base/error.h"
 #include "peers.h"
+#include "short.h"
 #include "train/files.h"
 #include "train/saved.h"
 
@@ -191,7 +193,7 @@ static void any_workers_before_and_after(void **state)
 	static const choir_optimizer_kind kinds[] = { CHOIR_ADAM, CHOIR_MOMENTUM };
 	for (int k = 0; k < 2; k++) {
 		moving m = { .kind = kinds[k], .whole = train_whole(kinds[k]) };
-		for (int i = 0; i < PLACES * PLACES; i++) {
+		for (int i = 0; i < PLACES * PLACES; i += 1 + 2 * k) {
 			char directory[512];
 			snprintf(directory, sizeof directory, "%s", saved_folder());
 			m.directory = directory;
@@ -342,6 +344,64 @@ static void a_full_disk(void **state)
 	choir_checkpoint_list_free(l);
 }
 
+// The n-th allocation of either worker fails while they save and restore: a failure is a text and
+// no half of a step, and who succeeds has the weights that were saved.
+typedef struct {
+	const char *directory;
+	uint64_t n;
+} lacking;
+
+static choir_status save_and_restore(training *t, choir_checkpoint_manager *m)
+{
+	CHOIR_TRY(choir_checkpoint_manager_save(m, "a=1"));
+	const uint64_t saved = choir_strategy_hash(t->p.strategy);
+	CHOIR_TRY(saved == 0 ? choir_error_status() : train(t, 1));
+	CHOIR_TRY(choir_checkpoint_manager_restore_latest(m));
+	const uint64_t restored = choir_strategy_hash(t->p.strategy);
+	if (restored == 0)
+		return choir_error_status();
+	return restored == saved ? CHOIR_OK : choir_fail(CHOIR_INTERNAL, "other weights");
+}
+
+static const char *lacking_fn(choir_strategy *s, int worker, void *user)
+{
+	const lacking *l = user;
+	training t = { .own = NULL };
+	choir_status status = open_training(&t, s, CHOIR_MOMENTUM);
+	if (status == CHOIR_OK)
+		status = train(&t, 1);
+	if (status != CHOIR_OK)
+		return choir_error();
+	choir_checkpoint_manager *m = choir_checkpoint_manager_new(s, l->directory, NULL);
+	if (worker == 0) // the other one may still be on its way out of there
+		chi_alloc_fail(l->n, false);
+	status = m == NULL ? choir_error_status() : save_and_restore(&t, m);
+	choir_checkpoint_manager_free(m);
+	close_training(&t);
+	return status != CHOIR_INTERNAL && (status == CHOIR_OK || choir_error()[0] != '\0')
+			? NULL
+			: choir_error();
+}
+
+static void each_allocation_fails(void **state)
+{
+	(void) state;
+	char directory[512];
+	lacking l = { directory, 1 };
+	uint64_t step = STRIDE;
+	for (bool failed = true; failed; l.n += step, step += l.n > 100) {
+		snprintf(directory, sizeof directory, "%s", saved_folder());
+		on_place(&places[0], lacking_fn, &l);
+		failed = chi_alloc_failed();
+		chi_alloc_fail(0, false);
+		choir_checkpoint_list *list = choir_checkpoint_list_new(directory);
+		for (size_t i = 0; i < choir_checkpoint_list_steps(list); i++)
+			saved_must(choir_checkpoint_list_check(list, i));
+		choir_checkpoint_list_free(list);
+	}
+	assert_true(l.n > 100);
+}
+
 // Data of which each worker reads what the others do not have no one place.
 static const char *own_data_fn(choir_strategy *s, int worker, void *user)
 {
@@ -419,6 +479,7 @@ int main(void)
 		cmocka_unit_test(nothing_to_restore),
 		cmocka_unit_test(another_program),
 		cmocka_unit_test(a_full_disk),
+		cmocka_unit_test(each_allocation_fails),
 		cmocka_unit_test(data_of_each_worker),
 		cmocka_unit_test(weights_are_written_by_the_chief),
 	};

@@ -3,6 +3,7 @@
 #include "peers.h"
 #include "plain_kernels.h"
 #include "programs.h"
+#include "short.h"
 
 #include "base/alloc.h"
 
@@ -417,6 +418,45 @@ static void fail_later(choir_strategy_options *o, int worker, void *user)
 		chi_alloc_fail(*n, false);
 }
 
+// One program from its beginning on, with every n-th allocation, more and more of them left out.
+typedef struct {
+	const program *program;
+	uint64_t n;
+} lacking;
+
+static const char *run_somehow(choir_strategy *s, int worker, void *user)
+{
+	const lacking *l = user;
+	if (s == NULL) // the other one has its strategy already, and the n-th may be this one's
+		return choir_error()[0] != '\0' ? NULL : "no strategy, and no reason";
+	record *r = calloc(1, sizeof *r);
+	r->cluster = choir_strategy_cluster(s);
+	if (worker == 0)
+		chi_alloc_fail(l->n, false);
+	const choir_status status = l->program->run(s, r);
+	free(r);
+	return status == CHOIR_OK || choir_error()[0] != '\0' ? NULL : "a failure without a text";
+}
+
+// What each program does between workers, where memory is missing: all end.
+static void test_memory_of_programs(void **state)
+{
+	(void) state;
+	for (int i = 1; i < strategy_program_count; i++) {
+		lacking l = { .program = &strategy_programs[i], .n = 1 };
+		const peers_job job = { .replicas = 4,
+			.place = { 2, i % 2 == 0 ? "cpu:0" : "cpu:0,cpu:1" },
+			.fn = run_somehow,
+			.user = &l };
+		uint64_t step = STRIDE;
+		for (bool failed = !l.program->goes_on; failed; l.n += step, step += l.n > 20) {
+			peers_run(&job);
+			failed = chi_alloc_failed();
+			chi_alloc_fail(0, false);
+		}
+	}
+}
+
 // The n-th allocation of either worker fails, at any place of a training: both end.
 static void test_memory(void **state)
 {
@@ -444,6 +484,7 @@ int main(void)
 		cmocka_unit_test(test_collectives_that_differ),
 		cmocka_unit_test(test_one_calls_wrongly),
 		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_memory_of_programs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,9 @@
 // Gradients that are rows of a large variable stay rows between workers, and change it to the bits
 // that one worker does.
 #include "peers.h"
+#include "short.h"
+
+#include "base/alloc.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,6 +18,7 @@ typedef struct {
 	choir_optimizer_kind kind;
 	double clip;
 	int64_t rows; // of the table
+	uint64_t lacks; // which allocation from the first step on fails; 0: none
 	float expected[MOST_ROWS * WIDTH], small[2];
 } job;
 
@@ -71,6 +75,8 @@ static const char *train(choir_strategy *s, const job *j, float table[], float s
 		t.optimizer = choir_optimizer_new(
 				j->kind, CHOIR_OPTIONS(choir_optimizer_options, .clip_norm = j->clip));
 	}
+	if (j->lacks > 0 && choir_strategy_is_chief(s))
+		chi_alloc_fail(j->lacks, false);
 	for (; t.optimizer != NULL && t.step < STEPS; t.step++)
 		if (choir_strategy_run(s, step, &t, NULL, NULL) != CHOIR_OK)
 			return choir_error();
@@ -119,6 +125,44 @@ static void the_bits_of_one_worker(void **state)
 						.fn = train_here,
 						.user = &j });
 		}
+}
+
+// ---- Where memory is missing.
+
+static const char *train_somehow(choir_strategy *s, int worker, void *user)
+{
+	const job *j = user;
+	float table[MOST_ROWS * WIDTH], small[2];
+	(void) worker;
+	const char *wrong = train(s, j, table, small);
+	if (wrong != NULL)
+		return wrong[0] != '\0' && choir_error_status() != CHOIR_OK ? NULL : "no reason is given";
+	return memcmp(table, j->expected, (size_t) j->rows * WIDTH * sizeof *table) == 0
+			? NULL
+			: "it went well, but the table is another";
+}
+
+// Any allocation of either worker fails: who goes on all the same has the right rows.
+static void every_allocation(void **state)
+{
+	(void) state;
+	static job j;
+	j = (job){ .kind = CHOIR_ADAM, .rows = 40 };
+	choir_strategy *s = choir_mirrored_strategy_new(CHOIR_OPTIONS(
+			choir_strategy_options, .replicas = REPLICAS, .devices = "cpu:0", .seed = 11));
+	assert_null(train(s, &j, j.expected, j.small));
+	choir_strategy_free(s);
+	j.lacks = 1;
+	uint64_t stride = STRIDE;
+	for (bool failed = true; failed; j.lacks += stride, stride += j.lacks > 40) {
+		peers_run(&(peers_job){ .replicas = REPLICAS,
+				.place = { 2, "cpu:0,cpu:1" },
+				.fn = train_somehow,
+				.user = &j });
+		failed = chi_alloc_failed();
+		chi_alloc_fail(0, false);
+	}
+	assert_true(j.lacks > 40);
 }
 
 // ---- What goes between workers.
@@ -179,6 +223,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_bits_of_one_worker),
+		cmocka_unit_test(every_allocation),
 		cmocka_unit_test(only_rows_travel),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -112,9 +112,8 @@ choir_status program_assign_outside(choir_strategy *s, record *to)
 {
 	choir_variable *v =
 			program_counted(s, "v", 3, CHOIR_SYNCHRONIZATION_AUTO, CHOIR_AGGREGATION_NONE);
-	choir_frame *f = choir_frame_new(NULL);
-	NEED(v != NULL && f != NULL);
-	choir_status status = CHOIR_OK;
+	choir_frame *f = v == NULL ? NULL : choir_frame_new(NULL);
+	choir_status status = f == NULL ? choir_error_status() : CHOIR_OK;
 	for (int i = 0; status == CHOIR_OK && i < 3; i++) {
 		status = assigns[i](v, program_vector(f, i + 2, 0, NULL));
 		if (status == CHOIR_OK)

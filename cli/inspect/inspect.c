@@ -7,6 +7,7 @@
 #include "options.h"
 #include "report.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -219,8 +220,13 @@ int inspect_main(int argc, char **argv)
 	if (weights != NULL)
 		return inspect_weights(weights, given.json) == CHOIR_OK ? EXIT_OK : failed(&self);
 	struct stat is;
-	if (stat(name, &is) == 0 && S_ISDIR(is.st_mode))
+	const bool there = stat(name, &is) == 0;
+	if (there && S_ISDIR(is.st_mode))
 		return inspect_steps(name, given.json) == CHOIR_OK ? EXIT_OK : failed(&self);
+	if (!there && errno == ENOENT && strchr(name, ':') == NULL) {
+		choir_fail(CHOIR_NOT_FOUND, "%s: there is no such file or folder", name);
+		return failed(&self);
+	}
 	inspection i = { .rows = 0 };
 	choir_strategy *s = choir_one_device_strategy_new(NULL);
 	const int code = inspect(&i, s, name) == CHOIR_OK ? EXIT_OK : failed(&self);

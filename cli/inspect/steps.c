@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static void say_tensors(choir_checkpoint_list *l, bool json)
 {
@@ -53,6 +54,14 @@ static bool say_step(choir_checkpoint_list *l, size_t i, bool json)
 	return whole;
 }
 
+// Whether directory is a step itself, and not what steps are in.
+static bool is_step(const char *directory)
+{
+	char path[4096];
+	return snprintf(path, sizeof path, "%s/manifest.json", directory) < (int) sizeof path &&
+			access(path, F_OK) == 0;
+}
+
 choir_status inspect_steps(const char *directory, bool json)
 {
 	choir_checkpoint_list *l = choir_checkpoint_list_new(directory);
@@ -64,8 +73,9 @@ choir_status inspect_steps(const char *directory, bool json)
 		damaged += !say_step(l, i, json);
 	choir_checkpoint_list_free(l);
 	if (n == 0)
-		return choir_fail(
-				CHOIR_NOT_FOUND, "%s: there are no checkpoints in this folder", directory);
+		return choir_fail(CHOIR_NOT_FOUND, "%s: there are no checkpoints in this folder%s",
+				directory,
+				is_step(directory) ? ", which is one: name the folder that it is in" : "");
 	return damaged == 0
 			? CHOIR_OK
 			: choir_fail(CHOIR_CORRUPT, "%s: %zu of %zu steps damaged", directory, damaged, n);

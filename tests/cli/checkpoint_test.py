@@ -188,6 +188,8 @@ class Checkpoint(Case):
         self.assertEqual(tensors["state", "adam/hidden1/kernel/m"], ("f32", [784, 24]))
         self.assertEqual(tensors["state", "adam/step"], ("i64", []))
         self.assertIn("is damaged", second["damage"])
+        self.fail_with(1, "which is one: name the folder that it is in", "inspect", str(newest))
+        self.fail_with(1, "nowhere: there is no such file or folder", "inspect", "nowhere")
         (self.folder / "empty").mkdir()
         self.fail_with(1, "no checkpoints in this folder", "inspect", "empty")
         done = self.start("train", *MLP, "--checkpoint", "hurt")

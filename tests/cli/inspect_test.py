@@ -38,6 +38,7 @@ class Inspect(Case):
         self.fail_with(1, "t.csv: row 2, byte 8: 1 fields, the header has 2", "inspect", "t.csv")
         self.write("i.idx", idx((3, 2), range(5)))
         self.fail_with(1, "i.idx: 12 bytes of header promise 3 x 2 = 6 bytes", "inspect", "i.idx")
+        self.write("x", b"hi")
         self.fail_with(1, "its name does not say what it is", "inspect", "x")
         self.fail_with(1, "no.csv", "inspect", "no.csv")
         self.fail_with(2, "the FILE is missing", "inspect")

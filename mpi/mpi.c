@@ -111,13 +111,41 @@ static choir_status start(mpi *m)
 	return CHOIR_OK;
 }
 
+// A communicator of Choir's own, which takes all processes of the other one. Where some do not come
+// in time they may come yet, and MPI then writes what it was given, which is left to it.
+static choir_status duplicate(mpi *m, MPI_Comm from)
+{
+	int done = 0, processes = 0;
+	MPI_Request request;
+	MPI_Comm *own = malloc(sizeof *own);
+	if (own == NULL)
+		return no_memory(m);
+	const double begun = m->with.now();
+	CALL(MPI_Comm_size, from, &processes);
+	CALL(MPI_Comm_idup, from, own, &request);
+	m->open = true;
+	for (;;) {
+		CALL(MPI_Test, &request, &done, MPI_STATUS_IGNORE);
+		if (done)
+			break;
+		if (m->with.seconds >= 0 && m->with.now() - begun > m->with.seconds)
+			return m->with.fail(CHOIR_TIMEOUT, "not all of %d processes came within %g s",
+					processes, m->with.seconds);
+		m->with.yield();
+	}
+	m->comm = *own;
+	free(own);
+	return CHOIR_OK;
+}
+
 static choir_status find_others(mpi *m)
 {
 	MPI_Comm from = MPI_COMM_WORLD;
 	if (m->with.communicator != NULL)
 		memcpy(&from, m->with.communicator, sizeof from);
-	CALL(MPI_Comm_dup, from, &m->comm);
-	m->open = true;
+	const choir_status status = duplicate(m, from);
+	if (status != CHOIR_OK)
+		return status;
 	CALL(MPI_Comm_set_errhandler, m->comm, MPI_ERRORS_RETURN);
 	CALL(MPI_Comm_rank, m->comm, &m->worker);
 	CALL(MPI_Comm_size, m->comm, &m->workers);

@@ -18,6 +18,11 @@ static double seconds_or(double seconds, double otherwise)
 	return seconds == 0 ? otherwise : seconds;
 }
 
+double chi_cluster_start_seconds(const choir_cluster_options *o)
+{
+	return seconds_or(o->start_timeout, START_SECONDS);
+}
+
 static void close_cluster(choir_cluster *c, double seconds)
 {
 	c->table.close(c->self, seconds);
@@ -77,7 +82,7 @@ choir_cluster *chi_cluster_open(
 	if (c == NULL)
 		return NULL;
 	c->table = chi_cluster_table_filled(table);
-	c->start_timeout = seconds_or(o->start_timeout, START_SECONDS);
+	c->start_timeout = chi_cluster_start_seconds(o);
 	c->timeout = c->start_timeout;
 	c->task = CHI_TASK_WORKER;
 	c->self = chi_alloc(c->table.self_size);

@@ -36,6 +36,8 @@ extern const choir_cluster_table chi_alone_table;
 // Opens a transport and learns the names of the workers; the rest of choir_cluster_new is roles.
 choir_cluster *chi_cluster_open(
 		const choir_cluster_table *table, const void *argument, const choir_cluster_options *o);
+// How long to wait for all workers; negative: no limit.
+double chi_cluster_start_seconds(const choir_cluster_options *o);
 // "worker 2 (node3, pid 4711)", into text.
 const char *chi_cluster_name(const choir_cluster *c, int worker, char text[CHI_WORKER_NAME + 32]);
 // The deadline of a wait that begins now, on the transport's clock.

@@ -146,7 +146,8 @@ choir_cluster *chi_mpi_open(const choir_cluster_options *o, const chi_launcher *
 		.size = size,
 		.fail = choir_fail,
 		.now = chi_clock_now,
-		.yield = chi_thread_yield };
+		.yield = chi_thread_yield,
+		.seconds = chi_cluster_start_seconds(o) };
 	choir_cluster *c = chi_cluster_open(plugin->table, &argument, o);
 	if (c != NULL && communicator == NULL && check_launcher(c, l, plugin->mpi) != CHOIR_OK) {
 		chi_cluster_give_up(c);

@@ -87,6 +87,8 @@ def launch():
     need(status == 0, "by its path", said)
     status, said = start(2, SUITE, "wrong hosts")
     need(status == 0, "hosts that are wrong", said)
+    status, said = start(2, SUITE, "late")
+    need(status == 0, "one that is late", said)
     status, said = start(0, WORKER)
     need(status == 0 and "worker 0 of 1, worker 0, alone" in said, "without a launcher", said)
     status, said = start(0, WORKER, "mpi")

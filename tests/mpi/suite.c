@@ -154,6 +154,23 @@ static int refuse_wrong_hosts(void)
 	return failures != 0;
 }
 
+// The last process does not come until the others have given up; then nobody is there for it.
+static void come_late(void)
+{
+	const int last = all_workers() - 1;
+	char word = 0;
+	MPI_Comm world = MPI_COMM_WORLD;
+	for (int i = 0; rank == last && i < last; i++)
+		MPI_Recv(&word, 1, MPI_CHAR, i, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	choir_cluster *c = choir_cluster_from_mpi(
+			&world, sizeof world, CHOIR_OPTIONS(choir_cluster_options, .start_timeout = 0.2));
+	report("late",
+			c != NULL ? "a cluster without all"
+					  : suite_failure(choir_error_status(), CHOIR_TIMEOUT, "0.2 s"));
+	if (rank != last)
+		MPI_Send(&word, 1, MPI_CHAR, last, 0, MPI_COMM_WORLD);
+}
+
 static int count_of(const char *setting, int otherwise)
 {
 	const char *value = getenv(setting);
@@ -169,6 +186,8 @@ int main(int argc, char **argv)
 		return 1;
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	const char *only = argc > 1 ? argv[1] : "";
+	if (strcmp(only, "late") == 0)
+		come_late();
 	for (int i = 0; i < suite_count; i++)
 		if (strstr(suite_programs[i].name, only) != NULL)
 			run(&suite_programs[i]);

@@ -9,7 +9,7 @@
 
 CHOIR_C_BEGIN
 
-#define CHOIR_MPI_PLUGIN_VERSION 1
+#define CHOIR_MPI_PLUGIN_VERSION 2
 
 // The argument of the table's open.
 typedef struct {
@@ -18,6 +18,7 @@ typedef struct {
 	choir_status (*fail)(choir_status status, const char *fmt, ...) CHOIR_PRINTF(2, 3);
 	double (*now)(void); // seconds of a clock that only goes forward
 	void (*yield)(void); // lets other processes run
+	double seconds; // until all processes are there; negative: no limit
 } choir_mpi_argument;
 
 // The library's one symbol, CHOIR_MPI_PLUGIN_SYMBOL, is a constant of this type.

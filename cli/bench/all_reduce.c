@@ -303,6 +303,19 @@ static choir_status measure(choir_strategy *s, bench *b)
 	return status;
 }
 
+static choir_strategy *make_strategy(choir_cluster *c)
+{
+	if (choir_cluster_workers(c) == 1)
+		return bench_strategy(given.replicas, given.devices, 1, given.operations);
+	if (given.operations == NULL)
+		return bench_workers(c, given.replicas, given.devices, 1);
+	choir_fail(CHOIR_INVALID,
+			"--operations %s is of one process, and %d were started: there is one way between "
+			"them",
+			given.operations, choir_cluster_workers(c));
+	return NULL;
+}
+
 int bench_all_reduce_main(int argc, char **argv)
 {
 	const options_result result = options_read(&self, argc, argv, NULL);
@@ -312,9 +325,7 @@ int bench_all_reduce_main(int argc, char **argv)
 	choir_cluster *c = choir_cluster_new(NULL);
 	if (c == NULL)
 		return failed(&self);
-	choir_strategy *s = choir_cluster_workers(c) > 1
-			? bench_workers(c, given.replicas, given.devices, 1)
-			: bench_strategy(given.replicas, given.devices, 1, given.operations);
+	choir_strategy *s = make_strategy(c);
 	const int code = s != NULL && measure(s, &b) == CHOIR_OK ? EXIT_OK : failed(&self);
 	choir_strategy_free(s);
 	choir_cluster_free(c);

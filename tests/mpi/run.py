@@ -187,6 +187,8 @@ def train():
     need("exchanged beside the backward pass; handing one over takes up to " in said, "what it costs", said)
     must_fail("fewer replicas", 3, ["2 replicas for 3 workers"], CHOIR, "train", "--data", "digits",
               "--replicas", "2")
+    must_fail("a way to sum", 2, ["--operations ring is of one process, and 2 were started"], CHOIR, "bench",
+              "all-reduce", "--operations", "ring")
     must_fail("another strategy", 2, ["several were started"], CHOIR, "train", "--data", "digits",
               "--strategy", "central_storage")
 

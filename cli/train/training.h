@@ -1,5 +1,5 @@
 // A training of the command: what was asked for, what it is made of and how far it is. train.c
-// runs it, train_make.c makes its parts, train_say.c tells of it.
+// runs it, make.c makes its parts, say.c tells of it.
 #pragma once
 
 #include "train/best.h"
@@ -68,7 +68,7 @@ typedef struct {
 extern const command train_command;
 extern train_options *const train_given;
 
-// The workers of this training, where a launcher has started several (train_cluster.c); which of
+// The workers of this training, where a launcher has started several (cluster.c); which of
 // them this is, and its strategy. Closing: how the training went, of which the others are told.
 choir_status train_open_cluster(training *t);
 void train_close_cluster(training *t, choir_status status);
@@ -99,13 +99,13 @@ void train_say_epoch(const training *t);
 void train_say_end(const training *t);
 // A warning of the library (choir_log_fn), or of ours.
 void train_say_warning(choir_log_level level, const char *line, void *user);
-// Spans and scalars, if they are asked for (train_trace.c). A trace that cannot be written fails
+// Spans and scalars, if they are asked for (trace.c). A trace that cannot be written fails
 // the command at its end. status: how the training went; the failure of that goes before.
 choir_status train_trace_start(training *t);
 choir_status train_trace_stop(training *t, choir_status status);
 void train_trace_step(const training *t, const share *own); // after each step of worker 0
 void train_trace_epoch(const training *t);
-// Checkpoints, where they are asked for (train_checkpoint.c): takes the directory and goes on from
+// Checkpoints, where they are asked for (checkpoint.c): takes the directory and goes on from
 // what is there; behind a step and behind an epoch, CHOIR_CANCELLED where the program is to stop;
 // at the end.
 choir_status train_open_checkpoints(training *t);

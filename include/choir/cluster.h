@@ -66,9 +66,11 @@ choir_cluster *choir_cluster_new(const choir_cluster_options *o);
 choir_cluster *choir_cluster_from_mpi(
 		const void *communicator, size_t size, const choir_cluster_options *o);
 
-// Leaves. Waits, at most the time-out, for the other workers to do so, where Choir has initialised
-// MPI: MPI ends with all of them, and cannot be initialised again. After a failure it waits for
-// nobody. Everything made with c must be gone. NULL is fine.
+// Leaves. Over MPI it waits, at most the time-out, for the other workers to do so, also where the
+// program has initialised MPI (choir_cluster_from_mpi): what another worker needs from this one to
+// get there must come before. Where Choir has initialised MPI, MPI then ends, and cannot be
+// initialised again. After a failure it waits for nobody. Everything made with c must be gone.
+// NULL is fine.
 void choir_cluster_free(choir_cluster *c);
 
 // This worker's number, 0 to workers - 1, and how many there are.

@@ -81,7 +81,8 @@ typedef struct {
 	double timeout;
 	// How sums travel: "direct" (devices of host memory only), "ring", "hierarchical_copy",
 	// "reduce_to_one_device", or what was registered (extend/cross.h). All give the same bits.
-	// NULL: those of the best score for these devices.
+	// NULL: those of the best score for these devices. Among several workers (.cluster) there is
+	// one way, and only the name is checked.
 	const char *cross_device_ops;
 	// Central storage, parameter server: the devices that hold variables, as .devices. NULL: the
 	// device that carries the replicas if there is one, else cpu:0.

@@ -453,6 +453,69 @@ static void means_over_the_global_batch(void **state)
 		}
 }
 
+typedef struct {
+	choir_dtype dtype;
+	choir_reduce_op op;
+	int64_t elements;
+	bool merge;
+} no_sum;
+
+static choir_status merge_no_sum(choir_cross *x, void *user)
+{
+	const no_sum *n = user;
+	choir_value *v = choir_cross_arg(x, "x");
+	return choir_cross_return(x, "y", choir_cross_reduce_to(x, n->op, v, v));
+}
+
+static choir_status try_no_sum(choir_replica *r, void *user)
+{
+	const no_sum *n = user;
+	choir_tensor *x = choir_fill(
+			r->frame, n->dtype, CHOIR_SHAPE(n->elements), choir_replica_id(r) == 0 ? 1 : 0);
+	if (!n->merge)
+		return choir_replica_return(r, "y", choir_replica_all_reduce(r, n->op, x));
+	CHOIR_TRY(choir_replica_give(r, "x", x));
+	return choir_replica_merge_call(r, merge_no_sum, user);
+}
+
+static choir_status return_bools(choir_replica *r, void *user)
+{
+	(void) user;
+	return choir_replica_return(r, "y", choir_fill(r->frame, CHOIR_BOOL, CHOIR_SHAPE(2), 1));
+}
+
+// Whatever the way, of a few elements, of more, or of several replicas a device.
+// spec: A22, C27
+static void what_has_no_sum(void **state)
+{
+	(void) state;
+	static const choir_dtype dtypes[] = { CHOIR_BOOL, CHOIR_F16, CHOIR_BF16 };
+	for (int replicas = 1; replicas <= 4; replicas++) {
+		choir_strategy *s = world_new(replicas, replicas == 3 ? "far:0,cpu:0" : "cpu:0,cpu:1", 0);
+		for (int i = 0; i < 8 * 3; i++) {
+			const no_sum n = { dtypes[i / 8], i % 2 ? CHOIR_MEAN : CHOIR_SUM,
+				i / 2 % 2 ? 40000 : 10, i / 4 % 2 };
+			const bool fine = n.dtype == CHOIR_BOOL && n.op == CHOIR_MEAN;
+			const choir_status status =
+					choir_strategy_run(s, try_no_sum, (void *) (uintptr_t) &n, NULL, NULL);
+			if (fine)
+				world_ok(status);
+			else
+				world_failed(status, CHOIR_UNSUPPORTED,
+						n.op == CHOIR_SUM ? "no SUM of" : "no MEAN of", choir_dtype_name(n.dtype));
+		}
+		choir_values *results = NULL;
+		world_ok(choir_strategy_run(s, return_bools, NULL, NULL, &results));
+		assert_null(choir_strategy_reduce(
+				s, CHOIR_SUM, choir_values_find(results, "y"), CHOIR_NO_AXIS));
+		world_failed(choir_error_status(), CHOIR_UNSUPPORTED,
+				"reduce: no SUM of bool; there are of: f32, f64, i32, i64, u8", NULL);
+		choir_values_free(results);
+		world_works(s);
+		choir_strategy_free(s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -467,6 +530,7 @@ int main(void)
 		cmocka_unit_test(gradients_are_collectives_too),
 		cmocka_unit_test(sums_stay),
 		cmocka_unit_test(means_over_the_global_batch),
+		cmocka_unit_test(what_has_no_sum),
 	};
 	world_watch();
 	return cmocka_run_group_tests(tests, NULL, NULL);

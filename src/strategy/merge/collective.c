@@ -212,6 +212,8 @@ static choir_tensor *contribution(choir_frame *f, choir_reduce_op op, choir_tens
 		return NULL;
 	if (t->is_number)
 		t = choir_fill(f, CHOIR_F32, CHOIR_SCALAR, t->number);
+	if (t != NULL && chi_check_sum(f, "all_reduce", op, t->dtype) != CHOIR_OK)
+		return NULL;
 	if (t != NULL && op == CHOIR_MEAN && !chi_dtype_is_float(t->dtype))
 		t = choir_cast(t, chi_dtype_size(t->dtype) >= 4 ? CHOIR_F64 : CHOIR_F32);
 	return t == NULL || (f->queued && chi_stream_wait(f->stream) != CHOIR_OK) ? NULL : t;

@@ -114,7 +114,18 @@ static choir_tensor *sum_of_all(
 	return choir_constant(f, t->dtype, t->shape, sum);
 }
 
-choir_status chi_check_alike(choir_frame *f, int n, choir_tensor *const tensors[], bool numbers)
+choir_status chi_check_sum(choir_frame *f, const char *what, choir_reduce_op op, choir_dtype dtype)
+{
+	const bool mean = op == CHOIR_MEAN;
+	if (dtype <= CHOIR_U8 || (mean && dtype == CHOIR_BOOL))
+		return CHOIR_OK;
+	return chi_frame_fail(f, CHOIR_UNSUPPORTED,
+			"%s: no %s of %s; there are of: f32, f64, i32, i64, u8%s", what, mean ? "MEAN" : "SUM",
+			choir_dtype_name(dtype), mean ? ", bool" : "");
+}
+
+choir_status chi_check_alike(
+		choir_frame *f, choir_reduce_op op, int n, choir_tensor *const tensors[], bool numbers)
 {
 	char a[CHI_SHAPE_TEXT], b[CHI_SHAPE_TEXT];
 	const choir_tensor *first = tensors[0];
@@ -124,6 +135,8 @@ choir_status chi_check_alike(choir_frame *f, int n, choir_tensor *const tensors[
 			return chi_frame_fail(f, CHOIR_INVALID, "reduce: replica %d has no value", i);
 		if (chi_tensor_check_any(t) != CHOIR_OK)
 			return chi_frame_keep(f);
+		if (!t->is_number)
+			CHOIR_TRY(chi_check_sum(f, "reduce", op, t->dtype));
 		if (chi_is_slices(first)) // of any number of rows, which are looked at when summed
 			continue;
 		if (chi_is_slices(t))
@@ -151,7 +164,7 @@ choir_tensor *chi_reduce_tensors(choir_strategy *s, choir_frame *f, const char *
 		chi_frame_keep(f);
 		return NULL;
 	}
-	if (chi_check_alike(f, n, tensors, true) != CHOIR_OK)
+	if (chi_check_alike(f, op, n, tensors, true) != CHOIR_OK)
 		return NULL;
 	if (op == CHOIR_MEAN && chi_mean_divisor(s, f, n, tensors, &divisor) != CHOIR_OK)
 		return NULL;

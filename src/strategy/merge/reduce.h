@@ -3,9 +3,16 @@
 
 #include "strategy/merge/merge.h"
 
+// Whether dtype has a sum or mean over replicas: CHOIR_UNSUPPORTED, recorded in f, with what in
+// front. Whoever adds up asks first, so that a dtype's answer depends neither on how many devices
+// carry the replicas nor on the way that values go.
+choir_status chi_check_sum(
+		choir_frame *f, const char *what, choir_reduce_op op, choir_dtype dtype);
 // Whether these, of replicas 0 to n - 1, can be added up: CHOIR_INVALID, recorded in f, names the
-// first that is missing or differs. numbers: a plain number goes with any dtype.
-choir_status chi_check_alike(choir_frame *f, int n, choir_tensor *const tensors[], bool numbers);
+// first that is missing or differs, CHOIR_UNSUPPORTED as above. numbers: a plain number goes with
+// any dtype.
+choir_status chi_check_alike(
+		choir_frame *f, choir_reduce_op op, int n, choir_tensor *const tensors[], bool numbers);
 // The sum or mean of the tensors of s's replicas, of which n are here (on whatever devices) and
 // others with its peers, as a tensor of frame f. MEAN
 // divides by the counts if all have one, by n if none has. what: in messages. NULL: recorded in f.

@@ -11,6 +11,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 static const chi_optimizer_kind kinds[] = {
 	[CHOIR_SGD] = { .name = "sgd", .kernel = "sgd_update", .rate = 1e-2, .skips_zeros = true },
@@ -57,18 +58,44 @@ void chi_optimizer_free(void *self)
 	chi_free(o);
 }
 
-// Workers of a strategy make equal optimizers.
-static choir_status agree(choir_strategy *s, const chi_optimizer_kind *kind,
-		const choir_optimizer_options *o, const choir_schedule *schedule)
+static uint64_t hash_number(uint64_t hash, double x)
 {
-	return chi_strategy_same(s,
+	uint64_t bits;
+	memcpy(&bits, &x, sizeof bits);
+	return chi_hash_mix(hash ^ bits);
+}
+
+static uint64_t hash_groups(const choir_optimizer *o)
+{
+	uint64_t hash = o->groups;
+	for (size_t i = 0; i < o->groups; i++) {
+		const chi_parameter_group *g = &o->group[i];
+		const char *pattern = g->names;
+		for (size_t k = 0; k < g->patterns; k++, pattern += strlen(pattern) + 1)
+			hash = chi_hash_mix(hash ^ chi_hash_text(pattern));
+		hash = hash_number(hash_number(hash, g->rate), g->decay);
+	}
+	return hash;
+}
+
+// Workers of a strategy make equal optimizers. In two parts, as messages show only the beginning.
+static choir_status agree(choir_strategy *s, const choir_optimizer *made)
+{
+	const choir_optimizer_options *o = &made->options;
+	const choir_schedule *schedule = &made->schedule;
+	const choir_loss_scale *scale = &made->loss_scale;
+	CHOIR_TRY(chi_strategy_same(s,
 			"optimizer %s, rate %.9g, clip_norm %.9g, weight_decay %.9g, momentum %.9g, "
 			"nesterov %d, betas %.9g %.9g, epsilon %.9g, rho %.9g, nonfinite %d, "
-			"schedule %d of %lld steps after %lld, factor %.9g, %zu groups",
-			kind->name, o->rate, o->clip_norm, o->weight_decay, o->momentum, (int) o->nesterov,
-			o->beta1, o->beta2, o->epsilon, o->rho, (int) o->nonfinite, (int) schedule->kind,
-			(long long) schedule->steps, (long long) schedule->warmup, schedule->factor,
-			o->n_groups);
+			"schedule %d of %lld steps after %lld, factor %.9g",
+			made->kind->name, o->rate, o->clip_norm, o->weight_decay, o->momentum,
+			(int) o->nesterov, o->beta1, o->beta2, o->epsilon, o->rho, (int) o->nonfinite,
+			(int) schedule->kind, (long long) schedule->steps, (long long) schedule->warmup,
+			schedule->factor));
+	return chi_strategy_same(s,
+			"optimizer %s, loss scale %s from %.9g, %zu groups of contents %016" PRIx64,
+			made->kind->name, scale->kind == CHOIR_LOSS_SCALE_FIXED ? "fixed" : "dynamic",
+			scale->initial, made->groups, hash_groups(made));
 }
 
 choir_optimizer *choir_optimizer_new(
@@ -104,8 +131,6 @@ choir_optimizer *choir_optimizer_new(
 				s->workers);
 		return NULL;
 	}
-	if (agree(s, &kinds[kind], &all, &schedule) != CHOIR_OK)
-		return NULL;
 	choir_optimizer *o = chi_alloc(sizeof *o);
 	if (o == NULL)
 		return NULL;
@@ -120,10 +145,9 @@ choir_optimizer *choir_optimizer_new(
 	o->loss_scale = scale;
 	o->scale = scale.initial;
 	chi_update_table(o);
-	if (chi_groups_make(o, &all) != CHOIR_OK ||
+	if (chi_groups_make(o, &all) != CHOIR_OK || agree(s, o) != CHOIR_OK ||
 			(o->apply = chi_apply_new(s->home, &o->table, o)) == NULL) {
-		chi_groups_free(o);
-		chi_free(o);
+		chi_optimizer_free(o);
 		return NULL;
 	}
 	return chi_strategy_own_stateful(s, &chi_optimizer_state, o) == CHOIR_OK ? o : NULL;

@@ -148,6 +148,37 @@ static const char *rates_differ(choir_strategy *s, int worker, void *user)
 					 : last_or_heard(CHOIR_STATE, "worker 2", "rate 0.2");
 }
 
+static const char *scales_differ(choir_strategy *s, int worker, void *user)
+{
+	const choir_loss_scale scale = {
+		.size = sizeof scale, .kind = CHOIR_LOSS_SCALE_FIXED, .initial = 1024
+	};
+	choir_optimizer *o = NULL;
+	(void) user;
+	if (s != NULL)
+		CHOIR_SCOPE (s)
+			o = choir_optimizer_new(CHOIR_SGD,
+					CHOIR_OPTIONS(
+							choir_optimizer_options, .loss_scale = worker == 1 ? &scale : NULL));
+	return o != NULL ? "optimizers with other loss scales"
+					 : last_or_heard(CHOIR_STATE, "worker 1", "loss scale fixed from 1024");
+}
+
+static const char *groups_differ(choir_strategy *s, int worker, void *user)
+{
+	const choir_parameter_group group = { .size = sizeof group,
+		.names = worker == 1 ? "*/gamma" : "*/bias",
+		.weight_decay = CHOIR_NONE };
+	choir_optimizer *o = NULL;
+	(void) user;
+	if (s != NULL)
+		CHOIR_SCOPE (s)
+			o = choir_optimizer_new(CHOIR_ADAMW,
+					CHOIR_OPTIONS(choir_optimizer_options, .groups = &group, .n_groups = 1));
+	return o != NULL ? "optimizers with other groups"
+					 : last_or_heard(CHOIR_STATE, "worker 1", "1 groups of contents");
+}
+
 // spec: 2.17
 static void test_variables(void **state)
 {
@@ -159,6 +190,10 @@ static void test_variables(void **state)
 				.replicas = 4, .place = { 2, "cpu:0" }, .seed = seed, .fn = shapes_differ });
 		peers_run(&(peers_job){
 				.replicas = 4, .place = { 3, "cpu:0" }, .seed = seed, .fn = rates_differ });
+		peers_run(&(peers_job){
+				.replicas = 4, .place = { 2, "cpu:0" }, .seed = seed, .fn = scales_differ });
+		peers_run(&(peers_job){
+				.replicas = 4, .place = { 2, "cpu:0" }, .seed = seed, .fn = groups_differ });
 	}
 }
 

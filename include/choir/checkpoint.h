@@ -22,7 +22,9 @@ choir_status choir_strategy_save(choir_strategy *s, const char *path, const char
 // gets equal shares. All or nothing: if the file lacks a variable, has one too many, or one of
 // another dtype or shape, CHOIR_INVALID names them and nothing changes; if the file is damaged,
 // CHOIR_CORRUPT says where. Only a device, or memory for an ON_READ variable, that fails while
-// values are being copied leaves variables undefined, until they are restored again.
+// values are being copied leaves variables undefined, until they are restored again. Over several
+// workers all of them call it, the chief alone reads, and what came of it is the same for all; so
+// it is with restore_part, to which all give the same map.
 choir_status choir_strategy_restore(choir_strategy *s, const char *path);
 // What became of a name in a restore of a part.
 typedef enum {

@@ -1,10 +1,11 @@
-// Restoring weights: the file is compared with the strategy as a whole, then read as a whole, and
+// Restoring weights: the file is read as a whole, then compared with the strategy as a whole, and
 // only then is the first variable written.
 #include "choir/checkpoint.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/size.h"
+#include "strategy/context.h"
 #include "trace/trace.h"
 #include "train/names.h"
 #include "train/safetensors.h"
@@ -92,42 +93,30 @@ choir_status chi_weights_set(const chi_weights *w, const chi_safetensors *st, co
 	return status;
 }
 
-static choir_status restore(const chi_weights *w, chi_file *f, chi_safetensors *st)
+static choir_status check(const char *path, const chi_weights *w, const chi_weights_file *f)
 {
-	CHOIR_TRY(chi_safetensors_open(st, f));
-	CHOIR_TRY(chi_weights_compare(chi_file_path(f), w, st));
-	const uint64_t bytes = chi_file_size(f) - st->data;
-	unsigned char *data = bytes > SIZE_MAX ? NULL : chi_alloc_aligned((size_t) bytes);
-	if (data == NULL)
-		return chi_error_prefix("%s", chi_file_path(f));
-	choir_status status = chi_file_read(f, st->data, data, (size_t) bytes);
-	for (size_t i = 0; status == CHOIR_OK && i < st->n; i++)
-		status = chi_weights_check_bools(chi_file_path(f), st->tensor[i], data);
-	if (status == CHOIR_OK)
-		status = chi_weights_set(w, st, (const char *) data);
-	chi_free(data);
-	return status;
-}
-
-static chi_file *open_file(const char *path, const char *what)
-{
-	if (path != NULL)
-		return chi_file_open(path);
-	choir_fail(CHOIR_INVALID, "%s: the path is NULL", what);
-	return NULL;
+	CHOIR_TRY(chi_weights_compare(path, w, &f->header));
+	for (size_t i = 0; i < f->header.n; i++)
+		CHOIR_TRY(chi_weights_check_bools(path, f->header.tensor[i], f->data));
+	return CHOIR_OK;
 }
 
 choir_status choir_strategy_restore(choir_strategy *s, const char *path)
 {
 	chi_weights w;
-	chi_safetensors st = { 0 };
+	chi_weights_file f = { 0 };
+	CHOIR_TRY(chi_strategy_check(s));
+	CHOIR_TRY(chi_context_need_cross(s, "restore"));
+	if (path == NULL)
+		return choir_fail(CHOIR_INVALID, "restore: the path is NULL");
 	chi_trace_begin(CHOIR_TRACE_CHECKPOINT, "restore");
-	choir_status status = chi_weights_collect(s, "restore", &w);
-	chi_file *f = status == CHOIR_OK ? open_file(path, "restore") : NULL;
+	choir_status status = chi_weights_read(s, chi_weights_collect(s, "restore", &w), path, &f);
 	if (status == CHOIR_OK)
-		status = f == NULL ? choir_error_status() : restore(&w, f, &st);
-	chi_file_close(f);
-	chi_safetensors_close(&st);
+		status = chi_strategy_agree(s, check(path, &w, &f), "comparing weights");
+	if (status == CHOIR_OK)
+		status = chi_strategy_agree(
+				s, chi_weights_set(&w, &f.header, (const char *) f.data), "restoring weights");
+	chi_weights_file_free(&f);
 	chi_weights_free(&w);
 	chi_trace_end();
 	return status;
@@ -166,8 +155,10 @@ choir_status choir_checkpoint_metadata(const char *path, const char *key, char *
 	if (key == NULL || value == NULL)
 		return choir_fail(CHOIR_INVALID, "checkpoint_metadata: the %s is NULL",
 				key == NULL ? "key" : "value");
+	if (path == NULL)
+		return choir_fail(CHOIR_INVALID, "checkpoint_metadata: the path is NULL");
 	chi_safetensors st = { 0 };
-	chi_file *f = open_file(path, "checkpoint_metadata");
+	chi_file *f = chi_file_open(path);
 	choir_status status = f == NULL ? choir_error_status() : chi_safetensors_open(&st, f);
 	if (status == CHOIR_OK)
 		status = find_value(path, &st, key, value, size);

@@ -1,5 +1,5 @@
-// Restoring what a file and a strategy have in common. As in restore.c everything is compared
-// first, then read, and only then is the first variable written.
+// Restoring what a file and a strategy have in common. As in restore.c the file is read, then
+// everything is compared, and only then is the first variable written.
 #include "choir/checkpoint.h"
 
 #include "base/alloc.h"
@@ -7,6 +7,7 @@
 #include "base/options.h"
 #include "base/size.h"
 #include "choir/op.h"
+#include "strategy/context.h"
 #include "train/name_map.h"
 #include "train/safetensors.h"
 #include "train/weights.h"
@@ -25,10 +26,9 @@ typedef struct {
 	const choir_restore_options *o;
 	const char *path;
 	chi_weights weights;
-	chi_safetensors file;
+	chi_weights_file file;
 	source *from; // of each variable
 	bool *used; // of each tensor: whether a variable takes it, or the map leaves it out
-	unsigned char *data;
 } part;
 
 // Weights are in the order of their names. w->n: there is none.
@@ -75,7 +75,7 @@ static choir_status does_not_fit(const part *p, const choir_variable *v, const c
 
 static choir_status take(part *p, size_t k, const chi_mapped_name *m)
 {
-	const chi_st_tensor *t = p->file.tensor[k];
+	const chi_st_tensor *t = p->file.header.tensor[k];
 	const size_t i = m->left_out ? p->weights.n : find_variable(&p->weights, m->name.data);
 	p->used[k] = m->left_out || i < p->weights.n;
 	if (i == p->weights.n)
@@ -96,9 +96,9 @@ static choir_status take(part *p, size_t k, const chi_mapped_name *m)
 static choir_status match(part *p)
 {
 	bool any = false;
-	for (size_t k = 0; k < p->file.n; k++) {
+	for (size_t k = 0; k < p->file.header.n; k++) {
 		chi_mapped_name m;
-		CHOIR_TRY(chi_name_map_find(p->o->map, p->file.tensor[k]->name, &m));
+		CHOIR_TRY(chi_name_map_find(p->o->map, p->file.header.tensor[k]->name, &m));
 		const choir_status status = take(p, k, &m);
 		chi_text_free(&m.name);
 		CHOIR_TRY(status);
@@ -108,7 +108,7 @@ static choir_status match(part *p)
 	if (any)
 		return CHOIR_OK;
 	return choir_fail(CHOIR_INVALID, "%s: none of its %zu tensors is for any of the %zu variables",
-			p->path, p->file.n, p->weights.n);
+			p->path, p->file.header.n, p->weights.n);
 }
 
 static choir_status set(const part *p, size_t i, choir_frame *f)
@@ -117,7 +117,7 @@ static choir_status set(const part *p, size_t i, choir_frame *f)
 	choir_variable *v = p->weights.variable[i];
 	const size_t mark = choir_frame_mark(f);
 	choir_tensor *x =
-			choir_borrow(f, s->tensor->dtype, s->tensor->shape, p->data + s->tensor->begin);
+			choir_borrow(f, s->tensor->dtype, s->tensor->shape, p->file.data + s->tensor->begin);
 	if (s->axes != 0)
 		x = choir_transpose(x, s->axis);
 	const choir_status status = choir_variable_assign(v, choir_cast(x, v->dtype));
@@ -148,25 +148,16 @@ static void tell_all(const part *p)
 	for (size_t i = 0; i < p->weights.n; i++)
 		p->o->tell(p->from[i].tensor != NULL ? CHOIR_RESTORED_VALUE : CHOIR_RESTORED_MISSING,
 				p->weights.variable[i]->name, p->o->user);
-	for (size_t k = 0; k < p->file.n; k++)
+	for (size_t k = 0; k < p->file.header.n; k++)
 		if (!p->used[k])
-			p->o->tell(CHOIR_RESTORED_UNEXPECTED, p->file.tensor[k]->name, p->o->user);
+			p->o->tell(CHOIR_RESTORED_UNEXPECTED, p->file.header.tensor[k]->name, p->o->user);
 }
 
-static choir_status restore(part *p, chi_file *f)
+static choir_status check(part *p)
 {
-	CHOIR_TRY(chi_safetensors_open(&p->file, f));
 	p->from = chi_alloc_array(p->weights.n, sizeof *p->from);
-	p->used = chi_alloc_array(p->file.n, sizeof *p->used);
-	if (p->from == NULL || p->used == NULL)
-		return choir_error_status();
-	CHOIR_TRY(match(p));
-	const uint64_t bytes = chi_file_size(f) - p->file.data;
-	p->data = bytes > SIZE_MAX ? NULL : chi_alloc_aligned((size_t) bytes);
-	if (p->data == NULL)
-		return chi_error_prefix("%s", p->path);
-	CHOIR_TRY(chi_file_read(f, p->file.data, p->data, (size_t) bytes));
-	return set_all(p);
+	p->used = chi_alloc_array(p->file.header.n, sizeof *p->used);
+	return p->from == NULL || p->used == NULL ? choir_error_status() : match(p);
 }
 
 choir_status choir_strategy_restore_part(
@@ -177,18 +168,20 @@ choir_status choir_strategy_restore_part(
 		return choir_fail(CHOIR_INVALID, "restore_part: the path is NULL");
 	CHOIR_TRY(chi_options_take("restore_part: the options'", &all, sizeof all, o));
 	CHOIR_TRY(chi_name_map_check(all.map));
+	CHOIR_TRY(chi_strategy_check(s));
+	CHOIR_TRY(chi_context_need_cross(s, "restore_part"));
 	part p = { .o = &all, .path = path };
 	choir_status status = chi_weights_collect(s, "restore_part", &p.weights);
-	chi_file *f = status == CHOIR_OK ? chi_file_open(path) : NULL;
+	status = chi_weights_read(s, status, path, &p.file);
 	if (status == CHOIR_OK)
-		status = f == NULL ? choir_error_status() : restore(&p, f);
-	chi_file_close(f);
+		status = chi_strategy_agree(s, check(&p), "comparing weights");
+	if (status == CHOIR_OK)
+		status = chi_strategy_agree(s, set_all(&p), "restoring weights");
 	if (status == CHOIR_OK)
 		tell_all(&p);
 	chi_free(p.from);
 	chi_free(p.used);
-	chi_free(p.data);
-	chi_safetensors_close(&p.file);
+	chi_weights_file_free(&p.file);
 	chi_weights_free(&p.weights);
 	return status;
 }

@@ -22,6 +22,19 @@ choir_status chi_weights_each(const chi_weights *w, chi_weight_fn *fn, void *use
 // The value of one as it is saved.
 choir_status chi_weights_fetch(choir_variable *v, choir_frame *f, void *to);
 
+// A file of weights in memory (weights_file.c), zeroed before; data is what is behind its header.
+typedef struct {
+	chi_safetensors header;
+	unsigned char *data;
+	size_t bytes; // of the file
+} chi_weights_file;
+
+// Unless status, of what was done before, is a failure on any worker: reads the chief's file for
+// all of them. What came of it is the same for all. *w is to be freed whatever happens.
+choir_status chi_weights_read(
+		choir_strategy *s, choir_status status, const char *path, chi_weights_file *w);
+void chi_weights_file_free(chi_weights_file *w);
+
 // Restoring (restore.c). CHOIR_INVALID with the names of tensors that are missing, too many or
 // different; both are in the order of names.
 choir_status chi_weights_compare(

@@ -470,6 +470,45 @@ static void weights_are_written_by_the_chief(void **state)
 	choir_strategy_free(s);
 }
 
+// Each worker has a path of its own, and the chief's counts.
+static const char *restore_fn(choir_strategy *s, int worker, void *user)
+{
+	const char *path = worker == 0 ? user : "/nowhere at all/x";
+	const char *other = worker == 0 ? "/nowhere at all/x" : user;
+	training t = { .own = NULL };
+	choir_status status = s == NULL ? choir_error_status() : open_training(&t, s, CHOIR_SGD);
+	if (status == CHOIR_OK)
+		status = choir_strategy_save(s, user, NULL);
+	const uint64_t saved = status == CHOIR_OK ? choir_strategy_hash(s) : 0;
+	bool same = true;
+	for (int part = 0; status == CHOIR_OK && part < 2; part++) {
+		status = train(&t, 1);
+		if (status == CHOIR_OK)
+			status = part ? choir_strategy_restore_part(s, path, NULL)
+						  : choir_strategy_restore(s, path);
+		same = same && choir_strategy_hash(s) == saved;
+	}
+	bool told = status == CHOIR_OK;
+	if (told)
+		told = choir_strategy_restore(s, other) == CHOIR_NOT_FOUND &&
+				choir_strategy_restore_part(s, other, NULL) == CHOIR_NOT_FOUND &&
+				choir_strategy_hash(s) == saved;
+	close_training(&t);
+	return status != CHOIR_OK ? choir_error()
+			: !same			  ? "other weights than were saved"
+			: told			  ? NULL
+							  : "what only others have was restored";
+}
+
+static void weights_are_read_by_the_chief(void **state)
+{
+	(void) state;
+	char path[512];
+	snprintf(path, sizeof path, "%s", files_path("weights to read"));
+	on_place(&places[0], restore_fn, path);
+	on_place(&places[4], restore_fn, path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -482,6 +521,7 @@ int main(void)
 		cmocka_unit_test(each_allocation_fails),
 		cmocka_unit_test(data_of_each_worker),
 		cmocka_unit_test(weights_are_written_by_the_chief),
+		cmocka_unit_test(weights_are_read_by_the_chief),
 	};
 	return cmocka_run_group_tests(tests, NULL, files_teardown);
 }

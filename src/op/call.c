@@ -156,7 +156,7 @@ static choir_frame *frame_of(choir_frame *frame, size_t n, choir_tensor *const i
 	return frame;
 }
 
-static bool check_operands(const char *name, choir_frame *f, size_t n, choir_tensor *const in[])
+bool chi_op_operands(const char *name, choir_frame *f, size_t n, choir_tensor *const in[])
 {
 	for (size_t i = 0; i < n; i++) {
 		if (!in[i]) {
@@ -234,7 +234,7 @@ choir_tensor *chi_op_call(const chi_op *op, choir_frame *frame, size_t n, choir_
 	if (n > CHI_MAX_INPUTS)
 		return chi_frame_fail_null(
 				f, CHOIR_INVALID, "%s: %zu operands, at most %d", name, n, CHI_MAX_INPUTS);
-	if (!check_operands(name, f, n, in) || !convert_numbers(name, n, in, inputs))
+	if (!chi_op_operands(name, f, n, in) || !convert_numbers(name, n, in, inputs))
 		return NULL;
 	choir_dtype dtype = n ? inputs[0]->dtype : CHOIR_F32;
 	choir_shape shape = n ? inputs[0]->shape : CHOIR_SCALAR;

@@ -56,6 +56,10 @@ choir_tensor *chi_op_call(const chi_op *op, choir_frame *frame, size_t n, choir_
 choir_tensor *chi_op_record(const chi_op *op, size_t n, choir_tensor *const in[],
 		const void *attributes, choir_tensor *out);
 
+// Whether all are there, usable and of frame f: what an operation asks of its operands, for those
+// that run kernels before. False: recorded in f, with name in front.
+bool chi_op_operands(const char *name, choir_frame *f, size_t n, choir_tensor *const in[]);
+
 // A kernel's result on tensors that fit, not recorded: for gradients.
 choir_tensor *chi_op_kernel(choir_frame *frame, const char *operation, size_t n,
 		choir_tensor *const in[], const void *attributes, choir_dtype dtype,

@@ -156,6 +156,8 @@ static choir_tensor *run(const recurrence *r, choir_tensor *gates, choir_tensor 
 	const int64_t h = w->shape.dim[0], n = gates->shape.dim[0], t = gates->shape.dim[1];
 	choir_tensor *const lstm_in[] = { gates, w, state, more };
 	choir_tensor *const gru_in[] = { gates, w, more, state };
+	if (!chi_op_operands(r->name, gates->frame, 4, lstm_in))
+		return NULL;
 	choir_tensor *rows = chi_op_kernel(gates->frame, r->kernel, 4, r->biased ? gru_in : lstm_in,
 			NULL, gates->dtype, &CHOIR_SHAPE(n, t, r->row * h));
 	choir_tensor *const in[INPUTS] = { gates, w, state, more, rows };

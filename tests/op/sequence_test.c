@@ -395,6 +395,16 @@ static void refused(void **state)
 	choir_tensor *b = given_normal(&g, CHOIR_SHAPE(3));
 	assert_null(choir_gru(x, w, w, b, b, given_normal(&g, CHOIR_SHAPE(1, 1))));
 	given_failure(&g, CHOIR_INVALID, "gru: the state is f64 [1, 1], needed f64 [2, 1]");
+	// A state that the host may not touch, which is asked before it is looked at.
+	given far;
+	given_open(&far, "far:0", 4);
+	choir_tensor *state_there = given_normal(&far, CHOIR_SHAPE(2, 1));
+	x = given_normal(&g, CHOIR_SHAPE(2, 3, 1));
+	w = given_normal(&g, CHOIR_SHAPE(1, 3));
+	b = given_normal(&g, CHOIR_SHAPE(3));
+	assert_null(choir_gru(x, w, w, b, b, state_there));
+	given_failure(&g, CHOIR_INVALID, "gru: operand 2 belongs to another frame");
+	given_close(&far);
 	given_close(&g);
 }
 

@@ -29,30 +29,33 @@ static choir_dataset *each(const char *list, choir_file_fn *fn)
 	return choir_files_dataset_new(source_files(list), fn, NULL);
 }
 
-static choir_dataset *open_tfrecords(const char *list)
+static choir_dataset *open_tfrecords(const char *list, choir_wrong wrong)
 {
 	choir_files *files = source_files(list);
 	choir_dataset *d = files == NULL
 			? NULL
 			: choir_tfrecord_dataset_new(
-					  NULL, CHOIR_OPTIONS(choir_tfrecord_options, .files = files));
+					  NULL, CHOIR_OPTIONS(choir_tfrecord_options, .files = files, .wrong = wrong));
 	choir_files_free(files);
 	return d;
 }
 
-static choir_dataset *open_npzs(const char *list)
+static choir_dataset *open_npzs(const char *list, choir_wrong wrong)
 {
+	(void) wrong;
 	return each(list, open_npz);
 }
 
-static choir_dataset *open_hdf5s(const char *list)
+static choir_dataset *open_hdf5s(const char *list, choir_wrong wrong)
 {
+	(void) wrong;
 	return each(list, open_hdf5);
 }
 
 // The batches to learn from; those to test on come behind them, if they are there.
-static choir_dataset *open_cifar10(const char *folder)
+static choir_dataset *open_cifar10(const char *folder, choir_wrong wrong)
 {
+	(void) wrong;
 	choir_dataset *d = choir_cifar10_dataset_new(folder, false);
 	choir_dataset *test = d == NULL ? NULL : choir_cifar10_dataset_new(folder, true);
 	if (test != NULL)
@@ -79,7 +82,7 @@ static bool is_npz(const char *list)
 
 static const struct {
 	const char *kind;
-	choir_dataset *(*open)(const char *rest);
+	choir_dataset *(*open)(const char *rest, choir_wrong wrong);
 	bool (*is)(const char *rest); // NULL: all are
 	int64_t (*tests)(const char *rest); // how many at the end are to test on; NULL: nobody says
 } kinds[] = {
@@ -114,7 +117,7 @@ static const char *files_of(const source *s)
 
 static choir_dataset *open_all(const source *s)
 {
-	return kinds[kind_of(s->name)].open(files_of(s));
+	return kinds[kind_of(s->name)].open(files_of(s), s->wrong);
 }
 
 // ---- Which columns.

@@ -178,8 +178,10 @@ choir_status source_look(source *s, choir_dataset *d, const char *column, bool a
 		if (status == CHOIR_OK)
 			status = fn(s, choir_value_local(choir_values_find(batch, column), 0));
 	} while (all && status == CHOIR_OK);
-	if (status == CHOIR_END)
+	if (status == CHOIR_END) {
 		s->dropped = choir_dataset_dropped(d);
+		s->skipped = choir_dataset_skipped(d);
+	}
 	choir_values_free(batch);
 	choir_strategy_free(one);
 	return status;
@@ -260,10 +262,13 @@ choir_status source_open(source *s, const char *name, uint64_t seed)
 	s->seed = seed;
 	s->input = "image";
 	s->label = "label";
-	if (strncmp(name, "text:", 5) == 0)
-		return text_open(s, name + 5);
 	if (strncmp(name, "csv:", 4) == 0)
 		return table_open(s, name + 4, see_labels);
+	if (s->wrong != CHOIR_WRONG_STOP && strncmp(name, "tfrecord:", 9) != 0)
+		return choir_fail(CHOIR_UNSUPPORTED,
+				"data \"%s\": only of csv: and tfrecord: can wrong rows be left out", name);
+	if (strncmp(name, "text:", 5) == 0)
+		return text_open(s, name + 5);
 	if (columns_known(name))
 		return columns_open(s, see_labels);
 	CHOIR_TRY(understand(s));
@@ -298,6 +303,8 @@ void source_say(const source *s)
 		table_say(s);
 	if (s->gathered)
 		columns_say(s);
+	if (s->skipped != 0)
+		printf("%lld wrong rows left out\n", (long long) s->skipped);
 }
 
 void source_close(source *s)

@@ -21,6 +21,7 @@ typedef struct {
 	bool mixed; // neighbours may be alike: shuffled before some examples are held out
 	bool standardized; // inputs are measured and standardised
 	char target[TARGET_SIZE]; // csv, columns: the one of labels
+	choir_wrong wrong; // csv, TFRecord: what becomes of rows that are
 	size_t given_classes; // csv: the texts of the classes, if they are known from elsewhere
 	const char *const *given_class;
 	int64_t context; // text: bytes of an example; given; 0: another model than text's is meant
@@ -32,14 +33,14 @@ typedef struct {
 	int64_t classes; // the largest label + 1; 0 without labels
 	const char *input, *label; // the columns' names
 	choir_dataset *names; // csv: who knows the texts of the classes; NULL: nobody. To be freed.
-	int64_t dropped; // rows without a value
+	int64_t dropped, skipped; // rows without a value, and wrong ones
 } source;
 
 extern const char source_help[]; // of --data
 
 // Understands name and looks at the data. CHOIR_NOT_FOUND: no such data; the text lists what
 // there is.
-// s is zero, or has target, classes and context set, which are looked for then.
+// s is zero, or has target, wrong, classes and context set, which are looked for then.
 choir_status source_open(source *s, const char *name, uint64_t seed);
 // What was taken for input and label: lines for people, where there is a choice.
 void source_say(const source *s);

@@ -12,6 +12,7 @@ static choir_dataset *open_csv(const source *s, const choir_csv_options *options
 	choir_files *files = source_files(s->images);
 	choir_dataset *d = NULL;
 	o.files = files;
+	o.wrong = s->wrong;
 	if (files != NULL)
 		d = choir_csv_dataset_new(NULL, &o);
 	choir_files_free(files);

@@ -160,6 +160,8 @@ static choir_status open_data(training *t)
 	model_plan *plan = &t->model.plan;
 	if (t->given->target != NULL)
 		snprintf(t->data.target, sizeof t->data.target, "%s", t->given->target);
+	if (strcmp(t->given->wrong_rows, "skip") == 0)
+		t->data.wrong = CHOIR_WRONG_SKIP;
 	if (t->given->model != NULL)
 		CHOIR_TRY(plan_model(t)); // what text is cut into depends on it
 	CHOIR_TRY(source_open(&t->data, t->given->data, t->given->seed));

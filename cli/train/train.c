@@ -12,6 +12,7 @@
 
 static const char *const schedules[] = { "constant", "cosine", NULL };
 static const char *const nonfinite[] = { "stop", "skip", "go_on", NULL };
+static const char *const wrong_rows[] = { "stop", "skip", NULL };
 static const char *const unsaved[] = { "stop", "go_on", NULL };
 
 static train_options given = { .data = "mnist",
@@ -20,6 +21,7 @@ static train_options given = { .data = "mnist",
 	.schedule = "constant",
 	.nonfinite = "stop",
 	.unsaved = "stop",
+	.wrong_rows = "stop",
 	.epochs = 5,
 	.seed = 1 };
 train_options *const train_given = &given;
@@ -50,6 +52,9 @@ static const option options[] = {
 		.help = source_help },
 	{ .name = "--target", .value = "COLUMN", .kind = OPTION_TEXT, .to = &given.target,
 		.recorded = true, .help = "of data with columns: what to learn (label, or\nthe last)" },
+	{ .name = "--wrong-rows", .value = "policy", .kind = OPTION_CHOICE, .to = &given.wrong_rows,
+		.choices = wrong_rows, .recorded = true,
+		.help = "of csv: and tfrecord: stop at one, or skip and\ncount it (stop)" },
 	{ .name = "--train-examples", .value = "N", .kind = OPTION_INTEGER,
 		.to = &given.train_examples, .least = 1, .recorded = true,
 		.help = "the rest are the test set (four fifths; of text,\n"

@@ -12,7 +12,7 @@ extern const char *const train_optimizers[]; // ending in NULL
 
 typedef struct {
 	const char *model, *widths, *data, *target, *strategy, *devices, *parameter_devices;
-	const char *optimizer, *schedule, *nonfinite, *save;
+	const char *optimizer, *schedule, *nonfinite, *wrong_rows, *save;
 	const char *init, *init_map, *freeze;
 	const char *trace, *log, *checkpoint, *unsaved;
 	model_size size;

@@ -132,6 +132,8 @@ class Columns(Case):
         damaged[-5] ^= 1
         (self.folder / "d.tfrecord").write_bytes(damaged)
         self.fail_with(1, "d.tfrecord: record 8", *TRAIN, "tfrecord:d.tfrecord", "--target", "kind")
+        text = self.succeed(*TRAIN, "tfrecord:d.tfrecord", "--target", "kind", "--wrong-rows", "skip")
+        self.assertIn("\n1 wrong rows left out\n", text)
         self.fail_with(1, "no.tfrecord", *TRAIN, "tfrecord:no.tfrecord")
         (self.folder / "empty.tfrecord").write_bytes(b"")
         self.fail_with(1, "empty.tfrecord", *TRAIN, "tfrecord:empty.tfrecord")

@@ -74,17 +74,47 @@ class Table(Case):
         (self.folder / "half.csv").write_text("x,y\n1,0.5\n2,1.5\n")
         self.fail_with(1, 'column "y" holds numbers: classes are needed', *base, "csv:half.csv")
         (self.folder / "words.csv").write_text("x,y\na,b\n")
-        self.fail_with(1, "no column of numbers is left", *base, "csv:words.csv")
+        self.fail_with(1, 'words.csv: no column of numbers is left to be gathered in "image": "x" holds '
+                       "text", *base, "csv:words.csv")
         (self.folder / "minus.csv").write_text("x,y\n1,-1\n")
         self.fail_with(1, "label -1", *base, "csv:minus.csv")
         (self.folder / "none.csv").write_text("x,y\n")
         self.fail_with(1, "no column of numbers", *base, "csv:none.csv")
-        self.fail_with(1, "row 2, byte 8: 1 fields, the header has 2", *base, self.wrong("x,y\n1,0\n2\n"))
         self.fail_with(1, "nothing.csv", *base, "csv:nothing.csv")
         self.fail_with(1, "csv:FILE is needed", *base, "csv:")
 
+    def test_wrong_rows(self):
+        """Each is named with its file, row and byte, or left out and counted."""
+        base = ("train", "--model", "mlp", "--widths", "4", "--epochs", "1", "--data")
+        good = "".join(f"{i},{i % 2}\n" for i in range(20))
+        for row, text in (("2\n", "row 21, byte 94: 1 fields, the header has 2"),
+                          ("2,1,5\n", "row 21, byte 94: 3 fields, the header has 2"),
+                          ("2,\xff\n", "row 21, byte 94: column \"y\": \"\\xff\" is not UTF-8"),
+                          ('2,"1\n', "row 21, byte 96: a quote that is not closed")):
+            data = self.wrong("x,y\n" + good + row)
+            self.fail_with(1, "wrong.csv: " + text, *base, data)
+            if '"' in row:
+                continue  # its field goes on to the end of the file
+            text = self.succeed(*base, self.wrong("x,y\n" + row + good), "--wrong-rows", "skip")
+            self.assertIn("\n1 wrong rows left out\n", text)
+            start, *_ = self.events(*base, "csv:wrong.csv", "--wrong-rows", "skip")
+            self.assertEqual((start["train_examples"], start["test_examples"]), (16, 4))
+        # A text among numbers makes texts of them, which is said where no number is left.
+        self.fail_with(1, 'wrong.csv: no column of numbers is left to be gathered in "image": "x" holds '
+                       "text", *base, self.wrong("x,y\n" + good + "2z,1\n"))
+        self.fail_with(1, '"x" holds nothing', *base, self.wrong("x,y\n"))
+        self.fail_with(1, "wrong.csv: example 20 has label -1: 0 to", *base,
+                       self.wrong("x,y\n" + good + "2,-1\n"))
+        self.fail_with(1, "wrong.csv: empty, a header needed", *base, self.wrong(""))
+        (self.folder / "empty").mkdir()
+        self.fail_with(1, "empty: is a folder, needs to be a file", *base, "csv:empty")
+        self.fail_with(1, "empty/*: no file has such a name", *base, "csv:empty/*")
+        self.fail_with(1, "only of csv: and tfrecord: can wrong rows be left out", *base, "digits:40",
+                       "--wrong-rows", "skip")
+        self.fail_with(2, "no such policy; known: stop, skip", *base, "digits:40", "--wrong-rows", "pass")
+
     def wrong(self, text):
-        (self.folder / "wrong.csv").write_text(text)
+        (self.folder / "wrong.csv").write_text(text, encoding="latin-1")
         return "csv:wrong.csv"
 
     def test_the_penguins(self):

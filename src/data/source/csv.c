@@ -366,6 +366,7 @@ static choir_status prepare(csv *c, const char *path, const choir_csv_options *o
 	CHOIR_TRY(chi_csv_schema_set(&c->schema, o));
 	CHOIR_TRY(chi_csv_rows_init(&c->rows, &c->paths, separator, quote));
 	CHOIR_TRY(chi_csv_open(&c->rows));
+	c->schema.file = c->paths.path[0];
 	CHOIR_TRY(chi_csv_read_names(&c->rows, &c->schema));
 	CHOIR_TRY(chi_csv_choose(&c->schema, o));
 	c->looked = needs_look(&c->schema, o);
@@ -413,7 +414,6 @@ choir_dataset *choir_csv_dataset_new(const char *path, const choir_csv_options *
 
 bool choir_csv_dataset_column(const choir_dataset *d, size_t i, choir_csv_found *found)
 {
-	static const char *const words[] = { "nothing", "whole numbers", "numbers", "text" };
 	if (!d || d->step != &csv_step || i >= ((const csv *) d)->schema.n)
 		return false;
 	const csv *c = (const csv *) d;
@@ -421,7 +421,7 @@ bool choir_csv_dataset_column(const choir_dataset *d, size_t i, choir_csv_found 
 	*found = (choir_csv_found){
 		.name = f->name,
 		.as = f->wanted ? d->spec.column[f->target].name : NULL,
-		.holds = c->looked ? words[f->found] : "",
+		.holds = c->looked ? chi_csv_holds(f->found) : "",
 		.missing = f->missing,
 	};
 	return true;

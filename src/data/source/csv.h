@@ -80,6 +80,7 @@ typedef struct {
 
 // What does not change once the source is made.
 typedef struct {
+	const char *file; // the first one, for messages while the source is made
 	size_t n;
 	chi_csv_field *field;
 	chi_categories *names; // of the fields, whose numbers they have; owned
@@ -92,6 +93,8 @@ typedef struct {
 	int64_t look;
 } chi_csv_schema;
 
+// What was found in a column, in words.
+const char *chi_csv_holds(chi_csv_found found);
 // Makes s->field from the first row of the first file, which is open.
 choir_status chi_csv_read_names(chi_csv_rows *r, chi_csv_schema *s);
 // Holds the header of a later file against the names.

@@ -52,15 +52,22 @@ void chi_csv_schema_free(chi_csv_schema *s)
 	chi_free(s->missing_text);
 }
 
+const char *chi_csv_holds(chi_csv_found found)
+{
+	static const char *const words[] = { "nothing", "whole numbers", "numbers", "text" };
+	return words[found];
+}
+
 static choir_status no_such_column(const chi_csv_schema *s, const char *name)
 {
+	char file[256];
 	chi_text known = { NULL, 0, 0, false };
 	for (size_t i = 0; i < s->n; i++)
 		chi_text_add(&known, "%s\"%s\"", i ? ", " : "", s->field[i].name);
 	const choir_status status = known.failed
 			? choir_fail(CHOIR_NO_MEMORY, "csv dataset: out of memory")
-			: choir_fail(CHOIR_NOT_FOUND, "csv dataset: there is no column \"%s\", only %s", name,
-					  known.data);
+			: choir_fail(CHOIR_NOT_FOUND, "%s: there is no column \"%s\", only %s",
+					  chi_text_clean(s->file, file, sizeof file), name, known.data);
 	chi_text_free(&known);
 	return status;
 }
@@ -177,6 +184,24 @@ static choir_status place(
 	return CHOIR_OK;
 }
 
+static choir_status nothing_left(const chi_csv_schema *s, const char *rest)
+{
+	char file[256];
+	chi_text others = { NULL, 0, 0, false };
+	for (size_t i = 0; i < s->n; i++)
+		if (!s->field[i].wanted)
+			chi_text_add(&others, "%s\"%s\" holds %s", others.length ? ", " : ": ",
+					s->field[i].name, chi_csv_holds(s->field[i].found));
+	const choir_status status = others.failed
+			? choir_fail(CHOIR_NO_MEMORY, "csv dataset: out of memory")
+			: choir_fail(CHOIR_INVALID,
+					  "%s: no column of numbers is left to be gathered in \"%s\"%s",
+					  chi_text_clean(s->file, file, sizeof file), rest,
+					  others.data ? others.data : "");
+	chi_text_free(&others);
+	return status;
+}
+
 static choir_status place_rest(
 		chi_csv_schema *s, const char *rest, size_t *n, choir_column columns[])
 {
@@ -189,10 +214,7 @@ static choir_status place_rest(
 		f->as = (choir_csv_column){ .name = f->name, .as = rest };
 		CHOIR_TRY(place(f, rest, true, n, columns));
 	}
-	if (!any)
-		return choir_fail(CHOIR_INVALID,
-				"csv dataset: no column of numbers is left to be gathered in \"%s\"", rest);
-	return CHOIR_OK;
+	return any ? CHOIR_OK : nothing_left(s, rest);
 }
 
 size_t chi_csv_place_columns(

@@ -237,7 +237,7 @@ static void what_is_misused(void **state)
 									  .name = "legs", .kind = CHOIR_CSV_NUMBER, .dtype = CHOIR_F16
 								  };
 	assert_refused(OPEN(animals, .columns = 1, .column = &no), CHOIR_NOT_FOUND,
-			"there is no column \"size\", only \"name\", \"legs\", \"weight\"");
+			".csv: there is no column \"size\", only \"name\", \"legs\", \"weight\"");
 	assert_refused(OPEN(animals, .columns = 2, .column = twice), CHOIR_INVALID, "listed twice");
 	assert_refused(OPEN(animals, .columns = 2, .column = mixed), CHOIR_INVALID,
 			"column \"name\" is i32, but \"x\", where it is gathered, is f32");
@@ -246,7 +246,10 @@ static void what_is_misused(void **state)
 	assert_refused(OPEN(animals, .separator = '"'), CHOIR_INVALID, "two marks");
 	assert_refused(OPEN(animals, .separator = '.'), CHOIR_INVALID, "two marks");
 	assert_refused(OPEN(animals, .look = -1), CHOIR_INVALID, "-1 rows");
-	assert_refused(OPEN("a\nx\n", .rest = "y"), CHOIR_INVALID, "no column of numbers");
+	assert_refused(OPEN("a,b\nx,\n", .rest = "y"), CHOIR_INVALID,
+			".csv: no column of numbers is left to be gathered in \"y\": \"a\" holds text, \"b\" "
+			"holds "
+			"nothing");
 	assert_refused(choir_csv_dataset_new(NULL, NULL), CHOIR_INVALID, "neither a path nor files");
 	const choir_csv_options sizeless = { .size = 1 };
 	assert_refused(choir_csv_dataset_new("x.csv", &sizeless), CHOIR_INVALID,

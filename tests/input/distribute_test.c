@@ -4,6 +4,7 @@
 #include "choir/source.h"
 
 #include "data/elements.h"
+#include "data/varying.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -225,6 +226,8 @@ static void single_examples_take_the_global_batch(void **state)
 	choir_strategy_free(s);
 }
 
+// Replicas without examples have the other dimensions all the same.
+// spec: D7, 2.11
 static void columns_keep_their_examples_together(void **state)
 {
 	(void) state;
@@ -253,6 +256,40 @@ static void columns_keep_their_examples_together(void **state)
 			}
 		}
 	assert_int_equal(next, 5);
+	choir_values_free(batch);
+	choir_strategy_free(s);
+}
+
+// A dimension that differs from batch to batch is the same for all replicas, also for those
+// without examples; batches that were made alike apart from each other cannot be joined.
+// spec: D7, 2.11
+static void shapes_may_differ_between_batches_only(void **state)
+{
+	(void) state;
+	choir_strategy *s = mirrored(3, NULL);
+	choir_distributed_dataset *data =
+			dealt(s, choir_dataset_padded_batch(words_new(10), 4, NULL), 0);
+	assert_int_equal(choir_distributed_dataset_column(data, 0)->shape.dim[1], CHOIR_NONE);
+	choir_values *batch = NULL;
+	for (int64_t first = 0; first < 10; first += 4) {
+		static const int64_t rows[][3] = { { 2, 1, 1 }, { 2, 0, 0 } };
+		int64_t longest = 0;
+		for (int64_t i = first; i < 10 && i < first + 4; i++)
+			longest = word_length(i) > longest ? word_length(i) : longest;
+		assert_int_equal(choir_distributed_dataset_next(data, &batch), CHOIR_OK);
+		for (int r = 0; r < 3; r++) {
+			choir_tensor *t = choir_value_local(choir_values_find(batch, "word"), r);
+			assert_int_equal(choir_tensor_shape(t)->dim[0], rows[first == 8][r]);
+			assert_int_equal(choir_tensor_shape(t)->dim[1], longest);
+		}
+	}
+	assert_int_equal(choir_distributed_dataset_next(data, &batch), CHOIR_END);
+	data = dealt(s, choir_dataset_padded_batch(words_new(10), 1, NULL), 10);
+	assert_int_equal(choir_distributed_dataset_next(data, &batch), CHOIR_INVALID);
+	assert_failed(CHOIR_INVALID,
+			"distributed dataset: column \"word\": batches of different shapes in one global "
+			"batch");
+	assert_null(choir_values_find(batch, "word"));
 	choir_values_free(batch);
 	choir_strategy_free(s);
 }
@@ -473,6 +510,7 @@ int main(void)
 		cmocka_unit_test(one_replica_gets_batches_as_they_come),
 		cmocka_unit_test(single_examples_take_the_global_batch),
 		cmocka_unit_test(columns_keep_their_examples_together),
+		cmocka_unit_test(shapes_may_differ_between_batches_only),
 		cmocka_unit_test(every_replica_knows_the_true_count),
 		cmocka_unit_test(reading_on_allocates_nothing),
 		cmocka_unit_test(replicas_cannot_read),

@@ -261,7 +261,9 @@ static void what_is_read_ahead_changes_nothing(void **state)
 	counted c = { .fail_at = -1 }, p = { .fail_at = -1 };
 	for (int buffer = 1; buffer < 5; buffer++)
 		for (int at = 0; at < 12; at += 3) {
+			const int64_t calls = c.calls;
 			choir_distributed_dataset *data = counting(s, &c, buffer);
+			assert_int_equal(c.calls, calls); // nothing before it is asked for
 			choir_distributed_dataset *plain = counting(s, &p, CHOIR_NONE);
 			choir_input_position here = { .size = sizeof here }, there = here;
 			choir_values *batch = NULL;

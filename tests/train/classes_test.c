@@ -14,16 +14,8 @@
 
 #include <math.h>
 
-enum { EXAMPLES = 6, CLASSES = 3 };
-
-// The highest scores: 2, 0 (of equal ones the lowest), 1, 1, 0, 2.
-static const float scores[EXAMPLES][CLASSES] = { { 1, 2, 3 }, { 3, 3, 1 }, { -3, 0, -2 },
-	{ 5, 6, 5 }, { 1, 0, 0 }, { 0, 0, 1 } };
-static const uint8_t labels[EXAMPLES] = { 2, 1, 1, 0, 0, 2 };
-static const int64_t matrix[CLASSES][CLASSES] = { { 1, 1, 0 }, { 1, 1, 0 }, { 0, 0, 2 } };
-// Above 0.5: 0, 2, 4, 5. Of these 0 and 4 are, of 0, 1, 4 that are.
-static const float chances[EXAMPLES] = { 0.9f, 0.5f, 0.6f, 0.1f, 1, 0.51f };
-static const int32_t truths[EXAMPLES] = { 1, 1, 0, 0, 7, 0 };
+static const int64_t matrix[JUDGED_CLASSES][JUDGED_CLASSES] = { { 1, 1, 0 }, { 1, 1, 0 },
+	{ 0, 0, 2 } };
 
 typedef struct {
 	choir_metric *confusion, *precision, *recall, *strict;
@@ -33,7 +25,7 @@ static metrics open_metrics(choir_strategy *s)
 {
 	metrics m = { 0 };
 	CHOIR_SCOPE (s) {
-		m.confusion = choir_confusion_matrix_new("confusion", CLASSES);
+		m.confusion = choir_confusion_matrix_new("confusion", JUDGED_CLASSES);
 		m.precision = choir_precision_new("precision", 0.5);
 		m.recall = choir_recall_new("recall", 0.5);
 		m.strict = choir_recall_new("strict", 2);
@@ -55,33 +47,15 @@ static choir_status update(choir_replica *r, void *user)
 	return choir_metric_update(m->strict, chance, truth);
 }
 
-static void split(choir_values *batch, const char *name, choir_dtype dtype, choir_shape shape,
-		const void *data)
-{
-	if (choir_values_split(batch, name,
-				choir_borrow(choir_values_frame(batch), dtype, shape, data)) != CHOIR_OK)
-		fail_msg("%s", choir_error());
-}
-
-static choir_values *make_batch(choir_strategy *s)
-{
-	choir_values *batch = choir_values_new(s);
-	split(batch, "scores", CHOIR_F32, CHOIR_SHAPE(EXAMPLES, CLASSES), scores);
-	split(batch, "label", CHOIR_U8, CHOIR_SHAPE(EXAMPLES), labels);
-	split(batch, "chance", CHOIR_F32, CHOIR_SHAPE(EXAMPLES), chances);
-	split(batch, "truth", CHOIR_I32, CHOIR_SHAPE(EXAMPLES), truths);
-	return batch;
-}
-
 static void assert_matrix(choir_metric *m, int times)
 {
-	int64_t have[CLASSES][CLASSES];
+	int64_t have[JUDGED_CLASSES][JUDGED_CLASSES];
 	choir_frame *f = choir_frame_new(NULL);
 	choir_tensor *t = choir_metric_matrix(m, f);
 	if (t == NULL || choir_tensor_fetch(t, have, sizeof have) != CHOIR_OK)
 		fail_msg("%s", choir_error());
-	for (int i = 0; i < CLASSES; i++)
-		for (int k = 0; k < CLASSES; k++)
+	for (int i = 0; i < JUDGED_CLASSES; i++)
+		for (int k = 0; k < JUDGED_CLASSES; k++)
 			assert_int_equal(have[i][k], times * matrix[i][k]);
 	choir_frame_free(f);
 }
@@ -97,7 +71,7 @@ static void count_on(choir_strategy *s)
 {
 	assert_non_null(s);
 	metrics m = open_metrics(s);
-	choir_values *batch = make_batch(s);
+	choir_values *batch = judged_batch(s);
 	assert_true(choir_metric_result(m.precision) == 0); // as in Keras
 	assert_matrix(m.confusion, 0);
 	for (int k = 1; k <= 3; k++) {
@@ -142,8 +116,9 @@ static void outside_replicas(void **state)
 	choir_strategy *s = mirrored("cpu:0,cpu:1", 2);
 	metrics m = open_metrics(s);
 	choir_frame *f = choir_frame_new(NULL);
-	choir_tensor *all = choir_borrow(f, CHOIR_F32, CHOIR_SHAPE(EXAMPLES, CLASSES), scores);
-	choir_tensor *label = choir_borrow(f, CHOIR_U8, CHOIR_SHAPE(EXAMPLES), labels);
+	choir_tensor *all =
+			choir_borrow(f, CHOIR_F32, CHOIR_SHAPE(JUDGED, JUDGED_CLASSES), judged_scores);
+	choir_tensor *label = choir_borrow(f, CHOIR_U8, CHOIR_SHAPE(JUDGED), judged_labels);
 	assert_int_equal(choir_metric_update(m.confusion, all, label), CHOIR_OK);
 	assert_matrix(m.confusion, 1);
 	choir_tensor *whole = choir_constant(f, CHOIR_I32, CHOIR_SHAPE(2), (int32_t[]){ 0, 1 });
@@ -160,8 +135,8 @@ static void outside_replicas(void **state)
 
 static choir_status label_too_high(choir_replica *r, void *user)
 {
-	choir_tensor *x = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2, CLASSES), 0);
-	const int32_t label[] = { 1, choir_replica_id(r) == 1 ? CLASSES : 0 };
+	choir_tensor *x = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2, JUDGED_CLASSES), 0);
+	const int32_t label[] = { 1, choir_replica_id(r) == 1 ? JUDGED_CLASSES : 0 };
 	return choir_metric_update(
 			user, x, choir_constant(r->frame, CHOIR_I32, CHOIR_SHAPE(2), label));
 }
@@ -230,12 +205,13 @@ static void allocations_may_fail(void **state)
 		choir_metric *m = NULL;
 		choir_frame *f = choir_frame_new(NULL);
 		CHOIR_SCOPE (s)
-			m = choir_confusion_matrix_new("confusion", CLASSES);
+			m = choir_confusion_matrix_new("confusion", JUDGED_CLASSES);
 		bool good = m != NULL && f != NULL;
 		good = good &&
 				choir_metric_update(m,
-						choir_borrow(f, CHOIR_F32, CHOIR_SHAPE(EXAMPLES, CLASSES), scores),
-						choir_borrow(f, CHOIR_U8, CHOIR_SHAPE(EXAMPLES), labels)) == CHOIR_OK;
+						choir_borrow(
+								f, CHOIR_F32, CHOIR_SHAPE(JUDGED, JUDGED_CLASSES), judged_scores),
+						choir_borrow(f, CHOIR_U8, CHOIR_SHAPE(JUDGED), judged_labels)) == CHOIR_OK;
 		good = good && choir_metric_matrix(m, f) != NULL;
 		good = good && choir_metric_reset(m) == CHOIR_OK;
 		const bool failed = chi_alloc_failed();

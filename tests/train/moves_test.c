@@ -57,30 +57,11 @@ static problem open_at(const place *at, int replicas, choir_optimizer_kind kind)
 	return p;
 }
 
-// A part for each replica, which adds something of its own in each step.
-static choir_variable *add_own(problem *p, choir_aggregation aggregation)
-{
-	choir_variable *v = NULL;
-	CHOIR_SCOPE (p->strategy)
-		v = choir_variable_new("own", CHOIR_SHAPE(2),
-				CHOIR_OPTIONS(choir_variable_options,
-						.synchronization = CHOIR_SYNCHRONIZATION_ON_READ,
-						.aggregation = aggregation));
-	assert_non_null(v);
-	return v;
-}
-
-static choir_status count(choir_replica *r, void *user)
-{
-	const double x = 0.1 * (choir_replica_id(r) + 1);
-	return choir_variable_assign_add(user, choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), x));
-}
-
 static void train(problem *p, choir_variable *own, int steps)
 {
 	for (int i = 0; i < steps; i++) {
 		saved_train(p, 1);
-		saved_must(choir_strategy_run(p->strategy, count, own, NULL, NULL));
+		saved_must(choir_strategy_run(p->strategy, saved_count, own, NULL, NULL));
 	}
 }
 
@@ -102,14 +83,14 @@ static end move(const place *from, const place *to, int replicas, choir_optimize
 {
 	const char *directory = saved_folder();
 	problem p = open_at(from, replicas, kind);
-	train(&p, add_own(&p, aggregation), stop);
+	train(&p, saved_own(p.strategy, aggregation), stop);
 	choir_checkpoint_manager *m = saved_manage(p.strategy, directory, NULL);
 	saved_must(choir_checkpoint_manager_save(m, NULL));
 	choir_checkpoint_manager_free(m);
 	problem_close(&p);
 
 	p = open_at(to, replicas, kind);
-	choir_variable *own = add_own(&p, aggregation);
+	choir_variable *own = saved_own(p.strategy, aggregation);
 	train(&p, own, stop % 3); // slots may be there, with something else in them
 	m = saved_manage(p.strategy, directory, NULL);
 	saved_must(choir_checkpoint_manager_restore_latest(m));
@@ -126,7 +107,7 @@ static void move_all(size_t n, const place at[], int replicas)
 		CHOIR_AGGREGATION_MEAN, CHOIR_AGGREGATION_ONLY_FIRST_REPLICA };
 	for (size_t k = 0; k < 3; k++) {
 		problem p = open_at(&at[0], replicas, kinds[k]);
-		train(&p, add_own(&p, aggregations[k]), STEPS);
+		train(&p, saved_own(p.strategy, aggregations[k]), STEPS);
 		const end whole = finish(&p);
 		for (size_t i = 0; i < n * n; i++) {
 			const place *from = &at[i / n], *to = &at[i % n];
@@ -214,14 +195,14 @@ static void other_numbers_of_replicas(void **state)
 	for (size_t c = 0; c < 3; c++) {
 		const char *directory = saved_folder();
 		problem p = open_at(&any_number[1], 3, CHOIR_ADAM);
-		train(&p, add_own(&p, cases[c].aggregation), 1);
+		train(&p, saved_own(p.strategy, cases[c].aggregation), 1);
 		choir_checkpoint_manager *m = saved_manage(p.strategy, directory, NULL);
 		saved_must(choir_checkpoint_manager_save(m, NULL));
 		choir_checkpoint_manager_free(m);
 		problem_close(&p);
 		for (int replicas = 1; replicas <= 5; replicas += 2) {
 			p = open_at(&any_number[replicas], replicas, CHOIR_ADAM);
-			choir_variable *own = add_own(&p, cases[c].aggregation);
+			choir_variable *own = saved_own(p.strategy, cases[c].aggregation);
 			m = saved_manage(p.strategy, directory, NULL);
 			saved_must(choir_checkpoint_manager_restore_latest(m));
 			float value[2];

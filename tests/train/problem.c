@@ -190,3 +190,29 @@ void assert_shape(const choir_tensor *t, choir_shape expected)
 	for (int i = 0; i < s->rank; i++)
 		assert_int_equal(s->dim[i], expected.dim[i]);
 }
+
+// ---- Examples that were judged.
+
+const float judged_scores[JUDGED][JUDGED_CLASSES] = { { 1, 2, 3 }, { 3, 3, 1 }, { -3, 0, -2 },
+	{ 5, 6, 5 }, { 1, 0, 0 }, { 0, 0, 1 } };
+const uint8_t judged_labels[JUDGED] = { 2, 1, 1, 0, 0, 2 };
+const float judged_chances[JUDGED] = { 0.9f, 0.5f, 0.6f, 0.1f, 1, 0.51f };
+const int32_t judged_truths[JUDGED] = { 1, 1, 0, 0, 7, 0 };
+
+void judged_split(choir_values *batch, const char *name, choir_dtype dtype, choir_shape shape,
+		const void *data)
+{
+	if (choir_values_split(batch, name,
+				choir_borrow(choir_values_frame(batch), dtype, shape, data)) != CHOIR_OK)
+		fail_msg("%s", choir_error());
+}
+
+choir_values *judged_batch(choir_strategy *s)
+{
+	choir_values *batch = choir_values_new(s);
+	judged_split(batch, "scores", CHOIR_F32, CHOIR_SHAPE(JUDGED, JUDGED_CLASSES), judged_scores);
+	judged_split(batch, "label", CHOIR_U8, CHOIR_SHAPE(JUDGED), judged_labels);
+	judged_split(batch, "chance", CHOIR_F32, CHOIR_SHAPE(JUDGED), judged_chances);
+	judged_split(batch, "truth", CHOIR_I32, CHOIR_SHAPE(JUDGED), judged_truths);
+	return batch;
+}

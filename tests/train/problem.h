@@ -34,6 +34,18 @@ choir_status problem_replica(problem *p, int replica);
 uint64_t problem_train(const char *devices, int replicas, choir_optimizer_kind kind,
 		const choir_optimizer_options *o, int steps);
 
+// Six examples of three classes, judged by scores, and as true or not by chances. The highest
+// scores are at 2, 0 (of equal ones the lowest), 1, 1, 0, 2: right but for examples 1 and 3. Chances
+// above 0.5: 0, 2, 4, 5; of these 0 and 4 are true, of 0, 1, 4 that are.
+enum { JUDGED = 6, JUDGED_CLASSES = 3 };
+extern const float judged_scores[JUDGED][JUDGED_CLASSES], judged_chances[JUDGED];
+extern const uint8_t judged_labels[JUDGED];
+extern const int32_t judged_truths[JUDGED];
+// All of them as "scores", "label", "chance" and "truth"; and another column.
+choir_values *judged_batch(choir_strategy *s);
+void judged_split(choir_values *batch, const char *name, choir_dtype dtype, choir_shape shape,
+		const void *data);
+
 // One layer of one's own for tests: makes a mirrored strategy of replicas on devices, or fails the
 // test.
 choir_strategy *mirrored(const char *devices, int replicas);

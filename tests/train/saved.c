@@ -62,3 +62,21 @@ const char *saved_folder(void)
 	snprintf(path, sizeof path, "%s", files_path(name));
 	return path;
 }
+
+choir_variable *saved_own(choir_strategy *s, choir_aggregation aggregation)
+{
+	choir_variable *v = NULL;
+	CHOIR_SCOPE (s)
+		v = choir_variable_new("own", CHOIR_SHAPE(2),
+				CHOIR_OPTIONS(choir_variable_options,
+						.synchronization = CHOIR_SYNCHRONIZATION_ON_READ,
+						.aggregation = aggregation));
+	assert_non_null(v);
+	return v;
+}
+
+choir_status saved_count(choir_replica *r, void *user)
+{
+	const double x = 0.1 * (choir_replica_id(r) + 1);
+	return choir_variable_assign_add(user, choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), x));
+}

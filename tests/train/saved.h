@@ -15,3 +15,8 @@ choir_checkpoint_manager *saved_manage(
 void saved_must(choir_status status); // be CHOIR_OK
 // The name of a directory that is not there yet; it stands until the next call.
 const char *saved_folder(void);
+
+// A variable of two numbers with a part for each replica, "own", to which each adds something of
+// its own: user is the variable.
+choir_variable *saved_own(choir_strategy *s, choir_aggregation aggregation);
+choir_status saved_count(choir_replica *r, void *user);

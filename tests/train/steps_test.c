@@ -90,25 +90,6 @@ static void the_same_bits(void **state)
 
 // ---- Parts of ON_READ variables.
 
-static choir_status add_own(choir_replica *r, void *user)
-{
-	choir_frame *f = r->frame;
-	return choir_variable_assign_add(
-			user, choir_fill(f, CHOIR_F32, CHOIR_SHAPE(2), 0.1 * (choir_replica_id(r) + 1)));
-}
-
-static choir_variable *make_sum(choir_strategy *s)
-{
-	choir_variable *v = NULL;
-	CHOIR_SCOPE (s)
-		v = choir_variable_new("sum", CHOIR_SHAPE(2),
-				CHOIR_OPTIONS(choir_variable_options,
-						.synchronization = CHOIR_SYNCHRONIZATION_ON_READ,
-						.aggregation = CHOIR_AGGREGATION_SUM));
-	assert_non_null(v);
-	return v;
-}
-
 static void part(choir_replica *r, void *user, float parts[])
 {
 	choir_tensor *t = choir_variable_read(user, r->frame);
@@ -131,8 +112,8 @@ static void parts_of_replicas(void **state)
 	(void) state;
 	const char *directory = saved_folder();
 	choir_strategy *s = mirrored("cpu:0,cpu:1", 3);
-	choir_variable *v = make_sum(s);
-	saved_must(choir_strategy_run(s, add_own, v, NULL, NULL));
+	choir_variable *v = saved_own(s, CHOIR_AGGREGATION_SUM);
+	saved_must(choir_strategy_run(s, saved_count, v, NULL, NULL));
 	choir_checkpoint_manager *m = saved_manage(s, directory, NULL);
 	saved_must(choir_checkpoint_manager_save(m, NULL));
 	choir_checkpoint_manager_free(m);
@@ -140,7 +121,7 @@ static void parts_of_replicas(void **state)
 	// As many replicas: each has its own. Others: equal shares of the sum, 0.1 + 0.2 + 0.3.
 	for (int replicas = 2; replicas <= 4; replicas++) {
 		s = mirrored("cpu:0", replicas);
-		v = make_sum(s);
+		v = saved_own(s, CHOIR_AGGREGATION_SUM);
 		m = saved_manage(s, directory, NULL);
 		saved_must(choir_checkpoint_manager_restore_latest(m));
 		saved_must(choir_strategy_run(s, see, v, NULL, NULL));

@@ -12,16 +12,7 @@
 
 #include <math.h>
 
-enum { EXAMPLES = 6, CLASSES = 3 };
-
-// The highest scores are at 2, 0, 1, 1, 0, 2: right but for examples 1 and 3.
-static const float scores[EXAMPLES][CLASSES] = { { 1, 2, 3 }, { 3, 3, 1 }, { -3, 0, -2 },
-	{ 5, 6, 5 }, { 1, 0, 0 }, { 0, 0, 1 } };
-static const uint8_t labels[EXAMPLES] = { 2, 1, 1, 0, 0, 2 };
-// Above 0.5: 0, 2, 4, 5. Of these 0 and 4 are, of 0, 1, 4 that are.
-static const float chances[EXAMPLES] = { 0.9f, 0.5f, 0.6f, 0.1f, 1, 0.51f };
-static const int32_t truths[EXAMPLES] = { 1, 1, 0, 0, 7, 0 };
-static const float weights[EXAMPLES] = { 1, 0.5f, 2, 4, 8, 0.25f };
+static const float weights[JUDGED] = { 1, 0.5f, 2, 4, 8, 0.25f };
 
 typedef struct {
 	choir_metric *accuracy, *precision, *recall, *mean, *confusion;
@@ -36,7 +27,7 @@ static metrics open_metrics(choir_strategy *s)
 		m.precision = choir_precision_new("precision", 0.5);
 		m.recall = choir_recall_new("recall", 0.5);
 		m.mean = choir_metric_new(CHOIR_METRIC_MEAN, "mean");
-		m.confusion = choir_confusion_matrix_new("confusion", CLASSES);
+		m.confusion = choir_confusion_matrix_new("confusion", JUDGED_CLASSES);
 	}
 	assert_non_null(m.confusion);
 	return m;
@@ -55,22 +46,10 @@ static choir_status update(choir_replica *r, void *user)
 	return choir_metric_update_weighted(m->recall, chance, truth, w);
 }
 
-static void split(choir_values *batch, const char *name, choir_dtype dtype, choir_shape shape,
-		const void *data)
-{
-	assert_int_equal(choir_values_split(batch, name,
-							 choir_borrow(choir_values_frame(batch), dtype, shape, data)),
-			CHOIR_OK);
-}
-
 static choir_values *make_batch(choir_strategy *s)
 {
-	choir_values *batch = choir_values_new(s);
-	split(batch, "scores", CHOIR_F32, CHOIR_SHAPE(EXAMPLES, CLASSES), scores);
-	split(batch, "label", CHOIR_U8, CHOIR_SHAPE(EXAMPLES), labels);
-	split(batch, "chance", CHOIR_F32, CHOIR_SHAPE(EXAMPLES), chances);
-	split(batch, "truth", CHOIR_I32, CHOIR_SHAPE(EXAMPLES), truths);
-	split(batch, "weight", CHOIR_F32, CHOIR_SHAPE(EXAMPLES), weights);
+	choir_values *batch = judged_batch(s);
+	judged_split(batch, "weight", CHOIR_F32, CHOIR_SHAPE(JUDGED), weights);
 	return batch;
 }
 
@@ -109,19 +88,19 @@ static void refused(void **state)
 	static const char *const text[] = { "weights [2, 6] for labels [6]", "multiply",
 		"a mean takes its weights in place of labels", "without weights" };
 	for (int i = 0; i < 4; i++) {
-		choir_tensor *t = i == 0 ? choir_constant(f, CHOIR_I32, CHOIR_SHAPE(EXAMPLES), truths)
-								 : choir_constant(f, CHOIR_U8, CHOIR_SHAPE(EXAMPLES), labels);
+		choir_tensor *t = i == 0 ? choir_constant(f, CHOIR_I32, CHOIR_SHAPE(JUDGED), judged_truths)
+								 : choir_constant(f, CHOIR_U8, CHOIR_SHAPE(JUDGED), judged_labels);
 		choir_tensor *values = i == 0 || i == 2
-				? choir_constant(f, CHOIR_F32, CHOIR_SHAPE(EXAMPLES), chances)
-				: choir_constant(f, CHOIR_F32, CHOIR_SHAPE(EXAMPLES, CLASSES), scores);
-		const choir_shape shape = i == 0 ? CHOIR_SHAPE(2, EXAMPLES) : CHOIR_SHAPE(4);
+				? choir_constant(f, CHOIR_F32, CHOIR_SHAPE(JUDGED), judged_chances)
+				: choir_constant(f, CHOIR_F32, CHOIR_SHAPE(JUDGED, JUDGED_CLASSES), judged_scores);
+		const choir_shape shape = i == 0 ? CHOIR_SHAPE(2, JUDGED) : CHOIR_SHAPE(4);
 		assert_failed(choir_metric_update_weighted(
 							  wrong[i], values, t, choir_fill(f, CHOIR_F32, shape, 1)),
 				CHOIR_INVALID, text[i]);
 		choir_frame_empty(f);
 	}
 	assert_true(choir_metric_result(m.precision) == 0); // nothing was counted
-	choir_tensor *chance = choir_constant(f, CHOIR_F32, CHOIR_SHAPE(EXAMPLES), chances);
+	choir_tensor *chance = choir_constant(f, CHOIR_F32, CHOIR_SHAPE(JUDGED), judged_chances);
 	assert_failed(choir_metric_update_weighted(m.recall, chance, chance, NULL), CHOIR_INVALID, "");
 	choir_frame_empty(f);
 	choir_strategy_free(s);

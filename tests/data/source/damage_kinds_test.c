@@ -82,31 +82,6 @@ static void write_zlib_records(const char *path)
 
 // ---- Sources.
 
-static choir_dataset *open_idx(const char *path)
-{
-	return choir_idx_dataset_new(path, "x");
-}
-
-static choir_dataset *open_npy(const char *path)
-{
-	return choir_npy_dataset_new(path, "x");
-}
-
-static choir_dataset *open_csv(const char *path)
-{
-	return choir_csv_dataset_new(path, NULL);
-}
-
-static choir_dataset *open_lines(const char *path)
-{
-	return choir_text_lines_dataset_new(path, "x", CHOIR_WRONG_STOP);
-}
-
-static choir_dataset *open_bytes(const char *path)
-{
-	return choir_text_bytes_dataset_new(path, "x");
-}
-
 static choir_dataset *open_windows(const char *path)
 {
 	return choir_text_windows_dataset_new(path, 3, 2);
@@ -132,11 +107,6 @@ static choir_dataset *open_packed_fixed(const char *path)
 	return open_fixed_as(path, CHOIR_COMPRESSION_GZIP);
 }
 
-static choir_dataset *open_records(const char *path)
-{
-	return choir_tfrecord_dataset_new(path, NULL);
-}
-
 typedef struct {
 	const char *name;
 	void (*write)(const char *path);
@@ -149,25 +119,33 @@ typedef struct {
 } kind;
 
 static const kind kinds[] = {
-	{ .name = "idx", .write = write_idx, .open = open_idx },
-	{ .name = "idx.gz", .write = write_idx, .open = open_idx, .packed = true, .sums = true },
-	{ .name = "npy", .write = write_npy, .open = open_npy },
-	{ .name = "npy.gz", .write = write_npy, .open = open_npy, .packed = true, .sums = true },
+	{ .name = "idx", .write = write_idx, .open = scratch_idx },
+	{ .name = "idx.gz", .write = write_idx, .open = scratch_idx, .packed = true, .sums = true },
+	{ .name = "npy", .write = write_npy, .open = scratch_npy },
+	{ .name = "npy.gz", .write = write_npy, .open = scratch_npy, .packed = true, .sums = true },
 	{ .name = "csv",
 			.write = write_csv,
-			.open = open_csv,
+			.open = scratch_csv,
 			.where = "row ",
 			.open_end = true,
 			.pattern = true },
-	{ .name = "csv.gz", .write = write_csv, .open = open_csv, .packed = true, .sums = true },
+	{ .name = "csv.gz", .write = write_csv, .open = scratch_csv, .packed = true, .sums = true },
 	{ .name = "lines",
 			.write = write_lines,
-			.open = open_lines,
+			.open = scratch_lines,
 			.where = "line ",
 			.open_end = true },
-	{ .name = "lines.gz", .write = write_lines, .open = open_lines, .packed = true, .sums = true },
-	{ .name = "bytes", .write = write_lines, .open = open_bytes, .open_end = true },
-	{ .name = "bytes.gz", .write = write_lines, .open = open_bytes, .packed = true, .sums = true },
+	{ .name = "lines.gz",
+			.write = write_lines,
+			.open = scratch_lines,
+			.packed = true,
+			.sums = true },
+	{ .name = "bytes", .write = write_lines, .open = scratch_bytes, .open_end = true },
+	{ .name = "bytes.gz",
+			.write = write_lines,
+			.open = scratch_bytes,
+			.packed = true,
+			.sums = true },
 	{ .name = "windows", .write = write_lines, .open = open_windows, .open_end = true },
 	{ .name = "fixed",
 			.write = write_fixed,
@@ -183,13 +161,13 @@ static const kind kinds[] = {
 			.pattern = true },
 	{ .name = "tfrecord",
 			.write = write_plain_records,
-			.open = open_records,
+			.open = scratch_records,
 			.where = "record ",
 			.sums = true,
 			.open_end = true,
 			.pattern = true },
-	{ .name = "tfrecord.gz", .write = write_gzip_records, .open = open_records, .sums = true },
-	{ .name = "tfrecord.zz", .write = write_zlib_records, .open = open_records, .sums = true },
+	{ .name = "tfrecord.gz", .write = write_gzip_records, .open = scratch_records, .sums = true },
+	{ .name = "tfrecord.zz", .write = write_zlib_records, .open = scratch_records, .sums = true },
 };
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 

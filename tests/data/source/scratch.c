@@ -128,6 +128,38 @@ const char *scratch_npz(const char *name, const char *npy)
 	return path;
 }
 
+// ---- Sources.
+
+choir_dataset *scratch_idx(const char *path)
+{
+	return choir_idx_dataset_new(path, "x");
+}
+
+choir_dataset *scratch_npy(const char *path)
+{
+	return choir_npy_dataset_new(path, "x");
+}
+
+choir_dataset *scratch_csv(const char *path)
+{
+	return choir_csv_dataset_new(path, NULL);
+}
+
+choir_dataset *scratch_lines(const char *path)
+{
+	return choir_text_lines_dataset_new(path, "x", CHOIR_WRONG_STOP);
+}
+
+choir_dataset *scratch_bytes(const char *path)
+{
+	return choir_text_bytes_dataset_new(path, "x");
+}
+
+choir_dataset *scratch_records(const char *path)
+{
+	return choir_tfrecord_dataset_new(path, NULL);
+}
+
 // ---- In words.
 
 static char words[WORDS];

@@ -21,6 +21,14 @@ const char *scratch_npz(const char *name, const char *npy);
 // The bytes of a file, which is not empty; the caller frees them.
 unsigned char *scratch_read(const char *path, size_t *n);
 
+// Sources of a file, with columns named by it or "x".
+choir_dataset *scratch_idx(const char *path);
+choir_dataset *scratch_npy(const char *path);
+choir_dataset *scratch_csv(const char *path);
+choir_dataset *scratch_lines(const char *path);
+choir_dataset *scratch_bytes(const char *path);
+choir_dataset *scratch_records(const char *path);
+
 // A pass of d, a line for each example: the columns' values with spaces between, those of a
 // column with a shape in brackets. A failure is the last line, "! STATUS text". The text is
 // overwritten by the next call. d may be NULL.

@@ -44,11 +44,6 @@ static void write_idx(const char *path)
 	put_images(f);
 }
 
-static choir_dataset *open_idx(const char *path)
-{
-	return choir_idx_dataset_new(path, "x");
-}
-
 static void write_npy(const char *path)
 {
 	FILE *f = make(path);
@@ -59,11 +54,6 @@ static void write_npy(const char *path)
 	fputc(0, f);
 	fwrite(text, 1, (size_t) n, f);
 	put_images(f);
-}
-
-static choir_dataset *open_npy(const char *path)
-{
-	return choir_npy_dataset_new(path, "x");
 }
 
 static void write_fixed(const char *path)
@@ -91,11 +81,6 @@ static void write_tfrecord(const char *path)
 	choir_tfrecord_writer_free(w);
 }
 
-static choir_dataset *open_tfrecord(const char *path)
-{
-	return choir_tfrecord_dataset_new(path, NULL);
-}
-
 static void put_lines(const char *path, const char *first)
 {
 	FILE *f = make(path);
@@ -115,21 +100,6 @@ static void write_text(const char *path)
 	put_lines(path, "");
 }
 
-static choir_dataset *open_csv(const char *path)
-{
-	return choir_csv_dataset_new(path, NULL);
-}
-
-static choir_dataset *open_lines(const char *path)
-{
-	return choir_text_lines_dataset_new(path, "x", CHOIR_WRONG_STOP);
-}
-
-static choir_dataset *open_bytes(const char *path)
-{
-	return choir_text_bytes_dataset_new(path, "x");
-}
-
 static choir_dataset *open_windows(const char *path)
 {
 	return choir_text_windows_dataset_new(path, 100, 50);
@@ -142,13 +112,13 @@ static const struct {
 	int64_t least; // examples there must be
 	bool promised; // how many there are is known before they are read
 } sources[] = {
-	{ "idx", write_idx, open_idx, EXAMPLES, true },
-	{ "npy", write_npy, open_npy, EXAMPLES, true },
+	{ "idx", write_idx, scratch_idx, EXAMPLES, true },
+	{ "npy", write_npy, scratch_npy, EXAMPLES, true },
 	{ "fixed", write_fixed, open_fixed, EXAMPLES, true },
-	{ "tfrecord", write_tfrecord, open_tfrecord, EXAMPLES, false },
-	{ "csv", write_csv, open_csv, FILE_BYTES / 20, false },
-	{ "lines", write_text, open_lines, FILE_BYTES / 20, false },
-	{ "bytes", write_text, open_bytes, FILE_BYTES, true },
+	{ "tfrecord", write_tfrecord, scratch_records, EXAMPLES, false },
+	{ "csv", write_csv, scratch_csv, FILE_BYTES / 20, false },
+	{ "lines", write_text, scratch_lines, FILE_BYTES / 20, false },
+	{ "bytes", write_text, scratch_bytes, FILE_BYTES, true },
 	{ "windows", write_text, open_windows, FILE_BYTES / 50 - 2, true },
 };
 enum { SOURCES = sizeof sources / sizeof sources[0] };
@@ -175,7 +145,7 @@ static choir_dataset *open_source(size_t i)
 	choir_dataset *d = sources[i].open(scratch_path(sources[i].name));
 	if (!d)
 		fail_msg("%s: %s", sources[i].name, choir_error());
-	return sources[i].open == open_lines ? d : choir_dataset_batch(d, 64);
+	return sources[i].open == scratch_lines ? d : choir_dataset_batch(d, 64);
 }
 
 static choir_dataset *make_source(size_t i)
@@ -200,8 +170,8 @@ static choir_status read_lines(choir_dataset *d, int64_t most, int64_t *examples
 
 static choir_status read_source(size_t i, choir_dataset *d, int64_t most, int64_t *examples)
 {
-	return sources[i].open == open_lines ? read_lines(d, most, examples)
-										 : read_on(d, most, examples);
+	return sources[i].open == scratch_lines ? read_lines(d, most, examples)
+											: read_on(d, most, examples);
 }
 
 static void a_large_file_is_read_in_little_memory(void **state)

@@ -35,8 +35,8 @@ uint64_t problem_train(const char *devices, int replicas, choir_optimizer_kind k
 		const choir_optimizer_options *o, int steps);
 
 // Six examples of three classes, judged by scores, and as true or not by chances. The highest
-// scores are at 2, 0 (of equal ones the lowest), 1, 1, 0, 2: right but for examples 1 and 3. Chances
-// above 0.5: 0, 2, 4, 5; of these 0 and 4 are true, of 0, 1, 4 that are.
+// scores are at 2, 0 (of equal ones the lowest), 1, 1, 0, 2: right but for examples 1 and 3.
+// Chances above 0.5: 0, 2, 4, 5; of these 0 and 4 are true, of 0, 1, 4 that are.
 enum { JUDGED = 6, JUDGED_CLASSES = 3 };
 extern const float judged_scores[JUDGED][JUDGED_CLASSES], judged_chances[JUDGED];
 extern const uint8_t judged_labels[JUDGED];

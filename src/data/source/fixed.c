@@ -19,7 +19,7 @@
 #include "tensor/tensor.h"
 
 enum {
-	BLOCK_BYTES = 256 * 1024,
+	BLOCK_BYTES = 128 * 1024,
 	PAGE = 4096,
 	MOST_BYTES = 1 << 20,
 	LARGE_FIELD = 512,

@@ -1,6 +1,6 @@
 // Messages: a frame, then the rest. A receive is a small machine: it waits for the frame,
-// compares, and then waits for the rest, a short one of which has been begun by then, so that no
-// part of it waits for the one before.
+// compares, and then waits for the rest, which has been begun by then where a tag can say how long
+// it is, so that no part waits for the one before.
 #include "cluster/message.h"
 
 #include "base/philox.h"
@@ -14,11 +14,14 @@
 
 enum { HEAD = offsetof(chi_frame, data) };
 // "choir" and the version of this layout; workers of another byte order see something else.
-static const uint64_t MAGIC = 0x63686f6972000001;
+static const uint64_t MAGIC = 0x63686f6972000002;
 
 // Open MPI 4.1 sends up to 4096 bytes, less a header of its own, without asking the receiver.
 enum { MOST = HEAD + CHI_FRAME_DATA };
 _Static_assert(MOST <= 4000, "a frame is sent at once");
+// A rest is so many steps long, so that there are tags enough to say how long.
+enum { STEP = 256 };
+_Static_assert(CHI_FRAME_DATA % STEP == 0, "a rest can be whole steps");
 
 void chi_fingerprint_set(chi_fingerprint *f, uint64_t sequence, const char *fmt, ...)
 {
@@ -76,36 +79,59 @@ static choir_status begin_part(chi_message *m, int tag, void *data, size_t bytes
 	return status;
 }
 
-// Whether the rest is cut into parts that go at once. What is to come is received from the start
-// then, and must not be mistaken for that of a message that differs, which an MPI takes for a
-// fatal error where it is longer: so these parts have a tag that says how long the rest is. There
-// are no tags for two that are under way at the same time, so only one kind of collective does it.
+// Whether the rest is received from the start. It must not be mistaken for that of a message that
+// differs, which an MPI takes for a fatal error where it is longer: so its tag says its length.
+// There are no tags for two that are under way at the same time, so only one kind of collective
+// does it.
+static bool is_early(const chi_message *m, size_t rest)
+{
+	return m->tag == CHI_TAG_COLLECTIVES && rest > 0 &&
+			rest / STEP < CHOIR_CLUSTER_TAGS - CHI_TAGS;
+}
+
+// Of such a rest: not that of any collective's first message.
+static int tag_of_rest(size_t rest)
+{
+	return CHI_TAGS + (int) (rest / STEP);
+}
+
+// Whether it goes in parts that go at once.
 static bool is_cut(const chi_message *m, size_t rest)
 {
 	const size_t eager = m->cluster->table.eager;
-	return m->tag == CHI_TAG_COLLECTIVES && eager > 0 && rest > 0 &&
-			rest < CHOIR_CLUSTER_TAGS - CHI_TAGS && (rest - 1) / eager < CHI_REST_PARTS;
+	return is_early(m, rest) && eager > 0 && (rest - 1) / eager < CHI_REST_PARTS;
 }
 
-// Of the parts of a rest that is cut: not that of any collective's first message.
-static int tag_of_rest(size_t rest)
+// How many bytes go in the frame. Before a rest that is not cut it is as short as can be, since it
+// is copied twice, and the rest need not be.
+static size_t in_frame(const chi_message *m, size_t bytes)
 {
-	return CHI_TAGS + (int) rest;
+	const size_t most = CHI_FRAME_DATA - (STEP - bytes % STEP) % STEP;
+	return bytes <= CHI_FRAME_DATA ? bytes : is_cut(m, bytes - most) ? most : bytes % STEP;
 }
 
-// The rest of a receive that is not cut is begun when the frame has come.
+static choir_status begin_rest(chi_message *m, char *rest, size_t bytes)
+{
+	const int tag = is_early(m, bytes) ? tag_of_rest(bytes) : m->tag;
+	const size_t each = is_cut(m, bytes) ? m->cluster->table.eager : bytes;
+	choir_status status = CHOIR_OK;
+	for (size_t at = 0; status == CHOIR_OK && at < bytes; at += each)
+		status = begin_part(m, tag, rest + at, bytes - at < each ? bytes - at : each);
+	return status;
+}
+
+// A rest that its receiver fetches is sent before its frame, which arrives meanwhile; the rest of
+// a receive that is not early is begun when the frame has come.
 static choir_status begin_parts(chi_message *m, size_t frame, char *rest, size_t bytes)
 {
 	choir_cluster *c = m->cluster;
-	const size_t each = c->table.eager;
+	const bool early = is_early(m, bytes), first = m->sending && early && !is_cut(m, bytes);
 	chi_mutex_lock(&c->lock);
-	choir_status status = begin_part(m, m->tag, &m->frame, frame);
-	if (is_cut(m, bytes))
-		for (size_t at = 0; status == CHOIR_OK && at < bytes; at += each)
-			status = begin_part(
-					m, tag_of_rest(bytes), rest + at, bytes - at < each ? bytes - at : each);
-	else if (status == CHOIR_OK && bytes > 0 && m->sending)
-		status = begin_part(m, m->tag, rest, bytes);
+	choir_status status = first ? begin_rest(m, rest, bytes) : CHOIR_OK;
+	if (status == CHOIR_OK)
+		status = begin_part(m, m->tag, &m->frame, frame);
+	if (status == CHOIR_OK && !first && (early || m->sending))
+		status = begin_rest(m, rest, bytes);
 	chi_mutex_unlock(&c->lock);
 	return status;
 }
@@ -122,11 +148,6 @@ static choir_status fail(chi_message *m, choir_status status)
 	return chi_cluster_give_up(m->cluster);
 }
 
-static size_t in_frame(size_t bytes)
-{
-	return bytes < CHI_FRAME_DATA ? bytes : CHI_FRAME_DATA;
-}
-
 choir_status chi_message_send(chi_message *m, choir_cluster *c, int to, int tag,
 		const chi_fingerprint *f, const void *data, size_t bytes)
 {
@@ -135,7 +156,7 @@ choir_status chi_message_send(chi_message *m, choir_cluster *c, int to, int tag,
 	m->expected = m->frame.fingerprint = *f;
 	m->frame.magic = MAGIC;
 	m->frame.bytes = bytes;
-	const size_t first = in_frame(bytes);
+	const size_t first = in_frame(m, bytes);
 	if (first > 0)
 		memcpy(m->frame.data, data, first);
 	char *rest = bytes > first ? (char *) (uintptr_t) data + first : NULL;
@@ -151,7 +172,7 @@ choir_status chi_message_receive(chi_message *m, choir_cluster *c, int from, int
 	m->expected = *f;
 	m->data = data == NULL && bytes <= CHI_MESSAGE_ROOM ? m->frame.data : data;
 	m->bytes = bytes;
-	const size_t first = in_frame(bytes);
+	const size_t first = in_frame(m, bytes);
 	char *rest = bytes > first ? (char *) m->data + first : NULL;
 	const choir_status status = begin_parts(m, MOST, rest, bytes - first);
 	return status == CHOIR_OK ? CHOIR_OK : fail(m, status);
@@ -188,7 +209,7 @@ static choir_status take_frame(chi_message *m, size_t came)
 	}
 	if (!same(&m->frame.fingerprint, &m->expected) || m->frame.bytes != m->bytes)
 		return refuse(m);
-	const size_t first = in_frame(m->bytes);
+	const size_t first = in_frame(m, m->bytes);
 	if (came != HEAD + first) {
 		choir_fail(CHOIR_CORRUPT, "%s sent %zu bytes where %zu are needed",
 				chi_cluster_name(m->cluster, m->peer, name), came, HEAD + first);
@@ -196,7 +217,7 @@ static choir_status take_frame(chi_message *m, size_t came)
 	}
 	if (first > 0 && m->data != m->frame.data)
 		memcpy(m->data, m->frame.data, first);
-	if (m->bytes == first || is_cut(m, m->bytes - first))
+	if (m->bytes == first || is_early(m, m->bytes - first))
 		return CHOIR_OK;
 	chi_mutex_lock(&m->cluster->lock);
 	const choir_status status = begin_part(m, m->tag, (char *) m->data + first, m->bytes - first);

@@ -67,26 +67,28 @@ static const char *workers_know_each_other(choir_cluster *c)
 	return NULL;
 }
 
-// Every worker sends to every other one, itself too, with sizes around those of frames.
+// Every worker sends to every other one, itself too, with sizes around those of frames, with a tag
+// of its own and with that of collectives, whose rests are begun early.
 static const char *bytes_arrive(choir_cluster *c)
 {
-	enum { SIZES = 9, MOST = 300001 };
+	enum { SIZES = 11, MOST = 300001 };
 	static const size_t sizes[SIZES] = { 0, 1, 7, CHI_FRAME_DATA - 1, CHI_FRAME_DATA,
-		CHI_FRAME_DATA + 1, 5000, 65537, MOST };
+		CHI_FRAME_DATA + 1, 4096, 5000, 16384, 65536, MOST };
 	const int n = choir_cluster_workers(c), own = choir_cluster_worker(c);
 	chi_message *in = chi_alloc_array(2, sizeof *in), *out = in + 1;
 	unsigned char *from = chi_alloc(2 * MOST), *to = from + MOST;
 	NEED(in != NULL && from != NULL);
-	for (int k = 0; k < SIZES * n; k++) {
+	for (int k = 0; k < 2 * SIZES * n; k++) {
 		const size_t bytes = sizes[k % SIZES];
-		const int shift = k / SIZES, next = (own + shift) % n, before = (own - shift + n) % n;
+		const int shift = k / SIZES % n, next = (own + shift) % n, before = (own - shift + n) % n;
+		const int tag = k < SIZES * n ? 5 : 0;
 		chi_fingerprint f;
 		chi_fingerprint_set(&f, (uint64_t) k, "exchange");
 		chi_message *const both[] = { in, out };
 		fill(from, bytes, own, next);
 		memset(to, 0, bytes);
-		NEED(chi_message_receive(in, c, before, 5, &f, to, bytes) == CHOIR_OK);
-		NEED(chi_message_send(out, c, next, 5, &f, from, bytes) == CHOIR_OK);
+		NEED(chi_message_receive(in, c, before, tag, &f, to, bytes) == CHOIR_OK);
+		NEED(chi_message_send(out, c, next, tag, &f, from, bytes) == CHOIR_OK);
 		NEED(chi_message_wait(both, 2, chi_cluster_deadline(c, 20)) == CHOIR_OK);
 		NEED(is_filled(to, bytes, before, own));
 	}
@@ -211,19 +213,23 @@ static const char *other_sizes_are_named(choir_cluster *c)
 	return NULL;
 }
 
-// Of two messages that are the same but for their size, none is taken for the other.
-static const char *messages_of_other_sizes_are_refused(choir_cluster *c)
+// Of two messages that are the same but for their size, none is taken for the other, and none
+// comes where there is too little room.
+static const char *refuse_sizes(choir_cluster *c, int tag, size_t last, size_t others)
 {
-	static unsigned char data[9000];
+	static unsigned char data[90000];
 	const int n = choir_cluster_workers(c), own = choir_cluster_worker(c);
-	const size_t bytes = own == n - 1 ? 8999 : 9000;
+	const size_t bytes = own == n - 1 ? last : others;
+	char text[32];
+	snprintf(text, sizeof text, " %zu", last);
 	chi_message *in = chi_alloc_array(2, sizeof *in), *out = in + 1;
 	NEED(in != NULL);
 	chi_message *const both[] = { in, out };
 	chi_fingerprint f;
 	chi_fingerprint_set(&f, 3, "sum");
-	NEED(chi_message_receive(in, c, (own + n - 1) % n, 5, &f, chi_alloc(9000), bytes) == CHOIR_OK);
-	NEED(chi_message_send(out, c, (own + 1) % n, 5, &f, data, bytes) == CHOIR_OK);
+	NEED(chi_message_receive(in, c, (own + n - 1) % n, tag, &f, chi_alloc(bytes), bytes) ==
+			CHOIR_OK);
+	NEED(chi_message_send(out, c, (own + 1) % n, tag, &f, data, bytes) == CHOIR_OK);
 	choir_status status = chi_message_wait(both, 2, chi_cluster_deadline(c, 20));
 	if (status == CHOIR_OK) // one whose own messages were right learns it of the others
 		status = choir_cluster_barrier(c);
@@ -231,7 +237,22 @@ static const char *messages_of_other_sizes_are_refused(choir_cluster *c)
 	chi_free(in);
 	NEED(status == CHOIR_STATE || status == CHOIR_CANCELLED);
 	SAY(suite_failure(status, status, "workers differ in number 3, sum: worker "));
-	return suite_failure(status, status, " 8999");
+	return suite_failure(status, status, text);
+}
+
+static const char *messages_of_other_sizes_are_refused(choir_cluster *c)
+{
+	return refuse_sizes(c, 5, 8999, 9000);
+}
+
+static const char *early_messages_of_other_sizes_are_refused(choir_cluster *c)
+{
+	return refuse_sizes(c, 0, 8960, 9472);
+}
+
+static const char *large_messages_of_other_sizes_are_refused(choir_cluster *c)
+{
+	return refuse_sizes(c, 0, 49152, 81920);
 }
 
 static const char *who_does_not_come_is_named(choir_cluster *c)
@@ -329,6 +350,10 @@ const suite_program suite_programs[] = {
 	{ "other collectives are named", 2, true, other_collectives_are_named },
 	{ "other sizes are named", 2, true, other_sizes_are_named },
 	{ "messages of other sizes are refused", 2, true, messages_of_other_sizes_are_refused },
+	{ "early messages of other sizes are refused", 2, true,
+			early_messages_of_other_sizes_are_refused },
+	{ "large messages of other sizes are refused", 2, true,
+			large_messages_of_other_sizes_are_refused },
 	{ "who does not come is named", 2, true, who_does_not_come_is_named },
 	{ "an abort frees all", 2, true, an_abort_frees_all },
 	{ "who leaves is named", 2, true, who_leaves_is_named },

@@ -2,6 +2,8 @@
 // cut into one part a process. Each process learns from its own part what moves heat in all of
 // them; Choir sums the gradients over a duplicate of the program's communicator. The weights are
 // the same in every process, and change in place.
+//   mpicc in_mpi_program.c -o in_mpi_program $(pkg-config --cflags --libs choir) -lm
+//   mpirun -n 2 ./in_mpi_program
 #include <choir/choir.h>
 
 #include <math.h>
@@ -92,8 +94,10 @@ int main(int argc, char **argv)
 	MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &level);
 	MPI_Comm comm = MPI_COMM_WORLD;
 	choir_cluster *workers = choir_cluster_from_mpi(&comm, sizeof comm, NULL);
-	choir_strategy *s = choir_multi_worker_mirrored_strategy_new(
-			CHOIR_OPTIONS(choir_strategy_options, .cluster = workers, .devices = "cpu:0"));
+	choir_strategy *s = workers == NULL // which would be a strategy for this process alone
+			? NULL
+			: choir_multi_worker_mirrored_strategy_new(CHOIR_OPTIONS(
+					  choir_strategy_options, .cluster = workers, .devices = "cpu:0"));
 	if (s == NULL) {
 		fprintf(stderr, "%s\n", choir_error());
 		MPI_Abort(comm, 1);

@@ -131,6 +131,10 @@ def host():
         for i in range(workers):
             need(f"worker {i}: w is 0.200 -0.400 0.200" in lines, f"worker {i}", said)
     need(last[1] != last[2], "two workers see what one does not", last)
+    for other in MPIS:
+        if other != MPI:
+            must_fail("the other MPI's", 2, [f"{other} was asked for, but this program has {MPI} in it"],
+                      f"{BUILD}/examples/in_mpi_program_{MPI}", CHOIR_MPI=other)
 
 
 SHORT = ("--data", "digits", "--model", "mlp", "--widths", "16", "--epochs", "2", "--batch", "50",

@@ -159,8 +159,10 @@ CHOIR_MUST_CHECK choir_status choir_distributed_dataset_save(
 // The batch that comes next is the one that came next there, bit by bit; with the same global
 // batch and the policy DATA, or one worker, also at another number of replicas and workers.
 // Sources and steps that can jump do; the others (functions, filters, shuffles of streams) are
-// read up to there, which costs what reading them had cost. CHOIR_INVALID: the position is of
-// other data; the dataset then is failed until it is rewound or restored.
+// read up to there, which costs what reading them had cost. CHOIR_INVALID: the position is of a
+// dataset with other steps, seeds or columns, or its numbers are none that saving gives, and then
+// nothing has changed; or the data have fewer elements or examples than it says. After that, or
+// another failure to read, the dataset is failed until it is rewound or restored.
 CHOIR_MUST_CHECK choir_status choir_distributed_dataset_restore(
 		choir_distributed_dataset *data, const choir_input_position *position);
 

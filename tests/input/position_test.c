@@ -154,9 +154,11 @@ static void positions_of_other_data_are_refused(void **state)
 	choir_distributed_dataset *data = dealt(s, choir_dataset_shuffle(count(), 10, 3), 1, 0);
 	choir_distributed_dataset *other = dealt(s, choir_dataset_shuffle(count(), 10, 4), 1, 0);
 	choir_input_position p = { .size = sizeof p }, wrong;
+	int64_t found[MOST];
 	assert_int_equal(choir_distributed_dataset_save(data, &p), CHOIR_OK);
 	assert_int_equal(choir_distributed_dataset_restore(other, &p), CHOIR_INVALID);
 	assert_non_null(strstr(choir_error(), "other steps, seeds or columns"));
+	assert_int_equal(read_on(other, 2, 1, found), GLOBAL); // nothing has changed
 	wrong = p;
 	wrong.elements = -1;
 	assert_int_equal(choir_distributed_dataset_restore(data, &wrong), CHOIR_INVALID);
@@ -165,6 +167,9 @@ static void positions_of_other_data_are_refused(void **state)
 	wrong.elements = N;
 	assert_int_equal(choir_distributed_dataset_restore(data, &wrong), CHOIR_INVALID);
 	assert_non_null(strstr(choir_error(), "not the dataset that the position is of"));
+	assert_int_equal(read_on(data, 2, 1, found), 0);
+	assert_int_equal(choir_distributed_dataset_restore(data, &p), CHOIR_OK);
+	assert_int_equal(read_on(data, 2, 1, found), GLOBAL);
 	wrong = p;
 	wrong.examples = GLOBAL + 1;
 	assert_int_equal(choir_distributed_dataset_restore(data, &wrong), CHOIR_INVALID);

@@ -51,6 +51,15 @@ static choir_tensor *product_of_transposed(choir_frame *f, bool small)
 	return choir_matmul(a, drawn(f, 2, CHOIR_SHAPE(64, 80)), CHOIR_TRANSPOSED_A);
 }
 
+// Of long sums, with rows of a page.
+static choir_tensor *long_product_of_transposed(choir_frame *f, bool small)
+{
+	choir_tensor *a = choir_scale(drawn(f, 1, CHOIR_SHAPE(512, 1100)), 0.1);
+	if (small)
+		a = choir_slice(a, 1, 0, 20);
+	return choir_matmul(a, drawn(f, 2, CHOIR_SHAPE(512, 42)), CHOIR_TRANSPOSED_A);
+}
+
 static choir_tensor *product_of_three_axes(choir_frame *f, bool small)
 {
 	choir_tensor *a =
@@ -142,8 +151,9 @@ static choir_tensor *average_pool(choir_frame *f, bool small)
 }
 
 static making *const all[] = { product, product_with_transposed, product_of_transposed,
-	product_of_three_axes, dense, attention, add, add_a_number, add_a_row, gelu, norm, convolution,
-	convolution_with_stride, input_gradient, max_pool, average_pool };
+	long_product_of_transposed, product_of_three_axes, dense, attention, add, add_a_number,
+	add_a_row, gelu, norm, convolution, convolution_with_stride, input_gradient, max_pool,
+	average_pool };
 enum { CASES = sizeof all / sizeof all[0], MOST = 700 * 1100 };
 static float alone[MOST], shared[MOST];
 

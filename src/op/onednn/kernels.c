@@ -165,33 +165,50 @@ static bool is_product(const chi_dnn_problem *p)
 }
 
 // Its rows are columns of a, so it is not cut by op/cut.c, but here, into pieces of so many.
-enum { PIECE = 256, LEAST = 16 << 10 };
+enum { PIECE = 256, TURNED_PIECE = 512, LEAST = 16 << 10 };
+
+// Where a's rows are longer, but b's are not, b^T a is made, of which sgemm packs b as it does a,
+// and turned over. Of short sums turning would be too large a part.
+static bool is_turned(const chi_dnn_problem *p)
+{
+	enum { PAGE = 4096, LEAST_SUM = 512 };
+	return p->a_transposed && p->batch == 0 && p->m * p->n >= LEAST && p->k >= LEAST_SUM &&
+			p->m * (int64_t) sizeof(float) >= PAGE && p->n * (int64_t) sizeof(float) < PAGE;
+}
 
 static bool is_cut(const chi_dnn_problem *p)
 {
 	return p->a_transposed && p->batch == 0 && p->m > PIECE && p->m * p->n >= LEAST;
 }
 
+static int64_t piece_size(const chi_dnn_problem *whole)
+{
+	return is_turned(whole) ? TURNED_PIECE : PIECE;
+}
+
 static chi_dnn_problem piece_of(const chi_dnn_problem *whole, int64_t piece)
 {
 	chi_dnn_problem p = *whole;
-	const int64_t left = whole->m - piece * PIECE;
-	p.m = left < PIECE ? left : PIECE;
+	const int64_t size = piece_size(whole), left = whole->m - piece * size;
+	p.m = left < size ? left : size;
 	p.a_row = whole->m;
 	return p;
 }
 
+// Of a whole number of cache lines.
 static size_t piece_scratch(const chi_dnn_problem *whole)
 {
 	const chi_dnn_problem p = piece_of(whole, 0);
 	chi_dnn *d;
+	if (is_turned(whole))
+		return (size_t) (TURNED_PIECE * p.n) * sizeof(float);
 	return chi_dnn_find(&p, &d) == CHOIR_OK ? (chi_dnn_scratch(d) + 63) & ~(size_t) 63 : 0;
 }
 
 static int score_matmul(const choir_kernel_call *call)
 {
 	const chi_dnn_problem p = matmul_problem(call);
-	return !is_empty(call) && is_product(&p) ? SCORE : score(call);
+	return !is_empty(call) && (is_product(&p) || is_turned(&p)) ? SCORE : score(call);
 }
 
 static size_t scratch_matmul(const choir_kernel_call *call)
@@ -219,6 +236,59 @@ static choir_status run_product(const chi_dnn_problem *p, const chi_dnn_operands
 	return chi_dnn_multiply(&product);
 }
 
+typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
+
+static void turn_four(float *to, int64_t to_row, const float *from, int64_t from_row)
+{
+	four a[4], b[4];
+	for (int i = 0; i < 4; i++)
+		a[i] = *(const four *) (from + i * from_row);
+	for (int i = 0; i < 2; i++) { // rows i and i + 2
+		b[2 * i] = __builtin_shufflevector(a[i], a[i + 2], 0, 4, 1, 5);
+		b[2 * i + 1] = __builtin_shufflevector(a[i], a[i + 2], 2, 6, 3, 7);
+	}
+	for (int i = 0; i < 2; i++) { // all rows, columns 2 i and 2 i + 1
+		*(four *) (to + 2 * i * to_row) = __builtin_shufflevector(b[i], b[i + 2], 0, 4, 1, 5);
+		*(four *) (to + (2 * i + 1) * to_row) =
+				__builtin_shufflevector(b[i], b[i + 2], 2, 6, 3, 7);
+	}
+}
+
+// to [m, n] = from [n, m] turned over; n in whole lines of the cache first.
+static void turn(float *to, const float *from, int64_t m, int64_t n)
+{
+	enum { LINE = 16 };
+	const int64_t whole = m / 4 * 4;
+	for (int64_t first = 0; first < n; first += LINE) {
+		const int64_t end = n - first < LINE ? n : first + LINE, fours = end - (end - first) % 4;
+		for (int64_t i = 0; i < whole; i += 4)
+			for (int64_t j = first; j < fours; j += 4)
+				turn_four(to + i * n + j, n, from + j * m + i, m);
+		for (int64_t j = first; j < end; j++)
+			for (int64_t i = j < fours ? whole : 0; i < m; i++)
+				to[i * n + j] = from[j * m + i];
+	}
+}
+
+static choir_status run_turned(const chi_dnn_problem *p, const chi_dnn_operands *o)
+{
+	const chi_dnn_product product = {
+		.a_transposed = true,
+		.m = p->n,
+		.n = p->m,
+		.k = p->k,
+		.a_row = p->n,
+		.b_row = p->a_row,
+		.c_row = p->m,
+		.a = o->b,
+		.b = o->a,
+		.c = o->scratch,
+	};
+	CHOIR_TRY(chi_dnn_multiply(&product));
+	turn(o->out, o->scratch, p->m, p->n);
+	return CHOIR_OK;
+}
+
 typedef struct {
 	const choir_kernel_call *call;
 	chi_dnn_problem whole;
@@ -231,15 +301,18 @@ static choir_status run_one(const cut *c, int member, int64_t piece)
 {
 	const chi_dnn_problem p = piece_of(&c->whole, piece);
 	const choir_kernel_call *call = c->call;
+	const int64_t first = piece * piece_size(&c->whole);
 	const chi_dnn_operands operands = {
-		.a = (const float *) call->in[0].data + piece * PIECE,
+		.a = (const float *) call->in[0].data + first,
 		.b = call->in[1].data,
-		.out = (float *) call->out->data + piece * PIECE * p.n,
+		.out = (float *) call->out->data + first * p.n,
 		.scratch = c->bytes == 0 ? NULL : (char *) call->scratch + (size_t) member * c->bytes,
 	};
 	chi_dnn *d;
 	if (is_product(&c->whole))
 		return run_product(&p, &operands);
+	if (is_turned(&c->whole))
+		return run_turned(&p, &operands);
 	CHOIR_TRY(chi_dnn_find(&p, &d));
 	return chi_dnn_run(d, &operands);
 }
@@ -257,7 +330,8 @@ static choir_status run_cut(const choir_kernel_call *call, const chi_dnn_problem
 	cut c = {
 		.call = call, .whole = *whole, .bytes = is_product(whole) ? 0 : piece_scratch(whole)
 	};
-	CHOIR_TRY(chi_team_share((whole->m + PIECE - 1) / PIECE, run_piece, &c));
+	const int64_t size = piece_size(whole);
+	CHOIR_TRY(chi_team_share((whole->m + size - 1) / size, run_piece, &c));
 	if (chi_atomic32_load(&c.failed) == 0)
 		return CHOIR_OK;
 	chi_error_restore(&c.error);

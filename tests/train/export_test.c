@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "train/export/export.h"
 #include "train/files.h"
 #include "train/layer.h"
 
@@ -225,6 +226,28 @@ static void norms_and_residuals(void **state)
 			SEQUENCE(choir_projection_new("a/b", 4, 4), choir_projection_new("a_b", 4, 4),
 					choir_projection_new("2", 4, 4)),
 			CHOIR_SHAPE(4));
+	// As long as a name may be, which is any length.
+	char name[300];
+	memset(name, 'n', sizeof name - 1);
+	name[sizeof name - 1] = '\0';
+	check_numbers(g, choir_dense_new(name, 4, 4, CHOIR_LINEAR), CHOIR_SHAPE(4));
+}
+
+static void names_that_clash(void **state)
+{
+	static const char *const names[] = { "x_b_2", "x_b", "x/b", "x.b" };
+	const char *given[4];
+	chi_export e = { 0 };
+	(void) state;
+	for (int i = 0; i < 4; i++) {
+		choir_variable *v = choir_variable_new(names[i], CHOIR_SHAPE(1), NULL);
+		assert_non_null(v);
+		given[i] = chi_export_variable(&e, v);
+		assert_non_null(given[i]);
+		for (int k = 0; k < i; k++)
+			assert_string_not_equal(given[i], given[k]);
+	}
+	chi_export_free(&e);
 }
 
 static void sequences(void **state)
@@ -387,6 +410,7 @@ int main(void)
 		TEST(every_activation),
 		TEST(convolutions_and_pools),
 		TEST(norms_and_residuals),
+		TEST(names_that_clash),
 		TEST(sequences),
 		TEST(scaled_and_standardized),
 		TEST(what_cannot_be),

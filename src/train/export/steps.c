@@ -124,6 +124,14 @@ int chi_export_view(chi_export *e, int x, choir_shape shape)
 	return x == CHOIR_NONE ? x : value_in(e, shape, false, e->value[x].memory);
 }
 
+static bool is_taken(const chi_export *e, const char *name)
+{
+	for (size_t i = 0; i < e->weights; i++)
+		if (strcmp(e->weight[i].name, name) == 0)
+			return true;
+	return false;
+}
+
 // A C name of what a layer's variable is called: "block0/up" and "kernel" give block0_up_kernel.
 static char *name_weight(const chi_export *e, const char *layer, const char *what)
 {
@@ -135,11 +143,11 @@ static char *name_weight(const chi_export *e, const char *layer, const char *wha
 		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9')))
 			text.data[i] = '_';
 	}
-	for (size_t i = 0; i < e->weights && !text.failed; i++)
-		if (strcmp(e->weight[i].name, text.data) == 0) { // as "a/b" and "a_b" would
-			chi_text_add(&text, "_%zu", e->weights);
-			break;
-		}
+	const size_t length = text.length;
+	for (size_t k = e->weights; !text.failed && is_taken(e, text.data); k++) {
+		text.length = length; // as "a/b" and "a_b" would
+		chi_text_add(&text, "_%zu", k);
+	}
 	if (!text.failed)
 		return text.data;
 	chi_text_free(&text);
@@ -192,11 +200,17 @@ const char *chi_export_constants(
 	return w->name;
 }
 
+// Of any length, as the names in it are.
 CHOIR_PRINTF(1, 0) static char *format(const char *fmt, va_list args)
 {
-	char line[MESSAGE];
-	chi_text_format(line, sizeof line, fmt, args);
-	return chi_strdup(line);
+	va_list again;
+	va_copy(again, args);
+	const size_t size = (size_t) chi_text_format(NULL, 0, fmt, args) + 1;
+	char *line = chi_alloc(size);
+	if (line != NULL)
+		chi_text_format(line, size, fmt, again);
+	va_end(again);
+	return line;
 }
 
 // Whether x is the numbers of a sequence, with which only an embedding can begin; then it fails.

@@ -70,8 +70,7 @@ choir_status chi_weights_check_bools(
 	return CHOIR_OK;
 }
 
-// An ON_READ variable with SUM gets shares of x, other variables x itself.
-static choir_status set(choir_variable *v, choir_frame *f, const void *x)
+choir_status chi_weight_set(choir_variable *v, choir_frame *f, const void *x)
 {
 	if (v->synchronization != CHOIR_SYNCHRONIZATION_ON_READ ||
 			v->aggregation != CHOIR_AGGREGATION_SUM)
@@ -84,7 +83,7 @@ choir_status chi_weights_set(const chi_weights *w, const chi_safetensors *st, co
 	choir_frame *f = choir_frame_new(NULL);
 	choir_status status = f == NULL ? choir_error_status() : CHOIR_OK;
 	for (size_t i = 0; status == CHOIR_OK && i < w->n; i++) {
-		status = set(w->variable[i], f, data + st->tensor[i]->begin);
+		status = chi_weight_set(w->variable[i], f, data + st->tensor[i]->begin);
 		// Half of one model and half of another would be worse than none.
 		for (size_t k = 0; status != CHOIR_OK && k <= i; k++)
 			chi_variable_undefine(w->variable[k]);

@@ -120,7 +120,9 @@ static choir_status set(const part *p, size_t i, choir_frame *f)
 			choir_borrow(f, s->tensor->dtype, s->tensor->shape, p->file.data + s->tensor->begin);
 	if (s->axes != 0)
 		x = choir_transpose(x, s->axis);
-	const choir_status status = choir_variable_assign(v, choir_cast(x, v->dtype));
+	x = choir_cast(x, v->dtype);
+	const choir_status status =
+			x == NULL ? chi_frame_report(f) : chi_weight_set(v, f, choir_tensor_data(x));
 	choir_frame_rewind(f, mark);
 	return status;
 }
@@ -157,7 +159,13 @@ static choir_status check(part *p)
 {
 	p->from = chi_alloc_array(p->weights.n, sizeof *p->from);
 	p->used = chi_alloc_array(p->file.header.n, sizeof *p->used);
-	return p->from == NULL || p->used == NULL ? choir_error_status() : match(p);
+	if (p->from == NULL || p->used == NULL)
+		return choir_error_status();
+	CHOIR_TRY(match(p));
+	for (size_t i = 0; i < p->weights.n; i++)
+		if (p->from[i].tensor != NULL)
+			CHOIR_TRY(chi_weights_check_bools(p->path, p->from[i].tensor, p->file.data));
+	return CHOIR_OK;
 }
 
 choir_status choir_strategy_restore_part(

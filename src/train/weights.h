@@ -42,5 +42,8 @@ choir_status chi_weights_compare(
 // CHOIR_CORRUPT if a BOOL is neither 0 nor 1.
 choir_status chi_weights_check_bools(
 		const char *path, const chi_st_tensor *t, const unsigned char *data);
+// Gives v the value x, packed on the host: of an ON_READ variable with SUM shares of it. f is a
+// frame of the host.
+choir_status chi_weight_set(choir_variable *v, choir_frame *f, const void *x);
 // Gives every weight its value; after a failure those that were reached are undefined.
 choir_status chi_weights_set(const chi_weights *w, const chi_safetensors *st, const char *data);

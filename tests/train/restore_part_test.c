@@ -1,6 +1,7 @@
 // What a file and a strategy have in common: names by a map, axes in another order, dtypes that
 // are cast, shares of sums; and that nothing changes where something is wrong or memory runs out.
 #include "base/alloc.h"
+#include "strategy/strategy.h"
 #include "train/files.h"
 #include "train/name_map.h"
 #include "train/problem.h"
@@ -142,6 +143,63 @@ static void test_what_is_wrong(void **state)
 	choir_strategy_free(m.strategy);
 }
 
+static void write_bool(const char *to, char value)
+{
+	static const char header[] =
+			"{\"mask\":{\"dtype\":\"BOOL\",\"shape\":[1],\"data_offsets\":[0,1]}}";
+	const char length[8] = { sizeof header - 1 };
+	FILE *f = fopen(to, "wb");
+	assert_non_null(f);
+	fwrite(length, 1, sizeof length, f);
+	fwrite(header, 1, sizeof header - 1, f);
+	fwrite(&value, 1, 1, f);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void test_bools_are_looked_at(void **state)
+{
+	char to[96];
+	(void) state;
+	snprintf(to, sizeof to, "%s.bool", path);
+	choir_strategy *s = mirrored("cpu:0", 1);
+	CHOIR_SCOPE (s)
+		assert_non_null(choir_variable_new("mask", CHOIR_SHAPE(1),
+				CHOIR_OPTIONS(choir_variable_options, .dtype = CHOIR_BOOL)));
+	write_bool(to, 1);
+	assert_int_equal(choir_strategy_restore_part(s, to, NULL), CHOIR_OK);
+	write_bool(to, 7);
+	assert_int_equal(choir_strategy_restore_part(s, to, NULL), CHOIR_CORRUPT);
+	assert_non_null(strstr(choir_error(), "tensor \"mask\": a BOOL of 7"));
+	remove(to);
+	choir_strategy_free(s);
+}
+
+// As a restore of the whole does: all parts get the value.
+static void test_parts_without_an_aggregation(void **state)
+{
+	static const float tens[] = { 10, 10 };
+	(void) state;
+	choir_strategy *s = mirrored("cpu:0", 2);
+	choir_variable *b = NULL, *half = NULL;
+	CHOIR_SCOPE (s) {
+		b = choir_variable_new("b", CHOIR_SHAPE(2),
+				CHOIR_OPTIONS(
+						choir_variable_options, .synchronization = CHOIR_SYNCHRONIZATION_ON_READ));
+		half = choir_variable_new("half", CHOIR_SHAPE(1),
+				CHOIR_OPTIONS(choir_variable_options, .initial_value = tens));
+	}
+	if (choir_strategy_restore_part(s, path, NULL) != CHOIR_OK)
+		fail_msg("%s", choir_error());
+	float have[2] = { -1, -1 };
+	fetch_variable(half, have, sizeof have[0]);
+	assert_true(have[0] == 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(chi_variable_to_host(b, i, have), CHOIR_OK);
+		assert_true(have[0] == 7 && have[1] == 8);
+	}
+	choir_strategy_free(s);
+}
+
 static void test_memory_runs_out(void **state)
 {
 	static const float before[] = { 10, 10, 10, 10, 10, 10 }, after[] = { 1, 3, 5, 2, 4, 6 };
@@ -218,6 +276,8 @@ int main(void)
 		cmocka_unit_test(test_what_is_in_both),
 		cmocka_unit_test(test_without_a_map),
 		cmocka_unit_test(test_what_is_wrong),
+		cmocka_unit_test(test_bools_are_looked_at),
+		cmocka_unit_test(test_parts_without_an_aggregation),
 		cmocka_unit_test(test_memory_runs_out),
 		cmocka_unit_test(test_maps),
 	};

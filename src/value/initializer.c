@@ -100,7 +100,8 @@ choir_status chi_initialize(const chi_variable_plan *plan, void *out)
 		if (status == CHOIR_OK)
 			return status;
 		if (choir_error_status() != status || status == CHOIR_END)
-			choir_fail(CHOIR_INVALID, "its initializer returned %s", choir_status_name(status));
+			choir_fail(status == CHOIR_END ? CHOIR_INVALID : status, "its initializer returned %s",
+					choir_status_name(status));
 		return chi_error_prefix("variable \"%s\"", plan->name);
 	}
 	if (o->initializer > CHOIR_ONES && o->dtype != CHOIR_F32 && o->dtype != CHOIR_F64)

@@ -1,11 +1,12 @@
 // The futex and the gate. A gate's waiter spins for about as long as a sleep and a wake-up would
 // take, then sleeps; who opens the gate makes a system call only if somebody sleeps. What keeps a
-// wake-up from being lost is an order in which both sides touch the two words: a waiter adds
-// itself to the sleepers and then (in the kernel) looks at the word; a waker changes the word and
-// then looks at the sleepers by a read-modify-write. All read-modify-writes of the sleepers have
-// one order: if the waker's comes first, the waiter's has seen it and thus sees the new word; if
-// the waiter's does, the waker sees a sleeper. Fences would do as well, but ThreadSanitizer does
-// not understand them.
+// wake-up from being lost is one order of all changes, fences and looks, in which each side
+// writes its word before it looks at the other's: a waiter adds itself to the sleepers and then
+// (in the kernel, behind a barrier) looks at the word; a waker stores the word, passes a fence,
+// and then looks at the sleepers. If the waker's look comes before the waiter's change, so does
+// its fence, and the waiter sees the new word; else the waker sees a sleeper. Under
+// ThreadSanitizer, which does not understand fences, the store and the fence are one exchange
+// (atomic.h).
 #include "base/atomic.h"
 #include "base/clock.h"
 

@@ -49,7 +49,9 @@ choir_status chi_step_apply(choir_strategy *s, choir_status status, chi_step_con
 bool chi_step_is_damage(choir_status status);
 
 // Writes a step and makes it appear; *path is its folder, to be freed. After a failure nothing of
-// it is there, as far as the system lets it be removed, and *path is NULL.
+// it is there, as far as the system lets it be removed, and *path is NULL. But where only the last
+// sync of the directory fails, the whole step is there under its name, and may outlast a crash or
+// not.
 typedef struct {
 	const char *directory;
 	const chi_snapshot *snapshot;

@@ -7,6 +7,7 @@
 #include "choir/library.h"
 #include "data/source/protos.h"
 #include "data/source/scratch.h"
+#include "short.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -260,7 +261,7 @@ static void check(size_t kind, size_t change, const unsigned char *old, size_t b
 static void a_changed_file_is_as_it_was_or_a_failure(void **state)
 {
 	(void) state;
-	for (size_t k = 0; k < KINDS; k++) {
+	for (size_t k = 0; k < KINDS; k += STRIDE) {
 		char other[256], whole[256];
 		size_t n;
 		if (kinds[k].packed && !choir_has("zlib"))

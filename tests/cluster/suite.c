@@ -78,10 +78,10 @@ static const char *bytes_arrive(choir_cluster *c)
 	chi_message *in = chi_alloc_array(2, sizeof *in), *out = in + 1;
 	unsigned char *from = chi_alloc(2 * MOST), *to = from + MOST;
 	NEED(in != NULL && from != NULL);
-	for (int k = 0; k < 2 * SIZES * n; k++) {
+	for (int k = 0; k < SIZES * n; k++) {
 		const size_t bytes = sizes[k % SIZES];
-		const int shift = k / SIZES % n, next = (own + shift) % n, before = (own - shift + n) % n;
-		const int tag = k < SIZES * n ? 5 : 0;
+		const int shift = k / SIZES, next = (own + shift) % n, before = (own - shift + n) % n;
+		const int tag = k % 2 == 0 ? 5 : 0; // SIZES is odd: each size has both
 		chi_fingerprint f;
 		chi_fingerprint_set(&f, (uint64_t) k, "exchange");
 		chi_message *const both[] = { in, out };

@@ -245,9 +245,9 @@ bool choir_strategy_is_chief(const choir_strategy *s);
 // The workers that s is in step with. NULL: none, s is of this process alone, or s is NULL.
 choir_cluster *choir_strategy_cluster(const choir_strategy *s);
 
-// Seconds in which the thread that exchanges gradients beside the backward pass (.overlap)
-// answered when s was made, the median of several times: what handing it one costs at most. 0:
-// there is no such thread, or s is NULL.
+// Seconds in which the thread that exchanges gradients beside the backward pass (.overlap) woke up
+// and answered when s was made, the median of several times: what handing it one costs at most.
+// 0: there is no such thread, or s is NULL.
 double choir_strategy_overlap(const choir_strategy *s);
 
 // Whether v was made in s. False for NULL.

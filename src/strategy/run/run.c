@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "strategy/update/apply.h"
+#include "strategy/update/overlap.h"
 #include "strategy/run/crew.h"
 #include "strategy/run/light.h"
 #include "strategy/run/meet.h"
@@ -266,6 +267,9 @@ static choir_status finish(chi_run *run)
 {
 	choir_strategy *s = run->strategy;
 	choir_status status = CHOIR_OK;
+	if (run == s->run)
+		chi_overlap_rest(
+				s); // before anybody looks at what has failed: it may be the one that does
 	if (chi_atomic32_load(&run->failed) != 0) {
 		status = run->error.status;
 	} else if (run->task.results != NULL) {

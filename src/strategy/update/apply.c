@@ -419,8 +419,6 @@ choir_status chi_apply_flush(chi_run *run)
 
 void chi_apply_forget(chi_run *run)
 {
-	if (run == run->strategy->run)
-		chi_overlap_rest(run->strategy);
 	for (chi_instance *in = run->open; in != NULL; in = in->next_open)
 		chi_instance_forget(in);
 	run->open = NULL;

@@ -16,7 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HANDOVERS = 15 }; // that are measured
+enum { HANDOVERS = 9 }; // that are measured
+static const double ASLEEP = 200e-6; // seconds after which the thread surely sleeps
 
 struct chi_overlap {
 	choir_strategy *strategy;
@@ -263,11 +264,12 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-// How long it takes to hand something to the thread and to hear that it is done.
+// How long it takes to wake the thread with something and to hear that it is done.
 static void measure(chi_overlap *o)
 {
 	double seconds[HANDOVERS];
 	for (int i = 0; i < HANDOVERS; i++) {
+		chi_thread_nap(ASLEEP);
 		const double begun = chi_clock_now();
 		ask(o, NULL);
 		wait_until_through(o);

@@ -3,6 +3,7 @@ PREFIX ?= /usr/local
 SECONDS ?= 60
 SCHEDULES ?= 1000000
 MISMATCHES ?= 10000
+ROUNDS ?= 3
 .DEFAULT_GOAL := build
 .PHONY: build demo test check conformance fuzz fuzz-short schedules mismatches crashes bench bench-short install format clean \
 	help
@@ -58,11 +59,11 @@ crashes: ## 100,000 crashes while saving, as many flipped bits, 60 stops at rand
 	CHOIR_STOPS=60 ctest --test-dir build/release --output-on-failure \
 		-R '^(cli/checkpoint|mpi/.*_checkpoint)$$'
 
-bench: build ## sums beside each MPI, training beside peers (PEERS=FOLDER ENVIRONMENTS=FOLDER): an hour
-	@tools/bench-mpi
-	@tools/bench-mpi --shapes resnet50
-	@tools/bench-mpi --shapes gpt2
-	@PEERS='$(PEERS)' ENVIRONMENTS='$(ENVIRONMENTS)' tools/bench-peers
+bench: build ## sums beside each MPI, training beside peers (PEERS=FOLDER ENVIRONMENTS=FOLDER), ROUNDS (3): an hour
+	@tools/bench-mpi --rounds $(ROUNDS)
+	@tools/bench-mpi --rounds $(ROUNDS) --shapes resnet50
+	@tools/bench-mpi --rounds $(ROUNDS) --shapes gpt2
+	@PEERS='$(PEERS)' ENVIRONMENTS='$(ENVIRONMENTS)' tools/bench-peers --rounds $(ROUNDS)
 
 bench-short: build ## the same in a minute, without peers
 	@tools/bench-mpi --rounds 1 --most 1048576

@@ -100,7 +100,9 @@ choir_tensor *choir_mean(choir_tensor *x, choir_axes axes)
 		x = choir_cast(x, CHOIR_F64);
 	else if (!chi_dtype_is_float(x->dtype))
 		x = choir_cast(x, CHOIR_F32);
-	return resolved ? choir_scale(sum_axes(x, resolved), 1 / count) : x;
+	if (!resolved || (x = sum_axes(x, resolved)) == NULL)
+		return x;
+	return choir_divide(x, choir_number(x->frame, count));
 }
 
 static choir_status infer_argmax(size_t n, choir_tensor *const in[], const void *attributes,

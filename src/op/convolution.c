@@ -48,7 +48,7 @@ static bool windows_of(const choir_convolution_options *o, int axis, int64_t in,
 		return false;
 	pad[0] += (int) before;
 	pad[1] += (int) after;
-	return true;
+	return in > 0 || *out == 0; // of nothing but zeros around nothing there is no image
 }
 
 choir_status chi_convolution_plan(const choir_shape *x, const choir_shape *filter,

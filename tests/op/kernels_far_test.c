@@ -84,6 +84,24 @@ static void far_has_the_bits_of_the_cpu(void **state)
 	}
 }
 
+// Which kernel serves a piece may differ from what would serve all of the call: small images have
+// too few tiles for Winograd's in one piece, and enough in all.
+static void far_is_cut_as_the_cpu(void **state)
+{
+	(void) state;
+	uint64_t seed = 63;
+	kernel_case c = { .n = 2,
+		.in = { kernels_buffer(CHOIR_F32, CHOIR_SHAPE(64, 2, 2, 64)),
+				kernels_buffer(CHOIR_F32, CHOIR_SHAPE(3, 3, 64, 64)) },
+		.out = kernels_buffer(CHOIR_F32, CHOIR_SHAPE(64, 2, 2, 64)) };
+	const choir_conv2d_attributes conv2d = {
+		.stride = 1, .dilation = 1, .groups = 1, .top = 1, .bottom = 1, .left = 1, .right = 1
+	};
+	kernels_fill(&c.in[0], &seed, -1, 1);
+	kernels_fill(&c.in[1], &seed, -1, 1);
+	compare("conv2d", &c, &conv2d, sizeof conv2d);
+}
+
 static void operations_without_inputs_or_attributes(void **state)
 {
 	(void) state;
@@ -119,6 +137,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(far_has_the_bits_of_the_cpu),
+		cmocka_unit_test(far_is_cut_as_the_cpu),
 		cmocka_unit_test(operations_without_inputs_or_attributes),
 		cmocka_unit_test(a_bad_label_is_reported_by_the_wait),
 	};

@@ -72,7 +72,11 @@ static int score(const choir_kernel_call *call)
 {
 	const chi_kernel_spec *spec = call->user;
 	const choir_kernel_call c = inner(call);
-	return spec->score ? spec->score(&c) : 1;
+	chi_cut cut;
+	if (spec->score == NULL)
+		return 1;
+	chi_cut_plan(spec->operation, &c, &cut); // as a host's call, of which the first piece is asked
+	return spec->score(cut.pieces > 1 ? &cut.first : &c);
 }
 
 static size_t scratch(const choir_kernel_call *call)

@@ -1,5 +1,6 @@
 // Products of matrices, and what usually follows them: bias and the fused dense layer. Transposes
 // are flags of the product, so a gradient is one product more.
+#include "base/size.h"
 #include "op/op.h"
 
 static bool has_leading(const choir_shape *a, const choir_shape *b)
@@ -45,7 +46,8 @@ static choir_tensor *rows_of_matrix(choir_tensor *x)
 		return x;
 	choir_shape shape = { 2, { 1, x->shape.dim[x->shape.rank - 1] } };
 	for (int i = 0; i < x->shape.rank - 1; i++)
-		shape.dim[0] *= x->shape.dim[i];
+		if (!chi_int64_multiply(shape.dim[0], x->shape.dim[i], &shape.dim[0]))
+			return chi_frame_fail_null(x->frame, CHOIR_INVALID, "matmul: too many rows");
 	return chi_tensor_reshape(x, &shape);
 }
 

@@ -262,13 +262,13 @@ static chi_buffer *lasting(choir_tensor *t, void **data)
 static void describe(exported *e, const choir_tensor *t, void *data)
 {
 	struct dl_tensor *out = &e->managed.tensor;
-	int64_t step = 1;
+	uint64_t step = 1; // of no elements, whose dimensions' product may be beyond any number
 	size_t type = 0;
 
 	for (int i = t->shape.rank; i-- > 0;) {
 		e->shape[i] = t->shape.dim[i];
-		e->strides[i] = step;
-		step *= t->shape.dim[i] > 0 ? t->shape.dim[i] : 1;
+		e->strides[i] = (int64_t) step;
+		step *= t->shape.dim[i] > 0 ? (uint64_t) t->shape.dim[i] : 1;
 	}
 	while (types[type].dtype != t->dtype)
 		type++;

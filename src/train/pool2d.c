@@ -1,4 +1,5 @@
 // The pooling layers, and flatten, which follows them.
+#include "base/size.h"
 #include "train/layer.h"
 
 #include <inttypes.h>
@@ -105,7 +106,8 @@ static choir_tensor *apply_flatten(choir_layer *l, choir_tensor *x)
 		return chi_layer_fail(l, x, "needs [n, ...], got a scalar");
 	choir_shape flat = { 2, { x->shape.dim[0], 1 } }; // worked out, since n may be 0
 	for (int i = 1; i < x->shape.rank; i++)
-		flat.dim[1] *= x->shape.dim[i];
+		if (!chi_int64_multiply(flat.dim[1], x->shape.dim[i], &flat.dim[1]))
+			return chi_layer_fail(l, x, "too many places in an example");
 	return choir_reshape(x, flat);
 }
 

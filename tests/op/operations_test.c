@@ -59,6 +59,8 @@ static void reductions(void **state)
 	mean = choir_mean(bytes, CHOIR_ALL_AXES);
 	assert_int_equal(choir_tensor_dtype(mean), CHOIR_F32);
 	given_equal(mean, 1, (const double[]){ 254.5 });
+	mean = choir_mean(choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(41), 1), CHOIR_ALL_AXES);
+	assert_true(choir_tensor_number(mean) == 1); // 41 times 1 / 41 is less
 	choir_tensor *peaks = f32(&g, CHOIR_SHAPE(2, 3), (const float[]){ 1, 5, 5, 0, -1, 0 });
 	given_equal(choir_argmax(peaks, -1), 2, (const double[]){ 1, 0 });
 	given_equal(choir_argmax(peaks, 0), 3, (const double[]){ 0, 0, 0 });
@@ -146,6 +148,15 @@ static void convolutions(void **state)
 	ones = f32(&g, CHOIR_SHAPE(3, 3, 1, 1), counting);
 	assert_null(choir_conv2d(x, ones, 1, 0));
 	given_failure(&g, CHOIR_INVALID, "give no result");
+	x = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(1, 0, 2, 1), 0),
+	ones = f32(&g, CHOIR_SHAPE(3, 3, 1, 1), counting);
+	assert_null(choir_conv2d(x, ones, 1, 2));
+	given_failure(&g, CHOIR_INVALID, "images [1, 0, 2, 1], filter [3, 3, 1, 1]");
+	x = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(INT64_C(1) << 40, INT64_C(1) << 40, 0), 0);
+	ones = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(0, 3), 0);
+	assert_null(choir_matmul(x, ones, CHOIR_TRANSPOSED_NONE));
+	assert_int_equal(choir_frame_status(g.frame), CHOIR_INVALID);
+	choir_frame_empty(g.frame);
 	assert_null(choir_conv2d(NULL, f32(&g, CHOIR_SHAPE(1, 1, 1, 1), counting), 1, 0));
 	assert_int_equal(choir_frame_status(g.frame), CHOIR_INVALID);
 	choir_frame_empty(g.frame);

@@ -95,6 +95,11 @@ static void shapes(void **state)
 						 choir_layer_apply(choir_flatten_new(), none)),
 			CHOIR_SHAPE(0, 4));
 	assert_int_equal(choir_frame_status(f), CHOIR_OK);
+	none = choir_fill(f, CHOIR_F32, CHOIR_SHAPE(0, INT64_C(1) << 40, INT64_C(1) << 40), 1);
+	assert_null(choir_layer_apply(choir_flatten_new(), none));
+	assert_non_null(strstr(choir_error(), "too many places in an example"));
+	assert_int_equal(choir_frame_status(f), CHOIR_INVALID);
+	choir_frame_empty(f);
 }
 
 static void variables(void **state)

@@ -100,9 +100,11 @@ static bool goes_on(choir_status waited)
 static choir_status wait_with(chi_stream *s, chi_stage **stage)
 {
 	uint64_t mark;
-	CHOIR_TRY(chi_stream_mark(s, &mark));
-	const choir_status status = chi_stream_wait_mark(s, mark, longest());
-	if (!goes_on(status)) {
+	choir_status status = chi_stream_mark(s, &mark);
+	const bool marked = status == CHOIR_OK;
+	if (marked)
+		status = chi_stream_wait_mark(s, mark, longest());
+	if (marked && !goes_on(status)) {
 		chi_stream_caught_up(s);
 		return status;
 	}

@@ -148,14 +148,16 @@ static choir_status call_backward(const chi_node *node, const choir_tensor *dy, 
 	choir_buffer in[CHI_MAX_INPUTS], out[CHI_MAX_INPUTS];
 	chi_error before;
 
-	CHOIR_TRY(open_gradients(node, want, gradient, &s[GRADIENT]));
 	for (size_t i = 0; i < node->n; i++) {
 		CHOIR_TRY(stage_input(&s[i], node->in[i]));
 		in[i] = s[i].view;
-		out[i] = s[GRADIENT + i].view;
 	}
 	CHOIR_TRY(stage_input(&s[OUT], node->out));
 	CHOIR_TRY(stage_input(&s[OUT_GRADIENT], dy));
+	// Memory that queued work was using is free only behind the waits above.
+	CHOIR_TRY(open_gradients(node, want, gradient, &s[GRADIENT]));
+	for (size_t i = 0; i < node->n; i++)
+		out[i] = s[GRADIENT + i].view;
 	chi_error_save(&before);
 	chi_error_clear();
 	CHOIR_TRY(judge(&before, "backward",

@@ -93,21 +93,19 @@ static choir_status agree(choir_strategy *s, const choir_optimizer *made)
 			(int) schedule->kind, (long long) schedule->steps, (long long) schedule->warmup,
 			schedule->factor));
 	return chi_strategy_same(s,
-			"optimizer %s, loss scale %s from %.9g, %zu groups of contents %016" PRIx64,
-			made->kind->name, scale->kind == CHOIR_LOSS_SCALE_FIXED ? "fixed" : "dynamic",
-			scale->initial, made->groups, hash_groups(made));
+			"optimizer %s, loss scale %s from %.9g, %lld, %.9g, %zu groups of contents "
+			"%016" PRIx64,
+			made->kind->name, scale->kind == CHOIR_LOSS_SCALE_DYNAMIC ? "dynamic" : "fixed",
+			scale->initial, (long long) scale->period, scale->multiplier, made->groups,
+			hash_groups(made));
 }
 
-choir_optimizer *choir_optimizer_new(
-		choir_optimizer_kind kind, const choir_optimizer_options *options)
+static choir_optimizer *make(
+		choir_strategy *s, choir_optimizer_kind kind, const choir_optimizer_options *options)
 {
-	choir_strategy *s = choir_strategy_current();
 	choir_optimizer_options all;
 	choir_schedule schedule;
 	choir_loss_scale scale;
-	if (s == NULL || chi_strategy_check(s) != CHOIR_OK ||
-			chi_context_need_cross(s, "making an optimizer") != CHOIR_OK)
-		return NULL;
 	if ((unsigned) kind > CHOIR_RMSPROP) {
 		choir_fail(CHOIR_INVALID,
 				"optimizer: kind %d is not known: CHOIR_SGD, CHOIR_MOMENTUM, "
@@ -151,6 +149,19 @@ choir_optimizer *choir_optimizer_new(
 		return NULL;
 	}
 	return chi_strategy_own_stateful(s, &chi_optimizer_state, o) == CHOIR_OK ? o : NULL;
+}
+
+choir_optimizer *choir_optimizer_new(
+		choir_optimizer_kind kind, const choir_optimizer_options *options)
+{
+	choir_strategy *s = choir_strategy_current();
+	if (s == NULL || chi_strategy_check(s) != CHOIR_OK ||
+			chi_context_need_cross(s, "making an optimizer") != CHOIR_OK)
+		return NULL;
+	choir_optimizer *o = make(s, kind, options);
+	if (o == NULL) // other workers wait to compare theirs
+		chi_strategy_give_up(s, choir_error_status());
+	return o;
 }
 
 choir_status chi_optimizer_check_replica(const choir_optimizer *o, const choir_replica *r)

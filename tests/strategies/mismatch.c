@@ -142,9 +142,6 @@ static void settle(step *s)
 		s->dtype = CHOIR_F32, s->rows = 3, s->columns = 1;
 	if (s->kind == COUNTED || s->kind == SLICES || s->kind == MAKE)
 		s->dtype = s->dtype == CHOIR_F64 ? CHOIR_F64 : CHOIR_F32;
-	const bool integers = s->dtype == CHOIR_I32 || s->dtype == CHOIR_I64;
-	if ((s->kind == ALL_REDUCE || s->kind == BATCH) && s->op == CHOIR_MEAN && integers)
-		s->dtype = CHOIR_F64; // what means of integers are made in
 	s->which %= choices(s->kind);
 	if (s->kind == GATHER || s->kind == MERGE_GATHER)
 		*(s->which == 0 ? &s->rows : &s->columns) = 2;

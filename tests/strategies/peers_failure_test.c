@@ -419,6 +419,36 @@ static const char *one_alone(choir_strategy *s, int worker, void *user)
 			: choir_error();
 }
 
+static choir_status mean_of(choir_replica *r, void *user)
+{
+	choir_tensor *x = choir_fill(r->frame, *(choir_dtype *) user, CHOIR_SHAPE(3), 1);
+	return choir_replica_all_reduce(r, CHOIR_MEAN, x) == NULL ? choir_error_status() : CHOIR_OK;
+}
+
+// Both are added up as f64.
+static const char *one_has_longer_integers(choir_strategy *s, int worker, void *user)
+{
+	(void) user;
+	choir_dtype dtype = worker == 1 ? CHOIR_I64 : CHOIR_I32;
+	if (s != NULL && choir_strategy_run(s, mean_of, &dtype, NULL, NULL) == CHOIR_OK)
+		return "a mean of i32 and i64";
+	return last_or_heard(CHOIR_STATE, "mean, i32", "mean, i64");
+}
+
+static const char *one_has_no_optimizer(choir_strategy *s, int worker, void *user)
+{
+	choir_optimizer *o = NULL;
+	(void) user;
+	if (s != NULL)
+		CHOIR_SCOPE (s)
+			o = choir_optimizer_new(CHOIR_SGD,
+					CHOIR_OPTIONS(choir_optimizer_options, .rate = worker == 1 ? -1 : 0.1));
+	if (o != NULL)
+		return "an optimizer that worker 1 has not";
+	return worker == 1 ? last_failure(CHOIR_INVALID, "rate", "")
+					   : last_failure(CHOIR_CANCELLED, "worker 1", "rate");
+}
+
 // spec: 2.17
 static void test_one_calls_wrongly(void **state)
 {
@@ -432,6 +462,9 @@ static void test_one_calls_wrongly(void **state)
 	const peers_place two = { 2, "cpu:0" };
 	peers_run(&(peers_job){ .replicas = 2, .place = two, .fn = one_cannot_read });
 	peers_run(&(peers_job){ .replicas = 2, .place = two, .fn = one_alone });
+	peers_run(&(peers_job){ .replicas = 2, .place = two, .fn = one_has_longer_integers });
+	peers_run(&(peers_job){ .replicas = 4, .place = two, .fn = one_has_longer_integers });
+	peers_run(&(peers_job){ .replicas = 2, .place = two, .fn = one_has_no_optimizer });
 }
 
 // ---- Memory.

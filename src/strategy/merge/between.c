@@ -13,14 +13,13 @@
 #include <stdio.h>
 #include <string.h>
 
-void chi_between_name(
-		const char *call, choir_reduce_op op, const choir_tensor *t, char name[CHI_SUM_NAME])
+void chi_between_name(const char *call, choir_reduce_op op, choir_dtype dtype,
+		const choir_tensor *t, char name[CHI_SUM_NAME])
 {
 	char shape[CHI_SHAPE_TEXT], text[CHI_SHAPE_TEXT + 160];
 	snprintf(text, sizeof text, "%.100s, %s%s, %s %s", call, op == CHOIR_MEAN ? "mean" : "sum",
 			t->count == CHOIR_NONE ? "" : " by counts",
-			choir_dtype_name(t->is_number ? CHOIR_F64 : t->dtype), // as numbers are added up
-			chi_shape_print(&t->shape, shape));
+			choir_dtype_name(t->is_number ? CHOIR_F64 : dtype), chi_shape_print(&t->shape, shape));
 	chi_text_fit(text, name, CHI_SUM_NAME);
 }
 

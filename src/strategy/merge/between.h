@@ -8,8 +8,9 @@
 enum { CHI_SUM_NAME = 64 };
 
 // The name of a sum in messages, in which is all that must be equal: other workers see it alone.
-void chi_between_name(
-		const char *call, choir_reduce_op op, const choir_tensor *t, char name[CHI_SUM_NAME]);
+// dtype: of what was given, which t may have been cast from; numbers are added up as f64.
+void chi_between_name(const char *call, choir_reduce_op op, choir_dtype dtype,
+		const choir_tensor *t, char name[CHI_SUM_NAME]);
 
 // Of values that were merged of this worker's replicas, under names: where a plain number is no
 // number or another one elsewhere, it becomes a value of each replica, as it would be if all

@@ -161,7 +161,7 @@ static choir_status come_together(
 	chi_run *run = r->run;
 	const bool together =
 			run->strategy->replicas != run->strategy->lanes || t->count != CHOIR_NONE;
-	uint64_t hash = (uint64_t) op * 64 + (uint64_t) t->dtype * 2 + (t->count != CHOIR_NONE);
+	uint64_t hash = (uint64_t) op * 64 + (uint64_t) r->summed * 2 + (t->count != CHOIR_NONE);
 	for (int i = 0; i < t->shape.rank; i++)
 		hash = chi_hash_mix(hash + (uint64_t) t->shape.dim[i]);
 	// The sum of an update that r has asked for goes over the same ways, and comes first.
@@ -170,7 +170,7 @@ static choir_status come_together(
 	char call[64], name[CHI_SUM_NAME];
 	name_collective(r, "all_reduce", call);
 	if (run->strategy->peers != NULL)
-		chi_between_name(call, op, t, name);
+		chi_between_name(call, op, r->summed, t, name);
 	else
 		memcpy(name, call, sizeof name);
 	r->contribution = t;
@@ -232,12 +232,12 @@ static choir_status exchange_lone(const chi_replica *r, choir_reduce_op op, cons
 {
 	choir_strategy *s = r->run->strategy;
 	char call[64], name[CHI_SUM_NAME] = "all_reduce";
-	uint64_t key = chi_hash_mix(r->subject.hash + (uint64_t) op * 64 + (uint64_t) t->dtype);
+	uint64_t key = chi_hash_mix(r->subject.hash + (uint64_t) op * 64 + (uint64_t) r->summed);
 	for (int i = 0; i < t->shape.rank; i++)
 		key = chi_hash_mix(key + (uint64_t) t->shape.dim[i] * 8 + (uint64_t) t->shape.rank);
 	if (!chi_peers_know(s->peers, key |= 1)) {
 		name_collective(r, "all_reduce", call);
-		chi_between_name(call, op, t, name);
+		chi_between_name(call, op, r->summed, t, name);
 	}
 	const int number = chi_replica_number(r);
 	const choir_part own = { number, number + 1, t->data };
@@ -282,6 +282,21 @@ static choir_tensor *heavy_sum(
 	return out;
 }
 
+static choir_tensor *reduce_given(choir_replica *replica, choir_reduce_op op, choir_tensor *t)
+{
+	chi_replica *r = chi_replica_of(replica);
+	all_reduce_attributes a = { replica, 1 };
+	choir_tensor *out = NULL;
+	t = contribution(replica->frame, op, t);
+	if (t != NULL && chi_sums_wide(op, t))
+		return chi_narrow_sum(reduce_given(replica, op, choir_cast(t, CHOIR_I32)), "all_reduce");
+	if (t != NULL)
+		out = chi_light_takes(r, op, t) ? chi_light_sum(r, t)
+				: is_lone(r, t)			? lone_sum(r, op, t, &a.divisor)
+										: heavy_sum(r, op, t, &a.divisor);
+	return out == NULL ? NULL : chi_op_record(&all_reduce_op, 1, &t, &a, out);
+}
+
 choir_tensor *choir_replica_all_reduce(choir_replica *replica, choir_reduce_op op, choir_tensor *t)
 {
 	if (chi_replica_check(replica, "all_reduce") != CHOIR_OK)
@@ -289,20 +304,12 @@ choir_tensor *choir_replica_all_reduce(choir_replica *replica, choir_reduce_op o
 	if (t == NULL)
 		return chi_frame_null(replica->frame, "all_reduce");
 	chi_replica *r = chi_replica_of(replica);
-	all_reduce_attributes a = { replica, 1 };
-	choir_tensor *out = NULL;
 	if (choir_tensor_is_slices(t) && (op == CHOIR_SUM || op == CHOIR_MEAN))
 		return chi_all_reduce_slices(replica, op, t);
-	t = contribution(replica->frame, op, t);
-	if (t != NULL && chi_sums_wide(op, t))
-		return chi_narrow_sum(
-				choir_replica_all_reduce(replica, op, choir_cast(t, CHOIR_I32)), "all_reduce");
-	if (t != NULL)
-		out = chi_light_takes(r, op, t) ? chi_light_sum(r, t)
-				: is_lone(r, t)			? lone_sum(r, op, t, &a.divisor)
-										: heavy_sum(r, op, t, &a.divisor);
+	r->summed = t->is_number ? CHOIR_F32 : t->dtype;
+	choir_tensor *out = reduce_given(replica, op, t);
 	if (out != NULL)
-		return chi_op_record(&all_reduce_op, 1, &t, &a, out);
+		return out;
 	chi_frame_keep(replica->frame);
 	chi_run_renew(r->run);
 	return NULL;

@@ -179,7 +179,7 @@ choir_tensor *chi_reduce_tensors(choir_strategy *s, choir_frame *f, const char *
 			here[i] = choir_cast(here[i], CHOIR_I32);
 	}
 	if (s->peers != NULL)
-		chi_between_name(what, op, tensors[0], name);
+		chi_between_name(what, op, tensors[0]->dtype, tensors[0], name);
 	choir_tensor *sum = s->peers == NULL ? sum_node(0, n, here) : sum_of_all(s, f, name, here);
 	if (wide)
 		return chi_narrow_sum(sum, "reduce");

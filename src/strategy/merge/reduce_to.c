@@ -203,7 +203,7 @@ static choir_status sum_alone(choir_cross *x, const chi_ways *ways, chi_job *j)
 				(chi_sum_lane){ (size_t) j->fold[i].n, j->fold[i].part, chi_job_wanted(s, j, i) };
 	char name[CHI_SUM_NAME] = "reduce_to";
 	if (s->peers != NULL)
-		chi_between_name("reduce_to", j->op, like, name);
+		chi_between_name("reduce_to", j->op, like->dtype, like, name);
 	const chi_sum sum = { name, like->dtype, j->divisor, lane, 1, &elements };
 	return chi_sum_lanes(s, x->frame, ways, &sum);
 }

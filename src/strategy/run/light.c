@@ -280,7 +280,7 @@ static void sum_all(const chi_replica *r, choir_tensor *sum)
 // What others compare: of dtype, shape and subject.
 static uint64_t hash_of(const chi_replica *r, const choir_tensor *t)
 {
-	uint64_t hash = (uint64_t) t->dtype * 16 + (uint64_t) t->shape.rank;
+	uint64_t hash = (uint64_t) r->summed * 16 + (uint64_t) t->shape.rank;
 	hash = chi_hash_mix(hash + r->subject.hash);
 	for (int i = 0; i < t->shape.rank; i++)
 		hash = chi_hash_mix(hash + (uint64_t) t->shape.dim[i]);
@@ -306,7 +306,7 @@ static choir_status show(chi_replica *r, const choir_tensor *t)
 		chi_buffer_retain(t->buffer);
 		l->held[turn] = t->buffer;
 	}
-	l->dtype[turn] = t->dtype;
+	l->dtype[turn] = r->summed;
 	l->shape[turn] = t->shape;
 	l->subject[turn].hash = r->subject.hash;
 	if (r->subject.hash != 0)

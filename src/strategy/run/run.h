@@ -56,6 +56,7 @@ typedef struct chi_replica {
 	chi_subject subject; // of the collective it is about to make
 	int64_t batch_bytes; // of the batch of collectives that it is in; 0: none
 	choir_tensor *contribution; // to a collective that one replica does for all
+	choir_dtype summed; // given to the all_reduce that it is in, whatever is added up
 	int64_t offset; // of its part in what was gathered last
 	bool cancelled; // was told to stop: what it returns is not the cause
 } chi_replica;

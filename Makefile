@@ -59,7 +59,7 @@ crashes: ## 100,000 crashes while saving, as many flipped bits, 60 stops at rand
 	CHOIR_STOPS=60 ctest --test-dir build/release --output-on-failure \
 		-R '^(cli/checkpoint|mpi/.*_checkpoint)$$'
 
-bench: build ## sums beside each MPI, training beside peers (PEERS=FOLDER ENVIRONMENTS=FOLDER), ROUNDS (3): an hour
+bench: build ## sums beside each MPI, training beside peers (PEERS=FOLDER ENVIRONMENTS=FOLDER), ROUNDS (3): half an hour
 	@tools/bench-mpi --rounds $(ROUNDS)
 	@tools/bench-mpi --rounds $(ROUNDS) --shapes resnet50
 	@tools/bench-mpi --rounds $(ROUNDS) --shapes gpt2

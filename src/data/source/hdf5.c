@@ -28,6 +28,7 @@ typedef struct {
 typedef struct {
 	choir_dataset base;
 	hid_t file;
+	chi_file *seen; // the same: whether somebody changes it
 	part *part;
 	int64_t next; // number of the next example
 	char *path;
@@ -341,6 +342,7 @@ static choir_status hdf5_read(choir_dataset *d, void *const column[], int64_t wa
 			status = read_part(h, s, i, column[i], n);
 	if (h)
 		chi_hdf5_end();
+	CHOIR_TRY(chi_file_check(s->seen)); // which may be why it failed
 	CHOIR_TRY(status);
 	s->next += n;
 	*got = n;
@@ -387,6 +389,7 @@ static void hdf5_free(choir_dataset *d)
 		h->H5Fclose(s->file);
 		chi_hdf5_end();
 	}
+	chi_file_close(s->seen);
 	chi_free(s->part);
 	chi_free(s->path);
 }
@@ -427,6 +430,7 @@ static choir_dataset *make_source(const hdf5_source *from, size_t n, const choir
 	}
 	s->path = from->path;
 	s->file = from->file;
+	s->seen = from->seen;
 	s->part = from->part;
 	s->base.files = 1;
 	return &s->base;
@@ -470,11 +474,12 @@ static choir_dataset *open_all(const chi_hdf5 *h, const hdf5_source *from)
 	return d;
 }
 
+// seen is taken over if it goes well.
 static choir_dataset *open_file(
-		const chi_hdf5 *h, const char *path, size_t n, const char *const names[])
+		const chi_hdf5 *h, const char *path, chi_file *seen, size_t n, const char *const names[])
 {
 	enum { READ_ONLY = 0 }; // H5F_ACC_RDONLY, whose macro checks versions by ending the program
-	hdf5_source from = { .path = chi_strdup(path) };
+	hdf5_source from = { .path = chi_strdup(path), .seen = seen };
 	from.part = from.path ? chi_alloc_array(CHI_MAX_COLUMNS, sizeof *from.part) : NULL;
 	from.file = from.part ? h->H5Fopen(path, READ_ONLY, H5P_DEFAULT) : -1;
 	choir_dataset *d = NULL;
@@ -503,11 +508,12 @@ choir_dataset *choir_hdf5_dataset_new(const char *path, size_t n, const char *co
 	chi_file *file = chi_file_open(path); // whether it is there is said as of any file
 	if (!file)
 		return NULL;
-	chi_file_close(file);
 	const chi_hdf5 *h = chi_hdf5_begin();
-	choir_dataset *d = h ? open_file(h, path, n, names) : NULL;
+	choir_dataset *d = h ? open_file(h, path, file, n, names) : NULL;
 	if (h)
 		chi_hdf5_end();
+	if (!d)
+		chi_file_close(file);
 	return d;
 }
 

@@ -85,6 +85,23 @@ static void it_goes_on_where_it_stood(void **state)
 	choir_dataset_free(d);
 }
 
+static void a_file_that_is_changed_while_it_is_read_is_refused(void **state)
+{
+	(void) state;
+	const char *path = write_all("changed.h5");
+	choir_dataset *d = open_one(path, "pairs");
+	float pair[2];
+	chi_element e = { .column = { pair }, .capacity = 1 };
+	assert_int_equal(chi_dataset_next(d, &e), CHOIR_OK);
+	FILE *f = fopen(path, "ab");
+	assert_non_null(f);
+	assert_int_equal(fputc(0, f), 0); // which the library would never look at
+	assert_int_equal(fclose(f), 0);
+	assert_int_equal(chi_dataset_next(d, &e), CHOIR_CORRUPT);
+	assert_non_null(strstr(choir_error(), "changed.h5: was changed while it was read"));
+	choir_dataset_free(d);
+}
+
 static void chunks_of_some_megabytes_are_unpacked_once(void **state)
 {
 	(void) state;
@@ -473,6 +490,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_layout_is_read),
 		cmocka_unit_test(it_goes_on_where_it_stood),
+		cmocka_unit_test(a_file_that_is_changed_while_it_is_read_is_refused),
 		cmocka_unit_test(chunks_of_some_megabytes_are_unpacked_once),
 		cmocka_unit_test(what_is_not_there_is_answered_with_what_is),
 		cmocka_unit_test(a_file_that_is_cut_short_is_refused),

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 // All examples, in an order that is the same in every pass, so that those held out stay so.
 static choir_dataset *ordered(const training *t)
@@ -59,6 +60,21 @@ static choir_dataset *all_examples(const training *t)
 	return standardized(t, choir_dataset_take(ordered(t), t->train_examples));
 }
 
+const char *const train_shards[] = { "data", "off", "auto", "file", NULL };
+
+static choir_auto_shard policy(const training *t)
+{
+	int i = 0;
+	while (strcmp(train_shards[i], t->given->auto_shard) != 0)
+		i++;
+	return (choir_auto_shard) i;
+}
+
+bool train_shards_files(const training *t)
+{
+	return policy(t) == CHOIR_AUTO_SHARD_AUTO || policy(t) == CHOIR_AUTO_SHARD_FILE;
+}
+
 choir_status train_open_share(training *t, choir_strategy *group, int worker)
 {
 	const int64_t workers = choir_strategy_workers(group);
@@ -70,8 +86,9 @@ choir_status train_open_share(training *t, choir_strategy *group, int worker)
 	if (!t->data.text)
 		d = choir_dataset_shuffle(d, t->train_examples, t->given->seed);
 	d = choir_dataset_batch(d, t->given->batch);
-	t->share[worker].examples = choir_strategy_distribute_dataset(
-			group, d, CHOIR_OPTIONS(choir_input_options, .buffer = 1, .begin_now = true));
+	t->share[worker].examples = choir_strategy_distribute_dataset(group, d,
+			CHOIR_OPTIONS(
+					choir_input_options, .buffer = 1, .begin_now = true, .auto_shard = policy(t)));
 	return t->share[worker].examples == NULL ? choir_error_status() : CHOIR_OK;
 }
 

@@ -39,6 +39,11 @@ static choir_status share_examples(training *t)
 		return choir_fail(CHOIR_INVALID,
 				"--patience %lld: training on %lld of %lld examples leaves none to test on",
 				(long long) t->given->patience, (long long) t->train_examples, (long long) all);
+	if (train_shards_files(t) && t->test_examples != 0)
+		return choir_fail(CHOIR_INVALID,
+				"--auto-shard %s: each process takes its examples from files of its own, so none "
+				"can be held out to test on: --train-examples %lld takes all",
+				t->given->auto_shard, (long long) all);
 	return CHOIR_OK;
 }
 

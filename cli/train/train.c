@@ -22,6 +22,7 @@ static train_options given = { .data = "mnist",
 	.nonfinite = "stop",
 	.unsaved = "stop",
 	.wrong_rows = "stop",
+	.auto_shard = "data",
 	.epochs = 5,
 	.seed = 1 };
 train_options *const train_given = &given;
@@ -132,6 +133,11 @@ static const option options[] = {
 		.choices = unsaved,
 		.help = "where a checkpoint cannot be saved (no space, say):\nstop, or go_on without it "
 				"(stop)" },
+	{ .name = "--auto-shard", .value = "policy", .kind = OPTION_CHOICE, .to = &given.auto_shard,
+		.choices = train_shards, .recorded = true,
+		.help = "what each of several processes reads: everything, and\n"
+				"keeps its replicas' examples (data) or all (off); or\n"
+				"files of its own, if there are any (auto), or always\n(file). (data)" },
 	{ .name = "--show-split", .kind = OPTION_FLAG, .to = &given.show_split,
 		.help = "say which examples each replica trains on" },
 	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "one JSON object a line" },

@@ -12,7 +12,7 @@ extern const char *const train_optimizers[]; // ending in NULL
 
 typedef struct {
 	const char *model, *widths, *data, *target, *strategy, *devices, *parameter_devices;
-	const char *optimizer, *schedule, *nonfinite, *wrong_rows, *save;
+	const char *optimizer, *schedule, *nonfinite, *wrong_rows, *auto_shard, *save;
 	const char *init, *init_map, *freeze;
 	const char *trace, *log, *checkpoint, *unsaved;
 	model_size size;
@@ -86,6 +86,10 @@ choir_status train_step(choir_replica *r, void *user);
 choir_status train_make_input(training *t);
 // Makes the share of a worker, whose strategy group is.
 choir_status train_open_share(training *t, choir_strategy *group, int worker);
+// Names of policies, in the order of choir_auto_shard.
+extern const char *const train_shards[];
+// Whether workers read files of their own.
+bool train_shards_files(const training *t);
 // If it is asked for.
 choir_status train_show_split(const training *t, int worker);
 

@@ -189,6 +189,12 @@ def train():
     said = trained(2, *large, CHOIR_OVERLAP="on")
     need(known(said) == known(trained(0, *large)), "beside the backward pass", said)
     need("exchanged beside the backward pass; handing one over takes up to " in said, "what it costs", said)
+    drawn = ("--data", "digits:420")
+    said = trained(2, *drawn, "--auto-shard", "auto")
+    need(known(said) == known(trained(0, *drawn)), "nothing to share out", said)
+    need("no files to share out: every worker reads everything" in said, "nothing is said of it", said)
+    must_fail("files of their own", 2, ["--auto-shard file", "none can be held out"], CHOIR, "train", *SHORT,
+              "--auto-shard", "file")
     must_fail("fewer replicas", 3, ["2 replicas for 3 workers"], CHOIR, "train", "--data", "digits",
               "--replicas", "2")
     must_fail("a way to sum", 2, ["--operations ring is of one process, and 2 were started"], CHOIR, "bench",

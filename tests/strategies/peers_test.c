@@ -3,6 +3,7 @@
 #include "peers.h"
 #include "plain_kernels.h"
 #include "programs.h"
+#include "short.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -302,7 +303,7 @@ static void test_random(void **state)
 	static const program p = { "random", random_program, false };
 	static const char *const devices[] = { "cpu:0", "cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2",
 		"far:0,cpu:0" };
-	for (uint64_t seed = 1; seed <= 40; seed++) {
+	for (uint64_t seed = 1; seed <= (SHORT ? 16 : 40); seed++) {
 		uint64_t dealer = seed;
 		random_seed = seed;
 		const int replicas = 2 + (int) draw(&dealer, 7);

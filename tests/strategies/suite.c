@@ -67,7 +67,8 @@ static bool works(const program *p, const strategy_subject *subject)
 		good = carry_out(p, s, &model) && good;
 		choir_strategy_free(s);
 		for (int i = 0; i < DEVICES; i++)
-			if ((most > 1 || strchr(devices[i], ',') == NULL) &&
+			if ((!SHORT || (i + replicas / 2) % 2 == 0) &&
+					(most > 1 || strchr(devices[i], ',') == NULL) &&
 					(!subject->host_only || strstr(devices[i], "far") == NULL))
 				good = works_on(p, subject, replicas, devices[i], &model) && good;
 	}

@@ -110,6 +110,8 @@ static void move_all(size_t n, const place at[], int replicas)
 		train(&p, saved_own(p.strategy, aggregations[k]), STEPS);
 		const end whole = finish(&p);
 		for (size_t i = 0; i < n * n; i++) {
+			if (SHORT && i % 3 != k)
+				continue; // another optimizer moves so
 			const place *from = &at[i / n], *to = &at[i % n];
 			const int stop = (int) (i + k) % STEPS;
 			const end e = move(from, to, replicas, kinds[k], aggregations[k], stop);

@@ -80,6 +80,16 @@ void *chi_alloc_aligned(size_t bytes)
 	return p ? p : out_of_memory(bytes);
 }
 
+void *chi_keep_aligned(void *memory, size_t *room, size_t bytes)
+{
+	if (memory != NULL && bytes <= *room)
+		return memory;
+	chi_free(memory); // before there are two
+	memory = chi_alloc_aligned(bytes);
+	*room = memory == NULL ? 0 : bytes;
+	return memory;
+}
+
 void *chi_alloc_lines(size_t count, size_t size)
 {
 	size_t bytes;

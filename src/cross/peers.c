@@ -258,14 +258,9 @@ static choir_status make_room(summing *s)
 			!chi_size_round_up(packed, 64, &packed) || !chi_size_round_up(come, 64, &come) ||
 			!chi_size_add(packed, come, &room) || !chi_size_add(room, aside, &room))
 		return choir_fail(CHOIR_NO_MEMORY, "%s: too many elements", s->c->name);
-	if (room > p->room) {
-		chi_free(p->memory);
-		p->room = 0;
-		p->memory = chi_alloc_aligned(room);
-		if (p->memory == NULL)
-			return choir_error_status();
-		p->room = room;
-	}
+	p->memory = chi_keep_aligned(p->memory, &p->room, room);
+	if (p->memory == NULL)
+		return choir_error_status();
 	s->packed = nodes > 1 ? p->memory : NULL;
 	s->come = (char *) p->memory + packed;
 	s->spare = s->come + come;

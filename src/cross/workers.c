@@ -151,11 +151,7 @@ static choir_status keep_room(workers *w, kept *k, size_t times, const choir_col
 			!chi_size_multiply(times, bytes, &bytes))
 		return choir_fail(CHOIR_NO_MEMORY, "%s: too many elements", c->name);
 	chi_mutex_lock(&w->lock);
-	if (k->memory == NULL || bytes > k->room) {
-		chi_free(k->memory);
-		k->memory = chi_alloc_aligned(bytes);
-		k->room = k->memory == NULL ? 0 : bytes;
-	}
+	k->memory = chi_keep_aligned(k->memory, &k->room, bytes);
 	const bool there = k->memory != NULL;
 	chi_mutex_unlock(&w->lock);
 	return there ? CHOIR_OK : choir_error_status();

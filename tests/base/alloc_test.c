@@ -166,9 +166,30 @@ static void test_one_fails_among_threads(void **state)
 	assert_int_equal(chi_atomic32_load(&failures), 1);
 }
 
+static void test_memory_is_kept(void **state)
+{
+	(void) state;
+	size_t room = 0;
+	char *first = chi_keep_aligned(NULL, &room, 100);
+	assert_non_null(first);
+	assert_int_equal(room, 100);
+	assert_ptr_equal(chi_keep_aligned(first, &room, 40), first);
+	assert_int_equal(room, 100);
+	char *more = chi_keep_aligned(first, &room, 1000);
+	assert_int_equal((uintptr_t) more % 64, 0);
+	assert_int_equal(room, 1000);
+	memset(more, 1, 1000);
+	chi_alloc_fail(1, false);
+	assert_null(chi_keep_aligned(more, &room, 2000)); // more is gone
+	chi_alloc_fail(0, false);
+	assert_int_equal(room, 0);
+	assert_int_equal(choir_error_status(), CHOIR_NO_MEMORY);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_memory_is_kept),
 		cmocka_unit_test(test_zeroed_and_aligned),
 		cmocka_unit_test(test_counts),
 		cmocka_unit_test(test_too_large),

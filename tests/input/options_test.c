@@ -28,31 +28,6 @@ static void batches_may_be_of_one_replica(void **state)
 	choir_strategy_free(s);
 }
 
-// Under DATA each worker's replicas get their own ones of them, as if there were one worker.
-static void batches_of_one_replica_are_shared_by_workers(void **state)
-{
-	(void) state;
-	choir_strategy *s = worker_strategy(2);
-	static reading l;
-	for (int w = 0; w < 2; w++) {
-		choir_distributed_dataset *data =
-				choir_strategy_distribute_dataset(s, choir_dataset_batch(worker_numbers(22), 4),
-						CHOIR_OPTIONS(choir_input_options, .per_replica_batches = true,
-								.workers = 2, .worker = w));
-		assert_int_equal(choir_distributed_dataset_cardinality(data), 2);
-		read_steps(data, 2, &l);
-		assert_int_equal(l.steps, 2);
-		assert_rows(&l, 0, ROWS(4, 4));
-		assert_int_equal(l.number[0][0][0], 8 * w);
-		assert_int_equal(l.number[0][1][0], 8 * w + 4);
-		if (w == 0)
-			assert_rows(&l, 1, ROWS(4, 2)); // 16 to 19, 20 and 21
-		else
-			assert_rows(&l, 1, ROWS(0, 0));
-	}
-	choir_strategy_free(s);
-}
-
 typedef struct {
 	int calls;
 	choir_input_context context[MOST_REPLICAS];
@@ -446,7 +421,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(batches_may_be_of_one_replica),
-		cmocka_unit_test(batches_of_one_replica_are_shared_by_workers),
 		cmocka_unit_test(a_function_makes_each_workers_dataset),
 		cmocka_unit_test(under_per_replica_each_replica_has_a_dataset),
 		cmocka_unit_test(combinations_of_options_that_cannot_be),

@@ -4,7 +4,6 @@
 #include "peers.h"
 #include "plain_kernels.h"
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/thread.h"
 #include "cluster/crew.h"
@@ -405,30 +404,14 @@ static const char *train_somehow(choir_strategy *s, int worker, void *user)
 			: "a failure without a text";
 }
 
-static void fail_later(choir_strategy_options *o, int worker, void *user)
-{
-	const uint64_t *n = user;
-	o->overlap = CHOIR_ON;
-	if (worker == 0)
-		chi_alloc_fail(*n, false);
-}
-
 // The n-th allocation of either worker fails: both end.
 static void test_memory(void **state)
 {
 	(void) state;
-	uint64_t n = 1;
-	const peers_job one = { .replicas = 2,
-		.place = { 2, "cpu:0" },
-		.fn = train_somehow,
-		.options = fail_later,
-		.user = &n };
-	for (bool failed = true; failed; n += 1 + n / 20) {
-		peers_run(&one);
-		failed = chi_alloc_failed();
-		chi_alloc_fail(0, false);
-	}
-	assert_true(n > 100);
+	const peers_job one = {
+		.replicas = 2, .place = { 2, "cpu:0" }, .fn = train_somehow, .options = with_overlap
+	};
+	peers_every_allocation(one, 20);
 }
 
 int main(void)

@@ -1,6 +1,7 @@
 // Workers, their strategies, and what they find wrong.
 #include "peers.h"
 
+#include "base/alloc.h"
 #include "cluster/crew.h"
 
 #include <setjmp.h>
@@ -23,6 +24,8 @@ static const char *be_worker(choir_cluster *c, int worker, void *user)
 		.cluster = c };
 	if (job->options != NULL)
 		job->options(&o, worker, job->user);
+	if (job->lacks > 0 && worker == 0)
+		chi_alloc_fail(job->lacks, false);
 	choir_strategy *s = choir_multi_worker_mirrored_strategy_new(&o);
 	const char *wrong = job->fn(s, worker, job->user);
 	if (wrong != NULL)
@@ -44,4 +47,15 @@ void peers_run(const peers_job *job)
 	if (job->bytes != NULL)
 		*job->bytes = sim_bytes(s);
 	sim_free(s);
+}
+
+void peers_every_allocation(peers_job job, uint64_t apart)
+{
+	bool failed = true;
+	for (job.lacks = 1; failed; job.lacks += 1 + job.lacks / apart) {
+		peers_run(&job);
+		failed = chi_alloc_failed();
+		chi_alloc_fail(0, false);
+	}
+	assert_true(job.lacks > 100);
 }

@@ -23,7 +23,10 @@ typedef struct {
 	// Changes worker's options before its strategy is made; may be NULL.
 	void (*options)(choir_strategy_options *o, int worker, void *user);
 	uint64_t *bytes; // becomes what went between workers; may be NULL
+	uint64_t lacks; // this allocation of all workers, from worker 0's strategy on, fails; 0: none
 } peers_job;
 
 // Fails the test with the worker and its text if one found something wrong.
 void peers_run(const peers_job *job);
+// With the n-th allocation failing, until none is left to fail; n grows by n / apart and 1.
+void peers_every_allocation(peers_job job, uint64_t apart);

@@ -478,14 +478,6 @@ static const char *train_somehow(choir_strategy *s, int worker, void *user)
 	return status == CHOIR_OK || choir_error()[0] != '\0' ? NULL : "a failure without a text";
 }
 
-static void fail_later(choir_strategy_options *o, int worker, void *user)
-{
-	const uint64_t *n = user;
-	(void) o;
-	if (worker == 0)
-		chi_alloc_fail(*n, false);
-}
-
 // One program from its beginning on, with every n-th allocation, more and more of them left out.
 typedef struct {
 	const program *program;
@@ -529,18 +521,8 @@ static void test_memory_of_programs(void **state)
 static void test_memory(void **state)
 {
 	(void) state;
-	uint64_t n = 1, step = 1;
-	const peers_job job = { .replicas = 4,
-		.place = { 2, "cpu:0,cpu:1" },
-		.fn = train_somehow,
-		.options = fail_later,
-		.user = &n };
-	for (bool failed = true; failed; n += step, step += n > 200) {
-		peers_run(&job);
-		failed = chi_alloc_failed();
-		chi_alloc_fail(0, false);
-	}
-	assert_true(n > 100);
+	const peers_job job = { .replicas = 4, .place = { 2, "cpu:0,cpu:1" }, .fn = train_somehow };
+	peers_every_allocation(job, 50);
 }
 
 int main(void)

@@ -43,15 +43,8 @@ static choir_status keep_room(chi_overlap *o, size_t nodes, const choir_collecti
 	if (!chi_size_multiply((size_t) c->elements, chi_dtype_size(c->dtype), &bytes) ||
 			!chi_size_multiply(nodes, bytes, &bytes))
 		return choir_fail(CHOIR_NO_MEMORY, "%s: too many elements", c->name);
-	if (bytes <= o->room)
-		return CHOIR_OK;
-	chi_free(o->memory);
-	o->room = 0;
-	o->memory = chi_alloc_aligned(bytes);
-	if (o->memory == NULL)
-		return choir_error_status();
-	o->room = bytes;
-	return CHOIR_OK;
+	o->memory = chi_keep_aligned(o->memory, &o->room, bytes);
+	return o->memory == NULL ? choir_error_status() : CHOIR_OK;
 }
 
 // This worker's nodes: a device alone has them, of several they are added up.

@@ -103,11 +103,7 @@ choir_status chi_snapshot_reserve(chi_snapshot *snapshot, choir_strategy *s)
 	if (!fits)
 		return choir_fail(CHOIR_NO_MEMORY, "save: more bytes than fit");
 	chi_state_memory *m = &snapshot->memory;
-	if (need <= m->bytes)
-		return CHOIR_OK;
-	chi_free(m->data); // before there are two
-	*m = (chi_state_memory){ .data = chi_alloc_aligned(need) };
-	m->bytes = m->data == NULL ? 0 : need;
+	m->data = chi_keep_aligned(m->data, &m->bytes, need);
 	return m->data == NULL ? choir_error_status() : CHOIR_OK;
 }
 

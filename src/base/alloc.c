@@ -80,14 +80,14 @@ void *chi_alloc_aligned(size_t bytes)
 	return p ? p : out_of_memory(bytes);
 }
 
-void *chi_keep_aligned(void *memory, size_t *room, size_t bytes)
+bool chi_keep(chi_kept *kept, size_t bytes)
 {
-	if (memory != NULL && bytes <= *room)
-		return memory;
-	chi_free(memory); // before there are two
-	memory = chi_alloc_aligned(bytes);
-	*room = memory == NULL ? 0 : bytes;
-	return memory;
+	if (kept->memory != NULL && bytes <= kept->room)
+		return true;
+	chi_free(kept->memory); // before there are two
+	kept->memory = chi_alloc_aligned(bytes);
+	kept->room = kept->memory == NULL ? 0 : bytes;
+	return kept->memory != NULL;
 }
 
 void *chi_alloc_lines(size_t count, size_t size)

@@ -15,9 +15,15 @@ void *chi_alloc_array(size_t count, size_t size);
 void *chi_alloc_aligned(size_t bytes);
 // As chi_alloc_array, but aligned to lines of the cache, for what has members that are.
 void *chi_alloc_lines(size_t count, size_t size);
-// Memory that is kept from call to call: memory, if it has room for so many bytes, else another
-// aligned piece in its place, without what was in it. NULL after a failure; then there is none.
-void *chi_keep_aligned(void *memory, size_t *room, size_t bytes);
+// Memory that is kept from call to call, aligned to 64 bytes; begins zeroed, ends with chi_free.
+// chi_keep makes it one of at least so many bytes; another piece lacks what was in the one before.
+// Where there is room nothing is written, so that others may use it meanwhile. False: a failure,
+// and there is none.
+typedef struct {
+	char *memory;
+	size_t room;
+} chi_kept;
+bool chi_keep(chi_kept *kept, size_t bytes);
 // As realloc; new memory is not zeroed. On failure p stays as it was.
 void *chi_realloc(void *p, size_t bytes);
 // Grows *array (of elements of size bytes) to hold at least need elements, doubling *room. On

@@ -87,7 +87,7 @@ void chi_peers_close(chi_peers *p)
 	chi_free(p->part);
 	chi_free(p->message);
 	chi_free(p->wait);
-	chi_free(p->memory);
+	chi_free(p->kept.memory);
 }
 
 choir_status chi_peers_give_up(chi_peers *p)
@@ -258,11 +258,10 @@ static choir_status make_room(summing *s)
 			!chi_size_round_up(packed, 64, &packed) || !chi_size_round_up(come, 64, &come) ||
 			!chi_size_add(packed, come, &room) || !chi_size_add(room, aside, &room))
 		return choir_fail(CHOIR_NO_MEMORY, "%s: too many elements", s->c->name);
-	p->memory = chi_keep_aligned(p->memory, &p->room, room);
-	if (p->memory == NULL)
+	if (!chi_keep(&p->kept, room))
 		return choir_error_status();
-	s->packed = nodes > 1 ? p->memory : NULL;
-	s->come = (char *) p->memory + packed;
+	s->packed = nodes > 1 ? p->kept.memory : NULL;
+	s->come = p->kept.memory + packed;
 	s->spare = s->come + come;
 	s->apart = s->spare + spare;
 	return CHOIR_OK;

@@ -7,6 +7,7 @@
 // and numbers of its own, whose exchanges go on beside those of the first.
 #pragma once
 
+#include "base/alloc.h"
 #include "choir/extend/cross.h"
 #include "cluster/message.h"
 
@@ -30,8 +31,7 @@ typedef struct chi_peers {
 	choir_part *part; // of all nodes, with their data while a sum is made
 	chi_message *message; // of each worker: one to it, and one from it
 	chi_message **wait; // of those that are on their way
-	void *memory; // for what others send, and what has to be packed; kept
-	size_t room;
+	chi_kept kept; // for what others send, and what has to be packed
 	chi_known_sum known[CHI_KNOWN_SUMS]; // each at the place of its key
 } chi_peers;
 

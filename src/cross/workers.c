@@ -26,12 +26,6 @@
 enum { BELOW, BETWEEN, ABOVE, MEETINGS };
 enum { MOST_BYTES = 64 << 10, BUNDLE_BYTES = 1 << 20 }; // of a sum in a bundle, and of that
 
-// Memory that is kept, and grown before a collective is worked on.
-typedef struct {
-	char *memory;
-	size_t room;
-} kept;
-
 typedef struct {
 	const choir_group *group;
 	chi_peers *peers;
@@ -45,7 +39,7 @@ typedef struct {
 	choir_part *part; // this worker's nodes
 	char *spare; // of each member, for slices on the levels of the tree
 	chi_mutex lock; // of growing what is kept
-	kept parts, node, total;
+	chi_kept parts, node, total;
 	const char *sum; // of the collective under way
 	// Alone: what was joined, and of what was exchanged the sums; the ticket that is waited for.
 	const choir_collective *waits[CHI_MEETING_SLOTS];
@@ -144,15 +138,14 @@ static void close_workers(void *self)
 
 // Room for so many times the elements of c. Nobody looks at what an earlier collective left there:
 // all of its pieces are done before anybody gets to this one's.
-static choir_status keep_room(workers *w, kept *k, size_t times, const choir_collective *c)
+static choir_status keep_room(workers *w, chi_kept *k, size_t times, const choir_collective *c)
 {
 	size_t bytes;
 	if (!chi_size_multiply((size_t) c->elements, chi_dtype_size(c->dtype), &bytes) ||
 			!chi_size_multiply(times, bytes, &bytes))
 		return choir_fail(CHOIR_NO_MEMORY, "%s: too many elements", c->name);
 	chi_mutex_lock(&w->lock);
-	k->memory = chi_keep_aligned(k->memory, &k->room, bytes);
-	const bool there = k->memory != NULL;
+	const bool there = chi_keep(k, bytes);
 	chi_mutex_unlock(&w->lock);
 	return there ? CHOIR_OK : choir_error_status();
 }

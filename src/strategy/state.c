@@ -65,8 +65,8 @@ static bool give_memory(const chi_state *s, chi_state_entry *e)
 	chi_state_memory *m = s->memory;
 	size_t bytes = 0;
 	e->borrowed = m != NULL && chi_size_round_up(e->bytes, CHI_LINE, &bytes) &&
-			bytes <= m->bytes - m->used;
-	e->data = e->borrowed ? m->data + m->used : chi_alloc_aligned(e->bytes);
+			bytes <= m->kept.room - m->used;
+	e->data = e->borrowed ? m->kept.memory + m->used : chi_alloc_aligned(e->bytes);
 	if (e->borrowed)
 		m->used += bytes;
 	return e->data != NULL;

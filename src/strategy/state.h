@@ -4,6 +4,7 @@
 // its copies and no page faults.
 #pragma once
 
+#include "base/alloc.h"
 #include "choir/variable.h"
 
 #include <stdbool.h>
@@ -12,8 +13,8 @@
 
 // Memory that was made before it is needed, for the entries of one save.
 typedef struct {
-	char *data;
-	size_t bytes, used;
+	chi_kept kept;
+	size_t used;
 } chi_state_memory;
 
 typedef struct {

@@ -169,20 +169,23 @@ static void test_one_fails_among_threads(void **state)
 static void test_memory_is_kept(void **state)
 {
 	(void) state;
-	size_t room = 0;
-	char *first = chi_keep_aligned(NULL, &room, 100);
-	assert_non_null(first);
-	assert_int_equal(room, 100);
-	assert_ptr_equal(chi_keep_aligned(first, &room, 40), first);
-	assert_int_equal(room, 100);
-	char *more = chi_keep_aligned(first, &room, 1000);
-	assert_int_equal((uintptr_t) more % 64, 0);
-	assert_int_equal(room, 1000);
-	memset(more, 1, 1000);
+	chi_kept kept = { 0 };
+	assert_true(chi_keep(&kept, 100));
+	assert_non_null(kept.memory);
+	assert_int_equal(kept.room, 100);
+	const char *const first = kept.memory;
+	assert_true(chi_keep(&kept, 40));
+	assert_ptr_equal(kept.memory, first);
+	assert_int_equal(kept.room, 100);
+	assert_true(chi_keep(&kept, 1000));
+	assert_int_equal((uintptr_t) kept.memory % 64, 0);
+	assert_int_equal(kept.room, 1000);
+	memset(kept.memory, 1, 1000);
 	chi_alloc_fail(1, false);
-	assert_null(chi_keep_aligned(more, &room, 2000)); // more is gone
+	assert_false(chi_keep(&kept, 2000)); // what there was is gone
 	chi_alloc_fail(0, false);
-	assert_int_equal(room, 0);
+	assert_null(kept.memory);
+	assert_int_equal(kept.room, 0);
 	assert_int_equal(choir_error_status(), CHOIR_NO_MEMORY);
 }
 

@@ -122,7 +122,7 @@ void chi_instance_free(chi_instance *in)
 	for (size_t i = 0; i < in->shared_room; i++) {
 		chi_free(in->shared[i].landing);
 		chi_free(in->shared[i].squares);
-		chi_free(in->shared[i].rows.memory);
+		chi_free(in->shared[i].rows.kept.memory);
 		chi_free(in->shared[i].rows.each);
 		chi_free(in->shared[i].rows.bytes);
 	}

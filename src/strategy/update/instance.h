@@ -1,6 +1,7 @@
 // One update on its way, from the first gradient that is given to the last slice that is written.
 #pragma once
 
+#include "base/alloc.h"
 #include "strategy/update/apply.h"
 #include "strategy/update/early.h"
 
@@ -29,8 +30,7 @@ typedef struct {
 	int64_t *row; // ascending, each once
 	char *values;
 	char *laid;
-	void *memory;
-	size_t room;
+	chi_kept kept; // of all of these
 	int64_t *each; // rows of each replica of all workers
 	size_t *bytes; // of each worker, of what is exchanged
 } chi_merged_rows;

@@ -28,8 +28,7 @@ struct chi_overlap {
 	chi_gate event; // its word moves whenever the thread should look again
 	chi_atomic32 leave, end; // not zero: leave the instance; end the thread
 	choir_part *node; // this worker's
-	char *memory; // of all of them, where several devices have parts of each
-	size_t room;
+	chi_kept kept; // memory of all of them, where several devices have parts of each
 	char *spare;
 	double handover; // seconds
 };
@@ -43,8 +42,7 @@ static choir_status keep_room(chi_overlap *o, size_t nodes, const choir_collecti
 	if (!chi_size_multiply((size_t) c->elements, chi_dtype_size(c->dtype), &bytes) ||
 			!chi_size_multiply(nodes, bytes, &bytes))
 		return choir_fail(CHOIR_NO_MEMORY, "%s: too many elements", c->name);
-	o->memory = chi_keep_aligned(o->memory, &o->room, bytes);
-	return o->memory == NULL ? choir_error_status() : CHOIR_OK;
+	return chi_keep(&o->kept, bytes) ? CHOIR_OK : choir_error_status();
 }
 
 // This worker's nodes: a device alone has them, of several they are added up.
@@ -60,11 +58,11 @@ static choir_status find_nodes(chi_overlap *o, const chi_early_sum *s, const cho
 								   "%s: the parts of this worker are not its nodes", c->name);
 	}
 	CHOIR_TRY(keep_room(o, n, c));
+	char *const memory = o->kept.memory;
 	for (size_t i = 0; i < n; i++)
-		o->node[i].data = o->memory + i * bytes;
+		o->node[i].data = memory + i * bytes;
 	for (int64_t first = 0; first < c->elements; first += CHI_WAY_SLICE)
-		CHOIR_TRY(
-				chi_walk_nodes(s->c, o->strategy->lanes, first, n, o->node, o->memory, o->spare));
+		CHOIR_TRY(chi_walk_nodes(s->c, o->strategy->lanes, first, n, o->node, memory, o->spare));
 	*nodes = o->node;
 	return CHOIR_OK;
 }
@@ -314,7 +312,7 @@ void chi_overlap_close(choir_strategy *s)
 	}
 	chi_peers_close(&o->peers);
 	chi_free(o->node);
-	chi_free(o->memory);
+	chi_free(o->kept.memory);
 	chi_free(o->spare);
 	chi_free(o);
 	s->overlap = NULL;

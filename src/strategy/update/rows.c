@@ -129,10 +129,9 @@ static choir_status lay_out(
 			!place(&end, laid, chi_dtype_size(v->dtype), &at[5]) ||
 			!place(&end, come, row, &at[6]))
 		return choir_fail(CHOIR_NO_MEMORY, "variable \"%s\": too many rows", v->name);
-	m->memory = chi_keep_aligned(m->memory, &m->room, end);
-	if (m->memory == NULL)
+	if (!chi_keep(&m->kept, end))
 		return choir_error_status();
-	char *base = m->memory;
+	char *base = m->kept.memory;
 	*l = (layout){ (void *) (base + at[0]), (void *) (base + at[1]), (void *) (base + at[2]),
 		base + at[6], (void *) (base + at[3]), base + at[4], base + at[5] };
 	return CHOIR_OK;

@@ -258,12 +258,12 @@ static choir_status start(choir_checkpoint_manager *m, void (*fn)(void *arg))
 static void make_ready(choir_checkpoint_manager *m)
 {
 	chi_error before;
-	const size_t bytes = m->snapshot.memory.bytes;
+	const size_t bytes = m->snapshot.memory.kept.room;
 	if (!m->o.asynchronous || !writes(m) || chi_strategy_check(m->strategy) != CHOIR_OK)
 		return;
 	chi_error_save(&before);
 	if (chi_snapshot_reserve(&m->snapshot, m->strategy) == CHOIR_OK &&
-			m->snapshot.memory.bytes > bytes)
+			m->snapshot.memory.kept.room > bytes)
 		m->touching = start(m, touch_behind) == CHOIR_OK;
 	chi_error_restore(&before);
 }

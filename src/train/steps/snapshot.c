@@ -102,15 +102,14 @@ choir_status chi_snapshot_reserve(chi_snapshot *snapshot, choir_strategy *s)
 	chi_mutex_unlock(&s->lock);
 	if (!fits)
 		return choir_fail(CHOIR_NO_MEMORY, "save: more bytes than fit");
-	chi_state_memory *m = &snapshot->memory;
-	m->data = chi_keep_aligned(m->data, &m->bytes, need);
-	return m->data == NULL ? choir_error_status() : CHOIR_OK;
+	return chi_keep(&snapshot->memory.kept, need) ? CHOIR_OK : choir_error_status();
 }
 
 void chi_snapshot_touch(chi_snapshot *snapshot)
 {
-	if (snapshot->memory.bytes > 0)
-		memset(snapshot->memory.data, 0, snapshot->memory.bytes);
+	const chi_kept *kept = &snapshot->memory.kept;
+	if (kept->room > 0)
+		memset(kept->memory, 0, kept->room);
 }
 
 // ---- Taking.
@@ -204,7 +203,7 @@ void chi_snapshot_free(chi_snapshot *snapshot)
 {
 	chi_state_free(&snapshot->weights);
 	chi_state_free(&snapshot->state);
-	chi_free(snapshot->memory.data);
+	chi_free(snapshot->memory.kept.memory);
 	snapshot->memory = (chi_state_memory){ 0 };
 }
 

@@ -237,12 +237,15 @@ static int fitting_steps(const choir_distributed_dataset *data)
 	return bytes < BYTES / MOST_STEPS ? MOST_STEPS : (int) (BYTES / bytes);
 }
 
-// Gives data its i-th feed; d is taken over.
+// Gives data its i-th feed; d is taken over. Feeds' batches may differ: the largest needs room.
 static choir_status add_feed(choir_distributed_dataset *data, int i, choir_dataset *d)
 {
+	const int64_t before = data->room;
 	CHOIR_TRY(chi_feed_init(&data->feed[i], d));
 	if (!find_room(data, data->feed[i].spec->batch))
 		return choir_fail(CHOIR_INVALID, "distribute_dataset: batches larger than any memory");
+	if (data->room < before)
+		data->room = before;
 	return check_room(data);
 }
 
@@ -311,9 +314,9 @@ static choir_distributed_dataset *make(
 		choir_dataset_free(d);
 		return NULL;
 	}
-	const uint64_t signature = chi_dataset_signature(d);
 	if ((d = in_batches(d, o.global_batch)) == NULL)
 		return NULL;
+	const uint64_t signature = chi_dataset_signature(d); // of all workers: not of what one reads
 	choir_distributed_dataset *data = new_data(s, &o, 1);
 	if (data == NULL || chi_input_shard(data, d) != CHOIR_OK) {
 		choir_dataset_free(d);

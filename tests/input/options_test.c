@@ -117,6 +117,31 @@ static void under_per_replica_each_replica_has_a_dataset(void **state)
 	choir_strategy_free(s);
 }
 
+static choir_dataset *make_unequal(const choir_input_context *c, void *user)
+{
+	(void) user;
+	return choir_dataset_batch(worker_numbers(MOST), c->input_pipeline == 0 ? 40 : 2);
+}
+
+// The largest batch needs room, whichever replica has it.
+static void replicas_datasets_may_have_batches_of_their_own(void **state)
+{
+	(void) state;
+	choir_strategy *s = worker_strategy(2);
+	static reading l;
+	read_steps(choir_strategy_distribute_datasets_from_function(s, make_unequal, NULL,
+					   CHOIR_OPTIONS(
+							   choir_input_options, .replication = CHOIR_REPLICATION_PER_REPLICA)),
+			2, &l);
+	assert_int_equal(l.steps, MOST / 2);
+	assert_rows(&l, 0, ROWS(40, 2));
+	assert_rows(&l, 1, ROWS(MOST - 40, 2));
+	assert_rows(&l, 2, ROWS(0, 2));
+	assert_int_equal(l.number[0][0][39], 39);
+	assert_int_equal(l.number[1][1][1], 3);
+	choir_strategy_free(s);
+}
+
 // spec: D4, E32, E33, 2.19
 static void combinations_of_options_that_cannot_be(void **state)
 {
@@ -423,6 +448,7 @@ int main(void)
 		cmocka_unit_test(batches_may_be_of_one_replica),
 		cmocka_unit_test(a_function_makes_each_workers_dataset),
 		cmocka_unit_test(under_per_replica_each_replica_has_a_dataset),
+		cmocka_unit_test(replicas_datasets_may_have_batches_of_their_own),
 		cmocka_unit_test(combinations_of_options_that_cannot_be),
 		cmocka_unit_test(without_a_buffer_only_what_a_step_needs_is_read),
 		cmocka_unit_test(what_is_read_ahead_changes_nothing),

@@ -125,10 +125,11 @@ choir_distributed_dataset *choir_strategy_distribute_datasets_from_function(
 // is NULL, and is made (free it with choir_values_free), or an earlier one, and is refilled: the
 // tensors in it die, their memory is used again, and reading on and on allocates nothing.
 // CHOIR_OK; CHOIR_END after the last batch, now and until the rewind; or an error, of the
-// dataset or of memory, after which the dataset stays failed until the rewind. Other than with
-// CHOIR_OK *batch is empty. CHOIR_STATE: inside a replica, where each replica would take a batch
-// of its own. CHOIR_INVALID: *batch belongs to another strategy; batches of different shapes came
-// together in one global batch.
+// dataset or of memory, after which the dataset stays failed until the rewind, on all workers that
+// are in step: the others have CHOIR_CANCELLED. A rewind or restore that has failed on one is told
+// to them when it asks for the next batch. Other than with CHOIR_OK *batch is empty. CHOIR_STATE:
+// inside a replica, where each replica would take a batch of its own. CHOIR_INVALID: *batch
+// belongs to another strategy; batches of different shapes came together in one global batch.
 CHOIR_MUST_CHECK choir_status choir_distributed_dataset_next(
 		choir_distributed_dataset *data, choir_values **batch);
 
@@ -152,12 +153,14 @@ typedef struct choir_input_position {
 	int64_t marks;
 	int64_t mark[CHOIR_INPUT_MARKS][CHOIR_INPUT_MARK_NUMBERS];
 } choir_input_position;
-// What was read ahead does not count. A position of an older program, which is shorter, is filled
-// as far as it goes.
+// What was read ahead does not count. Of a dataset that is failed it is where the step that has
+// failed began, or where the rewind or restore was to go: nothing is passed over that was not
+// handed out. A position of an older program, which is shorter, is filled as far as it goes.
 CHOIR_MUST_CHECK choir_status choir_distributed_dataset_save(
 		const choir_distributed_dataset *data, choir_input_position *position);
 // The batch that comes next is the one that came next there, bit by bit; with the same global
-// batch and the policy DATA, or one worker, also at another number of replicas and workers.
+// batch and the policy DATA, or one worker, also at another number of replicas and workers. (A
+// global batch over single examples is a step of the dataset.)
 // Sources and steps that can jump do; the others (functions, filters, shuffles of streams) are
 // read up to there, which costs what reading them had cost. CHOIR_INVALID: the position is of a
 // dataset with other steps, seeds or columns, or its numbers are none that saving gives, and then

@@ -72,8 +72,10 @@ struct choir_distributed_dataset {
 	int64_t pass; // that the program is in: who reads ahead may be in the next one
 	int64_t all; // examples of the step that is made, of all workers as far as they are in step
 	chi_error failure; // of a step, until the rewind; status CHOIR_OK: none
+	bool untold; // the other workers, with which the step is, do not know of it
+	choir_input_position before; // where the step that is read, or has failed, began
 	chi_ahead *ahead; // NULL: nothing is read ahead
-	uint64_t signature; // of the dataset as it was given
+	uint64_t signature; // of the dataset as it was given, in batches
 	chi_input_word *words; // of each worker that is in step; NULL: there are no others
 	int64_t *rows; // of each replica, of the batch that is made
 	choir_column *column; // what a replica gets, for who asks

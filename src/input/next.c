@@ -93,6 +93,13 @@ static choir_status deal(choir_distributed_dataset *data, choir_values *set, chi
 	return CHOIR_OK;
 }
 
+static void where(const choir_distributed_dataset *data, choir_input_position *p)
+{
+	if (!chi_ahead_where(data->ahead, p))
+		chi_feed_where(&data->feed[0], p);
+	p->steps = data->steps;
+}
+
 // The next step in which anybody has an example. A worker whose data have ended takes part
 // without any, as long as others have some; and so does one that has failed before it could read,
 // to tell them.
@@ -100,6 +107,8 @@ static choir_status read_step(choir_distributed_dataset *data, chi_target *to, c
 {
 	choir_status status = own;
 	do {
+		if (!data->untold) // else it is where the rewind or restore was to go
+			where(data, &data->before);
 		to->step = data->steps;
 		if (status == CHOIR_OK)
 			status = data->ahead != NULL ? chi_ahead_take(data->ahead, to)
@@ -123,12 +132,14 @@ static choir_status fill(choir_distributed_dataset *data, choir_values *set, cho
 							  : status;
 }
 
-// Until the rewind it stays failed, on all workers: a step may be lost.
-static choir_status keep(choir_distributed_dataset *data, choir_status status)
+// Until the rewind it stays failed, on all workers: a step may be lost. A failure that the others
+// have not heard of is told in the next step, in which they take part.
+static choir_status keep(choir_distributed_dataset *data, choir_status status, bool told)
 {
 	data->failure.status = CHOIR_OK;
 	if (status != CHOIR_OK && status != CHOIR_END)
 		chi_error_save(&data->failure);
+	data->untold = data->failure.status != CHOIR_OK && !told && data->strategy->peers != NULL;
 	return status;
 }
 
@@ -137,17 +148,20 @@ choir_status choir_distributed_dataset_next(choir_distributed_dataset *data, cho
 	CHOIR_TRY(need_data(data, "next"));
 	CHOIR_TRY(chi_strategy_check(data->strategy));
 	CHOIR_TRY(chi_context_need_cross(data->strategy, "the next batch of a distributed dataset"));
-	const choir_status ready = ready_batch(data, batch);
+	choir_status ready = ready_batch(data, batch);
 	if (ready != CHOIR_OK && data->strategy->peers == NULL)
 		return ready; // nothing was read
 	if (data->failure.status != CHOIR_OK) {
 		chi_error_restore(&data->failure);
-		return data->failure.status;
+		ready = data->failure.status;
+		if (!data->untold)
+			return ready;
 	}
 	chi_fpenv host; // of a host that flushes to zero, say: the data must not depend on it
 	chi_fpenv_enter(&host);
 	chi_trace_begin(CHOIR_TRACE_INPUT, "next batch");
-	const choir_status status = keep(data, fill(data, ready == CHOIR_OK ? *batch : NULL, ready));
+	const choir_status status =
+			keep(data, fill(data, ready == CHOIR_OK ? *batch : NULL, ready), true);
 	if (ready == CHOIR_OK && status != CHOIR_OK)
 		choir_values_clear(*batch);
 	chi_trace_end();
@@ -163,6 +177,8 @@ choir_status choir_distributed_dataset_rewind(choir_distributed_dataset *data)
 	data->steps = 0;
 	choir_status status = CHOIR_OK;
 	int64_t pass = 0;
+	chi_fpenv host;
+	chi_fpenv_enter(&host); // a function of the program may go to its start
 	chi_trace_begin(CHOIR_TRACE_INPUT, "rewind");
 	const bool begun = data->ahead != NULL && chi_ahead_rewind(data->ahead, &pass);
 	if (data->ahead == NULL)
@@ -170,8 +186,10 @@ choir_status choir_distributed_dataset_rewind(choir_distributed_dataset *data)
 	for (int i = 0; !begun && status == CHOIR_OK && i < data->feeds; i++)
 		status = chi_feed_begin(&data->feed[i], pass);
 	data->pass = pass;
+	data->before = (choir_input_position){ .pass = pass };
 	chi_trace_end();
-	return keep(data, status);
+	chi_fpenv_leave(&host);
+	return keep(data, status, false);
 }
 
 // Positions of programs that knew no marks are shorter.
@@ -192,10 +210,11 @@ choir_status choir_distributed_dataset_save(
 	CHOIR_TRY(chi_context_need_cross(data->strategy, "saving where a distributed dataset stands"));
 	CHOIR_TRY(check_size("save", position));
 	choir_input_position all = { .size = position->size };
-	if (!chi_ahead_where(data->ahead, &all))
-		chi_feed_where(&data->feed[0], &all);
+	if (data->failure.status != CHOIR_OK)
+		all = data->before; // what the failed step has read was not handed out
+	else
+		where(data, &all);
 	all.size = position->size;
-	all.steps = data->steps;
 	all.signature = (int64_t) data->signature;
 	memcpy(position, &all, position->size);
 	return CHOIR_OK;
@@ -238,5 +257,11 @@ choir_status choir_distributed_dataset_restore(
 	chi_ahead_halt(data->ahead);
 	data->steps = p.steps;
 	data->pass = p.pass;
-	return keep(data, data->feeds > 1 ? go_each(data, &p) : chi_feed_go(&data->feed[0], &p));
+	data->before = p;
+	chi_fpenv host; // what lies before is read and computed, and a cache keeps it
+	chi_fpenv_enter(&host);
+	const choir_status status =
+			data->feeds > 1 ? go_each(data, &p) : chi_feed_go(&data->feed[0], &p);
+	chi_fpenv_leave(&host);
+	return keep(data, status, false);
 }

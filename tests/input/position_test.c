@@ -13,6 +13,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <fenv.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -156,10 +157,15 @@ static void positions_of_other_data_are_refused(void **state)
 	choir_strategy *s = mirrored(2);
 	choir_distributed_dataset *data = dealt(s, choir_dataset_shuffle(count(), 10, 3), 1, 0);
 	choir_distributed_dataset *other = dealt(s, choir_dataset_shuffle(count(), 10, 4), 1, 0);
+	choir_distributed_dataset *larger =
+			choir_strategy_distribute_dataset(s, choir_dataset_shuffle(count(), 10, 3),
+					CHOIR_OPTIONS(choir_input_options, .global_batch = GLOBAL + 1));
 	choir_input_position p = { .size = sizeof p }, wrong;
 	int64_t found[MOST];
 	assert_int_equal(choir_distributed_dataset_save(data, &p), CHOIR_OK);
 	assert_int_equal(choir_distributed_dataset_restore(other, &p), CHOIR_INVALID);
+	assert_non_null(strstr(choir_error(), "other steps, seeds or columns"));
+	assert_int_equal(choir_distributed_dataset_restore(larger, &p), CHOIR_INVALID);
 	assert_non_null(strstr(choir_error(), "other steps, seeds or columns"));
 	assert_int_equal(read_on(other, 2, 1, found), GLOBAL); // nothing has changed
 	wrong = p;
@@ -214,6 +220,118 @@ static void datasets_of_a_function_go_on_too(void **state)
 			assert_int_equal(read_on(other, 2, MOST, found), n);
 			assert_memory_equal(found, expected, (size_t) n * sizeof found[0]);
 		}
+	choir_strategy_free(s);
+}
+
+// ---- After a failure.
+
+enum { TORN = 4 * GLOBAL + 4 };
+
+static choir_status torn(int64_t position, void *const out[], void *user)
+{
+	if (*(const bool *) user && position >= TORN)
+		return choir_fail(CHOIR_IO, "torn");
+	return count_up(position, out, NULL);
+}
+
+static choir_distributed_dataset *tearing(choir_strategy *s, int buffer, bool *tears)
+{
+	return choir_strategy_distribute_dataset(s,
+			choir_dataset_batch(choir_function_dataset_new(1, &number, torn, tears), 4),
+			CHOIR_OPTIONS(choir_input_options, .global_batch = GLOBAL, .buffer = buffer));
+}
+
+// Its first examples had been read, and nobody got them.
+static void what_a_failed_step_has_read_comes_again(void **state)
+{
+	(void) state;
+	choir_strategy *two = mirrored(2), *three = mirrored(3);
+	static bool yes = true, no = false;
+	for (int buffer = -1; buffer < 3; buffer++) {
+		choir_input_position p = { .size = sizeof p };
+		int64_t found[MOST];
+		choir_distributed_dataset *data = tearing(two, buffer, &yes);
+		assert_int_equal(read_on(data, 2, MOST, found), 4 * GLOBAL);
+		assert_int_equal(choir_distributed_dataset_save(data, &p), CHOIR_OK);
+		assert_int_equal(p.steps, 4);
+		assert_int_equal(p.elements * 4 + p.examples, 4 * GLOBAL);
+		data = tearing(three, buffer, &no);
+		assert_int_equal(choir_distributed_dataset_restore(data, &p), CHOIR_OK);
+		assert_int_equal(read_on(data, 3, 1, found), GLOBAL);
+		for (int i = 0; i < GLOBAL; i++)
+			assert_int_equal(found[i], 4 * GLOBAL + i);
+	}
+	choir_strategy_free(two);
+	choir_strategy_free(three);
+}
+
+static void where_a_failed_restore_was_to_go_is_saved(void **state)
+{
+	(void) state;
+	choir_strategy *s = mirrored(2);
+	choir_distributed_dataset *data = dealt(s, count(), 1, 0);
+	choir_input_position p = { .size = sizeof p }, wrong, found = { .size = sizeof found };
+	assert_int_equal(choir_distributed_dataset_save(data, &p), CHOIR_OK);
+	wrong = p;
+	wrong.elements = N;
+	wrong.steps = wrong.pass = 3;
+	assert_int_equal(choir_distributed_dataset_restore(data, &wrong), CHOIR_INVALID);
+	assert_int_equal(choir_distributed_dataset_save(data, &found), CHOIR_OK);
+	assert_memory_equal(&found, &wrong, sizeof found);
+	assert_int_equal(choir_distributed_dataset_restore(data, &p), CHOIR_OK);
+	assert_int_equal(choir_distributed_dataset_save(data, &found), CHOIR_OK);
+	assert_int_equal(found.elements, 0);
+	choir_strategy_free(s);
+}
+
+// ---- The host's rounding.
+
+static choir_distributed_dataset *cached_thirds(choir_strategy *s)
+{
+	static const float x[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 };
+	const choir_column column = { "x", CHOIR_F32, CHOIR_SCALAR, x };
+	return choir_strategy_distribute_dataset(s,
+			choir_dataset_batch(
+					choir_dataset_cache(
+							choir_dataset_to_float(
+									choir_memory_dataset_new(12, 1, &column, false), "x", 1 / 3.0),
+							NULL),
+					6),
+			CHOIR_OPTIONS(choir_input_options, .global_batch = 4));
+}
+
+static void next_thirds(choir_distributed_dataset *data, choir_values **batch, float to[4])
+{
+	assert_int_equal(choir_distributed_dataset_next(data, batch), CHOIR_OK);
+	choir_tensor *t = choir_value_local(choir_values_find(*batch, "x"), 0);
+	assert_int_equal(choir_tensor_shape(t)->dim[0], 4);
+	memcpy(to, choir_tensor_data(t), 4 * sizeof to[0]);
+}
+
+// What is computed on the way to a place is what reading up to there computes.
+static void restoring_does_not_round_as_the_host_does(void **state)
+{
+	(void) state;
+	choir_strategy *s = mirrored(1);
+	choir_distributed_dataset *data = cached_thirds(s), *other = cached_thirds(s);
+	choir_values *batch = NULL;
+	choir_input_position p = { .size = sizeof p };
+	float skipped[4], expected[2][4], found[2][4];
+	next_thirds(data, &batch, skipped);
+	assert_int_equal(choir_distributed_dataset_save(data, &p), CHOIR_OK);
+	assert_int_equal(p.examples, 4); // which the restore reads with two more
+	next_thirds(data, &batch, expected[0]);
+	next_thirds(data, &batch, expected[1]);
+	fesetround(FE_UPWARD);
+	const choir_status status = choir_distributed_dataset_restore(other, &p);
+	const int mode = fegetround();
+	fesetround(FE_TONEAREST);
+	assert_int_equal(status, CHOIR_OK);
+	assert_int_equal(mode, FE_UPWARD);
+	next_thirds(other, &batch, found[0]);
+	next_thirds(other, &batch, found[1]);
+	assert_memory_equal(found, expected, sizeof found);
+	choir_values_free(batch);
 	choir_strategy_free(s);
 }
 
@@ -341,6 +459,9 @@ int main(void)
 		cmocka_unit_test(every_pair_goes_on_at_other_numbers_of_replicas_and_workers),
 		cmocka_unit_test(positions_of_other_data_are_refused),
 		cmocka_unit_test(datasets_of_a_function_go_on_too),
+		cmocka_unit_test(what_a_failed_step_has_read_comes_again),
+		cmocka_unit_test(where_a_failed_restore_was_to_go_is_saved),
+		cmocka_unit_test(restoring_does_not_round_as_the_host_does),
 		cmocka_unit_test(files_are_not_read_up_to_there),
 		cmocka_unit_test(buffers_cost_what_they_hold),
 	};

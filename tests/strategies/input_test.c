@@ -348,6 +348,41 @@ static void a_failure_of_one_is_one_of_all(void **state)
 	}
 }
 
+// Worker 1 alone cannot go where it is to go; the others hear of it in the next step.
+static const char *go_apart(choir_strategy *s, int worker, void *user)
+{
+	const choir_status *expected = user;
+	choir_values *batch = NULL;
+	choir_input_position p = { .size = sizeof p };
+	choir_distributed_dataset *data =
+			s == NULL ? NULL : choir_strategy_distribute_dataset(s, twenty_three(worker), NULL);
+	if (data == NULL || choir_distributed_dataset_save(data, &p) != CHOIR_OK)
+		return choir_error();
+	p.elements = worker == 1 ? 100 : 1;
+	p.steps = 1;
+	choir_status status = choir_distributed_dataset_restore(data, &p);
+	if (status != (worker == 1 ? CHOIR_INVALID : CHOIR_OK))
+		return "the restore is not what it should be";
+	for (int i = 0; i < 2; i++) { // it stays, and nobody waits for the others
+		status = choir_distributed_dataset_next(data, &batch);
+		if (status != expected[worker] || strstr(choir_error(), "5 elements") == NULL)
+			return "not all have failed";
+	}
+	status = choir_distributed_dataset_rewind(data);
+	if (status == CHOIR_OK)
+		status = choir_distributed_dataset_next(data, &batch);
+	choir_values_free(batch);
+	return status == CHOIR_OK ? NULL : choir_error();
+}
+
+static void a_failed_restore_of_one_is_told_to_all(void **state)
+{
+	(void) state;
+	static choir_status expected[] = { CHOIR_CANCELLED, CHOIR_INVALID, CHOIR_CANCELLED };
+	peers_run(&(peers_job){
+			.replicas = 3, .place = { 3, "cpu:0" }, .seed = 1, .fn = go_apart, .user = expected });
+}
+
 static choir_dataset *worker_2_has_less(int worker)
 {
 	return choir_dataset_batch(
@@ -544,6 +579,7 @@ int main(void)
 		cmocka_unit_test(files_of_unequal_lengths_end_together),
 		cmocka_unit_test(means_count_what_is_there),
 		cmocka_unit_test(a_failure_of_one_is_one_of_all),
+		cmocka_unit_test(a_failed_restore_of_one_is_told_to_all),
 		cmocka_unit_test(data_that_differ_under_data_are_found),
 		cmocka_unit_test(all_make_it_or_none),
 		cmocka_unit_test(arrays_of_the_first_worker_are_all_workers),

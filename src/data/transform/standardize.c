@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/fpenv.h"
 #include "choir/dataset.h"
 
 typedef struct {
@@ -106,10 +107,13 @@ choir_dataset *choir_dataset_standardize(choir_dataset *from, const char *column
 	if (!s->mean)
 		return (choir_dataset_free(d), NULL);
 	s->factor = s->mean + n;
+	chi_fpenv host;
+	chi_fpenv_enter(&host);
 	for (size_t k = 0; k < n; k++) {
 		s->mean[k] = mean[k];
 		s->factor[k] = deviation[k] > 0 ? 1 / deviation[k] : 1;
 	}
+	chi_fpenv_leave(&host);
 	return d;
 }
 
@@ -156,6 +160,8 @@ choir_status choir_dataset_moments(
 	sums *sum = chi_alloc_array(n, sizeof *sum);
 	if (!sum)
 		return CHOIR_NO_MEMORY;
+	chi_fpenv host; // which what is read does not depend on elsewhere either
+	chi_fpenv_enter(&host);
 	choir_status status = add_pass(d, at, n, sum, &count);
 	if (status == CHOIR_OK && count == 0)
 		status =
@@ -166,5 +172,6 @@ choir_status choir_dataset_moments(
 	}
 	chi_free(sum);
 	const choir_status back = chi_dataset_begin(d, d->pass);
+	chi_fpenv_leave(&host);
 	return status == CHOIR_OK ? back : status;
 }

@@ -1,6 +1,7 @@
 // Standardisation: moments by hand and over batches, what is applied, and wrong use.
 #include "data/elements.h"
 
+#include <fenv.h>
 #include <string.h>
 
 static const float numbers[][2] = { { 1, 1e6f }, { 2, 1e6f }, { 3, 1e6f }, { 6, 1e6f } };
@@ -26,6 +27,34 @@ static void moments_by_hand(void **state)
 			d = choir_dataset_batch(d, 3);
 	}
 	choir_dataset_free(d);
+}
+
+// However the host rounds: thirds are made, their mean, and what is divided by.
+static void the_hosts_rounding_does_not_matter(void **state)
+{
+	static const float x[] = { 1, 2, 4 };
+	const choir_column c = { "x", CHOIR_F32, CHOIR_SCALAR, x };
+	const int modes[] = { FE_TONEAREST, FE_UPWARD };
+	float mean[2], deviation[2], applied[2];
+	(void) state;
+	for (int i = 0; i < 2; i++) {
+		chi_element e = { .column = { &applied[i] }, .capacity = 1 };
+		choir_dataset *d =
+				choir_dataset_to_float(choir_memory_dataset_new(3, 1, &c, false), "x", 1 / 3.0);
+		fesetround(modes[i]);
+		const choir_status status = choir_dataset_moments(d, "x", 1, &mean[i], &deviation[i]);
+		const float by = 3;
+		d = choir_dataset_standardize(d, "x", 1, mean, &by);
+		const int after = fegetround();
+		fesetround(FE_TONEAREST);
+		assert_int_equal(status, CHOIR_OK);
+		assert_int_equal(after, modes[i]);
+		assert_int_equal(chi_dataset_next(d, &e), CHOIR_OK);
+		choir_dataset_free(d);
+	}
+	assert_memory_equal(&mean[0], &mean[1], sizeof mean[0]);
+	assert_memory_equal(&deviation[0], &deviation[1], sizeof deviation[0]);
+	assert_memory_equal(&applied[0], &applied[1], sizeof applied[0]);
 }
 
 static void it_is_applied(void **state)
@@ -99,6 +128,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(moments_by_hand),
+		cmocka_unit_test(the_hosts_rounding_does_not_matter),
 		cmocka_unit_test(it_is_applied),
 		cmocka_unit_test(it_is_misused),
 		cmocka_unit_test(every_allocation_may_fail),

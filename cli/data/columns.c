@@ -81,16 +81,16 @@ static bool is_npz(const char *list)
 }
 
 static const struct {
-	const char *kind;
+	const char *kind, *needed; // needed: behind it
 	choir_dataset *(*open)(const char *rest, choir_wrong wrong);
 	bool (*is)(const char *rest); // NULL: all are
 	int64_t (*tests)(const char *rest); // how many at the end are to test on; NULL: nobody says
 } kinds[] = {
-	{ "tfrecord:", open_tfrecords, NULL, NULL },
-	{ "npy:", open_npzs, is_npz, NULL },
-	{ "npz:", open_npzs, NULL, NULL },
-	{ "hdf5:", open_hdf5s, NULL, NULL },
-	{ "cifar10:", open_cifar10, NULL, cifar10_tests },
+	{ "tfrecord:", "FILE", open_tfrecords, NULL, NULL },
+	{ "npy:", "FILE.npz", open_npzs, is_npz, NULL },
+	{ "npz:", "FILE", open_npzs, NULL, NULL },
+	{ "hdf5:", "FILE", open_hdf5s, NULL, NULL },
+	{ "cifar10:", "FOLDER", open_cifar10, NULL, cifar10_tests },
 };
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
@@ -178,7 +178,7 @@ static choir_status take_target(source *s, const choir_dataset *d)
 	}
 	if (found == NULL)
 		return no_such_target(s, d);
-	snprintf(s->target, sizeof s->target, "%s", found->name);
+	CHOIR_TRY(source_set_target(s, found->name));
 	const bool whole = found->dtype == CHOIR_I64 || found->dtype == CHOIR_I32 ||
 			found->dtype == CHOIR_U8 || found->dtype == CHOIR_BOOL;
 	if (!whole || choir_shape_elements(&found->shape) != 1)
@@ -225,6 +225,10 @@ choir_dataset *columns_examples(const source *s)
 
 choir_status columns_open(source *s, look_fn *count)
 {
+	const size_t kind = kind_of(s->name);
+	if (files_of(s)[0] == '\0')
+		return choir_fail(CHOIR_INVALID, "data \"%s\": %s%s is needed", s->name, kinds[kind].kind,
+				kinds[kind].needed);
 	s->columns = calloc(1, sizeof *s->columns);
 	if (s->columns == NULL)
 		return choir_fail(CHOIR_NO_MEMORY, "out of memory");
@@ -237,8 +241,8 @@ choir_status columns_open(source *s, look_fn *count)
 	choir_dataset_free(d);
 	CHOIR_TRY(status);
 	s->gathered = s->labelled = true;
-	if (kinds[kind_of(s->name)].tests != NULL)
-		s->held_out = kinds[kind_of(s->name)].tests(files_of(s));
+	if (kinds[kind].tests != NULL)
+		s->held_out = kinds[kind].tests(files_of(s));
 	s->mixed = s->held_out == 0;
 	snprintf(s->labels, sizeof s->labels, "data \"%s\"", s->name);
 	status = source_look(s, choir_dataset_batch(gathered(s), LOOK), "label", true, count);

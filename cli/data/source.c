@@ -116,10 +116,20 @@ static choir_status understand(source *s)
 			s->name);
 }
 
+choir_status source_set_target(source *s, const char *name)
+{
+	const size_t n = strlen(name);
+	if (n >= sizeof s->target)
+		return choir_fail(CHOIR_INVALID,
+				"target: a column's name of %zu bytes: at most %d are possible", n,
+				TARGET_SIZE - 1);
+	memcpy(s->target, name, n + 1);
+	return CHOIR_OK;
+}
+
 choir_files *source_files(const char *list)
 {
-	enum { MOST_FILES = 256 };
-	const char *name[MOST_FILES] = { list };
+	const char *name[PATH_SIZE] = { list }; // more than there can be commas
 	char text[PATH_SIZE];
 	size_t n = 1;
 	if (strlen(list) >= sizeof text) {
@@ -129,7 +139,7 @@ choir_files *source_files(const char *list)
 	strcpy(text, list);
 	if (access(list, F_OK) != 0) {
 		name[0] = text;
-		for (char *p = text; (p = strchr(p, ',')) != NULL && n < MOST_FILES;) {
+		for (char *p = text; (p = strchr(p, ',')) != NULL;) {
 			*p++ = '\0';
 			name[n++] = p;
 		}

@@ -45,6 +45,8 @@ choir_status source_open(source *s, const char *name, uint64_t seed);
 // What was taken for input and label: lines for people, where there is a choice.
 void source_say(const source *s);
 void source_close(source *s);
+// Sets the column of labels by name. CHOIR_INVALID: the name is too long.
+choir_status source_set_target(source *s, const char *name);
 // The files of a list with commas between, each a name or a pattern; or the one file that has
 // commas in its name. NULL: an error.
 choir_files *source_files(const char *list);

@@ -41,13 +41,15 @@ static choir_status find_target(source *s)
 			s, CHOIR_OPTIONS(choir_csv_options, .rest = "image", .missing = CHOIR_MISSING_DROP));
 	if (d == NULL)
 		return choir_error_status();
+	const char *target = "";
 	for (size_t i = 0; choir_csv_dataset_column(d, i, &found); i++) {
-		snprintf(s->target, sizeof s->target, "%s", found.name);
-		if (strcmp(found.name, "label") == 0)
+		target = found.name;
+		if (strcmp(target, "label") == 0)
 			break;
 	}
+	const choir_status status = source_set_target(s, target);
 	choir_dataset_free(d);
-	return CHOIR_OK;
+	return status;
 }
 
 // What the columns hold, of a dataset that stays open for the texts of its classes.

@@ -164,7 +164,7 @@ static choir_status open_data(training *t)
 {
 	model_plan *plan = &t->model.plan;
 	if (t->given->target != NULL)
-		snprintf(t->data.target, sizeof t->data.target, "%s", t->given->target);
+		CHOIR_TRY(source_set_target(&t->data, t->given->target));
 	if (strcmp(t->given->wrong_rows, "skip") == 0)
 		t->data.wrong = CHOIR_WRONG_SKIP;
 	if (t->given->model != NULL)

@@ -127,6 +127,9 @@ const char *chi_columns_differ(const chi_spec *a, const chi_spec *b)
 		for (int k = 0; k < x->shape.rank; k++)
 			if (x->shape.dim[k] != y->shape.dim[k])
 				return "the shape of a column";
+		if (!a->categories[i] != !b->categories[i])
+			return "whether a column has categories (a map with columns of its own leaves them "
+				   "out)";
 		if (!chi_categories_equal(a->categories[i], b->categories[i]))
 			return "the texts of a column's categories (CSV: list them)";
 	}

@@ -91,6 +91,10 @@ class Columns(Case):
         self.assertEqual(weights("tfrecord:part-*.tfrecord", "--target", "kind"), whole)
         self.assertEqual(weights("tfrecord:part-0.tfrecord,part-1.tfrecord,part-2.tfrecord",
                                  "--target", "kind"), whole)
+        for i in range(258):
+            write_records(self.folder, str(i), [i])
+        text = self.events(*TRAIN, "tfrecord:" + ",".join(str(i) for i in range(258)), "--target", "kind")
+        self.assertEqual(text[0]["train_examples"] + text[0]["test_examples"], 258)
         whole = weights("npy:all.npz")
         self.assertEqual(weights("npz:part-*.npz"), whole)
         self.assertEqual(weights("npy:part-0.npz,part-1.npz"), whole)

@@ -27,6 +27,9 @@ class Data(Case):
         self.refused("idx:IMAGES,LABELS is needed", "idx:,labels.idx")
         self.refused("idx:IMAGES,LABELS is needed", "idx:images.idx,")
         self.refused("idx:IMAGES,LABELS is needed", "idx:a,b,c")
+        for name in ("tfrecord:FILE", "npz:FILE", "hdf5:FILE", "cifar10:FOLDER"):
+            kind = name.split(":")[0] + ":"
+            self.refused(f'data "{kind}": {name} is needed', kind)
         self.refused("training needs labels", "idx:images.idx")
         self.refused("no-such.idx", "idx:no-such.idx,labels.idx")
         self.refused("no-such.idx", "idx:images.idx,no-such.idx")

@@ -71,6 +71,9 @@ class Table(Case):
                        "csv:flowers.csv", "--target", "sort")
         self.fail_with(1, '--target kind: data "digits:9" has no columns to choose from', *base, "digits:9",
                        "--target", "kind")
+        for row, more in (("", ("--target", "y" * 256)), (",1", ())):
+            (self.folder / "long.csv").write_text(f"x{row and ',' + 'y' * 256}\n1{row}\n")
+            self.fail_with(1, "target: a column's name of 256 bytes: at most 255", *base, "csv:long.csv", *more)
         (self.folder / "half.csv").write_text("x,y\n1,0.5\n2,1.5\n")
         self.fail_with(1, 'column "y" holds numbers: classes are needed', *base, "csv:half.csv")
         (self.folder / "words.csv").write_text("x,y\na,b\n")

@@ -211,11 +211,12 @@ choir_dataset *choir_dataset_map(
 		return NULL;
 	m->fn = fn;
 	m->user = user;
-	if ((o.columns && !chi_dataset_set_columns(&m->base, o.n, o.columns)) ||
-			!map_room(m, o.threads ? o.threads : 1)) {
-		choir_dataset_free(&m->base);
+	if (o.columns && !chi_dataset_set_columns(&m->base, o.n, o.columns))
+		return (choir_dataset_free(&m->base), NULL);
+	if (!chi_entries_possible(&m->base, "map")) // nor what fn makes
 		return NULL;
-	}
+	if (!map_room(m, o.threads ? o.threads : 1))
+		return (choir_dataset_free(&m->base), NULL);
 	if (from->spec.batch && !from->spec.full) // as TensorFlow sees it: fn might change the batch
 		m->base.spec.global = CHOIR_NONE;
 	return &m->base;

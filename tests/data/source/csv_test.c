@@ -69,6 +69,44 @@ static void texts_are_categories(void **state)
 	assert_pass(OPEN(animals, .columns = 1, .column = &number), "1\n0\n1\n");
 }
 
+static choir_status same_number(const choir_entry in[], choir_entry out[], void *user)
+{
+	(void) user;
+	*(int32_t *) out[0].data = *(const int32_t *) in[0].data;
+	return CHOIR_OK;
+}
+
+static const choir_column kind = { "kind", CHOIR_I32, { 0, { 0 } }, NULL };
+
+static choir_dataset *open_kinds(const choir_entry in[], void *user)
+{
+	(void) in;
+	choir_dataset *d = OPEN("kind\ncat\nhen\n", .columns = 0);
+	return user ? choir_dataset_map(d, CHOIR_OPTIONS(choir_map_options, .n = 1, .columns = &kind),
+						  same_number, NULL)
+				: d;
+}
+
+// What is announced has none: numbers of one file's texts need not be another's.
+static void categories_cannot_be_announced(void **state)
+{
+	int32_t found;
+	chi_element e = { .column = { &found }, .capacity = 1 };
+	const choir_interleave_options o = { .size = sizeof o, .n = 1, .columns = &kind };
+	(void) state;
+	choir_dataset *d = choir_dataset_flat_map(numbers_in_memory(1), &o, open_kinds, NULL);
+	assert_next_fails(d, CHOIR_INVALID,
+			"flat_map: element 0: whether a column has categories (a map with columns of its own "
+			"leaves them out) of its dataset is not what was announced");
+	choir_dataset_free(d);
+	d = choir_dataset_flat_map(numbers_in_memory(1), &o, open_kinds, &found);
+	for (int32_t i = 0; i < 2; i++) {
+		assert_int_equal(chi_dataset_next(d, &e), CHOIR_OK);
+		assert_int_equal(found, i);
+	}
+	choir_dataset_free(d);
+}
+
 static void columns_are_chosen_and_gathered(void **state)
 {
 	(void) state;
@@ -450,6 +488,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_become_examples),
 		cmocka_unit_test(texts_are_categories),
+		cmocka_unit_test(categories_cannot_be_announced),
 		cmocka_unit_test(columns_are_chosen_and_gathered),
 		cmocka_unit_test(every_dtype_is_read),
 		cmocka_unit_test(how_rows_are_written),

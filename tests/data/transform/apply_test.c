@@ -183,6 +183,11 @@ static void wrong_arguments_are_refused(void **state)
 	assert_refused(choir_dataset_map(
 						   choir_dataset_padded_batch(words_new(3), 2, NULL), NULL, twice, NULL),
 			CHOIR_UNSUPPORTED, "map: column \"word\" varies behind batch");
+	const choir_column varies = { "text", CHOIR_U8, { 1, { CHOIR_NONE } }, NULL };
+	assert_refused(
+			choir_dataset_map(choir_dataset_batch(numbers_in_memory(3), 2),
+					CHOIR_OPTIONS(choir_map_options, .n = 1, .columns = &varies), twice, NULL),
+			CHOIR_UNSUPPORTED, "map: column \"text\" varies behind batch");
 	assert_int_equal(choir_entry_resize(NULL, NULL), CHOIR_INVALID);
 	assert_failure(CHOIR_INVALID, "entry: the entry or the shape is NULL");
 }

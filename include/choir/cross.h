@@ -127,7 +127,8 @@ choir_tensor *choir_cross_gather(choir_cross *x, choir_value *v, int axis);
 typedef struct {
 	size_t size; // of this struct: CHOIR_OPTIONS sets it
 	// Off. On: fn treats each element by itself, so it may be called on slices of a copy, at the
-	// same time on the threads of all devices (update.h).
+	// same time on the threads of all devices (update.h). Slices do not define a variable that a
+	// failed update left undefined: assign it as a whole.
 	choir_toggle elementwise;
 } choir_update_options;
 

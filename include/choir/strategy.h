@@ -280,8 +280,9 @@ choir_status choir_scope_replica_local(choir_scope *scope, choir_aggregation agg
 
 // From here on to read an ON_READ variable in a replica gives what reading it outside replicas
 // gives, the sum, mean or replica 0's part: each such read is a meeting of all replicas
-// (docs/rules.md, section 1). Of components and writes nothing changes. Outside replicas, where
-// reads are of the whole, there is no difference. CHOIR_NO_MEMORY.
+// (docs/rules.md, section 1), in a parameter server of all of their worker, which so get what
+// their own parts give. Of components and writes nothing changes. Outside replicas, where reads
+// are of the whole, there is no difference. CHOIR_NO_MEMORY.
 choir_status choir_scope_sync_on_read(choir_scope *scope);
 
 // Leaves scope. CHOIR_STATE: entering it failed, or it has been left; or one that was entered

@@ -18,6 +18,7 @@ static choir_strategy *new_worker(choir_strategy *home, int worker, int first_re
 	s->kind = home->kind;
 	s->table = home->table;
 	s->options = home->options;
+	s->communication = home->communication;
 	s->timeout = home->timeout;
 	s->workers = home->workers;
 	s->worker = worker;

@@ -307,9 +307,20 @@ static choir_status slice(void *user, const void *of_update, size_t index, choir
 									   : call_kernel(o, t, copy, n, in, &attributes, stream);
 }
 
-static void end(void *user, bool applied)
+// Reads of slots are out of date now, as the targets' are.
+static void touch_slots(const choir_optimizer *o, const chi_target *t)
+{
+	for (int i = 0; i < o->kind->slots; i++)
+		for (int k = 0; k < t->slot[i]->copies; k++)
+			chi_variable_touch(t->slot[i], k);
+}
+
+static void end(void *user, const void *of_update, bool applied)
 {
 	choir_optimizer *o = user;
+	const state *now = of_update;
+	for (size_t i = 0; applied && i < now->items; i++)
+		touch_slots(o, now->item[i]);
 	if (applied)
 		chi_atomic64_add(&o->step, 1);
 	chi_loss_scale_move(o, applied);

@@ -396,6 +396,40 @@ static void test_parts_of_all_workers(void **state)
 	}
 }
 
+static choir_status return_part(choir_update *u, void *user)
+{
+	choir_tensor *own = choir_variable_read(*(choir_variable **) user, u->frame);
+	return choir_update_return(u, "part", choir_move(own, u->frame));
+}
+
+static choir_status update_own_part(choir_replica *r, void *user)
+{
+	shared *a = user;
+	const int first = choir_strategy_first_replica(choir_replica_strategy(r));
+	const double own = 1 + choir_replica_id(r) + 10 * first;
+	CHOIR_TRY(choir_variable_assign(a->v, choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2), own)));
+	CHOIR_TRY(choir_replica_update(r, a->v, return_part, &a->v));
+	NEED(choir_tensor_number(choir_mean(choir_replica_take(r, "part"), CHOIR_ALL_AXES)) == own);
+	return CHOIR_OK;
+}
+
+static choir_status run_update_own_part(choir_strategy *group, int worker, void *user)
+{
+	(void) worker;
+	return choir_strategy_run(group, update_own_part, user, NULL, NULL);
+}
+
+// What an update of the parts of all workers returned, every replica gets of its own.
+static void test_updates_of_parts(void **state)
+{
+	(void) state;
+	choir_strategy *s =
+			open_deal(&deals[2], 0); // of 5 replicas, which its workers have 3 and 2 of
+	shared a = { .v = make(s, "v", 2, CHOIR_SYNCHRONIZATION_ON_READ) };
+	works(choir_strategy_run_workers(s, run_update_own_part, &a));
+	choir_strategy_free(s);
+}
+
 static choir_status keep_a_read(choir_replica *r, void *user)
 {
 	shared *a = user;
@@ -554,6 +588,7 @@ int main(void)
 		cmocka_unit_test(test_shards_of_all_workers),
 		cmocka_unit_test(test_slots_of_all_workers),
 		cmocka_unit_test(test_parts_of_all_workers),
+		cmocka_unit_test(test_updates_of_parts),
 		cmocka_unit_test(test_reads_are_copies),
 		cmocka_unit_test(test_a_worker_fails),
 		cmocka_unit_test(test_updates_wait_with_a_deadline),

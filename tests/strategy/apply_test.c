@@ -69,8 +69,9 @@ static choir_status slice(void *user, const void *state, size_t index, choir_var
 	return chi_kernel_run(stream, "add", 2, in, &out, NULL);
 }
 
-static void end(void *user, bool applied)
+static void end(void *user, const void *state, bool applied)
 {
+	(void) state;
 	adder *a = user;
 	a->ends++;
 	a->skipped += !applied;

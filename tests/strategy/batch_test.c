@@ -358,6 +358,38 @@ static void allocations_may_fail(void **state)
 	}
 }
 
+static choir_status add_equal_rows(choir_strategy *group, int worker, void *user)
+{
+	(void) worker;
+	(void) user;
+	const int64_t at[2] = { 3, 3 };
+	choir_cross *x = choir_strategy_cross(group);
+	choir_values *set = choir_values_new(group);
+	WORLD_NEED(set != NULL);
+	choir_frame *f = choir_values_frame(set);
+	choir_tensor *repeated = choir_indexed_slices(choir_fill(f, CHOIR_F32, CHOIR_SHAPE(2, 2), 1),
+			choir_constant(f, CHOIR_I64, CHOIR_SHAPE(2), at), 8);
+	WORLD_NEED(choir_values_set_local(set, "repeated", 0, repeated) == CHOIR_OK);
+	choir_value *given = choir_values_find(set, "repeated");
+	choir_tensor *sum = choir_value_local(choir_cross_reduce_to(x, CHOIR_SUM, given, given), 0);
+	WORLD_NEED(sum != NULL && choir_tensor_shape(choir_slices_values(sum))->dim[0] == 1);
+	choir_values_free(set);
+	return CHOIR_OK;
+}
+
+// What the strategy was told of communication holds for all workers of a parameter server.
+static void workers_communicate_alike(void **state)
+{
+	(void) state;
+	choir_strategy *s = choir_parameter_server_strategy_new(CHOIR_OPTIONS(choir_strategy_options,
+			.devices = "cpu:0", .workers = 2, .replicas = 2,
+			.communication =
+					CHOIR_OPTIONS(choir_communication_options, .slices = CHOIR_SLICES_MERGED)));
+	assert_non_null(s);
+	assert_int_equal(choir_strategy_run_workers(s, add_equal_rows, NULL), CHOIR_OK);
+	choir_strategy_free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -368,6 +400,7 @@ int main(void)
 		cmocka_unit_test(two_words_for_one_thing),
 		cmocka_unit_test(one_that_cannot_be_spoils_all),
 		cmocka_unit_test(allocations_may_fail),
+		cmocka_unit_test(workers_communicate_alike),
 	};
 	world_watch();
 	return cmocka_run_group_tests(tests, NULL, NULL);

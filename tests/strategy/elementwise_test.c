@@ -251,6 +251,9 @@ static void wrong_functions(void **state)
 static choir_status double_it(choir_update *u, void *user)
 {
 	(void) user;
+	choir_tensor *own = choir_variable_component(target, u->frame); // the slice, as a read gives
+	if (own != NULL)
+		WORLD_NEED(choir_tensor_shape(own)->dim[0] == choir_update_elements(u));
 	return choir_variable_assign_add(target, choir_variable_read(target, u->frame));
 }
 

@@ -112,13 +112,19 @@ static choir_status make_differently(choir_replica *r, void *user)
 
 static choir_status make_badly(choir_replica *r, void *user)
 {
-	(void) r;
 	const int how = *(int *) user;
+	choir_tensor *one = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(1), 1);
+	if (how == 3)
+		choir_variable_assign(NULL, one);
+	else if (how == 4)
+		choir_variable_scatter(NULL, CHOIR_SCATTER_ADD, one, one);
+	if (how > 2)
+		return CHOIR_OK; // the frame keeps what failed
 	choir_variable_new(how == 0 ? "" : "bad", CHOIR_SHAPE(how == 1 ? -1 : 2),
 			CHOIR_OPTIONS(choir_variable_options,
 					.synchronization =
 							how == 2 ? CHOIR_SYNCHRONIZATION_NONE : CHOIR_SYNCHRONIZATION_AUTO));
-	return choir_error_status();
+	return CHOIR_OK;
 }
 
 static void create_wrongly(void)
@@ -129,8 +135,9 @@ static void create_wrongly(void)
 		world_failed(choir_strategy_run(strategy, make_differently, &how, NULL, NULL), CHOIR_STATE,
 				name, "variable \"one\"");
 	static const char *const texts[] = { "a variable needs a name", "\"bad\": its shape [-1]",
-		"\"bad\": synchronization" };
-	for (int how = 0; how < 3; how++)
+		"\"bad\": synchronization", "assign: the variable is NULL",
+		"scatter: the variable is NULL" };
+	for (int how = 0; how < 5; how++)
 		world_failed(choir_strategy_run(strategy, make_badly, &how, NULL, NULL), CHOIR_INVALID,
 				texts[how], NULL);
 	make("mine", CHOIR_F32, false, CHOIR_AGGREGATION_NONE);

@@ -180,6 +180,58 @@ static void what_needs_the_others(void **state)
 	choir_strategy_free(s);
 }
 
+typedef struct {
+	choir_variable *v;
+	choir_optimizer *optimizer;
+} descent;
+
+static choir_status give_one(choir_replica *r, void *user)
+{
+	const descent *d = user;
+	choir_tensor *one = choir_fill(r->frame, CHOIR_F32, CHOIR_SCALAR, 1);
+	CHOIR_TRY(choir_optimizer_give(d->optimizer, r, d->v, one));
+	return choir_optimizer_apply_gradients(d->optimizer, r);
+}
+
+static choir_status distribute(choir_cross *x, void *user)
+{
+	descent *d = user;
+	choir_value *one = choir_tensor_value(choir_fill(x->frame, CHOIR_F32, CHOIR_SCALAR, 1));
+	CHOIR_TRY(choir_optimizer_distributed_apply(d->optimizer, x, 1, &d->v, &one));
+	return choir_cross_run(x, give_one, d);
+}
+
+static choir_status apply_in_a_merge(choir_replica *r, void *user)
+{
+	return choir_replica_merge_call(r, distribute, user);
+}
+
+static void updates_of_merge_functions_are_dropped(void **state)
+{
+	(void) state;
+	choir_strategy *s = mirrored("cpu:0", 1);
+	descent d = { 0 };
+	CHOIR_SCOPE (s) {
+		d.v = choir_variable_new("v", CHOIR_SCALAR, NULL);
+		d.optimizer =
+				choir_optimizer_new(CHOIR_SGD, CHOIR_OPTIONS(choir_optimizer_options, .rate = 1));
+	}
+	const float expected[] = { 0, -2, -2 }; // alone, among all (who are one), alone once more
+	for (int i = 0; i < 3; i++) {
+		float value;
+		saved_must(i == 1 ? choir_strategy_run(s, apply_in_a_merge, &d, NULL, NULL)
+						  : choir_strategy_run_replica(s, 0, apply_in_a_merge, &d, NULL));
+		fetch_variable(d.v, &value, sizeof value);
+		assert_true(value == expected[i]);
+	}
+	choir_cross *x = choir_strategy_cross(s); // outside of runs nothing is dropped
+	saved_must(distribute(x, &d));
+	float value;
+	fetch_variable(d.v, &value, sizeof value);
+	assert_true(value == -4);
+	choir_strategy_free(s);
+}
+
 static choir_status nest(choir_replica *r, void *user)
 {
 	return choir_strategy_run_replica(choir_replica_strategy(r), 0, merge, user, NULL);
@@ -253,6 +305,7 @@ int main(void)
 		cmocka_unit_test(the_same_gradients),
 		cmocka_unit_test(not_finite),
 		cmocka_unit_test(what_needs_the_others),
+		cmocka_unit_test(updates_of_merge_functions_are_dropped),
 		cmocka_unit_test(wrong_use),
 		cmocka_unit_test(memory_runs_out),
 	};

@@ -321,6 +321,33 @@ static void schedule_in_use(void **state)
 	choir_strategy_free(s);
 }
 
+static choir_status find_slot(choir_replica *r, void *user)
+{
+	(void) r;
+	return (*(choir_variable **) user = choir_variable_new("w/momentum", CHOIR_SHAPE(N),
+					CHOIR_OPTIONS(choir_variable_options, .dtype = CHOIR_F64))) == NULL
+			? choir_error_status()
+			: CHOIR_OK;
+}
+
+// What was read of a slot is out of date after an update, as what was read of its variable is.
+static void slots_change(void **state)
+{
+	(void) state;
+	choir_strategy *s = mirrored("cpu:0,far:0", 2);
+	choir_variable *slot = NULL;
+	double x[N];
+	job j;
+	open_job(&j, s, CHOIR_F64, CHOIR_MOMENTUM, NULL);
+	assert_int_equal(choir_strategy_run(s, give_and_apply, &j, NULL, NULL), CHOIR_OK);
+	assert_int_equal(choir_strategy_run(s, find_slot, &slot, NULL, NULL), CHOIR_OK);
+	choir_tensor *read = choir_variable_read(slot, choir_strategy_cross(s)->frame);
+	assert_int_equal(choir_tensor_fetch(read, x, sizeof x), CHOIR_OK);
+	assert_int_equal(choir_strategy_run(s, give_and_apply, &j, NULL, NULL), CHOIR_OK);
+	assert_failed(choir_tensor_fetch(read, x, sizeof x), CHOIR_STATE, "has changed since");
+	choir_strategy_free(s);
+}
+
 typedef struct {
 	const char *text;
 	choir_optimizer_kind kind;
@@ -516,6 +543,7 @@ int main(void)
 		cmocka_unit_test(groups),
 		cmocka_unit_test(clipping),
 		cmocka_unit_test(schedule_in_use),
+		cmocka_unit_test(slots_change),
 		cmocka_unit_test(bad_options),
 		cmocka_unit_test(wrong_use),
 	};

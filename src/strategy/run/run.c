@@ -159,6 +159,8 @@ chi_run *chi_run_nested(chi_run *run)
 {
 	if (run->nested == NULL)
 		run->nested = chi_run_new(run->strategy);
+	if (run->nested != NULL)
+		run->nested->within = run->alone;
 	return run->nested;
 }
 
@@ -296,7 +298,7 @@ choir_status chi_run_go(
 		chi_run *run, choir_replica_fn *fn, void *user, choir_values *args, choir_values *results)
 {
 	const chi_run_task task = { fn, user, args, results, run->strategy->step };
-	const choir_status ready = prepare(run, &task, false);
+	const choir_status ready = prepare(run, &task, run->within);
 	if (ready != CHOIR_OK) // the others would wait for this worker's replicas
 		return chi_strategy_give_up(run->strategy, ready);
 	chi_trace_begin(CHOIR_TRACE_OTHER, "run");

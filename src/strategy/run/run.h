@@ -90,6 +90,7 @@ typedef struct chi_run {
 	struct chi_light *light; // of each replica; NULL: there are no light sums
 	bool spin; // no more lanes than cores
 	bool alone; // of one replica: what it gives to optimizers is dropped
+	bool within; // nested in one of those, and so one itself
 	chi_atomic32 failed; // not zero: stop
 	_Alignas(CHI_LINE) chi_mutex lock;
 	// arrivals, and returns where lanes are shared: while there are some, nobody is too late

@@ -372,7 +372,7 @@ void chi_lane_apply(chi_run *run, int lane)
 static bool concerns(const chi_instance *in, int lane, const choir_variable *v)
 {
 	for (size_t i = 0; i < in->lane[lane].n; i++)
-		if (in->lane[lane].item[i]->variable == v)
+		if (in->lane[lane].item[i]->variable == v || in->lane[lane].item[i]->variable == v->beside)
 			return true;
 	return false;
 }
@@ -463,6 +463,8 @@ choir_status chi_apply_now(chi_apply *a, choir_cross *x, size_t n, choir_variabl
 	chi_cross *hidden = chi_cross_of(x);
 	choir_strategy *s = hidden->strategy;
 	chi_run *run = hidden->run != NULL ? hidden->run : s->run;
+	if (hidden->run != NULL && run->alone)
+		return CHOIR_OK;
 	chi_instance *in = chi_instance_get(a, run, CHOIR_NONE);
 	if (in == NULL)
 		return chi_frame_keep(x->frame);

@@ -30,7 +30,7 @@ typedef struct {
 	choir_status (*slice)(void *user, const void *state, size_t index, choir_variable *v, int copy,
 			int64_t first, int64_t count, const void *gradient, double factor, chi_stream *stream);
 	// Once, after the last write; applied: false if it was skipped.
-	void (*end)(void *user, bool applied);
+	void (*end)(void *user, const void *state, bool applied);
 } chi_apply_table;
 
 typedef struct chi_apply chi_apply; // of one optimizer

@@ -31,8 +31,9 @@ struct chi_slicing {
 bool chi_update_is_sliced(const chi_update *u)
 {
 	const choir_variable *v = u->variable;
+	// Without locks others read meanwhile, by atomic operations, and so must who writes.
 	return u->elementwise && v != NULL && v->copy[u->copy].device->host_memory &&
-			v->elements > SLICE;
+			v->elements > SLICE && v->sharing != CHI_LOCK_FREE;
 }
 
 void chi_slice_note_written(chi_update *u, choir_variable *v)

@@ -413,7 +413,7 @@ static void finish(chi_instance *in, bool applied)
 	for (size_t i = 0; applied && i < in->n; i++)
 		for (int k = 0; k < in->shared[i].variable->copies; k++)
 			chi_variable_touch(in->shared[i].variable, k);
-	in->apply->table->end(in->apply->user, applied);
+	in->apply->table->end(in->apply->user, in->state, applied);
 	if (in->run != NULL && applied)
 		in->run->applied = true;
 	chi_atomic32_store(&in->done, 1);

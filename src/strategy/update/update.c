@@ -431,14 +431,19 @@ typedef struct {
 	void *user;
 } wanted;
 
-// What fn returned is what each replica can take; of parts each takes its own's.
+// What fn returned is what each replica can take; of parts, which are those of all workers of a
+// parameter server, each takes its own's.
 static choir_status return_results(choir_cross *cross, const choir_variable *v)
 {
-	const choir_values *taken = chi_cross_of(cross)->taken;
+	const chi_cross *x = chi_cross_of(cross);
+	const choir_values *taken = x->taken;
 	for (size_t i = 0; i < taken->n; i++) {
 		choir_value *result = taken->leaf[i].value;
-		if (v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ)
+		if (v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ) {
 			result->kind = CHOIR_VALUE_PER_REPLICA;
+			result->component += x->strategy->first_replica;
+			result->count = x->strategy->replicas;
+		}
 		CHOIR_TRY(choir_cross_return(cross, taken->leaf[i].name, result));
 	}
 	return CHOIR_OK;

@@ -244,6 +244,8 @@ static choir_status assign_across(choir_variable *v, chi_assign_op op, choir_ten
 
 static choir_status assign(choir_variable *v, chi_assign_op op, choir_tensor *value)
 {
+	if (v == NULL && value != NULL)
+		return chi_frame_fail(value->frame, CHOIR_INVALID, "assign: the variable is NULL");
 	if (v == NULL)
 		return choir_fail(CHOIR_INVALID, "assign: the variable is NULL");
 	if (value == NULL)

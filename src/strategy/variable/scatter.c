@@ -283,15 +283,22 @@ static choir_status check_operands(scatter *s, choir_frame *f)
 	return CHOIR_OK;
 }
 
+static choir_status refuse(choir_frame *f, const choir_variable *v, choir_scatter how)
+{
+	if (v == NULL)
+		choir_fail(CHOIR_INVALID, "scatter: the variable is NULL");
+	else
+		choir_fail(CHOIR_INVALID, "variable \"%s\": there is no way %d to scatter", v->name,
+				(int) how);
+	return f == NULL ? choir_error_status() : chi_frame_keep(f);
+}
+
 choir_status choir_variable_scatter(
 		choir_variable *v, choir_scatter how, choir_tensor *indices, choir_tensor *values)
 {
-	if (v == NULL)
-		return choir_fail(CHOIR_INVALID, "scatter: the variable is NULL");
-	if ((unsigned) how > CHOIR_SCATTER_UPDATE)
-		return choir_fail(CHOIR_INVALID, "variable \"%s\": there is no way %d to scatter", v->name,
-				(int) how);
 	choir_frame *f = choir_tensor_frame(values != NULL ? values : indices);
+	if (v == NULL || (unsigned) how > CHOIR_SCATTER_UPDATE)
+		return refuse(f, v, how);
 	if (indices == NULL || values == NULL) {
 		chi_frame_null(f, ways[how].name);
 		return chi_frame_report(f);

@@ -92,6 +92,14 @@ static choir_variable *make_in_replica(chi_replica *r, const chi_creation *c)
 	return made;
 }
 
+// After a failure: in a replica its frame keeps it.
+static choir_variable *kept_by_replica(const chi_context *c)
+{
+	if (c != NULL && c->kind == CHI_IN_REPLICA)
+		chi_frame_keep(((const chi_replica *) c->what)->shown.frame);
+	return NULL;
+}
+
 choir_variable *choir_variable_new(
 		const char *name, choir_shape shape, const choir_variable_options *o)
 {
@@ -99,7 +107,7 @@ choir_variable *choir_variable_new(
 	choir_strategy *s = choir_strategy_current();
 	choir_variable_options all;
 	if (s == NULL || chi_strategy_check(s) != CHOIR_OK || apply_scopes(c, o, &all) != CHOIR_OK)
-		return NULL;
+		return kept_by_replica(c);
 	if (c != NULL && c->kind == CHI_IN_UPDATE) {
 		choir_fail(CHOIR_STATE, "variable \"%s\": an update function makes no variables",
 				name == NULL ? "" : name);
@@ -114,7 +122,7 @@ choir_variable *choir_variable_new(
 		return chi_strategy_make_variable(s, &wanted);
 	if (name == NULL || name[0] == '\0') {
 		choir_fail(CHOIR_INVALID, "variable: a variable needs a name");
-		return NULL;
+		return kept_by_replica(c);
 	}
 	return make_in_replica(c->what, &wanted);
 }
@@ -295,6 +303,8 @@ choir_tensor *choir_variable_component(choir_variable *v, choir_frame *f)
 		v = chi_update_shard(f->context, v);
 	if (v->shards > 0)
 		return shards_component(v, f);
+	if (f->context_kind == CHI_IN_UPDATE && ((chi_update *) f->context)->slicing != NULL)
+		return chi_slice_read(f->context, v);
 	// A set's frame, in which a replica's result is kept, is in no context: any copy stands for
 	// it.
 	const bool inside = f->context_kind == CHI_IN_REPLICA || f->context_kind == CHI_IN_UPDATE;

@@ -50,10 +50,10 @@ choir_status choir_cross_return(choir_cross *x, const char *name, choir_value *v
 // choir_cross_return.
 choir_status choir_cross_give(choir_cross *x, const char *name, choir_value *v);
 
-// What the functions of the last run or update returned, merged; until the next one. It is in a
-// frame of its own on cpu:0, not in x's: reductions and gives take it as it is, and choir_move
-// brings its tensors to x's frame for formulas. NULL: CHOIR_NOT_FOUND, with the names that
-// there are.
+// What the functions of the last run or update returned, merged; until the next one, which may
+// have it as an argument, is over. It is in a frame of its own on cpu:0, not in x's: reductions,
+// gives and returns take it as it is, and choir_move brings its tensors to x's frame for
+// formulas. NULL: CHOIR_NOT_FOUND, with the names that there are.
 choir_value *choir_cross_take(choir_cross *x, const char *name);
 
 // Runs fn once for each replica, as choir_strategy_run does, with what was given as arguments;

@@ -322,6 +322,55 @@ static void the_programs_own_context(void **state)
 	}
 }
 
+// Adds its id to all elements, when the memory of what was freed before has been used again.
+static choir_status spoil_and_add(choir_replica *r, void *user)
+{
+	WORLD_NEED(choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(1000), 77) != NULL);
+	return add_own(r, user);
+}
+
+static choir_status chain(choir_cross *x, void *user)
+{
+	(void) user;
+	choir_tensor *ten = choir_fill(x->frame, CHOIR_F32, CHOIR_SHAPE(1000), 10);
+	CHOIR_TRY(choir_cross_give(x, "x", choir_tensor_value(ten)));
+	for (int i = 0; i < 3; i++) {
+		CHOIR_TRY(choir_cross_run(x, spoil_and_add, NULL));
+		choir_value *y = choir_cross_take(x, "y");
+		CHOIR_TRY(choir_cross_return(x, i == 0 ? "first" : "last", y));
+		CHOIR_TRY(choir_cross_give(x, "x", y));
+	}
+	return CHOIR_OK;
+}
+
+static choir_status chain_in_merge(choir_replica *r, void *user)
+{
+	CHOIR_TRY(choir_replica_merge_call(r, chain, user));
+	const double id = choir_replica_id(r);
+	choir_tensor *first = choir_mean(choir_replica_take(r, "first"), CHOIR_ALL_AXES);
+	choir_tensor *last = choir_mean(choir_replica_take(r, "last"), CHOIR_ALL_AXES);
+	WORLD_NEED(choir_tensor_number(first) == 10 + id);
+	WORLD_NEED(choir_tensor_number(last) == 10 + 3 * id);
+	return CHOIR_OK;
+}
+
+// What one run returned is the next one's argument, and what replicas take after the last.
+static void what_was_taken_is_given_and_returned(void **state)
+{
+	(void) state;
+	for (int i = 0; i < world_deal_count; i++) {
+		const int n = world_deals[i].replicas;
+		choir_strategy *s = world_new(n, world_deals[i].devices, 0);
+		choir_cross *x = choir_strategy_cross(s);
+		world_ok(chain(x, NULL));
+		choir_tensor *sum =
+				choir_cross_reduce(x, CHOIR_SUM, choir_cross_take(x, "y"), CHOIR_ALL_AXES);
+		assert_int_equal((int) choir_tensor_number(sum), 10000 * n + 3000 * n * (n - 1) / 2);
+		world_ok(choir_strategy_run(s, chain_in_merge, NULL, NULL, NULL));
+		choir_strategy_free(s);
+	}
+}
+
 static choir_status merge_default(choir_cross *x, void *user)
 {
 	++*(int *) user;
@@ -410,6 +459,7 @@ int main(void)
 		cmocka_unit_test(a_nested_failure_may_be_handled),
 		cmocka_unit_test(misuse_in_merge_functions),
 		cmocka_unit_test(the_programs_own_context),
+		cmocka_unit_test(what_was_taken_is_given_and_returned),
 		cmocka_unit_test(the_default_replica),
 		cmocka_unit_test(a_part_is_taken_as_it_was),
 	};

@@ -353,9 +353,35 @@ static void updates_from_replicas(void **state)
 	on_every_deal(update_from_replicas);
 }
 
+static choir_status return_twice(choir_update *u, void *user)
+{
+	(void) user;
+	choir_frame *f = u->frame;
+	WORLD_NEED(choir_fill(f, CHOIR_F32, CHOIR_SHAPE(3), 77) != NULL); // in memory that was freed
+	return choir_update_return(u, "g", choir_scale(choir_update_arg(u, "g"), 2));
+}
+
+// What one update returned is the argument of the next.
+static void update_in_turns(choir_cross *x)
+{
+	choir_tensor *ones = choir_fill(x->frame, CHOIR_F32, CHOIR_SHAPE(3), 1);
+	world_ok(choir_cross_give(x, "g", choir_tensor_value(ones)));
+	for (int i = 0; i < 3; i++) {
+		world_ok(choir_cross_update(x, target, NULL, return_twice, NULL));
+		world_ok(choir_cross_give(x, "g", choir_cross_take(x, "g")));
+	}
+	choir_value *g = choir_cross_take(x, "g");
+	for (int i = 0; i < choir_value_local_count(g); i++) {
+		float host[3];
+		world_ok(choir_tensor_fetch(choir_value_local(g, i), host, sizeof host));
+		assert_int_equal((int) (host[0] + host[1] + host[2]), 24);
+	}
+}
+
 static void update_by_program(void)
 {
 	choir_cross *x = choir_strategy_cross(strategy);
+	update_in_turns(x);
 	tally t = { 0 };
 	choir_tensor *ones = choir_fill(x->frame, CHOIR_F32, CHOIR_SHAPE(3), 1);
 	world_ok(choir_cross_give(x, "g", choir_tensor_value(ones)));

@@ -20,7 +20,7 @@ choir_cross *chi_cross_new(choir_strategy *s, chi_run *run)
 	x->strategy = s;
 	x->run = run;
 	x->shown.frame = choir_frame_new(s->device[0]);
-	choir_values **sets[] = { &x->args, &x->returned, &x->given, &x->taken };
+	choir_values **sets[] = { &x->args, &x->returned, &x->given, &x->taken, &x->next };
 	bool failed = x->shown.frame == NULL;
 	for (size_t i = 0; !failed && i < sizeof sets / sizeof sets[0]; i++)
 		failed = (*sets[i] = new_values(s)) == NULL;
@@ -42,6 +42,7 @@ void chi_cross_free(choir_cross *cross)
 	choir_values_free(x->returned);
 	choir_values_free(x->given);
 	choir_values_free(x->taken);
+	choir_values_free(x->next);
 	for (size_t i = 0; i < x->places; i++)
 		choir_frame_free(x->place[i].frame);
 	chi_free(x->place);
@@ -67,8 +68,18 @@ void chi_cross_clear(choir_cross *cross)
 	choir_values_clear(x->returned);
 	choir_values_clear(x->given);
 	choir_values_clear(x->taken);
+	choir_values_clear(x->next);
 	choir_frame_empty(cross->frame);
 	empty_places(x);
+}
+
+void chi_cross_turn(chi_cross *x)
+{
+	choir_values *before = x->taken;
+	x->taken = x->next;
+	x->next = before;
+	choir_values_clear(x->given);
+	choir_values_clear(before);
 }
 
 choir_frame *chi_cross_frame_on(chi_cross *x, choir_device *d)
@@ -172,6 +183,37 @@ static choir_value *keep_part(choir_cross *cross, choir_value *v)
 	return kept == NULL ? NULL : choir_tensor_value(kept);
 }
 
+// What can be taken is gone with the next run or update, and what is returned with the context's
+// frame: so that gets handles of its own on it.
+static choir_value *keep_taken(choir_cross *cross, choir_value *v)
+{
+	chi_cross *x = chi_cross_of(cross);
+	if (v->frame != x->taken->frame)
+		return v;
+	if (v->kind == CHOIR_VALUE_VARIABLE)
+		return chi_value_of_variable(cross->frame, v->variable);
+	choir_value *kept = chi_value_new(cross->frame, v->kind, v->count);
+	for (int i = 0; kept != NULL && i < v->count; i++) {
+		choir_frame *f = chi_cross_frame_on(x, v->device[i]);
+		kept->device[i] = v->device[i];
+		kept->component[i] = f == NULL ? NULL : chi_tensor_alias(f, v->component[i]);
+		if (kept->component[i] == NULL) {
+			chi_frame_keep(cross->frame);
+			return NULL;
+		}
+	}
+	return kept;
+}
+
+// What is returned, as the replicas take it.
+static choir_value *returnable(choir_cross *cross, choir_value *v)
+{
+	if (chi_value_settle(v) != CHOIR_OK)
+		return NULL;
+	v = keep_part(cross, v);
+	return v == NULL ? NULL : keep_taken(cross, v);
+}
+
 static choir_status put(choir_cross *cross, bool returned, const char *name, choir_value *v)
 {
 	const char *what = returned ? "return" : "give";
@@ -183,7 +225,7 @@ static choir_status put(choir_cross *cross, bool returned, const char *name, cho
 		chi_frame_null(cross->frame, what);
 		return chi_frame_report(cross->frame);
 	}
-	if (returned && (chi_value_settle(v) != CHOIR_OK || (v = keep_part(cross, v)) == NULL))
+	if (returned && (v = returnable(cross, v)) == NULL)
 		return chi_frame_report(cross->frame);
 	const choir_status status = chi_values_put(set, name, v);
 	return status == CHOIR_OK ? status : chi_frame_keep(cross->frame);
@@ -209,8 +251,8 @@ choir_status choir_cross_run(choir_cross *cross, choir_replica_fn *fn, void *use
 	for (size_t i = 0; i < x->given->n; i++) // replicas look at it on threads of their own
 		CHOIR_TRY(chi_value_settle(x->given->leaf[i].value));
 	CHOIR_TRY(chi_stream_wait(cross->frame->stream)); // made what is given
-	const choir_status status = choir_strategy_run(x->strategy, fn, user, x->given, &x->taken);
-	choir_values_clear(x->given);
+	const choir_status status = choir_strategy_run(x->strategy, fn, user, x->given, &x->next);
+	chi_cross_turn(x);
 	return status == CHOIR_OK ? status : chi_frame_keep(cross->frame);
 }
 

@@ -15,6 +15,7 @@ typedef struct chi_cross {
 	chi_run *run; // whose merge call it serves; NULL: the program's own
 	choir_values *args, *returned; // the called side
 	choir_values *given, *taken; // the side that calls run and update
+	choir_values *next; // what they are about to return, while what was taken may still be given
 	chi_cross_place *place;
 	size_t places, places_room;
 	unsigned emptied; // how often the context's own frame was when places were last
@@ -28,6 +29,9 @@ static inline chi_cross *chi_cross_of(const choir_cross *x)
 choir_cross *chi_cross_new(choir_strategy *s, chi_run *run);
 void chi_cross_free(choir_cross *x);
 void chi_cross_clear(choir_cross *x);
+// After a run or an update: what it returned can be taken, in place of what could before, and
+// nothing is given any more.
+void chi_cross_turn(chi_cross *x);
 // The context's frame for tensors on d; what is in it dies when the context's own frame is
 // emptied. NULL: recorded in that.
 choir_frame *chi_cross_frame_on(chi_cross *x, choir_device *d);

@@ -200,18 +200,18 @@ choir_status choir_update_return(choir_update *update, const char *name, choir_t
 				"update of \"%s\": what it returns as \"%s\" must "
 				"have its %lld rows, as it is a shard",
 				name_of(u), name, (long long) u->variable->shape.dim[0]);
-	choir_values *taken = u->cross->taken;
-	choir_frame *to = chi_values_replica_frame(taken, u->replica);
+	choir_values *returned = u->cross->next;
+	choir_frame *to = chi_values_replica_frame(returned, u->replica);
 	choir_tensor *kept = to == NULL ? NULL : chi_tensor_keep(to, value);
 	if (kept == NULL)
 		return chi_frame_keep(f);
-	chi_leaf *leaf = chi_values_leaf(taken, name);
+	chi_leaf *leaf = chi_values_leaf(returned, name);
 	if (leaf == NULL) {
-		choir_value *v = chi_value_new(taken->frame, CHOIR_VALUE_MIRRORED,
+		choir_value *v = chi_value_new(returned->frame, CHOIR_VALUE_MIRRORED,
 				u->whole != NULL ? u->whole->shards : copies_of(u));
-		if (chi_values_put(taken, name, v) != CHOIR_OK)
+		if (chi_values_put(returned, name, v) != CHOIR_OK)
 			return chi_frame_keep(f);
-		leaf = chi_values_leaf(taken, name);
+		leaf = chi_values_leaf(returned, name);
 	}
 	const int place = u->whole != NULL ? u->variable->part : u->copy;
 	leaf->value->component[place] = kept;
@@ -222,12 +222,12 @@ choir_status choir_update_return(choir_update *update, const char *name, choir_t
 // What the updates of shards returned becomes one value, their rows behind one another.
 static choir_status join_returned(const chi_update *u)
 {
-	const choir_values *taken = u->cross->taken;
-	choir_frame *f = chi_values_replica_frame(u->cross->taken, 0);
+	const choir_values *returned = u->cross->next;
+	choir_frame *f = chi_values_replica_frame(u->cross->next, 0);
 	if (f == NULL)
 		return choir_error_status();
-	for (size_t i = 0; i < taken->n; i++) {
-		choir_value *v = taken->leaf[i].value;
+	for (size_t i = 0; i < returned->n; i++) {
+		choir_value *v = returned->leaf[i].value;
 		for (int k = 0; k < v->count; k++)
 			if ((v->component[k] = chi_value_view(f, v->component[k])) == NULL)
 				return chi_frame_report(f);
@@ -397,14 +397,15 @@ choir_status chi_update_go(chi_update *u, choir_update_fn *fn, void *user)
 	choir_status status = check_given(u);
 	if (status == CHOIR_OK)
 		status = chi_stream_wait(f->stream);
-	choir_values_clear(x->taken);
 	if (status == CHOIR_OK)
 		status = update_all(u, fn, user);
 	if (status == CHOIR_OK)
-		status = chi_values_check(x->taken); // what one copy returned, all must
+		status = chi_values_check(x->next); // what one copy returned, all must
 	if (status == CHOIR_OK && u->whole != NULL)
 		status = join_returned(u);
-	choir_values_clear(x->given);
+	if (status != CHOIR_OK)
+		choir_values_clear(x->next);
+	chi_cross_turn(x);
 	return status == CHOIR_OK ? status : chi_frame_keep(f);
 }
 

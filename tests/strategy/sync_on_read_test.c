@@ -1,10 +1,11 @@
-// Reading on-read variables as a whole inside replicas, and the names by which replicas find each
-// other's variables.
+// Reading on-read variables as a whole inside replicas, the names by which replicas find each
+// other's variables, and parts of several workers.
 #include "choir/op.h"
 #include "choir/tape.h"
 
 #include "strategy/world.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -323,6 +324,66 @@ static void copies_one_by_one(void **state)
 	world_on_every_deal(&strategy, &replicas, 1, look_at_copies);
 }
 
+// ---- Parts of several groups.
+
+typedef struct {
+	choir_variable *part, *mirrored;
+} means;
+
+typedef struct {
+	const means *all;
+	int worker;
+	bool last;
+} one_worker;
+
+// Each replica's part is the number of its worker; the last one's write the mirrored one, too.
+static choir_status assign_numbers(choir_replica *r, void *user)
+{
+	const one_worker *w = user;
+	choir_frame *f = r->frame;
+	CHOIR_TRY(choir_variable_assign(
+			w->all->part, choir_fill(f, CHOIR_F32, CHOIR_SCALAR, w->worker)));
+	choir_tensor *id = choir_fill(f, CHOIR_F32, CHOIR_SCALAR, choir_replica_id(r));
+	return w->last ? choir_variable_assign(w->all->mirrored, id) : CHOIR_OK;
+}
+
+static choir_status assign_by_worker(choir_strategy *group, int worker, void *user)
+{
+	one_worker w = { user, worker, worker + 1 == choir_strategy_workers(group) };
+	return choir_strategy_run(group, assign_numbers, &w, NULL, NULL);
+}
+
+static double number_of(choir_variable *v, choir_frame *f)
+{
+	return choir_tensor_number(choir_variable_read(v, f));
+}
+
+// The mean of all workers' parts is over all of them; that of what is mirrored over the replicas
+// of the worker that writes it, here the smaller one.
+static void means_of_workers(void **state)
+{
+	(void) state;
+	for (int n = 2; n < 6; n++) {
+		choir_strategy *s =
+				choir_parameter_server_strategy_new(CHOIR_OPTIONS(choir_strategy_options,
+						.workers = 2, .replicas = n, .devices = n % 2 == 0 ? "cpu:0" : "far:0"));
+		means m = { NULL, NULL };
+		m.part = world_variable(s, "part", CHOIR_SCALAR,
+				CHOIR_OPTIONS(choir_variable_options,
+						.synchronization = CHOIR_SYNCHRONIZATION_ON_READ,
+						.aggregation = CHOIR_AGGREGATION_MEAN));
+		m.mirrored = world_variable(s, "mirrored", CHOIR_SCALAR,
+				CHOIR_OPTIONS(choir_variable_options, .aggregation = CHOIR_AGGREGATION_MEAN));
+		world_ok(choir_strategy_run_workers(s, assign_by_worker, &m));
+		const int last = n / 2;
+		choir_frame *f = choir_frame_new(NULL);
+		assert_true(fabs(number_of(m.part, f) - (double) last / n) < 1e-6);
+		assert_true(number_of(m.mirrored, f) == (double) (last - 1) / 2);
+		choir_frame_free(f);
+		choir_strategy_free(s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -333,6 +394,7 @@ int main(void)
 		cmocka_unit_test(outside_replicas_it_changes_nothing),
 		cmocka_unit_test(numbers_in_names_do_not_matter),
 		cmocka_unit_test(copies_one_by_one),
+		cmocka_unit_test(means_of_workers),
 	};
 	world_watch();
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,7 +35,9 @@ choir_status chi_mean_divisor(
 				"reduce: %d of %d replicas' values have a count: a "
 				"mean needs all or none",
 				counted, n);
-	*divisor = counted == 0 ? s->in_sync : sum;
+	// Parts of an on-read variable may be those of several groups that are not in step.
+	const int all = s->peers == NULL ? n : s->in_sync;
+	*divisor = counted == 0 ? all : sum;
 	return counted == 0 ? CHOIR_OK : chi_strategy_add_counts(s, divisor);
 }
 

@@ -14,8 +14,8 @@ choir_status chi_check_sum(
 choir_status chi_check_alike(
 		choir_frame *f, choir_reduce_op op, int n, choir_tensor *const tensors[], bool numbers);
 // The sum or mean of the tensors of s's replicas, of which n are here (on whatever devices) and
-// others with its peers, as a tensor of frame f. MEAN
-// divides by the counts if all have one, by n if none has. what: in messages. NULL: recorded in f.
+// others with its peers, as a tensor of frame f. MEAN divides by the counts if all have one, by
+// the number of tensors if none has. what: in messages. NULL: recorded in f.
 choir_tensor *chi_reduce_tensors(choir_strategy *s, choir_frame *f, const char *what,
 		choir_reduce_op op, int n, choir_tensor *const tensors[]);
 // t in the dtype of its means: integers have floating ones.
@@ -31,7 +31,7 @@ choir_tensor *chi_narrow_sum(choir_tensor *sum, const char *what);
 choir_tensor *chi_broadcast(choir_cross *x, choir_value *v, int from);
 // The value of an ON_READ variable by its aggregation.
 choir_tensor *chi_read_aggregated(choir_variable *v, choir_frame *f);
-// By what a mean over these is to be divided: the sum of counts, or n; CHOIR_INVALID: a mixture.
-// s: whose replicas these are.
+// By what a mean over these is to be divided: the sum of counts, or how many there are, with those
+// of peers; CHOIR_INVALID: a mixture. s: whose replicas these are.
 choir_status chi_mean_divisor(
 		choir_strategy *s, choir_frame *f, int n, choir_tensor *const tensors[], double *divisor);

@@ -248,6 +248,84 @@ static void wrong_functions(void **state)
 	}
 }
 
+typedef struct {
+	choir_variable *other;
+	bool given;
+} source;
+
+static choir_status copy_other(choir_update *u, void *user)
+{
+	const source *from = user;
+	choir_tensor *t =
+			from->given ? choir_update_arg(u, "x") : choir_variable_read(from->other, u->frame);
+	return t == NULL ? choir_error_status() : choir_variable_assign(target, t);
+}
+
+static choir_status update_from(choir_strategy *s, source *from)
+{
+	choir_cross *x = choir_strategy_cross(s);
+	choir_frame_empty(x->frame);
+	if (from->given)
+		CHOIR_TRY(choir_cross_give(x, "x", choir_variable_value(from->other)));
+	return choir_cross_update(x, target,
+			CHOIR_OPTIONS(choir_update_options, .elementwise = CHOIR_ON), copy_other, from);
+}
+
+static void check_copied(choir_strategy *s, choir_variable *other)
+{
+	static float number[SIZE], have[SIZE];
+	choir_frame *f = choir_frame_new(NULL);
+	for (int i = 0; i < SIZE; i++)
+		number[i] = (float) i;
+	world_ok(choir_variable_assign(
+			other, choir_constant(f, CHOIR_F32, CHOIR_SHAPE(ROWS, COLUMNS), number)));
+	for (int given = 0; given < 2; given++) {
+		world_ok(choir_variable_assign(target, choir_number(f, 0)));
+		world_ok(update_from(s, &(source){ other, given != 0 }));
+		world_ok(choir_tensor_fetch(choir_variable_read(target, f), have, sizeof have));
+		assert_memory_equal(have, number, sizeof have);
+	}
+	choir_frame_free(f);
+}
+
+// The slice of a variable that is not beside the target: on a device with other memory, in shards,
+// or both, as is the target.
+static void what_lies_elsewhere(void **state)
+{
+	(void) state;
+	for (int i = 0; i < 4; i++) {
+		choir_strategy *s = choir_parameter_server_strategy_new(
+				CHOIR_OPTIONS(choir_strategy_options, .replicas = 1, .devices = "cpu:0,cpu:1",
+						.parameter_devices = i % 2 == 0 ? "cpu:0,far:0" : "cpu:0",
+						.partition = i < 2 ? CHOIR_PARTITION_NONE : CHOIR_PARTITION_FIXED,
+						.max_shards = i < 2 ? 0 : 3));
+		target = world_variable(s, "target", CHOIR_SHAPE(ROWS, COLUMNS), NULL);
+		check_copied(s, world_variable(s, "other", CHOIR_SHAPE(ROWS, COLUMNS), NULL));
+		choir_strategy_free(s);
+	}
+}
+
+static void what_cannot_be_read(void **state)
+{
+	(void) state;
+	for (int workers = 1; workers < 3; workers++) {
+		choir_strategy *s = choir_parameter_server_strategy_new(CHOIR_OPTIONS(
+				choir_strategy_options, .workers = workers, .replicas = 2, .devices = "cpu:0"));
+		choir_strategy *foreign = world_new(1, "cpu:0", 0);
+		target = world_variable(s, "target", CHOIR_SHAPE(ROWS, COLUMNS), NULL);
+		source from = { world_variable(workers == 1 ? foreign : s, "other",
+								CHOIR_SHAPE(ROWS, COLUMNS), NULL),
+			false };
+		for (int given = 0; given < 2; given++) {
+			from.given = given != 0;
+			world_failed(update_from(s, &from), CHOIR_STATE, "variable \"other\"",
+					workers == 1 ? "mixing strategies" : "is not colocated");
+		}
+		choir_strategy_free(s);
+		choir_strategy_free(foreign);
+	}
+}
+
 static choir_status double_it(choir_update *u, void *user)
 {
 	(void) user;
@@ -281,6 +359,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_bits_of_the_whole),
 		cmocka_unit_test(wrong_functions),
+		cmocka_unit_test(what_lies_elsewhere),
+		cmocka_unit_test(what_cannot_be_read),
 		cmocka_unit_test(allocations_may_fail),
 	};
 	world_watch();

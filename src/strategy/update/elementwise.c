@@ -48,27 +48,71 @@ void chi_slice_note_written(chi_update *u, choir_variable *v)
 	chi_mutex_unlock(&s->lock);
 }
 
-void *chi_slice_of(const chi_update *u, const choir_variable *v)
+static bool has_its_size(const chi_update *u, const choir_variable *v)
 {
 	if (v->elements == u->variable->elements)
-		return (char *) v->copy[chi_update_copy_of(u, v)].buffer->memory +
-				(size_t) u->first * chi_dtype_size(v->dtype);
+		return true;
 	chi_frame_fail(u->shown.frame, CHOIR_INVALID,
 			"update of \"%s\": \"%s\" has %lld elements, "
 			"not %lld: an elementwise function gets slices of what is as large",
 			u->variable->name, v->name, (long long) v->elements,
 			(long long) u->variable->elements);
-	return NULL;
+	return false;
 }
 
-// A copy: a slice that is written must not change what was read of it.
+void *chi_slice_of(const chi_update *u, const choir_variable *v)
+{
+	return has_its_size(u, v) ? (char *) v->copy[chi_update_copy_of(u, v)].buffer->memory +
+					(size_t) u->first * chi_dtype_size(v->dtype)
+							  : NULL;
+}
+
+// Elements of v as they are read outside of slices, wherever it lies, from the shards that have
+// them.
+static choir_status copy_elements(
+		const chi_update *u, choir_variable *v, int64_t first, int64_t count, char *to)
+{
+	choir_frame *f = u->shown.frame;
+	const size_t size = chi_dtype_size(v->dtype);
+	for (int i = 0; i < v->shards; i++) {
+		choir_variable *part = v->shard[i];
+		const int64_t from = chi_shard_first(part), end = from + part->elements;
+		const int64_t lo = first > from ? first : from;
+		const int64_t hi = first + count < end ? first + count : end;
+		if (lo < hi)
+			CHOIR_TRY(
+					copy_elements(u, part, lo - from, hi - lo, to + (size_t) (lo - first) * size));
+	}
+	if (v->shards > 0)
+		return CHOIR_OK;
+	const int copy = chi_update_copy_of(u, v);
+	if (copy < 0)
+		return chi_frame_report(f);
+	CHOIR_TRY(chi_variable_check_defined(v, copy, f));
+	const chi_copy *c = &v->copy[copy];
+	const char *data = (const char *) c->buffer->memory + (size_t) first * size;
+	const choir_status status =
+			chi_device_copy(f->stream, f->device, to, c->device, data, (size_t) count * size);
+	return status == CHOIR_OK ? status : chi_frame_keep(f);
+}
+
+// Of what is as large as all shards, the elements of the slice's shard. A copy: a slice that is
+// written must not change what was read of it.
 choir_tensor *chi_slice_read(const chi_update *u, choir_variable *v)
 {
 	choir_frame *f = u->shown.frame;
-	const void *data = chi_slice_of(u, v);
-	if (data == NULL || chi_variable_check_defined(v, chi_update_copy_of(u, v), f) != CHOIR_OK)
+	const bool all = v->elements != u->variable->elements && u->whole != NULL &&
+			v->elements == u->whole->elements;
+	if (!all && !has_its_size(u, v))
 		return NULL;
-	return choir_constant(f, v->dtype, CHOIR_SHAPE(u->count), data);
+	choir_tensor *t = chi_tensor_new(f, v->dtype, &CHOIR_SHAPE(u->count));
+	if (t == NULL)
+		return NULL;
+	const int64_t first = u->first + (all ? chi_shard_first(u->variable) : 0);
+	choir_status status = copy_elements(u, v, first, u->count, t->data);
+	if (status == CHOIR_OK && (status = chi_stream_wait(f->stream)) != CHOIR_OK)
+		chi_frame_keep(f);
+	return status == CHOIR_OK ? t : NULL;
 }
 
 choir_tensor *chi_slice_arg(const chi_update *u, size_t leaf)
@@ -177,10 +221,8 @@ static choir_status see_args(struct chi_slicing *s, choir_frame *f)
 	for (size_t i = 0; i < given->n; i++) {
 		choir_value *v = given->leaf[i].value;
 		CHOIR_TRY(see_late(s, i, v));
-		choir_variable *given_one = chi_update_shard(u, v->variable);
-		choir_tensor *t = given_one != NULL
-				? chi_variable_alias(given_one, chi_update_copy_of(u, given_one), f)
-				: chi_value_for_replica(v, 0, f->device);
+		choir_tensor *t = v->variable != NULL ? choir_variable_component(v->variable, f)
+											  : chi_value_for_replica(v, 0, f->device);
 		t = t == NULL || t->is_number ? t : chi_update_rows(u, chi_value_view(f, t));
 		if (t == NULL && choir_error_status() == CHOIR_OK)
 			choir_fail(CHOIR_INVALID, "a place has no value");

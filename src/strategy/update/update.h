@@ -31,8 +31,9 @@ choir_status chi_update_end(choir_frame *f, choir_status status);
 // Slices (elementwise.c). Whether u's copy is updated in slices, and doing that.
 bool chi_update_is_sliced(const chi_update *u);
 choir_status chi_update_slices(chi_update *u, choir_update_fn *fn, void *user);
-// In a slice: v's elements of it; NULL: v has another size. Reading, writing, a leaf that was
-// given, and noting that v is written, whichever thread this is.
+// In a slice: v's elements of it, where v is colocated with the target; NULL: v has another size.
+// Reading what may lie anywhere, writing, a leaf that was given, and noting that v is written,
+// whichever thread this is.
 void *chi_slice_of(const chi_update *u, const choir_variable *v);
 choir_tensor *chi_slice_read(const chi_update *u, choir_variable *v);
 choir_status chi_slice_write(chi_update *u, choir_variable *v, chi_assign_op op, choir_tensor *t);

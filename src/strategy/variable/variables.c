@@ -204,8 +204,6 @@ static choir_tensor *read_alone(choir_variable *v, choir_frame *f)
 	choir_tensor *t = read_before(v, f);
 	if (t != NULL)
 		return t;
-	if (f->context_kind == CHI_IN_UPDATE && ((chi_update *) f->context)->slicing != NULL)
-		return chi_slice_read(f->context, v);
 	const int copy = copy_for(f, v);
 	if (copy == NO_COPY)
 		return NULL;
@@ -265,8 +263,11 @@ choir_tensor *choir_variable_read(choir_variable *v, choir_frame *f)
 {
 	if (v == NULL || f == NULL || f->failed)
 		return NULL;
-	if (f->context_kind == CHI_IN_UPDATE)
-		v = chi_update_shard(f->context, v);
+	const chi_update *u = f->context_kind == CHI_IN_UPDATE ? f->context : NULL;
+	if (u != NULL)
+		v = chi_update_shard(u, v);
+	if (u != NULL && u->slicing != NULL)
+		return chi_slice_read(u, v);
 	if (v->shards > 0)
 		return read_whole(v, f);
 	const chi_context *c = chi_context_current();

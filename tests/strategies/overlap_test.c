@@ -294,6 +294,71 @@ static void test_failures(void **state)
 }
 
 typedef struct {
+	int worker, step;
+	choir_variable *v;
+	choir_optimizer *o;
+	chi_atomic32 left; // replicas whose merge call has failed
+	uint32_t early; // of these, while its function was at work
+} meeting;
+
+// In the third step worker 1 fails here, and worker 0 stays while its exchange fails.
+static choir_status stay_or_fail(choir_cross *x, void *user)
+{
+	meeting *m = user;
+	(void) x;
+	if (m->step == 2 && m->worker == 1)
+		return choir_fail(CHOIR_IO, "the disk is full");
+	for (int i = 0; m->step == 2 && i < 30 && chi_atomic32_load(&m->left) == 0; i++)
+		chi_thread_nap(1e-3);
+	m->early = chi_atomic32_load(&m->left);
+	return CHOIR_OK;
+}
+
+static choir_status give_and_meet(choir_replica *r, void *user)
+{
+	meeting *m = user;
+	const bool after = m->worker == 1 && m->step == 2;
+	choir_tensor *g = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(16384), 1);
+	if (!after)
+		CHOIR_TRY(choir_optimizer_give(m->o, r, m->v, g));
+	const choir_status status = choir_replica_merge_call(r, stay_or_fail, m);
+	if (status != CHOIR_OK)
+		chi_atomic32_add(&m->left, 1);
+	CHOIR_TRY(status);
+	if (after)
+		CHOIR_TRY(choir_optimizer_give(m->o, r, m->v, g));
+	return choir_optimizer_apply_gradients(m->o, r);
+}
+
+static const char *fail_in_a_merge_call(choir_strategy *s, int worker, void *user)
+{
+	static _Thread_local char text[1000];
+	meeting m = { .worker = worker };
+	(void) user;
+	CHOIR_SCOPE (s) {
+		m.v = choir_variable_new("v", CHOIR_SHAPE(16384), NULL);
+		m.o = choir_optimizer_new(CHOIR_SGD, NULL);
+	}
+	choir_status status = CHOIR_OK;
+	for (; status == CHOIR_OK && m.step < 3; m.step++)
+		status = choir_strategy_run(s, give_and_meet, &m, NULL, NULL);
+	snprintf(text, sizeof text, "%s: %.900s", choir_status_name(status), choir_error());
+	if (m.early > 0)
+		return "replicas have left a merge call that goes on";
+	return m.step == 3 && strstr(text, "the disk is full") != NULL ? NULL : text;
+}
+
+// Nobody leaves a merge call whose function is at work because an exchange beside it has failed.
+static void test_merge_calls_end_first(void **state)
+{
+	(void) state;
+	peers_run(&(peers_job){ .replicas = REPLICAS,
+			.place = { 2, "cpu:0,cpu:1" },
+			.fn = fail_in_a_merge_call,
+			.options = with_overlap });
+}
+
+typedef struct {
 	sim *s;
 	int dies_at; // messages of worker 1
 	bool cut; // in place of that
@@ -420,6 +485,7 @@ int main(void)
 		cmocka_unit_test(test_same_bits),
 		cmocka_unit_test(test_two_at_once),
 		cmocka_unit_test(test_failures),
+		cmocka_unit_test(test_merge_calls_end_first),
 		cmocka_unit_test(test_losses),
 		cmocka_unit_test(test_options),
 		cmocka_unit_test(test_memory),

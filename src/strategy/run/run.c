@@ -270,8 +270,7 @@ static choir_status finish(chi_run *run)
 	choir_strategy *s = run->strategy;
 	choir_status status = CHOIR_OK;
 	if (run == s->run)
-		chi_overlap_rest(
-				s); // before anybody looks at what has failed: it may be the one that does
+		chi_overlap_rest(s); // before anybody looks at what has failed: it may be the one that has
 	if (chi_atomic32_load(&run->failed) != 0) {
 		status = run->error.status;
 	} else if (run->task.results != NULL) {

@@ -27,6 +27,8 @@ struct chi_overlap {
 	chi_gate asked, through; // how often it was asked for something, and is through with it
 	chi_gate event; // its word moves whenever the thread should look again
 	chi_atomic32 leave, end; // not zero: leave the instance; end the thread
+	bool failed; // an exchange of this instance did, with
+	chi_error error;
 	choir_part *node; // this worker's
 	chi_kept kept; // memory of all of them, where several devices have parts of each
 	char *spare;
@@ -102,10 +104,14 @@ static bool wait_for_replicas(chi_overlap *o, const chi_instance *in, const chi_
 	}
 }
 
-// The run fails with what has just failed here; nobody is to wait for what does not come.
-static void fail(chi_instance *in, size_t from)
+// What has just failed here ends the exchanges of all, and nobody is to wait for what does not
+// come. The run fails when somebody needs it, or at its end: if it failed now, replicas would
+// leave a merge call whose function is at work with their tensors.
+static void fail(chi_overlap *o, const chi_instance *in, size_t from)
 {
-	chi_run_fail(in->run, in->strategy->replicas);
+	chi_peers_give_up(&o->peers);
+	chi_error_save(&o->error);
+	o->failed = true;
 	for (size_t i = from; i < in->early.n; i++)
 		chi_gate_open(&in->early.sum[i].done, CHI_EARLY_FAILED);
 }
@@ -117,7 +123,7 @@ static void serve(chi_overlap *o, chi_instance *in)
 		if (!s->worth || !wait_for_replicas(o, in, s))
 			continue;
 		if (exchange(o, in, i) != CHOIR_OK) {
-			fail(in, i);
+			fail(o, in, i);
 			return;
 		}
 	}
@@ -172,6 +178,12 @@ void chi_overlap_look(const choir_strategy *s)
 	chi_gate_wake(&s->overlap->event);
 }
 
+static choir_status report(const chi_overlap *o)
+{
+	chi_error_restore(&o->error);
+	return o->error.status;
+}
+
 choir_status chi_overlap_finish(chi_instance *in)
 {
 	for (size_t i = 0; i < in->early.n; i++) {
@@ -183,7 +195,7 @@ choir_status chi_overlap_finish(chi_instance *in)
 			(void) chi_gate_wait(&s->done, 0, chi_instance_spins(in), chi_clock_deadline(-1));
 		chi_trace_end();
 		if (chi_atomic32_load(&s->done.word) == CHI_EARLY_FAILED)
-			return chi_run_cancelled(in->run);
+			return report(in->strategy->overlap);
 	}
 	return CHOIR_OK;
 }
@@ -191,12 +203,19 @@ choir_status chi_overlap_finish(chi_instance *in)
 void chi_overlap_rest(const choir_strategy *s)
 {
 	chi_overlap *o = s->overlap;
-	if (o == NULL || chi_atomic32_load(&o->through.word) == chi_atomic32_load(&o->asked.word))
+	if (o == NULL)
 		return;
-	chi_atomic32_store(&o->leave, 1);
-	chi_overlap_look(s);
-	wait_until_through(o);
-	chi_atomic32_store(&o->leave, 0);
+	if (chi_atomic32_load(&o->through.word) != chi_atomic32_load(&o->asked.word)) {
+		chi_atomic32_store(&o->leave, 1);
+		chi_overlap_look(s);
+		wait_until_through(o);
+		chi_atomic32_store(&o->leave, 0);
+	}
+	if (!o->failed)
+		return;
+	o->failed = false;
+	(void) report(o);
+	chi_run_fail(s->run, s->replicas);
 }
 
 // ---- Whether there is one.

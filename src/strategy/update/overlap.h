@@ -32,8 +32,8 @@ void chi_overlap_begin(struct chi_instance *in);
 // The thread should look again: all replicas have given some gradient, or asked for the update.
 void chi_overlap_look(const choir_strategy *s);
 // By one that does the update, when all replicas have asked for it: until all sums under way are
-// there. It has the deadline of the exchanges.
+// there, or the first failure of the thread. It has the deadline of the exchanges.
 choir_status chi_overlap_finish(struct chi_instance *in);
 // At the end of a run, failed or not: until the thread looks at nothing of it any more. After a
-// failure the workers' exchanges end by themselves.
+// failure the workers' exchanges end by themselves. If the thread has failed, so has the run.
 void chi_overlap_rest(const choir_strategy *s);

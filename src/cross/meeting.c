@@ -161,6 +161,19 @@ static choir_status await(
 	}
 }
 
+// Waits until all have joined: for so many seconds in which nobody else has.
+static choir_status await_others(
+		const chi_meeting *m, chi_slot *s, uint32_t target, double seconds, const char *name)
+{
+	for (;;) {
+		const uint32_t arrived = chi_atomic32_load(&s->arrived);
+		const choir_status status =
+				await(m, &s->joined, target, chi_clock_deadline(seconds), name);
+		if (status != CHOIR_TIMEOUT || arrived == chi_atomic32_load(&s->arrived))
+			return status;
+	}
+}
+
 // A collective of one piece is done by who joined last, as a rule: the others look on for a moment
 // before they touch what would only be taken from each other's caches. True: it is done.
 static bool look_on(const chi_meeting *m, const chi_slot *s, int member, uint32_t target)
@@ -257,12 +270,11 @@ static choir_status take_part(
 {
 	chi_slot *s = slot_of(m, ticket);
 	const char *name = s->c[member]->name;
-	const double deadline = chi_clock_deadline(seconds);
-	choir_status status = await(m, &s->joined, target_of(ticket), deadline, name);
+	choir_status status = await_others(m, s, target_of(ticket), seconds, name);
 	if (status == CHOIR_OK) {
 		if (!look_on(m, s, member, target_of(ticket)))
 			do_pieces(&(worker){ m, s, member, fn, self });
-		status = await(m, &s->complete, target_of(ticket), deadline, name);
+		status = await(m, &s->complete, target_of(ticket), chi_clock_deadline(seconds), name);
 	}
 	return status == CHOIR_OK ? leave(m, s) : give_up(m, s, status);
 }

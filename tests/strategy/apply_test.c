@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -218,6 +219,27 @@ static void when_somebody_needs_it(void **state)
 	on_every_deal(apply_in_between);
 }
 
+static choir_status return_in_turn(choir_replica *r, void *user)
+{
+	CHOIR_TRY(give(user, r));
+	usleep(60000 * (useconds_t) choir_replica_id(r));
+	return CHOIR_OK;
+}
+
+// Nobody is late for an update while other replicas return.
+static void patience(void **state)
+{
+	(void) state;
+	adder a;
+	replicas = 4;
+	strategy = world_new(replicas, "cpu:0,cpu:1,cpu:2,cpu:3", 0.15);
+	open_adder(&a);
+	world_ok(choir_strategy_run(strategy, return_in_turn, &a, NULL, NULL));
+	check(&a, 1);
+	chi_apply_free(a.apply);
+	choir_strategy_free(strategy);
+}
+
 static void fail_updates(adder *a)
 {
 	static const char *const texts[] = { "", "begin fails", "gate fails", "slice fails" };
@@ -418,6 +440,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(at_the_end_of_a_run),
 		cmocka_unit_test(when_somebody_needs_it),
+		cmocka_unit_test(patience),
 		cmocka_unit_test(updates_that_fail),
 		cmocka_unit_test(updates_that_are_skipped),
 		cmocka_unit_test(updates_that_diverge),

@@ -486,6 +486,14 @@ static choir_status be_slow_in_turn(choir_replica *r, void *user)
 	return choir_replica_merge_call(r, plain_merge, NULL);
 }
 
+static choir_status come_in_turn(choir_replica *r, void *user)
+{
+	(void) user;
+	usleep(60000 * (useconds_t) choir_replica_id(r));
+	choir_tensor *t = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(8192), 1); // not a light one
+	return choir_replica_all_reduce(r, CHOIR_SUM, t) == NULL ? choir_error_status() : CHOIR_OK;
+}
+
 // Nobody is late while somebody works on what all have given, or while there is progress.
 static void patience(void **state)
 {
@@ -498,6 +506,9 @@ static void patience(void **state)
 		world_ok(choir_strategy_run(strategy, be_slow_in_turn, NULL, NULL, NULL));
 		choir_strategy_free(strategy);
 	}
+	strategy = world_new(4, "cpu:0,cpu:1,cpu:2,cpu:3", 0.15);
+	world_ok(choir_strategy_run(strategy, come_in_turn, NULL, NULL, NULL));
+	choir_strategy_free(strategy);
 }
 
 int main(void)

@@ -79,11 +79,11 @@ typedef struct choir_cross_device_ops_table {
 	// not more than 64 are open for a member. All members join every collective, in the same
 	// order. *c and its parts stay until wait returns.
 	choir_status (*join)(void *self, int member, const choir_collective *c, uint64_t *ticket);
-	// (any) Until this member's result is final and its parts are free, at most so many seconds
-	// (negative: for ever), then CHOIR_TIMEOUT. May do the work of others meanwhile. Comes at most
-	// once for a ticket, and not any more after a failure. However it returns, nobody looks at
-	// this member's *c, parts and result any more: so one that is too late ends the collective for
-	// all, and is followed by abort and reset.
+	// (any) Until this member's result is final and its parts are free, or so many seconds have
+	// passed in which no other joined (negative: for ever), then CHOIR_TIMEOUT. May do the work of
+	// others meanwhile. Comes at most once for a ticket, and not any more after a failure. However
+	// it returns, nobody looks at this member's *c, parts and result any more: so one that is too
+	// late ends the collective for all, and is followed by abort and reset.
 	choir_status (*wait)(void *self, int member, uint64_t ticket, double seconds);
 	// (any) The group's waits and joins, those under way and later ones, return CHOIR_CANCELLED.
 	void (*abort)(void *self);

@@ -5,6 +5,9 @@
 #include "programs.h"
 #include "short.h"
 
+#include "base/thread.h"
+#include "cluster/crew.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -313,12 +316,65 @@ static void test_random(void **state)
 	}
 }
 
+typedef struct {
+	choir_variable *v;
+	choir_optimizer *o;
+} reading;
+
+// The first replica of a worker reads, and so does the update for both devices, before the other
+// has returned.
+static choir_status update_and_read(choir_replica *r, void *user)
+{
+	reading *t = user;
+	const bool first = choir_replica_id(r) % 2 == 0;
+	choir_tensor *g = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(10), 1);
+	CHOIR_TRY(choir_optimizer_give(t->o, r, t->v, g));
+	CHOIR_TRY(choir_optimizer_apply_gradients(t->o, r));
+	if (!first)
+		chi_thread_nap(3e-2);
+	return first && choir_variable_read(t->v, r->frame) == NULL ? choir_error_status() : CHOIR_OK;
+}
+
+static const char *come_late(choir_cluster *c, int worker, void *user)
+{
+	static _Thread_local char text[1000];
+	reading t = { NULL, NULL };
+	(void) user;
+	choir_strategy *s = choir_multi_worker_mirrored_strategy_new(
+			CHOIR_OPTIONS(choir_strategy_options, .replicas = 4, .devices = "cpu:0,cpu:1",
+					.cluster = c, .overlap = CHOIR_OFF, .timeout = 0.12));
+	if (s == NULL)
+		return choir_error();
+	CHOIR_SCOPE (s) {
+		t.v = choir_variable_new("v", CHOIR_SHAPE(10), NULL);
+		t.o = choir_optimizer_new(CHOIR_SGD, NULL);
+	}
+	if (worker == 1)
+		chi_thread_nap(0.25); // a checkpoint is written
+	const choir_status status = choir_strategy_run(s, update_and_read, &t, NULL, NULL);
+	snprintf(text, sizeof text, "%s", choir_error());
+	choir_strategy_free(s);
+	return status == CHOIR_OK ? NULL : text;
+}
+
+// Between workers the cluster's time-out holds: a replica that waits for another worker keeps
+// nobody here, though a device with nothing to do waits for it.
+static void test_a_late_worker(void **state)
+{
+	(void) state;
+	sim *s = sim_new(&(sim_options){ .workers = 2, .seed = 1, .eager = 4096, .quiet = 5 });
+	assert_non_null(s);
+	crew_run(s, 2, NULL, come_late, NULL);
+	sim_free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_same_bits),
 		cmocka_unit_test(test_every_program),
 		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_a_late_worker),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

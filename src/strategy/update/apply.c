@@ -291,10 +291,21 @@ static choir_status execute(chi_run *run, chi_instance *in, int lane, part mine)
 	return status;
 }
 
-// Until *flag is not zero; meanwhile lane, unless it is CHOIR_NONE, sums what helps has to be
-// summed.
-static bool await(chi_run *run, const chi_atomic32 *flag, chi_instance *helps, int lane)
+// Whether one does it for all lanes: who waits for that waits for no replica. It ends by itself,
+// also where other workers must come, whose exchanges have a deadline of their own.
+static bool is_by_one(chi_run *run, const chi_instance *in)
 {
+	chi_mutex_lock(&run->lock);
+	const bool by_one = in->stage == CHI_BY_ONE;
+	chi_mutex_unlock(&run->lock);
+	return by_one;
+}
+
+// Until *flag of in is not zero; meanwhile lane, unless it is CHOIR_NONE, sums what there is to be
+// summed.
+static bool await(chi_instance *in, const chi_atomic32 *flag, int lane)
+{
+	chi_run *run = in->run;
 	uint32_t moves = chi_atomic32_load(&run->moves);
 	double deadline = chi_clock_deadline(run->strategy->timeout);
 	for (;;) {
@@ -303,7 +314,7 @@ static bool await(chi_run *run, const chi_atomic32 *flag, chi_instance *helps, i
 			return false;
 		if (chi_atomic32_load(flag) != 0)
 			return true;
-		if (lane != CHOIR_NONE && chi_early_help(helps, lane) != CHOIR_OK) {
+		if (lane != CHOIR_NONE && chi_early_help(in, lane) != CHOIR_OK) {
 			chi_run_fail(run, run->strategy->replicas);
 			return false;
 		}
@@ -312,7 +323,7 @@ static bool await(chi_run *run, const chi_atomic32 *flag, chi_instance *helps, i
 		chi_trace_end();
 		if (in_time)
 			continue;
-		if (moves == chi_atomic32_load(&run->moves) && blame(run)) {
+		if (moves == chi_atomic32_load(&run->moves) && !is_by_one(run, in) && blame(run)) {
 			chi_run_fail(run, run->strategy->replicas);
 			return false;
 		}
@@ -321,16 +332,16 @@ static bool await(chi_run *run, const chi_atomic32 *flag, chi_instance *helps, i
 	}
 }
 
-bool chi_apply_wait(chi_run *run, const chi_atomic32 *flag)
+bool chi_apply_wait(chi_instance *in, const chi_atomic32 *flag)
 {
-	return await(run, flag, NULL, CHOIR_NONE);
+	return await(in, flag, CHOIR_NONE);
 }
 
 // Until all replicas have asked for the update; what they give is summed meanwhile.
-static bool wait_for_all(chi_run *run, chi_instance *in, int lane)
+static bool wait_for_all(chi_instance *in, int lane)
 {
 	chi_atomic32_add(&in->early.waiting, 1);
-	const bool all = await(run, &in->all, in, lane);
+	const bool all = await(in, &in->all, lane);
 	chi_atomic32_add(&in->early.waiting, UINT32_MAX);
 	return all;
 }
@@ -348,13 +359,13 @@ static void do_pending(chi_run *run, int lane, int commits)
 {
 	for (int i = 0; i < commits; i++) {
 		chi_instance *in = pending(run, i);
-		if (!wait_for_all(run, in, lane))
+		if (!wait_for_all(in, lane))
 			return;
 		const part mine = claim(run, in, lane);
 		if (mine != NOTHING_TO_DO && execute(run, in, lane, mine) != CHOIR_OK)
 			return;
 		// The next one may be the same optimizer's, or write the same variables.
-		if ((mine == NOTHING_TO_DO || i + 1 < commits) && !chi_apply_wait(run, &in->done))
+		if ((mine == NOTHING_TO_DO || i + 1 < commits) && !chi_apply_wait(in, &in->done))
 			return;
 	}
 }

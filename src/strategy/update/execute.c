@@ -384,7 +384,7 @@ static choir_status meet_at_gate(chi_instance *in, int from, int to)
 		chi_atomic32_store(&in->summed, 1);
 		chi_run_event(in->run);
 	}
-	return chi_apply_wait(in->run, &in->summed) ? CHOIR_OK : chi_run_cancelled(in->run);
+	return chi_apply_wait(in, &in->summed) ? CHOIR_OK : chi_run_cancelled(in->run);
 }
 
 // When all sums are there. *applied: false if the gate skips the update.

@@ -136,9 +136,9 @@ void chi_instance_free(chi_instance *in);
 // The item of v on a lane, made if it is new.
 chi_item *chi_instance_item(chi_instance *in, int lane, choir_variable *v);
 
-// Waits at the run's gate until *flag is not zero, for a lane whose replicas have all returned
-// (apply.c). False: the run has failed.
-bool chi_apply_wait(chi_run *run, const chi_atomic32 *flag);
+// Waits at the run's gate until *flag, of in, is not zero, for a lane whose replicas have all
+// returned (apply.c). False: the run has failed.
+bool chi_apply_wait(chi_instance *in, const chi_atomic32 *flag);
 
 // Rows (rows.c). Keeps what a replica gave; before the first write, all replicas' rows of item i
 // are added up, or made tensors if one gave a tensor; and the update of those that were added up.

@@ -255,13 +255,12 @@ static choir_status leave(chi_meeting *m, chi_slot *s)
 }
 
 // Ends a wait that failed: nobody begins a piece any more, and this returns when nobody is in one.
-// Pieces are short and Choir's own (or the caller's slice function), so there is no deadline.
-static choir_status give_up(chi_meeting *m, chi_slot *s, choir_status status)
+static choir_status give_up(chi_meeting *m, uint64_t ticket, choir_status status, void *self)
 {
+	if (m->end != NULL)
+		m->end(self);
 	chi_meeting_abort(m);
-	uint32_t busy;
-	while ((busy = chi_atomic32_load(&s->busy)) != CLOSED)
-		(void) chi_futex_wait(&s->busy, busy, chi_clock_deadline(LOOK_AGAIN));
+	chi_meeting_drain(m, ticket);
 	return status;
 }
 
@@ -276,7 +275,7 @@ static choir_status take_part(
 			do_pieces(&(worker){ m, s, member, fn, self });
 		status = await(m, &s->complete, target_of(ticket), chi_clock_deadline(seconds), name);
 	}
-	return status == CHOIR_OK ? leave(m, s) : give_up(m, s, status);
+	return status == CHOIR_OK ? leave(m, s) : give_up(m, ticket, status, self);
 }
 
 choir_status chi_meeting_wait(
@@ -304,6 +303,14 @@ void chi_meeting_abort(chi_meeting *m)
 			chi_gate_wake(gates[k]);
 		}
 	}
+}
+
+void chi_meeting_drain(chi_meeting *m, uint64_t ticket)
+{
+	chi_slot *s = slot_of(m, ticket);
+	uint32_t busy;
+	while ((busy = chi_atomic32_load(&s->busy)) != CLOSED)
+		(void) chi_futex_wait(&s->busy, busy, chi_clock_deadline(LOOK_AGAIN));
 }
 
 void chi_meeting_reset(chi_meeting *m)

@@ -44,6 +44,9 @@ typedef struct chi_meeting {
 	chi_slot slot[CHI_MEETING_SLOTS];
 	chi_member *member;
 	chi_atomic32 aborted;
+	// Called with self where a wait has failed, before anybody else can know of it: aborts what must
+	// not go on then, for the reason that the thread has recorded. NULL: only the meeting ends.
+	void (*end)(void *self);
 } chi_meeting;
 
 // One piece of a collective, done by whoever deals with member.
@@ -59,6 +62,9 @@ choir_status chi_meeting_join(
 choir_status chi_meeting_wait(
 		chi_meeting *m, int member, uint64_t ticket, double seconds, chi_piece_fn *fn, void *self);
 void chi_meeting_abort(chi_meeting *m);
+// Of a meeting that is aborted: returns when nobody looks at what was joined with this ticket.
+// Pieces are short and Choir's own (or the caller's slice function), so there is no deadline.
+void chi_meeting_drain(chi_meeting *m, uint64_t ticket);
 void chi_meeting_reset(chi_meeting *m);
 
 // The lowest member whose result is that of member.

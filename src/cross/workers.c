@@ -47,6 +47,17 @@ typedef struct {
 	uint64_t joined, exchanged, ticket;
 } workers;
 
+// The meetings that there are.
+static int first_of(const workers *w)
+{
+	return w->alone ? BETWEEN : BELOW;
+}
+
+static int last_of(const workers *w)
+{
+	return w->alone ? BETWEEN : ABOVE;
+}
+
 void chi_workers_tell(void *self, chi_peers *p)
 {
 	((workers *) self)->peers = p;
@@ -95,6 +106,17 @@ static choir_status compare_devices(workers *w)
 	return status;
 }
 
+// Meetings end from the last to the first, so that who is done with one finds the next one closed.
+static void abort_workers(void *self)
+{
+	workers *w = self;
+	if (choir_error_status() == CHOIR_OK)
+		choir_fail(CHOIR_STATE, "a worker has stopped in the middle of a collective");
+	chi_peers_give_up(w->peers);
+	for (int i = last_of(w); i >= first_of(w); i--)
+		chi_meeting_abort(&w->meeting[i]);
+}
+
 static choir_status open_workers(void *self, const choir_group *group)
 {
 	workers *w = self;
@@ -111,8 +133,10 @@ static choir_status open_workers(void *self, const choir_group *group)
 	if (w->part == NULL || w->spare == NULL)
 		return choir_error_status();
 	memcpy(w->part, p->part + p->node[p->worker], (size_t) w->nodes * sizeof *w->part);
-	for (int i = w->alone ? BETWEEN : BELOW; i < (w->alone ? ABOVE : MEETINGS); i++)
+	for (int i = first_of(w); i <= last_of(w); i++) {
 		CHOIR_TRY(chi_meeting_open(&w->meeting[i], group->members));
+		w->meeting[i].end = abort_workers;
+	}
 	if (w->staged)
 		CHOIR_TRY(open_streams(w));
 	return compare_devices(w);
@@ -447,34 +471,31 @@ static choir_status join(void *self, int member, const choir_collective *c, uint
 }
 
 // Only the devices here have a time-out of their own: the exchange has that of the cluster, and
-// ends the others' wait.
+// ends the others' wait. Who fails in one meeting may be waited for in a later one, where somebody
+// looks at what it has joined with.
 static choir_status wait(void *self, int member, uint64_t ticket, double seconds)
 {
+	static chi_piece_fn *const piece[MEETINGS] = { below, between, above };
 	workers *w = self;
-	if (w->alone) {
+	choir_status status = CHOIR_OK;
+	if (w->alone)
 		w->ticket = ticket;
-		return chi_meeting_wait(&w->meeting[BETWEEN], member, ticket, seconds, between, w);
-	}
-	CHOIR_TRY(chi_meeting_wait(&w->meeting[BELOW], member, ticket, seconds, below, w));
-	CHOIR_TRY(chi_meeting_wait(&w->meeting[BETWEEN], member, ticket, -1, between, w));
-	return chi_meeting_wait(&w->meeting[ABOVE], member, ticket, -1, above, w);
-}
-
-static void abort_workers(void *self)
-{
-	workers *w = self;
-	if (choir_error_status() == CHOIR_OK)
-		choir_fail(CHOIR_STATE, "a worker has stopped in the middle of a collective");
-	chi_peers_give_up(w->peers);
-	for (int i = w->alone ? BETWEEN : BELOW; i < (w->alone ? ABOVE : MEETINGS); i++)
-		chi_meeting_abort(&w->meeting[i]);
+	for (int i = first_of(w); status == CHOIR_OK && i <= last_of(w); i++)
+		status = chi_meeting_wait(
+				&w->meeting[i], member, ticket, i == first_of(w) ? seconds : -1, piece[i], w);
+	if (status == CHOIR_OK)
+		return status;
+	abort_workers(w);
+	for (int i = first_of(w); i <= last_of(w); i++)
+		chi_meeting_drain(&w->meeting[i], ticket);
+	return status;
 }
 
 static void reset_workers(void *self)
 {
 	workers *w = self;
 	w->joined = w->exchanged = 0;
-	for (int i = w->alone ? BETWEEN : BELOW; i < (w->alone ? ABOVE : MEETINGS); i++)
+	for (int i = first_of(w); i <= last_of(w); i++)
 		chi_meeting_reset(&w->meeting[i]);
 }
 

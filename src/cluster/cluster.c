@@ -130,7 +130,7 @@ choir_status chi_cluster_give_up(choir_cluster *c)
 	if (chi_atomic32_load(&c->failed) == 0) {
 		c->failure = why;
 		chi_atomic32_store(&c->failed, 1);
-		if (why.status != CHOIR_CANCELLED)
+		if (!c->told)
 			c->table.abort(c->self, why.text);
 	}
 	chi_mutex_unlock(&c->lock);

@@ -23,6 +23,7 @@ struct choir_cluster {
 	char (*names)[CHI_WORKER_NAME]; // NULL until they are known
 	char transport[CHI_TRANSPORT_TEXT];
 	chi_mutex lock; // calls of the table
+	bool told; // by the transport that another worker has ended it; under lock
 	chi_atomic32 failed; // not zero: it is over, and why is final
 	chi_error failure; // the first one
 	chi_atomic64 sequence; // of collectives

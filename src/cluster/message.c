@@ -136,16 +136,21 @@ static choir_status begin_parts(chi_message *m, size_t frame, char *rest, size_t
 	return status;
 }
 
-// The transport has failed: says whom it was about, and ends the cluster.
+// The transport has failed: says whom it was about, and ends the cluster. After an abort of another
+// worker all have been told already.
 static choir_status fail(chi_message *m, choir_status status)
 {
+	choir_cluster *c = m->cluster;
 	char name[CHI_WORKER_NAME + 32];
 	chi_message_drop(m);
+	chi_mutex_lock(&c->lock);
+	c->told = c->told || status == CHOIR_CANCELLED;
+	chi_mutex_unlock(&c->lock);
 	if (choir_error_status() != status)
 		choir_fail(status, "%s", choir_status_name(status));
 	chi_error_prefix("%s %s %s", m->expected.what, m->sending ? "to" : "from",
-			chi_cluster_name(m->cluster, m->peer, name));
-	return chi_cluster_give_up(m->cluster);
+			chi_cluster_name(c, m->peer, name));
+	return chi_cluster_give_up(c);
 }
 
 choir_status chi_message_send(chi_message *m, choir_cluster *c, int to, int tag,

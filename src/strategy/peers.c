@@ -56,6 +56,13 @@ choir_status chi_strategy_give_up(choir_strategy *s, choir_status status)
 	return s->peers == NULL || status == CHOIR_OK ? status : chi_peers_give_up(s->peers);
 }
 
+choir_tensor *chi_strategy_or_give_up(choir_strategy *s, choir_frame *f, choir_tensor *t)
+{
+	if (t == NULL && s->peers != NULL)
+		chi_strategy_give_up(s, chi_frame_report(f));
+	return t;
+}
+
 choir_status chi_strategy_same(choir_strategy *s, const char *fmt, ...)
 {
 	char text[CHI_ERROR_SIZE];

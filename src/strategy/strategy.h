@@ -171,6 +171,8 @@ static inline int chi_strategy_parts(const choir_variable *v)
 }
 // What has just failed here is a failure everywhere. Its status.
 choir_status chi_strategy_give_up(choir_strategy *s, choir_status status);
+// The same of a tensor that was to be made in f and is NULL; t.
+choir_tensor *chi_strategy_or_give_up(choir_strategy *s, choir_frame *f, choir_tensor *t);
 
 // Which lane carries replica.
 int chi_strategy_lane(const choir_strategy *s, int replica);

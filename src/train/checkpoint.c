@@ -7,6 +7,7 @@
 #include "base/philox.h"
 #include "base/size.h"
 #include "base/text.h"
+#include "strategy/context.h"
 #include "trace/trace.h"
 #include "train/metadata.h"
 #include "train/order.h"
@@ -149,11 +150,13 @@ uint64_t choir_strategy_hash(choir_strategy *s)
 {
 	chi_weights w;
 	uint64_t hash = 0;
+	if (chi_strategy_check(s) != CHOIR_OK || chi_context_need_cross(s, "hash") != CHOIR_OK)
+		return 0;
 	choir_status status = chi_weights_collect(s, "hash", &w);
 	if (status == CHOIR_OK)
 		status = chi_weights_each(&w, hash_weight, &hash);
 	chi_weights_free(&w);
-	if (status != CHOIR_OK)
+	if (chi_strategy_give_up(s, status) != CHOIR_OK)
 		return 0;
 	return hash == 0 ? 1 : hash; // 0 says that it failed
 }

@@ -187,8 +187,9 @@ static choir_status sum_parts(const choir_metric *m, choir_variable *v, double s
 	const int parts = v->strategy->peers == NULL ? v->copies : v->strategy->in_sync;
 	memset(sum, 0, n * sizeof *sum);
 	double *part = chi_alloc_array((size_t) parts, chi_variable_bytes(v));
-	const choir_status status =
-			part == NULL ? choir_error_status() : chi_strategy_all_parts(v, part);
+	const choir_status status = part == NULL
+			? chi_strategy_give_up(v->strategy, choir_error_status())
+			: chi_strategy_all_parts(v, part);
 	for (int i = 0; status == CHOIR_OK && i < parts; i++)
 		for (size_t k = 0; k < n; k++)
 			sum[k] += part[(size_t) i * n + k];
@@ -236,7 +237,9 @@ choir_tensor *choir_metric_matrix(choir_metric *m, choir_frame *f)
 				f, CHOIR_INVALID, "metric \"%s\": it is a number: metric_result", m->name);
 	double *sum = chi_alloc_array((size_t) (m->classes * m->classes), sizeof *sum);
 	choir_tensor *out = NULL;
-	if (sum == NULL || sum_parts(m, m->total, sum) != CHOIR_OK)
+	if (sum == NULL)
+		chi_strategy_give_up(m->strategy, chi_frame_keep(f));
+	else if (sum_parts(m, m->total, sum) != CHOIR_OK)
 		chi_frame_keep(f);
 	else
 		out = choir_cast(choir_constant(f, CHOIR_F64, m->total->shape, sum), CHOIR_I64);

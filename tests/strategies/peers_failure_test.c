@@ -456,6 +456,49 @@ static const char *one_has_no_optimizer(choir_strategy *s, int worker, void *use
 					   : last_failure(CHOIR_CANCELLED, "worker 1", "rate");
 }
 
+typedef enum { REDUCE, REDUCE_ACROSS, CONCAT, REDUCE_TO, REDUCE_ALL_TO, REDUCTIONS } reduction;
+
+static choir_status return_ones(choir_replica *r, void *user)
+{
+	(void) user;
+	const choir_dtype dtype = choir_replica_id(r) == 3 ? CHOIR_I32 : CHOIR_F32;
+	return choir_replica_return(r, "x", choir_fill(r->frame, dtype, CHOIR_SHAPE(2), 1));
+}
+
+static bool reduces(choir_strategy *s, reduction what, choir_value *v)
+{
+	choir_cross *x = choir_strategy_cross(s);
+	choir_reduction item = { v, choir_cross_place(x, NULL), NULL };
+	switch (what) {
+	case REDUCE:
+		return choir_strategy_reduce(s, CHOIR_SUM, v, CHOIR_NO_AXIS) != NULL;
+	case REDUCE_ACROSS:
+		return choir_cross_reduce(x, CHOIR_SUM, v, CHOIR_NO_AXIS) != NULL;
+	case CONCAT:
+		return choir_cross_gather(x, v, 0) != NULL;
+	case REDUCE_TO:
+		return choir_cross_reduce_to(x, CHOIR_SUM, v, item.to) != NULL;
+	case REDUCE_ALL_TO:
+	case REDUCTIONS:
+		return choir_cross_batch_reduce_to(x, CHOIR_SUM, 1, &item, NULL) == CHOIR_OK;
+	}
+	return false;
+}
+
+// Outside of runs, where only worker 1 has replicas that differ: it need not wait for the other.
+static const char *one_cannot_reduce(choir_strategy *s, int worker, void *user)
+{
+	choir_values *all = NULL;
+	const bool went_well = s != NULL &&
+			choir_strategy_run(s, return_ones, NULL, NULL, &all) == CHOIR_OK &&
+			reduces(s, *(reduction *) user, choir_values_find(all, "x"));
+	choir_values_free(all);
+	if (went_well)
+		return "a sum of f32 and i32";
+	return worker == 1 ? last_failure(CHOIR_INVALID, "f32", "i32")
+					   : last_failure(CHOIR_CANCELLED, "worker 1", "i32");
+}
+
 // spec: 2.17
 static void test_one_calls_wrongly(void **state)
 {
@@ -467,6 +510,9 @@ static void test_one_calls_wrongly(void **state)
 				.options = a_bad_option,
 				.user = &what });
 	const peers_place two = { 2, "cpu:0" };
+	for (reduction what = REDUCE; what < REDUCTIONS; what++)
+		peers_run(&(peers_job){
+				.replicas = 4, .place = two, .fn = one_cannot_reduce, .user = &what });
 	peers_run(&(peers_job){ .replicas = 2, .place = two, .fn = one_cannot_read });
 	peers_run(&(peers_job){ .replicas = 2, .place = two, .fn = one_alone });
 	peers_run(&(peers_job){ .replicas = 2, .place = two, .fn = one_has_longer_integers });
@@ -524,6 +570,50 @@ static void test_memory_of_programs(void **state)
 	}
 }
 
+// What is asked for outside of runs, of which a worker without memory must tell the others.
+static const char *ask_somehow(choir_strategy *s, int worker, void *user)
+{
+	const lacking *l = user;
+	choir_variable *v = NULL;
+	choir_metric *mean = NULL, *matrix = NULL;
+	CHOIR_SCOPE (s) {
+		v = choir_variable_new("v", CHOIR_SHAPE(3),
+				CHOIR_OPTIONS(choir_variable_options,
+						.synchronization = CHOIR_SYNCHRONIZATION_ON_READ,
+						.aggregation = CHOIR_AGGREGATION_SUM));
+		mean = choir_metric_new(CHOIR_METRIC_MEAN, "mean");
+		matrix = choir_confusion_matrix_new("matrix", 2);
+	}
+	choir_frame *f = choir_frame_new(NULL), *g = choir_frame_new(NULL);
+	if (choir_cluster_barrier(choir_strategy_cluster(s)) == CHOIR_OK) { // all are ready
+		if (worker == 0)
+			chi_alloc_fail(l->n, false);
+		choir_metric_result(mean);
+		choir_metric_matrix(matrix, f);
+		choir_variable_read(v, g);
+		choir_strategy_hash(s);
+	}
+	choir_frame_free(f);
+	choir_frame_free(g);
+	const choir_status status = choir_error_status(); // never that the other one is just gone
+	return status == CHOIR_OK || status == CHOIR_NO_MEMORY || status == CHOIR_CANCELLED
+			? NULL
+			: choir_error();
+}
+
+static void test_memory_outside_runs(void **state)
+{
+	(void) state;
+	lacking l = { .n = 1 };
+	for (bool failed = true; failed; l.n++) {
+		peers_run(&(peers_job){
+				.replicas = 4, .place = { 2, "cpu:0" }, .fn = ask_somehow, .user = &l });
+		failed = chi_alloc_failed();
+		chi_alloc_fail(0, false);
+	}
+	assert_true(l.n > 10);
+}
+
 // The n-th allocation of either worker fails, at any place of a training: both end.
 static void test_memory(void **state)
 {
@@ -541,6 +631,7 @@ int main(void)
 		cmocka_unit_test(test_collectives_that_differ),
 		cmocka_unit_test(test_one_calls_wrongly),
 		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_memory_outside_runs),
 		cmocka_unit_test(test_memory_of_programs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -259,7 +259,7 @@ choir_status choir_cross_batch_reduce_to(choir_cross *x, choir_reduce_op op, siz
 		chi_error_prefix("batch_reduce_to");
 		return chi_frame_keep(x->frame);
 	}
-	return reduce_batch(x, op, n, items, &ways);
+	return chi_strategy_give_up(chi_cross_of(x)->strategy, reduce_batch(x, op, n, items, &ways));
 }
 
 choir_value *choir_cross_reduce_to(
@@ -269,8 +269,11 @@ choir_value *choir_cross_reduce_to(
 	chi_ways ways;
 	chi_job job;
 	if (v == NULL || to == NULL || check_call(x, op, "reduce_to") != CHOIR_OK ||
-			chi_ways_find(chi_cross_of(x)->strategy, NULL, &ways) != CHOIR_OK ||
-			chi_job_check(x, op, &item, &job) != CHOIR_OK)
+			chi_ways_find(chi_cross_of(x)->strategy, NULL, &ways) != CHOIR_OK)
 		return NULL;
-	return do_alone(x, op, &ways, &job) == CHOIR_OK ? job.result : NULL;
+	choir_status status = chi_job_check(x, op, &item, &job);
+	if (status == CHOIR_OK)
+		status = do_alone(x, op, &ways, &job);
+	chi_strategy_give_up(chi_cross_of(x)->strategy, status);
+	return status == CHOIR_OK ? job.result : NULL;
 }

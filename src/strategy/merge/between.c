@@ -193,18 +193,10 @@ static choir_tensor *spread(
 	return l.count == CHOIR_NONE ? t : choir_counted(t, l.count);
 }
 
-// After a failure here the others are not to wait for what does not come.
-static choir_tensor *or_give_up(choir_strategy *s, choir_tensor *t)
-{
-	if (t == NULL)
-		chi_strategy_give_up(s, choir_error_status());
-	return t;
-}
-
 choir_tensor *chi_between_spread(
 		choir_strategy *s, choir_frame *f, int from, choir_tensor *t, const char *what)
 {
-	return or_give_up(s, spread(s, f, from, t, what));
+	return chi_strategy_or_give_up(s, f, spread(s, f, from, t, what));
 }
 
 // ---- One behind another.
@@ -298,5 +290,5 @@ choir_tensor *chi_between_concat(
 			t == NULL || c.line == NULL || c.bytes == NULL ? NULL : concat(f, &c, t, first);
 	if (all == NULL)
 		chi_frame_keep(f);
-	return or_give_up(s, all);
+	return chi_strategy_or_give_up(s, f, all);
 }

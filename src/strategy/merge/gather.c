@@ -58,8 +58,6 @@ static choir_status check_part(choir_frame *f, const choir_value *v, int i, int 
 // What this process' replicas have.
 static choir_tensor *gather_here(choir_cross *x, choir_value *v, int axis)
 {
-	if (v == NULL || chi_cross_check(x, "gather") != CHOIR_OK)
-		return NULL;
 	choir_frame *f = x->frame;
 	const bool each = v->kind == CHOIR_VALUE_PER_REPLICA;
 	if (v->component == NULL || v->component[0] == NULL || v->component[0]->is_number ||
@@ -103,12 +101,13 @@ static choir_tensor *gather_here(choir_cross *x, choir_value *v, int axis)
 
 choir_tensor *choir_cross_gather(choir_cross *x, choir_value *v, int axis)
 {
-	choir_tensor *here = gather_here(x, v, axis);
-	if (here == NULL || v->kind != CHOIR_VALUE_PER_REPLICA ||
-			chi_cross_of(x)->strategy->peers == NULL)
-		return here;
+	if (v == NULL || chi_cross_check(x, "gather") != CHOIR_OK)
+		return NULL;
 	chi_cross *hidden = chi_cross_of(x);
 	choir_strategy *s = hidden->strategy;
+	choir_tensor *here = chi_strategy_or_give_up(s, x->frame, gather_here(x, v, axis));
+	if (here == NULL || v->kind != CHOIR_VALUE_PER_REPLICA || s->peers == NULL)
+		return here;
 	int64_t first = 0;
 	choir_tensor *all = chi_between_concat(
 			s, x->frame, here, axis < 0 ? axis + here->shape.rank : axis, &first);

@@ -101,7 +101,7 @@ static choir_tensor *sum_of_all(
 		part[i].data = t == NULL ? NULL : chi_arena_alloc(&f->arena, bytes);
 		if (sum == NULL || part[i].data == NULL ||
 				choir_tensor_fetch(t, part[i].data, bytes) != CHOIR_OK) {
-			chi_strategy_give_up(s, chi_frame_keep(f));
+			chi_frame_keep(f);
 			return NULL;
 		}
 	}
@@ -154,7 +154,7 @@ choir_status chi_check_alike(
 	return CHOIR_OK;
 }
 
-choir_tensor *chi_reduce_tensors(choir_strategy *s, choir_frame *f, const char *what,
+static choir_tensor *reduce_tensors(choir_strategy *s, choir_frame *f, const char *what,
 		choir_reduce_op op, int n, choir_tensor *const tensors[])
 {
 	double divisor = 1;
@@ -188,6 +188,12 @@ choir_tensor *chi_reduce_tensors(choir_strategy *s, choir_frame *f, const char *
 	return op == CHOIR_SUM ? sum : choir_divide(sum, choir_number(f, divisor));
 }
 
+choir_tensor *chi_reduce_tensors(choir_strategy *s, choir_frame *f, const char *what,
+		choir_reduce_op op, int n, choir_tensor *const tensors[])
+{
+	return chi_strategy_or_give_up(s, f, reduce_tensors(s, f, what, op, n, tensors));
+}
+
 static choir_tensor *read_first(choir_variable *v, const char *what, choir_frame *f)
 {
 	choir_tensor *t = chi_variable_view(v, 0, f);
@@ -207,13 +213,8 @@ choir_tensor *chi_broadcast(choir_cross *x, choir_value *v, int from)
 	return chi_between_spread(s, x->frame, chi_between_owner(s, from), t, what);
 }
 
-choir_tensor *chi_read_aggregated(choir_variable *v, choir_frame *f)
+static choir_tensor *read_aggregated(choir_variable *v, choir_frame *f)
 {
-	if (v->aggregation == CHOIR_AGGREGATION_NONE)
-		return chi_frame_fail_null(f, CHOIR_INVALID,
-				"variable \"%s\": it is ON_READ without an "
-				"aggregation, so it has no value outside a replica",
-				v->name);
 	char what[64];
 	chi_text_fit(v->name, what, sizeof what);
 	if (v->aggregation == CHOIR_AGGREGATION_ONLY_FIRST_REPLICA)
@@ -228,6 +229,20 @@ choir_tensor *chi_read_aggregated(choir_variable *v, choir_frame *f)
 			return NULL;
 	return chi_reduce_tensors(v->strategy, f, what,
 			v->aggregation == CHOIR_AGGREGATION_SUM ? CHOIR_SUM : CHOIR_MEAN, v->copies, parts);
+}
+
+// What no worker can read ends nothing.
+choir_tensor *chi_read_aggregated(choir_variable *v, choir_frame *f)
+{
+	if (v->aggregation == CHOIR_AGGREGATION_NONE)
+		return chi_frame_fail_null(f, CHOIR_INVALID,
+				"variable \"%s\": it is ON_READ without an "
+				"aggregation, so it has no value outside a replica",
+				v->name);
+	for (int i = 0; i < v->copies; i++)
+		if (chi_variable_check_defined(v, i, f) != CHOIR_OK)
+			return NULL;
+	return chi_strategy_or_give_up(v->strategy, f, read_aggregated(v, f));
 }
 
 // A replica's own part of a reduction along axes: its sum, with the number of elements as count.
@@ -329,7 +344,7 @@ choir_tensor *choir_strategy_reduce(
 		return NULL;
 	chi_fpenv host;
 	chi_fpenv_enter(&host);
-	choir_tensor *t = reduce_value(f, s, op, v, axes);
+	choir_tensor *t = chi_strategy_or_give_up(s, f, reduce_value(f, s, op, v, axes));
 	chi_fpenv_leave(&host);
 	return t;
 }
@@ -340,5 +355,6 @@ choir_tensor *choir_cross_reduce(
 	if (v == NULL || chi_cross_check(x, "reduce") != CHOIR_OK ||
 			check_op(x->frame, op) != CHOIR_OK)
 		return NULL;
-	return reduce_value(x->frame, chi_cross_of(x)->strategy, op, v, axes);
+	choir_strategy *s = chi_cross_of(x)->strategy;
+	return chi_strategy_or_give_up(s, x->frame, reduce_value(x->frame, s, op, v, axes));
 }

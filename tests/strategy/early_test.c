@@ -271,6 +271,73 @@ static void while_others_are_on_their_way(void **state)
 	choir_strategy_free(strategy);
 }
 
+// An update of one variable more than the one before: a lane makes its list of items longer while
+// others sum, and let go of, what it has given before.
+enum { ITEMS = 8, ROW = 1 << 14 };
+
+typedef struct {
+	chi_apply *apply;
+	choir_variable *v[ITEMS + 1];
+	int n; // of this update
+} grower;
+
+static choir_status begin_any(void *user, void *state, size_t n, choir_variable *const v[])
+{
+	(void) state, (void) v;
+	const grower *g = user;
+	return n == (size_t) g->n ? CHOIR_OK : choir_fail(CHOIR_INTERNAL, "%zu variables", n);
+}
+
+static bool is_never_gated(const void *user)
+{
+	(void) user;
+	return false;
+}
+
+static const chi_apply_table growing = { .name = "grower",
+	.begin = begin_any,
+	.gated = is_never_gated,
+	.gate = gate,
+	.slice = slice,
+	.end = end };
+
+static choir_status give_n(choir_replica *r, void *user)
+{
+	const grower *g = user;
+	for (int i = 0; i < g->n; i++) {
+		choir_tensor *t = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(ROW), 1);
+		CHOIR_TRY(chi_apply_give(g->apply, r, g->v[i], t));
+		chi_tensor_drop(t);
+	}
+	return chi_apply_commit(g->apply, r);
+}
+
+static void one_variable_more(void **state)
+{
+	(void) state;
+	replicas = 2;
+	for (int round = 0; round < 8; round++) {
+		static float got[ROW];
+		grower g = { .n = ITEMS };
+		strategy = world_new(replicas, "cpu:0,cpu:1", 20);
+		g.apply = chi_apply_new(strategy, &growing, &g);
+		for (int i = 0; i <= ITEMS; i++)
+			CHOIR_SCOPE (strategy)
+				g.v[i] = choir_variable_new(
+						(char[]){ 'a', (char) ('0' + i), '\0' }, CHOIR_SHAPE(ROW), NULL);
+		for (int k = 0; k < 3; k++) {
+			g.n = k < 2 ? ITEMS : ITEMS + 1;
+			world_ok(choir_strategy_run(strategy, give_n, &g, NULL, NULL));
+		}
+		for (int i = 0; i <= ITEMS; i++) {
+			world_ok(chi_variable_to_host(g.v[i], 0, got));
+			assert_true(got[0] == (i < ITEMS ? 6 : 2) && got[0] == got[ROW - 1]);
+		}
+		chi_apply_free(g.apply);
+		choir_strategy_free(strategy);
+	}
+}
+
 static choir_status three_steps(adder *a)
 {
 	for (int k = 0; k < 3; k++)
@@ -320,6 +387,7 @@ int main(void)
 		cmocka_unit_test(other_orders),
 		cmocka_unit_test(replicas_that_fail_when_sums_are_there),
 		cmocka_unit_test(while_others_are_on_their_way),
+		cmocka_unit_test(one_variable_more),
 		cmocka_unit_test(every_allocation_fails),
 		cmocka_unit_test(a_steady_update_allocates_nothing),
 	};

@@ -27,10 +27,10 @@ static bool is_ours(const chi_fold *fold, int i)
 }
 
 // The first part may be added into whatever follows it; of two, either may.
-static choir_status find_memory(const chi_instance *in, chi_early_sum *s, size_t index)
+static choir_status find_memory(const chi_instance *in, chi_early_sum *s)
 {
-	const chi_lane_items *first = &in->lane[0], *last = &in->lane[in->strategy->lanes - 1];
-	const chi_fold *left = &first->item[index]->fold, *right = &last->item[index]->fold;
+	const chi_fold *left = &s->item[0]->fold;
+	const chi_fold *right = &s->item[in->strategy->lanes - 1]->fold;
 	const chi_fold *ours = left;
 	if (!is_ours(left, 0) && in->strategy->lanes == 2 && left->n == 1 && right->n == 1)
 		ours = right;
@@ -66,10 +66,10 @@ static choir_status sum_slice(chi_instance *in, chi_early_sum *s, int lane, uint
 
 // Memory that is not Choir's waits for the end of the run, which gives it back on the caller's
 // thread.
-void chi_early_let_go(const chi_instance *in, size_t index)
+void chi_early_let_go(const chi_instance *in, const chi_early_sum *s)
 {
 	for (int lane = 0; lane < in->strategy->lanes; lane++) {
-		chi_fold *fold = &in->lane[lane].item[index]->fold;
+		chi_fold *fold = &s->item[lane]->fold;
 		for (int i = 0; i < fold->n; i++) {
 			if (fold->buffer[i] == NULL || fold->buffer[i]->foreign)
 				continue;
@@ -93,7 +93,7 @@ static choir_status sum_some(chi_instance *in, size_t index, int lane, uint32_t 
 		if (status == CHOIR_OK)
 			status = sum_slice(in, s, lane, slice);
 		if (chi_atomic32_add(&s->finished, 1) + 1 == s->slices) {
-			chi_early_let_go(in, index);
+			chi_early_let_go(in, s);
 			chi_gate_open(&s->done, CHI_EARLY_SUMMED);
 		}
 	}
@@ -128,7 +128,7 @@ static choir_status open_sum(chi_instance *in, size_t index)
 {
 	chi_early_sum *s = &in->early.sum[index];
 	if (!in->early.between)
-		CHOIR_TRY(find_memory(in, s, index));
+		CHOIR_TRY(find_memory(in, s));
 	chi_atomic32_exchange(&s->open, 1);
 	if (in->early.between)
 		chi_overlap_look(in->strategy);
@@ -152,6 +152,7 @@ choir_status chi_early_given(chi_item *item)
 		item->collective.divisor = 1;
 		item->collective.n = (size_t) item->fold.n;
 		item->collective.parts = item->fold.part;
+		s->item[item->lane] = item;
 		s->c[item->lane] = &item->collective;
 		if (chi_atomic32_add(&s->given, 1) + 1 == (uint32_t) all->replicas)
 			CHOIR_TRY(open_sum(in, item->index));
@@ -223,8 +224,10 @@ bool chi_early_needs_tensors(const chi_instance *in, const choir_variable *v)
 
 static void free_sums(chi_early_sum *sums, size_t n)
 {
-	for (size_t i = 0; sums != NULL && i < n; i++)
+	for (size_t i = 0; sums != NULL && i < n; i++) {
+		chi_free(sums[i].item);
 		chi_free(sums[i].c);
+	}
 	chi_free(sums);
 }
 
@@ -275,8 +278,9 @@ choir_status chi_early_prepare(chi_instance *in)
 	for (size_t i = 0; e->next != NULL && i < in->n; i++) {
 		chi_early_sum *s = &e->next[i];
 		choir_variable *v = in->variable[i];
+		s->item = chi_alloc_array((size_t) in->strategy->lanes, sizeof *s->item);
 		s->c = chi_alloc_array((size_t) in->strategy->lanes, sizeof *s->c);
-		if (s->c == NULL)
+		if (s->item == NULL || s->c == NULL)
 			return choir_error_status();
 		s->variable = v;
 		s->worth = v->elements >= LEAST && is_dense(in, i);

@@ -14,6 +14,7 @@
 #include "strategy/strategy.h"
 
 struct chi_instance;
+struct chi_item;
 
 enum { CHI_EARLY_SUMMED = 1, CHI_EARLY_FAILED }; // what done opens with
 
@@ -21,7 +22,10 @@ enum { CHI_EARLY_SUMMED = 1, CHI_EARLY_FAILED }; // what done opens with
 typedef struct {
 	choir_variable *variable;
 	bool worth; // it is large, and no rows of it are given
-	const choir_collective **c; // of each lane, when all its replicas have given
+	// Of each lane, when all its replicas have given: its item, and what that brings. Another
+	// lane's list of items is never looked at, since its owner may be making it longer.
+	struct chi_item **item;
+	const choir_collective **c;
 	chi_atomic32 given; // replicas
 	chi_atomic32 open; // not zero: all have given, and slices may be summed
 	chi_buffer *buffer; // of the sum, which may be the memory of a part
@@ -50,7 +54,6 @@ typedef struct {
 // other workers.
 bool chi_early_possible(const choir_strategy *s);
 // A replica has given item's gradient, which is in its fold; then does this lane's share.
-struct chi_item;
 choir_status chi_early_given(struct chi_item *item);
 // Sums whatever there is, on behalf of a lane that has nothing else to do.
 choir_status chi_early_help(struct chi_instance *in, int lane);
@@ -67,7 +70,7 @@ int chi_early_between(const struct chi_instance *in);
 // Whether v's gradients must be tensors, since workers sum them without asking what they are.
 bool chi_early_needs_tensors(const struct chi_instance *in, const choir_variable *v);
 // Of all gradients of a variable only the sum is needed now.
-void chi_early_let_go(const struct chi_instance *in, size_t index);
+void chi_early_let_go(const struct chi_instance *in, const chi_early_sum *s);
 // By one thread, before anything is written: keeps the order, for the next update to go by.
 choir_status chi_early_prepare(struct chi_instance *in);
 void chi_early_forget(struct chi_instance *in); // after an update, done or not

@@ -84,7 +84,7 @@ static choir_status exchange(chi_overlap *o, chi_instance *in, size_t index)
 	chi_trace_end_communication();
 	CHOIR_TRY(status);
 	s->whole = (choir_part){ 0, in->strategy->in_sync, s->buffer->memory };
-	chi_early_let_go(in, index);
+	chi_early_let_go(in, s);
 	chi_gate_open(&s->done, CHI_EARLY_SUMMED);
 	return CHOIR_OK;
 }

@@ -170,7 +170,8 @@ typedef struct {
 // the device has memory of its own, Choir copies there and back. Its functions run on the thread
 // of the frame, forward and shape inside choir_custom, backward on the tape's way back. They call
 // nothing of Choir but choir_fail: what they return is the operation's failure, with the name in
-// front; without a text it gets one. in[], of which there are n, is only read.
+// front; without a text it gets one, and CHOIR_END, which is none, is CHOIR_INVALID. in[], of
+// which there are n, is only read.
 typedef struct {
 	size_t size; // of this struct: CHOIR_OPTIONS sets it
 	const char *name; // in messages; copied; NULL: "custom"
@@ -181,7 +182,8 @@ typedef struct {
 	choir_status (*forward)(size_t n, const choir_buffer in[], choir_buffer *out, void *user);
 	// Writes, or adds to, gradient[i].data, which begins at zero, the gradient by in[i], in its
 	// dtype and shape, of what out_gradient is the gradient by out; gradient[i].data NULL: not
-	// wanted. in and out are as forward saw and left them. NULL: no gradient flows through.
+	// wanted. in and out are as forward saw and left them: where a variable that was read has
+	// changed since, the way back is CHOIR_STATE. NULL: no gradient flows through.
 	choir_status (*backward)(size_t n, const choir_buffer in[], const choir_buffer *out,
 			const choir_buffer *out_gradient, choir_buffer gradient[], void *user);
 } choir_custom_op;

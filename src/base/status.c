@@ -121,6 +121,34 @@ void chi_error_clear(void)
 	last.text[0] = '\0';
 }
 
+chi_error_aside chi_error_set_aside(void)
+{
+	const chi_error_aside aside = { last.status, last.text[0] };
+	chi_error_clear();
+	return aside;
+}
+
+void chi_error_put_back(chi_error_aside aside)
+{
+	if (last.status != CHOIR_OK)
+		return;
+	last.status = aside.status;
+	last.text[0] = aside.first;
+}
+
+choir_status chi_error_reason(choir_status status, const char *fmt, ...)
+{
+	const choir_status failure = status == CHOIR_END ? CHOIR_INVALID : status;
+	if (last.status != CHOIR_OK)
+		return failure;
+	va_list args;
+	va_start(args, fmt);
+	chi_fail_v(failure, fmt, args);
+	va_end(args);
+	return choir_fail(
+			failure, "%s failed with %s and no reason", last.text, choir_status_name(status));
+}
+
 // The one place that prints and exits, for programs that ask for it.
 static void die(choir_status status, const char *file, int line)
 {

@@ -120,8 +120,11 @@ choir_status chi_device_failed(const choir_device *d, const char *slot, choir_st
 {
 	if (status == CHOIR_OK)
 		return CHOIR_OK;
-	if (choir_error_status() != status)
-		return choir_fail(status, "%s: %s failed (%s)", d->name, slot, choir_status_name(status));
-	chi_error_prefix("%s", d->name);
-	return status;
+	if (choir_error_status() == status) {
+		chi_error_prefix("%s", d->name);
+		return status;
+	}
+	// CHOIR_END is no failure and would leave no text, by which callers would take it for none.
+	return choir_fail(status == CHOIR_END ? CHOIR_INVALID : status, "%s: %s failed (%s)", d->name,
+			slot, choir_status_name(status));
 }

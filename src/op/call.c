@@ -34,6 +34,22 @@ static bool is_trivial(chi_stream *stream, size_t n, const choir_buffer in[], ch
 	return true;
 }
 
+// Kernels may be foreign code: one that fails without a text gets one, as what comes after looks
+// for it on the thread, where an older failure would be taken for it.
+static choir_status run_judged(const choir_kernel_table *kernel, const char *operation,
+		const choir_kernel_call *call, const chi_cut *cut, size_t bytes)
+{
+	const chi_error_aside before = chi_error_set_aside();
+	const choir_status status = cut->pieces > 1
+			? chi_cut_run(cut, operation, kernel->run, call, bytes)
+			: kernel->run(call);
+	if (status != CHOIR_OK)
+		return chi_error_reason(
+				status, "kernel %s", kernel->name ? kernel->name : "without a name");
+	chi_error_put_back(before);
+	return CHOIR_OK;
+}
+
 // Runs a kernel that was found; its scratch memory comes from frame, or from the device's pool if
 // there is no frame.
 static choir_status run_found(choir_frame *frame, chi_stream *stream, const char *operation,
@@ -50,9 +66,7 @@ static choir_status run_found(choir_frame *frame, chi_stream *stream, const char
 			return CHOIR_NO_MEMORY;
 		call->scratch = scratch->memory;
 	}
-	const choir_status status = cut->pieces > 1
-			? chi_cut_run(cut, operation, kernel->run, call, bytes)
-			: kernel->run(call);
+	const choir_status status = run_judged(kernel, operation, call, cut, bytes);
 	if (!scratch)
 		return status;
 	if (frame) {

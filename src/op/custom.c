@@ -37,8 +37,10 @@ static choir_status open_staged(staged *s, const choir_tensor *t)
 	return CHOIR_OK;
 }
 
+// On the way back a variable may have changed since it was read.
 static choir_status stage_input(staged *s, const choir_tensor *t)
 {
+	CHOIR_TRY(chi_tensor_check(t));
 	CHOIR_TRY(open_staged(s, t));
 	if (s->copy)
 		return chi_tensor_to_host(t, s->copy->memory);
@@ -59,14 +61,10 @@ static void close_staged(size_t n, staged s[])
 // Around a call of the user's: what the thread had failed with before, and what it is told now.
 static choir_status judge(const chi_error *before, const char *what, choir_status status)
 {
-	if (status == CHOIR_OK) {
-		chi_error_restore(before);
-		return CHOIR_OK;
-	}
-	if (choir_error_status() == CHOIR_OK)
-		return choir_fail(
-				status, "%s failed with %s and no reason", what, choir_status_name(status));
-	return status;
+	if (status != CHOIR_OK)
+		return chi_error_reason(status, "%s", what);
+	chi_error_restore(before);
+	return CHOIR_OK;
 }
 
 static choir_status infer_custom(size_t n, choir_tensor *const in[], const void *attributes,

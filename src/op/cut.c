@@ -225,8 +225,14 @@ static void run_piece(void *arg, int member, int64_t piece)
 		return;
 	take_piece(c, piece, &call, in, &out);
 	call.scratch = c->scratch == NULL ? NULL : c->scratch + (size_t) member * c->bytes;
-	if (c->run(&call) != CHOIR_OK && chi_atomic32_change(&c->failed, 0, 1))
+	const chi_error_aside before = chi_error_set_aside();
+	const choir_status status = c->run(&call);
+	if (status == CHOIR_OK) {
+		chi_error_put_back(before);
+	} else if (chi_atomic32_change(&c->failed, 0, 1)) {
+		chi_error_reason(status, "a piece of it");
 		chi_error_save(&c->error);
+	}
 }
 
 static void add_sums(const cut *c, int64_t pieces)

@@ -130,12 +130,12 @@ static void add_prefix(const choir_frame *f, chi_error *e)
 
 choir_status chi_frame_keep(choir_frame *f)
 {
+	if (choir_error_status() == CHOIR_OK) // it is a failure all the same
+		choir_fail(CHOIR_INTERNAL, "something failed and did not say why");
 	if (!f)
 		return choir_error_status();
 	chi_error e;
 	chi_error_save(&e);
-	if (e.status == CHOIR_OK)
-		return e.status;
 	add_prefix(f, &e);
 	if (!f->failed) {
 		f->failure = e;

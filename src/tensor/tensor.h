@@ -84,7 +84,8 @@ choir_status chi_frame_fail(choir_frame *f, choir_status status, const char *fmt
 		CHOIR_PRINTF(3, 4);
 choir_tensor *chi_frame_fail_null(choir_frame *f, choir_status status, const char *fmt, ...)
 		CHOIR_PRINTF(3, 4);
-// Records the thread's last failure in the frame, if it is the frame's first; returns its status.
+// After a failure: records the thread's last one in the frame, if it is the frame's first; returns
+// its status. Where the thread has none, CHOIR_INTERNAL becomes one, so this is never CHOIR_OK.
 choir_status chi_frame_keep(choir_frame *f);
 
 // A NULL has come into an action: the frame's first failure, which the thread's last becomes if

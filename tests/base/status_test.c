@@ -120,6 +120,36 @@ static void test_save_and_restore(void **state)
 	assert_int_equal(choir_error_status(), CHOIR_OK);
 }
 
+static void test_aside(void **state)
+{
+	(void) state;
+	choir_fail(CHOIR_TIMEOUT, "older");
+	chi_error_aside aside = chi_error_set_aside();
+	assert_string_equal(choir_error(), "");
+	assert_int_equal(choir_error_status(), CHOIR_OK);
+	chi_error_put_back(aside);
+	assert_string_equal(choir_error(), "older");
+	assert_int_equal(choir_error_status(), CHOIR_TIMEOUT);
+	aside = chi_error_set_aside();
+	choir_fail(CHOIR_IO, "newer");
+	chi_error_put_back(aside);
+	assert_string_equal(choir_error(), "newer");
+	assert_int_equal(choir_error_status(), CHOIR_IO);
+}
+
+static void test_reason(void **state)
+{
+	(void) state;
+	assert_int_equal(chi_error_reason(CHOIR_IO, "step %d", 3), CHOIR_IO);
+	assert_string_equal(choir_error(), "step 3 failed with CHOIR_IO and no reason");
+	assert_int_equal(chi_error_reason(CHOIR_STATE, "step 4"), CHOIR_STATE); // which has one
+	assert_string_equal(choir_error(), "step 3 failed with CHOIR_IO and no reason");
+	chi_error_clear();
+	assert_int_equal(chi_error_reason(CHOIR_END, "step"), CHOIR_INVALID);
+	assert_int_equal(choir_error_status(), CHOIR_INVALID);
+	assert_string_equal(choir_error(), "step failed with CHOIR_END and no reason");
+}
+
 static void fail_elsewhere(void *arg)
 {
 	bool *clean = arg;
@@ -216,6 +246,8 @@ int main(void)
 		cmocka_unit_test_setup(test_long_text, forget),
 		cmocka_unit_test_setup(test_prefix, forget),
 		cmocka_unit_test_setup(test_save_and_restore, forget),
+		cmocka_unit_test_setup(test_aside, forget),
+		cmocka_unit_test_setup(test_reason, forget),
 		cmocka_unit_test_setup(test_threads_apart, forget),
 		cmocka_unit_test_setup(test_failing_allocates_nothing, forget),
 		cmocka_unit_test_setup(test_check, forget),

@@ -215,6 +215,8 @@ static choir_status open_slowly(void *self, int index)
 	if (left == 0)
 		return CHOIR_OK;
 	chi_atomic32_store(&failures_left, left - 1);
+	if (left == 3)
+		return CHOIR_END; // which is no failure, but no success either
 	return left == 1 ? CHOIR_IO : choir_fail(CHOIR_IO, "out of order"); // the last says nothing
 }
 
@@ -256,17 +258,20 @@ static void a_failed_open_is_closed_and_may_be_tried_again(void **state)
 {
 	(void) state;
 	chi_atomic32_store(&opens, 0);
-	chi_atomic32_store(&failures_left, 2);
+	chi_atomic32_store(&failures_left, 3);
+	assert_null(choir_device_find("slow:1"));
+	assert_int_equal(choir_error_status(), CHOIR_INVALID);
+	assert_string_equal(choir_error(), "slow:1: open failed (CHOIR_END)");
 	assert_null(choir_device_find("slow:1"));
 	assert_int_equal(choir_error_status(), CHOIR_IO);
 	assert_string_equal(choir_error(), "slow:1: out of order");
 	chi_error_clear();
 	assert_null(choir_device_find("slow:1"));
 	assert_string_equal(choir_error(), "slow:1: open failed (CHOIR_IO)");
-	assert_int_equal(chi_atomic32_load(&closes), 2);
+	assert_int_equal(chi_atomic32_load(&closes), 3);
 	assert_non_null(choir_device_find("slow:1"));
-	assert_int_equal(chi_atomic32_load(&opens), 3);
-	assert_int_equal(chi_atomic32_load(&closes), 2);
+	assert_int_equal(chi_atomic32_load(&opens), 4);
+	assert_int_equal(chi_atomic32_load(&closes), 3);
 }
 
 static void finding_survives_failed_allocations(void **state)

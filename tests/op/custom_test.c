@@ -164,6 +164,84 @@ static void failures_of_functions(void **state)
 	given_close(&g);
 }
 
+static choir_status ends(size_t n, const choir_buffer in[], choir_buffer *out, void *user)
+{
+	(void) n;
+	(void) in;
+	(void) out;
+	(void) user;
+	return CHOIR_END;
+}
+
+static choir_status ends_back(size_t n, const choir_buffer in[], const choir_buffer *out,
+		const choir_buffer *out_gradient, choir_buffer gradient[], void *user)
+{
+	(void) n;
+	(void) in;
+	(void) out;
+	(void) out_gradient;
+	(void) gradient;
+	(void) user;
+	return CHOIR_END;
+}
+
+// CHOIR_END has no text, so nothing else may be taken for its reason, and no failure get lost.
+static void an_end_is_a_failure(void **state)
+{
+	given g;
+
+	(void) state;
+	given_open(&g, "cpu:0", 1);
+	choir_tensor *x = choir_fill(g.frame, CHOIR_F32, CHOIR_SCALAR, 4), *gradient;
+	choir_fail(CHOIR_NOT_FOUND, "older");
+	assert_null(choir_custom(
+			CHOIR_OPTIONS(choir_custom_op, .name = "end", .forward = ends), NULL, 1, &x));
+	given_failure(&g, CHOIR_INVALID, "end: forward failed with CHOIR_END and no reason");
+	x = choir_fill(g.frame, CHOIR_F32, CHOIR_SCALAR, 4);
+	chi_error_clear();
+	assert_null(choir_custom(
+			CHOIR_OPTIONS(choir_custom_op, .name = "end", .shape = ends, .forward = harmless),
+			NULL, 1, &x));
+	given_failure(&g, CHOIR_INVALID, "end: shape failed with CHOIR_END and no reason");
+	for (int older = 0; older < 2; older++) {
+		choir_tape *tape = choir_tape_begin(g.frame);
+		x = choir_fill(g.frame, CHOIR_F32, CHOIR_SCALAR, 4);
+		choir_tensor *y = choir_custom(CHOIR_OPTIONS(choir_custom_op, .name = "end",
+											   .forward = harmless, .backward = ends_back),
+				NULL, 1, &x);
+		chi_error_clear();
+		if (older)
+			choir_fail(CHOIR_NOT_FOUND, "older");
+		assert_int_equal(choir_tape_gradient(tape, y, 1, &x, &gradient), CHOIR_INVALID);
+		given_failure(&g, CHOIR_INVALID, "end: backward failed with CHOIR_END and no reason");
+	}
+	given_close(&g);
+}
+
+// Its functions get memory, not tensors, so who calls them looks whether the memory is still what
+// was read.
+static void what_changed_since_has_no_way_back(void **state)
+{
+	chi_source source = { .name = "w" };
+
+	(void) state;
+	for (size_t i = 0; i < 2; i++) {
+		given g;
+		int calls = 0;
+		given_open(&g, devices[i], 1);
+		choir_tape *tape = choir_tape_begin(g.frame);
+		choir_tensor *const in[] = { choir_fill(g.frame, CHOIR_F64, CHOIR_SHAPE(3), 1),
+			choir_fill(g.frame, CHOIR_F64, CHOIR_SHAPE(2), 2) };
+		in[1]->source = &source;
+		in[1]->version = chi_atomic64_load(&source.version);
+		choir_tensor *y = call_outer(in, &calls), *gradient;
+		chi_atomic64_add(&source.version, 1);
+		assert_int_equal(choir_tape_gradient(tape, y, 1, &in[0], &gradient), CHOIR_STATE);
+		given_failure(&g, CHOIR_STATE, "w: has changed since");
+		given_close(&g);
+	}
+}
+
 static void wrong_use(void **state)
 {
 	given g;
@@ -207,6 +285,8 @@ int main(void)
 		cmocka_unit_test(gradients_are_right_on_all_memories),
 		cmocka_unit_test(only_wanted_gradients_are_made),
 		cmocka_unit_test(failures_of_functions),
+		cmocka_unit_test(an_end_is_a_failure),
+		cmocka_unit_test(what_changed_since_has_no_way_back),
 		cmocka_unit_test(wrong_use),
 		cmocka_unit_test(without_backward_no_gradient_flows),
 	};

@@ -37,6 +37,13 @@ static size_t scratch(const choir_kernel_call *call)
 	return 1000;
 }
 
+// Says nothing of why it fails.
+static choir_status fail_mutely(const choir_kernel_call *call)
+{
+	return *(const choir_status *) call->user;
+}
+
+static const choir_status internal = CHOIR_INTERNAL, end = CHOIR_END;
 static const int own = 0, later = 1, special = 2;
 
 // As a program would, before its first operation.
@@ -71,6 +78,18 @@ static int register_all(void **state)
 	table.user = &special;
 	table.score = only_pairs;
 	table.scratch = scratch;
+	if (choir_register_kernel(&table) != CHOIR_OK)
+		return 1;
+	table.score = NULL;
+	table.run = fail_mutely;
+	table.operation = "tanh";
+	table.user = &end;
+	if (choir_register_kernel(&table) != CHOIR_OK)
+		return 1;
+	table.name = NULL;
+	table.scratch = NULL;
+	table.operation = "relu_gradient";
+	table.user = &internal;
 	return choir_register_kernel(&table) != CHOIR_OK;
 }
 
@@ -167,6 +186,35 @@ static void kernels_run_on_buffers(void **state)
 	chi_stream_free(stream);
 }
 
+static void those_that_fail_without_a_text_fail(void **state)
+{
+	given g;
+
+	(void) state;
+	given_open(&g, "cpu:0", 1);
+	choir_tensor *x = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(2), 3), *gradient;
+	choir_fail(CHOIR_NOT_FOUND, "older");
+	assert_null(choir_tanh(x));
+	given_failure(&g, CHOIR_INVALID, "tanh: kernel own failed with CHOIR_END and no reason");
+	for (int older = 0; older < 2; older++) {
+		choir_tape *tape = choir_tape_begin(g.frame);
+		x = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(2), 3);
+		choir_tensor *y = choir_relu(x);
+		chi_error_clear();
+		if (older)
+			choir_fail(CHOIR_NOT_FOUND, "older");
+		assert_int_equal(choir_tape_gradient(tape, y, 1, &x, &gradient), CHOIR_INTERNAL);
+		given_failure(&g, CHOIR_INTERNAL,
+				"relu_gradient: kernel without a name failed with CHOIR_INTERNAL and no reason");
+	}
+	// Calls that work leave the older failure alone.
+	choir_fail(CHOIR_NOT_FOUND, "older");
+	assert_non_null(choir_relu(choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(2), 3)));
+	assert_string_equal(choir_error(), "older");
+	assert_int_equal(choir_error_status(), CHOIR_NOT_FOUND);
+	given_close(&g);
+}
+
 static void after_the_first_operation_it_is_too_late(void **state)
 {
 	const choir_kernel_table table = { .size = sizeof(table),
@@ -190,6 +238,7 @@ int main(void)
 		cmocka_unit_test(built_in_kernels_come_with_the_first_lookup),
 		cmocka_unit_test(the_highest_score_wins_and_then_the_first),
 		cmocka_unit_test(kernels_run_on_buffers),
+		cmocka_unit_test(those_that_fail_without_a_text_fail),
 		cmocka_unit_test(after_the_first_operation_it_is_too_late),
 	};
 	return cmocka_run_group_tests(tests, register_all, NULL);

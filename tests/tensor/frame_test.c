@@ -135,6 +135,13 @@ static void the_first_failure_stays(void **state)
 	assert_int_equal(chi_frame_keep(f), CHOIR_NOT_FOUND);
 	assert_string_equal(choir_error(), "replica 1: has its prefix");
 	assert_int_equal(choir_frame_status(f), CHOIR_NOT_FOUND);
+	choir_frame_empty(f);
+	chi_error_clear(); // what failed left no text
+	assert_int_equal(chi_frame_keep(f), CHOIR_INTERNAL);
+	assert_int_equal(choir_frame_status(f), CHOIR_INTERNAL);
+	assert_string_equal(choir_error(), "replica 1: something failed and did not say why");
+	chi_error_clear();
+	assert_int_equal(chi_frame_keep(NULL), CHOIR_INTERNAL);
 	choir_frame_free(f);
 }
 

@@ -256,7 +256,9 @@ typedef struct choir_kernel_table {
 	// as all plain kernels; oneDNN's say 10.
 	int (*score)(const choir_kernel_call *call);
 	size_t (*scratch)(const choir_kernel_call *call); // bytes of scratch memory. NULL: none
-	// Does the work, or queues it on the stream where the device is asynchronous.
+	// Does the work, or queues it on the stream where the device is asynchronous. What it returns
+	// is the operation's failure: without a text it gets one, and CHOIR_END, which is none, is
+	// CHOIR_INVALID.
 	choir_status (*run)(const choir_kernel_call *call);
 } choir_kernel_table;
 

@@ -138,14 +138,20 @@ static size_t scratch(const choir_kernel_call *call)
 	return find(call, &d) == CHOIR_OK ? chi_dnn_scratch(d) : 0;
 }
 
-static choir_status run(const choir_kernel_call *call)
+static choir_status run_primitive(const chi_dnn_problem *p, const chi_dnn_operands *o)
 {
-	const kernel *k = call->user;
 	chi_dnn *d;
-	const choir_status status = find(call, &d);
+	const choir_status status = chi_dnn_find(p, &d);
 	if (status == CHOIR_UNSUPPORTED)
 		return choir_fail(status, "onednn: it has no kernel for these shapes");
 	CHOIR_TRY(status);
+	return chi_dnn_run(d, o);
+}
+
+static choir_status run(const choir_kernel_call *call)
+{
+	const kernel *k = call->user;
+	const chi_dnn_problem problem = k->problem(call);
 	const chi_dnn_operands operands = {
 		.a = call->in[k->a].data,
 		.b = call->in[k->b].data,
@@ -153,7 +159,7 @@ static choir_status run(const choir_kernel_call *call)
 		.out = call->out->data,
 		.scratch = call->scratch,
 	};
-	return chi_dnn_run(d, &operands);
+	return run_primitive(&problem, &operands);
 }
 
 // a^T b, as the gradients of weights are: sgemm packs a as it lies and is up to a quarter faster
@@ -308,13 +314,11 @@ static choir_status run_one(const cut *c, int member, int64_t piece)
 		.out = (float *) call->out->data + first * p.n,
 		.scratch = c->bytes == 0 ? NULL : (char *) call->scratch + (size_t) member * c->bytes,
 	};
-	chi_dnn *d;
 	if (is_product(&c->whole))
 		return run_product(&p, &operands);
 	if (is_turned(&c->whole))
 		return run_turned(&p, &operands);
-	CHOIR_TRY(chi_dnn_find(&p, &d));
-	return chi_dnn_run(d, &operands);
+	return run_primitive(&p, &operands);
 }
 
 static void run_piece(void *arg, int member, int64_t piece)

@@ -169,8 +169,8 @@ choir_status choir_tensor_fetch(const choir_tensor *t, void *to, size_t bytes);
 
 // Waits, then writes t as one line, "f32 [2, 3] [[1, 2, 3], [4, 5, 6]]", as snprintf does: at most
 // size bytes with the zero at the end, and the result is the length of the whole text. Of tensors
-// of more than 64 elements long axes are shown by both ends. After a failure the text is empty and
-// the result 0. NULL is "(null)".
+// of more than 64 elements long axes are shown by both ends. The decimal point is a point whatever
+// the locale says. After a failure the text is empty and the result 0. NULL is "(null)".
 size_t choir_tensor_print(const choir_tensor *t, char *text, size_t size);
 
 // Slices: some rows of a larger tensor (TensorFlow's IndexedSlices), as the gradient of a table of

@@ -1,6 +1,7 @@
 // Tensors as text, on one line: "f32 [2, 3] [[1, 2, 3], [4, 5, 6]]". Of a long axis only both
 // ends are shown, so that the text of a large tensor stays short.
 #include "base/alloc.h"
+#include "base/text.h"
 #include "tensor/tensor.h"
 
 #include <inttypes.h>
@@ -24,7 +25,7 @@ CHOIR_PRINTF(2, 3) static void add(writer *w, const char *fmt, ...)
 	va_list args;
 	va_start(args, fmt);
 	const size_t left = w->length < w->size ? w->size - w->length : 0;
-	const int n = vsnprintf(left ? w->text + w->length : NULL, left, fmt, args);
+	const int n = chi_text_format(left ? w->text + w->length : NULL, left, fmt, args);
 	va_end(args);
 	w->length += n > 0 ? (size_t) n : 0;
 }

@@ -1,6 +1,7 @@
 // Text that grows, JSON strings, clean text for terminals, and numbers read to their end.
 #include "base/text.h"
 #include "base/alloc.h"
+#include "comma.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,7 +9,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <errno.h>
-#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,15 +135,10 @@ static void test_parse_double(void **state)
 	assert_true(chi_parse_double("inf", &value) && isinf(value));
 }
 
-// A host in a country whose decimal point is a comma, where the system has one.
 static void test_locale(void **state)
 {
 	(void) state;
-	static const char *const names[] = { "de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "de_DE" };
-	const char *found = NULL;
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !found; i++)
-		found = setlocale(LC_ALL, names[i]);
-	if (!found)
+	if (!comma_set())
 		skip();
 	char host[16];
 	double value = 0;

@@ -1,6 +1,7 @@
 // Handles: made, borrowed, looked at, printed, dropped, moved and seen through views, on both
 // kinds of memory.
 #include "base/alloc.h"
+#include "comma.h"
 #include "tensor/tensor.h"
 
 #include <math.h>
@@ -217,6 +218,21 @@ static void the_dead_and_the_stale_are_told(void **state)
 	}
 }
 
+static void a_decimal_point_is_a_point(void **state)
+{
+	const float x[2] = { 1.5f, -0.25f };
+	char text[64];
+
+	(void) state;
+	if (!comma_set())
+		skip();
+	choir_frame *f = frame("cpu:0");
+	choir_tensor_print(choir_constant(f, CHOIR_F32, CHOIR_SHAPE(2), x), text, sizeof(text));
+	setlocale(LC_ALL, "C");
+	assert_string_equal(text, "f32 [2] [1.5, -0.25]");
+	choir_frame_free(f);
+}
+
 static void printing(void **state)
 {
 	char text[400], few[8];
@@ -267,6 +283,7 @@ int main(void)
 		cmocka_unit_test(views_share_memory),
 		cmocka_unit_test(the_dead_and_the_stale_are_told),
 		cmocka_unit_test(printing),
+		cmocka_unit_test(a_decimal_point_is_a_point),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,6 +36,14 @@ static void activations_are_their_formulas(void **state)
 		given_equal(choir_silu(t), 5, silu);
 		given_equal(choir_softplus(t), 5, softplus);
 	}
+	for (int dtype = CHOIR_F32; dtype <= CHOIR_F64; dtype++) {
+		choir_tape *tape = choir_tape_begin(g.frame);
+		const double ends[2] = { -(double) INFINITY, (double) INFINITY };
+		choir_tensor *t = choir_cast(f64(&g, CHOIR_SHAPE(2), ends), (choir_dtype) dtype), *slope;
+		assert_int_equal(choir_tape_gradient(tape, choir_gelu_exact(t), 1, &t, &slope), CHOIR_OK);
+		given_equal(slope, 2, (const double[]){ 0, 1 });
+		choir_frame_empty(g.frame);
+	}
 	const double rows[6] = { 1000, 1000, 1001, -3, 0, 2 };
 	double log_softmax[6];
 	for (int i = 0; i < 6; i++) {
@@ -43,6 +51,9 @@ static void activations_are_their_formulas(void **state)
 		log_softmax[i] = rows[i] - r[2] - log(exp(r[0] - r[2]) + exp(r[1] - r[2]) + 1);
 	}
 	given_equal(choir_log_softmax(f64(&g, CHOIR_SHAPE(2, 3), rows)), 6, log_softmax);
+	// The logarithm is below an ulp of the numbers, of which it is the whole result.
+	choir_tensor *large = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(1, 2), 1e8);
+	given_equal(choir_log_softmax(large), 2, (const double[]){ -log(2), -log(2) });
 	assert_null(choir_log_softmax(choir_fill(g.frame, CHOIR_F64, CHOIR_SCALAR, 1)));
 	given_failure(&g, CHOIR_INVALID, "log_softmax: a scalar has no last axis");
 	given_close(&g);
@@ -283,6 +294,10 @@ static void losses_are_their_formulas(void **state)
 	choir_tensor *label = choir_constant(g.frame, CHOIR_I32, CHOIR_SHAPE(1), (int32_t[]){ 1 });
 	given_equal(choir_smoothed_cross_entropy(logits, label, 0.3), 1,
 			(const double[]){ -0.1 * log(p[0]) - 0.8 * log(p[1]) - 0.1 * log(p[2]) });
+	// Classes that are as likely as each other, however large the numbers.
+	choir_tensor *large = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(1, 1000), 123456792);
+	given_equal(choir_softmax_cross_entropy(large, label), 1, (const double[]){ log(1000) });
+	given_equal(choir_smoothed_cross_entropy(large, label, 0.3), 1, (const double[]){ log(1000) });
 	given_close(&g);
 }
 

@@ -82,33 +82,49 @@ static choir_status check_labels(const choir_buffer *labels, const rows_of *r)
 	return CHOIR_OK;
 }
 
-// log(sum(exp(x - max))), a block at a time.
-static double log_sum(const rows_of *r, const void *x, size_t size, double max)
+// out = x - by, by rounded to the dtype.
+static void subtract(const rows_of *r, void *out, const void *x, double by)
+{
+	double in_dtype = by;
+	chi_narrow(r->dtype, &in_dtype, &by, 1);
+	r->number->binary(CHI_SUBTRACT, out, x, &in_dtype, r->classes, false, true);
+}
+
+// log(sum(exp(x - max))), a block at a time. Beside a large max it would be lost, so nobody adds
+// the two. For the same reason the mean of x - max is in *below, unless that is NULL.
+static double log_sum(const rows_of *r, const void *x, size_t size, double max, double *below)
 {
 	enum { BLOCK = 256 };
 	double block[BLOCK]; // or floats
-	chi_total sum = { 0 };
+	chi_total sum = { 0 }, less = { 0 };
+	rows_of part = *r;
 	for (int64_t i = 0; i < r->classes; i += BLOCK) {
-		const int64_t n = r->classes - i < BLOCK ? r->classes - i : BLOCK;
-		r->real->exp_minus(block, (const char *) x + (size_t) i * size, max, n);
-		r->number->sum(&sum, block, n);
+		const void *from = (const char *) x + (size_t) i * size;
+		part.classes = r->classes - i < BLOCK ? r->classes - i : BLOCK;
+		r->real->exp_minus(block, from, max, part.classes);
+		r->number->sum(&sum, block, part.classes);
+		if (below) {
+			subtract(&part, block, from, max);
+			r->number->sum(&less, block, part.classes);
+		}
 	}
+	if (below)
+		*below = less.real / (double) r->classes;
 	return log(sum.real);
 }
 
-// x - max - log(sum(exp(x - max)))
+// x - max - log(sum(exp(x - max))), from the left
 static choir_status run_log_softmax(const choir_kernel_call *call)
 {
 	const choir_buffer *x = &call->in[0];
 	const rows_of r = split(x);
 	for (int64_t i = 0; i < r.rows; i++) {
 		const void *row = chi_element(x, i * r.classes);
+		void *out = chi_element(call->out, i * r.classes);
 		const double max = r.real->max(row, r.classes);
-		const double less = max + log_sum(&r, row, chi_dtype_size(r.dtype), max);
-		double in_dtype = less;
-		chi_narrow(r.dtype, &in_dtype, &less, 1);
-		r.number->binary(CHI_SUBTRACT, chi_element(call->out, i * r.classes), row, &in_dtype,
-				r.classes, false, true);
+		const double less = log_sum(&r, row, chi_dtype_size(r.dtype), max, NULL);
+		subtract(&r, out, row, max);
+		subtract(&r, out, out, less);
 	}
 	return CHOIR_OK;
 }
@@ -124,13 +140,12 @@ static choir_status run_cross_entropy(const choir_kernel_call *call)
 		const void *row = chi_element(x, i * r.classes);
 		const double max = r.real->max(row, r.classes);
 		const double right = value_at(x, i * r.classes + chi_index_at(labels, i));
-		double target = right - max;
-		if (a->smoothing > 0) {
-			chi_total sum = { 0 };
-			r.number->sum(&sum, row, r.classes);
-			target += a->smoothing * (sum.real / (double) r.classes - right);
-		}
-		const double loss = log_sum(&r, row, chi_dtype_size(r.dtype), max) - target;
+		const bool smooth = a->smoothing > 0;
+		double target = right - max, below;
+		const double all = log_sum(&r, row, chi_dtype_size(r.dtype), max, smooth ? &below : NULL);
+		if (smooth)
+			target += a->smoothing * (below - target);
+		const double loss = all - target;
 		chi_narrow(r.dtype, chi_element(call->out, i), &loss, 1);
 	}
 	return CHOIR_OK;
@@ -149,11 +164,8 @@ static choir_status run_cross_entropy_gradient(const choir_kernel_call *call)
 		softmax_row(
 				&r, chi_element(call->out, i * r.classes), chi_element(x, i * r.classes), dloss);
 		if (a->smoothing > 0) {
-			const double part = dloss * a->smoothing / (double) r.classes;
-			double in_dtype = part;
 			void *row = chi_element(call->out, i * r.classes);
-			chi_narrow(r.dtype, &in_dtype, &part, 1);
-			r.number->binary(CHI_SUBTRACT, row, row, &in_dtype, r.classes, false, true);
+			subtract(&r, row, row, dloss * a->smoothing / (double) r.classes);
 		}
 		const double right = value_at(call->out, at) - dloss * (1 - a->smoothing);
 		chi_narrow(r.dtype, chi_element(call->out, at), &right, 1);

@@ -28,7 +28,8 @@ typedef choir_tensor *choir_unary_op(choir_tensor *x);
 
 // Elementwise, two operands. Shapes are laid against each other from the right; a dimension of 1,
 // or one that is missing on the left, is repeated: [16, 784] and [784] give [16, 784]. f32, f64,
-// i32, i64, u8; integers wrap.
+// i32, i64, u8; integers wrap. choir_add also takes f16 and bf16, whose sums are made in f32 and
+// rounded to even.
 
 choir_tensor *choir_add(choir_tensor *a, choir_tensor *b);
 choir_tensor *choir_subtract(choir_tensor *a, choir_tensor *b); // a - b
@@ -125,7 +126,7 @@ choir_tensor *choir_bias_add(choir_tensor *x, choir_tensor *bias);
 // is h / stride windows, rounded up, and as many zeros as these need, half of them in front and
 // the rest, which has the odd one, behind (tensorflow.org/api_docs/python/tf/nn, "Notes on
 // padding"). CHOIR_INVALID: a stride below 1, a padding below -1, a window larger than the padded
-// image.
+// image, windows beside an image without rows or columns.
 
 // filter [kh, kw, c, out] gives [n, oh, ow, out]:
 // y[i, r, s, o] = sum over p, q, c of x[i, r stride + p - top, s stride + q - left, c]

@@ -55,6 +55,12 @@ static const chi_op average_op = {
 	.backward = average_backward,
 };
 
+// Beside images without rows, or columns, every window lies wholly outside.
+static bool windows_of(int64_t in, int size, int stride, int padding, int pad[2], int64_t *out)
+{
+	return chi_windows(in, size, stride, padding, pad, out) && (in > 0 || *out == 0);
+}
+
 static choir_tensor *call(const chi_op *op, choir_tensor *x, int size, int stride, int padding)
 {
 	pool2d p = { .kernel = { .window = size, .stride = stride } };
@@ -68,8 +74,8 @@ static choir_tensor *call(const chi_op *op, choir_tensor *x, int size, int strid
 		return chi_frame_fail_null(x->frame, CHOIR_INVALID, "%s: %s, needed images [n, h, w, c]",
 				op->name, chi_shape_print(s, text));
 	p.out = *s;
-	if (padding >= size || !chi_windows(s->dim[1], size, stride, padding, rows, &p.out.dim[1]) ||
-			!chi_windows(s->dim[2], size, stride, padding, columns, &p.out.dim[2]))
+	if (padding >= size || !windows_of(s->dim[1], size, stride, padding, rows, &p.out.dim[1]) ||
+			!windows_of(s->dim[2], size, stride, padding, columns, &p.out.dim[2]))
 		return chi_frame_fail_null(x->frame, CHOIR_INVALID,
 				"%s: images %s, size %d, stride %d and padding %d give no result", op->name,
 				chi_shape_print(s, text), size, stride, padding);

@@ -74,6 +74,25 @@ static void one_source_twice(void **state)
 	given_close(&g);
 }
 
+// Gradients of halves are halves, and come from several sides as others do.
+static void one_half_twice(void **state)
+{
+	static const char *const devices[] = { "cpu:0", "far:0" };
+
+	(void) state;
+	for (int i = 0; i < 4; i++) {
+		given g;
+		given_open(&g, devices[i % 2], 1);
+		choir_tape *tape = choir_tape_begin(g.frame);
+		choir_tensor *x = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(2), 3), *gradient;
+		choir_tensor *half = choir_cast(x, i < 2 ? CHOIR_F16 : CHOIR_BF16);
+		choir_tensor *y = choir_multiply(choir_cast(half, CHOIR_F32), choir_cast(half, CHOIR_F32));
+		assert_int_equal(choir_tape_gradient(tape, y, 1, &x, &gradient), CHOIR_OK);
+		given_equal(gradient, 2, (const double[]){ 6, 6 });
+		given_close(&g);
+	}
+}
+
 // A chain of activations: on the way back one goes with each step, and little comes.
 static void activations_die_on_the_way(void **state)
 {
@@ -357,6 +376,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(gradients_come_as_soon_as_they_are_final),
 		cmocka_unit_test(one_source_twice),
+		cmocka_unit_test(one_half_twice),
 		cmocka_unit_test(activations_die_on_the_way),
 		cmocka_unit_test(what_others_hold_lives_on),
 		cmocka_unit_test(wrong_use),

@@ -39,6 +39,34 @@ static void elementwise(void **state)
 	given_close(&g);
 }
 
+// In f32, of which 257 has too many digits for bf16: it is rounded to even.
+static void halves_are_added(void **state)
+{
+	enum { N = 600 };
+	given g;
+
+	(void) state;
+	given_open(&g, "cpu:0", 1);
+	float x[2 * N];
+	double sum[2 * N];
+	for (int i = 0; i < 2 * N; i++) {
+		x[i] = (float) (i % 8);
+		sum[i] = x[i] + x[i % N];
+	}
+	const choir_shape shape = CHOIR_SHAPE(2, N);
+	for (int dtype = CHOIR_F16; dtype <= CHOIR_BF16; dtype++) {
+		choir_tensor *a = choir_cast(f32(&g, shape, x), (choir_dtype) dtype);
+		choir_tensor *b = choir_cast(f32(&g, CHOIR_SHAPE(N), x), (choir_dtype) dtype);
+		given_equal(choir_add(a, b), 2 * N, sum);
+		given_equal(choir_add(b, a), 2 * N, sum);
+		const double first = dtype == CHOIR_F16 ? 257 : 256;
+		choir_tensor *one = choir_fill(g.frame, (choir_dtype) dtype, CHOIR_SHAPE(2, 1), 1);
+		choir_tensor *large = choir_fill(g.frame, (choir_dtype) dtype, CHOIR_SHAPE(2), 256);
+		given_equal(choir_add(large, one), 4, (const double[]){ first, first, first, first });
+	}
+	given_close(&g);
+}
+
 static void reductions(void **state)
 {
 	given g;
@@ -185,6 +213,14 @@ static void pools(void **state)
 			&g, CHOIR_INVALID, "max_pool2d: images [1, 3, 3, 1], size 2, stride 1 and padding 2");
 	assert_null(choir_average_pool2d(f32(&g, CHOIR_SHAPE(3), counting), 2, 1, 0));
 	given_failure(&g, CHOIR_INVALID, "average_pool2d: [3], needed images");
+	// Nothing but what does not count is no image, unless nothing comes of it.
+	x = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(1, 0, 3, 1), 0);
+	assert_int_equal(choir_tensor_shape(choir_max_pool2d(x, 2, 1, -1))->dim[1], 0);
+	assert_null(choir_max_pool2d(x, 2, 1, 1));
+	given_failure(&g, CHOIR_INVALID, "max_pool2d: images [1, 0, 3, 1], size 2");
+	x = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(1, 3, 0, 1), 0);
+	assert_null(choir_average_pool2d(x, 2, 1, 1));
+	given_failure(&g, CHOIR_INVALID, "average_pool2d: images [1, 3, 0, 1], size 2");
 	given_close(&g);
 }
 
@@ -317,6 +353,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(elementwise),
+		cmocka_unit_test(halves_are_added),
 		cmocka_unit_test(reductions),
 		cmocka_unit_test(products),
 		cmocka_unit_test(convolutions),

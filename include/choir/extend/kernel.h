@@ -20,7 +20,8 @@ CHOIR_C_BEGIN
 
 // Elementwise, two inputs that broadcast from the right to out, no attributes: "add", "subtract",
 // "multiply", "divide", "maximum" (op.h). In "add", "subtract" and "divide" out may be the memory
-// of the first input, in "add" also of the second, if that has out's shape.
+// of the first input, in "add" also of the second, if that has out's shape. Of f16 and bf16 there
+// is "add" alone, made in f32 and rounded to even.
 //
 // "maximum_gradient": a, b and dy, which has out's shape; a and b broadcast to it.
 typedef struct {

@@ -1,6 +1,7 @@
 // Elementwise operations, their gradients, and filling: shapes become runs, and runs go to the
 // loops.
 #include "op/plain/plain.h"
+#include "op/vector.h"
 
 #include <string.h>
 
@@ -119,6 +120,30 @@ static choir_status run_broadcast(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
+// f16 and bf16 can be stored and cast, and added only so that a gradient can come from several
+// sides. An operand that repeats is written out, a piece at a time.
+static choir_status run_add_half(const choir_kernel_call *call)
+{
+	enum { PIECE = 256 };
+	const choir_buffer *in = call->in;
+	uint16_t same[2][PIECE];
+	chi_nest nest;
+	chi_nest_init(&nest, &call->out->shape, 2, in);
+	const int64_t run = chi_nest_run(&nest);
+	const bool repeats[] = { chi_nest_repeats(&nest, 0), chi_nest_repeats(&nest, 1) };
+	for (int64_t at = 0; !nest.done; at += run, chi_nest_next(&nest)) {
+		for (int k = 0; k < 2; k++)
+			if (repeats[k])
+				repeat(same[k], chi_element(&in[k], nest.at[k]), sizeof **same, PIECE);
+		for (int64_t i = 0; i < run; i += PIECE)
+			chi_vector_add(in[0].dtype, chi_element(call->out, at + i),
+					repeats[0] ? same[0] : chi_element(&in[0], nest.at[0] + i),
+					repeats[1] ? same[1] : chi_element(&in[1], nest.at[1] + i),
+					run - i < PIECE ? run - i : PIECE);
+	}
+	return CHOIR_OK;
+}
+
 static choir_status run_fill(const choir_kernel_call *call)
 {
 	const choir_fill_attributes *attributes = call->attributes;
@@ -130,6 +155,7 @@ static choir_status run_fill(const choir_kernel_call *call)
 
 static const chi_kernel_spec specs[] = {
 	{ "add", CHI_ARITHMETIC, 0, run_binary, NULL, NULL, &binary_ops[0] },
+	{ "add", 1 << CHOIR_F16 | 1 << CHOIR_BF16, 0, run_add_half, NULL, NULL, NULL },
 	{ "subtract", CHI_ARITHMETIC, 0, run_binary, NULL, NULL, &binary_ops[1] },
 	{ "multiply", CHI_ARITHMETIC, 0, run_binary, NULL, NULL, &binary_ops[2] },
 	{ "divide", CHI_ARITHMETIC, 0, run_binary, NULL, NULL, &binary_ops[3] },

@@ -36,6 +36,7 @@ typedef struct chi_spans {
 	double start; // the trace's, as chi_clock_now
 	char name[CHI_TRACK_NAME]; // of its own track
 	bool refused; // there was no memory at all
+	bool listed; // it has recorded; nobody else knows one that has not
 	bool gone; // the thread has ended
 	struct chi_spans *next; // the thread that joined next
 } chi_spans;

@@ -53,7 +53,7 @@ const char *choir_trace_category_name(choir_trace_category category)
 // ---- Threads come and go.
 
 // With the lock held.
-static void forget(chi_spans *s)
+static void take_off(const chi_spans *s)
 {
 	chi_spans **at = &sink.first, *before = NULL;
 	while (*at != s) {
@@ -63,6 +63,13 @@ static void forget(chi_spans *s)
 	*at = s->next;
 	if (sink.last == s)
 		sink.last = before;
+}
+
+// With the lock held.
+static void forget(chi_spans *s)
+{
+	if (s->listed)
+		take_off(s);
 	chi_free(s->ring);
 	chi_free(s);
 }
@@ -72,7 +79,7 @@ static void thread_ends(void *spans)
 	chi_spans *s = spans;
 	chi_mutex_lock(&sink.lock);
 	s->gone = true;
-	if (sink.state == OFF)
+	if (sink.state == OFF || !s->listed)
 		forget(s);
 	chi_mutex_unlock(&sink.lock);
 }
@@ -101,11 +108,15 @@ static void append(chi_spans *s)
 	else
 		sink.last->next = s;
 	sink.last = s;
+	s->listed = true;
 }
 
-// With the lock held and the trace on: s begins to record, and is busy.
+// With the lock held and the trace on: s begins to record, and is busy. Only here does the list
+// grow, or lose one to make room, since who stops the trace reads it without the lock.
 static void enlist(chi_spans *s)
 {
+	if (!s->listed)
+		append(s);
 	s->most = sink.spans;
 	s->count = 0;
 	s->depth = 0;
@@ -125,11 +136,6 @@ static chi_spans *make(void)
 	if (s != NULL && !chi_slot_set(&own_spans, s)) {
 		chi_free(s);
 		s = NULL;
-	}
-	if (s != NULL) {
-		chi_mutex_lock(&sink.lock);
-		append(s);
-		chi_mutex_unlock(&sink.lock);
 	}
 	chi_error_restore(&before); // the program's call does not fail
 	return s;

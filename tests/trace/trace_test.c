@@ -298,6 +298,42 @@ static void test_many_threads(void **state)
 	assert_int_equal(choir_trace_lost(), 2 * (THREADS - KEPT));
 }
 
+static void start_late(void *arg)
+{
+	*(choir_status *) arg = choir_trace_start(NULL, NULL);
+}
+
+// With the first span that is shown a thread comes that has not recorded before.
+static void show_late(const choir_trace_span *span, void *user)
+{
+	(void) span;
+	choir_status started = CHOIR_OK;
+	chi_thread thread = { 0 };
+	if ((*(int *) user)++ > 0)
+		return;
+	assert_int_equal(chi_thread_start(&thread, "late", start_late, &started), CHOIR_OK);
+	chi_thread_join(&thread);
+	assert_int_equal(started, CHOIR_STATE);
+}
+
+// While a trace is being stopped, spans of threads that have ended stay where they are.
+static void test_late_thread(void **state)
+{
+	(void) state;
+	enum { THREADS = 64 };
+	int shown = 0;
+	const choir_trace_options o = { .size = sizeof o, .span = show_late, .user = &shown };
+	assert_int_equal(choir_trace_start(NULL, &o), CHOIR_OK);
+	for (int i = 0; i < THREADS; i++) {
+		worker w = { .spans = 1 };
+		start_worker(&w);
+		chi_thread_join(&w.thread);
+	}
+	record_stop();
+	assert_int_equal(shown, 2 * THREADS);
+	assert_int_equal(choir_trace_lost(), 0);
+}
+
 static void test_misuse(void **state)
 {
 	(void) state;
@@ -387,6 +423,7 @@ int main(void)
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_stop_while_recording),
 		cmocka_unit_test(test_many_threads),
+		cmocka_unit_test(test_late_thread),
 		cmocka_unit_test(test_misuse),
 		cmocka_unit_test(test_fork),
 	};

@@ -59,6 +59,18 @@ chi_cpu_set chi_cpu_own_set(void)
 #endif
 }
 
+bool chi_cpu_has_more(chi_cpu_set set)
+{
+#if defined(__x86_64__)
+	if (set == CHI_CPU_BASE)
+		return __builtin_cpu_supports("avx");
+	return set == CHI_CPU_AVX2 && __builtin_cpu_supports("avx512f");
+#else
+	(void) set;
+	return false;
+#endif
+}
+
 // NULL: nobody has asked for one.
 static const char *asked_for(void)
 {

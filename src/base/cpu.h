@@ -18,6 +18,9 @@ bool chi_cpu_find_set(const char *name, chi_cpu_set *set);
 
 // What this processor has, whatever was asked for.
 chi_cpu_set chi_cpu_own_set(void);
+// Whether it has something above the set that a library may choose kernels by, so that the set
+// alone does not tell the bits: processors with AVX, but not AVX2, have the base as their own.
+bool chi_cpu_has_more(chi_cpu_set set);
 // CHOIR_INVALID if CHOIR_INSTRUCTION_SET is no name of a set; then it counts for nothing.
 choir_status chi_cpu_check(void);
 // From now on this set at most. CHOIR_STATE: kernels of a larger one are in use.

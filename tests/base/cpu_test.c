@@ -127,12 +127,22 @@ static void test_names(void **state)
 	assert_false(chi_cpu_find_set("pdp-11", &found));
 }
 
+// A set that is not the processor's own leaves something of it unused.
+static void test_more(void **state)
+{
+	(void) state;
+	for (chi_cpu_set set = CHI_CPU_BASE; set < chi_cpu_own_set(); set++)
+		assert_true(chi_cpu_has_more(set));
+	assert_false(chi_cpu_has_more(CHI_CPU_AVX512));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_environment),
 		cmocka_unit_test(test_lowering),
 		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_more),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -75,12 +75,12 @@ choir_status chi_limit_onednn(void)
 	static const dnnl_cpu_isa_t limits[CHI_CPU_SETS] = { dnnl_cpu_isa_sse41, dnnl_cpu_isa_avx2,
 		dnnl_cpu_isa_avx512_core };
 	const chi_cpu_set set = chi_cpu_use();
-	if (set == chi_cpu_own_set() || dnnl_set_max_cpu_isa(limits[set]) == dnnl_success)
+	if (!chi_cpu_has_more(set) || dnnl_set_max_cpu_isa(limits[set]) == dnnl_success)
 		return CHOIR_OK;
 	return choir_fail(CHOIR_STATE,
-			"instruction set: \"%s\" was asked for, but this process has used oneDNN already, "
-			"which took \"%s\"",
-			chi_cpu_set_name(set), chi_cpu_set_name(chi_cpu_own_set()));
+			"instruction set: \"%s\" is needed, but this process has used oneDNN already, which "
+			"took all that the processor has",
+			chi_cpu_set_name(set));
 }
 
 // OpenMP, if oneDNN brought it.

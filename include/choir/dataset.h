@@ -109,10 +109,12 @@ choir_dataset *choir_dataset_flat_map(
 
 // Keeps the elements of the first pass that is read to its end, and hands the same ones out in
 // every later pass: a shuffle before it is in the same order each time. path NULL: in memory.
-// Else in a file, which appears when that pass has ended, is used if it is there already, also
-// by a later program, and then d's source is not read. CHOIR_INVALID: the file was made behind
-// other steps; d repeats for ever. Which data were behind the steps is not looked at: remove the
-// file when they change. CHOIR_CORRUPT, with the file and the byte: it is damaged.
+// Else in a file, which appears when that pass has ended, is used if it is there already, also by
+// a later program, and then d's source is not read. CHOIR_INVALID: d repeats for ever; the file
+// was made behind other steps; or it is of another worker, where each reads a part of its own (by
+// file, or by a hint), for which a path of its own for each worker is needed. Which data were
+// behind the steps is not looked at otherwise: remove the file when they change. CHOIR_CORRUPT,
+// with the file and the byte: it is damaged.
 choir_dataset *choir_dataset_cache(choir_dataset *d, const char *path);
 
 // The rest count elements: single examples, or behind batch whole batches.

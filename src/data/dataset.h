@@ -89,12 +89,15 @@ size_t chi_dataset_marks(choir_dataset *d, chi_mark mark[CHI_MOST_MARKS]);
 // Gives sources the marks of another iterator of the same chain, before a seek. Those that are of
 // other files are passed over.
 choir_status chi_dataset_take_marks(choir_dataset *d, size_t n, const chi_mark mark[]);
-// Gives the chain's shard steps with a hint this count and index, before anything is read (count
-// 0: leaves them alone), and says how many there are.
-int64_t chi_dataset_shard_hints(choir_dataset *d, int64_t count, int64_t index);
+// Whether there are shard steps with a hint in the chain.
+bool chi_dataset_has_hint(const choir_dataset *d);
+// Gives those this count and index, before anything is read. CHOIR_INVALID: a cache's file holds
+// the share of another worker.
+choir_status chi_dataset_shard_hints(choir_dataset *d, int64_t count, int64_t index);
 // Leaves only every count-th of the files that the chain reads, from index on, to be called
 // before anything is read. CHOIR_NOT_FOUND: it reads no files, or by a step that hides them;
-// CHOIR_INVALID: there are fewer files than count. On failure nothing has changed.
+// CHOIR_INVALID: there are fewer files than count, or a cache's file holds the share of another
+// worker. On failure it reads what it did before.
 choir_status chi_dataset_shard_files(choir_dataset *d, int64_t count, int64_t index);
 
 // For sources whose examples already lie in memory, packed: NULL, or column i's examples

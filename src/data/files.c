@@ -1,6 +1,7 @@
 // Sharding by files: each worker reads files of its own. The chain is walked from its end to what
 // reads files, through steps that hand on what they get, first to see whether it can be done at
-// all, so that a chain that cannot is left as it was.
+// all, so that a chain that cannot is left as it was. And sharding by hints, which shard steps in
+// the chain wait for.
 #include "data/step.h"
 
 #include "choir/dataset.h"
@@ -44,6 +45,16 @@ static choir_status shard_list(choir_dataset *reader, int64_t count, int64_t ind
 	return *at ? CHOIR_OK : choir_error_status();
 }
 
+// Tells the steps between d and what is shared out whose share they get: those it flows through.
+static choir_status tell(choir_dataset *d, int64_t count, int64_t index)
+{
+	if (d->step->share)
+		CHOIR_TRY(d->step->share(d, count, index));
+	for (int i = 0; i < 2 && d->from[i] && d->step->files == CHI_FILES_THROUGH; i++)
+		CHOIR_TRY(tell(d->from[i], count, index));
+	return CHOIR_OK;
+}
+
 static choir_status apply(choir_dataset *d, int64_t count, int64_t index)
 {
 	// What was counted before is not true any more.
@@ -61,17 +72,24 @@ choir_status chi_dataset_shard_files(choir_dataset *d, int64_t count, int64_t in
 {
 	CHOIR_TRY(check(d, 0)); // of one side without files it is said, not of the other's too few
 	CHOIR_TRY(check(d, count));
+	CHOIR_TRY(tell(d, count, index));
 	return apply(d, count, index);
 }
 
-int64_t chi_dataset_shard_hints(choir_dataset *d, int64_t count, int64_t index)
+bool chi_dataset_has_hint(const choir_dataset *d)
 {
-	int64_t found = 0;
-	for (int i = 0; d && i < 2; i++)
-		found += chi_dataset_shard_hints(d->from[i], count, index);
-	if (!d || !d->hint)
-		return found;
-	if (count > 0)
+	return d && (d->hint || chi_dataset_has_hint(d->from[0]) || chi_dataset_has_hint(d->from[1]));
+}
+
+choir_status chi_dataset_shard_hints(choir_dataset *d, int64_t count, int64_t index)
+{
+	if (!chi_dataset_has_hint(d))
+		return CHOIR_OK;
+	if (d->step->share)
+		CHOIR_TRY(d->step->share(d, count, index));
+	if (d->hint)
 		chi_dataset_take_hint(d, count, index);
-	return found + 1;
+	for (int i = 0; i < 2; i++)
+		CHOIR_TRY(chi_dataset_shard_hints(d->from[i], count, index));
+	return CHOIR_OK;
 }

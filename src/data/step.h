@@ -52,6 +52,10 @@ typedef struct {
 	chi_files files;
 	// CHI_FILES_HERE: leaves every count-th of d->files, from index on, before the first read.
 	choir_status (*shard_files)(choir_dataset *d, int64_t count, int64_t index);
+	// A step that keeps elements where other workers may find them: from now on those are the
+	// share of worker index of count. Before the first read. CHOIR_INVALID: what it found is
+	// another's.
+	choir_status (*share)(choir_dataset *d, int64_t count, int64_t index);
 	// A source that remembers places in its files, or repeat: those, and whether one is of them.
 	struct chi_marks *(*marks)(choir_dataset *d);
 	bool (*fits)(const choir_dataset *d, const chi_mark *mark);

@@ -8,8 +8,9 @@
 
 static choir_status by_hint(const choir_distributed_dataset *data, choir_dataset *d)
 {
-	chi_dataset_shard_hints(d, data->o.workers, data->o.worker);
-	return CHOIR_OK;
+	if (chi_dataset_shard_hints(d, data->o.workers, data->o.worker) == CHOIR_OK)
+		return CHOIR_OK;
+	return chi_error_prefix("distribute_dataset");
 }
 
 static choir_status by_file(const choir_distributed_dataset *data, choir_dataset *d)
@@ -39,7 +40,7 @@ choir_status chi_input_shard(choir_distributed_dataset *data, choir_dataset *d)
 {
 	if (data->o.workers == 1)
 		return CHOIR_OK;
-	if (data->o.auto_shard != CHOIR_AUTO_SHARD_HINT && chi_dataset_shard_hints(d, 0, 0) > 0)
+	if (data->o.auto_shard != CHOIR_AUTO_SHARD_HINT && chi_dataset_has_hint(d))
 		return choir_fail(CHOIR_STATE,
 				"distribute_dataset: the dataset has a shard step with CHOIR_SHARD_HINT, but the "
 				"policy is not CHOIR_AUTO_SHARD_HINT");

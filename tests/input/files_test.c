@@ -8,6 +8,7 @@
 #include "data/source/scratch.h"
 
 #include <string.h>
+#include <unistd.h>
 
 // Writes n files; file f has 3 values, 10 f, 10 f + 1, 10 f + 2.
 static void write_files(int n)
@@ -171,6 +172,56 @@ static void all_sides_are_sharded_by_file_or_none(void **state)
 	choir_strategy_free(s);
 }
 
+static choir_distributed_dataset *cached(
+		choir_strategy *s, int workers, int worker, choir_auto_shard policy)
+{
+	choir_dataset *d = policy == CHOIR_AUTO_SHARD_FILE
+			? two_files(-1)
+			: choir_dataset_shard(worker_numbers(23), CHOIR_SHARD_HINT, CHOIR_SHARD_HINT);
+	return in_threes(s, choir_dataset_cache(d, scratch_path("cache")), workers, worker, policy);
+}
+
+// A cache's file is of the worker whose part of the data it holds. Another one that finds it is
+// told, when its dataset is distributed, or where both write it, at the end of its pass.
+static void a_cache_of_another_worker_is_refused(void **state)
+{
+	(void) state;
+	static const choir_auto_shard policies[] = { CHOIR_AUTO_SHARD_FILE, CHOIR_AUTO_SHARD_HINT };
+	static reading l, again;
+	choir_strategy *s = worker_strategy(1);
+	for (int p = 0; p < 2; p++) {
+		unlink(scratch_path("cache"));
+		choir_distributed_dataset *both[2];
+		for (int w = 0; w < 2; w++)
+			both[w] = cached(s, 2, w, policies[p]);
+		read_steps(both[0], 1, &l);
+		assert_int_equal(l.status, CHOIR_END);
+		assert_int_equal(l.number[0][0][1], p ? 2 : 1);
+		read_steps(both[1], 1, &again);
+		assert_int_equal(again.status, CHOIR_INVALID);
+		assert_int_equal(again.number[0][0][0], p ? 1 : 9);
+		assert_input_failed(CHOIR_INVALID,
+				"cache: holds the data of worker 0 of 2, those of worker 1 of 2 needed; give each "
+				"worker a path of its own");
+		assert_null(cached(s, 2, 1, policies[p]));
+		assert_input_failed(CHOIR_INVALID, "those of worker 1 of 2 needed");
+		read_steps(cached(s, 2, 0, policies[p]), 1, &again); // its own
+		assert_memory_equal(&again, &l, sizeof l);
+		read_steps(cached(s, 1, 0, policies[p]), 1, &again);
+		assert_int_equal(again.steps, 0);
+		assert_input_failed(CHOIR_INVALID, "those of worker 0 of 1 needed");
+	}
+	// Workers that read everything may share one.
+	unlink(scratch_path("cache"));
+	for (int w = 0; w < 3; w++) {
+		choir_dataset *d = choir_dataset_cache(two_files(-1), scratch_path("cache"));
+		read_steps(in_threes(s, d, 2, w % 2, CHOIR_AUTO_SHARD_DATA), 1, &l);
+		assert_int_equal(l.status, CHOIR_END);
+	}
+	unlink(scratch_path("cache"));
+	choir_strategy_free(s);
+}
+
 static int warnings;
 static void count_warnings(choir_log_level level, const char *line, void *user)
 {
@@ -271,6 +322,7 @@ int main(void)
 		cmocka_unit_test(by_file_each_worker_reads_its_own),
 		cmocka_unit_test(by_file_goes_through_every_step),
 		cmocka_unit_test(all_sides_are_sharded_by_file_or_none),
+		cmocka_unit_test(a_cache_of_another_worker_is_refused),
 		cmocka_unit_test(what_cannot_be_sharded_by_file),
 		cmocka_unit_test(too_few_names_of_files),
 	};

@@ -115,6 +115,12 @@ static choir_status cache_seek(choir_dataset *d, int64_t elements)
 	return c->next == elements ? CHOIR_OK : chi_dataset_too_short(d, c->next, elements);
 }
 
+static choir_status cache_share(choir_dataset *d, int64_t count, int64_t index)
+{
+	cache *c = (cache *) d;
+	return c->file ? chi_cache_file_share(c->file, count, index) : CHOIR_OK;
+}
+
 static void cache_free(choir_dataset *d)
 {
 	cache *c = (cache *) d;
@@ -131,6 +137,7 @@ static const chi_step cache_step = {
 	.peek = chi_no_peek,
 	.free = cache_free,
 	.seek = cache_seek,
+	.share = cache_share,
 	.files = CHI_FILES_THROUGH,
 };
 

@@ -1,8 +1,9 @@
-// The file of a cache step. It begins with a mark and the signature of the chain it is of; then
-// come elements, each a head (its examples, its bytes, a checksum of them) and the columns' bytes:
-// packed, or for each example of a column that varies its dimensions and its values. A head with
-// no examples is the end. All numbers are those of the machine that wrote it, whose byte order the
-// mark tells. An element is handed out only after its checksum was right.
+// The file of a cache step. It begins with a mark, the signature of the chain it is of, and which
+// of how many workers' share of the data it holds; then come elements, each a head (its examples,
+// its bytes, a checksum of them) and the columns' bytes: packed, or for each example of a column
+// that varies its dimensions and its values. A head with no examples is the end. All numbers are
+// those of the machine that wrote it, whose byte order the mark tells. An element is handed out
+// only after its checksum was right.
 #include "data/transform/cache.h"
 
 #include <string.h>
@@ -14,7 +15,16 @@
 #include "base/text.h"
 #include "tensor/tensor.h"
 
-static const uint64_t mark = UINT64_C(0x31656863612d6368); // "hc-ache1" read as a number
+static const uint64_t mark = UINT64_C(0x32656863612d6368); // "hc-ache2" read as a number
+
+typedef struct {
+	int64_t count, index; // of all the workers' shares, that of one
+} part;
+
+typedef struct {
+	uint64_t mark, signature;
+	part of;
+} beginning;
 
 typedef struct {
 	int64_t examples;
@@ -24,6 +34,8 @@ typedef struct {
 struct chi_cache_file {
 	char *path;
 	uint64_t signature;
+	part of; // what the chain reads
+	part found; // what the file holds
 	chi_file *file; // whole
 	chi_writer *writer; // begun
 	uint64_t at; // reading
@@ -52,20 +64,58 @@ static choir_status corrupt(const chi_cache_file *f, uint64_t at, const char *wh
 
 static choir_status check_start(chi_cache_file *f)
 {
-	uint64_t start[2];
+	beginning start;
 	char name[256];
 	if (chi_file_size(f->file) < sizeof start)
 		return corrupt(f, 0, "too short for a cache");
-	CHOIR_TRY(chi_file_read(f->file, 0, start, sizeof start));
-	if (start[0] != mark)
+	CHOIR_TRY(chi_file_read(f->file, 0, &start, sizeof start));
+	if (start.mark != mark)
 		return corrupt(f, 0, "not a cache that this machine wrote");
-	if (start[1] != f->signature)
+	if (start.signature != f->signature)
 		return choir_fail(CHOIR_INVALID,
 				"cache: %s: made by other steps than those before it now; remove the file, or "
 				"name another",
 				chi_text_clean(f->path, name, sizeof name));
+	f->found = start.of;
 	f->at = sizeof start;
 	return CHOIR_OK;
+}
+
+// Apart from the start, since a chain is shared out after it was made.
+static choir_status check_part(const chi_cache_file *f)
+{
+	char name[256];
+	if (f->found.count == f->of.count && f->found.index == f->of.index)
+		return CHOIR_OK;
+	return choir_fail(CHOIR_INVALID,
+			"cache: %s: holds the data of worker %lld of %lld, those of worker %lld of %lld "
+			"needed; give each worker a path of its own",
+			chi_text_clean(f->path, name, sizeof name), (long long) f->found.index,
+			(long long) f->found.count, (long long) f->of.index, (long long) f->of.count);
+}
+
+static void close_file(chi_cache_file *f)
+{
+	chi_file_close(f->file);
+	f->file = NULL;
+}
+
+// Opens the file if it is there; NULL otherwise, and if it is not of this chain.
+static choir_status find(chi_cache_file *f)
+{
+	chi_error before;
+	chi_error_save(&before);
+	f->file = chi_file_open(f->path);
+	if (!f->file && choir_error_status() != CHOIR_NOT_FOUND)
+		return choir_error_status();
+	if (!f->file) {
+		chi_error_restore(&before);
+		return CHOIR_OK;
+	}
+	const choir_status status = check_start(f);
+	if (status != CHOIR_OK)
+		close_file(f);
+	return status;
 }
 
 chi_cache_file *chi_cache_file_new(const char *path, const choir_dataset *d)
@@ -73,20 +123,19 @@ chi_cache_file *chi_cache_file_new(const char *path, const choir_dataset *d)
 	chi_cache_file *f = chi_alloc(sizeof *f);
 	if (!f)
 		return NULL;
-	chi_error before;
-	chi_error_save(&before);
 	f->signature = chi_dataset_signature(d);
+	f->of.count = 1;
 	f->path = chi_strdup(path);
-	if (f->path) {
-		f->file = chi_file_open(path);
-		if (f->file ? check_start(f) == CHOIR_OK : choir_error_status() == CHOIR_NOT_FOUND) {
-			if (!f->file)
-				chi_error_restore(&before); // it is not there yet
-			return f;
-		}
-	}
+	if (f->path && find(f) == CHOIR_OK)
+		return f;
 	chi_cache_file_free(f);
 	return NULL;
+}
+
+choir_status chi_cache_file_share(chi_cache_file *f, int64_t count, int64_t index)
+{
+	f->of = (part){ count, index };
+	return f->file ? check_part(f) : CHOIR_OK;
 }
 
 void chi_cache_file_free(chi_cache_file *f)
@@ -108,7 +157,7 @@ bool chi_cache_file_whole(const chi_cache_file *f)
 
 choir_status chi_cache_file_rewind(chi_cache_file *f)
 {
-	f->at = 2 * sizeof(uint64_t);
+	f->at = sizeof(beginning);
 	if (f->writer)
 		chi_writer_abort(f->writer);
 	f->writer = NULL;
@@ -142,11 +191,11 @@ static choir_status add_cells(
 
 static choir_status begin(chi_cache_file *f)
 {
-	const uint64_t start[2] = { mark, f->signature };
+	const beginning start = { mark, f->signature, f->of };
 	if (f->writer)
 		return CHOIR_OK;
 	f->writer = chi_writer_new(f->path);
-	return f->writer ? chi_writer_write(f->writer, start, sizeof start) : choir_error_status();
+	return f->writer ? chi_writer_write(f->writer, &start, sizeof start) : choir_error_status();
 }
 
 choir_status chi_cache_file_write(
@@ -166,25 +215,38 @@ choir_status chi_cache_file_write(
 	return chi_writer_write(f->writer, f->bytes, f->length);
 }
 
+// A file that appeared under the name meanwhile is replaced only if it holds the same.
+static choir_status check_name(chi_cache_file *f)
+{
+	choir_status status = find(f);
+	if (status == CHOIR_OK && f->file)
+		status = check_part(f);
+	close_file(f);
+	return status;
+}
+
 choir_status chi_cache_file_finish(chi_cache_file *f)
 {
 	const head end = { 0 };
 	CHOIR_TRY(begin(f));
 	choir_status status = chi_writer_write(f->writer, &end, sizeof end);
 	if (status == CHOIR_OK)
+		status = check_name(f);
+	if (status == CHOIR_OK)
 		status = chi_writer_commit(f->writer);
 	else
 		chi_writer_abort(f->writer);
 	f->writer = NULL;
 	CHOIR_TRY(status);
-	f->file = chi_file_open(f->path);
-	return f->file ? CHOIR_OK : choir_error_status();
+	return find(f);
 }
 
 // The next element's bytes, checked; CHOIR_END at the end.
 static choir_status load(chi_cache_file *f, head *h)
 {
 	const uint64_t size = chi_file_size(f->file);
+	if (f->at == sizeof(beginning))
+		CHOIR_TRY(check_part(f));
 	if (size - f->at < sizeof *h)
 		return corrupt(f, f->at, "the file ends in the middle");
 	CHOIR_TRY(chi_file_read(f->file, f->at, h, sizeof *h));

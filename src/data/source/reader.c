@@ -9,13 +9,16 @@
 #include "base/text.h"
 #include "data/source/gzip.h"
 
-enum { CHECK_BYTES = 1 << 20 }; // asking the system after each read would cost one in twenty
+// Asking the system whether a file was changed costs as much as reading a few thousand bytes, so
+// it is not asked after each read, but after so many bytes. Small reads, at random places, count
+// as more.
+enum { CHECK_BYTES = 1 << 20, LEAST_READ = CHECK_BYTES / 64 };
 
 struct chi_reader {
 	chi_file *file;
 	chi_gzip *gzip; // NULL: plain
 	uint64_t begin, end, offset; // plain: of what is read of the file
-	uint64_t checked; // plain: up to there it was the file that was opened
+	uint64_t unchecked; // plain: bytes since it was last found to be the file that was opened
 	bool member; // of a zip archive
 	uint64_t at, bytes; // a member: how far it was read, and its size
 	uint32_t sum, crc; // a member: the checksum so far, and what it must be in the end
@@ -72,7 +75,7 @@ chi_reader *chi_reader_open_member(const char *path, const chi_member *m)
 	r->member = true;
 	r->bytes = m->bytes;
 	r->crc = m->crc;
-	r->begin = r->offset = r->checked = m->begin;
+	r->begin = r->offset = m->begin;
 	r->end = m->begin + m->packed; // both were found to be in the file
 	r->file = chi_file_open(path);
 	if (r->file && !m->deflated)
@@ -114,11 +117,12 @@ uint64_t chi_reader_size(const chi_reader *r)
 
 // What was read is of the file as it was opened: looked at now and then, and at the end, before
 // what was read last is believed.
-static choir_status check_plain(chi_reader *r)
+static choir_status check_plain(chi_reader *r, size_t bytes)
 {
-	if (r->offset < r->end && r->offset - r->checked < CHECK_BYTES)
+	r->unchecked += bytes > LEAST_READ ? bytes : LEAST_READ;
+	if (r->offset < r->end && r->unchecked < CHECK_BYTES)
 		return CHOIR_OK;
-	r->checked = r->offset;
+	r->unchecked = 0;
 	return chi_file_check(r->file);
 }
 
@@ -131,7 +135,7 @@ static choir_status read_plain(chi_reader *r, void *to, size_t bytes, size_t *go
 		CHOIR_TRY(chi_file_read(r->file, r->offset, to, n));
 	r->offset += n;
 	if (to && n)
-		CHOIR_TRY(check_plain(r));
+		CHOIR_TRY(check_plain(r, n));
 	*got = n;
 	return CHOIR_OK;
 }
@@ -204,7 +208,7 @@ choir_status chi_reader_read_parts(
 	if (n <= CHI_MOST_PARTS && whole_parts(r, parts, n, &bytes)) {
 		CHOIR_TRY(chi_file_read_parts(r->file, r->offset, parts, n));
 		r->offset += bytes;
-		CHOIR_TRY(check_plain(r));
+		CHOIR_TRY(check_plain(r, bytes));
 		*got = bytes;
 		return CHOIR_OK;
 	}
@@ -229,7 +233,7 @@ choir_status chi_reader_end(chi_reader *r)
 
 choir_status chi_reader_rewind(chi_reader *r)
 {
-	r->offset = r->checked = r->begin;
+	r->offset = r->begin;
 	r->at = 0;
 	r->sum = 0;
 	return r->gzip ? chi_gzip_rewind(r->gzip) : CHOIR_OK;

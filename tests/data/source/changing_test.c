@@ -9,6 +9,7 @@
 #include "data/source/scratch.h"
 #include "short.h"
 
+#include <endian.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { BATCH = 100, MOST_ROWS = 200000 };
+enum { BATCH = 100, MOST_ROWS = 200000, TEXT_ROWS = 30000, DIGITS = 8 };
 
 // Example i of the old content and of the new one, which are equally wide as text.
 static int64_t number_of(int64_t i, int content)
@@ -68,14 +69,24 @@ static choir_dataset *read_npz(const char *path)
 	return choir_npz_dataset_new(path, 0, NULL);
 }
 
-static void write_csv(const char *path, int64_t n, int content)
+static void write_rows(const char *path, const char *first, int64_t n, int content)
 {
 	FILE *f = fopen(path, "w");
 	assert_non_null(f);
-	fputs("number\n", f);
+	fputs(first, f);
 	for (int64_t i = 0; i < n; i++)
 		fprintf(f, "%lld\n", (long long) number_of(i, content));
 	assert_int_equal(fclose(f), 0);
+}
+
+static void write_lines(const char *path, int64_t n, int content)
+{
+	write_rows(path, "", n, content);
+}
+
+static void write_csv(const char *path, int64_t n, int content)
+{
+	write_rows(path, "number\n", n, content);
 }
 
 static choir_dataset *read_csv(const char *path)
@@ -130,6 +141,74 @@ static void write_packed_records(const char *path, int64_t n, int content)
 	write_records(path, n, content, CHOIR_COMPRESSION_GZIP);
 }
 
+static void write_idx(const char *path, int64_t n, int content)
+{
+	static int32_t swapped[MOST_ROWS];
+	unsigned char header[8] = { 0, 0, 0x0c, 1 };
+	bytes b = { NULL, 0, 0 };
+	for (int i = 0; i < 4; i++)
+		header[4 + i] = (unsigned char) (n >> (24 - 8 * i));
+	for (int64_t i = 0; i < n; i++)
+		swapped[i] = (int32_t) htobe32((uint32_t) number_of(i, content));
+	put(&b, header, sizeof header);
+	put(&b, swapped, (size_t) n * sizeof swapped[0]);
+	save_bytes(path, &b);
+	free(b.data);
+}
+
+// Of one example: an i32, or digits.
+static choir_status to_number(const choir_entry in[], choir_entry out[], void *user)
+{
+	int64_t *number = out[0].data;
+	(void) user;
+	*number = 0;
+	if (in[0].dtype == CHOIR_I32) {
+		*number = *(const int32_t *) in[0].data;
+		return CHOIR_OK;
+	}
+	const uint8_t *digit = in[0].data;
+	for (int64_t i = 0; i < choir_shape_elements(&in[0].shape) && digit[i] != '\n'; i++)
+		*number = 10 * *number + digit[i] - '0';
+	return CHOIR_OK;
+}
+
+static choir_dataset *numbers_in(choir_dataset *d)
+{
+	const choir_column number = { .name = "number", .dtype = CHOIR_I64 };
+	return choir_dataset_map(
+			d, CHOIR_OPTIONS(choir_map_options, .n = 1, .columns = &number), to_number, NULL);
+}
+
+static choir_dataset *read_idx(const char *path)
+{
+	return numbers_in(choir_idx_dataset_new(path, "number"));
+}
+
+static choir_dataset *read_lines(const char *path)
+{
+	return numbers_in(choir_text_lines_dataset_new(path, "x", CHOIR_WRONG_STOP));
+}
+
+// Of these two, nobody reads the end of the file.
+static void write_longer(const char *path, int64_t n, int content)
+{
+	write_rows(path, "", n + n / 10, content);
+}
+
+static choir_dataset *read_windows(const char *path)
+{
+	choir_dataset *d = choir_text_windows_dataset_new(path, DIGITS, DIGITS);
+	return choir_dataset_take(numbers_in(d), TEXT_ROWS);
+}
+
+static choir_dataset *read_bytes(const char *path)
+{
+	choir_dataset *d = choir_dataset_window(choir_text_bytes_dataset_new(path, "x"),
+			CHOIR_OPTIONS(choir_window_options, .length = DIGITS, .shift = DIGITS,
+					.drop_remainder = true));
+	return choir_dataset_take(numbers_in(d), TEXT_ROWS);
+}
+
 static const struct {
 	const char *name;
 	void (*write)(const char *path, int64_t n, int content);
@@ -145,6 +224,10 @@ static const struct {
 	{ "csv.gz", write_packed_csv, read_csv, 60000, true, false },
 	{ "tfrecord", write_plain_records, scratch_records, 50000, false, false },
 	{ "tfrecord.gz", write_packed_records, scratch_records, 30000, true, false },
+	{ "idx", write_idx, read_idx, MOST_ROWS, false, false },
+	{ "lines", write_lines, read_lines, TEXT_ROWS, false, false },
+	{ "windows", write_longer, read_windows, TEXT_ROWS, false, false },
+	{ "bytes", write_longer, read_bytes, TEXT_ROWS, false, false },
 };
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 

@@ -168,7 +168,8 @@ bool choir_csv_dataset_column(const choir_dataset *d, size_t i, choir_csv_found 
 size_t choir_dataset_categories(const choir_dataset *d, const char *column);
 const char *choir_dataset_category(const choir_dataset *d, const char *column, int64_t i);
 // How many rows the sources of d have left out in this pass: because a value was missing, and
-// because they were wrong. Threads: any.
+// because they were wrong. With those of datasets that interleave or flat_map opened, and behind
+// repeat with those of all its passes so far. Threads: any.
 int64_t choir_dataset_dropped(const choir_dataset *d);
 int64_t choir_dataset_skipped(const choir_dataset *d);
 

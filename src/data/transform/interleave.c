@@ -9,14 +9,19 @@
 #include "base/philox.h"
 
 typedef struct {
+	choir_dataset *dataset; // NULL: the place is empty
+	int64_t dropped, skipped; // of what it has left out: that is in interleave's own counts
+} opened;
+
+typedef struct {
 	choir_dataset base;
 	choir_dataset_of_fn *fn;
 	void *user;
 	int64_t cycle, block;
 	bool ahead;
 	chi_rows element; // of the source: one
-	choir_dataset **open; // cycle places; NULL: empty
-	int64_t opened; // in this pass, for messages
+	opened *open; // cycle places
+	int64_t made; // datasets in this pass, for messages
 	int64_t place; // whose turn it is
 	int64_t taken; // of its block
 	bool dry; // the source has ended
@@ -43,7 +48,7 @@ static choir_status call(interleave *v, choir_dataset **made)
 	}
 	choir_status status = choir_error_status();
 	return chi_function_failed(
-			status == CHOIR_OK ? CHOIR_INVALID : status, v->base.step->name, v->opened);
+			status == CHOIR_OK ? CHOIR_INVALID : status, v->base.step->name, v->made);
 }
 
 // Opens the source's next dataset in the place whose turn it is; dry if there is none.
@@ -63,21 +68,21 @@ static choir_status open_next(interleave *v)
 		choir_dataset_free(inner);
 		return choir_fail(CHOIR_INVALID,
 				"%s: element %lld: %s of its dataset is not what was announced",
-				v->base.step->name, (long long) v->opened, fault);
+				v->base.step->name, (long long) v->made, fault);
 	}
 	if (v->ahead)
 		inner = choir_dataset_prefetch(inner, (int) (2 * chi_block_examples(&v->base)));
 	if (!inner)
 		return choir_error_status();
-	v->open[v->place] = inner;
-	v->opened++;
+	v->open[v->place] = (opened){ .dataset = inner };
+	v->made++;
 	return chi_dataset_begin(inner, v->base.pass);
 }
 
 static bool any_open(const interleave *v)
 {
 	for (int64_t i = 0; i < v->cycle; i++)
-		if (v->open[i])
+		if (v->open[i].dataset)
 			return true;
 	return false;
 }
@@ -88,16 +93,28 @@ static void next_place(interleave *v)
 	v->taken = 0;
 }
 
+// What a dataset has left out stays counted when it is closed.
+static void count(interleave *v, opened *o)
+{
+	const int64_t dropped = choir_dataset_dropped(o->dataset);
+	const int64_t skipped = choir_dataset_skipped(o->dataset);
+	chi_atomic64_add(&v->base.dropped, (uint64_t) (dropped - o->dropped));
+	chi_atomic64_add(&v->base.skipped, (uint64_t) (skipped - o->skipped));
+	o->dropped = dropped;
+	o->skipped = skipped;
+}
+
 // Examples of the place's dataset, at most to the end of its block; its end empties the place.
 static choir_status take(interleave *v, void *const column[], int64_t want, int64_t *got)
 {
-	choir_dataset **open = &v->open[v->place];
+	opened *open = &v->open[v->place];
 	if (v->block != CHOIR_NONE && want > v->block - v->taken)
 		want = v->block - v->taken;
-	choir_status status = chi_dataset_read(*open, column, want, got);
+	choir_status status = chi_dataset_read(open->dataset, column, want, got);
+	count(v, open);
 	if (status == CHOIR_END) {
-		choir_dataset_free(*open);
-		*open = NULL;
+		choir_dataset_free(open->dataset);
+		open->dataset = NULL;
 		next_place(v);
 		return CHOIR_OK;
 	}
@@ -114,7 +131,7 @@ static choir_status interleave_read(
 {
 	interleave *v = (interleave *) d;
 	while (*got == 0) {
-		if (v->open[v->place]) {
+		if (v->open[v->place].dataset) {
 			CHOIR_TRY(take(v, column, want, got));
 		} else if (v->dry) {
 			if (!any_open(v))
@@ -130,8 +147,8 @@ static choir_status interleave_read(
 static void close_all(interleave *v)
 {
 	for (int64_t i = 0; v->open && i < v->cycle; i++) {
-		choir_dataset_free(v->open[i]);
-		v->open[i] = NULL;
+		choir_dataset_free(v->open[i].dataset);
+		v->open[i].dataset = NULL;
 	}
 }
 
@@ -139,7 +156,7 @@ static choir_status interleave_rewind(choir_dataset *d)
 {
 	interleave *v = (interleave *) d;
 	close_all(v);
-	v->place = v->taken = v->opened = 0;
+	v->place = v->taken = v->made = 0;
 	v->dry = false;
 	return chi_rewind_from(d);
 }

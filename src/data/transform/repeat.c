@@ -25,21 +25,28 @@ static choir_status begin_inner(repeat *r)
 	return chi_dataset_begin(r->base.from[0], (int64_t) pass);
 }
 
-// The next pass of the source.
+// The next pass of the source, which counts from nothing what it leaves out; what the earlier ones
+// have left out is repeat's own count.
 static choir_status go_on(repeat *r)
 {
 	choir_dataset *d = &r->base;
+	const int64_t dropped = choir_dataset_dropped(d), skipped = choir_dataset_skipped(d);
 	r->pass++;
 	r->some = false;
 	if (d->from[0]->elements == CHOIR_NONE) {
 		const chi_mark mark = { .elements = r->delivered,
 			.file = d->pass,
 			.files = (int64_t) chi_dataset_signature(d->from[0]),
-			.record = r->pass };
+			.record = r->pass,
+			.dropped = dropped,
+			.skipped = skipped };
 		CHOIR_TRY(chi_marks_add(&r->marks, &mark));
 		chi_atomic64_store(&d->delivered, (uint64_t) r->delivered);
 	}
-	return begin_inner(r);
+	const choir_status status = begin_inner(r);
+	chi_atomic64_store(&d->dropped, (uint64_t) dropped);
+	chi_atomic64_store(&d->skipped, (uint64_t) skipped);
+	return status;
 }
 
 static choir_status repeat_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
@@ -60,20 +67,24 @@ static choir_status repeat_read(choir_dataset *d, void *const column[], int64_t 
 	}
 }
 
-// To the start of one of the source's passes, behind so many elements.
-static choir_status begin_at(repeat *r, int64_t pass, int64_t elements)
+// To the start of one of the source's passes, with what came before it.
+static choir_status begin_at(repeat *r, const chi_mark *start)
 {
-	r->pass = pass;
-	r->delivered = elements;
+	choir_dataset *d = &r->base;
+	r->pass = start->record;
+	r->delivered = start->elements;
 	r->some = false;
-	chi_atomic64_store(&r->base.delivered, (uint64_t) elements);
+	chi_atomic64_store(&d->delivered, (uint64_t) start->elements);
+	chi_atomic64_store(&d->dropped, (uint64_t) start->dropped);
+	chi_atomic64_store(&d->skipped, (uint64_t) start->skipped);
 	return begin_inner(r);
 }
 
 static choir_status repeat_rewind(choir_dataset *d)
 {
+	const chi_mark start = { 0 };
 	chi_marks_keep(&((repeat *) d)->marks, d->pass);
-	return begin_at((repeat *) d, 0, 0);
+	return begin_at((repeat *) d, &start);
 }
 
 // Whether a source cannot say that the element is one of its next pass.
@@ -89,7 +100,7 @@ static choir_status seek_from(repeat *r, const chi_mark *start, int64_t elements
 	choir_dataset *d = &r->base;
 	chi_error before;
 	chi_error_save(&before);
-	CHOIR_TRY(begin_at(r, start->record, start->elements));
+	CHOIR_TRY(begin_at(r, start));
 	if (!is_blind(d->from[0])) {
 		const int64_t there = elements - start->elements;
 		const choir_status status = chi_dataset_pass_over(d->from[0], there);
@@ -98,7 +109,7 @@ static choir_status seek_from(repeat *r, const chi_mark *start, int64_t elements
 		if (status != CHOIR_INVALID)
 			return status;
 		chi_error_restore(&before);
-		CHOIR_TRY(begin_at(r, start->record, start->elements));
+		CHOIR_TRY(begin_at(r, start));
 	}
 	return chi_dataset_read_over(d, start->elements, elements);
 }
@@ -112,7 +123,8 @@ static choir_status repeat_seek(choir_dataset *d, int64_t elements)
 		chi_marks_find(&r->marks, elements, &start); // of this pass; none: its first one
 		return seek_from(r, &start, elements);
 	}
-	CHOIR_TRY(begin_at(r, (elements - 1) / whole, 0)); // at its end, not the next at its start
+	start.record = (elements - 1) / whole; // at its end, not the next at its start
+	CHOIR_TRY(begin_at(r, &start));
 	r->some = true;
 	r->delivered = elements;
 	return chi_dataset_pass_over(d->from[0], elements - r->pass * whole);
@@ -126,8 +138,8 @@ static chi_marks *repeat_marks(choir_dataset *d)
 static bool repeat_fits(const choir_dataset *d, const chi_mark *mark)
 {
 	const repeat *r = (const repeat *) d;
-	return mark->elements > 0 && mark->file >= 0 && mark->record > 0 &&
-			(r->times == CHOIR_NONE || mark->record < r->times) &&
+	return mark->elements > 0 && mark->file >= 0 && mark->record > 0 && mark->dropped >= 0 &&
+			mark->skipped >= 0 && (r->times == CHOIR_NONE || mark->record < r->times) &&
 			mark->files == (int64_t) chi_dataset_signature(d->from[0]);
 }
 

@@ -316,6 +316,76 @@ static void wrong_rows_can_be_skipped(void **state)
 	assert_pass(OPEN("a\n1\n2\nx\n", .look = 2, .wrong = CHOIR_WRONG_SKIP), "1\n2\n");
 }
 
+static choir_dataset *open_named(const choir_entry in[], void *user)
+{
+	(void) in;
+	return choir_csv_dataset_new(user,
+			CHOIR_OPTIONS(
+					choir_csv_options, .wrong = CHOIR_WRONG_SKIP, .missing = CHOIR_MISSING_DROP));
+}
+
+// One wrong row and two without a value in each file.
+static choir_dataset *of_two(const char *path, bool flat, bool ahead)
+{
+	const choir_column columns[] = { { .name = "a", .dtype = CHOIR_I64 },
+		{ .name = "b", .dtype = CHOIR_I64 } };
+	const choir_interleave_options o = {
+		.size = sizeof o, .n = 2, .columns = columns, .cycle = flat ? 0 : 2, .read_ahead = ahead
+	};
+	choir_dataset *d = choir_range_dataset_new("file", 0, 2, 1);
+	return flat ? choir_dataset_flat_map(d, &o, open_named, (void *) (uintptr_t) path)
+				: choir_dataset_interleave(d, &o, open_named, (void *) (uintptr_t) path);
+}
+
+static void assert_left_out(choir_dataset *d, int64_t skipped, int64_t dropped)
+{
+	if (choir_dataset_skipped(d) != skipped || choir_dataset_dropped(d) != dropped)
+		fail_msg("%lld and %lld rows left out, not %lld and %lld",
+				(long long) choir_dataset_skipped(d), (long long) choir_dataset_dropped(d),
+				(long long) skipped, (long long) dropped);
+}
+
+// Of datasets that a step opens and closes, and of passes that are over, the rows stay counted.
+static void rows_left_out_stay_counted(void **state)
+{
+	(void) state;
+	char path[256];
+	snprintf(path, sizeof path, "%s", scratch_text("x.csv", "a,b\n1,2\n3\n4,NA\n5,6\n7,\n"));
+	for (int way = 0; way < 4; way++) {
+		choir_dataset *d = of_two(path, way % 2, way / 2);
+		for (int twice = 0; twice < 2; twice++) { // each pass counts anew
+			assert_string_equal(
+					pass_in_words(d), way % 2 ? "1 2\n5 6\n1 2\n5 6\n" : "1 2\n1 2\n5 6\n5 6\n");
+			assert_left_out(d, 2, 4);
+			assert_int_equal(chi_dataset_rewind(d), CHOIR_OK);
+			assert_left_out(d, 0, 0);
+		}
+		choir_dataset_free(d);
+	}
+	choir_dataset *d = choir_dataset_repeat(open_named(NULL, path), 3), *other;
+	const char *const thrice = "1 2\n5 6\n1 2\n5 6\n1 2\n5 6\n";
+	assert_string_equal(pass_in_words(d), thrice);
+	assert_left_out(d, 3, 6);
+	chi_mark mark[CHI_MOST_MARKS];
+	const size_t n = chi_dataset_marks(d, mark);
+	for (int marks = 0; marks < 2; marks++) { // where passes begin is known, or is not
+		other = choir_dataset_repeat(open_named(NULL, path), 3);
+		assert_int_equal(chi_dataset_take_marks(other, marks ? n : 0, mark), CHOIR_OK);
+		assert_int_equal(chi_dataset_seek(other, 0, 5), CHOIR_OK);
+		assert_left_out(other, 2, 4);
+		assert_string_equal(pass_in_words(other), "5 6\n");
+		assert_left_out(other, 3, 6);
+		choir_dataset_free(other);
+	}
+	assert_int_equal(chi_dataset_rewind(d), CHOIR_OK);
+	assert_left_out(d, 0, 0);
+	choir_dataset_free(d);
+	d = choir_dataset_repeat(of_two(path, true, false), 2);
+	pass_in_words(d);
+	assert_left_out(d, 4, 8);
+	choir_dataset_free(d);
+}
+
 static void several_files(void **state)
 {
 	(void) state;
@@ -496,6 +566,7 @@ int main(void)
 		cmocka_unit_test(what_is_wrong),
 		cmocka_unit_test(what_is_misused),
 		cmocka_unit_test(wrong_rows_can_be_skipped),
+		cmocka_unit_test(rows_left_out_stay_counted),
 		cmocka_unit_test(several_files),
 		cmocka_unit_test(thousands_of_columns),
 		cmocka_unit_test(large_files),

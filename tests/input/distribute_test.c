@@ -93,6 +93,48 @@ static void six_items_in_a_batch_of_eight_are_four_and_two(void **state)
 	choir_strategy_free(s);
 }
 
+// The numbers of a whole pass, in the order of the replicas; and rewinds.
+static void read_numbers(choir_distributed_dataset *data, int64_t n, int64_t number[])
+{
+	choir_values *batch = NULL;
+	int64_t seen = 0;
+	while (choir_distributed_dataset_next(data, &batch) == CHOIR_OK)
+		for (int r = 0; r < 2; r++) {
+			choir_tensor *t = choir_value_local(choir_values_find(batch, "number"), r);
+			const int64_t rows = choir_tensor_shape(t)->dim[0];
+			assert_in_range(rows, 1, n - seen);
+			memcpy(number + seen, choir_tensor_data(t), (size_t) rows * sizeof number[0]);
+			seen += rows;
+		}
+	assert_int_equal(seen, n);
+	choir_values_free(batch);
+	assert_int_equal(choir_distributed_dataset_rewind(data), CHOIR_OK);
+}
+
+// Pass by pass, shuffle deals in another order, and shuffle_once in one, also when it is read
+// ahead.
+// spec: D30
+static void passes_are_shuffled_anew_or_once(void **state)
+{
+	(void) state;
+	choir_strategy *s = mirrored(2, NULL);
+	for (int once = 0; once < 2; once++)
+		for (int ahead = 0; ahead < 2; ahead++) {
+			int64_t number[3][40];
+			choir_dataset *d = once ? choir_dataset_shuffle_once(counting(40), 40, 5)
+									: choir_dataset_shuffle(counting(40), 40, 5);
+			choir_distributed_dataset *data =
+					choir_strategy_distribute_dataset(s, choir_dataset_batch(d, 8),
+							CHOIR_OPTIONS(choir_input_options, .buffer = ahead ? 3 : CHOIR_NONE));
+			for (int i = 0; i < 3; i++)
+				read_numbers(data, 40, number[i]);
+			for (int i = 0; i < 3; i++)
+				for (int j = 0; j < i; j++)
+					assert_int_equal(memcmp(number[i], number[j], sizeof number[0]) == 0, once);
+		}
+	choir_strategy_free(s);
+}
+
 // spec: B14, 2.11
 static void sizes_differ_by_one_and_the_first_are_larger(void **state)
 {
@@ -502,6 +544,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(six_items_in_a_batch_of_eight_are_four_and_two),
+		cmocka_unit_test(passes_are_shuffled_anew_or_once),
 		cmocka_unit_test(sizes_differ_by_one_and_the_first_are_larger),
 		cmocka_unit_test(fewer_examples_than_replicas_leave_some_empty),
 		cmocka_unit_test(another_global_batch_cuts_the_stream_anew),

@@ -47,6 +47,11 @@ static choir_status digits_range(
 	return CHOIR_OK;
 }
 
+static uint64_t digits_signature(const choir_dataset *d)
+{
+	return ((const digits *) d)->seed;
+}
+
 static const chi_step digits_step = {
 	.name = "digits dataset",
 	.range = digits_range,
@@ -54,6 +59,7 @@ static const chi_step digits_step = {
 	.rewind = chi_no_rewind,
 	.peek = chi_no_peek,
 	.free = chi_no_free,
+	.signature = digits_signature,
 };
 
 choir_dataset *choir_digits_dataset_new(int64_t examples, uint64_t seed)

@@ -180,7 +180,8 @@ static choir_status shuffle_rewind(choir_dataset *d)
 static uint64_t shuffle_signature(const choir_dataset *d)
 {
 	const shuffle *s = (const shuffle *) d;
-	return chi_hash_mix(s->key.seed + s->once) + (uint64_t) s->asked;
+	const uint64_t seed = chi_hash_mix(s->key.seed);
+	return (s->once ? chi_hash_mix(seed) : seed) + (uint64_t) s->asked;
 }
 
 static void shuffle_free(choir_dataset *d)

@@ -67,6 +67,34 @@ static void seeds_and_passes_differ(void **state)
 			assert_memory_not_equal(p[i].number, p[j].number, 50 * sizeof(int64_t));
 }
 
+// Of shuffle_once every pass is the first one of a shuffle with the same seed, also within a
+// repeat.
+// spec: D30
+static void shuffle_once_keeps_its_order(void **state)
+{
+	(void) state;
+	for (int kind = 0; kind < KINDS; kind++) {
+		static pass first, p[2];
+		choir_dataset *other = choir_dataset_shuffle(source(kind, 50), 20, 3);
+		choir_dataset *d = choir_dataset_shuffle_once(source(kind, 50), 20, 3);
+		read_shuffled(other, 50, &first);
+		for (int i = 0; i < 3; i++) {
+			read_shuffled(d, 50, &p[0]);
+			assert_memory_equal(p[0].number, first.number, 50 * sizeof(int64_t));
+			read_shuffled(other, 50, &p[1]);
+			assert_memory_not_equal(p[1].number, first.number, 50 * sizeof(int64_t));
+		}
+		choir_dataset_free(other);
+		choir_dataset_free(d);
+		d = choir_dataset_repeat(choir_dataset_shuffle_once(source(kind, 50), 20, 3), 2);
+		read_pass(d, MOST_NUMBERS, &p[0]);
+		assert_int_equal(p[0].n, 100);
+		assert_memory_equal(p[0].number, first.number, 50 * sizeof(int64_t));
+		assert_memory_equal(p[0].number + 50, first.number, 50 * sizeof(int64_t));
+		choir_dataset_free(d);
+	}
+}
+
 static void repeated_shuffles_come_in_another_order_each_time(void **state)
 {
 	(void) state;
@@ -188,6 +216,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(order_depends_on_seed_pass_and_buffer_alone),
 		cmocka_unit_test(seeds_and_passes_differ),
+		cmocka_unit_test(shuffle_once_keeps_its_order),
 		cmocka_unit_test(repeated_shuffles_come_in_another_order_each_time),
 		cmocka_unit_test(nothing_leaves_before_it_can_have_come),
 		cmocka_unit_test(full_shuffles_are_even),

@@ -393,6 +393,13 @@ static void rows_are_brought_to_their_devices(void **state)
 	choir_strategy_free(s);
 }
 
+static bool all_of_them(const choir_entry in[], void *user)
+{
+	(void) in;
+	(void) user;
+	return true;
+}
+
 // spec: D6
 static void what_a_replica_gets_can_be_asked(void **state)
 {
@@ -417,6 +424,55 @@ static void what_a_replica_gets_can_be_asked(void **state)
 	assert_null(choir_distributed_dataset_column(NULL, 0));
 	assert_int_equal(choir_distributed_dataset_cardinality(NULL), 0);
 	choir_strategy_free(s);
+}
+
+// How many batches a pass has, for each way in which elements are split: as many as are read, or
+// not known.
+static void the_number_of_batches_can_be_asked(void **state)
+{
+	(void) state;
+	static const struct {
+		int replicas, workers;
+		choir_auto_shard policy;
+		bool per_replica, changed; // changed: nobody knows the global batch
+		chi_split split;
+		int64_t batches; // of 20 examples in elements of 6
+	} cases[] = {
+		{ 1, 1, CHOIR_AUTO_SHARD_DATA, false, false, CHI_SPLIT_AS_THEY_COME, 4 },
+		{ 3, 1, CHOIR_AUTO_SHARD_DATA, true, false, CHI_SPLIT_ELEMENTS, 2 },
+		{ 3, 2, CHOIR_AUTO_SHARD_OFF, true, false, CHI_SPLIT_ELEMENTS, 2 },
+		{ 3, 2, CHOIR_AUTO_SHARD_DATA, true, false, CHI_SPLIT_ELEMENTS_SHARED, 1 },
+		{ 1, 3, CHOIR_AUTO_SHARD_DATA, true, false, CHI_SPLIT_ELEMENTS_SHARED, 2 },
+		{ 2, 1, CHOIR_AUTO_SHARD_DATA, false, false, CHI_SPLIT_STREAM, 4 },
+		{ 2, 2, CHOIR_AUTO_SHARD_OFF, false, false, CHI_SPLIT_STREAM, CHOIR_NONE },
+		{ 2, 2, CHOIR_AUTO_SHARD_DATA, false, false, CHI_SPLIT_SHARED, 4 },
+		{ 2, 1, CHOIR_AUTO_SHARD_DATA, false, true, CHI_SPLIT_UNKNOWN, 4 },
+		{ 2, 2, CHOIR_AUTO_SHARD_OFF, false, true, CHI_SPLIT_UNKNOWN, CHOIR_NONE },
+		{ 2, 2, CHOIR_AUTO_SHARD_DATA, false, true, CHI_SPLIT_UNKNOWN_SHARED, 4 },
+	};
+	static reading l;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		for (int w = 0; w < 2 * cases[i].workers; w++) { // the second time of unknown length
+			choir_strategy *s = worker_strategy(cases[i].replicas);
+			choir_dataset *d = worker_numbers(20);
+			if (w >= cases[i].workers)
+				d = choir_dataset_filter(d, all_of_them, NULL);
+			d = choir_dataset_batch(d, 6);
+			choir_distributed_dataset *data = choir_strategy_distribute_dataset(s,
+					cases[i].changed ? choir_dataset_map(d, NULL, worker_same, NULL) : d,
+					CHOIR_OPTIONS(choir_input_options, .workers = cases[i].workers,
+							.worker = w % cases[i].workers, .auto_shard = cases[i].policy,
+							.per_replica_batches = cases[i].per_replica));
+			assert_non_null(data);
+			assert_int_equal(data->split, cases[i].split);
+			assert_int_equal(choir_distributed_dataset_cardinality(data),
+					w < cases[i].workers ? cases[i].batches : CHOIR_NONE);
+			read_steps(data, cases[i].replicas, &l);
+			assert_int_equal(l.status, CHOIR_END);
+			if (cases[i].batches != CHOIR_NONE)
+				assert_int_equal(l.steps, cases[i].batches);
+			choir_strategy_free(s);
+		}
 }
 
 static void who_reads_what_can_be_asked(void **state)
@@ -457,6 +513,7 @@ int main(void)
 		cmocka_unit_test(files_are_read_ahead),
 		cmocka_unit_test(rows_are_brought_to_their_devices),
 		cmocka_unit_test(what_a_replica_gets_can_be_asked),
+		cmocka_unit_test(the_number_of_batches_can_be_asked),
 		cmocka_unit_test(who_reads_what_can_be_asked),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -334,10 +334,15 @@ static void a_hint_says_where_to_shard(void **state)
 					   0),
 			1, &l);
 	assert_rows(&l, 0, ROWS(4));
-	choir_dataset *d = choir_dataset_shard(worker_numbers(7), CHOIR_SHARD_HINT, CHOIR_SHARD_HINT);
-	assert_null(of_worker(s, choir_dataset_batch(d, 2), 2, 0, CHOIR_AUTO_SHARD_DATA, 0));
-	assert_input_failed(
-			CHOIR_STATE, "CHOIR_SHARD_HINT, but the policy is not CHOIR_AUTO_SHARD_HINT");
+	choir_dataset *d;
+	for (int policy = 0; policy <= CHOIR_AUTO_SHARD_HINT; policy++) {
+		if (policy == CHOIR_AUTO_SHARD_HINT)
+			continue;
+		d = choir_dataset_shard(worker_numbers(7), CHOIR_SHARD_HINT, CHOIR_SHARD_HINT);
+		assert_null(of_worker(s, choir_dataset_batch(d, 2), 2, 0, (choir_auto_shard) policy, 0));
+		assert_input_failed(
+				CHOIR_STATE, "CHOIR_SHARD_HINT, but the policy is not CHOIR_AUTO_SHARD_HINT");
+	}
 	// Too few: the same error for every worker.
 	for (int w = 0; w < 3; w++) {
 		d = choir_dataset_shard(worker_numbers(2), CHOIR_SHARD_HINT, CHOIR_SHARD_HINT);

@@ -32,11 +32,12 @@ static choir_status find_type(const char *name, unsigned char code, choir_dtype 
 		if (types[i].readable)
 			return CHOIR_OK;
 		return choir_fail(CHOIR_UNSUPPORTED,
-				"%s: the values are %s, which Choir has no dtype for; it reads u8, i32, f32, f64",
+				"%s: byte 2: the values are %s, which Choir has no dtype for; it reads u8, i32, "
+				"f32, f64",
 				name, types[i].name);
 	}
 	return choir_fail(CHOIR_CORRUPT,
-			"%s: value type 0x%02x, IDX has 08, 09, 0b, 0c, 0d and 0e only", name, code);
+			"%s: byte 2: value type 0x%02x, IDX has 08, 09, 0b, 0c, 0d and 0e only", name, code);
 }
 
 static choir_status read_magic(chi_reader *r, chi_packed *h)
@@ -52,12 +53,13 @@ static choir_status read_magic(chi_reader *r, chi_packed *h)
 				name, got);
 	if (m[0] || m[1])
 		return choir_fail(CHOIR_CORRUPT,
-				"%s: begins with %02x %02x %02x %02x, an IDX file with 00 00, type and rank", name,
-				m[0], m[1], m[2], m[3]);
+				"%s: byte 0: found %02x %02x %02x %02x, an IDX file begins with 00 00, type and "
+				"rank",
+				name, m[0], m[1], m[2], m[3]);
 	CHOIR_TRY(find_type(name, m[2], &h->dtype));
 	if (m[3] > CHI_PACKED_RANK)
-		return choir_fail(CHOIR_UNSUPPORTED, "%s: rank %d, at most %d possible", name, m[3],
-				CHI_PACKED_RANK);
+		return choir_fail(CHOIR_UNSUPPORTED, "%s: byte 3: rank %d, at most %d possible", name,
+				m[3], CHI_PACKED_RANK);
 	h->rank = m[3];
 	h->header_bytes = MAGIC_BYTES + DIM_BYTES * (size_t) h->rank;
 	return CHOIR_OK;

@@ -40,14 +40,19 @@ typedef struct {
 	bool has_descr, has_order, has_shape;
 } parser;
 
+static size_t place(const parser *p)
+{
+	return p->before + p->at;
+}
+
 static choir_status wrong(const parser *p, const char *needed)
 {
 	char found[16], clean[64];
 	snprintf(found, sizeof found, "%.*s",
 			(int) (p->length - p->at < sizeof found - 1 ? p->length - p->at : sizeof found - 1),
 			p->text + p->at);
-	return choir_fail(CHOIR_CORRUPT, "%s: byte %zu: found \"%s\", needed %s", p->name,
-			p->before + p->at, chi_text_clean(found, clean, sizeof clean), needed);
+	return choir_fail(CHOIR_CORRUPT, "%s: byte %zu: found \"%s\", needed %s", p->name, place(p),
+			chi_text_clean(found, clean, sizeof clean), needed);
 }
 
 static void skip_space(parser *p)
@@ -107,8 +112,9 @@ static choir_status take_shape(parser *p, chi_packed *h)
 	h->rank = 0;
 	while (!take(p, ")")) {
 		if (h->rank == CHI_PACKED_RANK)
-			return choir_fail(CHOIR_UNSUPPORTED, "%s: rank %d or more, at most %d possible",
-					p->name, h->rank + 1, CHI_PACKED_RANK);
+			return choir_fail(CHOIR_UNSUPPORTED,
+					"%s: byte %zu: rank %d or more, at most %d possible", p->name, place(p),
+					h->rank + 1, CHI_PACKED_RANK);
 		CHOIR_TRY(take_number(p, &h->dim[h->rank++]));
 		if (!take(p, ",") && (p->at == p->length || p->text[p->at] != ')'))
 			return wrong(p, "a comma or )");
@@ -121,8 +127,9 @@ static choir_status take_descr(parser *p, chi_packed *h)
 	char descr[MOST_WORD];
 	if (take(p, "["))
 		return choir_fail(CHOIR_UNSUPPORTED,
-				"%s: each value is a record of several fields, which Choir has no dtype for",
-				p->name);
+				"%s: byte %zu: each value is a record of several fields, which Choir has no dtype "
+				"for",
+				p->name, place(p));
 	CHOIR_TRY(take_word(p, descr, "the type of the values, '<f4'"));
 	size_t i = 0;
 	while (descr[0] && i < TYPES && strcmp(descr + 1, types[i].code) != 0)
@@ -135,10 +142,9 @@ static choir_status take_descr(parser *p, chi_packed *h)
 	}
 	char clean[2 * MOST_WORD];
 	return choir_fail(CHOIR_UNSUPPORTED,
-			"%s: the values are \"%s\", which Choir has no dtype for; it reads f4, f8, f2, i4, "
-			"i8, "
-			"u1 and b1, of either order of bytes",
-			p->name, chi_text_clean(descr, clean, sizeof clean));
+			"%s: byte %zu: the values are \"%s\", which Choir has no dtype for; it reads f4, f8, "
+			"f2, i4, i8, u1 and b1, of either order of bytes",
+			p->name, place(p) - strlen(descr) - 1, chi_text_clean(descr, clean, sizeof clean));
 }
 
 static choir_status take_entry(parser *p, chi_packed *h)
@@ -179,7 +185,8 @@ static choir_status parse(parser *p, chi_packed *h)
 	if (p->at < p->length)
 		return wrong(p, "nothing more");
 	if (!p->has_descr || !p->has_order || !p->has_shape)
-		return choir_fail(CHOIR_CORRUPT, "%s: the header has no '%s'", p->name,
+		return choir_fail(CHOIR_CORRUPT, "%s: byte %zu: the header ends without '%s'", p->name,
+				place(p),
 				!p->has_descr			? "descr"
 						: !p->has_order ? "fortran_order"
 										: "shape");
@@ -206,16 +213,17 @@ static choir_status read_length(chi_packed *h, size_t *length)
 	CHOIR_TRY(read_bytes(h, m, sizeof m, "the first 8 bytes of an npy file"));
 	if (memcmp(m, magic, sizeof magic - 1) != 0)
 		return choir_fail(CHOIR_CORRUPT,
-				"%s: begins with %02x %02x %02x %02x %02x %02x, an npy file with 93 and NUMPY",
+				"%s: byte 0: found %02x %02x %02x %02x %02x %02x, an npy file begins with 93 and "
+				"NUMPY",
 				name, m[0], m[1], m[2], m[3], m[4], m[5]);
 	if (m[6] < 1 || m[6] > 3 || m[7] != 0)
-		return choir_fail(CHOIR_UNSUPPORTED, "%s: version %d.%d, npy has 1.0, 2.0 and 3.0", name,
-				m[6], m[7]);
+		return choir_fail(CHOIR_UNSUPPORTED, "%s: byte 6: version %d.%d, npy has 1.0, 2.0 and 3.0",
+				name, m[6], m[7]);
 	CHOIR_TRY(read_bytes(h, n, m[6] == 1 ? 2 : 4, "the length of its header"));
 	*length = (size_t) n[0] | (size_t) n[1] << 8 | (size_t) n[2] << 16 | (size_t) n[3] << 24;
 	if (*length > MOST_TEXT)
-		return choir_fail(CHOIR_CORRUPT, "%s: a header of %zu bytes, at most %d needed", name,
-				*length, MOST_TEXT);
+		return choir_fail(CHOIR_CORRUPT, "%s: byte 8: a header of %zu bytes, at most %d needed",
+				name, *length, MOST_TEXT);
 	return CHOIR_OK;
 }
 

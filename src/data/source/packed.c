@@ -32,11 +32,15 @@ static choir_status check_dims(const chi_packed *p)
 {
 	const char *name = chi_reader_name(p->reader);
 	if (p->rank < 1)
-		return choir_fail(
-				CHOIR_CORRUPT, "%s: rank 0, at least 1 needed (axis 0 counts the examples)", name);
+		return choir_fail(CHOIR_CORRUPT,
+				"%s: %zu bytes of header promise rank 0, at least 1 needed (axis 0 counts the "
+				"examples)",
+				name, p->header_bytes);
 	for (int i = 1; i < p->rank; i++)
 		if (p->dim[i] == 0)
-			return choir_fail(CHOIR_CORRUPT, "%s: dimension %d is 0, at least 1 needed", name, i);
+			return choir_fail(CHOIR_CORRUPT,
+					"%s: %zu bytes of header promise a dimension %d of 0, at least 1 needed", name,
+					p->header_bytes, i);
 	return CHOIR_OK;
 }
 

@@ -237,6 +237,8 @@ static void check(const char *path, const char *how)
 			!(tried->packed && tried->open != open_packed_fixed && !begins_as_gzip(path));
 	if (*error && (strchr(error, '\n') || !strstr(error, name)))
 		fail_msg("%s, %s: \"%s\" does not name the file once", tried->name, how, error);
+	if (*error && !strstr(error, "byte") && strcmp(how, "cut to 0 bytes") != 0)
+		fail_msg("%s, %s: \"%s\" does not say at which byte", tried->name, how, error);
 	if (*error && rows > 0 && tried->where && !strstr(error, tried->where))
 		fail_msg("%s, %s: \"%s\" does not say where", tried->name, how, error);
 	if (sums &&
@@ -258,7 +260,6 @@ static size_t read_file(const char *path, unsigned char to[MOST_BYTES])
 	return n;
 }
 
-// spec: D30
 static void rows_are_right_or_there_is_one_failure(void **state)
 {
 	(void) state;

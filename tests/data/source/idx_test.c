@@ -180,21 +180,27 @@ static void a_wrong_header_is_an_error(void **state)
 	f.bytes[0] = 'P';
 	f.bytes[1] = 'K';
 	assert_refused(open_bytes(f.bytes, f.n), CHOIR_CORRUPT,
-			"t.idx: begins with 50 4b 08 03, an IDX file with 00 00, type and rank");
+			"t.idx: byte 0: found 50 4b 08 03, an IDX file begins with 00 00, type and rank");
 	f = small();
 	f.bytes[2] = 0x0a;
-	assert_refused(open_bytes(f.bytes, f.n), CHOIR_CORRUPT, "t.idx: value type 0x0a, IDX has");
+	assert_refused(
+			open_bytes(f.bytes, f.n), CHOIR_CORRUPT, "t.idx: byte 2: value type 0x0a, IDX has");
 	f.bytes[2] = 0x0b;
-	assert_refused(open_bytes(f.bytes, f.n), CHOIR_UNSUPPORTED, "t.idx: the values are i16");
+	assert_refused(
+			open_bytes(f.bytes, f.n), CHOIR_UNSUPPORTED, "t.idx: byte 2: the values are i16");
 	f.bytes[2] = 0x09;
-	assert_refused(open_bytes(f.bytes, f.n), CHOIR_UNSUPPORTED, "t.idx: the values are i8");
+	assert_refused(
+			open_bytes(f.bytes, f.n), CHOIR_UNSUPPORTED, "t.idx: byte 2: the values are i8");
 	f = small();
 	f.bytes[3] = 0;
-	assert_refused(open_bytes(f.bytes, f.n), CHOIR_CORRUPT, "t.idx: rank 0, at least 1 needed");
+	assert_refused(open_bytes(f.bytes, f.n), CHOIR_CORRUPT,
+			"t.idx: 4 bytes of header promise rank 0, at least 1 needed");
 	f.bytes[3] = 9;
-	assert_refused(open_bytes(f.bytes, f.n), CHOIR_UNSUPPORTED, "t.idx: rank 9, at most 8");
+	assert_refused(
+			open_bytes(f.bytes, f.n), CHOIR_UNSUPPORTED, "t.idx: byte 3: rank 9, at most 8");
 	f = header(0x08, 3, (uint32_t[]){ 5, 0, 3 });
-	assert_refused(open_bytes(f.bytes, f.n), CHOIR_CORRUPT, "t.idx: dimension 1 is 0");
+	assert_refused(open_bytes(f.bytes, f.n), CHOIR_CORRUPT,
+			"t.idx: 16 bytes of header promise a dimension 1 of 0");
 }
 
 static void promises_that_no_file_can_keep_are_an_error(void **state)

@@ -162,7 +162,7 @@ static void wrong_headers(void **state)
 				"it" },
 		{ "{'descr': '<f4', 'fortran_order': False, 'shape': ()}", CHOIR_CORRUPT, "rank 0" },
 		{ "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 0)}", CHOIR_CORRUPT,
-				"dimension 1 is 0" },
+				"promise a dimension 1 of 0" },
 		{ "{'descr': '<f4', 'fortran_order': False, 'shape': (2, -1)}", CHOIR_CORRUPT,
 				"byte 64: found \"-1)}\", needed a dimension" },
 		{ "{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775808,)}",
@@ -170,16 +170,17 @@ static void wrong_headers(void **state)
 		{ "{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904,)}",
 				CHOIR_CORRUPT, "more than any file has" },
 		{ "{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,2)}",
-				CHOIR_UNSUPPORTED, "rank 9 or more" },
+				CHOIR_UNSUPPORTED, "byte 77: rank 9 or more" },
 		{ "{'descr': '<u2', 'fortran_order': False, 'shape': (4,)}", CHOIR_UNSUPPORTED,
-				"\"<u2\"" },
+				"byte 21: the values are \"<u2\"" },
 		{ "{'descr': '|f4', 'fortran_order': False, 'shape': (2,)}", CHOIR_UNSUPPORTED,
 				"\"|f4\"" },
 		{ "{'descr': '', 'fortran_order': False, 'shape': (2,)}", CHOIR_UNSUPPORTED, "\"\"" },
 		{ "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,)}", CHOIR_UNSUPPORTED,
-				"several fields" },
+				"byte 21: each value is a record" },
 		{ "{'descr': '<f4', 'fortran_order': 0, 'shape': (2,)}", CHOIR_CORRUPT, "True or False" },
-		{ "{'descr': '<f4', 'shape': (2,)}", CHOIR_CORRUPT, "no 'fortran_order'" },
+		{ "{'descr': '<f4', 'shape': (2,)}", CHOIR_CORRUPT,
+				"byte 41: the header ends without 'fortran_order'" },
 		{ "{'descr': '<f4', 'descr': '<f4'}", CHOIR_CORRUPT, "each once" },
 		{ "{'order': 1}", CHOIR_CORRUPT, "byte 11: found \"'order': 1}\", needed 'descr'" },
 		{ "{'descr' '<f4'}", CHOIR_CORRUPT, "a colon" },
@@ -207,12 +208,13 @@ static void wrong_beginnings(void **state)
 	(void) state;
 	const char *good = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}";
 	file f = make(4, good, "12345678", 8);
-	assert_refused(open_file(&f), CHOIR_UNSUPPORTED, "version 4.0, npy has 1.0, 2.0 and 3.0");
+	assert_refused(
+			open_file(&f), CHOIR_UNSUPPORTED, "byte 6: version 4.0, npy has 1.0, 2.0 and 3.0");
 	f = make(2, good, "12345678", 8);
 	f.bytes[10] = 1;
-	assert_refused(open_file(&f), CHOIR_CORRUPT, "a header of 65591 bytes, at most 65536");
+	assert_refused(open_file(&f), CHOIR_CORRUPT, "byte 8: a header of 65591 bytes, at most 65536");
 	f.bytes[0] = 'x';
-	assert_refused(open_file(&f), CHOIR_CORRUPT, "t.npy: begins with 78 4e");
+	assert_refused(open_file(&f), CHOIR_CORRUPT, "t.npy: byte 0: found 78 4e");
 	f.n = 3;
 	assert_refused(open_file(&f), CHOIR_CORRUPT, "ends after 3 bytes");
 	assert_refused(choir_npy_dataset_new(NULL, "x"), CHOIR_INVALID, "path is NULL");

@@ -1,5 +1,5 @@
-// What the fuzzers share: demands that stop the fuzzer with what was wrong, and the input as a
-// file that parsers can open.
+// What the fuzzers share: demands that stop the fuzzer with what was wrong, the input as a file that
+// parsers can open, and a limit for what they allocate.
 #pragma once
 
 #include "base/error.h"
@@ -22,6 +22,17 @@ static inline void demand(int good, const char *what)
 		return;
 	fprintf(stderr, "%s (the last error: %s)\n", what, choir_error());
 	abort();
+}
+
+// The most bytes that one allocation may have: what the file can fill, and blocks that are of one
+// size for every file. 0: any.
+static size_t fuzz_largest;
+
+void __sanitizer_malloc_hook(const volatile void *memory, size_t bytes);
+void __sanitizer_malloc_hook(const volatile void *memory, size_t bytes)
+{
+	(void) memory;
+	demand(!fuzz_largest || bytes <= fuzz_largest, "an allocation larger than the file can fill");
 }
 
 // A file in memory with these bytes, and no failure that was before. The next call changes it.

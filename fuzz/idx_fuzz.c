@@ -6,6 +6,9 @@
 
 #include "choir/source.h"
 #include "data/dataset.h"
+#include "data/source/gzip.h"
+
+enum { BLOCKS = 96 << 10 };
 
 // The size of a value of a type that can be read; 0: none.
 static size_t value_bytes(uint8_t type)
@@ -61,6 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const char *path = fuzz_file(data, size);
 	bool compressed = size >= 2 && data[0] == 0x1f && data[1] == 0x8b;
 	size_t header = good_header(data, size);
+	fuzz_largest = BLOCKS + size * (compressed ? CHI_GZIP_RATIO : 1);
 	choir_dataset *d = choir_idx_dataset_new(path, "x");
 	if (!d)
 		demand(choir_error()[0] != '\0', "refused without a word");
@@ -76,5 +80,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		chi_dataset_rewind(d);
 	}
 	choir_dataset_free(d);
+	fuzz_largest = 0;
 	return 0;
 }

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "data/source/gzip.h"
 
 enum {
 	END_BYTES = 22,
@@ -175,6 +176,13 @@ static choir_status check_method(const archive *a, const chi_member *m, const un
 		return choir_fail(CHOIR_CORRUPT,
 				"%s: member \"%s\" is stored, but of %llu bytes %llu are there", a->name, m->name,
 				(unsigned long long) m->bytes, (unsigned long long) m->packed);
+	const uint64_t least = m->bytes / CHI_GZIP_RATIO + (m->bytes % CHI_GZIP_RATIO != 0);
+	if (m->packed < least)
+		return choir_fail(CHOIR_CORRUPT,
+				"%s: member \"%s\" is said to be %llu bytes, compressed to %llu; no fewer than "
+				"%llu can be",
+				a->name, m->name, (unsigned long long) m->bytes, (unsigned long long) m->packed,
+				(unsigned long long) least);
 	return CHOIR_OK;
 }
 

@@ -203,6 +203,29 @@ static void what_is_misused(void **state)
 	assert_refused(open_archive(&a, 0, NULL), CHOIR_UNSUPPORTED, "compressed by method 12");
 }
 
+// An archive whose directory says that its one member, which is deflated, is of so many bytes more
+// than deflate can make of it.
+static archive of_too_many(int64_t more)
+{
+	archive a = { .n = 0 };
+	char file[512];
+	add(&a, "x.npy", file, npy(file, 3, 2, 0), 8);
+	const int64_t packed = a.directory[20] | a.directory[21] << 8;
+	size_t at = 24;
+	put(a.directory, &at, (uint64_t) (1032 * packed + more), 4);
+	finish(&a);
+	return a;
+}
+
+static void no_member_is_larger_than_deflate_can_make_it(void **state)
+{
+	(void) state;
+	archive a = of_too_many(0);
+	assert_refused(open_archive(&a, 0, NULL), CHOIR_CORRUPT, "of header promise 3 x 2 = 6 bytes");
+	a = of_too_many(1);
+	assert_refused(open_archive(&a, 0, NULL), CHOIR_CORRUPT, "member \"x.npy\" is said to be ");
+}
+
 // Checksums see to it that what is read is what was written.
 static void use_damaged(const char *path, const char *how)
 {
@@ -249,6 +272,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(arrays_are_columns),
 		cmocka_unit_test(what_is_misused),
+		cmocka_unit_test(no_member_is_larger_than_deflate_can_make_it),
 		cmocka_unit_test(damaged_archives),
 		cmocka_unit_test(every_allocation_may_fail),
 	};

@@ -95,9 +95,11 @@ const char *choir_weights_list_value(const choir_weights_list *l, size_t i);
 // Over several workers (cluster.h) all of them make the same calls in the same order, and what
 // came of one is the same for all. The chief alone reads and writes the directory, so it need be
 // on no other's disk; the others get what is restored from it. A worker that fails in the middle
-// of a save or a restore ends the job, which then begins at the last checkpoint that is whole. A
-// distributed dataset of which each worker reads a part of its own cannot be saved:
-// CHOIR_UNSUPPORTED.
+// of a save or a restore ends the job, which then begins at the last checkpoint that is whole.
+// Where each worker reads a part of the data of its own (a policy other than DATA, or
+// choir_strategy_distribute_datasets_from_function), a checkpoint has the place of each, and
+// worker w goes on from worker w's: with as many workers and under the same policy; else restoring
+// is CHOIR_INVALID, naming both, and nothing has changed.
 
 typedef struct choir_checkpoint_options {
 	size_t size;

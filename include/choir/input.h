@@ -145,7 +145,7 @@ typedef struct choir_input_position {
 	int64_t elements; // of the dataset, used up in this pass
 	int64_t examples; // of the next one that were handed out
 	int64_t steps; // in this pass
-	int64_t signature; // of the dataset's steps, seeds and columns
+	int64_t signature; // of the dataset's steps, seeds and columns, and of whose part it is
 	// Places in files a little before, so that sources whose records can only be counted by
 	// reading them (CSV, TFRecord, lines) need not read all that lies before. So many rows of
 	// mark; without them restoring gives the same and takes longer. What the numbers mean is the
@@ -162,10 +162,13 @@ CHOIR_MUST_CHECK choir_status choir_distributed_dataset_save(
 // batch and the policy DATA, or one worker, also at another number of replicas and workers. (A
 // global batch over single examples is a step of the dataset.)
 // Sources and steps that can jump do; the others (functions, filters, shuffles of streams) are
-// read up to there, which costs what reading them had cost. CHOIR_INVALID: the position is of a
-// dataset with other steps, seeds or columns, or its numbers are none that saving gives, and then
-// nothing has changed; or the data have fewer elements or examples than it says. After that, or
-// another failure to read, the dataset is failed until it is rewound or restored.
+// read up to there, which costs what reading them had cost. Under other policies with several
+// workers, and of datasets from a function, a position is that of its worker's part, of which only
+// the same worker of as many goes on: each saves and restores its own (a checkpoint does this by
+// itself). CHOIR_INVALID: the position is of a dataset with other steps, seeds or columns, or of
+// another worker's part, or its numbers are none that saving gives, and then nothing has changed;
+// or the data have fewer elements or examples than it says. After that, or another failure to
+// read, the dataset is failed until it is rewound or restored.
 CHOIR_MUST_CHECK choir_status choir_distributed_dataset_restore(
 		choir_distributed_dataset *data, const choir_input_position *position);
 

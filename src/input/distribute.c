@@ -249,6 +249,18 @@ static choir_status add_feed(choir_distributed_dataset *data, int i, choir_datas
 	return check_room(data);
 }
 
+// A position in a part that only this worker reads is of no use to another one, nor under another
+// policy.
+static void sign_part(choir_distributed_dataset *data)
+{
+	if (data->o.workers == 1 || chi_input_is_shared(data))
+		return;
+	const uint64_t part[] = { (uint64_t) data->o.auto_shard, (uint64_t) data->o.workers,
+		(uint64_t) data->o.worker };
+	for (size_t i = 0; i < sizeof part / sizeof part[0]; i++)
+		data->signature = chi_hash_mix(data->signature ^ part[i]);
+}
+
 // What must be the same for all workers: under DATA the whole dataset.
 static uint64_t what_agrees(const choir_distributed_dataset *data)
 {
@@ -324,10 +336,11 @@ static choir_distributed_dataset *make(
 			chi_input_free(data);
 		return NULL;
 	}
-	data->signature = signature;
 	if (!o.per_replica_batches)
 		data->batch = o.global_batch != 0 ? o.global_batch : d->spec.global;
 	data->split = find_split(data);
+	data->signature = signature;
+	sign_part(data);
 	if (add_feed(data, 0, d) == CHOIR_OK)
 		return complete_data(data);
 	chi_input_free(data);
@@ -414,6 +427,7 @@ static choir_distributed_dataset *make_from_function(
 	const int n = (int) chi_input_replicas(data);
 	const int first = (int) chi_input_first(data, o.worker);
 	data->split = CHI_SPLIT_ELEMENTS;
+	data->from_function = true;
 	choir_status status = CHOIR_OK;
 	for (int i = 0; i < data->feeds && status == CHOIR_OK; i++) {
 		const choir_input_context c = { .size = sizeof c,
@@ -422,6 +436,7 @@ static choir_distributed_dataset *make_from_function(
 			.replicas_in_sync = n };
 		status = call(data, i, &c, fn, user);
 	}
+	sign_part(data);
 	if (status == CHOIR_OK)
 		return complete_data(data);
 	chi_input_free(data);

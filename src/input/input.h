@@ -63,6 +63,7 @@ struct choir_distributed_dataset {
 	choir_strategy *strategy;
 	choir_input_options o; // complete
 	chi_split split;
+	bool from_function; // it was made by one of the program's, for each worker
 	bool fell_back; // from sharding by file to DATA
 	int feeds; // 1, or one for each replica
 	chi_feed *feed;
@@ -75,7 +76,7 @@ struct choir_distributed_dataset {
 	bool untold; // the other workers, with which the step is, do not know of it
 	choir_input_position before; // where the step that is read, or has failed, began
 	chi_ahead *ahead; // NULL: nothing is read ahead
-	uint64_t signature; // of the dataset as it was given, in batches
+	uint64_t signature; // of the dataset as it was given, in batches, and of the part read here
 	chi_input_word *words; // of each worker that is in step; NULL: there are no others
 	int64_t *rows; // of each replica, of the batch that is made
 	choir_column *column; // what a replica gets, for who asks

@@ -253,7 +253,7 @@ choir_status choir_distributed_dataset_restore(
 	if (p.signature != (int64_t) data->signature)
 		return choir_fail(CHOIR_INVALID,
 				"distributed dataset: restore: the position is of a dataset with other steps, "
-				"seeds or columns");
+				"seeds or columns, or of another worker's part");
 	chi_ahead_halt(data->ahead);
 	data->steps = p.steps;
 	data->pass = p.pass;

@@ -1,7 +1,14 @@
-// What a checkpoint keeps of a distributed dataset: the numbers of its position.
+// What a checkpoint keeps of a distributed dataset: the numbers of its position. Workers that read
+// parts of their own each stand in a place of their own; the chief, who writes, is told all of
+// them, and each goes on from its own.
 #include "input/input.h"
 
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
+
+#include "cross/peers.h"
 
 static const char *name(const void *self)
 {
@@ -9,20 +16,90 @@ static const char *name(const void *self)
 	return "dataset";
 }
 
-// Workers that read data of their own each stand in a place of their own, and a checkpoint is the
-// chief's.
-static choir_status check_shared(const choir_distributed_dataset *data)
+// Whether each worker of the strategy stands in a place of its own.
+static bool in_parts(const choir_distributed_dataset *data)
 {
-	if (data->strategy->peers == NULL || chi_input_is_shared(data))
-		return CHOIR_OK;
-	return choir_fail(CHOIR_UNSUPPORTED,
-			"save: a distributed dataset of which each worker reads "
-			"a part of its own has no one place: auto_shard DATA has");
+	return data->strategy->peers != NULL && data->o.workers > 1 && !chi_input_is_shared(data);
 }
+
+// ---- Places of each worker: a row of numbers, all of a position behind its size.
+
+enum {
+	BEGIN = offsetof(choir_input_position, pass),
+	ROW_BYTES = sizeof(choir_input_position) - BEGIN,
+	ROW = ROW_BYTES / sizeof(int64_t)
+};
+_Static_assert(ROW_BYTES == ROW * sizeof(int64_t), "a position is numbers alone");
+
+// What decides which part is whose: a policy, or a function of the program.
+enum { OF_A_FUNCTION = CHOIR_AUTO_SHARD_HINT + 1, WAYS };
+
+static uint64_t way_of(const choir_distributed_dataset *data)
+{
+	return data->from_function ? OF_A_FUNCTION : (uint64_t) data->o.auto_shard;
+}
+
+static choir_status save_parts(const choir_distributed_dataset *data, chi_state *to)
+{
+	choir_input_position p = { .size = sizeof p };
+	CHOIR_TRY(choir_distributed_dataset_save(data, &p));
+	int64_t *rows = chi_state_add(to, "positions", CHOIR_I64, &CHOIR_SHAPE(data->o.workers, ROW));
+	if (rows == NULL)
+		return choir_error_status();
+	CHOIR_TRY(chi_peers_gather(data->strategy->peers, (const char *) &p + BEGIN, ROW_BYTES, rows,
+			"where each worker stands in its data"));
+	return chi_state_add_count(to, "policy", way_of(data));
+}
+
+// workers 0: there are no parts.
+static const char *whose(char out[64], int64_t workers, uint64_t way)
+{
+	static const char *const name[WAYS] = { "DATA", "OFF", "AUTO", "FILE", "HINT", "a function" };
+	if (workers == 0)
+		snprintf(out, 64, "one for all (DATA, or one worker)");
+	else
+		snprintf(
+				out, 64, "of %" PRId64 " workers under %s", workers, way < WAYS ? name[way] : "?");
+	return out;
+}
+
+// A part can only be gone on with by who has the same one.
+static choir_status check_parts(const choir_distributed_dataset *data, chi_state *from)
+{
+	char there[64], here[64];
+	const chi_state_entry *e = chi_state_find(from, "positions");
+	const int64_t saved = e == NULL ? 0 : e->shape.dim[0];
+	const int64_t own = in_parts(data) ? data->o.workers : 0;
+	uint64_t way = 0;
+	if (e == NULL && chi_state_find(from, "position") == NULL)
+		return CHOIR_OK; // there is none, which is another failure
+	if (e != NULL)
+		CHOIR_TRY(chi_state_take_count(from, "policy", &way));
+	if (saved == own && (own == 0 || way == way_of(data)))
+		return CHOIR_OK;
+	return choir_fail(CHOIR_INVALID,
+			"%s: the position \"%s\" is %s, here it is %s: where each worker reads a part of its "
+			"own, as many workers and the same policy are needed",
+			from->path, from->object, whose(there, saved, way), whose(here, own, way_of(data)));
+}
+
+static choir_status take_part(
+		const choir_distributed_dataset *data, chi_state *from, choir_input_position *p)
+{
+	const void *rows;
+	CHOIR_TRY(chi_state_take(
+			from, "positions", CHOIR_I64, &CHOIR_SHAPE(data->o.workers, ROW), &rows));
+	p->size = sizeof *p;
+	memcpy((char *) p + BEGIN, (const int64_t *) rows + data->o.worker * ROW, ROW_BYTES);
+	return CHOIR_OK;
+}
+
+// ---- One place for all.
 
 static choir_status save(void *self, chi_state *to)
 {
-	CHOIR_TRY(check_shared(self));
+	if (in_parts(self))
+		return save_parts(self, to);
 	choir_input_position p = { .size = sizeof p };
 	CHOIR_TRY(choir_distributed_dataset_save(self, &p));
 	const int64_t numbers[] = { p.pass, p.elements, p.examples, p.steps };
@@ -55,13 +132,16 @@ static choir_status take_marks(chi_state *from, choir_input_position *p)
 	return CHOIR_OK;
 }
 
-static choir_status take(chi_state *from, choir_input_position *p)
+static choir_status take(
+		const choir_distributed_dataset *data, chi_state *from, choir_input_position *p)
 {
-	const void *data;
+	if (in_parts(data))
+		return take_part(data, from, p);
+	const void *numbers;
 	uint64_t signature;
-	CHOIR_TRY(chi_state_take(from, "position", CHOIR_I64, &CHOIR_SHAPE(4), &data));
+	CHOIR_TRY(chi_state_take(from, "position", CHOIR_I64, &CHOIR_SHAPE(4), &numbers));
 	CHOIR_TRY(chi_state_take_count(from, "signature", &signature));
-	const int64_t *n = data;
+	const int64_t *n = numbers;
 	*p = (choir_input_position){ .size = sizeof *p,
 		.pass = n[0],
 		.elements = n[1],
@@ -75,11 +155,12 @@ static choir_status check(void *self, chi_state *from)
 {
 	const choir_distributed_dataset *data = self;
 	choir_input_position p;
-	CHOIR_TRY(take(from, &p));
+	CHOIR_TRY(check_parts(data, from));
+	CHOIR_TRY(take(data, from, &p));
 	if (p.signature != (int64_t) data->signature)
 		return choir_fail(CHOIR_INVALID,
-				"%s: the position \"%s\" is of a dataset with other "
-				"steps, seeds or columns",
+				"%s: the position \"%s\" is of a dataset with other steps, seeds or columns, or "
+				"of another worker's part",
 				from->path, from->object);
 	return CHOIR_OK;
 }
@@ -87,7 +168,7 @@ static choir_status check(void *self, chi_state *from)
 static choir_status restore(void *self, chi_state *from)
 {
 	choir_input_position p;
-	CHOIR_TRY(take(from, &p));
+	CHOIR_TRY(take(self, from, &p));
 	return choir_distributed_dataset_restore(self, &p);
 }
 

@@ -200,6 +200,34 @@ static void positions_of_other_data_are_refused(void **state)
 	choir_strategy_free(s);
 }
 
+// A part that one worker reads has places that no other worker knows.
+// spec: D30
+static void positions_of_other_parts_are_refused(void **state)
+{
+	(void) state;
+	choir_strategy *s = mirrored(1);
+	choir_distributed_dataset *data[4];
+	choir_input_position p = { .size = sizeof p };
+	for (int i = 0; i < 4; i++) {
+		const choir_input_options o = { .size = sizeof o,
+			.workers = i < 2 ? 2 : 3,
+			.worker = i == 1,
+			.auto_shard = i < 3 ? CHOIR_AUTO_SHARD_HINT : CHOIR_AUTO_SHARD_OFF };
+		choir_dataset *d = choir_range_dataset_new("x", 0, 30, 1);
+		if (i < 3)
+			d = choir_dataset_shard(d, CHOIR_SHARD_HINT, CHOIR_SHARD_HINT);
+		data[i] = choir_strategy_distribute_dataset(s, choir_dataset_batch(d, 3), &o);
+		assert_non_null(data[i]);
+	}
+	assert_int_equal(choir_distributed_dataset_save(data[0], &p), CHOIR_OK);
+	assert_int_equal(choir_distributed_dataset_restore(data[0], &p), CHOIR_OK);
+	for (int i = 1; i < 4; i++) { // another worker, another number of them, another policy
+		assert_int_equal(choir_distributed_dataset_restore(data[i], &p), CHOIR_INVALID);
+		assert_non_null(strstr(choir_error(), "or of another worker's part"));
+	}
+	choir_strategy_free(s);
+}
+
 static choir_dataset *skips(const choir_input_context *c, void *user)
 {
 	(void) user;
@@ -466,6 +494,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_pair_goes_on_at_other_numbers_of_replicas_and_workers),
 		cmocka_unit_test(positions_of_other_data_are_refused),
+		cmocka_unit_test(positions_of_other_parts_are_refused),
 		cmocka_unit_test(datasets_of_a_function_go_on_too),
 		cmocka_unit_test(what_a_failed_step_has_read_comes_again),
 		cmocka_unit_test(where_a_failed_restore_was_to_go_is_saved),

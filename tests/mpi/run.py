@@ -290,11 +290,36 @@ def checkpoint():
 
 def data():
     """Workers with unequal data stop together, each with all that it has."""
-    for workers, steps in ((2, 6), (3, 14)):
-        status, said = start(workers, WORKER, "data")
-        need(status == 0, f"{workers} workers: exit {status}", said)
-        for i in range(workers):
-            need(f"worker {i} read {5 + 7 * i} examples in {steps} steps" in said, f"worker {i}", said)
+    status, said = start(3, WORKER, "data")
+    need(status == 0, f"exit {status}", said)
+    for i in range(3):
+        need(f"worker {i} read {5 + 7 * i} examples in 14 steps" in said, f"worker {i}", said)
+    files()
+
+
+def files():
+    """Each process reads files of its own, and goes on from its own place in the middle of an epoch."""
+    with tempfile.TemporaryDirectory() as folder:
+        random.seed(3)
+        for part, rows in enumerate((90, 50)):
+            with open(os.path.join(folder, f"part-{part}.csv"), "w", encoding="ascii") as file:
+                file.write("a,b,label\n")
+                for label in random.choices(range(3), k=rows):
+                    file.write(f"{random.random() + label:.3f},{random.random() - label:.3f},{label}\n")
+        kept = os.path.join(folder, "kept")
+        line = [CHOIR, "train", "--data", f"csv:{folder}/part-*.csv", "--auto-shard", "file", "--train-examples",
+                "140", "--model", "mlp", "--widths", "8", "--batch", "20", "--epochs", "1", "--replicas", "2",
+                "--show-split", "--checkpoint", kept]
+        status, said = start(2, *line, "--checkpoint-every", "3", "--keep", "9")
+        whole = [line for line in said.splitlines() if line.startswith("weights ")]
+        need(status == 0 and len(whole) == 1, f"exit {status}", said)
+        need("worker 1 reads files of its own" in said, "who reads what", said)
+        for step in os.listdir(kept):
+            if step.startswith("step-") and step != "step-3":
+                shutil.rmtree(os.path.join(kept, step))
+        must_fail("fewer workers", 0, ["is of 2 workers under FILE, here it is one for all"], *line)
+        status, said = start(2, *line)
+        need(status == 0 and "behind step 3" in said and whole[0] in said.splitlines(), f"not {whole}", said)
 
 
 if MPI == "none":

@@ -402,34 +402,6 @@ static void each_allocation_fails(void **state)
 	assert_true(l.n > 100);
 }
 
-// Data of which each worker reads what the others do not have no one place.
-static const char *own_data_fn(choir_strategy *s, int worker, void *user)
-{
-	const choir_auto_shard policies[] = { CHOIR_AUTO_SHARD_DATA, CHOIR_AUTO_SHARD_OFF };
-	choir_checkpoint_manager *m = choir_checkpoint_manager_new(s, user, NULL);
-	choir_status status[2] = { CHOIR_OK, CHOIR_OK };
-	(void) worker;
-	for (int i = 0; i < 2 && m != NULL; i++) {
-		choir_dataset *d = choir_dataset_batch(choir_range_dataset_new("x", 0, 64, 1), 8);
-		status[i] = choir_strategy_distribute_dataset(s, d,
-							CHOIR_OPTIONS(choir_input_options, .auto_shard = policies[i])) == NULL
-				? CHOIR_INTERNAL
-				: choir_checkpoint_manager_save(m, NULL);
-	}
-	const bool right = m != NULL && status[0] == CHOIR_OK && status[1] == CHOIR_UNSUPPORTED &&
-			strstr(choir_error(), "auto_shard DATA") != NULL;
-	choir_checkpoint_manager_free(m);
-	return right ? NULL : choir_error();
-}
-
-static void data_of_each_worker(void **state)
-{
-	(void) state;
-	char directory[512];
-	snprintf(directory, sizeof directory, "%s", saved_folder());
-	on_place(&places[0], own_data_fn, directory);
-}
-
 // ---- Weights alone.
 
 static const char *weights_fn(choir_strategy *s, int worker, void *user)
@@ -519,7 +491,6 @@ int main(void)
 		cmocka_unit_test(another_program),
 		cmocka_unit_test(a_full_disk),
 		cmocka_unit_test(each_allocation_fails),
-		cmocka_unit_test(data_of_each_worker),
 		cmocka_unit_test(weights_are_written_by_the_chief),
 		cmocka_unit_test(weights_are_read_by_the_chief),
 	};

@@ -1,0 +1,309 @@
+// Positions of workers that read data of their own each, by files, by hint, from a function, or
+// with auto-sharding off: what a checkpoint in the middle of a pass keeps of all of them, that
+// each goes on from its own, and that nobody goes on with another's. Workers are threads, in a
+// played cluster.
+#include "base/philox.h"
+#include "peers.h"
+#include "train/files.h"
+#include "train/saved.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+enum { WORKERS = 3, MOST_STEPS = 60, REPLICAS = 5 };
+
+// ---- Data of unequal lengths.
+
+static const int rows_of_file[] = { 2300, 40, 1500, 9 };
+enum { FILES = sizeof rows_of_file / sizeof rows_of_file[0] };
+
+static char pattern[512];
+
+static void write_files(void)
+{
+	static char text[2 + 6 * 2300];
+	for (int f = 0, number = 0; f < FILES; f++) {
+		char name[32];
+		size_t length = (size_t) sprintf(text, "x\n");
+		for (int i = 0; i < rows_of_file[f]; i++)
+			length += (size_t) sprintf(text + length, "%d\n", number++);
+		snprintf(name, sizeof name, "part-%d.csv", f);
+		files_write(files_path(name), text, length);
+	}
+	snprintf(pattern, sizeof pattern, "%s", files_path("part-?.csv"));
+}
+
+// More rows than lie between two remembered places.
+static choir_dataset *files(void)
+{
+	const choir_csv_column c = { .name = "x", .kind = CHOIR_CSV_NUMBER, .dtype = CHOIR_I64 };
+	choir_dataset *d = choir_csv_dataset_new(
+			pattern, CHOIR_OPTIONS(choir_csv_options, .columns = 1, .column = &c));
+	return choir_dataset_batch(choir_dataset_shuffle(d, 50, 3), 170);
+}
+
+static choir_dataset *numbers(int64_t n, int64_t batch)
+{
+	return choir_dataset_batch(
+			choir_dataset_shuffle(choir_range_dataset_new("x", 0, n, 1), 9, 1), batch);
+}
+
+static choir_dataset *of_pipeline(const choir_input_context *c, void *user)
+{
+	(void) user;
+	return numbers(20 + 31 * c->input_pipeline, 3);
+}
+
+typedef enum { BY_FILE, BY_HINT, OFF, FUNCTION, DATA, WAYS } way;
+
+static choir_distributed_dataset *distribute(choir_strategy *s, int worker, way w)
+{
+	static const choir_auto_shard policy[WAYS] = { CHOIR_AUTO_SHARD_FILE, CHOIR_AUTO_SHARD_HINT,
+		CHOIR_AUTO_SHARD_OFF, CHOIR_AUTO_SHARD_DATA, CHOIR_AUTO_SHARD_DATA };
+	choir_input_options o = { .size = sizeof o, .auto_shard = policy[w] };
+	choir_dataset *d = NULL;
+	switch (w) {
+	case BY_FILE:
+		d = files();
+		break;
+	case BY_HINT:
+		d = choir_dataset_batch(choir_dataset_shard(choir_range_dataset_new("x", 0, 101, 1),
+										CHOIR_SHARD_HINT, CHOIR_SHARD_HINT),
+				7);
+		break;
+	case OFF:
+		o.global_batch = 7; // which cuts batches in two
+		d = numbers(25 + 20 * worker, 4);
+		break;
+	case DATA:
+		d = numbers(50, 5);
+		break;
+	case FUNCTION:
+	case WAYS:
+		return choir_strategy_distribute_datasets_from_function(s, of_pipeline, NULL, &o);
+	}
+	return choir_strategy_distribute_dataset(s, d, &o);
+}
+
+// ---- A pass, whole and in two halves.
+
+typedef struct {
+	way w;
+	int stop; // behind so many steps
+	const char *directory;
+	int steps[WORKERS];
+	uint64_t seen[WORKERS][MOST_STEPS]; // what a worker's replicas got in each step
+} passing;
+
+static uint64_t look(choir_values *batch)
+{
+	choir_value *v = choir_values_find(batch, "x");
+	uint64_t hash = 1;
+	for (int r = 0; r < choir_value_local_count(v); r++) {
+		choir_tensor *t = choir_value_local(v, r);
+		const int64_t n = choir_tensor_shape(t)->dim[0];
+		hash = chi_hash_mix(hash ^ (uint64_t) n);
+		for (int64_t i = 0; i < n; i++)
+			hash = chi_hash_mix(hash ^ (uint64_t) ((const int64_t *) choir_tensor_data(t))[i]);
+	}
+	return hash;
+}
+
+// Up to so many steps, from step first on; CHOIR_END: the pass ended before.
+static choir_status read_on(
+		choir_distributed_dataset *data, int first, int steps, uint64_t seen[], int *end)
+{
+	choir_values *batch = NULL;
+	choir_status status = CHOIR_OK;
+	*end = first;
+	while (steps-- > 0 && *end < MOST_STEPS &&
+			(status = choir_distributed_dataset_next(data, &batch)) == CHOIR_OK)
+		seen[(*end)++] = look(batch);
+	choir_values_free(batch);
+	return status;
+}
+
+static choir_status whole_pass(choir_strategy *s, int worker, passing *p)
+{
+	choir_distributed_dataset *data = distribute(s, worker, p->w);
+	const choir_status status = read_on(data, 0, MOST_STEPS, p->seen[worker], &p->steps[worker]);
+	return status == CHOIR_END ? CHOIR_OK
+							   : choir_fail(CHOIR_INTERNAL, "no end: %s", choir_error());
+}
+
+static choir_status first_half(choir_strategy *s, int worker, const passing *p)
+{
+	uint64_t seen[MOST_STEPS];
+	int end;
+	choir_distributed_dataset *data = distribute(s, worker, p->w);
+	CHOIR_TRY(read_on(data, 0, p->stop, seen, &end));
+	choir_checkpoint_manager *m = choir_checkpoint_manager_new(s, p->directory, NULL);
+	choir_status status =
+			m == NULL ? choir_error_status() : choir_checkpoint_manager_save(m, NULL);
+	choir_checkpoint_manager_free(m);
+	return status;
+}
+
+static choir_status restore(choir_strategy *s, const char *directory)
+{
+	choir_checkpoint_manager *m = choir_checkpoint_manager_new(s, directory, NULL);
+	const choir_status status =
+			m == NULL ? choir_error_status() : choir_checkpoint_manager_restore_latest(m);
+	choir_checkpoint_manager_free(m);
+	return status;
+}
+
+static choir_status second_half(choir_strategy *s, int worker, const passing *p)
+{
+	uint64_t seen[MOST_STEPS] = { 0 };
+	int end;
+	choir_distributed_dataset *data = distribute(s, worker, p->w);
+	CHOIR_TRY(read_on(data, 0, 2, seen, &end)); // it has gone elsewhere
+	CHOIR_TRY(restore(s, p->directory));
+	const choir_status status = read_on(data, p->stop, MOST_STEPS, seen, &end);
+	if (status != CHOIR_END)
+		return status == CHOIR_OK ? choir_fail(CHOIR_INTERNAL, "no end") : status;
+	if (end != p->steps[worker] ||
+			memcmp(seen + p->stop, p->seen[worker] + p->stop,
+					(size_t) (end - p->stop) * sizeof seen[0]) != 0)
+		return choir_fail(CHOIR_INTERNAL, "way %d, stopped behind step %d: other examples",
+				(int) p->w, p->stop);
+	return CHOIR_OK;
+}
+
+static const char *whole_fn(choir_strategy *s, int worker, void *user)
+{
+	return whole_pass(s, worker, user) == CHOIR_OK ? NULL : choir_error();
+}
+
+static const char *first_fn(choir_strategy *s, int worker, void *user)
+{
+	return first_half(s, worker, user) == CHOIR_OK ? NULL : choir_error();
+}
+
+static const char *second_fn(choir_strategy *s, int worker, void *user)
+{
+	return second_half(s, worker, user) == CHOIR_OK ? NULL : choir_error();
+}
+
+static void on_workers(int workers, peers_fn *fn, void *user)
+{
+	static uint64_t seed;
+	peers_run(&(peers_job){ .replicas = REPLICAS,
+			.place = { workers, "cpu:0" },
+			.seed = ++seed,
+			.fn = fn,
+			.user = user });
+}
+
+// In the middle, and where some workers have no more to read.
+// spec: D30, 2.11
+static void each_worker_goes_on_from_its_own_place(void **state)
+{
+	(void) state;
+	char directory[512];
+	for (way w = BY_FILE; w < DATA; w++) {
+		static passing p;
+		p = (passing){ .w = w, .directory = directory };
+		on_workers(WORKERS, whole_fn, &p);
+		assert_true(p.steps[0] > 3 && p.steps[0] < MOST_STEPS);
+		const int stops[] = { p.steps[0] / 3, p.steps[0] - 1 };
+		for (int i = 0; i < 2; i++) {
+			snprintf(directory, sizeof directory, "%s", saved_folder());
+			p.stop = stops[i];
+			on_workers(WORKERS, first_fn, &p);
+			on_workers(WORKERS, second_fn, &p);
+		}
+	}
+}
+
+// ---- Another's place is refused, by all alike, and the job goes on.
+
+typedef struct {
+	way w;
+	const char *directory, *text;
+} refused;
+
+static const char *refused_fn(choir_strategy *s, int worker, void *user)
+{
+	static _Thread_local char wrong[700];
+	const refused *r = user;
+	uint64_t seen[MOST_STEPS];
+	int end;
+	choir_distributed_dataset *data = distribute(s, worker, r->w);
+	const choir_status status = data == NULL ? choir_error_status() : restore(s, r->directory);
+	snprintf(wrong, sizeof wrong, "worker %d: %s: %s", worker, choir_status_name(status),
+			choir_error());
+	const bool right = status == CHOIR_INVALID && strstr(choir_error(), r->text) != NULL;
+	return right && read_on(data, 0, 2, seen, &end) == CHOIR_OK ? NULL : wrong;
+}
+
+static void other_workers_and_policies_are_refused(void **state)
+{
+	(void) state;
+	char own[512], common[512];
+	snprintf(own, sizeof own, "%s", saved_folder());
+	snprintf(common, sizeof common, "%s", saved_folder());
+	on_workers(3, first_fn, &(passing){ .w = OFF, .stop = 2, .directory = own });
+	on_workers(3, first_fn, &(passing){ .w = DATA, .stop = 2, .directory = common });
+	refused fewer = { OFF, own,
+		"\"dataset\" is of 3 workers under OFF, here it is of 2 workers under OFF: where each "
+		"worker reads a part of its own, as many workers and the same policy are needed" };
+	on_workers(2, refused_fn, &fewer);
+	refused policy = { FUNCTION, own,
+		"is of 3 workers under OFF, here it is of 3 workers under a function: " };
+	on_workers(3, refused_fn, &policy);
+	refused all = { DATA, own,
+		"is of 3 workers under OFF, here it is one for all (DATA, or one worker): " };
+	on_workers(3, refused_fn, &all);
+	refused parts = { BY_FILE, common,
+		"is one for all (DATA, or one worker), here it is of 2 workers under FILE: " };
+	on_workers(2, refused_fn, &parts);
+	choir_strategy *s = choir_mirrored_strategy_new(
+			CHOIR_OPTIONS(choir_strategy_options, .replicas = 2, .seed = 11));
+	assert_null(refused_fn(s, 0, &all));
+	choir_strategy_free(s);
+}
+
+// The n-th allocation fails while they save and restore: all end, each with a text.
+static const char *lacking_fn(choir_strategy *s, int worker, void *user)
+{
+	passing *p = user;
+	choir_status status = s == NULL ? choir_error_status() : first_half(s, worker, p);
+	if (status == CHOIR_OK)
+		status = restore(s, p->directory);
+	return status == CHOIR_OK || choir_error()[0] != '\0' ? NULL : "a failure without a text";
+}
+
+static void each_allocation_fails(void **state)
+{
+	(void) state;
+	char directory[512];
+	passing p = { .w = OFF, .stop = 1, .directory = directory };
+	snprintf(directory, sizeof directory, "%s", saved_folder());
+	const peers_job job = { .replicas = 2, .place = { 2, "cpu:0" }, .fn = lacking_fn, .user = &p };
+	peers_every_allocation(job, 12);
+}
+
+static int begin(void **state)
+{
+	(void) state;
+	write_files();
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_worker_goes_on_from_its_own_place),
+		cmocka_unit_test(other_workers_and_policies_are_refused),
+		cmocka_unit_test(each_allocation_fails),
+	};
+	return cmocka_run_group_tests(tests, begin, files_teardown);
+}

@@ -57,6 +57,28 @@ class Model(Case):
             self.assertEqual(line["label"], TEXT[16 * line["example"] + 16])
 
     @not_in_every_suite
+    def test_text_of_several_files(self):
+        # Cut between two windows, the byte that is asked for last stands in both: the same windows.
+        cut = 16 * 77
+        (self.folder / "a.txt").write_bytes(TEXT[:cut + 1])
+        (self.folder / "b.txt").write_bytes(TEXT[cut:])
+        start, *_, end = self.events("train", *GPT, "--data", "text:a.txt,b.txt", "--save", "g.st")
+        windows = (len(TEXT) - 1) // 16
+        self.assertEqual(start["test_examples"], (windows + 9) // 10)
+        self.assertEqual(start["train_examples"], windows - (windows + 9) // 10)
+        self.assertEqual(self.weights(*GPT, "--data", "text:[ab].txt"), end["weights"])
+        of = [self.events("predict", "g.st", "--data", data) for data in ("text:t.txt", "text:a.txt,b.txt")]
+        self.assertEqual(of[0], of[1])
+        # What is too short for a window has none, and none goes on into the next file.
+        (self.folder / "c.txt").write_bytes(TEXT[:16])
+        (self.folder / "d.txt").write_bytes(TEXT[:17])
+        start, *_ = self.events("train", *GPT, "--data", "text:c.txt,d.txt,c.txt,d.txt", "--epochs", "1")
+        self.assertEqual((start["train_examples"], start["test_examples"]), (1, 1))
+        self.fail_with(1, "3 files have 1 windows of 16 bytes and the one behind: at least 2 are needed",
+                       "train", *GPT, "--data", "text:c.txt,d.txt,c.txt")
+        self.fail_with(1, "none.txt", "train", *GPT, "--data", "text:a.txt,none.txt")
+
+    @not_in_every_suite
     def test_samples_follow_the_seed(self):
         self.events("train", *GPT, "--save", "g.st")
         def draw(*more):

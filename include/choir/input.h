@@ -183,8 +183,9 @@ int64_t choir_distributed_dataset_cardinality(const choir_distributed_dataset *d
 choir_auto_shard choir_distributed_dataset_auto_shard(const choir_distributed_dataset *data);
 // Whether that is DATA because AUTO found no files.
 bool choir_distributed_dataset_fell_back(const choir_distributed_dataset *data);
-// Who reads what: lines of text, of all workers and replicas. Writes at most size bytes with the
-// zero, and returns how long the text is.
+// Who reads what: lines of text, of all workers and replicas; the files of each that are shared
+// out, of many the first four. Writes at most size bytes with the zero, and returns how long the
+// text is.
 size_t choir_distributed_dataset_describe(
 		const choir_distributed_dataset *data, char *out, size_t size);
 

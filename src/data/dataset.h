@@ -14,6 +14,7 @@
 // ahead on a thread of its own.
 #pragma once
 
+#include "base/paths.h"
 #include "choir/dataset.h"
 
 enum { CHI_MAX_COLUMNS = 32 };
@@ -99,6 +100,10 @@ choir_status chi_dataset_shard_hints(choir_dataset *d, int64_t count, int64_t in
 // CHOIR_INVALID: there are fewer files than count, or a cache's file holds the share of another
 // worker. On failure it reads what it did before.
 choir_status chi_dataset_shard_files(choir_dataset *d, int64_t count, int64_t index);
+// Adds the names of those files, as far as they are known: those that the chain reads the names
+// of are not.
+choir_status chi_dataset_list_files(
+		const choir_dataset *d, int64_t count, int64_t index, chi_paths *to);
 
 // For sources whose examples already lie in memory, packed: NULL, or column i's examples
 // first .. first+count-1 in place, so that no copy is needed. Valid until d is freed.

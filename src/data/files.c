@@ -76,6 +76,16 @@ choir_status chi_dataset_shard_files(choir_dataset *d, int64_t count, int64_t in
 	return apply(d, count, index);
 }
 
+choir_status chi_dataset_list_files(
+		const choir_dataset *d, int64_t count, int64_t index, chi_paths *to)
+{
+	for (int64_t i = index; d->step->path && i < d->files; i += count)
+		CHOIR_TRY(chi_paths_add_one(to, d->step->path(d, i)));
+	for (int i = 0; d->step->files == CHI_FILES_THROUGH && i < 2 && d->from[i]; i++)
+		CHOIR_TRY(chi_dataset_list_files(d->from[i], count, index, to));
+	return CHOIR_OK;
+}
+
 bool chi_dataset_has_hint(const choir_dataset *d)
 {
 	return d && (d->hint || chi_dataset_has_hint(d->from[0]) || chi_dataset_has_hint(d->from[1]));

@@ -52,6 +52,8 @@ typedef struct {
 	chi_files files;
 	// CHI_FILES_HERE: leaves every count-th of d->files, from index on, before the first read.
 	choir_status (*shard_files)(choir_dataset *d, int64_t count, int64_t index);
+	// The name of the i-th of them; NULL: there is only one, and nobody asks.
+	const char *(*path)(const choir_dataset *d, int64_t i);
 	// A step that keeps elements where other workers may find them: from now on those are the
 	// share of worker index of count. Before the first read. CHOIR_INVALID: what it found is
 	// another's.

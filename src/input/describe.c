@@ -54,29 +54,101 @@ bool choir_distributed_dataset_fell_back(const choir_distributed_dataset *data)
 	return data != NULL && data->fell_back;
 }
 
-static const char *what_is_read(const choir_distributed_dataset *data)
+// What worker reads. Where its files are names that are read themselves, nobody knows them yet.
+static void add_what_is_read(chi_text *t, const choir_distributed_dataset *data, int worker)
 {
-	if (data->o.workers == 1)
-		return "everything";
-	switch (data->o.auto_shard) {
-	case CHOIR_AUTO_SHARD_FILE:
-	case CHOIR_AUTO_SHARD_AUTO:
-		return "files of its own";
-	case CHOIR_AUTO_SHARD_HINT:
-		return "its shard";
-	case CHOIR_AUTO_SHARD_DATA:
-	case CHOIR_AUTO_SHARD_OFF:
-		break;
-	}
-	return data->feeds > 1 ? "a dataset for each replica" : "everything";
+	enum { MOST_NAMES = 4 };
+	const bool all = data->o.workers == 1 || data->o.auto_shard == CHOIR_AUTO_SHARD_DATA ||
+			data->o.auto_shard == CHOIR_AUTO_SHARD_OFF;
+	if (data->from_function)
+		chi_text_add(t, "what its function gives%s", data->feeds > 1 ? " for each replica" : "");
+	else
+		chi_text_add(t,
+				all								 ? "everything"
+						: data->files_of != NULL ? "files of its own"
+												 : "its shard");
+	if (data->files_of == NULL)
+		return;
+	const size_t first = data->files_of[worker], n = data->files_of[worker + 1] - first;
+	for (size_t i = 0; i < n && i < MOST_NAMES; i++)
+		chi_text_add(t, "%s%s", i == 0 ? ": " : ", ", data->files.path[first + i]);
+	if (n > MOST_NAMES)
+		chi_text_add(t, " and %zu more", n - MOST_NAMES);
 }
 
-// What replica id, its worker's index-th, does with what its worker reads.
-static void add_replica(
-		chi_text *t, const choir_distributed_dataset *data, int64_t id, int64_t index)
+// first, first + apart, ..., of those below end at most as many as a person reads.
+static void add_numbers(chi_text *t, int64_t first, int64_t apart, int64_t end)
 {
-	const int64_t n = chi_input_replicas(data), g = data->batch;
-	int64_t first = 0, rows = 0;
+	enum { MOST = 8 };
+	for (int64_t i = first, k = 0; i < end; i += apart, k++) {
+		chi_text_add(t, k == 0 ? "%" PRId64 : k < MOST ? ", %" PRId64 : ", ...", i);
+		if (k == MOST)
+			return;
+	}
+}
+
+static int64_t greatest_divisor(int64_t a, int64_t b)
+{
+	while (b != 0) {
+		const int64_t rest = a % b;
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
+// What replica id gets of its worker's own stream: in each step the place in the cyclic list of
+// sizes that lies shift further, so that it comes back after some turns.
+static void add_turns(chi_text *t, const choir_distributed_dataset *data, int64_t id)
+{
+	enum { MOST = 8 };
+	const int64_t n = chi_input_replicas(data), g = data->batch, larger = g % n;
+	const int64_t shift = n / data->o.workers, apart = greatest_divisor(n, shift);
+	const int64_t least = id % apart, most = n - apart + least, turns = n / apart;
+	if (least >= larger || most < larger) { // it always meets the same size
+		const int64_t rows = g / n + (most < larger);
+		if (rows == 0)
+			chi_text_add(t, "nothing: the global batch of %" PRId64 " has too few examples\n", g);
+		else
+			chi_text_add(t, "the next %" PRId64 " examples of its worker's in each step\n", rows);
+		return;
+	}
+	chi_text_add(t, "the next %" PRId64, g / n + (id < larger));
+	for (int64_t k = 1; k < turns && turns <= MOST; k++)
+		chi_text_add(t, ", %" PRId64, g / n + ((id + k * shift) % n < larger));
+	if (turns > MOST)
+		chi_text_add(t, " or %" PRId64, g / n + (id >= larger));
+	chi_text_add(t, " examples of its worker's, by turns\n");
+}
+
+// Of the pieces of an element a worker of so many replicas takes the next ones in each step.
+static void add_pieces(
+		chi_text *t, const choir_distributed_dataset *data, int64_t index, int64_t replicas)
+{
+	const int64_t n = chi_input_replicas(data);
+	chi_text_add(t, index + replicas < n ? "pieces " : "piece ");
+	add_numbers(t, index, replicas, n);
+	chi_text_add(t, " of the %" PRId64 " that each batch is cut into%s\n", n,
+			index + replicas < n ? ", by turns" : "");
+}
+
+static void add_rows(chi_text *t, const choir_distributed_dataset *data, int64_t id)
+{
+	const int64_t n = chi_input_replicas(data), g = data->batch, larger = g % n;
+	const int64_t rows = g / n + (id < larger);
+	const int64_t first = id * (g / n) + (id < larger ? id : larger);
+	if (rows == 0)
+		chi_text_add(t, "nothing: the global batch of %" PRId64 " has too few examples\n", g);
+	else
+		chi_text_add(t,
+				"examples %" PRId64 " to %" PRId64 " of each global batch of %" PRId64 "\n", first,
+				first + rows - 1, g);
+}
+
+// What replica id, the index-th of its worker's replicas, does with what its worker reads.
+static void add_replica(chi_text *t, const choir_distributed_dataset *data, int64_t id,
+		int64_t index, int64_t replicas)
+{
 	chi_text_add(t, "  replica %" PRId64 ": ", id);
 	switch (data->split) {
 	case CHI_SPLIT_AS_THEY_COME:
@@ -86,30 +158,24 @@ static void add_replica(
 		chi_text_add(t, "a whole batch in each step\n");
 		return;
 	case CHI_SPLIT_ELEMENTS_SHARED:
-		chi_text_add(t, "batch %" PRId64 " of each %" PRId64 "\n", id, n);
+		chi_text_add(t, "batch %" PRId64 " of each %" PRId64 "\n", id, chi_input_replicas(data));
 		return;
 	case CHI_SPLIT_UNKNOWN:
+		add_pieces(t, data, index, replicas);
+		return;
 	case CHI_SPLIT_UNKNOWN_SHARED:
-		chi_text_add(t, "piece %" PRId64 " of the %" PRId64 " that each batch is cut into\n",
-				data->split == CHI_SPLIT_UNKNOWN ? index : id, n);
+		add_pieces(t, data, id, chi_input_replicas(data));
 		return;
 	case CHI_SPLIT_STREAM:
+		if (data->o.workers > 1) {
+			add_turns(t, data, id);
+			return;
+		}
+		break;
 	case CHI_SPLIT_SHARED:
 		break;
 	}
-	for (int64_t k = 0; k <= id; k++) {
-		first += rows;
-		rows = g / n + (k < g % n);
-	}
-	if (rows == 0)
-		chi_text_add(t, "nothing: the global batch of %" PRId64 " has too few examples\n", g);
-	else if (data->split == CHI_SPLIT_SHARED || data->o.workers == 1)
-		chi_text_add(t,
-				"examples %" PRId64 " to %" PRId64 " of each global batch of %" PRId64 "\n", first,
-				first + rows - 1, g);
-	else
-		chi_text_add(
-				t, "the next %" PRId64 " examples of its worker's, in the first step\n", rows);
+	add_rows(t, data, id);
 }
 
 size_t choir_distributed_dataset_describe(
@@ -119,11 +185,13 @@ size_t choir_distributed_dataset_describe(
 	if (out != NULL && size > 0)
 		out[0] = '\0';
 	for (int w = 0; data != NULL && w < data->o.workers; w++) {
-		const int64_t end = chi_input_first(data, w + 1);
-		chi_text_add(&t, "worker %d reads %s%s\n", w, what_is_read(data),
-				w == data->o.worker && data->o.workers > 1 ? " (this worker)" : "");
-		for (int64_t id = chi_input_first(data, w); id < end; id++)
-			add_replica(&t, data, id, id - chi_input_first(data, w));
+		const int64_t first = chi_input_first(data, w), n = chi_input_first(data, w + 1) - first;
+		const bool here = w == data->o.worker && data->o.workers > 1;
+		chi_text_add(&t, "worker %d reads ", w);
+		add_what_is_read(&t, data, w);
+		chi_text_add(&t, here ? " (this worker)\n" : "\n");
+		for (int64_t i = 0; i < n; i++)
+			add_replica(&t, data, first + i, i, n);
 	}
 	const size_t length = t.failed ? 0 : t.length;
 	if (out != NULL && size > 0 && length > 0)

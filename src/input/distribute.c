@@ -22,6 +22,8 @@ void chi_input_free(void *self)
 	for (int i = 0; data->feed != NULL && i < data->feeds; i++)
 		chi_feed_free(&data->feed[i]);
 	chi_free(data->feed);
+	chi_paths_free(&data->files);
+	chi_free(data->files_of);
 	chi_free(data->rows);
 	chi_free(data->words);
 	chi_free(data->column);

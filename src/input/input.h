@@ -5,6 +5,7 @@
 #include "choir/input.h"
 
 #include "base/error.h"
+#include "base/paths.h"
 #include "data/step.h"
 #include "strategy/context.h"
 
@@ -64,6 +65,8 @@ struct choir_distributed_dataset {
 	choir_input_options o; // complete
 	chi_split split;
 	bool from_function; // it was made by one of the program's, for each worker
+	chi_paths files; // where they are shared out: those of all workers
+	size_t *files_of; // worker w's are files_of[w] to files_of[w + 1] - 1; NULL: they are not
 	bool fell_back; // from sharding by file to DATA
 	int feeds; // 1, or one for each replica
 	chi_feed *feed;

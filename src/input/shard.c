@@ -3,6 +3,7 @@
 // is their replicas'; a hint is the program's own shard step; switched off, all keep all.
 #include "input/input.h"
 
+#include "base/alloc.h"
 #include "base/error.h"
 #include "base/log.h"
 
@@ -13,10 +14,33 @@ static choir_status by_hint(const choir_distributed_dataset *data, choir_dataset
 	return chi_error_prefix("distribute_dataset");
 }
 
-static choir_status by_file(const choir_distributed_dataset *data, choir_dataset *d)
+// Whose files are which, for who asks; before they are shared out.
+static choir_status list_files(choir_distributed_dataset *data, const choir_dataset *d)
 {
+	const int workers = data->o.workers;
+	data->files_of = chi_alloc_array((size_t) workers + 1, sizeof *data->files_of);
+	if (data->files_of == NULL)
+		return CHOIR_NO_MEMORY;
+	for (int w = 0; w < workers; w++) {
+		CHOIR_TRY(chi_dataset_list_files(d, workers, w, &data->files));
+		data->files_of[w + 1] = data->files.n;
+	}
+	return CHOIR_OK;
+}
+
+static void forget_files(choir_distributed_dataset *data)
+{
+	chi_paths_free(&data->files);
+	chi_free(data->files_of);
+	data->files_of = NULL;
+}
+
+static choir_status by_file(choir_distributed_dataset *data, choir_dataset *d)
+{
+	CHOIR_TRY(list_files(data, d));
 	if (chi_dataset_shard_files(d, data->o.workers, data->o.worker) == CHOIR_OK)
 		return CHOIR_OK;
+	forget_files(data);
 	return chi_error_prefix("distribute_dataset");
 }
 

@@ -7,6 +7,7 @@
 #include "data/kinds.h"
 #include "data/source/scratch.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -128,6 +129,102 @@ static void by_file_goes_through_every_step(void **state)
 				fail_msg("%s: worker %d does not have what its file has", name, w);
 		}
 	choir_strategy_free(s);
+}
+
+// ---- Whose files are which.
+
+static choir_dataset *open_numbers(const char *path, void *user)
+{
+	const choir_field field = { .name = "number", .dtype = CHOIR_I64 };
+	(void) user;
+	return choir_fixed_dataset_new(path, 1, &field, NULL);
+}
+
+enum { FIXED, SEVERAL, CSV, TFRECORD, KINDS, MOST_NAMED = 11 };
+
+static const char *named(int i)
+{
+	static char name[] = "named-?";
+	name[6] = (char) ('a' + i);
+	return name;
+}
+
+static void write_named(int kind, const char *name)
+{
+	const int64_t one = 1;
+	const choir_column column = { "number", CHOIR_I64, CHOIR_SCALAR, &one };
+	if (kind == CSV)
+		scratch_text(name, "number\n1\n");
+	if (kind == FIXED || kind == SEVERAL)
+		scratch_write(name, &one, sizeof one);
+	if (kind != TFRECORD)
+		return;
+	choir_tfrecord_writer *w =
+			choir_tfrecord_writer_new(scratch_path(name), CHOIR_COMPRESSION_NONE);
+	assert_int_equal(choir_tfrecord_writer_write_example(w, 1, &column), CHOIR_OK);
+	assert_int_equal(choir_tfrecord_writer_finish(w), CHOIR_OK);
+	choir_tfrecord_writer_free(w);
+}
+
+static choir_dataset *of_named(int kind, int n)
+{
+	for (int i = 0; i < MOST_NAMED; i++)
+		if (i < n)
+			write_named(kind, named(i));
+		else
+			remove(scratch_path(named(i)));
+	const char *pattern = scratch_path("named-?");
+	if (kind == CSV)
+		return choir_csv_dataset_new(pattern, NULL);
+	if (kind == TFRECORD)
+		return choir_tfrecord_dataset_new(pattern, NULL);
+	return kind == FIXED
+			? open_numbers(pattern, NULL)
+			: choir_files_dataset_new(choir_files_new(1, &pattern), open_numbers, NULL);
+}
+
+// Every worker says it of all of them; of many files the first four.
+static void assert_files_listed(
+		choir_dataset *d, int worker, const char *first, const char *second)
+{
+	char expected[2048], text[2048];
+	choir_strategy *s = worker_strategy(1);
+	choir_distributed_dataset *data = in_threes(s, d, 2, worker, CHOIR_AUTO_SHARD_FILE);
+	if (data == NULL)
+		fail_msg("%s", choir_error());
+	choir_distributed_dataset_describe(data, text, sizeof text);
+	snprintf(expected, sizeof expected,
+			"worker 0 reads files of its own%s%s\n"
+			"  replica 0: the next 2, 1 examples of its worker's, by turns\n"
+			"worker 1 reads files of its own%s%s\n"
+			"  replica 1: the next 1, 2 examples of its worker's, by turns\n",
+			first, worker == 0 ? " (this worker)" : "", second,
+			worker == 1 ? " (this worker)" : "");
+	assert_string_equal(text, expected);
+	choir_strategy_free(s);
+}
+
+// spec: 2.12
+static void each_workers_files_are_named(void **state)
+{
+	(void) state;
+	char folder[128], first[600], second[600];
+	snprintf(folder, sizeof folder, "%s", scratch_path("named-"));
+	for (int kind = 0; kind < KINDS; kind++)
+		for (int n = 3; n <= MOST_NAMED; n += 8) {
+			snprintf(first, sizeof first, ": %sa, %sc", folder, folder);
+			snprintf(second, sizeof second, ": %sb", folder);
+			if (n > 3) {
+				snprintf(first, sizeof first, ": %sa, %sc, %se, %sg and 2 more", folder, folder,
+						folder, folder);
+				snprintf(second, sizeof second, ": %sb, %sd, %sf, %sh and 1 more", folder, folder,
+						folder, folder);
+			}
+			assert_files_listed(of_named(kind, n), kind % 2, first, second);
+		}
+	// What opens files by names that it reads does not know them yet.
+	write_files(3);
+	assert_files_listed(files(worker_numbers(3)), 0, "", "");
 }
 
 static choir_dataset *both_sides(choir_dataset *a, choir_dataset *b, int way)
@@ -321,6 +418,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(by_file_each_worker_reads_its_own),
 		cmocka_unit_test(by_file_goes_through_every_step),
+		cmocka_unit_test(each_workers_files_are_named),
 		cmocka_unit_test(all_sides_are_sharded_by_file_or_none),
 		cmocka_unit_test(a_cache_of_another_worker_is_refused),
 		cmocka_unit_test(what_cannot_be_sharded_by_file),

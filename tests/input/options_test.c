@@ -498,6 +498,100 @@ static void who_reads_what_can_be_asked(void **state)
 	choir_strategy_free(s);
 }
 
+static void assert_described(const choir_distributed_dataset *data, const char *expected)
+{
+	char text[2048];
+	if (data == NULL)
+		fail_msg("no dataset: %s", choir_error());
+	choir_distributed_dataset_describe(data, text, sizeof text);
+	assert_string_equal(text, expected);
+}
+
+// By turns: worker w's places in the cyclic list of sizes move on in each step.
+// spec: 2.12
+static void parts_of_workers_are_described(void **state)
+{
+	(void) state;
+	choir_strategy *one = worker_strategy(1), *two = worker_strategy(2);
+	assert_described(of_worker(one, worker_numbers(9), 2, 1, CHOIR_AUTO_SHARD_OFF, 1),
+			"worker 0 reads everything\n"
+			"  replica 0: the next 1, 0 examples of its worker's, by turns\n"
+			"worker 1 reads everything (this worker)\n"
+			"  replica 1: the next 0, 1 examples of its worker's, by turns\n");
+	assert_described(of_worker(two, worker_numbers(9), 2, 0, CHOIR_AUTO_SHARD_OFF, 8),
+			"worker 0 reads everything (this worker)\n"
+			"  replica 0: the next 2 examples of its worker's in each step\n"
+			"  replica 1: the next 2 examples of its worker's in each step\n"
+			"worker 1 reads everything\n"
+			"  replica 2: the next 2 examples of its worker's in each step\n"
+			"  replica 3: the next 2 examples of its worker's in each step\n");
+	assert_described(of_worker(two, worker_numbers(9), 2, 0, CHOIR_AUTO_SHARD_OFF, 1),
+			"worker 0 reads everything (this worker)\n"
+			"  replica 0: the next 1, 0 examples of its worker's, by turns\n"
+			"  replica 1: nothing: the global batch of 1 has too few examples\n"
+			"worker 1 reads everything\n"
+			"  replica 2: the next 0, 1 examples of its worker's, by turns\n"
+			"  replica 3: nothing: the global batch of 1 has too few examples\n");
+	choir_dataset *unknown = choir_dataset_padded_batch(worker_numbers(9), 3, NULL);
+	unknown = choir_dataset_map(unknown, NULL, worker_same, NULL);
+	assert_described(of_worker(two, unknown, 2, 0, CHOIR_AUTO_SHARD_OFF, 0),
+			"worker 0 reads everything (this worker)\n"
+			"  replica 0: pieces 0, 2 of the 4 that each batch is cut into, by turns\n"
+			"  replica 1: pieces 1, 3 of the 4 that each batch is cut into, by turns\n"
+			"worker 1 reads everything\n"
+			"  replica 2: pieces 0, 2 of the 4 that each batch is cut into, by turns\n"
+			"  replica 3: pieces 1, 3 of the 4 that each batch is cut into, by turns\n");
+	unknown = choir_dataset_padded_batch(worker_numbers(9), 3, NULL);
+	unknown = choir_dataset_map(unknown, NULL, worker_same, NULL);
+	assert_described(of_worker(one, unknown, 2, 0, CHOIR_AUTO_SHARD_DATA, 0),
+			"worker 0 reads everything (this worker)\n"
+			"  replica 0: piece 0 of the 2 that each batch is cut into\n"
+			"worker 1 reads everything\n"
+			"  replica 1: piece 1 of the 2 that each batch is cut into\n");
+	choir_dataset *hint =
+			choir_dataset_shard(worker_numbers(9), CHOIR_SHARD_HINT, CHOIR_SHARD_HINT);
+	assert_described(of_worker(one, hint, 2, 0, CHOIR_AUTO_SHARD_HINT, 2),
+			"worker 0 reads its shard (this worker)\n"
+			"  replica 0: the next 1 examples of its worker's in each step\n"
+			"worker 1 reads its shard\n"
+			"  replica 1: the next 1 examples of its worker's in each step\n");
+	choir_strategy_free(one);
+	choir_strategy_free(two);
+}
+
+static choir_dataset *threes(const choir_input_context *c, void *user)
+{
+	(void) c;
+	(void) user;
+	return choir_dataset_batch(worker_numbers(9), 3);
+}
+
+static void what_a_function_gives_is_described(void **state)
+{
+	(void) state;
+	choir_strategy *s = worker_strategy(2);
+	choir_input_options o = { .size = sizeof o, .replication = CHOIR_REPLICATION_PER_REPLICA };
+	assert_described(choir_strategy_distribute_datasets_from_function(s, threes, NULL, &o),
+			"worker 0 reads what its function gives for each replica\n"
+			"  replica 0: a whole batch in each step\n"
+			"  replica 1: a whole batch in each step\n");
+	o = (choir_input_options){ .size = sizeof o, .workers = 2, .worker = 1 };
+	assert_described(choir_strategy_distribute_datasets_from_function(s, threes, NULL, &o),
+			"worker 0 reads what its function gives\n"
+			"  replica 0: a whole batch in each step\n"
+			"  replica 1: a whole batch in each step\n"
+			"worker 1 reads what its function gives (this worker)\n"
+			"  replica 2: a whole batch in each step\n"
+			"  replica 3: a whole batch in each step\n");
+	o = (choir_input_options){ .size = sizeof o, .per_replica_batches = true };
+	assert_described(
+			choir_strategy_distribute_dataset(s, choir_dataset_batch(worker_numbers(9), 3), &o),
+			"worker 0 reads everything\n"
+			"  replica 0: a whole batch in each step\n"
+			"  replica 1: a whole batch in each step\n");
+	choir_strategy_free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -515,6 +609,8 @@ int main(void)
 		cmocka_unit_test(what_a_replica_gets_can_be_asked),
 		cmocka_unit_test(the_number_of_batches_can_be_asked),
 		cmocka_unit_test(who_reads_what_can_be_asked),
+		cmocka_unit_test(parts_of_workers_are_described),
+		cmocka_unit_test(what_a_function_gives_is_described),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

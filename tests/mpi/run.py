@@ -313,7 +313,9 @@ def files():
         status, said = start(2, *line, "--checkpoint-every", "3", "--keep", "9")
         whole = [line for line in said.splitlines() if line.startswith("weights ")]
         need(status == 0 and len(whole) == 1, f"exit {status}", said)
-        need("worker 1 reads files of its own" in said, "who reads what", said)
+        for worker, more in enumerate((" (this worker)", "")):  # the chief speaks
+            need(f"worker {worker} reads files of its own: {folder}/part-{worker}.csv{more}\n" in said,
+                 "who reads what", said)
         for step in os.listdir(kept):
             if step.startswith("step-") and step != "step-3":
                 shutil.rmtree(os.path.join(kept, step))

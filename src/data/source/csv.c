@@ -321,6 +321,11 @@ static choir_status csv_shard_files(choir_dataset *d, int64_t count, int64_t ind
 	return CHOIR_OK;
 }
 
+static const char *csv_path(const choir_dataset *d, int64_t i)
+{
+	return ((const csv *) d)->paths.path[i];
+}
+
 static const chi_step csv_step = {
 	.name = "csv dataset",
 	.range = chi_no_range,
@@ -333,6 +338,7 @@ static const chi_step csv_step = {
 	.fits = csv_fits,
 	.files = CHI_FILES_HERE,
 	.shard_files = csv_shard_files,
+	.path = csv_path,
 };
 
 // ---- Making.

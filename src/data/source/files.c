@@ -200,6 +200,12 @@ static choir_status files_shard(choir_dataset *d, int64_t shards, int64_t index)
 	return CHOIR_OK;
 }
 
+static const char *files_path(const choir_dataset *d, int64_t i)
+{
+	const files_source *s = (const files_source *) d;
+	return choir_files_path(s->files, s->start + (size_t) i * s->stride);
+}
+
 static void files_free(choir_dataset *d)
 {
 	files_source *s = (files_source *) d;
@@ -218,6 +224,7 @@ static const chi_step files_step = {
 	.seek = files_seek,
 	.files = CHI_FILES_HERE,
 	.shard_files = files_shard,
+	.path = files_path,
 };
 
 choir_dataset *choir_files_dataset_new(choir_files *files, choir_file_fn *fn, void *user)

@@ -327,6 +327,11 @@ static choir_status fixed_shard_files(choir_dataset *d, int64_t count, int64_t i
 	return CHOIR_OK;
 }
 
+static const char *fixed_path(const choir_dataset *d, int64_t i)
+{
+	return ((const fixed *) d)->paths.path[i];
+}
+
 static void fixed_free(choir_dataset *d)
 {
 	fixed *f = (fixed *) d;
@@ -345,6 +350,7 @@ static const chi_step fixed_step = {
 	.seek = fixed_seek,
 	.files = CHI_FILES_HERE,
 	.shard_files = fixed_shard_files,
+	.path = fixed_path,
 };
 
 // ---- Making it.

@@ -187,6 +187,11 @@ static choir_status tfrecord_shard_files(choir_dataset *d, int64_t count, int64_
 	return CHOIR_OK;
 }
 
+static const char *tfrecord_path(const choir_dataset *d, int64_t i)
+{
+	return ((const tfrecord *) d)->files.paths.path[i];
+}
+
 static const chi_step tfrecord_step = {
 	.name = "tfrecord dataset",
 	.range = chi_no_range,
@@ -199,6 +204,7 @@ static const chi_step tfrecord_step = {
 	.fits = tfrecord_fits,
 	.files = CHI_FILES_HERE,
 	.shard_files = tfrecord_shard_files,
+	.path = tfrecord_path,
 };
 
 // ---- Making it.

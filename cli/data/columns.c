@@ -52,12 +52,30 @@ static choir_dataset *open_hdf5s(const char *list, choir_wrong wrong)
 	return each(list, open_hdf5);
 }
 
+// The batches, or the one to test on. Where wrong rows are left out, with any labels.
+static choir_dataset *cifar10_part(const char *folder, bool test, choir_wrong wrong)
+{
+	static const choir_field fields[] = { { .name = "label", .dtype = CHOIR_U8 },
+		{ .name = "image",
+				.dtype = CHOIR_U8,
+				.shape = { 3, { 32, 32, 3 } },
+				.channels_first = true } };
+	char path[PATH_SIZE];
+	if (wrong == CHOIR_WRONG_STOP)
+		return choir_cifar10_dataset_new(folder, test);
+	const int n = snprintf(
+			path, sizeof path, "%s/%s", folder, test ? "test_batch.bin" : "data_batch_*.bin");
+	if (n < (int) sizeof path)
+		return choir_fixed_dataset_new(path, 2, fields, NULL);
+	choir_fail(CHOIR_INVALID, "data: a path of %d bytes is too long", n);
+	return NULL;
+}
+
 // The batches to learn from; those to test on come behind them, if they are there.
 static choir_dataset *open_cifar10(const char *folder, choir_wrong wrong)
 {
-	(void) wrong;
-	choir_dataset *d = choir_cifar10_dataset_new(folder, false);
-	choir_dataset *test = d == NULL ? NULL : choir_cifar10_dataset_new(folder, true);
+	choir_dataset *d = cifar10_part(folder, false, wrong);
+	choir_dataset *test = d == NULL ? NULL : cifar10_part(folder, true, wrong);
 	if (test != NULL)
 		return choir_dataset_concatenate(d, test);
 	if (d == NULL || choir_error_status() == CHOIR_NOT_FOUND)
@@ -85,12 +103,13 @@ static const struct {
 	choir_dataset *(*open)(const char *rest, choir_wrong wrong);
 	bool (*is)(const char *rest); // NULL: all are
 	int64_t (*tests)(const char *rest); // how many at the end are to test on; NULL: nobody says
+	int64_t classes; // labels are below that; 0: nobody says
 } kinds[] = {
-	{ "tfrecord:", "FILE", open_tfrecords, NULL, NULL },
-	{ "npy:", "FILE.npz", open_npzs, is_npz, NULL },
-	{ "npz:", "FILE", open_npzs, NULL, NULL },
-	{ "hdf5:", "FILE", open_hdf5s, NULL, NULL },
-	{ "cifar10:", "FOLDER", open_cifar10, NULL, cifar10_tests },
+	{ "tfrecord:", "FILE", open_tfrecords, NULL, NULL, 0 },
+	{ "npy:", "FILE.npz", open_npzs, is_npz, NULL, 0 },
+	{ "npz:", "FILE", open_npzs, NULL, NULL, 0 },
+	{ "hdf5:", "FILE", open_hdf5s, NULL, NULL, 0 },
+	{ "cifar10:", "FOLDER", open_cifar10, NULL, cifar10_tests, 10 },
 };
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
@@ -235,20 +254,25 @@ choir_status columns_open(source *s, look_fn *count)
 	choir_dataset *d = open_all(s);
 	if (d == NULL)
 		return choir_error_status();
+	const int64_t all = choir_dataset_cardinality(d);
 	choir_status status = take_target(s, d);
 	if (status == CHOIR_OK)
 		status = take_inputs(s, d);
 	choir_dataset_free(d);
 	CHOIR_TRY(status);
 	s->gathered = s->labelled = true;
-	if (kinds[kind].tests != NULL)
+	if (kinds[kind].tests != NULL) {
 		s->held_out = kinds[kind].tests(files_of(s));
+		s->first_held_out = all - s->held_out;
+	}
+	if (kinds[kind].classes != 0)
+		s->most_classes = kinds[kind].classes;
 	s->mixed = s->held_out == 0;
 	snprintf(s->labels, sizeof s->labels, "data \"%s\"", s->name);
 	status = source_look(s, choir_dataset_batch(gathered(s), LOOK), "label", true, count);
 	if (status != CHOIR_END && status != CHOIR_OK)
 		return status;
-	if (s->examples == 0)
+	if (s->examples + s->strays == 0)
 		return choir_fail(CHOIR_INVALID, "data \"%s\": there are no examples in it", s->name);
 	return CHOIR_OK;
 }

@@ -207,10 +207,9 @@ static choir_status see_image(source *s, choir_tensor *t)
 	return CHOIR_OK;
 }
 
-int64_t source_label(const choir_tensor *labels, int64_t i)
+static int64_t label_of(choir_dtype dtype, const void *data, int64_t i)
 {
-	const void *data = choir_tensor_data(labels);
-	switch (choir_tensor_dtype(labels)) {
+	switch (dtype) {
 	case CHOIR_U8:
 		return ((const uint8_t *) data)[i];
 	case CHOIR_I32:
@@ -218,6 +217,24 @@ int64_t source_label(const choir_tensor *labels, int64_t i)
 	default:
 		return ((const int64_t *) data)[i];
 	}
+}
+
+int64_t source_label(const choir_tensor *labels, int64_t i)
+{
+	return label_of(choir_tensor_dtype(labels), choir_tensor_data(labels), i);
+}
+
+// A label that cannot be; its example is the one behind those that were seen.
+static choir_status see_stray(source *s, int64_t label)
+{
+	const int64_t number = s->examples + s->strays;
+	if (s->wrong == CHOIR_WRONG_STOP)
+		return choir_fail(CHOIR_INVALID, "%s: example %lld has label %lld: 0 to %lld are possible",
+				s->labels, (long long) number, (long long) label, (long long) s->most_classes - 1);
+	s->strays++;
+	if (s->held_out > 0 && number >= s->first_held_out)
+		s->held_out--;
+	return CHOIR_OK;
 }
 
 static choir_status see_labels(source *s, choir_tensor *t)
@@ -231,14 +248,14 @@ static choir_status see_labels(source *s, choir_tensor *t)
 				s->labels, choir_dtype_name(dtype), shape->rank - 1);
 	for (int64_t i = 0; i < shape->dim[0]; i++) {
 		const int64_t label = source_label(t, i);
-		if (label < 0 || label >= MOST_CLASSES)
-			return choir_fail(CHOIR_INVALID,
-					"%s: example %lld has label %lld: 0 to %d are possible", s->labels,
-					(long long) (s->examples + i), (long long) label, MOST_CLASSES - 1);
+		if (label < 0 || label >= s->most_classes) {
+			CHOIR_TRY(see_stray(s, label));
+			continue;
+		}
 		if (label >= s->classes)
 			s->classes = label + 1;
+		s->examples++;
 	}
-	s->examples += shape->dim[0];
 	return CHOIR_OK;
 }
 
@@ -266,17 +283,10 @@ static choir_status look_at_files(source *s)
 	return status == CHOIR_END ? CHOIR_OK : status;
 }
 
-choir_status source_open(source *s, const char *name, uint64_t seed)
+static choir_status open_source(source *s, const char *name)
 {
-	s->name = name;
-	s->seed = seed;
-	s->input = "image";
-	s->label = "label";
 	if (strncmp(name, "csv:", 4) == 0)
 		return table_open(s, name + 4, see_labels);
-	if (s->wrong != CHOIR_WRONG_STOP && strncmp(name, "tfrecord:", 9) != 0)
-		return choir_fail(CHOIR_UNSUPPORTED,
-				"data \"%s\": only of csv: and tfrecord: can wrong rows be left out", name);
 	if (strncmp(name, "text:", 5) == 0)
 		return text_open(s, name + 5);
 	if (columns_known(name))
@@ -292,7 +302,7 @@ choir_status source_open(source *s, const char *name, uint64_t seed)
 	return CHOIR_OK;
 }
 
-choir_dataset *source_examples(const source *s)
+static choir_dataset *all_examples(const source *s)
 {
 	if (s->csv)
 		return table_examples(s);
@@ -305,6 +315,53 @@ choir_dataset *source_examples(const source *s)
 	if (!s->drawn && s->labelled)
 		d = choir_dataset_zip(d, open_array(s, s->labels, label_column));
 	return choir_dataset_to_float(d, "image", s->scale);
+}
+
+static choir_status find_labels(source *s)
+{
+	choir_dataset *d = all_examples(s);
+	if (d == NULL)
+		return choir_error_status();
+	while (strcmp(choir_dataset_column(d, s->label_at)->name, s->label) != 0)
+		s->label_at++;
+	choir_dataset_free(d);
+	return CHOIR_OK;
+}
+
+choir_status source_open(source *s, const char *name, uint64_t seed)
+{
+	s->name = name;
+	s->seed = seed;
+	s->input = "image";
+	s->label = "label";
+	s->most_classes = MOST_CLASSES;
+	CHOIR_TRY(open_source(s, name));
+	if (s->wrong != CHOIR_WRONG_STOP && (s->drawn || s->text))
+		return choir_fail(CHOIR_UNSUPPORTED,
+				"data \"%s\": nothing in it can be wrong, so that there are no wrong rows to "
+				"leave "
+				"out",
+				name);
+	if (s->strays > 0 && s->examples == 0)
+		return choir_fail(CHOIR_INVALID,
+				"data \"%s\": none of %lld examples has a label that can be", name,
+				(long long) s->strays);
+	s->skipped += s->strays;
+	return s->strays == 0 ? CHOIR_OK : find_labels(s);
+}
+
+static bool has_label(const choir_entry in[], void *user)
+{
+	const source *s = user;
+	const choir_entry *e = &in[s->label_at];
+	const int64_t label = label_of(e->dtype, e->data, 0);
+	return label >= 0 && label < s->most_classes;
+}
+
+choir_dataset *source_examples(const source *s)
+{
+	choir_dataset *d = all_examples(s);
+	return s->strays == 0 ? d : choir_dataset_filter(d, has_label, (void *) (uintptr_t) s);
 }
 
 void source_say(const source *s)

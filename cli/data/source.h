@@ -21,19 +21,23 @@ typedef struct {
 	bool mixed; // neighbours may be alike: shuffled before some examples are held out
 	bool standardized; // inputs are measured and standardised
 	char target[TARGET_SIZE]; // csv, columns: the one of labels
-	choir_wrong wrong; // csv, TFRecord: what becomes of rows that are
+	choir_wrong wrong; // what becomes of rows that are
 	size_t given_classes; // csv: the texts of the classes, if they are known from elsewhere
 	const char *const *given_class;
 	int64_t context; // text: bytes of an example; given; 0: another model than text's is meant
 	uint64_t seed; // of drawn digits
 	int64_t examples;
 	int64_t held_out; // so many at the end are to test on; 0: nobody says
+	int64_t first_held_out; // of those: its number before any was left out
 	choir_shape shape; // of an image
 	double scale; // makes the images' values 0 to 1
 	int64_t classes; // the largest label + 1; 0 without labels
 	const char *input, *label; // the columns' names
 	choir_dataset *names; // csv: who knows the texts of the classes; NULL: nobody. To be freed.
 	int64_t dropped, skipped; // rows without a value, and wrong ones
+	int64_t strays; // of the wrong ones, those with a label that cannot be
+	int64_t most_classes; // labels are below that
+	size_t label_at; // where there are strays: the column of labels
 } source;
 
 extern const char source_help[]; // of --data

@@ -91,7 +91,7 @@ choir_status table_open(source *s, const char *path, look_fn *count)
 	const size_t classes = choir_dataset_categories(s->names, "label");
 	if (classes != 0)
 		s->classes = (int64_t) classes;
-	if (s->examples == 0)
+	if (s->examples + s->strays == 0)
 		return choir_fail(CHOIR_INVALID, "%s: there are no examples in it", s->images);
 	return CHOIR_OK;
 }

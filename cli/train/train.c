@@ -55,7 +55,8 @@ static const option options[] = {
 		.recorded = true, .help = "of data with columns: what to learn (label, or\nthe last)" },
 	{ .name = "--wrong-rows", .value = "policy", .kind = OPTION_CHOICE, .to = &given.wrong_rows,
 		.choices = wrong_rows, .recorded = true,
-		.help = "of csv: and tfrecord: stop at one, or skip and\ncount it (stop)" },
+		.help = "what cannot be read (csv:, tfrecord:), or has no\n"
+				"label that can be: stop, or skip and count (stop)" },
 	{ .name = "--train-examples", .value = "N", .kind = OPTION_INTEGER,
 		.to = &given.train_examples, .least = 1, .recorded = true,
 		.help = "the rest are the test set (four fifths; of text,\n"

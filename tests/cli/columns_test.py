@@ -112,7 +112,17 @@ class Columns(Case):
         start, *_ = self.events("train", "--widths", "2,2,4", "--epochs", "1", "--data", "cifar10:.")
         self.assertEqual((start["model"], start["image"], start["classes"]), ("cnn", [32, 32, 3], 10))
         self.assertEqual((start["train_examples"], start["test_examples"]), (40, 20))
+        for name, row in (("data_batch_2.bin", 3), ("test_batch.bin", 0), ("test_batch.bin", 19)):
+            content = bytearray((self.folder / name).read_bytes())
+            content[3073 * row] = 10 + row
+            (self.folder / name).write_bytes(content)
+        self.fail_with(1, "data_batch_2.bin: record 3", "train", "--data", "cifar10:.")
+        lines = self.succeed("train", "--widths", "2,2,4", "--epochs", "1", "--data", "cifar10:.",
+                             "--wrong-rows", "skip")
+        self.assertIn("\n3 wrong rows left out\n", lines)
+        self.assertIn("10 classes, 39 examples to train and 18 to test", lines)
         (self.folder / "test_batch.bin").unlink()
+        write_cifar(self.folder, [("data_batch_2.bin", 20)])
         start, *_ = self.events("train", "--widths", "2,2,4", "--epochs", "1", "--data", "cifar10:.")
         self.assertEqual((start["train_examples"], start["test_examples"]), (32, 8))
         (self.folder / "test_batch.bin").write_bytes(b"short")
@@ -132,6 +142,10 @@ class Columns(Case):
         self.fail_with(1, 'no column of numbers is left beside "label"', *TRAIN, "tfrecord:y.tfrecord")
         (self.folder / "minus.tfrecord").write_bytes(record({"label": [-1], "x": [0.5]}))
         self.fail_with(1, "example 0 has label -1", *TRAIN, "tfrecord:minus.tfrecord")
+        (self.folder / "minus.tfrecord").write_bytes(b"".join(
+            record({"label": [i % 4 - 1], "x": [i / 20]}) for i in range(20)))
+        start, *_ = self.events(*TRAIN, "tfrecord:minus.tfrecord", "--wrong-rows", "skip")
+        self.assertEqual((start["train_examples"], start["test_examples"], start["classes"]), (12, 3, 3))
         damaged = bytearray((self.folder / "f.tfrecord").read_bytes())
         damaged[-5] ^= 1
         (self.folder / "d.tfrecord").write_bytes(damaged)

@@ -108,11 +108,17 @@ class Table(Case):
         self.fail_with(1, '"x" holds nothing', *base, self.wrong("x,y\n"))
         self.fail_with(1, "wrong.csv: example 20 has label -1: 0 to", *base,
                        self.wrong("x,y\n" + good + "2,-1\n"))
+        data = self.wrong("x,y\n2,-1\n2,1,5\n" + good)
+        start, *_, end = self.events(*base, data, "--wrong-rows", "skip")
+        self.assertEqual((start["train_examples"], start["test_examples"], start["classes"]), (16, 4, 2))
+        self.assertEqual(end["weights"], self.events(*base, self.wrong("x,y\n" + good))[-1]["weights"])
+        self.fail_with(1, "none of 2 examples has a label that can be", *base,
+                       self.wrong("x,y\n2,-1\n3,-1\n"), "--wrong-rows", "skip")
         self.fail_with(1, "wrong.csv: empty, a header needed", *base, self.wrong(""))
         (self.folder / "empty").mkdir()
         self.fail_with(1, "empty: is a folder, needs to be a file", *base, "csv:empty")
         self.fail_with(1, "empty/*: no file has such a name", *base, "csv:empty/*")
-        self.fail_with(1, "only of csv: and tfrecord: can wrong rows be left out", *base, "digits:40",
+        self.fail_with(1, "nothing in it can be wrong", *base, "digits:40",
                        "--wrong-rows", "skip")
         self.fail_with(2, "no such policy; known: stop, skip", *base, "digits:40", "--wrong-rows", "pass")
 

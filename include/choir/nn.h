@@ -54,7 +54,7 @@ typedef struct {
 // [n, s, width], the result has q's shape. Scores are there for 64 queries of one head at a time
 // and are made again on the way back, so memory grows with s and not with t s (Dao et al. 2022,
 // arXiv:2205.14135, keep still less). NULL options: all defaults. CHOIR_INVALID: heads that do not
-// divide width; causal and t larger than s.
+// divide width, or are negative; a scale that is not finite; causal and t larger than s.
 choir_tensor *choir_attention(
 		choir_tensor *q, choir_tensor *k, choir_tensor *v, const choir_attention_options *o);
 // The same of qkv [n, t, 3 width], which has q, k and v behind each other in each row, as one
@@ -67,7 +67,8 @@ choir_tensor *choir_self_attention(choir_tensor *qkv, const choir_attention_opti
 typedef struct {
 	size_t size;
 	choir_tensor *state, *cell; // [n, h] before the first place; NULL: zeros. cell of lstm alone
-	choir_tensor **last_cell; // [n, h], through which no gradient flows; NULL: not wanted
+	// [n, h], through which no gradient flows; NULL after a failure. NULL: not wanted.
+	choir_tensor **last_cell;
 } choir_recurrent_options;
 // The LSTM of Hochreiter and Schmidhuber 1997 with a forget gate (Gers et al. 2000), its parts in
 // Keras' order: with z = x kernel + h_before recurrent + bias in four parts of h columns,
@@ -104,7 +105,8 @@ typedef struct {
 	// tape.
 	choir_sum_fn *sum;
 	void *user;
-	choir_tensor **mean, **variance; // [c], for moving statistics; no gradient. NULL: not wanted
+	// [c], for moving statistics; no gradient; NULL after a failure. NULL: not wanted.
+	choir_tensor **mean, **variance;
 } choir_batch_norm_options;
 // (x - mean) / sqrt(variance + epsilon) scale + offset, with the mean and the variance (divided by
 // the number of rows) of each channel over all rows of c elements (Ioffe and Szegedy 2015,

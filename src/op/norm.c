@@ -178,17 +178,43 @@ static choir_tensor *moments_of(const batch_norm *b, choir_tensor *x)
 			x->frame, "channel_moments", 1, &sums, NULL, CHOIR_F64, &CHOIR_SHAPE(2 * n + 1));
 }
 
+// Writes means and variances to where they are wanted: both, or after a failure neither.
+static bool give_moments(
+		const choir_batch_norm_options *o, choir_tensor *moments, int64_t n, choir_dtype dtype)
+{
+	choir_tensor *mean = o->mean ? part(moments, 0, n, dtype) : NULL;
+	choir_tensor *variance = o->variance ? part(moments, 1, n, dtype) : NULL;
+
+	if (!moments || (o->mean && !mean) || (o->variance && !variance))
+		return false;
+	if (o->mean)
+		*o->mean = mean;
+	if (o->variance)
+		*o->variance = variance;
+	return true;
+}
+
+static void forget_moments(const choir_batch_norm_options *o)
+{
+	if (o->mean)
+		*o->mean = NULL;
+	if (o->variance)
+		*o->variance = NULL;
+}
+
 choir_tensor *choir_batch_norm(choir_tensor *x, choir_tensor *scale, choir_tensor *offset,
 		const choir_batch_norm_options *o)
 {
 	choir_batch_norm_options all;
 
-	if (!x || !scale || !offset)
-		return chi_frame_null(choir_tensor_frame(x ? x : scale), "batch_norm");
+	// The options are first, so that no way out leaves their outputs unset.
 	if (chi_options_take("batch_norm: the options'", &all, sizeof all, o) != CHOIR_OK) {
-		chi_frame_keep(x->frame);
+		chi_frame_keep(choir_tensor_frame(x));
 		return NULL;
 	}
+	forget_moments(&all);
+	if (!x || !scale || !offset)
+		return chi_frame_null(choir_tensor_frame(x ? x : scale), "batch_norm");
 	const double epsilon = all.epsilon == 0 ? 1e-3 : all.epsilon == CHOIR_NONE ? 0 : all.epsilon;
 	if (!(epsilon >= 0))
 		return chi_frame_fail_null(
@@ -200,10 +226,11 @@ choir_tensor *choir_batch_norm(choir_tensor *x, choir_tensor *scale, choir_tenso
 	const batch_norm b = { { .epsilon = epsilon, .centered = true }, all.sum, all.user };
 	const int64_t n = x->shape.dim[x->shape.rank - 1];
 	choir_tensor *moments = moments_of(&b, x);
-	if (all.mean)
-		*all.mean = part(moments, 0, n, x->dtype);
-	if (all.variance)
-		*all.variance = part(moments, 1, n, x->dtype);
 	choir_tensor *const in[] = { x, scale, offset, moments };
-	return finish(chi_op_call(&batch_norm_op, x->frame, 4, in, &b), moments);
+	const bool given = give_moments(&all, moments, n, x->dtype);
+	choir_tensor *y =
+			finish(given ? chi_op_call(&batch_norm_op, x->frame, 4, in, &b) : NULL, moments);
+	if (!y)
+		forget_moments(&all);
+	return y;
 }

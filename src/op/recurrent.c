@@ -180,14 +180,15 @@ choir_tensor *choir_lstm(choir_tensor *x, choir_tensor *kernel, choir_tensor *re
 {
 	choir_recurrent_options all;
 
-	if (!x || !kernel || !recurrent || !bias)
-		return chi_frame_null(choir_tensor_frame(x), "lstm");
+	// The options are first, so that no way out leaves their output unset.
 	if (chi_options_take("lstm: the options'", &all, sizeof all, o) != CHOIR_OK) {
-		chi_frame_keep(x->frame);
+		chi_frame_keep(choir_tensor_frame(x));
 		return NULL;
 	}
 	if (all.last_cell)
 		*all.last_cell = NULL;
+	if (!x || !kernel || !recurrent || !bias)
+		return chi_frame_null(choir_tensor_frame(x), "lstm");
 	if (check(&lstm, x, kernel, recurrent, bias) != CHOIR_OK) {
 		chi_frame_keep(x->frame);
 		return NULL;

@@ -327,6 +327,21 @@ static void what_does_not_fit_is_refused(void **state)
 	FRESH();
 	assert_null(choir_batch_norm(x, c, c, &(choir_batch_norm_options){ .epsilon = 1 }));
 	given_failure(&g, CHOIR_INVALID, "batch_norm: the options' size is 0");
+	choir_tensor *mean, *variance;
+	choir_batch_norm_options o = { .size = sizeof o, .mean = &mean, .variance = &variance };
+	static const char *const why[] = { "reshape", "batch_norm: scale of [2, 3] is [2]",
+		"batch_norm: epsilon -3, needed 0 or more" };
+	for (int i = 0; i < 3; i++) { // outputs are NULL, whatever was wrong
+		FRESH();
+		mean = variance = x;
+		o.epsilon = i == 2 ? -3 : 0;
+		assert_null(choir_batch_norm(i == 0 ? choir_reshape(x, CHOIR_SHAPE(7)) : x,
+				i == 1 ? choir_fill(f, CHOIR_F32, CHOIR_SHAPE(2), 1) : c, c, &o));
+		assert_null(mean);
+		assert_null(variance);
+		assert_null(choir_square(mean));
+		given_failure(&g, CHOIR_INVALID, why[i]);
+	}
 	FRESH();
 	assert_null(choir_huber(x, x, 0));
 	given_failure(&g, CHOIR_INVALID, "huber: bound 0, needed more than 0");

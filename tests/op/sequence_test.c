@@ -390,6 +390,12 @@ static void refused(void **state)
 	assert_null(choir_lstm(x, w, w, given_normal(&g, CHOIR_SHAPE(8)), NULL));
 	given_failure(
 			&g, CHOIR_INVALID, "lstm: [2, 3, 6], kernel [6, 8], recurrent [6, 8] and bias [8]");
+	x = w = given_normal(&g, CHOIR_SHAPE(2, 3));
+	choir_tensor *cell = x; // NULL after a failure, also one of an operand
+	choir_recurrent_options o = { .size = sizeof o, .last_cell = &cell };
+	assert_null(choir_lstm(choir_reshape(x, CHOIR_SHAPE(7)), w, w, w, &o));
+	assert_null(cell);
+	given_failure(&g, CHOIR_INVALID, "reshape");
 	x = given_normal(&g, CHOIR_SHAPE(2, 3, 1));
 	w = given_normal(&g, CHOIR_SHAPE(1, 3));
 	choir_tensor *b = given_normal(&g, CHOIR_SHAPE(3));

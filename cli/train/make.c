@@ -112,10 +112,14 @@ static choir_status check_freeze(const training *t)
 	return CHOIR_OK;
 }
 
-static choir_status make_model(training *t)
+static choir_status check_memory(training *t)
 {
 	t->memory = memory_needed(&t->model.plan, t->strategy, train_slots(t), t->given->batch);
-	CHOIR_TRY(memory_check(&t->memory, t->given->model, t->strategy));
+	return memory_check(&t->memory, t->given->model, t->strategy);
+}
+
+static choir_status make_model(training *t)
+{
 	choir_scope scope;
 	CHOIR_TRY(choir_scope_enter(&scope, t->strategy));
 	choir_status status = model_build(&t->model, &t->model.plan);
@@ -237,6 +241,7 @@ choir_status train_make(training *t)
 					.locked_updates = t->given->lock_free ? CHOIR_OFF : CHOIR_DEFAULT));
 	if (t->strategy == NULL)
 		return choir_error_status();
+	CHOIR_TRY(check_memory(t)); // before the input is measured, or read ahead
 	CHOIR_TRY(train_make_input(t));
 	CHOIR_TRY(write_metadata(t));
 	CHOIR_TRY(make_model(t));

@@ -126,7 +126,8 @@ choir_tensor *choir_bias_add(choir_tensor *x, choir_tensor *bias);
 // is h / stride windows, rounded up, and as many zeros as these need, half of them in front and
 // the rest, which has the odd one, behind (tensorflow.org/api_docs/python/tf/nn, "Notes on
 // padding"). CHOIR_INVALID: a stride below 1, a padding below -1, a window larger than the padded
-// image, windows beside an image without rows or columns.
+// image, windows beside an image without rows or columns, and for the pools a padding of size or
+// more.
 
 // filter [kh, kw, c, out] gives [n, oh, ow, out]:
 // y[i, r, s, o] = sum over p, q, c of x[i, r stride + p - top, s stride + q - left, c]
@@ -135,7 +136,7 @@ choir_tensor *choir_conv2d(choir_tensor *x, choir_tensor *filter, int stride, in
 // The largest element of each size x size window, for each channel. What lies outside x does not
 // count, so padding is less than size. The gradient goes to the first of equals, by rows.
 choir_tensor *choir_max_pool2d(choir_tensor *x, int size, int stride, int padding);
-// The mean of the elements of each window that lie inside x.
+// The mean of the elements of each window that lie inside x; padding is less than size as well.
 choir_tensor *choir_average_pool2d(choir_tensor *x, int size, int stride, int padding);
 
 // Training

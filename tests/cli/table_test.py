@@ -58,6 +58,8 @@ class Table(Case):
         many = ("train", "--model", "mlp", "--widths", "4", "--epochs", "1", "--data", table("many.csv", range(200), 2))
         self.fail_with(1, "1 inputs and the names of 200 classes takes more than 65535 bytes", *many, "--save",
                        "m.safetensors")
+        # Memory is asked after before the rows are measured, and so before what is made of them.
+        self.fail_with(1, "of memory are needed", *many, "--save", "m.safetensors", "--widths", "1000000,1000000")
         self.succeed(*many)
 
     def test_the_target(self):

@@ -1,12 +1,9 @@
 """Makes the cases that torch_test.c wrote with PyTorch: largest difference over largest value below
-1e-5, of each result and each gradient. Leaves with 77 where there is no PyTorch."""
+1e-5, of each result and each gradient."""
 import sys
 
-try:
-    import torch
-    import torch.nn.functional as F
-except ImportError:
-    sys.exit(77)
+import torch
+import torch.nn.functional as F
 
 MOST = 1e-5
 
@@ -23,13 +20,13 @@ def oihw(filter):
     return filter.permute(3, 2, 0, 1)
 
 
-def attention(qkv, heads, causal):
-    n, t, width = qkv.shape
-    q, k, v = (z.reshape(n, t, heads, -1).transpose(1, 2) for z in qkv.split(width // 3, 2))
+def attend(q, k, v, heads, causal):
+    (n, t, width), s = q.shape, k.shape[1]
+    q, k, v = (z.reshape(n, -1, heads, width // heads).transpose(1, 2) for z in (q, k, v))
     scores = q @ k.transpose(2, 3) * q.shape[3] ** -0.5
     if causal:
-        scores = scores.masked_fill(torch.ones(t, t).triu(1).bool(), float("-inf"))
-    return (torch.softmax(scores, 3) @ v).transpose(1, 2).reshape(n, t, width // 3)
+        scores = scores.masked_fill(torch.ones(t, s).triu(1 + s - t).bool(), float("-inf"))
+    return (torch.softmax(scores, 3) @ v).transpose(1, 2).reshape(n, t, width)
 
 
 def recurrent(cell, x, kernel, recurrent, bias, recurrent_bias):
@@ -93,7 +90,7 @@ def main():
                     wrong += 1
             cases += 1
     print(f"PyTorch {torch.__version__}: {cases} formulas, off by at most {worst:.3g}")
-    return 1 if wrong or cases < 20 else 0
+    return 1 if wrong or cases < 50 else 0
 
 
 sys.exit(main())

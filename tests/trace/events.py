@@ -1,4 +1,4 @@
-"""Reads the event file of a folder and checks that it says what tests/trace/events_test.c recorded.
+"""Reads the event file of a folder and checks that it says what folder_scalars recorded.
 Arguments: who reads ("own": the parser below, written from the format's description; "tensorboard"; or
 the name of another expectation, with the parser below) and the folder."""
 

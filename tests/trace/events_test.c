@@ -1,5 +1,5 @@
 // Event files: what is written is read back by a parser of the test's own, written from the
-// format's description, and by TensorBoard's own reader where there is one.
+// format's description. tensorboard_test.c has TensorBoard's own reader.
 #include "trace/folder.h"
 #include "trace/trace.h"
 
@@ -15,7 +15,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,17 +26,6 @@ static choir_status start(void)
 	return choir_trace_start(NULL, CHOIR_OPTIONS(choir_trace_options, .log = "log"));
 }
 
-// What events.py expects.
-static void record_scalars(void)
-{
-	for (int64_t step = 0; step < 300; step += 100) {
-		choir_trace_scalar("loss", step, 1 / (1 + (double) step));
-		choir_trace_scalar("test/accuracy", step, 0.5);
-	}
-	choir_trace_scalar("large \xc3\xa9", INT64_C(1) << 40, -1e30);
-	choir_trace_scalar("before", -3, INFINITY);
-}
-
 static void test_own_reader(void **state)
 {
 	(void) state;
@@ -46,7 +34,7 @@ static void test_own_reader(void **state)
 		skip();
 	}
 	assert_int_equal(start(), CHOIR_OK);
-	record_scalars();
+	folder_scalars();
 	assert_int_equal(choir_trace_stop(), CHOIR_OK);
 	choir_trace_scalar("late", 1, 1);
 	assert_int_equal(folder_python("python3", "events.py", "own log"), 0);
@@ -57,24 +45,6 @@ static void test_own_reader(void **state)
 	assert_int_equal(start(), CHOIR_OK);
 	assert_int_equal(choir_trace_stop(), CHOIR_OK);
 	assert_int_equal(folder_entries("log", NULL), 2);
-}
-
-static void test_tensorboard(void **state)
-{
-	(void) state;
-	const char *python = getenv("CHOIR_TEST_PYTHON");
-	char command[1024];
-	if (python == NULL || access(python, X_OK) != 0)
-		python = "python3";
-	snprintf(command, sizeof command, "'%s' -c 'import tensorboard' 2>/dev/null", python);
-	if (system(command) != 0) {
-		print_message("the Python of CHOIR_TEST_PYTHON has no tensorboard\n");
-		skip();
-	}
-	assert_int_equal(start(), CHOIR_OK);
-	record_scalars();
-	assert_int_equal(choir_trace_stop(), CHOIR_OK);
-	assert_int_equal(folder_python(python, "events.py", "tensorboard log"), 0);
 }
 
 // What was recorded can be read before the end, about a second later.
@@ -180,7 +150,7 @@ static void test_no_memory(void **state)
 		choir_status status = start();
 		chi_error_clear();
 		if (status == CHOIR_OK) {
-			record_scalars();
+			folder_scalars();
 			assert_int_equal(choir_error_status(), CHOIR_OK);
 			status = choir_trace_stop();
 		}
@@ -220,7 +190,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		IN_FOLDER(test_own_reader),
-		IN_FOLDER(test_tensorboard),
 		IN_FOLDER(test_grows),
 		IN_FOLDER(test_only_replica_0),
 		IN_FOLDER(test_misuse),

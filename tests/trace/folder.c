@@ -4,8 +4,10 @@
 #include "base/disk.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "choir/trace.h"
 
 #include <dirent.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,4 +57,14 @@ int folder_python(const char *python, const char *script, const char *arguments)
 	snprintf(command, sizeof command, "'%s' '%s/tests/trace/%s' %s", python, CHOIR_SOURCE_DIR,
 			script, arguments);
 	return system(command);
+}
+
+void folder_scalars(void)
+{
+	for (int64_t step = 0; step < 300; step += 100) {
+		choir_trace_scalar("loss", step, 1 / (1 + (double) step));
+		choir_trace_scalar("test/accuracy", step, 0.5);
+	}
+	choir_trace_scalar("large \xc3\xa9", INT64_C(1) << 40, -1e30);
+	choir_trace_scalar("before", -3, INFINITY);
 }

@@ -9,3 +9,5 @@ int folder_leave(void **state);
 int folder_entries(const char *folder, char last[256]);
 // The exit status (of system()) of a script of tests/trace.
 int folder_python(const char *python, const char *script, const char *arguments);
+// Records the scalars that events.py expects.
+void folder_scalars(void);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 enum { COPIED = 256 << 20 }; // bytes, of all devices together
+static const double COPYING = 0.3; // seconds
 
 typedef struct {
 	size_t bytes;
@@ -20,24 +21,28 @@ static choir_status measure(choir_replica *r, void *user)
 {
 	const measured *m = user;
 	m->flops[choir_replica_id(r)] = machine_flops();
-	m->seconds[choir_replica_id(r)] = machine_copy(m->bytes);
+	m->seconds[choir_replica_id(r)] = machine_copy(m->bytes, COPYING);
 	return CHOIR_OK;
 }
 
-// The seconds of each kind, of which every device does its part.
+// What a step does, and the seconds of each kind, of which every device does its part.
 static void divide(
 		limit *l, const model_work *work, double batch, double weights, int slots, int devices)
 {
-	const double operation = 1 / l->flops / devices;
-	const double number = sizeof(float) / l->copied / devices;
-	l->part[LIMIT_PRODUCTS] = batch * work->products * operation;
-	l->part[LIMIT_CONVOLUTIONS] = batch * work->convolutions * operation;
-	l->part[LIMIT_ATTENTION] = batch * work->attention * operation;
-	l->part[LIMIT_OTHERS] = batch * work->numbers * number;
-	l->part[LIMIT_REDUCE] = weights * devices * number;
-	l->part[LIMIT_UPDATE] = weights * 2 * (1 + slots) * number;
-	for (int kind = 0; kind < LIMIT_KINDS; kind++)
+	const double part[LIMIT_KINDS] = { // operations, and bytes behind them
+		[LIMIT_PRODUCTS] = batch * work->products,
+		[LIMIT_CONVOLUTIONS] = batch * work->convolutions,
+		[LIMIT_ATTENTION] = batch * work->attention,
+		[LIMIT_OTHERS] = sizeof(float) * batch * work->numbers,
+		[LIMIT_REDUCE] = sizeof(float) * weights * devices,
+		[LIMIT_UPDATE] = sizeof(float) * weights * 2 * (1 + slots)
+	};
+	for (int kind = 0; kind < LIMIT_KINDS; kind++) {
+		*(kind < LIMIT_OTHERS ? &l->operations : &l->moved) += part[kind];
+		if (l->flops > 0 && l->copied > 0)
+			l->part[kind] = part[kind] / (kind < LIMIT_OTHERS ? l->flops : l->copied) / devices;
 		l->seconds += l->part[kind];
+	}
 }
 
 choir_status limit_find(
@@ -56,8 +61,7 @@ choir_status limit_find(
 		out->flops += m.flops[i] / replicas;
 		out->copied += m.seconds[i] > 0 ? (double) m.bytes / m.seconds[i] / replicas : 0;
 	}
-	if (out->flops > 0 && out->copied > 0)
-		divide(out, &work, (double) batch, model_plan_weights(plan), slots, devices);
+	divide(out, &work, (double) batch, model_plan_weights(plan), slots, devices);
 	free(each);
 	return status;
 }

@@ -15,6 +15,7 @@ typedef enum {
 } limit_kind;
 
 typedef struct {
+	double operations, moved; // of a step: multiplications and additions; bytes of all else
 	double flops, copied; // of a core, a second: operations, and bytes read and written
 	double part[LIMIT_KINDS]; // seconds of a step
 	double seconds; // their sum; 0: unknown

@@ -11,7 +11,7 @@
 #include <immintrin.h>
 #endif
 
-enum { ROUNDS = 50, SUMS = 16 };
+enum { LEAST_ROUNDS = 5, ROUNDS = 50, SUMS = 16 };
 
 // So that no loop can be left out. Replicas measure at the same time.
 static _Thread_local volatile float sink;
@@ -75,7 +75,7 @@ double machine_flops(void)
 }
 #endif
 
-double machine_copy(size_t bytes)
+double machine_copy(size_t bytes, double within)
 {
 	const size_t half = bytes / 2 + 1;
 	char *from = malloc(half), *to = malloc(half);
@@ -86,8 +86,11 @@ double machine_copy(size_t bytes)
 	}
 	// Small copies many times, so that the clock does not count.
 	const size_t times = half < 1 << 20 ? ((size_t) 1 << 20) / half : 1;
+	const double end = now() + within;
 	for (int i = 0; from != NULL && to != NULL && i < ROUNDS; i++) {
 		const double start = now();
+		if (i >= LEAST_ROUNDS && start >= end)
+			break;
 		for (size_t k = 0; k < times; k++) {
 			memcpy(to, from, half);
 			sink = to[k % half];

@@ -79,12 +79,14 @@ static const command self = {
 			"gpt128, gpt256: 4 blocks of that width, 4 heads, context 128, 256 letters; batch "
 			"16,\n"
 			"AdamW 3e-4.\n"
-			"limit_ms is the least time of a step: products at the speed of multiply-adds, all\n"
-			"else at that of a copy; share_of_limit is its part of the median, more than 1 where\n"
-			"convolutions need fewer multiplications than their definition; reorders are those\n"
-			"of weights for oneDNN in a step. Under mpirun -n N the replicas are those of N\n"
-			"processes, and there is no limit; overlap_us is how long it takes at most to hand a\n"
-			"gradient to the thread that exchanges it beside the backward pass, 0 without it.",
+			"limit_ms is the least time of a step: products (step_mflop) at the speed of\n"
+			"multiply-adds, all else (step_mb_moved) at that of a copy; share_of_limit is its\n"
+			"part of the median, more than 1 where convolutions need fewer multiplications than\n"
+			"their definition; reorders are those of weights for oneDNN in a step. Under mpirun\n"
+			"-n N the replicas are those of N processes, and there is no limit; overlap_us is "
+			"how\n"
+			"long it takes at most to hand a gradient to the thread that exchanges it beside the\n"
+			"backward pass, 0 without it.",
 	.n = sizeof options / sizeof options[0],
 	.options = options,
 };
@@ -299,6 +301,8 @@ static void say(bench *b)
 	if (b->workers > 1)
 		json_number("overlap_us", 1e6 * choir_strategy_overlap(b->strategy));
 	if (b->workers == 1) {
+		json_number("step_mflop", 1e-6 * b->limit.operations);
+		json_number("step_mb_moved", 1e-6 * b->limit.moved);
 		json_number("peak_gflops", 1e-9 * b->limit.flops);
 		json_number("copy_gb_per_s", 1e-9 * b->limit.copied);
 		json_number("limit_ms", 1e3 * b->limit.seconds);

@@ -97,6 +97,10 @@ class Model(Case):
                 self.assertEqual(self.weights(*model, "--replicas", "4", "--devices", devices), one,
                                  devices)
         self.assertNotEqual(self.weights(*GPT, "--dropout", "0.1"), self.weights(*GPT))
+        # One replica's batch is large enough to be cut into what two threads share.
+        alone, shared = (self.weights(*RESNET, "--batch", "64", "--epochs", "1", "--devices", "cpu:0",
+                                      "--cores", cores) for cores in ("1", "2"))
+        self.assertEqual(alone, shared)
 
     @not_in_every_suite
     def test_a_saved_residual_net_predicts_as_it_was_tested(self):

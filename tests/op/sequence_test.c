@@ -360,6 +360,39 @@ static void memory_runs_out(void **state)
 	}
 }
 
+// Bytes that attention needs beside its input, there and back.
+static double memory_of_attention(choir_dtype dtype, int64_t places)
+{
+	const choir_attention_options o = { .size = sizeof o, .heads = 4 };
+	const choir_device *d = choir_device_find("cpu:0");
+	choir_tensor *gradient;
+	given g;
+
+	given_open(&g, "cpu:0", 12);
+	choir_tensor *x = choir_cast(given_normal(&g, CHOIR_SHAPE(1, places, 3 * 16)), dtype);
+	const size_t before = chi_buffer_in_use(d);
+	chi_buffer_reset_peak(d);
+	choir_tape *tape = choir_tape_begin(g.frame);
+	choir_tensor *y = choir_sum(choir_self_attention(x, &o), CHOIR_ALL_AXES);
+	if (choir_tape_gradient(tape, y, 1, &x, &gradient) != CHOIR_OK)
+		fail_msg("%s", choir_error());
+	const double bytes = (double) (chi_buffer_peak(d) - before);
+	given_close(&g);
+	return bytes;
+}
+
+// Twice as many places: twice the memory, where all scores would be four times as much.
+static void memory_grows_with_the_places(void **state)
+{
+	(void) state;
+	for (int dtype = CHOIR_F32; dtype <= CHOIR_F64; dtype++) {
+		const double once = memory_of_attention((choir_dtype) dtype, 192);
+		const double twice = memory_of_attention((choir_dtype) dtype, 384);
+		if (!(once > 0 && twice < 2.5 * once))
+			fail_msg("192 places: %g bytes, 384 places: %g bytes", once, twice);
+	}
+}
+
 static void refused(void **state)
 {
 	given g;
@@ -423,6 +456,7 @@ int main(void)
 		cmocka_unit_test(onednn_gives_the_same),
 		cmocka_unit_test(bits_do_not_depend_on_threads),
 		cmocka_unit_test(memory_runs_out),
+		cmocka_unit_test(memory_grows_with_the_places),
 		cmocka_unit_test(refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,9 @@
 // variable.
 #include "train/problem.h"
 
+#include "choir/op.h"
+#include "choir/tape.h"
+
 #include "train/optimizer.h"
 
 #include <setjmp.h>
@@ -391,6 +394,97 @@ static void in_the_default_replica(void **state)
 	assert_int_equal(chi_atomic64_load(&j.optimizer->step), 5);
 }
 
+// A chain of products that begins with the first variable and in which one comes twice, with a
+// look in front of each at how many gradients this replica has handed over so far.
+enum { LINKS = 3, CHAINED = 3, CHAINS = 3 };
+static const int links[LINKS] = { 1, 2, 1 };
+typedef struct {
+	choir_optimizer *optimizer;
+	choir_variable *v[CHAINED];
+	struct {
+		int given, seen[LINKS];
+	} of[CHAINS]; // replicas
+} chain;
+
+typedef struct {
+	const int *given;
+	int *seen;
+} look;
+
+static choir_status pass(size_t n, const choir_buffer in[], choir_buffer *out, void *user)
+{
+	(void) n;
+	(void) user;
+	memcpy(out->data, in[0].data, 2 * sizeof(float));
+	return CHOIR_OK;
+}
+
+static choir_status look_on_the_way_back(size_t n, const choir_buffer in[],
+		const choir_buffer *out, const choir_buffer *dy, choir_buffer gradient[], void *user)
+{
+	const look *l = user;
+	(void) n;
+	(void) in;
+	(void) out;
+	*l->seen = *l->given;
+	memcpy(gradient[0].data, dy->data, 2 * sizeof(float));
+	return CHOIR_OK;
+}
+
+static void count_given(choir_replica *r, choir_variable *v, choir_tensor *gradient, void *user)
+{
+	chain *c = user;
+	(void) v;
+	(void) gradient;
+	c->of[choir_replica_id(r)].given++;
+}
+
+static choir_status go_down_the_chain(choir_replica *r, void *user)
+{
+	static const choir_custom_op op = {
+		.size = sizeof op, .forward = pass, .backward = look_on_the_way_back
+	};
+	chain *c = user;
+	const int id = choir_replica_id(r);
+	look looks[LINKS];
+	choir_tape *tape = choir_tape_begin(r->frame);
+	choir_tensor *read[CHAINED];
+
+	for (int i = 0; i < CHAINED; i++)
+		read[i] = choir_variable_read(c->v[i], r->frame);
+	choir_tensor *h = choir_scale(read[0], id + 1);
+	for (int i = 0; i < LINKS; i++) {
+		looks[i] = (look){ &c->of[id].given, &c->of[id].seen[i] };
+		h = choir_multiply(choir_custom(&op, &looks[i], 1, &h), read[links[i]]);
+	}
+	return choir_optimizer_minimize(c->optimizer, tape, choir_mean(h, CHOIR_ALL_AXES));
+}
+
+// Each gradient is handed over as soon as it is final, not at the end of the way back.
+static void handed_over_when_final(void **state)
+{
+	static const int expected[LINKS] = { 2, 1, 0 };
+	(void) state;
+	for (int i = 0; i < 3; i++) {
+		choir_strategy *s = mirrored(layouts[i], CHAINS);
+		chain c = { 0 };
+		CHOIR_SCOPE (s) {
+			for (int k = 0; k < CHAINED; k++)
+				c.v[k] = choir_variable_new((const char *[]){ "a", "b", "c" }[k], CHOIR_SHAPE(2),
+						CHOIR_OPTIONS(choir_variable_options, .initializer = CHOIR_ONES));
+			c.optimizer = choir_optimizer_new(CHOIR_SGD, NULL);
+		}
+		assert_int_equal(choir_strategy_watch_gradients(s, count_given, &c), CHOIR_OK);
+		if (choir_strategy_run(s, go_down_the_chain, &c, NULL, NULL) != CHOIR_OK)
+			fail_msg("%s", choir_error());
+		for (int id = 0; id < CHAINS; id++) {
+			assert_int_equal(c.of[id].given, CHAINED);
+			assert_memory_equal(c.of[id].seen, expected, sizeof expected);
+		}
+		choir_strategy_free(s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -403,6 +497,7 @@ int main(void)
 		cmocka_unit_test(several_updates_in_a_run),
 		cmocka_unit_test(many_and_large),
 		cmocka_unit_test(in_the_default_replica),
+		cmocka_unit_test(handed_over_when_final),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -252,13 +252,21 @@ options_result options_read(const command *c, int argc, char **argv, const char 
 
 // ---- Written down, and read back.
 
-// What is 0 or NULL is written as nothing.
-static size_t write_value(const option *o, char *to, size_t size)
+// The fewest digits that are read back as this number.
+static size_t write_number(double value, char *to, size_t size)
+{
+	int digits = 15;
+	while (digits < 17 && (snprintf(to, size, "%.*g", digits, value), strtod(to, NULL) != value))
+		digits++;
+	return (size_t) snprintf(to, size, "%.*g", digits, value);
+}
+
+size_t options_value(const option *o, char *to, size_t size)
 {
 	const char *const *text = o->to;
 	switch (o->kind) {
 	case OPTION_FLAG:
-		break;
+		return *(bool *) o->to ? coded_write("on", to, size) : 0;
 	case OPTION_TEXT:
 	case OPTION_CHOICE:
 		return *text == NULL ? 0 : coded_write(*text, to, size);
@@ -269,8 +277,7 @@ static size_t write_value(const option *o, char *to, size_t size)
 	case OPTION_SEED:
 		return (size_t) snprintf(to, size, "%llu", (unsigned long long) *(uint64_t *) o->to);
 	case OPTION_NUMBER:
-		return *(double *) o->to == 0 ? 0
-									  : (size_t) snprintf(to, size, "%.17g", *(double *) o->to);
+		return *(double *) o->to == 0 ? 0 : write_number(*(double *) o->to, to, size);
 	}
 	return 0;
 }
@@ -284,7 +291,7 @@ bool options_write(const command *c, const char *prefix, char *text, size_t size
 		if (!o->recorded)
 			continue;
 		end += (size_t) snprintf(text + at, size - at, "%s/%s=", prefix, o->name + 2);
-		const size_t written = end < size ? write_value(o, text + end, size - end) : 0;
+		const size_t written = end < size ? options_value(o, text + end, size - end) : 0;
 		if (end + written + 1 >= size)
 			return false;
 		if (written == 0)

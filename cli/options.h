@@ -28,6 +28,7 @@ typedef struct {
 	int64_t least, most; // of OPTION_INTEGER; most 0: as large as they come
 	const char *const *choices; // of OPTION_CHOICE, ending in NULL
 	bool recorded; // options_write writes it; no flag
+	bool own; // each of several workers may have another
 } option;
 
 typedef struct {
@@ -47,6 +48,9 @@ typedef enum { OPTIONS_GIVEN, OPTIONS_HELP, OPTIONS_WRONG } options_result;
 // OPTIONS_WRONG: what is wrong was said on standard error.
 options_result options_read(const command *c, int argc, char **argv, const char *operands[]);
 
+// What an option is now, in ASCII; nothing for what is 0, NULL or off. Returns the length;
+// size or more: there is no room for it.
+size_t options_value(const option *o, char *to, size_t size);
 // What the recorded options are now, as lines of PREFIX/NAME=VALUE that have no byte but those of
 // ASCII; none for those that are 0 or NULL. False: they need more than size bytes.
 bool options_write(const command *c, const char *prefix, char *text, size_t size);

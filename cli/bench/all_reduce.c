@@ -1,6 +1,7 @@
 // choir bench all-reduce: sums between replicas, each of which has just written what it gives.
 // Before and after, the read bandwidth of all replicas together is measured in the same process,
 // since nothing can sum faster than it can read.
+#include "agree.h"
 #include "bench/bench.h"
 #include "report.h"
 
@@ -35,7 +36,7 @@ static const char *const shapes[] = { "resnet50", "gpt2", NULL };
 static const option options[] = {
 	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
 		.least = 1, .most = MOST_REPLICAS, .help = "(2)" },
-	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices,
+	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices, .own = true,
 		.help = "that carry them (a cpu for each, at most one a core)" },
 	{ .name = "--most", .value = "BYTES", .kind = OPTION_INTEGER, .to = &given.most,
 		.least = LEAST_BYTES, .most = 1 << 30, .help = "the largest buffer (67108864)" },
@@ -325,7 +326,7 @@ int bench_all_reduce_main(int argc, char **argv)
 	choir_cluster *c = choir_cluster_new(NULL);
 	if (c == NULL)
 		return failed(&self);
-	choir_strategy *s = make_strategy(c);
+	choir_strategy *s = options_agree(&self, c) == CHOIR_OK ? make_strategy(c) : NULL;
 	const int code = s != NULL && measure(s, &b) == CHOIR_OK ? EXIT_OK : failed(&self);
 	choir_strategy_free(s);
 	choir_cluster_free(c);

@@ -1,6 +1,7 @@
 // choir bench train: the training steps of fixed cases on random data that lies in memory, so
 // that other libraries can be measured on the same work (tools/bench-peers): five steps to warm
 // up, then groups of three, of which the median and the fastest are said.
+#include "agree.h"
 #include "bench/bench.h"
 #include "bench/save.h"
 #include "bench/breakdown.h"
@@ -48,10 +49,10 @@ static const option options[] = {
 		.choices = cases, .help = "one of those above (mlp128)" },
 	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
 		.least = 1, .most = 1 << 10, .help = "the case's batch is split over them (2)" },
-	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices,
+	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices, .own = true,
 		.help = "that carry them (a cpu for each, at most one a core)" },
 	{ .name = "--cores", .value = "N", .kind = OPTION_INTEGER, .to = &given.cores, .least = 1,
-		.most = 1 << 10, .help = "that share the work of a device (1)" },
+		.most = 1 << 10, .own = true, .help = "that share the work of a device (1)" },
 	{ .name = "--seconds", .value = "S", .kind = OPTION_NUMBER, .to = &given.seconds,
 		.help = "to measure (5)" },
 	{ .name = "--save", .value = "DIR", .kind = OPTION_TEXT, .to = &given.save,
@@ -203,6 +204,7 @@ static choir_status prepare(bench *b)
 	b->cluster = choir_cluster_new(NULL);
 	if (b->cluster == NULL)
 		return choir_error_status();
+	CHOIR_TRY(options_agree(&self, b->cluster));
 	b->workers = choir_cluster_workers(b->cluster);
 	if (b->workers > 1 && given.breakdown)
 		return choir_fail(

@@ -1,5 +1,6 @@
 // Trainings over several workers: a command that a launcher has started several times is as many
-// workers, with no other option. All of them do the same; one speaks and writes.
+// workers. All of them do the same, which they make sure of first; one speaks and writes.
+#include "agree.h"
 #include "train/training.h"
 
 #include <stdio.h>
@@ -28,6 +29,7 @@ choir_status train_open_cluster(training *t)
 		return choir_error_status();
 	if (is_alone(t))
 		return CHOIR_OK;
+	CHOIR_TRY(options_agree(&train_command, t->cluster));
 	CHOIR_TRY(check_options(t->given));
 	if (!choir_cluster_is_chief(t->cluster) && freopen("/dev/null", "w", stdout) == NULL)
 		return choir_fail(CHOIR_IO, "/dev/null cannot be opened");

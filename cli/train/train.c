@@ -75,10 +75,10 @@ static const option options[] = {
 		.help = "parameter_server: updates without locks" },
 	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
 		.least = 1, .most = 1 << 16, .help = "(one for each device named; else 1)" },
-	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices,
+	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices, .own = true,
 		.help = "that carry them: cpu:0,cpu:1 (a cpu for each replica,\nat most one a core)" },
 	{ .name = "--cores", .value = "N", .kind = OPTION_INTEGER, .to = &given.cores, .least = 1,
-		.most = 1 << 10, .help = "that share the work of a device (1)" },
+		.most = 1 << 10, .own = true, .help = "that share the work of a device (1)" },
 	{ .name = "--lowest-instruction-set", .kind = OPTION_FLAG, .to = &given.lowest_set,
 		.help = "under mpirun: where processors differ, all use what\nall have" },
 	{ .name = "--epochs", .value = "E", .kind = OPTION_INTEGER, .to = &given.epochs, .least = 1,
@@ -151,7 +151,8 @@ const command train_command = {
 			 "it was not trained on, and says its accuracy, or bits per byte, and a hash of\n"
 			 "its weights. The weights depend on the data, the seed, the replicas and the\n"
 			 "batch, and not on the devices; with --workers also on who comes first. Started by\n"
-			 "mpirun -n N, N processes share the replicas, to the same weights.",
+			 "mpirun -n N, N processes share the replicas, to the same weights; all of them need\n"
+			 "the same options, but for --devices and --cores.",
 	.n = sizeof options / sizeof options[0],
 	.options = options,
 };

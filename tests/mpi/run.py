@@ -54,6 +54,14 @@ def start(workers, *command, **more):
     return done.returncode, done.stdout + done.stderr
 
 
+def each(*lines):
+    """The line that starts a worker with each of these."""
+    words = launcher()
+    for i, line in enumerate(lines):
+        words += [*([":"] if i > 0 else []), "-n", "1", *line]
+    return words
+
+
 def need(good, line, said):
     if not good:
         sys.exit(f"{line}: {said}")
@@ -156,7 +164,7 @@ def known(said):
 def mixed(*options):
     """(exit status, what it said) of two workers, of which the second has no more than x86-64."""
     line = [CHOIR, "train", *SHORT, *options]
-    return start(0, *launcher(), "-n", "1", *line, ":", "-n", "1", "env", "CHOIR_INSTRUCTION_SET=x86-64", *line)
+    return start(0, *each(line, ["env", "CHOIR_INSTRUCTION_SET=x86-64", *line]))
 
 
 def instructions():
@@ -201,6 +209,26 @@ def train():
               "all-reduce", "--operations", "ring")
     must_fail("another strategy", 2, ["several were started"], CHOIR, "train", "--data", "digits",
               "--strategy", "central_storage")
+    if MPI == MPIS[-1]:  # no MPI changes that
+        refused_options()
+
+
+def refused_options():
+    """Workers with other options are refused before anything is read, by the first that differs."""
+    train = [CHOIR, "train", "--data", "no-such", "--model", "gpt", "--dropout", "0.1", "--epochs", "2", "--json"]
+    steps = [CHOIR, "bench", "train", "--case", "mlp128"]
+    sums = [CHOIR, "bench", "all-reduce"]
+    for words, *lines in (
+            ('worker 2 (|) differs: --dropout is "0.5", but "0.1" at worker 0 (', train,
+             [*train, "--devices", "cpu:0", "--cores", "2"], [*train, "--epochs", "3", "--dropout", "0.5"]),
+            ('worker 1 (|) differs: --checkpoint is not given, but "a b" at worker 0 (',
+             [*train, "--checkpoint", "a b"], train),
+            ('worker 1 (|) differs: --json is "on", but not given at worker 0 (', steps, [*steps, "--json"]),
+            ('worker 1 (|) differs: --most is "8192", but "67108864" at worker 0 (', sums, [*sums, "--most", "8192"])):
+        status, said = start(0, *each(*lines))
+        need(status != 0 and "no-such" not in said, f"{words}: exit {status}", said)
+        for word in words.split("|"):
+            need(word in said, f"no '{word}'", said)
 
 
 LONG = ("--data", "digits:600", "--model", "mlp", "--widths", "16", "--batch", "30", "--epochs", "12",

@@ -35,6 +35,19 @@ function(choir_mpi_kind includes kind)
 	endforeach()
 endfunction()
 
+# How a library of mpi.c is compiled and linked.
+function(choir_mpi_library target kind)
+	choir_compile_options(${target})
+	# MPICH declares statuses that are to be ignored as arrays that are not empty.
+	target_compile_options(${target} PRIVATE $<$<C_COMPILER_ID:GNU>:-Wno-stringop-overflow>)
+	choir_link_options(${target})
+	target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/include)
+	target_include_directories(${target} SYSTEM PRIVATE ${choir_mpi_includes_${kind}})
+	target_link_libraries(${target} PRIVATE ${choir_mpi_links_${kind}})
+	set_target_properties(${target} PROPERTIES C_VISIBILITY_PRESET hidden
+		POSITION_INDEPENDENT_CODE ON)
+endfunction()
+
 set(choir_mpis)
 foreach(name IN LISTS CHOIR_MPI_COMPILERS)
 	find_program(choir_mpicc ${name} NO_CACHE)
@@ -47,16 +60,8 @@ foreach(name IN LISTS CHOIR_MPI_COMPILERS)
 			set(choir_mpi_includes_${kind} ${includes})
 			set(choir_mpi_links_${kind} ${links})
 			add_library(choir_mpi_${kind} MODULE ${PROJECT_SOURCE_DIR}/mpi/mpi.c)
-			choir_compile_options(choir_mpi_${kind})
-			# MPICH declares statuses that are to be ignored as arrays that are not empty.
-			target_compile_options(choir_mpi_${kind} PRIVATE
-				$<$<C_COMPILER_ID:GNU>:-Wno-stringop-overflow>)
-			choir_link_options(choir_mpi_${kind})
-			target_include_directories(choir_mpi_${kind} PRIVATE ${PROJECT_SOURCE_DIR}/include)
-			target_include_directories(choir_mpi_${kind} SYSTEM PRIVATE ${includes})
-			target_link_libraries(choir_mpi_${kind} PRIVATE ${links})
-			set_target_properties(choir_mpi_${kind} PROPERTIES OUTPUT_NAME choir-mpi-${kind}
-				C_VISIBILITY_PRESET hidden POSITION_INDEPENDENT_CODE ON)
+			choir_mpi_library(choir_mpi_${kind} ${kind})
+			set_target_properties(choir_mpi_${kind} PROPERTIES OUTPUT_NAME choir-mpi-${kind})
 		endif()
 	endif()
 	unset(choir_mpicc)

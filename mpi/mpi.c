@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// One call of MPI carries at most so many bytes (counts are int).
+// One call of MPI carries at most so many bytes (counts are int). At least a page: only the frames
+// of messages, which are shorter, are received into more room than they fill.
 #ifndef CHOIR_MPI_CHUNK
 #define CHOIR_MPI_CHUNK ((size_t) 1 << 30)
 #endif

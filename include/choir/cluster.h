@@ -53,7 +53,7 @@ typedef struct choir_cluster_options {
 // CHOIR_INVALID: options or variables that contradict each other or themselves, malformed JSON
 // with its position; CHOIR_NOT_FOUND: no such transport, no MPI; CHOIR_UNSUPPORTED: the task ps,
 // an MPI whose thread level is too low, lowest_instruction_set where workers have none in
-// common; CHOIR_STATE: MPI was ended, workers of different versions, programs, settings or
+// common; CHOIR_STATE: MPI was ended, workers of different builds, programs, settings or
 // instruction sets (the text names which), an instruction set that is to be lowered after the
 // first operation; CHOIR_TIMEOUT, CHOIR_PEER_LOST: not all came.
 choir_cluster *choir_cluster_new(const choir_cluster_options *o);

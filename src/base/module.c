@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 static chi_module *open_module(const char *path, int symbols)
@@ -39,21 +40,41 @@ bool chi_module_find(const char *name, void (**function)(void))
 	return found != NULL;
 }
 
-const char *chi_module_folder(char *out, size_t size)
+static bool find_own(Dl_info *info)
 {
-	Dl_info info;
 	int (*own)(void) = choir_version;
 	void *address;
 	memcpy(&address, &own, sizeof address);
+	return dladdr(address, info) != 0;
+}
+
+// The program's headers lie where it was loaded.
+bool chi_module_is_program(void)
+{
+	Dl_info own, program;
+	const unsigned long headers = getauxval(AT_PHDR);
+	void *address = NULL;
+	memcpy(&address, &headers, sizeof address);
+	return !find_own(&own) || dladdr(address, &program) == 0 || own.dli_fbase == program.dli_fbase;
+}
+
+const char *chi_module_file(char *out, size_t size)
+{
+	Dl_info info;
 	out[0] = '\0';
-	const bool known = dladdr(address, &info) != 0 && info.dli_fname != NULL;
 	// Linked into a program, it is known by the name that the program was started with.
-	if (known && strchr(info.dli_fname, '/') != NULL) {
-		snprintf(out, size, "%s", info.dli_fname);
-	} else {
+	if (chi_module_is_program()) {
 		const ssize_t length = readlink("/proc/self/exe", out, size - 1);
 		out[length > 0 ? length : 0] = '\0';
+	} else if (find_own(&info) && info.dli_fname != NULL) {
+		snprintf(out, size, "%s", info.dli_fname);
 	}
+	return out;
+}
+
+const char *chi_module_folder(char *out, size_t size)
+{
+	chi_module_file(out, size);
 	char *slash = strrchr(out, '/');
 	*(slash != NULL ? slash : out) = '\0';
 	return out;

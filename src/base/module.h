@@ -16,6 +16,8 @@ chi_module *chi_module_open_alone(const char *path);
 void *chi_module_symbol(chi_module *m, const char *name); // NULL: it has none
 // A function that the program has, whoever brought it; false: it has none. Copied to *function.
 bool chi_module_find(const char *name, void (**function)(void));
-// The folder of the file that Choir itself is in, a library or the program, with no slash behind
-// it; "": nobody knows.
+// The file that Choir itself is in, a library or the program; "": nobody knows. Its folder, with
+// no slash behind it. Whether it is the program.
+const char *chi_module_file(char *out, size_t size);
 const char *chi_module_folder(char *out, size_t size);
+bool chi_module_is_program(void);

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/crc32c.h"
 #include "base/file.h"
+#include "base/module.h"
 #include "base/options.h"
 #include "choir/library.h"
 #include "cluster/mpi.h"
@@ -21,13 +22,13 @@ static choir_status take_options(const choir_cluster_options *o, choir_cluster_o
 	return CHOIR_OK;
 }
 
-// The checksum of the program's file; "unknown" where it cannot be read.
-static void program_fact(chi_fact *fact)
+// The checksum of a file; "unknown" where it cannot be read.
+static void file_fact(chi_fact *fact, const char *name, const char *path)
 {
 	enum { STEP = 1 << 20 };
 	chi_error kept;
 	chi_error_save(&kept);
-	chi_file *f = chi_file_open("/proc/self/exe");
+	chi_file *f = chi_file_open(path);
 	unsigned char *block = chi_alloc(STEP);
 	uint32_t crc = 0;
 	uint64_t at = 0;
@@ -37,13 +38,24 @@ static void program_fact(chi_fact *fact)
 		at += got;
 	}
 	if (f != NULL && at == chi_file_size(f))
-		chi_fact_set(fact, "program", "a file of %llu bytes, CRC-32C %08x",
-				(unsigned long long) at, (unsigned) crc);
+		chi_fact_set(fact, name, "a file of %llu bytes, CRC-32C %08x", (unsigned long long) at,
+				(unsigned) crc);
 	else
-		chi_fact_set(fact, "program", "unknown");
+		chi_fact_set(fact, name, "unknown");
 	chi_free(block);
 	chi_file_close(f);
 	chi_error_restore(&kept);
+}
+
+// The build of Choir: of the same version there are many. In the program's file it is compared
+// with that, unless the program says by itself what it is.
+static void library_fact(chi_fact *fact)
+{
+	char path[4096];
+	if (chi_module_is_program())
+		chi_fact_set(fact, "libchoir", "in the program");
+	else
+		file_fact(fact, "libchoir", chi_module_file(path, sizeof path));
 }
 
 static const char *setting(const char *name)
@@ -52,11 +64,17 @@ static const char *setting(const char *name)
 	return value == NULL ? "" : value;
 }
 
+static const char *kernels(void)
+{
+	const char *asked = setting("CHOIR_KERNELS");
+	return asked[0] == '\0' ? "all" : asked;
+}
+
 // Plain kernels give the same bits on every instruction set.
 static choir_status agree_on_set(choir_cluster *c, bool lowest)
 {
 	chi_cpu_set set;
-	if (strcmp(setting("CHOIR_KERNELS"), "plain") == 0)
+	if (strcmp(kernels(), "plain") == 0)
 		return CHOIR_OK;
 	CHOIR_TRY(chi_cluster_agree_on_set(c, choir_instruction_set(), lowest, &set));
 	return chi_cpu_lower(set);
@@ -64,19 +82,20 @@ static choir_status agree_on_set(choir_cluster *c, bool lowest)
 
 static choir_status agree(choir_cluster *c, const choir_cluster_options *o)
 {
-	chi_fact facts[5];
+	chi_fact facts[6];
 	CHOIR_TRY(chi_cpu_check());
 	chi_fact_set(&facts[0], "library version", "%d.%d.%d", choir_version() / 10000,
 			choir_version() / 100 % 100, choir_version() % 100);
-	chi_fact_set(&facts[1], "CHOIR_KERNELS", "%s", setting("CHOIR_KERNELS"));
+	chi_fact_set(&facts[1], "CHOIR_KERNELS", "%s", kernels());
 	chi_fact_set(
 			&facts[2], ".lowest_instruction_set", "%d", o->lowest_instruction_set == CHOIR_ON);
 	chi_fact_set(&facts[3], "ONEDNN_MAX_CPU_ISA", "%s", setting("ONEDNN_MAX_CPU_ISA"));
+	library_fact(&facts[4]);
 	if (o->program != NULL)
-		chi_fact_set(&facts[4], "program", "%s", o->program);
+		chi_fact_set(&facts[5], "program", "%s", o->program);
 	else
-		program_fact(&facts[4]);
-	CHOIR_TRY(chi_cluster_agree(c, facts, 5));
+		file_fact(&facts[5], "program", "/proc/self/exe");
+	CHOIR_TRY(chi_cluster_agree(c, facts, 6));
 	return agree_on_set(c, o->lowest_instruction_set == CHOIR_ON);
 }
 

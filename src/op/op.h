@@ -120,5 +120,10 @@ void chi_register_fma_kernels(void);
 // the process has used it already.
 choir_status chi_limit_onednn(void);
 void chi_register_onednn_kernels(void);
+// The library that calculates beside Choir's own kernels, as text that is the same for the same
+// code: "oneDNN 2.7.2 (1a9f2b)", or "none". Its bits change with its version.
+enum { CHI_KERNEL_LIBRARY = 64 };
+const char *chi_kernel_library(char text[CHI_KERNEL_LIBRARY]);
+const char *chi_onednn_version(char text[CHI_KERNEL_LIBRARY]);
 void chi_register_winograd_kernels(void);
 void chi_register_far_kernels(void);

@@ -154,6 +154,17 @@ static choir_status add_built_in(void)
 	return choir_fail(CHOIR_NO_MEMORY, "out of memory: the table of kernels");
 }
 
+const char *chi_kernel_library(char text[CHI_KERNEL_LIBRARY])
+{
+	text[0] = '\0';
+#ifdef CHI_HAS_ONEDNN
+	const char *which = getenv("CHOIR_KERNELS");
+	if (which == NULL || !same(which, "plain"))
+		return chi_onednn_version(text);
+#endif
+	return "none";
+}
+
 static choir_status get_ready(void)
 {
 	if (chi_atomic32_load(&registry.ready))

@@ -18,8 +18,10 @@ static choir_status agree_on_options(const choir_strategy *s)
 	const choir_strategy_options *o = &s->options;
 	const choir_communication_options *by = &s->communication;
 	static const char *const toggles[] = { "default", "on", "off" };
-	chi_fact facts[7];
+	char library[CHI_KERNEL_LIBRARY];
+	chi_fact facts[8];
 	int n = 0;
+	chi_fact_set(&facts[n++], "its kernels' library", "%s", chi_kernel_library(library));
 	chi_fact_set(&facts[n++], "the strategy", "%s", s->kind);
 	chi_fact_set(&facts[n++], "its .replicas", "%d", o->replicas);
 	chi_fact_set(&facts[n++], "its .seed", "%" PRIu64, o->seed);

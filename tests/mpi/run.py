@@ -72,8 +72,11 @@ def suite(workers):
     need(status == 0, f"{workers} workers: exit {status}", said)
 
 
+AT_ONCE = {"OMPI_MCA_odls_base_sigkill_timeout": "0"}  # else Open MPI gives a failed job's others a second
+
+
 def must_fail(line, workers, words, *command, **more):
-    status, said = start(workers, *command, **more)
+    status, said = start(workers, *command, **AT_ONCE, **more)
     need(status != 0, f"{line}: exit 0", said)
     for word in words:
         need(word in said, f"{line}: no '{word}'", said)
@@ -84,6 +87,21 @@ def config(workers, index):
                        "task": {"type": "worker", "index": index}})
 
 
+def roles():
+    """Two workers whose tasks are in the environment, of each its own."""
+    tasks = [json.dumps({"cluster": {"chief": ["a:1"], "worker": ["b:1"]}, "task": {"type": name, "index": 0}})
+             for name in ("chief", "worker")]
+    settings = [(f"TF_CONFIG={tasks[i]}", f"RANK={i}", f"WORLD_SIZE={2 - i}", f"LOCAL_RANK={i}") for i in range(2)]
+    settings[1] += ("CHOIR_KERNELS=all",)  # which it is without being told
+    status, said = start(0, *each(*(["env", *setting, WORKER] for setting in settings)))
+    need(status == 0, f"chief and worker: exit {status}", said)
+    for words in ("worker 0 of 2, chief 0, ", "worker 1 of 2, worker 0, "):
+        need(words in said, f"no '{words}'", said)
+    lines = [["env", f"RANK={i}", "WORLD_SIZE=2", f"LOCAL_RANK={i}", WORKER] for i in range(2)]
+    status, said = start(0, *each(*lines))
+    need(status == 0 and "worker 1 of 2, worker 1, " in said, f"of torchrun's variables: exit {status}", said)
+
+
 def launch():
     status, said = start(2, WORKER, CHOIR_MPI="")  # the launcher's MPI
     need(status == 0, f"two workers: exit {status}", said)
@@ -91,8 +109,10 @@ def launch():
     for i in range(2):
         need(f"worker {i} of 2, worker {i}, mpi: {name}" in said, f"worker {i}", said)
     need("MPI_THREAD_" in said, "the thread level", said)
-    status, said = start(2, WORKER, CHOIR_MPI=f"{BUILD}/libchoir-mpi-{MPI}.so")
-    need(status == 0, "by its path", said)
+    parts = f"{os.path.dirname(WORKER)}/libmpi_parts_{MPI}.so"
+    status, said = start(2, SUITE, "bytes arrive", CHOIR_MPI=parts)
+    need(status == 0, "in parts of 4096 bytes, by its path", said)
+    roles()
     status, said = start(2, SUITE, "wrong hosts")
     need(status == 0, "hosts that are wrong", said)
     status, said = start(2, SUITE, "late")
@@ -111,19 +131,49 @@ def launch():
     must_fail("no such library", 2, ["no-such.so"], WORKER, CHOIR_MPI=f"{BUILD}/no-such.so")
     must_fail("MPI twice", 2, ["MPI was ended in this process"], WORKER, "again")
     must_fail("one dies", 2, [], WORKER, "die")
-    status, said = start(2, WORKER, "exit")  # whatever the launcher thinks of it, it is over
+    status, said = start(2, WORKER, "exit", **AT_ONCE)  # whatever the launcher thinks of it, it is over
     need("worker 0 of 2, worker 0" not in said, "one exits early, the other is content", said)
     must_fail("no MPI", 2, ["no libchoir-mpi for ", "set CHOIR_MPI to the path of one"], WORKER,
               CHOIR_MPI="", LD_LIBRARY_PATH="")
     if MPI == "openmpi":  # MPICH knows no slots
         must_fail("more than slots", 0, ["There are not enough slots"], "mpirun.openmpi", "--host", "localhost:1",
                   "-n", "2", WORKER)
+    if MPI == MPIS[-1]:  # no MPI changes that
+        differing()
     for other in MPIS:
         if other != MPI:
             must_fail("two MPIs", 2, [f"{other} was asked for, but this program has {MPI} in it"], SUITE, "bytes",
                       CHOIR_MPI=other)
             must_fail("the wrong MPI", 2, ["has started 2 processes", "finds 1", f"CHOIR_MPI={MPI}"],
                       WORKER, CHOIR_MPI=other)
+
+
+def differing():
+    """What must be the same of the processes: builds of the program, of Choir and of oneDNN, and settings."""
+    folder = os.path.dirname(WORKER)
+    shared, onednn = f"{folder}/mpi_worker_shared", f"{folder}/libmpi_other_onednn.so"
+    library = os.path.realpath(f"{BUILD}/libchoir.so.0")
+    train = [CHOIR, "train", *SHORT]
+    with tempfile.TemporaryDirectory() as other:
+        for path, name in ((WORKER, "program"), (library, "libchoir.so.0")):
+            shutil.copy(path, f"{other}/{name}")
+            with open(f"{other}/{name}", "ab") as file:
+                file.write(b"\0")
+        size, longer = os.path.getsize(library), os.path.getsize(library) + 1
+        for words, *lines in (
+                ("program is \"a file of |, CRC-32C ", [WORKER], [f"{other}/program"]),
+                (f"libchoir is \"a file of {longer} bytes, CRC-32C |, but \"a file of {size} bytes", [shared],
+                 ["env", f"LD_LIBRARY_PATH={other}", shared]),
+                ('CHOIR_KERNELS is "plain", but "all"', [WORKER], ["env", "CHOIR_KERNELS=plain", WORKER]),
+                ('ONEDNN_MAX_CPU_ISA is "AVX", but ""', [WORKER], ["env", "ONEDNN_MAX_CPU_ISA=AVX", WORKER]),
+                ('.lowest_instruction_set is "1", but "0"', train, [*train, "--lowest-instruction-set"]),
+                ('library is "oneDNN 9.8.7 (654)", but "oneDNN ', train, ["env", f"LD_PRELOAD={onednn}", *train])):
+            if "9.8.7" in words and not os.path.exists(onednn):
+                continue
+            status, said = start(0, *each(*lines), CHOIR_MPI=f"{BUILD}/libchoir-mpi-{MPI}.so")
+            need(status != 0, f"{words}: exit 0", said)
+            for word in ("worker 1 (", *words.split("|")):
+                need(word in said, f"no '{word}'", said)
 
 
 def host():

@@ -13,6 +13,7 @@
 
 #include <oneapi/dnnl/dnnl.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 #if DNNL_VERSION_MAJOR >= 3
 typedef dnnl_memory_desc_t layout; // to be destroyed
@@ -81,6 +82,14 @@ choir_status chi_limit_onednn(void)
 			"instruction set: \"%s\" is needed, but this process has used oneDNN already, which "
 			"took all that the processor has",
 			chi_cpu_set_name(set));
+}
+
+const char *chi_onednn_version(char text[CHI_KERNEL_LIBRARY])
+{
+	const dnnl_version_t *v = dnnl_version();
+	snprintf(text, CHI_KERNEL_LIBRARY, "oneDNN %d.%d.%d (%.12s)", v->major, v->minor, v->patch,
+			v->hash != NULL ? v->hash : "");
+	return text;
 }
 
 // OpenMP, if oneDNN brought it.

@@ -249,7 +249,7 @@ choir_status chi_dataset_read(choir_dataset *d, void *const column[], int64_t wa
 	}
 	if (d->ended)
 		return CHOIR_END;
-	if (chi_atomic32_load(&d->cancelled))
+	if (chi_dataset_is_cancelled(d))
 		return choir_fail(CHOIR_CANCELLED, "%s: cancelled", d->step->name);
 	choir_status status =
 			d->random ? read_random(d, column, want, got) : d->step->read(d, column, want, got);
@@ -304,13 +304,40 @@ choir_status chi_dataset_next(choir_dataset *d, chi_element *e)
 	return chi_dataset_read(d, e->column, unit, &e->examples);
 }
 
-void chi_dataset_cancel(choir_dataset *d)
+// Counted, since a step that ends a cancel of its own must not end that of who reads it.
+static void add_cancels(choir_dataset *d, uint32_t by)
 {
 	if (!d)
 		return;
-	chi_atomic32_store(&d->cancelled, 1);
-	chi_dataset_cancel(d->from[0]);
-	chi_dataset_cancel(d->from[1]);
+	chi_atomic32_add(&d->cancelled, by);
+	add_cancels(d->from[0], by);
+	add_cancels(d->from[1], by);
+}
+
+void chi_dataset_cancel(choir_dataset *d)
+{
+	add_cancels(d, 1);
+}
+
+void chi_dataset_uncancel(choir_dataset *d)
+{
+	add_cancels(d, UINT32_MAX); // one less
+}
+
+bool chi_dataset_is_cancelled(const choir_dataset *d)
+{
+	while (d && chi_atomic32_load(&d->cancelled) == 0)
+		d = d->outer;
+	return d != NULL;
+}
+
+void chi_dataset_set_outer(choir_dataset *d, choir_dataset *outer)
+{
+	if (!d)
+		return;
+	d->outer = outer;
+	chi_dataset_set_outer(d->from[0], outer);
+	chi_dataset_set_outer(d->from[1], outer);
 }
 
 const void *chi_dataset_peek(choir_dataset *d, size_t column, int64_t first, int64_t count)

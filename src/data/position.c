@@ -18,7 +18,6 @@ choir_status chi_seek_from(choir_dataset *d, int64_t elements)
 
 choir_status chi_dataset_begin(choir_dataset *d, int64_t pass)
 {
-	chi_atomic32_store(&d->cancelled, 0);
 	d->ended = d->failed = false;
 	d->position = 0;
 	d->pass = pass;

@@ -80,7 +80,8 @@ struct choir_dataset {
 	int64_t files; // of a source with shard_files
 	bool shuffles; // a shuffle step
 	bool hint; // a shard step whose count and index a distribution gives
-	chi_atomic32 cancelled; // set by another thread: reading stops at the next block
+	chi_atomic32 cancelled; // by so many other threads: reading stops at the next block
+	choir_dataset *outer; // the step that reads this chain without having it in from; NULL: none
 	chi_atomic64 dropped, skipped; // a source: rows without a value, and wrong ones, of this pass
 	chi_atomic64 delivered; // a source with marks: elements of this pass
 	char *names; // owned by a source: the memory of the columns' names
@@ -144,9 +145,15 @@ choir_status chi_dataset_read(choir_dataset *d, void *const column[], int64_t wa
 choir_status chi_dataset_fill(choir_dataset *d, void *const column[], int64_t want, int64_t *got);
 // Skips up to so many elements; *got says how many there were.
 choir_status chi_dataset_drop(choir_dataset *d, int64_t elements, int64_t *got);
-// Makes reads of d and all its sources give CHOIR_CANCELLED until they are rewound. Threads:
-// any.
+// Makes reads of d and all its sources, and of chains that these have open, give CHOIR_CANCELLED,
+// also behind a begin, which a step may do of its own on the thread that is to stop. Threads: any.
 void chi_dataset_cancel(choir_dataset *d);
+// Takes back one cancel, once nobody reads. What has met it needs a begin.
+void chi_dataset_uncancel(choir_dataset *d);
+bool chi_dataset_is_cancelled(const choir_dataset *d);
+// Says that outer, which stays for as long as d does, reads d and all its sources: what cancels
+// outer cancels them.
+void chi_dataset_set_outer(choir_dataset *d, choir_dataset *outer);
 // Copies examples of the columns that to wants.
 choir_status chi_columns_copy(
 		const choir_dataset *d, void *const to[], void *const from[], int64_t examples);

@@ -186,11 +186,14 @@ chi_ahead *chi_ahead_new(choir_distributed_dataset *data, int steps, bool togeth
 static bool halt(chi_ahead *a)
 {
 	a->running = a->ended = false;
-	for (int i = 0; a->busy && i < a->data->feeds; i++)
+	const bool cancels = a->busy;
+	for (int i = 0; cancels && i < a->data->feeds; i++)
 		chi_dataset_cancel(a->data->feed[i].data);
 	chi_cond_broadcast(&a->changed);
 	while (a->busy)
 		chi_cond_wait(&a->changed, &a->mutex, HUGE_VAL);
+	for (int i = 0; cancels && i < a->data->feeds; i++)
+		chi_dataset_uncancel(a->data->feed[i].data);
 	const bool next = a->next;
 	a->oldest = a->filled = 0;
 	a->next = false;

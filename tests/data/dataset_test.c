@@ -207,6 +207,14 @@ static void a_cancelled_chain_stops_and_can_be_rewound(void **state)
 	choir_dataset *d = choir_dataset_batch(choir_dataset_take(numbers_as_stream(10), 5), 2);
 	chi_dataset_cancel(d);
 	assert_next_fails(d, CHOIR_CANCELLED, "cancelled");
+	// A begin is none of whoever cancelled: repeat begins its source on the thread that reads.
+	assert_int_equal(chi_dataset_rewind(d), CHOIR_OK);
+	assert_next_fails(d, CHOIR_CANCELLED, "cancelled");
+	chi_dataset_cancel(d->from[0]); // by a second one
+	chi_dataset_uncancel(d);
+	assert_int_equal(chi_dataset_rewind(d), CHOIR_OK);
+	assert_next_fails(d, CHOIR_CANCELLED, "take: cancelled");
+	chi_dataset_uncancel(d->from[0]);
 	assert_int_equal(chi_dataset_rewind(d), CHOIR_OK);
 	assert_numbers(d, NUMBERS(0, 1, 2, 3, 4));
 	choir_dataset_free(d);

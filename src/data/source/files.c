@@ -122,6 +122,7 @@ static choir_status open_file_at(files_source *s)
 		s->later = open_file(s->files, s->at, s->fn, s->user);
 		if (!s->later)
 			return choir_error_status();
+		chi_dataset_set_outer(s->later, &s->base);
 		CHOIR_TRY(check_same(s, s->later, path));
 	}
 	CHOIR_TRY(chi_dataset_begin(current(s), s->base.pass));

@@ -178,7 +178,7 @@ static choir_status wait_for_example(queue_source *s)
 			return CHOIR_END;
 		if (q->given_up)
 			return choir_fail(CHOIR_STATE, "queue dataset: the queue was freed, but not closed");
-		if (chi_atomic32_load(&s->base.cancelled))
+		if (chi_dataset_is_cancelled(&s->base))
 			return choir_fail(CHOIR_CANCELLED, "queue dataset: cancelled");
 		if (chi_clock_now() >= deadline)
 			return choir_fail(CHOIR_TIMEOUT,

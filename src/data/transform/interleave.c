@@ -74,6 +74,7 @@ static choir_status open_next(interleave *v)
 		inner = choir_dataset_prefetch(inner, (int) (2 * chi_block_examples(&v->base)));
 	if (!inner)
 		return choir_error_status();
+	chi_dataset_set_outer(inner, &v->base);
 	v->open[v->place] = (opened){ .dataset = inner };
 	v->made++;
 	return chi_dataset_begin(inner, v->base.pass);

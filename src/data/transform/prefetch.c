@@ -152,11 +152,14 @@ static void halt(prefetch *p, bool stop)
 	chi_mutex_lock(&p->mutex);
 	p->running = false;
 	p->stop = stop;
-	if (p->busy)
+	const bool cancels = p->busy;
+	if (cancels)
 		chi_dataset_cancel(p->base.from[0]);
 	chi_cond_broadcast(&p->changed);
 	while (p->busy)
 		chi_cond_wait(&p->changed, &p->mutex, HUGE_VAL);
+	if (cancels)
+		chi_dataset_uncancel(p->base.from[0]);
 	p->oldest = p->filled = p->used = 0;
 	p->status = CHOIR_OK;
 	chi_mutex_unlock(&p->mutex);

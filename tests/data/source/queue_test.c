@@ -6,6 +6,7 @@
 
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 static const choir_column columns[] = {
 	{ .name = "number", .dtype = CHOIR_I64 },
@@ -143,6 +144,43 @@ static void a_reader_is_never_stuck(void **state)
 	choir_queue_free(q);
 }
 
+static choir_dataset *the_queue(const choir_entry in[], void *user)
+{
+	choir_dataset **d = user, *taken = *d;
+	(void) in;
+	*d = NULL;
+	return taken;
+}
+
+// Also where the pass has ended and a step has begun the next one, and where the queue is the
+// dataset that a step has open.
+static void a_reader_behind_other_steps_is_stopped(void **state)
+{
+	(void) state;
+	alarm(100);
+	for (int kind = 0; kind < 2; kind++) {
+		choir_queue *q;
+		choir_dataset *inner = open_queue(4, CHOIR_NONE, &q), *d;
+		if (kind == 0)
+			d = choir_dataset_repeat(inner, CHOIR_NONE);
+		else
+			d = choir_dataset_flat_map(choir_range_dataset_new("i", 0, 1, 1),
+					CHOIR_OPTIONS(choir_interleave_options, .n = 2, .columns = columns), the_queue,
+					&inner);
+		d = choir_dataset_prefetch(d, 2);
+		assert_int_equal(put(q, 1, 2, 0), CHOIR_OK);
+		assert_next(d, 1);
+		assert_next(d, 2);
+		if (kind == 0)
+			assert_int_equal(choir_queue_close(q), CHOIR_OK);
+		else
+			nap();
+		choir_dataset_free(d);
+		choir_queue_free(q);
+	}
+	alarm(0);
+}
+
 static void put_one_more(void *arg)
 {
 	producer *p = arg;
@@ -277,6 +315,7 @@ int main(void)
 		cmocka_unit_test(what_a_thread_puts_in_comes_out_in_order),
 		cmocka_unit_test(what_does_not_fit_waits_or_is_refused),
 		cmocka_unit_test(a_reader_is_never_stuck),
+		cmocka_unit_test(a_reader_behind_other_steps_is_stopped),
 		cmocka_unit_test(whoever_waits_is_woken),
 		cmocka_unit_test(a_failure_comes_behind_what_was_put),
 		cmocka_unit_test(passes_follow_each_other_and_none_is_repeated),

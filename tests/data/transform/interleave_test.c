@@ -55,6 +55,29 @@ static void datasets_take_turns(void **state)
 	choir_dataset_free(d);
 }
 
+// A dataset that is cancelled while it opens one.
+static choir_dataset *ten_cancelled(const choir_entry in[], void *user)
+{
+	chi_dataset_cancel(*(choir_dataset **) user);
+	return ten(in, NULL);
+}
+
+static void cancelling_reaches_the_datasets_that_are_open(void **state)
+{
+	(void) state;
+	for (int ahead = 0; ahead < 2; ahead++) {
+		choir_dataset *d = NULL;
+		d = choir_dataset_interleave(choir_dataset_skip(numbers_in_memory(4), 1),
+				CHOIR_OPTIONS(choir_interleave_options, .cycle = 2, .read_ahead = ahead),
+				ten_cancelled, &d);
+		assert_next_fails(d, CHOIR_CANCELLED, "interleave: ");
+		chi_dataset_uncancel(d);
+		assert_int_equal(chi_dataset_rewind(d), CHOIR_OK);
+		assert_next_fails(d, CHOIR_CANCELLED, ahead ? "prefetch: cancelled" : "map: cancelled");
+		choir_dataset_free(d);
+	}
+}
+
 static choir_dataset *none(const choir_entry in[], void *user)
 {
 	(void) in;
@@ -277,6 +300,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(datasets_take_turns),
+		cmocka_unit_test(cancelling_reaches_the_datasets_that_are_open),
 		cmocka_unit_test(datasets_that_do_not_fit_are_errors),
 		cmocka_unit_test(one_dataset_follows_the_other),
 		cmocka_unit_test(batches_are_taken_apart),

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { CNN_WIDTHS = 3 };
 
@@ -148,9 +149,25 @@ choir_tensor *model_apply(const model *m, choir_tensor *input)
 			m->net, model_plan_text(&m->plan) ? input : choir_reshape(input, all));
 }
 
+// A model is made before its weights are compared with the file's: what the file says of itself
+// must not ask for memory that it does not come near to filling.
+static choir_status check_size(const model_plan *plan, const char *path)
+{
+	struct stat file;
+	const double weights = model_plan_weights(plan);
+	if (stat(path, &file) != 0) // who reads it will say why
+		return CHOIR_OK;
+	if (weights * (double) sizeof(float) <= 2 * (double) file.st_size)
+		return CHOIR_OK;
+	return choir_fail(CHOIR_CORRUPT,
+			"%s: it has %lld bytes, and is said to hold a %s of %.0f weights", path,
+			(long long) file.st_size, plan->kind, weights);
+}
+
 choir_status model_load(model *m, choir_strategy *s, const model_plan *plan, const char *path)
 {
 	choir_scope scope;
+	CHOIR_TRY(check_size(plan, path));
 	CHOIR_TRY(choir_scope_enter(&scope, s));
 	const choir_status status = model_build(m, plan);
 	CHOIR_TRY(choir_scope_exit(&scope));

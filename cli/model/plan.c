@@ -113,6 +113,15 @@ static choir_status read_kind(model_plan *plan, const char *path)
 	return read_size(plan, path);
 }
 
+// So many that they can be counted, with room for what they are multiplied with.
+static bool has_elements(const choir_shape *image)
+{
+	double elements = 1;
+	for (int i = 0; i < image->rank; i++)
+		elements *= (double) image->dim[i];
+	return elements <= INT32_MAX;
+}
+
 choir_status model_plan_read(model_plan *plan, const char *path)
 {
 	char value[VALUE_SIZE];
@@ -122,7 +131,7 @@ choir_status model_plan_read(model_plan *plan, const char *path)
 		return wrong_value(path, "classes", value);
 	CHOIR_TRY(choir_checkpoint_metadata(path, "choir.image", value, sizeof value));
 	plan->image.rank = model_read_list(value, INT32_MAX, CHOIR_MAX_RANK - 1, plan->image.dim);
-	if (plan->image.rank < 1)
+	if (plan->image.rank < 1 || !has_elements(&plan->image))
 		return wrong_value(path, "image", value);
 	CHOIR_TRY(choir_checkpoint_metadata(path, "choir.scale", value, sizeof value));
 	char *end;
@@ -133,5 +142,12 @@ choir_status model_plan_read(model_plan *plan, const char *path)
 		return choir_fail(CHOIR_CORRUPT, "%s: a vocabulary of %lld: text has %d bytes", path,
 				(long long) plan->classes, BYTES);
 	CHOIR_TRY(model_plan_check(plan));
-	return plan->table != NULL ? table_plan_read(plan->table, path) : CHOIR_OK;
+	if (plan->table == NULL)
+		return CHOIR_OK;
+	CHOIR_TRY(table_plan_read(plan->table, path));
+	const int64_t inputs = plan->table->inputs, elements = choir_shape_elements(&plan->image);
+	if (inputs != 0 && inputs != elements)
+		return choir_fail(CHOIR_CORRUPT, "%s: means of %lld inputs, and examples have %lld", path,
+				(long long) inputs, (long long) elements);
+	return CHOIR_OK;
 }

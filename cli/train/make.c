@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { PATTERN_SIZE = 256 };
@@ -195,8 +196,11 @@ static choir_status open_data(training *t)
 static choir_status check_save(const training *t)
 {
 	char folder[PATH_SIZE];
+	struct stat there;
 	if (t->given->save == NULL || !train_is_chief(t))
 		return CHOIR_OK;
+	if (stat(t->given->save, &there) == 0 && S_ISDIR(there.st_mode))
+		return choir_fail(CHOIR_IO, "--save %s: it is a folder; a file is needed", t->given->save);
 	const char *slash = strrchr(t->given->save, '/');
 	if (slash == NULL)
 		snprintf(folder, sizeof folder, ".");

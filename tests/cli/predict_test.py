@@ -84,6 +84,7 @@ class Predict(Case):
         self.fail_with(1, "--save no/such/w", "train", *MLP, "--save", "no/such/w")
         self.fail_with(1, "/proc/w", "train", *MLP, "--save", "/proc/w")
         self.fail_with(1, "--save", "train", *MLP, "--save", "/dev/null/w")
+        self.fail_with(1, "it is a folder", "train", *MLP, "--save", self.folder)
 
     def test_files_that_do_not_fit(self):
         self.fail_with(1, "none.safetensors", "predict", "none.safetensors")
@@ -112,6 +113,12 @@ class Predict(Case):
         rewrite(lambda h: h["__metadata__"].update({"choir.scale": "nan"}), "choir.scale")
         rewrite(lambda h: h["__metadata__"].update({"choir.classes": "0"}), "choir.classes")
         rewrite(lambda h: h["__metadata__"].update({"choir.image": "28,-28"}), "choir.image")
+        rewrite(lambda h: h["__metadata__"].update({"choir.image": "2147483647,2147483647"}),
+                "choir.image")
+        rewrite(lambda h: h["__metadata__"].update({"choir.mean": "0", "choir.deviation": "1"}),
+                "means of 1 inputs, and examples have 784")
+        rewrite(lambda h: h["__metadata__"].update({"choir.widths": "12000,12000"}),
+                "is said to hold a mlp of 153552010 weights")
         rewrite(lambda h: h["__metadata__"].update({"choir.widths": "24,11"}), "hidden2/kernel")
 
         def rename(h):

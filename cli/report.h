@@ -23,6 +23,11 @@ void json_end_item(void);
 void json_end_list(void);
 void json_end(void);
 
+// Text of a file as it may be shown: what would command a terminal, and bytes that are no UTF-8,
+// become "\x1b"; what does not fit is left out.
+enum { CLEAN_TEXT = 256 };
+const char *clean_text(const char *text, char out[CLEAN_TEXT]);
+
 // Seconds of a clock that only goes forward.
 double now(void);
 

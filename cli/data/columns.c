@@ -2,6 +2,7 @@
 // one keeps its shape, so that images stay images.
 #include "data/columns.h"
 #include "number.h"
+#include "report.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -280,11 +281,12 @@ choir_status columns_open(source *s, look_fn *count)
 void columns_say(const source *s)
 {
 	choir_dataset *d = open_all(s); // for its names
+	char name[CLEAN_TEXT];
 	printf("input: ");
 	for (size_t i = 0; i < s->columns->inputs; i++) {
 		const choir_column *c = choir_dataset_column(d, s->columns->input[i]);
-		printf("%s%s", i == 0 ? "" : ", ", c == NULL ? "?" : c->name);
+		printf("%s%s", i == 0 ? "" : ", ", c == NULL ? "?" : clean_text(c->name, name));
 	}
-	printf("\ntarget: %s\n", s->target);
+	printf("\ntarget: %s\n", clean_text(s->target, name));
 	choir_dataset_free(d);
 }

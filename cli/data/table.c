@@ -1,5 +1,6 @@
 // CSV files: one column is what to learn, all other numbers are the input.
 #include "data/table.h"
+#include "report.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -100,17 +101,18 @@ void table_say(const source *s)
 {
 	choir_csv_found found;
 	const char *between = "";
+	char name[CLEAN_TEXT];
 	printf("input: ");
 	for (size_t i = 0; choir_csv_dataset_column(s->names, i, &found); i++)
 		if (found.as != NULL && strcmp(found.name, s->target) != 0) {
-			printf("%s%s", between, found.name);
+			printf("%s%s", between, clean_text(found.name, name));
 			between = ", ";
 		}
-	printf("\ntarget: %s", s->target);
+	printf("\ntarget: %s", clean_text(s->target, name));
 	const size_t n = choir_dataset_categories(s->names, "label");
 	for (size_t i = 0; i < n && i < 8; i++)
 		printf("%s%s", i == 0 ? ": " : ", ",
-				choir_dataset_category(s->names, "label", (int64_t) i));
+				clean_text(choir_dataset_category(s->names, "label", (int64_t) i), name));
 	printf(n > 8 ? ", ...\n" : "\n");
 	if (s->dropped != 0)
 		printf("%lld rows without a value left out\n", (long long) s->dropped);

@@ -49,24 +49,25 @@ typedef struct {
 
 static void say_categories(const inspection *i, const char *column)
 {
+	char name[CLEAN_TEXT];
 	const size_t n = choir_dataset_categories(i->source, column);
 	for (size_t k = 0; k < n && k < MOST_VALUES; k++)
 		printf("%s%s", k == 0 ? "  " : ", ",
-				choir_dataset_category(i->source, column, (int64_t) k));
+				clean_text(choir_dataset_category(i->source, column, (int64_t) k), name));
 	if (n > MOST_VALUES)
 		printf(", ... (%zu)", n);
 }
 
 static void say_columns(const inspection *i)
 {
-	char shape[SHAPE_TEXT];
+	char shape[SHAPE_TEXT], name[CLEAN_TEXT];
 	choir_csv_found found;
 	const char *compression = named_file_compression(&i->file);
 	const bool plain = strcmp(compression, "none") == 0;
 	printf("%s: %s%s%s\n", i->file.path, i->file.kind, plain ? "" : ", ",
 			plain ? "" : compression);
 	for (size_t c = 0; choir_csv_dataset_column(i->source, c, &found); c++) {
-		printf("  %-24s %s", found.name, found.holds);
+		printf("  %-24s %s", clean_text(found.name, name), found.holds);
 		if (found.missing != 0)
 			printf(", %lld without a value", (long long) found.missing);
 		if (found.as != NULL)
@@ -77,7 +78,7 @@ static void say_columns(const inspection *i)
 	for (size_t c = 0; strcmp(i->file.kind, "csv") != 0 &&
 			(column = choir_dataset_column(i->source, c)) != NULL;
 			c++)
-		printf("  %-24s %s %s\n", column->name, choir_dtype_name(column->dtype),
+		printf("  %-24s %s %s\n", clean_text(column->name, name), choir_dtype_name(column->dtype),
 				shape_text(&column->shape, shape));
 }
 

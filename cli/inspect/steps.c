@@ -10,7 +10,7 @@
 
 static void say_tensors(choir_checkpoint_list *l, bool json)
 {
-	char shape[SHAPE_TEXT];
+	char shape[SHAPE_TEXT], name[CLEAN_TEXT];
 	if (json)
 		json_begin_list("tensors");
 	for (size_t k = 0; k < choir_checkpoint_list_tensors(l); k++) {
@@ -23,8 +23,9 @@ static void say_tensors(choir_checkpoint_list *l, bool json)
 			json_list("shape", (size_t) t->shape.rank, t->shape.dim);
 			json_end_item();
 		} else
-			printf("    %-8s %-32s %-5s %s\n", t->state ? "state" : "weight", t->name,
-					choir_dtype_name(t->dtype), shape_text(&t->shape, shape));
+			printf("    %-8s %-32s %-5s %s\n", t->state ? "state" : "weight",
+					clean_text(t->name, name), choir_dtype_name(t->dtype),
+					shape_text(&t->shape, shape));
 	}
 	if (json)
 		json_end_list();

@@ -48,7 +48,7 @@ static choir_status look(FILE *file, const char *path, const choir_weights_entry
 
 static void say(const choir_weights_entry *e, const strange *s, bool json)
 {
-	char shape[SHAPE_TEXT];
+	char shape[SHAPE_TEXT], name[CLEAN_TEXT];
 	if (json) {
 		json_begin_item();
 		json_text("name", e->name);
@@ -63,7 +63,7 @@ static void say(const choir_weights_entry *e, const strange *s, bool json)
 		json_end_item();
 		return;
 	}
-	printf("  %-32s %-5s %-20s %12llu bytes from %llu", e->name, e->dtype,
+	printf("  %-32s %-5s %-20s %12llu bytes from %llu", clean_text(e->name, name), e->dtype,
 			shape_text(&e->shape, shape), (unsigned long long) e->bytes,
 			(unsigned long long) e->first);
 	if (s->count > 0)
@@ -77,13 +77,14 @@ static void say_metadata(const choir_weights_list *l, bool json)
 	if (json)
 		json_begin_object("metadata");
 	const char *key;
+	char shown[CLEAN_TEXT], name[CLEAN_TEXT];
 	for (size_t i = 0; (key = choir_weights_list_key(l, i)) != NULL; i++) {
 		const char *value = choir_weights_list_value(l, i);
 		if (json)
 			json_text(key, value);
 		else
-			printf("  %s = %.*s%s\n", key, MOST_SHOWN, value,
-					strlen(value) > MOST_SHOWN ? " ..." : "");
+			printf("  %s = %.*s%s\n", clean_text(key, name), MOST_SHOWN, clean_text(value, shown),
+					strlen(shown) > MOST_SHOWN ? " ..." : "");
 	}
 	if (json)
 		json_end_item();

@@ -34,6 +34,7 @@ static void remember(choir_restored what, const char *name, void *user)
 static void say_list(const told *t, choir_restored what, const char *key, bool json)
 {
 	const char *name = t->names[what];
+	char shown[CLEAN_TEXT];
 	if (json)
 		json_begin_list(key);
 	else if (t->n[what] > 0)
@@ -44,7 +45,7 @@ static void say_list(const told *t, choir_restored what, const char *key, bool j
 			json_text("name", name);
 			json_end_item();
 		} else {
-			printf("%s %s", i == 0 ? "" : ",", name);
+			printf("%s %s", i == 0 ? "" : ",", clean_text(name, shown));
 		}
 	if (json)
 		json_end_list();

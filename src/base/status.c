@@ -52,17 +52,24 @@ static void mark_cut(char text[CHI_ERROR_SIZE])
 	memcpy(text + end, "...", sizeof("..."));
 }
 
-// Formats one line. False: it was cut short.
+// Formats one line, in which nothing commands a terminal, whatever names it tells: many are those
+// of files. False: it was cut short.
 CHOIR_PRINTF(2, 0)
 static bool format_line(char text[CHI_ERROR_SIZE], const char *fmt, va_list args)
 {
+	enum { LONGEST = 4 }; // what one byte becomes
+	char clean[LONGEST * CHI_ERROR_SIZE];
 	int length = chi_text_format(text, CHI_ERROR_SIZE, fmt, args);
 	if (length < 0)
 		text[0] = '\0';
 	for (char *c = text; *c; c++)
 		if (*c == '\n' || *c == '\r')
 			*c = ' ';
-	return length < CHI_ERROR_SIZE;
+	const size_t whole = strlen(chi_text_clean(text, clean, sizeof clean));
+	const size_t kept = whole < CHI_ERROR_SIZE ? whole : CHI_ERROR_SIZE - 1;
+	memcpy(text, clean, kept);
+	text[kept] = '\0';
+	return length < CHI_ERROR_SIZE && kept == whole;
 }
 
 choir_status chi_fail_v(choir_status status, const char *fmt, va_list args)

@@ -47,6 +47,13 @@ static void test_fail(void **state)
 	assert_int_equal(choir_error_status(), CHOIR_INVALID);
 	choir_fail(CHOIR_IO, "%s", "two\nlines\r\n");
 	assert_string_equal(choir_error(), "two lines  ");
+	choir_fail(CHOIR_IO, "%s", "\x1b[31m\xc3\xa9\xff"); // a command, a letter, no character
+	assert_string_equal(choir_error(), "\\x1b[31m\xc3\xa9\\xff");
+	char commands[CHI_ERROR_SIZE];
+	memset(commands, '\a', sizeof commands);
+	choir_fail(CHOIR_IO, "%.*s", (int) sizeof commands - 1, commands);
+	assert_int_equal(strlen(choir_error()), CHI_ERROR_SIZE - 1);
+	assert_string_equal(choir_error() + CHI_ERROR_SIZE - 4, "...");
 	choir_fail(CHOIR_STATE, "%s", "");
 	assert_string_equal(choir_error(), "CHOIR_STATE");
 }

@@ -43,6 +43,18 @@ class Inspect(Case):
         self.fail_with(1, "no.csv", "inspect", "no.csv")
         self.fail_with(2, "the FILE is missing", "inspect")
 
+    def test_names_command_no_terminal(self):
+        header = json.dumps({"__metadata__": {"k\x1b[2J": "v\x9b1m é"},
+                             "w\x07": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}},
+                            ensure_ascii=False).encode()
+        self.write("w.safetensors", struct.pack("<Q", len(header)) + header)
+        text = self.succeed("inspect", "w.safetensors")
+        self.assertIn("  k\\x1b[2J = v\\xc2\\x9b1m é\n", text)
+        self.assertIn("  w\\x07 ", text)
+        self.write("t.csv", b"a\x1b[2J,label\n1,x\x7f\n2,y\n")
+        self.assertIn("a\\x1b[2J ", self.succeed("inspect", "t.csv"))
+        self.assertIn("x\\x7f", self.succeed("inspect", "t.csv"))
+
     def test_weights(self):
         data = struct.pack("<3f", 1, float("inf"), float("nan")) + bytes(2)
         header = json.dumps({"__metadata__": {"made by": "a test"},

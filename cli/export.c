@@ -5,6 +5,7 @@
 #include "report.h"
 
 #include <stdio.h>
+#include <sys/stat.h>
 
 static struct {
 	const char *c, *name;
@@ -69,6 +70,16 @@ static void say(const model_plan *plan)
 			model_plan_text(plan) ? "bytes" : "numbers", (long long) plan->classes);
 }
 
+// What is read must not be written over.
+static choir_status check_output(const char *path)
+{
+	struct stat from, to;
+	if (stat(path, &from) != 0 || stat(given.c, &to) != 0 || from.st_dev != to.st_dev ||
+			from.st_ino != to.st_ino)
+		return CHOIR_OK;
+	return choir_fail(CHOIR_INVALID, "--c %s: these are the weights themselves", given.c);
+}
+
 static choir_status write_model(choir_strategy *s, const char *path)
 {
 	static table_plan table;
@@ -77,6 +88,7 @@ static choir_status write_model(choir_strategy *s, const char *path)
 	char about[256];
 	if (s == NULL)
 		return choir_error_status();
+	CHOIR_TRY(check_output(path));
 	CHOIR_TRY(model_plan_read(&plan, path));
 	CHOIR_TRY(model_load(&m, s, &plan, path));
 	describe(&plan, about);

@@ -224,14 +224,25 @@ static int read_option(const command *c, int argc, char **argv, int *i)
 	return read_value(c, o, value);
 }
 
+// Help is asked for also behind what is wrong, but not by the value of an option.
+static bool asks_for_help(const command *c, int argc, char **argv)
+{
+	for (int i = 0; i < argc; i++) {
+		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+			return true;
+		const option *o = find_option(c, argv[i], strlen(argv[i]));
+		i += o != NULL && o->kind == OPTION_TEXT;
+	}
+	return false;
+}
+
 options_result options_read(const command *c, int argc, char **argv, const char *operands[])
 {
 	int given = 0;
-	for (int i = 0; i < argc; i++)
-		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-			print_help(c);
-			return OPTIONS_HELP;
-		}
+	if (asks_for_help(c, argc, argv)) {
+		print_help(c);
+		return OPTIONS_HELP;
+	}
 	for (int i = 0; i < argc; i++) {
 		if (argv[i][0] == '-' && argv[i][1] != '\0') {
 			if (read_option(c, argc, argv, &i) != EXIT_OK)

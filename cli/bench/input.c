@@ -54,7 +54,7 @@ static const command self = {
 typedef struct {
 	choir_distributed_dataset *data;
 	choir_values *batch;
-	char column[256]; // any one
+	char *column; // any one
 	int64_t examples;
 	choir_files *files;
 	double bytes; // of all of them
@@ -156,8 +156,8 @@ static choir_status open_input(choir_strategy *s, measurement *m)
 		return choir_error_status();
 	CHOIR_TRY(named_file_set(&file, given.source));
 	choir_dataset *d = named_file_open(&file);
-	if (d != NULL)
-		snprintf(m->column, sizeof m->column, "%s", choir_dataset_column(d, 0)->name);
+	if (d != NULL && (m->column = strdup(choir_dataset_column(d, 0)->name)) == NULL)
+		return choir_fail(CHOIR_NO_MEMORY, "no memory for a name");
 	m->data = choir_strategy_distribute_dataset(s, pipeline(d, m->column),
 			CHOIR_OPTIONS(choir_input_options, .buffer = (int) given.ahead));
 	m->files = m->data == NULL ? NULL : named_file_list(&file);
@@ -192,6 +192,7 @@ int bench_input_main(int argc, char **argv)
 	const int code = measure(s, &m) == CHOIR_OK ? EXIT_OK : failed(&self);
 	choir_values_free(m.batch);
 	choir_files_free(m.files);
+	free(m.column);
 	choir_strategy_free(s);
 	return code;
 }

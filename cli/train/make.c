@@ -25,8 +25,9 @@ static choir_status share_examples(training *t)
 {
 	const int64_t all = t->data.examples, asked = t->given->train_examples;
 	if (!t->data.labelled)
-		return choir_fail(CHOIR_INVALID, "data \"%s\": training needs labels: idx:IMAGES,LABELS",
-				t->given->data);
+		return choir_fail(CHOIR_INVALID,
+				"data \"%s\": training needs labels: %s,LABELS with a file of them",
+				t->given->data, t->given->data);
 	if (asked > all)
 		return choir_fail(CHOIR_INVALID,
 				"--train-examples %lld: data \"%s\" has only %lld examples", (long long) asked,

@@ -59,9 +59,15 @@ static void say_score(const training *t)
 		printf("  test %.2f %%", 100 * t->last_score);
 }
 
+// 0 where nothing was trained: a training that goes on from the last step of an epoch.
+static double rate_of(const training *t)
+{
+	return t->trained == 0 ? 0 : (double) t->trained / t->seconds;
+}
+
 void train_say_epoch(const training *t)
 {
-	const double rate = (double) t->trained / t->seconds;
+	const double rate = rate_of(t);
 	if (t->given->json) {
 		json_begin();
 		json_text("event", "epoch");
@@ -74,18 +80,21 @@ void train_say_epoch(const training *t)
 		json_end();
 	} else {
 		progress_clear();
-		printf("epoch %lld/%lld  loss %.4f  %.0f examples/s", (long long) t->epochs,
-				(long long) t->given->epochs, t->last_loss, rate);
+		printf("epoch %lld/%lld  loss %.4f", (long long) t->epochs, (long long) t->given->epochs,
+				t->last_loss);
+		if (rate > 0)
+			printf("  %.0f examples/s", rate);
 		say_score(t);
-		printf("  %.0f s left\n",
-				(double) ((t->given->epochs - t->epochs) * t->train_examples) / rate);
+		if (rate > 0)
+			printf("  %.0f s left",
+					(double) ((t->given->epochs - t->epochs) * t->train_examples) / rate);
+		printf("\n");
 	}
 	fflush(stdout);
 }
 
 void train_say_end(const training *t)
 {
-	const double rate = (double) t->trained / t->seconds;
 	char hash[17];
 	snprintf(hash, sizeof hash, "%016llx", (unsigned long long) choir_strategy_hash(t->strategy));
 	if (t->given->json) {
@@ -94,7 +103,7 @@ void train_say_end(const training *t)
 		json_integer("epochs", t->epochs);
 		json_number("loss", t->last_loss);
 		say_score(t);
-		json_number("examples_per_s", rate);
+		json_number("examples_per_s", rate_of(t));
 		json_text("weights", hash);
 		json_end();
 		return;

@@ -30,7 +30,7 @@ class Data(Case):
         for name in ("tfrecord:FILE", "npz:FILE", "hdf5:FILE", "cifar10:FOLDER"):
             kind = name.split(":")[0] + ":"
             self.refused(f'data "{kind}": {name} is needed', kind)
-        self.refused("training needs labels", "idx:images.idx")
+        self.refused("training needs labels: idx:images.idx,LABELS", "idx:images.idx")
         self.refused("no-such.idx", "idx:no-such.idx,labels.idx")
         self.refused("no-such.idx", "idx:images.idx,no-such.idx")
         for count in ("0", "-1", "x", "", "1x", "99999999999"):

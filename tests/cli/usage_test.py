@@ -25,6 +25,8 @@ class Usage(Case):
         self.assertIn("usage:", self.start().stderr)
         self.assertEqual(self.start().returncode, 2)
         self.assertEqual(self.start("bench").returncode, 2)
+        self.assertIn("usage:", self.succeed("train", "--no-such", "--help"))
+        self.fail_with(1, "no-such", "sample", "no-such", "--prompt", "-h") # a prompt
 
     def test_the_manual_has_every_option(self):
         manual = (pathlib.Path(SOURCE) / "man/choir.1").read_text().replace("\\-", "-")

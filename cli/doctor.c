@@ -6,6 +6,7 @@
 
 #include <choir/choir.h>
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,6 +105,26 @@ static void look_at_libraries(void)
 		note(false, "compressed data files cannot be read: install zlib1g-dev and build again");
 }
 
+// What the environment asks of every program is tried: the error says what is known.
+static void look_at_settings(void)
+{
+	choir_strategy *s = choir_mirrored_strategy_new(NULL);
+	choir_frame *f = s == NULL ? NULL : choir_frame_new(NULL);
+	if (f == NULL || choir_fill(f, CHOIR_F32, CHOIR_SCALAR, 0) == NULL)
+		note(true, "%s", choir_error());
+	choir_frame_free(f);
+	choir_strategy_free(s);
+	const char *overlap = getenv("CHOIR_OVERLAP"), *mpi = getenv("CHOIR_MPI");
+	if (overlap != NULL && strcmp(overlap, "on") != 0 && strcmp(overlap, "off") != 0)
+		note(true, "CHOIR_OVERLAP=%s is unknown; known: on, off", overlap);
+	if (mpi == NULL || strcmp(mpi, mpis[0]) == 0 || strcmp(mpi, mpis[1]) == 0)
+		return;
+	if (strchr(mpi, '/') == NULL)
+		note(true, "CHOIR_MPI=%s is unknown; known: openmpi, mpich, or a library's path", mpi);
+	else if (access(mpi, R_OK) != 0)
+		note(true, "CHOIR_MPI=%s: %s", mpi, strerror(errno));
+}
+
 // Starts one MPI in this process, and says in one line what came of it.
 static int run_probe(void)
 {
@@ -132,17 +153,23 @@ static bool ask(const char *line, char answer[ANSWER])
 	return pclose(from) == 0;
 }
 
-static void look_at_mpi(const char *mpi, bool *there)
+// False: no libchoir-mpi was built for it. What gives processes roles is not for the probe.
+static bool look_at_mpi(const char *mpi, bool *there)
 {
 	char line[256], answer[ANSWER], program[4096];
 	const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
 	program[length > 0 ? length : 0] = '\0';
 	setenv("CHOIR_DOCTOR", program, 1);
-	snprintf(line, sizeof line, "\"$CHOIR_DOCTOR\" doctor --probe %s 2>&1", mpi);
+	snprintf(line, sizeof line,
+			"env -u TF_CONFIG -u RANK -u WORLD_SIZE -u LOCAL_RANK "
+			"\"$CHOIR_DOCTOR\" doctor --probe %s 2>&1",
+			mpi);
 	*there = ask(line, answer);
 	say(mpi, mpi, *there ? answer : json ? "" : "no");
-	if (!*there && strstr(answer, "no libchoir-mpi") == NULL)
+	const bool built = *there || strstr(answer, "no libchoir-mpi") == NULL;
+	if (!*there && built)
 		note(true, "%s: %s", mpi, answer[0] != '\0' ? answer : "it did not start");
+	return built;
 }
 
 static bool has_command(const char *name)
@@ -259,14 +286,15 @@ int doctor_main(int argc, char **argv)
 		json_begin();
 	look_at_processors();
 	look_at_libraries();
-	bool there[2];
+	look_at_settings();
+	bool there[2], built = false;
 	for (int i = 0; i < 2; i++)
-		look_at_mpi(mpis[i], &there[i]);
-	if (!there[0] && !there[1])
+		built |= look_at_mpi(mpis[i], &there[i]);
+	if (!built)
 		note(false,
 				"no MPI: several workers are not possible; install libopenmpi-dev or "
 				"libmpich-dev and build Choir again");
-	else
+	else if (there[0] || there[1])
 		look_at_launchers(there);
 	look_at_shared_memory();
 	print_notes();

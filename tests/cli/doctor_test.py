@@ -27,8 +27,24 @@ class Doctor(Case):
         self.assertIsInstance(found["notes"], list)
 
     def test_what_is_set(self):
-        if "oneDNN           yes" in self.look():
+        found = self.look()
+        if "oneDNN           yes" in found:
             self.assertIn("CHOIR_KERNELS=plain leaves oneDNN aside", self.look(CHOIR_KERNELS="plain"))
+        # What gives a process a role among several changes nothing of what is found.
+        self.assertEqual(self.look(RANK="1", WORLD_SIZE="2", LOCAL_RANK="1"), found)
+
+    def test_what_is_set_wrongly(self):
+        for env, texts in (
+                ({"CHOIR_KERNELS": "fast", "CHOIR_OVERLAP": "maybe", "CHOIR_MPI": "lam"},
+                 ("CHOIR_KERNELS: 'fast' is unknown", "CHOIR_OVERLAP=maybe is unknown",
+                  "CHOIR_MPI=lam is unknown")),
+                ({"CHOIR_DEVICES": "no:0", "CHOIR_MPI": "/no/such.so"},
+                 ("no:0", "CHOIR_MPI=/no/such.so: No such file"))):
+            done = self.start("doctor", env=env)
+            self.assertEqual(done.returncode, 1)
+            for text in texts:
+                self.assertIn(text, done.stdout)
+            self.assertNotIn("build Choir again", done.stdout)
 
     def test_wrong_use(self):
         self.fail_with(2, "--probe", "doctor", "--probe", "lam")

@@ -219,6 +219,8 @@ static void say_end(const prediction *p)
 			json_number("accuracy", accuracy);
 		if (p->data.text)
 			json_number("bits_per_byte", bits);
+		json_integer("dropped", p->data.dropped);
+		json_integer("skipped", p->data.skipped);
 		json_end();
 	} else if (p->data.text && p->examples > 0) {
 		printf("%.2f %% of %lld bytes right; %.4f bits per byte\n", 100 * accuracy,
@@ -228,6 +230,9 @@ static void say_end(const prediction *p)
 	} else {
 		printf("%lld examples\n", (long long) p->examples);
 	}
+	if (!given.json && p->data.dropped != 0)
+		printf("%lld rows without a value left out: the numbers count the others\n",
+				(long long) p->data.dropped);
 }
 
 int predict_main(int argc, char **argv)

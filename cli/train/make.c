@@ -69,14 +69,36 @@ static choir_nonfinite find_policy(const char *name)
 										 : CHOIR_NONFINITE_STOP;
 }
 
+static int64_t quotient_up(int64_t n, int64_t by)
+{
+	return (n + by - 1) / by;
+}
+
+static bool is_shared_by_files(const training *t)
+{
+	const char *policy = t->given->auto_shard;
+	return train_is_one_of_many(t) && (strcmp(policy, "file") == 0 || strcmp(policy, "auto") == 0);
+}
+
+// Updates in an epoch. Each worker of a parameter server updates by itself, with its share's
+// batches; processes that share out nothing go through all examples once each.
+static int64_t steps_of_epoch(const training *t)
+{
+	const int64_t workers = choir_strategy_workers(t->strategy), batch = t->given->batch;
+	if (workers > 1)
+		return workers * quotient_up(quotient_up(t->train_examples, workers), batch);
+	const bool all_read_all = train_is_one_of_many(t) && strcmp(t->given->auto_shard, "off") == 0;
+	const int64_t times = all_read_all ? choir_cluster_workers(t->cluster) : 1;
+	return quotient_up(times * t->train_examples, batch);
+}
+
 static choir_optimizer *make_optimizer(const training *t)
 {
 	const bool cosine = strcmp(t->given->schedule, "cosine") == 0;
-	const int64_t epoch_steps = (t->train_examples + t->given->batch - 1) / t->given->batch;
 	const choir_schedule schedule = { .size = sizeof schedule,
 		.kind = cosine ? CHOIR_COSINE : CHOIR_CONSTANT,
 		.warmup = t->given->warmup,
-		.steps = cosine ? t->given->epochs * epoch_steps : 0 };
+		.steps = cosine ? t->given->epochs * steps_of_epoch(t) : 0 };
 	choir_parameter_group groups[2];
 	size_t n = 0;
 	const choir_optimizer_kind kind = optimizers[optimizer_index(t)].kind;
@@ -234,6 +256,12 @@ choir_status train_make(training *t)
 	if (t->given->init_map != NULL && t->given->init == NULL)
 		return choir_fail(CHOIR_INVALID, "--init-map %s: of which weights? --init FILE is needed",
 				t->given->init_map);
+	if (strcmp(t->given->schedule, "cosine") == 0 && is_shared_by_files(t))
+		return choir_fail(CHOIR_UNSUPPORTED,
+				"--schedule cosine: the length of an epoch is not known where files are shared "
+				"out "
+				"(--auto-shard %s)",
+				t->given->auto_shard);
 	CHOIR_TRY(check_save(t));
 	CHOIR_TRY(open_data(t));
 	t->strategy = choir_strategy_new(train_strategy(t),

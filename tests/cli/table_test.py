@@ -38,6 +38,7 @@ class Table(Case):
         content = (self.folder / "flowers.csv").read_text().splitlines()
         (self.folder / "one.csv").write_text("\n".join(content[:1] + content[1:20]) + "\n")
         *lines, last = self.events("predict", "w.safetensors", "--data", "csv:one.csv")
+        self.assertEqual(last["dropped"], sum(",NA" in row or ",," in row or row[0] == "," for row in content[1:20]))
         self.assertEqual({line["label"] for line in lines}, {2})
         self.assertGreaterEqual(last["accuracy"], 0.95)
 

@@ -81,6 +81,14 @@ class Train(Case):
         one = self.weights(*MLP, "--replicas", "1")
         self.assertEqual(self.weights(*MLP, "--strategy", "one_device"), one)
 
+    def test_cosine_over_workers(self):
+        # Of 33 examples each of 4 workers has 8 or 9, a batch: 4 updates an epoch, not 2.
+        _, *epochs, _ = self.events("train", "--model", "mlp", "--widths", "8", "--data", "digits:40",
+                                    "--train-examples", "33", "--batch", "32", "--epochs", "4", "--rate", "0.01",
+                                    "--schedule", "cosine", "--strategy", "parameter_server", "--workers", "4",
+                                    "--devices", "cpu:0")
+        self.assertNotAlmostEqual(epochs[2]["loss"], epochs[3]["loss"], places=3)
+
     def test_workers_of_a_parameter_server(self):
         for more in ((), ("--lock-free",)):
             start, *_, end = self.events(

@@ -461,6 +461,8 @@ static void check(const program *p, choir_status status)
 				choir_status_name(expected));
 		need(false, text);
 	}
+	// Who has not been woken goes on at its time-out, perhaps to find that all is well.
+	need(may_time_out(p) || scheduler_stood() < TIMEOUT, "nobody went on before a time-out");
 	check_named(p, status);
 	if (status != CHOIR_OK || p->trouble == RETURNS) {
 		world.weight_is = world.total_is = 0;

@@ -42,6 +42,7 @@ static schedule_options options;
 static scheduler_trace trace;
 static uint64_t random_state, writes, points_before; // the seed
 static double now;
+static double stood; // the longest time that passed because nobody could go on
 static void (*on_failure)(const char *text);
 
 // SplitMix64 (Steele, Lea and Flood 2014).
@@ -77,6 +78,7 @@ void scheduler_seed(uint64_t seed, const schedule_options *o)
 	random_state = seed;
 	options = *o;
 	points_before = trace.points;
+	stood = 0;
 	for (int i = 0; i < MOST_THREADS; i++)
 		threads[i].priority = 1000 + scheduler_random(1 << 20);
 }
@@ -162,8 +164,10 @@ static int choose(void)
 		if (threads[i].state == SPINS)
 			threads[i].state = READY, list[n++] = i;
 	if (n == 0) {
+		const double before = now;
 		if (!let_time_pass(HUGE_VAL))
 			give_up("nobody can ever go on");
+		stood = now - before > stood ? now - before : stood;
 		return choose();
 	}
 	if (options.style == SCHEDULE_PRIORITIES)
@@ -295,6 +299,11 @@ void scheduler_join(int i)
 int scheduler_current(void)
 {
 	return current;
+}
+
+double scheduler_stood(void)
+{
+	return stood;
 }
 
 double scheduler_now(void)

@@ -50,6 +50,8 @@ void scheduler_join(int thread);
 int scheduler_current(void);
 
 double scheduler_now(void); // moves a little
+// The longest time since the seed that passed because nobody could go on.
+double scheduler_stood(void);
 // Points and switches so far, and a number that is equal only for equal choices.
 typedef struct {
 	uint64_t points, switches, hash;

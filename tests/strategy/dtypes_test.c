@@ -121,7 +121,7 @@ static void write_every_dtype(void)
 		choir_tensor *ones = choir_cast(choir_variable_read(p.mirrored, f), CHOIR_F64);
 		assert_true(choir_tensor_number(choir_sum(ones, CHOIR_ALL_AXES)) == N);
 		// What has no arithmetic says so, and stays as it was.
-		const choir_status status = choir_variable_assign_add(p.mirrored, tensor_of(f, dtype, 0));
+		const choir_status status = choir_variable_assign_sub(p.mirrored, tensor_of(f, dtype, 0));
 		if (d > CHOIR_U8)
 			world_failed(status, CHOIR_UNSUPPORTED, choir_dtype_name(dtype), NULL);
 		else

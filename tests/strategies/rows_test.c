@@ -219,12 +219,76 @@ static void only_rows_travel(void **state)
 	assert_true(bytes[0] > 0);
 }
 
+// ---- What is refused.
+
+typedef struct {
+	choir_variable *table;
+	choir_optimizer *optimizer;
+	bool tensor[2]; // what is given first and second: rows or a tensor
+} pair;
+
+static choir_tensor *one_row(choir_replica *r, bool dense)
+{
+	const int64_t row = 3;
+	const float values[2] = { 1, 1 };
+	choir_tensor *slices =
+			choir_indexed_slices(choir_constant(r->frame, CHOIR_F32, CHOIR_SHAPE(1, 2), values),
+					choir_constant(r->frame, CHOIR_I64, CHOIR_SHAPE(1), &row), 8);
+	return dense ? choir_to_dense(slices) : slices;
+}
+
+// Between the two every replica of a device has given its first.
+static choir_status give_twice(choir_replica *r, void *user)
+{
+	const pair *p = user;
+	for (int i = 0; i < 2; i++) {
+		CHOIR_TRY(choir_optimizer_give(p->optimizer, r, p->table, one_row(r, p->tensor[i])));
+		for (int m = 0; m < 2; m++)
+			if (choir_replica_all_reduce(r, CHOIR_SUM, choir_number(r->frame, 1)) == NULL)
+				return choir_error_status();
+	}
+	return choir_optimizer_apply_gradients(p->optimizer, r);
+}
+
+// On one device, two, and for each kind of update, of rows alone and of all slices.
+static void on_devices(void (*test)(choir_strategy *s, pair *p))
+{
+	for (int i = 0; i < 4; i++) {
+		pair p = { NULL, NULL, { false, false } };
+		choir_strategy *s = choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options,
+				.replicas = 2, .devices = i % 2 == 0 ? "cpu:0" : "cpu:0,cpu:1"));
+		CHOIR_SCOPE (s) {
+			p.table = choir_variable_new("table", CHOIR_SHAPE(8, 2), NULL);
+			p.optimizer = choir_optimizer_new(i < 2 ? CHOIR_SGD : CHOIR_ADAM, NULL);
+		}
+		test(s, &p);
+		choir_strategy_free(s);
+	}
+}
+
+static void refuse_twice(choir_strategy *s, pair *p)
+{
+	for (int how = 0; how < 3; how++) {
+		p->tensor[0] = how == 1;
+		p->tensor[1] = how == 2;
+		assert_int_equal(choir_strategy_run(s, give_twice, p, NULL, NULL), CHOIR_INVALID);
+		assert_non_null(strstr(choir_error(), "the gradient of \"table\" was given twice"));
+	}
+}
+
+static void rows_given_twice(void **state)
+{
+	(void) state;
+	on_devices(refuse_twice);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_bits_of_one_worker),
 		cmocka_unit_test(every_allocation),
 		cmocka_unit_test(only_rows_travel),
+		cmocka_unit_test(rows_given_twice),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

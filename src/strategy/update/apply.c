@@ -75,7 +75,8 @@ static choir_status give(chi_apply *a, chi_replica *r, choir_variable *v, choir_
 	chi_item *item = in == NULL ? NULL : chi_instance_item(in, r->lane, v);
 	if (item == NULL)
 		return chi_frame_keep(f);
-	if (item->last_giver == r->id || chi_fold_has(&item->fold, chi_replica_number(r)))
+	if (item->last_giver == r->id || chi_fold_has(&item->fold, chi_replica_number(r)) ||
+			chi_rows_have(&item->rows, r->id))
 		return chi_frame_fail(f, CHOIR_INVALID, "%s: the gradient of \"%s\" was given twice",
 				a->table->name, v->name);
 	choir_tensor *kept = chi_tensor_keep(f, gradient);

@@ -143,6 +143,7 @@ bool chi_apply_wait(chi_instance *in, const chi_atomic32 *flag);
 // Rows (rows.c). Keeps what a replica gave; before the first write, all replicas' rows of item i
 // are added up, or made tensors if one gave a tensor; and the update of those that were added up.
 choir_status chi_rows_add(chi_rows *rows, int replica, const choir_tensor *slices);
+bool chi_rows_have(const chi_rows *rows, int replica);
 void chi_rows_clear(chi_rows *rows);
 // The row numbers of g.
 void chi_rows_widen(const chi_given_rows *g, int64_t *to);

@@ -48,6 +48,14 @@ choir_status chi_rows_add(chi_rows *rows, int replica, const choir_tensor *t)
 	return CHOIR_OK;
 }
 
+bool chi_rows_have(const chi_rows *rows, int replica)
+{
+	for (size_t i = 0; i < rows->n; i++)
+		if (rows->given[i].replica == replica)
+			return true;
+	return false;
+}
+
 void chi_rows_clear(chi_rows *rows)
 {
 	for (size_t i = 0; i < rows->n; i++) {

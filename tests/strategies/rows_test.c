@@ -4,6 +4,7 @@
 #include "short.h"
 
 #include "base/alloc.h"
+#include "base/thread.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -219,7 +220,7 @@ static void only_rows_travel(void **state)
 	assert_true(bytes[0] > 0);
 }
 
-// ---- What is refused.
+// ---- What is refused, and what is not written.
 
 typedef struct {
 	choir_variable *table;
@@ -248,6 +249,17 @@ static choir_status give_twice(choir_replica *r, void *user)
 				return choir_error_status();
 	}
 	return choir_optimizer_apply_gradients(p->optimizer, r);
+}
+
+static choir_status fail_late(choir_replica *r, void *user)
+{
+	const pair *p = user;
+	CHOIR_TRY(choir_optimizer_give(p->optimizer, r, p->table, one_row(r, p->tensor[0])));
+	CHOIR_TRY(choir_optimizer_apply_gradients(p->optimizer, r));
+	if (choir_replica_id(r) == 0)
+		return CHOIR_OK;
+	chi_thread_nap(2e-2);
+	return choir_fail(CHOIR_IO, "the disk is full");
 }
 
 // On one device, two, and for each kind of update, of rows alone and of all slices.
@@ -282,6 +294,25 @@ static void rows_given_twice(void **state)
 	on_devices(refuse_twice);
 }
 
+static void write_nothing(choir_strategy *s, pair *p)
+{
+	float table[16], zeros[16] = { 0 };
+	for (int dense = 0; dense < 2; dense++) {
+		p->tensor[0] = dense == 1;
+		assert_int_equal(choir_strategy_run(s, fail_late, p, NULL, NULL), CHOIR_IO);
+		assert_non_null(strstr(choir_error(), "the disk is full"));
+		assert_null(fetch(p->table, table, sizeof table));
+		assert_memory_equal(table, zeros, sizeof table);
+	}
+}
+
+// An update waits until the replicas of all devices have returned, whatever it is of.
+static void rows_of_a_run_that_fails(void **state)
+{
+	(void) state;
+	on_devices(write_nothing);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -289,6 +320,7 @@ int main(void)
 		cmocka_unit_test(every_allocation),
 		cmocka_unit_test(only_rows_travel),
 		cmocka_unit_test(rows_given_twice),
+		cmocka_unit_test(rows_of_a_run_that_fails),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -237,12 +237,36 @@ static choir_status check_sums(const chi_instance *in)
 	return CHOIR_OK;
 }
 
+// Waits until all lanes have come here, once in an update: who does it for all need not.
+static choir_status meet(chi_instance *in, int from, int to)
+{
+	const uint32_t lanes = (uint32_t) (to - from), all = (uint32_t) in->strategy->lanes;
+	if (lanes == all)
+		return CHOIR_OK;
+	if (chi_atomic32_add(&in->lanes_met, lanes) + lanes == all) {
+		chi_atomic32_store(&in->met, 1);
+		chi_run_event(in->run);
+	}
+	return chi_apply_wait(in, &in->met) ? CHOIR_OK : chi_run_cancelled(in->run);
+}
+
+// Whether anything is summed for which all lanes come.
+static bool joins(const chi_instance *in)
+{
+	for (size_t i = 0; i < in->n; i++)
+		if (!in->shared[i].by_rows)
+			return true;
+	return false;
+}
+
 // Sums, a window of variables at a time, so that lanes can run ahead of each other a little.
 static choir_status reduce(chi_instance *in, int from, int to)
 {
 	choir_strategy *s = in->strategy;
 	if (in->alone)
 		return check_sums(in);
+	if (!joins(in)) // rows are there at once, but replicas elsewhere may run and fail yet
+		return meet(in, from, to);
 	for (size_t first = 0; first < in->n; first += CHI_GROUP_WINDOW) {
 		const size_t last = in->n - first < CHI_GROUP_WINDOW ? in->n : first + CHI_GROUP_WINDOW;
 		for (size_t i = first; i < last; i++)
@@ -374,19 +398,6 @@ static choir_status update_copies(chi_instance *in, int lane, double factor)
 	return CHOIR_OK;
 }
 
-// Waits until all lanes have their sums, and so every square is known: a lane that wants no sum
-// may be early. Where all memory is the host's, all lanes want all sums.
-static choir_status meet_at_gate(chi_instance *in, int from, int to)
-{
-	const choir_strategy *s = in->strategy;
-	const uint32_t lanes = (uint32_t) (to - from);
-	if (chi_atomic32_add(&in->lanes_summed, lanes) + lanes == (uint32_t) s->lanes) {
-		chi_atomic32_store(&in->summed, 1);
-		chi_run_event(in->run);
-	}
-	return chi_apply_wait(in, &in->summed) ? CHOIR_OK : chi_run_cancelled(in->run);
-}
-
 // When all sums are there. *applied: false if the gate skips the update.
 static choir_status update_kept(chi_instance *in, int from, int to, bool *applied)
 {
@@ -394,8 +405,10 @@ static choir_status update_kept(chi_instance *in, int from, int to, bool *applie
 	const bool by_pieces = s->all_host && s->all_here && s->sharing == CHI_ALONE;
 	double factor = 1;
 	bool skip = false;
-	if (in->gated && !by_pieces && to - from < s->lanes)
-		CHOIR_TRY(meet_at_gate(in, from, to));
+	// So that every square is known: a lane that wants no sum may be early. Where all memory is
+	// the host's, all lanes want all sums.
+	if (in->gated && !by_pieces)
+		CHOIR_TRY(meet(in, from, to));
 	if (in->gated)
 		CHOIR_TRY(decide(in, &factor, &skip));
 	*applied = !skip;

@@ -67,7 +67,7 @@ static chi_instance *find(chi_apply *a, chi_run *run, int ordinal)
 	spare->status = CHOIR_OK;
 	spare->n = 0;
 	chi_atomic32 *all[] = { &spare->prepared.word, &spare->all, &spare->done, &spare->touched,
-		&spare->next_piece, &spare->lanes_through, &spare->lanes_summed, &spare->summed };
+		&spare->next_piece, &spare->lanes_through, &spare->lanes_met, &spare->met };
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
 		chi_atomic32_store(all[i], 0);
 	return spare;

@@ -105,8 +105,8 @@ typedef struct chi_instance {
 	chi_atomic32 all; // every replica has committed
 	chi_atomic32 done;
 	chi_atomic32 touched; // something was written
-	chi_atomic32 next_piece, lanes_through, lanes_summed;
-	chi_atomic32 summed; // by all lanes
+	chi_atomic32 next_piece, lanes_through, lanes_met;
+	chi_atomic32 met; // all lanes have
 	uint32_t pieces;
 	chi_early early;
 	bool open; // in its run's list of those that were given something

@@ -258,7 +258,7 @@ static choir_status fail_late(choir_replica *r, void *user)
 	CHOIR_TRY(choir_optimizer_apply_gradients(p->optimizer, r));
 	if (choir_replica_id(r) == 0)
 		return CHOIR_OK;
-	chi_thread_nap(2e-2);
+	chi_thread_nap(5e-3);
 	return choir_fail(CHOIR_IO, "the disk is full");
 }
 

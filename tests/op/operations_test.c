@@ -196,6 +196,28 @@ static void convolutions(void **state)
 	given_close(&g);
 }
 
+// A NAN must be seen, also where the ReLU is part of what comes before it. -1 becomes 0.
+static void a_nan_is_not_rectified(void **state)
+{
+	enum { MOST = 16 };
+	const choir_convolution_options plain = { .stride = 1, .dilation = 1, .groups = 1 };
+
+	(void) state;
+	for (int64_t k = 1; k <= MOST; k *= MOST) {
+		given g;
+		given_open(&g, "cpu:0", 1);
+		choir_tensor *bias = f32(&g, CHOIR_SHAPE(2), (const float[]){ NAN, -1 });
+		choir_tensor *x = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(1, 4, 4, k), 0);
+		choir_tensor *w = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(k, 2), 0);
+		choir_tensor *filter = choir_fill(g.frame, CHOIR_F32, CHOIR_SHAPE(3, 3, k, 2), 0);
+		const float *y = choir_tensor_data(chi_dense(x, w, bias, CHOIR_ACTIVATE_RELU));
+		assert_true(isnan(y[0]) && y[1] == 0);
+		y = choir_tensor_data(chi_convolution(x, filter, bias, &plain, CHOIR_ACTIVATE_RELU));
+		assert_true(isnan(y[0]) && y[1] == 0);
+		given_close(&g);
+	}
+}
+
 static void pools(void **state)
 {
 	given g;
@@ -357,6 +379,7 @@ int main(void)
 		cmocka_unit_test(reductions),
 		cmocka_unit_test(products),
 		cmocka_unit_test(convolutions),
+		cmocka_unit_test(a_nan_is_not_rectified),
 		cmocka_unit_test(pools),
 		cmocka_unit_test(losses),
 		cmocka_unit_test(views_and_casts),

@@ -156,11 +156,6 @@ static void destroy(layout *l)
 		dnnl_memory_desc_destroy(*l);
 }
 
-static dnnl_status_t append_relu(dnnl_post_ops_t ops)
-{
-	return dnnl_post_ops_append_eltwise(ops, dnnl_eltwise_relu, 0, 0);
-}
-
 static dnnl_status_t describe_matmul(plan *p, bool bias)
 {
 	return dnnl_matmul_primitive_desc_create(
@@ -215,11 +210,6 @@ static void destroy(layout *l)
 	(void) l;
 }
 
-static dnnl_status_t append_relu(dnnl_post_ops_t ops)
-{
-	return dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_relu, 0, 0);
-}
-
 static dnnl_status_t describe_matmul(plan *p, bool bias)
 {
 	dnnl_matmul_desc_t d;
@@ -262,19 +252,11 @@ static dnnl_status_t describe_filter(plan *p)
 }
 #endif
 
-static dnnl_status_t make_attr(plan *p, bool relu)
+// Attributes of which the scratchpad is the caller's.
+static dnnl_status_t make_attr(dnnl_primitive_attr_t *attr)
 {
-	DNN_TRY(dnnl_primitive_attr_create(&p->attr));
-	DNN_TRY(dnnl_primitive_attr_set_scratchpad_mode(p->attr, dnnl_scratchpad_mode_user));
-	if (!relu)
-		return dnnl_success;
-	dnnl_post_ops_t ops;
-	DNN_TRY(dnnl_post_ops_create(&ops));
-	dnnl_status_t status = append_relu(ops);
-	if (status == dnnl_success)
-		status = dnnl_primitive_attr_set_post_ops(p->attr, ops);
-	dnnl_post_ops_destroy(ops);
-	return status;
+	DNN_TRY(dnnl_primitive_attr_create(attr));
+	return dnnl_primitive_attr_set_scratchpad_mode(*attr, dnnl_scratchpad_mode_user);
 }
 
 // A packed matrix [rows, columns] whose memory may be that of its transpose; batch 0: of rank 2.
@@ -439,13 +421,11 @@ static dnnl_status_t make(chi_dnn *d, const chi_dnn_problem *q)
 {
 	plan p = { 0 };
 	dnnl_primitive_attr_t reorder_attr = NULL;
-	dnnl_status_t status = make_attr(&p, q->relu);
+	dnnl_status_t status = make_attr(&p.attr);
 	if (status == dnnl_success)
 		status = q->kind == CHI_DNN_MATMUL ? plan_matmul(&p, q) : plan_convolution(&p, q);
 	if (status == dnnl_success)
-		status = dnnl_primitive_attr_create(&reorder_attr);
-	if (status == dnnl_success)
-		status = dnnl_primitive_attr_set_scratchpad_mode(reorder_attr, dnnl_scratchpad_mode_user);
+		status = make_attr(&reorder_attr);
 	if (status == dnnl_success)
 		status = fill(d, &p, q, reorder_attr);
 	if (reorder_attr)

@@ -18,7 +18,7 @@ typedef enum {
 // also the key of the cache.
 typedef struct {
 	int32_t kind;
-	uint8_t bias, relu;
+	uint16_t bias; // or none
 	uint8_t a_transposed, b_transposed; // MATMUL
 	int64_t batch, m, n, k; // MATMUL; batch 0: a and b have rank 2
 	int64_t a_row; // MATMUL: from row to row of a transposed a, of which m are a part; 0: m

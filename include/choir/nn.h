@@ -12,7 +12,7 @@ CHOIR_C_BEGIN
 
 // x P(x), where P is the standard normal distribution, (1 + erf(x / sqrt(2))) / 2: the exact form
 // of Hendrycks and Gimpel 2016, arXiv:1606.08415; choir_gelu is its approximation by tanh. In f32
-// erf is off by at most 2e-7.
+// P is off by at most 2e-7.
 choir_tensor *choir_gelu_exact(choir_tensor *x);
 // x sigmoid(x), also called swish (Elfwing, Uchibe, Doya 2017, arXiv:1702.03118).
 choir_tensor *choir_silu(choir_tensor *x);

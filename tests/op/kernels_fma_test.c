@@ -169,11 +169,13 @@ static void run_head(
 	loops->attention_gradient(&h);
 	loops->gelu(out + MADE, qkv, ALL);
 	loops->gelu_gradient(out + MADE + ALL, qkv, qkv, ALL);
+	loops->gelu_exact(out + MADE + 2 * ALL, qkv, ALL);
+	loops->gelu_exact_gradient(out + MADE + 3 * ALL, qkv, qkv, ALL);
 }
 
 static void instruction_sets_give_the_same_bits(void **state)
 {
-	static float narrow[4 * ALL], wide[4 * ALL];
+	static float narrow[MADE + 4 * ALL], wide[MADE + 4 * ALL];
 	uint64_t seed = 73;
 
 	(void) state;
@@ -235,21 +237,38 @@ static void what_is_not_seen_does_not_matter(void **state)
 	problem_free(&p);
 }
 
-static void compare_gelu(choir_buffer *x, choir_buffer *dy)
+// The exact form is more exact than the plain one, which is 1 + erf: it is compared with erfc in
+// f64.
+static double gelu_exactly(double x, double dy, bool back)
+{
+	const double share = erfc(-x / sqrt(2)) / 2;
+	const double density = exp(-x * x / 2) / sqrt(2 * acos(-1));
+	return back ? dy * (share + x * density) : x * share;
+}
+
+static void compare_gelu(choir_buffer *x, choir_buffer *dy, bool exact)
 {
 	choir_buffer in[2] = { *x, *dy }, got = kernels_buffer(CHOIR_F32, x->shape);
 	choir_buffer expected = kernels_buffer(CHOIR_F32, x->shape);
 	for (int back = 0; back < 2; back++) {
-		const char *what = back ? "gelu_gradient" : "gelu";
+		const char *what = back ? exact ? "gelu_exact_gradient" : "gelu_gradient"
+				: exact			? "gelu_exact"
+								: "gelu";
 		const size_t n = back ? 2 : 1;
 		assert_int_equal(kernels_run(chi_fma_list, what, n, in, &got, NULL), CHOIR_OK);
 		kernels_plain(what, n, in, &expected, NULL);
 		for (int64_t i = 0; i < choir_shape_elements(&x->shape); i++) {
-			const double value = kernels_get(&expected, i);
-			if (isfinite(kernels_get(x, i)))
+			const double at = kernels_get(x, i), plain = kernels_get(&expected, i);
+			const double value = exact ? gelu_exactly(at, kernels_get(dy, i), back) : plain;
+			if (isfinite(at)) {
 				kernels_assert_near(what, &got, i, value, 1e-7 + 1e-6 * fabs(value));
-			else
-				assert_int_equal(isnan(kernels_get(&got, i)), isnan(value));
+				kernels_assert_near(what, &got, i, plain, 5e-7 + 1e-6 * fabs(plain));
+			} else if (!exact || isnan(at)) {
+				assert_int_equal(isnan(kernels_get(&got, i)), isnan(plain));
+			} else { // the limits: x or 0, dy or 0
+				const double there = back ? kernels_get(dy, i) : at;
+				kernels_assert_near(what, &got, i, at > 0 ? there : 0, 0);
+			}
 		}
 	}
 	kernels_free(1, &got);
@@ -266,11 +285,11 @@ static void gelu_is_the_plain_one(void **state)
 	(void) state;
 	if (!fits())
 		skip();
-	for (int64_t n = 1; n < 70; n += 3) {
+	for (int64_t n = 1; n < 140; n += 3) {
 		choir_buffer x = kernels_buffer(CHOIR_F32, CHOIR_SHAPE(n));
 		choir_buffer dy = filled(x.shape, &seed);
 		kernels_fill(&x, &seed, -6, 6);
-		compare_gelu(&x, &dy);
+		compare_gelu(&x, &dy, n % 2 == 0);
 		kernels_free(1, &x);
 		kernels_free(1, &dy);
 	}
@@ -278,9 +297,31 @@ static void gelu_is_the_plain_one(void **state)
 	choir_buffer dy = filled(x.shape, &seed);
 	for (int64_t i = 0; i < 2 * ENDS; i++)
 		kernels_set(&x, i, i < ENDS ? ends[i] : -ends[i - ENDS]);
-	compare_gelu(&x, &dy);
+	compare_gelu(&x, &dy, false);
+	compare_gelu(&x, &dy, true);
 	kernels_free(1, &x);
 	kernels_free(1, &dy);
+}
+
+// Far below 0 the exact form has its digits still, where 1 + erf has none: relative errors.
+static void small_results_keep_their_digits(void **state)
+{
+	enum { N = 400 };
+
+	(void) state;
+	if (!fits())
+		skip();
+	choir_buffer x = kernels_buffer(CHOIR_F32, CHOIR_SHAPE(N)),
+				 y = kernels_buffer(CHOIR_F32, x.shape);
+	for (int64_t i = 0; i < N; i++)
+		kernels_set(&x, i, -0.02 * (double) (i + 1));
+	assert_int_equal(kernels_run(chi_fma_list, "gelu_exact", 1, &x, &y, NULL), CHOIR_OK);
+	for (int64_t i = 0; i < N; i++) {
+		const double at = kernels_get(&x, i), value = gelu_exactly(at, 1, false);
+		kernels_assert_near("gelu_exact", &y, i, value, (at > -4 ? 1e-6 : 1e-5) * fabs(value));
+	}
+	kernels_free(1, &x);
+	kernels_free(1, &y);
 }
 
 int main(void)
@@ -292,6 +333,7 @@ int main(void)
 		cmocka_unit_test(scores_may_be_large),
 		cmocka_unit_test(what_is_not_seen_does_not_matter),
 		cmocka_unit_test(gelu_is_the_plain_one),
+		cmocka_unit_test(small_results_keep_their_digits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 // Kernels of our own for processors with fused multiply-adds, in f32: attention, whose products
-// are too small for a library to be at its best, and GELU, which is all arithmetic. Their bits are
-// not the plain kernels', as those of oneDNN are not.
+// are too small for a library to be at its best, and both forms of GELU, which are all arithmetic.
+// Their bits are not the plain kernels', as those of oneDNN are not.
 #include "op/fma/fma.h"
 
 #ifdef CHI_HAS_X86_KERNELS
@@ -37,6 +37,20 @@ static choir_status run_gelu_gradient(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
+static choir_status run_gelu_exact(const choir_kernel_call *call)
+{
+	chi_fma_best()->gelu_exact(
+			call->out->data, call->in[0].data, choir_shape_elements(&call->out->shape));
+	return CHOIR_OK;
+}
+
+static choir_status run_gelu_exact_gradient(const choir_kernel_call *call)
+{
+	chi_fma_best()->gelu_exact_gradient(call->out->data, call->in[0].data, call->in[1].data,
+			choir_shape_elements(&call->out->shape));
+	return CHOIR_OK;
+}
+
 static const chi_kernel_spec specs[] = {
 	{ "attention", CHI_F32, sizeof(choir_attention_attributes), chi_fma_attention,
 			chi_fma_attention_scratch, score, NULL },
@@ -44,6 +58,8 @@ static const chi_kernel_spec specs[] = {
 			chi_fma_attention_gradient, chi_fma_attention_gradient_scratch, score, NULL },
 	{ "gelu", CHI_F32, 0, run_gelu, NULL, score, NULL },
 	{ "gelu_gradient", CHI_F32, 0, run_gelu_gradient, NULL, score, NULL },
+	{ "gelu_exact", CHI_F32, 0, run_gelu_exact, NULL, score, NULL },
+	{ "gelu_exact_gradient", CHI_F32, 0, run_gelu_exact_gradient, NULL, score, NULL },
 };
 
 chi_kernel_list chi_fma_list(size_t index)

@@ -79,7 +79,7 @@ static const command self = {
 			"resnet20: on images of 32x32x3, 10 classes; batch 128, SGD 0.1 with momentum 0.9.\n"
 			"gpt128, gpt256: 4 blocks of that width, 4 heads, context 128, 256 letters; batch "
 			"16,\n"
-			"AdamW 3e-4.\n"
+			"AdamW 3e-4, GELU by tanh.\n"
 			"limit_ms is the least time of a step: products (step_mflop) at the speed of\n"
 			"multiply-adds, all else (step_mb_moved) at that of a copy; share_of_limit is its\n"
 			"part of the median, more than 1 where convolutions need fewer multiplications than\n"

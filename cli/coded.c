@@ -19,6 +19,13 @@ size_t coded_write(const char *from, char *to, size_t size)
 	return at < size ? at : size;
 }
 
+size_t coded_add(char *list, size_t at, size_t size, const char *text)
+{
+	if (at > 0 && at < size)
+		list[at++] = '\t';
+	return at + coded_write(text, list + at, size - at);
+}
+
 void coded_read(char *text)
 {
 	char *to = text;

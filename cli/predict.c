@@ -137,6 +137,27 @@ static choir_status say_batch(prediction *p)
 	return CHOIR_OK;
 }
 
+// Several columns are an input in the order in which they were learned from.
+static choir_status check_columns(const table_plan *t, const source *data)
+{
+	char list[COLUMNS_SIZE];
+	const size_t length = source_inputs(data, list, sizeof list);
+	if (length >= sizeof list || strchr(t->columns, '\t') == NULL || length == 0)
+		return CHOIR_OK;
+	const char *was = t->columns, *is = list;
+	for (int i = 1; *was != '\0' || *is != '\0'; i++) {
+		const size_t a = strcspn(was, "\t"), b = strcspn(is, "\t");
+		if (a != b || strncmp(was, is, a) != 0)
+			return choir_fail(CHOIR_INVALID,
+					"data \"%s\": input %d is column \"%.*s\"; the model learned from \"%.*s\" "
+					"there",
+					given.data, i, (int) b, is, (int) a, was);
+		was += a + (was[a] != '\0');
+		is += b + (is[b] != '\0');
+	}
+	return CHOIR_OK;
+}
+
 static choir_status check_input(const model_plan *plan, const source *data)
 {
 	const choir_shape *want = &plan->image, *have = &data->shape;
@@ -147,7 +168,7 @@ static choir_status check_input(const model_plan *plan, const source *data)
 	for (int i = 0; same && i < want->rank; i++)
 		same = want->dim[i] == have->dim[i];
 	if (same)
-		return CHOIR_OK;
+		return check_columns(plan->table, data);
 	char is[SHAPE_TEXT], needed[SHAPE_TEXT];
 	return choir_fail(CHOIR_INVALID, "data \"%s\": examples of %s; the model needs %s", given.data,
 			shape_text(have, is), shape_text(want, needed));
@@ -219,8 +240,10 @@ static void say_end(const prediction *p)
 			json_number("accuracy", accuracy);
 		if (p->data.text)
 			json_number("bits_per_byte", bits);
-		json_integer("dropped", p->data.dropped);
-		json_integer("skipped", p->data.skipped);
+		if (p->data.csv) {
+			json_integer("dropped", p->data.dropped);
+			json_integer("skipped", p->data.skipped);
+		}
 		json_end();
 	} else if (p->data.text && p->examples > 0) {
 		printf("%.2f %% of %lld bytes right; %.4f bits per byte\n", 100 * accuracy,

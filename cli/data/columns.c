@@ -1,6 +1,7 @@
 // A column of labels, and all other columns of numbers one behind the other as the input. A single
 // one keeps its shape, so that images stay images.
 #include "data/columns.h"
+#include "coded.h"
 #include "number.h"
 #include "report.h"
 
@@ -276,6 +277,18 @@ choir_status columns_open(source *s, look_fn *count)
 	if (s->examples + s->strays == 0)
 		return choir_fail(CHOIR_INVALID, "data \"%s\": there are no examples in it", s->name);
 	return CHOIR_OK;
+}
+
+size_t columns_inputs(const source *s, char *list, size_t size)
+{
+	choir_dataset *d = open_all(s); // for its names
+	size_t at = 0;
+	for (size_t i = 0; i < s->columns->inputs && at < size; i++) {
+		const choir_column *c = choir_dataset_column(d, s->columns->input[i]);
+		at = coded_add(list, at, size, c == NULL ? "?" : c->name);
+	}
+	choir_dataset_free(d);
+	return at;
 }
 
 void columns_say(const source *s)

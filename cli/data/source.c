@@ -374,6 +374,14 @@ void source_say(const source *s)
 		printf("%lld wrong rows left out\n", (long long) s->skipped);
 }
 
+size_t source_inputs(const source *s, char *list, size_t size)
+{
+	list[0] = '\0';
+	if (s->csv)
+		return table_inputs(s, list, size);
+	return s->gathered ? columns_inputs(s, list, size) : 0;
+}
+
 void source_close(source *s)
 {
 	choir_dataset_free(s->names);

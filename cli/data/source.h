@@ -48,6 +48,9 @@ extern const char source_help[]; // of --data
 choir_status source_open(source *s, const char *name, uint64_t seed);
 // What was taken for input and label: lines for people, where there is a choice.
 void source_say(const source *s);
+// The names of the columns that are the input, coded, in their order, with tabs between. How long
+// they are, 0 where nothing has names; size: they do not fit.
+size_t source_inputs(const source *s, char *list, size_t size);
 void source_close(source *s);
 // Sets the column of labels by name. CHOIR_INVALID: the name is too long.
 choir_status source_set_target(source *s, const char *name);

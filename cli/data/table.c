@@ -1,5 +1,6 @@
 // CSV files: one column is what to learn, all other numbers are the input.
 #include "data/table.h"
+#include "coded.h"
 #include "report.h"
 
 #include <stdio.h>
@@ -95,6 +96,16 @@ choir_status table_open(source *s, const char *path, look_fn *count)
 	if (s->examples + s->strays == 0)
 		return choir_fail(CHOIR_INVALID, "%s: there are no examples in it", s->images);
 	return CHOIR_OK;
+}
+
+size_t table_inputs(const source *s, char *list, size_t size)
+{
+	choir_csv_found found;
+	size_t at = 0;
+	for (size_t i = 0; choir_csv_dataset_column(s->names, i, &found) && at < size; i++)
+		if (found.as != NULL && strcmp(found.name, s->target) != 0)
+			at = coded_add(list, at, size, found.name);
+	return at;
 }
 
 void table_say(const source *s)

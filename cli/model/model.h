@@ -12,6 +12,7 @@ enum {
 	MOST_INPUTS = 2048,
 	METADATA_SIZE = 1 << 16,
 	MOST_CLASS_NAMES = 256,
+	COLUMNS_SIZE = 4096,
 	BYTES = 256 // that there are: the vocabulary of text
 };
 
@@ -19,6 +20,7 @@ enum {
 typedef struct {
 	int64_t inputs; // of mean and deviation; 0: inputs are not standardised
 	float mean[MOST_INPUTS], deviation[MOST_INPUTS];
+	char columns[COLUMNS_SIZE]; // of the input, as source_inputs gives them; "": not known
 	char target[256]; // the column of labels; "": it was no table
 	size_t classes; // that have names; 0: none
 	char names[METADATA_SIZE]; // of the classes, each with a zero behind it

@@ -42,6 +42,10 @@ size_t table_plan_write(const table_plan *t, char *text, size_t size)
 		at += write_numbers(text, size, "mean", t->inputs, t->mean);
 		at += write_numbers(text + at, size - at, "deviation", t->inputs, t->deviation);
 	}
+	if (t->columns[0] != '\0' && at < size)
+		at += (size_t) snprintf(text + at, size - at, "choir.columns=%s\n", t->columns);
+	if (at >= size)
+		return size;
 	if (t->target[0] != '\0')
 		at += write_texts(text + at, size - at, "target", 1, target);
 	if (t->classes != 0)
@@ -106,6 +110,8 @@ choir_status table_plan_read(table_plan *t, const char *path)
 	if (status == CHOIR_OK && deviations != t->inputs)
 		status = choir_fail(CHOIR_CORRUPT, "%s: %lld means and %lld deviations", path,
 				(long long) t->inputs, (long long) deviations);
+	if (status == CHOIR_OK && find_value(path, "choir.columns", value, &status))
+		snprintf(t->columns, sizeof t->columns, "%.*s", COLUMNS_SIZE - 1, value);
 	if (status == CHOIR_OK && find_value(path, "choir.target", value, &status)) {
 		coded_read(value);
 		snprintf(t->target, sizeof t->target, "%.255s", value);

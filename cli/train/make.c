@@ -168,6 +168,8 @@ static choir_status make_table(training *t)
 	if (t->table == NULL)
 		return choir_fail(CHOIR_NO_MEMORY, "out of memory");
 	snprintf(t->table->target, sizeof t->table->target, "%s", t->data.target);
+	if (source_inputs(&t->data, t->table->columns, COLUMNS_SIZE) >= COLUMNS_SIZE)
+		t->table->columns[0] = '\0'; // too many to be kept
 	const size_t n = choir_dataset_categories(t->data.names, "label");
 	for (size_t i = 0; i < n && n <= MOST_CLASS_NAMES; i++) {
 		t->table->name[i] = choir_dataset_category(t->data.names, "label", (int64_t) i);

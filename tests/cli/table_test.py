@@ -42,6 +42,19 @@ class Table(Case):
         self.assertEqual({line["label"] for line in lines}, {2})
         self.assertGreaterEqual(last["accuracy"], 0.95)
 
+    def test_columns_keep_their_order(self):
+        rows = [(i % 3, i % 5, i % 2) for i in range(40)]
+        def table(name, order):
+            lines = [",".join("abl"[k] for k in order), *(",".join(str(row[k]) for k in order) for row in rows)]
+            (self.folder / name).write_text("\n".join(lines) + "\n")
+            return "csv:" + name
+        self.events("train", "--model", "mlp", "--widths", "4", "--data", table("t.csv", (0, 1, 2)), "--target",
+                    "l", "--epochs", "1", "--save", "w")
+        whole = self.events("predict", "w", "--data", "csv:t.csv")
+        self.assertEqual(self.events("predict", "w", "--data", table("u.csv", (2, 0, 1))), whole)
+        self.fail_with(1, 'input 1 is column "b"; the model learned from "a" there', "predict", "w", "--data",
+                       table("v.csv", (1, 0, 2)))
+
     def test_names_of_any_bytes(self):
         """Classes and a target with what ends lines and names in the file of weights."""
         names = ["a\nb", "a\tc", "100%", "50%41", "\u00fc=\u00df"]

@@ -2,6 +2,7 @@
 // one keeps its shape, so that images stay images.
 #include "data/columns.h"
 #include "coded.h"
+#include "data/say.h"
 #include "number.h"
 #include "report.h"
 
@@ -291,15 +292,23 @@ size_t columns_inputs(const source *s, char *list, size_t size)
 	return at;
 }
 
-void columns_say(const source *s)
+void columns_say(const source *s, bool json)
 {
 	choir_dataset *d = open_all(s); // for its names
-	char name[CLEAN_TEXT];
-	printf("input: ");
-	for (size_t i = 0; i < s->columns->inputs; i++) {
-		const choir_column *c = choir_dataset_column(d, s->columns->input[i]);
-		printf("%s%s", i == 0 ? "" : ", ", c == NULL ? "?" : clean_text(c->name, name));
+	const choir_column *c;
+	size_t n = 0, said = 0;
+	while (choir_dataset_column(d, n) != NULL)
+		n++;
+	said_column *columns = calloc(n + 1, sizeof *columns);
+	for (size_t i = 0, k = 0; columns != NULL && (c = choir_dataset_column(d, i)) != NULL; i++) {
+		if (i == s->columns->target)
+			continue;
+		const bool taken = k < s->columns->inputs && s->columns->input[k] == i;
+		columns[said++] = (said_column){ c->name, taken ? NULL : "values of no one shape" };
+		k += taken;
 	}
-	printf("\ntarget: %s\n", clean_text(s->target, name));
+	char target[CLEAN_TEXT];
+	say_columns(said, columns, json ? s->target : clean_text(s->target, target), json);
+	free(columns);
 	choir_dataset_free(d);
 }

@@ -11,4 +11,4 @@ bool columns_known(const char *name);
 choir_status columns_open(source *s, look_fn *count);
 choir_dataset *columns_examples(const source *s);
 size_t columns_inputs(const source *s, char *list, size_t size);
-void columns_say(const source *s);
+void columns_say(const source *s, bool json);

@@ -3,6 +3,7 @@
 #include "data/columns.h"
 #include "data/table.h"
 #include "data/text.h"
+#include "report.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -364,12 +365,19 @@ choir_dataset *source_examples(const source *s)
 	return s->strays == 0 ? d : choir_dataset_filter(d, has_label, (void *) (uintptr_t) s);
 }
 
-void source_say(const source *s)
+void source_say(const source *s, bool json)
 {
 	if (s->csv)
-		table_say(s);
+		table_say(s, json);
 	if (s->gathered)
-		columns_say(s);
+		columns_say(s, json);
+	if (json) {
+		json_integer("rows_without_value", s->dropped);
+		json_integer("wrong_rows", s->skipped);
+		return;
+	}
+	if (s->dropped != 0)
+		printf("%lld rows without a value left out\n", (long long) s->dropped);
 	if (s->skipped != 0)
 		printf("%lld wrong rows left out\n", (long long) s->skipped);
 }

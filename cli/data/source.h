@@ -46,8 +46,9 @@ extern const char source_help[]; // of --data
 // there is.
 // s is zero, or has target, wrong, classes and context set, which are looked for then.
 choir_status source_open(source *s, const char *name, uint64_t seed);
-// What was taken for input and label: lines for people, where there is a choice.
-void source_say(const source *s);
+// What was taken for input and label, where there is a choice, and which rows were left out: lines
+// for people, or fields of the JSON object that is open.
+void source_say(const source *s, bool json);
 // The names of the columns that are the input, coded, in their order, with tabs between. How long
 // they are, 0 where nothing has names; size: they do not fit.
 size_t source_inputs(const source *s, char *list, size_t size);

@@ -1,9 +1,11 @@
 // CSV files: one column is what to learn, all other numbers are the input.
 #include "data/table.h"
 #include "coded.h"
+#include "data/say.h"
 #include "report.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { LOOK = 1024 };
@@ -108,23 +110,32 @@ size_t table_inputs(const source *s, char *list, size_t size)
 	return at;
 }
 
-void table_say(const source *s)
+// The target and, of its classes, those that a line has room for.
+static void name_target(const source *s, char *text, size_t size)
+{
+	enum { MOST = 8 };
+	const size_t n = choir_dataset_categories(s->names, "label");
+	char name[CLEAN_TEXT];
+	size_t at = (size_t) snprintf(text, size, "%s", clean_text(s->target, name));
+	for (size_t i = 0; i < n && i < MOST && at < size; i++)
+		at += (size_t) snprintf(text + at, size - at, "%s%s", i == 0 ? ": " : ", ",
+				clean_text(choir_dataset_category(s->names, "label", (int64_t) i), name));
+	if (n > MOST && at < size)
+		snprintf(text + at, size - at, ", ...");
+}
+
+void table_say(const source *s, bool json)
 {
 	choir_csv_found found;
-	const char *between = "";
-	char name[CLEAN_TEXT];
-	printf("input: ");
-	for (size_t i = 0; choir_csv_dataset_column(s->names, i, &found); i++)
-		if (found.as != NULL && strcmp(found.name, s->target) != 0) {
-			printf("%s%s", between, clean_text(found.name, name));
-			between = ", ";
-		}
-	printf("\ntarget: %s", clean_text(s->target, name));
-	const size_t n = choir_dataset_categories(s->names, "label");
-	for (size_t i = 0; i < n && i < 8; i++)
-		printf("%s%s", i == 0 ? ": " : ", ",
-				clean_text(choir_dataset_category(s->names, "label", (int64_t) i), name));
-	printf(n > 8 ? ", ...\n" : "\n");
-	if (s->dropped != 0)
-		printf("%lld rows without a value left out\n", (long long) s->dropped);
+	char target[4096];
+	size_t n = 0, said = 0;
+	while (choir_csv_dataset_column(s->names, n, &found))
+		n++;
+	said_column *columns = calloc(n + 1, sizeof *columns);
+	for (size_t i = 0; columns != NULL && i < n; i++)
+		if (choir_csv_dataset_column(s->names, i, &found) && strcmp(found.name, s->target) != 0)
+			columns[said++] = (said_column){ found.name, found.as == NULL ? found.holds : NULL };
+	name_target(s, target, sizeof target);
+	say_columns(said, columns, json ? s->target : target, json);
+	free(columns);
 }

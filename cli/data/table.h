@@ -8,4 +8,4 @@
 choir_status table_open(source *s, const char *path, look_fn *count);
 choir_dataset *table_examples(const source *s);
 size_t table_inputs(const source *s, char *list, size_t size);
-void table_say(const source *s);
+void table_say(const source *s, bool json);

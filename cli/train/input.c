@@ -23,31 +23,47 @@ static choir_dataset *standardized(const training *t, choir_dataset *d)
 			: choir_dataset_standardize(d, "image", (size_t) p->inputs, p->mean, p->deviation);
 }
 
+const char *const train_shards[] = { "data", "off", "auto", "file", NULL };
+
+// text NULL: who reads what was not asked.
+static void say_split(const choir_distributed_dataset *examples, const char *text)
+{
+	json_begin();
+	json_text("event", "split");
+	json_text("auto_shard", train_shards[choir_distributed_dataset_auto_shard(examples)]);
+	json_integer("fell_back", choir_distributed_dataset_fell_back(examples));
+	if (text != NULL)
+		json_text("text", text);
+	json_end();
+}
+
 // Who reads what, of one worker's share; and, unasked, that a policy could not be followed.
 choir_status train_show_split(const training *t, int worker)
 {
 	const int64_t workers = choir_strategy_workers(t->strategy);
 	const choir_distributed_dataset *examples = t->share[worker].examples;
-	if (choir_distributed_dataset_fell_back(examples) && !t->given->json)
+	const bool fell_back = choir_distributed_dataset_fell_back(examples);
+	if (fell_back && !t->given->json)
 		printf("no files to share out: every worker reads everything\n");
-	if (!t->given->show_split || (t->given->json && worker > 0))
+	if (t->given->json && worker > 0)
 		return CHOIR_OK;
+	if (!t->given->show_split) {
+		if (fell_back && t->given->json)
+			say_split(examples, NULL);
+		return CHOIR_OK;
+	}
 	const size_t length = choir_distributed_dataset_describe(examples, NULL, 0);
 	char *text = malloc(length + 1);
 	if (text == NULL)
 		return choir_fail(CHOIR_NO_MEMORY, "--show-split: no memory");
 	choir_distributed_dataset_describe(examples, text, length + 1);
-	if (t->given->json) {
-		json_begin();
-		json_text("event", "split");
-		json_text("text", text);
-		json_end();
-	} else if (workers > 1) {
+	if (t->given->json)
+		say_split(examples, text);
+	else if (workers > 1)
 		printf("worker %d takes every %lld. example from %d on, and of these:\n%s", worker,
 				(long long) workers, worker, text);
-	} else {
+	else
 		printf("%s", text);
-	}
 	free(text);
 	return CHOIR_OK;
 }
@@ -59,8 +75,6 @@ static choir_dataset *all_examples(const training *t)
 		return text_training(&t->data, t->train_examples);
 	return standardized(t, choir_dataset_take(ordered(t), t->train_examples));
 }
-
-const char *const train_shards[] = { "data", "off", "auto", "file", NULL };
 
 static choir_auto_shard policy(const training *t)
 {

@@ -35,7 +35,7 @@ void train_say_start(const training *t)
 	const summary s = {
 		.strategy = t->strategy,
 		.model = &t->model,
-		.data = t->given->data,
+		.data = &t->data,
 		.optimizer = t->given->optimizer,
 		.train_examples = t->train_examples,
 		.test_examples = t->test_examples,
@@ -44,7 +44,7 @@ void train_say_start(const training *t)
 		.slots = train_slots(t),
 	};
 	if (!t->given->json)
-		source_say(&t->data);
+		source_say(&t->data, false);
 	summary_print(&s, t->given->json);
 }
 

@@ -57,7 +57,8 @@ static void print_json(const summary *s)
 		json_list("widths", (size_t) s->model->plan.widths, s->model->plan.width);
 	else
 		print_size(&s->model->plan.size);
-	json_text("data", s->data);
+	json_text("data", s->data->name);
+	source_say(s->data, true);
 	json_list("image", (size_t) s->model->plan.image.rank, s->model->plan.image.dim);
 	json_integer("classes", s->model->plan.classes);
 	json_integer("train_examples", s->train_examples);
@@ -116,11 +117,11 @@ static void print_text(const summary *s)
 	char shape[SHAPE_TEXT], weights[32], slots[32];
 	if (model_plan_text(&s->model->plan))
 		printf("%s on %s: windows of %lld bytes, %lld to train and %lld to test\n",
-				s->model->plan.kind, s->data, (long long) s->model->plan.size.context,
+				s->model->plan.kind, s->data->name, (long long) s->model->plan.size.context,
 				(long long) s->train_examples, (long long) s->test_examples);
 	else
 		printf("%s on %s: images %s, %lld classes, %lld examples to train and %lld to test\n",
-				s->model->plan.kind, s->data, shape_text(&s->model->plan.image, shape),
+				s->model->plan.kind, s->data->name, shape_text(&s->model->plan.image, shape),
 				(long long) s->model->plan.classes, (long long) s->train_examples,
 				(long long) s->test_examples);
 	print_variables(s);

@@ -1,12 +1,14 @@
 // What a training begins with: the model's variables and the bytes that each device holds.
 #pragma once
 
+#include "data/source.h"
 #include "model/memory.h"
 
 typedef struct {
 	choir_strategy *strategy;
 	const model *model;
-	const char *data, *optimizer;
+	const source *data;
+	const char *optimizer;
 	int64_t train_examples, test_examples, batch;
 	const memory_plan *memory;
 	int slots; // numbers that the optimizer keeps beside each weight

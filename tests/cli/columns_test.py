@@ -146,6 +146,7 @@ class Columns(Case):
             record({"label": [i % 4 - 1], "x": [i / 20]}) for i in range(20)))
         start, *_ = self.events(*TRAIN, "tfrecord:minus.tfrecord", "--wrong-rows", "skip")
         self.assertEqual((start["train_examples"], start["test_examples"], start["classes"]), (12, 3, 3))
+        self.assertEqual((start["inputs"], start["target"], start["wrong_rows"]), ([{"name": "x"}], "label", 5))
         damaged = bytearray((self.folder / "f.tfrecord").read_bytes())
         damaged[-5] ^= 1
         (self.folder / "d.tfrecord").write_bytes(damaged)

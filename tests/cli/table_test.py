@@ -24,11 +24,14 @@ class Table(Case):
         train = ("train", "--model", "mlp", "--widths", "16", "--data", data, "--target", "kind",
                  "--epochs", "20", "--batch", "16", "--rate", "0.01")
         text = self.succeed(*train, "--save", "w.safetensors")
-        self.assertIn("input: width, height, noise\n", text)
-        self.assertIn("target: kind: iris, lily, rose\n", text)
+        self.assertIn("input: width, height, noise\ntarget: kind: iris, lily, rose\n"
+                      "left out: garden (text)\n", text)
         self.assertIn("3 rows without a value left out\n", text)
         start, *_, end = self.events(*train)
         self.assertEqual((start["image"], start["classes"]), ([3], 3))
+        self.assertEqual(start["inputs"], [{"name": "width"}, {"name": "height"}, {"name": "noise"}])
+        self.assertEqual((start["target"], start["left_out"]), ("kind", [{"name": "garden", "holds": "text"}]))
+        self.assertEqual((start["rows_without_value"], start["wrong_rows"]), (3, 0))
         self.assertEqual((start["train_examples"], start["test_examples"]), (94, 23))
         self.assertGreaterEqual(end["test_accuracy"], 0.95)
         *lines, last = self.events("predict", "w.safetensors", "--data", data)
@@ -127,6 +130,8 @@ class Table(Case):
         data = self.wrong("x,y\n2,-1\n2,1,5\n" + good)
         start, *_, end = self.events(*base, data, "--wrong-rows", "skip")
         self.assertEqual((start["train_examples"], start["test_examples"], start["classes"]), (16, 4, 2))
+        self.assertEqual((start["inputs"], start["target"], start["left_out"], start["wrong_rows"]),
+                         ([{"name": "x"}], "y", [], 2))
         self.assertEqual(end["weights"], self.events(*base, self.wrong("x,y\n" + good))[-1]["weights"])
         self.fail_with(1, "none of 2 examples has a label that can be", *base,
                        self.wrong("x,y\n2,-1\n3,-1\n"), "--wrong-rows", "skip")

@@ -115,6 +115,7 @@ class Train(Case):
                                      "  replica 2: examples 22 to 31 of each global batch of 32"])
         split = self.events("train", *MLP, "--replicas", "3", "--show-split")[1]
         self.assertEqual(split["text"].splitlines(), lines[at:at + 4])
+        self.assertEqual((split["auto_shard"], split["fell_back"]), ("data", 0))
 
     @not_in_every_suite
     def test_numbers_of_replicas_that_do_not_divide(self):

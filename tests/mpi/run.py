@@ -400,6 +400,9 @@ def files():
         must_fail("fewer workers", 0, ["is of 2 workers under FILE, here it is one for all"], *line)
         status, said = start(2, *line)
         need(status == 0 and "behind step 3" in said and whole[0] in said.splitlines(), f"not {whole}", said)
+    status, said = start(2, CHOIR, "train", "--data", "digits:20", "--auto-shard", "auto", "--train-examples", "20",
+                         "--model", "mlp", "--widths", "4", "--epochs", "1", "--replicas", "2", "--json")
+    need(status == 0 and '"auto_shard":"data","fell_back":1' in said.replace(" ", ""), "nothing is said of it", said)
 
 
 if MPI == "none":

@@ -59,16 +59,18 @@ crashes: ## 100,000 crashes while saving, as many flipped bits, 60 stops at rand
 	CHOIR_STOPS=60 ctest --test-dir build/release --output-on-failure \
 		-R '^(cli/checkpoint|mpi/.*_checkpoint)$$'
 
-bench: build ## sums beside each MPI, training beside peers (PEERS=FOLDER ENVIRONMENTS=FOLDER), ROUNDS (3): half an hour
+bench: build ## sums beside each MPI, training and input beside peers (PEERS=FOLDER ENVIRONMENTS=FOLDER), ROUNDS (3): half an hour
 	@tools/bench-mpi --rounds $(ROUNDS)
 	@tools/bench-mpi --rounds $(ROUNDS) --shapes resnet50
 	@tools/bench-mpi --rounds $(ROUNDS) --shapes gpt2
 	@PEERS='$(PEERS)' ENVIRONMENTS='$(ENVIRONMENTS)' tools/bench-peers --rounds $(ROUNDS)
+	@ENVIRONMENTS='$(ENVIRONMENTS)' tools/bench-input --rounds $(ROUNDS)
 
 bench-short: build ## the same in a minute, without peers
 	@tools/bench-mpi --rounds 1 --most 1048576
 	@tools/bench-mpi --rounds 1 --shapes resnet50
 	@PEERS= tools/bench-peers --rounds 1 --seconds 0.5
+	@ENVIRONMENTS= tools/bench-input --rounds 1 --images 10000
 
 install: ## install under PREFIX (/usr/local)
 	@tools/setup build

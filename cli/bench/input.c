@@ -15,7 +15,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST_PASSES = 1000, MNIST_BUFFER = 10000, AHEAD = 4 };
+enum {
+	MOST_PASSES = 1000,
+	MNIST_BUFFER = 10000,
+	AHEAD = 4,
+	WINDOW = 16,
+	READERS = 2,
+	COLUMNS = 32
+};
 
 static struct {
 	const char *source, *pipeline;
@@ -23,7 +30,7 @@ static struct {
 	bool json;
 } given = { .pipeline = "read", .batch = 128, .passes = 5 };
 static const char *const pipelines[] = { "read", "float", "shuffle", "mnist", "prefetch", "cache",
-	NULL };
+	"map", "padded", "window", "interleave", "zip", NULL };
 
 // clang-format off
 static const option options[] = {
@@ -31,8 +38,11 @@ static const option options[] = {
 		.help = named_file_help },
 	{ .name = "--pipeline", .value = "pipeline", .kind = OPTION_CHOICE, .to = &given.pipeline,
 		.choices = pipelines,
-		.help = "what is done on the way: read (nothing), float (the\nfirst column), shuffle (of "
-				"10,000), mnist (both),\nprefetch (on a thread), cache (in memory)" },
+		.help = "what is done on the way: read (nothing), float (the\n"
+				"first column), shuffle (of 10,000), mnist (both),\n"
+				"prefetch (on a thread), cache (in memory), map (a\n"
+				"copy), padded (batches), window (of 16), interleave\n"
+				"(two readers of all), zip (with numbers)" },
 	{ .name = "--batch", .value = "G", .kind = OPTION_INTEGER, .to = &given.batch, .least = 1,
 		.most = 1 << 24, .help = "examples of a batch (128)" },
 	{ .name = "--passes", .value = "N", .kind = OPTION_INTEGER, .to = &given.passes, .least = 1,
@@ -56,8 +66,10 @@ typedef struct {
 	choir_values *batch;
 	char *column; // any one
 	int64_t examples;
+	named_file file;
 	choir_files *files;
-	double bytes; // of all of them
+	size_t readers; // of all of them
+	double bytes; // that these read
 	double seconds[MOST_PASSES], cat[MOST_PASSES]; // of each pass
 } measurement;
 
@@ -81,7 +93,7 @@ static choir_status one_pass(measurement *m, double *seconds)
 static choir_status cat_pass(const measurement *m, double *seconds)
 {
 	extern char **environ;
-	const size_t n = choir_files_count(m->files);
+	const size_t each = choir_files_count(m->files), n = each * m->readers;
 	char **argument = calloc(n + 3, sizeof *argument);
 	posix_spawn_file_actions_t actions;
 	pid_t child;
@@ -91,7 +103,7 @@ static choir_status cat_pass(const measurement *m, double *seconds)
 	argument[0] = (char[]){ "cat" };
 	argument[1] = (char[]){ "--" };
 	for (size_t i = 0; i < n; i++)
-		argument[i + 2] = (char *) (uintptr_t) choir_files_path(m->files, i);
+		argument[i + 2] = (char *) (uintptr_t) choir_files_path(m->files, i % each);
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
 	const double start = now();
@@ -130,40 +142,110 @@ static void say(measurement *m)
 	json_end();
 }
 
-// The steps that were asked for.
+// ---- The steps that were asked for.
+
+static bool asked(const char *name)
+{
+	return strcmp(given.pipeline, name) == 0;
+}
+
+static choir_status copy_columns(const choir_entry in[], choir_entry out[], void *user)
+{
+	static const size_t width[] = { [CHOIR_F32] = 4,
+		[CHOIR_F64] = 8,
+		[CHOIR_I32] = 4,
+		[CHOIR_I64] = 8,
+		[CHOIR_U8] = 1,
+		[CHOIR_BOOL] = 1,
+		[CHOIR_F16] = 2,
+		[CHOIR_BF16] = 2 };
+	for (size_t i = 0; i < *(const size_t *) user; i++) {
+		if (memcmp(&out[i].shape, &in[i].shape, sizeof in[i].shape) != 0)
+			CHOIR_TRY(choir_entry_resize(&out[i], &in[i].shape));
+		const size_t n = (size_t) choir_shape_elements(&in[i].shape);
+		if (n > 0)
+			memcpy(out[i].data, in[i].data, n * width[in[i].dtype]);
+	}
+	return CHOIR_OK;
+}
+
+static choir_dataset *open_again(const choir_entry in[], void *user)
+{
+	(void) in;
+	return named_file_open(user);
+}
+
+// d is only asked for its columns.
+static choir_dataset *interleaved(choir_dataset *d, measurement *m)
+{
+	choir_column columns[COLUMNS];
+	choir_interleave_options o = { .size = sizeof o, .columns = columns, .cycle = READERS };
+	for (; o.n < choir_dataset_columns(d); o.n++)
+		columns[o.n] = *choir_dataset_column(d, o.n);
+	choir_dataset *all = d == NULL
+			? NULL
+			: choir_dataset_interleave(
+					  choir_range_dataset_new("reader", 0, READERS, 1), &o, open_again, &m->file);
+	choir_dataset_free(d);
+	m->readers = READERS;
+	return all;
+}
+
+static choir_dataset *step(choir_dataset *d, measurement *m)
+{
+	static size_t columns; // as long as datasets
+	columns = choir_dataset_columns(d);
+	if (asked("map"))
+		return choir_dataset_map(d, NULL, copy_columns, &columns);
+	if (asked("window"))
+		return choir_dataset_window(
+				d, CHOIR_OPTIONS(choir_window_options, .length = WINDOW, .drop_remainder = true));
+	if (asked("interleave"))
+		return interleaved(d, m);
+	const int64_t n = choir_dataset_cardinality(d);
+	if (!asked("zip") || d == NULL)
+		return d;
+	if (n >= 0)
+		return choir_dataset_zip(d, choir_range_dataset_new("number of the example", 0, n, 1));
+	choir_fail(CHOIR_UNSUPPORTED,
+			"--pipeline zip: how many examples \"%s\" has shows only by reading it", given.source);
+	choir_dataset_free(d);
+	return NULL;
+}
+
 static choir_dataset *pipeline(choir_dataset *d, const char *column)
 {
-	const bool mnist = strcmp(given.pipeline, "mnist") == 0;
+	const bool mnist = asked("mnist");
 	bool varies = false;
 	for (size_t i = 0; i < choir_dataset_columns(d); i++)
 		varies = varies || choir_shape_elements(&choir_dataset_column(d, i)->shape) == CHOIR_NONE;
-	if (mnist || strcmp(given.pipeline, "float") == 0)
+	if (mnist || asked("float"))
 		d = choir_dataset_to_float(d, column, 1 / 255.0);
-	if (strcmp(given.pipeline, "cache") == 0)
+	if (asked("cache"))
 		d = choir_dataset_cache(d, NULL);
-	if (mnist || strcmp(given.pipeline, "shuffle") == 0)
+	if (mnist || asked("shuffle"))
 		d = choir_dataset_shuffle(d, MNIST_BUFFER, 1);
-	d = varies ? choir_dataset_padded_batch(d, given.batch, NULL)
-			   : choir_dataset_batch(d, given.batch);
-	return strcmp(given.pipeline, "prefetch") == 0 ? choir_dataset_prefetch(d, AHEAD) : d;
+	d = varies || asked("padded") ? choir_dataset_padded_batch(d, given.batch, NULL)
+								  : choir_dataset_batch(d, given.batch);
+	return asked("prefetch") ? choir_dataset_prefetch(d, AHEAD) : d;
 }
 
 static choir_status open_input(choir_strategy *s, measurement *m)
 {
-	named_file file;
 	struct stat st;
+	m->readers = 1;
 	if (s == NULL)
 		return choir_error_status();
-	CHOIR_TRY(named_file_set(&file, given.source));
-	choir_dataset *d = named_file_open(&file);
+	CHOIR_TRY(named_file_set(&m->file, given.source));
+	choir_dataset *d = step(named_file_open(&m->file), m);
 	if (d != NULL && (m->column = strdup(choir_dataset_column(d, 0)->name)) == NULL)
 		return choir_fail(CHOIR_NO_MEMORY, "no memory for a name");
 	m->data = choir_strategy_distribute_dataset(s, pipeline(d, m->column),
 			CHOIR_OPTIONS(choir_input_options, .buffer = (int) given.ahead));
-	m->files = m->data == NULL ? NULL : named_file_list(&file);
+	m->files = m->data == NULL ? NULL : named_file_list(&m->file);
 	for (size_t i = 0; i < choir_files_count(m->files); i++)
 		if (stat(choir_files_path(m->files, i), &st) == 0)
-			m->bytes += (double) st.st_size;
+			m->bytes += (double) m->readers * (double) st.st_size;
 	return m->files == NULL ? choir_error_status() : CHOIR_OK;
 }
 

@@ -298,8 +298,9 @@ choir_dataset *choir_range_dataset_new(
 // The same example so often, or for ever (CHOIR_NONE): columns[i].data is one example, copied.
 choir_dataset *choir_constant_dataset_new(
 		int64_t examples, size_t n, const choir_column columns[]);
-// Examples in memory: columns[i].data holds all of them. copy false: borrowed, unchanged until
-// the dataset is freed; true: copied now.
+// Examples in memory: columns[i].data holds all of them, of 1 to 32 columns, which is what any
+// dataset can have (CHOIR_INVALID: others). copy false: borrowed, unchanged until the dataset is
+// freed; true: copied now.
 choir_dataset *choir_memory_dataset_new(
 		int64_t examples, size_t n, const choir_column columns[], bool copy);
 // Fills one example: out[i] is memory for columns[i]. CHOIR_OK; CHOIR_END if there is no example

@@ -98,6 +98,13 @@ class Inspect(Case):
         self.assertEqual(event["examples"], 300)
         self.assertGreater(event["bytes_per_s"], 0)
         self.assertIn("idx:i.idx, read: 300 examples", self.succeed("bench", "input", "--source", "idx:i.idx"))
+        for pipeline, examples in (("map", 300), ("window", 300 // 16), ("interleave", 600),
+                                   ("zip", 300)):
+            (event,) = self.events("bench", "input", "--source", "i.idx", "--passes", "1", "--pipeline", pipeline)
+            self.assertEqual((event["pipeline"], event["examples"]), (pipeline, examples))
+        self.write("x.csv", b"x,y\n1,2\n3,4\n")
+        self.fail_with(1, '"csv:x.csv" has shows only by reading it', "bench", "input", "--source", "csv:x.csv",
+                       "--pipeline", "zip")
         self.fail_with(2, "--source is missing", "bench", "input")
         self.fail_with(1, "no.idx", "bench", "input", "--source", "no.idx")
 

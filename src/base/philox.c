@@ -4,6 +4,7 @@
 #include "base/philox.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { ROUNDS = 10 };
 static const uint32_t multiplier[2] = { 0xD2511F53, 0xCD9E8D57 };
@@ -80,9 +81,14 @@ uint64_t chi_hash_mix(uint64_t x)
 
 uint64_t chi_hash_text(const char *text)
 {
+	return chi_hash_bytes(text, strlen(text));
+}
+
+uint64_t chi_hash_bytes(const void *bytes, size_t n)
+{
 	uint64_t hash = 0xCBF29CE484222325;
-	for (const char *c = text; *c; c++) {
-		hash ^= (unsigned char) *c;
+	for (const unsigned char *c = bytes; n > 0; c++, n--) {
+		hash ^= *c;
 		hash *= 0x100000001B3;
 	}
 	return chi_hash_mix(hash);

@@ -100,6 +100,7 @@ uint64_t chi_dataset_signature(const choir_dataset *d)
 			sum = mix(sum, (uint64_t) c->shape.dim[k]);
 	}
 	sum = mix(sum, (uint64_t) d->spec.batch);
+	sum = d->spec.full ? mix(sum, 1) : sum;
 	for (int i = 0; i < 2; i++)
 		sum = mix(sum, chi_dataset_signature(d->from[i]));
 	return sum;

@@ -116,6 +116,8 @@ static void test_hash(void **state)
 	assert_true(chi_hash_text("") == chi_hash_mix(0xCBF29CE484222325));
 	assert_true(chi_hash_text("a") == chi_hash_mix(0xAF63DC4C8601EC8C));
 	assert_true(chi_hash_text("w") != chi_hash_text("b"));
+	assert_true(chi_hash_bytes("a\0b", 3) != chi_hash_bytes("a\0c", 3));
+	assert_true(chi_hash_bytes("ab", 1) == chi_hash_text("a"));
 }
 
 int main(void)

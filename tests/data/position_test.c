@@ -4,6 +4,7 @@
 #include "data/elements.h"
 
 #include "data/kinds.h"
+#include "data/source/scratch.h"
 #include "data/varying.h"
 
 #include <stdio.h>
@@ -226,29 +227,99 @@ static void places_that_cannot_be_are_refused(void **state)
 	choir_dataset_free(d);
 }
 
+static void tell_apart(choir_dataset *const d[], size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		for (size_t j = 0; j < i; j++)
+			if (chi_dataset_signature(d[i]) == chi_dataset_signature(d[j]))
+				fail_msg("%zu and %zu: %s", j, i, d[i] ? "alike" : choir_error());
+	for (size_t i = 0; i < n; i++)
+		choir_dataset_free(d[i]);
+}
+#define TELL_APART(...) \
+	do { \
+		choir_dataset *chains[] = { __VA_ARGS__ }; \
+		tell_apart(chains, sizeof chains / sizeof chains[0]); \
+	} while (0)
+
 static void signatures_tell_chains_apart(void **state)
 {
 	(void) state;
-	choir_dataset *d[] = { numbers_in_memory(5), numbers_as_stream(5),
-		choir_dataset_batch(numbers_in_memory(5), 2), choir_dataset_batch(numbers_in_memory(5), 3),
-		choir_dataset_shuffle(numbers_in_memory(5), 5, 1),
-		choir_dataset_shuffle(numbers_in_memory(5), 5, 2),
-		choir_dataset_shuffle(numbers_in_memory(5), 4, 1),
-		choir_dataset_shuffle_once(numbers_in_memory(5), 5, 0),
-		choir_dataset_shuffle_once(numbers_in_memory(5), 5, 1), choir_digits_dataset_new(5, 1),
-		choir_digits_dataset_new(5, 2), choir_dataset_take(numbers_in_memory(5), 2),
-		choir_dataset_skip(numbers_in_memory(5), 2),
-		choir_dataset_shard(numbers_in_memory(5), 2, 0),
-		choir_dataset_shard(numbers_in_memory(5), 2, 1),
-		choir_dataset_repeat(numbers_in_memory(5), 2),
-		choir_dataset_to_float(numbers_in_memory(5), "number", 1),
-		choir_dataset_to_float(numbers_in_memory(5), "number", 2) };
-	enum { ALL = sizeof d / sizeof d[0] };
-	for (int i = 0; i < ALL; i++)
-		for (int j = 0; j < i; j++)
-			assert_true(chi_dataset_signature(d[i]) != chi_dataset_signature(d[j]));
-	for (int i = 0; i < ALL; i++)
-		choir_dataset_free(d[i]);
+	TELL_APART(numbers_in_memory(5), numbers_as_stream(5),
+			choir_dataset_batch(numbers_in_memory(5), 2),
+			choir_dataset_batch(numbers_in_memory(5), 3),
+			choir_dataset_batch_drop_remainder(numbers_in_memory(5), 2),
+			choir_dataset_shuffle(numbers_in_memory(5), 5, 1),
+			choir_dataset_shuffle(numbers_in_memory(5), 5, 2),
+			choir_dataset_shuffle(numbers_in_memory(5), 4, 1),
+			choir_dataset_shuffle_once(numbers_in_memory(5), 5, 0),
+			choir_dataset_shuffle_once(numbers_in_memory(5), 5, 1), choir_digits_dataset_new(5, 1),
+			choir_digits_dataset_new(5, 2),
+			choir_dataset_take(numbers_in_memory(5), 2),
+			choir_dataset_skip(numbers_in_memory(5), 2),
+			choir_dataset_shard(numbers_in_memory(5), 2, 0),
+			choir_dataset_shard(numbers_in_memory(5), 2, 1),
+			choir_dataset_repeat(numbers_in_memory(5), 2),
+			choir_dataset_to_float(numbers_in_memory(5), "number", 1),
+			choir_dataset_to_float(numbers_in_memory(5), "number", 2),
+			choir_range_dataset_new("number", 0, 9, 1),
+			choir_range_dataset_new("number", 1, 9, 3));
+}
+
+static choir_dataset *windows(int64_t length, int64_t shift, int64_t stride)
+{
+	return choir_dataset_window(numbers_in_memory(5),
+			CHOIR_OPTIONS(
+					choir_window_options, .length = length, .shift = shift, .stride = stride));
+}
+
+static choir_dataset *padded_with(double value, bool drop)
+{
+	const double values[] = { value, 0 };
+	return choir_dataset_padded_batch(words_new(5), 2,
+			CHOIR_OPTIONS(choir_padded_options, .values = values, .drop_remainder = drop));
+}
+
+static choir_dataset *standard(float mean, float deviation)
+{
+	return choir_dataset_standardize(choir_dataset_to_float(numbers_in_memory(5), "number", 1),
+			"number", 1, &mean, &deviation);
+}
+
+// What the columns do not show.
+static void signatures_hold_the_arguments_of_steps(void **state)
+{
+	(void) state;
+	TELL_APART(windows(2, 1, 1), windows(3, 1, 1), windows(2, 2, 1), windows(2, 1, 2));
+	TELL_APART(padded_with(0, false), padded_with(1, false), padded_with(0, true));
+	TELL_APART(standard(0, 1), standard(1, 1), standard(0, 2));
+}
+
+static choir_dataset *rows(choir_missing missing, choir_wrong wrong, const char *text)
+{
+	return choir_csv_dataset_new(scratch_text("rows.csv", "a,b\n1,2\n3,4\n"),
+			CHOIR_OPTIONS(choir_csv_options, .missing = missing, .wrong = wrong,
+					.missing_texts = 1, .missing_text = &text));
+}
+
+static choir_dataset *records(choir_wrong wrong)
+{
+	return choir_tfrecord_dataset_new(scratch_text("no.tfrecord", ""),
+			CHOIR_OPTIONS(choir_tfrecord_options, .wrong = wrong, .raw = true, .n = 1,
+					.features = &(choir_feature){ .name = "x", .dtype = CHOIR_U8 }));
+}
+
+static void signatures_hold_which_rows_are_left_out(void **state)
+{
+	(void) state;
+	TELL_APART(rows(CHOIR_MISSING_NAN, CHOIR_WRONG_STOP, "?"),
+			rows(CHOIR_MISSING_DROP, CHOIR_WRONG_STOP, "?"),
+			rows(CHOIR_MISSING_DROP, CHOIR_WRONG_SKIP, "?"),
+			rows(CHOIR_MISSING_DROP, CHOIR_WRONG_STOP, "-"));
+	TELL_APART(records(CHOIR_WRONG_STOP), records(CHOIR_WRONG_SKIP));
+	const char *path = scratch_text("some.txt", "a\n");
+	TELL_APART(choir_text_lines_dataset_new(path, "x", CHOIR_WRONG_STOP),
+			choir_text_lines_dataset_new(path, "x", CHOIR_WRONG_SKIP));
 }
 
 static void examples_of_different_sizes_go_through(void **state)
@@ -311,6 +382,8 @@ int main(void)
 		cmocka_unit_test(a_source_that_can_jump_is_not_read),
 		cmocka_unit_test(places_that_cannot_be_are_refused),
 		cmocka_unit_test(signatures_tell_chains_apart),
+		cmocka_unit_test(signatures_hold_the_arguments_of_steps),
+		cmocka_unit_test(signatures_hold_which_rows_are_left_out),
 		cmocka_unit_test(examples_of_different_sizes_go_through),
 		cmocka_unit_test(a_dataset_says_what_its_elements_are),
 	};

@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/options.h"
+#include "base/philox.h"
 #include "base/text.h"
 #include "data/marks.h"
 #include "data/source/csv.h"
@@ -296,6 +297,16 @@ static bool csv_fits(const choir_dataset *d, const chi_mark *mark)
 	return chi_places_fit(&((const csv *) d)->paths, mark);
 }
 
+// Which rows are left out.
+static uint64_t csv_signature(const choir_dataset *d)
+{
+	const chi_csv_schema *s = &((const csv *) d)->schema;
+	uint64_t sum = (uint64_t) s->missing * 2 + s->skip;
+	for (size_t i = 0; i < s->missing_texts; i++)
+		sum = chi_hash_mix(sum + chi_hash_text(s->missing_text[i]));
+	return sum;
+}
+
 // What there is before the source is made.
 static void release(csv *c)
 {
@@ -336,6 +347,7 @@ static const chi_step csv_step = {
 	.seek = csv_seek,
 	.marks = csv_marks,
 	.fits = csv_fits,
+	.signature = csv_signature,
 	.files = CHI_FILES_HERE,
 	.shard_files = csv_shard_files,
 	.path = csv_path,

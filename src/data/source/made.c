@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/philox.h"
 #include "base/size.h"
 
 typedef struct {
@@ -25,7 +26,7 @@ static choir_status range_range(
 static uint64_t range_signature(const choir_dataset *d)
 {
 	const range *r = (const range *) d;
-	return ((uint64_t) r->start << 1) ^ (uint64_t) r->step;
+	return chi_hash_mix((uint64_t) r->start) + (uint64_t) r->step;
 }
 
 static const chi_step range_step = {

@@ -379,6 +379,11 @@ static bool lines_fit(const choir_dataset *d, const chi_mark *mark)
 	return chi_places_fit(&((const lines *) d)->paths, mark);
 }
 
+static uint64_t lines_signature(const choir_dataset *d)
+{
+	return ((const lines *) d)->skip;
+}
+
 static void lines_free(choir_dataset *d)
 {
 	lines *l = (lines *) d;
@@ -399,6 +404,7 @@ static const chi_step lines_step = {
 	.seek = lines_seek,
 	.marks = lines_marks,
 	.fits = lines_fit,
+	.signature = lines_signature,
 	.files = CHI_FILES_HERE,
 	.shard_files = one_file,
 };

@@ -158,6 +158,11 @@ static bool tfrecord_fits(const choir_dataset *d, const chi_mark *mark)
 	return chi_places_fit(&((const tfrecord *) d)->files.paths, mark);
 }
 
+static uint64_t tfrecord_signature(const choir_dataset *d)
+{
+	return ((const tfrecord *) d)->files.skip;
+}
+
 static void free_files(chi_record_files *f)
 {
 	close_file(f);
@@ -202,6 +207,7 @@ static const chi_step tfrecord_step = {
 	.seek = tfrecord_seek,
 	.marks = tfrecord_marks,
 	.fits = tfrecord_fits,
+	.signature = tfrecord_signature,
 	.files = CHI_FILES_HERE,
 	.shard_files = tfrecord_shard_files,
 	.path = tfrecord_path,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/options.h"
+#include "base/philox.h"
 #include "base/size.h"
 #include "tensor/tensor.h"
 
@@ -137,6 +138,11 @@ static choir_status pad_seek(choir_dataset *d, int64_t elements)
 	return CHOIR_OK;
 }
 
+static uint64_t pad_signature(const choir_dataset *d)
+{
+	return chi_hash_bytes(((const pad *) d)->value, d->spec.n * sizeof(double));
+}
+
 static void pad_free(choir_dataset *d)
 {
 	chi_rows_free(&((pad *) d)->stage);
@@ -150,6 +156,7 @@ static const chi_step pad_step = {
 	.peek = chi_no_peek,
 	.free = pad_free,
 	.seek = pad_seek,
+	.signature = pad_signature,
 	.files = CHI_FILES_THROUGH,
 };
 

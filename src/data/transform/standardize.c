@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/fpenv.h"
+#include "base/philox.h"
 #include "choir/dataset.h"
 
 typedef struct {
@@ -48,6 +49,12 @@ static const void *standardize_peek(choir_dataset *d, size_t column, int64_t fir
 			: chi_dataset_peek(d->from[0], column, first, count);
 }
 
+static uint64_t standardize_signature(const choir_dataset *d)
+{
+	const standardize *s = (const standardize *) d;
+	return chi_hash_bytes(s->mean, 2 * s->values * sizeof *s->mean) + s->column; // factors too
+}
+
 static void standardize_free(choir_dataset *d)
 {
 	chi_free(((standardize *) d)->mean);
@@ -62,6 +69,7 @@ static const chi_step standardize_step = {
 	.free = standardize_free,
 	.late = true,
 	.seek = chi_seek_from,
+	.signature = standardize_signature,
 	.files = CHI_FILES_THROUGH,
 };
 

@@ -109,7 +109,8 @@ static choir_status window_seek(choir_dataset *d, int64_t elements)
 static uint64_t window_signature(const choir_dataset *d)
 {
 	const window *w = (const window *) d;
-	return chi_hash_mix((uint64_t) w->shift) + (uint64_t) w->stride;
+	const uint64_t lengths[] = { (uint64_t) w->length, (uint64_t) w->shift, (uint64_t) w->stride };
+	return chi_hash_bytes(lengths, sizeof lengths);
 }
 
 static void window_free(choir_dataset *d)

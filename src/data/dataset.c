@@ -240,6 +240,17 @@ choir_status chi_dataset_keep_failure(choir_dataset *d, choir_status status)
 	return status;
 }
 
+choir_status chi_dataset_got(choir_dataset *d, choir_status status, int64_t got)
+{
+	if (status == CHOIR_END)
+		d->ended = true;
+	if (got == 0 || status == CHOIR_OK || status == CHOIR_END)
+		return got > 0 ? CHOIR_OK : status;
+	chi_dataset_keep_failure(d, status);
+	chi_error_clear(); // it is reported when its turn has come
+	return CHOIR_OK;
+}
+
 choir_status chi_dataset_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
 {
 	*got = 0;

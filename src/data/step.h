@@ -97,6 +97,9 @@ choir_status chi_rewind_from(choir_dataset *d); // the rewind of a step that kee
 choir_status chi_seek_from(choir_dataset *d, int64_t elements);
 // Makes a failure stay: every read until the rewind gives it again.
 choir_status chi_dataset_keep_failure(choir_dataset *d, choir_status status);
+// What a step returns that got so many examples before it met status: an end or a failure comes
+// with the read behind them.
+choir_status chi_dataset_got(choir_dataset *d, choir_status status, int64_t got);
 // To the start of a pass.
 choir_status chi_dataset_begin(choir_dataset *d, int64_t pass);
 // A shard step with hint gets its count and index, before anything is read.

@@ -250,15 +250,12 @@ static choir_status csv_read(choir_dataset *d, void *const column[], int64_t wan
 		to[i] = column[i] ? column[i] : c->spare.column[i];
 	while (*got < want && (status = next_row(c, to)) == CHOIR_OK) {
 		++*got;
-		if (chi_places_due(&c->places))
-			CHOIR_TRY(add_place(c));
 		for (size_t i = 0; i < d->spec.n; i++)
 			to[i] += column[i] ? d->bytes[i] : 0;
+		if (chi_places_due(&c->places) && (status = add_place(c)) != CHOIR_OK)
+			break;
 	}
-	if (status != CHOIR_OK && status != CHOIR_END)
-		return status;
-	d->ended = status == CHOIR_END;
-	return *got ? CHOIR_OK : CHOIR_END;
+	return chi_dataset_got(d, status, *got);
 }
 
 static choir_status csv_rewind(choir_dataset *d)

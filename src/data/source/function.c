@@ -47,10 +47,11 @@ static choir_status function_read(
 		f->next++;
 	}
 	if (status != CHOIR_OK && status != CHOIR_END)
-		return report(status, f->next);
-	chi_error_restore(&before);
-	d->ended = status == CHOIR_END; // it is not asked again after its end
-	return *got ? CHOIR_OK : CHOIR_END;
+		report(status, f->next);
+	status = chi_dataset_got(d, status, *got); // it is not asked again after its end
+	if (status == CHOIR_OK || status == CHOIR_END)
+		chi_error_restore(&before);
+	return status;
 }
 
 // Tells the program which example comes next, if it wants to know.

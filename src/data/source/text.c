@@ -314,21 +314,20 @@ static choir_status lines_read(choir_dataset *d, void *const column[], int64_t w
 	choir_status status = CHOIR_OK;
 	const char *line;
 	size_t bytes;
-	while (*got < want && (status = next_text(l, &line, &bytes)) == CHOIR_OK) {
+	while (status == CHOIR_OK && *got < want &&
+			(status = next_text(l, &line, &bytes)) == CHOIR_OK) {
 		chi_cell *cell = column[0] ? (chi_cell *) column[0] + *got : NULL;
-		if (cell) {
-			CHOIR_TRY(chi_cell_shape(cell, CHOIR_U8, &CHOIR_SHAPE((int64_t) bytes)));
-			if (bytes > 0)
-				memcpy(cell->data, line, bytes);
-		}
+		if (cell)
+			status = chi_cell_shape(cell, CHOIR_U8, &CHOIR_SHAPE((int64_t) bytes));
+		if (status != CHOIR_OK)
+			break;
+		if (cell && bytes > 0)
+			memcpy(cell->data, line, bytes);
 		++*got;
 		if (chi_places_due(&l->places))
-			CHOIR_TRY(add_place(l));
+			status = add_place(l);
 	}
-	if (status != CHOIR_OK && status != CHOIR_END)
-		return status;
-	d->ended = status == CHOIR_END;
-	return *got ? CHOIR_OK : CHOIR_END;
+	return chi_dataset_got(d, status, *got);
 }
 
 static choir_status lines_rewind(choir_dataset *d)

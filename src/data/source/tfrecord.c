@@ -18,7 +18,6 @@ typedef struct {
 	bool raw; // a record is the value of the only column
 	chi_feature feature[CHI_MAX_COLUMNS];
 	char *name[CHI_MAX_COLUMNS]; // of features whose column has another; owned
-	chi_error pending; // found behind good examples
 	chi_places places;
 } tfrecord;
 
@@ -105,20 +104,16 @@ static choir_status tfrecord_read(
 {
 	tfrecord *t = (tfrecord *) d;
 	void *out[CHI_MAX_COLUMNS];
-	choir_status status = t->pending.status;
-	if (status != CHOIR_OK)
-		chi_error_restore(&t->pending);
+	choir_status status = CHOIR_OK;
 	while (status == CHOIR_OK && *got < want) {
 		chi_columns_move(d, column, *got, out);
 		status = read_one(t, out);
 		*got += status == CHOIR_OK;
 		if (status == CHOIR_OK && chi_places_due(&t->places))
-			CHOIR_TRY(add_place(t));
+			status = add_place(t);
 	}
-	if (status != CHOIR_OK && status != CHOIR_END && *got > 0)
-		chi_error_save(&t->pending);
 	chi_atomic64_store(&d->skipped, (uint64_t) t->files.skipped);
-	return *got ? CHOIR_OK : status;
+	return chi_dataset_got(d, status, *got);
 }
 
 static choir_status tfrecord_rewind(choir_dataset *d)
@@ -126,7 +121,6 @@ static choir_status tfrecord_rewind(choir_dataset *d)
 	tfrecord *t = (tfrecord *) d;
 	chi_record_files_rewind(&t->files);
 	t->files.skipped = 0;
-	t->pending.status = CHOIR_OK;
 	chi_places_begin(&t->places);
 	return CHOIR_OK;
 }

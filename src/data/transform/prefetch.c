@@ -1,34 +1,41 @@
-// Reading ahead: a thread of the step's own fills a ring of slots while the program works on
-// what it has got. An end or a failure takes its place behind the elements read before it. The
-// thread starts with the first read and ends when the dataset is freed; it is stopped between
-// blocks, and only a function of the program that never returns can keep it. No lock is held
-// while the source is read.
+// Reading ahead: a thread of the step's own fills a ring while the program works on what it has
+// got. An end or a failure takes its place behind the elements read before it. The thread starts
+// with the first read and ends when the dataset is freed; it is stopped between blocks, and only
+// a function of the program that never returns can keep it. No lock is held while the source is
+// read.
+//
+// Single examples change hands in portions, since a lock and a switch for each would take longer
+// than most of them do to read. But who waits for a portion takes what is there after a moment:
+// the source may be a queue that gets its next example only when this one was used.
 #include "data/step.h"
 
 #include <math.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/lock.h"
+#include "base/size.h"
 #include "base/thread.h"
 #include "trace/trace.h"
 
-typedef struct {
-	chi_rows rows;
-	int64_t examples;
-} slot;
+static const double PORTION_SECONDS = 0.001; // how long a portion is waited for
 
 typedef struct {
 	choir_dataset base;
-	slot *ring;
-	int64_t slots, room; // room: examples of a slot
+	chi_rows ring; // slots elements
+	int64_t *examples; // of each batch in it; NULL: single ones
+	int64_t slots, unit; // unit: examples that a slot has room for
+	int64_t portion; // slots
 	chi_thread thread;
 	bool started;
 	unsigned generation; // of forks, when the thread started: a child does not have it
-	int64_t used; // examples of the oldest slot that were handed on; the reader's of the dataset
+	int64_t mine, used; // slots from oldest on that the reader has, and has handed on; its own
 	chi_mutex mutex;
 	chi_cond changed;
 	// With mutex held:
 	int64_t oldest, filled; // slots
+	bool refills; // until the ring is full
+	bool hungry; // the reader takes less than a portion
 	bool running; // a pass is on: the thread may read
 	bool busy; // the thread is reading
 	bool stop;
@@ -38,29 +45,37 @@ typedef struct {
 
 static bool may_read(const prefetch *p)
 {
-	return p->running && p->status == CHOIR_OK && p->filled < p->slots;
+	return p->running && p->refills && p->status == CHOIR_OK && p->filled < p->slots;
 }
 
-// Fills the next free slot; called with mutex held, which it gives up meanwhile.
-static void read_slot(prefetch *p)
+// Fills slots that are free and lie together; called with mutex held, which it gives up meanwhile.
+// Gives how many there are.
+static int64_t read_some(prefetch *p)
 {
 	choir_dataset *from = p->base.from[0];
-	slot *s = &p->ring[(p->oldest + p->filled) % p->slots];
+	void *to[CHI_MAX_COLUMNS];
+	const int64_t at = (p->oldest + p->filled) % p->slots;
+	const int64_t free = p->slots - p->filled, in_a_row = p->slots - at;
+	int64_t n = free < in_a_row ? free : in_a_row, got;
+	n = n < p->portion ? n : p->portion;
 	p->busy = true;
 	chi_mutex_unlock(&p->mutex);
-	chi_trace_begin(CHOIR_TRACE_INPUT, "read ahead");
-	choir_status status = from->spec.batch
-			? chi_dataset_read(from, s->rows.column, p->room, &s->examples)
-			: chi_dataset_fill(from, s->rows.column, p->room, &s->examples);
-	chi_trace_end();
+	chi_columns_move(from, p->ring.column, at * p->unit, to);
+	const choir_status status = chi_dataset_read(from, to, n * p->unit, &got);
 	chi_mutex_lock(&p->mutex);
 	p->busy = false;
 	p->status = status;
-	if (status == CHOIR_OK)
-		p->filled++;
-	else if (status != CHOIR_END)
+	if (status == CHOIR_OK && p->examples) {
+		p->examples[at] = got;
+		got = 1;
+	} else if (status != CHOIR_OK && status != CHOIR_END) {
 		chi_error_save(&p->failure);
-	chi_cond_broadcast(&p->changed);
+	}
+	p->filled += got;
+	p->refills = p->filled < p->slots;
+	if (p->filled >= p->portion || p->hungry || status != CHOIR_OK || !p->running)
+		chi_cond_broadcast(&p->changed);
+	return got;
 }
 
 static void read_ahead(void *arg)
@@ -68,10 +83,14 @@ static void read_ahead(void *arg)
 	prefetch *p = arg;
 	chi_mutex_lock(&p->mutex);
 	while (!p->stop) {
-		if (may_read(p))
-			read_slot(p);
-		else
+		if (!may_read(p)) {
 			chi_cond_wait(&p->changed, &p->mutex, HUGE_VAL);
+			continue;
+		}
+		chi_trace_begin(CHOIR_TRACE_INPUT, "read ahead");
+		for (int64_t n = 0; n < p->portion && may_read(p);)
+			n += read_some(p);
+		chi_trace_end();
 	}
 	chi_mutex_unlock(&p->mutex);
 }
@@ -100,32 +119,57 @@ static choir_status start_thread(prefetch *p)
 	return CHOIR_OK;
 }
 
-// Waits until a slot is filled or the pass has ended.
-static choir_status wait_for_slot(prefetch *p)
+// With mutex held: until a portion is there, or something for some time, or the pass has ended.
+static void await(prefetch *p)
+{
+	const double deadline = chi_clock_deadline(PORTION_SECONDS);
+	p->hungry = false;
+	while (p->status == CHOIR_OK && p->filled < p->portion && !(p->hungry && p->filled > 0))
+		if (!chi_cond_wait(&p->changed, &p->mutex, p->hungry ? HUGE_VAL : deadline))
+			p->hungry = true;
+}
+
+// With mutex held: the reader has what lies together of what is filled.
+static void take_portion(prefetch *p)
+{
+	const int64_t in_a_row = p->slots - p->oldest;
+	p->mine = p->filled < in_a_row ? p->filled : in_a_row;
+	if (p->mine > p->portion)
+		p->mine = p->portion;
+	p->used = 0;
+}
+
+// Waits until the reader has something or the pass has ended.
+static choir_status wait_for_portion(prefetch *p)
 {
 	chi_mutex_lock(&p->mutex);
 	if (!p->running) {
-		p->running = true;
+		p->running = p->refills = true;
 		chi_cond_broadcast(&p->changed);
 	}
 	chi_trace_begin(CHOIR_TRACE_INPUT, "wait for prefetch");
-	while (p->filled == 0 && p->status == CHOIR_OK)
-		chi_cond_wait(&p->changed, &p->mutex, HUGE_VAL);
+	await(p);
 	chi_trace_end();
-	choir_status status = p->filled > 0 ? CHOIR_OK : p->status;
+	take_portion(p);
+	const choir_status status = p->mine > 0 ? CHOIR_OK : p->status;
 	if (status != CHOIR_OK && status != CHOIR_END)
 		chi_error_restore(&p->failure);
 	chi_mutex_unlock(&p->mutex);
 	return status;
 }
 
-static void give_slot_back(prefetch *p)
+static void give_portion_back(prefetch *p)
 {
-	p->used = 0;
 	chi_mutex_lock(&p->mutex);
-	p->oldest = (p->oldest + 1) % p->slots;
-	p->filled--;
-	chi_cond_broadcast(&p->changed);
+	p->oldest = (p->oldest + p->mine) % p->slots;
+	p->filled -= p->mine;
+	if (p->filled <= p->slots - p->portion) {
+		p->refills = true;
+		chi_cond_broadcast(&p->changed);
+	}
+	p->mine = 0;
+	if (p->filled >= p->portion)
+		take_portion(p);
 	chi_mutex_unlock(&p->mutex);
 }
 
@@ -135,14 +179,15 @@ static choir_status prefetch_read(
 	prefetch *p = (prefetch *) d;
 	CHOIR_TRY(check_process(p));
 	CHOIR_TRY(start_thread(p));
-	CHOIR_TRY(wait_for_slot(p));
-	slot *s = &p->ring[p->oldest]; // filled: the thread leaves it alone
-	int64_t left = s->examples - p->used;
-	*got = want < left ? want : left;
-	CHOIR_TRY(chi_rows_copy(d, column, &s->rows, p->used, *got));
-	p->used += *got;
-	if (p->used == s->examples)
-		give_slot_back(p);
+	if (p->mine == 0)
+		CHOIR_TRY(wait_for_portion(p));
+	const int64_t at = p->oldest + p->used; // the reader's: the thread leaves it alone
+	const int64_t left = p->mine - p->used, n = p->examples || left < want ? left : want;
+	*got = p->examples ? p->examples[at] : n;
+	CHOIR_TRY(chi_rows_copy(d, column, &p->ring, at * p->unit, *got));
+	p->used += n;
+	if (p->used == p->mine)
+		give_portion_back(p);
 	return CHOIR_OK;
 }
 
@@ -160,7 +205,7 @@ static void halt(prefetch *p, bool stop)
 		chi_cond_wait(&p->changed, &p->mutex, HUGE_VAL);
 	if (cancels)
 		chi_dataset_uncancel(p->base.from[0]);
-	p->oldest = p->filled = p->used = 0;
+	p->oldest = p->filled = p->mine = p->used = 0;
 	p->status = CHOIR_OK;
 	chi_mutex_unlock(&p->mutex);
 }
@@ -188,9 +233,8 @@ static void prefetch_free(choir_dataset *d)
 		chi_cond_destroy(&p->changed);
 		chi_mutex_destroy(&p->mutex);
 	}
-	for (int64_t i = 0; i < p->slots && p->ring; i++)
-		chi_rows_free(&p->ring[i].rows);
-	chi_free(p->ring);
+	chi_rows_free(&p->ring);
+	chi_free(p->examples);
 }
 
 static const chi_step prefetch_step = {
@@ -206,11 +250,16 @@ static const chi_step prefetch_step = {
 
 static bool make_ring(prefetch *p)
 {
-	p->ring = chi_alloc_array((size_t) p->slots, sizeof *p->ring);
-	for (int64_t i = 0; i < p->slots && p->ring; i++)
-		if (!chi_rows_new(&p->base, p->room, &p->ring[i].rows))
-			return false;
-	return p->ring != NULL;
+	int64_t examples;
+	if (p->base.spec.batch)
+		p->examples = chi_alloc_array((size_t) p->slots, sizeof *p->examples);
+	if (p->base.spec.batch && !p->examples)
+		return false;
+	if (chi_int64_multiply(p->slots, p->unit, &examples))
+		return chi_rows_new(&p->base, examples, &p->ring);
+	choir_fail(CHOIR_INVALID, "prefetch: %lld batches of %lld do not fit in memory",
+			(long long) p->slots, (long long) p->unit);
+	return false;
 }
 
 choir_dataset *choir_dataset_prefetch(choir_dataset *from, int batches)
@@ -227,10 +276,9 @@ choir_dataset *choir_dataset_prefetch(choir_dataset *from, int batches)
 		batches = (int) from->elements;
 	chi_mutex_init(&p->mutex, CHI_RANK_DATA, "prefetch");
 	chi_cond_init(&p->changed);
-	// Single examples go through two slots that hold so many together: one lock for many.
-	bool single = !from->spec.batch;
-	p->slots = single && batches > 2 ? 2 : batches;
-	p->room = single ? batches / p->slots : from->spec.batch;
+	p->slots = batches;
+	p->unit = chi_dataset_unit(from);
+	p->portion = from->spec.batch || batches < 2 ? 1 : batches / 2;
 	if (!make_ring(p)) {
 		choir_dataset_free(&p->base);
 		return NULL;

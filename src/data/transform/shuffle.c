@@ -146,18 +146,23 @@ static choir_status shuffle_read(
 	shuffle *s = (shuffle *) d;
 	void *to[CHI_MAX_COLUMNS];
 	int64_t n, elements = d->spec.batch ? 1 : want;
+	choir_status status = CHOIR_OK;
 	for (int64_t i = 0; i < elements; i++) {
-		CHOIR_TRY(top_up(s));
-		if (s->filled == 0)
+		status = top_up(s);
+		if (status == CHOIR_OK && s->filled == 0)
+			status = CHOIR_END;
+		if (status != CHOIR_OK)
 			break;
 		int64_t at = draw(s, s->filled), what = s->slot[at];
 		chi_columns_move(d, column, *got, to);
-		CHOIR_TRY(emit(s, to, what, &n));
+		status = emit(s, to, what, &n);
+		if (status != CHOIR_OK)
+			break;
 		*got += n;
 		s->slot[at] = s->slot[--s->filled]; // the row is free again
 		s->slot[s->filled] = what;
 	}
-	return *got ? CHOIR_OK : CHOIR_END;
+	return chi_dataset_got(d, status, *got);
 }
 
 static void start(shuffle *s)

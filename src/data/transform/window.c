@@ -78,15 +78,18 @@ static choir_status window_read(choir_dataset *d, void *const column[], int64_t 
 {
 	window *w = (window *) d;
 	void *to[CHI_MAX_COLUMNS];
-	for (; *got < want; ++*got) {
-		CHOIR_TRY(top_up(w));
-		if (w->filled == 0 || (w->drop && w->filled < w->span))
-			break;
+	choir_status status = CHOIR_OK;
+	for (; *got < want && status == CHOIR_OK; *got += status == CHOIR_OK) {
+		status = top_up(w);
+		if (status == CHOIR_OK && (w->filled == 0 || (w->drop && w->filled < w->span)))
+			status = CHOIR_END;
 		chi_columns_move(d, column, *got, to);
-		CHOIR_TRY(emit(w, to));
-		move_on(w);
+		if (status == CHOIR_OK)
+			status = emit(w, to);
+		if (status == CHOIR_OK)
+			move_on(w);
 	}
-	return *got ? CHOIR_OK : CHOIR_END;
+	return chi_dataset_got(d, status, *got);
 }
 
 static choir_status window_rewind(choir_dataset *d)

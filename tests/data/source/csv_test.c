@@ -311,6 +311,10 @@ static void wrong_rows_can_be_skipped(void **state)
 	assert_string_equal(pass_in_words(d), "2\n");
 	assert_int_equal(choir_dataset_skipped(d), 2);
 	choir_dataset_free(d);
+	// Those before a wrong one are handed out, in whatever blocks they are read.
+	d = choir_dataset_prefetch(OPEN("a\n1\n2\nx\n", .look = 2), 100);
+	assert_non_null(strstr(pass_in_words(d), "1\n2\n! CHOIR_CORRUPT "));
+	choir_dataset_free(d);
 	// Only the first rows are looked at: a text that comes later makes its row wrong.
 	assert_fails(OPEN("a\n1\n2\nx\n", .look = 2), "row 3, byte 6: column \"a\": \"x\" is no i64");
 	assert_pass(OPEN("a\n1\n2\nx\n", .look = 2, .wrong = CHOIR_WRONG_SKIP), "1\n2\n");

@@ -158,15 +158,16 @@ static void a_reader_behind_other_steps_is_stopped(void **state)
 {
 	(void) state;
 	alarm(100);
-	for (int kind = 0; kind < 2; kind++) {
+	for (int kind = 0; kind < 3; kind++) {
 		choir_queue *q;
 		choir_dataset *inner = open_queue(4, CHOIR_NONE, &q), *d;
 		if (kind == 0)
 			d = choir_dataset_repeat(inner, CHOIR_NONE);
 		else
 			d = choir_dataset_flat_map(choir_range_dataset_new("i", 0, 1, 1),
-					CHOIR_OPTIONS(choir_interleave_options, .n = 2, .columns = columns), the_queue,
-					&inner);
+					CHOIR_OPTIONS(choir_interleave_options, .n = 2, .columns = columns,
+							.read_ahead = kind == 2),
+					the_queue, &inner);
 		d = choir_dataset_prefetch(d, 2);
 		assert_int_equal(put(q, 1, 2, 0), CHOIR_OK);
 		assert_next(d, 1);

@@ -73,6 +73,9 @@ static void lines_of_a_file(void **state)
 	choir_dataset *d = choir_text_lines_dataset_new(bad, "line", CHOIR_WRONG_STOP);
 	assert_non_null(strstr(pass_in_words(d), "l.txt: line 2, byte 2: not UTF-8"));
 	choir_dataset_free(d);
+	d = choir_dataset_prefetch(choir_text_lines_dataset_new(bad, "line", CHOIR_WRONG_STOP), 100);
+	assert_non_null(strstr(pass_in_words(d), "[97]\n! CHOIR_CORRUPT "));
+	choir_dataset_free(d);
 	d = choir_text_lines_dataset_new(bad, "line", CHOIR_WRONG_SKIP);
 	assert_string_equal(pass_in_words(d), "[97]\n[98]\n");
 	assert_int_equal(choir_dataset_skipped(d), 1);

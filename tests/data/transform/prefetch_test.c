@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+static const choir_column number = { .name = "number", .dtype = CHOIR_I64 };
+
 static void nap(long milliseconds)
 {
 	nanosleep(&(struct timespec){ .tv_nsec = milliseconds * 1000000 }, NULL);
@@ -64,6 +66,62 @@ static void failures_arrive_in_their_place(void **state)
 	choir_dataset_free(d);
 }
 
+static void what_came_before_a_failure_is_handed_out(void **state)
+{
+	(void) state;
+	for (int ahead = 1; ahead <= 100; ahead = 3 * ahead + 1) {
+		number_source s = { .n = 60, .fail_at = 47, .message = "torn" };
+		choir_dataset *d = choir_dataset_prefetch(numbers_from(&s), ahead);
+		pass p;
+		read_pass(d, MOST_NUMBERS, &p);
+		assert_int_equal(p.n, 47);
+		assert_failure(CHOIR_IO, "function dataset: example 47: torn");
+		choir_dataset_free(d);
+	}
+	// The same elements as without, whatever the steps in between.
+	for (int kind = 0; kind < 3; kind++) {
+		pass found[2];
+		for (int ahead = 0; ahead < 2; ahead++) {
+			number_source s = { .n = 60, .fail_at = 47, .message = "torn" };
+			choir_dataset *d = numbers_from(&s);
+			if (kind == 1)
+				d = choir_dataset_shuffle(d, 5, 1);
+			if (kind == 2)
+				d = choir_dataset_unbatch(choir_dataset_batch(d, 4));
+			if (ahead)
+				d = choir_dataset_prefetch(d, 100);
+			read_pass(d, MOST_NUMBERS, &found[ahead]);
+			assert_failure(CHOIR_IO, "torn");
+			choir_dataset_free(d);
+		}
+		assert_int_equal(found[1].n, found[0].n);
+		assert_true(found[0].n >= 42);
+		assert_memory_equal(
+				found[1].number, found[0].number, (size_t) found[0].n * sizeof(int64_t));
+	}
+}
+
+// The program puts in an example only when it has seen the one before.
+static void examples_that_are_there_are_not_held_back(void **state)
+{
+	(void) state;
+	alarm(100);
+	choir_queue *q;
+	choir_dataset *d = choir_queue_dataset_new(
+			1, &number, CHOIR_OPTIONS(choir_queue_options, .timeout = CHOIR_NONE), &q);
+	d = choir_dataset_prefetch(d, 8);
+	for (int64_t i = 0; i < 20; i++) {
+		pass p;
+		assert_int_equal(choir_queue_put(q, 1, (const void *const[]){ &i }, 0), CHOIR_OK);
+		read_pass(d, 1, &p);
+		assert_int_equal(p.status, CHOIR_OK);
+		assert_int_equal(p.number[0], i);
+	}
+	choir_dataset_free(d);
+	choir_queue_free(q);
+	alarm(0);
+}
+
 // A source that says how far it was read, and sees the thread that reads it.
 typedef struct {
 	chi_atomic32 read;
@@ -82,8 +140,6 @@ static choir_status watch(int64_t position, void *const out[], void *user)
 	*(int64_t *) out[0] = position;
 	return position < 1000 ? CHOIR_OK : CHOIR_END;
 }
-
-static const choir_column number = { .name = "number", .dtype = CHOIR_I64 };
 
 static void it_reads_so_far_ahead_and_no_farther(void **state)
 {
@@ -199,6 +255,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(everything_comes_in_order),
 		cmocka_unit_test(failures_arrive_in_their_place),
+		cmocka_unit_test(what_came_before_a_failure_is_handed_out),
+		cmocka_unit_test(examples_that_are_there_are_not_held_back),
 		cmocka_unit_test(it_reads_so_far_ahead_and_no_farther),
 		cmocka_unit_test(it_may_be_left_at_any_moment),
 		cmocka_unit_test(a_long_read_is_interrupted),

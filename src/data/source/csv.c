@@ -213,7 +213,10 @@ static choir_status next_row(csv *c, char *const to[])
 {
 	for (;;) {
 		CHOIR_TRY(find_row(c));
-		switch (take_row(c, to)) {
+		row_end row = take_row(c, to);
+		if (row == ROW_MORE && c->schema.skip && chi_csv_full(&c->rows))
+			row = ROW_WRONG;
+		switch (row) {
 		case ROW_GOOD:
 			return CHOIR_OK;
 		case ROW_DROPPED:

@@ -55,6 +55,8 @@ choir_status chi_csv_begin(chi_csv_rows *r);
 chi_csv_end chi_csv_take(chi_csv_rows *r, const char **p, chi_csv_text *field);
 // Reads on behind what is in the buffer.
 choir_status chi_csv_refill(chi_csv_rows *r);
+// Whether the row at r->at is longer than any can be.
+bool chi_csv_full(const chi_csv_rows *r);
 // Passes over the row at r->at, whatever is wrong with it.
 choir_status chi_csv_pass_row(chi_csv_rows *r);
 // The name of the open file, fit for a message.

@@ -230,7 +230,7 @@ static choir_status measure(chi_csv_rows *r, const chi_csv_schema *s, const char
 		} while (how == CHI_CSV_NEXT);
 		*good = how == CHI_CSV_LAST && n == s->n;
 		*end = p;
-		if (how != CHI_CSV_MORE) {
+		if (how != CHI_CSV_MORE || (s->skip && chi_csv_full(r))) {
 			if (how == CHI_CSV_BAD && !r->fault)
 				return CHOIR_NO_MEMORY;
 			if (*good || s->skip)

@@ -64,6 +64,11 @@ choir_status chi_csv_wrong(const chi_csv_rows *r, const char *p, const char *fmt
 			(long long) r->row, place, what);
 }
 
+bool chi_csv_full(const chi_csv_rows *r)
+{
+	return r->at == 0 && r->length == r->room && r->room >= MOST_ROOM;
+}
+
 static choir_status grow(chi_csv_rows *r)
 {
 	if (r->room >= MOST_ROOM)
@@ -276,6 +281,8 @@ choir_status chi_csv_pass_row(chi_csv_rows *r)
 			r->at = (size_t) (p - r->buffer);
 		if (how == CHI_CSV_LAST || (how == CHI_CSV_BAD && pass_line(r, p)))
 			break;
+		if (how == CHI_CSV_MORE && chi_csv_full(r) && pass_line(r, r->buffer))
+			break; // of a quote that has no other
 		CHOIR_TRY(chi_csv_refill(r));
 	}
 	r->row++;

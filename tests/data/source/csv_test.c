@@ -390,6 +390,26 @@ static void rows_left_out_stay_counted(void **state)
 	choir_dataset_free(d);
 }
 
+// A quote that has no other, and more behind it than a row can have: in the look at the rows too.
+static void a_stray_quote_costs_its_own_line(void **state)
+{
+	(void) state;
+	enum { LINES = 66 };
+	const char *path = scratch_text("stray.csv", "a\n1\n\"2\n");
+	FILE *f = fopen(path, "r+b"); // the lines behind it are zeros that no disk holds
+	assert_non_null(f);
+	for (int i = 0; i < LINES; i++) {
+		assert_int_equal(fseek(f, (i + 1L) << 20, SEEK_SET), 0);
+		assert_int_equal(putc('\n', f), '\n');
+	}
+	assert_int_equal(fputs("7\n", f) >= 0 ? fclose(f) : -1, 0);
+	choir_dataset *d = choir_csv_dataset_new(
+			path, CHOIR_OPTIONS(choir_csv_options, .wrong = CHOIR_WRONG_SKIP));
+	assert_string_equal(pass_in_words(d), "1\n7\n");
+	assert_int_equal(choir_dataset_skipped(d), 1 + LINES);
+	choir_dataset_free(d);
+}
+
 static void several_files(void **state)
 {
 	(void) state;
@@ -572,6 +592,7 @@ int main(void)
 		cmocka_unit_test(what_is_misused),
 		cmocka_unit_test(wrong_rows_can_be_skipped),
 		cmocka_unit_test(rows_left_out_stay_counted),
+		cmocka_unit_test(a_stray_quote_costs_its_own_line),
 		cmocka_unit_test(several_files),
 		cmocka_unit_test(thousands_of_columns),
 		cmocka_unit_test(large_files),

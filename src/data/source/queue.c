@@ -30,7 +30,7 @@ struct choir_queue {
 typedef struct {
 	choir_dataset base;
 	choir_queue *queue;
-	bool begun; // an example of this pass was read
+	bool begun; // an example of this pass was read, or its end
 } queue_source;
 
 // The mutex is held, and is not when it returns: the last of the two frees.
@@ -203,9 +203,9 @@ static choir_status queue_read(choir_dataset *d, void *const column[], int64_t w
 		status = chi_rows_copy(d, column, &q->rows, q->first, n);
 		q->first = (q->first + n) % q->capacity;
 		q->count -= n;
-		s->begun = true;
 		chi_cond_broadcast(&q->changed);
 	}
+	s->begun = s->begun || status == CHOIR_OK || status == CHOIR_END;
 	chi_mutex_unlock(&q->mutex);
 	return status;
 }
@@ -216,7 +216,7 @@ static choir_status queue_rewind(choir_dataset *d)
 	choir_queue *q = s->queue;
 	chi_mutex_lock(&q->mutex);
 	choir_status status = CHOIR_OK;
-	if (q->closed && q->count == 0)
+	if (s->begun && q->closed && q->count == 0)
 		q->closed = false;
 	else if (s->begun)
 		status = choir_fail(CHOIR_UNSUPPORTED,

@@ -247,6 +247,18 @@ static void passes_follow_each_other_and_none_is_repeated(void **state)
 	choir_queue_free(q);
 	choir_dataset_free(d);
 
+	// A pass without examples is one too, whoever begins it; its end ends it.
+	d = open_queue(8, 60, &q);
+	assert_int_equal(choir_queue_close(q), CHOIR_OK);
+	assert_int_equal(chi_dataset_rewind(d), CHOIR_OK);
+	assert_end(d);
+	assert_int_equal(choir_queue_close(q), CHOIR_STATE);
+	assert_int_equal(chi_dataset_rewind(d), CHOIR_OK);
+	assert_int_equal(choir_queue_close(q), CHOIR_OK);
+	assert_end(d);
+	choir_queue_free(q);
+	choir_dataset_free(d);
+
 	// Where an iterator is put back, the program puts the pass in again.
 	d = open_queue(8, 60, &q);
 	assert_int_equal(put(q, 0, 5, 0), CHOIR_OK);

@@ -77,8 +77,13 @@ typedef struct {
 static choir_dataset *open_file(const choir_files *files, size_t i, choir_file_fn *fn, void *user)
 {
 	const char *path = choir_files_path(files, i);
+	chi_error before; // the thread's failure from before is not fn's, and must survive its success
+	chi_error_save(&before);
+	chi_error_clear();
 	choir_dataset *d = fn(path, user);
-	if (!d && choir_error_status() == CHOIR_OK)
+	if (d)
+		chi_error_restore(&before);
+	else if (choir_error_status() == CHOIR_OK)
 		choir_fail(CHOIR_INVALID, "files dataset: %s: the function returned NULL", path);
 	return d;
 }

@@ -248,6 +248,30 @@ static choir_dataset *open_one(const char *path, void *user)
 	return choir_npy_dataset_new(path, "x");
 }
 
+static choir_dataset *open_none(const char *path, void *user)
+{
+	(void) path;
+	(void) user;
+	return NULL;
+}
+
+// Nor is one that has nothing to do with it lost.
+static void an_older_failure_is_not_that_of_a_file(void **state)
+{
+	(void) state;
+	const int32_t value = 1;
+	const char *path = scratch_path("older.npy");
+	assert_int_equal(choir_npy_write(path, CHOIR_I32, CHOIR_SHAPE(1), &value), CHOIR_OK);
+	int opened = 0;
+	choir_fail(CHOIR_IO, "an older failure");
+	choir_dataset *d = choir_files_dataset_new(choir_files_new(1, &path), open_one, &opened);
+	assert_failure(CHOIR_IO, "an older failure");
+	choir_dataset_free(d);
+	choir_fail(CHOIR_IO, "an older failure");
+	assert_refused(choir_files_dataset_new(choir_files_new(1, &path), open_none, NULL),
+			CHOIR_INVALID, "older.npy: the function returned NULL");
+}
+
 static void files_one_after_another(void **state)
 {
 	(void) state;
@@ -322,6 +346,7 @@ int main(void)
 		cmocka_unit_test(wrong_headers),
 		cmocka_unit_test(wrong_beginnings),
 		cmocka_unit_test(damaged_files),
+		cmocka_unit_test(an_older_failure_is_not_that_of_a_file),
 		cmocka_unit_test(files_one_after_another),
 		cmocka_unit_test(every_allocation_may_fail),
 	};

@@ -18,6 +18,16 @@ bool chi_shape_varies(const choir_shape *shape)
 	return false;
 }
 
+bool chi_shape_fits(const choir_shape *column, const choir_shape *shape)
+{
+	if (shape->rank != column->rank)
+		return false;
+	for (int i = 0; i < shape->rank; i++)
+		if (shape->dim[i] < 0 || (column->dim[i] != CHOIR_NONE && shape->dim[i] != column->dim[i]))
+			return false;
+	return true;
+}
+
 choir_status chi_cell_shape(chi_cell *cell, choir_dtype dtype, const choir_shape *shape)
 {
 	size_t bytes;

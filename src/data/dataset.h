@@ -32,6 +32,8 @@ choir_status chi_cell_copy(chi_cell *to, const chi_cell *from, choir_dtype dtype
 void chi_cell_free(chi_cell *cell);
 // Whether examples of this shape can differ in it: memory for them is cells.
 bool chi_shape_varies(const choir_shape *shape);
+// Whether an example of a column can have this shape.
+bool chi_shape_fits(const choir_shape *column, const choir_shape *shape);
 
 // What every element has: names, dtypes, shapes of one example (without the batch axis).
 typedef struct {

@@ -63,16 +63,6 @@ choir_status chi_entries_for(const choir_dataset *d, void *const column[], int64
 	return CHOIR_OK;
 }
 
-static bool shape_fits(const choir_shape *column, const choir_shape *shape)
-{
-	if (shape->rank != column->rank)
-		return false;
-	for (int i = 0; i < shape->rank; i++)
-		if (shape->dim[i] < 0 || (column->dim[i] != CHOIR_NONE && shape->dim[i] != column->dim[i]))
-			return false;
-	return true;
-}
-
 choir_status choir_entry_resize(choir_entry *entry, const choir_shape *shape)
 {
 	if (!entry || !shape)
@@ -82,7 +72,7 @@ choir_status choir_entry_resize(choir_entry *entry, const choir_shape *shape)
 		return choir_fail(CHOIR_INVALID,
 				"entry: its shape is known, or it is not to be written; only entries of columns "
 				"with CHOIR_NONE in their shape can be resized");
-	if (!shape_fits(&room->column->shape, shape))
+	if (!chi_shape_fits(&room->column->shape, shape))
 		return choir_fail(CHOIR_INVALID,
 				"column \"%s\": a shape that differs in more than the dimensions that vary",
 				room->column->name);

@@ -285,8 +285,9 @@ static choir_status take_cells(
 		size_t bytes;
 		if (dims)
 			memcpy(shape.dim, dims, (size_t) shape.rank * sizeof(int64_t));
-		const unsigned char *values =
-				dims && chi_shape_bytes(&shape, c->dtype, &bytes) ? take(f, at, bytes) : NULL;
+		const bool fits = dims && chi_shape_fits(&c->shape, &shape) &&
+				chi_shape_bytes(&shape, c->dtype, &bytes);
+		const unsigned char *values = fits ? take(f, at, bytes) : NULL;
 		if (!values)
 			return corrupt(f, f->at - f->length + *at, "an example's shape is wrong");
 		if (!cell)
@@ -319,6 +320,8 @@ choir_status chi_cache_file_read(
 		if (column[i])
 			memcpy(column[i], from, bytes);
 	}
+	if (at != f->length)
+		return corrupt(f, f->at - f->length + at, "an element has too many bytes");
 	*examples = h.examples;
 	return CHOIR_OK;
 }

@@ -4,6 +4,7 @@
 #include "data/varying.h"
 
 #include "base/error.h"
+#include "base/philox.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -265,6 +266,59 @@ static void damaged_caches_are_errors(void **state)
 	unlink(cache_path());
 }
 
+static choir_status pairs(const choir_entry in[], choir_entry out[], void *user)
+{
+	(void) in;
+	(void) user;
+	CHOIR_TRY(choir_entry_resize(&out[0], &CHOIR_SHAPE(3, 2)));
+	memset(out[0].data, 7, 6);
+	return CHOIR_OK;
+}
+
+static choir_dataset *cached_pairs(void)
+{
+	const choir_column c = { .name = "x", .dtype = CHOIR_U8, .shape = { 2, { CHOIR_NONE, 2 } } };
+	return choir_dataset_cache(
+			choir_dataset_map(numbers_in_memory(1),
+					CHOIR_OPTIONS(choir_map_options, .n = 1, .columns = &c), pairs, NULL),
+			cache_path());
+}
+
+// Shapes that its columns cannot have, in a file whose checksums are right.
+static void shapes_that_cannot_be_are_errors(void **state)
+{
+	(void) state;
+	static const int64_t wrong[][2] = { { 2, 3 }, { 2, 2 }, { 4, 2 }, { -1, 2 } };
+	static const char *const what[] = { "an example's shape is wrong",
+		"an element has too many bytes", "an example's shape is wrong",
+		"an example's shape is wrong" };
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+		chi_cell cell = { .data = NULL };
+		const chi_element e = { .column = { &cell }, .capacity = 1 };
+		unlink(cache_path());
+		assert_int_equal(read_to_end(cached_pairs(), e), CHOIR_END);
+		uint64_t part[3] = { 0 }, sum,
+				 at = 2 * sizeof sum + 2 * sizeof sum; // behind examples and bytes
+		FILE *f = fopen(cache_path(), "r+b");
+		assert_int_equal(fseek(f, (long) (at + sizeof sum), SEEK_SET), 0);
+		assert_int_equal(fread(part, 22, 1, f), 1);
+		memcpy(part, wrong[i], sizeof wrong[i]);
+		sum = 22;
+		for (int k = 0; k < 2; k++)
+			sum = chi_hash_mix(sum ^ part[k]);
+		part[2] &= UINT64_C(0xffffffffffff);
+		sum = chi_hash_mix(sum ^ part[2]);
+		assert_int_equal(fseek(f, (long) at, SEEK_SET), 0);
+		assert_int_equal(fwrite(&sum, sizeof sum, 1, f), 1);
+		assert_int_equal(fwrite(part, 22, 1, f), 1);
+		fclose(f);
+		assert_int_equal(read_to_end(cached_pairs(), e), CHOIR_CORRUPT);
+		assert_failure(CHOIR_CORRUPT, what[i]);
+		chi_cell_free(&cell);
+	}
+	unlink(cache_path());
+}
+
 static choir_status use_all(void *user)
 {
 	(void) user;
@@ -307,6 +361,7 @@ int main(void)
 		cmocka_unit_test(a_cache_repeats_its_first_pass),
 		cmocka_unit_test(a_cache_in_a_file_is_found_again),
 		cmocka_unit_test(damaged_caches_are_errors),
+		cmocka_unit_test(shapes_that_cannot_be_are_errors),
 		cmocka_unit_test(every_allocation_may_fail),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -9,16 +9,26 @@
 #include <stddef.h>
 #include <cmocka.h>
 #include <stdio.h>
+#include <string.h>
+
+static const char *devices_of(const char *lists, int worker, char *text, size_t size)
+{
+	for (; worker > 0 && strchr(lists, ';') != NULL; worker--)
+		lists = strchr(lists, ';') + 1;
+	snprintf(text, size, "%.*s", (int) strcspn(lists, ";"), lists);
+	return text;
+}
 
 static const char *be_worker(choir_cluster *c, int worker, void *user)
 {
 	const peers_job *job = user;
 	static _Thread_local char text[1000];
+	char devices[100];
 	if (c == NULL)
 		return choir_error();
 	choir_strategy_options o = { .size = sizeof o,
 		.replicas = job->replicas,
-		.devices = job->place.devices,
+		.devices = devices_of(job->place.devices, worker, devices, sizeof devices),
 		.seed = 11,
 		.timeout = 20,
 		.cluster = c };

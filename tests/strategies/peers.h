@@ -7,7 +7,7 @@
 // How the replicas of a strategy are carried: by so many workers, each on devices of its own.
 typedef struct {
 	int workers;
-	const char *devices; // of each worker
+	const char *devices; // of each worker; "A;B;C": of the first, the second, and all others
 } peers_place;
 
 // One worker's part; s is NULL if its strategy could not be made, and choir_error says why.

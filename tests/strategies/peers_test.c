@@ -1,10 +1,11 @@
 // Multi-worker mirrored: however many workers carry the replicas, and however many devices they
-// have, a training has the same bits.
+// have, a training has the same bits, and what is wrong is refused everywhere.
 #include "peers.h"
 #include "plain_kernels.h"
 #include "programs.h"
 #include "short.h"
 
+#include "base/atomic.h"
 #include "base/thread.h"
 #include "cluster/crew.h"
 
@@ -64,6 +65,13 @@ static void train_alone(training *t, const char *devices)
 	memcpy(t->hash, hash, sizeof hash);
 }
 
+// As many replicas as the workers have devices.
+static void one_a_device(choir_strategy_options *o, int worker, void *user)
+{
+	(void) worker, (void) user;
+	o->replicas = 0;
+}
+
 // spec: 2.17
 static void test_same_bits(void **state)
 {
@@ -71,7 +79,8 @@ static void test_same_bits(void **state)
 	static const char *const names[] = { "train with adam", "train with a norm" };
 	static const peers_place places[] = { { 1, "cpu:0,cpu:1" }, { 2, "cpu:0" },
 		{ 2, "cpu:0,cpu:1" }, { 4, "cpu:0" }, { 3, "cpu:0,cpu:1" }, { 3, "cpu:1" },
-		{ 2, "cpu:0,far:0" }, { 3, "far:0,far:1" } };
+		{ 2, "cpu:0,far:0" }, { 3, "far:0,far:1" }, { 3, "cpu:0,cpu:1;cpu:0" },
+		{ 2, "cpu:0;cpu:0,cpu:1,far:0" } };
 	for (int i = 0; i < 2; i++) {
 		training t = { .p = find(names[i]) };
 		train_alone(&t, "cpu:0");
@@ -82,6 +91,7 @@ static void test_same_bits(void **state)
 					.place = places[k],
 					.seed = k + 1,
 					.fn = train_here,
+					.options = k < 8 ? NULL : one_a_device,
 					.user = &t });
 	}
 }
@@ -141,10 +151,92 @@ static void test_every_program(void **state)
 {
 	(void) state;
 	static const peers_place places[] = { { 1, "cpu:0" }, { 2, "cpu:0" }, { 2, "cpu:0,cpu:1" },
-		{ 3, "cpu:0,cpu:1" }, { 4, "cpu:0" }, { 2, "far:0" }, { 2, "far:0,cpu:1" } };
+		{ 3, "cpu:0,cpu:1" }, { 4, "cpu:0" }, { 2, "far:0" }, { 2, "far:0,cpu:1" },
+		{ 2, "cpu:0;cpu:0,cpu:1" } };
 	for (int i = 0; i < strategy_program_count; i++)
 		for (int replicas = 2; replicas <= 4 && !strategy_programs[i].goes_on; replicas++)
 			compare(&strategy_programs[i], replicas, places, sizeof places / sizeof places[0]);
+}
+
+// ---- What is refused.
+
+typedef struct {
+	const program *p;
+	chi_atomic32 refused; // workers that found it by themselves
+} refusal;
+
+// The first thing that a program must not do is refused with the words that one process gets, and
+// all workers hear of it, wherever they are.
+static const char *first_is_refused(choir_strategy *s, int worker, void *user)
+{
+	static _Thread_local char text[400];
+	refusal *r = user;
+	(void) worker;
+	if (s == NULL)
+		return choir_error();
+	record *own = calloc(1, sizeof *own);
+	own->cluster = choir_strategy_cluster(s);
+	own->stops = true;
+	const choir_status status = r->p->run(s, own);
+	snprintf(text, sizeof text, "%s: %s, %d numbers: %.300s", r->p->name,
+			choir_status_name(status), own->n, choir_error());
+	const bool refused = status == CHOIR_END && own->n == 1, heard = own->n == 0;
+	free(own);
+	if (refused)
+		chi_atomic32_add(&r->refused, 1);
+	return refused ||
+					(heard && choir_cluster_barrier(choir_strategy_cluster(s)) == CHOIR_CANCELLED)
+			? NULL
+			: text;
+}
+
+// spec: 2.17
+static void test_what_is_refused(void **state)
+{
+	(void) state;
+	static const peers_place places[] = { { 2, "cpu:0" }, { 2, "cpu:0;cpu:0,cpu:1" },
+		{ 3, "cpu:0,cpu:1" } };
+	for (int i = 0; i < strategy_program_count; i++)
+		for (int k = 0; k < 3 && strategy_programs[i].goes_on; k++) {
+			refusal r = { .p = &strategy_programs[i] };
+			peers_run(&(peers_job){ .replicas = 4,
+					.place = places[k],
+					.seed = (uint64_t) k,
+					.fn = first_is_refused,
+					.user = &r });
+			assert_true(chi_atomic32_load(&r.refused) > 0);
+		}
+}
+
+static choir_status assign_seven(choir_replica *r, void *user)
+{
+	return choir_variable_assign(user, choir_number(r->frame, 7));
+}
+
+static const char *seven_has_no_sum(choir_strategy *s, int worker, void *user)
+{
+	choir_variable *v = NULL;
+	(void) worker, (void) user;
+	CHOIR_SCOPE (s)
+		v = choir_variable_new("sum", CHOIR_SHAPE(3),
+				CHOIR_OPTIONS(choir_variable_options, .aggregation = CHOIR_AGGREGATION_SUM));
+	if (choir_strategy_local_replicas(s) != 1)
+		return "not a worker with one replica";
+	if (v != NULL && choir_strategy_run(s, assign_seven, v, NULL, NULL) == CHOIR_OK)
+		return "7 was assigned";
+	return strstr(choir_error(), "the same for all 2 replicas and has no SUM") != NULL
+			? NULL
+			: choir_error();
+}
+
+// A worker with one replica is not the only one.
+// spec: 2.17, M26
+static void test_a_number_with_sum(void **state)
+{
+	(void) state;
+	for (uint64_t seed = 0; seed < 4; seed++)
+		peers_run(&(peers_job){
+				.replicas = 2, .place = { 2, "cpu:0" }, .seed = seed, .fn = seven_has_no_sum });
 }
 
 // ---- Random programs: the same draws in every replica of every worker.
@@ -305,13 +397,13 @@ static void test_random(void **state)
 	(void) state;
 	static const program p = { "random", random_program, false };
 	static const char *const devices[] = { "cpu:0", "cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2",
-		"far:0,cpu:0" };
+		"far:0,cpu:0", "cpu:0;cpu:0,cpu:1" };
 	for (uint64_t seed = 1; seed <= (SHORT ? 16 : 40); seed++) {
 		uint64_t dealer = seed;
 		random_seed = seed;
 		const int replicas = 2 + (int) draw(&dealer, 7);
 		const int workers = 2 + (int) draw(&dealer, (uint64_t) replicas - 1);
-		const peers_place place = { workers, devices[draw(&dealer, 4)] };
+		const peers_place place = { workers, devices[draw(&dealer, 5)] };
 		compare(&p, replicas, &place, 1);
 	}
 }
@@ -373,6 +465,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_same_bits),
 		cmocka_unit_test(test_every_program),
+		cmocka_unit_test(test_what_is_refused),
+		cmocka_unit_test(test_a_number_with_sum),
 		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_a_late_worker),
 	};

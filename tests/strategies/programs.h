@@ -9,6 +9,7 @@ typedef struct {
 	int n;
 	double number[RECORD_MOST];
 	choir_cluster *cluster; // whose workers have a part of each leaf; NULL: this process has all
+	bool stops; // at the first failure: nothing goes on between workers behind one
 } record;
 
 void record_number(record *to, double number);
@@ -17,7 +18,8 @@ choir_status record_tensor(record *to, choir_tensor *t);
 choir_status record_variable(record *to, choir_variable *v);
 // A leaf of a set, of every replica of all workers.
 choir_status record_leaf(record *to, choir_values *set, const char *name);
-// A call that must fail with a status, and a text with part in it.
+// A call that must fail with a status, and a text with part in it; between workers another one may
+// have found it first. CHOIR_END: it did, and the program stops.
 choir_status record_failure(
 		record *to, choir_status found, choir_status expected, const char *part);
 

@@ -46,6 +46,14 @@ class Doctor(Case):
                 self.assertIn(text, done.stdout)
             self.assertNotIn("build Choir again", done.stdout)
 
+    def test_other_mpi(self):
+        found = json.loads(self.start("doctor", "--json").stdout)
+        if not (found["openmpi"] and found["mpich"] and "mpirun" in found):
+            self.skipTest("needs both MPIs and an mpirun")
+        other = "mpich" if found["mpirun"] == "Open MPI's" else "openmpi"
+        self.assertIn(f"CHOIR_MPI={other}, but mpirun is the other MPI's: start programs with mpirun.{other}",
+                      self.look(CHOIR_MPI=other))
+
     def test_wrong_use(self):
         self.fail_with(2, "--probe", "doctor", "--probe", "lam")
         self.fail_with(2, "--jsn", "doctor", "--jsn")

@@ -247,7 +247,7 @@ def train():
     said = trained(2, *large, CHOIR_OVERLAP="on")
     need(known(said) == known(trained(0, *large)), "beside the backward pass", said)
     need("exchanged beside the backward pass; handing one over takes up to " in said, "what it costs", said)
-    drawn = ("--data", "digits:420")
+    drawn = ("--data", "digits:420", "--replicas", "2")
     said = trained(2, *drawn, "--auto-shard", "auto")
     need(known(said) == known(trained(0, *drawn)), "nothing to share out", said)
     need("no files to share out: every worker reads everything" in said, "nothing is said of it", said)
@@ -259,8 +259,26 @@ def train():
               "all-reduce", "--operations", "ring")
     must_fail("another strategy", 2, ["several were started"], CHOIR, "train", "--data", "digits",
               "--strategy", "central_storage")
+    command()
     if MPI == MPIS[-1]:  # no MPI changes that
         refused_options()
+
+
+def command():
+    """What else the command does between workers: one of them speaks, for all."""
+    status, said = start(2, CHOIR, "bench", "all-reduce", "--most", "4096", "--json")
+    need(status == 0 and said.count('"bytes":') == 1 and '"us_median":' in said, f"sums: exit {status}", said)
+    status, said = start(2, CHOIR, "bench", "train", "--seconds", "0.01", "--devices", "cpu:0", "--json")
+    need(status == 0 and said.count("step_ms_median") == 1, f"steps: exit {status}", said)
+    found = json.loads(said)
+    need((found["workers"], found["devices"], found["replicas"]) == (2, 1, 2), "the workers", said)
+    need(found["steps"] >= 8 and 0 < found["loss"] < 3, "it learns", said)
+    status, said = start(2, CHOIR, "doctor", "--json")
+    name = "Open MPI" if MPI == "openmpi" else "MPICH"
+    found = json.loads(said)
+    need(status == 0 and found["workers"] == 2 and name in found["transport"], f"doctor: exit {status}", said)
+    status, said = start(2, CHOIR, "doctor")
+    need(status == 0 and "\nworker 0 " in said and "\nworker 1 " in said, f"doctor: exit {status}", said)
 
 
 def refused_options():
@@ -309,9 +327,9 @@ def end_of(said):
     return end[0]["weights"], end[0]["loss"], end[0]["test_accuracy"]
 
 
-def run_and_stop(workers, folder, after, options):
-    """(exit status, what it said) of a training one worker of which is asked to stop, so many seconds
-    after it has gone on or an epoch has ended."""
+def run_and_stop(workers, folder, after, options, launched=False):
+    """(exit status, what it said) of a training one worker of which, or its launcher, is asked to stop,
+    so many seconds after it has gone on or an epoch has ended."""
     line = [*launcher(), "-n", str(workers), CHOIR, "train", *LONG, "--checkpoint", folder, *options]
     with tempfile.NamedTemporaryFile("w+") as output:
         def said():
@@ -326,7 +344,9 @@ def run_and_stop(workers, folder, after, options):
                 time.sleep(0.01)
             time.sleep(after)
             processes = workers_of(folder)
-            if len(processes) == workers:
+            if launched:
+                running.terminate()
+            elif len(processes) == workers:
                 os.kill(random.choice(processes), random.choice((signal.SIGTERM, signal.SIGINT)))
             try:
                 running.wait(SECONDS)
@@ -334,6 +354,8 @@ def run_and_stop(workers, folder, after, options):
                 for process in workers_of(folder):
                     os.kill(process, signal.SIGKILL)
                 sys.exit(f"{line}: does not end: {said()}")
+        while workers_of(folder) and time.monotonic() - begun < SECONDS:
+            time.sleep(0.01)  # a launcher may be over before they are
         return running.returncode, said()
 
 
@@ -358,6 +380,12 @@ def checkpoint():
             status, said = start(random.choice((0, 2)), CHOIR, "train", *LONG, "--checkpoint", folder)
             need(status == 0 and end_of(said) == whole, f"not {whole}", said)
         need(stops >= STOPS, "stops", str(stops))
+        folder = os.path.join(above, "launcher")
+        os.mkdir(folder)
+        said = run_and_stop(2, folder, 0, (), launched=True)[1]  # it ends as it likes
+        need("epoch" in said and not workers_of(folder), "the launcher was stopped", said)
+        status, said = start(0, CHOIR, "train", *LONG, "--checkpoint", folder)
+        need(status == 0 and end_of(said) == whole, f"not {whole}", said)
         folder = os.path.join(above, "run-0")
         with open(os.path.join(folder, ".lock"), "a", encoding="ascii") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)

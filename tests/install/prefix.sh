@@ -63,6 +63,20 @@ if [ -x "$prefix/bin/choir" ]; then
 	quietly "$prefix/bin/choir" --help
 fi
 
+# The library of the site's own MPI, compiled as docs/cluster.md says, where the build's is not there.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+for kind in openmpi mpich; do
+	[ -x "$prefix/bin/choir" ] && command -v "mpicc.$kind" >/dev/null && command -v "mpirun.$kind" >/dev/null ||
+		continue
+	# shellcheck disable=SC2046  # flags are words
+	quietly "mpicc.$kind" -shared -fPIC -o "$folder/libchoir-mpi-site.so" "$prefix/share/choir/mpi.c" \
+		$(pkg-config --cflags choir)
+	rm -f "$lib/libchoir-mpi-$kind.so"
+	CHOIR_MPI=$folder/libchoir-mpi-site.so "mpirun.$kind" -n 2 "$prefix/bin/choir" doctor >"$folder/said" ||
+		fail "$kind: two workers did not find each other"
+	grep -q '^worker 1 ' "$folder/said" || fail "$kind: $(cat "$folder/said")"
+done
+
 mkdir "$folder/user"
 cp "$here/program.c" "$folder/user/"
 cat >"$folder/user/CMakeLists.txt" <<'TEXT'

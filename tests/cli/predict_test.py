@@ -64,12 +64,17 @@ class Predict(Case):
         if not os.access(python, os.X_OK) or subprocess.run(
                 [python, "-c", "import safetensors.numpy"], capture_output=True).returncode != 0:
             self.skipTest("no Python with safetensors")
-        self.train(*MLP)
+        self.train(*MLP, "--checkpoint", "c")
         text = "import sys, json; from safetensors.numpy import load_file; " \
-               "print(json.dumps({n: list(a.shape) for n, a in load_file(sys.argv[1]).items()}))"
-        done = subprocess.run([python, "-c", text, self.folder / "w.safetensors"], check=True,
-                              capture_output=True, text=True)
-        self.assertEqual(json.loads(done.stdout)["hidden2/kernel"], [24, 12])
+               "print(json.dumps([{n: list(a.shape) for n, a in load_file(p).items()} for p in sys.argv[1:]]))"
+        step = max((self.folder / "c").glob("step-*"), key=lambda path: int(path.name[5:]))
+        files = self.folder / "w.safetensors", step / "weights.safetensors", step / "state.safetensors"
+        done = subprocess.run([python, "-c", text, *files], check=True, capture_output=True, text=True)
+        saved, weights, state = json.loads(done.stdout)
+        self.assertEqual(saved["hidden2/kernel"], [24, 12])
+        self.assertEqual(weights, saved)
+        self.assertEqual(state["adam/hidden2/kernel/v"], [24, 12])
+        self.assertEqual(state["adam/step"], [])
 
     def test_no_disk_space(self):
         self.train(*MLP)

@@ -249,8 +249,10 @@ static void each_call_fails_saving(void **state)
 			failed = chi_disk_failed();
 			chi_disk_fail(0, 0);
 			failures += status != CHOIR_OK;
-			if (status != CHOIR_OK)
+			if (status != CHOIR_OK) {
+				assert_non_null(strstr(choir_error(), directory)); // the folder, or a file in it
 				assert_failed(status, CHOIR_IO, strerror(errors[e % 2]));
+			}
 			// What a fresh look finds is the newest that was said to be saved, or newer.
 			problem q = saved_open(0, 2, CHOIR_ADAM, NULL);
 			choir_checkpoint_manager_free(m);
@@ -335,6 +337,7 @@ static void each_call_fails_restoring(void **state)
 		failed = chi_disk_failed();
 		chi_disk_fail(0, 0);
 		if (failed) {
+			assert_non_null(strstr(choir_error(), directory));
 			assert_failed(status, CHOIR_IO, strerror(EIO));
 			assert_int_equal(choir_strategy_hash(p.strategy), other);
 		} else

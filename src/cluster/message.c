@@ -136,8 +136,8 @@ static choir_status begin_parts(chi_message *m, size_t frame, char *rest, size_t
 	return status;
 }
 
-// The transport has failed: says whom it was about, and ends the cluster. After an abort of another
-// worker all have been told already.
+// The transport has failed: says whom it was about, and ends the cluster. After an abort of
+// another worker all have been told already.
 static choir_status fail(chi_message *m, choir_status status)
 {
 	choir_cluster *c = m->cluster;

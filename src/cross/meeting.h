@@ -44,8 +44,9 @@ typedef struct chi_meeting {
 	chi_slot slot[CHI_MEETING_SLOTS];
 	chi_member *member;
 	chi_atomic32 aborted;
-	// Called with self where a wait has failed, before anybody else can know of it: aborts what must
-	// not go on then, for the reason that the thread has recorded. NULL: only the meeting ends.
+	// Called with self where a wait has failed, before anybody else can know of it: aborts what
+	// must not go on then, for the reason that the thread has recorded. NULL: only the meeting
+	// ends.
 	void (*end)(void *self);
 } chi_meeting;
 

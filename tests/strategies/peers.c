@@ -69,3 +69,20 @@ void peers_every_allocation(peers_job job, uint64_t apart)
 	}
 	assert_true(job.lacks > 100);
 }
+
+const char *peers_last_failure(choir_status status, const char *first, const char *second)
+{
+	static _Thread_local char text[1000];
+	if (choir_error_status() == status && strstr(choir_error(), first) != NULL &&
+			strstr(choir_error(), second) != NULL)
+		return NULL;
+	snprintf(text, sizeof text, "not %s with \"%s\" and \"%s\": %.600s", choir_status_name(status),
+			first, second, choir_error());
+	return text;
+}
+
+const char *peers_last_or_heard(choir_status status, const char *first, const char *second)
+{
+	return peers_last_failure(
+			choir_error_status() == CHOIR_CANCELLED ? CHOIR_CANCELLED : status, first, second);
+}

@@ -30,3 +30,9 @@ typedef struct {
 void peers_run(const peers_job *job);
 // With the n-th allocation failing, until none is left to fail; n grows by n / apart and 1.
 void peers_every_allocation(peers_job job, uint64_t apart);
+
+// NULL if this thread's last failure has this status and all of the words; else a text of the
+// thread's.
+const char *peers_last_failure(choir_status status, const char *first, const char *second);
+// The same of what one worker finds and all others may find by themselves, or hear of it.
+const char *peers_last_or_heard(choir_status status, const char *first, const char *second);

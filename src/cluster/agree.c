@@ -14,8 +14,21 @@ void chi_fact_set(chi_fact *fact, const char *name, const char *fmt, ...)
 	snprintf(fact->name, sizeof fact->name, "%s", name);
 	va_list args;
 	va_start(args, fmt);
-	chi_text_format(fact->value, sizeof fact->value, fmt, args);
+	const int length = chi_text_format(fact->value, sizeof fact->value, fmt, args);
 	va_end(args);
+	if (length < CHI_FACT_VALUE)
+		return;
+	// What does not fit counts, too.
+	char *text = chi_alloc((size_t) length + 1);
+	if (text == NULL) {
+		memset(fact, 0, sizeof *fact);
+		return;
+	}
+	va_start(args, fmt);
+	chi_text_format(text, (size_t) length + 1, fmt, args);
+	va_end(args);
+	chi_text_fit(text, fact->value, sizeof fact->value);
+	chi_free(text);
 }
 
 typedef struct {
@@ -42,7 +55,10 @@ choir_status chi_cluster_agree(choir_cluster *c, const chi_fact facts[], int n)
 {
 	if (n < 0 || n > CHI_FACTS)
 		return choir_fail(CHOIR_INTERNAL, "agree: %d facts, at most %d", n, CHI_FACTS);
-	facts_of_one *all = chi_alloc_array((size_t) c->workers + 1, sizeof *all);
+	bool made = true;
+	for (int i = 0; i < n; i++)
+		made = made && facts[i].name[0] != '\0';
+	facts_of_one *all = !made ? NULL : chi_alloc_array((size_t) c->workers + 1, sizeof *all);
 	if (all == NULL)
 		return chi_cluster_give_up(c);
 	facts_of_one *own = all + c->workers;

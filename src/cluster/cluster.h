@@ -59,6 +59,7 @@ enum { CHI_FACTS = 16, CHI_FACT_NAME = 24, CHI_FACT_VALUE = 72 };
 typedef struct {
 	char name[CHI_FACT_NAME], value[CHI_FACT_VALUE];
 } chi_fact;
+// Of a value that is longer its beginning and a hash; a failed allocation fails in agree.
 void chi_fact_set(chi_fact *fact, const char *name, const char *fmt, ...) CHOIR_PRINTF(3, 4);
 choir_status chi_cluster_agree(choir_cluster *c, const chi_fact facts[], int n);
 // The instruction set for all workers, of which this one has own: the same, or if lowest, the

@@ -171,9 +171,18 @@ static const char *facts_are_compared(choir_cluster *c)
 	const int last = choir_cluster_workers(c) - 1;
 	if (choir_cluster_worker(c) == last)
 		chi_fact_set(&facts[1], "seed", "%d", 43);
+	// Of what is longer than is sent all counts.
+	chi_fact longer;
+	const char own = choir_cluster_worker(c) == last ? 'y' : 'x';
+	chi_fact_set(&longer, "program", "%090d, %s", 1, "rate 0.1");
+	NEED(chi_cluster_agree(c, &longer, 1) == CHOIR_OK);
+	chi_fact_set(&longer, "program", "%090d, %c", 1, own);
 	char words[32];
 	snprintf(words, sizeof words, "worker %d (", last);
-	choir_status status = chi_cluster_agree(c, facts, 2);
+	choir_status status = chi_cluster_agree(c, &longer, 1);
+	SAY(suite_failure(status, CHOIR_STATE, words));
+	SAY(suite_failure(status, CHOIR_STATE, "differs: program is \"0000"));
+	status = chi_cluster_agree(c, facts, 2);
 	SAY(suite_failure(status, CHOIR_STATE, words));
 	SAY(suite_failure(status, CHOIR_STATE, "differs: seed is \"43\", but \"42\" at worker 0"));
 	return NULL;

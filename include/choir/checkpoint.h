@@ -95,7 +95,8 @@ const char *choir_weights_list_value(const choir_weights_list *l, size_t i);
 // Over several workers (cluster.h) all of them make the same calls in the same order, and what
 // came of one is the same for all. The chief alone reads and writes the directory, so it need be
 // on no other's disk; the others get what is restored from it. A worker that fails in the middle
-// of a save or a restore ends the job, which then begins at the last checkpoint that is whole.
+// of a save or a restore ends the job, which then begins at the last checkpoint that is whole; so
+// does a disk of the chief's that takes longer than the time-out of the cluster.
 // Where each worker reads a part of the data of its own (a policy other than DATA, or
 // choir_strategy_distribute_datasets_from_function), a checkpoint has the place of each, and
 // worker w goes on from worker w's: with as many workers and under the same policy; else restoring
@@ -124,7 +125,8 @@ typedef struct choir_checkpoint_manager choir_checkpoint_manager;
 // current one. CHOIR_UNSUPPORTED: a newer Choir has written here.
 choir_checkpoint_manager *choir_checkpoint_manager_new(
 		choir_strategy *s, const char *directory, const choir_checkpoint_options *o);
-// Waits for what is being written. NULL is fine.
+// Waits for what is being written; a failure of it that nobody has asked for is a warning in the
+// log. NULL is fine.
 void choir_checkpoint_manager_free(choir_checkpoint_manager *m);
 
 // Saves the strategy as it is now, under the number of steps in which it was updated, and then

@@ -31,7 +31,8 @@ typedef struct choir_cluster_options {
 	const char *cluster_spec, *task_type;
 	int task_index;
 	double start_timeout; // seconds until all workers are there; 0: 60; CHOIR_NONE: no limit
-	// Seconds that a worker waits for another one; 0: 300; CHOIR_NONE: no limit.
+	// Seconds that a worker waits for another one, also while the chief writes or reads weights or
+	// a checkpoint: as long as its disk needs. 0: 300; CHOIR_NONE: no limit.
 	double timeout;
 	// What must be the same in all workers; NULL: the content of the program's file.
 	const char *program;

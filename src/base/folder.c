@@ -63,16 +63,48 @@ bool chi_folder_has(const char *path)
 	return access(path, F_OK) == 0;
 }
 
-choir_status chi_folder_make(const char *path)
+// *made: it was not there before.
+static choir_status make(const char *path, bool *made)
 {
 	struct stat s;
 	char text[128];
-	if (chi_disk_make_folder(path) == 0)
+	*made = chi_disk_make_folder(path) == 0;
+	if (*made)
 		return CHOIR_OK;
 	if (errno == EEXIST && stat(path, &s) == 0 && S_ISDIR(s.st_mode))
 		return CHOIR_OK;
 	return choir_fail(
 			CHOIR_IO, "%s: make the folder: %s", path, chi_text_errno(errno, text, sizeof text));
+}
+
+choir_status chi_folder_make(const char *path)
+{
+	bool made;
+	return make(path, &made);
+}
+
+// The folder in which path is.
+static choir_status sync_parent(const char *path)
+{
+	chi_text parent = { 0 };
+	size_t length = strlen(path);
+	while (length > 0 && path[length - 1] == '/')
+		length--;
+	while (length > 0 && path[length - 1] != '/')
+		length--;
+	while (length > 1 && path[length - 1] == '/')
+		length--;
+	chi_text_add(&parent, "%.*s", length == 0 ? 1 : (int) length, length == 0 ? "." : path);
+	const choir_status status = parent.failed ? CHOIR_NO_MEMORY : chi_folder_sync(parent.data);
+	chi_text_free(&parent);
+	return status;
+}
+
+choir_status chi_folder_make_synced(const char *path)
+{
+	bool made;
+	CHOIR_TRY(make(path, &made));
+	return made ? sync_parent(path) : CHOIR_OK;
 }
 
 choir_status chi_folder_sync(const char *path)

@@ -13,6 +13,8 @@ choir_status chi_folder_list(const char *path, chi_paths *names);
 bool chi_folder_has(const char *path); // something of this name is there
 // A folder that is there, or is made now; not those that it lies in.
 choir_status chi_folder_make(const char *path);
+// The same; one that is made now is on the disk, by its name, when this returns.
+choir_status chi_folder_make_synced(const char *path);
 choir_status chi_folder_sync(const char *path);
 choir_status chi_folder_rename(const char *from, const char *to); // within one folder; not synced
 // With the files in it, which must be no folders.

@@ -15,7 +15,7 @@ static choir_status refuse(const char *option, double value, const char *needed)
 	return choir_fail(CHOIR_INVALID, "optimizer: loss scale: %s %g: %s", option, value, needed);
 }
 
-static bool is_scale(double x)
+bool chi_is_loss_scale(double x)
 {
 	return x >= 1 && x <= (double) FLT_MAX;
 }
@@ -38,11 +38,11 @@ choir_status chi_loss_scale_resolve(const choir_loss_scale *given, choir_loss_sc
 		s->period = 2000;
 	if (s->multiplier == 0)
 		s->multiplier = 2;
-	if (!is_scale(s->initial))
+	if (!chi_is_loss_scale(s->initial))
 		return refuse("initial", s->initial, "1 or more is needed, within f32");
 	if (s->period < 1)
 		return refuse("period", (double) s->period, "1 update or more is needed");
-	if (!(s->multiplier > 1 && is_scale(s->multiplier)))
+	if (!(s->multiplier > 1 && chi_is_loss_scale(s->multiplier)))
 		return refuse("multiplier", s->multiplier, "more than 1 is needed, within f32");
 	return CHOIR_OK;
 }
@@ -56,7 +56,7 @@ void chi_loss_scale_move(choir_optimizer *o, bool finite)
 		o->scale = fmax(o->scale / s->multiplier, 1);
 		o->finite_updates = 0;
 	} else if (++o->finite_updates >= s->period) {
-		if (is_scale(o->scale * s->multiplier))
+		if (chi_is_loss_scale(o->scale * s->multiplier))
 			o->scale *= s->multiplier;
 		o->finite_updates = 0;
 	}

@@ -78,7 +78,20 @@ static uint64_t hash_groups(const choir_optimizer *o)
 	return hash;
 }
 
-// Workers of a strategy make equal optimizers. In two parts, as messages show only the beginning.
+// Of what messages show rounded.
+static uint64_t hash_numbers(const choir_optimizer *made)
+{
+	const choir_optimizer_options *o = &made->options;
+	const double all[] = { o->rate, o->clip_norm, o->weight_decay, o->momentum, o->beta1, o->beta2,
+		o->epsilon, o->rho, made->schedule.factor, made->loss_scale.initial,
+		made->loss_scale.multiplier };
+	uint64_t hash = 0;
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+		hash = hash_number(hash, all[i]);
+	return hash;
+}
+
+// Workers of a strategy make equal optimizers. In parts, as messages show only the beginning.
 static choir_status agree(choir_strategy *s, const choir_optimizer *made)
 {
 	const choir_optimizer_options *o = &made->options;
@@ -92,12 +105,14 @@ static choir_status agree(choir_strategy *s, const choir_optimizer *made)
 			(int) o->nesterov, o->beta1, o->beta2, o->epsilon, o->rho, (int) o->nonfinite,
 			(int) schedule->kind, (long long) schedule->steps, (long long) schedule->warmup,
 			schedule->factor));
-	return chi_strategy_same(s,
+	CHOIR_TRY(chi_strategy_same(s,
 			"optimizer %s, loss scale %s from %.9g, %lld, %.9g, %zu groups of contents "
 			"%016" PRIx64,
 			made->kind->name, scale->kind == CHOIR_LOSS_SCALE_DYNAMIC ? "dynamic" : "fixed",
 			scale->initial, (long long) scale->period, scale->multiplier, made->groups,
-			hash_groups(made));
+			hash_groups(made)));
+	return chi_strategy_same(s, "optimizer %s, all digits of its numbers %016" PRIx64,
+			made->kind->name, hash_numbers(made));
 }
 
 static choir_optimizer *make(

@@ -60,6 +60,8 @@ choir_status chi_optimizer_resolve(const chi_optimizer_kind *kind,
 		const choir_optimizer_options *o, choir_optimizer_options *out, choir_schedule *schedule);
 // The same for the loss scale; NULL: a fixed one of 1.
 choir_status chi_loss_scale_resolve(const choir_loss_scale *given, choir_loss_scale *s);
+// 1 or more, within f32.
+bool chi_is_loss_scale(double x);
 // After an update; finite: it was applied.
 void chi_loss_scale_move(choir_optimizer *o, bool finite);
 // Copies the groups of o, whose options are resolved but for them. What was made is o's, also

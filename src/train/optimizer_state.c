@@ -112,8 +112,14 @@ static choir_status check(void *self, chi_state *from)
 {
 	choir_optimizer *o = self;
 	const void *data;
+	double scale;
 	uint64_t count;
 	CHOIR_TRY(chi_state_take(from, "loss_scale", CHOIR_F64, &CHOIR_SCALAR, &data));
+	memcpy(&scale, data, sizeof scale);
+	if (!chi_is_loss_scale(scale))
+		return choir_fail(CHOIR_INVALID,
+				"%s: state \"%s/loss_scale\" is %g: 1 or more is needed, within f32", from->path,
+				from->object, scale);
 	CHOIR_TRY(chi_state_take_count(from, "step", &count));
 	CHOIR_TRY(chi_state_take_count(from, "finite_updates", &count));
 	// What check_variable makes is added at the end, and is a slot.
@@ -167,8 +173,10 @@ static choir_status restore(void *self, chi_state *from)
 	CHOIR_TRY(chi_state_take(from, "loss_scale", CHOIR_F64, &CHOIR_SCALAR, &scale));
 	CHOIR_TRY(chi_state_take_count(from, "step", &step));
 	CHOIR_TRY(chi_state_take_count(from, "finite_updates", &finite));
-	memcpy(&o->scale, scale, sizeof o->scale);
 	chi_atomic64_store(&o->step, step);
+	if (o->loss_scale.kind == CHOIR_LOSS_SCALE_FIXED) // which is the program's
+		return CHOIR_OK;
+	memcpy(&o->scale, scale, sizeof o->scale);
 	o->finite_updates = (int64_t) finite;
 	return CHOIR_OK;
 }

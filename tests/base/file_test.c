@@ -462,6 +462,14 @@ static void test_folder(void **state)
 	assert_int_equal(chi_folder_make("new"), CHOIR_OK);
 	assert_int_equal(chi_folder_make("new"), CHOIR_OK); // it is there
 	assert_int_equal(chi_folder_make("new/"), CHOIR_OK);
+	assert_int_equal(chi_folder_make_synced("new"), CHOIR_OK);
+	assert_int_equal(chi_folder_make_synced("new/synced//"), CHOIR_OK);
+	assert_int_equal(chi_folder_remove("new/synced"), CHOIR_OK);
+	chi_disk_fail(2, EIO); // of its parent
+	assert_int_equal(chi_folder_make_synced("new/synced"), CHOIR_IO);
+	assert_true(chi_disk_failed());
+	chi_disk_fail(0, 0);
+	assert_int_equal(chi_folder_remove("new/synced"), CHOIR_OK);
 	assert_int_equal(chi_folder_make("no/new"), CHOIR_IO);
 	assert_error(CHOIR_IO, "no/new: make the folder: No such file or directory");
 	put("file", "");

@@ -129,6 +129,20 @@ static const char *rates_differ(choir_strategy *s, int worker, void *user)
 					 : peers_last_or_heard(CHOIR_STATE, "worker 2", "rate 0.2");
 }
 
+// In a digit that messages do not show.
+static const char *digits_differ(choir_strategy *s, int worker, void *user)
+{
+	choir_optimizer *o = NULL;
+	(void) user;
+	if (s != NULL)
+		CHOIR_SCOPE (s)
+			o = choir_optimizer_new(CHOIR_ADAM,
+					CHOIR_OPTIONS(choir_optimizer_options,
+							.rate = worker == 1 ? 0.1 * (1 + 1e-12) : 0.1));
+	return o != NULL ? "optimizers with other rates"
+					 : peers_last_or_heard(CHOIR_STATE, "worker 1", "all digits of its numbers");
+}
+
 static const char *scales_differ(choir_strategy *s, int worker, void *user)
 {
 	const choir_loss_scale scale = {
@@ -171,6 +185,8 @@ static void test_variables(void **state)
 				.replicas = 4, .place = { 2, "cpu:0" }, .seed = seed, .fn = shapes_differ });
 		peers_run(&(peers_job){
 				.replicas = 4, .place = { 3, "cpu:0" }, .seed = seed, .fn = rates_differ });
+		peers_run(&(peers_job){
+				.replicas = 4, .place = { 2, "cpu:0" }, .seed = seed, .fn = digits_differ });
 		peers_run(&(peers_job){
 				.replicas = 4, .place = { 2, "cpu:0" }, .seed = seed, .fn = scales_differ });
 		peers_run(&(peers_job){

@@ -23,7 +23,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MOST = 512, SAVES = 5, MOST_NODES = 256, NAME = 64 };
+#define DIRECTORY "checkpoints"
+enum { MOST = 512, SAVES = 5, MOST_NODES = 256, NAME = 64, PATH = 700 };
 
 // An operation, with what it is about as numbers of nodes: files and folders, whatever they are
 // called.
@@ -128,13 +129,15 @@ static void record(const chi_disk_operation *o, void *user)
 static void write_series(void)
 {
 	snprintf(recording.root, sizeof recording.root, "%s", saved_folder());
+	char directory[600];
+	snprintf(directory, sizeof directory, "%s/" DIRECTORY, recording.root);
 	problem p = saved_open(0, 2, CHOIR_ADAM, NULL);
-	recording.nodes = 1; // the directory, which is there
+	recording.nodes = 1; // the folder in which the manager makes its directory
 	recording.node[0].folder = recording.node[0].there = true;
 	assert_int_equal(mkdir(recording.root, 0777), 0);
-	choir_checkpoint_manager *m = saved_manage(
-			p.strategy, recording.root, CHOIR_OPTIONS(choir_checkpoint_options, .keep = 2));
 	chi_disk_record(record, NULL);
+	choir_checkpoint_manager *m = saved_manage(
+			p.strategy, directory, CHOIR_OPTIONS(choir_checkpoint_options, .keep = 2));
 	for (int i = 1; i <= SAVES; i++) {
 		saved_train(&p, 1);
 		hash_of_save[i] = choir_strategy_hash(p.strategy);
@@ -226,21 +229,31 @@ static void put_file(const char *path, const char *data, size_t bytes)
 	close(fd);
 }
 
+// Adds to path where in it a node is; false: nowhere.
+static bool find_path(const disk *d, int node, char path[PATH])
+{
+	if (node == 0)
+		return true;
+	if (d->in[node] < 0 || !find_path(d, d->in[node], path))
+		return false;
+	const size_t length = strlen(path);
+	snprintf(path + length, PATH - length, "/%s", d->name[node]);
+	return true;
+}
+
+// A folder is made before what is in it.
 static void put_disk(const disk *d, const char *root)
 {
-	char path[700];
 	assert_int_equal(mkdir(root, 0777), 0);
-	for (int i = 1; i < recording.nodes; i++)
-		if (recording.node[i].folder && d->in[i] == 0) {
-			snprintf(path, sizeof path, "%s/%s", root, d->name[i]);
-			(void) mkdir(path, 0777);
-		}
 	for (int i = 1; i < recording.nodes; i++) {
-		const int in = d->in[i];
-		if (recording.node[i].folder || in <= 0 || d->in[in] != 0)
+		char path[PATH];
+		snprintf(path, sizeof path, "%s", root);
+		if (!find_path(d, i, path))
 			continue;
-		snprintf(path, sizeof path, "%s/%s/%s", root, d->name[in], d->name[i]);
-		put_file(path, d->data[i], d->bytes[i]);
+		if (recording.node[i].folder)
+			(void) mkdir(path, 0777);
+		else
+			put_file(path, d->data[i], d->bytes[i]);
 	}
 }
 
@@ -252,6 +265,8 @@ static problem looker; // whose strategy looks at every state
 static const char *judge_disk(const char *root, int acknowledged)
 {
 	choir_checkpoint_list *l = choir_checkpoint_list_new(root);
+	if (l == NULL && acknowledged == 0 && choir_error_status() == CHOIR_NOT_FOUND)
+		return NULL; // the directory is not there yet
 	if (l == NULL)
 		return "it cannot be listed";
 	const char *wrong = NULL;
@@ -290,7 +305,9 @@ static const char *try_state(const series *s, int end, const uint8_t lost[], uin
 	const char *root = files_path(name);
 	put_disk(&d, root);
 	// Before the operation is made, the saves before it have returned; behind the last all have.
-	const char *wrong = judge_disk(root, end < s->n ? s->at[end].acknowledged : SAVES);
+	char directory[PATH];
+	snprintf(directory, sizeof directory, "%s/" DIRECTORY, root);
+	const char *wrong = judge_disk(directory, end < s->n ? s->at[end].acknowledged : SAVES);
 	files_remove_folder(root);
 	for (int i = 0; i < MOST_NODES; i++)
 		free(d.data[i]);
@@ -372,6 +389,17 @@ static bool leave_out_syncs(series *s, bool of_folders)
 	return left_out > 0;
 }
 
+// The first sync there is.
+static void leave_out_sync_of_parent(series *s)
+{
+	int i = 0;
+	while (s->at[i].kind != CHI_DISK_SYNC)
+		i++;
+	assert_int_equal(s->at[i].node, 0);
+	s->n--;
+	memmove(&s->at[i], &s->at[i + 1], (size_t) (s->n - i) * sizeof s->at[0]);
+}
+
 static void must_find(const series *s, const char *protocol)
 {
 	int where;
@@ -393,6 +421,14 @@ static void no_sync_of_folders(void **state)
 	series s = recording.ops;
 	assert_true(leave_out_syncs(&s, true));
 	must_find(&s, "no fsync of folders");
+}
+
+static void no_sync_of_the_parent(void **state)
+{
+	(void) state;
+	series s = recording.ops;
+	leave_out_sync_of_parent(&s);
+	must_find(&s, "no fsync of the directory's folder");
 }
 
 // Each step gets its name and its manifest before the weights are written.
@@ -448,6 +484,7 @@ int main(void)
 		cmocka_unit_test(saves_survive),
 		cmocka_unit_test(no_sync_of_files),
 		cmocka_unit_test(no_sync_of_folders),
+		cmocka_unit_test(no_sync_of_the_parent),
 		cmocka_unit_test(manifest_before_data),
 	};
 	// A disk in memory, if there is one: nothing here needs a real one.

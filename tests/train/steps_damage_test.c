@@ -316,6 +316,26 @@ static void a_failure_is_told_once(void **state)
 	problem_close(&p);
 }
 
+// Nobody asked before the manager was freed.
+static void a_failure_is_not_lost(void **state)
+{
+	(void) state;
+	problem p = saved_open(0, 2, CHOIR_ADAM, NULL);
+	choir_checkpoint_manager *m = saved_manage(p.strategy, saved_folder(),
+			CHOIR_OPTIONS(choir_checkpoint_options, .asynchronous = true));
+	saved_train(&p, 1);
+	chi_disk_fail(5, ENOSPC);
+	saved_must(choir_checkpoint_manager_save(m, NULL));
+	logged[0] = '\0';
+	choir_log_set(CHOIR_LOG_WARNING, keep_log, NULL);
+	choir_checkpoint_manager_free(m);
+	choir_log_set(0, NULL, NULL);
+	chi_disk_fail(0, 0);
+	assert_non_null(strstr(logged, "a save has failed: "));
+	assert_non_null(strstr(logged, "step 1 was not saved: "));
+	problem_close(&p);
+}
+
 static void each_call_fails_restoring(void **state)
 {
 	(void) state;
@@ -404,6 +424,7 @@ int main(void)
 		cmocka_unit_test(a_newer_format),
 		cmocka_unit_test(each_call_fails_saving),
 		cmocka_unit_test(a_failure_is_told_once),
+		cmocka_unit_test(a_failure_is_not_lost),
 		cmocka_unit_test(each_call_fails_restoring),
 		cmocka_unit_test(memory_runs_out),
 	};

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "choir/library.h"
 #include "train/files.h"
+#include "train/optimizer.h"
 #include "train/saved.h"
 
 #include <setjmp.h>
@@ -267,6 +268,69 @@ static void wrong_use(void **state)
 	problem_close(&p);
 }
 
+// In a replica nothing can be saved, whoever asks, and nothing happens to the manager.
+static choir_status save_inside(choir_replica *r, void *user)
+{
+	choir_checkpoint_manager *m = user;
+	const choir_status each[] = { choir_checkpoint_manager_save(m, NULL),
+		choir_checkpoint_manager_wait(m), choir_checkpoint_manager_check(m),
+		choir_checkpoint_manager_restore_latest(m) };
+	for (size_t i = 0; i < sizeof each / sizeof each[0]; i++)
+		if (each[i] != CHOIR_STATE)
+			return choir_fail(CHOIR_INTERNAL, "call %zu: %s", i, choir_status_name(each[i]));
+	if (choir_checkpoint_manager_new(choir_replica_strategy(r), "/nowhere", NULL) != NULL)
+		return choir_fail(CHOIR_INTERNAL, "a manager was made");
+	return choir_error_status();
+}
+
+static void wrong_context(void **state)
+{
+	(void) state;
+	choir_strategy *s = mirrored("cpu:0,cpu:1", 2);
+	choir_checkpoint_manager *m = saved_manage(s, saved_folder(), NULL);
+	assert_failed(choir_strategy_run(s, save_inside, m, NULL, NULL), CHOIR_STATE, "manager");
+	assert_null(choir_checkpoint_manager_path(m));
+	saved_must(choir_checkpoint_manager_save(m, NULL));
+	choir_checkpoint_manager_free(m);
+	choir_strategy_free(s);
+}
+
+// A fixed loss scale is the program's, whatever the checkpoint was saved with.
+static void a_fixed_scale_stays(void **state)
+{
+	(void) state;
+	char directory[512];
+	snprintf(directory, sizeof directory, "%s", saved_folder());
+	const choir_loss_scale fixed = {
+		.size = sizeof fixed, .kind = CHOIR_LOSS_SCALE_FIXED, .initial = 1024
+	};
+	const choir_loss_scale moving = { .size = sizeof moving, .initial = 8 };
+	const choir_loss_scale *const scales[] = { NULL, &fixed, &moving };
+	problem p = saved_open(
+			0, 2, CHOIR_SGD, CHOIR_OPTIONS(choir_optimizer_options, .loss_scale = &moving));
+	choir_checkpoint_manager *m = saved_manage(p.strategy, directory, NULL);
+	saved_train(&p, 1);
+	p.optimizer->scale = 4;
+	saved_must(choir_checkpoint_manager_save(m, NULL));
+	choir_checkpoint_manager_free(m);
+	problem_close(&p);
+	for (int i = 0; i < 3; i++) {
+		p = saved_open(
+				0, 2, CHOIR_SGD, CHOIR_OPTIONS(choir_optimizer_options, .loss_scale = scales[i]));
+		m = saved_manage(p.strategy, directory, NULL);
+		saved_must(choir_checkpoint_manager_restore_latest(m));
+		assert_true(choir_optimizer_loss_scale(p.optimizer) == (i == 0 ? 1 : i == 1 ? 1024 : 4));
+		if (i == 2) {
+			p.optimizer->scale = 0.5;
+			saved_must(choir_checkpoint_manager_save(m, NULL));
+			assert_failed(choir_checkpoint_manager_restore_latest(m), CHOIR_INVALID,
+					"/loss_scale\" is 0.5: 1 or more is needed");
+		}
+		choir_checkpoint_manager_free(m);
+		problem_close(&p);
+	}
+}
+
 static void two_jobs(void **state)
 {
 	(void) state;
@@ -312,6 +376,8 @@ int main(void)
 		cmocka_unit_test(a_step_that_is_there_already),
 		cmocka_unit_test(the_newest_is_the_one_saved_last),
 		cmocka_unit_test(wrong_use),
+		cmocka_unit_test(wrong_context),
+		cmocka_unit_test(a_fixed_scale_stays),
 		cmocka_unit_test(two_jobs),
 	};
 	return cmocka_run_group_tests(tests, NULL, files_teardown);

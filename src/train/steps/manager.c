@@ -82,7 +82,7 @@ static choir_status open_directory(choir_checkpoint_manager *m)
 	chi_steps steps = { 0 };
 	if (!writes(m))
 		return CHOIR_OK;
-	CHOIR_TRY(chi_folder_make(m->directory));
+	CHOIR_TRY(chi_folder_make_synced(m->directory));
 	m->lock = chi_folder_lock_new(m->directory);
 	if (m->lock == NULL)
 		return choir_error_status();
@@ -116,7 +116,8 @@ choir_checkpoint_manager *choir_checkpoint_manager_new(
 {
 	if (s == NULL)
 		s = choir_strategy_current();
-	if (s == NULL || chi_strategy_check(s) != CHOIR_OK)
+	if (s == NULL || chi_strategy_check(s) != CHOIR_OK ||
+			chi_context_need_cross(s, "making a checkpoint manager") != CHOIR_OK)
 		return NULL;
 	choir_checkpoint_manager *m = chi_alloc(sizeof *m);
 	choir_status status = CHOIR_NO_MEMORY;
@@ -143,6 +144,8 @@ void choir_checkpoint_manager_free(choir_checkpoint_manager *m)
 	if (m == NULL)
 		return;
 	join(m);
+	if (m->failure.status != CHOIR_OK) // which nobody has asked for
+		chi_log(CHOIR_LOG_WARNING, "%s: a save has failed: %s", m->directory, m->failure.text);
 	chi_snapshot_free(&m->snapshot);
 	chi_metadata_free(&m->metadata);
 	chi_folder_lock_free(m->lock);
@@ -328,6 +331,7 @@ choir_status choir_checkpoint_manager_save(choir_checkpoint_manager *m, const ch
 	if (m == NULL)
 		return choir_fail(CHOIR_INVALID, "save: the manager is NULL");
 	CHOIR_TRY(chi_strategy_check(m->strategy));
+	CHOIR_TRY(chi_context_need_cross(m->strategy, "save"));
 	join(m);
 	CHOIR_TRY(chi_strategy_agree(
 			m->strategy, take_metadata(m, metadata), "the metadata of a checkpoint"));
@@ -341,6 +345,8 @@ choir_status choir_checkpoint_manager_wait(choir_checkpoint_manager *m)
 {
 	if (m == NULL)
 		return choir_fail(CHOIR_INVALID, "wait: the manager is NULL");
+	CHOIR_TRY(chi_strategy_check(m->strategy));
+	CHOIR_TRY(chi_context_need_cross(m->strategy, "wait"));
 	join(m);
 	CHOIR_TRY(chi_strategy_agree(m->strategy, report(m), "what was being saved"));
 	return tell_path(m);
@@ -350,6 +356,7 @@ choir_status choir_checkpoint_manager_check(choir_checkpoint_manager *m)
 {
 	if (m == NULL)
 		return choir_fail(CHOIR_INVALID, "check: the manager is NULL");
+	CHOIR_TRY(chi_context_need_cross(m->strategy, "check"));
 	if (m->writing && chi_atomic32_load(&m->written) == 0)
 		return CHOIR_OK;
 	join(m);

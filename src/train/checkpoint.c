@@ -95,27 +95,37 @@ static choir_status write_file(
 	return w.status;
 }
 
-choir_status choir_strategy_save(choir_strategy *s, const char *path, const char *metadata)
+// All that may be wrong before the first value is fetched.
+static choir_status begin_file(choir_strategy *s, const char *path, const char *metadata,
+		chi_weights *w, chi_text *header)
 {
+	chi_metadata l = { 0 };
 	if (path == NULL)
 		return choir_fail(CHOIR_INVALID, "save: the path is NULL");
-	chi_weights w;
-	chi_metadata l = { 0 };
-	chi_text header = { 0 };
-	chi_trace_begin(CHOIR_TRACE_CHECKPOINT, "save");
-	choir_status status = chi_weights_collect(s, "save", &w);
+	choir_status status = chi_weights_collect(s, "save", w);
 	if (status == CHOIR_OK)
 		status = chi_metadata_cut(metadata, &l);
 	if (status == CHOIR_OK) {
-		chi_order((void **) w.variable, w.n, by_size_and_name);
-		status = print_header(&header, &w, &l);
+		chi_order((void **) w->variable, w->n, by_size_and_name);
+		status = print_header(header, w, &l);
 	}
-	if (status == CHOIR_OK)
-		status = write_file(path, &w, &header, choir_strategy_is_chief(s));
-	if (s != NULL)
-		status = chi_strategy_agree(s, status, "saving weights");
-	chi_text_free(&header);
 	chi_metadata_free(&l);
+	return status;
+}
+
+choir_status choir_strategy_save(choir_strategy *s, const char *path, const char *metadata)
+{
+	chi_weights w = { 0 };
+	chi_text header = { 0 };
+	CHOIR_TRY(chi_strategy_check(s));
+	CHOIR_TRY(chi_context_need_cross(s, "save"));
+	chi_trace_begin(CHOIR_TRACE_CHECKPOINT, "save");
+	choir_status status = chi_strategy_agree(
+			s, begin_file(s, path, metadata, &w, &header), "what is to be saved");
+	if (status == CHOIR_OK)
+		status = chi_strategy_agree(
+				s, write_file(path, &w, &header, choir_strategy_is_chief(s)), "saving weights");
+	chi_text_free(&header);
 	chi_weights_free(&w);
 	chi_trace_end();
 	return status;

@@ -112,9 +112,13 @@ choir_status choir_strategy_restore(choir_strategy *s, const char *path)
 	choir_status status = chi_weights_read(s, chi_weights_collect(s, "restore", &w), path, &f);
 	if (status == CHOIR_OK)
 		status = chi_strategy_agree(s, check(path, &w, &f), "comparing weights");
-	if (status == CHOIR_OK)
+	if (status == CHOIR_OK) {
 		status = chi_strategy_agree(
 				s, chi_weights_set(&w, &f.header, (const char *) f.data), "restoring weights");
+		// Those of a worker that could not are undefined, so those of all are.
+		for (size_t i = 0; status != CHOIR_OK && s->peers != NULL && i < w.n; i++)
+			chi_variable_undefine(w.variable[i]);
+	}
 	chi_weights_file_free(&f);
 	chi_weights_free(&w);
 	chi_trace_end();

@@ -183,8 +183,13 @@ choir_status choir_strategy_restore_part(
 	status = chi_weights_read(s, status, path, &p.file);
 	if (status == CHOIR_OK)
 		status = chi_strategy_agree(s, check(&p), "comparing weights");
-	if (status == CHOIR_OK)
+	if (status == CHOIR_OK) {
 		status = chi_strategy_agree(s, set_all(&p), "restoring weights");
+		// Those of a worker that could not are undefined, so those of all are.
+		for (size_t i = 0; status != CHOIR_OK && s->peers != NULL && i < p.weights.n; i++)
+			if (p.from[i].tensor != NULL)
+				chi_variable_undefine(p.weights.variable[i]);
+	}
 	if (status == CHOIR_OK)
 		tell_all(&p);
 	chi_free(p.from);

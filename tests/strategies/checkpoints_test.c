@@ -8,6 +8,7 @@
 #include "short.h"
 #include "train/files.h"
 #include "train/saved.h"
+#include "value/variable.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -416,7 +417,17 @@ static const char *weights_fn(choir_strategy *s, int worker, void *user)
 	const choir_status saved = status;
 	if (status == CHOIR_OK)
 		status = choir_strategy_save(s, "/nowhere at all/x", NULL);
-	const bool told = status == CHOIR_IO && strstr(choir_error(), "/nowhere at all/x") != NULL;
+	bool told = status == CHOIR_IO && strstr(choir_error(), "/nowhere at all/x") != NULL;
+	// What is wrong on one alone ends nothing.
+	for (int what = 0; told && what < 2; what++) {
+		status = choir_strategy_save(
+				s, what == worker ? NULL : user, what == 0 && worker == 1 ? "no line" : NULL);
+		told = status == CHOIR_INVALID && strstr(choir_error(), "the path is NULL") != NULL &&
+				choir_strategy_hash(s) != 0;
+	}
+	if (told)
+		told = choir_strategy_save(s, user, worker == 1 ? "no line" : NULL) == CHOIR_INVALID &&
+				strstr(choir_error(), "no line") != NULL && choir_strategy_hash(s) != 0;
 	close_training(&t);
 	return saved != CHOIR_OK ? choir_error() : told ? NULL : "nobody was told of the failure";
 }
@@ -481,6 +492,61 @@ static void weights_are_read_by_the_chief(void **state)
 	on_place(&places[4], restore_fn, path);
 }
 
+// One worker runs out of memory in a restore: all have the weights of before or of the file, or
+// none has any.
+typedef struct {
+	const char *path;
+	uint64_t n; // this allocation of all workers fails
+} scarce;
+
+static int count_defined(const problem *p)
+{
+	int n = 0;
+	for (int i = 0; i < choir_layer_variables(p->model); i++)
+		n += chi_atomic32_load(&choir_layer_variable(p->model, i)->copy[0].undefined) == 0;
+	return n;
+}
+
+static const char *scarce_fn(choir_strategy *s, int worker, void *user)
+{
+	const scarce *l = user;
+	training t = { .own = NULL };
+	choir_cluster *c = choir_strategy_cluster(s);
+	int defined = 0, all[8] = { 0 };
+	choir_status status = open_training(&t, s, CHOIR_SGD);
+	if (status == CHOIR_OK)
+		status = choir_strategy_save(s, l->path, NULL);
+	const bool ready = status == CHOIR_OK && choir_cluster_barrier(c) == CHOIR_OK;
+	if (ready && worker == 0)
+		chi_alloc_fail(l->n, false);
+	if (ready) {
+		choir_strategy_restore_part(s, l->path, NULL);
+		defined = count_defined(&t.p);
+	}
+	close_training(&t);
+	if (status != CHOIR_OK)
+		return choir_error();
+	if (!ready || choir_cluster_all_gather(c, &defined, sizeof defined, all) != CHOIR_OK)
+		return NULL; // it is over for all
+	for (int i = 0; i < choir_cluster_workers(c); i++)
+		if (all[i] != defined)
+			return "some have weights";
+	return NULL;
+}
+
+static void all_have_weights_or_none(void **state)
+{
+	(void) state;
+	char path[512];
+	snprintf(path, sizeof path, "%s", files_path("weights of all"));
+	scarce l = { path, 45 }; // reading comes before
+	for (bool failed = true; failed; l.n++) {
+		on_place(&places[0], scarce_fn, &l);
+		failed = chi_alloc_failed();
+		chi_alloc_fail(0, false);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -493,6 +559,7 @@ int main(void)
 		cmocka_unit_test(each_allocation_fails),
 		cmocka_unit_test(weights_are_written_by_the_chief),
 		cmocka_unit_test(weights_are_read_by_the_chief),
+		cmocka_unit_test(all_have_weights_or_none),
 	};
 	return cmocka_run_group_tests(tests, NULL, files_teardown);
 }

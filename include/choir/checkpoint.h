@@ -117,7 +117,8 @@ typedef struct choir_checkpoint_options {
 	bool asynchronous;
 } choir_checkpoint_options;
 
-// Saves to and restores from one directory. It is freed before its strategy.
+// Saves to and restores from one directory. It is made, and but for its path used, in
+// cross-replica context: else CHOIR_STATE. It is freed before its strategy.
 typedef struct choir_checkpoint_manager choir_checkpoint_manager;
 // Makes the directory if it is not there (its parent must be), and takes it: CHOIR_STATE, naming
 // the process, while another manager has it. The hold ends with the process, however that ends.

@@ -63,7 +63,7 @@ typedef struct {
 // divided by before the update (Micikevicius et al. 2018). DYNAMIC: after period updates in a row
 // that were applied it is multiplied by multiplier, as long as it stays within f32; an update with
 // a summed gradient that is not finite is left out, by all replicas alike, and divides it, down to
-// 1 at the least.
+// 1 at the least. A checkpoint keeps where a dynamic one is; a fixed one stays the program's.
 typedef enum { CHOIR_LOSS_SCALE_DYNAMIC = 0, CHOIR_LOSS_SCALE_FIXED } choir_loss_scale_kind;
 typedef struct {
 	size_t size;

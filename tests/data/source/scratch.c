@@ -225,6 +225,19 @@ const char *pass_in_words(choir_dataset *d)
 	return words;
 }
 
+void assert_pass_fails(choir_dataset *d, const char *text)
+{
+	const char *found = pass_in_words(d);
+	if (!strstr(found, text) || !strchr(found, '!'))
+		fail_msg("\"%s\" does not hold \"%s\"", found, text);
+	choir_dataset_free(d);
+}
+
+choir_dataset *csv_of_text(const char *text, const choir_csv_options *o)
+{
+	return choir_csv_dataset_new(scratch_text("t.csv", text), o);
+}
+
 const char *batches_in_words(choir_dataset *d, int64_t count)
 {
 	d = choir_dataset_batch(d, count);

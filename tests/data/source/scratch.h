@@ -33,6 +33,12 @@ choir_dataset *scratch_records(const char *path);
 // column with a shape in brackets. A failure is the last line, "! STATUS text". The text is
 // overwritten by the next call. d may be NULL.
 const char *pass_in_words(choir_dataset *d);
+// The pass ends with a failure that holds text. Frees d.
+void assert_pass_fails(choir_dataset *d, const char *text);
+
+// A CSV dataset of a scratch file with that text.
+choir_dataset *csv_of_text(const char *text, const choir_csv_options *o);
+#define CSV_OF(text, ...) csv_of_text(text, CHOIR_OPTIONS(choir_csv_options, __VA_ARGS__))
 // The same of examples read count at a time, through a batch step that takes d over.
 const char *batches_in_words(choir_dataset *d, int64_t count);
 // A pass in words is expected; in single reads and in batches, in two passes. Frees d.

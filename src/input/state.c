@@ -42,10 +42,11 @@ static uint64_t way_of(const choir_distributed_dataset *data)
 static choir_status save_parts(const choir_distributed_dataset *data, chi_state *to)
 {
 	choir_input_position p = { .size = sizeof p };
-	CHOIR_TRY(choir_distributed_dataset_save(data, &p));
-	int64_t *rows = chi_state_add(to, "positions", CHOIR_I64, &CHOIR_SHAPE(data->o.workers, ROW));
-	if (rows == NULL)
-		return choir_error_status();
+	int64_t *rows = NULL;
+	if (choir_distributed_dataset_save(data, &p) == CHOIR_OK)
+		rows = chi_state_add(to, "positions", CHOIR_I64, &CHOIR_SHAPE(data->o.workers, ROW));
+	if (rows == NULL) // the others wait for this place
+		return chi_strategy_give_up(data->strategy, choir_error_status());
 	CHOIR_TRY(chi_peers_gather(data->strategy->peers, (const char *) &p + BEGIN, ROW_BYTES, rows,
 			"where each worker stands in its data"));
 	return chi_state_add_count(to, "policy", way_of(data));

@@ -340,8 +340,7 @@ choir_status source_open(source *s, const char *name, uint64_t seed)
 	if (s->wrong != CHOIR_WRONG_STOP && (s->drawn || s->text))
 		return choir_fail(CHOIR_UNSUPPORTED,
 				"data \"%s\": nothing in it can be wrong, so that there are no wrong rows to "
-				"leave "
-				"out",
+				"leave out",
 				name);
 	if (s->strays > 0 && s->examples == 0)
 		return choir_fail(CHOIR_INVALID,

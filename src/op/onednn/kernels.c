@@ -350,8 +350,8 @@ static choir_status run_matmul(const choir_kernel_call *call)
 }
 
 // Activations are the plain kernels', on what oneDNN left: one function, one accuracy. The ReLU
-// that its primitives can end in makes 0 of a NAN, which would hide it; by itself it costs less
-// than half a percent of a step (measured).
+// that its primitives can end in makes 0 of a NAN, which would hide it; by itself it took 0.02 ms
+// of a dense layer's 3.3.
 static choir_status run_activated(const choir_kernel_call *call, choir_activate activate)
 {
 	CHOIR_TRY(run(call));

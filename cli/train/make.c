@@ -74,12 +74,6 @@ static int64_t quotient_up(int64_t n, int64_t by)
 	return (n + by - 1) / by;
 }
 
-static bool is_shared_by_files(const training *t)
-{
-	const char *policy = t->given->auto_shard;
-	return train_is_one_of_many(t) && (strcmp(policy, "file") == 0 || strcmp(policy, "auto") == 0);
-}
-
 // Updates in an epoch. Each worker of a parameter server updates by itself, with its share's
 // batches; processes that share out nothing go through all examples once each.
 static int64_t steps_of_epoch(const training *t)
@@ -258,11 +252,11 @@ choir_status train_make(training *t)
 	if (t->given->init_map != NULL && t->given->init == NULL)
 		return choir_fail(CHOIR_INVALID, "--init-map %s: of which weights? --init FILE is needed",
 				t->given->init_map);
-	if (strcmp(t->given->schedule, "cosine") == 0 && is_shared_by_files(t))
+	if (strcmp(t->given->schedule, "cosine") == 0 && train_is_one_of_many(t) &&
+			train_shards_files(t))
 		return choir_fail(CHOIR_UNSUPPORTED,
-				"--schedule cosine: the length of an epoch is not known where files are shared "
-				"out "
-				"(--auto-shard %s)",
+				"--schedule cosine: where files are shared out (--auto-shard %s) the length of an "
+				"epoch is not known",
 				t->given->auto_shard);
 	CHOIR_TRY(check_save(t));
 	CHOIR_TRY(open_data(t));

@@ -323,11 +323,13 @@ static void schedule_in_use(void **state)
 
 static choir_status find_slot(choir_replica *r, void *user)
 {
-	(void) r;
-	return (*(choir_variable **) user = choir_variable_new("w/momentum", CHOIR_SHAPE(N),
-					CHOIR_OPTIONS(choir_variable_options, .dtype = CHOIR_F64))) == NULL
-			? choir_error_status()
-			: CHOIR_OK;
+	choir_variable *slot = choir_variable_new("w/momentum", CHOIR_SHAPE(N),
+			CHOIR_OPTIONS(choir_variable_options, .dtype = CHOIR_F64));
+	if (slot == NULL)
+		return choir_error_status();
+	if (choir_replica_id(r) == 0) // the replicas are there at the same time
+		*(choir_variable **) user = slot;
+	return CHOIR_OK;
 }
 
 // What was read of a slot is out of date after an update, as what was read of its variable is.

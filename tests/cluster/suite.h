@@ -9,12 +9,13 @@ typedef struct {
 	const char *name;
 	int least; // workers
 	bool ends; // the cluster has failed when it returns
+	bool waits; // until the time-out has passed
 	const char *(*run)(choir_cluster *c);
 } suite_program;
 
 extern const suite_program suite_programs[];
 extern const int suite_count;
-// The time-out that the programs want, in seconds of the transport's clock.
+// The time-out of programs that wait for it, in seconds of the transport's clock.
 #define SUITE_TIMEOUT 2.0
 // Whether the last failure has this status and says these words; else text says what it was.
 const char *suite_failure(choir_status found, choir_status status, const char *words);

@@ -76,8 +76,8 @@ int main(int argc, char **argv)
 															  : getenv("PMI_RANK");
 	const bool differs = strcmp(what, "differ") == 0 && rank != NULL && strcmp(rank, "1") == 0;
 	const choir_cluster_options o = { .size = sizeof o,
-		.timeout = 5,
-		.start_timeout = 20,
+		.timeout = strcmp(what, "exit") == 0 ? 5 : 60, // one waits so long for who has left
+		.start_timeout = 60,
 		.transport = strcmp(what, "mpi") == 0 ? "mpi" : NULL,
 		.program = differs ? "another" : NULL };
 	choir_cluster *c = choir_cluster_new(&o);

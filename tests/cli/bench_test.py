@@ -74,13 +74,16 @@ class Bench(Case):
         for line in lines:
             seconds = line["us_median"] / 1e6 # back is a difference of medians, of few calls here
             self.assertTrue(seconds > 0 or line["way"] == "back", line)
+            if seconds == 0:
+                continue
             self.assertGreater(line["share_of_limit"] * seconds, 0)
             self.assertAlmostEqual(line["gb_per_s"] * seconds, line["bytes"] / 1e9, places=9)
             products = line["operation"] in ("matmul", "conv2d", "attention", "lstm", "gru")
             self.assertEqual(line["gflops"] * seconds > 0, products)
         for there, back in zip(operations[::2], operations[1::2]): # two gradients of a product
-            self.assertAlmostEqual(back["gflops"] * back["us_median"],
-                                   2 * there["gflops"] * there["us_median"], delta=1e-3)
+            if back["us_median"] != 0:
+                self.assertAlmostEqual(back["gflops"] * back["us_median"],
+                                       2 * there["gflops"] * there["us_median"], delta=1e-3)
         # Numbers of [1024, 512], read and written: of a sum, both gradients are the result's own.
         n = 4 * 1024 * 512
         for operation, there, back in (("add", 3 * n, n), ("relu", 2 * n, 3 * n), ("dropout", 2 * n, 2 * n),

@@ -69,9 +69,9 @@ class Checkpoint(Case):
                 break
             name, code = f"stop-{attempt}", None
             number = dice.choice((signal.SIGTERM, signal.SIGINT))
-            for _ in range(40):
+            for run in range(40):
                 devices = dice.choice(("cpu:0", "cpu:0,cpu:1", "far:0,far:1"))
-                code, out, error = self.stop_once(dice.uniform(0.01, 0.25), number, "--epochs", "8",
+                code, out, error = self.stop_once(dice.uniform(0.01, 0.25 + run / 40), number, "--epochs", "8",
                                                   "--checkpoint", name, "--devices", devices)
                 if code not in (STOPPED, 0):
                     self.assertEqual(code, -number, error) # before it listened

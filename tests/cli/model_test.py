@@ -262,9 +262,9 @@ class Model(Case):
         for change, code in ((lambda path: path.unlink(), 0), (lambda path: os.truncate(path, 500), 1)):
             path = self.folder / "gone.txt"
             path.write_bytes(TEXT)
-            with subprocess.Popen([COMMAND, "train", *GPT, "--data", "text:gone.txt", "--epochs", "40",
-                                   "--json"], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                  text=True) as training:
+            with subprocess.Popen([COMMAND, "train", *GPT, "--data", "text:gone.txt", "--epochs",
+                                   "100000" if code else "40", "--json"], cwd=self.folder,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as training:
                 for _ in range(3):
                     training.stdout.readline()
                 change(path)

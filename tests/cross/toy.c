@@ -175,8 +175,11 @@ static choir_status wait(void *self, int member, uint64_t ticket, double seconds
 	choir_status status = CHOIR_OK;
 	while (status == CHOIR_OK && !t->aborted && m->joined < t->group->members)
 		if ((seconds < 0 ? pthread_cond_wait(&t->changed, &t->mutex)
-						 : pthread_cond_timedwait(&t->changed, &t->mutex, &until)) == ETIMEDOUT)
+						 : pthread_cond_timedwait(&t->changed, &t->mutex, &until)) == ETIMEDOUT) {
 			status = choir_fail(CHOIR_TIMEOUT, "%s: too late", m->c[member]->name);
+			t->aborted = true; // its memory goes with it, so nobody may begin any more
+			pthread_cond_broadcast(&t->changed);
+		}
 	if (status == CHOIR_OK && t->aborted)
 		status = choir_fail(CHOIR_CANCELLED, "%s: cancelled", m->c[member]->name);
 	if (status == CHOIR_OK && !m->done) {

@@ -212,7 +212,7 @@ int main(void)
 	look(&after);
 	compare(&before, &after);
 	// A thread that was joined may be in the list for a moment yet.
-	for (int i = 0; i < 100 && after.threads != before.threads; i++) {
+	for (int i = 0; i < 20000 && after.threads != before.threads; i++) {
 		usleep(1000);
 		after.threads = threads();
 	}

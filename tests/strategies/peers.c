@@ -50,7 +50,7 @@ void peers_run(const peers_job *job)
 		.seed = job->seed,
 		.slowest = 1e-3,
 		.eager = 4096,
-		.quiet = 5 };
+		.quiet = 20 };
 	sim *s = sim_new(&o);
 	assert_non_null(s);
 	crew_run(s, job->place.workers, NULL, be_worker, (void *) (uintptr_t) job);

@@ -434,7 +434,7 @@ static const char *come_late(choir_cluster *c, int worker, void *user)
 	(void) user;
 	choir_strategy *s = choir_multi_worker_mirrored_strategy_new(
 			CHOIR_OPTIONS(choir_strategy_options, .replicas = 4, .devices = "cpu:0,cpu:1",
-					.cluster = c, .overlap = CHOIR_OFF, .timeout = 0.12));
+					.cluster = c, .overlap = CHOIR_OFF, .timeout = 0.6));
 	if (s == NULL)
 		return choir_error();
 	CHOIR_SCOPE (s) {
@@ -442,7 +442,7 @@ static const char *come_late(choir_cluster *c, int worker, void *user)
 		t.o = choir_optimizer_new(CHOIR_SGD, NULL);
 	}
 	if (worker == 1)
-		chi_thread_nap(0.25); // a checkpoint is written
+		chi_thread_nap(1.5); // a checkpoint is written
 	const choir_status status = choir_strategy_run(s, update_and_read, &t, NULL, NULL);
 	snprintf(text, sizeof text, "%s", choir_error());
 	choir_strategy_free(s);

@@ -219,13 +219,14 @@ static choir_status add_often(choir_strategy *group, int worker, void *user)
 	return CHOIR_OK;
 }
 
-// Without locks what two do at the same time may lose one of the two, and an element is whole.
+// Without locks what two do at the same time may lose one of the two, or, where one is kept
+// waiting in the middle, all that the other has done meanwhile; and an element is whole.
 static void check_count(const float *x, int64_t n, double all, double one, bool locked)
 {
 	for (int64_t i = 0; i < n; i++) {
 		const double count = (double) x[i] / one;
 		assert_true(count == (double) (int64_t) count);
-		assert_true(locked ? count == all : count >= STEPS && count <= all);
+		assert_true(locked ? count == all : count >= 1 && count <= all);
 	}
 }
 
@@ -241,7 +242,7 @@ static void test_sums_of_all_workers(void **state)
 		if (locked)
 			check_count(x, 5, STEPS * deals[i].replicas, 1, true);
 		for (int k = 0; k < 5; k++)
-			assert_true(x[k] >= STEPS && x[k] <= (float) (STEPS * deals[i].replicas));
+			assert_true(x[k] >= 1 && x[k] <= (float) (STEPS * deals[i].replicas));
 		choir_strategy_free(s);
 	}
 }
@@ -542,11 +543,11 @@ static void test_updates_wait_with_a_deadline(void **state)
 {
 	(void) state;
 	const deal d = { "cpu:0,cpu:1", "cpu:0", 2, 2, CHOIR_ON };
-	choir_strategy *s = open_deal(&d, 0.2);
+	choir_strategy *s = open_deal(&d, 0.6);
 	shared a = { .v = make(s, "v", 5, CHOIR_SYNCHRONIZATION_AUTO),
 		.other = make(s, "other", 5, CHOIR_SYNCHRONIZATION_AUTO) };
 	failed(choir_strategy_run_workers(s, wait_for_holder, &a), CHOIR_TIMEOUT,
-			"worker 1: ", "variable \"v\": waited 0.2 s");
+			"worker 1: ", "variable \"v\": waited 0.6 s");
 	failed(choir_strategy_run(s, update_from_other, &a, NULL, NULL), CHOIR_STATE,
 			"variable \"other\" is not colocated", "read it before");
 	works(choir_strategy_run_workers(s, add_often, &a));

@@ -222,7 +222,7 @@ static void when_somebody_needs_it(void **state)
 static choir_status return_in_turn(choir_replica *r, void *user)
 {
 	CHOIR_TRY(give(user, r));
-	usleep(60000 * (useconds_t) choir_replica_id(r));
+	usleep(180000 * (useconds_t) choir_replica_id(r));
 	return CHOIR_OK;
 }
 
@@ -232,7 +232,7 @@ static void patience(void **state)
 	(void) state;
 	adder a;
 	replicas = 4;
-	strategy = world_new(replicas, "cpu:0,cpu:1,cpu:2,cpu:3", 0.15);
+	strategy = world_new(replicas, "cpu:0,cpu:1,cpu:2,cpu:3", 0.45);
 	open_adder(&a);
 	world_ok(choir_strategy_run(strategy, return_in_turn, &a, NULL, NULL));
 	check(&a, 1);

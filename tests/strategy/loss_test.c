@@ -98,7 +98,8 @@ static choir_replica *kept;
 static choir_status keep(choir_replica *r, void *user)
 {
 	(void) user;
-	kept = choir_replica_id(r) == 0 ? r : kept;
+	if (choir_replica_id(r) == 0)
+		kept = r;
 	return CHOIR_OK;
 }
 

@@ -149,6 +149,7 @@ static void test_newest(void **state)
 {
 	(void) state;
 	char name[16];
+	const double begun = chi_clock_now();
 	record_start(&r, 4);
 	choir_trace_begin(CHOIR_TRACE_OTHER, "around");
 	for (int i = 0; i < 10; i++) {
@@ -162,7 +163,7 @@ static void test_newest(void **state)
 	for (int i = 0; i < 4; i++) {
 		snprintf(name, sizeof name, "%d", 6 + i);
 		assert_string_equal(r.span[i].name, name);
-		assert_true(r.span[i].shown.end < 1);
+		assert_true(r.span[i].shown.end < chi_clock_now() - begun);
 	}
 	assert_int_equal(choir_trace_lost(), 7);
 	record_start(&r, 1);

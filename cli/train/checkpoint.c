@@ -2,7 +2,7 @@
 // program is asked to stop (SIGTERM, SIGINT), which it then does behind the step that it is in.
 // Started again with the same options it goes on from the last one, to the same weights. Of
 // several workers any may be asked, so behind each step they tell each other; the chief reads and
-// writes.
+// writes. Where the training is to stop when it gets no better, the best epoch's checkpoint stays.
 #include "train/training.h"
 
 #include "report.h"
@@ -38,8 +38,15 @@ static void catch_signals(void)
 typedef struct {
 	int64_t epochs, steps, done;
 	double loss, score;
+	int64_t best_epoch, worse; // as in a training; 0: patience was not asked for
+	double best_score;
+	int64_t best_step, newest_step; // behind that epoch; what was restored
 	bool there; // false: nothing was saved yet
 } standing;
+
+// The epoch whose weights are the best so far, and in a checkpoint of these its number; in others
+// 0. So the largest is the best there is, whatever the scores are.
+static const char best_of_all[] = "train/best";
 
 static choir_status read_standing(const char *path, standing *at)
 {
@@ -48,13 +55,21 @@ static choir_status read_standing(const char *path, standing *at)
 		const char *key;
 		int64_t *count;
 		double *number;
-	} numbers[] = { { "train/epochs", &at->epochs, NULL }, { "train/steps", &at->steps, NULL },
-		{ "train/examples", &at->done, NULL }, { "train/loss", NULL, &at->loss },
-		{ "train/score", NULL, &at->score } };
+		bool is_of_patience;
+	} numbers[] = { { "train/epochs", &at->epochs, NULL, false },
+		{ "train/steps", &at->steps, NULL, false }, { "train/examples", &at->done, NULL, false },
+		{ "train/loss", NULL, &at->loss, false }, { "train/score", NULL, &at->score, false },
+		{ "train/best_epoch", &at->best_epoch, NULL, true },
+		{ "train/best_score", NULL, &at->best_score, true },
+		{ "train/worse", &at->worse, NULL, true } };
 	if (snprintf(file, sizeof file, "%s/weights.safetensors", path) >= (int) sizeof file)
 		return choir_fail(CHOIR_INVALID, "%s: the path is too long", path);
 	for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-		CHOIR_TRY(choir_checkpoint_metadata(file, numbers[i].key, text, sizeof text));
+		const choir_status status =
+				choir_checkpoint_metadata(file, numbers[i].key, text, sizeof text);
+		if (status == CHOIR_NOT_FOUND && numbers[i].is_of_patience)
+			continue;
+		CHOIR_TRY(status);
 		if (numbers[i].count != NULL)
 			*numbers[i].count = strtoll(text, NULL, 10);
 		else
@@ -93,6 +108,47 @@ static void say_resumed(const training *t)
 	fflush(stdout);
 }
 
+// Which step of the directory is that of the best epoch.
+static choir_status find_best(const char *directory, standing *at)
+{
+	choir_checkpoint_list *l = choir_checkpoint_list_new(directory);
+	at->best_step = CHOIR_NONE;
+	for (size_t i = 0; i < choir_checkpoint_list_steps(l); i++) {
+		const char *epoch = choir_checkpoint_list_metadata(l, i, best_of_all);
+		if (epoch != NULL && strtoll(epoch, NULL, 10) == at->best_epoch)
+			at->best_step = choir_checkpoint_list_step(l, i);
+	}
+	choir_checkpoint_list_free(l);
+	return at->best_step != CHOIR_NONE
+			? CHOIR_OK
+			: choir_fail(CHOIR_NOT_FOUND,
+					  "--patience: %s has no checkpoint any more of epoch %lld, whose weights are "
+					  "the best so far",
+					  directory, (long long) at->best_epoch);
+}
+
+// The weights of the best epoch are kept beside those of the newest, which come back behind it.
+static choir_status recall_best(training *t, const standing *at)
+{
+	if (t->given->patience == 0 || at->best_epoch == 0)
+		return CHOIR_OK;
+	t->best_epoch = at->best_epoch;
+	t->best_score = at->best_score;
+	t->worse = at->worse;
+	CHOIR_TRY(choir_checkpoint_manager_restore(t->checkpoints, at->best_step));
+	CHOIR_TRY(best_keep(&t->best, t->model.net));
+	return choir_checkpoint_manager_restore(t->checkpoints, at->newest_step);
+}
+
+static choir_status look_up(const training *t, standing *at)
+{
+	const char *path = choir_checkpoint_manager_path(t->checkpoints);
+	CHOIR_TRY(read_standing(path, at));
+	at->newest_step = strtoll(strrchr(path, '-') + 1, NULL, 10); // path/step-N
+	return t->given->patience > 0 && at->best_epoch > 0 ? find_best(t->given->checkpoint, at)
+														: CHOIR_OK;
+}
+
 // From what is there, if there is something.
 static choir_status go_on(training *t)
 {
@@ -103,8 +159,9 @@ static choir_status go_on(training *t)
 		return CHOIR_OK;
 	CHOIR_TRY(choir_checkpoint_manager_restore_latest(t->checkpoints));
 	if (train_is_chief(t))
-		status = read_standing(choir_checkpoint_manager_path(t->checkpoints), &at);
+		status = look_up(t, &at);
 	CHOIR_TRY(status == CHOIR_OK ? tell(t, &at) : status);
+	CHOIR_TRY(recall_best(t, &at));
 	t->epochs = at.epochs;
 	t->share[0].steps = at.steps;
 	t->share[0].done = at.done;
@@ -137,22 +194,30 @@ choir_status train_open_checkpoints(training *t)
 				"--checkpoint: with --workers %d each is in a step "
 				"of its own: 1 worker is possible",
 				choir_strategy_workers(t->strategy));
-	if (o->patience > 0)
-		return choir_fail(CHOIR_UNSUPPORTED,
-				"--checkpoint: not with --patience, whose best "
-				"weights are not in checkpoints");
+	// Of the best two, so that there is one if the newest, which may be the best, is damaged.
 	t->checkpoints = choir_checkpoint_manager_new(t->strategy, o->checkpoint,
-			CHOIR_OPTIONS(choir_checkpoint_options, .keep = (int) o->keep, .asynchronous = true));
+			CHOIR_OPTIONS(choir_checkpoint_options, .keep = (int) o->keep, .asynchronous = true,
+					.best = o->patience > 0 ? best_of_all : NULL, .keep_best = 2));
 	if (t->checkpoints == NULL)
 		return choir_error_status();
 	catch_signals();
 	return go_on(t);
 }
 
+// What is said of the best epoch; done as for save.
+static size_t write_best(const training *t, int64_t epochs, int64_t done, char *text, size_t size)
+{
+	const bool is_best = done == 0 && epochs == t->best_epoch;
+	return (size_t) snprintf(text, size,
+			"%s=%" PRId64 "\ntrain/best_epoch=%" PRId64
+			"\ntrain/best_score=%.17g\ntrain/worse=%" PRId64 "\n",
+			best_of_all, is_best ? epochs : 0, t->best_epoch, t->best_score, t->worse);
+}
+
 // epochs: that are done. done: examples of the one behind them.
 static choir_status save(training *t, int64_t epochs, int64_t done)
 {
-	static char text[METADATA_SIZE + 256 + RECORD_SIZE];
+	static char text[METADATA_SIZE + 512 + RECORD_SIZE];
 	size_t length = (size_t) snprintf(text, METADATA_SIZE, "%s", t->metadata);
 	text[length++] = '\n';
 	if (!options_write(&train_command, recorded, text + length, RECORD_SIZE))
@@ -161,6 +226,8 @@ static choir_status save(training *t, int64_t epochs, int64_t done)
 				"options",
 				RECORD_SIZE);
 	length += strlen(text + length);
+	if (t->given->patience > 0)
+		length += write_best(t, epochs, done, text + length, sizeof text - length);
 	snprintf(text + length, sizeof text - length,
 			"train/epochs=%" PRId64 "\ntrain/steps=%" PRId64 "\ntrain/examples=%" PRId64
 			"\ntrain/loss=%.17g\ntrain/score=%.17g\n",

@@ -241,34 +241,37 @@ static choir_status test(training *t)
 	return choir_distributed_dataset_rewind(t->test);
 }
 
-// Keeps the weights if they are the best so far. Whether there is patience for another epoch.
-static choir_status compare(training *t, bool *more)
+// Keeps the weights if they are the best so far.
+static choir_status compare(training *t)
 {
-	const bool better = t->epochs == 1 ||
+	const bool better = t->best_epoch == 0 ||
 			(t->data.text ? t->last_score < t->best_score : t->last_score > t->best_score);
-	*more = true;
 	if (given.patience == 0)
 		return CHOIR_OK;
 	t->worse = better ? 0 : t->worse + 1;
-	*more = t->worse < given.patience;
 	if (!better)
 		return CHOIR_OK;
+	t->best_epoch = t->epochs;
 	t->best_score = t->last_score;
 	return best_keep(&t->best, t->model.net);
+}
+
+static bool has_patience(const training *t)
+{
+	return given.patience == 0 || t->worse < given.patience;
 }
 
 // ---- The whole.
 
 static choir_status train_epochs(training *t)
 {
-	bool more = true;
-	while (more && t->epochs < given.epochs) {
+	while (has_patience(t) && t->epochs < given.epochs) {
 		t->epochs++;
 		CHOIR_TRY(train_epoch(t));
 		CHOIR_TRY(test(t));
 		train_say_epoch(t);
 		train_trace_epoch(t);
-		CHOIR_TRY(compare(t, &more));
+		CHOIR_TRY(compare(t));
 		CHOIR_TRY(train_checkpoint_epoch(t));
 	}
 	if (t->best.copy != NULL)

@@ -54,6 +54,7 @@ typedef struct {
 	memory_plan memory;
 	best_weights best;
 	double best_score;
+	int64_t best_epoch; // 0: none yet
 	int64_t worse; // epochs since the best
 	breakdown breakdown; // of the trace
 	choir_checkpoint_manager *checkpoints; // NULL: none are made

@@ -155,11 +155,37 @@ class Checkpoint(Case):
         last = json.loads(lines[-1 - len(kept)])
         self.assertEqual((last["weights"], last["loss"], last["test_accuracy"]), self.end())
 
+    def test_patience_goes_on(self):
+        """Started again behind each epoch it ends as one that never stopped, with the same best weights."""
+        early = ("--rate", "0.05", "--patience", "2")
+        events = [json.loads(line) for line in self.succeed("train", *MLP, *early, "--epochs", "8").splitlines()]
+        whole = tuple(events[-1][name] for name in ("weights", "loss", "test_accuracy"))
+        scores = [e["test_accuracy"] for e in events if e["event"] == "epoch"]
+        best = scores.index(max(scores)) + 1
+        self.assertLess(best, len(scores))
+        kept = (*early, "--checkpoint", "early", "--keep", "1")
+        for epochs in range(1, len(scores) + 2):
+            done = self.end(*kept, "--epochs", str(epochs), "--devices", ("cpu:0", "far:0,far:1")[epochs % 2])
+        self.assertEqual(done, whole)
+        newest, *_ = self.folder.glob(f"early/step-{15 * len(scores)}")
+        with open(newest / "state.safetensors", "r+b") as file:
+            file.seek(200)
+            file.write(b"xyz")
+        done = self.start("train", *MLP, *kept, "--epochs", "8")
+        self.assertRegex(done.stderr, "state.safetensors: .*; passed over\n$")
+        self.assertEqual(json.loads(done.stdout.splitlines()[-1])["weights"], whole[0])
+        for step in self.folder.glob(f"early/step-{15 * best}*"):
+            shutil.rmtree(step)
+        self.fail_with(1, f"--patience: early has no checkpoint any more of epoch {best}, whose weights", "train",
+                       *MLP, *kept, "--epochs", "8")
+        # Of a training without it none is the best yet.
+        self.end("--rate", "0.05", "--checkpoint", "unaware", "--epochs", str(best + 1))
+        self.end(*early, "--checkpoint", "unaware", "--epochs", str(best + 2))
+
     def test_what_is_refused(self):
         self.fail_with(1, "--checkpoint DIR is needed", "train", *MLP, "--keep", "3")
         self.fail_with(1, "--checkpoint DIR is needed", "train", *MLP, "--checkpoint-every", "3")
         self.fail_with(1, "--checkpoint DIR is needed", "train", *MLP, "--unsaved", "go_on")
-        self.fail_with(1, "not with --patience", "train", *MLP, "--checkpoint", "p", "--patience", "2")
         self.fail_with(1, "with --workers 2", "train", *MLP, "--checkpoint", "p", "--strategy",
                        "parameter_server", "--workers", "2")
         self.end("--checkpoint", "one", "--epochs", "1")

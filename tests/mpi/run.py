@@ -254,6 +254,9 @@ def train():
     early = ("--data", "digits:600", "--epochs", "12", "--rate", "0.05", "--patience", "1")
     said, one = trained(2, *early), trained(0, *early)
     need(known(said) == known(one) and said.count("/12  loss ") == one.count("/12  loss ") < 12, f"it stops as {one}", said)
+    with tempfile.TemporaryDirectory() as folder: # also where it goes on in the middle, with other workers
+        trained(2, *early, "--epochs", str(one.count("/12  loss ") - 1), "--checkpoint", folder)
+        need(known(trained(3, *early, "--devices", "cpu:0", "--checkpoint", folder)) == known(one), f"not {one}", "")
     drawn = ("--data", "digits:420", "--replicas", "2")
     said = trained(2, *drawn, "--auto-shard", "auto")
     need(known(said) == known(trained(0, *drawn)), "nothing to share out", said)

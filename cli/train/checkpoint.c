@@ -38,9 +38,9 @@ static void catch_signals(void)
 typedef struct {
 	int64_t epochs, steps, done;
 	double loss, score;
-	int64_t best_epoch, worse; // as in a training; 0: patience was not asked for
+	int64_t best_epoch, worse; // as in a training; 0: none yet, or patience was not asked for
 	double best_score;
-	int64_t best_step, newest_step; // behind that epoch; what was restored
+	char best_path[PATH_SIZE]; // of the checkpoint behind that epoch
 	bool there; // false: nothing was saved yet
 } standing;
 
@@ -108,43 +108,51 @@ static void say_resumed(const training *t)
 	fflush(stdout);
 }
 
-// Which step of the directory is that of the best epoch.
+// Which checkpoint is that of the best epoch. If it is not there, or damaged, that is said, and
+// there is no best one yet.
 static choir_status find_best(const char *directory, standing *at)
 {
+	char text[PATH_SIZE + 200];
 	choir_checkpoint_list *l = choir_checkpoint_list_new(directory);
-	at->best_step = CHOIR_NONE;
+	if (l == NULL)
+		return choir_error_status();
 	for (size_t i = 0; i < choir_checkpoint_list_steps(l); i++) {
 		const char *epoch = choir_checkpoint_list_metadata(l, i, best_of_all);
-		if (epoch != NULL && strtoll(epoch, NULL, 10) == at->best_epoch)
-			at->best_step = choir_checkpoint_list_step(l, i);
+		if (epoch != NULL && strtoll(epoch, NULL, 10) == at->best_epoch &&
+				choir_checkpoint_list_check(l, i) == CHOIR_OK)
+			snprintf(at->best_path, sizeof at->best_path, "%s", choir_checkpoint_list_path(l, i));
 	}
 	choir_checkpoint_list_free(l);
-	return at->best_step != CHOIR_NONE
-			? CHOIR_OK
-			: choir_fail(CHOIR_NOT_FOUND,
-					  "--patience: %s has no checkpoint any more of epoch %lld, whose weights are "
-					  "the best so far",
-					  directory, (long long) at->best_epoch);
+	if (at->best_path[0] != '\0')
+		return CHOIR_OK;
+	snprintf(text, sizeof text,
+			"%s has no whole checkpoint of epoch %lld, whose weights were the best so far: "
+			"--patience begins anew behind epoch %lld",
+			directory, (long long) at->best_epoch, (long long) at->epochs);
+	train_say_warning(CHOIR_LOG_WARNING, text, NULL);
+	at->best_epoch = 0;
+	return CHOIR_OK;
 }
 
 // The weights of the best epoch are kept beside those of the newest, which come back behind it.
 static choir_status recall_best(training *t, const standing *at)
 {
+	const char *newest = choir_checkpoint_manager_path(t->checkpoints);
 	if (t->given->patience == 0 || at->best_epoch == 0)
 		return CHOIR_OK;
 	t->best_epoch = at->best_epoch;
 	t->best_score = at->best_score;
 	t->worse = at->worse;
-	CHOIR_TRY(choir_checkpoint_manager_restore(t->checkpoints, at->best_step));
+	if (strcmp(at->best_path, newest) == 0)
+		return best_keep(&t->best, t->model.net);
+	CHOIR_TRY(choir_strategy_restore_step(t->strategy, at->best_path));
 	CHOIR_TRY(best_keep(&t->best, t->model.net));
-	return choir_checkpoint_manager_restore(t->checkpoints, at->newest_step);
+	return choir_strategy_restore_step(t->strategy, newest);
 }
 
 static choir_status look_up(const training *t, standing *at)
 {
-	const char *path = choir_checkpoint_manager_path(t->checkpoints);
-	CHOIR_TRY(read_standing(path, at));
-	at->newest_step = strtoll(strrchr(path, '-') + 1, NULL, 10); // path/step-N
+	CHOIR_TRY(read_standing(choir_checkpoint_manager_path(t->checkpoints), at));
 	return t->given->patience > 0 && at->best_epoch > 0 ? find_best(t->given->checkpoint, at)
 														: CHOIR_OK;
 }
@@ -194,7 +202,7 @@ choir_status train_open_checkpoints(training *t)
 				"--checkpoint: with --workers %d each is in a step "
 				"of its own: 1 worker is possible",
 				choir_strategy_workers(t->strategy));
-	// Of the best two, so that there is one if the newest, which may be the best, is damaged.
+	// The last two that were the best so far, so that there is one if the newest is damaged.
 	t->checkpoints = choir_checkpoint_manager_new(t->strategy, o->checkpoint,
 			CHOIR_OPTIONS(choir_checkpoint_options, .keep = (int) o->keep, .asynchronous = true,
 					.best = o->patience > 0 ? best_of_all : NULL, .keep_best = 2));

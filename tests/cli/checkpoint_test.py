@@ -61,7 +61,8 @@ class Checkpoint(Case):
         return running.returncode, (begun + out).decode(), error.decode()
 
     def test_stopped_at_random_moments(self):
-        whole = self.end("--epochs", "8")
+        long = ("--epochs", "8", "--patience", "7")
+        whole = self.end(*long)
         dice = random.Random(5)
         stops = 0
         for attempt in range(20 * STOPS):
@@ -71,8 +72,8 @@ class Checkpoint(Case):
             number = dice.choice((signal.SIGTERM, signal.SIGINT))
             for run in range(40):
                 devices = dice.choice(("cpu:0", "cpu:0,cpu:1", "far:0,far:1"))
-                code, out, error = self.stop_once(dice.uniform(0.01, 0.25 + run / 40), number, "--epochs", "8",
-                                                  "--checkpoint", name, "--devices", devices)
+                code, out, error = self.stop_once(dice.uniform(0.01, 0.25 + run / 40), number, *long, "--checkpoint",
+                                                  name, "--devices", devices)
                 if code not in (STOPPED, 0):
                     self.assertEqual(code, -number, error) # before it listened
                     continue
@@ -83,7 +84,7 @@ class Checkpoint(Case):
             if code == 0:
                 last = json.loads(out.splitlines()[-1])
             else:
-                last = json.loads(self.succeed("train", *MLP, "--epochs", "8", "--checkpoint",
+                last = json.loads(self.succeed("train", *MLP, *long, "--checkpoint",
                                                name).splitlines()[-1])
             self.assertEqual((last["weights"], last["loss"], last["test_accuracy"]), whole)
         self.assertGreaterEqual(stops, STOPS)
@@ -163,24 +164,32 @@ class Checkpoint(Case):
         scores = [e["test_accuracy"] for e in events if e["event"] == "epoch"]
         best = scores.index(max(scores)) + 1
         self.assertLess(best, len(scores))
+        self.assertLess(len(scores), 8)
         kept = (*early, "--checkpoint", "early", "--keep", "1")
         for epochs in range(1, len(scores) + 2):
             done = self.end(*kept, "--epochs", str(epochs), "--devices", ("cpu:0", "far:0,far:1")[epochs % 2])
         self.assertEqual(done, whole)
-        newest, *_ = self.folder.glob(f"early/step-{15 * len(scores)}")
-        with open(newest / "state.safetensors", "r+b") as file:
-            file.seek(200)
-            file.write(b"xyz")
+
+        def damage(epoch):
+            for file in self.folder.glob(f"early/step-{15 * epoch}*/state.safetensors"):
+                content = bytearray(file.read_bytes())
+                content[200:203] = b"xyz"
+                file.write_bytes(content)
+        damage(len(scores)) # the newest
         done = self.start("train", *MLP, *kept, "--epochs", "8")
         self.assertRegex(done.stderr, "state.safetensors: .*; passed over\n$")
         self.assertEqual(json.loads(done.stdout.splitlines()[-1])["weights"], whole[0])
-        for step in self.folder.glob(f"early/step-{15 * best}*"):
-            shutil.rmtree(step)
-        self.fail_with(1, f"--patience: early has no checkpoint any more of epoch {best}, whose weights", "train",
-                       *MLP, *kept, "--epochs", "8")
-        # Of a training without it none is the best yet.
-        self.end("--rate", "0.05", "--checkpoint", "unaware", "--epochs", str(best + 1))
-        self.end(*early, "--checkpoint", "unaware", "--epochs", str(best + 2))
+        damage(best) # what was the best is said to be no more, and then the next epoch is
+        more = str(len(scores) + 1)
+        done = self.start("train", *MLP, *kept, "--epochs", more)
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (0, 1), done.stderr)
+        self.assertIn(f"early has no whole checkpoint of epoch {best}, whose weights were the best so far: "
+                      f"--patience begins anew behind epoch {len(scores)}", done.stderr)
+        last = self.end("--rate", "0.05", "--epochs", more)
+        self.assertEqual(json.loads(done.stdout.splitlines()[-1])["weights"], last[0])
+        # Behind one without patience none is the best yet.
+        self.end("--rate", "0.05", "--checkpoint", "unaware", "--epochs", str(len(scores)))
+        self.assertEqual(self.end(*early, "--checkpoint", "unaware", "--epochs", more), last)
 
     def test_what_is_refused(self):
         self.fail_with(1, "--checkpoint DIR is needed", "train", *MLP, "--keep", "3")

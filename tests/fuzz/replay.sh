@@ -18,6 +18,7 @@ printf '%s\n' '#include <stddef.h>' '#include <stdint.h>' \
 }
 log=$out/$name.log
 # The same search each time: what it finds is of the change that is tested.
+rm -rf "${out:?}/$name/corpus"
 if ! FUZZ_OUT=$out FUZZ_SEED=1 "$project/fuzz/run" "$name" "$seconds" >"$log" 2>&1; then
 	tail -n 60 "$log"
 	exit 1

@@ -83,6 +83,8 @@ def refused(name, words, run):
         need(status != 0, f"{name}: exit 0", said)
         if all(word in said for word in words):
             return said
+        if MPI != "mpich" and said.strip():
+            break
     return need(False, f"{name}: not all of {words}", said)
 
 
@@ -254,9 +256,11 @@ def train():
     early = ("--data", "digits:600", "--epochs", "12", "--rate", "0.05", "--patience", "1")
     said, one = trained(2, *early), trained(0, *early)
     need(known(said) == known(one) and said.count("/12  loss ") == one.count("/12  loss ") < 12, f"it stops as {one}", said)
-    with tempfile.TemporaryDirectory() as folder: # also where it goes on in the middle, with other workers
+    with tempfile.TemporaryDirectory() as folder:  # with other workers from the best epoch on, and from behind it
         trained(2, *early, "--epochs", str(one.count("/12  loss ") - 1), "--checkpoint", folder)
-        need(known(trained(3, *early, "--devices", "cpu:0", "--checkpoint", folder)) == known(one), f"not {one}", "")
+        for workers in (3, 2):
+            said = trained(workers, *early, "--devices", "cpu:0", "--checkpoint", folder)
+            need(known(said) == known(one), f"{workers} workers: not {one}", said)
     drawn = ("--data", "digits:420", "--replicas", "2")
     said = trained(2, *drawn, "--auto-shard", "auto")
     need(known(said) == known(trained(0, *drawn)), "nothing to share out", said)

@@ -454,7 +454,7 @@ static const char *come_late(choir_cluster *c, int worker, void *user)
 static void test_a_late_worker(void **state)
 {
 	(void) state;
-	sim *s = sim_new(&(sim_options){ .workers = 2, .seed = 1, .eager = 4096, .quiet = 5 });
+	sim *s = sim_new(&(sim_options){ .workers = 2, .seed = 1, .eager = 4096, .quiet = 20 });
 	assert_non_null(s);
 	crew_run(s, 2, NULL, come_late, NULL);
 	sim_free(s);

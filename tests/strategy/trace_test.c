@@ -5,6 +5,7 @@
 
 #include "base/atomic.h"
 #include "base/clock.h"
+#include "base/thread.h"
 #include "choir/op.h"
 
 #include <setjmp.h>
@@ -62,7 +63,9 @@ static void waits(void **state)
 		assert_int_equal(record_count(&r, replica, "replica"), 1);
 	assert_true(waited(0) > SLOW / 10);
 	assert_true(record_find(&r, 0, "all_reduce", 0)->shown.category == CHOIR_TRACE_REDUCE);
-	assert_int_equal(record_count(&r, CHOIR_TRACE_COMMUNICATION, "all_reduce"), 1);
+	const int meetings =
+			chi_cpu_count() < 2 ? 2 : 1; // small sums want a processor for each device
+	assert_int_equal(record_count(&r, CHOIR_TRACE_COMMUNICATION, "all_reduce"), meetings);
 	choir_strategy_free(s);
 }
 

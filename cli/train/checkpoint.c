@@ -108,23 +108,34 @@ static void say_resumed(const training *t)
 	fflush(stdout);
 }
 
-// Which checkpoint is that of the best epoch. If it is not there, or damaged, that is said, and
-// there is no best one yet.
-static choir_status find_best(const char *directory, standing *at)
+// The newest whole checkpoint of the best epoch; best_path stays empty where there is none. newest
+// was read already.
+static choir_status search_best(const char *newest, choir_checkpoint_list *l, standing *at)
+{
+	for (size_t i = choir_checkpoint_list_steps(l); i-- > 0 && at->best_path[0] == '\0';) {
+		const char *epoch = choir_checkpoint_list_metadata(l, i, best_of_all);
+		const char *path = choir_checkpoint_list_path(l, i);
+		if (epoch == NULL || strtoll(epoch, NULL, 10) != at->best_epoch)
+			continue;
+		const choir_status status =
+				strcmp(path, newest) == 0 ? CHOIR_OK : choir_checkpoint_list_check(l, i);
+		if (status == CHOIR_OK)
+			snprintf(at->best_path, sizeof at->best_path, "%s", path);
+		else if (status != CHOIR_CORRUPT && status != CHOIR_NOT_FOUND)
+			return status;
+	}
+	return CHOIR_OK;
+}
+
+// Where it is gone or damaged, that is said, and there is no best epoch yet.
+static choir_status find_best(const char *directory, const char *newest, standing *at)
 {
 	char text[PATH_SIZE + 200];
 	choir_checkpoint_list *l = choir_checkpoint_list_new(directory);
-	if (l == NULL)
-		return choir_error_status();
-	for (size_t i = 0; i < choir_checkpoint_list_steps(l); i++) {
-		const char *epoch = choir_checkpoint_list_metadata(l, i, best_of_all);
-		if (epoch != NULL && strtoll(epoch, NULL, 10) == at->best_epoch &&
-				choir_checkpoint_list_check(l, i) == CHOIR_OK)
-			snprintf(at->best_path, sizeof at->best_path, "%s", choir_checkpoint_list_path(l, i));
-	}
+	const choir_status status = l == NULL ? choir_error_status() : search_best(newest, l, at);
 	choir_checkpoint_list_free(l);
-	if (at->best_path[0] != '\0')
-		return CHOIR_OK;
+	if (status != CHOIR_OK || at->best_path[0] != '\0')
+		return status;
 	snprintf(text, sizeof text,
 			"%s has no whole checkpoint of epoch %lld, whose weights were the best so far: "
 			"--patience begins anew behind epoch %lld",
@@ -152,8 +163,9 @@ static choir_status recall_best(training *t, const standing *at)
 
 static choir_status look_up(const training *t, standing *at)
 {
-	CHOIR_TRY(read_standing(choir_checkpoint_manager_path(t->checkpoints), at));
-	return t->given->patience > 0 && at->best_epoch > 0 ? find_best(t->given->checkpoint, at)
+	const char *path = choir_checkpoint_manager_path(t->checkpoints);
+	CHOIR_TRY(read_standing(path, at));
+	return t->given->patience > 0 && at->best_epoch > 0 ? find_best(t->given->checkpoint, path, at)
 														: CHOIR_OK;
 }
 

@@ -260,7 +260,7 @@ def train():
         trained(2, *early, "--epochs", str(one.count("/12  loss ") - 1), "--checkpoint", folder)
         for workers in (3, 2):
             said = trained(workers, *early, "--devices", "cpu:0", "--checkpoint", folder)
-            need(known(said) == known(one), f"{workers} workers: not {one}", said)
+            need(known(said) == known(one) and "going on from " in said, f"{workers} workers: not {one}", said)
     drawn = ("--data", "digits:420", "--replicas", "2")
     said = trained(2, *drawn, "--auto-shard", "auto")
     need(known(said) == known(trained(0, *drawn)), "nothing to share out", said)

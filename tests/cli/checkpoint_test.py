@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 
-from command import COMMAND, Case, main
+from command import COMMAND, Case, main, not_in_every_suite
 
 MLP = ("--data", "digits:600", "--batch", "32", "--epochs", "3", "--model", "mlp", "--widths", "24",
        "--replicas", "4", "--json")
@@ -156,6 +156,7 @@ class Checkpoint(Case):
         last = json.loads(lines[-1 - len(kept)])
         self.assertEqual((last["weights"], last["loss"], last["test_accuracy"]), self.end())
 
+    @not_in_every_suite
     def test_patience_goes_on(self):
         """Started again behind each epoch it ends as one that never stopped, with the same best weights."""
         early = ("--rate", "0.05", "--patience", "2")

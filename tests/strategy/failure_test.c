@@ -2,6 +2,7 @@
 // next run works, on every deal of replicas.
 #include "choir/op.h"
 
+#include "short.h"
 #include "strategy/strategy.h"
 #include "strategy/world.h"
 
@@ -452,7 +453,7 @@ static choir_status keep_the_device(choir_replica *r, void *user)
 static void a_replica_keeps_the_device(void **state)
 {
 	(void) state;
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < (SHORT ? 1 : 4); i++) {
 		strategy = world_new(3, "cpu:0,cpu:1", 0.6);
 		latecomer l = { .who = 1 };
 		world_failed(choir_strategy_run(strategy, keep_the_device, &l, NULL, NULL), CHOIR_TIMEOUT,
@@ -502,7 +503,7 @@ static void patience(void **state)
 	(void) state;
 	static const world_deal deals[] = { { 2, "cpu:0,cpu:1" }, { 3, "cpu:0" },
 		{ 5, "cpu:0,cpu:1" } };
-	for (int i = 0; i < 3; i++) {
+	for (int i = SHORT ? 2 : 0; i < 3; i++) {
 		strategy = world_new(deals[i].replicas, deals[i].devices, 0.45);
 		world_ok(choir_strategy_run(strategy, wait_for_slow_merge, NULL, NULL, NULL));
 		world_ok(choir_strategy_run(strategy, be_slow_in_turn, NULL, NULL, NULL));

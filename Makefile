@@ -21,7 +21,7 @@ test: ## build and run all test suites
 
 check: ## the tests of the house only: floors, sizes, names, headers
 	@tools/setup test
-	@tools/build release
+	@tools/build ci
 	@ctest --test-dir build/release --output-on-failure -L house
 
 conformance: ## write docs/conformance.md, the map from rules to tests
@@ -39,20 +39,20 @@ fuzz-short: fuzz ## the same
 
 schedules: ## SCHEDULES (1000000) random schedules, 10,000 random programs, and the larger models
 	@tools/setup test
-	@tools/build release
+	@tools/build ci
 	build/release/tests/schedule/schedules $(SCHEDULES)
 	build/release/tests/test_random_programs all
 	tests/model/check.sh light proved -DN=4 -DSUMS=1 -DSPURIOUS=0
 
 mismatches: ## MISMATCHES (10000) random programs in which one worker differs, and 100 under each MPI
 	@tools/setup test
-	@tools/build release
+	@tools/build ci
 	CHOIR_MISMATCHES=$(MISMATCHES) build/release/tests/test_strategies_mismatch
 	ctest --test-dir build/release --output-on-failure -R '^mpi/.*_suite'
 
 crashes: ## 100,000 crashes while saving, as many flipped bits, 60 stops at random moments, on 1 and more workers
 	@tools/setup test
-	@tools/build release
+	@tools/build ci
 	CHOIR_CRASH_STATES=100000 build/release/tests/test_train_crash
 	CHOIR_FLIPS=100000 build/release/tests/test_train_steps_damage
 	CHOIR_FLIPS=1 build/release/tests/test_data_source_hdf5

@@ -1,7 +1,7 @@
 # What a person may choose. In another project only the library is built, and nothing of that
 # project's settings is touched.
 option(CHOIR_PROGRAMS "Build the command and the examples" ${PROJECT_IS_TOP_LEVEL})
-option(CHOIR_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
+option(CHOIR_TESTS "Build the tests" OFF)
 option(CHOIR_INSTALL "Make the rules of installation" ${PROJECT_IS_TOP_LEVEL})
 option(CHOIR_WERROR "Treat warnings as errors" OFF)
 

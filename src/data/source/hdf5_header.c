@@ -6,7 +6,7 @@
 // Format Specification Version 3.0", II.A and IV.A.
 #include "data/source/hdf5_stored.h"
 
-#if defined CHI_HAS_HDF5 && !defined H5_NO_DEPRECATED_SYMBOLS
+#ifndef H5_NO_DEPRECATED_SYMBOLS
 
 #include <endian.h>
 #include <string.h>
@@ -173,7 +173,7 @@ choir_status chi_hdf5_look_at_header(
 	return status;
 }
 
-#elif defined CHI_HAS_HDF5
+#else
 
 choir_status chi_hdf5_look_at_header(
 		const chi_hdf5 *h, hid_t file, const char *path, const char *name, uint32_t *value)

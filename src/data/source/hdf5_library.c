@@ -4,8 +4,6 @@
 // called, by the names under which they are exported, so that it is not needed.
 #include "data/source/hdf5_library.h"
 
-#ifdef CHI_HAS_HDF5
-
 #include <stdio.h>
 #include <string.h>
 
@@ -96,5 +94,3 @@ const char *chi_hdf5_error(const chi_hdf5 *h, char text[256])
 	h->H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, take_text, text);
 	return text;
 }
-
-#endif

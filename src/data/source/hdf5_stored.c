@@ -3,8 +3,6 @@
 // must be. So rows that were never written, which the library would make up, are refused as well.
 #include "data/source/hdf5_stored.h"
 
-#ifdef CHI_HAS_HDF5
-
 #include "base/size.h"
 
 enum { CHECKSUM = 4 }; // bytes that a filter takes off a chunk, however many it has
@@ -160,5 +158,3 @@ choir_status chi_hdf5_look_at_rows(
 		}
 	return CHOIR_OK;
 }
-
-#endif

@@ -10,60 +10,30 @@
 
 static bool first_key; // of the object or list that is being written
 
-// Bytes of the character that p begins with; 0: it is no UTF-8. (RFC 3629, without its care for
-// surrogates and for what could be shorter.)
-static int character(const char *p)
+// What a terminal may not show is escaped here, too: lines of JSON are read on terminals.
+static void put_character(const char *text, size_t length, uint32_t code)
 {
-	const unsigned char *c = (const unsigned char *) p;
-	const int more = c[0] < 0x80 ? 0 : c[0] >= 0xf0 ? 3 : c[0] >= 0xe0 ? 2 : 1;
-	if ((c[0] >= 0x80 && c[0] < 0xc2) || c[0] > 0xf4)
-		return 0;
-	for (int i = 1; i <= more; i++)
-		if ((c[i] & 0xc0) != 0x80)
-			return 0;
-	return 1 + more;
+	if (length == 0)
+		fputs("\\ufffd", stdout);
+	else if (code == '"' || code == '\\')
+		printf("\\%c", (char) code);
+	else if (!clean_shows(code))
+		printf("\\u%04x", (unsigned) code); // all of them are below U+10000
+	else
+		fwrite(text, 1, length, stdout);
 }
 
 static void put_string(const char *text)
 {
 	putchar('"');
-	for (const char *p = text; *p != '\0';) {
-		const unsigned char c = (unsigned char) *p;
-		const int length = character(p);
-		if (c == '"' || c == '\\')
-			printf("\\%c", c);
-		else if (c < 0x20 || c == 0x7f)
-			printf("\\u%04x", c);
-		else if (length == 0)
-			fputs("\\ufffd", stdout);
-		else
-			printf("%.*s", length, p);
-		p += length == 0 ? 1 : length;
+	size_t bytes = 0;
+	for (size_t left = strlen(text); left > 0; text += bytes, left -= bytes) {
+		uint32_t code = 0;
+		const size_t length = clean_character(text, left, &code);
+		put_character(text, length, code);
+		bytes = length == 0 ? 1 : length;
 	}
 	putchar('"');
-}
-
-// To some terminals U+0080 to U+009F are commands, too.
-static bool is_shown(const char *p, int length)
-{
-	const unsigned char *c = (const unsigned char *) p;
-	return length > 0 && c[0] >= 0x20 && c[0] != 0x7f && !(c[0] == 0xc2 && c[1] < 0xa0);
-}
-
-const char *clean_text(const char *text, char out[CLEAN_TEXT])
-{
-	size_t at = 0;
-	for (const char *p = text; *p != '\0' && at + 8 < CLEAN_TEXT;) {
-		const int length = character(p), bytes = length == 0 ? 1 : length;
-		for (int i = 0; i < bytes; i++)
-			if (is_shown(p, length))
-				out[at++] = p[i];
-			else
-				at += (size_t) snprintf(out + at, 5, "\\x%02x", (unsigned char) p[i]);
-		p += bytes;
-	}
-	out[at] = '\0';
-	return out;
 }
 
 static void put_comma(void)

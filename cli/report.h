@@ -1,12 +1,14 @@
 // What a command says: lines for people, or one JSON object a line for programs.
 #pragma once
 
+#include "clean.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 // A JSON object on one line of standard output; calls between begin and end in order. Numbers
-// that are not finite are null.
+// that are not finite are null; the bytes of a text that are no UTF-8 are U+FFFD.
 void json_begin(void);
 void json_text(const char *key, const char *text);
 void json_integer(const char *key, int64_t value);
@@ -22,11 +24,6 @@ void json_begin_item(void);
 void json_end_item(void);
 void json_end_list(void);
 void json_end(void);
-
-// Text of a file as it may be shown: what would command a terminal, and bytes that are no UTF-8,
-// become "\x1b"; what does not fit is left out.
-enum { CLEAN_TEXT = 256 };
-const char *clean_text(const char *text, char out[CLEAN_TEXT]);
 
 // Seconds of a clock that only goes forward.
 double now(void);

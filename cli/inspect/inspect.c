@@ -64,8 +64,8 @@ static void say_columns(const inspection *i)
 	choir_csv_found found;
 	const char *compression = named_file_compression(&i->file);
 	const bool plain = strcmp(compression, "none") == 0;
-	printf("%s: %s%s%s\n", i->file.path, i->file.kind, plain ? "" : ", ",
-			plain ? "" : compression);
+	clean_print(stdout, i->file.path);
+	printf(": %s%s%s\n", i->file.kind, plain ? "" : ", ", plain ? "" : compression);
 	for (size_t c = 0; choir_csv_dataset_column(i->source, c, &found); c++) {
 		printf("  %-24s %s", clean_text(found.name, name), found.holds);
 		if (found.missing != 0)
@@ -101,8 +101,10 @@ static void say_value(const choir_column *c, const choir_tensor *t, int64_t r)
 	const uint8_t *bytes = choir_tensor_data(t);
 	const int64_t text = text_bytes(c, bytes + (c->dtype == CHOIR_U8 ? r * n : 0), n);
 	if (text > 0) {
-		printf(" \"%.*s\"%s", (int) (text < MOST_TEXT ? text : MOST_TEXT),
-				(const char *) bytes + r * n, text > MOST_TEXT ? " ..." : "");
+		fputs(" \"", stdout);
+		clean_write(stdout, bytes + r * n, (size_t) (text < MOST_TEXT ? text : MOST_TEXT),
+				&(clean_options){ .more = text > MOST_TEXT });
+		printf("\"%s", text > MOST_TEXT ? " ..." : "");
 		return;
 	}
 	printf(c->shape.rank ? " [" : " ");

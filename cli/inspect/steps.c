@@ -46,12 +46,14 @@ static bool say_step(choir_checkpoint_list *l, size_t i, bool json)
 			json_text("damage", choir_error());
 		json_end();
 	} else if (whole) {
-		printf("%s: step %lld of %d replicas, whole\n", choir_checkpoint_list_path(l, i),
-				(long long) choir_checkpoint_list_step(l, i),
+		clean_print(stdout, choir_checkpoint_list_path(l, i));
+		printf(": step %lld of %d replicas, whole\n", (long long) choir_checkpoint_list_step(l, i),
 				choir_checkpoint_list_replicas(l, i));
 		say_tensors(l, json);
-	} else
-		printf("%s: damaged: %s\n", choir_checkpoint_list_path(l, i), choir_error());
+	} else {
+		clean_print(stdout, choir_checkpoint_list_path(l, i));
+		printf(": damaged: %s\n", choir_error());
+	}
 	return whole;
 }
 

@@ -48,7 +48,7 @@ static choir_status look(FILE *file, const char *path, const choir_weights_entry
 
 static void say(const choir_weights_entry *e, const strange *s, bool json)
 {
-	char shape[SHAPE_TEXT], name[CLEAN_TEXT];
+	char shape[SHAPE_TEXT], name[CLEAN_TEXT], dtype[CLEAN_TEXT];
 	if (json) {
 		json_begin_item();
 		json_text("name", e->name);
@@ -63,13 +63,23 @@ static void say(const choir_weights_entry *e, const strange *s, bool json)
 		json_end_item();
 		return;
 	}
-	printf("  %-32s %-5s %-20s %12llu bytes from %llu", clean_text(e->name, name), e->dtype,
-			shape_text(&e->shape, shape), (unsigned long long) e->bytes,
-			(unsigned long long) e->first);
+	printf("  %-32s %-5s %-20s %12llu bytes from %llu", clean_text(e->name, name),
+			clean_text(e->dtype, dtype), shape_text(&e->shape, shape),
+			(unsigned long long) e->bytes, (unsigned long long) e->first);
 	if (s->count > 0)
 		printf("; %lld not finite, the first at byte %llu", (long long) s->count,
 				(unsigned long long) s->first);
 	putchar('\n');
+}
+
+static void say_line(const char *key, const char *value)
+{
+	char name[CLEAN_TEXT];
+	const size_t n = strlen(value);
+	const bool more = n > MOST_SHOWN;
+	printf("  %s = ", clean_text(key, name));
+	clean_write(stdout, value, more ? MOST_SHOWN : n, &(clean_options){ .more = more });
+	puts(more ? " ..." : "");
 }
 
 static void say_metadata(const choir_weights_list *l, bool json)
@@ -77,14 +87,12 @@ static void say_metadata(const choir_weights_list *l, bool json)
 	if (json)
 		json_begin_object("metadata");
 	const char *key;
-	char shown[CLEAN_TEXT], name[CLEAN_TEXT];
 	for (size_t i = 0; (key = choir_weights_list_key(l, i)) != NULL; i++) {
 		const char *value = choir_weights_list_value(l, i);
 		if (json)
 			json_text(key, value);
 		else
-			printf("  %s = %.*s%s\n", clean_text(key, name), MOST_SHOWN, clean_text(value, shown),
-					strlen(shown) > MOST_SHOWN ? " ..." : "");
+			say_line(key, value);
 	}
 	if (json)
 		json_end_item();
@@ -105,8 +113,9 @@ static void say_head(const choir_weights_list *l, const char *path, bool json)
 		json_text("kind", "safetensors");
 		return;
 	}
-	printf("%s: safetensors, %zu tensors, %.0f elements, %s\n", path,
-			choir_weights_list_entries(l), elements, print_bytes(bytes, text));
+	clean_print(stdout, path);
+	printf(": safetensors, %zu tensors, %.0f elements, %s\n", choir_weights_list_entries(l),
+			elements, print_bytes(bytes, text));
 }
 
 static choir_status say_tensors(

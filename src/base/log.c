@@ -8,7 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-enum { LINE_SIZE = 1024 };
+enum { LINE_SIZE = 1024, LONGEST = 4 }; // LONGEST: of what one byte becomes
 
 static struct {
 	chi_mutex mutex;
@@ -34,7 +34,7 @@ void chi_log(choir_log_level level, const char *fmt, ...)
 {
 	if ((uint32_t) level > chi_atomic32_load(&most_wanted) || inside)
 		return;
-	char line[LINE_SIZE];
+	char line[LINE_SIZE], clean[LONGEST * LINE_SIZE];
 	va_list args;
 	va_start(args, fmt);
 	int length = chi_text_format(line, sizeof(line), fmt, args);
@@ -51,6 +51,6 @@ void chi_log(choir_log_level level, const char *fmt, ...)
 	if (!fn)
 		return;
 	inside = true;
-	fn(level, line, user);
+	fn(level, chi_text_clean(line, clean, sizeof(clean)), user);
 	inside = false;
 }

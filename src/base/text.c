@@ -181,10 +181,16 @@ void chi_text_add_json(chi_text *t, const char *text)
 	chi_text_add_bytes(t, "\"", 1);
 }
 
-// C1 controls too: to some terminals U+009B is the beginning of a command.
-static bool is_control(uint32_t code)
+// What commands a terminal (C1 controls too: to some terminals U+009B begins a command) or turns
+// around the order of the letters around it.
+static bool is_unsafe(uint32_t code)
 {
-	return code < 0x20 || (code >= 0x7f && code < 0xa0);
+	static const uint32_t unsafe[][2] = { { 0, 0x1f }, { 0x7f, 0x9f }, { 0x61c, 0x61c },
+		{ 0x200e, 0x200f }, { 0x202a, 0x202e }, { 0x2066, 0x2069 } };
+	for (size_t i = 0; i < sizeof unsafe / sizeof unsafe[0]; i++)
+		if (code >= unsafe[i][0] && code <= unsafe[i][1])
+			return true;
+	return false;
 }
 
 const char *chi_text_clean(const char *text, char *out, size_t size)
@@ -196,7 +202,7 @@ const char *chi_text_clean(const char *text, char *out, size_t size)
 	while (*text) {
 		uint32_t code = 0;
 		size_t length = decode_utf8(text, ANY_LENGTH, &code);
-		bool escape = length == 0 || is_control(code);
+		bool escape = length == 0 || is_unsafe(code);
 		if (length == 0)
 			length = 1;
 		if (length * (escape ? 4 : 1) > size - 1 - used)

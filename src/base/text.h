@@ -19,7 +19,8 @@ void chi_text_add(chi_text *t, const char *fmt, ...) CHOIR_PRINTF(2, 3);
 void chi_text_add_bytes(chi_text *t, const char *bytes, size_t count);
 // A JSON string with its quotes; bytes that are no UTF-8 become U+FFFD.
 void chi_text_add_json(chi_text *t, const char *text);
-// text with control characters as \x1b, for messages; writes at most size bytes with the zero.
+// text for messages: control characters, marks of the direction of writing and bytes that are no
+// UTF-8 as \x1b. Writes at most size bytes with the zero.
 const char *chi_text_clean(const char *text, char *out, size_t size);
 
 // text in size bytes, at least 16: of one that is longer the beginning, and a hash of all of it,

@@ -96,6 +96,11 @@ static void test_clean(void **state)
 	assert_string_equal(chi_text_clean("plain \xc3\xa9", out, sizeof(out)), "plain \xc3\xa9");
 	assert_string_equal(chi_text_clean("\x1b[2J\n\x7f", out, sizeof(out)), "\\x1b[2J\\x0a\\x7f");
 	assert_string_equal(chi_text_clean("\xc2\x9b\xff", out, sizeof(out)), "\\xc2\\x9b\\xff");
+	static const char *const turns[] = { "\xd8\x9c", "\xe2\x80\x8e", "\xe2\x80\x8f",
+		"\xe2\x80\xaa", "\xe2\x80\xae", "\xe2\x81\xa6", "\xe2\x81\xa9" };
+	for (size_t i = 0; i < sizeof turns / sizeof turns[0]; i++)
+		assert_int_equal(chi_text_clean(turns[i], out, sizeof(out))[0], '\\');
+	assert_string_equal(chi_text_clean("\xe2\x80\x8d", out, sizeof(out)), "\xe2\x80\x8d");
 	char small[6];
 	assert_string_equal(chi_text_clean("abcdefgh", small, sizeof(small)), "abcde");
 	assert_string_equal(chi_text_clean("ab\x01", small, sizeof(small)), "ab"); // never in parts

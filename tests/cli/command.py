@@ -37,8 +37,9 @@ class Case(unittest.TestCase):
                    "CHOIR_OVERLAP")}
         merged.update(env or {})
         more.setdefault("stdout", subprocess.PIPE)
+        more.setdefault("text", True)
         return subprocess.run([COMMAND, *(str(a) for a in arguments)], cwd=self.folder, env=merged,
-                              stderr=subprocess.PIPE, text=True, timeout=250, check=False, **more)
+                              stderr=subprocess.PIPE, timeout=250, check=False, **more)
 
     def succeed(self, *arguments, **more):
         """What the command prints when it ends well and has nothing to complain about."""

@@ -1,7 +1,10 @@
 """choir inspect and choir bench input: what a file holds, and what is wrong with it."""
 
 import json
+import os
 import struct
+import unicodedata
+import zipfile
 
 from command import Case, idx, main
 
@@ -54,6 +57,37 @@ class Inspect(Case):
         self.write("t.csv", b"a\x1b[2J,label\n1,x\x7f\n2,y\n")
         self.assertIn("a\\x1b[2J ", self.succeed("inspect", "t.csv"))
         self.assertIn("x\\x7f", self.succeed("inspect", "t.csv"))
+
+    def test_no_text_of_a_file_commands_a_terminal(self):
+        """Controls of C0 and C1, raw and as characters, bytes that are no UTF-8, and marks that turn
+        around what stands beside them, in what is said, in errors and in JSON."""
+        bad = [b"\x1b[2J", b"\x07", b"\x7f", b"\x9b1m", b"\x85", "\x9b".encode(), b"\xc0\xaf",
+               b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xff"]
+        bad += [chr(c).encode() for c in (0x61c, 0x200e, 0x200f, *range(0x202a, 0x202f),
+                                          *range(0x2066, 0x206a))]
+        for text in bad:
+            self.write("rows.txt", b"a" + text + b"b\n" + b"c" * 59 + text)
+            self.write("t.csv", b"n" + text + b",label\n1,k" + text + b"\n2,y\n")
+            self.write("wrong.csv", b"n" + text + b",label\n1,k\n2," + text + b"\n3\n")
+            with zipfile.ZipFile(self.folder / "z.npz", "w") as z:
+                z.writestr(zipfile.ZipInfo("m" + text.decode("utf-8", "replace") + ".npy"), b"no array")
+            for arguments in (("text:rows.txt",), ("t.csv",), ("wrong.csv",), ("z.npz",),
+                              ("t.csv", "--json")):
+                done = self.start("inspect", *arguments, text=False)
+                said = (done.stdout + done.stderr).decode("utf-8")
+                for c in said.replace("\n", ""):
+                    self.assertTrue(c.isprintable() and unicodedata.bidirectional(c) not in
+                                    ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"),
+                                    (arguments, text, said))
+            if text == text.decode("utf-8", "ignore").encode():
+                (event,) = self.events("inspect", "t.csv")
+                self.assertEqual(event["columns"][0]["name"], "n" + text.decode())
+
+    def test_json_is_utf_8_whatever_a_file_is_called(self):
+        for name in (b"\xed\xa0\x80.txt", b"\xf5\x80\x80\x80.txt", b"\xe0\x80\x80.txt", b"\xff.txt"):
+            (self.folder / os.fsdecode(name)).write_bytes(b"a\n")
+            (event,) = self.events("inspect", "text:" + os.fsdecode(name))
+            self.assertEqual(event["file"], "\ufffd" * (len(name) - 4) + ".txt")
 
     def test_weights(self):
         data = struct.pack("<3f", 1, float("inf"), float("nan")) + bytes(2)

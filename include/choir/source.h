@@ -135,6 +135,11 @@ typedef struct choir_csv_options {
 	// Rows that are looked at to find out what columns hold. 0: all. What comes later and does
 	// not fit makes its row wrong.
 	int64_t look;
+	// A CSV dataset that looked at files with the same header: its schema (what the columns hold,
+	// and the texts of its categories) is taken, and the files are not looked at. They are if a
+	// column is to have categories that this dataset did not collect. Not needed afterwards.
+	// NULL: the files themselves.
+	const choir_dataset *schema;
 } choir_csv_options;
 // The rows of a CSV file (RFC 4180), plain or compressed by gzip; or of several with the same
 // columns, one after the other, if path is a pattern ("part-*.csv") or o->files is given. o may
@@ -143,7 +148,8 @@ typedef struct choir_csv_options {
 // inf and nan, and are rounded to the nearest value exactly. Examples come as a stream, in
 // memory for one row and a read buffer, however large the file is; a place in each 1024 rows is
 // remembered, so that going back to one costs no more than those. Unless all kinds are given
-// (and the texts of categories), the files are read once when the dataset is made. Errors,
+// (and the texts of categories), or a schema is, the files are read once when the dataset is made
+// (once more where a column whose categories are wanted begins with numbers). Errors,
 // there or while reading: CHOIR_CORRUPT for rows with too few or too many fields, fields that
 // are no number of the column's dtype or none of its categories, text that is not UTF-8, quotes
 // where none may be, a row of more than 64 MiB; CHOIR_NOT_FOUND for a column that does not

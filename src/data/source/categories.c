@@ -105,6 +105,17 @@ choir_status chi_categories_add(chi_categories *c, const char *text, size_t byte
 	return CHOIR_OK;
 }
 
+chi_categories *chi_categories_copy(const chi_categories *c)
+{
+	chi_categories *copy = chi_categories_new();
+	for (size_t i = 0; copy && i < c->n; i++)
+		if (chi_categories_add(copy, c->entry[i].text, c->entry[i].bytes) != CHOIR_OK) {
+			chi_categories_free(copy);
+			return NULL;
+		}
+	return copy;
+}
+
 static int in_order(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;

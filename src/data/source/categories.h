@@ -10,6 +10,7 @@ typedef struct chi_categories chi_categories;
 enum { CHI_MOST_CATEGORIES = 1 << 20 };
 
 chi_categories *chi_categories_new(void);
+chi_categories *chi_categories_copy(const chi_categories *c); // NULL: no memory
 void chi_categories_free(chi_categories *c); // NULL is fine
 // Adds a text that is not there yet; its number is how many there were. Does nothing if it is
 // there. CHOIR_INVALID: there are CHI_MOST_CATEGORIES.

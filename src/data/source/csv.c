@@ -376,6 +376,21 @@ static choir_status check_marks(char separator, char quote)
 	return CHOIR_OK;
 }
 
+// By the look of another dataset, or by one of its own.
+static choir_status find_schema(csv *c, const choir_csv_options *o)
+{
+	const csv *other = (const csv *) o->schema;
+	if (other && (other->base.step != &csv_step || !other->looked))
+		return choir_fail(CHOIR_INVALID,
+				"csv dataset: the schema's dataset is \"%s\"; one of choir_csv_dataset_new that "
+				"looked at its files needed",
+				other->base.step->name);
+	bool taken = false;
+	if (other)
+		CHOIR_TRY(chi_csv_adopt(&c->schema, &other->schema, &taken));
+	return taken ? CHOIR_OK : chi_csv_look(&c->rows, &c->schema);
+}
+
 static choir_status prepare(csv *c, const char *path, const choir_csv_options *o)
 {
 	const char separator = o->separator ? o->separator : ',', quote = o->quote ? o->quote : '"';
@@ -389,7 +404,7 @@ static choir_status prepare(csv *c, const char *path, const choir_csv_options *o
 	CHOIR_TRY(chi_csv_choose(&c->schema, o));
 	c->looked = needs_look(&c->schema, o);
 	if (c->looked)
-		CHOIR_TRY(chi_csv_look(&c->rows, &c->schema));
+		CHOIR_TRY(find_schema(c, o));
 	chi_csv_rows_rewind(&c->rows);
 	return CHOIR_OK;
 }

@@ -103,6 +103,9 @@ choir_status chi_csv_read_names(chi_csv_rows *r, chi_csv_schema *s);
 choir_status chi_csv_check_names(chi_csv_rows *r, const chi_csv_schema *s);
 // Looks at the rows of all files, for what is not given. The rows end where they began.
 choir_status chi_csv_look(chi_csv_rows *r, chi_csv_schema *s);
+// Takes instead what another look has found. *taken: false: it lacks categories that are wanted.
+// CHOIR_INVALID: the names are not the same.
+choir_status chi_csv_adopt(chi_csv_schema *s, const chi_csv_schema *from, bool *taken);
 // The number of the field so named, or s->n.
 size_t chi_csv_find_field(const chi_csv_schema *s, const char *name);
 bool chi_csv_is_missing(const chi_csv_schema *s, const chi_csv_text *field);

@@ -128,6 +128,51 @@ choir_status chi_csv_choose(chi_csv_schema *s, const choir_csv_options *o)
 	return CHOIR_OK;
 }
 
+// ---- The schema of another dataset.
+
+static choir_status check_same_names(const chi_csv_schema *s, const chi_csv_schema *from)
+{
+	char file[256];
+	chi_text_clean(s->file, file, sizeof file);
+	if (s->n != from->n)
+		return choir_fail(
+				CHOIR_INVALID, "%s: %zu columns, the schema has %zu", file, s->n, from->n);
+	for (size_t i = 0; i < s->n; i++)
+		if (strcmp(s->field[i].name, from->field[i].name) != 0)
+			return choir_fail(CHOIR_INVALID,
+					"%s: column %zu is \"%s\", in the schema it is \"%s\"", file, i + 1,
+					s->field[i].name, from->field[i].name);
+	return CHOIR_OK;
+}
+
+// Whether the look has to collect the texts of a column that holds this.
+static bool needs_texts(const chi_csv_field *f, chi_csv_found found)
+{
+	return f->wanted && f->as.categories == 0 &&
+			(f->as.kind == CHOIR_CSV_CATEGORY ||
+					(f->as.kind == CHOIR_CSV_FOUND && found == CHI_CSV_TEXT));
+}
+
+choir_status chi_csv_adopt(chi_csv_schema *s, const chi_csv_schema *from, bool *taken)
+{
+	CHOIR_TRY(check_same_names(s, from));
+	*taken = true;
+	for (size_t i = 0; i < s->n; i++)
+		if (needs_texts(&s->field[i], from->field[i].found) && !from->field[i].categories)
+			*taken = false;
+	for (size_t i = 0; i < s->n && *taken; i++) {
+		chi_csv_field *f = &s->field[i];
+		f->found = from->field[i].found;
+		f->missing = from->field[i].missing;
+		if (!needs_texts(f, f->found))
+			continue;
+		f->categories = chi_categories_copy(from->field[i].categories);
+		if (!f->categories)
+			return CHOIR_NO_MEMORY;
+	}
+	return CHOIR_OK;
+}
+
 // ---- Places.
 
 // The dataset's column of this name among n, or n.

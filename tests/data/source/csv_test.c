@@ -437,11 +437,55 @@ static void damaged_files(void **state)
 			CHOIR_INVALID, "NULL");
 }
 
+// What another dataset found, of the same files or of others: they are not looked at.
+static void a_schema_is_taken(void **state)
+{
+	(void) state;
+	choir_csv_found found;
+	choir_dataset *a = csv_of_text("a,b,c\n1,x,1\n2,y,2\nNA,z,2.5\n", NULL);
+	choir_dataset *d = CSV_OF("a,b,c\n1,z,7.5\n3,x,8\n", .schema = a);
+	assert_true(choir_csv_dataset_column(d, 0, &found));
+	assert_string_equal(found.holds, "whole numbers");
+	assert_int_equal(found.missing, 1);
+	assert_int_equal(choir_dataset_categories(d, "b"), 3); // of its own it has two
+	assert_pass(d, "1 2 7.5\n3 0 8\n");
+	assert_pass(CSV_OF("a,b,c\n5,y,1\n", .rest = "x", .schema = a), "[5 1]\n");
+	assert_pass_fails(CSV_OF("a,b,c\n1,x,7\n1.5,x,8\n", .schema = a), "is no i64");
+	assert_pass_fails(CSV_OF("a,b,c\n1,new,7\n", .schema = a), "none of the column's categories");
+	assert_refused(CSV_OF("a,b,d\n1,x,7\n", .schema = a), CHOIR_INVALID,
+			"column 3 is \"d\", in the schema it is \"c\"");
+	assert_refused(
+			CSV_OF("a,b\n1,x\n", .schema = a), CHOIR_INVALID, "2 columns, the schema has 3");
+	// Categories that it did not collect: the file says.
+	choir_csv_column number = { .name = "a", .kind = CHOIR_CSV_CATEGORY };
+	assert_pass(CSV_OF("a,b,c\n9,x,7\n8,x,7\n", .columns = 1, .column = &number, .schema = a),
+			"1\n0\n");
+	number.kind = CHOIR_CSV_NUMBER;
+	choir_dataset *given = CSV_OF("a\n1\n", .columns = 1, .column = &number);
+	assert_refused(CSV_OF("a\n1\n", .schema = given), CHOIR_INVALID, "that looked at its files");
+	choir_dataset_free(given);
+	given = numbers_in_memory(1);
+	assert_refused(CSV_OF("a\n1\n", .schema = given), CHOIR_INVALID, "the schema's dataset is");
+	choir_dataset_free(given);
+	choir_dataset_free(a);
+}
+
 static choir_status read_small(void *path)
 {
 	int32_t a, b;
 	return read_to_end(choir_csv_dataset_new(path, NULL),
 			(chi_element){ .column = { &a, &b }, .capacity = 1 });
+}
+
+static choir_status read_with_schema(void *path)
+{
+	int32_t a, b;
+	choir_dataset *schema = choir_csv_dataset_new(path, NULL);
+	choir_dataset *d = schema == NULL
+			? NULL
+			: choir_csv_dataset_new(path, CHOIR_OPTIONS(choir_csv_options, .schema = schema));
+	choir_dataset_free(schema);
+	return read_to_end(d, (chi_element){ .column = { &a, &b }, .capacity = 1 });
 }
 
 static void every_allocation_may_fail(void **state)
@@ -450,6 +494,7 @@ static void every_allocation_may_fail(void **state)
 	char path[256];
 	snprintf(path, sizeof path, "%s", scratch_text("t.csv", "a,b\n1,x\n2,\"y\"\"\"\nz,y\n"));
 	assert_every_allocation(read_small, path);
+	assert_every_allocation(read_with_schema, path);
 }
 
 int main(void)
@@ -468,6 +513,7 @@ int main(void)
 		cmocka_unit_test(thousands_of_columns),
 		cmocka_unit_test(large_files),
 		cmocka_unit_test(damaged_files),
+		cmocka_unit_test(a_schema_is_taken),
 		cmocka_unit_test(every_allocation_may_fail),
 	};
 	return cmocka_run_group_tests(tests, NULL, scratch_leave);

@@ -53,20 +53,28 @@ static void worked(chi_disk_operation o)
 		hook.record(&o, hook.user);
 }
 
-int chi_disk_open(const char *path, int flags)
+int chi_disk_open(int folder, const char *path, int flags)
 {
-	const int fd = refused() ? -1 : open(path, flags | O_CLOEXEC);
+	const int fd = refused() ? -1 : openat(folder, path, flags | O_CLOEXEC, 0666);
 	if (fd >= 0)
-		worked((chi_disk_operation){ .kind = CHI_DISK_OPEN, .path = path, .fd = fd });
+		worked((chi_disk_operation){
+				.kind = CHI_DISK_OPEN, .folder = folder, .path = path, .fd = fd });
 	return fd;
 }
 
-int chi_disk_create(const char *path)
+int chi_disk_create(int folder, const char *path)
 {
-	const int fd = refused() ? -1 : open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+	const int fd = refused() ? -1 : openat(folder, path, flags, 0666);
 	if (fd >= 0)
-		worked((chi_disk_operation){ .kind = CHI_DISK_CREATE, .path = path, .fd = fd });
+		worked((chi_disk_operation){
+				.kind = CHI_DISK_CREATE, .folder = folder, .path = path, .fd = fd });
 	return fd;
+}
+
+int chi_disk_look(int folder, const char *path, struct stat *out)
+{
+	return refused() ? -1 : fstatat(folder, path, out, AT_SYMLINK_NOFOLLOW);
 }
 
 int chi_disk_stat(int fd, struct stat *out)
@@ -107,42 +115,45 @@ int chi_disk_close(int fd)
 	return refused() ? -1 : result;
 }
 
-int chi_disk_rename(const char *from, const char *to)
+int chi_disk_rename(int folder, const char *from, const char *to)
 {
-	const int result = refused() ? -1 : rename(from, to);
+	const int result = refused() ? -1 : renameat(folder, from, folder, to);
 	if (result == 0)
-		worked((chi_disk_operation){ .kind = CHI_DISK_RENAME, .path = from, .to = to });
+		worked((chi_disk_operation){
+				.kind = CHI_DISK_RENAME, .folder = folder, .path = from, .to = to });
 	return result;
 }
 
-int chi_disk_make_folder(const char *path)
+int chi_disk_make_folder(int folder, const char *path)
 {
-	const int result = refused() ? -1 : mkdir(path, 0777);
+	const int result = refused() ? -1 : mkdirat(folder, path, 0777);
 	if (result == 0)
-		worked((chi_disk_operation){ .kind = CHI_DISK_MAKE_FOLDER, .path = path });
+		worked((chi_disk_operation){
+				.kind = CHI_DISK_MAKE_FOLDER, .folder = folder, .path = path });
 	return result;
 }
 
-int chi_disk_remove(const char *path)
+int chi_disk_remove(int folder, const char *path)
 {
-	const int result = refused() ? -1 : unlink(path);
+	const int result = refused() ? -1 : unlinkat(folder, path, 0);
 	if (result == 0)
-		worked((chi_disk_operation){ .kind = CHI_DISK_REMOVE, .path = path });
+		worked((chi_disk_operation){ .kind = CHI_DISK_REMOVE, .folder = folder, .path = path });
 	return result;
 }
 
-int chi_disk_remove_folder(const char *path)
+int chi_disk_remove_folder(int folder, const char *path)
 {
-	const int result = refused() ? -1 : rmdir(path);
+	const int result = refused() ? -1 : unlinkat(folder, path, AT_REMOVEDIR);
 	if (result == 0)
-		worked((chi_disk_operation){ .kind = CHI_DISK_REMOVE_FOLDER, .path = path });
+		worked((chi_disk_operation){
+				.kind = CHI_DISK_REMOVE_FOLDER, .folder = folder, .path = path });
 	return result;
 }
 
-int chi_disk_room(const char *path, uint64_t *bytes)
+int chi_disk_room(int folder, uint64_t *bytes)
 {
 	struct statvfs s;
-	const int result = refused() ? -1 : statvfs(path, &s);
+	const int result = refused() ? -1 : fstatvfs(folder, &s);
 	*bytes = result != 0 ? 0 : (uint64_t) s.f_bavail * s.f_frsize;
 	return result;
 }

@@ -11,19 +11,22 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-int chi_disk_open(const char *path, int flags); // of what is there already; closed on exec
-int chi_disk_create(const char *path); // a file that is not there yet, to write to
+// A path counts from folder, an open one, or from where the process is: AT_FDCWD. Of a path the
+// last name alone is never followed where it is a link, but by open without O_NOFOLLOW.
+int chi_disk_open(int folder, const char *path, int flags); // closed on exec
+int chi_disk_create(int folder, const char *path); // a file that is not there yet, to write to
+int chi_disk_look(int folder, const char *path, struct stat *out); // at what has the name
 int chi_disk_stat(int fd, struct stat *out);
 ssize_t chi_disk_read(int fd, const struct iovec to[], int n, off_t offset);
 ssize_t chi_disk_write(int fd, const void *data, size_t bytes); // at the end of a created file
 int chi_disk_set_mode(int fd, mode_t mode);
 int chi_disk_sync(int fd); // a file or a folder
 int chi_disk_close(int fd); // closed even if it fails
-int chi_disk_rename(const char *from, const char *to);
-int chi_disk_make_folder(const char *path);
-int chi_disk_remove(const char *path);
-int chi_disk_remove_folder(const char *path);
-int chi_disk_room(const char *path, uint64_t *bytes); // that a user's files may still take
+int chi_disk_rename(int folder, const char *from, const char *to);
+int chi_disk_make_folder(int folder, const char *path);
+int chi_disk_remove(int folder, const char *path);
+int chi_disk_remove_folder(int folder, const char *path);
+int chi_disk_room(int folder, uint64_t *bytes); // that a user's files may still take
 
 // For tests: the n-th call from now fails with the error number given; 0: none.
 void chi_disk_fail(int n, int error_number);
@@ -42,6 +45,7 @@ typedef enum {
 } chi_disk_kind;
 typedef struct {
 	chi_disk_kind kind;
+	int folder; // from which path and to count
 	const char *path, *to;
 	int fd;
 	const void *data;

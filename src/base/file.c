@@ -48,13 +48,23 @@ static bool check_regular(int fd, const char *path, struct stat *s)
 	return true;
 }
 
-chi_file *chi_file_open(const char *path)
+static void fail_open(const char *path, bool may_be_link)
+{
+	if (may_be_link && errno == ELOOP) {
+		choir_fail(CHOIR_CORRUPT, "%s: is a link; a file is needed", path);
+		return;
+	}
+	const bool missing = errno == ENOENT || errno == ENOTDIR;
+	fail_errno(missing ? CHOIR_NOT_FOUND : CHOIR_IO, path, "open");
+}
+
+// The file name of folder, which path is.
+static chi_file *open_file(int folder, const char *name, const char *path, int flags)
 {
 	// Without O_NONBLOCK opening a pipe would wait for its other end.
-	int fd = chi_disk_open(path, O_RDONLY | O_NONBLOCK);
+	int fd = chi_disk_open(folder, name, O_RDONLY | O_NONBLOCK | flags);
 	if (fd < 0) {
-		bool missing = errno == ENOENT || errno == ENOTDIR;
-		fail_errno(missing ? CHOIR_NOT_FOUND : CHOIR_IO, path, "open");
+		fail_open(path, flags == O_NOFOLLOW);
 		return NULL;
 	}
 	struct stat s;
@@ -68,6 +78,22 @@ chi_file *chi_file_open(const char *path)
 	f->size = (uint64_t) s.st_size;
 	f->changed = s.st_mtim;
 	memcpy(f->path, path, path_bytes);
+	return f;
+}
+
+chi_file *chi_file_open(const char *path)
+{
+	return open_file(AT_FDCWD, path, path, 0);
+}
+
+chi_file *chi_file_open_in(const chi_folder *folder, const char *name)
+{
+	chi_text path = { 0 };
+	chi_text_add(&path, "%s/%s", chi_folder_path(folder), name);
+	chi_file *f = path.failed
+			? NULL
+			: open_file(chi_folder_descriptor(folder), name, path.data, O_NOFOLLOW);
+	chi_text_free(&path);
 	return f;
 }
 
@@ -183,7 +209,7 @@ void chi_writer_abort(chi_writer *w)
 	if (w->folder >= 0)
 		close(w->folder);
 	if (w->there)
-		chi_disk_remove(w->temporary);
+		chi_disk_remove(AT_FDCWD, w->temporary);
 	chi_free(w->target);
 	chi_free(w->temporary);
 	chi_free(w->path);
@@ -204,7 +230,7 @@ static choir_status open_folder(chi_writer *w)
 	char kept = w->target[length];
 	w->target[length] = '\0';
 	const int flags = O_RDONLY | O_DIRECTORY;
-	w->folder = chi_disk_open(length ? w->target : ".", flags);
+	w->folder = chi_disk_open(AT_FDCWD, length ? w->target : ".", flags);
 	w->target[length] = kept;
 	return w->folder < 0 ? fail_writer(w, "open its folder") : CHOIR_OK;
 }
@@ -218,7 +244,7 @@ static choir_status create_temporary(chi_writer *w, size_t room)
 	for (int i = 0; i < NAME_TRIES; i++) {
 		snprintf(w->temporary, room, "%.*s.%.200s.tmp-%ld-%u", (int) (name - w->target), w->target,
 				name, (long) getpid(), chi_atomic32_add(&names, 1));
-		w->fd = chi_disk_create(w->temporary);
+		w->fd = chi_disk_create(AT_FDCWD, w->temporary);
 		if (w->fd >= 0) {
 			w->there = true;
 			return CHOIR_OK;
@@ -278,7 +304,8 @@ chi_writer *chi_writer_new(const char *path)
 	return NULL;
 }
 
-chi_writer *chi_writer_new_growing(const char *path)
+// The file name of folder, which path is.
+static chi_writer *grow_file(int folder, const char *name, const char *path)
 {
 	chi_writer *w = chi_alloc(sizeof(*w));
 	if (!w)
@@ -286,13 +313,27 @@ chi_writer *chi_writer_new_growing(const char *path)
 	w->fd = w->folder = -1;
 	w->path = chi_strdup(path);
 	if (w->path) {
-		w->fd = chi_disk_create(path);
+		w->fd = chi_disk_create(folder, name);
 		if (w->fd >= 0)
 			return w;
 		fail_writer(w, "create");
 	}
 	chi_writer_abort(w);
 	return NULL;
+}
+
+chi_writer *chi_writer_new_growing(const char *path)
+{
+	return grow_file(AT_FDCWD, path, path);
+}
+
+chi_writer *chi_writer_new_growing_in(const chi_folder *folder, const char *name)
+{
+	chi_text path = { 0 };
+	chi_text_add(&path, "%s/%s", chi_folder_path(folder), name);
+	chi_writer *w = path.failed ? NULL : grow_file(chi_folder_descriptor(folder), name, path.data);
+	chi_text_free(&path);
+	return w;
 }
 
 static choir_status write_all(chi_writer *w, const char *data, size_t bytes)
@@ -355,7 +396,7 @@ static choir_status publish(chi_writer *w)
 		return fail_writer(w, "close");
 	if (!w->temporary)
 		return CHOIR_OK;
-	if (chi_disk_rename(w->temporary, w->target) != 0)
+	if (chi_disk_rename(AT_FDCWD, w->temporary, w->target) != 0)
 		return fail_writer(w, "rename");
 	w->there = false;
 	// Some file systems cannot do this to a folder, and say EINVAL.

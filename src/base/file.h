@@ -4,12 +4,15 @@
 // away.
 #pragma once
 
+#include "base/folder.h"
 #include "choir/status.h"
 
 #include <stdint.h>
 
 typedef struct chi_file chi_file; // open for reading
 chi_file *chi_file_open(const char *path); // NULL: CHOIR_NOT_FOUND or CHOIR_IO with the path
+// The file of this name in a folder; CHOIR_CORRUPT: it is a link.
+chi_file *chi_file_open_in(const chi_folder *folder, const char *name);
 void chi_file_close(chi_file *f);
 const char *chi_file_path(const chi_file *f);
 uint64_t chi_file_size(const chi_file *f);
@@ -37,6 +40,7 @@ chi_writer *chi_writer_new(const char *path); // creates the temporary file
 // be new. What is written reaches others with chi_writer_flush; commit is flush, fsync and close;
 // abort leaves what is there.
 chi_writer *chi_writer_new_growing(const char *path);
+chi_writer *chi_writer_new_growing_in(const chi_folder *folder, const char *name);
 choir_status chi_writer_flush(chi_writer *w);
 choir_status chi_writer_write(chi_writer *w, const void *data, size_t bytes); // buffered
 // Makes the file appear under its name. The writer is freed, whatever happens; after a failure the

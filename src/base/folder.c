@@ -14,6 +14,11 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+struct chi_folder {
+	int fd;
+	char path[];
+};
+
 static choir_status fail_errno(const char *path, const char *what)
 {
 	char text[128];
@@ -21,6 +26,98 @@ static choir_status fail_errno(const char *path, const char *what)
 	return choir_fail(missing ? CHOIR_NOT_FOUND : CHOIR_IO, "%s: %s: %s", path, what,
 			chi_text_errno(errno, text, sizeof text));
 }
+
+// The same of a name in a folder.
+static choir_status fail_in(const chi_folder *f, const char *name, const char *what)
+{
+	const int number = errno;
+	chi_text path = { 0 };
+	chi_text_add(&path, "%s/%s", f->path, name);
+	errno = number;
+	const choir_status status = path.failed ? CHOIR_NO_MEMORY : fail_errno(path.data, what);
+	chi_text_free(&path);
+	return status;
+}
+
+// ---- Opening.
+
+static int descriptor(const chi_folder *f)
+{
+	return f == NULL ? AT_FDCWD : f->fd;
+}
+
+static chi_folder *new_folder(const chi_folder *in, const char *name)
+{
+	const size_t before = in == NULL ? 0 : strlen(in->path) + 1, length = strlen(name);
+	chi_folder *f = chi_alloc(sizeof *f + before + length + 1);
+	if (f == NULL)
+		return NULL;
+	if (before > 0) {
+		memcpy(f->path, in->path, before - 1);
+		f->path[before - 1] = '/';
+	}
+	memcpy(f->path + before, name, length + 1);
+	return f;
+}
+
+// After an open that follows no link has failed: because of what has the name, or of the system.
+static choir_status explain(const chi_folder *in, const char *name, const char *path)
+{
+	const int number = errno;
+	struct stat s;
+	if ((number == ELOOP || number == ENOTDIR) && chi_disk_look(descriptor(in), name, &s) == 0 &&
+			!S_ISDIR(s.st_mode))
+		return choir_fail(CHOIR_CORRUPT, "%s: is %s; a folder is needed", path,
+				S_ISLNK(s.st_mode) ? "a link" : "no folder");
+	errno = number;
+	return fail_errno(path, "open the folder");
+}
+
+static chi_folder *open_folder(const chi_folder *in, const char *name, int flags)
+{
+	chi_folder *f = new_folder(in, name);
+	if (f == NULL)
+		return NULL;
+	f->fd = chi_disk_open(descriptor(in), name, O_RDONLY | O_DIRECTORY | flags);
+	if (f->fd >= 0)
+		return f;
+	if (flags == O_NOFOLLOW)
+		explain(in, name, f->path);
+	else
+		fail_errno(f->path, "open the folder");
+	chi_free(f);
+	return NULL;
+}
+
+chi_folder *chi_folder_open(const char *path)
+{
+	return open_folder(NULL, path, 0);
+}
+
+chi_folder *chi_folder_open_in(const chi_folder *in, const char *name)
+{
+	return open_folder(in, name, O_NOFOLLOW);
+}
+
+void chi_folder_close(chi_folder *f)
+{
+	if (f == NULL)
+		return;
+	close(f->fd);
+	chi_free(f);
+}
+
+const char *chi_folder_path(const chi_folder *f)
+{
+	return f->path;
+}
+
+int chi_folder_descriptor(const chi_folder *f)
+{
+	return f->fd;
+}
+
+// ---- What is in one.
 
 static int by_name(const void *a, const void *b)
 {
@@ -41,34 +138,38 @@ static choir_status read_names(const char *path, DIR *d, chi_paths *names)
 	}
 }
 
-choir_status chi_folder_list(const char *path, chi_paths *names)
+choir_status chi_folder_list(const chi_folder *f, chi_paths *names)
 {
-	const int fd = chi_disk_open(path, O_RDONLY | O_DIRECTORY);
+	const int fd = chi_disk_open(f->fd, ".", O_RDONLY | O_DIRECTORY); // with a place of its own
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	if (!d) {
-		const choir_status status = fail_errno(path, "open the folder");
+		const choir_status status = fail_errno(f->path, "open the folder");
 		if (fd >= 0)
 			close(fd);
 		return status;
 	}
-	const choir_status status = read_names(path, d, names);
+	const choir_status status = read_names(f->path, d, names);
 	closedir(d);
 	if (names->n > 0)
 		qsort(names->path, names->n, sizeof *names->path, by_name);
 	return status;
 }
 
-bool chi_folder_has(const char *path)
+choir_status chi_folder_has(const chi_folder *f, const char *name, bool *has)
 {
-	return access(path, F_OK) == 0;
+	struct stat s;
+	*has = chi_disk_look(f->fd, name, &s) == 0;
+	return *has || errno == ENOENT ? CHOIR_OK : fail_in(f, name, "stat");
 }
+
+// ---- Changing.
 
 // *made: it was not there before.
 static choir_status make(const char *path, bool *made)
 {
 	struct stat s;
 	char text[128];
-	*made = chi_disk_make_folder(path) == 0;
+	*made = chi_disk_make_folder(AT_FDCWD, path) == 0;
 	if (*made)
 		return CHOIR_OK;
 	if (errno == EEXIST && stat(path, &s) == 0 && S_ISDIR(s.st_mode))
@@ -95,7 +196,9 @@ static choir_status sync_parent(const char *path)
 	while (length > 1 && path[length - 1] == '/')
 		length--;
 	chi_text_add(&parent, "%.*s", length == 0 ? 1 : (int) length, length == 0 ? "." : path);
-	const choir_status status = parent.failed ? CHOIR_NO_MEMORY : chi_folder_sync(parent.data);
+	chi_folder *f = parent.failed ? NULL : chi_folder_open(parent.data);
+	const choir_status status = f == NULL ? choir_error_status() : chi_folder_sync(f);
+	chi_folder_close(f);
 	chi_text_free(&parent);
 	return status;
 }
@@ -107,93 +210,135 @@ choir_status chi_folder_make_synced(const char *path)
 	return made ? sync_parent(path) : CHOIR_OK;
 }
 
-choir_status chi_folder_sync(const char *path)
+choir_status chi_folder_make_in(const chi_folder *f, const char *name)
 {
-	const int fd = chi_disk_open(path, O_RDONLY | O_DIRECTORY);
-	if (fd < 0)
-		return fail_errno(path, "open the folder");
+	return chi_disk_make_folder(f->fd, name) == 0 ? CHOIR_OK : fail_in(f, name, "make the folder");
+}
+
+choir_status chi_folder_sync(const chi_folder *f)
+{
 	// Some file systems cannot do this to a folder, and say EINVAL.
-	choir_status status = CHOIR_OK;
-	if (chi_disk_sync(fd) != 0 && errno != EINVAL)
-		status = fail_errno(path, "fsync the folder");
-	close(fd);
-	return status;
+	if (chi_disk_sync(f->fd) != 0 && errno != EINVAL)
+		return fail_errno(f->path, "fsync the folder");
+	return CHOIR_OK;
 }
 
-choir_status chi_folder_rename(const char *from, const char *to)
+choir_status chi_folder_rename(const chi_folder *f, const char *from, const char *to)
 {
-	return chi_disk_rename(from, to) == 0 ? CHOIR_OK : fail_errno(from, "rename");
+	return chi_disk_rename(f->fd, from, to) == 0 ? CHOIR_OK : fail_in(f, from, "rename");
 }
 
-choir_status chi_folder_remove(const char *path)
+static choir_status empty(const chi_folder *f)
 {
 	chi_paths names = { 0 };
-	choir_status status = chi_folder_list(path, &names);
-	for (size_t i = 0; status == CHOIR_OK && i < names.n; i++) {
-		chi_text file = { 0 };
-		chi_text_add(&file, "%s/%s", path, names.path[i]);
-		if (file.failed)
-			status = CHOIR_NO_MEMORY;
-		else if (chi_disk_remove(file.data) != 0)
-			status = fail_errno(file.data, "remove");
-		chi_text_free(&file);
-	}
+	choir_status status = chi_folder_list(f, &names);
+	for (size_t i = 0; status == CHOIR_OK && i < names.n; i++)
+		if (chi_disk_remove(f->fd, names.path[i]) != 0)
+			status = fail_in(f, names.path[i], "remove");
 	chi_paths_free(&names);
-	if (status == CHOIR_OK && chi_disk_remove_folder(path) != 0)
-		status = fail_errno(path, "remove the folder");
 	return status;
 }
 
-uint64_t chi_folder_room(const char *path)
+choir_status chi_folder_remove(const chi_folder *f, const char *name)
+{
+	bool has;
+	CHOIR_TRY(chi_folder_has(f, name, &has));
+	if (!has)
+		return CHOIR_OK;
+	chi_folder *inner = chi_folder_open_in(f, name);
+	const choir_status status = inner == NULL ? choir_error_status() : empty(inner);
+	chi_folder_close(inner);
+	CHOIR_TRY(status);
+	return chi_disk_remove_folder(f->fd, name) == 0 ? CHOIR_OK
+													: fail_in(f, name, "remove the folder");
+}
+
+uint64_t chi_folder_room(const chi_folder *f)
 {
 	uint64_t bytes;
-	return chi_disk_room(path, &bytes) == 0 ? bytes : UINT64_MAX;
+	return chi_disk_room(f->fd, &bytes) == 0 ? bytes : UINT64_MAX;
 }
+
+// ---- The lock.
+
+static const char lock_name[] = ".lock";
 
 struct chi_folder_lock {
 	int fd;
 };
 
-// The process that wrote the file, as far as it can be read: a help for people, no part of the
-// lock.
-static choir_status in_use(const char *folder, int fd)
+// A process that has a lock, as the file says it: a help for people, no part of the lock.
+enum { WHO = 128 };
+static const char who_begins[] = "process ";
+
+static choir_status in_use(const chi_folder *f, const char *who)
 {
-	char who[64] = "";
-	const ssize_t n = pread(fd, who, sizeof who - 1, 0);
-	who[n > 0 ? strcspn(who, "\n") : 0] = '\0';
-	char clean[128];
-	return choir_fail(CHOIR_STATE, "%s: is in use by %s", folder,
+	char clean[2 * WHO];
+	return choir_fail(CHOIR_STATE, "%s: is in use by %s", f->path,
 			who[0] != '\0' ? chi_text_clean(who, clean, sizeof clean) : "another job");
 }
 
-static choir_status take(const char *folder, const char *path, int *fd)
+// What is called so may be anything, in a folder that came from somewhere else: only what a lock
+// has written before, or an empty file, is written to.
+static choir_status check_own(const chi_folder *f, int fd, char who[WHO])
 {
-	char host[64] = "", who[128];
-	*fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-	if (*fd < 0)
-		return fail_errno(path, "open");
-	if (flock(*fd, LOCK_EX | LOCK_NB) != 0)
-		return errno == EWOULDBLOCK ? in_use(folder, *fd) : fail_errno(path, "lock");
+	struct stat s;
+	if (chi_disk_stat(fd, &s) != 0)
+		return fail_in(f, lock_name, "stat");
+	if (!S_ISREG(s.st_mode))
+		return choir_fail(
+				CHOIR_CORRUPT, "%s/%s: is no file; the lock needs one", f->path, lock_name);
+	const struct iovec part = { who, WHO - 1 };
+	const ssize_t n = chi_disk_read(fd, &part, 1, 0);
+	if (n < 0)
+		return fail_in(f, lock_name, "read");
+	who[n] = '\0';
+	const bool own = strncmp(who, who_begins, sizeof who_begins - 1) == 0 && s.st_size < WHO &&
+			strcspn(who, "\n") + 1 == (size_t) s.st_size;
+	who[strcspn(who, "\n")] = '\0';
+	if (own || s.st_size == 0)
+		return CHOIR_OK;
+	return choir_fail(CHOIR_CORRUPT,
+			"%s/%s: is another file of %lld bytes; the lock needs one of its own", f->path,
+			lock_name, (long long) s.st_size);
+}
+
+static choir_status take(const chi_folder *f, int *fd)
+{
+	char host[64] = "", who[WHO] = "";
+	struct stat s;
+	*fd = chi_disk_open(f->fd, lock_name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK);
+	if (*fd < 0) {
+		const int number = errno;
+		if (number == ELOOP && chi_disk_look(f->fd, lock_name, &s) == 0 && S_ISLNK(s.st_mode))
+			return choir_fail(CHOIR_CORRUPT, "%s/%s: is a link; the lock needs a file of its own",
+					f->path, lock_name);
+		errno = number;
+		return fail_in(f, lock_name, "open");
+	}
+	const bool locked = flock(*fd, LOCK_EX | LOCK_NB) == 0;
+	if (!locked && errno != EWOULDBLOCK)
+		return fail_in(f, lock_name, "lock");
+	CHOIR_TRY(check_own(f, *fd, who));
+	if (!locked)
+		return in_use(f, who);
 	gethostname(host, sizeof host - 1);
-	const int n = snprintf(who, sizeof who, "process %ld on %s\n", (long) getpid(), host);
+	const int n = snprintf(who, sizeof who, "%s%ld on %s\n", who_begins, (long) getpid(), host);
 	// On a full disk nobody learns who it is, but the lock holds.
 	const bool said = ftruncate(*fd, 0) == 0 && pwrite(*fd, who, (size_t) n, 0) == n;
 	(void) said;
 	return CHOIR_OK;
 }
 
-chi_folder_lock *chi_folder_lock_new(const char *folder)
+chi_folder_lock *chi_folder_lock_new(const chi_folder *f)
 {
-	chi_text path = { 0 };
-	chi_text_add(&path, "%s/.lock", folder);
-	chi_folder_lock *l = path.failed ? NULL : chi_alloc(sizeof *l);
-	if (l && take(folder, path.data, &l->fd) != CHOIR_OK) {
+	chi_folder_lock *l = chi_alloc(sizeof *l);
+	if (l && take(f, &l->fd) != CHOIR_OK) {
 		if (l->fd >= 0)
 			close(l->fd);
 		chi_free(l);
 		l = NULL;
 	}
-	chi_text_free(&path);
 	return l;
 }
 
@@ -203,4 +348,20 @@ void chi_folder_lock_free(chi_folder_lock *l)
 		return;
 	close(l->fd);
 	chi_free(l);
+}
+
+choir_status chi_folder_lock_check(const chi_folder_lock *l, const chi_folder *f)
+{
+	struct stat mine, there;
+	if (chi_disk_stat(l->fd, &mine) != 0)
+		return fail_in(f, lock_name, "stat");
+	const bool found = chi_disk_look(f->fd, lock_name, &there) == 0;
+	if (!found && errno != ENOENT)
+		return fail_in(f, lock_name, "stat");
+	if (found && there.st_ino == mine.st_ino && there.st_dev == mine.st_dev)
+		return CHOIR_OK;
+	return choir_fail(CHOIR_STATE,
+			"%s/%s: was removed or replaced while this job had the folder, which another job may "
+			"have taken since",
+			f->path, lock_name);
 }

@@ -1,5 +1,6 @@
 // Folders: what is in them, making and removing them, and saying that one is in use. What is done
-// to a folder is on the disk when it was synced, and not before. Threads: any.
+// to a folder is on the disk when it was synced, and not before. Whatever is in an open folder is
+// reached by its name there and through no link: a folder may come from a stranger. Threads: any.
 #pragma once
 
 #include "base/paths.h"
@@ -8,23 +9,41 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// The names in it, in the order of bytes; CHOIR_NOT_FOUND: there is no such folder.
-choir_status chi_folder_list(const char *path, chi_paths *names);
-bool chi_folder_has(const char *path); // something of this name is there
 // A folder that is there, or is made now; not those that it lies in.
 choir_status chi_folder_make(const char *path);
 // The same; one that is made now is on the disk, by its name, when this returns.
 choir_status chi_folder_make_synced(const char *path);
-choir_status chi_folder_sync(const char *path);
-choir_status chi_folder_rename(const char *from, const char *to); // within one folder; not synced
-// With the files in it, which must be no folders.
-choir_status chi_folder_remove(const char *path);
-// Bytes that may still be written there; UINT64_MAX where the system does not say.
-uint64_t chi_folder_room(const char *path);
 
-// A folder that is in use. The lock is the system's on a file in it: it ends with the process,
-// however that ends, so a dead one keeps nobody out; the file stays.
+typedef struct chi_folder chi_folder; // open
+// Follows links in path, which is the caller's own. NULL: CHOIR_NOT_FOUND or CHOIR_IO.
+chi_folder *chi_folder_open(const char *path);
+// The folder of this name in another; CHOIR_CORRUPT: it is a link, or no folder. in NULL: name is
+// a path, of which only the last name must be no link.
+chi_folder *chi_folder_open_in(const chi_folder *in, const char *name);
+void chi_folder_close(chi_folder *f); // NULL is fine
+const char *chi_folder_path(const chi_folder *f);
+int chi_folder_descriptor(const chi_folder *f); // for files in it (file.c)
+
+// The names in it, in the order of bytes.
+choir_status chi_folder_list(const chi_folder *f, chi_paths *names);
+// Whether something of this name is there, be it a link that leads nowhere.
+choir_status chi_folder_has(const chi_folder *f, const char *name, bool *has);
+choir_status chi_folder_make_in(const chi_folder *f, const char *name); // new
+choir_status chi_folder_sync(const chi_folder *f);
+choir_status chi_folder_rename(
+		const chi_folder *f, const char *from, const char *to); // not synced
+// The folder of this name with the files in it, which must be no folders; of links in it only the
+// links go. That nothing is called so is fine; CHOIR_CORRUPT: it is a link, or no folder.
+choir_status chi_folder_remove(const chi_folder *f, const char *name);
+// Bytes that may still be written there; UINT64_MAX where the system does not say.
+uint64_t chi_folder_room(const chi_folder *f);
+
+// A folder that is in use. The lock is the system's on the file ".lock" in it: it ends with the
+// process, however that ends, so a dead one keeps nobody out; the file stays.
 typedef struct chi_folder_lock chi_folder_lock;
-// CHOIR_STATE, with who has it: another process, or this one.
-chi_folder_lock *chi_folder_lock_new(const char *path);
+// CHOIR_STATE, with who has it: another process, or this one; CHOIR_CORRUPT: what is called so is
+// a link, no file, or holds anything but what a lock of Choir's has, and is left as it is.
+chi_folder_lock *chi_folder_lock_new(const chi_folder *f);
 void chi_folder_lock_free(chi_folder_lock *l);
+// Whether it still keeps others out of f: CHOIR_STATE once its file is gone, or is another.
+choir_status chi_folder_lock_check(const chi_folder_lock *l, const chi_folder *f);

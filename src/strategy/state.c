@@ -151,15 +151,30 @@ choir_status chi_state_lend(
 	return CHOIR_OK;
 }
 
+// Of OBJECT/NAME with the name of an entry, as strcmp.
+static int compare_name(const chi_state *s, const char *name, const char *have)
+{
+	if (s->object == NULL)
+		return strcmp(name, have);
+	const size_t length = strlen(s->object);
+	const int order = strncmp(s->object, have, length);
+	if (order != 0 || have[length] != '/')
+		return order != 0 ? order : '/' - (unsigned char) have[length];
+	return strcmp(name, have + length + 1);
+}
+
 chi_state_entry *chi_state_find(const chi_state *s, const char *name)
 {
-	const size_t length = s->object == NULL ? 0 : strlen(s->object);
-	for (size_t i = 0; i < s->n; i++) {
-		const char *have = s->entry[i].name;
-		if (length > 0 && (strncmp(have, s->object, length) != 0 || have[length] != '/'))
-			continue;
-		if (strcmp(have + length + (length > 0), name) == 0)
-			return &s->entry[i];
+	size_t low = 0, high = s->n;
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+		const int order = compare_name(s, name, s->entry[middle].name);
+		if (order == 0)
+			return &s->entry[middle];
+		if (order < 0)
+			high = middle;
+		else
+			low = middle + 1;
 	}
 	return NULL;
 }

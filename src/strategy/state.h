@@ -46,7 +46,7 @@ void *chi_state_add(chi_state *s, const char *name, choir_dtype dtype, const cho
 choir_status chi_state_add_variable(chi_state *s, const char *name, choir_variable *v);
 choir_status chi_state_add_count(chi_state *s, const char *name, uint64_t count);
 
-// Restoring. An entry over somebody else's memory.
+// Restoring. An entry over somebody else's memory; they are lent in the order of their names.
 choir_status chi_state_lend(
 		chi_state *s, const char *name, choir_dtype dtype, const choir_shape *shape, void *data);
 // The current object's entry, or NULL without a failure.

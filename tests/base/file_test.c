@@ -456,6 +456,14 @@ static void test_growing(void **state)
 	assert_int_equal(next_descriptor(), before);
 }
 
+static void remove_in_new(const char *name, choir_status needed)
+{
+	chi_folder *f = chi_folder_open("new");
+	assert_non_null(f);
+	assert_int_equal(chi_folder_remove(f, name), needed);
+	chi_folder_close(f);
+}
+
 static void test_folder(void **state)
 {
 	(void) state;
@@ -464,12 +472,12 @@ static void test_folder(void **state)
 	assert_int_equal(chi_folder_make("new/"), CHOIR_OK);
 	assert_int_equal(chi_folder_make_synced("new"), CHOIR_OK);
 	assert_int_equal(chi_folder_make_synced("new/synced//"), CHOIR_OK);
-	assert_int_equal(chi_folder_remove("new/synced"), CHOIR_OK);
+	remove_in_new("synced", CHOIR_OK);
 	chi_disk_fail(2, EIO); // of its parent
 	assert_int_equal(chi_folder_make_synced("new/synced"), CHOIR_IO);
 	assert_true(chi_disk_failed());
 	chi_disk_fail(0, 0);
-	assert_int_equal(chi_folder_remove("new/synced"), CHOIR_OK);
+	remove_in_new("synced", CHOIR_OK);
 	assert_int_equal(chi_folder_make("no/new"), CHOIR_IO);
 	assert_error(CHOIR_IO, "no/new: make the folder: No such file or directory");
 	put("file", "");
@@ -478,6 +486,41 @@ static void test_folder(void **state)
 	chi_disk_fail(1, EDQUOT);
 	assert_int_equal(chi_folder_make("other"), CHOIR_IO);
 	assert_error(CHOIR_IO, "other: make the folder: Disk quota exceeded");
+}
+
+// A folder may come from a stranger: nothing in it is reached through a link.
+static void test_links_in_a_folder(void **state)
+{
+	(void) state;
+	chi_paths names = { 0 };
+	assert_int_equal(mkdir("new", 0777) | mkdir("other", 0777), 0);
+	put("other/file", "kept");
+	assert_int_equal(symlink("../other", "new/folder") | symlink("../other/file", "new/file"), 0);
+	chi_folder *f = chi_folder_open("new");
+	assert_non_null(f);
+	assert_null(chi_folder_open_in(f, "folder"));
+	assert_error(CHOIR_CORRUPT, "new/folder: is a link; a folder is needed");
+	assert_null(chi_folder_open_in(NULL, "new/folder"));
+	assert_error(CHOIR_CORRUPT, "new/folder: is a link; a folder is needed");
+	assert_null(chi_folder_open_in(f, "none"));
+	assert_error(CHOIR_NOT_FOUND, "new/none: open the folder: No such file or directory");
+	assert_null(chi_file_open_in(f, "file"));
+	assert_error(CHOIR_CORRUPT, "new/file: is a link; a file is needed");
+	assert_null(chi_writer_new_growing_in(f, "file"));
+	assert_error(CHOIR_IO, "new/file: create: File exists");
+	assert_int_equal(chi_folder_remove(f, "folder"), CHOIR_CORRUPT);
+	assert_int_equal(chi_folder_remove(f, "none"), CHOIR_OK);
+	assert_true(holds("other/file", "kept"));
+	assert_int_equal(chi_folder_list(f, &names), CHOIR_OK);
+	assert_int_equal(names.n, 2);
+	chi_paths_free(&names);
+	chi_folder_close(f);
+	f = chi_folder_open("."); // of links in what is removed only the links go
+	assert_int_equal(unlink("new/folder"), 0);
+	assert_int_equal(chi_folder_remove(f, "new"), CHOIR_OK);
+	chi_folder_close(f);
+	assert_true(holds("other/file", "kept"));
+	assert_int_equal(access("new", F_OK), -1);
 }
 
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, enter_folder, leave_folder)
@@ -501,6 +544,7 @@ int main(void)
 		IN_FOLDER(test_out_of_memory),
 		IN_FOLDER(test_growing),
 		IN_FOLDER(test_folder),
+		IN_FOLDER(test_links_in_a_folder),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

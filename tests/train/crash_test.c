@@ -62,15 +62,18 @@ static int states_tried;
 
 // ---- Writing down.
 
-// The node of a path below the root, and its folder and name.
-static int find(const char *path, int *folder, char name[NAME])
+// The node of a path below the root, or of a name in an open folder; and its folder and name.
+static int find(int open_folder, const char *path, int *folder, char name[NAME])
 {
-	const char *rest = path + strlen(recording.root);
-	assert_int_equal(strncmp(path, recording.root, strlen(recording.root)), 0);
-	int at = 0, in = 0;
+	const bool whole = open_folder == AT_FDCWD;
+	const size_t root = whole ? strlen(recording.root) : 0;
+	const char *rest = path + root;
+	assert_int_equal(strncmp(path, recording.root, root), 0);
+	int at = whole ? 0 : recording.of_fd[open_folder], in = at;
 	name[0] = '\0';
-	while (*rest == '/') {
-		const size_t length = strcspn(++rest, "/");
+	while (*rest == '/' || (rest == path && strcmp(path, ".") != 0)) {
+		rest += *rest == '/';
+		const size_t length = strcspn(rest, "/");
 		in = at;
 		snprintf(name, NAME, "%.*s", (int) length, rest);
 		at = -1;
@@ -103,7 +106,7 @@ static void record(const chi_disk_operation *o, void *user)
 	if (o->kind == CHI_DISK_WRITE || o->kind == CHI_DISK_SYNC) {
 		op->node = recording.of_fd[o->fd];
 	} else {
-		op->node = find(o->path, &op->folder, op->name);
+		op->node = find(o->folder, o->path, &op->folder, op->name);
 		if (o->kind == CHI_DISK_CREATE || o->kind == CHI_DISK_MAKE_FOLDER)
 			op->node = add_node(op->folder, op->name, o->kind == CHI_DISK_MAKE_FOLDER);
 	}
@@ -116,7 +119,7 @@ static void record(const chi_disk_operation *o, void *user)
 	}
 	if (o->kind == CHI_DISK_RENAME) {
 		int folder;
-		find(o->to, &folder, op->to);
+		find(o->folder, o->to, &folder, op->to);
 		assert_int_equal(folder, op->folder);
 		memcpy(recording.node[op->node].name, op->to, NAME);
 	}

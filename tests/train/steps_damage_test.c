@@ -296,7 +296,7 @@ static void a_failure_is_told_once(void **state)
 	saved_must(choir_checkpoint_manager_save(m, NULL));
 	saved_must(choir_checkpoint_manager_wait(m));
 	saved_train(&p, 1);
-	chi_disk_fail(5, ENOSPC);
+	chi_disk_fail(9, ENOSPC);
 	saved_must(choir_checkpoint_manager_save(m, NULL));
 	choir_status status = CHOIR_OK;
 	for (int i = 0; i < 2000 && status == CHOIR_OK; i++) { // 20 s
@@ -324,7 +324,7 @@ static void a_failure_is_not_lost(void **state)
 	choir_checkpoint_manager *m = saved_manage(p.strategy, saved_folder(),
 			CHOIR_OPTIONS(choir_checkpoint_options, .asynchronous = true));
 	saved_train(&p, 1);
-	chi_disk_fail(5, ENOSPC);
+	chi_disk_fail(9, ENOSPC);
 	saved_must(choir_checkpoint_manager_save(m, NULL));
 	logged[0] = '\0';
 	choir_log_set(CHOIR_LOG_WARNING, keep_log, NULL);

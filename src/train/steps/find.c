@@ -63,11 +63,10 @@ bool chi_step_is_damage(choir_status status)
 
 static choir_status read_manifest(chi_step *s)
 {
-	chi_text file = { 0 };
-	chi_text_add(&file, "%s/manifest.json", s->path);
+	chi_folder *folder = chi_folder_open_in(NULL, s->path);
 	const choir_status status =
-			file.failed ? CHOIR_NO_MEMORY : chi_manifest_read(file.data, &s->manifest);
-	chi_text_free(&file);
+			folder == NULL ? choir_error_status() : chi_manifest_read(folder, &s->manifest);
+	chi_folder_close(folder);
 	CHOIR_TRY(status);
 	if (s->manifest.step != s->step)
 		return choir_fail(CHOIR_CORRUPT, "%s: its manifest is that of step %" PRIu64, s->path,
@@ -132,7 +131,9 @@ choir_status chi_steps_find(const char *directory, chi_steps *steps)
 {
 	chi_paths names = { 0 };
 	*steps = (chi_steps){ 0 };
-	choir_status status = chi_folder_list(directory, &names);
+	chi_folder *folder = chi_folder_open(directory);
+	choir_status status = folder == NULL ? choir_error_status() : chi_folder_list(folder, &names);
+	chi_folder_close(folder);
 	for (size_t i = 0; status == CHOIR_OK && i < names.n; i++)
 		status = add_step(steps, directory, names.path[i]);
 	chi_paths_free(&names);
@@ -155,14 +156,7 @@ static choir_status damaged(const char *path, const char *tensor, uint32_t is, u
 			chi_text_clean(tensor, clean, sizeof clean), is, needed);
 }
 
-static const chi_manifest_tensor *find_tensor(const chi_manifest_file *m, const char *name)
-{
-	for (size_t i = 0; i < m->n; i++)
-		if (strcmp(m->tensor[i].name, name) == 0)
-			return &m->tensor[i];
-	return NULL;
-}
-
+// Both are in the order of names.
 static choir_status check_tensors(const char *path, const chi_manifest_file *m,
 		const chi_safetensors *st, const unsigned char *data)
 {
@@ -171,10 +165,11 @@ static choir_status check_tensors(const char *path, const chi_manifest_file *m,
 				CHOIR_CORRUPT, "%s: it has %zu tensors, and the manifest %zu", path, st->n, m->n);
 	for (size_t i = 0; i < st->n; i++) {
 		const chi_st_tensor *t = st->tensor[i];
-		const chi_manifest_tensor *known = find_tensor(m, t->name);
-		if (known == NULL)
-			return choir_fail(
-					CHOIR_CORRUPT, "%s: tensor \"%.100s\" is not in the manifest", path, t->name);
+		const chi_manifest_tensor *known = &m->tensor[i];
+		const int order = strcmp(t->name, known->name);
+		if (order != 0)
+			return choir_fail(CHOIR_CORRUPT, "%s: tensor \"%.100s\" is not in the %s", path,
+					order < 0 ? t->name : known->name, order < 0 ? "manifest" : "file");
 		const uint32_t is = chi_crc32c(0, data + t->begin, (size_t) (t->end - t->begin));
 		if (is != known->crc32c)
 			return damaged(path, t->name, is, known->crc32c);
@@ -233,18 +228,15 @@ choir_status chi_step_read(const chi_step *step, chi_step_content *c)
 				? status
 				: choir_fail(CHOIR_STATE, "%s: it is being changed by another job", step->path);
 	}
-	for (int i = 0; i < CHI_STEP_FILES; i++) {
-		chi_text path = { 0 };
-		chi_text_add(&path, "%s/%s", step->path, chi_step_file_name[i]);
-		chi_file *f = path.failed ? NULL : chi_file_open(path.data);
-		chi_text_free(&path);
-		if (f == NULL)
-			return choir_error_status();
-		const choir_status status = read_file(f, &step->manifest.file[i], i, c);
+	chi_folder *folder = chi_folder_open_in(NULL, step->path);
+	choir_status status = folder == NULL ? choir_error_status() : CHOIR_OK;
+	for (int i = 0; status == CHOIR_OK && i < CHI_STEP_FILES; i++) {
+		chi_file *f = chi_file_open_in(folder, chi_step_file_name[i]);
+		status = f == NULL ? choir_error_status() : read_file(f, &step->manifest.file[i], i, c);
 		chi_file_close(f);
-		CHOIR_TRY(status);
 	}
-	return CHOIR_OK;
+	chi_folder_close(folder);
+	return status;
 }
 
 void chi_step_content_free(chi_step_content *c)

@@ -83,7 +83,9 @@ static choir_status open_directory(choir_checkpoint_manager *m)
 	if (!writes(m))
 		return CHOIR_OK;
 	CHOIR_TRY(chi_folder_make_synced(m->directory));
-	m->lock = chi_folder_lock_new(m->directory);
+	chi_folder *folder = chi_folder_open(m->directory);
+	m->lock = folder == NULL ? NULL : chi_folder_lock_new(folder);
+	chi_folder_close(folder);
 	if (m->lock == NULL)
 		return choir_error_status();
 	choir_status status = chi_steps_find(m->directory, &steps);
@@ -217,6 +219,7 @@ static choir_status remove_old(const choir_checkpoint_manager *m)
 static choir_status write_step(choir_checkpoint_manager *m)
 {
 	const chi_step_plan plan = { .directory = m->directory,
+		.lock = m->lock,
 		.snapshot = &m->snapshot,
 		.save = ++m->saves,
 		.pairs = m->metadata.n,

@@ -10,6 +10,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char tail_format[] = ",\"crc32c\":\"%08" PRIx32 "\"}\n";
@@ -176,6 +177,19 @@ static choir_status read_all(reader *r, chi_manifest *m)
 	return chi_json_next(&r->json) == CHI_JSON_END && r->format != 0 ? CHOIR_OK : corrupt(r);
 }
 
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(
+			((const chi_manifest_tensor *) a)->name, ((const chi_manifest_tensor *) b)->name);
+}
+
+static void sort_tensors(chi_manifest *m)
+{
+	for (int i = 0; i < CHI_STEP_FILES; i++)
+		if (m->file[i].n > 0)
+			qsort(m->file[i].tensor, m->file[i].n, sizeof m->file[i].tensor[0], by_name);
+}
+
 static choir_status check_tail(const char *path, const char *text, size_t bytes)
 {
 	char tail[TAIL + 1];
@@ -201,20 +215,25 @@ static choir_status load(chi_file *f, chi_manifest *m, size_t *bytes)
 	return chi_file_read(f, 0, m->text, *bytes);
 }
 
-choir_status chi_manifest_read(const char *path, chi_manifest *m)
+static choir_status read_file(chi_file *f, chi_manifest *m)
+{
+	size_t bytes = 0;
+	CHOIR_TRY(load(f, m, &bytes));
+	CHOIR_TRY(check_tail(chi_file_path(f), m->text, bytes));
+	reader r = { .path = chi_file_path(f) };
+	chi_json_open(&r.json, m->text, bytes);
+	CHOIR_TRY(read_all(&r, m));
+	sort_tensors(m);
+	return CHOIR_OK;
+}
+
+choir_status chi_manifest_read(const chi_folder *step, chi_manifest *m)
 {
 	*m = (chi_manifest){ 0 };
-	chi_file *f = chi_file_open(path);
-	if (f == NULL)
-		return choir_error_status();
-	size_t bytes = 0;
-	choir_status status = load(f, m, &bytes);
+	chi_file *f = chi_file_open_in(step, "manifest.json");
+	const choir_status status = f == NULL ? choir_error_status() : read_file(f, m);
 	chi_file_close(f);
-	CHOIR_TRY(status);
-	CHOIR_TRY(check_tail(path, m->text, bytes));
-	reader r = { .path = path };
-	chi_json_open(&r.json, m->text, bytes);
-	return read_all(&r, m);
+	return status;
 }
 
 void chi_manifest_free(chi_manifest *m)

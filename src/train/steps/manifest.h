@@ -2,6 +2,7 @@
 // one line, which ends in the checksum of the line itself.
 #pragma once
 
+#include "base/folder.h"
 #include "base/text.h"
 #include "train/safetensors.h"
 
@@ -20,7 +21,7 @@ typedef struct {
 	uint64_t bytes;
 	uint32_t header; // checksum of what stands before the tensors
 	size_t n, room;
-	chi_manifest_tensor *tensor;
+	chi_manifest_tensor *tensor; // of a manifest that was read: by name
 } chi_manifest_file;
 
 typedef struct {
@@ -35,6 +36,6 @@ typedef struct {
 void chi_manifest_print(chi_text *text, const chi_manifest *m);
 // CHOIR_CORRUPT: it is damaged; CHOIR_UNSUPPORTED: of a newer format; CHOIR_NOT_FOUND. *m is to be
 // freed whatever happens.
-choir_status chi_manifest_read(const char *path, chi_manifest *m);
+choir_status chi_manifest_read(const chi_folder *step, chi_manifest *m);
 void chi_manifest_free(chi_manifest *m);
 const char *chi_manifest_find(const chi_manifest *m, const char *key); // metadata; NULL: none

@@ -54,6 +54,7 @@ bool chi_step_is_damage(choir_status status);
 // not.
 typedef struct {
 	const char *directory;
+	const chi_folder_lock *lock; // on it
 	const chi_snapshot *snapshot;
 	uint64_t save;
 	size_t pairs;

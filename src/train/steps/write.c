@@ -6,16 +6,20 @@
 #include "base/alloc.h"
 #include "base/crc32c.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/folder.h"
 #include "base/size.h"
 #include "train/order.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 typedef struct {
 	const chi_step_plan *plan;
-	chi_text final, temporary; // the folder's path
+	chi_folder *directory;
+	chi_folder *step; // the one that is being written; NULL: none
+	chi_text final, temporary; // the step's name, and the one that it has until it is whole
 	chi_manifest manifest;
 	uint64_t bytes; // of the files, as far as is known
 } writing;
@@ -101,16 +105,6 @@ static void free_content(content *c)
 	chi_text_free(&c->header);
 }
 
-// Opens NAME in the temporary folder.
-static chi_writer *open_file(const writing *w, const char *name)
-{
-	chi_text path = { 0 };
-	chi_text_add(&path, "%s/%s", w->temporary.data, name);
-	chi_writer *to = path.failed ? NULL : chi_writer_new_growing(path.data);
-	chi_text_free(&path);
-	return to;
-}
-
 static choir_status end_file(chi_writer *to, choir_status status)
 {
 	if (status == CHOIR_OK)
@@ -121,7 +115,7 @@ static choir_status end_file(chi_writer *to, choir_status status)
 
 static choir_status write_content(const writing *w, int file, const content *c)
 {
-	chi_writer *to = open_file(w, chi_step_file_name[file]);
+	chi_writer *to = chi_writer_new_growing_in(w->step, chi_step_file_name[file]);
 	if (to == NULL)
 		return choir_error_status();
 	choir_status status = chi_writer_write(to, c->header.data, c->header.length);
@@ -134,7 +128,7 @@ static choir_status write_manifest(const writing *w)
 {
 	chi_text text = { 0 };
 	chi_manifest_print(&text, &w->manifest);
-	chi_writer *to = text.failed ? NULL : open_file(w, "manifest.json");
+	chi_writer *to = text.failed ? NULL : chi_writer_new_growing_in(w->step, "manifest.json");
 	choir_status status = to == NULL ? choir_error_status()
 									 : end_file(to, chi_writer_write(to, text.data, text.length));
 	chi_text_free(&text);
@@ -144,35 +138,32 @@ static choir_status write_manifest(const writing *w)
 // A name that no step has yet, and the one it has until it is whole.
 static choir_status find_names(writing *w)
 {
-	const char *directory = w->plan->directory;
-	for (int k = 1;; k++) {
+	bool taken = true;
+	for (int k = 1; taken; k++) {
 		chi_text_free(&w->final);
-		chi_text name = { 0 };
-		chi_text_add(&name, "step-%" PRIu64, w->plan->snapshot->step);
+		chi_text_add(&w->final, "step-%" PRIu64, w->plan->snapshot->step);
 		if (k > 1)
-			chi_text_add(&name, ".%d", k);
-		chi_text_add(&w->final, "%s/%s", directory, name.data == NULL ? "" : name.data);
-		const bool failed = name.failed || w->final.failed,
-				   taken = !failed && chi_folder_has(w->final.data);
-		if (!failed && !taken)
-			chi_text_add(&w->temporary, "%s/.%s.tmp", directory, name.data);
-		chi_text_free(&name);
-		if (failed || w->temporary.failed)
+			chi_text_add(&w->final, ".%d", k);
+		if (w->final.failed)
 			return CHOIR_NO_MEMORY;
-		if (!taken)
-			return CHOIR_OK;
+		CHOIR_TRY(chi_folder_has(w->directory, w->final.data, &taken));
 	}
+	chi_text_add(&w->temporary, ".%s.tmp", w->final.data);
+	return w->temporary.failed ? CHOIR_NO_MEMORY : CHOIR_OK;
 }
 
 static choir_status write_folder(writing *w, const content c[])
 {
-	if (chi_folder_has(w->temporary.data)) // left by a save that failed
-		CHOIR_TRY(chi_folder_remove(w->temporary.data));
-	CHOIR_TRY(chi_folder_make(w->temporary.data));
+	// One may have been left by a save that failed.
+	CHOIR_TRY(chi_folder_remove(w->directory, w->temporary.data));
+	CHOIR_TRY(chi_folder_make_in(w->directory, w->temporary.data));
+	w->step = chi_folder_open_in(w->directory, w->temporary.data);
+	if (w->step == NULL)
+		return choir_error_status();
 	for (int i = 0; i < CHI_STEP_FILES; i++)
 		CHOIR_TRY(write_content(w, i, &c[i]));
 	CHOIR_TRY(write_manifest(w));
-	return chi_folder_sync(w->temporary.data);
+	return chi_folder_sync(w->step);
 }
 
 // After a failure: with the bytes that were needed and are there, since a full disk is the common
@@ -180,40 +171,54 @@ static choir_status write_folder(writing *w, const content c[])
 static choir_status give_up(const writing *w)
 {
 	chi_error first;
+	char more[80] = "";
 	chi_error_save(&first);
-	const uint64_t room = chi_folder_room(w->plan->directory);
-	if (chi_folder_has(w->temporary.data))
-		(void) chi_folder_remove(w->temporary.data);
+	const uint64_t room = w->directory == NULL ? UINT64_MAX : chi_folder_room(w->directory);
+	if (w->temporary.data != NULL)
+		(void) chi_folder_remove(w->directory, w->temporary.data);
 	chi_error_restore(&first);
 	if (first.status != CHOIR_IO)
 		return first.status;
+	if (room != UINT64_MAX)
+		snprintf(more, sizeof more, ", and %" PRIu64 " are free", room);
 	return choir_fail(CHOIR_IO,
-			"step %" PRIu64 " was not saved: %.300s (it needs %" PRIu64 " bytes, and %" PRIu64
-			" are free)",
-			w->plan->snapshot->step, first.text, w->bytes, room);
+			"step %" PRIu64 " was not saved: %.300s (it needs %" PRIu64 " bytes%s)",
+			w->plan->snapshot->step, first.text, w->bytes, more);
 }
 
 static choir_status check_room(const writing *w)
 {
-	const uint64_t room = chi_folder_room(w->plan->directory);
+	const uint64_t room = chi_folder_room(w->directory);
 	if (room >= w->bytes)
 		return CHOIR_OK;
-	return choir_fail(CHOIR_IO,
-			"%s: step %" PRIu64 " was not saved: it needs %" PRIu64 " bytes, and %" PRIu64
-			" are free",
-			w->plan->directory, w->plan->snapshot->step, w->bytes, room);
+	return choir_fail(CHOIR_IO, "%s: the disk is full", w->plan->directory);
+}
+
+static choir_status write_temporary(writing *w, const content c[])
+{
+	w->directory = chi_folder_open(w->plan->directory);
+	if (w->directory == NULL)
+		return choir_error_status();
+	CHOIR_TRY(chi_folder_lock_check(w->plan->lock, w->directory));
+	CHOIR_TRY(find_names(w));
+	CHOIR_TRY(check_room(w));
+	CHOIR_TRY(write_folder(w, c));
+	return chi_folder_rename(w->directory, w->temporary.data, w->final.data);
 }
 
 static choir_status publish(writing *w, const content c[])
 {
-	CHOIR_TRY(find_names(w));
-	CHOIR_TRY(check_room(w));
-	choir_status status = write_folder(w, c);
-	if (status == CHOIR_OK)
-		status = chi_folder_rename(w->temporary.data, w->final.data);
-	if (status != CHOIR_OK)
-		return give_up(w);
-	return chi_folder_sync(w->plan->directory);
+	return write_temporary(w, c) == CHOIR_OK ? chi_folder_sync(w->directory) : give_up(w);
+}
+
+static choir_status give_path(const writing *w, char **path)
+{
+	chi_text text = { 0 };
+	chi_text_add(&text, "%s/%s", w->plan->directory, w->final.data);
+	if (text.failed)
+		chi_text_free(&text);
+	*path = text.data;
+	return *path == NULL ? CHOIR_NO_MEMORY : CHOIR_OK;
 }
 
 choir_status chi_step_write(const chi_step_plan *plan, char **path)
@@ -235,13 +240,13 @@ choir_status chi_step_write(const chi_step_plan *plan, char **path)
 	if (status == CHOIR_OK)
 		status = publish(&w, c);
 	*path = NULL;
-	if (status == CHOIR_OK) {
-		*path = w.final.data;
-		w.final = (chi_text){ 0 };
-	}
+	if (status == CHOIR_OK)
+		status = give_path(&w, path);
 	for (int i = 0; i < CHI_STEP_FILES; i++)
 		free_content(&c[i]);
 	chi_manifest_free(&w.manifest);
+	chi_folder_close(w.step);
+	chi_folder_close(w.directory);
 	chi_text_free(&w.final);
 	chi_text_free(&w.temporary);
 	return status;
@@ -249,43 +254,52 @@ choir_status chi_step_write(const chi_step_plan *plan, char **path)
 
 // ---- Taking away.
 
-// DIRECTORY/.NAME.old, or NAME itself if it begins with a dot already.
-static chi_text hidden_path(const char *directory, const chi_step *step)
+// .NAME.old, or NAME itself if it begins with a dot already.
+static chi_text hidden_name(const chi_step *step)
 {
-	chi_text path = { 0 };
-	chi_text_add(&path, step->half ? "%s/%s" : "%s/.%s.old", directory, step->name);
-	if (path.failed)
-		chi_text_free(&path);
-	return path;
+	chi_text name = { 0 };
+	chi_text_add(&name, step->half ? "%s" : ".%s.old", step->name);
+	if (name.failed)
+		chi_text_free(&name);
+	return name;
 }
 
-static choir_status hide(const char *directory, const chi_step *step)
+static choir_status hide(const chi_folder *directory, const chi_step *step)
 {
-	chi_text to = hidden_path(directory, step);
+	chi_text to = hidden_name(step);
 	choir_status status = CHOIR_OK;
 	if (to.data == NULL)
 		return CHOIR_NO_MEMORY;
-	if (!step->half && chi_folder_has(to.data))
-		status = chi_folder_remove(to.data);
+	if (!step->half)
+		status = chi_folder_remove(directory, to.data);
 	if (!step->half && status == CHOIR_OK)
-		status = chi_folder_rename(step->path, to.data);
+		status = chi_folder_rename(directory, step->name, to.data);
 	chi_text_free(&to);
 	return status;
+}
+
+static choir_status remove_steps(const chi_folder *directory, size_t n, chi_step *const steps[])
+{
+	for (size_t i = 0; i < n; i++)
+		CHOIR_TRY(hide(directory, steps[i]));
+	CHOIR_TRY(chi_folder_sync(directory));
+	for (size_t i = 0; i < n; i++) {
+		chi_text name = hidden_name(steps[i]);
+		const choir_status status =
+				name.data == NULL ? CHOIR_NO_MEMORY : chi_folder_remove(directory, name.data);
+		chi_text_free(&name);
+		CHOIR_TRY(status);
+	}
+	return CHOIR_OK;
 }
 
 choir_status chi_steps_remove(const char *directory, size_t n, chi_step *const steps[])
 {
 	if (n == 0)
 		return CHOIR_OK;
-	for (size_t i = 0; i < n; i++)
-		CHOIR_TRY(hide(directory, steps[i]));
-	CHOIR_TRY(chi_folder_sync(directory));
-	for (size_t i = 0; i < n; i++) {
-		chi_text path = hidden_path(directory, steps[i]);
-		const choir_status status =
-				path.data == NULL ? CHOIR_NO_MEMORY : chi_folder_remove(path.data);
-		chi_text_free(&path);
-		CHOIR_TRY(status);
-	}
-	return CHOIR_OK;
+	chi_folder *folder = chi_folder_open(directory);
+	const choir_status status =
+			folder == NULL ? choir_error_status() : remove_steps(folder, n, steps);
+	chi_folder_close(folder);
+	return status;
 }

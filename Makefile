@@ -5,7 +5,7 @@ SCHEDULES ?= 1000000
 MISMATCHES ?= 10000
 ROUNDS ?= 3
 .DEFAULT_GOAL := build
-.PHONY: build demo test check conformance fuzz fuzz-short schedules mismatches crashes bench bench-short install format clean \
+.PHONY: build demo test fresh check conformance fuzz fuzz-short schedules mismatches crashes bench bench-short install format clean \
 	help
 
 build: ## build the library, the command and the examples in build/release
@@ -18,6 +18,9 @@ demo: ## train a small network on real digits with two replicas
 test: ## build and run all test suites
 	@tools/setup test
 	@tools/test
+
+fresh: ## the README's commands on a bare Debian 12 and 13 (as root; build/fresh keeps them)
+	@tools/fresh
 
 check: ## the tests of the house only: floors, sizes, names, headers
 	@tools/setup test

@@ -1,6 +1,18 @@
 # How everything is compiled. Contraction of a*b+c is off everywhere, since it would make the bits
 # depend on the compiler. Optimisation comes from the build type, and only the build types for users
 # are hardened: with what costs nothing in a loop, and what leaves the sanitizers' findings alone.
+include(CheckSymbolExists)
+check_symbol_exists(__GLIBC__ features.h CHOIR_GLIBC)
+if(NOT CMAKE_SYSTEM_NAME STREQUAL "Linux" OR NOT CMAKE_SIZEOF_VOID_P EQUAL 8 OR NOT CHOIR_GLIBC)
+	math(EXPR choir_bits "8 * ${CMAKE_SIZEOF_VOID_P}")
+	set(choir_c_library)
+	if(NOT CHOIR_GLIBC)
+		set(choir_c_library " without glibc")
+	endif()
+	message(FATAL_ERROR # indented: on one line
+		"  found ${choir_bits}-bit ${CMAKE_SYSTEM_NAME}${choir_c_library}; needed: 64-bit Linux with glibc")
+endif()
+
 include(CheckPIESupported)
 check_pie_supported()
 
@@ -17,9 +29,23 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$" AND CMAKE_SIZEOF_VOID
 	set(choir_x86 ON)
 endif()
 
-set(choir_hardening -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -fstack-protector-strong
-	-fstack-clash-protection -fno-delete-null-pointer-checks
-	$<$<BOOL:${choir_x86}>:-fcf-protection=full>)
+# The strongest that the C library has for this compiler; it warns of one that it does not have.
+include(CheckCSourceCompiles)
+set(CMAKE_REQUIRED_FLAGS "-O2 -Werror -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3")
+check_c_source_compiles("#include <string.h>\nint main(void) { return 0; }" CHOIR_FORTIFY_3)
+unset(CMAKE_REQUIRED_FLAGS)
+set(choir_hardening -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=$<IF:$<BOOL:${CHOIR_FORTIFY_3}>,3,2>)
+
+# What this compiler knows for this processor.
+include(CheckCCompilerFlag)
+foreach(flag IN ITEMS -fstack-protector-strong -fstack-clash-protection -fno-delete-null-pointer-checks
+		-fcf-protection=full)
+	string(MAKE_C_IDENTIFIER CHOIR${flag} known)
+	check_c_compiler_flag(${flag} ${known})
+	if(${known})
+		list(APPEND choir_hardening ${flag})
+	endif()
+endforeach()
 
 function(choir_compile_options target)
 	target_compile_definitions(${target} PRIVATE _GNU_SOURCE)

@@ -30,9 +30,37 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/choirConfigVersion.cmake
 install(FILES ${PROJECT_BINARY_DIR}/choirConfig.cmake ${PROJECT_BINARY_DIR}/choirConfigVersion.cmake
 	DESTINATION ${choir_package})
 
-# pkg-config: the prefix is where the file lies.
-file(RELATIVE_PATH choir_up /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
-string(REGEX REPLACE "/$" "" choir_up ${choir_up})
+# pkg-config: every folder is found from the one in which the file lies.
+set(choir_pc ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig)
+file(RELATIVE_PATH choir_pc_to_prefix ${choir_pc} ${CMAKE_INSTALL_PREFIX})
+file(RELATIVE_PATH choir_pc_to_include ${choir_pc} ${CMAKE_INSTALL_FULL_INCLUDEDIR})
+file(RELATIVE_PATH choir_pc_to_data ${choir_pc} ${CMAKE_INSTALL_FULL_DATADIR}/choir)
+string(REGEX REPLACE "/$" "" choir_pc_to_prefix ${choir_pc_to_prefix})
 string(JOIN " " choir_private_libs_line ${choir_private_libs})
 configure_file(${PROJECT_SOURCE_DIR}/cmake/choir.pc.in ${PROJECT_BINARY_DIR}/choir.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/choir.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# The documentation for users. What it links to in the source is elsewhere here, or not installed.
+function(choir_page source folder)
+	file(RELATIVE_PATH name ${PROJECT_SOURCE_DIR}/docs ${source})
+	set(page ${PROJECT_BINARY_DIR}/pages/${name})
+	set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+	file(RELATIVE_PATH include ${CMAKE_INSTALL_FULL_DOCDIR}/${folder} ${CMAKE_INSTALL_FULL_INCLUDEDIR})
+	file(RELATIVE_PATH data ${CMAKE_INSTALL_FULL_DOCDIR}/${folder} ${CMAKE_INSTALL_FULL_DATADIR})
+	file(READ ${source} text)
+	string(REGEX REPLACE "\\]\\((\\.\\./)+include/choir" "](${include}/choir" text "${text}")
+	string(REGEX REPLACE "\\]\\((\\.\\./)+examples/" "](${data}/choir/examples/" text "${text}")
+	string(REGEX REPLACE "\\[([^]\n]+)\\]\\((\\.\\./)+(cli/|README|CONTRIBUTING)[^)]*\\)" "\\1" text "${text}")
+	file(CONFIGURE OUTPUT ${page} CONTENT "@text@" @ONLY)
+	install(FILES ${page} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder})
+endfunction()
+
+file(GLOB choir_decisions CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/decisions/*.md)
+foreach(page IN ITEMS guide tensorflow pytorch cluster rules)
+	choir_page(${PROJECT_SOURCE_DIR}/docs/${page}.md .)
+endforeach()
+foreach(page IN LISTS choir_decisions)
+	choir_page(${page} decisions)
+endforeach()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DATADIR}/choir
+	FILES_MATCHING PATTERN *.c PATTERN Makefile)

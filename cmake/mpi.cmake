@@ -1,7 +1,12 @@
 # libchoir-mpi: a library for each MPI that is here, from one source, beside libchoir and not linked by
 # it (docs/decisions/0025). The compilers that MPIs bring say what to compile and link with; which
-# MPI it is, its header says. CHOIR_MPI_COMPILERS names other ones.
-set(CHOIR_MPI_COMPILERS "mpicc.openmpi;mpicc.mpich;mpicc" CACHE STRING
+# MPI it is, its header says. CHOIR_MPI_COMPILERS names other ones. None is taken unasked inside
+# another project, nor for another kind of machine, which those of this one do not compile for.
+set(choir_mpi_compilers mpicc.openmpi mpicc.mpich mpicc)
+if(CMAKE_CROSSCOMPILING OR NOT PROJECT_IS_TOP_LEVEL)
+	set(choir_mpi_compilers)
+endif()
+set(CHOIR_MPI_COMPILERS "${choir_mpi_compilers}" CACHE STRING
 	"Compilers of the MPIs to build a libchoir-mpi for; empty: none")
 
 # The words of what `mpicc -show` prints that begin with -I, and with -L or -l.
@@ -66,6 +71,6 @@ foreach(name IN LISTS CHOIR_MPI_COMPILERS)
 	endif()
 	unset(choir_mpicc)
 endforeach()
-if(NOT choir_mpis)
+if(NOT choir_mpis AND CHOIR_MPI_COMPILERS)
 	message(STATUS "MPI: not found, done without (Debian: libopenmpi-dev or libmpich-dev)")
 endif()

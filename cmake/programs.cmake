@@ -6,9 +6,9 @@ if(choir_command_sources)
 	choir_compile_options(choir_command)
 	choir_link_options(choir_command)
 	target_include_directories(choir_command PRIVATE ${PROJECT_SOURCE_DIR}/cli)
-	# Where --data mnist is, as long as nothing is installed.
-	target_compile_definitions(choir_command PRIVATE
-		CHOIR_SOURCE_DATA="${PROJECT_SOURCE_DIR}/data")
+	# Where --data mnist is, as long as nothing is installed: beside the command, so that no path of
+	# this machine is in it.
+	file(CREATE_LINK ${PROJECT_SOURCE_DIR}/data ${PROJECT_BINARY_DIR}/data SYMBOLIC)
 	target_link_libraries(choir_command PRIVATE choir_static m)
 	set_target_properties(choir_command PROPERTIES OUTPUT_NAME choir)
 endif()

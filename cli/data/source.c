@@ -31,13 +31,12 @@ static bool in_folder(source *s, const char *folder)
 			access(s->labels, R_OK) == 0;
 }
 
-// share/choir of the prefix in whose bin this program is; "": not known.
-static void installed_folder(char folder[PATH_SIZE])
+// The folder inside of one that is so many steps above this program; "": not known.
+static void near_program(char folder[PATH_SIZE], int steps, const char *inside)
 {
-	static const char inside[] = "/share/choir";
-	const ssize_t n = readlink("/proc/self/exe", folder, PATH_SIZE - sizeof inside);
+	const ssize_t n = readlink("/proc/self/exe", folder, PATH_SIZE - strlen(inside) - 1);
 	folder[n < 0 ? 0 : n] = '\0';
-	for (int up = 0; up < 2; up++) {
+	for (int up = 0; up < steps; up++) {
 		char *slash = strrchr(folder, '/');
 		if (slash == NULL) {
 			folder[0] = '\0';
@@ -50,9 +49,10 @@ static void installed_folder(char folder[PATH_SIZE])
 
 static choir_status open_mnist(source *s)
 {
-	char installed[PATH_SIZE];
-	installed_folder(installed);
-	const char *folders[] = { getenv("CHOIR_DATA_DIR"), installed, CHOIR_SOURCE_DATA };
+	char installed[PATH_SIZE], built[PATH_SIZE];
+	near_program(installed, 2, "/share/choir");
+	near_program(built, 1, "/data"); // where nothing is installed: a link to the source's
+	const char *folders[] = { getenv("CHOIR_DATA_DIR"), installed, built };
 	for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++)
 		if (folders[i] != NULL && folders[i][0] != '\0' && in_folder(s, folders[i]))
 			return CHOIR_OK;
@@ -60,7 +60,7 @@ static choir_status open_mnist(source *s)
 			"data mnist: %s and %s are in none of %s%s%s and %s; "
 			"CHOIR_DATA_DIR may say where they are",
 			mnist_images, mnist_labels, folders[0] ? folders[0] : "", folders[0] ? ", " : "",
-			installed, CHOIR_SOURCE_DATA);
+			installed, built);
 }
 
 // ---- Understanding names.

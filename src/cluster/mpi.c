@@ -19,7 +19,7 @@ static const char *const known[] = { "openmpi", "mpich" };
 enum { KNOWN = sizeof known / sizeof known[0] };
 
 #ifndef CHI_LIBRARY_FOLDER
-#define CHI_LIBRARY_FOLDER "lib"
+#define CHI_LIBRARY_FOLDER "../lib" // from that of programs
 #endif
 
 // The MPI whose functions are in this process; NULL: none.
@@ -41,7 +41,7 @@ static chi_module *open_library(const char *mpi)
 {
 	char folder[PATH], path[PATH + 128];
 	chi_module_folder(folder, sizeof folder);
-	static const char *const places[] = { "", "/../" CHI_LIBRARY_FOLDER };
+	static const char *const places[] = { "", "/" CHI_LIBRARY_FOLDER };
 	for (int i = 0; i < 2 && folder[0] != '\0'; i++) {
 		snprintf(path, sizeof path, "%s%s/libchoir-mpi-%.40s.so", folder, places[i], mpi);
 		if (chi_module_exists(path))

@@ -9,25 +9,30 @@ mv "$folder/first" "$prefix"
 lib=$(dirname "$(find "$prefix" -name libchoir.so)")
 export PKG_CONFIG_PATH=$lib/pkgconfig
 
-expected=(include/choir/choir.h include/choir/extend/device.h "${lib#"$prefix"/}/libchoir.so.0"
-	"${lib#"$prefix"/}/libchoir.a")
-if [ -d "$project/cli" ]; then
-	expected+=(bin/choir share/man/man1/choir.1)
-fi
+expected=(include/choir/choir.h include/choir/extend/device.h "${lib#"$prefix"/}/libchoir.so.0.1"
+	"${lib#"$prefix"/}/libchoir.a" bin/choir share/man/man1/choir.1 share/choir/examples/Makefile
+	share/doc/choir/{LICENSE,guide.md,tensorflow.md,pytorch.md,decisions/README.md})
 for file in "${expected[@]}"; do
 	[ -e "$prefix/$file" ] || fail "$file was not installed"
 done
-if grep -r -l -F -e "$project" -e "$build" -e "$folder" "$lib/pkgconfig" "$lib/cmake"; then
+if grep -r -l -F -e "$project" -e "$build" -e "$folder" "$prefix"; then
 	fail 'these name a folder of the machine they were built on'
 fi
-readelf -d "$lib/libchoir.so" | grep -q 'SONAME.*\[libchoir.so.0\]' || fail 'the soname is not libchoir.so.0'
+readelf -d "$lib/libchoir.so" | grep -q 'SONAME.*\[libchoir.so.0.1\]' || fail 'the soname is not libchoir.so.0.1'
+(cd "$folder" && quietly "$prefix/bin/choir" train --model mlp --data mnist --epochs 1 --train-examples 64)
+
+# The pages that are installed link to what is installed.
+while IFS=: read -r page link; do
+	target=${link#](}
+	[ -e "$(dirname "$page")/${target%%[#)]*}" ] || fail "$page: $target leads nowhere"
+done < <(grep -r -o -E '\]\([A-Za-z0-9_./-]+[#)]' "$prefix/share/doc/choir" --include='*.md')
 
 flags=$(pkg-config --cflags --libs choir)
 only_static=$(pkg-config --static --libs choir | sed 's/-lchoir\b/-l:libchoir.a/')
 for compiler in $(compilers); do
 	# shellcheck disable=SC2086  # flags are words
 	quietly $compiler "$here/program.c" $flags -o "$folder/shared"
-	readelf -d "$folder/shared" | grep -q 'NEEDED.*libchoir.so.0' || fail "$compiler: libchoir.so.0 is not needed"
+	readelf -d "$folder/shared" | grep -q 'NEEDED.*libchoir.so.0.1' || fail "$compiler: libchoir.so.0.1 is not needed"
 	LD_LIBRARY_PATH=$lib "$folder/shared"
 	# shellcheck disable=SC2086
 	quietly $compiler "$here/program.c" $(pkg-config --cflags choir) $only_static -o "$folder/static"
@@ -36,6 +41,8 @@ for compiler in $(compilers); do
 	fi
 	"$folder/static"
 done
+# The examples, where they are installed and in a folder of the user's.
+LD_LIBRARY_PATH=$lib quietly make -C "$prefix/share/choir/examples" BUILD="$folder/examples" -j 2 try
 # A strategy, a device and cross-device operations from outside: compiled with nothing but what is
 # installed, under the suites that they must pass.
 tests=$project/tests
@@ -59,9 +66,7 @@ for compiler in $(compilers); do
 		$only_static -lcmocka -o "$folder/suites"
 	CHOIR_KERNELS=plain quietly "$folder/suites"
 done
-if [ -x "$prefix/bin/choir" ]; then
-	quietly "$prefix/bin/choir" --help
-fi
+quietly "$prefix/bin/choir" --help
 
 # The library of the site's own MPI, compiled as docs/cluster.md says, where the build's is not there.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1

@@ -27,3 +27,4 @@ for static in ON OFF; do
 done
 [ ! -e "$folder/build/choir/choir" ] || fail 'the command was built too'
 [ ! -d "$folder/build/choir/tests" ] || fail 'the tests were built too'
+[ -z "$(find "$folder/build" -name 'libchoir-mpi*')" ] || fail 'a library for an MPI was built too'

@@ -162,10 +162,10 @@ def differing():
     """What must be the same of the processes: builds of the program, of Choir and of oneDNN, and settings."""
     folder = os.path.dirname(WORKER)
     shared, onednn = f"{folder}/mpi_worker_shared", f"{folder}/libmpi_other_onednn.so"
-    library = os.path.realpath(f"{BUILD}/libchoir.so.0")
+    library, soname = os.path.realpath(f"{BUILD}/libchoir.so"), os.readlink(f"{BUILD}/libchoir.so")
     train = [CHOIR, "train", *SHORT]
     with tempfile.TemporaryDirectory() as other:
-        for path, name in ((WORKER, "program"), (library, "libchoir.so.0")):
+        for path, name in ((WORKER, "program"), (library, soname)):
             shutil.copy(path, f"{other}/{name}")
             with open(f"{other}/{name}", "ab") as file:
                 file.write(b"\0")

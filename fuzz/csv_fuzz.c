@@ -49,7 +49,7 @@ static int read_field(const char *text, int whole, uint64_t *bits)
 	}
 	value = strtod(text, &end);
 	memcpy(bits, &value, sizeof value);
-	return *end == '\0' && value - value == 0;
+	return *end == '\0';
 }
 
 // The next good row of plain text; 0: there is none. A row is good if both fields are numbers.

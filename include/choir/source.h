@@ -144,8 +144,10 @@ typedef struct choir_csv_options {
 // The rows of a CSV file (RFC 4180), plain or compressed by gzip; or of several with the same
 // columns, one after the other, if path is a pattern ("part-*.csv") or o->files is given. o may
 // be NULL. Lines end with LF or CR LF, empty ones are passed over, and so is a byte order mark;
-// spaces around a field without quotes are no part of it. Numbers are decimal, with a point, or
-// inf and nan, and are rounded to the nearest value exactly. Examples come as a stream, in
+// spaces around a field, or around its quotes, are no part of it. A first column without a name, or
+// one that the header lacks, as R writes it, holds the names of rows and is passed over; so is a
+// separator at the end of the header or of all rows. Numbers are decimal, with a point, or inf and
+// nan, and are rounded to the nearest value exactly; beyond the largest they are inf. Examples come as a stream, in
 // memory for one row and a read buffer, however large the file is; a place in each 1024 rows is
 // remembered, so that going back to one costs no more than those. Unless all kinds are given
 // (and the texts of categories), or a schema is, the files are read once when the dataset is made
@@ -183,7 +185,7 @@ int64_t choir_dataset_skipped(const choir_dataset *d);
 
 // One feature of tf.train.Example, as a column.
 typedef struct {
-	const char *name; // copied
+	const char *name; // copied; several columns may take the same feature
 	const char *as; // the dataset's column; copied; NULL: the same
 	// Floats are read as f32; int64 as i64, i32, u8 or bool, in whose range each value must be;
 	// one value of bytes, or several of the same length, as any dtype, little-endian.

@@ -145,18 +145,22 @@ static bool take_number(
 
 // ---- Rows.
 
-static row_end wrong_count(csv *c, size_t fields, const char *p, chi_csv_end how)
+// A row that has other fields than the header, or that is to be read again.
+static row_end not_whole(csv *c, size_t fields, const char *p, chi_csv_end how)
 {
 	chi_csv_text field;
-	if (c->schema.skip)
-		return ROW_WRONG;
-	while (how == CHI_CSV_NEXT) {
+	for (; how == CHI_CSV_NEXT && !c->schema.skip; fields++)
 		how = chi_csv_take(&c->rows, &p, &field);
-		fields++;
-	}
 	if (how == CHI_CSV_MORE)
 		return ROW_MORE;
-	chi_csv_wrong(&c->rows, NULL, "%zu fields, %zu needed", fields, c->schema.n);
+	if (c->schema.skip)
+		return ROW_WRONG;
+	const size_t names = c->schema.row_names;
+	if (how != CHI_CSV_BAD)
+		chi_csv_wrong(
+				&c->rows, NULL, "%zu fields, %zu needed", fields + names, c->schema.n + names);
+	else if (c->rows.fault)
+		chi_csv_wrong(&c->rows, p, "%s", c->rows.fault);
 	return ROW_WRONG;
 }
 
@@ -166,30 +170,27 @@ static row_end take_row(csv *c, char *const to[])
 	chi_csv_rows *r = &c->rows;
 	const char *p = r->buffer + r->at;
 	row_end row = ROW_GOOD;
-	for (size_t i = 0; i < c->schema.n; i++) {
+	size_t i = 0;
+	chi_csv_end how = chi_csv_lead(r, &c->schema, &p);
+	for (; i < c->schema.n && how == CHI_CSV_NEXT; i++) {
 		const chi_csv_field *f = &c->schema.field[i];
 		const char *start = p;
 		chi_csv_text t;
-		chi_csv_end how;
 		char *at = f->wanted ? to[f->target] + f->offset : NULL;
-		if (!take_number(c, f, &p, at, &how)) {
-			how = chi_csv_take(r, &p, &t);
-			if (how == CHI_CSV_MORE)
-				return ROW_MORE;
-			if (how == CHI_CSV_BAD) {
-				if (r->fault && !c->schema.skip)
-					chi_csv_wrong(r, p, "%s", r->fault);
-				return ROW_WRONG;
-			}
-			const row_end one = f->wanted ? take_value(c, f, &t, start, at) : ROW_GOOD;
-			if (one == ROW_WRONG)
-				return ROW_WRONG;
-			if (one == ROW_DROPPED)
-				row = ROW_DROPPED;
-		}
-		if ((how == CHI_CSV_LAST) != (i + 1 == c->schema.n))
-			return wrong_count(c, i + 1, p, how);
+		if (take_number(c, f, &p, at, &how))
+			continue;
+		how = chi_csv_take(r, &p, &t);
+		if (how != CHI_CSV_NEXT && how != CHI_CSV_LAST)
+			break;
+		const row_end one = f->wanted ? take_value(c, f, &t, start, at) : ROW_GOOD;
+		if (one == ROW_WRONG)
+			return ROW_WRONG;
+		if (one == ROW_DROPPED)
+			row = ROW_DROPPED;
 	}
+	how = chi_csv_close(r, &c->schema, &p, how);
+	if (how != CHI_CSV_LAST || i < c->schema.n)
+		return not_whole(c, i, p, how);
 	r->at = (size_t) (p - r->buffer);
 	r->row++;
 	return row;

@@ -87,6 +87,8 @@ typedef struct {
 	chi_csv_field *field;
 	chi_categories *names; // of the fields, whose numbers they have; owned
 	bool header, skip; // skip: rows that are wrong
+	bool row_names; // rows begin with a name, which is in no column
+	bool open_end; // rows may end with a separator
 	choir_missing missing;
 	size_t missing_texts;
 	char **missing_text;
@@ -95,6 +97,12 @@ typedef struct {
 	int64_t look;
 } chi_csv_schema;
 
+// Passes over the name that the row at *p begins with, if rows have any. CHI_CSV_NEXT: the first
+// field is next.
+chi_csv_end chi_csv_lead(chi_csv_rows *r, const chi_csv_schema *s, const char **p);
+// Passes over the separator that a row may end with; how the last field ended, how the row did.
+chi_csv_end chi_csv_close(
+		chi_csv_rows *r, const chi_csv_schema *s, const char **p, chi_csv_end how);
 // What was found in a column, in words.
 const char *chi_csv_holds(chi_csv_found found);
 // Makes s->field from the first row of the first file, which is open.

@@ -36,7 +36,7 @@ static choir_status add_name(
 	if (s->header && !chi_text_is_utf8(t->text, t->length))
 		return chi_csv_wrong(r, NULL, "the name of column %zu is not UTF-8", s->n + 1);
 	if (s->header && t->length == 0)
-		return chi_csv_wrong(r, NULL, "column %zu has no name", s->n + 1);
+		return chi_csv_wrong(r, NULL, "column %zu has no name", s->n + 1 + s->row_names);
 	snprintf(number, sizeof number, "%zu", s->n);
 	f->name = chi_alloc(t->length + sizeof number);
 	if (!f->name)
@@ -55,6 +55,18 @@ size_t chi_csv_find_field(const chi_csv_schema *s, const char *name)
 	return found < 0 ? s->n : (size_t) found;
 }
 
+// The first field of a header, empty: of the names of rows; the last: a separator at its end.
+static bool is_nameless(chi_csv_schema *s, const chi_csv_text *t, chi_csv_end how)
+{
+	if (!s->header || t->length > 0)
+		return false;
+	const bool first = s->n == 0 && !s->row_names && how == CHI_CSV_NEXT;
+	const bool last = s->n > 0 && how == CHI_CSV_LAST;
+	s->row_names = s->row_names || first;
+	s->open_end = last;
+	return first || last;
+}
+
 // Reads the fields of the first row, again and again until all of it is in the buffer.
 static choir_status try_names(chi_csv_rows *r, chi_csv_schema *s, size_t *room, bool *more)
 {
@@ -68,7 +80,8 @@ static choir_status try_names(chi_csv_rows *r, chi_csv_schema *s, size_t *room, 
 			return CHOIR_OK;
 		if (how == CHI_CSV_BAD)
 			return r->fault ? chi_csv_wrong(r, p, "%s", r->fault) : CHOIR_NO_MEMORY;
-		CHOIR_TRY(add_name(r, s, room, &field));
+		if (!is_nameless(s, &field, how))
+			CHOIR_TRY(add_name(r, s, room, &field));
 	} while (how == CHI_CSV_NEXT);
 	if (s->header)
 		r->at = (size_t) (p - r->buffer);
@@ -82,9 +95,10 @@ static void forget_names(chi_csv_schema *s)
 	s->n = 0;
 	chi_categories_free(s->names);
 	s->names = NULL;
+	s->row_names = s->open_end = false;
 }
 
-choir_status chi_csv_read_names(chi_csv_rows *r, chi_csv_schema *s)
+static choir_status read_header(chi_csv_rows *r, chi_csv_schema *s)
 {
 	size_t room = 0;
 	bool more;
@@ -108,12 +122,70 @@ choir_status chi_csv_read_names(chi_csv_rows *r, chi_csv_schema *s)
 	return CHOIR_OK;
 }
 
+enum { PEEKED = 2 }; // one row might be damaged
+
+// Counts the fields of the first rows that the buffer has, and of them those whose last is empty.
+static chi_csv_end count_fields(chi_csv_rows *r, size_t fields[PEEKED], size_t *open)
+{
+	const char *p = r->buffer + r->at;
+	chi_csv_end how = CHI_CSV_LAST;
+	for (size_t i = 0; i < PEEKED && how == CHI_CSV_LAST; i++) {
+		chi_csv_text field = { .length = 0 };
+		while (*p == '\n' || (*p == '\r' && p[1] == '\n'))
+			p += *p == '\n' ? 1 : 2;
+		if (p == r->buffer + r->length)
+			return r->ended ? CHI_CSV_LAST : CHI_CSV_MORE;
+		do {
+			how = chi_csv_take(r, &p, &field);
+			fields[i]++;
+		} while (how == CHI_CSV_NEXT);
+		*open += field.length == 0;
+	}
+	return how;
+}
+
+// Rows with one field more than the header, as R writes them: their first is a name; or they end
+// with a separator.
+static choir_status find_row_names(chi_csv_rows *r, chi_csv_schema *s)
+{
+	size_t fields[PEEKED], open;
+	chi_csv_end how;
+	do {
+		choir_status status = chi_csv_begin(r);
+		if (status == CHOIR_END || chi_csv_full(r))
+			return CHOIR_OK;
+		CHOIR_TRY(status);
+		memset(fields, 0, sizeof fields);
+		open = 0;
+		how = count_fields(r, fields, &open);
+		if (how == CHI_CSV_MORE)
+			CHOIR_TRY(chi_csv_refill(r));
+	} while (how == CHI_CSV_MORE);
+	if (how == CHI_CSV_BAD)
+		return r->fault ? CHOIR_OK : CHOIR_NO_MEMORY; // a fault is told when the row is read
+	for (size_t i = 0; i < PEEKED; i++)
+		if (fields[i] != s->n + 1)
+			return CHOIR_OK;
+	s->open_end = open == PEEKED;
+	s->row_names = !s->open_end;
+	return CHOIR_OK;
+}
+
+choir_status chi_csv_read_names(chi_csv_rows *r, chi_csv_schema *s)
+{
+	CHOIR_TRY(read_header(r, s));
+	return !s->header || s->row_names || s->open_end ? CHOIR_OK : find_row_names(r, s);
+}
+
 choir_status chi_csv_check_names(chi_csv_rows *r, const chi_csv_schema *s)
 {
 	if (!s->header)
 		return CHOIR_OK;
 	chi_csv_schema other = { .header = true };
-	choir_status status = chi_csv_read_names(r, &other);
+	choir_status status = read_header(r, &other);
+	if (status == CHOIR_OK && other.row_names && !s->row_names)
+		status = choir_fail(CHOIR_CORRUPT, "%s: the first column has no name, in %s it has one",
+				chi_csv_name(r), r->paths->path[0]);
 	if (status == CHOIR_OK && other.n != s->n)
 		status = choir_fail(CHOIR_CORRUPT, "%s: the header has %zu columns, that of %s has %zu",
 				chi_csv_name(r), other.n, r->paths->path[0], s->n);
@@ -163,11 +235,8 @@ static chi_csv_found kind_of(const chi_csv_text *field)
 	chi_decimal d;
 	int64_t whole;
 	double value;
-	if (chi_decimal_read(field->text, &d) && d.end == field->text + field->length) {
-		if (chi_decimal_i64(&d, &whole))
-			return CHI_CSV_WHOLE;
-		return chi_decimal_f64(&d, &value) ? CHI_CSV_REAL : CHI_CSV_TEXT;
-	}
+	if (chi_decimal_read(field->text, &d) && d.end == field->text + field->length)
+		return chi_decimal_i64(&d, &whole) ? CHI_CSV_WHOLE : CHI_CSV_REAL;
 	return chi_csv_not_finite(field, &value) ? CHI_CSV_REAL : CHI_CSV_TEXT;
 }
 
@@ -223,11 +292,12 @@ static choir_status measure(chi_csv_rows *r, const chi_csv_schema *s, const char
 		const char *p = r->buffer + r->at;
 		chi_csv_text field;
 		size_t n = 0;
-		chi_csv_end how;
-		do {
+		chi_csv_end how = chi_csv_lead(r, s, &p);
+		for (; how == CHI_CSV_NEXT && n < s->n; n++)
 			how = chi_csv_take(r, &p, &field);
-			n++;
-		} while (how == CHI_CSV_NEXT);
+		how = chi_csv_close(r, s, &p, how);
+		for (; how == CHI_CSV_NEXT; n++)
+			how = chi_csv_take(r, &p, &field);
 		*good = how == CHI_CSV_LAST && n == s->n;
 		*end = p;
 		if (how != CHI_CSV_MORE || (s->skip && chi_csv_full(r))) {
@@ -237,7 +307,8 @@ static choir_status measure(chi_csv_rows *r, const chi_csv_schema *s, const char
 				return CHOIR_OK;
 			if (how == CHI_CSV_BAD)
 				return chi_csv_wrong(r, p, "%s", r->fault);
-			return chi_csv_wrong(r, NULL, "%zu fields, the header has %zu", n, s->n);
+			return chi_csv_wrong(r, NULL, "%zu fields, %s has %zu", n + s->row_names,
+					s->row_names ? "a row" : "the header", s->n + s->row_names);
 		}
 		CHOIR_TRY(chi_csv_refill(r));
 	}
@@ -251,6 +322,7 @@ static choir_status look_at_row(chi_csv_rows *r, chi_csv_schema *s, bool again)
 	if (!good)
 		return chi_csv_pass_row(r);
 	p = r->buffer + r->at;
+	(void) chi_csv_lead(r, s, &p);
 	for (size_t i = 0; i < s->n; i++) {
 		chi_csv_text field;
 		if (chi_csv_take(r, &p, &field) == CHI_CSV_BAD)

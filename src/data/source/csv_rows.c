@@ -211,9 +211,16 @@ static bool undouble(chi_csv_rows *r, chi_csv_text *field)
 	return true;
 }
 
-static chi_csv_end take_quoted(chi_csv_rows *r, const char **p, chi_csv_text *field)
+static bool is_blank(const chi_csv_rows *r, char c)
 {
-	const char *start = *p + 1, *end = start, *last = r->buffer + r->length;
+	return (c == ' ' || c == '\t') && c != r->separator;
+}
+
+// A field whose quote is at open.
+static chi_csv_end take_quoted(
+		chi_csv_rows *r, const char *open, const char **p, chi_csv_text *field)
+{
+	const char *start = open + 1, *end = start, *last = r->buffer + r->length;
 	bool doubled = false;
 	for (;; end += 2, doubled = true) {
 		end = memchr(end, r->quote, (size_t) (last - end));
@@ -222,7 +229,7 @@ static chi_csv_end take_quoted(chi_csv_rows *r, const char **p, chi_csv_text *fi
 				return CHI_CSV_MORE;
 			if (end)
 				break;
-			return bad(r, p, *p, "a quote that is not closed");
+			return bad(r, p, open, "a quote that is not closed");
 		}
 		if (end[1] != r->quote)
 			break;
@@ -231,6 +238,8 @@ static chi_csv_end take_quoted(chi_csv_rows *r, const char **p, chi_csv_text *fi
 	if (memchr(start, '\0', field->length))
 		return bad(r, p, start, "a zero byte, which is no text");
 	const char *behind = end + 1;
+	while (is_blank(r, *behind))
+		behind++;
 	if (*behind != r->separator && *behind != '\n' && *behind != '\r' && behind != last)
 		return bad(r, p, behind, "something behind the quote that ends a field");
 	const chi_csv_end how = finish(r, p, behind);
@@ -239,14 +248,23 @@ static chi_csv_end take_quoted(chi_csv_rows *r, const char **p, chi_csv_text *fi
 	return how;
 }
 
+static bool only_blanks(const chi_csv_rows *r, const char *p, const char *end)
+{
+	while (p < end && is_blank(r, *p))
+		p++;
+	return p == end;
+}
+
 chi_csv_end chi_csv_take(chi_csv_rows *r, const char **p, chi_csv_text *field)
 {
 	const char *start = *p;
 	if (*start == r->quote)
-		return take_quoted(r, p, field);
+		return take_quoted(r, start, p, field);
 	const char *end = start;
 	while (!r->stops[(unsigned char) *end])
 		end++;
+	if (*end == r->quote && only_blanks(r, start, end))
+		return take_quoted(r, end, p, field);
 	const chi_csv_end how = finish(r, p, end);
 	while (end > start && (end[-1] == ' ' || end[-1] == '\t'))
 		end--;
@@ -254,6 +272,25 @@ chi_csv_end chi_csv_take(chi_csv_rows *r, const char **p, chi_csv_text *field)
 		start++;
 	*field = (chi_csv_text){ start, (size_t) (end - start), false };
 	return how;
+}
+
+chi_csv_end chi_csv_lead(chi_csv_rows *r, const chi_csv_schema *s, const char **p)
+{
+	chi_csv_text name;
+	return s->row_names ? chi_csv_take(r, p, &name) : CHI_CSV_NEXT;
+}
+
+chi_csv_end chi_csv_close(
+		chi_csv_rows *r, const chi_csv_schema *s, const char **p, chi_csv_end how)
+{
+	chi_csv_text nothing;
+	if (how != CHI_CSV_NEXT || !s->open_end)
+		return how;
+	const char *start = *p;
+	how = chi_csv_take(r, p, &nothing);
+	return how == CHI_CSV_LAST && nothing.length > 0
+			? bad(r, p, start, "a value in a column without a name")
+			: how;
 }
 
 // Behind the next line end from p, quotes or not. False: the buffer ended before.

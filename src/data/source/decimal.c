@@ -4,6 +4,7 @@
 // exactly which way to round. All others are the C library's.
 #include "data/source/decimal.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -173,8 +174,13 @@ bool chi_decimal_f64(const chi_decimal *d, double *out)
 		*out = d->negative ? -0.0 : 0.0;
 		return true;
 	}
-	if (!is_simple(d))
-		return copy_text(d, copy) && chi_parse_double(copy, out);
+	if (!is_simple(d)) {
+		if (!copy_text(d, copy))
+			return false;
+		if (!chi_parse_double(copy, out)) // which is a number, so it is too large
+			*out = d->negative ? -HUGE_VAL : HUGE_VAL;
+		return true;
+	}
 	int exponent = 0;
 	bool more = false;
 	const uint64_t q = leading_bits(d, &exponent, &more);
@@ -194,8 +200,13 @@ bool chi_decimal_f32(const chi_decimal *d, float *out)
 	bool more = false;
 	const uint64_t q = is_simple(d) ? leading_bits(d, &exponent, &more) : 0;
 	// A number beside the largest f32 is the C library's too.
-	if (q == 0 || exponent + 63 >= F32_LAST)
-		return copy_text(d, copy) && chi_parse_float(copy, out);
+	if (q == 0 || exponent + 63 >= F32_LAST) {
+		if (!copy_text(d, copy))
+			return false;
+		if (!chi_parse_float(copy, out))
+			*out = d->negative ? -HUGE_VALF : HUGE_VALF;
+		return true;
+	}
 	const float value = (float) round_to(q, exponent, more, F32_BITS); // exact
 	*out = d->negative ? -value : value;
 	return true;

@@ -20,7 +20,8 @@ typedef struct {
 // exponent. What is behind it must be a byte that is none of those (a zero byte, at the end).
 // False: there is none.
 bool chi_decimal_read(const char *text, chi_decimal *d);
-// The nearest value. False: it is larger than any, or written with more than 1000 bytes.
+// The nearest value; beyond the largest an infinite one. False: it is written with more than 1000
+// bytes.
 bool chi_decimal_f64(const chi_decimal *d, double *out);
 bool chi_decimal_f32(const chi_decimal *d, float *out);
 // False: it is not whole, or not of the 64 bits.

@@ -263,7 +263,8 @@ static choir_status note_entry(void *user, chi_wire key, chi_wire entry)
 			continue;
 		s->entry[i] = entry;
 		s->next = i + 1 < s->n ? i + 1 : 0;
-		break;
+		if (!f->shared)
+			break;
 	}
 	return CHOIR_OK;
 }

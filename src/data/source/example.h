@@ -22,6 +22,7 @@ typedef struct {
 	choir_dtype dtype;
 	size_t elements, bytes; // of one example
 	bool pad; // what is too short is filled with zeros
+	bool shared; // others of the list have the same name
 	const void *missing; // what stands for a feature that is not there; NULL: that is an error
 } chi_feature;
 

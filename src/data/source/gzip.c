@@ -20,6 +20,7 @@ struct chi_gzip {
 	z_stream stream;
 	uint64_t offset; // of the file: what was read so far
 	bool between; // a member has ended, and the next has not begun
+	bool holds; // zlib may have output of the input that it took
 	bool ended;
 	unsigned char in[IN_BYTES];
 	unsigned char out[OUT_BYTES]; // for what is passed over
@@ -81,7 +82,7 @@ choir_status chi_gzip_rewind(chi_gzip *z)
 	inflateReset(&z->stream);
 	z->stream.avail_in = 0;
 	z->offset = z->begin;
-	z->between = z->ended = false;
+	z->between = z->ended = z->holds = false;
 	return CHOIR_OK;
 }
 
@@ -109,7 +110,8 @@ static choir_status refill(chi_gzip *z)
 	return CHOIR_OK;
 }
 
-// Lets zlib write up to so many bytes.
+// Lets zlib write up to so many bytes. Where it fills them it may have more, also with no input
+// left: raw deflated data have no trailer, so all input can be taken before all output is.
 static choir_status inflate_some(chi_gzip *z, unsigned char *to, size_t room, size_t *got)
 {
 	z->stream.next_out = to;
@@ -121,6 +123,7 @@ static choir_status inflate_some(chi_gzip *z, unsigned char *to, size_t room, si
 	int result = inflate(&z->stream, Z_NO_FLUSH);
 	*got = before - z->stream.avail_out;
 	z->between = result == Z_STREAM_END;
+	z->holds = z->stream.avail_out == 0 && !z->between;
 	if (result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR)
 		return CHOIR_OK;
 	if (result == Z_MEM_ERROR)
@@ -133,7 +136,7 @@ choir_status chi_gzip_read(chi_gzip *z, void *to, size_t bytes, size_t *got)
 {
 	*got = 0;
 	while (*got < bytes && !z->ended) {
-		if (z->stream.avail_in == 0) {
+		if (z->stream.avail_in == 0 && !z->holds) {
 			CHOIR_TRY(refill(z));
 			continue;
 		}

@@ -235,6 +235,15 @@ static bool set_feature(tfrecord *t, size_t i, const choir_feature *asked)
 	return missing != NULL;
 }
 
+// A feature may be in several columns, of different dtypes or shapes.
+static void mark_shared(tfrecord *t)
+{
+	for (size_t i = 0; i < t->base.spec.n; i++)
+		for (size_t j = 0; j < i; j++)
+			if (strcmp(t->feature[i].name, t->feature[j].name) == 0)
+				t->feature[i].shared = t->feature[j].shared = true;
+}
+
 static choir_dataset *make(chi_record_files *files, const choir_tfrecord_options *o)
 {
 	size_t n;
@@ -259,6 +268,7 @@ static choir_dataset *make(chi_record_files *files, const choir_tfrecord_options
 			return NULL;
 		}
 	*files = (chi_record_files){ .open = NULL };
+	mark_shared(t);
 	return &t->base;
 }
 

@@ -23,11 +23,9 @@ static void same_as_the_library(const char *text)
 	double f64 = 0;
 	float f32 = 0;
 	const bool has_f64 = chi_decimal_f64(&d, &f64), has_f32 = chi_decimal_f32(&d, &f32);
-	if (has_f64 != (wide <= 0x1.fffffffffffffp1023 && wide >= -0x1.fffffffffffffp1023) ||
-			(has_f64 && memcmp(&wide, &f64, sizeof wide) != 0))
+	if (!has_f64 || memcmp(&wide, &f64, sizeof wide) != 0)
 		fail_msg("%s: f64 %a (%d), expected %a", text, f64, has_f64, wide);
-	if (has_f32 != (narrow <= 0x1.fffffep127f && narrow >= -0x1.fffffep127f) ||
-			(has_f32 && memcmp(&narrow, &f32, sizeof narrow) != 0))
+	if (!has_f32 || memcmp(&narrow, &f32, sizeof narrow) != 0)
 		fail_msg("%s: f32 %a (%d), expected %a", text, (double) f32, has_f32, (double) narrow);
 }
 

@@ -76,6 +76,24 @@ static void records_are_read_in_order(void **state)
 	free(b.data);
 }
 
+static void a_feature_may_be_in_several_columns(void **state)
+{
+	(void) state;
+	static const int64_t none = 77;
+	const choir_feature twice[] = {
+		{ .name = "number", .as = "a", .dtype = CHOIR_I64 },
+		{ .name = "number", .as = "b", .dtype = CHOIR_I32 },
+		{ .name = "number", .dtype = CHOIR_I64, .missing = &none },
+	};
+	bytes b = numbers(3);
+	save_bytes("twice.rec", &b);
+	choir_dataset *d = choir_tfrecord_dataset_new(
+			"twice.rec", CHOIR_OPTIONS(choir_tfrecord_options, .n = 3, .features = twice));
+	assert_string_equal(pass_in_words(d), "0 0 0\n1 1 1\n2 2 2\n");
+	choir_dataset_free(d);
+	free(b.data);
+}
+
 static void files_come_in_the_order_of_their_names(void **state)
 {
 	(void) state;
@@ -478,6 +496,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(records_are_read_in_order),
+		cmocka_unit_test(a_feature_may_be_in_several_columns),
 		cmocka_unit_test(files_come_in_the_order_of_their_names),
 		cmocka_unit_test(files_are_shared_out_among_workers),
 		cmocka_unit_test(an_iterator_goes_to_any_place),

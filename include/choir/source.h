@@ -50,12 +50,12 @@ choir_dataset *choir_files_dataset_new(choir_files *files, choir_file_fn *fn, vo
 // 28]. Values are u8, i32, f32 or f64. CHOIR_CORRUPT, with what was promised and what was found:
 // a header that is none, a file shorter or longer than its header says, damaged gzip data.
 choir_dataset *choir_idx_dataset_new(const char *path, const char *column);
-// The examples of an npy file, numpy's format, plain or compressed by gzip: versions 1.0 to
-// 3.0, f4, f8, f2, i4, i8, u1 and b1 of either order of bytes. Axis 0 counts the examples, as
-// in an IDX file. An array in Fortran's order is read to memory as a whole when the first
-// element is asked for, and put in order there; all others are read as a stream.
-// CHOIR_UNSUPPORTED: other types, with their name. CHOIR_CORRUPT as for IDX, and with the byte
-// of the header that is wrong.
+// The examples of an npy file, numpy's format, plain or compressed by gzip: versions 1.0 to 3.0,
+// f4, f8, f2, i4, i8, u1 and b1 of either order of bytes; i1, i2 and u2 as i32, u4 as i64. Axis
+// 0 counts the examples, as in an IDX file. An array in Fortran's order is read to memory as a
+// whole when the first element is asked for, and put in order there; all others are read as a
+// stream. CHOIR_UNSUPPORTED: other types, with their name. CHOIR_CORRUPT as for IDX, and with
+// the byte of the header that is wrong.
 choir_dataset *choir_npy_dataset_new(const char *path, const char *column);
 // The arrays of an npz file, a zip archive of npy files, stored or deflated: the n whose names
 // are given, in that order, or all (0), each a column of that name. They are read as streams
@@ -144,19 +144,19 @@ typedef struct choir_csv_options {
 // The rows of a CSV file (RFC 4180), plain or compressed by gzip; or of several with the same
 // columns, one after the other, if path is a pattern ("part-*.csv") or o->files is given. o may
 // be NULL. Lines end with LF or CR LF, empty ones are passed over, and so is a byte order mark;
-// spaces around a field, or around its quotes, are no part of it. A first column without a name, or
-// one that the header lacks, as R writes it, holds the names of rows and is passed over; so is a
-// separator at the end of the header or of all rows. Numbers are decimal, with a point, or inf and
-// nan, and are rounded to the nearest value exactly; beyond the largest they are inf. Examples come as a stream, in
-// memory for one row and a read buffer, however large the file is; a place in each 1024 rows is
-// remembered, so that going back to one costs no more than those. Unless all kinds are given
-// (and the texts of categories), or a schema is, the files are read once when the dataset is made
-// (once more where a column whose categories are wanted begins with numbers). Errors,
-// there or while reading: CHOIR_CORRUPT for rows with too few or too many fields, fields that
-// are no number of the column's dtype or none of its categories, text that is not UTF-8, quotes
-// where none may be, a row of more than 64 MiB; CHOIR_NOT_FOUND for a column that does not
-// exist, with those that do; CHOIR_INVALID for more than 32 columns that are not gathered, or
-// 1,048,576 categories. A file may have thousands of columns.
+// spaces around a field, or around its quotes, are no part of it. A first column without a name,
+// or one that the header lacks, as R writes it, holds the names of rows and is passed over; so
+// is a separator at the end of the header or of all rows. Numbers are decimal, with a point, or
+// inf and nan, and are rounded to the nearest value exactly; beyond the largest they are inf.
+// Examples come as a stream, in memory for one row and a read buffer, however large the file is;
+// a place in each 1024 rows is remembered, so that going back to one costs no more than those.
+// Unless all kinds are given (and the texts of categories), or a schema is, the files are read
+// once when the dataset is made (once more where a column whose categories are wanted begins
+// with numbers). Errors, there or while reading: CHOIR_CORRUPT for rows with too few or too many
+// fields, fields that are no number of the column's dtype or none of its categories, text that
+// is not UTF-8, quotes where none may be, a row of more than 64 MiB; CHOIR_NOT_FOUND for a
+// column that does not exist, with those that do; CHOIR_INVALID for more than 32 columns that
+// are not gathered, or 1,048,576 categories. A file may have thousands of columns.
 choir_dataset *choir_csv_dataset_new(const char *path, const choir_csv_options *o);
 
 // A column of the files of a CSV dataset, whether it was chosen or not.

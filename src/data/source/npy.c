@@ -16,17 +16,24 @@ enum { MAGIC_BYTES = 8, MOST_TEXT = 64 << 10, MOST_WORD = 64, ALIGNMENT = 64 };
 
 static const char magic[] = "\x93NUMPY";
 
+// Those that are stored narrower than their dtype are read only.
 static const struct {
 	const char *code;
 	choir_dtype dtype;
+	size_t stored;
+	bool is_signed;
 } types[] = {
-	{ "f4", CHOIR_F32 },
-	{ "f8", CHOIR_F64 },
-	{ "i4", CHOIR_I32 },
-	{ "i8", CHOIR_I64 },
-	{ "u1", CHOIR_U8 },
-	{ "b1", CHOIR_BOOL },
-	{ "f2", CHOIR_F16 },
+	{ "f4", CHOIR_F32, 0, false },
+	{ "f8", CHOIR_F64, 0, false },
+	{ "i4", CHOIR_I32, 0, false },
+	{ "i8", CHOIR_I64, 0, false },
+	{ "u1", CHOIR_U8, 0, false },
+	{ "b1", CHOIR_BOOL, 0, false },
+	{ "f2", CHOIR_F16, 0, false },
+	{ "i1", CHOIR_I32, 1, true },
+	{ "i2", CHOIR_I32, 2, true },
+	{ "u2", CHOIR_I32, 2, false },
+	{ "u4", CHOIR_I64, 4, false },
 };
 enum { TYPES = sizeof types / sizeof types[0] };
 
@@ -134,16 +141,18 @@ static choir_status take_descr(parser *p, chi_packed *h)
 	size_t i = 0;
 	while (descr[0] && i < TYPES && strcmp(descr + 1, types[i].code) != 0)
 		i++;
-	bool one_byte = i < TYPES && chi_dtype_size(types[i].dtype) == 1;
+	const bool one_byte = descr[0] && i < TYPES && descr[2] == '1';
 	if (descr[0] && i < TYPES && strchr(one_byte ? "<>|" : "<>", descr[0])) {
 		h->dtype = types[i].dtype;
+		h->stored = types[i].stored;
+		h->is_signed = types[i].is_signed;
 		h->big_endian = descr[0] == '>';
 		return CHOIR_OK;
 	}
 	char clean[2 * MOST_WORD];
 	return choir_fail(CHOIR_UNSUPPORTED,
-			"%s: byte %zu: the values are \"%s\", which Choir has no dtype for; it reads f4, f8, "
-			"f2, i4, i8, u1 and b1, of either order of bytes",
+			"%s: byte %zu: the values are \"%s\", which Choir has no dtype for; it reads f2, f4, "
+			"f8, i1, i2, i4, i8, u1, u2, u4 and b1, of either order of bytes",
 			p->name, place(p) - strlen(descr) - 1, chi_text_clean(descr, clean, sizeof clean));
 }
 

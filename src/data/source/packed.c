@@ -10,11 +10,26 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "data/source/gzip.h"
 #include "data/source/swap.h"
 #include "tensor/tensor.h"
 
-enum { MOST_IN_MEMORY = 64 << 20 }; // bytes of a compressed file's values
+// Bytes of a compressed file's values, and how many times those of the file they may be beyond the
+// first.
+enum { LITTLE_IN_MEMORY = 24 << 20, MOST_IN_MEMORY = 64 << 20, LARGER_IN_MEMORY = 8 };
 enum { CHUNK_BYTES = 64 << 10 };
+
+// Bytes of a value in the file.
+static size_t stored_size(const chi_packed *p)
+{
+	return p->stored ? p->stored : chi_dtype_size(p->dtype);
+}
+
+// What so many bytes of values in memory are in the file.
+static int64_t stored_bytes(const chi_packed *p, int64_t bytes)
+{
+	return bytes / (int64_t) chi_dtype_size(p->dtype) * (int64_t) stored_size(p);
+}
 
 // The promise as a product, in words; the values' bytes as a factor where there are several.
 static const char *describe(const chi_packed *p, char text[], size_t size)
@@ -23,8 +38,8 @@ static const char *describe(const chi_packed *p, char text[], size_t size)
 	for (int i = 0; i < p->rank; i++)
 		at += (size_t) snprintf(
 				text + at, size - at, "%s%lld", i ? " x " : "", (long long) p->dim[i]);
-	if (chi_dtype_size(p->dtype) > 1)
-		snprintf(text + at, size - at, " x %zu", chi_dtype_size(p->dtype));
+	if (stored_size(p) > 1)
+		snprintf(text + at, size - at, " x %zu", stored_size(p));
 	return text;
 }
 
@@ -49,7 +64,7 @@ choir_status chi_packed_check(chi_packed *p)
 	CHOIR_TRY(check_dims(p));
 	char text[256];
 	const char *name = chi_reader_name(p->reader);
-	p->promised = (int64_t) chi_dtype_size(p->dtype);
+	p->promised = (int64_t) stored_size(p);
 	for (int i = p->rank - 1; i >= 0; i--)
 		if (!chi_int64_multiply(p->promised, p->dim[i], &p->promised))
 			return choir_fail(CHOIR_CORRUPT,
@@ -69,11 +84,40 @@ choir_status chi_packed_check(chi_packed *p)
 
 // ---- Values.
 
+// Values that lie at the end of the memory that they fill when they are widened, from the first
+// on: none is written over before it was read.
+static void widen(const chi_packed *p, char *values, size_t count)
+{
+	const size_t size = chi_dtype_size(p->dtype), stored = p->stored;
+	const char *from = values + count * (size - stored);
+	for (size_t i = 0; i < count; i++) {
+		uint8_t v1;
+		uint16_t v2;
+		uint32_t v4;
+		int64_t value;
+		if (stored == 1) {
+			memcpy(&v1, from + i, 1);
+			value = p->is_signed ? (int8_t) v1 : v1;
+		} else if (stored == 2) {
+			memcpy(&v2, from + 2 * i, 2);
+			value = p->is_signed ? (int16_t) v2 : v2;
+		} else {
+			memcpy(&v4, from + 4 * i, 4);
+			value = v4;
+		}
+		const int32_t narrow = (int32_t) value;
+		memcpy(values + i * size, size == 4 ? (const void *) &narrow : &value, size);
+	}
+}
+
 // Makes values of the file's what they are in memory; before: their place behind the header.
 static choir_status take_values(const chi_packed *p, void *values, size_t bytes, int64_t before)
 {
+	const size_t stored = (size_t) stored_bytes(p, (int64_t) bytes);
 	if (chi_order_differs(p->big_endian))
-		chi_swap_bytes(values, bytes, chi_dtype_size(p->dtype));
+		chi_swap_bytes((char *) values + (bytes - stored), stored, stored_size(p));
+	if (p->stored)
+		widen(p, values, stored / p->stored);
 	const unsigned char *byte = values;
 	for (size_t i = 0; p->dtype == CHOIR_BOOL && i < bytes; i++)
 		if (byte[i] > 1)
@@ -83,18 +127,20 @@ static choir_status take_values(const chi_packed *p, void *values, size_t bytes,
 	return CHOIR_OK;
 }
 
-// Exactly so many bytes of values; a compressed file shows only here that it has fewer. to NULL:
-// passed over.
+// Exactly so many bytes of values, as they are in memory; before: those of the file that were
+// read. A compressed file shows only here that it has fewer. to NULL: passed over.
 static choir_status read_values(const chi_packed *p, void *to, size_t bytes, int64_t before)
 {
 	size_t got;
-	CHOIR_TRY(chi_reader_read(p->reader, to, bytes, &got));
-	if (got < bytes)
+	const size_t stored = (size_t) stored_bytes(p, (int64_t) bytes);
+	CHOIR_TRY(
+			chi_reader_read(p->reader, to ? (char *) to + (bytes - stored) : NULL, stored, &got));
+	if (got < stored)
 		return choir_fail(CHOIR_CORRUPT,
 				"%s: %zu bytes of header promise %lld bytes of values, the file has %lld",
 				chi_reader_name(p->reader), p->header_bytes, (long long) p->promised,
 				(long long) (before + (int64_t) got));
-	if (before + (int64_t) bytes == p->promised) // before the last values are believed
+	if (before + (int64_t) stored == p->promised) // before the last values are believed
 		CHOIR_TRY(chi_reader_end(p->reader));
 	return to ? take_values(p, to, bytes, before) : CHOIR_OK;
 }
@@ -139,26 +185,34 @@ static void step_walk(walk *w)
 
 static choir_status load_scattered(const chi_packed *p, char *memory, char *chunk)
 {
-	size_t size = chi_dtype_size(p->dtype);
+	const size_t size = chi_dtype_size(p->dtype);
 	int64_t done = 0;
 	walk w;
 	begin_walk(&w, p);
 	while (done < p->promised) {
-		int64_t left = p->promised - done;
-		size_t bytes = left < CHUNK_BYTES ? (size_t) left : CHUNK_BYTES;
+		const int64_t left = (p->promised - done) / (int64_t) stored_size(p) * (int64_t) size;
+		const size_t bytes = left < CHUNK_BYTES ? (size_t) left : CHUNK_BYTES;
 		CHOIR_TRY(read_values(p, chunk, bytes, done));
 		for (size_t i = 0; i < bytes; i += size, step_walk(&w))
 			memcpy(memory + (size_t) w.place * size, chunk + i, size);
-		done += (int64_t) bytes;
+		done += stored_bytes(p, (int64_t) bytes);
 	}
 	return CHOIR_OK;
+}
+
+// Bytes of all values in memory. False: more than can be.
+static bool memory_bytes(const chi_packed *p, int64_t *bytes)
+{
+	return chi_int64_multiply(
+			p->promised / (int64_t) stored_size(p), (int64_t) chi_dtype_size(p->dtype), bytes);
 }
 
 static choir_status read_all(const chi_packed *p, char *memory)
 {
 	CHOIR_TRY(to_first_value(p));
-	if (!p->fortran)
-		return read_values(p, memory, (size_t) p->promised, 0);
+	int64_t bytes = 0;
+	if (!p->fortran && memory_bytes(p, &bytes))
+		return read_values(p, memory, (size_t) bytes, 0);
 	char *chunk = chi_alloc_aligned(CHUNK_BYTES);
 	if (!chunk)
 		return CHOIR_NO_MEMORY;
@@ -174,7 +228,9 @@ static choir_status load(chi_packed_source *s)
 	for (size_t i = 0; i < s->base.spec.n && !s->loaded; i++) {
 		if (s->memory[i])
 			continue;
-		char *memory = chi_alloc_aligned((size_t) s->part[i].promised);
+		int64_t bytes = INT64_MAX; // which is refused
+		(void) memory_bytes(&s->part[i], &bytes);
+		char *memory = chi_alloc_aligned((size_t) bytes);
 		if (!memory)
 			return CHOIR_NO_MEMORY;
 		choir_status status = read_all(&s->part[i], memory);
@@ -220,7 +276,7 @@ choir_status chi_packed_read(choir_dataset *d, void *const column[], int64_t wan
 		return CHOIR_END;
 	for (size_t i = 0; i < d->spec.n; i++)
 		CHOIR_TRY(read_values(&s->part[i], column[i], (size_t) n * d->bytes[i],
-				s->next * (int64_t) d->bytes[i]));
+				s->next * stored_bytes(&s->part[i], (int64_t) d->bytes[i])));
 	s->next += n;
 	*got = n;
 	return CHOIR_OK;
@@ -231,10 +287,11 @@ choir_status chi_packed_seek(choir_dataset *d, int64_t elements)
 	chi_packed_source *s = (chi_packed_source *) d;
 	s->next = elements;
 	for (size_t i = 0; i < d->spec.n; i++) {
-		size_t got, bytes = (size_t) elements * d->bytes[i];
+		const size_t one = (size_t) stored_bytes(&s->part[i], (int64_t) d->bytes[i]);
+		size_t got, bytes = (size_t) elements * one;
 		CHOIR_TRY(chi_reader_read(s->part[i].reader, NULL, bytes, &got));
 		if (got < bytes)
-			return chi_dataset_too_short(d, (int64_t) (got / d->bytes[i]), elements);
+			return chi_dataset_too_short(d, (int64_t) (got / one), elements);
 	}
 	return CHOIR_OK;
 }
@@ -266,12 +323,21 @@ void chi_packed_free(choir_dataset *d)
 	}
 }
 
+// A compressed file is unpacked to memory if that is little, also beside the file itself.
+static int64_t most_in_memory(const chi_packed *p)
+{
+	const uint64_t most = chi_reader_size(p->reader) / CHI_GZIP_RATIO * LARGER_IN_MEMORY;
+	return most < LITTLE_IN_MEMORY	? LITTLE_IN_MEMORY
+			: most < MOST_IN_MEMORY ? (int64_t) most
+									: MOST_IN_MEMORY;
+}
+
 choir_dataset *chi_packed_new(
 		const chi_step *step, size_t n, chi_packed parts[], const char *const names[])
 {
 	choir_column columns[CHI_MAX_COLUMNS] = { 0 };
 	bool compressed = false, fortran = false;
-	int64_t total = 0;
+	int64_t total = 0, bytes;
 	for (size_t i = 0; i < n; i++) {
 		const chi_packed *p = &parts[i];
 		columns[i] = (choir_column){ .name = names[i], .dtype = p->dtype };
@@ -279,7 +345,7 @@ choir_dataset *chi_packed_new(
 		memcpy(columns[i].shape.dim, p->dim + 1, (size_t) (p->rank - 1) * sizeof p->dim[0]);
 		compressed = compressed || chi_reader_compressed(p->reader);
 		fortran = fortran || (p->fortran && p->rank > 1);
-		if (!chi_int64_add(total, p->promised, &total))
+		if (!memory_bytes(p, &bytes) || !chi_int64_add(total, bytes, &total))
 			total = INT64_MAX;
 	}
 	chi_packed_source *s = chi_source_new(step, sizeof *s, n, columns, parts[0].dim[0]);
@@ -287,6 +353,6 @@ choir_dataset *chi_packed_new(
 		return NULL;
 	memcpy(s->part, parts, n * sizeof parts[0]);
 	s->base.files = 1;
-	s->base.random = fortran || (compressed && total <= MOST_IN_MEMORY);
+	s->base.random = fortran || (compressed && total <= most_in_memory(&parts[0]));
 	return &s->base;
 }

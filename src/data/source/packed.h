@@ -12,6 +12,8 @@ enum { CHI_PACKED_RANK = CHOIR_MAX_RANK }; // with the axis of examples: batches
 typedef struct {
 	chi_reader *reader; // behind the header when it is given to chi_packed_new
 	choir_dtype dtype;
+	size_t stored; // bytes of a value in the file, of which dtype has more; 0: as many
+	bool is_signed; // stored in 1 or 2 bytes: whether the values are
 	int rank; // at least 1
 	int64_t dim[CHI_PACKED_RANK];
 	size_t header_bytes;

@@ -4,6 +4,7 @@
 // used.
 #include "data/source/zip.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -154,6 +155,7 @@ static choir_status find_data(const archive *a, chi_member *m, uint64_t local)
 	if (!is(h, "\3\4"))
 		return choir_fail(CHOIR_CORRUPT, "%s: byte %llu: not the beginning of member \"%s\"",
 				a->name, (unsigned long long) local, m->name);
+	m->local = local;
 	m->begin = local + sizeof h + number(h + 26, 2) + number(h + 28, 2);
 	if (!within(a, m->begin, m->packed))
 		return choir_fail(CHOIR_CORRUPT,
@@ -246,6 +248,30 @@ static choir_status read_entries(const archive *a, const unsigned char *p, chi_m
 	return CHOIR_OK;
 }
 
+static int by_place(const void *a, const void *b)
+{
+	const chi_member *const *x = a, *const *y = b;
+	return ((*x)->local > (*y)->local) - ((*x)->local < (*y)->local);
+}
+
+// No byte of the file is of two members.
+static choir_status check_overlap(const archive *a, const chi_members *members)
+{
+	const chi_member **m = chi_alloc_array(members->n, sizeof(const chi_member *));
+	choir_status status = m ? CHOIR_OK : CHOIR_NO_MEMORY;
+	for (size_t i = 0; m && i < members->n; i++)
+		m[i] = &members->member[i];
+	if (m)
+		qsort(m, members->n, sizeof *m, by_place);
+	for (size_t i = 1; i < members->n && status == CHOIR_OK; i++)
+		if (m[i]->local < m[i - 1]->begin + m[i - 1]->packed)
+			status = choir_fail(CHOIR_CORRUPT,
+					"%s: byte %llu: member \"%s\" begins within member \"%s\"", a->name,
+					(unsigned long long) m[i]->local, m[i]->name, m[i - 1]->name);
+	chi_free(m);
+	return status;
+}
+
 choir_status chi_zip_read(chi_file *file, const char *name, chi_members *members)
 {
 	archive a = { .file = file, .name = name, .size = chi_file_size(file) };
@@ -256,6 +282,8 @@ choir_status chi_zip_read(chi_file *file, const char *name, chi_members *members
 	choir_status status = chi_file_read(file, a.at, directory, (size_t) a.bytes);
 	if (status == CHOIR_OK)
 		status = read_entries(&a, directory, members);
+	if (status == CHOIR_OK && members->n > 1)
+		status = check_overlap(&a, members);
 	chi_free(directory);
 	return status;
 }

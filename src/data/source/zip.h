@@ -7,7 +7,7 @@
 
 typedef struct {
 	char *name;
-	uint64_t begin; // of the file: where its data begin
+	uint64_t local, begin; // of the file: where its own header begins, and its data
 	uint64_t packed, bytes; // in the file, and unpacked
 	uint32_t crc;
 	bool deflated;
@@ -19,6 +19,7 @@ typedef struct {
 } chi_members;
 
 // Reads the directory. name: the file's, for messages. CHOIR_CORRUPT, with what is wrong and
-// where; CHOIR_UNSUPPORTED: encryption, other ways to compress.
+// where; so are members that share bytes of the file, as a small one could be said to hold many;
+// CHOIR_UNSUPPORTED: encryption, other ways to compress.
 choir_status chi_zip_read(chi_file *file, const char *name, chi_members *members);
 void chi_members_free(chi_members *members);

@@ -118,6 +118,40 @@ static void every_way_to_say_it(void **state)
 	}
 }
 
+// Whole numbers that Choir has no dtype for become wider.
+static void narrow_numbers(void **state)
+{
+	(void) state;
+	static const struct {
+		const char *type;
+		choir_dtype dtype;
+		const char *bytes, *words;
+	} cases[] = {
+		{ "|i1", CHOIR_I32, "\x80\xff\x01\x7f", "[-128 -1]\n[1 127]\n" },
+		{ "<i2", CHOIR_I32, "\x00\x80\xff\xff\x01\x00\xff\x7f", "[-32768 -1]\n[1 32767]\n" },
+		{ ">i2", CHOIR_I32, "\x80\x00\xff\xff\x00\x01\x7f\xff", "[-32768 -1]\n[1 32767]\n" },
+		{ "<u2", CHOIR_I32, "\x00\x80\xff\xff\x01\x00\xff\x7f", "[32768 65535]\n[1 32767]\n" },
+		{ ">u4", CHOIR_I64, "\0\0\0\1\xff\xff\xff\xff\0\0\1\0\x0f\xff\xff\xff",
+				"[1 4.2949673e+09]\n[256 268435455]\n" },
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		char text[100];
+		const size_t bytes = 4 * (size_t) (cases[i].type[2] - '0');
+		snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': (2, 2)}",
+				cases[i].type);
+		choir_dataset *d = open_header(text, cases[i].bytes, bytes);
+		assert_int_equal(chi_dataset_spec(d)->column[0].dtype, cases[i].dtype);
+		assert_int_equal(chi_dataset_seek(d, 0, 1), CHOIR_OK);
+		assert_string_equal(pass_in_words(d), strchr(cases[i].words, '\n') + 1);
+		assert_int_equal(chi_dataset_rewind(d), CHOIR_OK);
+		assert_pass(d, cases[i].words);
+		assert_refused(
+				open_header(text, cases[i].bytes, bytes - 1), CHOIR_CORRUPT, "promise 2 x 2");
+	}
+	const char *c = "{'descr': '<u2', 'fortran_order': True, 'shape': (2, 3)}";
+	assert_pass(open_header(c, "\1\0\2\0\3\0\4\0\5\0\6\0", 12), "[1 3 5]\n[2 4 6]\n");
+}
+
 // An array in Fortran's order that is larger than a chunk.
 static void large_transposed_arrays(void **state)
 {
@@ -171,8 +205,8 @@ static void wrong_headers(void **state)
 				CHOIR_CORRUPT, "more than any file has" },
 		{ "{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,2)}",
 				CHOIR_UNSUPPORTED, "byte 77: rank 9 or more" },
-		{ "{'descr': '<u2', 'fortran_order': False, 'shape': (4,)}", CHOIR_UNSUPPORTED,
-				"byte 21: the values are \"<u2\"" },
+		{ "{'descr': '<u8', 'fortran_order': False, 'shape': (4,)}", CHOIR_UNSUPPORTED,
+				"byte 21: the values are \"<u8\"" },
 		{ "{'descr': '|f4', 'fortran_order': False, 'shape': (2,)}", CHOIR_UNSUPPORTED,
 				"\"|f4\"" },
 		{ "{'descr': '', 'fortran_order': False, 'shape': (2,)}", CHOIR_UNSUPPORTED, "\"\"" },
@@ -342,6 +376,7 @@ int main(void)
 		cmocka_unit_test(what_is_written_is_read),
 		cmocka_unit_test(wrong_writes),
 		cmocka_unit_test(every_way_to_say_it),
+		cmocka_unit_test(narrow_numbers),
 		cmocka_unit_test(large_transposed_arrays),
 		cmocka_unit_test(wrong_headers),
 		cmocka_unit_test(wrong_beginnings),

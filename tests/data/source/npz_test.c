@@ -226,6 +226,21 @@ static void no_member_is_larger_than_deflate_can_make_it(void **state)
 	assert_refused(open_archive(&a, 0, NULL), CHOIR_CORRUPT, "member \"x.npy\" is said to be ");
 }
 
+static void members_share_no_bytes(void **state)
+{
+	(void) state;
+	archive a = { .n = 0 };
+	char file[512];
+	add(&a, "x.npy", file, npy(file, 3, 2, 0), 8);
+	unsigned char *d = a.directory;
+	memcpy(d + a.directory_bytes, d, a.directory_bytes); // the same member, called y
+	d[a.directory_bytes + 46] = 'y';
+	a.directory_bytes *= 2;
+	a.entries++;
+	finish(&a);
+	assert_refused(open_archive(&a, 0, NULL), CHOIR_CORRUPT, "begins within member \"");
+}
+
 // numpy.savez_compressed of n zeros i64: raw deflated data have no trailer, so zlib can have taken
 // all of them before it has given all that they are.
 static void what_zlib_holds_is_read(void **state)
@@ -300,6 +315,7 @@ int main(void)
 		cmocka_unit_test(arrays_are_columns),
 		cmocka_unit_test(what_is_misused),
 		cmocka_unit_test(no_member_is_larger_than_deflate_can_make_it),
+		cmocka_unit_test(members_share_no_bytes),
 		cmocka_unit_test(what_zlib_holds_is_read),
 		cmocka_unit_test(damaged_archives),
 		cmocka_unit_test(every_allocation_may_fail),

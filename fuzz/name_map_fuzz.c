@@ -21,15 +21,33 @@ static int is_like(const char *pattern, const char *name, const char *star[2])
 	return *pattern == '\0' || is_like(pattern + 1, name + 1, star);
 }
 
+// The words after the names, of which the last but one may be missing.
+static void check_rearrangement(char *word[4], const chi_rearrangement *how)
+{
+	const char *shape = word[1] != NULL && strcmp(word[0], "reshape") == 0 ? word[1] : NULL;
+	const char *axes = word[1] == NULL ? word[0] : shape == NULL ? word[1] : word[3];
+	demand(how->reshaped == (shape != NULL), "another use of a shape");
+	demand(how->axes == (axes == NULL ? 0 : (int) (strlen(axes) + 1) / 2),
+			"another number of axes");
+	for (int i = 0; i < how->axes; i++)
+		demand(how->axis[i] == axes[2 * i] - '0', "another axis");
+	for (int i = 0; i < how->shape.rank; i++, shape++) {
+		char *end;
+		demand(strtoll(shape, &end, 10) == how->shape.dim[i], "another dimension");
+		shape = end;
+		demand(*shape == (i + 1 < how->shape.rank ? ',' : '\0'), "another rank");
+	}
+}
+
 // What a line says of name; 0: nothing.
 static int apply(char *line, const char *name, const chi_mapped_name *found)
 {
-	char *word[3] = { NULL }, *save, *hash = strchr(line, '#');
+	char *word[6] = { NULL }, *save, *hash = strchr(line, '#');
 	const char *star[2] = { name, name };
 	char *expected = malloc(strlen(line) + strlen(name) + 1), *to = expected;
 	if (hash != NULL)
 		*hash = '\0';
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 6; i++)
 		word[i] = strtok_r(i == 0 ? line : NULL, " \t\r", &save);
 	const int applies = expected != NULL && word[1] != NULL && is_like(word[0], name, star);
 	for (const char *p = word[1]; applies && *p != '\0'; p++)
@@ -43,10 +61,7 @@ static int apply(char *line, const char *name, const chi_mapped_name *found)
 		*to = '\0';
 		demand(found->left_out == (strcmp(word[1], "-") == 0), "another one is left out");
 		demand(found->left_out || strcmp(found->name.data, expected) == 0, "another name");
-		demand(found->axes == (word[2] == NULL ? 0 : (int) (strlen(word[2]) + 1) / 2),
-				"another number of axes");
-		for (int i = 0; i < found->axes; i++)
-			demand(found->axis[i] == word[2][2 * i] - '0', "another axis");
+		check_rearrangement(word + 2, &found->how);
 	}
 	free(expected);
 	return applies;
@@ -62,22 +77,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	chi_error_clear();
 	if (map != NULL)
 		*map++ = '\0';
-	if (chi_name_map_check(map) != CHOIR_OK) {
+	chi_name_map read;
+	if (chi_name_map_read(map, &read) != CHOIR_OK) {
 		demand(strstr(choir_error(), "map: line ") != NULL, "refused without a line");
+		chi_name_map_free(&read);
 		free(text);
 		return 0;
 	}
 	chi_mapped_name found;
-	demand(chi_name_map_find(map, text, &found) == CHOIR_OK, "no name");
+	demand(chi_name_map_find(&read, text, &found) == CHOIR_OK, "no name");
 	int applied = 0;
 	for (char *line = map == NULL ? NULL : strtok_r(map, "\n", &save); line != NULL && !applied;
 			line = strtok_r(NULL, "\n", &save))
 		applied = apply(line, text, &found);
 	if (!applied)
-		demand(!found.left_out && found.axes == 0 &&
+		demand(!found.left_out && found.how.axes == 0 && !found.how.reshaped &&
 						strcmp(found.name.data == NULL ? "" : found.name.data, text) == 0,
 				"a name that no line is for has changed");
 	chi_text_free(&found.name);
+	chi_name_map_free(&read);
 	free(text);
 	return 0;
 }

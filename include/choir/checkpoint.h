@@ -38,8 +38,14 @@ typedef struct {
 	// How tensors of the file are called here: lines of "TENSOR VARIABLE", with spaces between. A
 	// star in TENSOR is any text, which a star in VARIABLE stands for; the first line that matches
 	// counts, and without one a tensor's name is the variable's. VARIABLE "-": the tensor is left
-	// out. A third word changes the order of axes, as choir_transpose does: "1,0" for PyTorch's
-	// dense kernels, "2,3,1,0" for its convolutions. "#" begins a comment. NULL: no line.
+	// out. "axes AXES" after them, or only the axes, changes the order of axes as choir_transpose
+	// does: "1,0" for PyTorch's dense kernels, "2,3,1,0" for its convolutions. "reshape SHAPE"
+	// before it gives the tensor another shape of the same elements first; what comes of both then
+	// takes the variable's shape. The dense layer that follows a flattened image needs it: PyTorch
+	// flattens c,h,w, Choir h,w,c, so for 64 channels of 7 by 7 and 10 scores the line is
+	//     fc.weight fc/kernel reshape 10,64,7,7 axes 2,3,1,0
+	// With "1,0" alone the shapes fit as well, and the scores are wrong: a file does not say what
+	// was flattened. At most 1000 lines may have a star. "#" begins a comment. NULL: no line.
 	const char *map;
 	choir_restored_fn *tell; // called with all names when all is done; or NULL
 	void *user;
@@ -88,6 +94,10 @@ const char *choir_weights_list_value(const choir_weights_list *l, size_t i);
 // manifest.json with a CRC-32C of every tensor, the number of the save, and metadata. It appears
 // under its name when all of it is on the disk, so a job or a machine that dies leaves whole ones.
 //
+// A directory may come from a stranger: Choir follows no link in it. A step that is a link, or has
+// one in the place of a file, counts as damaged, and nothing is removed through a link. The
+// directory's own path may be a link.
+//
 // A training that is restored gets the same bits as one that never stopped, if it has the same
 // program, data and number of replicas; devices, workers and strategy may be others. With another
 // number of replicas ON_READ variables get shares of their aggregate, as from a file of weights.
@@ -123,7 +133,8 @@ typedef struct choir_checkpoint_manager choir_checkpoint_manager;
 // Makes the directory if it is not there (its parent must be), and takes it: CHOIR_STATE, naming
 // the process, while another manager has it. The hold ends with the process, however that ends.
 // What a job that died had half written is named in the log and removed. NULL strategy: the
-// current one. CHOIR_UNSUPPORTED: a newer Choir has written here.
+// current one. CHOIR_UNSUPPORTED: a newer Choir has written here. CHOIR_CORRUPT: ".lock", or what
+// a job has left half written, is a link, or is not what Choir makes there; it stays as it is.
 choir_checkpoint_manager *choir_checkpoint_manager_new(
 		choir_strategy *s, const char *directory, const choir_checkpoint_options *o);
 // Waits for what is being written; a failure of it that nobody has asked for is a warning in the
@@ -134,8 +145,10 @@ void choir_checkpoint_manager_free(choir_checkpoint_manager *m);
 // removes the steps that need not be kept; that one of them could not be removed is a warning in
 // the log. metadata: "key=value" lines or NULL. Between a batch's being handed out and its run
 // nothing may be saved: the batch would be left out. After a failure the steps of before are as
-// they were. CHOIR_IO: the system refused; the text has the bytes needed and free. Others: see
-// choir_strategy_save; CHOIR_INVALID: metadata has no number for the best's key.
+// they were. CHOIR_IO: the system refused; the text has the bytes needed and free. CHOIR_STATE also
+// when the directory's file ".lock" was removed or replaced, so that another job may have the
+// directory: the manager saves nothing more. Others: see choir_strategy_save; CHOIR_INVALID:
+// metadata has no number for the best's key.
 // Asynchronous: after a failure of the writer the next call of save, check or wait returns it,
 // once; save has saved all the same.
 choir_status choir_checkpoint_manager_save(choir_checkpoint_manager *m, const char *metadata);

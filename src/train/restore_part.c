@@ -12,6 +12,7 @@
 #include "train/safetensors.h"
 #include "train/weights.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { NAME_SHOWN = 60 };
@@ -19,12 +20,13 @@ enum { NAME_SHOWN = 60 };
 // What each variable gets.
 typedef struct {
 	const chi_st_tensor *tensor; // NULL: nothing
-	int axes, axis[CHI_NAME_MAP_AXES];
+	chi_rearrangement how;
 } source;
 
 typedef struct {
 	const choir_restore_options *o;
 	const char *path;
+	chi_name_map map;
 	chi_weights weights;
 	chi_weights_file file;
 	source *from; // of each variable
@@ -52,24 +54,45 @@ static bool can_cast(const chi_st_tensor *t, const choir_variable *v)
 					(chi_dtype_is_float(t->dtype) && chi_dtype_is_float(v->dtype)));
 }
 
-static bool fits(const choir_variable *v, const chi_st_tensor *t, const chi_mapped_name *m)
+// What the map makes of a shape; NULL, or why it cannot.
+static const char *rearrange(
+		const choir_shape *shape, const chi_rearrangement *how, choir_shape *to)
 {
-	if (!can_cast(t, v) || t->shape.rank != v->shape.rank ||
-			(m->axes != 0 && m->axes != t->shape.rank))
-		return false;
-	for (int i = 0; i < t->shape.rank; i++)
-		if (t->shape.dim[m->axes == 0 ? i : m->axis[i]] != v->shape.dim[i])
-			return false;
-	return true;
+	*to = how->reshaped ? how->shape : *shape;
+	if (how->reshaped && choir_shape_elements(&how->shape) != choir_shape_elements(shape))
+		return "which has other elements";
+	if (how->axes != 0 && how->axes != to->rank)
+		return "of which the map's axes are another number";
+	const choir_shape before = *to;
+	for (int i = 0; i < how->axes; i++)
+		to->dim[i] = before.dim[how->axis[i]];
+	return NULL;
 }
 
-static choir_status does_not_fit(const part *p, const choir_variable *v, const chi_st_tensor *t)
+// After a reshape the variable's shape need not be what came of it: its elements are.
+static bool fits(const choir_variable *v, const chi_st_tensor *t, const chi_rearrangement *how)
 {
-	char have[CHI_SHAPE_TEXT], need[CHI_SHAPE_TEXT];
+	choir_shape shape;
+	return can_cast(t, v) && rearrange(&t->shape, how, &shape) == NULL &&
+			(how->reshaped ? choir_shape_elements(&shape) == v->elements
+						   : chi_shape_equal(&shape, &v->shape));
+}
+
+static choir_status does_not_fit(const part *p, const choir_variable *v, const chi_st_tensor *t,
+		const chi_rearrangement *how)
+{
+	char have[CHI_SHAPE_TEXT], need[CHI_SHAPE_TEXT], mapped[CHI_SHAPE_TEXT], more[300] = "";
 	char name[NAME_SHOWN], tensor[NAME_SHOWN];
-	return choir_fail(CHOIR_INVALID, "%s: tensor \"%s\" is %.10s %s; variable \"%s\" needs %s %s",
-			p->path, chi_text_clean(t->name, tensor, sizeof tensor), t->dtype_name,
-			chi_shape_print(&t->shape, have), chi_text_clean(v->name, name, sizeof name),
+	choir_shape shape;
+	const char *why = rearrange(&t->shape, how, &shape);
+	if (how->axes != 0 && why != NULL && !how->reshaped)
+		snprintf(more, sizeof more, ", to which the map gives %d axes", how->axes);
+	else if (how->reshaped || how->axes != 0)
+		snprintf(more, sizeof more, ", by the map %s", chi_shape_print(&shape, mapped));
+	return choir_fail(CHOIR_INVALID,
+			"%s: tensor \"%s\" is %.10s %s%s; variable \"%s\" needs %s %s", p->path,
+			chi_text_clean(t->name, tensor, sizeof tensor), t->dtype_name,
+			chi_shape_print(&t->shape, have), more, chi_text_clean(v->name, name, sizeof name),
 			chi_safetensors_dtype(v->dtype), chi_shape_print(&v->shape, need));
 }
 
@@ -86,10 +109,9 @@ static choir_status take(part *p, size_t k, const chi_mapped_name *m)
 				"%s: \"%.60s\" and \"%.60s\" are both for variable "
 				"\"%.60s\"",
 				p->path, p->from[i].tensor->name, t->name, v->name);
-	if (!fits(v, t, m))
-		return does_not_fit(p, v, t);
-	p->from[i] = (source){ .tensor = t, .axes = m->axes };
-	memcpy(p->from[i].axis, m->axis, sizeof m->axis);
+	if (!fits(v, t, &m->how))
+		return does_not_fit(p, v, t, &m->how);
+	p->from[i] = (source){ .tensor = t, .how = m->how };
 	return CHOIR_OK;
 }
 
@@ -98,7 +120,7 @@ static choir_status match(part *p)
 	bool any = false;
 	for (size_t k = 0; k < p->file.header.n; k++) {
 		chi_mapped_name m;
-		CHOIR_TRY(chi_name_map_find(p->o->map, p->file.header.tensor[k]->name, &m));
+		CHOIR_TRY(chi_name_map_find(&p->map, p->file.header.tensor[k]->name, &m));
 		const choir_status status = take(p, k, &m);
 		chi_text_free(&m.name);
 		CHOIR_TRY(status);
@@ -116,10 +138,10 @@ static choir_status set(const part *p, size_t i, choir_frame *f)
 	const source *s = &p->from[i];
 	choir_variable *v = p->weights.variable[i];
 	const size_t mark = choir_frame_mark(f);
-	choir_tensor *x =
-			choir_borrow(f, s->tensor->dtype, s->tensor->shape, p->file.data + s->tensor->begin);
-	if (s->axes != 0)
-		x = choir_transpose(x, s->axis);
+	choir_tensor *x = choir_borrow(f, s->tensor->dtype,
+			s->how.reshaped ? s->how.shape : s->tensor->shape, p->file.data + s->tensor->begin);
+	if (s->how.axes != 0)
+		x = choir_transpose(x, s->how.axis);
 	x = choir_cast(x, v->dtype);
 	const choir_status status =
 			x == NULL ? chi_frame_report(f) : chi_weight_set(v, f, choir_tensor_data(x));
@@ -175,11 +197,12 @@ choir_status choir_strategy_restore_part(
 	if (path == NULL)
 		return choir_fail(CHOIR_INVALID, "restore_part: the path is NULL");
 	CHOIR_TRY(chi_options_take("restore_part: the options'", &all, sizeof all, o));
-	CHOIR_TRY(chi_name_map_check(all.map));
 	CHOIR_TRY(chi_strategy_check(s));
 	CHOIR_TRY(chi_context_need_cross(s, "restore_part"));
 	part p = { .o = &all, .path = path };
-	choir_status status = chi_weights_collect(s, "restore_part", &p.weights);
+	choir_status status = chi_name_map_read(all.map, &p.map);
+	if (status == CHOIR_OK)
+		status = chi_weights_collect(s, "restore_part", &p.weights);
 	status = chi_weights_read(s, status, path, &p.file);
 	if (status == CHOIR_OK)
 		status = chi_strategy_agree(s, check(&p), "comparing weights");
@@ -192,6 +215,7 @@ choir_status choir_strategy_restore_part(
 	}
 	if (status == CHOIR_OK)
 		tell_all(&p);
+	chi_name_map_free(&p.map);
 	chi_free(p.from);
 	chi_free(p.used);
 	chi_weights_file_free(&p.file);

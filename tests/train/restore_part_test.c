@@ -14,6 +14,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static char path[64];
@@ -118,11 +119,26 @@ static void test_what_is_wrong(void **state)
 		{ "theirs/a/w a/kernel",
 				"tensor \"theirs/a/w\" is F32 [3, 2]; variable \"a/kernel\" needs F32 "
 				"[2, 3]" },
-		{ "theirs/a/w a/kernel 1,0,2", "[3, 2]" },
+		{ "theirs/a/w a/kernel 1,0,2",
+				"tensor \"theirs/a/w\" is F32 [3, 2], to which the map gives 3 axes; variable "
+				"\"a/kernel\" needs F32 [2, 3]" },
+		{ "theirs/a/w a/kernel 0,1,2,3,4,5,6,7", "is F32 [3, 2], to which the map gives 8 axes" },
+		{ "theirs/a/w a/kernel 0,1", "is F32 [3, 2], by the map [3, 2]; variable" },
+		{ "theirs/a/w a/kernel reshape 2,4", "is F32 [3, 2], by the map [2, 4]; variable" },
+		{ "theirs/a/w own reshape 3,2", "by the map [3, 2]; variable \"own\" needs F32 [1]" },
 		{ "theirs/a/w a/kernel 1", "axes" },
+		{ "a b 0,1,2,3,4,5,6,7,8", "axes as in 1,0 are needed" },
+		{ "a b reshape 2,3 axes 2,1,0", "as many axes as the shape has dimensions" },
+		{ "a b axes 1,0 reshape 2,3", "after the names only" },
+		{ "a b reshape", "axes as in 1,0 are needed" },
+		{ "a b reshape 2,", "a shape as in reshape 10,64,7,7 is needed" },
+		{ "a b reshape 0,2", "a shape" },
+		{ "a b reshape 4294967296,4294967296,2", "a shape" },
+		{ "a b reshape 1,1,1,1,1,1,1,1,1", "a shape" },
+		{ "a b reshape 2,3 axes 1,0 x", "more than six words" },
 		{ "half b", "\"b\" and \"half\" are both for variable \"b\"" },
 		{ "b -", "none of its 5 tensors is for any of the 3 variables" },
-		{ "\n\n x", "map: line 3, \"x\", has one word" },
+		{ "\n\n x", "map: line 3, \"x\": one word" },
 	};
 	static const float kernel[] = { 10, 10, 10, 10, 10, 10 }, zeros[2] = { 0 };
 	(void) state;
@@ -232,13 +248,15 @@ static void test_memory_runs_out(void **state)
 static void check_mapped(const char *lines, const char *tensor, const char *name, int axes)
 {
 	chi_mapped_name m;
-	assert_int_equal(chi_name_map_check(lines), CHOIR_OK);
-	assert_int_equal(chi_name_map_find(lines, tensor, &m), CHOIR_OK);
+	chi_name_map read;
+	assert_int_equal(chi_name_map_read(lines, &read), CHOIR_OK);
+	assert_int_equal(chi_name_map_find(&read, tensor, &m), CHOIR_OK);
 	if (name != NULL)
 		assert_string_equal(m.name.data, name);
 	assert_int_equal(m.left_out, name == NULL);
-	assert_int_equal(m.axes, axes);
+	assert_int_equal(m.how.axes, axes);
 	chi_text_free(&m.name);
+	chi_name_map_free(&read);
 }
 
 static void test_maps(void **state)
@@ -254,7 +272,44 @@ static void test_maps(void **state)
 	check_mapped("*.mask -\n", "x.mask", NULL, 0);
 	check_mapped("ab b", "abc", "abc", 0);
 	check_mapped("a b 1,0", "a", "b", 2);
+	check_mapped("a b axes 1,0", "a", "b", 2);
+	check_mapped("a b reshape 2,3 axes 1,0", "a", "b", 2);
+	check_mapped("a b reshape 12", "a", "b", 0);
+	check_mapped("z z\na* one\nab two\nb b", "ab", "one", 0); // the first line counts
+	check_mapped("z z\nab two\na* one\nb b", "ab", "two", 0);
+	check_mapped("ab two\nab one", "ab", "two", 0);
 	check_mapped("b c", "a*", "a*", 0); // where no line matches a star is a letter
+}
+
+// A map may be long, and is a stranger's: reading all of it for each name took minutes here.
+static void test_a_long_map(void **state)
+{
+	(void) state;
+	enum { LINES = 200000 };
+	chi_text text = { 0 };
+	chi_name_map long_map;
+	chi_mapped_name m;
+	char name[32];
+	for (int i = 0; i < LINES; i++)
+		chi_text_add(&text, "tensor_%d variable_%d\n", i, LINES - i);
+	const clock_t begin = clock();
+	assert_int_equal(chi_name_map_read(text.data, &long_map), CHOIR_OK);
+	for (int i = 0; i < LINES; i++) {
+		snprintf(name, sizeof name, "tensor_%d", i);
+		assert_int_equal(chi_name_map_find(&long_map, name, &m), CHOIR_OK);
+		snprintf(name, sizeof name, "variable_%d", LINES - i);
+		assert_string_equal(m.name.data, name);
+		chi_text_free(&m.name);
+	}
+	assert_true((double) (clock() - begin) / CLOCKS_PER_SEC < 20);
+	chi_name_map_free(&long_map);
+	for (int i = 0; i < 1001; i++)
+		chi_text_add(&text, "t_*_%d v_*\n", i);
+	assert_int_equal(chi_name_map_read(text.data, &long_map), CHOIR_INVALID);
+	assert_non_null(strstr(choir_error(), "map: line 201001, "));
+	assert_non_null(strstr(choir_error(), "at most 1000 lines may have a star"));
+	chi_name_map_free(&long_map);
+	chi_text_free(&text);
 }
 
 static int setup(void **state)
@@ -280,6 +335,7 @@ int main(void)
 		cmocka_unit_test(test_parts_without_an_aggregation),
 		cmocka_unit_test(test_memory_runs_out),
 		cmocka_unit_test(test_maps),
+		cmocka_unit_test(test_a_long_map),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -110,7 +110,9 @@ const char *choir_weights_list_value(const choir_weights_list *l, size_t i);
 // Where each worker reads a part of the data of its own (a policy other than DATA, or
 // choir_strategy_distribute_datasets_from_function), a checkpoint has the place of each, and
 // worker w goes on from worker w's: with as many workers and under the same policy; else restoring
-// is CHOIR_INVALID, naming both, and nothing has changed.
+// is CHOIR_INVALID, naming both, and nothing has changed. Two kinds of data go on all the same, from
+// where they are: what reads a queue (of which nothing that was read is there any more), and what
+// has the option .checkpoint = CHOIR_OFF (input.h).
 
 typedef struct choir_checkpoint_options {
 	size_t size;

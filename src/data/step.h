@@ -45,6 +45,7 @@ typedef struct {
 	// It cannot be tried whether a pass has so many elements: seek goes behind its end and does
 	// not notice, or what was read is gone.
 	bool blind;
+	bool gone; // what was read cannot be had again: there is no place to go back to
 	// What else decides which elements come when, as a number: seeds, counts. NULL: only the
 	// name.
 	uint64_t (*signature)(const choir_dataset *d);

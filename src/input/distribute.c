@@ -98,6 +98,10 @@ static choir_status complete(const choir_strategy *s, const choir_input_options 
 			(unsigned) o->replication > CHOIR_REPLICATION_PER_REPLICA)
 		return choir_fail(CHOIR_INVALID,
 				"distribute_dataset: auto_shard, fetch or replication is none of those there are");
+	if ((unsigned) o->checkpoint > CHOIR_OFF)
+		return choir_fail(CHOIR_INVALID,
+				"distribute_dataset: checkpoint is %d; CHOIR_ON or CHOIR_OFF is needed",
+				(int) o->checkpoint);
 	CHOIR_TRY(check_workers(s, o));
 	return check_places(s, o, from_function);
 }
@@ -269,6 +273,7 @@ static uint64_t what_agrees(const choir_distributed_dataset *data)
 	uint64_t sum = chi_input_is_shared(data) ? data->signature : 0;
 	sum = chi_hash_mix(sum ^ (uint64_t) data->o.auto_shard);
 	sum = chi_hash_mix(sum ^ (uint64_t) data->split);
+	sum = chi_hash_mix(sum ^ (uint64_t) data->o.checkpoint);
 	return chi_hash_mix(sum ^ (uint64_t) data->batch);
 }
 

@@ -64,24 +64,72 @@ static const char *whose(char out[64], int64_t workers, uint64_t way)
 	return out;
 }
 
+// Whose parts a checkpoint has, and whose there are here.
+typedef struct {
+	int64_t saved, own; // workers; 0: there are no parts
+	uint64_t way; // of the saved ones
+} parts;
+
+static choir_status find_parts(const choir_distributed_dataset *data, chi_state *from, parts *p)
+{
+	const chi_state_entry *e = chi_state_find(from, "positions");
+	*p = (parts){ .saved = e == NULL || e->shape.rank == 0 ? 0 : e->shape.dim[0],
+		.own = in_parts(data) ? data->o.workers : 0 };
+	return e == NULL ? CHOIR_OK : chi_state_take_count(from, "policy", &p->way);
+}
+
+static bool are_the_same(const choir_distributed_dataset *data, const parts *p)
+{
+	return p->saved == p->own && (p->own == 0 || p->way == way_of(data));
+}
+
 // A part can only be gone on with by who has the same one.
 static choir_status check_parts(const choir_distributed_dataset *data, chi_state *from)
 {
 	char there[64], here[64];
-	const chi_state_entry *e = chi_state_find(from, "positions");
-	const int64_t saved = e == NULL ? 0 : e->shape.dim[0];
-	const int64_t own = in_parts(data) ? data->o.workers : 0;
-	uint64_t way = 0;
-	if (e == NULL && chi_state_find(from, "position") == NULL)
+	parts p;
+	CHOIR_TRY(find_parts(data, from, &p));
+	if (p.saved == 0 && chi_state_find(from, "position") == NULL)
 		return CHOIR_OK; // there is none, which is another failure
-	if (e != NULL)
-		CHOIR_TRY(chi_state_take_count(from, "policy", &way));
-	if (saved == own && (own == 0 || way == way_of(data)))
+	if (are_the_same(data, &p))
 		return CHOIR_OK;
 	return choir_fail(CHOIR_INVALID,
 			"%s: the position \"%s\" is %s, here it is %s: where each worker reads a part of its "
-			"own, as many workers and the same policy are needed",
-			from->path, from->object, whose(there, saved, way), whose(here, own, way_of(data)));
+			"own, as many workers and the same policy are needed, or a dataset whose option "
+			"checkpoint is CHOIR_OFF",
+			from->path, from->object, whose(there, p.saved, p.way),
+			whose(here, p.own, way_of(data)));
+}
+
+// ---- Where there is no place to go back to.
+
+static bool reads_a_queue(const choir_dataset *d)
+{
+	return d != NULL && (d->step->gone || reads_a_queue(d->from[0]) || reads_a_queue(d->from[1]));
+}
+
+// Whether the dataset goes on from where it is, whatever a checkpoint says: the program wants that,
+// or it reads a queue and the parts are others than those of the checkpoint.
+static choir_status stays(const choir_distributed_dataset *data, chi_state *from, bool *does)
+{
+	parts p;
+	*does = data->o.checkpoint == CHOIR_OFF;
+	if (*does || !reads_a_queue(data->feed[0].data))
+		return CHOIR_OK;
+	CHOIR_TRY(find_parts(data, from, &p));
+	*does = !are_the_same(data, &p);
+	return CHOIR_OK;
+}
+
+// What a checkpoint has of such a dataset is left.
+static void leave(chi_state *from)
+{
+	static const char *const names[] = { "positions", "policy", "position", "marks", "signature" };
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		chi_state_entry *e = chi_state_find(from, names[i]);
+		if (e != NULL)
+			e->taken = true;
+	}
 }
 
 static choir_status take_part(
@@ -99,6 +147,8 @@ static choir_status take_part(
 
 static choir_status save(void *self, chi_state *to)
 {
+	if (((const choir_distributed_dataset *) self)->o.checkpoint == CHOIR_OFF)
+		return CHOIR_OK;
 	if (in_parts(self))
 		return save_parts(self, to);
 	choir_input_position p = { .size = sizeof p };
@@ -156,6 +206,12 @@ static choir_status check(void *self, chi_state *from)
 {
 	const choir_distributed_dataset *data = self;
 	choir_input_position p;
+	bool does_stay;
+	CHOIR_TRY(stays(data, from, &does_stay));
+	if (does_stay) {
+		leave(from);
+		return CHOIR_OK;
+	}
 	CHOIR_TRY(check_parts(data, from));
 	CHOIR_TRY(take(data, from, &p));
 	if (p.signature != (int64_t) data->signature)
@@ -169,6 +225,10 @@ static choir_status check(void *self, chi_state *from)
 static choir_status restore(void *self, chi_state *from)
 {
 	choir_input_position p;
+	bool does_stay;
+	CHOIR_TRY(stays(self, from, &does_stay));
+	if (does_stay)
+		return CHOIR_OK;
 	CHOIR_TRY(take(self, from, &p));
 	return choir_distributed_dataset_restore(self, &p);
 }

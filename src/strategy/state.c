@@ -9,6 +9,7 @@
 #include "tensor/tensor.h"
 #include "value/variable.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static void free_entry(chi_state_entry *e)
@@ -179,6 +180,34 @@ chi_state_entry *chi_state_find(const chi_state *s, const char *name)
 	return NULL;
 }
 
+// Names what there is instead: the objects that have a state.
+static choir_status no_entry(const chi_state *s, const char *name)
+{
+	enum { SHOWN = 60 };
+	char clean[SHOWN];
+	chi_text list = { 0 };
+	size_t last = 0;
+	const char *before = "";
+	for (size_t i = 0; i < s->n && list.length < 300; i++) {
+		const char *have = s->entry[i].name;
+		const size_t length = strcspn(have, "/");
+		if (length == last && strncmp(have, before, length) == 0)
+			continue;
+		char object[SHOWN];
+		snprintf(object, sizeof object, "%.*s", (int) length, have);
+		chi_text_add(&list, "%s%s", list.length == 0 ? "" : ", ",
+				chi_text_clean(object, clean, sizeof clean));
+		before = have;
+		last = length;
+	}
+	const choir_status status = choir_fail(CHOIR_INVALID,
+			"%s: has no state \"%s%s%s\", which this program needs; it has the state of: %s",
+			s->path, s->object == NULL ? "" : s->object, s->object == NULL ? "" : "/", name,
+			list.data == NULL ? "nothing" : list.data);
+	chi_text_free(&list);
+	return status;
+}
+
 choir_status chi_state_take(chi_state *s, const char *name, choir_dtype dtype,
 		const choir_shape *shape, const void **data)
 {
@@ -186,8 +215,7 @@ choir_status chi_state_take(chi_state *s, const char *name, choir_dtype dtype,
 	const char *object = s->object == NULL ? "" : s->object, *slash = s->object == NULL ? "" : "/";
 	chi_state_entry *e = chi_state_find(s, name);
 	if (e == NULL)
-		return choir_fail(CHOIR_INVALID, "%s: has no state \"%s%s%s\", which this program needs",
-				s->path, object, slash, name);
+		return no_entry(s, name);
 	if (e->dtype != dtype || !chi_shape_equal(&e->shape, shape))
 		return choir_fail(CHOIR_INVALID, "%s: state \"%s%s%s\" is %s %s, needed %s %s", s->path,
 				object, slash, name, choir_dtype_name(e->dtype), chi_shape_print(&e->shape, have),

@@ -314,7 +314,7 @@ static const char *full_fn(choir_strategy *s, int worker, void *user)
 		if (status == CHOIR_OK)
 			status = train(&t, 1);
 		if (worker == 0 && i == 2)
-			chi_disk_fail(6, ENOSPC);
+			chi_disk_fail(9, ENOSPC);
 		status = status == CHOIR_OK ? choir_checkpoint_manager_save(m, NULL) : status;
 		if (worker == 0)
 			chi_disk_fail(0, 0);

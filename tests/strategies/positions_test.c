@@ -271,6 +271,113 @@ static void other_workers_and_policies_are_refused(void **state)
 	choir_strategy_free(s);
 }
 
+// ---- Data that have no place to go back to.
+
+typedef struct {
+	bool queue; // else numbers whose position no checkpoint keeps
+	choir_toggle checkpoint;
+	const char *directory;
+	choir_status needed; // of restoring; CHOIR_END: a checkpoint is saved instead
+} staying;
+
+enum { PUT = 40 };
+
+static choir_distributed_dataset *distribute_staying(
+		choir_strategy *s, const staying *g, choir_queue **queue)
+{
+	const choir_column x = { .name = "x", .dtype = CHOIR_I64 };
+	choir_dataset *d = g->queue ? choir_queue_dataset_new(1, &x, NULL, queue)
+								: choir_range_dataset_new("x", 0, PUT, 1);
+	return choir_strategy_distribute_dataset(s, d,
+			CHOIR_OPTIONS(choir_input_options, .auto_shard = CHOIR_AUTO_SHARD_OFF,
+					.global_batch = 8, .checkpoint = g->checkpoint));
+}
+
+static choir_status put_numbers(choir_queue *q)
+{
+	int64_t numbers[PUT];
+	const void *column = numbers;
+	for (int i = 0; i < PUT; i++)
+		numbers[i] = i;
+	return q == NULL ? CHOIR_OK : choir_queue_put(q, PUT, &column, 5);
+}
+
+// Two steps and a checkpoint; or a restore, after which all that is there comes.
+static choir_status stay(
+		choir_strategy *s, const staying *g, choir_distributed_dataset *data, choir_queue *q)
+{
+	uint64_t seen[MOST_STEPS], first[MOST_STEPS];
+	int end;
+	CHOIR_TRY(put_numbers(q));
+	if (g->needed == CHOIR_END) {
+		CHOIR_TRY(read_on(data, 0, 2, seen, &end));
+		choir_checkpoint_manager *m = choir_checkpoint_manager_new(s, g->directory, NULL);
+		const choir_status status =
+				m == NULL ? choir_error_status() : choir_checkpoint_manager_save(m, NULL);
+		choir_checkpoint_manager_free(m);
+		return status;
+	}
+	const choir_status status = restore(s, g->directory);
+	if (status != g->needed)
+		return choir_fail(
+				CHOIR_INTERNAL, "restored with %s: %s", choir_status_name(status), choir_error());
+	CHOIR_TRY(read_on(data, 0, 2, seen, &end));
+	choir_queue *other = NULL; // of another dataset, from its first example
+	choir_distributed_dataset *begun = distribute_staying(s, g, &other);
+	choir_status read = begun == NULL ? choir_error_status() : put_numbers(other);
+	if (read == CHOIR_OK)
+		read = read_on(begun, 0, 2, first, &end);
+	choir_queue_free(other);
+	CHOIR_TRY(read);
+	return memcmp(seen, first, 2 * sizeof seen[0]) == 0
+			? CHOIR_OK
+			: choir_fail(CHOIR_INTERNAL, "it is not where it was");
+}
+
+static const char *stay_fn(choir_strategy *s, int worker, void *user)
+{
+	(void) worker;
+	choir_queue *q = NULL;
+	choir_distributed_dataset *data = s == NULL ? NULL : distribute_staying(s, user, &q);
+	const choir_status status = data == NULL ? choir_error_status() : stay(s, user, data, q);
+	choir_queue_free(q);
+	return status == CHOIR_OK ? NULL : choir_error();
+}
+
+static void a_queue_goes_on_with_other_workers(void **state)
+{
+	(void) state;
+	char directory[512];
+	staying g = { .queue = true, .directory = directory };
+	snprintf(directory, sizeof directory, "%s", saved_folder());
+	g.needed = CHOIR_END;
+	on_workers(2, stay_fn, &g);
+	g.needed = CHOIR_OK;
+	on_workers(4, stay_fn, &g);
+	choir_strategy *s = choir_mirrored_strategy_new(
+			CHOIR_OPTIONS(choir_strategy_options, .replicas = 2, .seed = 11));
+	const char *wrong = stay_fn(s, 0, &g);
+	if (wrong != NULL)
+		fail_msg("%s", wrong);
+	choir_strategy_free(s);
+}
+
+static void a_position_may_be_left_out(void **state)
+{
+	(void) state;
+	char with[512], without[512];
+	snprintf(with, sizeof with, "%s", saved_folder());
+	snprintf(without, sizeof without, "%s", saved_folder());
+	on_workers(3, stay_fn, &(staying){ .directory = with, .needed = CHOIR_END });
+	on_workers(3, stay_fn, &(staying){ false, CHOIR_OFF, without, CHOIR_END });
+	for (int workers = 2; workers <= 3; workers++) {
+		on_workers(workers, stay_fn, &(staying){ false, CHOIR_OFF, with, CHOIR_OK });
+		on_workers(workers, stay_fn, &(staying){ false, CHOIR_OFF, without, CHOIR_OK });
+		on_workers(workers, stay_fn, &(staying){ false, CHOIR_ON, without, CHOIR_INVALID });
+	}
+	on_workers(2, stay_fn, &(staying){ false, CHOIR_ON, with, CHOIR_INVALID });
+}
+
 // The n-th allocation fails while they save and restore: all end, each with a text.
 static const char *lacking_fn(choir_strategy *s, int worker, void *user)
 {
@@ -303,6 +410,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_worker_goes_on_from_its_own_place),
 		cmocka_unit_test(other_workers_and_policies_are_refused),
+		cmocka_unit_test(a_queue_goes_on_with_other_workers),
+		cmocka_unit_test(a_position_may_be_left_out),
 		cmocka_unit_test(each_allocation_fails),
 	};
 	return cmocka_run_group_tests(tests, begin, files_teardown);

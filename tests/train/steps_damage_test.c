@@ -38,7 +38,8 @@ static void another_program(void **state)
 	const uint64_t before = choir_strategy_hash(p.strategy);
 	m = saved_manage(p.strategy, directory, NULL);
 	assert_failed(choir_checkpoint_manager_restore_latest(m), CHOIR_INVALID,
-			"has no state \"momentum/loss_scale\", which this program needs");
+			"has no state \"momentum/loss_scale\", which this program needs; it has the state of: "
+			"accuracy, adam, loss, strategy");
 	assert_int_equal(choir_strategy_hash(p.strategy), before);
 	choir_checkpoint_manager_free(m);
 	problem_close(&p);

@@ -243,6 +243,7 @@ static const chi_step queue_step = {
 	.read = queue_read,
 	.rewind = queue_rewind,
 	.blind = true,
+	.gone = true,
 	.peek = chi_no_peek,
 	.free = queue_free,
 };

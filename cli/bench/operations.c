@@ -71,14 +71,14 @@ static choir_tensor *relu(choir_tensor *const in[])
 	return choir_relu(in[0]);
 }
 
+static choir_tensor *gelu_tanh(choir_tensor *const in[])
+{
+	return choir_gelu_tanh(in[0]);
+}
+
 static choir_tensor *gelu(choir_tensor *const in[])
 {
 	return choir_gelu(in[0]);
-}
-
-static choir_tensor *gelu_exact(choir_tensor *const in[])
-{
-	return choir_gelu_exact(in[0]);
 }
 
 static choir_tensor *dropout(choir_tensor *const in[])
@@ -166,8 +166,8 @@ const operation operations[] = {
 	{ "add", "[1024, 512]", add, { { 2, { 1024, 512 } }, { 2, { 1024, 512 } } }, .n = 2,
 			.unread = 3, .unwritten = 3 },
 	{ "relu", "[1024, 512]", relu, { { 2, { 1024, 512 } } }, .n = 1 },
+	{ "gelu_tanh", "[1024, 512]", gelu_tanh, { { 2, { 1024, 512 } } }, .n = 1 },
 	{ "gelu", "[1024, 512]", gelu, { { 2, { 1024, 512 } } }, .n = 1 },
-	{ "gelu_exact", "[1024, 512]", gelu_exact, { { 2, { 1024, 512 } } }, .n = 1 },
 	{ "dropout", "[1024, 512]", dropout, { { 2, { 1024, 512 } } }, .n = 1, .unread = 1 },
 	{ "embedding", "[256, 128] 2048 rows", embedding, { { 2, { 256, 128 } }, { 1, { 2048 } } },
 			.n = 2, .rows = true, .unread = 1, .unwritten = 2 },

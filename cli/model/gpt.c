@@ -41,8 +41,10 @@ static choir_layer *branch(const model_size *size, const char *block, const char
 	return choir_residual_new(choir_sequential_new(n, layers), NULL, CHOIR_LINEAR);
 }
 
-static choir_layer *block(const model_size *size, int64_t i)
+static choir_layer *block(const model_plan *plan, int64_t i)
 {
+	const model_size *size = &plan->size;
+	const choir_activation gelu = plan->gelu_tanh ? CHOIR_GELU_TANH : CHOIR_GELU;
 	char name[LAYER_NAME / 2], attention[LAYER_NAME], up[LAYER_NAME], down[LAYER_NAME];
 	const int64_t width = size->width;
 	snprintf(name, sizeof name, "block%lld", (long long) i);
@@ -51,7 +53,7 @@ static choir_layer *block(const model_size *size, int64_t i)
 	snprintf(down, sizeof down, "%s/down", name);
 	choir_layer *see = choir_self_attention_new(attention, width, size->heads, CHOIR_ON);
 	choir_layer *both[2] = { branch(size, name, "attention", see, NULL) };
-	choir_layer *wide = choir_dense_new(up, width, 4 * width, CHOIR_GELU);
+	choir_layer *wide = choir_dense_new(up, width, 4 * width, gelu);
 	choir_layer *narrow = choir_dense_new(down, 4 * width, width, CHOIR_LINEAR);
 	both[1] = branch(size, name, "dense", wide, narrow);
 	return choir_sequential_new(2, both);
@@ -67,7 +69,7 @@ choir_status gpt_build(model *m)
 	if (size->dropout > 0)
 		layers[n++] = choir_dropout_new("dropout", size->dropout);
 	for (int64_t i = 0; i < size->layers; i++)
-		layers[n++] = block(size, i);
+		layers[n++] = block(&m->plan, i);
 	layers[n++] = choir_layer_normalization_new("norm", size->width, EPSILON);
 	layers[n++] = choir_projection_new("scores", size->width, BYTES);
 	m->net = choir_sequential_new(n, layers);

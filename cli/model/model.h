@@ -41,6 +41,7 @@ typedef struct {
 	int64_t width[MOST_WIDTHS]; // mlp: of the hidden layers; cnn: two convolutions, one dense
 	int widths; // 0: it has a size instead
 	model_size size;
+	bool gelu_tanh; // gpt: GELU is the approximation by tanh
 	choir_shape image; // of an example; cnn: [h, w] or [h, w, channels]; gpt: [context]
 	int64_t classes;
 	double scale; // by which its images were multiplied

@@ -9,6 +9,7 @@
 
 enum { SIZES = 4, VALUE_SIZE = 512 };
 
+static const char *const activations[] = { "gelu", "gelu_tanh" };
 static const char *const size_keys[SIZES] = { "width", "layers", "heads", "context" };
 
 int model_read_list(const char *text, int64_t most, int room, int64_t out[])
@@ -57,6 +58,9 @@ bool model_plan_write(const model_plan *plan, char text[METADATA_SIZE])
 	size_t at = (size_t) snprintf(text, METADATA_SIZE,
 			"choir.model=%s\nchoir.classes=%lld\nchoir.scale=%.17g\n", plan->kind,
 			(long long) plan->classes, plan->scale);
+	if (model_plan_text(plan))
+		at += (size_t) snprintf(text + at, METADATA_SIZE - at, "choir.activation=%s\n",
+				activations[plan->gelu_tanh]);
 	if (plan->widths != 0)
 		at += write_list(text + at, METADATA_SIZE - at, "widths", plan->widths, plan->width);
 	else
@@ -102,6 +106,18 @@ static choir_status read_size(model_plan *plan, const char *path)
 	return model_plan_resize(plan, &s);
 }
 
+// Which form of GELU a gpt has. A file that does not say so has the approximation.
+static choir_status read_activation(model_plan *plan, const char *path)
+{
+	char value[VALUE_SIZE];
+	bool there;
+	CHOIR_TRY(find(path, "activation", value, &there));
+	plan->gelu_tanh = model_plan_text(plan) && (!there || strcmp(value, activations[1]) == 0);
+	if (there && strcmp(value, activations[plan->gelu_tanh]) != 0)
+		return wrong_value(path, "activation", value);
+	return CHOIR_OK;
+}
+
 // The kind, and its widths or its size.
 static choir_status read_kind(model_plan *plan, const char *path)
 {
@@ -110,6 +126,7 @@ static choir_status read_kind(model_plan *plan, const char *path)
 	CHOIR_TRY(choir_checkpoint_metadata(path, "choir.model", kind, sizeof kind));
 	CHOIR_TRY(find(path, "widths", widths, &there));
 	CHOIR_TRY(model_plan_set(plan, kind, there ? widths : NULL));
+	CHOIR_TRY(read_activation(plan, path));
 	return read_size(plan, path);
 }
 

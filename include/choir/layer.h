@@ -25,8 +25,8 @@ typedef enum {
 	CHOIR_RELU,
 	CHOIR_TANH,
 	CHOIR_SIGMOID,
-	CHOIR_GELU, // by tanh
-	CHOIR_GELU_EXACT,
+	CHOIR_GELU, // choir_gelu, the exact form
+	CHOIR_GELU_TANH, // choir_gelu_tanh, its approximation
 	CHOIR_SILU
 } choir_activation;
 

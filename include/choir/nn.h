@@ -10,10 +10,13 @@ CHOIR_C_BEGIN
 
 // Activations, elementwise, and softmax.
 
-// x P(x), where P is the standard normal distribution, (1 + erf(x / sqrt(2))) / 2: the exact form
-// of Hendrycks and Gimpel 2016, arXiv:1606.08415; choir_gelu is its approximation by tanh. In f32
-// P is off by at most 2e-7.
-choir_tensor *choir_gelu_exact(choir_tensor *x);
+// The Gaussian error linear unit, x P(x), where P is the standard normal distribution,
+// (1 + erf(x / sqrt(2))) / 2 (Hendrycks and Gimpel 2016, arXiv:1606.08415). In f32 P is off by at
+// most 2e-7. tf.nn.gelu and PyTorch's F.gelu are this form unless told otherwise.
+choir_tensor *choir_gelu(choir_tensor *x);
+// The approximation of choir_gelu by tanh, which GPT-2 has:
+// x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))).
+choir_tensor *choir_gelu_tanh(choir_tensor *x);
 // x sigmoid(x), also called swish (Elfwing, Uchibe, Doya 2017, arXiv:1702.03118).
 choir_tensor *choir_silu(choir_tensor *x);
 choir_tensor *choir_softplus(choir_tensor *x); // log(1 + exp(x)), without overflow

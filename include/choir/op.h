@@ -48,9 +48,6 @@ choir_tensor *choir_log(choir_tensor *x); // natural; NAN below 0
 choir_tensor *choir_relu(choir_tensor *x); // x, or 0 below 0; the gradient at 0 is 0
 choir_tensor *choir_tanh(choir_tensor *x);
 choir_tensor *choir_sigmoid(choir_tensor *x); // 1 / (1 + exp(-x))
-// x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))): the tanh form of Hendrycks and Gimpel 2016,
-// Gaussian error linear units, arXiv:1606.08415.
-choir_tensor *choir_gelu(choir_tensor *x);
 // exp(x) divided by its sum along the last axis, of numbers from which their maximum was
 // subtracted, so that nothing overflows. CHOIR_INVALID: a scalar.
 choir_tensor *choir_softmax(choir_tensor *x);

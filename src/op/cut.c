@@ -68,14 +68,14 @@ static const rule rules[] = {
 	{ "relu", FLAT, 0, 0, ELEMENTS },
 	{ "tanh", FLAT, 0, 0, ELEMENTS },
 	{ "sigmoid", FLAT, 0, 0, ELEMENTS },
+	{ "gelu_tanh", FLAT, 0, 0, ELEMENTS },
 	{ "gelu", FLAT, 0, 0, ELEMENTS },
-	{ "gelu_exact", FLAT, 0, 0, ELEMENTS },
 	{ "silu", FLAT, 0, 0, ELEMENTS },
 	{ "relu_gradient", FLAT, 0, 0, ELEMENTS },
 	{ "tanh_gradient", FLAT, 0, 0, ELEMENTS },
 	{ "sigmoid_gradient", FLAT, 0, 0, ELEMENTS },
+	{ "gelu_tanh_gradient", FLAT, 0, 0, ELEMENTS },
 	{ "gelu_gradient", FLAT, 0, 0, ELEMENTS },
-	{ "gelu_exact_gradient", FLAT, 0, 0, ELEMENTS },
 	{ "silu_gradient", FLAT, 0, 0, ELEMENTS },
 };
 

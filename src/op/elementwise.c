@@ -177,10 +177,10 @@ static const unary tanh_op = { { .name = "tanh", .backward = unary_backward }, "
 	true };
 static const unary sigmoid_op = { { .name = "sigmoid", .backward = unary_backward },
 	"sigmoid_gradient", true };
+static const unary gelu_tanh_op = { { .name = "gelu_tanh", .backward = unary_backward },
+	"gelu_tanh_gradient", false };
 static const unary gelu_op = { { .name = "gelu", .backward = unary_backward }, "gelu_gradient",
 	false };
-static const unary gelu_exact_op = { { .name = "gelu_exact", .backward = unary_backward },
-	"gelu_exact_gradient", false };
 static const unary silu_op = { { .name = "silu", .backward = unary_backward }, "silu_gradient",
 	false };
 static const unary softplus_op = { { .name = "softplus", .backward = unary_backward },
@@ -253,14 +253,14 @@ choir_tensor *choir_sigmoid(choir_tensor *x)
 	return chi_op_call(&sigmoid_op.op, NULL, 1, &x, NULL);
 }
 
+choir_tensor *choir_gelu_tanh(choir_tensor *x)
+{
+	return chi_op_call(&gelu_tanh_op.op, NULL, 1, &x, NULL);
+}
+
 choir_tensor *choir_gelu(choir_tensor *x)
 {
 	return chi_op_call(&gelu_op.op, NULL, 1, &x, NULL);
-}
-
-choir_tensor *choir_gelu_exact(choir_tensor *x)
-{
-	return chi_op_call(&gelu_exact_op.op, NULL, 1, &x, NULL);
 }
 
 choir_tensor *choir_silu(choir_tensor *x)

@@ -89,7 +89,7 @@ choir_status chi_layer_check(
 	if ((unsigned) activation > CHOIR_SILU)
 		return choir_fail(CHOIR_INVALID,
 				"layer \"%s\": activation %d is not known: LINEAR, RELU, "
-				"TANH, SIGMOID, GELU, GELU_EXACT and SILU are",
+				"TANH, SIGMOID, GELU, GELU_TANH and SILU are",
 				name == NULL ? kind : name, (int) activation);
 	return CHOIR_OK;
 }
@@ -116,7 +116,7 @@ choir_activate chi_layer_fused(choir_activation activation)
 		return CHOIR_ACTIVATE_SIGMOID;
 	case CHOIR_LINEAR:
 	case CHOIR_GELU:
-	case CHOIR_GELU_EXACT:
+	case CHOIR_GELU_TANH:
 	case CHOIR_SILU:
 		break;
 	}
@@ -136,7 +136,7 @@ choir_tensor *chi_layer_activate(choir_activation activation, choir_tensor *y)
 		[CHOIR_TANH] = choir_tanh,
 		[CHOIR_SIGMOID] = choir_sigmoid,
 		[CHOIR_GELU] = choir_gelu,
-		[CHOIR_GELU_EXACT] = choir_gelu_exact,
+		[CHOIR_GELU_TANH] = choir_gelu_tanh,
 		[CHOIR_SILU] = choir_silu,
 	};
 	return y == NULL || activation == CHOIR_LINEAR ? y : functions[activation](y);

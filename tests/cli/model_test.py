@@ -31,6 +31,16 @@ class Model(Case):
         super().setUp()
         (self.folder / "t.txt").write_bytes(TEXT)
 
+    def rewrite_metadata(self, name, to, change):
+        """A copy of a file of weights with other metadata; None takes a line away."""
+        content = (self.folder / name).read_bytes()
+        (length,) = struct.unpack("<Q", content[:8])
+        header = json.loads(content[8:8 + length])
+        lines = {**header["__metadata__"], **change}
+        header["__metadata__"] = {key: value for key, value in lines.items() if value is not None}
+        packed = json.dumps(header).encode()
+        (self.folder / to).write_bytes(struct.pack("<Q", len(packed)) + packed + content[8 + length:])
+
     def weights(self, *arguments):
         return self.events("train", *arguments)[-1]["weights"]
 
@@ -296,14 +306,25 @@ class Model(Case):
         for change, text in (({"choir.classes": "65"}, "a vocabulary of 65"),
                              ({"choir.heads": "3"}, "3 heads do not divide"),
                              ({"choir.context": "17"}, "17 bytes at a time"), ({"choir.width": "x"}, 'choir.width, "x"'),
+                             ({"choir.activation": "silu"}, 'choir.activation, "silu"'),
                              ({"choir.dropout": "2"}, 'choir.dropout, "2"')):
-            content = (self.folder / "g.st").read_bytes()
-            (length,) = struct.unpack("<Q", content[:8])
-            header = json.loads(content[8:8 + length])
-            header["__metadata__"].update(change)
-            packed = json.dumps(header).encode()
-            (self.folder / "w.st").write_bytes(struct.pack("<Q", len(packed)) + packed + content[8 + length:])
+            self.rewrite_metadata("g.st", "w.st", change)
             self.fail_with(1, text, "sample", "w.st")
+
+    @not_in_every_suite
+    def test_a_file_says_which_form_of_gelu_its_gpt_has(self):
+        self.events("train", *GPT, "--save", "g.st")
+        header, _ = read_safetensors(self.folder / "g.st")
+        self.assertEqual(header["__metadata__"]["choir.activation"], "gelu")
+
+        def bits(activation):
+            self.rewrite_metadata("g.st", "w.st", {"choir.activation": activation})
+            return self.events("predict", "w.st", "--data", "text:t.txt")[-1]["bits_per_byte"]
+
+        exact, by_tanh = bits("gelu"), bits("gelu_tanh")
+        self.assertNotEqual(exact, by_tanh)
+        self.assertAlmostEqual(exact, by_tanh, places=2)
+        self.assertEqual(bits(None), by_tanh)  # a file that does not say so
 
 
 main()

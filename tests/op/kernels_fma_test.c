@@ -167,10 +167,10 @@ static void run_head(
 	};
 	loops->attention(&h);
 	loops->attention_gradient(&h);
-	loops->gelu(out + MADE, qkv, ALL);
-	loops->gelu_gradient(out + MADE + ALL, qkv, qkv, ALL);
-	loops->gelu_exact(out + MADE + 2 * ALL, qkv, ALL);
-	loops->gelu_exact_gradient(out + MADE + 3 * ALL, qkv, qkv, ALL);
+	loops->gelu_tanh(out + MADE, qkv, ALL);
+	loops->gelu_tanh_gradient(out + MADE + ALL, qkv, qkv, ALL);
+	loops->gelu(out + MADE + 2 * ALL, qkv, ALL);
+	loops->gelu_gradient(out + MADE + 3 * ALL, qkv, qkv, ALL);
 }
 
 static void instruction_sets_give_the_same_bits(void **state)
@@ -251,9 +251,9 @@ static void compare_gelu(choir_buffer *x, choir_buffer *dy, bool exact)
 	choir_buffer in[2] = { *x, *dy }, got = kernels_buffer(CHOIR_F32, x->shape);
 	choir_buffer expected = kernels_buffer(CHOIR_F32, x->shape);
 	for (int back = 0; back < 2; back++) {
-		const char *what = back ? exact ? "gelu_exact_gradient" : "gelu_gradient"
-				: exact			? "gelu_exact"
-								: "gelu";
+		const char *what = back ? exact ? "gelu_gradient" : "gelu_tanh_gradient"
+				: exact			? "gelu"
+								: "gelu_tanh";
 		const size_t n = back ? 2 : 1;
 		assert_int_equal(kernels_run(chi_fma_list, what, n, in, &got, NULL), CHOIR_OK);
 		kernels_plain(what, n, in, &expected, NULL);
@@ -315,10 +315,10 @@ static void small_results_keep_their_digits(void **state)
 				 y = kernels_buffer(CHOIR_F32, x.shape);
 	for (int64_t i = 0; i < N; i++)
 		kernels_set(&x, i, -0.02 * (double) (i + 1));
-	assert_int_equal(kernels_run(chi_fma_list, "gelu_exact", 1, &x, &y, NULL), CHOIR_OK);
+	assert_int_equal(kernels_run(chi_fma_list, "gelu", 1, &x, &y, NULL), CHOIR_OK);
 	for (int64_t i = 0; i < N; i++) {
 		const double at = kernels_get(&x, i), value = gelu_exactly(at, 1, false);
-		kernels_assert_near("gelu_exact", &y, i, value, (at > -4 ? 1e-6 : 1e-5) * fabs(value));
+		kernels_assert_near("gelu", &y, i, value, (at > -4 ? 1e-6 : 1e-5) * fabs(value));
 	}
 	kernels_free(1, &x);
 	kernels_free(1, &y);

@@ -85,8 +85,9 @@ static void the_ends_are_right(void **state)
 	assert_true(value(CHI_TANH, 0) == 0 && signbit(value(CHI_TANH, -0.0f)));
 	assert_true(value(CHI_SIGMOID, 0) == 0.5f);
 	assert_true(value(CHI_SIGMOID, INFINITY) == 1 && value(CHI_SIGMOID, -INFINITY) == 0);
+	assert_true(value(CHI_GELU_TANH, 100) == 100 && value(CHI_GELU_TANH, -100) == 0);
 	assert_true(value(CHI_GELU, 100) == 100 && value(CHI_GELU, -100) == 0);
-	for (chi_unary op = CHI_SQUARE; op <= CHI_GELU; op++)
+	for (chi_unary op = CHI_SQUARE; op <= CHI_SOFTPLUS; op++)
 		assert_true(isnan(value(op, NAN)));
 }
 

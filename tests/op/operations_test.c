@@ -33,7 +33,7 @@ static void elementwise(void **state)
 	given_equal(choir_relu(b), 3, (const double[]){ 2, 0, 0.5 });
 	given_equal(choir_scale(b, -3), 3, (const double[]){ -6, 6, -1.5 });
 	given_equal(choir_sigmoid(b), 3, (const double[]){ 0.880797078, 0.119202922, 0.622459331 });
-	given_equal(choir_gelu(b), 3, (const double[]){ 1.954597695, -0.045402306, 0.345714038 });
+	given_equal(choir_gelu_tanh(b), 3, (const double[]){ 1.954597695, -0.045402306, 0.345714038 });
 	assert_null(choir_scale(choir_fill(g.frame, CHOIR_U8, CHOIR_SHAPE(2), 1), 0.5));
 	given_failure(&g, CHOIR_INVALID, "scale: the number 0.5 is no u8");
 	given_close(&g);

@@ -35,11 +35,11 @@ static void dense_is_its_formula(void **state)
 {
 	scoped *g = *state;
 	static const choir_activation all[] = { CHOIR_LINEAR, CHOIR_RELU, CHOIR_TANH, CHOIR_SIGMOID,
-		CHOIR_GELU };
-	static const char *const name[] = { "a", "b", "c", "d", "e" };
+		CHOIR_GELU, CHOIR_GELU_TANH };
+	static const char *const name[] = { "a", "b", "c", "d", "e", "f" };
 	const float kernel[] = { 1, 2, -1, 0.5f, 0, -2 }, bias[] = { 0.25f, -0.5f };
 	const float x[] = { 1, 2, 3, -1, 0, 0.5f };
-	for (int i = 0; i < 5; i++) {
+	for (int i = 0; i < 6; i++) {
 		choir_layer *l = choir_dense_new(name[i], 3, 2, all[i]);
 		assert_int_equal(choir_layer_variables(l), 2);
 		set_variable(g->frame, choir_layer_variable(l, 0), kernel);
@@ -47,9 +47,11 @@ static void dense_is_its_formula(void **state)
 		double y[4] = { 1 - 2 + 0.25, 2 + 1 - 6 - 0.5, -1 + 0.25, -2 - 1 - 0.5 };
 		for (int k = 0; k < 4; k++) {
 			const double z = y[k];
-			const double gelu =
+			const double gelu = 0.5 * z * (1 + erf(z / sqrt(2)));
+			const double approximate =
 					0.5 * z * (1 + tanh(sqrt(2 / 3.14159265358979) * (z + 0.044715 * z * z * z)));
-			const double values[] = { z, fmax(z, 0), tanh(z), 1 / (1 + exp(-z)), gelu };
+			const double values[] = { z, fmax(z, 0), tanh(z), 1 / (1 + exp(-z)), gelu,
+				approximate };
 			y[k] = values[i];
 		}
 		choir_tensor *t = choir_borrow(g->frame, CHOIR_F32, CHOIR_SHAPE(2, 3), x);

@@ -29,10 +29,10 @@ typedef struct {
 } choir_maximum_gradient_attributes;
 
 // One input of out's shape, no attributes: "square", "sqrt", "exp", "log", "relu", "tanh",
-// "sigmoid", "gelu" (op.h), "gelu_exact", "silu", "softplus" (nn.h). Their gradients have two
+// "sigmoid" (op.h), "gelu", "gelu_tanh", "silu", "softplus" (nn.h). Their gradients have two
 // inputs of out's shape: "square_gradient" x and dy, 2 x dy; "sqrt_gradient" y and dy, dy / 2y;
 // "relu_gradient" y and dy, dy where y > 0, else 0; "tanh_gradient" y and dy, dy (1 - y^2);
-// "sigmoid_gradient" y and dy, dy y (1 - y); "gelu_gradient", "gelu_exact_gradient",
+// "sigmoid_gradient" y and dy, dy y (1 - y); "gelu_gradient", "gelu_tanh_gradient",
 // "silu_gradient" and "softplus_gradient" x and dy. The others' are made of operations.
 //
 // "huber": x^2 / 2 where |x| is at most bound, else bound (|x| - bound / 2). "huber_gradient": x

@@ -27,8 +27,8 @@ typedef struct {
 	void (*attention_gradient)(const chi_fma_head *h);
 	void (*gelu)(float *out, const float *x, int64_t n);
 	void (*gelu_gradient)(float *out, const float *x, const float *dy, int64_t n);
-	void (*gelu_exact)(float *out, const float *x, int64_t n);
-	void (*gelu_exact_gradient)(float *out, const float *x, const float *dy, int64_t n);
+	void (*gelu_tanh)(float *out, const float *x, int64_t n);
+	void (*gelu_tanh_gradient)(float *out, const float *x, const float *dy, int64_t n);
 } chi_fma_loops;
 
 #ifdef CHI_HAS_X86_KERNELS

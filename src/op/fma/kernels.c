@@ -23,6 +23,20 @@ static int score(const choir_kernel_call *call)
 	return chi_fma_best() != NULL ? SCORE : 0;
 }
 
+static choir_status run_gelu_tanh(const choir_kernel_call *call)
+{
+	chi_fma_best()->gelu_tanh(
+			call->out->data, call->in[0].data, choir_shape_elements(&call->out->shape));
+	return CHOIR_OK;
+}
+
+static choir_status run_gelu_tanh_gradient(const choir_kernel_call *call)
+{
+	chi_fma_best()->gelu_tanh_gradient(call->out->data, call->in[0].data, call->in[1].data,
+			choir_shape_elements(&call->out->shape));
+	return CHOIR_OK;
+}
+
 static choir_status run_gelu(const choir_kernel_call *call)
 {
 	chi_fma_best()->gelu(
@@ -37,29 +51,15 @@ static choir_status run_gelu_gradient(const choir_kernel_call *call)
 	return CHOIR_OK;
 }
 
-static choir_status run_gelu_exact(const choir_kernel_call *call)
-{
-	chi_fma_best()->gelu_exact(
-			call->out->data, call->in[0].data, choir_shape_elements(&call->out->shape));
-	return CHOIR_OK;
-}
-
-static choir_status run_gelu_exact_gradient(const choir_kernel_call *call)
-{
-	chi_fma_best()->gelu_exact_gradient(call->out->data, call->in[0].data, call->in[1].data,
-			choir_shape_elements(&call->out->shape));
-	return CHOIR_OK;
-}
-
 static const chi_kernel_spec specs[] = {
 	{ "attention", CHI_F32, sizeof(choir_attention_attributes), chi_fma_attention,
 			chi_fma_attention_scratch, score, NULL },
 	{ "attention_gradient", CHI_F32, sizeof(choir_attention_attributes),
 			chi_fma_attention_gradient, chi_fma_attention_gradient_scratch, score, NULL },
+	{ "gelu_tanh", CHI_F32, 0, run_gelu_tanh, NULL, score, NULL },
+	{ "gelu_tanh_gradient", CHI_F32, 0, run_gelu_tanh_gradient, NULL, score, NULL },
 	{ "gelu", CHI_F32, 0, run_gelu, NULL, score, NULL },
 	{ "gelu_gradient", CHI_F32, 0, run_gelu_gradient, NULL, score, NULL },
-	{ "gelu_exact", CHI_F32, 0, run_gelu_exact, NULL, score, NULL },
-	{ "gelu_exact_gradient", CHI_F32, 0, run_gelu_exact_gradient, NULL, score, NULL },
 };
 
 chi_kernel_list chi_fma_list(size_t index)

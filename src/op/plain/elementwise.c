@@ -9,7 +9,7 @@
 static const chi_binary binary_ops[] = { CHI_ADD, CHI_SUBTRACT, CHI_MULTIPLY, CHI_DIVIDE,
 	CHI_MAXIMUM };
 static const chi_unary unary_ops[] = { CHI_SQUARE, CHI_SQRT, CHI_EXP, CHI_LOG, CHI_RELU, CHI_TANH,
-	CHI_SIGMOID, CHI_GELU, CHI_GELU_EXACT, CHI_SILU, CHI_SOFTPLUS };
+	CHI_SIGMOID, CHI_GELU_TANH, CHI_GELU, CHI_SILU, CHI_SOFTPLUS };
 
 static choir_status run_binary(const choir_kernel_call *call)
 {
@@ -169,8 +169,8 @@ static const chi_kernel_spec specs[] = {
 	{ "relu", CHI_REAL, 0, run_unary, NULL, NULL, &unary_ops[4] },
 	{ "tanh", CHI_REAL, 0, run_unary, NULL, NULL, &unary_ops[5] },
 	{ "sigmoid", CHI_REAL, 0, run_unary, NULL, NULL, &unary_ops[6] },
-	{ "gelu", CHI_REAL, 0, run_unary, NULL, NULL, &unary_ops[7] },
-	{ "gelu_exact", CHI_REAL, 0, run_unary, NULL, NULL, &unary_ops[8] },
+	{ "gelu_tanh", CHI_REAL, 0, run_unary, NULL, NULL, &unary_ops[7] },
+	{ "gelu", CHI_REAL, 0, run_unary, NULL, NULL, &unary_ops[8] },
 	{ "silu", CHI_REAL, 0, run_unary, NULL, NULL, &unary_ops[9] },
 	{ "softplus", CHI_REAL, 0, run_unary, NULL, NULL, &unary_ops[10] },
 	{ "huber", CHI_REAL, sizeof(choir_huber_attributes), run_huber, NULL, NULL, NULL },
@@ -180,8 +180,8 @@ static const chi_kernel_spec specs[] = {
 	{ "relu_gradient", CHI_REAL, 0, run_gradient, NULL, NULL, &unary_ops[4] },
 	{ "tanh_gradient", CHI_REAL, 0, run_gradient, NULL, NULL, &unary_ops[5] },
 	{ "sigmoid_gradient", CHI_REAL, 0, run_gradient, NULL, NULL, &unary_ops[6] },
-	{ "gelu_gradient", CHI_REAL, 0, run_gradient, NULL, NULL, &unary_ops[7] },
-	{ "gelu_exact_gradient", CHI_REAL, 0, run_gradient, NULL, NULL, &unary_ops[8] },
+	{ "gelu_tanh_gradient", CHI_REAL, 0, run_gradient, NULL, NULL, &unary_ops[7] },
+	{ "gelu_gradient", CHI_REAL, 0, run_gradient, NULL, NULL, &unary_ops[8] },
 	{ "silu_gradient", CHI_REAL, 0, run_gradient, NULL, NULL, &unary_ops[9] },
 	{ "softplus_gradient", CHI_REAL, 0, run_gradient, NULL, NULL, &unary_ops[10] },
 	{ "huber_gradient", CHI_REAL, sizeof(choir_huber_attributes), run_huber_gradient, NULL, NULL,

@@ -22,8 +22,8 @@ typedef enum {
 	CHI_RELU,
 	CHI_TANH,
 	CHI_SIGMOID,
+	CHI_GELU_TANH,
 	CHI_GELU,
-	CHI_GELU_EXACT,
 	CHI_SILU,
 	CHI_SOFTPLUS
 } chi_unary;
@@ -107,7 +107,7 @@ typedef struct {
 // For f32 and f64.
 typedef struct {
 	void (*unary)(chi_unary op, void *out, const void *x, int64_t n);
-	// by: the input of square, gelu, silu and softplus, the result of the others.
+	// by: the input of square, both forms of gelu, silu and softplus, the result of the others.
 	void (*gradient)(chi_unary op, void *out, const void *by, const void *dy, int64_t n);
 	// dy where a < b is less, else 0.
 	void (*maximum_gradient)(void *out, const void *a, const void *b, const void *dy, int64_t n,

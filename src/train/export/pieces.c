@@ -39,10 +39,9 @@ const chi_piece_facts chi_pieces[CHI_PIECES] = {
 			true },
 	[CHI_PIECE_SIGMOID] = { "apply_sigmoid", text_sigmoid, BIT(SIGMOID_VALUE), CHI_COUNT_ELEMENTS,
 			true, true },
-	[CHI_PIECE_GELU] = { "apply_gelu", text_gelu, BIT(SIGMOID_VALUE), CHI_COUNT_ELEMENTS, true,
-			true },
-	[CHI_PIECE_GELU_EXACT] = { "apply_gelu_exact", text_gelu_exact, BIT(ERF), CHI_COUNT_ELEMENTS,
-			true, true },
+	[CHI_PIECE_GELU] = { "apply_gelu", text_gelu, BIT(ERF), CHI_COUNT_ELEMENTS, true, true },
+	[CHI_PIECE_GELU_TANH] = { "apply_gelu_tanh", text_gelu_tanh, BIT(SIGMOID_VALUE),
+			CHI_COUNT_ELEMENTS, true, true },
 	[CHI_PIECE_SILU] = { "apply_silu", text_silu, BIT(SIGMOID_VALUE), CHI_COUNT_ELEMENTS, true,
 			true },
 };

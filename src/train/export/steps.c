@@ -295,7 +295,7 @@ int chi_export_activate(chi_export *e, choir_activation activation, int x)
 		[CHOIR_TANH] = CHI_PIECE_TANH,
 		[CHOIR_SIGMOID] = CHI_PIECE_SIGMOID,
 		[CHOIR_GELU] = CHI_PIECE_GELU,
-		[CHOIR_GELU_EXACT] = CHI_PIECE_GELU_EXACT,
+		[CHOIR_GELU_TANH] = CHI_PIECE_GELU_TANH,
 		[CHOIR_SILU] = CHI_PIECE_SILU,
 	};
 	if (x == CHOIR_NONE || activation == CHOIR_LINEAR)

@@ -1,5 +1,6 @@
 // Reading the arguments of a command.
 #include "options.h"
+#include "clean.h"
 #include "coded.h"
 
 #include <choir/choir.h>
@@ -12,24 +13,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_OPTIONS = 64, MOST_LETTERS = 64, HELP_COLUMN = 30 };
+enum { MOST_OPTIONS = 64, MOST_LETTERS = 64, MOST_TEXT = 1024, HELP_COLUMN = 30 };
+
+void say_error(const char *who, const char *text)
+{
+	fflush(stdout);
+	fprintf(stderr, "%s: ", who);
+	clean_print(stderr, text);
+	fputc('\n', stderr);
+}
 
 int wrong_use(const command *c, const char *fmt, ...)
 {
+	char text[MOST_TEXT];
 	va_list args;
-	fflush(stdout);
-	fprintf(stderr, "%s: ", c->name);
 	va_start(args, fmt);
-	vfprintf(stderr, fmt, args);
+	vsnprintf(text, sizeof text, fmt, args);
 	va_end(args);
-	fputc('\n', stderr);
+	say_error(c->name, text);
 	return EXIT_USAGE;
 }
 
 int failed(const command *c)
 {
-	fflush(stdout);
-	fprintf(stderr, "%s: %s\n", c->name, choir_error());
+	say_error(c->name, choir_error());
 	return EXIT_FAILED;
 }
 
@@ -151,10 +158,41 @@ static bool read_number(const option *o, const char *text)
 	char *end;
 	const double value = strtod(text, &end);
 	if (isspace((unsigned char) text[0]) || end == text || *end != '\0' || !isfinite(value) ||
-			value <= 0)
+			value < 0 || (value == 0 && !o->zero))
 		return false;
 	*(double *) o->to = value;
 	return true;
+}
+
+static bool read_choice(const option *o, const char *text)
+{
+	size_t i = 0;
+	while (o->choices[i] != NULL && strcmp(o->choices[i], text) != 0)
+		i++;
+	if (o->choices[i] == NULL)
+		return false;
+	*(const char **) o->to = o->choices[i];
+	return true;
+}
+
+static bool set_value(const option *o, const char *text)
+{
+	switch (o->kind) {
+	case OPTION_FLAG:
+		return false;
+	case OPTION_TEXT:
+		*(const char **) o->to = text;
+		return text[0] != '\0';
+	case OPTION_CHOICE:
+		return read_choice(o, text);
+	case OPTION_INTEGER:
+		return read_integer(o, text);
+	case OPTION_SEED:
+		return read_seed(o, text);
+	case OPTION_NUMBER:
+		return read_number(o, text);
+	}
+	return false;
 }
 
 static int wrong_integer(const command *c, const option *o, const char *text)
@@ -166,34 +204,21 @@ static int wrong_integer(const command *c, const option *o, const char *text)
 			(long long) o->least);
 }
 
-static int read_value(const command *c, const option *o, const char *text)
+static int wrong_value(const command *c, const option *o, const char *text)
 {
 	switch (o->kind) {
-	case OPTION_FLAG:
-		break;
-	case OPTION_TEXT:
-		*(const char **) o->to = text;
-		return text[0] != '\0' ? EXIT_OK : wrong_use(c, "%s: its %s is empty", o->name, o->value);
 	case OPTION_CHOICE:
-		for (size_t i = 0; o->choices[i] != NULL; i++)
-			if (strcmp(o->choices[i], text) == 0) {
-				*(const char **) o->to = o->choices[i];
-				return EXIT_OK;
-			}
 		return unknown_choice(c, o, text);
 	case OPTION_INTEGER:
-		return read_integer(o, text) ? EXIT_OK : wrong_integer(c, o, text);
+		return wrong_integer(c, o, text);
 	case OPTION_SEED:
-		return read_seed(o, text)
-				? EXIT_OK
-				: wrong_use(
-						  c, "%s %s: a whole number from 0 to 2^64 - 1 is needed", o->name, text);
+		return wrong_use(c, "%s %s: a whole number from 0 to 2^64 - 1 is needed", o->name, text);
 	case OPTION_NUMBER:
-		return read_number(o, text)
-				? EXIT_OK
-				: wrong_use(c, "%s %s: a number greater than 0 is needed", o->name, text);
+		return wrong_use(c, "%s %s: a number %s 0 is needed", o->name, text,
+				o->zero ? "of at least" : "greater than");
+	default:
+		return wrong_use(c, "%s: its %s is empty", o->name, o->value);
 	}
-	return EXIT_OK;
 }
 
 static const option *find_option(const command *c, const char *name, size_t length)
@@ -221,7 +246,7 @@ static int read_option(const command *c, int argc, char **argv, int *i)
 		value = argv[++*i];
 	if (value == NULL)
 		return wrong_use(c, "%s: its %s is missing", o->name, o->value);
-	return read_value(c, o, value);
+	return set_value(o, value) ? EXIT_OK : wrong_value(c, o, value);
 }
 
 // Help is asked for also behind what is wrong, but not by the value of an option.
@@ -314,8 +339,8 @@ bool options_write(const command *c, const char *prefix, char *text, size_t size
 	return true;
 }
 
-int options_read_back(const command *c, const option *o, char *text)
+bool options_read_back(const option *o, char *text)
 {
 	coded_read(text);
-	return read_value(c, o, text);
+	return set_value(o, text);
 }

@@ -16,7 +16,7 @@ typedef enum {
 	OPTION_CHOICE, // to: const char *, one of choices
 	OPTION_INTEGER, // to: int64_t, from least to most
 	OPTION_SEED, // to: uint64_t
-	OPTION_NUMBER // to: double, finite and greater than 0
+	OPTION_NUMBER // to: double, finite and greater than 0, or 0 where zero is set
 } option_kind;
 
 typedef struct {
@@ -27,6 +27,7 @@ typedef struct {
 	void *to; // holds the default, and is set where the option is given
 	int64_t least, most; // of OPTION_INTEGER; most 0: as large as they come
 	const char *const *choices; // of OPTION_CHOICE, ending in NULL
+	bool zero; // OPTION_NUMBER: 0 is a value, too
 	bool recorded; // options_write writes it; no flag
 	bool own; // each of several workers may have another
 } option;
@@ -55,9 +56,12 @@ size_t options_value(const option *o, char *to, size_t size);
 // ASCII; none for those that are 0 or NULL. False: they need more than size bytes.
 bool options_write(const command *c, const char *prefix, char *text, size_t size);
 // Sets an option from what was written of it; text is the option's from then on, and changed.
-// Returns EXIT_OK, or says what is wrong.
-int options_read_back(const command *c, const option *o, char *text);
+// False: it is no value of the option.
+bool options_read_back(const option *o, char *text);
 
+// "choir train: text" as a line on standard error, after what was printed before. What a file has
+// put into text commands no terminal.
+void say_error(const char *who, const char *text);
 // "choir train: " and a message, and a newline, on standard error. Returns EXIT_USAGE.
 __attribute__((format(printf, 2, 3))) int wrong_use(const command *c, const char *fmt, ...);
 // The same with choir_error(). Returns EXIT_FAILED.

@@ -1,5 +1,6 @@
 // choir sample: goes on with a text, byte by byte, with a saved model of text.
 #include "commands.h"
+#include "clean.h"
 #include "model/model.h"
 #include "options.h"
 #include "report.h"
@@ -49,7 +50,7 @@ typedef struct {
 	choir_strategy *strategy;
 	choir_values *args, *result;
 	uint8_t *text; // prompt, and what was written
-	size_t length, prompt;
+	size_t length, prompt, shown;
 	uint64_t drawn;
 } sampling;
 
@@ -146,17 +147,29 @@ static void say_json(const sampling *s)
 	free(bytes);
 }
 
+// Prints what was written and not yet printed. A model can have learned to command a terminal, so
+// there the text is made harmless; a file or a pipe gets the bytes as they are.
+static void say_more(sampling *s, bool more)
+{
+	const size_t n = s->length - s->shown;
+	if (given.json)
+		return;
+	if (!progress_on()) {
+		s->shown += fwrite(s->text + s->shown, 1, n, stdout);
+		return;
+	}
+	s->shown += clean_write(
+			stdout, s->text + s->shown, n, &(clean_options){ .lines = true, .more = more });
+	fflush(stdout);
+}
+
 static choir_status sample(sampling *s, const char *path)
 {
 	CHOIR_TRY(prepare(s, path));
-	if (!given.json)
-		fwrite(s->text, 1, s->length, stdout);
+	say_more(s, true);
 	for (int64_t i = 0; i < given.bytes; i++) {
 		CHOIR_TRY(add_byte(s));
-		if (!given.json)
-			putchar(s->text[s->length - 1]);
-		if (!given.json && progress_on())
-			fflush(stdout);
+		say_more(s, i + 1 < given.bytes);
 	}
 	if (given.json)
 		say_json(s);

@@ -81,19 +81,29 @@ static choir_status open_files(source *s, const char *files)
 	return CHOIR_OK;
 }
 
-static choir_status open_drawn(source *s, const char *count)
+// How many drawn digits "N" says; 0: it says no such number.
+static int64_t drawn_count(const char *count)
 {
 	char *end = NULL;
-	s->drawn = true;
-	s->examples = DRAWN;
-	if (count == NULL)
-		return CHOIR_OK;
 	const long long n = strtoll(count, &end, 10);
-	if (!isdigit((unsigned char) count[0]) || *end != '\0' || n < 1 || n > INT32_MAX)
-		return choir_fail(CHOIR_INVALID, "data \"%s\": digits:N with N from 1 to %d is needed",
-				s->name, INT32_MAX);
-	s->examples = n;
-	return CHOIR_OK;
+	return isdigit((unsigned char) count[0]) && *end == '\0' && n <= INT32_MAX ? n : 0;
+}
+
+static choir_status open_drawn(source *s, const char *count)
+{
+	s->drawn = true;
+	s->examples = count == NULL ? DRAWN : drawn_count(count);
+	return s->examples > 0
+			? CHOIR_OK
+			: choir_fail(CHOIR_INVALID, "data \"%s\": digits:N with N from 1 to %d is needed",
+					  s->name, INT32_MAX);
+}
+
+bool source_is_built_in(const char *name, int64_t most)
+{
+	if (strncmp(name, "digits:", 7) == 0)
+		return drawn_count(name + 7) <= most;
+	return strcmp(name, "mnist") == 0 || strcmp(name, "digits") == 0;
 }
 
 static choir_status understand(source *s)

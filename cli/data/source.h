@@ -42,6 +42,10 @@ typedef struct {
 
 extern const char source_help[]; // of --data
 
+// Whether name is of data that need no file of the user's: the digits that come with Choir, and
+// up to most drawn ones.
+bool source_is_built_in(const char *name, int64_t most);
+
 // Understands name and looks at the data. CHOIR_NOT_FOUND: no such data; the text lists what
 // there is.
 // s is zero, or has target, wrong, classes and context set, which are looked for then.

@@ -149,9 +149,7 @@ choir_tensor *model_apply(const model *m, choir_tensor *input)
 			m->net, model_plan_text(&m->plan) ? input : choir_reshape(input, all));
 }
 
-// A model is made before its weights are compared with the file's: what the file says of itself
-// must not ask for memory that it does not come near to filling.
-static choir_status check_size(const model_plan *plan, const char *path)
+choir_status model_plan_fits(const model_plan *plan, const char *path)
 {
 	struct stat file;
 	const double weights = model_plan_weights(plan);
@@ -167,7 +165,7 @@ static choir_status check_size(const model_plan *plan, const char *path)
 choir_status model_load(model *m, choir_strategy *s, const model_plan *plan, const char *path)
 {
 	choir_scope scope;
-	CHOIR_TRY(check_size(plan, path));
+	CHOIR_TRY(model_plan_fits(plan, path)); // before memory is asked for
 	CHOIR_TRY(choir_scope_enter(&scope, s));
 	const choir_status status = model_build(m, plan);
 	CHOIR_TRY(choir_scope_exit(&scope));

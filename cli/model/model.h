@@ -92,6 +92,9 @@ choir_status model_build(model *m, const model_plan *plan);
 choir_tensor *model_apply(const model *m, choir_tensor *input);
 // One example as the layers take it: of images the pixels of an mlp, else [h, w, channels].
 choir_shape model_input(const model_plan *plan);
+// Whether the file at path is large enough for the weights of the plan: what a file says of itself
+// must not ask for memory that it does not come near to filling. CHOIR_CORRUPT: it is not.
+choir_status model_plan_fits(const model_plan *plan, const char *path);
 // Makes the layers in s and gives them the weights at path.
 choir_status model_load(model *m, choir_strategy *s, const model_plan *plan, const char *path);
 // The loss of each example, [n]: cross entropy in nats, the mean over places for text.

@@ -6,12 +6,16 @@
 
 #include <stdio.h>
 
+enum { MOST_TEXT = 1024 };
+
 // Whether the i-th is whole and of this command; one that is damaged is named.
 static bool usable(choir_checkpoint_list *l, size_t i, int64_t *steps)
 {
 	if (choir_checkpoint_list_check(l, i) == CHOIR_OK)
 		return train_checkpoint_steps(l, i, steps);
-	fprintf(stderr, "choir replay: %s; passed over\n", choir_error());
+	char text[MOST_TEXT];
+	snprintf(text, sizeof text, "%s; passed over", choir_error());
+	say_error("choir replay", text);
 	return false;
 }
 

@@ -16,9 +16,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+// What a checkpoint may ask for by itself.
+enum { MOST_DRAWN = 1000000, MOST_REPLICAS = 4096 };
+
 static struct {
-	const char *checkpoint, *data, *devices;
-	int64_t step, replica;
+	const char *checkpoint, *data, *init, *init_map, *devices;
+	int64_t step, replica, replicas;
 	bool check, json;
 } given = { .step = CHOIR_NONE, .replica = CHOIR_NONE };
 
@@ -34,7 +37,16 @@ static const option options[] = {
 		.help = "run the step with all replicas, too, and go on to\nthe next checkpoint: both "
 				"must come to the same" },
 	{ .name = "--data", .value = "DATA", .kind = OPTION_TEXT, .to = &given.data,
-		.help = "where the data of the training are now" },
+		.help = "where the data of the training are now; needed unless\nthey are mnist or up to "
+				"1,000,000 drawn digits" },
+	{ .name = "--init", .value = "FILE", .kind = OPTION_TEXT, .to = &given.init,
+		.help = "where the --init of the training is now; needed where\nno checkpoint lies before "
+				"the step" },
+	{ .name = "--init-map", .value = "FILE", .kind = OPTION_TEXT, .to = &given.init_map,
+		.help = "the same of its --init-map" },
+	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
+		.least = 1, .most = 1 << 16,
+		.help = "how many the training had; needed above 4096" },
 	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices,
 		.help = "that carry the replicas (a cpu for each, at most one a core)" },
 	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "one JSON object a line" },
@@ -55,6 +67,7 @@ typedef struct {
 	choir_checkpoint_list *list;
 	replay_plan plan;
 	training t;
+	char weights_path[PATH_SIZE]; // of the checkpoint with the options
 	replay_record alone, among;
 	uint64_t weights; // where the check ended
 } replay;
@@ -82,6 +95,45 @@ static choir_status no_such_step(const replay *r, int64_t last)
 			given.step, last, given.checkpoint, text);
 }
 
+// Takes the file that the command line names. One that only the checkpoint does is not opened.
+static choir_status take_file(
+		const char *path, const char *name, const char *own, const char **recorded)
+{
+	if (*recorded == NULL)
+		return CHOIR_OK;
+	if (own == NULL)
+		return choir_fail(CHOIR_INVALID,
+				"%s names %s \"%.200s\", and replay opens no file that only a checkpoint names: "
+				"give %s",
+				path, name, *recorded, name);
+	*recorded = own;
+	return CHOIR_OK;
+}
+
+static choir_status take_files(const char *path)
+{
+	if (given.data != NULL || !source_is_built_in(train_given->data, MOST_DRAWN))
+		CHOIR_TRY(take_file(path, "--data", given.data, &train_given->data));
+	CHOIR_TRY(take_file(path, "--init", given.init, &train_given->init));
+	return take_file(path, "--init-map", given.init_map, &train_given->init_map);
+}
+
+// What the checkpoint says of its sizes must not ask for more than it comes near to filling.
+static choir_status take_sizes(replay *r, size_t i)
+{
+	const char *path = choir_checkpoint_list_path(r->list, i);
+	if (snprintf(r->weights_path, sizeof r->weights_path, "%s/weights.safetensors", path) >=
+			(int) sizeof r->weights_path)
+		return choir_fail(CHOIR_INVALID, "%s: the path is too long", path);
+	r->t.weights = r->weights_path;
+	const int64_t replicas = train_given->replicas;
+	if (given.replicas != replicas && (given.replicas != 0 || replicas > MOST_REPLICAS))
+		return choir_fail(CHOIR_INVALID,
+				"%s has %" PRId64 " replicas: above %d, --replicas must say the same number", path,
+				replicas, MOST_REPLICAS);
+	return CHOIR_OK;
+}
+
 // The options of the training that made the step, and the few that are this command's.
 static choir_status recall(replay *r)
 {
@@ -92,17 +144,14 @@ static choir_status recall(replay *r)
 				"--replica %" PRId64 ": the training has %d replicas, "
 				"0 to %d",
 				given.replica, replicas, replicas - 1);
-	if (train_recall(r->list, i) != EXIT_OK)
-		return choir_fail(CHOIR_INVALID, "%s: it was made by another version of this command",
-				choir_checkpoint_list_path(r->list, i));
+	CHOIR_TRY(train_recall(r->list, i));
 	train_given->devices = given.devices;
 	train_given->json = given.json;
-	if (given.data != NULL)
-		train_given->data = given.data;
 	if (r->plan.has_from)
 		train_given->init = train_given->init_map = NULL; // its weights have gone on since
 	r->t.given = train_given;
-	return CHOIR_OK;
+	CHOIR_TRY(take_files(choir_checkpoint_list_path(r->list, i)));
+	return take_sizes(r, i);
 }
 
 static choir_status begin(replay *r)

@@ -365,7 +365,7 @@ bool train_checkpoint_steps(const choir_checkpoint_list *l, size_t i, int64_t *s
 	return true;
 }
 
-int train_recall(const choir_checkpoint_list *l, size_t i)
+choir_status train_recall(const choir_checkpoint_list *l, size_t i)
 {
 	static char kept[RECORD_SIZE]; // texts are the options' as long as the program runs
 	size_t at = 0;
@@ -378,10 +378,11 @@ int train_recall(const choir_checkpoint_list *l, size_t i)
 		if (!o->recorded || value == NULL || size > sizeof kept - at)
 			continue; // more than was recorded cannot come back
 		memcpy(kept + at, value, size);
-		if (options_read_back(&train_command, o, kept + at) != EXIT_OK)
-			return EXIT_USAGE;
+		if (!options_read_back(o, kept + at))
+			return choir_fail(CHOIR_CORRUPT, "%s: %s \"%.200s\" is no value of this option",
+					choir_checkpoint_list_path(l, i), o->name, kept + at);
 		at += size;
 	}
 	train_given->replicas = choir_checkpoint_list_replicas(l, i);
-	return EXIT_OK;
+	return CHOIR_OK;
 }

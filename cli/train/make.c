@@ -10,7 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PATTERN_SIZE = 256 };
+// MOST_SPARE_BATCH: places of a batch that no example fills. MOST_SPARE_CLASSES: as many classes
+// can be without an example each.
+enum { PATTERN_SIZE = 256, MOST_SPARE_BATCH = 1 << 16, MOST_SPARE_CLASSES = 4096 };
 
 const char *const train_optimizers[] = { "sgd", "momentum", "adam", "adamw", "rmsprop", NULL };
 // In the order of their names: what it is, and how many numbers it keeps for each weight.
@@ -47,6 +49,21 @@ static choir_status share_examples(training *t)
 				"can be held out to test on: --train-examples %lld takes all",
 				t->given->auto_shard, (long long) all);
 	return CHOIR_OK;
+}
+
+// A model has weights for each class up to the largest label. A single label must not ask for
+// memory that all the data do not come near to filling.
+static choir_status check_classes(const training *t)
+{
+	const int64_t classes = t->data.classes, examples = t->data.examples;
+	if (classes <= MOST_SPARE_CLASSES || classes <= examples)
+		return CHOIR_OK;
+	return choir_fail(CHOIR_INVALID,
+			"data \"%.200s\": label %lld, which makes %lld classes, and only %lld examples: "
+			"labels "
+			"below %lld are needed",
+			t->given->data, (long long) classes - 1, (long long) classes, (long long) examples,
+			(long long) (examples > MOST_SPARE_CLASSES ? examples : MOST_SPARE_CLASSES));
 }
 
 static size_t optimizer_index(const training *t)
@@ -130,6 +147,19 @@ static choir_status check_freeze(const training *t)
 	return CHOIR_OK;
 }
 
+// What a file of weights says of a training is taken as far as its size and the data bear it out.
+static choir_status check_fit(const training *t)
+{
+	const int64_t batch = t->given->batch, most = MOST_SPARE_BATCH + t->train_examples;
+	if (t->weights == NULL)
+		return CHOIR_OK;
+	if (batch > most)
+		return choir_fail(CHOIR_CORRUPT,
+				"%s: it says a batch of %lld, and data \"%.200s\" has %lld examples to train on",
+				t->weights, (long long) batch, t->given->data, (long long) t->train_examples);
+	return model_plan_fits(&t->model.plan, t->weights);
+}
+
 static choir_status check_memory(training *t)
 {
 	t->memory = memory_needed(&t->model.plan, t->strategy, train_slots(t), t->given->batch);
@@ -206,6 +236,8 @@ static choir_status open_data(training *t)
 	plan->scale = t->data.scale;
 	CHOIR_TRY(model_plan_check(plan));
 	CHOIR_TRY(share_examples(t));
+	CHOIR_TRY(check_classes(t));
+	CHOIR_TRY(check_fit(t));
 	CHOIR_TRY(make_table(t));
 	plan->table = t->table;
 	return CHOIR_OK;

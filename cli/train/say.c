@@ -126,5 +126,5 @@ void train_say_warning(choir_log_level level, const char *line, void *user)
 	(void) level;
 	(void) user;
 	progress_clear();
-	fprintf(stderr, "choir train: %s\n", line);
+	say_error("choir train", line);
 }

@@ -42,6 +42,7 @@ typedef struct {
 	choir_distributed_dataset *test;
 	model model;
 	const char *metadata; // of the model, for what is saved
+	const char *weights; // a file that the model must fit to; NULL: it is a new one
 	choir_optimizer *optimizer;
 	choir_metric *loss, *score; // score: accuracy, or for text the loss of the test set
 	choir_values *batch;
@@ -119,8 +120,8 @@ choir_status train_checkpoint_epoch(training *t);
 choir_status train_close_checkpoints(training *t);
 // The i-th checkpoint of a list, if a training of this command has made it: behind which step it
 // is; false: it has not. Sets *train_given as it was for that training: what decides what is
-// computed. Returns EXIT_OK, or says what is wrong.
+// computed. CHOIR_CORRUPT: it names a value that an option cannot have.
 bool train_checkpoint_steps(const choir_checkpoint_list *l, size_t i, int64_t *steps);
-int train_recall(const choir_checkpoint_list *l, size_t i);
+choir_status train_recall(const choir_checkpoint_list *l, size_t i);
 // Numbers that the optimizer keeps beside each weight.
 int train_slots(const training *t);

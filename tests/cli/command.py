@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import pathlib
+import resource
 import struct
 import subprocess
 import sys
@@ -40,6 +41,11 @@ class Case(unittest.TestCase):
         more.setdefault("text", True)
         return subprocess.run([COMMAND, *(str(a) for a in arguments)], cwd=self.folder, env=merged,
                               stderr=subprocess.PIPE, timeout=250, check=False, **more)
+
+    def start_within(self, bytes_, *arguments, **more):
+        """The same with so much memory, and no more. Sanitizers map far more than they use."""
+        limit = lambda: resource.setrlimit(resource.RLIMIT_DATA, (bytes_, bytes_))
+        return self.start(*arguments, **({} if SANITIZER else {"preexec_fn": limit}), **more)
 
     def succeed(self, *arguments, **more):
         """What the command prints when it ends well and has nothing to complain about."""

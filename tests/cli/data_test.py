@@ -71,6 +71,9 @@ class Data(Case):
         lines = self.succeed("train", *QUICK, "--data", self.data, "--wrong-rows", "skip")
         self.assertIn("2 classes, 12 examples to train and 3 to test", lines)
         self.assertIn("\n15 wrong rows left out\n", "\n" + lines)
+        # One label must not ask for memory that the data do not come near to filling.
+        self.write("labels.idx", idx((30,), (1048575).to_bytes(4, "big") + bytes(29 * 4), kind=0x0C))
+        self.refused("label 1048575, which makes 1048576 classes, and only 30 examples: labels below 4096")
         self.write("labels.idx", self.labels)
         self.write("images.idx", idx((0, 6, 7), b""))
         self.refused("no examples")

@@ -4,6 +4,7 @@ on with and begun from other weights, and what is said of what cannot be."""
 import json
 import math
 import os
+import pty
 import struct
 import subprocess
 
@@ -89,6 +90,28 @@ class Model(Case):
         self.fail_with(1, "none.txt", "train", *GPT, "--data", "text:a.txt,none.txt")
 
     @not_in_every_suite
+    def test_a_model_commands_no_terminal(self):
+        """Bytes as they come into a file, and made harmless where somebody reads them."""
+        self.succeed("train", *GPT, "--epochs", "1", "--save", "g.st")
+        asked = ("sample", "g.st", "--bytes", "300", "--temperature", "1000")
+        done = self.start(*asked, text=False)
+        self.assertRegex(done.stdout, rb"[\x00-\x08]")
+        terminal, line = pty.openpty()
+        with os.fdopen(terminal, "rb", buffering=0) as terminal:
+            done = self.start(*asked, stdout=line)
+            os.close(line)
+            shown = b""
+            try:
+                while chunk := terminal.read(65536):
+                    shown += chunk
+            except OSError: # Linux: the other end is closed
+                pass
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        text = shown.decode().replace("\r\n", "\n")
+        self.assertGreater(len(text), 300)
+        for c in text.replace("\n", "").replace("\t", ""):
+            self.assertTrue(c.isprintable(), hex(ord(c)))
+
     def test_samples_follow_the_seed(self):
         self.events("train", *GPT, "--save", "g.st")
         def draw(*more):
@@ -251,6 +274,9 @@ class Model(Case):
         gpt = ("train", "--model", "gpt", "--data", "text:t.txt")
         self.fail_with(1, "3 heads do not divide a width of 128", *gpt, "--heads", "3")
         self.fail_with(1, "a dropout of 1", *gpt, "--dropout", "1")
+        # 0 is what is meant without the option.
+        none = ("--dropout", "0", "--warmup", "0", "--clip", "0", "--patience", "0")
+        self.assertEqual(self.weights(*GPT, "--epochs", "1", *none), self.weights(*GPT, "--epochs", "1"))
         self.fail_with(1, "3120 bytes: with a context of 1560 at least 3121 are needed", *gpt, "--context",
                        "1560")
         self.fail_with(2, "--context 0: a whole number", *gpt, "--context", "0")

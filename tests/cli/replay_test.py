@@ -3,12 +3,45 @@
 import fcntl
 import json
 import random
+import re
 import shutil
+import struct
 
 from command import Case, main
 
 MLP = ("--data", "digits:600", "--batch", "32", "--epochs", "3", "--model", "mlp", "--widths", "24",
        "--replicas", "4")
+
+
+def crc32c(data, crc=0):
+    crc ^= 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
+    return crc ^ 0xffffffff
+
+
+def forge(step, replicas=None, **metadata):
+    """Lets a checkpoint say other things of itself, with checksums that are right."""
+    weights, manifest = step / "weights.safetensors", step / "manifest.json"
+    content = weights.read_bytes()
+    (length,) = struct.unpack("<Q", content[:8])
+    header = json.loads(content[8:8 + length])
+    said = json.loads(manifest.read_text())
+    for place in header["__metadata__"], said["metadata"]:
+        place.update({key.replace("__", "/"): value for key, value in metadata.items()})
+        for key in [key for key, value in place.items() if value is None]:
+            del place[key]
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    head = struct.pack("<Q", len(text)) + text
+    weights.write_bytes(head + content[8 + length:])
+    said["replicas"] = said["replicas"] if replicas is None else replicas
+    said["weights"].update(bytes=weights.stat().st_size, header=crc32c(head))
+    del said["crc32c"]
+    body = json.dumps(said, separators=(",", ":"))[:-1]
+    manifest.write_text(f'{body},"crc32c":"{crc32c(body.encode()):08x}"}}\n')
 
 
 class Replay(Case):
@@ -61,7 +94,7 @@ class Replay(Case):
                    "--heads", "2", "--context", "32", "--dropout", "0.2", "--batch", "24",
                    "--epochs", "2", "--replicas", "3")
         for step in (3, 9, 13):
-            self.replay("gpt", step, 2, "--check")
+            self.replay("gpt", step, 2, "--check", "--data", "text:t")
 
     def test_while_a_job_has_the_directory(self):
         self.train("c", *MLP, "--epochs", "1")
@@ -89,13 +122,65 @@ class Replay(Case):
         rows[2], rows[5] = "5,4,2", "2,3,2" # which leaves means and deviations as they were
         (self.folder / "b.csv").write_text("\n".join(["x,y,label", *rows]) + "\n")
         self.train("c", "--data", "csv:a.csv", "--batch", "8", "--epochs", "2", "--replicas", "2")
-        self.replay("c", 5, 1, "--check")
+        step = ("replay", "--checkpoint", "c", "--step", "5", "--replica", "1")
+        self.replay("c", 5, 1, "--check", "--data", "csv:a.csv")
+        # The file that the checkpoint names is there, and nobody but the checkpoint named it.
+        self.fail_with(1, 'names --data "csv:a.csv", and replay opens no file that only a checkpoint names', *step)
         (self.folder / "a.csv").rename(self.folder / "moved.csv")
         self.replay("c", 5, 1, "--check", "--data", "csv:moved.csv")
         done = self.start("replay", "--checkpoint", "c", "--step", "5", "--replica", "1", "--check",
                           "--data", "csv:b.csv")
         self.assertEqual(done.returncode, 1)
         self.assertIn("and c/step-6 has", done.stderr)
+
+    def test_a_checkpoint_opens_no_file(self):
+        """Whatever a checkpoint says, a file is opened only if the command line names it."""
+        self.train("w", "--data", "digits:60", "--batch", "8", "--epochs", "1", "--model", "mlp", "--widths", "8")
+        weights = next((self.folder / "w").glob("step-*")) / "weights.safetensors"
+        (self.folder / "map").write_text("* *\n")
+        self.train("c", "--data", "digits:60", "--batch", "8", "--epochs", "1", "--model", "mlp", "--widths", "8",
+                   "--init", weights, "--init-map", "map")
+        step = ("replay", "--checkpoint", "c", "--replica", "0", "--step")
+        self.fail_with(1, "give --init", *step, "3")
+        self.fail_with(1, "give --init-map", *step, "3", "--init", weights)
+        self.events(*step, "3", "--init", weights, "--init-map", "map")
+        for path in (self.folder / "c").glob("step-*"):
+            forge(path, train__options__data="idx:/etc/passwd,/etc/passwd")
+        done = self.fail_with(1, "give --data", *step, "3")
+        self.assertNotIn("IDX", done.stderr)
+
+    def test_sizes_are_borne_out(self):
+        """No number of a checkpoint asks for memory that its file does not come near to filling."""
+        self.train("c", "--data", "digits:60", "--batch", "8", "--epochs", "1", "--model", "mlp", "--widths", "8")
+        whole = self.folder / "c"
+        for text, forged in (
+                ("is said to hold a mlp of", {"train__options__widths": "1048576"}),
+                ("is said to hold a mlp of", {"train__options__widths": ",".join(["1048576"] * 8)}),
+                ("give --data", {"train__options__data": "digits:2147483647"}),
+                ("--replicas must say the same number", {"replicas": 1 << 20}),
+                ("it says a batch of 16777216", {"train__options__batch": "16777216"}),
+                ("is said to hold a gpt of", {"train__options__model": "gpt", "train__options__width": "1048576",
+                                              "train__options__widths": None, "train__options__data": "text:t"}),
+                ("--batch \"0\" is no value", {"train__options__batch": "0"})):
+            shutil.rmtree(self.folder / "f", ignore_errors=True)
+            shutil.copytree(whole, self.folder / "f")
+            for path in (self.folder / "f").glob("step-*"):
+                forge(path, **forged)
+            (self.folder / "t").write_text("some text " * 100)
+            more = ("--data", "text:t") if "train__options__model" in forged else ()
+            done = self.start_within(1 << 30, "replay", "--checkpoint", "f", "--step", "3", "--replica", "0", *more)
+            self.assertEqual(done.returncode, 1, (forged, done.stderr))
+            self.assertIn(text, done.stderr)
+            self.assertTrue(done.stderr.startswith("choir replay: "), done.stderr)
+
+    def test_what_a_checkpoint_says_is_shown_cleanly(self):
+        self.train("c", "--data", "digits:60", "--batch", "8", "--epochs", "1", "--model", "mlp", "--widths", "8")
+        for path in (self.folder / "c").glob("step-*"):
+            forge(path, train__options__model="%1B]0;owned%07\u202e")
+        done = self.fail_with(1, "choir replay: ", "replay", "--checkpoint", "c", "--step", "3", "--replica", "0")
+        self.assertIn("--model", done.stderr)
+        self.assertIsNone(re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", done.stderr))
+        self.assertNotIn("choir train", done.stderr)
 
     def test_damage_is_passed_over(self):
         self.train("c", *MLP)

@@ -272,7 +272,7 @@ choir_status columns_open(source *s, look_fn *count)
 		s->most_classes = kinds[kind].classes;
 	s->mixed = s->held_out == 0;
 	snprintf(s->labels, sizeof s->labels, "data \"%s\"", s->name);
-	status = source_look(s, choir_dataset_batch(gathered(s), LOOK), "label", true, count);
+	status = source_look(s, choir_dataset_batch(gathered(s), LOOK), true, count);
 	if (status != CHOIR_END && status != CHOIR_OK)
 		return status;
 	if (s->examples + s->strays == 0)

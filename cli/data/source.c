@@ -182,8 +182,12 @@ static char image_column[] = "image", label_column[] = "label";
 
 // ---- Looking.
 
-// Calls fn for each batch of d, or only the first, which is taken over.
-choir_status source_look(source *s, choir_dataset *d, const char *column, bool all, look_fn *fn)
+choir_tensor *source_column(choir_values *batch, const char *name)
+{
+	return choir_value_local(choir_values_find(batch, name), 0);
+}
+
+choir_status source_look(source *s, choir_dataset *d, bool all, look_fn *fn)
 {
 	choir_strategy *one = choir_one_device_strategy_new(NULL);
 	if (one == NULL) {
@@ -197,7 +201,7 @@ choir_status source_look(source *s, choir_dataset *d, const char *column, bool a
 		if (status == CHOIR_OK)
 			status = choir_distributed_dataset_next(data, &batch);
 		if (status == CHOIR_OK)
-			status = fn(s, choir_value_local(choir_values_find(batch, column), 0));
+			status = fn(s, batch);
 	} while (all && status == CHOIR_OK);
 	if (status == CHOIR_END) {
 		s->dropped = choir_dataset_dropped(d);
@@ -208,12 +212,13 @@ choir_status source_look(source *s, choir_dataset *d, const char *column, bool a
 	return status;
 }
 
-static choir_status see_image(source *s, choir_tensor *t)
+static choir_status see_image(source *s, choir_values *batch)
 {
-	const choir_shape *batch = choir_tensor_shape(t);
-	s->shape.rank = batch->rank - 1;
+	const choir_tensor *t = source_column(batch, "image");
+	const choir_shape *shape = choir_tensor_shape(t);
+	s->shape.rank = shape->rank - 1;
 	for (int i = 0; i < s->shape.rank; i++)
-		s->shape.dim[i] = batch->dim[i + 1];
+		s->shape.dim[i] = shape->dim[i + 1];
 	s->scale = choir_tensor_dtype(t) == CHOIR_U8 ? 1 / 255.0 : 1;
 	return CHOIR_OK;
 }
@@ -248,8 +253,9 @@ static choir_status see_stray(source *s, int64_t label)
 	return CHOIR_OK;
 }
 
-static choir_status see_labels(source *s, choir_tensor *t)
+static choir_status see_labels(source *s, choir_values *batch)
 {
+	const choir_tensor *t = source_column(batch, "label");
 	const choir_shape *shape = choir_tensor_shape(t);
 	const choir_dtype dtype = choir_tensor_dtype(t);
 	if (shape->rank != 1 || (dtype != CHOIR_U8 && dtype != CHOIR_I32 && dtype != CHOIR_I64))
@@ -270,27 +276,26 @@ static choir_status see_labels(source *s, choir_tensor *t)
 	return CHOIR_OK;
 }
 
-static choir_status count_images(source *s, choir_tensor *t)
+static choir_status count_images(source *s, choir_values *batch)
 {
-	s->examples += choir_tensor_shape(t)->dim[0];
+	s->examples += choir_tensor_shape(source_column(batch, "image"))->dim[0];
 	return CHOIR_OK;
 }
 
 static choir_status look_at_files(source *s)
 {
-	choir_status status =
-			source_look(s, choir_dataset_batch(open_array(s, s->images, image_column), 1), "image",
-					false, see_image);
+	choir_status status = source_look(
+			s, choir_dataset_batch(open_array(s, s->images, image_column), 1), false, see_image);
 	if (status == CHOIR_END)
 		return choir_fail(CHOIR_INVALID, "%s: there are no examples in it", s->images);
 	CHOIR_TRY(status);
 	s->labelled = s->labels[0] != '\0';
 	if (s->labelled)
 		status = source_look(s, choir_dataset_batch(open_array(s, s->labels, label_column), LOOK),
-				"label", true, see_labels);
+				true, see_labels);
 	else
 		status = source_look(s, choir_dataset_batch(open_array(s, s->images, image_column), LOOK),
-				"image", true, count_images);
+				true, count_images);
 	return status == CHOIR_END ? CHOIR_OK : status;
 }
 
@@ -403,6 +408,9 @@ void source_close(source *s)
 {
 	choir_dataset_free(s->names);
 	s->names = NULL;
+	free(s->rows.image);
+	free(s->rows.label);
+	s->rows = (table_rows){ .n = 0 };
 	free(s->columns);
 	s->columns = NULL;
 }

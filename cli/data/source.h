@@ -11,7 +11,19 @@ typedef struct {
 	size_t inputs, input[MOST_COLUMNS], target;
 } column_plan;
 
+// The examples of a table, in memory.
 typedef struct {
+	float *image;
+	void *label;
+	choir_dtype dtype; // of the labels
+	int64_t n, room; // examples
+} table_rows;
+
+typedef struct source source;
+// Sees a batch of examples.
+typedef choir_status look_fn(source *s, choir_values *batch);
+
+struct source {
 	const char *name; // as it was given
 	char images[PATH_SIZE], labels[PATH_SIZE]; // IDX files; "": drawn digits, or no labels
 	bool drawn, csv, npy, text;
@@ -22,6 +34,7 @@ typedef struct {
 	bool standardized; // inputs are measured and standardised
 	char target[TARGET_SIZE]; // csv, columns: the one of labels
 	choir_wrong wrong; // what becomes of rows that are
+	bool kept; // csv: its examples are to stay in memory, so that the file is read once
 	size_t given_classes; // csv: the texts of the classes, if they are known from elsewhere
 	const char *const *given_class;
 	int64_t context; // text: bytes of an example; given; 0: another model than text's is meant
@@ -33,12 +46,14 @@ typedef struct {
 	double scale; // makes the images' values 0 to 1
 	int64_t classes; // the largest label + 1; 0 without labels
 	const char *input, *label; // the columns' names
-	choir_dataset *names; // csv: who knows the texts of the classes; NULL: nobody. To be freed.
+	choir_dataset *names; // csv: has its schema and the texts of the classes. To be freed.
+	table_rows rows; // csv, where they are kept; to be freed
+	look_fn *count; // of those
 	int64_t dropped, skipped; // rows without a value, and wrong ones
 	int64_t strays; // of the wrong ones, those with a label that cannot be
 	int64_t most_classes; // labels are below that
 	size_t label_at; // where there are strays: the column of labels
-} source;
+};
 
 extern const char source_help[]; // of --data
 
@@ -48,7 +63,7 @@ bool source_is_built_in(const char *name, int64_t most);
 
 // Understands name and looks at the data. CHOIR_NOT_FOUND: no such data; the text lists what
 // there is.
-// s is zero, or has target, wrong, classes and context set, which are looked for then.
+// s is zero, or has target, wrong, kept, classes and context set, which are looked for then.
 choir_status source_open(source *s, const char *name, uint64_t seed);
 // What was taken for input and label, where there is a choice, and which rows were left out: lines
 // for people, or fields of the JSON object that is open.
@@ -65,8 +80,9 @@ choir_files *source_files(const char *list);
 // Label i of a batch of labels: u8, i32 or i64.
 int64_t source_label(const choir_tensor *labels, int64_t i);
 // Calls fn for each batch of d, or only the first, which is taken over.
-typedef choir_status look_fn(source *s, choir_tensor *t);
-choir_status source_look(source *s, choir_dataset *d, const char *column, bool all, look_fn *fn);
+choir_status source_look(source *s, choir_dataset *d, bool all, look_fn *fn);
+// A column of a batch. NULL: an error.
+choir_tensor *source_column(choir_values *batch, const char *name);
 // Columns s->input ("image", f32, scaled; text: "input", u8) and, if there are labels, s->label;
 // one example an element. NULL: an error.
 choir_dataset *source_examples(const source *s);

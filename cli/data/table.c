@@ -1,4 +1,6 @@
-// CSV files: one column is what to learn, all other numbers are the input.
+// CSV files: one column is what to learn, all other numbers are the input. The file is looked at
+// once, for what its columns hold. All datasets of it take their schema from that; for a training
+// its rows are read once more, into memory, where a shuffle of a stream would have them anyway.
 #include "data/table.h"
 #include "coded.h"
 #include "data/say.h"
@@ -23,7 +25,7 @@ static choir_dataset *open_csv(const source *s, const choir_csv_options *options
 	return d;
 }
 
-choir_dataset *table_examples(const source *s)
+static choir_dataset *open_examples(const source *s)
 {
 	const choir_csv_column label = {
 		.name = s->target,
@@ -34,15 +36,37 @@ choir_dataset *table_examples(const source *s)
 	};
 	return open_csv(s,
 			CHOIR_OPTIONS(choir_csv_options, .columns = 1, .column = &label, .rest = "image",
-					.missing = CHOIR_MISSING_DROP));
+					.missing = CHOIR_MISSING_DROP, .schema = s->names));
+}
+
+choir_dataset *table_examples(const source *s)
+{
+	const table_rows *rows = &s->rows;
+	if (rows->image == NULL)
+		return open_examples(s);
+	const choir_column columns[] = {
+		{ .name = "image", .dtype = CHOIR_F32, .shape = s->shape, .data = rows->image },
+		{ .name = "label", .dtype = rows->dtype, .shape = CHOIR_SCALAR, .data = rows->label },
+	};
+	return choir_memory_dataset_new(rows->n, 2, columns, false);
+}
+
+// A dataset that knows the names of the columns: of one row, if that has numbers.
+static choir_dataset *open_names(const source *s)
+{
+	choir_csv_options o = {
+		.size = sizeof o, .rest = "image", .missing = CHOIR_MISSING_DROP, .look = 1
+	};
+	choir_dataset *d = open_csv(s, &o);
+	o.look = 0;
+	return d != NULL ? d : open_csv(s, &o);
 }
 
 // The column named label, or the last.
 static choir_status find_target(source *s)
 {
 	choir_csv_found found;
-	choir_dataset *d = open_csv(
-			s, CHOIR_OPTIONS(choir_csv_options, .rest = "image", .missing = CHOIR_MISSING_DROP));
+	choir_dataset *d = open_names(s);
 	if (d == NULL)
 		return choir_error_status();
 	const char *target = "";
@@ -74,6 +98,50 @@ static choir_status see_columns(source *s)
 	return CHOIR_OK;
 }
 
+// ---- Rows in memory.
+
+static choir_status make_room(table_rows *rows, int64_t n, size_t inputs, size_t label_bytes)
+{
+	const int64_t room = rows->room > n / 2 ? 2 * rows->room : n;
+	if ((size_t) room > PTRDIFF_MAX / sizeof(float) / (inputs + 2))
+		return choir_fail(CHOIR_NO_MEMORY, "more rows than any memory holds");
+	float *image = realloc(rows->image, (size_t) room * inputs * sizeof *image);
+	if (image != NULL)
+		rows->image = image;
+	void *label = image == NULL ? NULL : realloc(rows->label, (size_t) room * label_bytes);
+	if (label == NULL)
+		return choir_fail(CHOIR_NO_MEMORY, "no memory for %lld rows of %zu numbers",
+				(long long) room, inputs);
+	rows->label = label;
+	rows->room = room;
+	return CHOIR_OK;
+}
+
+static choir_status keep(source *s, choir_values *batch)
+{
+	table_rows *rows = &s->rows;
+	const choir_tensor *image = source_column(batch, "image");
+	const choir_tensor *label = source_column(batch, "label");
+	if (image == NULL || label == NULL)
+		return choir_error_status();
+	rows->dtype = choir_tensor_dtype(label);
+	const size_t n = (size_t) choir_tensor_shape(label)->dim[0];
+	const size_t at = (size_t) rows->n, inputs = (size_t) s->shape.dim[0];
+	const size_t label_bytes = rows->dtype == CHOIR_I64 ? sizeof(int64_t) : sizeof(int32_t);
+	if (rows->n + (int64_t) n > rows->room)
+		CHOIR_TRY(make_room(rows, rows->n + (int64_t) n, inputs, label_bytes));
+	memcpy(rows->image + at * inputs, choir_tensor_data(image), n * inputs * sizeof(float));
+	memcpy((char *) rows->label + at * label_bytes, choir_tensor_data(label), n * label_bytes);
+	rows->n += (int64_t) n;
+	return CHOIR_OK;
+}
+
+static choir_status keep_and_count(source *s, choir_values *batch)
+{
+	CHOIR_TRY(keep(s, batch));
+	return s->count(s, batch);
+}
+
 choir_status table_open(source *s, const char *path, look_fn *count)
 {
 	if (strlen(path) >= PATH_SIZE || path[0] == '\0')
@@ -84,12 +152,13 @@ choir_status table_open(source *s, const char *path, look_fn *count)
 	s->scale = 1;
 	if (s->target[0] == '\0')
 		CHOIR_TRY(find_target(s));
-	s->names = table_examples(s);
+	s->names = open_examples(s);
 	if (s->names == NULL)
 		return choir_error_status();
 	CHOIR_TRY(see_columns(s));
-	const choir_status status =
-			source_look(s, choir_dataset_batch(table_examples(s), LOOK), "label", true, count);
+	s->count = count;
+	const choir_status status = source_look(s, choir_dataset_batch(open_examples(s), LOOK), true,
+			s->kept ? keep_and_count : count);
 	if (status != CHOIR_END && status != CHOIR_OK)
 		return status;
 	const size_t classes = choir_dataset_categories(s->names, "label");

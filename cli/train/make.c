@@ -223,6 +223,7 @@ static choir_status open_data(training *t)
 		t->data.wrong = CHOIR_WRONG_SKIP;
 	if (t->given->model != NULL)
 		CHOIR_TRY(plan_model(t)); // what text is cut into depends on it
+	t->data.kept = !train_shards_files(t); // who reads files of its own needs them as files
 	CHOIR_TRY(source_open(&t->data, t->given->data, t->given->seed));
 	if (t->given->target != NULL && !t->data.csv && !t->data.gathered)
 		return choir_fail(CHOIR_INVALID, "--target %s: data \"%s\" has no columns to choose from",

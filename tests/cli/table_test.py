@@ -2,6 +2,7 @@
 target; and what is said of columns and rows that cannot be."""
 
 import pathlib
+from random import Random
 
 from command import Case, main
 
@@ -44,6 +45,26 @@ class Table(Case):
         self.assertEqual(last["dropped"], sum(",NA" in row or ",," in row or row[0] == "," for row in content[1:20]))
         self.assertEqual({line["label"] for line in lines}, {2})
         self.assertGreaterEqual(last["accuracy"], 0.95)
+
+    def test_a_file_is_read_twice_at_most(self):
+        """Once for what its columns hold, once for its rows, whatever an epoch does with them."""
+        def bytes_read(*train): # by this process and those that it has waited for
+            before = int(io.read_text().split()[1])
+            self.succeed(*train)
+            return int(io.read_text().split()[1]) - before
+        io = pathlib.Path("/proc/self/io")
+        if not io.exists():
+            self.skipTest("only Linux counts the bytes that a process reads")
+        random = Random(1)
+        rows = [f"{random.uniform(-9, 9):.9f},{random.uniform(0, 1):.9f},{'ab'[i % 2]}" for i in range(200000)]
+        for name, n in (("few.csv", 10), ("all.csv", len(rows))):
+            (self.folder / name).write_text("\n".join(["x,y,kind", *rows[:n]]) + "\n")
+        small = ("train", "--model", "mlp", "--widths", "2", "--batch", "8192", "--epochs", "2", "--data")
+        for more in ((), ("--target", "kind")):
+            program = bytes_read(*small, "csv:few.csv", *more) # and its libraries
+            passes = (bytes_read(*small, "csv:all.csv", *more) - program) / (self.folder / "all.csv").stat().st_size
+            self.assertLess(passes, 2.3, more) # a reader's buffer reads ahead of a header
+            self.assertGreater(passes, 1.9, more)
 
     def test_columns_keep_their_order(self):
         rows = [(i % 3, i % 5, i % 2) for i in range(40)]

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { BATCH = 256, BATCH_BYTES = 16 << 20, SHOWN = 3, MOST_VALUES = 8, MOST_TEXT = 60 };
+enum { BATCH = 256, BATCH_BYTES = 4 << 20, SHOWN = 3, MOST_VALUES = 8, MOST_TEXT = 60 };
 
 static struct {
 	bool json;
@@ -125,20 +125,42 @@ static void say_row(const inspection *i, int64_t r)
 	printf("\n");
 }
 
-// Batches of what fits in a few megabytes; examples that differ in size are filled up.
-static choir_dataset *batched(choir_dataset *d)
+// The beginning of a line, which is all that is shown of it.
+static choir_status cut_line(const choir_entry in[], choir_entry out[], void *user)
+{
+	(void) user;
+	const int64_t n = choir_shape_elements(&in[0].shape);
+	memset(out[0].data, 0, MOST_TEXT + 1);
+	if (n > 0)
+		memcpy(out[0].data, in[0].data, (size_t) (n > MOST_TEXT ? MOST_TEXT + 1 : n));
+	return CHOIR_OK;
+}
+
+// Lines, of which one may be as long as the file: filled up to the longest, a batch of them would
+// be hundreds of times as large.
+static choir_dataset *cut_lines(choir_dataset *d)
+{
+	const choir_column column = { .name = choir_dataset_column(d, 0)->name,
+		.dtype = CHOIR_U8,
+		.shape = CHOIR_SHAPE(MOST_TEXT + 1) };
+	return choir_dataset_map(
+			d, CHOIR_OPTIONS(choir_map_options, .n = 1, .columns = &column), cut_line, NULL);
+}
+
+// Batches of what fits in a few megabytes.
+static choir_dataset *batched(choir_dataset *d, bool *large)
 {
 	const choir_column *c;
 	double bytes = 1;
-	bool varies = false;
 	for (size_t i = 0; (c = choir_dataset_column(d, i)) != NULL; i++) {
 		const int64_t n = choir_shape_elements(&c->shape);
-		varies = varies || n == CHOIR_NONE;
+		if (n == CHOIR_NONE)
+			return choir_dataset_batch(cut_lines(d), BATCH);
 		bytes += 8 * (double) n;
 	}
 	const int64_t batch = BATCH_BYTES / bytes < BATCH ? (int64_t) (BATCH_BYTES / bytes) : BATCH;
-	return varies ? choir_dataset_padded_batch(d, BATCH, NULL)
-				  : choir_dataset_batch(d, batch < 1 ? 1 : batch);
+	*large = batch < 1;
+	return choir_dataset_batch(d, *large ? 1 : batch);
 }
 
 static choir_status count_rows(inspection *i)
@@ -185,7 +207,10 @@ static choir_status inspect(inspection *i, choir_strategy *s, const char *name)
 	i->source = named_file_open(&i->file);
 	if (i->source == NULL)
 		return choir_error_status();
-	i->data = choir_strategy_distribute_dataset(s, batched(i->source), NULL);
+	bool large = false;
+	choir_dataset *d = batched(i->source, &large);
+	i->data = choir_strategy_distribute_dataset(
+			s, d, CHOIR_OPTIONS(choir_input_options, .buffer = large ? CHOIR_NONE : 0));
 	if (i->data == NULL)
 		return choir_error_status();
 	if (!given.json)

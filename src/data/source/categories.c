@@ -1,4 +1,7 @@
-// A hash table with open addressing from texts to numbers, at most half full.
+// A hash table with open addressing from texts to numbers, at most half full. The texts lie one
+// behind the other, each with a zero byte, so that a million short ones cost little more than the
+// file that they are of. The hash has a seed that nobody who writes a file knows: no file can be
+// made of texts that all lead to one slot.
 #include "data/source/categories.h"
 
 #include <stdlib.h>
@@ -9,63 +12,82 @@
 
 enum { FIRST_SLOTS = 16 };
 
+typedef struct {
+	size_t at; // of the text in texts
+	uint32_t bytes, hash;
+} entry;
+
 struct chi_categories {
 	size_t n, room;
-	struct entry {
-		char *text;
-		size_t bytes;
-	} * entry;
+	entry *entry;
+	char *texts;
+	size_t length, texts_room;
+	uint64_t seed;
 	size_t slots; // a power of two
 	uint32_t *slot; // number + 1; 0: free
 };
 
 chi_categories *chi_categories_new(void)
 {
-	return chi_alloc(sizeof(chi_categories));
+	chi_categories *c = chi_alloc(sizeof *c);
+	if (c) // where the system put it and the stack
+		c->seed = (uint64_t) (uintptr_t) c << 20 ^ (uint64_t) (uintptr_t) &c;
+	return c;
 }
 
 void chi_categories_free(chi_categories *c)
 {
 	if (!c)
 		return;
-	for (size_t i = 0; i < c->n; i++)
-		chi_free(c->entry[i].text);
 	chi_free(c->entry);
+	chi_free(c->texts);
 	chi_free(c->slot);
 	chi_free(c);
 }
 
-// FNV-1a, eight bytes at a time where there are so many; products wrap around on purpose.
-static size_t hash(const char *text, size_t bytes)
+__extension__ typedef unsigned __int128 wide;
+
+// Both halves of a product of 128 bits, which depends on every bit of both factors.
+static uint64_t fold(uint64_t a, uint64_t b)
 {
-	uint64_t h = 0xcbf29ce484222325u;
+	const wide product = (wide) a * b;
+	return (uint64_t) product ^ (uint64_t) (product >> 64);
+}
+
+static uint32_t hash_of(const chi_categories *c, const char *text, size_t bytes)
+{
+	uint64_t h = fold(c->seed ^ 0xa0761d6478bd642fu, bytes ^ 0xe7037ed1a0b428dbu);
 	for (size_t i = 0; i < bytes; i += sizeof(uint64_t)) {
 		uint64_t word = 0;
 		memcpy(&word, text + i, bytes - i < sizeof word ? bytes - i : sizeof word);
-		(void) __builtin_mul_overflow(h ^ word, (uint64_t) 0x9e3779b97f4a7c15u, &h);
-		h ^= h >> 32;
+		h = fold(h ^ word, c->seed ^ 0x8ebc6af09c88c6e3u);
 	}
-	return (size_t) h;
+	return (uint32_t) (h ^ h >> 32);
 }
 
 // The slot that holds the text, or the free one where it belongs.
-static uint32_t *find_slot(const chi_categories *c, const char *text, size_t bytes)
+static uint32_t *find_slot(const chi_categories *c, const char *text, size_t bytes, uint32_t hash)
 {
-	size_t i = hash(text, bytes) & (c->slots - 1);
+	size_t i = hash & (c->slots - 1);
 	for (;; i = (i + 1) & (c->slots - 1)) {
 		if (!c->slot[i])
 			return &c->slot[i];
-		const struct entry *e = &c->entry[c->slot[i] - 1];
-		if (e->bytes == bytes && memcmp(e->text, text, bytes) == 0)
+		const entry *e = &c->entry[c->slot[i] - 1];
+		if (e->hash == hash && e->bytes == bytes && memcmp(c->texts + e->at, text, bytes) == 0)
 			return &c->slot[i];
 	}
 }
 
+// All are different, so each takes the first free slot.
 static void fill_slots(chi_categories *c)
 {
 	memset(c->slot, 0, c->slots * sizeof *c->slot);
-	for (size_t i = 0; i < c->n; i++)
-		*find_slot(c, c->entry[i].text, c->entry[i].bytes) = (uint32_t) i + 1;
+	for (size_t k = 0; k < c->n; k++) {
+		size_t i = c->entry[k].hash & (c->slots - 1);
+		while (c->slot[i])
+			i = (i + 1) & (c->slots - 1);
+		c->slot[i] = (uint32_t) k + 1;
+	}
 }
 
 static choir_status make_slots(chi_categories *c)
@@ -73,35 +95,49 @@ static choir_status make_slots(chi_categories *c)
 	if (c->slots / 2 > c->n)
 		return CHOIR_OK;
 	size_t slots = c->slots ? 2 * c->slots : FIRST_SLOTS;
-	uint32_t *slot = chi_alloc_array(slots, sizeof *slot);
-	if (!slot)
+	chi_free(c->slot); // before the larger ones are there: they are filled anew
+	c->slots = 0;
+	c->slot = chi_alloc_array(slots, sizeof *c->slot);
+	if (!c->slot)
 		return CHOIR_NO_MEMORY;
-	chi_free(c->slot);
-	c->slot = slot;
 	c->slots = slots;
 	fill_slots(c);
 	return CHOIR_OK;
+}
+
+// Makes room for one more, and a text of so many bytes.
+static bool make_room(chi_categories *c, size_t bytes)
+{
+	void *entries = c->entry, *texts = c->texts;
+	size_t need;
+	if (!chi_size_add(c->length, bytes, &need) || !chi_size_add(need, 1, &need))
+		need = SIZE_MAX; // which is refused
+	if (!chi_grow(&entries, &c->room, c->n + 1, sizeof *c->entry))
+		return false;
+	c->entry = entries;
+	if (!chi_grow(&texts, &c->texts_room, need, 1))
+		return false;
+	c->texts = texts;
+	return true;
 }
 
 choir_status chi_categories_add(chi_categories *c, const char *text, size_t bytes)
 {
 	if (chi_categories_find(c, text, bytes) >= 0)
 		return CHOIR_OK;
-	if (c->n == CHI_MOST_CATEGORIES)
+	if (c->n == CHI_MOST_CATEGORIES || bytes > UINT32_MAX)
 		return choir_fail(CHOIR_INVALID, "more than %d different texts, which are no categories",
 				CHI_MOST_CATEGORIES);
 	CHOIR_TRY(make_slots(c));
-	void *entries = c->entry;
-	if (!chi_grow(&entries, &c->room, c->n + 1, sizeof *c->entry))
+	if (!make_room(c, bytes))
 		return CHOIR_NO_MEMORY;
-	c->entry = entries;
-	size_t size;
-	char *copy = chi_size_add(bytes, 1, &size) ? chi_alloc(size) : NULL;
-	if (!copy)
-		return CHOIR_NO_MEMORY;
-	memcpy(copy, text, bytes);
-	c->entry[c->n] = (struct entry){ copy, bytes };
-	*find_slot(c, text, bytes) = (uint32_t) ++c->n;
+	const uint32_t hash = hash_of(c, text, bytes);
+	memcpy(c->texts + c->length, text, bytes);
+	c->texts[c->length + bytes] = '\0';
+	uint32_t *slot = find_slot(c, text, bytes, hash);
+	c->entry[c->n] = (entry){ c->length, (uint32_t) bytes, hash };
+	c->length += bytes + 1;
+	*slot = (uint32_t) ++c->n;
 	return CHOIR_OK;
 }
 
@@ -109,31 +145,39 @@ chi_categories *chi_categories_copy(const chi_categories *c)
 {
 	chi_categories *copy = chi_categories_new();
 	for (size_t i = 0; copy && i < c->n; i++)
-		if (chi_categories_add(copy, c->entry[i].text, c->entry[i].bytes) != CHOIR_OK) {
+		if (chi_categories_add(copy, c->texts + c->entry[i].at, c->entry[i].bytes) != CHOIR_OK) {
 			chi_categories_free(copy);
 			return NULL;
 		}
 	return copy;
 }
 
-static int in_order(const void *a, const void *b)
+static int compare(const char *a, size_t a_bytes, const char *b, size_t b_bytes)
 {
-	const struct entry *x = a, *y = b;
-	const int order = memcmp(x->text, y->text, x->bytes < y->bytes ? x->bytes : y->bytes);
-	return order ? order : (x->bytes > y->bytes) - (x->bytes < y->bytes);
+	const int order = memcmp(a, b, a_bytes < b_bytes ? a_bytes : b_bytes);
+	return order ? order : (a_bytes > b_bytes) - (a_bytes < b_bytes);
+}
+
+static int in_order(const void *a, const void *b, void *texts)
+{
+	const entry *x = a, *y = b;
+	const char *t = texts;
+	return compare(t + x->at, x->bytes, t + y->at, y->bytes);
 }
 
 void chi_categories_sort(chi_categories *c)
 {
 	if (c->n == 0)
 		return;
-	qsort(c->entry, c->n, sizeof *c->entry, in_order);
+	qsort_r(c->entry, c->n, sizeof *c->entry, in_order, c->texts);
 	fill_slots(c);
 }
 
 int32_t chi_categories_find(const chi_categories *c, const char *text, size_t bytes)
 {
-	return c->slots ? (int32_t) *find_slot(c, text, bytes) - 1 : -1;
+	if (!c->slots)
+		return -1;
+	return (int32_t) *find_slot(c, text, bytes, hash_of(c, text, bytes)) - 1;
 }
 
 size_t chi_categories_count(const chi_categories *c)
@@ -143,7 +187,7 @@ size_t chi_categories_count(const chi_categories *c)
 
 const char *chi_categories_text(const chi_categories *c, size_t i)
 {
-	return i < c->n ? c->entry[i].text : NULL;
+	return i < c->n ? c->texts + c->entry[i].at : NULL;
 }
 
 bool chi_categories_equal(const chi_categories *a, const chi_categories *b)
@@ -151,7 +195,8 @@ bool chi_categories_equal(const chi_categories *a, const chi_categories *b)
 	if (!a || !b || a->n != b->n)
 		return a == b;
 	for (size_t i = 0; i < a->n; i++)
-		if (in_order(&a->entry[i], &b->entry[i]) != 0)
+		if (compare(a->texts + a->entry[i].at, a->entry[i].bytes, b->texts + b->entry[i].at,
+					b->entry[i].bytes) != 0)
 			return false;
 	return true;
 }

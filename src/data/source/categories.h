@@ -19,7 +19,7 @@ choir_status chi_categories_add(chi_categories *c, const char *text, size_t byte
 void chi_categories_sort(chi_categories *c);
 int32_t chi_categories_find(const chi_categories *c, const char *text, size_t bytes); // -1: none
 size_t chi_categories_count(const chi_categories *c);
-const char *chi_categories_text(
-		const chi_categories *c, size_t i); // NULL: there is no such number
+// NULL: there is no such number. Valid until another is added.
+const char *chi_categories_text(const chi_categories *c, size_t i);
 // Whether both are NULL, or have the same texts with the same numbers.
 bool chi_categories_equal(const chi_categories *a, const chi_categories *b);

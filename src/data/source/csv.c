@@ -116,11 +116,11 @@ static row_end take_value(
 	if (f->category)
 		return take_category(c, f, t, at, to);
 	if (chi_decimal_read(t->text, &d) && d.end == t->text + t->length
-					? store(f->dtype, &d, to)
-					: store_not_finite(f->dtype, t, to))
+					? store((choir_dtype) f->dtype, &d, to)
+					: store_not_finite((choir_dtype) f->dtype, t, to))
 		return ROW_GOOD;
 	char what[32];
-	snprintf(what, sizeof what, "is no %s", choir_dtype_name(f->dtype));
+	snprintf(what, sizeof what, "is no %s", choir_dtype_name((choir_dtype) f->dtype));
 	return wrong_field(c, f, t, at, what);
 }
 
@@ -137,7 +137,7 @@ static bool take_number(
 		*how = CHI_CSV_LAST;
 	else
 		return false;
-	if (!store(f->dtype, &d, to))
+	if (!store((choir_dtype) f->dtype, &d, to))
 		return false;
 	*p = d.end + 1;
 	return true;
@@ -361,7 +361,7 @@ static bool needs_look(const chi_csv_schema *s, const choir_csv_options *o)
 	bool needs = !o->columns || o->rest;
 	for (size_t i = 0; i < s->n; i++) {
 		const chi_csv_field *f = &s->field[i];
-		needs = needs || (f->wanted && f->as.kind != CHOIR_CSV_NUMBER && !f->as.categories);
+		needs = needs || (f->wanted && chi_csv_kind(f) != CHOIR_CSV_NUMBER && !chi_csv_listed(f));
 	}
 	return needs;
 }
@@ -425,7 +425,8 @@ static csv *make(csv *c, const choir_csv_options *o)
 	made->rows.paths = &made->paths;
 	made->base.files = (int64_t) made->paths.n;
 	for (size_t i = 0; i < made->schema.n; i++) {
-		const chi_csv_field *f = &made->schema.field[i];
+		chi_csv_field *f = &made->schema.field[i];
+		f->as = NULL; // the caller's
 		if (f->category && columns[f->target].shape.rank == 0) // each gathered one has its own
 			made->base.spec.categories[f->target] = f->categories;
 	}
@@ -455,7 +456,7 @@ bool choir_csv_dataset_column(const choir_dataset *d, size_t i, choir_csv_found 
 	*found = (choir_csv_found){
 		.name = f->name,
 		.as = f->wanted ? d->spec.column[f->target].name : NULL,
-		.holds = c->looked ? chi_csv_holds(f->found) : "",
+		.holds = c->looked ? chi_csv_holds((chi_csv_found) f->found) : "",
 		.missing = f->missing,
 	};
 	return true;

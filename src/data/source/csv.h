@@ -67,17 +67,18 @@ unsigned long long chi_csv_place(const chi_csv_rows *r, const char *p);
 // What the fields of a column are, each kind including those before it.
 typedef enum { CHI_CSV_NOTHING, CHI_CSV_WHOLE, CHI_CSV_REAL, CHI_CSV_TEXT } chi_csv_found;
 
-// A column of the files.
+// A column of the files, of which there may be a million.
 typedef struct {
-	char *name;
-	chi_csv_found found; // of the rows that were looked at
-	int64_t missing; // fields of those rows
-	bool wanted, category;
-	choir_csv_column as; // what the options say, where it is listed
+	const char *name; // of the schema's names
+	const choir_csv_column *as; // what the options say, while the source is made; NULL: not listed
 	chi_categories *categories; // owned
-	bool again; // texts came behind numbers: the categories are not complete
-	choir_dtype dtype;
-	size_t target, offset; // the dataset's column, and bytes within its example
+	int64_t missing; // fields of those rows
+	uint32_t offset; // bytes within the dataset's example
+	uint8_t target; // the dataset's column
+	uint8_t found; // a chi_csv_found, of the rows that were looked at
+	uint8_t dtype; // a choir_dtype
+	bool wanted : 1, category : 1;
+	bool again : 1; // texts came behind numbers: the categories are not complete
 } chi_csv_field;
 
 // What does not change once the source is made.
@@ -86,6 +87,7 @@ typedef struct {
 	size_t n;
 	chi_csv_field *field;
 	chi_categories *names; // of the fields, whose numbers they have; owned
+	size_t room; // of field
 	bool header, skip; // skip: rows that are wrong
 	bool row_names; // rows begin with a name, which is in no column
 	bool open_end; // rows may end with a separator
@@ -103,6 +105,15 @@ chi_csv_end chi_csv_lead(chi_csv_rows *r, const chi_csv_schema *s, const char **
 // Passes over the separator that a row may end with; how the last field ended, how the row did.
 chi_csv_end chi_csv_close(
 		chi_csv_rows *r, const chi_csv_schema *s, const char **p, chi_csv_end how);
+// How the options say that a column is to be taken, and how many texts they list for it.
+static inline choir_csv_kind chi_csv_kind(const chi_csv_field *f)
+{
+	return f->as ? f->as->kind : CHOIR_CSV_FOUND;
+}
+static inline size_t chi_csv_listed(const chi_csv_field *f)
+{
+	return f->as ? f->as->categories : 0;
+}
 // What was found in a column, in words.
 const char *chi_csv_holds(chi_csv_found found);
 // Makes s->field from the first row of the first file, which is open.

@@ -10,6 +10,7 @@
 
 static const char *const usual_missing[] = { "NA", "N/A", "NaN", "nan", "null", "NULL" };
 enum { USUAL_MISSING = sizeof usual_missing / sizeof usual_missing[0] };
+enum { MOST_KNOWN = 2048 }; // bytes of a list of columns, more than a message has
 
 choir_status chi_csv_schema_set(chi_csv_schema *s, const choir_csv_options *o)
 {
@@ -41,10 +42,8 @@ choir_status chi_csv_schema_set(chi_csv_schema *s, const choir_csv_options *o)
 
 void chi_csv_schema_free(chi_csv_schema *s)
 {
-	for (size_t i = 0; i < s->n; i++) {
-		chi_free(s->field[i].name);
+	for (size_t i = 0; i < s->n; i++)
 		chi_categories_free(s->field[i].categories);
-	}
 	chi_free(s->field);
 	chi_categories_free(s->names);
 	for (size_t i = 0; i < s->missing_texts; i++)
@@ -62,7 +61,7 @@ static choir_status no_such_column(const chi_csv_schema *s, const char *name)
 {
 	char file[256];
 	chi_text known = { NULL, 0, 0, false };
-	for (size_t i = 0; i < s->n; i++)
+	for (size_t i = 0; i < s->n && known.length < MOST_KNOWN; i++)
 		chi_text_add(&known, "%s\"%s\"", i ? ", " : "", s->field[i].name);
 	const choir_status status = known.failed
 			? choir_fail(CHOIR_NO_MEMORY, "csv dataset: out of memory")
@@ -96,8 +95,8 @@ static choir_status give_categories(chi_csv_field *f)
 	f->categories = chi_categories_new();
 	if (!f->categories)
 		return CHOIR_NO_MEMORY;
-	for (size_t i = 0; i < f->as.categories; i++) {
-		const char *text = f->as.category[i];
+	for (size_t i = 0; i < chi_csv_listed(f); i++) {
+		const char *text = f->as->category[i];
 		if (!text || chi_categories_find(f->categories, text, strlen(text)) >= 0)
 			return choir_fail(CHOIR_INVALID, "csv dataset: column \"%s\": category \"%s\" is %s",
 					f->name, text ? text : "(NULL)", text ? "there twice" : "no text");
@@ -119,7 +118,7 @@ choir_status chi_csv_choose(chi_csv_schema *s, const choir_csv_options *o)
 			return choir_fail(
 					CHOIR_INVALID, "csv dataset: column \"%s\" is listed twice", c->name);
 		f->wanted = true;
-		f->as = *c;
+		f->as = c;
 		if (c->categories)
 			CHOIR_TRY(give_categories(f));
 	}
@@ -148,9 +147,9 @@ static choir_status check_same_names(const chi_csv_schema *s, const chi_csv_sche
 // Whether the look has to collect the texts of a column that holds this.
 static bool needs_texts(const chi_csv_field *f, chi_csv_found found)
 {
-	return f->wanted && f->as.categories == 0 &&
-			(f->as.kind == CHOIR_CSV_CATEGORY ||
-					(f->as.kind == CHOIR_CSV_FOUND && found == CHI_CSV_TEXT));
+	return f->wanted && chi_csv_listed(f) == 0 &&
+			(chi_csv_kind(f) == CHOIR_CSV_CATEGORY ||
+					(chi_csv_kind(f) == CHOIR_CSV_FOUND && found == CHI_CSV_TEXT));
 }
 
 choir_status chi_csv_adopt(chi_csv_schema *s, const chi_csv_schema *from, bool *taken)
@@ -158,13 +157,14 @@ choir_status chi_csv_adopt(chi_csv_schema *s, const chi_csv_schema *from, bool *
 	CHOIR_TRY(check_same_names(s, from));
 	*taken = true;
 	for (size_t i = 0; i < s->n; i++)
-		if (needs_texts(&s->field[i], from->field[i].found) && !from->field[i].categories)
+		if (needs_texts(&s->field[i], (chi_csv_found) from->field[i].found) &&
+				!from->field[i].categories)
 			*taken = false;
 	for (size_t i = 0; i < s->n && *taken; i++) {
 		chi_csv_field *f = &s->field[i];
 		f->found = from->field[i].found;
 		f->missing = from->field[i].missing;
-		if (!needs_texts(f, f->found))
+		if (!needs_texts(f, (chi_csv_found) f->found))
 			continue;
 		f->categories = chi_categories_copy(from->field[i].categories);
 		if (!f->categories)
@@ -195,13 +195,14 @@ static bool is_shared(const choir_csv_options *o, const char *as)
 
 static void decide(chi_csv_field *f, bool gathered)
 {
-	f->category = f->as.kind == CHOIR_CSV_CATEGORY ||
-			(f->as.kind == CHOIR_CSV_FOUND && f->found == CHI_CSV_TEXT);
-	f->dtype = f->category					 ? CHOIR_I32
-			: f->as.kind == CHOIR_CSV_NUMBER ? f->as.dtype
-			: gathered						 ? CHOIR_F32
-			: f->found == CHI_CSV_WHOLE		 ? CHOIR_I64
-											 : CHOIR_F64;
+	f->category = chi_csv_kind(f) == CHOIR_CSV_CATEGORY ||
+			(chi_csv_kind(f) == CHOIR_CSV_FOUND && f->found == CHI_CSV_TEXT);
+	const choir_dtype dtype = f->category		  ? CHOIR_I32
+			: chi_csv_kind(f) == CHOIR_CSV_NUMBER ? f->as->dtype
+			: gathered							  ? CHOIR_F32
+			: f->found == CHI_CSV_WHOLE			  ? CHOIR_I64
+												  : CHOIR_F64;
+	f->dtype = (uint8_t) dtype;
 }
 
 // Gives f its place in the column called as, which is made or grows.
@@ -217,15 +218,18 @@ static choir_status place(
 				CHI_MAX_COLUMNS);
 	choir_column *c = &columns[at];
 	if (at == *n) {
-		*c = (choir_column){ .name = as, .dtype = f->dtype, .shape = { .rank = gathered } };
+		*c = (choir_column){
+			.name = as, .dtype = (choir_dtype) f->dtype, .shape = { .rank = gathered }
+		};
 		++*n;
 	} else if (!gathered || !c->shape.rank || c->dtype != f->dtype) {
 		return choir_fail(CHOIR_INVALID,
 				"csv dataset: column \"%s\" is %s, but \"%s\", where it is gathered, is %s",
-				f->name, choir_dtype_name(f->dtype), as, choir_dtype_name(c->dtype));
+				f->name, choir_dtype_name((choir_dtype) f->dtype), as, choir_dtype_name(c->dtype));
 	}
-	f->target = at;
-	f->offset = (size_t) (gathered ? c->shape.dim[0]++ : 0) * chi_dtype_size(f->dtype);
+	f->target = (uint8_t) at;
+	f->offset = (uint32_t) (gathered ? c->shape.dim[0]++ : 0) *
+			(uint32_t) chi_dtype_size((choir_dtype) f->dtype);
 	return CHOIR_OK;
 }
 
@@ -233,10 +237,10 @@ static choir_status nothing_left(const chi_csv_schema *s, const char *rest)
 {
 	char file[256];
 	chi_text others = { NULL, 0, 0, false };
-	for (size_t i = 0; i < s->n; i++)
+	for (size_t i = 0; i < s->n && others.length < MOST_KNOWN; i++)
 		if (!s->field[i].wanted)
 			chi_text_add(&others, "%s\"%s\" holds %s", others.length ? ", " : ": ",
-					s->field[i].name, chi_csv_holds(s->field[i].found));
+					s->field[i].name, chi_csv_holds((chi_csv_found) s->field[i].found));
 	const choir_status status = others.failed
 			? choir_fail(CHOIR_NO_MEMORY, "csv dataset: out of memory")
 			: choir_fail(CHOIR_INVALID,
@@ -256,7 +260,6 @@ static choir_status place_rest(
 		if (f->wanted || (f->found != CHI_CSV_WHOLE && f->found != CHI_CSV_REAL))
 			continue;
 		f->wanted = any = true;
-		f->as = (choir_csv_column){ .name = f->name, .as = rest };
 		CHOIR_TRY(place(f, rest, true, n, columns));
 	}
 	return any ? CHOIR_OK : nothing_left(s, rest);

@@ -23,30 +23,28 @@ const char *chi_csv_show(const chi_csv_text *field, char out[CHI_CSV_SHOWN_SIZE]
 
 // ---- The header.
 
-static choir_status add_name(
-		chi_csv_rows *r, chi_csv_schema *s, size_t *room, const chi_csv_text *t)
+static choir_status add_name(chi_csv_rows *r, chi_csv_schema *s, const chi_csv_text *t)
 {
 	char number[24];
 	void *fields = s->field;
-	if (!chi_grow(&fields, room, s->n + 1, sizeof *s->field))
+	const char *name = s->header ? t->text : number;
+	if (s->n == CHI_MOST_CATEGORIES)
+		return chi_csv_wrong(r, NULL, "more than %d columns", CHI_MOST_CATEGORIES);
+	if (!chi_grow(&fields, &s->room, s->n + 1, sizeof *s->field))
 		return CHOIR_NO_MEMORY;
 	s->field = fields;
-	chi_csv_field *f = &s->field[s->n];
-	*f = (chi_csv_field){ .found = CHI_CSV_NOTHING };
 	if (s->header && !chi_text_is_utf8(t->text, t->length))
 		return chi_csv_wrong(r, NULL, "the name of column %zu is not UTF-8", s->n + 1);
 	if (s->header && t->length == 0)
-		return chi_csv_wrong(r, NULL, "column %zu has no name", s->n + 1 + s->row_names);
-	snprintf(number, sizeof number, "%zu", s->n);
-	f->name = chi_alloc(t->length + sizeof number);
-	if (!f->name)
-		return CHOIR_NO_MEMORY;
-	memcpy(f->name, s->header ? t->text : number, s->header ? t->length : strlen(number));
-	s->n++;
-	const size_t length = strlen(f->name);
-	if (chi_categories_find(s->names, f->name, length) >= 0)
-		return chi_csv_wrong(r, NULL, "there are two columns \"%s\"", f->name);
-	return chi_categories_add(s->names, f->name, length);
+		return chi_csv_wrong(r, NULL, "column %zu has no name", s->n + 1 + (size_t) s->row_names);
+	if (!s->header)
+		snprintf(number, sizeof number, "%zu", s->n);
+	const size_t length = s->header ? t->length : strlen(number);
+	if (chi_categories_find(s->names, name, length) >= 0)
+		return chi_csv_wrong(r, NULL, "there are two columns \"%.*s\"", (int) length, name);
+	CHOIR_TRY(chi_categories_add(s->names, name, length));
+	s->field[s->n++] = (chi_csv_field){ .found = CHI_CSV_NOTHING };
+	return CHOIR_OK;
 }
 
 size_t chi_csv_find_field(const chi_csv_schema *s, const char *name)
@@ -68,7 +66,7 @@ static bool is_nameless(chi_csv_schema *s, const chi_csv_text *t, chi_csv_end ho
 }
 
 // Reads the fields of the first row, again and again until all of it is in the buffer.
-static choir_status try_names(chi_csv_rows *r, chi_csv_schema *s, size_t *room, bool *more)
+static choir_status try_names(chi_csv_rows *r, chi_csv_schema *s, bool *more)
 {
 	const char *p = r->buffer + r->at;
 	chi_csv_text field;
@@ -81,7 +79,7 @@ static choir_status try_names(chi_csv_rows *r, chi_csv_schema *s, size_t *room, 
 		if (how == CHI_CSV_BAD)
 			return r->fault ? chi_csv_wrong(r, p, "%s", r->fault) : CHOIR_NO_MEMORY;
 		if (!is_nameless(s, &field, how))
-			CHOIR_TRY(add_name(r, s, room, &field));
+			CHOIR_TRY(add_name(r, s, &field));
 	} while (how == CHI_CSV_NEXT);
 	if (s->header)
 		r->at = (size_t) (p - r->buffer);
@@ -90,29 +88,31 @@ static choir_status try_names(chi_csv_rows *r, chi_csv_schema *s, size_t *room, 
 
 static void forget_names(chi_csv_schema *s)
 {
-	for (size_t i = 0; i < s->n; i++)
-		chi_free(s->field[i].name);
 	s->n = 0;
 	chi_categories_free(s->names);
 	s->names = NULL;
 	s->row_names = s->open_end = false;
 }
 
+// Goes to the first row of a file.
+static choir_status begin_header(chi_csv_rows *r, const chi_csv_schema *s)
+{
+	const choir_status status = chi_csv_begin(r);
+	return status != CHOIR_END ? status
+							   : choir_fail(CHOIR_CORRUPT, "%s: empty, %s needed", chi_csv_name(r),
+										 s->header ? "a header" : "at least one row");
+}
+
 static choir_status read_header(chi_csv_rows *r, chi_csv_schema *s)
 {
-	size_t room = 0;
 	bool more;
 	r->row = s->header ? 0 : 1;
-	choir_status status = chi_csv_begin(r);
-	if (status == CHOIR_END)
-		return choir_fail(CHOIR_CORRUPT, "%s: empty, %s needed", chi_csv_name(r),
-				s->header ? "a header" : "at least one row");
-	CHOIR_TRY(status);
+	CHOIR_TRY(begin_header(r, s));
 	for (;;) {
 		s->names = chi_categories_new();
 		if (!s->names)
 			return CHOIR_NO_MEMORY;
-		CHOIR_TRY(try_names(r, s, &room, &more));
+		CHOIR_TRY(try_names(r, s, &more));
 		if (!more)
 			break;
 		forget_names(s);
@@ -174,29 +174,58 @@ static choir_status find_row_names(chi_csv_rows *r, chi_csv_schema *s)
 choir_status chi_csv_read_names(chi_csv_rows *r, chi_csv_schema *s)
 {
 	CHOIR_TRY(read_header(r, s));
+	for (size_t i = 0; i < s->n; i++)
+		s->field[i].name = chi_categories_text(s->names, i);
 	return !s->header || s->row_names || s->open_end ? CHOIR_OK : find_row_names(r, s);
+}
+
+// Holds the fields of a header against the names, again and again until all of it is in the buffer.
+static choir_status compare_names(chi_csv_rows *r, const chi_csv_schema *s, bool *more)
+{
+	const char *p = r->buffer + r->at;
+	chi_csv_schema head = { .header = true };
+	chi_csv_text t;
+	chi_csv_end how = CHI_CSV_NEXT;
+	while (how == CHI_CSV_NEXT) {
+		how = chi_csv_take(r, &p, &t);
+		*more = how == CHI_CSV_MORE;
+		if (*more)
+			return CHOIR_OK;
+		if (how == CHI_CSV_BAD)
+			return r->fault ? chi_csv_wrong(r, p, "%s", r->fault) : CHOIR_NO_MEMORY;
+		if (is_nameless(&head, &t, how))
+			continue;
+		const size_t i = head.n++;
+		if (i < s->n && chi_categories_find(s->names, t.text, t.length) != (int32_t) i)
+			return choir_fail(CHOIR_CORRUPT, "%s: column %zu is \"%.*s\", in %s it is \"%s\"",
+					chi_csv_name(r), i + 1, (int) (t.length < 200 ? t.length : 200), t.text,
+					r->paths->path[0], s->field[i].name);
+	}
+	if (head.n != s->n)
+		return choir_fail(CHOIR_CORRUPT, "%s: the header has %zu columns, that of %s has %zu",
+				chi_csv_name(r), head.n, r->paths->path[0], s->n);
+	if (head.row_names && !s->row_names)
+		return choir_fail(CHOIR_CORRUPT, "%s: the first column has no name, in %s it has one",
+				chi_csv_name(r), r->paths->path[0]);
+	r->at = (size_t) (p - r->buffer);
+	return CHOIR_OK;
 }
 
 choir_status chi_csv_check_names(chi_csv_rows *r, const chi_csv_schema *s)
 {
+	bool more;
 	if (!s->header)
 		return CHOIR_OK;
-	chi_csv_schema other = { .header = true };
-	choir_status status = read_header(r, &other);
-	if (status == CHOIR_OK && other.row_names && !s->row_names)
-		status = choir_fail(CHOIR_CORRUPT, "%s: the first column has no name, in %s it has one",
-				chi_csv_name(r), r->paths->path[0]);
-	if (status == CHOIR_OK && other.n != s->n)
-		status = choir_fail(CHOIR_CORRUPT, "%s: the header has %zu columns, that of %s has %zu",
-				chi_csv_name(r), other.n, r->paths->path[0], s->n);
-	for (size_t i = 0; i < s->n && status == CHOIR_OK; i++)
-		if (strcmp(s->field[i].name, other.field[i].name) != 0)
-			status = choir_fail(CHOIR_CORRUPT, "%s: column %zu is \"%s\", in %s it is \"%s\"",
-					chi_csv_name(r), i + 1, other.field[i].name, r->paths->path[0],
-					s->field[i].name);
-	forget_names(&other);
-	chi_free(other.field);
-	return status;
+	r->row = 0;
+	CHOIR_TRY(begin_header(r, s));
+	for (;;) {
+		CHOIR_TRY(compare_names(r, s, &more));
+		if (!more)
+			break;
+		CHOIR_TRY(chi_csv_refill(r));
+	}
+	r->row = 1;
+	return CHOIR_OK;
 }
 
 // ---- The rows.
@@ -243,8 +272,8 @@ static chi_csv_found kind_of(const chi_csv_text *field)
 // Whether texts of this column are collected in the first pass.
 static bool collects(const chi_csv_field *f)
 {
-	return f->wanted && (f->as.kind == CHOIR_CSV_CATEGORY || f->found == CHI_CSV_TEXT) &&
-			f->as.categories == 0;
+	return f->wanted && (chi_csv_kind(f) == CHOIR_CSV_CATEGORY || f->found == CHI_CSV_TEXT) &&
+			chi_csv_listed(f) == 0;
 }
 
 static choir_status collect(
@@ -279,9 +308,9 @@ static choir_status look_at_field(chi_csv_rows *r, const chi_csv_schema *s, chi_
 	}
 	const chi_csv_found kind = f->found == CHI_CSV_TEXT ? CHI_CSV_TEXT : kind_of(t);
 	if (kind == CHI_CSV_TEXT && f->found > CHI_CSV_NOTHING && f->found < CHI_CSV_TEXT)
-		f->again = f->wanted && f->as.kind == CHOIR_CSV_FOUND;
+		f->again = f->wanted && chi_csv_kind(f) == CHOIR_CSV_FOUND;
 	if (kind > f->found)
-		f->found = kind;
+		f->found = (uint8_t) kind;
 	return collects(f) && !f->again ? collect(r, s, f, t) : CHOIR_OK;
 }
 
@@ -399,7 +428,7 @@ choir_status chi_csv_look(chi_csv_rows *r, chi_csv_schema *s)
 	CHOIR_TRY(look_at_files(r, s, false));
 	for (size_t i = 0; i < s->n; i++) {
 		chi_csv_field *f = &s->field[i];
-		const bool text = f->found == CHI_CSV_TEXT || f->as.kind == CHOIR_CSV_CATEGORY;
+		const bool text = f->found == CHI_CSV_TEXT || chi_csv_kind(f) == CHOIR_CSV_CATEGORY;
 		again = again || f->again;
 		if (f->wanted && text && !f->categories)
 			f->categories = chi_categories_new();

@@ -74,6 +74,7 @@ static choir_status grow(chi_csv_rows *r)
 	if (r->room >= MOST_ROOM)
 		return chi_csv_wrong(
 				r, NULL, "a row of more than %d bytes; is a quote not closed?", MOST_ROOM);
+	CHOIR_TRY(chi_reader_hold(r->reader, 2 * r->room, "a row"));
 	char *buffer = chi_realloc(r->buffer, 2 * r->room + 1);
 	if (!buffer)
 		return CHOIR_NO_MEMORY;

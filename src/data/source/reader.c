@@ -14,6 +14,9 @@
 // as more.
 enum { CHECK_BYTES = 1 << 20, LEAST_READ = CHECK_BYTES / 64 };
 
+// Bytes that may be held of a compressed file: at least so many, or so many times its own.
+enum { LEAST_HELD = 16 << 20, MOST_TIMES = 4 };
+
 struct chi_reader {
 	chi_file *file;
 	chi_gzip *gzip; // NULL: plain
@@ -113,6 +116,17 @@ uint64_t chi_reader_size(const chi_reader *r)
 	if (!chi_reader_compressed(r))
 		return size;
 	return __builtin_mul_overflow(size, (uint64_t) CHI_GZIP_RATIO, &most) ? UINT64_MAX : most;
+}
+
+choir_status chi_reader_hold(const chi_reader *r, size_t bytes, const char *what)
+{
+	const uint64_t times = MOST_TIMES * chi_file_size(r->file);
+	const uint64_t most = times > LEAST_HELD ? times : LEAST_HELD;
+	if (!chi_reader_compressed(r) || bytes <= most)
+		return CHOIR_OK;
+	return choir_fail(CHOIR_UNSUPPORTED,
+			"%s: %s of more than %llu bytes, too many of a compressed file of %llu; unpack it",
+			r->name, what, (unsigned long long) most, (unsigned long long) chi_file_size(r->file));
 }
 
 // What was read is of the file as it was opened: looked at now and then, and at the end, before

@@ -19,6 +19,10 @@ const char *chi_reader_name(const chi_reader *r); // the path, fit for a message
 bool chi_reader_compressed(const chi_reader *r);
 // The bytes there are; of a compressed file, the most there can be.
 uint64_t chi_reader_size(const chi_reader *r);
+// Whether a caller may hold so many bytes of one piece (a line, a row, a record) in memory: of a
+// compressed file no more than 16 MiB or four times its size, since a small one can be unpacked to
+// a thousand times as much. what: the piece, for the message of CHOIR_UNSUPPORTED.
+choir_status chi_reader_hold(const chi_reader *r, size_t bytes, const char *what);
 // Reads the next bytes; *got is less only at the end, which then is sound (a compressed file:
 // its checksum and length were right). to NULL: passes over them. After a failure the first
 // *got bytes are good.

@@ -238,6 +238,8 @@ choir_status chi_records_next(chi_records *r, const unsigned char **data, size_t
 	CHOIR_TRY(read_length(r, &length));
 	CHOIR_TRY(check_length(r, length));
 	const size_t whole = CHI_RECORD_HEADER + (size_t) length + CHI_RECORD_FOOTER;
+	if (chi_reader_hold(r->reader, whole, "a record") != CHOIR_OK)
+		return chi_records_blame(r);
 	CHOIR_TRY(fill(r, whole));
 	if (r->last - r->first < whole)
 		return cut_short(r, "with header and checksum it has", whole, r->last - r->first);

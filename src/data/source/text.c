@@ -10,9 +10,12 @@
 #include "base/size.h"
 #include "base/text.h"
 #include "data/marks.h"
+#include "data/source/gzip.h"
 #include "data/source/reader.h"
 
-enum { MOST_UNPACKED = 1 << 30, FIRST_ROOM = 64 << 10 };
+// Of a compressed file, in memory: so many bytes at most, and so many times those of the file unless
+// it is small.
+enum { MOST_UNPACKED = 1 << 30, MOST_TIMES = 32, LITTLE = 64 << 20, FIRST_ROOM = 64 << 10 };
 
 typedef struct {
 	choir_dataset base;
@@ -29,6 +32,9 @@ typedef struct {
 // The whole of a compressed file, whose size is known only at its end.
 static choir_status unpack(chi_reader *r, char **memory, size_t *bytes)
 {
+	const uint64_t file = chi_reader_size(r) / CHI_GZIP_RATIO;
+	const uint64_t times = file > LITTLE / MOST_TIMES ? file * MOST_TIMES : LITTLE;
+	const size_t most = times < MOST_UNPACKED ? (size_t) times : MOST_UNPACKED;
 	size_t room = 0, got, want;
 	void *data = NULL;
 	*bytes = 0;
@@ -39,10 +45,10 @@ static choir_status unpack(chi_reader *r, char **memory, size_t *bytes)
 		want = room - *bytes;
 		if (status == CHOIR_OK)
 			status = chi_reader_read(r, (char *) data + *bytes, want, &got);
-		if (status == CHOIR_OK && (*bytes += got) > MOST_UNPACKED)
+		if (status == CHOIR_OK && (*bytes += got) > most)
 			status = choir_fail(CHOIR_UNSUPPORTED,
-					"%s: more than %d bytes, too many to be unpacked in memory; unpack the file",
-					chi_reader_name(r), MOST_UNPACKED);
+					"%s: more than %zu bytes, too many to be unpacked in memory; unpack the file",
+					chi_reader_name(r), most);
 		if (status != CHOIR_OK) {
 			chi_free(data);
 			return status;
@@ -249,6 +255,7 @@ static choir_status refill(lines *l)
 	l->at = 0;
 	void *buffer = l->buffer;
 	size_t need, got;
+	CHOIR_TRY(chi_reader_hold(l->reader, l->length, "a line"));
 	if (!chi_size_add(l->length, FIRST_ROOM, &need) || !chi_grow(&buffer, &l->room, need, 1))
 		return CHOIR_NO_MEMORY;
 	l->buffer = buffer;

@@ -143,20 +143,42 @@ void *chi_source_new(const chi_step *step, size_t size, size_t n, const choir_co
 	return d;
 }
 
+static choir_status check_depth(const chi_step *step, const choir_dataset *from)
+{
+	return from->depth < CHI_MOST_STEPS
+			? CHOIR_OK
+			: choir_fail(CHOIR_INVALID,
+					  "%s: a chain of more than %d steps; a list of files, "
+					  "or halves that are joined, need fewer",
+					  step->name, CHI_MOST_STEPS);
+}
+
 void *chi_transform_new(const chi_step *step, size_t size, choir_dataset *from)
 {
-	choir_dataset *d = chi_alloc(size);
+	choir_dataset *d = check_depth(step, from) == CHOIR_OK ? chi_alloc(size) : NULL;
 	if (!d) {
 		choir_dataset_free(from);
 		return NULL;
 	}
 	d->step = step;
 	d->from[0] = from;
+	d->depth = from->depth + 1;
 	d->spec = from->spec;
 	memcpy(d->bytes, from->bytes, sizeof d->bytes);
 	d->elements = from->elements;
 	d->ragged = from->ragged;
 	return d;
+}
+
+choir_dataset *chi_dataset_add_source(choir_dataset *d, choir_dataset *from)
+{
+	d->from[1] = from;
+	if (from->depth >= d->depth)
+		d->depth = from->depth + 1;
+	if (check_depth(d->step, from) == CHOIR_OK)
+		return d;
+	choir_dataset_free(d);
+	return NULL;
 }
 
 void choir_dataset_free(choir_dataset *d)

@@ -68,6 +68,7 @@ typedef struct {
 struct choir_dataset {
 	const chi_step *step;
 	choir_dataset *from[2]; // owned; NULL: none
+	int depth; // steps below it on the longest way
 	chi_spec spec;
 	size_t bytes[CHI_MAX_COLUMNS]; // of one example in memory; of a column that varies: of a cell
 	int64_t elements; // of a pass: examples, or batches; CHOIR_NONE: not known, or for ever
@@ -87,6 +88,12 @@ struct choir_dataset {
 	chi_atomic64 delivered; // a source with marks: elements of this pass
 	char *names; // owned by a source: the memory of the columns' names
 };
+
+// Steps call those below them, so a chain is as deep as a stack of calls: of one that is deeper
+// than this, transforms are refused.
+enum { CHI_MOST_STEPS = 2000 };
+// Makes from the second source of d, which has one. NULL: too deep; both were freed.
+choir_dataset *chi_dataset_add_source(choir_dataset *d, choir_dataset *from);
 
 choir_status chi_no_range(choir_dataset *d, void *const column[], int64_t first, int64_t count);
 choir_status chi_no_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got);

@@ -287,9 +287,36 @@ static void a_steady_pass_allocates_nothing(void **state)
 	choir_dataset_free(d);
 }
 
+// Steps call those below them: a chain that would need more stack than there is is refused.
+static void chains_are_of_limited_depth(void **state)
+{
+	(void) state;
+	choir_dataset *d = numbers_as_stream(3);
+	for (int i = 0; i < CHI_MOST_STEPS; i++)
+		d = choir_dataset_repeat(d, 1);
+	assert_numbers(d, NUMBERS(0, 1, 2));
+	assert_refused(choir_dataset_take(d, 1), CHOIR_INVALID, "a chain of more than 2000 steps");
+	for (int zip = 0; zip < 2; zip++) {
+		d = numbers_as_stream(3);
+		for (int i = 0; i < CHI_MOST_STEPS; i++)
+			d = choir_dataset_take(d, 2);
+		choir_dataset *first = choir_range_dataset_new("other", 0, 3, 1);
+		assert_refused(zip ? choir_dataset_zip(first, d)
+						   : choir_dataset_concatenate(numbers_as_stream(1), d),
+				CHOIR_INVALID, "a chain of more than 2000 steps");
+		if (!zip)
+			choir_dataset_free(first);
+	}
+	d = numbers_as_stream(1);
+	for (int i = 0; i < 200000; i++)
+		d = choir_dataset_take(d, 1);
+	assert_null(d);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(chains_are_of_limited_depth),
 		cmocka_unit_test(an_end_stays_until_the_rewind),
 		cmocka_unit_test(a_failure_stays_until_the_rewind),
 		cmocka_unit_test(nothing_is_read_before_the_first_element),

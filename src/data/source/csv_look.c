@@ -179,7 +179,7 @@ choir_status chi_csv_read_names(chi_csv_rows *r, chi_csv_schema *s)
 	return !s->header || s->row_names || s->open_end ? CHOIR_OK : find_row_names(r, s);
 }
 
-// Holds the fields of a header against the names, again and again until all of it is in the buffer.
+// Holds the fields of a header against the names. *more: not all of it is in the buffer.
 static choir_status compare_names(chi_csv_rows *r, const chi_csv_schema *s, bool *more)
 {
 	const char *p = r->buffer + r->at;

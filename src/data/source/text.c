@@ -13,8 +13,8 @@
 #include "data/source/gzip.h"
 #include "data/source/reader.h"
 
-// Of a compressed file, in memory: so many bytes at most, and so many times those of the file unless
-// it is small.
+// Of a compressed file, in memory: so many bytes at most, and so many times those of the file
+// unless it is small.
 enum { MOST_UNPACKED = 1 << 30, MOST_TIMES = 32, LITTLE = 64 << 20, FIRST_ROOM = 64 << 10 };
 
 typedef struct {

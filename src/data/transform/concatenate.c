@@ -103,8 +103,9 @@ choir_dataset *choir_dataset_concatenate(choir_dataset *a, choir_dataset *b)
 			choir_dataset_free(b);
 		return NULL;
 	}
-	choir_dataset *d = &c->base;
-	d->from[1] = b;
+	choir_dataset *d = chi_dataset_add_source(&c->base, b);
+	if (!d)
+		return NULL;
 	d->elements = sum(a->elements, b->elements);
 	d->spec.examples = sum(a->spec.examples, b->spec.examples);
 	d->spec.endless = a->spec.endless || b->spec.endless;

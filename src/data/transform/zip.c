@@ -153,8 +153,9 @@ choir_dataset *choir_dataset_zip(choir_dataset *a, choir_dataset *b)
 		choir_dataset_free(b);
 		return NULL;
 	}
-	choir_dataset *d = &z->base;
-	d->from[1] = b;
+	choir_dataset *d = chi_dataset_add_source(&z->base, b);
+	if (!d)
+		return NULL;
 	for (size_t i = 0; i < b->spec.n; i++) {
 		d->spec.column[d->spec.n] = b->spec.column[i];
 		d->spec.categories[d->spec.n] = b->spec.categories[i];

@@ -78,6 +78,22 @@ choir_dataset *choir_npz_dataset_new(const char *path, size_t n, const char *con
 // others. Threads: Choir calls it from one at a
 // time; a program that calls it too must not do so meanwhile, unless it is built thread-safe.
 choir_dataset *choir_hdf5_dataset_new(const char *path, size_t n, const char *const names[]);
+// What is in a file of arrays (npz, npy, or the root group of HDF5), to choose from: also what no
+// dataset can have, such as texts and single values. Only headers are read. Errors: as of the
+// datasets. Threads: any, one at a time for a list.
+typedef struct choir_array_list choir_array_list;
+typedef struct {
+	const char *name; // "" in an npy file
+	const char *type; // as the file calls it: "<f4", "|S5", "text", "group"
+	int known; // the choir_dtype that a dataset of it has; CHOIR_NONE: none of Choir's
+	choir_shape shape; // of the whole: axis 0 counts the examples; rank 0: a single value
+	int64_t held; // bytes that a dataset of it holds in memory; 0: it is read as a stream
+} choir_array_entry;
+choir_array_list *choir_array_list_new(const char *path);
+void choir_array_list_free(choir_array_list *l);
+// In the order of the file; an entry belongs to the list. NULL: there is no i-th.
+size_t choir_array_list_entries(const choir_array_list *l);
+const choir_array_entry *choir_array_list_entry(const choir_array_list *l, size_t i);
 // Writes an npy file (version 1.0) of packed, row-major data, beside path first and renamed
 // when it is on the disk. CHOIR_UNSUPPORTED: bf16, for which numpy has no type. Threads: any.
 CHOIR_MUST_CHECK choir_status choir_npy_write(

@@ -132,29 +132,6 @@ static choir_status no_such(const chi_hdf5 *h, const hdf5_source *s, const char 
 
 // ---- Types.
 
-// What values of this type become; false: nothing that Choir has.
-static bool dtype_of(const chi_hdf5 *h, hid_t type, choir_dtype *dtype)
-{
-	const size_t size = h->H5Tget_size(type);
-	switch (h->H5Tget_class(type)) {
-	case H5T_FLOAT:
-		*dtype = size == 8 ? CHOIR_F64 : size == 4 ? CHOIR_F32 : CHOIR_F16;
-		return size == 8 || size == 4 || (size == 2 && h->H5Tget_ebias(type) == 15);
-	case H5T_INTEGER: {
-		const bool is_signed = h->H5Tget_sign(type) == H5T_SGN_2;
-		*dtype = size == 1 && !is_signed			   ? CHOIR_U8
-				: size < 4 || (size == 4 && is_signed) ? CHOIR_I32
-													   : CHOIR_I64;
-		return size < 8 || (size == 8 && is_signed);
-	}
-	case H5T_ENUM: // as h5py writes bool
-		*dtype = CHOIR_BOOL;
-		return size == 1 && h->H5Tget_nmembers(type) == 2;
-	default:
-		return false;
-	}
-}
-
 // The type of the values in memory, to be closed.
 static hid_t memory_type(const chi_hdf5 *h, hid_t in_file, choir_dtype dtype)
 {
@@ -187,7 +164,7 @@ static choir_status take_type(
 	char clean[64];
 	if (type < 0)
 		return library_failed(h, CHOIR_CORRUPT, path, name);
-	const bool possible = dtype_of(h, type, &p->dtype);
+	const bool possible = chi_hdf5_dtype(h, type, &p->dtype);
 	p->type = possible ? memory_type(h, type, p->dtype) : -1;
 	*value = h->H5Tget_size(type);
 	h->H5Tclose(type);

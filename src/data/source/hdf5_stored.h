@@ -18,6 +18,8 @@ typedef struct {
 	hsize_t seen; // the chunks along axis 0, from 1 on, that were looked at last; 0: none
 } chi_hdf5_stored;
 
+// What values of this type become; false: nothing that Choir has.
+bool chi_hdf5_dtype(const chi_hdf5 *h, hid_t type, choir_dtype *dtype);
 // Looks at the header of the object with this name or path before anything opens it; its value.
 // CHOIR_CORRUPT, with the byte of the file: the library must not see it.
 choir_status chi_hdf5_look_at_header(

@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "tensor/tensor.h"
 
-enum { MAGIC_BYTES = 8, MOST_TEXT = 64 << 10, MOST_WORD = 64, ALIGNMENT = 64 };
+enum { MAGIC_BYTES = 8, MOST_TEXT = 64 << 10, MOST_WORD = CHI_NPY_TYPE, ALIGNMENT = 64 };
 
 static const char magic[] = "\x93NUMPY";
 
@@ -45,6 +45,8 @@ typedef struct {
 	size_t length, at;
 	size_t before; // bytes of the file before the text
 	bool has_descr, has_order, has_shape;
+	char *type; // to be filled in: then it may be any; NULL: one that datasets have
+	bool *known;
 } parser;
 
 static size_t place(const parser *p)
@@ -129,15 +131,39 @@ static choir_status take_shape(parser *p, chi_packed *h)
 	return CHOIR_OK;
 }
 
+// The rest of a list of fields, which may have lists and texts within.
+static choir_status skip_list(parser *p)
+{
+	int depth = 1;
+	char quote = '\0';
+	for (; p->at < p->length && depth > 0; p->at++) {
+		const char c = p->text[p->at];
+		if (quote != '\0')
+			quote = c == quote ? '\0' : quote;
+		else if (c == '\'' || c == '"')
+			quote = c;
+		else
+			depth += (c == '[') - (c == ']');
+	}
+	return depth == 0 ? CHOIR_OK : wrong(p, "]");
+}
+
 static choir_status take_descr(parser *p, chi_packed *h)
 {
 	char descr[MOST_WORD];
-	if (take(p, "["))
+	const bool is_list = take(p, "[");
+	if (is_list && p->type) {
+		snprintf(p->type, CHI_NPY_TYPE, "record");
+		return skip_list(p);
+	}
+	if (is_list)
 		return choir_fail(CHOIR_UNSUPPORTED,
 				"%s: byte %zu: each value is a record of several fields, which Choir has no dtype "
 				"for",
 				p->name, place(p));
 	CHOIR_TRY(take_word(p, descr, "the type of the values, '<f4'"));
+	if (p->type)
+		snprintf(p->type, CHI_NPY_TYPE, "%s", descr);
 	size_t i = 0;
 	while (descr[0] && i < TYPES && strcmp(descr + 1, types[i].code) != 0)
 		i++;
@@ -147,8 +173,12 @@ static choir_status take_descr(parser *p, chi_packed *h)
 		h->stored = types[i].stored;
 		h->is_signed = types[i].is_signed;
 		h->big_endian = descr[0] == '>';
+		if (p->known)
+			*p->known = true;
 		return CHOIR_OK;
 	}
+	if (p->type)
+		return CHOIR_OK;
 	char clean[2 * MOST_WORD];
 	return choir_fail(CHOIR_UNSUPPORTED,
 			"%s: byte %zu: the values are \"%s\", which Choir has no dtype for; it reads f2, f4, "
@@ -236,11 +266,15 @@ static choir_status read_length(chi_packed *h, size_t *length)
 	return CHOIR_OK;
 }
 
-choir_status chi_npy_read_header(chi_packed *h)
+static choir_status read_header(chi_packed *h, char *type, bool *known)
 {
 	size_t length = 0;
 	CHOIR_TRY(read_length(h, &length));
-	parser p = { .name = chi_reader_name(h->reader), .length = length, .before = h->header_bytes };
+	parser p = { .name = chi_reader_name(h->reader),
+		.length = length,
+		.before = h->header_bytes,
+		.type = type,
+		.known = known };
 	char *text = chi_alloc(length);
 	if (!text)
 		return CHOIR_NO_MEMORY;
@@ -249,7 +283,19 @@ choir_status chi_npy_read_header(chi_packed *h)
 	if (status == CHOIR_OK)
 		status = parse(&p, h);
 	chi_free(text);
-	return status == CHOIR_OK ? chi_packed_check(h) : status;
+	return status;
+}
+
+choir_status chi_npy_read_header(chi_packed *h)
+{
+	CHOIR_TRY(read_header(h, NULL, NULL));
+	return chi_packed_check(h);
+}
+
+choir_status chi_npy_look(chi_packed *h, char type[CHI_NPY_TYPE], bool *known)
+{
+	*known = false;
+	return read_header(h, type, known);
 }
 
 static const chi_step npy_step = CHI_PACKED_STEP("npy dataset");

@@ -5,3 +5,7 @@
 
 // Reads the header that p->reader is before and fills in p, checked by chi_packed_check.
 choir_status chi_npy_read_header(chi_packed *p);
+// The same of a header that no dataset may be possible with: what its type is called, and whether
+// it is one that datasets have. Nothing is held against the size of the file.
+enum { CHI_NPY_TYPE = 64 };
+choir_status chi_npy_look(chi_packed *p, char type[CHI_NPY_TYPE], bool *known);

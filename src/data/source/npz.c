@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
-#include "data/source/npy.h"
+#include "data/source/array_list.h"
 #include "data/source/zip.h"
 
 static const char ending[] = ".npy";
@@ -129,4 +129,26 @@ choir_dataset *choir_npz_dataset_new(const char *path, size_t n, const char *con
 	chi_members_free(&members);
 	chi_file_close(file);
 	return d;
+}
+
+choir_status chi_array_list_npz(choir_array_list *l, const char *path)
+{
+	char clean[256];
+	chi_members members = { 0 };
+	chi_file *file = chi_file_open(path);
+	choir_status status = file
+			? chi_zip_read(file, chi_text_clean(path, clean, sizeof clean), &members)
+			: choir_error_status();
+	for (size_t i = 0; i < members.n && status == CHOIR_OK; i++) {
+		chi_member *m = &members.member[i];
+		if (!is_array(m, NULL))
+			continue;
+		chi_reader *r = chi_reader_open_member(path, m);
+		m->name[strlen(m->name) - sizeof ending + 1] = '\0';
+		status = r ? chi_array_list_add_npy(l, m->name, r) : choir_error_status();
+		chi_reader_close(r);
+	}
+	chi_members_free(&members);
+	chi_file_close(file);
+	return status;
 }

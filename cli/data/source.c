@@ -158,6 +158,22 @@ choir_files *source_files(const char *list)
 	return choir_files_new(n, name);
 }
 
+choir_status source_all_files(const char *name, choir_files **files)
+{
+	char pattern[PATH_SIZE];
+	const char *list = strchr(name, ':'), *all = pattern;
+	*files = NULL;
+	if (list == NULL || source_is_built_in(name, INT32_MAX))
+		return CHOIR_OK;
+	if (strncmp(name, "cifar10:", 8) != 0)
+		*files = source_files(list + 1);
+	else if (snprintf(pattern, sizeof pattern, "%s/*_batch*.bin", list + 1) < PATH_SIZE)
+		*files = choir_files_new(1, &all);
+	else
+		choir_fail(CHOIR_INVALID, "data: a path of %zu bytes is too long", strlen(list));
+	return *files == NULL ? choir_error_status() : CHOIR_OK;
+}
+
 static choir_dataset *open_idx(const char *path, void *column)
 {
 	return choir_idx_dataset_new(path, column);

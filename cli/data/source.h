@@ -74,6 +74,8 @@ size_t source_inputs(const source *s, char *list, size_t size);
 void source_close(source *s);
 // Sets the column of labels by name. CHOIR_INVALID: the name is too long.
 choir_status source_set_target(source *s, const char *name);
+// All files of the data so named, in order; NULL where it has none.
+choir_status source_all_files(const char *name, choir_files **files);
 // The files of a list with commas between, each a name or a pattern; or the one file that has
 // commas in its name. NULL: an error.
 choir_files *source_files(const char *list);

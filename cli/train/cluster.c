@@ -24,6 +24,7 @@ static choir_status check_options(const train_options *o)
 choir_status train_open_cluster(training *t)
 {
 	t->cluster = choir_cluster_new(CHOIR_OPTIONS(choir_cluster_options,
+			.timeout = t->given->timeout == 0 ? CHOIR_NONE : t->given->timeout,
 			.lowest_instruction_set = t->given->lowest_set ? CHOIR_ON : CHOIR_OFF));
 	if (t->cluster == NULL)
 		return choir_error_status();
@@ -42,6 +43,18 @@ void train_close_cluster(training *t, choir_status status)
 		choir_cluster_abort(t->cluster, choir_error());
 	choir_cluster_free(t->cluster);
 	t->cluster = NULL;
+}
+
+choir_status train_compare_files(const training *t)
+{
+	if (is_alone(t) || train_shards_files(t))
+		return CHOIR_OK;
+	choir_files *files;
+	CHOIR_TRY(source_all_files(t->given->data, &files));
+	const choir_status status =
+			files == NULL ? CHOIR_OK : choir_cluster_compare_files(t->cluster, files);
+	choir_files_free(files);
+	return status;
 }
 
 bool train_is_chief(const training *t)

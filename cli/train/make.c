@@ -223,6 +223,7 @@ static choir_status open_data(training *t)
 		t->data.wrong = CHOIR_WRONG_SKIP;
 	if (t->given->model != NULL)
 		CHOIR_TRY(plan_model(t)); // what text is cut into depends on it
+	CHOIR_TRY(train_compare_files(t));
 	t->data.kept = !train_shards_files(t); // who reads files of its own needs them as files
 	CHOIR_TRY(source_open(&t->data, t->given->data, t->given->seed));
 	if (t->given->target != NULL && !t->data.csv && !t->data.gathered)

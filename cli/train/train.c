@@ -23,6 +23,7 @@ static train_options given = { .data = "mnist",
 	.unsaved = "stop",
 	.wrong_rows = "stop",
 	.auto_shard = "data",
+	.timeout = 60,
 	.epochs = 5,
 	.seed = 1 };
 train_options *const train_given = &given;
@@ -81,6 +82,10 @@ static const option options[] = {
 		.most = 1 << 10, .own = true, .help = "that share the work of a device (1)" },
 	{ .name = "--lowest-instruction-set", .kind = OPTION_FLAG, .to = &given.lowest_set,
 		.help = "under mpirun: where processors differ, all use what\nall have" },
+	{ .name = "--timeout", .value = "S", .kind = OPTION_NUMBER, .to = &given.timeout,
+		.zero = true,
+		.help = "under mpirun: seconds that a worker waits for another\none before the training "
+				"ends; 0: no limit (60)" },
 	{ .name = "--epochs", .value = "E", .kind = OPTION_INTEGER, .to = &given.epochs, .least = 1,
 		.most = INT32_MAX, .recorded = true,
 		.help = "passes over the training examples (5)" },

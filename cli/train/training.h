@@ -18,7 +18,7 @@ typedef struct {
 	model_size size;
 	int64_t train_examples, batch, replicas, cores, workers, epochs, patience, warmup;
 	int64_t checkpoint_every, keep;
-	double rate, clip;
+	double rate, clip, timeout; // timeout: seconds; 0: none
 	uint64_t seed;
 	bool lock_free, lowest_set, show_split, json;
 } train_options;
@@ -74,6 +74,8 @@ extern train_options *const train_given;
 // them this is, and its strategy. Closing: how the training went, of which the others are told.
 choir_status train_open_cluster(training *t);
 void train_close_cluster(training *t, choir_status status);
+// Whether all workers have the same files of data, where all of them read everything.
+choir_status train_compare_files(const training *t);
 bool train_is_chief(const training *t); // it alone speaks and writes
 bool train_is_one_of_many(const training *t);
 const char *train_strategy(const training *t);

@@ -18,7 +18,7 @@
 // Threads: the program's, one at a time for a distributed dataset.
 #pragma once
 
-#include "dataset.h"
+#include "source.h"
 #include "strategy.h"
 
 CHOIR_C_BEGIN
@@ -88,12 +88,20 @@ typedef struct choir_input_options {
 // cause stays.
 // CHOIR_INVALID: d has no batch step and o names no global batch; a negative one; a worker that
 // there is not, or not this one in the strategy's cluster; fewer files than workers; workers in
-// step whose options, or under DATA whose datasets, differ; place_on_device without PER_REPLICA or
+// step whose options, or under DATA whose datasets, differ (their files: CHOIR_STATE); place_on_device without PER_REPLICA or
 // with fetching to the device; a strategy that is NULL. CHOIR_UNSUPPORTED: PER_REPLICA.
 // CHOIR_NOT_FOUND: see CHOIR_AUTO_SHARD_FILE. CHOIR_STATE: CHOIR_SHARD_HINT in d under another
 // policy and several workers; inside a replica, in the scope of another strategy, or after a fork.
 choir_distributed_dataset *choir_strategy_distribute_dataset(
 		choir_strategy *s, choir_dataset *d, const choir_input_options *o);
+
+// Compares the files that all workers of c are to read: how many there are, their sizes, and a
+// checksum of their beginning, their end and some blocks between. distribute_dataset does so under
+// DATA with all files of sources; this is for programs that read files themselves. All workers make
+// this call, at the same place of the program, with their files in the same order. CHOIR_STATE, on
+// all workers: the text names the first file that differs and the worker. Threads: the program's.
+CHOIR_MUST_CHECK choir_status choir_cluster_compare_files(
+		choir_cluster *c, const choir_files *files);
 
 // Arrays as a dataset on all workers that s is in step with, which all make this call: the first
 // worker's data are copied, and sent to the others once, where columns[i].data and examples are

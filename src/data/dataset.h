@@ -106,6 +106,8 @@ choir_status chi_dataset_shard_files(choir_dataset *d, int64_t count, int64_t in
 // of are not.
 choir_status chi_dataset_list_files(
 		const choir_dataset *d, int64_t count, int64_t index, chi_paths *to);
+// Adds the names of all files that sources of the chain read, whatever lies behind them.
+choir_status chi_dataset_all_files(const choir_dataset *d, chi_paths *to);
 
 // For sources whose examples already lie in memory, packed: NULL, or column i's examples
 // first .. first+count-1 in place, so that no copy is needed. Valid until d is freed.

@@ -86,6 +86,15 @@ choir_status chi_dataset_list_files(
 	return CHOIR_OK;
 }
 
+choir_status chi_dataset_all_files(const choir_dataset *d, chi_paths *to)
+{
+	for (int64_t i = 0; d->step->path && i < d->files; i++)
+		CHOIR_TRY(chi_paths_add_one(to, d->step->path(d, i)));
+	for (int i = 0; i < 2 && d->from[i]; i++)
+		CHOIR_TRY(chi_dataset_all_files(d->from[i], to));
+	return CHOIR_OK;
+}
+
 bool chi_dataset_has_hint(const choir_dataset *d)
 {
 	return d && (d->hint || chi_dataset_has_hint(d->from[0]) || chi_dataset_has_hint(d->from[1]));

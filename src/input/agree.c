@@ -103,8 +103,7 @@ choir_status chi_input_agree_step(
 		return own;
 	const word w = make_word(own, examples, own == CHOIR_OK ? to->whole : 0);
 	choir_status status = chi_peers_gather(s->peers, &w, sizeof w, data->words,
-			"step %" PRId64 " of pass %" PRId64 " of a distributed dataset", data->steps,
-			data->pass);
+			"reading step %" PRId64 " of pass %" PRId64 " of the data", data->steps, data->pass);
 	if (status == CHOIR_OK)
 		status = find_failure(s->peers, data->words);
 	return status == CHOIR_OK ? count_step(data, data->words) : status;

@@ -305,6 +305,19 @@ static choir_distributed_dataset *complete_data(choir_distributed_dataset *data)
 	return NULL;
 }
 
+// Where all workers read everything, each has the same files.
+static choir_status compare_files(const choir_strategy *s, const choir_distributed_dataset *data)
+{
+	chi_paths paths = { .n = 0 };
+	if (s->peers == NULL || data->from_function || !chi_input_is_shared(data))
+		return CHOIR_OK;
+	choir_status status = chi_dataset_all_files(data->feed[0].data, &paths);
+	status = status == CHOIR_OK ? chi_input_compare_files(s->peers->cluster, &paths)
+								: chi_cluster_give_up(s->peers->cluster);
+	chi_paths_free(&paths);
+	return status == CHOIR_OK ? status : chi_error_prefix("distribute_dataset");
+}
+
 // data NULL: it could not be made, which all workers of s hear of.
 static choir_distributed_dataset *finish(choir_strategy *s, choir_distributed_dataset *data)
 {
@@ -312,6 +325,8 @@ static choir_distributed_dataset *finish(choir_strategy *s, choir_distributed_da
 	status = chi_input_agree_made(s, status, data == NULL ? 0 : what_agrees(data),
 			"dataset has other options than worker 0's, or, under the policy DATA, other steps, "
 			"seeds or columns");
+	if (status == CHOIR_OK)
+		status = compare_files(s, data);
 	if (status != CHOIR_OK) {
 		if (data != NULL)
 			chi_input_free(data);

@@ -116,6 +116,9 @@ bool chi_ahead_where(const chi_ahead *a, choir_input_position *p);
 // said of a worker whose is not worker 0's.
 choir_status chi_input_agree_made(
 		choir_strategy *s, choir_status own, uint64_t signature, const char *differs);
+// Whether the files are the same everywhere; all workers of c call it. CHOIR_STATE: they are not;
+// the text names the first that differs, and where.
+choir_status chi_input_compare_files(choir_cluster *c, const chi_paths *paths);
 // Room for what they say in a step; NULL: a failure.
 chi_input_word *chi_input_new_words(const choir_strategy *s);
 choir_status chi_input_agree_step(

@@ -311,6 +311,33 @@ def refused_options():
         need("no-such" not in said, f"{words}: something was read", said)
 
 
+def refused_files():
+    """Workers whose data files are not the same are refused, by the first file that is not."""
+    rows = [f"{i % 7},{i * i % 11},{'abc'[i % 3]}" for i in range(4000)]
+    train = ("train", "--epochs", "1", "--data")
+    with tempfile.TemporaryDirectory() as folder:
+        def write(worker, name, text):
+            os.makedirs(f"{folder}/{worker}", exist_ok=True)
+            with open(f"{folder}/{worker}/{name}", "w", encoding="ascii") as file:
+                file.write(text)
+        for worker in range(2):
+            for part in "xyz":
+                write(worker, part + ".csv", "\n".join(["x,y,label", *rows]) + "\n")
+            write(worker, "t.txt", "some text " * (400 + worker))
+        rows[2] = "5,4,a"
+        write(1, "y.csv", "\n".join(["x,y,label", *rows]) + "\n")
+        for words, *data in (
+                ("y.csv: at worker 1 (| it has | bytes and the checksum |, at worker 0 (", "csv:x.csv,y.csv,z.csv"),
+                ("worker 1 (| reads 1 files, worker 0 (| 3:", "csv:[xyz].csv", "csv:x.csv"),
+                ("t.txt: at worker 1 (| it has 4010 bytes |, at worker 0 (| it has 4000 bytes", "text:t.txt")):
+            more = ("--model", "gpt" if "text" in data[0] else "mlp")
+            if len(data) > 1:  # one name, of which worker 1 has fewer
+                for part in "yz":
+                    os.rename(f"{folder}/1/{part}.csv", f"{folder}/1/{part}")
+            must_fail(words, 0, words.split("|"), *each(*(
+                ["env", "-C", f"{folder}/{worker}", CHOIR, *train, data[0], *more] for worker in range(2))))
+
+
 LONG = ("--data", "digits:600", "--model", "mlp", "--widths", "16", "--batch", "30", "--epochs", "12",
         "--replicas", "4", "--json")
 STOPPED = 75
@@ -418,6 +445,7 @@ def data():
     for i in range(3):
         need(f"worker {i} read {5 + 7 * i} examples in 14 steps" in said, f"worker {i}", said)
     files()
+    refused_files()
 
 
 def files():

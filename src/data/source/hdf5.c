@@ -371,6 +371,12 @@ static void hdf5_free(choir_dataset *d)
 	chi_free(s->path);
 }
 
+static const char *hdf5_path(const choir_dataset *d, int64_t i)
+{
+	(void) i;
+	return ((const hdf5_source *) d)->path;
+}
+
 static const chi_step hdf5_step = {
 	.name = what,
 	.range = chi_no_range,
@@ -381,6 +387,7 @@ static const chi_step hdf5_step = {
 	.seek = hdf5_seek,
 	.files = CHI_FILES_HERE,
 	.shard_files = hdf5_shard,
+	.path = hdf5_path,
 };
 
 // ---- Making.

@@ -297,6 +297,12 @@ choir_status chi_packed_seek(choir_dataset *d, int64_t elements)
 }
 
 // One file cannot be shared out by files; the core says so.
+const char *chi_packed_path(const choir_dataset *d, int64_t i)
+{
+	(void) i; // the parts are of one file
+	return chi_reader_path(((const chi_packed_source *) d)->part[0].reader);
+}
+
 choir_status chi_packed_shard_files(choir_dataset *d, int64_t count, int64_t index)
 {
 	(void) d;

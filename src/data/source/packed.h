@@ -46,6 +46,7 @@ const void *chi_packed_peek(choir_dataset *d, size_t column, int64_t first, int6
 void chi_packed_free(choir_dataset *d);
 choir_status chi_packed_seek(choir_dataset *d, int64_t elements);
 choir_status chi_packed_shard_files(choir_dataset *d, int64_t count, int64_t index);
+const char *chi_packed_path(const choir_dataset *d, int64_t i);
 
 // The table of a packed source, whose messages begin with its name.
 #define CHI_PACKED_STEP(text) \
@@ -53,4 +54,5 @@ choir_status chi_packed_shard_files(choir_dataset *d, int64_t count, int64_t ind
 		.name = text, .range = chi_packed_range, .read = chi_packed_read, \
 		.rewind = chi_packed_rewind, .peek = chi_packed_peek, .free = chi_packed_free, \
 		.seek = chi_packed_seek, .files = CHI_FILES_HERE, .shard_files = chi_packed_shard_files, \
+		.path = chi_packed_path, \
 	}

@@ -100,6 +100,11 @@ void chi_reader_close(chi_reader *r)
 	chi_free(r);
 }
 
+const char *chi_reader_path(const chi_reader *r)
+{
+	return chi_file_path(r->file);
+}
+
 const char *chi_reader_name(const chi_reader *r)
 {
 	return r->name;

@@ -15,6 +15,7 @@ chi_reader *chi_reader_open_as(const char *path, choir_compression compression);
 // when its end is read.
 chi_reader *chi_reader_open_member(const char *path, const chi_member *m);
 void chi_reader_close(chi_reader *r);
+const char *chi_reader_path(const chi_reader *r);
 const char *chi_reader_name(const chi_reader *r); // the path, fit for a message
 bool chi_reader_compressed(const chi_reader *r);
 // The bytes there are; of a compressed file, the most there can be.

@@ -125,6 +125,12 @@ static uint64_t windows_signature(const choir_dataset *d)
 	return (uint64_t) ((const text *) d)->stride;
 }
 
+static const char *text_path(const choir_dataset *d, int64_t i)
+{
+	(void) i;
+	return chi_reader_path(((const text *) d)->reader);
+}
+
 static const chi_step bytes_step = {
 	.name = "text bytes dataset",
 	.range = bytes_range,
@@ -134,6 +140,7 @@ static const chi_step bytes_step = {
 	.free = text_free,
 	.files = CHI_FILES_HERE,
 	.shard_files = one_file,
+	.path = text_path,
 };
 
 static const chi_step windows_step = {
@@ -146,6 +153,7 @@ static const chi_step windows_step = {
 	.signature = windows_signature,
 	.files = CHI_FILES_HERE,
 	.shard_files = one_file,
+	.path = text_path,
 };
 
 static bool given(const char *path, const char *what)
@@ -399,6 +407,11 @@ static void lines_free(choir_dataset *d)
 	chi_free(l->buffer);
 }
 
+static const char *lines_path(const choir_dataset *d, int64_t i)
+{
+	return ((const lines *) d)->paths.path[i];
+}
+
 static const chi_step lines_step = {
 	.name = "text lines dataset",
 	.range = chi_no_range,
@@ -413,6 +426,7 @@ static const chi_step lines_step = {
 	.signature = lines_signature,
 	.files = CHI_FILES_HERE,
 	.shard_files = one_file,
+	.path = lines_path,
 };
 
 choir_dataset *choir_text_lines_dataset_new(

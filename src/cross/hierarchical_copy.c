@@ -37,14 +37,14 @@ static choir_status gather_half(chi_cargo *g, const half *h)
 	return CHOIR_OK;
 }
 
-static choir_status gather(chi_cargo *g, int64_t index, const half *own, const half *other)
+static choir_status gather(chi_cargo *g, const half *own, const half *other)
 {
-	if (g->c->kind == CHOIR_BROADCAST)
+	if (g->haul->c->kind == CHOIR_BROADCAST)
 		return chi_cargo_take_whole(g);
 	CHOIR_TRY(gather_half(g, own));
 	if (other->first < other->last) {
 		chi_cargo theirs;
-		chi_cargo_begin(&theirs, g->relay, g->slot, index, other->root);
+		chi_cargo_begin(&theirs, g->haul, other->root);
 		choir_status status = gather_half(&theirs, other);
 		if (status == CHOIR_OK)
 			status = chi_cargo_join(g, &theirs);
@@ -81,13 +81,15 @@ static choir_status piece(void *self, const chi_slot *slot, int member, int64_t 
 	const int root = chi_relay_root(r, c, index);
 	half own, other;
 	split(members, root, &own, &other);
+	chi_haul h;
 	chi_cargo g;
-	chi_cargo_begin(&g, r, slot, index, root);
-	choir_status status = gather(&g, index, &own, &other);
+	chi_haul_begin(&h, r, slot, index, member);
+	chi_cargo_begin(&g, &h, root);
+	choir_status status = gather(&g, &own, &other);
 	if (status == CHOIR_OK)
 		status = hand_out(&g, &own, &other);
 	chi_cargo_end(&g);
-	return status;
+	return chi_haul_end(&h, status);
 }
 
 static choir_status open_hierarchical(void *self, const choir_group *group)

@@ -29,13 +29,16 @@ choir_status chi_meeting_open(chi_meeting *m, int members)
 	const size_t shares = (size_t) m->shares;
 	const choir_collective **all = chi_alloc_array(n * CHI_MEETING_SLOTS, sizeof *all);
 	chi_share *share = chi_alloc_aligned(shares * CHI_MEETING_SLOTS * sizeof *share);
+	uint64_t *mark = chi_alloc_array(n * CHI_MEETING_SLOTS, sizeof *mark);
 	m->slot[0].c = all;
+	m->slot[0].mark = mark;
 	m->slot[0].share = share;
-	if (m->member == NULL || all == NULL || share == NULL)
+	if (m->member == NULL || all == NULL || share == NULL || mark == NULL)
 		return choir_error_status();
 	memset(share, 0, shares * CHI_MEETING_SLOTS * sizeof *share);
 	for (size_t i = 0; i < CHI_MEETING_SLOTS; i++) {
 		m->slot[i].c = all + i * n;
+		m->slot[i].mark = mark + i * n;
 		m->slot[i].share = share + i * shares;
 	}
 	return CHOIR_OK;
@@ -44,6 +47,7 @@ choir_status chi_meeting_open(chi_meeting *m, int members)
 void chi_meeting_close(chi_meeting *m)
 {
 	chi_free(m->slot[0].c);
+	chi_free(m->slot[0].mark);
 	chi_free(m->slot[0].share);
 	chi_free(m->member);
 }
@@ -126,6 +130,14 @@ static void begin(chi_meeting *m, chi_slot *s, int64_t pieces)
 			advance(&s->complete);
 	}
 	leave_pieces(s);
+}
+
+choir_status chi_meeting_mark(
+		chi_meeting *m, int member, choir_device *d, const choir_collective *c)
+{
+	chi_stream own = { d, c->stream };
+	uint64_t *mark = &slot_of(m, m->member[member].joined)->mark[member];
+	return d->host_memory ? CHOIR_OK : chi_stream_mark(&own, mark);
 }
 
 choir_status chi_meeting_join(

@@ -18,6 +18,7 @@ typedef struct {
 
 typedef struct {
 	const choir_collective **c; // of each member
+	uint64_t *mark; // of each member's stream when it joined, where the host cannot see the memory
 	// How often all have joined, and all was done: twice the number, and the lowest bit for an
 	// abort.
 	chi_gate joined, complete;
@@ -58,6 +59,10 @@ void chi_meeting_close(chi_meeting *m);
 // pieces: into how many the work is cut, at least 1; the same number for equal collectives.
 choir_status chi_meeting_join(
 		chi_meeting *m, int member, const choir_collective *c, int64_t pieces, uint64_t *ticket);
+// Before a join: notes in the next slot how far the member's stream is. Only the joining thread
+// may mark it; the thread that does a piece waits for that mark.
+choir_status chi_meeting_mark(
+		chi_meeting *m, int member, choir_device *d, const choir_collective *c);
 // A wait that is cancelled or too late aborts the meeting: who gives up takes its memory away, so
 // nothing that it has joined may go on.
 choir_status chi_meeting_wait(

@@ -12,8 +12,8 @@ static int score(const choir_group *group, choir_collective_kind kind, int64_t b
 
 static choir_status gather(chi_cargo *g)
 {
-	const int members = g->relay->way.group->members;
-	if (g->c->kind == CHOIR_BROADCAST)
+	const int members = g->haul->relay->way.group->members;
+	if (g->haul->c->kind == CHOIR_BROADCAST)
 		return chi_cargo_take_whole(g);
 	for (int i = 0; i < members; i++)
 		CHOIR_TRY(chi_cargo_take(g, i));
@@ -23,13 +23,15 @@ static choir_status gather(chi_cargo *g)
 static choir_status piece(void *self, const chi_slot *slot, int member, int64_t index)
 {
 	chi_relay *r = self;
+	chi_haul h;
 	chi_cargo g;
-	chi_cargo_begin(&g, r, slot, index, slot->c[member]->root);
+	chi_haul_begin(&h, r, slot, index, member);
+	chi_cargo_begin(&g, &h, slot->c[member]->root);
 	choir_status status = gather(&g);
 	if (status == CHOIR_OK)
 		status = chi_cargo_deliver_all(&g, 0, r->way.group->members);
 	chi_cargo_end(&g);
-	return status;
+	return chi_haul_end(&h, status);
 }
 
 static choir_status open_one(void *self, const choir_group *group)

@@ -1,9 +1,12 @@
 // Cargo and the stations that it passes. Copies and additions are queued on a stream of the
-// station's own, since the members' are their threads'; they are done when a function returns, so
-// nothing that a cargo leaves behind is still used.
+// station's own, since the members' are their threads'. A station's lock is held while something
+// is queued and never while the host waits. A piece queues at one station after the other, in one
+// order, so waiting for the last of it is waiting for all of it.
 #include "cross/relay.h"
 
 #include "base/alloc.h"
+#include "base/error.h"
+#include "op/op.h"
 
 choir_status chi_relay_open(
 		chi_relay *r, const choir_group *group, chi_piece_fn *piece, int pieces)
@@ -39,114 +42,230 @@ int chi_relay_root(const chi_relay *r, const choir_collective *c, int64_t index)
 	return c->kind == CHOIR_ALL_REDUCE ? (int) (index % r->way.group->members) : c->root;
 }
 
-static choir_device *device_of(const chi_cargo *g, int member)
+void chi_haul_begin(chi_haul *h, chi_relay *r, const chi_slot *slot, int64_t index, int any)
 {
-	return g->relay->way.group->devices[member];
+	const choir_collective *c = slot->c[any];
+	*h = (chi_haul){ .relay = r, .slot = slot, .c = c, .at = CHOIR_NONE };
+	chi_way_cut(&r->way, c, index, &h->first, &h->count);
 }
 
-static size_t bytes_of(const chi_cargo *g)
+static chi_stream *stream_of(const chi_haul *h, int station)
 {
-	return (size_t) g->count * chi_dtype_size(g->c->dtype);
+	return h->relay->station[station].stream;
 }
 
-void chi_cargo_begin(chi_cargo *g, chi_relay *r, const chi_slot *slot, int64_t index, int at)
+// The piece goes on at a station, after all that it has queued elsewhere and after mark of other
+// (NULL: nothing). Streams of another kind are waited for before the lock is taken.
+static choir_status enter(chi_haul *h, int at, chi_stream *other, uint64_t mark)
 {
-	g->relay = r;
-	g->slot = slot;
-	g->c = slot->c[at];
-	g->at = at;
-	g->data = NULL;
-	chi_way_cut(&r->way, g->c, index, &g->first, &g->count);
-	chi_fold_begin(
-			&g->fold, r->way.group->replicas, g->c->dtype, &(choir_shape){ 1, { g->count } });
-}
-
-void chi_cargo_end(chi_cargo *g)
-{
-	chi_fold_clear(&g->fold);
-}
-
-// A copy in the cargo's place of what lies on a device with other memory. NULL after a failure.
-static chi_buffer *fetch(chi_cargo *g, chi_stream *stream, choir_device *from, const void *data)
-{
-	chi_buffer *b = chi_buffer_new(stream->device, bytes_of(g));
-	if (b == NULL ||
-			chi_device_copy(stream, stream->device, b->memory, from, data, bytes_of(g)) ==
-					CHOIR_OK)
-		return b;
-	chi_buffer_release(b);
-	return NULL;
-}
-
-// Adds one node, which lies on from's device, with the station's lock held.
-static choir_status add(chi_cargo *g, chi_stream *stream, choir_device *from, choir_part node,
-		chi_buffer *buffer, bool own)
-{
-	if (chi_device_shares(from, stream->device))
-		return chi_fold_add_node(&g->fold, node, buffer, own, stream);
-	chi_buffer *copy = fetch(g, stream, from, node.data);
-	if (copy == NULL)
-		return choir_error_status();
-	node.data = copy->memory;
-	const choir_status status = chi_fold_add_node(&g->fold, node, copy, true, stream);
-	chi_buffer_release(copy);
+	chi_stream *own = stream_of(h, at);
+	chi_stream *before = h->at == CHOIR_NONE || h->at == at ? NULL : stream_of(h, h->at);
+	chi_stream *after[2] = { before, other };
+	const uint64_t until[2] = { h->mark, mark };
+	for (int i = 0; i < 2; i++)
+		if (after[i] != NULL && after[i]->device->table != own->device->table) {
+			CHOIR_TRY(chi_stream_wait_to(after[i], until[i]));
+			after[i] = NULL;
+		}
+	chi_mutex_lock(&h->relay->station[at].lock);
+	choir_status status = CHOIR_OK;
+	for (int i = 0; i < 2 && status == CHOIR_OK; i++)
+		if (after[i] != NULL)
+			status = chi_stream_wait_for(own, after[i], until[i]);
+	if (status != CHOIR_OK)
+		chi_mutex_unlock(&h->relay->station[at].lock);
 	return status;
 }
 
-static choir_status leave(chi_station *s, choir_status status)
+static choir_status leave(chi_haul *h, int at, choir_status status)
 {
 	chi_error first;
 	chi_error_save(&first);
-	const choir_status waited = chi_stream_wait(s->stream);
+	const choir_status marked = chi_stream_mark(stream_of(h, at), &h->mark);
 	if (status != CHOIR_OK)
 		chi_error_restore(&first);
-	chi_mutex_unlock(&s->lock);
+	chi_mutex_unlock(&h->relay->station[at].lock);
+	h->at = at;
+	return status == CHOIR_OK ? marked : status;
+}
+
+choir_status chi_haul_wait(const chi_haul *h)
+{
+	return h->at == CHOIR_NONE ? CHOIR_OK : chi_stream_wait_to(stream_of(h, h->at), h->mark);
+}
+
+// Some station may still be at work: what is given back of its device's memory is nobody's.
+static void abandon(const chi_haul *h)
+{
+	for (int i = 0; i < h->relay->way.group->members; i++) {
+		chi_station *s = &h->relay->station[i];
+		uint64_t mark;
+		chi_mutex_lock(&s->lock);
+		if (!s->stream->device->host_memory && chi_stream_mark(s->stream, &mark) == CHOIR_OK)
+			chi_stream_abandon(s->stream, mark);
+		chi_mutex_unlock(&s->lock);
+	}
+}
+
+choir_status chi_haul_end(chi_haul *h, choir_status status)
+{
+	chi_error first;
+	chi_error_save(&first);
+	const choir_status waited = chi_haul_wait(h);
+	if (waited == CHOIR_TIMEOUT || waited == CHOIR_CANCELLED) {
+		if (status == CHOIR_OK)
+			chi_error_save(&first);
+		abandon(h);
+		chi_error_restore(&first);
+	} else if (status != CHOIR_OK) {
+		chi_error_restore(&first);
+	}
+	chi_buffer_release_all(&h->spent);
 	return status == CHOIR_OK ? waited : status;
+}
+
+void chi_cargo_begin(chi_cargo *g, chi_haul *h, int at)
+{
+	g->haul = h;
+	g->at = at;
+	g->data = NULL;
+	chi_fold_begin(&g->fold, h->relay->way.group->replicas, h->c->dtype,
+			&(choir_shape){ 1, { h->count } });
+	g->fold.spent = &h->spent;
+}
+
+// Its memory stays until the piece has been waited for.
+void chi_cargo_end(chi_cargo *g)
+{
+	for (int i = 0; i < g->fold.n; i++)
+		if (g->fold.own[i])
+			chi_buffer_put(&g->haul->spent, g->fold.buffer[i]);
+		else
+			chi_buffer_release(g->fold.buffer[i]);
+	g->fold.n = 0;
+}
+
+static choir_device *device_of(const chi_haul *h, int member)
+{
+	return h->relay->way.group->devices[member];
+}
+
+static size_t bytes_of(const chi_haul *h)
+{
+	return (size_t) h->count * chi_dtype_size(h->c->dtype);
+}
+
+// Between devices of different kinds: on a stream that nobody else uses, as the host waits for it.
+static choir_status copy_between_kinds(
+		const chi_haul *h, choir_device *to_device, void *to, choir_device *from, const void *data)
+{
+	chi_stream *s = chi_stream_new(to_device->host_memory ? from : to_device);
+	if (s == NULL)
+		return choir_error_status();
+	const choir_status status = chi_device_copy(s, to_device, to, from, data, bytes_of(h));
+	chi_stream_free(s);
+	return status;
+}
+
+// Where a node is made: on which device, and when it is there.
+typedef struct {
+	choir_device *device;
+	chi_stream *stream; // NULL: it is there already, or a part of the piece
+	uint64_t mark;
+} origin;
+
+// Adds a node to the cargo's, where both lie on one device or what reaches both is queued.
+static choir_status add_here(
+		chi_cargo *g, choir_part node, chi_buffer *buffer, const origin *from, chi_buffer *copy)
+{
+	chi_haul *h = g->haul;
+	CHOIR_TRY(enter(h, g->at, from->stream, from->mark));
+	chi_stream *stream = stream_of(h, g->at);
+	choir_status status = CHOIR_OK;
+	if (copy != NULL && node.data != copy->memory)
+		status = chi_stream_copy(stream, copy->memory, node.data, bytes_of(h));
+	if (copy != NULL)
+		node.data = copy->memory;
+	if (status == CHOIR_OK)
+		status = chi_fold_add_node(
+				&g->fold, node, copy != NULL ? copy : buffer, copy != NULL, stream);
+	return leave(h, g->at, status);
+}
+
+// The same by way of the host, which waits.
+static choir_status add_by_host(
+		chi_cargo *g, choir_part node, const origin *from, chi_buffer *copy)
+{
+	chi_haul *h = g->haul;
+	CHOIR_TRY(from->stream != NULL ? chi_stream_wait_to(from->stream, from->mark)
+								   : chi_haul_wait(h));
+	CHOIR_TRY(copy_between_kinds(h, copy->device, copy->memory, from->device, node.data));
+	node.data = copy->memory;
+	return add_here(g, node, NULL, &(origin){ copy->device, NULL, 0 }, copy);
+}
+
+static choir_status add(chi_cargo *g, choir_part node, chi_buffer *buffer, const origin *from)
+{
+	chi_haul *h = g->haul;
+	choir_device *here = device_of(h, g->at);
+	if (chi_device_shares(from->device, here))
+		return add_here(g, node, buffer, from, NULL);
+	chi_buffer *copy = chi_buffer_new(here, bytes_of(h));
+	if (copy == NULL)
+		return choir_error_status();
+	const choir_status status = from->device->table == here->table
+			? add_here(g, node, NULL, from, copy)
+			: add_by_host(g, node, from, copy);
+	if (chi_atomic32_load(&copy->references) > 1)
+		chi_buffer_release(copy); // the fold has it
+	else
+		chi_buffer_put(&h->spent, copy);
+	return status;
 }
 
 choir_status chi_cargo_take(chi_cargo *g, int member)
 {
-	const choir_collective *c = g->slot->c[member];
-	chi_stream made_on = { device_of(g, member), c->stream };
-	CHOIR_TRY(chi_stream_wait(&made_on));
-	chi_station *s = &g->relay->station[g->at];
-	choir_status status = CHOIR_OK;
-	chi_mutex_lock(&s->lock);
-	for (size_t i = 0; status == CHOIR_OK && i < c->n; i++) {
+	const chi_haul *h = g->haul;
+	const choir_collective *c = h->slot->c[member];
+	choir_device *d = device_of(h, member);
+	chi_stream made_on = { d, c->stream };
+	const origin from = { d, d->host_memory ? NULL : &made_on, h->slot->mark[member] };
+	for (size_t i = 0; i < c->n; i++) {
 		choir_part node = c->parts[i];
-		node.data = chi_element(node.data, c->dtype, g->first);
-		status = add(g, s->stream, made_on.device, node, NULL, false);
+		node.data = chi_element(node.data, c->dtype, h->first);
+		CHOIR_TRY(add(g, node, NULL, &from));
 	}
-	return leave(s, status);
+	return CHOIR_OK;
 }
 
 choir_status chi_cargo_take_whole(chi_cargo *g)
 {
-	chi_stream made_on = { device_of(g, g->at), g->c->stream };
-	g->data = chi_element(g->c->parts[0].data, g->c->dtype, g->first);
-	return chi_stream_wait(&made_on);
+	chi_haul *h = g->haul;
+	choir_device *from = device_of(h, g->at);
+	const choir_collective *c = h->slot->c[g->at];
+	chi_stream made_on = { from, c->stream };
+	g->data = chi_element(c->parts[0].data, c->dtype, h->first);
+	CHOIR_TRY(enter(h, g->at, from->host_memory ? NULL : &made_on, h->slot->mark[g->at]));
+	return leave(h, g->at, CHOIR_OK);
 }
 
 choir_status chi_cargo_join(chi_cargo *g, const chi_cargo *other)
 {
-	chi_station *s = &g->relay->station[g->at];
 	const chi_fold *f = &other->fold;
-	choir_status status = CHOIR_OK;
-	chi_mutex_lock(&s->lock);
-	for (int i = 0; status == CHOIR_OK && i < f->n; i++)
-		status = add(g, s->stream, device_of(g, other->at), f->part[i], f->buffer[i], false);
-	return leave(s, status);
+	const origin from = { device_of(g->haul, other->at), NULL, 0 };
+	for (int i = 0; i < f->n; i++)
+		CHOIR_TRY(add(g, f->part[i], f->buffer[i], &from));
+	return CHOIR_OK;
 }
 
 choir_status chi_cargo_move(chi_cargo *g, int to)
 {
-	chi_cargo there = *g;
-	there.at = to;
-	if (chi_device_shares(device_of(g, g->at), device_of(g, to))) {
+	chi_cargo there;
+	if (chi_device_shares(device_of(g->haul, g->at), device_of(g->haul, to))) {
 		g->at = to;
 		return CHOIR_OK;
 	}
-	chi_fold_begin(&there.fold, g->fold.replicas, g->fold.dtype, &g->fold.shape);
+	chi_cargo_begin(&there, g->haul, to);
 	const choir_status status = chi_cargo_join(&there, g);
 	chi_cargo_end(g);
 	*g = there;
@@ -154,53 +273,90 @@ choir_status chi_cargo_move(chi_cargo *g, int to)
 }
 
 // With the lock held: the sum in memory that may be written.
+static choir_status own_sum(chi_cargo *g, chi_stream *stream)
+{
+	chi_fold *f = &g->fold;
+	if (f->own[0])
+		return CHOIR_OK;
+	chi_buffer *b = chi_buffer_new(stream->device, bytes_of(g->haul));
+	if (b == NULL)
+		return choir_error_status();
+	chi_buffer_release(f->buffer[0]);
+	f->buffer[0] = b;
+	f->own[0] = true;
+	f->part[0].data = b->memory;
+	const void *from = g->data;
+	g->data = b->memory;
+	return chi_stream_copy(stream, b->memory, from, bytes_of(g->haul));
+}
+
+// The divisor as a scalar where the kernel can read it.
 static choir_status divide(chi_cargo *g, chi_stream *stream)
 {
-	if (!g->fold.own[0]) {
-		chi_buffer *b = chi_buffer_new(stream->device, bytes_of(g));
-		if (b == NULL)
-			return choir_error_status();
-		chi_buffer_release(g->fold.buffer[0]);
-		g->fold.buffer[0] = b;
-		g->fold.own[0] = true;
-		CHOIR_TRY(chi_stream_copy(stream, b->memory, g->data, bytes_of(g)));
-		g->data = g->fold.part[0].data = b->memory;
-	}
-	return chi_way_divide(stream, g->c->dtype, g->fold.part[0].data, g->c->divisor, g->count);
+	chi_haul *h = g->haul;
+	const choir_dtype dtype = h->c->dtype;
+	const double divisor = h->c->divisor;
+	CHOIR_TRY(own_sum(g, stream));
+	void *data = g->fold.part[0].data;
+	if (stream->device->host_memory)
+		return chi_way_divide(stream, dtype, data, divisor, h->count);
+	const float single = (float) divisor;
+	chi_buffer *by = chi_buffer_new(stream->device, sizeof divisor);
+	if (by == NULL)
+		return choir_error_status();
+	chi_buffer_put(&h->spent, by);
+	CHOIR_TRY(chi_stream_post(stream, by->memory,
+			dtype == CHOIR_F32 ? (const void *) &single : &divisor, chi_dtype_size(dtype)));
+	const choir_buffer in[2] = { { data, dtype, { 1, { h->count } } },
+		{ by->memory, dtype, { 0, { 0 } } } };
+	choir_buffer out = in[0];
+	return chi_kernel_run(stream, "divide", 2, in, &out, NULL);
 }
 
 choir_status chi_cargo_finish(chi_cargo *g)
 {
+	chi_haul *h = g->haul;
 	const chi_fold *f = &g->fold;
 	if (f->n != 1 || f->part[0].lo != 0 || f->part[0].hi != f->replicas)
-		return choir_fail(CHOIR_INTERNAL, "%s: the parts do not cover the %d replicas", g->c->name,
+		return choir_fail(CHOIR_INTERNAL, "%s: the parts do not cover the %d replicas", h->c->name,
 				f->replicas);
 	g->data = f->part[0].data;
-	if (g->c->divisor == 1)
+	if (h->c->divisor == 1)
 		return CHOIR_OK;
-	chi_station *s = &g->relay->station[g->at];
-	chi_mutex_lock(&s->lock);
-	return leave(s, divide(g, s->stream));
+	CHOIR_TRY(enter(h, g->at, NULL, 0));
+	return leave(h, g->at, divide(g, stream_of(h, g->at)));
+}
+
+// A copy to a member's result, as a part of the piece.
+static choir_status deliver(chi_haul *h, int from, const void *data, int member, void *to)
+{
+	choir_device *there = device_of(h, from), *here = device_of(h, member);
+	if (!chi_device_shares(there, here) && there->table != here->table) {
+		CHOIR_TRY(chi_haul_wait(h));
+		return copy_between_kinds(h, here, to, there, data);
+	}
+	CHOIR_TRY(enter(h, member, NULL, 0));
+	return leave(h, member, chi_stream_copy(stream_of(h, member), to, data, bytes_of(h)));
 }
 
 choir_status chi_cargo_deliver(
 		const chi_cargo *g, int from, const void *data, int member, const void **shown)
 {
-	const choir_collective *c = g->slot->c[member];
-	if (chi_slot_first_with(g->slot, member) != member)
+	chi_haul *h = g->haul;
+	const choir_collective *c = h->slot->c[member];
+	if (chi_slot_first_with(h->slot, member) != member)
 		return CHOIR_OK;
 	if (c->result != NULL) {
-		void *own = chi_element(c->result, c->dtype, g->first);
-		chi_station *s = &g->relay->station[member];
-		chi_mutex_lock(&s->lock);
-		CHOIR_TRY(leave(s,
-				chi_device_copy(s->stream, s->stream->device, own, device_of(g, from), data,
-						bytes_of(g))));
+		void *own = chi_element(c->result, c->dtype, h->first);
+		CHOIR_TRY(deliver(h, from, data, member, own));
 		data = own;
 		if (shown != NULL)
 			*shown = own;
 	}
-	return c->done == NULL ? CHOIR_OK : c->done(c->user, g->first, g->count, data);
+	if (c->done == NULL)
+		return CHOIR_OK;
+	CHOIR_TRY(chi_haul_wait(h));
+	return c->done(c->user, h->first, h->count, data);
 }
 
 choir_status chi_cargo_deliver_all(const chi_cargo *g, int first, int last)

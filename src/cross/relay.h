@@ -26,18 +26,34 @@ void chi_relay_close(void *self);
 // other, so that all are used alike.
 int chi_relay_root(const chi_relay *r, const choir_collective *c, int64_t index);
 
+// One piece of a collective, wherever its cargo is: what is queued for it, and what that needs.
 typedef struct {
 	chi_relay *relay;
 	const chi_slot *slot;
 	const choir_collective *c; // any member's
 	int64_t first, count; // elements of the collective
+	int at; // the station at which something was queued last; CHOIR_NONE: nothing was
+	uint64_t mark; // of its stream after that
+	chi_buffer *spent; // memory that what is queued may use
+} chi_haul;
+
+// any: a member, all of which joined with equal collectives.
+void chi_haul_begin(chi_haul *h, chi_relay *r, const chi_slot *slot, int64_t index, int any);
+// Waits until all that the piece has queued is done.
+choir_status chi_haul_wait(const chi_haul *h);
+// The same, and gives the memory back, also after a failure: status, or else how the wait ended.
+choir_status chi_haul_end(chi_haul *h, choir_status status);
+
+// Partial sums on their way.
+typedef struct {
+	chi_haul *haul;
 	int at; // the member on whose device it is
 	chi_fold fold;
 	const void *data; // the sum (or what is broadcast), when it is whole
 } chi_cargo;
 
-// A piece that is to begin at a member, with nothing.
-void chi_cargo_begin(chi_cargo *g, chi_relay *r, const chi_slot *slot, int64_t index, int at);
+// With nothing yet, at a member.
+void chi_cargo_begin(chi_cargo *g, chi_haul *h, int at);
 // Takes up what a member has.
 choir_status chi_cargo_take(chi_cargo *g, int member);
 // Takes up what another cargo of the same piece has gathered.

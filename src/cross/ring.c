@@ -16,8 +16,8 @@ static int score(const choir_group *group, choir_collective_kind kind, int64_t b
 
 static choir_status gather(chi_cargo *g)
 {
-	const int members = g->relay->way.group->members, first = g->at;
-	if (g->c->kind == CHOIR_BROADCAST)
+	const int members = g->haul->relay->way.group->members, first = g->at;
+	if (g->haul->c->kind == CHOIR_BROADCAST)
 		return chi_cargo_take_whole(g);
 	for (int k = 0; k < members; k++) {
 		const int next = (first + k) % members;
@@ -30,7 +30,7 @@ static choir_status gather(chi_cargo *g)
 // Each member that wants the result passes it on to the next one.
 static choir_status hand_on(const chi_cargo *g)
 {
-	const int members = g->relay->way.group->members;
+	const int members = g->haul->relay->way.group->members;
 	int from = g->at;
 	const void *data = g->data;
 	for (int k = 0; k < members; k++) {
@@ -51,14 +51,15 @@ static choir_status piece(void *self, const chi_slot *slot, int member, int64_t 
 	const choir_collective *c = slot->c[member];
 	const int members = r->way.group->members;
 	const int owner = chi_relay_root(r, c, index);
+	chi_haul h;
 	chi_cargo g;
-	chi_cargo_begin(
-			&g, r, slot, index, c->kind == CHOIR_BROADCAST ? owner : (owner + 1) % members);
+	chi_haul_begin(&h, r, slot, index, member);
+	chi_cargo_begin(&g, &h, c->kind == CHOIR_BROADCAST ? owner : (owner + 1) % members);
 	choir_status status = gather(&g);
 	if (status == CHOIR_OK)
 		status = hand_on(&g);
 	chi_cargo_end(&g);
-	return status;
+	return chi_haul_end(&h, status);
 }
 
 static choir_status open_ring(void *self, const choir_group *group)

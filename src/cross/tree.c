@@ -36,6 +36,7 @@ void chi_fold_begin(chi_fold *fold, int replicas, choir_dtype dtype, const choir
 	fold->dtype = dtype;
 	fold->shape = *shape;
 	fold->n = 0;
+	fold->spent = NULL;
 }
 
 void chi_fold_clear(chi_fold *fold)
@@ -101,14 +102,17 @@ static choir_status add_two(chi_fold *fold, int a, chi_stream *stream)
 	choir_buffer out = shown(fold, data);
 	choir_status status = chi_kernel_run(stream, "add", 2, in, &out, NULL);
 	// Memory that was made here goes back to the pool, from which any stream may take it.
-	if (status == CHOIR_OK && fold->own[a] && fold->own[b])
+	if (status == CHOIR_OK && fold->own[a] && fold->own[b] && fold->spent == NULL)
 		status = chi_stream_wait(stream);
 	if (status != CHOIR_OK) {
 		chi_buffer_release(into);
 		return status;
 	}
 	chi_buffer_release(fold->buffer[a]);
-	chi_buffer_release(fold->buffer[b]);
+	if (fold->own[a] && fold->own[b] && fold->spent != NULL)
+		chi_buffer_put(fold->spent, fold->buffer[b]);
+	else
+		chi_buffer_release(fold->buffer[b]);
 	fold->buffer[a] = into;
 	fold->own[a] = true;
 	fold->part[a].data = data;

@@ -33,6 +33,9 @@ typedef struct {
 	// Holds part's data; one reference is the fold's. NULL: memory of somebody who keeps it.
 	chi_buffer *buffer[CHI_FOLD_PARTS];
 	bool own[CHI_FOLD_PARTS]; // made here: may be added into
+	// Where memory that was made here goes when it is added up, if the caller releases that list
+	// after the stream has been waited for. NULL: the fold waits itself.
+	chi_buffer **spent;
 } chi_fold;
 
 void chi_fold_begin(chi_fold *fold, int replicas, choir_dtype dtype, const choir_shape *shape);

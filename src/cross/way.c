@@ -32,6 +32,7 @@ choir_status chi_way_join(void *self, int member, const choir_collective *c, uin
 	chi_way *w = self;
 	const int64_t length = length_of_pieces(w, c->elements);
 	const int64_t pieces = c->elements <= 0 ? 1 : (c->elements - 1) / length + 1;
+	CHOIR_TRY(chi_meeting_mark(&w->meeting, member, w->group->devices[member], c));
 	return chi_meeting_join(&w->meeting, member, c, pieces, ticket);
 }
 
@@ -71,23 +72,6 @@ int chi_group_memories(const choir_group *group)
 	return own;
 }
 
-// The divisor as a scalar on a device that the host cannot write.
-static choir_status divide_there(
-		chi_stream *stream, const choir_buffer in[2], choir_buffer *out, size_t size)
-{
-	chi_buffer *by = chi_buffer_new(stream->device, size);
-	if (by == NULL)
-		return choir_error_status();
-	const choir_buffer there[2] = { in[0], { by->memory, in[1].dtype, in[1].shape } };
-	choir_status status = chi_stream_send(stream, by->memory, in[1].data, size);
-	if (status == CHOIR_OK)
-		status = chi_kernel_run(stream, "divide", 2, there, out, NULL);
-	if (status == CHOIR_OK)
-		status = chi_stream_wait(stream);
-	chi_buffer_release(by);
-	return status;
-}
-
 choir_status chi_way_divide(
 		chi_stream *stream, choir_dtype dtype, void *data, double divisor, int64_t n)
 {
@@ -97,9 +81,7 @@ choir_status chi_way_divide(
 		return CHOIR_OK;
 	const choir_buffer in[2] = { { data, dtype, { 1, { n } } }, { by, dtype, { 0, { 0 } } } };
 	choir_buffer out = in[0];
-	if (stream->device->host_memory)
-		return chi_kernel_run(stream, "divide", 2, in, &out, NULL);
-	return divide_there(stream, in, &out, chi_dtype_size(dtype));
+	return chi_kernel_run(stream, "divide", 2, in, &out, NULL);
 }
 
 choir_status chi_way_sum(const chi_slice_sum *s, chi_stream *stream, const void **sum)

@@ -33,8 +33,7 @@ static inline char *chi_element(const void *data, choir_dtype dtype, int64_t fir
 {
 	return (char *) (uintptr_t) data + (size_t) first * chi_dtype_size(dtype);
 }
-// Divides n elements, f32 or f64, that lie on stream's device; done when it returns. By 1:
-// nothing.
+// Divides n elements, f32 or f64, that lie in host memory. By 1: nothing.
 choir_status chi_way_divide(
 		chi_stream *stream, choir_dtype dtype, void *data, double divisor, int64_t n);
 

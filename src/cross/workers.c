@@ -215,7 +215,8 @@ static choir_status stage(workers *w, const chi_slot *slot)
 		const choir_collective *c = slot->c[i];
 		choir_device *from = w->group->devices[i];
 		chi_stream made_on = { from, c->stream };
-		CHOIR_TRY(chi_stream_wait(&made_on));
+		if (!from->host_memory)
+			CHOIR_TRY(chi_stream_wait_to(&made_on, slot->mark[i]));
 		w->shown[i] = *c;
 		w->shown[i].parts = part;
 		for (size_t k = 0; k < c->n; k++, to += bytes) {
@@ -459,6 +460,7 @@ static choir_status join(void *self, int member, const choir_collective *c, uint
 	workers *w = self;
 	const int64_t slices = w->staged ? 1 : slices_of(c);
 	if (!w->alone) {
+		CHOIR_TRY(chi_meeting_mark(&w->meeting[BELOW], member, w->group->devices[member], c));
 		CHOIR_TRY(chi_meeting_join(&w->meeting[ABOVE], member, c, slices, ticket));
 		CHOIR_TRY(chi_meeting_join(&w->meeting[BELOW], member, c, slices, ticket));
 	}

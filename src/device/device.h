@@ -15,7 +15,8 @@ struct choir_device {
 	const choir_device_table *table; // without empty slots
 	void *self;
 	chi_atomic32 late; // waits that were given up, of streams that may still be at work
-	chi_stage *left; // what these streams may use (late.c)
+	chi_atomic32 staged; // stages in the list
+	chi_stage *left; // what streams of the device may use (late.c)
 };
 
 // Where operations are queued. On the CPU a stream does nothing: work is done when a call returns.
@@ -55,15 +56,22 @@ choir_status chi_stream_fill(chi_stream *s, void *to, int byte, size_t bytes);
 choir_status chi_stream_mark(chi_stream *s, uint64_t *mark);
 choir_status chi_stream_wait_for(chi_stream *s, chi_stream *other, uint64_t mark);
 choir_status chi_stream_wait_mark(chi_stream *s, uint64_t mark, double seconds);
+// The same with the timeout and the promise of chi_stream_wait. Threads: any.
+choir_status chi_stream_wait_to(chi_stream *s, uint64_t mark);
+// The caller does not wait for s, which may use memory of its device until mark.
+void chi_stream_abandon(chi_stream *s, uint64_t mark);
 // Until all that is queued is done (at most 60 s: CHOIR_TIMEOUT), with its first failure. Memory
 // of the device may be given back to its pool afterwards, however this ends.
 choir_status chi_stream_wait(chi_stream *s);
-// How long that is, for tests.
+// The timeout of chi_stream_wait, for tests.
 void chi_stream_patience(double seconds);
 // Between host memory and the device's, behind what is queued. Nobody uses the host memory any
 // more when they return, however they end.
 choir_status chi_stream_fetch(chi_stream *s, void *to, const void *from, size_t bytes);
 choir_status chi_stream_send(chi_stream *s, void *to, const void *from, size_t bytes);
+// As chi_stream_send, but up to 1 MiB are only queued. The caller may change the host memory at
+// once; a failure is the stream's.
+choir_status chi_stream_post(chi_stream *s, void *to, const void *from, size_t bytes);
 
 // bytes from memory of one device to memory of another, whatever they are, by way of the host
 // where they share none. s is a stream of either. Returns when it is done.

@@ -3,7 +3,9 @@
 // numbered from 1; a mark is the number of the last task queued, so waiting for a mark is waiting
 // for a count. After a failure the tasks behind it are not run, until a wait has told of it:
 // nothing may be computed from what was never made. One mutex guards all lines of all far
-// devices, because lines wait for each other; tasks run without it.
+// devices, because lines wait for each other; tasks run without it. The mutex would hide callers
+// that use one stream from two threads at once, which a device without it could not bear. So each
+// slot notes who is inside, stays there a little at times, and such a stream fails from then on.
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/clock.h"
@@ -21,7 +23,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_DEVICES = 64, LEAST_ROOM = 256 };
+enum { MOST_DEVICES = 64, LEAST_ROOM = 256, MISUSE_SIZE = 96 };
 
 struct line;
 
@@ -55,6 +57,11 @@ typedef struct line {
 	uint64_t queued, finished;
 	uint64_t skipped, dropped; // tasks up to these were behind a failure, or before an abort
 	bool closing, aborted, running;
+	chi_atomic32 inside; // threads in slots that are for one at a time
+	chi_atomic64 slot; // the name of the one that is inside
+	uint32_t
+			entered; // how often; plain, so that the thread sanitizer sees who takes turns unordered
+	char misuse[MISUSE_SIZE]; // how two threads used the stream at once; empty: none did
 	struct line *waits_for;
 	uint64_t failed; // number of the first task that failed and was not told of; 0: none
 	chi_error failure;
@@ -66,11 +73,17 @@ typedef struct {
 
 static chi_mutex lines_mutex = CHI_MUTEX_STATIC(CHI_RANK_STREAM, "far lines");
 static chi_atomic64 delay_seed = { 1 }, delay_most = { 20 };
+static chi_atomic64 waits;
 
 void chi_far_delays(uint64_t seed, unsigned most)
 {
 	chi_atomic64_store(&delay_seed, seed);
 	chi_atomic64_store(&delay_most, most);
+}
+
+uint64_t chi_far_waits(void)
+{
+	return chi_atomic64_load(&waits);
 }
 
 // Threads do not come along into the child of a fork.
@@ -135,19 +148,55 @@ static task *append(line *l, const void *arg, size_t bytes)
 	return t;
 }
 
-choir_status chi_far_submit(
-		void *stream, choir_status (*fn)(void *arg), const void *arg, size_t bytes)
+static choir_status fail_misuse(const line *l)
 {
-	line *l = ((far_stream *) stream)->line;
-	CHOIR_TRY(check_process(l));
+	return choir_fail(
+			CHOIR_INTERNAL, "far:%d: %s; one thread at a time", l->device->index, l->misuse);
+}
+
+// A slot begins that is for one thread at a time. Now and then it takes longer, as a slot that
+// calls a driver would, so that others come meanwhile if they come at all.
+static void enter(line *l, const char *slot)
+{
+	enum { EVERY = 8 };
+	const bool naps = ++l->entered % EVERY == 0 && chi_atomic64_load(&delay_most) > 0;
+	const bool alone = chi_atomic32_add(&l->inside, 1) == 0;
+	if (alone)
+		chi_atomic64_store(&l->slot, (uintptr_t) slot);
+	const char *other = (const char *) (uintptr_t) chi_atomic64_load(&l->slot);
+	if (naps)
+		chi_thread_nap(1e-6);
 	chi_mutex_lock(&lines_mutex);
+	if (!alone && l->misuse[0] == '\0')
+		snprintf(l->misuse, sizeof l->misuse,
+				"%s while another thread is in %s of the same stream", slot,
+				other == NULL ? "a slot" : other);
+}
+
+static choir_status leave(line *l, choir_status status)
+{
+	const bool misused = l->misuse[0] != '\0';
+	chi_mutex_unlock(&lines_mutex);
+	chi_atomic32_add(&l->inside, UINT32_MAX);
+	return misused ? fail_misuse(l) : status;
+}
+
+static choir_status submit(
+		line *l, const char *slot, choir_status (*fn)(void *arg), const void *arg, size_t bytes)
+{
+	CHOIR_TRY(check_process(l));
+	enter(l, slot);
 	task *t = append(l, arg, bytes);
 	if (t != NULL)
 		t->fn = fn;
-	chi_mutex_unlock(&lines_mutex);
-	if (t != NULL)
-		return CHOIR_OK;
-	return chi_error_prefix("far:%d", l->device->index);
+	const choir_status status = leave(l, t == NULL ? CHOIR_NO_MEMORY : CHOIR_OK);
+	return status == CHOIR_NO_MEMORY ? chi_error_prefix("far:%d", l->device->index) : status;
+}
+
+choir_status chi_far_submit(
+		void *stream, choir_status (*fn)(void *arg), const void *arg, size_t bytes)
+{
+	return submit(((far_stream *) stream)->line, "kernel", fn, arg, bytes);
 }
 
 static void delay(line *l, uint64_t number)
@@ -351,24 +400,25 @@ static choir_status run_fill(void *arg)
 static choir_status copy(void *stream, void *to, const void *from, size_t bytes)
 {
 	const transfer t = { .to = to, .from = from, .bytes = bytes };
-	return bytes == 0 ? CHOIR_OK : chi_far_submit(stream, run_copy, &t, sizeof t);
+	line *l = ((far_stream *) stream)->line;
+	return bytes == 0 ? CHOIR_OK : submit(l, "copy", run_copy, &t, sizeof t);
 }
 
 static choir_status fill(void *stream, void *to, int byte, size_t bytes)
 {
 	const transfer t = { .to = to, .byte = byte, .bytes = bytes };
-	return bytes == 0 ? CHOIR_OK : chi_far_submit(stream, run_fill, &t, sizeof t);
+	line *l = ((far_stream *) stream)->line;
+	return bytes == 0 ? CHOIR_OK : submit(l, "fill", run_fill, &t, sizeof t);
 }
 
 static choir_status mark_stream(void *stream, uint64_t *mark)
 {
 	line *l = ((far_stream *) stream)->line;
 	CHOIR_TRY(check_process(l));
-	chi_mutex_lock(&lines_mutex);
+	enter(l, "mark");
 	l->aborted = false;
 	*mark = l->queued;
-	chi_mutex_unlock(&lines_mutex);
-	return CHOIR_OK;
+	return leave(l, CHOIR_OK);
 }
 
 static choir_status fail_mark(const line *l, uint64_t mark)
@@ -383,7 +433,7 @@ static choir_status wait_for(void *stream, void *other_stream, uint64_t mark)
 	line *l = ((far_stream *) stream)->line, *other = ((far_stream *) other_stream)->line;
 	CHOIR_TRY(check_process(l));
 	choir_status status = CHOIR_OK;
-	chi_mutex_lock(&lines_mutex);
+	enter(l, "wait_for");
 	task *t = NULL;
 	if (mark > other->queued)
 		status = fail_mark(other, mark);
@@ -394,8 +444,7 @@ static choir_status wait_for(void *stream, void *other_stream, uint64_t mark)
 		t->mark = mark;
 		other->references++;
 	}
-	chi_mutex_unlock(&lines_mutex);
-	return status;
+	return leave(l, status);
 }
 
 // Whether a wait for mark goes on. After an abort it still waits for the task that is running, so
@@ -432,10 +481,12 @@ static choir_status wait_stream(void *stream, uint64_t mark, double seconds)
 {
 	line *l = ((far_stream *) stream)->line;
 	CHOIR_TRY(check_process(l));
+	chi_atomic64_add(&waits, 1);
 	chi_mutex_lock(&lines_mutex);
 	choir_status status = wait_locked(l, mark, seconds);
+	const bool misused = l->misuse[0] != '\0';
 	chi_mutex_unlock(&lines_mutex);
-	return status;
+	return misused ? fail_misuse(l) : status;
 }
 
 static void abort_device(void *self)

@@ -1,7 +1,9 @@
 // The `far` device: asynchronous, with memory of its own that the host may not touch. Its memory
 // is one shared mapping seen at two addresses: the one handed out has no access rights, so a host
 // that touches it crashes; the device's own threads use the other. A stream is a thread with a
-// queue and seeded delays. It exists so that no room can assume host memory or synchronous calls.
+// queue and seeded delays. It exists so that no room can assume host memory or synchronous calls,
+// or use one stream from two threads at once: all calls of such a stream then fail with
+// CHOIR_INTERNAL, which names the two slots.
 #pragma once
 
 #include "choir/status.h"
@@ -21,3 +23,5 @@ choir_status chi_far_submit(
 // The delays before each queued task: uniform in 0 .. most microseconds, and what the system adds
 // to so short a sleep. most 0: none. Default: seed 1, most 20.
 void chi_far_delays(uint64_t seed, unsigned most);
+// How often the host has waited for streams of far devices, in this process.
+uint64_t chi_far_waits(void);

@@ -15,15 +15,21 @@ choir_status chi_device_failed(const choir_device *d, const char *slot, choir_st
 struct chi_stage {
 	struct chi_stage *next; // of those that were left
 	const void *state; // of the stream that they were left to
+	uint64_t mark; // of that stream: nothing queued after it uses the memory
+	bool late; // left by a thread that gave up waiting
 	_Alignas(64) char memory[];
 };
 chi_stage *chi_stage_new(size_t bytes);
 void chi_stage_free(chi_stage *stage); // NULL is fine
-// The caller has given up waiting for s, which may still use stage (NULL: there was no memory for
-// one: then the device stays late). From now on the stream's.
-void chi_stream_leave(chi_stream *s, chi_stage *stage);
-// All that was queued on s is done: what was left to it is freed.
-void chi_stream_caught_up(chi_stream *s);
+// The stage is the stream's from now on, which may use it until mark.
+void chi_stream_keep(chi_stream *s, chi_stage *stage, uint64_t mark);
+// The same where the caller has given up waiting for s. Without a stage (NULL: there was no memory
+// for one) the device stays late.
+void chi_stream_leave(chi_stream *s, chi_stage *stage, uint64_t mark);
+// s has come to mark: frees what was left to it up to there.
+void chi_stream_caught_up(chi_stream *s, uint64_t mark);
+// Later than any mark.
+#define CHI_STREAM_CLOSED UINT64_MAX
 
 // The one memory of all far devices, see far_memory.c. open may be called again and again.
 choir_status chi_far_memory_open(void);

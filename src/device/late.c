@@ -1,8 +1,9 @@
-// What streams may still use though nobody waits for them any more. Who waits for a stream and
-// gives up takes its memory away, but what is queued there goes on some time. So host memory that
-// a queued copy reads or writes is a stage, which stays with the stream then; and while a device
-// has such a stream it is late, and pools keep what they get back of its memory to themselves.
-// Both end when somebody waits for the stream with success, or when it is closed.
+// Memory that a stream may still use after its caller has returned. A thread that gives up waiting
+// for a stream takes its own memory away, but the queued work goes on for some time. Host memory
+// that a queued copy reads or writes is therefore a stage, which stays with the stream. A device
+// with such a stream is late: its pool does not hand out what it gets back. Each stage has the
+// mark of the stream that lies after its last use. A wait that succeeds for a mark frees stages up
+// to that mark only, since several threads may wait for one stream at different marks.
 #include "base/alloc.h"
 #include "base/lock.h"
 #include "base/size.h"
@@ -19,7 +20,10 @@ chi_stage *chi_stage_new(size_t bytes)
 		choir_fail(CHOIR_NO_MEMORY, "a stage of %zu bytes", bytes);
 		return NULL;
 	}
-	return chi_alloc_aligned(all);
+	chi_stage *stage = chi_alloc_aligned(all);
+	if (stage != NULL)
+		stage->late = false;
+	return stage;
 }
 
 void chi_stage_free(chi_stage *stage)
@@ -27,36 +31,46 @@ void chi_stage_free(chi_stage *stage)
 	chi_free(stage);
 }
 
-void chi_stream_leave(chi_stream *s, chi_stage *stage)
+void chi_stream_keep(chi_stream *s, chi_stage *stage, uint64_t mark)
 {
 	choir_device *d = s->device;
+	stage->state = s->state;
+	stage->mark = mark;
 	chi_mutex_lock(&late_mutex);
-	chi_atomic32_add(&d->late, 1);
-	if (stage != NULL) {
-		stage->state = s->state;
-		stage->next = d->left;
-		d->left = stage;
-	}
+	chi_atomic32_add(&d->staged, 1);
+	stage->next = d->left;
+	d->left = stage;
 	chi_mutex_unlock(&late_mutex);
 }
 
-void chi_stream_caught_up(chi_stream *s)
+void chi_stream_leave(chi_stream *s, chi_stage *stage, uint64_t mark)
+{
+	chi_atomic32_add(&s->device->late, 1);
+	if (stage == NULL)
+		return;
+	stage->late = true;
+	chi_stream_keep(s, stage, mark);
+}
+
+void chi_stream_caught_up(chi_stream *s, uint64_t mark)
 {
 	choir_device *d = s->device;
 	chi_stage *over = NULL;
-	if (!chi_device_is_late(d))
+	if (chi_atomic32_load(&d->staged) == 0)
 		return;
 	chi_mutex_lock(&late_mutex);
 	for (chi_stage **at = &d->left; *at != NULL;) {
 		chi_stage *stage = *at;
-		if (stage->state != s->state) {
+		if (stage->state != s->state || stage->mark > mark) {
 			at = &stage->next;
 			continue;
 		}
 		*at = stage->next;
 		stage->next = over;
 		over = stage;
-		chi_atomic32_add(&d->late, UINT32_MAX);
+		chi_atomic32_add(&d->staged, UINT32_MAX);
+		if (stage->late)
+			chi_atomic32_add(&d->late, UINT32_MAX);
 	}
 	chi_mutex_unlock(&late_mutex);
 	for (chi_stage *next; over != NULL; over = next) {

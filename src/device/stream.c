@@ -53,7 +53,7 @@ void chi_stream_free(chi_stream *s)
 	if (s == NULL)
 		return;
 	s->device->table->stream_close(s->state);
-	chi_stream_caught_up(s);
+	chi_stream_caught_up(s, CHI_STREAM_CLOSED);
 	chi_free(s); // the first member of its block
 }
 
@@ -84,16 +84,41 @@ choir_status chi_stream_wait_for(chi_stream *s, chi_stream *other, uint64_t mark
 	return chi_device_failed(d, "wait_for", d->table->wait_for(s->state, other->state, mark));
 }
 
-choir_status chi_stream_wait_mark(chi_stream *s, uint64_t mark, double seconds)
-{
-	choir_device *d = s->device;
-	return chi_device_failed(d, "wait", d->table->wait(s->state, mark, seconds));
-}
-
 // Whether what is queued may go on after a wait that ended so.
 static bool goes_on(choir_status waited)
 {
 	return waited == CHOIR_TIMEOUT || waited == CHOIR_CANCELLED;
+}
+
+choir_status chi_stream_wait_mark(chi_stream *s, uint64_t mark, double seconds)
+{
+	choir_device *d = s->device;
+	const choir_status status =
+			chi_device_failed(d, "wait", d->table->wait(s->state, mark, seconds));
+	if (!goes_on(status))
+		chi_stream_caught_up(s, mark);
+	return status;
+}
+
+static void leave(chi_stream *s, chi_stage *stage, uint64_t mark)
+{
+	chi_error e;
+	chi_error_save(&e);
+	chi_stream_leave(s, stage != NULL ? stage : chi_stage_new(0), mark);
+	chi_error_restore(&e);
+}
+
+void chi_stream_abandon(chi_stream *s, uint64_t mark)
+{
+	leave(s, NULL, mark);
+}
+
+choir_status chi_stream_wait_to(chi_stream *s, uint64_t mark)
+{
+	const choir_status status = chi_stream_wait_mark(s, mark, longest());
+	if (goes_on(status))
+		leave(s, NULL, mark);
+	return status;
 }
 
 // *stage: what is queued uses it, too; NULL afterwards: it was left to the stream.
@@ -104,15 +129,10 @@ static choir_status wait_with(chi_stream *s, chi_stage **stage)
 	const bool marked = status == CHOIR_OK;
 	if (marked)
 		status = chi_stream_wait_mark(s, mark, longest());
-	if (marked && !goes_on(status)) {
-		chi_stream_caught_up(s);
+	if (marked && !goes_on(status))
 		return status;
-	}
-	chi_error e;
-	chi_error_save(&e);
-	chi_stream_leave(s, *stage != NULL ? *stage : chi_stage_new(0));
+	leave(s, *stage, marked ? mark : CHI_STREAM_CLOSED);
 	*stage = NULL;
-	chi_error_restore(&e);
 	return status;
 }
 
@@ -190,6 +210,26 @@ choir_status chi_stream_send(chi_stream *s, void *to, const void *from, size_t b
 	if (bytes == 0)
 		return chi_stream_wait(s);
 	return s->device->host_memory ? copy_and_wait(s, to, from, bytes) : copy_by_host(&w, bytes);
+}
+
+choir_status chi_stream_post(chi_stream *s, void *to, const void *from, size_t bytes)
+{
+	if (s->device->host_memory)
+		return chi_stream_copy(s, to, from, bytes);
+	if (bytes == 0 || bytes > STAGE_BYTES)
+		return bytes == 0 ? CHOIR_OK : chi_stream_send(s, to, from, bytes);
+	chi_stage *stage = chi_stage_new(bytes);
+	if (stage == NULL)
+		return choir_error_status();
+	memcpy(stage->memory, from, bytes);
+	uint64_t mark = CHI_STREAM_CLOSED;
+	const choir_status queued = chi_stream_copy(s, to, stage->memory, bytes);
+	const choir_status marked = queued == CHOIR_OK ? chi_stream_mark(s, &mark) : queued;
+	if (queued == CHOIR_OK)
+		chi_stream_keep(s, stage, marked == CHOIR_OK ? mark : CHI_STREAM_CLOSED);
+	else
+		chi_stage_free(stage);
+	return marked;
 }
 
 // On a stream that reaches both.

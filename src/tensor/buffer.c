@@ -208,6 +208,21 @@ void chi_buffer_release(chi_buffer *b)
 	chi_mutex_unlock(&p->mutex);
 }
 
+void chi_buffer_put(chi_buffer **list, chi_buffer *b)
+{
+	b->next = *list;
+	*list = b;
+}
+
+void chi_buffer_release_all(chi_buffer **list)
+{
+	while (*list) {
+		chi_buffer *b = *list;
+		*list = b->next;
+		chi_buffer_release(b);
+	}
+}
+
 // Takes every free buffer out of the pool, as one list.
 static chi_buffer *take_all(pool *p)
 {

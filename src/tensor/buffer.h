@@ -26,6 +26,9 @@ chi_buffer *chi_buffer_wrap(
 		choir_device *d, void *memory, size_t bytes, void (*release)(void *user), void *user);
 void chi_buffer_retain(chi_buffer *b);
 void chi_buffer_release(chi_buffer *b); // NULL is fine
+// A list of buffers of which the caller has the only reference each, to be released together.
+void chi_buffer_put(chi_buffer **list, chi_buffer *b);
+void chi_buffer_release_all(chi_buffer **list);
 // True if b is of the size class that a buffer of bytes would have.
 bool chi_buffer_fits(const chi_buffer *b, size_t bytes);
 

@@ -55,11 +55,7 @@ static void drop_since(choir_frame *f, size_t mark)
 		chi_buffer_release(f->tensors->slices.buffer);
 		f->tensors = f->tensors->next;
 	}
-	while (f->dropped) {
-		chi_buffer *b = f->dropped;
-		f->dropped = b->next;
-		chi_buffer_release(b);
-	}
+	chi_buffer_release_all(&f->dropped);
 }
 
 void choir_frame_empty(choir_frame *f)
@@ -203,6 +199,5 @@ void chi_frame_give_back(choir_frame *f, chi_buffer *b)
 		chi_buffer_release(b);
 		return;
 	}
-	b->next = f->dropped;
-	f->dropped = b;
+	chi_buffer_put(&f->dropped, b);
 }

@@ -61,6 +61,7 @@ struct choir_frame {
 	chi_stream *stream;
 	bool owns_stream;
 	bool queued; // the device works behind the host's back: every kind but "cpu"
+	uint64_t published; // of the stream, from chi_frame_publish
 	chi_buffer *dropped; // memory that work queued here may still use: for this frame only
 	choir_tensor *tensors; // newest first
 	chi_error failure; // the first
@@ -121,6 +122,11 @@ choir_tensor *chi_tensor_new(choir_frame *f, choir_dtype dtype, const choir_shap
 // f's device must share memory with t's. Keeps count only if the whole is taken.
 choir_tensor *chi_tensor_alias(choir_frame *f, const choir_tensor *t);
 choir_tensor *chi_tensor_rows(choir_frame *f, const choir_tensor *t, int64_t first, int64_t rows);
+// Other threads are about to look at tensors of f: notes how far its stream is, which only the
+// thread of f may do. They get the tensors from the second function: t itself, an alias, or a copy
+// on f's device. What the frame's thread makes later must be published again.
+choir_status chi_frame_publish(choir_frame *f);
+choir_tensor *chi_tensor_published(choir_frame *f, choir_tensor *t);
 // A new handle with another shape of as many elements.
 choir_tensor *chi_tensor_reshape(const choir_tensor *t, const choir_shape *shape);
 // A handle on a buffer: retains it. data lies in it. Work queued elsewhere on it must be done.

@@ -6,23 +6,30 @@
 
 #include <inttypes.h>
 
-// What is queued for f starts after what is queued on t's stream, which made t.
-static choir_status follow(choir_frame *f, const choir_tensor *t)
+// What is queued for f starts after what is queued on t's stream, which made t. Only the thread
+// that t's frame belongs to may mark that stream; others (published) have the frame's mark.
+static choir_status follow(choir_frame *f, const choir_tensor *t, bool published)
 {
 	chi_stream *from = t->frame->stream;
-	uint64_t mark;
+	uint64_t mark = t->frame->published;
 
 	if (from == f->stream || !t->frame->queued)
 		return CHOIR_OK;
-	if (f->device->table != chi_tensor_place(t)->table)
-		return chi_stream_wait(from);
-	CHOIR_TRY(chi_stream_mark(from, &mark));
+	if (!published)
+		CHOIR_TRY(chi_stream_mark(from, &mark));
+	if (f->device->table != from->device->table || chi_tensor_place(t)->host_memory)
+		return chi_stream_wait_to(from, mark);
 	return chi_stream_wait_for(f->stream, from, mark);
 }
 
+choir_status chi_frame_publish(choir_frame *f)
+{
+	return f->queued ? chi_stream_mark(f->stream, &f->published) : CHOIR_OK;
+}
+
 // A handle on bytes of t from data, with what is known of t's memory.
-static choir_tensor *view(
-		choir_frame *f, const choir_tensor *t, void *data, const choir_shape *shape)
+static choir_tensor *view(choir_frame *f, const choir_tensor *t, void *data,
+		const choir_shape *shape, bool published)
 {
 	if (chi_tensor_check_any(t) != CHOIR_OK)
 		return chi_frame_null(f, "view");
@@ -30,7 +37,7 @@ static choir_tensor *view(
 		return chi_frame_fail_null(f, CHOIR_INVALID,
 				"tensor of %s cannot be seen from %s; move it", chi_tensor_place(t)->name,
 				f->device->name);
-	if (follow(f, t) != CHOIR_OK)
+	if (follow(f, t, published) != CHOIR_OK)
 		return chi_frame_null(f, "view");
 	choir_tensor *out = chi_tensor_on(f, t->buffer, data, t->dtype, shape);
 	if (!out)
@@ -51,12 +58,17 @@ static choir_tensor *copy_kind(choir_tensor *out, const choir_tensor *t)
 	return out;
 }
 
+static choir_tensor *alias(choir_frame *f, const choir_tensor *t, bool published)
+{
+	choir_tensor *out = copy_kind(view(f, t, t->data, &t->shape, published), t);
+	return out ? chi_slices_follow(out, t, false) : NULL;
+}
+
 choir_tensor *chi_tensor_alias(choir_frame *f, const choir_tensor *t)
 {
 	if (!f || !t)
 		return chi_frame_null(f, "tensor");
-	choir_tensor *out = copy_kind(view(f, t, t->data, &t->shape), t);
-	return out ? chi_slices_follow(out, t, false) : NULL;
+	return alias(f, t, false);
 }
 
 choir_tensor *chi_tensor_rows(choir_frame *f, const choir_tensor *t, int64_t first, int64_t rows)
@@ -78,7 +90,7 @@ choir_tensor *chi_tensor_rows(choir_frame *f, const choir_tensor *t, int64_t fir
 	choir_shape shape = t->shape;
 	const size_t row = chi_tensor_bytes(t) / (size_t) shape.dim[0];
 	shape.dim[0] = rows;
-	return view(f, t, (char *) t->data + (size_t) first * row, &shape);
+	return view(f, t, (char *) t->data + (size_t) first * row, &shape, false);
 }
 
 choir_tensor *chi_tensor_reshape(const choir_tensor *t, const choir_shape *shape)
@@ -93,23 +105,31 @@ choir_tensor *chi_tensor_reshape(const choir_tensor *t, const choir_shape *shape
 	if (elements < 0 || elements != choir_shape_elements(&t->shape))
 		return chi_frame_fail_null(t->frame, CHOIR_INVALID, "reshape: %s does not fit %s",
 				chi_shape_print(&t->shape, from), chi_shape_print(shape, to));
-	return view(t->frame, t, t->data, shape);
+	return view(t->frame, t, t->data, shape, false);
 }
 
-static choir_tensor *copy(choir_frame *f, const choir_tensor *t)
+// Small host memory is only queued.
+static choir_status copy_bytes(choir_frame *f, void *to, const choir_tensor *t)
+{
+	const size_t bytes = chi_tensor_bytes(t);
+	choir_device *from = chi_tensor_place(t);
+	if (bytes == 0)
+		return CHOIR_OK;
+	return from->host_memory && !f->device->host_memory
+			? chi_stream_post(f->stream, to, t->data, bytes)
+			: chi_device_copy(f->stream, f->device, to, from, t->data, bytes);
+}
+
+static choir_tensor *copy(choir_frame *f, const choir_tensor *t, bool published)
 {
 	if (chi_tensor_check_any(t) != CHOIR_OK)
 		return chi_frame_null(f, "copy");
 	choir_tensor *out = chi_tensor_new(f, t->dtype, &t->shape);
 	if (!out)
 		return NULL;
-	const size_t bytes = chi_tensor_bytes(t);
-	choir_status status = CHOIR_OK;
-	if (t->frame->queued)
-		status = chi_stream_wait(t->frame->stream);
-	if (status == CHOIR_OK && bytes > 0)
-		status = chi_device_copy(
-				f->stream, f->device, out->data, chi_tensor_place(t), t->data, bytes);
+	choir_status status = follow(f, t, published);
+	if (status == CHOIR_OK)
+		status = copy_bytes(f, out->data, t);
 	if (status != CHOIR_OK)
 		return chi_frame_null(f, "copy");
 	return chi_slices_follow(copy_kind(out, t), t, true);
@@ -119,7 +139,14 @@ choir_tensor *choir_move(choir_tensor *t, choir_frame *to)
 {
 	if (!t || !to)
 		return chi_frame_null(t ? t->frame : to, "move");
-	return copy(to, t);
+	return copy(to, t, false);
+}
+
+choir_tensor *chi_tensor_published(choir_frame *f, choir_tensor *t)
+{
+	if (!chi_device_shares(chi_tensor_place(t), f->device))
+		return copy(f, t, true);
+	return t->frame == f ? t : alias(f, t, true);
 }
 
 choir_tensor *chi_tensor_keep(choir_frame *f, const choir_tensor *t)
@@ -127,6 +154,6 @@ choir_tensor *chi_tensor_keep(choir_frame *f, const choir_tensor *t)
 	if (!f || !t)
 		return chi_frame_null(f, "tensor");
 	if (t->borrowed || t->source || !chi_device_shares(f->device, chi_tensor_place(t)))
-		return copy(f, t);
+		return copy(f, t, false);
 	return chi_tensor_alias(f, t);
 }

@@ -64,6 +64,8 @@ choir_values *chi_values_new(choir_strategy *s, const chi_layout *layout);
 chi_leaf *chi_values_leaf(choir_values *set, const char *name); // NULL: none, and no failure
 // Adds or replaces a leaf.
 choir_status chi_values_put(choir_values *set, const char *name, choir_value *v);
+// For replicas, which look at the set's tensors on threads of their own (chi_frame_publish).
+choir_status chi_values_publish(choir_values *set);
 // The frame in which replica's tensors of this set live; NULL after a failure.
 choir_frame *chi_values_replica_frame(choir_values *set, int replica);
 // Splits t (on the host) into rows[i] rows for replica i; their sum may be less than t's rows.

@@ -69,6 +69,15 @@ choir_frame *chi_values_replica_frame(choir_values *set, int replica)
 	return set->replica_frame[replica];
 }
 
+choir_status chi_values_publish(choir_values *set)
+{
+	CHOIR_TRY(chi_frame_publish(set->frame));
+	for (int i = 0; i < set->layout.replicas; i++)
+		if (set->replica_frame[i] != NULL)
+			CHOIR_TRY(chi_frame_publish(set->replica_frame[i]));
+	return CHOIR_OK;
+}
+
 chi_leaf *chi_values_leaf(choir_values *set, const char *name)
 {
 	for (size_t i = 0; i < set->n; i++)

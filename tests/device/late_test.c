@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/clock.h"
+#include "base/thread.h"
 #include "device/far.h"
 #include "device/internal.h"
 
@@ -165,6 +166,55 @@ static void a_device_may_stay_late(void **state)
 	assert_true(chi_device_is_late(f.device));
 }
 
+// Tells when a queue has come to it.
+static choir_status tell(void *arg)
+{
+	chi_gate_open(*(chi_gate **) arg, 1);
+	return CHOIR_OK;
+}
+
+typedef struct {
+	fixture *f;
+	uint64_t mark;
+	choir_status status;
+} early_wait;
+
+static void wait_early(void *arg)
+{
+	early_wait *e = arg;
+	e->status = chi_stream_wait_mark(e->f->stream, e->mark, 30);
+}
+
+// One thread waits for early work, another gives up on a fetch that is queued after it. That the
+// early work is done says nothing of the fetch, whose stage the queue still writes.
+static void an_early_mark_frees_nothing_later(void **state)
+{
+	(void) state;
+	fixture f, second = { 0 };
+	fixture *later = &second;
+	chi_gate came = { 0 };
+	chi_gate *end = &came;
+	set_up(&f, "far:0");
+	early_wait e = { .f = &f };
+	assert_int_equal(chi_stream_mark(f.stream, &e.mark), CHOIR_OK);
+	chi_thread thread = { 0 };
+	assert_int_equal(chi_thread_start(&thread, "early", wait_early, &e), CHOIR_OK);
+	assert_int_equal(chi_far_submit(f.stream->state, hold, &later, sizeof later), CHOIR_OK);
+	memset(host, 7, BYTES);
+	assert_int_equal(chi_stream_fetch(f.stream, host, f.memory, 1 << 16), CHOIR_TIMEOUT);
+	let_go(&f);
+	chi_thread_join(&thread);
+	assert_int_equal(e.status, CHOIR_OK);
+	assert_true(chi_device_is_late(f.device));
+	assert_int_equal(chi_far_submit(f.stream->state, tell, &end, sizeof end), CHOIR_OK);
+	chi_gate_open(&second.go, 1);
+	assert_true(chi_gate_wait(&came, 0, false, chi_clock_deadline(30)));
+	assert_int_equal(chi_stream_wait(f.stream), CHOIR_OK);
+	assert_false(chi_device_is_late(f.device));
+	assert_bytes(host, 7);
+	tear_down(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -172,6 +222,7 @@ int main(void)
 		cmocka_unit_test(what_is_sent_late_is_what_was_given),
 		cmocka_unit_test(devices_of_other_memory),
 		cmocka_unit_test(closing_ends_it),
+		cmocka_unit_test(an_early_mark_frees_nothing_later),
 		cmocka_unit_test(fails_in_every_allocation),
 		cmocka_unit_test(a_device_may_stay_late),
 	};

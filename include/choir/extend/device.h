@@ -43,7 +43,8 @@ typedef struct choir_device_table {
 	// kind. Host memory stays as it is until the stream has been waited for.
 	choir_status (*copy)(void *stream, void *to, const void *from, size_t bytes);
 	choir_status (*fill)(void *stream, void *to, int byte, size_t bytes); // queued, as memset
-	// The present end of the queue as a number, for wait and wait_for.
+	// The present end of the queue as a number, for wait and wait_for. A stream's later marks are
+	// not smaller.
 	choir_status (*mark)(void *stream, uint64_t *mark);
 	// Queued, not awaited: what comes after it starts when the other stream, of any device of the
 	// kind, has come to its mark. A failure of the other stream is one of this stream, too.

@@ -73,6 +73,14 @@ void chi_cross_clear(choir_cross *cross)
 	empty_places(x);
 }
 
+choir_status chi_cross_publish(chi_cross *x)
+{
+	CHOIR_TRY(chi_frame_publish(x->shown.frame));
+	for (size_t i = 0; i < x->places; i++)
+		CHOIR_TRY(chi_frame_publish(x->place[i].frame));
+	return CHOIR_OK;
+}
+
 void chi_cross_turn(chi_cross *x)
 {
 	choir_values *before = x->taken;
@@ -251,6 +259,7 @@ choir_status choir_cross_run(choir_cross *cross, choir_replica_fn *fn, void *use
 	for (size_t i = 0; i < x->given->n; i++) // replicas look at it on threads of their own
 		CHOIR_TRY(chi_value_settle(x->given->leaf[i].value));
 	CHOIR_TRY(chi_stream_wait(cross->frame->stream)); // made what is given
+	CHOIR_TRY(chi_cross_publish(x));
 	const choir_status status = choir_strategy_run(x->strategy, fn, user, x->given, &x->next);
 	chi_cross_turn(x);
 	return status == CHOIR_OK ? status : chi_frame_keep(cross->frame);

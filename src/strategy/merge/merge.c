@@ -122,7 +122,8 @@ static choir_status call(chi_run *run, const chi_merge_call *c)
 	chi_trace_end();
 	CHOIR_TRY(chi_context_leave(&inside, status, "the merge function"));
 	choir_frame *f = run->cross->frame;
-	return f->failed ? chi_frame_report(f) : chi_stream_wait(f->stream);
+	CHOIR_TRY(f->failed ? chi_frame_report(f) : chi_stream_wait(f->stream));
+	return chi_cross_publish(x);
 }
 
 choir_status chi_merge(chi_replica *r, const chi_merge_call *c)

@@ -29,6 +29,8 @@ static inline chi_cross *chi_cross_of(const choir_cross *x)
 choir_cross *chi_cross_new(choir_strategy *s, chi_run *run);
 void chi_cross_free(choir_cross *x);
 void chi_cross_clear(choir_cross *x);
+// Before replicas look at what lies in the frames of x (chi_frame_publish).
+choir_status chi_cross_publish(chi_cross *x);
 // After a run or an update: what it returned can be taken, in place of what could before, and
 // nothing is given any more.
 void chi_cross_turn(chi_cross *x);

@@ -106,7 +106,7 @@ choir_tensor *chi_replica_see(
 	if (t == NULL)
 		return chi_frame_fail_null(
 				f, CHOIR_INVALID, "%s: \"%s\" is a place and has no value", what, name);
-	return t->is_number ? choir_number(f, t->number) : chi_value_view(f, t);
+	return t->is_number ? choir_number(f, t->number) : chi_tensor_published(f, t);
 }
 
 choir_tensor *choir_replica_arg(choir_replica *replica, const char *name)

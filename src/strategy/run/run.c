@@ -213,6 +213,7 @@ static choir_status prepare(chi_run *run, const chi_run_task *task, bool alone)
 			return choir_fail(CHOIR_INVALID, "run: the arguments belong to another strategy");
 		CHOIR_TRY(chi_values_check(task->args));
 		CHOIR_TRY(chi_strategy_count_examples(s, task->args));
+		CHOIR_TRY(chi_values_publish(task->args));
 	}
 	if (memcmp(&run->task, task, sizeof *task) != 0) // else its line stays where it is
 		run->task = *task;

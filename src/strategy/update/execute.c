@@ -15,6 +15,7 @@
 #include "trace/trace.h"
 
 #include <math.h>
+#include <string.h>
 
 static int copy_of_lane(const choir_strategy *s, const choir_variable *v, int lane)
 {
@@ -133,29 +134,73 @@ choir_status chi_item_write(const chi_item *item, int copy, int64_t first, int64
 	return status;
 }
 
-// Squares of slices that are final, on whatever device they are.
+static choir_status run_squares(
+		chi_stream *stream, const choir_variable *v, int64_t count, const void *data, void *to)
+{
+	const int64_t n = (count + CHI_UPDATE_SLICE - 1) / CHI_UPDATE_SLICE;
+	const choir_chunk_squares_attributes attributes = { CHI_UPDATE_SLICE };
+	const choir_buffer x = { (void *) (uintptr_t) data, v->dtype, { 1, { count } } };
+	choir_buffer out = { to, CHOIR_F64, { 1, { n } } };
+	return chi_kernel_run(stream, "chunk_squares", 1, &x, &out, &attributes);
+}
+
+// Squares of slices that are final, in host memory.
 static choir_status square_slices(
 		const chi_item *item, int64_t first, int64_t count, const void *data)
 {
 	chi_instance *in = item->instance;
-	choir_strategy *s = in->strategy;
-	const choir_variable *v = item->variable;
-	chi_stream *stream = s->exchange[item->lane];
-	const int64_t n = (count + CHI_UPDATE_SLICE - 1) / CHI_UPDATE_SLICE;
-	double *to = in->shared[item->index].squares + first / CHI_UPDATE_SLICE;
-	const choir_chunk_squares_attributes attributes = { CHI_UPDATE_SLICE };
-	const choir_buffer x = { (void *) (uintptr_t) data, v->dtype, { 1, { count } } };
-	choir_buffer out = { to, CHOIR_F64, { 1, { n } } };
-	if (stream->device->host_memory)
-		return chi_kernel_run(stream, "chunk_squares", 1, &x, &out, &attributes);
-	chi_buffer *there = chi_buffer_new(stream->device, (size_t) n * sizeof *to);
+	return run_squares(in->strategy->exchange[item->lane], item->variable, count, data,
+			in->shared[item->index].squares + first / CHI_UPDATE_SLICE);
+}
+
+static bool squares_here(const chi_instance *in, size_t i, int lane)
+{
+	return in->shared[i].landing[0].lane == lane && in->shared[i].variable->elements > 0;
+}
+
+// Queues the squares of the sums that a lane keeps, one variable's behind another's.
+static choir_status queue_squares(const chi_instance *in, int lane, double *there)
+{
+	choir_status status = CHOIR_OK;
+	for (size_t i = 0; i < in->n && status == CHOIR_OK; i++) {
+		const chi_shared_item *s = &in->shared[i];
+		if (!squares_here(in, i, lane))
+			continue;
+		status = run_squares(in->strategy->exchange[lane], s->variable, s->variable->elements,
+				s->landing[0].sum->memory, there);
+		there += s->slices;
+	}
+	return status;
+}
+
+// Squares in memory that the host cannot see: made by the lane itself, whose stream it is, and
+// fetched together.
+static choir_status square_lane(chi_instance *in, int lane)
+{
+	chi_stream *stream = in->strategy->exchange[lane];
+	size_t n = 0;
+	for (size_t i = 0; i < in->n; i++)
+		n += squares_here(in, i, lane) ? (size_t) in->shared[i].slices : 0;
+	if (n == 0 || stream->device->host_memory)
+		return CHOIR_OK;
+	const size_t bytes = n * sizeof(double);
+	chi_kept *host = &in->lane[lane].squares;
+	if (!chi_keep(host, bytes))
+		return choir_error_status();
+	chi_buffer *there = chi_buffer_new(stream->device, bytes);
 	if (there == NULL)
 		return choir_error_status();
-	out.data = there->memory;
-	choir_status status = chi_kernel_run(stream, "chunk_squares", 1, &x, &out, &attributes);
-	if (status == CHOIR_OK)
-		status = chi_stream_fetch(stream, to, there->memory, (size_t) n * sizeof *to);
+	choir_status status = queue_squares(in, lane, there->memory);
+	status = status == CHOIR_OK
+			? chi_stream_fetch(stream, host->memory, there->memory, bytes)
+			: chi_strategy_wait(in->strategy, lane, lane + 1, status); // some may be queued
 	chi_buffer_release(there);
+	const double *from = (const double *) (const void *) host->memory;
+	for (size_t i = 0; status == CHOIR_OK && i < in->n; i++)
+		if (squares_here(in, i, lane)) {
+			memcpy(in->shared[i].squares, from, (size_t) in->shared[i].slices * sizeof *from);
+			from += in->shared[i].slices;
+		}
 	return status;
 }
 
@@ -177,7 +222,8 @@ static choir_status slice_done(void *user, int64_t first, int64_t count, const v
 				count, data, 1);
 	const choir_device *d = in->strategy->device[item->lane];
 	// Of lanes that share the sum only one is told of a slice.
-	return in->gated && chi_device_shares(in->shared[item->index].landing[0].sum->device, d)
+	return in->gated && d->host_memory &&
+					chi_device_shares(in->shared[item->index].landing[0].sum->device, d)
 			? square_slices(item, first, count, data)
 			: CHOIR_OK;
 }
@@ -215,7 +261,7 @@ static choir_status join(chi_instance *in, int lane, size_t i)
 		.parts = parts,
 		.stream = s->exchange[lane]->state,
 		.result = result,
-		.done = !in->keeps || result != NULL ? slice_done : NULL,
+		.done = !in->keeps || (result != NULL && s->device[lane]->host_memory) ? slice_done : NULL,
 		.user = item,
 	};
 	return chi_group_join(&s->group, lane, c, &item->ticket);
@@ -405,6 +451,8 @@ static choir_status update_kept(chi_instance *in, int from, int to, bool *applie
 	const bool by_pieces = s->all_host && s->all_here && s->sharing == CHI_ALONE;
 	double factor = 1;
 	bool skip = false;
+	for (int lane = from; in->gated && lane < to; lane++)
+		CHOIR_TRY(square_lane(in, lane));
 	// So that every square is known: a lane that wants no sum may be early. Where all memory is
 	// the host's, all lanes want all sums.
 	if (in->gated && !by_pieces)

@@ -118,6 +118,7 @@ void chi_instance_free(chi_instance *in)
 			chi_free(in->lane[i].item[k]);
 		}
 		chi_free(in->lane[i].item);
+		chi_free(in->lane[i].squares.memory);
 	}
 	for (size_t i = 0; i < in->shared_room; i++) {
 		chi_free(in->shared[i].landing);

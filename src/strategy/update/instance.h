@@ -55,6 +55,7 @@ typedef struct {
 	size_t n, room; // items of this update; kept items
 	chi_item **item;
 	size_t cursor; // where the next gradient is expected
+	chi_kept squares; // fetched from the lane's device
 	bool through; // the lane has done its part
 } chi_lane_items;
 

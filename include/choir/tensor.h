@@ -113,8 +113,9 @@ choir_tensor *choir_fill(choir_frame *f, choir_dtype dtype, choir_shape shape, d
 // A plain number, a scalar without a dtype of its own: in an operation it takes that of the first
 // operand that is no number (CHOIR_INVALID if it does not fit there, as 0.5 or 300 in u8), and it
 // is f64 where there is none. It is no source of gradients: choir_fill makes one. Where replicas
-// meet, a number counts as the same value in all of them, so it has a mean but no sum: SUM over
-// two or more replicas of a number that is not 0 is CHOIR_INVALID (docs/rules.md).
+// meet, the same number from all counts as one value for all of them, which has a mean but no sum:
+// its SUM over two or more replicas is CHOIR_INVALID, unless it is 0. Different numbers are summed
+// (docs/rules.md).
 choir_tensor *choir_number(choir_frame *f, double value);
 
 // Independent normal numbers of mean 0 and deviation 1 in f32 or f64 (others: CHOIR_UNSUPPORTED):

@@ -345,11 +345,36 @@ choir_status chi_variable_check_written(const choir_variable *v, const choir_ten
 	return CHOIR_OK;
 }
 
+bool chi_variable_concerns(const choir_variable *v, const choir_tensor *t)
+{
+	if (t->is_number || t->buffer == NULL)
+		return false;
+	if (t->source != NULL && !t->source->copied &&
+			(t->source->owner == v || t->source->owner == v->whole))
+		return true;
+	const uintptr_t data = (uintptr_t) t->data;
+	for (int i = 0; i < v->copies; i++) {
+		const uintptr_t own = (uintptr_t) v->copy[i].buffer->memory;
+		if (chi_device_shares(v->copy[i].device, chi_tensor_place(t)) &&
+				data < own + chi_variable_bytes(v) && own < data + chi_tensor_bytes(t))
+			return true;
+	}
+	for (int i = 0; i < v->shards; i++)
+		if (chi_variable_concerns(v->shard[i], t))
+			return true;
+	return false;
+}
+
+choir_tensor *chi_variable_apart(const choir_variable *v, choir_tensor *t)
+{
+	return chi_variable_concerns(v, t) ? choir_move(t, t->frame) : t;
+}
+
 static choir_tensor *written_value(const choir_variable *v, choir_frame *f, choir_tensor *t)
 {
 	if (t->is_number)
 		return choir_fill(f, v->dtype, v->shape, t->number);
-	return chi_value_view(f, t);
+	return chi_value_view(f, chi_variable_apart(v, t));
 }
 
 // The value becomes the copy's, or is added to it or taken from it.

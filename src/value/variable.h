@@ -111,6 +111,11 @@ choir_tensor *chi_variable_view(choir_variable *v, int copy, choir_frame *f);
 choir_status chi_variable_enter(choir_variable *v);
 void chi_variable_leave(choir_variable *v);
 
+// Whether writing v changes t or puts it out of date: t is a read of v, of its shards or of its
+// whole, or shares memory with v.
+bool chi_variable_concerns(const choir_variable *v, const choir_tensor *t);
+// t, or a copy of it in its frame where that is so. NULL: recorded.
+choir_tensor *chi_variable_apart(const choir_variable *v, choir_tensor *t);
 typedef enum { CHI_ASSIGN, CHI_ASSIGN_ADD, CHI_ASSIGN_SUB } chi_assign_op;
 // Writes one copy by way of t's frame's stream and moves its version. t has the variable's dtype
 // and shape (checked here) or is a plain number.

@@ -322,6 +322,11 @@ static choir_status scatter_in_replica(choir_replica *r, void *user)
 	return scatter_number(r->frame, w->v, (choir_scatter) (w->how % 10), w->how / 10);
 }
 
+static choir_status scatter_ids(choir_replica *r, void *user)
+{
+	return scatter_number(r->frame, user, CHOIR_SCATTER_ADD, 1 + choir_replica_id(r));
+}
+
 static choir_status scatter_in_update(choir_update *u, void *user)
 {
 	return scatter_number(u->frame, user, CHOIR_SCATTER_ADD, 1);
@@ -371,6 +376,10 @@ static void scatter_by_aggregation(void)
 	const choir_status literal = choir_strategy_run(strategy, scatter_in_replica, &w, NULL, NULL);
 	if (replicas > 1)
 		world_failed(literal, CHOIR_INVALID, "the number 1 is the same for all", NULL);
+	double rows[ROWS];
+	world_ok(choir_strategy_run(strategy, scatter_ids, sum, NULL, NULL)); // different numbers
+	fetch(sum, rows);
+	assert_true(rows[2] == replicas * (replicas + 1) / 2 + (replicas == 1));
 	w = (wrong){ sum, CHOIR_SCATTER_MUL }; // times 0
 	world_ok(choir_strategy_run(strategy, scatter_in_replica, &w, NULL, NULL));
 	w = (wrong){ mean, 10 };

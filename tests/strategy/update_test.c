@@ -217,9 +217,11 @@ static void misuse_updates(void)
 			continue;
 		world_failed(choir_strategy_run(strategy, call_wrongly, &t, NULL, NULL),
 				expected[how].status, expected[how].text, NULL);
-		if (how != 4 && how != 12)
+		if (how == 4) // refused, so nothing was written
+			assert_int_equal(value_of(target), 0);
+		if (how != 12)
 			continue;
-		// A write that failed: undefined until assigned.
+		// It was written before it failed: undefined until assigned.
 		choir_frame *f = choir_frame_new(NULL);
 		assert_null(choir_variable_read(target, f));
 		choir_frame_empty(f);
@@ -230,6 +232,31 @@ static void misuse_updates(void)
 	assert_int_equal(value_of(target), 0); // nothing was written
 	assert_int_equal(value_of(other), 0);
 	assert_int_equal(value_of(others_slot), 0);
+}
+
+static choir_status add_half(choir_update *u, void *user)
+{
+	choir_variable *v = user;
+	choir_tensor *one = choir_fill(u->frame, CHOIR_F16, CHOIR_SHAPE(2), 1);
+	choir_tensor *row = choir_constant(u->frame, CHOIR_I32, CHOIR_SHAPE(2), (int32_t[]){ 0, 1 });
+	return choir_variable_scatter(v, CHOIR_SCATTER_ADD, row, one);
+}
+
+// What no kernel can do changes nothing, so the variable stays what it was.
+// spec: A11
+static void what_is_refused_leaves_the_variable(void **state)
+{
+	(void) state;
+	choir_strategy *s = world_new(2, "cpu:0", 10);
+	choir_variable *v = world_variable(
+			s, "half", CHOIR_SHAPE(2), CHOIR_OPTIONS(choir_variable_options, .dtype = CHOIR_F16));
+	world_failed(choir_cross_update(choir_strategy_cross(s), v, NULL, add_half, v),
+			CHOIR_UNSUPPORTED, NULL, NULL);
+	choir_frame *f = choir_frame_new(NULL);
+	assert_true(choir_tensor_number(choir_sum(
+						choir_cast(choir_variable_read(v, f), CHOIR_F32), CHOIR_ALL_AXES)) == 0);
+	choir_frame_free(f);
+	choir_strategy_free(s);
 }
 
 // spec: A41, 2.2, 2.19, A11
@@ -475,6 +502,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(once_for_each_copy),
 		cmocka_unit_test(wrong_updates),
+		cmocka_unit_test(what_is_refused_leaves_the_variable),
 		cmocka_unit_test(half_an_update_is_undefined),
 		cmocka_unit_test(updates_from_replicas),
 		cmocka_unit_test(updates_by_the_program),

@@ -279,6 +279,7 @@ static void write_by_aggregation(void)
 		assert_true(isnan(after(sum, 1)));
 	}
 	assert_true(after(sum, 2) == 100 - ids);
+	assert_true(after(sum, 4) == ids);
 	assert_true(after(sum, 3) == 0);
 	assert_true(after(sum, 5) == 100 * replicas);
 	assert_true(after(mean, 0) == 7);

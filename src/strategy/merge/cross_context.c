@@ -177,35 +177,32 @@ choir_value *choir_cross_take(choir_cross *x, const char *name)
 	return x == NULL ? NULL : found(x, chi_cross_of(x)->taken, name, "take");
 }
 
-// What was read of an on-read variable is a part of it, which its replica may write before the
-// others have taken what a merge call gives them: they get it as it is now.
-static choir_value *keep_part(choir_cross *cross, choir_value *v)
+// Whether v, which is the same for all replicas, is what was read of an on-read variable: a part of
+// it, which its replica may write before the others have looked at what they are given.
+static bool is_part(const choir_value *v)
 {
-	const choir_tensor *t = v->kind == CHOIR_VALUE_PLAIN ? v->component[0] : NULL;
-	if (t == NULL || t->source == NULL || t->component)
-		return v;
-	const choir_variable *read = t->source->owner;
-	if (read->synchronization != CHOIR_SYNCHRONIZATION_ON_READ)
-		return v;
-	choir_tensor *kept = chi_tensor_keep(cross->frame, t);
-	return kept == NULL ? NULL : choir_tensor_value(kept);
+	bool part = false;
+	for (int i = 0; v->kind != CHOIR_VALUE_PER_REPLICA && v->component != NULL && i < v->count;
+			i++) {
+		const choir_tensor *t = v->component[i];
+		const choir_variable *read = t == NULL || t->source == NULL ? NULL : t->source->owner;
+		part = part || (read != NULL && read->synchronization == CHOIR_SYNCHRONIZATION_ON_READ);
+	}
+	return part;
 }
 
-// What can be taken is gone with the next run or update, and what is returned with the context's
-// frame: so that gets handles of its own on it.
-static choir_value *keep_taken(choir_cross *cross, choir_value *v)
+// v with handles of the context's own: on the same memory, or, where it is a part, on a copy.
+static choir_value *keep(choir_cross *cross, const choir_value *v)
 {
-	chi_cross *x = chi_cross_of(cross);
-	if (v->frame != x->taken->frame)
-		return v;
-	if (v->kind == CHOIR_VALUE_VARIABLE)
-		return chi_value_of_variable(cross->frame, v->variable);
+	const bool part = is_part(v);
 	choir_value *kept = chi_value_new(cross->frame, v->kind, v->count);
 	for (int i = 0; kept != NULL && i < v->count; i++) {
-		choir_frame *f = chi_cross_frame_on(x, v->device[i]);
+		choir_frame *f = chi_cross_frame_on(chi_cross_of(cross), v->device[i]);
 		kept->device[i] = v->device[i];
-		kept->component[i] = f == NULL ? NULL : chi_tensor_alias(f, v->component[i]);
-		if (kept->component[i] == NULL) {
+		if (f != NULL)
+			kept->component[i] = part ? chi_tensor_keep(f, v->component[i])
+									  : chi_tensor_alias(f, v->component[i]);
+		if (kept->component[i] == NULL || (part && chi_stream_wait(f->stream) != CHOIR_OK)) {
 			chi_frame_keep(cross->frame);
 			return NULL;
 		}
@@ -213,13 +210,22 @@ static choir_value *keep_taken(choir_cross *cross, choir_value *v)
 	return kept;
 }
 
+// What can be taken is gone with the next run or update, and what is returned with the context's
+// frame.
+static choir_value *keep_taken(choir_cross *cross, choir_value *v)
+{
+	if (v->frame != chi_cross_of(cross)->taken->frame)
+		return is_part(v) ? keep(cross, v) : v;
+	return v->kind == CHOIR_VALUE_VARIABLE ? chi_value_of_variable(cross->frame, v->variable)
+										   : keep(cross, v);
+}
+
 // What is returned, as the replicas take it.
 static choir_value *returnable(choir_cross *cross, choir_value *v)
 {
 	if (chi_value_settle(v) != CHOIR_OK)
 		return NULL;
-	v = keep_part(cross, v);
-	return v == NULL ? NULL : keep_taken(cross, v);
+	return keep_taken(cross, v);
 }
 
 static choir_status put(choir_cross *cross, bool returned, const char *name, choir_value *v)
@@ -256,8 +262,12 @@ choir_status choir_cross_run(choir_cross *cross, choir_replica_fn *fn, void *use
 	chi_cross *x = chi_cross_of(cross);
 	if (cross->frame->failed)
 		return chi_frame_report(cross->frame);
-	for (size_t i = 0; i < x->given->n; i++) // replicas look at it on threads of their own
-		CHOIR_TRY(chi_value_settle(x->given->leaf[i].value));
+	for (size_t i = 0; i < x->given->n; i++) { // replicas look at it on threads of their own
+		choir_value **v = &x->given->leaf[i].value;
+		CHOIR_TRY(chi_value_settle(*v));
+		if (is_part(*v) && (*v = keep(cross, *v)) == NULL)
+			return chi_frame_report(cross->frame);
+	}
 	CHOIR_TRY(chi_stream_wait(cross->frame->stream)); // made what is given
 	CHOIR_TRY(chi_cross_publish(x));
 	const choir_status status = choir_strategy_run(x->strategy, fn, user, x->given, &x->next);

@@ -437,6 +437,20 @@ void chi_apply_forget(chi_run *run)
 	run->n_pending = 0;
 }
 
+// What a gradient's memory is, if that is no variable's, which updates before this one's may
+// change: else a copy. NULL: recorded in x's frame.
+static choir_tensor *steady(choir_cross *x, choir_tensor *t)
+{
+	if (t == NULL || t->source == NULL || t->source->copied)
+		return t;
+	choir_frame *f = chi_cross_frame_on(chi_cross_of(x), chi_tensor_place(t));
+	choir_tensor *kept = f == NULL ? NULL : chi_tensor_keep(f, t);
+	if (kept != NULL && chi_stream_wait(f->stream) == CHOIR_OK)
+		return kept;
+	chi_frame_keep(x->frame);
+	return NULL;
+}
+
 static choir_status give_value(
 		chi_apply *a, chi_instance *in, choir_cross *x, choir_variable *v, choir_value *value)
 {
@@ -450,7 +464,7 @@ static choir_status give_value(
 		if (value->kind != CHOIR_VALUE_PER_REPLICA) {
 			item->collective.kind = CHOIR_BROADCAST;
 			choir_tensor *t = choir_value_tensor(value);
-			t = t == NULL ? NULL : chi_value_view(x->frame, t);
+			t = t == NULL ? NULL : steady(x, chi_value_view(x->frame, t));
 			if (t == NULL)
 				return choir_error_status();
 			CHOIR_TRY(check_gradient(a, &(choir_replica){ x->frame }, v, t));
@@ -461,6 +475,8 @@ static choir_status give_value(
 		for (int r = s->first[lane]; r < s->first[lane + 1]; r++) {
 			choir_tensor *t = value->component[r];
 			CHOIR_TRY(check_gradient(a, &(choir_replica){ t->frame }, v, t));
+			if ((t = steady(x, t)) == NULL)
+				return choir_error_status();
 			CHOIR_TRY(chi_fold_add(
 					&item->fold, chi_strategy_id(s, r), t->buffer, t->data, s->exchange[lane]));
 		}

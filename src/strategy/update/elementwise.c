@@ -115,6 +115,15 @@ choir_tensor *chi_slice_read(const chi_update *u, choir_variable *v)
 	return status == CHOIR_OK ? t : NULL;
 }
 
+// A copy of a slice of a variable that was given: what the function writes must not change it.
+static choir_tensor *copy_slice(const chi_update *u, const choir_tensor *t, const void *from)
+{
+	choir_tensor *slice = chi_tensor_new(u->shown.frame, t->dtype, &CHOIR_SHAPE(u->count));
+	if (slice != NULL)
+		memcpy(slice->data, from, chi_tensor_bytes(slice));
+	return slice;
+}
+
 choir_tensor *chi_slice_arg(const chi_update *u, size_t leaf)
 {
 	choir_frame *f = u->shown.frame;
@@ -126,9 +135,9 @@ choir_tensor *chi_slice_arg(const chi_update *u, size_t leaf)
 				u->first + (u->whole != NULL ? chi_shard_first(u->variable) : 0), u->count);
 	if (t->shape.rank == 0)
 		return chi_tensor_on(f, t->buffer, t->data, t->dtype, &t->shape);
-	return chi_tensor_on(f, t->buffer,
-			(char *) t->data + (size_t) u->first * chi_dtype_size(t->dtype), t->dtype,
-			&CHOIR_SHAPE(u->count));
+	char *from = (char *) t->data + (size_t) u->first * chi_dtype_size(t->dtype);
+	return t->source != NULL ? copy_slice(u, t, from)
+							 : chi_tensor_on(f, t->buffer, from, t->dtype, &CHOIR_SHAPE(u->count));
 }
 
 choir_status chi_slice_write(chi_update *u, choir_variable *v, chi_assign_op op, choir_tensor *t)
@@ -150,7 +159,7 @@ choir_status chi_slice_write(chi_update *u, choir_variable *v, chi_assign_op op,
 				(long long) u->count, choir_dtype_name(v->dtype));
 	chi_slice_note_written(u, v);
 	if (op == CHI_ASSIGN) {
-		memcpy(to, t->data, chi_tensor_bytes(t));
+		memmove(to, t->data, chi_tensor_bytes(t));
 		return CHOIR_OK;
 	}
 	CHOIR_TRY(chi_variable_check_defined(v, copy, f));

@@ -99,7 +99,7 @@ int chi_update_copy_of(const chi_update *u, const choir_variable *v)
 	return -2;
 }
 
-// v is about to be written: if the update fails, it is undefined.
+// v is written: if the update fails, it is undefined.
 static void note_written(chi_update *u, choir_variable *v)
 {
 	if (u->slicing != NULL) {
@@ -113,7 +113,14 @@ static void note_written(chi_update *u, choir_variable *v)
 	u->written = v;
 }
 
-choir_status chi_update_will_write(choir_update *update, choir_variable *v)
+choir_status chi_update_wrote(chi_update *u, choir_variable *v, choir_status status)
+{
+	if (status != CHOIR_UNSUPPORTED) // there is no kernel for it, so nothing is written
+		note_written(u, v);
+	return status;
+}
+
+choir_status chi_update_may_scatter(choir_update *update, const choir_variable *v)
 {
 	chi_update *u = update_of(update);
 	CHOIR_TRY(check_target(u, v));
@@ -122,7 +129,6 @@ choir_status chi_update_will_write(choir_update *update, choir_variable *v)
 				"update of \"%s\": rows of "
 				"\"%s\" cannot be written in an elementwise update",
 				name_of(u), v->name);
-	note_written(u, v);
 	return CHOIR_OK;
 }
 
@@ -137,8 +143,8 @@ choir_status chi_update_write(
 	t = chi_update_rows(u, t);
 	if (t == NULL)
 		return chi_frame_report(update->frame);
-	note_written(u, v);
-	return chi_variable_write(v, chi_update_copy_of(u, v), op, t);
+	CHOIR_TRY(chi_variable_check_written(v, t));
+	return chi_update_wrote(u, v, chi_variable_write(v, chi_update_copy_of(u, v), op, t));
 }
 
 choir_variable *choir_update_variable(const choir_update *u)
@@ -352,6 +358,52 @@ static choir_status check_given(const chi_update *u)
 	return CHOIR_OK;
 }
 
+// Whether the update may write what t is read of, or its memory.
+static bool may_change(const chi_update *u, const choir_tensor *t)
+{
+	if (t == NULL)
+		return false;
+	const choir_variable *v = t->source == NULL || t->source->copied ? NULL : t->source->owner;
+	if (v != NULL && (colocated(u, v) || (v->whole != NULL && colocated(u, v->whole))))
+		return true;
+	return u->variable != NULL && chi_variable_concerns(u->variable, t);
+}
+
+// What was given stays as it is for all copies and slices, whatever the first of them write: of a
+// variable that may change a copy is given. NULL: recorded.
+static choir_value *steady(const chi_update *u, choir_value *v)
+{
+	choir_frame *f = u->cross->shown.frame;
+	bool changes = false;
+	for (int i = 0; v->component != NULL && v->make == NULL && i < v->count; i++)
+		changes = changes || may_change(u, v->component[i]);
+	if (!changes)
+		return v;
+	choir_value *kept = chi_value_new(f, v->kind, v->count);
+	for (int i = 0; kept != NULL && i < v->count; i++) {
+		choir_frame *there = chi_cross_frame_on(u->cross, v->device[i]);
+		kept->device[i] = v->device[i];
+		kept->component[i] = there == NULL ? NULL : chi_tensor_keep(there, v->component[i]);
+		if (kept->component[i] == NULL || chi_stream_wait(there->stream) != CHOIR_OK) {
+			chi_frame_keep(f);
+			return NULL;
+		}
+	}
+	return kept;
+}
+
+static choir_status keep_given(const chi_update *u)
+{
+	choir_values *given = u->cross->given;
+	for (size_t i = 0; i < given->n; i++) {
+		choir_value *v = steady(u, given->leaf[i].value);
+		if (v == NULL)
+			return chi_frame_report(u->cross->shown.frame);
+		given->leaf[i].value = v;
+	}
+	return CHOIR_OK;
+}
+
 // One worker at a time, while the function runs for all copies.
 static choir_status update_copies(chi_update *u, choir_update_fn *fn, void *user)
 {
@@ -395,6 +447,8 @@ choir_status chi_update_go(chi_update *u, choir_update_fn *fn, void *user)
 	if (f->failed)
 		return chi_frame_report(f);
 	choir_status status = check_given(u);
+	if (status == CHOIR_OK)
+		status = keep_given(u);
 	if (status == CHOIR_OK)
 		status = chi_stream_wait(f->stream);
 	if (status == CHOIR_OK)

@@ -51,5 +51,8 @@ choir_tensor *chi_update_rows(const chi_update *u, choir_tensor *t);
 // A write inside the update: the target's copy, or what is colocated with it.
 choir_status chi_update_write(
 		choir_update *u, choir_variable *v, chi_assign_op op, choir_tensor *t);
-// The same without the write: CHOIR_OK, and v is undefined if the update fails, or CHOIR_INVALID.
-choir_status chi_update_will_write(choir_update *u, choir_variable *v);
+// Whether rows of v may be written inside the update; recorded in u's frame.
+choir_status chi_update_may_scatter(choir_update *u, const choir_variable *v);
+// After a write inside the update, which gave status: v is undefined if the update fails. Returns
+// status.
+choir_status chi_update_wrote(chi_update *u, choir_variable *v, choir_status status);

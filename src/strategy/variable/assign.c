@@ -60,6 +60,9 @@ static choir_status write_all(choir_variable *v, chi_assign_op op, choir_tensor 
 {
 	if (t == NULL)
 		return chi_frame_report(NULL);
+	choir_frame *f = t->frame;
+	if ((t = chi_variable_apart(v, t)) == NULL)
+		return chi_frame_report(f);
 	if (v->shards > 0)
 		return write_shards(v, op, t);
 	if (chi_variable_enter(v) != CHOIR_OK)
@@ -89,6 +92,7 @@ static choir_status aggregate_and_write(choir_cross *x, void *user)
 		return chi_frame_report(x->frame);
 	if (given->kind == CHOIR_VALUE_VARIABLE)
 		return write_all(v, a->op, choir_variable_read(given->variable, x->frame));
+	CHOIR_TRY(chi_write_check_number(x, v, given));
 	if (given->kind == CHOIR_VALUE_PLAIN)
 		return write_all(v, a->op, given->component[0]);
 	CHOIR_TRY(convert_numbers(x->frame, v, given));
@@ -109,19 +113,26 @@ choir_status chi_write_check_replica(
 	return chi_replica_check_variable(chi_replica_of(replica), v);
 }
 
-choir_status chi_write_check_aggregation(
-		choir_replica *replica, const choir_variable *v, const choir_tensor *value)
+choir_status chi_write_check_aggregation(choir_replica *replica, const choir_variable *v)
 {
-	const int n = choir_replica_count(replica);
-	if (v->aggregation == CHOIR_AGGREGATION_NONE)
-		return chi_frame_fail(replica->frame, CHOIR_INVALID,
-				"variable \"%s\": an aggregation is needed to write it in a replica", v->name);
-	if (v->aggregation == CHOIR_AGGREGATION_SUM && value->is_number && value->number != 0 && n > 1)
-		return chi_frame_fail(replica->frame, CHOIR_INVALID,
-				"variable \"%s\": the number %g is the same for all %d replicas and has no SUM "
-				"over them",
-				v->name, value->number, n);
-	return CHOIR_OK;
+	if (v->aggregation != CHOIR_AGGREGATION_NONE)
+		return CHOIR_OK;
+	return chi_frame_fail(replica->frame, CHOIR_INVALID,
+			"variable \"%s\": an aggregation is needed to write it in a replica", v->name);
+}
+
+choir_status chi_write_check_number(
+		choir_cross *x, const choir_variable *v, const choir_value *given)
+{
+	const int n = chi_cross_of(x)->strategy->in_sync;
+	const choir_tensor *t = given->kind == CHOIR_VALUE_PLAIN ? given->component[0] : NULL;
+	if (v->aggregation != CHOIR_AGGREGATION_SUM || n == 1 || t == NULL || !t->is_number ||
+			t->number == 0)
+		return CHOIR_OK;
+	return chi_frame_fail(x->frame, CHOIR_INVALID,
+			"variable \"%s\": the number %g is the same for all %d replicas and has no SUM over "
+			"them: give each replica's share, or a tensor",
+			v->name, t->number, n);
 }
 
 choir_status chi_write_check_across(choir_frame *f, const choir_variable *v, const char *what)
@@ -133,6 +144,12 @@ choir_status chi_write_check_across(choir_frame *f, const choir_variable *v, con
 	return chi_frame_keep(f);
 }
 
+static bool is_its_own_mean(const choir_variable *v, const choir_variable *value)
+{
+	return v->aggregation == CHOIR_AGGREGATION_MEAN &&
+			value->synchronization != CHOIR_SYNCHRONIZATION_ON_READ;
+}
+
 static choir_status assign_in_replica(
 		choir_replica *replica, choir_variable *v, chi_assign_op op, choir_tensor *value)
 {
@@ -140,7 +157,11 @@ static choir_status assign_in_replica(
 	CHOIR_TRY(chi_write_check_replica(replica, v, names[op]));
 	if (v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ)
 		return chi_variable_write(v, chi_strategy_copy(r->run->strategy, v, r->id), op, value);
-	CHOIR_TRY(chi_write_check_aggregation(replica, v, value));
+	CHOIR_TRY(chi_write_check_aggregation(replica, v));
+	// A component is what this replica has of it, unless that is the same for all and its mean.
+	if (value->component && !is_its_own_mean(v, choir_tensor_variable(value)) &&
+			(value = chi_tensor_alias(replica->frame, value)) == NULL)
+		return chi_frame_report(replica->frame);
 	assignment a = { v, op };
 	const chi_merge_call c = { names[op], aggregate_and_write, &a, v, (uint64_t) op + 1, v->name };
 	return chi_merge_own(r, &c, 1, &(chi_named){ "value", value });

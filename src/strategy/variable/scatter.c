@@ -9,12 +9,14 @@
 #include "strategy/variable/shards.h"
 #include "strategy/variable/write.h"
 
+#include <math.h>
 #include <stdio.h>
 
 typedef struct {
 	choir_variable *variable;
 	choir_scatter how;
 	choir_tensor *indices, *values;
+	choir_tensor *number; // what values were given as: NAN if that was no plain number
 } scatter;
 
 static const struct {
@@ -106,8 +108,9 @@ static choir_status write_shard(const scatter *s, int k, const chi_dealt_rows *d
 	choir_shape shape = s->values->shape;
 	shape.dim[0] = count;
 	choir_tensor *const in[] = { s->values, place };
-	scatter own = { s->variable->shard[k], s->how,
-		choir_constant(f, CHOIR_I64, CHOIR_SHAPE(count), d->row + first), NULL };
+	scatter own = { .variable = s->variable->shard[k],
+		.how = s->how,
+		.indices = choir_constant(f, CHOIR_I64, CHOIR_SHAPE(count), d->row + first) };
 	if (place != NULL)
 		own.values = chi_op_kernel(f, "gather", 2, in, NULL, s->values->dtype, &shape);
 	return own.indices == NULL || own.values == NULL ? chi_frame_report(f) : write_all(&own);
@@ -142,17 +145,28 @@ static choir_status write_shards(const scatter *s)
 	return CHOIR_OK;
 }
 
-static choir_status write_all(const scatter *s)
+// Rows are written one after another, so what is still to be read must not be among them.
+static choir_status set_apart(scatter *s)
 {
-	if (s->variable->shards > 0)
-		return write_shards(s);
 	choir_frame *f = s->values->frame;
-	if (chi_variable_enter(s->variable) != CHOIR_OK)
+	s->indices = chi_variable_apart(s->variable, s->indices);
+	s->values = chi_variable_apart(s->variable, s->values);
+	return s->indices == NULL || s->values == NULL ? chi_frame_report(f) : CHOIR_OK;
+}
+
+static choir_status write_all(const scatter *given)
+{
+	choir_frame *f = given->values->frame;
+	scatter s = *given;
+	CHOIR_TRY(set_apart(&s));
+	if (s.variable->shards > 0)
+		return write_shards(&s);
+	if (chi_variable_enter(s.variable) != CHOIR_OK)
 		return chi_frame_keep(f);
-	choir_status status = write_copies(s);
-	if (status == CHOIR_OK && s->variable->sharing == CHI_LOCKED)
+	choir_status status = write_copies(&s);
+	if (status == CHOIR_OK && s.variable->sharing == CHI_LOCKED)
 		status = chi_stream_wait(f->stream);
-	chi_variable_leave(s->variable);
+	chi_variable_leave(s.variable);
 	return status;
 }
 
@@ -172,6 +186,10 @@ static choir_tensor *brought(choir_cross *x, const choir_variable *v, const char
 static choir_status aggregate_and_write(choir_cross *x, void *user)
 {
 	scatter s = *(const scatter *) user;
+	const choir_value *number = choir_cross_arg(x, "number");
+	if (number == NULL)
+		return chi_frame_report(x->frame);
+	CHOIR_TRY(chi_write_check_number(x, s.variable, number));
 	s.indices = brought(x, s.variable, "indices");
 	s.values = brought(x, s.variable, "values");
 	if (s.variable->aggregation == CHOIR_AGGREGATION_MEAN && s.values != NULL)
@@ -186,16 +204,18 @@ static choir_status write_in_replica(choir_replica *replica, scatter *s)
 		(uint64_t) s->how + 100, s->variable->name };
 	// Of one dtype, since replicas' are put one behind another.
 	const chi_named given[] = { { "indices", choir_cast(s->indices, CHOIR_I64) },
-		{ "values", s->values } };
-	return chi_merge_own(chi_replica_of(replica), &c, 2, given);
+		{ "values", s->values }, { "number", s->number } };
+	return chi_merge_own(chi_replica_of(replica), &c, 3, given);
 }
 
-static choir_status write_in_update(choir_update *u, const scatter *s)
+static choir_status write_in_update(choir_update *update, scatter *s)
 {
-	CHOIR_TRY(chi_update_will_write(u, s->variable));
-	const int copy = chi_update_copy_of((chi_update *) (void *) u, s->variable);
-	CHOIR_TRY(chi_variable_check_defined(s->variable, copy, u->frame));
-	return write_copy(s, copy, u->frame);
+	chi_update *u = (chi_update *) (void *) update;
+	CHOIR_TRY(chi_update_may_scatter(update, s->variable));
+	const int copy = chi_update_copy_of(u, s->variable);
+	CHOIR_TRY(chi_variable_check_defined(s->variable, copy, update->frame));
+	CHOIR_TRY(set_apart(s));
+	return chi_update_wrote(u, s->variable, write_copy(s, copy, update->frame));
 }
 
 static choir_status write_across(const scatter *s)
@@ -303,7 +323,7 @@ choir_status choir_variable_scatter(
 		chi_frame_null(f, ways[how].name);
 		return chi_frame_report(f);
 	}
-	scatter s = { v, how, indices, values };
+	scatter s = { v, how, indices, values, NULL };
 	const bool in_update = f->context_kind == CHI_IN_UPDATE;
 	const bool in_replica = f->context_kind == CHI_IN_REPLICA && !chi_replica_stands(f->context);
 	if (in_update)
@@ -315,7 +335,9 @@ choir_status choir_variable_scatter(
 	CHOIR_TRY(check_operands(&s, f));
 	CHOIR_TRY(check_variable(&s, f, !in_update));
 	if (in_replica)
-		CHOIR_TRY(chi_write_check_aggregation(f->context, v, values));
+		CHOIR_TRY(chi_write_check_aggregation(f->context, v));
+	if (in_replica)
+		s.number = choir_number(f, s.values->is_number ? s.values->number : (double) NAN);
 	CHOIR_TRY(fit_values(&s, f));
 	CHOIR_TRY(check_indices(&s, f));
 	return in_replica	? write_in_replica(f->context, &s)

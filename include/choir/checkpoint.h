@@ -187,8 +187,8 @@ choir_checkpoint_list *choir_checkpoint_list_new(const char *directory); // CHOI
 void choir_checkpoint_list_free(choir_checkpoint_list *l);
 // Steps in the order in which they were saved, with those that are damaged or half written.
 size_t choir_checkpoint_list_steps(const choir_checkpoint_list *l);
-// Of the i-th, which must be there: its number, its folder, and how many replicas it was trained
-// with (0: damaged).
+// Of the i-th: its number, its folder, and how many replicas it was trained with (0: damaged).
+// Where there is none: CHOIR_NONE, NULL and 0.
 int64_t choir_checkpoint_list_step(const choir_checkpoint_list *l, size_t i);
 const char *choir_checkpoint_list_path(const choir_checkpoint_list *l, size_t i);
 int choir_checkpoint_list_replicas(const choir_checkpoint_list *l, size_t i);

@@ -6,7 +6,9 @@
 //
 // Every wait for another worker has a deadline. After a wait that failed the cluster is over: all
 // its calls fail with the first cause, and the other workers' waits do, naming this worker. A job
-// that failed is ended and started again.
+// that failed is ended and started again. One failure is none of the cluster's: that which all
+// workers make at the same place, with the same status and text, such as an argument that is wrong
+// on all of them, before anything of it was sent. Each then gets its failure, and all go on.
 #pragma once
 
 #include "status.h"
@@ -74,6 +76,8 @@ choir_cluster *choir_cluster_from_mpi(
 // NULL is fine.
 void choir_cluster_free(choir_cluster *c);
 
+// These are of a cluster that is NULL, too: 0, false, "".
+//
 // This worker's number, 0 to workers - 1, and how many there are.
 int choir_cluster_worker(const choir_cluster *c);
 int choir_cluster_workers(const choir_cluster *c);

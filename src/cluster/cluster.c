@@ -128,6 +128,8 @@ choir_status chi_cluster_give_up(choir_cluster *c)
 	chi_error_save(&why);
 	chi_mutex_lock(&c->lock);
 	if (chi_atomic32_load(&c->failed) == 0) {
+		if (c->cause != NULL)
+			why = *c->cause;
 		c->failure = why;
 		chi_atomic32_store(&c->failed, 1);
 		if (!c->told)
@@ -136,6 +138,15 @@ choir_status chi_cluster_give_up(choir_cluster *c)
 	chi_mutex_unlock(&c->lock);
 	chi_error_restore(&why);
 	return why.status;
+}
+
+double chi_cluster_failing(choir_cluster *c, const chi_error *why)
+{
+	static const double SECONDS = 10; // that all fail in if they fail alike
+	chi_mutex_lock(&c->lock);
+	c->cause = why;
+	chi_mutex_unlock(&c->lock);
+	return chi_cluster_deadline(c, c->timeout >= 0 && c->timeout < SECONDS ? c->timeout : SECONDS);
 }
 
 choir_status chi_cluster_check(choir_cluster *c)
@@ -156,30 +167,30 @@ void choir_cluster_abort(choir_cluster *c, const char *why)
 
 int choir_cluster_worker(const choir_cluster *c)
 {
-	return c->worker;
+	return c == NULL ? 0 : c->worker;
 }
 
 int choir_cluster_workers(const choir_cluster *c)
 {
-	return c->workers;
+	return c == NULL ? 0 : c->workers;
 }
 
 bool choir_cluster_is_chief(const choir_cluster *c)
 {
-	return c->worker == 0;
+	return c != NULL && c->worker == 0;
 }
 
 int choir_cluster_task_index(const choir_cluster *c)
 {
-	return c->task_index;
+	return c == NULL ? 0 : c->task_index;
 }
 
 const char *choir_cluster_worker_name(const choir_cluster *c, int i)
 {
-	return c->names == NULL || i < 0 || i >= c->workers ? "" : c->names[i];
+	return c == NULL || c->names == NULL || i < 0 || i >= c->workers ? "" : c->names[i];
 }
 
 const char *choir_cluster_transport(const choir_cluster *c)
 {
-	return c->transport;
+	return c == NULL ? "" : c->transport;
 }

@@ -26,6 +26,7 @@ struct choir_cluster {
 	bool told; // by the transport that another worker has ended it; under lock
 	chi_atomic32 failed; // not zero: it is over, and why is final
 	chi_error failure; // the first one
+	const chi_error *cause; // of what fails while this worker tells others of it; under lock
 	chi_atomic64 sequence; // of collectives
 };
 
@@ -46,6 +47,9 @@ double chi_cluster_deadline(const choir_cluster *c, double seconds);
 // Ends the cluster with the failure that this thread has just recorded, and tells the others;
 // returns its status. Only the first failure counts.
 choir_status chi_cluster_give_up(choir_cluster *c);
+// While this worker says what it failed with (why; NULL: no longer), that is what ends the cluster,
+// whatever fails then. Returns the deadline of saying so.
+double chi_cluster_failing(choir_cluster *c, const chi_error *why);
 // The number of this worker's next collective. Collectives follow one another with one tag, and
 // each begins with a message to at least the next worker and one from the one before: then two
 // that differ cannot wait for each other in a circle.

@@ -3,6 +3,7 @@
 // it is, so that no part waits for the one before.
 #include "cluster/message.h"
 
+#include "base/log.h"
 #include "base/philox.h"
 #include "base/text.h"
 
@@ -38,6 +39,7 @@ void chi_fingerprint_set(chi_fingerprint *f, uint64_t sequence, const char *fmt,
 static bool same(const chi_fingerprint *a, const chi_fingerprint *b)
 {
 	return a->sequence == b->sequence && a->hash == b->hash &&
+			!chi_call_order_crosses(a->order, b->order) &&
 			memcmp(a->what, b->what, sizeof a->what) == 0;
 }
 
@@ -136,6 +138,13 @@ static choir_status begin_parts(chi_message *m, size_t frame, char *rest, size_t
 	return status;
 }
 
+static void note_told(choir_cluster *c)
+{
+	chi_mutex_lock(&c->lock);
+	c->told = true;
+	chi_mutex_unlock(&c->lock);
+}
+
 // The transport has failed: says whom it was about, and ends the cluster. After an abort of
 // another worker all have been told already.
 static choir_status fail(chi_message *m, choir_status status)
@@ -143,13 +152,17 @@ static choir_status fail(chi_message *m, choir_status status)
 	choir_cluster *c = m->cluster;
 	char name[CHI_WORKER_NAME + 32];
 	chi_message_drop(m);
-	chi_mutex_lock(&c->lock);
-	c->told = c->told || status == CHOIR_CANCELLED;
-	chi_mutex_unlock(&c->lock);
+	if (status == CHOIR_CANCELLED)
+		note_told(c);
 	if (choir_error_status() != status)
 		choir_fail(status, "%s", choir_status_name(status));
-	chi_error_prefix("%s %s %s", m->expected.what, m->sending ? "to" : "from",
-			chi_cluster_name(c, m->peer, name));
+	int by = 0, rest = 0;
+	if (status == CHOIR_CANCELLED &&
+			sscanf(choir_error(), "worker %d stopped: %n", &by, &rest) == 1 && rest > 0)
+		choir_fail(status, "%s stopped: %s", chi_cluster_name(c, by, name), choir_error() + rest);
+	else
+		chi_error_prefix("%s %s %s", m->expected.what, m->sending ? "to" : "from",
+				chi_cluster_name(c, m->peer, name));
 	return chi_cluster_give_up(c);
 }
 
@@ -183,7 +196,16 @@ choir_status chi_message_receive(chi_message *m, choir_cluster *c, int from, int
 	return status == CHOIR_OK ? CHOIR_OK : fail(m, status);
 }
 
-static choir_status refuse(chi_message *m)
+// The other one has failed, and says by what: to all, so this one need not.
+static void note_failure(chi_message *m, const char *other, size_t came)
+{
+	note_told(m->cluster);
+	const size_t most = sizeof m->frame.data - 1, bytes = came - HEAD < most ? came - HEAD : most;
+	m->frame.data[bytes] = '\0';
+	choir_fail(CHOIR_CANCELLED, "%s stopped: %s", other, (const char *) m->frame.data);
+}
+
+static choir_status refuse(chi_message *m, size_t came)
 {
 	const choir_cluster *c = m->cluster;
 	char own[CHI_WORKER_NAME + 32], other[CHI_WORKER_NAME + 32];
@@ -191,11 +213,19 @@ static choir_status refuse(chi_message *m)
 	m->frame.fingerprint.what[CHI_FINGERPRINT_TEXT - 1] = '\0';
 	chi_cluster_name(c, c->worker, own);
 	chi_cluster_name(c, m->peer, other);
-	if (same(found, &m->expected))
+	if (found->order == CHI_ORDER_FAILED)
+		note_failure(m, other, came);
+	else if (same(found, &m->expected))
 		choir_fail(CHOIR_STATE,
 				"workers differ in number %" PRIu64 ", %s: %s has %zu bytes, %s has "
 				"%" PRIu64,
 				found->sequence, found->what, own, m->bytes, other, m->frame.bytes);
+	else if (found->sequence == m->expected.sequence && found->hash == m->expected.hash)
+		choir_fail(CHOIR_STATE,
+				"workers differ: by number %" PRIu64 ", %s, %s and %s have given the same "
+				"tensors, but in another order: all workers must make the same calls in the same "
+				"order",
+				found->sequence, found->what, own, other);
 	else
 		choir_fail(CHOIR_STATE,
 				"workers differ: %s is at number %" PRIu64 ", %s; %s at number "
@@ -213,7 +243,7 @@ static choir_status take_frame(chi_message *m, size_t came)
 		return chi_cluster_give_up(m->cluster);
 	}
 	if (!same(&m->frame.fingerprint, &m->expected) || m->frame.bytes != m->bytes)
-		return refuse(m);
+		return refuse(m, came);
 	const size_t first = in_frame(m, m->bytes);
 	if (came != HEAD + first) {
 		choir_fail(CHOIR_CORRUPT, "%s sent %zu bytes where %zu are needed",
@@ -278,9 +308,43 @@ static choir_status progress_all(chi_message *const m[], int n, const chi_messag
 static choir_status give_up_waiting(const chi_message *m, double seconds)
 {
 	char name[CHI_WORKER_NAME + 32];
-	choir_fail(CHOIR_TIMEOUT, "%s number %" PRIu64 ": waited %.1f s for %s", m->expected.what,
-			m->expected.sequence, seconds, chi_cluster_name(m->cluster, m->peer, name));
+	choir_fail(CHOIR_TIMEOUT, "waited %.1f s for %s in %s (number %" PRIu64 ")", seconds,
+			chi_cluster_name(m->cluster, m->peer, name), m->expected.what, m->expected.sequence);
 	return chi_cluster_give_up(m->cluster);
+}
+
+// A wait that becomes long is logged once, with whom it is for.
+typedef struct {
+	double begun, due; // HUGE_VAL: not known yet; never again
+} patience;
+
+// A clock is looked at only where there is no time-out, which says when the wait began.
+static patience begin_patience(const chi_message *m, double deadline)
+{
+	static const double LEAST = 2; // seconds
+	const choir_cluster *c = m->cluster;
+	if (m->expected.order == CHI_ORDER_FAILED) // which has a deadline of its own
+		return (patience){ deadline, HUGE_VAL };
+	if (c->timeout < 0 || deadline == HUGE_VAL)
+		return (patience){ HUGE_VAL, HUGE_VAL };
+	const double begun = deadline - c->timeout, quarter = c->timeout / 4;
+	return (patience){ begun, begun + (quarter < LEAST ? LEAST : quarter) };
+}
+
+static void lose_patience(patience *p, const chi_message *m, double now)
+{
+	static const double UNLIMITED = 60; // seconds, where there is no time-out
+	const choir_cluster *c = m->cluster;
+	char name[CHI_WORKER_NAME + 32], end[48] = "";
+	if (p->begun == HUGE_VAL)
+		*p = (patience){ now, now + UNLIMITED };
+	if (now < p->due)
+		return;
+	p->due = HUGE_VAL;
+	if (c->timeout >= 0)
+		snprintf(end, sizeof end, "; the time-out is %g s", c->timeout);
+	chi_log(CHOIR_LOG_WARNING, "worker %d has waited %.0f s for %s in %s%s", c->worker,
+			now - p->begun, chi_cluster_name(c, m->peer, name), m->expected.what, end);
 }
 
 choir_status chi_message_wait(chi_message *const m[], int n, double deadline)
@@ -291,12 +355,15 @@ choir_status chi_message_wait(chi_message *const m[], int n, double deadline)
 	choir_cluster *c = m[0]->cluster;
 	const chi_message *waits_for = NULL;
 	choir_status status = progress_all(m, n, &waits_for);
+	patience p = begin_patience(m[0], deadline);
 	for (int turn = 0; status == CHOIR_OK && waits_for != NULL; turn++) {
 		const double now = turn % LOOKS == LOOKS - 1 ? c->table.now(c->self) : -HUGE_VAL;
+		if (now > -HUGE_VAL)
+			lose_patience(&p, waits_for, now);
 		if (now >= deadline)
 			status = give_up_waiting(waits_for, now - deadline + c->timeout);
 		else
-			c->table.pause(c->self, turn, deadline);
+			c->table.pause(c->self, turn, deadline < p.due ? deadline : p.due);
 		if (status == CHOIR_OK)
 			status = progress_all(m, n, &waits_for);
 	}

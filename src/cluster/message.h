@@ -15,14 +15,31 @@ enum { CHI_MESSAGE_ROOM = 4096 }; // bytes that a message has memory for itself
 // that go on beside them and are counted by who makes them.
 enum { CHI_TAG_COLLECTIVES, CHI_TAG_BESIDE, CHI_TAGS };
 
-// What a collective is. Two are the same if all of it is.
+// Tensors that were given to collectives so far: the upper 48 bits say which, the lower 16 also in
+// which order. Two that agree above and differ below gave the same ones in another order.
+typedef uint64_t chi_call_order;
+static inline chi_call_order chi_call_order_add(chi_call_order order, uint64_t hash)
+{
+	enum { LOW = 0xffff };
+	return (((order & ~(uint64_t) LOW) + (hash & ~(uint64_t) LOW))) |
+			((order * 31 + (hash >> 7)) & LOW);
+}
+static inline bool chi_call_order_crosses(chi_call_order a, chi_call_order b)
+{
+	return a != b && a >> 16 == b >> 16 && a >> 16 != 0;
+}
+// The order of an exchange by which a worker says that it has failed; its bytes are the text.
+#define CHI_ORDER_FAILED UINT64_MAX
+
+// What a collective is. Two are the same if all of it is, and their orders do not cross.
 typedef struct {
 	uint64_t sequence; // which one, as each worker counts them
 	uint64_t hash; // of the whole text
+	chi_call_order order; // of what was given before; 0: nothing
 	char what[CHI_FINGERPRINT_TEXT]; // "all_reduce sum f32 [10, 3] a/w:grad", cut if it is long
 } chi_fingerprint;
 
-// fmt says kind, operation, dtype, shape and name; what does not fit counts too.
+// fmt says kind, operation, dtype, shape and name; what does not fit counts too. Its order is 0.
 void chi_fingerprint_set(chi_fingerprint *f, uint64_t sequence, const char *fmt, ...)
 		CHOIR_PRINTF(3, 4);
 
@@ -55,7 +72,8 @@ choir_status chi_message_send(chi_message *m, choir_cluster *c, int to, int tag,
 choir_status chi_message_receive(chi_message *m, choir_cluster *c, int from, int tag,
 		const chi_fingerprint *f, void *data, size_t bytes);
 // Until all n are done, at the latest at the deadline (of chi_cluster_deadline). CHOIR_TIMEOUT
-// names the worker. After a failure none of them is on its way any more.
+// names the worker. After a failure none of them is on its way any more. One that takes a quarter
+// of the cluster's time-out is logged, with the worker.
 choir_status chi_message_wait(chi_message *const m[], int n, double deadline);
 // Lets go of one that was begun and that nobody will wait for, before its memory is used again.
 void chi_message_drop(chi_message *m);

@@ -9,6 +9,7 @@
 #include "cluster/mpi.h"
 #include "cluster/roles.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,11 +109,13 @@ static choir_status check_roles(const choir_cluster *c, const chi_roles *r)
 				"%s makes this process worker %d, but %s worker %d: give "
 				"tasks to processes in the order of their ranks",
 				r->source, r->worker, c->transport, c->worker);
+	char found[CHI_TRANSPORT_TEXT + 40] = "this process was started alone";
+	if (strcmp(c->table.name, chi_alone_table.name) != 0)
+		snprintf(found, sizeof found, "%s finds %d", c->transport, c->workers);
 	return choir_fail(CHOIR_INVALID,
-			"%s names %d worker%s, but %s finds %d: start the program with "
+			"%s names %d worker%s, but %s: start the program with "
 			"mpirun -n %d PROGRAM, or srun --mpi=pmix -n %d PROGRAM",
-			r->source, r->workers, r->workers == 1 ? "" : "s", c->transport, c->workers,
-			r->workers, r->workers);
+			r->source, r->workers, r->workers == 1 ? "" : "s", found, r->workers, r->workers);
 }
 
 static choir_cluster *settle(choir_cluster *c, const chi_roles *r, const choir_cluster_options *o)
@@ -183,5 +186,5 @@ choir_cluster *choir_cluster_from_mpi(
 
 const char *choir_cluster_task_type(const choir_cluster *c)
 {
-	return chi_task_name(c->task);
+	return c == NULL ? "" : chi_task_name(c->task);
 }

@@ -12,6 +12,7 @@
 #include "cross/host.h"
 #include "cross/tree.h"
 
+#include <stdio.h>
 #include <string.h>
 
 // In one round a worker gets all of all others' nodes, and adds up all of them: what it costs
@@ -332,6 +333,7 @@ static chi_fingerprint fingerprint_of(chi_peers *p, uint64_t key, const choir_co
 				(long long) c->elements, choir_dtype_name(c->dtype), c->name);
 	}
 	k->fingerprint.sequence = sequence;
+	k->fingerprint.order = chi_atomic64_load(&p->order);
 	return k->fingerprint;
 }
 
@@ -388,6 +390,7 @@ static void describe(exchange *e, chi_peers *p, const char *fmt, va_list args)
 	chi_text_format(text, sizeof text, fmt, args);
 	*e = begin(p);
 	chi_fingerprint_set(&e->fingerprint, next(p), "%s", text);
+	e->fingerprint.order = chi_atomic64_load(&p->order);
 }
 
 static choir_status gather(exchange *e, const gathering *g)
@@ -452,4 +455,56 @@ choir_status chi_peers_spread(
 	const spreading s = { p, from, data, bytes };
 	const choir_status status = go_round(&e, spread_to, spread_from, &s);
 	return status == CHOIR_OK ? status : chi_peers_give_up(p);
+}
+
+// ---- Failures.
+
+// Those of others are known to all, or to nobody: there is nothing to compare.
+static bool is_own(const chi_peers *p, const chi_error *why)
+{
+	return chi_atomic32_load(&p->cluster->failed) == 0 && why->status != CHOIR_CANCELLED &&
+			why->status != CHOIR_TIMEOUT && why->status != CHOIR_PEER_LOST;
+}
+
+// Without "replica 2: ", which is another one on each worker.
+static const char *without_replica(const char *text)
+{
+	int end = 0;
+	return sscanf(text, "replica %*d: %n", &end) == 0 && end > 0 ? text + end : text;
+}
+
+typedef struct {
+	char *text;
+	size_t bytes;
+} failing;
+
+static block own_text(const void *of, int w)
+{
+	(void) w;
+	const failing *f = of;
+	return (block){ f->text, f->bytes };
+}
+
+static block text_from(const void *of, int w)
+{
+	(void) w;
+	return (block){ NULL, ((const failing *) of)->bytes };
+}
+
+choir_status chi_peers_fail(chi_peers *p)
+{
+	chi_error why;
+	chi_error_save(&why);
+	if (!is_own(p, &why))
+		return chi_peers_give_up(p);
+	exchange e = begin(p);
+	e.deadline = chi_cluster_failing(p->cluster, &why);
+	chi_fingerprint_set(&e.fingerprint, next(p), "failed: %s: %s", choir_status_name(why.status),
+			without_replica(why.text));
+	e.fingerprint.order = CHI_ORDER_FAILED;
+	const failing f = { .text = why.text, .bytes = sizeof why.text };
+	(void) go_round(&e, own_text, text_from, &f);
+	(void) chi_cluster_failing(p->cluster, NULL);
+	chi_error_restore(&why);
+	return why.status;
 }

@@ -23,6 +23,7 @@ typedef struct chi_peers {
 	choir_cluster *cluster; // borrowed
 	int tag; // CHI_TAG_COLLECTIVES, or CHI_TAG_BESIDE
 	uint64_t exchanges; // so far, of those beside
+	chi_atomic64 order; // chi_call_order of what this worker's first replica has given in this run
 	int workers, worker;
 	int replicas; // of all of them
 	bool host; // everybody's devices have host memory, as the first group of devices finds
@@ -49,6 +50,11 @@ static inline int chi_peers_nodes(const chi_peers *p, int worker)
 }
 // A collective that has not failed yet is about to: the others get the reason. Its status.
 choir_status chi_peers_give_up(chi_peers *p);
+// This worker will not make the next exchange: it has failed, as the thread's last error says,
+// while nothing was under way. It tells the others in place of that exchange. Where all of them
+// fail there in the same way, they are as much in step as before, and go on; else it is the end,
+// as with chi_peers_give_up. Its status.
+choir_status chi_peers_fail(chi_peers *p);
 
 // The sum over all replicas, in the canonical tree. own: this worker's maximal nodes, in order;
 // sum: c->elements of c->dtype. Of c dtype, elements and name are used. key: not 0, and of all

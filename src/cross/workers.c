@@ -41,6 +41,7 @@ typedef struct {
 	chi_mutex lock; // of growing what is kept
 	chi_kept parts, node, total;
 	const char *sum; // of the collective under way
+	chi_atomic32 exchanging; // 1 while somebody exchanges with other workers
 	// Alone: what was joined, and of what was exchanged the sums; the ticket that is waited for.
 	const choir_collective *waits[CHI_MEETING_SLOTS];
 	const char *sums[CHI_MEETING_SLOTS];
@@ -107,14 +108,35 @@ static choir_status compare_devices(workers *w)
 }
 
 // Meetings end from the last to the first, so that who is done with one finds the next one closed.
-static void abort_workers(void *self)
+static void end_meetings(workers *w)
 {
-	workers *w = self;
+	for (int i = last_of(w); i >= first_of(w); i--)
+		chi_meeting_abort(&w->meeting[i]);
+}
+
+static void give_up(workers *w)
+{
 	if (choir_error_status() == CHOIR_OK)
 		choir_fail(CHOIR_STATE, "a worker has stopped in the middle of a collective");
 	chi_peers_give_up(w->peers);
-	for (int i = last_of(w); i >= first_of(w); i--)
-		chi_meeting_abort(&w->meeting[i]);
+}
+
+// A wait has failed. If only because somebody else here has failed, that one tells the others.
+static void abort_wait(void *self)
+{
+	if (choir_error_status() != CHOIR_CANCELLED)
+		give_up(self);
+	end_meetings(self);
+}
+
+// Somebody here has failed, and tells the others when nobody here is in a collective any more: so
+// who is, and waits for them, is ended first.
+static void abort_workers(void *self)
+{
+	workers *w = self;
+	end_meetings(w);
+	if (chi_atomic32_load(&w->exchanging) != 0)
+		give_up(w);
 }
 
 static choir_status open_workers(void *self, const choir_group *group)
@@ -135,7 +157,7 @@ static choir_status open_workers(void *self, const choir_group *group)
 	memcpy(w->part, p->part + p->node[p->worker], (size_t) w->nodes * sizeof *w->part);
 	for (int i = first_of(w); i <= last_of(w); i++) {
 		CHOIR_TRY(chi_meeting_open(&w->meeting[i], group->members));
-		w->meeting[i].end = abort_workers;
+		w->meeting[i].end = abort_wait;
 	}
 	if (w->staged)
 		CHOIR_TRY(open_streams(w));
@@ -399,7 +421,9 @@ static choir_status between(void *self, const chi_slot *slot, int member, int64_
 {
 	workers *w = self;
 	(void) index;
+	chi_atomic32_store(&w->exchanging, 1);
 	choir_status status = w->alone ? exchange_alone(w, slot) : exchange(w, slot);
+	chi_atomic32_store(&w->exchanging, 0);
 	if (status != CHOIR_OK)
 		return chi_peers_give_up(w->peers);
 	for (int64_t i = 0; w->alone && status == CHOIR_OK && i < slices_of(slot->c[0]); i++)
@@ -487,7 +511,7 @@ static choir_status wait(void *self, int member, uint64_t ticket, double seconds
 				&w->meeting[i], member, ticket, i == first_of(w) ? seconds : -1, piece[i], w);
 	if (status == CHOIR_OK)
 		return status;
-	abort_workers(w);
+	abort_wait(w);
 	for (int i = first_of(w); i <= last_of(w); i++)
 		chi_meeting_drain(&w->meeting[i], ticket);
 	return status;

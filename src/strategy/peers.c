@@ -55,7 +55,7 @@ void chi_strategy_close_peers(choir_strategy *s)
 
 choir_status chi_strategy_give_up(choir_strategy *s, choir_status status)
 {
-	return s->peers == NULL || status == CHOIR_OK ? status : chi_peers_give_up(s->peers);
+	return s->peers == NULL || status == CHOIR_OK ? status : chi_peers_fail(s->peers);
 }
 
 choir_tensor *chi_strategy_or_give_up(choir_strategy *s, choir_frame *f, choir_tensor *t)

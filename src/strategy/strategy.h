@@ -169,7 +169,8 @@ static inline int chi_strategy_parts(const choir_variable *v)
 {
 	return v->strategy->peers == NULL ? v->copies : v->strategy->in_sync;
 }
-// What has just failed here is a failure everywhere. Its status.
+// What has just failed here is a failure everywhere: of the cluster, unless all workers come here
+// with the same. No other thread of this worker exchanges anything meanwhile. Its status.
 choir_status chi_strategy_give_up(choir_strategy *s, choir_status status);
 // The same of a tensor that was to be made in f and is NULL; t.
 choir_tensor *chi_strategy_or_give_up(choir_strategy *s, choir_frame *f, choir_tensor *t);

@@ -223,7 +223,7 @@ static void what_contradicts_is_refused(void **state)
 	(void) state;
 	setenv("TF_CONFIG", CLUSTER ", \"task\": {\"type\": \"worker\", \"index\": 0}}", 1);
 	refused(NULL, CHOIR_INVALID,
-			"TF_CONFIG names 3 workers, but alone: this process finds 1: start "
+			"TF_CONFIG names 3 workers, but this process was started alone: start "
 			"the program with mpirun -n 3");
 	setenv("TF_CONFIG", CLUSTER ", \"task\": {\"type\": \"ps\", \"index\": 0}}", 1);
 	refused(NULL, CHOIR_UNSUPPORTED, "a process that is a ps");

@@ -129,6 +129,8 @@ choir_status choir_replica_batch_all_reduce(choir_replica *r, choir_reduce_op op
 		return chi_frame_keep(f);
 	memset(b.done, 0, n * sizeof(bool));
 	chi_replica *own = chi_replica_of(r);
+	for (size_t i = 0; i < n; i++)
+		chi_replica_gives(own, in[i]);
 	own->batch_bytes = bytes_of(&b);
 	const choir_status status = reduce_all(&b);
 	own->batch_bytes = 0;

@@ -304,6 +304,7 @@ choir_tensor *choir_replica_all_reduce(choir_replica *replica, choir_reduce_op o
 	if (t == NULL)
 		return chi_frame_null(replica->frame, "all_reduce");
 	chi_replica *r = chi_replica_of(replica);
+	chi_replica_gives(r, t);
 	if (choir_tensor_is_slices(t) && (op == CHOIR_SUM || op == CHOIR_MEAN))
 		return chi_all_reduce_slices(replica, op, t);
 	r->summed = t->is_number ? CHOIR_F32 : t->dtype;
@@ -338,6 +339,7 @@ choir_tensor *choir_replica_broadcast(choir_replica *replica, choir_tensor *t, i
 				"broadcast: there is no replica "
 				"%d: there are %d",
 				from, choir_replica_count(replica));
+	chi_replica_gives(chi_replica_of(replica), t);
 	// Of a variable its value, which must stay when replica from goes on and writes its part.
 	if (t->source != NULL && (t = choir_move(t, replica->frame)) == NULL)
 		return NULL;

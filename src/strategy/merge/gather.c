@@ -153,6 +153,7 @@ choir_tensor *choir_replica_all_gather(choir_replica *replica, choir_tensor *t, 
 		return chi_frame_fail_null(replica->frame, CHOIR_UNSUPPORTED,
 				"all_gather: slices cannot be gathered: all_reduce them");
 	chi_replica *r = chi_replica_of(replica);
+	chi_replica_gives(r, t);
 	const int at = axis < 0 ? axis + t->shape.rank : axis;
 	if (at < 0 || at >= t->shape.rank)
 		return chi_frame_fail_null(replica->frame, CHOIR_INVALID,

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "cross/tree.h"
 #include "op/vector.h"
+#include "strategy/run/meet.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -216,6 +217,10 @@ static choir_status check_equal(chi_replica *r, int k)
 	char a[128], b[128];
 	const int turn = turn_of(r);
 	const chi_light *mine = own(r), *other = shown(r, k);
+	if (chi_call_order_crosses(mine->part[turn].order, other->part[turn].order)) {
+		chi_meet_other_order(r, k, "all_reduce");
+		return fail(r);
+	}
 	if (mine->part[turn].hash == other->part[turn].hash)
 		return CHOIR_OK;
 	print_part(r, r->id, a);
@@ -294,7 +299,7 @@ static choir_status show(chi_replica *r, const choir_tensor *t)
 {
 	chi_light *l = own(r);
 	const int turn = 1 - turn_of(r);
-	chi_light_part part = { hash_of(r, t), t->data };
+	chi_light_part part = { hash_of(r, t), r->order, t->data };
 	if (t->source != NULL || t->buffer->foreign) {
 		const size_t bytes = chi_tensor_bytes(t);
 		l->held[turn] = chi_buffer_new(t->buffer->device, bytes);

@@ -12,6 +12,7 @@ enum { CHI_LIGHT_BYTES = 16 << 10, CHI_LIGHT_REPLICAS = 8 };
 // What a replica contributes to a light sum.
 typedef struct {
 	uint64_t hash; // of dtype and shape, and of the subject
+	chi_call_order order;
 	const void *data;
 } chi_light_part;
 

@@ -88,6 +88,14 @@ static choir_status diverged(const chi_replica *r, const chi_meet *like, const c
 			chi_strategy_id(r->run->strategy, m->first), m->name, other, why);
 }
 
+choir_status chi_meet_other_order(const chi_replica *r, int other, const char *name)
+{
+	return choir_fail(CHOIR_STATE,
+			"replica %d has given the tensors that replica %d has, but in another order, as %s "
+			"shows: all replicas must make the same calls in the same order",
+			chi_replica_number(r), chi_strategy_id(r->run->strategy, other), name);
+}
+
 static choir_status returned_early(
 		const chi_replica *who, const chi_replica *waits, const char *name)
 {
@@ -136,6 +144,7 @@ static chi_meet *arrive(chi_replica *r, const chi_meet *like, chi_prepare_fn *pr
 		m->kind = like->kind;
 		m->what = like->what;
 		m->hash = like->hash;
+		m->order = r->order;
 		memcpy(m->name, like->name, sizeof m->name);
 		m->first = r->id;
 		if (prepare != NULL && prepare(m, r, user) != CHOIR_OK) {
@@ -145,6 +154,9 @@ static chi_meet *arrive(chi_replica *r, const chi_meet *like, chi_prepare_fn *pr
 		}
 	} else if (m->kind != like->kind || m->what != like->what || m->hash != like->hash) {
 		diverged(r, like, m);
+		return NULL;
+	} else if (chi_call_order_crosses(m->order, r->order)) {
+		chi_meet_other_order(r, m->first, m->name);
 		return NULL;
 	}
 	m->arrived++;

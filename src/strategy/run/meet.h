@@ -17,6 +17,7 @@ typedef struct chi_meet {
 	chi_meet_kind kind;
 	const void *what; // a function, a variable, an optimizer: equal for all
 	uint64_t hash; // of the names, dtypes and shapes that must be equal
+	chi_call_order order; // of the first to come
 	char name[64]; // in messages: "merge call with gradient, loss"
 	uint32_t number;
 	int first; // the replica that came first
@@ -42,6 +43,8 @@ chi_meet *chi_meet_arrive(chi_replica *r, chi_meet_kind kind, const void *what, 
 void chi_meet_ready(chi_run *run, chi_meet *m);
 // r has what it needs; when all have, the meeting is forgotten. A run that failed forgets all.
 void chi_meet_leave(chi_replica *r, chi_meet *m);
+// Fails for r, which has given the same tensors as replica other, but not in the same order.
+choir_status chi_meet_other_order(const chi_replica *r, int other, const char *name);
 // r has returned: fails the run if others have come to meetings that r never came to.
 void chi_meet_returned(chi_replica *r);
 // With the run's lock held: the lowest replica that r, waiting in m (NULL: for an update), waits

@@ -109,6 +109,17 @@ choir_tensor *chi_replica_see(
 	return t->is_number ? choir_number(f, t->number) : chi_tensor_published(f, t);
 }
 
+// A tensor's place in its frame is the same in all replicas that do the same, whatever its shape.
+void chi_replica_gives(chi_replica *r, const choir_tensor *t)
+{
+	chi_peers *p = r->run->strategy->peers;
+	if (t->frame != r->shown.frame || r->run->alone)
+		return;
+	r->order = chi_call_order_add(r->order, chi_hash_mix(t->mark + 1));
+	if (p != NULL && r->id == 0)
+		chi_atomic64_store(&p->order, r->order);
+}
+
 choir_tensor *choir_replica_arg(choir_replica *replica, const char *name)
 {
 	if (chi_replica_check(replica, "arg") != CHOIR_OK)

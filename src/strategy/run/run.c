@@ -180,6 +180,7 @@ static void begin_replica(chi_replica *r)
 	r->state = CHI_WAITS_TO_START;
 	chi_atomic32_store(&r->gone, 0);
 	r->sequence = r->lights = 0;
+	r->order = 0;
 	r->commits = 0;
 	r->gave = 0;
 	r->gives = 0;
@@ -224,6 +225,8 @@ static choir_status prepare(chi_run *run, const chi_run_task *task, bool alone)
 	run->number++;
 	if (chi_atomic32_load(&run->failed) != 0)
 		chi_atomic32_store(&run->failed, 0);
+	if (s->peers != NULL && !alone)
+		chi_atomic64_store(&s->peers->order, 0);
 	for (int i = 0; i < s->lanes; i++)
 		begin_lane(run, i);
 	return CHOIR_OK;

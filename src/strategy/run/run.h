@@ -54,6 +54,7 @@ typedef struct chi_replica {
 	chi_names given, returned;
 	chi_names own; // what Choir itself gives, while it stands in for given
 	chi_subject subject; // of the collective it is about to make
+	chi_call_order order; // of the tensors that it has given to collectives in this run
 	int64_t batch_bytes; // of the batch of collectives that it is in; 0: none
 	choir_tensor *contribution; // to a collective that one replica does for all
 	choir_dtype summed; // given to the all_reduce that it is in, whatever is added up
@@ -160,6 +161,9 @@ void chi_lane_apply(chi_run *run, int lane);
 void chi_replica_call(chi_replica *r);
 // Begins a span of lane's that is no replica's: on the track of the last one that it carries.
 void chi_lane_trace(const chi_run *run, int lane, choir_trace_category category, const char *name);
+// r is about to give t to a collective: one of the tensors whose order must be that of all
+// replicas.
+void chi_replica_gives(chi_replica *r, const choir_tensor *t);
 // What r is called everywhere: its id among all replicas that are in step.
 static inline int chi_replica_number(const chi_replica *r)
 {

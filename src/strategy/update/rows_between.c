@@ -35,9 +35,8 @@ choir_status chi_rows_agree(chi_instance *in)
 	for (size_t i = 0; i < n; i++)
 		own[i] = kinds_here(in, i);
 	if (among)
-		CHOIR_TRY(chi_peers_gather(p, own, n, all,
-				"kinds of %zu gradients, %d of them under way, %s", n, chi_early_between(in),
-				in->apply->table->name));
+		CHOIR_TRY(chi_peers_gather(p, own, n, all, "%s of %zu gradients (%d exchanged early)",
+				in->apply->table->name, n, chi_early_between(in)));
 	for (size_t w = 0; w < workers; w++)
 		for (size_t i = 0; i < n; i++)
 			own[i] = (unsigned char) (own[i] | all[w * n + i]);

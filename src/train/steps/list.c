@@ -39,27 +39,37 @@ size_t choir_checkpoint_list_steps(const choir_checkpoint_list *l)
 	return l == NULL ? 0 : l->steps.n;
 }
 
+// NULL: there is none.
+static const chi_step *step_at(const choir_checkpoint_list *l, size_t i)
+{
+	return i < choir_checkpoint_list_steps(l) ? &l->steps.step[i] : NULL;
+}
+
 int64_t choir_checkpoint_list_step(const choir_checkpoint_list *l, size_t i)
 {
-	return (int64_t) l->steps.step[i].step;
+	const chi_step *s = step_at(l, i);
+	return s == NULL ? CHOIR_NONE : (int64_t) s->step;
 }
 
 const char *choir_checkpoint_list_path(const choir_checkpoint_list *l, size_t i)
 {
-	return l->steps.step[i].path;
+	const chi_step *s = step_at(l, i);
+	return s == NULL ? NULL : s->path;
 }
 
 int choir_checkpoint_list_replicas(const choir_checkpoint_list *l, size_t i)
 {
-	const chi_step *s = &l->steps.step[i];
-	return s->readable && s->manifest.replicas <= INT32_MAX ? (int) s->manifest.replicas : 0;
+	const chi_step *s = step_at(l, i);
+	return s != NULL && s->readable && s->manifest.replicas <= INT32_MAX
+			? (int) s->manifest.replicas
+			: 0;
 }
 
 const char *choir_checkpoint_list_metadata(
 		const choir_checkpoint_list *l, size_t i, const char *key)
 {
-	const chi_step *s = &l->steps.step[i];
-	return s->readable && key != NULL ? chi_manifest_find(&s->manifest, key) : NULL;
+	const chi_step *s = step_at(l, i);
+	return s != NULL && s->readable && key != NULL ? chi_manifest_find(&s->manifest, key) : NULL;
 }
 
 choir_status choir_checkpoint_list_check(choir_checkpoint_list *l, size_t i)

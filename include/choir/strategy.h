@@ -142,8 +142,8 @@ choir_strategy *choir_central_storage_strategy_new(const choir_strategy_options 
 // Parameter server on one machine: workers, each with its own replicas and its own loop, that do
 // not wait for each other (choir_strategy_run_workers). Variables, or their shards (.partition),
 // lie once, each on the next of the parameter devices; reads are copies, which other workers'
-// updates leave as they are, and sums over a worker's replicas are applied where the variable
-// lies, when they come. As a strategy it is its first worker: choir_strategy_replicas counts that
+// updates leave as they are (choir_variable_gather copies its rows alone), and sums over a
+// worker's replicas are applied where the variable lies, when they come. As a strategy it is its first worker: choir_strategy_replicas counts that
 // one's replicas, and choir_strategy_run runs them. With one worker it computes what mirrored
 // computes, to the bit. An on-read variable has a part for each replica of every worker.
 choir_strategy *choir_parameter_server_strategy_new(const choir_strategy_options *o);

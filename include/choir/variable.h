@@ -157,8 +157,11 @@ choir_device *choir_variable_device(const choir_variable *v, int copy);
 choir_tensor *choir_variable_read(choir_variable *v, choir_frame *f);
 
 // Rows of v, as choir_gather takes them from a read of it in the frame of indices: of a variable
-// in shards each row is taken from the shard that has it, and indices are waited for. NULL: as
-// choir_variable_read and choir_gather.
+// in shards each row is taken from the shard that has it, and indices are waited for. In a replica
+// of one of several workers (choir_parameter_server_strategy_new) only these rows are copied, if
+// all memory is the host's: each call reads for itself, and rows of two calls may have an update
+// of another worker between them. After choir_variable_read of v on the same tape, and within
+// choir_recompute, rows are those of the one copy. NULL: as choir_variable_read and choir_gather.
 choir_tensor *choir_variable_gather(choir_variable *v, choir_tensor *indices);
 
 // Rows start, start + step, .. of v, before stop, along axis 0, as Python's v[start:stop:step]:

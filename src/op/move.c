@@ -342,3 +342,28 @@ choir_tensor *choir_gather(choir_tensor *x, choir_tensor *indices)
 	choir_tensor *const in[] = { x, indices };
 	return chi_op_call(&gather_op, NULL, 2, in, NULL);
 }
+
+typedef struct {
+	chi_take_rows_fn *take;
+} taking;
+
+static choir_status take_rows(const chi_node *node)
+{
+	const taking *t = node->attributes;
+	return t->take(node->in[0], node->in[1], node->out);
+}
+
+static const chi_op gather_by_op = {
+	.name = "gather",
+	.attribute_bytes = sizeof(taking),
+	.infer = infer_gather,
+	.backward = gather_backward,
+	.forward = take_rows,
+};
+
+choir_tensor *chi_gather_by(chi_take_rows_fn *take, choir_tensor *table, choir_tensor *indices)
+{
+	const taking t = { take };
+	choir_tensor *const in[] = { table, indices };
+	return chi_op_call(&gather_by_op, NULL, 2, in, &t);
+}

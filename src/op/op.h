@@ -94,6 +94,12 @@ bool chi_convolution_columns(
 choir_status chi_convolution_plan(const choir_shape *x, const choir_shape *filter,
 		const choir_convolution_options *o, choir_conv2d_attributes *attributes, choir_shape *out);
 
+// choir_gather of a table that has no values of its own: take brings its rows to out, which is as
+// choir_gather's result. Gradients are those of choir_gather.
+typedef choir_status chi_take_rows_fn(
+		const choir_tensor *table, const choir_tensor *indices, choir_tensor *out);
+choir_tensor *chi_gather_by(chi_take_rows_fn *take, choir_tensor *table, choir_tensor *indices);
+
 // The sum of two gradients of one tensor, of which one is slices or both are: slices of both rows,
 // one behind another, or else the larger tensor.
 choir_tensor *chi_slices_add(choir_tensor *a, choir_tensor *b);

@@ -155,7 +155,9 @@ choir_tensor *choir_recompute(
 	chi_node *const before = tape->last;
 	const size_t mark = choir_frame_mark(f);
 	const segment s = { fn, user, n, inputs, f->random };
+	tape->segments++;
 	choir_tensor *y = fn(inputs, user);
+	tape->segments--;
 	if (!y || y->frame != f)
 		return y ? chi_frame_fail_null(f, CHOIR_INVALID,
 						   "recompute: the function gave a tensor of another frame")

@@ -18,6 +18,7 @@ struct choir_tape {
 	chi_node *last;
 	bool used; // gradient was asked for: nothing is recorded any more
 	bool again; // a segment is being made a second time, by the way back
+	int segments; // within which the way there is, and which may be made again
 	size_t n_reads;
 	choir_tensor **reads; // n_reads of them, in the order of reading
 	chi_reads *block; // which holds them

@@ -106,6 +106,20 @@ choir_tensor *chi_variable_alias(choir_variable *v, int copy, choir_frame *f);
 // The same, but what is a copy stays as it is when the variable changes.
 choir_tensor *chi_variable_view(choir_variable *v, int copy, choir_frame *f);
 
+// A copy that other workers change, in host memory, may be read by rows instead: the read is a
+// tensor without values, which only chi_variable_take_rows knows what to do with (a
+// chi_take_rows_fn), under v's lock, or element by element where it has none. The second gives
+// such a read its values, as chi_variable_alias does. NULL: recorded in its frame.
+bool chi_variable_gives_rows(const choir_variable *v, const choir_frame *f);
+choir_tensor *chi_variable_stand_in(choir_variable *v, int copy, choir_frame *f);
+static inline bool chi_variable_is_stand_in(const choir_tensor *t)
+{
+	return t->data == NULL && choir_shape_elements(&t->shape) > 0;
+}
+choir_tensor *chi_variable_fill_in(choir_tensor *stand_in);
+choir_status chi_variable_take_rows(
+		const choir_tensor *table, const choir_tensor *indices, choir_tensor *out);
+
 // Around what reads or writes v and must not meet another worker's; may be nested for v and what
 // is colocated with it. Only for a LOCKED one is there anything to do. CHOIR_TIMEOUT naming v.
 choir_status chi_variable_enter(choir_variable *v);

@@ -57,7 +57,7 @@ static choir_status prepare_landings(chi_instance *in, chi_shared_item *item)
 		item->landing = landing;
 		item->landings = v->copies;
 	}
-	for (int k = 0; in->keeps && k < v->copies; k++) {
+	for (int k = 0; in->keeps && !item->by_rows && k < v->copies; k++) {
 		chi_landing *l = &item->landing[k];
 		l->lane = lane_beside(s, v->copy[k].device);
 		for (int j = 0; j < k && l->sum == NULL; j++)
@@ -105,7 +105,8 @@ static choir_status prepare(chi_instance *in, int by)
 	for (size_t i = 0; i < first->n; i++)
 		in->variable[i] = in->shared[i].variable = first->item[i]->variable;
 	in->gated = a->table->gated(a->user);
-	in->keeps = in->gated || !s->all_host || !s->all_here || s->sharing != CHI_ALONE;
+	in->rows = !in->gated && s->all_host && s->all_here;
+	in->keeps = !in->rows || s->sharing != CHI_ALONE;
 	in->alone = !in->keeps && s->lanes == 1 && s->peers == NULL;
 	in->spread = false;
 	in->n = first->n;
@@ -432,7 +433,7 @@ static choir_status update_copies(chi_instance *in, int lane, double factor)
 	for (size_t i = 0; i < in->n; i++) {
 		const chi_shared_item *s = &in->shared[i];
 		for (int k = 0; k < s->variable->copies; k++) {
-			if (s->landing[k].lane != lane)
+			if (s->by_rows || s->landing[k].lane != lane)
 				continue;
 			CHOIR_TRY(chi_variable_enter(s->variable));
 			const choir_status status =

@@ -95,7 +95,8 @@ typedef struct chi_instance {
 	size_t variable_room;
 	unsigned char *kinds; // room for what workers tell each other
 	size_t kinds_room;
-	bool keeps; // sums are kept: gated, or memory that is not the host's
+	bool rows; // may stay rows: not gated, and all memory is the host's
+	bool keeps; // sums are kept: where rows may not, and of what other workers use
 	bool gated;
 	bool alone; // one lane, whose sums are final as they are
 	bool spread; // of some items
@@ -159,7 +160,8 @@ choir_status chi_rows_share(
 const chi_given_rows *chi_rows_of(const chi_instance *in, size_t i, int replica);
 // by is the lane whose thread, and so whose stream, this is.
 choir_status chi_rows_prepare(chi_instance *in, size_t i, int by);
-// Of items that are not spread; and a slice of one that is, laid out for a lane among zeros.
+// Of items that are not spread, or that other workers use; and a slice of one that is spread, laid
+// out for a lane among zeros.
 choir_status chi_rows_update(chi_instance *in, int by);
 const void *chi_rows_slice(
 		const chi_instance *in, int lane, size_t i, int64_t first, int64_t count);

@@ -6,6 +6,7 @@
 #include "strategy/update/instance.h"
 
 #include "base/alloc.h"
+#include "base/atomic.h"
 #include "base/size.h"
 #include "cross/slices.h"
 #include "op/op.h"
@@ -30,8 +31,8 @@ bool chi_apply_takes_rows(chi_apply *a, const choir_variable *v)
 {
 	const choir_strategy *s = a->strategy;
 	return !needs_tensors(a, v) && chi_strategy_has(s, v) &&
-			(s->peers == NULL || s->peers->host) && v->copies == 1 && v->sharing == CHI_ALONE &&
-			s->all_host && s->all_here && v->shape.rank > 0 && !a->table->gated(a->user);
+			(s->peers == NULL || s->peers->host) && v->copies == 1 && s->all_host && s->all_here &&
+			v->shape.rank > 0 && !a->table->gated(a->user);
 }
 
 choir_status chi_rows_add(chi_rows *rows, int replica, const choir_tensor *t)
@@ -210,7 +211,7 @@ choir_status chi_rows_prepare(chi_instance *in, size_t i, int by)
 	const chi_apply_table *table = in->apply->table;
 	chi_shared_item *s = &in->shared[i];
 	size_t all = 0;
-	s->by_rows = s->kinds == CHI_GAVE_ROWS && !in->keeps;
+	s->by_rows = s->kinds == CHI_GAVE_ROWS && in->rows;
 	s->spread = false;
 	if ((s->kinds & CHI_GAVE_ROWS) == 0)
 		return CHOIR_OK;
@@ -222,22 +223,63 @@ choir_status chi_rows_prepare(chi_instance *in, size_t i, int by)
 	return s->by_rows ? merge(in, i, all) : make_dense(in, i, in->strategy->exchange[by]);
 }
 
+// Rows lie far apart: of one that is written soon the first lines are fetched.
+static void fetch_row(const chi_shared_item *s, int64_t k, size_t bytes)
+{
+	enum { LINE = 64, MOST = 512 };
+	if (k >= s->rows.n)
+		return;
+	const char *at =
+			(const char *) s->variable->copy[0].buffer->memory + (size_t) s->rows.row[k] * bytes;
+	for (size_t i = 0; i < bytes && i < MOST; i += LINE)
+		chi_fetch_to_write(at + i);
+}
+
+static choir_status write_rows(const chi_shared_item *s, const chi_item *item)
+{
+	enum { AHEAD = 6 }; // rows
+	const choir_variable *v = s->variable;
+	const int64_t width = width_of(v);
+	const size_t bytes = (size_t) width * chi_dtype_size(v->dtype);
+	for (int64_t k = 0, next; k < s->rows.n; k = next) {
+		// Rows that lie behind one another are one call.
+		for (next = k + 1; next < s->rows.n && s->rows.row[next] == s->rows.row[next - 1] + 1;)
+			next++;
+		for (int64_t i = k; i < next; i++)
+			fetch_row(s, i + AHEAD, bytes);
+		CHOIR_TRY(chi_item_write(item, 0, s->rows.row[k] * width, (next - k) * width,
+				s->rows.values + (size_t) k * bytes, 1));
+	}
+	return CHOIR_OK;
+}
+
+static choir_status write_spread(const chi_instance *in, const chi_item *item)
+{
+	const int64_t elements = item->variable->elements;
+	for (int64_t first = 0; first < elements; first += CHI_UPDATE_SLICE) {
+		const int64_t left = elements - first;
+		const int64_t count = left < CHI_UPDATE_SLICE ? left : CHI_UPDATE_SLICE;
+		CHOIR_TRY(chi_item_write(item, 0, first, count,
+				chi_rows_slice(in, item->lane, item->index, first, count), 1));
+	}
+	return CHOIR_OK;
+}
+
+// What other workers use is written under its lock, all of it at once.
 choir_status chi_rows_update(chi_instance *in, int by)
 {
 	for (size_t i = 0; i < in->n; i++) {
 		const chi_shared_item *s = &in->shared[i];
-		if (!s->by_rows || s->spread)
+		const chi_item *item = in->lane[by].item[i];
+		const bool shared = s->variable->sharing != CHI_ALONE;
+		if (!s->by_rows || (s->spread && !shared))
 			continue;
-		const choir_variable *v = s->variable;
-		const int64_t width = width_of(v);
-		const size_t bytes = (size_t) width * chi_dtype_size(v->dtype);
-		for (int64_t k = 0, next; k < s->rows.n; k = next) {
-			// Rows that lie behind one another are one call.
-			for (next = k + 1; next < s->rows.n && s->rows.row[next] == s->rows.row[next - 1] + 1;)
-				next++;
-			CHOIR_TRY(chi_item_write(in->lane[by].item[i], 0, s->rows.row[k] * width,
-					(next - k) * width, s->rows.values + (size_t) k * bytes, 1));
-		}
+		CHOIR_TRY(chi_variable_enter(s->variable));
+		choir_status status = s->spread ? write_spread(in, item) : write_rows(s, item);
+		if (status == CHOIR_OK && shared)
+			status = chi_stream_wait(in->strategy->exchange[by]);
+		chi_variable_leave(s->variable);
+		CHOIR_TRY(status);
 	}
 	return CHOIR_OK;
 }

@@ -26,30 +26,24 @@ choir_variable *choir_variable_whole(choir_variable *v)
 	return v == NULL ? NULL : v->whole;
 }
 
-// While a tape records every shard is read, and rows are taken from all, none from some: all
-// replicas must give gradients of the same variables in the same order, whichever rows they use.
-// Else only those are read that have rows in wanted; the others are NULL. NULL: recorded.
-static choir_tensor **read_shards(choir_variable *whole, choir_frame *f, const int64_t wanted[])
+// All of them, in f's arena. NULL: recorded.
+static choir_tensor **read_shards(choir_variable *whole, choir_frame *f)
 {
 	choir_tensor **read = chi_arena_alloc(&f->arena, (size_t) whole->shards * sizeof *read);
 	if (read == NULL) {
 		chi_frame_keep(f);
 		return NULL;
 	}
-	for (int i = 0; i < whole->shards; i++) {
-		read[i] = NULL;
-		if (f->tape == NULL && wanted != NULL && wanted[i] == wanted[i + 1])
-			continue;
+	for (int i = 0; i < whole->shards; i++)
 		if ((read[i] = choir_variable_read(whole->shard[i], f)) == NULL)
 			return NULL;
-	}
 	return read;
 }
 
 choir_tensor *chi_shards_read(choir_variable *whole, choir_frame *f)
 {
 	const uint64_t version = chi_atomic64_load(&whole->source.version);
-	choir_tensor **rows = read_shards(whole, f, NULL);
+	choir_tensor **rows = read_shards(whole, f);
 	choir_tensor *t = rows == NULL ? NULL : chi_shards_join_rows(whole->shards, rows);
 	if (t == NULL)
 		return NULL;
@@ -110,30 +104,39 @@ static choir_tensor *in_order(choir_frame *f, choir_tensor *t, const chi_dealt_r
 	return choir_gather(t, choir_constant(f, CHOIR_I64, CHOIR_SHAPE(d->n), at));
 }
 
+static choir_tensor *numbered_rows(
+		choir_variable *v, choir_frame *f, int64_t n, const int64_t rows[])
+{
+	choir_tensor *indices = choir_constant(f, CHOIR_I64, CHOIR_SHAPE(n), rows);
+	return indices == NULL ? NULL : chi_read_rows(v, indices);
+}
+
+// While a tape records rows are taken from every shard, none from some: all replicas must give
+// gradients of the same variables in the same order, whichever rows they use. Else only from those
+// that have some.
 static choir_tensor *take_rows(choir_variable *v, choir_frame *f, int64_t n, const int64_t rows[])
 {
 	chi_dealt_rows d;
 	if (v->shards == 0)
-		return choir_gather(
-				choir_variable_read(v, f), choir_constant(f, CHOIR_I64, CHOIR_SHAPE(n), rows));
+		return numbered_rows(v, f, n, rows);
 	if (chi_shards_deal(f, v, n, rows, &d) != CHOIR_OK)
 		return NULL;
-	choir_tensor **taken = read_shards(v, f, d.first);
+	choir_tensor **taken = chi_arena_alloc(&f->arena, (size_t) v->shards * sizeof *taken);
+	if (taken == NULL) {
+		chi_frame_keep(f);
+		return NULL;
+	}
 	int64_t made = 0;
-	for (int k = 0; taken != NULL && k < v->shards; k++) {
+	for (int k = 0; k < v->shards; k++) {
 		const int64_t count = d.first[k + 1] - d.first[k];
-		if (taken[k] == NULL)
+		if (f->tape == NULL && count == 0)
 			continue;
-		taken[made] = choir_gather(
-				taken[k], choir_constant(f, CHOIR_I64, CHOIR_SHAPE(count), d.row + d.first[k]));
+		taken[made] = numbered_rows(v->shard[k], f, count, d.row + d.first[k]);
 		if (taken[made++] == NULL)
 			return NULL;
 	}
-	if (taken == NULL)
-		return NULL;
 	if (made == 0) // of no row
-		return choir_gather(choir_variable_read(v->shard[0], f),
-				choir_constant(f, CHOIR_I64, CHOIR_SHAPE(0), rows));
+		return numbered_rows(v->shard[0], f, 0, rows);
 	return in_order(f, chi_shards_join_rows(made, taken), &d);
 }
 
@@ -168,7 +171,7 @@ choir_tensor *choir_variable_gather(choir_variable *v, choir_tensor *indices)
 		return chi_frame_null(choir_tensor_frame(indices), "gather");
 	choir_frame *f = indices->frame;
 	if (v->shards == 0)
-		return choir_gather(choir_variable_read(v, f), indices);
+		return chi_read_rows(v, indices);
 	choir_shape shape = indices->shape;
 	if (chi_tensor_check(indices) != CHOIR_OK)
 		return NULL;
@@ -188,7 +191,7 @@ static choir_tensor *take_range(choir_variable *v, choir_frame *f, int64_t first
 {
 	if (v->shards == 0)
 		return choir_slice(choir_variable_read(v, f), 0, first, count);
-	choir_tensor **read = read_shards(v, f, NULL);
+	choir_tensor **read = read_shards(v, f);
 	int64_t made = 0;
 	for (int k = 0; read != NULL && k < v->shards; k++) {
 		const choir_variable *shard = v->shard[k];
@@ -234,7 +237,8 @@ choir_tensor *choir_variable_slice(
 		count = (stop - start - 1) / step + 1;
 	else if (step < 0 && start > stop)
 		count = (start - stop - 1) / -step + 1;
-	if (step == 1 || count == 0)
+	// A range of a read, but for what is read by rows.
+	if ((step == 1 && (v->shards > 0 || !chi_variable_gives_rows(v, f))) || count == 0)
 		return take_range(v, f, count == 0 ? 0 : start, count);
 	int64_t *rows = chi_arena_alloc(&f->arena, (size_t) count * sizeof *rows);
 	if (rows == NULL) {

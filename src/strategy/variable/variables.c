@@ -203,7 +203,7 @@ static choir_tensor *read_alone(choir_variable *v, choir_frame *f)
 {
 	choir_tensor *t = read_before(v, f);
 	if (t != NULL)
-		return t;
+		return chi_variable_is_stand_in(t) ? chi_variable_fill_in(t) : t;
 	const int copy = copy_for(f, v);
 	if (copy == NO_COPY)
 		return NULL;
@@ -216,6 +216,31 @@ static choir_tensor *read_alone(choir_variable *v, choir_frame *f)
 	if (t != NULL && f->tape != NULL && chi_tape_add_read(f->tape, t) != CHOIR_OK)
 		return NULL;
 	return t;
+}
+
+// The read of v from which rows are taken: one that the tape has, or one without values. What may be
+// made a second time must then find what it found, so there values are read.
+static choir_tensor *read_for_rows(choir_variable *v, choir_frame *f)
+{
+	choir_tensor *t = read_before(v, f);
+	if (t != NULL && (!chi_variable_is_stand_in(t) || f->tape->segments == 0))
+		return t;
+	if (f->failed || f->context_kind != CHI_IN_REPLICA || !chi_variable_gives_rows(v, f) ||
+			(f->tape != NULL && f->tape->segments > 0))
+		return choir_variable_read(v, f);
+	const int copy = copy_for(f, v);
+	if (copy == ALL_COPIES)
+		return choir_variable_read(v, f);
+	t = copy == NO_COPY ? NULL : chi_variable_stand_in(v, copy, f);
+	return t == NULL || f->tape == NULL || chi_tape_add_read(f->tape, t) == CHOIR_OK ? t : NULL;
+}
+
+choir_tensor *chi_read_rows(choir_variable *v, choir_tensor *indices)
+{
+	choir_tensor *t = read_for_rows(v, indices->frame);
+	return t != NULL && chi_variable_is_stand_in(t)
+			? chi_gather_by(chi_variable_take_rows, t, indices)
+			: choir_gather(t, indices);
 }
 
 static choir_tensor *bring_together(choir_replica *r, const choir_variable *v, choir_tensor *own)

@@ -142,7 +142,8 @@ choir_distributed_dataset *choir_strategy_distribute_datasets_from_function(
 // are in step: the others have CHOIR_CANCELLED. A rewind or restore that has failed on one is told
 // to them when it asks for the next batch. Other than with CHOIR_OK *batch is empty. CHOIR_STATE:
 // inside a replica, where each replica would take a batch of its own. CHOIR_INVALID: *batch
-// belongs to another strategy; batches of different shapes came together in one global batch.
+// belongs to another strategy; one replica would get examples of different shapes in one batch.
+// Batches of different replicas may differ in shape where the column's shape is not known.
 CHOIR_MUST_CHECK choir_status choir_distributed_dataset_next(
 		choir_distributed_dataset *data, choir_values **batch);
 

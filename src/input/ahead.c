@@ -282,6 +282,21 @@ choir_status chi_ahead_begin(chi_ahead *a)
 	return CHOIR_OK;
 }
 
+// The pieces of a column, the older ones first.
+static choir_status hand_over_pieces(const chi_piece *p, chi_target *to, size_t i)
+{
+	if (p == NULL)
+		return CHOIR_OK;
+	CHOIR_TRY(hand_over_pieces(p->older, to, i));
+	chi_piece *own = chi_arena_alloc(&to->frame->arena, sizeof *own);
+	choir_tensor *t = own == NULL ? NULL : chi_value_view(to->frame, p->tensor);
+	if (t == NULL)
+		return choir_error_status();
+	*own = (chi_piece){ t, p->first, to->piece[i] };
+	to->piece[i] = own;
+	return CHOIR_OK;
+}
+
 static choir_status hand_over(const chi_ahead *a, const slot *s, chi_target *to)
 {
 	const size_t n = a->data->feed[0].spec->n;
@@ -290,7 +305,10 @@ static choir_status hand_over(const chi_ahead *a, const slot *s, chi_target *to)
 		to->column[i] = t == NULL ? NULL : chi_value_view(to->frame, t);
 		if (t != NULL && to->column[i] == NULL)
 			return choir_error_status();
+		to->piece[i] = NULL;
+		CHOIR_TRY(hand_over_pieces(s->to.piece[i], to, i));
 	}
+	to->at = s->to.at;
 	memcpy(to->rows, s->to.rows, (size_t) a->data->strategy->replicas * sizeof *to->rows);
 	to->whole = s->to.whole;
 	return CHOIR_OK;

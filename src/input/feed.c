@@ -54,47 +54,78 @@ choir_status chi_feed_hold(chi_feed *f)
 	return CHOIR_OK;
 }
 
-// The tensor of a column that varies, made by its first example.
-static choir_status varying_tensor(const chi_feed *f, chi_target *to, size_t i, const chi_cell *c)
+choir_tensor *chi_target_find(
+		const chi_target *to, size_t i, int64_t first, int64_t n, int64_t *offset, int64_t *there)
 {
-	choir_tensor **t = &to->column[i];
-	if (!*t) {
-		choir_shape shape = { .rank = c->shape.rank + 1, .dim = { to->room } };
-		memcpy(shape.dim + 1, c->shape.dim, (size_t) c->shape.rank * sizeof shape.dim[0]);
-		*t = chi_tensor_new(to->frame, f->spec->column[i].dtype, &shape);
-		return *t ? CHOIR_OK : choir_error_status();
-	}
-	if (memcmp((*t)->shape.dim + 1, c->shape.dim,
-				(size_t) c->shape.rank * sizeof c->shape.dim[0]) == 0)
-		return CHOIR_OK;
-	return choir_fail(CHOIR_INVALID,
-			"distributed dataset: column \"%s\": batches of different shapes in one global batch; "
-			"pad them to a given shape, or make the dataset's batch the global batch",
-			f->spec->column[i].name);
+	const chi_piece *p = to->piece[i];
+	int64_t end = to->at; // of what p has
+	for (; p != NULL && p->first > first; p = p->older)
+		end = p->first;
+	*offset = first - (p == NULL ? 0 : p->first);
+	*there = n < end - first ? n : end - first;
+	return p == NULL ? to->column[i] : p->tensor;
 }
 
+static bool has_room(const choir_tensor *t, int64_t used, const chi_cell *c)
+{
+	return t != NULL && used < t->shape.dim[0] &&
+			memcmp(t->shape.dim + 1, c->shape.dim,
+					(size_t) c->shape.rank * sizeof c->shape.dim[0]) == 0;
+}
+
+// The tensor of a column that varies for example at, the first of rest that come in one piece:
+// that of the example before it, or a new one where the shape is another.
+static choir_status varying_tensor(const chi_feed *f, chi_target *to, size_t i, const chi_cell *c,
+		int64_t at, int64_t rest, choir_tensor **tensor, int64_t *row)
+{
+	chi_piece *newest = to->piece[i];
+	*tensor = newest != NULL ? newest->tensor : to->column[i];
+	*row = at - (newest != NULL ? newest->first : 0);
+	if (has_room(*tensor, *row, c))
+		return CHOIR_OK;
+	const bool first = *tensor == NULL;
+	choir_shape shape = { .rank = c->shape.rank + 1, .dim = { first ? to->room : rest } };
+	memcpy(shape.dim + 1, c->shape.dim, (size_t) c->shape.rank * sizeof shape.dim[0]);
+	*tensor = chi_tensor_new(to->frame, f->spec->column[i].dtype, &shape);
+	*row = 0;
+	if (first)
+		to->column[i] = *tensor;
+	if (first || *tensor == NULL)
+		return *tensor == NULL ? choir_error_status() : CHOIR_OK;
+	chi_piece *p = chi_arena_alloc(&to->frame->arena, sizeof *p);
+	if (p == NULL)
+		return choir_error_status();
+	*p = (chi_piece){ *tensor, at, newest };
+	to->piece[i] = p;
+	return CHOIR_OK;
+}
+
+// room: for how many examples from the first of these on a new tensor has room.
 static choir_status copy_cells(
-		const chi_feed *f, chi_target *to, size_t i, const chi_cell *cell, int64_t n)
+		const chi_feed *f, chi_target *to, size_t i, const chi_cell *cell, int64_t n, int64_t room)
 {
 	size_t bytes = 0;
+	choir_tensor *t;
+	int64_t row;
 	for (int64_t k = 0; k < n; k++) {
-		CHOIR_TRY(varying_tensor(f, to, i, &cell[k]));
+		CHOIR_TRY(varying_tensor(f, to, i, &cell[k], to->at + k, room - k, &t, &row));
 		if (chi_shape_bytes(&cell[k].shape, f->spec->column[i].dtype, &bytes) && bytes > 0)
-			memcpy((char *) to->column[i]->data + (size_t) (to->at + k) * bytes, cell[k].data,
-					bytes);
+			memcpy((char *) t->data + (size_t) row * bytes, cell[k].data, bytes);
 	}
 	return CHOIR_OK;
 }
 
-// Takes up to want examples out of spare.
-static choir_status take_held(chi_feed *f, chi_target *to, int64_t want, int64_t *got)
+// Takes up to want examples out of spare. whole: all of an element, which is one replica's, so that
+// what has another shape has a tensor of its own size.
+static choir_status take_held(chi_feed *f, chi_target *to, int64_t want, bool whole, int64_t *got)
 {
-	const int64_t left = f->held - f->used, n = left < want ? left : want;
+	const int64_t left = f->held - f->used, n = whole || left < want ? left : want;
 	for (size_t i = 0; to && i < f->spec->n; i++) {
 		const size_t bytes = f->data->bytes[i];
 		const char *from = (char *) f->spare.column[i] + (size_t) f->used * bytes;
 		if (varies(f, i))
-			CHOIR_TRY(copy_cells(f, to, i, (const chi_cell *) (const void *) from, n));
+			CHOIR_TRY(copy_cells(f, to, i, (const chi_cell *) (const void *) from, n,
+					whole ? n : to->room - to->at));
 		else
 			memcpy((char *) to->column[i]->data + (size_t) to->at * bytes, from,
 					(size_t) n * bytes);
@@ -125,7 +156,7 @@ choir_status chi_feed_read(chi_feed *f, chi_target *to, int64_t want, bool whole
 	if (f->used == f->held && to && (whole || f->spec->batch <= want) && !any_varies(f))
 		return read_direct(f, to, got);
 	CHOIR_TRY(chi_feed_hold(f));
-	return take_held(f, to, whole ? INT64_MAX : want, got);
+	return take_held(f, to, want, whole, got);
 }
 
 choir_status chi_feed_fill(chi_feed *f, chi_target *to, int64_t want, int64_t *got)

@@ -19,11 +19,20 @@ typedef struct {
 	int64_t elements; // read in this pass
 } chi_feed;
 
+// Where the examples of a column go on in another shape: in a tensor of their own.
+typedef struct chi_piece {
+	choir_tensor *tensor;
+	int64_t first; // of the step's examples
+	struct chi_piece *older;
+} chi_piece;
+
 // Where examples go: a tensor for each column, in whose memory the next ones follow on. A column
-// that varies gets its tensor with the first example, which says what shape it is.
+// that varies gets its tensor with the first example, which says what shape it is, and pieces
+// behind it, newest first, where the shape changes.
 typedef struct {
 	choir_frame *frame;
 	choir_tensor *column[CHI_MAX_COLUMNS];
+	chi_piece *piece[CHI_MAX_COLUMNS]; // in frame's arena; mostly NULL
 	int64_t room; // examples
 	int64_t at; // examples that are there
 	// Of the step that is read: its number, how many examples each replica here gets, and how many
@@ -41,6 +50,10 @@ choir_status chi_feed_begin(chi_feed *f, int64_t pass);
 choir_status chi_feed_read(chi_feed *f, chi_target *to, int64_t want, bool whole, int64_t *got);
 // The same until want are there or the end has come: fewer only at the end, no error then.
 choir_status chi_feed_fill(chi_feed *f, chi_target *to, int64_t want, int64_t *got);
+// The examples of column i from first on that one tensor has, at most n: *offset of its rows, and
+// how many there are.
+choir_tensor *chi_target_find(
+		const chi_target *to, size_t i, int64_t first, int64_t n, int64_t *offset, int64_t *there);
 // Reads an element into spare if nothing is held. CHOIR_END: there is none.
 choir_status chi_feed_hold(chi_feed *f);
 void chi_feed_where(const chi_feed *f, choir_input_position *p);

@@ -49,6 +49,7 @@ choir_status chi_input_make_columns(const choir_distributed_dataset *data, chi_t
 	to->at = 0;
 	for (size_t i = 0; i < spec->n; i++) {
 		to->column[i] = NULL;
+		to->piece[i] = NULL;
 		if (chi_shape_varies(&spec->column[i].shape))
 			continue;
 		to->column[i] = new_column(to->frame, &spec->column[i], to->room);
@@ -74,6 +75,25 @@ static choir_status fetch(choir_distributed_dataset *data, choir_values *set, co
 	return CHOIR_OK;
 }
 
+// A column whose replicas have rows of different shapes.
+static choir_status deal_pieces(
+		choir_values *set, const char *name, const chi_target *to, size_t i)
+{
+	const size_t n = (size_t) set->layout.replicas;
+	choir_tensor **part = chi_arena_alloc(&set->frame->arena, n * sizeof *part);
+	int64_t first = 0, offset, there;
+	if (part == NULL)
+		return choir_error_status();
+	for (size_t k = 0; k < n; k++) {
+		choir_tensor *t = chi_target_find(to, i, first, to->rows[k], &offset, &there);
+		part[k] = chi_tensor_rows(set->frame, t, offset, to->rows[k]);
+		if (part[k] == NULL)
+			return choir_error_status();
+		first += to->rows[k];
+	}
+	return chi_values_take_rows(set, name, part, to->rows);
+}
+
 static choir_status deal(choir_distributed_dataset *data, choir_values *set, chi_target *to)
 {
 	const chi_spec *spec = data->feed[0].spec;
@@ -84,7 +104,9 @@ static choir_status deal(choir_distributed_dataset *data, choir_values *set, chi
 			to->column[i] = new_column(to->frame, c, to->room);
 		if (to->column[i] == NULL)
 			return choir_error_status();
-		CHOIR_TRY(chi_values_split_rows(set, c->name, to->column[i], to->rows));
+		CHOIR_TRY(to->piece[i] != NULL
+						? deal_pieces(set, c->name, to, i)
+						: chi_values_split_rows(set, c->name, to->column[i], to->rows));
 		if (fetches)
 			CHOIR_TRY(fetch(data, set, c->name));
 	}

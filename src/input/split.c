@@ -139,6 +139,38 @@ static choir_status read_pieces(choir_distributed_dataset *data, chi_target *to)
 	return shared ? chi_feed_fill(f, NULL, f->held - f->used, &passed) : CHOIR_OK;
 }
 
+// The shape of one example of t.
+static const char *print_example(const choir_tensor *t, char text[CHI_SHAPE_TEXT])
+{
+	choir_shape shape = { .rank = t->shape.rank - 1 };
+	memcpy(shape.dim, t->shape.dim + 1, (size_t) shape.rank * sizeof shape.dim[0]);
+	return chi_shape_print(&shape, text);
+}
+
+// Replicas may have rows of different shapes, but each its rows of one.
+static choir_status check_pieces(const choir_distributed_dataset *data, const chi_target *to)
+{
+	char text[2][CHI_SHAPE_TEXT];
+	const chi_spec *spec = data->feed[0].spec;
+	for (size_t i = 0; i < spec->n; i++) {
+		int64_t first = 0, offset, there, more;
+		for (int k = 0; to->piece[i] != NULL && k < data->strategy->replicas; k++) {
+			const choir_tensor *t = chi_target_find(to, i, first, to->rows[k], &offset, &there);
+			const choir_tensor *next =
+					chi_target_find(to, i, first + there, to->rows[k] - there, &offset, &more);
+			if (there < to->rows[k])
+				return choir_fail(CHOIR_INVALID,
+						"distributed dataset: column \"%s\": replica %d would get examples of %s "
+						"and of %s in one batch; pad them to a given shape, or make the dataset's "
+						"batch the global batch",
+						spec->column[i].name, (int) chi_input_first(data, data->o.worker) + k,
+						print_example(t, text[0]), print_example(next, text[1]));
+			first += to->rows[k];
+		}
+	}
+	return CHOIR_OK;
+}
+
 choir_status chi_input_read_step(choir_distributed_dataset *data, chi_target *to)
 {
 	choir_status status = CHOIR_INTERNAL;
@@ -162,6 +194,8 @@ choir_status chi_input_read_step(choir_distributed_dataset *data, chi_target *to
 		status = read_pieces(data, to);
 		break;
 	}
+	if (status == CHOIR_OK)
+		status = check_pieces(data, to);
 	if (status == CHOIR_END)
 		memset(to->rows, 0, (size_t) data->strategy->replicas * sizeof *to->rows);
 	return status;

@@ -71,6 +71,9 @@ choir_frame *chi_values_replica_frame(choir_values *set, int replica);
 // Splits t (on the host) into rows[i] rows for replica i; their sum may be less than t's rows.
 choir_status chi_values_split_rows(
 		choir_values *set, const char *name, choir_tensor *t, const int64_t rows[]);
+// The same where each replica's rows are a tensor of its own, of set->frame.
+choir_status chi_values_take_rows(
+		choir_values *set, const char *name, choir_tensor *const part[], const int64_t rows[]);
 // Examples of all replicas; CHOIR_NONE: nothing says.
 int64_t chi_values_global_examples(const choir_values *set);
 // CHOIR_INVALID naming the first leaf that some replica lacks.

@@ -258,6 +258,17 @@ static choir_status check_rows(const choir_values *set, const char *name, const 
 	return CHOIR_OK;
 }
 
+static choir_status put_rows(
+		choir_values *set, const char *name, choir_value *v, const int64_t rows[])
+{
+	CHOIR_TRY(chi_values_put(set, name, v));
+	chi_leaf *leaf = chi_values_leaf(set, name);
+	leaf->split = true;
+	set->counted_by = leaf->name;
+	memcpy(set->examples, rows, (size_t) set->layout.replicas * sizeof *rows);
+	return CHOIR_OK;
+}
+
 choir_status chi_values_split_rows(
 		choir_values *set, const char *name, choir_tensor *t, const int64_t rows[])
 {
@@ -272,12 +283,20 @@ choir_status chi_values_split_rows(
 		v->device[i] = choir_tensor_device(t);
 		first += rows[i];
 	}
-	CHOIR_TRY(chi_values_put(set, name, v));
-	chi_leaf *leaf = chi_values_leaf(set, name);
-	leaf->split = true;
-	set->counted_by = leaf->name;
-	memcpy(set->examples, rows, (size_t) n * sizeof *rows);
-	return CHOIR_OK;
+	return put_rows(set, name, v, rows);
+}
+
+choir_status chi_values_take_rows(
+		choir_values *set, const char *name, choir_tensor *const part[], const int64_t rows[])
+{
+	CHOIR_TRY(check_rows(set, name, rows));
+	const int n = set->layout.replicas;
+	choir_value *v = chi_value_new(set->frame, CHOIR_VALUE_PER_REPLICA, n);
+	for (int i = 0; v != NULL && i < n; i++) {
+		v->component[i] = part[i];
+		v->device[i] = choir_tensor_device(part[i]);
+	}
+	return put_rows(set, name, v, rows);
 }
 
 choir_status choir_values_split(choir_values *set, const char *name, choir_tensor *t)

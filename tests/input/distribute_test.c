@@ -302,7 +302,7 @@ static void columns_keep_their_examples_together(void **state)
 	choir_strategy_free(s);
 }
 
-// A dimension that differs from batch to batch is the same for all replicas, also for those
+// A dimension that differs from batch to batch is the same for all pieces of one, also for those
 // without examples; batches that were made alike apart from each other cannot be joined.
 // spec: D7, 2.11
 static void shapes_may_differ_between_batches_only(void **state)
@@ -329,11 +329,66 @@ static void shapes_may_differ_between_batches_only(void **state)
 	data = dealt(s, choir_dataset_padded_batch(words_new(10), 1, NULL), 10);
 	assert_int_equal(choir_distributed_dataset_next(data, &batch), CHOIR_INVALID);
 	assert_failed(CHOIR_INVALID,
-			"distributed dataset: column \"word\": batches of different shapes in one global "
+			"distributed dataset: column \"word\": replica 0 would get examples of [0] and of "
+			"[2] in one batch; pad them to a given shape, or make the dataset's batch the global "
 			"batch");
 	assert_null(choir_values_find(batch, "word"));
 	choir_values_free(batch);
 	choir_strategy_free(s);
+}
+
+// What one replica gets of a step: a batch as wide as its longest word.
+static void check_own_width(choir_values *batch, int replica, int64_t first, int64_t rows)
+{
+	choir_tensor *t = choir_value_local(choir_values_find(batch, "word"), replica);
+	assert_int_equal(choir_tensor_shape(t)->dim[0], rows);
+	int64_t width = 0;
+	for (int64_t i = first; i < first + rows; i++)
+		width = word_length(i) > width ? word_length(i) : width;
+	if (rows > 0)
+		assert_int_equal(choir_tensor_shape(t)->dim[1], width);
+	for (int64_t i = 0; i < rows * width; i++) {
+		const int64_t k = first + i / width, at = i % width;
+		assert_int_equal(((const uint8_t *) choir_tensor_data(t))[i],
+				at < word_length(k) ? (uint8_t) ('a' + k % 26) : 0);
+	}
+}
+
+static choir_dataset *padded_pairs(const choir_input_context *c, void *user)
+{
+	(void) c, (void) user;
+	return choir_dataset_padded_batch(words_new(11), 2, NULL);
+}
+
+// Each replica's batch is as wide as it was made, on one worker as on several, and read ahead or
+// not.
+// spec: D7
+static void replicas_batches_may_differ_in_shape(void **state)
+{
+	(void) state;
+	for (int replicas = 2; replicas <= 4; replicas++)
+		for (int way = 0; way < 4; way++) {
+			choir_strategy *s = mirrored(replicas, NULL);
+			const choir_input_options o = { .size = sizeof o,
+				.per_replica_batches = way < 2,
+				.buffer = way & 1 ? 2 : CHOIR_NONE };
+			choir_distributed_dataset *data = way < 2
+					? choir_strategy_distribute_dataset(s, padded_pairs(NULL, NULL), &o)
+					: choir_strategy_distribute_datasets_from_function(s, padded_pairs, NULL, &o);
+			assert_non_null(data);
+			choir_values *batch = NULL;
+			for (int64_t first = 0; first < 11;) {
+				assert_int_equal(choir_distributed_dataset_next(data, &batch), CHOIR_OK);
+				for (int r = 0; r < replicas; r++) {
+					const int64_t left = 11 - first, rows = left < 2 ? left : 2;
+					check_own_width(batch, r, first, rows);
+					first += rows;
+				}
+			}
+			assert_int_equal(choir_distributed_dataset_next(data, &batch), CHOIR_END);
+			choir_values_free(batch);
+			choir_strategy_free(s);
+		}
 }
 
 typedef struct {
@@ -554,6 +609,7 @@ int main(void)
 		cmocka_unit_test(single_examples_take_the_global_batch),
 		cmocka_unit_test(columns_keep_their_examples_together),
 		cmocka_unit_test(shapes_may_differ_between_batches_only),
+		cmocka_unit_test(replicas_batches_may_differ_in_shape),
 		cmocka_unit_test(every_replica_knows_the_true_count),
 		cmocka_unit_test(reading_on_allocates_nothing),
 		cmocka_unit_test(replicas_cannot_read),

@@ -19,6 +19,13 @@ check_pie_supported()
 set(choir_warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes
 	-Wmissing-prototypes -Wvla -Wundef -Wcast-qual -Wformat=2 -Wimplicit-fallthrough
 	$<$<BOOL:${CHOIR_WERROR}>:-Werror>)
+# Later clangs have a warning in -Wconversion that is C++'s: in C an enumerator is an int, and the
+# constants of this project are enumerators.
+include(CheckCCompilerFlag)
+check_c_compiler_flag(-Wenum-float-conversion CHOIR_Wenum_float_conversion)
+if(CHOIR_Wenum_float_conversion)
+	list(APPEND choir_warnings -Wno-enum-float-conversion)
+endif()
 
 set(choir_sanitize_address -fsanitize=address,undefined -fno-sanitize-recover=all)
 set(choir_sanitize_thread -fsanitize=thread)
@@ -37,7 +44,6 @@ unset(CMAKE_REQUIRED_FLAGS)
 set(choir_hardening -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=$<IF:$<BOOL:${CHOIR_FORTIFY_3}>,3,2>)
 
 # What this compiler knows for this processor.
-include(CheckCCompilerFlag)
 foreach(flag IN ITEMS -fstack-protector-strong -fstack-clash-protection -fno-delete-null-pointer-checks
 		-fcf-protection=full)
 	string(MAKE_C_IDENTIFIER CHOIR${flag} known)

@@ -46,6 +46,25 @@ double number_at(choir_dtype dtype, const void *data, int64_t i)
 	return NAN;
 }
 
+int number_bytes(choir_dtype dtype)
+{
+	switch (dtype) {
+	case CHOIR_F64:
+	case CHOIR_I64:
+		return 8;
+	case CHOIR_F32:
+	case CHOIR_I32:
+		return 4;
+	case CHOIR_F16:
+	case CHOIR_BF16:
+		return 2;
+	case CHOIR_U8:
+	case CHOIR_BOOL:
+		break;
+	}
+	return 1;
+}
+
 const char *shape_text(const choir_shape *shape, char text[SHAPE_TEXT])
 {
 	size_t at = (size_t) snprintf(text, SHAPE_TEXT, "[");

@@ -14,27 +14,27 @@ enum { LOOK = 1024 };
 
 // ---- Opening.
 
-// One file of several; user: NULL.
+// One file of several; user: the names of the arrays, which live as long as the source.
 static choir_dataset *open_npz(const char *path, void *user)
 {
-	(void) user;
-	return choir_npz_dataset_new(path, 0, NULL);
+	const array_names *a = user;
+	return choir_npz_dataset_new(path, a->n, a->name);
 }
 
 static choir_dataset *open_hdf5(const char *path, void *user)
 {
-	(void) user;
-	return choir_hdf5_dataset_new(path, 0, NULL);
+	const array_names *a = user;
+	return choir_hdf5_dataset_new(path, a->n, a->name);
 }
 
-static choir_dataset *each(const char *list, choir_file_fn *fn)
+static choir_dataset *each(const array_names *a, choir_file_fn *fn)
 {
-	return choir_files_dataset_new(source_files(list), fn, NULL);
+	return choir_files_dataset_new(source_files(a->file), fn, (void *) (uintptr_t) a);
 }
 
-static choir_dataset *open_tfrecords(const char *list, choir_wrong wrong)
+static choir_dataset *open_tfrecords(const array_names *a, choir_wrong wrong)
 {
-	choir_files *files = source_files(list);
+	choir_files *files = source_files(a->file);
 	choir_dataset *d = files == NULL
 			? NULL
 			: choir_tfrecord_dataset_new(
@@ -43,16 +43,16 @@ static choir_dataset *open_tfrecords(const char *list, choir_wrong wrong)
 	return d;
 }
 
-static choir_dataset *open_npzs(const char *list, choir_wrong wrong)
+static choir_dataset *open_npzs(const array_names *a, choir_wrong wrong)
 {
 	(void) wrong;
-	return each(list, open_npz);
+	return each(a, open_npz);
 }
 
-static choir_dataset *open_hdf5s(const char *list, choir_wrong wrong)
+static choir_dataset *open_hdf5s(const array_names *a, choir_wrong wrong)
 {
 	(void) wrong;
-	return each(list, open_hdf5);
+	return each(a, open_hdf5);
 }
 
 // The batches, or the one to test on. Where wrong rows are left out, with any labels.
@@ -75,8 +75,9 @@ static choir_dataset *cifar10_part(const char *folder, bool test, choir_wrong wr
 }
 
 // The batches to learn from; those to test on come behind them, if they are there.
-static choir_dataset *open_cifar10(const char *folder, choir_wrong wrong)
+static choir_dataset *open_cifar10(const array_names *a, choir_wrong wrong)
 {
+	const char *folder = a->file;
 	choir_dataset *d = cifar10_part(folder, false, wrong);
 	choir_dataset *test = d == NULL ? NULL : cifar10_part(folder, true, wrong);
 	if (test != NULL)
@@ -97,13 +98,14 @@ static int64_t cifar10_tests(const char *folder)
 
 static bool is_npz(const char *list)
 {
-	const size_t n = strlen(list);
-	return n >= 4 && strcmp(list + n - 4, ".npz") == 0;
+	const char *hash = strrchr(list, '#'); // names of arrays behind it
+	const size_t n = hash == NULL ? strlen(list) : (size_t) (hash - list);
+	return n >= 4 && memcmp(list + n - 4, ".npz", 4) == 0;
 }
 
 static const struct {
 	const char *kind, *needed; // needed: behind it
-	choir_dataset *(*open)(const char *rest, choir_wrong wrong);
+	choir_dataset *(*open)(const array_names *a, choir_wrong wrong);
 	bool (*is)(const char *rest); // NULL: all are
 	int64_t (*tests)(const char *rest); // how many at the end are to test on; NULL: nobody says
 	int64_t classes; // labels are below that; 0: nobody says
@@ -132,14 +134,36 @@ bool columns_known(const char *name)
 	return kind_of(name) < KINDS;
 }
 
-static const char *files_of(const source *s)
+// Only files of arrays have names behind them.
+static choir_status take_files(source *s)
 {
-	return s->name + strlen(kinds[kind_of(s->name)].kind);
+	const size_t kind = kind_of(s->name);
+	const char *files = s->name + strlen(kinds[kind].kind);
+	if (files[0] == '\0')
+		return choir_fail(CHOIR_INVALID, "data \"%s\": %s%s is needed", s->name, kinds[kind].kind,
+				kinds[kind].needed);
+	CHOIR_TRY(array_names_set(&s->arrays, files));
+	if (s->arrays.n > 0 && kinds[kind].open != open_npzs && kinds[kind].open != open_hdf5s)
+		return choir_fail(CHOIR_INVALID,
+				"data \"%s\": names behind # are of arrays, which npz: and hdf5: have", s->name);
+	return CHOIR_OK;
 }
 
 static choir_dataset *open_all(const source *s)
 {
-	return kinds[kind_of(s->name)].open(files_of(s), s->wrong);
+	return kinds[kind_of(s->name)].open(&s->arrays, s->wrong);
+}
+
+// Why the arrays cannot be opened side by side; where all were meant, some may be possible.
+static choir_status not_all_arrays(const source *s)
+{
+	const size_t kind = kind_of(s->name);
+	const choir_status status = choir_error_status();
+	if (s->arrays.n > 0 || status == CHOIR_NOT_FOUND || status == CHOIR_IO ||
+			(kinds[kind].open != open_npzs && kinds[kind].open != open_hdf5s))
+		return status;
+	return choir_fail(status, "%s (%s%s#NAME,NAME takes some of its arrays)", choir_error(),
+			kinds[kind].kind, s->arrays.file);
 }
 
 // ---- Which columns.
@@ -248,15 +272,13 @@ choir_dataset *columns_examples(const source *s)
 choir_status columns_open(source *s, look_fn *count)
 {
 	const size_t kind = kind_of(s->name);
-	if (files_of(s)[0] == '\0')
-		return choir_fail(CHOIR_INVALID, "data \"%s\": %s%s is needed", s->name, kinds[kind].kind,
-				kinds[kind].needed);
+	CHOIR_TRY(take_files(s));
 	s->columns = calloc(1, sizeof *s->columns);
 	if (s->columns == NULL)
 		return choir_fail(CHOIR_NO_MEMORY, "out of memory");
 	choir_dataset *d = open_all(s);
 	if (d == NULL)
-		return choir_error_status();
+		return not_all_arrays(s);
 	const int64_t all = choir_dataset_cardinality(d);
 	choir_status status = take_target(s, d);
 	if (status == CHOIR_OK)
@@ -265,7 +287,7 @@ choir_status columns_open(source *s, look_fn *count)
 	CHOIR_TRY(status);
 	s->gathered = s->labelled = true;
 	if (kinds[kind].tests != NULL) {
-		s->held_out = kinds[kind].tests(files_of(s));
+		s->held_out = kinds[kind].tests(s->arrays.file);
 		s->first_held_out = all - s->held_out;
 	}
 	if (kinds[kind].classes != 0)

@@ -22,7 +22,7 @@ static choir_dataset *open_npy(const named_file *f)
 
 static choir_dataset *open_npz(const named_file *f)
 {
-	return choir_npz_dataset_new(f->path, 0, NULL);
+	return choir_npz_dataset_new(f->path, f->arrays.n, f->arrays.name);
 }
 
 static choir_dataset *open_csv(const named_file *f)
@@ -47,7 +47,7 @@ static choir_dataset *open_lines(const named_file *f)
 
 static choir_dataset *open_hdf5(const named_file *f)
 {
-	return choir_hdf5_dataset_new(f->path, 0, NULL);
+	return choir_hdf5_dataset_new(f->path, f->arrays.n, f->arrays.name);
 }
 
 static choir_dataset *open_cifar10(const named_file *f)
@@ -99,27 +99,49 @@ static choir_status take_record(named_file *f, const char *name)
 	return CHOIR_OK;
 }
 
+// The kind that stands before a name; KINDS: none does.
+static size_t kind_before(const char *name)
+{
+	size_t i = 0;
+	for (; i < KINDS; i++) {
+		const size_t k = strlen(kinds[i].kind);
+		if (strncmp(name, kinds[i].kind, k) == 0 && name[k] == ':' && name[k + 1] != '\0')
+			break;
+	}
+	return i;
+}
+
+// The kind that a file is of by how its name ends; KINDS: none.
+static size_t kind_by_end(const char *file)
+{
+	size_t i = 0, n = strlen(file);
+	if (ends_with(file, n, ".gz"))
+		n -= 3;
+	while (i < KINDS && !ends_with(file, n, kinds[i].ends))
+		i++;
+	return i;
+}
+
 choir_status named_file_set(named_file *f, const char *name)
 {
-	size_t n = strlen(name);
-	for (size_t i = 0; i < KINDS; i++) {
-		const size_t k = strlen(kinds[i].kind);
-		if (strncmp(name, kinds[i].kind, k) == 0 && name[k] == ':' && name[k + 1] != '\0') {
-			*f = (named_file){ kinds[i].kind, name + k + 1, 0 };
-			return strcmp(f->kind, "fixed") == 0 ? take_record(f, name) : CHOIR_OK;
-		}
-	}
-	if (ends_with(name, n, ".gz"))
-		n -= 3;
-	for (size_t i = 0; i < KINDS; i++)
-		if (ends_with(name, n, kinds[i].ends)) {
-			*f = (named_file){ kinds[i].kind, name, 0 };
-			return CHOIR_OK;
-		}
-	return choir_fail(CHOIR_INVALID,
-			"\"%s\": its name does not say what it is; before it " KINDS_TEXT
-			", cifar10: or fixed:BYTES: does",
-			name);
+	size_t i = kind_before(name);
+	const bool before = i < KINDS;
+	const char *rest = before ? name + strlen(kinds[i].kind) + 1 : name;
+	CHOIR_TRY(array_names_set(&f->arrays, rest));
+	if (!before)
+		i = kind_by_end(f->arrays.file);
+	if (i == KINDS)
+		return choir_fail(CHOIR_INVALID,
+				"\"%s\": its name does not say what it is; before it " KINDS_TEXT
+				", cifar10: or fixed:BYTES: does",
+				name);
+	f->kind = kinds[i].kind;
+	f->path = f->arrays.n > 0 ? f->arrays.file : rest;
+	f->record = 0;
+	if (f->arrays.n > 0 && kinds[i].open != open_npz && kinds[i].open != open_hdf5)
+		return choir_fail(CHOIR_INVALID,
+				"\"%s\": names behind # are of arrays, which npz: and hdf5: have", name);
+	return strcmp(f->kind, "fixed") == 0 ? take_record(f, name) : CHOIR_OK;
 }
 
 choir_dataset *named_file_open(const named_file *f)

@@ -2,7 +2,7 @@
 // files of one's own. What inputs and labels are like is found out by looking at them.
 #pragma once
 
-#include <choir/choir.h>
+#include "data/arrays.h"
 
 enum { PATH_SIZE = 4096, TARGET_SIZE = 256, MOST_COLUMNS = 64 };
 
@@ -28,6 +28,7 @@ struct source {
 	char images[PATH_SIZE], labels[PATH_SIZE]; // IDX files; "": drawn digits, or no labels
 	bool drawn, csv, npy, text;
 	bool gathered; // of columns of numbers
+	array_names arrays; // of those: the files, and which of their arrays
 	column_plan *columns; // of those; to be freed
 	bool labelled;
 	bool mixed; // neighbours may be alike: shuffled before some examples are held out

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -41,6 +42,8 @@ static const command self = {
 
 typedef struct {
 	named_file file;
+	choir_strategy *strategy;
+	choir_array_list *arrays; // of a file that has any; NULL: not looked for
 	choir_dataset *source; // belongs to data
 	choir_distributed_dataset *data;
 	choir_values *batch;
@@ -58,14 +61,19 @@ static void say_categories(const inspection *i, const char *column)
 		printf(", ... (%zu)", n);
 }
 
-static void say_columns(const inspection *i)
+static void say_file(const inspection *i)
 {
-	char shape[SHAPE_TEXT], name[CLEAN_TEXT];
-	choir_csv_found found;
 	const char *compression = named_file_compression(&i->file);
 	const bool plain = strcmp(compression, "none") == 0;
 	clean_print(stdout, i->file.path);
 	printf(": %s%s%s\n", i->file.kind, plain ? "" : ", ", plain ? "" : compression);
+}
+
+static void say_columns(const inspection *i)
+{
+	char shape[SHAPE_TEXT], name[CLEAN_TEXT];
+	choir_csv_found found;
+	say_file(i);
 	for (size_t c = 0; choir_csv_dataset_column(i->source, c, &found); c++) {
 		printf("  %-24s %s", clean_text(found.name, name), found.holds);
 		if (found.missing != 0)
@@ -177,13 +185,18 @@ static choir_status count_rows(inspection *i)
 	return status == CHOIR_END ? CHOIR_OK : status;
 }
 
-static void say_json(const inspection *i)
+static void say_file_json(const inspection *i)
 {
-	const choir_column *column;
 	json_begin();
 	json_text("file", i->file.path);
 	json_text("kind", i->file.kind);
 	json_text("compression", named_file_compression(&i->file));
+}
+
+static void say_json(const inspection *i)
+{
+	const choir_column *column;
+	say_file_json(i);
 	json_integer("rows", i->rows);
 	json_integer("dropped", choir_dataset_dropped(i->source));
 	json_begin_list("columns");
@@ -199,20 +212,160 @@ static void say_json(const inspection *i)
 	json_end();
 }
 
-static choir_status inspect(inspection *i, choir_strategy *s, const char *name)
+// What a small file unpacks to must not fill the memory of who only looks at it.
+static choir_status check_memory(const inspection *i, const char *what, double bytes)
 {
-	if (s == NULL)
-		return choir_error_status();
-	CHOIR_TRY(named_file_set(&i->file, name));
-	i->source = named_file_open(&i->file);
-	if (i->source == NULL)
-		return choir_error_status();
+	enum { ANY = 32 << 20, TIMES = 4 };
+	struct stat is = { .st_size = 0 };
+	if (stat(i->file.path, &is) != 0 || bytes <= ANY + TIMES * (double) is.st_size)
+		return CHOIR_OK;
+	char held[32], file[32];
+	return choir_fail(CHOIR_UNSUPPORTED,
+			"%s: %s would hold %s in memory, of a file of %s: it is not read", i->file.path, what,
+			print_bytes(bytes, held), print_bytes((double) is.st_size, file));
+}
+
+static bool is_asked(const inspection *i, const char *name)
+{
+	bool asked = i->file.arrays.n == 0;
+	for (size_t k = 0; k < i->file.arrays.n; k++)
+		asked = asked || strcmp(i->file.arrays.name[k], name) == 0;
+	return asked;
+}
+
+// Opens what i->file names.
+static choir_status open_source(inspection *i)
+{
+	const choir_array_entry *e;
+	const choir_column *c;
 	bool large = false;
+	for (size_t k = 0; (e = choir_array_list_entry(i->arrays, k)) != NULL; k++)
+		if (is_asked(i, e->name))
+			CHOIR_TRY(check_memory(i, "an array in Fortran's order", (double) e->held));
+	i->source = named_file_open(&i->file);
+	for (size_t k = 0; (c = choir_dataset_column(i->source, k)) != NULL; k++)
+		CHOIR_TRY(check_memory(i, "an example",
+				number_bytes(c->dtype) * (double) choir_shape_elements(&c->shape)));
 	choir_dataset *d = batched(i->source, &large);
 	i->data = choir_strategy_distribute_dataset(
-			s, d, CHOIR_OPTIONS(choir_input_options, .buffer = large ? CHOIR_NONE : 0));
-	if (i->data == NULL)
+			i->strategy, d, CHOIR_OPTIONS(choir_input_options, .buffer = large ? CHOIR_NONE : 0));
+	i->rows = 0;
+	return i->data == NULL ? choir_error_status() : CHOIR_OK;
+}
+
+// ---- Arrays that are no columns of one dataset.
+
+static bool is_column(const choir_array_entry *e)
+{
+	bool may = e->known != CHOIR_NONE && e->shape.rank > 0;
+	for (int k = 1; k < e->shape.rank; k++)
+		may = may && e->shape.dim[k] > 0;
+	return may;
+}
+
+static bool one_dataset(const choir_array_list *l)
+{
+	const choir_array_entry *first = choir_array_list_entry(l, 0), *e;
+	for (size_t k = 0; (e = choir_array_list_entry(l, k)) != NULL; k++)
+		if (!is_column(e) || e->shape.dim[0] != first->shape.dim[0] || k == MOST_ARRAYS)
+			return false;
+	return true;
+}
+
+static void say_arrays(const inspection *i)
+{
+	char name[CLEAN_TEXT], type[CLEAN_TEXT], shape[SHAPE_TEXT];
+	const choir_array_entry *e;
+	say_file(i);
+	for (size_t k = 0; (e = choir_array_list_entry(i->arrays, k)) != NULL; k++)
+		printf("  %-24s %s %s%s\n", clean_text(e->name, name),
+				e->known == CHOIR_NONE ? clean_text(e->type, type)
+									   : choir_dtype_name((choir_dtype) e->known),
+				shape_text(&e->shape, shape), is_column(e) ? "" : ", for no dataset");
+}
+
+static void say_arrays_json(const inspection *i)
+{
+	const choir_array_entry *e;
+	say_file_json(i);
+	json_begin_list("arrays");
+	for (size_t k = 0; (e = choir_array_list_entry(i->arrays, k)) != NULL; k++) {
+		json_begin_item();
+		json_text("name", e->name);
+		json_text("type", e->type);
+		if (e->known != CHOIR_NONE)
+			json_text("dtype", choir_dtype_name((choir_dtype) e->known));
+		json_list("shape", (size_t) e->shape.rank, e->shape.dim);
+		json_end_item();
+	}
+	json_end_list();
+	json_end();
+}
+
+// The arrays from the first on that have as many examples, of those that were not read yet; how
+// many there are.
+static size_t next_group(inspection *i, bool read[])
+{
+	const choir_array_entry *e;
+	array_names *a = &i->file.arrays;
+	int64_t rows = CHOIR_NONE;
+	a->n = 0;
+	for (size_t k = 0; (e = choir_array_list_entry(i->arrays, k)) != NULL; k++) {
+		if (read[k] || a->n == MOST_ARRAYS || !is_column(e) ||
+				(rows != CHOIR_NONE && e->shape.dim[0] != rows))
+			continue;
+		rows = e->shape.dim[0];
+		read[k] = true;
+		a->name[a->n++] = e->name;
+	}
+	return a->n;
+}
+
+// Reads them to their ends, those of one length side by side.
+static choir_status read_groups(inspection *i)
+{
+	char name[CLEAN_TEXT];
+	bool *read = calloc(choir_array_list_entries(i->arrays) + 1, sizeof *read);
+	choir_status status =
+			read == NULL ? choir_fail(CHOIR_NO_MEMORY, "inspect: out of memory") : CHOIR_OK;
+	while (status == CHOIR_OK && next_group(i, read) > 0) {
+		status = open_source(i);
+		if (status == CHOIR_OK)
+			status = count_rows(i);
+		if (status != CHOIR_OK || given.json)
+			continue;
+		printf("  %lld rows of", (long long) i->rows);
+		for (size_t k = 0; k < i->file.arrays.n; k++)
+			printf("%s %s", k == 0 ? "" : ",", clean_text(i->file.arrays.name[k], name));
+		printf("\n");
+	}
+	free(read);
+	return status;
+}
+
+static choir_status inspect_arrays(inspection *i)
+{
+	if (!given.json)
+		say_arrays(i);
+	CHOIR_TRY(read_groups(i));
+	if (given.json)
+		say_arrays_json(i);
+	return CHOIR_OK;
+}
+
+static choir_status inspect(inspection *i, const char *name)
+{
+	if (i->strategy == NULL)
 		return choir_error_status();
+	CHOIR_TRY(named_file_set(&i->file, name));
+	const bool has_arrays = strcmp(i->file.kind, "npz") == 0 ||
+			strcmp(i->file.kind, "hdf5") == 0 || strcmp(i->file.kind, "npy") == 0;
+	if (has_arrays && (i->arrays = choir_array_list_new(i->file.path)) == NULL)
+		return choir_error_status();
+	if (i->file.arrays.n == 0 && choir_array_list_entries(i->arrays) > 0 &&
+			strcmp(i->file.kind, "npy") != 0 && !one_dataset(i->arrays))
+		return inspect_arrays(i);
+	CHOIR_TRY(open_source(i));
 	if (!given.json)
 		say_columns(i);
 	CHOIR_TRY(count_rows(i));
@@ -251,14 +404,15 @@ int inspect_main(int argc, char **argv)
 	const bool there = stat(name, &is) == 0;
 	if (there && S_ISDIR(is.st_mode))
 		return inspect_steps(name, given.json) == CHOIR_OK ? EXIT_OK : failed(&self);
-	if (!there && errno == ENOENT && strchr(name, ':') == NULL) {
+	if (!there && errno == ENOENT && strpbrk(name, ":#") == NULL) {
 		choir_fail(CHOIR_NOT_FOUND, "%s: there is no such file or folder", name);
 		return failed(&self);
 	}
 	inspection i = { .rows = 0 };
-	choir_strategy *s = choir_one_device_strategy_new(NULL);
-	const int code = inspect(&i, s, name) == CHOIR_OK ? EXIT_OK : failed(&self);
+	i.strategy = choir_one_device_strategy_new(NULL);
+	const int code = inspect(&i, name) == CHOIR_OK ? EXIT_OK : failed(&self);
 	choir_values_free(i.batch);
-	choir_strategy_free(s);
+	choir_strategy_free(i.strategy);
+	choir_array_list_free(i.arrays);
 	return code;
 }

@@ -39,15 +39,6 @@ class Data(Case):
         self.fail_with(1, "has only 30 examples", "train", *QUICK, "--data", self.data,
                        "--train-examples", "31")
 
-    def test_one_label_makes_no_large_model(self):
-        """A model has weights for each class: 10 GB of them, of a file of 30 labels."""
-        self.write("labels.idx", idx((30,), struct.pack(">30i", 1048575, *range(29)), 12))
-        self.refused("the largest label of 30 examples is 1048575: at most 1023 is possible")
-        self.write("t.csv", b"x,label\n" + b"".join(b"%d,%d\n" % (i, i % 3) for i in range(30)) + b"1,1048575\n")
-        self.refused("the largest label of 31 examples is 1048575", "csv:t.csv")
-        self.write("labels.idx", idx((30,), struct.pack(">30i", 1023, *range(29)), 12))
-        self.succeed("train", *QUICK, "--data", self.data)
-
     def test_damaged_files(self):
         for name, whole in (("images.idx", self.images), ("labels.idx", self.labels)):
             header = 4 + 4 * (3 if name == "images.idx" else 1)

@@ -9,6 +9,11 @@ import zipfile
 from command import Case, idx, main
 
 
+def npy(descr, shape, data, fortran=False):
+    header = f"{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': {shape}, }}".encode()
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + data
+
+
 class Inspect(Case):
     def write(self, name, content):
         (self.folder / name).write_bytes(content)
@@ -35,6 +40,33 @@ class Inspect(Case):
         self.assertIn("row 1: -1\n  2 rows\n", self.succeed("inspect", "n.npy"))
         self.write("x", b"hi")
         self.assertIn('row 0: "hi"\n  1 rows\n', self.succeed("inspect", "text:x"))
+
+    def test_arrays_of_several_lengths(self):
+        """Keras' mnist.npz has two lengths; others have texts and single values beside the data."""
+        arrays = {"x_train": ("|u1", (6, 2, 2), bytes(range(24))), "y_train": ("|u1", (6,), bytes([0, 1] * 3)),
+                  "x_test": ("|u1", (4, 2, 2), bytes(16)), "y_test": ("|u1", (4,), bytes(4)),
+                  "name": ("|S5", (), b"mnist"), "n": ("<f8", (), bytes(8))}
+        with zipfile.ZipFile(self.folder / "m.npz", "w", zipfile.ZIP_DEFLATED) as z:
+            for name, array in arrays.items():
+                z.writestr(name + ".npy", npy(*array))
+            fields = npy("X", (2,), bytes(22)).replace(b"'X'", b"[('a', '<f4', (2,)), ('b]', '|S3')]")
+            z.writestr("fields.npy", fields)
+        text = self.succeed("inspect", "m.npz")
+        for line in ("x_train +u8 \\[6, 2, 2\\]", "name +\\|S5 \\[\\], for no dataset", "n +f64 \\[\\], for no",
+                     "fields +record \\[2\\]", "6 rows of x_train, y_train", "4 rows of x_test, y_test"):
+            self.assertRegex(text, f"  {line}")
+        (event,) = self.events("inspect", "m.npz")
+        self.assertEqual([a["shape"] for a in event["arrays"]], [[6, 2, 2], [6], [4, 2, 2], [4], [], [], [2]])
+        (event,) = self.events("inspect", "m.npz#x_test,y_test")
+        self.assertEqual((event["rows"], len(event["columns"])), (4, 2))
+        self.fail_with(1, 'no array "z"', "inspect", "npz:m.npz#z")
+        self.fail_with(1, "#NAME,NAME with 1 to 32", "inspect", "m.npz#x_test,")
+        self.write("t.csv", b"a\n1\n")
+        self.fail_with(1, "names behind # are of arrays", "inspect", "t.csv#a")
+        quick = ("--model", "mlp", "--widths", "4", "--epochs", "1", "--batch", "2")
+        self.fail_with(1, "npz:m.npz#NAME,NAME takes some", "train", *quick, "--data", "npz:m.npz")
+        for data in ("npz:m.npz#x_train,y_train", "npy:m.npz#y_test,x_test"):
+            self.succeed("train", *quick, "--data", data, "--target", data[-7:] if "train" in data else "y_test")
 
     def test_what_is_wrong(self):
         self.write("t.csv", b"a,b\n1,2\n3\n")

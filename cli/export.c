@@ -85,9 +85,10 @@ static choir_status write_model(choir_strategy *s, const char *path)
 	static table_plan table;
 	model_plan plan = { .table = &table };
 	model m;
-	char about[256];
+	char about[256], found[WEIGHTS_PATH];
 	if (s == NULL)
 		return choir_error_status();
+	CHOIR_TRY(model_find_weights(&path, found));
 	CHOIR_TRY(check_output(path));
 	CHOIR_TRY(model_plan_read(&plan, path));
 	CHOIR_TRY(model_load(&m, s, &plan, path));

@@ -6,8 +6,11 @@
 
 #include <choir/choir.h>
 
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct {
 	const char *name;
@@ -52,8 +55,20 @@ static int unknown(const char *name)
 	return EXIT_USAGE;
 }
 
+// A file that is opened must not become standard output, or what is printed is written into it;
+// and a write past the limit of a file's size is a failure like any, not the end of the program.
+static bool prepare_process(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) == -1 && open("/dev/null", O_RDWR) != fd)
+			return false;
+	return signal(SIGXFSZ, SIG_IGN) != SIG_ERR;
+}
+
 int main(int argc, char **argv)
 {
+	if (!prepare_process())
+		return EXIT_FAILED;
 	if (argc < 2) {
 		print_help(stderr);
 		return EXIT_USAGE;

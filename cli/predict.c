@@ -53,6 +53,7 @@ static const command self = {
 
 typedef struct {
 	const char *path;
+	char found[WEIGHTS_PATH]; // where path was a folder
 	source data;
 	table_plan table;
 	model model;
@@ -200,6 +201,7 @@ static choir_status make_loss(prediction *p)
 static choir_status prepare(prediction *p)
 {
 	model_plan plan = { .table = &p->table };
+	CHOIR_TRY(model_find_weights(&p->path, p->found));
 	CHOIR_TRY(model_plan_read(&plan, p->path));
 	p->data.context = plan.size.context;
 	snprintf(p->data.target, sizeof p->data.target, "%s", p->table.target);

@@ -117,6 +117,8 @@ static choir_status add_byte(sampling *s)
 static choir_status prepare(sampling *s, const char *path)
 {
 	model_plan plan = { .table = NULL };
+	char found[WEIGHTS_PATH];
+	CHOIR_TRY(model_find_weights(&path, found));
 	CHOIR_TRY(model_plan_read(&plan, path));
 	if (!model_plan_text(&plan))
 		return choir_fail(CHOIR_INVALID,

@@ -95,6 +95,10 @@ choir_shape model_input(const model_plan *plan);
 // Whether the file at path is large enough for the weights of the plan: what a file says of itself
 // must not ask for memory that it does not come near to filling. CHOIR_CORRUPT: it is not.
 choir_status model_plan_fits(const model_plan *plan, const char *path);
+enum { WEIGHTS_PATH = 4096 };
+// Where *path is a folder of checkpoints or one step of it, finds the weights of its newest
+// whole step, or of that one, and sets *path to it. CHOIR_NOT_FOUND, CHOIR_CORRUPT: there is none.
+choir_status model_find_weights(const char **path, char found[WEIGHTS_PATH]);
 // Makes the layers in s and gives them the weights at path.
 choir_status model_load(model *m, choir_strategy *s, const model_plan *plan, const char *path);
 // The loss of each example, [n]: cross entropy in nats, the mean over places for text.

@@ -1,6 +1,6 @@
 // Checkpoints of a training: made every so many steps and at the end of every epoch, and when the
-// program is asked to stop (SIGTERM, SIGINT), which it then does behind the step that it is in.
-// Started again with the same options it goes on from the last one, to the same weights. Of
+// program is asked to stop (SIGTERM, SIGINT, SIGHUP), which it then does behind the step it is
+// in. Started again with the same options it goes on from the last one, to the same weights. Of
 // several workers any may be asked, so behind each step they tell each other; the chief reads and
 // writes. Where the training is to stop when it gets no better, the best epoch's checkpoint stays.
 #include "train/training.h"
@@ -15,11 +15,12 @@
 #include <string.h>
 
 enum { RECORD_SIZE = 1 << 15 }; // of the options that are recorded
+enum { CHANGED_SIZE = 1000 }; // of those that have changed
 static const char recorded[] = "train/options";
 
 static volatile sig_atomic_t asked_to_stop;
 
-// A second signal ends the program at once: SA_RESETHAND.
+// A second one of a signal ends the program at once: SA_RESETHAND.
 static void stop(int number)
 {
 	(void) number;
@@ -29,9 +30,13 @@ static void stop(int number)
 static void catch_signals(void)
 {
 	struct sigaction action = { .sa_handler = stop, .sa_flags = (int) SA_RESETHAND };
+	static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
 	sigemptyset(&action.sa_mask);
-	sigaction(SIGTERM, &action, NULL);
-	sigaction(SIGINT, &action, NULL);
+	for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+		struct sigaction before; // what whoever started the command has it ignore stays so
+		if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+			sigaction(signals[i], &action, NULL);
+	}
 }
 
 // How far a training was when it was saved.
@@ -93,18 +98,60 @@ static bool has_steps(const char *directory)
 	return has;
 }
 
+// What a step's weights say that an option was; "": nothing.
+static void read_option(const char *file, const option *o, char value[CLEAN_TEXT])
+{
+	char key[64], text[CLEAN_TEXT] = "";
+	snprintf(key, sizeof key, "%s/%s", recorded, o->name + 2);
+	if (choir_checkpoint_metadata(file, key, text, sizeof text) != CHOIR_OK)
+		text[0] = '\0';
+	clean_text(text, value);
+}
+
+// The options of the model, the data and the optimizer that are others than those of the
+// checkpoint: with them the training goes on, but not to the weights of one that never stopped.
+static void list_changed(const char *step, char text[CHANGED_SIZE])
+{
+	char file[PATH_SIZE], then[CLEAN_TEXT], now[CLEAN_TEXT];
+	size_t at = 0;
+	const bool planned = strcmp(train_given->schedule, "constant") != 0; // by how many epochs
+	text[0] = '\0';
+	if (snprintf(file, sizeof file, "%s/weights.safetensors", step) >= (int) sizeof file)
+		return;
+	for (size_t i = 0; i < train_command.n && at < CHANGED_SIZE; i++) {
+		const option *o = &train_command.options[i];
+		if (!o->recorded || (o->to == &train_given->epochs && !planned))
+			continue;
+		const size_t length = options_value(o, now, sizeof now);
+		now[length < sizeof now ? length : 0] = '\0';
+		read_option(file, o, then);
+		if (strcmp(now, then) != 0)
+			at += (size_t) snprintf(text + at, CHANGED_SIZE - at, "%s%s %s (was %s)",
+					at == 0 ? "" : ", ", o->name, now[0] == '\0' ? "not given" : now,
+					then[0] == '\0' ? "not given" : then);
+	}
+}
+
 static void say_resumed(const training *t)
 {
+	char changed[CHANGED_SIZE] = "";
 	const long long steps = (long long) t->share[0].steps;
 	const char *path = choir_checkpoint_manager_path(t->checkpoints);
+	if (train_is_chief(t))
+		list_changed(path, changed);
 	if (t->given->json) {
 		json_begin();
 		json_text("event", "resume");
 		json_integer("step", steps);
 		json_text("path", path);
+		if (changed[0] != '\0')
+			json_text("changed", changed);
 		json_end();
-	} else
+	} else {
 		printf("going on from %s, behind step %lld\n", path, steps);
+		if (changed[0] != '\0')
+			printf("options that have changed since: %s\n", changed);
+	}
 	fflush(stdout);
 }
 

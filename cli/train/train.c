@@ -129,8 +129,8 @@ static const option options[] = {
 		.help = "write loss, accuracy and rates there as they come\n(event files, for "
 				"TensorBoard)" },
 	{ .name = "--checkpoint", .value = "DIR", .kind = OPTION_TEXT, .to = &given.checkpoint,
-		.help = "save all there, each epoch and when stopped by SIGTERM\n"
-				"or SIGINT; go on from what is there" },
+		.help = "save all there, each epoch and when stopped by SIGTERM,\n"
+				"SIGINT or SIGHUP; go on from what is there" },
 	{ .name = "--checkpoint-every", .value = "N", .kind = OPTION_INTEGER,
 		.to = &given.checkpoint_every, .help = "and every so many steps" },
 	{ .name = "--keep", .value = "N", .kind = OPTION_INTEGER, .to = &given.keep, .least = 1,

@@ -110,9 +110,9 @@ const char *choir_weights_list_value(const choir_weights_list *l, size_t i);
 // Where each worker reads a part of the data of its own (a policy other than DATA, or
 // choir_strategy_distribute_datasets_from_function), a checkpoint has the place of each, and
 // worker w goes on from worker w's: with as many workers and under the same policy; else restoring
-// is CHOIR_INVALID, naming both, and nothing has changed. Two kinds of data go on all the same, from
-// where they are: what reads a queue (of which nothing that was read is there any more), and what
-// has the option .checkpoint = CHOIR_OFF (input.h).
+// is CHOIR_INVALID, naming both, and nothing has changed. Two kinds of data go on all the same,
+// from where they are: what reads a queue (of which nothing that was read is there any more), and
+// what has the option .checkpoint = CHOIR_OFF (input.h).
 
 typedef struct choir_checkpoint_options {
 	size_t size;
@@ -147,8 +147,8 @@ void choir_checkpoint_manager_free(choir_checkpoint_manager *m);
 // removes the steps that need not be kept; that one of them could not be removed is a warning in
 // the log. metadata: "key=value" lines or NULL. Between a batch's being handed out and its run
 // nothing may be saved: the batch would be left out. After a failure the steps of before are as
-// they were. CHOIR_IO: the system refused; the text has the bytes needed and free. CHOIR_STATE also
-// when the directory's file ".lock" was removed or replaced, so that another job may have the
+// they were. CHOIR_IO: the system refused; the text has the bytes needed and free. CHOIR_STATE
+// also when the directory's file ".lock" was removed or replaced, so that another job may have the
 // directory: the manager saves nothing more. Others: see choir_strategy_save; CHOIR_INVALID:
 // metadata has no number for the best's key.
 // Asynchronous: after a failure of the writer the next call of save, check or wait returns it,

@@ -75,7 +75,7 @@ typedef struct choir_input_options {
 	// variables. Of datasets that call no function of the program; with others it waits for the
 	// first batch all the same.
 	bool begin_now;
-	// Whether checkpoints keep where the dataset stands: on. OFF: one saves and restores nothing of
+	// Whether checkpoints keep where the dataset stands: on. OFF: they save and restore nothing of
 	// it, and the dataset goes on from where it is, on any number of workers and under any policy;
 	// for data that have no place to go back to (queues) or that are to begin anew. All workers
 	// need the same.

@@ -108,8 +108,8 @@ static bool reads_a_queue(const choir_dataset *d)
 	return d != NULL && (d->step->gone || reads_a_queue(d->from[0]) || reads_a_queue(d->from[1]));
 }
 
-// Whether the dataset goes on from where it is, whatever a checkpoint says: the program wants that,
-// or it reads a queue and the parts are others than those of the checkpoint.
+// Whether the dataset goes on from where it is, whatever a checkpoint says: the program wants it
+// so, or it reads a queue and the parts are others than those of the checkpoint.
 static choir_status stays(const choir_distributed_dataset *data, chi_state *from, bool *does)
 {
 	parts p;

@@ -1,5 +1,5 @@
-// A map of names: lines that say what tensors of a file are called here, and how their elements are
-// put in another order.
+// A map of names: lines that say what tensors of a file are called here, and how their elements
+// are put in another order.
 #pragma once
 
 #include "base/text.h"
@@ -7,7 +7,7 @@
 
 enum { CHI_NAME_MAP_AXES = CHOIR_MAX_RANK };
 
-// What is done with a tensor: first another shape of the same elements, then another order of axes.
+// What is done with a tensor: another shape of the same elements, then another order of axes.
 typedef struct {
 	bool reshaped; // to shape; what comes of it has the variable's shape, if it has its elements
 	choir_shape shape;

@@ -93,7 +93,7 @@ class Checkpoint(Case):
         """Files may not grow beyond a size that the state needs and nothing else does."""
         def limit():
             resource.setrlimit(resource.RLIMIT_FSIZE, (100000, 100000))
-        limited = {"preexec_fn": limit, "restore_signals": False} # SIGXFSZ stays ignored
+        limited = {"preexec_fn": limit} # SIGXFSZ, which would end it without a word, is ignored
         whole = self.end()
         self.end("--checkpoint", "full", "--epochs", "1")
         stopped = self.start("train", *MLP, "--checkpoint", "full", **limited)
@@ -120,8 +120,7 @@ class Checkpoint(Case):
             resource.setrlimit(resource.RLIMIT_FSIZE, (100000, 100000))
         with subprocess.Popen([COMMAND, "train", *MLP, "--epochs", "100000", "--checkpoint", "full",
                                "--unsaved", "go_on"], cwd=self.folder, text=True, preexec_fn=limit,
-                              restore_signals=False, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE) as running:
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
             while "unsaved" not in running.stdout.readline():
                 pass
             running.send_signal(signal.SIGTERM)
@@ -145,7 +144,7 @@ class Checkpoint(Case):
         stopped = subprocess.run(inside, cwd=self.folder, check=False, text=True,
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.assertEqual(stopped.returncode, 1, stopped.stderr)
-        self.assertRegex(stopped.stderr, r"step \d+ was not saved: it needs 2\d{5} bytes, and \d+ are free")
+        self.assertRegex(stopped.stderr, r"step \d+ was not saved: .*too little room \(it needs 2\d{5} bytes, and \d+ are free\)")
         gone_on = subprocess.run([*inside, "--unsaved", "go_on"], cwd=self.folder, check=False,
                                  text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.assertEqual(gone_on.returncode, 0, gone_on.stderr)
@@ -193,6 +192,85 @@ class Checkpoint(Case):
         # Behind one without patience none is the best yet.
         self.end("--rate", "0.05", "--checkpoint", "unaware", "--epochs", str(len(scores)))
         self.assertEqual(self.end(*early, "--checkpoint", "unaware", "--epochs", more), last)
+
+    def test_which_signals_stop_it(self):
+        """SIGHUP as well; what whoever starts it has it ignore stays ignored."""
+        def hold(*numbers):
+            return lambda: [signal.signal(number, signal.SIG_IGN) for number in numbers]
+        long = ("train", *MLP, "--epochs", "100000", "--checkpoint")
+        for name, ignored, number in (("up", (), signal.SIGHUP), ("no", (signal.SIGINT, signal.SIGHUP), signal.SIGTERM)):
+            with subprocess.Popen([COMMAND, *long, name], cwd=self.folder, text=True, preexec_fn=hold(*ignored),
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+                while "epoch" not in running.stdout.readline():
+                    pass
+                for one in ignored:
+                    running.send_signal(one)
+                for _ in range(3 if ignored else 0):
+                    self.assertIn("epoch", running.stdout.readline())
+                running.send_signal(number)
+                _, error = running.communicate(timeout=100)
+            self.assertEqual(running.returncode, STOPPED, error)
+            self.assertIn("stopped as asked behind step", error)
+
+    def test_closed_descriptors(self):
+        """Files that are opened must not get the place of standard output: what is printed would be in them."""
+        def close():
+            for number in range(3):
+                os.close(number)
+        whole = self.end()
+        closed = subprocess.Popen([COMMAND, "train", *MLP[:-1], "--checkpoint", "closed", "--checkpoint-every", "1",
+                                   "--keep", "100", "--trace", "trace.json"], cwd=self.folder, preexec_fn=close)
+        self.assertEqual(closed.wait(timeout=200), 0)
+        self.assertIn("45", self.succeed("inspect", "closed"))
+        self.assertEqual(len(json.loads((self.folder / "trace.json").read_text())) > 0, True)
+        self.assertEqual(self.end("--checkpoint", "closed"), whole)
+
+    def test_options_that_have_changed(self):
+        """They are named in one line, since the weights are not those of one that never stopped."""
+        self.end("--checkpoint", "rate", "--epochs", "1", "--rate", "0.01")
+        same = self.start("train", *MLP[:-1], "--checkpoint", "rate", "--epochs", "2", "--rate", "0.01").stdout
+        self.assertIn("going on from rate/step-15", same)
+        self.assertNotIn("have changed", same)
+        other = self.start("train", *MLP[:-1], "--checkpoint", "rate", "--rate", "0.02", "--clip", "3").stdout
+        self.assertIn("options that have changed since: --rate 0.02 (was 0.01), --clip 3 (was not given)\n", other)
+        events = [json.loads(line) for line in self.succeed("train", *MLP, "--checkpoint", "rate").splitlines()]
+        changed = [event["changed"] for event in events if event["event"] == "resume"]
+        self.assertEqual(len(changed), 1)
+        self.assertRegex(changed[0], r"^--rate not given .was 0.02., --clip not given .was 3.$")
+
+    def test_another_optimizer(self):
+        self.end("--checkpoint", "adam", "--epochs", "1")
+        self.fail_with(1, 'has no state "sgd/loss_scale", which this program needs; it has the state of: adam, dataset',
+                       "train", *MLP, "--checkpoint", "adam", "--optimizer", "sgd")
+
+    def test_a_lock_that_is_gone(self):
+        """Another job may have the folder then, and its checkpoints are not to be mixed with these."""
+        with subprocess.Popen([COMMAND, "train", *MLP, "--epochs", "100000", "--checkpoint", "lost"], cwd=self.folder,
+                              text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+            while "epoch" not in running.stdout.readline():
+                pass
+            (self.folder / "lost/.lock").unlink()
+            _, error = running.communicate(timeout=100)
+        self.assertEqual(running.returncode, 1, error)
+        self.assertIn("lost/.lock: was removed or replaced while this job had the folder", error)
+
+    def test_a_folder_s_weights(self):
+        """predict, sample and export take a folder of checkpoints, and one step of it."""
+        self.end("--checkpoint", "c")
+        data = ("--data", "digits:50", "--json")
+        newest = self.folder / "c/step-45"
+        needed = self.succeed("predict", newest / "weights.safetensors", *data)
+        self.assertNotEqual(self.succeed("predict", "c/step-15/weights.safetensors", *data), needed)
+        for name in ("c", "c/", newest, "c/step-45/"):
+            self.assertEqual(self.succeed("predict", name, *data), needed)
+        self.succeed("export", "c", "--c", "c.c")
+        self.fail_with(1, "c/step-45/weights.safetensors: its model is a mlp", "sample", "c")
+        (newest / "weights.safetensors").rename(self.folder / "w.safetensors")
+        (newest / "weights.safetensors").symlink_to(self.folder / "w.safetensors")
+        self.fail_with(1, "c/step-45/weights.safetensors: is a link; a file is needed", "predict", newest, *data)
+        self.assertEqual(self.succeed("predict", "c", *data), self.succeed("predict", "c/step-30", *data))
+        (self.folder / "empty").mkdir()
+        self.fail_with(1, "empty: there are no checkpoints in this folder", "predict", "empty", *data)
 
     def test_what_is_refused(self):
         self.fail_with(1, "--checkpoint DIR is needed", "train", *MLP, "--keep", "3")

@@ -1,6 +1,6 @@
-// A convolution, a flattened image and a dense layer with the weights of a library whose images and
-// kernels have their channels first, as PyTorch's do: a map brings them in, and the scores are those
-// which that library computes, worked out here in its layout.
+// A convolution, a flattened image and a dense layer with the weights of a library whose images
+// and kernels have their channels first, as PyTorch's do: a map brings them in, and the scores are
+// those which that library computes, worked out here in its layout.
 #include "strategy/strategy.h"
 #include "train/files.h"
 #include "train/problem.h"

@@ -191,7 +191,7 @@ static choir_status check_room(const writing *w)
 	const uint64_t room = chi_folder_room(w->directory);
 	if (room >= w->bytes)
 		return CHOIR_OK;
-	return choir_fail(CHOIR_IO, "%s: the disk is full", w->plan->directory);
+	return choir_fail(CHOIR_IO, "%s: too little room", w->plan->directory);
 }
 
 static choir_status write_temporary(writing *w, const content c[])

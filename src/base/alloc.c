@@ -107,8 +107,9 @@ void *chi_realloc(void *p, size_t bytes)
 	return moved ? moved : out_of_memory(bytes);
 }
 
-bool chi_grow(void **array, size_t *room, size_t need, size_t size)
+bool chi_grow(void *pointer, size_t *room, size_t need, size_t size)
 {
+	void *array;
 	if (need <= *room)
 		return true;
 	size_t wanted = *room < 4 ? 8 : *room;
@@ -121,10 +122,11 @@ bool chi_grow(void **array, size_t *room, size_t need, size_t size)
 		choir_fail(CHOIR_NO_MEMORY, "out of memory: %zu times %zu bytes", wanted, size);
 		return false;
 	}
-	void *p = chi_realloc(*array, bytes);
+	memcpy(&array, pointer, sizeof array);
+	void *p = chi_realloc(array, bytes);
 	if (!p)
 		return false;
-	*array = p;
+	memcpy(pointer, &p, sizeof p);
 	*room = wanted;
 	return true;
 }

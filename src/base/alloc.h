@@ -26,9 +26,10 @@ typedef struct {
 bool chi_keep(chi_kept *kept, size_t bytes);
 // As realloc; new memory is not zeroed. On failure p stays as it was.
 void *chi_realloc(void *p, size_t bytes);
-// Grows *array (of elements of size bytes) to hold at least need elements, doubling *room. On
-// failure nothing changes and false is returned.
-bool chi_grow(void **array, size_t *room, size_t need, size_t size);
+// Grows an array (of elements of size bytes) to hold at least need elements, doubling *room;
+// pointer is the address of the pointer to it, of whatever type that is. On failure nothing
+// changes and false is returned.
+bool chi_grow(void *pointer, size_t *room, size_t need, size_t size);
 char *chi_strdup(const char *text);
 void chi_free(void *p); // NULL is fine
 

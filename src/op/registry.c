@@ -81,7 +81,7 @@ static void link_all(void)
 
 static bool make_room(void)
 {
-	if (!chi_grow((void **) &registry.entries, &registry.room, registry.count + 1, sizeof(entry)))
+	if (!chi_grow(&registry.entries, &registry.room, registry.count + 1, sizeof(entry)))
 		return false;
 	if (registry.slot_count / 2 > registry.count)
 		return true;

@@ -106,7 +106,7 @@ static choir_status begin_file(choir_strategy *s, const char *path, const char *
 	if (status == CHOIR_OK)
 		status = chi_metadata_cut(metadata, &l);
 	if (status == CHOIR_OK) {
-		chi_order((void **) w->variable, w->n, by_size_and_name);
+		chi_order(w->variable, w->n, by_size_and_name);
 		status = print_header(header, w, &l);
 	}
 	chi_metadata_free(&l);

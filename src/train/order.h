@@ -4,6 +4,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-// Puts n pointers in ascending order: before says whether a is to stand before b. Equal ones come
-// in any order.
-void chi_order(void **items, size_t n, bool (*before)(const void *a, const void *b));
+// Puts an array of n pointers, of whatever type, in ascending order: before says whether what a
+// points to is to stand before b's. Equal ones come in any order.
+void chi_order(void *items, size_t n, bool (*before)(const void *a, const void *b));

@@ -139,17 +139,24 @@ static choir_status read_tensor(reader *r, chi_st_tensor *t)
 					 : corrupt(r, "a tensor has dtype, shape and data_offsets");
 }
 
-// Appends a zeroed item of bytes to an array of pointers; NULL: no memory.
-static void *append(void ***array, size_t *n, size_t *room, size_t bytes)
+static chi_st_pair *add_pair(chi_safetensors *st)
 {
-	void *grown = *array;
-	if (!chi_grow(&grown, room, *n + 1, sizeof(void *)))
+	if (!chi_grow(&st->pair, &st->pairs_room, st->pairs + 1, sizeof *st->pair))
 		return NULL;
-	*array = grown;
-	void *item = chi_alloc(bytes);
-	if (item != NULL)
-		(*array)[(*n)++] = item;
-	return item;
+	chi_st_pair *p = chi_alloc(sizeof *p);
+	if (p != NULL)
+		st->pair[st->pairs++] = p;
+	return p;
+}
+
+static chi_st_tensor *add_tensor(chi_safetensors *st)
+{
+	if (!chi_grow(&st->tensor, &st->room, st->n + 1, sizeof *st->tensor))
+		return NULL;
+	chi_st_tensor *t = chi_alloc(sizeof *t);
+	if (t != NULL)
+		st->tensor[st->n++] = t;
+	return t;
 }
 
 static choir_status read_metadata(reader *r)
@@ -162,7 +169,7 @@ static choir_status read_metadata(reader *r)
 			return CHOIR_OK;
 		if (token != CHI_JSON_KEY)
 			return corrupt(r, "metadata has keys");
-		chi_st_pair *p = append((void ***) &st->pair, &st->pairs, &st->pairs_room, sizeof *p);
+		chi_st_pair *p = add_pair(st);
 		if (p == NULL)
 			return CHOIR_NO_MEMORY;
 		p->key = r->json.text;
@@ -191,7 +198,7 @@ static choir_status read_header(reader *r)
 			CHOIR_TRY(read_metadata(r));
 			continue;
 		}
-		chi_st_tensor *t = append((void ***) &st->tensor, &st->n, &st->room, sizeof *t);
+		chi_st_tensor *t = add_tensor(st);
 		if (t == NULL)
 			return CHOIR_NO_MEMORY;
 		t->name = r->json.text;
@@ -221,7 +228,7 @@ static choir_status check_tiling(reader *r, uint64_t data_bytes)
 	const chi_safetensors *st = r->st;
 	uint64_t end = 0;
 	r->placed = true;
-	chi_order((void **) st->tensor, st->n, by_place);
+	chi_order(st->tensor, st->n, by_place);
 	for (size_t i = 0; i < st->n; i++) {
 		if (st->tensor[i]->begin != end)
 			return corrupt_tensor(r, st->tensor[i], CHOIR_CORRUPT,
@@ -240,8 +247,8 @@ static choir_status check_tiling(reader *r, uint64_t data_bytes)
 static choir_status check_names(const reader *r)
 {
 	const chi_safetensors *st = r->st;
-	chi_order((void **) st->tensor, st->n, by_name);
-	chi_order((void **) st->pair, st->pairs, by_key);
+	chi_order(st->tensor, st->n, by_name);
+	chi_order(st->pair, st->pairs, by_key);
 	for (size_t i = 1; i < st->n; i++)
 		if (strcmp(st->tensor[i - 1]->name, st->tensor[i]->name) == 0)
 			return corrupt_tensor(r, st->tensor[i], CHOIR_CORRUPT, "it stands twice");

@@ -31,7 +31,7 @@ choir_status chi_weights_collect(choir_strategy *s, const char *what, chi_weight
 	chi_mutex_unlock(&s->lock);
 	if (!grown)
 		return CHOIR_NO_MEMORY;
-	chi_order((void **) w->variable, w->n, by_name);
+	chi_order(w->variable, w->n, by_name);
 	return CHOIR_OK;
 }
 

@@ -37,6 +37,9 @@ def check(root):
                     continue
                 for name in re.findall(rf"(?<![\w.>*])({names})\s*\(", line):
                     complaints.append(f"src/{where}:{number}: {name} {what}; use {instead}")
+            if re.search(r"\((?:void|char) \*\*+\) ?&", line):
+                complaints.append(f"src/{where}:{number}: a pointer is read as one of another type; its address "
+                                  "fits void *")
     return complaints
 
 
@@ -46,8 +49,8 @@ must_find(check, {
     "src/base/alloc.c": "void *a(void) { return malloc(1); }\n",
     "src/base/status.c": "void a(void) { exit(1); }\n",
     "src/base/other.c": "void a(void) { pthread_mutex_lock(x); exit(1); }\n",
-    "src/train/b.c": "void a(void)\n{\n\tfree (p);\n\tt = time(NULL);\n\tpthread_join(t, 0);\n}\n",
+    "src/train/b.c": "void a(void)\n{\n\tfree (p);\n\tt = time(NULL);\n\tpthread_join(t, 0);\n\tgrow((void **) &x->items, (void *) &y);\n}\n",
     "cli/main.c": 'int main(void) { printf("x"); exit(0); }\n',
 }, ["a.c:5: printf prints", "other.c:1: exit ends", "b.c:3: free allocates", "b.c:4: time reads",
-    "b.c:5: pthread_join waits"])
+    "b.c:5: pthread_join waits", "b.c:6: a pointer is read as"])
 judge(check(project()))

@@ -25,7 +25,7 @@ static bool grow(cache *c)
 	const int64_t unit = chi_dataset_unit(d);
 	int64_t room = c->room ? 2 * c->room : chi_block_examples(d) / unit + 1;
 	size_t had = (size_t) c->room;
-	if (d->spec.batch && !chi_grow((void **) &c->sizes, &had, (size_t) room, sizeof *c->sizes))
+	if (d->spec.batch && !chi_grow(&c->sizes, &had, (size_t) room, sizeof *c->sizes))
 		return false;
 	if (!chi_rows_grow(d, &c->store, c->kept * unit, room * unit))
 		return false;

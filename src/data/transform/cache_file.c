@@ -167,8 +167,7 @@ choir_status chi_cache_file_rewind(chi_cache_file *f)
 static choir_status add(chi_cache_file *f, const void *bytes, size_t length)
 {
 	size_t need;
-	if (!chi_size_add(f->length, length, &need) ||
-			!chi_grow((void **) &f->bytes, &f->room, need, 1))
+	if (!chi_size_add(f->length, length, &need) || !chi_grow(&f->bytes, &f->room, need, 1))
 		return choir_fail(CHOIR_NO_MEMORY, "cache: an element has too many bytes");
 	if (length > 0)
 		memcpy(f->bytes + f->length, bytes, length);
@@ -256,7 +255,7 @@ static choir_status load(chi_cache_file *f, head *h)
 	const uint64_t at = f->at + sizeof *h;
 	if (h->bytes > size - at)
 		return corrupt(f, f->at, "an element promises more bytes than there are");
-	if (!chi_grow((void **) &f->bytes, &f->room, (size_t) h->bytes, 1))
+	if (!chi_grow(&f->bytes, &f->room, (size_t) h->bytes, 1))
 		return choir_error_status();
 	CHOIR_TRY(chi_file_read(f->file, at, f->bytes, (size_t) h->bytes));
 	if (checksum(f->bytes, (size_t) h->bytes) != h->sum)

@@ -97,9 +97,8 @@ static choir_status grow(shuffle *s)
 	size_t slots = (size_t) s->buffer, sizes = slots;
 	if (!chi_int64_multiply(s->buffer, 2, &room) || !chi_int64_multiply(room, unit, &examples))
 		return choir_fail(CHOIR_NO_MEMORY, "shuffle: more elements than any memory holds");
-	if (!chi_grow((void **) &s->slot, &slots, (size_t) room, sizeof *s->slot) ||
-			(s->sizes &&
-					!chi_grow((void **) &s->sizes, &sizes, (size_t) room, sizeof *s->sizes)) ||
+	if (!chi_grow(&s->slot, &slots, (size_t) room, sizeof *s->slot) ||
+			(s->sizes && !chi_grow(&s->sizes, &sizes, (size_t) room, sizeof *s->sizes)) ||
 			!chi_rows_grow(&s->base, &s->store, s->buffer * unit, examples))
 		return choir_error_status();
 	for (int64_t i = s->buffer; i < room; i++)

@@ -92,7 +92,7 @@ static choir_status prepare_file(writing *w, int file, content *c)
 		return CHOIR_NO_MEMORY;
 	for (size_t i = 0; i < s->n; i++)
 		c->entry[i] = &s->entry[i];
-	chi_order((void **) c->entry, c->n, by_size_and_name);
+	chi_order(c->entry, c->n, by_size_and_name);
 	CHOIR_TRY(print_header(w, file, c));
 	CHOIR_TRY(describe_file(w, file, c));
 	w->bytes += w->manifest.file[file].bytes;

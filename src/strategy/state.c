@@ -104,6 +104,7 @@ static chi_state_entry *next_entry(
 
 void *chi_state_add(chi_state *s, const char *name, choir_dtype dtype, const choir_shape *shape)
 {
+	s->ordered = false;
 	chi_text text = whole_name(s, name);
 	if (text.data == NULL)
 		return NULL;
@@ -145,9 +146,11 @@ choir_status chi_state_lend(
 		chi_state *s, const char *name, choir_dtype dtype, const choir_shape *shape, void *data)
 {
 	char *own = chi_strdup(name);
+	const bool ordered = s->n == 0 || (s->ordered && strcmp(s->entry[s->n - 1].name, name) < 0);
 	chi_state_entry *e = own == NULL ? NULL : next_entry(s, own, dtype, shape, false);
 	if (e == NULL)
 		return choir_error_status();
+	s->ordered = ordered;
 	e->data = data;
 	return CHOIR_OK;
 }
@@ -167,7 +170,10 @@ static int compare_name(const chi_state *s, const char *name, const char *have)
 chi_state_entry *chi_state_find(const chi_state *s, const char *name)
 {
 	size_t low = 0, high = s->n;
-	while (low < high) {
+	for (size_t i = 0; !s->ordered && i < s->n; i++)
+		if (compare_name(s, name, s->entry[i].name) == 0)
+			return &s->entry[i];
+	while (s->ordered && low < high) {
 		const size_t middle = low + (high - low) / 2;
 		const int order = compare_name(s, name, s->entry[middle].name);
 		if (order == 0)

@@ -266,7 +266,7 @@ static void wrong_use(void **state)
 			"some/folder: no step's folder is called so");
 	assert_failed(choir_strategy_restore_step(s, ".step-3.tmp"), CHOIR_INVALID, "is called so");
 	assert_failed(choir_strategy_restore_step(s, "nowhere/step-3/"), CHOIR_NOT_FOUND,
-			"nowhere/step-3/manifest.json");
+			"nowhere/step-3: open the folder: No such file or directory");
 	saved_must(choir_strategy_run_replica(s, 2, nothing, NULL, NULL));
 	choir_values_free(set);
 	choir_strategy_free(other);

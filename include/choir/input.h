@@ -32,7 +32,10 @@ typedef enum {
 	// All read everything, and each keeps the pieces of its own replicas, so that the number of
 	// workers changes nothing.
 	CHOIR_AUTO_SHARD_DATA = 0,
-	CHOIR_AUTO_SHARD_OFF, // all read everything and keep it
+	// All read everything and keep it. A batch of the dataset is still the global one: in each step
+	// a worker reads what its replicas have of it, so a pass of two workers has twice the steps, and
+	// every example comes twice.
+	CHOIR_AUTO_SHARD_OFF,
 	CHOIR_AUTO_SHARD_AUTO, // FILE, or with a warning in the log DATA where no files are read
 	// Each reads files of its own. CHOIR_NOT_FOUND: nothing that reads files was found, or a step
 	// behind it hides it; CHOIR_INVALID: fewer files than workers.

@@ -73,6 +73,142 @@ choir_status chi_input_agree_made(
 	return status;
 }
 
+// ---- Making: what must be the same for all workers; under DATA the whole dataset.
+
+enum { MOST_STEPS = 160 };
+typedef struct {
+	int64_t policy, split, checkpoint, batch;
+	uint64_t signature; // 0: each reads a dataset of its own
+	char column[CHI_MAX_COLUMNS][64]; // as far as they have room
+	char steps[MOST_STEPS];
+} facts;
+
+const char *chi_input_print_column(const choir_column *c, char text[CHI_COLUMN_TEXT])
+{
+	char shape[CHI_SHAPE_TEXT];
+	snprintf(text, CHI_COLUMN_TEXT, "\"%.60s\" %s %s", c->name, choir_dtype_name(c->dtype),
+			chi_shape_print(&c->shape, shape));
+	return text;
+}
+
+// "memory, shuffle, batch": from the source on.
+static void print_steps(const choir_dataset *d, char text[MOST_STEPS])
+{
+	if (d->from[0] != NULL)
+		print_steps(d->from[0], text);
+	const size_t at = strlen(text);
+	snprintf(text + at, MOST_STEPS - at, "%s%s", at == 0 ? "" : ", ", d->step->name);
+}
+
+static void find_facts(const choir_distributed_dataset *data, facts *f)
+{
+	char text[CHI_COLUMN_TEXT];
+	f->policy = data->o.auto_shard;
+	f->split = data->split;
+	f->checkpoint = data->o.checkpoint;
+	f->batch = data->batch;
+	if (!chi_input_is_shared(data))
+		return;
+	const chi_spec *spec = data->feed[0].spec;
+	f->signature = data->signature;
+	for (size_t i = 0; i < spec->n; i++)
+		snprintf(f->column[i], sizeof f->column[i], "%.63s",
+				chi_input_print_column(&spec->column[i], text));
+	print_steps(data->feed[0].data, f->steps);
+}
+
+static choir_status differs(int worker, const char *what, int64_t here, int64_t there)
+{
+	return choir_fail(CHOIR_INVALID,
+			"distribute_dataset: worker %d has %s %" PRId64 ", worker 0 has %" PRId64
+			"; all workers need the same",
+			worker, what, here, there);
+}
+
+static const char *print_policy(int64_t policy)
+{
+	static const char *const names[] = { [CHOIR_AUTO_SHARD_DATA] = "DATA",
+		[CHOIR_AUTO_SHARD_OFF] = "OFF",
+		[CHOIR_AUTO_SHARD_AUTO] = "AUTO",
+		[CHOIR_AUTO_SHARD_FILE] = "FILE",
+		[CHOIR_AUTO_SHARD_HINT] = "HINT" };
+	return names[policy];
+}
+
+// Datasets of which all must be the same.
+static choir_status compare_datasets(int worker, const facts *f, const facts *first)
+{
+	for (size_t i = 0; i < CHI_MAX_COLUMNS; i++)
+		if (strcmp(f->column[i], first->column[i]) != 0)
+			return choir_fail(CHOIR_INVALID,
+					"distribute_dataset: column %zu of worker %d's dataset is %s, of worker 0's "
+					"%s; under the policy DATA all workers need the same",
+					i, worker, f->column[i][0] != '\0' ? f->column[i] : "missing",
+					first->column[i][0] != '\0' ? first->column[i] : "missing");
+	if (strcmp(f->steps, first->steps) != 0)
+		return choir_fail(CHOIR_INVALID,
+				"distribute_dataset: worker %d's dataset has the steps %s, worker 0's %s; under "
+				"the "
+				"policy DATA all workers need the same",
+				worker, f->steps, first->steps);
+	return choir_fail(CHOIR_INVALID,
+			"distribute_dataset: worker %d's dataset has other seeds, sizes or data than worker "
+			"0's in the steps %s; under the policy DATA all workers need the same",
+			worker, f->steps);
+}
+
+static choir_status compare(int worker, const facts *f, const facts *first)
+{
+	if (f->policy != first->policy)
+		return choir_fail(CHOIR_INVALID,
+				"distribute_dataset: worker %d has the policy %s, worker 0 has %s; all workers "
+				"need the same",
+				worker, print_policy(f->policy), print_policy(first->policy));
+	if (f->batch != first->batch)
+		return differs(worker, "a global batch (-1: unknown) of", f->batch, first->batch);
+	if (f->checkpoint != first->checkpoint)
+		return differs(worker, ".checkpoint", f->checkpoint, first->checkpoint);
+	if (f->split != first->split)
+		return choir_fail(CHOIR_INVALID,
+				"distribute_dataset: worker %d splits batches in another way than worker 0: "
+				".per_replica_batches, or whether a function makes the dataset, differs",
+				worker);
+	return f->signature == first->signature ? CHOIR_OK : compare_datasets(worker, f, first);
+}
+
+choir_status chi_input_agree_data(
+		choir_strategy *s, choir_status own, const choir_distributed_dataset *data)
+{
+	typedef struct {
+		word word;
+		facts facts;
+	} made;
+	if (s->peers == NULL)
+		return own;
+	made *all = chi_alloc_array((size_t) s->peers->workers + 1, sizeof *all);
+	word *words = chi_input_new_words(s);
+	choir_status status = all == NULL || words == NULL
+			? chi_strategy_give_up(s, choir_error_status())
+			: CHOIR_OK;
+	if (status == CHOIR_OK) {
+		made *here = &all[s->peers->workers];
+		here->word = make_word(own, 0, 0);
+		if (data != NULL)
+			find_facts(data, &here->facts);
+		status = chi_peers_gather(
+				s->peers, here, sizeof *here, all, "making a distributed dataset");
+	}
+	for (int i = 0; status == CHOIR_OK && i < s->peers->workers; i++)
+		words[i] = all[i].word;
+	if (status == CHOIR_OK)
+		status = find_failure(s->peers, words);
+	for (int i = 1; status == CHOIR_OK && i < s->peers->workers; i++)
+		status = compare(i, &all[i].facts, &all[0].facts);
+	chi_free(words);
+	chi_free(all);
+	return status;
+}
+
 // How many examples the step has; the same for all.
 static choir_status count_step(choir_distributed_dataset *data, const word all[])
 {

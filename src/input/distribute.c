@@ -76,6 +76,14 @@ static choir_status check_places(
 	return CHOIR_OK;
 }
 
+static choir_status check_choice(const char *name, int value, int last, const char *known)
+{
+	if (value >= 0 && value <= last)
+		return CHOIR_OK;
+	return choir_fail(CHOIR_INVALID, "distribute_dataset: %s is %d; %s (0 to %d) is needed", name,
+			value, known, last);
+}
+
 // Fills o from what is given, of which an older program's may be shorter.
 static choir_status complete(const choir_strategy *s, const choir_input_options *given,
 		bool from_function, choir_input_options *o)
@@ -93,11 +101,11 @@ static choir_status complete(const choir_strategy *s, const choir_input_options 
 	if (o->buffer < 0 && o->buffer != CHOIR_NONE)
 		return choir_fail(CHOIR_INVALID,
 				"distribute_dataset: a buffer of %d batches: 1 or more, or CHOIR_NONE", o->buffer);
-	if ((unsigned) o->auto_shard > CHOIR_AUTO_SHARD_HINT ||
-			(unsigned) o->fetch > CHOIR_FETCH_TO_HOST ||
-			(unsigned) o->replication > CHOIR_REPLICATION_PER_REPLICA)
-		return choir_fail(CHOIR_INVALID,
-				"distribute_dataset: auto_shard, fetch or replication is none of those there are");
+	CHOIR_TRY(check_choice("auto_shard", (int) o->auto_shard, CHOIR_AUTO_SHARD_HINT,
+			"DATA, OFF, AUTO, FILE or HINT"));
+	CHOIR_TRY(check_choice("fetch", (int) o->fetch, CHOIR_FETCH_TO_HOST, "TO_DEVICE or TO_HOST"));
+	CHOIR_TRY(check_choice("replication", (int) o->replication, CHOIR_REPLICATION_PER_REPLICA,
+			"PER_WORKER or PER_REPLICA"));
 	if ((unsigned) o->checkpoint > CHOIR_OFF)
 		return choir_fail(CHOIR_INVALID,
 				"distribute_dataset: checkpoint is %d; CHOIR_ON or CHOIR_OFF is needed",
@@ -267,16 +275,6 @@ static void sign_part(choir_distributed_dataset *data)
 		data->signature = chi_hash_mix(data->signature ^ part[i]);
 }
 
-// What must be the same for all workers: under DATA the whole dataset.
-static uint64_t what_agrees(const choir_distributed_dataset *data)
-{
-	uint64_t sum = chi_input_is_shared(data) ? data->signature : 0;
-	sum = chi_hash_mix(sum ^ (uint64_t) data->o.auto_shard);
-	sum = chi_hash_mix(sum ^ (uint64_t) data->split);
-	sum = chi_hash_mix(sum ^ (uint64_t) data->o.checkpoint);
-	return chi_hash_mix(sum ^ (uint64_t) data->batch);
-}
-
 // Reading ahead: as many steps as are asked for or, of what is files' alone, some. A pass that is
 // begun and not asked for is none for a dataset that would notice. False: a failure.
 static bool read_ahead(choir_distributed_dataset *data)
@@ -322,9 +320,7 @@ static choir_status compare_files(const choir_strategy *s, const choir_distribut
 static choir_distributed_dataset *finish(choir_strategy *s, choir_distributed_dataset *data)
 {
 	choir_status status = data == NULL ? choir_error_status() : CHOIR_OK;
-	status = chi_input_agree_made(s, status, data == NULL ? 0 : what_agrees(data),
-			"dataset has other options than worker 0's, or, under the policy DATA, other steps, "
-			"seeds or columns");
+	status = chi_input_agree_data(s, status, data);
 	if (status == CHOIR_OK)
 		status = compare_files(s, data);
 	if (status != CHOIR_OK) {
@@ -398,6 +394,27 @@ choir_status choir_input_context_per_replica_batch(
 	return CHOIR_OK;
 }
 
+static choir_status refuse_columns(
+		const chi_spec *first, const chi_spec *spec, const char *what, int replica)
+{
+	char here[CHI_COLUMN_TEXT], there[CHI_COLUMN_TEXT];
+	size_t i = 0;
+	if (spec->n != first->n)
+		return choir_fail(CHOIR_INVALID,
+				"distribute_datasets_from_function: replica %d's dataset has %zu columns, replica "
+				"0's %zu; the same columns are needed",
+				replica, spec->n, first->n);
+	while (i + 1 < spec->n &&
+			strcmp(chi_input_print_column(&spec->column[i], here),
+					chi_input_print_column(&first->column[i], there)) == 0)
+		i++;
+	return choir_fail(CHOIR_INVALID,
+			"distribute_datasets_from_function: %s of replica %d's dataset differs from replica "
+			"0's: column %zu is %s, replica 0's is %s; the same columns are needed",
+			what, replica, i, chi_input_print_column(&spec->column[i], here),
+			chi_input_print_column(&first->column[i], there));
+}
+
 static choir_status call(choir_distributed_dataset *data, int i, const choir_input_context *c,
 		choir_dataset_fn *fn, void *user)
 {
@@ -421,11 +438,9 @@ static choir_status call(choir_distributed_dataset *data, int i, const choir_inp
 	const char *differs =
 			i > 0 ? chi_columns_differ(data->feed[0].spec, chi_dataset_spec(d)) : NULL;
 	if (differs != NULL) {
+		choir_status status = refuse_columns(data->feed[0].spec, chi_dataset_spec(d), differs, i);
 		choir_dataset_free(d);
-		return choir_fail(CHOIR_INVALID,
-				"distribute_datasets_from_function: %s of replica %d's dataset differs from "
-				"replica 0's",
-				differs, i);
+		return status;
 	}
 	return add_feed(data, i, d);
 }

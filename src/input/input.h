@@ -132,6 +132,12 @@ choir_status chi_input_agree_made(
 // Whether the files are the same everywhere; all workers of c call it. CHOIR_STATE: they are not;
 // the text names the first that differs, and where.
 choir_status chi_input_compare_files(choir_cluster *c, const chi_paths *paths);
+// The same of a dataset: what differs is named. data NULL: own is a failure.
+choir_status chi_input_agree_data(
+		choir_strategy *s, choir_status own, const choir_distributed_dataset *data);
+// "image" u8 [28, 28]
+enum { CHI_COLUMN_TEXT = CHI_SHAPE_TEXT + 80 };
+const char *chi_input_print_column(const choir_column *c, char text[CHI_COLUMN_TEXT]);
 // Room for what they say in a step; NULL: a failure.
 chi_input_word *chi_input_new_words(const choir_strategy *s);
 choir_status chi_input_agree_step(

@@ -173,10 +173,11 @@ static void combinations_of_options_that_cannot_be(void **state)
 	o = (choir_input_options){ .size = sizeof o, .auto_shard = (choir_auto_shard) 9 };
 	assert_null(
 			choir_strategy_distribute_dataset(s, choir_dataset_batch(worker_numbers(4), 2), &o));
-	assert_input_failed(CHOIR_INVALID, "is none of those there are");
+	assert_input_failed(CHOIR_INVALID, "; DATA, OFF, AUTO, FILE or HINT (0 to 4) is needed");
 	o = (choir_input_options){ .size = sizeof o, .replication = (choir_replication) 7 };
 	assert_null(choir_strategy_distribute_datasets_from_function(s, make, &m, &o));
-	assert_input_failed(CHOIR_INVALID, "is none of those there are");
+	assert_input_failed(
+			CHOIR_INVALID, "replication is 7; PER_WORKER or PER_REPLICA (0 to 1) is needed");
 	assert_int_equal(m.calls, 0);
 	choir_strategy_free(one);
 	choir_strategy_free(s);

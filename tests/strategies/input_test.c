@@ -465,11 +465,13 @@ static void all_make_it_or_none(void **state)
 	m = (making){ .make = worker_2_has_other_steps };
 	make_all(&m);
 	for (int w = 0; w < 3; w++)
-		assert_made(&m, w, "worker 2's dataset has other options than worker 0's, or, under");
+		assert_made(&m, w,
+				"worker 2's dataset has the steps memory dataset, batch, take, worker 0's memory "
+				"dataset, batch; under");
 	m = (making){ .make = twenty_three, .batch = { 6, 9 } };
 	make_all(&m);
 	for (int w = 0; w < 3; w++)
-		assert_made(&m, w, "worker 1's dataset has other options");
+		assert_made(&m, w, "worker 1 has a global batch (-1: unknown) of 9, worker 0 has 6");
 	m = (making){ .make = twenty_three, .workers = 2 };
 	make_all(&m);
 	assert_made(&m, 1, "worker 0 of 2 given, but in the strategy's cluster this is worker 1 of 3");

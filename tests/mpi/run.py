@@ -131,7 +131,7 @@ def launch():
     need(status == 0 and "worker 0 of 1, worker 0, alone" in said, "without a launcher", said)
     status, said = start(0, WORKER, "mpi")
     need(status == 0 and f"worker 0 of 1, worker 0, mpi: {name}" in said, "one by itself", said)
-    must_fail("two of one", 0, ["TF_CONFIG names 2 workers", "finds 1", "mpirun -n 2"], WORKER,
+    must_fail("two of one", 0, ["TF_CONFIG names 2 workers", "started alone", "mpirun -n 2"], WORKER,
               TF_CONFIG=config(2, 0))
     must_fail("three of two", 2, ["TF_CONFIG names 3 workers", "finds 2", "mpirun -n 3"], WORKER,
               TF_CONFIG=config(3, 1))

@@ -5,6 +5,7 @@
 // writes. Where the training is to stop when it gets no better, the best epoch's checkpoint stays.
 #include "train/training.h"
 
+#include "clean.h"
 #include "report.h"
 
 #include <inttypes.h>

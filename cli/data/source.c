@@ -166,8 +166,10 @@ choir_status source_all_files(const char *name, choir_files **files)
 	*files = NULL;
 	if (list == NULL || source_is_built_in(name, INT32_MAX))
 		return CHOIR_OK;
+	array_names arrays;
+	CHOIR_TRY(array_names_set(&arrays, list + 1));
 	if (strncmp(name, "cifar10:", 8) != 0)
-		*files = source_files(list + 1);
+		*files = source_files(arrays.file);
 	else if (snprintf(pattern, sizeof pattern, "%s/*_batch*.bin", list + 1) < PATH_SIZE)
 		*files = choir_files_new(1, &all);
 	else

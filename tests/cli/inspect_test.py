@@ -1,16 +1,19 @@
 """choir inspect and choir bench input: what a file holds, and what is wrong with it."""
 
+import gzip
 import json
 import os
 import struct
+import subprocess
+import sys
 import unicodedata
 import zipfile
 
-from command import Case, idx, main
+from command import COMMAND, Case, idx, main, only_in_the_release
 
 
 def npy(descr, shape, data, fortran=False):
-    header = f"{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': {shape}, }}".encode()
+    header = f"{{'descr': {descr!r}, 'fortran_order': {fortran}, 'shape': {shape}, }}".encode()
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + data
 
 
@@ -49,7 +52,7 @@ class Inspect(Case):
         with zipfile.ZipFile(self.folder / "m.npz", "w", zipfile.ZIP_DEFLATED) as z:
             for name, array in arrays.items():
                 z.writestr(name + ".npy", npy(*array))
-            fields = npy("X", (2,), bytes(22)).replace(b"'X'", b"[('a', '<f4', (2,)), ('b]', '|S3')]")
+            fields = npy([("a", "<f4", (2,)), ("b]", "|S3")], (2,), bytes(22))
             z.writestr("fields.npy", fields)
         text = self.succeed("inspect", "m.npz")
         for line in ("x_train +u8 \\[6, 2, 2\\]", "name +\\|S5 \\[\\], for no dataset", "n +f64 \\[\\], for no",
@@ -77,6 +80,36 @@ class Inspect(Case):
         self.fail_with(1, "its name does not say what it is", "inspect", "x")
         self.fail_with(1, "no.csv", "inspect", "no.csv")
         self.fail_with(2, "the FILE is missing", "inspect")
+
+    @only_in_the_release
+    def test_memory_is_in_proportion_to_the_file(self):
+        """Of no file, whatever it says or unpacks to, more than 64 MB and eight times its bytes."""
+        zeros = bytes(256 << 20)
+
+        def npz(name, content, times=1):
+            with zipfile.ZipFile(self.folder / name, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as z:
+                for i in range(times):
+                    z.writestr(f"a{i}.npy", content)
+        self.write("line.txt", b"a" * (32 << 20) + b"\n" + b"b\n" * 255)
+        npz("fortran.npz", npy("<f4", (1 << 19, 128), zeros, True))
+        npz("one.npz", npy("<f4", (1, 1 << 26), zeros))
+        npz("rows.npz", npy("<f4", (1 << 19, 128), zeros))
+        self.write("one.idx.gz", gzip.compress(idx((1, 256 << 20), zeros), 1))
+        self.write("rows.idx.gz", gzip.compress(idx((1 << 16, 1024), zeros[:64 << 20]), 1))
+        self.write("long.txt.gz", gzip.compress(zeros, 1))
+        self.write("row.csv.gz", gzip.compress(b'a,b\n1,"' + zeros.replace(b"\0", b"x"), 1))
+        self.write("i1.npy", npy("|i1", (1, 8 << 20), bytes(8 << 20)))
+        columns = 1000000
+        self.write("wide.csv", ",".join(f"c{i}" for i in range(columns)).encode() + b"\n" + b"1," * columns)
+        self.write("text.csv", b"a,b\n" + b"".join(b"%x,%x\n" % (i, i) for i in range(1 << 18)))
+        del zeros
+        measure = ("import os, subprocess, sys\n"
+                   "p = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)\n"
+                   "print(os.wait4(p.pid, 0)[2].ru_maxrss)")
+        for file in sorted(self.folder.iterdir()):
+            done = subprocess.run([sys.executable, "-c", measure, COMMAND, "inspect", file], text=True,
+                                  stdout=subprocess.PIPE, timeout=250, check=True)
+            self.assertLess(int(done.stdout) * 1024, (64 << 20) + 8 * file.stat().st_size, file.name)
 
     def test_names_command_no_terminal(self):
         header = json.dumps({"__metadata__": {"k\x1b[2J": "v\x9b1m é"},

@@ -52,6 +52,15 @@ choir_status chi_array_list_add_npy(choir_array_list *l, const char *name, chi_r
 			p.dim, known ? held_bytes(&p) : 0);
 }
 
+#ifndef CHI_HAS_HDF5
+choir_status chi_array_list_hdf5(choir_array_list *l, const char *path)
+{
+	(void) l;
+	return choir_fail(CHOIR_UNSUPPORTED,
+			"array list: this build of Choir (without HDF5) cannot read %s", path);
+}
+#endif
+
 static choir_status list_file(choir_array_list *l, const char *path)
 {
 	static const char hdf5[] = "\x89HDF\r\n\x1a\n", zip[] = "PK";

@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#ifdef CHI_HAS_HDF5
-
 enum { MOST_NAME = 256 };
 
 bool chi_hdf5_dtype(const chi_hdf5 *h, hid_t type, choir_dtype *dtype)
@@ -130,14 +128,3 @@ choir_status chi_array_list_hdf5(choir_array_list *l, const char *path)
 	chi_hdf5_end();
 	return status;
 }
-
-#else
-
-choir_status chi_array_list_hdf5(choir_array_list *l, const char *path)
-{
-	(void) l;
-	return choir_fail(CHOIR_UNSUPPORTED,
-			"array list: this build of Choir (without HDF5) cannot read %s", path);
-}
-
-#endif

@@ -1,0 +1,110 @@
+// Fuzzes the file of a cache step behind lines, whose lengths vary. The first byte says whether the
+// file begins as it must, and whether the checksums of its elements are made right, so that what
+// is behind them is reached. The elements are taken apart here once more, with sums of 128 bits:
+// the step must hand out exactly those that are whole, up to the first that is not.
+#include "fuzz.h"
+
+#include "base/philox.h"
+#include "choir/source.h"
+#include "data/dataset.h"
+
+enum { BEGINNING = 32, HEAD = 24, BLOCKS = 128 << 10, MOST = 1 << 13 };
+
+static uint64_t load(const uint8_t *p)
+{
+	uint64_t v;
+	memcpy(&v, p, sizeof v);
+	return v;
+}
+
+static uint64_t checksum(const uint8_t *bytes, uint64_t length)
+{
+	uint64_t sum = length;
+	for (; length >= 8; length -= 8, bytes += 8)
+		sum = chi_hash_mix(sum ^ load(bytes));
+	uint8_t rest[8] = { 0 };
+	memcpy(rest, bytes, (size_t) length);
+	return chi_hash_mix(sum ^ load(rest));
+}
+
+// The element at a byte of the file: its end; 0: there is no whole one.
+static size_t element_at(const uint8_t *file, size_t size, size_t at)
+{
+	if (size - at < HEAD || (wide) at + HEAD + load(file + at + 8) > size)
+		return 0;
+	return at + HEAD + (size_t) load(file + at + 8);
+}
+
+static void mend_sums(uint8_t *file, size_t size)
+{
+	for (size_t at = BEGINNING, end; (end = element_at(file, size, at)) > 0; at = end) {
+		const uint64_t sum = checksum(file + at + HEAD, end - at - HEAD);
+		memcpy(file + at + 16, &sum, sizeof sum);
+	}
+}
+
+// Reads a pass of what the file says.
+static void read_pass(choir_dataset *d, const uint8_t *file, size_t size)
+{
+	static chi_cell cell;
+	chi_element e = { .column = { &cell }, .capacity = 1 };
+	size_t at = BEGINNING, end;
+	for (;; at = end) {
+		const choir_status status = chi_dataset_next(d, &e);
+		if (size - at >= HEAD && load(file + at) == 0) { // the end
+			demand(status == (size - at == HEAD ? CHOIR_END : CHOIR_CORRUPT), "another end");
+			return;
+		}
+		end = element_at(file, size, at);
+		const uint8_t *p = file + at + HEAD;
+		const size_t bytes = end - at - HEAD;
+		const int good = end > 0 && load(file + at) == 1 && bytes >= 8 && load(p) == bytes - 8 &&
+				checksum(p, bytes) == load(file + at + 16);
+		demand(status == (good ? CHOIR_OK : CHOIR_CORRUPT),
+				"whole or not, the step says otherwise");
+		if (!good)
+			return;
+		demand((size_t) cell.shape.dim[0] == bytes - 8, "another length");
+		demand(bytes == 8 || memcmp(cell.data, p + 8, bytes - 8) == 0, "another line");
+	}
+}
+
+static const char *lines_path(void)
+{
+	static int fd = -1;
+	static char path[64];
+	if (fd < 0) {
+		fd = memfd_create("lines", 0);
+		snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	}
+	return path;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static uint8_t file[MOST];
+	if (size < 1 || size + BEGINNING > sizeof file)
+		return 0;
+	const unsigned how = data[0];
+	choir_dataset *d = choir_text_lines_dataset_new(lines_path(), "line", CHOIR_WRONG_STOP);
+	demand(d != NULL, "no lines");
+	const uint64_t begin[] = { UINT64_C(0x32656863612d6368), chi_dataset_signature(d), 1, 0 };
+	const size_t before = how & 1 ? 0 : sizeof begin;
+	memcpy(file, begin, before);
+	memcpy(file + before, data + 1, size - 1);
+	size += before - 1;
+	if (how & 2 && size > BEGINNING)
+		mend_sums(file, size);
+	fuzz_largest = BLOCKS + 2 * size;
+	const int good = size >= BEGINNING && memcmp(file, begin, 16) == 0;
+	d = choir_dataset_cache(d, fuzz_file(file, size));
+	demand((d != NULL) == good, d ? "took another file" : "refused a cache");
+	const int own = good && load(file + 16) == 1 && load(file + 24) == 0;
+	for (int pass = 0; pass < 2 && own; pass++) {
+		read_pass(d, file, size);
+		chi_dataset_rewind(d);
+	}
+	choir_dataset_free(d);
+	fuzz_largest = 0;
+	return 0;
+}

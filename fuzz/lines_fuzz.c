@@ -1,0 +1,84 @@
+// Fuzzes the lines of a text: the input is a file. It is taken apart here once more, a byte after
+// the other, by a decoder of UTF-8 of its own: the source must give exactly those lines, and fail
+// at, or leave out, exactly those that are not UTF-8.
+#include "fuzz.h"
+
+#include "choir/source.h"
+#include "data/dataset.h"
+
+enum { BLOCKS = 128 << 10 };
+
+// Bytes of the character at p, of n; 0: there is none (table 3-7 of the Unicode standard).
+static size_t character(const uint8_t *p, size_t n)
+{
+	if (p[0] < 0x80)
+		return 1;
+	const size_t length = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
+	if (p[0] < 0xc2 || p[0] > 0xf4 || length > n)
+		return 0;
+	const uint8_t least = p[0] == 0xe0 ? 0xa0 : p[0] == 0xf0 ? 0x90 : 0x80;
+	const uint8_t most = p[0] == 0xed ? 0x9f : p[0] == 0xf4 ? 0x8f : 0xbf;
+	if (p[1] < least || p[1] > most)
+		return 0;
+	for (size_t i = 2; i < length; i++)
+		if (p[i] < 0x80 || p[i] > 0xbf)
+			return 0;
+	return length;
+}
+
+static int is_text(const uint8_t *p, size_t n)
+{
+	size_t length;
+	for (; n > 0; p += length, n -= length)
+		if ((length = character(p, n)) == 0)
+			return 0;
+	return 1;
+}
+
+// The next line of n bytes without its end; the bytes that it takes with it. 0: there is none.
+static size_t next_line(const uint8_t *p, size_t n, size_t *line)
+{
+	size_t end = 0;
+	while (end < n && p[end] != '\n')
+		end++;
+	*line = end < n && end > 0 && p[end - 1] == '\r' ? end - 1 : end;
+	return end < n ? end + 1 : end;
+}
+
+static void read_pass(choir_dataset *d, const uint8_t *data, size_t size, int skip)
+{
+	static chi_cell cell;
+	chi_element e = { .column = { &cell }, .capacity = 1 };
+	size_t line, taken;
+	choir_status expected = CHOIR_END;
+	for (; (taken = next_line(data, size, &line)) > 0; data += taken, size -= taken) {
+		if (is_text(data, line)) {
+			demand(chi_dataset_next(d, &e) == CHOIR_OK, "a line is missing");
+			demand((size_t) cell.shape.dim[0] == line, "a line of another length");
+			demand(line == 0 || memcmp(cell.data, data, line) == 0, "another line");
+		} else if (!skip) {
+			expected = CHOIR_CORRUPT;
+			break;
+		}
+	}
+	demand(chi_dataset_next(d, &e) == expected, "another end");
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (size >= 2 && data[0] == 0x1f && data[1] == 0x8b)
+		return 0; // gz_fuzz
+	for (int skip = 0; skip < 2; skip++) {
+		fuzz_largest = BLOCKS + 4 * size;
+		choir_dataset *d = choir_text_lines_dataset_new(
+				fuzz_file(data, size), "line", skip ? CHOIR_WRONG_SKIP : CHOIR_WRONG_STOP);
+		demand(d != NULL, "not opened");
+		for (int pass = 0; pass < 2; pass++) {
+			read_pass(d, data, size, skip);
+			chi_dataset_rewind(d);
+		}
+		choir_dataset_free(d);
+	}
+	fuzz_largest = 0;
+	return 0;
+}

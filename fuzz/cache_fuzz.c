@@ -80,15 +80,21 @@ static const char *lines_path(void)
 	return path;
 }
 
+static choir_dataset *cached(const char *path)
+{
+	return choir_dataset_cache(
+			choir_text_lines_dataset_new(lines_path(), "line", CHOIR_WRONG_STOP), path);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static uint8_t file[MOST];
 	if (size < 1 || size + BEGINNING > sizeof file)
 		return 0;
 	const unsigned how = data[0];
-	choir_dataset *d = choir_text_lines_dataset_new(lines_path(), "line", CHOIR_WRONG_STOP);
-	demand(d != NULL, "no lines");
+	choir_dataset *d = cached(NULL);
 	const uint64_t begin[] = { UINT64_C(0x32656863612d6368), chi_dataset_signature(d), 1, 0 };
+	choir_dataset_free(d);
 	const size_t before = how & 1 ? 0 : sizeof begin;
 	memcpy(file, begin, before);
 	memcpy(file + before, data + 1, size - 1);
@@ -97,7 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		mend_sums(file, size);
 	fuzz_largest = BLOCKS + 2 * size;
 	const int good = size >= BEGINNING && memcmp(file, begin, 16) == 0;
-	d = choir_dataset_cache(d, fuzz_file(file, size));
+	d = cached(fuzz_file(file, size));
 	demand((d != NULL) == good, d ? "took another file" : "refused a cache");
 	const int own = good && load(file + 16) == 1 && load(file + 24) == 0;
 	for (int pass = 0; pass < 2 && own; pass++) {

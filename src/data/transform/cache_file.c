@@ -51,7 +51,8 @@ static uint64_t checksum(const unsigned char *bytes, size_t length)
 		sum = chi_hash_mix(sum ^ word);
 	}
 	word = 0;
-	memcpy(&word, bytes, length);
+	if (length > 0) // of no bytes there may be none to point at
+		memcpy(&word, bytes, length);
 	return chi_hash_mix(sum ^ word);
 }
 

@@ -93,6 +93,7 @@ static void look_at_libraries(void)
 	const char *kernels = getenv("CHOIR_KERNELS");
 	say("onednn", "oneDNN", onednn ? "yes" : "no");
 	say("zlib", "zlib", choir_has("zlib") ? "yes" : "no");
+	say("hdf5", "HDF5", choir_has("hdf5") ? "yes" : "no");
 	if (!onednn)
 		note(false,
 				"without oneDNN matrix products and convolutions are several times slower: "
@@ -103,6 +104,8 @@ static void look_at_libraries(void)
 				"bits on all processors");
 	if (!choir_has("zlib"))
 		note(false, "compressed data files cannot be read: install zlib1g-dev and build again");
+	if (!choir_has("hdf5"))
+		note(false, "HDF5 files cannot be read: install libhdf5-dev and build again");
 }
 
 // What the environment asks of every program is tried: the error says what is known.

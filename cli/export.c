@@ -5,7 +5,10 @@
 #include "report.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
+
+enum { ABOUT = 8192 };
 
 static struct {
 	const char *c, *name;
@@ -37,16 +40,42 @@ static const command self = {
 	.options = options,
 };
 
-// "A cnn for [28, 28] numbers and 10 classes", for the file's first line.
-static void describe(const model_plan *plan, char about[256])
+// A line of names, of which the file's may be many.
+static size_t add_names(
+		char *about, size_t at, const char *what, size_t n, const char *const name[])
 {
+	at += (size_t) snprintf(about + at, ABOUT - at, "\n%s:", what);
+	for (size_t i = 0; i < n && at < ABOUT / 2; i++)
+		at += (size_t) snprintf(about + at, ABOUT - at, "%s %zu %.80s%s", i == 0 ? "" : ",", i,
+				name[i], i + 1 < n && at >= ABOUT / 2 - 100 ? ", ..." : "");
+	return at;
+}
+
+// What the function computes, and which column is which input and which class which score.
+static void describe(const model_plan *plan, char about[ABOUT])
+{
+	static char columns[COLUMNS_SIZE];
+	const char *name[MOST_INPUTS] = { columns };
+	const table_plan *t = plan->table;
+	size_t n;
 	if (model_plan_text(plan)) {
-		snprintf(about, 256, "%s_predict: a %s, the scores of the byte that comes behind a text.",
+		snprintf(about, ABOUT, "%s_predict: a %s, the scores of the byte that comes after a text.",
 				given.name, plan->kind);
 		return;
 	}
-	snprintf(about, 256, "%s_predict: a %s, the scores of %lld classes before softmax.",
-			given.name, plan->kind, (long long) plan->classes);
+	size_t at = (size_t) snprintf(about, ABOUT,
+			"%s_predict: a %s, the scores of %lld classes before softmax.", given.name, plan->kind,
+			(long long) plan->classes);
+	snprintf(columns, sizeof columns, "%s", t->columns);
+	n = columns[0] != '\0';
+	for (char *p = columns; n > 0 && n < MOST_INPUTS && (p = strchr(p, '\t')) != NULL; n++) {
+		*p++ = '\0';
+		name[n] = p;
+	}
+	if (n > 0)
+		at = add_names(about, at, "Inputs, by column", n, name);
+	if (t->classes > 0)
+		add_names(about, at, "Scores, by class", t->classes, t->name);
 }
 
 static void say(const model_plan *plan)
@@ -85,7 +114,8 @@ static choir_status write_model(choir_strategy *s, const char *path)
 	static table_plan table;
 	model_plan plan = { .table = &table };
 	model m;
-	char about[256], found[WEIGHTS_PATH];
+	static char about[ABOUT];
+	char found[WEIGHTS_PATH];
 	if (s == NULL)
 		return choir_error_status();
 	CHOIR_TRY(model_find_weights(&path, found));

@@ -15,16 +15,16 @@ static struct {
 	int64_t batch, replicas, skip, limit;
 	uint64_t seed;
 	bool scores, json;
-} given = { .data = "mnist", .batch = 256, .seed = 1 };
+} given = { .batch = 256, .seed = 1 };
 
 // clang-format off
 static const option options[] = {
 	{ .name = "--data", .value = "DATA", .kind = OPTION_TEXT, .to = &given.data,
 		.help = source_help },
 	{ .name = "--skip", .value = "N", .kind = OPTION_INTEGER, .to = &given.skip,
-		.help = "examples before the first that is classified (0)" },
+		.help = "skip the first N examples (0)" },
 	{ .name = "--limit", .value = "N", .kind = OPTION_INTEGER, .to = &given.limit, .least = 1,
-		.help = "classify at most so many (all)" },
+		.help = "classify at most N examples (all)" },
 	{ .name = "--batch", .value = "G", .kind = OPTION_INTEGER, .to = &given.batch, .least = 1,
 		.most = 1 << 24, .help = "examples at a time (256)" },
 	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
@@ -80,18 +80,17 @@ static choir_status classify(choir_replica *r, void *user)
 
 // What is told of an example; labels and scores may be missing.
 typedef struct {
-	int64_t class, label;
+	int64_t number, class, label;
 	const float *scores; // of each class
 } answer;
 
 static void say_one(const prediction *p, const answer *a)
 {
-	const int64_t number = given.skip + p->examples;
 	const size_t classes = (size_t) p->model.plan.classes;
 	if (given.json) {
 		json_begin();
 		json_text("event", "prediction");
-		json_integer("example", number);
+		json_integer("example", a->number);
 		json_integer("class", a->class);
 		if (p->data.labelled)
 			json_integer("label", a->label);
@@ -100,7 +99,7 @@ static void say_one(const prediction *p, const answer *a)
 		json_end();
 		return;
 	}
-	printf("%lld %lld", (long long) number, (long long) a->class);
+	printf("%lld %lld", (long long) a->number, (long long) a->class);
 	if (p->data.labelled)
 		printf(" %lld", (long long) a->label);
 	for (size_t i = 0; a->scores != NULL && i < classes; i++)
@@ -113,11 +112,13 @@ static choir_status say_batch(prediction *p)
 	choir_value *classes = choir_values_find(p->result, "class");
 	choir_value *labels = p->data.labelled ? choir_values_find(p->batch, p->data.label) : NULL;
 	choir_value *scores = given.scores ? choir_values_find(p->result, "scores") : NULL;
+	choir_value *rows = p->data.csv ? choir_values_find(p->batch, "row") : NULL;
 	for (int r = 0; r < choir_value_local_count(classes); r++) {
 		const choir_tensor *class = choir_value_local(classes, r);
 		const choir_tensor *label = choir_value_local(labels, r);
 		const choir_tensor *score = choir_value_local(scores, r);
-		if (class == NULL || (labels != NULL && label == NULL) ||
+		const choir_tensor *row = choir_value_local(rows, r);
+		if ((rows != NULL && row == NULL) || class == NULL || (labels != NULL && label == NULL) ||
 				(scores != NULL && score == NULL))
 			return choir_error_status();
 		const int64_t n = choir_tensor_shape(class)->dim[0];
@@ -126,6 +127,7 @@ static choir_status say_batch(prediction *p)
 		const float *each = n > 0 && score != NULL ? choir_tensor_data(score) : NULL;
 		for (int64_t i = 0; i < n; i++) {
 			const answer a = {
+				.number = row == NULL ? given.skip + p->examples : source_label(row, i),
 				.class = found[i],
 				.label = label == NULL ? 0 : source_label(label, (i + 1) * places - 1),
 				.scores = each == NULL ? NULL : each + i * p->model.plan.classes,
@@ -207,6 +209,7 @@ static choir_status prepare(prediction *p)
 	snprintf(p->data.target, sizeof p->data.target, "%s", p->table.target);
 	p->data.given_classes = p->table.classes;
 	p->data.given_class = p->table.name;
+	p->data.numbered = true; // so that predictions can be joined to the rows of the file
 	CHOIR_TRY(source_open(&p->data, given.data, given.seed));
 	CHOIR_TRY(check_input(&plan, &p->data));
 	p->data.scale = plan.scale;
@@ -256,8 +259,9 @@ static void say_end(const prediction *p)
 		printf("%lld examples\n", (long long) p->examples);
 	}
 	if (!given.json && p->data.dropped != 0)
-		printf("%lld rows without a value left out: the numbers count the others\n",
-				(long long) p->data.dropped);
+		printf("%lld row%s a missing value and %s skipped: no prediction\n",
+				(long long) p->data.dropped, p->data.dropped == 1 ? " has" : "s have",
+				p->data.dropped == 1 ? "was" : "were");
 }
 
 int predict_main(int argc, char **argv)
@@ -266,6 +270,8 @@ int predict_main(int argc, char **argv)
 	const options_result result = options_read(&self, argc, argv, &p.path);
 	if (result != OPTIONS_GIVEN)
 		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	if (given.data == NULL)
+		return wrong_use(&self, "--data DATA is missing: what to classify (mnist, csv:FILE, ...)");
 	const choir_status status = predict(&p);
 	const int code = status == CHOIR_OK ? EXIT_OK : failed(&self);
 	if (status == CHOIR_OK)

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -66,6 +67,12 @@ void json_integer(const char *key, int64_t value)
 {
 	put_key(key);
 	printf("%lld", (long long) value);
+}
+
+void json_unsigned(const char *key, uint64_t value)
+{
+	put_key(key);
+	printf("%llu", (unsigned long long) value);
 }
 
 void json_number(const char *key, double value)
@@ -145,6 +152,11 @@ double now(void)
 
 bool progress_on(void)
 {
+	// Open MPI gives its first process a terminal, and what that writes goes on into a file.
+	static const char *const launchers[] = { "OMPI_COMM_WORLD_RANK", "PMI_RANK" };
+	for (size_t i = 0; i < sizeof launchers / sizeof launchers[0]; i++)
+		if (getenv(launchers[i]) != NULL)
+			return false;
 	return isatty(STDOUT_FILENO) == 1;
 }
 

@@ -12,6 +12,7 @@
 void json_begin(void);
 void json_text(const char *key, const char *text);
 void json_integer(const char *key, int64_t value);
+void json_unsigned(const char *key, uint64_t value);
 void json_number(const char *key, double value);
 void json_list(const char *key, size_t n, const int64_t values[]);
 // With as many digits as tell all floats apart.
@@ -28,7 +29,7 @@ void json_end(void);
 // Seconds of a clock that only goes forward.
 double now(void);
 
-// A line that is rewritten where standard output is a terminal; nothing elsewhere.
+// A line that is rewritten where standard output is a terminal; nothing elsewhere, nor under mpirun.
 bool progress_on(void);
 __attribute__((format(printf, 1, 2))) void progress(const char *fmt, ...);
 void progress_clear(void);

@@ -1,6 +1,7 @@
 // Names of data, and what is behind them.
 #include "data/source.h"
 #include "data/columns.h"
+#include "data/open.h"
 #include "data/table.h"
 #include "data/text.h"
 #include "report.h"
@@ -107,6 +108,15 @@ bool source_is_built_in(const char *name, int64_t most)
 	return strcmp(name, "mnist") == 0 || strcmp(name, "digits") == 0;
 }
 
+// What a file is by how its name ends, if --data takes such files; NULL: it does not say.
+static const char *kind_by_name(const char *name)
+{
+	named_file file;
+	if (strchr(name, ':') != NULL || named_file_set(&file, name) != CHOIR_OK)
+		return NULL;
+	return file.kind;
+}
+
 static choir_status understand(source *s)
 {
 	if (strcmp(s->name, "mnist") == 0)
@@ -121,6 +131,10 @@ static choir_status understand(source *s)
 		s->npy = s->mixed = true;
 		return open_files(s, s->name + 4);
 	}
+	const char *kind = kind_by_name(s->name);
+	if (kind != NULL)
+		return choir_fail(CHOIR_NOT_FOUND,
+				"data \"%s\": there is no such data; did you mean %s:%s?", s->name, kind, s->name);
 	return choir_fail(CHOIR_NOT_FOUND,
 			"data \"%s\": there is no such data; known: mnist, digits, "
 			"digits:N, idx:IMAGES,LABELS, npy:INPUTS,LABELS, npy:FILE.npz, csv:FILE, "

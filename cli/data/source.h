@@ -35,6 +35,7 @@ struct source {
 	bool standardized; // inputs are measured and standardised
 	char target[TARGET_SIZE]; // csv, columns: the one of labels
 	choir_wrong wrong; // what becomes of rows that are
+	bool numbered; // csv: column "row" has the number of each row, with those left out
 	bool kept; // csv: its examples are to stay in memory, so that the file is read once
 	size_t given_classes; // csv: the texts of the classes, if they are known from elsewhere
 	const char *const *given_class;

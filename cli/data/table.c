@@ -36,7 +36,8 @@ static choir_dataset *open_examples(const source *s)
 	};
 	return open_csv(s,
 			CHOIR_OPTIONS(choir_csv_options, .columns = 1, .column = &label, .rest = "image",
-					.missing = CHOIR_MISSING_DROP, .schema = s->names));
+					.missing = CHOIR_MISSING_DROP, .schema = s->names,
+					.row_number = s->numbered ? "row" : NULL));
 }
 
 choir_dataset *table_examples(const source *s)

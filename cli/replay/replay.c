@@ -253,7 +253,7 @@ static choir_status check(replay *r)
 	return r->weights == needed
 			? CHOIR_OK
 			: choir_fail(CHOIR_INVALID,
-					  "--check: behind step %" PRId64 " the weights are %016" PRIx64
+					  "--check: after step %" PRId64 " the weights are %016" PRIx64
 					  ", and %s has %016" PRIx64 ": other data, or another build",
 					  own(r)->steps, r->weights, path, needed);
 }

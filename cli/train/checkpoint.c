@@ -149,7 +149,7 @@ static void say_resumed(const training *t)
 			json_text("changed", changed);
 		json_end();
 	} else {
-		printf("going on from %s, behind step %lld\n", path, steps);
+		printf("going on from %s, after step %lld\n", path, steps);
 		if (changed[0] != '\0')
 			printf("options that have changed since: %s\n", changed);
 	}
@@ -186,7 +186,7 @@ static choir_status find_best(const char *directory, const char *newest, standin
 		return status;
 	snprintf(text, sizeof text,
 			"%s has no whole checkpoint of epoch %lld, whose weights were the best so far: "
-			"--patience begins anew behind epoch %lld",
+			"--patience begins anew after epoch %lld",
 			directory, (long long) at->best_epoch, (long long) at->epochs);
 	train_say_warning(CHOIR_LOG_WARNING, text, NULL);
 	at->best_epoch = 0;
@@ -248,8 +248,7 @@ static choir_status check_none_asked(const train_options *o)
 			: strcmp(o->unsaved, "go_on") == 0 ? "--unsaved go_on"
 											   : NULL;
 	return given == NULL ? CHOIR_OK
-						 : choir_fail(CHOIR_INVALID,
-								   "%s: of which checkpoints? --checkpoint DIR is needed", given);
+						 : choir_fail(CHOIR_INVALID, "%s needs --checkpoint DIR", given);
 }
 
 choir_status train_open_checkpoints(training *t)
@@ -369,7 +368,7 @@ static choir_status stop_here(training *t, int64_t epochs, int64_t done)
 	CHOIR_TRY(save(t, epochs, done));
 	CHOIR_TRY(choir_checkpoint_manager_wait(t->checkpoints));
 	t->stopped = true;
-	return choir_fail(CHOIR_CANCELLED, "stopped as asked behind step %lld: %s",
+	return choir_fail(CHOIR_CANCELLED, "stopped as asked after step %lld: %s",
 			(long long) t->share[0].steps, choir_checkpoint_manager_path(t->checkpoints));
 }
 

@@ -284,8 +284,7 @@ static choir_status write_metadata(training *t)
 choir_status train_make(training *t)
 {
 	if (t->given->init_map != NULL && t->given->init == NULL)
-		return choir_fail(CHOIR_INVALID, "--init-map %s: of which weights? --init FILE is needed",
-				t->given->init_map);
+		return choir_fail(CHOIR_INVALID, "--init-map %s needs --init FILE", t->given->init_map);
 	if (strcmp(t->given->schedule, "cosine") == 0 && train_is_one_of_many(t) &&
 			train_shards_files(t))
 		return choir_fail(CHOIR_UNSUPPORTED,

@@ -12,6 +12,13 @@ double train_rate(const training *t, int64_t done)
 	return (double) (done - t->earlier) / (now() - t->since);
 }
 
+// Nothing of what is over before it is read.
+static void say_left(double seconds, char text[32])
+{
+	if (seconds >= 2)
+		snprintf(text, 32, "  %.0f s left", seconds);
+}
+
 void train_show_progress(training *t, int64_t done)
 {
 	if (t->given->json || !progress_on() || now() - t->shown < SHOW_SECONDS)
@@ -22,12 +29,13 @@ void train_show_progress(training *t, int64_t done)
 	const double rate = train_rate(t, so_far);
 	const int64_t left =
 			t->train_examples - so_far + (t->given->epochs - t->epochs) * t->train_examples;
-	char loss[32] = ""; // of all workers it takes all of them to know it
+	char left_text[32] = "", loss[32] = ""; // of all workers it takes all of them to know it
 	if (!train_is_one_of_many(t))
 		snprintf(loss, sizeof loss, "  loss %.4f", choir_metric_result(t->loss));
-	progress("epoch %lld/%lld  %lld/%lld  %.0f examples/s%s  %.0f s left", (long long) t->epochs,
+	say_left((double) left / rate, left_text);
+	progress("epoch %lld/%lld  %lld/%lld  %.0f examples/s%s%s", (long long) t->epochs,
 			(long long) t->given->epochs, (long long) so_far, (long long) t->train_examples, rate,
-			loss, (double) left / rate);
+			loss, left_text);
 }
 
 void train_say_start(const training *t)
@@ -40,6 +48,7 @@ void train_say_start(const training *t)
 		.train_examples = t->train_examples,
 		.test_examples = t->test_examples,
 		.batch = t->given->batch,
+		.seed = t->given->seed,
 		.memory = &t->memory,
 		.slots = train_slots(t),
 	};
@@ -67,6 +76,7 @@ static double rate_of(const training *t)
 
 void train_say_epoch(const training *t)
 {
+	char left[32] = "";
 	const double rate = rate_of(t);
 	if (t->given->json) {
 		json_begin();
@@ -86,9 +96,8 @@ void train_say_epoch(const training *t)
 			printf("  %.0f examples/s", rate);
 		say_score(t);
 		if (rate > 0)
-			printf("  %.0f s left",
-					(double) ((t->given->epochs - t->epochs) * t->train_examples) / rate);
-		printf("\n");
+			say_left((double) ((t->given->epochs - t->epochs) * t->train_examples) / rate, left);
+		printf("%s\n", left);
 	}
 	fflush(stdout);
 }

@@ -4,6 +4,7 @@
 #include "number.h"
 #include "report.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 enum { WEIGHT_BYTES = sizeof(float) };
@@ -64,6 +65,7 @@ static void print_json(const summary *s)
 	json_integer("train_examples", s->train_examples);
 	json_integer("test_examples", s->test_examples);
 	json_integer("batch", s->batch);
+	json_unsigned("seed", s->seed);
 	json_text("optimizer", s->optimizer);
 	json_text("strategy", choir_strategy_name(s->strategy));
 	const choir_cluster *cluster = choir_strategy_cluster(s->strategy);
@@ -120,10 +122,11 @@ static void print_text(const summary *s)
 				s->model->plan.kind, s->data->name, (long long) s->model->plan.size.context,
 				(long long) s->train_examples, (long long) s->test_examples);
 	else
-		printf("%s on %s: images %s, %lld classes, %lld examples to train and %lld to test\n",
-				s->model->plan.kind, s->data->name, shape_text(&s->model->plan.image, shape),
-				(long long) s->model->plan.classes, (long long) s->train_examples,
-				(long long) s->test_examples);
+		printf("%s on %s: %s %s, %lld classes, %lld examples to train and %lld to test\n",
+				s->model->plan.kind, s->data->name,
+				s->model->plan.image.rank == 1 ? "inputs" : "images",
+				shape_text(&s->model->plan.image, shape), (long long) s->model->plan.classes,
+				(long long) s->train_examples, (long long) s->test_examples);
 	print_variables(s);
 	const choir_cluster *cluster = choir_strategy_cluster(s->strategy);
 	if (cluster != NULL)
@@ -131,9 +134,10 @@ static void print_text(const summary *s)
 				choir_instruction_set());
 	else if (choir_strategy_workers(s->strategy) > 1)
 		printf("%d workers, each with ", choir_strategy_workers(s->strategy));
-	printf("%d replica%s, batch %lld, %s\n", choir_strategy_replicas(s->strategy),
+	printf("%d replica%s, batch %lld, %s, seed %" PRIu64 "\n",
+			choir_strategy_replicas(s->strategy),
 			choir_strategy_replicas(s->strategy) == 1 ? "" : "s", (long long) s->batch,
-			s->optimizer);
+			s->optimizer, s->seed);
 	if (choir_strategy_overlap(s->strategy) > 0)
 		printf("  large gradients are exchanged beside the backward pass; handing one over takes "
 			   "up to "

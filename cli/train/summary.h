@@ -10,6 +10,7 @@ typedef struct {
 	const source *data;
 	const char *optimizer;
 	int64_t train_examples, test_examples, batch;
+	uint64_t seed;
 	const memory_plan *memory;
 	int slots; // numbers that the optimizer keeps beside each weight
 } summary;

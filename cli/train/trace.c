@@ -7,13 +7,26 @@
 
 enum { EVERY = 10 }; // steps between two rows of scalars
 
+// The chief's file is FILE, that of worker 1 FILE.1.
+static bool name_trace(const training *t, char path[PATH_SIZE])
+{
+	const int worker = train_is_chief(t) ? 0 : choir_cluster_worker(t->cluster);
+	const int n = worker == 0 ? snprintf(path, PATH_SIZE, "%s", t->given->trace)
+							  : snprintf(path, PATH_SIZE, "%s.%d", t->given->trace, worker);
+	return n < PATH_SIZE;
+}
+
 choir_status train_trace_start(training *t)
 {
 	const train_options *given = t->given;
-	if ((given->trace == NULL && given->log == NULL) || !train_is_chief(t))
+	const bool chief = train_is_chief(t);
+	char path[PATH_SIZE];
+	if (given->trace == NULL && (given->log == NULL || !chief))
 		return CHOIR_OK;
-	return choir_trace_start(given->trace,
-			CHOIR_OPTIONS(choir_trace_options, .log = given->log,
+	if (given->trace != NULL && !name_trace(t, path))
+		return choir_fail(CHOIR_INVALID, "--trace %.200s: the path is too long", given->trace);
+	return choir_trace_start(given->trace == NULL ? NULL : path,
+			CHOIR_OPTIONS(choir_trace_options, .log = chief ? given->log : NULL,
 					.span = given->trace == NULL ? NULL : breakdown_add, .user = &t->breakdown));
 }
 
@@ -31,6 +44,21 @@ choir_status train_trace_stop(training *t, choir_status status)
 	return stopped;
 }
 
+// The mean over the examples since the last row. The metric has the mean of the epoch so far.
+static double recent_loss(training *t, int64_t done)
+{
+	if (t->logged_epoch != t->epochs) {
+		t->logged_sum = 0;
+		t->logged_done = 0;
+		t->logged_epoch = t->epochs;
+	}
+	const double sum = (double) done * choir_metric_result(t->loss);
+	const double loss = (sum - t->logged_sum) / (double) (done - t->logged_done);
+	t->logged_sum = sum;
+	t->logged_done = done;
+	return loss;
+}
+
 static void log_training(const training *t, int64_t done, double loss)
 {
 	const int64_t steps = t->share[0].steps;
@@ -40,10 +68,10 @@ static void log_training(const training *t, int64_t done, double loss)
 			train_rate(t, done * choir_strategy_workers(t->strategy)));
 }
 
-void train_trace_step(const training *t, const share *own)
+void train_trace_step(training *t, const share *own)
 {
 	if (t->given->log != NULL && own->steps % EVERY == 0)
-		log_training(t, own->done, choir_metric_result(t->loss));
+		log_training(t, own->done, recent_loss(t, own->done));
 }
 
 void train_trace_epoch(const training *t)

@@ -108,8 +108,8 @@ static const option options[] = {
 				"on (stop)" },
 	{ .name = "--patience", .value = "N", .kind = OPTION_INTEGER, .to = &given.patience,
 		.most = INT32_MAX,
-		.help = "stop after so many epochs that were no better on\nthe test set, and go back to "
-				"the best" },
+		.help = "stop after N epochs that were no better on the test\nset, and go back to the best "
+				"(none)" },
 	{ .name = "--seed", .value = "S", .kind = OPTION_SEED, .to = &given.seed, .recorded = true,
 		.help = "of weights, order and drawn data (1)" },
 	{ .name = "--init", .value = "FILE", .kind = OPTION_TEXT, .to = &given.init, .recorded = true,
@@ -124,7 +124,7 @@ static const option options[] = {
 		.help = "write the weights there (safetensors)" },
 	{ .name = "--trace", .value = "FILE", .kind = OPTION_TEXT, .to = &given.trace,
 		.help = "write where the time went (Chrome's trace format,\nhttps://ui.perfetto.dev), and "
-				"say it as a table" },
+				"print it as a table; under mpirun\nworker N writes FILE.N" },
 	{ .name = "--log", .value = "FOLDER", .kind = OPTION_TEXT, .to = &given.log,
 		.help = "write loss, accuracy and rates there as they come\n(event files, for "
 				"TensorBoard)" },
@@ -132,9 +132,9 @@ static const option options[] = {
 		.help = "save all there, each epoch and when stopped by SIGTERM,\n"
 				"SIGINT or SIGHUP; go on from what is there" },
 	{ .name = "--checkpoint-every", .value = "N", .kind = OPTION_INTEGER,
-		.to = &given.checkpoint_every, .help = "and every so many steps" },
+		.to = &given.checkpoint_every, .help = "and every N steps" },
 	{ .name = "--keep", .value = "N", .kind = OPTION_INTEGER, .to = &given.keep, .least = 1,
-		.most = 1 << 20, .help = "so many of the last checkpoints (5)" },
+		.most = 1 << 20, .help = "keep the last N checkpoints (5)" },
 	{ .name = "--unsaved", .value = "policy", .kind = OPTION_CHOICE, .to = &given.unsaved,
 		.choices = unsaved,
 		.help = "where a checkpoint cannot be saved (no space, say):\nstop, or go_on without it "

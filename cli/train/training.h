@@ -58,6 +58,8 @@ typedef struct {
 	int64_t best_epoch; // 0: none yet
 	int64_t worse; // epochs since the best
 	breakdown breakdown; // of the trace
+	double logged_sum; // of the losses of the epoch's first logged_done examples: the last row's
+	int64_t logged_done, logged_epoch;
 	choir_checkpoint_manager *checkpoints; // NULL: none are made
 	bool resumed; // in the middle of an epoch
 	bool stopped; // as asked, behind a checkpoint
@@ -111,7 +113,7 @@ void train_say_warning(choir_log_level level, const char *line, void *user);
 // the command at its end. status: how the training went; the failure of that goes before.
 choir_status train_trace_start(training *t);
 choir_status train_trace_stop(training *t, choir_status status);
-void train_trace_step(const training *t, const share *own); // after each step of worker 0
+void train_trace_step(training *t, const share *own); // after each step of worker 0
 void train_trace_epoch(const training *t);
 // Checkpoints, where they are asked for (checkpoint.c): takes the directory and goes on from
 // what is there; behind a step and behind an epoch, CHOIR_CANCELLED where the program is to stop;

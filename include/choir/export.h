@@ -51,7 +51,7 @@ typedef enum { CHOIR_DEFAULT = 0, CHOIR_ON, CHOIR_OFF } choir_toggle;
 #define CHOIR_OPTIONS(type, ...) (&(const type){ .size = sizeof(type), __VA_ARGS__ })
 #else
 // C++17 has no designated initialisers: each ".field = value" becomes an assignment to a field of
-// an object that converts to the pointer.
+// an object that converts to the pointer; at most 32 of them.
 template <class T> struct choir_options_of {
 	T value{};
 	template <class F> explicit choir_options_of(F fill)
@@ -67,9 +67,12 @@ template <class T> struct choir_options_of {
 // clang-format off
 #define CHOIR_OPTIONS(type, ...) \
 	(choir_options_of<type>([&](type &o_) { \
-		CHOIR_PICK_(__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0)(__VA_ARGS__) \
+		CHOIR_PICK_(__VA_ARGS__, 32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, \
+				16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)(__VA_ARGS__) \
 	}))
-#define CHOIR_PICK_(a, b, c, d, e, f, g, h, n, ...) CHOIR_SET_##n##_
+#define CHOIR_PICK_(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, \
+		a18, a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, n, ...) \
+	CHOIR_SET_##n##_
 #define CHOIR_SET_1_(a) o_ a;
 #define CHOIR_SET_2_(a, ...) o_ a; CHOIR_SET_1_(__VA_ARGS__)
 #define CHOIR_SET_3_(a, ...) o_ a; CHOIR_SET_2_(__VA_ARGS__)
@@ -78,5 +81,29 @@ template <class T> struct choir_options_of {
 #define CHOIR_SET_6_(a, ...) o_ a; CHOIR_SET_5_(__VA_ARGS__)
 #define CHOIR_SET_7_(a, ...) o_ a; CHOIR_SET_6_(__VA_ARGS__)
 #define CHOIR_SET_8_(a, ...) o_ a; CHOIR_SET_7_(__VA_ARGS__)
+#define CHOIR_SET_9_(a, ...) o_ a; CHOIR_SET_8_(__VA_ARGS__)
+#define CHOIR_SET_10_(a, ...) o_ a; CHOIR_SET_9_(__VA_ARGS__)
+#define CHOIR_SET_11_(a, ...) o_ a; CHOIR_SET_10_(__VA_ARGS__)
+#define CHOIR_SET_12_(a, ...) o_ a; CHOIR_SET_11_(__VA_ARGS__)
+#define CHOIR_SET_13_(a, ...) o_ a; CHOIR_SET_12_(__VA_ARGS__)
+#define CHOIR_SET_14_(a, ...) o_ a; CHOIR_SET_13_(__VA_ARGS__)
+#define CHOIR_SET_15_(a, ...) o_ a; CHOIR_SET_14_(__VA_ARGS__)
+#define CHOIR_SET_16_(a, ...) o_ a; CHOIR_SET_15_(__VA_ARGS__)
+#define CHOIR_SET_17_(a, ...) o_ a; CHOIR_SET_16_(__VA_ARGS__)
+#define CHOIR_SET_18_(a, ...) o_ a; CHOIR_SET_17_(__VA_ARGS__)
+#define CHOIR_SET_19_(a, ...) o_ a; CHOIR_SET_18_(__VA_ARGS__)
+#define CHOIR_SET_20_(a, ...) o_ a; CHOIR_SET_19_(__VA_ARGS__)
+#define CHOIR_SET_21_(a, ...) o_ a; CHOIR_SET_20_(__VA_ARGS__)
+#define CHOIR_SET_22_(a, ...) o_ a; CHOIR_SET_21_(__VA_ARGS__)
+#define CHOIR_SET_23_(a, ...) o_ a; CHOIR_SET_22_(__VA_ARGS__)
+#define CHOIR_SET_24_(a, ...) o_ a; CHOIR_SET_23_(__VA_ARGS__)
+#define CHOIR_SET_25_(a, ...) o_ a; CHOIR_SET_24_(__VA_ARGS__)
+#define CHOIR_SET_26_(a, ...) o_ a; CHOIR_SET_25_(__VA_ARGS__)
+#define CHOIR_SET_27_(a, ...) o_ a; CHOIR_SET_26_(__VA_ARGS__)
+#define CHOIR_SET_28_(a, ...) o_ a; CHOIR_SET_27_(__VA_ARGS__)
+#define CHOIR_SET_29_(a, ...) o_ a; CHOIR_SET_28_(__VA_ARGS__)
+#define CHOIR_SET_30_(a, ...) o_ a; CHOIR_SET_29_(__VA_ARGS__)
+#define CHOIR_SET_31_(a, ...) o_ a; CHOIR_SET_30_(__VA_ARGS__)
+#define CHOIR_SET_32_(a, ...) o_ a; CHOIR_SET_31_(__VA_ARGS__)
 // clang-format on
 #endif

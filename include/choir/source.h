@@ -156,6 +156,9 @@ typedef struct choir_csv_options {
 	// column is to have categories that this dataset did not collect. Not needed afterwards.
 	// NULL: the files themselves.
 	const choir_dataset *schema;
+	// One more column, i64, with the number of each row from 0 on, over all files; rows that are
+	// left out count, so that what is computed of a row can be joined to the file. NULL: none.
+	const char *row_number;
 } choir_csv_options;
 // The rows of a CSV file (RFC 4180), plain or compressed by gzip; or of several with the same
 // columns, one after the other, if path is a pattern ("part-*.csv") or o->files is given. o may

@@ -80,7 +80,7 @@ class Checkpoint(Case):
                 if code == 0:
                     break
                 stops += 1
-                self.assertIn("stopped as asked behind step", error)
+                self.assertIn("stopped as asked after step", error)
             if code == 0:
                 last = json.loads(out.splitlines()[-1])
             else:
@@ -186,7 +186,7 @@ class Checkpoint(Case):
         done = self.start("train", *MLP, *kept, "--epochs", more)
         self.assertEqual((done.returncode, done.stderr.count("\n")), (0, 1), done.stderr)
         self.assertIn(f"early has no whole checkpoint of epoch {best}, whose weights were the best so far: "
-                      f"--patience begins anew behind epoch {len(scores)}", done.stderr)
+                      f"--patience begins anew after epoch {len(scores)}", done.stderr)
         last = self.end("--rate", "0.05", "--epochs", more)
         self.assertEqual(json.loads(done.stdout.splitlines()[-1])["weights"], last[0])
         # Behind one without patience none is the best yet.
@@ -273,9 +273,9 @@ class Checkpoint(Case):
         self.fail_with(1, "empty: there are no checkpoints in this folder", "predict", "empty", *data)
 
     def test_what_is_refused(self):
-        self.fail_with(1, "--checkpoint DIR is needed", "train", *MLP, "--keep", "3")
-        self.fail_with(1, "--checkpoint DIR is needed", "train", *MLP, "--checkpoint-every", "3")
-        self.fail_with(1, "--checkpoint DIR is needed", "train", *MLP, "--unsaved", "go_on")
+        self.fail_with(1, "needs --checkpoint DIR", "train", *MLP, "--keep", "3")
+        self.fail_with(1, "needs --checkpoint DIR", "train", *MLP, "--checkpoint-every", "3")
+        self.fail_with(1, "needs --checkpoint DIR", "train", *MLP, "--unsaved", "go_on")
         self.fail_with(1, "with --workers 2", "train", *MLP, "--checkpoint", "p", "--strategy",
                        "parameter_server", "--workers", "2")
         self.end("--checkpoint", "one", "--epochs", "1")

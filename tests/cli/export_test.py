@@ -120,6 +120,8 @@ class Export(Case):
         (self.folder / "t.csv").write_text("\n".join(lines) + "\n")
         self.succeed("train", "--data", "csv:t.csv", "--model", "mlp", "--widths", "6", *IMAGES)
         self.check_numbers(rows, "csv:t.csv")
+        text = (self.folder / "model.c").read_text()
+        self.assertIn("// Inputs, by column: 0 a, 1 b, 2 c, 3 d\n// Scores, by class: 0 x, 1 y, 2 z\n", text)
 
     def train_text(self, *arguments):
         draw = random.Random(3)
@@ -166,6 +168,14 @@ class Export(Case):
                               stdout=subprocess.PIPE)
         lines = self.succeed("predict", "w", "--data", data, "--scores", env=PLAIN).splitlines()[:-1]
         self.assertEqual([" ".join(line.split()[3:]) for line in lines], done.stdout.splitlines())
+        commas = subprocess.run(["./numbers"], cwd=self.folder, text=True, check=True, stdout=subprocess.PIPE,
+                                input="\n".join(",".join(str(x) for x in e) for e in examples))
+        self.assertEqual(commas.stdout, done.stdout)
+        for wrong, words in (("1 2 3", "it ends where number 4 of 42"), ("1,x", "no number where number 2 of 42")):
+            failed = subprocess.run(["./numbers"], cwd=self.folder, text=True, check=False, input=wrong,
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            self.assertEqual((failed.returncode, failed.stdout), (1, ""))
+            self.assertIn(words, failed.stderr)
 
     def test_wrong_use(self):
         self.fail_with(2, "FILE is missing", "export")

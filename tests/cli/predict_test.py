@@ -92,7 +92,7 @@ class Predict(Case):
         self.fail_with(1, "it is a folder", "train", *MLP, "--save", self.folder)
 
     def test_files_that_do_not_fit(self):
-        self.fail_with(1, "none.safetensors", "predict", "none.safetensors")
+        self.fail_with(1, "none.safetensors", "predict", "none.safetensors", "--data", "mnist")
         self.train(*MLP)
         path = self.folder / "w.safetensors"
         whole = path.read_bytes()

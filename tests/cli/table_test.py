@@ -66,6 +66,21 @@ class Table(Case):
             self.assertLess(passes, 2.3, more) # a reader's buffer reads ahead of a header
             self.assertGreater(passes, 1.9, more)
 
+    def test_predictions_join_the_rows_of_the_file(self):
+        """Rows that are left out leave a gap in the numbers, also over several files."""
+        data = flowers(self.folder)
+        self.events("train", "--model", "mlp", "--widths", "2", "--data", data, "--target", "kind", "--epochs", "1",
+                    "--save", "w")
+        whole = [row for row in range(120) if row % 40 != 39]
+        for files, rows in ((data, whole), (data + ",flowers.csv", whole + [120 + row for row in whole])):
+            *lines, last = self.events("predict", "w", "--data", files)
+            self.assertEqual([line["example"] for line in lines], rows)
+            self.assertEqual(last["dropped"], len(rows) // 39)
+        *lines, last = self.events("predict", "w", "--data", data, "--skip", "38", "--limit", "3")
+        self.assertEqual([line["example"] for line in lines], [38, 40, 41])
+        self.assertIn("3 rows have a missing value and were skipped: no prediction\n",
+                      self.succeed("predict", "w", "--data", data))
+
     def test_columns_keep_their_order(self):
         rows = [(i % 3, i % 5, i % 2) for i in range(40)]
         def table(name, order):

@@ -80,6 +80,16 @@ class Trace(Case):
         for (step, value), epoch in zip(found["epoch/loss"], epochs):
             self.assertEqual(step, epoch["step"])
             self.assertAlmostEqual(value, epoch["loss"], delta=1e-6)
+        # A row is of the examples since the last one, and not of the epoch so far: rows of all steps
+        # of an epoch have its mean.
+        ten = ("--data", "digits:800", "--batch", "32", "--epochs", "3", *MLP[len(SMALL):])
+        self.succeed("train", *ten, "--rate", "0.01", "--log", "ten") # 20 steps an epoch
+        rows = [(tag, value) for tag, _, value in events.own(self.folder / "ten")]
+        losses = [value for tag, value in rows if tag == "train/loss"]
+        means = [value for tag, value in rows if tag == "epoch/loss"]
+        self.assertEqual((len(losses), len(means)), (6, 3))
+        for i, mean in enumerate(means):
+            self.assertAlmostEqual((losses[2 * i] + losses[2 * i + 1]) / 2, mean, delta=1e-5)
         for (_, value), epoch in zip(found["test/accuracy"], epochs):
             self.assertAlmostEqual(value, epoch["test_accuracy"], delta=1e-6)
         for _, rate in found["train/rate"]:

@@ -34,6 +34,9 @@ class Train(Case):
         start = self.events("train", *CNN, "--replicas", "3", "--devices", "cpu:0,far:0")[0]
         self.assertEqual((start["event"], start["model"], start["replicas"]), ("start", "cnn", 3))
         self.assertEqual((start["image"], start["classes"], start["batch"]), ([28, 28], 10, 32))
+        self.assertEqual(start["seed"], 1)
+        self.assertIn(", adam, seed 18446744073709551615\n",
+                      self.succeed("train", *CNN, "--seed", "18446744073709551615"))
         shapes = {v["name"]: v["shape"] for v in start["variables"]}
         self.assertEqual(shapes["conv1/kernel"], [3, 3, 1, 3])
         self.assertEqual(shapes["hidden/kernel"], [12 * 12 * 4, 8])

@@ -72,6 +72,9 @@ class Usage(Case):
         self.fail_with(2, "--json takes no value", "train", "--json=yes")
         self.fail_with(2, '"cnn" is one argument too many', "train", "cnn")
         self.fail_with(2, "FILE is missing", "predict")
+        self.fail_with(2, "--data DATA is missing", "predict", "w.safetensors")
+        self.fail_with(1, "did you mean csv:x.csv?", "train", "--data", "x.csv")
+        self.fail_with(1, "did you mean npz:a.npz?", "train", "--data", "a.npz")
         self.fail_with(2, '"b" is one argument too many', "predict", "a", "b")
         self.fail_with(2, "--data: its DATA is empty", "train", "--data=")
 

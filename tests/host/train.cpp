@@ -35,7 +35,8 @@ class line
   public:
 	explicit line(int replicas)
 		: strategy_(choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options,
-				  .replicas = replicas, .devices = "cpu:0,cpu:1", .seed = 3)))
+				  .replicas = replicas, .devices = "cpu:0,cpu:1", .seed = 3, .seed = 2, .seed = 1,
+				  .seed = 0, .seed = 9, .seed = 8, .seed = 7, .seed = 3))) // any number of them
 	{
 		if (!strategy_)
 			throw std::runtime_error(choir_error());

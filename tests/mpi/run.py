@@ -261,6 +261,13 @@ def train():
         for workers in (3, 2):
             said = trained(workers, *early, "--devices", "cpu:0", "--checkpoint", folder)
             need(known(said) == known(one) and "going on from " in said, f"{workers} workers: not {one}", said)
+    with tempfile.TemporaryDirectory() as folder:
+        trained(2, "--data", "digits:600", "--replicas", "2", "--devices", "cpu:0", "--trace", f"{folder}/t.json")
+        for name in ("t.json", "t.json.1"):
+            with open(f"{folder}/{name}", encoding="utf-8") as file:
+                tracks = {e["args"]["name"] for e in json.load(file)["traceEvents"] if e["name"] == "thread_name"}
+            need("program" in tracks, f"{name}: no track of its program", str(tracks))
+        need(sorted(os.listdir(folder)) == ["t.json", "t.json.1"], "a file each", str(os.listdir(folder)))
     drawn = ("--data", "digits:420", "--replicas", "2")
     said = trained(2, *drawn, "--auto-shard", "auto")
     need(known(said) == known(trained(0, *drawn)), "nothing to share out", said)
@@ -419,7 +426,7 @@ def checkpoint():
                 if status == 0:
                     break
                 need(status == STOPPED, f"{workers} workers: exit {status}", said)
-                need(said.count("stopped as asked behind step") == 1, "not one says that it stopped", said)
+                need(said.count("stopped as asked after step") == 1, "not one says that it stopped", said)
                 stops += 1
             status, said = start(random.choice((0, 2)), CHOIR, "train", *LONG, "--checkpoint", folder)
             need(status == 0 and end_of(said) == whole, f"not {whole}", said)
@@ -472,7 +479,7 @@ def files():
                 shutil.rmtree(os.path.join(kept, step))
         must_fail("fewer workers", 0, ["is of 2 workers under FILE, here it is one for all"], *line)
         status, said = start(2, *line)
-        need(status == 0 and "behind step 3" in said and whole[0] in said.splitlines(), f"not {whole}", said)
+        need(status == 0 and "after step 3" in said and whole[0] in said.splitlines(), f"not {whole}", said)
     status, said = start(2, CHOIR, "train", "--data", "digits:20", "--auto-shard", "auto", "--train-examples", "20",
                          "--model", "mlp", "--widths", "4", "--epochs", "1", "--replicas", "2", "--json")
     need(status == 0 and '"auto_shard":"data","fell_back":1' in said.replace(" ", ""), "nothing is said of it", said)

@@ -24,6 +24,8 @@ typedef struct {
 	chi_csv_schema schema;
 	chi_rows spare; // one example, for columns that nobody wants
 	bool looked;
+	bool numbered; // the last column is the number of the row
+	int64_t before; // rows of the files before the open one
 	chi_places places;
 } csv;
 
@@ -204,6 +206,7 @@ static choir_status find_row(csv *c)
 		choir_status status = r->reader ? chi_csv_begin(r) : CHOIR_END;
 		if (status != CHOIR_END)
 			return status;
+		c->before += r->reader ? r->row - 1 : 0;
 		CHOIR_TRY(chi_csv_open(r));
 		CHOIR_TRY(chi_csv_check_names(r, &c->schema));
 	}
@@ -254,6 +257,9 @@ static choir_status csv_read(choir_dataset *d, void *const column[], int64_t wan
 		to[i] = column[i] ? column[i] : c->spare.column[i];
 	while (*got < want && (status = next_row(c, to)) == CHOIR_OK) {
 		++*got;
+		if (c->numbered)
+			*(int64_t *) to[d->spec.n - 1] =
+					c->before + c->rows.row - 2; // that of the next is one more
 		for (size_t i = 0; i < d->spec.n; i++)
 			to[i] += column[i] ? d->bytes[i] : 0;
 		if (chi_places_due(&c->places) && (status = add_place(c)) != CHOIR_OK)
@@ -266,6 +272,7 @@ static choir_status csv_rewind(choir_dataset *d)
 {
 	csv *c = (csv *) d;
 	chi_csv_rows_rewind(&c->rows);
+	c->before = 0;
 	chi_places_begin(&c->places);
 	return CHOIR_OK;
 }
@@ -276,6 +283,7 @@ static choir_status go_to(csv *c, const chi_mark *mark)
 	c->rows.file = (size_t) mark->file;
 	CHOIR_TRY(chi_csv_open(&c->rows));
 	CHOIR_TRY(chi_csv_check_names(&c->rows, &c->schema));
+	c->before = mark->elements + mark->dropped + mark->skipped - (mark->record - 1);
 	return chi_csv_jump(&c->rows, mark->byte, mark->record);
 }
 
@@ -410,11 +418,29 @@ static choir_status prepare(csv *c, const char *path, const choir_csv_options *o
 	return CHOIR_OK;
 }
 
+// Adds the column of the rows' numbers; how many columns there are then, 0: an error.
+static size_t add_number(size_t n, choir_column columns[CHI_MAX_COLUMNS], const char *name)
+{
+	bool taken = n == CHI_MAX_COLUMNS;
+	for (size_t i = 0; i < n && !taken; i++)
+		taken = strcmp(columns[i].name, name) == 0;
+	if (taken) {
+		choir_fail(CHOIR_INVALID,
+				"csv dataset: row_number \"%s\": there is a column of this name, or there are %d",
+				name, CHI_MAX_COLUMNS);
+		return 0;
+	}
+	columns[n] = (choir_column){ .name = name, .dtype = CHOIR_I64, .shape = CHOIR_SCALAR };
+	return n + 1;
+}
+
 // Puts what was prepared into a source; c is empty then.
 static csv *make(csv *c, const choir_csv_options *o)
 {
 	choir_column columns[CHI_MAX_COLUMNS];
-	const size_t n = chi_csv_place_columns(&c->schema, o, columns);
+	size_t n = chi_csv_place_columns(&c->schema, o, columns);
+	if (n > 0 && o->row_number && !(n = add_number(n, columns, o->row_number)))
+		return NULL;
 	csv *made = n ? chi_source_new(&csv_step, sizeof *made, n, columns, CHOIR_NONE) : NULL;
 	if (!made)
 		return NULL;
@@ -423,6 +449,7 @@ static csv *make(csv *c, const choir_csv_options *o)
 	*c = (csv){ .base.step = &csv_step };
 	chi_places_init(&made->places);
 	made->rows.paths = &made->paths;
+	made->numbered = o->row_number != NULL;
 	made->base.files = (int64_t) made->paths.n;
 	for (size_t i = 0; i < made->schema.n; i++) {
 		chi_csv_field *f = &made->schema.field[i];

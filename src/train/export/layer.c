@@ -29,10 +29,6 @@ static choir_status check_options(const choir_export_options *o)
 				"export: the name \"%.100s\": letters, digits and _ are needed, at most %d, and "
 				"no digit first",
 				o->name, MOST_NAME);
-	if (o->about != NULL && strpbrk(o->about, "\n\r\\") != NULL)
-		return choir_fail(CHOIR_INVALID,
-				"export: what it is about goes into a comment: one line is needed, without "
-				"backslashes");
 	if (!isfinite(o->scale) || (o->mean == NULL) != (o->deviation == NULL))
 		return choir_fail(CHOIR_INVALID,
 				"export: a scale of %g, %s means and %s deviations: a number, and both or none "

@@ -61,13 +61,29 @@ static void print_call(printer *p)
 			p->o->name, input_type(p));
 }
 
+// As lines of a comment, which nothing in them can end or continue.
+static void print_about(chi_text *t, const char *about)
+{
+	for (const char *line = about; *line != '\0';) {
+		const size_t n = strcspn(line, "\n");
+		chi_text_add(t, "//%s", n == 0 ? "" : " ");
+		for (size_t i = 0; i < n; i++) {
+			const bool plain = line[i] >= ' ' && line[i] <= '~' && line[i] != '\\';
+			chi_text_add_bytes(t, plain ? &line[i] : "?", 1);
+		}
+		chi_text_add(t, "\n");
+		line += n + (line[n] == '\n');
+	}
+	chi_text_add(t, "//\n");
+}
+
 static void print_comment(printer *p)
 {
 	char shape[CHI_SHAPE_TEXT];
 	const int v = choir_version();
 	chi_text *t = &p->text;
 	if (p->o->about != NULL)
-		chi_text_add(t, "// %s\n//\n", p->o->about);
+		print_about(t, p->o->about);
 	chi_text_add(t,
 			"// A trained model as one file of C, which Choir %d.%d.%d wrote. It allocates "
 			"nothing and needs\n// nothing but libm. The functions are Choir's (Apache License "

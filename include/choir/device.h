@@ -37,8 +37,8 @@ typedef struct {
 	uint64_t memory_total, memory_free; // bytes; 0: not known
 } choir_device_info;
 
-// Fills *info in, as things are now. CHOIR_INVALID: d or info is NULL, or info->size is smaller
-// than the library's struct.
+// Fills *info in, as things are now, as much of it as info->size covers. CHOIR_INVALID: d or info
+// is NULL, or info->size does not even cover size itself. Threads: any.
 choir_status choir_device_describe(const choir_device *d, choir_device_info *info);
 
 CHOIR_C_END

@@ -1,4 +1,4 @@
-// Taking over a caller's options.
+// Taking over a caller's options and tables.
 #include "base/options.h"
 
 #include <string.h>
@@ -16,5 +16,32 @@ choir_status chi_options_take(const char *what, void *all, size_t size, const vo
 	if (given != NULL)
 		memcpy(all, given, theirs);
 	memcpy(all, &size, sizeof size);
+	return CHOIR_OK;
+}
+
+choir_status chi_table_take(
+		const char *what, void *own, size_t size, size_t least, const void *given)
+{
+	struct {
+		size_t size;
+		uint32_t version;
+	} theirs;
+
+	if (given == NULL)
+		return choir_fail(CHOIR_INVALID, "%s: the table is NULL", what);
+	memcpy(&theirs.size, given, sizeof theirs.size);
+	if (theirs.size < least || theirs.size % sizeof(void *) != 0)
+		return choir_fail(CHOIR_INVALID,
+				"%s: the table's size is %zu; needed are %zu (this Choir's) or at least %zu, and "
+				"a "
+				"multiple of %zu",
+				what, theirs.size, size, least, sizeof(void *));
+	memcpy(&theirs.version, (const char *) given + sizeof theirs.size, sizeof theirs.version);
+	if (theirs.version != CHOIR_TABLE_VERSION)
+		return choir_fail(CHOIR_INVALID, "%s: the table's version is %u; %d is needed", what,
+				(unsigned) theirs.version, CHOIR_TABLE_VERSION);
+	memset(own, 0, size);
+	memcpy(own, given, theirs.size < size ? theirs.size : size);
+	memcpy(own, &size, sizeof size);
 	return CHOIR_OK;
 }

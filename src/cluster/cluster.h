@@ -32,6 +32,9 @@ struct choir_cluster {
 
 // A table by name; NULL with CHOIR_NOT_FOUND and the known ones. filled: the same without gaps.
 const choir_cluster_table *chi_cluster_table(const char *name);
+// *own becomes what was given, in this library's size (chi_table_take).
+choir_status chi_cluster_take_table(
+		const char *what, choir_cluster_table *own, const choir_cluster_table *given);
 choir_cluster_table chi_cluster_table_filled(const choir_cluster_table *table);
 extern const choir_cluster_table chi_alone_table;
 

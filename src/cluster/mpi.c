@@ -135,9 +135,9 @@ choir_cluster *chi_mpi_open(const choir_cluster_options *o, const chi_launcher *
 	if (m == NULL)
 		return NULL;
 	const choir_mpi_plugin *plugin = chi_module_symbol(m, CHOIR_MPI_PLUGIN_SYMBOL);
+	choir_cluster_table table;
 	if (plugin == NULL || plugin->version != CHOIR_MPI_PLUGIN_VERSION ||
-			plugin->table->size != sizeof *plugin->table ||
-			plugin->table->version != CHOIR_TABLE_VERSION) {
+			chi_cluster_take_table("mpi", &table, plugin->table) != CHOIR_OK) {
 		choir_fail(CHOIR_INVALID, "mpi: that library is no libchoir-mpi of version %d",
 				CHOIR_MPI_PLUGIN_VERSION);
 		return NULL;
@@ -148,7 +148,7 @@ choir_cluster *chi_mpi_open(const choir_cluster_options *o, const chi_launcher *
 		.now = chi_clock_now,
 		.yield = chi_thread_yield,
 		.seconds = chi_cluster_start_seconds(o) };
-	choir_cluster *c = chi_cluster_open(plugin->table, &argument, o);
+	choir_cluster *c = chi_cluster_open(&table, &argument, o);
 	if (c != NULL && communicator == NULL && check_launcher(c, l, plugin->mpi) != CHOIR_OK) {
 		chi_cluster_give_up(c);
 		choir_cluster_free(c);

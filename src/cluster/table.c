@@ -2,10 +2,12 @@
 // program that has no other workers.
 #include "base/atomic.h"
 #include "base/clock.h"
+#include "base/options.h"
 #include "base/text.h"
 #include "base/thread.h"
 #include "cluster/cluster.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -130,6 +132,13 @@ choir_cluster_table chi_cluster_table_filled(const choir_cluster_table *table)
 	return t;
 }
 
+choir_status chi_cluster_take_table(
+		const char *what, choir_cluster_table *own, const choir_cluster_table *given)
+{
+	const size_t least = offsetof(choir_cluster_table, name) + sizeof own->name;
+	return chi_table_take(what, own, sizeof *own, least, given);
+}
+
 static const choir_cluster_table *table_at(int i)
 {
 	return i == 0 ? &chi_alone_table : i - 1 < registered ? &known[i - 1] : NULL;
@@ -144,14 +153,13 @@ static const choir_cluster_table *find(const char *name)
 	return t;
 }
 
-choir_status choir_register_cluster(const choir_cluster_table *table)
+choir_status choir_register_cluster(const choir_cluster_table *given)
 {
-	if (table == NULL || table->size != sizeof *table || table->version != CHOIR_TABLE_VERSION ||
-			table->name == NULL || table->name[0] == '\0')
-		return choir_fail(CHOIR_INVALID,
-				"transport: the table needs size %zu, version %d and a "
-				"name",
-				sizeof *table, CHOIR_TABLE_VERSION);
+	choir_cluster_table own;
+	const choir_cluster_table *table = &own;
+	CHOIR_TRY(chi_cluster_take_table("transport", &own, given));
+	if (own.name == NULL || own.name[0] == '\0')
+		return choir_fail(CHOIR_INVALID, "transport: the table needs a name");
 	if (find(table->name) != NULL || strcmp(table->name, "mpi") == 0)
 		return choir_fail(CHOIR_INVALID, "transport \"%s\" is known already", table->name);
 	if (registered == MOST)

@@ -2,8 +2,10 @@
 #include "cross/group.h"
 
 #include "base/alloc.h"
+#include "base/options.h"
 #include "base/text.h"
 
+#include <stddef.h>
 #include <string.h>
 
 enum { MOST = 16 };
@@ -47,14 +49,14 @@ static void nothing(void *self)
 	(void) self;
 }
 
-choir_status choir_register_cross_device_ops(const choir_cross_device_ops_table *table)
+choir_status choir_register_cross_device_ops(const choir_cross_device_ops_table *given)
 {
-	if (table == NULL || table->size != sizeof *table || table->version != CHOIR_TABLE_VERSION ||
-			table->name == NULL)
-		return choir_fail(CHOIR_INVALID,
-				"cross-device operations: the table needs size %zu, "
-				"version %d and a name",
-				sizeof *table, CHOIR_TABLE_VERSION);
+	choir_cross_device_ops_table own;
+	const choir_cross_device_ops_table *table = &own;
+	CHOIR_TRY(chi_table_take("cross-device operations", &own, sizeof own,
+			offsetof(choir_cross_device_ops_table, name) + sizeof own.name, given));
+	if (own.name == NULL)
+		return choir_fail(CHOIR_INVALID, "cross-device operations: the table needs a name");
 	for (int i = 0; table_at(i) != NULL; i++)
 		if (strcmp(table_at(i)->name, table->name) == 0)
 			return choir_fail(CHOIR_INVALID, "cross-device operations \"%s\" are known already",

@@ -59,8 +59,7 @@ typedef struct line {
 	bool closing, aborted, running;
 	chi_atomic32 inside; // threads in slots that are for one at a time
 	chi_atomic64 slot; // the name of the one that is inside
-	uint32_t
-			entered; // how often; plain, so that the thread sanitizer sees who takes turns unordered
+	uint32_t entered; // how often; plain: the thread sanitizer finds unordered turns
 	char misuse[MISUSE_SIZE]; // how two threads used the stream at once; empty: none did
 	struct line *waits_for;
 	uint64_t failed; // number of the first task that failed and was not told of; 0: none

@@ -7,10 +7,12 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/lock.h"
+#include "base/options.h"
 #include "base/text.h"
 #include "base/thread.h"
 #include "device/internal.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -72,22 +74,17 @@ static bool good_kind(const char *kind)
 	return length > 0 && length < KIND_SIZE && kind[length] == '\0';
 }
 
-choir_status choir_register_device(const choir_device_table *table)
+choir_status choir_register_device(const choir_device_table *given)
 {
-	if (table == NULL)
-		return choir_fail(CHOIR_INVALID, "device table: NULL");
-	if (table->size != sizeof *table)
-		return choir_fail(CHOIR_INVALID, "device table: its size is %zu, this Choir needs %zu",
-				table->size, sizeof *table);
-	if (table->version != CHOIR_TABLE_VERSION)
-		return choir_fail(CHOIR_INVALID, "device table: its version is %u, this Choir needs %d",
-				(unsigned) table->version, CHOIR_TABLE_VERSION);
+	choir_device_table table;
+	CHOIR_TRY(chi_table_take("device", &table, sizeof table,
+			offsetof(choir_device_table, kind) + sizeof table.kind, given));
 	char shown[SHOWN_SIZE];
-	const char *kind = table->kind == NULL ? "" : table->kind;
+	const char *kind = table.kind == NULL ? "" : table.kind;
 	if (!good_kind(kind))
 		return choir_fail(CHOIR_INVALID, "device kind \"%s\": needs 1 to %d lower case letters",
 				chi_text_clean(kind, shown, sizeof shown), KIND_SIZE - 1);
-	int count = table->count == NULL ? 0 : table->count();
+	int count = table.count == NULL ? 0 : table.count();
 	if (count < CHOIR_NONE)
 		return choir_fail(CHOIR_INVALID, "device kind \"%s\": its count is %d", kind, count);
 	choir_status status = CHOIR_OK;
@@ -98,7 +95,7 @@ choir_status choir_register_device(const choir_device_table *table)
 		status = choir_fail(CHOIR_UNSUPPORTED, "device kind \"%s\": there are %d kinds already",
 				kind, MOST_KINDS);
 	else
-		add_kind(table, count);
+		add_kind(&table, count);
 	chi_mutex_unlock(&list_mutex);
 	return status;
 }
@@ -263,15 +260,16 @@ choir_status choir_device_describe(const choir_device *d, choir_device_info *inf
 {
 	if (d == NULL)
 		return choir_fail(CHOIR_INVALID, "device description: the device is NULL");
-	if (info == NULL || info->size < sizeof *info)
-		return choir_fail(CHOIR_INVALID, "%s: description: its size is %zu, needs %zu", d->name,
-				info == NULL ? 0 : info->size, sizeof *info);
-	size_t size = info->size;
+	const size_t least = offsetof(choir_device_info, kind);
+	if (info == NULL || info->size < least)
+		return choir_fail(CHOIR_INVALID,
+				"%s: description: its size is %zu; at least %zu is needed", d->name,
+				info == NULL ? 0 : info->size, least);
+	const size_t size = info->size;
+	choir_device_info all = { .size = sizeof all, .kind = d->table->kind, .index = d->index };
+	d->table->describe(d->self, &all);
 	memset(info, 0, size);
-	info->size = sizeof *info;
-	info->kind = d->table->kind;
-	info->index = d->index;
-	d->table->describe(d->self, info);
+	memcpy(info, &all, size < sizeof all ? size : sizeof all);
 	info->size = size;
 	return CHOIR_OK;
 }

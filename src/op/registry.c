@@ -6,9 +6,12 @@
 #include "base/atomic.h"
 #include "base/cpu.h"
 #include "base/lock.h"
+#include "base/options.h"
 #include "base/text.h"
+#include "op/kernels.h"
 #include "op/op.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,13 +99,12 @@ static bool make_room(void)
 	return true;
 }
 
-choir_status choir_register_kernel(const choir_kernel_table *table)
+choir_status choir_register_kernel(const choir_kernel_table *given)
 {
-	if (!table || table->size < sizeof(*table) || table->version != CHOIR_TABLE_VERSION)
-		return choir_fail(CHOIR_INVALID,
-				"kernel: the table's size is %zu and its version %u, needed %zu and %d",
-				table ? table->size : 0, table ? table->version : 0, sizeof(*table),
-				CHOIR_TABLE_VERSION);
+	choir_kernel_table taken;
+	const choir_kernel_table *table = &taken;
+	CHOIR_TRY(chi_table_take("kernel", &taken, sizeof(taken),
+			offsetof(choir_kernel_table, run) + sizeof(taken.run), given));
 	if (!table->operation || !table->kind || !table->run || chi_dtype_size(table->dtype) == 0)
 		return choir_fail(CHOIR_INVALID, "kernel %s: operation, kind, dtype and run are needed",
 				table->name ? table->name : "without a name");
@@ -118,6 +120,17 @@ choir_status choir_register_kernel(const choir_kernel_table *table)
 	e->hash = hash_of(table->operation, table->kind, table->dtype);
 	link_entry((int32_t) registry.count++);
 	return CHOIR_OK;
+}
+
+size_t choir_kernel_attribute_bytes(const char *operation)
+{
+	chi_kernel_list list;
+
+	for (size_t i = 0; operation && (list = chi_plain_list(i)).count > 0; i++)
+		for (size_t k = 0; k < list.count; k++)
+			if (same(list.specs[k].operation, operation))
+				return list.specs[k].attribute_bytes;
+	return 0;
 }
 
 // Under the lock. Where memory runs out the program's own kernels stay, and the next lookup tries

@@ -276,7 +276,7 @@ static void tables_are_registered(void **state)
 	assert_int_equal(choir_register_cluster(&table), CHOIR_INVALID);
 	table.size--;
 	assert_int_equal(choir_register_cluster(&table), CHOIR_INVALID);
-	assert_says("the table needs size");
+	assert_says("the table's size is");
 	choir_cluster *c = choir_cluster_new(
 			CHOIR_OPTIONS(choir_cluster_options, .transport = "bare")); // every slot missing
 	assert_non_null(c);
@@ -286,6 +286,39 @@ static void tables_are_registered(void **state)
 	assert_int_equal(choir_cluster_barrier(c), CHOIR_CANCELLED);
 	assert_says("no reason was given");
 	choir_cluster_free(c);
+}
+
+static void tables_of_another_size(void **state)
+{
+	(void) state;
+	struct {
+		choir_cluster_table table;
+		void *more[2];
+	} newer = { .table = {
+						.size = sizeof newer, .version = CHOIR_TABLE_VERSION, .name = "newer" } };
+	memset(newer.more, 0xff, sizeof newer.more);
+	assert_int_equal(choir_register_cluster(&newer.table), CHOIR_OK);
+	choir_cluster_table older = { .size = offsetof(choir_cluster_table, send),
+		.version = CHOIR_TABLE_VERSION,
+		.name = "older" };
+	memset((char *) &older + older.size, 0xff, sizeof older - older.size);
+	assert_int_equal(choir_register_cluster(&older), CHOIR_OK);
+	static const char *const names[] = { "newer", "older" };
+	for (int i = 0; i < 2; i++) {
+		choir_cluster *c =
+				choir_cluster_new(CHOIR_OPTIONS(choir_cluster_options, .transport = names[i]));
+		assert_non_null(c);
+		assert_int_equal(choir_cluster_barrier(c), CHOIR_OK);
+		choir_cluster_free(c);
+	}
+	older.size = offsetof(choir_cluster_table, name);
+	assert_int_equal(choir_register_cluster(&older), CHOIR_INVALID);
+	assert_says("the table's size is 16");
+	// libchoir-mpi's table comes in the same way.
+	choir_cluster_table taken;
+	newer.table.name = "mpi";
+	assert_int_equal(chi_cluster_take_table("mpi", &taken, &newer.table), CHOIR_OK);
+	assert_int_equal(taken.size, sizeof taken);
 }
 
 int main(void)
@@ -301,6 +334,7 @@ int main(void)
 		cmocka_unit_test_setup(what_contradicts_is_refused, clean),
 		cmocka_unit_test_setup(the_nth_allocation_fails, clean),
 		cmocka_unit_test_setup(tables_are_registered, clean),
+		cmocka_unit_test_setup(tables_of_another_size, clean),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -81,6 +81,28 @@ static void bad_tables_are_refused(void **state)
 	assert_non_null(strstr(choir_error(), "\"direct\" are known already"));
 }
 
+static void tables_of_another_size(void **state)
+{
+	(void) state;
+	struct {
+		choir_cross_device_ops_table table;
+		void *more[2];
+	} newer = { .table = toy_ops };
+	newer.table.size = sizeof newer;
+	newer.table.name = "newer";
+	memset(newer.more, 0xff, sizeof newer.more);
+	assert_int_equal(choir_register_cross_device_ops(&newer.table), CHOIR_OK);
+	assert_string_equal(chosen("cpu:0", "cpu:1", "newer"), "newer");
+	choir_cross_device_ops_table older = toy_ops;
+	older.size = offsetof(choir_cross_device_ops_table, abort);
+	older.name = "older";
+	assert_int_equal(choir_register_cross_device_ops(&older), CHOIR_OK);
+	assert_string_equal(chosen("cpu:0", "cpu:1", "older"), "older");
+	older.size = offsetof(choir_cross_device_ops_table, name);
+	assert_int_equal(choir_register_cross_device_ops(&older), CHOIR_INVALID);
+	assert_non_null(strstr(choir_error(), "the table's size is 16"));
+}
+
 static void a_table_from_outside_is_chosen_by_name(void **state)
 {
 	(void) state;
@@ -133,6 +155,7 @@ int main(void)
 		cmocka_unit_test(what_cannot_serve_is_refused),
 		cmocka_unit_test(unknown_names_list_the_known),
 		cmocka_unit_test(bad_tables_are_refused),
+		cmocka_unit_test(tables_of_another_size),
 		cmocka_unit_test(a_table_from_outside_is_chosen_by_name),
 		cmocka_unit_test(empty_slots_are_filled),
 	};

@@ -65,9 +65,16 @@ static void descriptions_check_their_size(void **state)
 {
 	(void) state;
 	choir_device *d = choir_device_find("cpu:1");
-	choir_device_info info = { .size = sizeof info - 1 };
+	choir_device_info info = { .size = sizeof info.size - 1 };
 	assert_int_equal(choir_device_describe(d, &info), CHOIR_INVALID);
 	assert_says("cpu:1: ");
+	// From a program built with an older header: only what it has is written.
+	info = (choir_device_info){ .size = offsetof(choir_device_info, cores), .cores = -7 };
+	assert_int_equal(choir_device_describe(d, &info), CHOIR_OK);
+	assert_int_equal(info.size, offsetof(choir_device_info, cores));
+	assert_string_equal(info.kind, "cpu");
+	assert_int_equal(info.index, 1);
+	assert_int_equal(info.cores, -7);
 	assert_int_equal(choir_device_describe(d, NULL), CHOIR_INVALID);
 	info.size = sizeof info;
 	assert_int_equal(choir_device_describe(NULL, &info), CHOIR_INVALID);
@@ -124,6 +131,32 @@ static void wrong_tables_are_refused(void **state)
 	assert_int_equal(choir_register_device(&table), CHOIR_INVALID);
 	assert_says("count is -2");
 	assert_null(choir_device_find("good:0"));
+}
+
+// Tables of an older header end before a slot, those of a newer one have more behind the last.
+static void tables_of_another_size(void **state)
+{
+	(void) state;
+	struct {
+		choir_device_table table;
+		void *more[2];
+	} newer = { .table = toy_table("newer", three) };
+	newer.table.size = sizeof newer;
+	memset(newer.more, 0xff, sizeof newer.more);
+	assert_int_equal(choir_register_device(&newer.table), CHOIR_OK);
+	assert_non_null(choir_device_find("newer:2"));
+	choir_device_table older = toy_table("older", three);
+	older.size = offsetof(choir_device_table, wait);
+	assert_int_equal(choir_register_device(&older), CHOIR_OK);
+	choir_device *d = choir_device_find("older:0");
+	assert_non_null(d);
+	chi_stream *s = chi_stream_new(d);
+	assert_non_null(s);
+	assert_int_equal(chi_stream_wait(s), CHOIR_UNSUPPORTED);
+	chi_stream_free(s);
+	older.size = offsetof(choir_device_table, kind);
+	assert_int_equal(choir_register_device(&older), CHOIR_INVALID);
+	assert_says("the table's size is 16");
 }
 
 static void tables_from_outside_are_copied(void **state)
@@ -317,6 +350,7 @@ int main(void)
 		cmocka_unit_test(memory_is_shared_where_the_host_may_touch_it),
 		cmocka_unit_test(descriptions_check_their_size),
 		cmocka_unit_test(wrong_tables_are_refused),
+		cmocka_unit_test(tables_of_another_size),
 		cmocka_unit_test(tables_from_outside_are_copied),
 		cmocka_unit_test(missing_slots_say_so),
 		cmocka_unit_test(many_threads_open_it_once),

@@ -113,9 +113,20 @@ static void bad_tables_are_refused(void **state)
 	table.dtype = CHOIR_F32;
 	table.version = 7;
 	assert_int_equal(choir_register_kernel(&table), CHOIR_INVALID);
-	assert_non_null(strstr(choir_error(), "version 7"));
+	assert_non_null(strstr(choir_error(), "version is 7"));
 	table.size = 8;
 	assert_int_equal(choir_register_kernel(&table), CHOIR_INVALID);
+}
+
+static void attributes_have_a_size(void **state)
+{
+	(void) state;
+	assert_int_equal(
+			choir_kernel_attribute_bytes("chunk_squares"), sizeof(choir_chunk_squares_attributes));
+	assert_int_equal(choir_kernel_attribute_bytes("adam_update"), sizeof(choir_update_attributes));
+	assert_int_equal(choir_kernel_attribute_bytes("add"), 0);
+	assert_int_equal(choir_kernel_attribute_bytes("no such"), 0);
+	assert_int_equal(choir_kernel_attribute_bytes(NULL), 0);
 }
 
 // Run before any other operation of this program.
@@ -235,6 +246,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bad_tables_are_refused),
+		cmocka_unit_test(attributes_have_a_size),
 		cmocka_unit_test(built_in_kernels_come_with_the_first_lookup),
 		cmocka_unit_test(the_highest_score_wins_and_then_the_first),
 		cmocka_unit_test(kernels_run_on_buffers),

@@ -171,17 +171,42 @@ static void test_bad_tables(void **state)
 {
 	(void) state;
 	choir_strategy_table t = empty;
-	world_failed(choir_register_strategy(NULL), CHOIR_INVALID, "the table needs size", NULL);
+	world_failed(choir_register_strategy(NULL), CHOIR_INVALID, "the table is NULL", NULL);
 	t.size--;
-	check_bad_table(t, "the table needs size");
+	check_bad_table(t, "the table's size is");
 	t = empty;
 	t.version++;
-	check_bad_table(t, "version 1");
+	check_bad_table(t, "version is 2; 1 is needed");
 	t = empty;
 	t.name = NULL;
 	check_bad_table(t, "a name");
 	t.name = "mirrored";
 	check_bad_table(t, "\"mirrored\" is known already");
+}
+
+static void test_tables_of_another_size(void **state)
+{
+	(void) state;
+	struct {
+		choir_strategy_table table;
+		void *more[2];
+	} newer = { .table = empty };
+	newer.table.size = sizeof newer;
+	newer.table.name = "newer";
+	memset(newer.more, 0xff, sizeof newer.more);
+	world_ok(choir_register_strategy(&newer.table));
+	check_refused("newer", NULL, CHOIR_UNSUPPORTED, "does not say which devices", NULL);
+	choir_strategy_table older = empty;
+	older.size = offsetof(choir_strategy_table, place);
+	older.name = "older";
+	older.parameter_devices = one_too_many;
+	world_ok(choir_register_strategy(&older));
+	choir_strategy *s = choir_strategy_new("older", NULL);
+	assert_null(make(s, "v"));
+	world_failed(choir_error_status(), CHOIR_UNSUPPORTED, "no slot place", NULL);
+	choir_strategy_free(s);
+	older.size = offsetof(choir_strategy_table, name);
+	check_bad_table(older, "the table's size is 16");
 }
 
 static void test_empty_slots_fail(void **state)
@@ -290,6 +315,7 @@ int main(void)
 		cmocka_unit_test(test_central_device),
 		cmocka_unit_test(test_non_slot_devices),
 		cmocka_unit_test(test_bad_tables),
+		cmocka_unit_test(test_tables_of_another_size),
 		cmocka_unit_test(test_empty_slots_fail),
 		cmocka_unit_test(test_table_that_fails),
 		cmocka_unit_test(test_no_memory),

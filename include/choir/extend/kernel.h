@@ -269,4 +269,8 @@ typedef struct choir_kernel_table {
 // an operation has run already; CHOIR_NO_MEMORY. Threads: one, before the first operation.
 choir_status choir_register_kernel(const choir_kernel_table *table);
 
+// The bytes of an operation's attributes, for a device that queues calls: it copies as many. 0: it
+// has none, or Choir has no such operation. Threads: any.
+size_t choir_kernel_attribute_bytes(const char *operation);
+
 CHOIR_C_END

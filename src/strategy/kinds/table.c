@@ -1,8 +1,10 @@
 // The list of strategies by name, and the slots of tables that their makers left out.
 #include "strategy/strategy.h"
 
+#include "base/options.h"
 #include "base/text.h"
 
+#include <stddef.h>
 #include <string.h>
 
 enum { MOST = 16 };
@@ -55,14 +57,14 @@ static void no_close(void *self)
 	(void) self;
 }
 
-choir_status choir_register_strategy(const choir_strategy_table *table)
+choir_status choir_register_strategy(const choir_strategy_table *given)
 {
-	if (table == NULL || table->size != sizeof *table || table->version != CHOIR_TABLE_VERSION ||
-			table->name == NULL || table->name[0] == '\0')
-		return choir_fail(CHOIR_INVALID,
-				"strategy: the table needs size %zu, version %d and a "
-				"name",
-				sizeof *table, CHOIR_TABLE_VERSION);
+	choir_strategy_table taken;
+	const choir_strategy_table *table = &taken;
+	CHOIR_TRY(chi_table_take("strategy", &taken, sizeof taken,
+			offsetof(choir_strategy_table, name) + sizeof taken.name, given));
+	if (taken.name == NULL || taken.name[0] == '\0')
+		return choir_fail(CHOIR_INVALID, "strategy: the table needs a name");
 	if (find(table->name) != NULL)
 		return choir_fail(CHOIR_INVALID, "strategy \"%s\" is known already", table->name);
 	if (registered == MOST)

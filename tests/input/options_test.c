@@ -33,6 +33,13 @@ typedef struct {
 	int fail;
 } maker;
 
+static choir_dataset *with_another_name(const choir_input_context *c, void *user)
+{
+	(void) user;
+	return choir_dataset_batch(
+			choir_range_dataset_new(c->input_pipeline == 1 ? "count" : "number", 0, 4, 1), 2);
+}
+
 static choir_dataset *make(const choir_input_context *c, void *user)
 {
 	maker *m = user;
@@ -102,6 +109,10 @@ static void under_per_replica_each_replica_has_a_dataset(void **state)
 	choir_distributed_dataset *data =
 			choir_strategy_distribute_datasets_from_function(s, make, &m, &o);
 	assert_int_equal(m.calls, 2);
+	assert_null(choir_strategy_distribute_datasets_from_function(s, with_another_name, NULL, &o));
+	assert_input_failed(CHOIR_INVALID,
+			"the name of a column of replica 1's dataset differs from replica 0's: column 0 is "
+			"\"count\" i64 [], replica 0's is \"number\" i64 []");
 	assert_int_equal(m.context[1].input_pipelines, 2);
 	assert_int_equal(m.context[1].input_pipeline, 1);
 	read_steps(data, 2, &l); // 5 and 6 examples, in batches of 6

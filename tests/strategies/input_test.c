@@ -413,6 +413,7 @@ typedef struct {
 	choir_dataset *(*make)(int worker);
 	int64_t batch[2]; // of worker 0, and of others
 	int workers; // in the options of worker 1
+	choir_auto_shard policy; // of all workers but 0
 	char text[WORKERS][400];
 } making;
 
@@ -423,6 +424,7 @@ static const char *make_one(choir_strategy *s, int worker, void *user)
 		return choir_error();
 	choir_distributed_dataset *data = choir_strategy_distribute_dataset(s, m->make(worker),
 			CHOIR_OPTIONS(choir_input_options, .global_batch = m->batch[worker > 0],
+					.auto_shard = worker > 0 ? m->policy : CHOIR_AUTO_SHARD_DATA,
 					.workers = worker == 1 ? m->workers : 0));
 	snprintf(m->text[worker], sizeof m->text[0], "%s", data == NULL ? choir_error() : "");
 	// After it, all can go on.
@@ -444,6 +446,17 @@ static choir_dataset *worker_2_has_none(int worker)
 static choir_dataset *worker_2_has_other_steps(int worker)
 {
 	return worker == 2 ? choir_dataset_take(twenty_three(worker), 3) : twenty_three(worker);
+}
+
+static choir_dataset *worker_2_has_another_name(int worker)
+{
+	return choir_dataset_batch(
+			choir_range_dataset_new(worker == 2 ? "count" : "number", 0, 23, 1), 5);
+}
+
+static choir_dataset *worker_2_begins_elsewhere(int worker)
+{
+	return choir_dataset_batch(choir_range_dataset_new("number", worker == 2, 23, 1), 5);
 }
 
 static void assert_made(making *m, int worker, const char *text)
@@ -468,6 +481,19 @@ static void all_make_it_or_none(void **state)
 		assert_made(&m, w,
 				"worker 2's dataset has the steps memory dataset, batch, take, worker 0's memory "
 				"dataset, batch; under");
+	m = (making){ .make = worker_2_has_another_name };
+	make_all(&m);
+	for (int w = 0; w < 3; w++)
+		assert_made(&m, w,
+				"column 0 of worker 2's dataset is \"count\" i64 [], of worker 0's \"number\" i64 "
+				"[]; under the policy DATA");
+	m = (making){ .make = worker_2_begins_elsewhere };
+	make_all(&m);
+	assert_made(&m, 1, "worker 2's dataset has other seeds, sizes or data than worker 0's in");
+	m = (making){ .make = twenty_three, .policy = CHOIR_AUTO_SHARD_OFF };
+	make_all(&m);
+	for (int w = 0; w < 3; w++)
+		assert_made(&m, w, "worker 1 has the policy OFF, worker 0 has DATA");
 	m = (making){ .make = twenty_three, .batch = { 6, 9 } };
 	make_all(&m);
 	for (int w = 0; w < 3; w++)

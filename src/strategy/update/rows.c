@@ -237,7 +237,7 @@ static void fetch_row(const chi_shared_item *s, int64_t k, size_t bytes)
 
 static choir_status write_rows(const chi_shared_item *s, const chi_item *item)
 {
-	enum { AHEAD = 6 }; // rows
+	enum { AHEAD = 12 }; // rows
 	const choir_variable *v = s->variable;
 	const int64_t width = width_of(v);
 	const size_t bytes = (size_t) width * chi_dtype_size(v->dtype);

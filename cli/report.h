@@ -29,7 +29,7 @@ void json_end(void);
 // Seconds of a clock that only goes forward.
 double now(void);
 
-// A line that is rewritten where standard output is a terminal; nothing elsewhere, nor under mpirun.
+// A line that is rewritten where standard output is a terminal; nothing elsewhere or under mpirun.
 bool progress_on(void);
 __attribute__((format(printf, 1, 2))) void progress(const char *fmt, ...);
 void progress_clear(void);

@@ -108,8 +108,8 @@ static const option options[] = {
 				"on (stop)" },
 	{ .name = "--patience", .value = "N", .kind = OPTION_INTEGER, .to = &given.patience,
 		.most = INT32_MAX,
-		.help = "stop after N epochs that were no better on the test\nset, and go back to the best "
-				"(none)" },
+		.help = "stop after N epochs that were no better on the test\nset, and go back to the "
+				"best (none)" },
 	{ .name = "--seed", .value = "S", .kind = OPTION_SEED, .to = &given.seed, .recorded = true,
 		.help = "of weights, order and drawn data (1)" },
 	{ .name = "--init", .value = "FILE", .kind = OPTION_TEXT, .to = &given.init, .recorded = true,

@@ -32,9 +32,9 @@ typedef enum {
 	// All read everything, and each keeps the pieces of its own replicas, so that the number of
 	// workers changes nothing.
 	CHOIR_AUTO_SHARD_DATA = 0,
-	// All read everything and keep it. A batch of the dataset is still the global one: in each step
-	// a worker reads what its replicas have of it, so a pass of two workers has twice the steps, and
-	// every example comes twice.
+	// All read everything and keep it. A batch of the dataset is still the global one: in each
+	// step a worker reads what its replicas have of it, so a pass of two workers has twice the
+	// steps, and every example comes twice.
 	CHOIR_AUTO_SHARD_OFF,
 	CHOIR_AUTO_SHARD_AUTO, // FILE, or with a warning in the log DATA where no files are read
 	// Each reads files of its own. CHOIR_NOT_FOUND: nothing that reads files was found, or a step
@@ -91,7 +91,8 @@ typedef struct choir_input_options {
 // cause stays.
 // CHOIR_INVALID: d has no batch step and o names no global batch; a negative one; a worker that
 // there is not, or not this one in the strategy's cluster; fewer files than workers; workers in
-// step whose options, or under DATA whose datasets, differ (their files: CHOIR_STATE); place_on_device without PER_REPLICA or
+// step whose options, or under DATA whose datasets, differ (their files:
+// CHOIR_STATE); place_on_device without PER_REPLICA or
 // with fetching to the device; a strategy that is NULL. CHOIR_UNSUPPORTED: PER_REPLICA.
 // CHOIR_NOT_FOUND: see CHOIR_AUTO_SHARD_FILE. CHOIR_STATE: CHOIR_SHARD_HINT in d under another
 // policy and several workers; inside a replica, in the scope of another strategy, or after a fork.
@@ -100,9 +101,10 @@ choir_distributed_dataset *choir_strategy_distribute_dataset(
 
 // Compares the files that all workers of c are to read: how many there are, their sizes, and a
 // checksum of their beginning, their end and some blocks between. distribute_dataset does so under
-// DATA with all files of sources; this is for programs that read files themselves. All workers make
-// this call, at the same place of the program, with their files in the same order. CHOIR_STATE, on
-// all workers: the text names the first file that differs and the worker. Threads: the program's.
+// DATA with all files of sources; this is for programs that read files themselves. All workers
+// make this call, at the same place of the program, with their files in the same order.
+// CHOIR_STATE, on all workers: the text names the first file that differs and the worker.
+// Threads: the program's.
 CHOIR_MUST_CHECK choir_status choir_cluster_compare_files(
 		choir_cluster *c, const choir_files *files);
 

@@ -138,8 +138,8 @@ choir_variable *choir_layer_variable(choir_layer *l, int index);
 typedef struct {
 	size_t size;
 	const char *name; // what the file defines begins with it, a C identifier; NULL: "model"
-	// Lines for the comment that the file begins with, each of at most 4000 characters; what is not
-	// printable ASCII, and backslashes, become '?'. NULL: none.
+	// Lines for the comment that the file begins with; what is not printable ASCII, and
+	// backslashes, become '?'. NULL: none.
 	const char *about;
 	// What is done with the elements of an f32 input before the first layer: times scale (0: 1),
 	// and, as choir_dataset_standardize does, less a mean and over a deviation of its own each;

@@ -1,5 +1,5 @@
-// Options and tables as callers give them (docs/decisions/0036): a struct that begins with its size, perhaps
-// of an older version of the library and so shorter; NULL is all defaults.
+// Options and tables as callers give them (docs/decisions/0036): a struct that begins with its
+// size, perhaps of another version of the library. NULL is all default options.
 #pragma once
 
 #include "choir/status.h"

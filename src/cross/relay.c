@@ -94,17 +94,26 @@ choir_status chi_haul_wait(const chi_haul *h)
 	return h->at == CHOIR_NONE ? CHOIR_OK : chi_stream_wait_to(stream_of(h, h->at), h->mark);
 }
 
-// Some station may still be at work: what is given back of its device's memory is nobody's.
-static void abandon(const chi_haul *h)
+// After a failure each station is waited for, which also takes the failure from its stream; where
+// a wait was given up, what is given back of the devices' memory is nobody's.
+static void settle(const chi_haul *h, bool late)
 {
+	chi_error first;
+	chi_error_save(&first);
 	for (int i = 0; i < h->relay->way.group->members; i++) {
 		chi_station *s = &h->relay->station[i];
 		uint64_t mark;
+		if (s->stream->device->host_memory)
+			continue;
 		chi_mutex_lock(&s->lock);
-		if (!s->stream->device->host_memory && chi_stream_mark(s->stream, &mark) == CHOIR_OK)
-			chi_stream_abandon(s->stream, mark);
+		const choir_status marked = chi_stream_mark(s->stream, &mark);
 		chi_mutex_unlock(&s->lock);
+		if (marked == CHOIR_OK && late)
+			chi_stream_abandon(s->stream, mark);
+		else if (marked == CHOIR_OK)
+			(void) chi_stream_wait_to(s->stream, mark);
 	}
+	chi_error_restore(&first);
 }
 
 choir_status chi_haul_end(chi_haul *h, choir_status status)
@@ -112,14 +121,10 @@ choir_status chi_haul_end(chi_haul *h, choir_status status)
 	chi_error first;
 	chi_error_save(&first);
 	const choir_status waited = chi_haul_wait(h);
-	if (waited == CHOIR_TIMEOUT || waited == CHOIR_CANCELLED) {
-		if (status == CHOIR_OK)
-			chi_error_save(&first);
-		abandon(h);
+	if (status != CHOIR_OK)
 		chi_error_restore(&first);
-	} else if (status != CHOIR_OK) {
-		chi_error_restore(&first);
-	}
+	if (status != CHOIR_OK || waited != CHOIR_OK)
+		settle(h, waited == CHOIR_TIMEOUT || waited == CHOIR_CANCELLED);
 	chi_buffer_release_all(&h->spent);
 	return status == CHOIR_OK ? waited : status;
 }

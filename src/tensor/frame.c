@@ -58,11 +58,8 @@ static void drop_since(choir_frame *f, size_t mark)
 	chi_buffer_release_all(&f->dropped);
 }
 
-void choir_frame_empty(choir_frame *f)
+static void empty(choir_frame *f)
 {
-	if (!f)
-		return;
-	settle(f);
 	f->tape = NULL;
 	f->tape_rewind = NULL;
 	drop_since(f, 0);
@@ -70,6 +67,19 @@ void choir_frame_empty(choir_frame *f)
 	f->emptied++;
 	f->failed = false;
 	f->failure.status = CHOIR_OK;
+}
+
+void choir_frame_empty(choir_frame *f)
+{
+	if (!f)
+		return;
+	settle(f);
+	empty(f);
+}
+
+void chi_frame_empty_waited(choir_frame *f)
+{
+	empty(f);
 }
 
 void choir_frame_free(choir_frame *f)

@@ -79,6 +79,9 @@ struct choir_frame {
 // stream NULL: the frame opens one of its own. The device must outlive it.
 choir_frame *chi_frame_new(choir_device *d, chi_stream *stream);
 
+// Empties f, whose stream has been waited for with success since anything was queued.
+void chi_frame_empty_waited(choir_frame *f);
+
 // Records a failure: text on the thread, with the frame's prefix, and in the frame if it is the
 // first. The first returns status, the second NULL, for expressions.
 choir_status chi_frame_fail(choir_frame *f, choir_status status, const char *fmt, ...)

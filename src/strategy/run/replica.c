@@ -43,7 +43,10 @@ void chi_replica_call(chi_replica *r)
 	status = conclude(r, chi_context_leave(&inside, status, "the function"));
 	if (status != CHOIR_OK && !r->cancelled)
 		chi_run_fail(run, r->id);
-	choir_frame_empty(f);
+	if (status == CHOIR_OK)
+		chi_frame_empty_waited(f); // conclude has
+	else
+		choir_frame_empty(f);
 	chi_dlpack_hold(false);
 	chi_fpenv_leave(&host);
 	chi_trace_end();

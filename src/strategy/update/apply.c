@@ -189,13 +189,28 @@ static void retire_reads(chi_replica *r, const chi_instance *in)
 				t->version = CHI_RETIRED;
 }
 
+// What r has queued comes before the update. On a device of its own the lane's stream waits for
+// it; where replicas share a lane or the memory is the host's, the host does.
+static choir_status gradients_precede(const chi_replica *r)
+{
+	const choir_strategy *s = r->run->strategy;
+	chi_stream *stream = r->shown.frame->stream;
+	uint64_t mark;
+	if (r->run->alone || r->run == s->home->standing || s->peers != NULL ||
+			stream->device->host_memory || !s->all_here ||
+			s->first[r->lane + 1] - s->first[r->lane] != 1)
+		return chi_stream_wait(stream);
+	CHOIR_TRY(chi_stream_mark(stream, &mark));
+	return chi_stream_wait_for(s->exchange[r->lane], stream, mark);
+}
+
 static choir_status commit(chi_apply *a, chi_replica *r)
 {
 	chi_run *run = r->run;
 	choir_frame *f = r->shown.frame;
 	if (f->failed)
 		return chi_frame_report(f);
-	CHOIR_TRY(chi_stream_wait(f->stream));
+	CHOIR_TRY(gradients_precede(r));
 	if (run->alone)
 		return CHOIR_OK;
 	chi_instance *in = current(a, r);

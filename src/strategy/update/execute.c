@@ -60,6 +60,10 @@ static choir_status prepare_landings(chi_instance *in, chi_shared_item *item)
 	for (int k = 0; in->keeps && !item->by_rows && k < v->copies; k++) {
 		chi_landing *l = &item->landing[k];
 		l->lane = lane_beside(s, v->copy[k].device);
+		if (in->bundled > 0) {
+			CHOIR_TRY(chi_bundle_land(in, item, l));
+			continue;
+		}
 		for (int j = 0; j < k && l->sum == NULL; j++)
 			if (item->landing[j].lane == l->lane)
 				chi_buffer_retain(l->sum = item->landing[j].sum);
@@ -67,6 +71,7 @@ static choir_status prepare_landings(chi_instance *in, chi_shared_item *item)
 			l->sum = chi_buffer_new(s->device[l->lane], chi_variable_bytes(v));
 		if (l->sum == NULL)
 			return choir_error_status();
+		l->data = l->sum->memory;
 	}
 	return CHOIR_OK;
 }
@@ -113,10 +118,11 @@ static choir_status prepare(chi_instance *in, int by)
 	in->pieces = 0;
 	CHOIR_TRY(a->table->begin(a->user, in->state, first->n, in->variable));
 	CHOIR_TRY(chi_rows_agree(in));
-	for (size_t i = 0; i < first->n; i++) {
+	for (size_t i = 0; i < first->n; i++)
 		CHOIR_TRY(chi_rows_prepare(in, i, by));
+	CHOIR_TRY(chi_bundle_prepare(in));
+	for (size_t i = 0; i < first->n; i++)
 		CHOIR_TRY(prepare_item(in, &in->shared[i]));
-	}
 	return chi_early_prepare(in);
 }
 
@@ -168,7 +174,7 @@ static choir_status queue_squares(const chi_instance *in, int lane, double *ther
 		if (!squares_here(in, i, lane))
 			continue;
 		status = run_squares(in->strategy->exchange[lane], s->variable, s->variable->elements,
-				s->landing[0].sum->memory, there);
+				s->landing[0].data, there);
 		there += s->slices;
 	}
 	return status;
@@ -209,8 +215,7 @@ static choir_status square_lane(chi_instance *in, int lane)
 static const void *data_of(const chi_instance *in, size_t i, int64_t first)
 {
 	const chi_shared_item *s = &in->shared[i];
-	const void *sum =
-			in->alone ? in->lane[0].item[i]->fold.part[0].data : s->landing[0].sum->memory;
+	const void *sum = in->alone ? in->lane[0].item[i]->fold.part[0].data : s->landing[0].data;
 	return (const char *) sum + (size_t) first * chi_dtype_size(s->variable->dtype);
 }
 
@@ -236,7 +241,7 @@ static void *wanted_by(const chi_instance *in, int lane, size_t i)
 	const chi_shared_item *item = &in->shared[i];
 	for (int k = 0; in->keeps && k < item->variable->copies; k++)
 		if (chi_device_shares(item->landing[k].sum->device, d))
-			return item->landing[k].sum->memory;
+			return item->landing[k].data;
 	return NULL;
 }
 
@@ -306,12 +311,24 @@ static bool joins(const chi_instance *in)
 	return false;
 }
 
+static choir_status reduce_bundle(chi_instance *in, int from, int to)
+{
+	choir_strategy *s = in->strategy;
+	for (int lane = from; lane < to; lane++)
+		CHOIR_TRY(chi_bundle_join(in, lane));
+	for (int lane = from; lane < to; lane++)
+		CHOIR_TRY(chi_group_wait(&s->group, lane, in->lane[lane].item[0]->ticket, s->timeout));
+	return CHOIR_OK;
+}
+
 // Sums, a window of variables at a time, so that lanes can run ahead of each other a little.
 static choir_status reduce(chi_instance *in, int from, int to)
 {
 	choir_strategy *s = in->strategy;
 	if (in->alone)
 		return check_sums(in);
+	if (in->bundled > 0)
+		return reduce_bundle(in, from, to);
 	if (!joins(in)) // rows are there at once, but replicas elsewhere may run and fail yet
 		return meet(in, from, to);
 	for (size_t first = 0; first < in->n; first += CHI_GROUP_WINDOW) {
@@ -396,7 +413,7 @@ static choir_status update_pieces(chi_instance *in, int lane, double factor)
 
 // A copy on a device that carries no replica: the sum is sent there.
 static choir_status update_away(
-		const chi_item *item, int copy, const chi_buffer *sum, double factor)
+		const chi_item *item, int copy, const chi_landing *sum, double factor)
 {
 	const choir_strategy *s = item->instance->strategy;
 	const choir_variable *v = item->variable;
@@ -408,7 +425,7 @@ static choir_status update_away(
 	if (there == NULL)
 		return choir_error_status();
 	choir_status status =
-			chi_device_copy(stream, d, there->memory, s->device[item->lane], sum->memory, bytes);
+			chi_device_copy(stream, d, there->memory, s->device[item->lane], sum->data, bytes);
 	if (status == CHOIR_OK)
 		status = chi_item_write(item, copy, 0, v->elements, there->memory, factor);
 	const choir_status waited = chi_stream_wait(stream);
@@ -417,12 +434,12 @@ static choir_status update_away(
 }
 
 static choir_status update_copy(
-		const chi_item *item, int copy, const chi_buffer *sum, double factor)
+		const chi_item *item, int copy, const chi_landing *sum, double factor)
 {
 	const choir_variable *v = item->variable;
-	if (!chi_device_shares(sum->device, v->copy[copy].device))
+	if (!chi_device_shares(sum->sum->device, v->copy[copy].device))
 		return update_away(item, copy, sum, factor);
-	CHOIR_TRY(chi_item_write(item, copy, 0, v->elements, sum->memory, factor));
+	CHOIR_TRY(chi_item_write(item, copy, 0, v->elements, sum->data, factor));
 	return v->sharing == CHI_ALONE
 			? CHOIR_OK
 			: chi_stream_wait(item->instance->strategy->exchange[item->lane]);
@@ -437,7 +454,7 @@ static choir_status update_copies(chi_instance *in, int lane, double factor)
 				continue;
 			CHOIR_TRY(chi_variable_enter(s->variable));
 			const choir_status status =
-					update_copy(in->lane[lane].item[i], k, s->landing[k].sum, factor);
+					update_copy(in->lane[lane].item[i], k, &s->landing[k], factor);
 			chi_variable_leave(s->variable);
 			CHOIR_TRY(status);
 		}

@@ -3,6 +3,7 @@
 #include "strategy/update/instance.h"
 
 #include "base/alloc.h"
+#include "base/error.h"
 
 chi_apply *chi_apply_new(choir_strategy *s, const chi_apply_table *table, void *user)
 {
@@ -81,8 +82,22 @@ chi_instance *chi_instance_get(chi_apply *a, chi_run *run, int ordinal)
 	return in;
 }
 
+// What was committed to an update that is not done may be queued still, or may have failed on the
+// lanes' streams, where the next update would be told of it.
+static void settle_lanes(const chi_instance *in)
+{
+	choir_strategy *s = in->strategy;
+	if (s->all_host || in->run == NULL || chi_atomic32_load(&in->done) != 0)
+		return;
+	chi_error before;
+	chi_error_save(&before);
+	(void) chi_strategy_wait(s, 0, s->lanes, CHOIR_OK);
+	chi_error_restore(&before);
+}
+
 void chi_instance_forget(chi_instance *in)
 {
+	settle_lanes(in);
 	for (int i = 0; i < in->strategy->lanes; i++) {
 		chi_lane_items *l = &in->lane[i];
 		for (size_t k = 0; k < l->n; k++) {
@@ -102,6 +117,7 @@ void chi_instance_forget(chi_instance *in)
 			in->shared[i].landing[k].sum = NULL;
 		}
 	}
+	chi_bundle_forget(in);
 	in->n = 0;
 	in->open = false;
 	chi_mutex_lock(&in->apply->lock);
@@ -134,6 +150,7 @@ void chi_instance_free(chi_instance *in)
 	chi_free(in->shared);
 	chi_free(in->variable);
 	chi_free(in->kinds);
+	chi_free(in->bundle);
 	chi_free(in->lane);
 	chi_free(in);
 }

@@ -63,8 +63,11 @@ typedef struct {
 // that shares its memory, or, where none does, the first.
 typedef struct {
 	chi_buffer *sum; // NULL: it is not kept
+	void *data; // where it begins there
 	int lane;
 } chi_landing;
+
+typedef struct chi_bundle chi_bundle;
 
 // What lanes share of an item.
 typedef struct {
@@ -73,6 +76,7 @@ typedef struct {
 	int landings;
 	double *squares; // of each slice
 	int64_t slices, slices_room;
+	int64_t offset; // of its sum in a bundle, elements
 	uint32_t first_piece;
 	unsigned char kinds; // CHI_GAVE_..., one or both
 	bool by_rows; // no sum but that of rows
@@ -98,6 +102,8 @@ typedef struct chi_instance {
 	bool rows; // may stay rows: not gated, and all memory is the host's
 	bool keeps; // sums are kept: where rows may not, and of what other workers use
 	bool gated;
+	int64_t bundled; // elements of all items, if they are summed as one; 0: they are not
+	chi_bundle *bundle; // of each lane
 	bool alone; // one lane, whose sums are final as they are
 	bool spread; // of some items
 	chi_instance_stage stage; // under the run's lock
@@ -165,6 +171,13 @@ choir_status chi_rows_prepare(chi_instance *in, size_t i, int by);
 choir_status chi_rows_update(chi_instance *in, int by);
 const void *chi_rows_slice(
 		const chi_instance *in, int lane, size_t i, int64_t first, int64_t count);
+
+// All items as one (bundle.c). Decides, before anything is kept; gives a landing its memory; joins
+// for a lane by item 0; gives the memory back.
+choir_status chi_bundle_prepare(chi_instance *in);
+choir_status chi_bundle_land(chi_instance *in, const chi_shared_item *item, chi_landing *l);
+choir_status chi_bundle_join(chi_instance *in, int lane);
+void chi_bundle_forget(chi_instance *in);
 
 // Calls the optimizer for elements of a copy (execute.c).
 choir_status chi_item_write(const chi_item *item, int copy, int64_t first, int64_t count,

@@ -1,7 +1,7 @@
-// Gradients of many variables summed as one. Where the host cannot see the devices' memory it waits
-// for each collective, so the number of waits would grow with the number of variables. A lane lays
-// what it has of all variables one behind another, joins once, and finds the sums in the same order.
-// Each element is added up as it would be alone: the bits are the same.
+// Gradients of many variables summed as one. Where the host cannot see the devices' memory, it
+// waits for each collective, so the number of waits would grow with the number of variables. A
+// lane lays what it has of all variables one after another, joins once, and finds the sums in the
+// same order. Each element is added up as it would be alone: the bits are the same.
 #include "strategy/update/instance.h"
 
 #include "base/alloc.h"

@@ -121,7 +121,7 @@ choir_status choir_replica_update(
 // in the canonical tree (docs/decisions/0012), so their bits do not depend on devices.
 
 // In all replicas, with equal op, shape and dtype: the sum or mean of all replicas' t, of t's
-// shape. Dtypes are those of choir_strategy_reduce. A plain number is an f32 scalar, and counts
+// shape. Dtypes are those of choir_strategy_reduce. A plain number is an f64 scalar, and counts
 // once for each replica. The gradient is the all-reduce of what comes back, so all replicas
 // must go back, too. Of slices (tensor.h) slices, through which no gradient flows. CHOIR_INVALID:
 // an unknown op; another frame's tensor. CHOIR_STATE also if some have a count and some have none.

@@ -30,7 +30,8 @@ choir_variable *choir_update_variable(const choir_update *u);
 int choir_update_copy(const choir_update *u);
 
 // What was given to the update under a name, in u's frame: a plain or mirrored value's tensor,
-// as a view, or as a copy if it lies on another device; of a variable its component. NULL:
+// as a view, or as a copy if it lies on another device or the update may write what it is read of;
+// of a variable its component. NULL:
 // CHOIR_NOT_FOUND, with the names that there are; CHOIR_INVALID: a place. NULL for NULL.
 choir_tensor *choir_update_arg(choir_update *u, const char *name);
 

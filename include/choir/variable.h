@@ -80,7 +80,8 @@ typedef struct {
 //
 // NULL after a failure, which in a replica its frame keeps. CHOIR_INVALID: no name, an unknown
 // dtype, an impossible shape, synchronization NONE, MEAN of a dtype that is not floating, a
-// random initializer for a dtype other than f32 and f64, a size of *o that cannot be.
+// random initializer for a dtype other than f32 and f64, a size of *o that cannot be, other rows
+// than the variable in shards has with which it is colocated.
 // CHOIR_STATE: in an update function; the strategy was made before a fork. CHOIR_NO_MEMORY. Or
 // what initialize returned.
 choir_variable *choir_variable_new(
@@ -174,15 +175,17 @@ choir_tensor *choir_variable_slice(
 // The component of v in f: as an argument, a result or a value it stands for v itself; in an
 // operation it is v's copy, as a read is. But it is no read for tapes: optimizers do not see
 // it, so formulas of a model read. In a frame that is neither a replica's nor an update's it is
-// copy 0. Fails as choir_variable_read.
+// copy 0. Fails as choir_variable_read. One copy, or part, by its number: choir_tensor_value makes
+// the component a value, of which choir_value_local gives each (value.h).
 choir_tensor *choir_variable_component(choir_variable *v, choir_frame *f);
 
 // The variable that t is the component of, or whose memory t is, as a read or a view of one.
 // NULL: none, or t is NULL.
 choir_variable *choir_tensor_variable(const choir_tensor *t);
 
-// Writing. value has v's dtype and shape, or is a plain number, which all elements get. Its
-// frame says what happens (docs/rules.md, section 5):
+// Writing. value has v's dtype and shape, or is a plain number, which all elements get. It may be a
+// read of v: what is written is what it was before the call. A component (choir_replica_arg of a
+// variable) counts as a read of it. Its frame says what happens (docs/rules.md, section 5):
 //
 // - A replica's in a run, v mirrored: a merge call of all replicas (replica.h), in which v is
 //   written with the sum, the mean or replica 0's of what they brought. CHOIR_INVALID: v has no

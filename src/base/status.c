@@ -112,6 +112,21 @@ choir_status chi_error_prefix(const char *fmt, ...)
 	return choir_fail(last.status, "%s: %s", prefix, last.text);
 }
 
+choir_status chi_error_null(const char *fmt, ...)
+{
+	static const char behind[] = "; the last failure before: ";
+	char what[CHI_ERROR_SIZE];
+	va_list args;
+	va_start(args, fmt);
+	format_line(what, fmt, args);
+	va_end(args);
+	if (last.status == CHOIR_OK)
+		return choir_fail(CHOIR_INVALID, "%s", what);
+	const char *cause = strstr(last.text, behind); // only the first, if NULL is handed on
+	cause = cause == NULL ? last.text : cause + sizeof behind - 1;
+	return choir_fail(last.status, "%s%s%s", what, behind, cause);
+}
+
 void chi_error_save(chi_error *e)
 {
 	*e = last;

@@ -5,8 +5,8 @@ size_t chi_packs_by_number(int64_t total, int64_t n, int64_t ends[])
 {
 	if (total <= 0)
 		return 0;
-	if (n > total)
-		n = total;
+	if (n > total) // all but the last would be empty
+		n = 1;
 	for (int64_t i = 0; i + 1 < n; i++)
 		ends[i] = (i + 1) * (total / n);
 	ends[n - 1] = total;

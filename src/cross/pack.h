@@ -6,7 +6,8 @@
 #include "base/size.h"
 
 // At most n packs of total elements: total / n each, the last one with the rest (10 in 3: 3, 3,
-// 4). ends (room for n) becomes where each ends; the number of packs, of which none is empty.
+// 4; 2 in 3: 2). ends (room for n) becomes where each ends; the number of packs, of which none is
+// empty.
 size_t chi_packs_by_number(int64_t total, int64_t n, int64_t ends[]);
 // Whole values of so many elements each, in order: a pack takes up values until it is larger than
 // bytes_per_pack. ends has room for n.

@@ -15,9 +15,7 @@ static choir_status need_data(const choir_distributed_dataset *data, const char 
 {
 	if (data != NULL)
 		return CHOIR_OK;
-	return choir_error_status() != CHOIR_OK
-			? choir_error_status()
-			: choir_fail(CHOIR_INVALID, "distributed dataset: %s: the dataset is NULL", what);
+	return chi_error_null("distributed dataset: %s: the dataset is NULL", what);
 }
 
 static choir_status ready_batch(choir_distributed_dataset *data, choir_values **batch)

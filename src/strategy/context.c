@@ -100,8 +100,8 @@ choir_status choir_strategy_set_current(choir_strategy *s)
 	if (top != NULL)
 		return choir_fail(CHOIR_STATE,
 				"strategy: set_current is not possible inside a scope or a "
-				"replica of \"%s\"",
-				top->strategy->kind);
+				"replica of %s",
+				top->strategy->label);
 	if (s != NULL)
 		CHOIR_TRY(chi_strategy_check(s));
 	set_strategy = s;
@@ -113,18 +113,18 @@ choir_status chi_context_sees_all(const choir_strategy *s, const char *what)
 	if (top == NULL)
 		return set_strategy == NULL || set_strategy == s
 				? CHOIR_OK
-				: choir_fail(CHOIR_STATE, "%s: another strategy (\"%s\") is current", what,
-						  set_strategy->kind);
+				: choir_fail(CHOIR_STATE, "%s: another strategy (%s) is current", what,
+						  set_strategy->label);
 	if (top->kind == CHI_IN_REPLICA && !top->strategy->is_default)
 		return choir_fail(CHOIR_STATE,
 				"%s is not possible in replica %d: it needs cross-replica "
 				"context, which a merge call gives",
-				what, ((chi_replica *) top->what)->id);
+				what, chi_replica_number(top->what));
 	if (top->strategy != s && top->strategy->home != s)
 		return choir_fail(CHOIR_STATE,
 				"%s: mixing strategies: this thread is in a scope of "
-				"\"%s\", the call is for \"%s\"",
-				what, top->strategy->kind, s->kind);
+				"%s, the call is for %s",
+				what, top->strategy->label, s->label);
 	return CHOIR_OK;
 }
 

@@ -31,8 +31,8 @@ choir_status choir_scope_enter(choir_scope *scope, choir_strategy *s)
 	if (c != NULL && s->is_default && c->strategy != s)
 		return choir_fail(CHOIR_STATE,
 				"scope: the default strategy's scope cannot be inside one of "
-				"\"%s\"",
-				c->strategy->kind);
+				"%s",
+				c->strategy->label);
 	CHOIR_TRY(chi_context_need_cross(s, "entering a scope"));
 	// Inside a merge function the thread stays in it.
 	return push(scope,
@@ -69,8 +69,8 @@ choir_status choir_scope_colocate(choir_scope *scope, choir_value *with)
 	if (!chi_strategy_has(from.strategy, v))
 		return choir_fail(CHOIR_INVALID,
 				"scope: variable \"%s\" was not made in this strategy but "
-				"in \"%s\"",
-				v->name, v->strategy->kind);
+				"in %s",
+				v->name, v->strategy->label);
 	from.colocate = v->beside != NULL ? v->beside : v; // beside a slot is beside its target
 	return push(scope, from);
 }

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static chi_atomic32 made; // strategies of the process
+
 enum { MOST_DEVICES = 1024, MOST_REPLICAS = 1 << 20 };
 
 static choir_status check_workers(const choir_strategy_table *t, const choir_strategy_options *o)
@@ -416,6 +418,7 @@ choir_strategy *chi_strategy_new(
 		return NULL;
 	s->table = chi_strategy_table_filled(table);
 	s->kind = s->table.name;
+	snprintf(s->label, sizeof s->label, "\"%.24s\" #%u", s->kind, chi_atomic32_add(&made, 1) + 1);
 	s->variables_end = &s->variables;
 	s->fork_generation = chi_fork_generation();
 	chi_mutex_init(&s->lock, CHI_RANK_STRATEGY, "strategy");

@@ -41,6 +41,7 @@ typedef struct chi_more_groups {
 
 struct choir_strategy {
 	const char *kind; // "mirrored": its table's name
+	char label[40]; // in messages: "mirrored" #2, of all that the process has made
 	choir_strategy_table table; // without empty slots
 	void *self; // the table's
 	choir_strategy_options options; // strings are copies

@@ -9,6 +9,8 @@
 
 #include <stdio.h>
 
+#include <string.h>
+
 static choir_strategy *new_worker(choir_strategy *home, int worker, int first_replica)
 {
 	choir_strategy *s = chi_alloc(sizeof *s);
@@ -16,6 +18,7 @@ static choir_strategy *new_worker(choir_strategy *home, int worker, int first_re
 		return NULL;
 	s->home = home;
 	s->kind = home->kind;
+	memcpy(s->label, home->label, sizeof s->label);
 	s->table = home->table;
 	s->options = home->options;
 	s->communication = home->communication;

@@ -3,7 +3,6 @@
 // op/create.c).
 #include "tensor/tensor.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -177,13 +176,14 @@ choir_status chi_tensor_check_any(const choir_tensor *t)
 				choir_dtype_name(t->dtype), chi_shape_print(&t->shape, text));
 	if (!t->source)
 		return CHOIR_OK;
-	const uint64_t now = chi_atomic64_load(&t->source->version);
-	if (!chi_source_current(t->source, t->version))
-		return chi_frame_fail(t->frame, CHOIR_STATE,
-				"%s: has changed since this tensor was read "
-				"from it (version %" PRIu64 ", now %" PRIu64 "); read it again",
-				t->source->name, t->version, now);
-	return CHOIR_OK;
+	if (chi_source_current(t->source, t->version))
+		return CHOIR_OK;
+	return chi_frame_fail(t->frame, CHOIR_STATE,
+			t->version == CHI_RETIRED
+					? "%s: its update was asked for since this tensor was read from it; read it "
+					  "again"
+					: "%s: has changed since this tensor was read from it; read it again",
+			t->source->name);
 }
 
 // On a queued device memory that others hold as well cannot be handed on by whoever lets go last,

@@ -148,9 +148,7 @@ choir_status chi_layer_check_inside(const char *kind, size_t n, choir_layer *con
 	const choir_strategy *current = choir_strategy_current();
 	for (size_t i = 0; i < n && current != NULL; i++) {
 		if (layers[i] == NULL)
-			return choir_error_status() != CHOIR_OK
-					? choir_error_status()
-					: choir_fail(CHOIR_INVALID, "%s: layer %zu is NULL", kind, i);
+			return chi_error_null("%s: layer %zu is NULL", kind, i);
 		if (layers[i]->strategy != current->home)
 			return choir_fail(CHOIR_STATE,
 					"%s: mixing strategies: layer %zu was made in another "

@@ -150,9 +150,7 @@ static choir_status check_name(const choir_values *set, const char *name)
 static choir_status check_arguments(const choir_values *set, const char *name, const void *what)
 {
 	CHOIR_TRY(check_name(set, name));
-	if (what == NULL && choir_error_status() == CHOIR_OK)
-		return choir_fail(CHOIR_INVALID, "values: \"%s\" is set to NULL", name);
-	return what == NULL ? choir_error_status() : CHOIR_OK;
+	return what == NULL ? chi_error_null("values: \"%s\" is set to NULL", name) : CHOIR_OK;
 }
 
 // t as the set keeps it, in frame f of the set. What was made in the set's own frame is used as it
@@ -251,8 +249,9 @@ static choir_status check_rows(const choir_values *set, const char *name, const 
 		for (int k = 0; k < set->layout.replicas; k++)
 			if (set->examples[k] != rows[k])
 				return choir_fail(CHOIR_INVALID,
-						"values: \"%s\" gives replica %d %lld rows, \"%s\" %lld", name, k,
-						(long long) rows[k], leaf->name, (long long) set->examples[k]);
+						"values: \"%s\" gives replica %d %lld rows, \"%s\" %lld", name,
+						set->before + k, (long long) rows[k], leaf->name,
+						(long long) set->examples[k]);
 		return CHOIR_OK;
 	}
 	return CHOIR_OK;
@@ -345,7 +344,7 @@ choir_status chi_values_check(const choir_values *set)
 		for (int k = 0; v->kind != CHOIR_VALUE_PLACE && k < v->count; k++)
 			if (v->component[k] == NULL)
 				return choir_fail(CHOIR_INVALID, "values: \"%s\" is not set for replica %d",
-						set->leaf[i].name, k);
+						set->leaf[i].name, set->before + k);
 	}
 	return CHOIR_OK;
 }

@@ -44,6 +44,7 @@ static chi_roles read(const char *config)
 #define CLUSTER \
 	"{\"cluster\": {\"chief\": [\"a:1\"], \"worker\": [\"b:1\", \"c:1\"], \"ps\": [\"d:1\"]}"
 
+// spec: D22
 static void tf_config_makes_tasks(void **state)
 {
 	(void) state;

@@ -25,7 +25,8 @@ static void by_number_the_last_gets_the_rest(void **state)
 	check_number(11, 3, 3, (const int64_t[]){ 3, 6, 11 });
 	check_number(10, 1, 1, (const int64_t[]){ 10 });
 	check_number(3, 3, 3, (const int64_t[]){ 1, 2, 3 });
-	check_number(2, 3, 2, (const int64_t[]){ 1, 2 }); // none is empty
+	check_number(2, 3, 1, (const int64_t[]){ 2 }); // none is empty
+	check_number(7, 8, 1, (const int64_t[]){ 7 });
 	check_number(1, 16, 1, (const int64_t[]){ 1 });
 	check_number(0, 3, 0, NULL);
 }

@@ -63,6 +63,10 @@ static choir_status three_components(choir_replica *r, void *user)
 	choir_variable *v = user;
 	choir_tensor *w = choir_replica_arg(r, "w"); // w0 on d0, w1 on d1
 	NEED((int) number(w) == 5 + choir_replica_id(r));
+	const choir_strategy *s = choir_replica_strategy(r);
+	NEED(choir_replica_device(r) ==
+			choir_strategy_worker_device(s, choir_replica_device_index(r)));
+	NEED(choir_tensor_frame(w) == r->frame);
 	choir_replica_return(r, "x", choir_number(r->frame, 7));
 	choir_replica_return(r, "a", choir_scale(w, 2));
 	return choir_replica_return(r, "v", choir_variable_component(v, r->frame));

@@ -192,7 +192,7 @@ static choir_status give_and_go_on(choir_replica *r, void *user)
 				k * choir_replica_count(r));
 	}
 	WORLD_NEED(choir_add(before, before) == NULL); // what was read before has changed
-	WORLD_NEED(strstr(choir_error(), "small: has changed") != NULL);
+	WORLD_NEED(strstr(choir_error(), "small: its update was asked for") != NULL);
 	choir_frame_empty(r->frame);
 	return CHOIR_OK;
 }

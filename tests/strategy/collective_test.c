@@ -142,7 +142,7 @@ static void means_divide_by_counts(void **state)
 		how = 2;
 		if (n > 1)
 			world_failed(choir_strategy_run(s, count, &how, NULL, &results), CHOIR_STATE,
-					"with a count", "all_reduce of f32 [2]");
+					"with a count", "replica 0 is in all_reduce, mean of f32 [2]");
 		world_works(s);
 		choir_values_free(results);
 		choir_strategy_free(s);
@@ -516,9 +516,37 @@ static void what_has_no_sum(void **state)
 	}
 }
 
+static choir_status sum_numbers(choir_replica *r, void *user)
+{
+	(void) user;
+	choir_tensor *n = choir_number(r->frame, 16777217 + choir_replica_id(r)); // beyond an f32
+	choir_tensor *all = choir_replica_all_reduce(r, CHOIR_SUM, n);
+	WORLD_NEED(choir_tensor_dtype(all) == CHOIR_F64);
+	CHOIR_TRY(choir_replica_return(r, "sum", all));
+	return choir_replica_return(r, "n", n);
+}
+
+// spec: A32
+static void numbers_are_summed_as_they_are(void **state)
+{
+	(void) state;
+	static const char *const devices[] = { "cpu:0", "cpu:0,cpu:1", "far:0,far:1" };
+	for (int i = 0; i < 3; i++) {
+		choir_strategy *s = world_new(2, devices[i], 0);
+		choir_values *results = NULL;
+		world_ok(choir_strategy_run(s, sum_numbers, NULL, NULL, &results));
+		assert_true(world_number_of(results, "sum", 1) == 33554435);
+		assert_true(choir_tensor_number(choir_strategy_reduce(s, CHOIR_SUM,
+							choir_values_find(results, "n"), CHOIR_NO_AXIS)) == 33554435);
+		choir_values_free(results);
+		choir_strategy_free(s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(numbers_are_summed_as_they_are),
 		cmocka_unit_test(sums_have_the_bits_of_the_tree),
 		cmocka_unit_test(integers_have_floating_means),
 		cmocka_unit_test(means_divide_by_counts),

@@ -76,6 +76,13 @@ static void test_refused(void **state)
 			CHOIR_INVALID, "\"one_device\" has 1 replica, not 2", NULL);
 }
 
+static choir_status count_update(choir_update *u, void *user)
+{
+	++*(int *) user;
+	WORLD_NEED(choir_update_copy(u) == 0);
+	return choir_variable_assign(choir_update_variable(u), choir_number(u->frame, 5));
+}
+
 // spec: 2.14, D33
 static void test_central_device(void **state)
 {
@@ -98,6 +105,9 @@ static void test_central_device(void **state)
 		choir_variable *v = make(s, "v");
 		assert_int_equal(choir_variable_copies(v), 1);
 		assert_ptr_equal(choir_variable_device(v, 0), d);
+		int updates = 0; // one, where it lies
+		world_ok(choir_cross_update(choir_strategy_cross(s), v, NULL, count_update, &updates));
+		assert_int_equal(updates, 1);
 		world_works(s);
 		choir_strategy_free(s);
 	}

@@ -374,6 +374,9 @@ static void what_was_taken_is_given_and_returned(void **state)
 static choir_status merge_default(choir_cross *x, void *user)
 {
 	++*(int *) user;
+	WORLD_NEED(choir_in_cross_replica_context() && choir_replica_current() == NULL);
+	WORLD_NEED(choir_strategy_current() == choir_default_strategy());
+	WORLD_NEED(choir_cross_strategy(x) == choir_default_strategy());
 	choir_value *v = choir_cross_arg(x, "v");
 	return choir_cross_return(x, "v", choir_cross_reduce_to(x, CHOIR_SUM, v, v));
 }

@@ -73,7 +73,7 @@ static choir_status mix(choir_replica *r, void *user)
 static void mix_frames(void)
 {
 	static const char *const texts[] = { "add: operand 1 belongs to another frame", "give: \"w\"",
-		"return: \"w\"", "all_reduce", "give: \"all_gather\"", "give: \"broadcast\"" };
+		"return: \"w\"", "all_reduce", "give: \"all_gather", "give: \"broadcast" };
 	for (int how = 0; how < 6; how++) {
 		misuse m = { .how = how };
 		world_failed(choir_strategy_run(strategy, mix, &m, NULL, NULL), CHOIR_INVALID,

@@ -169,10 +169,14 @@ static void arguments_and_results(void **state)
 			for (int r = 0; r < n; r++)
 				choir_values_set_local(args, "own", r, choir_fill(f, CHOIR_F32, CHOIR_SCALAR, r));
 			world_ok(choir_strategy_run(s, use_arguments, NULL, args, &results));
-			double sum = 0;
-			for (int r = 0; r < n; r++)
-				sum += world_number_of(results, "y", r);
-			assert_float_equal((float) sum, 28.0f + 100.0f * (float) (n * (n - 1)) / 2, 1e-3f);
+			assert_int_equal(choir_value_local_count(choir_values_find(results, "y")), n);
+			assert_int_equal(choir_value_local_count(choir_values_find(results, "seven")), 1);
+			for (int r = 0, next = 0; r < n; r++) { // each its own rows and its own number
+				double own = 100.0 * r;
+				for (int rows = 7 / n + (r < 7 % n); rows > 0; rows--)
+					own += data[next++];
+				assert_float_equal((float) world_number_of(results, "y", r), (float) own, 1e-3f);
+			}
 			assert_float_equal((float) world_number(results, "seven"), 7, 0);
 		}
 		choir_values_free(args);
@@ -223,6 +227,12 @@ static void wrong_arguments_and_results(void **state)
 			"replica 1 returned no \"loss\"", "replica 0 did");
 	world_failed(choir_strategy_run(s, return_more, NULL, NULL, &results), CHOIR_STATE,
 			"replica 0 returned no \"loss\"", "replica 1 did");
+	for (int i = 0; i < 2; i++) { // also where nothing is kept
+		world_failed(choir_strategy_run(s, return_unequal, NULL, NULL, NULL), CHOIR_STATE,
+				"replica 1 returned no \"loss\"", "replica 0 did");
+		world_failed(choir_strategy_run(s, return_more, NULL, NULL, NULL), CHOIR_STATE,
+				"replica 0 returned no \"loss\"", "replica 1 did");
+	}
 	assert_null(choir_values_find(results, "loss"));
 	world_failed(choir_strategy_run(s, empty, NULL, others, NULL), CHOIR_INVALID,
 			"arguments belong to another strategy", NULL);

@@ -428,7 +428,7 @@ static void test_an_update_is_one_of_each_shard(void **state)
 		assert_ptr_equal(choir_variable_device(choir_variable_shard(t.slot, i), 0),
 				choir_variable_device(choir_variable_shard(t.v, i), 0));
 	assert_null(choir_variable_new("v/other", CHOIR_SHAPE(4, 2), NULL));
-	world_failed(choir_error_status(), CHOIR_UNSUPPORTED, "v/other", "5 rows");
+	world_failed(choir_error_status(), CHOIR_INVALID, "v/other", "5 rows");
 	world_ok(choir_scope_exit(&beside));
 	world_ok(choir_scope_exit(&scope));
 	world_ok(update_once(&t, s));

@@ -112,7 +112,8 @@ static void who_must_come(void)
 	choir_variable *part = make("part", CHOIR_F32, true, CHOIR_AGGREGATION_SUM);
 	world_ok(choir_strategy_run(strategy, read_mirrored, v, NULL, NULL));
 	world_failed(choir_strategy_run(strategy, leave_out, part, NULL, NULL), CHOIR_STATE,
-			"all replicas must make the same number of calls", "replica 0 was in all_reduce");
+			"all replicas must make the same number of calls",
+			"replica 0 was in read of \"part\"");
 }
 
 typedef struct {
@@ -139,8 +140,8 @@ static void order_matters(void)
 		swapped w = { .v = { make(how == 0 ? "a" : "c", CHOIR_F32, true, a),
 							  make(how == 0 ? "b" : "d", CHOIR_F32, true, a) } };
 		world_failed(choir_strategy_run(strategy, read_in_another_order, &w, NULL, NULL),
-				CHOIR_STATE, how == 0 ? "all_reduce of \"a\"" : "broadcast of \"c\"",
-				how == 0 ? "all_reduce of \"b\"" : "broadcast of \"d\"");
+				CHOIR_STATE, how == 0 ? "read of \"a\"" : "read of \"c\"",
+				how == 0 ? "read of \"b\"" : "read of \"d\"");
 	}
 }
 

@@ -206,7 +206,7 @@ static void misuse_updates(void)
 		{ CHOIR_IO, "the last copy" },
 		{ CHOIR_UNSUPPORTED, "update of \"target\": the function returned CHOIR_UNSUPPORTED" },
 		{ CHOIR_INVALID, "a leaf needs a name" },
-		{ CHOIR_INVALID, "\"some\" is not set for" },
+		{ CHOIR_INVALID, "the function returned no \"some\" for copy 1" },
 		{ CHOIR_INVALID, "return" },
 		{ CHOIR_STATE, "target: has changed since this tensor was read" },
 		{ CHOIR_INVALID, "update of \"target\": variable \"other/slot\" is not colocated" },

@@ -184,6 +184,10 @@ static void mirrored_gives_the_nearest(void **state)
 	assert_ptr_equal(chi_value_for_replica(v, 0, choir_device_find("cpu:3")), v->component[0]);
 	assert_ptr_equal(chi_value_for_replica(v, 0, choir_device_find("far:1")), v->component[1]);
 	assert_ptr_equal(chi_value_for_replica(v, 0, choir_device_find("far:2")), v->component[0]);
+	// Anybody gets the same value of it, as one tensor.
+	assert_int_equal(choir_value_kind_of(v), CHOIR_VALUE_MIRRORED);
+	assert_float_equal(choir_tensor_number(choir_value_tensor(v)), 1, 0);
+	assert_ptr_equal(choir_tensor_frame(choir_value_tensor(v)), frame);
 	choir_frame_free(far);
 }
 

@@ -152,7 +152,8 @@ static void name_collective(const chi_replica *r, const char *call, char name[64
 	if (r->subject.hash == 0)
 		snprintf(name, 64, "%s", call);
 	else
-		snprintf(name, 64, "%s of %.47s", call, r->subject.name);
+		snprintf(name, 64, "%s of %.47s", r->subject.call != NULL ? r->subject.call : call,
+				r->subject.name);
 }
 
 static choir_status come_together(
@@ -174,6 +175,7 @@ static choir_status come_together(
 	else
 		memcpy(name, call, sizeof name);
 	r->contribution = t;
+	r->reduces = op;
 	chi_meet *m = *out = chi_meet_arrive(r, CHI_MEET_COLLECTIVE, &all_reduce_op,
 			chi_hash_mix(hash + r->subject.hash), name, prepare_result, t, &last);
 	if (m == NULL)
@@ -211,7 +213,7 @@ static choir_tensor *contribution(choir_frame *f, choir_reduce_op op, choir_tens
 	if (f->failed || chi_tensor_check(t) != CHOIR_OK)
 		return NULL;
 	if (t->is_number)
-		t = choir_fill(f, CHOIR_F32, CHOIR_SCALAR, t->number);
+		t = choir_fill(f, CHOIR_F64, CHOIR_SCALAR, t->number);
 	if (t != NULL && chi_check_sum(f, "all_reduce", op, t->dtype) != CHOIR_OK)
 		return NULL;
 	if (t != NULL && op == CHOIR_MEAN && !chi_dtype_is_float(t->dtype))
@@ -307,7 +309,7 @@ choir_tensor *choir_replica_all_reduce(choir_replica *replica, choir_reduce_op o
 	chi_replica_gives(r, t);
 	if (choir_tensor_is_slices(t) && (op == CHOIR_SUM || op == CHOIR_MEAN))
 		return chi_all_reduce_slices(replica, op, t);
-	r->summed = t->is_number ? CHOIR_F32 : t->dtype;
+	r->summed = t->is_number ? CHOIR_F64 : t->dtype;
 	choir_tensor *out = reduce_given(replica, op, t);
 	if (out != NULL)
 		return out;
@@ -346,6 +348,8 @@ choir_tensor *choir_replica_broadcast(choir_replica *replica, choir_tensor *t, i
 	chi_replica *r = chi_replica_of(replica);
 	char name[64];
 	name_collective(r, "broadcast", name);
+	if (r->subject.hash == 0)
+		snprintf(name, sizeof name, "broadcast from replica %d", from);
 	if (chi_merge_one(r, name, t, return_first, &from, (const void *) (uintptr_t) return_first,
 				chi_hash_mix((uint64_t) from + 1 + r->subject.hash)) != CHOIR_OK)
 		return NULL;

@@ -148,9 +148,8 @@ choir_status chi_cross_check_variable(
 {
 	if (v == NULL || chi_strategy_has(s, v))
 		return CHOIR_OK;
-	return chi_frame_fail(f, CHOIR_STATE,
-			"%s: mixing strategies: variable \"%s\" belongs to \"%s\"", what, v->name,
-			v->strategy->kind);
+	return chi_frame_fail(f, CHOIR_STATE, "%s: mixing strategies: variable \"%s\" belongs to %s",
+			what, v->name, v->strategy->label);
 }
 
 // A leaf of a set as seen in the context's frame; a failure is kept there.

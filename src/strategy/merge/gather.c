@@ -4,6 +4,8 @@
 #include "op/op.h"
 #include "strategy/merge/between.h"
 
+#include <stdio.h>
+
 typedef struct {
 	choir_replica *replica;
 	int axis;
@@ -39,7 +41,7 @@ static choir_status copy_part(
 	return CHOIR_OK;
 }
 
-static choir_status check_part(choir_frame *f, const choir_value *v, int i, int axis)
+static choir_status check_part(choir_cross *x, const choir_value *v, int i, int axis)
 {
 	char a[CHI_SHAPE_TEXT], b[CHI_SHAPE_TEXT];
 	const choir_tensor *first = v->component[0], *t = v->component[i];
@@ -48,10 +50,11 @@ static choir_status check_part(choir_frame *f, const choir_value *v, int i, int 
 		fits = k == axis || t->shape.dim[k] == first->shape.dim[k];
 	if (fits)
 		return CHOIR_OK;
-	return chi_frame_fail(f, CHOIR_INVALID,
-			"gather: replica 0 has %s %s, replica %d %s %s: only axis "
+	const int id = chi_strategy_id(chi_cross_of(x)->strategy, 0);
+	return chi_frame_fail(x->frame, CHOIR_INVALID,
+			"gather: replica %d has %s %s, replica %d %s %s: only axis "
 			"%d may differ",
-			choir_dtype_name(first->dtype), chi_shape_print(&first->shape, a), i,
+			id, choir_dtype_name(first->dtype), chi_shape_print(&first->shape, a), id + i,
 			choir_dtype_name(t->dtype), chi_shape_print(&t->shape, b), axis);
 }
 
@@ -77,7 +80,7 @@ static choir_tensor *gather_here(choir_cross *x, choir_value *v, int axis)
 				axis, shape.rank);
 	shape.dim[at] = 0;
 	for (int i = 0; i < n; i++) {
-		if (check_part(f, v, i, at) != CHOIR_OK)
+		if (check_part(x, v, i, at) != CHOIR_OK)
 			return NULL;
 		if (!chi_int64_add(shape.dim[at], v->component[i]->shape.dim[at], &shape.dim[at]))
 			return chi_frame_fail_null(f, CHOIR_INVALID, "gather: axis %d becomes too long", at);
@@ -163,7 +166,9 @@ choir_tensor *choir_replica_all_gather(choir_replica *replica, choir_tensor *t, 
 	if (t->component && (t = chi_tensor_alias(replica->frame, t)) == NULL)
 		return NULL; // its value, not the variable
 	int shown = at;
-	if (chi_merge_one(r, "all_gather", t, gather_all, &shown, &all_gather_op, (uint64_t) at + 1) !=
+	char name[40];
+	snprintf(name, sizeof name, "all_gather along axis %d", at);
+	if (chi_merge_one(r, name, t, gather_all, &shown, &all_gather_op, (uint64_t) at + 1) !=
 			CHOIR_OK)
 		return NULL;
 	choir_tensor *out = choir_replica_take(replica, "value");

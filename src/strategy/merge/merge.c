@@ -70,12 +70,18 @@ static uint64_t hash_names(const chi_names *names, uint64_t hash)
 	return chi_hash_mix(hash + names->n);
 }
 
-static void describe(char text[64], const char *name, const chi_names *given)
+// What the program itself gave is named, and what its call is about.
+static void describe(
+		char text[CHI_MEET_NAME], const chi_merge_call *c, const chi_names *given, bool own)
 {
-	int length = snprintf(text, 64, "%s", name);
-	for (size_t i = 0; i < given->n && length < 63; i++)
-		length += snprintf(text + length, (size_t) (64 - length), "%s%s", i == 0 ? " with " : ", ",
-				given->item[i].name);
+	enum { SIZE = CHI_MEET_NAME };
+	char subject[64];
+	int length = c->subject == NULL ? snprintf(text, SIZE, "%s", c->name)
+									: snprintf(text, SIZE, "%s of \"%s\"", c->name,
+											  chi_text_fit(c->subject, subject, sizeof subject));
+	for (size_t i = 0; !own && i < given->n && length < SIZE - 1; i++)
+		length += snprintf(text + length, (size_t) (SIZE - length), "%s%s",
+				i == 0 ? " with " : ", ", given->item[i].name);
 }
 
 // Merges what all replicas gave into the context's arguments.
@@ -137,8 +143,8 @@ choir_status chi_merge(chi_replica *r, const chi_merge_call *c)
 		CHOIR_TRY(chi_tensor_check_any(r->given.item[i].tensor));
 	if (chi_stream_wait(f->stream) != CHOIR_OK)
 		return chi_frame_keep(f);
-	char text[64];
-	describe(text, c->name, &r->given);
+	char text[CHI_MEET_NAME];
+	describe(text, c, &r->given, r->gives_own);
 	bool last;
 	chi_meet *m = chi_meet_arrive(
 			r, CHI_MEET_MERGE, c->what, hash_names(&r->given, c->more), text, NULL, NULL, &last);
@@ -175,8 +181,10 @@ choir_status chi_merge_own(
 		choir_tensor *t = givable(r, c->name, c->name, leaves[i].tensor);
 		status = t == NULL ? chi_frame_report(f) : chi_names_put(&r->given, f, leaves[i].name, t);
 	}
+	r->gives_own = true;
 	if (status == CHOIR_OK)
 		status = chi_merge(r, c);
+	r->gives_own = false;
 	r->own = r->given;
 	r->given = given;
 	return status;

@@ -126,15 +126,16 @@ choir_status chi_check_sum(choir_frame *f, const char *what, choir_reduce_op op,
 			choir_dtype_name(dtype), mean ? ", bool" : "");
 }
 
-choir_status chi_check_alike(
-		choir_frame *f, choir_reduce_op op, int n, choir_tensor *const tensors[], bool numbers)
+choir_status chi_check_alike(const choir_strategy *s, choir_frame *f, choir_reduce_op op, int n,
+		choir_tensor *const tensors[], bool numbers)
 {
+	const int id = chi_strategy_id(s, 0); // of the first
 	char a[CHI_SHAPE_TEXT], b[CHI_SHAPE_TEXT];
 	const choir_tensor *first = tensors[0];
 	for (int i = 0; i < n; i++) {
 		const choir_tensor *t = tensors[i];
 		if (t == NULL)
-			return chi_frame_fail(f, CHOIR_INVALID, "reduce: replica %d has no value", i);
+			return chi_frame_fail(f, CHOIR_INVALID, "reduce: replica %d has no value", id + i);
 		if (chi_tensor_check_any(t) != CHOIR_OK)
 			return chi_frame_keep(f);
 		if (!t->is_number)
@@ -142,13 +143,14 @@ choir_status chi_check_alike(
 		if (chi_is_slices(first)) // of any number of rows, which are looked at when summed
 			continue;
 		if (chi_is_slices(t))
-			return chi_frame_fail(
-					f, CHOIR_INVALID, "reduce: replica 0 has a tensor, replica %d slices", i);
+			return chi_frame_fail(f, CHOIR_INVALID,
+					"reduce: replica %d has a tensor, replica %d slices", id, id + i);
 		const bool any_dtype = numbers && (t->is_number || first->is_number);
 		if ((t->dtype != first->dtype && !any_dtype) || !chi_shape_equal(&t->shape, &first->shape))
 			return chi_frame_fail(f, CHOIR_INVALID,
-					"reduce: replica 0 has %s %s, replica %d %s %s",
-					choir_dtype_name(first->dtype), chi_shape_print(&first->shape, a), i,
+					"reduce: replica %d has %s %s, replica %d %s %s: all replicas need the same "
+					"dtype and shape",
+					id, choir_dtype_name(first->dtype), chi_shape_print(&first->shape, a), id + i,
 					choir_dtype_name(t->dtype), chi_shape_print(&t->shape, b));
 	}
 	return CHOIR_OK;
@@ -166,7 +168,7 @@ static choir_tensor *reduce_tensors(choir_strategy *s, choir_frame *f, const cha
 		chi_frame_keep(f);
 		return NULL;
 	}
-	if (chi_check_alike(f, op, n, tensors, true) != CHOIR_OK)
+	if (chi_check_alike(s, f, op, n, tensors, true) != CHOIR_OK)
 		return NULL;
 	if (op == CHOIR_MEAN && chi_mean_divisor(s, f, n, tensors, &divisor) != CHOIR_OK)
 		return NULL;

@@ -11,8 +11,8 @@ choir_status chi_check_sum(
 // Whether these, of replicas 0 to n - 1, can be added up: CHOIR_INVALID, recorded in f, names the
 // first that is missing or differs, CHOIR_UNSUPPORTED as above. numbers: a plain number goes with
 // any dtype.
-choir_status chi_check_alike(
-		choir_frame *f, choir_reduce_op op, int n, choir_tensor *const tensors[], bool numbers);
+choir_status chi_check_alike(const choir_strategy *s, choir_frame *f, choir_reduce_op op, int n,
+		choir_tensor *const tensors[], bool numbers);
 // The sum or mean of the tensors of s's replicas, of which n are here (on whatever devices) and
 // others with its peers, as a tensor of frame f. MEAN divides by the counts if all have one, by
 // the number of tensors if none has. what: in messages. NULL: recorded in f.

@@ -142,7 +142,8 @@ choir_status chi_job_check(choir_cross *x, choir_reduce_op op, choir_reduction *
 	if (v->count != replicas)
 		return chi_frame_fail(x->frame, CHOIR_INVALID,
 				"reduce: a value of %d replicas in a strategy of %d", v->count, replicas);
-	CHOIR_TRY(chi_check_alike(x->frame, op, v->count, v->component, false));
+	CHOIR_TRY(chi_check_alike(
+			chi_cross_of(x)->strategy, x->frame, op, v->count, v->component, false));
 	if (op == CHOIR_MEAN)
 		CHOIR_TRY(chi_mean_divisor(
 				chi_cross_of(x)->strategy, x->frame, v->count, v->component, &j->divisor));

@@ -22,8 +22,10 @@ typedef struct {
 	int64_t all, rows; // rows of all parts; of the larger tensor
 } job;
 
-static choir_status check_alike(choir_frame *f, int n, choir_tensor *const tensors[])
+static choir_status check_alike(
+		const choir_strategy *s, choir_frame *f, int n, choir_tensor *const tensors[])
 {
+	const int id = chi_strategy_id(s, 0); // of the first
 	char a[CHI_SHAPE_TEXT], b[CHI_SHAPE_TEXT];
 	const choir_tensor *first = tensors[0];
 	for (int i = 0; i < n; i++) {
@@ -33,8 +35,9 @@ static choir_status check_alike(choir_frame *f, int n, choir_tensor *const tenso
 		const choir_shape x = chi_dense_shape(first), y = chi_dense_shape(t);
 		if (!chi_is_slices(t) || t->dtype != first->dtype || !chi_shape_equal(&x, &y))
 			return chi_frame_fail(f, CHOIR_INVALID,
-					"reduce: replica 0 has slices of %s %s, replica %d %s %s %s",
-					choir_dtype_name(first->dtype), chi_shape_print(&x, a), i,
+					"reduce: replica %d has slices of %s %s, replica %d %s %s %s: all replicas "
+					"need slices of the same dtype and shape",
+					id, choir_dtype_name(first->dtype), chi_shape_print(&x, a), id + i,
 					chi_is_slices(t) ? "slices of" : "a tensor,", choir_dtype_name(t->dtype),
 					chi_shape_print(&y, b));
 	}
@@ -256,7 +259,7 @@ static choir_tensor *reduce(
 choir_tensor *chi_reduce_slices(choir_strategy *s, choir_frame *f, choir_reduce_op op,
 		choir_slices_result how, int n, choir_tensor *const tensors[], double divisor)
 {
-	if (check_alike(f, n, tensors) != CHOIR_OK)
+	if (check_alike(s, f, n, tensors) != CHOIR_OK)
 		return NULL;
 	job j = { .strategy = s, .host = f, .op = op, .n = n };
 	if (!f->device->host_memory && (j.host = choir_frame_new(NULL)) == NULL) {

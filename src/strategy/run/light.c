@@ -135,6 +135,38 @@ static choir_status fail(chi_replica *r)
 	return choir_error_status();
 }
 
+// What replica k shows, or showed: "all_reduce of f32 [2]", with its subject if it has one.
+static void print_part(const chi_replica *r, int k, char text[2 * CHI_MEET_NAME])
+{
+	char shape[CHI_SHAPE_TEXT];
+	const int turn = turn_of(r);
+	const chi_light *l = shown(r, k);
+	const chi_subject *s = &l->subject[turn];
+	snprintf(text, 2 * CHI_MEET_NAME, "%s%s%.47s of %s %.60s",
+			s->hash == 0 || s->call == NULL ? "all_reduce" : s->call, s->hash == 0 ? "" : " of ",
+			s->hash == 0 ? "" : s->name, choir_dtype_name(l->dtype[turn]),
+			chi_shape_print(&l->shape[turn], shape));
+}
+
+static void returned(const chi_replica *r, int k)
+{
+	const chi_subject *s = &own(r)->subject[turn_of(r)];
+	choir_fail(CHOIR_STATE,
+			"replica %d returned, replica %d was in %s%s%.47s: all replicas must make the same "
+			"number of calls",
+			k, r->id, s->hash == 0 || s->call == NULL ? "all_reduce" : s->call,
+			s->hash == 0 ? "" : " of ", s->hash == 0 ? "" : s->name);
+}
+
+// Replica k came to a meeting instead.
+static void diverged(const chi_replica *r, int k)
+{
+	char own_call[2 * CHI_MEET_NAME], other[2 * CHI_MEET_NAME];
+	print_part(r, r->id, own_call);
+	chi_meet_print(r->run, r->sequence, other);
+	chi_meet_diverged(r->id, own_call, k, other, CHOIR_NONE);
+}
+
 // k will never come to the light sum that r is in: says why, where the reason is not another
 // failure.
 static choir_status never(chi_replica *r, int k, uint32_t word)
@@ -144,15 +176,9 @@ static choir_status never(chi_replica *r, int k, uint32_t word)
 		return chi_run_cancelled(r->run);
 	}
 	if ((word & RETURNED) != 0)
-		choir_fail(CHOIR_STATE,
-				"replica %d returned, replica %d was in all_reduce: all replicas must "
-				"make the same number of calls",
-				k, r->id);
+		returned(r, k);
 	else
-		choir_fail(CHOIR_STATE,
-				"replica %d is in all_reduce, where replica %d was in another call: "
-				"all replicas must make the same calls in the same order",
-				r->id, k);
+		diverged(r, k);
 	return fail(r);
 }
 
@@ -200,21 +226,9 @@ static choir_status await(chi_replica *r, int k)
 	}
 }
 
-// What replica k shows: " of f32 [2]", with its subject in front if it has one.
-static void print_part(const chi_replica *r, int k, char text[128])
-{
-	char shape[CHI_SHAPE_TEXT];
-	const int turn = turn_of(r);
-	const chi_light *l = shown(r, k);
-	const chi_subject *s = &l->subject[turn];
-	snprintf(text, 128, "%s%.47s of %s %.60s", s->hash == 0 ? "" : " of ",
-			s->hash == 0 ? "" : s->name, choir_dtype_name(l->dtype[turn]),
-			chi_shape_print(&l->shape[turn], shape));
-}
-
 static choir_status check_equal(chi_replica *r, int k)
 {
-	char a[128], b[128];
+	char a[2 * CHI_MEET_NAME], b[2 * CHI_MEET_NAME];
 	const int turn = turn_of(r);
 	const chi_light *mine = own(r), *other = shown(r, k);
 	if (chi_call_order_crosses(mine->part[turn].order, other->part[turn].order)) {
@@ -225,10 +239,7 @@ static choir_status check_equal(chi_replica *r, int k)
 		return CHOIR_OK;
 	print_part(r, r->id, a);
 	print_part(r, k, b);
-	choir_fail(CHOIR_STATE,
-			"replica %d is in all_reduce%s, where replica %d was in all_reduce%s: "
-			"all replicas must make the same calls in the same order",
-			r->id, a, k, b);
+	chi_meet_diverged(r->id, a, k, b, CHOIR_NONE);
 	return fail(r);
 }
 

@@ -59,33 +59,56 @@ static void forget(chi_run *run, chi_meet *m)
 	run->spare_meets = m;
 }
 
-// " of f32 [2, 3]" if r has come to a collective.
-static void print_contribution(const chi_replica *r, chi_meet_kind kind, char text[96])
+// ", sum of f32 [2, 3]" behind the name if r has come to a collective.
+static void print_meeting(
+		const char *name, const chi_replica *r, chi_meet_kind kind, char text[2 * CHI_MEET_NAME])
 {
 	char shape[CHI_SHAPE_TEXT];
 	const choir_tensor *t = r->contribution;
-	text[0] = '\0';
+	int length = snprintf(text, 2 * CHI_MEET_NAME, "%s", name);
 	if (kind == CHI_MEET_COLLECTIVE)
-		snprintf(text, 96, " of %s %.60s%s", choir_dtype_name(t->dtype),
+		snprintf(text + length, (size_t) (2 * CHI_MEET_NAME - length), "%s of %s %.60s%s",
+				r->reduces == CHOIR_MEAN ? ", mean" : "", choir_dtype_name(t->dtype),
 				chi_shape_print(&t->shape, shape), t->count == CHOIR_NONE ? "" : " with a count");
+}
+
+choir_status chi_meet_diverged(int a, const char *in_a, int b, const char *in_b, int64_t number)
+{
+	char where[40] = "";
+	if (a > b)
+		return chi_meet_diverged(b, in_b, a, in_a, number);
+	if (number != CHOIR_NONE)
+		snprintf(where, sizeof where, "meeting %lld: ", (long long) number + 1);
+	return choir_fail(CHOIR_STATE,
+			"%sreplica %d is in %s, replica %d in %s: all replicas must make the same calls in "
+			"the same order",
+			where, a, in_a, b, in_b);
+}
+
+void chi_meet_print(chi_run *run, uint32_t number, char text[2 * CHI_MEET_NAME])
+{
+	snprintf(text, 2 * CHI_MEET_NAME, "another call");
+	chi_mutex_lock(&run->lock);
+	if (chi_atomic32_load(&run->failed) == 0 &&
+			number - run->first_meet < run->next_meet - run->first_meet) {
+		const chi_meet *m = *place(run, number);
+		print_meeting(m->name, &run->replica[m->first], m->kind, text);
+	}
+	chi_mutex_unlock(&run->lock);
 }
 
 // r differs from m, and nothing has failed yet: so whoever is in a collective still waits in it.
 static choir_status diverged(const chi_replica *r, const chi_meet *like, const chi_meet *m)
 {
-	char own[96], other[96];
-	print_contribution(r, like->kind, own);
-	print_contribution(&r->run->replica[m->first], m->kind, other);
-	const char *why = "";
-	if (strcmp(like->name, m->name) == 0 && like->what != m->what)
-		why = " with another function or variable";
-	else if (strcmp(like->name, m->name) == 0 && own[0] == '\0')
-		why = " with other names, variables or shapes";
-	return choir_fail(CHOIR_STATE,
-			"replica %d is in %s%s, its meeting %u, where replica %d was in "
-			"%s%s%s: all replicas must make the same calls in the same order",
-			chi_replica_number(r), like->name, own, m->number + 1,
-			chi_strategy_id(r->run->strategy, m->first), m->name, other, why);
+	char own[2 * CHI_MEET_NAME], other[2 * CHI_MEET_NAME], why[2 * CHI_MEET_NAME + 64];
+	print_meeting(like->name, r, like->kind, own);
+	print_meeting(m->name, &r->run->replica[m->first], m->kind, other);
+	snprintf(why, sizeof why, "%s%s", own,
+			strcmp(own, other) != 0				   ? ""
+					: like->kind == CHI_MEET_MERGE ? " with another function"
+												   : " with other names, variables or shapes");
+	return chi_meet_diverged(chi_replica_number(r), why,
+			chi_strategy_id(r->run->strategy, m->first), other, m->number);
 }
 
 choir_status chi_meet_other_order(const chi_replica *r, int other, const char *name)
@@ -123,7 +146,7 @@ static chi_meet *arrive(chi_replica *r, const chi_meet *like, chi_prepare_fn *pr
 		choir_fail(CHOIR_UNSUPPORTED,
 				"replica %d is run alone, and is in %s, which needs all %d "
 				"replicas",
-				r->id, like->name, run->strategy->in_sync);
+				chi_replica_number(r), like->name, run->strategy->in_sync);
 		return NULL;
 	}
 	while (run->first_meet != run->next_meet &&

@@ -13,12 +13,14 @@ typedef enum {
 	CHI_MEET_UPDATE
 } chi_meet_kind;
 
+enum { CHI_MEET_NAME = 128 };
+
 typedef struct chi_meet {
 	chi_meet_kind kind;
 	const void *what; // a function, a variable, an optimizer: equal for all
 	uint64_t hash; // of the names, dtypes and shapes that must be equal
 	chi_call_order order; // of the first to come
-	char name[64]; // in messages: "merge call with gradient, loss"
+	char name[CHI_MEET_NAME]; // in messages: "merge call with gradient, loss"
 	uint32_t number;
 	int first; // the replica that came first
 	int arrived; // replicas, under the run's lock
@@ -39,6 +41,11 @@ typedef struct chi_meet {
 typedef choir_status chi_prepare_fn(chi_meet *m, chi_replica *r, void *user);
 chi_meet *chi_meet_arrive(chi_replica *r, chi_meet_kind kind, const void *what, uint64_t hash,
 		const char *name, chi_prepare_fn *prepare, void *user, bool *last);
+// Two replicas differ: CHOIR_STATE, the lower one first, each with what it is in. number: of the
+// meeting, from 0; or CHOIR_NONE.
+choir_status chi_meet_diverged(int a, const char *in_a, int b, const char *in_b, int64_t number);
+// What the others are in, or were, who have come to meeting number and so to none like r's.
+void chi_meet_print(chi_run *run, uint32_t number, char text[2 * CHI_MEET_NAME]);
 // The result is there: wakes who waits.
 void chi_meet_ready(chi_run *run, chi_meet *m);
 // r has what it needs; when all have, the meeting is forgotten. A run that failed forgets all.

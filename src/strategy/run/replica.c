@@ -157,6 +157,40 @@ choir_status chi_results_check(choir_frame *f, const char *name, const choir_ten
 	return chi_tensor_check_any(value);
 }
 
+// What is returned and not kept: only its name, in memory that is kept from run to run.
+static choir_status note_name(chi_replica *r, const char *name)
+{
+	chi_names *list = &r->unkept;
+	if (chi_replica_stands(r))
+		return CHOIR_OK; // it alone is all replicas
+	for (size_t i = 0; i < list->n; i++)
+		if (strcmp(list->item[i].name, name) == 0)
+			return CHOIR_OK;
+	void *array = list->item;
+	const size_t room = list->room;
+	const bool grown = chi_grow(&array, &list->room, list->n + 1, sizeof(chi_named));
+	list->item = array;
+	if (!grown)
+		return chi_frame_keep(r->shown.frame);
+	memset(list->item + room, 0, (list->room - room) * sizeof(chi_named));
+	chi_named *item = &list->item[list->n];
+	if (item->name == NULL || strcmp(item->name, name) != 0) {
+		chi_free((void *) (uintptr_t) item->name);
+		item->name = chi_strdup(name);
+	}
+	if (item->name == NULL)
+		return chi_frame_keep(r->shown.frame);
+	list->n++;
+	return CHOIR_OK;
+}
+
+void chi_names_forget(chi_names *unkept)
+{
+	for (size_t i = 0; i < unkept->room; i++)
+		chi_free((void *) (uintptr_t) unkept->item[i].name);
+	chi_free(unkept->item);
+}
+
 choir_status choir_replica_return(choir_replica *replica, const char *name, choir_tensor *value)
 {
 	CHOIR_TRY(chi_replica_check(replica, "return"));
@@ -164,7 +198,7 @@ choir_status choir_replica_return(choir_replica *replica, const char *name, choi
 	choir_frame *f = replica->frame;
 	CHOIR_TRY(chi_results_check(f, name, value));
 	if (r->run->task.results == NULL)
-		return CHOIR_OK;
+		return note_name(r, name);
 	choir_frame *to = chi_values_replica_frame(r->run->task.results, r->id);
 	if (to == NULL)
 		return chi_frame_keep(f);
@@ -186,8 +220,41 @@ static choir_status lacks(const chi_replica *who, const chi_replica *than, const
 			chi_replica_number(who), name, chi_replica_number(than));
 }
 
+static const chi_names *returned_by(const chi_run *run, int replica)
+{
+	const chi_replica *r = &run->replica[replica];
+	return run->task.results == NULL ? &r->unkept : &r->returned;
+}
+
+static bool has_name(const chi_names *names, const char *name)
+{
+	for (size_t i = 0; i < names->n; i++)
+		if (strcmp(names->item[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+// All replicas have returned the same names as the first.
+static choir_status check_names(const chi_run *run)
+{
+	const chi_names *first = returned_by(run, 0);
+	for (int r = 1; !run->alone && r < run->strategy->replicas; r++) {
+		const chi_names *names = returned_by(run, r);
+		for (size_t i = 0; i < names->n; i++)
+			if (!has_name(first, names->item[i].name))
+				return lacks(&run->replica[0], &run->replica[r], names->item[i].name);
+		for (size_t i = 0; i < first->n; i++)
+			if (!has_name(names, first->item[i].name))
+				return lacks(&run->replica[r], &run->replica[0], first->item[i].name);
+	}
+	return CHOIR_OK;
+}
+
 choir_status chi_results_merge(chi_run *run)
 {
+	CHOIR_TRY(check_names(run));
+	if (run->task.results == NULL)
+		return CHOIR_OK;
 	const chi_names *names = &run->replica[0].returned;
 	const int n = run->strategy->replicas;
 	bool numbers = false;
@@ -196,17 +263,9 @@ choir_status chi_results_merge(chi_run *run)
 	choir_value **values = chi_arena_alloc(&f->arena, (names->n + 1) * sizeof(choir_value *));
 	if (all == NULL || values == NULL)
 		return choir_error_status();
-	for (int r = 1; r < n; r++)
-		for (size_t i = 0; i < run->replica[r].returned.n; i++)
-			if (chi_names_find(names, run->replica[r].returned.item[i].name) == NULL)
-				return lacks(
-						&run->replica[0], &run->replica[r], run->replica[r].returned.item[i].name);
 	for (size_t i = 0; i < names->n; i++) {
-		for (int r = 0; r < n; r++) {
+		for (int r = 0; r < n; r++)
 			all[r] = chi_names_find(&run->replica[r].returned, names->item[i].name);
-			if (all[r] == NULL)
-				return lacks(&run->replica[r], &run->replica[0], names->item[i].name);
-		}
 		numbers = numbers || all[0]->is_number;
 		if ((values[i] = chi_value_merge(f, n, all)) == NULL)
 			return choir_error_status();

@@ -71,6 +71,7 @@ void chi_run_free(chi_run *run)
 		choir_frame_free(run->replica[i].shown.frame);
 		chi_free(run->replica[i].given.item);
 		chi_free(run->replica[i].returned.item);
+		chi_names_forget(&run->replica[i].unkept);
 		chi_free(run->replica[i].own.item);
 	}
 	chi_free(run->pending);
@@ -201,7 +202,7 @@ static void begin_lane(chi_run *run, int i)
 	l->number = run->number;
 	for (int id = first[i]; id < first[i + 1]; id++) {
 		begin_replica(&run->replica[id]);
-		run->replica[id].given.n = run->replica[id].returned.n = 0;
+		run->replica[id].given.n = run->replica[id].returned.n = run->replica[id].unkept.n = 0;
 		run->replica[id].side = (int) (run->number % 2); // written, never read here
 	}
 }
@@ -277,7 +278,7 @@ static choir_status finish(chi_run *run)
 		chi_overlap_rest(s); // before anybody looks at what has failed: it may be the one that has
 	if (chi_atomic32_load(&run->failed) != 0) {
 		status = run->error.status;
-	} else if (run->task.results != NULL) {
+	} else {
 		status = chi_results_merge(run);
 		if (status != CHOIR_OK)
 			chi_error_save(&run->error);

@@ -33,6 +33,7 @@ typedef struct {
 // tensors that are packed. Replicas that differ in it have diverged, however equal their tensors.
 typedef struct {
 	uint64_t hash; // 0: nothing
+	const char *call; // what the program called, if it was not the collective; NULL
 	char name[48]; // in messages
 } chi_subject;
 
@@ -52,11 +53,14 @@ typedef struct chi_replica {
 	int gives; // and their number
 	bool trains; // it gave some in this run
 	chi_names given, returned;
+	chi_names unkept; // names that it returned where the run has no results, on the heap
 	chi_names own; // what Choir itself gives, while it stands in for given
+	bool gives_own; // it does
 	chi_subject subject; // of the collective it is about to make
 	chi_call_order order; // of the tensors that it has given to collectives in this run
 	int64_t batch_bytes; // of the batch of collectives that it is in; 0: none
 	choir_tensor *contribution; // to a collective that one replica does for all
+	choir_reduce_op reduces; // how that is reduced
 	choir_dtype summed; // given to the all_reduce that it is in, whatever is added up
 	int64_t offset; // of its part in what was gathered last
 	bool cancelled; // was told to stop: what it returns is not the cause
@@ -184,6 +188,8 @@ choir_tensor *chi_replica_see(
 // Adds name to a list, replacing an equal one; the name is copied to f.
 choir_status chi_names_put(chi_names *list, choir_frame *f, const char *name, choir_tensor *t);
 choir_tensor *chi_names_find(const chi_names *list, const char *name);
+// Frees a list of names that are on the heap.
+void chi_names_forget(chi_names *unkept);
 
 // Threads that are kept (crew.c): runs lane of run on a thread of lane's crew.
 choir_status chi_crew_open(choir_strategy *s);

@@ -21,8 +21,8 @@ static choir_status check_gradient(chi_apply *a, const choir_replica *r, const c
 	if (!chi_strategy_has(a->strategy, v))
 		return chi_frame_fail(r->frame, CHOIR_INVALID,
 				"%s: variable \"%s\" was made in another "
-				"strategy (\"%s\")",
-				a->table->name, v->name, v->strategy->kind);
+				"strategy (%s)",
+				a->table->name, v->name, v->strategy->label);
 	if (v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ)
 		return chi_frame_fail(r->frame, CHOIR_INVALID,
 				"%s: variable \"%s\" is ON_READ and has no "

@@ -7,7 +7,7 @@ static const choir_variable *foreign(
 		const choir_strategy *s, size_t n, choir_variable *const variables[])
 {
 	for (size_t i = 0; i < n; i++)
-		if (variables[i] != NULL && !chi_strategy_has(s, variables[i]))
+		if (!chi_strategy_has(s, variables[i]))
 			return variables[i];
 	return NULL;
 }
@@ -20,12 +20,18 @@ choir_value *choir_cross_non_slot_devices(
 		return NULL;
 	choir_frame *f = cross->frame;
 	const choir_strategy *s = chi_cross_of(cross)->strategy;
+	for (size_t i = 0; i < n; i++)
+		if (variables[i] == NULL) {
+			chi_frame_fail(
+					f, CHOIR_INVALID, "non_slot_devices: variable %zu of %zu is NULL", i, n);
+			return NULL;
+		}
 	const choir_variable *other = foreign(s, n, variables);
 	if (other != NULL) {
 		chi_frame_fail(f, CHOIR_INVALID,
 				"non_slot_devices: variable \"%s\" was not made in this "
-				"strategy but in \"%s\"",
-				other->name, other->strategy->kind);
+				"strategy but in %s",
+				other->name, other->strategy->label);
 		return NULL;
 	}
 	choir_value *place = chi_value_new(f, CHOIR_VALUE_PLACE, s->non_slots);

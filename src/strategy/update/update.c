@@ -94,8 +94,8 @@ int chi_update_copy_of(const chi_update *u, const choir_variable *v)
 	}
 	chi_frame_fail(u->shown.frame, CHOIR_STATE,
 			"variable \"%s\": mixing strategies: it belongs to "
-			"\"%s\", this update to \"%s\"",
-			v->name, v->strategy->kind, u->cross->strategy->kind);
+			"%s, this update to %s",
+			v->name, v->strategy->label, u->cross->strategy->label);
 	return -2;
 }
 
@@ -222,6 +222,21 @@ choir_status choir_update_return(choir_update *update, const char *name, choir_t
 	const int place = u->whole != NULL ? u->variable->part : u->copy;
 	leaf->value->component[place] = kept;
 	leaf->value->device[place] = choir_tensor_device(kept);
+	return CHOIR_OK;
+}
+
+// What one copy returned, all must.
+static choir_status check_returned(const chi_update *u)
+{
+	const choir_values *returned = u->cross->next;
+	for (size_t i = 0; i < returned->n; i++)
+		for (int k = 0; k < returned->leaf[i].value->count; k++)
+			if (returned->leaf[i].value->component[k] == NULL)
+				return choir_fail(CHOIR_INVALID,
+						"update of \"%s\": the function returned no \"%s\" for %s %d: the same "
+						"names are needed for all",
+						u->whole != NULL ? u->whole->name : name_of(u), returned->leaf[i].name,
+						u->whole != NULL ? "shard" : "copy", k);
 	return CHOIR_OK;
 }
 
@@ -454,7 +469,7 @@ choir_status chi_update_go(chi_update *u, choir_update_fn *fn, void *user)
 	if (status == CHOIR_OK)
 		status = update_all(u, fn, user);
 	if (status == CHOIR_OK)
-		status = chi_values_check(x->next); // what one copy returned, all must
+		status = check_returned(u);
 	if (status == CHOIR_OK && u->whole != NULL)
 		status = join_returned(u);
 	if (status != CHOIR_OK)

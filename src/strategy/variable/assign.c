@@ -158,6 +158,8 @@ static choir_status assign_in_replica(
 	if (v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ)
 		return chi_variable_write(v, chi_strategy_copy(r->run->strategy, v, r->id), op, value);
 	CHOIR_TRY(chi_write_check_aggregation(replica, v));
+	if (v->aggregation != CHOIR_AGGREGATION_ONLY_FIRST_REPLICA)
+		CHOIR_TRY(chi_variable_check_written(v, value));
 	// A component is what this replica has of it, unless that is the same for all and its mean.
 	if (value->component && !is_its_own_mean(v, choir_tensor_variable(value)) &&
 			(value = chi_tensor_alias(replica->frame, value)) == NULL)
@@ -270,9 +272,7 @@ static choir_status assign(choir_variable *v, chi_assign_op op, choir_tensor *va
 	if (v == NULL)
 		return choir_fail(CHOIR_INVALID, "assign: the variable is NULL");
 	if (value == NULL)
-		return choir_error_status() != CHOIR_OK
-				? choir_error_status()
-				: choir_fail(CHOIR_INVALID, "variable \"%s\": assigned NULL", v->name);
+		return chi_error_null("variable \"%s\": assigned NULL", v->name);
 	choir_frame *f = value->frame;
 	// The default replica outside any run is outside every strategy: what it writes is written.
 	if (f->context_kind == CHI_IN_REPLICA && !chi_replica_stands(f->context))

@@ -120,7 +120,7 @@ static choir_status decide_shards(
 		*n = beside->shards;
 		return plan->shape.rank > 0 && plan->shape.dim[0] == beside->shape.dim[0]
 				? CHOIR_OK
-				: choir_fail(CHOIR_UNSUPPORTED,
+				: choir_fail(CHOIR_INVALID,
 						  "variable \"%s\": colocated with \"%s\", which "
 						  "lies in %d shards of its %lld rows: it needs as many rows",
 						  plan->name, beside->name, beside->shards,
@@ -299,8 +299,10 @@ choir_variable *chi_strategy_find_or_make_variable(choir_strategy *s, const chi_
 	if (v == NULL) {
 		v = make_and_enlist(s->home, c);
 	} else if (v->dtype != c->options->dtype || !chi_shape_equal(&v->shape, c->shape)) {
-		choir_fail(
-				CHOIR_INVALID, "variable \"%s\": it exists with another dtype or shape", c->name);
+		char have[CHI_SHAPE_TEXT], wanted[CHI_SHAPE_TEXT];
+		choir_fail(CHOIR_INVALID, "variable \"%s\": it exists as %s %s, not %s %s", c->name,
+				choir_dtype_name(v->dtype), chi_shape_print(&v->shape, have),
+				choir_dtype_name(c->options->dtype), chi_shape_print(c->shape, wanted));
 		v = NULL;
 	}
 	chi_strategy_end_making(s);

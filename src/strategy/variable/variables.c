@@ -55,9 +55,11 @@ static uint64_t hash_creation(const chi_creation *c, const char *name)
 static choir_variable *make_in_replica(chi_replica *r, const chi_creation *c)
 {
 	choir_frame *f = r->shown.frame;
-	char text[64];
+	char text[CHI_MEET_NAME], shape[CHI_SHAPE_TEXT], fit[48];
 	bool last;
-	snprintf(text, sizeof text, "the creation of variable \"%s\"", c->name);
+	chi_text_fit(c->name, fit, sizeof fit);
+	snprintf(text, sizeof text, "the creation of variable \"%s\", %s %.40s", fit,
+			choir_dtype_name(c->options->dtype), chi_shape_print(c->shape, shape));
 	// It may park; what others add its gradients to must be there.
 	// Of several workers all make it at the same place among their exchanges: what r has asked for
 	// comes first.
@@ -158,9 +160,9 @@ choir_status chi_replica_check_variable(const chi_replica *r, const choir_variab
 	return chi_strategy_has(s, v)
 			? CHOIR_OK
 			: chi_frame_fail(r->shown.frame, CHOIR_STATE,
-					  "variable \"%s\": mixing strategies: it belongs to \"%s\", this "
-					  "replica to \"%s\"",
-					  v->name, v->strategy->kind, s->kind);
+					  "variable \"%s\": mixing strategies: it belongs to %s, this "
+					  "replica to %s",
+					  v->name, v->strategy->label, s->label);
 }
 
 static int copy_for_replica(chi_replica *r, const choir_variable *v)
@@ -269,8 +271,10 @@ static choir_tensor *read_together(choir_replica *r, const choir_variable *v, ch
 	subject->hash = chi_hash_mix((uint64_t) (uintptr_t) v);
 	snprintf(subject->name, sizeof subject->name, "\"%s\"",
 			chi_text_fit(v->name, name, sizeof name));
+	subject->call = "read";
 	choir_tensor *t = bring_together(r, v, own);
 	subject->hash = 0;
+	subject->call = NULL;
 	return t;
 }
 

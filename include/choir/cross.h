@@ -106,9 +106,9 @@ typedef choir_tensor *choir_fetch_fn(choir_tensor *t, void *user);
 // else from the first, by way of fn where that is not NULL, and copied to d if it is elsewhere. So
 // what is small and made of something large travels small. Of an ON_READ variable the value that
 // its aggregation gives, which is made in x's frame. The result is in a frame of x's on d (x's own
-// where memory is shared), and lives as long as what is in x's frame. Without fn it is out of date
-// when v has changed, as a read is, where v has a copy on d or in memory that d shares; a copy that
-// was made elsewhere stays. NULL: what fn failed with;
+// where memory is shared), and lives as long as what is in x's frame. Without fn it is a read of v
+// where d reaches the memory of a copy of v, and so is out of date after v has changed. What was
+// copied to d stays. NULL: what fn failed with;
 // CHOIR_INVALID: v or d is NULL, an ON_READ variable without aggregation, fn returned nothing or a
 // tensor of another frame; CHOIR_STATE: v is undefined or of another strategy.
 choir_tensor *choir_cross_fetch(

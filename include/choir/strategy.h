@@ -37,7 +37,7 @@ typedef struct {
 	// The values of a batch (choir_cross_batch_reduce_to) are laid one behind another, those of a
 	// dtype, divisor and destination together, and travel in packs. bytes_per_pack: whole values,
 	// until a pack is larger than that; num_packs: so many packs of equal length, the last with
-	// the rest; one of all, where there are fewer elements than packs. Both 0: each value travels by itself. Not both at once.
+	// the rest (one pack if elements are fewer). Both 0: each value by itself. Not both at once.
 	int64_t bytes_per_pack, num_packs;
 	double timeout; // seconds that a collective may take: CHOIR_TIMEOUT then; CHOIR_NONE: any
 	const char *implementation; // as .cross_device_ops below, or "auto": the strategy's

@@ -183,9 +183,9 @@ choir_tensor *choir_variable_component(choir_variable *v, choir_frame *f);
 // NULL: none, or t is NULL.
 choir_variable *choir_tensor_variable(const choir_tensor *t);
 
-// Writing. value has v's dtype and shape, or is a plain number, which all elements get. It may be a
-// read of v: what is written is what it was before the call. A component (choir_replica_arg of a
-// variable) counts as a read of it. Its frame says what happens (docs/rules.md, section 5):
+// Writing. value has v's dtype and shape, or is a plain number, which all elements get. A read of
+// v is taken as it was before the call, a component (choir_replica_arg of a variable) as a read.
+// value's frame says what happens (docs/rules.md, section 5):
 //
 // - A replica's in a run, v mirrored: a merge call of all replicas (replica.h), in which v is
 //   written with the sum, the mean or replica 0's of what they brought. CHOIR_INVALID: v has no

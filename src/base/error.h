@@ -19,7 +19,7 @@ void chi_error_clear(void);
 choir_status chi_fail_v(choir_status status, const char *fmt, va_list args) CHOIR_PRINTF(2, 0);
 // Puts "prefix: " before the text of the last failure, once; returns its status.
 choir_status chi_error_prefix(const char *fmt, ...) CHOIR_PRINTF(1, 2);
-// A NULL argument, which fmt names. What gave it may have failed before: that failure stays, behind
+// A NULL argument, which fmt names. What gave it may have failed before: that failure stays, after
 // the name of the argument, since an older one may have nothing to do with it. Without one
 // CHOIR_INVALID. Returns the status.
 choir_status chi_error_null(const char *fmt, ...) CHOIR_PRINTF(1, 2);

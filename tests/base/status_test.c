@@ -243,9 +243,25 @@ static void test_check(void **state)
 	assert_dies(check_end, "train.c:9: CHOIR_END\n");
 }
 
+// What gave the NULL may have failed long before, or not at all.
+static void test_null(void **state)
+{
+	(void) state;
+	assert_int_equal(chi_error_null("next: the dataset is NULL"), CHOIR_INVALID);
+	assert_string_equal(choir_error(), "next: the dataset is NULL");
+	choir_fail(CHOIR_IO, "train.csv: no such file");
+	assert_int_equal(chi_error_null("%s: the dataset is NULL", "batch"), CHOIR_IO);
+	assert_string_equal(choir_error(),
+			"batch: the dataset is NULL; the last failure before: train.csv: no such file");
+	assert_int_equal(chi_error_null("next: the dataset is NULL"), CHOIR_IO); // handed on
+	assert_string_equal(choir_error(),
+			"next: the dataset is NULL; the last failure before: train.csv: no such file");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_null, forget),
 		cmocka_unit_test_setup(test_names, forget),
 		cmocka_unit_test_setup(test_fail, forget),
 		cmocka_unit_test_setup(test_no_failures, forget),

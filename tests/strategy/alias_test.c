@@ -2,7 +2,6 @@
 // is written: each call, in each context, with one memory and with several, must do what it does
 // with copies of its arguments.
 #include "choir/op.h"
-#include "choir/optimizer.h"
 
 #include "strategy/strategy.h"
 #include "strategy/world.h"
@@ -333,68 +332,6 @@ static void slices_of_what_is_given(void **state)
 	world_on_every_deal(&strategy, &replicas, 1, update_slices);
 }
 
-// ---- Gradients that are reads of variables which the same update changes before.
-
-static choir_variable *pair[2];
-
-static choir_status apply_reads(choir_cross *x, choir_optimizer *o, bool each, choir_value *read)
-{
-	choir_value *one = choir_tensor_value(choir_fill(x->frame, CHOIR_F32, CHOIR_SHAPE(LARGE), 1));
-	if (!each)
-		read = choir_tensor_value(choir_variable_read(pair[0], x->frame));
-	return choir_optimizer_distributed_apply(o, x, 2, pair, (choir_value *const[]){ one, read });
-}
-
-static choir_status apply_given(choir_cross *x, void *user)
-{
-	return apply_reads(x, user, true, choir_cross_arg(x, "read"));
-}
-
-static choir_status bring_reads(choir_replica *r, void *user)
-{
-	CHOIR_TRY(choir_replica_give(r, "read", choir_variable_read(pair[0], r->frame)));
-	return choir_replica_merge_call(r, apply_given, user);
-}
-
-static choir_status give_reads(choir_replica *r, void *user)
-{
-	choir_tensor *share =
-			choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(LARGE), 1.0 / choir_replica_count(r));
-	CHOIR_TRY(choir_optimizer_give(user, r, pair[0], share));
-	CHOIR_TRY(choir_optimizer_give(user, r, pair[1], choir_variable_read(pair[0], r->frame)));
-	return choir_optimizer_apply_gradients(user, r);
-}
-
-static void apply_gradients(void)
-{
-	pair[0] = world_variable(strategy, "a", CHOIR_SHAPE(LARGE), NULL);
-	pair[1] = world_variable(strategy, "b", CHOIR_SHAPE(LARGE), NULL);
-	for (int way = 0; way < 3; way++) {
-		choir_cross *x = choir_strategy_cross(strategy);
-		world_ok(choir_variable_assign(pair[0], choir_number(x->frame, 4)));
-		world_ok(choir_variable_assign(pair[1], choir_number(x->frame, 100)));
-		choir_optimizer *o = NULL;
-		CHOIR_SCOPE (strategy)
-			o = choir_optimizer_new(CHOIR_SGD, CHOIR_OPTIONS(choir_optimizer_options, .rate = 1));
-		if (way == 0)
-			world_ok(apply_reads(x, o, false, NULL));
-		else
-			world_ok(choir_strategy_run(
-					strategy, way == 1 ? bring_reads : give_reads, o, NULL, NULL));
-		check_all(pair[1], way == 0 ? 96 : (float) (100 - 4 * replicas));
-		if (way < 2)
-			check_all(pair[0], 3);
-		choir_frame_empty(x->frame);
-	}
-}
-
-// spec: 2.5
-static void gradients_that_are_reads(void **state)
-{
-	(void) state;
-	world_on_every_deal(&strategy, &replicas, 1, apply_gradients);
-}
-
 // ---- What a merge call returns of a part, which its replica writes before the others take it.
 
 static choir_status return_part(choir_cross *x, void *user)
@@ -524,7 +461,6 @@ int main(void)
 		cmocka_unit_test(arguments_in_the_memory_that_is_written),
 		cmocka_unit_test(of_shards),
 		cmocka_unit_test(slices_of_what_is_given),
-		cmocka_unit_test(gradients_that_are_reads),
 		cmocka_unit_test(parts_that_are_returned),
 		cmocka_unit_test(components_that_are_written),
 	};

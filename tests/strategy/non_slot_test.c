@@ -60,6 +60,10 @@ static void look_at_the_place(void)
 	assert_int_equal(choir_variable_copies(power), choir_variable_copies(weight));
 	for (int i = 0; i < choir_variable_copies(weight); i++)
 		assert_ptr_equal(choir_variable_device(power, i), choir_variable_device(weight, i));
+	choir_variable *const one_missing[] = { weight, NULL };
+	assert_null(choir_cross_non_slot_devices(x, 2, one_missing));
+	world_failed(choir_error_status(), CHOIR_INVALID, "variable 1 of 2 is NULL", NULL);
+	choir_frame_empty(x->frame);
 }
 
 // spec: A27, A38, C11

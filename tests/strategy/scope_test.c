@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -54,7 +55,10 @@ static void scopes_of_two_strategies_do_not_mix(void **state)
 	choir_strategy *other = world_new(1, "cpu:0", 0);
 	choir_scope scope, inner;
 	world_ok(choir_scope_enter(&scope, s));
+	char one[32], two[32]; // which of two mirrored strategies is which
 	world_failed(choir_scope_enter(&inner, other), CHOIR_STATE, "mixing strategies", NULL);
+	assert_int_equal(sscanf(choir_error(), "%*[^#]%31[#0-9],%*[^#]%31s", one, two), 2);
+	assert_string_not_equal(one, two);
 	world_failed(choir_scope_exit(&inner), CHOIR_STATE, "not entered", NULL);
 	world_failed(choir_scope_enter(&inner, choir_default_strategy()), CHOIR_STATE,
 			"default strategy's scope cannot be inside", NULL);

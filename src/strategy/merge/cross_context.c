@@ -176,8 +176,8 @@ choir_value *choir_cross_take(choir_cross *x, const char *name)
 	return x == NULL ? NULL : found(x, chi_cross_of(x)->taken, name, "take");
 }
 
-// Whether v, which is the same for all replicas, is what was read of an on-read variable: a part of
-// it, which its replica may write before the others have looked at what they are given.
+// Whether v, which is the same for all replicas, is what was read of an on-read variable: a part,
+// which its replica may write before the others have looked at what they are given.
 static bool is_part(const choir_value *v)
 {
 	bool part = false;

@@ -87,6 +87,26 @@ static choir_status no_memory(mpi *m)
 	return m->with.fail(CHOIR_NO_MEMORY, "no memory for the state of MPI");
 }
 
+// Below MPI_THREAD_SERIALIZED MPI may be called by the thread that initialised it alone.
+static bool may_call(const mpi *m)
+{
+	int own = 1;
+	if (m->threads < MPI_THREAD_SERIALIZED)
+		MPI_Is_thread_main(&own);
+	return own != 0;
+}
+
+static choir_status check_thread(mpi *m)
+{
+	if (may_call(m))
+		return CHOIR_OK;
+	return m->with.fail(CHOIR_UNSUPPORTED,
+			"MPI was initialised with %s, with which only the thread that did so may call it, "
+			"and this is another: call Choir from that thread, or MPI_Init_thread with "
+			"MPI_THREAD_SERIALIZED",
+			level_name(m->threads));
+}
+
 // Initialises MPI if it is Choir's to do.
 static choir_status start(mpi *m)
 {
@@ -104,12 +124,7 @@ static choir_status start(mpi *m)
 		m->own_mpi = true;
 	}
 	CALL(MPI_Query_thread, &m->threads);
-	if (m->threads < MPI_THREAD_SERIALIZED)
-		return m->with.fail(CHOIR_UNSUPPORTED,
-				"MPI was initialised with %s, MPI_THREAD_SERIALIZED "
-				"is needed: call MPI_Init_thread with MPI_THREAD_MULTIPLE",
-				level_name(m->threads));
-	return CHOIR_OK;
+	return check_thread(m);
 }
 
 // A communicator of Choir's own, which takes all processes of the other one. Where some do not come
@@ -325,6 +340,8 @@ static choir_status send_bytes(
 		void *self, int to, int tag, const void *data, size_t bytes, uint64_t *number)
 {
 	mpi *m = self;
+	if (!may_call(m))
+		return check_thread(m);
 	ticket *t = new_ticket(m, bytes, number);
 	if (t == NULL)
 		return no_memory(m);
@@ -342,6 +359,8 @@ static choir_status receive_bytes(
 		void *self, int from, int tag, void *data, size_t room, uint64_t *number)
 {
 	mpi *m = self;
+	if (!may_call(m))
+		return check_thread(m);
 	ticket *t = new_ticket(m, room, number);
 	if (t == NULL)
 		return no_memory(m);
@@ -383,7 +402,7 @@ static choir_status test_ticket(void *self, uint64_t number, bool *done, size_t 
 {
 	mpi *m = self;
 	ticket *t = &m->tickets[number];
-	const choir_status status = test_parts(m, t);
+	const choir_status status = may_call(m) ? test_parts(m, t) : check_thread(m);
 	*done = t->finished == t->parts;
 	*bytes = t->bytes;
 	if (status != CHOIR_OK)
@@ -411,6 +430,8 @@ static void drop(void *self, uint64_t number)
 	ticket *t = &m->tickets[number];
 	const double begun = m->with.now();
 	int done = 1;
+	if (!may_call(m))
+		return;
 	for (int i = t->finished; i < t->parts; i++)
 		if (t->receiving && t->request[i] != MPI_REQUEST_NULL)
 			MPI_Cancel(&t->request[i]);
@@ -427,7 +448,7 @@ static void abort_all(void *self, const char *why)
 {
 	mpi *m = self;
 	m->failed = true;
-	if (!m->open || m->sending == NULL)
+	if (!m->open || m->sending == NULL || !may_call(m)) // then the others find out by waiting
 		return;
 	send_notes(m, 'a', why);
 	const double begun = m->with.now();
@@ -453,6 +474,11 @@ static const choir_cluster_table table = {
 	.eager = EAGER,
 };
 
+static bool one_thread(const void *self)
+{
+	return ((const mpi *) self)->threads < MPI_THREAD_SERIALIZED;
+}
+
 extern const choir_mpi_plugin choir_mpi_plugin_data;
 __attribute__((visibility("default"))) const choir_mpi_plugin choir_mpi_plugin_data = {
 	.version = CHOIR_MPI_PLUGIN_VERSION,
@@ -464,4 +490,5 @@ __attribute__((visibility("default"))) const choir_mpi_plugin choir_mpi_plugin_d
 	.mpi = "other",
 #endif
 	.table = &table,
+	.one_thread = one_thread,
 };

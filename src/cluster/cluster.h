@@ -23,10 +23,11 @@ struct choir_cluster {
 	char (*names)[CHI_WORKER_NAME]; // NULL until they are known
 	char transport[CHI_TRANSPORT_TEXT];
 	chi_mutex lock; // calls of the table
+	bool one_thread; // may move bytes: the one that it was made on
 	bool told; // by the transport that another worker has ended it; under lock
 	chi_atomic32 failed; // not zero: it is over, and why is final
 	chi_error failure; // the first one
-	const chi_error *cause; // of what fails while this worker tells others of it; under lock
+	const chi_error *cause; // while this worker says that it has failed: by what; under lock
 	chi_atomic64 sequence; // of collectives
 };
 

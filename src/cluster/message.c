@@ -138,11 +138,20 @@ static choir_status begin_parts(chi_message *m, size_t frame, char *rest, size_t
 	return status;
 }
 
-static void note_told(choir_cluster *c)
+// "worker 2 stopped: WHY" becomes a text that says where worker 2 is. What it has heard of another
+// says so already.
+static bool name_cause(const choir_cluster *c)
 {
-	chi_mutex_lock(&c->lock);
-	c->told = true;
-	chi_mutex_unlock(&c->lock);
+	char name[CHI_WORKER_NAME + 32];
+	int by = 0, rest = 0, other = 0;
+	if (sscanf(choir_error(), "worker %d stopped: %n", &by, &rest) != 1 || rest == 0)
+		return false;
+	const char *why = choir_error() + rest;
+	if (sscanf(why, "worker %*d (%*[^)]) stopped:%n", &other) == 0 && other > 0)
+		choir_fail(CHOIR_CANCELLED, "%s", why);
+	else
+		choir_fail(CHOIR_CANCELLED, "%s stopped: %s", chi_cluster_name(c, by, name), why);
+	return true;
 }
 
 // The transport has failed: says whom it was about, and ends the cluster. After an abort of
@@ -152,15 +161,12 @@ static choir_status fail(chi_message *m, choir_status status)
 	choir_cluster *c = m->cluster;
 	char name[CHI_WORKER_NAME + 32];
 	chi_message_drop(m);
-	if (status == CHOIR_CANCELLED)
-		note_told(c);
+	chi_mutex_lock(&c->lock);
+	c->told = c->told || status == CHOIR_CANCELLED;
+	chi_mutex_unlock(&c->lock);
 	if (choir_error_status() != status)
 		choir_fail(status, "%s", choir_status_name(status));
-	int by = 0, rest = 0;
-	if (status == CHOIR_CANCELLED &&
-			sscanf(choir_error(), "worker %d stopped: %n", &by, &rest) == 1 && rest > 0)
-		choir_fail(status, "%s stopped: %s", chi_cluster_name(c, by, name), choir_error() + rest);
-	else
+	if (status != CHOIR_CANCELLED || !name_cause(c))
 		chi_error_prefix("%s %s %s", m->expected.what, m->sending ? "to" : "from",
 				chi_cluster_name(c, m->peer, name));
 	return chi_cluster_give_up(c);
@@ -196,10 +202,9 @@ choir_status chi_message_receive(chi_message *m, choir_cluster *c, int from, int
 	return status == CHOIR_OK ? CHOIR_OK : fail(m, status);
 }
 
-// The other one has failed, and says by what: to all, so this one need not.
+// The other one has failed, and says by what.
 static void note_failure(chi_message *m, const char *other, size_t came)
 {
-	note_told(m->cluster);
 	const size_t most = sizeof m->frame.data - 1, bytes = came - HEAD < most ? came - HEAD : most;
 	m->frame.data[bytes] = '\0';
 	choir_fail(CHOIR_CANCELLED, "%s stopped: %s", other, (const char *) m->frame.data);

@@ -149,6 +149,8 @@ choir_cluster *chi_mpi_open(const choir_cluster_options *o, const chi_launcher *
 		.yield = chi_thread_yield,
 		.seconds = chi_cluster_start_seconds(o) };
 	choir_cluster *c = chi_cluster_open(&table, &argument, o);
+	if (c != NULL)
+		c->one_thread = plugin->one_thread(c->self);
 	if (c != NULL && communicator == NULL && check_launcher(c, l, plugin->mpi) != CHOIR_OK) {
 		chi_cluster_give_up(c);
 		choir_cluster_free(c);

@@ -19,7 +19,7 @@ static choir_status agree_on_options(const choir_strategy *s)
 	const choir_communication_options *by = &s->communication;
 	static const char *const toggles[] = { "default", "on", "off" };
 	char library[CHI_KERNEL_LIBRARY];
-	chi_fact facts[8];
+	chi_fact facts[9];
 	int n = 0;
 	chi_fact_set(&facts[n++], "its kernels' library", "%s", chi_kernel_library(library));
 	chi_fact_set(&facts[n++], "the strategy", "%s", s->kind);
@@ -29,6 +29,7 @@ static choir_status agree_on_options(const choir_strategy *s)
 	chi_fact_set(&facts[n++], "its .num_packs", "%" PRId64, by->num_packs);
 	chi_fact_set(&facts[n++], "its .slices", "%d", (int) by->slices);
 	chi_fact_set(&facts[n++], "its .overlap", "%s", toggles[o->overlap]);
+	chi_fact_set(&facts[n++], "its .compare_steps", "%" PRId64, o->compare_steps);
 	return chi_cluster_agree(o->cluster, facts, n);
 }
 
@@ -41,6 +42,11 @@ choir_status chi_strategy_open_peers(choir_strategy *s, int *local)
 	CHOIR_TRY(agree_on_options(s));
 	if (s->options.replicas > 0)
 		*local = (int) chi_share_of(*local, choir_cluster_workers(c), choir_cluster_worker(c));
+	if (c->one_thread && *local > 1) // each may come to an exchange on a thread of its own
+		return choir_fail(CHOIR_UNSUPPORTED,
+				"strategy: %d replicas here, but %s, with which one thread may call MPI: give "
+				"each worker one replica, or initialise MPI with MPI_THREAD_SERIALIZED",
+				*local, choir_cluster_transport(c));
 	s->peers = chi_alloc(sizeof *s->peers);
 	return s->peers == NULL ? choir_error_status()
 							: chi_peers_open(s->peers, c, CHI_TAG_COLLECTIVES, *local);

@@ -101,6 +101,9 @@ static choir_status check_options(const choir_strategy_table *t, const choir_str
 				"strategy: \"%s\" has no parameter devices of its own, "
 				"so not \"%s\"",
 				t->name, o->parameter_devices);
+	if (o->compare_steps < CHOIR_NONE)
+		return choir_fail(CHOIR_INVALID, "strategy: .compare_steps is %lld: 0, CHOIR_NONE or more",
+				(long long) o->compare_steps);
 	if ((unsigned) o->overlap > CHOIR_OFF)
 		return choir_fail(CHOIR_INVALID, "strategy: .overlap is %d: CHOIR_ON or CHOIR_OFF",
 				(int) o->overlap);

@@ -25,6 +25,8 @@ typedef struct {
 	choir_status (*check)(void *self, chi_state *from);
 	// After all checks went well: becomes what the state says.
 	choir_status (*restore)(void *self, chi_state *from);
+	// A hash of what must be equal on all workers at any time; may be NULL.
+	uint64_t (*alike)(const void *self);
 } chi_stateful_table;
 typedef struct chi_stateful {
 	const chi_stateful_table *table; // NULL: there is nothing to keep
@@ -90,6 +92,7 @@ struct choir_strategy {
 	chi_atomic32 wraps; // 1: there is memory of the program's that runs bring up to date
 	chi_stateful *stateful;
 	uint64_t step; // runs so far in which gradients were applied
+	uint64_t compared; // the same since it was made, whatever was restored
 	choir_gradient_fn *watch; // home's: sees what is given to optimizers; NULL: nobody does
 	void *watch_user;
 	chi_atomic32 running; // 1 while a run of the program is under way

@@ -7,6 +7,7 @@
 #include "base/philox.h"
 #include "base/size.h"
 #include "base/text.h"
+#include "strategy/compare.h"
 #include "strategy/context.h"
 #include "trace/trace.h"
 #include "train/metadata.h"
@@ -119,6 +120,7 @@ choir_status choir_strategy_save(choir_strategy *s, const char *path, const char
 	chi_text header = { 0 };
 	CHOIR_TRY(chi_strategy_check(s));
 	CHOIR_TRY(chi_context_need_cross(s, "save"));
+	CHOIR_TRY(chi_compare_workers(s->home));
 	chi_trace_begin(CHOIR_TRACE_CHECKPOINT, "save");
 	choir_status status = chi_strategy_agree(
 			s, begin_file(s, path, metadata, &w, &header), "what is to be saved");

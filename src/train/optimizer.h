@@ -48,6 +48,7 @@ struct choir_optimizer {
 	chi_apply *apply;
 	chi_apply_table table; // what apply calls
 	chi_atomic64 step; // updates that were applied
+	chi_atomic64 rate_bits; // of the rate of the last one, an f64
 	chi_atomic32 warned; // of a gradient that is not finite: 1 + the step; 0: not yet
 	chi_mutex lock; // targets: workers may have updates on their way at the same time
 	chi_target **target; // all, in the order in which they came

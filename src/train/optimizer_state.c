@@ -4,6 +4,7 @@
 #include "train/optimizer.h"
 
 #include "base/alloc.h"
+#include "base/philox.h"
 #include "base/text.h"
 
 #include <string.h>
@@ -181,6 +182,18 @@ static choir_status restore(void *self, chi_state *from)
 	return CHOIR_OK;
 }
 
-const chi_stateful_table chi_optimizer_state = {
-	.free = chi_optimizer_free, .name = name, .save = save, .check = check, .restore = restore
-};
+static uint64_t alike(const void *self)
+{
+	const choir_optimizer *o = self;
+	uint64_t scale;
+	memcpy(&scale, &o->scale, sizeof scale);
+	return chi_hash_mix(chi_hash_mix(chi_atomic64_load(&o->rate_bits)) ^ scale) ^
+			chi_atomic64_load(&o->step);
+}
+
+const chi_stateful_table chi_optimizer_state = { .free = chi_optimizer_free,
+	.name = name,
+	.save = save,
+	.check = check,
+	.restore = restore,
+	.alike = alike };

@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 static choir_variable *new_numbered_slot(choir_variable *v, const char *what)
 {
@@ -134,7 +135,7 @@ chi_target *chi_update_target(choir_optimizer *o, choir_variable *v)
 	return t;
 }
 
-static choir_status set_attributes(const choir_optimizer *o, choir_update_attributes *a)
+static choir_status set_attributes(choir_optimizer *o, choir_update_attributes *a)
 {
 	const choir_optimizer_options *from = &o->options;
 	const uint64_t step = chi_atomic64_load(&o->step);
@@ -150,7 +151,11 @@ static choir_status set_attributes(const choir_optimizer *o, choir_update_attrib
 	};
 	const double t = (double) step + 1;
 	a->correction = sqrt(1 - pow(from->beta2, t)) / (1 - pow(from->beta1, t));
-	return chi_schedule_rate(&o->schedule, from->rate, step, &a->rate);
+	CHOIR_TRY(chi_schedule_rate(&o->schedule, from->rate, step, &a->rate));
+	uint64_t bits;
+	memcpy(&bits, &a->rate, sizeof bits);
+	chi_atomic64_store(&o->rate_bits, bits);
+	return CHOIR_OK;
 }
 
 double choir_optimizer_rate(const choir_optimizer *o)

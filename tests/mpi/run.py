@@ -123,8 +123,9 @@ def launch():
     status, said = start(2, SUITE, "bytes arrive", CHOIR_MPI=parts)
     need(status == 0, "in parts of 4096 bytes, by its path", said)
     roles()
-    status, said = start(2, SUITE, "wrong hosts")
-    need(status == 0, "hosts that are wrong", said)
+    for level in ("", "funneled", "serialized"):
+        status, said = start(2, SUITE, f"host {level}")
+        need(status == 0, f"a host with another level, {level}", said)
     status, said = start(2, SUITE, "late")
     need(status == 0, "one that is late", said)
     status, said = start(0, WORKER)

@@ -1,13 +1,14 @@
 // The conformance suite over MPI: a program with an MPI of its own, which Choir borrows, as one
 // worker of several that a launcher has started. Each program of the suite gets a new cluster;
 // between them the processes meet by MPI itself.
-#include "choir/cluster.h"
+#include "choir/choir.h"
 #include "cluster/message.h"
 #include "cluster/suite.h"
 #include "strategies/mismatch.h"
 
 #include <mpi.h>
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,25 +131,79 @@ static void run_strategies_that_differ(int count)
 	}
 }
 
-// What a host may get wrong: its level of threads, and what it hands over.
-static int refuse_wrong_hosts(void)
+// ---- Hosts with other levels of threads.
+
+static choir_status add_ones(choir_replica *r, void *user)
 {
+	choir_tensor *sum = choir_replica_all_reduce(
+			r, CHOIR_SUM, choir_fill(r->frame, CHOIR_F64, CHOIR_SCALAR, 1));
+	if (sum != NULL && choir_replica_id(r) == *(int *) user)
+		*(int *) user = (int) choir_tensor_number(sum);
+	return sum == NULL ? choir_error_status() : CHOIR_OK;
+}
+
+static choir_strategy *strategy_on(choir_cluster *c, const char *devices)
+{
+	return choir_multi_worker_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options,
+			.cluster = c, .devices = devices, .timeout = 20, .overlap = CHOIR_ON));
+}
+
+static void *meet_elsewhere(void *c)
+{
+	report("another thread",
+			suite_failure(choir_cluster_barrier(c), CHOIR_UNSUPPORTED,
+					"only the thread that did so may call it"));
+	return NULL;
+}
+
+// What one device needs is there on every level; what more need is refused on the lower ones.
+static void use_level(int level)
+{
+	int all = 0, sum = rank;
+	choir_cluster *c = borrow(PATIENCE);
+	choir_strategy *s = c == NULL ? NULL : strategy_on(c, "cpu:0");
+	MPI_Comm_size(MPI_COMM_WORLD, &all);
+	if (s == NULL || choir_strategy_run(s, add_ones, &sum, NULL, NULL) != CHOIR_OK || sum != all)
+		report("one device", choir_error());
+	choir_strategy_free(s);
+	s = c == NULL ? NULL : strategy_on(c, "cpu:0,cpu:1");
+	if (level >= MPI_THREAD_SERIALIZED && s == NULL)
+		report("two devices", choir_error());
+	if (level < MPI_THREAD_SERIALIZED)
+		report("two devices",
+				s != NULL ? "one thread was enough"
+						  : suite_failure(choir_error_status(), CHOIR_UNSUPPORTED,
+									"initialise MPI with MPI_THREAD_SERIALIZED"));
+	choir_strategy_free(s);
+	choir_cluster_free(c);
+	MPI_Barrier(MPI_COMM_WORLD);
+	pthread_t other;
+	c = level < MPI_THREAD_SERIALIZED ? borrow(PATIENCE) : NULL;
+	if (c != NULL && pthread_create(&other, NULL, meet_elsewhere, c) == 0)
+		pthread_join(other, NULL);
+	choir_cluster_free(c);
+	MPI_Barrier(MPI_COMM_WORLD);
+}
+
+// A host that has asked for a level, "" for MPI_Init; and one that hands over what is none.
+static int be_host(const char *asked)
+{
+	const int wanted = strcmp(asked, "funneled") == 0 ? MPI_THREAD_FUNNELED
+			: strcmp(asked, "serialized") == 0		  ? MPI_THREAD_SERIALIZED
+													  : MPI_THREAD_SINGLE;
 	int level;
 	MPI_Comm world = MPI_COMM_WORLD;
-	MPI_Init_thread(NULL, NULL, MPI_THREAD_SINGLE, &level);
+	if (asked[0] == '\0')
+		MPI_Init(NULL, NULL);
+	else
+		MPI_Init_thread(NULL, NULL, wanted, &level);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	if (choir_cluster_from_mpi(&world, 3, NULL) != NULL)
 		report("handle", "three bytes were taken for a communicator");
 	report("handle",
 			suite_failure(choir_error_status(), CHOIR_INVALID, "a communicator of 3 bytes"));
 	MPI_Query_thread(&level);
-	choir_cluster *c = choir_cluster_from_mpi(&world, sizeof world, NULL);
-	if (level < MPI_THREAD_SERIALIZED && c != NULL)
-		report("threads", "MPI_THREAD_SINGLE was enough");
-	if (level < MPI_THREAD_SERIALIZED)
-		report("threads",
-				suite_failure(choir_error_status(), CHOIR_UNSUPPORTED,
-						"MPI_THREAD_SERIALIZED is needed"));
-	choir_cluster_free(c);
+	use_level(level);
 	MPI_Finalize(); // still the program's
 	return failures != 0;
 }
@@ -180,8 +235,8 @@ static int count_of(const char *setting, int otherwise)
 int main(int argc, char **argv)
 {
 	int level, all = 0;
-	if (argc > 1 && strcmp(argv[1], "wrong hosts") == 0)
-		return refuse_wrong_hosts();
+	if (argc > 1 && strncmp(argv[1], "host ", 5) == 0)
+		return be_host(argv[1] + 5);
 	if (MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level) != MPI_SUCCESS)
 		return 1;
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -244,6 +244,118 @@ static void replicas_of_one_process(void **state)
 	}
 }
 
+// ---- Values.
+
+typedef struct {
+	choir_variable *v;
+	choir_optimizer *sgd;
+} model;
+
+static choir_status train(choir_replica *r, void *user)
+{
+	const model *m = user;
+	choir_tape *tape = choir_tape_begin(r->frame);
+	choir_tensor *x = choir_variable_read(m->v, r->frame);
+	return choir_optimizer_minimize(m->sgd, tape, choir_sum(choir_square(x), CHOIR_ALL_AXES));
+}
+
+static double rate_of(int64_t step, void *user)
+{
+	return 0.1 + 0.01 * (double) step * *(const int *) user;
+}
+
+static choir_status make_model(choir_strategy *s, int *worker, bool by_function, model *m)
+{
+	const choir_schedule own = {
+		.size = sizeof own, .kind = CHOIR_FUNCTION, .fn = rate_of, .user = worker
+	};
+	CHOIR_SCOPE (s) {
+		m->v = choir_variable_new("w", CHOIR_SHAPE(3), NULL);
+		m->sgd = choir_optimizer_new(CHOIR_SGD,
+				CHOIR_OPTIONS(choir_optimizer_options, .rate = 0.1,
+						.schedule = by_function ? &own : NULL));
+	}
+	return m->v == NULL || m->sgd == NULL ? choir_error_status() : CHOIR_OK;
+}
+
+static choir_status assign_outside(choir_variable *v, double x)
+{
+	choir_frame *f = choir_frame_new(NULL);
+	const choir_status status =
+			choir_variable_assign(v, choir_fill(f, CHOIR_F32, CHOIR_SHAPE(3), x));
+	choir_frame_free(f);
+	return status;
+}
+
+// Up to a run that fails, at most 12: how many went well.
+static int train_on(choir_strategy *s, model *m)
+{
+	int n = 0;
+	while (n < 12 && choir_strategy_run(s, train, m, NULL, NULL) == CHOIR_OK)
+		n++;
+	return n;
+}
+
+static const char *other_values(choir_strategy *s, int worker, void *user)
+{
+	const bool never = *(const bool *) user;
+	model m;
+	if (s == NULL || make_model(s, &worker, false, &m) != CHOIR_OK ||
+			assign_outside(m.v, worker == 1 ? 2 : 1) != CHOIR_OK)
+		return choir_error();
+	const int n = train_on(s, &m);
+	if (never)
+		return n == 12 ? NULL : choir_error();
+	if (n > 0)
+		return "updates of other values";
+	const char *wrong = peers_last_failure(CHOIR_STATE,
+			"after update 1: variable \"w\" has another value on worker 1 (", "worker 0");
+	if (wrong != NULL)
+		return wrong;
+	// All know it, and can mend it.
+	if (assign_outside(m.v, 1) != CHOIR_OK || train_on(s, &m) != 12)
+		return choir_error();
+	if (assign_outside(m.v, worker == 1 ? 2 : 1) != CHOIR_OK)
+		return choir_error();
+	return choir_strategy_save(s, "/nowhere/at/all", NULL) == CHOIR_STATE
+			? peers_last_failure(CHOIR_STATE, "variable \"w\" has another value", "")
+			: "other values were saved";
+}
+
+static void never_compare(choir_strategy_options *o, int worker, void *user)
+{
+	(void) worker;
+	o->compare_steps = *(const bool *) user ? CHOIR_NONE : 0;
+}
+
+static const char *other_rates(choir_strategy *s, int worker, void *user)
+{
+	model m;
+	(void) user;
+	if (s == NULL || make_model(s, &worker, true, &m) != CHOIR_OK)
+		return choir_error();
+	return train_on(s, &m) != 9 // which compared the first, and are equal but for the last eight
+			? choir_error()
+			: peers_last_failure(CHOIR_STATE,
+					  "after update 10: optimizer sgd has another learning", "worker 1");
+}
+
+// spec: 2.17
+static void values_that_differ(void **state)
+{
+	(void) state;
+	for (int i = 0; i < PLACES; i++)
+		for (int never = 0; never < 2; never++) {
+			bool is_never = never != 0;
+			peers_run(&(peers_job){ .replicas = 4,
+					.place = places[i],
+					.fn = other_values,
+					.user = &is_never,
+					.options = never_compare });
+		}
+	on_all_places(other_rates);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -252,6 +364,7 @@ int main(void)
 		cmocka_unit_test(outside_of_runs),
 		cmocka_unit_test(the_same_tensors_in_another_order),
 		cmocka_unit_test(replicas_of_one_process),
+		cmocka_unit_test(values_that_differ),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

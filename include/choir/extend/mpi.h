@@ -9,7 +9,7 @@
 
 CHOIR_C_BEGIN
 
-#define CHOIR_MPI_PLUGIN_VERSION 2
+#define CHOIR_MPI_PLUGIN_VERSION 3
 
 // The argument of the table's open.
 typedef struct {
@@ -27,6 +27,9 @@ typedef struct {
 	uint32_t version; // CHOIR_MPI_PLUGIN_VERSION
 	const char *mpi; // "openmpi", "mpich": as in choir_cluster_options
 	const choir_cluster_table *table;
+	// Of an open transport: whether only the thread that initialised MPI may move bytes (a level
+	// below MPI_THREAD_SERIALIZED). Its slots fail on others with CHOIR_UNSUPPORTED.
+	bool (*one_thread)(const void *self);
 } choir_mpi_plugin;
 
 CHOIR_C_END

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/thread.h"
+#include "strategy/compare.h"
 #include "strategy/update/apply.h"
 #include "strategy/update/overlap.h"
 #include "strategy/run/crew.h"
@@ -270,6 +271,20 @@ static void rest(chi_run *run)
 	run->sent = NULL;
 }
 
+// After the updates of a run.
+static choir_status count_step(chi_run *run)
+{
+	choir_strategy *s = run->strategy;
+	s->step++;
+	s->compared++;
+	if (run != s->run || !chi_compare_is_due(s))
+		return CHOIR_OK;
+	const choir_status status = chi_compare_workers(s);
+	if (status != CHOIR_OK)
+		chi_error_save(&run->error);
+	return status;
+}
+
 static choir_status finish(chi_run *run)
 {
 	choir_strategy *s = run->strategy;
@@ -286,8 +301,10 @@ static choir_status finish(chi_run *run)
 	forget(run);
 	if (run->cross != NULL)
 		chi_cross_clear(run->cross);
-	if (run->applied)
+	if (run->applied && status != CHOIR_OK)
 		s->step++;
+	else if (run->applied)
+		status = count_step(run);
 	if (status != CHOIR_OK) {
 		if (run->task.results != NULL)
 			choir_values_clear(run->task.results);

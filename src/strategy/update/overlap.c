@@ -27,6 +27,7 @@ struct chi_overlap {
 	chi_gate asked, through; // how often it was asked for something, and is through with it
 	chi_gate event; // its word moves whenever the thread should look again
 	chi_atomic32 leave, end; // not zero: leave the instance; end the thread
+	chi_atomic32 exchanging; // 1 while it exchanges with other workers
 	bool failed; // an exchange of this instance did, with
 	chi_error error;
 	choir_part *node; // this worker's
@@ -69,6 +70,15 @@ static choir_status find_nodes(chi_overlap *o, const chi_early_sum *s, const cho
 	return CHOIR_OK;
 }
 
+static choir_status sum(
+		chi_overlap *o, const choir_collective *c, const choir_part *nodes, void *to)
+{
+	chi_atomic32_store(&o->exchanging, 1);
+	const choir_status status = chi_peers_sum(&o->peers, 0, c, nodes, to);
+	chi_atomic32_store(&o->exchanging, 0);
+	return status;
+}
+
 static choir_status exchange(chi_overlap *o, chi_instance *in, size_t index)
 {
 	chi_early_sum *s = &in->early.sum[index];
@@ -80,7 +90,7 @@ static choir_status exchange(chi_overlap *o, chi_instance *in, size_t index)
 			(s->buffer = chi_buffer_new(in->strategy->device[0], chi_variable_bytes(v))) == NULL)
 		status = choir_error_status();
 	if (status == CHOIR_OK)
-		status = chi_peers_sum(&o->peers, 0, s->c[0], nodes, s->buffer->memory);
+		status = sum(o, s->c[0], nodes, s->buffer->memory);
 	chi_trace_end_communication();
 	CHOIR_TRY(status);
 	s->whole = (choir_part){ 0, in->strategy->in_sync, s->buffer->memory };
@@ -200,11 +210,22 @@ choir_status chi_overlap_finish(chi_instance *in)
 	return CHOIR_OK;
 }
 
+// The run has failed here. Others may never come to an exchange that has begun, however alike they
+// fail: then it is the end.
+static void end_exchange(chi_overlap *o, const chi_run *run)
+{
+	if (chi_atomic32_load(&run->failed) == 0 || chi_atomic32_load(&o->exchanging) == 0)
+		return;
+	chi_error_restore(&run->error);
+	chi_peers_give_up(&o->peers);
+}
+
 void chi_overlap_rest(const choir_strategy *s)
 {
 	chi_overlap *o = s->overlap;
 	if (o == NULL)
 		return;
+	end_exchange(o, s->run);
 	if (chi_atomic32_load(&o->through.word) != chi_atomic32_load(&o->asked.word)) {
 		chi_atomic32_store(&o->leave, 1);
 		chi_overlap_look(s);
@@ -253,7 +274,8 @@ static bool has_a_core(const choir_cluster *c, const offer all[], int worker)
 static choir_status agree(choir_strategy *s, bool *wanted)
 {
 	const int cores = s->options.cores_per_device;
-	const offer own = { .possible = s->all_host && s->all_here && s->sharing == CHI_ALONE,
+	const offer own = { .possible = s->all_host && s->all_here && s->sharing == CHI_ALONE &&
+				!s->options.cluster->one_thread,
 		.threads = s->lanes * (cores > 0 ? cores : 1),
 		.processors = chi_cpu_count() };
 	offer *all = chi_alloc_array((size_t) s->peers->workers, sizeof *all);

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/size.h"
+#include "strategy/compare.h"
 #include "strategy/context.h"
 #include "train/names.h"
 
@@ -174,6 +175,7 @@ choir_status chi_snapshot_take(chi_snapshot *snapshot, choir_strategy *s)
 {
 	chi_weights w;
 	objects o = { 0 };
+	CHOIR_TRY(chi_compare_workers(s->home));
 	choir_status status = chi_weights_collect(s, "save", &w);
 	if (status == CHOIR_OK) {
 		s = s->home;

@@ -7,6 +7,12 @@
 // and what was needed: "matmul: [16, 784] times [10, 784] does not fit". Nothing in Choir prints
 // it, and nothing but choir_check ends the program. Threads: any; each has a last failure of its
 // own.
+//
+// A function of the program's that Choir calls ends by returning. To leave it by a C++ exception,
+// longjmp or pthread_exit, or to cancel its thread, is undefined: what Choir has on the stack is
+// lost, and others wait for what does not come. In C++ it catches what it calls and returns
+// choir_fail(..., e.what()); declare it noexcept, and what was forgotten ends in std::terminate.
+// C++ libraries that Choir uses (oneDNN, HDF5) may end the process where there is no memory left.
 #pragma once
 
 #include "export.h"

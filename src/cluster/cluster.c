@@ -158,6 +158,8 @@ choir_status chi_cluster_check(choir_cluster *c)
 
 void choir_cluster_abort(choir_cluster *c, const char *why)
 {
+	if (c == NULL)
+		return;
 	chi_error kept;
 	chi_error_save(&kept);
 	choir_fail(CHOIR_STATE, "%s", why == NULL || why[0] == '\0' ? "no reason was given" : why);

@@ -1,6 +1,9 @@
 // The conformance suite on the played cluster, with all numbers of workers, delays and buffering;
 // and what only it can do: workers that die, networks that are cut.
+#include "base/atomic.h"
 #include "base/clock.h"
+#include "base/thread.h"
+#include "choir/library.h"
 #include "cluster/cluster.h"
 #include "cluster/crew.h"
 #include "cluster/suite.h"
@@ -159,6 +162,64 @@ static void mismatches_are_named(void **state)
 	}
 }
 
+// ---- Long waits are said.
+
+static chi_atomic32 lines;
+
+static void count_line(choir_log_level level, const char *line, void *user)
+{
+	(void) user;
+	if (level == CHOIR_LOG_WARNING && strstr(line, "worker 0 has waited 10 s for worker 1 (") &&
+			strstr(line, ") in barrier; the time-out is 40 s") != NULL)
+		chi_atomic32_add(&lines, 1);
+}
+
+static const char *wait_for_worker_1(choir_cluster *c, int worker, void *user)
+{
+	if (c == NULL)
+		return choir_error();
+	if (worker == 1) { // until the other has given up
+		sim_rest(user, 1, true);
+		const double begun = chi_clock_now();
+		while (sim_now(user) < 39 && chi_clock_now() - begun < 60)
+			chi_thread_nap(1e-3);
+		sim_rest(user, 1, false);
+		return NULL;
+	}
+	return choir_cluster_barrier(c) == CHOIR_TIMEOUT &&
+					strstr(choir_error(), "waited 40.0 s for worker 1 (") != NULL &&
+					strstr(choir_error(), ") in barrier (number ") != NULL
+			? NULL
+			: choir_error();
+}
+
+static void a_long_wait_is_logged_once(void **state)
+{
+	(void) state;
+	const choir_cluster_options long_timeout = { .size = sizeof long_timeout, .timeout = 40 };
+	sim *s = sim_new(&(sim_options){ .workers = 2, .seed = 1 });
+	assert_non_null(s);
+	chi_atomic32_store(&lines, 0);
+	choir_log_set(CHOIR_LOG_WARNING, count_line, NULL);
+	crew_run(s, 2, &long_timeout, wait_for_worker_1, s);
+	choir_log_set(CHOIR_LOG_WARNING, NULL, NULL);
+	assert_int_equal(chi_atomic32_load(&lines), 1);
+	sim_free(s);
+}
+
+static void a_cluster_that_is_null(void **state)
+{
+	(void) state;
+	assert_int_equal(choir_cluster_worker(NULL), 0);
+	assert_int_equal(choir_cluster_workers(NULL), 0);
+	assert_int_equal(choir_cluster_task_index(NULL), 0);
+	assert_false(choir_cluster_is_chief(NULL));
+	assert_string_equal(choir_cluster_task_type(NULL), "");
+	assert_string_equal(choir_cluster_worker_name(NULL, 0), "");
+	assert_string_equal(choir_cluster_transport(NULL), "");
+	choir_cluster_abort(NULL, "nobody");
+}
+
 static const char *do_everything(choir_cluster *c, int worker, void *user)
 {
 	int value = 1, all[2];
@@ -208,6 +269,8 @@ int main(void)
 		cmocka_unit_test(mismatches_are_named),
 		cmocka_unit_test(the_nth_allocation_fails),
 		cmocka_unit_test(virtual_time_costs_none),
+		cmocka_unit_test(a_long_wait_is_logged_once),
+		cmocka_unit_test(a_cluster_that_is_null),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

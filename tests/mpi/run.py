@@ -123,6 +123,9 @@ def launch():
     status, said = start(2, SUITE, "bytes arrive", CHOIR_MPI=parts)
     need(status == 0, "in parts of 4096 bytes, by its path", said)
     roles()
+    for workers in (2, 4):
+        status, said = start(workers, WORKER, "alike")
+        need(status == 0 and f"worker 1 of {workers}" in said, f"{workers} that fail alike: exit {status}", said)
     for level in ("", "funneled", "serialized"):
         status, said = start(2, SUITE, f"host {level}")
         need(status == 0, f"a host with another level, {level}", said)

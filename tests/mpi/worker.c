@@ -1,7 +1,7 @@
 // A worker that links no MPI: it asks for a cluster, says who it is, takes part in a few things,
 // and leaves. Arguments change what it does: "differ" (worker 1 claims to be another program),
 // "again" (a second cluster), "die" (worker 1 ends in the middle), "exit" (it exits with 0
-// there), "data" (each reads another number of examples).
+// there), "data" (each reads another number of examples), "alike" (all make one mistake).
 #include "choir/cluster.h"
 #include "choir/input.h"
 #include "choir/source.h"
@@ -69,6 +69,27 @@ static choir_status read_data(choir_cluster *c)
 	return status == CHOIR_END ? CHOIR_OK : status;
 }
 
+static choir_status sum_of_one(choir_replica *r, void *user)
+{
+	(void) user;
+	return choir_replica_all_reduce(r, (choir_reduce_op) 7, choir_number(r->frame, 1)) == NULL
+			? choir_error_status()
+			: CHOIR_OK;
+}
+
+// All make the same mistake, in a run, and are as usable as before.
+static choir_status fail_alike(choir_cluster *c)
+{
+	choir_strategy *s = choir_multi_worker_mirrored_strategy_new(
+			CHOIR_OPTIONS(choir_strategy_options, .cluster = c, .devices = "cpu:0"));
+	if (s == NULL)
+		return choir_error_status();
+	const choir_status status = choir_strategy_run(s, sum_of_one, NULL, NULL, NULL);
+	choir_strategy_free(s);
+	return status == CHOIR_INVALID ? choir_cluster_barrier(c)
+								   : choir_fail(CHOIR_INTERNAL, "operation 7 was not refused");
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -86,6 +107,8 @@ int main(int argc, char **argv)
 	if (take_part(c, what) != CHOIR_OK)
 		return fail();
 	if (strcmp(what, "data") == 0 && read_data(c) != CHOIR_OK)
+		return fail();
+	if (strcmp(what, "alike") == 0 && fail_alike(c) != CHOIR_OK)
 		return fail();
 	printf("worker %d of %d, %s %d, %s\n", choir_cluster_worker(c), choir_cluster_workers(c),
 			choir_cluster_task_type(c), choir_cluster_task_index(c), choir_cluster_transport(c));

@@ -202,6 +202,14 @@ static void a_step_that_is_there_already(void **state)
 	assert_string_equal(choir_checkpoint_list_metadata(l, 0, "n"), "3");
 	assert_null(choir_checkpoint_list_metadata(l, 0, "m"));
 	assert_int_equal(choir_checkpoint_list_replicas(l, 0), 2);
+	const choir_checkpoint_list *const none[] = { NULL, l };
+	for (int k = 0; k < 2; k++) {
+		const size_t i = choir_checkpoint_list_steps(none[k]);
+		assert_int_equal(choir_checkpoint_list_step(none[k], i), CHOIR_NONE);
+		assert_null(choir_checkpoint_list_path(none[k], i));
+		assert_int_equal(choir_checkpoint_list_replicas(none[k], i), 0);
+		assert_null(choir_checkpoint_list_metadata(none[k], i, "key"));
+	}
 	choir_checkpoint_list_free(l);
 	choir_checkpoint_manager_free(m);
 	problem_close(&p);

@@ -55,14 +55,15 @@ static int unknown(const char *name)
 	return EXIT_USAGE;
 }
 
-// A file that is opened must not become standard output, or what is printed is written into it;
-// and a write past the limit of a file's size is a failure like any, not the end of the program.
+// Descriptors 0 to 2 are open, or a file that is opened would become standard output and hold what
+// is printed. A write past the limit of a file's size is a failure like others, not the end of the
+// program. Each line of an error is one write: several processes share a terminal.
 static bool prepare_process(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
 		if (fcntl(fd, F_GETFD) == -1 && open("/dev/null", O_RDWR) != fd)
 			return false;
-	return signal(SIGXFSZ, SIG_IGN) != SIG_ERR;
+	return signal(SIGXFSZ, SIG_IGN) != SIG_ERR && setvbuf(stderr, NULL, _IOLBF, BUFSIZ) == 0;
 }
 
 int main(int argc, char **argv)

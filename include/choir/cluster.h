@@ -55,19 +55,19 @@ typedef struct choir_cluster_options {
 //
 // CHOIR_INVALID: options or variables that contradict each other or themselves, malformed JSON
 // with its position; CHOIR_NOT_FOUND: no such transport, no MPI; CHOIR_UNSUPPORTED: the task ps,
-// a thread that MPI's level does not allow to call it, lowest_instruction_set where workers have none in
-// common; CHOIR_STATE: MPI was ended, workers of different builds, programs, settings or
+// a thread that MPI's level does not allow to call it, lowest_instruction_set where workers have
+// none in common; CHOIR_STATE: MPI was ended, workers of different builds, programs, settings or
 // instruction sets (the text names which), an instruction set that is to be lowered after the
 // first operation; CHOIR_TIMEOUT, CHOIR_PEER_LOST: not all came.
 choir_cluster *choir_cluster_new(const choir_cluster_options *o);
 
 // A cluster of the processes of a communicator of a program that has initialised MPI itself:
 // MPI_Comm comm; choir_cluster_from_mpi(&comm, sizeof comm, NULL). The communicator is duplicated
-// (all its processes must call this), and MPI is left running in the end. With MPI_THREAD_SERIALIZED
-// the program must not call MPI while a call of Choir may do so. Below it (MPI_Init,
-// MPI_THREAD_FUNNELED) a worker can have one replica, nothing is exchanged beside the backward pass
-// (.overlap has no effect), and all that concerns other workers is called on the thread that
-// initialised MPI: on another, and for a strategy with more replicas in a worker, it is
+// (all its processes must call this), and MPI is left running in the end. With
+// MPI_THREAD_SERIALIZED the program must not call MPI while a call of Choir may do so. Below it
+// (MPI_Init, MPI_THREAD_FUNNELED) a worker can have one replica, nothing is exchanged during the
+// backward pass (.overlap has no effect), and only the thread that initialised MPI may make calls
+// that concern other workers: another thread, and a strategy with more replicas in a worker, get
 // CHOIR_UNSUPPORTED. Options as for choir_cluster_new, without a transport and without roles.
 choir_cluster *choir_cluster_from_mpi(
 		const void *communicator, size_t size, const choir_cluster_options *o);

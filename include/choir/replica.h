@@ -118,9 +118,9 @@ choir_status choir_replica_update(
 		choir_replica *r, choir_variable *v, choir_update_fn *fn, void *user);
 
 // Collectives: expressions on tensors of r's frame, whose result is in r's frame. Sums are made
-// in the canonical tree (docs/decisions/0012), so their bits do not depend on devices. Which tensor
-// is meant shows in its place in the frame: replicas that give the tensors that others give, but in
-// another order, are CHOIR_STATE. So all make in one order what they give.
+// in the canonical tree (docs/decisions/0012), so their bits do not depend on devices. Replicas
+// must make the tensors that they pass to collectives in one order: a tensor is recognised by its
+// place in the frame. Replicas that pass the same tensors in another order get CHOIR_STATE.
 
 // In all replicas, with equal op, shape and dtype: the sum or mean of all replicas' t, of t's
 // shape. Dtypes are those of choir_strategy_reduce. A plain number is an f64 scalar, and counts

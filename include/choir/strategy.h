@@ -150,9 +150,10 @@ choir_strategy *choir_central_storage_strategy_new(const choir_strategy_options 
 // not wait for each other (choir_strategy_run_workers). Variables, or their shards (.partition),
 // lie once, each on the next of the parameter devices; reads are copies, which other workers'
 // updates leave as they are (choir_variable_gather copies its rows alone), and sums over a
-// worker's replicas are applied where the variable lies, when they come. As a strategy it is its first worker: choir_strategy_replicas counts that
-// one's replicas, and choir_strategy_run runs them. With one worker it computes what mirrored
-// computes, to the bit. An on-read variable has a part for each replica of every worker.
+// worker's replicas are applied where the variable lies, when they come. The strategy's own calls
+// are for its first worker: choir_strategy_replicas counts that worker's replicas, and
+// choir_strategy_run runs them. With one worker the result is mirrored's, bit for bit. An on-read
+// variable has a part for each replica of every worker.
 choir_strategy *choir_parameter_server_strategy_new(const choir_strategy_options *o);
 
 // Mirrored over several workers, one program each (cluster.h): a variable has the same value on

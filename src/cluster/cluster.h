@@ -51,8 +51,8 @@ double chi_cluster_deadline(const choir_cluster *c, double seconds);
 // Ends the cluster with the failure that this thread has just recorded, and tells the others;
 // returns its status. Only the first failure counts.
 choir_status chi_cluster_give_up(choir_cluster *c);
-// While this worker says what it failed with (why; NULL: no longer), that is what ends the cluster,
-// whatever fails then. Returns the deadline of saying so.
+// Sets the failure that this worker is telling the others (NULL: none any more). Until then it is
+// the cluster's cause, whatever fails meanwhile. Returns the deadline of telling it.
 double chi_cluster_failing(choir_cluster *c, const chi_error *why);
 // The number of this worker's next collective. Collectives follow one another with one tag, and
 // each begins with a message to at least the next worker and one from the one before: then two

@@ -115,8 +115,8 @@ static choir_status copy_cells(
 	return CHOIR_OK;
 }
 
-// Takes up to want examples out of spare. whole: all of an element, which is one replica's, so that
-// what has another shape has a tensor of its own size.
+// Takes up to want examples out of spare. whole: all of an element, which is one replica's, so
+// that an element of another shape gets a tensor of its own size.
 static choir_status take_held(chi_feed *f, chi_target *to, int64_t want, bool whole, int64_t *got)
 {
 	const int64_t left = f->held - f->used, n = whole || left < want ? left : want;

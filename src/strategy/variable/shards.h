@@ -7,8 +7,8 @@
 // The whole in f, by a read of each shard. NULL: recorded in f.
 choir_tensor *chi_shards_read(choir_variable *whole, choir_frame *f);
 
-// Rows of a variable that is not in shards (variables.c), as choir_gather takes them from a read of
-// it. Of what other workers change only these rows are copied.
+// Rows of a variable that is not in shards (variables.c), as choir_gather takes them from a read.
+// Where other workers change the variable, only these rows are copied.
 choir_tensor *chi_read_rows(choir_variable *v, choir_tensor *indices);
 
 // Row numbers, dealt to the shards that have them: shard i's are those from first[i] to

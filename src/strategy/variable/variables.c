@@ -220,8 +220,8 @@ static choir_tensor *read_alone(choir_variable *v, choir_frame *f)
 	return t;
 }
 
-// The read of v from which rows are taken: one that the tape has, or one without values. What may be
-// made a second time must then find what it found, so there values are read.
+// The read of v from which rows are taken: one that the tape has, or one without values. A segment
+// that is recomputed must find the same values again, so there the values are read.
 static choir_tensor *read_for_rows(choir_variable *v, choir_frame *f)
 {
 	choir_tensor *t = read_before(v, f);

@@ -210,7 +210,7 @@ class Checkpoint(Case):
                 running.send_signal(number)
                 _, error = running.communicate(timeout=100)
             self.assertEqual(running.returncode, STOPPED, error)
-            self.assertIn("stopped as asked behind step", error)
+            self.assertIn("stopped as asked after step", error)
 
     def test_closed_descriptors(self):
         """Files that are opened must not get the place of standard output: what is printed would be in them."""

@@ -189,19 +189,26 @@ static void retire_reads(chi_replica *r, const chi_instance *in)
 				t->version = CHI_RETIRED;
 }
 
-// What r has queued comes before the update. On a device of its own the lane's stream waits for
-// it; where replicas share a lane or the memory is the host's, the host does.
-static choir_status gradients_precede(const chi_replica *r)
+static bool gave_rows(const chi_lane_items *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (l->item[i]->rows.n > 0)
+			return true;
+	return false;
+}
+
+// What r has queued comes before the update. Where a lane is a replica on a device of its own, the
+// update's streams wait for it; elsewhere the host does. The lane's stream for updates is not
+// touched here: another lane may be doing the update before this one on it.
+static choir_status gradients_precede(const chi_replica *r, chi_lane_items *l)
 {
 	const choir_strategy *s = r->run->strategy;
 	chi_stream *stream = r->shown.frame->stream;
-	uint64_t mark;
-	if (r->run->alone || r->run == s->home->standing || s->peers != NULL ||
-			stream->device->host_memory || !s->all_here ||
-			s->first[r->lane + 1] - s->first[r->lane] != 1)
+	if (r->run == s->home->standing || s->peers != NULL || stream->device->host_memory ||
+			!s->all_here || s->first[r->lane + 1] - s->first[r->lane] != 1 || gave_rows(l))
 		return chi_stream_wait(stream);
-	CHOIR_TRY(chi_stream_mark(stream, &mark));
-	return chi_stream_wait_for(s->exchange[r->lane], stream, mark);
+	l->queued = stream;
+	return chi_stream_mark(stream, &l->mark);
 }
 
 static choir_status commit(chi_apply *a, chi_replica *r)
@@ -210,13 +217,13 @@ static choir_status commit(chi_apply *a, chi_replica *r)
 	choir_frame *f = r->shown.frame;
 	if (f->failed)
 		return chi_frame_report(f);
-	CHOIR_TRY(gradients_precede(r));
 	if (run->alone)
-		return CHOIR_OK;
+		return chi_stream_wait(f->stream);
 	chi_instance *in = current(a, r);
 	if (in == NULL)
 		return chi_frame_keep(f);
 	chi_lane_items *l = &in->lane[r->lane];
+	CHOIR_TRY(gradients_precede(r, l));
 	const uint64_t hash = r->gave;
 	r->gave = 0;
 	l->cursor = 0;

@@ -519,11 +519,25 @@ static choir_status prepared(chi_instance *in, bool mine, int by)
 	return in->status;
 }
 
+// The lanes' streams wait for the gradients that replicas have queued.
+static choir_status follow_gradients(chi_instance *in, int from, int to)
+{
+	for (int lane = from; lane < to; lane++) {
+		chi_lane_items *l = &in->lane[lane];
+		if (l->queued != NULL)
+			CHOIR_TRY(chi_stream_wait_for(in->strategy->exchange[lane], l->queued, l->mark));
+		l->queued = NULL;
+	}
+	return CHOIR_OK;
+}
+
 choir_status chi_instance_execute(chi_instance *in, int from, int to, bool prepare_it)
 {
 	choir_strategy *s = in->strategy;
 	bool applied = true;
 	choir_status status = prepared(in, prepare_it, from);
+	if (status == CHOIR_OK)
+		status = follow_gradients(in, from, to);
 	if (status == CHOIR_OK)
 		status = chi_early_finish(in, from, to);
 	if (status == CHOIR_OK)

@@ -106,6 +106,7 @@ void chi_instance_forget(chi_instance *in)
 		}
 		l->n = l->cursor = 0;
 		l->through = false;
+		l->queued = NULL;
 	}
 	chi_early_forget(in);
 	const bool half = chi_atomic32_load(&in->touched) != 0 && chi_atomic32_load(&in->done) == 0;

@@ -57,6 +57,8 @@ typedef struct {
 	size_t cursor; // where the next gradient is expected
 	chi_kept squares; // fetched from the lane's device
 	bool through; // the lane has done its part
+	chi_stream *queued; // which makes the gradients, up to mark; NULL: they are made
+	uint64_t mark;
 } chi_lane_items;
 
 // Where the sum for a copy is kept: on the device of the lane that updates the copy, which is one

@@ -206,12 +206,12 @@ static choir_status go_to(replay *r, int64_t steps)
 
 // ---- Looking.
 
-static void watch(replay *r, replay_record *record)
+static choir_status watch(replay *r, replay_record *record)
 {
 	record->replica = (int) given.replica;
 	r->t.see = replay_see_losses;
 	r->t.see_user = record;
-	(void) choir_strategy_watch_gradients(r->t.strategy, replay_see_gradient, record);
+	return choir_strategy_watch_gradients(r->t.strategy, replay_see_gradient, record);
 }
 
 static choir_status look(replay *r)
@@ -223,7 +223,7 @@ static choir_status look(replay *r)
 	if (status == CHOIR_END)
 		return no_such_step(r, own(r)->steps);
 	CHOIR_TRY(status);
-	watch(r, &r->alone);
+	CHOIR_TRY(watch(r, &r->alone));
 	CHOIR_TRY(choir_strategy_run_replica(
 			r->t.strategy, (int) given.replica, train_step, &r->t, own(r)->batch));
 	return r->alone.status;
@@ -232,11 +232,11 @@ static choir_status look(replay *r)
 // The same among all replicas, and the weights that they lead to.
 static choir_status check(replay *r)
 {
-	watch(r, &r->among);
+	CHOIR_TRY(watch(r, &r->among));
 	CHOIR_TRY(run_step(r));
 	CHOIR_TRY(r->among.status);
 	r->t.see = NULL;
-	(void) choir_strategy_watch_gradients(r->t.strategy, NULL, NULL);
+	CHOIR_TRY(choir_strategy_watch_gradients(r->t.strategy, NULL, NULL));
 	if (r->among.hash != r->alone.hash || r->among.n != r->alone.n)
 		return choir_fail(CHOIR_INTERNAL,
 				"--check: replica %" PRId64 " gave other bits alone "

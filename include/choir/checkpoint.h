@@ -17,7 +17,8 @@ CHOIR_C_BEGIN
 // know; or NULL. CHOIR_IO: the system refused, and why; CHOIR_INVALID: a line without "=", a key
 // that stands twice, text that is no UTF-8, an ON_READ variable without aggregation; CHOIR_STATE:
 // a variable is undefined. Over several workers all of them call it, and the chief alone writes.
-choir_status choir_strategy_save(choir_strategy *s, const char *path, const char *metadata);
+CHOIR_MUST_CHECK choir_status choir_strategy_save(
+		choir_strategy *s, const char *path, const char *metadata);
 // Gives every variable the value that the file has under its name; an ON_READ variable with SUM
 // gets equal shares. All or nothing: if the file lacks a variable, has one too many, or one of
 // another dtype or shape, CHOIR_INVALID names them and nothing changes; if the file is damaged,
@@ -25,7 +26,7 @@ choir_status choir_strategy_save(choir_strategy *s, const char *path, const char
 // values are being copied leaves variables undefined, until they are restored again. Over several
 // workers all of them call it, the chief alone reads, and what came of it is the same for all; so
 // it is with restore_part, to which all give the same map.
-choir_status choir_strategy_restore(choir_strategy *s, const char *path);
+CHOIR_MUST_CHECK choir_status choir_strategy_restore(choir_strategy *s, const char *path);
 // What became of a name in a restore of a part.
 typedef enum {
 	CHOIR_RESTORED_VALUE, // a variable that has the file's value now
@@ -55,7 +56,7 @@ typedef struct {
 // choir_strategy_restore, but that what is missing or unexpected is told and no error;
 // CHOIR_INVALID also for a shape that does not fit, with both, for two tensors of one variable, a
 // line of the map that is none, and a file that has no value for any variable. o may be NULL.
-choir_status choir_strategy_restore_part(
+CHOIR_MUST_CHECK choir_status choir_strategy_restore_part(
 		choir_strategy *s, const char *path, const choir_restore_options *o);
 // A 64-bit hash of what would be saved: names, dtypes, shapes and bytes. Equal for equal weights,
 // however many devices hold them and in whatever order variables were made. 0 after a failure.
@@ -63,7 +64,7 @@ uint64_t choir_strategy_hash(choir_strategy *s);
 // The value that a file's metadata has for key, as text with a zero byte at the end.
 // CHOIR_NOT_FOUND: no such file or key (the text lists the keys); CHOIR_INVALID: size is too
 // small, and what is needed; CHOIR_CORRUPT: no safetensors file. Needs no strategy. Threads: any.
-choir_status choir_checkpoint_metadata(
+CHOIR_MUST_CHECK choir_status choir_checkpoint_metadata(
 		const char *path, const char *key, char *value, size_t size);
 
 // What is in such a file, Choir's or another program's: to look at, without a strategy. Only its
@@ -153,27 +154,29 @@ void choir_checkpoint_manager_free(choir_checkpoint_manager *m);
 // metadata has no number for the best's key.
 // Asynchronous: after a failure of the writer the next call of save, check or wait returns it,
 // once; save has saved all the same.
-choir_status choir_checkpoint_manager_save(choir_checkpoint_manager *m, const char *metadata);
+CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_save(
+		choir_checkpoint_manager *m, const char *metadata);
 // Whether a writer has failed, as far as it is known now, without waiting; for after each step.
 // Without asking the other workers: the chief alone knows. Of an asynchronous manager it also has
 // the memory of the first save made, so that this one takes no longer than others.
-choir_status choir_checkpoint_manager_check(choir_checkpoint_manager *m);
+CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_check(choir_checkpoint_manager *m);
 // Until what was saved is on the disk.
-choir_status choir_checkpoint_manager_wait(choir_checkpoint_manager *m);
+CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_wait(choir_checkpoint_manager *m);
 // Restores the last save that is whole. Those that are damaged are named in the log, each with
 // what is wrong, and passed over. CHOIR_NOT_FOUND: there is none (the text names the damaged).
 // CHOIR_INVALID: it is of another program: what it has too many, what it lacks, what differs;
 // nothing was changed. CHOIR_IO: the system refused to read one; nothing is passed over then.
-choir_status choir_checkpoint_manager_restore_latest(choir_checkpoint_manager *m);
+CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_restore_latest(choir_checkpoint_manager *m);
 // The same of one step. CHOIR_CORRUPT, naming the tensor or the file: it is damaged.
-choir_status choir_checkpoint_manager_restore(choir_checkpoint_manager *m, int64_t step);
+CHOIR_MUST_CHECK choir_status choir_checkpoint_manager_restore(
+		choir_checkpoint_manager *m, int64_t step);
 // The folder of the step that was saved or restored last, and is written; NULL: none was. It is
 // the manager's until the next call.
 const char *choir_checkpoint_manager_path(const choir_checkpoint_manager *m);
 // Restores the step whose folder path is, without a manager, so also while a job saves beside it:
 // nothing is written there. Fails as choir_checkpoint_manager_restore, with CHOIR_NOT_FOUND where
 // there is no manifest, and with CHOIR_INVALID for a path that ends in no step's name.
-choir_status choir_strategy_restore_step(choir_strategy *s, const char *path);
+CHOIR_MUST_CHECK choir_status choir_strategy_restore_step(choir_strategy *s, const char *path);
 
 // What is in a directory: to look at, without a strategy, also while a job saves there.
 typedef struct choir_checkpoint_list choir_checkpoint_list;
@@ -197,7 +200,7 @@ const char *choir_checkpoint_list_metadata(
 		const choir_checkpoint_list *l, size_t i, const char *key);
 // Reads all of it. CHOIR_OK: it is whole, and its tensors can be asked for until the next check;
 // CHOIR_CORRUPT, CHOIR_NOT_FOUND: what is damaged or missing.
-choir_status choir_checkpoint_list_check(choir_checkpoint_list *l, size_t i);
+CHOIR_MUST_CHECK choir_status choir_checkpoint_list_check(choir_checkpoint_list *l, size_t i);
 size_t choir_checkpoint_list_tensors(const choir_checkpoint_list *l); // of the last check; 0
 const choir_checkpoint_tensor *choir_checkpoint_list_tensor(
 		choir_checkpoint_list *l, size_t k); // NULL: there is no k-th

@@ -100,11 +100,13 @@ const char *choir_cluster_transport(const choir_cluster *c);
 // time.
 //
 // Returns when all workers have called it.
-choir_status choir_cluster_barrier(choir_cluster *c);
+CHOIR_MUST_CHECK choir_status choir_cluster_barrier(choir_cluster *c);
 // The bytes of worker from, everywhere.
-choir_status choir_cluster_broadcast(choir_cluster *c, int from, void *data, size_t bytes);
+CHOIR_MUST_CHECK choir_status choir_cluster_broadcast(
+		choir_cluster *c, int from, void *data, size_t bytes);
 // Bytes of each worker, in the order of workers: all has room for workers times bytes.
-choir_status choir_cluster_all_gather(choir_cluster *c, const void *own, size_t bytes, void *all);
+CHOIR_MUST_CHECK choir_status choir_cluster_all_gather(
+		choir_cluster *c, const void *own, size_t bytes, void *all);
 
 // Stops the job: from now on all calls fail, here and in all other workers, with this reason.
 // Threads: any.

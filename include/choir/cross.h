@@ -58,7 +58,7 @@ choir_value *choir_cross_take(choir_cross *x, const char *name);
 
 // Runs fn once for each replica, as choir_strategy_run does, with what was given as arguments;
 // then results can be taken. Replicas of such a run may meet again. Returns the run's failure.
-choir_status choir_cross_run(choir_cross *x, choir_replica_fn *fn, void *user);
+CHOIR_MUST_CHECK choir_status choir_cross_run(choir_cross *x, choir_replica_fn *fn, void *user);
 
 // Reducing and copying. A destination, to, is the devices of a value: of a variable those of
 // its copies (which is not written), of a per-replica value those of its tensors (so that a
@@ -92,8 +92,8 @@ typedef struct {
 // reduced; what travels in packs is then added up, of all else what is large may wait as there.
 // After a failure all results are NULL. CHOIR_INVALID, CHOIR_NOT_FOUND, CHOIR_UNSUPPORTED: options
 // that cannot be, as of a strategy. CHOIR_TIMEOUT: of o.
-choir_status choir_cross_batch_reduce_to(choir_cross *x, choir_reduce_op op, size_t n,
-		choir_reduction items[], const choir_communication_options *o);
+CHOIR_MUST_CHECK choir_status choir_cross_batch_reduce_to(choir_cross *x, choir_reduce_op op,
+		size_t n, choir_reduction items[], const choir_communication_options *o);
 
 // v, which is plain, mirrored or a variable, mirrored at to. A plain number stays plain.
 // CHOIR_INVALID: a per-replica value, a place. CHOIR_STATE: a variable of another strategy.
@@ -144,8 +144,8 @@ typedef struct {
 // it is not called again and all variables that it wrote are undefined until they are assigned
 // or restored. CHOIR_INVALID: v or fn is NULL, *o's size is not set, names that fn returned
 // for some copies only. CHOIR_STATE: a variable of another strategy.
-choir_status choir_cross_update(choir_cross *x, choir_variable *v, const choir_update_options *o,
-		choir_update_fn *fn, void *user);
+CHOIR_MUST_CHECK choir_status choir_cross_update(choir_cross *x, choir_variable *v,
+		const choir_update_options *o, choir_update_fn *fn, void *user);
 
 // Variables that belong to no variable that is trained, but to an optimizer as a whole: a
 // counter of steps, the powers of Adam's betas. They are made in the choir_scope_colocate of the
@@ -160,7 +160,7 @@ choir_value *choir_cross_non_slot_devices(
 // Calls fn once for each device of place, in order, as choir_cross_update does for each copy of a
 // variable; it may write all variables that were made at that place. Fails as choir_cross_update,
 // and with CHOIR_INVALID where place is another than non_slot_devices gives.
-choir_status choir_cross_update_non_slot(
+CHOIR_MUST_CHECK choir_status choir_cross_update_non_slot(
 		choir_cross *x, choir_value *place, choir_update_fn *fn, void *user);
 
 CHOIR_C_END

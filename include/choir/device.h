@@ -39,6 +39,7 @@ typedef struct {
 
 // Fills *info in, as things are now, as much of it as info->size covers. CHOIR_INVALID: d or info
 // is NULL, or info->size does not even cover size itself. Threads: any.
-choir_status choir_device_describe(const choir_device *d, choir_device_info *info);
+CHOIR_MUST_CHECK choir_status choir_device_describe(
+		const choir_device *d, choir_device_info *info);
 
 CHOIR_C_END

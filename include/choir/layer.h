@@ -157,7 +157,7 @@ typedef struct {
 // CHOIR_UNSUPPORTED: a layer of which there is no C, sizes beyond what an int can count.
 // CHOIR_INVALID: an input that does not fit the layer, a name that is no identifier; CHOIR_IO: the
 // system refused, and why; CHOIR_STATE: a variable is undefined.
-choir_status choir_layer_export_c(choir_layer *l, choir_dtype dtype, choir_shape input,
-		const choir_export_options *o, const char *path);
+CHOIR_MUST_CHECK choir_status choir_layer_export_c(choir_layer *l, choir_dtype dtype,
+		choir_shape input, const choir_export_options *o, const char *path);
 
 CHOIR_C_END

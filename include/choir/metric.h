@@ -36,12 +36,12 @@ choir_metric *choir_confusion_matrix_new(const char *name, int64_t classes);
 // replica of the metric's strategy, with no tape taking note; or any frame that is no replica's,
 // on the program's thread. A NULL tensor where one is needed gives the frame's failure. Threads:
 // the frame's.
-choir_status choir_metric_update(
+CHOIR_MUST_CHECK choir_status choir_metric_update(
 		choir_metric *m, choir_tensor *values, choir_tensor *labels_or_weights);
 // The same with a weight for each label: ACCURACY, precision and recall count each as so many.
 // Weights, in any dtype that can be cast, broadcast to labels. CHOIR_INVALID: they do not, or
 // another metric: a MEAN takes weights in place of labels, a confusion matrix has whole numbers.
-choir_status choir_metric_update_weighted(
+CHOIR_MUST_CHECK choir_status choir_metric_update_weighted(
 		choir_metric *m, choir_tensor *values, choir_tensor *labels, choir_tensor *weights);
 // Over all replicas and updates since the last reset, in cross-replica context. NAN: nothing was
 // counted, or a failure (choir_error). As in Keras, precision is 0 where nothing was above the
@@ -51,6 +51,6 @@ double choir_metric_result(choir_metric *m);
 // another metric.
 choir_tensor *choir_metric_matrix(choir_metric *m, choir_frame *f);
 // Starts again from nothing, in cross-replica context.
-choir_status choir_metric_reset(choir_metric *m);
+CHOIR_MUST_CHECK choir_status choir_metric_reset(choir_metric *m);
 
 CHOIR_C_END

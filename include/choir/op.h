@@ -90,7 +90,8 @@ choir_tensor *choir_cast(choir_tensor *x, choir_dtype dtype);
 choir_tensor *choir_slice(choir_tensor *x, int axis, int64_t first, int64_t count);
 // parts[i], of n, becomes the i-th of n equal slices of an axis. After a failure, which is the
 // frame's, some are NULL. CHOIR_INVALID: the axis does not divide.
-choir_status choir_split(choir_tensor *x, int axis, size_t n, choir_tensor *parts[]);
+CHOIR_MUST_CHECK choir_status choir_split(
+		choir_tensor *x, int axis, size_t n, choir_tensor *parts[]);
 // n tensors, one or more, behind each other along an axis; their other dimensions are equal.
 choir_tensor *choir_concat(size_t n, choir_tensor *const tensors[], int axis);
 // x with its axes in another order: axis i of the result is axis axes[i] of x, each of which comes

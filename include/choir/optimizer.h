@@ -123,7 +123,8 @@ choir_optimizer *choir_optimizer_new(choir_optimizer_kind kind, const choir_opti
 // the gradients of all trainable variables that were read since the tape began, each as soon as it
 // is final (zeros for those that loss does not depend on); then asks for the update. What was read
 // of those variables must not be used any more. No trainable variable read: CHOIR_INVALID.
-choir_status choir_optimizer_minimize(choir_optimizer *o, choir_tape *tape, choir_tensor *loss);
+CHOIR_MUST_CHECK choir_status choir_optimizer_minimize(
+		choir_optimizer *o, choir_tape *tape, choir_tensor *loss);
 // In all replicas, for one variable at a time, in the same order everywhere: a final gradient, of
 // the variable's dtype and shape, or slices of that (tensor.h), made by any means; in the
 // replica's frame. It is added to the sums at once; borrowed memory is copied. Twice for one
@@ -142,11 +143,12 @@ choir_status choir_optimizer_give(
 // as the gradient is final: from the second step on, what all replicas have handed over is summed
 // while their backward passes go on, to the same bits. CHOIR_INVALID also if bytes are not what v
 // has.
-choir_status choir_replica_gradient_ready(choir_replica *r, choir_optimizer *o, choir_variable *v,
-		const void *gradient, size_t bytes);
+CHOIR_MUST_CHECK choir_status choir_replica_gradient_ready(choir_replica *r, choir_optimizer *o,
+		choir_variable *v, const void *gradient, size_t bytes);
 // In all replicas, after the last give: asks for the update. A replica that gave gradients and
 // returns without asking has failed (CHOIR_STATE).
-choir_status choir_optimizer_apply_gradients(choir_optimizer *o, choir_replica *r);
+CHOIR_MUST_CHECK choir_status choir_optimizer_apply_gradients(
+		choir_optimizer *o, choir_replica *r);
 // In all replicas, where not minimize but the program makes gradients: loss times the scale.
 // It waits for updates that this replica has asked for, since they may move the scale.
 choir_tensor *choir_optimizer_scale_loss(choir_optimizer *o, choir_replica *r, choir_tensor *loss);
@@ -160,7 +162,7 @@ double choir_optimizer_rate(const choir_optimizer *o);
 // In a merge call, or a program's own cross-replica context: n gradients for n different
 // variables. Per-replica values are summed; plain and mirrored ones are taken as they are. Updates
 // at once.
-choir_status choir_optimizer_distributed_apply(choir_optimizer *o, choir_cross *x, size_t n,
-		choir_variable *const variables[], choir_value *const gradients[]);
+CHOIR_MUST_CHECK choir_status choir_optimizer_distributed_apply(choir_optimizer *o, choir_cross *x,
+		size_t n, choir_variable *const variables[], choir_value *const gradients[]);
 
 CHOIR_C_END

@@ -26,7 +26,7 @@ CHOIR_C_BEGIN
 // merge call, an all_reduce, an assignment to a mirrored variable, a variable to be made.
 // CHOIR_INVALID: there is no such replica, fn is NULL, args is another strategy's. CHOIR_STATE:
 // not in the program's own cross-replica context; a run is under way.
-choir_status choir_strategy_run_replica(
+CHOIR_MUST_CHECK choir_status choir_strategy_run_replica(
 		choir_strategy *s, int replica, choir_replica_fn *fn, void *user, choir_values *args);
 
 // What is called with a gradient: of the replica's own part of the batch, of the scaled loss where
@@ -37,6 +37,7 @@ typedef void choir_gradient_fn(
 // From now on fn is called with every gradient that a replica gives to an optimizer of s, before
 // the optimizer looks at it, on the replica's thread: several at the same time. NULL: nobody is
 // called any more. CHOIR_INVALID: s is NULL.
-choir_status choir_strategy_watch_gradients(choir_strategy *s, choir_gradient_fn *fn, void *user);
+CHOIR_MUST_CHECK choir_status choir_strategy_watch_gradients(
+		choir_strategy *s, choir_gradient_fn *fn, void *user);
 
 CHOIR_C_END

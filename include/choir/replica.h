@@ -101,7 +101,8 @@ choir_status choir_replica_give(choir_replica *r, const char *name, choir_tensor
 // optimizers were asked for. What replicas gave is merged by name: choir_cross_arg. A failure
 // of fn is the run's; it is returned here in the replica that came last, CHOIR_CANCELLED in the
 // others. CHOIR_INVALID: fn is NULL.
-choir_status choir_replica_merge_call(choir_replica *r, choir_merge_fn *fn, void *user);
+CHOIR_MUST_CHECK choir_status choir_replica_merge_call(
+		choir_replica *r, choir_merge_fn *fn, void *user);
 
 // What the merge function returned under a name, for this replica, in r's frame, as
 // choir_replica_arg sees it; until r's next merge call, update, gather, broadcast or writing of
@@ -114,7 +115,7 @@ choir_tensor *choir_replica_take(choir_replica *r, const char *name);
 // (choir_replica_take). What was given must be the same plain number from all, or a variable:
 // tensors, which may differ, are CHOIR_INVALID before anything changes, and are reduced in a
 // merge call of one's own. CHOIR_INVALID also: v or fn is NULL.
-choir_status choir_replica_update(
+CHOIR_MUST_CHECK choir_status choir_replica_update(
 		choir_replica *r, choir_variable *v, choir_update_fn *fn, void *user);
 
 // Collectives: expressions on tensors of r's frame, whose result is in r's frame. Sums are made
@@ -133,8 +134,8 @@ choir_tensor *choir_replica_all_reduce(choir_replica *r, choir_reduce_op op, cho
 // with any mixture of dtypes and shapes, and the same bits. Those of at most 64 KiB travel
 // together, one pack for each dtype, forth and, as gradients, back. After a failure out[] is as it
 // was.
-choir_status choir_replica_batch_all_reduce(choir_replica *r, choir_reduce_op op, size_t n,
-		choir_tensor *const in[], choir_tensor *out[]);
+CHOIR_MUST_CHECK choir_status choir_replica_batch_all_reduce(choir_replica *r, choir_reduce_op op,
+		size_t n, choir_tensor *const in[], choir_tensor *out[]);
 
 // In all replicas, with the same axis (negative: from the back): all replicas' t one behind
 // another along axis, in the order of their ids. Sizes along axis may differ, and be 0; ranks,

@@ -44,7 +44,7 @@ const char *choir_status_name(choir_status status);
 const char *choir_error(void);
 
 // The status that goes with choir_error; CHOIR_OK before the first failure.
-choir_status choir_error_status(void);
+CHOIR_MUST_CHECK choir_status choir_error_status(void);
 
 // Records a failure of one's own, as callbacks do before they return, and returns status. fmt and
 // what follows are as printf's, with a decimal point whatever the locale says. The arguments may

@@ -206,7 +206,7 @@ bool choir_in_cross_replica_context(void);
 // Makes s the strategy of what this thread does outside of scopes and runs, as in a scope that
 // is not left; NULL: the default replica again. s must stay until another is set. CHOIR_STATE:
 // inside a scope, replica, merge call or update.
-choir_status choir_strategy_set_current(choir_strategy *s);
+CHOIR_MUST_CHECK choir_status choir_strategy_set_current(choir_strategy *s);
 
 // Looking at strategies
 
@@ -273,25 +273,26 @@ typedef struct {
 // Enters s's scope. CHOIR_STATE: the thread is in a replica or an update, or in a scope or
 // merge call of another strategy, or has set another one. CHOIR_INVALID: s is NULL. Where
 // entering fails there is nothing to leave.
-choir_status choir_scope_enter(choir_scope *scope, choir_strategy *s);
+CHOIR_MUST_CHECK choir_status choir_scope_enter(choir_scope *scope, choir_strategy *s);
 
 // From here on variables are made beside a variable of the current strategy, of which
 // choir_variable_value is with: its update function may write them, too (docs/decisions/0018). Or
 // with is the place of non-slot variables (choir_cross_non_slot_devices), for those. CHOIR_STATE:
 // this thread is in no scope and no replica; CHOIR_INVALID: with is neither, or of another
 // strategy.
-choir_status choir_scope_colocate(choir_scope *scope, choir_value *with);
+CHOIR_MUST_CHECK choir_status choir_scope_colocate(choir_scope *scope, choir_value *with);
 
 // From here on variables are ON_READ, with this aggregation, and not trainable, whatever their
 // options say. CHOIR_STATE: this thread is in no scope and no replica.
-choir_status choir_scope_replica_local(choir_scope *scope, choir_aggregation aggregation);
+CHOIR_MUST_CHECK choir_status choir_scope_replica_local(
+		choir_scope *scope, choir_aggregation aggregation);
 
 // From here on to read an ON_READ variable in a replica gives what reading it outside replicas
 // gives, the sum, mean or replica 0's part: each such read is a meeting of all replicas
 // (docs/rules.md, section 1), in a parameter server of all of their worker, which so get what
 // their own parts give. Of components and writes nothing changes. Outside replicas, where reads
 // are of the whole, there is no difference. CHOIR_NO_MEMORY.
-choir_status choir_scope_sync_on_read(choir_scope *scope);
+CHOIR_MUST_CHECK choir_status choir_scope_sync_on_read(choir_scope *scope);
 
 // Leaves scope. CHOIR_STATE: entering it failed, or it has been left; or one that was entered
 // later is still open: then scope stays, and can be left after that one. A replica, merge or
@@ -336,8 +337,8 @@ void choir_scope_leave(choir_scope *scope);
 // update; another run of s is under way; replicas diverged, or returned different names.
 // CHOIR_TIMEOUT: a replica waited too long for another, which it names (.timeout). User code
 // that never returns cannot be stopped: run returns when it does.
-choir_status choir_strategy_run(choir_strategy *s, choir_replica_fn *fn, void *user,
-		choir_values *args, choir_values **results);
+CHOIR_MUST_CHECK choir_status choir_strategy_run(choir_strategy *s, choir_replica_fn *fn,
+		void *user, choir_values *args, choir_values **results);
 
 // What a worker does: runs of group, which are its own replicas, in a loop of its own, and what
 // else is done with a strategy; group is current. It must not be freed. Variables made in it
@@ -353,7 +354,8 @@ typedef choir_status choir_worker_fn(choir_strategy *group, int worker, void *us
 // ...". Its own: CHOIR_INVALID: fn is NULL; CHOIR_STATE: not in cross-replica context, in
 // another strategy's, or workers of s are at work already. A worker that never returns cannot
 // be stopped.
-choir_status choir_strategy_run_workers(choir_strategy *s, choir_worker_fn *fn, void *user);
+CHOIR_MUST_CHECK choir_status choir_strategy_run_workers(
+		choir_strategy *s, choir_worker_fn *fn, void *user);
 
 // The sum or mean of v over replicas, for the program: a tensor in v's frame, or, if v is a
 // variable's own value, in that of choir_strategy_cross. Sums are made in the canonical tree

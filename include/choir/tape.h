@@ -34,7 +34,7 @@ choir_tape *choir_tape_begin(choir_frame *f);
 // has failed before; CHOIR_STATE if the tape has gone back already, or a variable changed since it
 // was read; CHOIR_INVALID for y or a source of another frame, or of integers; else what an
 // operation's way back fails with.
-choir_status choir_tape_gradient(choir_tape *tape, choir_tensor *y, size_t n,
+CHOIR_MUST_CHECK choir_status choir_tape_gradient(choir_tape *tape, choir_tensor *y, size_t n,
 		choir_tensor *const sources[], choir_tensor *gradients[]);
 
 // A formula: gives a tensor from inputs, in their frame, and the same each time it is called.
@@ -67,7 +67,7 @@ choir_tensor *choir_recompute(
 // CHOIR_STATE if a tape records in the frame; CHOIR_INVALID for a result that is not f64, inputs
 // of several frames, floating-point inputs that are not f64, or none that is; CHOIR_NO_MEMORY. All
 // that was made in the frame meanwhile is dropped.
-choir_status choir_check_gradient(size_t n, choir_tensor *const inputs[], double tolerance,
-		choir_formula_fn *fn, void *user);
+CHOIR_MUST_CHECK choir_status choir_check_gradient(size_t n, choir_tensor *const inputs[],
+		double tolerance, choir_formula_fn *fn, void *user);
 
 CHOIR_C_END

@@ -85,7 +85,7 @@ size_t choir_frame_mark(choir_frame *f);
 void choir_frame_rewind(choir_frame *f, size_t mark);
 
 // The status of the first failure since f was emptied; CHOIR_OK if there was none, or for NULL.
-choir_status choir_frame_status(const choir_frame *f);
+CHOIR_MUST_CHECK choir_status choir_frame_status(const choir_frame *f);
 
 // Whether f has a tape (choir_tape_begin), and so whether this is training: where it is, dropout
 // is on. True until the frame is emptied (or rewound to before the tape), also after the tape has
@@ -166,7 +166,7 @@ double choir_tensor_number(const choir_tensor *t);
 // Waits, then copies all elements, row-major and packed, to host memory from any device. bytes
 // must be the tensor's size, else CHOIR_INVALID. For NULL it returns the thread's last failure, or
 // CHOIR_INVALID if there is none.
-choir_status choir_tensor_fetch(const choir_tensor *t, void *to, size_t bytes);
+CHOIR_MUST_CHECK choir_status choir_tensor_fetch(const choir_tensor *t, void *to, size_t bytes);
 
 // Waits, then writes t as one line, "f32 [2, 3] [[1, 2, 3], [4, 5, 6]]", as snprintf does: at most
 // size bytes with the zero at the end, and the result is the length of the whole text. Of tensors

@@ -100,13 +100,14 @@ choir_value *choir_values_find(choir_values *set, const char *name);
 // One leaf for all replicas: the same tensor, number or variable, or what another set or a
 // reduction gave, mirrored or per-replica. CHOIR_INVALID: a value of another number of
 // replicas.
-choir_status choir_values_set(choir_values *set, const char *name, choir_value *v);
+CHOIR_MUST_CHECK choir_status choir_values_set(
+		choir_values *set, const char *name, choir_value *v);
 
 // The tensor of one replica of a per-replica leaf; replica counts those of this process, 0 to
 // choir_strategy_local_replicas - 1. Shapes may differ between replicas. A leaf of that name that
 // is not per-replica, or was split, is replaced. choir_strategy_run refuses a set in which a leaf
 // lacks a replica's. CHOIR_INVALID: no such replica.
-choir_status choir_values_set_local(
+CHOIR_MUST_CHECK choir_status choir_values_set_local(
 		choir_values *set, const char *name, int replica, choir_tensor *t);
 
 // A per-replica leaf of the rows of t, a global batch of [rows, ...], dealt along axis 0: with
@@ -114,7 +115,8 @@ choir_status choir_values_set_local(
 // (docs/rules.md, section 9), which may be none. The parts are views of t's memory. With several
 // workers t is the whole batch on each of them, of which it keeps its replicas' rows.
 // CHOIR_INVALID: t is a scalar, or another leaf was split into other numbers of rows.
-choir_status choir_values_split(choir_values *set, const char *name, choir_tensor *t);
+CHOIR_MUST_CHECK choir_status choir_values_split(
+		choir_values *set, const char *name, choir_tensor *t);
 
 // Makes the tensor of one replica, in f, a frame of the set on that replica's device; replica is
 // its id and count how many replicas there are, of all workers. NULL: it has failed, in f or by
@@ -125,7 +127,7 @@ typedef choir_tensor *choir_value_fn(choir_frame *f, int replica, int count, voi
 // calling thread. It returns the first failure of fn, with the leaf's name and the replica in
 // front (CHOIR_INVALID: fn is NULL, or gave NULL and no reason); what was set before that
 // stays.
-choir_status choir_values_set_from_function(
+CHOIR_MUST_CHECK choir_status choir_values_set_from_function(
 		choir_values *set, const char *name, choir_value_fn *fn, void *user);
 
 CHOIR_C_END

@@ -105,7 +105,8 @@ const choir_shape *choir_variable_shape(const choir_variable *v);
 // Fills in dtype, synchronization (which is never AUTO), aggregation and trainable (on or off),
 // and sets the other fields to zero. options->size is set by the caller. CHOIR_INVALID: v or
 // options is NULL, or the size has no room for those four.
-choir_status choir_variable_describe(const choir_variable *v, choir_variable_options *options);
+CHOIR_MUST_CHECK choir_status choir_variable_describe(
+		const choir_variable *v, choir_variable_options *options);
 
 // A variable that a strategy with a .partition (strategy.h) has cut into shards is the whole of
 // these: it has their rows along axis 0, in order, of which the first rows mod shards shards have
@@ -203,13 +204,13 @@ choir_variable *choir_tensor_variable(const choir_tensor *t);
 // value the thread's last failure, or CHOIR_INVALID. Reads made before are out of date.
 
 // v = value. An undefined variable is defined again.
-choir_status choir_variable_assign(choir_variable *v, choir_tensor *value);
+CHOIR_MUST_CHECK choir_status choir_variable_assign(choir_variable *v, choir_tensor *value);
 
 // v = v + value. Integers wrap; f32, f64, i32, i64 and u8 (else CHOIR_UNSUPPORTED).
-choir_status choir_variable_assign_add(choir_variable *v, choir_tensor *value);
+CHOIR_MUST_CHECK choir_status choir_variable_assign_add(choir_variable *v, choir_tensor *value);
 
 // v = v - value, as choir_variable_assign_add.
-choir_status choir_variable_assign_sub(choir_variable *v, choir_tensor *value);
+CHOIR_MUST_CHECK choir_status choir_variable_assign_sub(choir_variable *v, choir_tensor *value);
 
 // What a row becomes.
 typedef enum {
@@ -239,7 +240,7 @@ typedef enum {
 // variable with such an aggregation, and everything is for an ON_READ one. UPDATE is for all
 // dtypes, the others for those of choir_variable_assign_add. All that is wrong is found before
 // anything is written. Waits for indices. Errors else as choir_variable_assign's.
-choir_status choir_variable_scatter(
+CHOIR_MUST_CHECK choir_status choir_variable_scatter(
 		choir_variable *v, choir_scatter how, choir_tensor *indices, choir_tensor *values);
 
 CHOIR_C_END

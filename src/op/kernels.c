@@ -21,7 +21,8 @@ static void register_spec(const chi_kernel_spec *spec, const char *kind, const c
 			.run = functions->run,
 		};
 		// A registry that is out of memory says so at the first lookup that misses the kernel.
-		(void) choir_register_kernel(&table);
+		if (choir_register_kernel(&table) != CHOIR_OK)
+			return;
 	}
 }
 

@@ -520,7 +520,7 @@ static const char *scarce_fn(choir_strategy *s, int worker, void *user)
 	if (ready && worker == 0)
 		chi_alloc_fail(l->n, false);
 	if (ready) {
-		choir_strategy_restore_part(s, l->path, NULL);
+		(void) !choir_strategy_restore_part(s, l->path, NULL); // a failure may leave a part
 		defined = count_defined(&t.p);
 	}
 	close_training(&t);

@@ -392,7 +392,7 @@ static void replica_local_variables(void **state)
 		}
 		assert_non_null(v);
 		choir_variable_options made = { .size = sizeof made };
-		choir_variable_describe(v, &made);
+		assert_int_equal(choir_variable_describe(v, &made), CHOIR_OK);
 		assert_int_equal(made.trainable, CHOIR_OFF);
 		assert_int_equal(made.synchronization, CHOIR_SYNCHRONIZATION_ON_READ);
 		// Random, and the same for all.

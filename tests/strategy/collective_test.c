@@ -437,8 +437,8 @@ static void means_over_the_global_batch(void **state)
 		for (int64_t rows = 0; rows <= 7; rows += 1) {
 			choir_strategy *s = world_new(world_deals[i].replicas, world_deals[i].devices, 0);
 			choir_values *args = choir_values_new(s), *results = NULL;
-			choir_values_split(args, "x",
-					choir_borrow(choir_values_frame(args), CHOIR_F32, CHOIR_SHAPE(rows), data));
+			world_ok(choir_values_split(args, "x",
+					choir_borrow(choir_values_frame(args), CHOIR_F32, CHOIR_SHAPE(rows), data)));
 			world_ok(choir_strategy_run(s, mean_of_losses, NULL, args, &results));
 			choir_tensor *mean = choir_strategy_reduce(
 					s, CHOIR_SUM, choir_values_find(results, "mean"), CHOIR_NO_AXIS);

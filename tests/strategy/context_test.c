@@ -399,14 +399,16 @@ static void try_pair(pair *t)
 		break;
 	case MERGE:
 	case OTHER_MERGE:
-		choir_strategy_run(t->where == MERGE ? s : other, try_in_merge_of_replica, t, NULL, NULL);
+		world_unseen(choir_strategy_run(
+				t->where == MERGE ? s : other, try_in_merge_of_replica, t, NULL, NULL));
 		break;
 	case REPLICA:
 	case OTHER_REPLICA:
-		choir_strategy_run(t->where == REPLICA ? s : other, try_in_replica, t, NULL, NULL);
+		world_unseen(choir_strategy_run(
+				t->where == REPLICA ? s : other, try_in_replica, t, NULL, NULL));
 		break;
 	default:
-		choir_cross_update(own_cross, v, NULL, try_in_update, t);
+		world_unseen(choir_cross_update(own_cross, v, NULL, try_in_update, t));
 	}
 }
 

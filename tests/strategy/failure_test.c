@@ -176,7 +176,7 @@ static choir_status fail_in_merge(choir_cross *x, void *user)
 static choir_status call_bad_merge(choir_replica *r, void *user)
 {
 	for (int i = 0; i < 3; i++)
-		choir_replica_merge_call(r, fail_in_merge, user); // not looked at either
+		world_unseen(choir_replica_merge_call(r, fail_in_merge, user)); // not looked at either
 	return CHOIR_OK;
 }
 
@@ -380,7 +380,7 @@ static choir_status come_late(choir_replica *r, void *user)
 		usleep(500);
 	switch (l->what) {
 	case 0:
-		choir_replica_merge_call(r, plain_merge, NULL);
+		world_unseen(choir_replica_merge_call(r, plain_merge, NULL));
 		break;
 	case 1:
 		choir_replica_all_reduce(r, CHOIR_SUM, choir_number(r->frame, 1));

@@ -178,7 +178,7 @@ static choir_status take_wrong(choir_replica *r, void *user)
 		choir_replica_return(r, NULL, choir_number(r->frame, 1));
 		break;
 	case 5:
-		choir_replica_merge_call(r, NULL, NULL);
+		world_unseen(choir_replica_merge_call(r, NULL, NULL));
 		break;
 	case 6:
 		choir_replica_give(r, "v", NULL);

@@ -164,10 +164,12 @@ static void arguments_and_results(void **state)
 		for (int step = 0; step < 3; step++) {
 			choir_values_clear(args);
 			choir_frame *f = choir_values_frame(args);
-			choir_values_split(args, "x", choir_borrow(f, CHOIR_F32, CHOIR_SHAPE(7), data));
-			choir_values_set(args, "n", choir_tensor_value(choir_number(f, 100)));
+			world_ok(choir_values_split(
+					args, "x", choir_borrow(f, CHOIR_F32, CHOIR_SHAPE(7), data)));
+			world_ok(choir_values_set(args, "n", choir_tensor_value(choir_number(f, 100))));
 			for (int r = 0; r < n; r++)
-				choir_values_set_local(args, "own", r, choir_fill(f, CHOIR_F32, CHOIR_SCALAR, r));
+				world_ok(choir_values_set_local(
+						args, "own", r, choir_fill(f, CHOIR_F32, CHOIR_SCALAR, r)));
 			world_ok(choir_strategy_run(s, use_arguments, NULL, args, &results));
 			assert_int_equal(choir_value_local_count(choir_values_find(results, "y")), n);
 			assert_int_equal(choir_value_local_count(choir_values_find(results, "seven")), 1);
@@ -218,7 +220,8 @@ static void wrong_arguments_and_results(void **state)
 	(void) state;
 	choir_strategy *s = world_new(3, "cpu:0,cpu:1", 0), *other = world_new(2, "cpu:0", 0);
 	choir_values *args = choir_values_new(s), *results = NULL, *others = choir_values_new(other);
-	choir_values_set(args, "x", choir_tensor_value(choir_number(choir_values_frame(args), 1)));
+	world_ok(choir_values_set(
+			args, "x", choir_tensor_value(choir_number(choir_values_frame(args), 1))));
 	world_failed(choir_strategy_run(s, take_missing, NULL, args, &results), CHOIR_NOT_FOUND,
 			"replica 0: arg: values: there is no \"xx\"", "is only \"x\"");
 	world_failed(choir_strategy_run(s, take_missing, NULL, NULL, &results), CHOIR_NOT_FOUND,
@@ -242,7 +245,7 @@ static void wrong_arguments_and_results(void **state)
 			choir_strategy_run(s, empty, NULL, args, &args), CHOIR_INVALID, "the same set", NULL);
 	world_failed(choir_strategy_run(s, NULL, NULL, NULL, NULL), CHOIR_INVALID, "NULL", NULL);
 	world_failed(choir_strategy_run(NULL, empty, NULL, NULL, NULL), CHOIR_INVALID, "NULL", NULL);
-	choir_values_set_local(args, "part", 1, choir_number(choir_values_frame(args), 1));
+	world_ok(choir_values_set_local(args, "part", 1, choir_number(choir_values_frame(args), 1)));
 	world_failed(choir_strategy_run(s, empty, NULL, args, NULL), CHOIR_INVALID,
 			"\"part\" is not set for replica 0", NULL);
 	world_works(s);

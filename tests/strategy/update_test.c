@@ -147,7 +147,7 @@ static choir_status misbehave(choir_update *u, void *user)
 	case 0:
 		return choir_variable_assign(other, choir_number(f, 1));
 	case 1:
-		choir_variable_assign_add(other, choir_number(f, 1));
+		world_unseen(choir_variable_assign_add(other, choir_number(f, 1)));
 		return CHOIR_OK; // nobody looks
 	case 2:
 		choir_update_arg(u, "nothing");
@@ -156,7 +156,7 @@ static choir_status misbehave(choir_update *u, void *user)
 		choir_update_data(u, other);
 		return CHOIR_OK;
 	case 4:
-		choir_variable_assign(target, choir_fill(f, CHOIR_F32, CHOIR_SHAPE(2), 1));
+		world_unseen(choir_variable_assign(target, choir_fill(f, CHOIR_F32, CHOIR_SHAPE(2), 1)));
 		return CHOIR_OK;
 	case 5:
 		return choir_variable_new("new", CHOIR_SCALAR, NULL) == NULL ? choir_error_status()

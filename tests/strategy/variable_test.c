@@ -115,9 +115,9 @@ static choir_status make_badly(choir_replica *r, void *user)
 	const int how = *(int *) user;
 	choir_tensor *one = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(1), 1);
 	if (how == 3)
-		choir_variable_assign(NULL, one);
+		world_unseen(choir_variable_assign(NULL, one));
 	else if (how == 4)
-		choir_variable_scatter(NULL, CHOIR_SCATTER_ADD, one, one);
+		world_unseen(choir_variable_scatter(NULL, CHOIR_SCATTER_ADD, one, one));
 	if (how > 2)
 		return CHOIR_OK; // the frame keeps what failed
 	choir_variable_new(how == 0 ? "" : "bad", CHOIR_SHAPE(how == 1 ? -1 : 2),

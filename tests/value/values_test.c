@@ -84,10 +84,13 @@ static void unknown_names_list_the_known(void **state)
 	assert_int_equal(choir_error_status(), CHOIR_NOT_FOUND);
 	assert_non_null(strstr(choir_error(), "\"w\""));
 	assert_non_null(strstr(choir_error(), "none"));
-	choir_values_set(set, "encoder/w", choir_tensor_value(choir_number(set->frame, 1)));
+	assert_int_equal(
+			choir_values_set(set, "encoder/w", choir_tensor_value(choir_number(set->frame, 1))),
+			CHOIR_OK);
 	assert_null(choir_values_find(set, "w"));
 	assert_non_null(strstr(choir_error(), "\"encoder/w\""));
-	choir_values_set(set, "b", choir_tensor_value(choir_number(set->frame, 1)));
+	assert_int_equal(
+			choir_values_set(set, "b", choir_tensor_value(choir_number(set->frame, 1))), CHOIR_OK);
 	assert_null(choir_values_find(set, "w"));
 	assert_non_null(strstr(choir_error(), "\"encoder/w\", \"b\""));
 	assert_null(choir_values_find(NULL, "w"));
@@ -158,18 +161,20 @@ static void examples_follow_what_is_replaced(void **state)
 {
 	(void) state;
 	for (int i = 0; i < REPLICAS; i++) {
-		choir_values_set_local(set, "x", i, count_up(set->frame, 2));
-		choir_values_set_local(set, "extra", i, count_up(set->frame, 5));
+		assert_int_equal(choir_values_set_local(set, "x", i, count_up(set->frame, 2)), CHOIR_OK);
+		assert_int_equal(
+				choir_values_set_local(set, "extra", i, count_up(set->frame, 5)), CHOIR_OK);
 	}
 	assert_int_equal(chi_values_global_examples(set), 6);
 	for (int i = 0; i < REPLICAS; i++)
-		choir_values_set_local(set, "x", i, count_up(set->frame, i));
+		assert_int_equal(choir_values_set_local(set, "x", i, count_up(set->frame, i)), CHOIR_OK);
 	assert_int_equal(chi_values_global_examples(set), 3);
 	assert_int_equal(choir_values_split(set, "y", count_up(set->frame, 8)), CHOIR_OK);
 	assert_int_equal(chi_values_global_examples(set), 8);
-	choir_values_set_local(set, "x", 0, count_up(set->frame, 6));
+	assert_int_equal(choir_values_set_local(set, "x", 0, count_up(set->frame, 6)), CHOIR_OK);
 	assert_int_equal(chi_values_global_examples(set), 8);
-	choir_values_set(set, "y", choir_tensor_value(choir_number(set->frame, 1)));
+	assert_int_equal(
+			choir_values_set(set, "y", choir_tensor_value(choir_number(set->frame, 1))), CHOIR_OK);
 	assert_int_equal(chi_values_global_examples(set), CHOIR_NONE);
 }
 

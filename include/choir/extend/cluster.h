@@ -69,6 +69,6 @@ typedef struct choir_cluster_table {
 // Makes a transport known to choir_cluster_new. The table is copied; its name is not.
 // CHOIR_INVALID: a size or version that cannot be, no name, a name that is known already, or more
 // than 16. Threads: one, before the first cluster.
-choir_status choir_register_cluster(const choir_cluster_table *table);
+CHOIR_MUST_CHECK choir_status choir_register_cluster(const choir_cluster_table *table);
 
 CHOIR_C_END

@@ -95,6 +95,7 @@ typedef struct choir_cross_device_ops_table {
 // long as the program. CHOIR_INVALID: a size or version that cannot be, no name, a name that is
 // known already ("direct", "ring", "hierarchical_copy" and "reduce_to_one_device" are), or more
 // than 16. Threads: one, before the first strategy.
-choir_status choir_register_cross_device_ops(const choir_cross_device_ops_table *table);
+CHOIR_MUST_CHECK choir_status choir_register_cross_device_ops(
+		const choir_cross_device_ops_table *table);
 
 CHOIR_C_END

@@ -61,6 +61,6 @@ typedef struct choir_device_table {
 // Makes a kind known to choir_device_find. The table and its kind are copied, and count is called.
 // CHOIR_INVALID: a size, version, kind or count that cannot be, or a kind that is known already;
 // CHOIR_UNSUPPORTED: there are 16 kinds already. Threads: any, before the kind's devices are used.
-choir_status choir_register_device(const choir_device_table *table);
+CHOIR_MUST_CHECK choir_status choir_register_device(const choir_device_table *table);
 
 CHOIR_C_END

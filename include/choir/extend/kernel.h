@@ -267,7 +267,7 @@ typedef struct choir_kernel_table {
 // live as long as the program. Its functions are called from any thread, several at the same time.
 // CHOIR_INVALID: a size, version or dtype that cannot be, no operation, kind or run; CHOIR_STATE:
 // an operation has run already; CHOIR_NO_MEMORY. Threads: one, before the first operation.
-choir_status choir_register_kernel(const choir_kernel_table *table);
+CHOIR_MUST_CHECK choir_status choir_register_kernel(const choir_kernel_table *table);
 
 // The bytes of an operation's attributes, for a device that queues calls: it copies as many. 0: it
 // has none, or Choir has no such operation. Threads: any.

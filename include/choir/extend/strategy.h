@@ -64,6 +64,6 @@ typedef struct choir_strategy_table {
 // Makes a strategy known to choir_strategy_new. The table is copied; its name is not.
 // CHOIR_INVALID: a size or version that cannot be, no name, a name that is known already, or more
 // than 16. Threads: one, before the first strategy.
-choir_status choir_register_strategy(const choir_strategy_table *table);
+CHOIR_MUST_CHECK choir_status choir_register_strategy(const choir_strategy_table *table);
 
 CHOIR_C_END

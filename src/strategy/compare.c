@@ -10,6 +10,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { EVERY = 1000 };
 
@@ -51,13 +52,20 @@ static bool has_sum(const chi_stateful *o)
 	return o->table != NULL && o->table->alike != NULL;
 }
 
-// Of each optimizer, which makes variables differ, and then of each variable; with sum NULL only
-// how many there are.
+static uint64_t notes_sum(const choir_strategy *s)
+{
+	return s->notes.data == NULL ? 0 : chi_hash_bytes(s->notes.data, s->notes.length);
+}
+
+// Of the notes, of each optimizer, which makes variables differ, and then of each variable; with
+// sum NULL only how many there are.
 static choir_status list_sums(choir_strategy *s, uint64_t *sum, size_t *n)
 {
 	chi_kept room = { 0 };
 	choir_status status = CHOIR_OK;
-	*n = 0;
+	*n = 1;
+	if (sum != NULL)
+		sum[0] = notes_sum(s);
 	for (const chi_stateful *o = s->stateful; o != NULL; o = o->next)
 		if (has_sum(o)) {
 			if (sum != NULL)
@@ -71,7 +79,7 @@ static choir_status list_sums(choir_strategy *s, uint64_t *sum, size_t *n)
 	return status;
 }
 
-// The k-th of them, for messages.
+// The k-th optimizer or variable, for messages.
 static void name_item(const choir_strategy *s, size_t k, char text[200])
 {
 	for (const chi_stateful *o = s->stateful; o != NULL; o = o->next)
@@ -86,6 +94,19 @@ static void name_item(const choir_strategy *s, size_t k, char text[200])
 	snprintf(text, 200, "variable \"%.150s\" has another value", v->name);
 }
 
+// The first line that another worker does not have fails.
+static choir_status compare_notes(choir_strategy *s)
+{
+	const char *line = s->notes.data == NULL ? "" : s->notes.data;
+	for (;;) {
+		const int length = (int) strcspn(line, "\n");
+		CHOIR_TRY(chi_strategy_same(s, "%.*s", length, length == 0 ? "nothing more" : line));
+		if (length == 0)
+			return CHOIR_OK;
+		line += length + 1;
+	}
+}
+
 // Some differ: finds the first, from what all have. All workers find the same.
 static choir_status find_first(choir_strategy *s, const uint64_t *all, size_t n)
 {
@@ -95,7 +116,9 @@ static choir_status find_first(choir_strategy *s, const uint64_t *all, size_t n)
 		for (int w = 1; w < p->workers; w++) {
 			if (all[(size_t) w * n + k] == all[k])
 				continue;
-			name_item(s, k, what);
+			if (k == 0)
+				return compare_notes(s);
+			name_item(s, k - 1, what);
 			return choir_fail(CHOIR_STATE,
 					"workers differ after update %" PRIu64 ": %s on %s than on %s: all workers "
 					"must give the same values",
@@ -116,8 +139,10 @@ static choir_status compare_all(choir_strategy *s, uint64_t *all, size_t n)
 	bool equal = true;
 	for (int w = 1; w < p->workers; w++)
 		equal = equal && all[w] == all[0];
-	if (equal)
+	if (equal) {
+		chi_text_free(&s->notes);
 		return CHOIR_OK;
+	}
 	CHOIR_TRY(chi_peers_gather(p, own, n * sizeof *own, all, "which of %zu values differ", n));
 	return find_first(s, all, n);
 }
@@ -128,7 +153,7 @@ choir_status chi_compare_workers(choir_strategy *s)
 	if (s->peers == NULL || s->options.compare_steps < 0)
 		return CHOIR_OK;
 	(void) list_sums(s, NULL, &n); // which only counts
-	uint64_t *all = chi_alloc_array((size_t) (s->peers->workers + 1) * (n + 1), sizeof *all);
+	uint64_t *all = chi_alloc_array((size_t) (s->peers->workers + 1) * n, sizeof *all);
 	const choir_status status = all == NULL ? choir_error_status() : compare_all(s, all, n);
 	chi_free(all);
 	return chi_strategy_give_up(s, status);

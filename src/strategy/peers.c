@@ -56,6 +56,7 @@ void chi_strategy_close_peers(choir_strategy *s)
 {
 	if (s->peers != NULL)
 		chi_peers_close(s->peers);
+	chi_text_free(&s->notes);
 	chi_free(s->peers);
 }
 
@@ -81,6 +82,30 @@ choir_status chi_strategy_same(choir_strategy *s, const char *fmt, ...)
 	chi_text_format(text, sizeof text, fmt, args);
 	va_end(args);
 	return chi_peers_gather(s->peers, NULL, 0, NULL, "%s", text);
+}
+
+choir_status chi_strategy_note(choir_strategy *s, const char *fmt, ...)
+{
+	char text[CHI_ERROR_SIZE];
+	va_list args;
+	if (s->peers == NULL || s->options.compare_steps < 0)
+		return CHOIR_OK;
+	va_start(args, fmt);
+	chi_text_format(text, sizeof text, fmt, args);
+	va_end(args);
+	chi_text_add(&s->notes, "%s\n", text);
+	if (!s->notes.failed)
+		return CHOIR_OK;
+	s->notes.failed = false; // what was there before is whole
+	return CHOIR_NO_MEMORY;
+}
+
+void chi_strategy_forget_notes(choir_strategy *s, size_t length)
+{
+	if (s->notes.length <= length)
+		return;
+	s->notes.length = length;
+	s->notes.data[length] = '\0';
 }
 
 static uint64_t hash_values(const char *data, size_t bytes)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/lock.h"
+#include "base/text.h"
 #include "choir/cross.h"
 #include "choir/extend/strategy.h"
 #include "choir/replay.h"
@@ -93,6 +94,7 @@ struct choir_strategy {
 	chi_stateful *stateful;
 	uint64_t step; // runs so far in which gradients were applied
 	uint64_t compared; // the same since it was made, whatever was restored
+	chi_text notes; // home's: lines that all workers must have, until they are compared
 	choir_gradient_fn *watch; // home's: sees what is given to optimizers; NULL: nobody does
 	void *watch_user;
 	chi_atomic32 running; // 1 while a run of the program is under way
@@ -154,6 +156,10 @@ choir_status chi_strategy_agree_on_variable(
 		choir_strategy *s, const chi_variable_plan *plan, void *initial, size_t bytes);
 // What fmt says must be the same on all workers, which all come here. Without peers nothing.
 choir_status chi_strategy_same(choir_strategy *s, const char *fmt, ...) CHOIR_PRINTF(2, 3);
+// The same, but compared later: with values, after the first update and then as often as they are
+// (compare.h), so that it takes no message of its own.
+choir_status chi_strategy_note(choir_strategy *s, const char *fmt, ...) CHOIR_PRINTF(2, 3);
+void chi_strategy_forget_notes(choir_strategy *s, size_t length); // all after so many bytes
 // *sum becomes the sum of all workers'.
 choir_status chi_strategy_add_counts(choir_strategy *s, double *sum);
 // Examples of all workers' replicas in a set that says only how many there are here.

@@ -82,5 +82,6 @@ choir_layer *choir_self_attention_new(
 		return NULL;
 	a->width = width;
 	a->how = (choir_attention_options){ .size = sizeof a->how, .heads = heads, .causal = causal };
+	chi_layer_set(&a->layer, "%lld heads, causal %d", (long long) heads, (int) causal);
 	return chi_layer_finish(&a->layer, make_weights(&a->layer, width));
 }

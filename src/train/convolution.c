@@ -200,6 +200,9 @@ static choir_layer *make(const chi_layer_kind *kind, const char *name, int64_t i
 		.groups = all.groups == 0 ? 1 : all.groups,
 		.before = { all.before, all.before },
 		.after = { all.after, all.after } };
+	chi_layer_set(&c->layer, "activation %s, stride %d, padding %d (%d, %d), dilation %d",
+			chi_layer_activation(all.activation), c->how.stride, all.padding, all.before,
+			all.after, c->how.dilation);
 	const choir_shape two = CHOIR_SHAPE(kernel, kernel, in / c->how.groups, out);
 	const choir_shape one = CHOIR_SHAPE(kernel, in / c->how.groups, out);
 	return chi_layer_finish(&c->layer,

@@ -54,6 +54,7 @@ static choir_layer *make(
 		return NULL;
 	d->in = in;
 	d->activation = activation;
+	chi_layer_set(&d->layer, "activation %s", chi_layer_activation(activation));
 	return chi_layer_finish(
 			&d->layer, chi_layer_make_weights(&d->layer, &CHOIR_SHAPE(in, out), bias));
 }

@@ -44,5 +44,6 @@ choir_layer *choir_dropout_new(const char *name, double rate)
 		return NULL;
 	d->rate = rate;
 	d->seed = chi_hash_text(name);
+	chi_layer_set(&d->layer, "rate %.17g", rate);
 	return chi_layer_finish(&d->layer, CHOIR_OK);
 }

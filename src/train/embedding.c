@@ -140,6 +140,7 @@ choir_layer *choir_tied_new(choir_layer *layer)
 		return NULL;
 	e->tied = layer;
 	e->width = ((const embedding *) layer)->width;
+	chi_layer_set(&e->layer, "%.50s", layer->name);
 	choir_status status = CHOIR_OK;
 	if (e->layer.strategy != layer->strategy)
 		status = choir_fail(CHOIR_STATE,

@@ -4,6 +4,7 @@
 #include "train/layer.h"
 
 #include "base/alloc.h"
+#include "base/philox.h"
 #include "base/text.h"
 #include "choir/nn.h"
 #include "strategy/context.h"
@@ -44,10 +45,59 @@ static void unmake(choir_variable *const variable[CHI_LAYER_VARIABLES])
 			chi_strategy_unmake_variable(variable[i]);
 }
 
+void chi_layer_set(choir_layer *l, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	chi_text_format(l->setting, sizeof l->setting, fmt, args);
+	va_end(args);
+}
+
+uint64_t chi_layer_hash(const choir_layer *l)
+{
+	if (l == NULL)
+		return 0;
+	return chi_hash_mix(chi_hash_mix(chi_hash_text(l->kind->name) ^ chi_hash_text(l->setting)) ^
+			(l->name == NULL ? 0 : chi_hash_text(l->name)));
+}
+
+static choir_status note(const choir_layer *l)
+{
+	const bool named = l->name != NULL;
+	return chi_strategy_note(l->strategy, "%s%s%s%s%s%s", named ? "layer \"" : "",
+			named ? l->name : "", named ? "\", " : "", l->kind->name,
+			l->setting[0] == '\0' ? "" : " with ", l->setting);
+}
+
+// Layers that have variables of their own are made by all workers. Others may be made by one
+// alone, so they count only where they are in a layer with variables that is made before the first
+// update, as models are.
+static choir_status note_made(const choir_layer *l, size_t n, choir_layer *const inside[])
+{
+	const chi_context *c = chi_context_current();
+	choir_status status = CHOIR_OK;
+	if (l->variables == 0 || (c != NULL && c->kind == CHI_IN_REPLICA) ||
+			(l->variable[0] == NULL && l->strategy->compared > 0))
+		return CHOIR_OK;
+	for (size_t i = 0; i < n && status == CHOIR_OK; i++)
+		if (inside[i] != NULL && inside[i]->variables == 0)
+			status = note(inside[i]);
+	return status == CHOIR_OK ? note(l) : status;
+}
+
 choir_layer *chi_layer_finish(choir_layer *l, choir_status status)
+{
+	return chi_layer_finish_around(l, 0, NULL, status);
+}
+
+choir_layer *chi_layer_finish_around(
+		choir_layer *l, size_t n, choir_layer *const inside[], choir_status status)
 {
 	if (l == NULL)
 		return NULL;
+	const size_t noted = l->strategy->notes.length;
+	if (status == CHOIR_OK)
+		status = note_made(l, n, inside);
 	const choir_layer made = *l;
 	if (status == CHOIR_OK)
 		status = chi_strategy_own(l->strategy, free_layer, l); // frees it if it fails
@@ -55,6 +105,7 @@ choir_layer *chi_layer_finish(choir_layer *l, choir_status status)
 		free_layer(l);
 	if (status == CHOIR_OK)
 		return l;
+	chi_strategy_forget_notes(made.strategy, noted);
 	unmake(made.variable);
 	return NULL;
 }
@@ -103,6 +154,18 @@ choir_tensor *chi_layer_fail(const choir_layer *l, choir_tensor *x, const char *
 	chi_error_prefix("layer \"%s\"", l->name != NULL ? l->name : l->kind->name);
 	chi_frame_keep(x->frame);
 	return NULL;
+}
+
+const char *chi_layer_activation(choir_activation activation)
+{
+	static const char *const names[] = { [CHOIR_LINEAR] = "linear",
+		[CHOIR_RELU] = "relu",
+		[CHOIR_TANH] = "tanh",
+		[CHOIR_SIGMOID] = "sigmoid",
+		[CHOIR_GELU] = "gelu",
+		[CHOIR_GELU_TANH] = "gelu_tanh",
+		[CHOIR_SILU] = "silu" };
+	return names[activation];
 }
 
 choir_activate chi_layer_fused(choir_activation activation)

@@ -21,12 +21,13 @@ typedef struct {
 	int (*describe)(choir_layer *l, chi_export *e, int x);
 } chi_layer_kind;
 
-enum { CHI_LAYER_VARIABLES = 4 };
+enum { CHI_LAYER_VARIABLES = 4, CHI_LAYER_SETTING = 64 };
 
 struct choir_layer {
 	const chi_layer_kind *kind;
 	choir_strategy *strategy;
 	char *name; // NULL: the kind has none
+	char setting[CHI_LAYER_SETTING]; // its options in words; "": it has none
 	bool rectifies; // ReLU is the last that it does
 	int variables; // all, those of layers inside included
 	choir_variable *variable[CHI_LAYER_VARIABLES]; // its own; NULL: none
@@ -44,9 +45,18 @@ choir_status chi_layer_make_variable(
 // Makes the variables "name/kernel", of that shape, and, if there is to be one, "name/bias", of
 // its last dimension.
 choir_status chi_layer_make_weights(choir_layer *l, const choir_shape *kernel, bool bias);
-// The strategy takes l over, and l is returned. If status is a failure, or this fails, l and what
-// was made for it are taken back. l NULL gives NULL.
+// Says the options of l that its variables do not show, before it is finished. A layer that holds
+// others says their chi_layer_hash, too. Costs nothing else where there are no other workers.
+void chi_layer_set(choir_layer *l, const char *fmt, ...) CHOIR_PRINTF(2, 3);
+uint64_t chi_layer_hash(const choir_layer *l); // NULL: 0
+// The strategy takes l over, and l is returned. If l has variables and no replica makes it,
+// workers compare its options after the first update (strategy/compare.h). If status is a failure,
+// or this fails, l and what was made for it are taken back. l NULL gives NULL.
 choir_layer *chi_layer_finish(choir_layer *l, choir_status status);
+// The same of a layer that holds n others, some of them NULL.
+choir_layer *chi_layer_finish_around(
+		choir_layer *l, size_t n, choir_layer *const inside[], choir_status status);
+const char *chi_layer_activation(choir_activation activation); // its name in messages
 
 // A layer that rectifies, applied without its ReLU.
 choir_tensor *chi_layer_apply_linear(choir_layer *l, choir_tensor *x);

@@ -212,6 +212,8 @@ static choir_layer *make(
 	n.layer = made->layer;
 	*made = n;
 	made->channels = channels;
+	chi_layer_set(&made->layer, "epsilon %.9g, momentum %.9g, over_replicas %d", n.epsilon,
+			n.momentum, (int) n.over_replicas);
 	return &made->layer;
 }
 

@@ -60,6 +60,7 @@ static choir_layer *pool_new(const chi_layer_kind *kind, int size, int stride,
 	p->size = size;
 	p->stride = stride == 0 ? size : stride;
 	p->pool = pool;
+	chi_layer_set(&p->layer, "size %d, stride %d", size, p->stride);
 	return chi_layer_finish(&p->layer, CHOIR_OK);
 }
 

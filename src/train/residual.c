@@ -1,6 +1,8 @@
 // Residual blocks: what layers give, added to what they were given.
 #include "train/layer.h"
 
+#include "base/philox.h"
+
 #include <limits.h>
 
 typedef struct {
@@ -62,12 +64,16 @@ choir_layer *choir_residual_new(
 	r->inside = inside;
 	r->shortcut = shortcut;
 	r->activation = activation;
+	chi_layer_set(&r->layer, "activation %s, contents %016llx", chi_layer_activation(activation),
+			(unsigned long long) chi_hash_mix(
+					chi_layer_hash(inside) + 3 * chi_layer_hash(shortcut)));
 	const int64_t all = (int64_t) inside->variables + choir_layer_variables(shortcut);
 	if (all > INT_MAX)
 		return chi_layer_finish(
 				&r->layer, choir_fail(CHOIR_INVALID, "residual: more than %d variables", INT_MAX));
 	r->layer.variables = (int) all;
-	return chi_layer_finish(&r->layer, CHOIR_OK);
+	return chi_layer_finish_around(
+			&r->layer, 2, (choir_layer *const[]){ inside, shortcut }, CHOIR_OK);
 }
 
 // An activation alone.
@@ -101,5 +107,6 @@ choir_layer *choir_activation_new(choir_activation activation)
 	if (a == NULL)
 		return NULL;
 	a->activation = activation;
+	chi_layer_set(&a->layer, "activation %s", chi_layer_activation(activation));
 	return chi_layer_finish(&a->layer, CHOIR_OK);
 }

@@ -1,6 +1,7 @@
 // Layers one after another, as one layer.
 #include "train/layer.h"
 
+#include "base/philox.h"
 #include "base/size.h"
 #include "choir/op.h"
 
@@ -73,12 +74,16 @@ choir_layer *choir_sequential_new(size_t n, choir_layer *const layers[])
 	if (n > 0)
 		memcpy(s->inside, layers, n * sizeof *layers);
 	int64_t variables = 0;
-	for (size_t i = 0; i < n; i++)
+	uint64_t hash = n;
+	for (size_t i = 0; i < n; i++) {
 		variables += layers[i]->variables;
+		hash = chi_hash_mix(hash ^ chi_layer_hash(layers[i]));
+	}
+	chi_layer_set(&s->layer, "%zu layers, contents %016llx", n, (unsigned long long) hash);
 	choir_status status = CHOIR_OK;
 	if (variables > INT_MAX)
 		status = choir_fail(CHOIR_INVALID, "sequential: more than %d variables", INT_MAX);
 	else
 		s->layer.variables = (int) variables;
-	return chi_layer_finish(&s->layer, status);
+	return chi_layer_finish_around(&s->layer, n, layers, status);
 }

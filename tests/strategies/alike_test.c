@@ -356,6 +356,71 @@ static void values_that_differ(void **state)
 	on_all_places(other_rates);
 }
 
+// ---- Layers.
+
+typedef enum { DENSE, DROPOUT, RESIDUAL, LAYER_KINDS } layer_kind;
+
+static choir_layer *make_layer(layer_kind kind, bool other)
+{
+	choir_layer *inside[2] = { choir_dense_new("hidden", 3, 2,
+									   kind == DENSE && other ? CHOIR_TANH : CHOIR_RELU),
+		choir_dropout_new("drop", kind == DROPOUT && other ? 0.5 : 0.25) };
+	if (kind == RESIDUAL)
+		inside[1] = choir_residual_new(
+				choir_activation_new(CHOIR_TANH), NULL, other ? CHOIR_RELU : CHOIR_LINEAR);
+	return choir_sequential_new(2, inside);
+}
+
+static const char *other_layers(choir_strategy *s, int worker, void *user)
+{
+	static const char *const words[] = { "layer \"hidden\", dense with activation ",
+		"layer \"drop\", dropout with rate 0.", "residual with activation " };
+	const layer_kind kind = *(const layer_kind *) user;
+	model m;
+	if (s == NULL)
+		return choir_error();
+	choir_layer *made = NULL;
+	CHOIR_SCOPE (s)
+		made = make_layer(kind, worker == 1);
+	if (made == NULL || make_model(s, &worker, false, &m) != CHOIR_OK)
+		return choir_error();
+	return train_on(s, &m) > 0 ? "updates with other layers"
+							   : peers_last_or_heard(CHOIR_STATE, "worker 1 ", words[kind]);
+}
+
+// Layers that have no variables of their own: at any time without those of others, and around
+// others after the first update.
+static const char *layers_of_one_worker(choir_strategy *s, int worker, void *user)
+{
+	model m;
+	choir_layer *made = NULL, *around = NULL;
+	(void) user;
+	if (s == NULL)
+		return choir_error();
+	CHOIR_SCOPE (s) {
+		made = make_layer(DENSE, false);
+		if (worker == 1)
+			choir_sequential_new(1, (choir_layer *const[]){ choir_dropout_new("alone", 0.5) });
+	}
+	if (made == NULL || make_model(s, &worker, false, &m) != CHOIR_OK ||
+			choir_strategy_run(s, train, &m, NULL, NULL) != CHOIR_OK)
+		return choir_error();
+	CHOIR_SCOPE (s)
+		around = worker == 1 ? choir_sequential_new(1, &made) : made;
+	return around != NULL && train_on(s, &m) == 12 ? NULL : choir_error();
+}
+
+// spec: 2.17
+static void layers_that_differ(void **state)
+{
+	(void) state;
+	for (layer_kind kind = DENSE; kind < LAYER_KINDS; kind++)
+		for (int i = 0; i < PLACES; i++)
+			peers_run(&(peers_job){
+					.replicas = 4, .place = places[i], .fn = other_layers, .user = &kind });
+	on_all_places(layers_of_one_worker);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -365,6 +430,7 @@ int main(void)
 		cmocka_unit_test(the_same_tensors_in_another_order),
 		cmocka_unit_test(replicas_of_one_process),
 		cmocka_unit_test(values_that_differ),
+		cmocka_unit_test(layers_that_differ),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -285,6 +285,8 @@ static choir_status read_part(
 	hsize_t start[CHOIR_MAX_RANK] = { (hsize_t) s->next }, size[CHOIR_MAX_RANK];
 	if (chi_hdf5_look_at_rows(h, p->id, start[0], (hsize_t) count, &p->stored) != CHOIR_OK)
 		return blame(s, i);
+	if (p->stored.sparse) // without a fill value the library leaves what is there
+		memset(to, 0, (size_t) count * s->base.bytes[i]);
 	memcpy(size, p->stored.dim, sizeof size);
 	size[0] = (hsize_t) count;
 	const hid_t in_file = h->H5Dget_space(p->id);

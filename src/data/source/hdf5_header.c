@@ -1,9 +1,10 @@
 // The header of an object in an HDF5 file, looked at before the library decodes it. Headers of
 // version 1 have no checksum, and HDF5 1.10 divides by the sizes of chunks that one has, copies as
-// many values as an enumeration claims, and goes after the place of a message that one calls
-// shared, in files that share none. Later versions have checksums, so that the library finds what
-// was changed by itself. What is not understood here is left to it as well. The format: "HDF5 File
-// Format Specification Version 3.0", II.A and IV.A.
+// many values as an enumeration claims and as many bytes of a fill value as the type has, and goes
+// after the place of a message that one calls shared, in files that share none. Later versions
+// have checksums, so that the library finds what was changed by itself. What is not understood
+// here is left to it as well. The format: "HDF5 File Format Specification Version 3.0", II.A and
+// IV.A.
 #include "data/source/hdf5_stored.h"
 
 #ifndef H5_NO_DEPRECATED_SYMBOLS
@@ -21,7 +22,7 @@ enum {
 	BODY = 2 * MOST_SIZE + 4 * (H5S_MAX_RANK + 1), // as much as is looked at
 	MOST_MESSAGES = 1 << 16 // a count of 16 bits
 };
-enum { DATATYPE = 3, LAYOUT = 8, CONTINUATION = 16 }; // messages
+enum { DATATYPE = 3, FILL_VALUE = 5, LAYOUT = 8, CONTINUATION = 16 }; // messages
 enum { SHARED = 2, IN_HEAP = 1 }; // flags of a message; a way to share it
 
 typedef struct {
@@ -35,6 +36,14 @@ typedef struct {
 	uint64_t at, end; // of the piece of the header
 	uint64_t next, next_end; // of the one that follows; 0: none
 } piece;
+
+// Bytes of a value, by the messages that say it.
+typedef struct {
+	uint32_t value; // of the last dimension of chunks; 0: there are none
+	uint64_t type; // 0: not known
+	uint64_t fill; // 0: there is no fill value, or the default one
+	bool cut; // the fill value goes on after its message
+} sizes;
 
 static uint64_t number(const unsigned char *p, size_t bytes)
 {
@@ -102,9 +111,22 @@ static choir_status check_type(uint64_t at, const unsigned char *body, uint64_t 
 	return CHOIR_OK;
 }
 
+// Version 3 has flags before the size, the others a byte that says whether there is one.
+static void take_fill(const unsigned char *body, uint64_t bytes, sizes *found)
+{
+	enum { WITH_FLAGS = 3, DEFINED = 1 << 5 };
+	const bool flags = body[0] >= WITH_FLAGS;
+	const size_t at = flags ? 2 : 4;
+	if (body[0] == 0 || body[0] > WITH_FLAGS || (flags ? !(body[1] & DEFINED) : body[3] == 0))
+		return;
+	const uint64_t size = number(body + at, 4);
+	found->fill = size > INT32_MAX ? 0 : size; // negative: undefined
+	found->cut = found->fill + at + 4 > bytes;
+}
+
 // body: as many bytes of the message as are looked at, and zeros.
 static choir_status check_message(const layout *l, uint64_t at, const unsigned char head[MESSAGE],
-		const unsigned char *body, uint32_t *value)
+		const unsigned char *body, sizes *found)
 {
 	const uint64_t type = number(head, 2), bytes = number(head + 2, 2);
 	const bool shared = head[4] & SHARED;
@@ -113,13 +135,17 @@ static choir_status check_message(const layout *l, uint64_t at, const unsigned c
 		return damaged(at, "a message that says it is shared, in a file that shares none");
 	if (shared)
 		return CHOIR_OK;
-	return type == LAYOUT	   ? check_layout(l, at + MESSAGE, body, bytes, value)
+	if (type == FILL_VALUE)
+		take_fill(body, bytes, found);
+	if (type == DATATYPE)
+		found->type = number(body + 4, 4);
+	return type == LAYOUT	   ? check_layout(l, at + MESSAGE, body, bytes, &found->value)
 			: type == DATATYPE ? check_type(at + MESSAGE, body, bytes)
 							   : CHOIR_OK;
 }
 
 // One message, to which p->at moves on. One that is not whole is the library's to find.
-static choir_status look_at_message(const layout *l, piece *p, uint32_t *value)
+static choir_status look_at_message(const layout *l, piece *p, sizes *found)
 {
 	unsigned char head[MESSAGE], body[BODY] = { 0 };
 	size_t got;
@@ -132,10 +158,10 @@ static choir_status look_at_message(const layout *l, piece *p, uint32_t *value)
 		p->next = l->base + number(body, l->offset);
 		p->next_end = p->next + number(body + l->offset, l->length);
 	}
-	return check_message(l, at, head, body, value);
+	return check_message(l, at, head, body, found);
 }
 
-static choir_status look_at_messages(const layout *l, uint64_t at, uint32_t *value)
+static choir_status look_at_messages(const layout *l, uint64_t at, sizes *found)
 {
 	unsigned char head[HEADER];
 	size_t got;
@@ -149,8 +175,10 @@ static choir_status look_at_messages(const layout *l, uint64_t at, uint32_t *val
 				break;
 			p = (piece){ .at = p.next, .end = p.next_end };
 		}
-		CHOIR_TRY(look_at_message(l, &p, value));
+		CHOIR_TRY(look_at_message(l, &p, found));
 	}
+	if (found->fill != 0 && found->type != 0 && (found->cut || found->fill != found->type))
+		return damaged(at, "a fill value that has not the size of the values");
 	return CHOIR_OK;
 }
 
@@ -158,6 +186,7 @@ choir_status chi_hdf5_look_at_header(
 		const chi_hdf5 *h, hid_t file, const char *path, const char *name, uint32_t *value)
 {
 	H5G_stat_t root, object;
+	sizes found = { 0 };
 	*value = 0;
 	if (!h->H5Gget_objinfo || h->H5Gget_objinfo(file, "/", true, &root) < 0 ||
 			h->H5Gget_objinfo(file, name, true, &object) < 0 ||
@@ -167,8 +196,9 @@ choir_status chi_hdf5_look_at_header(
 	if (!l.file)
 		return choir_error_status();
 	const choir_status status = find_first_block(&l)
-			? look_at_messages(&l, l.base + object.objno[0], value)
+			? look_at_messages(&l, l.base + object.objno[0], &found)
 			: CHOIR_OK;
+	*value = found.value;
 	chi_file_close(l.file);
 	return status;
 }

@@ -1,4 +1,5 @@
 // What is in the root group of an HDF5 file, and what the types of values become.
+#include "base/text.h"
 #include "data/source/array_list.h"
 #include "data/source/hdf5_stored.h"
 
@@ -81,7 +82,7 @@ static choir_status add_dataset(const chi_hdf5 *h, choir_array_list *l, hid_t id
 static choir_status add_member(
 		const chi_hdf5 *h, choir_array_list *l, const char *path, hid_t root, hsize_t i)
 {
-	char name[MOST_NAME];
+	char name[MOST_NAME], clean[64];
 	uint32_t value;
 	const ssize_t length = h->H5Lget_name_by_idx(
 			root, ".", H5_INDEX_NAME, H5_ITER_INC, i, name, MOST_NAME, H5P_DEFAULT);
@@ -89,7 +90,8 @@ static choir_status add_member(
 		return choir_fail(CHOIR_CORRUPT, "%s: its root group cannot be read", path);
 	if (length >= MOST_NAME)
 		return CHOIR_OK; // by which nobody can name it
-	CHOIR_TRY(chi_hdf5_look_at_header(h, root, path, name, &value));
+	if (chi_hdf5_look_at_header(h, root, path, name, &value) != CHOIR_OK)
+		return chi_error_prefix("%s: %s", path, chi_text_clean(name, clean, sizeof clean));
 	const hid_t object = h->H5Oopen(root, name, H5P_DEFAULT);
 	const H5I_type_t kind = object < 0 ? H5I_BADID : h->H5Iget_type(object);
 	const choir_status status = kind == H5I_DATASET

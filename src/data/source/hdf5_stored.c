@@ -1,6 +1,9 @@
 // What the library does not compare: the bytes that a dataset's shape needs with those that are
 // stored, chunks with the axes that they cut, and how many of them there are with how many there
-// must be. So rows that were never written, which the library would make up, are refused as well.
+// must be. Values that were never written read as the fill value. That is allowed where nothing
+// but the counts could be wrong: the dataset cannot grow, and each chunk that is there has the size
+// that the header says. Elsewhere the counts are the only proof that sizes are not damaged, so
+// missing chunks are refused: where axes can grow, and where some of the chunks are filtered.
 #include "data/source/hdf5_stored.h"
 
 #include "base/size.h"
@@ -31,7 +34,7 @@ static choir_status take_layout(
 }
 
 // Axes that cannot grow have no larger chunks: the library writes none.
-static choir_status check_axes(const chi_hdf5 *h, hid_t id, const chi_hdf5_stored *s)
+static choir_status check_axes(const chi_hdf5 *h, hid_t id, chi_hdf5_stored *s)
 {
 	hsize_t dim[H5S_MAX_RANK], most[H5S_MAX_RANK];
 	const hid_t space = h->H5Dget_space(id);
@@ -40,7 +43,9 @@ static choir_status check_axes(const chi_hdf5 *h, hid_t id, const chi_hdf5_store
 		h->H5Sclose(space);
 	if (!done)
 		return library_failed(h);
+	s->fixed = true;
 	for (int i = 0; i < s->rank; i++) {
+		s->fixed = s->fixed && dim[i] == most[i];
 		if (dim[i] > most[i])
 			return choir_fail(CHOIR_CORRUPT, "dimension %d is %llu, at most %llu", i,
 					(unsigned long long) dim[i], (unsigned long long) most[i]);
@@ -57,9 +62,29 @@ static hsize_t chunks_along(const chi_hdf5_stored *s, int axis)
 	return n / chunk + (n % chunk != 0);
 }
 
-// As many chunks as the shape needs, and where they are stored as they are, of their size.
-static choir_status check_chunks(
-		const chi_hdf5 *h, hid_t id, size_t value, const chi_hdf5_stored *s)
+// How many chunks there are, of those needed; with an older library as many.
+static choir_status count_chunks(
+		const chi_hdf5 *h, hid_t id, size_t needed, bool fits, hsize_t *found, chi_hdf5_stored *s)
+{
+	*found = needed;
+	if (!h->H5Dget_num_chunks)
+		return CHOIR_OK;
+	const hid_t space = h->H5Dget_space(id);
+	const bool done = space >= 0 && h->H5Dget_num_chunks(id, space, found) >= 0;
+	if (space >= 0)
+		h->H5Sclose(space);
+	if (!done)
+		return library_failed(h);
+	s->sparse = fits && *found < needed && s->fixed && (*found == 0 || !s->filtered);
+	if (!fits || (*found != needed && !s->sparse))
+		return choir_fail(CHOIR_CORRUPT,
+				"its shape needs %zu chunks, the file has %llu: damaged, or never written",
+				fits ? needed : SIZE_MAX, (unsigned long long) *found);
+	return CHOIR_OK;
+}
+
+// The chunks that the shape needs, and where they are stored as they are, of their size.
+static choir_status check_chunks(const chi_hdf5 *h, hid_t id, size_t value, chi_hdf5_stored *s)
 {
 	size_t needed = 1, bytes = value;
 	hsize_t found = 0;
@@ -73,34 +98,24 @@ static choir_status check_chunks(
 		fits = fits && chi_size_multiply(needed, (size_t) chunks_along(s, i), &needed) &&
 				chi_size_multiply(bytes, (size_t) s->chunk[i], &bytes);
 	}
-	if (h->H5Dget_num_chunks) {
-		const hid_t space = h->H5Dget_space(id);
-		const bool done = space >= 0 && h->H5Dget_num_chunks(id, space, &found) >= 0;
-		if (space >= 0)
-			h->H5Sclose(space);
-		if (!done)
-			return library_failed(h);
-		if (!fits || found != needed)
-			return choir_fail(CHOIR_CORRUPT,
-					"its shape needs %zu chunks, the file has %llu: damaged, or never written",
-					fits ? needed : SIZE_MAX, (unsigned long long) found);
-	}
+	CHOIR_TRY(count_chunks(h, id, needed, fits, &found, s));
 	const hsize_t stored = h->H5Dget_storage_size(id);
-	if (!s->filtered && (!fits || !chi_size_multiply(bytes, needed, &bytes) || stored != bytes))
+	if (!s->filtered &&
+			(!fits || !chi_size_multiply(bytes, (size_t) found, &bytes) || stored != bytes))
 		return choir_fail(CHOIR_CORRUPT, "%llu bytes in chunks, its shape needs %zu%s",
 				(unsigned long long) stored, fits ? bytes : SIZE_MAX, fits ? "" : " or more");
 	return CHOIR_OK;
 }
 
-static choir_status check_piece(
-		const chi_hdf5 *h, hid_t id, size_t value, const chi_hdf5_stored *s)
+static choir_status check_piece(const chi_hdf5 *h, hid_t id, size_t value, chi_hdf5_stored *s)
 {
 	const hsize_t stored = h->H5Dget_storage_size(id);
 	size_t bytes = value;
 	for (int i = 0; i < s->rank; i++)
 		if (!chi_size_multiply(bytes, (size_t) s->dim[i], &bytes))
 			bytes = SIZE_MAX;
-	return stored >= bytes
+	s->sparse = stored == 0 && s->fixed;
+	return stored >= bytes || s->sparse
 			? CHOIR_OK
 			: choir_fail(CHOIR_CORRUPT,
 					  "its shape needs %zu bytes, the file has %llu: damaged, or never written",
@@ -148,7 +163,7 @@ static choir_status check_row(const chi_hdf5 *h, hid_t id, hsize_t row, const ch
 choir_status chi_hdf5_look_at_rows(
 		const chi_hdf5 *h, hid_t id, hsize_t first, hsize_t count, chi_hdf5_stored *s)
 {
-	if (s->chunk[0] == 0 || !h->H5Dget_chunk_storage_size)
+	if (s->chunk[0] == 0 || s->sparse || !h->H5Dget_chunk_storage_size)
 		return CHOIR_OK;
 	const hsize_t end = (first + count - 1) / s->chunk[0] + 1;
 	for (hsize_t k = first / s->chunk[0]; k < end; k++)

@@ -14,6 +14,8 @@ typedef struct {
 	hsize_t dim[CHOIR_MAX_RANK];
 	hsize_t chunk[CHOIR_MAX_RANK]; // 0: the dataset is in one piece
 	bool filtered; // its chunks are, so that they have sizes of their own
+	bool fixed; // no axis can grow
+	bool sparse; // some values were never written
 	uint32_t value; // bytes of a value by its chunks' header; 0: it does not say
 	hsize_t seen; // the chunks along axis 0, from 1 on, that were looked at last; 0: none
 } chi_hdf5_stored;

@@ -211,6 +211,7 @@ typedef struct {
 	bool filters; // deflate and a checksum
 	bool grows; // along axis 0
 	bool latest; // format, whose headers have checksums
+	bool sparse; // only two rows are written, the others read as 7
 } small;
 
 static const small smalls[] = {
@@ -225,6 +226,12 @@ static const small smalls[] = {
 			.chunk = { 2, 2 },
 			.filters = true,
 			.latest = true },
+	{ .name = "sparse", .layout = H5D_CHUNKED, .chunk = { 2, 1 }, .sparse = true },
+	{ .name = "latest sparse",
+			.layout = H5D_CHUNKED,
+			.chunk = { 2, 1 },
+			.latest = true,
+			.sparse = true },
 };
 enum { SMALLS = sizeof smalls / sizeof smalls[0] };
 static const small *tried;
@@ -241,9 +248,20 @@ static hid_t create_small(const chi_hdf5 *h, const char *path)
 	return file;
 }
 
-static size_t write_small(unsigned char bytes[MOST_BYTES])
+static void write_pairs(const chi_hdf5 *h, hid_t set, hid_t space)
 {
 	static const int32_t pairs_of_i4[5][2] = { { 3, 1 }, { 4, 1 }, { 5, 9 }, { 2, 6 }, { 5, 3 } };
+	static const hsize_t all[2] = { NUMBERS_OF_FIVE, 2 }, two[2] = { 2, 2 }, start[2] = { 2, 0 };
+	const hid_t memory = h->H5Screate_simple(2, tried->sparse ? two : all, NULL);
+	if (tried->sparse)
+		h->H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, two, NULL);
+	assert_true(hdf5_write.H5Dwrite(set, *h->H5T_NATIVE_INT32_g, memory, space, H5P_DEFAULT,
+						pairs_of_i4) >= 0);
+	h->H5Sclose(memory);
+}
+
+static size_t write_small(unsigned char bytes[MOST_BYTES])
+{
 	const char *path = scratch_path("small.h5");
 	const hsize_t dim[2] = { NUMBERS_OF_FIVE, 2 }, most[2] = { H5S_UNLIMITED, 2 };
 	const chi_hdf5 *h = hdf5_begin_writing();
@@ -253,12 +271,14 @@ static size_t write_small(unsigned char bytes[MOST_BYTES])
 	hdf5_write.H5Pset_layout(list, tried->layout);
 	if (tried->layout == H5D_CHUNKED)
 		hdf5_write.H5Pset_chunk(list, 2, tried->chunk);
+	if (tried->sparse)
+		hdf5_write.H5Pset_fill_value(list, i4, &(const int32_t){ 7 });
 	if (tried->filters) {
 		hdf5_write.H5Pset_deflate(list, 6);
 		hdf5_write.H5Pset_fletcher32(list);
 	}
 	const hid_t set = hdf5_write.H5Dcreate2(file, "x", i4, space, H5P_DEFAULT, list, H5P_DEFAULT);
-	assert_true(hdf5_write.H5Dwrite(set, i4, H5S_ALL, H5S_ALL, H5P_DEFAULT, pairs_of_i4) >= 0);
+	write_pairs(h, set, space);
 	h->H5Dclose(set);
 	h->H5Pclose(list);
 	h->H5Sclose(space);
@@ -379,6 +399,7 @@ static void what_the_library_dies_of_is_refused_before(void **state)
 	static const unsigned char dims[] = { 5, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0 };
 	static const unsigned char chunks[] = { 2, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0 };
 	static const unsigned char fill[] = { 5, 0, 8, 0, 1, 0, 0, 0 };
+	static const unsigned char seven[] = { 4, 0, 0, 0, 7, 0, 0, 0 };
 	static const unsigned char packed[] = { 3, 0, 0, 0, 2, 0, 0, 0, 4, 0, 0, 0 };
 	tried = &smalls[0];
 	refuse_change(dims, sizeof dims, 0, 7, "dimension 0 is 7, at most 5");
@@ -393,6 +414,9 @@ static void what_the_library_dies_of_is_refused_before(void **state)
 	tried = &smalls[4];
 	refuse_change(dims, sizeof dims, 4, 1, "chunks, the file has 2: damaged, or never written");
 	refuse_change(packed, sizeof packed, 0, 1, "its shape needs 5 chunks, the file has 2");
+	tried = &smalls[7];
+	refuse_change(seven, sizeof seven, 0, 8, "a fill value that has not the size of the values");
+	refuse_change(chunks, sizeof chunks, 0, 1, "16 bytes in chunks, its shape needs 8");
 }
 
 static herr_t print_nothing(hid_t stack, void *data)

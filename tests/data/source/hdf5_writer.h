@@ -9,8 +9,8 @@
 
 #define HDF5_WRITING(use) \
 	use(H5Fcreate) use(H5Dcreate2) use(H5Dwrite) use(H5Gcreate2) use(H5Pset_chunk) \
-			use(H5Pset_deflate) use(H5Pset_fletcher32) use(H5Pset_layout) \
-					use(H5Pset_libver_bounds) use(H5P_CLS_FILE_ACCESS_ID_g) \
+			use(H5Pset_deflate) use(H5Pset_fletcher32) use(H5Pset_layout) use(H5Pset_fill_value) \
+					use(H5Pset_fill_time) use(H5Pset_libver_bounds) use(H5P_CLS_FILE_ACCESS_ID_g) \
 							use(H5P_CLS_DATASET_CREATE_ID_g) use(H5T_STD_I16BE_g) \
 									use(H5T_IEEE_F32BE_g) use(H5T_STD_U64LE_g)
 #define HDF5_MEMBER(name) __typeof__(name) *name;

@@ -31,9 +31,9 @@ bool chi_futex_wait(chi_atomic32 *a, uint32_t expected, double deadline)
 	return !(result < 0 && errno == ETIMEDOUT);
 }
 
-void chi_futex_wake(chi_atomic32 *a)
+void chi_futex_wake(chi_atomic32 *a, uint32_t most)
 {
-	syscall(SYS_futex, &a->value, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT_MAX, NULL, NULL, 0);
+	syscall(SYS_futex, &a->value, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, most, NULL, NULL, 0);
 }
 
 // The clock is not read before the word has been looked at for a while: reading it takes as long
@@ -66,12 +66,22 @@ bool chi_gate_wait(chi_gate *g, uint32_t old, bool spin, double deadline)
 	return in_time || chi_atomic32_load(&g->word) != old;
 }
 
-void chi_gate_wake(chi_gate *g)
+static void wake(chi_gate *g, uint32_t most)
 {
 	// The word was changed in the one order that all threads see, and a sleeper counts itself in
 	// that order before it looks at the word for the last time. Only read: others poll this line.
 	if (chi_atomic32_look(&g->sleepers) != 0)
-		chi_futex_wake(&g->word);
+		chi_futex_wake(&g->word, most);
+}
+
+void chi_gate_wake(chi_gate *g)
+{
+	wake(g, INT_MAX);
+}
+
+void chi_gate_wake_one(chi_gate *g)
+{
+	wake(g, 1);
 }
 
 void chi_gate_open(chi_gate *g, uint32_t value)

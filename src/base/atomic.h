@@ -109,8 +109,9 @@ static inline void chi_fetch_to_write(const void *p)
 // Sleeps while *a is expected, until woken or the deadline; may return at any time. False: the
 // deadline (of chi_clock_deadline) has passed.
 bool chi_futex_wait(chi_atomic32 *a, uint32_t expected, double deadline);
-// Wakes all that sleep on a.
-void chi_futex_wake(chi_atomic32 *a);
+// Wakes at most so many of those that sleep on a. The system looks for them in one of its few
+// queues, and stops when it has found so many.
+void chi_futex_wake(chi_atomic32 *a, uint32_t most);
 
 // Waits until *a is no longer old: spins for a while (not at all if spin is false), then sleeps on
 // the futex. False: the deadline has passed and *a is still old. Who changes *a does it by add,
@@ -123,5 +124,8 @@ bool chi_gate_wait(chi_gate *g, uint32_t old, bool spin, double deadline);
 // Only spins, for who needs no deadline unless it will sleep. False: the word is still old.
 bool chi_gate_spin(const chi_gate *g, uint32_t old);
 void chi_gate_wake(chi_gate *g);
+// The same where only one thread at a time waits at the gate: thousands of these cost no more each
+// than a few.
+void chi_gate_wake_one(chi_gate *g);
 // Tells value and wakes; for who alone writes the word, or who writes what all others write.
 void chi_gate_open(chi_gate *g, uint32_t value);

@@ -15,6 +15,13 @@ struct chi_help {
 	void *arg;
 };
 
+// What a worker is sent.
+typedef struct {
+	chi_run *run;
+	struct chi_help *help;
+	bool joins; // others on the lane, which are parked
+} job;
+
 static void give_help(chi_worker *w)
 {
 	const struct chi_help *h = w->help;
@@ -83,11 +90,17 @@ choir_status chi_crew_open(choir_strategy *s)
 	return CHOIR_OK;
 }
 
+static void send_word(chi_worker *w)
+{
+	chi_atomic32_tell(&w->gate.word, chi_atomic32_load(&w->gate.word) + 1);
+	chi_gate_wake_one(&w->gate);
+}
+
 static void free_worker(chi_worker *w, bool in_child)
 {
 	if (!in_child) {
 		w->run = NULL;
-		chi_gate_open(&w->gate, chi_atomic32_load(&w->gate.word) + 1);
+		send_word(w);
 		chi_thread_join(&w->thread);
 	}
 	chi_free(w);
@@ -132,9 +145,24 @@ void chi_crew_rest(chi_worker *w)
 {
 	struct chi_crew *crew = w->crew;
 	chi_mutex_lock(&crew->lock);
+	w->later_idle = NULL;
 	w->next_idle = crew->idle;
+	*(crew->idle == NULL ? &crew->longest_idle : &crew->idle->later_idle) = w;
 	crew->idle = w;
 	chi_mutex_unlock(&crew->lock);
+}
+
+// With the lock held: an idle worker less, or NULL. What it needs may still be in the cache of who
+// rested last. Where thousands of replicas wait, each on its thread, they sleep in few queues of
+// the system, which finds who is to wake by going along its queue: who rested first stands first.
+static chi_worker *take_idle(struct chi_crew *crew, bool longest)
+{
+	chi_worker *w = longest ? crew->longest_idle : crew->idle;
+	if (w == NULL)
+		return NULL;
+	*(w->later_idle == NULL ? &crew->idle : &w->later_idle->next_idle) = w->next_idle;
+	*(w->next_idle == NULL ? &crew->longest_idle : &w->next_idle->later_idle) = w->later_idle;
+	return w;
 }
 
 void chi_crew_rest_all(chi_worker *sent)
@@ -146,33 +174,37 @@ void chi_crew_rest_all(chi_worker *sent)
 	}
 }
 
-// Gives a lane's worker a job; it is put in front of *sent, if there is one. A failure leaves
-// nothing behind.
-static choir_status send(
-		choir_strategy *s, int lane, chi_run *run, struct chi_help *help, chi_worker **sent)
+// Gives a lane's worker a job, the one that has rested longest if there are others at work on the
+// lane; it is put in front of *sent, if there is one. A failure leaves nothing behind.
+static choir_status send(choir_strategy *s, int lane, const job *j, chi_worker **sent)
 {
 	struct chi_crew *crew = &s->crew[lane];
 	chi_mutex_lock(&crew->lock);
-	chi_worker *w = crew->idle;
-	if (w != NULL)
-		crew->idle = w->next_idle;
+	chi_worker *w = take_idle(crew, j->joins);
 	chi_mutex_unlock(&crew->lock);
 	if (w == NULL && (w = new_worker(crew)) == NULL)
 		return choir_error_status();
-	w->run = run;
-	w->help = help;
+	w->run = j->run;
+	w->help = j->help;
 	w->lane = lane;
 	if (sent != NULL) {
 		w->next_idle = *sent;
 		*sent = w;
 	}
-	chi_gate_open(&w->gate, chi_atomic32_load(&w->gate.word) + 1);
+	send_word(w);
 	return CHOIR_OK;
 }
 
 choir_status chi_crew_send(choir_strategy *s, int lane, chi_run *run)
 {
-	return send(s, lane, run, NULL, run->lane[lane].shared ? NULL : &run->sent);
+	const job j = { .run = run };
+	return send(s, lane, &j, run->lane[lane].shared ? NULL : &run->sent);
+}
+
+choir_status chi_crew_join(choir_strategy *s, int lane, chi_run *run)
+{
+	const job j = { .run = run, .joins = true };
+	return send(s, lane, &j, NULL);
 }
 
 void chi_crew_all(choir_strategy *s, chi_crew_fn *fn, void *arg)
@@ -185,7 +217,7 @@ void chi_crew_all(choir_strategy *s, chi_crew_fn *fn, void *arg)
 	chi_error before;
 	chi_error_save(&before);
 	for (int lane = 1; lane < s->lanes; lane++)
-		helpers += send(s, lane, NULL, &help, &sent) == CHOIR_OK;
+		helpers += send(s, lane, &(job){ .help = &help }, &sent) == CHOIR_OK;
 	chi_error_restore(&before);
 	fn(arg);
 	for (uint32_t now; (now = chi_atomic32_load(&helped->word)) - before_all < helpers;)

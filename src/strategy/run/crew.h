@@ -10,7 +10,8 @@
 typedef struct chi_worker {
 	chi_thread thread;
 	struct chi_crew *crew;
-	struct chi_worker *next_idle; // or the next of those that a run has sent
+	struct chi_worker *next_idle; // the one that rested before; or the next that a run has sent
+	struct chi_worker *later_idle; // the one that rested after
 	struct chi_worker *next;
 	_Alignas(CHI_LINE) chi_gate gate; // its word moves when there is a job
 	chi_run *run; // the job; NULL: end, or help
@@ -26,7 +27,8 @@ struct chi_crew {
 	int cores, lane;
 	chi_team *team; // of the lane's cores; NULL: it has one
 	_Alignas(CHI_LINE) chi_mutex lock;
-	chi_worker *idle, *all;
+	chi_worker *idle, *longest_idle; // the ends of a list: who rested last, and who first
+	chi_worker *all;
 	chi_gate helped; // of the first lane: how many have returned from chi_crew_all, in all
 };
 

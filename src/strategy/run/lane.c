@@ -10,15 +10,16 @@ static void grant(chi_replica *r)
 {
 	r->state = CHI_RUNS;
 	chi_atomic32_add(&r->baton.word, 1);
-	chi_gate_wake(&r->baton);
+	chi_gate_wake_one(&r->baton);
 }
 
-// With the lock held: the lowest replica of the lane in a state, or NULL.
-static chi_replica *lowest(chi_run *run, int lane, chi_replica_state state)
+// With the lock held: the lowest replica of the lane that may go on, or NULL. It looks from where
+// it was last found: so all replicas that wait for the same are found by going over them once.
+static chi_replica *lowest(const chi_run *run, chi_lane *l)
 {
-	for (int i = run->strategy->first[lane]; i < run->strategy->first[lane + 1]; i++)
-		if (run->replica[i].state == state)
-			return &run->replica[i];
+	for (; l->may < l->last; l->may++)
+		if (run->replica[l->may].state == CHI_MAY_GO_ON)
+			return &run->replica[l->may];
 	return NULL;
 }
 
@@ -44,7 +45,7 @@ static chi_replica *pass(chi_run *run, int lane)
 	chi_lane *l = &run->lane[lane];
 	if (chi_atomic32_load(&run->failed) != 0)
 		skip_unstarted(run, l);
-	chi_replica *parked = lowest(run, lane, CHI_MAY_GO_ON);
+	chi_replica *parked = lowest(run, l);
 	l->held = true;
 	if (parked != NULL) {
 		grant(parked);
@@ -68,10 +69,13 @@ void chi_lane_wake(chi_run *run)
 			continue;
 		for (int i = run->strategy->first[lane]; i < run->strategy->first[lane + 1]; i++) {
 			chi_replica *r = &run->replica[i];
-			if (r->state == CHI_PARKED && (failed || chi_atomic32_load(r->parked_for) != 0))
-				r->state = CHI_MAY_GO_ON;
+			if (r->state != CHI_PARKED || (!failed && chi_atomic32_load(r->parked_for) == 0))
+				continue;
+			r->state = CHI_MAY_GO_ON;
+			if (i < l->may)
+				l->may = i;
 		}
-		if (!l->held && lowest(run, lane, CHI_MAY_GO_ON) != NULL)
+		if (!l->held && lowest(run, l) != NULL)
 			(void) pass(run, lane);
 	}
 }
@@ -122,7 +126,7 @@ static choir_status wait_alone(chi_replica *r, const chi_atomic32 *flag, patienc
 	}
 }
 
-// Parks with the lock held and gives the baton away; returns with the lock held and the baton
+// Parks with the lock held and gives the baton away; returns without the lock when the baton is
 // back.
 static void park(chi_replica *r, const chi_atomic32 *flag, patience *p)
 {
@@ -136,7 +140,7 @@ static void park(chi_replica *r, const chi_atomic32 *flag, patience *p)
 		run->lane[r->lane].next--;
 	}
 	chi_mutex_unlock(&run->lock);
-	if (next != NULL && chi_crew_send(run->strategy, r->lane, run) != CHOIR_OK) {
+	if (next != NULL && chi_crew_join(run->strategy, r->lane, run) != CHOIR_OK) {
 		chi_mutex_lock(&run->lock);
 		run->lane[r->lane].held = false;
 		chi_mutex_unlock(&run->lock);
@@ -145,16 +149,25 @@ static void park(chi_replica *r, const chi_atomic32 *flag, patience *p)
 	while (chi_atomic32_load(&r->baton.word) == word)
 		if (!chi_gate_wait(&r->baton, word, false, p->deadline))
 			be_late(r, p);
-	chi_mutex_lock(&run->lock);
+}
+
+// Whether a replica that waits may go on. No lock is needed: who woke it may still have it.
+static bool is_over(const chi_run *run, const chi_atomic32 *flag)
+{
+	return chi_atomic32_load(flag) != 0 || chi_atomic32_load(&run->failed) != 0;
 }
 
 static choir_status wait_with_baton(chi_replica *r, const chi_atomic32 *flag, patience *p)
 {
 	chi_run *run = r->run;
-	chi_mutex_lock(&run->lock);
-	while (chi_atomic32_load(flag) == 0 && chi_atomic32_load(&run->failed) == 0)
-		park(r, flag, p);
-	chi_mutex_unlock(&run->lock);
+	while (!is_over(run, flag)) {
+		chi_mutex_lock(&run->lock);
+		if (is_over(run,
+					flag)) // as who wakes looks at it, with the lock
+			chi_mutex_unlock(&run->lock);
+		else
+			park(r, flag, p);
+	}
 	return chi_atomic32_load(flag) != 0 ? CHOIR_OK : chi_run_cancelled(run);
 }
 
@@ -182,7 +195,7 @@ static void rest_in_time(chi_run *run, int lane, chi_worker **worker)
 		skip_unstarted(run, l);
 	if (*worker == NULL || l->left == 0)
 		return;
-	if (l->next < l->last && lowest(run, lane, CHI_MAY_GO_ON) == NULL)
+	if (l->next < l->last && lowest(run, l) == NULL)
 		return;
 	chi_crew_rest(*worker);
 	*worker = NULL;

@@ -137,6 +137,29 @@ static bool left_for_good(const chi_replica *r)
 			chi_atomic32_load(&r->run->failed) == 0;
 }
 
+// With the lock held. Whoever returns later than this sees that somebody has come, and that it has
+// not: so only the first to come looks at all replicas.
+static bool is_first(chi_run *run, uint32_t number)
+{
+	if (number != chi_atomic32_load(&run->asked))
+		return false;
+	chi_atomic32_add(&run->asked, 1); // before it looks who has returned
+	return true;
+}
+
+// With the lock held: nobody has returned without coming to the meeting of r. If somebody has,
+// this fails.
+static bool all_are_there(const chi_replica *r, const chi_meet *like)
+{
+	const chi_run *run = r->run;
+	for (int i = 0; i < run->strategy->replicas; i++)
+		if (left_for_good(&run->replica[i]) && run->replica[i].sequence <= r->sequence) {
+			returned_early(&run->replica[i], r, like->name);
+			return false;
+		}
+	return true;
+}
+
 // With the lock held: r comes to its meeting.
 static chi_meet *arrive(chi_replica *r, const chi_meet *like, chi_prepare_fn *prepare, void *user)
 {
@@ -153,13 +176,8 @@ static chi_meet *arrive(chi_replica *r, const chi_meet *like, chi_prepare_fn *pr
 			chi_atomic32_load(&(*place(run, run->first_meet))->left) ==
 					(uint32_t) run->strategy->replicas)
 		forget(run, *place(run, run->first_meet++));
-	if (number == chi_atomic32_load(&run->asked))
-		chi_atomic32_add(&run->asked, 1); // before it looks who has returned
-	for (int i = 0; i < run->strategy->replicas; i++)
-		if (left_for_good(&run->replica[i]) && run->replica[i].sequence <= number) {
-			returned_early(&run->replica[i], r, like->name);
-			return NULL;
-		}
+	if (is_first(run, number) && !all_are_there(r, like))
+		return NULL;
 	chi_meet *m = number == run->next_meet ? NULL : *place(run, number);
 	if (m == NULL) {
 		if ((m = new_meet(run)) == NULL)

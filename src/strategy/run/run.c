@@ -200,6 +200,7 @@ static void begin_lane(chi_run *run, int i)
 	l->shared = count > 1;
 	l->held = true;
 	l->closed = false;
+	l->may = l->last;
 	l->number = run->number;
 	for (int id = first[i]; id < first[i + 1]; id++) {
 		begin_replica(&run->replica[id]);

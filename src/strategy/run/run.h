@@ -73,6 +73,7 @@ typedef struct {
 	bool shared; // carries several replicas
 	bool held; // somebody has the baton, or is on the way to take it
 	bool closed; // all have returned and somebody has seen to the rest
+	int may; // no replica below it may go on, though parked
 	uint32_t number; // of the run
 	_Alignas(CHI_LINE) chi_gate through; // number of the last run that it is through with
 } chi_lane;
@@ -195,6 +196,8 @@ void chi_names_forget(chi_names *unkept);
 choir_status chi_crew_open(choir_strategy *s);
 void chi_crew_close(choir_strategy *s);
 choir_status chi_crew_send(choir_strategy *s, int lane, chi_run *run);
+// The same, for a lane on which others are parked.
+choir_status chi_crew_join(choir_strategy *s, int lane, chi_run *run);
 // Calls fn on this thread and, at the same time, on a thread of every lane but the first; returns
 // when all have returned. Where a thread cannot be made the others do its share.
 typedef void chi_crew_fn(void *arg);

@@ -58,7 +58,7 @@ function(choir_compile_options target)
 	target_compile_options(${target} PRIVATE ${choir_warnings} -ffp-contract=off
 		-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
 	if(CHOIR_SANITIZE)
-		target_compile_options(${target} PRIVATE -O1 -g -fno-omit-frame-pointer ${choir_sanitize})
+		target_compile_options(${target} PRIVATE -O1 -g1 -fno-omit-frame-pointer ${choir_sanitize})
 	else()
 		target_compile_options(${target} PRIVATE
 			"$<$<NOT:$<CONFIG:Debug,>>:${choir_hardening}>")

@@ -72,9 +72,10 @@ choir_dataset *choir_npz_dataset_new(const char *path, size_t n, const char *con
 // CHOIR_UNSUPPORTED, which is also: other types, and a machine without the library, which is
 // loaded with the first file. CHOIR_NOT_FOUND: no such file; no such dataset, with those there
 // are. CHOIR_INVALID: different lengths, or no axis. CHOIR_CORRUPT: what the library says; sizes
-// that contradict each other, at which some releases of it end the program. Values that were
-// never written are the fill value, or 0; but CHOIR_CORRUPT where a damaged file can look the
-// same: in datasets that can grow, and in compressed ones of which only some chunks were written.
+// that contradict each other, at which some releases of it end the program. Chunks that were never
+// written are the fill value, or 0; but CHOIR_CORRUPT where a damaged file can look the same: in
+// datasets that can grow, and in compressed ones of which only some chunks were written; and so is
+// a dataset in one piece that was never written.
 // That is for accidents: a file made to do harm is safe only in a process of its own (decision
 // 0049). The library opens files itself and follows their links to others. Threads: Choir calls it
 // from one at a time; a program that calls it too must not do so meanwhile, unless it is built

@@ -1,9 +1,10 @@
 // What the library does not compare: the bytes that a dataset's shape needs with those that are
 // stored, chunks with the axes that they cut, and how many of them there are with how many there
-// must be. Values that were never written read as the fill value. That is allowed where nothing
-// but the counts could be wrong: the dataset cannot grow, and each chunk that is there has the size
-// that the header says. Elsewhere the counts are the only proof that sizes are not damaged, so
-// missing chunks are refused: where axes can grow, and where some of the chunks are filtered.
+// must be. Chunks that were never written read as the fill value. That is allowed where nothing
+// but the counts could be wrong: the dataset cannot grow, and each chunk that is there has the
+// size that the header says. Elsewhere the counts are the only proof that sizes are not damaged,
+// so what is missing is refused: where axes can grow, where some of the chunks are filtered, and
+// all of what is in one piece.
 #include "data/source/hdf5_stored.h"
 
 #include "base/size.h"
@@ -107,15 +108,15 @@ static choir_status check_chunks(const chi_hdf5 *h, hid_t id, size_t value, chi_
 	return CHOIR_OK;
 }
 
-static choir_status check_piece(const chi_hdf5 *h, hid_t id, size_t value, chi_hdf5_stored *s)
+static choir_status check_piece(
+		const chi_hdf5 *h, hid_t id, size_t value, const chi_hdf5_stored *s)
 {
 	const hsize_t stored = h->H5Dget_storage_size(id);
 	size_t bytes = value;
 	for (int i = 0; i < s->rank; i++)
 		if (!chi_size_multiply(bytes, (size_t) s->dim[i], &bytes))
 			bytes = SIZE_MAX;
-	s->sparse = stored == 0 && s->fixed;
-	return stored >= bytes || s->sparse
+	return stored >= bytes
 			? CHOIR_OK
 			: choir_fail(CHOIR_CORRUPT,
 					  "its shape needs %zu bytes, the file has %llu: damaged, or never written",

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -449,6 +450,35 @@ def checkpoint():
                   "--widths", "17")
 
 
+def hang():
+    """A worker that is stopped is noticed after --timeout seconds, and named a second before."""
+    with tempfile.TemporaryDirectory() as folder:
+        line = [*launcher(), "-n", "2", CHOIR, "train", *SHORT, "--epochs", "100000", "--checkpoint", folder,
+                "--checkpoint-every", "1000000", "--timeout", "3"]
+        with tempfile.TemporaryFile("w+") as output, subprocess.Popen(
+                line, stdout=output, stderr=subprocess.STDOUT, env=environment(**AT_ONCE)) as running:
+            begun = time.monotonic()
+            while len(workers_of(folder)) < 2 and time.monotonic() - begun < SECONDS:
+                time.sleep(0.01)
+            time.sleep(1.5)  # both are in steps
+            stopped = max(workers_of(folder))
+            kill(stopped, signal.SIGSTOP)
+            begun = time.monotonic()
+            try:
+                running.wait(SECONDS)
+            except subprocess.TimeoutExpired:
+                running.kill()
+            took = time.monotonic() - begun
+            for process in workers_of(folder):
+                kill(process, signal.SIGKILL)
+            output.seek(0)
+            said = output.read()
+    need(running.returncode != 0 and 2.5 < took < 10, f"it took {took:.1f} s", said)
+    who = re.search(rf"waited 2 s for (worker [01] \(.*, pid {stopped}\)) in .*; the time-out is 3 s", said)
+    need(who is not None, f"no word before of the process {stopped}", said)
+    need(re.search(rf"waited 3\.\d s for {re.escape(who[1])} in ", said) is not None, f"the failure does not name {who[1]}", said)
+
+
 def data():
     """Workers with unequal data stop together, each with all that it has."""
     status, said = start(3, WORKER, "data")
@@ -493,4 +523,4 @@ if MPI == "none":
     skip("no MPI was found when this was configured")
 {"suite2": lambda: suite(2), "suite4": lambda: suite(4), "launch": launch, "host": host,
  "train": train, "instructions": instructions,
- "checkpoint": checkpoint, "data": data}[TEST]()
+ "checkpoint": checkpoint, "hang": hang, "data": data}[TEST]()

@@ -1,0 +1,124 @@
+// Distributed datasets that are asked for what they cannot do.
+#include "choir/input.h"
+#include "choir/source.h"
+
+#include "base/error.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <cmocka.h>
+
+static const int64_t numbers[] = { 0, 1, 2, 3, 4, 5 };
+
+static choir_dataset *counting(int64_t n)
+{
+	const choir_column column = { "number", CHOIR_I64, CHOIR_SCALAR, numbers };
+	return choir_memory_dataset_new(n, 1, &column, false);
+}
+
+static choir_strategy *mirrored(int replicas, const char *devices)
+{
+	choir_strategy *s = choir_mirrored_strategy_new(
+			CHOIR_OPTIONS(choir_strategy_options, .replicas = replicas, .devices = devices));
+	assert_non_null(s);
+	return s;
+}
+
+static choir_distributed_dataset *dealt(choir_strategy *s, choir_dataset *d, int64_t global_batch)
+{
+	choir_distributed_dataset *data = choir_strategy_distribute_dataset(
+			s, d, CHOIR_OPTIONS(choir_input_options, .global_batch = global_batch));
+	assert_non_null(data);
+	return data;
+}
+
+static void assert_failed(choir_status status, const char *text)
+{
+	assert_int_equal(choir_error_status(), status);
+	if (strstr(choir_error(), text) == NULL)
+		fail_msg("\"%s\" does not say \"%s\"", choir_error(), text);
+	chi_error_clear();
+}
+
+static choir_distributed_dataset *inner;
+static choir_status read_inside(choir_replica *r, void *user)
+{
+	choir_values **batch = user;
+	(void) r;
+	return choir_distributed_dataset_next(inner, batch);
+}
+
+static choir_status distribute_inside(choir_replica *r, void *user)
+{
+	(void) user;
+	return choir_strategy_distribute_dataset(
+				   choir_replica_strategy(r), choir_dataset_batch(counting(4), 2), NULL) == NULL
+			? choir_error_status()
+			: CHOIR_OK;
+}
+
+// spec: B13, E31, 2.2, 2.19
+static void replicas_cannot_read(void **state)
+{
+	(void) state;
+	choir_strategy *s = mirrored(2, NULL);
+	choir_values *batch = NULL;
+	inner = dealt(s, choir_dataset_batch(counting(6), 2), 0);
+	assert_int_equal(choir_strategy_run(s, read_inside, &batch, NULL, NULL), CHOIR_STATE);
+	assert_failed(
+			CHOIR_STATE, "the next batch of a distributed dataset is not possible in replica");
+	assert_null(batch);
+	assert_int_equal(choir_strategy_run(s, distribute_inside, NULL, NULL, NULL), CHOIR_STATE);
+	assert_failed(CHOIR_STATE, "distribute_dataset is not possible in replica");
+	choir_strategy_free(s);
+}
+
+// spec: E3, E14, E29, 2.19
+static void wrong_use_is_refused(void **state)
+{
+	(void) state;
+	choir_strategy *s = mirrored(2, NULL), *other = mirrored(2, NULL);
+	assert_null(choir_strategy_distribute_dataset(s, counting(4), NULL));
+	assert_failed(CHOIR_INVALID, "single examples: add a batch step");
+	assert_null(choir_strategy_distribute_dataset(
+			s, counting(4), CHOIR_OPTIONS(choir_input_options, .global_batch = -3)));
+	assert_failed(CHOIR_INVALID, "a global batch of -3 examples: at least 1 is needed");
+	assert_null(choir_strategy_distribute_dataset(s, NULL, NULL));
+	assert_failed(CHOIR_INVALID, "the dataset is NULL");
+	assert_null(choir_strategy_distribute_dataset(s, choir_dataset_batch(counting(4), 0), NULL));
+	assert_failed(CHOIR_INVALID, "batch: a size of 0"); // the first cause stays
+	assert_null(choir_strategy_distribute_dataset(NULL, counting(4), NULL));
+	assert_failed(CHOIR_INVALID, "strategy: it is NULL");
+	const choir_input_options wrong = { .size = 3 };
+	assert_null(choir_strategy_distribute_dataset(s, counting(4), &wrong));
+	assert_failed(CHOIR_INVALID, "size is 3");
+
+	choir_values *batch = choir_values_new(other);
+	choir_distributed_dataset *data = dealt(s, choir_dataset_batch(counting(4), 2), 0);
+	assert_int_equal(choir_distributed_dataset_next(data, &batch), CHOIR_INVALID);
+	assert_failed(CHOIR_INVALID, "belongs to another strategy");
+	assert_int_equal(choir_distributed_dataset_next(NULL, &batch), CHOIR_INVALID);
+	assert_failed(CHOIR_INVALID, "the dataset is NULL");
+	assert_int_equal(choir_distributed_dataset_next(data, NULL), CHOIR_INVALID);
+	assert_failed(CHOIR_INVALID, "batch is NULL");
+	assert_int_equal(choir_distributed_dataset_rewind(NULL), CHOIR_INVALID);
+	assert_failed(CHOIR_INVALID, "the dataset is NULL");
+	CHOIR_SCOPE (other) {
+		choir_values *mine = NULL;
+		assert_int_equal(choir_distributed_dataset_next(data, &mine), CHOIR_STATE);
+		assert_failed(CHOIR_STATE, "mixing strategies");
+	}
+	choir_values_free(batch);
+	choir_strategy_free(other);
+	choir_strategy_free(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(replicas_cannot_read),
+		cmocka_unit_test(wrong_use_is_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

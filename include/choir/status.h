@@ -8,10 +8,19 @@
 // it, and nothing but choir_check ends the program. Threads: any; each has a last failure of its
 // own.
 //
-// A function of the program's that Choir calls ends by returning. To leave it by a C++ exception,
-// longjmp or pthread_exit, or to cancel its thread, is undefined: what Choir has on the stack is
-// lost, and others wait for what does not come. In C++ it catches what it calls and returns
-// choir_fail(..., e.what()); declare it noexcept, and what was forgotten ends in std::terminate.
+// A function of the program's that Choir calls ends by returning. In C++ it catches exceptions and
+// returns choir_fail(..., e.what()); declared noexcept, a forgotten exception ends in
+// std::terminate. Replica, merge and update functions that end otherwise:
+// - A C++ exception or longjmp, caught outside of Choir on the thread that called Choir: later
+//   calls on that thread that need cross-replica context are CHOIR_STATE until the same thread
+//   calls choir_strategy_free, which is all that the strategy can still do. Replicas on other
+//   threads go on until that returns: what they use must live as long.
+// - pthread_exit on the thread that called Choir: the strategy can only be freed, by any thread.
+// - pthread_exit on one of Choir's threads: the run fails with CHOIR_STATE, naming the replica,
+//   and the strategy can run again. A C++ exception there ends the program (std::terminate).
+// - pthread_cancel of one of Choir's threads has no effect.
+// All else is undefined: so to leave an elementwise update, a function of a dataset, an
+// initializer, a kernel, or a worker function on the thread that called choir_strategy_run_workers.
 // C++ libraries that Choir uses (oneDNN, HDF5) may end the process where there is no memory left.
 #pragma once
 

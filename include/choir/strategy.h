@@ -182,8 +182,8 @@ choir_strategy *choir_strategy_new(const char *name, const choir_strategy_option
 // for the default strategy.
 choir_strategy *choir_strategy_copy_new(const choir_strategy *s);
 
-// Frees s, its threads, and what belongs to it. No run of it may be under way and none of its
-// scopes entered; where it is the calling thread's choir_strategy_set_current, that is undone.
+// Frees s, its threads, and what belongs to it. No run of it may be under way, other than one
+// that was left (status.h) and is ended first, and none of its scopes entered; where it is the calling thread's choir_strategy_set_current, that is undone.
 // NULL is fine; the default strategy stays.
 void choir_strategy_free(choir_strategy *s);
 
@@ -337,7 +337,8 @@ void choir_scope_leave(choir_scope *scope);
 // frame has it. Variables that an update was changing are undefined then (variable.h); s can
 // run again. Its own: CHOIR_INVALID: fn is NULL, a set of another strategy, a leaf that lacks a
 // replica's. CHOIR_STATE: not in cross-replica context, or in another strategy's, or in an
-// update; another run of s is under way; replicas diverged, or returned different names.
+// update; another run of s is under way; replicas diverged, or returned different names; a
+// function ended otherwise than by returning (status.h).
 // CHOIR_TIMEOUT: a replica waited too long for another, which it names (.timeout). User code
 // that never returns cannot be stopped: run returns when it does.
 CHOIR_MUST_CHECK choir_status choir_strategy_run(choir_strategy *s, choir_replica_fn *fn,

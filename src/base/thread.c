@@ -19,6 +19,7 @@ static void *run_thread(void *arg)
 	const chi_thread *t = arg;
 	chi_fpenv inherited; // whatever the host has set: not for Choir's threads
 	chi_fpenv_enter(&inherited);
+	(void) pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL); // others wait for it
 	pthread_setname_np(pthread_self(), t->name); // for people only: a failure changes nothing
 	t->fn(t->arg);
 	return NULL;
@@ -76,6 +77,13 @@ void chi_thread_own_name(char out[CHI_THREAD_NAME])
 {
 	if (pthread_getname_np(pthread_self(), out, CHI_THREAD_NAME) != 0)
 		out[0] = '\0';
+}
+
+void chi_thread_call(void (*fn)(void *arg), void (*left)(void *arg), void *arg)
+{
+	pthread_cleanup_push(left, arg);
+	fn(arg);
+	pthread_cleanup_pop(0);
 }
 
 void chi_thread_join(chi_thread *t)

@@ -22,6 +22,9 @@ typedef struct {
 choir_status chi_thread_start(chi_thread *t, const char *name, void (*fn)(void *arg), void *arg);
 // The calling thread's, as debuggers show it.
 void chi_thread_own_name(char out[CHI_THREAD_NAME]);
+// Calls fn, and left after it if fn ended the thread (pthread_exit) instead of returning. Threads
+// of Choir cannot be cancelled.
+void chi_thread_call(void (*fn)(void *arg), void (*left)(void *arg), void *arg);
 void chi_thread_join(chi_thread *t); // a thread that never started is fine
 
 // Gives the processor to another thread that wants it, or sleeps so many seconds, for waits on

@@ -10,6 +10,12 @@
 static _Thread_local chi_context *top;
 static _Thread_local choir_strategy *set_strategy; // choir_strategy_set_current
 
+// Entries of functions that Choir calls are kept here and not on the stack: one whose function was
+// left by longjmp or an exception can still be read.
+enum { DEPTH = 16 };
+static _Thread_local chi_context called[DEPTH];
+static _Thread_local int calls;
+
 chi_context *chi_context_current(void)
 {
 	return top;
@@ -21,28 +27,59 @@ void chi_context_push(chi_context *c)
 	top = c;
 }
 
+chi_context *chi_context_enter(chi_context *c)
+{
+	if (calls < DEPTH) {
+		called[calls] = *c;
+		c = &called[calls++];
+	}
+	c->stack = __builtin_frame_address(0);
+	chi_context_push(c);
+	return c;
+}
+
 void chi_context_pop(chi_context *c)
 {
 	top = c->outer;
+	if (c >= called && c < called + DEPTH)
+		calls = (int) (c - called);
 }
 
-// So many as were open.
-static int close_scopes(const chi_context *c)
+// Closes all entries above c. The number of scopes; *left is set if there was a function's entry.
+static int close_above(const chi_context *c, bool *left)
 {
 	int open = 0;
-	while (top != c) { // all above c are scopes', from the heap
-		chi_context *scope = top;
-		top = scope->outer;
-		chi_free(scope);
-		open++;
+	while (top != c) {
+		chi_context *above = top;
+		chi_context_pop(above);
+		if (above->stack != NULL) {
+			*left = true;
+		} else {
+			chi_free(above); // a scope's, from the heap
+			open++;
+		}
 	}
 	return open;
 }
 
+// Whether the function of the innermost entry was left by longjmp or an exception. Stacks grow
+// down: a call from nearer to its beginning than where that function was called proves it. Calls
+// from deeper are refused as in the function, which still counts as being called.
+static bool was_left(void)
+{
+	const chi_context *c = top;
+	while (c != NULL && c->stack == NULL)
+		c = c->outer;
+	return c != NULL && (uintptr_t) __builtin_frame_address(0) > (uintptr_t) c->stack;
+}
+
 choir_status chi_context_leave(chi_context *c, choir_status status, const char *fmt, ...)
 {
-	const int open = close_scopes(c);
+	bool left = false;
+	const int open = close_above(c, &left);
 	chi_context_pop(c);
+	if (left)
+		return choir_fail(CHOIR_STATE, "%s", CHI_WAS_LEFT);
 	if (status == CHOIR_OK && open > 0)
 		return choir_fail(CHOIR_STATE, "scope: the function returned with %d scope%s still open",
 				open, open == 1 ? "" : "s");
@@ -57,10 +94,18 @@ choir_status chi_context_leave(chi_context *c, choir_status status, const char *
 			choir_status_name(status));
 }
 
-void chi_context_forget(const choir_strategy *s)
+bool chi_context_forget(const choir_strategy *s)
 {
+	const chi_context *last = NULL;
+	bool left = false;
 	if (set_strategy == s)
 		set_strategy = NULL;
+	for (const chi_context *c = top; c != NULL; c = c->outer)
+		if (c->stack != NULL && c->strategy->home == s)
+			last = c;
+	if (last != NULL)
+		close_above(last->outer, &left);
+	return left;
 }
 
 choir_strategy *chi_context_strategy(void)
@@ -115,6 +160,9 @@ choir_status chi_context_sees_all(const choir_strategy *s, const char *what)
 				? CHOIR_OK
 				: choir_fail(CHOIR_STATE, "%s: another strategy (%s) is current", what,
 						  set_strategy->label);
+	if (was_left())
+		return choir_fail(CHOIR_STATE, "%s: on this thread %s; free its strategy %s first", what,
+				CHI_WAS_LEFT, top->strategy->label);
 	if (top->kind == CHI_IN_REPLICA && !top->strategy->is_default)
 		return choir_fail(CHOIR_STATE,
 				"%s is not possible in replica %d: it needs cross-replica "
@@ -130,7 +178,7 @@ choir_status chi_context_sees_all(const choir_strategy *s, const char *what)
 
 choir_status chi_context_need_cross(const choir_strategy *s, const char *what)
 {
-	if (top != NULL && top->kind == CHI_IN_UPDATE)
+	if (top != NULL && top->kind == CHI_IN_UPDATE && !was_left())
 		return choir_fail(CHOIR_STATE, "%s is not possible in an update function", what);
 	return chi_context_sees_all(s, what);
 }

@@ -21,19 +21,29 @@ typedef struct chi_context {
 	choir_aggregation aggregation;
 	bool sync_on_read; // reads of ON_READ variables in a replica are of the whole
 	struct chi_context *outer;
+	const void *stack; // of a function that Choir calls: where it was called; NULL: a scope's
 } chi_context;
 
+// What is said of a function that did not end by returning.
+#define CHI_WAS_LEFT \
+	"a function that Choir called was left by longjmp, an exception or pthread_exit"
+
 chi_context *chi_context_current(void); // NULL: the default replica
-void chi_context_push(chi_context *c); // c stays until popped
+void chi_context_push(chi_context *c); // c, a scope's, stays until popped
+// For a function that Choir is about to call: c stays until popped or left, too. Returns the
+// thread's own copy of it, which is the one to pop or leave.
+chi_context *chi_context_enter(chi_context *c);
 void chi_context_pop(chi_context *c);
 // Pops c after a function of the program's, which returned status, and closes the scopes that it
-// left open. Returns that status, or CHOIR_STATE for open scopes of one that says it went well: to
+// left open. Returns that status, or CHOIR_STATE if it left a function that Choir called inside
+// otherwise than by returning, or for open scopes of one that says it went well: to
 // leave them by a failure is no other failure. A failure of which the thread has no text gets one,
 // which names the function by fmt, and CHOIR_END, which to callers is no failure, is CHOIR_STATE.
 choir_status chi_context_leave(chi_context *c, choir_status status, const char *fmt, ...)
 		CHOIR_PRINTF(3, 4);
-// The strategy is no more: this thread's choir_strategy_set_current is undone.
-void chi_context_forget(const choir_strategy *s);
+// The strategy is no more: this thread's choir_strategy_set_current is undone, and entries of its
+// functions, which were left, are closed. True: there were some.
+bool chi_context_forget(const choir_strategy *s);
 
 // The strategy whose scope or context this thread is in, or the one set; NULL: none.
 choir_strategy *chi_context_strategy(void);

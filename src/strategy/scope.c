@@ -18,6 +18,7 @@ static choir_status push(choir_scope *scope, chi_context from)
 	if (c == NULL)
 		return choir_error_status();
 	*c = from;
+	c->stack = NULL;
 	chi_context_push(c);
 	scope->hidden[ENTRY] = c;
 	return CHOIR_OK;

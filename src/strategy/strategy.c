@@ -340,8 +340,11 @@ choir_status chi_strategy_open_block(choir_strategy *s)
 }
 
 // Its threads and what runs have: they look at variables and updates, which go next.
-static void close_runs(choir_strategy *s)
+// left: this thread has left a function that s called.
+static void close_runs(choir_strategy *s, bool left)
 {
+	if (s->run != NULL && s->fork_generation == chi_fork_generation())
+		chi_run_abandon(s->run, left);
 	chi_crew_close(s);
 	chi_run_free(s->run);
 	chi_cross_free(s->cross);
@@ -351,7 +354,7 @@ static void close_runs(choir_strategy *s)
 
 void chi_strategy_close_block(choir_strategy *s)
 {
-	close_runs(s);
+	close_runs(s, false);
 	chi_overlap_close(s);
 	chi_group_close(&s->group);
 	for (chi_more_groups *g = s->more_groups, *next; g != NULL; g = next) {
@@ -451,11 +454,11 @@ void choir_strategy_free(choir_strategy *s)
 {
 	if (s == NULL || s->is_default || (s->home != NULL && s->home != s))
 		return;
-	chi_context_forget(s);
+	const bool left = chi_context_forget(s);
 	for (int w = 1; s->by_worker != NULL && w < s->workers; w++)
 		if (s->by_worker[w] != NULL)
-			close_runs(s->by_worker[w]);
-	close_runs(s);
+			close_runs(s->by_worker[w], left);
+	close_runs(s, left);
 	chi_run_free(s->standing);
 	free_members(s);
 	chi_strategy_close_workers(s);

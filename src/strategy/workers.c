@@ -86,22 +86,39 @@ typedef struct {
 	chi_error error;
 } call;
 
+static void note_failure(call *c)
+{
+	chi_error_save(&c->error);
+	chi_atomic32_store(&c->group->home->stopped, 1);
+}
+
 static void call_worker(void *arg)
 {
 	call *c = arg;
 	choir_strategy *s = c->group;
 	chi_context inside = { .kind = CHI_IN_CROSS, .strategy = s };
-	chi_context_push(&inside);
+	chi_context *entry = chi_context_enter(&inside);
 	chi_dlpack_hold(true); // given back on the thread that called run_workers
 	chi_error_clear();
-	c->status = chi_context_leave(&inside, c->fn(s, s->worker, c->user), "the worker function");
+	c->status = chi_context_leave(entry, c->fn(s, s->worker, c->user), "the worker function");
 	chi_dlpack_hold(false);
 	if (c->status == CHOIR_OK)
 		return;
 	if (s->workers > 1)
 		chi_error_prefix("worker %d", s->worker);
-	chi_error_save(&c->error);
-	chi_atomic32_store(&s->home->stopped, 1);
+	note_failure(c);
+}
+
+static void leave(void *arg)
+{
+	call *c = arg;
+	c->status = choir_fail(CHOIR_STATE, "worker %d: %s", c->group->worker, CHI_WAS_LEFT);
+	note_failure(c);
+}
+
+static void work(void *arg)
+{
+	chi_thread_call(call_worker, leave, arg);
 }
 
 // The failure of the lowest worker that did not only stop because of another.
@@ -121,12 +138,10 @@ static choir_status run_all(choir_strategy *s, call *calls)
 	for (int w = 1; w < s->workers; w++) {
 		char name[24];
 		snprintf(name, sizeof name, "worker %d", w);
-		const choir_status started =
-				chi_thread_start(&calls[w].thread, name, call_worker, &calls[w]);
+		const choir_status started = chi_thread_start(&calls[w].thread, name, work, &calls[w]);
 		if (started != CHOIR_OK) { // else its status is its own to write
 			calls[w].status = started;
-			chi_error_save(&calls[w].error);
-			chi_atomic32_store(&s->stopped, 1);
+			note_failure(&calls[w]);
 		}
 	}
 	call_worker(&calls[0]);

@@ -123,6 +123,39 @@ bool failure_is_an_exception(const line &l)
 	return false;
 }
 
+// Not as status.h asks: it throws through Choir, on the thread that called it.
+choir_status throws(choir_replica *r, void *)
+{
+	if (choir_replica_id(r) == 0)
+		throw std::runtime_error("through Choir");
+	return choir_replica_all_reduce(r, CHOIR_SUM, choir_number(r->frame, 1)) == nullptr
+			? choir_error_status()
+			: CHOIR_OK;
+}
+
+bool thrown_through(choir_strategy *s)
+{
+	try {
+		check(choir_strategy_run(s, throws, nullptr, nullptr, nullptr));
+	} catch (const std::runtime_error &e) {
+		return std::string(e.what()) == "through Choir";
+	}
+	return false;
+}
+
+// The strategy can only be freed after it, and the next one works.
+bool exception_through_choir_is_refused()
+{
+	std::unique_ptr<line> left(new line(2));
+	if (!thrown_through(left->strategy()))
+		return false;
+	if (choir_strategy_run(left->strategy(), fails, nullptr, nullptr, nullptr) != CHOIR_STATE ||
+			std::string(choir_error()).find("was left by") == std::string::npos)
+		return false;
+	left.reset();
+	return failure_is_an_exception(line(2));
+}
+
 } // namespace
 
 int main()
@@ -141,6 +174,10 @@ int main()
 		}
 		if (!failure_is_an_exception(l)) {
 			std::printf("failed: another text: %s\n", choir_error());
+			return 1;
+		}
+		if (!exception_through_choir_is_refused()) {
+			std::printf("failed: an exception through Choir: %s\n", choir_error());
 			return 1;
 		}
 		const double again = l.fit(x, y, 1); // after a failed run the next one works

@@ -42,7 +42,7 @@ WRITABLE = {
     "table.c": {"known registered": "the registered strategies, and transports"},
     "default.c": {"the_default default_lock": "the default strategy, made at its first use"},
     "trace.c": {"sink chi_trace_wanted": "the trace sink", "own_spans": "what each thread records"},
-    "context.c": {"top set_strategy": "the context this thread is in"},
+    "context.c": {"top set_strategy called calls": "the context this thread is in"},
     "strategy.c": {"made": "numbers strategies, so that messages tell two of a kind apart"},
 }
 RUNTIME = re.compile(r"^(__|_init$|_fini$|_edata$|_end$|_ITM|CHOIR_\d)")

@@ -121,12 +121,12 @@ static choir_status call(chi_run *run, const chi_merge_call *c)
 	chi_cross *x = chi_cross_of(run->cross);
 	CHOIR_TRY(gather(run, x, c));
 	chi_context inside = { .kind = CHI_IN_CROSS, .strategy = run->strategy, .what = run->cross };
-	chi_context_push(&inside);
+	chi_context *entry = chi_context_enter(&inside);
 	chi_error_clear();
 	chi_trace_begin_cross(CHOIR_TRACE_COMPUTE, "merge function");
 	choir_status status = c->fn(run->cross, c->user);
 	chi_trace_end();
-	CHOIR_TRY(chi_context_leave(&inside, status, "the merge function"));
+	CHOIR_TRY(chi_context_leave(entry, status, "the merge function"));
 	choir_frame *f = run->cross->frame;
 	CHOIR_TRY(f->failed ? chi_frame_report(f) : chi_stream_wait(f->stream));
 	return chi_cross_publish(x);

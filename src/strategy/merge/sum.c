@@ -105,7 +105,7 @@ static choir_status wait_for_all(choir_strategy *s, const chi_ways *ways, const 
 	if (bytes < WORTH_HELP)
 		wait_for_lanes(&w);
 	else
-		chi_crew_all(s, wait_for_lanes, &w);
+		(void) chi_crew_all(s, wait_for_lanes, &w); // no function of the program's
 	chi_mutex_destroy(&w.lock);
 	if (w.failure.status != CHOIR_OK)
 		chi_error_restore(&w.failure);

@@ -29,11 +29,11 @@ choir_status choir_strategy_run_replica(
 		return choir_fail(
 				CHOIR_STATE, "run_replica: a run of this strategy (\"%s\") is under way", s->kind);
 	chi_context inside = { .kind = CHI_IN_CROSS, .strategy = s };
-	chi_context_push(&inside);
+	chi_context *entry = chi_context_enter(&inside);
 	chi_dlpack_hold(true);
 	const choir_status status = chi_run_alone(s->run, replica, fn, user, args);
 	chi_dlpack_hold(false);
-	chi_context_pop(&inside);
+	chi_context_pop(entry);
 	chi_atomic32_store(&s->running, 0);
 	chi_dlpack_run_deleters();
 	return status;

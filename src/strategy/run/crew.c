@@ -13,6 +13,7 @@
 struct chi_help {
 	chi_crew_fn *fn;
 	void *arg;
+	chi_atomic32 left; // not zero: a function of the program's has ended a thread
 };
 
 // What a worker is sent.
@@ -22,17 +23,21 @@ typedef struct {
 	bool joins; // others on the lane, which are parked
 } job;
 
-static void give_help(chi_worker *w)
+static void end_help(chi_worker *w)
 {
-	const struct chi_help *h = w->help;
 	chi_gate *helped = &w->crew->strategy->crew[0].helped;
 	w->help = NULL;
-	h->fn(h->arg);
-	chi_atomic32_add(&helped->word, 1); // from here on *h may be gone
+	chi_atomic32_add(&helped->word, 1); // from here on who asked for help may be gone
 	chi_gate_wake(helped);
 }
 
-static void work(void *arg)
+static void give_help(chi_worker *w)
+{
+	w->help->fn(w->help->arg);
+	end_help(w);
+}
+
+static void obey(void *arg)
 {
 	chi_worker *w = arg;
 	chi_dlpack_hold(true); // what a host's runtime gave goes back on the thread that calls run
@@ -50,6 +55,25 @@ static void work(void *arg)
 		else
 			chi_lane_go(w->run, w->lane, w->run->lane[w->lane].shared ? w : NULL);
 	}
+}
+
+// A function of the program's has ended the thread. What it was to do is ended in its place, so
+// that nobody waits for it.
+static void leave(void *arg)
+{
+	chi_worker *w = arg;
+	w->gone = true;
+	if (w->help == NULL) {
+		chi_run_left(w->run, w->lane);
+		return;
+	}
+	chi_atomic32_store(&w->help->left, 1);
+	end_help(w);
+}
+
+static void work(void *arg)
+{
+	chi_thread_call(obey, leave, arg);
 }
 
 // The threads that share a lane's work. Only who asks for several cores a device gets them: a host
@@ -144,6 +168,8 @@ static chi_worker *new_worker(struct chi_crew *crew)
 void chi_crew_rest(chi_worker *w)
 {
 	struct chi_crew *crew = w->crew;
+	if (w->gone)
+		return;
 	chi_mutex_lock(&crew->lock);
 	w->later_idle = NULL;
 	w->next_idle = crew->idle;
@@ -207,7 +233,7 @@ choir_status chi_crew_join(choir_strategy *s, int lane, chi_run *run)
 	return send(s, lane, &j, NULL);
 }
 
-void chi_crew_all(choir_strategy *s, chi_crew_fn *fn, void *arg)
+choir_status chi_crew_all(choir_strategy *s, chi_crew_fn *fn, void *arg)
 {
 	struct chi_help help = { .fn = fn, .arg = arg };
 	chi_gate *helped = &s->crew[0].helped;
@@ -223,4 +249,6 @@ void chi_crew_all(choir_strategy *s, chi_crew_fn *fn, void *arg)
 	for (uint32_t now; (now = chi_atomic32_load(&helped->word)) - before_all < helpers;)
 		(void) chi_gate_wait(helped, now, s->crew[0].spin, chi_clock_deadline(-1));
 	chi_crew_rest_all(sent);
+	return chi_atomic32_load(&help.left) == 0 ? CHOIR_OK
+											  : choir_fail(CHOIR_STATE, "%s", CHI_WAS_LEFT);
 }

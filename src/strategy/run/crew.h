@@ -13,6 +13,7 @@ typedef struct chi_worker {
 	struct chi_worker *next_idle; // the one that rested before; or the next that a run has sent
 	struct chi_worker *later_idle; // the one that rested after
 	struct chi_worker *next;
+	bool gone; // its thread has ended before its time, and gets no jobs
 	_Alignas(CHI_LINE) chi_gate gate; // its word moves when there is a job
 	chi_run *run; // the job; NULL: end, or help
 	struct chi_help *help; // the job, if it is no lane of a run

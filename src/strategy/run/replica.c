@@ -36,11 +36,11 @@ void chi_replica_call(chi_replica *r)
 	chi_trace_begin_replica(run->strategy->first_replica + chi_replica_number(r), r->id,
 			CHOIR_TRACE_COMPUTE, "replica");
 	chi_fpenv_enter(&host);
-	chi_context_push(&inside);
+	chi_context *entry = chi_context_enter(&inside);
 	chi_dlpack_hold(true);
 	chi_error_clear();
 	choir_status status = run->task.fn(&r->shown, run->task.user);
-	status = conclude(r, chi_context_leave(&inside, status, "the function"));
+	status = conclude(r, chi_context_leave(entry, status, "the function"));
 	if (status != CHOIR_OK && !r->cancelled)
 		chi_run_fail(run, r->id);
 	if (status == CHOIR_OK)

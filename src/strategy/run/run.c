@@ -325,14 +325,56 @@ choir_status chi_run_go(
 		return chi_strategy_give_up(run->strategy, ready);
 	chi_trace_begin(CHOIR_TRACE_OTHER, "run");
 	chi_fpenv_enter(&run->host);
+	run->going = true;
 	send_lanes(run);
 	chi_lane_go(run, 0, NULL);
 	wait_for_lanes(run);
 	rest(run);
 	chi_fpenv_leave(&run->host);
 	const choir_status status = finish(run);
+	run->going = false;
 	chi_trace_end();
 	return status;
+}
+
+void chi_run_left(chi_run *run, int lane)
+{
+	chi_lane *l = &run->lane[lane];
+	const int first = run->strategy->first[lane];
+	chi_mutex_lock(&run->lock);
+	const bool closed = l->closed;
+	chi_replica *r = &run->replica[l->shared ? chi_lane_holder(run, first) : first];
+	chi_mutex_unlock(&run->lock);
+	if (run->nested != NULL && run->nested->going) // in a merge function of this thread
+		chi_run_abandon(run->nested, false);
+	choir_fail(CHOIR_STATE, "run: %s", CHI_WAS_LEFT);
+	if (closed) { // in an update after the replicas
+		chi_run_fail(run, run->strategy->replicas);
+		chi_gate_open(&l->through, l->number);
+		return;
+	}
+	chi_error_prefix("replica %d", chi_replica_number(r));
+	chi_run_fail(run, r->id);
+	choir_frame_empty(r->shown.frame);
+	chi_meet_returned(r);
+	chi_lane_go(run, lane, NULL);
+}
+
+void chi_run_abandon(chi_run *run, bool back)
+{
+	if (!run->going)
+		return;
+	run->task.results = NULL; // the program may have freed them
+	chi_run_left(run, 0);
+	wait_for_lanes(run);
+	rest(run);
+	(void) finish(run);
+	run->going = false;
+	if (back) {
+		chi_fpenv_leave(&run->host);
+		chi_dlpack_hold(false);
+		(void) chi_team_use(NULL);
+	}
 }
 
 choir_status chi_run_alone(
@@ -398,12 +440,12 @@ static choir_status run_in(
 	if (run == NULL)
 		return choir_error_status();
 	chi_context inside = { .kind = CHI_IN_CROSS, .strategy = run->strategy };
-	chi_context_push(&inside);
+	chi_context *entry = chi_context_enter(&inside);
 	choir_status status = results == NULL ? CHOIR_OK : ready_results(run->strategy, args, results);
 	chi_strategy_give_up(run->strategy, status);
 	if (status == CHOIR_OK)
 		status = chi_run_go(run, fn, user, args, results == NULL ? NULL : *results);
-	chi_context_pop(&inside);
+	chi_context_pop(entry);
 	return status;
 }
 

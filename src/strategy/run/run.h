@@ -114,6 +114,7 @@ typedef struct chi_run {
 	size_t n_pending, pending_room;
 	struct chi_instance *open; // updates that were given something, asked for or not
 	bool applied; // some update ran
+	bool going; // chi_run_go is under way; the caller's
 	choir_cross *cross; // of its merge calls
 	struct chi_run *nested; // for runs inside its merge calls
 	chi_fpenv host; // the caller's floating point
@@ -127,6 +128,14 @@ choir_status chi_run_go(
 // Runs fn for one replica, on this thread, and applies nothing.
 choir_status chi_run_alone(
 		chi_run *run, int replica, choir_replica_fn *fn, void *user, choir_values *args);
+
+// The thread that carries a lane of run has left the program's function that it was in and comes
+// back no more: the run fails, the lane's replica has returned, and the calling thread does what
+// is left of the lane.
+void chi_run_left(chi_run *run, int lane);
+// Ends a run whose caller has left it, as far as it is under way. back: this is the thread that
+// called it, whose floating point is the caller's again.
+void chi_run_abandon(chi_run *run, bool back);
 
 // The default replica outside any run is in a run that never ends: after a merge call or an update
 // of its, done or failed, that run is as if it began. Nothing happens to other runs.
@@ -199,6 +208,7 @@ choir_status chi_crew_send(choir_strategy *s, int lane, chi_run *run);
 // The same, for a lane on which others are parked.
 choir_status chi_crew_join(choir_strategy *s, int lane, chi_run *run);
 // Calls fn on this thread and, at the same time, on a thread of every lane but the first; returns
-// when all have returned. Where a thread cannot be made the others do its share.
+// when all have returned. Where a thread cannot be made the others do its share. CHOIR_STATE: a
+// function of the program's has ended a thread.
 typedef void chi_crew_fn(void *arg);
-void chi_crew_all(choir_strategy *s, chi_crew_fn *fn, void *arg);
+choir_status chi_crew_all(choir_strategy *s, chi_crew_fn *fn, void *arg);

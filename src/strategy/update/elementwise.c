@@ -266,13 +266,14 @@ choir_status chi_update_slices(chi_update *u, choir_update_fn *fn, void *user)
 	choir_status status = see_args(&s, f);
 	if (status == CHOIR_OK) {
 		chi_mutex_init(&s.lock, CHI_RANK_RUN, "slices");
-		chi_crew_all(strategy, take_slices, &s);
+		status = chi_crew_all(strategy, take_slices, &s);
 		chi_mutex_destroy(&s.lock);
 		for (choir_variable *w = u->written; w != NULL; w = w->next_written)
 			chi_variable_touch(w, chi_update_copy_of(u, w));
-		if (chi_atomic32_load(&s.failed) != 0)
+		if (chi_atomic32_load(&s.failed) != 0) {
 			chi_error_restore(&s.error);
-		status = chi_atomic32_load(&s.failed) != 0 ? choir_error_status() : CHOIR_OK;
+			status = choir_error_status();
+		}
 	}
 	return chi_update_end(f, status);
 }

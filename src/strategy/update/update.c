@@ -310,10 +310,10 @@ choir_status chi_update_call(chi_update *u, choir_frame *f, choir_update_fn *fn,
 	chi_context inside = { .kind = CHI_IN_UPDATE, .strategy = u->cross->strategy, .what = u };
 	chi_fpenv host;
 	chi_fpenv_enter(&host); // a program's own context has the program's
-	chi_context_push(&inside);
+	chi_context *entry = chi_context_enter(&inside);
 	chi_error_clear();
 	choir_status status = fn(&u->shown, user);
-	status = chi_context_leave(&inside, status, "update of \"%s\": the function", name_of(u));
+	status = chi_context_leave(entry, status, "update of \"%s\": the function", name_of(u));
 	if (status == CHOIR_OK)
 		status = f->failed ? chi_frame_report(f) : chi_stream_wait(f->stream);
 	chi_fpenv_leave(&host);

@@ -285,22 +285,26 @@ static choir_status ask_for_update(choir_replica *r, void *user)
 
 static const char *const update_devices[] = { "cpu:0,cpu:1", "far:0,far:1" };
 
+static void asked_update_left(const char *devices)
+{
+	jmp_buf back;
+	static update_plan p;
+	choir_strategy *volatile s = world_new(2, devices, 30);
+	p = (update_plan){ .back = &back, .caller = pthread_self() };
+	p.variable = world_variable(s, "v", CHOIR_SHAPE(3), NULL);
+	if (setjmp(back) == 0)
+		world_ok(choir_strategy_run(s, ask_for_update, &p, NULL, NULL)); // the other did it
+	else
+		all_is_refused(s);
+	choir_strategy_free(s);
+	all_is_well();
+}
+
 static void asked_update_is_left_by_longjmp(void **state)
 {
 	(void) state;
-	for (int i = 0; i < 2; i++) {
-		jmp_buf back;
-		static update_plan p;
-		choir_strategy *volatile s = world_new(2, update_devices[i], 30);
-		p = (update_plan){ .back = &back, .caller = pthread_self() };
-		p.variable = world_variable(s, "v", CHOIR_SHAPE(3), NULL);
-		if (setjmp(back) == 0)
-			world_ok(choir_strategy_run(s, ask_for_update, &p, NULL, NULL)); // the other did it
-		else
-			all_is_refused(s);
-		choir_strategy_free(s);
-		all_is_well();
-	}
+	for (int i = 0; i < 2; i++)
+		asked_update_left(update_devices[i]);
 }
 
 static void thread_of_choir_ends_in_an_update(void **state)

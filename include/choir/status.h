@@ -20,7 +20,7 @@
 //   and the strategy can run again. A C++ exception there ends the program (std::terminate).
 // - pthread_cancel of one of Choir's threads has no effect.
 // All else is undefined: so to leave an elementwise update, a function of a dataset, an
-// initializer, a kernel, or a worker function on the thread that called choir_strategy_run_workers.
+// initializer, a kernel, or a worker function on the thread of choir_strategy_run_workers.
 // C++ libraries that Choir uses (oneDNN, HDF5) may end the process where there is no memory left.
 #pragma once
 

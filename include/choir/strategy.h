@@ -183,7 +183,8 @@ choir_strategy *choir_strategy_new(const char *name, const choir_strategy_option
 choir_strategy *choir_strategy_copy_new(const choir_strategy *s);
 
 // Frees s, its threads, and what belongs to it. No run of it may be under way, other than one
-// that was left (status.h) and is ended first, and none of its scopes entered; where it is the calling thread's choir_strategy_set_current, that is undone.
+// that was left (status.h) and is ended first, and none of its scopes entered;
+// where it is the calling thread's choir_strategy_set_current, that is undone.
 // NULL is fine; the default strategy stays.
 void choir_strategy_free(choir_strategy *s);
 

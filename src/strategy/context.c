@@ -54,6 +54,7 @@ static int close_above(const chi_context *c, bool *left)
 		chi_context_pop(above);
 		if (above->stack != NULL) {
 			*left = true;
+			choir_frame_free(above->frame);
 		} else {
 			chi_free(above); // a scope's, from the heap
 			open++;

@@ -20,6 +20,7 @@ typedef struct chi_context {
 	bool replica_local; // variables made here are ON_READ, with this aggregation
 	choir_aggregation aggregation;
 	bool sync_on_read; // reads of ON_READ variables in a replica are of the whole
+	choir_frame *frame; // an update's own, freed here if its function was left; NULL
 	struct chi_context *outer;
 	const void *stack; // of a function that Choir calls: where it was called; NULL: a scope's
 } chi_context;

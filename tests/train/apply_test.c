@@ -278,7 +278,8 @@ static void using_what_was_read_before(void **state)
 	(void) state;
 	choir_strategy *s = mirrored("cpu:0,cpu:1", 2);
 	job j = open_job(s, CHOIR_SGD, NULL);
-	assert_failed(choir_strategy_run(s, use_old, &j, NULL, NULL), CHOIR_STATE, "v: its update was asked for");
+	assert_failed(choir_strategy_run(s, use_old, &j, NULL, NULL), CHOIR_STATE,
+			"v: its update was asked for");
 	choir_strategy_free(s);
 }
 

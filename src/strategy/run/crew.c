@@ -63,6 +63,7 @@ static void leave(void *arg)
 {
 	chi_worker *w = arg;
 	w->gone = true;
+	(void) chi_context_forget(w->crew->strategy->home);
 	if (w->help == NULL) {
 		chi_run_left(w->run, w->lane);
 		return;

@@ -307,7 +307,9 @@ choir_status chi_update_call(chi_update *u, choir_frame *f, choir_update_fn *fn,
 	u->shown.frame = f;
 	f->context = u;
 	f->context_kind = CHI_IN_UPDATE;
-	chi_context inside = { .kind = CHI_IN_UPDATE, .strategy = u->cross->strategy, .what = u };
+	chi_context inside = {
+		.kind = CHI_IN_UPDATE, .strategy = u->cross->strategy, .what = u, .frame = f
+	};
 	chi_fpenv host;
 	chi_fpenv_enter(&host); // a program's own context has the program's
 	chi_context *entry = chi_context_enter(&inside);

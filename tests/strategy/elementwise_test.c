@@ -5,6 +5,8 @@
 #include "base/atomic.h"
 #include "base/error.h"
 #include "choir/op.h"
+#include "short.h"
+#include "strategy/update/update.h"
 #include "value/variable.h"
 
 #include <setjmp.h>
@@ -354,6 +356,37 @@ static void allocations_may_fail(void **state)
 	}
 }
 
+// The first two slices meet, for a while, and fail.
+static choir_status fail_both(choir_update *u, void *user)
+{
+	job *j = user;
+	const int64_t slice = ((const chi_update *) u)->first / SLICE;
+	if (slice > 1)
+		return CHOIR_OK;
+	chi_atomic32_add(&j->calls, 1);
+	for (int i = 0; i < 10000 && chi_atomic32_load(&j->calls) < 2; i++)
+		chi_spin_pause();
+	return choir_fail(CHOIR_INVALID, "slice %d", (int) slice);
+}
+
+// Which of two that fail at once is reported does not depend on who is first.
+static void the_lowest_failure(void **state)
+{
+	(void) state;
+	strategy = world_new(2, "cpu:0,cpu:1", 0);
+	make_variables();
+	choir_cross *x = choir_strategy_cross(strategy);
+	for (int i = 0; i < 20000 / STRIDE; i++) {
+		job j = { .how = 0 };
+		world_failed(choir_cross_update(x, target,
+							 CHOIR_OPTIONS(choir_update_options, .elementwise = CHOIR_ON),
+							 fail_both, &j),
+				CHOIR_INVALID, "slice 0", NULL);
+		choir_frame_empty(x->frame);
+	}
+	choir_strategy_free(strategy);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -362,6 +395,7 @@ int main(void)
 		cmocka_unit_test(what_lies_elsewhere),
 		cmocka_unit_test(what_cannot_be_read),
 		cmocka_unit_test(allocations_may_fail),
+		cmocka_unit_test(the_lowest_failure),
 	};
 	world_watch();
 	return cmocka_run_group_tests(tests, NULL, NULL);

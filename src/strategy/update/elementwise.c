@@ -5,12 +5,13 @@
 #include "strategy/update/update.h"
 
 #include "choir/op.h"
+#include "cross/way.h"
 #include "op/op.h"
 #include "strategy/merge/late.h"
 
 #include <string.h>
 
-enum { SLICE = 8192 }; // elements
+enum { SLICE = CHI_WAY_SLICE }; // elements, as much as what waits has room for (late.c)
 
 // What the threads share.
 struct chi_slicing {
@@ -176,9 +177,9 @@ static void note_failure(struct chi_slicing *s, int64_t slice)
 	if (chi_atomic32_load(&s->failed) == 0 || slice < s->failed_slice) {
 		s->failed_slice = slice;
 		chi_error_save(&s->error);
+		chi_atomic32_store(&s->failed, 1);
 	}
 	chi_mutex_unlock(&s->lock);
-	chi_atomic32_store(&s->failed, 1);
 }
 
 static void take_slices(void *arg)

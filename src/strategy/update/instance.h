@@ -5,7 +5,8 @@
 #include "strategy/update/apply.h"
 #include "strategy/update/early.h"
 
-enum { CHI_UPDATE_SLICE = 8192 }; // elements: fixed, so that norms have the same bits everywhere
+// Elements: fixed, so that norms have the same bits everywhere, and squares are of what is summed.
+enum { CHI_UPDATE_SLICE = CHI_WAY_SLICE };
 
 // What a replica gave as slices: the references are ours.
 typedef struct {

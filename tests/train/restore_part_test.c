@@ -1,6 +1,7 @@
 // What a file and a strategy have in common: names by a map, axes in another order, dtypes that
 // are cast, shares of sums; and that nothing changes where something is wrong or memory runs out.
 #include "base/alloc.h"
+#include "short.h"
 #include "strategy/strategy.h"
 #include "train/files.h"
 #include "train/name_map.h"
@@ -285,7 +286,8 @@ static void test_maps(void **state)
 static void test_a_long_map(void **state)
 {
 	(void) state;
-	enum { LINES = 200000 };
+	// The address sanitizer looks at the whole map for each word (strict_string_checks).
+	enum { LINES = SHORT ? 2000 : 200000 };
 	chi_text text = { 0 };
 	chi_name_map long_map;
 	chi_mapped_name m;
@@ -306,7 +308,9 @@ static void test_a_long_map(void **state)
 	for (int i = 0; i < 1001; i++)
 		chi_text_add(&text, "t_*_%d v_*\n", i);
 	assert_int_equal(chi_name_map_read(text.data, &long_map), CHOIR_INVALID);
-	assert_non_null(strstr(choir_error(), "map: line 201001, "));
+	char line[32];
+	snprintf(line, sizeof line, "map: line %d, ", LINES + 1001);
+	assert_non_null(strstr(choir_error(), line));
 	assert_non_null(strstr(choir_error(), "at most 1000 lines may have a star"));
 	chi_name_map_free(&long_map);
 	chi_text_free(&text);

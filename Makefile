@@ -5,7 +5,7 @@ SCHEDULES ?= 1000000
 MISMATCHES ?= 10000
 ROUNDS ?= 3
 .DEFAULT_GOAL := build
-.PHONY: build demo test fresh check conformance fuzz fuzz-short schedules mismatches crashes bench bench-short install format clean \
+.PHONY: build demo test fresh arm64 check conformance fuzz fuzz-short schedules mismatches crashes bench bench-short install format clean \
 	help
 
 build: ## build the library, the command and the examples in build/release
@@ -21,6 +21,9 @@ test: ## build and run all test suites
 
 fresh: ## the README's commands on a bare Debian 12 and 13 (as root; build/fresh keeps them)
 	@tools/fresh
+
+arm64: ## build for 64-bit Arm and run the short tests under qemu (build/arm64 keeps its root): 10 minutes
+	@tools/arm64
 
 check: ## the tests of the house only: floors, sizes, names, headers
 	@tools/setup test

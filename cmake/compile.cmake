@@ -35,6 +35,10 @@ set(choir_x86 OFF)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$" AND CMAKE_SIZEOF_VOID_P EQUAL 8)
 	set(choir_x86 ON)
 endif()
+set(choir_arm OFF)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$" AND CMAKE_SIZEOF_VOID_P EQUAL 8)
+	set(choir_arm ON)
+endif()
 
 # The strongest that the C library has for this compiler; it warns of one that it does not have.
 include(CheckCSourceCompiles)
@@ -83,7 +87,8 @@ function(choir_link_options target)
 endfunction()
 
 # Kernels that are compiled for an instruction set (NAME.avx2.c, NAME.avx512.c) get its flags; they
-# are called only where the processor has it. Other processors than x86-64 leave them out.
+# are called only where the processor has it. NAME.neon.c needs no flags: every aarch64 processor has
+# NEON. Other processors leave these files out.
 function(choir_instruction_sets list)
 	# Nobody asks these loops for errno or the processor's exception flags. Without errno sqrt
 	# vectorises; without the flags what is not chosen may be computed, instead of masked.
@@ -95,6 +100,8 @@ function(choir_instruction_sets list)
 	set(avx512 ${${list}})
 	list(FILTER avx2 INCLUDE REGEX "\\.avx2\\.c$")
 	list(FILTER avx512 INCLUDE REGEX "\\.avx512\\.c$")
+	set(neon ${${list}})
+	list(FILTER neon INCLUDE REGEX "\\.neon\\.c$")
 	if(choir_x86)
 		set_property(SOURCE ${avx2} APPEND PROPERTY COMPILE_OPTIONS -mavx2 -mfma)
 		set_property(SOURCE ${avx512} APPEND PROPERTY COMPILE_OPTIONS -mavx512f -mavx512bw
@@ -105,9 +112,15 @@ function(choir_instruction_sets list)
 			set_property(SOURCE ${avx512} APPEND PROPERTY COMPILE_OPTIONS
 				--param=asan-use-after-return=0)
 		endif()
-		set(choir_definitions ${choir_definitions} CHI_HAS_X86_KERNELS=1 PARENT_SCOPE)
+		list(APPEND choir_definitions CHI_HAS_X86_KERNELS=1)
 	else()
 		list(REMOVE_ITEM ${list} ${avx2} ${avx512})
-		set(${list} ${${list}} PARENT_SCOPE)
 	endif()
+	if(choir_arm)
+		list(APPEND choir_definitions CHI_HAS_NEON_KERNELS=1)
+	else()
+		list(REMOVE_ITEM ${list} ${neon})
+	endif()
+	set(choir_definitions ${choir_definitions} PARENT_SCOPE)
+	set(${list} ${${list}} PARENT_SCOPE)
 endfunction()

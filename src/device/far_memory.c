@@ -13,8 +13,10 @@
 #include "device/internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 // Addresses, not memory. Halved where the system gives no more (ulimit -v), down to the least.
 static const size_t RESERVE_MOST = (size_t) 1 << 36;
@@ -36,6 +38,7 @@ static struct {
 	chi_atomic64 outside; // address; 0: not mapped yet. Those below are set before it, once
 	size_t reserved;
 	char *inside;
+	int pages; // the descriptor behind both mappings
 	unsigned generation; // of the process that mapped it
 	block *blocks; // under the mutex, as is
 	size_t used; // bytes of all blocks
@@ -43,19 +46,27 @@ static struct {
 
 static bool map_twice(size_t bytes)
 {
-	void *inside = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-			MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (inside == MAP_FAILED)
+	const int pages = memfd_create("choir far memory", MFD_CLOEXEC);
+	if (pages < 0)
 		return false;
-	// An old size of zero asks for a second mapping of the same pages (mremap(2)).
-	void *outside = mremap(inside, 0, bytes, MREMAP_MAYMOVE);
-	if (outside == MAP_FAILED || mprotect(outside, bytes, PROT_NONE) != 0) {
+	const int shared = MAP_SHARED | MAP_NORESERVE;
+	void *inside = MAP_FAILED, *outside = MAP_FAILED;
+	if (ftruncate(pages, (off_t) bytes) == 0) {
+		inside = mmap(NULL, bytes, PROT_READ | PROT_WRITE, shared, pages, 0);
+		outside = mmap(NULL, bytes, PROT_NONE, shared, pages, 0);
+	}
+	const int failure = errno;
+	if (inside == MAP_FAILED || outside == MAP_FAILED) {
 		if (outside != MAP_FAILED)
 			munmap(outside, bytes);
-		munmap(inside, bytes);
+		if (inside != MAP_FAILED)
+			munmap(inside, bytes);
+		close(pages);
+		errno = failure;
 		return false;
 	}
 	memory.inside = inside;
+	memory.pages = pages;
 	memory.reserved = bytes;
 	memory.generation = chi_fork_generation();
 	chi_atomic64_store(&memory.outside, (uint64_t) (uintptr_t) outside);
@@ -134,7 +145,8 @@ void chi_far_memory_release(void *address)
 	block *old = *before;
 	if (old != NULL) {
 		// While the mutex is held: the next owner's bytes must not be the ones that go.
-		madvise(memory.inside + old->at, old->bytes, MADV_REMOVE);
+		fallocate(memory.pages, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t) old->at,
+				(off_t) old->bytes);
 		*before = old->next;
 		memory.used -= old->bytes;
 	}

@@ -31,7 +31,7 @@ enum {
 chi_kernel_list chi_plain_list(size_t index);
 chi_kernel_list chi_onednn_list(size_t index); // empty without oneDNN
 chi_kernel_list chi_winograd_list(size_t index); // empty where no loops are made for the processor
-chi_kernel_list chi_fma_list(size_t index); // empty on other processors than x86-64
+chi_kernel_list chi_fma_list(size_t index); // empty on other processors than x86-64 and aarch64
 
 typedef chi_kernel_list chi_kernel_lists(size_t index);
 // Registers every spec of the lists for every dtype it serves. A wrapper, if there is one, gives

@@ -53,6 +53,7 @@ static int is_the_processors(const char *asked)
 	return 0;
 }
 
+#if defined(__x86_64__)
 static int is_what_was_asked(const char *asked)
 {
 	static const char *const sets[] = { "x86-64", "avx2", "avx512" };
@@ -65,6 +66,7 @@ static int is_what_was_asked(const char *asked)
 	NEED(chi_cpu_use() == set);
 	return 0;
 }
+#endif
 
 static int is_refused(const char *asked)
 {

@@ -68,13 +68,14 @@ static void test_traps(void **state)
 {
 	(void) state;
 	int before = feenableexcept(FE_INVALID);
+	if (before == -1)
+		skip(); // a processor that cannot trap, as most of Arm
 	chi_fpenv saved;
 	chi_fpenv_enter(&saved);
 	int inside = fegetexcept();
 	chi_fpenv_leave(&saved);
 	int after = fegetexcept();
 	fedisableexcept(FE_ALL_EXCEPT);
-	assert_int_not_equal(before, -1);
 	assert_int_equal(inside & FE_INVALID, 0);
 	assert_true(after & FE_INVALID);
 }

@@ -91,8 +91,10 @@ static double difference(const char *map, const weights *w)
 	const float *scores = choir_tensor_data(y);
 	assert_non_null(scores);
 	double most = 0;
-	for (int i = 0; i < SCORES; i++)
-		most = fmax(most, fabs((double) scores[i] - (double) needed[i]));
+	for (int i = 0; i < SCORES; i++) {
+		const double apart = fabs((double) scores[i] - (double) needed[i]);
+		most = apart > most ? apart : most;
+	}
 	choir_frame_free(f);
 	choir_strategy_free(s);
 	return most;

@@ -1,6 +1,7 @@
 // Attention by examples and heads, which attention.inc works on.
-#ifdef CHI_HAS_X86_KERNELS
 #include "op/fma/fma.h"
+
+#ifdef CHI_HAS_FMA_KERNELS
 #include "op/op.h"
 
 // n: how many of the inputs are queries, keys and values; 1: they lie behind each other.

@@ -32,10 +32,14 @@ typedef struct {
 } chi_fma_loops;
 
 #ifdef CHI_HAS_X86_KERNELS
+#define CHI_HAS_FMA_KERNELS 1
 extern const chi_fma_loops chi_fma_avx2, chi_fma_avx512;
+#elif defined(CHI_HAS_NEON_KERNELS)
+#define CHI_HAS_FMA_KERNELS 1
+extern const chi_fma_loops chi_fma_neon;
 #endif
 
-// Those of this processor; NULL: it has no fused multiply-adds that are known.
+// The widest loops that this processor can run; NULL without fused multiply-adds.
 const chi_fma_loops *chi_fma_best(void);
 
 enum {

@@ -3,18 +3,24 @@
 // Their bits are not the plain kernels', as those of oneDNN are not.
 #include "op/fma/fma.h"
 
-#ifdef CHI_HAS_X86_KERNELS
+#include "op/kernels.h"
+#include "op/op.h"
+
+#ifdef CHI_HAS_FMA_KERNELS
 #include "base/cpu.h"
 #include "op/far/far.h"
-#include "op/op.h"
 
 enum { SCORE = 20 }; // more than a library's
 
 const chi_fma_loops *chi_fma_best(void)
 {
+#ifdef CHI_HAS_NEON_KERNELS
+	return &chi_fma_neon; // every 64-bit Arm processor has them
+#else
 	if (chi_cpu_use() >= CHI_CPU_AVX512)
 		return &chi_fma_avx512;
 	return chi_cpu_use() >= CHI_CPU_AVX2 ? &chi_fma_avx2 : NULL;
+#endif
 }
 
 static int score(const choir_kernel_call *call)

@@ -1,6 +1,6 @@
 // The suites that are slow run tests in a short form: those of sanitizers, of a build that is not
-// optimised, and of an emulated processor (CHOIR_SHORT_TESTS). Long loops skip some of their rounds.
-// The release runs them all.
+// optimised, and of an emulated processor (CHOIR_SHORT_TESTS). Long loops skip some of their
+// rounds. The release runs them all.
 #pragma once
 
 #if defined(__SANITIZE_ADDRESS__) // which sees what a failure leaves behind

@@ -38,7 +38,7 @@ static struct {
 	chi_atomic64 outside; // address; 0: not mapped yet. Those below are set before it, once
 	size_t reserved;
 	char *inside;
-	int pages; // the descriptor behind both mappings
+	int pages; // the descriptor behind both mappings; 0: not opened yet
 	unsigned generation; // of the process that mapped it
 	block *blocks; // under the mutex, as is
 	size_t used; // bytes of all blocks
@@ -46,14 +46,11 @@ static struct {
 
 static bool map_twice(size_t bytes)
 {
-	const int pages = memfd_create("choir far memory", MFD_CLOEXEC);
-	if (pages < 0)
-		return false;
 	const int shared = MAP_SHARED | MAP_NORESERVE;
 	void *inside = MAP_FAILED, *outside = MAP_FAILED;
-	if (ftruncate(pages, (off_t) bytes) == 0) {
-		inside = mmap(NULL, bytes, PROT_READ | PROT_WRITE, shared, pages, 0);
-		outside = mmap(NULL, bytes, PROT_NONE, shared, pages, 0);
+	if (ftruncate(memory.pages, (off_t) bytes) == 0) {
+		inside = mmap(NULL, bytes, PROT_READ | PROT_WRITE, shared, memory.pages, 0);
+		outside = mmap(NULL, bytes, PROT_NONE, shared, memory.pages, 0);
 	}
 	const int failure = errno;
 	if (inside == MAP_FAILED || outside == MAP_FAILED) {
@@ -61,12 +58,10 @@ static bool map_twice(size_t bytes)
 			munmap(outside, bytes);
 		if (inside != MAP_FAILED)
 			munmap(inside, bytes);
-		close(pages);
 		errno = failure;
 		return false;
 	}
 	memory.inside = inside;
-	memory.pages = pages;
 	memory.reserved = bytes;
 	memory.generation = chi_fork_generation();
 	chi_atomic64_store(&memory.outside, (uint64_t) (uintptr_t) outside);
@@ -77,6 +72,8 @@ static choir_status open_locked(void)
 {
 	if (chi_atomic64_load(&memory.outside) != 0)
 		return CHOIR_OK;
+	if (memory.pages <= 0)
+		memory.pages = memfd_create("choir far memory", MFD_CLOEXEC);
 	for (size_t bytes = RESERVE_MOST; bytes >= RESERVE_LEAST; bytes /= 2)
 		if (map_twice(bytes))
 			return CHOIR_OK;

@@ -162,8 +162,8 @@ static choir_status wait_with_baton(chi_replica *r, const chi_atomic32 *flag, pa
 	chi_run *run = r->run;
 	while (!is_over(run, flag)) {
 		chi_mutex_lock(&run->lock);
-		if (is_over(run,
-					flag)) // as who wakes looks at it, with the lock
+		// A replica that wakes others looks at flag with the lock held, too.
+		if (is_over(run, flag))
 			chi_mutex_unlock(&run->lock);
 		else
 			park(r, flag, p);

@@ -181,6 +181,8 @@ static choir_status note_name(chi_replica *r, const char *name)
 	if (item->name == NULL)
 		return chi_frame_keep(r->shown.frame);
 	list->n++;
+	if (chi_atomic32_load(&r->run->named) == 0)
+		chi_atomic32_store(&r->run->named, 1);
 	return CHOIR_OK;
 }
 
@@ -252,9 +254,10 @@ static choir_status check_names(const chi_run *run)
 
 choir_status chi_results_merge(chi_run *run)
 {
-	CHOIR_TRY(check_names(run));
+	// Mostly nothing is returned where nothing is kept, and no replica's memory is looked at.
 	if (run->task.results == NULL)
-		return CHOIR_OK;
+		return chi_atomic32_load(&run->named) == 0 ? CHOIR_OK : check_names(run);
+	CHOIR_TRY(check_names(run));
 	const chi_names *names = &run->replica[0].returned;
 	const int n = run->strategy->replicas;
 	bool numbers = false;

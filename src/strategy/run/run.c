@@ -228,6 +228,8 @@ static choir_status prepare(chi_run *run, const chi_run_task *task, bool alone)
 	run->number++;
 	if (chi_atomic32_load(&run->failed) != 0)
 		chi_atomic32_store(&run->failed, 0);
+	if (chi_atomic32_load(&run->named) != 0)
+		chi_atomic32_store(&run->named, 0);
 	if (s->peers != NULL && !alone)
 		chi_atomic64_store(&s->peers->order, 0);
 	for (int i = 0; i < s->lanes; i++)

@@ -114,6 +114,7 @@ typedef struct chi_run {
 	size_t n_pending, pending_room;
 	struct chi_instance *open; // updates that were given something, asked for or not
 	bool applied; // some update ran
+	chi_atomic32 named; // not zero: a replica has returned a name that is not kept
 	bool going; // chi_run_go is under way; the caller's
 	choir_cross *cross; // of its merge calls
 	struct chi_run *nested; // for runs inside its merge calls

@@ -117,11 +117,11 @@ typedef struct {
 	// Multi-worker mirrored: after so many updates the workers compare what each keeps a copy of,
 	// the values of mirrored variables and the learning rates of optimizers, and before each save,
 	// too; a run or save in which some differ is CHOIR_STATE, which names the first variable or
-	// optimizer and two workers. They compare the options of new
-	// layers, too: of each that has variables of its own, and before the first update of
-	// sequential and residual layers with variables inside. It takes a checksum of the variables
-	// and a message. 0: after the 1st, 10th, 100th and every 1000th update, so that it takes less
-	// than a thousandth of the time; N: after the first three and every N-th; CHOIR_NONE: never.
+	// optimizer and two workers. They compare the options of new layers, too: of each that has
+	// variables of its own, and before the first update of sequential and residual layers with
+	// variables inside. It takes a checksum of the variables and a message. 0: after the 1st,
+	// 10th, 100th and every 1000th update; N: after the first three and every N-th; CHOIR_NONE:
+	// never.
 	// The same on all workers.
 	int64_t compare_steps;
 } choir_strategy_options;

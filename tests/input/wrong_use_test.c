@@ -1,45 +1,5 @@
 // Distributed datasets that are asked for what they cannot do.
-#include "choir/input.h"
-#include "choir/source.h"
-
-#include "base/error.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
-#include <cmocka.h>
-
-static const int64_t numbers[] = { 0, 1, 2, 3, 4, 5 };
-
-static choir_dataset *counting(int64_t n)
-{
-	const choir_column column = { "number", CHOIR_I64, CHOIR_SCALAR, numbers };
-	return choir_memory_dataset_new(n, 1, &column, false);
-}
-
-static choir_strategy *mirrored(int replicas, const char *devices)
-{
-	choir_strategy *s = choir_mirrored_strategy_new(
-			CHOIR_OPTIONS(choir_strategy_options, .replicas = replicas, .devices = devices));
-	assert_non_null(s);
-	return s;
-}
-
-static choir_distributed_dataset *dealt(choir_strategy *s, choir_dataset *d, int64_t global_batch)
-{
-	choir_distributed_dataset *data = choir_strategy_distribute_dataset(
-			s, d, CHOIR_OPTIONS(choir_input_options, .global_batch = global_batch));
-	assert_non_null(data);
-	return data;
-}
-
-static void assert_failed(choir_status status, const char *text)
-{
-	assert_int_equal(choir_error_status(), status);
-	if (strstr(choir_error(), text) == NULL)
-		fail_msg("\"%s\" does not say \"%s\"", choir_error(), text);
-	chi_error_clear();
-}
+#include "input/dealt.h"
 
 static choir_distributed_dataset *inner;
 static choir_status read_inside(choir_replica *r, void *user)

@@ -7,6 +7,7 @@
 #include "cluster/cluster.h"
 #include "cluster/crew.h"
 #include "cluster/suite.h"
+#include "short.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,7 +34,7 @@ static void the_suite_passes(void **state)
 	static const size_t eager[] = { 0, 4096, SIZE_MAX };
 	for (int p = 0; p < suite_count; p++)
 		for (size_t n = 0; n < sizeof workers / sizeof workers[0]; n++)
-			for (uint64_t seed = 0; seed < 6; seed++) {
+			for (uint64_t seed = 0; seed < (SHORT ? 2 : 6); seed++) {
 				if (workers[n] < suite_programs[p].least)
 					continue;
 				const sim_options o = { .workers = workers[n],

@@ -484,7 +484,7 @@ static void late_and_gone(void **state)
 		return;
 	party p;
 	party_open(&p, subject, 2, 2);
-	for (int round = 0; round < 30; round++) {
+	for (int round = 0; round < (SHORT ? 10 : 30); round++) {
 		party_bring(&p, CHOIR_ALL_REDUCE, CHOIR_F32, 40000, 1);
 		choir_collective *c = malloc(sizeof *c);
 		*c = p.member[0].c;
@@ -509,7 +509,7 @@ static void allocations_may_fail(void **state)
 {
 	(void) state;
 	uint64_t n = 1;
-	for (bool failed = true; failed; n++) {
+	for (bool failed = true; failed; n += n < 10 ? 1 : STRIDE) {
 		party p;
 		party_open(&p, subject, most_members(), 6);
 		party_bring(&p, CHOIR_ALL_REDUCE, CHOIR_F32, 30000, n);

@@ -6,6 +6,7 @@
 #include "data/kinds.h"
 #include "data/source/scratch.h"
 #include "data/varying.h"
+#include "short.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -107,7 +108,8 @@ static void check_chain(const chain *c)
 	read_passes(d, once ? 1 : PASSES, &p);
 	choir_dataset_free(d);
 	for (int i = once ? 0 : PASSES - 1; i >= 0; i--)
-		for (int64_t at = 0; at <= p.elements[i]; at += 1 + (p.elements[i] - at) / 7) {
+		for (int64_t at = 0; at <= p.elements[i];
+				at += 1 + SHORT + (p.elements[i] - at) / (SHORT ? 3 : 7)) {
 			check_place(&p, again, i, at);
 			if (once) {
 				choir_dataset_free(again);

@@ -13,7 +13,10 @@ printf '%s\n' '#include <stddef.h>' '#include <stdint.h>' \
 	'int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) { return data && size ? 0 : 0; }' |
 	clang -fsanitize=address,undefined,fuzzer -x c - -o "$out/probe" 2>/dev/null || exit 77
 
-cp -r "$project/src" "$project/include" "$project/fuzz" "$out"
+# Other fuzzers' objects serve: only the changed file is newer than its own.
+mkdir "$out/build"
+cp -a "$project/src" "$project/include" "$project/fuzz" "$out"
+[ ! -d "$2/objects" ] || flock "$2" cp -a "$2/objects" "$out/build"
 { read -r file && read -r change; } <"$project/fuzz/planted/$name"
 sed -i "$change" "$out/$file"
 if cmp -s "$out/$file" "$project/$file"; then

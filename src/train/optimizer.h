@@ -33,6 +33,7 @@ typedef struct {
 	choir_variable *slot[CHI_SLOTS];
 	const choir_kernel_table **kernel; // of each copy; NULL there: looked up at each call
 	double rate, decay; // of its group; rate is a factor
+	bool ready; // nothing of it is lacking; under the optimizer's lock
 } chi_target;
 
 struct choir_optimizer {
@@ -50,7 +51,9 @@ struct choir_optimizer {
 	chi_atomic64 step; // updates that were applied
 	chi_atomic64 rate_bits; // of the rate of the last one, an f64
 	chi_atomic32 warned; // of a gradient that is not finite: 1 + the step; 0: not yet
-	chi_mutex lock; // targets: workers may have updates on their way at the same time
+	// The list of targets, while nobody waits: workers may have updates on their way at the same
+	// time. Who makes a target holds the strategy's guard of making instead.
+	chi_mutex lock;
 	chi_target **target; // all, in the order in which they came
 	size_t targets, target_room;
 };
@@ -79,7 +82,8 @@ choir_status chi_schedule_rate(
 // What a checkpoint keeps of it (optimizer_state.c), and its end (optimizer.c).
 extern const chi_stateful_table chi_optimizer_state;
 void chi_optimizer_free(void *self);
-// The target of v, made with its slots if it is new; NULL: a failure.
+// The target of v, made with its slots if it is new; NULL: a failure. It may wait for another
+// worker that makes variables, so no mutex may be held.
 chi_target *chi_update_target(choir_optimizer *o, choir_variable *v);
 // Fills o->table.
 void chi_update_table(choir_optimizer *o);

@@ -12,7 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static choir_variable *new_numbered_slot(choir_variable *v, const char *what)
+// Slots are not shared between optimizers: the second one of a variable gets "w/m_2" and so on.
+static choir_variable *new_slot(choir_variable *v, const char *what)
 {
 	for (int i = 1;; i++) {
 		char own[32];
@@ -28,16 +29,6 @@ static choir_variable *new_numbered_slot(choir_variable *v, const char *what)
 		if (!taken)
 			return chi_strategy_make_slot(v, own);
 	}
-}
-
-// Slots are not shared between optimizers: the second one of a variable gets "w/m_2" and so on.
-static choir_variable *new_slot(choir_variable *v, const char *what)
-{
-	if (chi_strategy_begin_making(v->strategy, v->name) != CHOIR_OK)
-		return NULL;
-	choir_variable *slot = new_numbered_slot(v, what);
-	chi_strategy_end_making(v->strategy);
-	return slot;
 }
 
 // Shards of one variable have shards of one slot, which is so saved and found as a whole.
@@ -90,40 +81,54 @@ static choir_status find_kernel(const choir_optimizer *o, chi_target *t, int cop
 	return CHOIR_OK;
 }
 
-// Enters v in the list of targets with nothing done yet.
-static chi_target *new_target(choir_optimizer *o, choir_variable *v)
+static bool enlist(choir_optimizer *o, chi_target *t)
 {
+	chi_mutex_lock(&o->lock);
 	void *array = o->target;
 	const bool grown = chi_grow(&array, &o->target_room, o->targets + 1, sizeof(chi_target *));
 	o->target = array;
-	chi_target *t = grown ? chi_alloc(sizeof *t) : NULL;
+	if (grown)
+		o->target[o->targets++] = t;
+	chi_mutex_unlock(&o->lock);
+	return grown;
+}
+
+// Enters v in the list of targets with nothing done yet.
+static chi_target *new_target(choir_optimizer *o, choir_variable *v)
+{
+	chi_target *t = chi_alloc(sizeof *t);
 	if (t == NULL)
 		return NULL;
 	t->kernel = chi_alloc_array((size_t) v->copies, sizeof *t->kernel);
-	if (t->kernel == NULL) {
-		chi_free(t);
-		return NULL;
-	}
 	const chi_parameter_group *g = chi_groups_find(o, v->whole != NULL ? v->whole->name : v->name);
 	t->variable = v;
 	t->rate = g == NULL ? 1 : g->rate;
 	t->decay = g == NULL ? o->options.weight_decay : g->decay;
-	o->target[o->targets++] = t;
-	return t;
-}
-
-static chi_target *find_target(const choir_optimizer *o, const choir_variable *v)
-{
-	for (size_t i = 0; i < o->targets; i++)
-		if (o->target[i]->variable == v)
-			return o->target[i];
+	if (t->kernel != NULL && enlist(o, t))
+		return t;
+	chi_free(t->kernel);
+	chi_free(t);
 	return NULL;
 }
 
-// The target of v, made if it is new. What is lacking after a failure is made the next time.
-chi_target *chi_update_target(choir_optimizer *o, choir_variable *v)
+// *ready: whether nothing of it is lacking.
+static chi_target *find_target(choir_optimizer *o, const choir_variable *v, bool *ready)
 {
-	chi_target *t = find_target(o, v);
+	chi_target *found = NULL;
+	chi_mutex_lock(&o->lock);
+	for (size_t i = 0; found == NULL && i < o->targets; i++)
+		if (o->target[i]->variable == v)
+			found = o->target[i];
+	*ready = found != NULL && found->ready;
+	chi_mutex_unlock(&o->lock);
+	return found;
+}
+
+// By one worker at a time. What is lacking after a failure is made the next time.
+static chi_target *complete_target(choir_optimizer *o, choir_variable *v)
+{
+	bool ready;
+	chi_target *t = find_target(o, v, &ready);
 	if (t == NULL && (t = new_target(o, v)) == NULL)
 		return NULL;
 	for (int i = 0; i < o->kind->slots; i++)
@@ -132,6 +137,22 @@ chi_target *chi_update_target(choir_optimizer *o, choir_variable *v)
 	for (int i = 0; i < v->copies; i++)
 		if (t->kernel[i] == NULL && find_kernel(o, t, i) != CHOIR_OK)
 			return NULL;
+	chi_mutex_lock(&o->lock);
+	t->ready = true;
+	chi_mutex_unlock(&o->lock);
+	return t;
+}
+
+chi_target *chi_update_target(choir_optimizer *o, choir_variable *v)
+{
+	bool ready;
+	chi_target *t = find_target(o, v, &ready);
+	if (ready)
+		return t;
+	if (chi_strategy_begin_making(v->strategy, v->name) != CHOIR_OK)
+		return NULL;
+	t = complete_target(o, v);
+	chi_strategy_end_making(v->strategy);
 	return t;
 }
 
@@ -172,19 +193,17 @@ double choir_optimizer_rate(const choir_optimizer *o)
 
 static choir_status find_items(choir_optimizer *o, state *now, size_t n, choir_variable *const v[])
 {
-	choir_status status = CHOIR_OK;
-	chi_mutex_lock(&o->lock);
-	for (size_t i = 0; status == CHOIR_OK && i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		// Mostly those of the update before.
 		if (i < now->items && now->item[i]->variable == v[i])
 			continue;
+		now->items = i;
 		now->item[i] = chi_update_target(o, v[i]);
 		if (now->item[i] == NULL)
-			status = chi_error_prefix("%s", o->kind->name);
-		now->items = status == CHOIR_OK ? i + 1 : i;
+			return chi_error_prefix("%s", o->kind->name);
+		now->items = i + 1;
 	}
-	chi_mutex_unlock(&o->lock);
-	return status;
+	return CHOIR_OK;
 }
 
 static choir_status begin(void *user, void *of_update, size_t n, choir_variable *const v[])

@@ -197,6 +197,82 @@ static void test_slots(void **state)
 	}
 }
 
+// ---- A worker that waits for its turn to make slots keeps no other from an update.
+
+typedef struct {
+	choir_variable *known, *fresh;
+	choir_optimizer *optimizer;
+	atomic_int making, updated;
+} turns;
+
+static choir_status initialize_after_an_update(void *out, const choir_shape *shape, void *user)
+{
+	turns *t = user;
+	atomic_store(&t->making, 1);
+	for (int i = 0; i < 10000 && atomic_load(&t->updated) == 0; i++)
+		wait_ms(1);
+	memset(out, 0, (size_t) choir_shape_elements(shape) * sizeof(float));
+	return CHOIR_OK;
+}
+
+typedef struct {
+	choir_optimizer *optimizer;
+	choir_variable *v;
+} update;
+
+static choir_status update_once(choir_replica *r, void *user)
+{
+	const update *u = user;
+	choir_tensor *g = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(3), 1);
+	const choir_status status = choir_optimizer_give(u->optimizer, r, u->v, g);
+	return status == CHOIR_OK ? choir_optimizer_apply_gradients(u->optimizer, r) : status;
+}
+
+static choir_status update_by_one(choir_strategy *group, int worker, void *user)
+{
+	const turns *t = user;
+	update u = { t->optimizer, t->known };
+	return worker == 0 ? choir_strategy_run(group, update_once, &u, NULL, NULL) : CHOIR_OK;
+}
+
+static choir_status take_turns(choir_strategy *group, int worker, void *user)
+{
+	turns *t = user;
+	update u = { t->optimizer, worker == 1 ? t->fresh : t->known };
+	if (worker == 0)
+		return choir_variable_new("slow", CHOIR_SHAPE(3),
+					   CHOIR_OPTIONS(choir_variable_options,
+							   .initialize = initialize_after_an_update, .user = t)) == NULL
+				? choir_error_status()
+				: CHOIR_OK;
+	for (int i = 0; i < 10000 && atomic_load(&t->making) == 0; i++)
+		wait_ms(1);
+	if (worker > 2)
+		return CHOIR_OK;
+	if (worker == 2)
+		wait_ms(50); // the one before waits by now
+	const choir_status status = choir_strategy_run(group, update_once, &u, NULL, NULL);
+	if (worker == 2)
+		atomic_store(&t->updated, 1);
+	return status;
+}
+
+static void test_updates_while_others_wait(void **state)
+{
+	(void) state;
+	choir_strategy *s = open_workers(3);
+	turns t = { 0 };
+	CHOIR_SCOPE (s) {
+		t.known = choir_variable_new("known", CHOIR_SHAPE(3), NULL);
+		t.fresh = choir_variable_new("fresh", CHOIR_SHAPE(3), NULL);
+		t.optimizer = choir_optimizer_new(CHOIR_ADAM, NULL);
+	}
+	if (choir_strategy_run_workers(s, update_by_one, &t) != CHOIR_OK ||
+			choir_strategy_run_workers(s, take_turns, &t) != CHOIR_OK)
+		fail_msg("%s", choir_error());
+	choir_strategy_free(s);
+}
+
 // ---- What a worker makes in its own function is the strategy's, as elsewhere.
 
 static choir_status use_all(choir_strategy *group, choir_layer *layer, choir_metric *metric,
@@ -270,6 +346,7 @@ int main(void)
 		cmocka_unit_test(test_across_replicas),
 		cmocka_unit_test(test_waits_with_a_deadline),
 		cmocka_unit_test(test_slots),
+		cmocka_unit_test(test_updates_while_others_wait),
 		cmocka_unit_test(test_what_workers_make),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

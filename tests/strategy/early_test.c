@@ -32,6 +32,7 @@ typedef struct {
 	atomic_int seen; // sums that were there before the update was asked for
 	bool hold; // keep the gradients, and look at them afterwards
 	size_t kept; // the most bytes that were in use after all had given
+	choir_status helped, finished; // what a lane and the update found
 } adder;
 
 static float values[N][MOST * LARGER], sums[N][LARGER];
@@ -338,6 +339,55 @@ static void one_variable_more(void **state)
 	}
 }
 
+// The second replica's last gradient opens a sum of which the first one's part is missing, and a
+// lane with nothing else to do is the first to sum it. Whoever updates for all lanes at that
+// moment must not take what is there for a sum.
+static choir_status give_what_cannot_be_summed(choir_replica *r, void *user)
+{
+	adder *a = user;
+	const int id = choir_replica_id(r);
+	chi_instance *in = a->apply->instances;
+	if (id == 1)
+		CHOIR_TRY(wait_for(&a->came[0], 1));
+	choir_tensor *g = choir_constant(r->frame, CHOIR_F32, CHOIR_SHAPE(LARGE), values[id]);
+	WORLD_NEED(in->early.n == N && in->early.sum[0].worth);
+	in->early.lane[id].cursor = N; // it sums nothing when it gives
+	CHOIR_TRY(chi_apply_give(a->apply, r, a->v[0], g));
+	in->early.lane[id].cursor = 0;
+	if (id == 0) {
+		in->early.sum[0].item[0]->collective.n = 0;
+		a->came[0]++;
+		CHOIR_TRY(wait_for(&a->came[1], 1));
+	} else {
+		a->seen = chi_atomic32_load(&in->early.sum[0].open) != 0;
+		a->helped = chi_early_help(in, 1);
+		a->finished = chi_early_finish(in, 0, 2);
+		a->came[1]++;
+	}
+	return choir_fail(CHOIR_IO, "no update today");
+}
+
+static void a_sum_that_failed_is_not_taken(void **state)
+{
+	(void) state;
+	replicas = 2;
+	strategy = world_new(replicas, "cpu:0,cpu:1", 20);
+	adder a;
+	open_adder(&a);
+	world_ok(choir_strategy_run(strategy, step, &a, NULL, NULL));
+	world_failed(choir_strategy_run(strategy, give_what_cannot_be_summed, &a, NULL, NULL),
+			CHOIR_IO, "no update today", NULL);
+	assert_int_equal(a.seen, 1);
+	assert_int_equal(a.helped, CHOIR_INTERNAL);
+	assert_int_equal(a.finished, CHOIR_CANCELLED);
+	for (int k = 2; k <= 3; k++) {
+		world_ok(choir_strategy_run(strategy, step, &a, NULL, NULL));
+		check(&a, k);
+	}
+	chi_apply_free(a.apply);
+	choir_strategy_free(strategy);
+}
+
 static choir_status three_steps(adder *a)
 {
 	for (int k = 0; k < 3; k++)
@@ -388,6 +438,7 @@ int main(void)
 		cmocka_unit_test(replicas_that_fail_when_sums_are_there),
 		cmocka_unit_test(while_others_are_on_their_way),
 		cmocka_unit_test(one_variable_more),
+		cmocka_unit_test(a_sum_that_failed_is_not_taken),
 		cmocka_unit_test(every_allocation_fails),
 		cmocka_unit_test(a_steady_update_allocates_nothing),
 	};

@@ -92,9 +92,12 @@ static choir_status sum_some(chi_instance *in, size_t index, int lane, uint32_t 
 			break;
 		if (status == CHOIR_OK)
 			status = sum_slice(in, s, lane, slice);
+		if (status != CHOIR_OK)
+			chi_atomic32_store(&s->failed, 1);
 		if (chi_atomic32_add(&s->finished, 1) + 1 == s->slices) {
+			const bool failed = chi_atomic32_load(&s->failed) != 0;
 			chi_early_let_go(in, s);
-			chi_gate_open(&s->done, CHI_EARLY_SUMMED);
+			chi_gate_open(&s->done, failed ? CHI_EARLY_FAILED : CHI_EARLY_SUMMED);
 		}
 	}
 	chi_trace_end();
@@ -160,6 +163,7 @@ choir_status chi_early_given(chi_item *item)
 	return in->early.between ? CHOIR_OK : go_on(in, item->lane, false);
 }
 
+// A thread that could not sum a slice fails the run, and has the reason.
 static choir_status wait_for_sum(const chi_instance *in, chi_early_sum *s)
 {
 	const double deadline = chi_clock_deadline(in->strategy->timeout);
@@ -167,7 +171,8 @@ static choir_status wait_for_sum(const chi_instance *in, chi_early_sum *s)
 		if (!chi_gate_wait(&s->done, 0, chi_instance_spins(in), deadline))
 			return choir_fail(CHOIR_TIMEOUT, "%s: the sum of \"%s\" took too long",
 					in->apply->table->name, s->variable->name);
-	return CHOIR_OK;
+	return chi_atomic32_load(&s->done.word) == CHI_EARLY_SUMMED ? CHOIR_OK
+																: chi_run_cancelled(in->run);
 }
 
 choir_status chi_early_finish(chi_instance *in, int from, int to)
@@ -294,7 +299,8 @@ void chi_early_forget(chi_instance *in)
 	chi_early *e = &in->early;
 	for (size_t i = 0; i < e->n; i++) {
 		chi_early_sum *s = &e->sum[i];
-		chi_atomic32 *all[] = { &s->given, &s->open, &s->next, &s->finished, &s->done.word };
+		chi_atomic32 *all[] = { &s->given, &s->open, &s->next, &s->finished, &s->failed,
+			&s->done.word };
 		for (size_t k = 0; k < sizeof all / sizeof all[0]; k++)
 			chi_atomic32_store(all[k], 0);
 		chi_buffer_release(s->buffer);

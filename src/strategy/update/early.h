@@ -32,6 +32,7 @@ typedef struct {
 	choir_part whole; // the sum
 	uint32_t slices;
 	chi_atomic32 next, finished; // slices
+	chi_atomic32 failed; // not zero: one of these could not be summed
 	chi_gate done;
 } chi_early_sum;
 

@@ -74,6 +74,7 @@ struct choir_frame {
 	void *context; // of the room that set it, with its kind
 	int context_kind;
 	chi_random_key random; // place counts the draws of this frame
+	choir_frame *next; // in a list of frames that wait for use
 };
 
 // stream NULL: the frame opens one of its own. The device must outlive it.

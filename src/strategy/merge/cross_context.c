@@ -17,6 +17,7 @@ choir_cross *chi_cross_new(choir_strategy *s, chi_run *run)
 	chi_cross *x = chi_alloc(sizeof *x);
 	if (x == NULL)
 		return NULL;
+	chi_mutex_init(&x->lock, CHI_RANK_RUN, "spare frames");
 	x->strategy = s;
 	x->run = run;
 	x->shown.frame = choir_frame_new(s->device[0]);
@@ -46,7 +47,13 @@ void chi_cross_free(choir_cross *cross)
 	for (size_t i = 0; i < x->places; i++)
 		choir_frame_free(x->place[i].frame);
 	chi_free(x->place);
+	while (x->spare != NULL) {
+		choir_frame *next = x->spare->next;
+		choir_frame_free(x->spare);
+		x->spare = next;
+	}
 	choir_frame_free(cross->frame);
+	chi_mutex_destroy(&x->lock);
 	chi_free(x);
 }
 
@@ -111,6 +118,37 @@ choir_frame *chi_cross_frame_on(chi_cross *x, choir_device *d)
 	f->context_kind = own->context_kind;
 	x->place[x->places++] = (chi_cross_place){ d, f };
 	return f;
+}
+
+choir_frame *chi_cross_acquire_frame(chi_cross *x, choir_device *d)
+{
+	chi_mutex_lock(&x->lock);
+	choir_frame **link = &x->spare;
+	while (*link != NULL && (*link)->device != d)
+		link = &(*link)->next;
+	choir_frame *f = *link;
+	if (f != NULL)
+		*link = f->next;
+	chi_mutex_unlock(&x->lock);
+	return f != NULL ? f : choir_frame_new(d);
+}
+
+choir_status chi_cross_release_frame(chi_cross *x, choir_frame *f, choir_status status)
+{
+	if (status != CHOIR_OK) {
+		chi_error failure;
+		chi_error_save(&failure);
+		choir_frame_free(f);
+		chi_error_restore(&failure);
+		return status;
+	}
+	chi_frame_empty_waited(f);
+	f->random = (chi_random_key){ 0 }; // it draws as a new one does
+	chi_mutex_lock(&x->lock);
+	f->next = x->spare;
+	x->spare = f;
+	chi_mutex_unlock(&x->lock);
+	return CHOIR_OK;
 }
 
 choir_cross *choir_strategy_cross(choir_strategy *s)

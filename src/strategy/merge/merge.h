@@ -19,6 +19,8 @@ typedef struct chi_cross {
 	chi_cross_place *place;
 	size_t places, places_room;
 	unsigned emptied; // how often the context's own frame was when places were last
+	chi_mutex lock; // spare, which is for threads that update slices, too
+	choir_frame *spare; // emptied, for functions of updates
 } chi_cross;
 
 static inline chi_cross *chi_cross_of(const choir_cross *x)
@@ -37,6 +39,11 @@ void chi_cross_turn(chi_cross *x);
 // The context's frame for tensors on d; what is in it dies when the context's own frame is
 // emptied. NULL: recorded in that.
 choir_frame *chi_cross_frame_on(chi_cross *x, choir_device *d);
+// An empty frame on d for one call of a function, on any thread; NULL: a failure. Whoever acquires
+// it releases it with the status of the call, which is returned and whose text stays the thread's.
+// x keeps the frame for the next call if this one went well and its stream was waited for.
+choir_frame *chi_cross_acquire_frame(chi_cross *x, choir_device *d);
+choir_status chi_cross_release_frame(chi_cross *x, choir_frame *f, choir_status status);
 
 // x must be the cross-replica context this thread is in, or its program's own.
 choir_status chi_cross_check(const choir_cross *x, const char *what);

@@ -186,7 +186,8 @@ static void take_slices(void *arg)
 {
 	struct chi_slicing *s = arg;
 	chi_update own = s->each;
-	choir_frame *f = choir_frame_new(own.variable->copy[own.copy].device);
+	choir_status status = CHOIR_OK;
+	choir_frame *f = chi_cross_acquire_frame(own.cross, own.variable->copy[own.copy].device);
 	if (f == NULL) {
 		note_failure(s, 0);
 		return;
@@ -198,11 +199,12 @@ static void take_slices(void *arg)
 		const int64_t left = own.variable->elements - i * SLICE;
 		own.first = i * SLICE;
 		own.count = left < SLICE ? left : SLICE;
-		if (chi_update_call(&own, f, s->fn, s->user) != CHOIR_OK)
+		status = chi_update_call(&own, f, s->fn, s->user);
+		if (status != CHOIR_OK)
 			note_failure(s, i);
 		choir_frame_empty(f);
 	}
-	choir_frame_free(f);
+	(void) chi_cross_release_frame(own.cross, f, status);
 }
 
 // Whether v waits and is made slice by slice. What several copies would need is made before, once.
@@ -258,7 +260,7 @@ choir_status chi_update_slices(chi_update *u, choir_update_fn *fn, void *user)
 	s.each.slicing = &s;
 	s.each.written = NULL;
 	s.slices = (v->elements + SLICE - 1) / SLICE;
-	choir_frame *f = choir_frame_new(v->copy[u->copy].device);
+	choir_frame *f = chi_cross_acquire_frame(u->cross, v->copy[u->copy].device);
 	if (f == NULL)
 		return choir_error_status();
 	f->context = u; // reads of variables are of this copy
@@ -276,5 +278,5 @@ choir_status chi_update_slices(chi_update *u, choir_update_fn *fn, void *user)
 			status = choir_error_status();
 		}
 	}
-	return chi_update_end(f, status);
+	return chi_cross_release_frame(u->cross, f, status);
 }

@@ -322,24 +322,14 @@ choir_status chi_update_call(chi_update *u, choir_frame *f, choir_update_fn *fn,
 	return status;
 }
 
-choir_status chi_update_end(choir_frame *f, choir_status status)
-{
-	chi_error failure;
-	chi_error_save(&failure);
-	choir_frame_free(f);
-	if (status != CHOIR_OK)
-		chi_error_restore(&failure);
-	return status;
-}
-
 static choir_status update_one(chi_update *u, choir_update_fn *fn, void *user)
 {
 	if (chi_update_is_sliced(u))
 		return chi_update_slices(u, fn, user);
-	choir_frame *f = choir_frame_new(device_of(u));
+	choir_frame *f = chi_cross_acquire_frame(u->cross, device_of(u));
 	if (f == NULL)
 		return choir_error_status();
-	return chi_update_end(f, chi_update_call(u, f, fn, user));
+	return chi_cross_release_frame(u->cross, f, chi_update_call(u, f, fn, user));
 }
 
 static choir_status update_copy(chi_update *u, choir_update_fn *fn, void *user)

@@ -25,9 +25,6 @@ choir_status chi_update_go(chi_update *u, choir_update_fn *fn, void *user);
 // One call of fn in u's context, with f as its frame.
 choir_status chi_update_call(chi_update *u, choir_frame *f, choir_update_fn *fn, void *user);
 
-// After the last call: frees f. status, of which the thread keeps the text.
-choir_status chi_update_end(choir_frame *f, choir_status status);
-
 // Slices (elementwise.c). Whether u's copy is updated in slices, and doing that.
 bool chi_update_is_sliced(const chi_update *u);
 choir_status chi_update_slices(chi_update *u, choir_update_fn *fn, void *user);

@@ -1,8 +1,6 @@
 // Slices, merged.
 #include "cross/slices.h"
 
-#include "base/alloc.h"
-#include "base/size.h"
 #include "cross/tree.h"
 #include "op/vector.h"
 
@@ -73,17 +71,16 @@ static const void *sum_node(walk *w, int lo, int hi, char *to)
 	return to;
 }
 
-choir_status chi_slices_sum(int parts, const chi_slices_part part[], int64_t n,
-		const chi_slices_entry entry[], choir_dtype dtype, int64_t width, int64_t rows[],
-		void *values)
+int chi_slices_levels(int parts)
 {
-	size_t bytes, room;
-	if (!chi_size_multiply((size_t) width, chi_dtype_size(dtype), &bytes) ||
-			!chi_size_multiply(bytes, (size_t) chi_tree_depth(parts) + 1, &room))
-		return choir_fail(CHOIR_NO_MEMORY, "slices: a row of %lld elements", (long long) width);
-	char *scratch = chi_alloc(room + 1);
-	if (scratch == NULL)
-		return choir_error_status();
+	return chi_tree_depth(parts) + 1;
+}
+
+void chi_slices_sum(int parts, const chi_slices_part part[], int64_t n,
+		const chi_slices_entry entry[], choir_dtype dtype, int64_t width, int64_t rows[],
+		void *values, char *scratch)
+{
+	const size_t bytes = (size_t) width * chi_dtype_size(dtype);
 	char *to = values;
 	for (int64_t i = 0, next; i < n; i = next) {
 		for (next = i + 1; next < n && entry[next].row == entry[i].row;)
@@ -95,6 +92,4 @@ choir_status chi_slices_sum(int parts, const chi_slices_part part[], int64_t n,
 		to += bytes;
 		*rows++ = entry[i].row;
 	}
-	chi_free(scratch);
-	return CHOIR_OK;
 }

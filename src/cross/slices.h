@@ -22,7 +22,9 @@ typedef struct {
 // Fills entry (room for all parts' rows), ordered by row, part and place; the number of different
 // rows.
 int64_t chi_slices_order(int parts, const chi_slices_part part[], chi_slices_entry entry[]);
-// Makes the rows of n entries: rows[i] and width elements of values each. CHOIR_NO_MEMORY.
-choir_status chi_slices_sum(int parts, const chi_slices_part part[], int64_t n,
+// How many rows of scratch memory a sum needs.
+int chi_slices_levels(int parts);
+// Makes the rows of n entries: rows[i] and width elements of values each.
+void chi_slices_sum(int parts, const chi_slices_part part[], int64_t n,
 		const chi_slices_entry entry[], choir_dtype dtype, int64_t width, int64_t rows[],
-		void *values);
+		void *values, char *scratch);

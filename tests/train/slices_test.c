@@ -271,6 +271,42 @@ static void slices_that_do_not_fit(void **state)
 	choir_strategy_free(s);
 }
 
+// After a few steps, with as many rows in each.
+static uint64_t allocations(
+		const char *devices, choir_optimizer_kind kind, double clip, bool merged)
+{
+	choir_strategy *s = mirrored(devices, REPLICAS);
+	job j = { .merged = merged };
+	CHOIR_SCOPE (s) {
+		j.v = choir_variable_new("v", CHOIR_SHAPE(TABLE, WIDTH), NULL);
+		j.w = choir_variable_new("w", CHOIR_SHAPE(2), NULL);
+		j.optimizer = choir_optimizer_new(
+				kind, CHOIR_OPTIONS(choir_optimizer_options, .clip_norm = clip));
+	}
+	uint64_t before = 0;
+	for (int i = 0; i < 60; i++) {
+		if (i == 40)
+			before = chi_alloc_count();
+		assert_int_equal(choir_strategy_run(s, step, &j, NULL, NULL), CHOIR_OK);
+	}
+	const uint64_t made = chi_alloc_count() - before;
+	choir_strategy_free(s);
+	return made;
+}
+
+static void steady_steps_allocate_nothing(void **state)
+{
+	static const char *const devices[] = { "cpu:0", "cpu:0,cpu:1" };
+	(void) state;
+	for (int i = 0; i < 8; i++) {
+		const char *on = devices[i % 2];
+		const bool merged = i >= 4;
+		const choir_optimizer_kind kind = i / 2 % 2 == 0 ? CHOIR_SGD : CHOIR_ADAM;
+		assert_int_equal(allocations(on, kind, 0, merged), 0);
+		assert_int_equal(allocations(on, kind, 0.5, merged), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -279,6 +315,7 @@ int main(void)
 		cmocka_unit_test(every_rule_by_rows),
 		cmocka_unit_test(every_allocation_fails),
 		cmocka_unit_test(slices_that_do_not_fit),
+		cmocka_unit_test(steady_steps_allocate_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

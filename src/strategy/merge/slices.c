@@ -229,9 +229,13 @@ static choir_tensor *merge(const job *j, double divisor)
 	int64_t width = 1;
 	for (int i = 1; i < values->shape.rank; i++)
 		width *= values->shape.dim[i];
-	if (chi_slices_sum(j->n, j->part, j->all, entry, values->dtype, width, indices->data,
-				values->data) != CHOIR_OK)
+	size_t room;
+	const bool fits = chi_size_multiply(row_bytes(j), (size_t) chi_slices_levels(j->n), &room);
+	char *scratch = chi_arena_alloc(&j->host->arena, fits ? room : SIZE_MAX);
+	if (scratch == NULL)
 		return NULL;
+	chi_slices_sum(j->n, j->part, j->all, entry, values->dtype, width, indices->data, values->data,
+			scratch);
 	return finish(j, values, indices, divisor);
 }
 

@@ -111,6 +111,7 @@ typedef struct {
 	int64_t *row; // the different ones
 	char *values; // theirs
 	char *laid; // for each lane, where every row moves
+	char *scratch; // of the sum
 } layout;
 
 static bool place(size_t *end, size_t n, size_t size, size_t *at)
@@ -130,19 +131,20 @@ static choir_status lay_out(
 			chi_variable_bytes(v) / (size_t) (v->shape.dim[0] > 0 ? v->shape.dim[0] : 1);
 	const size_t laid = shared->spread ? (size_t) s->lanes * CHI_UPDATE_SLICE : 0;
 	const size_t come = s->peers == NULL ? 0 : all;
-	size_t end = 0, at[7];
+	const size_t levels = (size_t) chi_slices_levels(s->in_sync);
+	size_t end = 0, at[8];
 	if (!place(&end, (size_t) s->in_sync, sizeof *l->part, &at[0]) ||
 			!place(&end, all, sizeof *l->entry, &at[1]) ||
 			!place(&end, all, sizeof(int64_t), &at[2]) ||
 			!place(&end, all, sizeof(int64_t), &at[3]) || !place(&end, all, row, &at[4]) ||
 			!place(&end, laid, chi_dtype_size(v->dtype), &at[5]) ||
-			!place(&end, come, row, &at[6]))
+			!place(&end, come, row, &at[6]) || !place(&end, levels, row, &at[7]))
 		return choir_fail(CHOIR_NO_MEMORY, "variable \"%s\": too many rows", v->name);
 	if (!chi_keep(&m->kept, end))
 		return choir_error_status();
 	char *base = m->kept.memory;
 	*l = (layout){ (void *) (base + at[0]), (void *) (base + at[1]), (void *) (base + at[2]),
-		base + at[6], (void *) (base + at[3]), base + at[4], base + at[5] };
+		base + at[6], (void *) (base + at[3]), base + at[4], base + at[5], base + at[7] };
 	return CHOIR_OK;
 }
 
@@ -194,8 +196,9 @@ static choir_status merge(chi_instance *in, size_t i, size_t all)
 	m->values = l.values;
 	m->laid = l.laid;
 	const int64_t width = width_of(v);
-	return chi_slices_sum(
-			s->in_sync, l.part, (int64_t) all, l.entry, v->dtype, width, m->row, m->values);
+	chi_slices_sum(s->in_sync, l.part, (int64_t) all, l.entry, v->dtype, width, m->row, m->values,
+			l.scratch);
+	return CHOIR_OK;
 }
 
 // Whether so many rows, and their numbers, are more to send than the larger tensor.

@@ -522,12 +522,13 @@ chi_stream *chi_strategy_stream(const choir_strategy *s, int lane, const choir_d
 	return s->exchange[lane];
 }
 
-choir_status chi_strategy_wait(choir_strategy *s, int from, int to, choir_status status)
+// Streams from .. to - 1 that are there.
+static choir_status wait_for(chi_stream *const stream[], int from, int to, choir_status status)
 {
 	chi_error first;
 	chi_error_save(&first);
-	for (int lane = from; lane < to; lane++) {
-		const choir_status waited = chi_stream_wait(s->exchange[lane]);
+	for (int i = from; i < to; i++) {
+		const choir_status waited = stream[i] == NULL ? CHOIR_OK : chi_stream_wait(stream[i]);
 		if (status == CHOIR_OK && waited != CHOIR_OK) {
 			status = waited;
 			chi_error_save(&first);
@@ -535,6 +536,16 @@ choir_status chi_strategy_wait(choir_strategy *s, int from, int to, choir_status
 	}
 	chi_error_restore(&first);
 	return status;
+}
+
+choir_status chi_strategy_wait(choir_strategy *s, int from, int to, choir_status status)
+{
+	return wait_for(s->exchange, from, to, status);
+}
+
+choir_status chi_strategy_wait_away(choir_strategy *s, choir_status status)
+{
+	return wait_for(s->parameter_stream, 0, s->parameters, status);
 }
 
 void chi_strategy_start_over(choir_strategy *s)

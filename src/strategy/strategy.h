@@ -194,6 +194,8 @@ choir_status chi_strategy_check(const choir_strategy *s);
 // what is given back or written next must be in nobody's use. status, or else the first failure of
 // a wait.
 choir_status chi_strategy_wait(choir_strategy *s, int from, int to, choir_status status);
+// The same on parameter devices that share memory with no lane, by the thread of the first lane.
+choir_status chi_strategy_wait_away(choir_strategy *s, choir_status status);
 // After a failed exchange in cross-replica context, when nobody else exchanges anything: the next
 // one starts clean.
 void chi_strategy_start_over(choir_strategy *s);

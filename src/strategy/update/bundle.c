@@ -10,6 +10,7 @@ enum { ALIGNED = 16 }; // elements
 
 struct chi_bundle {
 	chi_buffer *sum; // NULL: no copy is updated on this lane
+	chi_buffer *host; // the same in host memory, for copies that lie there; NULL
 	chi_buffer *pack[CHI_FOLD_PARTS];
 	choir_part part[CHI_FOLD_PARTS];
 	int parts;
@@ -30,7 +31,7 @@ static bool is_like_first(const chi_lane_items *l, size_t i)
 static bool is_possible(const chi_instance *in)
 {
 	const choir_strategy *s = in->strategy;
-	if (!in->keeps || !s->all_here || s->peers != NULL || in->n < 2)
+	if (!in->keeps || s->peers != NULL || in->n < 2)
 		return false;
 	for (int lane = 0; lane < s->lanes; lane++) {
 		if (s->device[lane]->host_memory || in->lane[lane].n != in->n)
@@ -74,6 +75,21 @@ choir_status chi_bundle_land(chi_instance *in, const chi_shared_item *item, chi_
 		return choir_error_status();
 	chi_buffer_retain(l->sum = b->sum);
 	l->data = (char *) b->sum->memory + bytes_of(in, item->offset);
+	return CHOIR_OK;
+}
+
+choir_status chi_bundle_fetch(
+		chi_instance *in, const chi_item *item, choir_device *host, const void **data)
+{
+	chi_bundle *b = &in->bundle[item->lane];
+	const size_t bytes = bytes_of(in, in->bundled);
+	if (b->host == NULL) {
+		if ((b->host = chi_buffer_new(host, bytes)) == NULL)
+			return choir_error_status();
+		CHOIR_TRY(chi_stream_fetch(
+				in->strategy->exchange[item->lane], b->host->memory, b->sum->memory, bytes));
+	}
+	*data = (const char *) b->host->memory + bytes_of(in, in->shared[item->index].offset);
 	return CHOIR_OK;
 }
 
@@ -121,11 +137,12 @@ void chi_bundle_forget(chi_instance *in)
 	for (int lane = 0; in->bundle != NULL && lane < in->strategy->lanes; lane++) {
 		chi_bundle *b = &in->bundle[lane];
 		chi_buffer_release(b->sum);
+		chi_buffer_release(b->host);
 		for (int k = 0; k < CHI_FOLD_PARTS; k++) {
 			chi_buffer_release(b->pack[k]);
 			b->pack[k] = NULL;
 		}
-		b->sum = NULL;
+		b->sum = b->host = NULL;
 		b->parts = 0;
 	}
 	in->bundled = 0;

@@ -411,38 +411,49 @@ static choir_status update_pieces(chi_instance *in, int lane, double factor)
 	return choir_error_status();
 }
 
-// A copy on a device that carries no replica: the sum is sent there.
-static choir_status update_away(
-		const chi_item *item, int copy, const chi_landing *sum, double factor)
+// Sends what lane has made to another device's memory, where stream works on it next.
+static choir_status send(
+		chi_stream *lane, chi_stream *stream, void *to, const void *sum, size_t bytes)
 {
-	const choir_strategy *s = item->instance->strategy;
-	const choir_variable *v = item->variable;
-	choir_device *d = v->copy[copy].device;
-	chi_stream *stream = chi_strategy_stream(s, item->lane, d);
-	const size_t bytes = chi_variable_bytes(v);
-	CHOIR_TRY(chi_stream_wait(s->exchange[item->lane]));
-	chi_buffer *there = chi_buffer_new(d, bytes);
-	if (there == NULL)
-		return choir_error_status();
-	choir_status status =
-			chi_device_copy(stream, d, there->memory, s->device[item->lane], sum->data, bytes);
-	if (status == CHOIR_OK)
-		status = chi_item_write(item, copy, 0, v->elements, there->memory, factor);
-	const choir_status waited = chi_stream_wait(stream);
-	chi_buffer_release(there);
-	return status == CHOIR_OK ? waited : status;
+	choir_device *from = lane->device, *d = stream->device;
+	uint64_t mark;
+	if (d->host_memory)
+		return chi_stream_fetch(lane, to, sum, bytes);
+	if (from->table != d->table) {
+		CHOIR_TRY(chi_stream_wait(lane));
+		return from->host_memory ? chi_stream_post(stream, to, sum, bytes)
+								 : chi_device_copy(stream, d, to, from, sum, bytes);
+	}
+	CHOIR_TRY(chi_stream_mark(lane, &mark));
+	CHOIR_TRY(chi_stream_wait_for(stream, lane, mark));
+	return chi_stream_copy(stream, to, sum, bytes);
 }
 
-static choir_status update_copy(
-		const chi_item *item, int copy, const chi_landing *sum, double factor)
+// Brings the sum for a copy to a device that carries no replica; *data: where it is there. The
+// host waits only where the bytes go through it. The memory is kept until the update is done.
+static choir_status bring_sum(
+		const chi_item *item, chi_landing *l, chi_stream *stream, const void **data)
+{
+	chi_instance *in = item->instance;
+	const size_t bytes = chi_variable_bytes(item->variable);
+	if (in->bundled > 0 && stream->device->host_memory)
+		return chi_bundle_fetch(in, item, stream->device, data);
+	if ((l->away = chi_buffer_new(stream->device, bytes)) == NULL)
+		return choir_error_status();
+	*data = l->away->memory;
+	return send(in->strategy->exchange[item->lane], stream, l->away->memory, l->data, bytes);
+}
+
+static choir_status update_copy(const chi_item *item, int copy, chi_landing *l, double factor)
 {
 	const choir_variable *v = item->variable;
-	if (!chi_device_shares(sum->sum->device, v->copy[copy].device))
-		return update_away(item, copy, sum, factor);
-	CHOIR_TRY(chi_item_write(item, copy, 0, v->elements, sum->data, factor));
-	return v->sharing == CHI_ALONE
-			? CHOIR_OK
-			: chi_stream_wait(item->instance->strategy->exchange[item->lane]);
+	choir_device *d = v->copy[copy].device;
+	chi_stream *stream = chi_strategy_stream(item->instance->strategy, item->lane, d);
+	const void *data = l->data;
+	if (!chi_device_shares(l->sum->device, d))
+		CHOIR_TRY(bring_sum(item, l, stream, &data));
+	CHOIR_TRY(chi_item_write(item, copy, 0, v->elements, data, factor));
+	return v->sharing == CHI_ALONE ? CHOIR_OK : chi_stream_wait(stream);
 }
 
 static choir_status update_copies(chi_instance *in, int lane, double factor)
@@ -547,6 +558,8 @@ choir_status chi_instance_execute(chi_instance *in, int from, int to, bool prepa
 	if (status == CHOIR_OK)
 		status = in->keeps ? update_kept(in, from, to, &applied) : update_pieces(in, from, 1);
 	status = chi_strategy_wait(s, from, to, status);
+	if (from == 0 && !s->all_here) // whose lane updates all that lies away
+		status = chi_strategy_wait_away(s, status);
 	if (status != CHOIR_OK)
 		return status; // what was touched is undefined: chi_instance_forget
 	const uint32_t lanes = (uint32_t) (to - from);

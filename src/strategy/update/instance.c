@@ -115,7 +115,8 @@ void chi_instance_forget(chi_instance *in)
 			chi_variable_undefine(in->shared[i].variable);
 		for (int k = 0; k < in->shared[i].landings; k++) {
 			chi_buffer_release(in->shared[i].landing[k].sum);
-			in->shared[i].landing[k].sum = NULL;
+			chi_buffer_release(in->shared[i].landing[k].away);
+			in->shared[i].landing[k].sum = in->shared[i].landing[k].away = NULL;
 		}
 	}
 	chi_bundle_forget(in);

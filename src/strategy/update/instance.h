@@ -67,6 +67,7 @@ typedef struct {
 typedef struct {
 	chi_buffer *sum; // NULL: it is not kept
 	void *data; // where it begins there
+	chi_buffer *away; // for a copy on a device that carries no replica: the sum there; NULL
 	int lane;
 } chi_landing;
 
@@ -176,10 +177,13 @@ const void *chi_rows_slice(
 		const chi_instance *in, int lane, size_t i, int64_t first, int64_t count);
 
 // All items as one (bundle.c). Decides, before anything is kept; gives a landing its memory; joins
-// for a lane by item 0; gives the memory back.
+// for a lane by item 0; finds the sum of an item in host memory, to which all are fetched when the
+// first is asked for; gives the memory back.
 choir_status chi_bundle_prepare(chi_instance *in);
 choir_status chi_bundle_land(chi_instance *in, const chi_shared_item *item, chi_landing *l);
 choir_status chi_bundle_join(chi_instance *in, int lane);
+choir_status chi_bundle_fetch(
+		chi_instance *in, const chi_item *item, choir_device *host, const void **data);
 void chi_bundle_forget(chi_instance *in);
 
 // Calls the optimizer for elements of a copy (execute.c).

@@ -134,6 +134,22 @@ static choir_status take_sizes(replay *r, size_t i)
 	return CHOIR_OK;
 }
 
+// Where the training went on with other options, the steps before can be replayed up to the
+// checkpoint with which it did, which has the older ones, and the steps after from there.
+static choir_status check_options_known(const replay *r, size_t i)
+{
+	option_changes changes;
+	train_recall_changes(r->list, i, &changes);
+	if (changes.text[0] == '\0' || r->plan.from_steps >= changes.after)
+		return CHOIR_OK;
+	return choir_fail(CHOIR_NOT_FOUND,
+			"--step %" PRId64 ": after step %" PRId64 " the training went on with other options, "
+			"and %s has no whole checkpoint of step %" PRId64 ", without which steps %" PRId64
+			" to %" PRId64 " cannot be replayed: %s",
+			given.step, changes.after, given.checkpoint, changes.after, r->plan.from_steps + 1,
+			r->plan.behind_steps, changes.text);
+}
+
 // The options of the training that made the step, and the few that are this command's.
 static choir_status recall(replay *r)
 {
@@ -144,6 +160,7 @@ static choir_status recall(replay *r)
 				"--replica %" PRId64 ": the training has %d replicas, "
 				"0 to %d",
 				given.replica, replicas, replicas - 1);
+	CHOIR_TRY(check_options_known(r, i));
 	CHOIR_TRY(train_recall(r->list, i));
 	train_given->devices = given.devices;
 	train_given->json = given.json;

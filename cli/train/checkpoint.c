@@ -15,10 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RECORD_SIZE = 1 << 15 }; // of the options that are recorded
-enum { CHANGED_SIZE = 1000 }; // of those that have changed
-static const char recorded[] = "train/options";
-
 static volatile sig_atomic_t asked_to_stop;
 
 // A second one of a signal ends the program at once: SA_RESETHAND.
@@ -47,6 +43,8 @@ typedef struct {
 	int64_t best_epoch, worse; // as in a training; 0: none yet, or patience was not asked for
 	double best_score;
 	char best_path[PATH_SIZE]; // of the checkpoint behind that epoch
+	bool changed; // these are changes with which it goes on now
+	option_changes changes;
 	bool there; // false: nothing was saved yet
 } standing;
 
@@ -99,59 +97,22 @@ static bool has_steps(const char *directory)
 	return has;
 }
 
-// What a step's weights say that an option was; "": nothing.
-static void read_option(const char *file, const option *o, char value[CLEAN_TEXT])
+static void say_resumed(const training *t, bool changed)
 {
-	char key[64], text[CLEAN_TEXT] = "";
-	snprintf(key, sizeof key, "%s/%s", recorded, o->name + 2);
-	if (choir_checkpoint_metadata(file, key, text, sizeof text) != CHOIR_OK)
-		text[0] = '\0';
-	clean_text(text, value);
-}
-
-// The options of the model, the data and the optimizer that are others than those of the
-// checkpoint: with them the training goes on, but not to the weights of one that never stopped.
-static void list_changed(const char *step, char text[CHANGED_SIZE])
-{
-	char file[PATH_SIZE], then[CLEAN_TEXT], now[CLEAN_TEXT];
-	size_t at = 0;
-	const bool planned = strcmp(train_given->schedule, "constant") != 0; // by how many epochs
-	text[0] = '\0';
-	if (snprintf(file, sizeof file, "%s/weights.safetensors", step) >= (int) sizeof file)
-		return;
-	for (size_t i = 0; i < train_command.n && at < CHANGED_SIZE; i++) {
-		const option *o = &train_command.options[i];
-		if (!o->recorded || (o->to == &train_given->epochs && !planned))
-			continue;
-		const size_t length = options_value(o, now, sizeof now);
-		now[length < sizeof now ? length : 0] = '\0';
-		read_option(file, o, then);
-		if (strcmp(now, then) != 0)
-			at += (size_t) snprintf(text + at, CHANGED_SIZE - at, "%s%s %s (was %s)",
-					at == 0 ? "" : ", ", o->name, now[0] == '\0' ? "not given" : now,
-					then[0] == '\0' ? "not given" : then);
-	}
-}
-
-static void say_resumed(const training *t)
-{
-	char changed[CHANGED_SIZE] = "";
 	const long long steps = (long long) t->share[0].steps;
 	const char *path = choir_checkpoint_manager_path(t->checkpoints);
-	if (train_is_chief(t))
-		list_changed(path, changed);
 	if (t->given->json) {
 		json_begin();
 		json_text("event", "resume");
 		json_integer("step", steps);
 		json_text("path", path);
-		if (changed[0] != '\0')
-			json_text("changed", changed);
+		if (changed)
+			json_text("changed", t->changes.text);
 		json_end();
 	} else {
 		printf("going on from %s, after step %lld\n", path, steps);
-		if (changed[0] != '\0')
-			printf("options that have changed since: %s\n", changed);
+		if (changed)
+			printf("options that have changed since: %s\n", t->changes.text);
 	}
 	fflush(stdout);
 }
@@ -213,6 +174,7 @@ static choir_status look_up(const training *t, standing *at)
 {
 	const char *path = choir_checkpoint_manager_path(t->checkpoints);
 	CHOIR_TRY(read_standing(path, at));
+	CHOIR_TRY(train_find_changes(t, at->steps, &at->changes, &at->changed));
 	return t->given->patience > 0 && at->best_epoch > 0 ? find_best(t->given->checkpoint, path, at)
 														: CHOIR_OK;
 }
@@ -236,7 +198,8 @@ static choir_status go_on(training *t)
 	t->resumed = at.done > 0;
 	t->last_loss = at.loss;
 	t->last_score = at.score;
-	say_resumed(t);
+	t->changes = at.changes;
+	say_resumed(t, at.changed);
 	return CHOIR_OK;
 }
 
@@ -284,14 +247,10 @@ static size_t write_best(const training *t, int64_t epochs, int64_t done, char *
 // epochs: that are done. done: examples of the one behind them.
 static choir_status save(training *t, int64_t epochs, int64_t done)
 {
-	static char text[METADATA_SIZE + 512 + RECORD_SIZE];
+	static char text[METADATA_SIZE + 512 + RECORDED_SIZE];
 	size_t length = (size_t) snprintf(text, METADATA_SIZE, "%s", t->metadata);
 	text[length++] = '\n';
-	if (!options_write(&train_command, recorded, text + length, RECORD_SIZE))
-		return choir_fail(CHOIR_INVALID,
-				"--checkpoint: a checkpoint has only %d bytes for the "
-				"options",
-				RECORD_SIZE);
+	CHOIR_TRY(train_write_options(t, text + length, RECORDED_SIZE));
 	length += strlen(text + length);
 	if (t->given->patience > 0)
 		length += write_best(t, epochs, done, text + length, sizeof text - length);
@@ -399,37 +358,4 @@ choir_status train_close_checkpoints(training *t)
 {
 	return t->checkpoints == NULL ? CHOIR_OK
 								  : judge(t, choir_checkpoint_manager_wait(t->checkpoints));
-}
-
-// ---- Looking back.
-
-bool train_checkpoint_steps(const choir_checkpoint_list *l, size_t i, int64_t *steps)
-{
-	const char *text = choir_checkpoint_list_metadata(l, i, "train/steps");
-	if (text == NULL || choir_checkpoint_list_metadata(l, i, "train/options/data") == NULL)
-		return false;
-	*steps = strtoll(text, NULL, 10);
-	return true;
-}
-
-choir_status train_recall(const choir_checkpoint_list *l, size_t i)
-{
-	static char kept[RECORD_SIZE]; // texts are the options' as long as the program runs
-	size_t at = 0;
-	for (size_t k = 0; k < train_command.n; k++) {
-		const option *o = &train_command.options[k];
-		char key[64];
-		snprintf(key, sizeof key, "%s/%s", recorded, o->name + 2);
-		const char *value = choir_checkpoint_list_metadata(l, i, key);
-		const size_t size = value == NULL ? 0 : strlen(value) + 1;
-		if (!o->recorded || value == NULL || size > sizeof kept - at)
-			continue; // more than was recorded cannot come back
-		memcpy(kept + at, value, size);
-		if (!options_read_back(o, kept + at))
-			return choir_fail(CHOIR_CORRUPT, "%s: %s \"%.200s\" is no value of this option",
-					choir_checkpoint_list_path(l, i), o->name, kept + at);
-		at += size;
-	}
-	train_given->replicas = choir_checkpoint_list_replicas(l, i);
-	return CHOIR_OK;
 }

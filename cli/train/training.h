@@ -31,6 +31,13 @@ typedef struct {
 	int64_t steps; // so far
 } share;
 
+// That a training was started again with other options than before, at last after a step.
+enum { CHANGES_SIZE = 1000 };
+typedef struct {
+	int64_t after; // all steps after this one have had the same options
+	char text[CHANGES_SIZE]; // "--rate 0.1 (was 0.01)"; "": it was never
+} option_changes;
+
 typedef struct {
 	train_options *given;
 	source data;
@@ -61,6 +68,7 @@ typedef struct {
 	double logged_sum; // of the losses of the epoch's first logged_done examples: the last row's
 	int64_t logged_done, logged_epoch;
 	choir_checkpoint_manager *checkpoints; // NULL: none are made
+	option_changes changes;
 	bool resumed; // in the middle of an epoch
 	bool stopped; // as asked, behind a checkpoint
 	// Is shown the losses of each replica's examples before the way back; NULL: nobody is.
@@ -122,10 +130,18 @@ choir_status train_open_checkpoints(training *t);
 choir_status train_checkpoint_step(training *t);
 choir_status train_checkpoint_epoch(training *t);
 choir_status train_close_checkpoints(training *t);
+// What a checkpoint says of the options of its training (recorded.c): writes it, as lines of its
+// metadata; and finds what has changed since the newest one, after step steps, or had changed
+// before. *now: it has since.
+enum { RECORDED_SIZE = 1 << 15 };
+choir_status train_write_options(const training *t, char *text, size_t size);
+choir_status train_find_changes(
+		const training *t, int64_t steps, option_changes *changes, bool *now);
 // The i-th checkpoint of a list, if a training of this command has made it: behind which step it
 // is; false: it has not. Sets *train_given as it was for that training: what decides what is
-// computed. CHOIR_CORRUPT: it names a value that an option cannot have.
+// computed. CHOIR_CORRUPT: it names a value that an option cannot have. And what had changed.
 bool train_checkpoint_steps(const choir_checkpoint_list *l, size_t i, int64_t *steps);
 choir_status train_recall(const choir_checkpoint_list *l, size_t i);
+void train_recall_changes(const choir_checkpoint_list *l, size_t i, option_changes *changes);
 // Numbers that the optimizer keeps beside each weight.
 int train_slots(const training *t);

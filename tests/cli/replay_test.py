@@ -87,6 +87,39 @@ class Replay(Case):
         self.assertEqual((alone["from"], alone["from_step"]), ("", 0))
         self.same(alone, whole)
 
+    def test_options_that_changed(self):
+        """A training that goes on with other options is replayed with those that each step had."""
+        self.train("c", *MLP, "--epochs", "1", "--rate", "0.01")
+        first = self.replay("c", 3, 1, "--check")
+        last = self.replay("c", 14, 1)
+        self.train("c", *MLP, "--epochs", "2", "--rate", "0.02")
+        self.train("c", *MLP, "--epochs", "3", "--rate", "0.02")
+        self.same(self.replay("c", 3, 1, "--check"), first)
+        self.same(self.replay("c", 14, 1, "--check"), last)
+        second = self.replay("c", 17, 1, "--check")
+        # With the checkpoint after which the options changed both sides of it can be replayed.
+        for path in (self.folder / "c").glob("step-*"):
+            if path.name not in ("step-15", "step-42", "step-45"):
+                shutil.rmtree(path)
+        self.same(self.replay("c", 3, 1, "--check"), first)
+        self.same(self.replay("c", 17, 1, "--check"), second)
+        shutil.rmtree(self.folder / "c" / "step-15")
+        for step in (3, 14, 17, 42):
+            self.fail_with(1, f"--step {step}: after step 15 the training went on with other options, and c has no "
+                           "whole checkpoint of step 15, without which steps 1 to 42 cannot be replayed: "
+                           "--rate 0.02 (was 0.01)\n", "replay", "--checkpoint", "c", "--step", step, "--replica", "1")
+        self.replay("c", 43, 1, "--check")
+
+    def test_replicas_that_changed(self):
+        self.train("c", *MLP, "--epochs", "1")
+        self.train("c", *MLP, "--epochs", "2", "--replicas", "2")
+        self.assertEqual(self.replay("c", 14, 3)["replicas"], 4)
+        self.assertEqual(self.replay("c", 16, 1, "--check")["replicas"], 2)
+        for steps in (6, 12, 15):
+            shutil.rmtree(self.folder / "c" / f"step-{steps}")
+        self.fail_with(1, "steps 1 to 18 cannot be replayed: --replicas 2 (was 4)\n",
+                       "replay", "--checkpoint", "c", "--step", "3", "--replica", "1")
+
     def test_dropout_and_text(self):
         text = random.Random(1).choices("abc def\n", k=6000)
         (self.folder / "t").write_text("".join(text))

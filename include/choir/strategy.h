@@ -237,6 +237,11 @@ int choir_strategy_worker_device_index(const choir_strategy *s, const choir_devi
 // What kind s is: "mirrored". "" for NULL.
 const char *choir_strategy_name(const choir_strategy *s);
 
+// The algorithm by which sums travel between s's devices where a call names none, as
+// .cross_device_ops: "direct". Over several workers (.cluster) it is "workers", Choir's own for
+// these. The text lives as long as s. "" for NULL.
+const char *choir_strategy_cross_device_ops(const choir_strategy *s);
+
 // Workers that choir_strategy_run_workers calls. 0 for NULL.
 int choir_strategy_workers(const choir_strategy *s);
 

@@ -21,6 +21,11 @@ const char *choir_strategy_name(const choir_strategy *s)
 	return s == NULL ? "" : s->kind;
 }
 
+const char *choir_strategy_cross_device_ops(const choir_strategy *s)
+{
+	return s == NULL ? "" : s->group.table->name;
+}
+
 int choir_strategy_worker_devices(const choir_strategy *s)
 {
 	return s == NULL ? 0 : s->lanes;

@@ -51,6 +51,9 @@ static const char *train_here(choir_strategy *s, int worker, void *user)
 		return choir_error();
 	if (choir_strategy_replicas(s) != 4)
 		return "there are not 4 replicas";
+	const char *ops = choir_cluster_workers(choir_strategy_cluster(s)) > 1 ? "workers" : "direct";
+	if (strcmp(choir_strategy_cross_device_ops(s), ops) != 0)
+		return choir_strategy_cross_device_ops(s);
 	return hash[0] == t->hash[0] && hash[1] == t->hash[1] ? NULL : "the weights are others";
 }
 

@@ -197,12 +197,17 @@ static void cross_device_ops_by_name(void **state)
 	(void) state;
 	choir_strategy *s = MIRRORED(.replicas = 5, .devices = "cpu:0,cpu:1",
 			.cross_device_ops = "reduce_to_one_device");
-	assert_string_equal(s->group.table->name, "reduce_to_one_device");
+	assert_string_equal(choir_strategy_cross_device_ops(s), "reduce_to_one_device");
 	world_works(s);
 	choir_strategy *copy = choir_strategy_copy_new(s);
-	assert_string_equal(copy->group.table->name, "reduce_to_one_device");
+	assert_string_equal(choir_strategy_cross_device_ops(copy), "reduce_to_one_device");
 	choir_strategy_free(s);
 	choir_strategy_free(copy);
+	s = MIRRORED(.devices = "cpu:0,cpu:1"); // by score
+	assert_string_equal(choir_strategy_cross_device_ops(s), "direct");
+	choir_strategy_free(s);
+	assert_string_equal(choir_strategy_cross_device_ops(choir_default_strategy()), "direct");
+	assert_string_equal(choir_strategy_cross_device_ops(NULL), "");
 }
 
 static void one_device(void **state)

@@ -1,6 +1,6 @@
-// Operations of neural networks beyond op.h, whose rules hold here too: convolutions, attention,
-// recurrence, norms and losses. All are of f32 or f64, and all operands of one call of the same
-// dtype.
+// Operations of neural networks beyond op.h, whose rules hold here too: sums of weighted rows,
+// convolutions, attention, recurrence, norms and losses. All are of f32 or f64, and all operands
+// of one call of the same dtype.
 // Threads: that of the operands' frame.
 #pragma once
 
@@ -23,6 +23,22 @@ choir_tensor *choir_softplus(choir_tensor *x); // log(1 + exp(x)), without overf
 // The logarithm of choir_softmax, x - log(sum(exp(x))) along the last axis, without overflow.
 // CHOIR_INVALID: a scalar.
 choir_tensor *choir_log_softmax(choir_tensor *x);
+
+// Several rows of a table for one example.
+
+typedef enum {
+	CHOIR_COMBINER_MEAN = 0, // divided by the sum of the weights
+	CHOIR_COMBINER_SUM,
+	CHOIR_COMBINER_SQRTN // divided by the root of the sum of the squared weights
+} choir_combiner;
+// Adds up each example's n rows, each times its weight: rows [.., n, width] and weights [.., n]
+// give [.., width]. The combiner divides the sum; where it would divide by 0 the result is 0.
+// Gradients flow to rows and weights. With rows of choir_gather or choir_variable_gather this is
+// tf.nn.embedding_lookup_sparse: an example with fewer than n ids is filled up with any id of the
+// table, with the weight 0. The gradient by the row of that id is 0 and counts as a gradient of
+// this row. CHOIR_INVALID: an unknown combiner.
+choir_tensor *choir_combine_rows(
+		choir_tensor *rows, choir_tensor *weights, choir_combiner combiner);
 
 // Convolutions of images [n, h, w, c] with filters [kh, kw, c / groups, out], or, where both have
 // rank 3, of sequences [n, w, c] with filters [k, c / groups, out].

@@ -134,6 +134,8 @@ static inline bool chi_strategy_has(const choir_strategy *s, const choir_variabl
 {
 	return v->strategy == s->home;
 }
+// In place of a copy of a variable: all of them; none, and the frame of the context keeps why.
+enum { CHI_ALL_COPIES = -1, CHI_NO_COPY = -2 };
 // Which copy of v replica (of this worker) reads.
 static inline int chi_strategy_copy(const choir_strategy *s, const choir_variable *v, int replica)
 {

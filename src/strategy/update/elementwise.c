@@ -87,7 +87,7 @@ static choir_status copy_elements(
 	if (v->shards > 0)
 		return CHOIR_OK;
 	const int copy = chi_update_copy_of(u, v);
-	if (copy < 0)
+	if (copy == CHI_NO_COPY)
 		return chi_frame_report(f);
 	CHOIR_TRY(chi_variable_check_defined(v, copy, f));
 	const chi_copy *c = &v->copy[copy];

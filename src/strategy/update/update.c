@@ -83,7 +83,7 @@ int chi_update_copy_of(const chi_update *u, const choir_variable *v)
 					"colocated with it, and other workers may be changing it: read it before and "
 					"give it",
 					name_of(u), v->name);
-			return -2;
+			return CHI_NO_COPY;
 		}
 		if (v == u->variable)
 			return u->copy;
@@ -96,7 +96,7 @@ int chi_update_copy_of(const chi_update *u, const choir_variable *v)
 			"variable \"%s\": mixing strategies: it belongs to "
 			"%s, this update to %s",
 			v->name, v->strategy->label, u->cross->strategy->label);
-	return -2;
+	return CHI_NO_COPY;
 }
 
 // v is written: if the update fails, it is undefined.

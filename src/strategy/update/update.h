@@ -37,8 +37,8 @@ choir_status chi_slice_write(chi_update *u, choir_variable *v, chi_assign_op op,
 choir_tensor *chi_slice_arg(const chi_update *u, size_t leaf);
 void chi_slice_note_written(chi_update *u, choir_variable *v);
 
-// The copy of v that lies with the one being updated; -2: v is of another strategy, which the
-// update's frame keeps.
+// The copy of v that lies with the one being updated; CHI_NO_COPY: v is of another strategy, or
+// this update may not wait for it.
 int chi_update_copy_of(const chi_update *u, const choir_variable *v);
 // What v stands for in an update of shards: of what is cut alike, beside the target, the shard
 // that lies there. And the rows of t that belong to the shard being updated, if t is as large as

@@ -151,9 +151,6 @@ choir_variable *choir_variable_wrap(
 					.wrap = memory });
 }
 
-// Which copy of a variable a frame's context sees, or
-enum { ALL_COPIES = -1, NO_COPY = -2 }; // all of them; none: the frame keeps why
-
 choir_status chi_replica_check_variable(const chi_replica *r, const choir_variable *v)
 {
 	const choir_strategy *s = r->run->strategy;
@@ -168,11 +165,12 @@ choir_status chi_replica_check_variable(const chi_replica *r, const choir_variab
 static int copy_for_replica(chi_replica *r, const choir_variable *v)
 {
 	if (chi_replica_check_variable(r, v) != CHOIR_OK)
-		return NO_COPY;
+		return CHI_NO_COPY;
 	return chi_apply_settle(r, v) == CHOIR_OK ? chi_strategy_copy(r->run->strategy, v, r->id)
-											  : NO_COPY;
+											  : CHI_NO_COPY;
 }
 
+// Which copy of v f's context sees, CHI_ALL_COPIES or CHI_NO_COPY.
 static int copy_for(choir_frame *f, const choir_variable *v)
 {
 	// The default replica outside any run sees other strategies' variables from outside.
@@ -182,10 +180,10 @@ static int copy_for(choir_frame *f, const choir_variable *v)
 	if (f->context_kind == CHI_IN_UPDATE)
 		return chi_update_copy_of(f->context, v);
 	if (chi_context_sees_all(v->strategy, "reading it in this frame") == CHOIR_OK)
-		return ALL_COPIES;
+		return CHI_ALL_COPIES;
 	chi_error_prefix("variable \"%s\"", v->name);
 	chi_frame_keep(f);
-	return NO_COPY;
+	return CHI_NO_COPY;
 }
 
 // While a tape records, a variable is one tensor, so that its gradient is one as well.
@@ -207,9 +205,9 @@ static choir_tensor *read_alone(choir_variable *v, choir_frame *f)
 	if (t != NULL)
 		return chi_variable_is_stand_in(t) ? chi_variable_fill_in(t) : t;
 	const int copy = copy_for(f, v);
-	if (copy == NO_COPY)
+	if (copy == CHI_NO_COPY)
 		return NULL;
-	if (copy != ALL_COPIES)
+	if (copy != CHI_ALL_COPIES)
 		t = chi_variable_alias(v, copy, f);
 	else if (v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ)
 		return chi_read_aggregated(v, f);
@@ -231,9 +229,9 @@ static choir_tensor *read_for_rows(choir_variable *v, choir_frame *f)
 			(f->tape != NULL && f->tape->segments > 0))
 		return choir_variable_read(v, f);
 	const int copy = copy_for(f, v);
-	if (copy == ALL_COPIES)
+	if (copy == CHI_ALL_COPIES)
 		return choir_variable_read(v, f);
-	t = copy == NO_COPY ? NULL : chi_variable_stand_in(v, copy, f);
+	t = copy == CHI_NO_COPY ? NULL : chi_variable_stand_in(v, copy, f);
 	return t == NULL || f->tape == NULL || chi_tape_add_read(f->tape, t) == CHOIR_OK ? t : NULL;
 }
 
@@ -339,9 +337,9 @@ choir_tensor *choir_variable_component(choir_variable *v, choir_frame *f)
 	// it.
 	const bool inside = f->context_kind == CHI_IN_REPLICA || f->context_kind == CHI_IN_UPDATE;
 	int copy = inside ? copy_for(f, v) : 0;
-	if (copy == NO_COPY)
+	if (copy == CHI_NO_COPY)
 		return NULL;
-	copy = copy == ALL_COPIES ? 0 : copy;
+	copy = copy == CHI_ALL_COPIES ? 0 : copy;
 	choir_tensor *t = chi_variable_alias(v, copy, f);
 	if (t != NULL)
 		t->component = true;

@@ -51,7 +51,9 @@ struct choir_tensor {
 	struct chi_node *node; // what made it, on the tape; NULL
 	void *gradient; // the tape's, while it goes back
 	size_t mark; // of the frame's arena before this handle
-	chi_buffer *held; // dropped while others had it and queued work used it; goes with the handle
+	// One reference that goes with the handle, after buffer: to memory that was dropped while
+	// others had it and queued work used it, or that is to go back to its pool just then; NULL.
+	chi_buffer *held;
 	choir_tensor *next; // older tensors of the frame
 };
 

@@ -175,6 +175,34 @@ static void counts_wrap(void **state)
 	choir_strategy_free(s);
 }
 
+// Where a frame is rewound after each sum, parts and sums do not take turns in the same memory.
+static choir_status keep_apart(choir_replica *r, void *user)
+{
+	enum { AGAIN = 12, WARM = 4 };
+	const void *part[AGAIN];
+	(void) user;
+	for (int i = 0; i < AGAIN; i++) {
+		const size_t mark = choir_frame_mark(r->frame);
+		choir_tensor *x = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(700), i);
+		choir_tensor *y = choir_replica_all_reduce(r, CHOIR_SUM, x);
+		WORLD_NEED(y != NULL);
+		part[i] = x->data;
+		for (int k = WARM; k <= i; k++)
+			WORLD_NEED(part[k] != y->data);
+		choir_frame_rewind(r->frame, mark);
+	}
+	return CHOIR_OK;
+}
+
+static void parts_and_sums_keep_their_memory(void **state)
+{
+	(void) state;
+	choir_strategy *s = light_new(2, 60);
+	world_ok(choir_strategy_run(s, keep_apart, NULL, NULL, NULL));
+	world_ok(choir_strategy_run(s, keep_apart, NULL, NULL, NULL));
+	choir_strategy_free(s);
+}
+
 int main(void)
 {
 	world_watch();
@@ -183,6 +211,7 @@ int main(void)
 		cmocka_unit_test(every_allocation_may_fail),
 		cmocka_unit_test(who_failed_comes_to_no_more_sums),
 		cmocka_unit_test(counts_wrap),
+		cmocka_unit_test(parts_and_sums_keep_their_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

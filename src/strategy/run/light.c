@@ -347,20 +347,21 @@ static choir_status await_all(chi_replica *r)
 
 // The sum's memory, which holds what r contributes until all have come: so while r waits it
 // reads its own part, which it would otherwise have to fetch back from whoever is reading it
-// then. And a handle on the memory of the part before. The frame lets go of the newest first,
-// and pools give the newest back first: a program that sums again and again in a frame that it
-// rewinds then writes each part where others have read one, and each sum, for which others
-// wait, where only this processor has been.
+// then. It also holds the memory of the part before. The frame lets go of a tensor's own memory
+// first and then of what it holds, and pools give the newest back first: a program that sums again
+// and again in a frame that it rewinds then writes each part where others have read one, and each
+// sum, for which others wait, where only this processor has been.
 static choir_tensor *make_sum(chi_replica *r, const choir_tensor *t)
 {
-	static const choir_shape one_byte = { .rank = 1, .dim = { 1 } };
-	choir_frame *f = r->shown.frame;
 	chi_buffer *before = own(r)->held[1 - turn_of(r)];
-	if (before != NULL && chi_tensor_on(f, before, before->memory, CHOIR_U8, &one_byte) == NULL)
+	choir_tensor *sum = chi_tensor_new(r->shown.frame, t->dtype, &t->shape);
+	if (sum == NULL)
 		return NULL;
-	choir_tensor *sum = chi_tensor_new(f, t->dtype, &t->shape);
-	if (sum != NULL)
-		memcpy(sum->data, t->data, chi_tensor_bytes(t));
+	memcpy(sum->data, t->data, chi_tensor_bytes(t));
+	if (before != NULL) {
+		chi_buffer_retain(before);
+		sum->held = before;
+	}
 	return sum;
 }
 

@@ -124,7 +124,7 @@ choir_status chi_haul_end(chi_haul *h, choir_status status)
 	if (status != CHOIR_OK)
 		chi_error_restore(&first);
 	if (status != CHOIR_OK || waited != CHOIR_OK)
-		settle(h, waited == CHOIR_TIMEOUT || waited == CHOIR_CANCELLED);
+		settle(h, waited == CHOIR_TIMEOUT);
 	chi_buffer_release_all(&h->spent);
 	return status == CHOIR_OK ? waited : status;
 }

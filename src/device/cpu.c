@@ -1,8 +1,7 @@
 // The CPU as devices. A device here is a name for a share of the machine: "cpu:0" and "cpu:1"
 // have the same memory and need not be different cores, so there may be more of them than cores,
-// or fewer. Work is done when a call returns; a stream only remembers which aborts it has seen.
+// or fewer. Work is done when a call returns, so streams have nothing to remember.
 #include "base/alloc.h"
-#include "base/atomic.h"
 #include "base/thread.h"
 #include "device/device.h"
 
@@ -10,15 +9,6 @@
 #include <unistd.h>
 
 enum { MOST_DEVICES = 1024 };
-
-typedef struct {
-	chi_atomic32 aborts;
-} cpu_device;
-
-typedef struct {
-	const cpu_device *device;
-	chi_atomic32 seen; // aborts of the device at the last mark
-} cpu_stream;
 
 static int count_devices(void)
 {
@@ -62,9 +52,8 @@ static void release(void *self, void *memory, size_t bytes)
 
 static choir_status open_stream(void *self, void *stream)
 {
-	cpu_stream *s = stream;
-	s->device = self;
-	chi_atomic32_store(&s->seen, chi_atomic32_load(&s->device->aborts));
+	(void) self;
+	(void) stream;
 	return CHOIR_OK;
 }
 
@@ -86,8 +75,7 @@ static choir_status fill(void *stream, void *to, int byte, size_t bytes)
 
 static choir_status mark_stream(void *stream, uint64_t *mark)
 {
-	cpu_stream *s = stream;
-	chi_atomic32_store(&s->seen, chi_atomic32_load(&s->device->aborts));
+	(void) stream;
 	*mark = 0;
 	return CHOIR_OK;
 }
@@ -102,18 +90,10 @@ static choir_status wait_for(void *stream, void *other_stream, uint64_t mark)
 
 static choir_status wait_stream(void *stream, uint64_t mark, double seconds)
 {
+	(void) stream;
 	(void) mark;
 	(void) seconds;
-	cpu_stream *s = stream;
-	if (chi_atomic32_load(&s->seen) != chi_atomic32_load(&s->device->aborts))
-		return choir_fail(CHOIR_CANCELLED, "wait: the device was aborted");
 	return CHOIR_OK;
-}
-
-static void abort_device(void *self)
-{
-	cpu_device *d = self;
-	chi_atomic32_add(&d->aborts, 1);
 }
 
 const choir_device_table chi_cpu_table = {
@@ -121,8 +101,6 @@ const choir_device_table chi_cpu_table = {
 	.version = CHOIR_TABLE_VERSION,
 	.host_memory = true,
 	.kind = "cpu",
-	.self_size = sizeof(cpu_device),
-	.stream_size = sizeof(cpu_stream),
 	.count = count_devices,
 	.open = open_device,
 	.describe = describe_device,
@@ -134,5 +112,4 @@ const choir_device_table chi_cpu_table = {
 	.mark = mark_stream,
 	.wait_for = wait_for,
 	.wait = wait_stream,
-	.abort = abort_device,
 };

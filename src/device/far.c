@@ -38,14 +38,11 @@ typedef struct task {
 
 typedef struct {
 	int index;
-	unsigned generation; // of the process that opened it
-	struct line *lines;
 	uint32_t opened; // lines so far
 } far_device;
 
 typedef struct line {
 	far_device *device;
-	struct line *next; // of the device
 	chi_thread thread;
 	unsigned references; // its stream, and the tasks of lines that wait for it
 	unsigned generation; // of the process that has the thread
@@ -55,13 +52,12 @@ typedef struct line {
 	task *first, **end;
 	task *spare; // finished tasks, for the next ones
 	uint64_t queued, finished;
-	uint64_t skipped, dropped; // tasks up to these were behind a failure, or before an abort
-	bool closing, aborted, running;
+	uint64_t skipped; // tasks up to this were behind a failure
+	bool closing;
 	chi_atomic32 inside; // threads in slots that are for one at a time
 	chi_atomic64 slot; // the name of the one that is inside
 	uint32_t entered; // how often; plain: the thread sanitizer finds unordered turns
 	char misuse[MISUSE_SIZE]; // how two threads used the stream at once; empty: none did
-	struct line *waits_for;
 	uint64_t failed; // number of the first task that failed and was not told of; 0: none
 	chi_error failure;
 } line;
@@ -209,34 +205,30 @@ static void delay(line *l, uint64_t number)
 	uint64_t word = chi_philox(counter, key).word[0];
 	double microseconds = (double) ((word * (most + 1)) >> 32);
 	double deadline = chi_clock_deadline(1e-6 * microseconds);
-	while (number > l->dropped && chi_cond_wait(&l->work, &lines_mutex, deadline))
+	while (chi_cond_wait(&l->work, &lines_mutex, deadline))
 		;
 }
 
 // A task that waits for another line; it fails as that line did.
-static choir_status follow(line *l, const task *t, uint64_t number)
+static choir_status follow(const task *t)
 {
-	l->waits_for = t->other;
-	while (t->other->finished < t->mark && number > l->dropped)
+	while (t->other->finished < t->mark)
 		chi_cond_wait(&t->other->progress, &lines_mutex, chi_clock_deadline(-1));
-	l->waits_for = NULL;
 	if (t->other->failed == 0 || t->other->failed > t->mark)
 		return CHOIR_OK;
 	chi_error_restore(&t->other->failure);
 	return t->other->failure.status;
 }
 
-static choir_status run_task(line *l, task *t, uint64_t number)
+static choir_status run_task(const line *l, task *t, uint64_t number)
 {
 	if (t->other != NULL)
-		return follow(l, t, number);
-	if (number <= l->dropped || number <= l->skipped || l->failed != 0)
+		return follow(t);
+	if (number <= l->skipped || l->failed != 0)
 		return CHOIR_OK;
-	l->running = true;
 	chi_mutex_unlock(&lines_mutex);
 	choir_status status = t->fn(t->arg);
 	chi_mutex_lock(&lines_mutex);
-	l->running = false;
 	return status;
 }
 
@@ -277,7 +269,7 @@ static void serve(void *arg)
 		chi_error_clear();
 		delay(l, number);
 		choir_status status = run_task(l, l->first, number);
-		if (status != CHOIR_OK && number > l->dropped && number > l->skipped && l->failed == 0)
+		if (status != CHOIR_OK && number > l->skipped && l->failed == 0)
 			keep_failure(l, status, number);
 		finish_task(l, l->first);
 	}
@@ -297,7 +289,6 @@ static choir_status open_device(void *self, int index)
 		return choir_fail(
 				CHOIR_NOT_FOUND, "no such device: the last one is far:%d", MOST_DEVICES - 1);
 	d->index = index;
-	d->generation = chi_fork_generation();
 	return chi_far_memory_open();
 }
 
@@ -321,15 +312,6 @@ static void release(void *self, void *memory, size_t bytes)
 	chi_far_memory_release(memory);
 }
 
-static void unlink_line(line *l)
-{
-	line **at = &l->device->lines;
-	while (*at != l)
-		at = &(*at)->next;
-	*at = l->next;
-	release_line(l);
-}
-
 static choir_status open_stream(void *self, void *stream)
 {
 	far_device *d = self;
@@ -344,8 +326,6 @@ static choir_status open_stream(void *self, void *stream)
 	chi_cond_init(&l->progress);
 	chi_mutex_lock(&lines_mutex);
 	l->number = d->opened++;
-	l->next = d->lines;
-	d->lines = l;
 	chi_mutex_unlock(&lines_mutex);
 	char name[16];
 	snprintf(name, sizeof name, "far:%d", d->index);
@@ -355,7 +335,7 @@ static choir_status open_stream(void *self, void *stream)
 		return CHOIR_OK;
 	}
 	chi_mutex_lock(&lines_mutex);
-	unlink_line(l);
+	release_line(l);
 	chi_mutex_unlock(&lines_mutex);
 	return status;
 }
@@ -371,7 +351,7 @@ static void close_stream(void *stream)
 	chi_mutex_unlock(&lines_mutex);
 	chi_thread_join(&l->thread);
 	chi_mutex_lock(&lines_mutex);
-	unlink_line(l);
+	release_line(l);
 	chi_mutex_unlock(&lines_mutex);
 }
 
@@ -415,7 +395,6 @@ static choir_status mark_stream(void *stream, uint64_t *mark)
 	line *l = ((far_stream *) stream)->line;
 	CHOIR_TRY(check_process(l));
 	enter(l, "mark");
-	l->aborted = false;
 	*mark = l->queued;
 	return leave(l, CHOIR_OK);
 }
@@ -446,24 +425,14 @@ static choir_status wait_for(void *stream, void *other_stream, uint64_t mark)
 	return leave(l, status);
 }
 
-// Whether a wait for mark goes on. After an abort it still waits for the task that is running, so
-// that who was waiting may take its memory away.
-static bool is_busy(const line *l, uint64_t mark)
-{
-	return l->aborted ? l->running : l->finished < mark;
-}
-
 static choir_status wait_locked(line *l, uint64_t mark, double seconds)
 {
 	if (mark > l->queued)
 		return fail_mark(l, mark);
 	double deadline = chi_clock_deadline(seconds);
 	bool in_time = true;
-	while (in_time && is_busy(l, mark))
+	while (in_time && l->finished < mark)
 		in_time = chi_cond_wait(&l->progress, &lines_mutex, deadline);
-	if (l->aborted)
-		return choir_fail(
-				CHOIR_CANCELLED, "far:%d: wait: the device was aborted", l->device->index);
 	if (l->finished < mark)
 		return choir_fail(CHOIR_TIMEOUT,
 				"far:%d: wait: %" PRIu64 " of %" PRIu64 " queued tasks are done after %g s",
@@ -488,24 +457,6 @@ static choir_status wait_stream(void *stream, uint64_t mark, double seconds)
 	return misused ? fail_misuse(l) : status;
 }
 
-static void abort_device(void *self)
-{
-	far_device *d = self;
-	if (chi_fork_generation() != d->generation)
-		return;
-	chi_mutex_lock(&lines_mutex);
-	for (line *l = d->lines; l != NULL; l = l->next) {
-		l->aborted = true;
-		l->dropped = l->queued;
-		l->failed = 0;
-		chi_cond_broadcast(&l->work);
-		chi_cond_broadcast(&l->progress);
-		if (l->waits_for != NULL)
-			chi_cond_broadcast(&l->waits_for->progress);
-	}
-	chi_mutex_unlock(&lines_mutex);
-}
-
 const choir_device_table chi_far_table = {
 	.size = sizeof(choir_device_table),
 	.version = CHOIR_TABLE_VERSION,
@@ -525,5 +476,4 @@ const choir_device_table chi_far_table = {
 	.mark = mark_stream,
 	.wait_for = wait_for,
 	.wait = wait_stream,
-	.abort = abort_device,
 };

@@ -113,7 +113,6 @@ void chi_device_fill_slots(choir_device_table *table)
 	FILL(mark, missing_mark);
 	FILL(wait_for, missing_wait_for);
 	FILL(wait, missing_wait);
-	FILL(abort, missing_close);
 }
 
 choir_status chi_device_failed(const choir_device *d, const char *slot, choir_status status)

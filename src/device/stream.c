@@ -84,18 +84,12 @@ choir_status chi_stream_wait_for(chi_stream *s, chi_stream *other, uint64_t mark
 	return chi_device_failed(d, "wait_for", d->table->wait_for(s->state, other->state, mark));
 }
 
-// Whether what is queued may go on after a wait that ended so.
-static bool goes_on(choir_status waited)
-{
-	return waited == CHOIR_TIMEOUT || waited == CHOIR_CANCELLED;
-}
-
 choir_status chi_stream_wait_mark(chi_stream *s, uint64_t mark, double seconds)
 {
 	choir_device *d = s->device;
 	const choir_status status =
 			chi_device_failed(d, "wait", d->table->wait(s->state, mark, seconds));
-	if (!goes_on(status))
+	if (status != CHOIR_TIMEOUT) // else what is queued goes on
 		chi_stream_caught_up(s, mark);
 	return status;
 }
@@ -116,7 +110,7 @@ void chi_stream_abandon(chi_stream *s, uint64_t mark)
 choir_status chi_stream_wait_to(chi_stream *s, uint64_t mark)
 {
 	const choir_status status = chi_stream_wait_mark(s, mark, longest());
-	if (goes_on(status))
+	if (status == CHOIR_TIMEOUT)
 		leave(s, NULL, mark);
 	return status;
 }
@@ -129,7 +123,7 @@ static choir_status wait_with(chi_stream *s, chi_stage **stage)
 	const bool marked = status == CHOIR_OK;
 	if (marked)
 		status = chi_stream_wait_mark(s, mark, longest());
-	if (marked && !goes_on(status))
+	if (marked && status != CHOIR_TIMEOUT)
 		return status;
 	leave(s, *stage, marked ? mark : CHI_STREAM_CLOSED);
 	*stage = NULL;

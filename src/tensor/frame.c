@@ -39,9 +39,8 @@ static void settle(choir_frame *f)
 		return;
 	chi_error before;
 	chi_error_save(&before);
-	const choir_status status = chi_stream_wait(f->stream);
-	if (status == CHOIR_CANCELLED || status == CHOIR_TIMEOUT)
-		chi_stream_wait(f->stream); // aborted while queued: now until it is done
+	if (chi_stream_wait(f->stream) == CHOIR_TIMEOUT)
+		chi_stream_wait(f->stream); // once more: its memory is about to be given back
 	chi_error_restore(&before);
 }
 

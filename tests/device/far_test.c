@@ -278,7 +278,6 @@ static int use_in_child(fixture *f)
 		return __LINE__;
 	if (chi_device_allocate(f->device, 1, &memory) != CHOIR_STATE)
 		return __LINE__;
-	f->device->table->abort(f->device->self);
 	tear_down(f);
 	return 0;
 }

@@ -118,6 +118,26 @@ static void devices_of_other_memory(void **state)
 	tear_down(&f);
 }
 
+static choir_status be_cancelled(void *arg)
+{
+	(void) arg;
+	return choir_fail(CHOIR_CANCELLED, "task: cancelled");
+}
+
+// What was queued has ended, whatever it ended with, unless the wait itself was too long.
+static void a_failure_is_not_late(void **state)
+{
+	(void) state;
+	fixture f;
+	set_up(&f, "far:0");
+	let_go(&f);
+	assert_int_equal(chi_far_submit(f.stream->state, be_cancelled, NULL, 0), CHOIR_OK);
+	assert_int_equal(chi_stream_fetch(f.stream, host, f.memory, BYTES), CHOIR_CANCELLED);
+	assert_non_null(strstr(choir_error(), "task: cancelled"));
+	assert_false(chi_device_is_late(f.device));
+	tear_down(&f);
+}
+
 static void closing_ends_it(void **state)
 {
 	(void) state;
@@ -221,6 +241,7 @@ int main(void)
 		cmocka_unit_test(what_is_fetched_late_lands_nowhere),
 		cmocka_unit_test(what_is_sent_late_is_what_was_given),
 		cmocka_unit_test(devices_of_other_memory),
+		cmocka_unit_test(a_failure_is_not_late),
 		cmocka_unit_test(closing_ends_it),
 		cmocka_unit_test(an_early_mark_frees_nothing_later),
 		cmocka_unit_test(fails_in_every_allocation),

@@ -224,27 +224,6 @@ static void nothing_to_wait_for_takes_no_time(void **state)
 	tear_down(&f);
 }
 
-static void abort_cancels_until_the_next_mark(void **state)
-{
-	fixture f;
-	set_up(*state, &f);
-	uint64_t mark;
-	assert_int_equal(chi_stream_mark(f.a, &mark), CHOIR_OK);
-	f.first->table->abort(f.first->self);
-	for (int i = 0; i < 2; i++) {
-		assert_int_equal(chi_stream_wait_mark(f.a, mark, -1), CHOIR_CANCELLED);
-		assert_error(f.first, "abort");
-	}
-	assert_int_equal(chi_stream_wait(f.b), CHOIR_OK); // of another device
-	assert_int_equal(chi_stream_mark(f.a, &mark), CHOIR_OK);
-	assert_int_equal(chi_stream_wait_mark(f.a, mark, -1), CHOIR_OK);
-	assert_int_equal(chi_stream_fill(f.a, f.x, 6, BYTES), CHOIR_OK);
-	assert_int_equal(chi_stream_copy(f.a, f.host, f.x, BYTES), CHOIR_OK);
-	assert_int_equal(chi_stream_wait(f.a), CHOIR_OK);
-	assert_bytes(f.host, 6, BYTES);
-	tear_down(&f);
-}
-
 static void devices_describe_themselves(void **state)
 {
 	const device_subject *subject = *state;
@@ -314,16 +293,13 @@ static void every_allocation_may_fail(void **state)
 // What follows is for devices that queue: a task that waits until it is let go.
 
 typedef struct {
-	chi_gate started, release;
-	chi_atomic32 over;
+	chi_gate release;
 } holder;
 
 static choir_status hold(void *arg)
 {
 	holder *h = *(holder **) arg;
-	chi_gate_open(&h->started, 1);
 	bool in_time = chi_gate_wait(&h->release, 0, false, chi_clock_deadline(30));
-	chi_atomic32_store(&h->over, 1);
 	return in_time ? CHOIR_OK : choir_fail(CHOIR_TIMEOUT, "hold: nobody let go");
 }
 
@@ -418,76 +394,6 @@ static void failures_pass_on_to_who_waits(void **state)
 }
 
 typedef struct {
-	chi_stream *stream;
-	uint64_t mark;
-	choir_status status;
-	bool named;
-	const chi_atomic32 *task_over; // NULL, or what w->over is read from
-	uint32_t over;
-} waiter;
-
-static void wait_for_ever(void *arg)
-{
-	waiter *w = arg;
-	w->status = chi_stream_wait_mark(w->stream, w->mark, -1);
-	w->named = strstr(choir_error(), choir_device_name(w->stream->device)) != NULL;
-	w->over = w->task_over == NULL ? 0 : chi_atomic32_load(w->task_over);
-}
-
-static void abort_releases_who_waits(void **state)
-{
-	const device_subject *subject = *state;
-	fixture f;
-	set_up(subject, &f);
-	holder h;
-	uint64_t held;
-	// a waits for b, b for the gate, and a thread for a.
-	assert_int_equal(chi_stream_fill(f.a, f.x, 1, BYTES), CHOIR_OK);
-	assert_int_equal(chi_stream_wait(f.a), CHOIR_OK);
-	queue_hold(subject, f.b, &h);
-	assert_int_equal(chi_stream_mark(f.b, &held), CHOIR_OK);
-	assert_int_equal(chi_stream_wait_for(f.a, f.b, held), CHOIR_OK);
-	assert_int_equal(chi_stream_fill(f.a, f.x, 2, BYTES), CHOIR_OK);
-	waiter w = { .stream = f.a };
-	assert_int_equal(chi_stream_mark(f.a, &w.mark), CHOIR_OK);
-	chi_thread thread = { 0 };
-	assert_int_equal(chi_thread_start(&thread, "waiter", wait_for_ever, &w), CHOIR_OK);
-	assert_int_equal(chi_stream_wait_mark(f.a, w.mark, 0.02), CHOIR_TIMEOUT);
-	f.first->table->abort(f.first->self);
-	chi_thread_join(&thread);
-	assert_int_equal(w.status, CHOIR_CANCELLED);
-	assert_true(w.named);
-	assert_int_equal(chi_stream_copy(f.a, f.host, f.x, BYTES), CHOIR_OK);
-	assert_int_equal(chi_stream_wait(f.a), CHOIR_OK); // while b still holds
-	assert_bytes(f.host, 1, BYTES);
-	chi_gate_open(&h.release, 1);
-	assert_int_equal(chi_stream_wait(f.b), CHOIR_OK);
-	tear_down(&f);
-}
-
-static void abort_waits_for_what_runs(void **state)
-{
-	const device_subject *subject = *state;
-	fixture f;
-	set_up(subject, &f);
-	holder h;
-	queue_hold(subject, f.a, &h);
-	assert_int_equal(chi_stream_fill(f.a, f.x, 2, BYTES), CHOIR_OK);
-	waiter w = { .stream = f.a, .task_over = &h.over };
-	assert_int_equal(chi_stream_mark(f.a, &w.mark), CHOIR_OK);
-	assert_true(chi_gate_wait(&h.started, 0, false, chi_clock_deadline(30)));
-	chi_thread thread = { 0 };
-	assert_int_equal(chi_thread_start(&thread, "waiter", wait_for_ever, &w), CHOIR_OK);
-	f.first->table->abort(f.first->self);
-	assert_int_equal(chi_stream_wait_mark(f.a, w.mark, 0.01), CHOIR_CANCELLED);
-	chi_gate_open(&h.release, 1);
-	chi_thread_join(&thread);
-	assert_int_equal(w.status, CHOIR_CANCELLED);
-	assert_int_equal(w.over, 1);
-	tear_down(&f);
-}
-
-typedef struct {
 	const char *name;
 	void (*test)(void **state);
 	bool queues; // for devices that queue only
@@ -504,14 +410,11 @@ static const property properties[] = {
 	{ "streams wait for each other", streams_wait_for_each_other, false },
 	{ "freeing a stream finishes it", freeing_a_stream_finishes_it, false },
 	{ "nothing to wait for", nothing_to_wait_for_takes_no_time, false },
-	{ "abort cancels until a mark", abort_cancels_until_the_next_mark, false },
 	{ "devices describe themselves", devices_describe_themselves, false },
 	{ "every allocation may fail", every_allocation_may_fail, false },
 	{ "waiting has an end", waiting_has_an_end, true },
 	{ "failures are told once", failures_are_told_once_and_in_place, true },
 	{ "failures pass on", failures_pass_on_to_who_waits, true },
-	{ "abort releases who waits", abort_releases_who_waits, true },
-	{ "abort waits for what runs", abort_waits_for_what_runs, true },
 };
 enum { PROPERTIES = sizeof properties / sizeof properties[0] };
 

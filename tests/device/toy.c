@@ -7,15 +7,6 @@
 
 static const uintptr_t FLIP = (uintptr_t) 1 << 63;
 
-typedef struct {
-	unsigned aborts;
-} toy_device;
-
-typedef struct {
-	const toy_device *device;
-	unsigned seen;
-} toy_stream;
-
 // Host addresses have the bit clear.
 static void *inside(const void *address)
 {
@@ -46,9 +37,8 @@ static void release(void *self, void *memory, size_t bytes)
 
 static choir_status open_stream(void *self, void *stream)
 {
-	toy_stream *s = stream;
-	s->device = self;
-	s->seen = s->device->aborts;
+	(void) self;
+	(void) stream;
 	return CHOIR_OK;
 }
 
@@ -70,8 +60,7 @@ static choir_status fill(void *stream, void *to, int byte, size_t bytes)
 
 static choir_status mark_stream(void *stream, uint64_t *mark)
 {
-	toy_stream *s = stream;
-	s->seen = s->device->aborts;
+	(void) stream;
 	*mark = 0;
 	return CHOIR_OK;
 }
@@ -86,15 +75,10 @@ static choir_status wait_for(void *stream, void *other, uint64_t mark)
 
 static choir_status wait_stream(void *stream, uint64_t mark, double seconds)
 {
+	(void) stream;
 	(void) mark;
 	(void) seconds;
-	toy_stream *s = stream;
-	return s->seen == s->device->aborts ? CHOIR_OK : choir_fail(CHOIR_CANCELLED, "aborted");
-}
-
-static void abort_toy(void *self)
-{
-	((toy_device *) self)->aborts++;
+	return CHOIR_OK;
 }
 
 choir_device_table toy_table(const char *kind, int (*count)(void))
@@ -103,8 +87,6 @@ choir_device_table toy_table(const char *kind, int (*count)(void))
 		.size = sizeof(choir_device_table),
 		.version = CHOIR_TABLE_VERSION,
 		.kind = kind,
-		.self_size = sizeof(toy_device),
-		.stream_size = sizeof(toy_stream),
 		.count = count,
 		.open = open_toy,
 		.allocate = allocate,
@@ -115,6 +97,5 @@ choir_device_table toy_table(const char *kind, int (*count)(void))
 		.mark = mark_stream,
 		.wait_for = wait_for,
 		.wait = wait_stream,
-		.abort = abort_toy,
 	};
 }

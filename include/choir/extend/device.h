@@ -53,9 +53,6 @@ typedef struct choir_device_table {
 	// CHOIR_TIMEOUT. The first failure of what was queued before it is returned here, once, with
 	// its text; what was queued behind that failure is not done.
 	choir_status (*wait)(void *stream, uint64_t mark, double seconds);
-	// (any) Drops what is queued on all streams of self. Waits return CHOIR_CANCELLED until the
-	// stream's next mark, and not before what was running is over (or their time is).
-	void (*abort)(void *self);
 } choir_device_table;
 
 // Makes a kind known to choir_device_find. The table and its kind are copied, and count is called.

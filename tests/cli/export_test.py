@@ -32,7 +32,7 @@ class Export(Case):
             self.skipTest("no compiler")
 
     def compile(self, compiler, source, *arguments):
-        done = subprocess.run([*compiler, *WARNINGS, *arguments, source, "-x", "none", "-lm"],
+        done = subprocess.run([*compiler, *WARNINGS, *arguments, source, "-lm"],
                               cwd=self.folder, stderr=subprocess.PIPE, text=True, check=False)
         self.assertEqual((done.returncode, done.stderr), (0, ""), compiler)
 

@@ -88,7 +88,9 @@ static choir_status see_member(
 	const H5I_type_t type = member_type(h, root, name);
 	if (m->all.length < 300)
 		chi_text_add(&m->all, "%s\"%.64s%s\"", m->all.length ? ", " : "", name,
-				type == H5I_GROUP ? "/" : "");
+				type == H5I_GROUP			? "/"
+						: type == H5I_BADID ? " (which the HDF5 library cannot open)"
+											: "");
 	if (type != H5I_DATASET)
 		return CHOIR_OK;
 	if (m->n == CHI_MAX_COLUMNS || length >= MOST_NAME)

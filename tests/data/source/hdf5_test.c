@@ -386,6 +386,10 @@ static void refuse_change(
 	place[at] = to;
 	choir_dataset *d = choir_hdf5_dataset_new(scratch_write("changed.h5", bytes, size), 0, NULL);
 	const char *found = pass_in_words(d);
+	// Newer releases of the library refuse some by themselves.
+	const bool cannot_open = strstr(found, "\"x\" (which the HDF5 library cannot open)") != NULL;
+	if (cannot_open && strncmp(found, "! CHOIR_NOT_FOUND ", 18) == 0)
+		return;
 	if (strncmp(found, "! CHOIR_CORRUPT ", 16) != 0 || !strstr(found, "changed.h5: x: ") ||
 			!strstr(found, text))
 		fail_msg("%s: \"%s\", wanted \"%s\"", tried->name, found, text);

@@ -48,7 +48,8 @@ choir_status choir_update_return(choir_update *u, const char *name, choir_tensor
 // arguments as they are. It assigns such vectors, or numbers. Elsewhere it is called for whole
 // copies. In neither case does it return anything. CHOIR_INVALID, before anything is written: an
 // argument of another shape; in the call: a colocated variable of another size; CHOIR_UNSUPPORTED:
-// a scatter. Which bits come out does not depend on slices or threads.
+// a scatter, and, where it is called for slices, random numbers: draw them before and give them as
+// an argument. Which bits come out does not depend on slices or threads.
 
 // How many elements the function has before it: all of a copy, or those of the slice. 0 in an
 // update of non-slot variables, and for NULL.

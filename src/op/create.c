@@ -17,9 +17,8 @@ choir_tensor *choir_random_normal(
 {
 	if (!f)
 		return chi_frame_null(NULL, "random_normal: frame");
-	const choir_random_attributes random = { .seed = seed ^ chi_hash_mix(f->random.seed),
-		.step = f->random.step,
-		.replica = f->random.replica,
-		.place = f->random.place++ };
+	choir_random_attributes random;
+	if (!chi_op_draw(f, "random_normal", seed, &random))
+		return NULL;
 	return chi_op_kernel(f, "random_normal", 0, NULL, &random, dtype, &shape);
 }

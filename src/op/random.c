@@ -2,6 +2,22 @@
 // draws the same ones again and no mask is stored.
 #include "op/op.h"
 
+bool chi_op_draw(choir_frame *f, const char *what, uint64_t seed, choir_random_attributes *next)
+{
+	if (f->random.place == CHI_NO_DRAWS) {
+		chi_frame_fail_null(f, CHOIR_UNSUPPORTED,
+				"%s: no random numbers can be drawn in an elementwise update, whose slices any "
+				"thread may take: draw them before and give them as an argument",
+				what);
+		return false;
+	}
+	*next = (choir_random_attributes){ .seed = seed ^ chi_hash_mix(f->random.seed),
+		.step = f->random.step,
+		.replica = f->random.replica,
+		.place = f->random.place++ };
+	return true;
+}
+
 static choir_status dropout_backward(
 		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
 {
@@ -27,10 +43,9 @@ choir_tensor *choir_dropout(choir_tensor *x, double rate, uint64_t seed)
 				f, CHOIR_INVALID, "dropout: rate %g, needed 0 or more and less than 1", rate);
 	if (!choir_frame_training(f) || rate == 0)
 		return x;
-	const choir_random_attributes random = { .seed = seed ^ chi_hash_mix(f->random.seed),
-		.step = f->random.step,
-		.replica = f->random.replica,
-		.place = f->random.place++,
-		.rate = rate };
+	choir_random_attributes random;
+	if (!chi_op_draw(f, "dropout", seed, &random))
+		return NULL;
+	random.rate = rate;
 	return chi_op_call(&dropout_op, f, 1, &x, &random);
 }

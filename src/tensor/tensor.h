@@ -57,6 +57,9 @@ struct choir_tensor {
 	choir_tensor *next; // older tensors of the frame
 };
 
+// As the place of a frame's random numbers: none can be drawn in it.
+#define CHI_NO_DRAWS UINT32_MAX
+
 struct choir_frame {
 	chi_arena arena; // handles, tape nodes, names
 	choir_device *device;

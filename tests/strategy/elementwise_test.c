@@ -250,6 +250,43 @@ static void wrong_functions(void **state)
 	}
 }
 
+static choir_status add_noise(choir_update *u, void *user)
+{
+	(void) user;
+	choir_tensor *noise =
+			choir_random_normal(u->frame, CHOIR_F32, CHOIR_SHAPE(choir_update_elements(u)), 1);
+	return noise == NULL ? choir_error_status() : choir_variable_assign(target, noise);
+}
+
+static choir_status draw_whole(choir_update *u, void *user)
+{
+	(void) user;
+	choir_tensor *noise = choir_random_normal(u->frame, CHOIR_F32, CHOIR_SHAPE(ROWS, COLUMNS), 1);
+	return noise == NULL ? choir_error_status() : choir_variable_assign(target, noise);
+}
+
+// Which numbers a slice gets would depend on the thread that takes it. A function that is called for
+// whole copies, right after, may draw.
+static void random_numbers_are_refused(void **state)
+{
+	(void) state;
+	strategy = world_new(2, "cpu:0,cpu:1", 0);
+	make_variables();
+	for (int elementwise = 1; elementwise >= 0; elementwise--) {
+		choir_cross *x = choir_strategy_cross(strategy);
+		choir_frame_empty(x->frame);
+		const choir_status status = choir_cross_update(x, target,
+				CHOIR_OPTIONS(
+						choir_update_options, .elementwise = elementwise ? CHOIR_ON : CHOIR_OFF),
+				elementwise ? add_noise : draw_whole, NULL);
+		if (elementwise)
+			world_failed(status, CHOIR_UNSUPPORTED, "random_normal: no random numbers", NULL);
+		else
+			world_ok(status);
+	}
+	choir_strategy_free(strategy);
+}
+
 typedef struct {
 	choir_variable *other;
 	bool given;
@@ -392,6 +429,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_bits_of_the_whole),
 		cmocka_unit_test(wrong_functions),
+		cmocka_unit_test(random_numbers_are_refused),
 		cmocka_unit_test(what_lies_elsewhere),
 		cmocka_unit_test(what_cannot_be_read),
 		cmocka_unit_test(allocations_may_fail),

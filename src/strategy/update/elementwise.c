@@ -192,6 +192,7 @@ static void take_slices(void *arg)
 		note_failure(s, 0);
 		return;
 	}
+	f->random.place = CHI_NO_DRAWS;
 	while (chi_atomic32_load(&s->failed) == 0) {
 		const int64_t i = (int64_t) chi_atomic64_add(&s->next, 1);
 		if (i >= s->slices)

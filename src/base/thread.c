@@ -140,12 +140,6 @@ int chi_cpu_count(void)
 	return machine.count > 0 ? machine.count : 1;
 }
 
-int chi_cpu_quota(void)
-{
-	pthread_once(&machine_once, look_at_machine);
-	return machine.quota;
-}
-
 bool chi_cpu_mask_narrowed(void)
 {
 	pthread_once(&machine_once, look_at_machine);

@@ -32,11 +32,10 @@ void chi_thread_join(chi_thread *t); // a thread that never started is fine
 void chi_thread_yield(void);
 void chi_thread_nap(double seconds);
 
-// Processors this process may use: the affinity mask, at most chi_cpu_quota of them.
+// Processors this process may use: the affinity mask, at most as many as its cgroups allow.
 int chi_cpu_count(void);
-// Whole processors that the cgroup's quota (v1 or v2) allows, rounded up; 0: no limit.
-int chi_cpu_quota(void);
-// The same for a list of groups as in /proc/self/cgroup and where their tree is mounted.
+// Whole processors that the quota (v1 or v2) of a list of groups as in /proc/self/cgroup allows,
+// rounded up; 0: no limit. mount: where their tree is.
 int chi_cgroup_quota(const char *groups_path, const char *mount);
 // True if the affinity mask at start was narrower than the processors that are online.
 bool chi_cpu_mask_narrowed(void);

@@ -83,7 +83,7 @@ static int allowed(void)
 static void test_count(void **state)
 {
 	(void) state;
-	int count = chi_cpu_count(), quota = chi_cpu_quota();
+	int count = chi_cpu_count(), quota = chi_cgroup_quota("/proc/self/cgroup", "/sys/fs/cgroup");
 	assert_true(count >= 1 && count <= allowed());
 	assert_true(quota >= 0);
 	assert_int_equal(count, quota > 0 && quota < allowed() ? quota : allowed());

@@ -57,9 +57,15 @@ static void check_before_wait(const chi_mutex *m)
 		bug("is waited with, but taken last was", m, top);
 }
 
-bool chi_mutex_none_held(void)
+void chi_mutex_check_none_held(void)
 {
-	return held_count == 0;
+	if (held_count == 0)
+		return;
+	const chi_mutex *m = held[held_count - 1];
+	fprintf(stderr,
+			"choir: a bug: mutex %s (rank %d) is held where the program's code is called\n",
+			m->name, (int) m->rank);
+	abort();
 }
 
 #else
@@ -82,11 +88,6 @@ static void note_unlocked(const chi_mutex *m)
 static void check_before_wait(const chi_mutex *m)
 {
 	(void) m;
-}
-
-bool chi_mutex_none_held(void)
-{
-	return true;
 }
 
 #endif

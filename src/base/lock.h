@@ -1,6 +1,6 @@
 // Mutexes and conditions with ranks and deadlines. A thread takes mutexes in ascending rank only;
 // debug builds check it and abort with both names, since that is a bug in Choir. No user code runs
-// with one held.
+// with one held, which debug builds check, too.
 #pragma once
 
 #include <pthread.h>
@@ -43,9 +43,13 @@ void chi_mutex_init(chi_mutex *m, chi_rank rank, const char *name);
 void chi_mutex_destroy(chi_mutex *m);
 void chi_mutex_lock(chi_mutex *m);
 void chi_mutex_unlock(chi_mutex *m);
-// Whether the calling thread holds no mutex of Choir's, as it must where user code is called.
-// Only debug builds know: true in others.
-bool chi_mutex_none_held(void);
+// Stands before each call of the program's code. Debug builds abort if this thread holds a mutex
+// of Choir's there, with its name.
+#ifdef NDEBUG
+static inline void chi_mutex_check_none_held(void) {}
+#else
+void chi_mutex_check_none_held(void);
+#endif
 
 void chi_cond_init(chi_cond *c);
 void chi_cond_destroy(chi_cond *c);

@@ -51,6 +51,7 @@ void chi_log(choir_log_level level, const char *fmt, ...)
 	if (!fn)
 		return;
 	inside = true;
+	chi_mutex_check_none_held();
 	fn(level, chi_text_clean(line, clean, sizeof(clean)), user);
 	inside = false;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/lock.h"
 #include "base/options.h"
 #include "base/philox.h"
 #include "base/size.h"
@@ -421,6 +422,7 @@ static choir_status call(choir_distributed_dataset *data, int i, const choir_inp
 	chi_error before; // which is not fn's
 	chi_error_save(&before);
 	chi_error_clear();
+	chi_mutex_check_none_held();
 	choir_dataset *d = fn(c, user);
 	if (d == NULL && choir_error_status() == CHOIR_OK)
 		choir_fail(CHOIR_INVALID, "the function gave no dataset");

@@ -4,6 +4,7 @@
 // step changes. All evaluations draw the same random numbers, so dropout and noise are checked
 // like everything else.
 #include "base/alloc.h"
+#include "base/lock.h"
 #include "op/op.h"
 #include "op/tape.h"
 
@@ -31,6 +32,7 @@ static choir_tensor *evaluate(check *c)
 	choir_frame *f = c->frame;
 
 	f->random = c->random;
+	chi_mutex_check_none_held();
 	choir_tensor *y = c->fn(c->inputs, c->user);
 	if (!y)
 		return chi_frame_null(f, "check_gradient: the formula");

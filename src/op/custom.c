@@ -4,6 +4,8 @@
 // is forgotten.
 #include "op/op.h"
 
+#include "base/lock.h"
+
 #include <string.h>
 
 typedef struct {
@@ -59,6 +61,13 @@ static void close_staged(size_t n, staged s[])
 }
 
 // Around a call of the user's: what the thread had failed with before, and what it is told now.
+static void set_aside(chi_error *before)
+{
+	chi_error_save(before);
+	chi_error_clear();
+	chi_mutex_check_none_held();
+}
+
 static choir_status judge(const chi_error *before, const char *what, choir_status status)
 {
 	if (status != CHOIR_OK)
@@ -79,8 +88,7 @@ static choir_status infer_custom(size_t n, choir_tensor *const in[], const void 
 	for (size_t i = 0; i < n; i++)
 		inputs[i] = describe(in[i]);
 	if (c->op.shape) {
-		chi_error_save(&before);
-		chi_error_clear();
+		set_aside(&before);
 		CHOIR_TRY(judge(&before, "shape", c->op.shape(n, inputs, &out, c->user)));
 	}
 	if (chi_dtype_size(out.dtype) == 0 || !chi_shape_bytes(&out.shape, out.dtype, &bytes))
@@ -103,8 +111,7 @@ static choir_status call_forward(const chi_node *node, staged in[], staged *out)
 	}
 	CHOIR_TRY(open_staged(out, node->out));
 	choir_buffer result = out->view;
-	chi_error_save(&before);
-	chi_error_clear();
+	set_aside(&before);
 	CHOIR_TRY(judge(&before, "forward", c->op.forward(node->n, inputs, &result, c->user)));
 	return put_back(out, node->out);
 }
@@ -156,8 +163,7 @@ static choir_status call_backward(const chi_node *node, const choir_tensor *dy, 
 	CHOIR_TRY(open_gradients(node, want, gradient, &s[GRADIENT]));
 	for (size_t i = 0; i < node->n; i++)
 		out[i] = s[GRADIENT + i].view;
-	chi_error_save(&before);
-	chi_error_clear();
+	set_aside(&before);
 	CHOIR_TRY(judge(&before, "backward",
 			c->op.backward(node->n, in, &s[OUT].view, &s[OUT_GRADIENT].view, out, c->user)));
 	for (size_t i = 0; i < node->n; i++)

@@ -3,6 +3,7 @@
 // pass through a function of the caller's on both ways, which may add those of other replicas;
 // this file knows none.
 #include "choir/nn.h"
+#include "base/lock.h"
 #include "base/options.h"
 #include "op/op.h"
 
@@ -134,6 +135,7 @@ typedef struct {
 // What others add to t; t itself where nobody does.
 static choir_tensor *summed(const batch_norm *b, choir_tensor *t)
 {
+	chi_mutex_check_none_held();
 	return b->sum && t ? b->sum(t, b->user) : t;
 }
 

@@ -4,6 +4,8 @@
 // first time, and goes through it.
 #include "op/tape.h"
 
+#include "base/lock.h"
+
 #include <string.h>
 
 typedef struct {
@@ -48,6 +50,7 @@ choir_tensor *chi_segment_again(const chi_node *node, chi_node **last)
 	tape->used = false;
 	tape->again = true;
 	f->random = s->random;
+	chi_mutex_check_none_held();
 	choir_tensor *y = s->fn(s->inputs, s->user);
 	*last = tape->last;
 	f->random = random;
@@ -150,6 +153,7 @@ choir_tensor *choir_recompute(
 	if (!f || !fn)
 		return chi_frame_null(f, "recompute: an input and a function are needed; one");
 	choir_tape *tape = f->tape;
+	chi_mutex_check_none_held();
 	if (!tape || tape->used)
 		return fn(inputs, user);
 	chi_node *const before = tape->last;

@@ -2,6 +2,7 @@
 #include "strategy/context.h"
 
 #include "base/alloc.h"
+#include "base/lock.h"
 #include "strategy/run/run.h"
 
 #include <stdarg.h>
@@ -29,6 +30,7 @@ void chi_context_push(chi_context *c)
 
 chi_context *chi_context_enter(chi_context *c)
 {
+	chi_mutex_check_none_held();
 	if (calls < DEPTH) {
 		called[calls] = *c;
 		c = &called[calls++];

@@ -32,6 +32,7 @@ void chi_dlpack_hold(bool on)
 
 static void delete_managed(struct DLManagedTensorVersioned *managed)
 {
+	chi_mutex_check_none_held();
 	if (managed && managed->deleter)
 		managed->deleter(managed);
 }

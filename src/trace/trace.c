@@ -387,6 +387,7 @@ static void write_all(double now)
 		keep_failure(choir_error_status(), choir_error());
 	if (sink.has_events && chi_events_close(&sink.events) != CHOIR_OK)
 		keep_failure(choir_error_status(), choir_error());
+	chi_mutex_check_none_held();
 	for (const chi_spans *s = sink.first; s != NULL && sink.span != NULL; s = s->next)
 		chi_spans_each(s, now, sink.span, sink.user);
 }

@@ -4,6 +4,7 @@
 #include "train/optimizer.h"
 
 #include "base/alloc.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "choir/op.h"
 #include "op/tape.h"
@@ -284,8 +285,10 @@ choir_status choir_optimizer_give(
 {
 	CHOIR_TRY(chi_optimizer_check_replica(o, r));
 	const choir_strategy *s = o->strategy;
-	if (s->watch != NULL && v != NULL && gradient != NULL)
+	if (s->watch != NULL && v != NULL && gradient != NULL) {
+		chi_mutex_check_none_held();
 		s->watch(r, v, gradient, s->watch_user);
+	}
 	if (v != NULL && check_dtype(o, v) != CHOIR_OK)
 		return chi_frame_keep(r->frame);
 	if (choir_tensor_is_slices(gradient) && !goes_by_rows(o, v, gradient))

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/lock.h"
 #include "base/options.h"
 #include "base/size.h"
 #include "choir/op.h"
@@ -169,6 +170,7 @@ static void tell_all(const part *p)
 {
 	if (p->o->tell == NULL)
 		return;
+	chi_mutex_check_none_held();
 	for (size_t i = 0; i < p->weights.n; i++)
 		p->o->tell(p->from[i].tensor != NULL ? CHOIR_RESTORED_VALUE : CHOIR_RESTORED_MISSING,
 				p->weights.variable[i]->name, p->o->user);

@@ -2,6 +2,8 @@
 // nothing from a schedule and every device layout has the same rates.
 #include "train/optimizer.h"
 
+#include "base/lock.h"
+
 #include <inttypes.h>
 #include <math.h>
 
@@ -23,6 +25,7 @@ choir_status chi_schedule_rate(const choir_schedule *s, double base, uint64_t st
 	const double past = (double) step - (double) s->warmup; // since the warm-up
 	*rate = base;
 	if (s->kind == CHOIR_FUNCTION) {
+		chi_mutex_check_none_held();
 		*rate = s->fn((int64_t) step, s->user);
 		if (!(*rate >= 0 && isfinite(*rate)))
 			return choir_fail(CHOIR_INVALID,

@@ -2,6 +2,8 @@
 // the variable's name, so that they depend neither on the order of creation nor on who creates.
 #include "value/variable.h"
 
+#include "base/lock.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -96,6 +98,7 @@ choir_status chi_initialize(const chi_variable_plan *plan, void *out)
 	}
 	if (o->initialize != NULL) {
 		chi_error_clear();
+		chi_mutex_check_none_held();
 		const choir_status status = o->initialize(out, &plan->shape, o->user);
 		if (status == CHOIR_OK)
 			return status;

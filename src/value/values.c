@@ -5,6 +5,7 @@
 #include "value/value.h"
 
 #include "base/alloc.h"
+#include "base/lock.h"
 #include "base/text.h"
 #include "value/variable.h"
 
@@ -230,6 +231,7 @@ choir_status choir_values_set_from_function(
 		if (f == NULL)
 			return choir_error_status();
 		chi_error_clear();
+		chi_mutex_check_none_held();
 		choir_tensor *t = fn(f, set->before + i, set->in_sync, user);
 		if (t == NULL && choir_error_status() == CHOIR_OK)
 			choir_fail(CHOIR_INVALID, "the function returned NULL");

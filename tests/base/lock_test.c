@@ -49,14 +49,14 @@ static void test_order(void **state)
 	chi_mutex low, high;
 	chi_mutex_init(&low, CHI_RANK_STRATEGY, "low");
 	chi_mutex_init(&high, CHI_RANK_RUN, "high");
-	assert_true(chi_mutex_none_held());
+	chi_mutex_check_none_held();
 	for (int i = 0; i < 3; i++) {
 		chi_mutex_lock(&low);
 		chi_mutex_lock(&high);
 		chi_mutex_unlock(&low); // not the last one taken: fine
 		chi_mutex_unlock(&high);
 	}
-	assert_true(chi_mutex_none_held());
+	chi_mutex_check_none_held();
 	chi_mutex_destroy(&low);
 	chi_mutex_destroy(&high);
 }
@@ -201,7 +201,15 @@ static void wait_below(chi_mutex *low, chi_mutex *high)
 	chi_cond_wait(&cond, low, 0);
 }
 
-// Runs fn in a child, which must abort after one line that names both mutexes.
+static void call_out(chi_mutex *low, chi_mutex *high)
+{
+	chi_mutex_lock(low);
+	chi_mutex_lock(high);
+	chi_mutex_unlock(low);
+	chi_mutex_check_none_held();
+}
+
+// Runs fn in a child, which must abort after one line that names the mutexes.
 static void assert_caught(void (*fn)(chi_mutex *low, chi_mutex *high), const char *line)
 {
 	int ends[2];
@@ -240,6 +248,8 @@ static void test_wrong_order(void **state)
 	assert_caught(wait_below,
 			"choir: a bug: mutex low (rank 10) is waited with, but taken last was high (rank "
 			"20)\n");
+	assert_caught(call_out,
+			"choir: a bug: mutex high (rank 20) is held where the program's code is called\n");
 }
 
 #else

@@ -7,9 +7,10 @@
 // where a slot cannot fail; without count there are no devices, without allocate no memory. The
 // core allocates self (self_size bytes, zeroed) for each device, and stream_size bytes, zeroed,
 // for each stream. A slot that fails leaves a text by choir_fail; Choir puts the device's name in
-// front, and makes a text where there is none. Threads: slots are called with no lock held; those
-// marked (any) from any thread, several at the same time, the others from one thread at a time for
-// a device or stream, but not always the same one.
+// front, and makes a text where there is none. Threads: slots marked (any) are called from any
+// thread, several at the same time, the others from one thread at a time for a device or stream,
+// but not always the same one. Choir may hold a lock meanwhile: a slot calls nothing of Choir but
+// choir_fail.
 #pragma once
 
 #include "../device.h"

@@ -264,7 +264,8 @@ typedef struct choir_kernel_table {
 } choir_kernel_table;
 
 // Makes a kernel known. The table is copied; the strings and user that it points to are not, and
-// live as long as the program. Its functions are called from any thread, several at the same time.
+// live as long as the program. Its functions are called from any thread, several at the same time,
+// perhaps with a lock of Choir's held: they call nothing of Choir but choir_fail.
 // CHOIR_INVALID: a size, version or dtype that cannot be, no operation, kind or run; CHOIR_STATE:
 // an operation has run already; CHOIR_NO_MEMORY. Threads: one, before the first operation.
 CHOIR_MUST_CHECK choir_status choir_register_kernel(const choir_kernel_table *table);

@@ -1,6 +1,7 @@
 // Several files one after another: a list of them, and the source that reads the source of
 // each. One is open at a time.
 #include "data/source/files.h"
+#include "base/lock.h"
 #include "data/step.h"
 
 #include <string.h>
@@ -80,6 +81,7 @@ static choir_dataset *open_file(const choir_files *files, size_t i, choir_file_f
 	chi_error before; // the thread's failure from before is not fn's, and must survive its success
 	chi_error_save(&before);
 	chi_error_clear();
+	chi_mutex_check_none_held();
 	choir_dataset *d = fn(path, user);
 	if (d)
 		chi_error_restore(&before);

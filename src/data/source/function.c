@@ -4,6 +4,7 @@
 #include "data/step.h"
 
 #include "base/alloc.h"
+#include "base/lock.h"
 #include "base/size.h"
 
 typedef struct {
@@ -31,6 +32,7 @@ static choir_status call(function *f, void *const column[], int64_t row)
 	for (size_t i = 0; i < f->base.spec.n; i++)
 		if (!out[i])
 			out[i] = f->spare.column[i];
+	chi_mutex_check_none_held();
 	return f->fn(f->next, out, f->user);
 }
 
@@ -63,6 +65,7 @@ static choir_status go_to(function *f, int64_t position)
 		return CHOIR_OK;
 	chi_error_save(&before);
 	chi_error_clear();
+	chi_mutex_check_none_held();
 	const choir_status status = f->seek(f->base.pass, position, f->user);
 	if (status == CHOIR_OK) {
 		chi_error_restore(&before);

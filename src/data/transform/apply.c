@@ -4,6 +4,7 @@
 #include "data/entry.h"
 
 #include "base/alloc.h"
+#include "base/lock.h"
 #include "base/options.h"
 #include "base/philox.h"
 #include "base/size.h"
@@ -52,6 +53,7 @@ static choir_status call(map *m, int member, int64_t i)
 		if (!to[k])
 			to[k] = m->spare[member].column[k];
 	CHOIR_TRY(chi_entries_for(d, to, 0, m->examples[i], out, room));
+	chi_mutex_check_none_held();
 	choir_status status = m->fn(in, out, m->user);
 	if (status == CHOIR_END) // which would end the pass here without a word
 		status = choir_fail(CHOIR_INVALID, "the function returned CHOIR_END; filter leaves out");
@@ -234,6 +236,7 @@ static bool passes(const filter *f, int64_t at, int64_t examples)
 {
 	choir_entry in[CHI_MAX_COLUMNS];
 	chi_entries_of(f->base.from[0], f->stage.column, at, examples, in);
+	chi_mutex_check_none_held();
 	return f->fn(in, f->user);
 }
 

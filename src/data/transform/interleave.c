@@ -5,6 +5,7 @@
 #include "data/entry.h"
 
 #include "base/alloc.h"
+#include "base/lock.h"
 #include "base/options.h"
 #include "base/philox.h"
 
@@ -41,6 +42,7 @@ static choir_status call(interleave *v, choir_dataset **made)
 	chi_error_save(&before);
 	chi_error_clear();
 	chi_entries_of(v->base.from[0], v->element.column, 0, 1, in);
+	chi_mutex_check_none_held();
 	*made = v->fn(in, v->user);
 	if (*made) {
 		chi_error_restore(&before);

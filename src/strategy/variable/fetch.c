@@ -1,5 +1,6 @@
 // A variable's value, or a function of it, on a device of the caller's choice.
 #include "choir/op.h"
+#include "base/lock.h"
 #include "strategy/merge/merge.h"
 
 // The value in a frame of the context's: a copy that lies on d, else the first; of parts and
@@ -21,6 +22,7 @@ static choir_tensor *apply(choir_variable *v, choir_fetch_fn *fn, choir_tensor *
 	chi_fpenv host;
 	chi_fpenv_enter(&host);
 	chi_error_clear();
+	chi_mutex_check_none_held();
 	choir_tensor *result = fn(t, user);
 	chi_fpenv_leave(&host);
 	if (f->failed) {

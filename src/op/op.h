@@ -65,8 +65,8 @@ choir_tensor *chi_op_kernel(choir_frame *frame, const char *operation, size_t n,
 		choir_tensor *const in[], const void *attributes, choir_dtype dtype,
 		const choir_shape *shape);
 
-// The key of a frame's next random numbers, for a kernel. False: what cannot be drawn there, which is
-// recorded in f.
+// The key of a frame's next random numbers, for a kernel. False: none can be drawn there, which f
+// records.
 bool chi_op_draw(choir_frame *f, const char *what, uint64_t seed, choir_random_attributes *next);
 
 // The same kernel lookup for callers that have buffers, not tensors (optimizers, reductions). in

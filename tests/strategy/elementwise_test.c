@@ -265,8 +265,8 @@ static choir_status draw_whole(choir_update *u, void *user)
 	return noise == NULL ? choir_error_status() : choir_variable_assign(target, noise);
 }
 
-// Which numbers a slice gets would depend on the thread that takes it. A function that is called for
-// whole copies, right after, may draw.
+// Which numbers a slice gets would depend on the thread that takes it. A function that is called
+// for whole copies, right after, may draw.
 static void random_numbers_are_refused(void **state)
 {
 	(void) state;

@@ -70,18 +70,31 @@ static uint64_t hash_names(const chi_names *names, uint64_t hash)
 	return chi_hash_mix(hash + names->n);
 }
 
-// What the program itself gave is named, and what its call is about.
+// Appends what fits of more to a text of length at. The new length.
+static size_t append(char text[CHI_MEET_NAME], size_t at, const char *more)
+{
+	const size_t length = strnlen(more, CHI_MEET_NAME - 1 - at);
+	memcpy(text + at, more, length);
+	text[at + length] = '\0';
+	return at + length;
+}
+
+// What the program itself gave is named, and what its call is about. Without printf, which took as
+// long as the rest of a merge call in its replica.
 static void describe(
 		char text[CHI_MEET_NAME], const chi_merge_call *c, const chi_names *given, bool own)
 {
-	enum { SIZE = CHI_MEET_NAME };
 	char subject[64];
-	int length = c->subject == NULL ? snprintf(text, SIZE, "%s", c->name)
-									: snprintf(text, SIZE, "%s of \"%s\"", c->name,
-											  chi_text_fit(c->subject, subject, sizeof subject));
-	for (size_t i = 0; !own && i < given->n && length < SIZE - 1; i++)
-		length += snprintf(text + length, (size_t) (SIZE - length), "%s%s",
-				i == 0 ? " with " : ", ", given->item[i].name);
+	size_t at = append(text, 0, c->name);
+	if (c->subject != NULL) {
+		at = append(text, at, " of \"");
+		at = append(text, at, chi_text_fit(c->subject, subject, sizeof subject));
+		at = append(text, at, "\"");
+	}
+	for (size_t i = 0; !own && i < given->n; i++) {
+		at = append(text, at, i == 0 ? " with " : ", ");
+		at = append(text, at, given->item[i].name);
+	}
 }
 
 // Merges what all replicas gave into the context's arguments.

@@ -204,7 +204,9 @@ static void begin_lane(chi_run *run, int i)
 	l->number = run->number;
 	for (int id = first[i]; id < first[i + 1]; id++) {
 		begin_replica(&run->replica[id]);
-		run->replica[id].given.n = run->replica[id].returned.n = run->replica[id].unkept.n = 0;
+		run->replica[id].given.n = run->replica[id].returned.n = 0;
+		if (run->replica[id].unkept.n != 0) // else its line stays where it is
+			run->replica[id].unkept.n = 0;
 		run->replica[id].side = (int) (run->number % 2); // written, never read here
 	}
 }

@@ -37,6 +37,8 @@ typedef struct {
 	char name[48]; // in messages
 } chi_subject;
 
+// What a run changes before it begins is in the first two lines of the cache, which go from one
+// processor to the other and back in each run.
 typedef struct chi_replica {
 	_Alignas(CHI_LINE) choir_replica shown; // first, so that a choir_replica is one of these
 	struct chi_run *run;
@@ -50,20 +52,20 @@ typedef struct chi_replica {
 	int side; // where it shows them: another one in each run
 	int commits; // of optimizers so far
 	uint64_t gave; // hash of the variables whose gradients it gave since the last of them
-	int gives; // and their number
+	chi_call_order order; // of the tensors that it has given to collectives in this run
+	int gives; // number of these gradients
 	bool trains; // it gave some in this run
+	bool cancelled; // was told to stop: what it returns is not the cause
+	bool gives_own; // what Choir itself gives stands in for given
 	chi_names given, returned;
 	chi_names unkept; // names that it returned where the run has no results, on the heap
-	chi_names own; // what Choir itself gives, while it stands in for given
-	bool gives_own; // it does
+	chi_names own; // what Choir itself gives
 	chi_subject subject; // of the collective it is about to make
-	chi_call_order order; // of the tensors that it has given to collectives in this run
 	int64_t batch_bytes; // of the batch of collectives that it is in; 0: none
 	choir_tensor *contribution; // to a collective that one replica does for all
 	choir_reduce_op reduces; // how that is reduced
 	choir_dtype summed; // given to the all_reduce that it is in, whatever is added up
 	int64_t offset; // of its part in what was gathered last
-	bool cancelled; // was told to stop: what it returns is not the cause
 } chi_replica;
 
 // Lanes are written by different processors, and the one that waits for a lane polls its gate.

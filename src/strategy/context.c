@@ -28,15 +28,15 @@ void chi_context_push(chi_context *c)
 	top = c;
 }
 
-chi_context *chi_context_enter(chi_context *c)
+chi_context *chi_context_enter(
+		chi_context *c, chi_context_kind kind, choir_strategy *s, void *what)
 {
 	chi_mutex_check_none_held();
-	if (calls < DEPTH) {
-		called[calls] = *c;
+	if (calls < DEPTH)
 		c = &called[calls++];
-	}
+	*c = (chi_context){ .kind = kind, .strategy = s, .what = what, .outer = top };
 	c->stack = __builtin_frame_address(0);
-	chi_context_push(c);
+	top = c;
 	return c;
 }
 

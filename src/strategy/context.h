@@ -31,9 +31,10 @@ typedef struct chi_context {
 
 chi_context *chi_context_current(void); // NULL: the default replica
 void chi_context_push(chi_context *c); // c, a scope's, stays until popped
-// For a function that Choir is about to call: c stays until popped or left, too. Returns the
-// thread's own copy of it, which is the one to pop or leave.
-chi_context *chi_context_enter(chi_context *c);
+// For a function that Choir is about to call. Returns an entry of the thread's own, which is popped or
+// left after the call; where there are too many already it is c, which then stays until that.
+chi_context *chi_context_enter(
+		chi_context *c, chi_context_kind kind, choir_strategy *s, void *what);
 void chi_context_pop(chi_context *c);
 // Pops c after a function of the program's, which returned status, and closes the scopes that it
 // left open. Returns that status, or CHOIR_STATE if it left a function that Choir called inside

@@ -96,8 +96,8 @@ static void call_worker(void *arg)
 {
 	call *c = arg;
 	choir_strategy *s = c->group;
-	chi_context inside = { .kind = CHI_IN_CROSS, .strategy = s };
-	chi_context *entry = chi_context_enter(&inside);
+	chi_context inside;
+	chi_context *entry = chi_context_enter(&inside, CHI_IN_CROSS, s, NULL);
 	chi_dlpack_hold(true); // given back on the thread that called run_workers
 	chi_error_clear();
 	c->status = chi_context_leave(entry, c->fn(s, s->worker, c->user), "the worker function");

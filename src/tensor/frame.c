@@ -54,7 +54,8 @@ static void drop_since(choir_frame *f, size_t mark)
 		chi_buffer_release(f->tensors->slices.buffer);
 		f->tensors = f->tensors->next;
 	}
-	chi_buffer_release_all(&f->dropped);
+	if (f->dropped)
+		chi_buffer_release_all(&f->dropped);
 }
 
 static void empty(choir_frame *f)

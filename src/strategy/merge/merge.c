@@ -133,8 +133,8 @@ static choir_status call(chi_run *run, const chi_merge_call *c)
 	chi_cross_clear(run->cross);
 	chi_cross *x = chi_cross_of(run->cross);
 	CHOIR_TRY(gather(run, x, c));
-	chi_context inside = { .kind = CHI_IN_CROSS, .strategy = run->strategy, .what = run->cross };
-	chi_context *entry = chi_context_enter(&inside);
+	chi_context inside;
+	chi_context *entry = chi_context_enter(&inside, CHI_IN_CROSS, run->strategy, run->cross);
 	chi_error_clear();
 	chi_trace_begin_cross(CHOIR_TRACE_COMPUTE, "merge function");
 	choir_status status = c->fn(run->cross, c->user);

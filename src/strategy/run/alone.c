@@ -28,8 +28,8 @@ choir_status choir_strategy_run_replica(
 	if (!chi_atomic32_change(&s->running, 0, 1))
 		return choir_fail(
 				CHOIR_STATE, "run_replica: a run of this strategy (\"%s\") is under way", s->kind);
-	chi_context inside = { .kind = CHI_IN_CROSS, .strategy = s };
-	chi_context *entry = chi_context_enter(&inside);
+	chi_context inside;
+	chi_context *entry = chi_context_enter(&inside, CHI_IN_CROSS, s, NULL);
 	chi_dlpack_hold(true);
 	const choir_status status = chi_run_alone(s->run, replica, fn, user, args);
 	chi_dlpack_hold(false);

@@ -31,12 +31,12 @@ void chi_replica_call(chi_replica *r)
 	choir_frame *f = r->shown.frame;
 	f->random.step = run->task.step;
 	f->random.place = 0;
-	chi_context inside = { .kind = CHI_IN_REPLICA, .strategy = run->strategy, .what = r };
+	chi_context inside;
 	chi_fpenv host;
 	chi_trace_begin_replica(run->strategy->first_replica + chi_replica_number(r), r->id,
 			CHOIR_TRACE_COMPUTE, "replica");
 	chi_fpenv_enter(&host);
-	chi_context *entry = chi_context_enter(&inside);
+	chi_context *entry = chi_context_enter(&inside, CHI_IN_REPLICA, run->strategy, r);
 	chi_dlpack_hold(true);
 	chi_error_clear();
 	choir_status status = run->task.fn(&r->shown, run->task.user);

@@ -443,8 +443,8 @@ static choir_status run_in(
 {
 	if (run == NULL)
 		return choir_error_status();
-	chi_context inside = { .kind = CHI_IN_CROSS, .strategy = run->strategy };
-	chi_context *entry = chi_context_enter(&inside);
+	chi_context inside;
+	chi_context *entry = chi_context_enter(&inside, CHI_IN_CROSS, run->strategy, NULL);
 	choir_status status = results == NULL ? CHOIR_OK : ready_results(run->strategy, args, results);
 	chi_strategy_give_up(run->strategy, status);
 	if (status == CHOIR_OK)

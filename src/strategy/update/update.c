@@ -307,12 +307,11 @@ choir_status chi_update_call(chi_update *u, choir_frame *f, choir_update_fn *fn,
 	u->shown.frame = f;
 	f->context = u;
 	f->context_kind = CHI_IN_UPDATE;
-	chi_context inside = {
-		.kind = CHI_IN_UPDATE, .strategy = u->cross->strategy, .what = u, .frame = f
-	};
+	chi_context inside;
 	chi_fpenv host;
 	chi_fpenv_enter(&host); // a program's own context has the program's
-	chi_context *entry = chi_context_enter(&inside);
+	chi_context *entry = chi_context_enter(&inside, CHI_IN_UPDATE, u->cross->strategy, u);
+	entry->frame = f;
 	chi_error_clear();
 	choir_status status = fn(&u->shown, user);
 	status = chi_context_leave(entry, status, "update of \"%s\": the function", name_of(u));

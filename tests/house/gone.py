@@ -1,0 +1,73 @@
+"""Words for which the field has better ones do not come back. A word counts where it is a part of an
+identifier or the name of a file in the folder of the table; in other folders, and in comments, it may
+be the right one. Argument: the project's folder."""
+
+import re
+
+from house import but_allowed, code, judge, must_find, project, read, sources
+
+# Folder: words and, after ">", what is said instead. "." is src, include, cli and mpi.
+GONE = {
+    ".": "lane>device crew>thread_pool meeting>rendezvous,sync_point cargo>chunk station>chunk relay>chunk "
+         "peers>process_group ticket>request folder>directory disk>fs room>capacity most>max least>min "
+         "ways>communication patience>timeout",
+    "src/base": "guard>recursive_lock slot>thread_local paths>glob kept>scratch relaxed>copy "
+                "cgroup>processors cpu>instruction_set,processor aside>suspend",
+    "src/trace": "events>tensorboard",
+    "src/device": "late>quarantine left>abandoned far>tests/far stage>staging_buffer",
+    "src/cluster": "agree>consistency fact>setting",
+    "src/tensor": "keep>record_error,retain",
+    "src/value": "beside>colocated_with whole>parent alone>exclusive",
+    "src/cross": "group>communicator way>algorithm fold>partial_sums walk>tree_sum share>work_range "
+                 "dealt>claimed piece>chunk bundle>bucket below>local_reduce between>exchange "
+                 "above>local_broadcast spread>broadcast tell>set together>batch_bytes slot>round",
+    "src/strategy": "meet>sync_point light>small_all_reduce heavy>all_reduce_rendezvous "
+                    "lone>all_reduce_single standing>default_run alone>isolated,exclusive home>owner "
+                    "everyone>all_replicas asked>arrivals late>lazy settle>materialize between>worker "
+                    "subject>label job>reduction see>view instance>pending_update item>device_gradient "
+                    "landing>sum_buffer early>overlap touch>bump_version touched>written "
+                    "slicing>chunk_context fold>partial_sums piece>chunk way>algorithm bundle>bucket "
+                    "spread>touches_all_rows laid>dense_scratch taken>result",
+    "src/op": "cut>parallel product>gemm nest>broadcast_iterator judge>run_checked piece>chunk own>builtin",
+    "src/data": "step>stage entry>component cell>ragged_value marks>seek_index late>reorder "
+                "facts>source_info look>infer packed>array_file digit>glyph swap>byte_order wire>protobuf "
+                "cut>subset",
+    "src/input": "feed>example_stream split>rebatch ahead>read_ahead words>messages untold>unreported "
+                 "spare>leftover arrays>shared_arrays",
+    "src/train": "pieces>c_functions",
+    "cli": "say>print see>inspect agree>check coded>percent_encoding tell>report",
+}
+NAME = re.compile(r"\b[A-Za-z_]\w*\b")
+
+
+def names(root, folder):
+    """The identifiers and the names of files below a folder, each once."""
+    folders = ("src", "include", "cli", "mpi") if folder == "." else (folder,)
+    found = set()
+    for path in sources(root, *folders):
+        found.add(path.stem)
+        found.update(NAME.findall(code(read(path))))
+    return found
+
+
+def check(root):
+    complaints = []
+    for folder, pairs in GONE.items():
+        used = {}
+        for name in sorted(names(root, folder)):
+            for part in name.lower().split("_"):
+                used.setdefault(part, []).append(name)
+        for word, instead in (pair.split(">") for pair in pairs.split()):
+            if word in used:
+                complaints.append(f"{folder}/{word}: in {len(used[word])} names, as {used[word][0]}; "
+                                  f"say {instead}")
+    return complaints
+
+
+must_find(check, {
+    "src/op/a.c": "// A lane.\nint chi_lane_of(int crew_size) { return sizeof(\"disk\") + planes; }\n",
+    "src/cross/relay.c": "int way_out;\n",
+    "src/op/way.h": "\n",
+}, ["./lane: in 1 names, as chi_lane_of; say device", "./crew: in 1", "./relay: in 1",
+    "src/cross/way: in 1 names, as way_out"])
+judge(but_allowed(check(project()), "gone"))

@@ -87,10 +87,9 @@ static choir_status see_member(
 	CHOIR_TRY(look_at_header(h, root, path, name, &value));
 	const H5I_type_t type = member_type(h, root, name);
 	if (m->all.length < 300)
-		chi_text_add(&m->all, "%s\"%.64s%s\"", m->all.length ? ", " : "", name,
-				type == H5I_GROUP			? "/"
-						: type == H5I_BADID ? " (which the HDF5 library cannot open)"
-											: "");
+		chi_text_add(&m->all, "%s\"%.64s%s\"%s", m->all.length ? ", " : "", name,
+				type == H5I_GROUP ? "/" : "",
+				type == H5I_BADID ? " (which the HDF5 library cannot open)" : "");
 	if (type != H5I_DATASET)
 		return CHOIR_OK;
 	if (m->n == CHI_MAX_COLUMNS || length >= MOST_NAME)
@@ -168,14 +167,17 @@ static choir_status take_type(
 		return library_failed(h, CHOIR_CORRUPT, path, name);
 	const bool possible = chi_hdf5_dtype(h, type, &p->dtype);
 	p->type = possible ? memory_type(h, type, p->dtype) : -1;
-	*value = h->H5Tget_size(type);
-	h->H5Tclose(type);
+	choir_status status = CHOIR_OK;
 	if (!possible)
-		return choir_fail(CHOIR_UNSUPPORTED,
+		status = choir_fail(CHOIR_UNSUPPORTED,
 				"%s: %s: its values are of a type that Choir has no dtype for; it reads f4, f8, "
 				"f2, i1 to i8, u1 to u4 and bool",
 				path, chi_text_clean(name, clean, sizeof clean));
-	return p->type < 0 ? library_failed(h, CHOIR_CORRUPT, path, name) : CHOIR_OK;
+	else if (p->type < 0)
+		status = library_failed(h, CHOIR_CORRUPT, path, name);
+	*value = h->H5Tget_size(type);
+	h->H5Tclose(type);
+	return status;
 }
 
 // ---- Opening.
@@ -189,10 +191,10 @@ static choir_status take_shape(
 	const int rank = space < 0 ? -1 : h->H5Sget_simple_extent_ndims(space);
 	if (rank > 0 && rank <= CHOIR_MAX_RANK)
 		h->H5Sget_simple_extent_dims(space, dim, NULL);
+	const choir_status status = rank < 0 ? library_failed(h, CHOIR_CORRUPT, path, name) : CHOIR_OK;
 	if (space >= 0)
 		h->H5Sclose(space);
-	if (rank < 0)
-		return library_failed(h, CHOIR_CORRUPT, path, name);
+	CHOIR_TRY(status);
 	if (rank < 1 || rank > CHOIR_MAX_RANK)
 		return choir_fail(CHOIR_INVALID,
 				"%s: %s: rank %d, 1 to %d needed (axis 0 counts the examples)", path,

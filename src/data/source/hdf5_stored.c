@@ -11,6 +11,7 @@
 
 enum { CHECKSUM = 4 }; // bytes that a filter takes off a chunk, however many it has
 
+// To be called before anything is closed: each call of the library forgets why the last one failed.
 static choir_status library_failed(const chi_hdf5 *h)
 {
 	char text[256];
@@ -29,9 +30,10 @@ static choir_status take_layout(
 		done = h->H5Pget_chunk(list, CHOIR_MAX_RANK, s->chunk) == s->rank;
 		s->filtered = h->H5Pget_nfilters(list) > 0;
 	}
+	const choir_status status = done ? CHOIR_OK : library_failed(h);
 	if (list >= 0)
 		h->H5Pclose(list);
-	return done ? CHOIR_OK : library_failed(h);
+	return status;
 }
 
 // Axes that cannot grow have no larger chunks: the library writes none.
@@ -40,10 +42,10 @@ static choir_status check_axes(const chi_hdf5 *h, hid_t id, chi_hdf5_stored *s)
 	hsize_t dim[H5S_MAX_RANK], most[H5S_MAX_RANK];
 	const hid_t space = h->H5Dget_space(id);
 	const bool done = space >= 0 && h->H5Sget_simple_extent_dims(space, dim, most) == s->rank;
+	const choir_status status = done ? CHOIR_OK : library_failed(h);
 	if (space >= 0)
 		h->H5Sclose(space);
-	if (!done)
-		return library_failed(h);
+	CHOIR_TRY(status);
 	s->fixed = true;
 	for (int i = 0; i < s->rank; i++) {
 		s->fixed = s->fixed && dim[i] == most[i];
@@ -72,10 +74,10 @@ static choir_status count_chunks(
 		return CHOIR_OK;
 	const hid_t space = h->H5Dget_space(id);
 	const bool done = space >= 0 && h->H5Dget_num_chunks(id, space, found) >= 0;
+	const choir_status status = done ? CHOIR_OK : library_failed(h);
 	if (space >= 0)
 		h->H5Sclose(space);
-	if (!done)
-		return library_failed(h);
+	CHOIR_TRY(status);
 	s->sparse = fits && *found < needed && s->fixed && (*found == 0 || !s->filtered);
 	if (!fits || (*found != needed && !s->sparse))
 		return choir_fail(CHOIR_CORRUPT,

@@ -11,7 +11,7 @@
 
 enum { CHECKSUM = 4 }; // bytes that a filter takes off a chunk, however many it has
 
-// To be called before anything is closed: each call of the library forgets why the last one failed.
+// Called before anything is closed: each call of the library forgets why the last one failed.
 static choir_status library_failed(const chi_hdf5 *h)
 {
 	char text[256];

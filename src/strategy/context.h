@@ -31,8 +31,9 @@ typedef struct chi_context {
 
 chi_context *chi_context_current(void); // NULL: the default replica
 void chi_context_push(chi_context *c); // c, a scope's, stays until popped
-// For a function that Choir is about to call. Returns an entry of the thread's own, which is popped or
-// left after the call; where there are too many already it is c, which then stays until that.
+// For a function that Choir is about to call. Returns an entry of the thread's own, which is
+// popped or left after the call; where there are too many already it is c, which then stays
+// until that.
 chi_context *chi_context_enter(
 		chi_context *c, chi_context_kind kind, choir_strategy *s, void *what);
 void chi_context_pop(chi_context *c);

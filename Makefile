@@ -59,9 +59,9 @@ mismatches: ## MISMATCHES (10000) random programs in which one worker differs, a
 crashes: ## 100,000 crashes while saving, as many flipped bits, 60 stops at random moments, on 1 and more workers
 	@tools/setup test
 	@tools/build ci
-	CHOIR_CRASH_STATES=100000 build/release/tests/test_train_crash
-	CHOIR_FLIPS=100000 build/release/tests/test_train_steps_damage
-	CHOIR_FLIPS=1 build/release/tests/test_data_source_hdf5
+	CHOIR_CRASH_STATES=100000 build/release/tests/test_train_checkpoint_crash
+	CHOIR_FLIPS=100000 build/release/tests/test_train_checkpoint_damage
+	CHOIR_FLIPS=1 build/release/tests/test_data_source_hdf5_hdf5
 	CHOIR_STOPS=60 ctest --test-dir build/release --output-on-failure \
 		-R '^(cli/checkpoint|mpi/.*_checkpoint)$$'
 

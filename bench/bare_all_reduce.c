@@ -16,10 +16,10 @@
 #include <time.h>
 
 enum {
-	LEAST_BYTES = 4 << 10,
-	MOST_BYTES = 64 << 20,
-	LEAST_ROUNDS = 15,
-	MOST_ROUNDS = 2001,
+	MIN_BYTES = 4 << 10,
+	MAX_BYTES = 64 << 20,
+	MIN_ROUNDS = 15,
+	MAX_ROUNDS = 2001,
 	TRAFFIC = 8,
 	ALONE_BYTES = 16 << 10,
 	HAND_OVERS = 20000
@@ -31,10 +31,10 @@ static struct {
 	_Alignas(128) atomic_long started;
 	_Alignas(128) atomic_long come, done;
 	_Alignas(128) float *from[2], *to;
-	double seconds[MOST_ROUNDS];
+	double seconds[MAX_ROUNDS];
 } side[2];
 static float *shared;
-static size_t most = MOST_BYTES;
+static size_t max = MAX_BYTES;
 static size_t tensors; // 0: buffers of all sizes
 static size_t elements; // of all tensors
 
@@ -107,8 +107,8 @@ static void sum_once(int k, size_t n, long round, double *seconds)
 
 static long rounds_of(size_t bytes)
 {
-	const long rounds = (long) TRAFFIC * MOST_BYTES / (long) bytes;
-	return rounds < LEAST_ROUNDS ? LEAST_ROUNDS : rounds > MOST_ROUNDS ? MOST_ROUNDS : rounds;
+	const long rounds = (long) TRAFFIC * MAX_BYTES / (long) bytes;
+	return rounds < MIN_ROUNDS ? MIN_ROUNDS : rounds > MAX_ROUNDS ? MAX_ROUNDS : rounds;
 }
 
 static int compare(const void *a, const void *b)
@@ -139,7 +139,7 @@ static void say_tensors(void)
 {
 	printf("{\"peer\": \"bare\", \"way\": \"two threads\", \"tensors\": %zu, \"ms_median\": "
 		   "%.6g}\n",
-			tensors, 1e3 * median_of(LEAST_ROUNDS));
+			tensors, 1e3 * median_of(MIN_ROUNDS));
 }
 
 // There and back again, each waiting for the other's flag, is two hand-overs.
@@ -163,7 +163,7 @@ static long hand_over(int k, long round)
 // The halves of all tensors, as one: who sums what does not change what has to be moved.
 static void sum_tensors(int k, long round)
 {
-	for (int i = 0; i < LEAST_ROUNDS; i++, round += 2) {
+	for (int i = 0; i < MIN_ROUNDS; i++, round += 2) {
 		float *from = side[k].from[0];
 		for (size_t e = 0; e < elements; e++)
 			from[e] = (float) (i + k);
@@ -188,7 +188,7 @@ static void *run(void *user)
 		sum_tensors(k, round);
 		return NULL;
 	}
-	for (size_t bytes = LEAST_BYTES; bytes <= most && bytes <= MOST_BYTES; bytes *= 4) {
+	for (size_t bytes = MIN_BYTES; bytes <= max && bytes <= MAX_BYTES; bytes *= 4) {
 		const long rounds = rounds_of(bytes);
 		for (long i = 0; i < rounds; i++)
 			sum_once(k, bytes / sizeof(float), round++, &side[k].seconds[i]);
@@ -222,10 +222,10 @@ int main(int argc, char **argv)
 	static const int sides[2] = { 0, 1 };
 	pthread_t other;
 	if (argc == 2)
-		most = strtoull(argv[1], NULL, 10);
+		max = strtoull(argv[1], NULL, 10);
 	for (int i = 1; i < argc && argc > 2; i++, tensors++)
 		elements += strtoull(argv[i], NULL, 10);
-	const size_t bytes = tensors > 0 ? elements * sizeof(float) : MOST_BYTES;
+	const size_t bytes = tensors > 0 ? elements * sizeof(float) : MAX_BYTES;
 	shared = zeros(bytes);
 	for (int k = 0; k < 2; k++) {
 		side[k].from[0] = zeros(bytes);

@@ -10,10 +10,10 @@
 #include <string.h>
 
 enum {
-	LEAST_BYTES = 4 << 10,
-	MOST_BYTES = 64 << 20,
-	LEAST_ROUNDS = 15,
-	MOST_ROUNDS = 2001,
+	MIN_BYTES = 4 << 10,
+	MAX_BYTES = 64 << 20,
+	MIN_ROUNDS = 15,
+	MAX_ROUNDS = 2001,
 	TRAFFIC = 8 // rounds are fewer for larger buffers: about so many times MOST_BYTES in all
 };
 
@@ -39,9 +39,9 @@ static double sum_once(float *from, float *to, int count, float value)
 
 static double median_of(float *from, float *to, size_t bytes)
 {
-	static double seconds[MOST_ROUNDS];
-	long rounds = (long) TRAFFIC * MOST_BYTES / (long) bytes;
-	rounds = rounds < LEAST_ROUNDS ? LEAST_ROUNDS : rounds > MOST_ROUNDS ? MOST_ROUNDS : rounds;
+	static double seconds[MAX_ROUNDS];
+	long rounds = (long) TRAFFIC * MAX_BYTES / (long) bytes;
+	rounds = rounds < MIN_ROUNDS ? MIN_ROUNDS : rounds > MAX_ROUNDS ? MAX_ROUNDS : rounds;
 	for (long i = 0; i < rounds; i++)
 		seconds[i] = sum_once(from, to, (int) (bytes / sizeof(float)), (float) i);
 	qsort(seconds, (size_t) rounds, sizeof seconds[0], compare);
@@ -67,7 +67,7 @@ static double sum_tensors(float *from, float *to, int n, char **elements, int al
 
 static void measure_tensors(const char *name, int rank, int n, char **elements)
 {
-	double seconds[LEAST_ROUNDS];
+	double seconds[MIN_ROUNDS];
 	int all = 0;
 	for (int i = 0; i < n; i++)
 		all += atoi(elements[i]);
@@ -76,12 +76,12 @@ static void measure_tensors(const char *name, int rank, int n, char **elements)
 		MPI_Abort(MPI_COMM_WORLD, 1);
 	memset(to, 1, (size_t) all * sizeof *to);
 	for (int flat = 0; flat < 2; flat++) {
-		for (int i = 0; i < LEAST_ROUNDS; i++)
+		for (int i = 0; i < MIN_ROUNDS; i++)
 			seconds[i] = sum_tensors(from, to, n, elements, all, flat);
-		qsort(seconds, LEAST_ROUNDS, sizeof seconds[0], compare);
+		qsort(seconds, MIN_ROUNDS, sizeof seconds[0], compare);
 		if (rank == 0)
 			printf("{\"peer\": \"%s\", \"way\": \"%s\", \"tensors\": %d, \"ms_median\": %.6g}\n",
-					name, flat ? "flat" : "per_tensor", n, 1e3 * seconds[LEAST_ROUNDS / 2]);
+					name, flat ? "flat" : "per_tensor", n, 1e3 * seconds[MIN_ROUNDS / 2]);
 	}
 	free(from);
 	free(to);
@@ -114,13 +114,13 @@ int main(int argc, char **argv)
 		MPI_Finalize();
 		return 0;
 	}
-	float *from = malloc(MOST_BYTES), *to = malloc(MOST_BYTES);
+	float *from = malloc(MAX_BYTES), *to = malloc(MAX_BYTES);
 	if (from == NULL || to == NULL)
 		MPI_Abort(MPI_COMM_WORLD, 1);
-	memset(from, 0, MOST_BYTES);
-	memset(to, 0, MOST_BYTES);
-	const size_t most = argc > 1 ? strtoull(argv[1], NULL, 10) : MOST_BYTES;
-	for (size_t bytes = LEAST_BYTES; bytes <= most && bytes <= MOST_BYTES; bytes *= 4) {
+	memset(from, 0, MAX_BYTES);
+	memset(to, 0, MAX_BYTES);
+	const size_t max = argc > 1 ? strtoull(argv[1], NULL, 10) : MAX_BYTES;
+	for (size_t bytes = MIN_BYTES; bytes <= max && bytes <= MAX_BYTES; bytes *= 4) {
 		const double seconds = median_of(from, to, bytes);
 		if (rank == 0)
 			printf("{\"peer\": \"%s\", \"processes\": %d, \"bytes\": %zu, \"us_median\": %.6g, "

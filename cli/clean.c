@@ -16,7 +16,7 @@ static size_t length_of(uint8_t first)
 
 size_t clean_character(const void *bytes, size_t n, uint32_t *code)
 {
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	static const uint32_t min[] = { 0, 0, 0x80, 0x800, 0x10000 };
 	const uint8_t *c = bytes;
 	const size_t length = n == 0 ? 0 : length_of(c[0]);
 	if (length == 0 || length > n)
@@ -27,7 +27,7 @@ size_t clean_character(const void *bytes, size_t n, uint32_t *code)
 			return 0;
 		value = value << 6 | (c[i] & 0x3f);
 	}
-	if (value < least[length] || value > 0x10ffff || (value >= 0xd800 && value < 0xe000))
+	if (value < min[length] || value > 0x10ffff || (value >= 0xd800 && value < 0xe000))
 		return 0;
 	*code = value;
 	return length;

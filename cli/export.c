@@ -27,7 +27,7 @@ static const option options[] = {
 static const command self = {
 	.name = "choir export",
 	.operands = "FILE",
-	.most_operands = 1,
+	.max_operands = 1,
 	.needs_operand = true,
 	.about =
 			"Writes a model that choir train --save wrote, with its weights, as one file of C "
@@ -55,7 +55,7 @@ static size_t add_names(
 static void describe(const model_plan *plan, char about[ABOUT])
 {
 	static char columns[COLUMNS_SIZE];
-	const char *name[MOST_INPUTS] = { columns };
+	const char *name[MAX_INPUTS] = { columns };
 	const table_plan *t = plan->table;
 	size_t n;
 	if (model_plan_text(plan)) {
@@ -68,7 +68,7 @@ static void describe(const model_plan *plan, char about[ABOUT])
 			(long long) plan->classes);
 	snprintf(columns, sizeof columns, "%s", t->columns);
 	n = columns[0] != '\0';
-	for (char *p = columns; n > 0 && n < MOST_INPUTS && (p = strchr(p, '\t')) != NULL; n++) {
+	for (char *p = columns; n > 0 && n < MAX_INPUTS && (p = strchr(p, '\t')) != NULL; n++) {
 		*p++ = '\0';
 		name[n] = p;
 	}

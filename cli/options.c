@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_OPTIONS = 64, MOST_LETTERS = 64, MOST_TEXT = 1024, HELP_COLUMN = 30 };
+enum { MAX_OPTIONS = 64, MAX_LETTERS = 64, MAX_TEXT = 1024, HELP_COLUMN = 30 };
 
 void say_error(const char *who, const char *text)
 {
@@ -25,7 +25,7 @@ void say_error(const char *who, const char *text)
 
 int wrong_use(const command *c, const char *fmt, ...)
 {
-	char text[MOST_TEXT];
+	char text[MAX_TEXT];
 	va_list args;
 	va_start(args, fmt);
 	vsnprintf(text, sizeof text, fmt, args);
@@ -43,9 +43,9 @@ int failed(const command *c)
 // How many letters must be changed, added or left out to make a of b (Levenshtein).
 static size_t distance(const char *a, const char *b)
 {
-	size_t row[MOST_LETTERS + 1];
+	size_t row[MAX_LETTERS + 1];
 	const size_t n = strlen(b);
-	if (n > MOST_LETTERS)
+	if (n > MAX_LETTERS)
 		return SIZE_MAX;
 	for (size_t j = 0; j <= n; j++)
 		row[j] = j;
@@ -65,11 +65,11 @@ static size_t distance(const char *a, const char *b)
 const char *nearest(const char *text, size_t n, const char *const known[])
 {
 	const char *best = NULL;
-	size_t least = strlen(text) / 2 + 1;
+	size_t min = strlen(text) / 2 + 1;
 	for (size_t i = 0; i < n; i++) {
 		const size_t d = distance(text, known[i]);
-		if (d < least) {
-			least = d;
+		if (d < min) {
+			min = d;
 			best = known[i];
 		}
 	}
@@ -104,11 +104,11 @@ static void print_help(const command *c)
 
 static int unknown_option(const command *c, const char *name, size_t length)
 {
-	const char *known[MOST_OPTIONS];
-	char text[MOST_LETTERS];
+	const char *known[MAX_OPTIONS];
+	char text[MAX_LETTERS];
 	snprintf(text, sizeof text, "%.*s", (int) (length < sizeof text ? length : sizeof text), name);
 	size_t n = 0;
-	for (; n < c->n && n < MOST_OPTIONS - 1; n++)
+	for (; n < c->n && n < MAX_OPTIONS - 1; n++)
 		known[n] = c->options[n].name;
 	known[n++] = "--help";
 	const char *near = nearest(text, n, known);
@@ -136,7 +136,7 @@ static bool read_integer(const option *o, const char *text)
 	errno = 0;
 	const long long value = strtoll(text, &end, 10);
 	if (isspace((unsigned char) text[0]) || end == text || *end != '\0' || errno != 0 ||
-			value < o->least || (o->most != 0 && value > o->most))
+			value < o->min || (o->max != 0 && value > o->max))
 		return false;
 	*(int64_t *) o->to = value;
 	return true;
@@ -197,11 +197,11 @@ static bool set_value(const option *o, const char *text)
 
 static int wrong_integer(const command *c, const option *o, const char *text)
 {
-	if (o->most != 0)
+	if (o->max != 0)
 		return wrong_use(c, "%s %s: a whole number from %lld to %lld is needed", o->name, text,
-				(long long) o->least, (long long) o->most);
+				(long long) o->min, (long long) o->max);
 	return wrong_use(c, "%s %s: a whole number of at least %lld is needed", o->name, text,
-			(long long) o->least);
+			(long long) o->min);
 }
 
 static int wrong_value(const command *c, const option *o, const char *text)
@@ -272,7 +272,7 @@ options_result options_read(const command *c, int argc, char **argv, const char 
 		if (argv[i][0] == '-' && argv[i][1] != '\0') {
 			if (read_option(c, argc, argv, &i) != EXIT_OK)
 				return OPTIONS_WRONG;
-		} else if (given == c->most_operands) {
+		} else if (given == c->max_operands) {
 			wrong_use(c, "\"%s\" is one argument too many (--help says what it takes)", argv[i]);
 			return OPTIONS_WRONG;
 		} else {

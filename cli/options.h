@@ -25,7 +25,7 @@ typedef struct {
 	const char *help;
 	option_kind kind;
 	void *to; // holds the default, and is set where the option is given
-	int64_t least, most; // of OPTION_INTEGER; most 0: as large as they come
+	int64_t min, max; // of OPTION_INTEGER; most 0: as large as they come
 	const char *const *choices; // of OPTION_CHOICE, ending in NULL
 	bool zero; // OPTION_NUMBER: 0 is a value, too
 	bool recorded; // options_write writes it; no flag
@@ -35,7 +35,7 @@ typedef struct {
 typedef struct {
 	const char *name; // "choir train"
 	const char *operands; // "FILE"; "": none
-	int most_operands;
+	int max_operands;
 	bool needs_operand; // at least one
 	const char *about; // for the help
 	size_t n;

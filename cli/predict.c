@@ -23,12 +23,12 @@ static const option options[] = {
 		.help = source_help },
 	{ .name = "--skip", .value = "N", .kind = OPTION_INTEGER, .to = &given.skip,
 		.help = "skip the first N examples (0)" },
-	{ .name = "--limit", .value = "N", .kind = OPTION_INTEGER, .to = &given.limit, .least = 1,
+	{ .name = "--limit", .value = "N", .kind = OPTION_INTEGER, .to = &given.limit, .min = 1,
 		.help = "classify at most N examples (all)" },
-	{ .name = "--batch", .value = "G", .kind = OPTION_INTEGER, .to = &given.batch, .least = 1,
-		.most = 1 << 24, .help = "examples at a time (256)" },
+	{ .name = "--batch", .value = "G", .kind = OPTION_INTEGER, .to = &given.batch, .min = 1,
+		.max = 1 << 24, .help = "examples at a time (256)" },
 	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
-		.least = 1, .most = 1 << 16, .help = "(one for each device named; else 1)" },
+		.min = 1, .max = 1 << 16, .help = "(one for each device named; else 1)" },
 	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices,
 		.help = "that carry them" },
 	{ .name = "--seed", .value = "S", .kind = OPTION_SEED, .to = &given.seed,
@@ -41,7 +41,7 @@ static const option options[] = {
 static const command self = {
 	.name = "choir predict",
 	.operands = "FILE",
-	.most_operands = 1,
+	.max_operands = 1,
 	.needs_operand = true,
 	.about = "Classifies images with weights that choir train --save wrote, one line an image:\n"
 			 "its number, its class and, where there are labels, the label. The data may be\n"

@@ -22,8 +22,8 @@ static struct {
 static const option options[] = {
 	{ .name = "--prompt", .value = "TEXT", .kind = OPTION_TEXT, .to = &given.prompt,
 		.help = "to go on with (a new line)" },
-	{ .name = "--bytes", .value = "N", .kind = OPTION_INTEGER, .to = &given.bytes, .least = 1,
-		.most = INT32_MAX, .help = "to write (500)" },
+	{ .name = "--bytes", .value = "N", .kind = OPTION_INTEGER, .to = &given.bytes, .min = 1,
+		.max = INT32_MAX, .help = "to write (500)" },
 	{ .name = "--temperature", .value = "X", .kind = OPTION_NUMBER, .to = &given.temperature,
 		.help = "scores are divided by it: below 1 the likely\nbytes get likelier (1)" },
 	{ .name = "--greedy", .kind = OPTION_FLAG, .to = &given.greedy,
@@ -37,7 +37,7 @@ static const option options[] = {
 static const command self = {
 	.name = "choir sample",
 	.operands = "FILE",
-	.most_operands = 1,
+	.max_operands = 1,
 	.needs_operand = true,
 	.about = "Goes on with a text, with weights that choir train --model gpt --save wrote. Of\n"
 			 "what was written so far the model sees as many bytes as its context has.",

@@ -1,6 +1,6 @@
-# The C that exported models are made of (src/train/export), as arrays of lines in a header: its
+# The C that exported models are made of (src/train/export_c), as arrays of lines in a header: its
 # files stay C that can be read, and that compilers and editors know.
-file(GLOB choir_texts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/train/export/c/*.in*)
+file(GLOB choir_texts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/train/export_c/c/*.in*)
 foreach(name IN ITEMS bits exp_f32 tanh_f32 erf_f32)
 	list(APPEND choir_texts ${PROJECT_SOURCE_DIR}/src/op/plain/${name}.inc)
 endforeach()

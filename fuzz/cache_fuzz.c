@@ -1,14 +1,14 @@
-// Fuzzes the file of a cache step behind lines, whose lengths vary. The first byte says whether the
-// file begins as it must, and whether the checksums of its elements are made right, so that what
-// is behind them is reached. The elements are taken apart here once more, with sums of 128 bits:
-// the step must hand out exactly those that are whole, up to the first that is not.
+// Fuzzes the file of a cache step behind lines, whose lengths vary. The first byte says whether
+// the file begins as it must, and whether the checksums of its elements are made right, so that
+// what is behind them is reached. The elements are taken apart here once more, with sums of 128
+// bits: the step must hand out exactly those that are whole, up to the first that is not.
 #include "fuzz.h"
 
 #include "base/philox.h"
 #include "choir/source.h"
-#include "data/dataset.h"
+#include "data/data.h"
 
-enum { BEGINNING = 32, HEAD = 24, BLOCKS = 128 << 10, MOST = 1 << 13 };
+enum { BEGINNING = 32, HEAD = 24, BLOCKS = 128 << 10, MAX = 1 << 13 };
 
 static uint64_t load(const uint8_t *p)
 {
@@ -46,7 +46,7 @@ static void mend_sums(uint8_t *file, size_t size)
 // Reads a pass of what the file says.
 static void read_pass(choir_dataset *d, const uint8_t *file, size_t size)
 {
-	static chi_cell cell;
+	static chi_ragged_value cell;
 	chi_element e = { .column = { &cell }, .capacity = 1 };
 	size_t at = BEGINNING, end;
 	for (;; at = end) {
@@ -88,7 +88,7 @@ static choir_dataset *cached(const char *path)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static uint8_t file[MOST];
+	static uint8_t file[MAX];
 	if (size < 1 || size + BEGINNING > sizeof file)
 		return 0;
 	const unsigned how = data[0];

@@ -6,7 +6,7 @@
 #include "fuzz.h"
 
 #include "choir/source.h"
-#include "data/dataset.h"
+#include "data/data.h"
 
 enum { BLOCKS = 300 << 10 };
 

@@ -4,9 +4,9 @@
 // those values, and say why it refuses others.
 #include "fuzz.h"
 
-#include "data/source/example.h"
+#include "data/source/tfrecord/tf_example.h"
 
-enum { MOST_VALUES = 8192, MOST_GROUPS = 32 };
+enum { MAX_VALUES = 8192, MAX_GROUPS = 32 };
 
 typedef struct {
 	const uint8_t *p;
@@ -51,7 +51,7 @@ static int next(message *m, field *f, int depth)
 	if (f->type == 3) {
 		field inner;
 		int found;
-		if (depth == MOST_GROUPS)
+		if (depth == MAX_GROUPS)
 			return -1;
 		while ((found = next(m, &inner, depth + 1)) == 1)
 			if (inner.type == 4)
@@ -78,13 +78,13 @@ typedef struct {
 	int found, refused; // refused: what no column of this kind and dtype takes, wherever it comes
 	uint64_t kind;
 	size_t values, bytes;
-	uint64_t value[MOST_VALUES];
+	uint64_t value[MAX_VALUES];
 	int uneven;
 } list;
 
 static void add(list *l, uint64_t value)
 {
-	if (l->values < MOST_VALUES)
+	if (l->values < MAX_VALUES)
 		l->value[l->values] = value;
 	l->values++;
 }
@@ -104,7 +104,7 @@ static int read_list(list *l, message m, const chi_feature *f)
 		if (l->kind == 1 && v.type == 2) {
 			if (l->values > 0 && l->bytes / l->values != v.bytes.n)
 				return -1;
-			for (wide i = 0; i < v.bytes.n && l->bytes + i < MOST_VALUES; i++)
+			for (wide i = 0; i < v.bytes.n && l->bytes + i < MAX_VALUES; i++)
 				l->value[l->bytes + i] = v.bytes.p[i];
 			l->bytes += (size_t) v.bytes.n;
 			l->values++;
@@ -242,7 +242,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				"unwanted is not the same");
 	}
 	chi_example_read(data, size, COLUMNS, asked, out);
-	if (chi_example_look(data, size, 8, found, &n) == CHOIR_OK)
+	if (chi_tf_example_infer(data, size, 8, found, &n) == CHOIR_OK)
 		for (size_t i = 0; i < n && i < 8; i++)
 			demand((const uint8_t *) found[i].name >= data &&
 							(const uint8_t *) found[i].name + found[i].name_bytes <= data + size,

@@ -5,7 +5,7 @@
 #include "fuzz.h"
 
 #include "choir/source.h"
-#include "data/dataset.h"
+#include "data/data.h"
 
 enum { BLOCKS = 512 << 10, LIMIT = 1000, PIXELS = 4, CHANNELS = 3, RECORD = 8 + 1 + 1 + 12 };
 

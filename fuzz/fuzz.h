@@ -1,8 +1,8 @@
-// What the fuzzers share: demands that stop the fuzzer with what was wrong, the input as a file that
-// parsers can open, and a limit for what they allocate.
+// What the fuzzers share: demands that stop the fuzzer with what was wrong, the input as a file
+// that parsers can open, and a limit for what they allocate.
 #pragma once
 
-#include "base/error.h"
+#include "base/status.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -8,8 +8,8 @@
 
 #include <zlib.h>
 
-enum { MOST = 1 << 22, BLOCKS = 96 << 10 };
-static uint8_t expected[MOST], found[MOST];
+enum { MAX = 1 << 22, BLOCKS = 96 << 10 };
+static uint8_t expected[MAX], found[MAX];
 
 // What zlib makes of it: the bytes, and whether the file is whole. 0: there is no room for them.
 static int unpack(const uint8_t *data, size_t size, int window_bits, size_t *n, int *whole)
@@ -20,9 +20,9 @@ static int unpack(const uint8_t *data, size_t size, int window_bits, size_t *n, 
 	*n = 0;
 	do {
 		z.next_out = expected + *n;
-		z.avail_out = (unsigned) (MOST - *n);
+		z.avail_out = (unsigned) (MAX - *n);
 		result = inflate(&z, Z_FINISH);
-		*n = MOST - z.avail_out;
+		*n = MAX - z.avail_out;
 		if (result == Z_STREAM_END && z.avail_in > 0)
 			inflateReset(&z); // another member begins
 	} while (result == Z_STREAM_END && z.avail_in > 0);
@@ -38,7 +38,7 @@ static void read_pieces(chi_reader *r, size_t piece, int over, size_t n, int who
 	size_t at = 0, got = piece;
 	choir_status status = CHOIR_OK;
 	for (int i = 0; status == CHOIR_OK && got == piece; i++, at += got) {
-		demand(at + piece <= MOST, "there is more than zlib gave");
+		demand(at + piece <= MAX, "there is more than zlib gave");
 		const int passes = over && i % 2;
 		status = chi_reader_read(r, passes ? NULL : found + at, piece, &got);
 		demand(got <= piece, "more than was asked for");

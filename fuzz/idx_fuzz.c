@@ -1,11 +1,11 @@
-// Fuzzes the reader of IDX files: the input is a file, plain or compressed. What a plain file holds is
-// worked out here once more, with products of 128 bits that cannot wrap around; the reader must take
-// exactly those files, give exactly those bytes, and say why it refuses others. Of a compressed file
-// it must give whole examples or an error.
+// Fuzzes the reader of IDX files: the input is a file, plain or compressed. What a plain file
+// holds is worked out here once more, with products of 128 bits that cannot wrap around; the
+// reader must take exactly those files, give exactly those bytes, and say why it refuses others.
+// Of a compressed file it must give whole examples or an error.
 #include "fuzz.h"
 
 #include "choir/source.h"
-#include "data/dataset.h"
+#include "data/data.h"
 #include "data/source/gzip.h"
 
 enum { BLOCKS = 96 << 10 };
@@ -37,8 +37,8 @@ static size_t good_header(const uint8_t *data, size_t size)
 	return promised == size - header ? header : 0;
 }
 
-// Reads all examples; how many bytes there were, or -1 for an error. expected: what they must be, in
-// the file's order of bytes; NULL: anything.
+// Reads all examples; how many bytes there were, or -1 for an error. expected: what they must be,
+// in the file's order of bytes; NULL: anything.
 static long long read_all(choir_dataset *d, const uint8_t *expected, size_t turned)
 {
 	const choir_column *c = &chi_dataset_spec(d)->column[0];

@@ -4,7 +4,7 @@
 #include "fuzz.h"
 
 #include "choir/source.h"
-#include "data/dataset.h"
+#include "data/data.h"
 
 enum { BLOCKS = 128 << 10 };
 
@@ -16,9 +16,9 @@ static size_t character(const uint8_t *p, size_t n)
 	const size_t length = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
 	if (p[0] < 0xc2 || p[0] > 0xf4 || length > n)
 		return 0;
-	const uint8_t least = p[0] == 0xe0 ? 0xa0 : p[0] == 0xf0 ? 0x90 : 0x80;
-	const uint8_t most = p[0] == 0xed ? 0x9f : p[0] == 0xf4 ? 0x8f : 0xbf;
-	if (p[1] < least || p[1] > most)
+	const uint8_t min = p[0] == 0xe0 ? 0xa0 : p[0] == 0xf0 ? 0x90 : 0x80;
+	const uint8_t max = p[0] == 0xed ? 0x9f : p[0] == 0xf4 ? 0x8f : 0xbf;
+	if (p[1] < min || p[1] > max)
 		return 0;
 	for (size_t i = 2; i < length; i++)
 		if (p[i] < 0x80 || p[i] > 0xbf)
@@ -47,7 +47,7 @@ static size_t next_line(const uint8_t *p, size_t n, size_t *line)
 
 static void read_pass(choir_dataset *d, const uint8_t *data, size_t size, int skip)
 {
-	static chi_cell cell;
+	static chi_ragged_value cell;
 	chi_element e = { .column = { &cell }, .capacity = 1 };
 	size_t line, taken;
 	choir_status expected = CHOIR_END;

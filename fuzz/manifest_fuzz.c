@@ -1,48 +1,48 @@
-// Fuzzes manifests of checkpoints. The checksum at the end, which would refuse nearly all inputs, is
-// put right first. What a manifest that is accepted says is printed and read again: it must be the
-// same, its tensors in the order of names, and nothing in it longer than the file.
+// Fuzzes manifests of checkpoints. The checksum at the end, which would refuse nearly all inputs,
+// is put right first. What a manifest that is accepted says is printed and read again: it must be
+// the same, its tensors in the order of names, and nothing in it longer than the file.
 #include "fuzz.h"
 
 #include "base/crc32c.h"
 #include "base/json.h"
-#include "train/steps/manifest.h"
+#include "train/checkpoint/manifest.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 
 enum { TAIL = 22 }; // ,"crc32c":"01234567"}\n
 
-static char folder[64], path[96];
+static char directory[64], path[96];
 
-static void remove_folder(void)
+static void remove_directory(void)
 {
 	unlink(path);
-	rmdir(folder);
+	rmdir(directory);
 }
 
 // A folder with data as its manifest; in memory if there is such a disk.
-static chi_folder *put_manifest(const void *data, size_t size)
+static chi_directory *put_manifest(const void *data, size_t size)
 {
 	if (path[0] == '\0') {
-		snprintf(folder, sizeof folder, "%s/choir-fuzz-XXXXXX",
+		snprintf(directory, sizeof directory, "%s/choir-fuzz-XXXXXX",
 				access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-		demand(mkdtemp(folder) != NULL && atexit(remove_folder) == 0, "no folder");
-		snprintf(path, sizeof path, "%s/manifest.json", folder);
+		demand(mkdtemp(directory) != NULL && atexit(remove_directory) == 0, "no folder");
+		snprintf(path, sizeof path, "%s/manifest.json", directory);
 	}
 	const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	demand(fd >= 0 && write(fd, data, size) == (ssize_t) size, "no file");
 	close(fd);
-	chi_folder *f = chi_folder_open(folder);
+	chi_directory *f = chi_directory_open(directory);
 	demand(f != NULL, "no folder");
 	return f;
 }
 
 static choir_status read_bytes(const void *data, size_t size, chi_manifest *m)
 {
-	chi_folder *f = put_manifest(data, size);
+	chi_directory *f = put_manifest(data, size);
 	chi_error_clear();
 	const choir_status status = chi_manifest_read(f, m);
-	chi_folder_close(f);
+	chi_directory_close(f);
 	return status;
 }
 
@@ -64,7 +64,7 @@ static void check_same(const chi_manifest *a, const chi_manifest *b)
 		demand(strcmp(a->pair[i].key, b->pair[i].key) == 0 &&
 						strcmp(a->pair[i].value, b->pair[i].value) == 0,
 				"other metadata");
-	for (int k = 0; k < CHI_STEP_FILES; k++) {
+	for (int k = 0; k < CHI_CHECKPOINT_FILES; k++) {
 		const chi_manifest_file *f = &a->file[k], *g = &b->file[k];
 		demand(f->bytes == g->bytes && f->header == g->header && f->n == g->n, "another file");
 		for (size_t i = 0; i < f->n; i++)
@@ -76,7 +76,7 @@ static void check(const chi_manifest *m, size_t size)
 {
 	chi_text text = { 0 };
 	chi_manifest again;
-	for (int i = 0; i < CHI_STEP_FILES; i++)
+	for (int i = 0; i < CHI_CHECKPOINT_FILES; i++)
 		check_file(&m->file[i], size);
 	demand(m->pairs <= size, "more metadata than bytes");
 	chi_manifest_print(&text, m);

@@ -1,9 +1,9 @@
-// Fuzzes maps of names: the first line of the input is a tensor's name, the rest is the map. What a
-// map that is accepted says of the name is worked out here once more, from lines that are cut up
+// Fuzzes maps of names: the first line of the input is a tensor's name, the rest is the map. What
+// a map that is accepted says of the name is worked out here once more, from lines that are cut up
 // into words first.
 #include "fuzz.h"
 
-#include "train/name_map.h"
+#include "train/weights/name_map.h"
 
 // Whether name is like pattern, a letter at a time; *star: where its star begins and ends.
 static int is_like(const char *pattern, const char *name, const char *star[2])

@@ -7,7 +7,7 @@
 #include "fuzz.h"
 
 #include "choir/source.h"
-#include "data/dataset.h"
+#include "data/data.h"
 #include "data/source/gzip.h"
 #include "tensor/tensor.h"
 

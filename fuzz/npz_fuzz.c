@@ -5,16 +5,16 @@
 #include "fuzz.h"
 
 #include "choir/source.h"
-#include "data/dataset.h"
+#include "data/data.h"
 #include "data/source/gzip.h"
 #include "tensor/tensor.h"
 
-enum { MOST_EXAMPLE = 1 << 16, BLOCKS = 96 << 10 };
+enum { MAX_EXAMPLE = 1 << 16, BLOCKS = 96 << 10 };
 
 // A sum over the examples of a pass, how many there were, and how it ended.
 static uint64_t sum_pass(choir_dataset *d, int64_t *n, choir_status *status)
 {
-	static uint8_t place[CHI_MAX_COLUMNS][MOST_EXAMPLE];
+	static uint8_t place[CHI_MAX_COLUMNS][MAX_EXAMPLE];
 	const chi_spec *spec = chi_dataset_spec(d);
 	chi_element e = { .capacity = 1 };
 	size_t bytes[CHI_MAX_COLUMNS];
@@ -22,7 +22,7 @@ static uint64_t sum_pass(choir_dataset *d, int64_t *n, choir_status *status)
 	for (size_t i = 0; i < spec->n; i++) {
 		demand(chi_shape_bytes(&spec->column[i].shape, spec->column[i].dtype, &bytes[i]),
 				"a shape that is too large");
-		if (bytes[i] > MOST_EXAMPLE)
+		if (bytes[i] > MAX_EXAMPLE)
 			bytes[i] = 0;
 		else
 			e.column[i] = place[i];

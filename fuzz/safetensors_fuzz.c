@@ -5,7 +5,7 @@
 #include "fuzz.h"
 
 #include "base/json.h"
-#include "train/safetensors.h"
+#include "train/weights/safetensors.h"
 
 // The grammar: each function moves past what it is called after, or gives false.
 typedef struct {

@@ -8,20 +8,20 @@
 #include "fuzz.h"
 
 #include "choir/source.h"
-#include "data/dataset.h"
+#include "data/data.h"
 
 #include <zlib.h>
 
-enum { MOST = 16384, COLUMN = 600, BLOCKS = 300 * 1024 };
+enum { MAX = 16384, COLUMN = 600, BLOCKS = 300 * 1024 };
 
 typedef struct {
 	size_t n;
-	uint8_t bytes[MOST];
+	uint8_t bytes[MAX];
 } file;
 
 static void put(file *f, const void *data, size_t n)
 {
-	demand(n <= MOST - f->n, "the fuzzer's file is full");
+	demand(n <= MAX - f->n, "the fuzzer's file is full");
 	memcpy(f->bytes + f->n, data, n);
 	f->n += n;
 }
@@ -48,7 +48,7 @@ static void put_crc(file *f, const uint8_t *p, size_t n)
 
 static void make_records(file *f, const uint8_t *data, size_t size)
 {
-	while (size >= 2 && f->n + size + 32 < MOST) {
+	while (size >= 2 && f->n + size + 32 < MAX) {
 		uint8_t length[8] = { data[0], data[1] };
 		size_t n = data[0] | (size_t) data[1] << 8;
 		data += 2;
@@ -75,13 +75,13 @@ static void make_records(file *f, const uint8_t *data, size_t size)
 
 static void compress_file(file *f, int windows)
 {
-	static uint8_t out[MOST];
+	static uint8_t out[MAX];
 	z_stream z = { .next_in = f->bytes, .avail_in = (uInt) f->n };
 	demand(deflateInit2(&z, 6, Z_DEFLATED, windows, 8, Z_DEFAULT_STRATEGY) == Z_OK, "no zlib");
 	z.next_out = out;
-	z.avail_out = MOST;
+	z.avail_out = MAX;
 	demand(deflate(&z, Z_FINISH) == Z_STREAM_END, "it does not fit");
-	f->n = MOST - z.avail_out;
+	f->n = MAX - z.avail_out;
 	memcpy(f->bytes, out, f->n);
 	deflateEnd(&z);
 }

@@ -34,7 +34,7 @@ typedef struct {
 	bool used, receiving;
 	int peer, parts, finished; // of request
 	MPI_Request *request;
-	int room; // of request
+	int capacity; // of request
 	size_t bytes;
 } ticket;
 
@@ -49,7 +49,7 @@ typedef struct {
 	bool open, own_mpi, failed;
 	int worker, workers, threads;
 	ticket *tickets;
-	size_t ticket_room;
+	size_t ticket_capacity;
 	double *left; // of each worker: when it said so; 0: it has not
 	unsigned looks; // in vain, since something came
 	int aborted_by; // CHOIR_NONE: nobody
@@ -127,8 +127,8 @@ static choir_status start(mpi *m)
 	return check_thread(m);
 }
 
-// A communicator of Choir's own, which takes all processes of the other one. Where some do not come
-// in time they may come yet, and MPI then writes what it was given, which is left to it.
+// A communicator of Choir's own, which takes all processes of the other one. Where some do not
+// come in time they may come yet, and MPI then writes what it was given, which is left to it.
 static choir_status duplicate(mpi *m, MPI_Comm from)
 {
 	int done = 0, processes = 0;
@@ -265,7 +265,7 @@ static void close_mpi(void *self, double seconds)
 		free(m->sent);
 		free(m->sending);
 	}
-	for (size_t i = 0; i < m->ticket_room && (whole || !m->open); i++)
+	for (size_t i = 0; i < m->ticket_capacity && (whole || !m->open); i++)
 		free(m->tickets[i].request);
 	if (whole || !m->open)
 		free(m->tickets);
@@ -299,27 +299,27 @@ static void describe(const void *self, char *text, size_t size)
 static ticket *new_ticket(mpi *m, size_t bytes, uint64_t *number)
 {
 	size_t i = 0;
-	while (i < m->ticket_room && m->tickets[i].used)
+	while (i < m->ticket_capacity && m->tickets[i].used)
 		i++;
-	if (i == m->ticket_room) {
-		const size_t room = i == 0 ? 16 : 2 * i;
-		ticket *grown = realloc(m->tickets, room * sizeof *grown);
+	if (i == m->ticket_capacity) {
+		const size_t capacity = i == 0 ? 16 : 2 * i;
+		ticket *grown = realloc(m->tickets, capacity * sizeof *grown);
 		if (grown == NULL)
 			return NULL;
-		memset(grown + i, 0, (room - i) * sizeof *grown);
+		memset(grown + i, 0, (capacity - i) * sizeof *grown);
 		m->tickets = grown;
-		m->ticket_room = room;
+		m->ticket_capacity = capacity;
 	}
 	ticket *t = &m->tickets[i];
 	const size_t parts = bytes == 0 ? 1 : (bytes - 1) / CHOIR_MPI_CHUNK + 1;
 	if (parts > INT_MAX)
 		return NULL;
-	if (t->room < (int) parts) {
+	if (t->capacity < (int) parts) {
 		MPI_Request *grown = realloc(t->request, parts * sizeof *grown);
 		if (grown == NULL)
 			return NULL;
 		t->request = grown;
-		t->room = (int) parts;
+		t->capacity = (int) parts;
 	}
 	for (size_t k = 0; k < parts; k++)
 		t->request[k] = MPI_REQUEST_NULL;
@@ -356,19 +356,19 @@ static choir_status send_bytes(
 }
 
 static choir_status receive_bytes(
-		void *self, int from, int tag, void *data, size_t room, uint64_t *number)
+		void *self, int from, int tag, void *data, size_t capacity, uint64_t *number)
 {
 	mpi *m = self;
 	if (!may_call(m))
 		return check_thread(m);
-	ticket *t = new_ticket(m, room, number);
+	ticket *t = new_ticket(m, capacity, number);
 	if (t == NULL)
 		return no_memory(m);
 	t->peer = from;
 	t->receiving = true;
 	t->used = true;
 	for (int i = 0; i < t->parts; i++)
-		CALL(MPI_Irecv, (char *) data + (size_t) i * CHOIR_MPI_CHUNK, part_bytes(room, i),
+		CALL(MPI_Irecv, (char *) data + (size_t) i * CHOIR_MPI_CHUNK, part_bytes(capacity, i),
 				MPI_BYTE, from, tag, m->comm, &t->request[i]);
 	return CHOIR_OK;
 }

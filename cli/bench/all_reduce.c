@@ -11,22 +11,22 @@
 #include <string.h>
 
 enum {
-	LEAST_BYTES = 4 << 10,
-	USUAL_MOST = 64 << 20,
+	MIN_BYTES = 4 << 10,
+	DEFAULT_MAX = 64 << 20,
 	READ_BYTES = 256 << 20,
-	MOST_REPLICAS = 64,
-	LEAST_ROUNDS = 15,
-	MOST_ROUNDS = 2001,
+	MAX_REPLICAS = 64,
+	MIN_ROUNDS = 15,
+	MAX_ROUNDS = 2001,
 	READ_ROUNDS = 5,
-	MOST_SHAPES = 161,
+	MAX_SHAPES = 161,
 	TWICE_A_BYTE = 8 // rounds are fewer for larger buffers: about so many times USUAL_MOST in all
 };
 
 static struct {
 	const char *devices, *operations, *shapes;
-	int64_t replicas, most;
+	int64_t replicas, max;
 	bool json;
-} given = { .replicas = 2, .most = USUAL_MOST };
+} given = { .replicas = 2, .max = DEFAULT_MAX };
 
 static const char *const operations[] = { "direct", "ring", "hierarchical_copy",
 	"reduce_to_one_device", NULL };
@@ -35,11 +35,11 @@ static const char *const shapes[] = { "resnet50", "gpt2", NULL };
 // clang-format off
 static const option options[] = {
 	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
-		.least = 1, .most = MOST_REPLICAS, .help = "(2)" },
+		.min = 1, .max = MAX_REPLICAS, .help = "(2)" },
 	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices, .own = true,
 		.help = "that carry them (a cpu for each, at most one a core)" },
-	{ .name = "--most", .value = "BYTES", .kind = OPTION_INTEGER, .to = &given.most,
-		.least = LEAST_BYTES, .most = 1 << 30, .help = "the largest buffer (67108864)" },
+	{ .name = "--most", .value = "BYTES", .kind = OPTION_INTEGER, .to = &given.max,
+		.min = MIN_BYTES, .max = 1 << 30, .help = "the largest buffer (67108864)" },
 	{ .name = "--operations", .value = "way to sum", .kind = OPTION_CHOICE,
 		.to = &given.operations, .choices = operations,
 		.help = "direct, ring, hierarchical_copy or reduce_to_one_device (the best)" },
@@ -64,14 +64,14 @@ static const command self = {
 typedef struct {
 	int64_t bytes;
 	size_t n; // tensors of --shapes
-	int64_t elements[MOST_SHAPES];
+	int64_t elements[MAX_SHAPES];
 	int rounds;
 	bool together; // each replica has a device of its own, so all can wait by spinning
 	choir_cluster *cluster; // its workers; NULL: there is one
 	int first; // the id of this worker's first replica
 	atomic_int arrived;
 	atomic_bool stopped; // one has failed and comes no more
-	double *seconds[MOST_REPLICAS]; // of each round
+	double *seconds[MAX_REPLICAS]; // of each round
 	const uint64_t *memory; // for reading
 	_Atomic uint64_t sum; // so that reading is not left out
 } bench;
@@ -114,7 +114,7 @@ static choir_status sum_round(choir_replica *r, bench *b, int round)
 static choir_status sum_shapes(choir_replica *r, bench *b, int round)
 {
 	const size_t mark = choir_frame_mark(r->frame);
-	choir_tensor *t[MOST_SHAPES];
+	choir_tensor *t[MAX_SHAPES];
 	for (size_t i = 0; i < b->n; i++)
 		t[i] = choir_fill(
 				r->frame, CHOIR_F32, CHOIR_SHAPE(b->elements[i]), round + choir_replica_id(r));
@@ -247,7 +247,7 @@ static choir_status measure_shapes(choir_strategy *s, bench *b)
 	b->bytes = 0;
 	for (size_t i = 0; i < b->n; i++)
 		b->bytes += b->elements[i] * (int64_t) sizeof(float);
-	b->rounds = LEAST_ROUNDS;
+	b->rounds = MIN_ROUNDS;
 	CHOIR_TRY(slowest(s, sum_rounds, b, &seconds));
 	say_shapes(b, seconds);
 	return CHOIR_OK;
@@ -265,12 +265,12 @@ static choir_status measure_read(choir_strategy *s, bench *b)
 
 static choir_status measure_sums(choir_strategy *s, bench *b)
 {
-	for (b->bytes = LEAST_BYTES; b->bytes <= given.most; b->bytes *= 4) {
-		const int64_t rounds = (int64_t) TWICE_A_BYTE * USUAL_MOST / b->bytes;
+	for (b->bytes = MIN_BYTES; b->bytes <= given.max; b->bytes *= 4) {
+		const int64_t rounds = (int64_t) TWICE_A_BYTE * DEFAULT_MAX / b->bytes;
 		double seconds;
-		b->rounds = rounds < LEAST_ROUNDS ? LEAST_ROUNDS
-				: rounds > MOST_ROUNDS	  ? MOST_ROUNDS
-										  : (int) rounds;
+		b->rounds = rounds < MIN_ROUNDS ? MIN_ROUNDS
+				: rounds > MAX_ROUNDS	? MAX_ROUNDS
+										: (int) rounds;
 		CHOIR_TRY(slowest(s, sum_rounds, b, &seconds));
 		say_sum(b, seconds);
 	}
@@ -282,7 +282,7 @@ static choir_status measure(choir_strategy *s, bench *b)
 	uint64_t *memory = malloc(READ_BYTES);
 	choir_status status = CHOIR_OK;
 	for (int64_t r = 0; r < given.replicas; r++)
-		if ((b->seconds[r] = malloc(MOST_ROUNDS * sizeof *b->seconds[r])) == NULL)
+		if ((b->seconds[r] = malloc(MAX_ROUNDS * sizeof *b->seconds[r])) == NULL)
 			status = CHOIR_NO_MEMORY;
 	if (memory == NULL || status != CHOIR_OK) {
 		free(memory);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double LEAST_SHARE = 0.002; // of a step, for a line of its own
+static const double MIN_SHARE = 0.002; // of a step, for a line of its own
 
 static int name_of_span(breakdown *b, const char *name)
 {
@@ -28,15 +28,15 @@ static int name_of_span(breakdown *b, const char *name)
 void breakdown_add(const choir_trace_span *span, void *user)
 {
 	breakdown *b = user;
-	if (b->n == b->room) {
-		const size_t room = b->room == 0 ? 4096 : 2 * b->room;
-		breakdown_span *grown = realloc(b->span, room * sizeof *grown);
+	if (b->n == b->capacity) {
+		const size_t capacity = b->capacity == 0 ? 4096 : 2 * b->capacity;
+		breakdown_span *grown = realloc(b->span, capacity * sizeof *grown);
 		if (grown == NULL) {
 			b->failed = true;
 			return;
 		}
 		b->span = grown;
-		b->room = room;
+		b->capacity = capacity;
 	}
 	b->span[b->n++] = (breakdown_span){ .track = span->track,
 		.category = span->category,
@@ -196,7 +196,7 @@ static void print_operations(const breakdown_table *t)
 	printf("a replica's compute, by operation\n");
 	for (int i = 0; i < BREAKDOWN_NAMES && t->operations[i].calls > 0; i++) {
 		const breakdown_operation *o = &t->operations[i];
-		if (o->seconds < LEAST_SHARE * all) {
+		if (o->seconds < MIN_SHARE * all) {
 			rest.calls += o->calls;
 			rest.seconds += o->seconds;
 		} else {

@@ -16,7 +16,7 @@ typedef struct {
 } breakdown_span;
 
 typedef struct {
-	size_t n, room;
+	size_t n, capacity;
 	breakdown_span *span;
 	int names; // of spans; those that find no room are "others", which is the first
 	char name[BREAKDOWN_NAMES][BREAKDOWN_NAME];

@@ -61,10 +61,10 @@ static double limit_of(const limit *l, int kind)
 	return kind < LIMIT_KINDS ? l->part[kind] : 0;
 }
 
-static void print_row(const char *name, double seconds, double least, double distance)
+static void print_row(const char *name, double seconds, double min, double distance)
 {
-	printf("%-18s%10.3f%10.3f%10.3f%9.0f %%\n", name, 1e3 * seconds, 1e3 * least,
-			1e3 * (seconds - least), 100 * (seconds - least) / distance);
+	printf("%-18s%10.3f%10.3f%10.3f%9.0f %%\n", name, 1e3 * seconds, 1e3 * min,
+			1e3 * (seconds - min), 100 * (seconds - min) / distance);
 }
 
 static void print_table(const step_kinds *k, const limit *l)

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 enum {
-	MOST_PASSES = 1000,
+	MAX_PASSES = 1000,
 	MNIST_BUFFER = 10000,
 	AHEAD = 4,
 	WINDOW = 16,
@@ -43,12 +43,12 @@ static const option options[] = {
 				"prefetch (on a thread), cache (in memory), map (a\n"
 				"copy), padded (batches), window (of 16), interleave\n"
 				"(two readers of all), zip (with numbers)" },
-	{ .name = "--batch", .value = "G", .kind = OPTION_INTEGER, .to = &given.batch, .least = 1,
-		.most = 1 << 24, .help = "examples of a batch (128)" },
-	{ .name = "--passes", .value = "N", .kind = OPTION_INTEGER, .to = &given.passes, .least = 1,
-		.most = MOST_PASSES, .help = "after the first one, in turns with cat (5)" },
+	{ .name = "--batch", .value = "G", .kind = OPTION_INTEGER, .to = &given.batch, .min = 1,
+		.max = 1 << 24, .help = "examples of a batch (128)" },
+	{ .name = "--passes", .value = "N", .kind = OPTION_INTEGER, .to = &given.passes, .min = 1,
+		.max = MAX_PASSES, .help = "after the first one, in turns with cat (5)" },
 	{ .name = "--ahead", .value = "N", .kind = OPTION_INTEGER, .to = &given.ahead,
-		.least = CHOIR_NONE, .most = 1 << 10,
+		.min = CHOIR_NONE, .max = 1 << 10,
 		.help = "batches read ahead on a thread; -1: none;\n0: as the library thinks (0)" },
 	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "one JSON object a line" },
 };
@@ -70,7 +70,7 @@ typedef struct {
 	choir_files *files;
 	size_t readers; // of all of them
 	double bytes; // that these read
-	double seconds[MOST_PASSES], cat[MOST_PASSES]; // of each pass
+	double seconds[MAX_PASSES], cat[MAX_PASSES]; // of each pass
 } measurement;
 
 static choir_status one_pass(measurement *m, double *seconds)

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_TIMES = 2001, WARM_UP = 1, UPDATED = 1024 };
+enum { MAX_TIMES = 2001, WARM_UP = 1, UPDATED = 1024 };
 
 static struct {
 	const char *only;
@@ -48,14 +48,14 @@ typedef struct {
 typedef choir_status once_fn(void *user, double *seconds);
 static choir_status often(once_fn *once, void *user, double *result)
 {
-	static double seconds[MOST_TIMES];
+	static double seconds[MAX_TIMES];
 	size_t n = 0;
 	for (int i = 0; i < WARM_UP; i++)
 		CHOIR_TRY(once(user, &seconds[0]));
 	const double end = now() + given.seconds / 2;
 	do
 		CHOIR_TRY(once(user, &seconds[n++]));
-	while (n < MOST_TIMES && now() < end);
+	while (n < MAX_TIMES && now() < end);
 	*result = median(n, seconds);
 	return CHOIR_OK;
 }
@@ -93,14 +93,14 @@ static void say(const char *name, const char *shape, const char *way, const meas
 typedef struct {
 	choir_frame *frame;
 	const operation *o;
-	choir_tensor *in[MOST_IN];
+	choir_tensor *in[MAX_IN];
 	bool back; // there and back
 } call;
 
 static choir_status call_once(void *user, double *seconds)
 {
 	const call *c = user;
-	choir_tensor *gradients[MOST_IN];
+	choir_tensor *gradients[MAX_IN];
 	const size_t mark = choir_frame_mark(c->frame);
 	const double start = now();
 	choir_tape *tape = choir_tape_begin(c->frame); // there as a training step goes, too

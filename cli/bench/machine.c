@@ -11,7 +11,7 @@
 #include <immintrin.h>
 #endif
 
-enum { LEAST_ROUNDS = 5, ROUNDS = 50, SUMS = 16 };
+enum { MIN_ROUNDS = 5, ROUNDS = 50, SUMS = 16 };
 
 // So that no loop can be left out. Replicas measure at the same time.
 static _Thread_local volatile float sink;
@@ -89,7 +89,7 @@ double machine_copy(size_t bytes, double within)
 	const double end = now() + within;
 	for (int i = 0; from != NULL && to != NULL && i < ROUNDS; i++) {
 		const double start = now();
-		if (i >= LEAST_ROUNDS && start >= end)
+		if (i >= MIN_ROUNDS && start >= end)
 			break;
 		for (size_t k = 0; k < times; k++) {
 			memcpy(to, from, half);

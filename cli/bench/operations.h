@@ -4,12 +4,12 @@
 #include <choir/choir.h>
 #include <choir/nn.h>
 
-enum { MOST_IN = 5 };
+enum { MAX_IN = 5 };
 
 typedef struct {
 	const char *name, *shape;
 	choir_tensor *(*apply)(choir_tensor *const in[]);
-	choir_shape in[MOST_IN];
+	choir_shape in[MAX_IN];
 	size_t n;
 	// Multiplications and additions of products on the way there; the way back costs twice as
 	// many. 0: none, the bytes are the limit.

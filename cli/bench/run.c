@@ -16,7 +16,7 @@ static struct {
 // clang-format off
 static const option options[] = {
 	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
-		.least = 1, .most = 1 << 10, .help = "(2)" },
+		.min = 1, .max = 1 << 10, .help = "(2)" },
 	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices,
 		.help = "that carry them (a cpu for each, at most one a core)" },
 	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "one JSON object a line" },

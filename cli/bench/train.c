@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-enum { WARM_UP = 5, GROUP = 3, MOST_GROUPS = 1 << 20, TRACED = 200, CLASSES = 10 };
+enum { WARM_UP = 5, GROUP = 3, MAX_GROUPS = 1 << 20, TRACED = 200, CLASSES = 10 };
 
 // Their models, on batch examples; rate 0: the optimizer's usual one.
 static const struct {
@@ -48,11 +48,11 @@ static const option options[] = {
 	{ .name = "--case", .value = "case", .kind = OPTION_CHOICE, .to = &given.which,
 		.choices = cases, .help = "one of those above (mlp128)" },
 	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
-		.least = 1, .most = 1 << 10, .help = "the case's batch is split over them (2)" },
+		.min = 1, .max = 1 << 10, .help = "the case's batch is split over them (2)" },
 	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices, .own = true,
 		.help = "that carry them (a cpu for each, at most one a core)" },
-	{ .name = "--cores", .value = "N", .kind = OPTION_INTEGER, .to = &given.cores, .least = 1,
-		.most = 1 << 10, .own = true, .help = "that share the work of a device (1)" },
+	{ .name = "--cores", .value = "N", .kind = OPTION_INTEGER, .to = &given.cores, .min = 1,
+		.max = 1 << 10, .own = true, .help = "that share the work of a device (1)" },
 	{ .name = "--seconds", .value = "S", .kind = OPTION_NUMBER, .to = &given.seconds,
 		.help = "to measure (5)" },
 	{ .name = "--save", .value = "DIR", .kind = OPTION_TEXT, .to = &given.save,
@@ -213,7 +213,7 @@ static choir_status prepare(bench *b)
 			: bench_strategy(given.replicas, given.devices, given.cores, NULL);
 	if (b->strategy == NULL)
 		return choir_error_status();
-	b->seconds = malloc(MOST_GROUPS * sizeof *b->seconds);
+	b->seconds = malloc(MAX_GROUPS * sizeof *b->seconds);
 	if (b->seconds == NULL)
 		return choir_fail(CHOIR_NO_MEMORY, "no memory for the times");
 	CHOIR_TRY(make_data(b));
@@ -246,7 +246,7 @@ static choir_status count_reorders(bench *b)
 // By the clock of the first worker, which all go by.
 static choir_status is_over(const bench *b, double end, bool *over)
 {
-	*over = now() >= end || b->groups == MOST_GROUPS;
+	*over = now() >= end || b->groups == MAX_GROUPS;
 	return b->workers == 1 ? CHOIR_OK : choir_cluster_broadcast(b->cluster, 0, over, sizeof *over);
 }
 

@@ -10,9 +10,9 @@ static choir_status take_names(array_names *a, const char *given)
 		char *end = strchr(p, ',');
 		if (end != NULL)
 			*end++ = '\0';
-		if (*p == '\0' || a->n == MOST_ARRAYS)
+		if (*p == '\0' || a->n == MAX_ARRAYS)
 			return choir_fail(CHOIR_INVALID, "\"%s\": FILE#NAME,NAME with 1 to %d names is needed",
-					given, MOST_ARRAYS);
+					given, MAX_ARRAYS);
 		a->name[a->n++] = p;
 		p = end;
 	}

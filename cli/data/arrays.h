@@ -3,12 +3,12 @@
 
 #include <choir/choir.h>
 
-enum { MOST_ARRAYS = 32, ARRAYS_PATH = 4096, ARRAYS_TEXT = 2048 };
+enum { MAX_ARRAYS = 32, ARRAYS_PATH = 4096, ARRAYS_TEXT = 2048 };
 
 typedef struct {
 	char file[ARRAYS_PATH]; // or a list of files, or a pattern
 	size_t n; // 0: all of them
-	const char *name[MOST_ARRAYS]; // in text
+	const char *name[MAX_ARRAYS]; // in text
 	char text[ARRAYS_TEXT];
 } array_names;
 

@@ -56,7 +56,7 @@ static choir_dataset *open_hdf5s(const array_names *a, choir_wrong wrong)
 }
 
 // The batches, or the one to test on. Where wrong rows are left out, with any labels.
-static choir_dataset *cifar10_part(const char *folder, bool test, choir_wrong wrong)
+static choir_dataset *cifar10_part(const char *directory, bool test, choir_wrong wrong)
 {
 	static const choir_field fields[] = { { .name = "label", .dtype = CHOIR_U8 },
 		{ .name = "image",
@@ -65,9 +65,9 @@ static choir_dataset *cifar10_part(const char *folder, bool test, choir_wrong wr
 				.channels_first = true } };
 	char path[PATH_SIZE];
 	if (wrong == CHOIR_WRONG_STOP)
-		return choir_cifar10_dataset_new(folder, test);
+		return choir_cifar10_dataset_new(directory, test);
 	const int n = snprintf(
-			path, sizeof path, "%s/%s", folder, test ? "test_batch.bin" : "data_batch_*.bin");
+			path, sizeof path, "%s/%s", directory, test ? "test_batch.bin" : "data_batch_*.bin");
 	if (n < (int) sizeof path)
 		return choir_fixed_dataset_new(path, 2, fields, NULL);
 	choir_fail(CHOIR_INVALID, "data: a path of %d bytes is too long", n);
@@ -77,9 +77,9 @@ static choir_dataset *cifar10_part(const char *folder, bool test, choir_wrong wr
 // The batches to learn from; those to test on come behind them, if they are there.
 static choir_dataset *open_cifar10(const array_names *a, choir_wrong wrong)
 {
-	const char *folder = a->file;
-	choir_dataset *d = cifar10_part(folder, false, wrong);
-	choir_dataset *test = d == NULL ? NULL : cifar10_part(folder, true, wrong);
+	const char *directory = a->file;
+	choir_dataset *d = cifar10_part(directory, false, wrong);
+	choir_dataset *test = d == NULL ? NULL : cifar10_part(directory, true, wrong);
 	if (test != NULL)
 		return choir_dataset_concatenate(d, test);
 	if (d == NULL || choir_error_status() == CHOIR_NOT_FOUND)
@@ -88,9 +88,9 @@ static choir_dataset *open_cifar10(const array_names *a, choir_wrong wrong)
 	return NULL;
 }
 
-static int64_t cifar10_tests(const char *folder)
+static int64_t cifar10_tests(const char *directory)
 {
-	choir_dataset *d = choir_cifar10_dataset_new(folder, true);
+	choir_dataset *d = choir_cifar10_dataset_new(directory, true);
 	const int64_t n = choir_dataset_cardinality(d);
 	choir_dataset_free(d);
 	return n;
@@ -179,9 +179,9 @@ static choir_status take_inputs(source *s, const choir_dataset *d)
 		const int64_t n = choir_shape_elements(&c->shape);
 		if (i == p->target || n < 1)
 			continue;
-		if (p->inputs == MOST_COLUMNS)
+		if (p->inputs == MAX_COLUMNS)
 			return choir_fail(
-					CHOIR_UNSUPPORTED, "data \"%s\": more than %d columns", s->name, MOST_COLUMNS);
+					CHOIR_UNSUPPORTED, "data \"%s\": more than %d columns", s->name, MAX_COLUMNS);
 		p->input[p->inputs++] = i;
 		bytes = bytes && c->dtype == CHOIR_U8;
 		numbers += n;
@@ -291,7 +291,7 @@ choir_status columns_open(source *s, look_fn *count)
 		s->first_held_out = all - s->held_out;
 	}
 	if (kinds[kind].classes != 0)
-		s->most_classes = kinds[kind].classes;
+		s->max_classes = kinds[kind].classes;
 	s->mixed = s->held_out == 0;
 	snprintf(s->labels, sizeof s->labels, "data \"%s\"", s->name);
 	status = source_look(s, choir_dataset_batch(gathered(s), LOOK), true, count);

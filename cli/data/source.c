@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DRAWN = 12000, MOST_CLASSES = 1 << 20, LOOK = 1024 };
+enum { DRAWN = 12000, MAX_CLASSES = 1 << 20, LOOK = 1024 };
 
 const char source_help[] = "mnist (10,000 real digits), digits or digits:N (drawn ones), or\n"
 						   "idx:IMAGES,LABELS (IDX files, plain or .gz), npy:X,Y, npy:FILE.npz,\n"
@@ -25,28 +25,28 @@ const char source_help[] = "mnist (10,000 real digits), digits or digits:N (draw
 static const char mnist_images[] = "mnist-10k-images-idx3-ubyte.gz";
 static const char mnist_labels[] = "mnist-10k-labels-idx1-ubyte.gz";
 
-static bool in_folder(source *s, const char *folder)
+static bool in_directory(source *s, const char *directory)
 {
-	const int a = snprintf(s->images, sizeof s->images, "%s/%s", folder, mnist_images);
-	const int b = snprintf(s->labels, sizeof s->labels, "%s/%s", folder, mnist_labels);
+	const int a = snprintf(s->images, sizeof s->images, "%s/%s", directory, mnist_images);
+	const int b = snprintf(s->labels, sizeof s->labels, "%s/%s", directory, mnist_labels);
 	return a < PATH_SIZE && b < PATH_SIZE && access(s->images, R_OK) == 0 &&
 			access(s->labels, R_OK) == 0;
 }
 
 // The folder inside of one that is so many steps above this program; "": not known.
-static void near_program(char folder[PATH_SIZE], int steps, const char *inside)
+static void near_program(char directory[PATH_SIZE], int steps, const char *inside)
 {
-	const ssize_t n = readlink("/proc/self/exe", folder, PATH_SIZE - strlen(inside) - 1);
-	folder[n < 0 ? 0 : n] = '\0';
+	const ssize_t n = readlink("/proc/self/exe", directory, PATH_SIZE - strlen(inside) - 1);
+	directory[n < 0 ? 0 : n] = '\0';
 	for (int up = 0; up < steps; up++) {
-		char *slash = strrchr(folder, '/');
+		char *slash = strrchr(directory, '/');
 		if (slash == NULL) {
-			folder[0] = '\0';
+			directory[0] = '\0';
 			return;
 		}
 		*slash = '\0';
 	}
-	strcat(folder, inside);
+	strcat(directory, inside);
 }
 
 static choir_status open_mnist(source *s)
@@ -54,15 +54,15 @@ static choir_status open_mnist(source *s)
 	char installed[PATH_SIZE], built[PATH_SIZE];
 	near_program(installed, 2, "/share/choir");
 	near_program(built, 1, "/data"); // where nothing is installed: a link to the source's
-	const char *folders[] = { getenv("CHOIR_DATA_DIR"), installed, built };
-	for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++)
-		if (folders[i] != NULL && folders[i][0] != '\0' && in_folder(s, folders[i]))
+	const char *directories[] = { getenv("CHOIR_DATA_DIR"), installed, built };
+	for (size_t i = 0; i < sizeof directories / sizeof directories[0]; i++)
+		if (directories[i] != NULL && directories[i][0] != '\0' && in_directory(s, directories[i]))
 			return CHOIR_OK;
 	return choir_fail(CHOIR_NOT_FOUND,
 			"data mnist: %s and %s are in none of %s%s%s and %s; "
 			"CHOIR_DATA_DIR may say where they are",
-			mnist_images, mnist_labels, folders[0] ? folders[0] : "", folders[0] ? ", " : "",
-			installed, built);
+			mnist_images, mnist_labels, directories[0] ? directories[0] : "",
+			directories[0] ? ", " : "", installed, built);
 }
 
 // ---- Understanding names.
@@ -101,10 +101,10 @@ static choir_status open_drawn(source *s, const char *count)
 					  s->name, INT32_MAX);
 }
 
-bool source_is_built_in(const char *name, int64_t most)
+bool source_is_built_in(const char *name, int64_t max)
 {
 	if (strncmp(name, "digits:", 7) == 0)
-		return drawn_count(name + 7) <= most;
+		return drawn_count(name + 7) <= max;
 	return strcmp(name, "mnist") == 0 || strcmp(name, "digits") == 0;
 }
 
@@ -279,7 +279,7 @@ static choir_status see_stray(source *s, int64_t label)
 	const int64_t number = s->examples + s->strays;
 	if (s->wrong == CHOIR_WRONG_STOP)
 		return choir_fail(CHOIR_INVALID, "%s: example %lld has label %lld: 0 to %lld are possible",
-				s->labels, (long long) number, (long long) label, (long long) s->most_classes - 1);
+				s->labels, (long long) number, (long long) label, (long long) s->max_classes - 1);
 	s->strays++;
 	if (s->held_out > 0 && number >= s->first_held_out)
 		s->held_out--;
@@ -298,7 +298,7 @@ static choir_status see_labels(source *s, choir_values *batch)
 				s->labels, choir_dtype_name(dtype), shape->rank - 1);
 	for (int64_t i = 0; i < shape->dim[0]; i++) {
 		const int64_t label = source_label(t, i);
-		if (label < 0 || label >= s->most_classes) {
+		if (label < 0 || label >= s->max_classes) {
 			CHOIR_TRY(see_stray(s, label));
 			continue;
 		}
@@ -383,7 +383,7 @@ choir_status source_open(source *s, const char *name, uint64_t seed)
 	s->seed = seed;
 	s->input = "image";
 	s->label = "label";
-	s->most_classes = MOST_CLASSES;
+	s->max_classes = MAX_CLASSES;
 	CHOIR_TRY(open_source(s, name));
 	if (s->wrong != CHOIR_WRONG_STOP && (s->drawn || s->text))
 		return choir_fail(CHOIR_UNSUPPORTED,
@@ -403,7 +403,7 @@ static bool has_label(const choir_entry in[], void *user)
 	const source *s = user;
 	const choir_entry *e = &in[s->label_at];
 	const int64_t label = label_of(e->dtype, e->data, 0);
-	return label >= 0 && label < s->most_classes;
+	return label >= 0 && label < s->max_classes;
 }
 
 choir_dataset *source_examples(const source *s)

@@ -4,11 +4,11 @@
 
 #include "data/arrays.h"
 
-enum { PATH_SIZE = 4096, TARGET_SIZE = 256, MOST_COLUMNS = 64 };
+enum { PATH_SIZE = 4096, TARGET_SIZE = 256, MAX_COLUMNS = 64 };
 
 // Which columns of a dataset are what.
 typedef struct {
-	size_t inputs, input[MOST_COLUMNS], target;
+	size_t inputs, input[MAX_COLUMNS], target;
 } column_plan;
 
 // The examples of a table, in memory.
@@ -16,7 +16,7 @@ typedef struct {
 	float *image;
 	void *label;
 	choir_dtype dtype; // of the labels
-	int64_t n, room; // examples
+	int64_t n, capacity; // examples
 } table_rows;
 
 typedef struct source source;
@@ -53,7 +53,7 @@ struct source {
 	look_fn *count; // of those
 	int64_t dropped, skipped; // rows without a value, and wrong ones
 	int64_t strays; // of the wrong ones, those with a label that cannot be
-	int64_t most_classes; // labels are below that
+	int64_t max_classes; // labels are below that
 	size_t label_at; // where there are strays: the column of labels
 };
 
@@ -61,7 +61,7 @@ extern const char source_help[]; // of --data
 
 // Whether name is of data that need no file of the user's: the digits that come with Choir, and
 // up to most drawn ones.
-bool source_is_built_in(const char *name, int64_t most);
+bool source_is_built_in(const char *name, int64_t max);
 
 // Understands name and looks at the data. CHOIR_NOT_FOUND: no such data; the text lists what
 // there is.

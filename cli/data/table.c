@@ -101,20 +101,20 @@ static choir_status see_columns(source *s)
 
 // ---- Rows in memory.
 
-static choir_status make_room(table_rows *rows, int64_t n, size_t inputs, size_t label_bytes)
+static choir_status reserve(table_rows *rows, int64_t n, size_t inputs, size_t label_bytes)
 {
-	const int64_t room = rows->room > n / 2 ? 2 * rows->room : n;
-	if ((size_t) room > PTRDIFF_MAX / sizeof(float) / (inputs + 2))
+	const int64_t capacity = rows->capacity > n / 2 ? 2 * rows->capacity : n;
+	if ((size_t) capacity > PTRDIFF_MAX / sizeof(float) / (inputs + 2))
 		return choir_fail(CHOIR_NO_MEMORY, "more rows than any memory holds");
-	float *image = realloc(rows->image, (size_t) room * inputs * sizeof *image);
+	float *image = realloc(rows->image, (size_t) capacity * inputs * sizeof *image);
 	if (image != NULL)
 		rows->image = image;
-	void *label = image == NULL ? NULL : realloc(rows->label, (size_t) room * label_bytes);
+	void *label = image == NULL ? NULL : realloc(rows->label, (size_t) capacity * label_bytes);
 	if (label == NULL)
 		return choir_fail(CHOIR_NO_MEMORY, "no memory for %lld rows of %zu numbers",
-				(long long) room, inputs);
+				(long long) capacity, inputs);
 	rows->label = label;
-	rows->room = room;
+	rows->capacity = capacity;
 	return CHOIR_OK;
 }
 
@@ -129,8 +129,8 @@ static choir_status keep(source *s, choir_values *batch)
 	const size_t n = (size_t) choir_tensor_shape(label)->dim[0];
 	const size_t at = (size_t) rows->n, inputs = (size_t) s->shape.dim[0];
 	const size_t label_bytes = rows->dtype == CHOIR_I64 ? sizeof(int64_t) : sizeof(int32_t);
-	if (rows->n + (int64_t) n > rows->room)
-		CHOIR_TRY(make_room(rows, rows->n + (int64_t) n, inputs, label_bytes));
+	if (rows->n + (int64_t) n > rows->capacity)
+		CHOIR_TRY(reserve(rows, rows->n + (int64_t) n, inputs, label_bytes));
 	memcpy(rows->image + at * inputs, choir_tensor_data(image), n * inputs * sizeof(float));
 	memcpy((char *) rows->label + at * label_bytes, choir_tensor_data(label), n * label_bytes);
 	rows->n += (int64_t) n;
@@ -183,14 +183,14 @@ size_t table_inputs(const source *s, char *list, size_t size)
 // The target and, of its classes, those that a line has room for.
 static void name_target(const source *s, char *text, size_t size)
 {
-	enum { MOST = 8 };
+	enum { MAX = 8 };
 	const size_t n = choir_dataset_categories(s->names, "label");
 	char name[CLEAN_TEXT];
 	size_t at = (size_t) snprintf(text, size, "%s", clean_text(s->target, name));
-	for (size_t i = 0; i < n && i < MOST && at < size; i++)
+	for (size_t i = 0; i < n && i < MAX && at < size; i++)
 		at += (size_t) snprintf(text + at, size - at, "%s%s", i == 0 ? ": " : ", ",
 				clean_text(choir_dataset_category(s->names, "label", (int64_t) i), name));
-	if (n > MOST && at < size)
+	if (n > MAX && at < size)
 		snprintf(text + at, size - at, ", ...");
 }
 

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { BATCH = 256, BATCH_BYTES = 4 << 20, SHOWN = 3, MOST_VALUES = 8, MOST_TEXT = 60 };
+enum { BATCH = 256, BATCH_BYTES = 4 << 20, SHOWN = 3, MAX_VALUES = 8, MAX_TEXT = 60 };
 
 static struct {
 	bool json;
@@ -26,7 +26,7 @@ static const option options[] = {
 static const command self = {
 	.name = "choir inspect",
 	.operands = "FILE",
-	.most_operands = 1,
+	.max_operands = 1,
 	.needs_operand = true,
 	.about = "Says what a file of examples holds: kind, columns, rows, the first ones, and what "
 			 "is\n"
@@ -54,10 +54,10 @@ static void say_categories(const inspection *i, const char *column)
 {
 	char name[CLEAN_TEXT];
 	const size_t n = choir_dataset_categories(i->source, column);
-	for (size_t k = 0; k < n && k < MOST_VALUES; k++)
+	for (size_t k = 0; k < n && k < MAX_VALUES; k++)
 		printf("%s%s", k == 0 ? "  " : ", ",
 				clean_text(choir_dataset_category(i->source, column, (int64_t) k), name));
-	if (n > MOST_VALUES)
+	if (n > MAX_VALUES)
 		printf(", ... (%zu)", n);
 }
 
@@ -110,16 +110,16 @@ static void say_value(const choir_column *c, const choir_tensor *t, int64_t r)
 	const int64_t text = text_bytes(c, bytes + (c->dtype == CHOIR_U8 ? r * n : 0), n);
 	if (text > 0) {
 		fputs(" \"", stdout);
-		clean_write(stdout, bytes + r * n, (size_t) (text < MOST_TEXT ? text : MOST_TEXT),
-				&(clean_options){ .more = text > MOST_TEXT });
-		printf("\"%s", text > MOST_TEXT ? " ..." : "");
+		clean_write(stdout, bytes + r * n, (size_t) (text < MAX_TEXT ? text : MAX_TEXT),
+				&(clean_options){ .more = text > MAX_TEXT });
+		printf("\"%s", text > MAX_TEXT ? " ..." : "");
 		return;
 	}
 	printf(c->shape.rank ? " [" : " ");
-	for (int64_t k = 0; k < n && k < MOST_VALUES; k++)
+	for (int64_t k = 0; k < n && k < MAX_VALUES; k++)
 		printf("%s%.6g", k == 0 ? "" : " ",
 				number_at(choir_tensor_dtype(t), choir_tensor_data(t), r * n + k));
-	printf("%s%s", n > MOST_VALUES ? " ..." : "", c->shape.rank ? "]" : "");
+	printf("%s%s", n > MAX_VALUES ? " ..." : "", c->shape.rank ? "]" : "");
 }
 
 // Row r of the batch, a column after the other, as far as it fits on a line.
@@ -127,7 +127,7 @@ static void say_row(const inspection *i, int64_t r)
 {
 	printf("  row %lld:", (long long) r);
 	const choir_column *column;
-	for (size_t c = 0; (column = choir_dataset_column(i->source, c)) != NULL && c < MOST_VALUES;
+	for (size_t c = 0; (column = choir_dataset_column(i->source, c)) != NULL && c < MAX_VALUES;
 			c++)
 		say_value(column, choir_value_local(choir_values_find(i->batch, column->name), 0), r);
 	printf("\n");
@@ -138,9 +138,9 @@ static choir_status cut_line(const choir_entry in[], choir_entry out[], void *us
 {
 	(void) user;
 	const int64_t n = choir_shape_elements(&in[0].shape);
-	memset(out[0].data, 0, MOST_TEXT + 1);
+	memset(out[0].data, 0, MAX_TEXT + 1);
 	if (n > 0)
-		memcpy(out[0].data, in[0].data, (size_t) (n > MOST_TEXT ? MOST_TEXT + 1 : n));
+		memcpy(out[0].data, in[0].data, (size_t) (n > MAX_TEXT ? MAX_TEXT + 1 : n));
 	return CHOIR_OK;
 }
 
@@ -150,7 +150,7 @@ static choir_dataset *cut_lines(choir_dataset *d)
 {
 	const choir_column column = { .name = choir_dataset_column(d, 0)->name,
 		.dtype = CHOIR_U8,
-		.shape = CHOIR_SHAPE(MOST_TEXT + 1) };
+		.shape = CHOIR_SHAPE(MAX_TEXT + 1) };
 	return choir_dataset_map(
 			d, CHOIR_OPTIONS(choir_map_options, .n = 1, .columns = &column), cut_line, NULL);
 }
@@ -267,7 +267,7 @@ static bool one_dataset(const choir_array_list *l)
 {
 	const choir_array_entry *first = choir_array_list_entry(l, 0), *e;
 	for (size_t k = 0; (e = choir_array_list_entry(l, k)) != NULL; k++)
-		if (!is_column(e) || e->shape.dim[0] != first->shape.dim[0] || k == MOST_ARRAYS)
+		if (!is_column(e) || e->shape.dim[0] != first->shape.dim[0] || k == MAX_ARRAYS)
 			return false;
 	return true;
 }
@@ -311,7 +311,7 @@ static size_t next_group(inspection *i, bool read[])
 	int64_t rows = CHOIR_NONE;
 	a->n = 0;
 	for (size_t k = 0; (e = choir_array_list_entry(i->arrays, k)) != NULL; k++) {
-		if (read[k] || a->n == MOST_ARRAYS || !is_column(e) ||
+		if (read[k] || a->n == MAX_ARRAYS || !is_column(e) ||
 				(rows != CHOIR_NONE && e->shape.dim[0] != rows))
 			continue;
 		rows = e->shape.dim[0];

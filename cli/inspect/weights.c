@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { BLOCK = 1 << 16, MOST_SHOWN = 60 };
+enum { BLOCK = 1 << 16, MAX_SHOWN = 60 };
 
 // Of one tensor.
 typedef struct {
@@ -76,9 +76,9 @@ static void say_line(const char *key, const char *value)
 {
 	char name[CLEAN_TEXT];
 	const size_t n = strlen(value);
-	const bool more = n > MOST_SHOWN;
+	const bool more = n > MAX_SHOWN;
 	printf("  %s = ", clean_text(key, name));
-	clean_write(stdout, value, more ? MOST_SHOWN : n, &(clean_options){ .more = more });
+	clean_write(stdout, value, more ? MAX_SHOWN : n, &(clean_options){ .more = more });
 	puts(more ? " ..." : "");
 }
 

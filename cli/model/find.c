@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static bool is_folder(const char *path)
+static bool is_directory(const char *path)
 {
 	struct stat is;
 	return stat(path, &is) == 0 && S_ISDIR(is.st_mode);
@@ -41,23 +41,23 @@ static choir_status find_step(const char *directory, const char *name, char path
 
 choir_status model_find_weights(const char **path, char found[WEIGHTS_PATH])
 {
-	char folder[WEIGHTS_PATH];
-	if (!is_folder(*path))
+	char directory[WEIGHTS_PATH];
+	if (!is_directory(*path))
 		return CHOIR_OK;
-	if (snprintf(folder, sizeof folder, "%s", *path) >= (int) sizeof folder)
+	if (snprintf(directory, sizeof directory, "%s", *path) >= (int) sizeof directory)
 		return choir_fail(CHOIR_INVALID, "%s: the path is too long", *path);
-	size_t length = strlen(folder);
-	while (length > 1 && folder[length - 1] == '/')
-		folder[--length] = '\0';
-	char *slash = strrchr(folder, '/');
-	const char *last = slash == NULL ? folder : slash + 1;
+	size_t length = strlen(directory);
+	while (length > 1 && directory[length - 1] == '/')
+		directory[--length] = '\0';
+	char *slash = strrchr(directory, '/');
+	const char *last = slash == NULL ? directory : slash + 1;
 	if (strncmp(last, "step-", 5) != 0) {
-		CHOIR_TRY(find_step(folder, NULL, found));
-	} else if (slash == NULL || slash == folder) {
+		CHOIR_TRY(find_step(directory, NULL, found));
+	} else if (slash == NULL || slash == directory) {
 		CHOIR_TRY(find_step(slash == NULL ? "." : "/", last, found));
 	} else {
 		*slash = '\0';
-		CHOIR_TRY(find_step(folder, last, found));
+		CHOIR_TRY(find_step(directory, last, found));
 	}
 	*path = found;
 	return CHOIR_OK;

@@ -62,7 +62,7 @@ static choir_layer *block(const model_plan *plan, int64_t i)
 choir_status gpt_build(model *m)
 {
 	const model_size *size = &m->plan.size;
-	choir_layer *layers[MOST_LAYERS + 5];
+	choir_layer *layers[MAX_LAYERS + 5];
 	size_t n = 0;
 	layers[n++] = choir_embedding_new("token", BYTES, size->width);
 	layers[n++] = choir_position_embedding_new("place", size->context, size->width);

@@ -5,7 +5,7 @@
 
 enum { KERNEL = 3, POOL = 2 };
 
-choir_status image_check(const model_plan *plan, int64_t least)
+choir_status image_check(const model_plan *plan, int64_t min)
 {
 	const int64_t *size = plan->image.dim;
 	if (plan->image.rank < 1)
@@ -13,19 +13,19 @@ choir_status image_check(const model_plan *plan, int64_t least)
 				"%s: its images are single numbers; are images and labels "
 				"exchanged?",
 				plan->kind);
-	if (least == 0)
+	if (min == 0)
 		return CHOIR_OK;
 	if (plan->image.rank != 2 && plan->image.rank != 3)
 		return choir_fail(CHOIR_INVALID,
 				"%s: images with %d dimensions: height and width, or height, "
 				"width and channels are needed",
 				plan->kind, plan->image.rank);
-	if (size[0] < least || size[1] < least)
+	if (size[0] < min || size[1] < min)
 		return choir_fail(CHOIR_INVALID,
 				"%s: images of %lld x %lld are too small: at least %lld x "
 				"%lld is needed",
-				plan->kind, (long long) size[0], (long long) size[1], (long long) least,
-				(long long) least);
+				plan->kind, (long long) size[0], (long long) size[1], (long long) min,
+				(long long) min);
 	return CHOIR_OK;
 }
 
@@ -41,7 +41,7 @@ choir_status mlp_check(const model_plan *plan)
 
 choir_status mlp_build(model *m)
 {
-	choir_layer *layers[MOST_WIDTHS + 1];
+	choir_layer *layers[MAX_WIDTHS + 1];
 	const model_plan *plan = &m->plan;
 	int64_t in = choir_shape_elements(&plan->image);
 	for (int i = 0; i < plan->widths; i++) {

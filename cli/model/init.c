@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_MAP = 1 << 20 };
+enum { MAX_MAP = 1 << 20 };
 
 // What a restore told. The names of a kind stand one behind another, each with a zero behind it.
 typedef struct {
@@ -72,16 +72,16 @@ static void say(const told *t, const char *path, bool json)
 static choir_status read_map(const char *path, char **text)
 {
 	FILE *f = fopen(path, "rb");
-	*text = f == NULL ? NULL : calloc(1, MOST_MAP + 1);
+	*text = f == NULL ? NULL : calloc(1, MAX_MAP + 1);
 	if (f == NULL)
 		return choir_fail(CHOIR_IO, "--init-map %s: %s", path, strerror(errno));
-	const size_t n = *text == NULL ? 0 : fread(*text, 1, MOST_MAP, f);
+	const size_t n = *text == NULL ? 0 : fread(*text, 1, MAX_MAP, f);
 	const bool whole = *text != NULL && !ferror(f) && fgetc(f) == EOF;
 	fclose(f);
 	if (whole && memchr(*text, 0, n) == NULL)
 		return CHOIR_OK;
 	return choir_fail(
-			CHOIR_INVALID, "--init-map %s: a text of at most %d bytes is needed", path, MOST_MAP);
+			CHOIR_INVALID, "--init-map %s: a text of at most %d bytes is needed", path, MAX_MAP);
 }
 
 choir_status init_weights(choir_strategy *s, const char *path, const char *map, bool json)

@@ -30,8 +30,8 @@ double gpt_activations(const model_plan *plan);
 model_work gpt_work(const model_plan *plan);
 
 // Whether the input can be images of at least so many rows and columns; 0: numbers of any shape.
-choir_status image_check(const model_plan *plan, int64_t least);
+choir_status image_check(const model_plan *plan, int64_t min);
 int64_t image_channels(const model_plan *plan);
 
 // Numbers from 1 to most with commas between; how many, or -1: it is none, or there is no room.
-int model_read_list(const char *text, int64_t most, int room, int64_t out[]);
+int model_read_list(const char *text, int64_t max, int capacity, int64_t out[]);

@@ -52,12 +52,12 @@ choir_status model_plan_set(model_plan *plan, const char *kind, const char *widt
 				: choir_fail(CHOIR_INVALID, "widths \"%s\": a %s has one width, --width", widths,
 						  kind);
 	plan->widths = model_read_list(
-			widths ? widths : kinds[k].usual_widths, MOST_WIDTH, MOST_WIDTHS, plan->width);
+			widths ? widths : kinds[k].usual_widths, MAX_WIDTH, MAX_WIDTHS, plan->width);
 	if (plan->widths < 0)
 		return choir_fail(CHOIR_INVALID,
 				"widths \"%s\": 1 to %d numbers from 1 to %d with commas "
 				"between are needed",
-				widths, MOST_WIDTHS, MOST_WIDTH);
+				widths, MAX_WIDTHS, MAX_WIDTH);
 	if (k == CNN && plan->widths != CNN_WIDTHS)
 		return choir_fail(CHOIR_INVALID,
 				"widths \"%s\": a cnn has three: two convolutions and a dense "

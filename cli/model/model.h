@@ -5,13 +5,13 @@
 #include <choir/choir.h>
 
 enum {
-	MOST_WIDTHS = 8,
-	MOST_LAYERS = 1024,
-	MOST_WIDTH = 1 << 20,
-	MOST_CONTEXT = 1 << 20,
-	MOST_INPUTS = 2048,
+	MAX_WIDTHS = 8,
+	MAX_LAYERS = 1024,
+	MAX_WIDTH = 1 << 20,
+	MAX_CONTEXT = 1 << 20,
+	MAX_INPUTS = 2048,
 	METADATA_SIZE = 1 << 16,
-	MOST_CLASS_NAMES = 256,
+	MAX_CLASS_NAMES = 256,
 	COLUMNS_SIZE = 4096,
 	BYTES = 256 // that there are: the vocabulary of text
 };
@@ -19,12 +19,12 @@ enum {
 // What a table was like that a model learned from.
 typedef struct {
 	int64_t inputs; // of mean and deviation; 0: inputs are not standardised
-	float mean[MOST_INPUTS], deviation[MOST_INPUTS];
+	float mean[MAX_INPUTS], deviation[MAX_INPUTS];
 	char columns[COLUMNS_SIZE]; // of the input, as source_inputs gives them; "": not known
 	char target[256]; // the column of labels; "": it was no table
 	size_t classes; // that have names; 0: none
 	char names[METADATA_SIZE]; // of the classes, each with a zero behind it
-	const char *name[MOST_CLASS_NAMES];
+	const char *name[MAX_CLASS_NAMES];
 } table_plan;
 
 // How large a model is that is made of equal blocks.
@@ -38,7 +38,7 @@ typedef struct {
 // What a model is, without its weights.
 typedef struct {
 	const char *kind; // "mlp", "cnn", "resnet20", "gpt"
-	int64_t width[MOST_WIDTHS]; // mlp: of the hidden layers; cnn: two convolutions, one dense
+	int64_t width[MAX_WIDTHS]; // mlp: of the hidden layers; cnn: two convolutions, one dense
 	int widths; // 0: it has a size instead
 	model_size size;
 	bool gelu_tanh; // gpt: GELU is the approximation by tanh

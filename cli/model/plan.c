@@ -12,13 +12,13 @@ enum { SIZES = 4, VALUE_SIZE = 512 };
 static const char *const activations[] = { "gelu", "gelu_tanh" };
 static const char *const size_keys[SIZES] = { "width", "layers", "heads", "context" };
 
-int model_read_list(const char *text, int64_t most, int room, int64_t out[])
+int model_read_list(const char *text, int64_t max, int capacity, int64_t out[])
 {
 	int n = 0;
 	for (const char *p = text;; p++) {
 		char *end;
 		const long long value = strtoll(p, &end, 10);
-		if (n == room || *p < '0' || *p > '9' || value < 1 || value > most)
+		if (n == capacity || *p < '0' || *p > '9' || value < 1 || value > max)
 			return -1;
 		out[n++] = value;
 		p = end;
@@ -90,12 +90,12 @@ static choir_status read_size(model_plan *plan, const char *path)
 {
 	model_size s = { 0 };
 	int64_t *const to[SIZES] = { &s.width, &s.layers, &s.heads, &s.context };
-	static const int64_t most[SIZES] = { MOST_WIDTH, MOST_LAYERS, MOST_WIDTH, MOST_CONTEXT };
+	static const int64_t max[SIZES] = { MAX_WIDTH, MAX_LAYERS, MAX_WIDTH, MAX_CONTEXT };
 	char value[VALUE_SIZE], *end;
 	bool there;
 	for (size_t i = 0; i < SIZES; i++) {
 		CHOIR_TRY(find(path, size_keys[i], value, &there));
-		if (there && model_read_list(value, most[i], 1, to[i]) != 1)
+		if (there && model_read_list(value, max[i], 1, to[i]) != 1)
 			return wrong_value(path, size_keys[i], value);
 	}
 	CHOIR_TRY(find(path, "dropout", value, &there));
@@ -144,7 +144,7 @@ choir_status model_plan_read(model_plan *plan, const char *path)
 	char value[VALUE_SIZE];
 	CHOIR_TRY(read_kind(plan, path));
 	CHOIR_TRY(choir_checkpoint_metadata(path, "choir.classes", value, sizeof value));
-	if (model_read_list(value, MOST_WIDTH, 1, &plan->classes) != 1)
+	if (model_read_list(value, MAX_WIDTH, 1, &plan->classes) != 1)
 		return wrong_value(path, "classes", value);
 	CHOIR_TRY(choir_checkpoint_metadata(path, "choir.image", value, sizeof value));
 	plan->image.rank = model_read_list(value, INT32_MAX, CHOIR_MAX_RANK - 1, plan->image.dim);

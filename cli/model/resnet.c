@@ -18,9 +18,9 @@ choir_status resnet_check(const model_plan *plan)
 		return choir_fail(CHOIR_INVALID,
 				"resnet20: %lld layers: 6 n + 2 are needed, as in 8, 14, 20, 32, 44, 56",
 				(long long) size->layers);
-	if (size->width > MOST_WIDTH >> THIRDS)
+	if (size->width > MAX_WIDTH >> THIRDS)
 		return choir_fail(CHOIR_INVALID, "resnet20: a width of %lld: at most %d are possible",
-				(long long) size->width, MOST_WIDTH >> THIRDS);
+				(long long) size->width, MAX_WIDTH >> THIRDS);
 	return image_check(plan, 1);
 }
 
@@ -59,7 +59,7 @@ choir_status resnet_build(model *m)
 {
 	const model_plan *plan = &m->plan;
 	const int64_t blocks = (plan->size.layers - 2) / 2;
-	choir_layer *layers[MOST_LAYERS];
+	choir_layer *layers[MAX_LAYERS];
 	int64_t in = plan->size.width;
 	size_t n = add_convolution(layers, "stem", "conv", image_channels(plan), in, KERNEL, 1);
 	layers[n++] = choir_activation_new(CHOIR_RELU);

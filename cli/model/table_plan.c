@@ -72,7 +72,7 @@ static choir_status read_numbers(
 		return status;
 	for (char *p = value;; p++) {
 		char *end;
-		if (*n == MOST_INPUTS)
+		if (*n == MAX_INPUTS)
 			break;
 		to[(*n)++] = strtof(p, &end);
 		if (end == p || (*end != ',' && *end != '\0'))
@@ -86,7 +86,7 @@ static choir_status read_numbers(
 
 static void cut_names(table_plan *t)
 {
-	for (char *p = t->names; p != NULL && t->classes < MOST_CLASS_NAMES;) {
+	for (char *p = t->names; p != NULL && t->classes < MAX_CLASS_NAMES;) {
 		char *name = p;
 		p = strchr(p, '\t');
 		if (p != NULL)

@@ -6,14 +6,14 @@
 
 #include <stdio.h>
 
-enum { MOST_TEXT = 1024 };
+enum { MAX_TEXT = 1024 };
 
 // Whether the i-th is whole and of this command; one that is damaged is named.
 static bool usable(choir_checkpoint_list *l, size_t i, int64_t *steps)
 {
 	if (choir_checkpoint_list_check(l, i) == CHOIR_OK)
 		return train_checkpoint_steps(l, i, steps);
-	char text[MOST_TEXT];
+	char text[MAX_TEXT];
 	snprintf(text, sizeof text, "%s; passed over", choir_error());
 	say_error("choir replay", text);
 	return false;

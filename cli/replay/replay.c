@@ -17,7 +17,7 @@
 #include <string.h>
 
 // What a checkpoint may ask for by itself.
-enum { MOST_DRAWN = 1000000, MOST_REPLICAS = 4096 };
+enum { MAX_DRAWN = 1000000, MAX_REPLICAS = 4096 };
 
 static struct {
 	const char *checkpoint, *data, *init, *init_map, *devices;
@@ -29,7 +29,7 @@ static struct {
 static const option options[] = {
 	{ .name = "--checkpoint", .value = "DIR", .kind = OPTION_TEXT, .to = &given.checkpoint,
 		.help = "where choir train saved; it is only read" },
-	{ .name = "--step", .value = "S", .kind = OPTION_INTEGER, .to = &given.step, .least = 1,
+	{ .name = "--step", .value = "S", .kind = OPTION_INTEGER, .to = &given.step, .min = 1,
 		.help = "which step, from 1 on" },
 	{ .name = "--replica", .value = "K", .kind = OPTION_INTEGER, .to = &given.replica,
 		.help = "which replica, from 0 on" },
@@ -45,7 +45,7 @@ static const option options[] = {
 	{ .name = "--init-map", .value = "FILE", .kind = OPTION_TEXT, .to = &given.init_map,
 		.help = "the same of its --init-map" },
 	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
-		.least = 1, .most = 1 << 16,
+		.min = 1, .max = 1 << 16,
 		.help = "how many the training had; needed above 4096" },
 	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices,
 		.help = "that carry the replicas (a cpu for each, at most one a core)" },
@@ -112,7 +112,7 @@ static choir_status take_file(
 
 static choir_status take_files(const char *path)
 {
-	if (given.data != NULL || !source_is_built_in(train_given->data, MOST_DRAWN))
+	if (given.data != NULL || !source_is_built_in(train_given->data, MAX_DRAWN))
 		CHOIR_TRY(take_file(path, "--data", given.data, &train_given->data));
 	CHOIR_TRY(take_file(path, "--init", given.init, &train_given->init));
 	return take_file(path, "--init-map", given.init_map, &train_given->init_map);
@@ -127,10 +127,10 @@ static choir_status take_sizes(replay *r, size_t i)
 		return choir_fail(CHOIR_INVALID, "%s: the path is too long", path);
 	r->t.weights = r->weights_path;
 	const int64_t replicas = train_given->replicas;
-	if (given.replicas != replicas && (given.replicas != 0 || replicas > MOST_REPLICAS))
+	if (given.replicas != replicas && (given.replicas != 0 || replicas > MAX_REPLICAS))
 		return choir_fail(CHOIR_INVALID,
 				"%s has %" PRId64 " replicas: above %d, --replicas must say the same number", path,
-				replicas, MOST_REPLICAS);
+				replicas, MAX_REPLICAS);
 	return CHOIR_OK;
 }
 

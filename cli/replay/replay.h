@@ -19,7 +19,7 @@ typedef struct {
 	int64_t examples, global_examples;
 	double loss; // mean over its examples; NAN without any
 	uint64_t hash; // of losses and gradients
-	int n, room;
+	int n, capacity;
 	replay_gradient *gradient; // in the order in which they came
 	choir_status status; // of looking
 } replay_record;

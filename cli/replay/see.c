@@ -60,15 +60,15 @@ void replay_see_losses(choir_replica *r, choir_tensor *losses, void *user)
 
 static replay_gradient *add(replay_record *record)
 {
-	if (record->n == record->room) {
-		const int room = record->room == 0 ? 64 : 2 * record->room;
-		replay_gradient *more = realloc(record->gradient, (size_t) room * sizeof *more);
+	if (record->n == record->capacity) {
+		const int capacity = record->capacity == 0 ? 64 : 2 * record->capacity;
+		replay_gradient *more = realloc(record->gradient, (size_t) capacity * sizeof *more);
 		if (more == NULL) {
 			record->status = choir_fail(CHOIR_NO_MEMORY, "replay: no memory");
 			return NULL;
 		}
 		record->gradient = more;
-		record->room = room;
+		record->capacity = capacity;
 	}
 	return &record->gradient[record->n++];
 }

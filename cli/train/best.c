@@ -9,7 +9,7 @@ static size_t bytes(const choir_variable *v)
 	return (size_t) choir_shape_elements(choir_variable_shape(v)) * sizeof(float);
 }
 
-static choir_status make_room(best_weights *b, choir_layer *net)
+static choir_status reserve(best_weights *b, choir_layer *net)
 {
 	const int n = choir_layer_variables(net);
 	b->copy = calloc((size_t) n + 1, sizeof *b->copy);
@@ -26,7 +26,7 @@ static choir_status make_room(best_weights *b, choir_layer *net)
 choir_status best_keep(best_weights *b, choir_layer *net)
 {
 	if (b->copy == NULL)
-		CHOIR_TRY(make_room(b, net));
+		CHOIR_TRY(reserve(b, net));
 	choir_frame *f = choir_frame_new(NULL);
 	choir_status status = f == NULL ? choir_error_status() : CHOIR_OK;
 	for (int i = 0; status == CHOIR_OK && i < b->n; i++) {

@@ -12,7 +12,7 @@
 
 // MOST_SPARE_BATCH: places of a batch that no example fills. MOST_SPARE_CLASSES: as many classes
 // can be without an example each.
-enum { PATTERN_SIZE = 256, MOST_SPARE_BATCH = 1 << 16, MOST_SPARE_CLASSES = 4096 };
+enum { PATTERN_SIZE = 256, MAX_SPARE_BATCH = 1 << 16, MAX_SPARE_CLASSES = 4096 };
 
 const char *const train_optimizers[] = { "sgd", "momentum", "adam", "adamw", "rmsprop", NULL };
 // In the order of their names: what it is, and how many numbers it keeps for each weight.
@@ -56,14 +56,14 @@ static choir_status share_examples(training *t)
 static choir_status check_classes(const training *t)
 {
 	const int64_t classes = t->data.classes, examples = t->data.examples;
-	if (classes <= MOST_SPARE_CLASSES || classes <= examples)
+	if (classes <= MAX_SPARE_CLASSES || classes <= examples)
 		return CHOIR_OK;
 	return choir_fail(CHOIR_INVALID,
 			"data \"%.200s\": label %lld, which makes %lld classes, and only %lld examples: "
 			"labels "
 			"below %lld are needed",
 			t->given->data, (long long) classes - 1, (long long) classes, (long long) examples,
-			(long long) (examples > MOST_SPARE_CLASSES ? examples : MOST_SPARE_CLASSES));
+			(long long) (examples > MAX_SPARE_CLASSES ? examples : MAX_SPARE_CLASSES));
 }
 
 static size_t optimizer_index(const training *t)
@@ -150,10 +150,10 @@ static choir_status check_freeze(const training *t)
 // What a file of weights says of a training is taken as far as its size and the data bear it out.
 static choir_status check_fit(const training *t)
 {
-	const int64_t batch = t->given->batch, most = MOST_SPARE_BATCH + t->train_examples;
+	const int64_t batch = t->given->batch, max = MAX_SPARE_BATCH + t->train_examples;
 	if (t->weights == NULL)
 		return CHOIR_OK;
-	if (batch > most)
+	if (batch > max)
 		return choir_fail(CHOIR_CORRUPT,
 				"%s: it says a batch of %lld, and data \"%.200s\" has %lld examples to train on",
 				t->weights, (long long) batch, t->given->data, (long long) t->train_examples);
@@ -185,9 +185,9 @@ static choir_status make_table(training *t)
 {
 	if (!t->data.standardized && !t->data.gathered)
 		return CHOIR_OK;
-	if (t->data.standardized && choir_shape_elements(&t->data.shape) > MOST_INPUTS)
+	if (t->data.standardized && choir_shape_elements(&t->data.shape) > MAX_INPUTS)
 		return choir_fail(CHOIR_UNSUPPORTED, "data \"%s\": %lld inputs, at most %d possible",
-				t->given->data, (long long) choir_shape_elements(&t->data.shape), MOST_INPUTS);
+				t->given->data, (long long) choir_shape_elements(&t->data.shape), MAX_INPUTS);
 	t->table = calloc(1, sizeof *t->table);
 	if (t->table == NULL)
 		return choir_fail(CHOIR_NO_MEMORY, "out of memory");
@@ -195,7 +195,7 @@ static choir_status make_table(training *t)
 	if (source_inputs(&t->data, t->table->columns, COLUMNS_SIZE) >= COLUMNS_SIZE)
 		t->table->columns[0] = '\0'; // too many to be kept
 	const size_t n = choir_dataset_categories(t->data.names, "label");
-	for (size_t i = 0; i < n && n <= MOST_CLASS_NAMES; i++) {
+	for (size_t i = 0; i < n && n <= MAX_CLASS_NAMES; i++) {
 		t->table->name[i] = choir_dataset_category(t->data.names, "label", (int64_t) i);
 		t->table->classes = n;
 	}
@@ -248,7 +248,7 @@ static choir_status open_data(training *t)
 // Whether a file can be made where the weights are to go, asked before hours of training.
 static choir_status check_save(const training *t)
 {
-	char folder[PATH_SIZE];
+	char directory[PATH_SIZE];
 	struct stat there;
 	if (t->given->save == NULL || !train_is_chief(t))
 		return CHOIR_OK;
@@ -256,14 +256,14 @@ static choir_status check_save(const training *t)
 		return choir_fail(CHOIR_IO, "--save %s: it is a folder; a file is needed", t->given->save);
 	const char *slash = strrchr(t->given->save, '/');
 	if (slash == NULL)
-		snprintf(folder, sizeof folder, ".");
+		snprintf(directory, sizeof directory, ".");
 	else
-		snprintf(
-				folder, sizeof folder, "%.*s", (int) (slash - t->given->save + 1), t->given->save);
-	if (access(folder, W_OK | X_OK) == 0)
+		snprintf(directory, sizeof directory, "%.*s", (int) (slash - t->given->save + 1),
+				t->given->save);
+	if (access(directory, W_OK | X_OK) == 0)
 		return CHOIR_OK;
 	return choir_fail(
-			CHOIR_IO, "--save %s: the folder %s: %s", t->given->save, folder, strerror(errno));
+			CHOIR_IO, "--save %s: the folder %s: %s", t->given->save, directory, strerror(errno));
 }
 
 // What is saved with the weights, asked for before hours of training.

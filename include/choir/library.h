@@ -37,6 +37,6 @@ typedef void choir_log_fn(choir_log_level level, const char *line, void *user);
 // From now on fn gets the messages up to level most, with user; fn NULL (as at the start): nobody
 // does. user is borrowed. Threads: any; the function that was set before may still be running on
 // other threads when this returns.
-void choir_log_set(choir_log_level most, choir_log_fn *fn, void *user);
+void choir_log_set(choir_log_level max, choir_log_fn *fn, void *user);
 
 CHOIR_C_END

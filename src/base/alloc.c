@@ -80,14 +80,14 @@ void *chi_alloc_aligned(size_t bytes)
 	return p ? p : out_of_memory(bytes);
 }
 
-bool chi_keep(chi_kept *kept, size_t bytes)
+bool chi_scratch_reserve(chi_scratch *scratch, size_t bytes)
 {
-	if (kept->memory != NULL && bytes <= kept->room)
+	if (scratch->memory != NULL && bytes <= scratch->capacity)
 		return true;
-	chi_free(kept->memory); // before there are two
-	kept->memory = chi_alloc_aligned(bytes);
-	kept->room = kept->memory == NULL ? 0 : bytes;
-	return kept->memory != NULL;
+	chi_free(scratch->memory); // before there are two
+	scratch->memory = chi_alloc_aligned(bytes);
+	scratch->capacity = scratch->memory == NULL ? 0 : bytes;
+	return scratch->memory != NULL;
 }
 
 void *chi_alloc_lines(size_t count, size_t size)
@@ -107,13 +107,13 @@ void *chi_realloc(void *p, size_t bytes)
 	return moved ? moved : out_of_memory(bytes);
 }
 
-bool chi_grow(void *pointer, size_t *room, size_t need, size_t size)
+bool chi_grow(void *pointer, size_t *capacity, size_t need, size_t size)
 {
 	void *array;
-	if (need <= *room)
+	if (need <= *capacity)
 		return true;
-	size_t wanted = *room < 4 ? 8 : *room;
-	if (*room >= 4 && !chi_size_multiply(*room, 2, &wanted))
+	size_t wanted = *capacity < 4 ? 8 : *capacity;
+	if (*capacity >= 4 && !chi_size_multiply(*capacity, 2, &wanted))
 		wanted = need;
 	if (wanted < need)
 		wanted = need;
@@ -127,7 +127,7 @@ bool chi_grow(void *pointer, size_t *room, size_t need, size_t size)
 	if (!p)
 		return false;
 	memcpy(pointer, &p, sizeof p);
-	*room = wanted;
+	*capacity = wanted;
 	return true;
 }
 

@@ -16,20 +16,20 @@ void *chi_alloc_aligned(size_t bytes);
 // As chi_alloc_array, but aligned to lines of the cache, for what has members that are.
 void *chi_alloc_lines(size_t count, size_t size);
 // Memory that is kept from call to call, aligned to 64 bytes; begins zeroed, ends with chi_free.
-// chi_keep makes it one of at least so many bytes; another piece lacks what was in the one before.
-// Where there is room nothing is written, so that others may use it meanwhile. False: a failure,
-// and there is none.
+// chi_scratch_reserve makes it one of at least so many bytes; another piece lacks what was in the
+// one before. Where there is room nothing is written, so that others may use it meanwhile. False:
+// a failure, and there is none.
 typedef struct {
 	char *memory;
-	size_t room;
-} chi_kept;
-bool chi_keep(chi_kept *kept, size_t bytes);
+	size_t capacity;
+} chi_scratch;
+bool chi_scratch_reserve(chi_scratch *scratch, size_t bytes);
 // As realloc; new memory is not zeroed. On failure p stays as it was.
 void *chi_realloc(void *p, size_t bytes);
 // Grows an array (of elements of size bytes) to hold at least need elements, doubling *room;
 // pointer is the address of the pointer to it, of whatever type that is. On failure nothing
 // changes and false is returned.
-bool chi_grow(void *pointer, size_t *room, size_t need, size_t size);
+bool chi_grow(void *pointer, size_t *capacity, size_t need, size_t size);
 char *chi_strdup(const char *text);
 void chi_free(void *p); // NULL is fine
 

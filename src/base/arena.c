@@ -19,11 +19,11 @@
 #include <sanitizer/asan_interface.h>
 #endif
 
-enum { ALIGNMENT = 16, FIRST_ROOM = 16 << 10, MOST_ROOM = 1 << 20 };
+enum { ALIGNMENT = 16, FIRST_CAPACITY = 16 << 10, MAX_CAPACITY = 1 << 20 };
 
 struct chi_arena_block {
 	struct chi_arena_block *next;
-	size_t room;
+	size_t capacity;
 	size_t used; // when the arena went on to the next block; unused in the current one
 	alignas(ALIGNMENT) unsigned char data[];
 };
@@ -58,7 +58,7 @@ void chi_arena_free(chi_arena *arena)
 	struct chi_arena_block *block = arena->first;
 	while (block) {
 		struct chi_arena_block *next = block->next;
-		unpoison(block->data, block->room);
+		unpoison(block->data, block->capacity);
 		chi_free(block);
 		block = next;
 	}
@@ -70,19 +70,19 @@ void chi_arena_free(chi_arena *arena)
 static struct chi_arena_block *append(chi_arena *arena, size_t bytes)
 {
 	struct chi_arena_block *last = arena->current;
-	size_t room = FIRST_ROOM;
+	size_t capacity = FIRST_CAPACITY;
 	if (last)
-		room = last->room < MOST_ROOM / 2 ? last->room * 2 : MOST_ROOM;
-	if (room < bytes)
-		room = bytes;
+		capacity = last->capacity < MAX_CAPACITY / 2 ? last->capacity * 2 : MAX_CAPACITY;
+	if (capacity < bytes)
+		capacity = bytes;
 	size_t whole;
-	if (!chi_size_add(sizeof(struct chi_arena_block), room, &whole))
+	if (!chi_size_add(sizeof(struct chi_arena_block), capacity, &whole))
 		whole = SIZE_MAX; // which no heap has: the message comes from there
 	struct chi_arena_block *block = chi_alloc(whole);
 	if (!block)
 		return NULL;
-	block->room = room;
-	poison(block->data, room);
+	block->capacity = capacity;
+	poison(block->data, capacity);
 	if (last)
 		last->next = block;
 	else
@@ -100,9 +100,9 @@ static void go_to(chi_arena *arena, struct chi_arena_block *block)
 }
 
 // Makes the current block one with room for bytes.
-static bool make_room(chi_arena *arena, size_t bytes)
+static bool reserve(chi_arena *arena, size_t bytes)
 {
-	while (!arena->current || arena->current->room - arena->used < bytes) {
+	while (!arena->current || arena->current->capacity - arena->used < bytes) {
 		struct chi_arena_block *next = arena->current ? arena->current->next : arena->first;
 		if (!next)
 			next = append(arena, bytes);
@@ -118,7 +118,7 @@ void *chi_arena_alloc(chi_arena *arena, size_t bytes)
 	size_t rounded;
 	if (!chi_size_round_up(bytes ? bytes : 1, ALIGNMENT, &rounded))
 		return chi_alloc(bytes); // records the failure
-	if (!make_room(arena, rounded))
+	if (!reserve(arena, rounded))
 		return NULL;
 	unsigned char *p = arena->current->data + arena->used;
 	arena->used += rounded;
@@ -160,9 +160,9 @@ void chi_arena_rewind(chi_arena *arena, size_t mark)
 	arena->current = block;
 	arena->used = mark - before;
 	arena->total = before;
-	poison(block->data + arena->used, block->room - arena->used);
+	poison(block->data + arena->used, block->capacity - arena->used);
 	while (block != last) {
 		block = block->next;
-		poison(block->data, block->room);
+		poison(block->data, block->capacity);
 	}
 }

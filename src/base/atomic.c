@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 static const double spin_seconds = 40e-6;
-enum { SPINS_A_LOOK = 32 }; // between two looks at the clock
+enum { SPINS_PER_CHECK = 32 }; // between two looks at the clock
 
 _Static_assert(sizeof(chi_atomic32) == 4, "the kernel wants a futex of four bytes");
 
@@ -31,9 +31,9 @@ bool chi_futex_wait(chi_atomic32 *a, uint32_t expected, double deadline)
 	return !(result < 0 && errno == ETIMEDOUT);
 }
 
-void chi_futex_wake(chi_atomic32 *a, uint32_t most)
+void chi_futex_wake(chi_atomic32 *a, uint32_t max)
 {
-	syscall(SYS_futex, &a->value, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, most, NULL, NULL, 0);
+	syscall(SYS_futex, &a->value, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, max, NULL, NULL, 0);
 }
 
 // The clock is not read before the word has been looked at for a while: reading it takes as long
@@ -42,7 +42,7 @@ bool chi_gate_spin(const chi_gate *g, uint32_t old)
 {
 	double end = 0;
 	do {
-		for (int i = 0; i < SPINS_A_LOOK; i++) {
+		for (int i = 0; i < SPINS_PER_CHECK; i++) {
 			if (chi_atomic32_load(&g->word) != old)
 				return true;
 			chi_spin_pause();
@@ -66,12 +66,12 @@ bool chi_gate_wait(chi_gate *g, uint32_t old, bool spin, double deadline)
 	return in_time || chi_atomic32_load(&g->word) != old;
 }
 
-static void wake(chi_gate *g, uint32_t most)
+static void wake(chi_gate *g, uint32_t max)
 {
 	// The word was changed in the one order that all threads see, and a sleeper counts itself in
 	// that order before it looks at the word for the last time. Only read: others poll this line.
-	if (chi_atomic32_look(&g->sleepers) != 0)
-		chi_futex_wake(&g->word, most);
+	if (chi_atomic32_load_seq_cst(&g->sleepers) != 0)
+		chi_futex_wake(&g->word, max);
 }
 
 void chi_gate_wake(chi_gate *g)
@@ -86,6 +86,6 @@ void chi_gate_wake_one(chi_gate *g)
 
 void chi_gate_open(chi_gate *g, uint32_t value)
 {
-	chi_atomic32_tell(&g->word, value);
+	chi_atomic32_store_seq_cst(&g->word, value);
 	chi_gate_wake(g);
 }

@@ -30,7 +30,7 @@ static inline uint32_t chi_atomic32_load(const chi_atomic32 *a)
 }
 
 // In the one order of all changes: who makes one and then looks cannot miss one made before.
-static inline uint32_t chi_atomic32_look(const chi_atomic32 *a)
+static inline uint32_t chi_atomic32_load_seq_cst(const chi_atomic32 *a)
 {
 	return atomic_load_explicit(&a->value, memory_order_seq_cst);
 }
@@ -43,7 +43,7 @@ static inline void chi_atomic32_store(chi_atomic32 *a, uint32_t value)
 // A store that is in the one order of all changes, for who alone writes *a. Where others poll it
 // this takes a fifth less time than a change, whose line they take away before it is made. (The
 // thread sanitizer knows no fences.)
-static inline void chi_atomic32_tell(chi_atomic32 *a, uint32_t value)
+static inline void chi_atomic32_store_seq_cst(chi_atomic32 *a, uint32_t value)
 {
 #ifdef CHI_NO_FENCES
 	atomic_exchange_explicit(&a->value, value, memory_order_seq_cst);
@@ -111,7 +111,7 @@ static inline void chi_fetch_to_write(const void *p)
 bool chi_futex_wait(chi_atomic32 *a, uint32_t expected, double deadline);
 // Wakes at most so many of those that sleep on a. The system looks for them in one of its few
 // queues, and stops when it has found so many.
-void chi_futex_wake(chi_atomic32 *a, uint32_t most);
+void chi_futex_wake(chi_atomic32 *a, uint32_t max);
 
 // Waits until *a is no longer old: spins for a while (not at all if spin is false), then sleeps on
 // the futex. False: the deadline has passed and *a is still old. Who changes *a does it by add,

@@ -25,7 +25,7 @@ static void store_line(__m128i *to, const __m128i *from)
 		_mm_stream_si128(to + i, line[i]);
 }
 
-void chi_copy_past_cache(void *to, const void *from, size_t bytes)
+void chi_copy_nontemporal(void *to, const void *from, size_t bytes)
 {
 	if (bytes < SMALL) {
 		if (bytes > 0)
@@ -44,7 +44,7 @@ void chi_copy_past_cache(void *to, const void *from, size_t bytes)
 
 #else
 
-void chi_copy_past_cache(void *to, const void *from, size_t bytes)
+void chi_copy_nontemporal(void *to, const void *from, size_t bytes)
 {
 	if (bytes > 0)
 		memcpy(to, from, bytes);

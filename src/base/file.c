@@ -5,8 +5,8 @@
 #include "base/file.h"
 #include "base/alloc.h"
 #include "base/atomic.h"
-#include "base/disk.h"
-#include "base/error.h"
+#include "base/fs.h"
+#include "base/status.h"
 #include "base/text.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ struct chi_file {
 
 static bool check_regular(int fd, const char *path, struct stat *s)
 {
-	if (chi_disk_stat(fd, s) != 0) {
+	if (chi_fs_stat(fd, s) != 0) {
 		fail_errno(CHOIR_IO, path, "stat");
 		return false;
 	}
@@ -59,10 +59,10 @@ static void fail_open(const char *path, bool may_be_link)
 }
 
 // The file name of folder, which path is.
-static chi_file *open_file(int folder, const char *name, const char *path, int flags)
+static chi_file *open_file(int directory, const char *name, const char *path, int flags)
 {
 	// Without O_NONBLOCK opening a pipe would wait for its other end.
-	int fd = chi_disk_open(folder, name, O_RDONLY | O_NONBLOCK | flags);
+	int fd = chi_fs_open(directory, name, O_RDONLY | O_NONBLOCK | flags);
 	if (fd < 0) {
 		fail_open(path, flags == O_NOFOLLOW);
 		return NULL;
@@ -86,13 +86,13 @@ chi_file *chi_file_open(const char *path)
 	return open_file(AT_FDCWD, path, path, 0);
 }
 
-chi_file *chi_file_open_in(const chi_folder *folder, const char *name)
+chi_file *chi_file_open_in(const chi_directory *directory, const char *name)
 {
 	chi_text path = { 0 };
-	chi_text_add(&path, "%s/%s", chi_folder_path(folder), name);
+	chi_text_add(&path, "%s/%s", chi_directory_path(directory), name);
 	chi_file *f = path.failed
 			? NULL
-			: open_file(chi_folder_descriptor(folder), name, path.data, O_NOFOLLOW);
+			: open_file(chi_directory_descriptor(directory), name, path.data, O_NOFOLLOW);
 	chi_text_free(&path);
 	return f;
 }
@@ -118,7 +118,7 @@ uint64_t chi_file_size(const chi_file *f)
 choir_status chi_file_check(chi_file *f)
 {
 	struct stat s;
-	if (chi_disk_stat(f->fd, &s) != 0)
+	if (chi_fs_stat(f->fd, &s) != 0)
 		return fail_errno(CHOIR_IO, f->path, "stat");
 	const uint64_t size = (uint64_t) s.st_size;
 	if (size == f->size && s.st_mtim.tv_sec == f->changed.tv_sec &&
@@ -133,12 +133,12 @@ choir_status chi_file_check(chi_file *f)
 choir_status chi_file_read_some(chi_file *f, uint64_t offset, void *to, size_t bytes, size_t *got)
 {
 	*got = 0;
-	uint64_t most = offset < INT64_MAX ? INT64_MAX - offset : 0; // where files end for the system
-	if (bytes > most)
-		bytes = (size_t) most;
+	uint64_t max = offset < INT64_MAX ? INT64_MAX - offset : 0; // where files end for the system
+	if (bytes > max)
+		bytes = (size_t) max;
 	while (*got < bytes) {
 		const struct iovec part = { (char *) to + *got, bytes - *got };
-		const ssize_t n = chi_disk_read(f->fd, &part, 1, (off_t) (offset + *got));
+		const ssize_t n = chi_fs_read(f->fd, &part, 1, (off_t) (offset + *got));
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
@@ -164,11 +164,11 @@ choir_status chi_file_read(chi_file *f, uint64_t offset, void *to, size_t bytes)
 choir_status chi_file_read_parts(
 		chi_file *f, uint64_t offset, const chi_file_part parts[], size_t n)
 {
-	struct iovec to[CHI_MOST_PARTS];
+	struct iovec to[CHI_MAX_PARTS];
 	for (size_t i = 0; i < n; i++)
 		to[i] = (struct iovec){ parts[i].to, parts[i].bytes };
 	const ssize_t result =
-			offset <= INT64_MAX ? chi_disk_read(f->fd, to, (int) n, (off_t) offset) : 0;
+			offset <= INT64_MAX ? chi_fs_read(f->fd, to, (int) n, (off_t) offset) : 0;
 	size_t got = result > 0 ? (size_t) result : 0;
 	// What is still missing (a signal came, the file is shorter) is read, or missed, part by part.
 	for (size_t i = 0; i < n; i++) {
@@ -183,7 +183,7 @@ choir_status chi_file_read_parts(
 }
 
 struct chi_writer {
-	int fd, folder; // -1: not open
+	int fd, directory; // -1: not open
 	bool there; // the temporary file is
 	size_t used; // bytes in the buffer
 	chi_error failure; // the first one
@@ -206,10 +206,10 @@ void chi_writer_abort(chi_writer *w)
 		return;
 	if (w->fd >= 0)
 		close(w->fd);
-	if (w->folder >= 0)
-		close(w->folder);
+	if (w->directory >= 0)
+		close(w->directory);
 	if (w->there)
-		chi_disk_remove(AT_FDCWD, w->temporary);
+		chi_fs_remove(AT_FDCWD, w->temporary);
 	chi_free(w->target);
 	chi_free(w->temporary);
 	chi_free(w->path);
@@ -217,34 +217,34 @@ void chi_writer_abort(chi_writer *w)
 }
 
 // The length of the part of path that is the folder, with its last slash.
-static size_t folder_length(const char *path)
+static size_t directory_length(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	return slash ? (size_t) (slash - path) + 1 : 0;
 }
 
 // The folder is opened first, so that after the rename only its fsync can fail.
-static choir_status open_folder(chi_writer *w)
+static choir_status open_directory(chi_writer *w)
 {
-	size_t length = folder_length(w->target);
-	char kept = w->target[length];
+	size_t length = directory_length(w->target);
+	char scratch = w->target[length];
 	w->target[length] = '\0';
 	const int flags = O_RDONLY | O_DIRECTORY;
-	w->folder = chi_disk_open(AT_FDCWD, length ? w->target : ".", flags);
-	w->target[length] = kept;
-	return w->folder < 0 ? fail_writer(w, "open its folder") : CHOIR_OK;
+	w->directory = chi_fs_open(AT_FDCWD, length ? w->target : ".", flags);
+	w->target[length] = scratch;
+	return w->directory < 0 ? fail_writer(w, "open its folder") : CHOIR_OK;
 }
 
 // Names the temporary file ".NAME.tmp-PROCESS-NUMBER" and creates it. One left behind by a dead
 // process of the same number is not touched.
-static choir_status create_temporary(chi_writer *w, size_t room)
+static choir_status create_temporary(chi_writer *w, size_t capacity)
 {
 	static chi_atomic32 names;
-	const char *name = w->target + folder_length(w->target);
+	const char *name = w->target + directory_length(w->target);
 	for (int i = 0; i < NAME_TRIES; i++) {
-		snprintf(w->temporary, room, "%.*s.%.200s.tmp-%ld-%u", (int) (name - w->target), w->target,
-				name, (long) getpid(), chi_atomic32_add(&names, 1));
-		w->fd = chi_disk_create(AT_FDCWD, w->temporary);
+		snprintf(w->temporary, capacity, "%.*s.%.200s.tmp-%ld-%u", (int) (name - w->target),
+				w->target, name, (long) getpid(), chi_atomic32_add(&names, 1));
+		w->fd = chi_fs_create(AT_FDCWD, w->temporary);
 		if (w->fd >= 0) {
 			w->there = true;
 			return CHOIR_OK;
@@ -261,7 +261,7 @@ static choir_status look_at_target(chi_writer *w, mode_t *mode)
 {
 	struct stat s;
 	*mode = 0;
-	const char *name = w->target + folder_length(w->target);
+	const char *name = w->target + directory_length(w->target);
 	if (*name == '\0')
 		return choir_fail(
 				CHOIR_INVALID, "%s: needs the name of a file", *w->path ? w->path : "\"\"");
@@ -274,13 +274,13 @@ static choir_status look_at_target(chi_writer *w, mode_t *mode)
 	return CHOIR_OK;
 }
 
-static choir_status open_writer(chi_writer *w, size_t room)
+static choir_status open_writer(chi_writer *w, size_t capacity)
 {
 	mode_t mode;
 	CHOIR_TRY(look_at_target(w, &mode));
-	CHOIR_TRY(open_folder(w));
-	CHOIR_TRY(create_temporary(w, room));
-	if (mode && chi_disk_set_mode(w->fd, mode) != 0)
+	CHOIR_TRY(open_directory(w));
+	CHOIR_TRY(create_temporary(w, capacity));
+	if (mode && chi_fs_set_mode(w->fd, mode) != 0)
 		return fail_writer(w, "change mode");
 	return CHOIR_OK;
 }
@@ -290,30 +290,30 @@ chi_writer *chi_writer_new(const char *path)
 	chi_writer *w = chi_alloc(sizeof(*w));
 	if (!w)
 		return NULL;
-	w->fd = w->folder = -1;
+	w->fd = w->directory = -1;
 	// A link stays a link: the file that it points to is replaced.
 	char resolved[PATH_MAX];
 	const char *target = realpath(path, resolved) ? resolved : path;
-	size_t room = strlen(target) + 64;
+	size_t capacity = strlen(target) + 64;
 	w->path = chi_strdup(path);
 	w->target = chi_strdup(target);
-	w->temporary = chi_alloc(room);
-	if (w->path && w->target && w->temporary && open_writer(w, room) == CHOIR_OK)
+	w->temporary = chi_alloc(capacity);
+	if (w->path && w->target && w->temporary && open_writer(w, capacity) == CHOIR_OK)
 		return w;
 	chi_writer_abort(w);
 	return NULL;
 }
 
 // The file name of folder, which path is.
-static chi_writer *grow_file(int folder, const char *name, const char *path)
+static chi_writer *grow_file(int directory, const char *name, const char *path)
 {
 	chi_writer *w = chi_alloc(sizeof(*w));
 	if (!w)
 		return NULL;
-	w->fd = w->folder = -1;
+	w->fd = w->directory = -1;
 	w->path = chi_strdup(path);
 	if (w->path) {
-		w->fd = chi_disk_create(folder, name);
+		w->fd = chi_fs_create(directory, name);
 		if (w->fd >= 0)
 			return w;
 		fail_writer(w, "create");
@@ -327,11 +327,12 @@ chi_writer *chi_writer_new_growing(const char *path)
 	return grow_file(AT_FDCWD, path, path);
 }
 
-chi_writer *chi_writer_new_growing_in(const chi_folder *folder, const char *name)
+chi_writer *chi_writer_new_growing_in(const chi_directory *directory, const char *name)
 {
 	chi_text path = { 0 };
-	chi_text_add(&path, "%s/%s", chi_folder_path(folder), name);
-	chi_writer *w = path.failed ? NULL : grow_file(chi_folder_descriptor(folder), name, path.data);
+	chi_text_add(&path, "%s/%s", chi_directory_path(directory), name);
+	chi_writer *w =
+			path.failed ? NULL : grow_file(chi_directory_descriptor(directory), name, path.data);
 	chi_text_free(&path);
 	return w;
 }
@@ -339,7 +340,7 @@ chi_writer *chi_writer_new_growing_in(const chi_folder *folder, const char *name
 static choir_status write_all(chi_writer *w, const char *data, size_t bytes)
 {
 	while (bytes > 0) {
-		const ssize_t n = chi_disk_write(w->fd, data, bytes);
+		const ssize_t n = chi_fs_write(w->fd, data, bytes);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
@@ -388,19 +389,19 @@ static choir_status publish(chi_writer *w)
 {
 	CHOIR_TRY(fail_again(w));
 	CHOIR_TRY(flush(w));
-	if (chi_disk_sync(w->fd) != 0)
+	if (chi_fs_sync(w->fd) != 0)
 		return fail_writer(w, "fsync");
 	int fd = w->fd;
 	w->fd = -1; // closed even if close fails
-	if (chi_disk_close(fd) != 0)
+	if (chi_fs_close(fd) != 0)
 		return fail_writer(w, "close");
 	if (!w->temporary)
 		return CHOIR_OK;
-	if (chi_disk_rename(AT_FDCWD, w->temporary, w->target) != 0)
+	if (chi_fs_rename(AT_FDCWD, w->temporary, w->target) != 0)
 		return fail_writer(w, "rename");
 	w->there = false;
 	// Some file systems cannot do this to a folder, and say EINVAL.
-	if (chi_disk_sync(w->folder) != 0 && errno != EINVAL)
+	if (chi_fs_sync(w->directory) != 0 && errno != EINVAL)
 		return fail_writer(w, "fsync its folder");
 	return CHOIR_OK;
 }

@@ -4,7 +4,7 @@
 // away.
 #pragma once
 
-#include "base/folder.h"
+#include "base/directory.h"
 #include "choir/status.h"
 
 #include <stdint.h>
@@ -12,7 +12,7 @@
 typedef struct chi_file chi_file; // open for reading
 chi_file *chi_file_open(const char *path); // NULL: CHOIR_NOT_FOUND or CHOIR_IO with the path
 // The file of this name in a folder; CHOIR_CORRUPT: it is a link.
-chi_file *chi_file_open_in(const chi_folder *folder, const char *name);
+chi_file *chi_file_open_in(const chi_directory *directory, const char *name);
 void chi_file_close(chi_file *f);
 const char *chi_file_path(const chi_file *f);
 uint64_t chi_file_size(const chi_file *f);
@@ -24,9 +24,9 @@ choir_status chi_file_check(chi_file *f);
 choir_status chi_file_read(chi_file *f, uint64_t offset, void *to, size_t bytes);
 // At most bytes; *got says how many (0: the end).
 choir_status chi_file_read_some(chi_file *f, uint64_t offset, void *to, size_t bytes, size_t *got);
-// The same into several places, one behind the other: at most CHI_MOST_PARTS, whose bytes
+// The same into several places, one behind the other: at most CHI_MAX_PARTS, whose bytes
 // together fit ssize_t.
-enum { CHI_MOST_PARTS = 256 };
+enum { CHI_MAX_PARTS = 256 };
 typedef struct {
 	void *to;
 	size_t bytes;
@@ -40,7 +40,7 @@ chi_writer *chi_writer_new(const char *path); // creates the temporary file
 // be new. What is written reaches others with chi_writer_flush; commit is flush, fsync and close;
 // abort leaves what is there.
 chi_writer *chi_writer_new_growing(const char *path);
-chi_writer *chi_writer_new_growing_in(const chi_folder *folder, const char *name);
+chi_writer *chi_writer_new_growing_in(const chi_directory *directory, const char *name);
 choir_status chi_writer_flush(chi_writer *w);
 choir_status chi_writer_write(chi_writer *w, const void *data, size_t bytes); // buffered
 // Makes the file appear under its name. The writer is freed, whatever happens; after a failure the

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HELD_MOST = 16 };
-static _Thread_local const chi_mutex *held[HELD_MOST];
+enum { MAX_HELD = 16 };
+static _Thread_local const chi_mutex *held[MAX_HELD];
 static _Thread_local int held_count;
 
 static _Noreturn void bug(const char *what, const chi_mutex *m, const chi_mutex *other)
@@ -29,7 +29,7 @@ static void check_before_lock(const chi_mutex *m)
 	for (int i = 0; i < held_count; i++)
 		if (held[i]->rank >= m->rank)
 			bug("is taken after", m, held[i]);
-	if (held_count == HELD_MOST)
+	if (held_count == MAX_HELD)
 		bug("is one too many after", m, held[held_count - 1]);
 }
 

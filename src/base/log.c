@@ -16,23 +16,23 @@ static struct {
 	void *user;
 } sink = { CHI_MUTEX_STATIC(CHI_RANK_LOG, "log"), NULL, NULL };
 
-static chi_atomic32 most_wanted; // a choir_log_level; 0: silent
+static chi_atomic32 max_level; // a choir_log_level; 0: silent
 
 // A log function may call Choir, which may log: that is dropped, or it would never end.
 static _Thread_local bool inside;
 
-void choir_log_set(choir_log_level most, choir_log_fn *fn, void *user)
+void choir_log_set(choir_log_level max, choir_log_fn *fn, void *user)
 {
 	chi_mutex_lock(&sink.mutex);
 	sink.fn = fn;
 	sink.user = user;
-	chi_atomic32_store(&most_wanted, fn ? (uint32_t) most : 0);
+	chi_atomic32_store(&max_level, fn ? (uint32_t) max : 0);
 	chi_mutex_unlock(&sink.mutex);
 }
 
 void chi_log(choir_log_level level, const char *fmt, ...)
 {
-	if ((uint32_t) level > chi_atomic32_load(&most_wanted) || inside)
+	if ((uint32_t) level > chi_atomic32_load(&max_level) || inside)
 		return;
 	char line[LINE_SIZE], clean[LONGEST * LINE_SIZE];
 	va_list args;

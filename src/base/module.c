@@ -72,7 +72,7 @@ const char *chi_module_file(char *out, size_t size)
 	return out;
 }
 
-const char *chi_module_folder(char *out, size_t size)
+const char *chi_module_directory(char *out, size_t size)
 {
 	chi_module_file(out, size);
 	char *slash = strrchr(out, '/');

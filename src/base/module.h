@@ -19,5 +19,5 @@ bool chi_module_find(const char *name, void (**function)(void));
 // The file that Choir itself is in, a library or the program; "": nobody knows. Its folder, with
 // no slash behind it. Whether it is the program.
 const char *chi_module_file(char *out, size_t size);
-const char *chi_module_folder(char *out, size_t size);
+const char *chi_module_directory(char *out, size_t size);
 bool chi_module_is_program(void);

@@ -20,7 +20,7 @@ choir_status chi_options_take(const char *what, void *all, size_t size, const vo
 }
 
 choir_status chi_table_take(
-		const char *what, void *own, size_t size, size_t least, const void *given)
+		const char *what, void *own, size_t size, size_t min, const void *given)
 {
 	struct {
 		size_t size;
@@ -30,12 +30,12 @@ choir_status chi_table_take(
 	if (given == NULL)
 		return choir_fail(CHOIR_INVALID, "%s: the table is NULL", what);
 	memcpy(&theirs.size, given, sizeof theirs.size);
-	if (theirs.size < least || theirs.size % sizeof(void *) != 0)
+	if (theirs.size < min || theirs.size % sizeof(void *) != 0)
 		return choir_fail(CHOIR_INVALID,
 				"%s: the table's size is %zu; needed are %zu (this Choir's) or at least %zu, and "
 				"a "
 				"multiple of %zu",
-				what, theirs.size, size, least, sizeof(void *));
+				what, theirs.size, size, min, sizeof(void *));
 	memcpy(&theirs.version, (const char *) given + sizeof theirs.size, sizeof theirs.version);
 	if (theirs.version != CHOIR_TABLE_VERSION)
 		return choir_fail(CHOIR_INVALID, "%s: the table's version is %u; %d is needed", what,

@@ -13,4 +13,4 @@ choir_status chi_options_take(const char *what, void *all, size_t size, const vo
 // version: a shorter one gets zeros, and what a longer one has more is left out. *own must have
 // its fields up to least bytes. CHOIR_INVALID: NULL, a size that cannot be, or another version.
 choir_status chi_table_take(
-		const char *what, void *own, size_t size, size_t least, const void *given);
+		const char *what, void *own, size_t size, size_t min, const void *given);

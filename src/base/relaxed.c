@@ -19,7 +19,7 @@ static int64_t copy_words(void *to, const void *from, int64_t n, size_t size)
 	return elements;
 }
 
-void chi_relaxed_copy(void *to, const void *from, int64_t n, size_t size)
+void chi_copy_relaxed(void *to, const void *from, int64_t n, size_t size)
 {
 	const int64_t done = copy_words(to, from, n, size);
 	to = (char *) to + (size_t) done * size;

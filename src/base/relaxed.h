@@ -6,4 +6,4 @@
 #include <stdint.h>
 
 // n elements of size 1, 2, 4 or 8 bytes. Either may be the memory that is shared.
-void chi_relaxed_copy(void *to, const void *from, int64_t n, size_t size);
+void chi_copy_relaxed(void *to, const void *from, int64_t n, size_t size);

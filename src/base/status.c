@@ -1,7 +1,7 @@
 // The last failure of each thread. It lives in a fixed buffer of the thread, so that recording a
 // failure can itself never fail, not even when memory has run out. Texts are formatted aside
 // first, because an argument may well be the text of the failure that they replace.
-#include "base/error.h"
+#include "base/status.h"
 #include "base/text.h"
 
 #include <errno.h>
@@ -66,10 +66,10 @@ static bool format_line(char text[CHI_ERROR_SIZE], const char *fmt, va_list args
 		if (*c == '\n' || *c == '\r')
 			*c = ' ';
 	const size_t whole = strlen(chi_text_clean(text, clean, sizeof clean));
-	const size_t kept = whole < CHI_ERROR_SIZE ? whole : CHI_ERROR_SIZE - 1;
-	memcpy(text, clean, kept);
-	text[kept] = '\0';
-	return length < CHI_ERROR_SIZE && kept == whole;
+	const size_t scratch = whole < CHI_ERROR_SIZE ? whole : CHI_ERROR_SIZE - 1;
+	memcpy(text, clean, scratch);
+	text[scratch] = '\0';
+	return length < CHI_ERROR_SIZE && scratch == whole;
 }
 
 choir_status chi_fail_v(choir_status status, const char *fmt, va_list args)
@@ -143,19 +143,19 @@ void chi_error_clear(void)
 	last.text[0] = '\0';
 }
 
-chi_error_aside chi_error_set_aside(void)
+chi_suspended_error chi_error_suspend(void)
 {
-	const chi_error_aside aside = { last.status, last.text[0] };
+	const chi_suspended_error suspended = { last.status, last.text[0] };
 	chi_error_clear();
-	return aside;
+	return suspended;
 }
 
-void chi_error_put_back(chi_error_aside aside)
+void chi_error_resume(chi_suspended_error suspended)
 {
 	if (last.status != CHOIR_OK)
 		return;
-	last.status = aside.status;
-	last.text[0] = aside.first;
+	last.status = suspended.status;
+	last.text[0] = suspended.first;
 }
 
 choir_status chi_error_reason(choir_status status, const char *fmt, ...)

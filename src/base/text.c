@@ -65,7 +65,7 @@ static bool reserve(chi_text *t, size_t count)
 	if (chi_size_add(t->length, count, &need) && !chi_size_add(need, 1, &need))
 		need = SIZE_MAX;
 	void *data = t->data;
-	if (t->failed || !chi_grow(&data, &t->room, need, 1)) {
+	if (t->failed || !chi_grow(&data, &t->capacity, need, 1)) {
 		t->failed = true;
 		return false;
 	}
@@ -108,7 +108,7 @@ enum { ANY_LENGTH = 4 }; // of a text that ends in a zero byte, behind which not
 // *code is the character.
 static size_t decode_utf8(const char *s, size_t left, uint32_t *code)
 {
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	static const uint32_t min[] = { 0, 0, 0x80, 0x800, 0x10000 };
 	unsigned char first = left > 0 ? (unsigned char) s[0] : 0x80;
 	size_t length = first < 0x80 ? 1 : first < 0xc0 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
 	if (length == 0 || length > left || first >= 0xf8)
@@ -120,7 +120,7 @@ static size_t decode_utf8(const char *s, size_t left, uint32_t *code)
 			return 0; // the zero at the end as well, so nothing behind it is read
 		value = value << 6 | (next & 0x3f);
 	}
-	if (value < least[length] || value > 0x10ffff || (value >= 0xd800 && value < 0xe000))
+	if (value < min[length] || value > 0x10ffff || (value >= 0xd800 && value < 0xe000))
 		return 0;
 	*code = value;
 	return length;

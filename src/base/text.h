@@ -10,7 +10,7 @@
 
 typedef struct {
 	char *data; // NULL or ends in a zero byte
-	size_t length, room;
+	size_t length, capacity;
 	bool failed; // an allocation failed: the text is not whole
 } chi_text;
 

@@ -113,37 +113,37 @@ static struct {
 	int count; // of the mask
 	int quota;
 	bool narrowed;
-} machine;
-static pthread_once_t machine_once = PTHREAD_ONCE_INIT;
+} processors;
+static pthread_once_t processors_once = PTHREAD_ONCE_INIT;
 
-static void look_at_machine(void)
+static void find_processors(void)
 {
 	long online = sysconf(_SC_NPROCESSORS_ONLN);
 	if (online < 1)
 		online = 1;
-	if (sched_getaffinity(0, sizeof(machine.mask), &machine.mask) != 0) {
+	if (sched_getaffinity(0, sizeof(processors.mask), &processors.mask) != 0) {
 		// More processors than a mask has bits: take the first ones.
-		CPU_ZERO(&machine.mask);
+		CPU_ZERO(&processors.mask);
 		for (long i = 0; i < online && i < CPU_SETSIZE; i++)
-			CPU_SET((size_t) i, &machine.mask);
+			CPU_SET((size_t) i, &processors.mask);
 	}
-	machine.count = CPU_COUNT(&machine.mask);
-	machine.narrowed = machine.count < online && machine.count < CPU_SETSIZE;
-	machine.quota = chi_cgroup_quota("/proc/self/cgroup", "/sys/fs/cgroup");
+	processors.count = CPU_COUNT(&processors.mask);
+	processors.narrowed = processors.count < online && processors.count < CPU_SETSIZE;
+	processors.quota = chi_processor_cgroup_quota("/proc/self/cgroup", "/sys/fs/cgroup");
 }
 
-int chi_cpu_count(void)
+int chi_processor_count(void)
 {
-	pthread_once(&machine_once, look_at_machine);
-	if (machine.quota > 0 && machine.quota < machine.count)
-		return machine.quota;
-	return machine.count > 0 ? machine.count : 1;
+	pthread_once(&processors_once, find_processors);
+	if (processors.quota > 0 && processors.quota < processors.count)
+		return processors.quota;
+	return processors.count > 0 ? processors.count : 1;
 }
 
-bool chi_cpu_mask_narrowed(void)
+bool chi_processor_mask_is_narrowed(void)
 {
-	pthread_once(&machine_once, look_at_machine);
-	return machine.narrowed;
+	pthread_once(&processors_once, find_processors);
+	return processors.narrowed;
 }
 
 // Whether the place-th processor of a mask of total, counted round, is among count from the
@@ -156,16 +156,16 @@ static bool in_range(int place, int first, int count, int total)
 
 bool chi_thread_pin(int first, int count)
 {
-	pthread_once(&machine_once, look_at_machine);
-	if (first < 0 || count < 1 || machine.count < 1)
+	pthread_once(&processors_once, find_processors);
+	if (first < 0 || count < 1 || processors.count < 1)
 		return false;
 	cpu_set_t set;
 	CPU_ZERO(&set);
 	int place = 0;
 	for (size_t i = 0; i < CPU_SETSIZE; i++) {
-		if (!CPU_ISSET(i, &machine.mask))
+		if (!CPU_ISSET(i, &processors.mask))
 			continue;
-		if (in_range(place, first, count, machine.count))
+		if (in_range(place, first, count, processors.count))
 			CPU_SET(i, &set);
 		place++;
 	}

@@ -33,12 +33,12 @@ void chi_thread_yield(void);
 void chi_thread_nap(double seconds);
 
 // Processors this process may use: the affinity mask, at most as many as its cgroups allow.
-int chi_cpu_count(void);
+int chi_processor_count(void);
 // Whole processors that the quota (v1 or v2) of a list of groups as in /proc/self/cgroup allows,
 // rounded up; 0: no limit. mount: where their tree is.
-int chi_cgroup_quota(const char *groups_path, const char *mount);
+int chi_processor_cgroup_quota(const char *groups_path, const char *mount);
 // True if the affinity mask at start was narrower than the processors that are online.
-bool chi_cpu_mask_narrowed(void);
+bool chi_processor_mask_is_narrowed(void);
 
 // Pins the calling thread to count processors from the first-th of those it may use (modulo their
 // number). False where the system refuses.

@@ -25,7 +25,7 @@ double chi_cluster_start_seconds(const choir_cluster_options *o)
 
 static void close_cluster(choir_cluster *c, double seconds)
 {
-	c->table.close(c->self, seconds);
+	c->transport_table.close(c->self, seconds);
 	chi_mutex_destroy(&c->lock);
 	chi_free(c->self);
 	chi_free(c->names);
@@ -35,20 +35,20 @@ static void close_cluster(choir_cluster *c, double seconds)
 static choir_status open_transport(choir_cluster *c, const void *argument)
 {
 	chi_error_clear();
-	const choir_status status = c->table.open(c->self, argument);
+	const choir_status status = c->transport_table.open(c->self, argument);
 	if (status != CHOIR_OK) {
 		if (choir_error_status() != status)
 			choir_fail(status, "it did not come up (%s)", choir_status_name(status));
-		return chi_error_prefix("%s", c->table.name);
+		return chi_error_prefix("%s", c->transport_table.name);
 	}
-	c->worker = c->table.worker(c->self);
-	c->workers = c->table.workers(c->self);
+	c->worker = c->transport_table.worker(c->self);
+	c->workers = c->transport_table.workers(c->self);
 	if (c->workers < 1 || c->worker < 0 || c->worker >= c->workers)
-		return choir_fail(
-				CHOIR_INVALID, "%s: worker %d of %d", c->table.name, c->worker, c->workers);
+		return choir_fail(CHOIR_INVALID, "%s: worker %d of %d", c->transport_table.name, c->worker,
+				c->workers);
 	char text[CHI_TRANSPORT_TEXT - 24];
-	c->table.describe(c->self, text, sizeof text);
-	snprintf(c->transport, sizeof c->transport, "%.16s: %s", c->table.name, text);
+	c->transport_table.describe(c->self, text, sizeof text);
+	snprintf(c->transport, sizeof c->transport, "%.16s: %s", c->transport_table.name, text);
 	return CHOIR_OK;
 }
 
@@ -76,16 +76,16 @@ static choir_status meet(choir_cluster *c)
 }
 
 choir_cluster *chi_cluster_open(
-		const choir_cluster_table *table, const void *argument, const choir_cluster_options *o)
+		const choir_cluster_table *transport, const void *argument, const choir_cluster_options *o)
 {
 	choir_cluster *c = chi_alloc(sizeof *c);
 	if (c == NULL)
 		return NULL;
-	c->table = chi_cluster_table_filled(table);
+	c->transport_table = chi_transport_filled(transport);
 	c->start_timeout = chi_cluster_start_seconds(o);
 	c->timeout = c->start_timeout;
 	c->task = CHI_TASK_WORKER;
-	c->self = chi_alloc(c->table.self_size);
+	c->self = chi_alloc(c->transport_table.self_size);
 	if (c->self == NULL) {
 		chi_free(c);
 		return NULL;
@@ -119,7 +119,7 @@ const char *chi_cluster_name(const choir_cluster *c, int worker, char text[CHI_W
 
 double chi_cluster_deadline(const choir_cluster *c, double seconds)
 {
-	return seconds >= 0 ? c->table.now(c->self) + seconds : HUGE_VAL;
+	return seconds >= 0 ? c->transport_table.now(c->self) + seconds : HUGE_VAL;
 }
 
 choir_status chi_cluster_give_up(choir_cluster *c)
@@ -132,8 +132,8 @@ choir_status chi_cluster_give_up(choir_cluster *c)
 			why = *c->cause;
 		c->failure = why;
 		chi_atomic32_store(&c->failed, 1);
-		if (!c->told)
-			c->table.abort(c->self, why.text);
+		if (!c->ended_by_other)
+			c->transport_table.abort(c->self, why.text);
 	}
 	chi_mutex_unlock(&c->lock);
 	chi_error_restore(&why);

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "base/atomic.h"
-#include "base/cpu.h"
-#include "base/error.h"
+#include "base/instruction_set.h"
+#include "base/status.h"
 #include "base/lock.h"
 #include "choir/extend/cluster.h"
 
@@ -14,7 +14,7 @@ typedef enum { CHI_TASK_CHIEF, CHI_TASK_WORKER, CHI_TASK_EVALUATOR, CHI_TASK_PS 
 enum { CHI_TASKS = 4 };
 
 struct choir_cluster {
-	choir_cluster_table table; // filled: no slot is missing
+	choir_cluster_table transport_table; // filled: no slot is missing
 	void *self;
 	int worker, workers;
 	chi_task task;
@@ -24,7 +24,7 @@ struct choir_cluster {
 	char transport[CHI_TRANSPORT_TEXT];
 	chi_mutex lock; // calls of the table
 	bool one_thread; // may move bytes: the one that it was made on
-	bool told; // by the transport that another worker has ended it; under lock
+	bool ended_by_other; // by the transport that another worker has ended it; under lock
 	chi_atomic32 failed; // not zero: it is over, and why is final
 	chi_error failure; // the first one
 	const chi_error *cause; // while this worker says that it has failed: by what; under lock
@@ -32,16 +32,16 @@ struct choir_cluster {
 };
 
 // A table by name; NULL with CHOIR_NOT_FOUND and the known ones. filled: the same without gaps.
-const choir_cluster_table *chi_cluster_table(const char *name);
+const choir_cluster_table *chi_transport_find(const char *name);
 // *own becomes what was given, in this library's size (chi_table_take).
-choir_status chi_cluster_take_table(
+choir_status chi_transport_take(
 		const char *what, choir_cluster_table *own, const choir_cluster_table *given);
-choir_cluster_table chi_cluster_table_filled(const choir_cluster_table *table);
-extern const choir_cluster_table chi_alone_table;
+choir_cluster_table chi_transport_filled(const choir_cluster_table *transport);
+extern const choir_cluster_table chi_single_worker_transport;
 
 // Opens a transport and learns the names of the workers; the rest of choir_cluster_new is roles.
-choir_cluster *chi_cluster_open(
-		const choir_cluster_table *table, const void *argument, const choir_cluster_options *o);
+choir_cluster *chi_cluster_open(const choir_cluster_table *transport, const void *argument,
+		const choir_cluster_options *o);
 // How long to wait for all workers; negative: no limit.
 double chi_cluster_start_seconds(const choir_cluster_options *o);
 // "worker 2 (node3, pid 4711)", into text.
@@ -62,16 +62,17 @@ uint64_t chi_cluster_next(choir_cluster *c);
 choir_status chi_cluster_check(choir_cluster *c);
 
 // Something that must be the same in all workers. CHOIR_STATE: it is not; the text names the first
-// worker that differs, the fact, and both values. At most CHI_FACTS.
-enum { CHI_FACTS = 16, CHI_FACT_NAME = 24, CHI_FACT_VALUE = 72 };
+// worker that differs, the fact, and both values. At most CHI_SETTINGS.
+enum { CHI_SETTINGS = 16, CHI_SETTING_NAME = 24, CHI_SETTING_VALUE = 72 };
 typedef struct {
-	char name[CHI_FACT_NAME], value[CHI_FACT_VALUE];
-} chi_fact;
+	char name[CHI_SETTING_NAME], value[CHI_SETTING_VALUE];
+} chi_setting;
 // Of a value that is longer its beginning and a hash; a failed allocation fails in agree.
-void chi_fact_set(chi_fact *fact, const char *name, const char *fmt, ...) CHOIR_PRINTF(3, 4);
-choir_status chi_cluster_agree(choir_cluster *c, const chi_fact facts[], int n);
+void chi_setting_set(chi_setting *setting, const char *name, const char *fmt, ...)
+		CHOIR_PRINTF(3, 4);
+choir_status chi_cluster_check_consistency(choir_cluster *c, const chi_setting settings[], int n);
 // The instruction set for all workers, of which this one has own: the same, or if lowest, the
 // lowest of them. CHOIR_STATE: they differ; CHOIR_UNSUPPORTED: there is none that all have. The
 // text names the first that differs, and both sets.
-choir_status chi_cluster_agree_on_set(
-		choir_cluster *c, const char *own, bool lowest, chi_cpu_set *set);
+choir_status chi_cluster_common_instruction_set(
+		choir_cluster *c, const char *own, bool lowest, chi_instruction_set *set);

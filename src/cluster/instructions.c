@@ -7,7 +7,7 @@
 #include <string.h>
 
 typedef struct {
-	char text[CHI_FACT_VALUE];
+	char text[CHI_SETTING_VALUE];
 } set_name;
 
 static choir_status refuse(const choir_cluster *c, const set_name names[], int other, bool lowest)
@@ -17,28 +17,29 @@ static choir_status refuse(const choir_cluster *c, const set_name names[], int o
 	chi_cluster_name(c, other, second);
 	return choir_fail(lowest ? CHOIR_UNSUPPORTED : CHOIR_STATE,
 			"%s differs: its instruction set is \"%.*s\", but \"%.*s\" at %s: %s", second,
-			CHI_FACT_VALUE - 1, names[other].text, CHI_FACT_VALUE - 1, names[0].text, first,
+			CHI_SETTING_VALUE - 1, names[other].text, CHI_SETTING_VALUE - 1, names[0].text, first,
 			lowest ? "there is none that all have"
 				   : "ask for the lowest (.lowest_instruction_set), or set CHOIR_INSTRUCTION_SET");
 }
 
 static choir_status find_lowest(
-		const choir_cluster *c, const set_name names[], bool lowest, chi_cpu_set *set)
+		const choir_cluster *c, const set_name names[], bool lowest, chi_instruction_set *set)
 {
-	chi_cpu_set first = CHI_CPU_BASE, one = CHI_CPU_BASE;
-	const bool known = chi_cpu_find_set(names[0].text, &first); // else it is another processor's
+	chi_instruction_set first = CHI_INSTRUCTION_SET_BASE, one = CHI_INSTRUCTION_SET_BASE;
+	// Else it is another processor's.
+	const bool known = chi_instruction_set_find(names[0].text, &first);
 	*set = first;
 	for (int i = 1; i < c->workers; i++) {
 		const bool same = strcmp(names[i].text, names[0].text) == 0;
-		if (!same && !(lowest && known && chi_cpu_find_set(names[i].text, &one)))
+		if (!same && !(lowest && known && chi_instruction_set_find(names[i].text, &one)))
 			return refuse(c, names, i, lowest);
 		*set = !same && one < *set ? one : *set;
 	}
 	return CHOIR_OK;
 }
 
-choir_status chi_cluster_agree_on_set(
-		choir_cluster *c, const char *own, bool lowest, chi_cpu_set *set)
+choir_status chi_cluster_common_instruction_set(
+		choir_cluster *c, const char *own, bool lowest, chi_instruction_set *set)
 {
 	set_name *names = chi_alloc_array((size_t) c->workers + 1, sizeof *names);
 	if (names == NULL)
@@ -47,7 +48,7 @@ choir_status chi_cluster_agree_on_set(
 	snprintf(mine->text, sizeof mine->text, "%s", own);
 	choir_status status = choir_cluster_all_gather(c, mine, sizeof *mine, names);
 	for (int i = 0; i < c->workers; i++)
-		names[i].text[CHI_FACT_VALUE - 1] = '\0';
+		names[i].text[CHI_SETTING_VALUE - 1] = '\0';
 	if (status == CHOIR_OK)
 		status = find_lowest(c, names, lowest, set);
 	chi_free(names);

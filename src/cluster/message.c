@@ -18,8 +18,8 @@ enum { HEAD = offsetof(chi_frame, data) };
 static const uint64_t MAGIC = 0x63686f6972000002;
 
 // Open MPI 4.1 sends up to 4096 bytes, less a header of its own, without asking the receiver.
-enum { MOST = HEAD + CHI_FRAME_DATA };
-_Static_assert(MOST <= 4000, "a frame is sent at once");
+enum { MAX = HEAD + CHI_FRAME_DATA };
+_Static_assert(MAX <= 4000, "a frame is sent at once");
 // A rest is so many steps long, so that there are tags enough to say how long.
 enum { STEP = 256 };
 _Static_assert(CHI_FRAME_DATA % STEP == 0, "a rest can be whole steps");
@@ -53,7 +53,7 @@ void chi_message_drop(chi_message *m)
 	choir_cluster *c = m->cluster;
 	chi_mutex_lock(&c->lock);
 	while (m->tickets > m->ended)
-		c->table.drop(c->self, m->ticket[--m->tickets]);
+		c->transport_table.drop(c->self, m->ticket[--m->tickets]);
 	chi_mutex_unlock(&c->lock);
 }
 
@@ -75,8 +75,8 @@ static choir_status begin_part(chi_message *m, int tag, void *data, size_t bytes
 	const choir_cluster *c = m->cluster;
 	uint64_t *ticket = &m->ticket[m->tickets];
 	const choir_status status = m->sending
-			? c->table.send(c->self, m->peer, tag, data, bytes, ticket)
-			: c->table.receive(c->self, m->peer, tag, data, bytes, ticket);
+			? c->transport_table.send(c->self, m->peer, tag, data, bytes, ticket)
+			: c->transport_table.receive(c->self, m->peer, tag, data, bytes, ticket);
 	m->tickets += status == CHOIR_OK;
 	return status;
 }
@@ -100,7 +100,7 @@ static int tag_of_rest(size_t rest)
 // Whether it goes in parts that go at once.
 static bool is_cut(const chi_message *m, size_t rest)
 {
-	const size_t eager = m->cluster->table.eager;
+	const size_t eager = m->cluster->transport_table.eager;
 	return is_early(m, rest) && eager > 0 && (rest - 1) / eager < CHI_REST_PARTS;
 }
 
@@ -108,14 +108,14 @@ static bool is_cut(const chi_message *m, size_t rest)
 // is copied twice, and the rest need not be.
 static size_t in_frame(const chi_message *m, size_t bytes)
 {
-	const size_t most = CHI_FRAME_DATA - (STEP - bytes % STEP) % STEP;
-	return bytes <= CHI_FRAME_DATA ? bytes : is_cut(m, bytes - most) ? most : bytes % STEP;
+	const size_t max = CHI_FRAME_DATA - (STEP - bytes % STEP) % STEP;
+	return bytes <= CHI_FRAME_DATA ? bytes : is_cut(m, bytes - max) ? max : bytes % STEP;
 }
 
 static choir_status begin_rest(chi_message *m, char *rest, size_t bytes)
 {
 	const int tag = is_early(m, bytes) ? tag_of_rest(bytes) : m->tag;
-	const size_t each = is_cut(m, bytes) ? m->cluster->table.eager : bytes;
+	const size_t each = is_cut(m, bytes) ? m->cluster->transport_table.eager : bytes;
 	choir_status status = CHOIR_OK;
 	for (size_t at = 0; status == CHOIR_OK && at < bytes; at += each)
 		status = begin_part(m, tag, rest + at, bytes - at < each ? bytes - at : each);
@@ -162,7 +162,7 @@ static choir_status fail(chi_message *m, choir_status status)
 	char name[CHI_WORKER_NAME + 32];
 	chi_message_drop(m);
 	chi_mutex_lock(&c->lock);
-	c->told = c->told || status == CHOIR_CANCELLED;
+	c->ended_by_other = c->ended_by_other || status == CHOIR_CANCELLED;
 	chi_mutex_unlock(&c->lock);
 	if (choir_error_status() != status)
 		choir_fail(status, "%s", choir_status_name(status));
@@ -194,18 +194,18 @@ choir_status chi_message_receive(chi_message *m, choir_cluster *c, int from, int
 	CHOIR_TRY(begin(m, c, from, tag));
 	m->sending = false;
 	m->expected = *f;
-	m->data = data == NULL && bytes <= CHI_MESSAGE_ROOM ? m->frame.data : data;
+	m->data = data == NULL && bytes <= CHI_MESSAGE_CAPACITY ? m->frame.data : data;
 	m->bytes = bytes;
 	const size_t first = in_frame(m, bytes);
 	char *rest = bytes > first ? (char *) m->data + first : NULL;
-	const choir_status status = begin_parts(m, MOST, rest, bytes - first);
+	const choir_status status = begin_parts(m, MAX, rest, bytes - first);
 	return status == CHOIR_OK ? CHOIR_OK : fail(m, status);
 }
 
 // The other one has failed, and says by what.
 static void note_failure(chi_message *m, const char *other, size_t came)
 {
-	const size_t most = sizeof m->frame.data - 1, bytes = came - HEAD < most ? came - HEAD : most;
+	const size_t max = sizeof m->frame.data - 1, bytes = came - HEAD < max ? came - HEAD : max;
 	m->frame.data[bytes] = '\0';
 	choir_fail(CHOIR_CANCELLED, "%s stopped: %s", other, (const char *) m->frame.data);
 }
@@ -273,7 +273,7 @@ static choir_status test_parts(chi_message *m, int end, size_t *came)
 	bool done = true;
 	chi_mutex_lock(&c->lock);
 	while (done && m->ended < end) {
-		status = c->table.test(c->self, m->ticket[m->ended], &done, came);
+		status = c->transport_table.test(c->self, m->ticket[m->ended], &done, came);
 		done = done && status == CHOIR_OK;
 		m->ended += done;
 	}
@@ -321,28 +321,28 @@ static choir_status give_up_waiting(const chi_message *m, double seconds)
 // A wait that becomes long is logged once, with whom it is for.
 typedef struct {
 	double begun, due; // HUGE_VAL: not known yet; never again
-} patience;
+} wait_limit;
 
 // A clock is looked at only where there is no time-out, which says when the wait began.
-static patience begin_patience(const chi_message *m, double deadline)
+static wait_limit begin_wait_limit(const chi_message *m, double deadline)
 {
-	static const double LEAST = 2; // seconds
+	static const double MIN = 2; // seconds
 	const choir_cluster *c = m->cluster;
 	if (m->expected.order == CHI_ORDER_FAILED) // which has a deadline of its own
-		return (patience){ deadline, HUGE_VAL };
+		return (wait_limit){ deadline, HUGE_VAL };
 	if (c->timeout < 0 || deadline == HUGE_VAL)
-		return (patience){ HUGE_VAL, HUGE_VAL };
+		return (wait_limit){ HUGE_VAL, HUGE_VAL };
 	const double begun = deadline - c->timeout, quarter = c->timeout / 4;
-	return (patience){ begun, begun + (quarter < LEAST ? LEAST : quarter) };
+	return (wait_limit){ begun, begun + (quarter < MIN ? MIN : quarter) };
 }
 
-static void lose_patience(patience *p, const chi_message *m, double now)
+static void end_wait_limit(wait_limit *p, const chi_message *m, double now)
 {
 	static const double UNLIMITED = 60; // seconds, where there is no time-out
 	const choir_cluster *c = m->cluster;
 	char name[CHI_WORKER_NAME + 32], end[48] = "";
 	if (p->begun == HUGE_VAL)
-		*p = (patience){ now, now + UNLIMITED };
+		*p = (wait_limit){ now, now + UNLIMITED };
 	if (now < p->due)
 		return;
 	p->due = HUGE_VAL;
@@ -360,15 +360,15 @@ choir_status chi_message_wait(chi_message *const m[], int n, double deadline)
 	choir_cluster *c = m[0]->cluster;
 	const chi_message *waits_for = NULL;
 	choir_status status = progress_all(m, n, &waits_for);
-	patience p = begin_patience(m[0], deadline);
+	wait_limit p = begin_wait_limit(m[0], deadline);
 	for (int turn = 0; status == CHOIR_OK && waits_for != NULL; turn++) {
-		const double now = turn % LOOKS == LOOKS - 1 ? c->table.now(c->self) : -HUGE_VAL;
+		const double now = turn % LOOKS == LOOKS - 1 ? c->transport_table.now(c->self) : -HUGE_VAL;
 		if (now > -HUGE_VAL)
-			lose_patience(&p, waits_for, now);
+			end_wait_limit(&p, waits_for, now);
 		if (now >= deadline)
 			status = give_up_waiting(waits_for, now - deadline + c->timeout);
 		else
-			c->table.pause(c->self, turn, deadline < p.due ? deadline : p.due);
+			c->transport_table.pause(c->self, turn, deadline < p.due ? deadline : p.due);
 		if (status == CHOIR_OK)
 			status = progress_all(m, n, &waits_for);
 	}

@@ -10,10 +10,10 @@
 #include "cluster/cluster.h"
 
 enum { CHI_FINGERPRINT_TEXT = 96, CHI_FRAME_DATA = 3840, CHI_REST_PARTS = 4 };
-enum { CHI_MESSAGE_ROOM = 4096 }; // bytes that a message has memory for itself
+enum { CHI_MESSAGE_CAPACITY = 4096 }; // bytes that a message has memory for itself
 // The tags of collectives: those that follow one another everywhere (chi_cluster_next), and those
 // that go on beside them and are counted by who makes them.
-enum { CHI_TAG_COLLECTIVES, CHI_TAG_BESIDE, CHI_TAGS };
+enum { CHI_TAG_COLLECTIVES, CHI_TAG_OVERLAP, CHI_TAGS };
 
 // Tensors that were given to collectives so far: the upper 48 bits say which, the lower 16 also in
 // which order. Two that agree above and differ below gave the same ones in another order.
@@ -46,7 +46,7 @@ void chi_fingerprint_set(chi_fingerprint *f, uint64_t sequence, const char *fmt,
 typedef struct {
 	uint64_t magic, bytes;
 	chi_fingerprint fingerprint;
-	unsigned char data[CHI_MESSAGE_ROOM]; // the first CHI_FRAME_DATA of them travel here
+	unsigned char data[CHI_MESSAGE_CAPACITY]; // the first CHI_FRAME_DATA of them travel here
 } chi_frame;
 
 // One message on its way. The caller's memory, kept from message to message.
@@ -65,8 +65,8 @@ typedef struct {
 // Begin. Tags are 0 to CHOIR_CLUSTER_TAGS - 1; those below CHI_TAGS are collectives', and parts of
 // the rests of their messages may have any other. Of messages from one worker with one tag only
 // one may be being received at a time. After CHOIR_OK the message must be waited for; data stay as
-// they are until then. A receive of at most CHI_MESSAGE_ROOM bytes may have no memory (NULL): it
-// is m->data then. A failure ends the cluster.
+// they are until then. A receive of at most CHI_MESSAGE_CAPACITY bytes may have no memory (NULL):
+// it is m->data then. A failure ends the cluster.
 choir_status chi_message_send(chi_message *m, choir_cluster *c, int to, int tag,
 		const chi_fingerprint *f, const void *data, size_t bytes);
 choir_status chi_message_receive(chi_message *m, choir_cluster *c, int from, int tag,

@@ -6,7 +6,7 @@
 #include "base/module.h"
 #include "base/options.h"
 #include "choir/library.h"
-#include "cluster/mpi.h"
+#include "cluster/mpi_loader.h"
 #include "cluster/roles.h"
 
 #include <stdio.h>
@@ -24,7 +24,7 @@ static choir_status take_options(const choir_cluster_options *o, choir_cluster_o
 }
 
 // The checksum of a file; "unknown" where it cannot be read.
-static void file_fact(chi_fact *fact, const char *name, const char *path)
+static void file_setting(chi_setting *setting, const char *name, const char *path)
 {
 	enum { STEP = 1 << 20 };
 	chi_error kept;
@@ -39,10 +39,10 @@ static void file_fact(chi_fact *fact, const char *name, const char *path)
 		at += got;
 	}
 	if (f != NULL && at == chi_file_size(f))
-		chi_fact_set(fact, name, "a file of %llu bytes, CRC-32C %08x", (unsigned long long) at,
-				(unsigned) crc);
+		chi_setting_set(setting, name, "a file of %llu bytes, CRC-32C %08x",
+				(unsigned long long) at, (unsigned) crc);
 	else
-		chi_fact_set(fact, name, "unknown");
+		chi_setting_set(setting, name, "unknown");
 	chi_free(block);
 	chi_file_close(f);
 	chi_error_restore(&kept);
@@ -50,13 +50,13 @@ static void file_fact(chi_fact *fact, const char *name, const char *path)
 
 // The build of Choir: of the same version there are many. In the program's file it is compared
 // with that, unless the program says by itself what it is.
-static void library_fact(chi_fact *fact)
+static void library_setting(chi_setting *setting)
 {
 	char path[4096];
 	if (chi_module_is_program())
-		chi_fact_set(fact, "libchoir", "in the program");
+		chi_setting_set(setting, "libchoir", "in the program");
 	else
-		file_fact(fact, "libchoir", chi_module_file(path, sizeof path));
+		file_setting(setting, "libchoir", chi_module_file(path, sizeof path));
 }
 
 static const char *setting(const char *name)
@@ -72,32 +72,32 @@ static const char *kernels(void)
 }
 
 // Plain kernels give the same bits on every instruction set.
-static choir_status agree_on_set(choir_cluster *c, bool lowest)
+static choir_status choose_instruction_set(choir_cluster *c, bool lowest)
 {
-	chi_cpu_set set;
+	chi_instruction_set set;
 	if (strcmp(kernels(), "plain") == 0)
 		return CHOIR_OK;
-	CHOIR_TRY(chi_cluster_agree_on_set(c, choir_instruction_set(), lowest, &set));
-	return chi_cpu_lower(set);
+	CHOIR_TRY(chi_cluster_common_instruction_set(c, choir_instruction_set(), lowest, &set));
+	return chi_instruction_set_lower(set);
 }
 
-static choir_status agree(choir_cluster *c, const choir_cluster_options *o)
+static choir_status check_consistency(choir_cluster *c, const choir_cluster_options *o)
 {
-	chi_fact facts[6];
-	CHOIR_TRY(chi_cpu_check());
-	chi_fact_set(&facts[0], "library version", "%d.%d.%d", choir_version() / 10000,
+	chi_setting settings[6];
+	CHOIR_TRY(chi_instruction_set_check());
+	chi_setting_set(&settings[0], "library version", "%d.%d.%d", choir_version() / 10000,
 			choir_version() / 100 % 100, choir_version() % 100);
-	chi_fact_set(&facts[1], "CHOIR_KERNELS", "%s", kernels());
-	chi_fact_set(
-			&facts[2], ".lowest_instruction_set", "%d", o->lowest_instruction_set == CHOIR_ON);
-	chi_fact_set(&facts[3], "ONEDNN_MAX_CPU_ISA", "%s", setting("ONEDNN_MAX_CPU_ISA"));
-	library_fact(&facts[4]);
+	chi_setting_set(&settings[1], "CHOIR_KERNELS", "%s", kernels());
+	chi_setting_set(
+			&settings[2], ".lowest_instruction_set", "%d", o->lowest_instruction_set == CHOIR_ON);
+	chi_setting_set(&settings[3], "ONEDNN_MAX_CPU_ISA", "%s", setting("ONEDNN_MAX_CPU_ISA"));
+	library_setting(&settings[4]);
 	if (o->program != NULL)
-		chi_fact_set(&facts[5], "program", "%s", o->program);
+		chi_setting_set(&settings[5], "program", "%s", o->program);
 	else
-		file_fact(&facts[5], "program", "/proc/self/exe");
-	CHOIR_TRY(chi_cluster_agree(c, facts, 6));
-	return agree_on_set(c, o->lowest_instruction_set == CHOIR_ON);
+		file_setting(&settings[5], "program", "/proc/self/exe");
+	CHOIR_TRY(chi_cluster_check_consistency(c, settings, 6));
+	return choose_instruction_set(c, o->lowest_instruction_set == CHOIR_ON);
 }
 
 static choir_status check_roles(const choir_cluster *c, const chi_roles *r)
@@ -110,7 +110,7 @@ static choir_status check_roles(const choir_cluster *c, const chi_roles *r)
 				"tasks to processes in the order of their ranks",
 				r->source, r->worker, c->transport, c->worker);
 	char found[CHI_TRANSPORT_TEXT + 40] = "this process was started alone";
-	if (strcmp(c->table.name, chi_alone_table.name) != 0)
+	if (strcmp(c->transport_table.name, chi_single_worker_transport.name) != 0)
 		snprintf(found, sizeof found, "%s finds %d", c->transport, c->workers);
 	return choir_fail(CHOIR_INVALID,
 			"%s names %d worker%s, but %s: start the program with "
@@ -124,7 +124,7 @@ static choir_cluster *settle(choir_cluster *c, const chi_roles *r, const choir_c
 		return NULL;
 	choir_status status = check_roles(c, r);
 	if (status == CHOIR_OK)
-		status = agree(c, o);
+		status = check_consistency(c, o);
 	if (status != CHOIR_OK) {
 		chi_cluster_give_up(c);
 		choir_cluster_free(c);
@@ -160,10 +160,10 @@ choir_cluster *choir_cluster_new(const choir_cluster_options *given)
 			return settle(chi_mpi_open(&o, &launcher, NULL, 0), &roles, &o);
 		transport = "alone";
 	}
-	const choir_cluster_table *table = chi_cluster_table(transport);
-	if (table == NULL)
+	const choir_cluster_table *transport_table = chi_transport_find(transport);
+	if (transport_table == NULL)
 		return NULL;
-	return settle(chi_cluster_open(table, o.argument, &o), &roles, &o);
+	return settle(chi_cluster_open(transport_table, o.argument, &o), &roles, &o);
 }
 
 choir_cluster *choir_cluster_from_mpi(

@@ -2,7 +2,7 @@
 // were handed out; what was read ahead does not count. Going there begins the pass anew and lets
 // each step that can jump do so. A step that cannot is read up to there, which costs what reading
 // that much of the pass cost before.
-#include "data/step.h"
+#include "data/stage.h"
 
 #include "base/philox.h"
 
@@ -24,7 +24,7 @@ choir_status chi_dataset_begin(choir_dataset *d, int64_t pass)
 	chi_atomic64_store(&d->dropped, 0);
 	chi_atomic64_store(&d->skipped, 0);
 	chi_atomic64_store(&d->delivered, 0);
-	choir_status status = d->random ? CHOIR_OK : d->step->rewind(d);
+	choir_status status = d->random ? CHOIR_OK : d->stage->rewind(d);
 	return status == CHOIR_OK ? CHOIR_OK : chi_dataset_keep_failure(d, status);
 }
 
@@ -45,7 +45,7 @@ choir_status chi_dataset_too_short(const choir_dataset *d, int64_t found, int64_
 	return choir_fail(CHOIR_INVALID,
 			"%s: pass %lld has %lld elements, but was read up to %lld: not the dataset that the "
 			"position is of",
-			d->step->name, (long long) d->pass, (long long) found, (long long) needed);
+			d->stage->name, (long long) d->pass, (long long) found, (long long) needed);
 }
 
 choir_status chi_dataset_read_over(choir_dataset *d, int64_t from, int64_t to)
@@ -65,7 +65,7 @@ choir_status chi_dataset_pass_over(choir_dataset *d, int64_t elements)
 		d->position = elements;
 		return CHOIR_OK;
 	}
-	return d->step->seek ? d->step->seek(d, elements) : chi_dataset_read_over(d, 0, elements);
+	return d->stage->seek ? d->stage->seek(d, elements) : chi_dataset_read_over(d, 0, elements);
 }
 
 choir_status chi_dataset_seek(choir_dataset *d, int64_t pass, int64_t elements)
@@ -90,9 +90,9 @@ uint64_t chi_dataset_signature(const choir_dataset *d)
 {
 	if (!d)
 		return 0;
-	uint64_t sum = chi_hash_text(d->step->name);
-	if (d->step->signature)
-		sum = mix(sum, d->step->signature(d));
+	uint64_t sum = chi_hash_text(d->stage->name);
+	if (d->stage->signature)
+		sum = mix(sum, d->stage->signature(d));
 	for (size_t i = 0; i < d->spec.n; i++) {
 		const choir_column *c = &d->spec.column[i];
 		sum = mix(mix(sum, chi_hash_text(c->name)), (uint64_t) c->dtype);

@@ -6,7 +6,7 @@
 #include "base/atomic.h"
 #include "choir/extend/device.h"
 
-typedef struct chi_stage chi_stage;
+typedef struct chi_staging_buffer chi_staging_buffer;
 
 struct choir_device {
 	char name[32]; // "cpu:0"
@@ -14,9 +14,9 @@ struct choir_device {
 	bool host_memory;
 	const choir_device_table *table; // without empty slots
 	void *self;
-	chi_atomic32 late; // waits that were given up, of streams that may still be at work
-	chi_atomic32 staged; // stages in the list
-	chi_stage *left; // what streams of the device may use (late.c)
+	chi_atomic32 abandoned_waits; // waits that were given up, of streams that may still be at work
+	chi_atomic32 staging_buffers; // stages in the list
+	chi_staging_buffer *quarantine; // what streams of the device may use (quarantine.c)
 };
 
 // Where operations are queued. On the CPU a stream does nothing: work is done when a call returns.
@@ -33,16 +33,16 @@ bool chi_device_parse(const char *name, char kind[16], int *index);
 // A comma-separated list of names; spaces around them are left out. *count says how many devices
 // were written, 0 after a failure. CHOIR_INVALID: no name, an empty name, a device that stands
 // twice, more than room. CHOIR_NOT_FOUND: an unknown name, with the list of those known.
-choir_status chi_device_list(const char *names, int room, choir_device *devices[], int *count);
+choir_status chi_device_list(const char *names, int capacity, choir_device *devices[], int *count);
 
 // True if both devices read and write the same memory (the same device, or both host memory).
 bool chi_device_shares(const choir_device *a, const choir_device *b);
 
 // Whether memory of d may still be used by a stream for which somebody has given up waiting: then
 // nobody else may have what is given back.
-static inline bool chi_device_is_late(const choir_device *d)
+static inline bool chi_device_is_quarantined(const choir_device *d)
 {
-	return chi_atomic32_load(&d->late) != 0;
+	return chi_atomic32_load(&d->abandoned_waits) != 0;
 }
 
 choir_status chi_device_allocate(choir_device *d, size_t bytes, void **memory);
@@ -53,18 +53,18 @@ void chi_stream_free(chi_stream *s); // waits for what is queued
 // Between any two memories of which each is the host's or of a device of the stream's kind.
 choir_status chi_stream_copy(chi_stream *s, void *to, const void *from, size_t bytes);
 choir_status chi_stream_fill(chi_stream *s, void *to, int byte, size_t bytes);
-choir_status chi_stream_mark(chi_stream *s, uint64_t *mark);
-choir_status chi_stream_wait_for(chi_stream *s, chi_stream *other, uint64_t mark);
-choir_status chi_stream_wait_mark(chi_stream *s, uint64_t mark, double seconds);
+choir_status chi_stream_record_event(chi_stream *s, uint64_t *event);
+choir_status chi_stream_wait_event(chi_stream *s, chi_stream *other, uint64_t event);
+choir_status chi_stream_wait_until(chi_stream *s, uint64_t event, double seconds);
 // The same with the timeout and the promise of chi_stream_wait. Threads: any.
-choir_status chi_stream_wait_to(chi_stream *s, uint64_t mark);
+choir_status chi_stream_wait_up_to(chi_stream *s, uint64_t event);
 // The caller does not wait for s, which may use memory of its device until mark.
-void chi_stream_abandon(chi_stream *s, uint64_t mark);
+void chi_stream_abandon(chi_stream *s, uint64_t event);
 // Until all that is queued is done (at most 60 s: CHOIR_TIMEOUT), with its first failure. Memory
 // of the device may be given back to its pool afterwards, however this ends.
 choir_status chi_stream_wait(chi_stream *s);
 // The timeout of chi_stream_wait, for tests.
-void chi_stream_patience(double seconds);
+void chi_stream_set_timeout(double seconds);
 // Between host memory and the device's, behind what is queued. Nobody uses the host memory any
 // more when they return, however they end.
 choir_status chi_stream_fetch(chi_stream *s, void *to, const void *from, size_t bytes);

@@ -9,21 +9,21 @@
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/clock.h"
-#include "base/error.h"
+#include "base/status.h"
 #include "base/fpenv.h"
 #include "base/lock.h"
 #include "base/philox.h"
 #include "base/size.h"
 #include "base/thread.h"
 #include "device/far.h"
-#include "device/internal.h"
+#include "device/quarantine.h"
 
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_DEVICES = 64, LEAST_ROOM = 256, MISUSE_SIZE = 96 };
+enum { MAX_DEVICES = 64, MIN_CAPACITY = 256, MISUSE_SIZE = 96 };
 
 struct line;
 
@@ -32,7 +32,7 @@ typedef struct task {
 	choir_status (*fn)(void *arg);
 	struct line *other; // instead of fn: wait until this line has come to mark; one reference
 	uint64_t mark;
-	size_t room; // bytes of arg
+	size_t capacity; // bytes of arg
 	_Alignas(max_align_t) unsigned char arg[];
 } task;
 
@@ -67,13 +67,13 @@ typedef struct {
 } far_stream;
 
 static chi_mutex lines_mutex = CHI_MUTEX_STATIC(CHI_RANK_STREAM, "far lines");
-static chi_atomic64 delay_seed = { 1 }, delay_most = { 20 };
+static chi_atomic64 delay_seed = { 1 }, max_delay = { 20 };
 static chi_atomic64 waits;
 
-void chi_far_delays(uint64_t seed, unsigned most)
+void chi_far_delays(uint64_t seed, unsigned max)
 {
 	chi_atomic64_store(&delay_seed, seed);
-	chi_atomic64_store(&delay_most, most);
+	chi_atomic64_store(&max_delay, max);
 }
 
 uint64_t chi_far_waits(void)
@@ -107,21 +107,21 @@ static void release_line(line *l)
 static task *new_task(line *l, size_t bytes)
 {
 	task **at = &l->spare;
-	while (*at != NULL && (*at)->room < bytes)
+	while (*at != NULL && (*at)->capacity < bytes)
 		at = &(*at)->next;
 	task *t = *at;
 	if (t != NULL) {
 		*at = t->next;
 		return t;
 	}
-	size_t room = bytes > LEAST_ROOM ? bytes : LEAST_ROOM, total;
-	if (!chi_size_add(offsetof(task, arg), room, &total)) {
+	size_t capacity = bytes > MIN_CAPACITY ? bytes : MIN_CAPACITY, total;
+	if (!chi_size_add(offsetof(task, arg), capacity, &total)) {
 		choir_fail(CHOIR_NO_MEMORY, "a task of %zu bytes", bytes);
 		return NULL;
 	}
 	t = chi_alloc(total > sizeof *t ? total : sizeof *t);
 	if (t != NULL)
-		t->room = room;
+		t->capacity = capacity;
 	return t;
 }
 
@@ -154,7 +154,7 @@ static choir_status fail_misuse(const line *l)
 static void enter(line *l, const char *slot)
 {
 	enum { EVERY = 8 };
-	const bool naps = ++l->entered % EVERY == 0 && chi_atomic64_load(&delay_most) > 0;
+	const bool naps = ++l->entered % EVERY == 0 && chi_atomic64_load(&max_delay) > 0;
 	const bool alone = chi_atomic32_add(&l->inside, 1) == 0;
 	if (alone)
 		chi_atomic64_store(&l->slot, (uintptr_t) slot);
@@ -196,14 +196,14 @@ choir_status chi_far_submit(
 
 static void delay(line *l, uint64_t number)
 {
-	uint64_t seed = chi_atomic64_load(&delay_seed), most = chi_atomic64_load(&delay_most);
-	if (most == 0)
+	uint64_t seed = chi_atomic64_load(&delay_seed), max = chi_atomic64_load(&max_delay);
+	if (max == 0)
 		return;
 	const uint32_t counter[4] = { (uint32_t) number, (uint32_t) (number >> 32), l->number,
 		(uint32_t) l->device->index };
 	const uint32_t key[2] = { (uint32_t) seed, (uint32_t) (seed >> 32) };
 	uint64_t word = chi_philox(counter, key).word[0];
-	double microseconds = (double) ((word * (most + 1)) >> 32);
+	double microseconds = (double) ((word * (max + 1)) >> 32);
 	double deadline = chi_clock_deadline(1e-6 * microseconds);
 	while (chi_cond_wait(&l->work, &lines_mutex, deadline))
 		;
@@ -285,9 +285,9 @@ static int count_devices(void)
 static choir_status open_device(void *self, int index)
 {
 	far_device *d = self;
-	if (index >= MOST_DEVICES)
+	if (index >= MAX_DEVICES)
 		return choir_fail(
-				CHOIR_NOT_FOUND, "no such device: the last one is far:%d", MOST_DEVICES - 1);
+				CHOIR_NOT_FOUND, "no such device: the last one is far:%d", MAX_DEVICES - 1);
 	d->index = index;
 	return chi_far_memory_open();
 }
@@ -390,54 +390,54 @@ static choir_status fill(void *stream, void *to, int byte, size_t bytes)
 	return bytes == 0 ? CHOIR_OK : submit(l, "fill", run_fill, &t, sizeof t);
 }
 
-static choir_status mark_stream(void *stream, uint64_t *mark)
+static choir_status mark_stream(void *stream, uint64_t *event)
 {
 	line *l = ((far_stream *) stream)->line;
 	CHOIR_TRY(check_process(l));
 	enter(l, "mark");
-	*mark = l->queued;
+	*event = l->queued;
 	return leave(l, CHOIR_OK);
 }
 
-static choir_status fail_mark(const line *l, uint64_t mark)
+static choir_status fail_mark(const line *l, uint64_t event)
 {
 	return choir_fail(CHOIR_INVALID,
 			"far:%d: mark %" PRIu64 " does not exist: the last one is %" PRIu64, l->device->index,
-			mark, l->queued);
+			event, l->queued);
 }
 
-static choir_status wait_for(void *stream, void *other_stream, uint64_t mark)
+static choir_status wait_for(void *stream, void *other_stream, uint64_t event)
 {
 	line *l = ((far_stream *) stream)->line, *other = ((far_stream *) other_stream)->line;
 	CHOIR_TRY(check_process(l));
 	choir_status status = CHOIR_OK;
 	enter(l, "wait_for");
 	task *t = NULL;
-	if (mark > other->queued)
-		status = fail_mark(other, mark);
+	if (event > other->queued)
+		status = fail_mark(other, event);
 	else if ((t = append(l, NULL, 0)) == NULL)
 		status = CHOIR_NO_MEMORY;
 	if (t != NULL) {
 		t->other = other;
-		t->mark = mark;
+		t->mark = event;
 		other->references++;
 	}
 	return leave(l, status);
 }
 
-static choir_status wait_locked(line *l, uint64_t mark, double seconds)
+static choir_status wait_locked(line *l, uint64_t event, double seconds)
 {
-	if (mark > l->queued)
-		return fail_mark(l, mark);
+	if (event > l->queued)
+		return fail_mark(l, event);
 	double deadline = chi_clock_deadline(seconds);
 	bool in_time = true;
-	while (in_time && l->finished < mark)
+	while (in_time && l->finished < event)
 		in_time = chi_cond_wait(&l->progress, &lines_mutex, deadline);
-	if (l->finished < mark)
+	if (l->finished < event)
 		return choir_fail(CHOIR_TIMEOUT,
 				"far:%d: wait: %" PRIu64 " of %" PRIu64 " queued tasks are done after %g s",
-				l->device->index, l->finished, mark, seconds);
-	if (l->failed == 0 || l->failed > mark)
+				l->device->index, l->finished, event, seconds);
+	if (l->failed == 0 || l->failed > event)
 		return CHOIR_OK;
 	l->failed = 0;
 	l->skipped = l->queued;
@@ -445,13 +445,13 @@ static choir_status wait_locked(line *l, uint64_t mark, double seconds)
 	return l->failure.status;
 }
 
-static choir_status wait_stream(void *stream, uint64_t mark, double seconds)
+static choir_status wait_stream(void *stream, uint64_t event, double seconds)
 {
 	line *l = ((far_stream *) stream)->line;
 	CHOIR_TRY(check_process(l));
 	chi_atomic64_add(&waits, 1);
 	chi_mutex_lock(&lines_mutex);
-	choir_status status = wait_locked(l, mark, seconds);
+	choir_status status = wait_locked(l, event, seconds);
 	const bool misused = l->misuse[0] != '\0';
 	chi_mutex_unlock(&lines_mutex);
 	return misused ? fail_misuse(l) : status;

@@ -22,6 +22,6 @@ choir_status chi_far_submit(
 
 // The delays before each queued task: uniform in 0 .. most microseconds, and what the system adds
 // to so short a sleep. most 0: none. Default: seed 1, most 20.
-void chi_far_delays(uint64_t seed, unsigned most);
+void chi_far_delays(uint64_t seed, unsigned max);
 // How often the host has waited for streams of far devices, in this process.
 uint64_t chi_far_waits(void);

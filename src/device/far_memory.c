@@ -10,7 +10,7 @@
 #include "base/size.h"
 #include "base/thread.h"
 #include "device/far.h"
-#include "device/internal.h"
+#include "device/quarantine.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 // Addresses, not memory. Halved where the system gives no more (ulimit -v), down to the least.
-static const size_t RESERVE_MOST = (size_t) 1 << 36;
-static const size_t RESERVE_LEAST = (size_t) 1 << 26;
+static const size_t MAX_RESERVE = (size_t) 1 << 36;
+static const size_t MIN_RESERVE = (size_t) 1 << 26;
 static const size_t PAGE = 4096;
 
 // New memory is filled with it: not a number in every floating-point type, so that what reads
@@ -74,10 +74,10 @@ static choir_status open_locked(void)
 		return CHOIR_OK;
 	if (memory.pages <= 0)
 		memory.pages = memfd_create("choir far memory", MFD_CLOEXEC);
-	for (size_t bytes = RESERVE_MOST; bytes >= RESERVE_LEAST; bytes /= 2)
+	for (size_t bytes = MAX_RESERVE; bytes >= MIN_RESERVE; bytes /= 2)
 		if (map_twice(bytes))
 			return CHOIR_OK;
-	return choir_fail(CHOIR_NO_MEMORY, "far memory: cannot map %zu bytes twice: %s", RESERVE_LEAST,
+	return choir_fail(CHOIR_NO_MEMORY, "far memory: cannot map %zu bytes twice: %s", MIN_RESERVE,
 			strerror(errno));
 }
 

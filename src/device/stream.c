@@ -2,30 +2,30 @@
 // what all kinds need alike: messages that name the device, order between streams of different
 // kinds, and copies between memories that have nothing in common.
 #include "base/alloc.h"
-#include "base/error.h"
+#include "base/status.h"
 #include "base/size.h"
-#include "device/internal.h"
+#include "device/quarantine.h"
 
 #include <stddef.h>
 #include <string.h>
 
-enum { STAGE_BYTES = 1 << 20 };
+enum { STAGING_BYTES = 1 << 20 };
 
-static chi_atomic64 patience = { 60000000 }; // microseconds
+static chi_atomic64 wait_timeout = { 60000000 }; // microseconds
 
 typedef struct {
 	chi_stream stream;
 	max_align_t state[];
 } stream_block;
 
-void chi_stream_patience(double seconds)
+void chi_stream_set_timeout(double seconds)
 {
-	chi_atomic64_store(&patience, (uint64_t) (1e6 * seconds));
+	chi_atomic64_store(&wait_timeout, (uint64_t) (1e6 * seconds));
 }
 
 static double longest(void)
 {
-	return 1e-6 * (double) chi_atomic64_load(&patience);
+	return 1e-6 * (double) chi_atomic64_load(&wait_timeout);
 }
 
 chi_stream *chi_stream_new(choir_device *d)
@@ -53,7 +53,7 @@ void chi_stream_free(chi_stream *s)
 	if (s == NULL)
 		return;
 	s->device->table->stream_close(s->state);
-	chi_stream_caught_up(s, CHI_STREAM_CLOSED);
+	chi_quarantine_release(s, CHI_STREAM_CLOSED);
 	chi_free(s); // the first member of its block
 }
 
@@ -69,70 +69,70 @@ choir_status chi_stream_fill(chi_stream *s, void *to, int byte, size_t bytes)
 	return chi_device_failed(d, "fill", d->table->fill(s->state, to, byte, bytes));
 }
 
-choir_status chi_stream_mark(chi_stream *s, uint64_t *mark)
+choir_status chi_stream_record_event(chi_stream *s, uint64_t *event)
 {
 	choir_device *d = s->device;
-	return chi_device_failed(d, "mark", d->table->mark(s->state, mark));
+	return chi_device_failed(d, "mark", d->table->mark(s->state, event));
 }
 
-choir_status chi_stream_wait_for(chi_stream *s, chi_stream *other, uint64_t mark)
+choir_status chi_stream_wait_event(chi_stream *s, chi_stream *other, uint64_t event)
 {
 	choir_device *d = s->device;
 	// Kinds know nothing of each other's queues: the caller waits between them.
 	if (d->table != other->device->table)
-		return chi_stream_wait_mark(other, mark, longest());
-	return chi_device_failed(d, "wait_for", d->table->wait_for(s->state, other->state, mark));
+		return chi_stream_wait_until(other, event, longest());
+	return chi_device_failed(d, "wait_for", d->table->wait_for(s->state, other->state, event));
 }
 
-choir_status chi_stream_wait_mark(chi_stream *s, uint64_t mark, double seconds)
+choir_status chi_stream_wait_until(chi_stream *s, uint64_t event, double seconds)
 {
 	choir_device *d = s->device;
 	const choir_status status =
-			chi_device_failed(d, "wait", d->table->wait(s->state, mark, seconds));
+			chi_device_failed(d, "wait", d->table->wait(s->state, event, seconds));
 	if (status != CHOIR_TIMEOUT) // else what is queued goes on
-		chi_stream_caught_up(s, mark);
+		chi_quarantine_release(s, event);
 	return status;
 }
 
-static void leave(chi_stream *s, chi_stage *stage, uint64_t mark)
+static void leave(chi_stream *s, chi_staging_buffer *staging, uint64_t event)
 {
 	chi_error e;
 	chi_error_save(&e);
-	chi_stream_leave(s, stage != NULL ? stage : chi_stage_new(0), mark);
+	chi_quarantine_abandon(s, staging != NULL ? staging : chi_staging_buffer_new(0), event);
 	chi_error_restore(&e);
 }
 
-void chi_stream_abandon(chi_stream *s, uint64_t mark)
+void chi_stream_abandon(chi_stream *s, uint64_t event)
 {
-	leave(s, NULL, mark);
+	leave(s, NULL, event);
 }
 
-choir_status chi_stream_wait_to(chi_stream *s, uint64_t mark)
+choir_status chi_stream_wait_up_to(chi_stream *s, uint64_t event)
 {
-	const choir_status status = chi_stream_wait_mark(s, mark, longest());
+	const choir_status status = chi_stream_wait_until(s, event, longest());
 	if (status == CHOIR_TIMEOUT)
-		leave(s, NULL, mark);
+		leave(s, NULL, event);
 	return status;
 }
 
 // *stage: what is queued uses it, too; NULL afterwards: it was left to the stream.
-static choir_status wait_with(chi_stream *s, chi_stage **stage)
+static choir_status wait_with(chi_stream *s, chi_staging_buffer **staging)
 {
-	uint64_t mark;
-	choir_status status = chi_stream_mark(s, &mark);
+	uint64_t event;
+	choir_status status = chi_stream_record_event(s, &event);
 	const bool marked = status == CHOIR_OK;
 	if (marked)
-		status = chi_stream_wait_mark(s, mark, longest());
+		status = chi_stream_wait_until(s, event, longest());
 	if (marked && status != CHOIR_TIMEOUT)
 		return status;
-	leave(s, *stage, marked ? mark : CHI_STREAM_CLOSED);
-	*stage = NULL;
+	leave(s, *staging, marked ? event : CHI_STREAM_CLOSED);
+	*staging = NULL;
 	return status;
 }
 
 choir_status chi_stream_wait(chi_stream *s)
 {
-	chi_stage *none = NULL;
+	chi_staging_buffer *none = NULL;
 	return wait_with(s, &none);
 }
 
@@ -148,10 +148,10 @@ static choir_status copy_and_wait(chi_stream *s, void *to, const void *from, siz
 }
 
 static choir_status copy_with(
-		chi_stream *s, void *to, const void *from, size_t bytes, chi_stage **stage)
+		chi_stream *s, void *to, const void *from, size_t bytes, chi_staging_buffer **staging)
 {
 	CHOIR_TRY(chi_stream_copy(s, to, from, bytes));
-	return wait_with(s, stage);
+	return wait_with(s, staging);
 }
 
 // Where a copy begins and ends; a stream that is NULL is the host's.
@@ -161,16 +161,17 @@ typedef struct {
 	const char *from;
 } way_by_host;
 
-static choir_status copy_piece(const way_by_host *w, size_t at, size_t piece, chi_stage **stage)
+static choir_status copy_piece(
+		const way_by_host *w, size_t at, size_t piece, chi_staging_buffer **staging)
 {
-	char *memory = (*stage)->memory;
+	char *memory = (*staging)->memory;
 	choir_status status = CHOIR_OK;
 	if (w->reader != NULL)
-		status = copy_with(w->reader, memory, w->from + at, piece, stage);
+		status = copy_with(w->reader, memory, w->from + at, piece, staging);
 	else
 		memcpy(memory, w->from + at, piece);
 	if (status == CHOIR_OK && w->writer != NULL)
-		status = copy_with(w->writer, w->to + at, memory, piece, stage);
+		status = copy_with(w->writer, w->to + at, memory, piece, staging);
 	else if (status == CHOIR_OK)
 		memcpy(w->to + at, memory, piece);
 	return status;
@@ -179,14 +180,14 @@ static choir_status copy_piece(const way_by_host *w, size_t at, size_t piece, ch
 // Piece by piece, over memory that stays with a stream for which somebody gives up waiting.
 static choir_status copy_by_host(const way_by_host *w, size_t bytes)
 {
-	const size_t room = bytes < STAGE_BYTES ? bytes : STAGE_BYTES;
-	chi_stage *stage = chi_stage_new(room);
-	if (stage == NULL)
+	const size_t capacity = bytes < STAGING_BYTES ? bytes : STAGING_BYTES;
+	chi_staging_buffer *staging = chi_staging_buffer_new(capacity);
+	if (staging == NULL)
 		return choir_error_status();
 	choir_status status = CHOIR_OK;
-	for (size_t at = 0; at < bytes && status == CHOIR_OK; at += room)
-		status = copy_piece(w, at, bytes - at < room ? bytes - at : room, &stage);
-	chi_stage_free(stage);
+	for (size_t at = 0; at < bytes && status == CHOIR_OK; at += capacity)
+		status = copy_piece(w, at, bytes - at < capacity ? bytes - at : capacity, &staging);
+	chi_staging_buffer_free(staging);
 	return status;
 }
 
@@ -210,19 +211,19 @@ choir_status chi_stream_post(chi_stream *s, void *to, const void *from, size_t b
 {
 	if (s->device->host_memory)
 		return chi_stream_copy(s, to, from, bytes);
-	if (bytes == 0 || bytes > STAGE_BYTES)
+	if (bytes == 0 || bytes > STAGING_BYTES)
 		return bytes == 0 ? CHOIR_OK : chi_stream_send(s, to, from, bytes);
-	chi_stage *stage = chi_stage_new(bytes);
-	if (stage == NULL)
+	chi_staging_buffer *staging = chi_staging_buffer_new(bytes);
+	if (staging == NULL)
 		return choir_error_status();
-	memcpy(stage->memory, from, bytes);
-	uint64_t mark = CHI_STREAM_CLOSED;
-	const choir_status queued = chi_stream_copy(s, to, stage->memory, bytes);
-	const choir_status marked = queued == CHOIR_OK ? chi_stream_mark(s, &mark) : queued;
+	memcpy(staging->memory, from, bytes);
+	uint64_t event = CHI_STREAM_CLOSED;
+	const choir_status queued = chi_stream_copy(s, to, staging->memory, bytes);
+	const choir_status marked = queued == CHOIR_OK ? chi_stream_record_event(s, &event) : queued;
 	if (queued == CHOIR_OK)
-		chi_stream_keep(s, stage, marked == CHOIR_OK ? mark : CHI_STREAM_CLOSED);
+		chi_quarantine_keep(s, staging, marked == CHOIR_OK ? event : CHI_STREAM_CLOSED);
 	else
-		chi_stage_free(stage);
+		chi_staging_buffer_free(staging);
 	return marked;
 }
 

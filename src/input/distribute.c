@@ -10,23 +10,23 @@
 #include "base/options.h"
 #include "base/philox.h"
 #include "base/size.h"
-#include "data/entry.h"
-#include "cross/peers.h"
+#include "data/component.h"
+#include "collective/process_group.h"
 #include "strategy/strategy.h"
 
-enum { MOST_WORKERS = 1 << 16 };
+enum { MAX_WORKERS = 1 << 16 };
 
 void chi_input_free(void *self)
 {
 	choir_distributed_dataset *data = self;
-	chi_ahead_free(data->ahead);
-	for (int i = 0; data->feed != NULL && i < data->feeds; i++)
-		chi_feed_free(&data->feed[i]);
-	chi_free(data->feed);
-	chi_paths_free(&data->files);
+	chi_read_ahead_free(data->read_ahead);
+	for (int i = 0; data->stream != NULL && i < data->streams; i++)
+		chi_example_stream_free(&data->stream[i]);
+	chi_free(data->stream);
+	chi_glob_free(&data->files);
 	chi_free(data->files_of);
 	chi_free(data->rows);
-	chi_free(data->words);
+	chi_free(data->messages);
 	chi_free(data->column);
 	chi_free(data);
 }
@@ -36,20 +36,20 @@ void chi_input_free(void *self)
 // Those of the strategy, where it has some.
 static choir_status check_workers(const choir_strategy *s, choir_input_options *o)
 {
-	const int workers = s->peers != NULL ? s->peers->workers : 1;
-	const int worker = s->peers != NULL ? s->peers->worker : 0;
+	const int workers = s->process_group != NULL ? s->process_group->workers : 1;
+	const int worker = s->process_group != NULL ? s->process_group->worker : 0;
 	if (o->workers == 0 && o->worker == 0) {
 		o->workers = workers;
 		o->worker = worker;
 	}
-	if (s->peers != NULL && (o->workers != workers || o->worker != worker))
+	if (s->process_group != NULL && (o->workers != workers || o->worker != worker))
 		return choir_fail(CHOIR_INVALID,
 				"distribute_dataset: worker %d of %d given, but in the strategy's cluster this is "
 				"worker %d of %d",
 				o->worker, o->workers, worker, workers);
-	if (o->workers < 1 || o->workers > MOST_WORKERS)
+	if (o->workers < 1 || o->workers > MAX_WORKERS)
 		return choir_fail(CHOIR_INVALID, "distribute_dataset: %d workers given, 1 to %d needed",
-				o->workers, (int) MOST_WORKERS);
+				o->workers, (int) MAX_WORKERS);
 	if (o->worker < 0 || o->worker >= o->workers)
 		return choir_fail(CHOIR_INVALID, "distribute_dataset: worker %d given, 0 to %d needed",
 				o->worker, o->workers - 1);
@@ -129,69 +129,70 @@ static choir_dataset *in_batches(choir_dataset *d, int64_t global)
 			"(choir_dataset_batch), or give global_batch");
 }
 
-static chi_split find_split(const choir_distributed_dataset *data)
+static chi_rebatch find_rebatch(const choir_distributed_dataset *data)
 {
 	const bool shared = data->o.workers > 1 && data->o.auto_shard == CHOIR_AUTO_SHARD_DATA;
 	if (data->o.per_replica_batches)
-		return shared ? CHI_SPLIT_ELEMENTS_SHARED : CHI_SPLIT_ELEMENTS;
+		return shared ? CHI_REBATCH_ELEMENTS_SHARED : CHI_REBATCH_ELEMENTS;
 	if (chi_input_replicas(data) == 1 && data->o.global_batch == 0)
-		return CHI_SPLIT_AS_THEY_COME;
+		return CHI_REBATCH_AS_THEY_COME;
 	if (data->batch == CHOIR_NONE)
-		return shared ? CHI_SPLIT_UNKNOWN_SHARED : CHI_SPLIT_UNKNOWN;
-	return shared ? CHI_SPLIT_SHARED : CHI_SPLIT_STREAM;
+		return shared ? CHI_REBATCH_UNKNOWN_SHARED : CHI_REBATCH_UNKNOWN;
+	return shared ? CHI_REBATCH_SHARED : CHI_REBATCH_STREAM;
 }
 
 // The most examples that this worker can have in a step; false: more than any memory holds.
-static bool find_room(choir_distributed_dataset *data, int64_t element)
+static bool find_capacity(choir_distributed_dataset *data, int64_t element)
 {
 	const int64_t n = chi_input_replicas(data), r = data->strategy->replicas;
 	int64_t each = element; // of a replica
-	switch (data->split) {
-	case CHI_SPLIT_AS_THEY_COME:
-		data->room = element;
+	switch (data->rebatch) {
+	case CHI_REBATCH_AS_THEY_COME:
+		data->capacity = element;
 		return true;
-	case CHI_SPLIT_ELEMENTS:
-	case CHI_SPLIT_ELEMENTS_SHARED:
+	case CHI_REBATCH_ELEMENTS:
+	case CHI_REBATCH_ELEMENTS_SHARED:
 		break;
-	case CHI_SPLIT_STREAM:
-	case CHI_SPLIT_SHARED:
+	case CHI_REBATCH_STREAM:
+	case CHI_REBATCH_SHARED:
 		each = data->batch / n + (data->batch % n != 0);
 		break;
-	case CHI_SPLIT_UNKNOWN:
-	case CHI_SPLIT_UNKNOWN_SHARED:
+	case CHI_REBATCH_UNKNOWN:
+	case CHI_REBATCH_UNKNOWN_SHARED:
 		each = element / n + (element % n != 0);
 		break;
 	}
-	if (!chi_int64_multiply(each, r, &data->room))
+	if (!chi_int64_multiply(each, r, &data->capacity))
 		return false;
 	if (n == r && data->batch != CHOIR_NONE) // all pieces are here
-		data->room = data->batch;
+		data->capacity = data->batch;
 	return true;
 }
 
 // A step of each column fits in a tensor.
-static choir_status check_room(const choir_distributed_dataset *data)
+static choir_status check_space(const choir_distributed_dataset *data)
 {
-	const choir_dataset *d = data->feed[0].data;
+	const choir_dataset *d = data->stream[0].data;
 	size_t bytes;
 	for (size_t i = 0; i < d->spec.n; i++)
-		if (!chi_size_multiply((size_t) data->room, d->bytes[i], &bytes) || bytes > PTRDIFF_MAX)
+		if (!chi_size_multiply((size_t) data->capacity, d->bytes[i], &bytes) ||
+				bytes > PTRDIFF_MAX)
 			return choir_fail(CHOIR_INVALID,
 					"distribute_dataset: %" PRId64 " examples of column \"%s\" do not fit in a "
 					"tensor",
-					data->room, d->spec.column[i].name);
+					data->capacity, d->spec.column[i].name);
 	return CHOIR_OK;
 }
 
 // What a replica gets of each column: rows are known where no step can have another number.
 static void find_columns(choir_distributed_dataset *data)
 {
-	const chi_spec *spec = data->feed[0].spec;
+	const chi_spec *spec = data->stream[0].spec;
 	const int64_t n = chi_input_replicas(data), g = data->batch;
 	int64_t rows = CHOIR_NONE;
-	if (data->split == CHI_SPLIT_AS_THEY_COME && spec->full)
+	if (data->rebatch == CHI_REBATCH_AS_THEY_COME && spec->full)
 		rows = spec->batch;
-	if (data->split == CHI_SPLIT_STREAM && data->o.workers == 1 && g % n == 0 &&
+	if (data->rebatch == CHI_REBATCH_STREAM && data->o.workers == 1 && g % n == 0 &&
 			(spec->endless || (spec->full && spec->batch % g == 0)))
 		rows = g / n;
 	for (size_t i = 0; i < spec->n; i++) {
@@ -211,15 +212,15 @@ static choir_distributed_dataset *new_data(
 		return NULL;
 	data->strategy = s;
 	data->o = *o;
-	data->feeds = feeds;
+	data->streams = feeds;
 	data->batch = CHOIR_NONE;
-	data->feed = chi_alloc_array((size_t) feeds, sizeof *data->feed);
+	data->stream = chi_alloc_array((size_t) feeds, sizeof *data->stream);
 	data->rows = chi_alloc_array((size_t) s->replicas, sizeof *data->rows);
 	data->column = chi_alloc_array(CHI_MAX_COLUMNS, sizeof *data->column);
-	if (s->peers != NULL)
-		data->words = chi_input_new_words(s);
-	if (data->feed != NULL && data->rows != NULL && data->column != NULL &&
-			(s->peers == NULL || data->words != NULL))
+	if (s->process_group != NULL)
+		data->messages = chi_input_new_messages(s);
+	if (data->stream != NULL && data->rows != NULL && data->column != NULL &&
+			(s->process_group == NULL || data->messages != NULL))
 		return data;
 	chi_input_free(data);
 	return NULL;
@@ -231,9 +232,9 @@ static bool reads_by_itself(const choir_dataset *d, bool *files)
 {
 	if (d == NULL)
 		return true;
-	const bool file = d->step->files == CHI_FILES_HERE && !d->random;
+	const bool file = d->stage->files == CHI_FILES_HERE && !d->random;
 	*files = *files || file;
-	if (d->step->calls || (d->from[0] == NULL && !file && !d->random))
+	if (d->stage->calls || (d->from[0] == NULL && !file && !d->random))
 		return false;
 	return reads_by_itself(d->from[0], files) && reads_by_itself(d->from[1], files);
 }
@@ -241,27 +242,27 @@ static bool reads_by_itself(const choir_dataset *d, bool *files)
 // How many steps are read ahead where nobody says: what a core's nearer caches hold, at least one.
 static int fitting_steps(const choir_distributed_dataset *data)
 {
-	enum { BYTES = 1 << 20, MOST_STEPS = 8 };
-	const choir_dataset *d = data->feed[0].data;
+	enum { BYTES = 1 << 20, MAX_STEPS = 8 };
+	const choir_dataset *d = data->stream[0].data;
 	size_t example = 0, bytes = 0;
 	for (size_t i = 0; i < d->spec.n; i++)
 		if (!chi_size_add(example, d->bytes[i], &example))
 			return 1;
-	if (!chi_size_multiply(example, (size_t) data->room, &bytes) || bytes > BYTES / 2)
+	if (!chi_size_multiply(example, (size_t) data->capacity, &bytes) || bytes > BYTES / 2)
 		return 1;
-	return bytes < BYTES / MOST_STEPS ? MOST_STEPS : (int) (BYTES / bytes);
+	return bytes < BYTES / MAX_STEPS ? MAX_STEPS : (int) (BYTES / bytes);
 }
 
 // Gives data its i-th feed; d is taken over. Feeds' batches may differ: the largest needs room.
-static choir_status add_feed(choir_distributed_dataset *data, int i, choir_dataset *d)
+static choir_status add_stream(choir_distributed_dataset *data, int i, choir_dataset *d)
 {
-	const int64_t before = data->room;
-	CHOIR_TRY(chi_feed_init(&data->feed[i], d));
-	if (!find_room(data, data->feed[i].spec->batch))
+	const int64_t before = data->capacity;
+	CHOIR_TRY(chi_example_stream_init(&data->stream[i], d));
+	if (!find_capacity(data, data->stream[i].spec->batch))
 		return choir_fail(CHOIR_INVALID, "distribute_dataset: batches larger than any memory");
-	if (data->room < before)
-		data->room = before;
-	return check_room(data);
+	if (data->capacity < before)
+		data->capacity = before;
+	return check_space(data);
 }
 
 // A position in a part that only this worker reads is of no use to another one, nor under another
@@ -280,24 +281,24 @@ static void sign_part(choir_distributed_dataset *data)
 // begun and not asked for is none for a dataset that would notice. False: a failure.
 static bool read_ahead(choir_distributed_dataset *data)
 {
-	const choir_dataset *d = data->feed[0].data;
+	const choir_dataset *d = data->stream[0].data;
 	bool files = false;
 	const bool by_itself = reads_by_itself(d, &files);
 	const bool some =
-			data->o.buffer == 0 && by_itself && files && strcmp(d->step->name, "prefetch") != 0;
+			data->o.buffer == 0 && by_itself && files && strcmp(d->stage->name, "prefetch") != 0;
 	const int steps = some ? fitting_steps(data) : data->o.buffer;
 	if (steps < 1) // CHOIR_NONE too
 		return true;
-	const bool alone = by_itself && data->feeds == 1;
-	data->ahead = chi_ahead_new(data, steps, some, alone);
-	return data->ahead != NULL &&
-			(!alone || !data->o.begin_now || chi_ahead_begin(data->ahead) == CHOIR_OK);
+	const bool alone = by_itself && data->streams == 1;
+	data->read_ahead = chi_read_ahead_new(data, steps, some, alone);
+	return data->read_ahead != NULL &&
+			(!alone || !data->o.begin_now || chi_read_ahead_begin(data->read_ahead) == CHOIR_OK);
 }
 
 // The last of what can fail here alone. NULL: a failure.
 static choir_distributed_dataset *complete_data(choir_distributed_dataset *data)
 {
-	data->pass = chi_dataset_pass(data->feed[0].data);
+	data->pass = chi_dataset_pass(data->stream[0].data);
 	if (read_ahead(data))
 		return data;
 	chi_input_free(data);
@@ -307,13 +308,13 @@ static choir_distributed_dataset *complete_data(choir_distributed_dataset *data)
 // Where all workers read everything, each has the same files.
 static choir_status compare_files(const choir_strategy *s, const choir_distributed_dataset *data)
 {
-	chi_paths paths = { .n = 0 };
-	if (s->peers == NULL || data->from_function || !chi_input_is_shared(data))
+	chi_glob paths = { .n = 0 };
+	if (s->process_group == NULL || data->from_function || !chi_input_is_shared(data))
 		return CHOIR_OK;
-	choir_status status = chi_dataset_all_files(data->feed[0].data, &paths);
-	status = status == CHOIR_OK ? chi_input_compare_files(s->peers->cluster, &paths)
-								: chi_cluster_give_up(s->peers->cluster);
-	chi_paths_free(&paths);
+	choir_status status = chi_dataset_all_files(data->stream[0].data, &paths);
+	status = status == CHOIR_OK ? chi_input_compare_files(s->process_group->cluster, &paths)
+								: chi_cluster_give_up(s->process_group->cluster);
+	chi_glob_free(&paths);
 	return status == CHOIR_OK ? status : chi_error_prefix("distribute_dataset");
 }
 
@@ -321,7 +322,7 @@ static choir_status compare_files(const choir_strategy *s, const choir_distribut
 static choir_distributed_dataset *finish(choir_strategy *s, choir_distributed_dataset *data)
 {
 	choir_status status = data == NULL ? choir_error_status() : CHOIR_OK;
-	status = chi_input_agree_data(s, status, data);
+	status = chi_input_check_data(s, status, data);
 	if (status == CHOIR_OK)
 		status = compare_files(s, data);
 	if (status != CHOIR_OK) {
@@ -357,10 +358,10 @@ static choir_distributed_dataset *make(
 	}
 	if (!o.per_replica_batches)
 		data->batch = o.global_batch != 0 ? o.global_batch : d->spec.global;
-	data->split = find_split(data);
+	data->rebatch = find_rebatch(data);
 	data->signature = signature;
 	sign_part(data);
-	if (add_feed(data, 0, d) == CHOIR_OK)
+	if (add_stream(data, 0, d) == CHOIR_OK)
 		return complete_data(data);
 	chi_input_free(data);
 	return NULL;
@@ -438,13 +439,14 @@ static choir_status call(choir_distributed_dataset *data, int i, const choir_inp
 				"batch step (choir_dataset_batch)");
 	}
 	const char *differs =
-			i > 0 ? chi_columns_differ(data->feed[0].spec, chi_dataset_spec(d)) : NULL;
+			i > 0 ? chi_columns_differ(data->stream[0].spec, chi_dataset_spec(d)) : NULL;
 	if (differs != NULL) {
-		choir_status status = refuse_columns(data->feed[0].spec, chi_dataset_spec(d), differs, i);
+		choir_status status =
+				refuse_columns(data->stream[0].spec, chi_dataset_spec(d), differs, i);
 		choir_dataset_free(d);
 		return status;
 	}
-	return add_feed(data, i, d);
+	return add_stream(data, i, d);
 }
 
 static choir_distributed_dataset *make_from_function(
@@ -465,10 +467,10 @@ static choir_distributed_dataset *make_from_function(
 		return NULL;
 	const int n = (int) chi_input_replicas(data);
 	const int first = (int) chi_input_first(data, o.worker);
-	data->split = CHI_SPLIT_ELEMENTS;
+	data->rebatch = CHI_REBATCH_ELEMENTS;
 	data->from_function = true;
 	choir_status status = CHOIR_OK;
-	for (int i = 0; i < data->feeds && status == CHOIR_OK; i++) {
+	for (int i = 0; i < data->streams && status == CHOIR_OK; i++) {
 		const choir_input_context c = { .size = sizeof c,
 			.input_pipelines = each ? n : o.workers,
 			.input_pipeline = each ? first + i : o.worker,

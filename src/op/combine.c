@@ -33,9 +33,9 @@ choir_tensor *choir_combine_rows(
 		choir_tensor *rows, choir_tensor *weights, choir_combiner combiner)
 {
 	if (rows == NULL || weights == NULL)
-		return chi_frame_null(rows != NULL ? rows->frame
-						: weights != NULL  ? weights->frame
-										   : NULL,
+		return chi_frame_null_argument(rows != NULL ? rows->frame
+						: weights != NULL			? weights->frame
+													: NULL,
 				"combine_rows");
 	if ((unsigned) combiner > CHOIR_COMBINER_SQRTN)
 		return chi_frame_fail_null(rows->frame, CHOIR_INVALID,

@@ -73,7 +73,7 @@ choir_tensor *choir_slice(choir_tensor *x, int axis, int64_t first, int64_t coun
 	int64_t end;
 
 	if (!x)
-		return chi_frame_null(NULL, "slice");
+		return chi_frame_null_argument(NULL, "slice");
 	const slice s = { { axis_of("slice", x, axis), first }, count };
 	if (s.kernel.axis == CHOIR_NONE || chi_tensor_check(x) != CHOIR_OK)
 		return NULL;
@@ -95,7 +95,7 @@ choir_status choir_split(choir_tensor *x, int axis, size_t n, choir_tensor *part
 	for (size_t i = 0; i < n; i++)
 		parts[i] = NULL;
 	if (!x)
-		return chi_frame_report(NULL);
+		return chi_frame_status(NULL);
 	const int resolved = axis_of("split", x, axis);
 	if (resolved == CHOIR_NONE)
 		return CHOIR_INVALID;
@@ -108,7 +108,7 @@ choir_status choir_split(choir_tensor *x, int axis, size_t n, choir_tensor *part
 	for (size_t i = 0; i < n; i++) {
 		parts[i] = choir_slice(x, resolved, (int64_t) i * size, size);
 		if (!parts[i])
-			return chi_frame_report(x->frame);
+			return chi_frame_status(x->frame);
 	}
 	return CHOIR_OK;
 }
@@ -179,7 +179,7 @@ static const chi_op concat_op = {
 choir_tensor *choir_concat(size_t n, choir_tensor *const tensors[], int axis)
 {
 	if (n == 0 || !tensors[0])
-		return chi_frame_null(NULL, "concat");
+		return chi_frame_null_argument(NULL, "concat");
 	choir_frame *f = tensors[0]->frame;
 	choir_slice_attributes a = { .axis = axis_of("concat", tensors[0], axis) };
 	if (a.axis == CHOIR_NONE)
@@ -254,7 +254,7 @@ choir_tensor *choir_transpose(choir_tensor *x, const int axes[])
 	uint32_t seen = 0;
 
 	if (!x)
-		return chi_frame_null(NULL, "transpose");
+		return chi_frame_null_argument(NULL, "transpose");
 	const int rank = x->shape.rank;
 	for (int i = 0; i < rank; i++) {
 		a.axes[i] = axes ? axis_of("transpose", x, axes[i]) : rank - 1 - i;
@@ -344,7 +344,7 @@ choir_tensor *choir_gather(choir_tensor *x, choir_tensor *indices)
 }
 
 typedef struct {
-	chi_take_rows_fn *take;
+	chi_gather_rows_fn *take;
 } taking;
 
 static choir_status take_rows(const chi_node *node)
@@ -361,7 +361,7 @@ static const chi_op gather_by_op = {
 	.forward = take_rows,
 };
 
-choir_tensor *chi_gather_by(chi_take_rows_fn *take, choir_tensor *table, choir_tensor *indices)
+choir_tensor *chi_gather_by(chi_gather_rows_fn *take, choir_tensor *table, choir_tensor *indices)
 {
 	const taking t = { take };
 	choir_tensor *const in[] = { table, indices };

@@ -80,7 +80,7 @@ const choir_kernel_table *chi_kernel_find(
 		choir_device *d, const choir_kernel_call *call, const char *operation, choir_dtype dtype);
 
 // Whether a kernel that was found is one of those that come with Choir.
-bool chi_kernel_is_own(const choir_kernel_table *kernel);
+bool chi_kernel_is_builtin(const choir_kernel_table *kernel);
 
 // Fused operations that layers use; like the public ones.
 choir_tensor *chi_dense(
@@ -100,9 +100,9 @@ choir_status chi_convolution_plan(const choir_shape *x, const choir_shape *filte
 
 // choir_gather of a table that has no values of its own: take brings its rows to out, which is as
 // choir_gather's result. Gradients are those of choir_gather.
-typedef choir_status chi_take_rows_fn(
+typedef choir_status chi_gather_rows_fn(
 		const choir_tensor *table, const choir_tensor *indices, choir_tensor *out);
-choir_tensor *chi_gather_by(chi_take_rows_fn *take, choir_tensor *table, choir_tensor *indices);
+choir_tensor *chi_gather_by(chi_gather_rows_fn *take, choir_tensor *table, choir_tensor *indices);
 
 // The sum of two gradients of one tensor, of which one is slices or both are: slices of both rows,
 // one behind another, or else the larger tensor.

@@ -36,7 +36,7 @@ static const chi_op dropout_op = {
 choir_tensor *choir_dropout(choir_tensor *x, double rate, uint64_t seed)
 {
 	if (!x)
-		return chi_frame_null(NULL, "dropout");
+		return chi_frame_null_argument(NULL, "dropout");
 	choir_frame *f = x->frame;
 	if (!(rate >= 0 && rate < 1)) // NaN is neither
 		return chi_frame_fail_null(

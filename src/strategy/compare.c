@@ -18,7 +18,7 @@ bool chi_compare_is_due(const choir_strategy *s)
 {
 	const int64_t every = s->options.compare_steps == 0 ? EVERY : s->options.compare_steps;
 	const uint64_t n = s->compared;
-	if (s->peers == NULL || every < 0)
+	if (s->process_group == NULL || every < 0)
 		return false;
 	return n % (uint64_t) every == 0 || n == 1 || n == 10 || n == 100;
 }
@@ -30,7 +30,7 @@ static bool is_alike(const choir_variable *v)
 			v->copies > 0 && chi_atomic32_load(&v->copy[0].undefined) == 0;
 }
 
-static choir_status checksum(choir_variable *v, chi_kept *room, uint64_t *sum)
+static choir_status checksum(choir_variable *v, chi_scratch *scratch, uint64_t *sum)
 {
 	const size_t bytes = chi_variable_bytes(v);
 	const void *data = v->copy[0].buffer->memory;
@@ -38,10 +38,10 @@ static choir_status checksum(choir_variable *v, chi_kept *room, uint64_t *sum)
 	if (!is_alike(v))
 		return CHOIR_OK;
 	if (!v->copy[0].device->host_memory) {
-		if (!chi_keep(room, bytes + 1))
+		if (!chi_scratch_reserve(scratch, bytes + 1))
 			return choir_error_status();
-		CHOIR_TRY(chi_variable_to_host(v, 0, room->memory));
-		data = room->memory;
+		CHOIR_TRY(chi_variable_to_host(v, 0, scratch->memory));
+		data = scratch->memory;
 	}
 	*sum = (uint64_t) chi_crc32c(0, data, bytes) | (uint64_t) 1 << 32;
 	return CHOIR_OK;
@@ -61,7 +61,7 @@ static uint64_t notes_sum(const choir_strategy *s)
 // sum NULL only how many there are.
 static choir_status list_sums(choir_strategy *s, uint64_t *sum, size_t *n)
 {
-	chi_kept room = { 0 };
+	chi_scratch scratch = { 0 };
 	choir_status status = CHOIR_OK;
 	*n = 1;
 	if (sum != NULL)
@@ -74,8 +74,8 @@ static choir_status list_sums(choir_strategy *s, uint64_t *sum, size_t *n)
 		}
 	for (choir_variable *v = s->variables; status == CHOIR_OK && v != NULL; v = v->next, ++*n)
 		if (sum != NULL)
-			status = checksum(v, &room, &sum[*n]);
-	chi_free(room.memory);
+			status = checksum(v, &scratch, &sum[*n]);
+	chi_free(scratch.memory);
 	return status;
 }
 
@@ -110,7 +110,7 @@ static choir_status compare_notes(choir_strategy *s)
 // Some differ: finds the first, from what all have. All workers find the same.
 static choir_status find_first(choir_strategy *s, const uint64_t *all, size_t n)
 {
-	const chi_peers *p = s->peers;
+	const chi_process_group *p = s->process_group;
 	char what[200] = "", own[CHI_WORKER_NAME + 32], other[CHI_WORKER_NAME + 32];
 	for (size_t k = 0; k < n; k++)
 		for (int w = 1; w < p->workers; w++) {
@@ -130,12 +130,12 @@ static choir_status find_first(choir_strategy *s, const uint64_t *all, size_t n)
 
 static choir_status compare_all(choir_strategy *s, uint64_t *all, size_t n)
 {
-	chi_peers *p = s->peers;
+	chi_process_group *p = s->process_group;
 	uint64_t *own = all + (size_t) p->workers * n, hash = n;
 	CHOIR_TRY(list_sums(s, own, &n));
 	for (size_t k = 0; k < n; k++)
 		hash = chi_hash_mix(hash ^ own[k]);
-	CHOIR_TRY(chi_peers_gather(p, &hash, sizeof hash, all, "comparing %zu values", n));
+	CHOIR_TRY(chi_process_group_all_gather(p, &hash, sizeof hash, all, "comparing %zu values", n));
 	bool equal = true;
 	for (int w = 1; w < p->workers; w++)
 		equal = equal && all[w] == all[0];
@@ -143,17 +143,18 @@ static choir_status compare_all(choir_strategy *s, uint64_t *all, size_t n)
 		chi_text_free(&s->notes);
 		return CHOIR_OK;
 	}
-	CHOIR_TRY(chi_peers_gather(p, own, n * sizeof *own, all, "which of %zu values differ", n));
+	CHOIR_TRY(chi_process_group_all_gather(
+			p, own, n * sizeof *own, all, "which of %zu values differ", n));
 	return find_first(s, all, n);
 }
 
 choir_status chi_compare_workers(choir_strategy *s)
 {
 	size_t n;
-	if (s->peers == NULL || s->options.compare_steps < 0)
+	if (s->process_group == NULL || s->options.compare_steps < 0)
 		return CHOIR_OK;
 	(void) list_sums(s, NULL, &n); // which only counts
-	uint64_t *all = chi_alloc_array((size_t) (s->peers->workers + 1) * n, sizeof *all);
+	uint64_t *all = chi_alloc_array((size_t) (s->process_group->workers + 1) * n, sizeof *all);
 	const choir_status status = all == NULL ? choir_error_status() : compare_all(s, all, n);
 	chi_free(all);
 	return chi_strategy_give_up(s, status);

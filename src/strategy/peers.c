@@ -1,6 +1,7 @@
 // The workers that a strategy is in step with. They compare what must be equal before anything
 // else, tell each other how many replicas they have, and make each variable together. What they
-// add up is cross's business (cross/workers.c); here is only what belongs to no collective.
+// add up is the collective room's business (collective/multi_worker.c); here is only what belongs
+// to no collective.
 #include "base/alloc.h"
 #include "base/philox.h"
 #include "base/text.h"
@@ -19,18 +20,18 @@ static choir_status agree_on_options(const choir_strategy *s)
 	const choir_communication_options *by = &s->communication;
 	static const char *const toggles[] = { "default", "on", "off" };
 	char library[CHI_KERNEL_LIBRARY];
-	chi_fact facts[9];
+	chi_setting facts[9];
 	int n = 0;
-	chi_fact_set(&facts[n++], "its kernels' library", "%s", chi_kernel_library(library));
-	chi_fact_set(&facts[n++], "the strategy", "%s", s->kind);
-	chi_fact_set(&facts[n++], "its .replicas", "%d", o->replicas);
-	chi_fact_set(&facts[n++], "its .seed", "%" PRIu64, o->seed);
-	chi_fact_set(&facts[n++], "its .bytes_per_pack", "%" PRId64, by->bytes_per_pack);
-	chi_fact_set(&facts[n++], "its .num_packs", "%" PRId64, by->num_packs);
-	chi_fact_set(&facts[n++], "its .slices", "%d", (int) by->slices);
-	chi_fact_set(&facts[n++], "its .overlap", "%s", toggles[o->overlap]);
-	chi_fact_set(&facts[n++], "its .compare_steps", "%" PRId64, o->compare_steps);
-	return chi_cluster_agree(o->cluster, facts, n);
+	chi_setting_set(&facts[n++], "its kernels' library", "%s", chi_kernel_library(library));
+	chi_setting_set(&facts[n++], "the strategy", "%s", s->kind);
+	chi_setting_set(&facts[n++], "its .replicas", "%d", o->replicas);
+	chi_setting_set(&facts[n++], "its .seed", "%" PRIu64, o->seed);
+	chi_setting_set(&facts[n++], "its .bytes_per_pack", "%" PRId64, by->bytes_per_pack);
+	chi_setting_set(&facts[n++], "its .num_packs", "%" PRId64, by->num_packs);
+	chi_setting_set(&facts[n++], "its .slices", "%d", (int) by->slices);
+	chi_setting_set(&facts[n++], "its .overlap", "%s", toggles[o->overlap]);
+	chi_setting_set(&facts[n++], "its .compare_steps", "%" PRId64, o->compare_steps);
+	return chi_cluster_check_consistency(o->cluster, facts, n);
 }
 
 choir_status chi_strategy_open_peers(choir_strategy *s, int *local)
@@ -47,28 +48,31 @@ choir_status chi_strategy_open_peers(choir_strategy *s, int *local)
 				"strategy: %d replicas here, but %s, with which one thread may call MPI: give "
 				"each worker one replica, or initialise MPI with MPI_THREAD_SERIALIZED",
 				*local, choir_cluster_transport(c));
-	s->peers = chi_alloc(sizeof *s->peers);
-	return s->peers == NULL ? choir_error_status()
-							: chi_peers_open(s->peers, c, CHI_TAG_COLLECTIVES, *local);
+	s->process_group = chi_alloc(sizeof *s->process_group);
+	return s->process_group == NULL
+			? choir_error_status()
+			: chi_process_group_open(s->process_group, c, CHI_TAG_COLLECTIVES, *local);
 }
 
 void chi_strategy_close_peers(choir_strategy *s)
 {
-	if (s->peers != NULL)
-		chi_peers_close(s->peers);
+	if (s->process_group != NULL)
+		chi_process_group_close(s->process_group);
 	chi_text_free(&s->notes);
-	chi_free(s->peers);
+	chi_free(s->process_group);
 }
 
 choir_status chi_strategy_give_up(choir_strategy *s, choir_status status)
 {
-	return s->peers == NULL || status == CHOIR_OK ? status : chi_peers_fail(s->peers);
+	return s->process_group == NULL || status == CHOIR_OK
+			? status
+			: chi_process_group_fail(s->process_group);
 }
 
 choir_tensor *chi_strategy_or_give_up(choir_strategy *s, choir_frame *f, choir_tensor *t)
 {
-	if (t == NULL && s->peers != NULL)
-		chi_strategy_give_up(s, chi_frame_report(f));
+	if (t == NULL && s->process_group != NULL)
+		chi_strategy_give_up(s, chi_frame_status(f));
 	return t;
 }
 
@@ -76,19 +80,19 @@ choir_status chi_strategy_same(choir_strategy *s, const char *fmt, ...)
 {
 	char text[CHI_ERROR_SIZE];
 	va_list args;
-	if (s->peers == NULL)
+	if (s->process_group == NULL)
 		return CHOIR_OK;
 	va_start(args, fmt);
 	chi_text_format(text, sizeof text, fmt, args);
 	va_end(args);
-	return chi_peers_gather(s->peers, NULL, 0, NULL, "%s", text);
+	return chi_process_group_all_gather(s->process_group, NULL, 0, NULL, "%s", text);
 }
 
 choir_status chi_strategy_note(choir_strategy *s, const char *fmt, ...)
 {
 	char text[CHI_ERROR_SIZE];
 	va_list args;
-	if (s->peers == NULL || s->options.compare_steps < 0)
+	if (s->process_group == NULL || s->options.compare_steps < 0)
 		return CHOIR_OK;
 	va_start(args, fmt);
 	chi_text_format(text, sizeof text, fmt, args);
@@ -124,7 +128,7 @@ static uint64_t hash_values(const char *data, size_t bytes)
 choir_status chi_strategy_agree_on_variable(
 		choir_strategy *s, const chi_variable_plan *plan, void *initial, size_t bytes)
 {
-	chi_peers *p = s->peers;
+	chi_process_group *p = s->process_group;
 	char shape[CHI_SHAPE_TEXT];
 	if (p == NULL)
 		return CHOIR_OK;
@@ -132,7 +136,7 @@ choir_status chi_strategy_agree_on_variable(
 	if (hash == NULL)
 		return chi_strategy_give_up(s, choir_error_status());
 	const uint64_t own = hash_values(initial, bytes);
-	choir_status status = chi_peers_gather(p, &own, sizeof own, hash,
+	choir_status status = chi_process_group_all_gather(p, &own, sizeof own, hash,
 			"variable \"%s\", %s %s, synchronization %d, aggregation %d, trainable %d", plan->name,
 			choir_dtype_name(plan->options.dtype), chi_shape_print(&plan->shape, shape),
 			(int) plan->options.synchronization, (int) plan->options.aggregation,
@@ -141,14 +145,15 @@ choir_status chi_strategy_agree_on_variable(
 	for (int w = 1; status == CHOIR_OK && w < p->workers; w++)
 		equal = equal && hash[w] == hash[0];
 	if (status == CHOIR_OK && !equal)
-		status = chi_peers_spread(p, 0, initial, bytes, "values of variable \"%s\"", plan->name);
+		status = chi_process_group_broadcast(
+				p, 0, initial, bytes, "values of variable \"%s\"", plan->name);
 	chi_free(hash);
 	return status;
 }
 
 choir_status chi_strategy_count_examples(choir_strategy *s, choir_values *args)
 {
-	chi_peers *p = s->peers;
+	chi_process_group *p = s->process_group;
 	if (p == NULL || args->counted_by == NULL || args->all_examples != CHOIR_NONE)
 		return CHOIR_OK;
 	int64_t own = 0;
@@ -157,8 +162,8 @@ choir_status chi_strategy_count_examples(choir_strategy *s, choir_values *args)
 	int64_t *each = chi_alloc_array((size_t) p->workers, sizeof *each);
 	if (each == NULL)
 		return chi_strategy_give_up(s, choir_error_status());
-	const choir_status status =
-			chi_peers_gather(p, &own, sizeof own, each, "examples by \"%s\"", args->counted_by);
+	const choir_status status = chi_process_group_all_gather(
+			p, &own, sizeof own, each, "examples by \"%s\"", args->counted_by);
 	bool known = true;
 	own = 0;
 	for (int w = 0; status == CHOIR_OK && w < p->workers; w++) {
@@ -172,13 +177,14 @@ choir_status chi_strategy_count_examples(choir_strategy *s, choir_values *args)
 
 choir_status chi_strategy_add_counts(choir_strategy *s, double *sum)
 {
-	chi_peers *p = s->peers;
+	chi_process_group *p = s->process_group;
 	if (p == NULL)
 		return CHOIR_OK;
 	double *each = chi_alloc_array((size_t) p->workers, sizeof *each);
 	if (each == NULL)
 		return chi_strategy_give_up(s, choir_error_status());
-	const choir_status status = chi_peers_gather(p, sum, sizeof *sum, each, "counts of a mean");
+	const choir_status status =
+			chi_process_group_all_gather(p, sum, sizeof *sum, each, "counts of a mean");
 	*sum = 0;
 	for (int w = 0; status == CHOIR_OK && w < p->workers; w++)
 		*sum += each[w];
@@ -189,7 +195,7 @@ choir_status chi_strategy_add_counts(choir_strategy *s, double *sum)
 choir_status chi_strategy_all_parts(choir_variable *v, void *out)
 {
 	choir_strategy *s = v->strategy;
-	chi_peers *p = s->peers;
+	chi_process_group *p = s->process_group;
 	const size_t each = chi_variable_bytes(v);
 	char *own = (char *) out + (size_t) s->before * each;
 	choir_status status = CHOIR_OK;
@@ -203,7 +209,8 @@ choir_status chi_strategy_all_parts(choir_variable *v, void *out)
 		return chi_strategy_give_up(s, choir_error_status());
 	for (int w = 0; w < p->workers; w++)
 		bytes[w] = (size_t) (p->first[w + 1] - p->first[w]) * each;
-	status = chi_peers_gather_parts(p, own, bytes, out, "the parts of variable \"%s\"", v->name);
+	status = chi_process_group_all_gather_v(
+			p, own, bytes, out, "the parts of variable \"%s\"", v->name);
 	chi_free(bytes);
 	return status;
 }
@@ -216,7 +223,7 @@ typedef struct {
 
 choir_status chi_strategy_agree(choir_strategy *s, choir_status status, const char *what)
 {
-	chi_peers *p = s->peers;
+	chi_process_group *p = s->process_group;
 	outcome own = { .status = (int32_t) status };
 	if (p == NULL)
 		return status;
@@ -225,7 +232,8 @@ choir_status chi_strategy_agree(choir_strategy *s, choir_status status, const ch
 	outcome *each = chi_alloc_array((size_t) p->workers, sizeof *each);
 	if (each == NULL)
 		return chi_strategy_give_up(s, choir_error_status());
-	choir_status all = chi_peers_gather(p, &own, sizeof own, each, "whether %s went well", what);
+	choir_status all =
+			chi_process_group_all_gather(p, &own, sizeof own, each, "whether %s went well", what);
 	if (all != CHOIR_OK && status != CHOIR_OK)
 		all = choir_fail(status, "%s", own.text); // which came first
 	for (int w = 0; all == CHOIR_OK && w < p->workers; w++) {
@@ -241,13 +249,14 @@ choir_status chi_strategy_agree(choir_strategy *s, choir_status status, const ch
 
 choir_status chi_strategy_share(choir_strategy *s, void **data, size_t *bytes, const char *what)
 {
-	chi_peers *p = s->peers;
+	chi_process_group *p = s->process_group;
 	if (p == NULL)
 		return CHOIR_OK;
 	uint64_t own = *bytes, *each = chi_alloc_array((size_t) p->workers, sizeof *each);
 	if (each == NULL)
 		return chi_strategy_give_up(s, choir_error_status());
-	choir_status status = chi_peers_gather(p, &own, sizeof own, each, "bytes of %s", what);
+	choir_status status =
+			chi_process_group_all_gather(p, &own, sizeof own, each, "bytes of %s", what);
 	own = each[0];
 	chi_free(each);
 	CHOIR_TRY(status);
@@ -259,7 +268,7 @@ choir_status chi_strategy_share(choir_strategy *s, void **data, size_t *bytes, c
 					choir_fail(
 							CHOIR_NO_MEMORY, "no memory for %" PRIu64 " bytes of %s", own, what));
 	}
-	status = own == 0 ? CHOIR_OK : chi_peers_spread(p, 0, *data, *bytes, "%s", what);
+	status = own == 0 ? CHOIR_OK : chi_process_group_broadcast(p, 0, *data, *bytes, "%s", what);
 	if (status != CHOIR_OK && p->worker != 0) {
 		chi_free(*data);
 		*data = NULL;

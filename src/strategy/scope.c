@@ -72,7 +72,8 @@ choir_status choir_scope_colocate(choir_scope *scope, choir_value *with)
 				"scope: variable \"%s\" was not made in this strategy but "
 				"in %s",
 				v->name, v->strategy->label);
-	from.colocate = v->beside != NULL ? v->beside : v; // beside a slot is beside its target
+	// Beside a slot is beside its target.
+	from.colocate = v->colocated_with != NULL ? v->colocated_with : v;
 	return push(scope, from);
 }
 

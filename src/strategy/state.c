@@ -66,8 +66,8 @@ static bool give_memory(const chi_state *s, chi_state_entry *e)
 	chi_state_memory *m = s->memory;
 	size_t bytes = 0;
 	e->borrowed = m != NULL && chi_size_round_up(e->bytes, CHI_LINE, &bytes) &&
-			bytes <= m->kept.room - m->used;
-	e->data = e->borrowed ? m->kept.memory + m->used : chi_alloc_aligned(e->bytes);
+			bytes <= m->scratch.capacity - m->used;
+	e->data = e->borrowed ? m->scratch.memory + m->used : chi_alloc_aligned(e->bytes);
 	if (e->borrowed)
 		m->used += bytes;
 	return e->data != NULL;
@@ -88,7 +88,7 @@ static chi_state_entry *next_entry(
 	chi_state_entry e = { .name = name, .dtype = dtype, .shape = *shape, .borrowed = !own };
 	void *array = s->entry;
 	bool made = count_bytes(name, dtype, shape, &e.bytes) == CHOIR_OK &&
-			chi_grow(&array, &s->room, s->n + 1, sizeof e) && (!own || give_memory(s, &e));
+			chi_grow(&array, &s->capacity, s->n + 1, sizeof e) && (!own || give_memory(s, &e));
 	s->entry = array;
 	if (!made) {
 		chi_free(name);
@@ -121,7 +121,7 @@ static choir_status check_defined(const choir_variable *v)
 	return choir_fail(CHOIR_STATE,
 			"save: \"%s\": an update failed half way, so it is undefined until it is assigned or "
 			"restored",
-			v->whole != NULL ? v->whole->name : v->name);
+			v->parent != NULL ? v->parent->name : v->name);
 }
 
 choir_status chi_state_add_variable(chi_state *s, const char *name, choir_variable *v)
@@ -130,7 +130,7 @@ choir_status chi_state_add_variable(chi_state *s, const char *name, choir_variab
 	if (s->unread)
 		return CHOIR_OK;
 	void *data = chi_state_add(s, name, v->dtype, &v->shape);
-	return data == NULL ? choir_error_status() : chi_variable_put_away(v, data);
+	return data == NULL ? choir_error_status() : chi_variable_copy_out(v, data);
 }
 
 choir_status chi_state_add_count(chi_state *s, const char *name, uint64_t count)

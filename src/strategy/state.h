@@ -13,7 +13,7 @@
 
 // Memory that was made before it is needed, for the entries of one save.
 typedef struct {
-	chi_kept kept;
+	chi_scratch scratch;
 	size_t used;
 } chi_state_memory;
 
@@ -29,7 +29,7 @@ typedef struct {
 
 typedef struct {
 	size_t n; // that are there now
-	size_t kept, room; // that have memory
+	size_t kept, capacity; // that have memory
 	chi_state_entry *entry;
 	bool ordered; // the entries are in the order of their names, and are looked up by that
 	const char *object; // whose state it is now: names are OBJECT/NAME

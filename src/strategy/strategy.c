@@ -15,7 +15,7 @@
 
 static chi_atomic32 made; // strategies of the process
 
-enum { MOST_DEVICES = 1024, MOST_REPLICAS = 1 << 20 };
+enum { MAX_DEVICES = 1024, MAX_REPLICAS = 1 << 20 };
 
 static choir_status check_workers(const choir_strategy_table *t, const choir_strategy_options *o)
 {
@@ -25,9 +25,9 @@ static choir_status check_workers(const choir_strategy_table *t, const choir_str
 				"strategy: \"%s\" has no workers of its own, so no "
 				".workers and no .locked_updates",
 				t->name);
-	if (o->workers < 0 || o->workers > MOST_DEVICES)
+	if (o->workers < 0 || o->workers > MAX_DEVICES)
 		return choir_fail(CHOIR_INVALID, "strategy: %d workers: 1 to %d are possible", o->workers,
-				MOST_DEVICES);
+				MAX_DEVICES);
 	if (o->replicas > 0 && o->replicas < o->workers)
 		return choir_fail(CHOIR_INVALID, "strategy: %d replica%s for %d workers: each needs one",
 				o->replicas, o->replicas == 1 ? "" : "s", o->workers);
@@ -83,9 +83,9 @@ static choir_status check_partition(const choir_strategy_table *t, const choir_s
 
 static choir_status check_options(const choir_strategy_table *t, const choir_strategy_options *o)
 {
-	if (o->replicas < 0 || o->replicas > MOST_REPLICAS)
+	if (o->replicas < 0 || o->replicas > MAX_REPLICAS)
 		return choir_fail(CHOIR_INVALID, "strategy: %d replicas: 1 to %d are possible",
-				o->replicas, MOST_REPLICAS);
+				o->replicas, MAX_REPLICAS);
 	if (t->most_replicas > 0 && o->replicas > t->most_replicas)
 		return choir_fail(CHOIR_INVALID, "strategy: \"%s\" has %d replica, not %d", t->name,
 				t->most_replicas, o->replicas);
@@ -120,8 +120,8 @@ static choir_status find_devices(choir_strategy *s, choir_device **devices, int 
 	if (names == NULL || names[0] == '\0')
 		names = getenv("CHOIR_DEVICES");
 	if (names != NULL && names[0] != '\0')
-		return chi_device_list(names, MOST_DEVICES, devices, count);
-	const int cores = chi_cpu_count();
+		return chi_device_list(names, MAX_DEVICES, devices, count);
+	const int cores = chi_processor_count();
 	const int all = s->options.replicas > 0 ? s->options.replicas : s->workers;
 	const choir_cluster *c = s->options.cluster;
 	const int want = c == NULL || s->options.replicas == 0
@@ -140,8 +140,8 @@ static choir_status find_devices(choir_strategy *s, choir_device **devices, int 
 // Replicas in contiguous blocks: the first R mod P devices get one more; surplus devices idle.
 static choir_status deal_replicas(choir_strategy *s, choir_device *const *devices, int count)
 {
-	const int least = count > s->workers ? count : s->workers;
-	int all = s->options.replicas > 0 ? s->options.replicas : least;
+	const int min = count > s->workers ? count : s->workers;
+	int all = s->options.replicas > 0 ? s->options.replicas : min;
 	CHOIR_TRY(chi_strategy_open_peers(s, &all));
 	const int used = count < all ? count : all;
 	choir_device **of_replica = chi_alloc_array((size_t) all, sizeof(choir_device *));
@@ -166,9 +166,9 @@ static choir_status deal_lanes(choir_strategy *s)
 	s->replicas = (int) chi_share_of(home->everyone.replicas, home->workers, s->worker);
 	s->replica_device = home->everyone.device + s->first_replica;
 	s->layout = (chi_layout){ s->replicas, s->replica_device };
-	const size_t most = (size_t) s->replicas;
-	s->device = chi_alloc_array(most, sizeof *s->device);
-	s->first = chi_alloc_array(most + 1, sizeof *s->first);
+	const size_t max = (size_t) s->replicas;
+	s->device = chi_alloc_array(max, sizeof *s->device);
+	s->first = chi_alloc_array(max + 1, sizeof *s->first);
 	if (s->device == NULL || s->first == NULL)
 		return choir_error_status();
 	for (int r = 0; r < s->replicas; r++) {
@@ -178,8 +178,8 @@ static choir_status deal_lanes(choir_strategy *s)
 		}
 	}
 	s->first[s->lanes] = s->replicas;
-	s->before = s->peers == NULL ? 0 : chi_peers_first(s->peers);
-	s->in_sync = s->peers == NULL ? s->replicas : s->peers->replicas;
+	s->before = s->process_group == NULL ? 0 : chi_process_group_first_replica(s->process_group);
+	s->in_sync = s->process_group == NULL ? s->replicas : s->process_group->replicas;
 	return CHOIR_OK;
 }
 
@@ -230,27 +230,27 @@ static choir_status copy_options(choir_strategy *s, const choir_strategy_options
 
 // The devices that a slot of the table gives, in memory of their own. CHOIR_NONE: a failure.
 static int ask_devices(choir_strategy *s, int (*slot)(void *, int, choir_device **),
-		choir_device **room, choir_device ***devices)
+		choir_device **capacity, choir_device ***devices)
 {
-	const int n = slot(s->self, MOST_DEVICES, room);
+	const int n = slot(s->self, MAX_DEVICES, capacity);
 	if (n == CHOIR_NONE)
 		return CHOIR_NONE;
-	if (n < 1 || n > MOST_DEVICES) {
+	if (n < 1 || n > MAX_DEVICES) {
 		choir_fail(CHOIR_INVALID,
 				"strategy: \"%s\" has its variables on %d devices: 1 to %d are "
 				"possible",
-				s->kind, n, MOST_DEVICES);
+				s->kind, n, MAX_DEVICES);
 		return CHOIR_NONE;
 	}
 	*devices = chi_alloc_array((size_t) n, sizeof **devices);
 	if (*devices == NULL)
 		return CHOIR_NONE;
-	memcpy(*devices, room, (size_t) n * sizeof **devices);
+	memcpy(*devices, capacity, (size_t) n * sizeof **devices);
 	return n;
 }
 
 // What the table says of where variables lie.
-static choir_status open_table(choir_strategy *s, choir_device **room)
+static choir_status open_table(choir_strategy *s, choir_device **capacity)
 {
 	s->self = chi_alloc(s->table.self_size + 1);
 	if (s->self == NULL)
@@ -260,11 +260,11 @@ static choir_status open_table(choir_strategy *s, choir_device **room)
 	for (int r = 1; r < all; r++)
 		used += s->everyone.device[r] != s->everyone.device[r - 1];
 	CHOIR_TRY(s->table.open(s->self, &s->options, used, s->used));
-	int n = ask_devices(s, s->table.parameter_devices, room, &s->parameter);
+	int n = ask_devices(s, s->table.parameter_devices, capacity, &s->parameter);
 	if (n == CHOIR_NONE)
 		return choir_error_status();
 	s->parameters = n;
-	n = ask_devices(s, s->table.non_slot_devices, room, &s->non_slot);
+	n = ask_devices(s, s->table.non_slot_devices, capacity, &s->non_slot);
 	if (n == CHOIR_NONE)
 		return choir_error_status();
 	for (int i = 0; i < n; i++) { // one for each separate memory
@@ -296,10 +296,10 @@ static choir_status open_exchange(choir_strategy *s)
 	for (int i = 0; i < s->lanes; i++)
 		if ((s->exchange[i] = chi_stream_new(s->device[i])) == NULL)
 			return choir_error_status();
-	if (s->peers != NULL)
-		return chi_group_open_among(
-				&s->group, s->lanes, s->device, s->peers, s->options.cross_device_ops);
-	return chi_group_open(
+	if (s->process_group != NULL)
+		return chi_communicator_open_among_workers(
+				&s->group, s->lanes, s->device, s->process_group, s->options.cross_device_ops);
+	return chi_communicator_open(
 			&s->group, s->lanes, s->replicas, s->device, s->options.cross_device_ops);
 }
 
@@ -356,10 +356,10 @@ void chi_strategy_close_block(choir_strategy *s)
 {
 	close_runs(s, false);
 	chi_overlap_close(s);
-	chi_group_close(&s->group);
+	chi_communicator_close(&s->group);
 	for (chi_more_groups *g = s->more_groups, *next; g != NULL; g = next) {
 		next = g->next;
-		chi_group_close(&g->group);
+		chi_communicator_close(&g->group);
 		chi_free(g);
 	}
 	for (int i = 0; s->exchange != NULL && i < s->lanes; i++)
@@ -375,7 +375,7 @@ void chi_strategy_close_block(choir_strategy *s)
 // Which memory can be shared without a lock.
 static choir_status check_sharing(const choir_strategy *s)
 {
-	for (int i = 0; s->sharing == CHI_LOCK_FREE && i < s->parameters; i++)
+	for (int i = 0; s->concurrency == CHI_LOCK_FREE && i < s->parameters; i++)
 		if (!s->parameter[i]->host_memory)
 			return choir_fail(CHOIR_INVALID,
 					"strategy: updates without locks need host memory, "
@@ -388,10 +388,10 @@ static choir_status open_strategy(choir_strategy *s)
 {
 	s->home = s;
 	s->workers = s->options.workers > 0 ? s->options.workers : 1;
-	s->sharing = s->workers == 1					 ? CHI_ALONE
+	s->concurrency = s->workers == 1				 ? CHI_EXCLUSIVE
 			: s->options.locked_updates == CHOIR_OFF ? CHI_LOCK_FREE
 													 : CHI_LOCKED;
-	choir_device **devices = chi_alloc_array(MOST_DEVICES, sizeof *devices);
+	choir_device **devices = chi_alloc_array(MAX_DEVICES, sizeof *devices);
 	if (devices == NULL)
 		return choir_error_status();
 	const choir_status status = open_devices(s, devices);
@@ -550,11 +550,11 @@ choir_status chi_strategy_wait_away(choir_strategy *s, choir_status status)
 
 void chi_strategy_start_over(choir_strategy *s)
 {
-	chi_group_abort(&s->group);
-	chi_group_reset(&s->group);
+	chi_communicator_abort(&s->group);
+	chi_communicator_reset(&s->group);
 	for (chi_more_groups *g = s->more_groups; g != NULL; g = g->next) {
-		chi_group_abort(&g->group);
-		chi_group_reset(&g->group);
+		chi_communicator_abort(&g->group);
+		chi_communicator_reset(&g->group);
 	}
 }
 

@@ -8,7 +8,7 @@
 #include "choir/extend/strategy.h"
 #include "choir/replay.h"
 #include "choir/update.h"
-#include "cross/group.h"
+#include "collective/cross_device_ops.h"
 #include "strategy/state.h"
 #include "value/variable.h"
 
@@ -38,7 +38,7 @@ typedef struct chi_stateful {
 
 // Cross-device operations that a call has asked for by name, beside the strategy's own.
 typedef struct chi_more_groups {
-	chi_group group;
+	chi_communicator group;
 	struct chi_more_groups *next;
 } chi_more_groups;
 
@@ -57,12 +57,12 @@ struct choir_strategy {
 	int first_replica; // of this worker, among all of home
 	chi_layout everyone; // home's: the replicas of all workers
 	choir_device **used; // home's: the devices that carry replicas
-	chi_sharing sharing; // of variables by workers
-	chi_guard non_slot_guard;
+	chi_concurrency concurrency; // of variables by workers
+	chi_recursive_lock non_slot_lock;
 	chi_atomic32 working; // home's: 1 while worker functions are under way
 	chi_atomic32 stopped; // home's: a worker function has failed
 	// With whom this process is in step; NULL: with nobody.
-	chi_peers *peers;
+	chi_process_group *process_group;
 	int in_sync; // replicas that are in step, of all processes
 	int before; // those of them that workers before this one have
 	int replicas; // of this worker
@@ -73,7 +73,7 @@ struct choir_strategy {
 	chi_layout layout;
 	double timeout; // seconds; negative: for ever
 	struct chi_crew *crew; // of each lane: threads that are kept
-	chi_group group;
+	chi_communicator group;
 	chi_more_groups *more_groups;
 	choir_communication_options communication; // of calls that say nothing else
 	struct chi_overlap *overlap; // exchanges beside the backward pass; NULL: there are none
@@ -88,7 +88,8 @@ struct choir_strategy {
 	bool all_host; // every device's memory that carries replicas, of all workers, is the host's
 	bool all_here; // every parameter device shares a lane's memory
 	chi_mutex lock; // variables, stateful objects
-	chi_guard making; // home's: of variables, from asking for a name to entering it in the list
+	// Home's: of variables, from asking for a name to entering it in the list.
+	chi_recursive_lock making;
 	choir_variable *variables, **variables_end;
 	chi_atomic32 wraps; // 1: there is memory of the program's that runs bring up to date
 	chi_stateful *stateful;
@@ -179,7 +180,7 @@ choir_status chi_strategy_share(choir_strategy *s, void **data, size_t *bytes, c
 // How many parts an ON_READ variable has, on all workers.
 static inline int chi_strategy_parts(const choir_variable *v)
 {
-	return v->strategy->peers == NULL ? v->copies : v->strategy->in_sync;
+	return v->strategy->process_group == NULL ? v->copies : v->strategy->in_sync;
 }
 // What has just failed here is a failure everywhere: of the cluster, unless all workers come here
 // with the same. No other thread of this worker exchanges anything meanwhile. Its status.

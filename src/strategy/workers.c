@@ -26,7 +26,7 @@ static choir_strategy *new_worker(choir_strategy *home, int worker, int first_re
 	s->workers = home->workers;
 	s->worker = worker;
 	s->first_replica = first_replica;
-	s->sharing = home->sharing;
+	s->concurrency = home->concurrency;
 	s->parameters = home->parameters;
 	s->parameter = home->parameter;
 	s->non_slots = home->non_slots;

@@ -19,7 +19,7 @@ typedef struct chi_pool {
 	chi_mutex mutex;
 	size_t in_use, peak;
 	chi_buffer *free[CLASSES];
-	chi_buffer *late; // given back while a stream might still use them
+	chi_buffer *quarantined; // given back while a stream might still use them
 	chi_buffer *headers; // of foreign memory
 } pool;
 
@@ -99,14 +99,14 @@ static void count(pool *p, size_t bytes)
 }
 
 // Under the pool's lock: what was late is free when no stream uses it any more.
-static void take_late(pool *p)
+static void take_quarantined(pool *p)
 {
-	if (!p->late || chi_device_is_late(p->device))
+	if (!p->quarantined || chi_device_is_quarantined(p->device))
 		return;
-	while (p->late) {
+	while (p->quarantined) {
 		size_t size;
-		chi_buffer *b = p->late, **list = &p->free[class_of(b->bytes, &size)];
-		p->late = b->next;
+		chi_buffer *b = p->quarantined, **list = &p->free[class_of(b->bytes, &size)];
+		p->quarantined = b->next;
 		b->next = *list;
 		*list = b;
 	}
@@ -142,7 +142,7 @@ chi_buffer *chi_buffer_new(choir_device *d, size_t bytes)
 	size_t size;
 	const size_t class = class_of(bytes, &size);
 	chi_mutex_lock(&p->mutex);
-	take_late(p);
+	take_quarantined(p);
 	chi_buffer *b = p->free[class];
 	if (b) {
 		p->free[class] = b->next;
@@ -200,7 +200,8 @@ void chi_buffer_release(chi_buffer *b)
 	chi_buffer **list = &p->headers;
 	if (!b->foreign) {
 		size_t size;
-		list = chi_device_is_late(p->device) ? &p->late : &p->free[class_of(b->bytes, &size)];
+		list = chi_device_is_quarantined(p->device) ? &p->quarantined
+													: &p->free[class_of(b->bytes, &size)];
 		p->in_use -= b->bytes;
 	}
 	b->next = *list;
@@ -208,7 +209,7 @@ void chi_buffer_release(chi_buffer *b)
 	chi_mutex_unlock(&p->mutex);
 }
 
-void chi_buffer_put(chi_buffer **list, chi_buffer *b)
+void chi_buffer_list_add(chi_buffer **list, chi_buffer *b)
 {
 	b->next = *list;
 	*list = b;
@@ -229,7 +230,7 @@ static chi_buffer *take_all(pool *p)
 	chi_buffer *all = NULL;
 
 	chi_mutex_lock(&p->mutex);
-	take_late(p);
+	take_quarantined(p);
 	for (size_t i = 0; i <= CLASSES; i++) {
 		chi_buffer **list = i < CLASSES ? &p->free[i] : &p->headers;
 		while (*list) {

@@ -27,7 +27,7 @@ chi_buffer *chi_buffer_wrap(
 void chi_buffer_retain(chi_buffer *b);
 void chi_buffer_release(chi_buffer *b); // NULL is fine
 // A list of buffers of which the caller has the only reference each, to be released together.
-void chi_buffer_put(chi_buffer **list, chi_buffer *b);
+void chi_buffer_list_add(chi_buffer **list, chi_buffer *b);
 void chi_buffer_release_all(chi_buffer **list);
 // True if b is of the size class that a buffer of bytes would have.
 bool chi_buffer_fits(const chi_buffer *b, size_t bytes);

@@ -158,7 +158,7 @@ static choir_tensor *import_copy(
 		return choir_constant(f, dtype, *shape, data);
 	char *packed = chi_alloc((size_t) elements * chi_dtype_size(dtype));
 	if (!packed) {
-		chi_frame_keep(f);
+		chi_frame_record_error(f);
 		return NULL;
 	}
 	if (is_packed(in)) {
@@ -185,7 +185,7 @@ static choir_tensor *import_shared(
 	if (!b) {
 		delete_managed(owner->managed);
 		chi_free(owner);
-		chi_frame_keep(f);
+		chi_frame_record_error(f);
 		return NULL;
 	}
 	choir_tensor *t = chi_tensor_on(f, b, data, dtype, shape);
@@ -201,7 +201,7 @@ choir_tensor *choir_from_dlpack(choir_frame *f, struct DLManagedTensorVersioned 
 
 	if (!f || !managed) {
 		delete_managed(managed);
-		return chi_frame_null(f, f ? "dlpack: managed tensor" : "dlpack: frame");
+		return chi_frame_null_argument(f, f ? "dlpack: managed tensor" : "dlpack: frame");
 	}
 	if (!hold)
 		chi_dlpack_run_deleters();
@@ -219,7 +219,7 @@ choir_tensor *choir_from_dlpack(choir_frame *f, struct DLManagedTensorVersioned 
 		return import_shared(f, owner, dtype, &shape);
 	}
 	if (shared)
-		chi_frame_keep(f); // no memory
+		chi_frame_record_error(f); // no memory
 	else
 		t = import_copy(f, in, dtype, &shape);
 	delete_managed(managed);
@@ -249,9 +249,9 @@ static chi_buffer *lasting(choir_tensor *t, void **data)
 		chi_buffer_retain(t->buffer);
 		return t->buffer;
 	}
-	chi_buffer *b = chi_buffer_new(chi_tensor_place(t), chi_tensor_bytes(t));
+	chi_buffer *b = chi_buffer_new(chi_tensor_memory_device(t), chi_tensor_bytes(t));
 	if (!b) {
-		chi_frame_keep(t->frame);
+		chi_frame_record_error(t->frame);
 		return NULL;
 	}
 	*data = b->memory;
@@ -294,7 +294,7 @@ struct DLManagedTensorVersioned *choir_tensor_to_dlpack(choir_tensor *t)
 		return NULL;
 	exported *e = chi_alloc(sizeof(*e));
 	if (!e) {
-		chi_frame_keep(t->frame);
+		chi_frame_record_error(t->frame);
 		return NULL;
 	}
 	e->buffer = lasting(t, &data);

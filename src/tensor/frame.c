@@ -125,16 +125,16 @@ static void add_prefix(const choir_frame *f, chi_error *e)
 	const size_t length = strlen(f->prefix);
 	if (length == 0 || strncmp(e->text, f->prefix, length) == 0)
 		return;
-	const size_t room = sizeof(e->text) - length - 1;
+	const size_t capacity = sizeof(e->text) - length - 1;
 	size_t kept = strlen(e->text);
-	kept = kept < room ? kept : room;
+	kept = kept < capacity ? kept : capacity;
 	memmove(e->text + length, e->text, kept);
 	memcpy(e->text, f->prefix, length);
 	e->text[length + kept] = '\0';
 	chi_error_restore(e);
 }
 
-choir_status chi_frame_keep(choir_frame *f)
+choir_status chi_frame_record_error(choir_frame *f)
 {
 	if (choir_error_status() == CHOIR_OK) // it is a failure all the same
 		choir_fail(CHOIR_INTERNAL, "something failed and did not say why");
@@ -156,7 +156,7 @@ choir_status chi_frame_fail(choir_frame *f, choir_status status, const char *fmt
 	va_start(args, fmt);
 	chi_fail_v(status, fmt, args);
 	va_end(args);
-	return chi_frame_keep(f);
+	return chi_frame_record_error(f);
 }
 
 choir_tensor *chi_frame_fail_null(choir_frame *f, choir_status status, const char *fmt, ...)
@@ -165,11 +165,11 @@ choir_tensor *chi_frame_fail_null(choir_frame *f, choir_status status, const cha
 	va_start(args, fmt);
 	chi_fail_v(status, fmt, args);
 	va_end(args);
-	chi_frame_keep(f);
+	chi_frame_record_error(f);
 	return NULL;
 }
 
-choir_status chi_frame_report(choir_frame *f)
+choir_status chi_frame_status(choir_frame *f)
 {
 	if (f && f->failed) {
 		chi_error_restore(&f->failure);
@@ -177,16 +177,16 @@ choir_status chi_frame_report(choir_frame *f)
 	}
 	if (choir_error_status() == CHOIR_OK)
 		choir_fail(CHOIR_INVALID, "NULL where a tensor or a frame is needed");
-	return chi_frame_keep(f);
+	return chi_frame_record_error(f);
 }
 
-choir_tensor *chi_frame_null(choir_frame *f, const char *subject)
+choir_tensor *chi_frame_null_argument(choir_frame *f, const char *subject)
 {
 	if (f && f->failed)
 		return NULL;
 	if (choir_error_status() == CHOIR_OK)
 		choir_fail(CHOIR_INVALID, "%s: NULL where something is needed", subject);
-	chi_frame_keep(f);
+	chi_frame_record_error(f);
 	return NULL;
 }
 
@@ -209,5 +209,5 @@ void chi_frame_give_back(choir_frame *f, chi_buffer *b)
 		chi_buffer_release(b);
 		return;
 	}
-	chi_buffer_put(&f->dropped, b);
+	chi_buffer_list_add(&f->dropped, b);
 }

@@ -14,7 +14,7 @@ static choir_tensor *handle(
 	choir_tensor *t = chi_arena_alloc(&f->arena, sizeof(*t));
 	if (!t) {
 		chi_buffer_release(b);
-		chi_frame_keep(f);
+		chi_frame_record_error(f);
 		return NULL;
 	}
 	t->frame = f;
@@ -59,7 +59,7 @@ choir_tensor *chi_tensor_new(choir_frame *f, choir_dtype dtype, const choir_shap
 		return NULL;
 	chi_buffer *b = chi_frame_buffer(f, bytes);
 	if (!b) {
-		chi_frame_keep(f);
+		chi_frame_record_error(f);
 		return NULL;
 	}
 	return handle(f, b, b->memory, dtype, shape);
@@ -69,7 +69,7 @@ choir_tensor *choir_constant(
 		choir_frame *f, choir_dtype dtype, choir_shape shape, const void *data)
 {
 	if (!f)
-		return chi_frame_null(NULL, "constant: frame");
+		return chi_frame_null_argument(NULL, "constant: frame");
 	choir_tensor *t = chi_tensor_new(f, dtype, &shape);
 	if (!t)
 		return NULL;
@@ -83,7 +83,7 @@ choir_tensor *choir_borrow(choir_frame *f, choir_dtype dtype, choir_shape shape,
 	size_t bytes;
 
 	if (!f)
-		return chi_frame_null(NULL, "borrow: frame");
+		return chi_frame_null_argument(NULL, "borrow: frame");
 	if (!f->device->host_memory)
 		return choir_constant(f, dtype, shape, data);
 	if (measure(f, dtype, &shape, &bytes) != CHOIR_OK)
@@ -96,7 +96,7 @@ choir_tensor *choir_borrow(choir_frame *f, choir_dtype dtype, choir_shape shape,
 	void *memory = (void *) (uintptr_t) data;
 	chi_buffer *b = chi_buffer_wrap(f->device, memory, bytes, NULL, NULL);
 	if (!b) {
-		chi_frame_keep(f);
+		chi_frame_record_error(f);
 		return NULL;
 	}
 	choir_tensor *t = handle(f, b, memory, dtype, &shape);
@@ -109,7 +109,7 @@ choir_tensor *choir_borrow(choir_frame *f, choir_dtype dtype, choir_shape shape,
 choir_tensor *choir_number(choir_frame *f, double value)
 {
 	if (!f)
-		return chi_frame_null(NULL, "number: frame");
+		return chi_frame_null_argument(NULL, "number: frame");
 	choir_tensor *t = chi_tensor_new(f, CHOIR_F64, &CHOIR_SCALAR);
 	if (!t)
 		return NULL;
@@ -117,7 +117,7 @@ choir_tensor *choir_number(choir_frame *f, double value)
 	t->number = value;
 	// The handle lives until the frame has waited for its stream.
 	if (chi_stream_copy(f->stream, t->data, &t->number, sizeof(t->number)) != CHOIR_OK) {
-		chi_frame_keep(f);
+		chi_frame_record_error(f);
 		return NULL;
 	}
 	return t;
@@ -141,7 +141,7 @@ choir_frame *choir_tensor_frame(const choir_tensor *t)
 
 choir_device *choir_tensor_device(const choir_tensor *t)
 {
-	return t ? chi_tensor_place(t) : NULL;
+	return t ? chi_tensor_memory_device(t) : NULL;
 }
 
 size_t chi_tensor_bytes(const choir_tensor *t)

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/arena.h"
-#include "base/error.h"
+#include "base/status.h"
 #include "base/philox.h"
 #include "choir/tensor.h"
 #include "tensor/buffer.h"
@@ -46,7 +46,7 @@ struct choir_tensor {
 	uint64_t version; // of source when it was read
 	bool borrowed; // memory of the caller: copied when it must outlive the call
 	bool component; // stands for source's variable as argument or result
-	bool listed; // of op/recompute.c, while it lists what a segment uses
+	bool listed; // of op/tape/recompute.c, while it lists what a segment uses
 	chi_slices slices; // shape and data are those of the values
 	struct chi_node *node; // what made it, on the tape; NULL
 	void *gradient; // the tape's, while it goes back
@@ -96,21 +96,21 @@ choir_tensor *chi_frame_fail_null(choir_frame *f, choir_status status, const cha
 		CHOIR_PRINTF(3, 4);
 // After a failure: records the thread's last one in the frame, if it is the frame's first; returns
 // its status. Where the thread has none, CHOIR_INTERNAL becomes one, so this is never CHOIR_OK.
-choir_status chi_frame_keep(choir_frame *f);
+choir_status chi_frame_record_error(choir_frame *f);
 
 // A NULL has come into an action: the frame's first failure, which the thread's last becomes if
 // there is none yet, and if there is no failure at all a NULL where there must be none. f may be
 // NULL.
-choir_status chi_frame_report(choir_frame *f);
+choir_status chi_frame_status(choir_frame *f);
 
 // Memory for one tensor of f or a kernel's scratch, and its return, of the only reference, in the
 // order of f's stream: work queued there may still use it.
 chi_buffer *chi_frame_buffer(choir_frame *f, size_t bytes);
 void chi_frame_give_back(choir_frame *f, chi_buffer *b);
 // A NULL has come in: the frame keeps the thread's failure unless it has one; f may be NULL.
-// Where there is no failure at all, "subject: NULL where ..." becomes one; chi_frame_report then
+// Where there is no failure at all, "subject: NULL where ..." becomes one; chi_frame_status then
 // gives it as a status. Returns NULL.
-choir_tensor *chi_frame_null(choir_frame *f, const char *subject);
+choir_tensor *chi_frame_null_argument(choir_frame *f, const char *subject);
 
 size_t chi_dtype_size(choir_dtype dtype); // 0: no such dtype
 bool chi_dtype_is_float(choir_dtype dtype); // f32, f64, f16, bf16
@@ -143,7 +143,7 @@ choir_tensor *chi_tensor_on(choir_frame *f, chi_buffer *buffer, void *data, choi
 		const choir_shape *shape);
 // t in frame f on f's device, for keeping: an alias where memory is shared and t's memory is
 // counted and cannot change; else a copy (borrowed memory, reads of variables, other devices).
-choir_tensor *chi_tensor_keep(choir_frame *f, const choir_tensor *t);
+choir_tensor *chi_tensor_retain(choir_frame *f, const choir_tensor *t);
 // Gives t's memory back now; the handle stays until the frame is emptied and is dead.
 void chi_tensor_drop(choir_tensor *t);
 // CHOIR_OK: usable as what its shape says. Else why not: "dead", or the source changed, or it is
@@ -151,7 +151,7 @@ void chi_tensor_drop(choir_tensor *t);
 choir_status chi_tensor_check(const choir_tensor *t);
 choir_status chi_tensor_check_any(const choir_tensor *t);
 
-// Slices (slices.c)
+// Slices (indexed_slices.c)
 static inline bool chi_is_slices(const choir_tensor *t)
 {
 	return t->slices.buffer != NULL;
@@ -169,7 +169,7 @@ choir_status chi_slices_check_indices(const choir_tensor *t, const char *what);
 choir_status chi_slices_indices_to_host(const choir_tensor *t, int64_t *to);
 // The device whose memory t's is. A tensor that is only looked at, as a merge call looks at those
 // of replicas, may lie elsewhere than its frame.
-static inline choir_device *chi_tensor_place(const choir_tensor *t)
+static inline choir_device *chi_tensor_memory_device(const choir_tensor *t)
 {
 	return t->buffer ? t->buffer->device : t->frame->device;
 }

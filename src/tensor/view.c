@@ -16,15 +16,15 @@ static choir_status follow(choir_frame *f, const choir_tensor *t, bool published
 	if (from == f->stream || !t->frame->queued)
 		return CHOIR_OK;
 	if (!published)
-		CHOIR_TRY(chi_stream_mark(from, &mark));
-	if (f->device->table != from->device->table || chi_tensor_place(t)->host_memory)
-		return chi_stream_wait_to(from, mark);
-	return chi_stream_wait_for(f->stream, from, mark);
+		CHOIR_TRY(chi_stream_record_event(from, &mark));
+	if (f->device->table != from->device->table || chi_tensor_memory_device(t)->host_memory)
+		return chi_stream_wait_up_to(from, mark);
+	return chi_stream_wait_event(f->stream, from, mark);
 }
 
 choir_status chi_frame_publish(choir_frame *f)
 {
-	return f->queued ? chi_stream_mark(f->stream, &f->published) : CHOIR_OK;
+	return f->queued ? chi_stream_record_event(f->stream, &f->published) : CHOIR_OK;
 }
 
 // A handle on bytes of t from data, with what is known of t's memory.
@@ -32,13 +32,13 @@ static choir_tensor *view(choir_frame *f, const choir_tensor *t, void *data,
 		const choir_shape *shape, bool published)
 {
 	if (chi_tensor_check_any(t) != CHOIR_OK)
-		return chi_frame_null(f, "view");
-	if (!chi_device_shares(f->device, chi_tensor_place(t)))
+		return chi_frame_null_argument(f, "view");
+	if (!chi_device_shares(f->device, chi_tensor_memory_device(t)))
 		return chi_frame_fail_null(f, CHOIR_INVALID,
-				"tensor of %s cannot be seen from %s; move it", chi_tensor_place(t)->name,
+				"tensor of %s cannot be seen from %s; move it", chi_tensor_memory_device(t)->name,
 				f->device->name);
 	if (follow(f, t, published) != CHOIR_OK)
-		return chi_frame_null(f, "view");
+		return chi_frame_null_argument(f, "view");
 	choir_tensor *out = chi_tensor_on(f, t->buffer, data, t->dtype, shape);
 	if (!out)
 		return NULL;
@@ -67,17 +67,17 @@ static choir_tensor *alias(choir_frame *f, const choir_tensor *t, bool published
 choir_tensor *chi_tensor_alias(choir_frame *f, const choir_tensor *t)
 {
 	if (!f || !t)
-		return chi_frame_null(f, "tensor");
+		return chi_frame_null_argument(f, "tensor");
 	return alias(f, t, false);
 }
 
 choir_tensor *chi_tensor_rows(choir_frame *f, const choir_tensor *t, int64_t first, int64_t rows)
 {
 	if (!f || !t)
-		return chi_frame_null(f, "tensor");
+		return chi_frame_null_argument(f, "tensor");
 	int64_t end;
 	if (chi_tensor_check(t) != CHOIR_OK)
-		return chi_frame_null(f, "rows");
+		return chi_frame_null_argument(f, "rows");
 	if (t->shape.rank < 1 || first < 0 || rows < 0 || !chi_int64_add(first, rows, &end) ||
 			end > t->shape.dim[0]) {
 		char text[CHI_SHAPE_TEXT];
@@ -98,7 +98,7 @@ choir_tensor *chi_tensor_reshape(const choir_tensor *t, const choir_shape *shape
 	char from[CHI_SHAPE_TEXT], to[CHI_SHAPE_TEXT];
 
 	if (!t)
-		return chi_frame_null(NULL, "tensor");
+		return chi_frame_null_argument(NULL, "tensor");
 	if (chi_tensor_check(t) != CHOIR_OK)
 		return NULL;
 	const int64_t elements = choir_shape_elements(shape);
@@ -112,7 +112,7 @@ choir_tensor *chi_tensor_reshape(const choir_tensor *t, const choir_shape *shape
 static choir_status copy_bytes(choir_frame *f, void *to, const choir_tensor *t)
 {
 	const size_t bytes = chi_tensor_bytes(t);
-	choir_device *from = chi_tensor_place(t);
+	choir_device *from = chi_tensor_memory_device(t);
 	if (bytes == 0)
 		return CHOIR_OK;
 	return from->host_memory && !f->device->host_memory
@@ -123,7 +123,7 @@ static choir_status copy_bytes(choir_frame *f, void *to, const choir_tensor *t)
 static choir_tensor *copy(choir_frame *f, const choir_tensor *t, bool published)
 {
 	if (chi_tensor_check_any(t) != CHOIR_OK)
-		return chi_frame_null(f, "copy");
+		return chi_frame_null_argument(f, "copy");
 	choir_tensor *out = chi_tensor_new(f, t->dtype, &t->shape);
 	if (!out)
 		return NULL;
@@ -131,29 +131,29 @@ static choir_tensor *copy(choir_frame *f, const choir_tensor *t, bool published)
 	if (status == CHOIR_OK)
 		status = copy_bytes(f, out->data, t);
 	if (status != CHOIR_OK)
-		return chi_frame_null(f, "copy");
+		return chi_frame_null_argument(f, "copy");
 	return chi_slices_follow(copy_kind(out, t), t, true);
 }
 
 choir_tensor *choir_move(choir_tensor *t, choir_frame *to)
 {
 	if (!t || !to)
-		return chi_frame_null(t ? t->frame : to, "move");
+		return chi_frame_null_argument(t ? t->frame : to, "move");
 	return copy(to, t, false);
 }
 
 choir_tensor *chi_tensor_published(choir_frame *f, choir_tensor *t)
 {
-	if (!chi_device_shares(chi_tensor_place(t), f->device))
+	if (!chi_device_shares(chi_tensor_memory_device(t), f->device))
 		return copy(f, t, true);
 	return t->frame == f ? t : alias(f, t, true);
 }
 
-choir_tensor *chi_tensor_keep(choir_frame *f, const choir_tensor *t)
+choir_tensor *chi_tensor_retain(choir_frame *f, const choir_tensor *t)
 {
 	if (!f || !t)
-		return chi_frame_null(f, "tensor");
-	if (t->borrowed || t->source || !chi_device_shares(f->device, chi_tensor_place(t)))
+		return chi_frame_null_argument(f, "tensor");
+	if (t->borrowed || t->source || !chi_device_shares(f->device, chi_tensor_memory_device(t)))
 		return copy(f, t, false);
 	return chi_tensor_alias(f, t);
 }

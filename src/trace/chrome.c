@@ -74,7 +74,7 @@ static void put_track(chi_chrome *c, int tid, const char *name)
 static bool has_own_track(const chi_spans *s)
 {
 	for (uint64_t i = chi_spans_lost(s); i < s->count; i++)
-		if (s->ring[i % s->room].track == s->own)
+		if (s->ring[i % s->capacity].track == s->own)
 			return true;
 	return s->own == CHOIR_TRACE_PROGRAM;
 }

@@ -5,37 +5,37 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/error.h"
+#include "base/status.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { FIRST_ROOM = 256 };
+enum { FIRST_CAPACITY = 256 };
 
 static bool is_kept(const chi_spans *s, uint64_t index)
 {
-	return s->count - index <= s->room;
+	return s->count - index <= s->capacity;
 }
 
 // Room for one more, of which a full ring has some as soon as it forgets. False: no memory at all.
-static bool make_room(chi_spans *s)
+static bool reserve(chi_spans *s)
 {
-	if (s->count < s->room || s->room == s->most)
-		return s->room > 0;
-	const size_t wanted = s->room == 0 ? FIRST_ROOM : 2 * s->room;
-	const size_t room = wanted < s->most ? wanted : s->most;
+	if (s->count < s->capacity || s->capacity == s->max)
+		return s->capacity > 0;
+	const size_t wanted = s->capacity == 0 ? FIRST_CAPACITY : 2 * s->capacity;
+	const size_t capacity = wanted < s->max ? wanted : s->max;
 	chi_error before;
 	chi_error_save(&before);
-	chi_span *ring = chi_realloc(s->ring, room * sizeof *ring);
+	chi_span *ring = chi_realloc(s->ring, capacity * sizeof *ring);
 	chi_error_restore(&before); // the program's call does not fail
 	if (ring != NULL) {
 		s->ring = ring;
-		s->room = room;
+		s->capacity = capacity;
 	} else {
-		s->most = s->room; // what there is must do
+		s->max = s->capacity; // what there is must do
 	}
-	s->refused = s->room == 0;
-	return s->room > 0;
+	s->refused = s->capacity == 0;
+	return s->capacity > 0;
 }
 
 // At most bytes with the zero, and no character in part.
@@ -51,9 +51,9 @@ static void copy_name(char *to, const char *name, size_t bytes)
 
 static chi_span *add(chi_spans *s, int32_t track, choir_trace_category category)
 {
-	if (!make_room(s))
+	if (!reserve(s))
 		return NULL;
-	chi_span *span = &s->ring[s->count++ % s->room];
+	chi_span *span = &s->ring[s->count++ % s->capacity];
 	span->track = track;
 	span->category = (uint8_t) category;
 	span->inside = 0;
@@ -82,7 +82,7 @@ void chi_spans_push(
 
 static void show_again(chi_spans *s, uint64_t index)
 {
-	const chi_span first = s->ring[index % s->room];
+	const chi_span first = s->ring[index % s->capacity];
 	chi_span *again = add(s, CHOIR_TRACE_COMMUNICATION, (choir_trace_category) first.category);
 	again->begin = first.begin;
 	again->end = first.end;
@@ -95,15 +95,15 @@ void chi_spans_pop(chi_spans *s, bool communication)
 	if (s->depth == 0) // the trace began inside the span
 		return;
 	const int depth = --s->depth;
-	if (depth >= CHI_SPAN_DEPTH || s->room == 0)
+	if (depth >= CHI_SPAN_DEPTH || s->capacity == 0)
 		return;
 	const uint64_t index = s->open[depth].index;
 	if (!is_kept(s, index))
 		return;
-	chi_span *span = &s->ring[index % s->room];
+	chi_span *span = &s->ring[index % s->capacity];
 	span->end = chi_clock_now() - s->start;
 	if (depth > 0 && is_kept(s, s->open[depth - 1].index))
-		s->ring[s->open[depth - 1].index % s->room].inside += span->end - span->begin;
+		s->ring[s->open[depth - 1].index % s->capacity].inside += span->end - span->begin;
 	if (communication)
 		show_again(s, index);
 }
@@ -121,7 +121,7 @@ bool chi_spans_muted(const chi_spans *s)
 
 uint64_t chi_spans_lost(const chi_spans *s)
 {
-	return s->count > s->room ? s->count - s->room : 0;
+	return s->count > s->capacity ? s->count - s->capacity : 0;
 }
 
 const char *chi_spans_replica_name(int replica, char name[CHI_TRACK_NAME])
@@ -141,7 +141,7 @@ void chi_spans_each(const chi_spans *s, double now, choir_trace_span_fn *fn, voi
 {
 	char name[CHI_TRACK_NAME];
 	for (uint64_t i = chi_spans_lost(s); i < s->count; i++) {
-		const chi_span *span = &s->ring[i % s->room];
+		const chi_span *span = &s->ring[i % s->capacity];
 		const double end = span->end < span->begin ? now : span->end;
 		const choir_trace_span shown = {
 			.name = span->name,

@@ -28,7 +28,7 @@ typedef enum { CHI_SPANS_CLOSED, CHI_SPANS_IDLE, CHI_SPANS_BUSY } chi_spans_stat
 typedef struct chi_spans {
 	chi_atomic32 state;
 	chi_span *ring;
-	size_t room, most; // spans that it has memory for, and may have
+	size_t capacity, max; // spans that it has memory for, and may have
 	uint64_t count; // spans so far
 	int depth;
 	chi_open_span open[CHI_SPAN_DEPTH];

@@ -5,17 +5,17 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/error.h"
+#include "base/status.h"
 #include "base/lock.h"
 #include "base/options.h"
-#include "base/slot.h"
+#include "base/thread_local.h"
 #include "base/thread.h"
 #include "trace/writers.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { SPANS = 1 << 16, MOST_SPANS = 1 << 24, MOST_GONE = 64 };
+enum { SPANS = 1 << 16, MAX_SPANS = 1 << 24, MAX_GONE = 64 };
 static const double LOOK_AGAIN = 1e-4; // seconds
 static const char missing_spans[] = "trace: out of memory: the spans of a thread are missing";
 
@@ -33,14 +33,14 @@ static struct {
 	unsigned generation; // of forks, at the start
 	choir_trace_span_fn *span;
 	void *user;
-	bool has_chrome, has_events;
+	bool has_chrome, has_tensorboard;
 	chi_chrome chrome;
-	chi_events events;
+	chi_tensorboard tensorboard;
 	chi_error failure; // the first
 } sink = { .lock = CHI_MUTEX_STATIC(CHI_RANK_TRACE, "trace") };
 
 static void thread_ends(void *spans);
-static chi_slot own_spans = CHI_SLOT_STATIC(CHI_RANK_TRACE, "trace", thread_ends);
+static chi_thread_local own_spans = CHI_THREAD_LOCAL_STATIC(CHI_RANK_TRACE, "trace", thread_ends);
 
 const char *choir_trace_category_name(choir_trace_category category)
 {
@@ -94,7 +94,7 @@ static void bound_gone(void)
 			gone++;
 			oldest = oldest == NULL ? s : oldest;
 		}
-	if (gone < MOST_GONE)
+	if (gone < MAX_GONE)
 		return;
 	sink.lost += oldest->count;
 	forget(oldest);
@@ -117,7 +117,7 @@ static void enlist(chi_spans *s)
 {
 	if (!s->listed)
 		append(s);
-	s->most = sink.spans;
+	s->max = sink.spans;
 	s->count = 0;
 	s->depth = 0;
 	s->own = CHOIR_TRACE_PROGRAM - sink.threads++;
@@ -133,7 +133,7 @@ static chi_spans *make(void)
 	chi_error before;
 	chi_error_save(&before);
 	chi_spans *s = chi_alloc(sizeof *s);
-	if (s != NULL && !chi_slot_set(&own_spans, s)) {
+	if (s != NULL && !chi_thread_local_set(&own_spans, s)) {
 		chi_free(s);
 		s = NULL;
 	}
@@ -168,7 +168,7 @@ static chi_spans *join(chi_spans *s)
 // The calling thread's spans, busy; NULL: none are recorded.
 static chi_spans *enter(bool may_join)
 {
-	chi_spans *s = chi_slot_get(&own_spans);
+	chi_spans *s = chi_thread_local_get(&own_spans);
 	if (s != NULL && chi_atomic32_change(&s->state, CHI_SPANS_IDLE, CHI_SPANS_BUSY))
 		return s;
 	return may_join ? join(s) : NULL;
@@ -259,10 +259,10 @@ void choir_trace_scalar(const char *tag, int64_t step, double value)
 	chi_error before;
 	chi_error_save(&before);
 	chi_mutex_lock(&sink.lock);
-	if (sink.state == ON && sink.has_events && sink.generation == chi_fork_generation()) {
+	if (sink.state == ON && sink.has_tensorboard && sink.generation == chi_fork_generation()) {
 		if (tag == NULL || tag[0] == '\0')
 			keep_failure(CHOIR_INVALID, "trace: a scalar needs a name");
-		else if (chi_events_scalar(&sink.events, tag, step, value) != CHOIR_OK)
+		else if (chi_tensorboard_scalar(&sink.tensorboard, tag, step, value) != CHOIR_OK)
 			keep_failure(choir_error_status(), choir_error());
 	}
 	chi_mutex_unlock(&sink.lock);
@@ -273,14 +273,14 @@ void choir_trace_scalar(const char *tag, int64_t step, double value)
 
 static choir_status open_writers(const char *path, const char *log)
 {
-	sink.has_chrome = sink.has_events = false;
+	sink.has_chrome = sink.has_tensorboard = false;
 	if (path != NULL)
 		CHOIR_TRY(chi_chrome_open(&sink.chrome, path));
 	sink.has_chrome = path != NULL;
 	if (log == NULL)
 		return CHOIR_OK;
-	const choir_status status = chi_events_open(&sink.events, log, sink.number++);
-	sink.has_events = status == CHOIR_OK;
+	const choir_status status = chi_tensorboard_open(&sink.tensorboard, log, sink.number++);
+	sink.has_tensorboard = status == CHOIR_OK;
 	if (status != CHOIR_OK && sink.has_chrome)
 		chi_chrome_abort(&sink.chrome);
 	return status;
@@ -288,9 +288,9 @@ static choir_status open_writers(const char *path, const char *log)
 
 static choir_status begin(const char *path, const choir_trace_options *o)
 {
-	if (o->spans < 0 || o->spans > MOST_SPANS)
+	if (o->spans < 0 || o->spans > MAX_SPANS)
 		return choir_fail(CHOIR_INVALID, "trace: start: %lld spans a thread, 0 to %d are possible",
-				(long long) o->spans, MOST_SPANS);
+				(long long) o->spans, MAX_SPANS);
 	CHOIR_TRY(open_writers(path, o->log));
 	sink.spans = o->spans == 0 ? SPANS : (size_t) o->spans;
 	sink.span = o->span;
@@ -330,7 +330,7 @@ static void lead(chi_spans *s)
 
 choir_status choir_trace_start(const char *path, const choir_trace_options *o)
 {
-	chi_spans *s = chi_slot_get(&own_spans);
+	chi_spans *s = chi_thread_local_get(&own_spans);
 	if (s == NULL)
 		s = make();
 	chi_mutex_lock(&sink.lock);
@@ -348,7 +348,7 @@ static choir_status abandon(void)
 	for (chi_spans *s = sink.first; s != NULL; s = s->next) {
 		chi_atomic32_store(&s->state, CHI_SPANS_CLOSED);
 		s->ring = NULL;
-		s->room = s->count = 0;
+		s->capacity = s->count = 0;
 		s->refused = false;
 	}
 	sink.state = OFF;
@@ -385,7 +385,7 @@ static void write_all(double now)
 	if (sink.has_chrome &&
 			chi_chrome_write(&sink.chrome, sink.first, now, sink.wall, sink.lost) != CHOIR_OK)
 		keep_failure(choir_error_status(), choir_error());
-	if (sink.has_events && chi_events_close(&sink.events) != CHOIR_OK)
+	if (sink.has_tensorboard && chi_tensorboard_close(&sink.tensorboard) != CHOIR_OK)
 		keep_failure(choir_error_status(), choir_error());
 	chi_mutex_check_none_held();
 	for (const chi_spans *s = sink.first; s != NULL && sink.span != NULL; s = s->next)
@@ -398,7 +398,7 @@ static void clear(void)
 		next = s->next;
 		chi_free(s->ring);
 		s->ring = NULL;
-		s->room = 0;
+		s->capacity = 0;
 		s->count = 0;
 		s->refused = false;
 		if (s->gone)

@@ -27,8 +27,9 @@ typedef struct {
 	choir_status status;
 	chi_text value, summary, event;
 	double flushed; // chi_clock_now
-} chi_events;
+} chi_tensorboard;
 // number tells files of a process apart, in the name of the file.
-choir_status chi_events_open(chi_events *e, const char *folder, unsigned number);
-choir_status chi_events_scalar(chi_events *e, const char *tag, int64_t step, double value);
-choir_status chi_events_close(chi_events *e);
+choir_status chi_tensorboard_open(chi_tensorboard *e, const char *directory, unsigned number);
+choir_status chi_tensorboard_scalar(
+		chi_tensorboard *e, const char *tag, int64_t step, double value);
+choir_status chi_tensorboard_close(chi_tensorboard *e);

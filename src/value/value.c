@@ -9,7 +9,7 @@ choir_value *chi_value_new(choir_frame *f, choir_value_kind kind, int count)
 {
 	choir_value *v = chi_arena_alloc(&f->arena, sizeof *v);
 	if (v == NULL) {
-		chi_frame_keep(f);
+		chi_frame_record_error(f);
 		return NULL;
 	}
 	v->kind = kind;
@@ -20,7 +20,7 @@ choir_value *chi_value_new(choir_frame *f, choir_value_kind kind, int count)
 	v->component = chi_arena_alloc(&f->arena, (size_t) count * sizeof(choir_tensor *));
 	v->device = chi_arena_alloc(&f->arena, (size_t) count * sizeof(choir_device *));
 	if (v->component == NULL || v->device == NULL) {
-		chi_frame_keep(f);
+		chi_frame_record_error(f);
 		return NULL;
 	}
 	return v;

@@ -51,7 +51,7 @@ struct choir_values {
 	int before, in_sync;
 	choir_frame *frame; // of the host
 	choir_frame **replica_frame; // on each replica's device; made when first used
-	size_t n, room;
+	size_t n, capacity;
 	chi_leaf *leaf;
 	int64_t *examples; // of each replica; CHOIR_NONE: nothing says
 	// Of all replicas of all processes, where this set cannot say it; CHOIR_NONE: it has not been

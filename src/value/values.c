@@ -124,7 +124,7 @@ choir_status chi_values_put(choir_values *set, const char *name, choir_value *v)
 	chi_leaf *leaf = chi_values_leaf(set, name);
 	if (leaf == NULL) {
 		void *array = set->leaf;
-		const bool grown = chi_grow(&array, &set->room, set->n + 1, sizeof(chi_leaf));
+		const bool grown = chi_grow(&array, &set->capacity, set->n + 1, sizeof(chi_leaf));
 		set->leaf = array;
 		const char *kept = grown ? chi_arena_strdup(&set->frame->arena, name) : NULL;
 		if (kept == NULL)
@@ -163,7 +163,7 @@ static choir_tensor *keep(const choir_values *set, choir_frame *f, choir_tensor 
 		return NULL;
 	if (t->frame == set->frame && t->source == NULL)
 		return t;
-	return chi_tensor_keep(f, t);
+	return chi_tensor_retain(f, t);
 }
 
 choir_status choir_values_set(choir_values *set, const char *name, choir_value *v)

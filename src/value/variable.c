@@ -45,7 +45,7 @@ choir_status chi_variable_check_plan(const chi_variable_plan *p)
 }
 
 // The copy that shares memory with d; the number of copies: none does.
-static int copy_beside(
+static int copy_colocated(
 		const choir_variable *v, choir_device *const of_copy[], const choir_device *d)
 {
 	int c = 0;
@@ -60,15 +60,15 @@ static void deal_copies(choir_variable *v, const chi_variable_plan *p, choir_dev
 {
 	const chi_layout *layout = p->layout;
 	const bool parts = v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ;
-	const int places = parts ? 0 : p->places > 0 ? p->places : layout->replicas;
-	choir_device *const *place = p->places > 0 ? p->place : layout->device;
+	const int places = parts ? 0 : p->copy_devices > 0 ? p->copy_devices : layout->replicas;
+	choir_device *const *place = p->copy_devices > 0 ? p->copy_device : layout->device;
 	for (int i = 0; i < places; i++)
-		if (copy_beside(v, of_copy, place[i]) == v->copies)
+		if (copy_colocated(v, of_copy, place[i]) == v->copies)
 			of_copy[v->copies++] = place[i];
 	for (int r = 0; r < layout->replicas; r++) {
 		if (parts)
 			of_copy[v->copies++] = layout->device[r];
-		const int c = parts ? r : copy_beside(v, of_copy, layout->device[r]);
+		const int c = parts ? r : copy_colocated(v, of_copy, layout->device[r]);
 		v->copy_of_replica[r] = c < v->copies ? c : 0;
 	}
 }
@@ -78,7 +78,7 @@ static choir_status open_copy(choir_variable *v, int index, choir_device *d, voi
 	chi_copy *c = &v->copy[index];
 	c->source.name = v->name;
 	c->source.owner = v;
-	c->source.copied = v->sharing != CHI_ALONE;
+	c->source.copied = v->concurrency != CHI_EXCLUSIVE;
 	c->device = d;
 	if (index > 0) {
 		chi_text name = { 0 };
@@ -97,7 +97,7 @@ static choir_status open_copy(choir_variable *v, int index, choir_device *d, voi
 
 static choir_status open_copies(choir_variable *v, const chi_variable_plan *p)
 {
-	const size_t n = (size_t) p->layout->replicas, places = (size_t) p->places;
+	const size_t n = (size_t) p->layout->replicas, places = (size_t) p->copy_devices;
 	choir_device **of_copy = chi_alloc_array(n > places ? n : places, sizeof *of_copy);
 	v->copy_of_replica = chi_alloc_array(n, sizeof *v->copy_of_replica);
 	choir_status status =
@@ -137,7 +137,8 @@ static choir_status fill_copies(choir_variable *v, const chi_variable_plan *p)
 // Room for them, and no copies.
 static choir_status open_shards(choir_variable *v, const chi_variable_plan *p)
 {
-	v->source = (chi_source){ .name = v->name, .owner = v, .copied = v->sharing != CHI_ALONE };
+	v->source =
+			(chi_source){ .name = v->name, .owner = v, .copied = v->concurrency != CHI_EXCLUSIVE };
 	v->shard = chi_alloc_array((size_t) p->shards, sizeof(choir_variable *));
 	return v->shard == NULL ? CHOIR_NO_MEMORY : CHOIR_OK;
 }
@@ -150,7 +151,7 @@ choir_variable *chi_variable_new(const chi_variable_plan *p)
 	if (v == NULL)
 		return NULL;
 	v->strategy = p->strategy;
-	v->guard = p->guard != NULL ? p->guard : &v->own_guard;
+	v->lock = p->lock != NULL ? p->lock : &v->own_lock;
 	v->timeout = p->timeout;
 	v->dtype = p->options.dtype;
 	v->shape = p->shape;
@@ -160,9 +161,10 @@ choir_variable *chi_variable_new(const chi_variable_plan *p)
 			: p->options.synchronization;
 	v->aggregation = p->options.aggregation;
 	// Parts are mostly their replicas' own, and lie on any device.
-	v->sharing = p->sharing == CHI_LOCK_FREE && v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ
+	v->concurrency =
+			p->concurrency == CHI_LOCK_FREE && v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ
 			? CHI_LOCKED
-			: p->sharing;
+			: p->concurrency;
 	v->trainable = p->options.trainable == CHOIR_DEFAULT
 			? v->synchronization == CHOIR_SYNCHRONIZATION_ON_WRITE
 			: p->options.trainable == CHOIR_ON;
@@ -212,11 +214,11 @@ choir_status chi_variable_unwrap(choir_variable *v)
 	return CHOIR_OK;
 }
 
-void chi_variable_touch(choir_variable *v, int copy)
+void chi_variable_bump_version(choir_variable *v, int copy)
 {
 	chi_atomic64_add(&v->copy[copy].source.version, 1);
-	if (v->whole != NULL)
-		chi_atomic64_add(&v->whole->source.version, 1);
+	if (v->parent != NULL)
+		chi_atomic64_add(&v->parent->source.version, 1);
 }
 
 void chi_variable_undefine(choir_variable *v)
@@ -236,12 +238,13 @@ choir_status chi_variable_check_defined(choir_variable *v, int copy, choir_frame
 	return chi_frame_fail(f, CHOIR_STATE,
 			"variable \"%s\": an update failed half way, "
 			"so it is undefined until it is assigned or restored",
-			v->whole != NULL ? v->whole->name : v->name);
+			v->parent != NULL ? v->parent->name : v->name);
 }
 
 choir_status chi_variable_enter(choir_variable *v)
 {
-	if (v->sharing != CHI_LOCKED || chi_guard_enter(v->guard, chi_clock_deadline(v->timeout)))
+	if (v->concurrency != CHI_LOCKED ||
+			chi_recursive_lock_enter(v->lock, chi_clock_deadline(v->timeout)))
 		return CHOIR_OK;
 	return choir_fail(CHOIR_TIMEOUT,
 			"variable \"%s\": waited %g s for another worker that uses "
@@ -251,8 +254,8 @@ choir_status chi_variable_enter(choir_variable *v)
 
 void chi_variable_leave(choir_variable *v)
 {
-	if (v->sharing == CHI_LOCKED)
-		chi_guard_leave(v->guard);
+	if (v->concurrency == CHI_LOCKED)
+		chi_recursive_lock_leave(v->lock);
 }
 
 // The value of a variable that is shared without a lock, to host memory, and on to t's device.
@@ -261,7 +264,7 @@ static choir_status fetch_relaxed(const choir_variable *v, const chi_copy *c, ch
 	void *host = chi_alloc_aligned(chi_variable_bytes(v));
 	if (host == NULL)
 		return choir_error_status();
-	chi_relaxed_copy(host, c->buffer->memory, v->elements, chi_dtype_size(v->dtype));
+	chi_copy_relaxed(host, c->buffer->memory, v->elements, chi_dtype_size(v->dtype));
 	const choir_status status = chi_tensor_from_host(t, host);
 	chi_free(host);
 	return status;
@@ -274,16 +277,16 @@ static choir_tensor *fetch(choir_variable *v, const chi_copy *c, choir_frame *f)
 	if (t == NULL)
 		return NULL;
 	choir_status status = CHOIR_OK;
-	if (v->sharing == CHI_LOCK_FREE && f->device->host_memory)
-		chi_relaxed_copy(t->data, c->buffer->memory, v->elements, chi_dtype_size(v->dtype));
-	else if (v->sharing == CHI_LOCK_FREE)
+	if (v->concurrency == CHI_LOCK_FREE && f->device->host_memory)
+		chi_copy_relaxed(t->data, c->buffer->memory, v->elements, chi_dtype_size(v->dtype));
+	else if (v->concurrency == CHI_LOCK_FREE)
 		status = fetch_relaxed(v, c, t);
 	else
 		status = chi_device_copy(f->stream, f->device, t->data, c->device, c->buffer->memory,
 				chi_variable_bytes(v));
 	if (status == CHOIR_OK)
 		return t;
-	chi_frame_keep(f);
+	chi_frame_record_error(f);
 	return NULL;
 }
 
@@ -293,12 +296,12 @@ choir_tensor *chi_variable_view(choir_variable *v, int copy, choir_frame *f)
 		return chi_shards_view(v, f);
 	const chi_copy *c = &v->copy[copy];
 	if (chi_variable_enter(v) != CHOIR_OK) {
-		chi_frame_keep(f);
+		chi_frame_record_error(f);
 		return NULL;
 	}
 	choir_tensor *t = NULL;
 	if (chi_variable_check_defined(v, copy, f) != CHOIR_OK) {
-	} else if (v->sharing != CHI_ALONE || !chi_device_shares(c->device, f->device)) {
+	} else if (v->concurrency != CHI_EXCLUSIVE || !chi_device_shares(c->device, f->device)) {
 		t = fetch(v, c, f);
 	} else {
 		const uint64_t version = chi_atomic64_load(&c->source.version);
@@ -350,12 +353,12 @@ bool chi_variable_concerns(const choir_variable *v, const choir_tensor *t)
 	if (t->is_number || t->buffer == NULL)
 		return false;
 	if (t->source != NULL && !t->source->copied &&
-			(t->source->owner == v || t->source->owner == v->whole))
+			(t->source->owner == v || t->source->owner == v->parent))
 		return true;
 	const uintptr_t data = (uintptr_t) t->data;
 	for (int i = 0; i < v->copies; i++) {
 		const uintptr_t own = (uintptr_t) v->copy[i].buffer->memory;
-		if (chi_device_shares(v->copy[i].device, chi_tensor_place(t)) &&
+		if (chi_device_shares(v->copy[i].device, chi_tensor_memory_device(t)) &&
 				data < own + chi_variable_bytes(v) && own < data + chi_tensor_bytes(t))
 			return true;
 	}
@@ -422,11 +425,11 @@ static choir_status put_relaxed(
 		{ host, v->dtype, { 1, { v->elements } } } };
 	choir_buffer out = in[1];
 	if (status == CHOIR_OK && op != CHI_ASSIGN) {
-		chi_relaxed_copy(host + bytes, c->buffer->memory, v->elements, chi_dtype_size(v->dtype));
+		chi_copy_relaxed(host + bytes, c->buffer->memory, v->elements, chi_dtype_size(v->dtype));
 		status = run_on(c->device, op == CHI_ASSIGN_ADD ? "add" : "subtract", in, &out);
 	}
 	if (status == CHOIR_OK)
-		chi_relaxed_copy(c->buffer->memory, host, v->elements, chi_dtype_size(v->dtype));
+		chi_copy_relaxed(c->buffer->memory, host, v->elements, chi_dtype_size(v->dtype));
 	chi_free(host);
 	return status;
 }
@@ -438,14 +441,14 @@ static choir_status write_value(choir_variable *v, int copy, chi_assign_op op, c
 	if (op != CHI_ASSIGN)
 		CHOIR_TRY(chi_variable_check_defined(v, copy, f));
 	choir_status status =
-			v->sharing == CHI_LOCK_FREE ? put_relaxed(v, c, op, value) : put(v, c, op, value);
-	if (status == CHOIR_OK && v->sharing == CHI_LOCKED)
+			v->concurrency == CHI_LOCK_FREE ? put_relaxed(v, c, op, value) : put(v, c, op, value);
+	if (status == CHOIR_OK && v->concurrency == CHI_LOCKED)
 		status = chi_stream_wait(f->stream); // others read it next
 	if (status != CHOIR_OK)
-		return chi_frame_keep(f);
+		return chi_frame_record_error(f);
 	if (op == CHI_ASSIGN)
 		chi_atomic32_store(&c->undefined, 0);
-	chi_variable_touch(v, copy);
+	chi_variable_bump_version(v, copy);
 	return CHOIR_OK;
 }
 
@@ -455,9 +458,9 @@ choir_status chi_variable_write(choir_variable *v, int copy, chi_assign_op op, c
 	choir_frame *f = t->frame;
 	choir_tensor *value = written_value(v, f, t);
 	if (value == NULL)
-		return chi_frame_report(f);
+		return chi_frame_status(f);
 	if (chi_variable_enter(v) != CHOIR_OK)
-		return chi_frame_keep(f);
+		return chi_frame_record_error(f);
 	const choir_status status = write_value(v, copy, op, value);
 	chi_variable_leave(v);
 	return status;
@@ -484,9 +487,9 @@ static choir_status copy_host(choir_device *d, void *to, const void *from, size_
 // To or from host memory, in the way in which the variable is shared.
 static choir_status exchange(choir_variable *v, void *to, const void *from, choir_device *d)
 {
-	if (v->sharing != CHI_LOCK_FREE)
+	if (v->concurrency != CHI_LOCK_FREE)
 		return copy_host(d, to, from, chi_variable_bytes(v));
-	chi_relaxed_copy(to, from, v->elements, chi_dtype_size(v->dtype));
+	chi_copy_relaxed(to, from, v->elements, chi_dtype_size(v->dtype));
 	return CHOIR_OK;
 }
 
@@ -500,12 +503,12 @@ static choir_status set_copies(choir_variable *v, int first, int end, const void
 			return status;
 		}
 		chi_atomic32_store(&c->undefined, 0);
-		chi_variable_touch(v, i);
+		chi_variable_bump_version(v, i);
 	}
 	return CHOIR_OK;
 }
 
-choir_status chi_variable_part_from_host(choir_variable *v, int copy, const void *from)
+choir_status chi_variable_copy_from_host(choir_variable *v, int copy, const void *from)
 {
 	CHOIR_TRY(chi_variable_enter(v));
 	const choir_status status = set_copies(v, copy, copy + 1, from);
@@ -534,10 +537,10 @@ choir_status chi_variable_to_host(choir_variable *v, int copy, void *to)
 	return status;
 }
 
-choir_status chi_variable_put_away(choir_variable *v, void *to)
+choir_status chi_variable_copy_out(choir_variable *v, void *to)
 {
-	if (v->shards > 0 || v->sharing != CHI_ALONE || !v->copy[0].device->host_memory)
+	if (v->shards > 0 || v->concurrency != CHI_EXCLUSIVE || !v->copy[0].device->host_memory)
 		return chi_variable_to_host(v, 0, to);
-	chi_copy_past_cache(to, v->copy[0].buffer->memory, chi_variable_bytes(v));
+	chi_copy_nontemporal(to, v->copy[0].buffer->memory, chi_variable_bytes(v));
 	return CHOIR_OK;
 }

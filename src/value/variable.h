@@ -4,7 +4,7 @@
 // copies.
 #pragma once
 
-#include "base/guard.h"
+#include "base/recursive_lock.h"
 #include "choir/variable.h"
 #include "value/value.h"
 
@@ -19,16 +19,16 @@ typedef struct {
 
 // How several workers, each with a loop of its own, use one variable.
 typedef enum {
-	CHI_ALONE, // they do not: there is one
+	CHI_EXCLUSIVE, // they do not: there is one
 	CHI_LOCKED, // one at a time
 	CHI_LOCK_FREE // at the same time, element by element
-} chi_sharing;
+} chi_concurrency;
 
 struct choir_variable {
 	choir_strategy *strategy;
-	chi_sharing sharing;
-	chi_guard *guard; // LOCKED: its own, or that of what it is colocated with
-	chi_guard own_guard;
+	chi_concurrency concurrency;
+	chi_recursive_lock *lock; // LOCKED: its own, or that of what it is colocated with
+	chi_recursive_lock own_lock;
 	double timeout; // for the guard; negative: for ever
 	choir_value value; // this variable as a leaf
 	char *name;
@@ -42,7 +42,7 @@ struct choir_variable {
 	bool written; // by the update function that is running
 	void *wrapped; // the caller's memory where no copy lies in it, or NULL
 	uint64_t wrapped_version; // of copy 0, as it is in wrapped
-	choir_variable *beside; // colocated with it; NULL
+	choir_variable *colocated_with; // colocated with it; NULL
 	bool non_slot; // made where the strategy's non-slot variables lie
 	int copies;
 	chi_copy *copy;
@@ -52,8 +52,8 @@ struct choir_variable {
 	int shards;
 	choir_variable **shard;
 	chi_source source; // of its reads; its version counts the shards' writes
-	choir_variable *whole; // whose shard this is; NULL: nobody's
-	int part; // which of the whole's shards
+	choir_variable *parent; // whose shard this is; NULL: nobody's
+	int shard_index; // which of the whole's shards
 	int64_t first_row; // of the whole's
 	choir_variable *next; // in the strategy's list, in order of creation
 	choir_variable *next_written; // in the list of the update function that is running
@@ -68,10 +68,10 @@ typedef struct {
 	const chi_layout *layout;
 	// Where copies of an ON_WRITE variable go, one for each separate memory; 0 places: where the
 	// replicas are. Replicas that share memory with none read the first.
-	int places;
-	choir_device *const *place;
-	chi_sharing sharing;
-	chi_guard *guard; // NULL: one of its own
+	int copy_devices;
+	choir_device *const *copy_device;
+	chi_concurrency concurrency;
+	chi_recursive_lock *lock; // NULL: one of its own
 	double timeout;
 	uint64_t seed; // of random initializers, mixed with the name
 	void *wrap; // the caller's memory as the one host copy; NULL
@@ -86,8 +86,8 @@ void chi_variable_free(choir_variable *v);
 // Fills host memory with the initial value of a plan.
 choir_status chi_initialize(const chi_variable_plan *plan, void *out);
 
-// Shards (shards.c). v becomes shard part of whole, which has room for it.
-void chi_shard_join(choir_variable *whole, int part, choir_variable *v, int64_t first_row);
+// Shards (sharded_variable.c). v becomes shard part of whole, which has room for it.
+void chi_shard_join(choir_variable *parent, int part, choir_variable *v, int64_t first_row);
 // The first element of the whole that a shard has.
 int64_t chi_shard_first(const choir_variable *shard);
 // The rows of t, which is as large as the whole, that a shard has; a plain number as it is. NULL:
@@ -96,9 +96,9 @@ choir_tensor *chi_shard_rows(const choir_variable *shard, choir_tensor *t);
 // n tensors, which are overwritten, one behind another along axis 0. NULL: recorded.
 choir_tensor *chi_shards_join_rows(int64_t n, choir_tensor *rows[]);
 // As below, of all shards.
-choir_tensor *chi_shards_view(choir_variable *whole, choir_frame *f);
-choir_status chi_shards_from_host(choir_variable *whole, const void *from);
-choir_status chi_shards_to_host(choir_variable *whole, void *to);
+choir_tensor *chi_shards_view(choir_variable *parent, choir_frame *f);
+choir_status chi_shards_from_host(choir_variable *parent, const void *from);
+choir_status chi_shards_to_host(choir_variable *parent, void *to);
 
 // A copy's value in frame f, which remembers the version: an alias of its memory where f's device
 // shares that, else a copy. Of what is in shards the whole, copied. NULL: recorded in f.
@@ -107,17 +107,17 @@ choir_tensor *chi_variable_alias(choir_variable *v, int copy, choir_frame *f);
 choir_tensor *chi_variable_view(choir_variable *v, int copy, choir_frame *f);
 
 // A copy that other workers change, in host memory, may be read by rows instead: the read is a
-// tensor without values, which only chi_variable_take_rows knows what to do with (a
-// chi_take_rows_fn), under v's lock, or element by element where it has none. The second gives
+// tensor without values, which only chi_variable_gather_rows knows what to do with (a
+// chi_gather_rows_fn), under v's lock, or element by element where it has none. The second gives
 // such a read its values, as chi_variable_alias does. NULL: recorded in its frame.
-bool chi_variable_gives_rows(const choir_variable *v, const choir_frame *f);
-choir_tensor *chi_variable_stand_in(choir_variable *v, int copy, choir_frame *f);
-static inline bool chi_variable_is_stand_in(const choir_tensor *t)
+bool chi_variable_allows_sparse_read(const choir_variable *v, const choir_frame *f);
+choir_tensor *chi_variable_sparse_read(choir_variable *v, int copy, choir_frame *f);
+static inline bool chi_variable_is_sparse_read(const choir_tensor *t)
 {
 	return t->data == NULL && choir_shape_elements(&t->shape) > 0;
 }
-choir_tensor *chi_variable_fill_in(choir_tensor *stand_in);
-choir_status chi_variable_take_rows(
+choir_tensor *chi_variable_fill_sparse_read(choir_tensor *sparse_read);
+choir_status chi_variable_gather_rows(
 		const choir_tensor *table, const choir_tensor *indices, choir_tensor *out);
 
 // Around what reads or writes v and must not meet another worker's; may be nested for v and what
@@ -137,10 +137,10 @@ choir_status chi_variable_write(choir_variable *v, int copy, chi_assign_op op, c
 choir_status chi_variable_check_written(const choir_variable *v, const choir_tensor *t);
 // As a write of all copies from host memory, packed; and one copy to host memory.
 choir_status chi_variable_from_host(choir_variable *v, const void *from);
-choir_status chi_variable_part_from_host(choir_variable *v, int copy, const void *from);
+choir_status chi_variable_copy_from_host(choir_variable *v, int copy, const void *from);
 choir_status chi_variable_to_host(choir_variable *v, int copy, void *to);
 // The value of all copies to memory that nobody looks at soon (base/copy.h).
-choir_status chi_variable_put_away(choir_variable *v, void *to);
+choir_status chi_variable_copy_out(choir_variable *v, void *to);
 // Brings memory that was wrapped up to date with copy 0.
 choir_status chi_variable_unwrap(choir_variable *v);
 // A write of v failed half way: to read it is an error until it is assigned.
@@ -148,5 +148,5 @@ void chi_variable_undefine(choir_variable *v);
 // CHOIR_STATE, which f keeps, if copy, or a shard, is undefined.
 choir_status chi_variable_check_defined(choir_variable *v, int copy, choir_frame *f);
 // Says that copy's memory changed by other means.
-void chi_variable_touch(choir_variable *v, int copy);
+void chi_variable_bump_version(choir_variable *v, int copy);
 size_t chi_variable_bytes(const choir_variable *v); // of one copy

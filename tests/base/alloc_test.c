@@ -1,7 +1,7 @@
 // The heap's door: what it promises of memory, and that every failure is one and says so.
 #include "base/alloc.h"
 #include "base/atomic.h"
-#include "base/error.h"
+#include "base/status.h"
 #include "base/thread.h"
 
 #include <setjmp.h>
@@ -115,25 +115,25 @@ static void test_grow(void **state)
 {
 	(void) state;
 	void *array = NULL;
-	size_t room = 0;
+	size_t capacity = 0;
 	uint64_t before = chi_alloc_count();
 	for (size_t need = 1; need <= 1000; need++) {
-		assert_true(chi_grow(&array, &room, need, sizeof(int)));
-		assert_true(room >= need);
+		assert_true(chi_grow(&array, &capacity, need, sizeof(int)));
+		assert_true(capacity >= need);
 		((int *) array)[need - 1] = (int) need;
 	}
 	assert_true(chi_alloc_count() - before <= 8);
 	for (int i = 0; i < 1000; i++)
 		assert_int_equal(((int *) array)[i], i + 1);
 	void *old = array;
-	size_t old_room = room;
+	size_t old_capacity = capacity;
 	chi_alloc_fail(1, false);
-	assert_false(chi_grow(&array, &room, room + 1, sizeof(int)));
+	assert_false(chi_grow(&array, &capacity, capacity + 1, sizeof(int)));
 	chi_alloc_fail(0, false);
-	assert_false(chi_grow(&array, &room, SIZE_MAX / 2, sizeof(int)));
+	assert_false(chi_grow(&array, &capacity, SIZE_MAX / 2, sizeof(int)));
 	assert_out_of_memory("out of memory: 9223372036854775807 times 4 bytes");
 	assert_ptr_equal(array, old);
-	assert_int_equal(room, old_room);
+	assert_int_equal(capacity, old_capacity);
 	chi_free(array);
 }
 
@@ -169,23 +169,23 @@ static void test_one_fails_among_threads(void **state)
 static void test_memory_is_kept(void **state)
 {
 	(void) state;
-	chi_kept kept = { 0 };
-	assert_true(chi_keep(&kept, 100));
-	assert_non_null(kept.memory);
-	assert_int_equal(kept.room, 100);
-	const char *const first = kept.memory;
-	assert_true(chi_keep(&kept, 40));
-	assert_ptr_equal(kept.memory, first);
-	assert_int_equal(kept.room, 100);
-	assert_true(chi_keep(&kept, 1000));
-	assert_int_equal((uintptr_t) kept.memory % 64, 0);
-	assert_int_equal(kept.room, 1000);
-	memset(kept.memory, 1, 1000);
+	chi_scratch scratch = { 0 };
+	assert_true(chi_scratch_reserve(&scratch, 100));
+	assert_non_null(scratch.memory);
+	assert_int_equal(scratch.capacity, 100);
+	const char *const first = scratch.memory;
+	assert_true(chi_scratch_reserve(&scratch, 40));
+	assert_ptr_equal(scratch.memory, first);
+	assert_int_equal(scratch.capacity, 100);
+	assert_true(chi_scratch_reserve(&scratch, 1000));
+	assert_int_equal((uintptr_t) scratch.memory % 64, 0);
+	assert_int_equal(scratch.capacity, 1000);
+	memset(scratch.memory, 1, 1000);
 	chi_alloc_fail(1, false);
-	assert_false(chi_keep(&kept, 2000)); // what there was is gone
+	assert_false(chi_scratch_reserve(&scratch, 2000)); // what there was is gone
 	chi_alloc_fail(0, false);
-	assert_null(kept.memory);
-	assert_int_equal(kept.room, 0);
+	assert_null(scratch.memory);
+	assert_int_equal(scratch.capacity, 0);
 	assert_int_equal(choir_error_status(), CHOIR_NO_MEMORY);
 }
 

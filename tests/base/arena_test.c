@@ -66,7 +66,7 @@ static void test_mark_and_rewind(void **state)
 	chi_arena_init(&arena);
 	assert_int_equal(chi_arena_mark(&arena), 0);
 	chi_arena_rewind(&arena, 0); // nothing there yet
-	char *kept = chi_arena_strdup(&arena, "kept");
+	char *scratch = chi_arena_strdup(&arena, "kept");
 	size_t mark = chi_arena_mark(&arena);
 	assert_int_equal(mark, 16);
 	char *first = chi_arena_alloc(&arena, 100);
@@ -74,7 +74,7 @@ static void test_mark_and_rewind(void **state)
 	chi_arena_rewind(&arena, mark);
 	assert_int_equal(chi_arena_mark(&arena), mark);
 	assert_ptr_equal(chi_arena_alloc(&arena, 100), first);
-	assert_string_equal(kept, "kept");
+	assert_string_equal(scratch, "kept");
 	chi_arena_rewind(&arena, 1000000); // ahead of what was handed out: nothing happens
 	assert_int_equal(chi_arena_mark(&arena), mark + 112);
 	chi_arena_free(&arena);

@@ -9,27 +9,27 @@
 #include <cmocka.h>
 #include <string.h>
 
-enum { ROOM = 70000, EDGE = 128 };
+enum { CAPACITY = 70000, EDGE = 128 };
 
 static void test_every_alignment(void **state)
 {
 	(void) state;
 	static const size_t sizes[] = { 0, 1, 63, 64, 16383, 16384, 16385, 16447, 65536, 65599 };
-	unsigned char *from = chi_alloc_aligned(ROOM), *to = chi_alloc_aligned(ROOM);
-	for (size_t i = 0; i < ROOM; i++)
+	unsigned char *from = chi_alloc_aligned(CAPACITY), *to = chi_alloc_aligned(CAPACITY);
+	for (size_t i = 0; i < CAPACITY; i++)
 		from[i] = (unsigned char) (i * 7 + i / 251);
 	for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++)
 		for (size_t shift = 0; shift < EDGE; shift += 9) {
 			const size_t at = EDGE + shift, source = EDGE + shift * 5 % EDGE;
-			memset(to, 0xa5, ROOM);
-			chi_copy_past_cache(to + at, from + source, sizes[k]);
+			memset(to, 0xa5, CAPACITY);
+			chi_copy_nontemporal(to + at, from + source, sizes[k]);
 			assert_memory_equal(to + at, from + source, sizes[k]);
 			for (size_t i = 0; i < EDGE; i++) { // nothing beside it
 				assert_int_equal(to[at - 1 - i], 0xa5);
 				assert_int_equal(to[at + sizes[k] + i], 0xa5);
 			}
 		}
-	chi_copy_past_cache(NULL, NULL, 0);
+	chi_copy_nontemporal(NULL, NULL, 0);
 	chi_free(from);
 	chi_free(to);
 }

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-enum { MOST = 2000 };
+enum { MAX = 2000 };
 
 // RFC 3720, appendix B.4, and the check value of the catalogues of checksums.
 static void test_known_answers(void **state)
@@ -32,10 +32,10 @@ static void test_known_answers(void **state)
 			((0xe3069283u >> 15 | 0xe3069283u << 17) + 0xa282ead8u));
 }
 
-static void fill(unsigned char bytes[MOST])
+static void fill(unsigned char bytes[MAX])
 {
 	static const chi_random_key key = { 6, 0, 0, 0 };
-	for (uint64_t i = 0; i < MOST / 16; i++) {
+	for (uint64_t i = 0; i < MAX / 16; i++) {
 		const chi_philox_block block = chi_random_block(&key, i);
 		memcpy(bytes + 16 * i, block.word, sizeof block.word);
 	}
@@ -44,10 +44,10 @@ static void fill(unsigned char bytes[MOST])
 static void test_the_instruction_agrees_with_the_table(void **state)
 {
 	(void) state;
-	unsigned char bytes[MOST];
+	unsigned char bytes[MAX];
 	fill(bytes);
 	for (size_t start = 0; start < 9; start++)
-		for (size_t n = 0; start + n <= MOST; n += n < 800 ? 1 : 97)
+		for (size_t n = 0; start + n <= MAX; n += n < 800 ? 1 : 97)
 			if (chi_crc32c(7, bytes + start, n) != chi_crc32c_table(7, bytes + start, n))
 				fail_msg("%zu bytes from %zu", n, start);
 }
@@ -55,12 +55,12 @@ static void test_the_instruction_agrees_with_the_table(void **state)
 static void test_parts_make_a_whole(void **state)
 {
 	(void) state;
-	unsigned char bytes[MOST];
+	unsigned char bytes[MAX];
 	fill(bytes);
-	const uint32_t whole = chi_crc32c(0, bytes, MOST);
-	for (size_t cut = 0; cut <= MOST; cut += 13) {
+	const uint32_t whole = chi_crc32c(0, bytes, MAX);
+	for (size_t cut = 0; cut <= MAX; cut += 13) {
 		const uint32_t first = chi_crc32c(0, bytes, cut);
-		assert_int_equal(chi_crc32c(first, bytes + cut, MOST - cut), whole);
+		assert_int_equal(chi_crc32c(first, bytes + cut, MAX - cut), whole);
 	}
 }
 

@@ -1,9 +1,9 @@
 // Files: whatever fails while one is written, the old one stays whole and nothing else is left.
-#include "base/disk.h"
+#include "base/fs.h"
 #include "base/file.h"
-#include "base/folder.h"
+#include "base/directory.h"
 #include "base/alloc.h"
-#include "base/error.h"
+#include "base/status.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@
 // Each test runs in an empty folder of its own.
 static char root[256];
 
-static int enter_folder(void **state)
+static int enter_directory(void **state)
 {
 	(void) state;
 	char name[] = "file_test.XXXXXX";
@@ -32,10 +32,10 @@ static int enter_folder(void **state)
 	return getcwd(root, sizeof(root)) && mkdtemp(name) ? chdir(name) : -1;
 }
 
-static int leave_folder(void **state)
+static int leave_directory(void **state)
 {
 	(void) state;
-	chi_disk_fail(0, 0);
+	chi_fs_fail(0, 0);
 	char here[256], command[300];
 	if (!getcwd(here, sizeof(here)) || chdir(root) != 0)
 		return -1;
@@ -66,11 +66,11 @@ static bool holds(const char *path, const char *text)
 static int entries(void)
 {
 	int count = 0;
-	DIR *folder = opendir(".");
-	assert_non_null(folder);
-	for (struct dirent *e; (e = readdir(folder));)
+	DIR *directory = opendir(".");
+	assert_non_null(directory);
+	for (struct dirent *e; (e = readdir(directory));)
 		count += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
-	closedir(folder);
+	closedir(directory);
 	return count;
 }
 
@@ -239,9 +239,9 @@ static void fail_each(const char *old, int error_number)
 		if (old)
 			put("a", old);
 		chi_error_clear();
-		chi_disk_fail(n, error_number);
+		chi_fs_fail(n, error_number);
 		saved = save("a", "new") == CHOIR_OK;
-		chi_disk_fail(0, 0);
+		chi_fs_fail(0, 0);
 		assert_int_equal(next_descriptor(), before);
 		if (saved)
 			break;
@@ -271,7 +271,7 @@ static void test_full_disk_message(void **state)
 {
 	(void) state;
 	chi_writer *w = chi_writer_new("weights.safetensors");
-	chi_disk_fail(1, ENOSPC);
+	chi_fs_fail(1, ENOSPC);
 	assert_int_equal(chi_writer_write(w, "few", 3), CHOIR_OK); // buffered
 	assert_int_equal(chi_writer_commit(w), CHOIR_IO);
 	assert_error(CHOIR_IO, "weights.safetensors: write: No space left on device");
@@ -284,7 +284,7 @@ static void test_failure_stays(void **state)
 	(void) state;
 	static char large[100000];
 	chi_writer *w = chi_writer_new("a");
-	chi_disk_fail(1, ENOSPC);
+	chi_fs_fail(1, ENOSPC);
 	assert_int_equal(chi_writer_write(w, large, sizeof(large)), CHOIR_IO);
 	choir_fail(CHOIR_STATE, "something else");
 	assert_int_equal(chi_writer_write(w, large, sizeof(large)), CHOIR_IO);
@@ -299,11 +299,11 @@ static void test_tries_again(void **state)
 {
 	(void) state;
 	chi_writer *w = chi_writer_new("a");
-	chi_disk_fail(1, EINTR);
+	chi_fs_fail(1, EINTR);
 	chi_writer_write(w, "new", 3);
 	assert_int_equal(chi_writer_commit(w), CHOIR_OK);
 	assert_true(holds("a", "new"));
-	chi_disk_fail(2, EEXIST); // the creation
+	chi_fs_fail(2, EEXIST); // the creation
 	assert_int_equal(save("a", "newer"), CHOIR_OK);
 	assert_true(holds("a", "newer"));
 }
@@ -439,9 +439,9 @@ static void test_growing(void **state)
 	bool failed = true;
 	for (int n = 1; failed; n++) {
 		unlink("a");
-		chi_disk_fail(n, ENOSPC);
+		chi_fs_fail(n, ENOSPC);
 		const choir_status status = grow("a", false);
-		chi_disk_fail(0, 0);
+		chi_fs_fail(0, 0);
 		failed = status != CHOIR_OK;
 		assert_true(!failed || status == CHOIR_IO);
 		assert_true(failed || n == 6); // create, write, write, fsync, close
@@ -458,33 +458,33 @@ static void test_growing(void **state)
 
 static void remove_in_new(const char *name, choir_status needed)
 {
-	chi_folder *f = chi_folder_open("new");
+	chi_directory *f = chi_directory_open("new");
 	assert_non_null(f);
-	assert_int_equal(chi_folder_remove(f, name), needed);
-	chi_folder_close(f);
+	assert_int_equal(chi_directory_remove(f, name), needed);
+	chi_directory_close(f);
 }
 
 static void test_folder(void **state)
 {
 	(void) state;
-	assert_int_equal(chi_folder_make("new"), CHOIR_OK);
-	assert_int_equal(chi_folder_make("new"), CHOIR_OK); // it is there
-	assert_int_equal(chi_folder_make("new/"), CHOIR_OK);
-	assert_int_equal(chi_folder_make_synced("new"), CHOIR_OK);
-	assert_int_equal(chi_folder_make_synced("new/synced//"), CHOIR_OK);
+	assert_int_equal(chi_directory_make("new"), CHOIR_OK);
+	assert_int_equal(chi_directory_make("new"), CHOIR_OK); // it is there
+	assert_int_equal(chi_directory_make("new/"), CHOIR_OK);
+	assert_int_equal(chi_directory_make_synced("new"), CHOIR_OK);
+	assert_int_equal(chi_directory_make_synced("new/synced//"), CHOIR_OK);
 	remove_in_new("synced", CHOIR_OK);
-	chi_disk_fail(2, EIO); // of its parent
-	assert_int_equal(chi_folder_make_synced("new/synced"), CHOIR_IO);
-	assert_true(chi_disk_failed());
-	chi_disk_fail(0, 0);
+	chi_fs_fail(2, EIO); // of its parent
+	assert_int_equal(chi_directory_make_synced("new/synced"), CHOIR_IO);
+	assert_true(chi_fs_failed());
+	chi_fs_fail(0, 0);
 	remove_in_new("synced", CHOIR_OK);
-	assert_int_equal(chi_folder_make("no/new"), CHOIR_IO);
+	assert_int_equal(chi_directory_make("no/new"), CHOIR_IO);
 	assert_error(CHOIR_IO, "no/new: make the folder: No such file or directory");
 	put("file", "");
-	assert_int_equal(chi_folder_make("file"), CHOIR_IO);
+	assert_int_equal(chi_directory_make("file"), CHOIR_IO);
 	assert_error(CHOIR_IO, "file: make the folder: File exists");
-	chi_disk_fail(1, EDQUOT);
-	assert_int_equal(chi_folder_make("other"), CHOIR_IO);
+	chi_fs_fail(1, EDQUOT);
+	assert_int_equal(chi_directory_make("other"), CHOIR_IO);
 	assert_error(CHOIR_IO, "other: make the folder: Disk quota exceeded");
 }
 
@@ -492,38 +492,38 @@ static void test_folder(void **state)
 static void test_links_in_a_folder(void **state)
 {
 	(void) state;
-	chi_paths names = { 0 };
+	chi_glob names = { 0 };
 	assert_int_equal(mkdir("new", 0777) | mkdir("other", 0777), 0);
 	put("other/file", "kept");
 	assert_int_equal(symlink("../other", "new/folder") | symlink("../other/file", "new/file"), 0);
-	chi_folder *f = chi_folder_open("new");
+	chi_directory *f = chi_directory_open("new");
 	assert_non_null(f);
-	assert_null(chi_folder_open_in(f, "folder"));
+	assert_null(chi_directory_open_in(f, "folder"));
 	assert_error(CHOIR_CORRUPT, "new/folder: is a link; a folder is needed");
-	assert_null(chi_folder_open_in(NULL, "new/folder"));
+	assert_null(chi_directory_open_in(NULL, "new/folder"));
 	assert_error(CHOIR_CORRUPT, "new/folder: is a link; a folder is needed");
-	assert_null(chi_folder_open_in(f, "none"));
+	assert_null(chi_directory_open_in(f, "none"));
 	assert_error(CHOIR_NOT_FOUND, "new/none: open the folder: No such file or directory");
 	assert_null(chi_file_open_in(f, "file"));
 	assert_error(CHOIR_CORRUPT, "new/file: is a link; a file is needed");
 	assert_null(chi_writer_new_growing_in(f, "file"));
 	assert_error(CHOIR_IO, "new/file: create: File exists");
-	assert_int_equal(chi_folder_remove(f, "folder"), CHOIR_CORRUPT);
-	assert_int_equal(chi_folder_remove(f, "none"), CHOIR_OK);
+	assert_int_equal(chi_directory_remove(f, "folder"), CHOIR_CORRUPT);
+	assert_int_equal(chi_directory_remove(f, "none"), CHOIR_OK);
 	assert_true(holds("other/file", "kept"));
-	assert_int_equal(chi_folder_list(f, &names), CHOIR_OK);
+	assert_int_equal(chi_directory_list(f, &names), CHOIR_OK);
 	assert_int_equal(names.n, 2);
-	chi_paths_free(&names);
-	chi_folder_close(f);
-	f = chi_folder_open("."); // of links in what is removed only the links go
+	chi_glob_free(&names);
+	chi_directory_close(f);
+	f = chi_directory_open("."); // of links in what is removed only the links go
 	assert_int_equal(unlink("new/folder"), 0);
-	assert_int_equal(chi_folder_remove(f, "new"), CHOIR_OK);
-	chi_folder_close(f);
+	assert_int_equal(chi_directory_remove(f, "new"), CHOIR_OK);
+	chi_directory_close(f);
 	assert_true(holds("other/file", "kept"));
 	assert_int_equal(access("new", F_OK), -1);
 }
 
-#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, enter_folder, leave_folder)
+#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, enter_directory, leave_directory)
 
 int main(void)
 {

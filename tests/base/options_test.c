@@ -39,12 +39,12 @@ typedef struct {
 
 static void they_live_until_the_end_of_the_block(void **state)
 {
-	const outer *kept = CHOIR_OPTIONS(outer, .inner = CHOIR_OPTIONS(options, .a = 7));
+	const outer *scratch = CHOIR_OPTIONS(outer, .inner = CHOIR_OPTIONS(options, .a = 7));
 
 	(void) state;
 	memset((char[256]){ 0 }, 1, 256);
-	assert_int_equal(kept->size, sizeof(outer));
-	assert_int_equal(weigh(kept->inner), 7);
+	assert_int_equal(scratch->size, sizeof(outer));
+	assert_int_equal(weigh(scratch->inner), 7);
 }
 
 static choir_status pass_on(choir_status status, int *after)

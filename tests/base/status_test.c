@@ -1,6 +1,6 @@
 // The error line: one line, whatever is put into it, kept by each thread for itself.
 #include "base/alloc.h"
-#include "base/error.h"
+#include "base/status.h"
 #include "base/thread.h"
 
 #include <setjmp.h>
@@ -131,15 +131,15 @@ static void test_aside(void **state)
 {
 	(void) state;
 	choir_fail(CHOIR_TIMEOUT, "older");
-	chi_error_aside aside = chi_error_set_aside();
+	chi_suspended_error aside = chi_error_suspend();
 	assert_string_equal(choir_error(), "");
 	assert_int_equal(choir_error_status(), CHOIR_OK);
-	chi_error_put_back(aside);
+	chi_error_resume(aside);
 	assert_string_equal(choir_error(), "older");
 	assert_int_equal(choir_error_status(), CHOIR_TIMEOUT);
-	aside = chi_error_set_aside();
+	aside = chi_error_suspend();
 	choir_fail(CHOIR_IO, "newer");
-	chi_error_put_back(aside);
+	chi_error_resume(aside);
 	assert_string_equal(choir_error(), "newer");
 	assert_int_equal(choir_error_status(), CHOIR_IO);
 }

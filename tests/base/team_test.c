@@ -15,12 +15,12 @@
 
 #include <cmocka.h>
 
-enum { PIECES = 97, MOST = 4 };
+enum { PIECES = 97, MAX = 4 };
 
 typedef struct {
 	int members;
 	chi_atomic32 done[PIECES];
-	chi_atomic32 inside[MOST]; // threads that are in a piece as this member
+	chi_atomic32 inside[MAX]; // threads that are in a piece as this member
 	chi_atomic32 wrong;
 } job;
 
@@ -45,7 +45,7 @@ static void every_piece_once(void **state)
 {
 	(void) state;
 	for (int spin = 0; spin < 2; spin++)
-		for (int threads = 1; threads <= MOST; threads++) {
+		for (int threads = 1; threads <= MAX; threads++) {
 			chi_team *t = chi_team_new(
 					&(chi_team_options){ .name = "team", .threads = threads, .spin = spin == 1 });
 			assert_non_null(t);

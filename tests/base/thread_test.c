@@ -83,11 +83,12 @@ static int allowed(void)
 static void test_count(void **state)
 {
 	(void) state;
-	int count = chi_cpu_count(), quota = chi_cgroup_quota("/proc/self/cgroup", "/sys/fs/cgroup");
+	int count = chi_processor_count(),
+		quota = chi_processor_cgroup_quota("/proc/self/cgroup", "/sys/fs/cgroup");
 	assert_true(count >= 1 && count <= allowed());
 	assert_true(quota >= 0);
 	assert_int_equal(count, quota > 0 && quota < allowed() ? quota : allowed());
-	assert_int_equal(chi_cpu_mask_narrowed(), allowed() < sysconf(_SC_NPROCESSORS_ONLN));
+	assert_int_equal(chi_processor_mask_is_narrowed(), allowed() < sysconf(_SC_NPROCESSORS_ONLN));
 }
 
 static void test_pin(void **state)
@@ -102,7 +103,7 @@ static void test_pin(void **state)
 			assert_int_equal(sched_getaffinity(0, sizeof(sets[0]), &sets[first / all]), 0);
 	}
 	assert_true(CPU_EQUAL(&sets[0], &sets[1])); // counted round
-	assert_int_equal(chi_cpu_count() >= 1 ? allowed() : 0, 1);
+	assert_int_equal(chi_processor_count() >= 1 ? allowed() : 0, 1);
 	assert_true(chi_thread_pin(1, all)); // from a pinned thread to all that the process has
 	assert_int_equal(allowed(), all);
 	assert_true(chi_thread_pin(0, all + 7));

@@ -8,7 +8,7 @@ import zipfile
 
 from command import SOURCE, Case, main
 
-sys.path.insert(0, SOURCE + "/tests/data/source")
+sys.path.insert(0, SOURCE + "/tests/data/source/tfrecord")
 import tfrecord
 
 TRAIN = ("train", "--widths", "16", "--epochs", "8", "--batch", "16", "--rate", "0.01", "--data")

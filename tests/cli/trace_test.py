@@ -66,7 +66,7 @@ class Trace(Case):
             self.assertRegex(out, rf"(?m)^{row} +ms( +[\d.]+)+\n +%( +[\d.]+)+$")
 
     def test_log(self):
-        spec = importlib.util.spec_from_file_location("events", f"{SOURCE}/tests/trace/events.py")
+        spec = importlib.util.spec_from_file_location("events", f"{SOURCE}/tests/trace/tensorboard_reader.py")
         events = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(events)
         epochs = [e for e in self.events("train", *MLP, "--rate", "0.002", "--log", "log")

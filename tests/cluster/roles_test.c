@@ -318,7 +318,7 @@ static void tables_of_another_size(void **state)
 	// libchoir-mpi's table comes in the same way.
 	choir_cluster_table taken;
 	newer.table.name = "mpi";
-	assert_int_equal(chi_cluster_take_table("mpi", &taken, &newer.table), CHOIR_OK);
+	assert_int_equal(chi_transport_take("mpi", &taken, &newer.table), CHOIR_OK);
 	assert_int_equal(taken.size, sizeof taken);
 }
 

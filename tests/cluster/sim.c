@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_WORKERS = 64, TICKETS = 256 };
+enum { MAX_WORKERS = 64, TICKETS = 256 };
 static const double LOOK_AGAIN = 2e-3; // real seconds: a wake-up that was missed costs so much
 
 typedef struct message {
@@ -54,7 +54,7 @@ struct sim {
 	sim_options o;
 	chi_mutex lock;
 	chi_cond changed;
-	place worker[MOST_WORKERS];
+	place worker[MAX_WORKERS];
 	message *first, **end;
 	uint64_t events, sent, orders, delivered, bytes;
 	double now;
@@ -178,7 +178,7 @@ static choir_status sim_send(
 }
 
 static choir_status sim_receive(
-		void *self_, int from, int tag, void *data, size_t room, uint64_t *number)
+		void *self_, int from, int tag, void *data, size_t capacity, uint64_t *number)
 {
 	self_of *self = self_;
 	sim *s = self->s;
@@ -190,7 +190,7 @@ static choir_status sim_receive(
 			.peer = from,
 			.tag = tag,
 			.data = data,
-			.bytes = room,
+			.bytes = capacity,
 			.order = s->orders++ };
 	else if (status == CHOIR_OK)
 		status = choir_fail(CHOIR_NO_MEMORY, "a ticket");
@@ -443,7 +443,7 @@ static const choir_cluster_table table = {
 
 sim *sim_new(const sim_options *o)
 {
-	sim *s = o->workers < 1 || o->workers > MOST_WORKERS ? NULL : chi_alloc(sizeof *s);
+	sim *s = o->workers < 1 || o->workers > MAX_WORKERS ? NULL : chi_alloc(sizeof *s);
 	if (s == NULL)
 		return NULL;
 	s->o = *o;

@@ -5,7 +5,7 @@
 #include "base/thread.h"
 #include "choir/library.h"
 #include "cluster/cluster.h"
-#include "cluster/crew.h"
+#include "cluster/worker_threads.h"
 #include "cluster/suite.h"
 #include "short.h"
 
@@ -35,7 +35,7 @@ static void the_suite_passes(void **state)
 	for (int p = 0; p < suite_count; p++)
 		for (size_t n = 0; n < sizeof workers / sizeof workers[0]; n++)
 			for (uint64_t seed = 0; seed < (SHORT ? 2 : 6); seed++) {
-				if (workers[n] < suite_programs[p].least)
+				if (workers[n] < suite_programs[p].min)
 					continue;
 				const sim_options o = { .workers = workers[n],
 					.seed = seed,
@@ -44,7 +44,7 @@ static void the_suite_passes(void **state)
 				sim *s = sim_new(&o);
 				assert_non_null(s);
 				suite_program program = suite_programs[p];
-				crew_run(s, workers[n], &timeouts, run_program, &program);
+				worker_threads_run(s, workers[n], &timeouts, run_program, &program);
 				sim_free(s);
 			}
 }
@@ -77,7 +77,7 @@ static void a_dead_worker_stops_all(void **state)
 				sim *s = sim_new(&o);
 				assert_non_null(s);
 				sim_kill(s, dies, call, call % 3 == 0);
-				crew_run(s, n, &timeouts, run_until_it_fails, &dies);
+				worker_threads_run(s, n, &timeouts, run_until_it_fails, &dies);
 				sim_free(s);
 			}
 }
@@ -100,7 +100,7 @@ static void a_death_that_is_seen_is_named(void **state)
 	sim *s = sim_new(&o);
 	assert_non_null(s);
 	sim_kill(s, 1, 30, false);
-	crew_run(s, 2, &timeouts, need_lost, NULL);
+	worker_threads_run(s, 2, &timeouts, need_lost, NULL);
 	sim_free(s);
 }
 
@@ -137,7 +137,7 @@ static void a_cut_ends_in_the_deadline(void **state)
 			const sim_options o = { .workers = 3, .seed = seed, .slowest = 0.1 };
 			cut_case cut = { sim_new(&o), mend };
 			assert_non_null(cut.s);
-			crew_run(cut.s, 3, &timeouts, run_into_a_cut, &cut);
+			worker_threads_run(cut.s, 3, &timeouts, run_into_a_cut, &cut);
 			sim_free(cut.s);
 		}
 }
@@ -158,7 +158,7 @@ static void mismatches_are_named(void **state)
 			.eager = seed % 2 ? SIZE_MAX : 0 };
 		sim *s = sim_new(&o);
 		assert_non_null(s);
-		crew_run(s, o.workers, &timeouts, run_mismatch, &seed);
+		worker_threads_run(s, o.workers, &timeouts, run_mismatch, &seed);
 		sim_free(s);
 	}
 }
@@ -202,7 +202,7 @@ static void a_long_wait_is_logged_once(void **state)
 	assert_non_null(s);
 	chi_atomic32_store(&lines, 0);
 	choir_log_set(CHOIR_LOG_WARNING, count_line, NULL);
-	crew_run(s, 2, &long_timeout, wait_for_worker_1, s);
+	worker_threads_run(s, 2, &long_timeout, wait_for_worker_1, s);
 	choir_log_set(CHOIR_LOG_WARNING, NULL, NULL);
 	assert_int_equal(chi_atomic32_load(&lines), 1);
 	sim_free(s);
@@ -230,17 +230,17 @@ static const char *do_everything(choir_cluster *c, int worker, void *user)
 		status = choir_cluster_broadcast(c, 1, &value, sizeof value);
 	if (status == CHOIR_OK)
 		status = choir_cluster_all_gather(c, &worker, sizeof worker, all);
-	chi_fact fact;
-	chi_fact_set(&fact, "seed", "1");
+	chi_setting setting;
+	chi_setting_set(&setting, "seed", "1");
 	if (status == CHOIR_OK)
-		status = chi_cluster_agree(c, &fact, 1);
+		status = chi_cluster_check_consistency(c, &setting, 1);
 	return status == CHOIR_OK || choir_error()[0] != '\0' ? NULL : "a failure without a text";
 }
 
 static void the_nth_allocation_fails(void **state)
 {
 	(void) state;
-	crew_every_allocation(&timeouts, do_everything, NULL);
+	worker_threads_every_allocation(&timeouts, do_everything, NULL);
 }
 
 static void virtual_time_costs_none(void **state)
@@ -252,7 +252,7 @@ static void virtual_time_costs_none(void **state)
 		sim *s = sim_new(&o);
 		assert_non_null(s);
 		suite_program program = suite_programs[3];
-		crew_run(s, 3, NULL, run_program, &program);
+		worker_threads_run(s, 3, NULL, run_program, &program);
 		assert_true(sim_now(s) > 5);
 		assert_true(sim_messages(s) > 50);
 		sim_free(s);

@@ -71,12 +71,12 @@ static const char *workers_know_each_other(choir_cluster *c)
 // of its own and with that of collectives, whose rests are begun early.
 static const char *bytes_arrive(choir_cluster *c)
 {
-	enum { SIZES = 11, MOST = 300001 };
+	enum { SIZES = 11, MAX = 300001 };
 	static const size_t sizes[SIZES] = { 0, 1, 7, CHI_FRAME_DATA - 1, CHI_FRAME_DATA,
-		CHI_FRAME_DATA + 1, 4096, 5000, 16384, 65536, MOST };
+		CHI_FRAME_DATA + 1, 4096, 5000, 16384, 65536, MAX };
 	const int n = choir_cluster_workers(c), own = choir_cluster_worker(c);
 	chi_message *in = chi_alloc_array(2, sizeof *in), *out = in + 1;
-	unsigned char *from = chi_alloc(2 * MOST), *to = from + MOST;
+	unsigned char *from = chi_alloc(2 * MAX), *to = from + MAX;
 	NEED(in != NULL && from != NULL);
 	for (int k = 0; k < SIZES * n; k++) {
 		const size_t bytes = sizes[k % SIZES];
@@ -142,14 +142,14 @@ static const char *tags_keep_their_order(choir_cluster *c)
 
 static const char *barriers_and_broadcasts(choir_cluster *c)
 {
-	enum { MOST = 100000 };
-	static const size_t sizes[] = { 0, 3, MOST };
+	enum { MAX = 100000 };
+	static const size_t sizes[] = { 0, 3, MAX };
 	const int n = choir_cluster_workers(c), own = choir_cluster_worker(c);
-	unsigned char *data = chi_alloc(MOST);
+	unsigned char *data = chi_alloc(MAX);
 	NEED(data != NULL);
 	for (int root = 0; root < n; root++)
 		for (int k = 0; k < 3; k++) {
-			memset(data, 0, MOST);
+			memset(data, 0, MAX);
 			if (own == root)
 				fill(data, sizes[k], root, k);
 			NEED(choir_cluster_broadcast(c, root, data, sizes[k]) == CHOIR_OK);
@@ -162,27 +162,27 @@ static const char *barriers_and_broadcasts(choir_cluster *c)
 	return NULL;
 }
 
-static const char *facts_are_compared(choir_cluster *c)
+static const char *settings_are_compared(choir_cluster *c)
 {
-	chi_fact facts[2];
-	chi_fact_set(&facts[0], "version", "%d", 7);
-	chi_fact_set(&facts[1], "seed", "%d", 42);
-	NEED(chi_cluster_agree(c, facts, 2) == CHOIR_OK);
+	chi_setting settings[2];
+	chi_setting_set(&settings[0], "version", "%d", 7);
+	chi_setting_set(&settings[1], "seed", "%d", 42);
+	NEED(chi_cluster_check_consistency(c, settings, 2) == CHOIR_OK);
 	const int last = choir_cluster_workers(c) - 1;
 	if (choir_cluster_worker(c) == last)
-		chi_fact_set(&facts[1], "seed", "%d", 43);
+		chi_setting_set(&settings[1], "seed", "%d", 43);
 	// Of what is longer than is sent all counts.
-	chi_fact longer;
+	chi_setting longer;
 	const char own = choir_cluster_worker(c) == last ? 'y' : 'x';
-	chi_fact_set(&longer, "program", "%090d, %s", 1, "rate 0.1");
-	NEED(chi_cluster_agree(c, &longer, 1) == CHOIR_OK);
-	chi_fact_set(&longer, "program", "%090d, %c", 1, own);
+	chi_setting_set(&longer, "program", "%090d, %s", 1, "rate 0.1");
+	NEED(chi_cluster_check_consistency(c, &longer, 1) == CHOIR_OK);
+	chi_setting_set(&longer, "program", "%090d, %c", 1, own);
 	char words[32];
 	snprintf(words, sizeof words, "worker %d (", last);
-	choir_status status = chi_cluster_agree(c, &longer, 1);
+	choir_status status = chi_cluster_check_consistency(c, &longer, 1);
 	SAY(suite_failure(status, CHOIR_STATE, words));
 	SAY(suite_failure(status, CHOIR_STATE, "differs: program is \"0000"));
-	status = chi_cluster_agree(c, facts, 2);
+	status = chi_cluster_check_consistency(c, settings, 2);
 	SAY(suite_failure(status, CHOIR_STATE, words));
 	SAY(suite_failure(status, CHOIR_STATE, "differs: seed is \"43\", but \"42\" at worker 0"));
 	return NULL;
@@ -308,17 +308,17 @@ static const char *who_leaves_is_named(choir_cluster *c)
 
 // A random program of collectives, of which one worker does one step otherwise: another kind,
 // another size, another root, or it leaves one out.
-enum { STEPS = 4, MOST = 8192, WORKERS = 64 };
+enum { STEPS = 4, MAX = 8192, WORKERS = 64 };
 
-static uint64_t draw(uint64_t seed, int step, uint32_t place, int most)
+static uint64_t draw(uint64_t seed, int step, uint32_t place, int max)
 {
 	const chi_random_key key = { .seed = seed, .step = (uint64_t) step, .place = place };
-	return chi_random_block(&key, 0).word[0] % (uint64_t) most;
+	return chi_random_block(&key, 0).word[0] % (uint64_t) max;
 }
 
 static choir_status take_step(choir_cluster *c, uint64_t kind, uint64_t root, size_t bytes)
 {
-	static _Thread_local unsigned char data[MOST], all[WORKERS * MOST];
+	static _Thread_local unsigned char data[MAX], all[WORKERS * MAX];
 	if (kind == 0)
 		return choir_cluster_barrier(c);
 	if (kind == 1)
@@ -345,7 +345,7 @@ const char *suite_mismatch(choir_cluster *c, uint64_t seed)
 		status = take_step(c, kind, root, bytes);
 	}
 	if (status == CHOIR_OK)
-		status = take_step(c, 1, 0, MOST); // of no step's size, so what was left out shows
+		status = take_step(c, 1, 0, MAX); // of no step's size, so what was left out shows
 	NEED(status == CHOIR_STATE || status == CHOIR_CANCELLED);
 	return suite_failure(status, status, "workers differ: worker ");
 }
@@ -355,7 +355,7 @@ const suite_program suite_programs[] = {
 	{ "bytes arrive", 1, false, false, bytes_arrive },
 	{ "tags keep their order", 1, false, false, tags_keep_their_order },
 	{ "barriers and broadcasts", 1, false, false, barriers_and_broadcasts },
-	{ "facts are compared", 2, false, false, facts_are_compared },
+	{ "facts are compared", 2, false, false, settings_are_compared },
 	{ "other collectives are named", 2, true, false, other_collectives_are_named },
 	{ "other sizes are named", 2, true, false, other_sizes_are_named },
 	{ "messages of other sizes are refused", 2, true, false, messages_of_other_sizes_are_refused },

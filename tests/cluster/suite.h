@@ -7,7 +7,7 @@
 
 typedef struct {
 	const char *name;
-	int least; // workers
+	int min; // workers
 	bool ends; // the cluster has failed when it returns
 	bool waits; // until the time-out has passed
 	const char *(*run)(choir_cluster *c);

@@ -2,7 +2,7 @@
 #include "data/elements.h"
 
 #include "base/alloc.h"
-#include "base/error.h"
+#include "base/status.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +54,7 @@ choir_dataset *numbers_as_stream(int64_t n)
 	return choir_function_dataset_new(1, &number_column, count_up, (void *) (intptr_t) n);
 }
 
-void read_pass(choir_dataset *d, int64_t most, pass *p)
+void read_pass(choir_dataset *d, int64_t max, pass *p)
 {
 	const chi_spec *spec = chi_dataset_spec(d);
 	assert_non_null(spec);
@@ -62,8 +62,8 @@ void read_pass(choir_dataset *d, int64_t most, pass *p)
 	chi_element e = { .capacity = unit };
 	p->n = p->elements = 0;
 	p->status = CHOIR_OK;
-	while (p->n < most) {
-		assert_true(p->n + unit <= MOST_NUMBERS);
+	while (p->n < max) {
+		assert_true(p->n + unit <= MAX_NUMBERS);
 		e.column[0] = p->number + p->n;
 		p->status = chi_dataset_next(d, &e);
 		if (p->status != CHOIR_OK)
@@ -88,7 +88,7 @@ static void read_well(choir_dataset *d, pass *p)
 {
 	if (!d)
 		fail_msg("no dataset: %s", choir_error());
-	read_pass(d, MOST_NUMBERS, p);
+	read_pass(d, MAX_NUMBERS, p);
 	if (p->status != CHOIR_END)
 		fail_msg("%s: %s", choir_status_name(p->status), choir_error());
 	assert_int_equal(chi_dataset_rewind(d), CHOIR_OK);

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "choir/source.h"
-#include "data/dataset.h"
+#include "data/data.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,15 +22,15 @@ typedef struct {
 choir_dataset *numbers_from(number_source *s);
 
 // What a pass of one i64 column gave: numbers, and the size of each element.
-enum { MOST_NUMBERS = 4096 };
+enum { MAX_NUMBERS = 4096 };
 typedef struct {
 	int64_t n, elements;
-	int64_t number[MOST_NUMBERS];
-	int64_t size[MOST_NUMBERS];
+	int64_t number[MAX_NUMBERS];
+	int64_t size[MAX_NUMBERS];
 	choir_status status; // how it ended
 } pass;
 // Reads to the end, a failure, or until most numbers are there.
-void read_pass(choir_dataset *d, int64_t most, pass *p);
+void read_pass(choir_dataset *d, int64_t max, pass *p);
 // Reads a whole pass that must end well and compares it with expected numbers; then rewinds.
 void assert_numbers(choir_dataset *d, int64_t n, const int64_t expected[]);
 // The same of the sizes of elements.

@@ -3,8 +3,8 @@
 
 #include "base/thread.h"
 #include "choir/library.h"
-#include "data/dataset.h"
-#include "data/source/hdf5_writer.h"
+#include "data/data.h"
+#include "data/source/hdf5/hdf5_writer.h"
 #include "data/source/scratch.h"
 
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-enum { N = KIND_EXAMPLES, MOST_FEEDERS = 64 };
+enum { N = KIND_EXAMPLES, MAX_FEEDERS = 64 };
 
 static const choir_column number_column = { .name = "number", .dtype = CHOIR_I64 };
 
@@ -292,7 +292,7 @@ static choir_dataset *from_idx(void)
 
 // ---- A queue, which a thread fills pass by pass until nobody reads it.
 
-static chi_thread feeders[MOST_FEEDERS];
+static chi_thread feeders[MAX_FEEDERS];
 static int feeder_count;
 
 static void feed(void *queue)
@@ -316,8 +316,8 @@ static void join_feeders(void)
 static choir_dataset *from_queue(void)
 {
 	choir_queue *q;
-	if (feeder_count == MOST_FEEDERS)
-		fail_msg("more than %d queues at a time", MOST_FEEDERS);
+	if (feeder_count == MAX_FEEDERS)
+		fail_msg("more than %d queues at a time", MAX_FEEDERS);
 	choir_dataset *d = choir_queue_dataset_new(
 			1, &number_column, CHOIR_OPTIONS(choir_queue_options, .capacity = 4), &q);
 	assert_non_null(d);

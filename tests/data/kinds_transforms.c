@@ -1,7 +1,7 @@
 // What each transform makes of numbers: numbers again, in whatever order and of whatever count.
 #include "data/kinds.h"
 
-#include "data/dataset.h"
+#include "data/data.h"
 
 static const choir_column number_column = { .name = "number", .dtype = CHOIR_I64 };
 enum { N = KIND_EXAMPLES };

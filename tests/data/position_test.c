@@ -63,10 +63,10 @@ static choir_status next(choir_dataset *d, int64_t number[], int64_t *examples)
 	return status;
 }
 
-enum { PASSES = 3, MOST_ELEMENTS = 27 * KIND_EXAMPLES };
+enum { PASSES = 3, MAX_ELEMENTS = 27 * KIND_EXAMPLES };
 typedef struct {
 	int64_t elements[PASSES];
-	int64_t number[PASSES][MOST_ELEMENTS][KIND_BATCH], size[PASSES][MOST_ELEMENTS];
+	int64_t number[PASSES][MAX_ELEMENTS][KIND_BATCH], size[PASSES][MAX_ELEMENTS];
 } passes;
 
 static void read_passes(choir_dataset *d, int n, passes *p)
@@ -74,7 +74,7 @@ static void read_passes(choir_dataset *d, int n, passes *p)
 	for (int i = 0; i < n; i++) {
 		int64_t at = 0;
 		while (next(d, p->number[i][at], &p->size[i][at]) == CHOIR_OK)
-			assert_in_range(++at, 1, MOST_ELEMENTS - 1);
+			assert_in_range(++at, 1, MAX_ELEMENTS - 1);
 		p->elements[i] = at;
 		assert_int_equal(chi_dataset_pass(d), i);
 		if (i + 1 < n)
@@ -333,7 +333,7 @@ static void examples_of_different_sizes_go_through(void **state)
 	assert_failure(CHOIR_INVALID, "zip: both have a column \"number\"");
 	d = choir_dataset_repeat(choir_dataset_shuffle(words_new(40), 7, 3), 2);
 	d = choir_dataset_prefetch(choir_dataset_skip(d, 4), 5);
-	chi_cell word = { .data = NULL };
+	chi_ragged_value word = { .data = NULL };
 	int64_t number, seen = 0;
 	chi_element e = { .column = { &word, &number }, .capacity = 1 };
 	while (chi_dataset_next(d, &e) == CHOIR_OK) {
@@ -341,7 +341,7 @@ static void examples_of_different_sizes_go_through(void **state)
 		seen++;
 	}
 	assert_int_equal(seen, 76);
-	chi_cell_free(&word);
+	chi_ragged_value_free(&word);
 	choir_dataset_free(d);
 }
 

@@ -14,12 +14,12 @@ typedef struct {
 static choir_status words_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
 {
 	words *w = (words *) d;
-	chi_cell *cell = column[0];
+	chi_ragged_value *cell = column[0];
 	int64_t *number = column[1];
 	for (*got = 0; *got < want && w->next < w->n; ++*got, w->next++) {
 		choir_shape shape = { 1, { word_length(w->next) } };
 		if (cell)
-			CHOIR_TRY(chi_cell_shape(&cell[*got], CHOIR_U8, &shape));
+			CHOIR_TRY(chi_ragged_value_shape(&cell[*got], CHOIR_U8, &shape));
 		if (cell && shape.dim[0] > 0)
 			memset(cell[*got].data, (int) ('a' + w->next % 26), (size_t) shape.dim[0]);
 		if (number)
@@ -40,7 +40,7 @@ static choir_status words_seek(choir_dataset *d, int64_t elements)
 	return CHOIR_OK;
 }
 
-static const chi_step words_step = {
+static const chi_stage words_step = {
 	.name = "words",
 	.range = chi_no_range,
 	.read = words_read,
@@ -69,7 +69,7 @@ choir_dataset *words_new(int64_t n)
 	return &w->base;
 }
 
-void assert_word(const chi_cell *cell, int64_t number)
+void assert_word(const chi_ragged_value *cell, int64_t number)
 {
 	assert_int_equal(cell->shape.rank, 1);
 	assert_int_equal(cell->shape.dim[0], word_length(number));

@@ -1,8 +1,8 @@
 // A source of words of different lengths, for tests of columns that vary.
 #pragma once
 
-#include "data/step.h"
+#include "data/stage.h"
 
 int64_t word_length(int64_t number); // 0 to 4
 choir_dataset *words_new(int64_t n); // "word" u8 [CHOIR_NONE], "number" i64
-void assert_word(const chi_cell *cell, int64_t number);
+void assert_word(const chi_ragged_value *cell, int64_t number);

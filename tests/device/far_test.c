@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/clock.h"
-#include "base/error.h"
+#include "base/status.h"
 #include "device/device.h"
 #include "device/far.h"
 
@@ -254,9 +254,9 @@ static void marks_that_were_never_made(void **state)
 	(void) state;
 	fixture f;
 	set_up(&f);
-	assert_int_equal(chi_stream_wait_mark(f.stream, 99, -1), CHOIR_INVALID);
+	assert_int_equal(chi_stream_wait_until(f.stream, 99, -1), CHOIR_INVALID);
 	assert_string_equal(choir_error(), "far:0: mark 99 does not exist: the last one is 0");
-	assert_int_equal(chi_stream_wait_for(f.stream, f.stream, 1), CHOIR_INVALID);
+	assert_int_equal(chi_stream_wait_event(f.stream, f.stream, 1), CHOIR_INVALID);
 	assert_int_equal(chi_stream_wait(f.stream), CHOIR_OK);
 	tear_down(&f);
 }
@@ -264,17 +264,17 @@ static void marks_that_were_never_made(void **state)
 // What a child that inherited a stream is told; 0 if all is as it should be, else the line.
 static int use_in_child(fixture *f)
 {
-	uint64_t mark;
+	uint64_t event;
 	void *memory;
 	if (chi_stream_fill(f->stream, f->memory, 1, 1) != CHOIR_STATE)
 		return __LINE__;
 	if (strstr(choir_error(), "far:0: ") == NULL || strstr(choir_error(), "fork") == NULL)
 		return __LINE__;
-	if (chi_stream_mark(f->stream, &mark) != CHOIR_STATE)
+	if (chi_stream_record_event(f->stream, &event) != CHOIR_STATE)
 		return __LINE__;
-	if (chi_stream_wait_for(f->stream, f->stream, 0) != CHOIR_STATE)
+	if (chi_stream_wait_event(f->stream, f->stream, 0) != CHOIR_STATE)
 		return __LINE__;
-	if (chi_stream_wait_mark(f->stream, 0, -1) != CHOIR_STATE)
+	if (chi_stream_wait_until(f->stream, 0, -1) != CHOIR_STATE)
 		return __LINE__;
 	if (chi_device_allocate(f->device, 1, &memory) != CHOIR_STATE)
 		return __LINE__;

@@ -1,7 +1,7 @@
 // What streams add to the tables: order between kinds, and copies between any two memories, by way
 // of the host where two kinds of far memory have nothing in common.
 #include "base/alloc.h"
-#include "base/error.h"
+#include "base/status.h"
 #include "device/device.h"
 #include "device/far.h"
 #include "device/toy.h"
@@ -109,15 +109,15 @@ static void kinds_wait_for_each_other(void **state)
 	chi_stream *f = chi_stream_new(far), *c = chi_stream_new(cpu);
 	void *memory;
 	unsigned char host[64] = { 0 };
-	uint64_t mark;
+	uint64_t event;
 	assert_int_equal(chi_device_allocate(far, 64, &memory), CHOIR_OK);
 	for (int i = 1; i < 20; i++) {
-		assert_int_equal(chi_stream_mark(c, &mark), CHOIR_OK);
-		assert_int_equal(chi_stream_wait_for(f, c, mark), CHOIR_OK);
+		assert_int_equal(chi_stream_record_event(c, &event), CHOIR_OK);
+		assert_int_equal(chi_stream_wait_event(f, c, event), CHOIR_OK);
 		assert_int_equal(chi_stream_fill(f, memory, i, 64), CHOIR_OK);
 		assert_int_equal(chi_stream_copy(f, host, memory, 64), CHOIR_OK);
-		assert_int_equal(chi_stream_mark(f, &mark), CHOIR_OK);
-		assert_int_equal(chi_stream_wait_for(c, f, mark), CHOIR_OK);
+		assert_int_equal(chi_stream_record_event(f, &event), CHOIR_OK);
+		assert_int_equal(chi_stream_wait_event(c, f, event), CHOIR_OK);
 		unsigned char read = 0;
 		assert_int_equal(chi_stream_copy(c, &read, &host[63], 1), CHOIR_OK);
 		assert_int_equal(read, i);

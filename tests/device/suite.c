@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/clock.h"
-#include "base/error.h"
+#include "base/status.h"
 #include "base/thread.h"
 #include "device/suite.h"
 
@@ -163,15 +163,15 @@ static void marks_are_points_in_the_queue(void **state)
 	for (int i = 0; i < 20; i++) {
 		assert_int_equal(chi_stream_fill(f.a, f.x, i + 1, BYTES), CHOIR_OK);
 		assert_int_equal(chi_stream_copy(f.a, f.host + i * 10, f.x, 10), CHOIR_OK);
-		assert_int_equal(chi_stream_mark(f.a, &marks[i]), CHOIR_OK);
+		assert_int_equal(chi_stream_record_event(f.a, &marks[i]), CHOIR_OK);
 		assert_true(i == 0 || marks[i] >= marks[i - 1]);
 	}
 	for (int i = 0; i < 20; i++) {
-		assert_int_equal(chi_stream_wait_mark(f.a, marks[i], -1), CHOIR_OK);
+		assert_int_equal(chi_stream_wait_until(f.a, marks[i], -1), CHOIR_OK);
 		assert_bytes(f.host + i * 10, i + 1, 10);
 	}
 	// What is reached stays reached.
-	assert_int_equal(chi_stream_wait_mark(f.a, marks[0], 0), CHOIR_OK);
+	assert_int_equal(chi_stream_wait_until(f.a, marks[0], 0), CHOIR_OK);
 	tear_down(&f);
 }
 
@@ -183,11 +183,11 @@ static void streams_wait_for_each_other(void **state)
 		uint64_t made, used;
 		assert_int_equal(chi_stream_fill(f.b, f.y, 0, BYTES), CHOIR_OK);
 		assert_int_equal(chi_stream_fill(f.a, f.x, i, BYTES), CHOIR_OK);
-		assert_int_equal(chi_stream_mark(f.a, &made), CHOIR_OK);
-		assert_int_equal(chi_stream_wait_for(f.b, f.a, made), CHOIR_OK);
+		assert_int_equal(chi_stream_record_event(f.a, &made), CHOIR_OK);
+		assert_int_equal(chi_stream_wait_event(f.b, f.a, made), CHOIR_OK);
 		assert_int_equal(chi_stream_copy(f.b, f.y, f.x, BYTES), CHOIR_OK);
-		assert_int_equal(chi_stream_mark(f.b, &used), CHOIR_OK);
-		assert_int_equal(chi_stream_wait_for(f.a, f.b, used), CHOIR_OK);
+		assert_int_equal(chi_stream_record_event(f.b, &used), CHOIR_OK);
+		assert_int_equal(chi_stream_wait_event(f.a, f.b, used), CHOIR_OK);
 		assert_int_equal(chi_stream_copy(f.a, f.host, f.y, BYTES), CHOIR_OK);
 		assert_int_equal(chi_stream_wait(f.a), CHOIR_OK);
 		assert_bytes(f.host, i, BYTES);
@@ -201,9 +201,9 @@ static void freeing_a_stream_finishes_it(void **state)
 	set_up(*state, &f);
 	uint64_t made;
 	assert_int_equal(chi_stream_fill(f.a, f.x, 8, BYTES), CHOIR_OK);
-	assert_int_equal(chi_stream_mark(f.a, &made), CHOIR_OK);
+	assert_int_equal(chi_stream_record_event(f.a, &made), CHOIR_OK);
 	// b waits for a stream that is gone before b comes to it.
-	assert_int_equal(chi_stream_wait_for(f.b, f.a, made), CHOIR_OK);
+	assert_int_equal(chi_stream_wait_event(f.b, f.a, made), CHOIR_OK);
 	assert_int_equal(chi_stream_copy(f.b, f.host, f.x, BYTES), CHOIR_OK);
 	chi_stream_free(f.a);
 	f.a = NULL;
@@ -217,9 +217,9 @@ static void nothing_to_wait_for_takes_no_time(void **state)
 {
 	fixture f;
 	set_up(*state, &f);
-	uint64_t mark;
-	assert_int_equal(chi_stream_mark(f.a, &mark), CHOIR_OK);
-	assert_int_equal(chi_stream_wait_mark(f.a, mark, 0), CHOIR_OK);
+	uint64_t event;
+	assert_int_equal(chi_stream_record_event(f.a, &event), CHOIR_OK);
+	assert_int_equal(chi_stream_wait_until(f.a, event, 0), CHOIR_OK);
 	assert_int_equal(chi_stream_wait(f.a), CHOIR_OK);
 	tear_down(&f);
 }
@@ -250,13 +250,13 @@ static choir_status use_all(const device_subject *subject, unsigned char *host)
 	chi_stream *a = chi_stream_new(d);
 	chi_stream *b = a == NULL ? NULL : chi_stream_new(d);
 	choir_status status = b == NULL ? choir_error_status() : CHOIR_OK;
-	uint64_t mark = 0;
+	uint64_t event = 0;
 	if (status == CHOIR_OK)
 		status = chi_stream_fill(a, memory, 4, 100);
 	if (status == CHOIR_OK)
-		status = chi_stream_mark(a, &mark);
+		status = chi_stream_record_event(a, &event);
 	if (status == CHOIR_OK)
-		status = chi_stream_wait_for(b, a, mark);
+		status = chi_stream_wait_event(b, a, event);
 	if (status == CHOIR_OK)
 		status = chi_stream_copy(b, host, memory, 100);
 	if (status == CHOIR_OK)
@@ -327,18 +327,18 @@ static void waiting_has_an_end(void **state)
 	set_up(subject, &f);
 	holder h;
 	uint64_t before, after;
-	assert_int_equal(chi_stream_mark(f.a, &before), CHOIR_OK);
+	assert_int_equal(chi_stream_record_event(f.a, &before), CHOIR_OK);
 	queue_hold(subject, f.a, &h);
 	assert_int_equal(chi_stream_fill(f.a, f.x, 2, BYTES), CHOIR_OK);
 	assert_int_equal(chi_stream_copy(f.a, f.host, f.x, BYTES), CHOIR_OK);
-	assert_int_equal(chi_stream_mark(f.a, &after), CHOIR_OK);
-	assert_int_equal(chi_stream_wait_mark(f.a, before, 0), CHOIR_OK);
-	assert_int_equal(chi_stream_wait_mark(f.a, after, 0), CHOIR_TIMEOUT);
-	assert_int_equal(chi_stream_wait_mark(f.a, after, 0.01), CHOIR_TIMEOUT);
+	assert_int_equal(chi_stream_record_event(f.a, &after), CHOIR_OK);
+	assert_int_equal(chi_stream_wait_until(f.a, before, 0), CHOIR_OK);
+	assert_int_equal(chi_stream_wait_until(f.a, after, 0), CHOIR_TIMEOUT);
+	assert_int_equal(chi_stream_wait_until(f.a, after, 0.01), CHOIR_TIMEOUT);
 	assert_error(f.first, "0.01 s");
 	assert_bytes(f.host, 0, BYTES);
 	chi_gate_open(&h.release, 1);
-	assert_int_equal(chi_stream_wait_mark(f.a, after, 30), CHOIR_OK);
+	assert_int_equal(chi_stream_wait_until(f.a, after, 30), CHOIR_OK);
 	assert_bytes(f.host, 2, BYTES);
 	tear_down(&f);
 }
@@ -351,17 +351,17 @@ static void failures_are_told_once_and_in_place(void **state)
 	uint64_t before, broken, after;
 	int number = 1, next = 2;
 	assert_int_equal(chi_stream_fill(f.a, f.x, 1, BYTES), CHOIR_OK);
-	assert_int_equal(chi_stream_mark(f.a, &before), CHOIR_OK);
+	assert_int_equal(chi_stream_record_event(f.a, &before), CHOIR_OK);
 	assert_int_equal(subject->submit(f.a->state, break_down, &number, sizeof number), CHOIR_OK);
-	assert_int_equal(chi_stream_mark(f.a, &broken), CHOIR_OK);
+	assert_int_equal(chi_stream_record_event(f.a, &broken), CHOIR_OK);
 	assert_int_equal(subject->submit(f.a->state, break_down, &next, sizeof next), CHOIR_OK);
 	for (int i = 0; i < 10; i++)
 		assert_int_equal(chi_stream_fill(f.a, f.x, 2, BYTES), CHOIR_OK);
-	assert_int_equal(chi_stream_mark(f.a, &after), CHOIR_OK);
-	assert_int_equal(chi_stream_wait_mark(f.a, before, 30), CHOIR_OK);
-	assert_int_equal(chi_stream_wait_mark(f.a, broken, 30), CHOIR_CORRUPT);
+	assert_int_equal(chi_stream_record_event(f.a, &after), CHOIR_OK);
+	assert_int_equal(chi_stream_wait_until(f.a, before, 30), CHOIR_OK);
+	assert_int_equal(chi_stream_wait_until(f.a, broken, 30), CHOIR_CORRUPT);
 	assert_error(f.first, "task 1: broke down");
-	assert_int_equal(chi_stream_wait_mark(f.a, after, 30), CHOIR_OK);
+	assert_int_equal(chi_stream_wait_until(f.a, after, 30), CHOIR_OK);
 	// What stood behind the failure was not done; the stream goes on.
 	assert_int_equal(chi_stream_copy(f.a, f.host, f.x, BYTES), CHOIR_OK);
 	assert_int_equal(chi_stream_wait(f.a), CHOIR_OK);
@@ -377,12 +377,12 @@ static void failures_pass_on_to_who_waits(void **state)
 	const device_subject *subject = *state;
 	fixture f;
 	set_up(subject, &f);
-	uint64_t mark;
+	uint64_t event;
 	int number = 7;
 	assert_int_equal(chi_stream_fill(f.b, f.y, 1, BYTES), CHOIR_OK);
 	assert_int_equal(subject->submit(f.a->state, break_down, &number, sizeof number), CHOIR_OK);
-	assert_int_equal(chi_stream_mark(f.a, &mark), CHOIR_OK);
-	assert_int_equal(chi_stream_wait_for(f.b, f.a, mark), CHOIR_OK);
+	assert_int_equal(chi_stream_record_event(f.a, &event), CHOIR_OK);
+	assert_int_equal(chi_stream_wait_event(f.b, f.a, event), CHOIR_OK);
 	assert_int_equal(chi_stream_copy(f.b, f.y, f.x, BYTES), CHOIR_OK);
 	assert_int_equal(chi_stream_wait(f.b), CHOIR_CORRUPT);
 	assert_error(f.second, "task 7: broke down");

@@ -58,25 +58,25 @@ static choir_status fill(void *stream, void *to, int byte, size_t bytes)
 	return CHOIR_OK;
 }
 
-static choir_status mark_stream(void *stream, uint64_t *mark)
+static choir_status mark_stream(void *stream, uint64_t *event)
 {
 	(void) stream;
-	*mark = 0;
+	*event = 0;
 	return CHOIR_OK;
 }
 
-static choir_status wait_for(void *stream, void *other, uint64_t mark)
+static choir_status wait_for(void *stream, void *other, uint64_t event)
 {
 	(void) stream;
 	(void) other;
-	(void) mark;
+	(void) event;
 	return CHOIR_OK;
 }
 
-static choir_status wait_stream(void *stream, uint64_t mark, double seconds)
+static choir_status wait_stream(void *stream, uint64_t event, double seconds)
 {
 	(void) stream;
-	(void) mark;
+	(void) event;
 	(void) seconds;
 	return CHOIR_OK;
 }

@@ -14,7 +14,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-enum { CELLS = 96, FIELDS = 5, MOST_SIGNALS = 65, STEPS = 400 };
+enum { CELLS = 96, FIELDS = 5, MAX_SIGNALS = 65, STEPS = 400 };
 
 static atomic_int alarms;
 static atomic_int worker_id;
@@ -93,27 +93,27 @@ static int check_choirs_threads(void)
 }
 
 struct host {
-	struct sigaction handler[MOST_SIGNALS];
+	struct sigaction handler[MAX_SIGNALS];
 	sigset_t mask;
 	cpu_set_t cpus;
-	char folder[512];
+	char directory[512];
 	int threads;
 };
 
 static void look(struct host *h)
 {
 	memset(h, 0, sizeof *h);
-	for (int i = 1; i < MOST_SIGNALS; i++)
+	for (int i = 1; i < MAX_SIGNALS; i++)
 		sigaction(i, NULL, &h->handler[i]);
 	pthread_sigmask(SIG_SETMASK, NULL, &h->mask);
 	demand(sched_getaffinity(0, sizeof h->cpus, &h->cpus) == 0, "reading the affinity");
-	demand(getcwd(h->folder, sizeof h->folder) != NULL, "reading the folder");
+	demand(getcwd(h->directory, sizeof h->directory) != NULL, "reading the folder");
 	h->threads = threads();
 }
 
 static void compare(const struct host *a, const struct host *b)
 {
-	for (int i = 1; i < MOST_SIGNALS; i++) {
+	for (int i = 1; i < MAX_SIGNALS; i++) {
 		demand(a->handler[i].sa_handler == b->handler[i].sa_handler, "a handler was changed");
 		demand(a->handler[i].sa_flags == b->handler[i].sa_flags,
 				"flags of a handler were changed");
@@ -121,7 +121,7 @@ static void compare(const struct host *a, const struct host *b)
 				"the signal mask was changed");
 	}
 	demand(CPU_EQUAL(&a->cpus, &b->cpus), "the affinity was changed");
-	demand(strcmp(a->folder, b->folder) == 0, "the folder was changed");
+	demand(strcmp(a->directory, b->directory) == 0, "the folder was changed");
 }
 
 struct surrogate {

@@ -28,7 +28,7 @@ HEADERS = {
     "cluster.h": "cluster",
     "extend/cluster.h": "cluster",
     "extend/mpi.h": "cluster",
-    "extend/cross.h": "cross",
+    "extend/cross.h": "collective",
     "replica.h": "strategy",
     "cross.h": "strategy",
     "update.h": "strategy",

@@ -18,7 +18,7 @@ GONE = {
     "src/cluster": "agree>consistency fact>setting",
     "src/tensor": "keep>record_error,retain",
     "src/value": "beside>colocated_with whole>parent alone>exclusive",
-    "src/cross": "group>communicator way>algorithm fold>partial_sums walk>tree_sum share>work_range "
+    "src/collective": "group>communicator way>algorithm fold>partial_sums walk>tree_sum share>work_range "
                  "dealt>claimed piece>chunk bundle>bucket below>local_reduce between>exchange "
                  "above>local_broadcast spread>broadcast tell>set together>batch_bytes slot>round",
     "src/strategy": "meet>sync_point light>small_all_reduce heavy>all_reduce_rendezvous "
@@ -66,8 +66,8 @@ def check(root):
 
 must_find(check, {
     "src/op/a.c": "// A lane.\nint chi_lane_of(int crew_size) { return sizeof(\"disk\") + planes; }\n",
-    "src/cross/relay.c": "int way_out;\n",
+    "src/collective/relay.c": "int way_out;\n",
     "src/op/way.h": "\n",
 }, ["./lane: in 1 names, as chi_lane_of; say device", "./crew: in 1", "./relay: in 1",
-    "src/cross/way: in 1 names, as way_out"])
+    "src/collective/way: in 1 names, as way_out"])
 judge(but_allowed(check(project()), "gone"))

@@ -19,7 +19,7 @@ FLOORS = {
     "op": 4,
     "data": 4,
     "value": 5,
-    "cross": 6,
+    "collective": 6,
     "strategy": 7,
     "train": 8,
     "input": 8,

@@ -5,7 +5,7 @@
 #include "choir/input.h"
 #include "choir/source.h"
 
-#include "base/error.h"
+#include "base/status.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -8,7 +8,7 @@
 #include "input/dealt.h"
 
 #include "base/alloc.h"
-#include "base/error.h"
+#include "base/status.h"
 #include "tensor/buffer.h"
 
 #include <setjmp.h>

@@ -29,7 +29,7 @@ static void batches_may_be_of_one_replica(void **state)
 
 typedef struct {
 	int calls;
-	choir_input_context context[MOST_REPLICAS];
+	choir_input_context context[MAX_REPLICAS];
 	int fail;
 } maker;
 
@@ -130,7 +130,7 @@ static void under_per_replica_each_replica_has_a_dataset(void **state)
 static choir_dataset *make_unequal(const choir_input_context *c, void *user)
 {
 	(void) user;
-	return choir_dataset_batch(worker_numbers(MOST), c->input_pipeline == 0 ? 40 : 2);
+	return choir_dataset_batch(worker_numbers(MAX), c->input_pipeline == 0 ? 40 : 2);
 }
 
 // The largest batch needs room, whichever replica has it.
@@ -143,9 +143,9 @@ static void replicas_datasets_may_have_batches_of_their_own(void **state)
 					   CHOIR_OPTIONS(
 							   choir_input_options, .replication = CHOIR_REPLICATION_PER_REPLICA)),
 			2, &l);
-	assert_int_equal(l.steps, MOST / 2);
+	assert_int_equal(l.steps, MAX / 2);
 	assert_rows(&l, 0, ROWS(40, 2));
-	assert_rows(&l, 1, ROWS(MOST - 40, 2));
+	assert_rows(&l, 1, ROWS(MAX - 40, 2));
 	assert_rows(&l, 2, ROWS(0, 2));
 	assert_int_equal(l.number[0][0][39], 39);
 	assert_int_equal(l.number[1][1][1], 3);
@@ -364,7 +364,7 @@ static void files_are_read_ahead(void **state)
 		choir_dataset *d = choir_dataset_batch(choir_fixed_dataset_new(path, 1, &field, NULL), 2);
 		choir_distributed_dataset *data = choir_strategy_distribute_dataset(
 				s, d, CHOIR_OPTIONS(choir_input_options, .buffer = none ? CHOIR_NONE : 0));
-		assert_int_equal(data->ahead == NULL, none);
+		assert_int_equal(data->read_ahead == NULL, none);
 		read_steps(data, 2, &l);
 		assert_int_equal(l.steps, 3);
 		assert_int_equal(l.number[2][1][0], 10);
@@ -375,7 +375,7 @@ static void files_are_read_ahead(void **state)
 	assert_false(c.elsewhere);
 	assert_null(
 			choir_strategy_distribute_dataset(s, choir_dataset_batch(worker_numbers(4), 2), NULL)
-					->ahead);
+					->read_ahead);
 	choir_strategy_free(s);
 }
 

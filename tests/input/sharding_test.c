@@ -1,5 +1,5 @@
 // Who gets what with several workers, which are simulated here by their count and index, and with
-// batches whose size nobody knows; hints (files_test.c has sharding by file).
+// batches whose size nobody knows; hints (auto_shard_test.c has sharding by file).
 #include "input/worker.h"
 
 #include <string.h>
@@ -255,12 +255,12 @@ static void the_cyclic_lists_of_all_workers_are_global_batches(void **state)
 					read_steps(of_worker(s, choir_dataset_batch(worker_numbers(60), 7), workers, w,
 									   CHOIR_AUTO_SHARD_OFF, g),
 							r, &l[w]);
-				for (int k = 0; (k / workers + 1) * g <= 60 && k < MOST_STEPS; k++) {
+				for (int k = 0; (k / workers + 1) * g <= 60 && k < MAX_STEPS; k++) {
 					int64_t all = 0;
 					for (int w = 0; w < workers; w++)
 						for (int i = 0; i < r; i++) {
-							const int64_t rows = l[w].rows[k][i], least = g / (workers * r);
-							assert_in_range(rows, least, least + 1);
+							const int64_t rows = l[w].rows[k][i], min = g / (workers * r);
+							assert_in_range(rows, min, min + 1);
 							all += rows;
 							of_worker_so_far[w] += rows;
 						}

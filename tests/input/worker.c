@@ -1,14 +1,14 @@
 // One of several simulated workers.
 #include "input/worker.h"
 
-#include "base/error.h"
+#include "base/status.h"
 
 #include <string.h>
 
 choir_dataset *worker_numbers(int64_t n)
 {
-	static int64_t numbers[MOST];
-	for (int64_t i = MOST - 1; i > 0 && numbers[i] != i; i--) // once: others may read them
+	static int64_t numbers[MAX];
+	for (int64_t i = MAX - 1; i > 0 && numbers[i] != i; i--) // once: others may read them
 		numbers[i] = i;
 	const choir_column column = { "number", CHOIR_I64, CHOIR_SCALAR, numbers };
 	return choir_memory_dataset_new(n, 1, &column, false);
@@ -56,10 +56,10 @@ void read_steps(choir_distributed_dataset *data, int replicas, reading *l)
 	if (data == NULL)
 		fail_msg("no dataset: %s", choir_error());
 	memset(l, 0, sizeof *l);
-	while (l->steps < MOST_STEPS &&
+	while (l->steps < MAX_STEPS &&
 			(l->status = choir_distributed_dataset_next(data, &batch)) == CHOIR_OK)
 		note(batch, replicas, l, l->steps++);
-	if (l->steps < MOST_STEPS)
+	if (l->steps < MAX_STEPS)
 		assert_int_equal(choir_distributed_dataset_next(data, &batch), l->status);
 	choir_values_free(batch);
 }

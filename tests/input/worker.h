@@ -9,13 +9,13 @@
 #include <stdarg.h>
 #include <cmocka.h>
 
-enum { MOST = 64, MOST_REPLICAS = 8, MOST_STEPS = 64 };
+enum { MAX = 64, MAX_REPLICAS = 8, MAX_STEPS = 64 };
 
 // What a worker's replicas got, step by step.
 typedef struct {
 	int steps;
-	int64_t rows[MOST_STEPS][MOST_REPLICAS];
-	int64_t number[MOST_STEPS][MOST_REPLICAS][MOST];
+	int64_t rows[MAX_STEPS][MAX_REPLICAS];
+	int64_t number[MAX_STEPS][MAX_REPLICAS][MAX];
 	choir_status status;
 } reading;
 

@@ -49,7 +49,7 @@ tests=$project/tests
 for compiler in $(compilers); do
 	c11="$compiler -std=c11 -D_GNU_SOURCE -I$tests -I$tests/strategies"
 	for source in install/strategy strategies/suite strategies/programs \
-			strategies/variable_programs device/toy cross/toy cross/oracle; do
+			strategies/variable_programs device/toy collective/toy collective/oracle; do
 		# shellcheck disable=SC2086
 		quietly $c11 $(pkg-config --cflags choir) -c "$tests/$source.c" -o "$folder/${source//\//_}.o"
 	done
@@ -62,7 +62,7 @@ for compiler in $(compilers); do
 	fi
 	# shellcheck disable=SC2086
 	quietly $c11 -I"$project/src" $(pkg-config --cflags choir) "$here/suites.c" "$tests/device/suite.c" \
-		"$tests/cross/ops_suite.c" "$tests/cross/members.c" "$folder"/{device_toy,cross_toy,cross_oracle}.o \
+		"$tests/collective/ops_suite.c" "$tests/collective/members.c" "$folder"/{device_toy,collective_toy,collective_oracle}.o \
 		$only_static -lcmocka -o "$folder/suites"
 	CHOIR_KERNELS=plain quietly "$folder/suites"
 done

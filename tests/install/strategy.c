@@ -1,10 +1,10 @@
 // What somebody else makes, against the installed library: a strategy, with variables in turn on
-// one of the devices that carry replicas, and cross-device operations (tests/cross/toy.c), with
-// which mirrored must give the same bits. They must pass the suite of strategies, whose files need
-// nothing but public headers. And memory of a device of one's own (tests/device/toy.c).
+// one of the devices that carry replicas, and cross-device operations (tests/collective/toy.c),
+// with which mirrored must give the same bits. They must pass the suite of strategies, whose files
+// need nothing but public headers. And memory of a device of one's own (tests/device/toy.c).
 #include "suite.h"
 
-#include "cross/toy.h"
+#include "collective/toy.h"
 #include "device/toy.h"
 
 #include <choir/extend.h>
@@ -28,19 +28,20 @@ static choir_status open_in_turn(
 	return CHOIR_OK;
 }
 
-static int all_devices(void *self, int room, choir_device *devices[])
+static int all_devices(void *self, int capacity, choir_device *devices[])
 {
 	const in_turn *s = self;
-	for (int i = 0; i < s->n && i < room; i++)
+	for (int i = 0; i < s->n && i < capacity; i++)
 		devices[i] = s->devices[i];
 	return s->n;
 }
 
-static int next_device(void *self, const choir_new_variable *v, int room, choir_device *devices[])
+static int next_device(
+		void *self, const choir_new_variable *v, int capacity, choir_device *devices[])
 {
 	in_turn *s = self;
 	(void) v;
-	(void) room;
+	(void) capacity;
 	devices[0] = s->devices[atomic_fetch_add(&s->made, 1) % (unsigned) s->n];
 	return 1;
 }

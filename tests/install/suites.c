@@ -1,8 +1,8 @@
 // The device and the cross-device operations that were compiled with what is installed and nothing
 // else, under the suites that Choir's own pass. These know the library from inside, so this
 // program is linked with the static one.
-#include "cross/ops_suite.h"
-#include "cross/toy.h"
+#include "collective/ops_suite.h"
+#include "collective/toy.h"
 #include "device/suite.h"
 #include "device/toy.h"
 

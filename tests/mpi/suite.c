@@ -94,7 +94,7 @@ static int all_workers(void)
 static void run(const suite_program *p)
 {
 	const double timeout = p->waits ? SUITE_TIMEOUT : PATIENCE;
-	choir_cluster *c = all_workers() < p->least ? NULL : borrow(timeout);
+	choir_cluster *c = all_workers() < p->min ? NULL : borrow(timeout);
 	if (c != NULL)
 		report(p->name, p->run(c));
 	choir_cluster_free(c);

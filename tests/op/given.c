@@ -22,17 +22,17 @@ void given_close(given *g)
 	choir_frame_free(g->frame);
 }
 
-int64_t given_size(given *g, int64_t least, int64_t most)
+int64_t given_size(given *g, int64_t min, int64_t max)
 {
 	const chi_philox_block block = chi_random_block(&g->key, g->drawn++);
-	return least + (int64_t) (block.word[0] % (uint64_t) (most - least + 1));
+	return min + (int64_t) (block.word[0] % (uint64_t) (max - min + 1));
 }
 
-choir_shape given_shape(given *g, int least_rank, int most_rank, int64_t most_size)
+choir_shape given_shape(given *g, int min_rank, int max_rank, int64_t max_size)
 {
-	choir_shape shape = { .rank = (int) given_size(g, least_rank, most_rank) };
+	choir_shape shape = { .rank = (int) given_size(g, min_rank, max_rank) };
 	for (int i = 0; i < shape.rank; i++)
-		shape.dim[i] = given_size(g, 1, most_size);
+		shape.dim[i] = given_size(g, 1, max_size);
 	return shape;
 }
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "op/op.h"
-#include "op/tape.h"
+#include "op/tape/tape.h"
 
 typedef struct {
 	choir_frame *frame;
@@ -13,8 +13,8 @@ typedef struct {
 
 void given_open(given *g, const char *device, uint64_t seed);
 void given_close(given *g);
-int64_t given_size(given *g, int64_t least, int64_t most); // uniform
-choir_shape given_shape(given *g, int least_rank, int most_rank, int64_t most_size);
+int64_t given_size(given *g, int64_t min, int64_t max); // uniform
+choir_shape given_shape(given *g, int min_rank, int max_rank, int64_t max_size);
 choir_tensor *given_normal(given *g, choir_shape shape); // f64
 choir_tensor *given_positive(given *g, choir_shape shape); // f64, 0.5 and more
 choir_tensor *given_labels(given *g, int64_t n, int64_t classes); // i32

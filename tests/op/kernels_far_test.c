@@ -1,6 +1,6 @@
 // Kernels on the far device: the same bits as on the CPU, for what is queued after the call's own
 // memory is gone; failures come with the next wait.
-#include "base/error.h"
+#include "base/status.h"
 #include "device/device.h"
 #include "op/kernel_oracles.h"
 #include "op/op.h"

@@ -199,11 +199,11 @@ static void convolutions(void **state)
 // A NAN must be seen, also where the ReLU is part of what comes before it. -1 becomes 0.
 static void a_nan_is_not_rectified(void **state)
 {
-	enum { MOST = 16 };
+	enum { MAX = 16 };
 	const choir_convolution_options plain = { .stride = 1, .dilation = 1, .groups = 1 };
 
 	(void) state;
-	for (int64_t k = 1; k <= MOST; k *= MOST) {
+	for (int64_t k = 1; k <= MAX; k *= MAX) {
 		given g;
 		given_open(&g, "cpu:0", 1);
 		choir_tensor *bias = f32(&g, CHOIR_SHAPE(2), (const float[]){ NAN, -1 });

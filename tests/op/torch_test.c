@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-enum { MOST = 6 };
+enum { MAX = 6 };
 
 typedef struct {
 	given g;
@@ -50,7 +50,7 @@ static void write_tensor(FILE *out, choir_tensor *t)
 static void write_case(compare *c, const char *formula, size_t n, choir_tensor *const in[],
 		choir_formula_fn *fn, void *user)
 {
-	choir_tensor *sources[MOST], *gradients[MOST];
+	choir_tensor *sources[MAX], *gradients[MAX];
 	size_t floats = 0;
 	choir_tape *tape = choir_tape_begin(c->g.frame);
 	choir_tensor *y = fn(in, user);

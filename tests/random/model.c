@@ -99,8 +99,8 @@ static double share(const program *p, double whole, int r)
 {
 	if (is_float(p))
 		return rounded(p, whole / p->replicas);
-	const double least = floor(whole / p->replicas);
-	return least + (r < whole - least * p->replicas ? 1 : 0);
+	const double min = floor(whole / p->replicas);
+	return min + (r < whole - min * p->replicas ? 1 : 0);
 }
 
 // Section 2.5, outside of replicas.

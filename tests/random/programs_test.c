@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-enum { ALL = 10000, LEAST = 1000 };
+enum { ALL = 10000, MIN = 1000 };
 static const double SECONDS = SHORT ? 4 : 8;
 
 static bool all_of_them;
@@ -308,7 +308,7 @@ static void random_programs(void **state)
 		return;
 	}
 	uint64_t seed = 1;
-	while (seed <= ALL && (all_of_them || seed <= LEAST || chi_clock_now() < end))
+	while (seed <= ALL && (all_of_them || seed <= MIN || chi_clock_now() < end))
 		check(seed++);
 	print_message("%llu programs\n", (unsigned long long) seed - 1);
 }

@@ -17,7 +17,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-enum { MOST_JOBS = 64, SECONDS_A_BATCH = 60 };
+enum { MAX_JOBS = 64, SECONDS_A_BATCH = 60 };
 
 // All batches add to it.
 typedef struct {
@@ -55,8 +55,8 @@ typedef struct {
 } job;
 
 typedef struct {
-	job jobs[MOST_JOBS];
-	int most, running;
+	job jobs[MAX_JOBS];
+	int max, running;
 	uint64_t next, done, bad; // batches
 } crew;
 
@@ -76,9 +76,9 @@ static bool await_one(crew *c, bool find)
 {
 	int status = 0, i = 0;
 	const pid_t ended = wait(&status);
-	while (i < c->most && c->jobs[i].child != ended)
+	while (i < c->max && c->jobs[i].child != ended)
 		i++;
-	if (i == c->most)
+	if (i == c->max)
 		return false;
 	const unsigned long long batch = c->jobs[i].batch;
 	if (status != 0)
@@ -96,11 +96,9 @@ static bool await_one(crew *c, bool find)
 static int campaign(uint64_t batches, bool find, totals *t)
 {
 	const long processors = sysconf(_SC_NPROCESSORS_ONLN);
-	crew c = { .most = processors < 1	 ? 1
-				: processors > MOST_JOBS ? MOST_JOBS
-										 : (int) processors };
+	crew c = { .max = processors < 1 ? 1 : processors > MAX_JOBS ? MAX_JOBS : (int) processors };
 	while (c.running > 0 || (c.next < batches && c.bad == 0)) {
-		const bool more = c.running < c.most && c.next < batches && c.bad == 0;
+		const bool more = c.running < c.max && c.next < batches && c.bad == 0;
 		if (!(more ? start_next(&c, t, find) : await_one(&c, find)))
 			return 2;
 	}

@@ -18,10 +18,10 @@ BUGS = {
     "comes_unseen": ("strategy/run/meet.c",
         "chi_atomic32_add(&run->asked, 1); // before it looks who has returned", "(void) 0;"),
     "returns_unseen": ("strategy/run/meet.c",
-        "chi_atomic32_tell(&r->gone, 1);\n\tif (!l->shared && !behind(r)) {",
-        "const bool late = behind(r);\n\tchi_atomic32_tell(&r->gone, 1);\n"
+        "chi_atomic32_store_seq_cst(&r->gone, 1);\n\tif (!l->shared && !behind(r)) {",
+        "const bool late = behind(r);\n\tchi_atomic32_store_seq_cst(&r->gone, 1);\n"
         "\tif (!l->shared && !late) {"),
-    "no_generation_check": ("cross/meeting.c", "(int32_t) (word - target) >= 0",
+    "no_generation_check": ("collective/rendezvous.c", "(int32_t) (word - target) >= 0",
         "target != 0 && word >= STEP"),
     "no_generation_check_of_light_sums": ("strategy/run/light.c", "ahead(word, mine, SUMS) >= 0)",
         "ahead(word, 0, SUMS) > 0)"),
@@ -33,8 +33,8 @@ BUGS = {
         "chi_atomic32_exchange(&s->open, 1);\n\tif (!in->early.between)\n\t\tCHOIR_TRY(find_memory(in, s));"),
     "cancelled_as_a_cause": ("strategy/run/run.c", "if (first || cause ||",
         "(void) cause;\n\tif (first ||"),
-    "cancelled_as_a_leaver": ("strategy/run/meet.c", "chi_atomic32_look(&r->gone) != 0 && !r->cancelled &&",
-        "chi_atomic32_look(&r->gone) != 0 &&"),
+    "cancelled_as_a_leaver": ("strategy/run/meet.c", "chi_atomic32_load_seq_cst(&r->gone) != 0 && !r->cancelled &&",
+        "chi_atomic32_load_seq_cst(&r->gone) != 0 &&"),
 }
 
 

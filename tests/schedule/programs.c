@@ -12,7 +12,7 @@
 
 #include "base/atomic.h"
 #include "base/clock.h"
-#include "cross/way.h"
+#include "collective/way.h"
 #include "scheduler.h"
 #include "value/variable.h"
 
@@ -21,8 +21,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_OPS = 5, MOST_PEACEFUL = 12, MOST_REPLICAS = 5, LARGE = 2 };
-enum { ELEMENTS = 2 * CHI_WAY_SLICE + 1 }; // of a large variable: three slices
+enum { MAX_OPS = 5, MAX_PEACEFUL = 12, MAX_REPLICAS = 5, LARGE = 2 };
+enum { ELEMENTS = 2 * CHI_CHUNK + 1 }; // of a large variable: three slices
 static const int64_t MODULUS = 10007;
 static const double TIMEOUT = 5, STANDSTILL = 100; // seconds of the schedule
 
@@ -44,13 +44,13 @@ static const char *const trouble_names[] = { "nothing", "fails", "two fail", "re
 
 typedef struct {
 	int n;
-	kind op[MOST_PEACEFUL];
+	kind op[MAX_PEACEFUL];
 	trouble trouble;
 	int who, at, other, other_at; // replicas and operations of the trouble
 	bool between; // two gradients, where the operation gives several
 	schedule_options schedule;
-	bool failed[MOST_REPLICAS]; // by itself
-	int64_t x[MOST_REPLICAS]; // what replicas end with
+	bool failed[MAX_REPLICAS]; // by itself
+	int64_t x[MAX_REPLICAS]; // what replicas end with
 } program;
 
 static struct {
@@ -315,7 +315,7 @@ static choir_status follow(choir_replica *r, void *user)
 // The same in a loop.
 
 typedef struct {
-	int64_t x[MOST_REPLICAS], weight, total, large[LARGE];
+	int64_t x[MAX_REPLICAS], weight, total, large[LARGE];
 } outcome;
 
 static void model_one(const program *p, int i, outcome *o)
@@ -503,7 +503,7 @@ static program write_program(void)
 	static const kind collectives[] = { MEAN, MEAN, SUM, UPDATE };
 	static const uint32_t changes[] = { 1, 2, 4, 8, 16, 40 };
 	const bool peaceful = world.peaceful;
-	program p = { .n = 1 + (int) scheduler_random(peaceful ? MOST_PEACEFUL : MOST_OPS) };
+	program p = { .n = 1 + (int) scheduler_random(peaceful ? MAX_PEACEFUL : MAX_OPS) };
 	for (int i = 0; i < p.n; i++)
 		p.op[i] = peaceful ? collectives[scheduler_random(4)] : (kind) scheduler_random(KINDS);
 	if (!peaceful)
@@ -540,7 +540,7 @@ static void open_large(void)
 
 static void open_world(void)
 {
-	world.replicas = 2 + (int) scheduler_random(MOST_REPLICAS - 1);
+	world.replicas = 2 + (int) scheduler_random(MAX_REPLICAS - 1);
 	world.peaceful = scheduler_random(8) == 0;
 	write_devices();
 	world.strategy = choir_mirrored_strategy_new(CHOIR_OPTIONS(choir_strategy_options,

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_THREADS = 64, MOST_POINTS = 2000000, POINTS_A_DROP = 200 };
+enum { MAX_THREADS = 64, MAX_POINTS = 2000000, POINTS_A_DROP = 200 };
 
 // Deadlines further off are those of devices, and pass only when nobody can go on: a copy that is
 // still queued when its owner has given up may land in memory that is somebody else's by then.
@@ -36,7 +36,7 @@ typedef struct {
 	char name[16];
 } thread;
 
-static thread threads[MOST_THREADS];
+static thread threads[MAX_THREADS];
 static int thread_count, current;
 static schedule_options options;
 static scheduler_trace trace;
@@ -79,7 +79,7 @@ void scheduler_seed(uint64_t seed, const schedule_options *o)
 	options = *o;
 	points_before = trace.points;
 	stood = 0;
-	for (int i = 0; i < MOST_THREADS; i++)
+	for (int i = 0; i < MAX_THREADS; i++)
 		threads[i].priority = 1000 + scheduler_random(1 << 20);
 }
 
@@ -124,13 +124,13 @@ static bool can_go_on(const thread *t)
 }
 
 // Time passes: to the next deadline. False: there is none within so many seconds.
-static bool let_time_pass(double most)
+static bool let_time_pass(double max)
 {
-	double next = now + most;
+	double next = now + max;
 	for (int i = 0; i < thread_count; i++)
 		if (threads[i].state == WAITS && threads[i].deadline < next)
 			next = threads[i].deadline;
-	if (next == now + most)
+	if (next == now + max)
 		return false;
 	now = next > now ? next : now;
 	return true;
@@ -156,7 +156,7 @@ static int highest(const int *list, int n)
 
 static int choose(void)
 {
-	int list[MOST_THREADS], n = 0;
+	int list[MAX_THREADS], n = 0;
 	for (int i = 0; i < thread_count; i++)
 		if (can_go_on(&threads[i]))
 			list[n++] = i;
@@ -192,7 +192,7 @@ static void switch_to(int to)
 
 static void count_point(void)
 {
-	if (++trace.points - points_before == MOST_POINTS)
+	if (++trace.points - points_before == MAX_POINTS)
 		give_up("this does not end");
 	if (one_in(options.spurious))
 		wake_for_nothing();
@@ -241,7 +241,7 @@ bool scheduler_wait(const void *what, const char *why, double deadline)
 
 void scheduler_wake(const void *what, bool all)
 {
-	int list[MOST_THREADS], n = 0;
+	int list[MAX_THREADS], n = 0;
 	writes++;
 	for (int i = 0; i < thread_count; i++)
 		if (threads[i].state == WAITS && threads[i].what == what)
@@ -267,9 +267,9 @@ static void run_thread(void)
 int scheduler_start(void *(*fn)(void *arg), void *arg)
 {
 	int i = 1;
-	while (i < MOST_THREADS && threads[i].state != UNUSED)
+	while (i < MAX_THREADS && threads[i].state != UNUSED)
 		i++;
-	if (i == MOST_THREADS)
+	if (i == MAX_THREADS)
 		give_up("more threads than the table has");
 	thread *t = &threads[i];
 	const uint32_t priority = t->priority;

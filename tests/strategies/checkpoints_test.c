@@ -2,8 +2,8 @@
 // on from the same step, and however many workers and devices there are before and after a stop,
 // the bits are those of a training that never stopped. Workers are threads, in a played cluster.
 #include "base/alloc.h"
-#include "base/disk.h"
-#include "base/error.h"
+#include "base/fs.h"
+#include "base/status.h"
 #include "peers.h"
 #include "short.h"
 #include "train/files.h"
@@ -86,7 +86,7 @@ typedef struct {
 static _Thread_local bool is_no_chief;
 static int others_on_the_disk;
 
-static void watch_disk(const chi_disk_operation *o, void *user)
+static void watch_disk(const chi_fs_operation *o, void *user)
 {
 	(void) o;
 	(void) user;
@@ -196,14 +196,14 @@ static void any_workers_before_and_after(void **state)
 		moving m = { .kind = kinds[k], .whole = train_whole(kinds[k]) };
 		for (int i = 0; i < PLACES * PLACES; i += 1 + 2 * k) {
 			char directory[512];
-			snprintf(directory, sizeof directory, "%s", saved_folder());
+			snprintf(directory, sizeof directory, "%s", saved_directory());
 			m.directory = directory;
 			m.stop = (i + k) % STEPS;
 			m.asynchronous = i % 2 == 0;
-			chi_disk_record(watch_disk, NULL);
+			chi_fs_record(watch_disk, NULL);
 			on_place(&places[i / PLACES], save_fn, &m);
 			on_place(&places[i % PLACES], go_on_fn, &m);
-			chi_disk_record(NULL, NULL);
+			chi_fs_record(NULL, NULL);
 			assert_int_equal(others_on_the_disk, 0);
 		}
 	}
@@ -214,7 +214,7 @@ static void from_and_to_one_process(void **state)
 {
 	(void) state;
 	char directory[512];
-	snprintf(directory, sizeof directory, "%s", saved_folder());
+	snprintf(directory, sizeof directory, "%s", saved_directory());
 	moving m = {
 		.kind = CHOIR_ADAM, .whole = train_whole(CHOIR_ADAM), .stop = 4, .directory = directory
 	};
@@ -265,7 +265,7 @@ static void two_jobs(void **state)
 {
 	(void) state;
 	char directory[512];
-	snprintf(directory, sizeof directory, "%s", saved_folder());
+	snprintf(directory, sizeof directory, "%s", saved_directory());
 	problem p = saved_open(0, 2, CHOIR_ADAM, NULL);
 	choir_checkpoint_manager *m = saved_manage(p.strategy, directory, NULL);
 	failing f = { directory, "is in use by process", CHOIR_STATE, false };
@@ -278,7 +278,7 @@ static void nothing_to_restore(void **state)
 {
 	(void) state;
 	char directory[512];
-	snprintf(directory, sizeof directory, "%s", saved_folder());
+	snprintf(directory, sizeof directory, "%s", saved_directory());
 	failing f = { directory, "there is no checkpoint yet", CHOIR_NOT_FOUND, true };
 	on_place(&places[2], fail_fn, &f);
 	f = (failing){ "/nowhere at all/x", "/nowhere at all/x", CHOIR_IO, true };
@@ -289,7 +289,7 @@ static void another_program(void **state)
 {
 	(void) state;
 	char directory[512];
-	snprintf(directory, sizeof directory, "%s", saved_folder());
+	snprintf(directory, sizeof directory, "%s", saved_directory());
 	problem p = saved_open(0, 2, CHOIR_MOMENTUM, NULL);
 	saved_train(&p, 1);
 	choir_checkpoint_manager *m = saved_manage(p.strategy, directory, NULL);
@@ -314,10 +314,10 @@ static const char *full_fn(choir_strategy *s, int worker, void *user)
 		if (status == CHOIR_OK)
 			status = train(&t, 1);
 		if (worker == 0 && i == 2)
-			chi_disk_fail(9, ENOSPC);
+			chi_fs_fail(9, ENOSPC);
 		status = status == CHOIR_OK ? choir_checkpoint_manager_save(m, NULL) : status;
 		if (worker == 0)
-			chi_disk_fail(0, 0);
+			chi_fs_fail(0, 0);
 		const bool failed =
 				status == CHOIR_IO && strstr(choir_error(), "step 2 was not saved") != NULL;
 		if (i == 2 ? !failed : status != CHOIR_OK)
@@ -336,7 +336,7 @@ static void a_full_disk(void **state)
 {
 	(void) state;
 	char directory[512];
-	snprintf(directory, sizeof directory, "%s", saved_folder());
+	snprintf(directory, sizeof directory, "%s", saved_directory());
 	on_place(&places[2], full_fn, directory);
 	choir_checkpoint_list *l = choir_checkpoint_list_new(directory);
 	assert_int_equal(choir_checkpoint_list_steps(l), 2);
@@ -391,7 +391,7 @@ static void each_allocation_fails(void **state)
 	lacking l = { directory, 1 };
 	uint64_t step = STRIDE;
 	for (bool failed = true; failed; l.n += step, step += l.n > 100) {
-		snprintf(directory, sizeof directory, "%s", saved_folder());
+		snprintf(directory, sizeof directory, "%s", saved_directory());
 		on_place(&places[0], lacking_fn, &l);
 		failed = chi_alloc_failed();
 		chi_alloc_fail(0, false);
@@ -437,9 +437,9 @@ static void weights_are_written_by_the_chief(void **state)
 	(void) state;
 	char path[512];
 	snprintf(path, sizeof path, "%s", files_path("weights"));
-	chi_disk_record(watch_disk, NULL);
+	chi_fs_record(watch_disk, NULL);
 	on_place(&places[0], weights_fn, path);
-	chi_disk_record(NULL, NULL);
+	chi_fs_record(NULL, NULL);
 	assert_int_equal(others_on_the_disk, 0);
 	training t;
 	choir_strategy *s = alone("cpu:0");

@@ -15,17 +15,18 @@ static choir_status open_last(
 	return CHOIR_OK;
 }
 
-static int last_device(void *self, int room, choir_device *devices[])
+static int last_device(void *self, int capacity, choir_device *devices[])
 {
-	(void) room;
+	(void) capacity;
 	devices[0] = *(choir_device **) self;
 	return 1;
 }
 
-static int place_last(void *self, const choir_new_variable *v, int room, choir_device *devices[])
+static int place_last(
+		void *self, const choir_new_variable *v, int capacity, choir_device *devices[])
 {
 	(void) v;
-	return last_device(self, room, devices);
+	return last_device(self, capacity, devices);
 }
 
 static const choir_strategy_table last = { .size = sizeof last,

@@ -2,7 +2,7 @@
 // distributed dataset or none, arrays of the first worker, and who reads what.
 #include "peers.h"
 
-#include "data/dataset.h"
+#include "data/data.h"
 #include "input/worker.h"
 #include "value/value.h"
 

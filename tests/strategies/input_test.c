@@ -4,7 +4,7 @@
 #include "peers.h"
 #include "plain_kernels.h"
 
-#include "data/dataset.h"
+#include "data/data.h"
 #include "input/worker.h"
 #include "value/value.h"
 
@@ -22,9 +22,9 @@ typedef struct {
 	choir_input_options o;
 	choir_dataset_fn *fn; // instead of make
 	bool means; // of the examples of each step are asked for
-	float mean[WORKERS][MOST_STEPS];
+	float mean[WORKERS][MAX_STEPS];
 	reading found[WORKERS];
-	int64_t all[WORKERS][MOST_STEPS]; // examples of each step, of all workers
+	int64_t all[WORKERS][MAX_STEPS]; // examples of each step, of all workers
 	char failure[WORKERS][600];
 } job;
 
@@ -41,7 +41,7 @@ static const char *note(choir_values *batch, reading *l, int64_t all[])
 	for (int r = 0; r < choir_value_local_count(v); r++) {
 		choir_tensor *t = choir_value_local(v, r);
 		const int64_t n = choir_tensor_shape(t)->dim[0];
-		if (n > MOST || l->steps == MOST_STEPS)
+		if (n > MAX || l->steps == MAX_STEPS)
 			return "too many examples or steps";
 		l->rows[l->steps][r] = n;
 		if (n > 0)
@@ -71,8 +71,8 @@ static const char *read_pass(choir_strategy *s, choir_distributed_dataset *data,
 static const char *be_worker(choir_strategy *s, int worker, void *user)
 {
 	static _Thread_local reading again;
-	static _Thread_local int64_t all[MOST_STEPS];
-	static _Thread_local float mean[MOST_STEPS];
+	static _Thread_local int64_t all[MAX_STEPS];
+	static _Thread_local float mean[MAX_STEPS];
 	job *j = user;
 	if (s == NULL)
 		return choir_error();
@@ -107,7 +107,7 @@ static void run(job *j, int workers, int replicas)
 	for (int k = 0; k < j->found[0].steps; k++) {
 		int64_t rows = 0;
 		for (int w = 0; w < workers; w++)
-			for (int r = 0; r < MOST_REPLICAS; r++)
+			for (int r = 0; r < MAX_REPLICAS; r++)
 				rows += j->found[w].rows[k][r];
 		for (int w = 0; w < workers; w++)
 			assert_int_equal(j->all[w][k], rows);
@@ -174,13 +174,13 @@ static void under_data_all_get_what_one_worker_would(void **state)
 // Each number that a worker has comes once.
 static void assert_all_came(const job *j, int worker, int64_t n)
 {
-	int seen[MOST] = { 0 };
+	int seen[MAX] = { 0 };
 	const reading *l = &j->found[worker];
 	for (int k = 0; k < l->steps; k++)
-		for (int r = 0; r < MOST_REPLICAS; r++)
+		for (int r = 0; r < MAX_REPLICAS; r++)
 			for (int64_t i = 0; i < l->rows[k][r]; i++)
 				seen[l->number[k][r][i]]++;
-	for (int i = 0; i < MOST; i++)
+	for (int i = 0; i < MAX; i++)
 		assert_int_equal(seen[i], i < n);
 }
 
@@ -237,7 +237,7 @@ static void all_stop_together_however_much_each_has(void **state)
 		assert_in_range(j.all[0][k], 1, 1);
 }
 
-static char folder[] = "/tmp/choir-workers-XXXXXX";
+static char directory[] = "/tmp/choir-workers-XXXXXX";
 
 static choir_status widen(const choir_entry in[], choir_entry out[], void *user)
 {
@@ -256,13 +256,13 @@ static choir_dataset *three_files(int worker)
 	char pattern[64];
 	for (int f = 0; worker < 0 && f < 3; f++) {
 		char path[64];
-		snprintf(path, sizeof path, "%s/%d", folder, f);
+		snprintf(path, sizeof path, "%s/%d", directory, f);
 		FILE *file = fopen(path, "wb");
 		assert_non_null(file);
 		assert_int_equal(fwrite(text[f], 1, bytes[f], file), bytes[f]);
 		assert_int_equal(fclose(file), 0);
 	}
-	snprintf(pattern, sizeof pattern, "%s/?", folder);
+	snprintf(pattern, sizeof pattern, "%s/?", directory);
 	choir_dataset *d = choir_fixed_dataset_new(pattern, 1, &field, NULL);
 	d = choir_dataset_map(
 			d, CHOIR_OPTIONS(choir_map_options, .n = 1, .columns = &column), widen, NULL);
@@ -284,7 +284,7 @@ static void files_of_unequal_lengths_end_together(void **state)
 		assert_int_equal(j.found[1].rows[k][0], 0);
 	for (int f = 0; f < 3; f++) {
 		char path[64];
-		snprintf(path, sizeof path, "%s/%d", folder, f);
+		snprintf(path, sizeof path, "%s/%d", directory, f);
 		unlink(path);
 	}
 }
@@ -294,7 +294,7 @@ static double mean_of_step(const job *j, int workers, int step)
 {
 	double sum = 0, n = 0;
 	for (int w = 0; w < workers; w++)
-		for (int r = 0; r < MOST_REPLICAS; r++)
+		for (int r = 0; r < MAX_REPLICAS; r++)
 			for (int64_t i = 0; i < j->found[w].rows[step][r]; i++, n++)
 				sum += (double) j->found[w].number[step][r][i];
 	return sum / n;
@@ -408,16 +408,16 @@ static void data_that_differ_under_data_are_found(void **state)
 	}
 }
 
-static int make_folder(void **state)
+static int make_directory(void **state)
 {
 	(void) state;
-	return mkdtemp(folder) == NULL ? -1 : 0;
+	return mkdtemp(directory) == NULL ? -1 : 0;
 }
 
-static int remove_folder(void **state)
+static int remove_directory(void **state)
 {
 	(void) state;
-	return rmdir(folder);
+	return rmdir(directory);
 }
 
 int main(void)
@@ -431,5 +431,5 @@ int main(void)
 		cmocka_unit_test(a_failed_restore_of_one_is_told_to_all),
 		cmocka_unit_test(data_that_differ_under_data_are_found),
 	};
-	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+	return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }

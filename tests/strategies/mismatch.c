@@ -59,10 +59,10 @@ enum { CHANGES = MISSING + 1 };
 static const char *const changes[CHANGES] = { "another kind", "another order", "another operation",
 	"another dtype", "another shape", "one left out" };
 
-enum { MOST_STEPS = 6, VARIABLES = 6, PARTS = 6 };
+enum { MAX_STEPS = 6, VARIABLES = 6, PARTS = 6 };
 
 typedef struct {
-	step step[MOST_STEPS];
+	step step[MAX_STEPS];
 	int steps;
 } list;
 
@@ -86,10 +86,10 @@ typedef struct {
 	uint32_t place;
 } dice;
 
-static int draw(dice *d, int most)
+static int draw(dice *d, int max)
 {
 	const chi_random_key key = { .seed = d->seed, .place = d->place++ };
-	return (int) (chi_random_block(&key, 0).word[0] % (uint32_t) most);
+	return (int) (chi_random_block(&key, 0).word[0] % (uint32_t) max);
 }
 
 static bool has_operation(kind k)
@@ -200,7 +200,7 @@ static program draw_program(uint64_t seed, int workers)
 {
 	dice d = { .seed = seed };
 	program p = { .change = (change) draw(&d, CHANGES), .odd = draw(&d, workers) };
-	p.usual.steps = 1 + draw(&d, MOST_STEPS);
+	p.usual.steps = 1 + draw(&d, MAX_STEPS);
 	for (int i = 0; i < p.usual.steps; i++)
 		p.usual.step[i] = draw_step(&d, i);
 	p.at = draw(&d, p.usual.steps);

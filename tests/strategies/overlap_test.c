@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
-#include "cluster/crew.h"
-#include "cross/peers.h"
+#include "cluster/worker_threads.h"
+#include "collective/process_group.h"
 #include "strategy/run/run.h"
 #include "strategy/update/instance.h"
 
@@ -19,8 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { A, SMALL, B, TABLE, VARIABLES, STEPS = 4, MOST = 30000, WIDTH = 3, REPLICAS = 4 };
-static const int64_t sizes[VARIABLES] = { 16384, 7, 20000, MOST };
+enum { A, SMALL, B, TABLE, VARIABLES, STEPS = 4, MAX = 30000, WIDTH = 3, REPLICAS = 4 };
+static const int64_t sizes[VARIABLES] = { 16384, 7, 20000, MAX };
 
 typedef enum {
 	PLAIN,
@@ -63,11 +63,11 @@ static choir_tensor *rows_of(choir_replica *r, choir_tensor *all, int step)
 	if (step == 0 || step == 3 || (step == 1 && id % 2 == 0))
 		return all;
 	for (int i = 0; i < 5; i++)
-		row[i] = (id * 31 + i * 7) % (MOST / WIDTH);
+		row[i] = (id * 31 + i * 7) % (MAX / WIDTH);
 	for (int i = 0; i < 5 * WIDTH; i++)
 		values[i] = 1.0f / (float) (1 + i + id);
 	return choir_indexed_slices(choir_constant(r->frame, CHOIR_F32, CHOIR_SHAPE(5, WIDTH), values),
-			choir_constant(r->frame, CHOIR_I64, CHOIR_SHAPE(5), row), MOST / WIDTH);
+			choir_constant(r->frame, CHOIR_I64, CHOIR_SHAPE(5), row), MAX / WIDTH);
 }
 
 // Values whose sum depends on the order of replicas.
@@ -79,7 +79,7 @@ static choir_tensor *gradient(choir_replica *r, const training *t, int i)
 	for (int64_t k = 0; k < sizes[i]; k++)
 		x[k] = one + (float) ((k * 7 + i + t->step) % 13) / 8;
 	choir_tensor *g = choir_constant(r->frame, CHOIR_F32,
-			i == TABLE ? CHOIR_SHAPE(MOST / WIDTH, WIDTH) : CHOIR_SHAPE(sizes[i]), x);
+			i == TABLE ? CHOIR_SHAPE(MAX / WIDTH, WIDTH) : CHOIR_SHAPE(sizes[i]), x);
 	free(x);
 	return t->of->kind == ROWS && i == TABLE ? rows_of(r, g, t->step) : g;
 }
@@ -139,7 +139,7 @@ static choir_status make(choir_strategy *s, training *t)
 	static const char *const names[VARIABLES] = { "a", "small", "b", "table" };
 	for (int i = 0; i < VARIABLES; i++)
 		t->v[i] = choir_variable_new(names[i],
-				i == TABLE ? CHOIR_SHAPE(MOST / WIDTH, WIDTH) : CHOIR_SHAPE(sizes[i]), NULL);
+				i == TABLE ? CHOIR_SHAPE(MAX / WIDTH, WIDTH) : CHOIR_SHAPE(sizes[i]), NULL);
 	const double clip = t->of->kind == CLIPPED ? 0.5 : 0;
 	for (int i = 0; i < 2; i++)
 		t->o[i] = choir_optimizer_new(i == 0 ? CHOIR_ADAM : CHOIR_SGD,
@@ -207,9 +207,9 @@ static void test_same_bits(void **state)
 enum { ROUNDS = 40 };
 
 typedef struct {
-	chi_peers peers;
+	chi_process_group peers;
 	const char *name;
-	int64_t least; // elements
+	int64_t min; // elements
 	const char *wrong;
 } channel;
 
@@ -219,12 +219,12 @@ static void exchange_often(void *user)
 	float own[1100], sum[1100];
 	for (int round = 0; round < ROUNDS && c->wrong == NULL; round++) {
 		const choir_collective one = {
-			.name = c->name, .dtype = CHOIR_F32, .elements = c->least + round % 5, .divisor = 1
+			.name = c->name, .dtype = CHOIR_F32, .elements = c->min + round % 5, .divisor = 1
 		};
 		const choir_part part = { c->peers.worker, c->peers.worker + 1, own };
 		for (int64_t i = 0; i < one.elements; i++)
 			own[i] = (float) (round + i) + (float) c->peers.worker;
-		if (chi_peers_sum(&c->peers, 0, &one, &part, sum) != CHOIR_OK)
+		if (chi_process_group_all_reduce(&c->peers, 0, &one, &part, sum) != CHOIR_OK)
 			c->wrong = "it failed";
 		for (int64_t i = 0; i < one.elements && c->wrong == NULL; i++)
 			if (sum[i] != 3 * (float) (round + i) + 3)
@@ -235,18 +235,19 @@ static void exchange_often(void *user)
 static const char *two_at_once(choir_cluster *c, int worker, void *user)
 {
 	// Of the rests of the first's messages, of 4, 8, .. bytes, none is taken for the second's.
-	channel both[2] = { { .name = "one", .least = CHI_FRAME_DATA / 4 + 1 },
-		{ .name = "other", .least = 20 } };
+	channel both[2] = { { .name = "one", .min = CHI_FRAME_DATA / 4 + 1 },
+		{ .name = "other", .min = 20 } };
 	chi_thread thread = { 0 };
 	(void) worker, (void) user;
-	if (c == NULL || chi_peers_open(&both[0].peers, c, CHI_TAG_COLLECTIVES, 1) != CHOIR_OK ||
-			chi_peers_open(&both[1].peers, c, CHI_TAG_BESIDE, 1) != CHOIR_OK ||
+	if (c == NULL ||
+			chi_process_group_open(&both[0].peers, c, CHI_TAG_COLLECTIVES, 1) != CHOIR_OK ||
+			chi_process_group_open(&both[1].peers, c, CHI_TAG_OVERLAP, 1) != CHOIR_OK ||
 			chi_thread_start(&thread, "beside", exchange_often, &both[1]) != CHOIR_OK)
 		return choir_error();
 	exchange_often(&both[0]);
 	chi_thread_join(&thread);
 	for (int i = 0; i < 2; i++)
-		chi_peers_close(&both[i].peers);
+		chi_process_group_close(&both[i].peers);
 	return both[0].wrong != NULL ? both[0].wrong : both[1].wrong;
 }
 
@@ -257,7 +258,7 @@ static void test_two_at_once(void **state)
 		sim *s = sim_new(&(sim_options){
 				.workers = 3, .seed = seed, .slowest = 1e-3, .eager = 4096, .quiet = 5 });
 		assert_non_null(s);
-		crew_run(s, 3, NULL, two_at_once, NULL);
+		worker_threads_run(s, 3, NULL, two_at_once, NULL);
 		sim_free(s);
 	}
 }
@@ -396,7 +397,7 @@ static void test_losses(void **state)
 		l.s = sim_new(&(sim_options){
 				.workers = 2, .seed = (uint64_t) i, .eager = 4096, .quiet = 0.05 });
 		assert_non_null(l.s);
-		crew_run(l.s, 2, NULL, lose_one, &l);
+		worker_threads_run(l.s, 2, NULL, lose_one, &l);
 		sim_free(l.s);
 	}
 }

@@ -2,7 +2,7 @@
 #include "peers.h"
 
 #include "base/alloc.h"
-#include "cluster/crew.h"
+#include "cluster/worker_threads.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,7 +53,7 @@ void peers_run(const peers_job *job)
 		.quiet = 20 };
 	sim *s = sim_new(&o);
 	assert_non_null(s);
-	crew_run(s, job->place.workers, NULL, be_worker, (void *) (uintptr_t) job);
+	worker_threads_run(s, job->place.workers, NULL, be_worker, (void *) (uintptr_t) job);
 	if (job->bytes != NULL)
 		*job->bytes = sim_bytes(s);
 	sim_free(s);

@@ -7,7 +7,7 @@
 
 #include "base/atomic.h"
 #include "base/thread.h"
-#include "cluster/crew.h"
+#include "cluster/worker_threads.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -459,7 +459,7 @@ static void test_a_late_worker(void **state)
 	(void) state;
 	sim *s = sim_new(&(sim_options){ .workers = 2, .seed = 1, .eager = 4096, .quiet = 20 });
 	assert_non_null(s);
-	crew_run(s, 2, NULL, come_late, NULL);
+	worker_threads_run(s, 2, NULL, come_late, NULL);
 	sim_free(s);
 }
 

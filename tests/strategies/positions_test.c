@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WORKERS = 3, MOST_STEPS = 60, REPLICAS = 5 };
+enum { WORKERS = 3, MAX_STEPS = 60, REPLICAS = 5 };
 
 // ---- Data of unequal lengths.
 
@@ -98,7 +98,7 @@ typedef struct {
 	int stop; // behind so many steps
 	const char *directory;
 	int steps[WORKERS];
-	uint64_t seen[WORKERS][MOST_STEPS]; // what a worker's replicas got in each step
+	uint64_t seen[WORKERS][MAX_STEPS]; // what a worker's replicas got in each step
 } passing;
 
 static uint64_t look(choir_values *batch)
@@ -122,7 +122,7 @@ static choir_status read_on(
 	choir_values *batch = NULL;
 	choir_status status = CHOIR_OK;
 	*end = first;
-	while (steps-- > 0 && *end < MOST_STEPS &&
+	while (steps-- > 0 && *end < MAX_STEPS &&
 			(status = choir_distributed_dataset_next(data, &batch)) == CHOIR_OK)
 		seen[(*end)++] = look(batch);
 	choir_values_free(batch);
@@ -132,14 +132,14 @@ static choir_status read_on(
 static choir_status whole_pass(choir_strategy *s, int worker, passing *p)
 {
 	choir_distributed_dataset *data = distribute(s, worker, p->w);
-	const choir_status status = read_on(data, 0, MOST_STEPS, p->seen[worker], &p->steps[worker]);
+	const choir_status status = read_on(data, 0, MAX_STEPS, p->seen[worker], &p->steps[worker]);
 	return status == CHOIR_END ? CHOIR_OK
 							   : choir_fail(CHOIR_INTERNAL, "no end: %s", choir_error());
 }
 
 static choir_status first_half(choir_strategy *s, int worker, const passing *p)
 {
-	uint64_t seen[MOST_STEPS];
+	uint64_t seen[MAX_STEPS];
 	int end;
 	choir_distributed_dataset *data = distribute(s, worker, p->w);
 	CHOIR_TRY(read_on(data, 0, p->stop, seen, &end));
@@ -161,12 +161,12 @@ static choir_status restore(choir_strategy *s, const char *directory)
 
 static choir_status second_half(choir_strategy *s, int worker, const passing *p)
 {
-	uint64_t seen[MOST_STEPS] = { 0 };
+	uint64_t seen[MAX_STEPS] = { 0 };
 	int end;
 	choir_distributed_dataset *data = distribute(s, worker, p->w);
 	CHOIR_TRY(read_on(data, 0, 2, seen, &end)); // it has gone elsewhere
 	CHOIR_TRY(restore(s, p->directory));
-	const choir_status status = read_on(data, p->stop, MOST_STEPS, seen, &end);
+	const choir_status status = read_on(data, p->stop, MAX_STEPS, seen, &end);
 	if (status != CHOIR_END)
 		return status == CHOIR_OK ? choir_fail(CHOIR_INTERNAL, "no end") : status;
 	if (end != p->steps[worker] ||
@@ -212,10 +212,10 @@ static void each_worker_goes_on_from_its_own_place(void **state)
 		static passing p;
 		p = (passing){ .w = w, .directory = directory };
 		on_workers(WORKERS, whole_fn, &p);
-		assert_true(p.steps[0] > 3 && p.steps[0] < MOST_STEPS);
+		assert_true(p.steps[0] > 3 && p.steps[0] < MAX_STEPS);
 		const int stops[] = { p.steps[0] / 3, p.steps[0] - 1 };
 		for (int i = 0; i < 2; i++) {
-			snprintf(directory, sizeof directory, "%s", saved_folder());
+			snprintf(directory, sizeof directory, "%s", saved_directory());
 			p.stop = stops[i];
 			on_workers(WORKERS, first_fn, &p);
 			on_workers(WORKERS, second_fn, &p);
@@ -234,7 +234,7 @@ static const char *refused_fn(choir_strategy *s, int worker, void *user)
 {
 	static _Thread_local char wrong[700];
 	const refused *r = user;
-	uint64_t seen[MOST_STEPS];
+	uint64_t seen[MAX_STEPS];
 	int end;
 	choir_distributed_dataset *data = distribute(s, worker, r->w);
 	const choir_status status = data == NULL ? choir_error_status() : restore(s, r->directory);
@@ -248,8 +248,8 @@ static void other_workers_and_policies_are_refused(void **state)
 {
 	(void) state;
 	char own[512], common[512];
-	snprintf(own, sizeof own, "%s", saved_folder());
-	snprintf(common, sizeof common, "%s", saved_folder());
+	snprintf(own, sizeof own, "%s", saved_directory());
+	snprintf(common, sizeof common, "%s", saved_directory());
 	on_workers(3, first_fn, &(passing){ .w = OFF, .stop = 2, .directory = own });
 	on_workers(3, first_fn, &(passing){ .w = DATA, .stop = 2, .directory = common });
 	refused fewer = { OFF, own,
@@ -306,7 +306,7 @@ static choir_status put_numbers(choir_queue *q)
 static choir_status stay(
 		choir_strategy *s, const staying *g, choir_distributed_dataset *data, choir_queue *q)
 {
-	uint64_t seen[MOST_STEPS], first[MOST_STEPS];
+	uint64_t seen[MAX_STEPS], first[MAX_STEPS];
 	int end;
 	CHOIR_TRY(put_numbers(q));
 	if (g->needed == CHOIR_END) {
@@ -349,7 +349,7 @@ static void a_queue_goes_on_with_other_workers(void **state)
 	(void) state;
 	char directory[512];
 	staying g = { .queue = true, .directory = directory };
-	snprintf(directory, sizeof directory, "%s", saved_folder());
+	snprintf(directory, sizeof directory, "%s", saved_directory());
 	g.needed = CHOIR_END;
 	on_workers(2, stay_fn, &g);
 	g.needed = CHOIR_OK;
@@ -366,8 +366,8 @@ static void a_position_may_be_left_out(void **state)
 {
 	(void) state;
 	char with[512], without[512];
-	snprintf(with, sizeof with, "%s", saved_folder());
-	snprintf(without, sizeof without, "%s", saved_folder());
+	snprintf(with, sizeof with, "%s", saved_directory());
+	snprintf(without, sizeof without, "%s", saved_directory());
 	on_workers(3, stay_fn, &(staying){ .directory = with, .needed = CHOIR_END });
 	on_workers(3, stay_fn, &(staying){ false, CHOIR_OFF, without, CHOIR_END });
 	for (int workers = 2; workers <= 3; workers++) {
@@ -393,7 +393,7 @@ static void each_allocation_fails(void **state)
 	(void) state;
 	char directory[512];
 	passing p = { .w = OFF, .stop = 1, .directory = directory };
-	snprintf(directory, sizeof directory, "%s", saved_folder());
+	snprintf(directory, sizeof directory, "%s", saved_directory());
 	const peers_job job = { .replicas = 2, .place = { 2, "cpu:0" }, .fn = lacking_fn, .user = &p };
 	peers_every_allocation(job, 12);
 }

@@ -6,7 +6,7 @@
 
 void record_number(record *to, double number)
 {
-	if (to->n < RECORD_MOST)
+	if (to->n < MAX_RECORD)
 		to->number[to->n++] = number;
 }
 
@@ -37,18 +37,18 @@ choir_status record_variable(record *to, choir_variable *v)
 // What other workers recorded of their replicas goes before and behind what is at first and on.
 static choir_status gather_record(record *to, int first)
 {
-	enum { MOST = 256, WORKERS = 16 };
-	double own[MOST] = { 0 }, all[WORKERS * MOST];
+	enum { MAX = 256, WORKERS = 16 };
+	double own[MAX] = { 0 }, all[WORKERS * MAX];
 	const int n = to->n - first, workers = choir_cluster_workers(to->cluster);
-	NEED(n < MOST && workers <= WORKERS);
+	NEED(n < MAX && workers <= WORKERS);
 	own[0] = n;
 	memcpy(own + 1, to->number + first, (size_t) n * sizeof own[0]);
 	if (choir_cluster_all_gather(to->cluster, own, sizeof own, all) != CHOIR_OK)
 		return choir_error_status();
 	to->n = first;
 	for (int w = 0; w < workers; w++)
-		for (int i = 0; i < (int) all[w * MOST]; i++)
-			record_number(to, all[w * MOST + 1 + i]);
+		for (int i = 0; i < (int) all[w * MAX]; i++)
+			record_number(to, all[w * MAX + 1 + i]);
 	return CHOIR_OK;
 }
 

@@ -4,10 +4,10 @@
 #include "suite.h"
 
 // What a program found out: the numbers that must not depend on the strategy.
-enum { RECORD_MOST = 4096 };
+enum { MAX_RECORD = 4096 };
 typedef struct {
 	int n;
-	double number[RECORD_MOST];
+	double number[MAX_RECORD];
 	choir_cluster *cluster; // whose workers have a part of each leaf; NULL: this process has all
 	bool stops; // at the first failure: nothing goes on between workers behind one
 } record;

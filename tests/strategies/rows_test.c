@@ -13,14 +13,14 @@
 #include <math.h>
 #include <string.h>
 
-enum { WIDTH = 3, STEPS = 6, REPLICAS = 4, MOST_ROWS = 400 };
+enum { WIDTH = 3, STEPS = 6, REPLICAS = 4, MAX_ROWS = 400 };
 
 typedef struct {
 	choir_optimizer_kind kind;
 	double clip;
 	int64_t rows; // of the table
 	uint64_t lacks; // which allocation from the first step on fails; 0: none
-	float expected[MOST_ROWS * WIDTH], small[2];
+	float expected[MAX_ROWS * WIDTH], small[2];
 } job;
 
 typedef struct {
@@ -35,8 +35,8 @@ static choir_tensor *gradient(choir_replica *r, const training *t)
 {
 	const int id = choir_replica_id(r);
 	const int64_t n = t->step == 5 ? t->of->rows : id == 1 && t->step % 3 == 1 ? 0 : 4;
-	int64_t row[MOST_ROWS];
-	float values[MOST_ROWS * WIDTH];
+	int64_t row[MAX_ROWS];
+	float values[MAX_ROWS * WIDTH];
 	for (int64_t i = 0; i < n; i++)
 		row[i] = i == 3 ? 2 : (5 * i + id * id + t->step) % t->of->rows;
 	for (int64_t i = 0; i < n * WIDTH; i++)
@@ -90,7 +90,7 @@ static const char *train(choir_strategy *s, const job *j, float table[], float s
 static const char *train_here(choir_strategy *s, int worker, void *user)
 {
 	const job *j = user;
-	float table[MOST_ROWS * WIDTH], small[2];
+	float table[MAX_ROWS * WIDTH], small[2];
 	(void) worker;
 	const char *wrong = train(s, j, table, small);
 	if (wrong != NULL)
@@ -133,7 +133,7 @@ static void the_bits_of_one_worker(void **state)
 static const char *train_somehow(choir_strategy *s, int worker, void *user)
 {
 	const job *j = user;
-	float table[MOST_ROWS * WIDTH], small[2];
+	float table[MAX_ROWS * WIDTH], small[2];
 	(void) worker;
 	const char *wrong = train(s, j, table, small);
 	if (wrong != NULL)

@@ -7,7 +7,7 @@
 
 static const char *const devices[] = { "cpu:0", "cpu:0,cpu:1", "far:0", "far:0,far:1",
 	"cpu:0,far:0" };
-enum { DEVICES = sizeof devices / sizeof devices[0], MOST_REPLICAS = 4 };
+enum { DEVICES = sizeof devices / sizeof devices[0], MAX_REPLICAS = 4 };
 
 static choir_strategy *make(const strategy_subject *subject, int replicas, const char *on)
 {
@@ -61,14 +61,14 @@ static bool works(const program *p, const strategy_subject *subject)
 	static const strategy_subject mirrored = { .kind = "mirrored" };
 	static record model;
 	bool good = true;
-	const int most = subject->most_replicas > 0 ? subject->most_replicas : MOST_REPLICAS;
-	for (int replicas = most > 1 ? 1 + SHORT : 1; replicas <= most; replicas += 1 + SHORT) {
+	const int max = subject->max_replicas > 0 ? subject->max_replicas : MAX_REPLICAS;
+	for (int replicas = max > 1 ? 1 + SHORT : 1; replicas <= max; replicas += 1 + SHORT) {
 		choir_strategy *s = make(&mirrored, replicas, "cpu:0");
 		good = carry_out(p, s, &model) && good;
 		choir_strategy_free(s);
 		for (int i = 0; i < DEVICES; i++)
 			if ((!SHORT || (i + replicas / 2) % 2 == 0) &&
-					(most > 1 || strchr(devices[i], ',') == NULL) &&
+					(max > 1 || strchr(devices[i], ',') == NULL) &&
 					(!subject->host_only || strstr(devices[i], "far") == NULL))
 				good = works_on(p, subject, replicas, devices[i], &model) && good;
 	}

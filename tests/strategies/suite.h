@@ -7,7 +7,7 @@
 
 typedef struct {
 	const char *kind; // what choir_strategy_new takes
-	int most_replicas; // 0: any number
+	int max_replicas; // 0: any number
 	// Options beside .devices, .replicas, .seed and .timeout; NULL: none.
 	const choir_strategy_options *options;
 	bool host_only; // devices of "far" memory are left out

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-enum { N = 4, LARGE = 20000, MOST_COPIES = 8 };
+enum { N = 4, LARGE = 20000, MAX_COPIES = 8 };
 
 static choir_strategy *strategy;
 static int replicas;
@@ -167,7 +167,7 @@ static choir_status perform(job *j)
 }
 
 // What all copies have after the call.
-static void result_of(job *j, int64_t got[MOST_COPIES][N])
+static void result_of(job *j, int64_t got[MAX_COPIES][N])
 {
 	world_ok(chi_variable_from_host(j->v, initial));
 	memcpy(memory, initial, sizeof initial);
@@ -177,7 +177,7 @@ static void result_of(job *j, int64_t got[MOST_COPIES][N])
 		fail_msg("%s of %s %s, of \"%s\" on %s: %s", calls[j->call].name, kinds[j->kind],
 				contexts[j->context], choir_variable_name(j->v),
 				choir_device_name(strategy->device[0]), choir_error());
-	memset(got, 0, MOST_COPIES * sizeof *got);
+	memset(got, 0, MAX_COPIES * sizeof *got);
 	if (j->v->shards > 0)
 		world_ok(chi_variable_to_host(j->v, 0, got[0]));
 	for (int i = 0; i < j->v->copies; i++)
@@ -186,7 +186,7 @@ static void result_of(job *j, int64_t got[MOST_COPIES][N])
 
 static void compare(job j)
 {
-	int64_t expected[MOST_COPIES][N], got[MOST_COPIES][N];
+	int64_t expected[MAX_COPIES][N], got[MAX_COPIES][N];
 	j.copied = true;
 	result_of(&j, expected);
 	j.copied = false;

@@ -4,7 +4,7 @@
 
 #include "choir/op.h"
 #include "base/alloc.h"
-#include "cross/oracle.h"
+#include "collective/oracle.h"
 #include "op/op.h"
 #include "strategy/world.h"
 
@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-enum { LARGE = 20000, MOST = 8 };
+enum { LARGE = 20000, MAX = 8 };
 
 // An update that adds the gradients' sum, and misbehaves when told to.
 typedef struct {
@@ -84,7 +84,7 @@ static const chi_apply_table table = {
 
 static choir_strategy *strategy;
 static int replicas;
-static float values[MOST * LARGE], sum[LARGE];
+static float values[MAX * LARGE], sum[LARGE];
 
 static void open_adder(adder *a)
 {

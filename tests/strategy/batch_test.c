@@ -3,11 +3,11 @@
 #include "strategy/world.h"
 
 #include "base/alloc.h"
-#include "base/error.h"
+#include "base/status.h"
 #include "choir/extend/cross.h"
 #include "choir/op.h"
-#include "cross/group.h"
-#include "cross/oracle.h"
+#include "collective/cross_device_ops.h"
+#include "collective/oracle.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-enum { VALUES = 7, LONGEST = 70000, MOST_JOINED = 64 };
+enum { VALUES = 7, LONGEST = 70000, MAX_JOINED = 64 };
 
 // What a batch is made of: dtypes and sizes in a mixture, one of them empty.
 static const choir_dtype dtypes[VALUES] = { CHOIR_F32, CHOIR_I64, CHOIR_F32, CHOIR_F64, CHOIR_F32,
@@ -116,12 +116,12 @@ static void batches_are_separate_calls(void **state)
 }
 
 // A way that remembers what was joined with, and is otherwise "direct".
-static int64_t joined[MOST_JOINED];
+static int64_t joined[MAX_JOINED];
 static size_t n_joined;
 
 static choir_status spy_join(void *self, int member, const choir_collective *c, uint64_t *ticket)
 {
-	if (member == 0 && n_joined < MOST_JOINED)
+	if (member == 0 && n_joined < MAX_JOINED)
 		joined[n_joined++] = c->elements;
 	return chi_direct_table.join(self, member, c, ticket);
 }
@@ -144,7 +144,7 @@ static choir_cross_device_ops_table spy_table(const char *name)
 	t.name = name;
 	t.join = spy_join;
 	t.wait = spy_wait;
-	t.score = chi_reduce_to_one_table.score; // only by name
+	t.score = chi_reduce_to_one_device_table.score; // only by name
 	return t;
 }
 

@@ -2,7 +2,7 @@
 #include "choir/op.h"
 #include "choir/tape.h"
 
-#include "cross/oracle.h"
+#include "collective/oracle.h"
 #include "strategy/world.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-enum { MOST = 8 };
+enum { MAX = 8 };
 
 typedef struct {
 	choir_dtype dtype;
@@ -225,7 +225,7 @@ static choir_status reduce_other_shapes(choir_replica *r, void *user)
 static void batches_have_the_bits_of_separate_calls(void **state)
 {
 	(void) state;
-	static unsigned char kept[2][MOST][KEPT];
+	static unsigned char kept[2][MAX][KEPT];
 	for (int i = 0; i < world_deal_count; i++) {
 		choir_strategy *s = world_new(world_deals[i].replicas, world_deals[i].devices, 0);
 		for (choir_reduce_op op = CHOIR_SUM; op <= CHOIR_MEAN; op++) {
@@ -285,7 +285,7 @@ static void gathers_of_unequal_sizes(void **state)
 		choir_strategy *s = world_new(n, world_deals[i].devices, 0);
 		choir_values *results = NULL;
 		world_ok(choir_strategy_run(s, gather, NULL, NULL, &results));
-		float a[MOST * MOST * 3], b[MOST * MOST * 2];
+		float a[MAX * MAX * 3], b[MAX * MAX * 2];
 		for (int r = 0; r < n; r++) {
 			world_ok(choir_tensor_fetch(choir_value_local(choir_values_find(results, "a"), r), a,
 					(size_t) rows * 3 * 4));

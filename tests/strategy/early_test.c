@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "choir/op.h"
-#include "cross/oracle.h"
+#include "collective/oracle.h"
 #include "op/op.h"
 #include "strategy/update/instance.h"
 #include "strategy/world.h"
@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-enum { N = 3, SMALL = 7, LARGE = 50001, LARGER = 65536, MOST = 6, STEPS = 4 };
+enum { N = 3, SMALL = 7, LARGE = 50001, LARGER = 65536, MAX = 6, STEPS = 4 };
 static const int64_t sizes[N] = { LARGE, SMALL, LARGER };
 
 // An update that adds the sums to the variables.
@@ -35,7 +35,7 @@ typedef struct {
 	choir_status helped, finished; // what a lane and the update found
 } adder;
 
-static float values[N][MOST * LARGER], sums[N][LARGER];
+static float values[N][MAX * LARGER], sums[N][LARGER];
 
 static choir_status begin(void *user, void *state, size_t n, choir_variable *const v[])
 {
@@ -144,7 +144,7 @@ static void on_every_deal(void (*test)(adder *a))
 	for (int d = 0; d < world_deal_count; d++)
 		for (int gated = 0; gated < 2; gated++) {
 			replicas = world_deals[d].replicas;
-			if (replicas > MOST)
+			if (replicas > MAX)
 				continue;
 			strategy = world_new(replicas, world_deals[d].devices, 20);
 			adder a;

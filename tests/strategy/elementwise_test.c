@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/atomic.h"
-#include "base/error.h"
+#include "base/status.h"
 #include "choir/op.h"
 #include "short.h"
 #include "strategy/update/update.h"

@@ -14,13 +14,13 @@
 static choir_strategy *strategy;
 static int replicas;
 
-enum { MOST = 5, ROWS = 2 };
+enum { MAX = 5, ROWS = 2 };
 
 // Replica r has r + 1 columns, or as many rows, of numbers 100 r + 10 row + column.
 static choir_status bring(choir_replica *r, void *user)
 {
 	const int id = choir_replica_id(r), n = id + 1;
-	float wide[ROWS * (MOST + 1)], tall[ROWS * (MOST + 1)];
+	float wide[ROWS * (MAX + 1)], tall[ROWS * (MAX + 1)];
 	(void) user;
 	for (int i = 0; i < ROWS; i++)
 		for (int k = 0; k < n; k++) {
@@ -40,7 +40,7 @@ static choir_status bring(choir_replica *r, void *user)
 
 static void check_gathered(choir_tensor *t, int columns_axis)
 {
-	float have[ROWS * MOST * (MOST + 1) / 2];
+	float have[ROWS * MAX * (MAX + 1) / 2];
 	const int all = replicas * (replicas + 1) / 2;
 	const choir_shape *shape = choir_tensor_shape(t);
 	assert_non_null(t);

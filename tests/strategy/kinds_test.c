@@ -133,17 +133,17 @@ static void test_non_slot_devices(void **state)
 
 // ---- Tables of others.
 
-static int one_too_many(void *self, int room, choir_device *devices[])
+static int one_too_many(void *self, int capacity, choir_device *devices[])
 {
-	(void) self, (void) room;
+	(void) self, (void) capacity;
 	devices[0] = choir_device_find("cpu:0");
 	return 1;
 }
 
 static int place_elsewhere(
-		void *self, const choir_new_variable *v, int room, choir_device *devices[])
+		void *self, const choir_new_variable *v, int capacity, choir_device *devices[])
 {
-	(void) self, (void) room;
+	(void) self, (void) capacity;
 	if (strcmp(v->name, "no") == 0) {
 		choir_fail(CHOIR_UNSUPPORTED, "\"%s\" of %lld elements is not to my liking", v->name,
 				(long long) choir_shape_elements(v->shape));

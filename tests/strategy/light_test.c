@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/thread.h"
-#include "cross/oracle.h"
+#include "collective/oracle.h"
 #include "strategy/world.h"
 
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-enum { ROUNDS = 5, MOST_ELEMENTS = CHI_LIGHT_BYTES / 4 };
+enum { ROUNDS = 5, MAX_ELEMENTS = CHI_LIGHT_BYTES / 4 };
 
 static choir_strategy *light_new(int replicas, double timeout)
 {
@@ -63,8 +63,8 @@ static void sums_have_the_bits_of_the_tree(void **state)
 {
 	(void) state;
 	static const choir_dtype dtypes[] = { CHOIR_F32, CHOIR_F64, CHOIR_I32 };
-	static const int64_t sizes[] = { 0, 1, 511, 512, 513, 2048, MOST_ELEMENTS };
-	static char all[CHI_LIGHT_REPLICAS * MOST_ELEMENTS * 8], expected[MOST_ELEMENTS * 8];
+	static const int64_t sizes[] = { 0, 1, 511, 512, 513, 2048, MAX_ELEMENTS };
+	static char all[CHI_LIGHT_REPLICAS * MAX_ELEMENTS * 8], expected[MAX_ELEMENTS * 8];
 	for (int n = 2; n <= CHI_LIGHT_REPLICAS; n++) {
 		choir_strategy *s = light_new(n, 0);
 		for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0] * 7; i++) {
@@ -165,7 +165,7 @@ static choir_status many_of_both(choir_replica *r, void *user)
 static void counts_wrap(void **state)
 {
 	(void) state;
-	if (chi_cpu_count() < 2)
+	if (chi_processor_count() < 2)
 		skip();
 	choir_strategy *s = light_new(2, 60);
 	int leaves = 1;

@@ -2,7 +2,7 @@
 // and a term that all have counts once.
 #include "strategy/world.h"
 
-#include "base/error.h"
+#include "base/status.h"
 #include "choir/op.h"
 
 #include <setjmp.h>

@@ -13,12 +13,7 @@
 
 #include <cmocka.h>
 
-enum {
-	FEW = 500,
-	MANY = 8000,
-	TRIES = 3,
-	MOST = 40
-}; // 16 times as many, at most 40 times as long
+enum { FEW = 500, MANY = 8000, TRIES = 3, MAX = 40 }; // 16 times as many, at most 40 times as long
 
 static choir_status return_nothing(choir_cross *x, void *user)
 {
@@ -70,7 +65,7 @@ static void check(choir_replica_fn *fn)
 	if (SHORT) // a sanitizer has limits of its own on threads
 		skip();
 	const double few = seconds(FEW, fn), many = seconds(MANY, fn);
-	if (many > MOST * few)
+	if (many > MAX * few)
 		fail_msg("%d replicas took %g ms, %d %g ms", FEW, 1e3 * few, MANY, 1e3 * many);
 }
 

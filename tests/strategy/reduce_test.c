@@ -3,7 +3,7 @@
 #include "choir/op.h"
 
 #include "base/alloc.h"
-#include "cross/oracle.h"
+#include "collective/oracle.h"
 #include "strategy/merge/reduce.h"
 #include "strategy/world.h"
 

@@ -56,7 +56,7 @@ static void any_number_on_any_number(void **state)
 }
 
 typedef struct {
-	atomic_int calls[16], now[8], most[8];
+	atomic_int calls[16], now[8], max[8];
 } census;
 
 static choir_status count_in(choir_replica *r, void *user)
@@ -65,8 +65,8 @@ static choir_status count_in(choir_replica *r, void *user)
 	const int id = choir_replica_id(r), lane = choir_replica_device_index(r);
 	c->calls[id]++;
 	const int now = ++c->now[lane];
-	if (now > c->most[lane])
-		c->most[lane] = now;
+	if (now > c->max[lane])
+		c->max[lane] = now;
 	WORLD_NEED(choir_replica_current() == r);
 	WORLD_NEED(choir_frame_replica(r->frame) == r);
 	WORLD_NEED(choir_strategy_current() == choir_replica_strategy(r));
@@ -90,7 +90,7 @@ static void one_replica_at_a_time_on_a_device(void **state)
 	for (int i = 0; i < 7; i++)
 		assert_int_equal(c.calls[i], 5);
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(c.most[i], 1);
+		assert_int_equal(c.max[i], 1);
 	choir_strategy_free(s);
 }
 

@@ -45,7 +45,7 @@ static void fetch(choir_variable *v, void *to, size_t bytes)
 typedef struct {
 	choir_partition partition;
 	int64_t size;
-	int most;
+	int max;
 	choir_shape shape;
 	int shards; // 0: it is whole
 } count;
@@ -80,7 +80,7 @@ static void test_how_many(void **state)
 		const count *c = &counts[i];
 		choir_strategy *s = choir_parameter_server_strategy_new(
 				CHOIR_OPTIONS(choir_strategy_options, .partition = c->partition,
-						.partition_size = c->size, .max_shards = c->most));
+						.partition_size = c->size, .max_shards = c->max));
 		choir_variable *v = make(s, "v", c->shape, NULL);
 		assert_non_null(v);
 		if (choir_variable_shards(v) != c->shards)
@@ -465,7 +465,7 @@ static void test_options_that_cannot_be(void **state)
 	static const struct {
 		choir_partition partition;
 		int64_t size;
-		int most;
+		int max;
 		const char *text;
 	} wrong[] = {
 		{ CHOIR_PARTITION_FIXED, 0, 0, ".max_shards is 0" },
@@ -482,7 +482,7 @@ static void test_options_that_cannot_be(void **state)
 	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
 		assert_null(choir_parameter_server_strategy_new(
 				CHOIR_OPTIONS(choir_strategy_options, .partition = wrong[i].partition,
-						.partition_size = wrong[i].size, .max_shards = wrong[i].most)));
+						.partition_size = wrong[i].size, .max_shards = wrong[i].max)));
 		world_failed(choir_error_status(), CHOIR_INVALID, wrong[i].text, NULL);
 	}
 	for (int i = 0; i < 4; i++) {

@@ -3,7 +3,7 @@
 #include "strategy/world.h"
 
 #include "base/alloc.h"
-#include "base/error.h"
+#include "base/status.h"
 #include "choir/op.h"
 #include "tensor/buffer.h"
 

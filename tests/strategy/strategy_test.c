@@ -160,7 +160,7 @@ static void what_one_may_ask(void **state)
 static void defaults(void **state)
 {
 	(void) state;
-	const int cores = chi_cpu_count();
+	const int cores = chi_processor_count();
 	unsetenv("CHOIR_DEVICES");
 	choir_strategy *s = choir_mirrored_strategy_new(NULL);
 	assert_int_equal(choir_strategy_replicas(s), 1);

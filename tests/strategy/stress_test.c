@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-enum { MOST_OPS = 12, MOST_REPLICAS = 9, LONGEST = 6000 };
+enum { MAX_OPS = 12, MAX_REPLICAS = 9, LONGEST = 6000 };
 static const int64_t MODULUS = 1000003;
 static const double SECONDS = 5; // for all programs together
 
@@ -33,10 +33,10 @@ typedef struct {
 typedef struct {
 	uint64_t seed;
 	int n;
-	operation op[MOST_OPS];
+	operation op[MAX_OPS];
 	trouble trouble;
 	int who, at; // the replica and the operation of the trouble
-	int64_t x[MOST_REPLICAS]; // what replicas end with
+	int64_t x[MAX_REPLICAS]; // what replicas end with
 } program;
 
 typedef struct {
@@ -52,7 +52,7 @@ static uint32_t throw(dice * d, uint32_t sides)
 static program write_program(uint64_t seed, int replicas)
 {
 	dice d = { .key = { .seed = seed, .place = 1 } };
-	program p = { .seed = seed, .n = 1 + (int) throw(&d, MOST_OPS) };
+	program p = { .seed = seed, .n = 1 + (int) throw(&d, MAX_OPS) };
 	for (int i = 0; i < p.n; i++)
 		p.op[i] = (operation){ (kind) throw(&d, KINDS),
 			throw(&d, 4) == 0 ? 1 + throw(&d, LONGEST) : 1 + throw(&d, 40),
@@ -270,7 +270,7 @@ static void check(choir_strategy *s, const char *devices, uint64_t seed)
 {
 	const int replicas = choir_strategy_replicas(s);
 	program p = write_program(seed, replicas);
-	int64_t x[MOST_REPLICAS];
+	int64_t x[MAX_REPLICAS];
 	model(&p, replicas, x);
 	const choir_status status = choir_strategy_run(s, follow, &p, NULL, NULL);
 	const choir_status expected = expected_status(&p, replicas);
@@ -301,7 +301,7 @@ static void random_programs(void **state)
 	for (uint64_t seed = 0; seed < 3000 && chi_clock_now() < end; seed += 25) {
 		dice d = { .key = { .seed = seed } };
 		const char *names = devices[throw(&d, sizeof devices / sizeof devices[0])];
-		choir_strategy *s = world_new(1 + (int) throw(&d, MOST_REPLICAS), names, 30);
+		choir_strategy *s = world_new(1 + (int) throw(&d, MAX_REPLICAS), names, 30);
 		for (uint64_t k = 0; k < 25; k++)
 			check(s, names, seed + k);
 		world_works(s);

@@ -1,6 +1,6 @@
 // Spans of merge calls, collectives and updates: who waited for whom, and whose scalars count.
 #include "strategy/world.h"
-#include "trace/folder.h"
+#include "trace/scratch_directory.h"
 #include "trace/record.h"
 
 #include "base/atomic.h"
@@ -64,7 +64,7 @@ static void waits(void **state)
 	assert_true(waited(0) > SLOW / 10);
 	assert_true(record_find(&r, 0, "all_reduce", 0)->shown.category == CHOIR_TRACE_REDUCE);
 	const int meetings =
-			chi_cpu_count() < 2 ? 2 : 1; // small sums want a processor for each device
+			chi_processor_count() < 2 ? 2 : 1; // small sums want a processor for each device
 	assert_int_equal(record_count(&r, CHOIR_TRACE_COMMUNICATION, "all_reduce"), meetings);
 	choir_strategy_free(s);
 }
@@ -162,11 +162,11 @@ static choir_status say_id(choir_replica *replica, void *user)
 }
 
 // How often text is in the only file of folder, which is removed.
-static int count_in_file(const char *folder, const char *texts[3], int counts[3])
+static int count_in_file(const char *directory, const char *texts[3], int counts[3])
 {
 	char name[256], path[300], content[4096] = "";
-	const int files = folder_entries(folder, name);
-	snprintf(path, sizeof path, "%s/%s", folder, name);
+	const int files = directory_entries(directory, name);
+	snprintf(path, sizeof path, "%s/%s", directory, name);
 	FILE *f = fopen(path, "r");
 	assert_non_null(f);
 	const size_t n = fread(content, 1, sizeof content, f);
@@ -203,7 +203,7 @@ int main(void)
 		cmocka_unit_test(waits),
 		cmocka_unit_test(merges),
 		cmocka_unit_test(failures),
-		cmocka_unit_test_setup_teardown(only_replica_0, folder_enter, folder_leave),
+		cmocka_unit_test_setup_teardown(only_replica_0, directory_enter, directory_leave),
 	};
 	world_watch();
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -400,16 +400,16 @@ static void deal_integers(void)
 				world_ok(choir_variable_assign(v, x));
 				assert_int_equal((int) value_of(v),
 						dtypes[d] == CHOIR_U8 ? (2 * values[k]) % 256 : 2 * values[k]);
-				double sum = 0, most = -1e9, least = 1e9;
+				double sum = 0, max = -1e9, min = 1e9;
 				for (int i = 0; i < replicas; i++) {
 					const double part = part_of(v, i);
 					assert_true(i == 0 || part <= part_of(v, i - 1));
 					sum += part;
-					most = fmax(most, part);
-					least = fmin(least, part);
+					max = fmax(max, part);
+					min = fmin(min, part);
 				}
 				assert_int_equal((int) sum, values[k]);
-				assert_true(most - least <= 1);
+				assert_true(max - min <= 1);
 			}
 		choir_frame_empty(f);
 		world_failed(choir_variable_assign(v, choir_fill(f, CHOIR_F32, CHOIR_SHAPE(2), 1)),

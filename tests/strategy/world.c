@@ -146,10 +146,10 @@ void world_watch(void)
 	alarm(110);
 }
 
-void world_on_every_deal(choir_strategy **strategy, int *replicas, int least, void (*test)(void))
+void world_on_every_deal(choir_strategy **strategy, int *replicas, int min, void (*test)(void))
 {
 	for (int i = 0; i < world_deal_count; i++) {
-		if (world_deals[i].replicas < least)
+		if (world_deals[i].replicas < min)
 			continue;
 		*replicas = world_deals[i].replicas;
 		*strategy = world_new(*replicas, world_deals[i].devices, 10);

@@ -53,7 +53,7 @@ double world_number_of(choir_values *set, const char *name, int replica);
 
 // Calls test on every deal with at least so many replicas, with *strategy and *replicas set;
 // afterwards the strategy must still work.
-void world_on_every_deal(choir_strategy **strategy, int *replicas, int least, void (*test)(void));
+void world_on_every_deal(choir_strategy **strategy, int *replicas, int min, void (*test)(void));
 
 // Runs fn until no run of twenty in a row has allocated anything; fails if that does not come.
 void world_steady(choir_strategy *s, choir_replica_fn *fn, void *user);

@@ -183,9 +183,9 @@ static void memory_in_late_use_is_nobodys(void **state)
 	const void *memory = a->memory;
 	assert_int_equal(chi_far_submit(s->state, hold, &user, sizeof user), CHOIR_OK);
 	assert_int_equal(chi_stream_fill(s, a->memory, 1, 5000), CHOIR_OK);
-	chi_stream_patience(0.01);
+	chi_stream_set_timeout(0.01);
 	assert_int_equal(chi_stream_wait(s), CHOIR_TIMEOUT);
-	chi_stream_patience(60);
+	chi_stream_set_timeout(60);
 	chi_buffer_release(a);
 	assert_int_equal(chi_buffer_in_use(d), 0);
 	chi_buffer_trim();

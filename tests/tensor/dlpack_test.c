@@ -62,7 +62,7 @@ static void packed_memory_is_shared(void **state)
 		o.managed.tensor.strides = strides ? o.strides : NULL;
 		choir_tensor *t = choir_from_dlpack(f, &o.managed);
 		assert_ptr_equal(choir_tensor_data(t), numbers);
-		choir_tensor *kept = chi_tensor_keep(other, t);
+		choir_tensor *kept = chi_tensor_retain(other, t);
 		assert_ptr_equal(choir_tensor_data(kept), numbers);
 		choir_frame_free(f);
 		assert_int_equal(o.deleted, 0);

@@ -127,21 +127,21 @@ static void the_first_failure_stays(void **state)
 	assert_int_equal(chi_frame_fail(f, CHOIR_IO, "second"), CHOIR_IO);
 	assert_string_equal(choir_error(), "replica 1: second");
 	assert_int_equal(choir_frame_status(f), CHOIR_INVALID);
-	assert_int_equal(chi_frame_report(f), CHOIR_INVALID);
+	assert_int_equal(chi_frame_status(f), CHOIR_INVALID);
 	assert_non_null(strstr(choir_error(), "[-1]"));
 	choir_frame_empty(f);
 	assert_int_equal(choir_frame_status(f), CHOIR_OK);
 	choir_fail(CHOIR_NOT_FOUND, "replica 1: has its prefix");
-	assert_int_equal(chi_frame_keep(f), CHOIR_NOT_FOUND);
+	assert_int_equal(chi_frame_record_error(f), CHOIR_NOT_FOUND);
 	assert_string_equal(choir_error(), "replica 1: has its prefix");
 	assert_int_equal(choir_frame_status(f), CHOIR_NOT_FOUND);
 	choir_frame_empty(f);
 	chi_error_clear(); // what failed left no text
-	assert_int_equal(chi_frame_keep(f), CHOIR_INTERNAL);
+	assert_int_equal(chi_frame_record_error(f), CHOIR_INTERNAL);
 	assert_int_equal(choir_frame_status(f), CHOIR_INTERNAL);
 	assert_string_equal(choir_error(), "replica 1: something failed and did not say why");
 	chi_error_clear();
-	assert_int_equal(chi_frame_keep(NULL), CHOIR_INTERNAL);
+	assert_int_equal(chi_frame_record_error(NULL), CHOIR_INTERNAL);
 	choir_frame_free(f);
 }
 

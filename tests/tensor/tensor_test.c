@@ -71,7 +71,7 @@ static void borrowed_memory_is_used_in_place(void **state)
 	choir_tensor *t = choir_borrow(f, CHOIR_F32, CHOIR_SHAPE(2, 3), numbers);
 	assert_ptr_equal(choir_tensor_data(t), numbers);
 	assert_true(t->borrowed);
-	choir_tensor *kept = chi_tensor_keep(other, t);
+	choir_tensor *kept = chi_tensor_retain(other, t);
 	holds(kept, numbers, 6);
 	assert_ptr_not_equal(kept->data, numbers);
 	holds(choir_borrow(far, CHOIR_F32, CHOIR_SHAPE(6), numbers), numbers, 6);
@@ -146,8 +146,8 @@ static void moving_copies_between_all_memories(void **state)
 	for (size_t i = 0; i < 16; i++) {
 		choir_frame *from = frame(all[i / 4]), *to = frame(all[i % 4]);
 		choir_tensor *t = choir_constant(from, CHOIR_F32, CHOIR_SHAPE(2, 3), numbers);
-		choir_tensor *moved = choir_move(t, to), *kept = chi_tensor_keep(to, t);
-		choir_tensor *number = chi_tensor_keep(to, choir_number(from, 2.5));
+		choir_tensor *moved = choir_move(t, to), *kept = chi_tensor_retain(to, t);
+		choir_tensor *number = chi_tensor_retain(to, choir_number(from, 2.5));
 		assert_ptr_equal(moved->frame, to);
 		const bool shares = chi_device_shares(from->device, to->device);
 		assert_int_equal(kept->buffer == t->buffer, shares);
@@ -200,7 +200,7 @@ static void the_dead_and_the_stale_are_told(void **state)
 		chi_source source = { .name = "hidden/w" };
 		choir_tensor *t = choir_constant(f, CHOIR_F32, CHOIR_SHAPE(6), numbers);
 		t->source = &source;
-		choir_tensor *alias = chi_tensor_alias(f, t), *kept = chi_tensor_keep(f, t);
+		choir_tensor *alias = chi_tensor_alias(f, t), *kept = chi_tensor_retain(f, t);
 		assert_int_equal(chi_tensor_check(alias), CHOIR_OK);
 		chi_atomic64_add(&source.version, 1);
 		assert_int_equal(chi_tensor_check(alias), CHOIR_STATE);

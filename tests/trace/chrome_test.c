@@ -1,11 +1,11 @@
 // The Chrome trace file: read by a JSON parser that is not Choir's, with spans that lie in each
 // other; and what happens when it cannot be written.
-#include "trace/folder.h"
+#include "trace/scratch_directory.h"
 #include "trace/trace.h"
 
-#include "base/disk.h"
+#include "base/fs.h"
 #include "base/alloc.h"
-#include "base/error.h"
+#include "base/status.h"
 #include "base/file.h"
 
 #include <setjmp.h>
@@ -46,12 +46,12 @@ static void test_python_reads_it(void **state)
 	record_a_step();
 	assert_int_not_equal(access("trace.json", F_OK), 0);
 	assert_int_equal(choir_trace_stop(), CHOIR_OK);
-	assert_int_equal(folder_python("python3", "chrome.py", "trace.json"), 0);
-	assert_int_equal(folder_entries(".", NULL), 1);
+	assert_int_equal(directory_python("python3", "chrome.py", "trace.json"), 0);
+	assert_int_equal(directory_entries(".", NULL), 1);
 	// Nothing recorded is a whole file as well.
 	assert_int_equal(choir_trace_start("empty.json", NULL), CHOIR_OK);
 	assert_int_equal(choir_trace_stop(), CHOIR_OK);
-	assert_int_equal(folder_python("python3", "chrome.py", "empty.json empty"), 0);
+	assert_int_equal(directory_python("python3", "chrome.py", "empty.json empty"), 0);
 }
 
 // Every call that writes fails in turn, at the start or at the end: the old file stays, recording
@@ -64,7 +64,7 @@ static void test_each_call_fails(void **state)
 	fputs("old", old);
 	fclose(old);
 	for (int n = 1; failed; n++) {
-		chi_disk_fail(n, ENOSPC);
+		chi_fs_fail(n, ENOSPC);
 		choir_status status = choir_trace_start("trace.json", NULL);
 		const bool started = status == CHOIR_OK;
 		chi_error_clear();
@@ -73,9 +73,9 @@ static void test_each_call_fails(void **state)
 		if (started)
 			status = choir_trace_stop();
 		failed = status != CHOIR_OK;
-		chi_disk_fail(0, 0);
+		chi_fs_fail(0, 0);
 		assert_false(choir_trace_is_on());
-		assert_int_equal(folder_entries(".", NULL), 1);
+		assert_int_equal(directory_entries(".", NULL), 1);
 		if (!failed) {
 			assert_true(n > 5);
 			break;
@@ -106,10 +106,10 @@ static void test_no_memory(void **state)
 		if (failed)
 			assert_true(strlen(choir_error()) > 0);
 	}
-	assert_int_equal(folder_entries(".", NULL), 1);
+	assert_int_equal(directory_entries(".", NULL), 1);
 }
 
-#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, folder_enter, folder_leave)
+#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, directory_enter, directory_leave)
 
 int main(void)
 {

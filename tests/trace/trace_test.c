@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/error.h"
+#include "base/status.h"
 #include "base/thread.h"
 
 #include <setjmp.h>

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-enum { ROWS = 512, WIDTH = 64, LAYERS = 6, MOST_REPLICAS = 8 };
+enum { ROWS = 512, WIDTH = 64, LAYERS = 6, MAX_REPLICAS = 8 };
 
 // What one replica keeps for its way back, at the least, and all weights.
 static const size_t ACTIVATIONS = (size_t) LAYERS * ROWS * WIDTH * sizeof(float);
@@ -52,7 +52,7 @@ static model open_model(choir_strategy *s)
 // The most bytes of the second device's pool in two steps with ROWS examples a replica.
 static size_t peak_of_step(int replicas)
 {
-	static float data[MOST_REPLICAS * ROWS][WIDTH];
+	static float data[MAX_REPLICAS * ROWS][WIDTH];
 	choir_device *d = choir_device_find("cpu:1");
 	choir_strategy *s = choir_mirrored_strategy_new(
 			CHOIR_OPTIONS(choir_strategy_options, .devices = "cpu:0,cpu:1", .replicas = replicas));
@@ -74,7 +74,7 @@ static size_t peak_of_step(int replicas)
 static void four_replicas_a_device_need_one_replicas_memory(void **state)
 {
 	(void) state;
-	const size_t one = peak_of_step(2), four = peak_of_step(MOST_REPLICAS);
+	const size_t one = peak_of_step(2), four = peak_of_step(MAX_REPLICAS);
 	assert_true(one >= ACTIVATIONS); // or nothing is shown
 	// Four replicas fold into at most three nodes at a time: 1, 1 and 2 replicas' sums.
 	assert_in_range(four, one, one + 3 * WEIGHTS + WEIGHTS / 2);

@@ -14,17 +14,18 @@
 #include <string.h>
 #include <unistd.h>
 
-static char folder[64];
+static char directory[64];
 
 const char *files_path(const char *name)
 {
 	static char path[512];
-	if (folder[0] == '\0') {
+	if (directory[0] == '\0') {
 		const char *temporary = getenv("TMPDIR");
-		snprintf(folder, sizeof folder, "%.40s/choir-XXXXXX", temporary ? temporary : "/tmp");
-		assert_non_null(mkdtemp(folder));
+		snprintf(
+				directory, sizeof directory, "%.40s/choir-XXXXXX", temporary ? temporary : "/tmp");
+		assert_non_null(mkdtemp(directory));
 	}
-	snprintf(path, sizeof path, "%s/%s", folder, name);
+	snprintf(path, sizeof path, "%s/%s", directory, name);
 	return path;
 }
 
@@ -36,15 +37,15 @@ static int remove_one(const char *path, const struct stat *s, int flag, struct F
 	return remove(path);
 }
 
-void files_remove_folder(const char *path)
+void files_remove_directory(const char *path)
 {
 	nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 void files_remove(void)
 {
-	files_remove_folder(folder);
-	folder[0] = '\0';
+	files_remove_directory(directory);
+	directory[0] = '\0';
 }
 
 int files_teardown(void **state)
@@ -57,7 +58,7 @@ int files_teardown(void **state)
 int files_count(void)
 {
 	int n = 0;
-	DIR *d = folder[0] != '\0' ? opendir(folder) : NULL;
+	DIR *d = directory[0] != '\0' ? opendir(directory) : NULL;
 	for (struct dirent *e = d ? readdir(d) : NULL; e != NULL; e = readdir(d))
 		n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
 	if (d != NULL)

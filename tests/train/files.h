@@ -13,6 +13,6 @@ void files_write(const char *path, const void *data, size_t size);
 char *files_read(const char *path, size_t *size);
 // Writes a safetensors file of that header (its length is put before it) and data.
 void files_write_safetensors(const char *path, const char *header, const void *data, size_t size);
-void files_remove_folder(const char *path); // with all that is in it
+void files_remove_directory(const char *path); // with all that is in it
 // How many files there are in the folder, hidden ones included.
 int files_count(void);

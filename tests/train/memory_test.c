@@ -3,7 +3,7 @@
 #include "train/problem.h"
 
 #include "base/alloc.h"
-#include "base/error.h"
+#include "base/status.h"
 #include "device/far.h"
 #include "tensor/buffer.h"
 #include "short.h"
@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-enum { STEPS = 2, MOST = 5000 };
+enum { STEPS = 2, MAX = 5000 };
 
 static void check_message(choir_status status, int n)
 {
@@ -62,9 +62,9 @@ static void all_of_a_step(const char *devices, int replicas, const choir_optimiz
 	const uint64_t expected = problem_train(devices, replicas, CHOIR_ADAM, o, STEPS);
 	for (int step = 0; step < STEPS; step++) {
 		int n = 1;
-		while (n < MOST && fail_in_step(devices, replicas, o, step, n, expected))
+		while (n < MAX && fail_in_step(devices, replicas, o, step, n, expected))
 			n += STRIDE;
-		assert_true(n > (step == 0 ? 20 : 0) && n < MOST);
+		assert_true(n > (step == 0 ? 20 : 0) && n < MAX);
 	}
 }
 
@@ -109,7 +109,7 @@ static void separate_memory(void **state)
 	const uint64_t expected = problem_train("far:0,far:1", 3, CHOIR_ADAM, NULL, 1);
 	bool failed = true;
 	int undefined = 0;
-	for (int n = 1; failed && n < MOST; n++) {
+	for (int n = 1; failed && n < MAX; n++) {
 		problem p;
 		chi_buffer_trim();
 		if (problem_open(&p, "far:0,far:1", 3, CHOIR_ADAM, NULL) != CHOIR_OK)
@@ -138,7 +138,7 @@ static void making_fails(void **state)
 {
 	(void) state;
 	const uint64_t expected = problem_train("cpu:0,cpu:1", 3, CHOIR_ADAM, NULL, STEPS);
-	for (int n = 1; n < MOST; n++) {
+	for (int n = 1; n < MAX; n++) {
 		problem p;
 		chi_buffer_trim();
 		chi_alloc_fail((uint64_t) n, false);

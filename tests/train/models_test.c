@@ -4,7 +4,7 @@
 #include "train/problem.h"
 
 #include "base/alloc.h"
-#include "base/error.h"
+#include "base/status.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

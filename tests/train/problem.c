@@ -2,7 +2,7 @@
 #include "train/problem.h"
 #include "plain_kernels.h"
 
-#include "base/error.h"
+#include "base/status.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { IN = 12, HIDDEN = 9, CLASSES = 4, MOST = 21 };
+enum { IN = 12, HIDDEN = 9, CLASSES = 4, MAX = 21 };
 
 static choir_layer *make_model(void)
 {
@@ -92,10 +92,10 @@ static void make_example(int64_t step_number, int64_t i, float x[IN], int32_t *l
 // The next step's batch, in p->batch.
 static choir_status make_batch(problem *p)
 {
-	static const int64_t sizes[] = { MOST, 16, 3, 20, 1 };
+	static const int64_t sizes[] = { MAX, 16, 3, 20, 1 };
 	const int64_t n = sizes[p->steps % 5];
-	static _Thread_local float x[MOST][IN]; // workers are threads in some tests
-	static _Thread_local int32_t label[MOST];
+	static _Thread_local float x[MAX][IN]; // workers are threads in some tests
+	static _Thread_local int32_t label[MAX];
 	for (int64_t i = 0; i < n; i++)
 		make_example(p->steps, i, x[i], &label[i]);
 	choir_values_clear(p->batch);

@@ -53,7 +53,7 @@ void saved_must(choir_status status)
 		fail_msg("%s: %s", choir_status_name(status), choir_error());
 }
 
-const char *saved_folder(void)
+const char *saved_directory(void)
 {
 	static char path[512];
 	static int n;

@@ -14,7 +14,7 @@ choir_checkpoint_manager *saved_manage(
 		choir_strategy *s, const char *directory, const choir_checkpoint_options *o);
 void saved_must(choir_status status); // be CHOIR_OK
 // The name of a directory that is not there yet; it stands until the next call.
-const char *saved_folder(void);
+const char *saved_directory(void);
 
 // A variable of two numbers with a part for each replica, "own", to which each adds something of
 // its own: user is the variable.

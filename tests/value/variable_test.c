@@ -241,11 +241,11 @@ static void random_initializers(void **state)
 		assert_memory_equal(a, b, sizeof a);
 		chi_variable_to_host(other, 0, b);
 		assert_memory_not_equal(a, b, sizeof a);
-		double sum = 0, squares = 0, most = 0;
+		double sum = 0, squares = 0, max = 0;
 		for (int i = 0; i < N; i++) {
 			sum += a[i];
 			squares += a[i] * a[i];
-			most = fmax(most, fabs(a[i]));
+			max = fmax(max, fabs(a[i]));
 		}
 		const double expected = kinds[k] == CHOIR_GLOROT_UNIFORM ? sqrt(6.0 / 400) / sqrt(3)
 				: kinds[k] == CHOIR_HE_NORMAL					 ? sqrt(2.0 / 200)
@@ -253,7 +253,7 @@ static void random_initializers(void **state)
 		assert_true(fabs(sum / N) < 4 * expected / sqrt(N));
 		assert_true(fabs(sqrt(squares / N) - expected) < 0.02 * expected);
 		if (kinds[k] == CHOIR_GLOROT_UNIFORM)
-			assert_true(most <= sqrt(6.0 / 400));
+			assert_true(max <= sqrt(6.0 / 400));
 		chi_variable_free(v);
 		chi_variable_free(same);
 		chi_variable_free(other);
@@ -330,7 +330,7 @@ static void a_read_remembers_its_version(void **state)
 	choir_tensor *read = chi_variable_alias(v, 1, f);
 	assert_ptr_equal(choir_tensor_variable(read), v);
 	assert_int_equal(chi_tensor_check(read), CHOIR_OK);
-	chi_variable_touch(v, 0); // another copy
+	chi_variable_bump_version(v, 0); // another copy
 	assert_int_equal(chi_tensor_check(read), CHOIR_OK);
 	assert_int_equal(chi_variable_write(v, 1, CHI_ASSIGN, choir_number(f, 1)), CHOIR_OK);
 	assert_int_equal(chi_tensor_check(read), CHOIR_STATE);

@@ -47,7 +47,7 @@ typedef struct choir_cluster_table {
 	choir_status (*send)(
 			void *self, int to, int tag, const void *data, size_t bytes, uint64_t *ticket);
 	choir_status (*receive)(
-			void *self, int from, int tag, void *data, size_t room, uint64_t *ticket);
+			void *self, int from, int tag, void *data, size_t capacity, uint64_t *ticket);
 	// Never blocks. When it is *done, the ticket is gone, and *bytes is the size of the message.
 	// A failure leaves the ticket as it is.
 	choir_status (*test)(void *self, uint64_t ticket, bool *done, size_t *bytes);

@@ -51,14 +51,14 @@ typedef struct choir_strategy_table {
 	void (*close)(void *self); // once, also after a failed open
 	// The devices that hold variables, none twice, at most room; asked once, after open. How many;
 	// CHOIR_NONE after a failure.
-	int (*parameter_devices)(void *self, int room, choir_device *devices[]);
+	int (*parameter_devices)(void *self, int capacity, choir_device *devices[]);
 	// As parameter_devices, of which these are some: where variables lie that belong to an
 	// optimizer as a whole (choir_cross_non_slot_devices).
-	int (*non_slot_devices)(void *self, int room, choir_device *devices[]);
+	int (*non_slot_devices)(void *self, int capacity, choir_device *devices[]);
 	// (any thread) Some of the parameter devices, at most room: where v's copies are to lie. Of
 	// devices that share memory the first gets one for all. How many, at least 1; CHOIR_NONE after
 	// a failure.
-	int (*place)(void *self, const choir_new_variable *v, int room, choir_device *devices[]);
+	int (*place)(void *self, const choir_new_variable *v, int capacity, choir_device *devices[]);
 } choir_strategy_table;
 
 // Makes a strategy known to choir_strategy_new. The table is copied; its name is not.

@@ -112,10 +112,10 @@ static choir_status refill(chi_gzip *z)
 
 // Lets zlib write up to so many bytes. Where it fills them it may have more, also with no input
 // left: raw deflated data have no trailer, so all input can be taken before all output is.
-static choir_status inflate_some(chi_gzip *z, unsigned char *to, size_t room, size_t *got)
+static choir_status inflate_some(chi_gzip *z, unsigned char *to, size_t capacity, size_t *got)
 {
 	z->stream.next_out = to;
-	z->stream.avail_out = room < UINT_MAX ? (unsigned) room : UINT_MAX;
+	z->stream.avail_out = capacity < UINT_MAX ? (unsigned) capacity : UINT_MAX;
 	unsigned before = z->stream.avail_out;
 	if (z->between)
 		inflateReset(&z->stream);
@@ -140,10 +140,10 @@ choir_status chi_gzip_read(chi_gzip *z, void *to, size_t bytes, size_t *got)
 			CHOIR_TRY(refill(z));
 			continue;
 		}
-		size_t room = bytes - *got, n;
-		if (!to && room > sizeof z->out)
-			room = sizeof z->out;
-		CHOIR_TRY(inflate_some(z, to ? (unsigned char *) to + *got : z->out, room, &n));
+		size_t capacity = bytes - *got, n;
+		if (!to && capacity > sizeof z->out)
+			capacity = sizeof z->out;
+		CHOIR_TRY(inflate_some(z, to ? (unsigned char *) to + *got : z->out, capacity, &n));
 		*got += n;
 	}
 	return CHOIR_OK;

@@ -1,7 +1,7 @@
 // Examples that the program puts in while another thread reads them: a ring of rows between the
 // two, which belongs to both, so that either may go first. Whoever waits looks up now and then,
 // since a dataset is cancelled by a flag that wakes nobody.
-#include "data/step.h"
+#include "data/stage.h"
 
 #include <string.h>
 
@@ -15,7 +15,7 @@ static const double LOOK_SECONDS = 0.02; // how late a reader sees that it is ca
 
 struct choir_queue {
 	size_t n, bytes[CHI_MAX_COLUMNS]; // the columns, and the bytes of one example of each
-	chi_rows rows;
+	chi_row_buffer rows;
 	int64_t capacity;
 	double timeout; // of a read
 	chi_mutex mutex;
@@ -41,7 +41,7 @@ static void leave(choir_queue *q)
 	chi_mutex_unlock(&q->mutex);
 	if (!last)
 		return;
-	chi_rows_free(&q->rows);
+	chi_row_buffer_free(&q->rows);
 	chi_cond_destroy(&q->changed);
 	chi_mutex_destroy(&q->mutex);
 	chi_free(q);
@@ -70,8 +70,8 @@ static void copy_in(choir_queue *q, const void *const data[], int64_t examples)
 	int64_t done = 0;
 	while (done < examples) {
 		const int64_t at = (q->first + q->count) % q->capacity;
-		const int64_t left = examples - done, room = q->capacity - at;
-		const int64_t n = left < room ? left : room;
+		const int64_t left = examples - done, capacity = q->capacity - at;
+		const int64_t n = left < capacity ? left : capacity;
 		for (size_t i = 0; i < q->n; i++)
 			memcpy((char *) q->rows.column[i] + (size_t) at * q->bytes[i],
 					(const char *) data[i] + (size_t) done * q->bytes[i],
@@ -82,7 +82,7 @@ static void copy_in(choir_queue *q, const void *const data[], int64_t examples)
 }
 
 // Waits, with the mutex held, until so many examples have room in this pass.
-static choir_status wait_for_room(choir_queue *q, int64_t examples, double seconds)
+static choir_status wait_for_space(choir_queue *q, int64_t examples, double seconds)
 {
 	const double deadline = chi_clock_deadline(seconds);
 	bool late = false;
@@ -111,7 +111,7 @@ choir_status choir_queue_put(
 {
 	CHOIR_TRY(check_put(q, examples, data));
 	chi_mutex_lock(&q->mutex);
-	const choir_status status = wait_for_room(q, examples, seconds);
+	const choir_status status = wait_for_space(q, examples, seconds);
 	if (status == CHOIR_OK) {
 		copy_in(q, data, examples);
 		chi_cond_broadcast(&q->changed);
@@ -200,7 +200,7 @@ static choir_status queue_read(choir_dataset *d, void *const column[], int64_t w
 		const int64_t in_a_row = q->capacity - q->first;
 		int64_t n = q->count < in_a_row ? q->count : in_a_row;
 		*got = n = n < want ? n : want;
-		status = chi_rows_copy(d, column, &q->rows, q->first, n);
+		status = chi_row_buffer_copy(d, column, &q->rows, q->first, n);
 		q->first = (q->first + n) % q->capacity;
 		q->count -= n;
 		chi_cond_broadcast(&q->changed);
@@ -237,7 +237,7 @@ static void queue_free(choir_dataset *d)
 	leave(q);
 }
 
-static const chi_step queue_step = {
+static const chi_stage queue_stage = {
 	.name = "queue dataset",
 	.range = chi_no_range,
 	.read = queue_read,
@@ -251,7 +251,7 @@ static const chi_step queue_step = {
 static choir_queue *make_queue(const choir_dataset *d, int64_t capacity, double timeout)
 {
 	choir_queue *q = chi_alloc(sizeof *q);
-	if (!q || !chi_rows_new(d, capacity, &q->rows)) {
+	if (!q || !chi_row_buffer_new(d, capacity, &q->rows)) {
 		chi_free(q);
 		return NULL;
 	}
@@ -290,7 +290,7 @@ choir_dataset *choir_queue_dataset_new(
 	*queue = NULL;
 	if (!take_options(&options, o))
 		return NULL;
-	queue_source *s = chi_source_new(&queue_step, sizeof *s, n, columns, CHOIR_NONE);
+	queue_source *s = chi_source_new(&queue_stage, sizeof *s, n, columns, CHOIR_NONE);
 	if (!s)
 		return NULL;
 	s->queue = make_queue(&s->base, options.capacity, options.timeout);

@@ -12,10 +12,10 @@
 // Asking the system whether a file was changed costs as much as reading a few thousand bytes, so
 // it is not asked after each read, but after so many bytes. Small reads, at random places, count
 // as more.
-enum { CHECK_BYTES = 1 << 20, LEAST_READ = CHECK_BYTES / 64 };
+enum { CHECK_BYTES = 1 << 20, MIN_READ = CHECK_BYTES / 64 };
 
 // Bytes that may be held of a compressed file: at least so many, or so many times its own.
-enum { LEAST_HELD = 16 << 20, MOST_TIMES = 4 };
+enum { MIN_HELD = 16 << 20, MAX_TIMES = 4 };
 
 struct chi_reader {
 	chi_file *file;
@@ -67,7 +67,7 @@ chi_reader *chi_reader_open(const char *path)
 	return chi_reader_open_as(path, CHOIR_COMPRESSION_AUTO);
 }
 
-chi_reader *chi_reader_open_member(const char *path, const chi_member *m)
+chi_reader *chi_reader_open_member(const char *path, const chi_zip_member *m)
 {
 	char clean[192];
 	chi_reader *r = chi_alloc(sizeof *r);
@@ -117,28 +117,28 @@ bool chi_reader_compressed(const chi_reader *r)
 
 uint64_t chi_reader_size(const chi_reader *r)
 {
-	uint64_t size = r->member ? r->bytes : chi_file_size(r->file), most;
+	uint64_t size = r->member ? r->bytes : chi_file_size(r->file), max;
 	if (!chi_reader_compressed(r))
 		return size;
-	return __builtin_mul_overflow(size, (uint64_t) CHI_GZIP_RATIO, &most) ? UINT64_MAX : most;
+	return __builtin_mul_overflow(size, (uint64_t) CHI_GZIP_RATIO, &max) ? UINT64_MAX : max;
 }
 
 choir_status chi_reader_hold(const chi_reader *r, size_t bytes, const char *what)
 {
-	const uint64_t times = MOST_TIMES * chi_file_size(r->file);
-	const uint64_t most = times > LEAST_HELD ? times : LEAST_HELD;
-	if (!chi_reader_compressed(r) || bytes <= most)
+	const uint64_t times = MAX_TIMES * chi_file_size(r->file);
+	const uint64_t max = times > MIN_HELD ? times : MIN_HELD;
+	if (!chi_reader_compressed(r) || bytes <= max)
 		return CHOIR_OK;
 	return choir_fail(CHOIR_UNSUPPORTED,
 			"%s: %s of more than %llu bytes, too many of a compressed file of %llu; unpack it",
-			r->name, what, (unsigned long long) most, (unsigned long long) chi_file_size(r->file));
+			r->name, what, (unsigned long long) max, (unsigned long long) chi_file_size(r->file));
 }
 
 // What was read is of the file as it was opened: looked at now and then, and at the end, before
 // what was read last is believed.
 static choir_status check_plain(chi_reader *r, size_t bytes)
 {
-	r->unchecked += bytes > LEAST_READ ? bytes : LEAST_READ;
+	r->unchecked += bytes > MIN_READ ? bytes : MIN_READ;
 	if (r->offset < r->end && r->unchecked < CHECK_BYTES)
 		return CHOIR_OK;
 	r->unchecked = 0;
@@ -224,7 +224,7 @@ choir_status chi_reader_read_parts(
 {
 	size_t bytes;
 	*got = 0;
-	if (n <= CHI_MOST_PARTS && whole_parts(r, parts, n, &bytes)) {
+	if (n <= CHI_MAX_PARTS && whole_parts(r, parts, n, &bytes)) {
 		CHOIR_TRY(chi_file_read_parts(r->file, r->offset, parts, n));
 		r->offset += bytes;
 		CHOIR_TRY(check_plain(r, bytes));

@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 #include "choir/source.h"
-#include "data/source/zip.h"
+#include "data/source/array/zip_archive.h"
 
 typedef struct chi_reader chi_reader;
 // NULL: no such file, refused by the system, or compressed where this build has no zlib.
@@ -13,7 +13,7 @@ chi_reader *chi_reader_open(const char *path);
 chi_reader *chi_reader_open_as(const char *path, choir_compression compression);
 // The bytes of a member of a zip archive, whose size and checksum are held against the archive's
 // when its end is read.
-chi_reader *chi_reader_open_member(const char *path, const chi_member *m);
+chi_reader *chi_reader_open_member(const char *path, const chi_zip_member *m);
 void chi_reader_close(chi_reader *r);
 const char *chi_reader_path(const chi_reader *r);
 const char *chi_reader_name(const chi_reader *r); // the path, fit for a message

@@ -5,18 +5,18 @@
 
 #include "base/fpenv.h"
 #include "device/far.h"
-#include "op/cut.h"
+#include "op/parallel.h"
 #include "op/op.h"
 
 #include <string.h>
 
-enum { MOST_ATTRIBUTES = 128 }; // bytes
+enum { MAX_ATTRIBUTES = 128 }; // bytes
 
 typedef struct {
 	const chi_kernel_spec *spec;
 	choir_kernel_call call;
 	choir_buffer in[CHI_MAX_INPUTS], out;
-	_Alignas(16) unsigned char attributes[MOST_ATTRIBUTES];
+	_Alignas(16) unsigned char attributes[MAX_ATTRIBUTES];
 } task;
 
 // On the device's thread, with a floating-point environment that it may have from the host.
@@ -33,10 +33,10 @@ static choir_status run_task(void *arg)
 	chi_fpenv saved;
 	chi_fpenv_enter(&saved);
 	const chi_kernel_spec *spec = t->spec;
-	chi_cut cut;
-	chi_cut_plan(spec->operation, &t->call, &cut);
-	const choir_status status = cut.pieces > 1
-			? chi_cut_run(&cut, spec->operation, spec->run, &t->call, 0)
+	chi_parallel_plan plan;
+	chi_parallel_plan_make(spec->operation, &t->call, &plan);
+	const choir_status status = plan.chunks > 1
+			? chi_parallel_run(&plan, spec->operation, spec->run, &t->call, 0)
 			: spec->run(&t->call);
 	chi_fpenv_leave(&saved);
 	return status;
@@ -55,11 +55,11 @@ static choir_kernel_call inner(const choir_kernel_call *call)
 static choir_status run(const choir_kernel_call *call)
 {
 	const chi_kernel_spec *spec = call->user;
-	if (call->n > CHI_MAX_INPUTS || spec->attribute_bytes > MOST_ATTRIBUTES)
+	if (call->n > CHI_MAX_INPUTS || spec->attribute_bytes > MAX_ATTRIBUTES)
 		return choir_fail(CHOIR_INTERNAL,
 				"%s: %zu inputs and %zu bytes of attributes: a far call "
 				"takes %d and %d",
-				spec->operation, call->n, spec->attribute_bytes, CHI_MAX_INPUTS, MOST_ATTRIBUTES);
+				spec->operation, call->n, spec->attribute_bytes, CHI_MAX_INPUTS, MAX_ATTRIBUTES);
 	task t = { .spec = spec, .call = inner(call), .out = *call->out };
 	if (call->n > 0)
 		memcpy(t.in, call->in, call->n * sizeof *call->in);
@@ -72,20 +72,21 @@ static int score(const choir_kernel_call *call)
 {
 	const chi_kernel_spec *spec = call->user;
 	const choir_kernel_call c = inner(call);
-	chi_cut cut;
+	chi_parallel_plan plan;
 	if (spec->score == NULL)
 		return 1;
-	chi_cut_plan(spec->operation, &c, &cut); // as a host's call, of which the first piece is asked
-	return spec->score(cut.pieces > 1 ? &cut.first : &c);
+	// As a host's call, of which the first piece is asked.
+	chi_parallel_plan_make(spec->operation, &c, &plan);
+	return spec->score(plan.chunks > 1 ? &plan.first : &c);
 }
 
 static size_t scratch(const choir_kernel_call *call)
 {
 	const chi_kernel_spec *spec = call->user;
 	const choir_kernel_call c = inner(call);
-	chi_cut cut;
-	chi_cut_plan(spec->operation, &c, &cut);
-	return cut.sums + (spec->scratch ? spec->scratch(cut.pieces > 1 ? &cut.first : &c) : 0);
+	chi_parallel_plan plan;
+	chi_parallel_plan_make(spec->operation, &c, &plan);
+	return plan.sums + (spec->scratch ? spec->scratch(plan.chunks > 1 ? &plan.first : &c) : 0);
 }
 
 void chi_far_register(chi_kernel_lists *lists, const char *name)

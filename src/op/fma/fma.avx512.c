@@ -8,4 +8,4 @@
 #define FUSED(a, b, c) ((vector) _mm512_fmadd_ps(a, b, c))
 #define LARGER(a, b) ((vector) _mm512_max_ps(a, b))
 #define SMALLER(a, b) ((vector) _mm512_min_ps(a, b))
-#include "op/fma/loops.inc"
+#include "op/fma/fma_loops.inc"

@@ -2,7 +2,7 @@
 // the same bits.
 #pragma once
 
-#include "op/kernels.h"
+#include "op/kernel_list.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ typedef struct chi_fma_head {
 	float *y; // the way there
 	const float *dy; // the way back
 	float *dq, *dk, *dv;
-	float *scratch; // laid out by attention.inc
+	float *scratch; // laid out by fma_attention.inc
 	const struct chi_fma_head *next; // of which rows are fetched ahead; NULL: of none
 } chi_fma_head;
 
@@ -52,7 +52,7 @@ static inline int64_t chi_fma_round(int64_t n, int64_t to)
 	return (n + to - 1) / to * to;
 }
 
-// The kernels of attention.c.
+// The kernels of fma_attention.c.
 choir_status chi_fma_attention(const choir_kernel_call *call);
 size_t chi_fma_attention_scratch(const choir_kernel_call *call);
 choir_status chi_fma_attention_gradient(const choir_kernel_call *call);

@@ -8,4 +8,4 @@
 #define FUSED(a, b, c) ((vector) vfmaq_f32(c, a, b))
 #define LARGER(a, b) ((vector) vbslq_f32(vcgtq_f32(a, b), a, b))
 #define SMALLER(a, b) ((vector) vbslq_f32(vcltq_f32(a, b), a, b))
-#include "op/fma/loops.inc"
+#include "op/fma/fma_loops.inc"

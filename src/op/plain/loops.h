@@ -126,7 +126,7 @@ typedef struct {
 	double (*dot)(const void *a, const void *b, int64_t n); // collected in f64
 	// Makes exp(row - largest) of n > 0 elements, and 0 of the others up to room, a whole number
 	// of rounds; the sum.
-	double (*exp_row)(void *row, int64_t n, int64_t room);
+	double (*exp_row)(void *row, int64_t n, int64_t capacity);
 	// dx = y (dy - sum(y dy))
 	void (*softmax_gradient)(void *dx, const void *y, const void *dy, int64_t n);
 

@@ -2,7 +2,7 @@
 // matrix product on which matmul, dense and the convolutions stand.
 #pragma once
 
-#include "op/kernels.h"
+#include "op/kernel_list.h"
 #include "op/plain/loops.h"
 #include "tensor/tensor.h"
 
@@ -14,28 +14,28 @@ extern const chi_kernel_list chi_plain_attention, chi_plain_cast, chi_plain_conv
 // Loops over the elements of a shape, with a stride (in elements) for each of its operands, which
 // broadcast to it. Dimensions that can be walked as one are one; the last is the loop for the
 // kernel.
-enum { CHI_NEST_OPERANDS = 3 };
+enum { CHI_BROADCAST_OPERANDS = 3 };
 typedef struct {
 	int rank; // at least 1
 	int64_t dim[CHOIR_MAX_RANK];
-	int64_t stride[CHI_NEST_OPERANDS][CHOIR_MAX_RANK];
+	int64_t stride[CHI_BROADCAST_OPERANDS][CHOIR_MAX_RANK];
 	int64_t index[CHOIR_MAX_RANK]; // of the dimensions before the last
-	int64_t at[CHI_NEST_OPERANDS]; // where each operand is
+	int64_t at[CHI_BROADCAST_OPERANDS]; // where each operand is
 	bool done;
-} chi_nest;
+} chi_broadcast_iterator;
 
-void chi_nest_init(
-		chi_nest *nest, const choir_shape *shape, size_t n, const choir_buffer operands[]);
+void chi_broadcast_iterator_init(chi_broadcast_iterator *it, const choir_shape *shape, size_t n,
+		const choir_buffer operands[]);
 // Moves on by one run of the last dimension; done is set after the last run.
-void chi_nest_next(chi_nest *nest);
-static inline int64_t chi_nest_run(const chi_nest *nest)
+void chi_broadcast_iterator_next(chi_broadcast_iterator *it);
+static inline int64_t chi_broadcast_iterator_run(const chi_broadcast_iterator *it)
 {
-	return nest->dim[nest->rank - 1];
+	return it->dim[it->rank - 1];
 }
 // Whether an operand has one element for the whole run.
-static inline bool chi_nest_repeats(const chi_nest *nest, size_t operand)
+static inline bool chi_broadcast_iterator_repeats(const chi_broadcast_iterator *it, size_t operand)
 {
-	return nest->stride[operand][nest->rank - 1] == 0;
+	return it->stride[operand][it->rank - 1] == 0;
 }
 
 static inline int64_t chi_elements(const choir_buffer *b)
@@ -73,18 +73,18 @@ typedef struct {
 	int64_t a_row, a_column, b_row, b_column, c_row;
 	void *c;
 	bool accumulate;
-	void *scratch; // chi_product_scratch bytes
-} chi_product;
+	void *scratch; // chi_gemm_scratch bytes
+} chi_gemm;
 
-void chi_product_run(const chi_product *p);
-size_t chi_product_scratch(choir_dtype dtype);
+void chi_gemm_run(const chi_gemm *p);
+size_t chi_gemm_scratch(choir_dtype dtype);
 
 // How kernels that are made of many products have them made: their spec's user. Others than the
 // plain way need no scratch memory for them.
 typedef struct {
-	choir_status (*product)(const chi_product *p);
-} chi_product_way;
-extern const chi_product_way chi_plain_way;
+	choir_status (*gemm)(const chi_gemm *p);
+} chi_gemm_kernel;
+extern const chi_gemm_kernel chi_plain_gemm;
 
 // Kernels whose products are made in the way of the call's user, for every library's list.
 choir_status chi_attention(const choir_kernel_call *call);

@@ -6,4 +6,4 @@
 #define ROWS 4
 #define FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
 #define MAXIMUM(a, b) _mm256_max_ps(a, b)
-#include "op/winograd/loops.inc"
+#include "op/winograd/winograd_loops.inc"

@@ -6,4 +6,4 @@
 #define ROWS 8
 #define FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
 #define MAXIMUM(a, b) _mm512_max_ps(a, b)
-#include "op/winograd/loops.inc"
+#include "op/winograd/winograd_loops.inc"

@@ -5,7 +5,7 @@
 // accuracy is lost. The loops are compiled for each instruction set with fused multiply-adds.
 #pragma once
 
-#include "op/kernels.h"
+#include "op/kernel_list.h"
 
 enum {
 	CHI_WINOGRAD_PLACES = 16, // of a transformed tile

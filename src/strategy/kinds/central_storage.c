@@ -25,17 +25,17 @@ static choir_status open_central(
 								names);
 }
 
-static int device(void *self, int room, choir_device *devices[])
+static int device(void *self, int capacity, choir_device *devices[])
 {
-	(void) room;
+	(void) capacity;
 	devices[0] = ((const central *) self)->device;
 	return 1;
 }
 
-static int place(void *self, const choir_new_variable *v, int room, choir_device *devices[])
+static int place(void *self, const choir_new_variable *v, int capacity, choir_device *devices[])
 {
 	(void) v;
-	return device(self, room, devices);
+	return device(self, capacity, devices);
 }
 
 const choir_strategy_table chi_central_storage_table = {

@@ -16,18 +16,18 @@ static choir_status open_mirrored(
 	return CHOIR_OK;
 }
 
-static int all_devices(void *self, int room, choir_device *devices[])
+static int all_devices(void *self, int capacity, choir_device *devices[])
 {
 	const mirrored *m = self;
-	for (int i = 0; i < m->devices && i < room; i++)
+	for (int i = 0; i < m->devices && i < capacity; i++)
 		devices[i] = m->device[i];
 	return m->devices;
 }
 
-static int place(void *self, const choir_new_variable *v, int room, choir_device *devices[])
+static int place(void *self, const choir_new_variable *v, int capacity, choir_device *devices[])
 {
 	(void) v;
-	return all_devices(self, room, devices);
+	return all_devices(self, capacity, devices);
 }
 
 #define MIRRORED(kind, most, has) \

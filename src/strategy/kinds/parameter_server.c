@@ -4,11 +4,11 @@
 
 #include "base/alloc.h"
 
-enum { MOST = 256 };
+enum { MAX = 256 };
 
 typedef struct {
 	int devices;
-	choir_device *device[MOST];
+	choir_device *device[MAX];
 	chi_atomic32 placed; // variables so far
 } server;
 
@@ -18,33 +18,33 @@ static choir_status open_server(
 	server *s = self;
 	const char *names = options->parameter_devices;
 	if (names != NULL && names[0] != '\0')
-		return chi_device_list(names, MOST, s->device, &s->devices);
+		return chi_device_list(names, MAX, s->device, &s->devices);
 	s->devices = 1;
 	s->device[0] = n == 1 ? devices[0] : choir_device_find("cpu:0");
 	return s->device[0] == NULL ? choir_error_status() : CHOIR_OK;
 }
 
-static int all_devices(void *self, int room, choir_device *devices[])
+static int all_devices(void *self, int capacity, choir_device *devices[])
 {
 	const server *s = self;
-	for (int i = 0; i < s->devices && i < room; i++)
+	for (int i = 0; i < s->devices && i < capacity; i++)
 		devices[i] = s->device[i];
 	return s->devices;
 }
 
 // What belongs to an optimizer as a whole lies together.
-static int first_device(void *self, int room, choir_device *devices[])
+static int first_device(void *self, int capacity, choir_device *devices[])
 {
-	(void) room;
+	(void) capacity;
 	devices[0] = ((const server *) self)->device[0];
 	return 1;
 }
 
-static int place(void *self, const choir_new_variable *v, int room, choir_device *devices[])
+static int place(void *self, const choir_new_variable *v, int capacity, choir_device *devices[])
 {
 	server *s = self;
 	(void) v;
-	(void) room;
+	(void) capacity;
 	devices[0] = s->device[chi_atomic32_add(&s->placed, 1) % (uint32_t) s->devices];
 	return 1;
 }

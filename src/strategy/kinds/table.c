@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { MOST = 16 };
-static choir_strategy_table known[MOST];
+enum { MAX = 16 };
+static choir_strategy_table known[MAX];
 static int registered;
 
 static const choir_strategy_table *const own[] = { &chi_default_table, &chi_one_device_table,
@@ -16,7 +16,7 @@ static const choir_strategy_table *const own[] = { &chi_default_table, &chi_one_
 	&chi_multi_worker_mirrored_table };
 enum { OWN = sizeof own / sizeof own[0] };
 
-static const choir_strategy_table *table_at(int i)
+static const choir_strategy_table *transport_at(int i)
 {
 	return i < OWN ? own[i] : i - OWN < registered ? &known[i - OWN] : NULL;
 }
@@ -24,22 +24,22 @@ static const choir_strategy_table *table_at(int i)
 static const choir_strategy_table *find(const char *name)
 {
 	const choir_strategy_table *t;
-	for (int i = 0; (t = table_at(i)) != NULL; i++)
+	for (int i = 0; (t = transport_at(i)) != NULL; i++)
 		if (strcmp(t->name, name) == 0)
 			break;
 	return t;
 }
 
-static int no_devices(void *self, int room, choir_device *devices[])
+static int no_devices(void *self, int capacity, choir_device *devices[])
 {
-	(void) self, (void) room, (void) devices;
+	(void) self, (void) capacity, (void) devices;
 	choir_fail(CHOIR_UNSUPPORTED, "strategy: its table does not say which devices hold variables");
 	return CHOIR_NONE;
 }
 
-static int no_place(void *self, const choir_new_variable *v, int room, choir_device *devices[])
+static int no_place(void *self, const choir_new_variable *v, int capacity, choir_device *devices[])
 {
-	(void) self, (void) room, (void) devices;
+	(void) self, (void) capacity, (void) devices;
 	choir_fail(
 			CHOIR_UNSUPPORTED, "variable \"%s\": the strategy's table has no slot place", v->name);
 	return CHOIR_NONE;
@@ -67,9 +67,9 @@ choir_status choir_register_strategy(const choir_strategy_table *given)
 		return choir_fail(CHOIR_INVALID, "strategy: the table needs a name");
 	if (find(table->name) != NULL)
 		return choir_fail(CHOIR_INVALID, "strategy \"%s\" is known already", table->name);
-	if (registered == MOST)
+	if (registered == MAX)
 		return choir_fail(CHOIR_INVALID, "strategy \"%s\": there are %d registered ones already",
-				table->name, MOST);
+				table->name, MAX);
 	known[registered++] = *table;
 	return CHOIR_OK;
 }
@@ -91,7 +91,7 @@ choir_strategy *choir_strategy_new(const char *name, const choir_strategy_option
 	if (t != NULL)
 		return chi_strategy_new(t, o);
 	chi_text names = { 0 };
-	for (int i = 0; (t = table_at(i)) != NULL; i++)
+	for (int i = 0; (t = transport_at(i)) != NULL; i++)
 		chi_text_add(&names, "%s%s", i == 0 ? "" : ", ", t->name);
 	choir_fail(CHOIR_NOT_FOUND, "strategy \"%s\" is not known: there are %s",
 			name == NULL ? "" : name, names.data == NULL ? "none" : names.data);

@@ -4,7 +4,7 @@
 #include "strategy/merge/late.h"
 
 #include "base/philox.h"
-#include "cross/pack.h"
+#include "collective/pack.h"
 
 #include <stdio.h>
 
@@ -67,7 +67,7 @@ static choir_status copy_all(const together *t, chi_stream *stream, void *whole,
 static void *node_of(const together *t, const chi_job *j, int lane, int node)
 {
 	(void) t;
-	return j->fold[lane].part[node].data;
+	return j->fold[lane].node[node].data;
 }
 
 static void *result_of(const together *t, const chi_job *j, int lane, int node)
@@ -88,7 +88,7 @@ static chi_buffer *new_buffer(together *t, int lane)
 // Lays the values of a lane one behind another, for each node that it has.
 static choir_status lay_out(together *t, int lane)
 {
-	const chi_fold *like = &t->job[0]->fold[lane];
+	const chi_partial_sums *like = &t->job[0]->fold[lane];
 	chi_sum_lane *own = &t->lane[lane];
 	choir_part *part = chi_arena_alloc(&t->frame->arena, (size_t) like->n * sizeof *part);
 	if (part == NULL)
@@ -97,7 +97,7 @@ static choir_status lay_out(together *t, int lane)
 		chi_buffer *b = new_buffer(t, lane);
 		if (b == NULL)
 			return choir_error_status();
-		part[i] = (choir_part){ like->part[i].lo, like->part[i].hi, b->memory };
+		part[i] = (choir_part){ like->node[i].lo, like->node[i].hi, b->memory };
 		CHOIR_TRY(copy_all(t, t->strategy->exchange[lane], b->memory, node_of, lane, i, false));
 	}
 	own->n = (size_t) like->n;
@@ -132,10 +132,10 @@ static choir_status take_apart(together *t)
 // Where packs end; NULL: no memory.
 static int64_t *cut(const together *t, const chi_ways *ways, size_t *packs)
 {
-	const size_t most = ways->num_packs > 0
+	const size_t max = ways->num_packs > 0
 			? (size_t) (ways->num_packs < t->elements ? ways->num_packs : t->elements)
 			: t->n;
-	int64_t *ends = chi_arena_alloc(&t->frame->arena, (most + 1) * sizeof *ends);
+	int64_t *ends = chi_arena_alloc(&t->frame->arena, (max + 1) * sizeof *ends);
 	int64_t *each = chi_arena_alloc(&t->frame->arena, t->n * sizeof *each);
 	if (ends == NULL || each == NULL)
 		return NULL;
@@ -194,7 +194,7 @@ static choir_status do_pack(
 	t.dtype = first_of(&job[first])->dtype;
 	t.job = chi_arena_alloc(&x->frame->arena, n * sizeof *t.job);
 	if (t.job == NULL)
-		return chi_frame_keep(x->frame);
+		return chi_frame_record_error(x->frame);
 	for (size_t i = first; i < n; i++) {
 		const bool mine = !done[i] && belong_together(t.strategy, &job[first], &job[i]);
 		if (!mine || !chi_int64_add(t.elements, elements_of(&job[i]), &t.elements))
@@ -207,7 +207,7 @@ static choir_status do_pack(
 		chi_buffer_release(t.buffer[i]);
 	for (size_t i = 0; i < t.n; i++)
 		chi_job_clear(t.strategy, t.job[i]);
-	return status == CHOIR_OK ? status : chi_frame_keep(x->frame);
+	return status == CHOIR_OK ? status : chi_frame_record_error(x->frame);
 }
 
 // What may wait does.
@@ -222,7 +222,7 @@ static choir_status reduce_batch(choir_cross *x, choir_reduce_op op, size_t n,
 	chi_job *job = chi_arena_alloc(&x->frame->arena, n * sizeof *job);
 	bool *done = chi_arena_alloc(&x->frame->arena, n * sizeof *done);
 	if (n > 0 && (job == NULL || done == NULL))
-		return chi_frame_keep(x->frame);
+		return chi_frame_record_error(x->frame);
 	for (size_t i = 0; i < n; i++)
 		CHOIR_TRY(chi_job_check(x, op, &items[i], &job[i]));
 	const bool packed = ways->num_packs > 0 || ways->bytes_per_pack > 0;
@@ -241,7 +241,7 @@ static choir_status check_call(choir_cross *x, choir_reduce_op op, const char *w
 {
 	CHOIR_TRY(chi_cross_check(x, what));
 	if (x->frame->failed)
-		return chi_frame_report(x->frame);
+		return chi_frame_status(x->frame);
 	if (op == CHOIR_SUM || op == CHOIR_MEAN)
 		return CHOIR_OK;
 	return chi_frame_fail(
@@ -257,7 +257,7 @@ choir_status choir_cross_batch_reduce_to(choir_cross *x, choir_reduce_op op, siz
 	CHOIR_TRY(check_call(x, op, "batch_reduce_to"));
 	if (chi_ways_find(chi_cross_of(x)->strategy, o, &ways) != CHOIR_OK) {
 		chi_error_prefix("batch_reduce_to");
-		return chi_frame_keep(x->frame);
+		return chi_frame_record_error(x->frame);
 	}
 	return chi_strategy_give_up(chi_cross_of(x)->strategy, reduce_batch(x, op, n, items, &ways));
 }

@@ -70,7 +70,7 @@ static choir_status take_apart(batch *b, size_t first, choir_tensor *sum)
 		const int64_t elements = choir_shape_elements(&t->shape);
 		b->out[i] = choir_reshape(choir_slice(sum, 0, at, elements), t->shape);
 		if (b->out[i] == NULL)
-			return chi_frame_report(b->replica->frame);
+			return chi_frame_status(b->replica->frame);
 		b->done[i] = true;
 		at += elements;
 	}
@@ -85,14 +85,14 @@ static choir_status reduce_pack(batch *b, size_t first)
 							   : choir_replica_all_reduce(b->replica, b->op,
 										 n == 1 ? b->flat[0] : choir_concat(n, b->flat, 0));
 	subject->hash = 0;
-	return sum == NULL ? chi_frame_report(b->replica->frame) : take_apart(b, first, sum);
+	return sum == NULL ? chi_frame_status(b->replica->frame) : take_apart(b, first, sum);
 }
 
 static choir_status reduce_alone(batch *b, size_t i)
 {
 	b->out[i] = choir_replica_all_reduce(b->replica, b->op, b->in[i]);
 	b->done[i] = true;
-	return b->out[i] == NULL ? chi_frame_report(b->replica->frame) : CHOIR_OK;
+	return b->out[i] == NULL ? chi_frame_status(b->replica->frame) : CHOIR_OK;
 }
 
 static choir_status reduce_all(batch *b)
@@ -118,15 +118,15 @@ choir_status choir_replica_batch_all_reduce(choir_replica *r, choir_reduce_op op
 	choir_frame *f = r->frame;
 	for (size_t i = 0; i < n; i++)
 		if (in[i] == NULL) {
-			chi_frame_null(f, "batch_all_reduce");
-			return chi_frame_report(f);
+			chi_frame_null_argument(f, "batch_all_reduce");
+			return chi_frame_status(f);
 		}
 	batch b = { r, op, n, in, out, NULL, NULL };
 	b.flat = chi_arena_alloc(&f->arena, n * sizeof(choir_tensor *));
 	b.done = chi_arena_alloc(&f->arena, n * sizeof(bool));
 	b.out = chi_arena_alloc(&f->arena, n * sizeof(choir_tensor *));
 	if (b.flat == NULL || b.done == NULL || b.out == NULL)
-		return chi_frame_keep(f);
+		return chi_frame_record_error(f);
 	memset(b.done, 0, n * sizeof(bool));
 	chi_replica *own = chi_replica_of(r);
 	for (size_t i = 0; i < n; i++)

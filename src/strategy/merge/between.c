@@ -31,7 +31,7 @@ typedef struct {
 } shown;
 
 // The places of names in alphabetical order: replicas may name leaves in any.
-static void sort(const chi_names *names, size_t order[])
+static void sort(const chi_named_tensors *names, size_t order[])
 {
 	for (size_t i = 0; i < names->n; i++) {
 		size_t k = i;
@@ -41,8 +41,8 @@ static void sort(const chi_names *names, size_t order[])
 	}
 }
 
-static void describe(char text[CHI_FINGERPRINT_TEXT], const char *what, const chi_names *names,
-		const size_t order[])
+static void describe(char text[CHI_FINGERPRINT_TEXT], const char *what,
+		const chi_named_tensors *names, const size_t order[])
 {
 	uint64_t hash = names->n;
 	int length = snprintf(text, CHI_FINGERPRINT_TEXT, "%s", what);
@@ -75,7 +75,7 @@ static bool is_plain(const choir_value *v)
 }
 
 // all: what every worker shows of the value.
-static bool is_same(const chi_peers *p, const shown *all, size_t n, size_t i)
+static bool is_same(const chi_process_group *p, const shown *all, size_t n, size_t i)
 {
 	for (int w = 0; w < p->workers; w++)
 		if (all[(size_t) w * n + i].plain == 0 || all[(size_t) w * n + i].number != all[i].number)
@@ -84,15 +84,15 @@ static bool is_same(const chi_peers *p, const shown *all, size_t n, size_t i)
 }
 
 choir_status chi_between_agree(choir_strategy *s, choir_frame *f, const char *what,
-		const chi_names *names, choir_value *values[])
+		const chi_named_tensors *names, choir_value *values[])
 {
-	chi_peers *p = s->peers;
+	chi_process_group *p = s->process_group;
 	const size_t n = names->n;
 	char text[CHI_FINGERPRINT_TEXT];
 	size_t *order = chi_arena_alloc(&f->arena, (n + 1) * sizeof *order);
 	shown *all = chi_arena_alloc(&f->arena, (n + 1) * (size_t) (p->workers + 1) * sizeof *all);
 	if (order == NULL || all == NULL)
-		return chi_strategy_give_up(s, chi_frame_keep(f));
+		return chi_strategy_give_up(s, chi_frame_record_error(f));
 	shown *own = all + n * (size_t) p->workers;
 	sort(names, order);
 	describe(text, what, names, order);
@@ -101,13 +101,13 @@ choir_status chi_between_agree(choir_strategy *s, choir_frame *f, const char *wh
 		own[i].plain = is_plain(values[order[i]]);
 		own[i].number = own[i].plain ? values[order[i]]->component[0]->number : 0;
 	}
-	if (chi_peers_gather(p, own, n * sizeof *own, all, "%s", text) != CHOIR_OK)
-		return chi_frame_keep(f);
+	if (chi_process_group_all_gather(p, own, n * sizeof *own, all, "%s", text) != CHOIR_OK)
+		return chi_frame_record_error(f);
 	for (size_t i = 0; i < n; i++) {
 		choir_value **v = &values[order[i]];
 		if (own[i].plain != 0 && !is_same(p, all, n, i) &&
 				(*v = of_each(s, f, own[i].number)) == NULL)
-			return chi_frame_report(f);
+			return chi_frame_status(f);
 	}
 	return CHOIR_OK;
 }
@@ -148,13 +148,13 @@ static choir_shape shape_of(const line *l)
 int chi_between_owner(const choir_strategy *s, int replica)
 {
 	int w = 0;
-	while (replica >= s->peers->first[w + 1])
+	while (replica >= s->process_group->first[w + 1])
 		w++;
 	return w;
 }
 
 // Host memory for l's bytes in f's arena; NULL: recorded.
-static void *room_for(choir_frame *f, const line *l, size_t *bytes)
+static void *capacity_for(choir_frame *f, const line *l, size_t *bytes)
 {
 	const choir_shape shape = shape_of(l);
 	void *host = NULL;
@@ -163,19 +163,19 @@ static void *room_for(choir_frame *f, const line *l, size_t *bytes)
 	else
 		host = chi_arena_alloc(&f->arena, *bytes);
 	if (host == NULL)
-		chi_frame_keep(f);
+		chi_frame_record_error(f);
 	return host;
 }
 
 static choir_tensor *spread(
 		choir_strategy *s, choir_frame *f, int from, choir_tensor *t, const char *what)
 {
-	chi_peers *p = s->peers;
+	chi_process_group *p = s->process_group;
 	line l;
 	size_t bytes;
 	write_line(&l, t);
-	if (chi_peers_spread(p, from, &l, sizeof l, "%s", what) != CHOIR_OK) {
-		chi_frame_keep(f);
+	if (chi_process_group_broadcast(p, from, &l, sizeof l, "%s", what) != CHOIR_OK) {
+		chi_frame_record_error(f);
 		return NULL;
 	}
 	if (l.good == 0)
@@ -183,10 +183,10 @@ static choir_tensor *spread(
 				"%s: slices cannot be sent to other workers: reduce them", what);
 	if (l.is_number)
 		return choir_number(f, l.number);
-	void *host = room_for(f, &l, &bytes);
+	void *host = capacity_for(f, &l, &bytes);
 	if (host == NULL || (p->worker == from && choir_tensor_fetch(t, host, bytes) != CHOIR_OK) ||
-			chi_peers_spread(p, from, host, bytes, "%s", what) != CHOIR_OK) {
-		chi_frame_keep(f);
+			chi_process_group_broadcast(p, from, host, bytes, "%s", what) != CHOIR_OK) {
+		chi_frame_record_error(f);
 		return NULL;
 	}
 	t = choir_constant(f, (choir_dtype) l.dtype, shape_of(&l), host);
@@ -202,7 +202,7 @@ choir_tensor *chi_between_spread(
 // ---- One behind another.
 
 typedef struct {
-	chi_peers *peers;
+	chi_process_group *peers;
 	int axis;
 	line *line; // of each worker
 	size_t *bytes;
@@ -257,11 +257,11 @@ static void interleave(const concatenation *c, const char *from, char *to)
 
 static choir_tensor *concat(choir_frame *f, concatenation *c, choir_tensor *t, int64_t *first)
 {
-	chi_peers *p = c->peers;
+	chi_process_group *p = c->peers;
 	line own;
 	write_line(&own, t);
-	if (chi_peers_gather(p, &own, sizeof own, c->line, "gather along axis %d", c->axis) !=
-					CHOIR_OK ||
+	if (chi_process_group_all_gather(
+				p, &own, sizeof own, c->line, "gather along axis %d", c->axis) != CHOIR_OK ||
 			check_lines(c) != CHOIR_OK)
 		return NULL;
 	*first = 0;
@@ -272,7 +272,7 @@ static choir_tensor *concat(choir_frame *f, concatenation *c, choir_tensor *t, i
 	char *whole = chi_arena_alloc(&f->arena, c->all + 1);
 	if (mine == NULL || all == NULL || whole == NULL ||
 			choir_tensor_fetch(t, mine, c->bytes[p->worker]) != CHOIR_OK ||
-			chi_peers_gather_parts(p, mine, c->bytes, all, "gather of %s",
+			chi_process_group_all_gather_v(p, mine, c->bytes, all, "gather of %s",
 					choir_dtype_name((choir_dtype) own.dtype)) != CHOIR_OK)
 		return NULL;
 	interleave(c, all, whole);
@@ -282,13 +282,13 @@ static choir_tensor *concat(choir_frame *f, concatenation *c, choir_tensor *t, i
 choir_tensor *chi_between_concat(
 		choir_strategy *s, choir_frame *f, choir_tensor *t, int axis, int64_t *first)
 {
-	const size_t n = (size_t) s->peers->workers;
-	concatenation c = { .peers = s->peers, .axis = axis };
+	const size_t n = (size_t) s->process_group->workers;
+	concatenation c = { .peers = s->process_group, .axis = axis };
 	c.line = chi_arena_alloc(&f->arena, n * sizeof *c.line);
 	c.bytes = chi_arena_alloc(&f->arena, n * sizeof *c.bytes);
 	choir_tensor *all =
 			t == NULL || c.line == NULL || c.bytes == NULL ? NULL : concat(f, &c, t, first);
 	if (all == NULL)
-		chi_frame_keep(f);
+		chi_frame_record_error(f);
 	return chi_strategy_or_give_up(s, f, all);
 }

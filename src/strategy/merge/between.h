@@ -1,6 +1,7 @@
 // What a strategy's workers show each other outside of sums: which values are the same in all of
 // them, tensors of one for all, and those of all one behind another. Each is an exchange, which
-// all workers make at the same place (cross/peers.h). Without peers nobody calls these.
+// all workers make at the same place (collective/process_group.h). Without peers nobody calls
+// these.
 #pragma once
 
 #include "strategy/merge/merge.h"
@@ -16,7 +17,7 @@ void chi_between_name(const char *call, choir_reduce_op op, choir_dtype dtype,
 // number or another one elsewhere, it becomes a value of each replica, as it would be if all
 // replicas were here. what: in messages.
 choir_status chi_between_agree(choir_strategy *s, choir_frame *f, const char *what,
-		const chi_names *names, choir_value *values[]);
+		const chi_named_tensors *names, choir_value *values[]);
 // Worker from's t, in frame f, everywhere; the others' t does not matter. NULL: recorded in f.
 choir_tensor *chi_between_spread(
 		choir_strategy *s, choir_frame *f, int from, choir_tensor *t, const char *what);

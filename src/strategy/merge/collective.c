@@ -2,8 +2,8 @@
 // operation itself and nobody else's thread is needed; where some carry several, or counts must be
 // known first, the last replica to come does it for all. Their gradients are collectives too.
 #include "choir/op.h"
-#include "cross/tree.h"
-#include "cross/way.h"
+#include "collective/tree.h"
+#include "collective/way.h"
 #include "op/op.h"
 #include "strategy/update/apply.h"
 #include "strategy/run/light.h"
@@ -30,7 +30,7 @@ static choir_status all_reduce_backward(
 	if (a->divisor != 1)
 		sum = choir_scale(sum, 1 / a->divisor);
 	gradient[0] = sum;
-	return sum == NULL ? chi_frame_report(dy->frame) : CHOIR_OK;
+	return sum == NULL ? chi_frame_status(dy->frame) : CHOIR_OK;
 }
 
 static const chi_op all_reduce_op = {
@@ -82,10 +82,10 @@ static choir_status reduce_own(chi_replica *r, chi_meet *m, choir_tensor *t, dou
 	choir_collective c = collective_of(run, m, t, r->lane, divisor);
 	c.n = 1;
 	c.parts = &part;
-	uint64_t ticket;
-	choir_status status = chi_group_join(&s->group, r->lane, &c, &ticket);
+	uint64_t request;
+	choir_status status = chi_communicator_join(&s->group, r->lane, &c, &request);
 	if (status == CHOIR_OK)
-		status = chi_group_wait(&s->group, r->lane, ticket, s->timeout);
+		status = chi_communicator_wait(&s->group, r->lane, request, s->timeout);
 	if (status == CHOIR_OK)
 		status = chi_stream_wait(s->exchange[r->lane]);
 	if (status == CHOIR_OK)
@@ -93,7 +93,7 @@ static choir_status reduce_own(chi_replica *r, chi_meet *m, choir_tensor *t, dou
 	// What failed here is the cause, unless another's failure ended the wait, which may be that of
 	// another worker, or there is a name for it.
 	r->cancelled = true;
-	if (status == CHOIR_CANCELLED ? s->peers != NULL
+	if (status == CHOIR_CANCELLED ? s->process_group != NULL
 								  : status != CHOIR_TIMEOUT || !chi_run_give_up(r, m))
 		chi_run_fail(run, s->replicas);
 	return chi_run_cancelled(run);
@@ -105,28 +105,29 @@ static choir_status reduce_lane(chi_run *run, chi_meet *m, int lane, double divi
 	choir_strategy *s = run->strategy;
 	if (lane == s->lanes)
 		return CHOIR_OK;
-	chi_fold fold;
+	chi_partial_sums fold;
 	const choir_tensor *like = run->replica[0].contribution;
-	chi_fold_begin(&fold, s->in_sync, like->dtype, &like->shape);
+	chi_partial_sums_begin(&fold, s->in_sync, like->dtype, &like->shape);
 	choir_status status = CHOIR_OK;
 	for (int i = s->first[lane]; status == CHOIR_OK && i < s->first[lane + 1]; i++) {
 		choir_tensor *t = run->replica[i].contribution;
-		status = chi_fold_add(&fold, chi_strategy_id(s, i), t->buffer, t->data, s->exchange[lane]);
+		status = chi_partial_sums_add(
+				&fold, chi_strategy_id(s, i), t->buffer, t->data, s->exchange[lane]);
 	}
 	status = chi_strategy_wait(s, lane, lane + 1, status);
 	choir_collective c = collective_of(run, m, like, lane, divisor);
 	c.n = (size_t) fold.n;
-	c.parts = fold.part;
-	uint64_t ticket;
+	c.parts = fold.node;
+	uint64_t request;
 	if (status == CHOIR_OK)
-		status = chi_group_join(&s->group, lane, &c, &ticket);
+		status = chi_communicator_join(&s->group, lane, &c, &request);
 	if (status == CHOIR_OK)
 		status = reduce_lane(run, m, lane + 1, divisor);
 	if (status == CHOIR_OK)
-		status = chi_group_wait(&s->group, lane, ticket, s->timeout);
+		status = chi_communicator_wait(&s->group, lane, request, s->timeout);
 	if (status == CHOIR_OK)
 		status = chi_stream_wait(s->exchange[lane]);
-	chi_fold_clear(&fold);
+	chi_partial_sums_clear(&fold);
 	return status;
 }
 
@@ -170,7 +171,7 @@ static choir_status come_together(
 	bool last;
 	char call[64], name[CHI_SUM_NAME];
 	name_collective(r, "all_reduce", call);
-	if (run->strategy->peers != NULL)
+	if (run->strategy->process_group != NULL)
 		chi_between_name(call, op, r->summed, t, name);
 	else
 		memcpy(name, call, sizeof name);
@@ -225,7 +226,7 @@ static choir_tensor *contribution(choir_frame *f, choir_reduce_op op, choir_tens
 static bool is_lone(const chi_replica *r, const choir_tensor *t)
 {
 	const choir_strategy *s = r->run->strategy;
-	return s->peers != NULL && s->replicas == 1 && s->all_host && !r->run->alone &&
+	return s->process_group != NULL && s->replicas == 1 && s->all_host && !r->run->alone &&
 			t->count == CHOIR_NONE;
 }
 
@@ -237,7 +238,7 @@ static choir_status exchange_lone(const chi_replica *r, choir_reduce_op op, cons
 	uint64_t key = chi_hash_mix(r->subject.hash + (uint64_t) op * 64 + (uint64_t) r->summed);
 	for (int i = 0; i < t->shape.rank; i++)
 		key = chi_hash_mix(key + (uint64_t) t->shape.dim[i] * 8 + (uint64_t) t->shape.rank);
-	if (!chi_peers_know(s->peers, key |= 1)) {
+	if (!chi_process_group_knows(s->process_group, key |= 1)) {
 		name_collective(r, "all_reduce", call);
 		chi_between_name(call, op, r->summed, t, name);
 	}
@@ -246,8 +247,8 @@ static choir_status exchange_lone(const chi_replica *r, choir_reduce_op op, cons
 	const choir_collective c = {
 		.name = name, .dtype = t->dtype, .elements = choir_shape_elements(&t->shape)
 	};
-	CHOIR_TRY(chi_peers_sum(s->peers, key, &c, &own, sum->data));
-	return chi_way_divide(s->exchange[0], t->dtype, sum->data, divisor, c.elements);
+	CHOIR_TRY(chi_process_group_all_reduce(s->process_group, key, &c, &own, sum->data));
+	return chi_algorithm_divide(s->exchange[0], t->dtype, sum->data, divisor, c.elements);
 }
 
 // What a heavy sum is to the others, without the meetings here.
@@ -304,7 +305,7 @@ choir_tensor *choir_replica_all_reduce(choir_replica *replica, choir_reduce_op o
 	if (chi_replica_check(replica, "all_reduce") != CHOIR_OK)
 		return NULL;
 	if (t == NULL)
-		return chi_frame_null(replica->frame, "all_reduce");
+		return chi_frame_null_argument(replica->frame, "all_reduce");
 	chi_replica *r = chi_replica_of(replica);
 	chi_replica_gives(r, t);
 	if (choir_tensor_is_slices(t) && (op == CHOIR_SUM || op == CHOIR_MEAN))
@@ -313,7 +314,7 @@ choir_tensor *choir_replica_all_reduce(choir_replica *replica, choir_reduce_op o
 	choir_tensor *out = reduce_given(replica, op, t);
 	if (out != NULL)
 		return out;
-	chi_frame_keep(replica->frame);
+	chi_frame_record_error(replica->frame);
 	chi_run_renew(r->run);
 	return NULL;
 }
@@ -322,7 +323,7 @@ static choir_status return_first(choir_cross *x, void *user)
 {
 	const int *from = user;
 	choir_value *v = choir_cross_arg(x, "value");
-	if (v != NULL && v->component != NULL && chi_cross_of(x)->strategy->peers != NULL)
+	if (v != NULL && v->component != NULL && chi_cross_of(x)->strategy->process_group != NULL)
 		return choir_cross_return(x, "value", choir_tensor_value(chi_broadcast(x, v, *from)));
 	if (v == NULL || v->kind != CHOIR_VALUE_PER_REPLICA)
 		return choir_cross_return(x, "value", v);
@@ -335,7 +336,7 @@ choir_tensor *choir_replica_broadcast(choir_replica *replica, choir_tensor *t, i
 	if (chi_replica_check(replica, "broadcast") != CHOIR_OK)
 		return NULL;
 	if (t == NULL)
-		return chi_frame_null(replica->frame, "broadcast");
+		return chi_frame_null_argument(replica->frame, "broadcast");
 	if (from < 0 || from >= choir_replica_count(replica))
 		return chi_frame_fail_null(replica->frame, CHOIR_INVALID,
 				"broadcast: there is no replica "

@@ -107,11 +107,11 @@ choir_frame *chi_cross_frame_on(chi_cross *x, choir_device *d)
 		if (chi_device_shares(x->place[i].device, d))
 			return x->place[i].frame;
 	void *array = x->place;
-	const bool grown = chi_grow(&array, &x->places_room, x->places + 1, sizeof *x->place);
+	const bool grown = chi_grow(&array, &x->places_capacity, x->places + 1, sizeof *x->place);
 	x->place = array;
 	choir_frame *f = grown ? choir_frame_new(d) : NULL;
 	if (f == NULL) {
-		chi_frame_keep(own);
+		chi_frame_record_error(own);
 		return NULL;
 	}
 	f->context = own->context;
@@ -199,7 +199,7 @@ static choir_value *found(
 	choir_value *v = choir_values_find(set, name == NULL ? "" : name);
 	if (v == NULL) {
 		chi_error_prefix("%s", what);
-		chi_frame_keep(cross->frame);
+		chi_frame_record_error(cross->frame);
 	}
 	return v;
 }
@@ -237,10 +237,10 @@ static choir_value *keep(choir_cross *cross, const choir_value *v)
 		choir_frame *f = chi_cross_frame_on(chi_cross_of(cross), v->device[i]);
 		kept->device[i] = v->device[i];
 		if (f != NULL)
-			kept->component[i] = part ? chi_tensor_keep(f, v->component[i])
+			kept->component[i] = part ? chi_tensor_retain(f, v->component[i])
 									  : chi_tensor_alias(f, v->component[i]);
 		if (kept->component[i] == NULL || (part && chi_stream_wait(f->stream) != CHOIR_OK)) {
-			chi_frame_keep(cross->frame);
+			chi_frame_record_error(cross->frame);
 			return NULL;
 		}
 	}
@@ -273,13 +273,13 @@ static choir_status put(choir_cross *cross, bool returned, const char *name, cho
 	if (name == NULL || name[0] == '\0')
 		return chi_frame_fail(cross->frame, CHOIR_INVALID, "%s: a leaf needs a name", what);
 	if (v == NULL) {
-		chi_frame_null(cross->frame, what);
-		return chi_frame_report(cross->frame);
+		chi_frame_null_argument(cross->frame, what);
+		return chi_frame_status(cross->frame);
 	}
 	if (returned && (v = returnable(cross, v)) == NULL)
-		return chi_frame_report(cross->frame);
+		return chi_frame_status(cross->frame);
 	const choir_status status = chi_values_put(set, name, v);
-	return status == CHOIR_OK ? status : chi_frame_keep(cross->frame);
+	return status == CHOIR_OK ? status : chi_frame_record_error(cross->frame);
 }
 
 choir_status choir_cross_return(choir_cross *x, const char *name, choir_value *v)
@@ -298,18 +298,18 @@ choir_status choir_cross_run(choir_cross *cross, choir_replica_fn *fn, void *use
 	CHOIR_TRY(chi_cross_check(cross, "run"));
 	chi_cross *x = chi_cross_of(cross);
 	if (cross->frame->failed)
-		return chi_frame_report(cross->frame);
+		return chi_frame_status(cross->frame);
 	for (size_t i = 0; i < x->given->n; i++) { // replicas look at it on threads of their own
 		choir_value **v = &x->given->leaf[i].value;
 		CHOIR_TRY(chi_value_settle(*v));
 		if (is_part(*v) && (*v = keep(cross, *v)) == NULL)
-			return chi_frame_report(cross->frame);
+			return chi_frame_status(cross->frame);
 	}
 	CHOIR_TRY(chi_stream_wait(cross->frame->stream)); // made what is given
 	CHOIR_TRY(chi_cross_publish(x));
 	const choir_status status = choir_strategy_run(x->strategy, fn, user, x->given, &x->next);
 	chi_cross_turn(x);
-	return status == CHOIR_OK ? status : chi_frame_keep(cross->frame);
+	return status == CHOIR_OK ? status : chi_frame_record_error(cross->frame);
 }
 
 choir_values *choir_values_new(choir_strategy *s)

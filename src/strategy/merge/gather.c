@@ -92,7 +92,7 @@ static choir_tensor *gather_here(choir_cross *x, choir_value *v, int axis)
 	for (int i = 0; out != NULL && i < n; i++) {
 		choir_tensor *part = chi_value_view(f, v->component[i]);
 		if (part == NULL || copy_part(out, part, at, offset, false) != CHOIR_OK) {
-			chi_frame_keep(f);
+			chi_frame_record_error(f);
 			return NULL;
 		}
 		if (chi_cross_of(x)->run != NULL)
@@ -109,7 +109,7 @@ choir_tensor *choir_cross_gather(choir_cross *x, choir_value *v, int axis)
 	chi_cross *hidden = chi_cross_of(x);
 	choir_strategy *s = hidden->strategy;
 	choir_tensor *here = chi_strategy_or_give_up(s, x->frame, gather_here(x, v, axis));
-	if (here == NULL || v->kind != CHOIR_VALUE_PER_REPLICA || s->peers == NULL)
+	if (here == NULL || v->kind != CHOIR_VALUE_PER_REPLICA || s->process_group == NULL)
 		return here;
 	int64_t first = 0;
 	choir_tensor *all = chi_between_concat(
@@ -135,7 +135,7 @@ static choir_status gather_backward(
 	choir_tensor *own =
 			sum == NULL ? NULL : chi_tensor_new(dy->frame, dy->dtype, &node->in[0]->shape);
 	if (own == NULL || copy_part(sum, own, a->axis, a->offset, true) != CHOIR_OK)
-		return chi_frame_keep(dy->frame);
+		return chi_frame_record_error(dy->frame);
 	gradient[0] = own;
 	return CHOIR_OK;
 }
@@ -151,7 +151,7 @@ choir_tensor *choir_replica_all_gather(choir_replica *replica, choir_tensor *t, 
 	if (chi_replica_check(replica, "all_gather") != CHOIR_OK)
 		return NULL;
 	if (t == NULL)
-		return chi_frame_null(replica->frame, "all_gather");
+		return chi_frame_null_argument(replica->frame, "all_gather");
 	if (choir_tensor_is_slices(t))
 		return chi_frame_fail_null(replica->frame, CHOIR_UNSUPPORTED,
 				"all_gather: slices cannot be gathered: all_reduce them");

@@ -2,7 +2,7 @@
 // context's frame; every sum is made in the canonical tree, so when and by whom decides no bit.
 #include "strategy/merge/late.h"
 
-#include "cross/way.h"
+#include "collective/way.h"
 
 #include <string.h>
 
@@ -24,12 +24,12 @@ bool chi_late_may(choir_cross *x, const chi_job *j)
 {
 	const choir_strategy *s = chi_cross_of(x)->strategy;
 	if (!j->by_group || !s->all_host || !s->all_here || !has_one_copy(j->to->variable) ||
-			s->peers != NULL)
+			s->process_group != NULL)
 		return false;
 	for (int i = 0; i < j->value->count; i++)
 		if (j->value->component[i]->source != NULL || j->value->component[i]->borrowed)
 			return false; // a variable's memory, or the caller's
-	return choir_shape_elements(&j->value->component[0]->shape) > CHI_WAY_SLICE;
+	return choir_shape_elements(&j->value->component[0]->shape) > CHI_CHUNK;
 }
 
 static choir_status make(choir_value *v)
@@ -69,10 +69,10 @@ choir_status chi_late_begin(choir_cross *x, choir_reduce_op op, const chi_ways *
 {
 	late *l = chi_arena_alloc(&x->frame->arena, sizeof *l);
 	if (l == NULL)
-		return chi_frame_keep(x->frame);
+		return chi_frame_record_error(x->frame);
 	*l = (late){ .x = x, .op = op, .ways = *ways, .job = *j };
 	if (keep(x, l) != CHOIR_OK || chi_job_make_results(x, &l->job) != CHOIR_OK)
-		return chi_frame_keep(x->frame);
+		return chi_frame_record_error(x->frame);
 	j->result->make = make;
 	j->result->maker = l;
 	return CHOIR_OK;
@@ -86,12 +86,12 @@ choir_tensor *chi_late_slice(const choir_value *v, choir_frame *f, int64_t first
 	choir_tensor *t = chi_tensor_new(f, c->dtype, &CHOIR_SHAPE(count));
 	chi_buffer *scratch = t == NULL
 			? NULL
-			: chi_frame_buffer(f, (size_t) chi_tree_depth(replicas) * CHI_WAY_SLICE * 8);
+			: chi_frame_buffer(f, (size_t) chi_tree_depth(replicas) * CHI_CHUNK * 8);
 	if (scratch == NULL) {
-		chi_frame_keep(f);
+		chi_frame_record_error(f);
 		return NULL;
 	}
-	const chi_slice_sum one = { .c = &c,
+	const chi_chunk_sum one = { .c = &c,
 		.members = 1,
 		.replicas = replicas,
 		.first = first,
@@ -99,10 +99,10 @@ choir_tensor *chi_late_slice(const choir_value *v, choir_frame *f, int64_t first
 		.to = t->data,
 		.scratch = scratch->memory };
 	const void *sum;
-	const choir_status status = chi_way_sum(&one, f->stream, &sum);
+	const choir_status status = chi_chunk_sum_make(&one, f->stream, &sum);
 	chi_frame_give_back(f, scratch);
 	if (status != CHOIR_OK) {
-		chi_frame_keep(f);
+		chi_frame_record_error(f);
 		return NULL;
 	}
 	if (sum != t->data)

@@ -11,7 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-choir_status chi_names_put(chi_names *list, choir_frame *f, const char *name, choir_tensor *t)
+choir_status chi_named_tensors_put(
+		chi_named_tensors *list, choir_frame *f, const char *name, choir_tensor *t)
 {
 	for (size_t i = 0; i < list->n; i++)
 		if (strcmp(list->item[i].name, name) == 0) {
@@ -19,16 +20,16 @@ choir_status chi_names_put(chi_names *list, choir_frame *f, const char *name, ch
 			return CHOIR_OK;
 		}
 	void *array = list->item;
-	const bool grown = chi_grow(&array, &list->room, list->n + 1, sizeof(chi_named));
+	const bool grown = chi_grow(&array, &list->capacity, list->n + 1, sizeof(chi_named));
 	list->item = array;
 	const char *copy = grown ? chi_arena_strdup(&f->arena, name) : NULL;
 	if (copy == NULL)
-		return chi_frame_keep(f);
+		return chi_frame_record_error(f);
 	list->item[list->n++] = (chi_named){ copy, t };
 	return CHOIR_OK;
 }
 
-choir_tensor *chi_names_find(const chi_names *list, const char *name)
+choir_tensor *chi_named_tensors_find(const chi_named_tensors *list, const char *name)
 {
 	for (size_t i = 0; i < list->n; i++)
 		if (strcmp(list->item[i].name, name) == 0)
@@ -43,7 +44,7 @@ static choir_tensor *givable(
 {
 	choir_frame *f = r->shown.frame;
 	if (value == NULL)
-		return chi_frame_null(f, what);
+		return chi_frame_null_argument(f, what);
 	if (value->frame != f)
 		return chi_frame_fail_null(
 				f, CHOIR_INVALID, "give: \"%s\" belongs to another frame: move it", name);
@@ -59,11 +60,11 @@ choir_status choir_replica_give(choir_replica *replica, const char *name, choir_
 	if (name == NULL || name[0] == '\0')
 		return chi_frame_fail(replica->frame, CHOIR_INVALID, "give: a leaf needs a name");
 	value = givable(r, name, "give", value);
-	return value == NULL ? chi_frame_report(replica->frame)
-						 : chi_names_put(&r->given, replica->frame, name, value);
+	return value == NULL ? chi_frame_status(replica->frame)
+						 : chi_named_tensors_put(&r->given, replica->frame, name, value);
 }
 
-static uint64_t hash_names(const chi_names *names, uint64_t hash)
+static uint64_t hash_names(const chi_named_tensors *names, uint64_t hash)
 {
 	for (size_t i = 0; i < names->n; i++)
 		hash ^= chi_hash_mix(chi_hash_text(names->item[i].name)); // in any order
@@ -81,8 +82,8 @@ static size_t append(char text[CHI_MEET_NAME], size_t at, const char *more)
 
 // What the program itself gave is named, and what its call is about. Without printf, which took as
 // long as the rest of a merge call in its replica.
-static void describe(
-		char text[CHI_MEET_NAME], const chi_merge_call *c, const chi_names *given, bool own)
+static void describe(char text[CHI_MEET_NAME], const chi_merge_call *c,
+		const chi_named_tensors *given, bool own)
 {
 	char subject[64];
 	size_t at = append(text, 0, c->name);
@@ -100,20 +101,20 @@ static void describe(
 // Merges what all replicas gave into the context's arguments.
 static choir_status gather(chi_run *run, chi_cross *x, const chi_merge_call *c)
 {
-	const chi_names *names = &run->replica[0].given;
+	const chi_named_tensors *names = &run->replica[0].given;
 	const int n = run->strategy->replicas;
 	choir_frame *f = x->shown.frame;
 	choir_tensor **all = chi_arena_alloc(&f->arena, (size_t) n * sizeof(choir_tensor *));
 	choir_value **values = chi_arena_alloc(&f->arena, (names->n + 1) * sizeof(choir_value *));
 	if (all == NULL || values == NULL)
-		return chi_frame_keep(f);
+		return chi_frame_record_error(f);
 	for (size_t i = 0; i < names->n; i++) {
 		for (int r = 0; r < n; r++)
-			all[r] = chi_names_find(&run->replica[r].given, names->item[i].name);
+			all[r] = chi_named_tensors_find(&run->replica[r].given, names->item[i].name);
 		if ((values[i] = chi_value_merge(f, n, all)) == NULL)
-			return chi_frame_report(f);
+			return chi_frame_status(f);
 	}
-	if (run->strategy->peers != NULL) {
+	if (run->strategy->process_group != NULL) {
 		char what[96], subject[64] = "";
 		if (c->subject != NULL)
 			chi_text_fit(c->subject, subject, sizeof subject);
@@ -141,7 +142,7 @@ static choir_status call(chi_run *run, const chi_merge_call *c)
 	chi_trace_end();
 	CHOIR_TRY(chi_context_leave(entry, status, "the merge function"));
 	choir_frame *f = run->cross->frame;
-	CHOIR_TRY(f->failed ? chi_frame_report(f) : chi_stream_wait(f->stream));
+	CHOIR_TRY(f->failed ? chi_frame_status(f) : chi_stream_wait(f->stream));
 	return chi_cross_publish(x);
 }
 
@@ -150,19 +151,19 @@ choir_status chi_merge(chi_replica *r, const chi_merge_call *c)
 	chi_run *run = r->run;
 	choir_frame *f = r->shown.frame;
 	if (f->failed)
-		return chi_frame_report(f);
+		return chi_frame_status(f);
 	for (size_t i = 0; i < r->given.n; i++)
 		// it may have died since it was given
 		CHOIR_TRY(chi_tensor_check_any(r->given.item[i].tensor));
 	if (chi_stream_wait(f->stream) != CHOIR_OK)
-		return chi_frame_keep(f);
+		return chi_frame_record_error(f);
 	char text[CHI_MEET_NAME];
 	describe(text, c, &r->given, r->gives_own);
 	bool last;
 	chi_meet *m = chi_meet_arrive(
 			r, CHI_MEET_MERGE, c->what, hash_names(&r->given, c->more), text, NULL, NULL, &last);
 	if (m == NULL)
-		return chi_frame_keep(f);
+		return chi_frame_record_error(f);
 	choir_status status = CHOIR_OK;
 	if (last) {
 		status = call(run, c);
@@ -179,20 +180,21 @@ choir_status chi_merge(chi_replica *r, const chi_merge_call *c)
 	if (status == CHOIR_OK)
 		chi_meet_leave(r, m);
 	chi_run_renew(run);
-	return status == CHOIR_OK ? status : chi_frame_keep(f);
+	return status == CHOIR_OK ? status : chi_frame_record_error(f);
 }
 
 choir_status chi_merge_own(
 		chi_replica *r, const chi_merge_call *c, size_t n, const chi_named leaves[])
 {
 	choir_frame *f = r->shown.frame;
-	const chi_names given = r->given;
+	const chi_named_tensors given = r->given;
 	r->given = r->own;
 	r->given.n = 0;
 	choir_status status = CHOIR_OK;
 	for (size_t i = 0; status == CHOIR_OK && i < n; i++) {
 		choir_tensor *t = givable(r, c->name, c->name, leaves[i].tensor);
-		status = t == NULL ? chi_frame_report(f) : chi_names_put(&r->given, f, leaves[i].name, t);
+		status = t == NULL ? chi_frame_status(f)
+						   : chi_named_tensors_put(&r->given, f, leaves[i].name, t);
 	}
 	r->gives_own = true;
 	if (status == CHOIR_OK)
@@ -233,7 +235,7 @@ choir_tensor *choir_replica_take(choir_replica *replica, const char *name)
 				name == NULL ? "" : name);
 	choir_value *v = choir_values_find(x->returned, name);
 	if (v == NULL) {
-		chi_frame_keep(f);
+		chi_frame_record_error(f);
 		return NULL;
 	}
 	return chi_replica_see(r, v, "take", name);

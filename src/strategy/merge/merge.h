@@ -17,7 +17,7 @@ typedef struct chi_cross {
 	choir_values *given, *taken; // the side that calls run and update
 	choir_values *next; // what they are about to return, while what was taken may still be given
 	chi_cross_place *place;
-	size_t places, places_room;
+	size_t places, places_capacity;
 	unsigned emptied; // how often the context's own frame was when places were last
 	chi_mutex lock; // spare, which is for threads that update slices, too
 	choir_frame *spare; // emptied, for functions of updates

@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 #include "choir/op.h"
-#include "cross/tree.h"
+#include "collective/tree.h"
 #include "strategy/merge/between.h"
 #include "strategy/merge/slices.h"
 
@@ -36,7 +36,7 @@ choir_status chi_mean_divisor(
 				"mean needs all or none",
 				counted, n);
 	// Parts of an on-read variable may be those of several groups that are not in step.
-	const int all = s->peers == NULL ? n : s->in_sync;
+	const int all = s->process_group == NULL ? n : s->in_sync;
 	*divisor = counted == 0 ? all : sum;
 	return counted == 0 ? CHOIR_OK : chi_strategy_add_counts(s, divisor);
 }
@@ -86,13 +86,13 @@ choir_tensor *chi_narrow_sum(choir_tensor *sum, const char *what)
 static choir_tensor *sum_of_all(
 		choir_strategy *s, choir_frame *f, const char *name, choir_tensor *const tensors[])
 {
-	chi_peers *p = s->peers;
-	const int nodes = chi_peers_nodes(p, p->worker);
+	chi_process_group *p = s->process_group;
+	const int nodes = chi_process_group_node_count(p, p->worker);
 	choir_part *part = chi_arena_alloc(&f->arena, (size_t) nodes * sizeof *part);
 	choir_tensor *t = NULL;
 	char *sum = NULL;
 	for (int i = 0; part != NULL && i < nodes; i++) {
-		part[i] = p->part[p->node[p->worker] + i];
+		part[i] = p->partial_sum[p->first_node[p->worker] + i];
 		t = sum_node(part[i].lo - s->before, part[i].hi - s->before, tensors);
 		if (t != NULL && t->is_number)
 			t = choir_fill(f, CHOIR_F64, CHOIR_SCALAR, t->number);
@@ -101,7 +101,7 @@ static choir_tensor *sum_of_all(
 		part[i].data = t == NULL ? NULL : chi_arena_alloc(&f->arena, bytes);
 		if (sum == NULL || part[i].data == NULL ||
 				choir_tensor_fetch(t, part[i].data, bytes) != CHOIR_OK) {
-			chi_frame_keep(f);
+			chi_frame_record_error(f);
 			return NULL;
 		}
 	}
@@ -109,8 +109,8 @@ static choir_tensor *sum_of_all(
 		.kind = CHOIR_ALL_REDUCE,
 		.dtype = t == NULL ? 0 : t->dtype,
 		.elements = t == NULL ? 0 : choir_shape_elements(&t->shape) };
-	if (t == NULL || chi_peers_sum(p, 0, &c, part, sum) != CHOIR_OK) {
-		chi_frame_keep(f);
+	if (t == NULL || chi_process_group_all_reduce(p, 0, &c, part, sum) != CHOIR_OK) {
+		chi_frame_record_error(f);
 		return NULL;
 	}
 	return choir_constant(f, t->dtype, t->shape, sum);
@@ -137,7 +137,7 @@ choir_status chi_check_alike(const choir_strategy *s, choir_frame *f, choir_redu
 		if (t == NULL)
 			return chi_frame_fail(f, CHOIR_INVALID, "reduce: replica %d has no value", id + i);
 		if (chi_tensor_check_any(t) != CHOIR_OK)
-			return chi_frame_keep(f);
+			return chi_frame_record_error(f);
 		if (!t->is_number)
 			CHOIR_TRY(chi_check_sum(f, "reduce", op, t->dtype));
 		if (chi_is_slices(first)) // of any number of rows, which are looked at when summed
@@ -165,7 +165,7 @@ static choir_tensor *reduce_tensors(choir_strategy *s, choir_frame *f, const cha
 		return NULL;
 	choir_tensor **here = chi_arena_alloc(&f->arena, (size_t) n * sizeof *here);
 	if (here == NULL) {
-		chi_frame_keep(f);
+		chi_frame_record_error(f);
 		return NULL;
 	}
 	if (chi_check_alike(s, f, op, n, tensors, true) != CHOIR_OK)
@@ -182,9 +182,10 @@ static choir_tensor *reduce_tensors(choir_strategy *s, choir_frame *f, const cha
 		else if (wide && tensors[i]->dtype == CHOIR_U8)
 			here[i] = choir_cast(here[i], CHOIR_I32);
 	}
-	if (s->peers != NULL)
+	if (s->process_group != NULL)
 		chi_between_name(what, op, tensors[0]->dtype, tensors[0], name);
-	choir_tensor *sum = s->peers == NULL ? sum_node(0, n, here) : sum_of_all(s, f, name, here);
+	choir_tensor *sum =
+			s->process_group == NULL ? sum_node(0, n, here) : sum_of_all(s, f, name, here);
 	if (wide)
 		return chi_narrow_sum(sum, "reduce");
 	return op == CHOIR_SUM ? sum : choir_divide(sum, choir_number(f, divisor));
@@ -199,7 +200,7 @@ choir_tensor *chi_reduce_tensors(choir_strategy *s, choir_frame *f, const char *
 static choir_tensor *read_first(choir_variable *v, const char *what, choir_frame *f)
 {
 	choir_tensor *t = chi_variable_view(v, 0, f);
-	return t == NULL || v->strategy->peers == NULL
+	return t == NULL || v->strategy->process_group == NULL
 			? t
 			: chi_between_spread(v->strategy, f, 0, t, what);
 }
@@ -223,7 +224,7 @@ static choir_tensor *read_aggregated(choir_variable *v, choir_frame *f)
 		return read_first(v, what, f);
 	choir_tensor **parts = chi_arena_alloc(&f->arena, (size_t) v->copies * sizeof *parts);
 	if (parts == NULL) {
-		chi_frame_keep(f);
+		chi_frame_record_error(f);
 		return NULL;
 	}
 	for (int i = 0; i < v->copies; i++)
@@ -281,7 +282,7 @@ static int seen(choir_frame *f, const choir_strategy *s, choir_value *v, choir_t
 	}
 	*tensors = chi_arena_alloc(&f->arena, (size_t) n * sizeof **tensors);
 	if (*tensors == NULL || chi_value_settle(v) != CHOIR_OK) {
-		chi_frame_keep(f);
+		chi_frame_record_error(f);
 		return 0;
 	}
 	for (int i = 0; i < n; i++) {
@@ -291,7 +292,7 @@ static int seen(choir_frame *f, const choir_strategy *s, choir_value *v, choir_t
 			(*tensors)[i] = variable != NULL ? choir_variable_read(variable, f)
 											 : chi_value_view(f, v->component[i]);
 		if ((*tensors)[i] == NULL) {
-			chi_frame_report(f);
+			chi_frame_status(f);
 			return 0;
 		}
 	}
@@ -320,7 +321,7 @@ static choir_tensor *reduce_value(
 	snprintf(what, sizeof what, "reduce along %" PRIx64, (uint64_t) axes);
 	choir_tensor **parts = chi_arena_alloc(&f->arena, (size_t) s->replicas * sizeof *parts);
 	if (parts == NULL) {
-		chi_frame_keep(f);
+		chi_frame_record_error(f);
 		return NULL;
 	}
 	for (int i = 0; i < s->replicas; i++)

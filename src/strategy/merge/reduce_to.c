@@ -21,12 +21,12 @@ choir_value *choir_cross_place(choir_cross *x, const char *devices)
 	const choir_strategy *s = chi_cross_of(x)->strategy;
 	if (devices == NULL)
 		return place_of(x, s->lanes, s->device);
-	enum { MOST = 64 };
-	choir_device *found[MOST];
+	enum { MAX = 64 };
+	choir_device *found[MAX];
 	int count = 0;
-	if (chi_device_list(devices, MOST, found, &count) != CHOIR_OK) {
+	if (chi_device_list(devices, MAX, found, &count) != CHOIR_OK) {
 		chi_error_prefix("place");
-		chi_frame_keep(x->frame);
+		chi_frame_record_error(x->frame);
 		return NULL;
 	}
 	return place_of(x, count, found);
@@ -63,7 +63,7 @@ static choir_status fill_from(choir_cross *x, choir_value *result, choir_tensor 
 		choir_frame *f = chi_cross_frame_on(chi_cross_of(x), result->device[i]);
 		result->component[i] = f == NULL ? NULL : chi_value_view(f, t);
 		if (result->component[i] == NULL)
-			return chi_frame_keep(x->frame);
+			return chi_frame_record_error(x->frame);
 	}
 	return CHOIR_OK;
 }
@@ -85,7 +85,7 @@ choir_value *choir_cross_broadcast_to(choir_cross *x, choir_value *v, choir_valu
 	choir_tensor *t = v->kind == CHOIR_VALUE_VARIABLE ? choir_variable_read(v->variable, x->frame)
 													  : choir_value_tensor(v);
 	if (t == NULL) {
-		chi_frame_keep(x->frame);
+		chi_frame_record_error(x->frame);
 		return NULL;
 	}
 	if (t->is_number)
@@ -132,8 +132,8 @@ choir_status chi_job_check(choir_cross *x, choir_reduce_op op, choir_reduction *
 	choir_value *v = item->v;
 	*j = (chi_job){ .op = op, .value = v, .to = item->to, .divisor = 1 };
 	if (v == NULL || item->to == NULL) {
-		chi_frame_null(x->frame, "reduce_to");
-		return chi_frame_report(x->frame);
+		chi_frame_null_argument(x->frame, "reduce_to");
+		return chi_frame_status(x->frame);
 	}
 	CHOIR_TRY(check_own(x, v, item->to, "reduce_to"));
 	if (v->kind != CHOIR_VALUE_PER_REPLICA)
@@ -149,7 +149,7 @@ choir_status chi_job_check(choir_cross *x, choir_reduce_op op, choir_reduction *
 				chi_cross_of(x)->strategy, x->frame, v->count, v->component, &j->divisor));
 	j->result = at(x, j->to);
 	if (j->result == NULL)
-		return chi_frame_report(x->frame);
+		return chi_frame_status(x->frame);
 	j->by_group = by_group(chi_cross_of(x)->strategy, op, v, j->result);
 	return CHOIR_OK;
 }
@@ -167,18 +167,18 @@ choir_status chi_job_fold(choir_cross *x, chi_job *j)
 		return choir_error_status();
 	choir_status status = CHOIR_OK;
 	for (int lane = 0; lane < s->lanes; lane++)
-		chi_fold_begin(&j->fold[lane], s->in_sync, like->dtype, &like->shape);
+		chi_partial_sums_begin(&j->fold[lane], s->in_sync, like->dtype, &like->shape);
 	for (int lane = 0; lane < s->lanes; lane++)
 		for (int r = s->first[lane]; status == CHOIR_OK && r < s->first[lane + 1]; r++)
-			status = chi_fold_add(&j->fold[lane], chi_strategy_id(s, r), v->component[r]->buffer,
-					v->component[r]->data, s->exchange[lane]);
+			status = chi_partial_sums_add(&j->fold[lane], chi_strategy_id(s, r),
+					v->component[r]->buffer, v->component[r]->data, s->exchange[lane]);
 	return chi_strategy_wait(s, 0, s->lanes, status);
 }
 
 void chi_job_clear(const choir_strategy *s, chi_job *j)
 {
 	for (int lane = 0; j->fold != NULL && lane < s->lanes; lane++)
-		chi_fold_clear(&j->fold[lane]);
+		chi_partial_sums_clear(&j->fold[lane]);
 	j->fold = NULL;
 }
 
@@ -201,9 +201,9 @@ static choir_status sum_alone(choir_cross *x, const chi_ways *ways, chi_job *j)
 		return choir_error_status();
 	for (int i = 0; i < s->lanes; i++)
 		lane[i] =
-				(chi_sum_lane){ (size_t) j->fold[i].n, j->fold[i].part, chi_job_wanted(s, j, i) };
+				(chi_sum_lane){ (size_t) j->fold[i].n, j->fold[i].node, chi_job_wanted(s, j, i) };
 	char name[CHI_SUM_NAME] = "reduce_to";
-	if (s->peers != NULL)
+	if (s->process_group != NULL)
 		chi_between_name("reduce_to", j->op, like->dtype, like, name);
 	const chi_sum sum = { name, like->dtype, j->divisor, lane, 1, &elements };
 	return chi_sum_lanes(s, x->frame, ways, &sum);
@@ -217,16 +217,16 @@ choir_status chi_job_do(choir_cross *x, choir_reduce_op op, const chi_ways *ways
 	if (v->kind != CHOIR_VALUE_PER_REPLICA) {
 		choir_tensor *t = choir_cross_reduce(x, op, v, CHOIR_NO_AXIS);
 		j->result = t == NULL ? NULL : choir_cross_broadcast_to(x, choir_tensor_value(t), j->to);
-		status = j->result == NULL ? chi_frame_report(x->frame) : CHOIR_OK;
+		status = j->result == NULL ? chi_frame_status(x->frame) : CHOIR_OK;
 	} else if (!j->by_group) {
 		choir_tensor *t = choir_tensor_is_slices(v->component[0])
 				? chi_reduce_slices(
 						  s, x->frame, op, ways->slices, v->count, v->component, j->divisor)
 				: chi_reduce_tensors(s, x->frame, "reduce_to", op, v->count, v->component);
-		status = t == NULL ? chi_frame_report(x->frame) : fill_from(x, j->result, t);
+		status = t == NULL ? chi_frame_status(x->frame) : fill_from(x, j->result, t);
 	} else {
 		status = sum_alone(x, ways, j);
 		chi_job_clear(s, j);
 	}
-	return status == CHOIR_OK ? status : chi_frame_keep(x->frame);
+	return status == CHOIR_OK ? status : chi_frame_record_error(x->frame);
 }

@@ -9,7 +9,7 @@ typedef struct {
 	choir_value *result; // on the destination's devices; NULL yet for what is the same for all
 	bool by_group; // cross-device operations make it
 	double divisor;
-	chi_fold *fold; // of each lane; NULL: nothing is folded
+	chi_partial_sums *fold; // of each lane; NULL: nothing is folded
 } chi_job;
 
 // Checks everything that can be, and changes nothing.

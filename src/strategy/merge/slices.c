@@ -1,11 +1,11 @@
 // Slices are brought to the host: which rows they are is known only there. One behind another, in
 // the order of replicas, they are the sum; or equal rows are added up first, in the order of the
-// dense sum (cross/slices.h).
+// dense sum (collective/sparse_sum.h).
 #include "strategy/merge/slices.h"
 
 #include "base/size.h"
 #include "choir/op.h"
-#include "cross/slices.h"
+#include "collective/sparse_sum.h"
 #include "op/op.h"
 #include "strategy/merge/reduce.h"
 
@@ -18,7 +18,7 @@ typedef struct {
 	choir_reduce_op op;
 	int n; // replicas
 	choir_tensor **values; // of each that is here; for a mean of a floating dtype
-	chi_slices_part *part; // of each
+	chi_sparse_part *part; // of each
 	int64_t all, rows; // rows of all parts; of the larger tensor
 } job;
 
@@ -31,7 +31,7 @@ static choir_status check_alike(
 	for (int i = 0; i < n; i++) {
 		const choir_tensor *t = tensors[i];
 		if (chi_tensor_check_any(t) != CHOIR_OK)
-			return chi_frame_keep(f);
+			return chi_frame_record_error(f);
 		const choir_shape x = chi_dense_shape(first), y = chi_dense_shape(t);
 		if (!chi_is_slices(t) || t->dtype != first->dtype || !chi_shape_equal(&x, &y))
 			return chi_frame_fail(f, CHOIR_INVALID,
@@ -55,7 +55,7 @@ static choir_status bring(job *j, choir_tensor *const tensors[])
 	for (int i = 0; i < j->n; i++) {
 		choir_tensor *t = chi_value_view(j->host, tensors[i]);
 		if (t == NULL)
-			return chi_frame_report(j->host);
+			return chi_frame_status(j->host);
 		const int64_t n = t->shape.dim[0];
 		int64_t *row = chi_arena_alloc(arena, (size_t) n * sizeof *row);
 		if (row == NULL || chi_slices_indices_to_host(t, row) != CHOIR_OK)
@@ -63,8 +63,8 @@ static choir_status bring(job *j, choir_tensor *const tensors[])
 		j->values[i] = j->op == CHOIR_MEAN ? chi_for_mean(choir_slices_values(t))
 										   : choir_slices_values(t);
 		if (j->values[i] == NULL)
-			return chi_frame_report(j->host);
-		j->part[i] = (chi_slices_part){ n, row, j->values[i]->data };
+			return chi_frame_status(j->host);
+		j->part[i] = (chi_sparse_part){ n, row, j->values[i]->data };
 		if (!chi_int64_add(j->all, n, &j->all))
 			return choir_fail(CHOIR_NO_MEMORY, "reduce: too many rows");
 	}
@@ -82,7 +82,7 @@ static size_t row_bytes(const job *j)
 
 // What this worker has, packed, and room for what all have.
 typedef struct {
-	chi_peers *peers;
+	chi_process_group *peers;
 	int64_t *n; // rows of each replica of all workers
 	size_t *bytes; // of each worker, of what is exchanged
 	int64_t own, all; // rows of this worker's, of all replicas
@@ -90,7 +90,7 @@ typedef struct {
 
 static void size_up(sharing *x, size_t each)
 {
-	const chi_peers *p = x->peers;
+	const chi_process_group *p = x->peers;
 	x->own = x->all = 0;
 	for (int w = 0; w < p->workers; w++) {
 		int64_t rows = 0;
@@ -121,7 +121,8 @@ static char *share(job *j, sharing *x, size_t each, const char *what,
 			memcpy(to, piece(j, i), part);
 		to += part;
 	}
-	return chi_peers_gather_parts(x->peers, own, x->bytes, all, "%s of slices", what) == CHOIR_OK
+	return chi_process_group_all_gather_v(x->peers, own, x->bytes, all, "%s of slices", what) ==
+					CHOIR_OK
 			? all
 			: NULL;
 }
@@ -139,7 +140,7 @@ static const void *values_of(const job *j, int i)
 // How many rows each replica has, by whatever worker.
 static choir_status count_all(job *j, sharing *x)
 {
-	const chi_peers *p = x->peers;
+	const chi_process_group *p = x->peers;
 	chi_arena *arena = &j->host->arena;
 	char text[CHI_SHAPE_TEXT];
 	int64_t *own = chi_arena_alloc(arena, (size_t) j->n * sizeof *own);
@@ -153,7 +154,7 @@ static choir_status count_all(job *j, sharing *x)
 		x->bytes[w] = (size_t) (p->first[w + 1] - p->first[w]) * sizeof *own;
 	choir_shape shape = j->values[0]->shape;
 	shape.dim[0] = j->rows;
-	return chi_peers_gather_parts(x->peers, own, x->bytes, x->n, "%s of slices of %s %s",
+	return chi_process_group_all_gather_v(x->peers, own, x->bytes, x->n, "%s of slices of %s %s",
 			j->op == CHOIR_MEAN ? "mean" : "sum", choir_dtype_name(j->values[0]->dtype),
 			chi_shape_print(&shape, text));
 }
@@ -161,7 +162,7 @@ static choir_status count_all(job *j, sharing *x)
 // The parts of other workers' replicas beside those that are here.
 static choir_status bring_others(job *j)
 {
-	sharing x = { .peers = j->strategy->peers };
+	sharing x = { .peers = j->strategy->process_group };
 	const size_t each = row_bytes(j);
 	CHOIR_TRY(count_all(j, &x));
 	const char *rows = share(j, &x, sizeof(int64_t), "rows", rows_of);
@@ -173,7 +174,7 @@ static choir_status bring_others(job *j)
 	if (j->part == NULL)
 		return choir_error_status();
 	for (int i = 0; i < j->n; i++) {
-		j->part[i] = (chi_slices_part){ x.n[i], (const int64_t *) (const void *) rows, values };
+		j->part[i] = (chi_sparse_part){ x.n[i], (const int64_t *) (const void *) rows, values };
 		rows += (size_t) x.n[i] * sizeof(int64_t);
 		values += (size_t) x.n[i] * each;
 	}
@@ -220,21 +221,21 @@ static choir_tensor *concatenate(const job *j, double divisor)
 static choir_tensor *merge(const job *j, double divisor)
 {
 	choir_tensor *values, *indices;
-	chi_slices_entry *entry = chi_arena_alloc(&j->host->arena, (size_t) j->all * sizeof *entry);
+	chi_sparse_entry *entry = chi_arena_alloc(&j->host->arena, (size_t) j->all * sizeof *entry);
 	if (entry == NULL)
 		return NULL;
-	const int64_t different = chi_slices_order(j->n, j->part, entry);
+	const int64_t different = chi_sparse_sum_order(j->n, j->part, entry);
 	if (!make(j, different, &values, &indices))
 		return NULL;
 	int64_t width = 1;
 	for (int i = 1; i < values->shape.rank; i++)
 		width *= values->shape.dim[i];
-	size_t room;
-	const bool fits = chi_size_multiply(row_bytes(j), (size_t) chi_slices_levels(j->n), &room);
-	char *scratch = chi_arena_alloc(&j->host->arena, fits ? room : SIZE_MAX);
+	size_t capacity;
+	const bool fits = chi_size_multiply(row_bytes(j), (size_t) chi_slices_levels(j->n), &capacity);
+	char *scratch = chi_arena_alloc(&j->host->arena, fits ? capacity : SIZE_MAX);
 	if (scratch == NULL)
 		return NULL;
-	chi_slices_sum(j->n, j->part, j->all, entry, values->dtype, width, indices->data, values->data,
+	chi_sparse_sum(j->n, j->part, j->all, entry, values->dtype, width, indices->data, values->data,
 			scratch);
 	return finish(j, values, indices, divisor);
 }
@@ -252,7 +253,7 @@ static choir_tensor *reduce(
 		job *j, choir_slices_result how, choir_tensor *const tensors[], double divisor)
 {
 	if (bring(j, tensors) != CHOIR_OK ||
-			(j->strategy->peers != NULL && bring_others(j) != CHOIR_OK))
+			(j->strategy->process_group != NULL && bring_others(j) != CHOIR_OK))
 		return NULL;
 	if (how == CHOIR_SLICES_CONCATENATED)
 		return concatenate(j, divisor);
@@ -267,12 +268,12 @@ choir_tensor *chi_reduce_slices(choir_strategy *s, choir_frame *f, choir_reduce_
 		return NULL;
 	job j = { .strategy = s, .host = f, .op = op, .n = n };
 	if (!f->device->host_memory && (j.host = choir_frame_new(NULL)) == NULL) {
-		chi_frame_keep(f);
+		chi_frame_record_error(f);
 		return NULL;
 	}
 	choir_tensor *t = reduce(&j, how, tensors, divisor);
 	if (t == NULL)
-		chi_strategy_give_up(s, chi_frame_keep(f));
+		chi_strategy_give_up(s, chi_frame_record_error(f));
 	else if (j.host != f)
 		t = choir_move(t, f);
 	if (j.host != f)
@@ -294,7 +295,7 @@ choir_value *chi_dense_value(choir_cross *x, choir_value *v)
 		dense->component[i] =
 				f == NULL ? NULL : choir_to_dense(chi_value_view(f, v->component[i]));
 		if (dense->component[i] == NULL || chi_stream_wait(f->stream) != CHOIR_OK) {
-			chi_frame_keep(x->frame);
+			chi_frame_record_error(x->frame);
 			return NULL;
 		}
 	}

@@ -17,7 +17,8 @@ static choir_status open_window(
 		const choir_strategy *s, choir_frame *f, const chi_sum *sum, window *w)
 {
 	const size_t lanes = (size_t) s->lanes;
-	const size_t packs = sum->packs < CHI_GROUP_WINDOW ? sum->packs : CHI_GROUP_WINDOW;
+	const size_t packs =
+			sum->packs < CHI_COMMUNICATOR_WINDOW ? sum->packs : CHI_COMMUNICATOR_WINDOW;
 	size_t parts = 0;
 	for (size_t i = 0; i < lanes; i++)
 		parts += sum->lane[i].n;
@@ -33,8 +34,8 @@ static void *element(void *data, choir_dtype dtype, int64_t first)
 	return data == NULL ? NULL : (char *) data + (size_t) first * chi_dtype_size(dtype);
 }
 
-static choir_status join(choir_strategy *s, chi_group *group, const chi_sum *sum, size_t pack,
-		int lane, choir_collective *c, choir_part **part, uint64_t *ticket)
+static choir_status join(choir_strategy *s, chi_communicator *group, const chi_sum *sum,
+		size_t pack, int lane, choir_collective *c, choir_part **part, uint64_t *request)
 {
 	const chi_sum_lane *own = &sum->lane[lane];
 	const int64_t first = pack == 0 ? 0 : sum->ends[pack - 1];
@@ -56,7 +57,7 @@ static choir_status join(choir_strategy *s, chi_group *group, const chi_sum *sum
 		.result = element(own->result, sum->dtype, first),
 	};
 	*part += own->n;
-	return chi_group_join(group, lane, c, ticket);
+	return chi_communicator_join(group, lane, c, request);
 }
 
 enum { WORTH_HELP = 256 << 10 }; // bytes of a window from which on other threads are called
@@ -90,17 +91,17 @@ static void wait_for_lanes(void *arg)
 	for (uint32_t lane; (lane = chi_atomic32_add(&w->next, 1)) < lanes;) {
 		choir_status status = CHOIR_OK;
 		for (size_t i = 0; status == CHOIR_OK && i < w->packs; i++)
-			status = chi_group_wait(
+			status = chi_communicator_wait(
 					w->ways->group, (int) lane, w->ticket[i * lanes + lane], w->ways->timeout);
 		if (status != CHOIR_OK)
 			note_failure(w);
 	}
 }
 
-static choir_status wait_for_all(choir_strategy *s, const chi_ways *ways, const uint64_t *ticket,
+static choir_status wait_for_all(choir_strategy *s, const chi_ways *ways, const uint64_t *request,
 		size_t packs, size_t bytes)
 {
-	waits w = { .strategy = s, .ways = ways, .ticket = ticket, .packs = packs };
+	waits w = { .strategy = s, .ways = ways, .ticket = request, .packs = packs };
 	chi_mutex_init(&w.lock, CHI_RANK_CROSS, "waits");
 	if (bytes < WORTH_HELP)
 		wait_for_lanes(&w);
@@ -131,10 +132,11 @@ choir_status chi_sum_lanes(
 	window w;
 	chi_trace_begin(CHOIR_TRACE_REDUCE, sum->name);
 	choir_status status = open_window(s, f, sum, &w);
-	for (size_t first = 0; status == CHOIR_OK && first < sum->packs; first += CHI_GROUP_WINDOW) {
+	for (size_t first = 0; status == CHOIR_OK && first < sum->packs;
+			first += CHI_COMMUNICATOR_WINDOW) {
 		const size_t left = sum->packs - first;
 		status = sum_window(s, ways, sum, &w, first,
-				first + (left < CHI_GROUP_WINDOW ? left : CHI_GROUP_WINDOW));
+				first + (left < CHI_COMMUNICATOR_WINDOW ? left : CHI_COMMUNICATOR_WINDOW));
 	}
 	status = chi_strategy_wait(s, 0, s->lanes, status);
 	chi_trace_end();

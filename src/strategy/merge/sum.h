@@ -1,7 +1,7 @@
 // Sums over all lanes, made by one thread for all of them: reductions in cross-replica context.
 #pragma once
 
-#include "cross/tree.h"
+#include "collective/tree.h"
 #include "strategy/merge/merge.h"
 
 // What a lane brings and gets.
@@ -23,7 +23,7 @@ typedef struct {
 
 // The options of a call, with the strategy's where it says nothing.
 typedef struct {
-	chi_group *group;
+	chi_communicator *group;
 	double timeout;
 	int64_t bytes_per_pack, num_packs; // 0: not packed by it
 	choir_slices_result slices;

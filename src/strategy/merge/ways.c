@@ -32,20 +32,20 @@ choir_status chi_communication_check(
 }
 
 // The group that a name stands for, opened when it is first asked for.
-static chi_group *find_group(choir_strategy *s, const char *name)
+static chi_communicator *find_group(choir_strategy *s, const char *name)
 {
 	if (name == NULL || strcmp(name, "auto") == 0 || strcmp(name, s->group.table->name) == 0)
 		return &s->group;
 	for (chi_more_groups *g = s->more_groups; g != NULL; g = g->next)
 		if (strcmp(name, g->group.table->name) == 0)
 			return &g->group;
-	if (s->peers != NULL) // one way between workers, whatever it is called
-		return chi_group_known(name) == CHOIR_OK ? &s->group : NULL;
+	if (s->process_group != NULL) // one way between workers, whatever it is called
+		return chi_communicator_check_name(name) == CHOIR_OK ? &s->group : NULL;
 	chi_more_groups *g = chi_alloc(sizeof *g);
 	if (g == NULL)
 		return NULL;
-	if (chi_group_open(&g->group, s->lanes, s->replicas, s->device, name) != CHOIR_OK) {
-		chi_group_close(&g->group);
+	if (chi_communicator_open(&g->group, s->lanes, s->replicas, s->device, name) != CHOIR_OK) {
+		chi_communicator_close(&g->group);
 		chi_free(g);
 		return NULL;
 	}

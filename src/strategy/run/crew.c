@@ -87,7 +87,7 @@ static choir_status open_team(choir_strategy *s, struct chi_crew *crew)
 	snprintf(name, sizeof name, "choir %d core", crew->lane);
 	crew->team = chi_team_new(&(chi_team_options){ .name = name,
 			.threads = crew->cores,
-			.spin = s->lanes * crew->cores <= chi_cpu_count(),
+			.spin = s->lanes * crew->cores <= chi_processor_count(),
 			.pin = crew->pin,
 			.first = crew->lane * crew->cores });
 	return crew->team == NULL ? choir_error_status() : CHOIR_OK;
@@ -98,12 +98,13 @@ choir_status chi_crew_open(choir_strategy *s)
 	s->crew = chi_alloc_lines((size_t) s->lanes, sizeof *s->crew);
 	if (s->crew == NULL)
 		return choir_error_status();
-	const int cores = chi_cpu_count();
+	const int cores = chi_processor_count();
 	const int each = s->options.cores_per_device > 0 ? s->options.cores_per_device
 			: cores / s->lanes > 0					 ? cores / s->lanes
 													 : 1;
 	const bool pin = s->options.pin == CHOIR_ON ||
-			(s->options.pin == CHOIR_DEFAULT && chi_cpu_mask_narrowed() && s->lanes <= cores);
+			(s->options.pin == CHOIR_DEFAULT && chi_processor_mask_is_narrowed() &&
+					s->lanes <= cores);
 	for (int i = 0; i < s->lanes; i++) {
 		s->crew[i] = (struct chi_crew){
 			.strategy = s, .spin = s->lanes <= cores, .pin = pin, .cores = each, .lane = i
@@ -117,7 +118,7 @@ choir_status chi_crew_open(choir_strategy *s)
 
 static void send_word(chi_worker *w)
 {
-	chi_atomic32_tell(&w->gate.word, chi_atomic32_load(&w->gate.word) + 1);
+	chi_atomic32_store_seq_cst(&w->gate.word, chi_atomic32_load(&w->gate.word) + 1);
 	chi_gate_wake_one(&w->gate);
 }
 

@@ -32,7 +32,7 @@ static void skip_unstarted(chi_run *run, chi_lane *l)
 		chi_replica *r = &run->replica[l->next++];
 		r->state = CHI_RETURNED;
 		r->cancelled = true;
-		chi_atomic32_tell(&r->gone, 1);
+		chi_atomic32_store_seq_cst(&r->gone, 1);
 		l->left--;
 	}
 }
@@ -95,16 +95,16 @@ typedef struct {
 	const chi_meet *m;
 	uint32_t moves;
 	double deadline;
-} patience;
+} wait_limit;
 
-static void begin_again(const chi_run *run, patience *p)
+static void begin_again(const chi_run *run, wait_limit *p)
 {
 	p->moves = chi_atomic32_load(&run->moves);
 	p->deadline = chi_clock_deadline(run->strategy->timeout);
 }
 
 // The deadline has passed: gives up, or sets the next one.
-static void be_late(chi_replica *r, patience *p)
+static void be_late(chi_replica *r, wait_limit *p)
 {
 	if (p->moves != chi_atomic32_load(&r->run->moves) || !chi_run_give_up(r, p->m))
 		begin_again(r->run, p);
@@ -112,7 +112,7 @@ static void be_late(chi_replica *r, patience *p)
 		p->deadline = chi_clock_deadline(-1); // the run has failed, which ends every wait
 }
 
-static choir_status wait_alone(chi_replica *r, const chi_atomic32 *flag, patience *p)
+static choir_status wait_alone(chi_replica *r, const chi_atomic32 *flag, wait_limit *p)
 {
 	chi_run *run = r->run;
 	for (;;) {
@@ -128,7 +128,7 @@ static choir_status wait_alone(chi_replica *r, const chi_atomic32 *flag, patienc
 
 // Parks with the lock held and gives the baton away; returns without the lock when the baton is
 // back.
-static void park(chi_replica *r, const chi_atomic32 *flag, patience *p)
+static void park(chi_replica *r, const chi_atomic32 *flag, wait_limit *p)
 {
 	chi_run *run = r->run;
 	r->state = CHI_PARKED;
@@ -157,7 +157,7 @@ static bool is_over(const chi_run *run, const chi_atomic32 *flag)
 	return chi_atomic32_load(flag) != 0 || chi_atomic32_load(&run->failed) != 0;
 }
 
-static choir_status wait_with_baton(chi_replica *r, const chi_atomic32 *flag, patience *p)
+static choir_status wait_with_baton(chi_replica *r, const chi_atomic32 *flag, wait_limit *p)
 {
 	chi_run *run = r->run;
 	while (!is_over(run, flag)) {
@@ -175,7 +175,7 @@ choir_status chi_lane_wait(chi_replica *r, const chi_atomic32 *flag, const chi_m
 {
 	if (chi_atomic32_load(flag) != 0)
 		return CHOIR_OK;
-	patience p = { .m = m };
+	wait_limit p = { .m = m };
 	begin_again(r->run, &p);
 	chi_trace_begin(CHOIR_TRACE_WAIT, m == NULL ? "update" : m->name);
 	const choir_status status =

@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "cross/tree.h"
+#include "collective/tree.h"
 #include "op/vector.h"
 #include "strategy/run/meet.h"
 
@@ -15,7 +15,7 @@
 enum { STOPPED = 1, RETURNED = 2, COUNT = 0x7fff, SUMS = 2, MEETINGS = 17 };
 
 // Elements summed at a time, so that what is between the levels of the tree stays small.
-enum { SLICE = 512, LEVELS = 4 };
+enum { CHUNK = 512, LEVELS = 4 };
 
 // What replica k shows in this run, and what it showed in the one before.
 static chi_light *shown(const chi_replica *r, int k)
@@ -43,7 +43,7 @@ choir_status chi_light_open(chi_run *run)
 {
 	const choir_strategy *s = run->strategy;
 	const size_t n = 2 * (size_t) s->replicas;
-	if (s->peers != NULL || s->replicas < 2 || s->replicas > CHI_LIGHT_REPLICAS ||
+	if (s->process_group != NULL || s->replicas < 2 || s->replicas > CHI_LIGHT_REPLICAS ||
 			s->replicas != s->lanes || !s->all_host || !run->spin)
 		return CHOIR_OK;
 	run->light = chi_alloc_lines(n, sizeof *run->light);
@@ -263,7 +263,7 @@ static void sum_node(const chi_replica *r, choir_dtype dtype, size_t from, int64
 	sum_node(r, dtype, from, count, lo, middle, mine, to, spare);
 	const char *right = slice_of(r, middle, from, mine);
 	if (hi - middle > 1) {
-		sum_node(r, dtype, from, count, middle, hi, mine, spare, spare + SLICE * 8);
+		sum_node(r, dtype, from, count, middle, hi, mine, spare, spare + CHUNK * 8);
 		right = spare;
 	}
 	chi_vector_add(dtype, to, to, right, count);
@@ -271,12 +271,12 @@ static void sum_node(const chi_replica *r, choir_dtype dtype, size_t from, int64
 
 static void sum_slices(const chi_replica *r, choir_tensor *sum)
 {
-	char spare[LEVELS * SLICE * 8], mine[SLICE * 8];
+	char spare[LEVELS * CHUNK * 8], mine[CHUNK * 8];
 	const size_t size = chi_dtype_size(sum->dtype);
 	const int64_t elements = choir_shape_elements(&sum->shape);
-	for (int64_t first = 0; first < elements; first += SLICE) {
+	for (int64_t first = 0; first < elements; first += CHUNK) {
 		const size_t from = (size_t) first * size;
-		const int64_t count = elements - first < SLICE ? elements - first : SLICE;
+		const int64_t count = elements - first < CHUNK ? elements - first : CHUNK;
 		char *to = (char *) sum->data + from;
 		memcpy(mine, to, (size_t) count * size);
 		sum_node(r, sum->dtype, from, count, 0, r->run->strategy->replicas, mine, to, spare);
@@ -368,13 +368,13 @@ static choir_tensor *make_sum(chi_replica *r, const choir_tensor *t)
 static choir_tensor *sum_with_all(chi_replica *r, const choir_tensor *t)
 {
 	if ((r->cancelled ? chi_run_cancelled(r->run) : show(r, t)) != CHOIR_OK) {
-		chi_frame_keep(r->shown.frame);
+		chi_frame_record_error(r->shown.frame);
 		return NULL;
 	}
 	// From here on r has come, and whatever else fails, it leaves only when all have.
 	choir_tensor *sum = make_sum(r, t);
 	if (await_all(r) != CHOIR_OK) {
-		chi_frame_keep(r->shown.frame);
+		chi_frame_record_error(r->shown.frame);
 		return NULL;
 	}
 	if (sum != NULL)

@@ -10,26 +10,26 @@
 
 static chi_meet **place(chi_run *run, uint32_t number)
 {
-	return &run->meet[number % run->meet_room];
+	return &run->meet[number % run->meet_capacity];
 }
 
 static choir_status grow(chi_run *run)
 {
-	const uint32_t room = run->meet_room == 0 ? 8 : 2 * run->meet_room;
-	chi_meet **ring = chi_alloc_array(room, sizeof *ring);
+	const uint32_t capacity = run->meet_capacity == 0 ? 8 : 2 * run->meet_capacity;
+	chi_meet **ring = chi_alloc_array(capacity, sizeof *ring);
 	if (ring == NULL)
 		return choir_error_status();
 	for (uint32_t i = run->first_meet; i != run->next_meet; i++)
-		ring[i % room] = *place(run, i);
+		ring[i % capacity] = *place(run, i);
 	chi_free(run->meet);
 	run->meet = ring;
-	run->meet_room = room;
+	run->meet_capacity = capacity;
 	return CHOIR_OK;
 }
 
 static chi_meet *new_meet(chi_run *run)
 {
-	if (run->next_meet - run->first_meet == run->meet_room && grow(run) != CHOIR_OK)
+	if (run->next_meet - run->first_meet == run->meet_capacity && grow(run) != CHOIR_OK)
 		return NULL;
 	chi_meet *m = run->spare_meets;
 	if (m != NULL) {
@@ -133,7 +133,7 @@ static choir_status returned_early(
 // whoever cancelled it has said why.
 static bool left_for_good(const chi_replica *r)
 {
-	return chi_atomic32_look(&r->gone) != 0 && !r->cancelled &&
+	return chi_atomic32_load_seq_cst(&r->gone) != 0 && !r->cancelled &&
 			chi_atomic32_load(&r->run->failed) == 0;
 }
 
@@ -246,14 +246,14 @@ void chi_meet_leave(chi_replica *r, chi_meet *m)
 // sees the other.
 static bool behind(const chi_replica *r)
 {
-	return chi_atomic32_look(&r->run->asked) != r->sequence;
+	return chi_atomic32_load_seq_cst(&r->run->asked) != r->sequence;
 }
 
 void chi_meet_returned(chi_replica *r)
 {
 	chi_run *run = r->run;
 	chi_lane *l = &run->lane[r->lane];
-	chi_atomic32_tell(&r->gone, 1);
+	chi_atomic32_store_seq_cst(&r->gone, 1);
 	if (!l->shared && !behind(r)) { // no lock, which would go from processor to processor
 		l->left--;
 		if (!r->cancelled)

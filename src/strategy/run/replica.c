@@ -16,9 +16,9 @@ static choir_status conclude(chi_replica *r, choir_status status)
 	if (status == CHOIR_OK && !f->failed)
 		status = chi_apply_check_all(r);
 	if (status == CHOIR_OK)
-		status = f->failed ? chi_frame_report(f) : chi_stream_wait(f->stream);
+		status = f->failed ? chi_frame_status(f) : chi_stream_wait(f->stream);
 	else if (f->failed && f->failure.status == status)
-		status = chi_frame_report(f);
+		status = chi_frame_status(f);
 	if (status != CHOIR_OK && f->prefix[0] != '\0' &&
 			strncmp(choir_error(), f->prefix, strlen(f->prefix)) != 0)
 		chi_error_prefix("replica %d", chi_replica_number(r));
@@ -115,7 +115,7 @@ choir_tensor *chi_replica_see(
 // A tensor's place in its frame is the same in all replicas that do the same, whatever its shape.
 void chi_replica_gives(chi_replica *r, const choir_tensor *t)
 {
-	chi_peers *p = r->run->strategy->peers;
+	chi_process_group *p = r->run->strategy->process_group;
 	if (t->frame != r->shown.frame || r->run->alone)
 		return;
 	r->order = chi_call_order_add(r->order, chi_hash_mix(t->mark + 1));
@@ -137,7 +137,7 @@ choir_tensor *choir_replica_arg(choir_replica *replica, const char *name)
 	choir_value *v = choir_values_find(r->run->task.args, name);
 	if (v == NULL) {
 		chi_error_prefix("arg");
-		chi_frame_keep(f);
+		chi_frame_record_error(f);
 		return NULL;
 	}
 	return chi_replica_see(r, v, "arg", name);
@@ -148,8 +148,8 @@ choir_status chi_results_check(choir_frame *f, const char *name, const choir_ten
 	if (name == NULL || name[0] == '\0')
 		return chi_frame_fail(f, CHOIR_INVALID, "return: a leaf needs a name");
 	if (value == NULL) {
-		chi_frame_null(f, "return");
-		return chi_frame_report(f);
+		chi_frame_null_argument(f, "return");
+		return chi_frame_status(f);
 	}
 	if (value->frame != f)
 		return chi_frame_fail(
@@ -160,35 +160,35 @@ choir_status chi_results_check(choir_frame *f, const char *name, const choir_ten
 // What is returned and not kept: only its name, in memory that is kept from run to run.
 static choir_status note_name(chi_replica *r, const char *name)
 {
-	chi_names *list = &r->unkept;
+	chi_named_tensors *list = &r->unkept;
 	if (chi_replica_stands(r))
 		return CHOIR_OK; // it alone is all replicas
 	for (size_t i = 0; i < list->n; i++)
 		if (strcmp(list->item[i].name, name) == 0)
 			return CHOIR_OK;
 	void *array = list->item;
-	const size_t room = list->room;
-	const bool grown = chi_grow(&array, &list->room, list->n + 1, sizeof(chi_named));
+	const size_t capacity = list->capacity;
+	const bool grown = chi_grow(&array, &list->capacity, list->n + 1, sizeof(chi_named));
 	list->item = array;
 	if (!grown)
-		return chi_frame_keep(r->shown.frame);
-	memset(list->item + room, 0, (list->room - room) * sizeof(chi_named));
+		return chi_frame_record_error(r->shown.frame);
+	memset(list->item + capacity, 0, (list->capacity - capacity) * sizeof(chi_named));
 	chi_named *item = &list->item[list->n];
 	if (item->name == NULL || strcmp(item->name, name) != 0) {
 		chi_free((void *) (uintptr_t) item->name);
 		item->name = chi_strdup(name);
 	}
 	if (item->name == NULL)
-		return chi_frame_keep(r->shown.frame);
+		return chi_frame_record_error(r->shown.frame);
 	list->n++;
 	if (chi_atomic32_load(&r->run->named) == 0)
 		chi_atomic32_store(&r->run->named, 1);
 	return CHOIR_OK;
 }
 
-void chi_names_forget(chi_names *unkept)
+void chi_named_tensors_free(chi_named_tensors *unkept)
 {
-	for (size_t i = 0; i < unkept->room; i++)
+	for (size_t i = 0; i < unkept->capacity; i++)
 		chi_free((void *) (uintptr_t) unkept->item[i].name);
 	chi_free(unkept->item);
 }
@@ -203,15 +203,16 @@ choir_status choir_replica_return(choir_replica *replica, const char *name, choi
 		return note_name(r, name);
 	choir_frame *to = chi_values_replica_frame(r->run->task.results, r->id);
 	if (to == NULL)
-		return chi_frame_keep(f);
+		return chi_frame_record_error(f);
 	choir_tensor *kept;
 	if (value->component)
 		kept = choir_variable_component(choir_tensor_variable(value), to);
 	else if (value->is_number)
 		kept = choir_number(to, value->number);
 	else
-		kept = chi_tensor_keep(to, value);
-	return kept == NULL ? chi_frame_keep(f) : chi_names_put(&r->returned, to, name, kept);
+		kept = chi_tensor_retain(to, value);
+	return kept == NULL ? chi_frame_record_error(f)
+						: chi_named_tensors_put(&r->returned, to, name, kept);
 }
 
 static choir_status lacks(const chi_replica *who, const chi_replica *than, const char *name)
@@ -222,13 +223,13 @@ static choir_status lacks(const chi_replica *who, const chi_replica *than, const
 			chi_replica_number(who), name, chi_replica_number(than));
 }
 
-static const chi_names *returned_by(const chi_run *run, int replica)
+static const chi_named_tensors *returned_by(const chi_run *run, int replica)
 {
 	const chi_replica *r = &run->replica[replica];
 	return run->task.results == NULL ? &r->unkept : &r->returned;
 }
 
-static bool has_name(const chi_names *names, const char *name)
+static bool has_name(const chi_named_tensors *names, const char *name)
 {
 	for (size_t i = 0; i < names->n; i++)
 		if (strcmp(names->item[i].name, name) == 0)
@@ -239,9 +240,9 @@ static bool has_name(const chi_names *names, const char *name)
 // All replicas have returned the same names as the first.
 static choir_status check_names(const chi_run *run)
 {
-	const chi_names *first = returned_by(run, 0);
+	const chi_named_tensors *first = returned_by(run, 0);
 	for (int r = 1; !run->alone && r < run->strategy->replicas; r++) {
-		const chi_names *names = returned_by(run, r);
+		const chi_named_tensors *names = returned_by(run, r);
 		for (size_t i = 0; i < names->n; i++)
 			if (!has_name(first, names->item[i].name))
 				return lacks(&run->replica[0], &run->replica[r], names->item[i].name);
@@ -258,7 +259,7 @@ choir_status chi_results_merge(chi_run *run)
 	if (run->task.results == NULL)
 		return chi_atomic32_load(&run->named) == 0 ? CHOIR_OK : check_names(run);
 	CHOIR_TRY(check_names(run));
-	const chi_names *names = &run->replica[0].returned;
+	const chi_named_tensors *names = &run->replica[0].returned;
 	const int n = run->strategy->replicas;
 	bool numbers = false;
 	choir_frame *f = run->task.results->frame;
@@ -268,12 +269,12 @@ choir_status chi_results_merge(chi_run *run)
 		return choir_error_status();
 	for (size_t i = 0; i < names->n; i++) {
 		for (int r = 0; r < n; r++)
-			all[r] = chi_names_find(&run->replica[r].returned, names->item[i].name);
+			all[r] = chi_named_tensors_find(&run->replica[r].returned, names->item[i].name);
 		numbers = numbers || all[0]->is_number;
 		if ((values[i] = chi_value_merge(f, n, all)) == NULL)
 			return choir_error_status();
 	}
-	if (numbers && run->strategy->peers != NULL)
+	if (numbers && run->strategy->process_group != NULL)
 		CHOIR_TRY(chi_between_agree(run->strategy, f, "results", names, values));
 	for (size_t i = 0; i < names->n; i++)
 		CHOIR_TRY(chi_values_put(run->task.results, names->item[i].name, values[i]));

@@ -44,7 +44,7 @@ chi_run *chi_run_new(choir_strategy *s)
 		return NULL;
 	run->strategy = s;
 	run->failed_replica = s->replicas;
-	run->spin = s->lanes <= chi_cpu_count();
+	run->spin = s->lanes <= chi_processor_count();
 	chi_mutex_init(&run->lock, CHI_RANK_RUN, "run");
 	run->lane = chi_alloc_lines((size_t) s->lanes, sizeof *run->lane);
 	run->replica = chi_alloc_lines((size_t) s->replicas, sizeof *run->replica);
@@ -72,7 +72,7 @@ void chi_run_free(chi_run *run)
 		choir_frame_free(run->replica[i].shown.frame);
 		chi_free(run->replica[i].given.item);
 		chi_free(run->replica[i].returned.item);
-		chi_names_forget(&run->replica[i].unkept);
+		chi_named_tensors_free(&run->replica[i].unkept);
 		chi_free(run->replica[i].own.item);
 	}
 	chi_free(run->pending);
@@ -115,13 +115,13 @@ static void forget(chi_run *run)
 	chi_meet_clear(run);
 	chi_light_clear(run);
 	if (chi_atomic32_load(&run->failed) != 0)
-		chi_group_reset(&run->strategy->group);
+		chi_communicator_reset(&run->strategy->group);
 }
 
 static void tell_of_failure(chi_run *run, bool first)
 {
 	if (first && !run->alone) // whom nobody waits for
-		chi_group_abort(&run->strategy->group);
+		chi_communicator_abort(&run->strategy->group);
 	chi_light_stop(run);
 	chi_run_event(run);
 }
@@ -232,8 +232,8 @@ static choir_status prepare(chi_run *run, const chi_run_task *task, bool alone)
 		chi_atomic32_store(&run->failed, 0);
 	if (chi_atomic32_load(&run->named) != 0)
 		chi_atomic32_store(&run->named, 0);
-	if (s->peers != NULL && !alone)
-		chi_atomic64_store(&s->peers->order, 0);
+	if (s->process_group != NULL && !alone)
+		chi_atomic64_store(&s->process_group->order, 0);
 	for (int i = 0; i < s->lanes; i++)
 		begin_lane(run, i);
 	return CHOIR_OK;

@@ -25,9 +25,9 @@ typedef struct {
 } chi_named;
 
 typedef struct {
-	size_t n, room;
+	size_t n, capacity;
 	chi_named *item;
-} chi_names;
+} chi_named_tensors;
 
 // What a collective is about, where its tensor does not say it: the variable that is read, the
 // tensors that are packed. Replicas that differ in it have diverged, however equal their tensors.
@@ -57,9 +57,9 @@ typedef struct chi_replica {
 	bool trains; // it gave some in this run
 	bool cancelled; // was told to stop: what it returns is not the cause
 	bool gives_own; // what Choir itself gives stands in for given
-	chi_names given, returned;
-	chi_names unkept; // names that it returned where the run has no results, on the heap
-	chi_names own; // what Choir itself gives
+	chi_named_tensors given, returned;
+	chi_named_tensors unkept; // names that it returned where the run has no results, on the heap
+	chi_named_tensors own; // what Choir itself gives
 	chi_subject subject; // of the collective it is about to make
 	int64_t batch_bytes; // of the batch of collectives that it is in; 0: none
 	choir_tensor *contribution; // to a collective that one replica does for all
@@ -110,10 +110,10 @@ typedef struct chi_run {
 	int failed_replica; // the lowest that failed by itself; replicas: a merge or update did
 	chi_error error; // its failure
 	struct chi_meet **meet; // a ring: meetings first_meet .. next_meet - 1
-	uint32_t meet_room, first_meet, next_meet;
+	uint32_t meet_capacity, first_meet, next_meet;
 	struct chi_meet *spare_meets;
 	struct chi_instance **pending; // updates asked for in this run, in order
-	size_t n_pending, pending_room;
+	size_t n_pending, pending_capacity;
 	struct chi_instance *open; // updates that were given something, asked for or not
 	bool applied; // some update ran
 	chi_atomic32 named; // not zero: a replica has returned a name that is not kept
@@ -199,10 +199,11 @@ choir_status chi_replica_check(const choir_replica *r, const char *what);
 choir_tensor *chi_replica_see(
 		const chi_replica *r, choir_value *v, const char *what, const char *name);
 // Adds name to a list, replacing an equal one; the name is copied to f.
-choir_status chi_names_put(chi_names *list, choir_frame *f, const char *name, choir_tensor *t);
-choir_tensor *chi_names_find(const chi_names *list, const char *name);
+choir_status chi_named_tensors_put(
+		chi_named_tensors *list, choir_frame *f, const char *name, choir_tensor *t);
+choir_tensor *chi_named_tensors_find(const chi_named_tensors *list, const char *name);
 // Frees a list of names that are on the heap.
-void chi_names_forget(chi_names *unkept);
+void chi_named_tensors_free(chi_named_tensors *unkept);
 
 // Threads that are kept (crew.c): runs lane of run on a thread of lane's crew.
 choir_status chi_crew_open(choir_strategy *s);

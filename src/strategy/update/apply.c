@@ -74,27 +74,27 @@ static choir_status give(chi_apply *a, chi_replica *r, choir_variable *v, choir_
 	chi_instance *in = current(a, r);
 	chi_item *item = in == NULL ? NULL : chi_instance_item(in, r->lane, v);
 	if (item == NULL)
-		return chi_frame_keep(f);
-	if (item->last_giver == r->id || chi_fold_has(&item->fold, chi_replica_number(r)) ||
-			chi_rows_have(&item->rows, r->id))
+		return chi_frame_record_error(f);
+	if (item->last_giver == r->id || chi_partial_sums_have(&item->fold, chi_replica_number(r)) ||
+			chi_sparse_gradients_have(&item->rows, r->id))
 		return chi_frame_fail(f, CHOIR_INVALID, "%s: the gradient of \"%s\" was given twice",
 				a->table->name, v->name);
-	choir_tensor *kept = chi_tensor_keep(f, gradient);
+	choir_tensor *kept = chi_tensor_retain(f, gradient);
 	if (kept == NULL)
-		return chi_frame_report(f);
+		return chi_frame_status(f);
 	item->last_giver = r->id;
 	item->place = r->gives++;
 	r->trains = true;
 	r->gave = chi_hash_mix(r->gave + (uint64_t) (uintptr_t) v);
 	const bool rows = chi_is_slices(kept);
-	choir_status status = rows ? chi_rows_add(&item->rows, r->id, kept)
-							   : chi_fold_add(&item->fold, chi_replica_number(r), kept->buffer,
-										 kept->data, f->stream);
+	choir_status status = rows ? chi_sparse_gradients_add(&item->rows, r->id, kept)
+							   : chi_partial_sums_add(&item->fold, chi_replica_number(r),
+										 kept->buffer, kept->data, f->stream);
 	if (kept != gradient)
 		chi_tensor_drop(kept);
 	if (status == CHOIR_OK && !rows)
 		status = chi_early_given(item);
-	return status == CHOIR_OK ? status : chi_frame_keep(f);
+	return status == CHOIR_OK ? status : chi_frame_record_error(f);
 }
 
 choir_status chi_apply_give(
@@ -103,7 +103,7 @@ choir_status chi_apply_give(
 	CHOIR_TRY(chi_replica_check(replica, a->table->name));
 	chi_replica *r = chi_replica_of(replica);
 	const choir_status status =
-			gradient == NULL ? chi_frame_report(replica->frame) : give(a, r, v, gradient);
+			gradient == NULL ? chi_frame_status(replica->frame) : give(a, r, v, gradient);
 	if (status != CHOIR_OK)
 		chi_run_renew(r->run);
 	return status;
@@ -169,7 +169,7 @@ static choir_status enlist(chi_meet *m, chi_replica *r, void *user)
 	chi_run *run = r->run;
 	void *array = run->pending;
 	const bool grown =
-			chi_grow(&array, &run->pending_room, run->n_pending + 1, sizeof(chi_instance *));
+			chi_grow(&array, &run->pending_capacity, run->n_pending + 1, sizeof(chi_instance *));
 	run->pending = array;
 	if (!grown)
 		return choir_error_status();
@@ -185,7 +185,7 @@ static void retire_reads(chi_replica *r, const chi_instance *in)
 	for (choir_tensor *t = r->shown.frame->tensors; t != NULL; t = t->next)
 		for (size_t i = 0; t->source != NULL && i < l->n; i++)
 			if (t->source->owner == l->item[i]->variable ||
-					t->source->owner == l->item[i]->variable->whole)
+					t->source->owner == l->item[i]->variable->parent)
 				t->version = CHI_RETIRED;
 }
 
@@ -204,11 +204,11 @@ static choir_status gradients_precede(const chi_replica *r, chi_lane_items *l)
 {
 	const choir_strategy *s = r->run->strategy;
 	chi_stream *stream = r->shown.frame->stream;
-	if (r->run == s->home->standing || s->peers != NULL || stream->device->host_memory ||
+	if (r->run == s->home->standing || s->process_group != NULL || stream->device->host_memory ||
 			!s->all_here || s->first[r->lane + 1] - s->first[r->lane] != 1 || gave_rows(l))
 		return chi_stream_wait(stream);
 	l->queued = stream;
-	return chi_stream_mark(stream, &l->mark);
+	return chi_stream_record_event(stream, &l->event);
 }
 
 static choir_status commit(chi_apply *a, chi_replica *r)
@@ -216,12 +216,12 @@ static choir_status commit(chi_apply *a, chi_replica *r)
 	chi_run *run = r->run;
 	choir_frame *f = r->shown.frame;
 	if (f->failed)
-		return chi_frame_report(f);
+		return chi_frame_status(f);
 	if (run->alone)
 		return chi_stream_wait(f->stream);
 	chi_instance *in = current(a, r);
 	if (in == NULL)
-		return chi_frame_keep(f);
+		return chi_frame_record_error(f);
 	chi_lane_items *l = &in->lane[r->lane];
 	CHOIR_TRY(gradients_precede(r, l));
 	const uint64_t hash = r->gave;
@@ -233,7 +233,7 @@ static choir_status commit(chi_apply *a, chi_replica *r)
 	r->gives = 0;
 	chi_meet *m = chi_meet_arrive(r, CHI_MEET_UPDATE, a, hash, text, enlist, in, &last);
 	if (m == NULL)
-		return chi_frame_keep(f);
+		return chi_frame_record_error(f);
 	r->commits++;
 	retire_reads(r, in);
 	chi_meet_leave(r, m);
@@ -406,7 +406,8 @@ void chi_lane_apply(chi_run *run, int lane)
 static bool concerns(const chi_instance *in, int lane, const choir_variable *v)
 {
 	for (size_t i = 0; i < in->lane[lane].n; i++)
-		if (in->lane[lane].item[i]->variable == v || in->lane[lane].item[i]->variable == v->beside)
+		if (in->lane[lane].item[i]->variable == v ||
+				in->lane[lane].item[i]->variable == v->colocated_with)
 			return true;
 	return false;
 }
@@ -437,7 +438,7 @@ choir_status chi_apply_settle(chi_replica *r, const choir_variable *v)
 			continue;
 		if (settle_one(r, in) != CHOIR_OK) {
 			r->cancelled = true;
-			return chi_frame_keep(r->shown.frame);
+			return chi_frame_record_error(r->shown.frame);
 		}
 	}
 	return CHOIR_OK;
@@ -465,11 +466,11 @@ static choir_tensor *steady(choir_cross *x, choir_tensor *t)
 {
 	if (t == NULL || t->source == NULL || t->source->copied)
 		return t;
-	choir_frame *f = chi_cross_frame_on(chi_cross_of(x), chi_tensor_place(t));
-	choir_tensor *kept = f == NULL ? NULL : chi_tensor_keep(f, t);
+	choir_frame *f = chi_cross_frame_on(chi_cross_of(x), chi_tensor_memory_device(t));
+	choir_tensor *kept = f == NULL ? NULL : chi_tensor_retain(f, t);
 	if (kept != NULL && chi_stream_wait(f->stream) == CHOIR_OK)
 		return kept;
-	chi_frame_keep(x->frame);
+	chi_frame_record_error(x->frame);
 	return NULL;
 }
 
@@ -478,7 +479,7 @@ static choir_status give_value(
 {
 	choir_strategy *s = in->strategy;
 	if (v == NULL || value == NULL || (value = chi_dense_value(x, value)) == NULL)
-		return chi_frame_report(x->frame);
+		return chi_frame_status(x->frame);
 	for (int lane = 0; lane < s->lanes; lane++) {
 		chi_item *item = chi_instance_item(in, lane, v);
 		if (item == NULL)
@@ -491,7 +492,8 @@ static choir_status give_value(
 				return choir_error_status();
 			CHOIR_TRY(check_gradient(a, &(choir_replica){ x->frame }, v, t));
 			if (lane == 0)
-				CHOIR_TRY(chi_fold_add(&item->fold, 0, t->buffer, t->data, x->frame->stream));
+				CHOIR_TRY(chi_partial_sums_add(
+						&item->fold, 0, t->buffer, t->data, x->frame->stream));
 			continue;
 		}
 		for (int r = s->first[lane]; r < s->first[lane + 1]; r++) {
@@ -499,7 +501,7 @@ static choir_status give_value(
 			CHOIR_TRY(check_gradient(a, &(choir_replica){ t->frame }, v, t));
 			if ((t = steady(x, t)) == NULL)
 				return choir_error_status();
-			CHOIR_TRY(chi_fold_add(
+			CHOIR_TRY(chi_partial_sums_add(
 					&item->fold, chi_strategy_id(s, r), t->buffer, t->data, s->exchange[lane]));
 		}
 	}
@@ -517,7 +519,7 @@ choir_status chi_apply_now(chi_apply *a, choir_cross *x, size_t n, choir_variabl
 		return CHOIR_OK;
 	chi_instance *in = chi_instance_get(a, run, CHOIR_NONE);
 	if (in == NULL)
-		return chi_frame_keep(x->frame);
+		return chi_frame_record_error(x->frame);
 	chi_fpenv host;
 	chi_fpenv_enter(&host); // a program's own context has the program's
 	choir_status status = CHOIR_OK;
@@ -530,5 +532,5 @@ choir_status chi_apply_now(chi_apply *a, choir_cross *x, size_t n, choir_variabl
 		chi_strategy_start_over(s);
 	chi_instance_forget(in);
 	chi_fpenv_leave(&host);
-	return status == CHOIR_OK ? status : chi_frame_keep(x->frame);
+	return status == CHOIR_OK ? status : chi_frame_record_error(x->frame);
 }

@@ -4,7 +4,7 @@
 // whoever must have it done (a read of a variable, a merge call).
 #pragma once
 
-#include "cross/tree.h"
+#include "collective/tree.h"
 #include "strategy/run/run.h"
 
 // What an optimizer does. Slots are called in the order begin, (gate), slice .., end. Updates of

@@ -11,8 +11,8 @@ enum { ALIGNED = 16 }; // elements
 struct chi_bundle {
 	chi_buffer *sum; // NULL: no copy is updated on this lane
 	chi_buffer *host; // the same in host memory, for copies that lie there; NULL
-	chi_buffer *pack[CHI_FOLD_PARTS];
-	choir_part part[CHI_FOLD_PARTS];
+	chi_buffer *pack[CHI_MAX_PARTIAL_SUMS];
+	choir_part part[CHI_MAX_PARTIAL_SUMS];
 	int parts;
 };
 
@@ -23,15 +23,15 @@ static bool is_like_first(const chi_lane_items *l, size_t i)
 	bool same = item->collective.kind == CHOIR_ALL_REDUCE && item->fold.n == first->fold.n &&
 			item->variable->dtype == first->variable->dtype;
 	for (int k = 0; same && k < item->fold.n; k++)
-		same = item->fold.part[k].lo == first->fold.part[k].lo &&
-				item->fold.part[k].hi == first->fold.part[k].hi;
+		same = item->fold.node[k].lo == first->fold.node[k].lo &&
+				item->fold.node[k].hi == first->fold.node[k].hi;
 	return same;
 }
 
 static bool is_possible(const chi_instance *in)
 {
 	const choir_strategy *s = in->strategy;
-	if (!in->keeps || s->peers != NULL || in->n < 2)
+	if (!in->keeps || s->process_group != NULL || in->n < 2)
 		return false;
 	for (int lane = 0; lane < s->lanes; lane++) {
 		if (s->device[lane]->host_memory || in->lane[lane].n != in->n)
@@ -98,16 +98,16 @@ static choir_status pack(chi_instance *in, int lane)
 {
 	chi_stream *stream = in->strategy->exchange[lane];
 	chi_bundle *b = &in->bundle[lane];
-	const chi_fold *first = &in->lane[lane].item[0]->fold;
+	const chi_partial_sums *first = &in->lane[lane].item[0]->fold;
 	for (b->parts = 0; b->parts < first->n; b->parts++) {
 		const int k = b->parts;
 		if ((b->pack[k] = chi_buffer_new(stream->device, bytes_of(in, in->bundled))) == NULL)
 			return choir_error_status();
-		b->part[k] = (choir_part){ first->part[k].lo, first->part[k].hi, b->pack[k]->memory };
+		b->part[k] = (choir_part){ first->node[k].lo, first->node[k].hi, b->pack[k]->memory };
 		for (size_t i = 0; i < in->n; i++)
 			CHOIR_TRY(chi_stream_copy(stream,
 					(char *) b->pack[k]->memory + bytes_of(in, in->shared[i].offset),
-					in->lane[lane].item[i]->fold.part[k].data,
+					in->lane[lane].item[i]->fold.node[k].data,
 					bytes_of(in, in->shared[i].variable->elements)));
 	}
 	return CHOIR_OK;
@@ -129,7 +129,7 @@ choir_status chi_bundle_join(chi_instance *in, int lane)
 		.parts = b->part,
 		.stream = s->exchange[lane]->state,
 		.result = b->sum == NULL ? NULL : b->sum->memory };
-	return chi_group_join(&s->group, lane, &item->collective, &item->ticket);
+	return chi_communicator_join(&s->group, lane, &item->collective, &item->ticket);
 }
 
 void chi_bundle_forget(chi_instance *in)
@@ -138,7 +138,7 @@ void chi_bundle_forget(chi_instance *in)
 		chi_bundle *b = &in->bundle[lane];
 		chi_buffer_release(b->sum);
 		chi_buffer_release(b->host);
-		for (int k = 0; k < CHI_FOLD_PARTS; k++) {
+		for (int k = 0; k < CHI_MAX_PARTIAL_SUMS; k++) {
 			chi_buffer_release(b->pack[k]);
 			b->pack[k] = NULL;
 		}

@@ -4,23 +4,23 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "cross/tree.h"
+#include "collective/tree.h"
 #include "strategy/update/overlap.h"
 #include "trace/trace.h"
 
 // Less is left to the update, which sums and updates it in one pass over the caches.
-enum { LEAST = 2 * CHI_WAY_SLICE }; // elements
+enum { MIN = 2 * CHI_CHUNK }; // elements
 
 bool chi_early_possible(const choir_strategy *s)
 {
 	if (s->overlap != NULL)
 		return true;
-	return s->lanes > 1 && s->all_host && s->all_here && s->sharing == CHI_ALONE &&
+	return s->lanes > 1 && s->all_host && s->all_here && s->concurrency == CHI_EXCLUSIVE &&
 			s->group.table == &chi_direct_table;
 }
 
 // Whether nobody else looks at the memory of a fold's part.
-static bool is_ours(const chi_fold *fold, int i)
+static bool is_ours(const chi_partial_sums *fold, int i)
 {
 	const chi_buffer *b = fold->buffer[i];
 	return b != NULL && !b->foreign && chi_atomic32_load(&b->references) == 1;
@@ -29,14 +29,14 @@ static bool is_ours(const chi_fold *fold, int i)
 // The first part may be added into whatever follows it; of two, either may.
 static choir_status find_memory(const chi_instance *in, chi_early_sum *s)
 {
-	const chi_fold *left = &s->item[0]->fold;
-	const chi_fold *right = &s->item[in->strategy->lanes - 1]->fold;
-	const chi_fold *ours = left;
+	const chi_partial_sums *left = &s->item[0]->fold;
+	const chi_partial_sums *right = &s->item[in->strategy->lanes - 1]->fold;
+	const chi_partial_sums *ours = left;
 	if (!is_ours(left, 0) && in->strategy->lanes == 2 && left->n == 1 && right->n == 1)
 		ours = right;
 	if (is_ours(ours, 0)) {
 		chi_buffer_retain(s->buffer = ours->buffer[0]);
-		s->whole.data = ours->part[0].data;
+		s->whole.data = ours->node[0].data;
 	} else {
 		s->buffer = chi_buffer_new(in->strategy->device[0], chi_variable_bytes(s->variable));
 		if (s->buffer == NULL)
@@ -52,16 +52,16 @@ static choir_status sum_slice(chi_instance *in, chi_early_sum *s, int lane, uint
 {
 	const choir_strategy *all = in->strategy;
 	const choir_variable *v = s->variable;
-	const int64_t first = (int64_t) slice * CHI_WAY_SLICE, left = v->elements - first;
-	const chi_slice_sum one = { .c = s->c,
+	const int64_t first = (int64_t) slice * CHI_CHUNK, left = v->elements - first;
+	const chi_chunk_sum one = { .c = s->c,
 		.members = all->lanes,
 		.replicas = all->replicas,
 		.first = first,
-		.count = left < CHI_WAY_SLICE ? left : CHI_WAY_SLICE,
+		.count = left < CHI_CHUNK ? left : CHI_CHUNK,
 		.to = chi_element(s->whole.data, v->dtype, first),
 		.scratch = in->early.lane[lane].scratch };
 	const void *sum;
-	return chi_way_sum(&one, all->exchange[lane < all->lanes ? lane : 0], &sum);
+	return chi_chunk_sum_make(&one, all->exchange[lane < all->lanes ? lane : 0], &sum);
 }
 
 // Memory that is not Choir's waits for the end of the run, which gives it back on the caller's
@@ -69,7 +69,7 @@ static choir_status sum_slice(chi_instance *in, chi_early_sum *s, int lane, uint
 void chi_early_let_go(const chi_instance *in, const chi_early_sum *s)
 {
 	for (int lane = 0; lane < in->strategy->lanes; lane++) {
-		chi_fold *fold = &s->item[lane]->fold;
+		chi_partial_sums *fold = &s->item[lane]->fold;
 		for (int i = 0; i < fold->n; i++) {
 			if (fold->buffer[i] == NULL || fold->buffer[i]->foreign)
 				continue;
@@ -80,14 +80,14 @@ void chi_early_let_go(const chi_instance *in, const chi_early_sum *s)
 }
 
 // Sums at most so many slices that nobody has taken.
-static choir_status sum_some(chi_instance *in, size_t index, int lane, uint32_t most)
+static choir_status sum_some(chi_instance *in, size_t index, int lane, uint32_t max)
 {
 	chi_early_sum *s = &in->early.sum[index];
 	if (chi_atomic32_load(&s->next) >= s->slices)
 		return CHOIR_OK;
 	choir_status status = CHOIR_OK;
 	chi_trace_begin(CHOIR_TRACE_REDUCE, s->variable->name);
-	for (uint32_t k = 0, slice; k < most; k++) {
+	for (uint32_t k = 0, slice; k < max; k++) {
 		if ((slice = chi_atomic32_add(&s->next, 1)) >= s->slices)
 			break;
 		if (status == CHOIR_OK)
@@ -154,7 +154,7 @@ choir_status chi_early_given(chi_item *item)
 		item->collective.elements = v->elements;
 		item->collective.divisor = 1;
 		item->collective.n = (size_t) item->fold.n;
-		item->collective.parts = item->fold.part;
+		item->collective.parts = item->fold.node;
 		s->item[item->lane] = item;
 		s->c[item->lane] = &item->collective;
 		if (chi_atomic32_add(&s->given, 1) + 1 == (uint32_t) all->replicas)
@@ -203,7 +203,7 @@ const choir_part *chi_early_parts(const chi_item *item, size_t *n)
 {
 	const chi_early_sum *s = sum_of(item);
 	*n = s == NULL ? (size_t) item->fold.n : item->lane == 0 ? 1 : 0;
-	return s != NULL ? &s->whole : item->fold.part;
+	return s != NULL ? &s->whole : item->fold.node;
 }
 
 bool chi_early_is_whole(const chi_item *item)
@@ -246,7 +246,7 @@ static choir_status open_lanes(chi_instance *in)
 	for (size_t i = 0; i < n; i++) {
 		if (e->lane[i].scratch == NULL)
 			e->lane[i].scratch = chi_alloc_aligned(
-					(size_t) chi_tree_depth(in->strategy->replicas) * CHI_WAY_SLICE * 8);
+					(size_t) chi_tree_depth(in->strategy->replicas) * CHI_CHUNK * 8);
 		if (e->lane[i].scratch == NULL)
 			return choir_error_status();
 	}
@@ -288,8 +288,8 @@ choir_status chi_early_prepare(chi_instance *in)
 		if (s->item == NULL || s->c == NULL)
 			return choir_error_status();
 		s->variable = v;
-		s->worth = v->elements >= LEAST && is_dense(in, i);
-		s->slices = (uint32_t) ((v->elements + CHI_WAY_SLICE - 1) / CHI_WAY_SLICE);
+		s->worth = v->elements >= MIN && is_dense(in, i);
+		s->slices = (uint32_t) ((v->elements + CHI_CHUNK - 1) / CHI_CHUNK);
 	}
 	return e->next == NULL ? choir_error_status() : CHOIR_OK;
 }

@@ -10,7 +10,7 @@
 // Between workers a thread beside the replicas makes these sums (overlap.h), or nobody does.
 #pragma once
 
-#include "cross/way.h"
+#include "collective/way.h"
 #include "strategy/strategy.h"
 
 struct chi_instance;

@@ -5,13 +5,13 @@
 #include "strategy/update/update.h"
 
 #include "choir/op.h"
-#include "cross/way.h"
+#include "collective/way.h"
 #include "op/op.h"
 #include "strategy/merge/late.h"
 
 #include <string.h>
 
-enum { SLICE = CHI_WAY_SLICE }; // elements, as much as what waits has room for (late.c)
+enum { CHUNK = CHI_CHUNK }; // elements, as much as what waits has room for (late.c)
 
 // What the threads share.
 struct chi_slicing {
@@ -34,7 +34,7 @@ bool chi_update_is_sliced(const chi_update *u)
 	const choir_variable *v = u->variable;
 	// Without locks others read meanwhile, by atomic operations, and so must who writes.
 	return u->elementwise && v != NULL && v->copy[u->copy].device->host_memory &&
-			v->elements > SLICE && v->sharing != CHI_LOCK_FREE;
+			v->elements > CHUNK && v->concurrency != CHI_LOCK_FREE;
 }
 
 void chi_slice_note_written(chi_update *u, choir_variable *v)
@@ -88,13 +88,13 @@ static choir_status copy_elements(
 		return CHOIR_OK;
 	const int copy = chi_update_copy_of(u, v);
 	if (copy == CHI_NO_COPY)
-		return chi_frame_report(f);
+		return chi_frame_status(f);
 	CHOIR_TRY(chi_variable_check_defined(v, copy, f));
 	const chi_copy *c = &v->copy[copy];
 	const char *data = (const char *) c->buffer->memory + (size_t) first * size;
 	const choir_status status =
 			chi_device_copy(f->stream, f->device, to, c->device, data, (size_t) count * size);
-	return status == CHOIR_OK ? status : chi_frame_keep(f);
+	return status == CHOIR_OK ? status : chi_frame_record_error(f);
 }
 
 // Of what is as large as all shards, the elements of the slice's shard. A copy: a slice that is
@@ -112,7 +112,7 @@ choir_tensor *chi_slice_read(const chi_update *u, choir_variable *v)
 	const int64_t first = u->first + (all ? chi_shard_first(u->variable) : 0);
 	choir_status status = copy_elements(u, v, first, u->count, t->data);
 	if (status == CHOIR_OK && (status = chi_stream_wait(f->stream)) != CHOIR_OK)
-		chi_frame_keep(f);
+		chi_frame_record_error(f);
 	return status == CHOIR_OK ? t : NULL;
 }
 
@@ -150,7 +150,7 @@ choir_status chi_slice_write(chi_update *u, choir_variable *v, chi_assign_op op,
 	if (to == NULL ||
 			(t->is_number &&
 					(t = choir_fill(f, v->dtype, CHOIR_SHAPE(u->count), t->number)) == NULL))
-		return chi_frame_report(f);
+		return chi_frame_status(f);
 	CHOIR_TRY(chi_tensor_check(t));
 	if (t->dtype != v->dtype || !chi_shape_equal(&t->shape, &CHOIR_SHAPE(u->count)))
 		return chi_frame_fail(f, CHOIR_INVALID,
@@ -168,7 +168,7 @@ choir_status chi_slice_write(chi_update *u, choir_variable *v, chi_assign_op op,
 	choir_buffer out = in[0];
 	const choir_status status = chi_kernel_run(
 			f->stream, op == CHI_ASSIGN_ADD ? "add" : "subtract", 2, in, &out, NULL);
-	return status == CHOIR_OK ? status : chi_frame_keep(f);
+	return status == CHOIR_OK ? status : chi_frame_record_error(f);
 }
 
 static void note_failure(struct chi_slicing *s, int64_t slice)
@@ -197,9 +197,9 @@ static void take_slices(void *arg)
 		const int64_t i = (int64_t) chi_atomic64_add(&s->next, 1);
 		if (i >= s->slices)
 			break;
-		const int64_t left = own.variable->elements - i * SLICE;
-		own.first = i * SLICE;
-		own.count = left < SLICE ? left : SLICE;
+		const int64_t left = own.variable->elements - i * CHUNK;
+		own.first = i * CHUNK;
+		own.count = left < CHUNK ? left : CHUNK;
 		status = chi_update_call(&own, f, s->fn, s->user);
 		if (status != CHOIR_OK)
 			note_failure(s, i);
@@ -260,7 +260,7 @@ choir_status chi_update_slices(chi_update *u, choir_update_fn *fn, void *user)
 	struct chi_slicing s = { .whole = u, .each = *u, .fn = fn, .user = user };
 	s.each.slicing = &s;
 	s.each.written = NULL;
-	s.slices = (v->elements + SLICE - 1) / SLICE;
+	s.slices = (v->elements + CHUNK - 1) / CHUNK;
 	choir_frame *f = chi_cross_acquire_frame(u->cross, v->copy[u->copy].device);
 	if (f == NULL)
 		return choir_error_status();
@@ -273,7 +273,7 @@ choir_status chi_update_slices(chi_update *u, choir_update_fn *fn, void *user)
 		status = chi_crew_all(strategy, take_slices, &s);
 		chi_mutex_destroy(&s.lock);
 		for (choir_variable *w = u->written; w != NULL; w = w->next_written)
-			chi_variable_touch(w, chi_update_copy_of(u, w));
+			chi_variable_bump_version(w, chi_update_copy_of(u, w));
 		if (chi_atomic32_load(&s.failed) != 0) {
 			chi_error_restore(&s.error);
 			status = choir_error_status();

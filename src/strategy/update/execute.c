@@ -9,7 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/error.h"
+#include "base/status.h"
 #include "base/team.h"
 #include "op/op.h"
 #include "trace/trace.h"
@@ -33,14 +33,14 @@ static int lane_beside(const choir_strategy *s, const choir_device *d)
 
 static choir_status grow_shared(chi_instance *in, size_t n)
 {
-	if (n <= in->shared_room)
+	if (n <= in->shared_capacity)
 		return CHOIR_OK;
-	const size_t before = in->shared_room;
+	const size_t before = in->shared_capacity;
 	void *array = in->shared;
-	if (!chi_grow(&array, &in->shared_room, n, sizeof *in->shared))
+	if (!chi_grow(&array, &in->shared_capacity, n, sizeof *in->shared))
 		return choir_error_status();
 	in->shared = array;
-	for (size_t i = before; i < in->shared_room; i++)
+	for (size_t i = before; i < in->shared_capacity; i++)
 		in->shared[i] = (chi_shared_item){ 0 };
 	return CHOIR_OK;
 }
@@ -81,13 +81,13 @@ static choir_status prepare_item(chi_instance *in, chi_shared_item *s)
 	const choir_variable *v = s->variable;
 	CHOIR_TRY(prepare_landings(in, s));
 	s->slices = (v->elements + CHI_UPDATE_SLICE - 1) / CHI_UPDATE_SLICE;
-	if (s->slices > s->slices_room) {
+	if (s->slices > s->slices_capacity) {
 		chi_free(s->squares);
-		s->slices_room = 0;
+		s->slices_capacity = 0;
 		s->squares = chi_alloc_array((size_t) s->slices, sizeof *s->squares);
 		if (s->squares == NULL)
 			return choir_error_status();
-		s->slices_room = s->slices;
+		s->slices_capacity = s->slices;
 	}
 	s->first_piece = in->pieces;
 	in->spread = in->spread || s->spread;
@@ -103,7 +103,7 @@ static choir_status prepare(chi_instance *in, int by)
 	const chi_lane_items *first = &in->lane[0];
 	CHOIR_TRY(grow_shared(in, first->n));
 	void *array = in->variable;
-	const bool grown = chi_grow(&array, &in->variable_room, first->n, sizeof *in->variable);
+	const bool grown = chi_grow(&array, &in->variable_capacity, first->n, sizeof *in->variable);
 	in->variable = array;
 	if (!grown)
 		return choir_error_status();
@@ -111,15 +111,15 @@ static choir_status prepare(chi_instance *in, int by)
 		in->variable[i] = in->shared[i].variable = first->item[i]->variable;
 	in->gated = a->table->gated(a->user);
 	in->rows = !in->gated && s->all_host && s->all_here;
-	in->keeps = !in->rows || s->sharing != CHI_ALONE;
-	in->alone = !in->keeps && s->lanes == 1 && s->peers == NULL;
+	in->keeps = !in->rows || s->concurrency != CHI_EXCLUSIVE;
+	in->alone = !in->keeps && s->lanes == 1 && s->process_group == NULL;
 	in->spread = false;
 	in->n = first->n;
 	in->pieces = 0;
 	CHOIR_TRY(a->table->begin(a->user, in->state, first->n, in->variable));
-	CHOIR_TRY(chi_rows_agree(in));
+	CHOIR_TRY(chi_sparse_gradients_exchange_kinds(in));
 	for (size_t i = 0; i < first->n; i++)
-		CHOIR_TRY(chi_rows_prepare(in, i, by));
+		CHOIR_TRY(chi_sparse_gradients_prepare(in, i, by));
 	CHOIR_TRY(chi_bundle_prepare(in));
 	for (size_t i = 0; i < first->n; i++)
 		CHOIR_TRY(prepare_item(in, &in->shared[i]));
@@ -191,8 +191,8 @@ static choir_status square_lane(chi_instance *in, int lane)
 	if (n == 0 || stream->device->host_memory)
 		return CHOIR_OK;
 	const size_t bytes = n * sizeof(double);
-	chi_kept *host = &in->lane[lane].squares;
-	if (!chi_keep(host, bytes))
+	chi_scratch *host = &in->lane[lane].squares;
+	if (!chi_scratch_reserve(host, bytes))
 		return choir_error_status();
 	chi_buffer *there = chi_buffer_new(stream->device, bytes);
 	if (there == NULL)
@@ -215,7 +215,7 @@ static choir_status square_lane(chi_instance *in, int lane)
 static const void *data_of(const chi_instance *in, size_t i, int64_t first)
 {
 	const chi_shared_item *s = &in->shared[i];
-	const void *sum = in->alone ? in->lane[0].item[i]->fold.part[0].data : s->landing[0].data;
+	const void *sum = in->alone ? in->lane[0].item[i]->fold.node[0].data : s->landing[0].data;
 	return (const char *) sum + (size_t) first * chi_dtype_size(s->variable->dtype);
 }
 
@@ -270,7 +270,7 @@ static choir_status join(chi_instance *in, int lane, size_t i)
 		.done = !in->keeps || (result != NULL && s->device[lane]->host_memory) ? slice_done : NULL,
 		.user = item,
 	};
-	return chi_group_join(&s->group, lane, c, &item->ticket);
+	return chi_communicator_join(&s->group, lane, c, &item->ticket);
 }
 
 // A lane that is alone has one part of each sum, which is all of it.
@@ -278,11 +278,11 @@ static choir_status check_sums(const chi_instance *in)
 {
 	for (size_t i = 0; i < in->n; i++) {
 		const chi_item *item = in->lane[0].item[i];
-		const chi_fold *f = &item->fold;
+		const chi_partial_sums *f = &item->fold;
 		if (!in->shared[i].by_rows &&
 				(f->n == 0 ||
 						(item->collective.kind != CHOIR_BROADCAST &&
-								f->part[0].hi - f->part[0].lo != in->strategy->replicas)))
+								f->node[0].hi - f->node[0].lo != in->strategy->replicas)))
 			return choir_fail(CHOIR_INTERNAL, "%s: the parts do not cover the %d replicas",
 					item->variable->name, in->strategy->replicas);
 	}
@@ -317,7 +317,8 @@ static choir_status reduce_bundle(chi_instance *in, int from, int to)
 	for (int lane = from; lane < to; lane++)
 		CHOIR_TRY(chi_bundle_join(in, lane));
 	for (int lane = from; lane < to; lane++)
-		CHOIR_TRY(chi_group_wait(&s->group, lane, in->lane[lane].item[0]->ticket, s->timeout));
+		CHOIR_TRY(chi_communicator_wait(
+				&s->group, lane, in->lane[lane].item[0]->ticket, s->timeout));
 	return CHOIR_OK;
 }
 
@@ -331,8 +332,9 @@ static choir_status reduce(chi_instance *in, int from, int to)
 		return reduce_bundle(in, from, to);
 	if (!joins(in)) // rows are there at once, but replicas elsewhere may run and fail yet
 		return meet(in, from, to);
-	for (size_t first = 0; first < in->n; first += CHI_GROUP_WINDOW) {
-		const size_t last = in->n - first < CHI_GROUP_WINDOW ? in->n : first + CHI_GROUP_WINDOW;
+	for (size_t first = 0; first < in->n; first += CHI_COMMUNICATOR_WINDOW) {
+		const size_t last =
+				in->n - first < CHI_COMMUNICATOR_WINDOW ? in->n : first + CHI_COMMUNICATOR_WINDOW;
 		for (size_t i = first; i < last; i++)
 			for (int lane = from; lane < to; lane++)
 				if (!in->shared[i].by_rows)
@@ -340,7 +342,7 @@ static choir_status reduce(chi_instance *in, int from, int to)
 		for (size_t i = first; i < last; i++)
 			for (int lane = from; lane < to; lane++)
 				if (!in->shared[i].by_rows)
-					CHOIR_TRY(chi_group_wait(
+					CHOIR_TRY(chi_communicator_wait(
 							&s->group, lane, in->lane[lane].item[i]->ticket, s->timeout));
 	}
 	return CHOIR_OK;
@@ -374,8 +376,8 @@ static choir_status take_pieces(chi_instance *in, int lane, double factor)
 		const int64_t first = (int64_t) (piece - s->first_piece) * CHI_UPDATE_SLICE;
 		const int64_t left = s->variable->elements - first;
 		const int64_t count = left < CHI_UPDATE_SLICE ? left : CHI_UPDATE_SLICE;
-		const void *data =
-				s->spread ? chi_rows_slice(in, lane, i, first, count) : data_of(in, i, first);
+		const void *data = s->spread ? chi_sparse_gradients_chunk(in, lane, i, first, count)
+									 : data_of(in, i, first);
 		CHOIR_TRY(chi_item_write(in->lane[lane].item[i], 0, first, count, data, factor));
 	}
 }
@@ -424,8 +426,8 @@ static choir_status send(
 		return from->host_memory ? chi_stream_post(stream, to, sum, bytes)
 								 : chi_device_copy(stream, d, to, from, sum, bytes);
 	}
-	CHOIR_TRY(chi_stream_mark(lane, &mark));
-	CHOIR_TRY(chi_stream_wait_for(stream, lane, mark));
+	CHOIR_TRY(chi_stream_record_event(lane, &mark));
+	CHOIR_TRY(chi_stream_wait_event(stream, lane, mark));
 	return chi_stream_copy(stream, to, sum, bytes);
 }
 
@@ -453,7 +455,7 @@ static choir_status update_copy(const chi_item *item, int copy, chi_landing *l, 
 	if (!chi_device_shares(l->sum->device, d))
 		CHOIR_TRY(bring_sum(item, l, stream, &data));
 	CHOIR_TRY(chi_item_write(item, copy, 0, v->elements, data, factor));
-	return v->sharing == CHI_ALONE ? CHOIR_OK : chi_stream_wait(stream);
+	return v->concurrency == CHI_EXCLUSIVE ? CHOIR_OK : chi_stream_wait(stream);
 }
 
 static choir_status update_copies(chi_instance *in, int lane, double factor)
@@ -477,7 +479,7 @@ static choir_status update_copies(chi_instance *in, int lane, double factor)
 static choir_status update_kept(chi_instance *in, int from, int to, bool *applied)
 {
 	const choir_strategy *s = in->strategy;
-	const bool by_pieces = s->all_host && s->all_here && s->sharing == CHI_ALONE;
+	const bool by_pieces = s->all_host && s->all_here && s->concurrency == CHI_EXCLUSIVE;
 	double factor = 1;
 	bool skip = false;
 	for (int lane = from; in->gated && lane < to; lane++)
@@ -502,7 +504,7 @@ static void finish(chi_instance *in, bool applied)
 {
 	for (size_t i = 0; applied && i < in->n; i++)
 		for (int k = 0; k < in->shared[i].variable->copies; k++)
-			chi_variable_touch(in->shared[i].variable, k);
+			chi_variable_bump_version(in->shared[i].variable, k);
 	in->apply->table->end(in->apply->user, in->state, applied);
 	if (in->run != NULL && applied)
 		in->run->applied = true;
@@ -520,7 +522,7 @@ static choir_status prepared(chi_instance *in, bool mine, int by)
 	// Who prepares may wait for other workers, as long as their cluster's time-out says, and
 	// always comes here.
 	const choir_strategy *s = in->strategy;
-	const double deadline = chi_clock_deadline(s->peers == NULL ? s->timeout : -1);
+	const double deadline = chi_clock_deadline(s->process_group == NULL ? s->timeout : -1);
 	while (chi_atomic32_load(&in->prepared.word) == 0)
 		if (!chi_gate_wait(&in->prepared, 0, chi_instance_spins(in), deadline))
 			return choir_fail(CHOIR_TIMEOUT, "%s: preparing an update took too long",
@@ -536,7 +538,7 @@ static choir_status follow_gradients(chi_instance *in, int from, int to)
 	for (int lane = from; lane < to; lane++) {
 		chi_lane_items *l = &in->lane[lane];
 		if (l->queued != NULL)
-			CHOIR_TRY(chi_stream_wait_for(in->strategy->exchange[lane], l->queued, l->mark));
+			CHOIR_TRY(chi_stream_wait_event(in->strategy->exchange[lane], l->queued, l->event));
 		l->queued = NULL;
 	}
 	return CHOIR_OK;
@@ -554,7 +556,7 @@ choir_status chi_instance_execute(chi_instance *in, int from, int to, bool prepa
 	if (status == CHOIR_OK)
 		status = reduce(in, from, to);
 	if (status == CHOIR_OK && prepare_it)
-		status = chi_rows_update(in, from);
+		status = chi_sparse_gradients_update(in, from);
 	if (status == CHOIR_OK)
 		status = in->keeps ? update_kept(in, from, to, &applied) : update_pieces(in, from, 1);
 	status = chi_strategy_wait(s, from, to, status);

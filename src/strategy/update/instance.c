@@ -3,7 +3,7 @@
 #include "strategy/update/instance.h"
 
 #include "base/alloc.h"
-#include "base/error.h"
+#include "base/status.h"
 
 chi_apply *chi_apply_new(choir_strategy *s, const chi_apply_table *table, void *user)
 {
@@ -101,8 +101,8 @@ void chi_instance_forget(chi_instance *in)
 	for (int i = 0; i < in->strategy->lanes; i++) {
 		chi_lane_items *l = &in->lane[i];
 		for (size_t k = 0; k < l->n; k++) {
-			chi_fold_clear(&l->item[k]->fold);
-			chi_rows_clear(&l->item[k]->rows);
+			chi_partial_sums_clear(&l->item[k]->fold);
+			chi_sparse_gradients_clear(&l->item[k]->rows);
 		}
 		l->n = l->cursor = 0;
 		l->through = false;
@@ -131,17 +131,17 @@ void chi_instance_free(chi_instance *in)
 {
 	chi_instance_forget(in);
 	for (int i = 0; i < in->strategy->lanes; i++) {
-		for (size_t k = 0; k < in->lane[i].room && in->lane[i].item[k] != NULL; k++) {
+		for (size_t k = 0; k < in->lane[i].capacity && in->lane[i].item[k] != NULL; k++) {
 			chi_free(in->lane[i].item[k]->rows.given);
 			chi_free(in->lane[i].item[k]);
 		}
 		chi_free(in->lane[i].item);
 		chi_free(in->lane[i].squares.memory);
 	}
-	for (size_t i = 0; i < in->shared_room; i++) {
+	for (size_t i = 0; i < in->shared_capacity; i++) {
 		chi_free(in->shared[i].landing);
 		chi_free(in->shared[i].squares);
-		chi_free(in->shared[i].rows.kept.memory);
+		chi_free(in->shared[i].rows.scratch.memory);
 		chi_free(in->shared[i].rows.each);
 		chi_free(in->shared[i].rows.bytes);
 	}
@@ -160,13 +160,13 @@ void chi_instance_free(chi_instance *in)
 static chi_item *add_item(chi_instance *in, int lane, choir_variable *v)
 {
 	chi_lane_items *l = &in->lane[lane];
-	if (l->n == l->room) {
-		const size_t before = l->room;
+	if (l->n == l->capacity) {
+		const size_t before = l->capacity;
 		void *array = l->item;
-		if (!chi_grow(&array, &l->room, l->n + 1, sizeof *l->item))
+		if (!chi_grow(&array, &l->capacity, l->n + 1, sizeof *l->item))
 			return NULL;
 		l->item = array;
-		for (size_t i = before; i < l->room; i++)
+		for (size_t i = before; i < l->capacity; i++)
 			l->item[i] = NULL;
 	}
 	if (l->item[l->n] == NULL && (l->item[l->n] = chi_alloc(sizeof **l->item)) == NULL)
@@ -178,7 +178,7 @@ static chi_item *add_item(chi_instance *in, int lane, choir_variable *v)
 	item->last_giver = CHOIR_NONE;
 	item->variable = v;
 	item->collective = (choir_collective){ .kind = CHOIR_ALL_REDUCE };
-	chi_fold_begin(&item->fold, in->strategy->in_sync, v->dtype, &v->shape);
+	chi_partial_sums_begin(&item->fold, in->strategy->in_sync, v->dtype, &v->shape);
 	return item;
 }
 

@@ -6,7 +6,7 @@
 #include "strategy/update/early.h"
 
 // Elements: fixed, so that norms have the same bits everywhere, and squares are of what is summed.
-enum { CHI_UPDATE_SLICE = CHI_WAY_SLICE };
+enum { CHI_UPDATE_SLICE = CHI_CHUNK };
 
 // What a replica gave as slices: the references are ours.
 typedef struct {
@@ -17,12 +17,12 @@ typedef struct {
 	chi_buffer *index_buffer;
 	void *index;
 	choir_dtype index_dtype;
-} chi_given_rows;
+} chi_sparse_gradient;
 
 typedef struct {
-	size_t n, room;
-	chi_given_rows *given;
-} chi_rows;
+	size_t n, capacity;
+	chi_sparse_gradient *given;
+} chi_sparse_gradients;
 
 // The sum of what all replicas gave, in memory that is kept; where every row moves, a slice of
 // memory for each lane, in which rows are laid among zeros.
@@ -31,7 +31,7 @@ typedef struct {
 	int64_t *row; // ascending, each once
 	char *values;
 	char *laid;
-	chi_kept kept; // of all of these
+	chi_scratch scratch; // of all of these
 	int64_t *each; // rows of each replica of all workers
 	size_t *bytes; // of each worker, of what is exchanged
 } chi_merged_rows;
@@ -44,8 +44,8 @@ typedef struct chi_item {
 	choir_variable *variable;
 	int lane;
 	size_t index;
-	chi_fold fold;
-	chi_rows rows; // given in place of tensors
+	chi_partial_sums fold;
+	chi_sparse_gradients rows; // given in place of tensors
 	choir_collective collective;
 	uint64_t ticket;
 	int last_giver; // the last replica that gave; CHOIR_NONE
@@ -53,13 +53,13 @@ typedef struct chi_item {
 } chi_item;
 
 typedef struct {
-	size_t n, room; // items of this update; kept items
+	size_t n, capacity; // items of this update; kept items
 	chi_item **item;
 	size_t cursor; // where the next gradient is expected
-	chi_kept squares; // fetched from the lane's device
+	chi_scratch squares; // fetched from the lane's device
 	bool through; // the lane has done its part
 	chi_stream *queued; // which makes the gradients, up to mark; NULL: they are made
-	uint64_t mark;
+	uint64_t event;
 } chi_lane_items;
 
 // Where the sum for a copy is kept: on the device of the lane that updates the copy, which is one
@@ -79,7 +79,7 @@ typedef struct {
 	chi_landing *landing; // of each copy
 	int landings;
 	double *squares; // of each slice
-	int64_t slices, slices_room;
+	int64_t slices, slices_capacity;
 	int64_t offset; // of its sum in a bundle, elements
 	uint32_t first_piece;
 	unsigned char kinds; // CHI_GAVE_..., one or both
@@ -97,12 +97,12 @@ typedef struct chi_instance {
 	chi_run *run; // NULL: free for use
 	int ordinal; // the how-manieth of its optimizer in this run
 	chi_lane_items *lane;
-	size_t n, shared_room;
+	size_t n, shared_capacity;
 	chi_shared_item *shared;
 	choir_variable **variable; // of each shared item, for begin
-	size_t variable_room;
+	size_t variable_capacity;
 	unsigned char *kinds; // room for what workers tell each other
-	size_t kinds_room;
+	size_t kinds_capacity;
 	bool rows; // may stay rows: not gated, and all memory is the host's
 	bool keeps; // sums are kept: where rows may not, and of what other workers use
 	bool gated;
@@ -154,26 +154,27 @@ bool chi_apply_wait(chi_instance *in, const chi_atomic32 *flag);
 
 // Rows (rows.c). Keeps what a replica gave; before the first write, all replicas' rows of item i
 // are added up, or made tensors if one gave a tensor; and the update of those that were added up.
-choir_status chi_rows_add(chi_rows *rows, int replica, const choir_tensor *slices);
-bool chi_rows_have(const chi_rows *rows, int replica);
-void chi_rows_clear(chi_rows *rows);
+choir_status chi_sparse_gradients_add(
+		chi_sparse_gradients *rows, int replica, const choir_tensor *slices);
+bool chi_sparse_gradients_have(const chi_sparse_gradients *rows, int replica);
+void chi_sparse_gradients_clear(chi_sparse_gradients *rows);
 // The row numbers of g.
-void chi_rows_widen(const chi_given_rows *g, int64_t *to);
+void chi_sparse_gradient_widen(const chi_sparse_gradient *g, int64_t *to);
 // What workers tell each other (rows_between.c), all of it by one thread: how the gradients were
 // given; how many rows of item i each replica has, and all together; and all of these rows, in the
 // order of replicas.
-choir_status chi_rows_agree(chi_instance *in);
-choir_status chi_rows_count(chi_instance *in, size_t i, size_t *all);
-choir_status chi_rows_share(
+choir_status chi_sparse_gradients_exchange_kinds(chi_instance *in);
+choir_status chi_sparse_gradients_count(chi_instance *in, size_t i, size_t *all);
+choir_status chi_sparse_gradients_gather(
 		chi_instance *in, size_t i, size_t row_bytes, int64_t *index, char *values);
 // What a replica here gave of item i; NULL: no rows.
-const chi_given_rows *chi_rows_of(const chi_instance *in, size_t i, int replica);
+const chi_sparse_gradient *chi_sparse_gradient_of(const chi_instance *in, size_t i, int replica);
 // by is the lane whose thread, and so whose stream, this is.
-choir_status chi_rows_prepare(chi_instance *in, size_t i, int by);
+choir_status chi_sparse_gradients_prepare(chi_instance *in, size_t i, int by);
 // Of items that are not spread, or that other workers use; and a slice of one that is spread, laid
 // out for a lane among zeros.
-choir_status chi_rows_update(chi_instance *in, int by);
-const void *chi_rows_slice(
+choir_status chi_sparse_gradients_update(chi_instance *in, int by);
+const void *chi_sparse_gradients_chunk(
 		const chi_instance *in, int lane, size_t i, int64_t first, int64_t count);
 
 // All items as one (bundle.c). Decides, before anything is kept; gives a landing its memory; joins

@@ -36,7 +36,7 @@ choir_value *choir_cross_non_slot_devices(
 	}
 	choir_value *place = chi_value_new(f, CHOIR_VALUE_PLACE, s->non_slots);
 	if (place == NULL) {
-		chi_frame_keep(f);
+		chi_frame_record_error(f);
 		return NULL;
 	}
 	for (int i = 0; i < s->non_slots; i++)
@@ -61,8 +61,8 @@ choir_status choir_cross_update_non_slot(
 		return chi_frame_fail(
 				cross->frame, CHOIR_INVALID, "update_non_slot: the function is NULL");
 	if (place == NULL) {
-		chi_frame_null(cross->frame, "update_non_slot");
-		return chi_frame_report(cross->frame);
+		chi_frame_null_argument(cross->frame, "update_non_slot");
+		return chi_frame_status(cross->frame);
 	}
 	if (place->kind != CHOIR_VALUE_PLACE || !chi_strategy_is_non_slot_place(x->strategy, place))
 		return chi_frame_fail(cross->frame, CHOIR_INVALID,

@@ -7,8 +7,8 @@
 #include "base/clock.h"
 #include "base/size.h"
 #include "base/thread.h"
-#include "cross/host.h"
-#include "cross/tree.h"
+#include "collective/host.h"
+#include "collective/tree.h"
 #include "strategy/run/run.h"
 #include "strategy/update/instance.h"
 #include "trace/trace.h"
@@ -21,7 +21,7 @@ static const double ASLEEP = 200e-6; // seconds after which the thread surely sl
 
 struct chi_overlap {
 	choir_strategy *strategy;
-	chi_peers peers;
+	chi_process_group process_group;
 	chi_thread thread;
 	chi_instance *instance; // of what was asked last; NULL: only an answer
 	chi_gate asked, through; // how often it was asked for something, and is through with it
@@ -31,7 +31,7 @@ struct chi_overlap {
 	bool failed; // an exchange of this instance did, with
 	chi_error error;
 	choir_part *node; // this worker's
-	chi_kept kept; // memory of all of them, where several devices have parts of each
+	chi_scratch scratch; // memory of all of them, where several devices have parts of each
 	char *spare;
 	double handover; // seconds
 };
@@ -39,20 +39,21 @@ struct chi_overlap {
 // ---- The thread.
 
 // Memory for this worker's nodes of a sum, which is kept.
-static choir_status keep_room(chi_overlap *o, size_t nodes, const choir_collective *c)
+static choir_status reserve(chi_overlap *o, size_t nodes, const choir_collective *c)
 {
 	size_t bytes;
 	if (!chi_size_multiply((size_t) c->elements, chi_dtype_size(c->dtype), &bytes) ||
 			!chi_size_multiply(nodes, bytes, &bytes))
 		return choir_fail(CHOIR_NO_MEMORY, "%s: too many elements", c->name);
-	return chi_keep(&o->kept, bytes) ? CHOIR_OK : choir_error_status();
+	return chi_scratch_reserve(&o->scratch, bytes) ? CHOIR_OK : choir_error_status();
 }
 
 // This worker's nodes: a device alone has them, of several they are added up.
 static choir_status find_nodes(chi_overlap *o, const chi_early_sum *s, const choir_part **nodes)
 {
 	const choir_collective *c = s->c[0];
-	const size_t n = (size_t) chi_peers_nodes(&o->peers, o->peers.worker);
+	const size_t n =
+			(size_t) chi_process_group_node_count(&o->process_group, o->process_group.worker);
 	const size_t bytes = (size_t) c->elements * chi_dtype_size(c->dtype);
 	if (o->strategy->lanes == 1) {
 		*nodes = c->parts;
@@ -60,12 +61,13 @@ static choir_status find_nodes(chi_overlap *o, const chi_early_sum *s, const cho
 						 : choir_fail(CHOIR_INTERNAL,
 								   "%s: the parts of this worker are not its nodes", c->name);
 	}
-	CHOIR_TRY(keep_room(o, n, c));
-	char *const memory = o->kept.memory;
+	CHOIR_TRY(reserve(o, n, c));
+	char *const memory = o->scratch.memory;
 	for (size_t i = 0; i < n; i++)
 		o->node[i].data = memory + i * bytes;
-	for (int64_t first = 0; first < c->elements; first += CHI_WAY_SLICE)
-		CHOIR_TRY(chi_walk_nodes(s->c, o->strategy->lanes, first, n, o->node, memory, o->spare));
+	for (int64_t first = 0; first < c->elements; first += CHI_CHUNK)
+		CHOIR_TRY(
+				chi_tree_sum_nodes(s->c, o->strategy->lanes, first, n, o->node, memory, o->spare));
 	*nodes = o->node;
 	return CHOIR_OK;
 }
@@ -74,7 +76,7 @@ static choir_status sum(
 		chi_overlap *o, const choir_collective *c, const choir_part *nodes, void *to)
 {
 	chi_atomic32_store(&o->exchanging, 1);
-	const choir_status status = chi_peers_sum(&o->peers, 0, c, nodes, to);
+	const choir_status status = chi_process_group_all_reduce(&o->process_group, 0, c, nodes, to);
 	chi_atomic32_store(&o->exchanging, 0);
 	return status;
 }
@@ -119,7 +121,7 @@ static bool wait_for_replicas(chi_overlap *o, const chi_instance *in, const chi_
 // leave a merge call whose function is at work with their tensors.
 static void fail(chi_overlap *o, const chi_instance *in, size_t from)
 {
-	chi_peers_give_up(&o->peers);
+	chi_process_group_abort(&o->process_group);
 	chi_error_save(&o->error);
 	o->failed = true;
 	for (size_t i = from; i < in->early.n; i++)
@@ -217,7 +219,7 @@ static void end_exchange(chi_overlap *o, const chi_run *run)
 	if (chi_atomic32_load(&run->failed) == 0 || chi_atomic32_load(&o->exchanging) == 0)
 		return;
 	chi_error_restore(&run->error);
-	chi_peers_give_up(&o->peers);
+	chi_process_group_abort(&o->process_group);
 }
 
 void chi_overlap_rest(const choir_strategy *s)
@@ -274,16 +276,17 @@ static bool has_a_core(const choir_cluster *c, const offer all[], int worker)
 static choir_status agree(choir_strategy *s, bool *wanted)
 {
 	const int cores = s->options.cores_per_device;
-	const offer own = { .possible = s->all_host && s->all_here && s->sharing == CHI_ALONE &&
-				!s->options.cluster->one_thread,
+	const offer own = { .possible = s->all_host && s->all_here &&
+				s->concurrency == CHI_EXCLUSIVE && !s->options.cluster->one_thread,
 		.threads = s->lanes * (cores > 0 ? cores : 1),
-		.processors = chi_cpu_count() };
-	offer *all = chi_alloc_array((size_t) s->peers->workers, sizeof *all);
+		.processors = chi_processor_count() };
+	offer *all = chi_alloc_array((size_t) s->process_group->workers, sizeof *all);
 	if (all == NULL)
 		return choir_error_status();
-	const choir_status status = chi_peers_gather(s->peers, &own, sizeof own, all, "overlap");
-	*wanted = s->peers->host;
-	for (int w = 0; status == CHOIR_OK && w < s->peers->workers; w++)
+	const choir_status status =
+			chi_process_group_all_gather(s->process_group, &own, sizeof own, all, "overlap");
+	*wanted = s->process_group->host;
+	for (int w = 0; status == CHOIR_OK && w < s->process_group->workers; w++)
 		*wanted = *wanted && all[w].possible != 0 &&
 				(s->options.overlap == CHOIR_ON || has_a_core(s->options.cluster, all, w));
 	chi_free(all);
@@ -314,13 +317,17 @@ static void measure(chi_overlap *o)
 static choir_status open_overlap(chi_overlap *o)
 {
 	const choir_strategy *s = o->strategy;
-	CHOIR_TRY(chi_peers_open(&o->peers, s->options.cluster, CHI_TAG_BESIDE, s->replicas));
-	const size_t n = (size_t) chi_peers_nodes(&o->peers, o->peers.worker);
+	CHOIR_TRY(chi_process_group_open(
+			&o->process_group, s->options.cluster, CHI_TAG_OVERLAP, s->replicas));
+	const size_t n =
+			(size_t) chi_process_group_node_count(&o->process_group, o->process_group.worker);
 	o->node = chi_alloc_array(n, sizeof *o->node);
-	o->spare = chi_alloc_aligned((size_t) (chi_tree_depth(s->in_sync) + 1) * CHI_WALK_LEVEL);
+	o->spare = chi_alloc_aligned((size_t) (chi_tree_depth(s->in_sync) + 1) * CHI_TREE_SUM_LEVEL);
 	if (o->node == NULL || o->spare == NULL)
 		return choir_error_status();
-	memcpy(o->node, o->peers.part + o->peers.node[o->peers.worker], n * sizeof *o->node);
+	memcpy(o->node,
+			o->process_group.partial_sum + o->process_group.first_node[o->process_group.worker],
+			n * sizeof *o->node);
 	CHOIR_TRY(chi_thread_start(&o->thread, "choir exchange", work, o));
 	measure(o);
 	return CHOIR_OK;
@@ -329,7 +336,7 @@ static choir_status open_overlap(chi_overlap *o)
 choir_status chi_overlap_open(choir_strategy *s)
 {
 	bool wanted = false;
-	if (s->peers == NULL || s->options.overlap == CHOIR_OFF)
+	if (s->process_group == NULL || s->options.overlap == CHOIR_OFF)
 		return CHOIR_OK;
 	CHOIR_TRY(agree(s, &wanted));
 	if (!wanted)
@@ -351,9 +358,9 @@ void chi_overlap_close(choir_strategy *s)
 		ask(o, NULL);
 		chi_thread_join(&o->thread);
 	}
-	chi_peers_close(&o->peers);
+	chi_process_group_close(&o->process_group);
 	chi_free(o->node);
-	chi_free(o->kept.memory);
+	chi_free(o->scratch.memory);
 	chi_free(o->spare);
 	chi_free(o);
 	s->overlap = NULL;

@@ -1,8 +1,8 @@
 // The exchange between workers while the backward pass goes on. A thread of the strategy's own
 // makes the sums of early.h with the other workers, as soon as all replicas here have given a
-// gradient, on a second chi_peers beside that of everything else. It takes them in the order of
-// the update before, which is the same on all workers, so nobody has to ask what comes next; the
-// fingerprint of each tells whether that was true. The bits are those of any other time.
+// gradient, on a second chi_process_group beside that of everything else. It takes them in the
+// order of the update before, which is the same on all workers, so nobody has to ask what comes
+// next; the fingerprint of each tells whether that was true. The bits are those of any other time.
 //
 // It serves the update that a run gives to first: which of two comes next would depend on which
 // replica was faster. Before an update is done, workers compare how many of its sums are under

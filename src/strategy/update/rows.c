@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/size.h"
-#include "cross/slices.h"
+#include "collective/sparse_sum.h"
 #include "op/op.h"
 #include "op/vector.h"
 
@@ -31,25 +31,26 @@ bool chi_apply_takes_rows(chi_apply *a, const choir_variable *v)
 {
 	const choir_strategy *s = a->strategy;
 	return !needs_tensors(a, v) && chi_strategy_has(s, v) &&
-			(s->peers == NULL || s->peers->host) && v->copies == 1 && s->all_host && s->all_here &&
-			v->shape.rank > 0 && !a->table->gated(a->user);
+			(s->process_group == NULL || s->process_group->host) && v->copies == 1 &&
+			s->all_host && s->all_here && v->shape.rank > 0 && !a->table->gated(a->user);
 }
 
-choir_status chi_rows_add(chi_rows *rows, int replica, const choir_tensor *t)
+choir_status chi_sparse_gradients_add(
+		chi_sparse_gradients *rows, int replica, const choir_tensor *t)
 {
 	void *array = rows->given;
-	const bool grown = chi_grow(&array, &rows->room, rows->n + 1, sizeof *rows->given);
+	const bool grown = chi_grow(&array, &rows->capacity, rows->n + 1, sizeof *rows->given);
 	rows->given = array;
 	if (!grown)
 		return choir_error_status();
 	chi_buffer_retain(t->buffer);
 	chi_buffer_retain(t->slices.buffer);
-	rows->given[rows->n++] = (chi_given_rows){ replica, t->shape.dim[0], t->buffer, t->data,
+	rows->given[rows->n++] = (chi_sparse_gradient){ replica, t->shape.dim[0], t->buffer, t->data,
 		t->slices.buffer, t->slices.data, t->slices.dtype };
 	return CHOIR_OK;
 }
 
-bool chi_rows_have(const chi_rows *rows, int replica)
+bool chi_sparse_gradients_have(const chi_sparse_gradients *rows, int replica)
 {
 	for (size_t i = 0; i < rows->n; i++)
 		if (rows->given[i].replica == replica)
@@ -57,7 +58,7 @@ bool chi_rows_have(const chi_rows *rows, int replica)
 	return false;
 }
 
-void chi_rows_clear(chi_rows *rows)
+void chi_sparse_gradients_clear(chi_sparse_gradients *rows)
 {
 	for (size_t i = 0; i < rows->n; i++) {
 		chi_buffer_release(rows->given[i].buffer);
@@ -66,7 +67,7 @@ void chi_rows_clear(chi_rows *rows)
 	rows->n = 0;
 }
 
-static choir_status add_dense(chi_item *item, const chi_given_rows *g, chi_stream *stream)
+static choir_status add_dense(chi_item *item, const chi_sparse_gradient *g, chi_stream *stream)
 {
 	const choir_variable *v = item->variable;
 	const size_t bytes = chi_variable_bytes(v);
@@ -82,8 +83,9 @@ static choir_status add_dense(chi_item *item, const chi_given_rows *g, chi_strea
 	if (status == CHOIR_OK && choir_shape_elements(&shape) > 0)
 		status = chi_kernel_run(stream, "scatter_add", 3, in, &out, NULL);
 	if (status == CHOIR_OK)
-		status = chi_fold_add(&item->fold, chi_strategy_id(item->instance->strategy, g->replica),
-				whole, whole->memory, stream);
+		status = chi_partial_sums_add(&item->fold,
+				chi_strategy_id(item->instance->strategy, g->replica), whole, whole->memory,
+				stream);
 	if (status == CHOIR_OK)
 		status = chi_stream_wait(stream);
 	chi_buffer_release(whole);
@@ -97,15 +99,15 @@ static choir_status make_dense(chi_instance *in, size_t i, chi_stream *stream)
 		chi_item *item = in->lane[lane].item[i];
 		for (size_t k = 0; k < item->rows.n; k++)
 			CHOIR_TRY(add_dense(item, &item->rows.given[k], stream));
-		chi_rows_clear(&item->rows);
+		chi_sparse_gradients_clear(&item->rows);
 	}
 	return CHOIR_OK;
 }
 
 // Where the parts of a merge lie in one block of memory, which is kept from step to step.
 typedef struct {
-	chi_slices_part *part; // of each replica
-	chi_slices_entry *entry;
+	chi_sparse_part *part; // of each replica
+	chi_sparse_entry *entry;
 	int64_t *index; // all replicas' row numbers
 	char *come; // and rows, between workers
 	int64_t *row; // the different ones
@@ -130,7 +132,7 @@ static choir_status lay_out(
 	const size_t row =
 			chi_variable_bytes(v) / (size_t) (v->shape.dim[0] > 0 ? v->shape.dim[0] : 1);
 	const size_t laid = shared->spread ? (size_t) s->lanes * CHI_UPDATE_SLICE : 0;
-	const size_t come = s->peers == NULL ? 0 : all;
+	const size_t come = s->process_group == NULL ? 0 : all;
 	const size_t levels = (size_t) chi_slices_levels(s->in_sync);
 	size_t end = 0, at[8];
 	if (!place(&end, (size_t) s->in_sync, sizeof *l->part, &at[0]) ||
@@ -140,9 +142,9 @@ static choir_status lay_out(
 			!place(&end, laid, chi_dtype_size(v->dtype), &at[5]) ||
 			!place(&end, come, row, &at[6]) || !place(&end, levels, row, &at[7]))
 		return choir_fail(CHOIR_NO_MEMORY, "variable \"%s\": too many rows", v->name);
-	if (!chi_keep(&m->kept, end))
+	if (!chi_scratch_reserve(&m->scratch, end))
 		return choir_error_status();
-	char *base = m->kept.memory;
+	char *base = m->scratch.memory;
 	*l = (layout){ (void *) (base + at[0]), (void *) (base + at[1]), (void *) (base + at[2]),
 		base + at[6], (void *) (base + at[3]), base + at[4], base + at[5], base + at[7] };
 	return CHOIR_OK;
@@ -154,7 +156,7 @@ static int64_t width_of(const choir_variable *v)
 	return v->shape.dim[0] > 0 ? v->elements / v->shape.dim[0] : 0;
 }
 
-void chi_rows_widen(const chi_given_rows *g, int64_t *to)
+void chi_sparse_gradient_widen(const chi_sparse_gradient *g, int64_t *to)
 {
 	for (int64_t k = 0; k < g->n; k++)
 		to[k] = g->index_dtype == CHOIR_I64 ? ((const int64_t *) g->index)[k]
@@ -169,14 +171,15 @@ static choir_status bring(chi_instance *in, size_t i, const layout *l)
 	const size_t row = (size_t) width_of(v) * chi_dtype_size(v->dtype);
 	int64_t *index = l->index;
 	const char *values = l->come;
-	if (s->peers != NULL)
-		CHOIR_TRY(chi_rows_share(in, i, row, l->index, l->come));
+	if (s->process_group != NULL)
+		CHOIR_TRY(chi_sparse_gradients_gather(in, i, row, l->index, l->come));
 	for (int r = 0; r < s->in_sync; r++) {
 		const int64_t n = in->shared[i].rows.each[r];
-		const chi_given_rows *g = s->peers == NULL ? chi_rows_of(in, i, r) : NULL;
-		l->part[r] = (chi_slices_part){ n, index, g == NULL ? values : g->values };
+		const chi_sparse_gradient *g =
+				s->process_group == NULL ? chi_sparse_gradient_of(in, i, r) : NULL;
+		l->part[r] = (chi_sparse_part){ n, index, g == NULL ? values : g->values };
 		if (g != NULL)
-			chi_rows_widen(g, index);
+			chi_sparse_gradient_widen(g, index);
 		index += n;
 		values += (size_t) n * row;
 	}
@@ -191,12 +194,12 @@ static choir_status merge(chi_instance *in, size_t i, size_t all)
 	layout l = { 0 };
 	CHOIR_TRY(lay_out(&in->shared[i], s, all, &l));
 	CHOIR_TRY(bring(in, i, &l));
-	m->n = chi_slices_order(s->in_sync, l.part, l.entry);
+	m->n = chi_sparse_sum_order(s->in_sync, l.part, l.entry);
 	m->row = l.row;
 	m->values = l.values;
 	m->laid = l.laid;
 	const int64_t width = width_of(v);
-	chi_slices_sum(s->in_sync, l.part, (int64_t) all, l.entry, v->dtype, width, m->row, m->values,
+	chi_sparse_sum(s->in_sync, l.part, (int64_t) all, l.entry, v->dtype, width, m->row, m->values,
 			l.scratch);
 	return CHOIR_OK;
 }
@@ -206,10 +209,11 @@ static bool are_many(const chi_instance *in, size_t i, size_t all)
 {
 	const choir_variable *v = in->shared[i].variable;
 	const size_t row = (size_t) width_of(v) * chi_dtype_size(v->dtype);
-	return in->strategy->peers != NULL && all >= chi_variable_bytes(v) / (row + sizeof(int64_t));
+	return in->strategy->process_group != NULL &&
+			all >= chi_variable_bytes(v) / (row + sizeof(int64_t));
 }
 
-choir_status chi_rows_prepare(chi_instance *in, size_t i, int by)
+choir_status chi_sparse_gradients_prepare(chi_instance *in, size_t i, int by)
 {
 	const chi_apply_table *table = in->apply->table;
 	chi_shared_item *s = &in->shared[i];
@@ -219,7 +223,7 @@ choir_status chi_rows_prepare(chi_instance *in, size_t i, int by)
 	if ((s->kinds & CHI_GAVE_ROWS) == 0)
 		return CHOIR_OK;
 	if (s->by_rows)
-		CHOIR_TRY(chi_rows_count(in, i, &all));
+		CHOIR_TRY(chi_sparse_gradients_count(in, i, &all));
 	s->by_rows = s->by_rows && !are_many(in, i, all);
 	s->spread = s->by_rows &&
 			(table->skips_zeros == NULL || !table->skips_zeros(in->apply->user, s->variable));
@@ -229,12 +233,12 @@ choir_status chi_rows_prepare(chi_instance *in, size_t i, int by)
 // Rows lie far apart: of one that is written soon the first lines are fetched.
 static void fetch_row(const chi_shared_item *s, int64_t k, size_t bytes)
 {
-	enum { LINE = 64, MOST = 512 };
+	enum { LINE = 64, MAX = 512 };
 	if (k >= s->rows.n)
 		return;
 	const char *at =
 			(const char *) s->variable->copy[0].buffer->memory + (size_t) s->rows.row[k] * bytes;
-	for (size_t i = 0; i < bytes && i < MOST; i += LINE)
+	for (size_t i = 0; i < bytes && i < MAX; i += LINE)
 		chi_fetch_to_write(at + i);
 }
 
@@ -263,18 +267,18 @@ static choir_status write_spread(const chi_instance *in, const chi_item *item)
 		const int64_t left = elements - first;
 		const int64_t count = left < CHI_UPDATE_SLICE ? left : CHI_UPDATE_SLICE;
 		CHOIR_TRY(chi_item_write(item, 0, first, count,
-				chi_rows_slice(in, item->lane, item->index, first, count), 1));
+				chi_sparse_gradients_chunk(in, item->lane, item->index, first, count), 1));
 	}
 	return CHOIR_OK;
 }
 
 // What other workers use is written under its lock, all of it at once.
-choir_status chi_rows_update(chi_instance *in, int by)
+choir_status chi_sparse_gradients_update(chi_instance *in, int by)
 {
 	for (size_t i = 0; i < in->n; i++) {
 		const chi_shared_item *s = &in->shared[i];
 		const chi_item *item = in->lane[by].item[i];
-		const bool shared = s->variable->sharing != CHI_ALONE;
+		const bool shared = s->variable->concurrency != CHI_EXCLUSIVE;
 		if (!s->by_rows || (s->spread && !shared))
 			continue;
 		CHOIR_TRY(chi_variable_enter(s->variable));
@@ -302,7 +306,7 @@ static int64_t first_from(const chi_merged_rows *m, int64_t row)
 }
 
 // Rows are added to zeros, as in the larger tensors' sum, in which a zero has no sign.
-const void *chi_rows_slice(
+const void *chi_sparse_gradients_chunk(
 		const chi_instance *in, int lane, size_t i, int64_t first, int64_t count)
 {
 	const chi_merged_rows *m = &in->shared[i].rows;

@@ -21,13 +21,13 @@ static unsigned char kinds_here(const chi_instance *in, size_t i)
 	return (unsigned char) kinds;
 }
 
-choir_status chi_rows_agree(chi_instance *in)
+choir_status chi_sparse_gradients_exchange_kinds(chi_instance *in)
 {
-	chi_peers *p = in->strategy->peers;
+	chi_process_group *p = in->strategy->process_group;
 	const bool among = p != NULL && p->host && (!in->keeps || in->early.between);
 	const size_t n = in->n, workers = among ? (size_t) p->workers : 0;
 	void *array = in->kinds;
-	const bool grown = chi_grow(&array, &in->kinds_room, (workers + 1) * n + 1, 1);
+	const bool grown = chi_grow(&array, &in->kinds_capacity, (workers + 1) * n + 1, 1);
 	in->kinds = array;
 	if (!grown)
 		return choir_error_status();
@@ -35,8 +35,9 @@ choir_status chi_rows_agree(chi_instance *in)
 	for (size_t i = 0; i < n; i++)
 		own[i] = kinds_here(in, i);
 	if (among)
-		CHOIR_TRY(chi_peers_gather(p, own, n, all, "%s of %zu gradients (%d exchanged early)",
-				in->apply->table->name, n, chi_early_between(in)));
+		CHOIR_TRY(chi_process_group_all_gather(p, own, n, all,
+				"%s of %zu gradients (%d exchanged early)", in->apply->table->name, n,
+				chi_early_between(in)));
 	for (size_t w = 0; w < workers; w++)
 		for (size_t i = 0; i < n; i++)
 			own[i] = (unsigned char) (own[i] | all[w * n + i]);
@@ -45,10 +46,10 @@ choir_status chi_rows_agree(chi_instance *in)
 	return CHOIR_OK;
 }
 
-const chi_given_rows *chi_rows_of(const chi_instance *in, size_t i, int replica)
+const chi_sparse_gradient *chi_sparse_gradient_of(const chi_instance *in, size_t i, int replica)
 {
 	const int lane = chi_strategy_lane(in->strategy, replica);
-	const chi_rows *rows = &in->lane[lane].item[i]->rows;
+	const chi_sparse_gradients *rows = &in->lane[lane].item[i]->rows;
 	for (size_t k = 0; k < rows->n; k++)
 		if (rows->given[k].replica == replica)
 			return &rows->given[k];
@@ -58,7 +59,7 @@ const chi_given_rows *chi_rows_of(const chi_instance *in, size_t i, int replica)
 // Memory for a number for each replica and for each worker, which is kept.
 static choir_status keep_counts(chi_merged_rows *m, const choir_strategy *s)
 {
-	const size_t workers = s->peers == NULL ? 0 : (size_t) s->peers->workers;
+	const size_t workers = s->process_group == NULL ? 0 : (size_t) s->process_group->workers;
 	if (m->each == NULL)
 		m->each = chi_alloc_array((size_t) s->in_sync, sizeof *m->each);
 	if (m->bytes == NULL)
@@ -66,15 +67,15 @@ static choir_status keep_counts(chi_merged_rows *m, const choir_strategy *s)
 	return m->each == NULL || m->bytes == NULL ? choir_error_status() : CHOIR_OK;
 }
 
-static choir_status count_all(chi_peers *p, chi_merged_rows *m, const choir_variable *v)
+static choir_status count_all(chi_process_group *p, chi_merged_rows *m, const choir_variable *v)
 {
 	for (int w = 0; w < p->workers; w++)
 		m->bytes[w] = (size_t) (p->first[w + 1] - p->first[w]) * sizeof *m->each;
-	return chi_peers_gather_parts(p, m->each + chi_peers_first(p), m->bytes, m->each,
-			"rows of the gradient of \"%s\"", v->name);
+	return chi_process_group_all_gather_v(p, m->each + chi_process_group_first_replica(p),
+			m->bytes, m->each, "rows of the gradient of \"%s\"", v->name);
 }
 
-choir_status chi_rows_count(chi_instance *in, size_t i, size_t *all)
+choir_status chi_sparse_gradients_count(chi_instance *in, size_t i, size_t *all)
 {
 	const choir_strategy *s = in->strategy;
 	chi_shared_item *shared = &in->shared[i];
@@ -82,11 +83,11 @@ choir_status chi_rows_count(chi_instance *in, size_t i, size_t *all)
 	int64_t sum = 0;
 	CHOIR_TRY(keep_counts(m, s));
 	for (int r = 0; r < s->replicas; r++) {
-		const chi_given_rows *g = chi_rows_of(in, i, r);
+		const chi_sparse_gradient *g = chi_sparse_gradient_of(in, i, r);
 		m->each[chi_strategy_id(s, r)] = g == NULL ? 0 : g->n;
 	}
-	if (s->peers != NULL)
-		CHOIR_TRY(count_all(s->peers, m, shared->variable));
+	if (s->process_group != NULL)
+		CHOIR_TRY(count_all(s->process_group, m, shared->variable));
 	for (int r = 0; r < s->in_sync; r++)
 		if (!chi_int64_add(sum, m->each[r], &sum))
 			return choir_fail(
@@ -96,8 +97,8 @@ choir_status chi_rows_count(chi_instance *in, size_t i, size_t *all)
 }
 
 // Each worker's part of something of which every row takes so many bytes.
-static choir_status share(chi_peers *p, chi_merged_rows *m, const choir_variable *v, size_t each,
-		void *all, const char *what)
+static choir_status share(chi_process_group *p, chi_merged_rows *m, const choir_variable *v,
+		size_t each, void *all, const char *what)
 {
 	char *own = all;
 	for (int w = 0; w < p->workers; w++) {
@@ -108,11 +109,11 @@ static choir_status share(chi_peers *p, chi_merged_rows *m, const choir_variable
 		if (w < p->worker)
 			own += m->bytes[w];
 	}
-	return chi_peers_gather_parts(
+	return chi_process_group_all_gather_v(
 			p, own, m->bytes, all, "%s of the gradient of \"%s\"", what, v->name);
 }
 
-choir_status chi_rows_share(
+choir_status chi_sparse_gradients_gather(
 		chi_instance *in, size_t i, size_t row_bytes, int64_t *index, char *values)
 {
 	const choir_strategy *s = in->strategy;
@@ -125,15 +126,15 @@ choir_status chi_rows_share(
 		to += (size_t) m->each[r] * row_bytes;
 	}
 	for (int r = 0; r < s->replicas; r++) {
-		const chi_given_rows *g = chi_rows_of(in, i, r);
+		const chi_sparse_gradient *g = chi_sparse_gradient_of(in, i, r);
 		const size_t bytes = g == NULL ? 0 : (size_t) g->n * row_bytes;
 		if (g != NULL)
-			chi_rows_widen(g, at);
+			chi_sparse_gradient_widen(g, at);
 		if (bytes > 0)
 			memcpy(to, g->values, bytes);
 		at += g == NULL ? 0 : g->n;
 		to += bytes;
 	}
-	CHOIR_TRY(share(s->peers, m, v, sizeof *index, index, "numbers of the rows"));
-	return share(s->peers, m, v, row_bytes, values, "rows");
+	CHOIR_TRY(share(s->process_group, m, v, sizeof *index, index, "numbers of the rows"));
+	return share(s->process_group, m, v, row_bytes, values, "rows");
 }

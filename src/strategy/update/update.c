@@ -28,9 +28,9 @@ static choir_device *device_of(const chi_update *u)
 }
 
 // Which guard the update holds.
-static chi_guard *guard_of(const chi_update *u)
+static chi_recursive_lock *lock_of(const chi_update *u)
 {
-	return u->variable == NULL ? &u->cross->strategy->home->non_slot_guard : u->variable->guard;
+	return u->variable == NULL ? &u->cross->strategy->home->non_slot_lock : u->variable->lock;
 }
 
 static bool colocated(const chi_update *u, const choir_variable *v)
@@ -38,8 +38,8 @@ static bool colocated(const chi_update *u, const choir_variable *v)
 	const choir_variable *target = u->variable;
 	if (target == NULL)
 		return v->non_slot && chi_strategy_has(u->cross->strategy, v);
-	return v == target || v->beside == target ||
-			(v->beside != NULL && v->beside == target->beside);
+	return v == target || v->colocated_with == target ||
+			(v->colocated_with != NULL && v->colocated_with == target->colocated_with);
 }
 
 static choir_status check_target(const chi_update *u, const choir_variable *v)
@@ -55,14 +55,14 @@ static choir_status check_target(const chi_update *u, const choir_variable *v)
 // Other workers wait for what this update has, so it must not wait for what they may have.
 static bool may_wait(const chi_update *u, const choir_variable *v)
 {
-	return v->sharing != CHI_LOCKED || v->guard == guard_of(u);
+	return v->concurrency != CHI_LOCKED || v->lock == lock_of(u);
 }
 
 choir_variable *chi_update_shard(const chi_update *u, choir_variable *v)
 {
 	if (u->whole == NULL || v == NULL || v->shards != u->whole->shards)
 		return v;
-	choir_variable *shard = v->shard[u->variable->part];
+	choir_variable *shard = v->shard[u->variable->shard_index];
 	return colocated(u, shard) ? shard : v;
 }
 
@@ -142,7 +142,7 @@ choir_status chi_update_write(
 		return chi_slice_write(u, v, op, t);
 	t = chi_update_rows(u, t);
 	if (t == NULL)
-		return chi_frame_report(update->frame);
+		return chi_frame_status(update->frame);
 	CHOIR_TRY(chi_variable_check_written(v, t));
 	return chi_update_wrote(u, v, chi_variable_write(v, chi_update_copy_of(u, v), op, t));
 }
@@ -166,7 +166,7 @@ choir_tensor *choir_update_arg(choir_update *update, const char *name)
 	choir_value *v = choir_values_find(u->cross->given, name == NULL ? "" : name);
 	if (v == NULL) {
 		chi_error_prefix("update of \"%s\"", name_of(u));
-		chi_frame_keep(f);
+		chi_frame_record_error(f);
 		return NULL;
 	}
 	if (u->slicing != NULL)
@@ -175,7 +175,7 @@ choir_tensor *choir_update_arg(choir_update *update, const char *name)
 	if (v->kind == CHOIR_VALUE_VARIABLE)
 		return choir_variable_component(v->variable, f);
 	if (chi_value_settle(v) != CHOIR_OK) {
-		chi_frame_keep(f);
+		chi_frame_record_error(f);
 		return NULL;
 	}
 	choir_tensor *t = chi_value_for_replica(v, 0, f->device);
@@ -208,18 +208,18 @@ choir_status choir_update_return(choir_update *update, const char *name, choir_t
 				name_of(u), name, (long long) u->variable->shape.dim[0]);
 	choir_values *returned = u->cross->next;
 	choir_frame *to = chi_values_replica_frame(returned, u->replica);
-	choir_tensor *kept = to == NULL ? NULL : chi_tensor_keep(to, value);
+	choir_tensor *kept = to == NULL ? NULL : chi_tensor_retain(to, value);
 	if (kept == NULL)
-		return chi_frame_keep(f);
+		return chi_frame_record_error(f);
 	chi_leaf *leaf = chi_values_leaf(returned, name);
 	if (leaf == NULL) {
 		choir_value *v = chi_value_new(returned->frame, CHOIR_VALUE_MIRRORED,
 				u->whole != NULL ? u->whole->shards : copies_of(u));
 		if (chi_values_put(returned, name, v) != CHOIR_OK)
-			return chi_frame_keep(f);
+			return chi_frame_record_error(f);
 		leaf = chi_values_leaf(returned, name);
 	}
-	const int place = u->whole != NULL ? u->variable->part : u->copy;
+	const int place = u->whole != NULL ? u->variable->shard_index : u->copy;
 	leaf->value->component[place] = kept;
 	leaf->value->device[place] = choir_tensor_device(kept);
 	return CHOIR_OK;
@@ -251,10 +251,10 @@ static choir_status join_returned(const chi_update *u)
 		choir_value *v = returned->leaf[i].value;
 		for (int k = 0; k < v->count; k++)
 			if ((v->component[k] = chi_value_view(f, v->component[k])) == NULL)
-				return chi_frame_report(f);
+				return chi_frame_status(f);
 		v->component[0] = chi_shards_join_rows(v->count, v->component);
 		if (v->component[0] == NULL)
-			return chi_frame_report(f);
+			return chi_frame_status(f);
 		v->device[0] = choir_tensor_device(v->component[0]);
 		v->count = 1;
 	}
@@ -277,7 +277,7 @@ void *choir_update_data(choir_update *update, choir_variable *v)
 	if (u == NULL || check_target(u, v) != CHOIR_OK)
 		return NULL;
 	const int copy = chi_update_copy_of(u, v);
-	if (!v->copy[copy].device->host_memory || v->sharing == CHI_LOCK_FREE)
+	if (!v->copy[copy].device->host_memory || v->concurrency == CHI_LOCK_FREE)
 		return NULL;
 	if (u->slicing != NULL) {
 		void *slice = chi_slice_of(u, v);
@@ -286,7 +286,7 @@ void *choir_update_data(choir_update *update, choir_variable *v)
 		return slice;
 	}
 	note_written(u, v);
-	chi_variable_touch(v, copy);
+	chi_variable_bump_version(v, copy);
 	return v->copy[copy].buffer->memory;
 }
 
@@ -316,7 +316,7 @@ choir_status chi_update_call(chi_update *u, choir_frame *f, choir_update_fn *fn,
 	choir_status status = fn(&u->shown, user);
 	status = chi_context_leave(entry, status, "update of \"%s\": the function", name_of(u));
 	if (status == CHOIR_OK)
-		status = f->failed ? chi_frame_report(f) : chi_stream_wait(f->stream);
+		status = f->failed ? chi_frame_status(f) : chi_stream_wait(f->stream);
 	chi_fpenv_leave(&host);
 	return status;
 }
@@ -370,7 +370,7 @@ static bool may_change(const chi_update *u, const choir_tensor *t)
 	if (t == NULL)
 		return false;
 	const choir_variable *v = t->source == NULL || t->source->copied ? NULL : t->source->owner;
-	if (v != NULL && (colocated(u, v) || (v->whole != NULL && colocated(u, v->whole))))
+	if (v != NULL && (colocated(u, v) || (v->parent != NULL && colocated(u, v->parent))))
 		return true;
 	return u->variable != NULL && chi_variable_concerns(u->variable, t);
 }
@@ -389,9 +389,9 @@ static choir_value *steady(const chi_update *u, choir_value *v)
 	for (int i = 0; kept != NULL && i < v->count; i++) {
 		choir_frame *there = chi_cross_frame_on(u->cross, v->device[i]);
 		kept->device[i] = v->device[i];
-		kept->component[i] = there == NULL ? NULL : chi_tensor_keep(there, v->component[i]);
+		kept->component[i] = there == NULL ? NULL : chi_tensor_retain(there, v->component[i]);
 		if (kept->component[i] == NULL || chi_stream_wait(there->stream) != CHOIR_OK) {
-			chi_frame_keep(f);
+			chi_frame_record_error(f);
 			return NULL;
 		}
 	}
@@ -404,7 +404,7 @@ static choir_status keep_given(const chi_update *u)
 	for (size_t i = 0; i < given->n; i++) {
 		choir_value *v = steady(u, given->leaf[i].value);
 		if (v == NULL)
-			return chi_frame_report(u->cross->shown.frame);
+			return chi_frame_status(u->cross->shown.frame);
 		given->leaf[i].value = v;
 	}
 	return CHOIR_OK;
@@ -414,8 +414,8 @@ static choir_status keep_given(const chi_update *u)
 static choir_status update_copies(chi_update *u, choir_update_fn *fn, void *user)
 {
 	const choir_strategy *s = u->cross->strategy;
-	const bool shared = s->sharing != CHI_ALONE;
-	if (shared && !chi_guard_enter(guard_of(u), chi_clock_deadline(s->timeout)))
+	const bool shared = s->concurrency != CHI_EXCLUSIVE;
+	if (shared && !chi_recursive_lock_enter(lock_of(u), chi_clock_deadline(s->timeout)))
 		return choir_fail(CHOIR_TIMEOUT,
 				"update of \"%s\": waited %g s for another worker that "
 				"updates it",
@@ -425,7 +425,7 @@ static choir_status update_copies(chi_update *u, choir_update_fn *fn, void *user
 		status = update_copy(u, fn, user);
 	settle_written(u, status);
 	if (shared)
-		chi_guard_leave(guard_of(u));
+		chi_recursive_lock_leave(lock_of(u));
 	return status;
 }
 
@@ -451,7 +451,7 @@ choir_status chi_update_go(chi_update *u, choir_update_fn *fn, void *user)
 	chi_cross *x = u->cross;
 	choir_frame *f = x->shown.frame;
 	if (f->failed)
-		return chi_frame_report(f);
+		return chi_frame_status(f);
 	choir_status status = check_given(u);
 	if (status == CHOIR_OK)
 		status = keep_given(u);
@@ -466,7 +466,7 @@ choir_status chi_update_go(chi_update *u, choir_update_fn *fn, void *user)
 	if (status != CHOIR_OK)
 		choir_values_clear(x->next);
 	chi_cross_turn(x);
-	return status == CHOIR_OK ? status : chi_frame_keep(f);
+	return status == CHOIR_OK ? status : chi_frame_record_error(f);
 }
 
 choir_status choir_cross_update(choir_cross *cross, choir_variable *v,
@@ -479,7 +479,7 @@ choir_status choir_cross_update(choir_cross *cross, choir_variable *v,
 				v == NULL ? "variable" : "function");
 	choir_update_options all;
 	if (chi_options_take("update: the options'", &all, sizeof all, o) != CHOIR_OK)
-		return chi_frame_keep(cross->frame);
+		return chi_frame_record_error(cross->frame);
 	CHOIR_TRY(chi_cross_check_variable(x->strategy, cross->frame, v, "update"));
 	const bool elementwise = all.elementwise == CHOIR_ON;
 	return chi_update_go(

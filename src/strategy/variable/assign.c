@@ -21,10 +21,10 @@ static choir_status write_copies(choir_variable *v, chi_assign_op op, choir_tens
 	if (op != CHI_ASSIGN && (v->copies > 1 || !here)) {
 		choir_tensor *now = chi_variable_view(v, 0, t->frame);
 		if (now == NULL)
-			return chi_frame_report(t->frame);
+			return chi_frame_status(t->frame);
 		t = op == CHI_ASSIGN_ADD ? choir_add(now, t) : choir_subtract(now, t);
 		if (t == NULL)
-			return chi_frame_report(now->frame);
+			return chi_frame_status(now->frame);
 		op = CHI_ASSIGN;
 	}
 	for (int i = 0; i < v->copies; i++) {
@@ -59,14 +59,14 @@ static choir_status write_shards(choir_variable *v, chi_assign_op op, choir_tens
 static choir_status write_all(choir_variable *v, chi_assign_op op, choir_tensor *t)
 {
 	if (t == NULL)
-		return chi_frame_report(NULL);
+		return chi_frame_status(NULL);
 	choir_frame *f = t->frame;
 	if ((t = chi_variable_apart(v, t)) == NULL)
-		return chi_frame_report(f);
+		return chi_frame_status(f);
 	if (v->shards > 0)
 		return write_shards(v, op, t);
 	if (chi_variable_enter(v) != CHOIR_OK)
-		return chi_frame_keep(t->frame);
+		return chi_frame_record_error(t->frame);
 	const choir_status status = write_copies(v, op, t);
 	chi_variable_leave(v);
 	return status;
@@ -78,7 +78,7 @@ static choir_status convert_numbers(choir_frame *f, const choir_variable *v, cho
 	for (int i = 0; i < given->count; i++) {
 		choir_tensor **t = &given->component[i];
 		if ((*t)->is_number && (*t = choir_fill(f, v->dtype, v->shape, (*t)->number)) == NULL)
-			return chi_frame_report(f);
+			return chi_frame_status(f);
 	}
 	return CHOIR_OK;
 }
@@ -89,7 +89,7 @@ static choir_status aggregate_and_write(choir_cross *x, void *user)
 	choir_variable *v = a->variable;
 	choir_value *given = choir_cross_arg(x, "value");
 	if (given == NULL)
-		return chi_frame_report(x->frame);
+		return chi_frame_status(x->frame);
 	if (given->kind == CHOIR_VALUE_VARIABLE)
 		return write_all(v, a->op, choir_variable_read(given->variable, x->frame));
 	CHOIR_TRY(chi_write_check_number(x, v, given));
@@ -98,12 +98,13 @@ static choir_status aggregate_and_write(choir_cross *x, void *user)
 	CHOIR_TRY(convert_numbers(x->frame, v, given));
 	if (v->aggregation == CHOIR_AGGREGATION_ONLY_FIRST_REPLICA)
 		return write_all(v, a->op,
-				v->strategy->peers != NULL ? chi_broadcast(x, given, 0)
-										   : chi_value_view(x->frame, given->component[0]));
+				v->strategy->process_group != NULL
+						? chi_broadcast(x, given, 0)
+						: chi_value_view(x->frame, given->component[0]));
 	choir_tensor *all = chi_reduce_tensors(v->strategy, x->frame, v->name,
 			v->aggregation == CHOIR_AGGREGATION_SUM ? CHOIR_SUM : CHOIR_MEAN, given->count,
 			given->component);
-	return all == NULL ? chi_frame_report(x->frame) : write_all(v, a->op, all);
+	return all == NULL ? chi_frame_status(x->frame) : write_all(v, a->op, all);
 }
 
 choir_status chi_write_check_replica(
@@ -141,7 +142,7 @@ choir_status chi_write_check_across(choir_frame *f, const choir_variable *v, con
 			chi_context_sees_all(v->strategy, what) == CHOIR_OK)
 		return CHOIR_OK;
 	chi_error_prefix("variable \"%s\"", v->name);
-	return chi_frame_keep(f);
+	return chi_frame_record_error(f);
 }
 
 static bool is_its_own_mean(const choir_variable *v, const choir_variable *value)
@@ -163,7 +164,7 @@ static choir_status assign_in_replica(
 	// A component is what this replica has of it, unless that is the same for all and its mean.
 	if (value->component && !is_its_own_mean(v, choir_tensor_variable(value)) &&
 			(value = chi_tensor_alias(replica->frame, value)) == NULL)
-		return chi_frame_report(replica->frame);
+		return chi_frame_status(replica->frame);
 	assignment a = { v, op };
 	const chi_merge_call c = { names[op], aggregate_and_write, &a, v, (uint64_t) op + 1, v->name };
 	return chi_merge_own(r, &c, 1, &(chi_named){ "value", value });
@@ -191,7 +192,7 @@ static void share_integers(
 // Of how many parts those of v are some: all that there are, of workers that are in step, too.
 static int parts_of(const choir_variable *v)
 {
-	return v->strategy->peers == NULL ? v->copies : v->strategy->in_sync;
+	return v->strategy->process_group == NULL ? v->copies : v->strategy->in_sync;
 }
 
 // In host memory, because only whole numbers whose sum is what was assigned will do.
@@ -201,14 +202,14 @@ static choir_status assign_integer_shares(choir_variable *v, choir_tensor *value
 	const size_t bytes = chi_variable_bytes(v);
 	char *host = chi_arena_alloc(&f->arena, 2 * bytes);
 	if (host == NULL)
-		return chi_frame_keep(f);
+		return chi_frame_record_error(f);
 	CHOIR_TRY(choir_tensor_fetch(value, host, bytes));
 	for (int i = 0; i < v->copies; i++) {
 		share_integers(
 				v->dtype, host, host + bytes, v->elements, parts_of(v), v->strategy->before + i);
 		choir_tensor *share = choir_constant(f, v->dtype, v->shape, host + bytes);
 		if (share == NULL)
-			return chi_frame_report(f);
+			return chi_frame_status(f);
 		const choir_status status = chi_variable_write(v, i, CHI_ASSIGN, share);
 		if (status != CHOIR_OK && i > 0)
 			chi_variable_undefine(v); // its sum is nothing now
@@ -226,12 +227,12 @@ static choir_status assign_shares(choir_variable *v, choir_tensor *value)
 	if (chi_dtype_is_float(v->dtype)) {
 		share = value->is_number ? choir_number(f, value->number / parts_of(v))
 								 : choir_divide(value, choir_number(f, parts_of(v)));
-		return share == NULL ? chi_frame_report(f) : write_all(v, CHI_ASSIGN, share);
+		return share == NULL ? chi_frame_status(f) : write_all(v, CHI_ASSIGN, share);
 	}
 	if (value->is_number)
 		value = choir_fill(f, v->dtype, v->shape, value->number);
 	if (value == NULL)
-		return chi_frame_report(f);
+		return chi_frame_status(f);
 	if (value->dtype != v->dtype || !chi_shape_equal(&value->shape, &v->shape))
 		return chi_variable_write(v, 0, CHI_ASSIGN, value); // says what does not fit
 	return assign_integer_shares(v, value);
@@ -262,7 +263,7 @@ static choir_status assign_across(choir_variable *v, chi_assign_op op, choir_ten
 	CHOIR_TRY(write_across(v, op, value));
 	// Others read it next, in streams of their own.
 	const choir_status status = chi_stream_wait(value->frame->stream);
-	return status == CHOIR_OK ? status : chi_frame_keep(value->frame);
+	return status == CHOIR_OK ? status : chi_frame_record_error(value->frame);
 }
 
 static choir_status assign(choir_variable *v, chi_assign_op op, choir_tensor *value)

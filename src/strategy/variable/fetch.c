@@ -26,7 +26,7 @@ static choir_tensor *apply(choir_variable *v, choir_fetch_fn *fn, choir_tensor *
 	choir_tensor *result = fn(t, user);
 	chi_fpenv_leave(&host);
 	if (f->failed) {
-		chi_frame_report(f);
+		chi_frame_status(f);
 		return NULL;
 	}
 	if (result == NULL && choir_error_status() == CHOIR_OK)
@@ -59,7 +59,7 @@ choir_tensor *choir_cross_fetch(
 	if (to != NULL && to != t->frame)
 		t = t->is_number ? choir_number(to, t->number) : choir_move(t, to);
 	if (t == NULL || to == NULL) {
-		chi_frame_keep(cross->frame);
+		chi_frame_record_error(cross->frame);
 		return NULL;
 	}
 	return t;

@@ -23,12 +23,12 @@ choir_variable *chi_strategy_find_variable(choir_strategy *s, const char *name)
 static choir_status ask_table(choir_strategy *s, chi_variable_plan *plan, choir_device **places)
 {
 	const choir_new_variable new = { sizeof new, plan->name, &plan->shape, plan->options.dtype };
-	plan->place = places;
-	plan->places = s->table.place(s->self, &new, s->parameters, places);
-	if (plan->places == CHOIR_NONE)
+	plan->copy_device = places;
+	plan->copy_devices = s->table.place(s->self, &new, s->parameters, places);
+	if (plan->copy_devices == CHOIR_NONE)
 		return choir_error_status();
-	bool known = plan->places > 0 && plan->places <= s->parameters;
-	for (int i = 0; known && i < plan->places; i++) {
+	bool known = plan->copy_devices > 0 && plan->copy_devices <= s->parameters;
+	for (int i = 0; known && i < plan->copy_devices; i++) {
 		int p = 0;
 		while (p < s->parameters && s->parameter[p] != places[i])
 			p++;
@@ -50,8 +50,8 @@ static choir_status find_places(
 		return CHOIR_OK; // parts go to their replicas, and of shards each is asked about
 	if (c->beside == NULL && !c->non_slot)
 		return ask_table(s, plan, places);
-	plan->place = c->non_slot ? s->non_slot : places;
-	plan->places = c->non_slot ? s->non_slots : c->beside->copies;
+	plan->copy_device = c->non_slot ? s->non_slot : places;
+	plan->copy_devices = c->non_slot ? s->non_slots : c->beside->copies;
 	for (int i = 0; !c->non_slot && i < c->beside->copies; i++)
 		places[i] = c->beside->copy[i].device;
 	return CHOIR_OK;
@@ -62,11 +62,11 @@ static choir_variable *make_variable(
 		choir_strategy *s, chi_variable_plan *plan, const chi_creation *c)
 {
 	const int beside = c->beside == NULL ? 0 : c->beside->copies;
-	const int room = beside > s->parameters ? beside : s->parameters;
-	choir_device **places = chi_alloc_array((size_t) room, sizeof(choir_device *));
+	const int capacity = beside > s->parameters ? beside : s->parameters;
+	choir_device **places = chi_alloc_array((size_t) capacity, sizeof(choir_device *));
 	if (places == NULL)
 		return NULL;
-	plan->guard = c->beside != NULL ? c->beside->guard : c->non_slot ? &s->non_slot_guard : NULL;
+	plan->lock = c->beside != NULL ? c->beside->lock : c->non_slot ? &s->non_slot_lock : NULL;
 	choir_variable *v = NULL;
 	if (chi_strategy_find_variable(s, plan->name) != NULL)
 		choir_fail(
@@ -76,7 +76,7 @@ static choir_variable *make_variable(
 	chi_free(places);
 	if (v == NULL)
 		return NULL;
-	v->beside = c->beside;
+	v->colocated_with = c->beside;
 	v->non_slot = c->non_slot;
 	return v;
 }
@@ -84,28 +84,28 @@ static choir_variable *make_variable(
 // How many shards the strategy's partition gives.
 static choir_status count_shards(const choir_strategy *s, const chi_variable_plan *plan, int *n)
 {
-	enum { MOST_SHARDS = 4096 };
+	enum { MAX_SHARDS = 4096 };
 	const choir_strategy_options *o = &s->options;
 	const int64_t rows = plan->shape.dim[0],
 				  row = rows == 0 ? 0
 								  : (int64_t) chi_dtype_size(plan->options.dtype) *
 					(choir_shape_elements(&plan->shape) / rows);
-	int64_t parts = o->max_shards, most = o->max_shards > 0 ? o->max_shards : rows;
+	int64_t parts = o->max_shards, max = o->max_shards > 0 ? o->max_shards : rows;
 	if (o->partition == CHOIR_PARTITION_MIN_SIZE) {
 		parts = rows * row / (o->partition_size > 0 ? o->partition_size : 256 << 10);
-		most = o->max_shards > 0 ? o->max_shards : 1;
+		max = o->max_shards > 0 ? o->max_shards : 1;
 	} else if (o->partition == CHOIR_PARTITION_MAX_SIZE) {
 		const int64_t fit = row == 0 ? rows : o->partition_size / row;
 		parts = fit < 1 ? rows : (rows - 1) / fit + 1;
 	}
-	parts = parts < most ? parts : most;
+	parts = parts < max ? parts : max;
 	parts = parts < rows ? parts : rows;
-	*n = parts < 1 ? 1 : (int) (parts > MOST_SHARDS ? 0 : parts);
+	*n = parts < 1 ? 1 : (int) (parts > MAX_SHARDS ? 0 : parts);
 	return *n > 0 ? CHOIR_OK
 				  : choir_fail(CHOIR_INVALID,
 							"variable \"%s\": its %lld rows would lie in %lld "
 							"shards: at most %d are possible",
-							plan->name, (long long) rows, (long long) parts, (int) MOST_SHARDS);
+							plan->name, (long long) rows, (long long) parts, (int) MAX_SHARDS);
 }
 
 // How many shards a new variable has; 0: it is whole. What lies beside shards has its rows there.
@@ -219,7 +219,7 @@ static choir_variable *make_all(choir_strategy *s, chi_variable_plan *plan, cons
 	if (chi_variable_check_plan(plan) != CHOIR_OK ||
 			decide_shards(s, plan, c, &plan->shards) != CHOIR_OK)
 		return NULL;
-	if (s->peers != NULL && !c->slot)
+	if (s->process_group != NULL && !c->slot)
 		return make_agreed(s, plan, c);
 	if (plan->shards == 0)
 		return make_variable(s, plan, c);
@@ -244,7 +244,7 @@ static void enlist(choir_strategy *s, choir_variable *v)
 
 choir_status chi_strategy_begin_making(choir_strategy *s, const char *name)
 {
-	if (chi_guard_enter(&s->home->making, chi_clock_deadline(s->timeout)))
+	if (chi_recursive_lock_enter(&s->home->making, chi_clock_deadline(s->timeout)))
 		return CHOIR_OK;
 	return choir_fail(CHOIR_TIMEOUT,
 			"variable \"%s\": waited %g s for another worker that makes "
@@ -254,7 +254,7 @@ choir_status chi_strategy_begin_making(choir_strategy *s, const char *name)
 
 void chi_strategy_end_making(choir_strategy *s)
 {
-	chi_guard_leave(&s->home->making);
+	chi_recursive_lock_leave(&s->home->making);
 }
 
 static choir_variable *make_and_enlist(choir_strategy *s, const chi_creation *c)
@@ -266,7 +266,7 @@ static choir_variable *make_and_enlist(choir_strategy *s, const chi_creation *c)
 		.layout = &s->everyone,
 		.seed = s->options.seed,
 		.wrap = c->wrap,
-		.sharing = s->sharing,
+		.concurrency = s->concurrency,
 		.timeout = s->timeout };
 	if (o != NULL)
 		plan.options = *o;

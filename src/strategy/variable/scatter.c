@@ -45,7 +45,7 @@ static choir_status write_copy(const scatter *s, int copy, choir_frame *f)
 	const choir_buffer in[3] = { { v->copy[copy].buffer->memory, v->dtype, v->shape },
 		buffer_of(s->indices), buffer_of(s->values) };
 	choir_buffer out = in[0];
-	if (v->sharing == CHI_LOCK_FREE)
+	if (v->concurrency == CHI_LOCK_FREE)
 		return chi_frame_fail(f, CHOIR_UNSUPPORTED,
 				"variable \"%s\": rows of what several "
 				"workers update without locks cannot be written",
@@ -54,9 +54,9 @@ static choir_status write_copy(const scatter *s, int copy, choir_frame *f)
 		return CHOIR_OK;
 	if (chi_kernel_run(f->stream, ways[s->how].kernel, 3, in, &out, NULL) != CHOIR_OK) {
 		chi_error_prefix("variable \"%s\"", v->name);
-		return chi_frame_keep(f);
+		return chi_frame_record_error(f);
 	}
-	chi_variable_touch(v, copy);
+	chi_variable_bump_version(v, copy);
 	return CHOIR_OK;
 }
 
@@ -70,7 +70,7 @@ static choir_status write_far_copy(const scatter *s, int copy)
 	there.indices = choir_move(s->indices, f);
 	there.values = choir_move(s->values, f);
 	choir_status status = there.indices == NULL || there.values == NULL
-			? chi_frame_report(f)
+			? chi_frame_status(f)
 			: write_copy(&there, copy, f);
 	if (status == CHOIR_OK)
 		status = chi_stream_wait(f->stream);
@@ -91,7 +91,7 @@ static choir_status write_copies(const scatter *s)
 		if (status != CHOIR_OK) {
 			if (i > 0)
 				chi_variable_undefine(v); // copies differ now
-			return chi_frame_keep(f);
+			return chi_frame_record_error(f);
 		}
 	}
 	return CHOIR_OK;
@@ -113,7 +113,7 @@ static choir_status write_shard(const scatter *s, int k, const chi_dealt_rows *d
 		.indices = choir_constant(f, CHOIR_I64, CHOIR_SHAPE(count), d->row + first) };
 	if (place != NULL)
 		own.values = chi_op_kernel(f, "gather", 2, in, NULL, s->values->dtype, &shape);
-	return own.indices == NULL || own.values == NULL ? chi_frame_report(f) : write_all(&own);
+	return own.indices == NULL || own.values == NULL ? chi_frame_status(f) : write_all(&own);
 }
 
 static choir_status write_shards(const scatter *s)
@@ -125,12 +125,12 @@ static choir_status write_shards(const scatter *s)
 	const choir_tensor *slices = chi_slices_new(s->values, s->indices, v->shape.dim[0]);
 	chi_dealt_rows d;
 	if (rows == NULL)
-		return chi_frame_keep(f);
+		return chi_frame_record_error(f);
 	if (slices == NULL)
-		return chi_frame_report(f);
+		return chi_frame_status(f);
 	CHOIR_TRY(chi_variable_check_defined(v, 0, f));
 	if (chi_slices_indices_to_host(slices, rows) != CHOIR_OK)
-		return chi_frame_keep(f);
+		return chi_frame_record_error(f);
 	CHOIR_TRY(chi_shards_deal(f, v, n, rows, &d));
 	bool written = false;
 	for (int k = 0; k < v->shards; k++) {
@@ -151,7 +151,7 @@ static choir_status set_apart(scatter *s)
 	choir_frame *f = s->values->frame;
 	s->indices = chi_variable_apart(s->variable, s->indices);
 	s->values = chi_variable_apart(s->variable, s->values);
-	return s->indices == NULL || s->values == NULL ? chi_frame_report(f) : CHOIR_OK;
+	return s->indices == NULL || s->values == NULL ? chi_frame_status(f) : CHOIR_OK;
 }
 
 static choir_status write_all(const scatter *given)
@@ -162,9 +162,9 @@ static choir_status write_all(const scatter *given)
 	if (s.variable->shards > 0)
 		return write_shards(&s);
 	if (chi_variable_enter(s.variable) != CHOIR_OK)
-		return chi_frame_keep(f);
+		return chi_frame_record_error(f);
 	choir_status status = write_copies(&s);
-	if (status == CHOIR_OK && s.variable->sharing == CHI_LOCKED)
+	if (status == CHOIR_OK && s.variable->concurrency == CHI_LOCKED)
 		status = chi_stream_wait(f->stream);
 	chi_variable_leave(s.variable);
 	return status;
@@ -179,8 +179,8 @@ static choir_tensor *brought(choir_cross *x, const choir_variable *v, const char
 		return NULL;
 	if (v->aggregation != CHOIR_AGGREGATION_ONLY_FIRST_REPLICA)
 		return choir_cross_gather(x, given, 0);
-	return v->strategy->peers != NULL ? chi_broadcast(x, given, 0)
-									  : chi_value_view(x->frame, given->component[0]);
+	return v->strategy->process_group != NULL ? chi_broadcast(x, given, 0)
+											  : chi_value_view(x->frame, given->component[0]);
 }
 
 static choir_status aggregate_and_write(choir_cross *x, void *user)
@@ -188,14 +188,14 @@ static choir_status aggregate_and_write(choir_cross *x, void *user)
 	scatter s = *(const scatter *) user;
 	const choir_value *number = choir_cross_arg(x, "number");
 	if (number == NULL)
-		return chi_frame_report(x->frame);
+		return chi_frame_status(x->frame);
 	CHOIR_TRY(chi_write_check_number(x, s.variable, number));
 	s.indices = brought(x, s.variable, "indices");
 	s.values = brought(x, s.variable, "values");
 	if (s.variable->aggregation == CHOIR_AGGREGATION_MEAN && s.values != NULL)
 		s.values =
 				choir_divide(s.values, choir_number(x->frame, chi_cross_of(x)->strategy->in_sync));
-	return s.indices == NULL || s.values == NULL ? chi_frame_report(x->frame) : write_all(&s);
+	return s.indices == NULL || s.values == NULL ? chi_frame_status(x->frame) : write_all(&s);
 }
 
 static choir_status write_in_replica(choir_replica *replica, scatter *s)
@@ -224,7 +224,7 @@ static choir_status write_across(const scatter *s)
 	CHOIR_TRY(write_all(s));
 	// Others read it next, in streams of their own.
 	const choir_status status = chi_stream_wait(f->stream);
-	return status == CHOIR_OK ? status : chi_frame_keep(f);
+	return status == CHOIR_OK ? status : chi_frame_record_error(f);
 }
 
 // Whether the variable may be written so here at all.
@@ -266,7 +266,7 @@ static choir_status fit_values(scatter *s, choir_frame *f)
 	if (s->values->is_number)
 		s->values = choir_fill(f, v->dtype, rows, s->values->number);
 	if (s->values == NULL)
-		return chi_frame_report(f);
+		return chi_frame_status(f);
 	if (s->values->dtype == v->dtype && chi_shape_equal(&s->values->shape, &rows))
 		return CHOIR_OK;
 	return chi_frame_fail(f, CHOIR_INVALID, "variable \"%s\": %s: values are %s %s, not %s %s",
@@ -281,7 +281,7 @@ static choir_status check_indices(const scatter *s, choir_frame *f)
 	const choir_variable *v = s->variable;
 	snprintf(what, sizeof what, "variable \"%.150s\": %s", v->name, ways[s->how].name);
 	const choir_tensor *slices = chi_slices_new(s->values, s->indices, v->shape.dim[0]);
-	return slices == NULL ? chi_frame_report(f) : chi_slices_check_indices(slices, what);
+	return slices == NULL ? chi_frame_status(f) : chi_slices_check_indices(slices, what);
 }
 
 // Dead, out of date, of two frames: or a component, whose value is meant.
@@ -296,9 +296,9 @@ static choir_status check_operands(scatter *s, choir_frame *f)
 					"of two frames: move one",
 					s->variable->name, ways[s->how].name);
 		if (chi_tensor_check(*t) != CHOIR_OK)
-			return chi_frame_keep(f);
+			return chi_frame_record_error(f);
 		if ((*t)->component && (*t = chi_tensor_alias(f, *t)) == NULL)
-			return chi_frame_report(f);
+			return chi_frame_status(f);
 	}
 	return CHOIR_OK;
 }
@@ -310,7 +310,7 @@ static choir_status refuse(choir_frame *f, const choir_variable *v, choir_scatte
 	else
 		choir_fail(CHOIR_INVALID, "variable \"%s\": there is no way %d to scatter", v->name,
 				(int) how);
-	return f == NULL ? choir_error_status() : chi_frame_keep(f);
+	return f == NULL ? choir_error_status() : chi_frame_record_error(f);
 }
 
 choir_status choir_variable_scatter(
@@ -320,8 +320,8 @@ choir_status choir_variable_scatter(
 	if (v == NULL || (unsigned) how > CHOIR_SCATTER_UPDATE)
 		return refuse(f, v, how);
 	if (indices == NULL || values == NULL) {
-		chi_frame_null(f, ways[how].name);
-		return chi_frame_report(f);
+		chi_frame_null_argument(f, ways[how].name);
+		return chi_frame_status(f);
 	}
 	scatter s = { v, how, indices, values, NULL };
 	const bool in_update = f->context_kind == CHI_IN_UPDATE;

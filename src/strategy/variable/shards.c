@@ -23,7 +23,7 @@ choir_variable *choir_variable_shard(choir_variable *v, int index)
 
 choir_variable *choir_variable_whole(choir_variable *v)
 {
-	return v == NULL ? NULL : v->whole;
+	return v == NULL ? NULL : v->parent;
 }
 
 // All of them, in f's arena. NULL: recorded.
@@ -31,7 +31,7 @@ static choir_tensor **read_shards(choir_variable *whole, choir_frame *f)
 {
 	choir_tensor **read = chi_arena_alloc(&f->arena, (size_t) whole->shards * sizeof *read);
 	if (read == NULL) {
-		chi_frame_keep(f);
+		chi_frame_record_error(f);
 		return NULL;
 	}
 	for (int i = 0; i < whole->shards; i++)
@@ -55,9 +55,9 @@ choir_tensor *chi_shards_read(choir_variable *whole, choir_frame *f)
 // Which shard has a row: the first rows mod shards have one more.
 static int shard_of(const choir_variable *whole, int64_t row)
 {
-	const int64_t least = whole->shape.dim[0] / whole->shards;
+	const int64_t min = whole->shape.dim[0] / whole->shards;
 	const int64_t larger = whole->shape.dim[0] % whole->shards;
-	return (int) (row < larger * (least + 1) ? row / (least + 1) : (row - larger) / least);
+	return (int) (row < larger * (min + 1) ? row / (min + 1) : (row - larger) / min);
 }
 
 choir_status chi_shards_deal(choir_frame *f, const choir_variable *whole, int64_t n,
@@ -70,7 +70,7 @@ choir_status chi_shards_deal(choir_frame *f, const choir_variable *whole, int64_
 		.place = chi_arena_alloc(&f->arena, (size_t) (n + 1) * sizeof(int64_t)),
 		.row = chi_arena_alloc(&f->arena, (size_t) (n + 1) * sizeof(int64_t)) };
 	if (next == NULL || d->first == NULL || d->place == NULL || d->row == NULL)
-		return chi_frame_keep(f);
+		return chi_frame_record_error(f);
 	memset(d->first, 0, (shards + 1) * sizeof *d->first);
 	for (int64_t i = 0; i < n; i++)
 		d->first[shard_of(whole, rows[i]) + 1]++;
@@ -96,7 +96,7 @@ static choir_tensor *in_order(choir_frame *f, choir_tensor *t, const chi_dealt_r
 		return t;
 	int64_t *at = chi_arena_alloc(&f->arena, (size_t) d->n * sizeof *at);
 	if (at == NULL) {
-		chi_frame_keep(f);
+		chi_frame_record_error(f);
 		return NULL;
 	}
 	for (int64_t i = 0; i < d->n; i++)
@@ -123,7 +123,7 @@ static choir_tensor *take_rows(choir_variable *v, choir_frame *f, int64_t n, con
 		return NULL;
 	choir_tensor **taken = chi_arena_alloc(&f->arena, (size_t) v->shards * sizeof *taken);
 	if (taken == NULL) {
-		chi_frame_keep(f);
+		chi_frame_record_error(f);
 		return NULL;
 	}
 	int64_t made = 0;
@@ -147,7 +147,7 @@ static int64_t *rows_of(const choir_variable *v, choir_tensor *indices)
 	const int64_t n = choir_shape_elements(&indices->shape);
 	int64_t *rows = chi_arena_alloc(&f->arena, (size_t) (n + 1) * sizeof *rows);
 	if (rows == NULL) {
-		chi_frame_keep(f);
+		chi_frame_record_error(f);
 		return NULL;
 	}
 	indices = choir_cast(indices, CHOIR_I64);
@@ -168,7 +168,7 @@ static int64_t *rows_of(const choir_variable *v, choir_tensor *indices)
 choir_tensor *choir_variable_gather(choir_variable *v, choir_tensor *indices)
 {
 	if (v == NULL || indices == NULL)
-		return chi_frame_null(choir_tensor_frame(indices), "gather");
+		return chi_frame_null_argument(choir_tensor_frame(indices), "gather");
 	choir_frame *f = indices->frame;
 	if (v->shards == 0)
 		return chi_read_rows(v, indices);
@@ -238,11 +238,11 @@ choir_tensor *choir_variable_slice(
 	else if (step < 0 && start > stop)
 		count = (start - stop - 1) / -step + 1;
 	// A range of a read, but for what is read by rows.
-	if ((step == 1 && (v->shards > 0 || !chi_variable_gives_rows(v, f))) || count == 0)
+	if ((step == 1 && (v->shards > 0 || !chi_variable_allows_sparse_read(v, f))) || count == 0)
 		return take_range(v, f, count == 0 ? 0 : start, count);
 	int64_t *rows = chi_arena_alloc(&f->arena, (size_t) count * sizeof *rows);
 	if (rows == NULL) {
-		chi_frame_keep(f);
+		chi_frame_record_error(f);
 		return NULL;
 	}
 	for (int64_t i = 0; i < count; i++)

@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/options.h"
 #include "base/text.h"
-#include "op/tape.h"
+#include "op/tape/tape.h"
 #include "strategy/update/apply.h"
 #include "strategy/run/meet.h"
 #include "strategy/merge/reduce.h"
@@ -64,8 +64,8 @@ static choir_variable *make_in_replica(chi_replica *r, const chi_creation *c)
 	// Of several workers all make it at the same place among their exchanges: what r has asked for
 	// comes first.
 	if (f->failed || chi_stream_wait(f->stream) != CHOIR_OK ||
-			(r->run->strategy->peers != NULL && chi_apply_settle(r, NULL) != CHOIR_OK)) {
-		chi_frame_keep(f);
+			(r->run->strategy->process_group != NULL && chi_apply_settle(r, NULL) != CHOIR_OK)) {
+		chi_frame_record_error(f);
 		return NULL;
 	}
 	const char *name = canonical_name(&f->arena, c->name);
@@ -73,20 +73,20 @@ static choir_variable *make_in_replica(chi_replica *r, const chi_creation *c)
 							   : chi_meet_arrive(r, CHI_MEET_CREATE, NULL, hash_creation(c, name),
 										 text, NULL, NULL, &last);
 	if (m == NULL) {
-		chi_frame_keep(f);
+		chi_frame_record_error(f);
 		return NULL;
 	}
 	if (r->id == 0) {
 		choir_variable *v = chi_strategy_find_or_make_variable(r->run->strategy, c);
 		if (v == NULL) { // nobody need wait for it
-			chi_frame_keep(f);
+			chi_frame_record_error(f);
 			chi_run_fail(r->run, 0);
 			return NULL;
 		}
 		m->variable = v;
 		chi_meet_ready(r->run, m);
 	} else if (chi_lane_wait(r, &m->ready, m) != CHOIR_OK) {
-		chi_frame_keep(f);
+		chi_frame_record_error(f);
 		return NULL;
 	}
 	choir_variable *made = m->variable;
@@ -98,7 +98,7 @@ static choir_variable *make_in_replica(chi_replica *r, const chi_creation *c)
 static choir_variable *kept_by_replica(const chi_context *c)
 {
 	if (c != NULL && c->kind == CHI_IN_REPLICA)
-		chi_frame_keep(((const chi_replica *) c->what)->shown.frame);
+		chi_frame_record_error(((const chi_replica *) c->what)->shown.frame);
 	return NULL;
 }
 
@@ -182,7 +182,7 @@ static int copy_for(choir_frame *f, const choir_variable *v)
 	if (chi_context_sees_all(v->strategy, "reading it in this frame") == CHOIR_OK)
 		return CHI_ALL_COPIES;
 	chi_error_prefix("variable \"%s\"", v->name);
-	chi_frame_keep(f);
+	chi_frame_record_error(f);
 	return CHI_NO_COPY;
 }
 
@@ -203,7 +203,7 @@ static choir_tensor *read_alone(choir_variable *v, choir_frame *f)
 {
 	choir_tensor *t = read_before(v, f);
 	if (t != NULL)
-		return chi_variable_is_stand_in(t) ? chi_variable_fill_in(t) : t;
+		return chi_variable_is_sparse_read(t) ? chi_variable_fill_sparse_read(t) : t;
 	const int copy = copy_for(f, v);
 	if (copy == CHI_NO_COPY)
 		return NULL;
@@ -223,23 +223,23 @@ static choir_tensor *read_alone(choir_variable *v, choir_frame *f)
 static choir_tensor *read_for_rows(choir_variable *v, choir_frame *f)
 {
 	choir_tensor *t = read_before(v, f);
-	if (t != NULL && (!chi_variable_is_stand_in(t) || f->tape->segments == 0))
+	if (t != NULL && (!chi_variable_is_sparse_read(t) || f->tape->segments == 0))
 		return t;
-	if (f->failed || f->context_kind != CHI_IN_REPLICA || !chi_variable_gives_rows(v, f) ||
+	if (f->failed || f->context_kind != CHI_IN_REPLICA || !chi_variable_allows_sparse_read(v, f) ||
 			(f->tape != NULL && f->tape->segments > 0))
 		return choir_variable_read(v, f);
 	const int copy = copy_for(f, v);
 	if (copy == CHI_ALL_COPIES)
 		return choir_variable_read(v, f);
-	t = copy == CHI_NO_COPY ? NULL : chi_variable_stand_in(v, copy, f);
+	t = copy == CHI_NO_COPY ? NULL : chi_variable_sparse_read(v, copy, f);
 	return t == NULL || f->tape == NULL || chi_tape_add_read(f->tape, t) == CHOIR_OK ? t : NULL;
 }
 
 choir_tensor *chi_read_rows(choir_variable *v, choir_tensor *indices)
 {
 	choir_tensor *t = read_for_rows(v, indices->frame);
-	return t != NULL && chi_variable_is_stand_in(t)
-			? chi_gather_by(chi_variable_take_rows, t, indices)
+	return t != NULL && chi_variable_is_sparse_read(t)
+			? chi_gather_by(chi_variable_gather_rows, t, indices)
 			: choir_gather(t, indices);
 }
 

@@ -5,7 +5,7 @@
 #include "data/elements.h"
 
 #include "choir/library.h"
-#include "data/source/protos.h"
+#include "data/source/tfrecord/protos.h"
 #include "data/source/scratch.h"
 #include "short.h"
 
@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { BATCH = 100, MOST_ROWS = 200000, TEXT_ROWS = 30000, DIGITS = 8 };
+enum { BATCH = 100, MAX_ROWS = 200000, TEXT_ROWS = 30000, DIGITS = 8 };
 
 // Example i of the old content and of the new one, which are equally wide as text.
 static int64_t number_of(int64_t i, int content)
@@ -27,7 +27,7 @@ static int64_t number_of(int64_t i, int content)
 
 static int64_t *numbers_of(int64_t n, int content)
 {
-	static int64_t numbers[MOST_ROWS];
+	static int64_t numbers[MAX_ROWS];
 	for (int64_t i = 0; i < n; i++)
 		numbers[i] = number_of(i, content);
 	return numbers;
@@ -143,7 +143,7 @@ static void write_packed_records(const char *path, int64_t n, int content)
 
 static void write_idx(const char *path, int64_t n, int content)
 {
-	static int32_t swapped[MOST_ROWS];
+	static int32_t swapped[MAX_ROWS];
 	unsigned char header[8] = { 0, 0, 0x0c, 1 };
 	bytes b = { NULL, 0, 0 };
 	for (int i = 0; i < 4; i++)
@@ -216,15 +216,15 @@ static const struct {
 	int64_t n;
 	bool packed, loaded; // loaded: all of it comes to memory at first
 } kinds[] = {
-	{ "fixed", write_fixed, read_fixed, MOST_ROWS, false, false },
-	{ "npy", write_npy, read_npy, MOST_ROWS, false, false },
+	{ "fixed", write_fixed, read_fixed, MAX_ROWS, false, false },
+	{ "npy", write_npy, read_npy, MAX_ROWS, false, false },
 	{ "npy.gz", write_packed_npy, read_npy, 30000, true, true },
-	{ "npz", write_npz, read_npz, MOST_ROWS, true, false },
-	{ "csv", write_csv, read_csv, MOST_ROWS, false, false },
+	{ "npz", write_npz, read_npz, MAX_ROWS, true, false },
+	{ "csv", write_csv, read_csv, MAX_ROWS, false, false },
 	{ "csv.gz", write_packed_csv, read_csv, 60000, true, false },
 	{ "tfrecord", write_plain_records, scratch_records, 50000, false, false },
 	{ "tfrecord.gz", write_packed_records, scratch_records, 30000, true, false },
-	{ "idx", write_idx, read_idx, MOST_ROWS, false, false },
+	{ "idx", write_idx, read_idx, MAX_ROWS, false, false },
 	{ "lines", write_lines, read_lines, TEXT_ROWS, false, false },
 	{ "windows", write_longer, read_windows, TEXT_ROWS, false, false },
 	{ "bytes", write_longer, read_bytes, TEXT_ROWS, false, false },
@@ -297,11 +297,11 @@ static const struct {
 };
 
 // Reads batches up to an example; how many have come, and whether any of them was a new one.
-static choir_status read_on(choir_dataset *d, int64_t most, int64_t *n, bool *any_new)
+static choir_status read_on(choir_dataset *d, int64_t max, int64_t *n, bool *any_new)
 {
 	int64_t number[BATCH];
 	choir_status status = CHOIR_OK;
-	while (*n < most && status == CHOIR_OK) {
+	while (*n < max && status == CHOIR_OK) {
 		chi_element e = { .column = { number }, .capacity = BATCH };
 		status = chi_dataset_next(d, &e);
 		if (status != CHOIR_OK)

@@ -7,7 +7,7 @@
 #include "data/elements.h"
 
 #include "choir/library.h"
-#include "data/source/protos.h"
+#include "data/source/tfrecord/protos.h"
 #include "data/source/scratch.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { ROWS = 5, MOST_BYTES = 1 << 14 };
+enum { ROWS = 5, MAX_BYTES = 1 << 14 };
 static const int64_t numbers[ROWS] = { 3, 1, 4, 1, 5 };
 
 // ---- Files.
@@ -250,20 +250,20 @@ static void check(const char *path, const char *how)
 	check_batches(path, how, single);
 }
 
-static size_t read_file(const char *path, unsigned char to[MOST_BYTES])
+static size_t read_file(const char *path, unsigned char to[MAX_BYTES])
 {
 	FILE *f = fopen(path, "rb");
 	assert_non_null(f);
-	const size_t n = fread(to, 1, MOST_BYTES, f);
+	const size_t n = fread(to, 1, MAX_BYTES, f);
 	assert_int_equal(fclose(f), 0);
-	assert_in_range(n, 1, MOST_BYTES - 1);
+	assert_in_range(n, 1, MAX_BYTES - 1);
 	return n;
 }
 
 static void rows_are_right_or_there_is_one_failure(void **state)
 {
 	(void) state;
-	static unsigned char content[MOST_BYTES];
+	static unsigned char content[MAX_BYTES];
 	for (size_t i = 0; i < KINDS; i++) {
 		tried = &kinds[i];
 		if (!can_be(tried))
@@ -293,15 +293,15 @@ static void rows_are_right_or_there_is_one_failure(void **state)
 static void folders_and_missing_files_are_refused(void **state)
 {
 	(void) state;
-	char folder[256], pattern[300];
-	snprintf(folder, sizeof folder, "%s", scratch_path("empty"));
-	snprintf(pattern, sizeof pattern, "%s/*", folder);
-	assert_int_equal(mkdir(folder, 0777), 0);
+	char directory[256], pattern[300];
+	snprintf(directory, sizeof directory, "%s", scratch_path("empty"));
+	snprintf(pattern, sizeof pattern, "%s/*", directory);
+	assert_int_equal(mkdir(directory, 0777), 0);
 	for (size_t i = 0; i < KINDS; i++) {
 		if (!can_be(&kinds[i]))
 			continue;
 		tried = &kinds[i];
-		choir_dataset *d = tried->open(folder);
+		choir_dataset *d = tried->open(directory);
 		const char *found = pass_in_words(d);
 		if (found[0] != '!' || !strstr(found, "empty"))
 			fail_msg("%s of a folder: \"%s\"", tried->name, found);
@@ -313,7 +313,7 @@ static void folders_and_missing_files_are_refused(void **state)
 		assert_null(tried->open(pattern));
 		assert_failure(CHOIR_NOT_FOUND, "empty/*");
 	}
-	assert_null(choir_cifar10_dataset_new(folder, false));
+	assert_null(choir_cifar10_dataset_new(directory, false));
 	assert_failure(CHOIR_NOT_FOUND, "empty/data_batch_*.bin");
 }
 

@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { RECORD = 1 + 1 + 4 + 2, MOST_BYTES = 256, LABELS = 3 };
+enum { RECORD = 1 + 1 + 4 + 2, MAX_BYTES = 256, LABELS = 3 };
 
 typedef struct {
-	unsigned char bytes[MOST_BYTES];
+	unsigned char bytes[MAX_BYTES];
 	size_t n;
 } content;
 

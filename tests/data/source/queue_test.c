@@ -1,7 +1,7 @@
 // Queues: examples put in by one thread and read by another, passes, waits, and ends of each kind.
 #include "data/elements.h"
 
-#include "base/error.h"
+#include "base/status.h"
 #include "base/thread.h"
 
 #include <string.h>

@@ -1,10 +1,10 @@
 // Files, reading, and damage.
 #include "data/source/scratch.h"
 
-#include "base/error.h"
-#include "data/dataset.h"
+#include "base/status.h"
+#include "data/data.h"
 #include "data/source/gzip.h"
-#include "data/step.h"
+#include "data/stage.h"
 #include "tensor/tensor.h"
 
 #include <ftw.h>
@@ -18,18 +18,18 @@
 
 enum { PATHS = 8, PATH_BYTES = 256, WORDS = 1 << 16 };
 
-static char folder[64];
+static char scratch_directory[64];
 
 const char *scratch_path(const char *name)
 {
 	static char path[PATHS][PATH_BYTES];
 	static int next;
-	if (!folder[0]) {
-		strcpy(folder, "/tmp/choir-sources-XXXXXX");
-		assert_non_null(mkdtemp(folder));
+	if (!scratch_directory[0]) {
+		strcpy(scratch_directory, "/tmp/choir-sources-XXXXXX");
+		assert_non_null(mkdtemp(scratch_directory));
 	}
 	char *p = path[next++ % PATHS];
-	assert_in_range(snprintf(p, PATH_BYTES, "%s/%s", folder, name), 1, PATH_BYTES - 1);
+	assert_in_range(snprintf(p, PATH_BYTES, "%s/%s", scratch_directory, name), 1, PATH_BYTES - 1);
 	return p;
 }
 
@@ -37,7 +37,7 @@ int scratch_enter(void **state)
 {
 	(void) state;
 	scratch_path("");
-	return chdir(folder);
+	return chdir(scratch_directory);
 }
 
 static int remove_one(const char *path, const struct stat *about, int type, struct FTW *place)
@@ -51,9 +51,9 @@ static int remove_one(const char *path, const struct stat *about, int type, stru
 int scratch_leave(void **state)
 {
 	(void) state;
-	if (folder[0])
-		nftw(folder, remove_one, 4, FTW_DEPTH | FTW_PHYS);
-	folder[0] = '\0';
+	if (scratch_directory[0])
+		nftw(scratch_directory, remove_one, 4, FTW_DEPTH | FTW_PHYS);
+	scratch_directory[0] = '\0';
 	return 0;
 }
 
@@ -183,13 +183,13 @@ static void say_values(const choir_column *c, const choir_shape *shape, const vo
 	say(shape->rank ? "]" : "");
 }
 
-static void say_example(const chi_spec *spec, const chi_rows *rows, int64_t row)
+static void say_example(const chi_spec *spec, const chi_row_buffer *rows, int64_t row)
 {
 	for (size_t i = 0; i < spec->n; i++) {
 		const choir_column *c = &spec->column[i];
 		say(i ? " " : "");
 		if (chi_shape_varies(&c->shape)) {
-			const chi_cell *cell = (const chi_cell *) rows->column[i] + row;
+			const chi_ragged_value *cell = (const chi_ragged_value *) rows->column[i] + row;
 			say_values(c, &cell->shape, cell->data);
 			continue;
 		}
@@ -206,8 +206,8 @@ const char *pass_in_words(choir_dataset *d)
 	const chi_spec *spec = d ? chi_dataset_spec(d) : NULL;
 	choir_status status = d ? CHOIR_OK : choir_error_status();
 	const int64_t unit = spec && spec->batch ? spec->batch : 1;
-	chi_rows rows;
-	assert_true(!d || chi_rows_new(d, unit, &rows));
+	chi_row_buffer rows;
+	assert_true(!d || chi_row_buffer_new(d, unit, &rows));
 	chi_element e = { .capacity = unit };
 	if (d)
 		memcpy(e.column, rows.column, sizeof e.column);
@@ -221,7 +221,7 @@ const char *pass_in_words(choir_dataset *d)
 		chi_error_clear();
 	}
 	if (d)
-		chi_rows_free(&rows);
+		chi_row_buffer_free(&rows);
 	return words;
 }
 

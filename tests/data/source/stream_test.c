@@ -4,7 +4,7 @@
 #include "data/elements.h"
 
 #include "base/alloc.h"
-#include "base/error.h"
+#include "base/status.h"
 #include "data/source/scratch.h"
 
 #include <stdio.h>
@@ -109,7 +109,7 @@ static const struct {
 	const char *name;
 	void (*write)(const char *path);
 	choir_dataset *(*open)(const char *path);
-	int64_t least; // examples there must be
+	int64_t min; // examples there must be
 	bool promised; // how many there are is known before they are read
 } sources[] = {
 	{ "idx", write_idx, scratch_idx, EXAMPLES, true },
@@ -124,15 +124,15 @@ static const struct {
 enum { SOURCES = sizeof sources / sizeof sources[0] };
 
 // Reads on; *examples counts. Memory for a batch is the test's own.
-static choir_status read_on(choir_dataset *d, int64_t most, int64_t *examples)
+static choir_status read_on(choir_dataset *d, int64_t max, int64_t *examples)
 {
 	static const chi_element nothing = { .capacity = 64 };
 	choir_status status = CHOIR_OK;
-	static unsigned char room[CHI_MAX_COLUMNS][64 * 1024];
-	while (*examples < most && status == CHOIR_OK) {
+	static unsigned char capacity[CHI_MAX_COLUMNS][64 * 1024];
+	while (*examples < max && status == CHOIR_OK) {
 		chi_element e = nothing;
 		for (size_t i = 0; i < choir_dataset_columns(d); i++)
-			e.column[i] = room[i];
+			e.column[i] = capacity[i];
 		status = chi_dataset_next(d, &e);
 		*examples += status == CHOIR_OK ? e.examples : 0;
 	}
@@ -155,23 +155,23 @@ static choir_dataset *make_source(size_t i)
 }
 
 // One line after the other.
-static choir_status read_lines(choir_dataset *d, int64_t most, int64_t *examples)
+static choir_status read_lines(choir_dataset *d, int64_t max, int64_t *examples)
 {
-	chi_cell cell = { .data = NULL };
+	chi_ragged_value cell = { .data = NULL };
 	choir_status status = CHOIR_OK;
-	while (*examples < most && status == CHOIR_OK) {
+	while (*examples < max && status == CHOIR_OK) {
 		chi_element e = { .column = { &cell }, .capacity = 1 };
 		status = chi_dataset_next(d, &e);
 		*examples += status == CHOIR_OK;
 	}
-	chi_cell_free(&cell);
+	chi_ragged_value_free(&cell);
 	return status;
 }
 
-static choir_status read_source(size_t i, choir_dataset *d, int64_t most, int64_t *examples)
+static choir_status read_source(size_t i, choir_dataset *d, int64_t max, int64_t *examples)
 {
-	return sources[i].open == scratch_lines ? read_lines(d, most, examples)
-											: read_on(d, most, examples);
+	return sources[i].open == scratch_lines ? read_lines(d, max, examples)
+											: read_on(d, max, examples);
 }
 
 static void a_large_file_is_read_in_little_memory(void **state)
@@ -183,7 +183,7 @@ static void a_large_file_is_read_in_little_memory(void **state)
 		choir_dataset *d = open_source(i);
 		int64_t examples = 0;
 		assert_int_equal(read_source(i, d, INT64_MAX, &examples), CHOIR_END);
-		if (examples < sources[i].least)
+		if (examples < sources[i].min)
 			fail_msg("%s: %lld examples", sources[i].name, (long long) examples);
 		const uint64_t asked = chi_alloc_bytes() - before;
 		if (asked > FILE_BYTES / 10)
@@ -199,7 +199,7 @@ static void a_file_that_shrinks_is_an_end_or_a_failure(void **state)
 	for (size_t i = 0; i < SOURCES; i++) {
 		choir_dataset *d = make_source(i);
 		int64_t examples = 0;
-		assert_int_equal(read_source(i, d, sources[i].least / 8, &examples), CHOIR_OK);
+		assert_int_equal(read_source(i, d, sources[i].min / 8, &examples), CHOIR_OK);
 		assert_int_equal(truncate(scratch_path(sources[i].name), FILE_BYTES / 2 + 5), 0);
 		const choir_status status = read_source(i, d, INT64_MAX, &examples);
 		if (sources[i].promised || status != CHOIR_END) {
@@ -207,7 +207,7 @@ static void a_file_that_shrinks_is_an_end_or_a_failure(void **state)
 			if (!strstr(choir_error(), sources[i].name))
 				fail_msg("%s: %s", sources[i].name, choir_error());
 		}
-		assert_true(examples < sources[i].least);
+		assert_true(examples < sources[i].min);
 		chi_error_clear();
 		choir_dataset_free(d);
 	}

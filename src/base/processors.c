@@ -1,0 +1,140 @@
+// How many processors a container may use. The groups of the process are listed in a file, one
+// line for each hierarchy: "0::/path" is version 2, "4:cpu,cpuacct:/path" is version 1. A limit
+// may be set in the group or in any above it, and the smallest one counts. A path that does not
+// exist under the mount (as in a container that sees only its own part of the tree) is skipped
+// for the one above it.
+#include "base/thread.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TEXT_SIZE = 8192 };
+
+// Reads a small file into text. False: there is none, or nothing in it.
+static bool read_small(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	size_t length = 0;
+	while (length < size - 1) {
+		ssize_t got = read(fd, text + length, size - 1 - length);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			break;
+		length += (size_t) got;
+	}
+	close(fd);
+	text[length] = '\0';
+	return length > 0;
+}
+
+static bool read_in(const char *directory, const char *name, char *text, size_t size)
+{
+	char path[PATH_MAX];
+	int length = snprintf(path, sizeof(path), "%s/%s", directory, name);
+	return length > 0 && (size_t) length < sizeof(path) && read_small(path, text, size);
+}
+
+// Microseconds of processor time in each period; no limit: 0.
+static int whole_processors(long long quota, long long period)
+{
+	if (quota <= 0 || period <= 0)
+		return 0;
+	long long count = quota / period + (quota % period != 0);
+	return count < INT_MAX ? (int) count : 0;
+}
+
+// The limit that a folder of the tree itself sets.
+static int directory_quota(const char *directory)
+{
+	char text[128], period[128];
+	if (read_in(directory, "cpu.max", text, sizeof(text))) {
+		char *end;
+		long long quota = strtoll(text, &end, 10); // "max" is none, and gives 0
+		return whole_processors(quota, strtoll(end, NULL, 10));
+	}
+	if (read_in(directory, "cpu.cfs_quota_us", text, sizeof(text)) &&
+			read_in(directory, "cpu.cfs_period_us", period, sizeof(period)))
+		return whole_processors(strtoll(text, NULL, 10), strtoll(period, NULL, 10));
+	return 0;
+}
+
+static int smaller_limit(int a, int b)
+{
+	if (a == 0 || b == 0)
+		return a + b;
+	return a < b ? a : b;
+}
+
+// The smallest limit from mount/path up to mount.
+static int path_quota(const char *mount, const char *path)
+{
+	char directory[PATH_MAX];
+	int length = snprintf(directory, sizeof(directory), "%s%s", mount, path);
+	if (length < 0 || (size_t) length >= sizeof(directory))
+		return 0;
+	int quota = 0;
+	size_t root = strlen(mount);
+	while (strlen(directory) > root) {
+		quota = smaller_limit(quota, directory_quota(directory));
+		*strrchr(directory, '/') = '\0'; // path begins with one
+	}
+	return smaller_limit(quota, directory_quota(mount));
+}
+
+static int hierarchy_quota(const char *mount, const char *name, const char *path)
+{
+	char directory[PATH_MAX];
+	int length = snprintf(directory, sizeof(directory), "%s%s%s", mount, *name ? "/" : "", name);
+	if (length < 0 || (size_t) length >= sizeof(directory))
+		return 0;
+	return path_quota(directory, path);
+}
+
+static bool lists_cpu(const char *controllers)
+{
+	for (const char *c = controllers; c; c = strchr(c, ',')) {
+		c += *c == ',';
+		size_t length = strcspn(c, ",");
+		if (length == 3 && memcmp(c, "cpu", 3) == 0)
+			return true;
+	}
+	return false;
+}
+
+// One line, "number:controllers:path".
+static int line_quota(char *line, const char *mount)
+{
+	char *controllers = strchr(line, ':');
+	char *path = controllers ? strchr(controllers + 1, ':') : NULL;
+	if (!path || path[1] != '/')
+		return 0;
+	controllers++;
+	*path++ = '\0';
+	if (*controllers == '\0')
+		return smaller_limit(
+				hierarchy_quota(mount, "", path), hierarchy_quota(mount, "unified", path));
+	if (!lists_cpu(controllers))
+		return 0;
+	int quota = hierarchy_quota(mount, controllers, path);
+	return quota ? quota : hierarchy_quota(mount, "cpu", path);
+}
+
+int chi_processor_cgroup_quota(const char *groups_path, const char *mount)
+{
+	char text[TEXT_SIZE];
+	if (!read_small(groups_path, text, sizeof(text)))
+		return 0;
+	int quota = 0;
+	char *rest = NULL;
+	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+		quota = smaller_limit(quota, line_quota(line, mount));
+	return quota;
+}

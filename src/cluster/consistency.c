@@ -1,0 +1,72 @@
+// What must be the same everywhere, compared by name: each worker gets the facts of all and finds
+// the same first difference, so all refuse with the same words.
+#include "base/alloc.h"
+#include "base/size.h"
+#include "base/text.h"
+#include "cluster/cluster.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void chi_setting_set(chi_setting *setting, const char *name, const char *fmt, ...)
+{
+	memset(setting, 0, sizeof *setting); // compared as bytes, and sent
+	snprintf(setting->name, sizeof setting->name, "%s", name);
+	va_list args;
+	va_start(args, fmt);
+	const int length = chi_text_format(setting->value, sizeof setting->value, fmt, args);
+	va_end(args);
+	if (length < CHI_SETTING_VALUE)
+		return;
+	// What does not fit counts, too.
+	char *text = chi_alloc((size_t) length + 1);
+	if (text == NULL) {
+		memset(setting, 0, sizeof *setting);
+		return;
+	}
+	va_start(args, fmt);
+	chi_text_format(text, (size_t) length + 1, fmt, args);
+	va_end(args);
+	chi_text_fit(text, setting->value, sizeof setting->value);
+	chi_free(text);
+}
+
+typedef struct {
+	chi_setting setting[CHI_SETTINGS];
+} worker_settings;
+
+static choir_status compare(const choir_cluster *c, const worker_settings *all)
+{
+	char first[CHI_WORKER_NAME + 32], other[CHI_WORKER_NAME + 32];
+	for (int i = 1; i < c->workers; i++)
+		for (int k = 0; k < CHI_SETTINGS; k++) {
+			const chi_setting *a = &all[0].setting[k], *b = &all[i].setting[k];
+			if (memcmp(a, b, sizeof *a) == 0)
+				continue;
+			return choir_fail(CHOIR_STATE, "%s differs: %.*s is \"%.*s\", but \"%.*s\" at %s",
+					chi_cluster_name(c, i, other), CHI_SETTING_NAME - 1,
+					a->name[0] != '\0' ? a->name : b->name, CHI_SETTING_VALUE - 1, b->value,
+					CHI_SETTING_VALUE - 1, a->value, chi_cluster_name(c, 0, first));
+		}
+	return CHOIR_OK;
+}
+
+choir_status chi_cluster_check_consistency(choir_cluster *c, const chi_setting settings[], int n)
+{
+	if (n < 0 || n > CHI_SETTINGS)
+		return choir_fail(CHOIR_INTERNAL, "agree: %d facts, at most %d", n, CHI_SETTINGS);
+	bool made = true;
+	for (int i = 0; i < n; i++)
+		made = made && settings[i].name[0] != '\0';
+	worker_settings *all = !made ? NULL : chi_alloc_array((size_t) c->workers + 1, sizeof *all);
+	if (all == NULL)
+		return chi_cluster_give_up(c);
+	worker_settings *own = all + c->workers;
+	if (n > 0)
+		memcpy(own->setting, settings, (size_t) n * sizeof settings[0]);
+	choir_status status = choir_cluster_all_gather(c, own, sizeof *own, all);
+	if (status == CHOIR_OK)
+		status = compare(c, all);
+	chi_free(all);
+	return status;
+}

@@ -1,0 +1,160 @@
+// Finding MPI. libchoir links none: each MPI has a library of its own, libchoir-mpi-NAME.so,
+// which lies beside libchoir. Which one is right depends on who started the process, since the
+// launcher of one MPI leaves the other one as a lone "process 0 of 1"; and on what is in the
+// process already, since two MPIs in one process call each other's functions.
+#include "cluster/mpi_loader.h"
+
+#include "base/clock.h"
+#include "base/module.h"
+#include "base/text.h"
+#include "base/thread.h"
+#include "choir/extend/mpi.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PATH = 4096 };
+static const char *const known[] = { "openmpi", "mpich" };
+enum { KNOWN = sizeof known / sizeof known[0] };
+
+#ifndef CHI_LIBRARY_FOLDER
+#define CHI_LIBRARY_FOLDER "../lib" // from that of programs
+#endif
+
+// The MPI whose functions are in this process; NULL: none.
+static const char *loaded(void)
+{
+	void (*found)(void);
+	if (!chi_module_find("MPI_Get_library_version", &found))
+		return NULL;
+	char text[8192] = ""; // MPIs want at most that
+	int length = 0;
+	int (*version)(char *, int *);
+	memcpy(&version, &found, sizeof version);
+	version(text, &length);
+	return strstr(text, "Open MPI") != NULL ? "openmpi" : "mpich"; // or one of its descendants
+}
+
+// Beside Choir, in the prefix's folder of libraries, or wherever the system looks.
+static chi_module *open_library(const char *mpi)
+{
+	char directory[PATH], path[PATH + 128];
+	chi_module_directory(directory, sizeof directory);
+	static const char *const places[] = { "", "/" CHI_LIBRARY_FOLDER };
+	for (int i = 0; i < 2 && directory[0] != '\0'; i++) {
+		snprintf(path, sizeof path, "%s%s/libchoir-mpi-%.40s.so", directory, places[i], mpi);
+		if (chi_module_exists(path))
+			return chi_module_open(path);
+	}
+	snprintf(path, sizeof path, "libchoir-mpi-%.40s.so", mpi);
+	return chi_module_open(path);
+}
+
+static bool is_known(const char *mpi)
+{
+	for (int i = 0; i < KNOWN; i++)
+		if (strcmp(mpi, known[i]) == 0)
+			return true;
+	return false;
+}
+
+// Asked for by name or path, or by the environment; NULL: by nobody.
+static const char *asked_for(const choir_cluster_options *o)
+{
+	const char *mpi = o->mpi != NULL ? o->mpi : getenv("CHOIR_MPI");
+	return mpi == NULL || mpi[0] == '\0' ? NULL : mpi;
+}
+
+static chi_module *open_any(const char *wanted)
+{
+	chi_module *m = NULL;
+	for (int i = 0; i < KNOWN && m == NULL; i++)
+		if (wanted == NULL || strcmp(wanted, known[i]) == 0)
+			m = open_library(known[i]);
+	if (m != NULL)
+		return m;
+	char why[CHI_ERROR_SIZE];
+	snprintf(why, sizeof why, "%s", choir_error());
+	choir_fail(CHOIR_NOT_FOUND,
+			"mpi: no libchoir-mpi for %s: build Choir where %s is installed, or "
+			"set CHOIR_MPI to the path of one (%s)",
+			wanted == NULL ? "any MPI" : wanted,
+			wanted == NULL || strcmp(wanted, "openmpi") == 0 ? "libopenmpi-dev (or libmpich-dev)"
+															 : "libmpich-dev",
+			why);
+	return NULL;
+}
+
+static chi_module *open_module(const choir_cluster_options *o, const chi_launcher *l)
+{
+	const char *asked = asked_for(o), *here = loaded();
+	if (asked != NULL && strchr(asked, '/') != NULL) {
+		chi_module *m = chi_module_open(asked);
+		if (m == NULL)
+			chi_error_prefix("mpi");
+		return m;
+	}
+	if (asked != NULL && !is_known(asked)) {
+		choir_fail(CHOIR_INVALID,
+				"mpi: \"%.60s\" is not known: there are openmpi and mpich, or the "
+				"path of a libchoir-mpi",
+				asked);
+		return NULL;
+	}
+	if (asked != NULL && here != NULL && strcmp(asked, here) != 0) {
+		choir_fail(CHOIR_INVALID, "mpi: %s was asked for, but this program has %s in it", asked,
+				here);
+		return NULL;
+	}
+	return open_any(asked != NULL ? asked : here != NULL ? here : l->mpi);
+}
+
+// A launcher of another MPI leaves each process alone.
+static choir_status check_launcher(const choir_cluster *c, const chi_launcher *l, const char *mpi)
+{
+	if (l->name == NULL || (c->workers == l->workers && c->worker == l->worker))
+		return CHOIR_OK;
+	if (l->mpi != NULL && strcmp(l->mpi, mpi) != 0)
+		return choir_fail(CHOIR_INVALID,
+				"mpi: %s has started %d processes, but this one uses %s "
+				"and finds %d: set CHOIR_MPI=%s, or start it with %s",
+				l->name, l->workers, mpi, c->workers, l->mpi,
+				strcmp(mpi, "mpich") == 0 ? "mpiexec of MPICH (mpirun.mpich)"
+										  : "mpirun of Open MPI (mpirun.openmpi)");
+	return choir_fail(CHOIR_INVALID,
+			"mpi: %s says that this is worker %d of %d, but %s that it is "
+			"%d of %d",
+			l->name, l->worker, l->workers, mpi, c->worker, c->workers);
+}
+
+choir_cluster *chi_mpi_open(const choir_cluster_options *o, const chi_launcher *l,
+		const void *communicator, size_t size)
+{
+	chi_module *m = open_module(o, l);
+	if (m == NULL)
+		return NULL;
+	const choir_mpi_plugin *plugin = chi_module_symbol(m, CHOIR_MPI_PLUGIN_SYMBOL);
+	choir_cluster_table transport;
+	if (plugin == NULL || plugin->version != CHOIR_MPI_PLUGIN_VERSION ||
+			chi_transport_take("mpi", &transport, plugin->table) != CHOIR_OK) {
+		choir_fail(CHOIR_INVALID, "mpi: that library is no libchoir-mpi of version %d",
+				CHOIR_MPI_PLUGIN_VERSION);
+		return NULL;
+	}
+	const choir_mpi_argument argument = { .communicator = communicator,
+		.size = size,
+		.fail = choir_fail,
+		.now = chi_clock_now,
+		.yield = chi_thread_yield,
+		.seconds = chi_cluster_start_seconds(o) };
+	choir_cluster *c = chi_cluster_open(&transport, &argument, o);
+	if (c != NULL)
+		c->one_thread = plugin->one_thread(c->self);
+	if (c != NULL && communicator == NULL && check_launcher(c, l, plugin->mpi) != CHOIR_OK) {
+		chi_cluster_give_up(c);
+		choir_cluster_free(c);
+		return NULL;
+	}
+	return c;
+}

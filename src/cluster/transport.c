@@ -1,0 +1,184 @@
+// The list of transports by name, the slots that their makers left out, and the transport of a
+// program that has no other workers.
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/options.h"
+#include "base/text.h"
+#include "base/thread.h"
+#include "cluster/cluster.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX = 16 };
+static choir_cluster_table known[MAX];
+static int registered;
+
+static int one(const void *self)
+{
+	(void) self;
+	return 1;
+}
+
+static int zero(const void *self)
+{
+	(void) self;
+	return 0;
+}
+
+static choir_status no_open(void *self, const void *argument)
+{
+	(void) self, (void) argument;
+	return CHOIR_OK;
+}
+
+static void no_close(void *self, double seconds)
+{
+	(void) self, (void) seconds;
+}
+
+static void no_describe(const void *self, char *text, size_t size)
+{
+	(void) self;
+	snprintf(text, size, "no description");
+}
+
+static choir_status missing(const char *slot)
+{
+	return choir_fail(CHOIR_UNSUPPORTED, "the transport's table has no slot %s", slot);
+}
+
+static choir_status no_send(
+		void *self, int to, int tag, const void *data, size_t bytes, uint64_t *ticket)
+{
+	(void) self, (void) to, (void) tag, (void) data, (void) bytes, (void) ticket;
+	return missing("send");
+}
+
+static choir_status no_receive(
+		void *self, int from, int tag, void *data, size_t capacity, uint64_t *ticket)
+{
+	(void) self, (void) from, (void) tag, (void) data, (void) capacity, (void) ticket;
+	return missing("receive");
+}
+
+static choir_status no_test(void *self, uint64_t ticket, bool *done, size_t *bytes)
+{
+	(void) self, (void) ticket, (void) done, (void) bytes;
+	return missing("test");
+}
+
+static void no_drop(void *self, uint64_t ticket)
+{
+	(void) self, (void) ticket;
+}
+
+static void no_abort(void *self, const char *why)
+{
+	(void) self, (void) why;
+}
+
+static double system_now(void *self)
+{
+	(void) self;
+	return chi_clock_now();
+}
+
+// First it spins, which is all that a fast answer needs, then it lets others run, and after a
+// while it sleeps, longer each time.
+static void system_pause(void *self, int turn, double until)
+{
+	enum { SPINS = 200, YIELDS = 2000 };
+	(void) self, (void) until;
+	if (turn < SPINS)
+		chi_spin_pause();
+	else if (turn < YIELDS)
+		chi_thread_yield();
+	else
+		chi_thread_nap(turn < 2 * YIELDS ? 50e-6 : 500e-6);
+}
+
+static void describe_alone(const void *self, char *text, size_t size)
+{
+	(void) self;
+	snprintf(text, size, "this process");
+}
+
+const choir_cluster_table chi_single_worker_transport = {
+	.size = sizeof(choir_cluster_table),
+	.version = CHOIR_TABLE_VERSION,
+	.name = "alone",
+	.describe = describe_alone,
+};
+
+#define FILL(slot, stub) t.slot = t.slot != NULL ? t.slot : (stub)
+
+choir_cluster_table chi_transport_filled(const choir_cluster_table *transport)
+{
+	choir_cluster_table t = *transport;
+	FILL(open, no_open);
+	FILL(close, no_close);
+	FILL(worker, zero);
+	FILL(workers, one);
+	FILL(describe, no_describe);
+	FILL(send, no_send);
+	FILL(receive, no_receive);
+	FILL(test, no_test);
+	FILL(drop, no_drop);
+	FILL(abort, no_abort);
+	FILL(now, system_now);
+	FILL(pause, system_pause);
+	return t;
+}
+
+choir_status chi_transport_take(
+		const char *what, choir_cluster_table *own, const choir_cluster_table *given)
+{
+	const size_t min = offsetof(choir_cluster_table, name) + sizeof own->name;
+	return chi_table_take(what, own, sizeof *own, min, given);
+}
+
+static const choir_cluster_table *transport_at(int i)
+{
+	return i == 0 ? &chi_single_worker_transport : i - 1 < registered ? &known[i - 1] : NULL;
+}
+
+static const choir_cluster_table *find(const char *name)
+{
+	const choir_cluster_table *t;
+	for (int i = 0; (t = transport_at(i)) != NULL; i++)
+		if (strcmp(t->name, name) == 0)
+			break;
+	return t;
+}
+
+choir_status choir_register_cluster(const choir_cluster_table *given)
+{
+	choir_cluster_table own;
+	const choir_cluster_table *transport = &own;
+	CHOIR_TRY(chi_transport_take("transport", &own, given));
+	if (own.name == NULL || own.name[0] == '\0')
+		return choir_fail(CHOIR_INVALID, "transport: the table needs a name");
+	if (find(transport->name) != NULL || strcmp(transport->name, "mpi") == 0)
+		return choir_fail(CHOIR_INVALID, "transport \"%s\" is known already", transport->name);
+	if (registered == MAX)
+		return choir_fail(CHOIR_INVALID, "transport \"%s\": there are %d registered ones already",
+				transport->name, MAX);
+	known[registered++] = *transport;
+	return CHOIR_OK;
+}
+
+const choir_cluster_table *chi_transport_find(const char *name)
+{
+	const choir_cluster_table *t = find(name);
+	if (t != NULL)
+		return t;
+	chi_text names = { 0 };
+	for (int i = 0; (t = transport_at(i)) != NULL; i++)
+		chi_text_add(&names, ", %s", t->name);
+	choir_fail(CHOIR_NOT_FOUND, "transport \"%s\" is not known: there are mpi%s", name,
+			names.data == NULL ? "" : names.data);
+	chi_text_free(&names);
+	return NULL;
+}

@@ -1,0 +1,374 @@
+// Cargo and the stations that it passes. Copies and additions are queued on a stream of the
+// station's own, since the members' are their threads'. A station's lock is held while something
+// is queued and never while the host waits. A piece queues at one station after the other, in one
+// order, so waiting for the last of it is waiting for all of it.
+#include "collective/chunk.h"
+
+#include "base/alloc.h"
+#include "base/status.h"
+#include "op/op.h"
+
+choir_status chi_chunk_algorithm_open(
+		chi_chunk_algorithm *r, const choir_group *group, chi_chunk_fn *chunk, int chunks)
+{
+	CHOIR_TRY(chi_algorithm_open(&r->base, group, chunk, chunks));
+	r->chunk_stream = chi_alloc_array((size_t) group->members, sizeof *r->chunk_stream);
+	if (r->chunk_stream == NULL)
+		return choir_error_status();
+	for (int i = 0; i < group->members; i++) {
+		r->chunk_stream[i].stream = chi_stream_new(group->devices[i]);
+		if (r->chunk_stream[i].stream == NULL)
+			return choir_error_status();
+		chi_mutex_init(&r->chunk_stream[i].lock, CHI_RANK_CROSS, "station");
+	}
+	return CHOIR_OK;
+}
+
+void chi_chunk_algorithm_close(void *self)
+{
+	chi_chunk_algorithm *r = self;
+	for (int i = 0; r->chunk_stream != NULL && i < r->base.group->members; i++) {
+		if (r->chunk_stream[i].stream == NULL)
+			continue;
+		chi_stream_free(r->chunk_stream[i].stream);
+		chi_mutex_destroy(&r->chunk_stream[i].lock);
+	}
+	chi_free(r->chunk_stream);
+	chi_algorithm_close(self);
+}
+
+int chi_chunk_algorithm_root(
+		const chi_chunk_algorithm *r, const choir_collective *c, int64_t index)
+{
+	return c->kind == CHOIR_ALL_REDUCE ? (int) (index % r->base.group->members) : c->root;
+}
+
+void chi_chunk_task_begin(
+		chi_chunk_task *h, chi_chunk_algorithm *r, const chi_round *round, int64_t index, int any)
+{
+	const choir_collective *c = round->c[any];
+	*h = (chi_chunk_task){ .algorithm = r, .round = round, .c = c, .at = CHOIR_NONE };
+	chi_algorithm_chunk(&r->base, c, index, &h->first, &h->count);
+}
+
+static chi_stream *stream_of(const chi_chunk_task *h, int chunk_stream)
+{
+	return h->algorithm->chunk_stream[chunk_stream].stream;
+}
+
+// The piece goes on at a station, after all that it has queued elsewhere and after mark of other
+// (NULL: nothing). Streams of another kind are waited for before the lock is taken.
+static choir_status enter(chi_chunk_task *h, int at, chi_stream *other, uint64_t event)
+{
+	chi_stream *own = stream_of(h, at);
+	chi_stream *before = h->at == CHOIR_NONE || h->at == at ? NULL : stream_of(h, h->at);
+	chi_stream *after[2] = { before, other };
+	const uint64_t until[2] = { h->event, event };
+	for (int i = 0; i < 2; i++)
+		if (after[i] != NULL && after[i]->device->table != own->device->table) {
+			CHOIR_TRY(chi_stream_wait_up_to(after[i], until[i]));
+			after[i] = NULL;
+		}
+	chi_mutex_lock(&h->algorithm->chunk_stream[at].lock);
+	choir_status status = CHOIR_OK;
+	for (int i = 0; i < 2 && status == CHOIR_OK; i++)
+		if (after[i] != NULL)
+			status = chi_stream_wait_event(own, after[i], until[i]);
+	if (status != CHOIR_OK)
+		chi_mutex_unlock(&h->algorithm->chunk_stream[at].lock);
+	return status;
+}
+
+static choir_status leave(chi_chunk_task *h, int at, choir_status status)
+{
+	chi_error first;
+	chi_error_save(&first);
+	const choir_status marked = chi_stream_record_event(stream_of(h, at), &h->event);
+	if (status != CHOIR_OK)
+		chi_error_restore(&first);
+	chi_mutex_unlock(&h->algorithm->chunk_stream[at].lock);
+	h->at = at;
+	return status == CHOIR_OK ? marked : status;
+}
+
+choir_status chi_chunk_task_wait(const chi_chunk_task *h)
+{
+	return h->at == CHOIR_NONE ? CHOIR_OK : chi_stream_wait_up_to(stream_of(h, h->at), h->event);
+}
+
+// After a failure each station is waited for, which also takes the failure from its stream; where
+// a wait was given up, what is given back of the devices' memory is nobody's.
+static void settle(const chi_chunk_task *h, bool late)
+{
+	chi_error first;
+	chi_error_save(&first);
+	for (int i = 0; i < h->algorithm->base.group->members; i++) {
+		chi_chunk_stream *s = &h->algorithm->chunk_stream[i];
+		uint64_t event;
+		if (s->stream->device->host_memory)
+			continue;
+		chi_mutex_lock(&s->lock);
+		const choir_status marked = chi_stream_record_event(s->stream, &event);
+		chi_mutex_unlock(&s->lock);
+		if (marked == CHOIR_OK && late)
+			chi_stream_abandon(s->stream, event);
+		else if (marked == CHOIR_OK)
+			(void) chi_stream_wait_up_to(s->stream, event);
+	}
+	chi_error_restore(&first);
+}
+
+choir_status chi_chunk_task_end(chi_chunk_task *h, choir_status status)
+{
+	chi_error first;
+	chi_error_save(&first);
+	const choir_status waited = chi_chunk_task_wait(h);
+	if (status != CHOIR_OK)
+		chi_error_restore(&first);
+	if (status != CHOIR_OK || waited != CHOIR_OK)
+		settle(h, waited == CHOIR_TIMEOUT);
+	chi_buffer_release_all(&h->spent);
+	return status == CHOIR_OK ? waited : status;
+}
+
+void chi_chunk_begin(chi_chunk *g, chi_chunk_task *h, int at)
+{
+	g->task = h;
+	g->at = at;
+	g->data = NULL;
+	chi_partial_sums_begin(&g->partial_sums, h->algorithm->base.group->replicas, h->c->dtype,
+			&(choir_shape){ 1, { h->count } });
+	g->partial_sums.spent = &h->spent;
+}
+
+// Its memory stays until the piece has been waited for.
+void chi_chunk_end(chi_chunk *g)
+{
+	for (int i = 0; i < g->partial_sums.n; i++)
+		if (g->partial_sums.own[i])
+			chi_buffer_list_add(&g->task->spent, g->partial_sums.buffer[i]);
+		else
+			chi_buffer_release(g->partial_sums.buffer[i]);
+	g->partial_sums.n = 0;
+}
+
+static choir_device *device_of(const chi_chunk_task *h, int member)
+{
+	return h->algorithm->base.group->devices[member];
+}
+
+static size_t bytes_of(const chi_chunk_task *h)
+{
+	return (size_t) h->count * chi_dtype_size(h->c->dtype);
+}
+
+// Between devices of different kinds: on a stream that nobody else uses, as the host waits for it.
+static choir_status copy_between_kinds(const chi_chunk_task *h, choir_device *to_device, void *to,
+		choir_device *from, const void *data)
+{
+	chi_stream *s = chi_stream_new(to_device->host_memory ? from : to_device);
+	if (s == NULL)
+		return choir_error_status();
+	const choir_status status = chi_device_copy(s, to_device, to, from, data, bytes_of(h));
+	chi_stream_free(s);
+	return status;
+}
+
+// Where a node is made: on which device, and when it is there.
+typedef struct {
+	choir_device *device;
+	chi_stream *stream; // NULL: it is there already, or a part of the piece
+	uint64_t event;
+} origin;
+
+// Adds a node to the cargo's, where both lie on one device or what reaches both is queued.
+static choir_status add_here(
+		chi_chunk *g, choir_part node, chi_buffer *buffer, const origin *from, chi_buffer *copy)
+{
+	chi_chunk_task *h = g->task;
+	CHOIR_TRY(enter(h, g->at, from->stream, from->event));
+	chi_stream *stream = stream_of(h, g->at);
+	choir_status status = CHOIR_OK;
+	if (copy != NULL && node.data != copy->memory)
+		status = chi_stream_copy(stream, copy->memory, node.data, bytes_of(h));
+	if (copy != NULL)
+		node.data = copy->memory;
+	if (status == CHOIR_OK)
+		status = chi_partial_sums_add_node(
+				&g->partial_sums, node, copy != NULL ? copy : buffer, copy != NULL, stream);
+	return leave(h, g->at, status);
+}
+
+// The same by way of the host, which waits.
+static choir_status add_by_host(
+		chi_chunk *g, choir_part node, const origin *from, chi_buffer *copy)
+{
+	chi_chunk_task *h = g->task;
+	CHOIR_TRY(from->stream != NULL ? chi_stream_wait_up_to(from->stream, from->event)
+								   : chi_chunk_task_wait(h));
+	CHOIR_TRY(copy_between_kinds(h, copy->device, copy->memory, from->device, node.data));
+	node.data = copy->memory;
+	return add_here(g, node, NULL, &(origin){ copy->device, NULL, 0 }, copy);
+}
+
+static choir_status add(chi_chunk *g, choir_part node, chi_buffer *buffer, const origin *from)
+{
+	chi_chunk_task *h = g->task;
+	choir_device *here = device_of(h, g->at);
+	if (chi_device_shares(from->device, here))
+		return add_here(g, node, buffer, from, NULL);
+	chi_buffer *copy = chi_buffer_new(here, bytes_of(h));
+	if (copy == NULL)
+		return choir_error_status();
+	const choir_status status = from->device->table == here->table
+			? add_here(g, node, NULL, from, copy)
+			: add_by_host(g, node, from, copy);
+	if (chi_atomic32_load(&copy->references) > 1)
+		chi_buffer_release(copy); // the fold has it
+	else
+		chi_buffer_list_add(&h->spent, copy);
+	return status;
+}
+
+choir_status chi_chunk_take(chi_chunk *g, int member)
+{
+	const chi_chunk_task *h = g->task;
+	const choir_collective *c = h->round->c[member];
+	choir_device *d = device_of(h, member);
+	chi_stream made_on = { d, c->stream };
+	const origin from = { d, d->host_memory ? NULL : &made_on, h->round->event[member] };
+	for (size_t i = 0; i < c->n; i++) {
+		choir_part node = c->parts[i];
+		node.data = chi_element(node.data, c->dtype, h->first);
+		CHOIR_TRY(add(g, node, NULL, &from));
+	}
+	return CHOIR_OK;
+}
+
+choir_status chi_chunk_take_whole(chi_chunk *g)
+{
+	chi_chunk_task *h = g->task;
+	choir_device *from = device_of(h, g->at);
+	const choir_collective *c = h->round->c[g->at];
+	chi_stream made_on = { from, c->stream };
+	g->data = chi_element(c->parts[0].data, c->dtype, h->first);
+	CHOIR_TRY(enter(h, g->at, from->host_memory ? NULL : &made_on, h->round->event[g->at]));
+	return leave(h, g->at, CHOIR_OK);
+}
+
+choir_status chi_chunk_join(chi_chunk *g, const chi_chunk *other)
+{
+	const chi_partial_sums *f = &other->partial_sums;
+	const origin from = { device_of(g->task, other->at), NULL, 0 };
+	for (int i = 0; i < f->n; i++)
+		CHOIR_TRY(add(g, f->node[i], f->buffer[i], &from));
+	return CHOIR_OK;
+}
+
+choir_status chi_chunk_move(chi_chunk *g, int to)
+{
+	chi_chunk there;
+	if (chi_device_shares(device_of(g->task, g->at), device_of(g->task, to))) {
+		g->at = to;
+		return CHOIR_OK;
+	}
+	chi_chunk_begin(&there, g->task, to);
+	const choir_status status = chi_chunk_join(&there, g);
+	chi_chunk_end(g);
+	*g = there;
+	return status;
+}
+
+// With the lock held: the sum in memory that may be written.
+static choir_status own_sum(chi_chunk *g, chi_stream *stream)
+{
+	chi_partial_sums *f = &g->partial_sums;
+	if (f->own[0])
+		return CHOIR_OK;
+	chi_buffer *b = chi_buffer_new(stream->device, bytes_of(g->task));
+	if (b == NULL)
+		return choir_error_status();
+	chi_buffer_release(f->buffer[0]);
+	f->buffer[0] = b;
+	f->own[0] = true;
+	f->node[0].data = b->memory;
+	const void *from = g->data;
+	g->data = b->memory;
+	return chi_stream_copy(stream, b->memory, from, bytes_of(g->task));
+}
+
+// The divisor as a scalar where the kernel can read it.
+static choir_status divide(chi_chunk *g, chi_stream *stream)
+{
+	chi_chunk_task *h = g->task;
+	const choir_dtype dtype = h->c->dtype;
+	const double divisor = h->c->divisor;
+	CHOIR_TRY(own_sum(g, stream));
+	void *data = g->partial_sums.node[0].data;
+	if (stream->device->host_memory)
+		return chi_algorithm_divide(stream, dtype, data, divisor, h->count);
+	const float single = (float) divisor;
+	chi_buffer *by = chi_buffer_new(stream->device, sizeof divisor);
+	if (by == NULL)
+		return choir_error_status();
+	chi_buffer_list_add(&h->spent, by);
+	CHOIR_TRY(chi_stream_post(stream, by->memory,
+			dtype == CHOIR_F32 ? (const void *) &single : &divisor, chi_dtype_size(dtype)));
+	const choir_buffer in[2] = { { data, dtype, { 1, { h->count } } },
+		{ by->memory, dtype, { 0, { 0 } } } };
+	choir_buffer out = in[0];
+	return chi_kernel_run(stream, "divide", 2, in, &out, NULL);
+}
+
+choir_status chi_chunk_finish(chi_chunk *g)
+{
+	chi_chunk_task *h = g->task;
+	const chi_partial_sums *f = &g->partial_sums;
+	if (f->n != 1 || f->node[0].lo != 0 || f->node[0].hi != f->replicas)
+		return choir_fail(CHOIR_INTERNAL, "%s: the parts do not cover the %d replicas", h->c->name,
+				f->replicas);
+	g->data = f->node[0].data;
+	if (h->c->divisor == 1)
+		return CHOIR_OK;
+	CHOIR_TRY(enter(h, g->at, NULL, 0));
+	return leave(h, g->at, divide(g, stream_of(h, g->at)));
+}
+
+// A copy to a member's result, as a part of the piece.
+static choir_status deliver(chi_chunk_task *h, int from, const void *data, int member, void *to)
+{
+	choir_device *there = device_of(h, from), *here = device_of(h, member);
+	if (!chi_device_shares(there, here) && there->table != here->table) {
+		CHOIR_TRY(chi_chunk_task_wait(h));
+		return copy_between_kinds(h, here, to, there, data);
+	}
+	CHOIR_TRY(enter(h, member, NULL, 0));
+	return leave(h, member, chi_stream_copy(stream_of(h, member), to, data, bytes_of(h)));
+}
+
+choir_status chi_chunk_deliver(
+		const chi_chunk *g, int from, const void *data, int member, const void **shown)
+{
+	chi_chunk_task *h = g->task;
+	const choir_collective *c = h->round->c[member];
+	if (chi_round_first_with(h->round, member) != member)
+		return CHOIR_OK;
+	if (c->result != NULL) {
+		void *own = chi_element(c->result, c->dtype, h->first);
+		CHOIR_TRY(deliver(h, from, data, member, own));
+		data = own;
+		if (shown != NULL)
+			*shown = own;
+	}
+	if (c->done == NULL)
+		return CHOIR_OK;
+	CHOIR_TRY(chi_chunk_task_wait(h));
+	return c->done(c->user, h->first, h->count, data);
+}
+
+choir_status chi_chunk_deliver_all(const chi_chunk *g, int first, int last)
+{
+	for (int i = first; i < last; i++)
+		CHOIR_TRY(chi_chunk_deliver(g, g->at, g->data, i, NULL));
+	return CHOIR_OK;
+}

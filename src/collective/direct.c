@@ -1,0 +1,108 @@
+// Cross-device operations of devices that all share memory: nothing is sent. Who waits takes the
+// next slice, small enough for the cache, sums it over all parts in the canonical tree, writes it
+// to every result that is wanted and calls whoever waits for slices, so that an update can follow
+// while the slice is still in the cache.
+#include "collective/host.h"
+#include "collective/tree.h"
+
+#include "base/alloc.h"
+
+enum { CHUNK = CHI_CHUNK };
+
+// Results of so many bytes, with what they are made of, are more than the caches of most machines.
+enum { NONTEMPORAL_BYTES = 32 << 20 };
+
+typedef struct {
+	chi_algorithm base; // first, so that the table's slots are its
+	int levels;
+	char *scratch; // for each member: levels slices of 8-byte elements
+} direct;
+
+static int score(const choir_group *group, choir_collective_kind kind, int64_t bytes)
+{
+	(void) kind, (void) bytes;
+	for (int i = 0; i < group->members; i++)
+		if (!group->devices[i]->host_memory)
+			return 0;
+	return 100;
+}
+
+static void close_direct(void *self)
+{
+	direct *d = self;
+	chi_algorithm_close(self);
+	chi_free(d->scratch);
+}
+
+// The memory in which a slice's sum is made: the first result there is, or scratch.
+static char *target(
+		const direct *d, const chi_round *round, int64_t first, size_t size, char *scratch)
+{
+	for (int i = 0; i < d->base.group->members; i++)
+		if (round->c[i]->result != NULL)
+			return (char *) round->c[i]->result + (size_t) first * size;
+	return scratch;
+}
+
+// Whether the result of slot goes past the caches: not where somebody waits for its slices.
+static bool is_nontemporal(const chi_round *round, int members)
+{
+	const choir_collective *c = round->c[0];
+	const int64_t own = c->elements * (int64_t) chi_dtype_size(c->dtype);
+	for (int i = 0; i < members; i++)
+		if (round->c[i]->done != NULL)
+			return false;
+	return own >= NONTEMPORAL_BYTES || c->together >= NONTEMPORAL_BYTES;
+}
+
+static choir_status do_chunk(void *self, const chi_round *round, int member, int64_t index)
+{
+	direct *d = self;
+	const choir_collective *c = round->c[member];
+	int64_t first, count;
+	chi_algorithm_chunk(&d->base, c, index, &first, &count);
+	const size_t size = chi_dtype_size(c->dtype);
+	char *scratch = d->scratch + (size_t) member * (size_t) d->levels * CHUNK * 8;
+	if (c->kind == CHOIR_BROADCAST) {
+		const choir_collective *root = round->c[c->root];
+		const char *data = (const char *) root->parts[0].data + (size_t) first * size;
+		return chi_deliver(round, d->base.group->members, data, first, count, size);
+	}
+	char *to = target(d, round, first, size, scratch);
+	const chi_chunk_sum w = { .c = round->c,
+		.members = d->base.group->members,
+		.replicas = d->base.group->replicas,
+		.first = first,
+		.count = count,
+		.to = to,
+		.nontemporal = to != scratch && is_nontemporal(round, d->base.group->members),
+		.scratch = scratch + CHUNK * 8 };
+	chi_stream stream = { d->base.group->devices[member], c->stream };
+	const void *sum;
+	CHOIR_TRY(chi_chunk_sum_make(&w, &stream, &sum));
+	return chi_deliver(round, d->base.group->members, sum, first, count, size);
+}
+
+static choir_status open_direct(void *self, const choir_group *group)
+{
+	direct *d = self;
+	d->levels = chi_tree_depth(group->replicas) + 1;
+	d->scratch = chi_alloc_aligned((size_t) group->members * (size_t) d->levels * CHUNK * 8);
+	if (d->scratch == NULL)
+		return choir_error_status();
+	return chi_algorithm_open(&d->base, group, do_chunk, 0);
+}
+
+const choir_cross_device_ops_table chi_direct_table = {
+	.size = sizeof(choir_cross_device_ops_table),
+	.version = CHOIR_TABLE_VERSION,
+	.name = "direct",
+	.self_size = sizeof(direct),
+	.score = score,
+	.open = open_direct,
+	.close = close_direct,
+	.join = chi_algorithm_join,
+	.wait = chi_algorithm_wait,
+	.abort = chi_algorithm_abort,
+	.reset = chi_algorithm_reset,
+};

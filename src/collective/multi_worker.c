@@ -1,0 +1,547 @@
+// Cross-device operations of one worker of several: first the devices here, then the workers. Who
+// waits goes through up to three meetings: in the first, slices of what the devices have are added
+// up to this worker's nodes of the tree, in the second one thread exchanges them with the other
+// workers, and in the third slices of the whole sum are handed out. A device alone has its nodes
+// already, and does the rest in one meeting. Memory that the host may not touch is copied to it
+// and back.
+//
+// What a message costs is mostly that it is one. So where all workers have one device, they
+// bundle: small sums that were joined already when the first of them is waited for are exchanged
+// as one, laid behind each other. The program joins and waits at the same places everywhere, and
+// one thread does it: so all bundle the same. Of several devices nobody knows which has joined
+// what.
+//
+// The exchange is a piece of a meeting like any other: so nobody who gives up takes memory away
+// that is being sent.
+#include "base/alloc.h"
+#include "base/lock.h"
+#include "base/philox.h"
+#include "base/size.h"
+#include "collective/host.h"
+#include "collective/tree.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { LOCAL_REDUCE, EXCHANGE, LOCAL_BROADCAST, RENDEZVOUS_COUNT };
+enum { MAX_BYTES = 64 << 10, BUCKET_BYTES = 1 << 20 }; // of a sum in a bundle, and of that
+
+typedef struct {
+	const choir_group *group;
+	chi_process_group *process_group;
+	bool single_device, staged; // one device of host memory; a device of other memory
+	bool uses_buckets; // all workers are alone
+	int nodes; // of this worker
+	chi_rendezvous rendezvous[RENDEZVOUS_COUNT]; // alone: only BETWEEN
+	chi_stream **stream; // staged: of each member, for copies
+	choir_collective *shown; // staged: what members joined with, in host memory
+	const choir_collective **here; // staged: of each member
+	choir_part *part; // this worker's nodes
+	char *spare; // of each member, for slices on the levels of the tree
+	chi_mutex lock; // of growing what is kept
+	chi_scratch parts, node, total;
+	const char *sum; // of the collective under way
+	chi_atomic32 exchanging; // 1 while somebody exchanges with other workers
+	// Alone: what was joined, and of what was exchanged the sums; the ticket that is waited for.
+	const choir_collective *waits[CHI_RENDEZVOUS_ROUNDS];
+	const char *sums[CHI_RENDEZVOUS_ROUNDS];
+	uint64_t joined, exchanged, request;
+} multi_worker;
+
+// The meetings that there are.
+static int first_of(const multi_worker *w)
+{
+	return w->single_device ? EXCHANGE : LOCAL_REDUCE;
+}
+
+static int last_of(const multi_worker *w)
+{
+	return w->single_device ? EXCHANGE : LOCAL_BROADCAST;
+}
+
+void chi_multi_worker_set_process_group(void *self, chi_process_group *p)
+{
+	((multi_worker *) self)->process_group = p;
+}
+
+static size_t spare_of_one(const multi_worker *w)
+{
+	return (size_t) (chi_tree_depth(w->group->replicas) + 1) * CHI_TREE_SUM_LEVEL;
+}
+
+static choir_status open_streams(multi_worker *w)
+{
+	const size_t n = (size_t) w->group->members;
+	w->stream = chi_alloc_array(n, sizeof *w->stream);
+	w->shown = chi_alloc_array(n, sizeof *w->shown);
+	w->here = chi_alloc_array(n, sizeof(choir_collective *));
+	if (w->stream == NULL || w->shown == NULL || w->here == NULL)
+		return choir_error_status();
+	for (size_t i = 0; i < n; i++) {
+		w->here[i] = &w->shown[i];
+		if ((w->stream[i] = chi_stream_new(w->group->devices[i])) == NULL)
+			return choir_error_status();
+	}
+	return CHOIR_OK;
+}
+
+// What all workers must know of the devices of all.
+typedef struct {
+	int single, host;
+} devices_of_one;
+
+static choir_status compare_devices(multi_worker *w)
+{
+	chi_process_group *p = w->process_group;
+	const devices_of_one own = { w->single_device, !w->staged };
+	devices_of_one *all = chi_alloc_array((size_t) p->workers, sizeof *all);
+	if (all == NULL)
+		return choir_error_status();
+	const choir_status status = chi_process_group_all_gather(p, &own, sizeof own, all, "devices");
+	w->uses_buckets = p->host = true;
+	for (int i = 0; status == CHOIR_OK && i < p->workers; i++) {
+		w->uses_buckets = w->uses_buckets && all[i].single != 0;
+		p->host = p->host && all[i].host != 0;
+	}
+	chi_free(all);
+	return status;
+}
+
+// Meetings end from the last to the first, so that who is done with one finds the next one closed.
+static void abort_rendezvous(multi_worker *w)
+{
+	for (int i = last_of(w); i >= first_of(w); i--)
+		chi_rendezvous_abort(&w->rendezvous[i]);
+}
+
+static void abort_other_workers(multi_worker *w)
+{
+	if (choir_error_status() == CHOIR_OK)
+		choir_fail(CHOIR_STATE, "a worker has stopped in the middle of a collective");
+	chi_process_group_abort(w->process_group);
+}
+
+// A wait has failed. If only because somebody else here has failed, that one tells the others.
+static void abort_wait(void *self)
+{
+	if (choir_error_status() != CHOIR_CANCELLED)
+		abort_other_workers(self);
+	abort_rendezvous(self);
+}
+
+// Somebody here has failed, and tells the others when nobody here is in a collective any more: so
+// who is, and waits for them, is ended first.
+static void abort_workers(void *self)
+{
+	multi_worker *w = self;
+	abort_rendezvous(w);
+	if (chi_atomic32_load(&w->exchanging) != 0)
+		abort_other_workers(w);
+}
+
+static choir_status open_workers(void *self, const choir_group *group)
+{
+	multi_worker *w = self;
+	const chi_process_group *p = w->process_group;
+	const size_t n = (size_t) group->members;
+	w->group = group;
+	for (int i = 0; i < group->members; i++)
+		w->staged = w->staged || !group->devices[i]->host_memory;
+	w->single_device = group->members == 1 && !w->staged;
+	w->nodes = chi_process_group_node_count(p, p->worker);
+	chi_mutex_init(&w->lock, CHI_RANK_CROSS, "workers");
+	w->part = chi_alloc_array((size_t) w->nodes, sizeof *w->part);
+	w->spare = chi_alloc_aligned(n * spare_of_one(w));
+	if (w->part == NULL || w->spare == NULL)
+		return choir_error_status();
+	memcpy(w->part, p->partial_sum + p->first_node[p->worker],
+			(size_t) w->nodes * sizeof *w->part);
+	for (int i = first_of(w); i <= last_of(w); i++) {
+		CHOIR_TRY(chi_rendezvous_open(&w->rendezvous[i], group->members));
+		w->rendezvous[i].end = abort_wait;
+	}
+	if (w->staged)
+		CHOIR_TRY(open_streams(w));
+	return compare_devices(w);
+}
+
+static void close_workers(void *self)
+{
+	multi_worker *w = self;
+	if (w->group == NULL)
+		return;
+	if (w->shown != NULL)
+		chi_free((void *) (uintptr_t) w->shown[0].parts);
+	for (int i = 0; i < RENDEZVOUS_COUNT; i++)
+		chi_rendezvous_close(&w->rendezvous[i]);
+	for (int i = 0; w->stream != NULL && i < w->group->members; i++)
+		chi_stream_free(w->stream[i]);
+	chi_mutex_destroy(&w->lock);
+	void *all[] = { w->stream, w->shown, (void *) w->here, w->part, w->spare, w->parts.memory,
+		w->node.memory, w->total.memory };
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+		chi_free(all[i]);
+}
+
+// Room for so many times the elements of c. Nobody looks at what an earlier collective left there:
+// all of its pieces are done before anybody gets to this one's.
+static choir_status reserve(
+		multi_worker *w, chi_scratch *k, size_t times, const choir_collective *c)
+{
+	size_t bytes;
+	if (!chi_size_multiply((size_t) c->elements, chi_dtype_size(c->dtype), &bytes) ||
+			!chi_size_multiply(times, bytes, &bytes))
+		return choir_fail(CHOIR_NO_MEMORY, "%s: too many elements", c->name);
+	chi_mutex_lock(&w->lock);
+	const bool there = chi_scratch_reserve(k, bytes);
+	chi_mutex_unlock(&w->lock);
+	return there ? CHOIR_OK : choir_error_status();
+}
+
+// ---- Below: what the devices of this worker have.
+
+static int64_t chunks_of(const choir_collective *c)
+{
+	return c->elements <= 0 ? 1 : (c->elements - 1) / CHI_CHUNK + 1;
+}
+
+static int64_t count_of(const choir_collective *c, int64_t first)
+{
+	return c->elements - first < CHI_CHUNK ? c->elements - first : CHI_CHUNK;
+}
+
+// Elements first .. of this worker's nodes.
+static choir_status add_chunk(
+		multi_worker *w, const choir_collective *const *c, int by, int64_t first)
+{
+	return chi_tree_sum_nodes(c, w->group->members, first, (size_t) w->nodes, w->part,
+			w->node.memory, w->spare + (size_t) by * spare_of_one(w));
+}
+
+// Brings what all members have to the host.
+static choir_status stage(multi_worker *w, const chi_round *round)
+{
+	const size_t size = chi_dtype_size(round->c[0]->dtype);
+	const size_t bytes = (size_t) round->c[0]->elements * size;
+	size_t parts = 0, capacity;
+	for (int i = 0; i < w->group->members; i++)
+		parts += round->c[i]->n;
+	CHOIR_TRY(reserve(w, &w->parts, parts, round->c[0]));
+	if (!chi_size_multiply(parts, sizeof(choir_part), &capacity))
+		return choir_fail(CHOIR_NO_MEMORY, "%s: too many parts", round->c[0]->name);
+	choir_part *part = chi_alloc(capacity + 1);
+	if (part == NULL)
+		return choir_error_status();
+	chi_free((void *) (uintptr_t) w->shown[0].parts);
+	w->shown[0].parts = part;
+	char *to = w->parts.memory;
+	choir_device *host = choir_device_find("cpu:0");
+	for (int i = 0; i < w->group->members; i++) {
+		const choir_collective *c = round->c[i];
+		choir_device *from = w->group->devices[i];
+		chi_stream made_on = { from, c->stream };
+		if (!from->host_memory)
+			CHOIR_TRY(chi_stream_wait_up_to(&made_on, round->event[i]));
+		w->shown[i] = *c;
+		w->shown[i].parts = part;
+		for (size_t k = 0; k < c->n; k++, to += bytes) {
+			*part++ = (choir_part){ c->parts[k].lo, c->parts[k].hi, to };
+			CHOIR_TRY(chi_device_copy(w->stream[i], host, to, from, c->parts[k].data, bytes));
+		}
+		CHOIR_TRY(chi_stream_wait(w->stream[i]));
+	}
+	return CHOIR_OK;
+}
+
+static choir_status local_reduce(void *self, const chi_round *round, int member, int64_t index)
+{
+	multi_worker *w = self;
+	const choir_collective *const *c = w->staged ? w->here : round->c;
+	if (w->staged)
+		CHOIR_TRY(stage(w, round));
+	if (round->c[0]->kind == CHOIR_BROADCAST)
+		return CHOIR_OK;
+	CHOIR_TRY(reserve(w, &w->node, (size_t) w->nodes, round->c[0]));
+	if (!w->staged)
+		return add_chunk(w, c, member, index * CHI_CHUNK);
+	for (int64_t first = 0; first < c[0]->elements; first += CHI_CHUNK)
+		CHOIR_TRY(add_chunk(w, c, member, first));
+	return CHOIR_OK;
+}
+
+// ---- Between: the other workers.
+
+// Where the whole sum is made: in the first result in host memory, or aside.
+static choir_status find_total(multi_worker *w, const chi_round *round, char **to)
+{
+	for (int i = 0; i < w->group->members; i++)
+		if (round->c[i]->result != NULL && w->group->devices[i]->host_memory) {
+			*to = round->c[i]->result;
+			return CHOIR_OK;
+		}
+	CHOIR_TRY(reserve(w, &w->total, 1, round->c[0]));
+	*to = w->total.memory;
+	return CHOIR_OK;
+}
+
+// What is broadcast is the same on all workers already.
+static choir_status exchange(multi_worker *w, const chi_round *round)
+{
+	const choir_collective *c = round->c[0];
+	const size_t bytes = (size_t) c->elements * chi_dtype_size(c->dtype);
+	char *total;
+	if (c->kind == CHOIR_BROADCAST) {
+		w->sum = (w->staged ? w->here : round->c)[c->root]->parts[0].data;
+		return CHOIR_OK;
+	}
+	CHOIR_TRY(find_total(w, round, &total));
+	w->sum = total;
+	if (w->single_device)
+		return chi_process_group_all_reduce(w->process_group, 0, c, c->parts, total);
+	for (int i = 0; i < w->nodes; i++)
+		w->part[i].data = w->node.memory + (size_t) i * bytes;
+	return chi_process_group_all_reduce(w->process_group, 0, c, w->part, total);
+}
+
+// ---- Bundles.
+
+static const choir_collective *waiting(const multi_worker *w, uint64_t request)
+{
+	return w->waits[request % CHI_RENDEZVOUS_ROUNDS];
+}
+
+static size_t bytes_of(const choir_collective *c)
+{
+	return (size_t) c->elements * chi_dtype_size(c->dtype);
+}
+
+static bool is_small(const choir_collective *c, const choir_collective *like)
+{
+	return c->kind == CHOIR_ALL_REDUCE && c->dtype == like->dtype && bytes_of(c) <= MAX_BYTES;
+}
+
+// How many collectives from the one that is waited for on go together; all: their elements.
+static uint64_t find_bucket(const multi_worker *w, int64_t *all)
+{
+	const choir_collective *first = waiting(w, w->request);
+	uint64_t n = 1;
+	*all = first->elements;
+	if (!w->uses_buckets || !is_small(first, first))
+		return 1;
+	while (w->request + n < w->joined) {
+		const choir_collective *c = waiting(w, w->request + n);
+		if (!is_small(c, first) ||
+				(size_t) (*all + c->elements) * chi_dtype_size(c->dtype) > BUCKET_BYTES)
+			break;
+		*all += c->elements;
+		n++;
+	}
+	return n;
+}
+
+// What must be equal of all of them is in the name.
+static void name_bucket(const multi_worker *w, uint64_t n, char name[64])
+{
+	uint64_t hash = n;
+	for (uint64_t i = 0; i < n; i++) {
+		const choir_collective *c = waiting(w, w->request + i);
+		hash = chi_hash_mix(hash ^ chi_hash_text(c->name) ^ (uint64_t) c->elements);
+	}
+	snprintf(name, 64, "%d sums from \"%.20s\" on, %016llx", (int) n, waiting(w, w->request)->name,
+			(unsigned long long) hash);
+}
+
+// Lays the parts of all of them one behind another, node by node.
+static void pack(multi_worker *w, uint64_t n, size_t all)
+{
+	for (int k = 0; k < w->nodes; k++) {
+		char *to = w->node.memory + (size_t) k * all;
+		w->part[k].data = to;
+		for (uint64_t i = 0; i < n; i++) {
+			const choir_collective *c = waiting(w, w->request + i);
+			if (bytes_of(c) > 0)
+				memcpy(to, c->parts[k].data, bytes_of(c));
+			to += bytes_of(c);
+		}
+	}
+}
+
+static choir_status exchange_bucket(multi_worker *w, uint64_t n, int64_t elements)
+{
+	char name[64];
+	choir_collective all = *waiting(w, w->request);
+	all.name = name;
+	all.elements = elements;
+	for (uint64_t i = 0; i < n; i++)
+		if (waiting(w, w->request + i)->n != (size_t) w->nodes)
+			return choir_fail(CHOIR_INTERNAL, "%s: the parts of this worker are not its nodes",
+					waiting(w, w->request + i)->name);
+	CHOIR_TRY(reserve(w, &w->node, (size_t) w->nodes, &all));
+	CHOIR_TRY(reserve(w, &w->total, 1, &all));
+	name_bucket(w, n, name);
+	pack(w, n, bytes_of(&all));
+	CHOIR_TRY(chi_process_group_all_reduce(w->process_group, 0, &all, w->part, w->total.memory));
+	const char *sum = w->total.memory;
+	for (uint64_t i = 0; i < n; i++) {
+		w->sums[(w->request + i) % CHI_RENDEZVOUS_ROUNDS] = sum;
+		sum += bytes_of(waiting(w, w->request + i));
+	}
+	return CHOIR_OK;
+}
+
+// The sum of the one that is waited for, which may have come with an earlier one.
+static choir_status exchange_single_device(multi_worker *w, const chi_round *round)
+{
+	int64_t elements;
+	if (w->request >= w->exchanged) {
+		const uint64_t n = find_bucket(w, &elements);
+		if (n == 1) {
+			CHOIR_TRY(exchange(w, round));
+			w->sums[w->request % CHI_RENDEZVOUS_ROUNDS] = w->sum;
+		} else {
+			CHOIR_TRY(exchange_bucket(w, n, elements));
+		}
+		w->exchanged = w->request + n;
+	}
+	w->sum = w->sums[w->request % CHI_RENDEZVOUS_ROUNDS];
+	return CHOIR_OK;
+}
+
+static choir_status deliver_to_members(
+		multi_worker *w, const chi_round *round, int member, int64_t first)
+{
+	const choir_collective *c = round->c[member];
+	const size_t size = chi_dtype_size(c->dtype);
+	const int64_t count = count_of(c, first);
+	char *at = (char *) (uintptr_t) w->sum + (size_t) first * size;
+	if (c->divisor != 1) {
+		chi_stream stream = { w->group->devices[member], c->stream };
+		CHOIR_TRY(chi_algorithm_divide(&stream, c->dtype, at, c->divisor, count));
+	}
+	return chi_deliver(round, w->group->members, at, first, count, size);
+}
+
+static choir_status exchange_between_workers(
+		void *self, const chi_round *round, int member, int64_t index)
+{
+	multi_worker *w = self;
+	(void) index;
+	chi_atomic32_store(&w->exchanging, 1);
+	choir_status status = w->single_device ? exchange_single_device(w, round) : exchange(w, round);
+	chi_atomic32_store(&w->exchanging, 0);
+	if (status != CHOIR_OK)
+		return chi_process_group_abort(w->process_group);
+	for (int64_t i = 0; w->single_device && status == CHOIR_OK && i < chunks_of(round->c[0]); i++)
+		status = deliver_to_members(w, round, member, i * CHI_CHUNK);
+	return status;
+}
+
+// ---- Above: the sum for the devices of this worker.
+
+// All of the sum for a member on whose device the host may not write.
+static choir_status deliver(multi_worker *w, const chi_round *round, int member)
+{
+	const choir_collective *c = round->c[member];
+	choir_device *d = w->group->devices[member];
+	const size_t bytes = (size_t) c->elements * chi_dtype_size(c->dtype);
+	const void *shown = w->sum;
+	if (chi_round_first_with(round, member) != member)
+		return CHOIR_OK;
+	if (c->result != NULL && c->result != w->sum) {
+		CHOIR_TRY(chi_device_copy(
+				w->stream[member], d, c->result, choir_device_find("cpu:0"), w->sum, bytes));
+		CHOIR_TRY(chi_stream_wait(w->stream[member]));
+	}
+	if (c->result != NULL)
+		shown = c->result;
+	return c->done == NULL ? CHOIR_OK : c->done(c->user, 0, c->elements, shown);
+}
+
+static choir_status divide_all(multi_worker *w, const choir_collective *c)
+{
+	choir_device *host = choir_device_find("cpu:0");
+	chi_stream *stream = c->divisor == 1 ? NULL : chi_stream_new(host);
+	if (c->divisor == 1 || stream == NULL)
+		return c->divisor == 1 ? CHOIR_OK : choir_error_status();
+	choir_status status = chi_algorithm_divide(
+			stream, c->dtype, (void *) (uintptr_t) w->sum, c->divisor, c->elements);
+	if (status == CHOIR_OK)
+		status = chi_stream_wait(stream);
+	chi_stream_free(stream);
+	return status;
+}
+
+static choir_status local_broadcast(void *self, const chi_round *round, int member, int64_t index)
+{
+	multi_worker *w = self;
+	if (!w->staged)
+		return deliver_to_members(w, round, member, index * CHI_CHUNK);
+	CHOIR_TRY(divide_all(w, round->c[0]));
+	for (int i = 0; i < w->group->members; i++)
+		CHOIR_TRY(deliver(w, round, i));
+	return CHOIR_OK;
+}
+
+// ---- The table.
+
+static choir_status join(void *self, int member, const choir_collective *c, uint64_t *request)
+{
+	multi_worker *w = self;
+	const int64_t slices = w->staged ? 1 : chunks_of(c);
+	if (!w->single_device) {
+		CHOIR_TRY(chi_rendezvous_record_event(
+				&w->rendezvous[LOCAL_REDUCE], member, w->group->devices[member], c));
+		CHOIR_TRY(
+				chi_rendezvous_join(&w->rendezvous[LOCAL_BROADCAST], member, c, slices, request));
+		CHOIR_TRY(chi_rendezvous_join(&w->rendezvous[LOCAL_REDUCE], member, c, slices, request));
+	}
+	CHOIR_TRY(chi_rendezvous_join(&w->rendezvous[EXCHANGE], member, c, 1, request));
+	if (w->single_device) {
+		w->waits[*request % CHI_RENDEZVOUS_ROUNDS] = c;
+		w->joined = *request + 1;
+	}
+	return CHOIR_OK;
+}
+
+// Only the devices here have a time-out of their own: the exchange has that of the cluster, and
+// ends the others' wait. Who fails in one meeting may be waited for in a later one, where somebody
+// looks at what it has joined with.
+static choir_status wait(void *self, int member, uint64_t request, double seconds)
+{
+	static chi_chunk_fn *const chunk[RENDEZVOUS_COUNT] = { local_reduce, exchange_between_workers,
+		local_broadcast };
+	multi_worker *w = self;
+	choir_status status = CHOIR_OK;
+	if (w->single_device)
+		w->request = request;
+	for (int i = first_of(w); status == CHOIR_OK && i <= last_of(w); i++)
+		status = chi_rendezvous_wait(
+				&w->rendezvous[i], member, request, i == first_of(w) ? seconds : -1, chunk[i], w);
+	if (status == CHOIR_OK)
+		return status;
+	abort_wait(w);
+	for (int i = first_of(w); i <= last_of(w); i++)
+		chi_rendezvous_drain(&w->rendezvous[i], request);
+	return status;
+}
+
+static void reset_workers(void *self)
+{
+	multi_worker *w = self;
+	w->joined = w->exchanged = 0;
+	for (int i = first_of(w); i <= last_of(w); i++)
+		chi_rendezvous_reset(&w->rendezvous[i]);
+}
+
+const choir_cross_device_ops_table chi_multi_worker_table = {
+	.size = sizeof(choir_cross_device_ops_table),
+	.version = CHOIR_TABLE_VERSION,
+	.name = "workers",
+	.self_size = sizeof(multi_worker),
+	.open = open_workers,
+	.close = close_workers,
+	.join = join,
+	.wait = wait,
+	.abort = abort_workers,
+	.reset = reset_workers,
+};

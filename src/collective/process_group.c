@@ -1,0 +1,520 @@
+// Exchanges between workers. A sum is made in two rounds: in the first, each worker gets from all
+// others what they have of the part of the elements that it is to sum; in the second it hands its
+// sums to all. So each element goes over the wire as often as in any all-reduce that takes the
+// least, and is added in the order of the tree by one worker, whatever the blocks of replicas are
+// like. What is small goes to everybody in one round, and everybody sums all of it.
+#include "collective/process_group.h"
+
+#include "base/alloc.h"
+#include "base/philox.h"
+#include "base/size.h"
+#include "base/text.h"
+#include "collective/host.h"
+#include "collective/tree.h"
+
+#include <stdio.h>
+#include <string.h>
+
+// In one round a worker gets all of all others' nodes, and adds up all of them: what it costs
+// grows with the square of the nodes, and what it saves is a message each way.
+enum { SMALL = 256 << 10 };
+// A sum that others will read is made here first, and then copied. They have read the memory that
+// it goes to before, so its lines are in their caches too, and lines of another processor take far
+// longer to store to than to overwrite whole, as memcpy does from some KiB on.
+enum { APART = 16 << 10 };
+
+// ---- Who has what.
+
+// The maximal nodes of the tree over [a, b) within [lo, hi): how many; to part if there is one.
+static int find_nodes(int a, int b, int lo, int hi, choir_part *part)
+{
+	if (hi <= a || lo >= b)
+		return 0;
+	if (lo <= a && b <= hi) {
+		if (part != NULL)
+			*part = (choir_part){ a, b, NULL };
+		return 1;
+	}
+	const int middle = chi_tree_split(a, b);
+	const int n = find_nodes(a, middle, lo, hi, part);
+	return n + find_nodes(middle, b, lo, hi, part == NULL ? NULL : part + n);
+}
+
+static choir_status find_all_nodes(chi_process_group *p)
+{
+	for (int w = 0; w < p->workers; w++)
+		p->first_node[w + 1] =
+				p->first_node[w] + find_nodes(0, p->replicas, p->first[w], p->first[w + 1], NULL);
+	p->partial_sum = chi_alloc_array((size_t) p->first_node[p->workers], sizeof *p->partial_sum);
+	if (p->partial_sum == NULL)
+		return choir_error_status();
+	for (int w = 0; w < p->workers; w++)
+		find_nodes(
+				0, p->replicas, p->first[w], p->first[w + 1], p->partial_sum + p->first_node[w]);
+	return CHOIR_OK;
+}
+
+static choir_status open_process_group(chi_process_group *p, int own)
+{
+	const size_t n = (size_t) p->workers;
+	p->first = chi_alloc_array(n + 1, sizeof *p->first);
+	p->first_node = chi_alloc_array(n + 1, sizeof *p->first_node);
+	p->message = chi_alloc_array(2 * n, sizeof *p->message);
+	p->wait = chi_alloc_array(2 * n, sizeof(chi_message *));
+	int64_t *each = chi_alloc_array(n, sizeof *each);
+	choir_status status = p->first == NULL || p->first_node == NULL || p->message == NULL ||
+					p->wait == NULL || each == NULL
+			? chi_cluster_give_up(p->cluster) // nobody is to wait for this worker
+			: chi_process_group_all_gather(p, &(int64_t){ own }, sizeof *each, each, "replicas");
+	for (int w = 0; status == CHOIR_OK && w < p->workers; w++)
+		p->first[w + 1] = p->first[w] + (int) each[w];
+	chi_free(each);
+	if (status != CHOIR_OK)
+		return status;
+	p->replicas = p->first[p->workers];
+	return find_all_nodes(p);
+}
+
+choir_status chi_process_group_open(chi_process_group *p, choir_cluster *c, int tag, int own)
+{
+	*p = (chi_process_group){
+		.cluster = c, .tag = tag, .workers = c->workers, .worker = c->worker
+	};
+	const choir_status status = open_process_group(p, own);
+	return status == CHOIR_OK ? status : chi_cluster_give_up(c);
+}
+
+void chi_process_group_close(chi_process_group *p)
+{
+	chi_free(p->first);
+	chi_free(p->first_node);
+	chi_free(p->partial_sum);
+	chi_free(p->message);
+	chi_free(p->wait);
+	chi_free(p->scratch.memory);
+}
+
+choir_status chi_process_group_abort(chi_process_group *p)
+{
+	return chi_cluster_give_up(p->cluster);
+}
+
+// ---- A round: something for every other worker, and something from each.
+
+typedef struct {
+	char *data;
+	size_t bytes;
+} block;
+
+// What there is for or from a worker. first and each: bytes; where each is 0, all get the same.
+typedef block block_fn(const void *of, int worker);
+
+typedef struct {
+	chi_process_group *group;
+	chi_fingerprint fingerprint;
+	double deadline;
+} exchange;
+
+static uint64_t next(chi_process_group *p)
+{
+	return p->tag == CHI_TAG_COLLECTIVES ? chi_cluster_next(p->cluster) : ++p->exchanges;
+}
+
+static exchange begin(chi_process_group *p)
+{
+	exchange e = { .group = p };
+	e.deadline = chi_cluster_deadline(p->cluster, p->cluster->timeout);
+	return e;
+}
+
+// Begins all messages of a round, how many in *n also after a failure. Sends come first: what
+// others wait for is on its way then, and nothing that comes is looked at before receives are
+// there.
+static choir_status begin_round(exchange *e, block_fn *out, block_fn *in, const void *of, int *n)
+{
+	chi_process_group *p = e->group;
+	for (int i = 1; i < p->workers; i++) {
+		const int to = (p->worker + i) % p->workers;
+		const block b = out(of, to);
+		chi_message *m = p->wait[*n] = &p->message[p->workers + to];
+		CHOIR_TRY(chi_message_send(m, p->cluster, to, p->tag, &e->fingerprint, b.data, b.bytes));
+		++*n;
+	}
+	for (int i = 1; i < p->workers; i++) {
+		const int from = (p->worker - i + p->workers) % p->workers;
+		const block b = in(of, from);
+		chi_message *m = p->wait[*n] = &p->message[from];
+		CHOIR_TRY(chi_message_receive(
+				m, p->cluster, from, p->tag, &e->fingerprint, b.data, b.bytes));
+		++*n;
+	}
+	return CHOIR_OK;
+}
+
+static choir_status go_round(exchange *e, block_fn *out, block_fn *in, const void *of)
+{
+	int n = 0;
+	const choir_status status = begin_round(e, out, in, of, &n);
+	if (status == CHOIR_OK)
+		return chi_message_wait(e->group->wait, n, e->deadline);
+	while (n > 0) // the cluster has failed
+		chi_message_drop(e->group->wait[--n]);
+	return status;
+}
+
+// ---- Sums.
+
+typedef struct {
+	chi_process_group *group;
+	const choir_collective *c;
+	const choir_part *own;
+	size_t size; // of an element
+	bool once; // there is one round, and everybody sums everything
+	char *packed; // own nodes, one behind another for each worker; NULL: there is one node
+	char *come; // what the others send
+	char *spare, *apart;
+	char *sum;
+} all_reducing;
+
+// Elements that worker w sums begin here; those of all workers end where all end.
+static int64_t cut(const all_reducing *s, int w)
+{
+	enum { STEP = 64 };
+	const int64_t steps = s->c->elements / STEP, each = steps / s->group->workers;
+	return w == s->group->workers
+			? s->c->elements
+			: (each * w + (steps % s->group->workers) * w / s->group->workers) * STEP;
+}
+
+static int64_t first_of(const all_reducing *s, int w)
+{
+	return s->once ? 0 : cut(s, w);
+}
+
+static size_t bytes_of(const all_reducing *s, int w)
+{
+	return (size_t) (s->once ? s->c->elements : cut(s, w + 1) - cut(s, w)) * s->size;
+}
+
+// Own nodes' elements for worker w.
+static block parts_for(const void *of, int w)
+{
+	const all_reducing *s = of;
+	const int nodes = chi_process_group_node_count(s->group, s->group->worker);
+	const size_t before = (size_t) first_of(s, w) * s->size, bytes = bytes_of(s, w);
+	if (s->packed == NULL)
+		return (block){ (char *) s->own[0].data + before, bytes };
+	return (block){ s->packed + (size_t) nodes * before, (size_t) nodes * bytes };
+}
+
+// Worker w's nodes' elements for this one; small ones stay in their message.
+static block parts_from(const void *of, int w)
+{
+	const all_reducing *s = of;
+	const chi_process_group *p = s->group;
+	const size_t bytes = bytes_of(s, p->worker),
+				 all = (size_t) chi_process_group_node_count(p, w) * bytes;
+	const int before =
+			p->first_node[w] - (w > p->worker ? chi_process_group_node_count(p, p->worker) : 0);
+	return (block){ all <= CHI_MESSAGE_CAPACITY ? NULL : s->come + (size_t) before * bytes, all };
+}
+
+static block sum_of(const all_reducing *s, int w)
+{
+	return (block){ s->sum + (size_t) first_of(s, w) * s->size, bytes_of(s, w) };
+}
+
+static block sums_for(const void *of, int w)
+{
+	(void) w;
+	const all_reducing *s = of;
+	return sum_of(s, s->group->worker);
+}
+
+static block sums_from(const void *of, int w)
+{
+	return sum_of(of, w);
+}
+
+// Lays own nodes one behind another, for each worker (or, if all get all, once).
+static void pack(const all_reducing *s)
+{
+	const chi_process_group *p = s->group;
+	const int nodes = chi_process_group_node_count(p, p->worker);
+	for (int w = 0; w < (s->once ? 1 : p->workers); w++) {
+		const size_t before = (size_t) first_of(s, w) * s->size, bytes = bytes_of(s, w);
+		char *to = s->packed + (size_t) nodes * before;
+		for (int i = 0; i < nodes && bytes > 0; i++, to += bytes)
+			memcpy(to, (const char *) s->own[i].data + before, bytes);
+	}
+}
+
+// Memory for a sum, which is kept.
+static choir_status reserve(all_reducing *s)
+{
+	chi_process_group *p = s->group;
+	const size_t nodes = (size_t) chi_process_group_node_count(p, p->worker);
+	const size_t others = (size_t) p->first_node[p->workers] - nodes;
+	const size_t all = (size_t) s->c->elements * s->size;
+	size_t packed = 0, come, capacity;
+	const size_t spare = (size_t) (chi_tree_depth(p->replicas) + 1) * CHI_TREE_SUM_LEVEL;
+	const size_t aside = spare + APART;
+	if ((nodes > 1 && !chi_size_multiply(nodes, all, &packed)) ||
+			!chi_size_multiply(others, bytes_of(s, p->worker), &come) ||
+			!chi_size_round_up(packed, 64, &packed) || !chi_size_round_up(come, 64, &come) ||
+			!chi_size_add(packed, come, &capacity) || !chi_size_add(capacity, aside, &capacity))
+		return choir_fail(CHOIR_NO_MEMORY, "%s: too many elements", s->c->name);
+	if (!chi_scratch_reserve(&p->scratch, capacity))
+		return choir_error_status();
+	s->packed = nodes > 1 ? p->scratch.memory : NULL;
+	s->come = p->scratch.memory + packed;
+	s->spare = s->come + come;
+	s->apart = s->spare + spare;
+	return CHOIR_OK;
+}
+
+// Adds up what this worker is to sum.
+static choir_status add_up(const all_reducing *s)
+{
+	chi_process_group *p = s->group;
+	const int64_t from = first_of(s, p->worker);
+	const int64_t count = (int64_t) (bytes_of(s, p->worker) / s->size);
+	for (int w = 0; w < p->workers; w++)
+		for (int i = p->first_node[w]; i < p->first_node[w + 1]; i++)
+			p->partial_sum[i].data = w == p->worker
+					? (char *) s->own[i - p->first_node[w]].data + (size_t) from * s->size
+					: (char *) p->message[w].data +
+							(size_t) (i - p->first_node[w]) * (size_t) count * s->size;
+	const choir_collective all = { .n = (size_t) p->first_node[p->workers],
+		.parts = p->partial_sum };
+	const choir_collective *const one[] = { &all };
+	const int64_t max = APART / (int64_t) s->size;
+	const int64_t step = s->once || max > CHI_CHUNK ? CHI_CHUNK : max;
+	for (int64_t first = 0; first < count; first += step) {
+		const int64_t left = count - first;
+		chi_tree_sum tree_sum =
+				chi_tree_sum_begin(one, 1, s->c->dtype, first, left < step ? left : step);
+		char *to = s->sum + (size_t) (from + first) * s->size;
+		(void) chi_tree_sum_node(&tree_sum, 0, p->replicas, s->once ? to : s->apart, s->spare);
+		if (tree_sum.broken)
+			return choir_fail(CHOIR_INTERNAL,
+					"%s: the workers' parts do not cover the %d replicas", s->c->name,
+					p->replicas);
+		if (!s->once)
+			memcpy(to, s->apart, (size_t) tree_sum.count * s->size);
+	}
+	return CHOIR_OK;
+}
+
+static choir_status all_reduce(exchange *e, all_reducing *s)
+{
+	const chi_process_group *p = e->group;
+	const size_t all = (size_t) s->c->elements * s->size;
+	const size_t nodes = (size_t) p->first_node[p->workers];
+	s->once = all <= SMALL / (nodes * (nodes - 1));
+	for (int i = 0; i < chi_process_group_node_count(p, p->worker); i++) {
+		const choir_part *is = &s->own[i], *due = &p->partial_sum[p->first_node[p->worker] + i];
+		if (is->lo != due->lo || is->hi != due->hi)
+			return choir_fail(
+					CHOIR_INTERNAL, "%s: the parts of this worker are not its nodes", s->c->name);
+	}
+	CHOIR_TRY(reserve(s));
+	if (s->packed != NULL)
+		pack(s);
+	CHOIR_TRY(go_round(e, parts_for, parts_from, s));
+	CHOIR_TRY(add_up(s));
+	return s->once ? CHOIR_OK : go_round(e, sums_for, sums_from, s);
+}
+
+static chi_fingerprint fingerprint_of(
+		chi_process_group *p, uint64_t key, const choir_collective *c)
+{
+	const uint64_t sequence = next(p);
+	if (key == 0)
+		key = chi_hash_mix(
+					  chi_hash_text(c->name) + (uint64_t) c->elements * 16 + (uint64_t) c->dtype) |
+				1;
+	chi_cached_fingerprint *k = &p->fingerprint_cache[key % CHI_CACHED_FINGERPRINTS];
+	if (k->key != key) {
+		k->key = key;
+		chi_fingerprint_set(&k->fingerprint, sequence, "all_reduce of %lld %s, %s",
+				(long long) c->elements, choir_dtype_name(c->dtype), c->name);
+	}
+	k->fingerprint.sequence = sequence;
+	k->fingerprint.order = chi_atomic64_load(&p->order);
+	return k->fingerprint;
+}
+
+choir_status chi_process_group_all_reduce(chi_process_group *p, uint64_t key,
+		const choir_collective *c, const choir_part own[], void *to)
+{
+	exchange e = begin(p);
+	e.fingerprint = fingerprint_of(p, key, c);
+	all_reducing s = {
+		.group = p, .c = c, .own = own, .size = chi_dtype_size(c->dtype), .sum = to
+	};
+	const choir_status status = all_reduce(&e, &s);
+	return status == CHOIR_OK ? status : chi_process_group_abort(p);
+}
+
+// ---- Bytes.
+
+typedef struct {
+	chi_process_group *group;
+	const void *own;
+	size_t each; // of every worker, or
+	const size_t *bytes;
+	char *all;
+} all_gathering;
+
+static size_t size_of(const all_gathering *g, int w)
+{
+	return g->bytes == NULL ? g->each : g->bytes[w];
+}
+
+static block place_of(const all_gathering *g, int w)
+{
+	size_t before = 0;
+	for (int i = 0; i < w; i++)
+		before += size_of(g, i);
+	return (block){ before == 0 ? g->all : g->all + before, size_of(g, w) };
+}
+
+static block own_bytes(const void *of, int w)
+{
+	(void) w;
+	const all_gathering *g = of;
+	return (block){ (char *) (uintptr_t) g->own, size_of(g, g->group->worker) };
+}
+
+static block bytes_from(const void *of, int w)
+{
+	return place_of(of, w);
+}
+
+// Begins an exchange of bytes that fmt describes.
+CHOIR_PRINTF(3, 0)
+static void describe(exchange *e, chi_process_group *p, const char *fmt, va_list args)
+{
+	char text[CHI_ERROR_SIZE];
+	chi_text_format(text, sizeof text, fmt, args);
+	*e = begin(p);
+	chi_fingerprint_set(&e->fingerprint, next(p), "%s", text);
+	e->fingerprint.order = chi_atomic64_load(&p->order);
+}
+
+static choir_status all_gather(exchange *e, const all_gathering *g)
+{
+	const block own = place_of(g, g->group->worker);
+	if (own.bytes > 0 && own.data != g->own)
+		memcpy(own.data, g->own, own.bytes);
+	const choir_status status = go_round(e, own_bytes, bytes_from, g);
+	return status == CHOIR_OK ? status : chi_process_group_abort(g->group);
+}
+
+choir_status chi_process_group_all_gather(
+		chi_process_group *p, const void *own, size_t bytes, void *all, const char *fmt, ...)
+{
+	exchange e;
+	va_list args;
+	va_start(args, fmt);
+	describe(&e, p, fmt, args);
+	va_end(args);
+	return all_gather(&e, &(all_gathering){ .group = p, .own = own, .each = bytes, .all = all });
+}
+
+choir_status chi_process_group_all_gather_v(chi_process_group *p, const void *own,
+		const size_t bytes[], void *all, const char *fmt, ...)
+{
+	exchange e;
+	va_list args;
+	va_start(args, fmt);
+	describe(&e, p, fmt, args);
+	va_end(args);
+	return all_gather(&e, &(all_gathering){ .group = p, .own = own, .bytes = bytes, .all = all });
+}
+
+typedef struct {
+	const chi_process_group *group;
+	int from;
+	char *data;
+	size_t bytes;
+} broadcasting;
+
+static block broadcast_to(const void *of, int w)
+{
+	(void) w;
+	const broadcasting *s = of;
+	return (block){ s->data, s->group->worker == s->from ? s->bytes : 0 };
+}
+
+static block broadcast_from(const void *of, int w)
+{
+	const broadcasting *s = of;
+	return (block){ s->data, w == s->from ? s->bytes : 0 };
+}
+
+choir_status chi_process_group_broadcast(
+		chi_process_group *p, int from, void *data, size_t bytes, const char *fmt, ...)
+{
+	exchange e;
+	va_list args;
+	va_start(args, fmt);
+	describe(&e, p, fmt, args);
+	va_end(args);
+	const broadcasting s = { p, from, data, bytes };
+	const choir_status status = go_round(&e, broadcast_to, broadcast_from, &s);
+	return status == CHOIR_OK ? status : chi_process_group_abort(p);
+}
+
+// ---- Failures.
+
+// Those of others are known to all, or to nobody: there is nothing to compare.
+static bool is_own(const chi_process_group *p, const chi_error *why)
+{
+	return chi_atomic32_load(&p->cluster->failed) == 0 && why->status != CHOIR_CANCELLED &&
+			why->status != CHOIR_TIMEOUT && why->status != CHOIR_PEER_LOST;
+}
+
+// Without "replica 2: ", which is another one on each worker.
+static const char *without_replica(const char *text)
+{
+	int end = 0;
+	return sscanf(text, "replica %*d: %n", &end) == 0 && end > 0 ? text + end : text;
+}
+
+typedef struct {
+	char *text;
+	size_t bytes;
+} failing;
+
+static block own_text(const void *of, int w)
+{
+	(void) w;
+	const failing *f = of;
+	return (block){ f->text, f->bytes };
+}
+
+static block text_from(const void *of, int w)
+{
+	(void) w;
+	return (block){ NULL, ((const failing *) of)->bytes };
+}
+
+choir_status chi_process_group_fail(chi_process_group *p)
+{
+	chi_error why;
+	chi_error_save(&why);
+	if (!is_own(p, &why))
+		return chi_process_group_abort(p);
+	exchange e = begin(p);
+	e.deadline = chi_cluster_failing(p->cluster, &why);
+	chi_fingerprint_set(&e.fingerprint, next(p), "failed: %s: %s", choir_status_name(why.status),
+			without_replica(why.text));
+	e.fingerprint.order = CHI_ORDER_FAILED;
+	const failing f = { .text = why.text, .bytes = sizeof why.text };
+	(void) go_round(&e, own_text, text_from, &f);
+	(void) chi_cluster_failing(p->cluster, NULL);
+	chi_error_restore(&why);
+	return why.status;
+}

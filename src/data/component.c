@@ -1,0 +1,127 @@
+// Elements as functions of the program see them.
+#include "data/component.h"
+#include "data/source/csv/categories.h"
+
+#include <string.h>
+
+#include "base/status.h"
+#include "tensor/tensor.h"
+
+// The shape of an element's column: behind batch with the batch axis in front.
+static choir_shape whole_shape(const choir_dataset *d, size_t i, int64_t examples)
+{
+	const choir_shape *one = &d->spec.column[i].shape;
+	if (!d->spec.batch)
+		return *one;
+	choir_shape shape = { .rank = one->rank + 1, .dim = { examples } };
+	memcpy(shape.dim + 1, one->dim, (size_t) one->rank * sizeof shape.dim[0]);
+	return shape;
+}
+
+static bool in_ragged_value(const choir_dataset *d, size_t i)
+{
+	return chi_shape_varies(&d->spec.column[i].shape);
+}
+
+void chi_components_of(const choir_dataset *d, void *const column[], int64_t at, int64_t examples,
+		choir_entry entry[])
+{
+	void *there[CHI_MAX_COLUMNS];
+	chi_columns_move(d, column, at, there);
+	for (size_t i = 0; i < d->spec.n; i++) {
+		entry[i] = (choir_entry){ .dtype = d->spec.column[i].dtype };
+		if (in_ragged_value(d, i)) {
+			const chi_ragged_value *cell = there[i];
+			entry[i].data = cell->data;
+			entry[i].shape = cell->shape;
+		} else {
+			entry[i].data = there[i];
+			entry[i].shape = whole_shape(d, i, examples);
+		}
+	}
+}
+
+choir_status chi_components_for(const choir_dataset *d, void *const column[], int64_t at,
+		int64_t examples, choir_entry entry[], chi_component_capacity capacity[])
+{
+	void *there[CHI_MAX_COLUMNS];
+	chi_columns_move(d, column, at, there);
+	for (size_t i = 0; i < d->spec.n; i++) {
+		const choir_column *c = &d->spec.column[i];
+		entry[i] = (choir_entry){ .data = there[i], .dtype = c->dtype };
+		entry[i].shape = whole_shape(d, i, examples);
+		if (!in_ragged_value(d, i))
+			continue;
+		capacity[i] = (chi_component_capacity){ there[i], c };
+		entry[i].room = &capacity[i];
+		for (int k = 0; k < c->shape.rank; k++)
+			if (c->shape.dim[k] == CHOIR_NONE)
+				entry[i].shape.dim[k] = 0;
+		CHOIR_TRY(chi_ragged_value_shape(capacity[i].ragged_value, c->dtype, &entry[i].shape));
+		entry[i].data = capacity[i].ragged_value->data;
+	}
+	return CHOIR_OK;
+}
+
+choir_status choir_entry_resize(choir_entry *entry, const choir_shape *shape)
+{
+	if (!entry || !shape)
+		return choir_fail(CHOIR_INVALID, "entry: the entry or the shape is NULL");
+	chi_component_capacity *capacity = entry->room;
+	if (!capacity)
+		return choir_fail(CHOIR_INVALID,
+				"entry: its shape is known, or it is not to be written; only entries of columns "
+				"with CHOIR_NONE in their shape can be resized");
+	if (!chi_shape_fits(&capacity->column->shape, shape))
+		return choir_fail(CHOIR_INVALID,
+				"column \"%s\": a shape that differs in more than the dimensions that vary",
+				capacity->column->name);
+	CHOIR_TRY(chi_ragged_value_shape(capacity->ragged_value, entry->dtype, shape));
+	entry->data = capacity->ragged_value->data;
+	entry->shape = *shape;
+	return CHOIR_OK;
+}
+
+bool chi_components_possible(choir_dataset *d, const char *what)
+{
+	for (size_t i = 0; d->spec.batch && i < d->spec.n; i++)
+		if (in_ragged_value(d, i)) {
+			chi_refuse(d, CHOIR_UNSUPPORTED,
+					"%s: column \"%s\" varies behind batch; put the step before the batch step",
+					what, d->spec.column[i].name);
+			return false;
+		}
+	return true;
+}
+
+choir_status chi_function_failed(choir_status status, const char *what, int64_t element)
+{
+	if (choir_error_status() != status || !choir_error()[0])
+		choir_fail(status, "the function returned %s", choir_status_name(status));
+	chi_error_prefix("%s: element %lld", what, (long long) element);
+	return status;
+}
+
+const char *chi_columns_differ(const chi_spec *a, const chi_spec *b)
+{
+	if (a->n != b->n)
+		return "the number of columns";
+	for (size_t i = 0; i < a->n; i++) {
+		const choir_column *x = &a->column[i], *y = &b->column[i];
+		if (strcmp(x->name, y->name) != 0)
+			return "the name of a column";
+		if (x->dtype != y->dtype)
+			return "the dtype of a column";
+		if (x->shape.rank != y->shape.rank)
+			return "the rank of a column";
+		for (int k = 0; k < x->shape.rank; k++)
+			if (x->shape.dim[k] != y->shape.dim[k])
+				return "the shape of a column";
+		if (!a->categories[i] != !b->categories[i])
+			return "whether a column has categories (a map with columns of its own leaves them "
+				   "out)";
+		if (!chi_categories_equal(a->categories[i], b->categories[i]))
+			return "the texts of a column's categories (CSV: list them)";
+	}
+	return NULL;
+}

@@ -1,0 +1,160 @@
+// cache: the elements of the first pass that is read to its end are kept, in memory or in a file,
+// and later passes come from there. The source is always read as in its first pass, so that what
+// is kept does not depend on when it was. A file appears under its name when it is whole, and is
+// used again by whoever finds it there.
+#include "data/dataset/cache.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+
+typedef struct {
+	choir_dataset base;
+	bool whole; // everything is in store
+	chi_row_buffer store;
+	int64_t *sizes; // batches: the examples of each
+	int64_t kept, capacity; // elements in store
+	int64_t next; // element of this pass
+	chi_cache_file *file; // NULL: in memory
+} cache;
+
+static bool grow(cache *c)
+{
+	choir_dataset *d = &c->base;
+	const int64_t unit = chi_dataset_unit(d);
+	int64_t capacity = c->capacity ? 2 * c->capacity : chi_block_examples(d) / unit + 1;
+	size_t had = (size_t) c->capacity;
+	if (d->spec.batch && !chi_grow(&c->sizes, &had, (size_t) capacity, sizeof *c->sizes))
+		return false;
+	if (!chi_row_buffer_grow(d, &c->store, c->kept * unit, capacity * unit))
+		return false;
+	c->capacity = capacity;
+	return true;
+}
+
+// Reads elements of the source into store, behind those there are.
+static choir_status keep_more(cache *c, int64_t want, int64_t *got)
+{
+	choir_dataset *d = &c->base;
+	void *to[CHI_MAX_COLUMNS];
+	const int64_t unit = chi_dataset_unit(d);
+	if (c->kept == c->capacity && !grow(c))
+		return choir_error_status();
+	if (!d->spec.batch && want > c->capacity - c->kept)
+		want = c->capacity - c->kept;
+	chi_columns_move(d, c->store.column, c->kept * unit, to);
+	CHOIR_TRY(chi_dataset_read(d->from[0], to, want, got));
+	if (d->spec.batch)
+		c->sizes[c->kept] = *got;
+	c->kept += d->spec.batch ? 1 : *got;
+	return CHOIR_OK;
+}
+
+static choir_status memory_read(cache *c, void *const column[], int64_t want, int64_t *got)
+{
+	choir_dataset *d = &c->base;
+	int64_t n = c->kept - c->next;
+	if (n == 0) {
+		if (c->whole)
+			return CHOIR_END;
+		choir_status status = keep_more(c, want, &n);
+		c->whole = status == CHOIR_END;
+		CHOIR_TRY(status);
+	}
+	if (d->spec.batch)
+		*got = c->sizes[c->next];
+	else
+		*got = n < want ? n : want;
+	CHOIR_TRY(chi_row_buffer_copy(d, column, &c->store, c->next * chi_dataset_unit(d), *got));
+	c->next += d->spec.batch ? 1 : *got;
+	return CHOIR_OK;
+}
+
+static choir_status file_read(cache *c, void *const column[], int64_t want, int64_t *got)
+{
+	choir_dataset *d = &c->base;
+	if (chi_cache_file_whole(c->file)) {
+		CHOIR_TRY(chi_cache_file_read(c->file, d, column, got));
+		return CHOIR_OK;
+	}
+	// Through store, since all columns are kept, also those that nobody wants.
+	c->kept = 0;
+	choir_status status = keep_more(c, d->spec.batch ? want : 1, got);
+	if (status == CHOIR_END)
+		CHOIR_TRY(chi_cache_file_finish(c->file));
+	CHOIR_TRY(status);
+	CHOIR_TRY(chi_cache_file_write(c->file, d, c->store.column, *got));
+	return chi_row_buffer_copy(d, column, &c->store, 0, *got);
+}
+
+static choir_status cache_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
+{
+	cache *c = (cache *) d;
+	return c->file ? file_read(c, column, want, got) : memory_read(c, column, want, got);
+}
+
+static choir_status cache_rewind(choir_dataset *d)
+{
+	cache *c = (cache *) d;
+	c->next = 0;
+	if (c->file)
+		CHOIR_TRY(chi_cache_file_rewind(c->file));
+	if (c->whole || (c->file && chi_cache_file_whole(c->file)))
+		return CHOIR_OK;
+	c->kept = 0; // a pass that was not read to its end is no pass
+	return chi_dataset_begin(d->from[0], 0);
+}
+
+static choir_status cache_seek(choir_dataset *d, int64_t elements)
+{
+	cache *c = (cache *) d;
+	if (!c->whole)
+		return chi_dataset_read_over(d, 0, elements);
+	c->next = elements < c->kept ? elements : c->kept;
+	return c->next == elements ? CHOIR_OK : chi_dataset_too_short(d, c->next, elements);
+}
+
+static choir_status cache_share(choir_dataset *d, int64_t count, int64_t index)
+{
+	cache *c = (cache *) d;
+	return c->file ? chi_cache_file_share(c->file, count, index) : CHOIR_OK;
+}
+
+static void cache_free(choir_dataset *d)
+{
+	cache *c = (cache *) d;
+	chi_row_buffer_free(&c->store);
+	chi_free(c->sizes);
+	chi_cache_file_free(c->file);
+}
+
+static const chi_stage cache_stage = {
+	.name = "cache",
+	.range = chi_no_range,
+	.read = cache_read,
+	.rewind = cache_rewind,
+	.peek = chi_no_peek,
+	.free = cache_free,
+	.seek = cache_seek,
+	.share = cache_share,
+	.files = CHI_FILES_THROUGH,
+};
+
+choir_dataset *choir_dataset_cache(choir_dataset *from, const char *path)
+{
+	if (!chi_dataset_given(from, "cache"))
+		return NULL;
+	if (from->spec.endless)
+		return chi_refuse(from, CHOIR_INVALID,
+				"cache: the dataset repeats for ever, so that nothing would come out of the "
+				"cache; put repeat behind it");
+	cache *c = chi_transform_new(&cache_stage, sizeof *c, from);
+	if (!c)
+		return NULL;
+	if (path && !(c->file = chi_cache_file_new(path, &c->base))) {
+		choir_dataset_free(&c->base);
+		return NULL;
+	}
+	return &c->base;
+}

@@ -1,0 +1,121 @@
+// Two datasets one after the other.
+#include "data/component.h"
+
+#include "base/size.h"
+
+typedef struct {
+	choir_dataset base;
+	int which; // the one that is read
+} concatenate;
+
+static choir_status concatenate_range(
+		choir_dataset *d, void *const column[], int64_t first, int64_t count)
+{
+	choir_dataset *a = d->from[0], *b = d->from[1];
+	void *to[CHI_MAX_COLUMNS];
+	int64_t end = a->spec.examples, n = first < end ? end - first : 0;
+	if (n > count)
+		n = count;
+	if (n > 0)
+		CHOIR_TRY(a->stage->range(a, column, first, n));
+	if (n == count)
+		return CHOIR_OK;
+	chi_columns_move(d, column, n, to);
+	return b->stage->range(b, to, first + n - end, count - n);
+}
+
+static choir_status concatenate_read(
+		choir_dataset *d, void *const column[], int64_t want, int64_t *got)
+{
+	concatenate *c = (concatenate *) d;
+	if (c->which == 0) {
+		choir_status status = chi_dataset_read(d->from[0], column, want, got);
+		if (status != CHOIR_END)
+			return status;
+		c->which = 1;
+	}
+	return chi_dataset_read(d->from[1], column, want, got);
+}
+
+static choir_status concatenate_rewind(choir_dataset *d)
+{
+	((concatenate *) d)->which = 0;
+	CHOIR_TRY(chi_dataset_begin(d->from[0], d->pass));
+	return chi_dataset_begin(d->from[1], d->pass);
+}
+
+static choir_status concatenate_seek(choir_dataset *d, int64_t elements)
+{
+	concatenate *c = (concatenate *) d;
+	const int64_t first = d->from[0]->elements;
+	if (first != CHOIR_NONE && elements > first) {
+		c->which = 1;
+		return chi_dataset_pass_over(d->from[1], elements - first);
+	}
+	if (first != CHOIR_NONE || d->from[0]->spec.endless)
+		return chi_dataset_pass_over(d->from[0], elements);
+	return chi_dataset_read_over(d, 0, elements);
+}
+
+static const chi_stage concatenate_stage = {
+	.name = "concatenate",
+	.range = concatenate_range,
+	.read = concatenate_read,
+	.rewind = concatenate_rewind,
+	.peek = chi_no_peek,
+	.free = chi_no_free,
+	.seek = concatenate_seek,
+	.files = CHI_FILES_THROUGH,
+};
+
+static int64_t sum(int64_t a, int64_t b)
+{
+	int64_t both;
+	return a != CHOIR_NONE && b != CHOIR_NONE && chi_int64_add(a, b, &both) ? both : CHOIR_NONE;
+}
+
+// Records why one cannot follow the other; false then.
+static bool check(const choir_dataset *a, const choir_dataset *b)
+{
+	const char *differs = chi_columns_differ(&a->spec, &b->spec);
+	if (a == b)
+		choir_fail(CHOIR_INVALID, "concatenate: both are the same dataset; repeat does that");
+	else if (differs)
+		choir_fail(CHOIR_INVALID, "concatenate: %s differs; the same columns needed", differs);
+	else if (!a->spec.batch != !b->spec.batch)
+		choir_fail(CHOIR_INVALID,
+				"concatenate: one comes in batches, the other in single examples; the same "
+				"needed");
+	else
+		return true;
+	return false;
+}
+
+choir_dataset *choir_dataset_concatenate(choir_dataset *a, choir_dataset *b)
+{
+	concatenate *c = NULL;
+	if (chi_dataset_given(a, "concatenate") && chi_dataset_given(b, "concatenate") && check(a, b))
+		c = chi_transform_new(&concatenate_stage, sizeof *c, a);
+	else
+		choir_dataset_free(a);
+	if (!c) {
+		if (a != b)
+			choir_dataset_free(b);
+		return NULL;
+	}
+	choir_dataset *d = chi_dataset_add_source(&c->base, b);
+	if (!d)
+		return NULL;
+	d->elements = sum(a->elements, b->elements);
+	d->spec.examples = sum(a->spec.examples, b->spec.examples);
+	d->spec.endless = a->spec.endless || b->spec.endless;
+	d->random = a->random && b->random;
+	d->ragged = a->ragged || b->ragged || chi_dataset_has_short_batch(a) ||
+			a->spec.batch != b->spec.batch;
+	if (a->spec.global != b->spec.global)
+		d->spec.global = CHOIR_NONE;
+	d->spec.full = a->spec.full && b->spec.full && a->spec.batch == b->spec.batch;
+	if (b->spec.batch > a->spec.batch)
+		d->spec.batch = b->spec.batch;
+	return d;
+}

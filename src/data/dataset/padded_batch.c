@@ -1,0 +1,262 @@
+// padded_batch: examples of different sizes in one batch, each filled up behind its end. Without
+// a shape to fill up to it is that of the batch's largest example, and the batch's cells all get
+// it; with one, the column does not vary any more and its batch is packed.
+#include "data/dataset/dataset.h"
+
+#include <string.h>
+
+#include "base/options.h"
+#include "base/philox.h"
+#include "base/size.h"
+#include "tensor/tensor.h"
+
+typedef struct {
+	choir_dataset base;
+	double value[CHI_MAX_COLUMNS]; // what is filled up with
+	chi_row_buffer stage; // a batch, as it comes
+	int64_t done;
+} pad;
+
+// Writes a number as the dtype has it, count times.
+static void fill(void *to, choir_dtype dtype, double value, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		switch (dtype) {
+		case CHOIR_F32:
+			((float *) to)[i] = (float) value;
+			break;
+		case CHOIR_F64:
+			((double *) to)[i] = value;
+			break;
+		case CHOIR_I32:
+			((int32_t *) to)[i] = (int32_t) value;
+			break;
+		case CHOIR_I64:
+			((int64_t *) to)[i] = (int64_t) value;
+			break;
+		case CHOIR_U8:
+		case CHOIR_BOOL:
+			((uint8_t *) to)[i] = (uint8_t) value;
+			break;
+		case CHOIR_F16: // of which only 0 was accepted
+		case CHOIR_BF16:
+			((uint16_t *) to)[i] = 0;
+			break;
+		}
+}
+
+// Copies what is there row by row of the last axis into a larger shape.
+static void copy_in(char *to, const choir_shape *large, const char *from, const choir_shape *small,
+		size_t size)
+{
+	int rank = small->rank;
+	int64_t row = rank ? small->dim[rank - 1] : 1, rows, at[CHOIR_MAX_RANK] = { 0 };
+	rows = row ? choir_shape_elements(small) / row : 0;
+	for (int64_t r = 0; r < rows; r++) {
+		int64_t offset = 0;
+		for (int i = 0; i < rank; i++)
+			offset = offset * large->dim[i] + at[i];
+		memcpy(to + (size_t) offset * size, from, (size_t) row * size);
+		from += (size_t) row * size;
+		for (int i = rank - 2; i >= 0 && ++at[i] == small->dim[i]; i--)
+			at[i] = 0;
+	}
+}
+
+// The shape that all examples of the batch get.
+static choir_status target(const pad *p, size_t i, int64_t examples, choir_shape *shape)
+{
+	const choir_column *c = &p->base.spec.column[i];
+	const chi_ragged_value *cell = p->stage.column[i];
+	*shape = c->shape;
+	for (int a = 0; a < shape->rank; a++) {
+		bool known = shape->dim[a] != CHOIR_NONE;
+		if (!known)
+			shape->dim[a] = 0;
+		for (int64_t k = 0; k < examples; k++) {
+			int64_t dim = cell[k].shape.dim[a];
+			if (dim > shape->dim[a] && known)
+				return choir_fail(CHOIR_INVALID,
+						"padded_batch: batch %lld: example %lld of column \"%s\" has %lld along "
+						"axis %d, more than the %lld to fill up to",
+						(long long) p->done, (long long) k, c->name, (long long) dim, a,
+						(long long) shape->dim[a]);
+			if (dim > shape->dim[a])
+				shape->dim[a] = dim;
+		}
+	}
+	return CHOIR_OK;
+}
+
+static choir_status pad_column(const pad *p, size_t i, void *column, int64_t examples)
+{
+	const choir_column *c = &p->base.spec.column[i];
+	const chi_ragged_value *cell = p->stage.column[i];
+	const size_t size = chi_dtype_size(c->dtype);
+	choir_shape shape;
+	CHOIR_TRY(target(p, i, examples, &shape));
+	bool varies = chi_shape_varies(&c->shape);
+	for (int64_t k = 0; column && k < examples; k++) {
+		char *to = (char *) column + (size_t) k * p->base.bytes[i];
+		if (varies) {
+			CHOIR_TRY(chi_ragged_value_shape((chi_ragged_value *) column + k, c->dtype, &shape));
+			to = ((chi_ragged_value *) column)[k].data;
+		}
+		fill(to, c->dtype, p->value[i], (size_t) choir_shape_elements(&shape));
+		copy_in(to, &shape, cell[k].data, &cell[k].shape, size);
+	}
+	return CHOIR_OK;
+}
+
+static choir_status pad_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
+{
+	(void) want; // at least a batch
+	pad *p = (pad *) d;
+	choir_dataset *from = d->from[0];
+	CHOIR_TRY(chi_dataset_fill(from, p->stage.column, d->spec.batch, got));
+	if (d->spec.full && *got < d->spec.batch)
+		return CHOIR_END;
+	for (size_t i = 0; i < d->spec.n; i++)
+		if (chi_shape_varies(&from->spec.column[i].shape))
+			CHOIR_TRY(pad_column(p, i, column[i], *got));
+		else if (column[i])
+			memcpy(column[i], p->stage.column[i], (size_t) *got * d->bytes[i]);
+	p->done++;
+	return CHOIR_OK;
+}
+
+static choir_status pad_rewind(choir_dataset *d)
+{
+	((pad *) d)->done = 0;
+	return chi_rewind_from(d);
+}
+
+static choir_status pad_seek(choir_dataset *d, int64_t elements)
+{
+	CHOIR_TRY(chi_batch_seek(d, elements));
+	((pad *) d)->done = elements;
+	return CHOIR_OK;
+}
+
+static uint64_t pad_signature(const choir_dataset *d)
+{
+	return chi_hash_bytes(((const pad *) d)->value, d->spec.n * sizeof(double));
+}
+
+static void pad_free(choir_dataset *d)
+{
+	chi_row_buffer_free(&((pad *) d)->stage);
+}
+
+static const chi_stage pad_stage = {
+	.name = "padded_batch",
+	.range = chi_no_range,
+	.read = pad_read,
+	.rewind = pad_rewind,
+	.peek = chi_no_peek,
+	.free = pad_free,
+	.seek = pad_seek,
+	.signature = pad_signature,
+	.files = CHI_FILES_THROUGH,
+};
+
+// What is wrong with the value to fill up with, or NULL.
+static const char *value_fault(choir_dtype dtype, double value)
+{
+	switch (dtype) {
+	case CHOIR_F32:
+	case CHOIR_F64:
+		return NULL;
+	case CHOIR_I32:
+		return value >= INT32_MIN && value <= INT32_MAX && value == (double) (int32_t) value
+				? NULL
+				: "no i32";
+	case CHOIR_I64:
+		return value >= -0x1p53 && value <= 0x1p53 && value == (double) (int64_t) value
+				? NULL
+				: "no i64 that a double holds exactly";
+	case CHOIR_U8:
+		return value >= 0 && value <= UINT8_MAX && value == (double) (uint8_t) value ? NULL
+																					 : "no u8";
+	case CHOIR_BOOL:
+		return value == 0 || value == 1 ? NULL : "neither 0 nor 1";
+	case CHOIR_F16:
+	case CHOIR_BF16:
+		break;
+	}
+	return value == 0 ? NULL : "not 0, the one value that f16 and bf16 can be filled up with";
+}
+
+// Gives column i the shape asked for, which may fill in dimensions that vary.
+static bool give_shape(pad *p, size_t i, const choir_shape *asked)
+{
+	choir_dataset *d = &p->base;
+	choir_shape *shape = &d->spec.column[i].shape;
+	bool fits = asked->rank == shape->rank;
+	for (int a = 0; fits && a < shape->rank; a++)
+		fits = asked->dim[a] == shape->dim[a] ||
+				(shape->dim[a] == CHOIR_NONE && asked->dim[a] >= 1);
+	if (!fits) {
+		choir_fail(CHOIR_INVALID,
+				"padded_batch: column \"%s\": the shape to fill up to must have the column's "
+				"rank, and differ from its shape only where that varies",
+				d->spec.column[i].name);
+		return false;
+	}
+	*shape = *asked;
+	if (chi_shape_varies(shape))
+		return true;
+	if (chi_shape_bytes(shape, d->spec.column[i].dtype, &d->bytes[i]))
+		return true;
+	choir_fail(CHOIR_INVALID, "padded_batch: column \"%s\": an example has too many bytes",
+			d->spec.column[i].name);
+	return false;
+}
+
+static bool apply_options(pad *p, const choir_padded_options *o)
+{
+	choir_dataset *d = &p->base;
+	size_t bytes;
+	for (size_t i = 0; i < d->spec.n; i++) {
+		choir_column *c = &d->spec.column[i];
+		bool varies = chi_shape_varies(&c->shape);
+		p->value[i] = o->values ? o->values[i] : 0;
+		const char *fault = value_fault(c->dtype, p->value[i]);
+		if (fault && varies) {
+			choir_fail(CHOIR_INVALID, "padded_batch: column \"%s\": %g is %s", c->name,
+					p->value[i], fault);
+			return false;
+		}
+		if (o->shapes && !give_shape(p, i, &o->shapes[i]))
+			return false;
+		if (!chi_size_multiply((size_t) d->spec.batch, d->bytes[i], &bytes) ||
+				bytes > PTRDIFF_MAX) {
+			choir_fail(CHOIR_INVALID,
+					"padded_batch: %lld examples of column \"%s\" do not fit in a tensor",
+					(long long) d->spec.batch, c->name);
+			return false;
+		}
+	}
+	return true;
+}
+
+choir_dataset *choir_dataset_padded_batch(
+		choir_dataset *from, int64_t size, const choir_padded_options *options)
+{
+	choir_padded_options o;
+	if (!chi_batch_possible(from, "padded_batch", size))
+		return NULL;
+	if (chi_options_take("padded_batch: the options'", &o, sizeof o, options) != CHOIR_OK) {
+		choir_dataset_free(from);
+		return NULL;
+	}
+	pad *p = chi_transform_new(&pad_stage, sizeof *p, from);
+	if (!p)
+		return NULL;
+	chi_batch_count(&p->base, size, o.drop_remainder);
+	if (!chi_row_buffer_new(from, size, &p->stage) || !apply_options(p, &o)) {
+		choir_dataset_free(&p->base);
+		return NULL;
+	}
+	return &p->base;
+}

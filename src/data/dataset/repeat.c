@@ -1,0 +1,200 @@
+// Several passes, or endlessly many, as one. Each goes through the source from its start, so that
+// a shuffle in it comes in another order. Where nobody knows how long a pass of the source is,
+// repeat remembers behind how many of its elements each began: a mark, whose record is the
+// source's pass and whose file is repeat's own.
+#include "data/seek_index.h"
+#include "data/stage.h"
+
+#include "base/size.h"
+
+typedef struct {
+	choir_dataset base;
+	int64_t times; // CHOIR_NONE: for ever
+	int64_t pass;
+	bool some; // this pass has had an example
+	int64_t delivered; // elements of repeat's own pass
+	chi_seek_index seek_index;
+} repeat;
+
+// The source's pass follows from the repeat's and its own, so that whoever goes to a place finds
+// the order that whoever read up to there has.
+static choir_status begin_inner(repeat *r)
+{
+	uint64_t many = r->times == CHOIR_NONE ? UINT64_C(1) << 32 : (uint64_t) r->times;
+	uint64_t pass = (uint64_t) r->base.pass * many + (uint64_t) r->pass;
+	return chi_dataset_begin(r->base.from[0], (int64_t) pass);
+}
+
+// The next pass of the source, which counts from nothing what it leaves out; what the earlier ones
+// have left out is repeat's own count.
+static choir_status go_on(repeat *r)
+{
+	choir_dataset *d = &r->base;
+	const int64_t dropped = choir_dataset_dropped(d), skipped = choir_dataset_skipped(d);
+	r->pass++;
+	r->some = false;
+	if (d->from[0]->elements == CHOIR_NONE) {
+		const chi_seek_point mark = { .elements = r->delivered,
+			.file = d->pass,
+			.files = (int64_t) chi_dataset_signature(d->from[0]),
+			.record = r->pass,
+			.dropped = dropped,
+			.skipped = skipped };
+		CHOIR_TRY(chi_seek_index_add(&r->seek_index, &mark));
+		chi_atomic64_store(&d->delivered, (uint64_t) r->delivered);
+	}
+	const choir_status status = begin_inner(r);
+	chi_atomic64_store(&d->dropped, (uint64_t) dropped);
+	chi_atomic64_store(&d->skipped, (uint64_t) skipped);
+	return status;
+}
+
+static choir_status repeat_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
+{
+	repeat *r = (repeat *) d;
+	for (;;) {
+		choir_status status = chi_dataset_read(d->from[0], column, want, got);
+		if (status == CHOIR_OK) {
+			r->some = true;
+			r->delivered += d->spec.batch ? 1 : *got;
+		}
+		if (status != CHOIR_END)
+			return status;
+		// A source with nothing in it would be repeated here for ever.
+		if (!r->some || r->pass + 1 == r->times)
+			return CHOIR_END;
+		CHOIR_TRY(go_on(r));
+	}
+}
+
+// To the start of one of the source's passes, with what came before it.
+static choir_status begin_at(repeat *r, const chi_seek_point *start)
+{
+	choir_dataset *d = &r->base;
+	r->pass = start->record;
+	r->delivered = start->elements;
+	r->some = false;
+	chi_atomic64_store(&d->delivered, (uint64_t) start->elements);
+	chi_atomic64_store(&d->dropped, (uint64_t) start->dropped);
+	chi_atomic64_store(&d->skipped, (uint64_t) start->skipped);
+	return begin_inner(r);
+}
+
+static choir_status repeat_rewind(choir_dataset *d)
+{
+	const chi_seek_point start = { 0 };
+	chi_seek_index_keep(&((repeat *) d)->seek_index, d->pass);
+	return begin_at((repeat *) d, &start);
+}
+
+// Whether a source cannot say that the element is one of its next pass.
+static bool is_blind(const choir_dataset *d)
+{
+	return d && (d->stage->blind || is_blind(d->from[0]) || is_blind(d->from[1]));
+}
+
+// From the start of a pass of unknown length to an element of it or, if that pass is too short, of
+// a later one.
+static choir_status seek_from(repeat *r, const chi_seek_point *start, int64_t elements)
+{
+	choir_dataset *d = &r->base;
+	chi_error before;
+	chi_error_save(&before);
+	CHOIR_TRY(begin_at(r, start));
+	if (!is_blind(d->from[0])) {
+		const int64_t there = elements - start->elements;
+		const choir_status status = chi_dataset_pass_over(d->from[0], there);
+		r->some = there > 0;
+		r->delivered = elements;
+		if (status != CHOIR_INVALID)
+			return status;
+		chi_error_restore(&before);
+		CHOIR_TRY(begin_at(r, start));
+	}
+	return chi_dataset_read_over(d, start->elements, elements);
+}
+
+static choir_status repeat_seek(choir_dataset *d, int64_t elements)
+{
+	repeat *r = (repeat *) d;
+	int64_t whole = d->from[0]->elements;
+	chi_seek_point start = { 0 };
+	if (whole == CHOIR_NONE || whole == 0) {
+		chi_seek_index_find(&r->seek_index, elements, &start); // of this pass; none: its first one
+		return seek_from(r, &start, elements);
+	}
+	start.record = (elements - 1) / whole; // at its end, not the next at its start
+	CHOIR_TRY(begin_at(r, &start));
+	r->some = true;
+	r->delivered = elements;
+	return chi_dataset_pass_over(d->from[0], elements - r->pass * whole);
+}
+
+static chi_seek_index *repeat_seek_index(choir_dataset *d)
+{
+	return &((repeat *) d)->seek_index;
+}
+
+static bool repeat_fits(const choir_dataset *d, const chi_seek_point *mark)
+{
+	const repeat *r = (const repeat *) d;
+	return mark->elements > 0 && mark->file >= 0 && mark->record > 0 && mark->dropped >= 0 &&
+			mark->skipped >= 0 && (r->times == CHOIR_NONE || mark->record < r->times) &&
+			mark->files == (int64_t) chi_dataset_signature(d->from[0]);
+}
+
+static void repeat_free(choir_dataset *d)
+{
+	chi_seek_index_free(&((repeat *) d)->seek_index);
+}
+
+static uint64_t repeat_signature(const choir_dataset *d)
+{
+	return (uint64_t) ((const repeat *) d)->times;
+}
+
+static const chi_stage repeat_stage = {
+	.name = "repeat",
+	.range = chi_no_range,
+	.read = repeat_read,
+	.rewind = repeat_rewind,
+	.peek = chi_no_peek,
+	.free = repeat_free,
+	.seek = repeat_seek,
+	.seek_index = repeat_seek_index,
+	.fits = repeat_fits,
+	.signature = repeat_signature,
+	.files = CHI_FILES_THROUGH,
+};
+
+static int64_t times_as_many(int64_t known, int64_t times)
+{
+	int64_t product;
+	return known != CHOIR_NONE && chi_int64_multiply(known, times, &product) ? product
+																			 : CHOIR_NONE;
+}
+
+choir_dataset *choir_dataset_repeat(choir_dataset *from, int64_t times)
+{
+	if (!chi_dataset_given(from, "repeat"))
+		return NULL;
+	if (times < 1 && times != CHOIR_NONE)
+		return chi_refuse(from, CHOIR_INVALID,
+				"repeat: %lld times given, at least 1 or CHOIR_NONE (for ever) needed",
+				(long long) times);
+	repeat *r = chi_transform_new(&repeat_stage, sizeof *r, from);
+	if (!r)
+		return NULL;
+	choir_dataset *d = &r->base;
+	chi_seek_index_init(&r->seek_index);
+	r->times = times;
+	if (times == CHOIR_NONE) {
+		d->spec.endless = from->elements != 0; // nothing repeated for ever is nothing
+		d->spec.examples = d->elements = d->spec.endless ? CHOIR_NONE : 0;
+	} else {
+		d->spec.examples = times_as_many(from->spec.examples, times);
+		d->elements = times_as_many(from->elements, times);
+	}
+	d->ragged = from->ragged || (times != 1 && chi_dataset_has_short_batch(from));
+	return d;
+}

@@ -1,0 +1,185 @@
+// Standardisation: each number of a column is moved and scaled so that over some examples,
+// those that are trained on, its mean is 0 and its deviation 1. moments measures, standardize
+// applies; they are two, so that what was measured on one dataset can be applied to another.
+#include "data/stage.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fpenv.h"
+#include "base/philox.h"
+#include "choir/dataset.h"
+
+typedef struct {
+	choir_dataset base;
+	size_t column, values; // values: of one example
+	float *mean, *factor;
+} standardize;
+
+static void apply(const standardize *s, float *x, int64_t examples)
+{
+	for (int64_t i = 0; i < examples && x; i++, x += s->values)
+		for (size_t k = 0; k < s->values; k++)
+			x[k] = (x[k] - s->mean[k]) * s->factor[k];
+}
+
+static choir_status standardize_range(
+		choir_dataset *d, void *const column[], int64_t first, int64_t count)
+{
+	const standardize *s = (standardize *) d;
+	CHOIR_TRY(d->from[0]->stage->range(d->from[0], column, first, count));
+	apply(s, column[s->column], count);
+	return CHOIR_OK;
+}
+
+static choir_status standardize_read(
+		choir_dataset *d, void *const column[], int64_t want, int64_t *got)
+{
+	const standardize *s = (standardize *) d;
+	CHOIR_TRY(chi_dataset_read(d->from[0], column, want, got));
+	apply(s, column[s->column], *got);
+	return CHOIR_OK;
+}
+
+static const void *standardize_peek(choir_dataset *d, size_t column, int64_t first, int64_t count)
+{
+	return column == ((standardize *) d)->column
+			? NULL
+			: chi_dataset_peek(d->from[0], column, first, count);
+}
+
+static uint64_t standardize_signature(const choir_dataset *d)
+{
+	const standardize *s = (const standardize *) d;
+	return chi_hash_bytes(s->mean, 2 * s->values * sizeof *s->mean) + s->column; // factors too
+}
+
+static void standardize_free(choir_dataset *d)
+{
+	chi_free(((standardize *) d)->mean);
+}
+
+static const chi_stage standardize_stage = {
+	.name = "standardize",
+	.range = standardize_range,
+	.read = standardize_read,
+	.rewind = chi_rewind_from,
+	.peek = standardize_peek,
+	.free = standardize_free,
+	.reorderable = true,
+	.seek = chi_seek_from,
+	.signature = standardize_signature,
+	.files = CHI_FILES_THROUGH,
+};
+
+// What both need of a column: that it is there, f32, and has so many numbers in each example.
+static choir_status check_column(
+		const choir_dataset *d, const char *what, const char *column, size_t n, size_t *at)
+{
+	*at = chi_column_find(d, column);
+	if (*at == d->spec.n)
+		return chi_no_column(d, what, column);
+	const choir_column *c = &d->spec.column[*at];
+	if (c->dtype != CHOIR_F32 || chi_shape_varies(&c->shape))
+		return choir_fail(CHOIR_UNSUPPORTED,
+				"%s: column \"%s\" is %s%s, f32 of a known shape needed", what, column,
+				choir_dtype_name(c->dtype),
+				chi_shape_varies(&c->shape) ? " of a shape that varies" : "");
+	const int64_t values = choir_shape_elements(&c->shape);
+	if ((uint64_t) values != n)
+		return choir_fail(CHOIR_INVALID, "%s: %zu numbers given, column \"%s\" has %lld", what, n,
+				column, (long long) values);
+	return CHOIR_OK;
+}
+
+choir_dataset *choir_dataset_standardize(choir_dataset *from, const char *column, size_t n,
+		const float mean[], const float deviation[])
+{
+	size_t at;
+	if (!chi_dataset_given(from, "standardize"))
+		return NULL;
+	if (check_column(from, "standardize", column, n, &at) != CHOIR_OK)
+		return (choir_dataset_free(from), NULL);
+	if (!mean || !deviation)
+		return chi_refuse(from, CHOIR_INVALID, "standardize: the %s are NULL",
+				mean ? "deviations" : "means");
+	standardize *s = chi_transform_new(&standardize_stage, sizeof *s, from);
+	if (!s)
+		return NULL;
+	choir_dataset *d = &s->base;
+	d->random = from->random;
+	s->column = at;
+	s->values = n;
+	s->mean = chi_alloc_array(n, 2 * sizeof *s->mean);
+	if (!s->mean)
+		return (choir_dataset_free(d), NULL);
+	s->factor = s->mean + n;
+	chi_fpenv host;
+	chi_fpenv_enter(&host);
+	for (size_t k = 0; k < n; k++) {
+		s->mean[k] = mean[k];
+		s->factor[k] = deviation[k] > 0 ? 1 / deviation[k] : 1;
+	}
+	chi_fpenv_leave(&host);
+	return d;
+}
+
+// Sums of one number, by Welford's way, which loses nothing where the mean is large.
+typedef struct {
+	double mean, squares;
+} sums;
+
+static choir_status add_pass(choir_dataset *d, size_t column, size_t n, sums sum[], int64_t *count)
+{
+	chi_row_buffer rows;
+	const int64_t unit = chi_dataset_unit(d);
+	if (!chi_row_buffer_new(d, unit, &rows))
+		return CHOIR_NO_MEMORY;
+	chi_element e = { .capacity = unit };
+	e.column[column] = rows.column[column];
+	choir_status status;
+	while ((status = chi_dataset_next(d, &e)) == CHOIR_OK)
+		for (int64_t i = 0; i < e.examples; i++) {
+			const float *x = (const float *) rows.column[column] + (size_t) i * n;
+			++*count;
+			for (size_t k = 0; k < n; k++) {
+				const double away = (double) x[k] - sum[k].mean;
+				sum[k].mean += away / (double) *count;
+				sum[k].squares += away * ((double) x[k] - sum[k].mean);
+			}
+		}
+	chi_row_buffer_free(&rows);
+	return status == CHOIR_END ? CHOIR_OK : status;
+}
+
+choir_status choir_dataset_moments(
+		choir_dataset *d, const char *column, size_t n, float mean[], float deviation[])
+{
+	size_t at;
+	int64_t count = 0;
+	if (!chi_dataset_given(d, "moments"))
+		return choir_error_status();
+	if (!mean || !deviation)
+		return choir_fail(CHOIR_INVALID, "moments: no place for the results");
+	CHOIR_TRY(check_column(d, "moments", column, n, &at));
+	if (d->spec.endless)
+		return choir_fail(CHOIR_INVALID, "moments: the dataset repeats for ever");
+	sums *sum = chi_alloc_array(n, sizeof *sum);
+	if (!sum)
+		return CHOIR_NO_MEMORY;
+	chi_fpenv host; // which what is read does not depend on elsewhere either
+	chi_fpenv_enter(&host);
+	choir_status status = add_pass(d, at, n, sum, &count);
+	if (status == CHOIR_OK && count == 0)
+		status =
+				choir_fail(CHOIR_INVALID, "moments: column \"%s\": there are no examples", column);
+	for (size_t k = 0; k < n && status == CHOIR_OK; k++) {
+		mean[k] = (float) sum[k].mean;
+		deviation[k] = (float) sqrt(sum[k].squares / (double) count);
+	}
+	chi_free(sum);
+	const choir_status back = chi_dataset_begin(d, d->pass);
+	chi_fpenv_leave(&host);
+	return status == CHOIR_OK ? back : status;
+}

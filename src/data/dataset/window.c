@@ -1,0 +1,222 @@
+// Windows: examples of several neighbours. A window is one example with an axis more in front, so
+// that batch comes after it. What a window reaches over lies in a buffer that moves on.
+#include "data/stage.h"
+
+#include <string.h>
+
+#include "base/options.h"
+#include "base/philox.h"
+#include "base/size.h"
+#include "tensor/tensor.h"
+
+typedef struct {
+	choir_dataset base;
+	int64_t length, shift, stride;
+	bool drop; // windows that would reach over the end are left out
+	int64_t span; // examples from a window's first to its last
+	chi_row_buffer buffer; // span examples of the source, the next window's first in front
+	int64_t filled;
+	int64_t skip; // examples of the source between windows, yet to be passed over
+} window;
+
+// Fills the buffer as far as the source goes.
+static choir_status top_up(window *w)
+{
+	choir_dataset *from = w->base.from[0];
+	void *to[CHI_MAX_COLUMNS];
+	int64_t n;
+	if (w->skip > 0) {
+		CHOIR_TRY(chi_dataset_drop(from, w->skip, &n));
+		w->skip = 0;
+	}
+	if (w->filled == w->span)
+		return CHOIR_OK;
+	chi_columns_move(from, w->buffer.column, w->filled, to);
+	choir_status status = chi_dataset_fill(from, to, w->span - w->filled, &n);
+	if (status != CHOIR_OK && status != CHOIR_END)
+		return status;
+	w->filled += n;
+	return CHOIR_OK;
+}
+
+static choir_status emit(const window *w, void *const column[])
+{
+	const choir_dataset *from = w->base.from[0];
+	int64_t n = (w->filled - 1) / w->stride + 1;
+	if (n > w->length)
+		n = w->length;
+	for (size_t i = 0; i < from->spec.n; i++) {
+		const size_t bytes = from->bytes[i];
+		char *to = column[i];
+		if (to && !w->drop) {
+			choir_shape shape = w->base.spec.column[i].shape;
+			shape.dim[0] = n;
+			CHOIR_TRY(chi_ragged_value_shape(column[i], w->base.spec.column[i].dtype, &shape));
+			to = ((chi_ragged_value *) column[i])->data;
+		}
+		for (int64_t k = 0; to && k < n; k++)
+			memcpy(to + (size_t) k * bytes,
+					(char *) w->buffer.column[i] + (size_t) (k * w->stride) * bytes, bytes);
+	}
+	return CHOIR_OK;
+}
+
+static void move_on(window *w)
+{
+	const choir_dataset *from = w->base.from[0];
+	int64_t left = w->filled > w->shift ? w->filled - w->shift : 0;
+	w->skip = w->filled < w->shift ? w->shift - w->filled : 0;
+	for (size_t i = 0; i < from->spec.n; i++) {
+		char *rows = w->buffer.column[i];
+		memmove(rows, rows + (size_t) w->shift * (left ? from->bytes[i] : 0),
+				(size_t) left * from->bytes[i]);
+	}
+	w->filled = left;
+}
+
+static choir_status window_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
+{
+	window *w = (window *) d;
+	void *to[CHI_MAX_COLUMNS];
+	choir_status status = CHOIR_OK;
+	for (; *got < want && status == CHOIR_OK; *got += status == CHOIR_OK) {
+		status = top_up(w);
+		if (status == CHOIR_OK && (w->filled == 0 || (w->drop && w->filled < w->span)))
+			status = CHOIR_END;
+		chi_columns_move(d, column, *got, to);
+		if (status == CHOIR_OK)
+			status = emit(w, to);
+		if (status == CHOIR_OK)
+			move_on(w);
+	}
+	return chi_dataset_got(d, status, *got);
+}
+
+static choir_status window_rewind(choir_dataset *d)
+{
+	((window *) d)->filled = ((window *) d)->skip = 0;
+	return chi_rewind_from(d);
+}
+
+// Right before the last window, which then is read: it may be one with fewer examples.
+static choir_status window_seek(choir_dataset *d, int64_t elements)
+{
+	window *w = (window *) d;
+	int64_t before;
+	if (!chi_int64_multiply(elements - 1, w->shift, &before))
+		return chi_dataset_too_short(d, 0, elements);
+	CHOIR_TRY(chi_dataset_pass_over(d->from[0], before));
+	return chi_dataset_read_over(d, elements - 1, elements);
+}
+
+static uint64_t window_signature(const choir_dataset *d)
+{
+	const window *w = (const window *) d;
+	const uint64_t lengths[] = { (uint64_t) w->length, (uint64_t) w->shift, (uint64_t) w->stride };
+	return chi_hash_bytes(lengths, sizeof lengths);
+}
+
+static void window_free(choir_dataset *d)
+{
+	chi_row_buffer_free(&((window *) d)->buffer);
+}
+
+static const chi_stage window_stage = {
+	.name = "window",
+	.range = chi_no_range,
+	.read = window_read,
+	.rewind = window_rewind,
+	.peek = chi_no_peek,
+	.free = window_free,
+	.seek = window_seek,
+	.signature = window_signature,
+	.files = CHI_FILES_THROUGH,
+};
+
+static int64_t count_windows(const window *w, int64_t examples)
+{
+	if (examples == CHOIR_NONE)
+		return CHOIR_NONE;
+	if (!w->drop)
+		return examples / w->shift + (examples % w->shift != 0);
+	return examples < w->span ? 0 : (examples - w->span) / w->shift + 1;
+}
+
+// Puts the window's axis in front of each column's shape.
+static bool add_axis(window *w)
+{
+	choir_dataset *d = &w->base;
+	for (size_t i = 0; i < d->spec.n; i++) {
+		choir_column *c = &d->spec.column[i];
+		if (chi_shape_varies(&c->shape)) {
+			choir_fail(CHOIR_UNSUPPORTED,
+					"window: the shape of column \"%s\" varies: a known one needed", c->name);
+			return false;
+		}
+		if (c->shape.rank < CHOIR_MAX_RANK) {
+			memmove(c->shape.dim + 1, c->shape.dim,
+					(size_t) c->shape.rank * sizeof c->shape.dim[0]);
+			c->shape.rank++;
+			c->shape.dim[0] = w->length;
+			if (chi_shape_bytes(&c->shape, c->dtype, &d->bytes[i])) {
+				if (!w->drop) {
+					c->shape.dim[0] = CHOIR_NONE;
+					d->bytes[i] = sizeof(chi_ragged_value);
+				}
+				continue;
+			}
+		}
+		choir_fail(CHOIR_INVALID, "window: %lld examples of column \"%s\" do not fit in a tensor",
+				(long long) w->length, c->name);
+		return false;
+	}
+	return true;
+}
+
+// Completes o from what is given. False: a failure, with from freed.
+static bool check_options(
+		choir_dataset *from, choir_window_options *o, const choir_window_options *given)
+{
+	if (!chi_dataset_given(from, "window"))
+		return false;
+	if (chi_options_take("window: the options'", o, sizeof *o, given) != CHOIR_OK)
+		;
+	else if (o->length < 1 || o->shift < 0 || o->stride < 0)
+		choir_fail(CHOIR_INVALID,
+				"window: length %lld, shift %lld, stride %lld given; at least 1 each needed "
+				"(0: the default of shift and stride)",
+				(long long) o->length, (long long) o->shift, (long long) o->stride);
+	else if (from->spec.batch)
+		choir_fail(CHOIR_INVALID,
+				"window: the dataset comes in batches of %lld, single examples needed",
+				(long long) from->spec.batch);
+	else
+		return true;
+	choir_dataset_free(from);
+	return false;
+}
+
+choir_dataset *choir_dataset_window(choir_dataset *from, const choir_window_options *options)
+{
+	choir_window_options o;
+	if (!check_options(from, &o, options))
+		return NULL;
+	window *w = chi_transform_new(&window_stage, sizeof *w, from);
+	if (!w)
+		return NULL;
+	choir_dataset *d = &w->base;
+	w->length = o.length;
+	w->shift = o.shift ? o.shift : o.length;
+	w->stride = o.stride ? o.stride : 1;
+	w->drop = o.drop_remainder;
+	bool fits = chi_int64_multiply(w->length - 1, w->stride, &w->span) &&
+			chi_int64_add(w->span, 1, &w->span);
+	if (!fits)
+		choir_fail(CHOIR_INVALID, "window: its reach is more than any dataset has");
+	if (!fits || !add_axis(w) || !chi_row_buffer_new(from, w->span, &w->buffer)) {
+		choir_dataset_free(d);
+		return NULL;
+	}
+	d->elements = d->spec.examples = count_windows(w, from->elements);
+	return d;
+}

@@ -1,0 +1,175 @@
+// Two datasets side by side: each element has the columns of both. They must go equally far;
+// lengths that are known are compared at once, others where the shorter ends.
+#include "data/stage.h"
+
+#include "base/size.h"
+
+typedef struct {
+	choir_dataset base;
+	int64_t examples; // so far in this pass
+} zip;
+
+static choir_status zip_range(choir_dataset *d, void *const column[], int64_t first, int64_t count)
+{
+	choir_dataset *a = d->from[0], *b = d->from[1];
+	CHOIR_TRY(a->stage->range(a, column, first, count));
+	return b->stage->range(b, column + a->spec.n, first, count);
+}
+
+// The subject of messages about one side: its first column.
+static const char *side(const choir_dataset *d, int i)
+{
+	return d->from[i]->spec.column[0].name;
+}
+
+static choir_status ended(const zip *z, int which, int64_t at)
+{
+	return choir_fail(CHOIR_INVALID,
+			"zip: \"%s\" ends after %lld examples, but \"%s\" has at least %lld; equally many "
+			"needed",
+			side(&z->base, which), (long long) at, side(&z->base, !which), (long long) at + 1);
+}
+
+// The first side has ended: so must the second.
+static choir_status check_end(zip *z)
+{
+	int64_t more;
+	CHOIR_TRY(chi_dataset_drop(z->base.from[1], 1, &more));
+	return more ? ended(z, 0, z->examples) : CHOIR_END;
+}
+
+static choir_status zip_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
+{
+	zip *z = (zip *) d;
+	choir_dataset *a = d->from[0], *b = d->from[1];
+	choir_status status = chi_dataset_read(a, column, want, got);
+	if (status == CHOIR_END)
+		return check_end(z);
+	CHOIR_TRY(status);
+	int64_t others;
+	status = d->spec.batch ? chi_dataset_read(b, column + a->spec.n, want, &others)
+						   : chi_dataset_fill(b, column + a->spec.n, *got, &others);
+	if (status != CHOIR_OK && status != CHOIR_END)
+		return status;
+	if (others < *got)
+		return ended(z, 1, z->examples + others);
+	if (others > *got)
+		return ended(z, 0, z->examples + *got);
+	z->examples += *got;
+	return CHOIR_OK;
+}
+
+static choir_status zip_rewind(choir_dataset *d)
+{
+	((zip *) d)->examples = 0;
+	CHOIR_TRY(chi_dataset_begin(d->from[0], d->pass));
+	return chi_dataset_begin(d->from[1], d->pass);
+}
+
+static choir_status zip_seek(choir_dataset *d, int64_t elements)
+{
+	CHOIR_TRY(chi_dataset_pass_over(d->from[0], elements));
+	CHOIR_TRY(chi_dataset_pass_over(d->from[1], elements));
+	// Counted for messages only: batches may be short.
+	if (!chi_int64_multiply(elements, chi_dataset_unit(d), &((zip *) d)->examples))
+		((zip *) d)->examples = elements;
+	return CHOIR_OK;
+}
+
+static const void *zip_peek(choir_dataset *d, size_t column, int64_t first, int64_t count)
+{
+	size_t n = d->from[0]->spec.n;
+	return column < n ? chi_dataset_peek(d->from[0], column, first, count)
+					  : chi_dataset_peek(d->from[1], column - n, first, count);
+}
+
+static const chi_stage zip_stage = {
+	.name = "zip",
+	.range = zip_range,
+	.read = zip_read,
+	.rewind = zip_rewind,
+	.peek = zip_peek,
+	.free = chi_no_free,
+	.seek = zip_seek,
+	.files = CHI_FILES_THROUGH,
+};
+
+// Records why the two cannot stand side by side; false then.
+static bool check_lengths(const choir_dataset *a, const choir_dataset *b)
+{
+	const char *x = a->spec.column[0].name, *y = b->spec.column[0].name;
+	int64_t m = a->spec.examples, n = b->spec.examples;
+	if (a->spec.batch != b->spec.batch)
+		choir_fail(CHOIR_INVALID,
+				"zip: \"%s\" comes in batches of %lld, \"%s\" of %lld (0: single examples); "
+				"the same needed",
+				x, (long long) a->spec.batch, y, (long long) b->spec.batch);
+	else if (m != CHOIR_NONE && n != CHOIR_NONE && m != n)
+		choir_fail(CHOIR_INVALID,
+				"zip: %lld examples of \"%s\", but %lld of \"%s\"; equally many needed",
+				(long long) m, x, (long long) n, y);
+	else if ((m != CHOIR_NONE && b->spec.endless) || (n != CHOIR_NONE && a->spec.endless))
+		choir_fail(CHOIR_INVALID,
+				"zip: %lld examples of \"%s\", but \"%s\" repeats for ever; equally many needed",
+				(long long) (m != CHOIR_NONE ? m : n), m != CHOIR_NONE ? x : y,
+				m != CHOIR_NONE ? y : x);
+	else
+		return true;
+	return false;
+}
+
+static bool check_names(const choir_dataset *a, const choir_dataset *b)
+{
+	if (a->spec.n + b->spec.n > CHI_MAX_COLUMNS) {
+		choir_fail(CHOIR_INVALID, "zip: %zu and %zu columns, at most %d together possible",
+				a->spec.n, b->spec.n, (int) CHI_MAX_COLUMNS);
+		return false;
+	}
+	for (size_t i = 0; i < b->spec.n; i++) {
+		const char *name = b->spec.column[i].name;
+		if (chi_column_find(a, name) < a->spec.n) {
+			choir_fail(CHOIR_INVALID, "zip: both have a column \"%s\"", name);
+			return false;
+		}
+	}
+	return true;
+}
+
+choir_dataset *choir_dataset_zip(choir_dataset *a, choir_dataset *b)
+{
+	if (!chi_dataset_given(a, "zip") || !chi_dataset_given(b, "zip")) {
+		choir_dataset_free(a);
+		choir_dataset_free(b);
+		return NULL;
+	}
+	if (a == b)
+		return chi_refuse(a, CHOIR_INVALID, "zip: both are the same dataset");
+	zip *z = NULL;
+	if (check_names(a, b) && check_lengths(a, b))
+		z = chi_transform_new(&zip_stage, sizeof *z, a);
+	else
+		choir_dataset_free(a);
+	if (!z) {
+		choir_dataset_free(b);
+		return NULL;
+	}
+	choir_dataset *d = chi_dataset_add_source(&z->base, b);
+	if (!d)
+		return NULL;
+	for (size_t i = 0; i < b->spec.n; i++) {
+		d->spec.column[d->spec.n] = b->spec.column[i];
+		d->spec.categories[d->spec.n] = b->spec.categories[i];
+		d->bytes[d->spec.n++] = b->bytes[i];
+	}
+	if (d->elements == CHOIR_NONE) {
+		d->elements = b->elements;
+		d->spec.examples = b->spec.examples;
+	}
+	d->spec.endless = a->spec.endless && b->spec.endless;
+	d->ragged = a->ragged || b->ragged;
+	d->spec.full = a->spec.full && b->spec.full;
+	if (a->spec.global != b->spec.global)
+		d->spec.global = CHOIR_NONE;
+	d->random = a->random && b->random;
+	return d;
+}

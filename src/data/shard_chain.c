@@ -1,0 +1,114 @@
+// Sharding by files: each worker reads files of its own. The chain is walked from its end to what
+// reads files, through steps that hand on what they get, first to see whether it can be done at
+// all, so that a chain that cannot is left as it was. And sharding by hints, which shard steps in
+// the chain wait for.
+#include "data/stage.h"
+
+#include "choir/dataset.h"
+
+static choir_status too_few(const choir_dataset *d, int64_t files, int64_t count)
+{
+	return choir_fail(CHOIR_INVALID,
+			"%s: %lld files for %lld workers, at least 1 each needed to shard by file",
+			d->stage->name, (long long) files, (long long) count);
+}
+
+// count 0: whether it can be done at all, with as many files as it may need.
+static choir_status check(const choir_dataset *d, int64_t count)
+{
+	switch (d->stage->files) {
+	case CHI_FILES_HERE:
+		return d->files < count ? too_few(d, d->files, count) : CHOIR_OK;
+	case CHI_FILES_BEFORE:
+		if (d->from[0]->elements > 0 && d->from[0]->elements < count)
+			return too_few(d, d->from[0]->elements, count);
+		return CHOIR_OK;
+	case CHI_FILES_THROUGH:
+		for (int i = 0; i < 2 && d->from[i]; i++)
+			CHOIR_TRY(check(d->from[i], count));
+		return CHOIR_OK;
+	case CHI_FILES_NONE:
+		break;
+	}
+	return choir_fail(CHOIR_NOT_FOUND,
+			"sharding by file: nothing that reads files was found: \"%s\" does not, or hides it",
+			d->stage->name);
+}
+
+// Before the shuffles of a list of files, so that each worker shuffles its own.
+static choir_status shard_list(choir_dataset *reader, int64_t count, int64_t index)
+{
+	choir_dataset **at = &reader->from[0];
+	while ((*at)->shuffles)
+		at = &(*at)->from[0];
+	*at = choir_dataset_shard(*at, count, index);
+	return *at ? CHOIR_OK : choir_error_status();
+}
+
+// Tells the steps between d and what is shared out whose share they get: those it flows through.
+static choir_status tell(choir_dataset *d, int64_t count, int64_t index)
+{
+	if (d->stage->share)
+		CHOIR_TRY(d->stage->share(d, count, index));
+	for (int i = 0; i < 2 && d->from[i] && d->stage->files == CHI_FILES_THROUGH; i++)
+		CHOIR_TRY(tell(d->from[i], count, index));
+	return CHOIR_OK;
+}
+
+static choir_status apply(choir_dataset *d, int64_t count, int64_t index)
+{
+	// What was counted before is not true any more.
+	d->elements = d->spec.examples = CHOIR_NONE;
+	if (d->stage->files == CHI_FILES_HERE)
+		return d->stage->shard_files(d, count, index);
+	if (d->stage->files == CHI_FILES_BEFORE)
+		return shard_list(d, count, index);
+	for (int i = 0; i < 2 && d->from[i]; i++)
+		CHOIR_TRY(apply(d->from[i], count, index));
+	return CHOIR_OK;
+}
+
+choir_status chi_dataset_shard_files(choir_dataset *d, int64_t count, int64_t index)
+{
+	CHOIR_TRY(check(d, 0)); // of one side without files it is said, not of the other's too few
+	CHOIR_TRY(check(d, count));
+	CHOIR_TRY(tell(d, count, index));
+	return apply(d, count, index);
+}
+
+choir_status chi_dataset_list_files(
+		const choir_dataset *d, int64_t count, int64_t index, chi_glob *to)
+{
+	for (int64_t i = index; d->stage->path && i < d->files; i += count)
+		CHOIR_TRY(chi_glob_add_path(to, d->stage->path(d, i)));
+	for (int i = 0; d->stage->files == CHI_FILES_THROUGH && i < 2 && d->from[i]; i++)
+		CHOIR_TRY(chi_dataset_list_files(d->from[i], count, index, to));
+	return CHOIR_OK;
+}
+
+choir_status chi_dataset_all_files(const choir_dataset *d, chi_glob *to)
+{
+	for (int64_t i = 0; d->stage->path && i < d->files; i++)
+		CHOIR_TRY(chi_glob_add_path(to, d->stage->path(d, i)));
+	for (int i = 0; i < 2 && d->from[i]; i++)
+		CHOIR_TRY(chi_dataset_all_files(d->from[i], to));
+	return CHOIR_OK;
+}
+
+bool chi_dataset_has_hint(const choir_dataset *d)
+{
+	return d && (d->hint || chi_dataset_has_hint(d->from[0]) || chi_dataset_has_hint(d->from[1]));
+}
+
+choir_status chi_dataset_shard_hints(choir_dataset *d, int64_t count, int64_t index)
+{
+	if (!chi_dataset_has_hint(d))
+		return CHOIR_OK;
+	if (d->stage->share)
+		CHOIR_TRY(d->stage->share(d, count, index));
+	if (d->hint)
+		chi_dataset_take_hint(d, count, index);
+	for (int i = 0; i < 2; i++)
+		CHOIR_TRY(chi_dataset_shard_hints(d->from[i], count, index));
+	return CHOIR_OK;
+}

@@ -1,0 +1,367 @@
+// What follows the header of an array in a file. The header's promise is held against the size
+// of the file before any memory is asked for; the values are read when they are wanted. A plain
+// file is read in blocks straight into the rows of who asked. A compressed one is unpacked to
+// memory at its first use, or as a stream where that would be much. Values whose first axis
+// changes fastest lie scattered in the file: they are read to memory and put in order there.
+#include "data/source/array/array_file.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "data/source/gzip.h"
+#include "data/source/byte_order.h"
+#include "tensor/tensor.h"
+
+// Bytes of a compressed file's values, and how many times those of the file they may be beyond the
+// first.
+enum { LITTLE_IN_MEMORY = 24 << 20, MAX_IN_MEMORY = 64 << 20, LARGER_IN_MEMORY = 8 };
+enum { CHUNK_BYTES = 64 << 10 };
+
+// Bytes of a value in the file.
+static size_t stored_size(const chi_array_file *p)
+{
+	return p->stored ? p->stored : chi_dtype_size(p->dtype);
+}
+
+// What so many bytes of values in memory are in the file.
+static int64_t stored_bytes(const chi_array_file *p, int64_t bytes)
+{
+	return bytes / (int64_t) chi_dtype_size(p->dtype) * (int64_t) stored_size(p);
+}
+
+// The promise as a product, in words; the values' bytes as a factor where there are several.
+static const char *describe(const chi_array_file *p, char text[], size_t size)
+{
+	size_t at = 0;
+	for (int i = 0; i < p->rank; i++)
+		at += (size_t) snprintf(
+				text + at, size - at, "%s%lld", i ? " x " : "", (long long) p->dim[i]);
+	if (stored_size(p) > 1)
+		snprintf(text + at, size - at, " x %zu", stored_size(p));
+	return text;
+}
+
+static choir_status check_dims(const chi_array_file *p)
+{
+	const char *name = chi_reader_name(p->reader);
+	if (p->rank < 1)
+		return choir_fail(CHOIR_CORRUPT,
+				"%s: %zu bytes of header promise rank 0, at least 1 needed (axis 0 counts the "
+				"examples)",
+				name, p->header_bytes);
+	for (int i = 1; i < p->rank; i++)
+		if (p->dim[i] == 0)
+			return choir_fail(CHOIR_CORRUPT,
+					"%s: %zu bytes of header promise a dimension %d of 0, at least 1 needed", name,
+					p->header_bytes, i);
+	return CHOIR_OK;
+}
+
+choir_status chi_array_file_check(chi_array_file *p)
+{
+	CHOIR_TRY(check_dims(p));
+	char text[256];
+	const char *name = chi_reader_name(p->reader);
+	p->promised = (int64_t) stored_size(p);
+	for (int i = p->rank - 1; i >= 0; i--)
+		if (!chi_int64_multiply(p->promised, p->dim[i], &p->promised))
+			return choir_fail(CHOIR_CORRUPT,
+					"%s: %zu bytes of header promise %s bytes, more than any file has", name,
+					p->header_bytes, describe(p, text, sizeof text));
+	uint64_t size = chi_reader_size(p->reader);
+	uint64_t left = size > p->header_bytes ? size - p->header_bytes : 0;
+	uint64_t promised = (uint64_t) p->promised;
+	bool compressed = chi_reader_compressed(p->reader);
+	if (compressed ? promised <= left : promised == left)
+		return promised ? CHOIR_OK : chi_reader_end(p->reader);
+	return choir_fail(CHOIR_CORRUPT,
+			"%s: %zu bytes of header promise %s = %lld bytes, the file has %s%llu behind it", name,
+			p->header_bytes, describe(p, text, sizeof text), (long long) p->promised,
+			compressed ? "at most " : "", (unsigned long long) left);
+}
+
+// ---- Values.
+
+// Values that lie at the end of the memory that they fill when they are widened, from the first
+// on: none is written over before it was read.
+static void widen(const chi_array_file *p, char *values, size_t count)
+{
+	const size_t size = chi_dtype_size(p->dtype), stored = p->stored;
+	const char *from = values + count * (size - stored);
+	for (size_t i = 0; i < count; i++) {
+		uint8_t v1;
+		uint16_t v2;
+		uint32_t v4;
+		int64_t value;
+		if (stored == 1) {
+			memcpy(&v1, from + i, 1);
+			value = p->is_signed ? (int8_t) v1 : v1;
+		} else if (stored == 2) {
+			memcpy(&v2, from + 2 * i, 2);
+			value = p->is_signed ? (int16_t) v2 : v2;
+		} else {
+			memcpy(&v4, from + 4 * i, 4);
+			value = v4;
+		}
+		const int32_t narrow = (int32_t) value;
+		memcpy(values + i * size, size == 4 ? (const void *) &narrow : &value, size);
+	}
+}
+
+// Makes values of the file's what they are in memory; before: their place behind the header.
+static choir_status take_values(
+		const chi_array_file *p, void *values, size_t bytes, int64_t before)
+{
+	const size_t stored = (size_t) stored_bytes(p, (int64_t) bytes);
+	if (chi_order_differs(p->big_endian))
+		chi_reverse_bytes((char *) values + (bytes - stored), stored, stored_size(p));
+	if (p->stored)
+		widen(p, values, stored / p->stored);
+	const unsigned char *byte = values;
+	for (size_t i = 0; p->dtype == CHOIR_BOOL && i < bytes; i++)
+		if (byte[i] > 1)
+			return choir_fail(CHOIR_CORRUPT, "%s: byte %lld is %d, a bool is 0 or 1",
+					chi_reader_name(p->reader),
+					(long long) p->header_bytes + (long long) before + (long long) i, byte[i]);
+	return CHOIR_OK;
+}
+
+// Exactly so many bytes of values, as they are in memory; before: those of the file that were
+// read. A compressed file shows only here that it has fewer. to NULL: passed over.
+static choir_status read_values(const chi_array_file *p, void *to, size_t bytes, int64_t before)
+{
+	size_t got;
+	const size_t stored = (size_t) stored_bytes(p, (int64_t) bytes);
+	CHOIR_TRY(
+			chi_reader_read(p->reader, to ? (char *) to + (bytes - stored) : NULL, stored, &got));
+	if (got < stored)
+		return choir_fail(CHOIR_CORRUPT,
+				"%s: %zu bytes of header promise %lld bytes of values, the file has %lld",
+				chi_reader_name(p->reader), p->header_bytes, (long long) p->promised,
+				(long long) (before + (int64_t) got));
+	if (before + (int64_t) stored == p->promised) // before the last values are believed
+		CHOIR_TRY(chi_reader_end(p->reader));
+	return to ? take_values(p, to, bytes, before) : CHOIR_OK;
+}
+
+static choir_status to_first_value(const chi_array_file *p)
+{
+	size_t got;
+	CHOIR_TRY(chi_reader_rewind(p->reader));
+	return chi_reader_read(p->reader, NULL, p->header_bytes, &got);
+}
+
+// ---- Memory.
+
+// Where the elements of an array whose first axis changes fastest belong.
+typedef struct {
+	int rank;
+	int64_t dim[CHI_ARRAY_FILE_RANK], stride[CHI_ARRAY_FILE_RANK], at[CHI_ARRAY_FILE_RANK];
+	int64_t place; // of the next element, where the last axis changes fastest
+} row_sum;
+
+static void begin_walk(row_sum *w, const chi_array_file *p)
+{
+	*w = (row_sum){ .rank = p->rank };
+	int64_t stride = 1;
+	for (int i = p->rank - 1; i >= 0; i--) {
+		w->dim[i] = p->dim[i];
+		w->stride[i] = stride;
+		stride *= p->dim[i]; // at most the elements of the file
+	}
+}
+
+static void step_walk(row_sum *w)
+{
+	for (int i = 0; i < w->rank; i++) {
+		w->place += w->stride[i];
+		if (++w->at[i] < w->dim[i])
+			return;
+		w->place -= w->stride[i] * w->dim[i];
+		w->at[i] = 0;
+	}
+}
+
+static choir_status load_scattered(const chi_array_file *p, char *memory, char *chunk)
+{
+	const size_t size = chi_dtype_size(p->dtype);
+	int64_t done = 0;
+	row_sum w;
+	begin_walk(&w, p);
+	while (done < p->promised) {
+		const int64_t left = (p->promised - done) / (int64_t) stored_size(p) * (int64_t) size;
+		const size_t bytes = left < CHUNK_BYTES ? (size_t) left : CHUNK_BYTES;
+		CHOIR_TRY(read_values(p, chunk, bytes, done));
+		for (size_t i = 0; i < bytes; i += size, step_walk(&w))
+			memcpy(memory + (size_t) w.place * size, chunk + i, size);
+		done += stored_bytes(p, (int64_t) bytes);
+	}
+	return CHOIR_OK;
+}
+
+// Bytes of all values in memory. False: more than can be.
+static bool memory_bytes(const chi_array_file *p, int64_t *bytes)
+{
+	return chi_int64_multiply(
+			p->promised / (int64_t) stored_size(p), (int64_t) chi_dtype_size(p->dtype), bytes);
+}
+
+static choir_status read_all(const chi_array_file *p, char *memory)
+{
+	CHOIR_TRY(to_first_value(p));
+	int64_t bytes = 0;
+	if (!p->fortran && memory_bytes(p, &bytes))
+		return read_values(p, memory, (size_t) bytes, 0);
+	char *chunk = chi_alloc_aligned(CHUNK_BYTES);
+	if (!chunk)
+		return CHOIR_NO_MEMORY;
+	choir_status status = load_scattered(p, memory, chunk);
+	chi_free(chunk);
+	return status;
+}
+
+// Random access: all values come to memory with the first use; the files are not needed any
+// more.
+static choir_status load(chi_array_file_source *s)
+{
+	for (size_t i = 0; i < s->base.spec.n && !s->loaded; i++) {
+		if (s->memory[i])
+			continue;
+		int64_t bytes = INT64_MAX; // which is refused
+		(void) memory_bytes(&s->part[i], &bytes);
+		char *memory = chi_alloc_aligned((size_t) bytes);
+		if (!memory)
+			return CHOIR_NO_MEMORY;
+		choir_status status = read_all(&s->part[i], memory);
+		if (status != CHOIR_OK) {
+			chi_free(memory);
+			return status;
+		}
+		s->memory[i] = memory;
+		chi_reader_close(s->part[i].reader);
+		s->part[i].reader = NULL;
+	}
+	s->loaded = true;
+	return CHOIR_OK;
+}
+
+choir_status chi_array_file_range(
+		choir_dataset *d, void *const column[], int64_t first, int64_t count)
+{
+	chi_array_file_source *s = (chi_array_file_source *) d;
+	CHOIR_TRY(load(s));
+	for (size_t i = 0; i < d->spec.n; i++)
+		if (column[i])
+			memcpy(column[i], s->memory[i] + (size_t) first * d->bytes[i],
+					(size_t) count * d->bytes[i]);
+	return CHOIR_OK;
+}
+
+const void *chi_array_file_peek(choir_dataset *d, size_t column, int64_t first, int64_t count)
+{
+	(void) count;
+	chi_array_file_source *s = (chi_array_file_source *) d;
+	if (!d->random || load(s) != CHOIR_OK)
+		return NULL;
+	return s->memory[column] + (size_t) first * d->bytes[column];
+}
+
+// ---- Streams.
+
+choir_status chi_array_file_read(
+		choir_dataset *d, void *const column[], int64_t want, int64_t *got)
+{
+	chi_array_file_source *s = (chi_array_file_source *) d;
+	int64_t left = d->spec.examples - s->next, n = want < left ? want : left;
+	if (n == 0)
+		return CHOIR_END;
+	for (size_t i = 0; i < d->spec.n; i++)
+		CHOIR_TRY(read_values(&s->part[i], column[i], (size_t) n * d->bytes[i],
+				s->next * stored_bytes(&s->part[i], (int64_t) d->bytes[i])));
+	s->next += n;
+	*got = n;
+	return CHOIR_OK;
+}
+
+choir_status chi_array_file_seek(choir_dataset *d, int64_t elements)
+{
+	chi_array_file_source *s = (chi_array_file_source *) d;
+	s->next = elements;
+	for (size_t i = 0; i < d->spec.n; i++) {
+		const size_t one = (size_t) stored_bytes(&s->part[i], (int64_t) d->bytes[i]);
+		size_t got, bytes = (size_t) elements * one;
+		CHOIR_TRY(chi_reader_read(s->part[i].reader, NULL, bytes, &got));
+		if (got < bytes)
+			return chi_dataset_too_short(d, (int64_t) (got / one), elements);
+	}
+	return CHOIR_OK;
+}
+
+// One file cannot be shared out by files; the core says so.
+const char *chi_array_file_path(const choir_dataset *d, int64_t i)
+{
+	(void) i; // the parts are of one file
+	return chi_reader_path(((const chi_array_file_source *) d)->part[0].reader);
+}
+
+choir_status chi_array_file_shard_files(choir_dataset *d, int64_t count, int64_t index)
+{
+	(void) d;
+	(void) count;
+	(void) index;
+	return CHOIR_OK;
+}
+
+choir_status chi_array_file_rewind(choir_dataset *d)
+{
+	chi_array_file_source *s = (chi_array_file_source *) d;
+	s->next = 0;
+	for (size_t i = 0; i < d->spec.n; i++)
+		CHOIR_TRY(to_first_value(&s->part[i]));
+	return CHOIR_OK;
+}
+
+void chi_array_file_free(choir_dataset *d)
+{
+	chi_array_file_source *s = (chi_array_file_source *) d;
+	for (size_t i = 0; i < d->spec.n; i++) {
+		chi_reader_close(s->part[i].reader);
+		chi_free(s->memory[i]);
+	}
+}
+
+// A compressed file is unpacked to memory if that is little, also beside the file itself.
+static int64_t max_in_memory(const chi_array_file *p)
+{
+	const uint64_t max = chi_reader_size(p->reader) / CHI_GZIP_RATIO * LARGER_IN_MEMORY;
+	return max < LITTLE_IN_MEMORY ? LITTLE_IN_MEMORY
+			: max < MAX_IN_MEMORY ? (int64_t) max
+								  : MAX_IN_MEMORY;
+}
+
+choir_dataset *chi_array_file_new(
+		const chi_stage *step, size_t n, chi_array_file parts[], const char *const names[])
+{
+	choir_column columns[CHI_MAX_COLUMNS] = { 0 };
+	bool compressed = false, fortran = false;
+	int64_t total = 0, bytes;
+	for (size_t i = 0; i < n; i++) {
+		const chi_array_file *p = &parts[i];
+		columns[i] = (choir_column){ .name = names[i], .dtype = p->dtype };
+		columns[i].shape.rank = p->rank - 1;
+		memcpy(columns[i].shape.dim, p->dim + 1, (size_t) (p->rank - 1) * sizeof p->dim[0]);
+		compressed = compressed || chi_reader_compressed(p->reader);
+		fortran = fortran || (p->fortran && p->rank > 1);
+		if (!memory_bytes(p, &bytes) || !chi_int64_add(total, bytes, &total))
+			total = INT64_MAX;
+	}
+	chi_array_file_source *s = chi_source_new(step, sizeof *s, n, columns, parts[0].dim[0]);
+	if (!s)
+		return NULL;
+	memcpy(s->part, parts, n * sizeof parts[0]);
+	s->base.files = 1;
+	s->base.random = fortran || (compressed && total <= max_in_memory(&parts[0]));
+	return &s->base;
+}

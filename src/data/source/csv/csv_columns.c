@@ -1,0 +1,284 @@
+// Which columns of CSV files are wanted, and where in the dataset's columns their fields go.
+#include "data/source/csv/csv.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "data/source/csv/decimal.h"
+#include "tensor/tensor.h"
+
+static const char *const usual_missing[] = { "NA", "N/A", "NaN", "nan", "null", "NULL" };
+enum { USUAL_MISSING = sizeof usual_missing / sizeof usual_missing[0] };
+enum { MAX_KNOWN = 2048 }; // bytes of a list of columns, more than a message has
+
+choir_status chi_csv_schema_set(chi_csv_schema *s, const choir_csv_options *o)
+{
+	const size_t n = o->missing_texts ? o->missing_texts : USUAL_MISSING;
+	const char *const *text = o->missing_texts ? o->missing_text : usual_missing;
+	if (!text || (o->columns && !o->column))
+		return choir_fail(CHOIR_INVALID, "csv dataset: a list that is counted is NULL");
+	if (o->look < 0)
+		return choir_fail(CHOIR_INVALID, "csv dataset: %lld rows to look at, 0 or more needed",
+				(long long) o->look);
+	s->header = o->header != CHOIR_OFF;
+	s->skip = o->wrong == CHOIR_WRONG_SKIP;
+	s->missing = o->missing;
+	s->look = o->look;
+	s->missing_text = chi_alloc_array(n, sizeof *s->missing_text);
+	if (!s->missing_text)
+		return CHOIR_NO_MEMORY;
+	for (size_t i = 0; i < n; i++) {
+		chi_decimal d;
+		s->missing_text[i] = chi_strdup(text[i] ? text[i] : "");
+		if (!s->missing_text[i])
+			return CHOIR_NO_MEMORY;
+		s->missing_texts++;
+		s->may_be_missing[(unsigned char) s->missing_text[i][0]] = true;
+		s->numbers_missing = s->numbers_missing || chi_decimal_read(s->missing_text[i], &d);
+	}
+	return CHOIR_OK;
+}
+
+void chi_csv_schema_free(chi_csv_schema *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		chi_categories_free(s->field[i].categories);
+	chi_free(s->field);
+	chi_categories_free(s->names);
+	for (size_t i = 0; i < s->missing_texts; i++)
+		chi_free(s->missing_text[i]);
+	chi_free(s->missing_text);
+}
+
+const char *chi_csv_holds(chi_csv_found found)
+{
+	static const char *const words[] = { "nothing", "whole numbers", "numbers", "text" };
+	return words[found];
+}
+
+static choir_status no_such_column(const chi_csv_schema *s, const char *name)
+{
+	char file[256];
+	chi_text known = { NULL, 0, 0, false };
+	for (size_t i = 0; i < s->n && known.length < MAX_KNOWN; i++)
+		chi_text_add(&known, "%s\"%s\"", i ? ", " : "", s->field[i].name);
+	const choir_status status = known.failed
+			? choir_fail(CHOIR_NO_MEMORY, "csv dataset: out of memory")
+			: choir_fail(CHOIR_NOT_FOUND, "%s: there is no column \"%s\", only %s",
+					  chi_text_clean(s->file, file, sizeof file), name, known.data);
+	chi_text_free(&known);
+	return status;
+}
+
+static choir_status check_column(const choir_csv_column *c)
+{
+	const unsigned dtypes = 1u << CHOIR_F32 | 1u << CHOIR_F64 | 1u << CHOIR_I32 | 1u << CHOIR_I64 |
+			1u << CHOIR_U8 | 1u << CHOIR_BOOL;
+	if (!c->name)
+		return choir_fail(CHOIR_INVALID, "csv dataset: a column has no name");
+	if (c->kind == CHOIR_CSV_NUMBER &&
+			((unsigned) c->dtype > CHOIR_BF16 || !(dtypes & 1u << c->dtype)))
+		return choir_fail(CHOIR_UNSUPPORTED,
+				"csv dataset: column \"%s\": dtype %s; f32, f64, i32, i64, u8 and bool are "
+				"possible",
+				c->name, choir_dtype_name(c->dtype));
+	if (c->categories && (c->kind != CHOIR_CSV_CATEGORY || !c->category))
+		return choir_fail(CHOIR_INVALID, "csv dataset: column \"%s\": %zu categories of %s",
+				c->name, c->categories, c->category ? "a column that has none" : "no list");
+	return CHOIR_OK;
+}
+
+// Numbers the texts that the options list, in their order.
+static choir_status give_categories(chi_csv_field *f)
+{
+	f->categories = chi_categories_new();
+	if (!f->categories)
+		return CHOIR_NO_MEMORY;
+	for (size_t i = 0; i < chi_csv_listed(f); i++) {
+		const char *text = f->as->category[i];
+		if (!text || chi_categories_find(f->categories, text, strlen(text)) >= 0)
+			return choir_fail(CHOIR_INVALID, "csv dataset: column \"%s\": category \"%s\" is %s",
+					f->name, text ? text : "(NULL)", text ? "there twice" : "no text");
+		CHOIR_TRY(chi_categories_add(f->categories, text, strlen(text)));
+	}
+	return CHOIR_OK;
+}
+
+choir_status chi_csv_choose(chi_csv_schema *s, const choir_csv_options *o)
+{
+	for (size_t i = 0; i < o->columns; i++) {
+		const choir_csv_column *c = &o->column[i];
+		CHOIR_TRY(check_column(c));
+		const size_t at = chi_csv_find_field(s, c->name);
+		if (at == s->n)
+			return no_such_column(s, c->name);
+		chi_csv_field *f = &s->field[at];
+		if (f->wanted)
+			return choir_fail(
+					CHOIR_INVALID, "csv dataset: column \"%s\" is listed twice", c->name);
+		f->wanted = true;
+		f->as = c;
+		if (c->categories)
+			CHOIR_TRY(give_categories(f));
+	}
+	for (size_t i = 0; i < s->n && !o->columns && !o->rest; i++)
+		s->field[i].wanted = true;
+	return CHOIR_OK;
+}
+
+// ---- The schema of another dataset.
+
+static choir_status check_same_names(const chi_csv_schema *s, const chi_csv_schema *from)
+{
+	char file[256];
+	chi_text_clean(s->file, file, sizeof file);
+	if (s->n != from->n)
+		return choir_fail(
+				CHOIR_INVALID, "%s: %zu columns, the schema has %zu", file, s->n, from->n);
+	for (size_t i = 0; i < s->n; i++)
+		if (strcmp(s->field[i].name, from->field[i].name) != 0)
+			return choir_fail(CHOIR_INVALID,
+					"%s: column %zu is \"%s\", in the schema it is \"%s\"", file, i + 1,
+					s->field[i].name, from->field[i].name);
+	return CHOIR_OK;
+}
+
+// Whether the look has to collect the texts of a column that holds this.
+static bool needs_texts(const chi_csv_field *f, chi_csv_found found)
+{
+	return f->wanted && chi_csv_listed(f) == 0 &&
+			(chi_csv_kind(f) == CHOIR_CSV_CATEGORY ||
+					(chi_csv_kind(f) == CHOIR_CSV_FOUND && found == CHI_CSV_TEXT));
+}
+
+choir_status chi_csv_adopt(chi_csv_schema *s, const chi_csv_schema *from, bool *taken)
+{
+	CHOIR_TRY(check_same_names(s, from));
+	*taken = true;
+	for (size_t i = 0; i < s->n; i++)
+		if (needs_texts(&s->field[i], (chi_csv_found) from->field[i].found) &&
+				!from->field[i].categories)
+			*taken = false;
+	for (size_t i = 0; i < s->n && *taken; i++) {
+		chi_csv_field *f = &s->field[i];
+		f->found = from->field[i].found;
+		f->missing = from->field[i].missing;
+		if (!needs_texts(f, (chi_csv_found) f->found))
+			continue;
+		f->categories = chi_categories_copy(from->field[i].categories);
+		if (!f->categories)
+			return CHOIR_NO_MEMORY;
+	}
+	return CHOIR_OK;
+}
+
+// ---- Places.
+
+// The dataset's column of this name among n, or n.
+static size_t find(size_t n, const choir_column columns[], const char *name)
+{
+	size_t i = 0;
+	while (i < n && strcmp(columns[i].name, name) != 0)
+		i++;
+	return i;
+}
+
+// Whether several listed columns have the same place.
+static bool is_shared(const choir_csv_options *o, const char *as)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < o->columns && as && n < 2; i++)
+		n += o->column[i].as && strcmp(o->column[i].as, as) == 0;
+	return n > 1;
+}
+
+static void decide(chi_csv_field *f, bool gathered)
+{
+	f->category = chi_csv_kind(f) == CHOIR_CSV_CATEGORY ||
+			(chi_csv_kind(f) == CHOIR_CSV_FOUND && f->found == CHI_CSV_TEXT);
+	const choir_dtype dtype = f->category		  ? CHOIR_I32
+			: chi_csv_kind(f) == CHOIR_CSV_NUMBER ? f->as->dtype
+			: gathered							  ? CHOIR_F32
+			: f->found == CHI_CSV_WHOLE			  ? CHOIR_I64
+												  : CHOIR_F64;
+	f->dtype = (uint8_t) dtype;
+}
+
+// Gives f its place in the column called as, which is made or grows.
+static choir_status place(
+		chi_csv_field *f, const char *as, bool gathered, size_t *n, choir_column columns[])
+{
+	decide(f, gathered);
+	const size_t at = find(*n, columns, as);
+	if (at == CHI_MAX_COLUMNS)
+		return choir_fail(CHOIR_INVALID,
+				"csv dataset: more than %d columns; rest, or columns with the same name, gather "
+				"many in one",
+				CHI_MAX_COLUMNS);
+	choir_column *c = &columns[at];
+	if (at == *n) {
+		*c = (choir_column){
+			.name = as, .dtype = (choir_dtype) f->dtype, .shape = { .rank = gathered }
+		};
+		++*n;
+	} else if (!gathered || !c->shape.rank || c->dtype != f->dtype) {
+		return choir_fail(CHOIR_INVALID,
+				"csv dataset: column \"%s\" is %s, but \"%s\", where it is gathered, is %s",
+				f->name, choir_dtype_name((choir_dtype) f->dtype), as, choir_dtype_name(c->dtype));
+	}
+	f->target = (uint8_t) at;
+	f->offset = (uint32_t) (gathered ? c->shape.dim[0]++ : 0) *
+			(uint32_t) chi_dtype_size((choir_dtype) f->dtype);
+	return CHOIR_OK;
+}
+
+static choir_status nothing_left(const chi_csv_schema *s, const char *rest)
+{
+	char file[256];
+	chi_text others = { NULL, 0, 0, false };
+	for (size_t i = 0; i < s->n && others.length < MAX_KNOWN; i++)
+		if (!s->field[i].wanted)
+			chi_text_add(&others, "%s\"%s\" holds %s", others.length ? ", " : ": ",
+					s->field[i].name, chi_csv_holds((chi_csv_found) s->field[i].found));
+	const choir_status status = others.failed
+			? choir_fail(CHOIR_NO_MEMORY, "csv dataset: out of memory")
+			: choir_fail(CHOIR_INVALID,
+					  "%s: no column of numbers is left to be gathered in \"%s\"%s",
+					  chi_text_clean(s->file, file, sizeof file), rest,
+					  others.data ? others.data : "");
+	chi_text_free(&others);
+	return status;
+}
+
+static choir_status place_rest(
+		chi_csv_schema *s, const char *rest, size_t *n, choir_column columns[])
+{
+	bool any = false;
+	for (size_t i = 0; i < s->n; i++) {
+		chi_csv_field *f = &s->field[i];
+		if (f->wanted || (f->found != CHI_CSV_WHOLE && f->found != CHI_CSV_REAL))
+			continue;
+		f->wanted = any = true;
+		CHOIR_TRY(place(f, rest, true, n, columns));
+	}
+	return any ? CHOIR_OK : nothing_left(s, rest);
+}
+
+size_t chi_csv_place_columns(
+		chi_csv_schema *s, const choir_csv_options *o, choir_column columns[CHI_MAX_COLUMNS])
+{
+	size_t n = 0;
+	for (size_t i = 0; i < o->columns; i++) { // in the order of the list
+		const choir_csv_column *c = &o->column[i];
+		chi_csv_field *f = &s->field[chi_csv_find_field(s, c->name)];
+		if (place(f, c->as ? c->as : c->name, is_shared(o, c->as), &n, columns) != CHOIR_OK)
+			return 0;
+	}
+	for (size_t i = 0; i < s->n && !o->columns && !o->rest; i++)
+		if (place(&s->field[i], s->field[i].name, false, &n, columns) != CHOIR_OK)
+			return 0;
+	if (o->rest && place_rest(s, o->rest, &n, columns) != CHOIR_OK)
+		return 0;
+	return n;
+}

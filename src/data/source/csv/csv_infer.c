@@ -1,0 +1,444 @@
+// What the columns of CSV files hold, found out by reading them once before any example is
+// wanted: a column is of whole numbers if all its fields are, else of numbers, else of text,
+// whose different values are its categories. A row counts only if it has as many fields as the
+// header.
+#include "data/source/csv/csv.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "data/source/csv/decimal.h"
+
+const char *chi_csv_show(const chi_csv_text *field, char out[CHI_CSV_SHOWN_SIZE])
+{
+	char text[CHI_CSV_SHOWN];
+	snprintf(text, sizeof text, "%.*s",
+			(int) (field->length < sizeof text ? field->length : sizeof text - 1), field->text);
+	return chi_text_clean(text, out, CHI_CSV_SHOWN_SIZE);
+}
+
+// ---- The header.
+
+static choir_status add_name(chi_csv_rows *r, chi_csv_schema *s, const chi_csv_text *t)
+{
+	char number[24];
+	void *fields = s->field;
+	const char *name = s->header ? t->text : number;
+	if (s->n == CHI_MAX_CATEGORIES)
+		return chi_csv_wrong(r, NULL, "more than %d columns", CHI_MAX_CATEGORIES);
+	if (!chi_grow(&fields, &s->capacity, s->n + 1, sizeof *s->field))
+		return CHOIR_NO_MEMORY;
+	s->field = fields;
+	if (s->header && !chi_text_is_utf8(t->text, t->length))
+		return chi_csv_wrong(r, NULL, "the name of column %zu is not UTF-8", s->n + 1);
+	if (s->header && t->length == 0)
+		return chi_csv_wrong(r, NULL, "column %zu has no name", s->n + 1 + (size_t) s->row_names);
+	if (!s->header)
+		snprintf(number, sizeof number, "%zu", s->n);
+	const size_t length = s->header ? t->length : strlen(number);
+	if (chi_categories_find(s->names, name, length) >= 0)
+		return chi_csv_wrong(r, NULL, "there are two columns \"%.*s\"", (int) length, name);
+	CHOIR_TRY(chi_categories_add(s->names, name, length));
+	s->field[s->n++] = (chi_csv_field){ .found = CHI_CSV_NOTHING };
+	return CHOIR_OK;
+}
+
+size_t chi_csv_find_field(const chi_csv_schema *s, const char *name)
+{
+	const int32_t found = chi_categories_find(s->names, name, strlen(name));
+	return found < 0 ? s->n : (size_t) found;
+}
+
+// The first field of a header, empty: of the names of rows; the last: a separator at its end.
+static bool is_nameless(chi_csv_schema *s, const chi_csv_text *t, chi_csv_end how)
+{
+	if (!s->header || t->length > 0)
+		return false;
+	const bool first = s->n == 0 && !s->row_names && how == CHI_CSV_NEXT;
+	const bool last = s->n > 0 && how == CHI_CSV_LAST;
+	s->row_names = s->row_names || first;
+	s->open_end = last;
+	return first || last;
+}
+
+// Reads the fields of the first row, again and again until all of it is in the buffer.
+static choir_status try_names(chi_csv_rows *r, chi_csv_schema *s, bool *more)
+{
+	const char *p = r->buffer + r->at;
+	chi_csv_text field;
+	chi_csv_end how;
+	do {
+		how = chi_csv_take(r, &p, &field);
+		*more = how == CHI_CSV_MORE;
+		if (*more)
+			return CHOIR_OK;
+		if (how == CHI_CSV_BAD)
+			return r->fault ? chi_csv_wrong(r, p, "%s", r->fault) : CHOIR_NO_MEMORY;
+		if (!is_nameless(s, &field, how))
+			CHOIR_TRY(add_name(r, s, &field));
+	} while (how == CHI_CSV_NEXT);
+	if (s->header)
+		r->at = (size_t) (p - r->buffer);
+	return CHOIR_OK;
+}
+
+static void forget_names(chi_csv_schema *s)
+{
+	s->n = 0;
+	chi_categories_free(s->names);
+	s->names = NULL;
+	s->row_names = s->open_end = false;
+}
+
+// Goes to the first row of a file.
+static choir_status begin_header(chi_csv_rows *r, const chi_csv_schema *s)
+{
+	const choir_status status = chi_csv_begin(r);
+	return status != CHOIR_END ? status
+							   : choir_fail(CHOIR_CORRUPT, "%s: empty, %s needed", chi_csv_name(r),
+										 s->header ? "a header" : "at least one row");
+}
+
+static choir_status read_header(chi_csv_rows *r, chi_csv_schema *s)
+{
+	bool more;
+	r->row = s->header ? 0 : 1;
+	CHOIR_TRY(begin_header(r, s));
+	for (;;) {
+		s->names = chi_categories_new();
+		if (!s->names)
+			return CHOIR_NO_MEMORY;
+		CHOIR_TRY(try_names(r, s, &more));
+		if (!more)
+			break;
+		forget_names(s);
+		CHOIR_TRY(chi_csv_refill(r));
+	}
+	r->row = 1;
+	return CHOIR_OK;
+}
+
+enum { PEEKED = 2 }; // one row might be damaged
+
+// Counts the fields of the first rows that the buffer has, and of them those whose last is empty.
+static chi_csv_end count_fields(chi_csv_rows *r, size_t fields[PEEKED], size_t *open)
+{
+	const char *p = r->buffer + r->at;
+	chi_csv_end how = CHI_CSV_LAST;
+	for (size_t i = 0; i < PEEKED && how == CHI_CSV_LAST; i++) {
+		chi_csv_text field = { .length = 0 };
+		while (*p == '\n' || (*p == '\r' && p[1] == '\n'))
+			p += *p == '\n' ? 1 : 2;
+		if (p == r->buffer + r->length)
+			return r->ended ? CHI_CSV_LAST : CHI_CSV_MORE;
+		do {
+			how = chi_csv_take(r, &p, &field);
+			fields[i]++;
+		} while (how == CHI_CSV_NEXT);
+		*open += field.length == 0;
+	}
+	return how;
+}
+
+// Rows with one field more than the header, as R writes them: their first is a name; or they end
+// with a separator.
+static choir_status find_row_names(chi_csv_rows *r, chi_csv_schema *s)
+{
+	size_t fields[PEEKED], open;
+	chi_csv_end how;
+	do {
+		choir_status status = chi_csv_begin(r);
+		if (status == CHOIR_END || chi_csv_full(r))
+			return CHOIR_OK;
+		CHOIR_TRY(status);
+		memset(fields, 0, sizeof fields);
+		open = 0;
+		how = count_fields(r, fields, &open);
+		if (how == CHI_CSV_MORE)
+			CHOIR_TRY(chi_csv_refill(r));
+	} while (how == CHI_CSV_MORE);
+	if (how == CHI_CSV_BAD)
+		return r->fault ? CHOIR_OK : CHOIR_NO_MEMORY; // a fault is told when the row is read
+	for (size_t i = 0; i < PEEKED; i++)
+		if (fields[i] != s->n + 1)
+			return CHOIR_OK;
+	s->open_end = open == PEEKED;
+	s->row_names = !s->open_end;
+	return CHOIR_OK;
+}
+
+choir_status chi_csv_read_names(chi_csv_rows *r, chi_csv_schema *s)
+{
+	CHOIR_TRY(read_header(r, s));
+	for (size_t i = 0; i < s->n; i++)
+		s->field[i].name = chi_categories_text(s->names, i);
+	return !s->header || s->row_names || s->open_end ? CHOIR_OK : find_row_names(r, s);
+}
+
+// Holds the fields of a header against the names. *more: not all of it is in the buffer.
+static choir_status compare_names(chi_csv_rows *r, const chi_csv_schema *s, bool *more)
+{
+	const char *p = r->buffer + r->at;
+	chi_csv_schema head = { .header = true };
+	chi_csv_text t;
+	chi_csv_end how = CHI_CSV_NEXT;
+	while (how == CHI_CSV_NEXT) {
+		how = chi_csv_take(r, &p, &t);
+		*more = how == CHI_CSV_MORE;
+		if (*more)
+			return CHOIR_OK;
+		if (how == CHI_CSV_BAD)
+			return r->fault ? chi_csv_wrong(r, p, "%s", r->fault) : CHOIR_NO_MEMORY;
+		if (is_nameless(&head, &t, how))
+			continue;
+		const size_t i = head.n++;
+		if (i < s->n && chi_categories_find(s->names, t.text, t.length) != (int32_t) i)
+			return choir_fail(CHOIR_CORRUPT, "%s: column %zu is \"%.*s\", in %s it is \"%s\"",
+					chi_csv_name(r), i + 1, (int) (t.length < 200 ? t.length : 200), t.text,
+					r->paths->path[0], s->field[i].name);
+	}
+	if (head.n != s->n)
+		return choir_fail(CHOIR_CORRUPT, "%s: the header has %zu columns, that of %s has %zu",
+				chi_csv_name(r), head.n, r->paths->path[0], s->n);
+	if (head.row_names && !s->row_names)
+		return choir_fail(CHOIR_CORRUPT, "%s: the first column has no name, in %s it has one",
+				chi_csv_name(r), r->paths->path[0]);
+	r->at = (size_t) (p - r->buffer);
+	return CHOIR_OK;
+}
+
+choir_status chi_csv_check_names(chi_csv_rows *r, const chi_csv_schema *s)
+{
+	bool more;
+	if (!s->header)
+		return CHOIR_OK;
+	r->row = 0;
+	CHOIR_TRY(begin_header(r, s));
+	for (;;) {
+		CHOIR_TRY(compare_names(r, s, &more));
+		if (!more)
+			break;
+		CHOIR_TRY(chi_csv_refill(r));
+	}
+	r->row = 1;
+	return CHOIR_OK;
+}
+
+// ---- The rows.
+
+bool chi_csv_is_missing(const chi_csv_schema *s, const chi_csv_text *field)
+{
+	if (field->length == 0)
+		return true;
+	if (!s->may_be_missing[(unsigned char) field->text[0]])
+		return false;
+	for (size_t i = 0; i < s->missing_texts; i++)
+		if (strlen(s->missing_text[i]) == field->length &&
+				memcmp(s->missing_text[i], field->text, field->length) == 0)
+			return true;
+	return false;
+}
+
+bool chi_csv_not_finite(const chi_csv_text *field, double *value)
+{
+	static const struct {
+		const char *text;
+		double value;
+	} known[] = { { "inf", HUGE_VAL }, { "-inf", -HUGE_VAL }, { "+inf", HUGE_VAL },
+		{ "nan", NAN } };
+	for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+		if (field->length == strlen(known[i].text) &&
+				strncasecmp(field->text, known[i].text, field->length) == 0) {
+			*value = known[i].value;
+			return true;
+		}
+	return false;
+}
+
+static chi_csv_found kind_of(const chi_csv_text *field)
+{
+	chi_decimal d;
+	int64_t whole;
+	double value;
+	if (chi_decimal_read(field->text, &d) && d.end == field->text + field->length)
+		return chi_decimal_i64(&d, &whole) ? CHI_CSV_WHOLE : CHI_CSV_REAL;
+	return chi_csv_not_finite(field, &value) ? CHI_CSV_REAL : CHI_CSV_TEXT;
+}
+
+// Whether texts of this column are collected in the first pass.
+static bool collects(const chi_csv_field *f)
+{
+	return f->wanted && (chi_csv_kind(f) == CHOIR_CSV_CATEGORY || f->found == CHI_CSV_TEXT) &&
+			chi_csv_listed(f) == 0;
+}
+
+static choir_status collect(
+		chi_csv_rows *r, const chi_csv_schema *s, chi_csv_field *f, const chi_csv_text *t)
+{
+	char shown[CHI_CSV_SHOWN_SIZE];
+	if (!f->categories)
+		f->categories = chi_categories_new();
+	if (!f->categories)
+		return CHOIR_NO_MEMORY;
+	if (chi_categories_find(f->categories, t->text, t->length) >= 0)
+		return CHOIR_OK;
+	if (!chi_text_is_utf8(t->text, t->length)) {
+		if (s->skip)
+			return CHOIR_OK; // the row will be left out
+		return chi_csv_wrong(
+				r, NULL, "column \"%s\": \"%s\" is not UTF-8", f->name, chi_csv_show(t, shown));
+	}
+	if (chi_categories_add(f->categories, t->text, t->length) == CHOIR_OK)
+		return CHOIR_OK;
+	return chi_error_prefix("%s: column \"%s\"", chi_csv_name(r), f->name);
+}
+
+static choir_status infer_field(chi_csv_rows *r, const chi_csv_schema *s, chi_csv_field *f,
+		const chi_csv_text *t, bool again)
+{
+	if (again)
+		return f->again && !chi_csv_is_missing(s, t) ? collect(r, s, f, t) : CHOIR_OK;
+	if (chi_csv_is_missing(s, t)) {
+		f->missing++;
+		return CHOIR_OK;
+	}
+	const chi_csv_found kind = f->found == CHI_CSV_TEXT ? CHI_CSV_TEXT : kind_of(t);
+	if (kind == CHI_CSV_TEXT && f->found > CHI_CSV_NOTHING && f->found < CHI_CSV_TEXT)
+		f->again = f->wanted && chi_csv_kind(f) == CHOIR_CSV_FOUND;
+	if (kind > f->found)
+		f->found = (uint8_t) kind;
+	return collects(f) && !f->again ? collect(r, s, f, t) : CHOIR_OK;
+}
+
+// Whether the row at r->at is whole and has as many fields as the header; *end is behind it.
+static choir_status measure(chi_csv_rows *r, const chi_csv_schema *s, const char **end, bool *good)
+{
+	for (;;) {
+		const char *p = r->buffer + r->at;
+		chi_csv_text field;
+		size_t n = 0;
+		chi_csv_end how = chi_csv_lead(r, s, &p);
+		for (; how == CHI_CSV_NEXT && n < s->n; n++)
+			how = chi_csv_take(r, &p, &field);
+		how = chi_csv_close(r, s, &p, how);
+		for (; how == CHI_CSV_NEXT; n++)
+			how = chi_csv_take(r, &p, &field);
+		*good = how == CHI_CSV_LAST && n == s->n;
+		*end = p;
+		if (how != CHI_CSV_MORE || (s->skip && chi_csv_full(r))) {
+			if (how == CHI_CSV_BAD && !r->fault)
+				return CHOIR_NO_MEMORY;
+			if (*good || s->skip)
+				return CHOIR_OK;
+			if (how == CHI_CSV_BAD)
+				return chi_csv_wrong(r, p, "%s", r->fault);
+			return chi_csv_wrong(r, NULL, "%zu fields, %s has %zu", n + s->row_names,
+					s->row_names ? "a row" : "the header", s->n + s->row_names);
+		}
+		CHOIR_TRY(chi_csv_refill(r));
+	}
+}
+
+// Whether the field at *p tells nothing new of its column; *p moves behind it.
+static bool take_known(chi_csv_rows *r, const chi_csv_schema *s, const chi_csv_field *f,
+		const char **p, chi_csv_end *how)
+{
+	chi_decimal d;
+	chi_csv_text t;
+	int64_t whole;
+	const bool number = f->found == CHI_CSV_WHOLE || f->found == CHI_CSV_REAL;
+	if (number && !collects(f) && !s->numbers_missing) {
+		if (!chi_decimal_read(*p, &d))
+			return false;
+		const char *end = d.end + (*d.end == '\r' && d.end[1] == '\n');
+		*how = *end == '\n' ? CHI_CSV_LAST : CHI_CSV_NEXT;
+		*p = end + 1;
+		return (*end == r->separator || *end == '\n') &&
+				(f->found == CHI_CSV_REAL || chi_decimal_i64(&d, &whole));
+	}
+	*how = chi_csv_take(r, p, &t);
+	if (f->found != CHI_CSV_TEXT || *how > CHI_CSV_LAST || chi_csv_is_missing(s, &t))
+		return false;
+	return !collects(f) ||
+			(f->categories && chi_categories_find(f->categories, t.text, t.length) >= 0);
+}
+
+// Passes over a row that tells nothing new, which nearly all do, in one go. False: there may be
+// something in it, or it is not whole.
+static bool pass_known(chi_csv_rows *r, const chi_csv_schema *s)
+{
+	const char *p = r->buffer + r->at;
+	chi_csv_end how = chi_csv_lead(r, s, &p);
+	for (size_t i = 0; i < s->n; i++)
+		if (how != CHI_CSV_NEXT || !take_known(r, s, &s->field[i], &p, &how))
+			return false;
+	if (chi_csv_close(r, s, &p, how) != CHI_CSV_LAST)
+		return false;
+	r->at = (size_t) (p - r->buffer);
+	r->row++;
+	return true;
+}
+
+static choir_status infer_row(chi_csv_rows *r, chi_csv_schema *s, bool again)
+{
+	const char *end, *p;
+	bool good;
+	if (!again && pass_known(r, s))
+		return CHOIR_OK;
+	CHOIR_TRY(measure(r, s, &end, &good));
+	if (!good)
+		return chi_csv_pass_row(r);
+	p = r->buffer + r->at;
+	(void) chi_csv_lead(r, s, &p);
+	for (size_t i = 0; i < s->n; i++) {
+		chi_csv_text field;
+		if (chi_csv_take(r, &p, &field) == CHI_CSV_BAD)
+			return CHOIR_NO_MEMORY; // all else was seen by measure
+		CHOIR_TRY(infer_field(r, s, &s->field[i], &field, again));
+	}
+	r->at = (size_t) (end - r->buffer);
+	r->row++;
+	return CHOIR_OK;
+}
+
+static choir_status infer_files(chi_csv_rows *r, chi_csv_schema *s, bool again)
+{
+	int64_t left = s->look ? s->look : INT64_MAX;
+	choir_status status = CHOIR_OK;
+	chi_csv_rows_rewind(r);
+	while (left > 0 && (status = chi_csv_open(r)) == CHOIR_OK) {
+		CHOIR_TRY(chi_csv_check_names(r, s));
+		while (left > 0 && (status = chi_csv_begin(r)) == CHOIR_OK) {
+			CHOIR_TRY(infer_row(r, s, again));
+			left--;
+		}
+		if (left > 0 && status != CHOIR_END)
+			return status;
+	}
+	return left == 0 || status == CHOIR_END ? CHOIR_OK : status;
+}
+
+choir_status chi_csv_infer(chi_csv_rows *r, chi_csv_schema *s)
+{
+	bool again = false;
+	CHOIR_TRY(infer_files(r, s, false));
+	for (size_t i = 0; i < s->n; i++) {
+		chi_csv_field *f = &s->field[i];
+		const bool text = f->found == CHI_CSV_TEXT || chi_csv_kind(f) == CHOIR_CSV_CATEGORY;
+		again = again || f->again;
+		if (f->wanted && text && !f->categories)
+			f->categories = chi_categories_new();
+		if (f->wanted && text && !f->categories)
+			return CHOIR_NO_MEMORY;
+	}
+	if (again)
+		CHOIR_TRY(infer_files(r, s, true));
+	for (size_t i = 0; i < s->n; i++)
+		if (s->field[i].categories)
+			chi_categories_sort(s->field[i].categories);
+	return CHOIR_OK;
+}

@@ -1,0 +1,133 @@
+// Examples that a function of the program makes, one a call. The program may return what it
+// likes without a word; the failure that is reported names the example in any case. One that can
+// go to a place says so with a second function, and is then not asked for what lies before.
+#include "data/stage.h"
+
+#include "base/alloc.h"
+#include "base/lock.h"
+#include "base/size.h"
+
+typedef struct {
+	choir_dataset base;
+	choir_example_fn *fn;
+	choir_seek_fn *seek; // NULL: it is read up to a place
+	void *user;
+	int64_t next; // number of the example in this pass
+	chi_row_buffer spare; // one example, for columns that nobody wants
+} function;
+
+// The first failure of fn, named. Its own text stays, if it recorded one.
+static choir_status report(choir_status status, int64_t position)
+{
+	if (choir_error_status() != status || !choir_error()[0])
+		choir_fail(status, "the function returned %s", choir_status_name(status));
+	chi_error_prefix("function dataset: example %lld", (long long) position);
+	return status;
+}
+
+static choir_status call(function *f, void *const column[], int64_t row)
+{
+	void *out[CHI_MAX_COLUMNS];
+	chi_columns_move(&f->base, column, row, out);
+	for (size_t i = 0; i < f->base.spec.n; i++)
+		if (!out[i])
+			out[i] = f->spare.column[i];
+	chi_mutex_check_none_held();
+	return f->fn(f->next, out, f->user);
+}
+
+static choir_status function_read(
+		choir_dataset *d, void *const column[], int64_t want, int64_t *got)
+{
+	function *f = (function *) d;
+	choir_status status = CHOIR_OK;
+	chi_error before; // the thread's failure from before is not fn's, and must survive its success
+	chi_error_save(&before);
+	chi_error_clear();
+	while (*got < want && (status = call(f, column, *got)) == CHOIR_OK) {
+		++*got;
+		f->next++;
+	}
+	if (status != CHOIR_OK && status != CHOIR_END)
+		report(status, f->next);
+	status = chi_dataset_got(d, status, *got); // it is not asked again after its end
+	if (status == CHOIR_OK || status == CHOIR_END)
+		chi_error_restore(&before);
+	return status;
+}
+
+// Tells the program which example comes next, if it wants to know.
+static choir_status go_to(function *f, int64_t position)
+{
+	chi_error before;
+	f->next = position;
+	if (!f->seek)
+		return CHOIR_OK;
+	chi_error_save(&before);
+	chi_error_clear();
+	chi_mutex_check_none_held();
+	const choir_status status = f->seek(f->base.pass, position, f->user);
+	if (status == CHOIR_OK) {
+		chi_error_restore(&before);
+		return CHOIR_OK;
+	}
+	return report(status == CHOIR_END ? CHOIR_INVALID : status, position);
+}
+
+static choir_status function_rewind(choir_dataset *d)
+{
+	return go_to((function *) d, 0);
+}
+
+static choir_status function_seek(choir_dataset *d, int64_t elements)
+{
+	return go_to((function *) d, elements);
+}
+
+static void function_free(choir_dataset *d)
+{
+	chi_row_buffer_free(&((function *) d)->spare);
+}
+
+#define FUNCTION_STEP \
+	.name = "function dataset", .range = chi_no_range, .read = function_read, \
+	.rewind = function_rewind, .peek = chi_no_peek, .free = function_free, .calls = true
+
+static const chi_stage function_stage = { FUNCTION_STEP };
+static const chi_stage seekable_stage = { FUNCTION_STEP, .seek = function_seek, .blind = true };
+
+static choir_dataset *make(
+		const chi_stage *step, size_t n, const choir_column columns[], const function *like)
+{
+	if (!like->fn) {
+		choir_fail(CHOIR_INVALID, "function dataset: the function is NULL");
+		return NULL;
+	}
+	function *f = chi_source_new(step, sizeof *f, n, columns, CHOIR_NONE);
+	if (!f)
+		return NULL;
+	f->fn = like->fn;
+	f->seek = like->seek;
+	f->user = like->user;
+	if (!chi_row_buffer_new(&f->base, 1, &f->spare)) {
+		choir_dataset_free(&f->base);
+		return NULL;
+	}
+	return &f->base;
+}
+
+choir_dataset *choir_function_dataset_new(
+		size_t n, const choir_column columns[], choir_example_fn *fn, void *user)
+{
+	return make(&function_stage, n, columns, &(function){ .fn = fn, .user = user });
+}
+
+choir_dataset *choir_seekable_dataset_new(size_t n, const choir_column columns[],
+		choir_example_fn *fn, choir_seek_fn *seek, void *user)
+{
+	if (!seek) {
+		choir_fail(CHOIR_INVALID, "function dataset: the function that seeks is NULL");
+		return NULL;
+	}
+	return make(&seekable_stage, n, columns, &(function){ .fn = fn, .seek = seek, .user = user });
+}

@@ -1,0 +1,178 @@
+// What the library does not compare: the bytes that a dataset's shape needs with those that are
+// stored, chunks with the axes that they cut, and how many of them there are with how many there
+// must be. Chunks that were never written read as the fill value. That is allowed where nothing
+// but the counts could be wrong: the dataset cannot grow, and each chunk that is there has the
+// size that the header says. Elsewhere the counts are the only proof that sizes are not damaged,
+// so what is missing is refused: where axes can grow, where some of the chunks are filtered, and
+// all of what is in one piece.
+#include "data/source/hdf5/hdf5_stored.h"
+
+#include "base/size.h"
+
+enum { CHECKSUM = 4 }; // bytes that a filter takes off a chunk, however many it has
+
+// Called before anything is closed: each call of the library forgets why the last one failed.
+static choir_status library_failed(const chi_hdf5 *h)
+{
+	char text[256];
+	chi_hdf5_error(h, text);
+	return choir_fail(CHOIR_CORRUPT, "%s", text[0] ? text : "the HDF5 library gives no reason");
+}
+
+// How the dataset is laid out and, in chunks, how large those are.
+static choir_status take_layout(
+		const chi_hdf5 *h, hid_t id, H5D_layout_t *layout, chi_hdf5_stored *s)
+{
+	const hid_t list = h->H5Dget_create_plist(id);
+	*layout = list < 0 ? H5D_LAYOUT_ERROR : h->H5Pget_layout(list);
+	bool done = *layout != H5D_LAYOUT_ERROR;
+	if (*layout == H5D_CHUNKED) {
+		done = h->H5Pget_chunk(list, CHOIR_MAX_RANK, s->chunk) == s->rank;
+		s->filtered = h->H5Pget_nfilters(list) > 0;
+	}
+	const choir_status status = done ? CHOIR_OK : library_failed(h);
+	if (list >= 0)
+		h->H5Pclose(list);
+	return status;
+}
+
+// Axes that cannot grow have no larger chunks: the library writes none.
+static choir_status check_axes(const chi_hdf5 *h, hid_t id, chi_hdf5_stored *s)
+{
+	hsize_t dim[H5S_MAX_RANK], max[H5S_MAX_RANK];
+	const hid_t space = h->H5Dget_space(id);
+	const bool done = space >= 0 && h->H5Sget_simple_extent_dims(space, dim, max) == s->rank;
+	const choir_status status = done ? CHOIR_OK : library_failed(h);
+	if (space >= 0)
+		h->H5Sclose(space);
+	CHOIR_TRY(status);
+	s->fixed = true;
+	for (int i = 0; i < s->rank; i++) {
+		s->fixed = s->fixed && dim[i] == max[i];
+		if (dim[i] > max[i])
+			return choir_fail(CHOIR_CORRUPT, "dimension %d is %llu, at most %llu", i,
+					(unsigned long long) dim[i], (unsigned long long) max[i]);
+		if (s->chunk[i] > max[i])
+			return choir_fail(CHOIR_CORRUPT, "chunks of %llu along axis %d, of at most %llu",
+					(unsigned long long) s->chunk[i], i, (unsigned long long) max[i]);
+	}
+	return CHOIR_OK;
+}
+
+static hsize_t chunks_along(const chi_hdf5_stored *s, int axis)
+{
+	const hsize_t n = s->dim[axis], chunk = s->chunk[axis];
+	return n / chunk + (n % chunk != 0);
+}
+
+// How many chunks there are, of those needed; with an older library as many.
+static choir_status count_chunks(
+		const chi_hdf5 *h, hid_t id, size_t needed, bool fits, hsize_t *found, chi_hdf5_stored *s)
+{
+	*found = needed;
+	if (!h->H5Dget_num_chunks)
+		return CHOIR_OK;
+	const hid_t space = h->H5Dget_space(id);
+	const bool done = space >= 0 && h->H5Dget_num_chunks(id, space, found) >= 0;
+	const choir_status status = done ? CHOIR_OK : library_failed(h);
+	if (space >= 0)
+		h->H5Sclose(space);
+	CHOIR_TRY(status);
+	s->sparse = fits && *found < needed && s->fixed && (*found == 0 || !s->filtered);
+	if (!fits || (*found != needed && !s->sparse))
+		return choir_fail(CHOIR_CORRUPT,
+				"its shape needs %zu chunks, the file has %llu: damaged, or never written",
+				fits ? needed : SIZE_MAX, (unsigned long long) *found);
+	return CHOIR_OK;
+}
+
+// The chunks that the shape needs, and where they are stored as they are, of their size.
+static choir_status check_chunks(const chi_hdf5 *h, hid_t id, size_t value, chi_hdf5_stored *s)
+{
+	size_t needed = 1, bytes = value;
+	hsize_t found = 0;
+	bool fits = true;
+	if (s->value != 0 && s->value != value)
+		return choir_fail(CHOIR_CORRUPT, "chunks of values of %u bytes, which have %zu",
+				(unsigned) s->value, value);
+	for (int i = 0; i < s->rank; i++) {
+		if (s->chunk[i] == 0)
+			return choir_fail(CHOIR_CORRUPT, "chunks of 0 along axis %d", i);
+		fits = fits && chi_size_multiply(needed, (size_t) chunks_along(s, i), &needed) &&
+				chi_size_multiply(bytes, (size_t) s->chunk[i], &bytes);
+	}
+	CHOIR_TRY(count_chunks(h, id, needed, fits, &found, s));
+	const hsize_t stored = h->H5Dget_storage_size(id);
+	if (!s->filtered &&
+			(!fits || !chi_size_multiply(bytes, (size_t) found, &bytes) || stored != bytes))
+		return choir_fail(CHOIR_CORRUPT, "%llu bytes in chunks, its shape needs %zu%s",
+				(unsigned long long) stored, fits ? bytes : SIZE_MAX, fits ? "" : " or more");
+	return CHOIR_OK;
+}
+
+static choir_status check_piece(
+		const chi_hdf5 *h, hid_t id, size_t value, const chi_hdf5_stored *s)
+{
+	const hsize_t stored = h->H5Dget_storage_size(id);
+	size_t bytes = value;
+	for (int i = 0; i < s->rank; i++)
+		if (!chi_size_multiply(bytes, (size_t) s->dim[i], &bytes))
+			bytes = SIZE_MAX;
+	return stored >= bytes
+			? CHOIR_OK
+			: choir_fail(CHOIR_CORRUPT,
+					  "its shape needs %zu bytes, the file has %llu: damaged, or never written",
+					  bytes, (unsigned long long) stored);
+}
+
+choir_status chi_hdf5_inspect(const chi_hdf5 *h, hid_t id, size_t value, chi_hdf5_stored *s)
+{
+	H5D_layout_t layout;
+	CHOIR_TRY(take_layout(h, id, &layout, s));
+	CHOIR_TRY(check_axes(h, id, s));
+	if (layout == H5D_CHUNKED)
+		return check_chunks(h, id, value, s);
+	return layout == H5D_COMPACT || layout == H5D_CONTIGUOUS ? check_piece(h, id, value, s)
+															 : CHOIR_OK;
+}
+
+// The next place behind axis 0. False: that was the last.
+static bool step_chunk(const chi_hdf5_stored *s, hsize_t offset[])
+{
+	for (int i = s->rank - 1; i > 0; i--) {
+		offset[i] += s->chunk[i];
+		if (offset[i] < s->dim[i])
+			return true;
+		offset[i] = 0;
+	}
+	return false;
+}
+
+static choir_status check_row(const chi_hdf5 *h, hid_t id, hsize_t row, const chi_hdf5_stored *s)
+{
+	hsize_t offset[CHOIR_MAX_RANK] = { row };
+	do {
+		hsize_t bytes = 0;
+		if (h->H5Dget_chunk_storage_size(id, offset, &bytes) < 0)
+			return library_failed(h);
+		if (bytes == 0 || (s->filtered && bytes <= CHECKSUM))
+			return choir_fail(CHOIR_CORRUPT, "the chunk of row %llu has %llu bytes: %s",
+					(unsigned long long) row, (unsigned long long) bytes,
+					bytes == 0 ? "damaged, or never written" : "damaged");
+	} while (step_chunk(s, offset));
+	return CHOIR_OK;
+}
+
+choir_status chi_hdf5_check_rows(
+		const chi_hdf5 *h, hid_t id, hsize_t first, hsize_t count, chi_hdf5_stored *s)
+{
+	if (s->chunk[0] == 0 || s->sparse || !h->H5Dget_chunk_storage_size)
+		return CHOIR_OK;
+	const hsize_t end = (first + count - 1) / s->chunk[0] + 1;
+	for (hsize_t k = first / s->chunk[0]; k < end; k++)
+		if (k + 1 != s->seen) {
+			CHOIR_TRY(check_row(h, id, k * s->chunk[0], s));
+			s->seen = k + 1;
+		}
+	return CHOIR_OK;
+}

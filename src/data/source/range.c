@@ -1,0 +1,153 @@
+// Examples that need no file and no memory: numbers that count up, and the same tensors again
+// and again.
+#include "data/stage.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/philox.h"
+#include "base/size.h"
+
+typedef struct {
+	choir_dataset base;
+	int64_t start, step;
+} range;
+
+static choir_status range_range(
+		choir_dataset *d, void *const column[], int64_t first, int64_t count)
+{
+	const range *r = (range *) d;
+	int64_t *to = column[0];
+	for (int64_t i = 0; i < count && to; i++)
+		to[i] = r->start + (first + i) * r->step;
+	return CHOIR_OK;
+}
+
+static uint64_t range_signature(const choir_dataset *d)
+{
+	const range *r = (const range *) d;
+	return chi_hash_mix((uint64_t) r->start) + (uint64_t) r->step;
+}
+
+static const chi_stage range_stage = {
+	.name = "range dataset",
+	.range = range_range,
+	.read = chi_no_read,
+	.rewind = chi_no_rewind,
+	.peek = chi_no_peek,
+	.free = chi_no_free,
+	.signature = range_signature,
+};
+
+// How many numbers there are from start to stop, which is not reached.
+static bool count_numbers(int64_t start, int64_t stop, int64_t step, int64_t *n)
+{
+	int64_t way;
+	if (step == 0) {
+		choir_fail(CHOIR_INVALID, "range dataset: a step of 0, any other needed");
+		return false;
+	}
+	if (step > 0 ? stop <= start : stop >= start) {
+		*n = 0;
+		return true;
+	}
+	if (step == INT64_MIN || __builtin_sub_overflow(stop, start, &way) || way == INT64_MIN) {
+		choir_fail(CHOIR_INVALID, "range dataset: from %lld to %lld is further than 63 bits",
+				(long long) start, (long long) stop);
+		return false;
+	}
+	const int64_t far = way < 0 ? -way : way, wide = step < 0 ? -step : step;
+	*n = (far - 1) / wide + 1;
+	return true;
+}
+
+choir_dataset *choir_range_dataset_new(
+		const char *column, int64_t start, int64_t stop, int64_t step)
+{
+	const choir_column c = { .name = column, .dtype = CHOIR_I64 };
+	int64_t n;
+	if (!count_numbers(start, stop, step, &n))
+		return NULL;
+	range *r = chi_source_new(&range_stage, sizeof *r, 1, &c, n);
+	if (!r)
+		return NULL;
+	r->start = start;
+	r->step = step;
+	r->base.random = true;
+	return &r->base;
+}
+
+typedef struct {
+	choir_dataset base;
+	chi_row_buffer example;
+} constant;
+
+static choir_status constant_range(
+		choir_dataset *d, void *const column[], int64_t first, int64_t count)
+{
+	const constant *c = (constant *) d;
+	(void) first;
+	for (size_t i = 0; i < d->spec.n; i++)
+		for (int64_t k = 0; k < count && column[i]; k++)
+			memcpy((char *) column[i] + (size_t) k * d->bytes[i], c->example.column[i],
+					d->bytes[i]);
+	return CHOIR_OK;
+}
+
+static choir_status constant_read(
+		choir_dataset *d, void *const column[], int64_t want, int64_t *got)
+{
+	*got = want;
+	return constant_range(d, column, 0, want);
+}
+
+static choir_status constant_seek(choir_dataset *d, int64_t elements)
+{
+	(void) d;
+	(void) elements;
+	return CHOIR_OK;
+}
+
+static void constant_free(choir_dataset *d)
+{
+	chi_row_buffer_free(&((constant *) d)->example);
+}
+
+static const chi_stage constant_stage = {
+	.name = "constant dataset",
+	.range = constant_range,
+	.read = constant_read,
+	.rewind = chi_no_rewind,
+	.peek = chi_no_peek,
+	.free = constant_free,
+	.seek = constant_seek,
+};
+
+choir_dataset *choir_constant_dataset_new(int64_t examples, size_t n, const choir_column columns[])
+{
+	if (examples < 0 && examples != CHOIR_NONE) {
+		choir_fail(CHOIR_INVALID,
+				"constant dataset: %lld examples given, 0 or more, or CHOIR_NONE, needed",
+				(long long) examples);
+		return NULL;
+	}
+	constant *c = chi_source_new(&constant_stage, sizeof *c, n, columns, examples);
+	if (!c)
+		return NULL;
+	choir_dataset *d = &c->base;
+	d->spec.endless = examples == CHOIR_NONE;
+	d->random = examples != CHOIR_NONE;
+	bool good = chi_row_buffer_new(d, 1, &c->example);
+	for (size_t i = 0; i < n && good; i++) {
+		good = columns[i].data != NULL;
+		if (good)
+			memcpy(c->example.column[i], columns[i].data, d->bytes[i]);
+		else
+			choir_fail(
+					CHOIR_INVALID, "constant dataset: column \"%s\" has no data", columns[i].name);
+	}
+	if (good)
+		return d;
+	choir_dataset_free(d);
+	return NULL;
+}

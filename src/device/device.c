@@ -1,0 +1,298 @@
+// The list of devices, the one thing here that outlives everything: kinds are registered, a
+// device is opened when its name is first asked for, and neither ever goes away, so a
+// choir_device may be kept without counting. One mutex guards the list; a slot of a table is
+// called without it, so a device that is being opened stands in the list as such and others who
+// want it wait.
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/status.h"
+#include "base/lock.h"
+#include "base/options.h"
+#include "base/text.h"
+#include "base/thread.h"
+#include "device/quarantine.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+enum { MAX_KINDS = 16, KIND_SIZE = 16, SHOWN_SIZE = 96, KNOWN_SIZE = 320 };
+
+static const double OPEN_SECONDS = 60.0;
+
+typedef struct entry {
+	struct entry *next;
+	choir_device device;
+	bool ready; // false: some thread is inside its open
+} entry;
+
+typedef struct {
+	choir_device_table table;
+	char name[KIND_SIZE]; // table.kind points here
+	int count; // what the table's count said
+	entry *entries;
+} device_kind;
+
+static chi_mutex list_mutex = CHI_MUTEX_STATIC(CHI_RANK_DEVICE, "devices");
+static chi_cond list_changed; // an open ended; made with the first kind
+static device_kind kinds[MAX_KINDS];
+static int kind_count;
+
+static void add_kind(const choir_device_table *table, int count)
+{
+	device_kind *k = &kinds[kind_count++];
+	k->table = *table;
+	snprintf(k->name, sizeof k->name, "%s", table->kind);
+	k->table.kind = k->name;
+	k->count = count;
+	chi_device_fill_stubs(&k->table);
+}
+
+// Takes the mutex of the list, which has the built-in kinds from then on.
+static void lock_list(void)
+{
+	chi_mutex_lock(&list_mutex);
+	if (kind_count > 0)
+		return;
+	chi_cond_init(&list_changed);
+	add_kind(&chi_cpu_table, CHOIR_NONE);
+	add_kind(&chi_far_table, CHOIR_NONE);
+}
+
+static device_kind *find_kind(const char *name)
+{
+	for (int i = 0; i < kind_count; i++)
+		if (strcasecmp(kinds[i].name, name) == 0)
+			return &kinds[i];
+	return NULL;
+}
+
+static bool good_kind(const char *kind)
+{
+	size_t length = kind == NULL ? 0 : strspn(kind, "abcdefghijklmnopqrstuvwxyz");
+	return length > 0 && length < KIND_SIZE && kind[length] == '\0';
+}
+
+choir_status choir_register_device(const choir_device_table *given)
+{
+	choir_device_table table;
+	CHOIR_TRY(chi_table_take("device", &table, sizeof table,
+			offsetof(choir_device_table, kind) + sizeof table.kind, given));
+	char shown[SHOWN_SIZE];
+	const char *kind = table.kind == NULL ? "" : table.kind;
+	if (!good_kind(kind))
+		return choir_fail(CHOIR_INVALID, "device kind \"%s\": needs 1 to %d lower case letters",
+				chi_text_clean(kind, shown, sizeof shown), KIND_SIZE - 1);
+	int count = table.count == NULL ? 0 : table.count();
+	if (count < CHOIR_NONE)
+		return choir_fail(CHOIR_INVALID, "device kind \"%s\": its count is %d", kind, count);
+	choir_status status = CHOIR_OK;
+	lock_list();
+	if (find_kind(kind) != NULL)
+		status = choir_fail(CHOIR_INVALID, "device kind \"%s\": known already", kind);
+	else if (kind_count == MAX_KINDS)
+		status = choir_fail(CHOIR_UNSUPPORTED, "device kind \"%s\": there are %d kinds already",
+				kind, MAX_KINDS);
+	else
+		add_kind(&table, count);
+	chi_mutex_unlock(&list_mutex);
+	return status;
+}
+
+// Devices of a kind that a program may take by default. Where there are as many as somebody
+// names, that is one for each processor, and none of a kind made for tests.
+static int default_count(const device_kind *k)
+{
+	if (k->count != CHOIR_NONE)
+		return k->count;
+	return strcmp(k->name, "cpu") == 0 ? chi_processor_count() : 0;
+}
+
+int choir_device_count(const char *kind)
+{
+	int count = 0;
+	lock_list();
+	for (int i = 0; i < kind_count; i++)
+		if (kind == NULL || strcasecmp(kinds[i].name, kind) == 0)
+			count += default_count(&kinds[i]);
+	chi_mutex_unlock(&list_mutex);
+	return count;
+}
+
+// "cpu:0 to cpu:1 (more by name), far:0 (more by name)" for messages; cut where it does not fit.
+static void list_known(char out[KNOWN_SIZE])
+{
+	size_t used = 0;
+	out[0] = '\0';
+	for (int i = 0; i < kind_count && used < KNOWN_SIZE; i++) {
+		const device_kind *k = &kinds[i];
+		char last[KIND_SIZE + 24] = "";
+		int count = default_count(k);
+		if (count > 1)
+			snprintf(last, sizeof last, " to %s:%d", k->name, count - 1);
+		if (count == 0 && k->count != CHOIR_NONE)
+			continue;
+		int wrote = snprintf(out + used, KNOWN_SIZE - used, "%s%s:0%s%s", used > 0 ? ", " : "",
+				k->name, last, k->count == CHOIR_NONE ? " (more by name)" : "");
+		used += wrote > 0 ? (size_t) wrote : 0;
+	}
+}
+
+// With the mutex held. note says more than that there is no such device, or is "".
+static choir_device *fail_unknown(const char *name, const char *note)
+{
+	char shown[SHOWN_SIZE], known[KNOWN_SIZE];
+	list_known(known);
+	choir_fail(CHOIR_NOT_FOUND, "no device \"%s\"%s: known are %s",
+			chi_text_clean(name == NULL ? "" : name, shown, sizeof shown), note, known);
+	return NULL;
+}
+
+static entry *find_entry(const device_kind *k, int index)
+{
+	entry *e = k->entries;
+	while (e != NULL && e->device.index != index)
+		e = e->next;
+	return e;
+}
+
+static void free_entry(entry *e)
+{
+	if (e != NULL)
+		chi_free(e->device.self);
+	chi_free(e);
+}
+
+static entry *new_entry(device_kind *k, int index)
+{
+	entry *e = chi_alloc(sizeof *e);
+	void *self = e == NULL ? NULL : chi_alloc(k->table.self_size);
+	if (self == NULL) {
+		chi_free(e);
+		return NULL;
+	}
+	snprintf(e->device.name, sizeof e->device.name, "%s:%d", k->name, index);
+	e->device.index = index;
+	e->device.host_memory = k->table.host_memory;
+	e->device.table = &k->table;
+	e->device.self = self;
+	e->next = k->entries;
+	k->entries = e;
+	return e;
+}
+
+static void remove_entry(device_kind *k, entry *e)
+{
+	entry **at = &k->entries;
+	while (*at != e)
+		at = &(*at)->next;
+	*at = e->next;
+	free_entry(e);
+}
+
+// With the mutex held, which is given up around the slots.
+static choir_device *open_entry(device_kind *k, int index)
+{
+	entry *e = new_entry(k, index);
+	if (e == NULL)
+		return NULL;
+	chi_mutex_unlock(&list_mutex);
+	choir_status status =
+			chi_device_failed(&e->device, "open", k->table.open(e->device.self, index));
+	if (status != CHOIR_OK) {
+		chi_error failure;
+		chi_error_save(&failure);
+		k->table.close(e->device.self);
+		chi_error_restore(&failure);
+	}
+	chi_mutex_lock(&list_mutex);
+	if (status == CHOIR_OK)
+		e->ready = true;
+	else
+		remove_entry(k, e);
+	chi_cond_broadcast(&list_changed);
+	return status == CHOIR_OK ? &e->device : NULL;
+}
+
+// With the mutex held.
+static choir_device *find_or_open(device_kind *k, int index)
+{
+	double deadline = chi_clock_deadline(OPEN_SECONDS);
+	for (;;) {
+		entry *e = find_entry(k, index);
+		if (e == NULL)
+			return open_entry(k, index);
+		if (e->ready)
+			return &e->device;
+		if (!chi_cond_wait(&list_changed, &list_mutex, deadline)) {
+			choir_fail(CHOIR_TIMEOUT, "%s:%d: another thread has been opening it for %g s",
+					k->name, index, OPEN_SECONDS);
+			return NULL;
+		}
+	}
+}
+
+choir_device *choir_device_find(const char *name)
+{
+	char kind[KIND_SIZE];
+	int index = 0;
+	bool good = chi_device_parse(name, kind, &index);
+	lock_list();
+	choir_device *d;
+	device_kind *k = good ? find_kind(kind) : NULL;
+	if (!good)
+		d = fail_unknown(name, ", which is not spelled as cpu:0 or /device:CPU:0");
+	else if (k == NULL || (k->count != CHOIR_NONE && index >= k->count))
+		d = fail_unknown(name, "");
+	else
+		d = find_or_open(k, index);
+	chi_mutex_unlock(&list_mutex);
+	return d;
+}
+
+const char *choir_device_name(const choir_device *d)
+{
+	return d == NULL ? "" : d->name;
+}
+
+choir_status choir_device_describe(const choir_device *d, choir_device_info *info)
+{
+	if (d == NULL)
+		return choir_fail(CHOIR_INVALID, "device description: the device is NULL");
+	const size_t min = offsetof(choir_device_info, kind);
+	if (info == NULL || info->size < min)
+		return choir_fail(CHOIR_INVALID,
+				"%s: description: its size is %zu; at least %zu is needed", d->name,
+				info == NULL ? 0 : info->size, min);
+	const size_t size = info->size;
+	choir_device_info all = { .size = sizeof all, .kind = d->table->kind, .index = d->index };
+	d->table->describe(d->self, &all);
+	memset(info, 0, size);
+	memcpy(info, &all, size < sizeof all ? size : sizeof all);
+	info->size = size;
+	return CHOIR_OK;
+}
+
+bool chi_device_shares(const choir_device *a, const choir_device *b)
+{
+	return a == b || (a->host_memory && b->host_memory);
+}
+
+choir_status chi_device_allocate(choir_device *d, size_t bytes, void **memory)
+{
+	*memory = NULL;
+	choir_status status = d->table->allocate(d->self, bytes, memory);
+	if (status == CHOIR_OK)
+		return CHOIR_OK;
+	*memory = NULL;
+	if (status == CHOIR_NO_MEMORY)
+		return choir_fail(CHOIR_NO_MEMORY, "%s: no memory for %zu bytes", d->name, bytes);
+	return chi_device_failed(d, "allocate", status);
+}
+
+void chi_device_release(choir_device *d, void *memory, size_t bytes)
+{
+	if (memory != NULL)
+		d->table->release(d->self, memory, bytes);
+}

@@ -1,0 +1,289 @@
+// The next batch of a distributed dataset: one tensor a column in the set's frame, of which each
+// replica gets a view of its rows, or a copy on its device. Also going back to the start and to
+// where an iterator stood.
+#include "input/input.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "base/fpenv.h"
+#include "strategy/strategy.h"
+#include "trace/trace.h"
+#include "value/value.h"
+
+static choir_status need_data(const choir_distributed_dataset *data, const char *what)
+{
+	if (data != NULL)
+		return CHOIR_OK;
+	return chi_error_null("distributed dataset: %s: the dataset is NULL", what);
+}
+
+static choir_status ready_batch(choir_distributed_dataset *data, choir_values **batch)
+{
+	if (batch == NULL)
+		return choir_fail(CHOIR_INVALID, "distributed dataset: next: batch is NULL");
+	if (*batch != NULL && (*batch)->strategy != data->strategy)
+		return choir_fail(CHOIR_INVALID,
+				"distributed dataset: the batch to refill belongs to another strategy");
+	if (*batch == NULL)
+		*batch = choir_values_new(data->strategy);
+	else
+		choir_values_clear(*batch);
+	return *batch == NULL ? choir_error_status() : CHOIR_OK;
+}
+
+static choir_tensor *new_column(choir_frame *f, const choir_column *c, int64_t rows)
+{
+	choir_shape shape = { .rank = c->shape.rank + 1, .dim = { rows } };
+	for (int i = 0; i < c->shape.rank; i++) // one that varies, and that nobody has examples of
+		shape.dim[i + 1] = c->shape.dim[i] == CHOIR_NONE ? 0 : c->shape.dim[i];
+	return chi_tensor_new(f, c->dtype, &shape);
+}
+
+choir_status chi_input_make_columns(const choir_distributed_dataset *data, chi_batch_buffer *to)
+{
+	const chi_spec *spec = data->stream[0].spec;
+	to->capacity = data->capacity;
+	to->at = 0;
+	for (size_t i = 0; i < spec->n; i++) {
+		to->column[i] = NULL;
+		to->piece[i] = NULL;
+		if (chi_shape_varies(&spec->column[i].shape))
+			continue;
+		to->column[i] = new_column(to->frame, &spec->column[i], to->capacity);
+		if (to->column[i] == NULL)
+			return choir_error_status();
+	}
+	return CHOIR_OK;
+}
+
+// Brings the rows of replicas whose device has memory of its own there.
+static choir_status fetch(choir_distributed_dataset *data, choir_values *set, const char *name)
+{
+	choir_value *v = choir_values_find(set, name);
+	for (int i = 0; i < set->layout.replicas; i++) {
+		choir_frame *f = chi_values_replica_frame(set, i);
+		if (f == NULL)
+			return choir_error_status();
+		v->component[i] = chi_value_view(f, v->component[i]);
+		if (v->component[i] == NULL)
+			return choir_error_status();
+		v->device[i] = data->strategy->replica_device[i];
+	}
+	return CHOIR_OK;
+}
+
+// A column whose replicas have rows of different shapes.
+static choir_status deal_pieces(
+		choir_values *set, const char *name, const chi_batch_buffer *to, size_t i)
+{
+	const size_t n = (size_t) set->layout.replicas;
+	choir_tensor **part = chi_arena_alloc(&set->frame->arena, n * sizeof *part);
+	int64_t first = 0, offset, there;
+	if (part == NULL)
+		return choir_error_status();
+	for (size_t k = 0; k < n; k++) {
+		choir_tensor *t = chi_batch_buffer_find(to, i, first, to->rows[k], &offset, &there);
+		part[k] = chi_tensor_rows(set->frame, t, offset, to->rows[k]);
+		if (part[k] == NULL)
+			return choir_error_status();
+		first += to->rows[k];
+	}
+	return chi_values_take_rows(set, name, part, to->rows);
+}
+
+static choir_status deal(choir_distributed_dataset *data, choir_values *set, chi_batch_buffer *to)
+{
+	const chi_spec *spec = data->stream[0].spec;
+	const bool fetches = data->o.fetch == CHOIR_FETCH_TO_DEVICE && !data->strategy->all_host;
+	for (size_t i = 0; i < spec->n; i++) {
+		const choir_column *c = &spec->column[i];
+		if (to->column[i] == NULL)
+			to->column[i] = new_column(to->frame, c, to->capacity);
+		if (to->column[i] == NULL)
+			return choir_error_status();
+		CHOIR_TRY(to->piece[i] != NULL
+						? deal_pieces(set, c->name, to, i)
+						: chi_values_split_rows(set, c->name, to->column[i], to->rows));
+		if (fetches)
+			CHOIR_TRY(fetch(data, set, c->name));
+	}
+	if (set->in_sync > set->layout.replicas)
+		set->all_examples = data->all;
+	return CHOIR_OK;
+}
+
+static void where(const choir_distributed_dataset *data, choir_input_position *p)
+{
+	if (!chi_read_ahead_position(data->read_ahead, p))
+		chi_example_stream_position(&data->stream[0], p);
+	p->steps = data->steps;
+}
+
+// The next step in which anybody has an example. A worker whose data have ended takes part
+// without any, as long as others have some; and so does one that has failed before it could read,
+// to tell them.
+static choir_status read_step(
+		choir_distributed_dataset *data, chi_batch_buffer *to, choir_status own)
+{
+	choir_status status = own;
+	do {
+		if (!data->unreported) // else it is where the rewind or restore was to go
+			where(data, &data->before);
+		to->step = data->steps;
+		if (status == CHOIR_OK)
+			status = data->read_ahead != NULL ? chi_read_ahead_take(data->read_ahead, to)
+											  : chi_input_read_step(data, to);
+		status = chi_input_sync_step(data, to, status);
+		data->steps += status == CHOIR_OK;
+	} while (status == CHOIR_OK && data->all == 0 && data->strategy->process_group != NULL);
+	return status;
+}
+
+// set: NULL after a failure.
+static choir_status fill(choir_distributed_dataset *data, choir_values *set, choir_status status)
+{
+	chi_batch_buffer to = { .rows = data->rows, .capacity = data->capacity };
+	if (set != NULL)
+		to.frame = set->frame;
+	if (status == CHOIR_OK && data->read_ahead == NULL)
+		status = chi_input_make_columns(data, &to);
+	status = read_step(data, &to, status);
+	return status == CHOIR_OK ? chi_strategy_give_up(data->strategy, deal(data, set, &to))
+							  : status;
+}
+
+// Until the rewind it stays failed, on all workers: a step may be lost. A failure that the others
+// have not heard of is told in the next step, in which they take part.
+static choir_status keep(choir_distributed_dataset *data, choir_status status, bool told)
+{
+	data->failure.status = CHOIR_OK;
+	if (status != CHOIR_OK && status != CHOIR_END)
+		chi_error_save(&data->failure);
+	data->unreported =
+			data->failure.status != CHOIR_OK && !told && data->strategy->process_group != NULL;
+	return status;
+}
+
+choir_status choir_distributed_dataset_next(choir_distributed_dataset *data, choir_values **batch)
+{
+	CHOIR_TRY(need_data(data, "next"));
+	CHOIR_TRY(chi_strategy_check(data->strategy));
+	CHOIR_TRY(chi_context_need_cross(data->strategy, "the next batch of a distributed dataset"));
+	choir_status ready = ready_batch(data, batch);
+	if (ready != CHOIR_OK && data->strategy->process_group == NULL)
+		return ready; // nothing was read
+	if (data->failure.status != CHOIR_OK) {
+		chi_error_restore(&data->failure);
+		ready = data->failure.status;
+		if (!data->unreported)
+			return ready;
+	}
+	chi_fpenv host; // of a host that flushes to zero, say: the data must not depend on it
+	chi_fpenv_enter(&host);
+	chi_trace_begin(CHOIR_TRACE_INPUT, "next batch");
+	const choir_status status =
+			keep(data, fill(data, ready == CHOIR_OK ? *batch : NULL, ready), true);
+	if (ready == CHOIR_OK && status != CHOIR_OK)
+		choir_values_clear(*batch);
+	chi_trace_end();
+	chi_fpenv_leave(&host);
+	return status;
+}
+
+choir_status choir_distributed_dataset_rewind(choir_distributed_dataset *data)
+{
+	CHOIR_TRY(need_data(data, "rewind"));
+	CHOIR_TRY(chi_strategy_check(data->strategy));
+	CHOIR_TRY(chi_context_need_cross(data->strategy, "rewinding a distributed dataset"));
+	data->steps = 0;
+	choir_status status = CHOIR_OK;
+	int64_t pass = 0;
+	chi_fpenv host;
+	chi_fpenv_enter(&host); // a function of the program may go to its start
+	chi_trace_begin(CHOIR_TRACE_INPUT, "rewind");
+	const bool begun = data->read_ahead != NULL && chi_read_ahead_rewind(data->read_ahead, &pass);
+	if (data->read_ahead == NULL)
+		pass = chi_dataset_pass(data->stream[0].data) + 1;
+	for (int i = 0; !begun && status == CHOIR_OK && i < data->streams; i++)
+		status = chi_example_stream_begin(&data->stream[i], pass);
+	data->pass = pass;
+	data->before = (choir_input_position){ .pass = pass };
+	chi_trace_end();
+	chi_fpenv_leave(&host);
+	return keep(data, status, false);
+}
+
+// Positions of programs that knew no marks are shorter.
+static choir_status check_size(const char *what, const choir_input_position *p)
+{
+	const size_t size = p == NULL ? 0 : p->size, min = offsetof(choir_input_position, marks);
+	if (size >= min && size <= sizeof *p)
+		return CHOIR_OK;
+	return choir_fail(CHOIR_INVALID,
+			"distributed dataset: %s: the position's size is %zu, not %zu", what, size, sizeof *p);
+}
+
+choir_status choir_distributed_dataset_save(
+		const choir_distributed_dataset *data, choir_input_position *position)
+{
+	CHOIR_TRY(need_data(data, "save"));
+	CHOIR_TRY(chi_strategy_check(data->strategy));
+	CHOIR_TRY(chi_context_need_cross(data->strategy, "saving where a distributed dataset stands"));
+	CHOIR_TRY(check_size("save", position));
+	choir_input_position all = { .size = position->size };
+	if (data->failure.status != CHOIR_OK)
+		all = data->before; // what the failed step has read was not handed out
+	else
+		where(data, &all);
+	all.size = position->size;
+	all.signature = (int64_t) data->signature;
+	memcpy(position, &all, position->size);
+	return CHOIR_OK;
+}
+
+// One of a dataset for each replica: those that had ended before are at their ends again.
+static choir_status go_each(choir_distributed_dataset *data, const choir_input_position *p)
+{
+	for (int i = 0; i < data->streams; i++) {
+		chi_element e = { .capacity = data->stream[i].spec->batch };
+		choir_status status = chi_example_stream_begin(&data->stream[i], p->pass);
+		for (int64_t k = 0; k < p->steps && status == CHOIR_OK; k++)
+			status = chi_dataset_next(data->stream[i].data, &e);
+		if (status != CHOIR_OK && status != CHOIR_END)
+			return status;
+		data->stream[i].elements = p->steps;
+	}
+	return CHOIR_OK;
+}
+
+choir_status choir_distributed_dataset_restore(
+		choir_distributed_dataset *data, const choir_input_position *given)
+{
+	choir_input_position p = { 0 };
+	CHOIR_TRY(need_data(data, "restore"));
+	CHOIR_TRY(chi_strategy_check(data->strategy));
+	CHOIR_TRY(chi_context_need_cross(data->strategy, "restoring a distributed dataset"));
+	CHOIR_TRY(check_size("restore", given));
+	memcpy(&p, given, given->size);
+	if (p.pass < 0 || p.elements < 0 || p.examples < 0 || p.steps < 0 || p.marks < 0 ||
+			p.marks > CHOIR_INPUT_MARKS)
+		return choir_fail(CHOIR_INVALID,
+				"distributed dataset: restore: a position with negative numbers, or with more "
+				"than %d marks",
+				(int) CHOIR_INPUT_MARKS);
+	if (p.signature != (int64_t) data->signature)
+		return choir_fail(CHOIR_INVALID,
+				"distributed dataset: restore: the position is of a dataset with other steps, "
+				"seeds or columns, or of another worker's part");
+	chi_read_ahead_halt(data->read_ahead);
+	data->steps = p.steps;
+	data->pass = p.pass;
+	data->before = p;
+	chi_fpenv host; // what lies before is read and computed, and a cache keeps it
+	chi_fpenv_enter(&host);
+	const choir_status status =
+			data->streams > 1 ? go_each(data, &p) : chi_example_stream_seek(&data->stream[0], &p);
+	chi_fpenv_leave(&host);
+	return keep(data, status, false);
+}

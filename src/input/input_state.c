@@ -1,0 +1,239 @@
+// What a checkpoint keeps of a distributed dataset: the numbers of its position. Workers that read
+// parts of their own each stand in a place of their own; the chief, who writes, is told all of
+// them, and each goes on from its own.
+#include "input/input.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "collective/process_group.h"
+
+static const char *name(const void *self)
+{
+	(void) self;
+	return "dataset";
+}
+
+// Whether each worker of the strategy stands in a place of its own.
+static bool in_parts(const choir_distributed_dataset *data)
+{
+	return data->strategy->process_group != NULL && data->o.workers > 1 &&
+			!chi_input_is_shared(data);
+}
+
+// ---- Places of each worker: a row of numbers, all of a position behind its size.
+
+enum {
+	BEGIN = offsetof(choir_input_position, pass),
+	ROW_BYTES = sizeof(choir_input_position) - BEGIN,
+	ROW = ROW_BYTES / sizeof(int64_t)
+};
+_Static_assert(ROW_BYTES == ROW * sizeof(int64_t), "a position is numbers alone");
+
+// What decides which part is whose: a policy, or a function of the program.
+enum { OF_A_FUNCTION = CHOIR_AUTO_SHARD_HINT + 1, WAYS };
+
+static uint64_t way_of(const choir_distributed_dataset *data)
+{
+	return data->from_function ? OF_A_FUNCTION : (uint64_t) data->o.auto_shard;
+}
+
+static choir_status save_parts(const choir_distributed_dataset *data, chi_state *to)
+{
+	choir_input_position p = { .size = sizeof p };
+	int64_t *rows = NULL;
+	if (choir_distributed_dataset_save(data, &p) == CHOIR_OK)
+		rows = chi_state_add(to, "positions", CHOIR_I64, &CHOIR_SHAPE(data->o.workers, ROW));
+	if (rows == NULL) // the others wait for this place
+		return chi_strategy_give_up(data->strategy, choir_error_status());
+	CHOIR_TRY(chi_process_group_all_gather(data->strategy->process_group,
+			(const char *) &p + BEGIN, ROW_BYTES, rows, "where each worker stands in its data"));
+	return chi_state_add_count(to, "policy", way_of(data));
+}
+
+// workers 0: there are no parts.
+static const char *whose(char out[64], int64_t workers, uint64_t way)
+{
+	static const char *const name[WAYS] = { "DATA", "OFF", "AUTO", "FILE", "HINT", "a function" };
+	if (workers == 0)
+		snprintf(out, 64, "one for all (DATA, or one worker)");
+	else
+		snprintf(
+				out, 64, "of %" PRId64 " workers under %s", workers, way < WAYS ? name[way] : "?");
+	return out;
+}
+
+// Whose parts a checkpoint has, and whose there are here.
+typedef struct {
+	int64_t saved, own; // workers; 0: there are no parts
+	uint64_t way; // of the saved ones
+} parts;
+
+static choir_status find_parts(const choir_distributed_dataset *data, chi_state *from, parts *p)
+{
+	const chi_state_entry *e = chi_state_find(from, "positions");
+	*p = (parts){ .saved = e == NULL || e->shape.rank == 0 ? 0 : e->shape.dim[0],
+		.own = in_parts(data) ? data->o.workers : 0 };
+	return e == NULL ? CHOIR_OK : chi_state_take_count(from, "policy", &p->way);
+}
+
+static bool are_the_same(const choir_distributed_dataset *data, const parts *p)
+{
+	return p->saved == p->own && (p->own == 0 || p->way == way_of(data));
+}
+
+// A part can only be gone on with by who has the same one.
+static choir_status check_parts(const choir_distributed_dataset *data, chi_state *from)
+{
+	char there[64], here[64];
+	parts p;
+	CHOIR_TRY(find_parts(data, from, &p));
+	if (p.saved == 0 && chi_state_find(from, "position") == NULL)
+		return CHOIR_OK; // there is none, which is another failure
+	if (are_the_same(data, &p))
+		return CHOIR_OK;
+	return choir_fail(CHOIR_INVALID,
+			"%s: the position \"%s\" is %s, here it is %s: where each worker reads a part of its "
+			"own, as many workers and the same policy are needed, or a dataset whose option "
+			"checkpoint is CHOIR_OFF",
+			from->path, from->object, whose(there, p.saved, p.way),
+			whose(here, p.own, way_of(data)));
+}
+
+// ---- Where there is no place to go back to.
+
+static bool reads_a_queue(const choir_dataset *d)
+{
+	return d != NULL && (d->stage->gone || reads_a_queue(d->from[0]) || reads_a_queue(d->from[1]));
+}
+
+// Whether the dataset goes on from where it is, whatever a checkpoint says: the program wants it
+// so, or it reads a queue and the parts are others than those of the checkpoint.
+static choir_status stays(const choir_distributed_dataset *data, chi_state *from, bool *does)
+{
+	parts p;
+	*does = data->o.checkpoint == CHOIR_OFF;
+	if (*does || !reads_a_queue(data->stream[0].data))
+		return CHOIR_OK;
+	CHOIR_TRY(find_parts(data, from, &p));
+	*does = !are_the_same(data, &p);
+	return CHOIR_OK;
+}
+
+// What a checkpoint has of such a dataset is left.
+static void leave(chi_state *from)
+{
+	static const char *const names[] = { "positions", "policy", "position", "marks", "signature" };
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		chi_state_entry *e = chi_state_find(from, names[i]);
+		if (e != NULL)
+			e->taken = true;
+	}
+}
+
+static choir_status take_part(
+		const choir_distributed_dataset *data, chi_state *from, choir_input_position *p)
+{
+	const void *rows;
+	CHOIR_TRY(chi_state_take(
+			from, "positions", CHOIR_I64, &CHOIR_SHAPE(data->o.workers, ROW), &rows));
+	p->size = sizeof *p;
+	memcpy((char *) p + BEGIN, (const int64_t *) rows + data->o.worker * ROW, ROW_BYTES);
+	return CHOIR_OK;
+}
+
+// ---- One place for all.
+
+static choir_status save(void *self, chi_state *to)
+{
+	if (((const choir_distributed_dataset *) self)->o.checkpoint == CHOIR_OFF)
+		return CHOIR_OK;
+	if (in_parts(self))
+		return save_parts(self, to);
+	choir_input_position p = { .size = sizeof p };
+	CHOIR_TRY(choir_distributed_dataset_save(self, &p));
+	const int64_t numbers[] = { p.pass, p.elements, p.examples, p.steps };
+	int64_t *position = chi_state_add(to, "position", CHOIR_I64, &CHOIR_SHAPE(4));
+	if (position == NULL)
+		return choir_error_status();
+	for (int i = 0; i < 4; i++)
+		position[i] = numbers[i];
+	if (p.marks > 0) {
+		int64_t *mark = chi_state_add(
+				to, "marks", CHOIR_I64, &CHOIR_SHAPE(p.marks, CHOIR_INPUT_MARK_NUMBERS));
+		if (mark == NULL)
+			return choir_error_status();
+		memcpy(mark, p.mark, (size_t) p.marks * sizeof p.mark[0]);
+	}
+	return chi_state_add_count(to, "signature", (uint64_t) p.signature);
+}
+
+// Where there are any.
+static choir_status take_seek_index(chi_state *from, choir_input_position *p)
+{
+	const chi_state_entry *e = chi_state_find(from, "marks");
+	const void *data;
+	if (e == NULL)
+		return CHOIR_OK;
+	p->marks = e->shape.rank == 2 && e->shape.dim[0] <= CHOIR_INPUT_MARKS ? e->shape.dim[0] : 1;
+	CHOIR_TRY(chi_state_take(
+			from, "marks", CHOIR_I64, &CHOIR_SHAPE(p->marks, CHOIR_INPUT_MARK_NUMBERS), &data));
+	memcpy(p->mark, data, (size_t) p->marks * sizeof p->mark[0]);
+	return CHOIR_OK;
+}
+
+static choir_status take(
+		const choir_distributed_dataset *data, chi_state *from, choir_input_position *p)
+{
+	if (in_parts(data))
+		return take_part(data, from, p);
+	const void *numbers;
+	uint64_t signature;
+	CHOIR_TRY(chi_state_take(from, "position", CHOIR_I64, &CHOIR_SHAPE(4), &numbers));
+	CHOIR_TRY(chi_state_take_count(from, "signature", &signature));
+	const int64_t *n = numbers;
+	*p = (choir_input_position){ .size = sizeof *p,
+		.pass = n[0],
+		.elements = n[1],
+		.examples = n[2],
+		.steps = n[3],
+		.signature = (int64_t) signature };
+	return take_seek_index(from, p);
+}
+
+static choir_status check(void *self, chi_state *from)
+{
+	const choir_distributed_dataset *data = self;
+	choir_input_position p;
+	bool does_stay;
+	CHOIR_TRY(stays(data, from, &does_stay));
+	if (does_stay) {
+		leave(from);
+		return CHOIR_OK;
+	}
+	CHOIR_TRY(check_parts(data, from));
+	CHOIR_TRY(take(data, from, &p));
+	if (p.signature != (int64_t) data->signature)
+		return choir_fail(CHOIR_INVALID,
+				"%s: the position \"%s\" is of a dataset with other steps, seeds or columns, or "
+				"of another worker's part",
+				from->path, from->object);
+	return CHOIR_OK;
+}
+
+static choir_status restore(void *self, chi_state *from)
+{
+	choir_input_position p;
+	bool does_stay;
+	CHOIR_TRY(stays(self, from, &does_stay));
+	if (does_stay)
+		return CHOIR_OK;
+	CHOIR_TRY(take(self, from, &p));
+	return choir_distributed_dataset_restore(self, &p);
+}
+
+const chi_stateful_table chi_input_state = {
+	.free = chi_input_free, .name = name, .save = save, .check = check, .restore = restore
+};

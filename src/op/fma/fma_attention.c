@@ -1,0 +1,120 @@
+// Attention by examples and heads, which fma_attention.inc works on.
+#include "op/fma/fma.h"
+
+#ifdef CHI_HAS_FMA_KERNELS
+#include "op/op.h"
+
+// n: how many of the inputs are queries, keys and values; 1: they lie behind each other.
+static chi_fma_head head_of(const choir_kernel_call *call, size_t n)
+{
+	const choir_attention_attributes *a = call->attributes;
+	const choir_shape *q = &call->in[0].shape, *k = &call->in[n == 1 ? 0 : 1].shape;
+	const int64_t width = n == 1 ? q->dim[2] / 3 : q->dim[2];
+	return (chi_fma_head){
+		.queries = q->dim[1],
+		.keys = k->dim[1],
+		.width = width / a->heads,
+		.q_row = q->dim[2],
+		.kv_row = k->dim[2],
+		.y_row = width,
+		.causal = a->causal,
+		.scale = (float) a->scale,
+		.scratch = call->scratch,
+	};
+}
+
+static size_t scratch_of(const choir_kernel_call *call, size_t n)
+{
+	const chi_fma_head h = head_of(call, n);
+	const int64_t keys = chi_fma_round(h.keys, CHI_FMA_TALL);
+	const int64_t wide = chi_fma_round(h.width, CHI_FMA_GROUP);
+	const int64_t elements = 4 * keys * wide + 5 * CHI_FMA_GROUP * wide + 2 * keys * CHI_FMA_GROUP;
+	return (size_t) elements * sizeof(float);
+}
+
+size_t chi_fma_attention_scratch(const choir_kernel_call *call)
+{
+	return scratch_of(call, call->n);
+}
+
+size_t chi_fma_attention_gradient_scratch(const choir_kernel_call *call)
+{
+	return scratch_of(call, call->n - 1);
+}
+
+static const float *input(const choir_kernel_call *call, size_t i)
+{
+	return call->in[i].data;
+}
+
+// The head of a number: those of an example lie beside each other. all has the pointers of the
+// first, and those that are NULL stay so.
+static chi_fma_head head_at(const chi_fma_head *all, int64_t heads, int64_t number)
+{
+	const int64_t example = number / heads, column = number % heads * all->width;
+	const int64_t q = example * all->queries * all->q_row + column;
+	const int64_t kv = example * all->keys * all->kv_row + column;
+	const int64_t y = example * all->queries * all->y_row + column;
+	chi_fma_head h = *all;
+	h.q += q;
+	h.k += kv;
+	h.v += kv;
+	if (h.dy == NULL) {
+		h.y += y;
+		return h;
+	}
+	h.dy += y;
+	h.dq += q;
+	h.dk += kv;
+	h.dv += kv;
+	return h;
+}
+
+// One head after the other, each knowing the one after it.
+static void work_on_all(const choir_kernel_call *call, const chi_fma_head *all,
+		void (*work)(const chi_fma_head *h))
+{
+	const choir_attention_attributes *a = call->attributes;
+	const int64_t count = call->in[0].shape.dim[0] * a->heads;
+	chi_fma_head h = head_at(all, a->heads, 0);
+	for (int64_t i = 1; i < count; i++) {
+		const chi_fma_head next = head_at(all, a->heads, i);
+		h.next = &next;
+		work(&h);
+		h = next;
+	}
+	work(&h);
+}
+
+choir_status chi_fma_attention(const choir_kernel_call *call)
+{
+	const size_t n = call->n;
+	chi_fma_head all = head_of(call, n);
+	all.q = input(call, 0);
+	all.k = n == 1 ? all.q + all.y_row : input(call, 1);
+	all.v = n == 1 ? all.k + all.y_row : input(call, 2);
+	all.y = call->out->data;
+	work_on_all(call, &all, chi_fma_best()->attention);
+	return CHOIR_OK;
+}
+
+// out is laid out as the packed input, or is the gradients of q, k and v behind each other.
+choir_status chi_fma_attention_gradient(const choir_kernel_call *call)
+{
+	const size_t n = call->n - 1;
+	chi_fma_head all = head_of(call, n);
+	const int64_t examples = call->in[0].shape.dim[0];
+	all.q = input(call, 0);
+	all.k = n == 1 ? all.q + all.y_row : input(call, 1);
+	all.v = n == 1 ? all.k + all.y_row : input(call, 2);
+	all.dy = input(call, n);
+	all.dq = call->out->data;
+	all.dk = all.dq + (n == 1 ? all.y_row : examples * all.queries * all.q_row);
+	all.dv = all.dk + (n == 1 ? all.y_row : examples * all.keys * all.kv_row);
+	work_on_all(call, &all, chi_fma_best()->attention_gradient);
+	return CHOIR_OK;
+}
+
+#else
+typedef int chi_no_fma_attention; // a C file must not be empty
+#endif

@@ -1,0 +1,35 @@
+// Handing the built-in kernels to the registry, one dtype at a time.
+#include "op/kernel_list.h"
+
+static void register_spec(const chi_kernel_spec *spec, const char *kind, const char *name,
+		const chi_kernel_spec *wrapper)
+{
+	const chi_kernel_spec *functions = wrapper ? wrapper : spec;
+	for (int dtype = CHOIR_F32; dtype <= CHOIR_BF16; dtype++) {
+		if (!(spec->dtypes >> dtype & 1))
+			continue;
+		const choir_kernel_table table = {
+			.size = sizeof table,
+			.version = CHOIR_TABLE_VERSION,
+			.operation = spec->operation,
+			.kind = kind,
+			.name = name,
+			.dtype = (choir_dtype) dtype,
+			.user = wrapper ? spec : spec->user,
+			.score = functions->score,
+			.scratch = functions->scratch,
+			.run = functions->run,
+		};
+		// A registry that is out of memory says so at the first lookup that misses the kernel.
+		if (choir_register_kernel(&table) != CHOIR_OK)
+			return;
+	}
+}
+
+void chi_kernel_register(chi_kernel_lists *lists, const char *kind, const char *name,
+		const chi_kernel_spec *wrapper)
+{
+	for (size_t index = 0; lists(index).count; index++)
+		for (size_t i = 0; i < lists(index).count; i++)
+			register_spec(&lists(index).specs[i], kind, name, wrapper);
+}

@@ -1,0 +1,209 @@
+// Convolution of images [n, h, w, c] with a filter [kh, kw, c / groups, out], plain or with the
+// bias and activation of a layer fused in. Sequences [n, w, c] are images of one row.
+#include "base/options.h"
+#include "base/size.h"
+#include "choir/nn.h"
+#include "op/op.h"
+
+#include <inttypes.h>
+#include <limits.h>
+
+bool chi_windows(int64_t in, int64_t window, int stride, int padding, int pad[2], int64_t *out)
+{
+	int64_t padded;
+
+	if (window < 1 || window > INT_MAX / 2 || stride < 1 || padding < -1)
+		return false;
+	if (padding == -1) { // as many windows as strides begin in the image; the odd zero goes behind
+		*out = in / stride + (in % stride != 0);
+		const int64_t covered = in == 0 ? 0 : (*out - 1) * stride + window;
+		const int64_t zeros = covered > in ? covered - in : 0;
+		pad[0] = (int) (zeros / 2);
+		pad[1] = (int) (zeros - zeros / 2);
+		return true;
+	}
+	if (!chi_int64_add(in, 2 * (int64_t) padding, &padded) || padded < window)
+		return false;
+	pad[0] = pad[1] = padding;
+	*out = (padded - window) / stride + 1;
+	return true;
+}
+
+// The windows along rows (axis 0) or columns (1), which lie apart where the filter is dilated.
+static bool windows_of(const choir_convolution_options *o, int axis, int64_t in, int64_t filter,
+		int pad[2], int64_t *out)
+{
+	const int64_t before = o->before[axis], after = o->after[axis];
+	int64_t padded;
+
+	if (filter < 1 || filter > INT_MAX / 2 || o->dilation < 1 ||
+			o->dilation > INT_MAX / 2 / filter || before < 0 || after < 0 ||
+			(o->padding == CHOIR_NONE && before + after > 0) ||
+			!chi_int64_add(in, before + after, &padded))
+		return false;
+	const int64_t window = (filter - 1) * o->dilation + 1;
+	if (!chi_windows(padded, window, o->stride, o->padding, pad, out))
+		return false;
+	if (before > INT_MAX - pad[0] || after > INT_MAX - pad[1])
+		return false;
+	pad[0] += (int) before;
+	pad[1] += (int) after;
+	return in > 0 || *out == 0; // of nothing but zeros around nothing there is no image
+}
+
+choir_status chi_convolution_plan(const choir_shape *x, const choir_shape *filter,
+		const choir_convolution_options *o, choir_conv2d_attributes *attributes, choir_shape *out)
+{
+	char text[2][CHI_SHAPE_TEXT];
+	int rows[2], columns[2];
+
+	chi_shape_print(x, text[0]);
+	chi_shape_print(filter, text[1]);
+	if (x->rank != 4 || filter->rank != 4 || o->groups < 1 || filter->dim[2] == 0 ||
+			x->dim[3] % o->groups != 0 || x->dim[3] / o->groups != filter->dim[2] ||
+			filter->dim[3] % o->groups != 0)
+		return choir_fail(CHOIR_INVALID,
+				"conv2d: images %s and filter %s do not fit in %" PRId64 " groups; needed "
+				"[n, h, w, c] and [kh, kw, c / groups, out]",
+				text[0], text[1], o->groups);
+	*out = (choir_shape){ 4, { x->dim[0], 0, 0, filter->dim[3] } };
+	if (!windows_of(o, 0, x->dim[1], filter->dim[0], rows, &out->dim[1]) ||
+			!windows_of(o, 1, x->dim[2], filter->dim[1], columns, &out->dim[2]))
+		return choir_fail(CHOIR_INVALID,
+				"conv2d: images %s, filter %s, stride %d, padding %d and dilation %d give no "
+				"result",
+				text[0], text[1], o->stride, o->padding, o->dilation);
+	attributes->stride = o->stride;
+	attributes->dilation = o->dilation;
+	attributes->groups = o->groups;
+	attributes->top = rows[0];
+	attributes->bottom = rows[1];
+	attributes->left = columns[0];
+	attributes->right = columns[1];
+	return CHOIR_OK;
+}
+
+// The shape was planned before; the dtypes and the bias are left to check.
+typedef struct {
+	choir_conv2d_attributes kernel; // first: this is what kernels see
+	choir_shape out;
+} conv2d;
+
+static choir_status infer_conv2d(size_t n, choir_tensor *const in[], const void *attributes,
+		choir_dtype *dtype, choir_shape *shape)
+{
+	const conv2d *c = attributes;
+	char text[CHI_SHAPE_TEXT];
+
+	*dtype = in[0]->dtype;
+	*shape = c->out;
+	for (size_t i = 1; i < n; i++)
+		if (in[i]->dtype != *dtype)
+			return choir_fail(CHOIR_INVALID, "%s and %s do not go together; cast one of them",
+					choir_dtype_name(*dtype), choir_dtype_name(in[i]->dtype));
+	if (n == 3 && (in[2]->shape.rank != 1 || in[2]->shape.dim[0] != c->out.dim[3]))
+		return choir_fail(CHOIR_INVALID, "bias is %s, needed [%lld]",
+				chi_shape_print(&in[2]->shape, text), (long long) c->out.dim[3]);
+	return CHOIR_OK;
+}
+
+static choir_status conv2d_backward(
+		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+{
+	const conv2d *c = node->attributes;
+	choir_tensor *x = node->in[0], *filter = node->in[1];
+	choir_tensor *dz = chi_activation_gradient(c->kernel.activate, node->out, dy);
+	choir_tensor *const for_input[] = { filter, dz }, *const for_filter[] = { x, dz };
+
+	if (want[0])
+		gradient[0] = chi_op_kernel(
+				x->frame, "conv2d_gradient_input", 2, for_input, &c->kernel, x->dtype, &x->shape);
+	if (want[1])
+		gradient[1] = chi_op_kernel(x->frame, "conv2d_gradient_filter", 2, for_filter, &c->kernel,
+				x->dtype, &filter->shape);
+	if (node->n == 3 && want[2])
+		gradient[2] = chi_sum_to(dz, &node->in[2]->shape);
+	return CHOIR_OK;
+}
+
+static const chi_op conv2d_op = {
+	.name = "conv2d",
+	.attribute_bytes = sizeof(conv2d),
+	.infer = infer_conv2d,
+	.backward = conv2d_backward,
+};
+
+choir_tensor *chi_convolution(choir_tensor *x, choir_tensor *filter, choir_tensor *bias,
+		const choir_convolution_options *o, choir_activate activate)
+{
+	conv2d attributes = { .kernel = { .activate = activate } };
+	choir_tensor *const in[] = { x, filter, bias };
+
+	if (!x || !filter)
+		return chi_frame_null_argument(choir_tensor_frame(x ? x : filter), "conv2d");
+	if (chi_convolution_plan(&x->shape, &filter->shape, o, &attributes.kernel, &attributes.out) !=
+			CHOIR_OK) {
+		chi_frame_record_error(x->frame);
+		return NULL;
+	}
+	return chi_op_call(&conv2d_op, NULL, bias ? 3 : 2, in, &attributes);
+}
+
+choir_tensor *choir_conv2d(choir_tensor *x, choir_tensor *filter, int stride, int padding)
+{
+	const choir_convolution_options o = {
+		.size = sizeof o, .stride = stride, .padding = padding, .dilation = 1, .groups = 1
+	};
+	return chi_convolution(x, filter, NULL, &o, CHOIR_ACTIVATE_LINEAR);
+}
+
+// A sequence as an image of one row, and a filter of it as one of one row; what says how many
+// zeros and windows there are is about columns then.
+bool chi_convolution_columns(
+		const choir_convolution_options *o, choir_convolution_options *columns)
+{
+	*columns = *o;
+	columns->before[0] = columns->after[0] = 0;
+	columns->before[1] = o->before[0];
+	columns->after[1] = o->after[0];
+	if (o->padding <= 0)
+		return true;
+	columns->padding = 0; // of columns alone
+	return !__builtin_add_overflow(o->before[0], o->padding, &columns->before[1]) &&
+			!__builtin_add_overflow(o->after[0], o->padding, &columns->after[1]);
+}
+
+choir_tensor *chi_convolution_1d(choir_tensor *x, choir_tensor *filter, choir_tensor *bias,
+		const choir_convolution_options *o, choir_activate activate)
+{
+	const choir_shape *s = &x->shape, *k = &filter->shape;
+	choir_convolution_options columns;
+
+	if (!chi_convolution_columns(o, &columns))
+		return chi_frame_fail_null(x->frame, CHOIR_INVALID, "conv1d: too many zeros");
+	choir_tensor *y =
+			chi_convolution(choir_reshape(x, CHOIR_SHAPE(s->dim[0], 1, s->dim[1], s->dim[2])),
+					choir_reshape(filter, CHOIR_SHAPE(1, k->dim[0], k->dim[1], k->dim[2])), bias,
+					&columns, activate);
+	return y ? choir_reshape(y, CHOIR_SHAPE(y->shape.dim[0], y->shape.dim[2], y->shape.dim[3]))
+			 : NULL;
+}
+
+choir_tensor *choir_convolution(
+		choir_tensor *x, choir_tensor *filter, const choir_convolution_options *o)
+{
+	choir_convolution_options all;
+
+	if (!x || !filter)
+		return chi_frame_null_argument(choir_tensor_frame(x ? x : filter), "convolution");
+	if (chi_options_take("convolution: the options'", &all, sizeof all, o) != CHOIR_OK) {
+		chi_frame_record_error(x->frame);
+		return NULL;
+	}
+	all.stride = all.stride ? all.stride : 1;
+	all.dilation = all.dilation ? all.dilation : 1;
+	all.groups = all.groups ? all.groups : 1;
+	if (x->shape.rank == 3 && filter->shape.rank == 3)
+		return chi_convolution_1d(x, filter, NULL, &all, CHOIR_ACTIVATE_LINEAR);
+	return chi_convolution(x, filter, NULL, &all, CHOIR_ACTIVATE_LINEAR);
+}

@@ -1,0 +1,238 @@
+// Norms. Means and deviations are kernels of their own, run ahead of the operation, which takes
+// them as its last input and owns it: so the way back finds them made. The sums of a batch norm
+// pass through a function of the caller's on both ways, which may add those of other replicas;
+// this file knows none.
+#include "choir/nn.h"
+#include "base/lock.h"
+#include "base/options.h"
+#include "op/op.h"
+
+// scale, and offset if it is there, have one element for each channel of x.
+static choir_status check_parameters(const char *name, const choir_tensor *x,
+		const choir_tensor *scale, const choir_tensor *offset)
+{
+	const choir_tensor *const all[] = { scale, offset };
+	char text[2][CHI_SHAPE_TEXT];
+
+	if (x->shape.rank < 1 || x->shape.dim[x->shape.rank - 1] == 0)
+		return choir_fail(CHOIR_INVALID, "%s: %s has no channels; needed [.., channels]", name,
+				chi_shape_print(&x->shape, text[0]));
+	for (int i = 0; i < 2; i++) {
+		const choir_tensor *t = all[i];
+		if (!t)
+			continue;
+		if (t->dtype != x->dtype)
+			return choir_fail(CHOIR_INVALID, "%s: %s and %s do not go together; cast one of them",
+					name, choir_dtype_name(x->dtype), choir_dtype_name(t->dtype));
+		if (t->shape.rank != 1 || t->shape.dim[0] != x->shape.dim[x->shape.rank - 1])
+			return choir_fail(CHOIR_INVALID, "%s: %s of %s is %s; needed [channels]", name,
+					i ? "offset" : "scale", chi_shape_print(&x->shape, text[0]),
+					chi_shape_print(&t->shape, text[1]));
+	}
+	return CHOIR_OK;
+}
+
+// Part 0 or 1 of flat [2 n] or longer, in dtype; a view where it has that.
+static choir_tensor *part(choir_tensor *flat, int64_t index, int64_t n, choir_dtype dtype)
+{
+	int64_t first = index * n;
+	choir_tensor *t = chi_part(flat, &first, CHOIR_SHAPE(n));
+	return !t || t->dtype == dtype
+			? t
+			: chi_op_kernel(t->frame, "cast", 1, &t, NULL, dtype, &t->shape);
+}
+
+// Where the way back will not take it over, what was made for a call goes with the call.
+static choir_tensor *finish(choir_tensor *y, choir_tensor *own)
+{
+	if (!y || !y->node)
+		chi_tensor_drop(own);
+	return y;
+}
+
+static choir_status row_norm_backward(
+		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+{
+	choir_tensor *x = node->in[0], *moments = node->in[node->n - 1];
+	choir_tensor *const for_x[] = { x, node->in[1], moments, dy };
+	choir_tensor *const for_rest[] = { x, moments, dy };
+	const int64_t n = x->shape.dim[x->shape.rank - 1];
+	const bool offset = node->n > 3;
+
+	if (want[0])
+		gradient[0] = chi_op_kernel(
+				dy->frame, "row_norm_gradient", 4, for_x, node->attributes, x->dtype, &x->shape);
+	if (!want[1] && !(offset && want[2]))
+		return CHOIR_OK;
+	choir_tensor *sums = chi_op_kernel(
+			dy->frame, "row_norm_sums", 3, for_rest, NULL, x->dtype, &CHOIR_SHAPE(2 * n));
+	if (want[1])
+		gradient[1] = part(sums, 0, n, x->dtype);
+	if (offset && want[2])
+		gradient[2] = part(sums, 1, n, x->dtype);
+	return CHOIR_OK;
+}
+
+static choir_tensor *row_norm(const chi_op *op, choir_tensor *x, choir_tensor *scale,
+		choir_tensor *offset, double epsilon)
+{
+	const choir_norm_attributes attributes = { .epsilon = epsilon, .centered = offset != NULL };
+
+	if (!x || !scale)
+		return chi_frame_null_argument(choir_tensor_frame(x ? x : scale), op->label);
+	if (!(epsilon >= 0))
+		return chi_frame_fail_null(
+				x->frame, CHOIR_INVALID, "%s: epsilon %g, needed 0 or more", op->label, epsilon);
+	if (check_parameters(op->label, x, scale, offset) != CHOIR_OK) {
+		chi_frame_record_error(x->frame);
+		return NULL;
+	}
+	choir_shape shape = x->shape;
+	shape.dim[shape.rank - 1] = 2;
+	choir_tensor *moments =
+			chi_op_kernel(x->frame, "row_moments", 1, &x, &attributes, x->dtype, &shape);
+	choir_tensor *in[] = { x, scale, offset, moments };
+	if (!offset)
+		in[2] = moments;
+	return finish(chi_op_call(op, x->frame, offset ? 4 : 3, in, &attributes), moments);
+}
+
+static const chi_op layer_norm_op = {
+	.name = "row_norm",
+	.label = "layer_norm",
+	.attribute_bytes = sizeof(choir_norm_attributes),
+	.backward = row_norm_backward,
+	.own = 1,
+};
+static const chi_op rms_norm_op = {
+	.name = "row_norm",
+	.label = "rms_norm",
+	.attribute_bytes = sizeof(choir_norm_attributes),
+	.backward = row_norm_backward,
+	.own = 1,
+};
+
+choir_tensor *choir_layer_norm(
+		choir_tensor *x, choir_tensor *scale, choir_tensor *offset, double epsilon)
+{
+	if (!offset)
+		return chi_frame_null_argument(choir_tensor_frame(x), "layer_norm");
+	return row_norm(&layer_norm_op, x, scale, offset, epsilon);
+}
+
+choir_tensor *choir_rms_norm(choir_tensor *x, choir_tensor *scale, double epsilon)
+{
+	return row_norm(&rms_norm_op, x, scale, NULL, epsilon);
+}
+
+// The attributes of a batch norm; kernels see the first part.
+typedef struct {
+	choir_norm_attributes kernel;
+	choir_sum_fn *sum;
+	void *user;
+} batch_norm;
+
+// What others add to t; t itself where nobody does.
+static choir_tensor *summed(const batch_norm *b, choir_tensor *t)
+{
+	chi_mutex_check_none_held();
+	return b->sum && t ? b->sum(t, b->user) : t;
+}
+
+static choir_status batch_norm_backward(
+		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+{
+	const batch_norm *b = node->attributes;
+	choir_tensor *x = node->in[0], *moments = node->in[3];
+	choir_tensor *const for_sums[] = { x, moments, dy };
+	const int64_t n = x->shape.dim[x->shape.rank - 1];
+	choir_tensor *sums = chi_op_kernel(dy->frame, "channel_norm_sums", 3, for_sums, &b->kernel,
+			CHOIR_F64, &CHOIR_SHAPE(2 * n));
+
+	if (want[1])
+		gradient[1] = part(sums, 0, n, x->dtype);
+	if (want[2])
+		gradient[2] = part(sums, 1, n, x->dtype);
+	if (!want[0])
+		return CHOIR_OK;
+	choir_tensor *const for_x[] = { x, node->in[1], moments, dy, summed(b, sums) };
+	gradient[0] = chi_op_kernel(
+			dy->frame, "channel_norm_gradient", 5, for_x, &b->kernel, x->dtype, &x->shape);
+	return CHOIR_OK;
+}
+
+static const chi_op batch_norm_op = {
+	.name = "channel_norm",
+	.label = "batch_norm",
+	.attribute_bytes = sizeof(batch_norm),
+	.backward = batch_norm_backward,
+	.own = 1,
+};
+
+// Means, variances and the number of rows of all that is summed, in f64.
+static choir_tensor *moments_of(const batch_norm *b, choir_tensor *x)
+{
+	const int64_t n = x->shape.dim[x->shape.rank - 1];
+	choir_tensor *sums = summed(b,
+			chi_op_kernel(
+					x->frame, "channel_sums", 1, &x, NULL, CHOIR_F64, &CHOIR_SHAPE(2 * n + 1)));
+	return chi_op_kernel(
+			x->frame, "channel_moments", 1, &sums, NULL, CHOIR_F64, &CHOIR_SHAPE(2 * n + 1));
+}
+
+// Writes means and variances to where they are wanted: both, or after a failure neither.
+static bool give_moments(
+		const choir_batch_norm_options *o, choir_tensor *moments, int64_t n, choir_dtype dtype)
+{
+	choir_tensor *mean = o->mean ? part(moments, 0, n, dtype) : NULL;
+	choir_tensor *variance = o->variance ? part(moments, 1, n, dtype) : NULL;
+
+	if (!moments || (o->mean && !mean) || (o->variance && !variance))
+		return false;
+	if (o->mean)
+		*o->mean = mean;
+	if (o->variance)
+		*o->variance = variance;
+	return true;
+}
+
+static void forget_moments(const choir_batch_norm_options *o)
+{
+	if (o->mean)
+		*o->mean = NULL;
+	if (o->variance)
+		*o->variance = NULL;
+}
+
+choir_tensor *choir_batch_norm(choir_tensor *x, choir_tensor *scale, choir_tensor *offset,
+		const choir_batch_norm_options *o)
+{
+	choir_batch_norm_options all;
+
+	// The options are first, so that no way out leaves their outputs unset.
+	if (chi_options_take("batch_norm: the options'", &all, sizeof all, o) != CHOIR_OK) {
+		chi_frame_record_error(choir_tensor_frame(x));
+		return NULL;
+	}
+	forget_moments(&all);
+	if (!x || !scale || !offset)
+		return chi_frame_null_argument(choir_tensor_frame(x ? x : scale), "batch_norm");
+	const double epsilon = all.epsilon == 0 ? 1e-3 : all.epsilon == CHOIR_NONE ? 0 : all.epsilon;
+	if (!(epsilon >= 0))
+		return chi_frame_fail_null(
+				x->frame, CHOIR_INVALID, "batch_norm: epsilon %g, needed 0 or more", epsilon);
+	if (check_parameters("batch_norm", x, scale, offset) != CHOIR_OK) {
+		chi_frame_record_error(x->frame);
+		return NULL;
+	}
+	const batch_norm b = { { .epsilon = epsilon, .centered = true }, all.sum, all.user };
+	const int64_t n = x->shape.dim[x->shape.rank - 1];
+	choir_tensor *moments = moments_of(&b, x);
+	choir_tensor *const in[] = { x, scale, offset, moments };
+	const bool given = give_moments(&all, moments, n, x->dtype);
+	choir_tensor *y =
+			finish(given ? chi_op_call(&batch_norm_op, x->frame, 4, in, &b) : NULL, moments);
+	if (!y)
+		forget_moments(&all);
+	return y;
+}

@@ -1,0 +1,213 @@
+// Recurrent layers: the products with the sequence are one product of all places; the recurrence
+// is a kernel whose result, a row of all that the way back needs for each place, the operation
+// owns, and of which the states are a slice.
+#include "choir/nn.h"
+#include "base/options.h"
+#include "op/op.h"
+
+// How a kind lies in memory.
+typedef struct {
+	const char *name; // in messages
+	const char *kernel, *gradient;
+	int64_t parts, row; // of gates, of a row that is kept, in units of the state
+	int64_t at; // where in the row the state begins, in units of it
+	bool biased; // the product with the state has a bias of its own
+} recurrence;
+
+static const recurrence lstm = { "lstm", "lstm", "lstm_gradient", 4, 6, 5, false };
+static const recurrence gru = { "gru", "gru", "gru_gradient", 3, 5, 4, true };
+
+// The attributes of the operation: gates, w, h0, c0 or a bias, and the kept rows are its inputs.
+typedef struct {
+	const recurrence *kind;
+} attributes;
+
+enum { GATES, WEIGHTS, STATE, MORE, ROWS, INPUTS };
+
+static int64_t state_of(choir_tensor *const in[])
+{
+	return in[WEIGHTS]->shape.dim[0];
+}
+
+static choir_status infer_recurrence(size_t n, choir_tensor *const in[], const void *given,
+		choir_dtype *dtype, choir_shape *shape)
+{
+	(void) n;
+	(void) given;
+	*dtype = in[GATES]->dtype;
+	*shape = in[GATES]->shape;
+	shape->dim[2] = state_of(in);
+	return CHOIR_OK;
+}
+
+static choir_status forward(const chi_node *node)
+{
+	const attributes *a = node->attributes;
+	const choir_tensor *rows = node->in[ROWS];
+	const choir_buffer in = { rows->data, rows->dtype, rows->shape };
+	const choir_slice_attributes slice = { 2, a->kind->at * state_of(node->in) };
+	choir_buffer out = { node->out->data, node->out->dtype, node->out->shape };
+
+	return chi_kernel_run(node->out->frame->stream, "slice", 1, &in, &out, &slice);
+}
+
+static choir_tensor *weights_gradient(const chi_node *node, choir_tensor *dz)
+{
+	const attributes *a = node->attributes;
+	const choir_recurrent_attributes where = { a->kind->at * state_of(node->in) };
+	choir_tensor *const in[] = { node->in[ROWS], node->in[STATE], dz };
+
+	return chi_op_kernel(node->out->frame, "recurrent_gradient", 3, in, &where,
+			node->in[WEIGHTS]->dtype, &node->in[WEIGHTS]->shape);
+}
+
+static choir_status recurrence_backward(
+		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+{
+	const attributes *a = node->attributes;
+	const bool biased = a->kind->biased;
+	const choir_shape gates = node->in[GATES]->shape, state = node->in[STATE]->shape;
+	choir_tensor *const in[] = { node->in[ROWS], node->in[WEIGHTS],
+		node->in[biased ? STATE : MORE], dy };
+	const int64_t all = (1 + biased) * choir_shape_elements(&gates) +
+			(2 - biased) * choir_shape_elements(&state);
+	choir_tensor *flat =
+			chi_op_kernel(dy->frame, a->kind->gradient, 4, in, NULL, dy->dtype, &CHOIR_SHAPE(all));
+	int64_t first = 0;
+
+	gradient[GATES] = chi_part(flat, &first, gates);
+	choir_tensor *dz = biased ? chi_part(flat, &first, gates) : gradient[GATES];
+	gradient[STATE] = chi_part(flat, &first, state);
+	if (!biased)
+		gradient[MORE] = chi_part(flat, &first, state);
+	else if (want[MORE])
+		gradient[MORE] = chi_sum_to(dz, &node->in[MORE]->shape);
+	if (want[WEIGHTS])
+		gradient[WEIGHTS] = weights_gradient(node, dz);
+	return CHOIR_OK;
+}
+
+static const chi_op recurrence_op = {
+	.name = "recurrence",
+	.attribute_bytes = sizeof(attributes),
+	.infer = infer_recurrence,
+	.backward = recurrence_backward,
+	.forward = forward,
+	.own = 1,
+};
+
+static bool is(const choir_tensor *t, choir_dtype dtype, choir_shape shape)
+{
+	return t->dtype == dtype && chi_shape_equal(&t->shape, &shape);
+}
+
+static choir_status check(const recurrence *r, const choir_tensor *x, const choir_tensor *kernel,
+		const choir_tensor *recurrent, const choir_tensor *bias)
+{
+	const choir_shape *s = &x->shape, *w = &recurrent->shape;
+	const int64_t h = w->rank == 2 ? w->dim[0] : 0, gates = r->parts * h;
+	char text[4][CHI_SHAPE_TEXT];
+
+	if (s->rank == 3 && h > 0 && is(recurrent, x->dtype, CHOIR_SHAPE(h, gates)) &&
+			is(kernel, x->dtype, CHOIR_SHAPE(s->dim[2], gates)) &&
+			is(bias, x->dtype, CHOIR_SHAPE(gates)))
+		return CHOIR_OK;
+	return choir_fail(CHOIR_INVALID,
+			"%s: %s, kernel %s, recurrent %s and bias %s do not fit; needed [n, places, in], "
+			"[in, %d h], [h, %d h] and [%d h] of one dtype",
+			r->name, chi_shape_print(s, text[0]), chi_shape_print(&kernel->shape, text[1]),
+			chi_shape_print(w, text[2]), chi_shape_print(&bias->shape, text[3]), (int) r->parts,
+			(int) r->parts, (int) r->parts);
+}
+
+// What is before the first place: what was given, if it fits, or zeros.
+static choir_tensor *initial(
+		const recurrence *r, const choir_tensor *x, choir_tensor *given, int64_t h)
+{
+	const choir_shape needed = CHOIR_SHAPE(x->shape.dim[0], h);
+	char text[2][CHI_SHAPE_TEXT];
+
+	if (!given)
+		return choir_fill(x->frame, x->dtype, needed, 0);
+	if (is(given, x->dtype, needed))
+		return given;
+	return chi_frame_fail_null(x->frame, CHOIR_INVALID, "%s: the state is %s %s, needed %s %s",
+			r->name, choir_dtype_name(given->dtype), chi_shape_print(&given->shape, text[0]),
+			choir_dtype_name(x->dtype), chi_shape_print(&needed, text[1]));
+}
+
+// x kernel + bias for all places.
+static choir_tensor *gates_of(choir_tensor *x, choir_tensor *kernel, choir_tensor *bias)
+{
+	const choir_shape *s = &x->shape;
+	choir_tensor *flat = choir_reshape(x, CHOIR_SHAPE(s->dim[0] * s->dim[1], s->dim[2]));
+	choir_tensor *z = chi_dense(flat, kernel, bias, CHOIR_ACTIVATE_LINEAR);
+
+	return z ? choir_reshape(z, CHOIR_SHAPE(s->dim[0], s->dim[1], z->shape.dim[1])) : NULL;
+}
+
+// The recurrence; more is c0, or the bias of the product with the state.
+static choir_tensor *run(const recurrence *r, choir_tensor *gates, choir_tensor *w,
+		choir_tensor *state, choir_tensor *more, choir_tensor **last_cell)
+{
+	if (!gates || !state || !more)
+		return NULL;
+	const attributes a = { r };
+	const int64_t h = w->shape.dim[0], n = gates->shape.dim[0], t = gates->shape.dim[1];
+	choir_tensor *const lstm_in[] = { gates, w, state, more };
+	choir_tensor *const gru_in[] = { gates, w, more, state };
+	if (!chi_op_operands(r->name, gates->frame, 4, lstm_in))
+		return NULL;
+	choir_tensor *rows = chi_op_kernel(gates->frame, r->kernel, 4, r->biased ? gru_in : lstm_in,
+			NULL, gates->dtype, &CHOIR_SHAPE(n, t, r->row * h));
+	choir_tensor *const in[INPUTS] = { gates, w, state, more, rows };
+	choir_tensor *y = chi_op_call(&recurrence_op, gates->frame, INPUTS, in, &a);
+
+	if (y && last_cell) { // [n, t row] has the last place's cell behind all others
+		const choir_slice_attributes slice = { 1, (t - 1) * r->row * h + 4 * h };
+		choir_tensor *flat = chi_tensor_reshape(rows, &CHOIR_SHAPE(n, t * r->row * h));
+		*last_cell = t == 0 ? more
+							: chi_op_kernel(gates->frame, "slice", 1, &flat, &slice, gates->dtype,
+									  &CHOIR_SHAPE(n, h));
+	}
+	if (!y || !y->node)
+		chi_tensor_drop(rows);
+	return y;
+}
+
+choir_tensor *choir_lstm(choir_tensor *x, choir_tensor *kernel, choir_tensor *recurrent,
+		choir_tensor *bias, const choir_recurrent_options *o)
+{
+	choir_recurrent_options all;
+
+	// The options are first, so that no way out leaves their output unset.
+	if (chi_options_take("lstm: the options'", &all, sizeof all, o) != CHOIR_OK) {
+		chi_frame_record_error(choir_tensor_frame(x));
+		return NULL;
+	}
+	if (all.last_cell)
+		*all.last_cell = NULL;
+	if (!x || !kernel || !recurrent || !bias)
+		return chi_frame_null_argument(choir_tensor_frame(x), "lstm");
+	if (check(&lstm, x, kernel, recurrent, bias) != CHOIR_OK) {
+		chi_frame_record_error(x->frame);
+		return NULL;
+	}
+	const int64_t h = recurrent->shape.dim[0];
+	return run(&lstm, gates_of(x, kernel, bias), recurrent, initial(&lstm, x, all.state, h),
+			initial(&lstm, x, all.cell, h), all.last_cell);
+}
+
+choir_tensor *choir_gru(choir_tensor *x, choir_tensor *kernel, choir_tensor *recurrent,
+		choir_tensor *bias, choir_tensor *recurrent_bias, choir_tensor *state)
+{
+	if (!x || !kernel || !recurrent || !bias || !recurrent_bias)
+		return chi_frame_null_argument(choir_tensor_frame(x), "gru");
+	if (check(&gru, x, kernel, recurrent, bias) != CHOIR_OK ||
+			check(&gru, x, kernel, recurrent, recurrent_bias) != CHOIR_OK) {
+		chi_frame_record_error(x->frame);
+		return NULL;
+	}
+	return run(&gru, gates_of(x, kernel, bias), recurrent,
+			initial(&gru, x, state, recurrent->shape.dim[0]), recurrent_bias, NULL);
+}

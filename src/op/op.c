@@ -1,0 +1,265 @@
+// The one way an operation runs: what comes in is checked, a plain number becomes a tensor, the
+// shape is inferred, the kernel found and run on the frame's stream, and the tape told of it.
+#include "base/size.h"
+#include "base/team.h"
+#include "op/parallel.h"
+#include "op/op.h"
+#include "op/tape/tape.h"
+#include "trace/trace.h"
+
+#include <string.h>
+
+static choir_buffer buffer_of(const choir_tensor *t)
+{
+	return (choir_buffer){ .data = t->data, .dtype = t->dtype, .shape = t->shape };
+}
+
+// Sums of nothing are zero, and nothing is to be done for no result: so kernels meet no empty
+// shapes, except beside each other. True if the call is done, with its status.
+static bool is_trivial(chi_stream *stream, size_t n, const choir_buffer in[], choir_buffer *out,
+		choir_status *status)
+{
+	bool empty = false;
+	size_t bytes = 0;
+
+	*status = CHOIR_OK;
+	if (choir_shape_elements(&out->shape) == 0)
+		return true;
+	for (size_t i = 0; i < n; i++)
+		empty = empty || choir_shape_elements(&in[i].shape) == 0;
+	if (!empty)
+		return false;
+	if (chi_shape_bytes(&out->shape, out->dtype, &bytes))
+		*status = chi_stream_fill(stream, out->data, 0, bytes);
+	return true;
+}
+
+// Kernels may be foreign code: one that fails without a text gets one, as what comes after looks
+// for it on the thread, where an older failure would be taken for it.
+static choir_status run_judged(const choir_kernel_table *kernel, const char *operation,
+		const choir_kernel_call *call, const chi_parallel_plan *plan, size_t bytes)
+{
+	const chi_suspended_error before = chi_error_suspend();
+	const choir_status status = plan->chunks > 1
+			? chi_parallel_run(plan, operation, kernel->run, call, bytes)
+			: kernel->run(call);
+	if (status != CHOIR_OK)
+		return chi_error_reason(
+				status, "kernel %s", kernel->name ? kernel->name : "without a name");
+	chi_error_resume(before);
+	return CHOIR_OK;
+}
+
+// Runs a kernel that was found; its scratch memory comes from frame, or from the device's pool if
+// there is no frame.
+static choir_status run_found(choir_frame *frame, chi_stream *stream, const char *operation,
+		const choir_kernel_table *kernel, choir_kernel_call *call, const chi_parallel_plan *plan)
+{
+	const choir_kernel_call *first = plan->chunks > 1 ? &plan->first : call;
+	const size_t members = plan->chunks > 1 ? (size_t) chi_team_own_members() : 1;
+	const size_t bytes = kernel->scratch ? chi_whole_lines(kernel->scratch(first)) : 0;
+	const size_t all = plan->sums + bytes * members;
+	chi_buffer *scratch = NULL;
+	if (all > 0) {
+		scratch = frame ? chi_frame_buffer(frame, all) : chi_buffer_new(stream->device, all);
+		if (!scratch)
+			return CHOIR_NO_MEMORY;
+		call->scratch = scratch->memory;
+	}
+	const choir_status status = run_judged(kernel, operation, call, plan, bytes);
+	if (!scratch)
+		return status;
+	if (frame) {
+		chi_frame_give_back(frame, scratch);
+		return status;
+	}
+	const choir_status waited = chi_stream_wait(stream); // until the scratch memory is free
+	chi_buffer_release(scratch);
+	return status == CHOIR_OK ? waited : status;
+}
+
+// Finds a kernel and runs it. What is cut is only Choir's own on the host: others were not told.
+static choir_status launch(
+		choir_frame *frame, chi_stream *stream, const char *operation, choir_kernel_call *call)
+{
+	choir_status status;
+	chi_parallel_plan plan = { .chunks = 1 };
+
+	if (is_trivial(stream, call->n, call->in, call->out, &status))
+		return status;
+	const choir_dtype dtype = call->n ? call->in[0].dtype : call->out->dtype;
+	const choir_kernel_table *kernel = NULL;
+	if (stream->device->host_memory)
+		chi_parallel_plan_make(operation, call, &plan);
+	if (plan.chunks > 1 &&
+			!(kernel = chi_kernel_find(stream->device, &plan.first, operation, dtype)))
+		return choir_error_status();
+	if (kernel == NULL || !chi_kernel_is_builtin(kernel)) {
+		plan = (chi_parallel_plan){ .chunks = 1 };
+		kernel = chi_kernel_find(stream->device, call, operation, dtype);
+	}
+	if (!kernel)
+		return choir_error_status();
+	plan.first.user = call->user = kernel->user;
+	return run_found(frame, stream, operation, kernel, call, &plan);
+}
+
+choir_status chi_kernel_run(chi_stream *stream, const char *operation, size_t n,
+		const choir_buffer in[], choir_buffer *out, const void *attributes)
+{
+	choir_kernel_call call = { .size = sizeof(call),
+		.stream = stream->state,
+		.n = n,
+		.in = in,
+		.out = out,
+		.attributes = attributes };
+	return launch(NULL, stream, operation, &call);
+}
+
+static choir_status run_kernel(choir_frame *f, const char *operation, size_t n,
+		choir_tensor *const in[], const void *attributes, choir_tensor *out)
+{
+	choir_buffer inputs[CHI_MAX_INPUTS], output = buffer_of(out);
+
+	for (size_t i = 0; i < n; i++)
+		inputs[i] = buffer_of(in[i]);
+	choir_kernel_call call = { .size = sizeof(call),
+		.stream = f->stream->state,
+		.n = n,
+		.in = inputs,
+		.out = &output,
+		.attributes = attributes };
+	chi_trace_begin(CHOIR_TRACE_COMPUTE, operation);
+	const choir_status status = launch(f, f->stream, operation, &call);
+	chi_trace_end();
+	return status;
+}
+
+// Puts the operation's name before the thread's failure, which f keeps.
+static choir_tensor *failed(choir_frame *f, const char *name)
+{
+	chi_error_prefix("%s", name);
+	chi_frame_record_error(f);
+	return NULL;
+}
+
+choir_tensor *chi_op_kernel(choir_frame *frame, const char *operation, size_t n,
+		choir_tensor *const in[], const void *attributes, choir_dtype dtype,
+		const choir_shape *shape)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (!in[i])
+			return chi_frame_null_argument(frame, operation);
+		if (chi_tensor_check(in[i]) != CHOIR_OK)
+			return NULL;
+	}
+	choir_tensor *out = chi_tensor_new(frame, dtype, shape);
+	if (!out)
+		return NULL;
+	if (run_kernel(frame, operation, n, in, attributes, out) == CHOIR_OK)
+		return out;
+	chi_tensor_drop(out);
+	return failed(frame, operation);
+}
+
+// The frame of a call: the one that was given, or else that of the first operand that is there.
+static choir_frame *frame_of(choir_frame *frame, size_t n, choir_tensor *const in[])
+{
+	for (size_t i = 0; i < n && !frame; i++)
+		frame = in[i] ? in[i]->frame : NULL;
+	return frame;
+}
+
+bool chi_op_operands(const char *name, choir_frame *f, size_t n, choir_tensor *const in[])
+{
+	for (size_t i = 0; i < n; i++) {
+		if (!in[i]) {
+			chi_frame_null_argument(f, name);
+			return false;
+		}
+		if (in[i]->frame != f) {
+			const char *other = in[i]->frame->prefix;
+			const size_t length = strlen(other);
+			chi_frame_fail(f, CHOIR_INVALID,
+					"%s: operand %zu belongs to another frame (%.*s); move it or give it", name, i,
+					length > 2 ? (int) length - 2 : 10, length > 2 ? other : "not this one");
+			return false;
+		}
+		if (chi_tensor_check(in[i]) != CHOIR_OK)
+			return false;
+	}
+	return true;
+}
+
+// A plain number among the operands, as a tensor of dtype.
+static choir_tensor *convert_number(const char *name, choir_tensor *t, choir_dtype dtype)
+{
+	if (t->dtype == dtype)
+		return t;
+	if (!chi_dtype_holds(dtype, t->number))
+		return chi_frame_fail_null(t->frame, CHOIR_INVALID, "%s: the number %g is no %s", name,
+				t->number, choir_dtype_name(dtype));
+	const choir_fill_attributes fill = { t->number };
+	return chi_op_kernel(t->frame, "fill", 0, NULL, &fill, dtype, &CHOIR_SCALAR);
+}
+
+// Copies the operands to out, the plain numbers among them as tensors of the others' dtype.
+static bool convert_numbers(
+		const char *name, size_t n, choir_tensor *const in[], choir_tensor *out[])
+{
+	const choir_tensor *model = NULL;
+
+	for (size_t i = n; i-- > 0;)
+		model = in[i]->is_number ? model : in[i];
+	for (size_t i = 0; i < n; i++) {
+		out[i] = in[i];
+		if (model && in[i]->is_number)
+			out[i] = convert_number(name, in[i], model->dtype);
+		if (!out[i])
+			return false;
+	}
+	return true;
+}
+
+static choir_status make(const chi_op *op, size_t n, choir_tensor *const in[],
+		const void *attributes, choir_tensor *out)
+{
+	if (!op->forward)
+		return run_kernel(out->frame, op->name, n, in, attributes, out);
+	choir_tensor *inputs[CHI_MAX_INPUTS];
+	for (size_t i = 0; i < n; i++)
+		inputs[i] = in[i];
+	const chi_node node = { .op = op, .out = out, .n = n, .in = inputs, .attributes = attributes };
+	chi_trace_begin(CHOIR_TRACE_COMPUTE, op->name);
+	const choir_status status = op->forward(&node);
+	chi_trace_end();
+	return status;
+}
+
+choir_tensor *chi_op_call(const chi_op *op, choir_frame *frame, size_t n, choir_tensor *const in[],
+		const void *attributes)
+{
+	const char *name = op->label ? op->label : op->name;
+	choir_tensor *inputs[CHI_MAX_INPUTS];
+	choir_frame *f = frame_of(frame, n, in);
+
+	if (!f)
+		return chi_frame_null_argument(NULL, name);
+	if (n > CHI_MAX_INPUTS)
+		return chi_frame_fail_null(
+				f, CHOIR_INVALID, "%s: %zu operands, at most %d", name, n, CHI_MAX_INPUTS);
+	if (!chi_op_operands(name, f, n, in) || !convert_numbers(name, n, in, inputs))
+		return NULL;
+	choir_dtype dtype = n ? inputs[0]->dtype : CHOIR_F32;
+	choir_shape shape = n ? inputs[0]->shape : CHOIR_SCALAR;
+	if (op->infer && op->infer(n, inputs, attributes, &dtype, &shape) != CHOIR_OK)
+		return failed(f, name);
+	choir_tensor *out = chi_tensor_new(f, dtype, &shape);
+	if (!out)
+		return failed(f, name);
+	if (make(op, n, inputs, attributes, out) != CHOIR_OK) {
+		chi_tensor_drop(out);
+		return failed(f, name);
+	}
+	return chi_op_record(op, n, inputs, attributes, out);
+}

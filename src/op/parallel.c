@@ -1,0 +1,266 @@
+// Which operations are cut, along what, and into how large pieces. Sizes are large enough that
+// cutting costs nothing where one thread does all pieces (measured: products in pieces of 256 rows
+// take as long as whole ones, of 64 rows a tenth longer).
+#include "op/parallel.h"
+
+#include "base/atomic.h"
+#include "base/status.h"
+#include "base/team.h"
+#include "op/vector.h"
+
+#include <string.h>
+
+// How the memory of an operation is cut.
+typedef enum {
+	ROWS, // the inputs of the mask and out lie in equally many rows, of the last axis of in[0]
+	FIRST, // along the first axis of the inputs of the mask and of out
+	SUMS, // the same, but out is a sum over it: pieces' sums are added in their order
+	FLAT // element by element: inputs of out's shape are cut, those of one element are not
+} way;
+
+typedef struct {
+	const char *operation;
+	way way;
+	unsigned mask; // of inputs that are cut
+	size_t n; // inputs; 0: any number
+	int64_t chunk; // rows, examples or elements; 0: examples that have so many elements
+} rule;
+
+enum { GEMM_ROWS = 256, NORM_ROWS = 512, IMAGES = 16, ELEMENTS = 64 << 10 };
+enum { MIN = 16 << 10 }; // elements of a result that is cut, or of what is summed
+
+static const rule rules[] = {
+	{ "dense", ROWS, 1, 0, GEMM_ROWS },
+	{ "matmul", ROWS, 1, 2, GEMM_ROWS },
+	{ "attention", FIRST, 1, 1, 1 },
+	{ "attention", FIRST, 7, 3, 1 },
+	{ "attention_gradient", FIRST, 3, 2, 1 }, // of three inputs it is not laid out by examples
+	{ "conv2d", FIRST, 1, 0, IMAGES },
+	{ "conv2d_gradient_input", FIRST, 2, 2, IMAGES },
+	{ "conv2d_gradient_filter", SUMS, 3, 2, IMAGES },
+	{ "max_pool2d", FIRST, 1, 1, IMAGES },
+	{ "max_pool2d_gradient", FIRST, 7, 3, IMAGES },
+	{ "average_pool2d", FIRST, 1, 1, IMAGES },
+	{ "average_pool2d_gradient", FIRST, 1, 1, IMAGES },
+	{ "softmax", FIRST, 1, 1, 0 },
+	{ "softmax_gradient", FIRST, 3, 2, 0 },
+	{ "log_softmax", FIRST, 1, 1, 0 },
+	{ "log_softmax_gradient", FIRST, 3, 2, 0 },
+	{ "softmax_cross_entropy_gradient", FIRST, 7, 3, 0 }, // its labels were looked at before
+	{ "channel_sums", SUMS, 1, 1, 0 },
+	{ "channel_norm", FIRST, 1, 4, 0 },
+	{ "channel_norm_sums", SUMS, 1 | 4, 3, 0 },
+	{ "channel_norm_gradient", FIRST, 1 | 8, 5, 0 },
+	{ "row_moments", ROWS, 1, 1, NORM_ROWS },
+	{ "row_norm", ROWS, 1 | 4, 3, NORM_ROWS },
+	{ "row_norm", ROWS, 1 | 8, 4, NORM_ROWS },
+	{ "row_norm_gradient", ROWS, 1 | 4 | 8, 4, NORM_ROWS },
+	{ "add", FLAT, 0, 0, ELEMENTS },
+	{ "subtract", FLAT, 0, 0, ELEMENTS },
+	{ "multiply", FLAT, 0, 0, ELEMENTS },
+	{ "divide", FLAT, 0, 0, ELEMENTS },
+	{ "maximum", FLAT, 0, 0, ELEMENTS },
+	{ "scale", FLAT, 0, 0, ELEMENTS },
+	{ "square", FLAT, 0, 0, ELEMENTS },
+	{ "sqrt", FLAT, 0, 0, ELEMENTS },
+	{ "exp", FLAT, 0, 0, ELEMENTS },
+	{ "log", FLAT, 0, 0, ELEMENTS },
+	{ "relu", FLAT, 0, 0, ELEMENTS },
+	{ "tanh", FLAT, 0, 0, ELEMENTS },
+	{ "sigmoid", FLAT, 0, 0, ELEMENTS },
+	{ "gelu_tanh", FLAT, 0, 0, ELEMENTS },
+	{ "gelu", FLAT, 0, 0, ELEMENTS },
+	{ "silu", FLAT, 0, 0, ELEMENTS },
+	{ "relu_gradient", FLAT, 0, 0, ELEMENTS },
+	{ "tanh_gradient", FLAT, 0, 0, ELEMENTS },
+	{ "sigmoid_gradient", FLAT, 0, 0, ELEMENTS },
+	{ "gelu_tanh_gradient", FLAT, 0, 0, ELEMENTS },
+	{ "gelu_gradient", FLAT, 0, 0, ELEMENTS },
+	{ "silu_gradient", FLAT, 0, 0, ELEMENTS },
+};
+
+// A call and how it is cut.
+typedef struct {
+	const choir_kernel_call *call;
+	chi_kernel_fn *run;
+	int64_t rows, chunk; // in all, and of a piece
+	unsigned mask;
+	way way;
+	char *scratch; // of members, bytes apart
+	size_t bytes;
+	char *sums; // of the pieces but the first, sum_bytes apart
+	size_t sum_bytes;
+	chi_atomic32 failed;
+	chi_error error; // of the first that failed
+} subset;
+
+static const rule *find_rule(const char *operation, const choir_kernel_call *call)
+{
+	for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+		if ((rules[i].n == 0 || rules[i].n == call->n) &&
+				strcmp(rules[i].operation, operation) == 0)
+			return &rules[i];
+	return NULL;
+}
+
+// Products of which a's rows are out's.
+static bool is_by_rows(const choir_kernel_call *call)
+{
+	const choir_matmul_attributes *a = call->attributes;
+	return a->transposed != CHOIR_TRANSPOSED_A && call->in[1].shape.rank == 2;
+}
+
+static bool plan_flat(subset *c)
+{
+	const choir_kernel_call *call = c->call;
+	c->rows = choir_shape_elements(&call->out->shape);
+	for (size_t i = 0; i < call->n; i++) {
+		if (chi_shape_equal(&call->in[i].shape, &call->out->shape))
+			c->mask |= 1u << i;
+		else if (choir_shape_elements(&call->in[i].shape) != 1)
+			return false;
+	}
+	return true;
+}
+
+// Of so many rows those that have ELEMENTS elements, but at least one.
+static int64_t examples_of(int64_t elements, int64_t rows)
+{
+	const int64_t width = rows > 0 ? elements / rows : 0;
+	return width > 0 && width < ELEMENTS ? ELEMENTS / width : 1;
+}
+
+static bool plan(subset *c, const rule *r)
+{
+	const choir_kernel_call *call = c->call;
+	const choir_shape *first = call->n == 0 ? NULL : &call->in[0].shape;
+	c->mask = r->mask;
+	c->way = r->way;
+	c->chunk = r->chunk;
+	if (first == NULL || first->rank == 0)
+		return false;
+	switch (r->way) {
+	case FLAT:
+		return plan_flat(c);
+	case FIRST:
+	case SUMS:
+		for (size_t i = call->n; i-- > 0;)
+			if ((r->mask >> i & 1) != 0)
+				first = &call->in[i].shape;
+		if (first->rank < 2) // its one axis is that of classes, or of channels
+			return false;
+		c->rows = first->dim[0];
+		if (r->chunk == 0)
+			c->chunk = examples_of(choir_shape_elements(first), c->rows);
+		return c->rows > 0;
+	case ROWS:
+		c->rows = choir_shape_elements(first) / first->dim[first->rank - 1];
+		return strcmp(r->operation, "matmul") != 0 || is_by_rows(call);
+	}
+	return false;
+}
+
+// Rows from .. from + count - 1 of b.
+static choir_buffer part(const subset *c, const choir_buffer *b, int64_t from, int64_t count)
+{
+	const int64_t width = choir_shape_elements(&b->shape) / c->rows;
+	choir_buffer out = *b;
+	out.data = (char *) b->data + (size_t) (from * width) * chi_dtype_size(b->dtype);
+	if (c->way == FIRST || c->way == SUMS)
+		out.shape.dim[0] = count;
+	else if (c->way == FLAT)
+		out.shape = (choir_shape){ 1, { count } };
+	else
+		out.shape = (choir_shape){ 2, { count, width } };
+	return out;
+}
+
+static void take_chunk(const subset *c, int64_t chunk, choir_kernel_call *call, choir_buffer in[],
+		choir_buffer *out)
+{
+	const int64_t from = chunk * c->chunk, left = c->rows - from;
+	const int64_t count = left < c->chunk ? left : c->chunk;
+	*call = *c->call;
+	for (size_t i = 0; i < call->n; i++)
+		in[i] = (c->mask >> i & 1) != 0 ? part(c, &c->call->in[i], from, count) : c->call->in[i];
+	*out = c->way == SUMS ? *c->call->out : part(c, c->call->out, from, count);
+	if (c->way == SUMS && chunk > 0)
+		out->data = c->sums + (size_t) (chunk - 1) * c->sum_bytes;
+	call->in = in;
+	call->out = out;
+}
+
+// From one sum to the next: memory of its own.
+static size_t sum_bytes(const choir_kernel_call *call)
+{
+	const choir_buffer *out = call->out;
+	return chi_whole_lines(
+			(size_t) choir_shape_elements(&out->shape) * chi_dtype_size(out->dtype));
+}
+
+void chi_parallel_plan_make(
+		const char *operation, const choir_kernel_call *call, chi_parallel_plan *out)
+{
+	subset c = { .call = call };
+	*out = (chi_parallel_plan){ .chunks = 1 };
+	if (call->n == 0)
+		return;
+	const int64_t in = choir_shape_elements(&call->in[0].shape);
+	const int64_t made = choir_shape_elements(&call->out->shape);
+	if (in < MIN && made < MIN)
+		return;
+	const rule *r = find_rule(operation, call);
+	if (r == NULL || (r->way == SUMS ? in : made) < MIN || !plan(&c, r) || c.rows <= c.chunk)
+		return;
+	out->chunks = (c.rows + c.chunk - 1) / c.chunk;
+	out->sums = r->way == SUMS ? (size_t) (out->chunks - 1) * sum_bytes(call) : 0;
+	take_chunk(&c, 0, &out->first, out->in, &out->out);
+}
+
+static void run_chunk(void *arg, int member, int64_t chunk)
+{
+	subset *c = arg;
+	choir_kernel_call call;
+	choir_buffer in[CHI_MAX_INPUTS], out;
+	if (chi_atomic32_load(&c->failed) != 0)
+		return;
+	take_chunk(c, chunk, &call, in, &out);
+	call.scratch = c->scratch == NULL ? NULL : c->scratch + (size_t) member * c->bytes;
+	const chi_suspended_error before = chi_error_suspend();
+	const choir_status status = c->run(&call);
+	if (status == CHOIR_OK) {
+		chi_error_resume(before);
+	} else if (chi_atomic32_change(&c->failed, 0, 1)) {
+		chi_error_reason(status, "a piece of it");
+		chi_error_save(&c->error);
+	}
+}
+
+static void add_sums(const subset *c, int64_t chunks)
+{
+	const choir_buffer *out = c->call->out;
+	const int64_t n = choir_shape_elements(&out->shape);
+	for (int64_t i = 1; i < chunks; i++)
+		chi_vector_add(
+				out->dtype, out->data, out->data, c->sums + (size_t) (i - 1) * c->sum_bytes, n);
+}
+
+choir_status chi_parallel_run(const chi_parallel_plan *whole, const char *operation,
+		chi_kernel_fn *run, const choir_kernel_call *call, size_t bytes)
+{
+	subset c = { .call = call, .run = run, .bytes = bytes };
+	(void) plan(&c, find_rule(operation, call));
+	if (call->scratch != NULL) {
+		c.sums = call->scratch;
+		c.sum_bytes = sum_bytes(call);
+		c.scratch = c.sums + whole->sums;
+	}
+	CHOIR_TRY(chi_team_share(whole->chunks, run_chunk, &c));
+	if (chi_atomic32_load(&c.failed) == 0) {
+		if (c.way == SUMS)
+			add_sums(&c, whole->chunks);
+		return CHOIR_OK;
+	}
+	chi_error_restore(&c.error);
+	return choir_error_status();
+}

@@ -1,0 +1,162 @@
+// Elements that go elsewhere as they are: parts of an axis, tensors in a row, axes in another
+// order, rows by number. What is the same for all dtypes is moved as bytes.
+#include "op/plain/plain.h"
+
+#include <string.h>
+
+// A part of an axis: rows of bytes that lie apart in the whole and behind each other in the part.
+typedef struct {
+	size_t rows;
+	size_t whole, part; // bytes of a row
+	size_t first; // where the part begins in the whole's row
+} subset;
+
+static subset cut_of(const choir_buffer *whole, const choir_buffer *part, int axis, int64_t first)
+{
+	subset c = { .rows = 1 };
+	size_t inner = chi_dtype_size(whole->dtype);
+	for (int i = 0; i < axis; i++)
+		c.rows *= (size_t) whole->shape.dim[i];
+	for (int i = axis + 1; i < whole->shape.rank; i++)
+		inner *= (size_t) whole->shape.dim[i];
+	c.whole = (size_t) whole->shape.dim[axis] * inner;
+	c.part = (size_t) part->shape.dim[axis] * inner;
+	c.first = (size_t) first * inner;
+	return c;
+}
+
+static choir_status run_slice(const choir_kernel_call *call)
+{
+	const choir_slice_attributes *a = call->attributes;
+	const subset c = cut_of(&call->in[0], call->out, a->axis, a->first);
+	const char *from = (const char *) call->in[0].data + c.first;
+	char *to = call->out->data;
+	for (size_t i = 0; i < c.rows; i++, from += c.whole, to += c.part)
+		memcpy(to, from, c.part);
+	return CHOIR_OK;
+}
+
+static choir_status run_slice_gradient(const choir_kernel_call *call)
+{
+	const choir_slice_attributes *a = call->attributes;
+	const subset c = cut_of(call->out, &call->in[0], a->axis, a->first);
+	const char *from = call->in[0].data;
+	char *to = call->out->data;
+	for (size_t i = 0; i < c.rows; i++, from += c.part, to += c.whole) {
+		memset(to, 0, c.first);
+		memcpy(to + c.first, from, c.part);
+		memset(to + c.first + c.part, 0, c.whole - c.first - c.part);
+	}
+	return CHOIR_OK;
+}
+
+// An input without elements is skipped.
+static choir_status run_concat(const choir_kernel_call *call)
+{
+	const choir_slice_attributes *a = call->attributes;
+	int64_t first = 0;
+	for (size_t k = 0; k < call->n; k++) {
+		const choir_buffer *in = &call->in[k];
+		const subset c = cut_of(call->out, in, a->axis, first);
+		const char *from = in->data;
+		char *to = (char *) call->out->data + c.first;
+		for (size_t i = 0; i < c.rows && c.part > 0; i++, from += c.part, to += c.whole)
+			memcpy(to, from, c.part);
+		first += in->shape.dim[a->axis];
+	}
+	return CHOIR_OK;
+}
+
+// One row of a transposed tensor: n elements that lie stride elements apart.
+static void take(char *to, const char *from, int64_t n, int64_t stride, size_t size)
+{
+	if (stride == 1) {
+		memcpy(to, from, (size_t) n * size);
+	} else if (size == 4) {
+		const uint32_t *x = (const uint32_t *) (const void *) from;
+		uint32_t *out = (uint32_t *) (void *) to;
+		for (int64_t i = 0; i < n; i++)
+			out[i] = x[i * stride];
+	} else {
+		for (int64_t i = 0; i < n; i++)
+			memcpy(to + (size_t) i * size, from + (size_t) (i * stride) * size, size);
+	}
+}
+
+static choir_status run_transpose(const choir_kernel_call *call)
+{
+	const choir_transpose_attributes *a = call->attributes;
+	const choir_shape *in = &call->in[0].shape, *out = &call->out->shape;
+	const size_t size = chi_dtype_size(call->out->dtype);
+	const int last = out->rank - 1;
+	int64_t packed[CHOIR_MAX_RANK], stride[CHOIR_MAX_RANK] = { 0 }, index[CHOIR_MAX_RANK] = { 0 };
+	int64_t at = 0, step = 1;
+	for (int i = last; i >= 0; i--) {
+		packed[i] = step;
+		step *= in->dim[i];
+	}
+	for (int i = 0; i <= last; i++)
+		stride[i] = packed[a->axes[i]];
+	const int64_t run = out->dim[last], elements = chi_elements(call->out);
+	for (int64_t done = 0; done < elements; done += run) {
+		take(chi_element(call->out, done), chi_element(&call->in[0], at), run, stride[last], size);
+		for (int i = last - 1; i >= 0; i--) {
+			at += stride[i];
+			if (++index[i] < out->dim[i])
+				break;
+			at -= stride[i] * out->dim[i];
+			index[i] = 0;
+		}
+	}
+	return CHOIR_OK;
+}
+
+static choir_status check_indices(const choir_buffer *indices, int64_t rows)
+{
+	const int64_t n = chi_elements(indices);
+	for (int64_t i = 0; i < n; i++) {
+		const int64_t row = chi_index_at(indices, i);
+		if (row < 0 || row >= rows)
+			return choir_fail(CHOIR_INVALID, "index %lld at %lld: rows are 0 to %lld",
+					(long long) row, (long long) i, (long long) rows - 1);
+	}
+	return CHOIR_OK;
+}
+
+static choir_status run_gather(const choir_kernel_call *call)
+{
+	const choir_buffer *x = &call->in[0], *indices = &call->in[1];
+	const int64_t rows = x->shape.dim[0], row = chi_elements(x) / rows, n = chi_elements(indices);
+	const size_t bytes = (size_t) row * chi_dtype_size(x->dtype);
+	char *to = call->out->data;
+	CHOIR_TRY(check_indices(indices, rows));
+	for (int64_t i = 0; i < n; i++, to += bytes)
+		memcpy(to, chi_element(x, chi_index_at(indices, i) * row), bytes);
+	return CHOIR_OK;
+}
+
+// Rows are added in the order of the indices.
+static choir_status run_gather_gradient(const choir_kernel_call *call)
+{
+	const choir_buffer *dy = &call->in[0], *indices = &call->in[1];
+	const chi_number_loops *loops = chi_loops_best()->number[dy->dtype];
+	const int64_t n = chi_elements(indices), row = chi_elements(dy) / n;
+	CHOIR_TRY(check_indices(indices, call->out->shape.dim[0]));
+	memset(call->out->data, 0, (size_t) chi_elements(call->out) * chi_dtype_size(dy->dtype));
+	for (int64_t i = 0; i < n; i++) {
+		void *to = chi_element(call->out, chi_index_at(indices, i) * row);
+		loops->binary(CHI_ADD, to, to, chi_element(dy, i * row), row, false, false);
+	}
+	return CHOIR_OK;
+}
+
+static const chi_kernel_spec specs[] = {
+	{ "slice", CHI_ALL, sizeof(choir_slice_attributes), run_slice, NULL, NULL, NULL },
+	{ "slice_gradient", CHI_REAL, sizeof(choir_slice_attributes), run_slice_gradient, NULL, NULL,
+			NULL },
+	{ "concat", CHI_ALL, sizeof(choir_slice_attributes), run_concat, NULL, NULL, NULL },
+	{ "transpose", CHI_ALL, sizeof(choir_transpose_attributes), run_transpose, NULL, NULL, NULL },
+	{ "gather", CHI_ALL, 0, run_gather, NULL, NULL, NULL },
+	{ "gather_gradient", CHI_REAL, 0, run_gather_gradient, NULL, NULL, NULL },
+};
+const chi_kernel_list chi_plain_move = { specs, sizeof specs / sizeof specs[0] };

@@ -1,0 +1,197 @@
+// Sums over any set of axes, argmax, and the squares of chunks. Neighbouring axes that are both
+// kept or both summed are one group; the last group says which way the innermost loop goes.
+#include "base/team.h"
+#include "op/plain/plain.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct {
+	chi_broadcast_iterator kept, summed; // operand 0 is x; each ends in a run of 1
+	int64_t run; // elements of the last group
+	int64_t rows, row; // if it is kept: the last summed group, and its stride
+	bool run_is_summed;
+} reduction;
+
+static void put(chi_broadcast_iterator *it, int64_t dim, int64_t stride)
+{
+	it->dim[it->rank] = dim;
+	it->stride[0][it->rank] = stride;
+	it->rank++;
+	it->done |= dim == 0;
+}
+
+// Splits shape into groups, the last first.
+static int split(const choir_shape *shape, uint32_t axes, int64_t size[], bool summed[])
+{
+	int n = 0;
+	for (int i = shape->rank - 1; i >= 0; i--) {
+		const bool sum = axes >> i & 1;
+		if (shape->dim[i] == 1)
+			continue;
+		if (n > 0 && summed[n - 1] == sum) {
+			size[n - 1] *= shape->dim[i];
+			continue;
+		}
+		size[n] = shape->dim[i];
+		summed[n++] = sum;
+	}
+	return n;
+}
+
+static reduction reduction_of(const choir_shape *shape, uint32_t axes)
+{
+	int64_t size[CHOIR_MAX_RANK] = { 0 }, stride[CHOIR_MAX_RANK] = { 1 };
+	bool summed[CHOIR_MAX_RANK] = { false };
+	reduction r = { .run = 1, .rows = 1 };
+	const int n = split(shape, axes, size, summed);
+	for (int i = 1; i < n; i++)
+		stride[i] = stride[i - 1] * size[i - 1];
+	int first = 0;
+	if (n > 0) {
+		r.run = size[first];
+		r.run_is_summed = summed[first];
+		first++;
+	}
+	if (!r.run_is_summed && n > 1) {
+		r.rows = size[first];
+		r.row = stride[first];
+		first++;
+	}
+	for (int i = n - 1; i >= first; i--)
+		put(summed[i] ? &r.summed : &r.kept, size[i], stride[i]);
+	put(&r.kept, 1, 0);
+	put(&r.summed, 1, 0);
+	return r;
+}
+
+static void store(choir_buffer *out, int64_t at, const chi_total *total, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++) {
+		void *to = chi_element(out, at + i);
+		if (out->dtype == CHOIR_F32)
+			*(float *) to = (float) total[i].real;
+		else if (out->dtype == CHOIR_F64)
+			*(double *) to = total[i].real;
+		else if (out->dtype == CHOIR_I64)
+			*(int64_t *) to = (int64_t) total[i].integer;
+		else if (out->dtype == CHOIR_I32)
+			*(int32_t *) to = (int32_t) (uint32_t) total[i].integer;
+		else
+			*(uint8_t *) to = (uint8_t) total[i].integer;
+	}
+}
+
+// count <= CHI_COLUMNS sums of a kept run, or the one of a summed run.
+static void collect(
+		const reduction *r, const choir_buffer *x, int64_t at, int64_t count, chi_total *total)
+{
+	const chi_number_loops *loops = chi_loops_best()->number[x->dtype];
+	chi_broadcast_iterator it = r->summed;
+	for (; !it.done; chi_broadcast_iterator_next(&it)) {
+		const void *from = chi_element(x, at + it.at[0]);
+		if (r->run_is_summed)
+			loops->sum(total, from, r->run);
+		else
+			loops->sum_rows(total, from, r->rows, r->row, count);
+	}
+}
+
+// Columns of a kept run, which the threads of a device share: no sum depends on its neighbours.
+typedef struct {
+	const choir_kernel_call *call;
+	const reduction *r;
+	int64_t at, out; // of the run: where in x, and in the result
+	int64_t columns, chunk; // of the run, and of a piece
+} run_of_sums;
+
+static void sum_chunk(void *arg, int member, int64_t chunk)
+{
+	const run_of_sums *s = arg;
+	const int64_t first = chunk * s->chunk, left = s->columns - first;
+	const int64_t count = left < s->chunk ? left : s->chunk;
+	(void) member;
+	chi_total total[CHI_COLUMNS];
+	memset(total, 0, sizeof total);
+	collect(s->r, &s->call->in[0], s->at + first, count, total);
+	store(s->call->out, s->out + first, total, count);
+}
+
+static choir_status run_sum(const choir_kernel_call *call)
+{
+	enum { MIN = 64 << 10 }; // elements that are shared
+	const choir_sum_attributes *attributes = call->attributes;
+	const choir_buffer *x = &call->in[0];
+	const reduction r = reduction_of(&x->shape, attributes->axes);
+	run_of_sums s = { .call = call, .r = &r, .columns = r.run_is_summed ? 1 : r.run };
+	const bool shares = chi_team_own_members() > 1 && chi_elements(x) >= MIN;
+	s.chunk = shares ? CHI_ROUND : CHI_COLUMNS;
+	const int64_t chunks = (s.columns + s.chunk - 1) / s.chunk;
+	for (chi_broadcast_iterator it = r.kept; !it.done;
+			chi_broadcast_iterator_next(&it), s.out += s.columns) {
+		s.at = it.at[0];
+		if (shares)
+			CHOIR_TRY(chi_team_share(chunks, sum_chunk, &s));
+		for (int64_t i = 0; i < chunks && !shares; i++)
+			sum_chunk(&s, 0, i);
+	}
+	return CHOIR_OK;
+}
+
+#define IS_NAN(x) isnan(x)
+#define T float
+#define NAME argmax_f32
+#include "op/plain/argmax.inc"
+#define T double
+#define NAME argmax_f64
+#include "op/plain/argmax.inc"
+#undef IS_NAN
+#define IS_NAN(x) false
+#define T int32_t
+#define NAME argmax_i32
+#include "op/plain/argmax.inc"
+#define T int64_t
+#define NAME argmax_i64
+#include "op/plain/argmax.inc"
+#define T uint8_t
+#define NAME argmax_u8
+#include "op/plain/argmax.inc"
+
+static choir_status run_argmax(const choir_kernel_call *call)
+{
+	static int64_t (*const loops[])(const void *, int64_t, int64_t) = { argmax_f32, argmax_f64,
+		argmax_i32, argmax_i64, argmax_u8 };
+	const choir_argmax_attributes *attributes = call->attributes;
+	const choir_buffer *x = &call->in[0];
+	const int64_t n = x->shape.dim[attributes->axis];
+	int64_t inner = 1;
+	for (int i = attributes->axis + 1; i < x->shape.rank; i++)
+		inner *= x->shape.dim[i];
+	int64_t *out = call->out->data;
+	const int64_t count = chi_elements(call->out);
+	for (int64_t i = 0; i < count; i++)
+		out[i] = loops[x->dtype](chi_element(x, i / inner * n * inner + i % inner), n, inner);
+	return CHOIR_OK;
+}
+
+static choir_status run_chunk_squares(const choir_kernel_call *call)
+{
+	const choir_chunk_squares_attributes *attributes = call->attributes;
+	const choir_buffer *x = &call->in[0];
+	const chi_real_loops *loops = chi_loops_best()->real[x->dtype];
+	const int64_t n = chi_elements(x), chunk = attributes->chunk;
+	double *out = call->out->data;
+	for (int64_t i = 0; i < n; i += chunk) {
+		const void *from = chi_element(x, i);
+		*out++ = loops->dot(from, from, n - i < chunk ? n - i : chunk);
+	}
+	return CHOIR_OK;
+}
+
+static const chi_kernel_spec specs[] = {
+	{ "sum", CHI_ARITHMETIC, sizeof(choir_sum_attributes), run_sum, NULL, NULL, NULL },
+	{ "argmax", CHI_ARITHMETIC, sizeof(choir_argmax_attributes), run_argmax, NULL, NULL, NULL },
+	{ "chunk_squares", CHI_REAL, sizeof(choir_chunk_squares_attributes), run_chunk_squares, NULL,
+			NULL, NULL },
+};
+const chi_kernel_list chi_plain_reduce = { specs, sizeof specs / sizeof specs[0] };

@@ -1,0 +1,398 @@
+// The way back. First the tape is gone through three times to know which operations y was made
+// from, which of those depend on a source, and how many contributions each gradient will get;
+// then once more, from the newest to the oldest, to make them. A segment that is to be made again
+// is gone through in the same way when it is met. So a source's gradient is handed
+// on with the last contribution to it, and memory goes back as soon as nothing on the way can ask
+// for it. Contributions are added in the order of the way back, which only the program decides:
+// so are the bits.
+#include "op/tape/tape.h"
+#include "trace/trace.h"
+
+// The gradient of one tensor, in the frame's arena; the tensor points at it while the tape goes
+// back.
+typedef struct account {
+	choir_tensor *tensor;
+	choir_tensor *sum; // NULL: nothing has come
+	size_t pending; // contributions to come
+	size_t source; // 1 + the index of the source that the tensor is; 0: it is none
+	struct account *next; // of all
+} account;
+
+typedef struct {
+	choir_frame *frame;
+	choir_tensor *y;
+	size_t n;
+	choir_tensor *const *sources;
+	size_t *same; // 1 + the next index of the same source, 0: no more
+	chi_ready_fn *ready;
+	void *user;
+	account *accounts;
+} pass;
+
+// Nodes, oldest first.
+typedef struct {
+	size_t count;
+	chi_node **node;
+} nodes;
+
+static account *account_of(const choir_tensor *t)
+{
+	return (account *) t->gradient;
+}
+
+static account *open_account(pass *p, choir_tensor *t)
+{
+	if (t->gradient)
+		return account_of(t);
+	account *a = chi_arena_alloc(&p->frame->arena, sizeof(*a));
+	if (!a)
+		return NULL;
+	a->tensor = t;
+	a->next = p->accounts;
+	p->accounts = a;
+	t->gradient = a;
+	return a;
+}
+
+static void close_accounts(pass *p)
+{
+	for (account *a = p->accounts; a; a = a->next) {
+		a->tensor->gradient = NULL;
+		if (a->sum)
+			a->sum->gradient = NULL;
+	}
+}
+
+static void set_sum(account *a, choir_tensor *sum)
+{
+	a->sum = sum;
+	if (sum)
+		sum->gradient = a; // which keeps it from dying with the temporaries
+}
+
+static void drop_sum(account *a)
+{
+	if (!a->sum)
+		return;
+	a->sum->gradient = NULL;
+	chi_tensor_drop(a->sum);
+	a->sum = NULL;
+}
+
+static choir_status check_sources(const choir_tape *tape, size_t n, choir_tensor *const sources[])
+{
+	choir_frame *f = tape->frame;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!sources[i])
+			return chi_frame_status(f);
+		if (sources[i]->frame != f)
+			return chi_frame_fail(f, CHOIR_INVALID, "gradient: source %zu is of another frame", i);
+		if (!chi_dtype_is_float(sources[i]->dtype))
+			return chi_frame_fail(f, CHOIR_INVALID,
+					"gradient: source %zu is %s; only floating point has gradients", i,
+					choir_dtype_name(sources[i]->dtype));
+		CHOIR_TRY(chi_tensor_check(sources[i]));
+	}
+	return CHOIR_OK;
+}
+
+static choir_status check(
+		const choir_tape *tape, const choir_tensor *y, size_t n, choir_tensor *const sources[])
+{
+	choir_frame *f = tape->frame;
+
+	if (f->failed || !y)
+		return chi_frame_status(f);
+	if (tape->used)
+		return chi_frame_fail(
+				f, CHOIR_STATE, "gradient: this tape has gone back already; one call a tape");
+	if (y->frame != f)
+		return chi_frame_fail(f, CHOIR_INVALID, "gradient: y is of another frame than the tape");
+	if (!chi_dtype_is_float(y->dtype))
+		return chi_frame_fail(f, CHOIR_INVALID,
+				"gradient: y is %s; only floating point has gradients",
+				choir_dtype_name(y->dtype));
+	CHOIR_TRY(chi_tensor_check(y));
+	return check_sources(tape, n, sources);
+}
+
+static bool list_nodes(const pass *p, chi_node *last, nodes *list)
+{
+	list->count = 0;
+	for (chi_node *node = last; node; node = node->previous)
+		list->count++;
+	list->node = chi_arena_alloc(&p->frame->arena, list->count * sizeof(*list->node));
+	size_t i = list->node ? list->count : 0;
+	for (chi_node *node = last; node && list->node; node = node->previous)
+		list->node[--i] = node;
+	return list->node != NULL;
+}
+
+static bool open_sources(pass *p)
+{
+	p->same = chi_arena_alloc(&p->frame->arena, p->n * sizeof(*p->same));
+	if (!p->same)
+		return false;
+	for (size_t i = p->n; i-- > 0;) {
+		account *a = open_account(p, p->sources[i]);
+		if (!a)
+			return false;
+		p->same[i] = a->source;
+		a->source = i + 1;
+	}
+	return true;
+}
+
+// Marks the operations that y was made from.
+static void reach(const nodes *list, const choir_tensor *y)
+{
+	if (y->node)
+		y->node->reached = true;
+	for (size_t i = list->count; i-- > 0;) {
+		const chi_node *node = list->node[i];
+		for (size_t k = 0; node->reached && k < node->n; k++)
+			if (node->in[k]->node)
+				node->in[k]->node->reached = true;
+	}
+}
+
+// Marks those that depend on a source, and counts what each gradient will get.
+static bool want(pass *p, const nodes *list)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		chi_node *node = list->node[i];
+		for (size_t k = 0; node->reached && k < node->n; k++) {
+			if (!node->in[k]->gradient)
+				continue;
+			account_of(node->in[k])->pending++;
+			node->wanted = true;
+		}
+		if (node->wanted && !open_account(p, node->out))
+			return false;
+	}
+	return true;
+}
+
+static choir_status hand_over(pass *p, account *a)
+{
+	choir_tensor *zeros = NULL;
+	choir_status status = CHOIR_OK;
+
+	if (!a->sum) {
+		zeros = choir_fill(p->frame, a->tensor->dtype, a->tensor->shape, 0);
+		if (!zeros)
+			return chi_frame_status(p->frame);
+	}
+	for (size_t next = a->source; next && status == CHOIR_OK; next = p->same[next - 1])
+		status = p->ready(p->user, next - 1, zeros ? zeros : a->sum);
+	chi_tensor_drop(zeros);
+	// The gradient of a source in the middle goes on to what the source was made from.
+	if (!a->tensor->node || !a->tensor->node->wanted)
+		drop_sum(a);
+	return status;
+}
+
+// Sources that no operation on the way contributes to; y may be one.
+static choir_status hand_over_first(pass *p)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		account *a = account_of(p->sources[i]);
+		if (a->source == i + 1 && a->pending == 0)
+			CHOIR_TRY(hand_over(p, a));
+	}
+	return CHOIR_OK;
+}
+
+// Takes a contribution that the operation of node made for its k-th input.
+static choir_status add(
+		pass *p, const chi_node *node, size_t k, choir_tensor *gradient, size_t mark)
+{
+	account *a = account_of(node->in[k]);
+	char made[CHI_SHAPE_TEXT], needed[CHI_SHAPE_TEXT];
+
+	const choir_shape shape = chi_dense_shape(gradient);
+
+	if (gradient->dtype != a->tensor->dtype || !chi_shape_equal(&shape, &a->tensor->shape))
+		return chi_frame_fail(p->frame, CHOIR_INTERNAL, "%s: gradient %zu is %s %s, needed %s %s",
+				node->op->name, k, choir_dtype_name(gradient->dtype),
+				chi_shape_print(&shape, made), choir_dtype_name(a->tensor->dtype),
+				chi_shape_print(&a->tensor->shape, needed));
+	// A handle that was there before, or that serves another input as well, is not ours to drop.
+	if (gradient->mark < mark || gradient->gradient)
+		gradient = chi_tensor_alias(p->frame, gradient);
+	if (gradient && a->sum) {
+		const bool slices = chi_is_slices(a->sum) || chi_is_slices(gradient);
+		choir_tensor *sum =
+				slices ? chi_slices_add(a->sum, gradient) : choir_add(a->sum, gradient);
+		drop_sum(a);
+		chi_tensor_drop(gradient);
+		gradient = sum;
+	}
+	if (!gradient)
+		return chi_frame_status(p->frame);
+	set_sum(a, gradient);
+	return CHOIR_OK;
+}
+
+// Drops what was made since before, other than gradients that are still to be used.
+static void drop_temporaries(const pass *p, const choir_tensor *before)
+{
+	for (choir_tensor *t = p->frame->tensors; t != before; t = t->next)
+		if (!t->gradient)
+			chi_tensor_drop(t);
+}
+
+static choir_status go_through_segment(pass *p, const chi_node *node);
+
+static choir_status contribute(pass *p, const chi_node *node)
+{
+	if (chi_segment_is(node))
+		return go_through_segment(p, node);
+	choir_frame *f = p->frame;
+	const size_t mark = choir_frame_mark(f);
+	const choir_tensor *before = f->tensors;
+	choir_tensor *gradient[CHI_MAX_INPUTS] = { NULL };
+	bool wanted[CHI_MAX_INPUTS];
+
+	for (size_t k = 0; k < node->n; k++)
+		wanted[k] = node->in[k]->gradient != NULL;
+	choir_tensor *dy = choir_to_dense(account_of(node->out)->sum); // as operations know it
+	if (!dy)
+		return chi_frame_status(f);
+	choir_status status = node->op->backward(node, dy, wanted, gradient);
+	if (status != CHOIR_OK)
+		return chi_frame_record_error(f);
+	if (f->failed)
+		return chi_frame_status(f);
+	for (size_t k = 0; k < node->n; k++)
+		if (wanted[k] && gradient[k])
+			CHOIR_TRY(add(p, node, k, gradient[k], mark));
+	drop_temporaries(p, before);
+	return CHOIR_OK;
+}
+
+// One operation on the way back. What it made, and the gradient of that, die: all who used it are
+// newer.
+static choir_status step(pass *p, const chi_node *node)
+{
+	account *a = account_of(node->out);
+
+	if (node->wanted) {
+		if (a->sum)
+			CHOIR_TRY(contribute(p, node));
+		drop_sum(a);
+		for (size_t k = 0; k < node->n; k++) {
+			account *in = account_of(node->in[k]);
+			if (in && --in->pending == 0 && in->source)
+				CHOIR_TRY(hand_over(p, in));
+		}
+	}
+	if (node->reached && node->out != p->y && !(a && a->source))
+		chi_tensor_drop(node->out);
+	for (size_t k = node->n - node->op->own; node->reached && k < node->n; k++)
+		chi_tensor_drop(node->in[k]);
+	return CHOIR_OK;
+}
+
+static choir_status go_through(pass *p, const nodes *list)
+{
+	for (size_t i = list->count; i-- > 0;)
+		CHOIR_TRY(step(p, list->node[i]));
+	return CHOIR_OK;
+}
+
+// What y was not made from dies with the rest, when the way back is past it and not before: the
+// function of a segment within this one is called once more, and may use it.
+static void let_all_die(const nodes *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		list->node[i]->reached = true;
+}
+
+// Makes the segment again and goes back through it. Gradients of what was made before it are added
+// to those there are; they get final with the segment's own step, which is counted among their
+// contributions.
+static choir_status go_through_segment(pass *p, const chi_node *node)
+{
+	choir_frame *f = p->frame;
+	const choir_tensor *before = f->tensors;
+	choir_tensor *dy = account_of(node->out)->sum;
+	chi_node *last = NULL;
+	nodes list;
+
+	choir_tensor *y = chi_segment_again(node, &last);
+	if (!y)
+		return chi_frame_status(f);
+	if (!list_nodes(p, last, &list))
+		return chi_frame_record_error(f);
+	reach(&list, y);
+	if (!want(p, &list))
+		return chi_frame_record_error(f);
+	account *a = account_of(y);
+	choir_tensor *alias = chi_tensor_alias(f, dy);
+	if (!alias)
+		return chi_frame_status(f);
+	if (a)
+		set_sum(a, alias);
+	let_all_die(&list);
+	CHOIR_TRY(go_through(p, &list));
+	drop_temporaries(p, before);
+	return CHOIR_OK;
+}
+
+static choir_status go_back(pass *p, const nodes *list)
+{
+	reach(list, p->y);
+	if (!want(p, list))
+		return chi_frame_record_error(p->frame);
+	account *a = account_of(p->y);
+	if (a) {
+		choir_tensor *ones = choir_fill(p->frame, p->y->dtype, p->y->shape, 1);
+		if (!ones)
+			return chi_frame_status(p->frame);
+		set_sum(a, ones);
+	}
+	CHOIR_TRY(hand_over_first(p));
+	return go_through(p, list);
+}
+
+choir_status chi_tape_backward(choir_tape *tape, choir_tensor *y, size_t n,
+		choir_tensor *const sources[], chi_ready_fn *ready, void *user)
+{
+	if (!tape)
+		return chi_frame_status(y ? y->frame : NULL);
+	CHOIR_TRY(check(tape, y, n, sources));
+	tape->used = true;
+	pass p = {
+		.frame = tape->frame, .y = y, .n = n, .sources = sources, .ready = ready, .user = user
+	};
+	choir_status status;
+	nodes list;
+	chi_trace_begin(CHOIR_TRACE_COMPUTE, "backward");
+	if (list_nodes(&p, tape->last, &list) && open_sources(&p))
+		status = go_back(&p, &list);
+	else
+		status = chi_frame_record_error(p.frame);
+	close_accounts(&p);
+	chi_trace_end();
+	return status;
+}
+
+static choir_status keep_gradient(void *user, size_t index, choir_tensor *gradient)
+{
+	choir_tensor **gradients = user;
+	gradients[index] = chi_tensor_alias(gradient->frame, gradient);
+	return gradients[index] ? CHOIR_OK : chi_frame_status(gradient->frame);
+}
+
+choir_status choir_tape_gradient(choir_tape *tape, choir_tensor *y, size_t n,
+		choir_tensor *const sources[], choir_tensor *gradients[])
+{
+	for (size_t i = 0; i < n; i++)
+		gradients[i] = NULL;
+	const choir_status status = chi_tape_backward(tape, y, n, sources, keep_gradient, gradients);
+	for (size_t i = 0; i < n && status != CHOIR_OK; i++)
+		gradients[i] = NULL;
+	return status;
+}

@@ -1,0 +1,120 @@
+// Where values stand: scratch memory is used again as soon as nobody reads any more what was
+// there.
+#include "train/export_c/export_c.h"
+
+#include "base/size.h"
+
+#include <limits.h>
+
+// Where places vary, only the last one is wanted: the steps at the end that work row by row get
+// one row, and if there is none such, the last row of the result is copied.
+static int keep_last_place(chi_export *e, int out)
+{
+	choir_shape one = e->value[out].shape;
+	one.dim[0] = 1;
+	bool any = false;
+	for (size_t i = e->instructions; i-- > 0;) {
+		chi_instruction *s = &e->instruction[i];
+		if (s->out != out || !chi_c_functions[s->function].by_rows || s->table != NULL)
+			break;
+		s->last_row = any = true;
+		out = s->x;
+		// The rows before go on to be read from where they are.
+		if (i == 0 || e->instruction[i - 1].out != out)
+			break;
+	}
+	if (any)
+		return e->instruction[e->instructions - 1].out;
+	return chi_export_call(e, CHI_C_LAST_PLACE, out, one, ", %d", (int) one.dim[1]);
+}
+
+static void use(chi_export *e, int memory, size_t step)
+{
+	chi_export_memory *m = &e->memory[memory];
+	if (m->first > step)
+		m->first = step;
+	if (m->last < step)
+		m->last = step;
+}
+
+// When each memory is first and last used; the output until behind the end.
+static void find_lives(chi_export *e)
+{
+	for (size_t i = 0; i < e->memories; i++) {
+		e->memory[i].first = SIZE_MAX;
+		e->memory[i].last = 0;
+	}
+	for (size_t i = 0; i < e->instructions; i++) {
+		const chi_instruction *s = &e->instruction[i];
+		use(e, e->value[s->x].memory, i);
+		use(e, e->value[s->out].memory, i);
+		if (s->beside != CHOIR_NONE)
+			use(e, e->value[s->beside].memory, i);
+		if (s->work != CHOIR_NONE)
+			use(e, s->work, i);
+	}
+	use(e, e->value[e->output].memory, e->instructions);
+}
+
+// A result that may stand where its input does, and is the last to need it, goes there.
+static void join(chi_export *e)
+{
+	for (size_t i = 0; i < e->instructions; i++) {
+		const chi_instruction *s = &e->instruction[i];
+		const int from = e->value[s->x].memory, to = e->value[s->out].memory;
+		chi_export_memory *x = &e->memory[from], *y = &e->memory[to];
+		if (!chi_c_functions[s->function].in_place || s->last_row || x->given || x->last != i ||
+				to == e->value[e->output].memory || x->floats < y->floats)
+			continue;
+		x->last = y->last;
+		y->first = SIZE_MAX; // unused
+		for (size_t k = 0; k < e->values; k++)
+			if (e->value[k].memory == to)
+				e->value[k].memory = from;
+	}
+}
+
+static bool overlap(const chi_export_memory *a, const chi_export_memory *b)
+{
+	return a->first <= b->last && b->first <= a->last && a->at < b->at + b->floats &&
+			b->at < a->at + a->floats;
+}
+
+// The lowest place that is free for as long as it lives.
+static choir_status place(chi_export *e, size_t which)
+{
+	chi_export_memory *m = &e->memory[which];
+	const int output = e->value[e->output].memory;
+	for (size_t i = 0; i < which;) {
+		const chi_export_memory *other = &e->memory[i++];
+		const bool scratch = !other->given && other->first != SIZE_MAX;
+		if (scratch && other != &e->memory[output] && overlap(m, other)) {
+			m->at = other->at + other->floats;
+			i = 0; // all are looked at again, from the new place
+		}
+	}
+	size_t end;
+	if (!chi_size_add(m->at, m->floats, &end) || end > INT_MAX)
+		return choir_fail(
+				CHOIR_UNSUPPORTED, "export: more than %d floats of scratch memory", INT_MAX);
+	e->scratch = end > e->scratch ? end : e->scratch;
+	return CHOIR_OK;
+}
+
+choir_status chi_export_finish(chi_export *e, int out)
+{
+	if (out != CHOIR_NONE && e->value[out].varies)
+		out = keep_last_place(e, out);
+	if (out == CHOIR_NONE)
+		return choir_error_status();
+	if (e->instructions == 0 || e->memory[e->value[out].memory].given)
+		return choir_fail(CHOIR_UNSUPPORTED, "export: the layer gives what it is given");
+	e->output = out;
+	find_lives(e);
+	join(e);
+	for (size_t i = 0; i < e->memories; i++)
+		if (!e->memory[i].given && e->memory[i].first != SIZE_MAX &&
+				(int) i != e->value[out].memory)
+			CHOIR_TRY(place(e, i));
+	return CHOIR_OK;
+}

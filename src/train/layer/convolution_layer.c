@@ -1,0 +1,223 @@
+// The convolution layers, of images and of sequences.
+#include "base/options.h"
+#include "train/layer/layer.h"
+
+#include "choir/nn.h"
+
+#include <inttypes.h>
+#include <limits.h>
+
+typedef struct {
+	choir_layer layer; // first
+	int64_t in, out;
+	int kernel;
+	choir_convolution_options how;
+	choir_activation activation;
+} convolution;
+
+static choir_tensor *convolve(choir_layer *l, choir_tensor *x, choir_activation activation)
+{
+	const convolution *c = (const convolution *) l;
+	const choir_shape *s = &x->shape;
+	const choir_shape filter = CHOIR_SHAPE(c->kernel, c->kernel, c->in / c->how.groups, c->out);
+	choir_conv2d_attributes attributes;
+	choir_shape out;
+	char got[CHI_SHAPE_TEXT];
+	if (s->rank != 4 || s->dim[3] != c->in)
+		return chi_layer_fail(l, x, "conv2d needs [n, h, w, %" PRId64 "], got %s", c->in,
+				chi_shape_print(s, got));
+	if (chi_convolution_plan(s, &filter, &c->how, &attributes, &out) != CHOIR_OK)
+		return chi_layer_fail(l, x,
+				"conv2d of %d by %d pixels with %d of padding does not fit images %s", c->kernel,
+				c->kernel, c->how.padding, chi_shape_print(s, got));
+	choir_tensor *kernel = choir_variable_read(l->variable[0], x->frame);
+	choir_tensor *bias = l->variables > 1 ? choir_variable_read(l->variable[1], x->frame) : NULL;
+	if (kernel == NULL || (l->variables > 1 && bias == NULL))
+		return NULL;
+	return chi_layer_rest(
+			activation, chi_convolution(x, kernel, bias, &c->how, chi_layer_fused(activation)));
+}
+
+static choir_tensor *apply_2d(choir_layer *l, choir_tensor *x)
+{
+	return convolve(l, x, ((const convolution *) l)->activation);
+}
+
+static choir_tensor *apply_2d_linear(choir_layer *l, choir_tensor *x)
+{
+	return convolve(l, x, CHOIR_LINEAR);
+}
+
+static choir_tensor *apply_1d(choir_layer *l, choir_tensor *x)
+{
+	const convolution *c = (const convolution *) l;
+	const choir_shape *s = &x->shape;
+	char got[CHI_SHAPE_TEXT];
+	if (s->rank != 3 || s->dim[2] != c->in)
+		return chi_layer_fail(
+				l, x, "conv1d needs [n, w, %" PRId64 "], got %s", c->in, chi_shape_print(s, got));
+	choir_tensor *kernel = choir_variable_read(l->variable[0], x->frame);
+	choir_tensor *bias = l->variables > 1 ? choir_variable_read(l->variable[1], x->frame) : NULL;
+	if (kernel == NULL || (l->variables > 1 && bias == NULL))
+		return NULL;
+	return chi_layer_rest(c->activation,
+			chi_convolution_1d(x, kernel, bias, &c->how, chi_layer_fused(c->activation)));
+}
+
+// The step on images [h, w, in], of which a sequence is one row; result: what its value's shape
+// is, of the three dimensions of the images that come out.
+static int describe_images(choir_layer *l, chi_export *e, int x, const choir_shape *images,
+		const choir_convolution_options *how, choir_shape (*result)(const choir_shape *out))
+{
+	const convolution *c = (const convolution *) l;
+	const bool row = l->kind->apply == apply_1d;
+	const choir_shape filter =
+			CHOIR_SHAPE(row ? 1 : c->kernel, c->kernel, c->in / how->groups, c->out);
+	choir_conv2d_attributes a;
+	choir_shape out;
+	if (chi_convolution_plan(images, &filter, how, &a, &out) != CHOIR_OK)
+		return chi_export_refuse(
+				l, e, x, "%s of %d pixels does not fit", l->kind->name, c->kernel);
+	const char *kernel = chi_export_variable(e, l->variable[0]);
+	const char *bias = l->variables > 1 ? chi_export_variable(e, l->variable[1]) : "";
+	if (kernel == NULL || bias == NULL)
+		return CHOIR_NONE;
+	const int y = chi_export_call(e, CHI_C_CONV2D, x, result(&out), ", %s.at, %s%s", kernel,
+			l->variables > 1 ? bias : "NULL", l->variables > 1 ? ".at" : "");
+	return chi_export_activate(e, c->activation,
+			chi_export_how(e, y,
+					"%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64
+					", %d, %d, %d, %d, %" PRId64 ", %d, %d",
+					images->dim[1], images->dim[2], images->dim[3], out.dim[1], out.dim[2],
+					out.dim[3], row ? 1 : c->kernel, c->kernel, a.stride, a.dilation, a.groups,
+					a.top, a.left));
+}
+
+static choir_shape image_of(const choir_shape *out)
+{
+	return CHOIR_SHAPE(out->dim[1], out->dim[2], out->dim[3]);
+}
+
+static choir_shape sequence_of(const choir_shape *out)
+{
+	return CHOIR_SHAPE(out->dim[2], out->dim[3]);
+}
+
+static int describe_2d(choir_layer *l, chi_export *e, int x)
+{
+	const convolution *c = (const convolution *) l;
+	const choir_shape *s = chi_export_shape(e, x);
+	if (s->rank != 3 || s->dim[2] != c->in)
+		return chi_export_refuse(l, e, x, "conv2d needs [h, w, %" PRId64 "]", c->in);
+	return describe_images(
+			l, e, x, &CHOIR_SHAPE(1, s->dim[0], s->dim[1], s->dim[2]), &c->how, image_of);
+}
+
+static int describe_1d(choir_layer *l, chi_export *e, int x)
+{
+	const convolution *c = (const convolution *) l;
+	const choir_shape *s = chi_export_shape(e, x);
+	choir_convolution_options columns;
+	if (s->rank != 2 || s->dim[1] != c->in || e->value[x].varies)
+		return chi_export_refuse(
+				l, e, x, "conv1d needs [w, %" PRId64 "] of a known number of places", c->in);
+	if (!chi_convolution_columns(&c->how, &columns))
+		return chi_export_refuse(l, e, x, "conv1d has too many zeros");
+	return describe_images(
+			l, e, x, &CHOIR_SHAPE(1, 1, s->dim[0], s->dim[1]), &columns, sequence_of);
+}
+
+static const chi_layer_kind kind_2d = {
+	.name = "conv2d", .apply = apply_2d, .apply_linear = apply_2d_linear, .describe = describe_2d
+};
+static const chi_layer_kind kind_1d = {
+	.name = "conv1d", .apply = apply_1d, .describe = describe_1d
+};
+
+// Of an option for which 0 is the default.
+static choir_status check_option(const char *name, const char *option, int64_t value)
+{
+	if (value >= 0)
+		return CHOIR_OK;
+	return choir_fail(CHOIR_INVALID,
+			"layer \"%s\": %s %" PRId64 ": 1 or more is needed, or 0 for 1", name, option, value);
+}
+
+static choir_status check(const chi_layer_kind *kind, const char *name, int64_t in, int64_t out,
+		int kernel, const choir_conv2d_options *o)
+{
+	CHOIR_TRY(chi_layer_check(kind->name, name, true, o->activation));
+	if (in < 1 || out < 1 || kernel < 1)
+		return choir_fail(CHOIR_INVALID,
+				"layer \"%s\": %s from %" PRId64 " to %" PRId64
+				" channels by %d pixels: all must be 1 or more",
+				name, kind->name, in, out, kernel);
+	CHOIR_TRY(check_option(name, "stride", o->stride));
+	CHOIR_TRY(check_option(name, "dilation", o->dilation));
+	CHOIR_TRY(check_option(name, "groups", o->groups));
+	const int64_t groups = o->groups == 0 ? 1 : o->groups;
+	if (in % groups != 0 || out % groups != 0)
+		return choir_fail(CHOIR_INVALID,
+				"layer \"%s\": %" PRId64 " groups do not divide %" PRId64 " channels to %" PRId64,
+				name, groups, in, out);
+	if (o->padding < CHOIR_NONE)
+		return choir_fail(CHOIR_INVALID,
+				"layer \"%s\": padding %d: 0 or more pixels are needed, or CHOIR_NONE for SAME",
+				name, o->padding);
+	if (o->before < 0 || o->after < 0 || (o->padding == CHOIR_NONE && (o->before || o->after)))
+		return choir_fail(CHOIR_INVALID,
+				"layer \"%s\": %d and %d pixels before and after: 0 or "
+				"more are needed, and none with SAME",
+				name, o->before, o->after);
+	if ((unsigned) o->bias > CHOIR_OFF)
+		return choir_fail(CHOIR_INVALID, "layer \"%s\": bias %d: CHOIR_ON or CHOIR_OFF is needed",
+				name, (int) o->bias);
+	return CHOIR_OK;
+}
+
+static choir_layer *make(const chi_layer_kind *kind, const char *name, int64_t in, int64_t out,
+		int kernel, const choir_conv2d_options *o)
+{
+	choir_conv2d_options all;
+	if (chi_options_take("the options'", &all, sizeof all, o) != CHOIR_OK) {
+		chi_error_prefix("layer \"%s\"", name == NULL ? kind->name : name);
+		return NULL;
+	}
+	if (check(kind, name, in, out, kernel, &all) != CHOIR_OK)
+		return NULL;
+	convolution *c = (convolution *) chi_layer_new(sizeof *c, kind, name);
+	if (c == NULL)
+		return NULL;
+	c->in = in;
+	c->out = out;
+	c->kernel = kernel;
+	c->activation = all.activation;
+	c->layer.rectifies = kind == &kind_2d && all.activation == CHOIR_RELU;
+	c->how = (choir_convolution_options){ .size = sizeof c->how,
+		.stride = all.stride == 0 ? 1 : all.stride,
+		.padding = all.padding,
+		.dilation = all.dilation == 0 ? 1 : all.dilation,
+		.groups = all.groups == 0 ? 1 : all.groups,
+		.before = { all.before, all.before },
+		.after = { all.after, all.after } };
+	chi_layer_set(&c->layer, "activation %s, stride %d, padding %d (%d, %d), dilation %d",
+			chi_layer_activation(all.activation), c->how.stride, all.padding, all.before,
+			all.after, c->how.dilation);
+	const choir_shape two = CHOIR_SHAPE(kernel, kernel, in / c->how.groups, out);
+	const choir_shape one = CHOIR_SHAPE(kernel, in / c->how.groups, out);
+	return chi_layer_finish(&c->layer,
+			chi_layer_make_weights(
+					&c->layer, kind == &kind_2d ? &two : &one, all.bias != CHOIR_OFF));
+}
+
+choir_layer *choir_conv2d_new(
+		const char *name, int64_t in, int64_t out, int kernel, const choir_conv2d_options *o)
+{
+	return make(&kind_2d, name, in, out, kernel, o);
+}
+
+choir_layer *choir_conv1d_new(
+		const char *name, int64_t in, int64_t out, int kernel, const choir_conv2d_options *o)
+{
+	return make(&kind_1d, name, in, out, kernel, o);
+}

@@ -1,0 +1,49 @@
+// The dropout layer. Its name is part of the random numbers' key, so two layers never drop alike.
+#include "train/layer/layer.h"
+
+#include "base/philox.h"
+
+typedef struct {
+	choir_layer layer; // first
+	double rate;
+	uint64_t seed;
+} dropout;
+
+static choir_tensor *apply(choir_layer *l, choir_tensor *x)
+{
+	const dropout *d = (const dropout *) l;
+	if (!chi_dtype_is_float(x->dtype))
+		return chi_layer_fail(
+				l, x, "dropout needs f32 or f64, got %s: cast it", choir_dtype_name(x->dtype));
+	return choir_dropout(x, d->rate, d->seed);
+}
+
+// Evaluation drops nothing.
+static int describe(choir_layer *l, chi_export *e, int x)
+{
+	(void) l;
+	(void) e;
+	return x;
+}
+
+static const chi_layer_kind kind = { .name = "dropout", .apply = apply, .describe = describe };
+
+choir_layer *choir_dropout_new(const char *name, double rate)
+{
+	if (chi_layer_check("dropout", name, true, CHOIR_LINEAR) != CHOIR_OK)
+		return NULL;
+	if (!(rate >= 0 && rate < 1)) { // NaN is neither
+		choir_fail(CHOIR_INVALID,
+				"layer \"%s\": dropout rate %g: 0 or more and less than 1 is "
+				"needed",
+				name, rate);
+		return NULL;
+	}
+	dropout *d = (dropout *) chi_layer_new(sizeof *d, &kind, name);
+	if (d == NULL)
+		return NULL;
+	d->rate = rate;
+	d->seed = chi_hash_text(name);
+	chi_layer_set(&d->layer, "rate %.17g", rate);
+	return chi_layer_finish(&d->layer, CHOIR_OK);
+}

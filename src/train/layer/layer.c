@@ -1,0 +1,266 @@
+// What all layers share: a name in messages, variables by the conventions of Keras, and the
+// strategy that owns them. Making one is all or nothing, so that after a failure its name is free
+// again.
+#include "train/layer/layer.h"
+
+#include "base/alloc.h"
+#include "base/philox.h"
+#include "base/text.h"
+#include "choir/nn.h"
+#include "strategy/context.h"
+
+static void free_layer(void *self)
+{
+	choir_layer *l = self;
+	chi_free(l->name);
+	chi_free(l);
+}
+
+choir_layer *chi_layer_new(size_t bytes, const chi_layer_kind *kind, const char *name)
+{
+	choir_strategy *s = choir_strategy_current();
+	if (s == NULL || chi_strategy_check(s) != CHOIR_OK)
+		return NULL;
+	choir_layer *l = chi_alloc(bytes);
+	if (l == NULL)
+		return NULL;
+	l->kind = kind;
+	l->strategy = s->home;
+	if (name != NULL && (l->name = chi_strdup(name)) == NULL) {
+		chi_free(l);
+		return NULL;
+	}
+	return l;
+}
+
+// Takes back what was made. In replicas the others wait for the variable that replica 0 made, so
+// there it stays; the next try gets the same one.
+static void unmake(choir_variable *const variable[CHI_LAYER_VARIABLES])
+{
+	const chi_context *c = chi_context_current();
+	if (c != NULL && c->kind == CHI_IN_REPLICA)
+		return;
+	for (int i = CHI_LAYER_VARIABLES; i-- > 0;)
+		if (variable[i] != NULL)
+			chi_strategy_unmake_variable(variable[i]);
+}
+
+void chi_layer_set(choir_layer *l, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	chi_text_format(l->setting, sizeof l->setting, fmt, args);
+	va_end(args);
+}
+
+uint64_t chi_layer_hash(const choir_layer *l)
+{
+	if (l == NULL)
+		return 0;
+	return chi_hash_mix(chi_hash_mix(chi_hash_text(l->kind->name) ^ chi_hash_text(l->setting)) ^
+			(l->name == NULL ? 0 : chi_hash_text(l->name)));
+}
+
+static choir_status note(const choir_layer *l)
+{
+	const bool named = l->name != NULL;
+	return chi_strategy_note(l->strategy, "%s%s%s%s%s%s", named ? "layer \"" : "",
+			named ? l->name : "", named ? "\", " : "", l->kind->name,
+			l->setting[0] == '\0' ? "" : " with ", l->setting);
+}
+
+// Layers that have variables of their own are made by all workers. Others may be made by one
+// alone, so they count only where they are in a layer with variables that is made before the first
+// update, as models are.
+static choir_status note_made(const choir_layer *l, size_t n, choir_layer *const inside[])
+{
+	const chi_context *c = chi_context_current();
+	choir_status status = CHOIR_OK;
+	if (l->variables == 0 || (c != NULL && c->kind == CHI_IN_REPLICA) ||
+			(l->variable[0] == NULL && l->strategy->compared > 0))
+		return CHOIR_OK;
+	for (size_t i = 0; i < n && status == CHOIR_OK; i++)
+		if (inside[i] != NULL && inside[i]->variables == 0)
+			status = note(inside[i]);
+	return status == CHOIR_OK ? note(l) : status;
+}
+
+choir_layer *chi_layer_finish(choir_layer *l, choir_status status)
+{
+	return chi_layer_finish_around(l, 0, NULL, status);
+}
+
+choir_layer *chi_layer_finish_around(
+		choir_layer *l, size_t n, choir_layer *const inside[], choir_status status)
+{
+	if (l == NULL)
+		return NULL;
+	const size_t noted = l->strategy->notes.length;
+	if (status == CHOIR_OK)
+		status = note_made(l, n, inside);
+	const choir_layer made = *l;
+	if (status == CHOIR_OK)
+		status = chi_strategy_own(l->strategy, free_layer, l); // frees it if it fails
+	else
+		free_layer(l);
+	if (status == CHOIR_OK)
+		return l;
+	chi_strategy_forget_notes(made.strategy, noted);
+	unmake(made.variable);
+	return NULL;
+}
+
+choir_status chi_layer_make_variable(
+		choir_layer *l, const char *what, choir_shape shape, const choir_variable_options *o)
+{
+	chi_text name = { 0 };
+	chi_text_add(&name, "%s/%s", l->name, what);
+	choir_variable *v = name.failed ? NULL : choir_variable_new(name.data, shape, o);
+	chi_text_free(&name);
+	if (v == NULL)
+		return chi_error_prefix("layer \"%s\"", l->name);
+	l->variable[l->variables++] = v;
+	return CHOIR_OK;
+}
+
+choir_status chi_layer_make_weights(choir_layer *l, const choir_shape *kernel, bool bias)
+{
+	const choir_variable_options o = { .size = sizeof o, .initializer = CHOIR_GLOROT_UNIFORM };
+	CHOIR_TRY(chi_layer_make_variable(l, "kernel", *kernel, &o));
+	return bias
+			? chi_layer_make_variable(l, "bias", CHOIR_SHAPE(kernel->dim[kernel->rank - 1]), NULL)
+			: CHOIR_OK;
+}
+
+choir_status chi_layer_check(
+		const char *kind, const char *name, bool needs_name, choir_activation activation)
+{
+	if (needs_name && (name == NULL || name[0] == '\0'))
+		return choir_fail(CHOIR_INVALID, "layer: a %s layer needs a name", kind);
+	if ((unsigned) activation > CHOIR_SILU)
+		return choir_fail(CHOIR_INVALID,
+				"layer \"%s\": activation %d is not known: LINEAR, RELU, "
+				"TANH, SIGMOID, GELU, GELU_TANH and SILU are",
+				name == NULL ? kind : name, (int) activation);
+	return CHOIR_OK;
+}
+
+choir_tensor *chi_layer_fail(const choir_layer *l, choir_tensor *x, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	chi_fail_v(CHOIR_INVALID, fmt, args);
+	va_end(args);
+	chi_error_prefix("layer \"%s\"", l->name != NULL ? l->name : l->kind->name);
+	chi_frame_record_error(x->frame);
+	return NULL;
+}
+
+const char *chi_layer_activation(choir_activation activation)
+{
+	static const char *const names[] = { [CHOIR_LINEAR] = "linear",
+		[CHOIR_RELU] = "relu",
+		[CHOIR_TANH] = "tanh",
+		[CHOIR_SIGMOID] = "sigmoid",
+		[CHOIR_GELU] = "gelu",
+		[CHOIR_GELU_TANH] = "gelu_tanh",
+		[CHOIR_SILU] = "silu" };
+	return names[activation];
+}
+
+choir_activate chi_layer_fused(choir_activation activation)
+{
+	switch (activation) {
+	case CHOIR_RELU:
+		return CHOIR_ACTIVATE_RELU;
+	case CHOIR_TANH:
+		return CHOIR_ACTIVATE_TANH;
+	case CHOIR_SIGMOID:
+		return CHOIR_ACTIVATE_SIGMOID;
+	case CHOIR_LINEAR:
+	case CHOIR_GELU:
+	case CHOIR_GELU_TANH:
+	case CHOIR_SILU:
+		break;
+	}
+	return CHOIR_ACTIVATE_LINEAR;
+}
+
+choir_tensor *chi_layer_rest(choir_activation activation, choir_tensor *y)
+{
+	return chi_layer_fused(activation) == CHOIR_ACTIVATE_LINEAR ? chi_layer_activate(activation, y)
+																: y;
+}
+
+choir_tensor *chi_layer_activate(choir_activation activation, choir_tensor *y)
+{
+	static choir_unary_op *const functions[] = {
+		[CHOIR_RELU] = choir_relu,
+		[CHOIR_TANH] = choir_tanh,
+		[CHOIR_SIGMOID] = choir_sigmoid,
+		[CHOIR_GELU] = choir_gelu,
+		[CHOIR_GELU_TANH] = choir_gelu_tanh,
+		[CHOIR_SILU] = choir_silu,
+	};
+	return y == NULL || activation == CHOIR_LINEAR ? y : functions[activation](y);
+}
+
+// A layer that could not be made left its reason on the thread.
+choir_status chi_layer_check_inside(const char *kind, size_t n, choir_layer *const layers[])
+{
+	const choir_strategy *current = choir_strategy_current();
+	for (size_t i = 0; i < n && current != NULL; i++) {
+		if (layers[i] == NULL)
+			return chi_error_null("%s: layer %zu is NULL", kind, i);
+		if (layers[i]->strategy != current->home)
+			return choir_fail(CHOIR_STATE,
+					"%s: mixing strategies: layer %zu was made in another "
+					"one (\"%s\") than the current (\"%s\")",
+					kind, i, layers[i]->strategy->kind, current->kind);
+	}
+	return current != NULL ? CHOIR_OK : choir_error_status();
+}
+
+// Whether l can be applied to x, which is there; if not, it is recorded in x's frame.
+static bool check_input(const choir_layer *l, choir_tensor *x)
+{
+	if (l == NULL) {
+		chi_frame_null_argument(x->frame, "layer");
+		return false;
+	}
+	if (chi_tensor_check(x) != CHOIR_OK)
+		return false;
+	if (l->variable[0] == NULL || x->dtype == CHOIR_F32 || l->kind->any_dtype)
+		return true;
+	chi_layer_fail(
+			l, x, "%s needs f32, got %s: cast it", l->kind->name, choir_dtype_name(x->dtype));
+	return false;
+}
+
+choir_tensor *choir_layer_apply(choir_layer *l, choir_tensor *x)
+{
+	return x != NULL && check_input(l, x) ? l->kind->apply(l, x) : NULL;
+}
+
+choir_tensor *chi_layer_apply_linear(choir_layer *l, choir_tensor *x)
+{
+	return x != NULL && check_input(l, x) ? l->kind->apply_linear(l, x) : NULL;
+}
+
+int choir_layer_variables(const choir_layer *l)
+{
+	return l == NULL ? 0 : l->variables;
+}
+
+choir_variable *choir_layer_variable(choir_layer *l, int index)
+{
+	if (l == NULL || index < 0 || index >= l->variables) {
+		choir_fail(CHOIR_INVALID, "layer \"%s\": there is no variable %d: it has %d",
+				l == NULL				  ? "NULL"
+						: l->name != NULL ? l->name
+										  : l->kind->name,
+				index, choir_layer_variables(l));
+		return NULL;
+	}
+	return l->kind->variable != NULL ? l->kind->variable(l, index) : l->variable[index];
+}

@@ -1,0 +1,165 @@
+// LSTM and GRU as layers, and the last place of a sequence, which often follows them.
+#include "train/layer/layer.h"
+
+#include "choir/nn.h"
+
+#include <inttypes.h>
+#include <stdint.h>
+
+typedef struct {
+	choir_layer layer; // first
+	int64_t in;
+} recurrent;
+
+enum { KERNEL, RECURRENT, BIAS, RECURRENT_BIAS };
+
+static bool fits(choir_layer *l, choir_tensor *x)
+{
+	const recurrent *r = (const recurrent *) l;
+	char got[CHI_SHAPE_TEXT];
+	if (x->shape.rank == 3 && x->shape.dim[2] == r->in)
+		return true;
+	chi_layer_fail(l, x, "%s needs [n, places, %" PRId64 "], got %s", l->kind->name, r->in,
+			chi_shape_print(&x->shape, got));
+	return false;
+}
+
+static choir_tensor *own(const choir_layer *l, int index, const choir_tensor *x)
+{
+	return choir_variable_read(l->variable[index], x->frame);
+}
+
+static choir_tensor *apply_lstm(choir_layer *l, choir_tensor *x)
+{
+	return !fits(l, x)
+			? NULL
+			: choir_lstm(x, own(l, KERNEL, x), own(l, RECURRENT, x), own(l, BIAS, x), NULL);
+}
+
+static choir_tensor *apply_gru(choir_layer *l, choir_tensor *x)
+{
+	return !fits(l, x) ? NULL
+					   : choir_gru(x, own(l, KERNEL, x), own(l, RECURRENT, x), own(l, BIAS, x),
+								 own(l, RECURRENT_BIAS, x), NULL);
+}
+
+// What the gates have of the input is one product of all places; then the recurrence, with work
+// floats of each unit beside it.
+static int describe_recurrence(
+		choir_layer *l, chi_export *e, int x, chi_c_function piece, int64_t work, const char *more)
+{
+	const recurrent *r = (const recurrent *) l;
+	choir_shape s = *chi_export_shape(e, x);
+	if (s.rank != 2 || s.dim[1] != r->in)
+		return chi_export_refuse(l, e, x, "%s needs [places, %" PRId64 "]", l->kind->name, r->in);
+	const char *weights = chi_export_variable(e, l->variable[RECURRENT]);
+	const int gates = chi_export_dense(e, CHOIR_LINEAR, x, l->variable[KERNEL], l->variable[BIAS]);
+	if (weights == NULL || more == NULL)
+		return CHOIR_NONE;
+	s.dim[1] = l->variable[RECURRENT]->shape.dim[0];
+	const int y = chi_export_call(e, piece, gates, s, ", %" PRId64 ", %s.at%s%s%s", s.dim[1],
+			weights, more[0] == '\0' ? "" : ", ", more, more[0] == '\0' ? "" : ".at");
+	return chi_export_work(e, y, work * s.dim[1]);
+}
+
+static int describe_lstm(choir_layer *l, chi_export *e, int x)
+{
+	return describe_recurrence(l, e, x, CHI_C_LSTM, 6, "");
+}
+
+static int describe_gru(choir_layer *l, chi_export *e, int x)
+{
+	return describe_recurrence(
+			l, e, x, CHI_C_GRU, 4, chi_export_variable(e, l->variable[RECURRENT_BIAS]));
+}
+
+static const chi_layer_kind lstm_kind = {
+	.name = "lstm", .apply = apply_lstm, .describe = describe_lstm
+};
+static const chi_layer_kind gru_kind = {
+	.name = "gru", .apply = apply_gru, .describe = describe_gru
+};
+
+// The forget gate begins open (Jozefowicz, Zaremba, Sutskever 2015), as in Keras.
+static choir_status open_forget_gate(void *out, const choir_shape *shape, void *user)
+{
+	float *bias = out;
+	(void) user;
+	for (int64_t i = 0; i < shape->dim[0]; i++)
+		bias[i] = i / (shape->dim[0] / 4) == 1 ? 1 : 0;
+	return CHOIR_OK;
+}
+
+static choir_status make_weights(choir_layer *l, int64_t in, int64_t units, int64_t parts)
+{
+	const choir_variable_options o = { .size = sizeof o, .initializer = CHOIR_GLOROT_UNIFORM };
+	const choir_variable_options open = { .size = sizeof open, .initialize = open_forget_gate };
+	const choir_shape gates = CHOIR_SHAPE(parts * units);
+	CHOIR_TRY(chi_layer_make_variable(l, "kernel", CHOIR_SHAPE(in, parts * units), &o));
+	CHOIR_TRY(
+			chi_layer_make_variable(l, "recurrent_kernel", CHOIR_SHAPE(units, parts * units), &o));
+	if (parts == 4)
+		return chi_layer_make_variable(l, "bias", gates, &open);
+	CHOIR_TRY(chi_layer_make_variable(l, "bias", gates, NULL));
+	return chi_layer_make_variable(l, "recurrent_bias", gates, NULL);
+}
+
+static choir_layer *make(
+		const chi_layer_kind *kind, const char *name, int64_t in, int64_t units, int64_t parts)
+{
+	if (chi_layer_check(kind->name, name, true, CHOIR_LINEAR) != CHOIR_OK)
+		return NULL;
+	if (in < 1 || units < 1 || units > INT64_MAX / parts) {
+		choir_fail(CHOIR_INVALID,
+				"layer \"%s\": %s from %" PRId64 " to %" PRId64 ": both must be 1 "
+				"or more",
+				name, kind->name, in, units);
+		return NULL;
+	}
+	recurrent *r = (recurrent *) chi_layer_new(sizeof *r, kind, name);
+	if (r == NULL)
+		return NULL;
+	r->in = in;
+	return chi_layer_finish(&r->layer, make_weights(&r->layer, in, units, parts));
+}
+
+choir_layer *choir_lstm_new(const char *name, int64_t in, int64_t units)
+{
+	return make(&lstm_kind, name, in, units, 4);
+}
+
+choir_layer *choir_gru_new(const char *name, int64_t in, int64_t units)
+{
+	return make(&gru_kind, name, in, units, 3);
+}
+
+static choir_tensor *apply_last(choir_layer *l, choir_tensor *x)
+{
+	char got[CHI_SHAPE_TEXT];
+	if (x->shape.rank < 2 || x->shape.dim[1] < 1)
+		return chi_layer_fail(l, x, "needs [n, places, ..] of one place or more, got %s",
+				chi_shape_print(&x->shape, got));
+	choir_tensor *last = choir_slice(x, 1, x->shape.dim[1] - 1, 1);
+	choir_shape shape = { x->shape.rank - 1, { x->shape.dim[0] } };
+	for (int i = 1; i < shape.rank; i++)
+		shape.dim[i] = x->shape.dim[i + 1];
+	return last == NULL ? NULL : choir_reshape(last, shape);
+}
+
+static int describe_last(choir_layer *l, chi_export *e, int x)
+{
+	const choir_shape *s = chi_export_shape(e, x);
+	if (s->rank != 2)
+		return chi_export_refuse(l, e, x, "needs [places, width]");
+	return chi_export_call(
+			e, CHI_C_LAST_PLACE, x, CHOIR_SHAPE(s->dim[1]), ", %" PRId64, s->dim[1]);
+}
+
+static const chi_layer_kind last_kind = {
+	.name = "last_place", .apply = apply_last, .describe = describe_last
+};
+
+choir_layer *choir_last_place_new(void)
+{
+	return chi_layer_finish(chi_layer_new(sizeof(choir_layer), &last_kind, NULL), CHOIR_OK);
+}

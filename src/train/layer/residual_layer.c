@@ -1,0 +1,112 @@
+// Residual blocks: what layers give, added to what they were given.
+#include "train/layer/layer.h"
+
+#include "base/philox.h"
+
+#include <limits.h>
+
+typedef struct {
+	choir_layer layer; // first
+	choir_layer *inside, *shortcut; // shortcut NULL: x itself
+	choir_activation activation;
+} residual;
+
+static choir_tensor *apply(choir_layer *l, choir_tensor *x)
+{
+	const residual *r = (const residual *) l;
+	char text[2][CHI_SHAPE_TEXT];
+	choir_tensor *y = choir_layer_apply(r->inside, x);
+	choir_tensor *beside = r->shortcut != NULL ? choir_layer_apply(r->shortcut, x) : x;
+	if (y == NULL || beside == NULL)
+		return NULL;
+	if (y->dtype != beside->dtype || !chi_shape_equal(&y->shape, &beside->shape))
+		return chi_layer_fail(l, x, "the layers give %s, and beside them is %s",
+				chi_shape_print(&y->shape, text[0]), chi_shape_print(&beside->shape, text[1]));
+	return chi_layer_activate(r->activation, choir_add(y, beside));
+}
+
+static choir_variable *variable(choir_layer *l, int index)
+{
+	const residual *r = (const residual *) l;
+	const int inside = r->inside->variables;
+	return index < inside ? choir_layer_variable(r->inside, index)
+						  : choir_layer_variable(r->shortcut, index - inside);
+}
+
+static int describe(choir_layer *l, chi_export *e, int x)
+{
+	const residual *r = (const residual *) l;
+	char text[CHI_SHAPE_TEXT];
+	const int y = chi_layer_describe(r->inside, e, x);
+	const int beside = r->shortcut != NULL ? chi_layer_describe(r->shortcut, e, x) : x;
+	if (y == CHOIR_NONE || beside == CHOIR_NONE)
+		return CHOIR_NONE;
+	if (!chi_shape_equal(chi_export_shape(e, y), chi_export_shape(e, beside)))
+		return chi_export_refuse(l, e, y, "beside the layers is %s",
+				chi_shape_print(chi_export_shape(e, beside), text));
+	return chi_export_activate(e, r->activation, chi_export_add(e, y, beside));
+}
+
+static const chi_layer_kind kind = {
+	.name = "residual", .apply = apply, .variable = variable, .describe = describe
+};
+
+choir_layer *choir_residual_new(
+		choir_layer *inside, choir_layer *shortcut, choir_activation activation)
+{
+	choir_layer *const layers[] = { inside, shortcut };
+	if (chi_layer_check("residual", NULL, false, activation) != CHOIR_OK ||
+			chi_layer_check_inside("residual", shortcut != NULL ? 2 : 1, layers) != CHOIR_OK)
+		return NULL;
+	residual *r = (residual *) chi_layer_new(sizeof *r, &kind, NULL);
+	if (r == NULL)
+		return NULL;
+	r->inside = inside;
+	r->shortcut = shortcut;
+	r->activation = activation;
+	chi_layer_set(&r->layer, "activation %s, contents %016llx", chi_layer_activation(activation),
+			(unsigned long long) chi_hash_mix(
+					chi_layer_hash(inside) + 3 * chi_layer_hash(shortcut)));
+	const int64_t all = (int64_t) inside->variables + choir_layer_variables(shortcut);
+	if (all > INT_MAX)
+		return chi_layer_finish(
+				&r->layer, choir_fail(CHOIR_INVALID, "residual: more than %d variables", INT_MAX));
+	r->layer.variables = (int) all;
+	return chi_layer_finish_around(
+			&r->layer, 2, (choir_layer *const[]){ inside, shortcut }, CHOIR_OK);
+}
+
+// An activation alone.
+typedef struct {
+	choir_layer layer; // first
+	choir_activation activation;
+} activation_layer;
+
+static choir_tensor *apply_activation(choir_layer *l, choir_tensor *x)
+{
+	if (!chi_dtype_is_float(x->dtype))
+		return chi_layer_fail(
+				l, x, "activation needs f32 or f64, got %s: cast it", choir_dtype_name(x->dtype));
+	return chi_layer_activate(((const activation_layer *) l)->activation, x);
+}
+
+static int describe_activation(choir_layer *l, chi_export *e, int x)
+{
+	return chi_export_activate(e, ((const activation_layer *) l)->activation, x);
+}
+
+static const chi_layer_kind activation_kind = {
+	.name = "activation", .apply = apply_activation, .describe = describe_activation
+};
+
+choir_layer *choir_activation_new(choir_activation activation)
+{
+	if (chi_layer_check("activation", NULL, false, activation) != CHOIR_OK)
+		return NULL;
+	activation_layer *a = (activation_layer *) chi_layer_new(sizeof *a, &activation_kind, NULL);
+	if (a == NULL)
+		return NULL;
+	a->activation = activation;
+	chi_layer_set(&a->layer, "activation %s", chi_layer_activation(activation));
+	return chi_layer_finish(&a->layer, CHOIR_OK);
+}

@@ -1,0 +1,263 @@
+// Metrics: a total and a count in f64, each with a part for every replica, so that an update meets
+// nobody. They are state of an evaluation, not weights: checkpoints keep them, files
+// of weights do not.
+#include "train/metric/metric.h"
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "choir/op.h"
+#include "op/op.h"
+#include "strategy/merge/merge.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MAX_CLASSES = 1 << 15 };
+
+void chi_metric_free(void *self)
+{
+	choir_metric *m = self;
+	chi_free(m->name);
+	chi_free(m);
+}
+
+static choir_variable *make_part(const choir_metric *m, const char *what, choir_shape shape)
+{
+	const choir_variable_options o = { .size = sizeof o,
+		.dtype = CHOIR_F64,
+		.synchronization = CHOIR_SYNCHRONIZATION_ON_READ,
+		.aggregation = CHOIR_AGGREGATION_SUM };
+	chi_text name = { 0 };
+	chi_text_add(&name, "%s/%s", m->name, what);
+	choir_variable *v = name.failed
+			? NULL
+			: chi_strategy_make_variable(m->strategy,
+					  &(chi_creation){ .name = name.data, .shape = &shape, .options = &o });
+	chi_text_free(&name);
+	if (v == NULL)
+		chi_error_prefix("metric \"%s\"", m->name);
+	else
+		v->slot = true;
+	return v;
+}
+
+// Takes back what was made.
+static choir_metric *give_up(choir_metric *m, choir_variable *total, choir_variable *count)
+{
+	if (count != NULL)
+		chi_strategy_unmake_variable(count);
+	if (total != NULL)
+		chi_strategy_unmake_variable(total);
+	if (m != NULL)
+		chi_metric_free(m);
+	return NULL;
+}
+
+// A metric of the current strategy with what like says.
+static choir_metric *make(const char *name, const choir_metric *like)
+{
+	choir_strategy *s = choir_strategy_current();
+	if (s == NULL || chi_strategy_check(s) != CHOIR_OK ||
+			chi_context_need_cross(s, "making a metric") != CHOIR_OK)
+		return NULL;
+	if (name == NULL || name[0] == '\0') {
+		choir_fail(CHOIR_INVALID, "a metric needs a name");
+		return NULL;
+	}
+	choir_metric *m = chi_alloc(sizeof *m);
+	if (m == NULL)
+		return NULL;
+	*m = *like;
+	m->strategy = s->home;
+	const choir_shape shape = m->classes == 0 ? CHOIR_SCALAR : CHOIR_SHAPE(m->classes, m->classes);
+	if ((m->name = chi_strdup(name)) == NULL ||
+			(m->total = make_part(m, m->classes == 0 ? "total" : "matrix", shape)) == NULL ||
+			(m->classes == 0 && (m->count = make_part(m, "count", CHOIR_SCALAR)) == NULL))
+		return give_up(m, m->total, m->count);
+	choir_variable *total = m->total, *count = m->count;
+	return chi_strategy_own_stateful(s, &chi_metric_state, m) == CHOIR_OK
+			? m
+			: give_up(NULL, total, count);
+}
+
+choir_metric *choir_metric_new(choir_metric_kind kind, const char *name)
+{
+	if ((unsigned) kind <= CHOIR_METRIC_ACCURACY)
+		return make(name, &(choir_metric){ .kind = (chi_metric_kind) kind });
+	choir_fail(CHOIR_INVALID,
+			"metric: kind %d, name \"%s\": CHOIR_METRIC_MEAN or CHOIR_METRIC_ACCURACY is needed",
+			(int) kind, name == NULL ? "" : name);
+	return NULL;
+}
+
+static choir_metric *make_above(const char *name, chi_metric_kind kind, double threshold)
+{
+	if (isfinite(threshold))
+		return make(name, &(choir_metric){ .kind = kind, .threshold = threshold });
+	choir_fail(CHOIR_INVALID, "metric \"%s\": a threshold of %g: a finite one is needed",
+			name == NULL ? "" : name, threshold);
+	return NULL;
+}
+
+choir_metric *choir_precision_new(const char *name, double threshold)
+{
+	return make_above(name, CHI_METRIC_PRECISION, threshold);
+}
+
+choir_metric *choir_recall_new(const char *name, double threshold)
+{
+	return make_above(name, CHI_METRIC_RECALL, threshold);
+}
+
+choir_metric *choir_confusion_matrix_new(const char *name, int64_t classes)
+{
+	if (classes > 0 && classes <= MAX_CLASSES)
+		return make(name, &(choir_metric){ .kind = CHI_METRIC_CONFUSION, .classes = classes });
+	choir_fail(CHOIR_INVALID, "metric \"%s\": %lld classes: 1 to %d are needed",
+			name == NULL ? "" : name, (long long) classes, MAX_CLASSES);
+	return NULL;
+}
+
+// Adds a sum to what the context of its frame may write: in a replica its own part, outside the
+// first.
+static choir_status add(choir_metric *m, choir_variable *v, choir_tensor *sum)
+{
+	choir_frame *f = sum->frame;
+	const choir_replica *r = choir_frame_replica(f);
+	if (r != NULL && !chi_replica_stands(chi_replica_of(r)))
+		return choir_variable_assign_add(v, sum);
+	if (chi_context_need_cross(m->strategy, "updating a metric") != CHOIR_OK)
+		return chi_frame_record_error(f);
+	if (m->strategy->before > 0)
+		return CHOIR_OK; // the first worker of several does what all do outside of replicas
+	const int part = choir_strategy_current()->first_replica; // this worker's first
+	choir_tensor *now = chi_variable_view(v, part, f);
+	choir_tensor *then = now == NULL ? NULL : choir_add(now, sum);
+	return then == NULL ? chi_frame_status(f) : chi_variable_write(v, part, CHI_ASSIGN, then);
+}
+
+static choir_status update(
+		choir_metric *m, choir_tensor *values, choir_tensor *more, choir_tensor *weights)
+{
+	choir_tensor *total = NULL, *count = NULL;
+	CHOIR_TRY(chi_metric_count(m, values, more, weights, &total, &count));
+	if (total == NULL || (count == NULL && m->count != NULL))
+		return chi_frame_status(values->frame);
+	CHOIR_TRY(add(m, m->total, total));
+	return m->count == NULL ? CHOIR_OK : add(m, m->count, count);
+}
+
+static choir_status update_untaped(
+		choir_metric *m, choir_tensor *values, choir_tensor *more, choir_tensor *weights)
+{
+	choir_frame *f = choir_tensor_frame(values != NULL ? values : more);
+	if (m == NULL) {
+		chi_frame_null_argument(f, "metric");
+		return choir_error_status();
+	}
+	if (values == NULL)
+		return chi_frame_status(f);
+	// What is measured needs no gradient.
+	choir_tape *tape = f->tape;
+	f->tape = NULL;
+	choir_status status = update(m, values, more, weights);
+	f->tape = tape;
+	if (status == CHOIR_OK && f->failed)
+		status = chi_frame_status(f);
+	return status;
+}
+
+choir_status choir_metric_update(choir_metric *m, choir_tensor *values, choir_tensor *more)
+{
+	return update_untaped(m, values, more, NULL);
+}
+
+choir_status choir_metric_update_weighted(
+		choir_metric *m, choir_tensor *values, choir_tensor *labels, choir_tensor *weights)
+{
+	if (weights == NULL) // a formula that failed
+		return chi_frame_status(choir_tensor_frame(values != NULL ? values : labels));
+	return update_untaped(m, values, labels, weights);
+}
+
+// The sums of all parts, in the order of replicas, in memory for the variable's elements.
+static choir_status sum_parts(const choir_metric *m, choir_variable *v, double sum[])
+{
+	const size_t n = (size_t) choir_shape_elements(&v->shape);
+	const int parts = v->strategy->process_group == NULL ? v->copies : v->strategy->in_sync;
+	memset(sum, 0, n * sizeof *sum);
+	double *part = chi_alloc_array((size_t) parts, chi_variable_bytes(v));
+	const choir_status status = part == NULL
+			? chi_strategy_give_up(v->strategy, choir_error_status())
+			: chi_strategy_all_parts(v, part);
+	for (int i = 0; status == CHOIR_OK && i < parts; i++)
+		for (size_t k = 0; k < n; k++)
+			sum[k] += part[(size_t) i * n + k];
+	chi_free(part);
+	return status == CHOIR_OK ? status : chi_error_prefix("metric \"%s\"", m->name);
+}
+
+static choir_status check(const choir_metric *m, const char *what)
+{
+	if (m == NULL)
+		return choir_fail(CHOIR_INVALID, "%s: the metric is NULL", what);
+	CHOIR_TRY(chi_strategy_check(m->strategy));
+	return chi_context_need_cross(m->strategy, what);
+}
+
+double choir_metric_result(choir_metric *m)
+{
+	double total, count;
+	if (check(m, "metric_result") != CHOIR_OK)
+		return (double) NAN;
+	if (m->count == NULL) {
+		choir_fail(CHOIR_INVALID, "metric \"%s\": a confusion matrix is no number: metric_matrix",
+				m->name);
+		return (double) NAN;
+	}
+	if (sum_parts(m, m->total, &total) != CHOIR_OK || sum_parts(m, m->count, &count) != CHOIR_OK)
+		return (double) NAN;
+	if (m->kind == CHI_METRIC_PRECISION || m->kind == CHI_METRIC_RECALL)
+		return count == 0 ? 0 : total / count;
+	if (count == 0)
+		return (double) NAN;
+	return (m->kind == CHI_METRIC_ACCURACY ? count - total : total) / count;
+}
+
+choir_tensor *choir_metric_matrix(choir_metric *m, choir_frame *f)
+{
+	if (f == NULL || f->failed)
+		return NULL;
+	if (check(m, "metric_matrix") != CHOIR_OK) {
+		chi_frame_record_error(f);
+		return NULL;
+	}
+	if (m->kind != CHI_METRIC_CONFUSION)
+		return chi_frame_fail_null(
+				f, CHOIR_INVALID, "metric \"%s\": it is a number: metric_result", m->name);
+	double *sum = chi_alloc_array((size_t) (m->classes * m->classes), sizeof *sum);
+	choir_tensor *out = NULL;
+	if (sum == NULL)
+		chi_strategy_give_up(m->strategy, chi_frame_record_error(f));
+	else if (sum_parts(m, m->total, sum) != CHOIR_OK)
+		chi_frame_record_error(f);
+	else
+		out = choir_cast(choir_constant(f, CHOIR_F64, m->total->shape, sum), CHOIR_I64);
+	chi_free(sum);
+	return out;
+}
+
+choir_status choir_metric_reset(choir_metric *m)
+{
+	CHOIR_TRY(check(m, "metric_reset"));
+	const size_t n = (size_t) choir_shape_elements(&m->total->shape);
+	double *zero = chi_alloc_array(n, sizeof *zero);
+	if (zero == NULL)
+		return choir_error_status();
+	memset(zero, 0, n * sizeof *zero);
+	choir_status status = chi_variable_from_host(m->total, zero);
+	if (status == CHOIR_OK && m->count != NULL)
+		status = chi_variable_from_host(m->count, zero);
+	chi_free(zero);
+	return status;
+}

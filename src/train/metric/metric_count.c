@@ -1,0 +1,159 @@
+// What a batch adds to a metric: a few sums in f64, made of operations, so that they are made
+// where the batch lies. Whole numbers are exact in f64 up to 2^53, so counts do not depend on how
+// examples were dealt.
+#include "train/metric/metric.h"
+
+#include "choir/op.h"
+#include "op/op.h"
+#include "tensor/tensor.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static choir_status count_mean(const choir_metric *m, choir_tensor *values, choir_tensor *weights,
+		choir_tensor **total, choir_tensor **count)
+{
+	choir_frame *f = values->frame;
+	const double elements = (double) choir_shape_elements(&values->shape);
+	choir_tensor *x = choir_cast(values, CHOIR_F64);
+	if (weights == NULL) {
+		*total = choir_sum(x, CHOIR_ALL_AXES);
+		*count = choir_number(f, elements);
+		return CHOIR_OK;
+	}
+	choir_tensor *w = choir_cast(weights, CHOIR_F64), *product = choir_multiply(x, w);
+	if (product == NULL)
+		return chi_frame_status(f);
+	char have[CHI_SHAPE_TEXT], need[CHI_SHAPE_TEXT];
+	if (!chi_shape_equal(&product->shape, &values->shape))
+		return chi_frame_fail(f, CHOIR_INVALID, "metric \"%s\": weights %s for values %s", m->name,
+				chi_shape_print(&weights->shape, have), chi_shape_print(&values->shape, need));
+	// Each weight stands for as many values as it was repeated for.
+	const double own = (double) choir_shape_elements(&w->shape);
+	*total = choir_sum(product, CHOIR_ALL_AXES);
+	*count = choir_scale(choir_sum(w, CHOIR_ALL_AXES), own == 0 ? 0 : elements / own);
+	return CHOIR_OK;
+}
+
+// x with each element times its weight, which broadcast to x's shape; x without weights. NULL:
+// recorded.
+static choir_tensor *weigh(const choir_metric *m, choir_tensor *x, choir_tensor *weights)
+{
+	char have[CHI_SHAPE_TEXT], need[CHI_SHAPE_TEXT];
+	if (weights == NULL || x == NULL)
+		return x;
+	choir_tensor *product = choir_multiply(x, choir_cast(weights, CHOIR_F64));
+	if (product == NULL || chi_shape_equal(&product->shape, &x->shape))
+		return product;
+	return chi_frame_fail_null(x->frame, CHOIR_INVALID, "metric \"%s\": weights %s for labels %s",
+			m->name, chi_shape_print(&weights->shape, have), chi_shape_print(&x->shape, need));
+}
+
+static choir_status check_classes(
+		const choir_metric *m, const choir_tensor *scores, const choir_tensor *labels)
+{
+	char have[CHI_SHAPE_TEXT], also[CHI_SHAPE_TEXT], classes[32] = "classes";
+	const choir_shape *s = &scores->shape, *l = &labels->shape;
+	if (s->rank == 2 && l->rank == 1 && s->dim[0] == l->dim[0] &&
+			!chi_dtype_is_float(labels->dtype) && (m->classes == 0 || m->classes == s->dim[1]))
+		return CHOIR_OK;
+	if (m->classes != 0)
+		snprintf(classes, sizeof classes, "%" PRId64, m->classes);
+	return chi_frame_fail(scores->frame, CHOIR_INVALID,
+			"metric \"%s\": %s needs scores [n, %s] and integer labels [n], got %s and %s %s",
+			m->name, m->kind == CHI_METRIC_ACCURACY ? "accuracy" : "a confusion matrix", classes,
+			chi_shape_print(s, have), choir_dtype_name(labels->dtype), chi_shape_print(l, also));
+}
+
+static choir_status count_accuracy(const choir_metric *m, choir_tensor *scores,
+		choir_tensor *labels, choir_tensor *weights, choir_tensor **total, choir_tensor **count)
+{
+	CHOIR_TRY(check_classes(m, scores, labels));
+	choir_tensor *off = choir_subtract(choir_argmax(scores, 1), choir_cast(labels, CHOIR_I64));
+	choir_tensor *wrong = choir_cast(choir_cast(off, CHOIR_BOOL), CHOIR_F64);
+	*total = choir_sum(weigh(m, wrong, weights), CHOIR_ALL_AXES);
+	*count = weights == NULL
+			? choir_number(scores->frame, (double) scores->shape.dim[0])
+			: choir_sum(weigh(m, choir_fill(scores->frame, CHOIR_F64, labels->shape, 1), weights),
+					  CHOIR_ALL_AXES);
+	return CHOIR_OK;
+}
+
+// The number of an example's place in the matrix is label * classes + answer; slices that stand
+// twice are added up where they are made dense.
+static choir_status count_confusion(const choir_metric *m, choir_tensor *scores,
+		choir_tensor *labels, choir_tensor **total, choir_tensor **count)
+{
+	choir_frame *f = scores->frame;
+	const int64_t n = scores->shape.rank == 0 ? 0 : scores->shape.dim[0];
+	CHOIR_TRY(check_classes(m, scores, labels));
+	choir_tensor *ones = choir_fill(f, CHOIR_F64, CHOIR_SHAPE(n), 1);
+	choir_tensor *label = choir_cast(labels, CHOIR_I64);
+	choir_tensor *rows =
+			ones == NULL || label == NULL ? NULL : chi_slices_new(ones, label, m->classes);
+	char what[96];
+	snprintf(what, sizeof what, "metric \"%.60s\": labels", m->name);
+	if (rows == NULL || chi_slices_check_indices(rows, what) != CHOIR_OK)
+		return chi_frame_status(f);
+	choir_tensor *size = choir_fill(f, CHOIR_I64, CHOIR_SCALAR, (double) m->classes);
+	choir_tensor *place = choir_add(choir_multiply(label, size), choir_argmax(scores, 1));
+	choir_tensor *counts =
+			choir_to_dense(choir_indexed_slices(ones, place, m->classes * m->classes));
+	*total = choir_reshape(counts, CHOIR_SHAPE(m->classes, m->classes));
+	*count = NULL;
+	return CHOIR_OK;
+}
+
+// 1 where a score is above the threshold, compared in the scores' own dtype, as Keras does.
+static choir_tensor *said_yes(const choir_metric *m, choir_tensor *scores)
+{
+	if (!chi_dtype_is_float(scores->dtype))
+		scores = choir_cast(scores, CHOIR_F64);
+	choir_tensor *threshold = scores == NULL
+			? NULL
+			: choir_fill(scores->frame, scores->dtype, CHOIR_SCALAR, m->threshold);
+	choir_tensor *above = choir_relu(choir_subtract(scores, threshold));
+	return choir_cast(choir_cast(above, CHOIR_BOOL), CHOIR_F64);
+}
+
+// Those that were found, of all that were said to be (PRECISION) or that are (RECALL).
+static choir_status count_found(const choir_metric *m, choir_tensor *scores, choir_tensor *labels,
+		choir_tensor *weights, choir_tensor **total, choir_tensor **count)
+{
+	char have[CHI_SHAPE_TEXT], also[CHI_SHAPE_TEXT];
+	if (!chi_shape_equal(&scores->shape, &labels->shape))
+		return chi_frame_fail(scores->frame, CHOIR_INVALID,
+				"metric \"%s\": scores %s and labels %s: equal shapes are needed", m->name,
+				chi_shape_print(&scores->shape, have), chi_shape_print(&labels->shape, also));
+	choir_tensor *said = said_yes(m, scores);
+	choir_tensor *are = choir_cast(choir_cast(labels, CHOIR_BOOL), CHOIR_F64);
+	if (m->kind == CHI_METRIC_PRECISION)
+		said = weigh(m, said, weights);
+	else
+		are = weigh(m, are, weights);
+	*total = choir_sum(choir_multiply(said, are), CHOIR_ALL_AXES);
+	*count = choir_sum(m->kind == CHI_METRIC_PRECISION ? said : are, CHOIR_ALL_AXES);
+	return CHOIR_OK;
+}
+
+choir_status chi_metric_count(const choir_metric *m, choir_tensor *values, choir_tensor *more,
+		choir_tensor *weights, choir_tensor **total, choir_tensor **count)
+{
+	if (weights != NULL && (m->kind == CHI_METRIC_MEAN || m->kind == CHI_METRIC_CONFUSION))
+		return chi_frame_fail(values->frame, CHOIR_INVALID, "metric \"%s\": %s", m->name,
+				m->kind == CHI_METRIC_MEAN
+						? "a mean takes its weights in place of labels"
+						: "a confusion matrix counts whole examples, without weights");
+	if (m->kind == CHI_METRIC_MEAN)
+		return count_mean(m, values, more, total, count);
+	if (more == NULL)
+		return chi_frame_status(values->frame);
+	switch (m->kind) {
+	case CHI_METRIC_ACCURACY:
+		return count_accuracy(m, values, more, weights, total, count);
+	case CHI_METRIC_CONFUSION:
+		return count_confusion(m, values, more, total, count);
+	default:
+		return count_found(m, values, more, weights, total, count);
+	}
+}

@@ -1,0 +1,43 @@
+// Learning rates by the optimizer's own count of applied updates, so that a skipped step takes
+// nothing from a schedule and every device layout has the same rates.
+#include "train/optimizer/optimizer.h"
+
+#include "base/lock.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+static double drops(const choir_schedule *s, double past)
+{
+	return pow(s->factor, floor(past / (double) s->steps));
+}
+
+// Half a wave from 1 down to factor (Loshchilov and Hutter 2017), which stays.
+static double wave(const choir_schedule *s, double past)
+{
+	const double whole = (double) (s->steps - s->warmup);
+	const double done = past < whole ? past / whole : 1;
+	return s->factor + (1 - s->factor) * 0.5 * (1 + cos(3.14159265358979323846 * done));
+}
+
+choir_status chi_schedule_rate(const choir_schedule *s, double base, uint64_t step, double *rate)
+{
+	const double past = (double) step - (double) s->warmup; // since the warm-up
+	*rate = base;
+	if (s->kind == CHOIR_FUNCTION) {
+		chi_mutex_check_none_held();
+		*rate = s->fn((int64_t) step, s->user);
+		if (!(*rate >= 0 && isfinite(*rate)))
+			return choir_fail(CHOIR_INVALID,
+					"optimizer: the schedule's function gave the rate %g "
+					"at step %" PRIu64 ": a number of 0 or more is needed",
+					*rate, step);
+	} else if (past < 0) {
+		*rate = base * ((double) step / (double) s->warmup);
+	} else if (s->kind == CHOIR_STEP) {
+		*rate = base * drops(s, past);
+	} else if (s->kind == CHOIR_COSINE) {
+		*rate = base * wave(s, past);
+	}
+	return CHOIR_OK;
+}

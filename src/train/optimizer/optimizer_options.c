@@ -1,0 +1,120 @@
+// The options of optimizers: defaults, and what cannot be. An option that a kind has no use for is
+// refused, since a weight decay that is silently ignored is found only by its results.
+#include "base/options.h"
+#include "train/optimizer/optimizer.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+static choir_status refuse(
+		const chi_optimizer_kind *kind, const char *option, double value, const char *needed)
+{
+	return choir_fail(CHOIR_INVALID, "optimizer %s: %s %g: %s", kind->name, option, value, needed);
+}
+
+// Resolves an option for which 0 means the default and CHOIR_NONE means 0.
+static choir_status resolve(const chi_optimizer_kind *kind, const char *option, bool used,
+		double standard, double below, double *value)
+{
+	if (!used && *value != 0)
+		return refuse(kind, option, *value, "this kind of optimizer has no such option");
+	if (!used)
+		return CHOIR_OK;
+	if (*value == 0)
+		*value = standard;
+	else if (*value == CHOIR_NONE)
+		*value = 0;
+	else if (!(*value > 0 && *value < below))
+		return refuse(kind, option, *value,
+				isinf(below)
+						? "a number of 0 or more is needed (0: the default, CHOIR_NONE: 0)"
+						: "0 or more and less than 1 is needed (0: the default, CHOIR_NONE: 0)");
+	return CHOIR_OK;
+}
+
+static choir_status resolve_toggle(
+		const chi_optimizer_kind *kind, const char *option, bool used, choir_toggle *value)
+{
+	if ((unsigned) *value > CHOIR_OFF)
+		return refuse(kind, option, (int) *value, "CHOIR_ON or CHOIR_OFF is needed");
+	if (*value == CHOIR_DEFAULT)
+		*value = CHOIR_OFF;
+	if (!used && *value == CHOIR_ON)
+		return refuse(kind, option, (int) *value, "this kind of optimizer has no such option");
+	return CHOIR_OK;
+}
+
+static choir_status check_cosine(const choir_schedule *s)
+{
+	if (s->steps <= s->warmup)
+		return choir_fail(CHOIR_INVALID,
+				"optimizer: a COSINE schedule of %" PRId64 " steps: more "
+				"than its warm-up of %" PRId64 " are needed",
+				s->steps, s->warmup);
+	if (!(s->factor >= 0 && s->factor <= 1))
+		return choir_fail(CHOIR_INVALID,
+				"optimizer: a COSINE schedule to %g of the rate: 0 to 1 is "
+				"needed",
+				s->factor);
+	return CHOIR_OK;
+}
+
+static choir_status resolve_schedule(const choir_schedule *given, choir_schedule *s)
+{
+	CHOIR_TRY(chi_options_take("optimizer: the schedule's", s, sizeof *s, given));
+	if (s->warmup < 0)
+		return choir_fail(CHOIR_INVALID,
+				"optimizer: a warm-up of %" PRId64 " steps: 0 or more are "
+				"needed",
+				s->warmup);
+	switch (s->kind) {
+	case CHOIR_CONSTANT:
+		return CHOIR_OK;
+	case CHOIR_STEP:
+		if (s->factor == 0)
+			s->factor = 0.1;
+		if (s->steps < 1 || !(s->factor > 0 && isfinite(s->factor)))
+			return choir_fail(CHOIR_INVALID,
+					"optimizer: a STEP schedule by %g every %" PRId64
+					" steps: both must be more than 0",
+					s->factor, s->steps);
+		return CHOIR_OK;
+	case CHOIR_COSINE:
+		return check_cosine(s);
+	case CHOIR_FUNCTION:
+		if (s->fn == NULL || s->warmup != 0)
+			return choir_fail(CHOIR_INVALID, "optimizer: a FUNCTION schedule %s",
+					s->fn == NULL ? "needs a function"
+								  : "gives the rate itself and takes no warm-up");
+		return CHOIR_OK;
+	}
+	return choir_fail(CHOIR_INVALID,
+			"optimizer: schedule %d is not known: CONSTANT, STEP, COSINE and "
+			"FUNCTION are",
+			(int) s->kind);
+}
+
+choir_status chi_optimizer_resolve(const chi_optimizer_kind *kind,
+		const choir_optimizer_options *o, choir_optimizer_options *out, choir_schedule *schedule)
+{
+	CHOIR_TRY(chi_options_take("optimizer: the options'", out, sizeof *out, o));
+	if (out->rate == 0)
+		out->rate = kind->rate;
+	if (!(out->rate > 0 && isfinite(out->rate)))
+		return refuse(kind, "rate", out->rate, "a number of more than 0 is needed");
+	if (!(out->clip_norm >= 0 && isfinite(out->clip_norm)))
+		return refuse(kind, "clip_norm", out->clip_norm, "a number of more than 0, or 0 for none");
+	const double no_limit = HUGE_VAL;
+	CHOIR_TRY(
+			resolve(kind, "momentum", kind->momentum, kind->standard_momentum, 1, &out->momentum));
+	CHOIR_TRY(resolve(kind, "beta1", kind->betas, 0.9, 1, &out->beta1));
+	CHOIR_TRY(resolve(kind, "beta2", kind->betas, 0.999, 1, &out->beta2));
+	CHOIR_TRY(resolve(kind, "epsilon", kind->epsilon, 1e-7, no_limit, &out->epsilon));
+	CHOIR_TRY(resolve(kind, "rho", kind->rho, 0.9, 1, &out->rho));
+	CHOIR_TRY(resolve(kind, "weight_decay", kind->decay, 1e-2, no_limit, &out->weight_decay));
+	CHOIR_TRY(resolve_toggle(kind, "nesterov", kind->nesterov, &out->nesterov));
+	if ((unsigned) out->nonfinite > CHOIR_NONFINITE_GO_ON)
+		return refuse(kind, "nonfinite", (int) out->nonfinite,
+				"CHOIR_NONFINITE_STOP, _SKIP and _GO_ON are known");
+	return resolve_schedule(out->schedule, schedule);
+}

@@ -1,0 +1,202 @@
+// What a checkpoint keeps of an optimizer: how often it has updated, its loss scale, and the slots
+// of each variable as VARIABLE/SLOT. Slots are made when the first gradient comes, so an optimizer
+// that was just made has none: those of a checkpoint are made for it.
+#include "train/optimizer/optimizer.h"
+
+#include "base/alloc.h"
+#include "base/philox.h"
+#include "base/text.h"
+
+#include <string.h>
+
+static const char *name(const void *self)
+{
+	return ((const choir_optimizer *) self)->kind->name;
+}
+
+// What the slots of v are called after: those of shards are shards themselves, and are saved as
+// the whole that they make, whatever the number of shards.
+static choir_variable *named(choir_variable *v)
+{
+	return v->parent != NULL ? v->parent : v;
+}
+
+// VARIABLE/SLOT; data is NULL after a failed allocation.
+static chi_text slot_name(const choir_optimizer *o, const choir_variable *v, int slot)
+{
+	chi_text text = { 0 };
+	chi_text_add(&text, "%s/%s", v->name, o->kind->slot[slot]);
+	if (text.failed)
+		chi_text_free(&text);
+	return text;
+}
+
+static choir_status save_slots(
+		const choir_optimizer *o, const chi_optimized_variable *t, chi_state *to)
+{
+	for (int i = 0; i < o->kind->slots; i++) {
+		if (t->slot[i] == NULL) // its making failed; nothing was updated by it yet
+			continue;
+		choir_variable *slot = named(t->slot[i]);
+		chi_text text = slot_name(o, named(t->variable), i);
+		const choir_status status =
+				text.data == NULL ? CHOIR_NO_MEMORY : chi_state_add_variable(to, text.data, slot);
+		chi_text_free(&text);
+		CHOIR_TRY(status);
+	}
+	return CHOIR_OK;
+}
+
+// Whether target i is a shard whose whole is saved with one before it.
+static bool is_saved(const choir_optimizer *o, size_t i)
+{
+	const choir_variable *whole = o->target[i]->variable->parent;
+	for (size_t k = 0; whole != NULL && k < i; k++)
+		if (o->target[k]->variable->parent == whole)
+			return true;
+	return false;
+}
+
+static choir_status save(void *self, chi_state *to)
+{
+	choir_optimizer *o = self;
+	double *scale = chi_state_add(to, "loss_scale", CHOIR_F64, &CHOIR_SCALAR);
+	if (scale == NULL)
+		return choir_error_status();
+	*scale = o->scale;
+	CHOIR_TRY(chi_state_add_count(to, "step", chi_atomic64_load(&o->step)));
+	CHOIR_TRY(chi_state_add_count(to, "finite_updates", (uint64_t) o->finite_updates));
+	for (size_t i = 0; i < o->targets; i++)
+		if (!is_saved(o, i))
+			CHOIR_TRY(save_slots(o, o->target[i], to));
+	return CHOIR_OK;
+}
+
+// Whether the checkpoint has slots for v, which is no shard.
+static choir_status has_slots(
+		const choir_optimizer *o, const choir_variable *v, const chi_state *from, bool *has)
+{
+	*has = false;
+	if (o->kind->slots == 0)
+		return CHOIR_OK;
+	chi_text text = slot_name(o, v, 0);
+	if (text.data == NULL)
+		return CHOIR_NO_MEMORY;
+	*has = chi_state_find(from, text.data) != NULL;
+	chi_text_free(&text);
+	return CHOIR_OK;
+}
+
+// The values that the checkpoint has for a slot of all of v.
+static choir_status take_slot(const choir_optimizer *o, const choir_variable *v, int i,
+		chi_state *from, const void **data)
+{
+	chi_text text = slot_name(o, v, i);
+	const choir_status status = text.data == NULL
+			? CHOIR_NO_MEMORY
+			: chi_state_take(from, text.data, v->dtype, &v->shape, data);
+	chi_text_free(&text);
+	return status;
+}
+
+static choir_status check_variable(choir_optimizer *o, choir_variable *v, chi_state *from)
+{
+	const void *data;
+	for (int i = 0; i < o->kind->slots; i++)
+		CHOIR_TRY(take_slot(o, v, i, from, &data));
+	for (int i = 0; i < v->shards; i++)
+		if (chi_optimized_variable_get(o, v->shard[i]) == NULL)
+			return choir_error_status();
+	return v->shards > 0 || chi_optimized_variable_get(o, v) != NULL ? CHOIR_OK
+																	 : choir_error_status();
+}
+
+static choir_status check(void *self, chi_state *from)
+{
+	choir_optimizer *o = self;
+	const void *data;
+	double scale;
+	uint64_t count;
+	CHOIR_TRY(chi_state_take(from, "loss_scale", CHOIR_F64, &CHOIR_SCALAR, &data));
+	memcpy(&scale, data, sizeof scale);
+	if (!chi_is_loss_scale(scale))
+		return choir_fail(CHOIR_INVALID,
+				"%s: state \"%s/loss_scale\" is %g: 1 or more is needed, within f32", from->path,
+				from->object, scale);
+	CHOIR_TRY(chi_state_take_count(from, "step", &count));
+	CHOIR_TRY(chi_state_take_count(from, "finite_updates", &count));
+	// What check_variable makes is added at the end, and is a slot.
+	for (choir_variable *v = o->strategy->variables; v != NULL; v = v->next) {
+		bool has = false;
+		if (!v->slot && v->parent == NULL)
+			CHOIR_TRY(has_slots(o, v, from, &has));
+		if (has)
+			CHOIR_TRY(check_variable(o, v, from));
+	}
+	return CHOIR_OK;
+}
+
+// A target that the checkpoint knows nothing of had no update then: its slots are zeros.
+static choir_status restore_slot(choir_variable *slot, const void *data)
+{
+	void *zeros = data == NULL ? chi_alloc(chi_variable_bytes(slot)) : NULL;
+	if (data == NULL && zeros == NULL)
+		return choir_error_status();
+	const choir_status status = chi_variable_from_host(slot, data == NULL ? zeros : data);
+	chi_free(zeros);
+	return status;
+}
+
+static choir_status restore_target(
+		const choir_optimizer *o, const chi_optimized_variable *t, chi_state *from)
+{
+	bool has;
+	const choir_variable *v = named(t->variable);
+	const size_t first =
+			v->shards == 0 ? 0 : (size_t) chi_shard_first(t->variable) * chi_dtype_size(v->dtype);
+	CHOIR_TRY(has_slots(o, v, from, &has));
+	for (int i = 0; i < o->kind->slots; i++) {
+		const void *data = NULL;
+		if (has) {
+			CHOIR_TRY(take_slot(o, v, i, from, &data));
+			data = (const char *) data + first;
+		}
+		if (t->slot[i] != NULL)
+			CHOIR_TRY(restore_slot(t->slot[i], data));
+	}
+	return CHOIR_OK;
+}
+
+static choir_status restore(void *self, chi_state *from)
+{
+	choir_optimizer *o = self;
+	const void *scale = NULL;
+	uint64_t step, finite;
+	for (size_t i = 0; i < o->targets; i++)
+		CHOIR_TRY(restore_target(o, o->target[i], from));
+	CHOIR_TRY(chi_state_take(from, "loss_scale", CHOIR_F64, &CHOIR_SCALAR, &scale));
+	CHOIR_TRY(chi_state_take_count(from, "step", &step));
+	CHOIR_TRY(chi_state_take_count(from, "finite_updates", &finite));
+	chi_atomic64_store(&o->step, step);
+	if (o->loss_scale.kind == CHOIR_LOSS_SCALE_FIXED) // which is the program's
+		return CHOIR_OK;
+	memcpy(&o->scale, scale, sizeof o->scale);
+	o->finite_updates = (int64_t) finite;
+	return CHOIR_OK;
+}
+
+static uint64_t alike(const void *self)
+{
+	const choir_optimizer *o = self;
+	uint64_t scale;
+	memcpy(&scale, &o->scale, sizeof scale);
+	return chi_hash_mix(chi_hash_mix(chi_atomic64_load(&o->rate_bits)) ^ scale) ^
+			chi_atomic64_load(&o->step);
+}
+
+const chi_stateful_table chi_optimizer_state = { .free = chi_optimizer_free,
+	.name = name,
+	.save = save,
+	.check = check,
+	.restore = restore,
+	.alike = alike };

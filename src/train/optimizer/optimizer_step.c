@@ -1,0 +1,379 @@
+// What an optimizer does with summed gradients. Before the first write: slots, kernels and the
+// rate; then slices, on whatever thread and device, each one call of a kernel that was found
+// beforehand.
+#include "train/optimizer/optimizer.h"
+
+#include "base/alloc.h"
+#include "base/relaxed.h"
+#include "base/text.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+// Slots are not shared between optimizers: the second one of a variable gets "w/m_2" and so on.
+static choir_variable *new_slot(choir_variable *v, const char *what)
+{
+	for (int i = 1;; i++) {
+		char own[32];
+		snprintf(own, sizeof own, i == 1 ? "%s" : "%s_%d", what, i);
+		chi_text name = { 0 };
+		chi_text_add(&name, "%s/%s", v->name, own);
+		if (name.failed) {
+			chi_text_free(&name);
+			return NULL;
+		}
+		const bool taken = chi_strategy_find_variable(v->strategy, name.data) != NULL;
+		chi_text_free(&name);
+		if (!taken)
+			return chi_strategy_make_slot(v, own);
+	}
+}
+
+// Shards of one variable have shards of one slot, which is so saved and found as a whole.
+static choir_variable *make_slot(const choir_optimizer *o, choir_variable *v, int index)
+{
+	const char *what = o->kind->slot[index];
+	if (v->parent == NULL)
+		return new_slot(v, what);
+	for (size_t i = 0; i < o->targets; i++) {
+		const chi_optimized_variable *t = o->target[i];
+		if (t->variable->parent == v->parent && t->slot[index] != NULL)
+			return t->slot[index]->parent->shard[v->shard_index];
+	}
+	choir_variable *slot = new_slot(v->parent, what);
+	return slot == NULL ? NULL : slot->shard[v->shard_index];
+}
+
+// What one update on its way needs: chi_apply's state.
+typedef struct {
+	choir_update_attributes attributes;
+	chi_optimized_variable **item; // its variables
+	size_t items, capacity;
+} state;
+
+static void close_state(void *self)
+{
+	chi_free(((state *) self)->item);
+}
+
+// The kernel for copy, if it can be called without more ado.
+static choir_status find_kernel(const choir_optimizer *o, chi_optimized_variable *t, int copy)
+{
+	const choir_variable *v = t->variable;
+	choir_device *d = v->copy[copy].device;
+	choir_buffer in[CHI_SLOTS + 2];
+	const size_t n = (size_t) o->kind->slots + 2;
+	for (size_t i = 0; i < n; i++)
+		in[i] = (choir_buffer){ v->copy[copy].buffer->memory, v->dtype, { 1, { v->elements } } };
+	choir_buffer out = in[0];
+	const choir_update_attributes attributes = { 0 }; // of any update
+	choir_kernel_call call = {
+		.size = sizeof call, .n = n, .in = in, .out = &out, .attributes = &attributes
+	};
+	const choir_kernel_table *k = chi_kernel_find(d, &call, o->kind->kernel, v->dtype);
+	if (k == NULL)
+		return chi_error_prefix("variable \"%s\"", v->name);
+	call.user = k->user;
+	if (k->scratch == NULL || k->scratch(&call) == 0)
+		t->kernel[copy] = k;
+	return CHOIR_OK;
+}
+
+static bool enlist(choir_optimizer *o, chi_optimized_variable *t)
+{
+	chi_mutex_lock(&o->lock);
+	void *array = o->target;
+	const bool grown = chi_grow(
+			&array, &o->target_capacity, o->targets + 1, sizeof(chi_optimized_variable *));
+	o->target = array;
+	if (grown)
+		o->target[o->targets++] = t;
+	chi_mutex_unlock(&o->lock);
+	return grown;
+}
+
+// Enters v in the list of targets with nothing done yet.
+static chi_optimized_variable *new_target(choir_optimizer *o, choir_variable *v)
+{
+	chi_optimized_variable *t = chi_alloc(sizeof *t);
+	if (t == NULL)
+		return NULL;
+	t->kernel = chi_alloc_array((size_t) v->copies, sizeof *t->kernel);
+	const chi_parameter_group *g =
+			chi_groups_find(o, v->parent != NULL ? v->parent->name : v->name);
+	t->variable = v;
+	t->rate = g == NULL ? 1 : g->rate;
+	t->decay = g == NULL ? o->options.weight_decay : g->decay;
+	if (t->kernel != NULL && enlist(o, t))
+		return t;
+	chi_free(t->kernel);
+	chi_free(t);
+	return NULL;
+}
+
+// *ready: whether nothing of it is lacking.
+static chi_optimized_variable *find_target(
+		choir_optimizer *o, const choir_variable *v, bool *ready)
+{
+	chi_optimized_variable *found = NULL;
+	chi_mutex_lock(&o->lock);
+	for (size_t i = 0; found == NULL && i < o->targets; i++)
+		if (o->target[i]->variable == v)
+			found = o->target[i];
+	*ready = found != NULL && found->ready;
+	chi_mutex_unlock(&o->lock);
+	return found;
+}
+
+// By one worker at a time. What is lacking after a failure is made the next time.
+static chi_optimized_variable *complete_target(choir_optimizer *o, choir_variable *v)
+{
+	bool ready;
+	chi_optimized_variable *t = find_target(o, v, &ready);
+	if (t == NULL && (t = new_target(o, v)) == NULL)
+		return NULL;
+	for (int i = 0; i < o->kind->slots; i++)
+		if (t->slot[i] == NULL && (t->slot[i] = make_slot(o, v, i)) == NULL)
+			return NULL;
+	for (int i = 0; i < v->copies; i++)
+		if (t->kernel[i] == NULL && find_kernel(o, t, i) != CHOIR_OK)
+			return NULL;
+	chi_mutex_lock(&o->lock);
+	t->ready = true;
+	chi_mutex_unlock(&o->lock);
+	return t;
+}
+
+chi_optimized_variable *chi_optimized_variable_get(choir_optimizer *o, choir_variable *v)
+{
+	bool ready;
+	chi_optimized_variable *t = find_target(o, v, &ready);
+	if (ready)
+		return t;
+	if (chi_strategy_begin_making(v->strategy, v->name) != CHOIR_OK)
+		return NULL;
+	t = complete_target(o, v);
+	chi_strategy_end_making(v->strategy);
+	return t;
+}
+
+static choir_status set_attributes(choir_optimizer *o, choir_update_attributes *a)
+{
+	const choir_optimizer_options *from = &o->options;
+	const uint64_t step = chi_atomic64_load(&o->step);
+	*a = (choir_update_attributes){
+		.momentum = from->momentum,
+		.beta1 = from->beta1,
+		.beta2 = from->beta2,
+		.epsilon = from->epsilon,
+		.decay = from->weight_decay,
+		.gradient_scale = 1,
+		.nesterov = from->nesterov == CHOIR_ON,
+		.rho = from->rho,
+	};
+	const double t = (double) step + 1;
+	a->correction = sqrt(1 - pow(from->beta2, t)) / (1 - pow(from->beta1, t));
+	CHOIR_TRY(chi_schedule_rate(&o->schedule, from->rate, step, &a->rate));
+	uint64_t bits;
+	memcpy(&bits, &a->rate, sizeof bits);
+	chi_atomic64_store(&o->rate_bits, bits);
+	return CHOIR_OK;
+}
+
+double choir_optimizer_rate(const choir_optimizer *o)
+{
+	double rate;
+	chi_error before; // a getter cannot fail
+	chi_error_save(&before);
+	const bool known = o != NULL &&
+			chi_schedule_rate(&o->schedule, o->options.rate, chi_atomic64_load(&o->step), &rate) ==
+					CHOIR_OK;
+	chi_error_restore(&before);
+	return known ? rate : NAN;
+}
+
+static choir_status find_items(choir_optimizer *o, state *now, size_t n, choir_variable *const v[])
+{
+	for (size_t i = 0; i < n; i++) {
+		// Mostly those of the update before.
+		if (i < now->items && now->item[i]->variable == v[i])
+			continue;
+		now->items = i;
+		now->item[i] = chi_optimized_variable_get(o, v[i]);
+		if (now->item[i] == NULL)
+			return chi_error_prefix("%s", o->kind->name);
+		now->items = i + 1;
+	}
+	return CHOIR_OK;
+}
+
+static choir_status begin(void *user, void *of_update, size_t n, choir_variable *const v[])
+{
+	choir_optimizer *o = user;
+	state *now = of_update;
+	if (n == 0)
+		return choir_fail(CHOIR_INVALID, "%s: no gradient was given", o->kind->name);
+	void *array = now->item;
+	const bool grown = chi_grow(&array, &now->capacity, n, sizeof(chi_optimized_variable *));
+	now->item = array;
+	if (!grown)
+		return CHOIR_NO_MEMORY;
+	CHOIR_TRY(find_items(o, now, n, v));
+	return set_attributes(o, &now->attributes);
+}
+
+// SGD without decay: w - rate 0 is w.
+static bool skips_zeros(const void *user, const choir_variable *v)
+{
+	const choir_optimizer *o = user;
+	const chi_parameter_group *g =
+			chi_groups_find(o, v->parent != NULL ? v->parent->name : v->name);
+	return o->kind->skips_zeros && (g == NULL ? o->options.weight_decay : g->decay) == 0;
+}
+
+// Sums that are kept can be looked at before the first write; elsewhere gradients were looked at
+// when they were given.
+static bool gated(const void *user)
+{
+	const choir_optimizer *o = user;
+	return o->options.clip_norm > 0 || o->options.nonfinite == CHOIR_NONFINITE_SKIP ||
+			o->loss_scale.kind == CHOIR_LOSS_SCALE_DYNAMIC || o->scale != 1 ||
+			!o->strategy->all_host;
+}
+
+static choir_status gate(
+		const void *user, double squares, const choir_variable *bad, double *factor, bool *skip)
+{
+	const choir_optimizer *o = user;
+	const double clip = o->options.clip_norm, norm = sqrt(squares) / o->scale;
+	*factor = 1 / o->scale;
+	*skip = false;
+	const bool finite = bad == NULL && (clip == 0 || isfinite(norm));
+	if (!finite && o->options.nonfinite != CHOIR_NONFINITE_GO_ON) {
+		*skip = o->options.nonfinite == CHOIR_NONFINITE_SKIP ||
+				o->loss_scale.kind == CHOIR_LOSS_SCALE_DYNAMIC;
+		return *skip ? CHOIR_OK
+					 : choir_fail(CHOIR_INVALID,
+							   "%s: the gradient of \"%s\" is not finite "
+							   "in update %" PRIu64 "; nothing was changed",
+							   o->kind->name, bad == NULL ? "all variables together" : bad->name,
+							   chi_atomic64_load(&o->step) + 1);
+	}
+	if (clip > 0 && norm > clip)
+		*factor *= clip / norm;
+	return CHOIR_OK;
+}
+
+// One call of the kernel on packed memory, which may be the copy's own.
+static choir_status call_kernel(const choir_optimizer *o, const chi_optimized_variable *t,
+		int copy, size_t n, const choir_buffer in[], const choir_update_attributes *attributes,
+		chi_stream *stream)
+{
+	choir_buffer out = in[0];
+	const choir_kernel_table *k = t->kernel[copy];
+	if (k == NULL)
+		return chi_kernel_run(stream, o->kind->kernel, n, in, &out, attributes);
+	const choir_kernel_call call = { .size = sizeof call,
+		.stream = stream->state,
+		.n = n,
+		.in = in,
+		.out = &out,
+		.attributes = attributes,
+		.user = k->user };
+	return k->run(&call);
+}
+
+// What others change meanwhile is copied piece by piece, updated beside, and stored.
+static choir_status slice_relaxed(const choir_optimizer *o, const chi_optimized_variable *t,
+		int copy, size_t n, const choir_buffer in[], const choir_update_attributes *a,
+		chi_stream *stream)
+{
+	enum { PIECE = 512 };
+	double scratch[CHI_SLOTS + 1][PIECE];
+	const size_t size = chi_dtype_size(in[0].dtype);
+	for (int64_t at = 0, all = in[0].shape.dim[0]; at < all; at += PIECE) {
+		const int64_t count = all - at < PIECE ? all - at : PIECE;
+		choir_buffer piece[CHI_SLOTS + 2];
+		for (size_t i = 0; i < n; i++) {
+			char *data = (char *) in[i].data + (size_t) at * size;
+			piece[i] = (choir_buffer){ data, in[i].dtype, { 1, { count } } };
+			if (i + 1 == n)
+				continue; // the gradient is this worker's own
+			chi_copy_relaxed(scratch[i], data, count, size);
+			piece[i].data = scratch[i];
+		}
+		CHOIR_TRY(call_kernel(o, t, copy, n, piece, a, stream));
+		for (size_t i = 0; i + 1 < n; i++)
+			chi_copy_relaxed((char *) in[i].data + (size_t) at * size, scratch[i], count, size);
+	}
+	return CHOIR_OK;
+}
+
+static choir_status slice(void *user, const void *of_update, size_t index, choir_variable *v,
+		int copy, int64_t first, int64_t count, const void *gradient, double factor,
+		chi_stream *stream)
+{
+	const choir_optimizer *o = user;
+	const state *now = of_update;
+	const chi_optimized_variable *t = now->item[index];
+	const size_t offset = (size_t) first * chi_dtype_size(v->dtype);
+	const choir_shape shape = { 1, { count } };
+	choir_buffer in[CHI_SLOTS + 2];
+	size_t n = 0;
+	if (count == 0)
+		return CHOIR_OK;
+	in[n++] = (choir_buffer){ (char *) v->copy[copy].buffer->memory + offset, v->dtype, shape };
+	for (int i = 0; i < o->kind->slots; i++)
+		in[n++] = (choir_buffer){ (char *) t->slot[i]->copy[copy].buffer->memory + offset,
+			v->dtype, shape };
+	in[n++] = (choir_buffer){ (void *) (uintptr_t) gradient, v->dtype, shape };
+	choir_update_attributes attributes = now->attributes;
+	attributes.rate *= t->rate;
+	attributes.decay = t->decay;
+	attributes.gradient_scale = factor;
+	return v->concurrency == CHI_LOCK_FREE ? slice_relaxed(o, t, copy, n, in, &attributes, stream)
+										   : call_kernel(o, t, copy, n, in, &attributes, stream);
+}
+
+// Reads of slots are out of date now, as the targets' are.
+static void touch_slots(const choir_optimizer *o, const chi_optimized_variable *t)
+{
+	for (int i = 0; i < o->kind->slots; i++)
+		for (int k = 0; k < t->slot[i]->copies; k++)
+			chi_variable_bump_version(t->slot[i], k);
+}
+
+static void end(void *user, const void *of_update, bool applied)
+{
+	choir_optimizer *o = user;
+	const state *now = of_update;
+	for (size_t i = 0; applied && i < now->items; i++)
+		touch_slots(o, now->item[i]);
+	if (applied)
+		chi_atomic64_add(&o->step, 1);
+	chi_loss_scale_move(o, applied);
+}
+
+void chi_update_table(choir_optimizer *o)
+{
+	o->table = (chi_apply_table){ .name = o->kind->name,
+		.state_size = sizeof(state),
+		.close = close_state,
+		.begin = begin,
+		.skips_zeros = skips_zeros,
+		.gated = gated,
+		.gate = gate,
+		.slice = slice,
+		.end = end };
+}
+
+void chi_optimized_variables_free(choir_optimizer *o)
+{
+	for (size_t i = 0; i < o->targets; i++) {
+		chi_free(o->target[i]->kernel);
+		chi_free(o->target[i]);
+	}
+	chi_free(o->target);
+}

@@ -1,0 +1,98 @@
+// Parameter groups: patterns of names, and what is different for the variables that match.
+#include "train/optimizer/optimizer.h"
+
+#include "base/alloc.h"
+#include "base/text.h"
+
+#include <fnmatch.h>
+#include <math.h>
+#include <string.h>
+
+static choir_status refuse(const choir_optimizer *o, size_t index, const char *option,
+		double value, const char *needed)
+{
+	return choir_fail(CHOIR_INVALID, "optimizer %s: group %zu: %s %g: %s", o->kind->name, index,
+			option, value, needed);
+}
+
+// Resolves the numbers of group index.
+static choir_status resolve(const choir_optimizer *o, size_t index,
+		const choir_parameter_group *given, chi_parameter_group *g)
+{
+	g->rate = given->rate == 0 ? 1 : given->rate == CHOIR_NONE ? 0 : given->rate;
+	if (!(g->rate >= 0 && isfinite(g->rate)))
+		return refuse(o, index, "rate", given->rate,
+				"a factor of 0 or more is needed (0: 1, CHOIR_NONE: 0)");
+	if (!o->kind->decay && given->weight_decay != 0)
+		return refuse(o, index, "weight_decay", given->weight_decay,
+				"this kind of optimizer has no such option");
+	g->decay = given->weight_decay == 0			? o->options.weight_decay
+			: given->weight_decay == CHOIR_NONE ? 0
+												: given->weight_decay;
+	if (!(g->decay >= 0 && isfinite(g->decay)))
+		return refuse(o, index, "weight_decay", given->weight_decay,
+				"a number of 0 or more is needed (0: the optimizer's, CHOIR_NONE: 0)");
+	return CHOIR_OK;
+}
+
+// Takes the patterns apart.
+static choir_status copy_names(
+		const choir_optimizer *o, size_t index, const char *names, chi_parameter_group *g)
+{
+	if (names == NULL || names[0] == '\0')
+		return choir_fail(CHOIR_INVALID, "optimizer %s: group %zu: patterns of names are needed",
+				o->kind->name, index);
+	g->names = chi_strdup(names);
+	if (g->names == NULL)
+		return CHOIR_NO_MEMORY;
+	g->patterns = 1;
+	for (char *c = g->names; *c != '\0'; c++)
+		if (*c == ',') {
+			*c = '\0';
+			g->patterns++;
+		}
+	return CHOIR_OK;
+}
+
+choir_status chi_groups_make(choir_optimizer *o, const choir_optimizer_options *given)
+{
+	const size_t n = given->n_groups;
+	if (n == 0)
+		return CHOIR_OK;
+	if (given->groups == NULL)
+		return choir_fail(CHOIR_INVALID, "optimizer %s: %zu groups, of which the array is NULL",
+				o->kind->name, n);
+	o->group = chi_alloc_array(n, sizeof *o->group);
+	if (o->group == NULL)
+		return CHOIR_NO_MEMORY;
+	o->groups = n;
+	const size_t size = given->groups->size; // of the caller's struct, which may be an older one
+	if (size < sizeof(size_t) + sizeof(char *) || size > sizeof(choir_parameter_group))
+		return choir_fail(CHOIR_INVALID, "optimizer %s: group 0: its size is %zu, not %zu",
+				o->kind->name, size, sizeof(choir_parameter_group));
+	for (size_t i = 0; i < n; i++) {
+		choir_parameter_group g = { .size = sizeof g };
+		memcpy(&g, (const char *) given->groups + i * size, size);
+		CHOIR_TRY(copy_names(o, i, g.names, &o->group[i]));
+		CHOIR_TRY(resolve(o, i, &g, &o->group[i]));
+	}
+	return CHOIR_OK;
+}
+
+const chi_parameter_group *chi_groups_find(const choir_optimizer *o, const char *name)
+{
+	for (size_t i = 0; i < o->groups; i++) {
+		const char *pattern = o->group[i].names;
+		for (size_t k = 0; k < o->group[i].patterns; k++, pattern += strlen(pattern) + 1)
+			if (fnmatch(pattern, name, 0) == 0)
+				return &o->group[i];
+	}
+	return NULL;
+}
+
+void chi_groups_free(choir_optimizer *o)
+{
+	for (size_t i = 0; i < o->groups; i++)
+		chi_free(o->group[i].names);
+	chi_free(o->group);
+}

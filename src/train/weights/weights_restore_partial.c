@@ -1,0 +1,226 @@
+// Restoring what a file and a strategy have in common. As in weights_restore.c the file is read,
+// then everything is compared, and only then is the first variable written.
+#include "choir/checkpoint.h"
+
+#include "base/alloc.h"
+#include "base/status.h"
+#include "base/lock.h"
+#include "base/options.h"
+#include "base/size.h"
+#include "choir/op.h"
+#include "strategy/context.h"
+#include "train/weights/name_map.h"
+#include "train/weights/safetensors.h"
+#include "train/weights/weights.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { NAME_SHOWN = 60 };
+
+// What each variable gets.
+typedef struct {
+	const chi_st_tensor *tensor; // NULL: nothing
+	chi_rearrangement how;
+} source;
+
+typedef struct {
+	const choir_restore_options *o;
+	const char *path;
+	chi_name_map map;
+	chi_weights weights;
+	chi_weights_file file;
+	source *from; // of each variable
+	bool *used; // of each tensor: whether a variable takes it, or the map leaves it out
+} part;
+
+// Weights are in the order of their names. w->n: there is none.
+static size_t find_variable(const chi_weights *w, const char *name)
+{
+	size_t low = 0, high = w->n;
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+		if (strcmp(w->variable[middle]->name, name) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < w->n && strcmp(w->variable[low]->name, name) == 0 ? low : w->n;
+}
+
+static bool can_cast(const chi_st_tensor *t, const choir_variable *v)
+{
+	return t->supported &&
+			(t->dtype == v->dtype ||
+					(chi_dtype_is_float(t->dtype) && chi_dtype_is_float(v->dtype)));
+}
+
+// What the map makes of a shape; NULL, or why it cannot.
+static const char *rearrange(
+		const choir_shape *shape, const chi_rearrangement *how, choir_shape *to)
+{
+	*to = how->reshaped ? how->shape : *shape;
+	if (how->reshaped && choir_shape_elements(&how->shape) != choir_shape_elements(shape))
+		return "which has other elements";
+	if (how->axes != 0 && how->axes != to->rank)
+		return "of which the map's axes are another number";
+	const choir_shape before = *to;
+	for (int i = 0; i < how->axes; i++)
+		to->dim[i] = before.dim[how->axis[i]];
+	return NULL;
+}
+
+// After a reshape the variable's shape need not be what came of it: its elements are.
+static bool fits(const choir_variable *v, const chi_st_tensor *t, const chi_rearrangement *how)
+{
+	choir_shape shape;
+	return can_cast(t, v) && rearrange(&t->shape, how, &shape) == NULL &&
+			(how->reshaped ? choir_shape_elements(&shape) == v->elements
+						   : chi_shape_equal(&shape, &v->shape));
+}
+
+static choir_status does_not_fit(const part *p, const choir_variable *v, const chi_st_tensor *t,
+		const chi_rearrangement *how)
+{
+	char have[CHI_SHAPE_TEXT], need[CHI_SHAPE_TEXT], mapped[CHI_SHAPE_TEXT], more[300] = "";
+	char name[NAME_SHOWN], tensor[NAME_SHOWN];
+	choir_shape shape;
+	const char *why = rearrange(&t->shape, how, &shape);
+	if (how->axes != 0 && why != NULL && !how->reshaped)
+		snprintf(more, sizeof more, ", to which the map gives %d axes", how->axes);
+	else if (how->reshaped || how->axes != 0)
+		snprintf(more, sizeof more, ", by the map %s", chi_shape_print(&shape, mapped));
+	return choir_fail(CHOIR_INVALID,
+			"%s: tensor \"%s\" is %.10s %s%s; variable \"%s\" needs %s %s", p->path,
+			chi_text_clean(t->name, tensor, sizeof tensor), t->dtype_name,
+			chi_shape_print(&t->shape, have), more, chi_text_clean(v->name, name, sizeof name),
+			chi_safetensors_dtype(v->dtype), chi_shape_print(&v->shape, need));
+}
+
+static choir_status take(part *p, size_t k, const chi_mapped_name *m)
+{
+	const chi_st_tensor *t = p->file.header.tensor[k];
+	const size_t i = m->left_out ? p->weights.n : find_variable(&p->weights, m->name.data);
+	p->used[k] = m->left_out || i < p->weights.n;
+	if (i == p->weights.n)
+		return CHOIR_OK;
+	const choir_variable *v = p->weights.variable[i];
+	if (p->from[i].tensor != NULL)
+		return choir_fail(CHOIR_INVALID,
+				"%s: \"%.60s\" and \"%.60s\" are both for variable "
+				"\"%.60s\"",
+				p->path, p->from[i].tensor->name, t->name, v->name);
+	if (!fits(v, t, &m->how))
+		return does_not_fit(p, v, t, &m->how);
+	p->from[i] = (source){ .tensor = t, .how = m->how };
+	return CHOIR_OK;
+}
+
+static choir_status match(part *p)
+{
+	bool any = false;
+	for (size_t k = 0; k < p->file.header.n; k++) {
+		chi_mapped_name m;
+		CHOIR_TRY(chi_name_map_find(&p->map, p->file.header.tensor[k]->name, &m));
+		const choir_status status = take(p, k, &m);
+		chi_text_free(&m.name);
+		CHOIR_TRY(status);
+	}
+	for (size_t i = 0; i < p->weights.n; i++)
+		any |= p->from[i].tensor != NULL;
+	if (any)
+		return CHOIR_OK;
+	return choir_fail(CHOIR_INVALID, "%s: none of its %zu tensors is for any of the %zu variables",
+			p->path, p->file.header.n, p->weights.n);
+}
+
+static choir_status set(const part *p, size_t i, choir_frame *f)
+{
+	const source *s = &p->from[i];
+	choir_variable *v = p->weights.variable[i];
+	const size_t mark = choir_frame_mark(f);
+	choir_tensor *x = choir_borrow(f, s->tensor->dtype,
+			s->how.reshaped ? s->how.shape : s->tensor->shape, p->file.data + s->tensor->begin);
+	if (s->how.axes != 0)
+		x = choir_transpose(x, s->how.axis);
+	x = choir_cast(x, v->dtype);
+	const choir_status status =
+			x == NULL ? chi_frame_status(f) : chi_weight_set(v, f, choir_tensor_data(x));
+	choir_frame_rewind(f, mark);
+	return status;
+}
+
+static choir_status set_all(const part *p)
+{
+	choir_frame *f = choir_frame_new(NULL);
+	choir_status status = f == NULL ? choir_error_status() : CHOIR_OK;
+	for (size_t i = 0; status == CHOIR_OK && i < p->weights.n; i++) {
+		if (p->from[i].tensor != NULL)
+			status = set(p, i, f);
+		// Half of one model and half of another would be worse than none.
+		for (size_t k = 0; status != CHOIR_OK && k <= i; k++)
+			if (p->from[k].tensor != NULL)
+				chi_variable_undefine(p->weights.variable[k]);
+	}
+	choir_frame_free(f);
+	return status;
+}
+
+static void tell_all(const part *p)
+{
+	if (p->o->tell == NULL)
+		return;
+	chi_mutex_check_none_held();
+	for (size_t i = 0; i < p->weights.n; i++)
+		p->o->tell(p->from[i].tensor != NULL ? CHOIR_RESTORED_VALUE : CHOIR_RESTORED_MISSING,
+				p->weights.variable[i]->name, p->o->user);
+	for (size_t k = 0; k < p->file.header.n; k++)
+		if (!p->used[k])
+			p->o->tell(CHOIR_RESTORED_UNEXPECTED, p->file.header.tensor[k]->name, p->o->user);
+}
+
+static choir_status check(part *p)
+{
+	p->from = chi_alloc_array(p->weights.n, sizeof *p->from);
+	p->used = chi_alloc_array(p->file.header.n, sizeof *p->used);
+	if (p->from == NULL || p->used == NULL)
+		return choir_error_status();
+	CHOIR_TRY(match(p));
+	for (size_t i = 0; i < p->weights.n; i++)
+		if (p->from[i].tensor != NULL)
+			CHOIR_TRY(chi_weights_check_bools(p->path, p->from[i].tensor, p->file.data));
+	return CHOIR_OK;
+}
+
+choir_status choir_strategy_restore_part(
+		choir_strategy *s, const char *path, const choir_restore_options *o)
+{
+	choir_restore_options all;
+	if (path == NULL)
+		return choir_fail(CHOIR_INVALID, "restore_part: the path is NULL");
+	CHOIR_TRY(chi_options_take("restore_part: the options'", &all, sizeof all, o));
+	CHOIR_TRY(chi_strategy_check(s));
+	CHOIR_TRY(chi_context_need_cross(s, "restore_part"));
+	part p = { .o = &all, .path = path };
+	choir_status status = chi_name_map_read(all.map, &p.map);
+	if (status == CHOIR_OK)
+		status = chi_weights_collect(s, "restore_part", &p.weights);
+	status = chi_weights_read(s, status, path, &p.file);
+	if (status == CHOIR_OK)
+		status = chi_strategy_agree(s, check(&p), "comparing weights");
+	if (status == CHOIR_OK) {
+		status = chi_strategy_agree(s, set_all(&p), "restoring weights");
+		// Those of a worker that could not are undefined, so those of all are.
+		for (size_t i = 0; status != CHOIR_OK && s->process_group != NULL && i < p.weights.n; i++)
+			if (p.from[i].tensor != NULL)
+				chi_variable_undefine(p.weights.variable[i]);
+	}
+	if (status == CHOIR_OK)
+		tell_all(&p);
+	chi_name_map_free(&p.map);
+	chi_free(p.from);
+	chi_free(p.used);
+	chi_weights_file_free(&p.file);
+	chi_weights_free(&p.weights);
+	return status;
+}

@@ -1,0 +1,139 @@
+// Quotas of processor time, read from trees of files like those that the kernel shows.
+#include "base/thread.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+// A tree in a folder of its own: "groups" is the list of groups, "fs" the mount.
+static char home[] = "cgroup_test.XXXXXX";
+static char root[256];
+
+static int make_tree(void **state)
+{
+	(void) state;
+	static char name[sizeof(home)];
+	memcpy(name, home, sizeof(home));
+	if (!getcwd(root, sizeof(root)) || !mkdtemp(name) || chdir(name) != 0)
+		return -1;
+	return mkdir("fs", 0777);
+}
+
+static int remove_tree(void **state)
+{
+	(void) state;
+	char here[256], command[300];
+	if (!getcwd(here, sizeof(here)) || chdir(root) != 0)
+		return -1;
+	snprintf(command, sizeof(command), "rm -r '%s'", here);
+	return system(command);
+}
+
+static void put(const char *path, const char *text)
+{
+	char directory[128];
+	for (const char *c = path; (c = strchr(c, '/')); c++) {
+		snprintf(directory, sizeof(directory), "%.*s", (int) (c - path), path);
+		mkdir(directory, 0777);
+	}
+	FILE *f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(text, f);
+	assert_int_equal(fclose(f), 0);
+}
+
+static int quota(void)
+{
+	return chi_processor_cgroup_quota("groups", "fs");
+}
+
+static void test_version_2(void **state)
+{
+	(void) state;
+	put("groups", "0::/a/b\n");
+	assert_int_equal(quota(), 0);
+	put("fs/a/b/cpu.max", "max 100000\n");
+	assert_int_equal(quota(), 0);
+	put("fs/a/b/cpu.max", "400000 100000\n");
+	assert_int_equal(quota(), 4);
+	put("fs/a/cpu.max", "250000 100000\n"); // above, and smaller: rounded up
+	assert_int_equal(quota(), 3);
+	put("fs/cpu.max", "1000 100000\n");
+	assert_int_equal(quota(), 1);
+	put("groups", "0::/a\n");
+	put("fs/cpu.max", "900000 100000\n");
+	assert_int_equal(quota(), 3);
+}
+
+static void test_version_1(void **state)
+{
+	(void) state;
+	put("groups", "7:memory:/a\n4:cpu,cpuacct:/docker/x\n0::/\n");
+	put("fs/memory/a/cpu.cfs_quota_us", "100000\n"); // not the processors' hierarchy
+	put("fs/memory/a/cpu.cfs_period_us", "100000\n");
+	put("fs/cpu,cpuacct/cpu.cfs_quota_us", "-1\n"); // no limit
+	put("fs/cpu,cpuacct/cpu.cfs_period_us", "100000\n");
+	assert_int_equal(quota(), 0);
+	put("fs/cpu,cpuacct/cpu.cfs_quota_us", "150000\n"); // /docker/x is not seen from within
+	assert_int_equal(quota(), 2);
+	put("fs/cpu,cpuacct/docker/x/cpu.cfs_quota_us", "50000\n");
+	put("fs/cpu,cpuacct/docker/x/cpu.cfs_period_us", "50000\n");
+	assert_int_equal(quota(), 1);
+	put("groups", "4:cpuset,cpu:/\n"); // mounted under a name of its own
+	assert_int_equal(quota(), 0);
+	put("fs/cpu/cpu.cfs_quota_us", "500000\n");
+	put("fs/cpu/cpu.cfs_period_us", "100000\n");
+	assert_int_equal(quota(), 5);
+}
+
+static void test_both_versions(void **state)
+{
+	(void) state;
+	put("groups", "1:cpu:/\n0::/u\n");
+	put("fs/unified/u/cpu.max", "300000 100000\n");
+	assert_int_equal(quota(), 3);
+	put("fs/cpu/cpu.cfs_quota_us", "200000\n");
+	put("fs/cpu/cpu.cfs_period_us", "100000\n");
+	assert_int_equal(quota(), 2);
+}
+
+static void test_nonsense(void **state)
+{
+	(void) state;
+	static const char *const groups[] = { "", "\n\n", "nonsense", "1:cpu",
+		"1:cpu:", "::", ":::::", "0::relative", "1:,,cpu,:/", "0::/../../x//y/\n" };
+	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+		put("groups", groups[i]);
+		assert_int_equal(quota(), 0);
+	}
+	static const char *const limits[] = { "", "100000", "100000 0", "-5 -5", "x y", "0 100000",
+		"9999999999999999999999 1" };
+	put("groups", "0::/\n");
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		put("fs/cpu.max", limits[i]);
+		assert_int_equal(quota(), 0);
+	}
+	assert_int_equal(chi_processor_cgroup_quota("missing", "fs"), 0);
+	char deep[5000] = "0::";
+	memset(deep + 3, '/', sizeof(deep) - 4);
+	put("groups", deep); // longer than a path may be
+	assert_int_equal(quota(), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_version_2, make_tree, remove_tree),
+		cmocka_unit_test_setup_teardown(test_version_1, make_tree, remove_tree),
+		cmocka_unit_test_setup_teardown(test_both_versions, make_tree, remove_tree),
+		cmocka_unit_test_setup_teardown(test_nonsense, make_tree, remove_tree),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

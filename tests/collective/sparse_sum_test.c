@@ -1,0 +1,95 @@
+// Sums of slices against the dense sum in the canonical tree: the same bits, row by row.
+#include "collective/sparse_sum.h"
+
+#include "base/philox.h"
+#include "collective/oracle.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { MAX_PARTS = 9, MAX_ROWS = 12, TABLE = 7, WIDTH = 5 };
+
+static int64_t rows[MAX_PARTS][MAX_ROWS];
+static float values[MAX_PARTS][MAX_ROWS * WIDTH];
+static chi_sparse_part part[MAX_PARTS];
+
+static uint32_t draw(uint64_t seed, uint64_t i)
+{
+	const chi_random_key key = { .seed = seed };
+	return chi_random_block(&key, i).word[0];
+}
+
+static void make_parts(int parts, uint64_t seed)
+{
+	for (int p = 0; p < parts; p++) {
+		part[p] = (chi_sparse_part){ draw(seed, 1000 + (uint64_t) p) % (MAX_ROWS + 1), rows[p],
+			values[p] };
+		oracle_fill(CHOIR_F32, values[p], 1, MAX_ROWS * WIDTH, seed * 100 + (uint64_t) p);
+		for (int64_t i = 0; i < part[p].n; i++)
+			rows[p][i] = draw(seed, (uint64_t) (p * MAX_ROWS + i)) % TABLE;
+	}
+}
+
+// Each part as a whole table, and the tables' sum by the oracle.
+static void dense_sum(int parts, float sum[TABLE * WIDTH])
+{
+	static float all[MAX_PARTS][TABLE * WIDTH];
+	memset(all, 0, sizeof all);
+	for (int p = 0; p < parts; p++)
+		for (int64_t i = 0; i < part[p].n; i++)
+			for (int64_t k = 0; k < WIDTH; k++)
+				all[p][rows[p][i] * WIDTH + k] += values[p][i * WIDTH + k];
+	oracle_sum(CHOIR_F32, all, 0, parts, TABLE * WIDTH, sum);
+}
+
+// spec: 2.9, M22
+static void rows_have_the_bits_of_the_dense_sum(void **state)
+{
+	(void) state;
+	for (int parts = 1; parts <= MAX_PARTS; parts++)
+		for (uint64_t seed = 0; seed < 20; seed++) {
+			chi_sparse_entry entry[MAX_PARTS * MAX_ROWS];
+			int64_t n = 0, row[TABLE];
+			float scratch[8 * WIDTH];
+			float sum[TABLE * WIDTH] = { 0 }, dense[TABLE * WIDTH], whole[TABLE * WIDTH] = { 0 };
+			assert_in_range(chi_slices_levels(parts), 1, 8);
+			make_parts(parts, seed);
+			for (int p = 0; p < parts; p++)
+				n += part[p].n;
+			const int64_t different = chi_sparse_sum_order(parts, part, entry);
+			assert_true(different <= TABLE);
+			chi_sparse_sum(parts, part, n, entry, CHOIR_F32, WIDTH, row, sum, (char *) scratch);
+			for (int64_t i = 0; i < different; i++) {
+				assert_true(i == 0 || row[i] > row[i - 1]);
+				memcpy(&whole[row[i] * WIDTH], &sum[i * WIDTH], WIDTH * sizeof(float));
+			}
+			dense_sum(parts, dense);
+			assert_memory_equal(whole, dense, sizeof whole);
+		}
+}
+
+static void no_rows(void **state)
+{
+	(void) state;
+	const chi_sparse_part none[2] = { { 0 } };
+	chi_sparse_entry entry[1];
+	int64_t row[1] = { 7 };
+	float sum[1] = { 7 };
+	assert_int_equal(chi_sparse_sum_order(2, none, entry), 0);
+	chi_sparse_sum(2, none, 0, entry, CHOIR_F32, WIDTH, row, sum, NULL);
+	assert_true(row[0] == 7 && sum[0] == 7);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rows_have_the_bits_of_the_dense_sum),
+		cmocka_unit_test(no_rows),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

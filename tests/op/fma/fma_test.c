@@ -1,0 +1,339 @@
+// Our kernels for processors with fused multiply-adds against the plain ones, over random shapes
+// and at the ends of what numbers can be; the same bits for each instruction set; keys that are
+// not to be seen.
+#include "base/instruction_set.h"
+#include "op/fma/fma.h"
+#include "op/kernel_calls.h"
+#include "tensor/tensor.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <string.h>
+
+static bool fits(void)
+{
+	return chi_instruction_set_use() >= CHI_INSTRUCTION_SET_AVX2;
+}
+
+// A random call: packed if n is 1, else of three tensors; and dy, behind them.
+typedef struct {
+	size_t n;
+	choir_buffer in[4], out, back;
+	choir_attention_attributes attributes;
+} problem;
+
+static choir_buffer filled(choir_shape shape, uint64_t *seed)
+{
+	choir_buffer b = kernels_buffer(CHOIR_F32, shape);
+	kernels_fill(&b, seed, -1, 1);
+	return b;
+}
+
+static problem packed(int64_t n, int64_t places, int64_t heads, int64_t width, uint64_t *seed)
+{
+	problem p = { .n = 1, .attributes = { heads, true, 0.3 } };
+	p.in[0] = filled(CHOIR_SHAPE(n, places, 3 * heads * width), seed);
+	p.in[1] = filled(CHOIR_SHAPE(n, places, heads * width), seed);
+	p.out = kernels_buffer(CHOIR_F32, p.in[1].shape);
+	p.back = kernels_buffer(CHOIR_F32, p.in[0].shape);
+	return p;
+}
+
+static problem apart(int64_t n, int64_t queries, int64_t keys, int64_t width, uint64_t *seed)
+{
+	const choir_shape q = CHOIR_SHAPE(n, queries, width), k = CHOIR_SHAPE(n, keys, width);
+	problem p = { .n = 3, .attributes = { 1, true, 0.3 } };
+	p.in[0] = filled(q, seed);
+	p.in[1] = filled(k, seed);
+	p.in[2] = filled(k, seed);
+	p.in[3] = filled(q, seed);
+	p.out = kernels_buffer(CHOIR_F32, q);
+	p.back = kernels_buffer(CHOIR_F32, CHOIR_SHAPE(n * width * (queries + 2 * keys)));
+	return p;
+}
+
+static void problem_free(problem *p)
+{
+	kernels_free(p->n + 1, p->in);
+	kernels_free(1, &p->out);
+	kernels_free(1, &p->back);
+}
+
+static void problem_run(problem *p)
+{
+	assert_int_equal(kernels_run(chi_fma_list, "attention", p->n, p->in, &p->out, &p->attributes),
+			CHOIR_OK);
+	assert_int_equal(kernels_run(chi_fma_list, "attention_gradient", p->n + 1, p->in, &p->back,
+							 &p->attributes),
+			CHOIR_OK);
+}
+
+static void assert_near(const char *what, const choir_buffer *got, const choir_buffer *expected)
+{
+	for (int64_t i = 0; i < choir_shape_elements(&got->shape); i++)
+		kernels_assert_near(what, got, i, kernels_get(expected, i), 2e-5);
+}
+
+// All that is made must be written: it is filled with NANs before.
+static void compare(problem *p)
+{
+	choir_buffer out = kernels_buffer(CHOIR_F32, p->out.shape);
+	choir_buffer back = kernels_buffer(CHOIR_F32, p->back.shape);
+	memset(p->out.data, 0xff, (size_t) choir_shape_elements(&out.shape) * sizeof(float));
+	memset(p->back.data, 0xff, (size_t) choir_shape_elements(&back.shape) * sizeof(float));
+	problem_run(p);
+	kernels_plain("attention", p->n, p->in, &out, &p->attributes);
+	kernels_plain("attention_gradient", p->n + 1, p->in, &back, &p->attributes);
+	assert_near("attention", &p->out, &out);
+	assert_near("attention_gradient", &p->back, &back);
+	kernels_free(1, &out);
+	kernels_free(1, &back);
+}
+
+// A width whose rows are read and written where they lie.
+static int64_t round_to_group(int64_t width)
+{
+	return chi_fma_round(width, CHI_FMA_GROUP);
+}
+
+static void attention_is_the_plain_one(void **state)
+{
+	uint64_t seed = 71;
+
+	(void) state;
+	if (!fits())
+		skip();
+	for (int round = 0; round < 60; round++) {
+		const int64_t n = kernels_integer(&seed, 1, 2), heads = kernels_integer(&seed, 1, 3);
+		const int64_t width = kernels_integer(&seed, 1, round < 50 ? 40 : 80);
+		problem p = packed(n, kernels_integer(&seed, 1, round < 50 ? 70 : 200), heads,
+				round % 4 == 0 ? round_to_group(width) : width, &seed);
+		p.attributes.causal = round % 3 != 0;
+		compare(&p);
+		problem_free(&p);
+	}
+}
+
+static void attention_of_three_tensors_is_the_plain_one(void **state)
+{
+	uint64_t seed = 72;
+
+	(void) state;
+	if (!fits())
+		skip();
+	for (int round = 0; round < 60; round++) {
+		const int64_t queries = kernels_integer(&seed, 1, 70);
+		const bool causal = round % 2 == 0;
+		const int64_t width = kernels_integer(&seed, 1, 40);
+		problem p = apart(kernels_integer(&seed, 1, 2), queries,
+				kernels_integer(&seed, causal ? queries : 1, 110),
+				round % 4 < 2 ? width : round_to_group(width), &seed);
+		p.attributes.causal = causal;
+		p.attributes.scale = round % 5 == 0 ? -0.5 : 0.3;
+		compare(&p);
+		problem_free(&p);
+	}
+}
+
+#ifdef CHI_HAS_X86_KERNELS
+enum { PLACES = 77, HEAD = 37, ROW = 3 * HEAD, ALL = PLACES * ROW, MADE = 2 * ALL };
+
+static void run_head(
+		const chi_fma_loops *loops, int64_t width, const float *qkv, const float *dy, float *out)
+{
+	static _Alignas(64) float scratch[1 << 16];
+	chi_fma_head h = {
+		.queries = PLACES,
+		.keys = PLACES,
+		.width = width,
+		.q_row = ROW,
+		.kv_row = ROW,
+		.y_row = HEAD,
+		.causal = true,
+		.scale = 0.3f,
+		.q = qkv,
+		.k = qkv + HEAD,
+		.v = qkv + 2 * HEAD,
+		.dy = dy,
+		.dq = out,
+		.dk = out + HEAD,
+		.dv = out + 2 * HEAD,
+		.y = out + ALL,
+		.scratch = scratch,
+	};
+	loops->attention(&h);
+	loops->attention_gradient(&h);
+	loops->gelu_tanh(out + MADE, qkv, ALL);
+	loops->gelu_tanh_gradient(out + MADE + ALL, qkv, qkv, ALL);
+	loops->gelu(out + MADE + 2 * ALL, qkv, ALL);
+	loops->gelu_gradient(out + MADE + 3 * ALL, qkv, qkv, ALL);
+}
+
+static void instruction_sets_give_the_same_bits(void **state)
+{
+	static float narrow[MADE + 4 * ALL], wide[MADE + 4 * ALL];
+	uint64_t seed = 73;
+
+	(void) state;
+	if (chi_instruction_set_use() < CHI_INSTRUCTION_SET_AVX512)
+		skip();
+	choir_buffer qkv = filled(CHOIR_SHAPE(PLACES, ROW), &seed);
+	choir_buffer dy = filled(CHOIR_SHAPE(PLACES, HEAD), &seed);
+	for (int64_t width = HEAD; width >= CHI_FMA_GROUP; width -= HEAD - CHI_FMA_GROUP) {
+		run_head(&chi_fma_avx2, width, qkv.data, dy.data, narrow);
+		run_head(&chi_fma_avx512, width, qkv.data, dy.data, wide);
+		assert_memory_equal(narrow, wide, sizeof narrow);
+	}
+	kernels_free(1, &qkv);
+	kernels_free(1, &dy);
+}
+#else
+static void instruction_sets_give_the_same_bits(void **state)
+{
+	(void) state;
+	skip();
+}
+#endif
+
+// The largest score of a query takes all, however far it is from 0.
+static void scores_may_be_large(void **state)
+{
+	uint64_t seed = 74;
+
+	(void) state;
+	if (!fits())
+		skip();
+	for (int negative = 0; negative < 2; negative++) {
+		problem p = apart(1, 33, 41, 8, &seed);
+		p.attributes.scale = negative ? -1e15 : 1e15;
+		compare(&p);
+		problem_free(&p);
+	}
+}
+
+// Keys that come later are not seen, whatever they are; who sees a NAN has one.
+static void what_is_not_seen_does_not_matter(void **state)
+{
+	enum { PLACE = 45, WIDTH = 8 };
+	uint64_t seed = 75;
+
+	(void) state;
+	if (!fits())
+		skip();
+	problem p = packed(1, 64, 1, WIDTH, &seed);
+	problem_run(&p);
+	choir_buffer expected = p.out;
+	p.out = kernels_buffer(CHOIR_F32, expected.shape);
+	kernels_set(&p.in[0], PLACE * 3 * WIDTH + WIDTH, (double) NAN);
+	problem_run(&p);
+	assert_memory_equal(p.out.data, expected.data, PLACE * WIDTH * sizeof(float));
+	for (int64_t i = PLACE * WIDTH; i < 64 * WIDTH; i++)
+		assert_true(isnan(kernels_get(&p.out, i)));
+	kernels_free(1, &expected);
+	problem_free(&p);
+}
+
+// The exact form is more exact than the plain one, which is 1 + erf: it is compared with erfc in
+// f64.
+static double gelu_exactly(double x, double dy, bool back)
+{
+	const double share = erfc(-x / sqrt(2)) / 2;
+	const double density = exp(-x * x / 2) / sqrt(2 * acos(-1));
+	return back ? dy * (share + x * density) : x * share;
+}
+
+static void compare_gelu(choir_buffer *x, choir_buffer *dy, bool exact)
+{
+	choir_buffer in[2] = { *x, *dy }, got = kernels_buffer(CHOIR_F32, x->shape);
+	choir_buffer expected = kernels_buffer(CHOIR_F32, x->shape);
+	for (int back = 0; back < 2; back++) {
+		const char *what = back ? exact ? "gelu_gradient" : "gelu_tanh_gradient"
+				: exact			? "gelu"
+								: "gelu_tanh";
+		const size_t n = back ? 2 : 1;
+		assert_int_equal(kernels_run(chi_fma_list, what, n, in, &got, NULL), CHOIR_OK);
+		kernels_plain(what, n, in, &expected, NULL);
+		for (int64_t i = 0; i < choir_shape_elements(&x->shape); i++) {
+			const double at = kernels_get(x, i), plain = kernels_get(&expected, i);
+			const double value = exact ? gelu_exactly(at, kernels_get(dy, i), back) : plain;
+			if (isfinite(at)) {
+				kernels_assert_near(what, &got, i, value, 1e-7 + 1e-6 * fabs(value));
+				kernels_assert_near(what, &got, i, plain, 5e-7 + 1e-6 * fabs(plain));
+			} else if (!exact || isnan(at)) {
+				assert_int_equal(isnan(kernels_get(&got, i)), isnan(plain));
+			} else { // the limits: x or 0, dy or 0
+				const double there = back ? kernels_get(dy, i) : at;
+				kernels_assert_near(what, &got, i, at > 0 ? there : 0, 0);
+			}
+		}
+	}
+	kernels_free(1, &got);
+	kernels_free(1, &expected);
+}
+
+static void gelu_is_the_plain_one(void **state)
+{
+	static const double ends[] = { 0, 1e-30, 5, 8, 9, 10, 12, 13, 14, 31, 33, 100, 1e10, 1e30,
+		3e38, (double) INFINITY, (double) NAN };
+	enum { ENDS = sizeof ends / sizeof *ends };
+	uint64_t seed = 76;
+
+	(void) state;
+	if (!fits())
+		skip();
+	for (int64_t n = 1; n < 140; n += 3) {
+		choir_buffer x = kernels_buffer(CHOIR_F32, CHOIR_SHAPE(n));
+		choir_buffer dy = filled(x.shape, &seed);
+		kernels_fill(&x, &seed, -6, 6);
+		compare_gelu(&x, &dy, n % 2 == 0);
+		kernels_free(1, &x);
+		kernels_free(1, &dy);
+	}
+	choir_buffer x = kernels_buffer(CHOIR_F32, CHOIR_SHAPE(2 * ENDS));
+	choir_buffer dy = filled(x.shape, &seed);
+	for (int64_t i = 0; i < 2 * ENDS; i++)
+		kernels_set(&x, i, i < ENDS ? ends[i] : -ends[i - ENDS]);
+	compare_gelu(&x, &dy, false);
+	compare_gelu(&x, &dy, true);
+	kernels_free(1, &x);
+	kernels_free(1, &dy);
+}
+
+// Far below 0 the exact form has its digits still, where 1 + erf has none: relative errors.
+static void small_results_keep_their_digits(void **state)
+{
+	enum { N = 400 };
+
+	(void) state;
+	if (!fits())
+		skip();
+	choir_buffer x = kernels_buffer(CHOIR_F32, CHOIR_SHAPE(N)),
+				 y = kernels_buffer(CHOIR_F32, x.shape);
+	for (int64_t i = 0; i < N; i++)
+		kernels_set(&x, i, -0.02 * (double) (i + 1));
+	assert_int_equal(kernels_run(chi_fma_list, "gelu", 1, &x, &y, NULL), CHOIR_OK);
+	for (int64_t i = 0; i < N; i++) {
+		const double at = kernels_get(&x, i), value = gelu_exactly(at, 1, false);
+		kernels_assert_near("gelu", &y, i, value, (at > -4 ? 1e-6 : 1e-5) * fabs(value));
+	}
+	kernels_free(1, &x);
+	kernels_free(1, &y);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(attention_is_the_plain_one),
+		cmocka_unit_test(attention_of_three_tensors_is_the_plain_one),
+		cmocka_unit_test(instruction_sets_give_the_same_bits),
+		cmocka_unit_test(scores_may_be_large),
+		cmocka_unit_test(what_is_not_seen_does_not_matter),
+		cmocka_unit_test(gelu_is_the_plain_one),
+		cmocka_unit_test(small_results_keep_their_digits),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,107 @@
+// How often the host waits in a step on devices with memory of their own: not more often for many
+// variables than for few.
+#include "choir/op.h"
+#include "device/far.h"
+#include "train/optimizer/optimizer.h"
+#include "value/variable.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+enum { MAX_VARIABLES = 60, WARM = 3, STEPS = 5, MAX_WAITS = 4 };
+
+typedef struct {
+	int variables;
+	bool reads; // what lies elsewhere is copied for each read, and waited for
+	choir_variable *variable[MAX_VARIABLES];
+	choir_optimizer *optimizer;
+} model;
+
+static choir_status step(choir_replica *r, void *user)
+{
+	const model *m = user;
+	for (int i = 0; i < m->variables; i++) {
+		choir_tensor *gradient = m->reads
+				? choir_multiply(choir_variable_read(m->variable[i], r->frame),
+						  choir_number(r->frame, 0.5))
+				: choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(7 + 1000 * (i % 11)), 0.5);
+		CHOIR_TRY(choir_optimizer_give(m->optimizer, r, m->variable[i], gradient));
+	}
+	return choir_optimizer_apply_gradients(m->optimizer, r);
+}
+
+static void open_model(model *m, choir_strategy *s, int variables)
+{
+	assert_non_null(s);
+	m->variables = variables;
+	CHOIR_SCOPE (s) {
+		for (int i = 0; i < variables; i++) {
+			char name[16];
+			snprintf(name, sizeof name, "v%d", i);
+			m->variable[i] = choir_variable_new(name, CHOIR_SHAPE(7 + 1000 * (i % 11)), NULL);
+			assert_non_null(m->variable[i]);
+		}
+		m->optimizer = choir_optimizer_new(CHOIR_ADAM, NULL);
+		assert_non_null(m->optimizer);
+	}
+}
+
+// parameters: where all variables lie, once; NULL: mirrored.
+static uint64_t waits_of_a_step(
+		const char *devices, const char *parameters, int replicas, int variables)
+{
+	model m = { .reads = parameters == NULL };
+	choir_strategy *s = choir_strategy_new(parameters == NULL ? "mirrored" : "central_storage",
+			CHOIR_OPTIONS(choir_strategy_options, .replicas = replicas, .devices = devices,
+					.parameter_devices = parameters, .timeout = 20));
+	open_model(&m, s, variables);
+	uint64_t before = 0;
+	for (int i = 0; i < WARM + STEPS; i++) {
+		if (i == WARM)
+			before = chi_far_waits();
+		if (choir_strategy_run(s, step, &m, NULL, NULL) != CHOIR_OK)
+			fail_msg("%s: %s", devices, choir_error());
+	}
+	const uint64_t waits = chi_far_waits() - before;
+	choir_strategy_free(s);
+	return waits / STEPS;
+}
+
+static void compare(const char *devices, const char *parameters, int replicas)
+{
+	const uint64_t few = waits_of_a_step(devices, parameters, replicas, 6);
+	const uint64_t many = waits_of_a_step(devices, parameters, replicas, MAX_VARIABLES);
+	print_message("%s, variables on %s: %d waits a step for 6, %d for %d\n", devices,
+			parameters == NULL ? "them" : parameters, (int) few, (int) many, MAX_VARIABLES);
+	assert_in_range(many, few, few + 1); // the host carries at most a MiB at once
+	assert_in_range(many, 1, MAX_WAITS * (replicas + (parameters != NULL)));
+}
+
+static void waits_do_not_grow_with_variables(void **state)
+{
+	(void) state;
+	compare("far:0", NULL, 1);
+	compare("far:0,far:1", NULL, 2);
+}
+
+static void nor_where_variables_lie_elsewhere(void **state)
+{
+	(void) state;
+	compare("far:0", "far:1", 1);
+	compare("far:0,far:1", "far:2", 2);
+	compare("cpu:0,cpu:1", "far:0", 2);
+	compare("far:0", "cpu:0", 1);
+	compare("far:0,far:1", "cpu:0", 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(waits_do_not_grow_with_variables),
+		cmocka_unit_test(nor_where_variables_lie_elsewhere) };
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,450 @@
+// Layers of convolution nets, transformers and recurrent nets: their variables, what they compute,
+// training and evaluation, statistics over replicas, and what is refused.
+#include "train/problem.h"
+
+#include "base/status.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+static void assert_layer(
+		choir_layer *l, choir_tensor *x, choir_shape expected, int n, const char *const names[])
+{
+	if (l == NULL)
+		fail_msg("%s", choir_error());
+	assert_int_equal(choir_layer_variables(l), n);
+	for (int i = 0; i < n; i++)
+		assert_string_equal(choir_variable_name(choir_layer_variable(l, i)), names[i]);
+	assert_shape(choir_layer_apply(l, x), expected);
+}
+
+#define NAMES(...) \
+	(int) (sizeof((const char *[]){ __VA_ARGS__ }) / sizeof(char *)), (const char *[]) \
+	{ \
+		__VA_ARGS__ \
+	}
+
+static void shapes_and_variables(void **state)
+{
+	scoped *g = *state;
+	choir_frame *f = g->frame;
+	choir_tensor *image = choir_fill(f, CHOIR_F32, CHOIR_SHAPE(2, 8, 8, 4), 1);
+	choir_tensor *text = choir_fill(f, CHOIR_F32, CHOIR_SHAPE(3, 5, 6), 1);
+	choir_tensor *tokens = choir_fill(f, CHOIR_U8, CHOIR_SHAPE(3, 5), 2);
+	assert_layer(choir_conv2d_new("c2", 4, 6, 3,
+						 CHOIR_OPTIONS(choir_conv2d_options, .groups = 2, .dilation = 2,
+								 .padding = 1, .bias = CHOIR_OFF)),
+			image, CHOIR_SHAPE(2, 6, 6, 6), NAMES("c2/kernel"));
+	assert_layer(choir_conv1d_new("c1", 6, 4, 3, CHOIR_OPTIONS(choir_conv2d_options, .before = 2)),
+			text, CHOIR_SHAPE(3, 5, 4), NAMES("c1/kernel", "c1/bias"));
+	assert_layer(choir_global_average_pool2d_new(), image, CHOIR_SHAPE(2, 4), 0, NULL);
+	assert_layer(choir_layer_normalization_new("ln", 6, 0), text, CHOIR_SHAPE(3, 5, 6),
+			NAMES("ln/gamma", "ln/beta"));
+	assert_layer(choir_rms_normalization_new("rms", 6, 1e-5), text, CHOIR_SHAPE(3, 5, 6),
+			NAMES("rms/gamma"));
+	assert_layer(choir_batch_normalization_new("bn", 4, NULL), image, CHOIR_SHAPE(2, 8, 8, 4),
+			NAMES("bn/gamma", "bn/beta", "bn/moving_mean", "bn/moving_variance"));
+	choir_layer *e = choir_embedding_new("token", 9, 6);
+	assert_layer(e, tokens, CHOIR_SHAPE(3, 5, 6), NAMES("token/embeddings"));
+	assert_layer(choir_tied_new(e), text, CHOIR_SHAPE(3, 5, 9), 0, NULL);
+	assert_layer(choir_position_embedding_new("place", 7, 6), text, CHOIR_SHAPE(3, 5, 6),
+			NAMES("place/embeddings"));
+	assert_layer(choir_self_attention_new("att", 6, 2, CHOIR_ON), text, CHOIR_SHAPE(3, 5, 6),
+			NAMES("att/qkv/kernel", "att/qkv/bias", "att/output/kernel", "att/output/bias"));
+	assert_layer(choir_lstm_new("lstm", 6, 3), text, CHOIR_SHAPE(3, 5, 3),
+			NAMES("lstm/kernel", "lstm/recurrent_kernel", "lstm/bias"));
+	assert_layer(choir_gru_new("gru", 6, 3), text, CHOIR_SHAPE(3, 5, 3),
+			NAMES("gru/kernel", "gru/recurrent_kernel", "gru/bias", "gru/recurrent_bias"));
+	assert_layer(choir_last_place_new(), text, CHOIR_SHAPE(3, 6), 0, NULL);
+	assert_layer(
+			choir_projection_new("head", 6, 9), text, CHOIR_SHAPE(3, 5, 9), NAMES("head/kernel"));
+	assert_layer(choir_dense_new("up", 6, 7, CHOIR_SILU), text, CHOIR_SHAPE(3, 5, 7),
+			NAMES("up/kernel", "up/bias"));
+	assert_layer(choir_residual_new(choir_dense_new("in", 6, 4, CHOIR_LINEAR),
+						 choir_projection_new("beside", 6, 4), CHOIR_GELU),
+			text, CHOIR_SHAPE(3, 5, 4), NAMES("in/kernel", "in/bias", "beside/kernel"));
+	float bias[12];
+	fetch_variable(choir_layer_variable(choir_lstm_new("open", 2, 3), 2), bias, sizeof bias);
+	for (int i = 0; i < 12; i++)
+		assert_true(bias[i] == (i / 3 == 1 ? 1.0f : 0.0f));
+}
+
+static void residual_adds(void **state)
+{
+	scoped *g = *state;
+	const float x[3] = { -2, 0, 3 };
+	choir_tensor *t = choir_borrow(g->frame, CHOIR_F32, CHOIR_SHAPE(1, 3), x);
+	choir_layer *l = choir_residual_new(choir_activation_new(CHOIR_RELU), NULL, CHOIR_RELU);
+	const float *y = choir_tensor_data(choir_layer_apply(l, t));
+	assert_non_null(y);
+	assert_true(y[0] == 0 && y[1] == 0 && y[2] == 6);
+	l = choir_residual_new(
+			choir_activation_new(CHOIR_LINEAR), choir_activation_new(CHOIR_RELU), CHOIR_LINEAR);
+	y = choir_tensor_data(choir_layer_apply(l, t));
+	assert_true(y[0] == -2 && y[2] == 6);
+}
+
+// Replica i of four has i rows of two channels: their values, the batch's moments, and the bits
+// of weights, statistics and gradients must not depend on devices.
+typedef struct {
+	choir_layer *norm;
+	choir_optimizer *optimizer;
+	bool recompute;
+} normed;
+
+static choir_tensor *apply_norm(choir_tensor *const in[], void *user)
+{
+	return choir_layer_apply(((const normed *) user)->norm, in[0]);
+}
+
+static choir_status train_norm(choir_replica *r, void *user)
+{
+	normed *n = user;
+	const int64_t rows = choir_replica_id(r);
+	float x[8];
+	for (int i = 0; i < 8; i++)
+		x[i] = (float) ((i * 7 + (int) rows * 3) % 11);
+	choir_tape *tape = choir_tape_begin(r->frame);
+	choir_tensor *t = choir_constant(r->frame, CHOIR_F32, CHOIR_SHAPE(rows, 2), x);
+	choir_tensor *y = n->recompute ? choir_recompute(1, &t, apply_norm, n) : apply_norm(&t, n);
+	choir_tensor *loss = choir_sum(choir_multiply(choir_square(y), y), CHOIR_ALL_AXES);
+	return choir_optimizer_minimize(n->optimizer, tape, loss);
+}
+
+static uint64_t norm_after(
+		const char *devices, bool over_replicas, bool recompute, float mean[2], float variance[2])
+{
+	choir_strategy *s = mirrored(devices, 4);
+	normed n = { .recompute = recompute };
+	CHOIR_SCOPE (s) {
+		n.norm = choir_batch_normalization_new("bn", 2,
+				CHOIR_OPTIONS(choir_batch_normalization_options, .momentum = 0.5,
+						.over_replicas = over_replicas ? CHOIR_ON : CHOIR_OFF));
+		n.optimizer = choir_optimizer_new(CHOIR_SGD, NULL);
+	}
+	for (int i = 0; i < 3; i++)
+		if (choir_strategy_run(s, train_norm, &n, NULL, NULL) != CHOIR_OK)
+			fail_msg("%s", choir_error());
+	choir_frame *f = choir_frame_new(NULL);
+	CHOIR_SCOPE (s) {
+		fetch_variable(choir_layer_variable(n.norm, 2), mean, 2 * sizeof(float));
+		fetch_variable(choir_layer_variable(n.norm, 3), variance, 2 * sizeof(float));
+	}
+	choir_frame_free(f);
+	const uint64_t hash = choir_strategy_hash(s);
+	choir_strategy_free(s);
+	return hash;
+}
+
+static void statistics_over_replicas(void **state)
+{
+	(void) state;
+	float mean[2], variance[2], m[2], v[2];
+	double sum[2] = { 0 }, square[2] = { 0 };
+	for (int r = 1; r < 4; r++)
+		for (int i = 0; i < 2 * r; i++) {
+			const double x = (i * 7 + r * 3) % 11;
+			sum[i % 2] += x / 6;
+			square[i % 2] += x * x / 6;
+		}
+	const uint64_t one = norm_after("cpu:0", true, false, mean, variance);
+	for (int i = 0; i < 2; i++) {
+		assert_true(fabs((double) mean[i] - 0.875 * sum[i]) < 1e-5);
+		assert_true(
+				fabs((double) variance[i] - 0.125 - 0.875 * (square[i] - sum[i] * sum[i])) < 1e-5);
+	}
+	static const char *const layouts[] = { "cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2,cpu:3",
+		"far:0,far:1" };
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(norm_after(layouts[i], true, false, m, v), one);
+		assert_memory_equal(m, mean, sizeof m);
+		assert_memory_equal(v, variance, sizeof v);
+	}
+	// Made again on the way back, with meetings of its own, and nothing moves twice.
+	assert_int_equal(norm_after("cpu:0,cpu:1", true, true, m, v), one);
+	assert_memory_equal(m, mean, sizeof m);
+	// By replica: other numbers, and again the same on all devices.
+	const uint64_t apart = norm_after("cpu:0", false, false, mean, variance);
+	assert_int_not_equal(apart, one);
+	assert_int_equal(norm_after("cpu:0,cpu:1", false, false, m, v), apart);
+	assert_memory_equal(m, mean, sizeof m);
+}
+
+// A batch of five examples, dealt to any number of replicas: to one alone, unequally, and to some
+// none at all. What a step computes is that of one replica with the whole batch, up to rounding.
+enum { BATCH = 5 };
+typedef struct {
+	float y[BATCH][2], mean[2], variance[2], gamma[2], beta[2];
+} norm_outcome;
+
+static choir_status train_dealt(choir_replica *r, void *user)
+{
+	const normed *n = user;
+	choir_tape *tape = choir_tape_begin(r->frame);
+	choir_tensor *y = choir_layer_apply(n->norm, choir_replica_arg(r, "x"));
+	CHOIR_TRY(choir_replica_return(r, "y", y));
+	choir_tensor *loss = choir_sum(choir_multiply(choir_square(y), y), CHOIR_ALL_AXES);
+	return choir_optimizer_minimize(n->optimizer, tape, loss);
+}
+
+static void train_on(choir_strategy *s, norm_outcome *out)
+{
+	static const float x[BATCH][2] = { { 1, -7 }, { 4, 2 }, { -2, 3 }, { 0, 3.5f }, { 6, 1 } };
+	normed n = { 0 };
+	CHOIR_SCOPE (s) {
+		n.norm = choir_batch_normalization_new("bn", 2,
+				CHOIR_OPTIONS(choir_batch_normalization_options, .over_replicas = CHOIR_ON));
+		n.optimizer = choir_optimizer_new(CHOIR_SGD, NULL);
+	}
+	choir_values *batch = choir_values_new(s), *results = NULL;
+	choir_status status = choir_values_split(batch, "x",
+			choir_borrow(choir_values_frame(batch), CHOIR_F32, CHOIR_SHAPE(BATCH, 2), x));
+	for (int i = 0; i < 3 && status == CHOIR_OK; i++)
+		status = choir_strategy_run(s, train_dealt, &n, batch, &results);
+	if (status != CHOIR_OK)
+		fail_msg("%s", choir_error());
+	choir_value *y = choir_values_find(results, "y");
+	char *to = (char *) out->y;
+	for (int i = 0; i < choir_value_local_count(y); i++) {
+		choir_tensor *part = choir_value_local(y, i);
+		const size_t bytes = (size_t) choir_shape_elements(choir_tensor_shape(part)) * 4;
+		assert_int_equal(choir_tensor_fetch(part, to, bytes), CHOIR_OK);
+		to += bytes;
+	}
+	assert_ptr_equal(to, out->mean);
+	float *const state[] = { out->gamma, out->beta, out->mean, out->variance };
+	CHOIR_SCOPE (s)
+		for (int i = 0; i < 4; i++)
+			fetch_variable(choir_layer_variable(n.norm, i), state[i], 2 * sizeof(float));
+	choir_values_free(results);
+	choir_values_free(batch);
+	choir_strategy_free(s);
+}
+
+// spec: A31, C29
+static void replicas_are_one_batch(void **state)
+{
+	(void) state;
+	static const char *const layouts[] = { "cpu:0", "cpu:0,cpu:1", "far:0,far:1" };
+	norm_outcome whole, dealt;
+	train_on(mirrored("cpu:0", 1), &whole);
+	assert_true(fabsf(whole.gamma[0] - 1) > 1e-3f && fabsf(whole.mean[1]) > 1e-3f); // it moved
+	for (int replicas = 2; replicas <= 8; replicas++)
+		for (int i = 0; i < 3; i++) {
+			train_on(mirrored(layouts[i], replicas), &dealt);
+			const float *a = &whole.y[0][0], *b = &dealt.y[0][0];
+			for (size_t k = 0; k < sizeof whole / sizeof(float); k++)
+				if (!(fabsf(a[k] - b[k]) <= 2e-5f * (1 + fabsf(a[k]))))
+					fail_msg("%d replicas on %s: number %d is %g, needed %g", replicas, layouts[i],
+							(int) k, (double) b[k], (double) a[k]);
+		}
+}
+
+// A table of many rows, of which a step reads few: the gradient is slices, and gives the bits of
+// one that is as large as the table.
+typedef struct {
+	choir_layer *embedding, *tied;
+	choir_optimizer *optimizer;
+	bool whole;
+} table;
+
+static choir_status train_table(choir_replica *r, void *user)
+{
+	table *t = user;
+	const int id = choir_replica_id(r);
+	const uint8_t bytes[6] = { (uint8_t) id, 7, 7, 250, 3, 7 };
+	const int32_t far[6] = { 4999, 17 + id, 4999, 0, 4096, 17 };
+	choir_tape *tape = choir_tape_begin(r->frame);
+	choir_tensor *read = choir_variable_read(choir_layer_variable(t->embedding, 0), r->frame);
+	choir_tensor *a = choir_constant(r->frame, CHOIR_U8, CHOIR_SHAPE(2, 3), bytes);
+	choir_tensor *b = choir_constant(r->frame, CHOIR_I32, CHOIR_SHAPE(2, 3), far), *y;
+	if (t->whole) // seen through an operation, the table is no variable's
+		y = choir_add(
+				choir_gather(choir_scale(read, 1), a), choir_gather(choir_scale(read, 1), b));
+	else
+		y = choir_add(choir_layer_apply(t->embedding, a), choir_layer_apply(t->embedding, b));
+	if (t->tied != NULL)
+		y = choir_layer_apply(t->tied, y);
+	choir_tensor *loss =
+			choir_sum(choir_square(choir_add(y, choir_number(r->frame, 0.5))), CHOIR_ALL_AXES);
+	return choir_optimizer_minimize(t->optimizer, tape, loss);
+}
+
+static uint64_t table_after(const char *devices, int replicas, bool whole, bool tied)
+{
+	choir_strategy *s = mirrored(devices, replicas);
+	table t = { .whole = whole };
+	CHOIR_SCOPE (s) {
+		t.embedding = choir_embedding_new("token", 5000, 3);
+		t.tied = tied ? choir_tied_new(t.embedding) : NULL;
+		t.optimizer = choir_optimizer_new(CHOIR_ADAM, NULL);
+	}
+	for (int i = 0; i < 3; i++)
+		if (choir_strategy_run(s, train_table, &t, NULL, NULL) != CHOIR_OK)
+			fail_msg("%s", choir_error());
+	const uint64_t hash = choir_strategy_hash(s);
+	choir_strategy_free(s);
+	return hash;
+}
+
+static void large_tables(void **state)
+{
+	(void) state;
+	for (int replicas = 1; replicas <= 4; replicas += 3)
+		for (int tied = 0; tied < 2; tied++) {
+			const uint64_t first = table_after("cpu:0", replicas, false, tied);
+			assert_int_equal(table_after("cpu:0", replicas, true, tied), first);
+			if (replicas == 1)
+				continue;
+			assert_int_equal(table_after("cpu:0,cpu:1", replicas, false, tied), first);
+			assert_int_equal(table_after("far:0,far:1", replicas, false, tied), first);
+		}
+	choir_frame *f = choir_frame_new(NULL);
+	choir_strategy *s = mirrored("cpu:0", 1);
+	choir_layer *l = NULL;
+	CHOIR_SCOPE (s) {
+		l = choir_embedding_new("token", 5000, 3);
+		choir_tensor *gradient, *x = choir_fill(f, CHOIR_U8, CHOIR_SHAPE(2), 9);
+		choir_tape *tape = choir_tape_begin(f);
+		choir_tensor *y = choir_layer_apply(l, x);
+		choir_tensor *read = choir_variable_read(choir_layer_variable(l, 0), f);
+		assert_int_equal(choir_tape_gradient(tape, y, 1, &read, &gradient), CHOIR_OK);
+		assert_true(choir_tensor_is_slices(gradient));
+		assert_int_equal(choir_tensor_shape(choir_slices_values(gradient))->dim[0], 2);
+	}
+	choir_frame_free(f);
+	choir_strategy_free(s);
+}
+
+static void evaluation_takes_what_moved(void **state)
+{
+	scoped *g = *state;
+	choir_frame *f = g->frame;
+	choir_layer *l = choir_batch_normalization_new("bn", 1,
+			CHOIR_OPTIONS(choir_batch_normalization_options, .epsilon = 0.5, .momentum = 0.9));
+	const float x[2] = { 1, 5 };
+	choir_tensor *t = choir_borrow(f, CHOIR_F32, CHOIR_SHAPE(2, 1), x);
+	const float *y = choir_tensor_data(choir_layer_apply(l, t));
+	assert_non_null(y);
+	assert_true(fabs((double) y[0] - 1 / sqrt(1.5)) < 1e-6);
+	choir_tape_begin(f);
+	y = choir_tensor_data(choir_layer_apply(l, t)); // mean 3, variance 4
+	assert_true(fabs((double) y[1] - 2 / sqrt(4.5)) < 1e-6);
+	choir_frame_empty(f);
+	t = choir_borrow(f, CHOIR_F32, CHOIR_SHAPE(2, 1), x);
+	y = choir_tensor_data(choir_layer_apply(l, t)); // mean 0.3, variance 1.3
+	assert_true(fabs((double) y[0] - 0.7 / sqrt(1.8)) < 1e-6);
+}
+
+#define REFUSED(expression, status, text) \
+	do { \
+		assert_null(expression); \
+		assert_failed(choir_error_status(), status, text); \
+	} while (0)
+
+static void refused_when_made(void **state)
+{
+	(void) state;
+	REFUSED(choir_conv2d_new("c", 4, 6, 3, CHOIR_OPTIONS(choir_conv2d_options, .groups = 4)),
+			CHOIR_INVALID, "layer \"c\": 4 groups do not divide 4 channels to 6");
+	REFUSED(choir_conv2d_new("c", 4, 6, 3, CHOIR_OPTIONS(choir_conv2d_options, .dilation = -1)),
+			CHOIR_INVALID, "dilation -1");
+	REFUSED(choir_conv1d_new("c", 4, 6, 3,
+					CHOIR_OPTIONS(choir_conv2d_options, .padding = CHOIR_NONE, .before = 1)),
+			CHOIR_INVALID, "none with SAME");
+	REFUSED(choir_conv1d_new(
+					"c", 4, 6, 3, CHOIR_OPTIONS(choir_conv2d_options, .bias = (choir_toggle) 5)),
+			CHOIR_INVALID, "bias 5");
+	REFUSED(choir_layer_normalization_new(NULL, 3, 0), CHOIR_INVALID,
+			"a layer_normalization layer needs a name");
+	REFUSED(choir_layer_normalization_new("n", 0, 0), CHOIR_INVALID, "of 0 channels");
+	REFUSED(choir_rms_normalization_new("n", 3, -2), CHOIR_INVALID, "epsilon -2");
+	REFUSED(choir_batch_normalization_new(
+					"n", 3, CHOIR_OPTIONS(choir_batch_normalization_options, .momentum = 1)),
+			CHOIR_INVALID, "momentum 1");
+	REFUSED(choir_batch_normalization_new("n", 3,
+					CHOIR_OPTIONS(
+							choir_batch_normalization_options, .over_replicas = (choir_toggle) 9)),
+			CHOIR_INVALID, "over_replicas 9");
+	REFUSED(choir_batch_normalization_new(
+					"n", 3, &(choir_batch_normalization_options){ .size = 1000 }),
+			CHOIR_INVALID, "size is 1000");
+	REFUSED(choir_embedding_new("e", 0, 4), CHOIR_INVALID, "embedding of 0 rows of 4");
+	REFUSED(choir_tied_new(choir_flatten_new()), CHOIR_INVALID,
+			"tied: the layer is flatten, needed an embedding");
+	REFUSED(choir_tied_new(NULL), CHOIR_INVALID, "tied: the layer is NULL");
+	REFUSED(choir_self_attention_new("a", 6, 4, CHOIR_ON), CHOIR_INVALID, "width 6 with 4 heads");
+	REFUSED(choir_lstm_new("l", 0, 4), CHOIR_INVALID, "layer \"l\": lstm from 0 to 4");
+	REFUSED(choir_gru_new("l", 4, INT64_MAX), CHOIR_INVALID, "gru from 4");
+	chi_error_clear();
+	REFUSED(choir_residual_new(NULL, NULL, CHOIR_RELU), CHOIR_INVALID,
+			"residual: layer 0 is NULL");
+	REFUSED(choir_activation_new((choir_activation) 55), CHOIR_INVALID, "activation 55");
+	// Nothing is left of a layer of which one variable could not be made.
+	assert_non_null(choir_variable_new("half/output/bias", CHOIR_SHAPE(1), NULL));
+	REFUSED(choir_self_attention_new("half", 4, 2, CHOIR_ON), CHOIR_INVALID,
+			"\"half/output/bias\"");
+	assert_non_null(choir_variable_new("half/qkv/kernel", CHOIR_SHAPE(1), NULL));
+}
+
+static void refused_when_applied(void **state)
+{
+	scoped *g = *state;
+	choir_frame *f = g->frame;
+	choir_layer *e = choir_embedding_new("token", 9, 6);
+	const struct {
+		choir_layer *layer;
+		choir_dtype dtype;
+		choir_shape shape;
+		const char *text;
+	} cases[] = {
+		{ e, CHOIR_F32, CHOIR_SHAPE(2, 3), "layer \"token\": embedding needs u8, i32 or i64" },
+		{ choir_tied_new(e), CHOIR_F32, CHOIR_SHAPE(2, 3),
+				"tied needs f32 [.., 6], got f32 [2, 3]" },
+		{ choir_position_embedding_new("p", 4, 6), CHOIR_F32, CHOIR_SHAPE(2, 5, 6),
+				"up to 4 places, 6], got f32 [2, 5, 6]" },
+		{ choir_batch_normalization_new("b", 3, NULL), CHOIR_F32, CHOIR_SHAPE(2, 4),
+				"batch_normalization needs [.., 3], got [2, 4]" },
+		{ choir_self_attention_new("a", 6, 2, CHOIR_OFF), CHOIR_F32, CHOIR_SHAPE(2, 6),
+				"self_attention needs [n, places, 6], got [2, 6]" },
+		{ choir_lstm_new("l", 6, 2), CHOIR_F32, CHOIR_SHAPE(2, 6), "lstm needs [n, places, 6]" },
+		{ choir_conv1d_new("c", 6, 2, 1, NULL), CHOIR_F32, CHOIR_SHAPE(2, 6),
+				"conv1d needs [n, w, 6], got [2, 6]" },
+		{ choir_last_place_new(), CHOIR_F32, CHOIR_SHAPE(2, 0, 3), "one place or more" },
+		{ choir_global_average_pool2d_new(), CHOIR_F32, CHOIR_SHAPE(2, 3), "needs images" },
+		{ choir_activation_new(CHOIR_RELU), CHOIR_U8, CHOIR_SHAPE(2), "activation needs f32" },
+		{ choir_residual_new(choir_flatten_new(), NULL, CHOIR_RELU), CHOIR_F32,
+				CHOIR_SHAPE(2, 3, 4), "the layers give [2, 12], and beside them is [2, 3, 4]" },
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		choir_tensor *x = choir_fill(f, cases[i].dtype, cases[i].shape, 0);
+		chi_error_clear();
+		assert_null(choir_layer_apply(cases[i].layer, x));
+		assert_int_equal(choir_frame_status(f), CHOIR_INVALID);
+		assert_failed(choir_error_status(), CHOIR_INVALID, cases[i].text);
+		choir_frame_empty(f);
+	}
+}
+
+#define LAYER_TEST(name) cmocka_unit_test_setup_teardown(name, scoped_open, scoped_close)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LAYER_TEST(shapes_and_variables),
+		LAYER_TEST(residual_adds),
+		cmocka_unit_test(statistics_over_replicas),
+		cmocka_unit_test(replicas_are_one_batch),
+		cmocka_unit_test(large_tables),
+		LAYER_TEST(evaluation_takes_what_moved),
+		LAYER_TEST(refused_when_made),
+		LAYER_TEST(refused_when_applied),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

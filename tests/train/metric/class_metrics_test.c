@@ -1,0 +1,240 @@
+// Metrics of classes: precision, recall and the confusion matrix, against counts made by hand,
+// over numbers of replicas and devices; and what is refused.
+#include "train/problem.h"
+
+#include "base/alloc.h"
+#include "base/status.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+
+static const int64_t matrix[JUDGED_CLASSES][JUDGED_CLASSES] = { { 1, 1, 0 }, { 1, 1, 0 },
+	{ 0, 0, 2 } };
+
+typedef struct {
+	choir_metric *confusion, *precision, *recall, *strict;
+} metrics;
+
+static metrics open_metrics(choir_strategy *s)
+{
+	metrics m = { 0 };
+	CHOIR_SCOPE (s) {
+		m.confusion = choir_confusion_matrix_new("confusion", JUDGED_CLASSES);
+		m.precision = choir_precision_new("precision", 0.5);
+		m.recall = choir_recall_new("recall", 0.5);
+		m.strict = choir_recall_new("strict", 2);
+	}
+	if (m.confusion == NULL || m.precision == NULL || m.recall == NULL || m.strict == NULL)
+		fail_msg("%s", choir_error());
+	return m;
+}
+
+static choir_status update(choir_replica *r, void *user)
+{
+	const metrics *m = user;
+	choir_tensor *chance = choir_replica_arg(r, "chance"), *truth = choir_replica_arg(r, "truth");
+	choir_tape_begin(r->frame); // takes no note
+	CHOIR_TRY(choir_metric_update(
+			m->confusion, choir_replica_arg(r, "scores"), choir_replica_arg(r, "label")));
+	CHOIR_TRY(choir_metric_update(m->precision, chance, truth));
+	CHOIR_TRY(choir_metric_update(m->recall, chance, truth));
+	return choir_metric_update(m->strict, chance, truth);
+}
+
+static void assert_matrix(choir_metric *m, int times)
+{
+	int64_t have[JUDGED_CLASSES][JUDGED_CLASSES];
+	choir_frame *f = choir_frame_new(NULL);
+	choir_tensor *t = choir_metric_matrix(m, f);
+	if (t == NULL || choir_tensor_fetch(t, have, sizeof have) != CHOIR_OK)
+		fail_msg("%s", choir_error());
+	for (int i = 0; i < JUDGED_CLASSES; i++)
+		for (int k = 0; k < JUDGED_CLASSES; k++)
+			assert_int_equal(have[i][k], times * matrix[i][k]);
+	choir_frame_free(f);
+}
+
+static void assert_counts(const metrics *m)
+{
+	assert_true(choir_metric_result(m->precision) == 2.0 / 4);
+	assert_true(choir_metric_result(m->recall) == 2.0 / 3);
+	assert_true(choir_metric_result(m->strict) == 0);
+}
+
+static void count_on(choir_strategy *s)
+{
+	assert_non_null(s);
+	metrics m = open_metrics(s);
+	choir_values *batch = judged_batch(s);
+	assert_true(choir_metric_result(m.precision) == 0); // as in Keras
+	assert_matrix(m.confusion, 0);
+	for (int k = 1; k <= 3; k++) {
+		if (choir_strategy_run(s, update, &m, batch, NULL) != CHOIR_OK)
+			fail_msg("%s", choir_error());
+		assert_matrix(m.confusion, k);
+		assert_counts(&m);
+	}
+	assert_int_equal(choir_metric_reset(m.confusion), CHOIR_OK);
+	assert_int_equal(choir_metric_reset(m.recall), CHOIR_OK);
+	assert_matrix(m.confusion, 0);
+	assert_true(choir_metric_result(m.recall) == 0);
+	assert_true(choir_metric_result(m.precision) == 2.0 / 4); // untouched
+	choir_values_free(batch);
+	choir_strategy_free(s);
+}
+
+// With 8 replicas some have no example.
+// spec: A15, A16, A17
+static void any_replicas_on_any_devices(void **state)
+{
+	(void) state;
+	static const char *const devices[] = { "cpu:0", "cpu:0,cpu:1", "far:0,far:1", "cpu:0,far:0" };
+	for (int replicas = 1; replicas <= 8; replicas++)
+		for (int i = 0; i < 4; i++)
+			count_on(mirrored(devices[i], replicas));
+}
+
+static void other_strategies(void **state)
+{
+	(void) state;
+	static const char *const kinds[] = { "central_storage", "parameter_server" };
+	for (int i = 0; i < 2; i++)
+		count_on(choir_strategy_new(kinds[i],
+				CHOIR_OPTIONS(choir_strategy_options, .replicas = 3, .devices = "cpu:0,cpu:1")));
+	count_on(choir_one_device_strategy_new(NULL));
+}
+
+static void outside_replicas(void **state)
+{
+	(void) state;
+	choir_strategy *s = mirrored("cpu:0,cpu:1", 2);
+	metrics m = open_metrics(s);
+	choir_frame *f = choir_frame_new(NULL);
+	choir_tensor *all =
+			choir_borrow(f, CHOIR_F32, CHOIR_SHAPE(JUDGED, JUDGED_CLASSES), judged_scores);
+	choir_tensor *label = choir_borrow(f, CHOIR_U8, CHOIR_SHAPE(JUDGED), judged_labels);
+	assert_int_equal(choir_metric_update(m.confusion, all, label), CHOIR_OK);
+	assert_matrix(m.confusion, 1);
+	choir_tensor *whole = choir_constant(f, CHOIR_I32, CHOIR_SHAPE(2), (int32_t[]){ 0, 1 });
+	assert_int_equal(choir_metric_update(m.precision, whole, whole), CHOIR_OK); // integers, too
+	assert_true(choir_metric_result(m.precision) == 1);
+	const float nan[] = { NAN, 0 };
+	choir_tensor *none = choir_constant(f, CHOIR_F32, CHOIR_SHAPE(2), nan);
+	assert_int_equal(
+			choir_metric_update(m.precision, none, choir_cast(whole, CHOIR_F64)), CHOIR_OK);
+	assert_true(choir_metric_result(m.precision) == 0.5);
+	choir_frame_free(f);
+	choir_strategy_free(s);
+}
+
+static choir_status label_too_high(choir_replica *r, void *user)
+{
+	choir_tensor *x = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2, JUDGED_CLASSES), 0);
+	const int32_t label[] = { 1, choir_replica_id(r) == 1 ? JUDGED_CLASSES : 0 };
+	return choir_metric_update(
+			user, x, choir_constant(r->frame, CHOIR_I32, CHOIR_SHAPE(2), label));
+}
+
+static choir_status other_classes(choir_replica *r, void *user)
+{
+	return choir_metric_update(user, choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2, 4), 0),
+			choir_fill(r->frame, CHOIR_I32, CHOIR_SHAPE(2), 0));
+}
+
+static choir_status other_shapes(choir_replica *r, void *user)
+{
+	return choir_metric_update(user, choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(2, 1), 0),
+			choir_fill(r->frame, CHOIR_I32, CHOIR_SHAPE(2), 0));
+}
+
+static void refused_when_made(choir_strategy *s)
+{
+	CHOIR_SCOPE (s) {
+		assert_null(choir_confusion_matrix_new("c", 0));
+		assert_failed(choir_error_status(), CHOIR_INVALID, "\"c\": 0 classes: 1 to 32768");
+		assert_null(choir_confusion_matrix_new("c", 1 << 20));
+		assert_failed(choir_error_status(), CHOIR_INVALID, "1048576 classes");
+		assert_null(choir_precision_new("p", (double) NAN));
+		assert_failed(choir_error_status(), CHOIR_INVALID, "\"p\": a threshold of");
+		assert_null(choir_recall_new(NULL, 0.5));
+		assert_failed(choir_error_status(), CHOIR_INVALID, "a metric needs a name");
+		assert_null(choir_recall_new("recall", 2));
+		assert_failed(choir_error_status(), CHOIR_INVALID, "metric \"recall\": variable");
+	}
+}
+
+static void refused(void **state)
+{
+	(void) state;
+	choir_strategy *s = mirrored("cpu:0", 2);
+	metrics m = open_metrics(s);
+	choir_frame *f = choir_frame_new(NULL);
+	assert_failed(choir_strategy_run(s, label_too_high, m.confusion, NULL, NULL), CHOIR_INVALID,
+			"replica 1: metric \"confusion\": labels: indices[1] is 3, which is no row: there are "
+			"3");
+	assert_int_equal(choir_metric_reset(m.confusion), CHOIR_OK); // replica 0 had counted already
+	assert_failed(choir_strategy_run(s, other_classes, m.confusion, NULL, NULL), CHOIR_INVALID,
+			"a confusion matrix needs scores [n, 3] and integer labels [n], got [2, 4] and i32 "
+			"[2]");
+	assert_failed(choir_strategy_run(s, other_shapes, m.recall, NULL, NULL), CHOIR_INVALID,
+			"metric \"recall\": scores [2, 1] and labels [2]: equal shapes are needed");
+	assert_matrix(m.confusion, 0);
+	assert_true(isnan(choir_metric_result(m.confusion)));
+	assert_failed(choir_error_status(), CHOIR_INVALID, "a confusion matrix is no number");
+	assert_null(choir_metric_matrix(m.recall, f));
+	assert_failed(choir_error_status(), CHOIR_INVALID, "\"recall\": it is a number");
+	assert_null(choir_metric_matrix(m.confusion, f)); // the first failure stays
+	assert_null(choir_metric_matrix(m.confusion, NULL));
+	choir_frame_free(f);
+	refused_when_made(s);
+	choir_strategy_free(s);
+}
+
+static void allocations_may_fail(void **state)
+{
+	(void) state;
+	for (uint64_t n = 1;; n++) {
+		choir_strategy *s = mirrored("cpu:0", 1);
+		chi_alloc_fail(n, false);
+		choir_metric *m = NULL;
+		choir_frame *f = choir_frame_new(NULL);
+		CHOIR_SCOPE (s)
+			m = choir_confusion_matrix_new("confusion", JUDGED_CLASSES);
+		bool good = m != NULL && f != NULL;
+		good = good &&
+				choir_metric_update(m,
+						choir_borrow(
+								f, CHOIR_F32, CHOIR_SHAPE(JUDGED, JUDGED_CLASSES), judged_scores),
+						choir_borrow(f, CHOIR_U8, CHOIR_SHAPE(JUDGED), judged_labels)) == CHOIR_OK;
+		good = good && choir_metric_matrix(m, f) != NULL;
+		good = good && choir_metric_reset(m) == CHOIR_OK;
+		const bool failed = chi_alloc_failed();
+		chi_alloc_fail(0, false);
+		assert_true(good == !failed);
+		if (failed && choir_error_status() != CHOIR_NO_MEMORY)
+			fail_msg("allocation %d: %s", (int) n, choir_error());
+		chi_error_clear();
+		choir_frame_free(f);
+		choir_strategy_free(s);
+		if (!failed)
+			break;
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(any_replicas_on_any_devices),
+		cmocka_unit_test(other_strategies),
+		cmocka_unit_test(outside_replicas),
+		cmocka_unit_test(refused),
+		cmocka_unit_test(allocations_may_fail),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

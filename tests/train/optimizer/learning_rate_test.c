@@ -1,0 +1,166 @@
+// Learning rates, step by step, against numbers worked out by hand.
+#include "train/optimizer/optimizer.h"
+
+#include "train/problem.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+
+static choir_schedule resolved(choir_schedule given)
+{
+	given.size = sizeof given;
+	choir_schedule s;
+	choir_optimizer_options all;
+	const chi_optimizer_kind kind = { .name = "sgd", .rate = 1 };
+	const choir_optimizer_options o = { .size = sizeof o, .schedule = &given };
+	if (chi_optimizer_resolve(&kind, &o, &all, &s) != CHOIR_OK)
+		fail_msg("%s", choir_error());
+	return s;
+}
+
+static void rates(choir_schedule given, size_t n, const double expected[])
+{
+	const choir_schedule s = resolved(given);
+	for (size_t i = 0; i < n; i++) {
+		double rate;
+		assert_int_equal(chi_schedule_rate(&s, 2, i, &rate), CHOIR_OK);
+		if (!(fabs(rate - 2 * expected[i]) < 1e-12))
+			fail_msg("step %zu: %.17g, needed %.17g", i, rate, 2 * expected[i]);
+	}
+}
+
+static void all_kinds(void **state)
+{
+	(void) state;
+	rates((choir_schedule){ .kind = CHOIR_CONSTANT }, 3, (double[]){ 1, 1, 1 });
+	rates((choir_schedule){ .warmup = 4 }, 6, (double[]){ 0, 0.25, 0.5, 0.75, 1, 1 });
+	rates((choir_schedule){ .kind = CHOIR_STEP, .steps = 2 }, 7,
+			(double[]){ 1, 1, 0.1, 0.1, 0.01, 0.01, 0.001 });
+	rates((choir_schedule){ .kind = CHOIR_STEP, .steps = 2, .factor = 0.5, .warmup = 1 }, 6,
+			(double[]){ 0, 1, 1, 0.5, 0.5, 0.25 });
+	const double half = sqrt(0.5);
+	rates((choir_schedule){ .kind = CHOIR_COSINE, .steps = 4 }, 7,
+			(double[]){ 1, 0.5 * (1 + half), 0.5, 0.5 * (1 - half), 0, 0, 0 });
+	rates((choir_schedule){ .kind = CHOIR_COSINE, .steps = 4, .warmup = 2, .factor = 0.2 }, 6,
+			(double[]){ 0, 0.5, 1, 0.6, 0.2, 0.2 });
+}
+
+static double far_away(int64_t step, void *user)
+{
+	return step == 3 ? *(double *) user : 0.125;
+}
+
+static void functions(void **state)
+{
+	(void) state;
+	double given = 0.5, rate;
+	const choir_schedule s =
+			resolved((choir_schedule){ .kind = CHOIR_FUNCTION, .fn = far_away, .user = &given });
+	assert_int_equal(chi_schedule_rate(&s, 2, 0, &rate), CHOIR_OK);
+	assert_true(rate == 0.125); // the rate itself
+	assert_int_equal(chi_schedule_rate(&s, 2, 3, &rate), CHOIR_OK);
+	assert_true(rate == 0.5);
+	given = -0.1;
+	assert_failed(chi_schedule_rate(&s, 2, 3, &rate), CHOIR_INVALID, "rate -0.1 at step 3");
+	given = HUGE_VAL;
+	assert_failed(chi_schedule_rate(&s, 2, 3, &rate), CHOIR_INVALID, "rate inf at step 3");
+	given = 0;
+	assert_int_equal(chi_schedule_rate(&s, 2, 3, &rate), CHOIR_OK);
+}
+
+static void refused(void **state)
+{
+	(void) state;
+	static const struct {
+		choir_schedule schedule;
+		const char *text;
+	} cases[] = {
+		{ { .size = 4 }, "the schedule's size is 4" },
+		{ { .size = sizeof(choir_schedule), .warmup = -1 }, "a warm-up of -1 steps" },
+		{ { .size = sizeof(choir_schedule), .kind = CHOIR_STEP },
+				"a STEP schedule by 0.1 every 0" },
+		{ { .size = sizeof(choir_schedule), .kind = CHOIR_STEP, .steps = 3, .factor = -1 },
+				"by -1" },
+		{ { .size = sizeof(choir_schedule),
+				  .kind = CHOIR_STEP,
+				  .steps = 3,
+				  .factor = (double) NAN },
+				"by nan" },
+		{ { .size = sizeof(choir_schedule), .kind = CHOIR_COSINE },
+				"a COSINE schedule of 0 steps" },
+		{ { .size = sizeof(choir_schedule), .kind = CHOIR_COSINE, .steps = 9, .factor = 1.5 },
+				"to 1.5 of the rate" },
+		{ { .size = sizeof(choir_schedule), .kind = CHOIR_FUNCTION }, "needs a function" },
+		{ { .size = sizeof(choir_schedule), .kind = CHOIR_FUNCTION, .fn = far_away, .warmup = 2 },
+				"takes no warm-up" },
+		{ { .size = sizeof(choir_schedule), .kind = (choir_schedule_kind) 8 }, "schedule 8" },
+	};
+	const chi_optimizer_kind kind = { .name = "sgd", .rate = 1 };
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		choir_schedule s;
+		choir_optimizer_options all;
+		const choir_optimizer_options o = { .size = sizeof o, .schedule = &cases[i].schedule };
+		assert_failed(chi_optimizer_resolve(&kind, &o, &all, &s), CHOIR_INVALID, cases[i].text);
+	}
+}
+
+static void nonfinite(void **state)
+{
+	(void) state;
+	static const double bad[] = { HUGE_VAL, -HUGE_VAL, (double) NAN };
+	static double x[10000];
+	static float y[10000];
+	for (int i = 0; i < 10000; i++) {
+		x[i] = i % 3 == 0 ? 1.79e308 : i % 3 == 1 ? -5e-324 : 0;
+		y[i] = i % 3 == 0 ? 3.4e38f : i % 3 == 1 ? -1e-45f : 0;
+	}
+	assert_int_equal(chi_first_nonfinite(CHOIR_F64, x, 10000), CHOIR_NONE);
+	assert_int_equal(chi_first_nonfinite(CHOIR_F32, y, 10000), CHOIR_NONE);
+	assert_int_equal(chi_first_nonfinite(CHOIR_F32, y, 0), CHOIR_NONE);
+	static const int places[] = { 0, 1, 7, 4095, 4096, 5000, 9999 };
+	for (int k = 0; k < 3; k++)
+		for (int p = 0; p < 7; p++) {
+			const double was = x[places[p]];
+			const float was_single = y[places[p]];
+			x[places[p]] = bad[k];
+			y[places[p]] = (float) bad[k];
+			assert_int_equal(chi_first_nonfinite(CHOIR_F64, x, 10000), places[p]);
+			assert_int_equal(chi_first_nonfinite(CHOIR_F32, y, 10000), places[p]);
+			x[places[p]] = was;
+			y[places[p]] = was_single;
+		}
+}
+
+// The rate of the next update, which is what moves it.
+static void the_next_rate(void **state)
+{
+	(void) state;
+	const choir_schedule wave = { .size = sizeof wave, .kind = CHOIR_COSINE, .steps = 8 };
+	const choir_optimizer_options o = { .size = sizeof o, .rate = 0.5, .schedule = &wave };
+	problem p;
+	assert_int_equal(problem_open(&p, "cpu:0,cpu:1", 2, CHOIR_SGD, &o), CHOIR_OK);
+	for (int i = 0; i < 10; i++) {
+		const double expected = 0.25 * (1 + cos(3.14159265358979324 * (i < 8 ? i / 8.0 : 1)));
+		assert_true(fabs(choir_optimizer_rate(p.optimizer) - expected) < 1e-12);
+		assert_int_equal(problem_step(&p), CHOIR_OK);
+	}
+	problem_close(&p);
+	assert_true(isnan(choir_optimizer_rate(NULL)));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_kinds),
+		cmocka_unit_test(functions),
+		cmocka_unit_test(refused),
+		cmocka_unit_test(nonfinite),
+		cmocka_unit_test(the_next_rate),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -48,7 +48,7 @@ schedules: ## SCHEDULES (1000000) random schedules, 10,000 random programs, and 
 	@tools/build ci
 	build/release/tests/schedule/schedules $(SCHEDULES)
 	build/release/tests/test_random_programs all
-	tests/model/check.sh light proved -DN=4 -DSUMS=1 -DSPURIOUS=0
+	tests/model/check.sh small_all_reduce proved -DN=4 -DSUMS=1 -DSPURIOUS=0
 
 mismatches: ## MISMATCHES (10000) random programs in which one worker differs, and 100 under each MPI
 	@tools/setup test

@@ -1,6 +1,6 @@
 // choir devices: what there is to compute on.
 #include "commands.h"
-#include "options.h"
+#include "command_options.h"
 #include "report.h"
 
 #include <choir/choir.h>

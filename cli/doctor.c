@@ -1,7 +1,7 @@
 // choir doctor: what is here, what is slow or mixed up, and what to set. MPIs are tried in
 // processes of their own, since two of them cannot be in one, and each can be started only once.
 #include "commands.h"
-#include "options.h"
+#include "command_options.h"
 #include "report.h"
 
 #include <choir/choir.h>

@@ -1,7 +1,7 @@
 // choir export: a trained model as C source, which a program can be compiled with.
 #include "commands.h"
 #include "model/model.h"
-#include "options.h"
+#include "command_options.h"
 #include "report.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // The command choir: finds the subcommand that is asked for. All of it is a program on Choir's
 // public headers, so that it can be read to learn how one is written.
 #include "commands.h"
-#include "options.h"
+#include "command_options.h"
 #include "report.h"
 
 #include <choir/choir.h>

@@ -2,7 +2,7 @@
 #include "commands.h"
 #include "model/model.h"
 #include "number.h"
-#include "options.h"
+#include "command_options.h"
 #include "report.h"
 #include "data/source.h"
 

@@ -1,7 +1,7 @@
 // What a command says: lines for people, or one JSON object a line for programs.
 #pragma once
 
-#include "clean.h"
+#include "terminal_text.h"
 
 #include <stdbool.h>
 #include <stddef.h>

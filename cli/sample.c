@@ -1,8 +1,8 @@
 // choir sample: goes on with a text, byte by byte, with a saved model of text.
 #include "commands.h"
-#include "clean.h"
+#include "terminal_text.h"
 #include "model/model.h"
-#include "options.h"
+#include "command_options.h"
 #include "report.h"
 
 #include <math.h>

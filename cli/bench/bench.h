@@ -1,7 +1,7 @@
 // What the benchmarks share.
 #pragma once
 
-#include "options.h"
+#include "command_options.h"
 
 #include <choir/choir.h>
 

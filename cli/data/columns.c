@@ -1,8 +1,8 @@
 // A column of labels, and all other columns of numbers one behind the other as the input. A single
 // one keeps its shape, so that images stay images.
 #include "data/columns.h"
-#include "coded.h"
-#include "data/say.h"
+#include "percent_encoding.h"
+#include "data/data_report.h"
 #include "number.h"
 #include "report.h"
 

@@ -1,7 +1,7 @@
 // Files of examples by kind and name, for the commands that look at any of them.
 #pragma once
 
-#include "data/arrays.h"
+#include "data/choose_arrays.h"
 
 typedef struct {
 	const char *kind; // "idx", "npy", "npz", "csv", "text", "tfrecord", "hdf5", "fixed", "cifar10"

@@ -2,8 +2,8 @@
 #include "data/source.h"
 #include "data/columns.h"
 #include "data/open.h"
-#include "data/table.h"
-#include "data/text.h"
+#include "data/table_data.h"
+#include "data/text_data.h"
 #include "report.h"
 
 #include <ctype.h>

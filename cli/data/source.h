@@ -2,7 +2,7 @@
 // files of one's own. What inputs and labels are like is found out by looking at them.
 #pragma once
 
-#include "data/arrays.h"
+#include "data/choose_arrays.h"
 
 enum { PATH_SIZE = 4096, TARGET_SIZE = 256, MAX_COLUMNS = 64 };
 

@@ -4,7 +4,7 @@
 #include "inspect/inspect.h"
 #include "number.h"
 #include "data/open.h"
-#include "options.h"
+#include "command_options.h"
 #include "report.h"
 
 #include <errno.h>

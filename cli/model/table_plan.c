@@ -2,7 +2,7 @@
 // metadata of weights. Names of classes are separated by tabs; what is not printable in a name is
 // coded, since a table's may have tabs and ends of lines.
 #include "model/table_plan.h"
-#include "coded.h"
+#include "percent_encoding.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,10 +5,10 @@
 // before the step and runs forward to it, and then runs that one replica alone.
 #include "commands.h"
 #include "number.h"
-#include "options.h"
+#include "command_options.h"
 #include "replay/replay.h"
 #include "report.h"
-#include "train/training.h"
+#include "train/train.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -2,10 +2,10 @@
 // into its metadata, compared with those of now, and read back for a replay. A training that goes
 // on with others writes down since when: what older checkpoints said of the steps before is lost
 // when these are deleted.
-#include "train/training.h"
+#include "train/train.h"
 
-#include "clean.h"
-#include "coded.h"
+#include "terminal_text.h"
+#include "percent_encoding.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "data/source.h"
-#include "model/memory.h"
+#include "model/model_memory.h"
 
 typedef struct {
 	choir_strategy *strategy;

@@ -2,9 +2,9 @@
 // for one replica (train_step, test_step); how many replicas there are and what carries them is
 // the strategy's.
 #include "commands.h"
-#include "options.h"
+#include "command_options.h"
 #include "report.h"
-#include "train/training.h"
+#include "train/train.h"
 
 #include <math.h>
 #include <stdio.h>

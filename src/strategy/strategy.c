@@ -5,9 +5,9 @@
 #include "base/alloc.h"
 #include "base/options.h"
 #include "base/thread.h"
-#include "strategy/merge/merge.h"
+#include "strategy/replica/merge_call.h"
 #include "strategy/run/run.h"
-#include "strategy/update/overlap.h"
+#include "strategy/gradients/overlap_workers.h"
 
 #include <stdio.h>
 #include <stdlib.h>

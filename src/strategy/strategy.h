@@ -9,7 +9,7 @@
 #include "choir/replay.h"
 #include "choir/update.h"
 #include "collective/cross_device_ops.h"
-#include "strategy/state.h"
+#include "strategy/state_dict.h"
 #include "value/variable.h"
 
 struct chi_run;
@@ -105,7 +105,7 @@ struct choir_strategy {
 	struct choir_cross *cross; // the program's own
 };
 
-// The rest of the workers of a parameter server, and their end (workers.c).
+// The rest of the workers of a parameter server, and their end (parameter_server_workers.c).
 choir_status chi_strategy_open_workers(choir_strategy *home);
 void chi_strategy_close_workers(choir_strategy *home);
 // What one worker has: lanes for its block of everyone, streams, threads, a run. home, worker and
@@ -143,9 +143,9 @@ static inline int chi_strategy_copy(const choir_strategy *s, const choir_variabl
 	return v->copy_of_replica[s->first_replica + replica];
 }
 
-// The workers that s is in step with (peers.c): who has which replicas, and whether all were made
-// with what must be equal. local is how many replicas there would be here if none were asked for;
-// becomes how many there are.
+// The workers that s is in step with (worker_sync.c): who has which replicas, and whether all were
+// made with what must be equal. local is how many replicas there would be here if none were asked
+// for; becomes how many there are.
 choir_status chi_strategy_open_peers(choir_strategy *s, int *local);
 void chi_strategy_close_peers(choir_strategy *s);
 // What replica is called everywhere: its id among all that are in step.
@@ -160,7 +160,7 @@ choir_status chi_strategy_agree_on_variable(
 // What fmt says must be the same on all workers, which all come here. Without peers nothing.
 choir_status chi_strategy_same(choir_strategy *s, const char *fmt, ...) CHOIR_PRINTF(2, 3);
 // The same, but compared later: with values, after the first update and then as often as they are
-// (compare.h), so that it takes no message of its own.
+// (worker_consistency.h), so that it takes no message of its own.
 choir_status chi_strategy_note(choir_strategy *s, const char *fmt, ...) CHOIR_PRINTF(2, 3);
 void chi_strategy_forget_notes(choir_strategy *s, size_t length); // all after so many bytes
 // *sum becomes the sum of all workers'.

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/fs.h"
 #include "base/status.h"
-#include "peers.h"
+#include "process_group.h"
 #include "short.h"
 #include "train/files.h"
 #include "train/saved.h"

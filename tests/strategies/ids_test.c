@@ -1,6 +1,6 @@
 // Texts between workers name replicas by their ids over all workers, whatever goes wrong: the
 // replicas of worker 1 are 2 and 3, and nobody hears of replica 0 or 1.
-#include "peers.h"
+#include "process_group.h"
 #include "plain_kernels.h"
 
 #include <setjmp.h>

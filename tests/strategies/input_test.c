@@ -1,7 +1,7 @@
 // Data of several workers that are in step, each a thread in a played cluster: who gets what, that
 // all stop together however much each of them has, how many examples there are in a step, and that
 // a failure of one is one of all.
-#include "peers.h"
+#include "process_group.h"
 #include "plain_kernels.h"
 
 #include "data/data.h"

@@ -1,7 +1,7 @@
 // Workers that differ, at random: each must be told, and who. CHOIR_MISMATCHES=N runs programs 1
 // to N instead of a few (make mismatches); CHOIR_MISMATCH=N that one alone.
 #include "mismatch.h"
-#include "peers.h"
+#include "process_group.h"
 #include "plain_kernels.h"
 
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 // Exchange between workers beside the backward pass: it happens while replicas have gradients to
 // give yet, the bits are those of one worker whatever is given in which order, and whoever fails,
 // differs or is gone is named to all.
-#include "peers.h"
+#include "process_group.h"
 #include "plain_kernels.h"
 
 #include "base/clock.h"
@@ -9,7 +9,7 @@
 #include "cluster/worker_threads.h"
 #include "collective/process_group.h"
 #include "strategy/run/run.h"
-#include "strategy/update/instance.h"
+#include "strategy/gradients/pending.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

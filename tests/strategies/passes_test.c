@@ -1,6 +1,6 @@
 // Passes of workers in step, of which one reads ahead, into the next pass, and the other does not:
 // what a thread has read does not count.
-#include "peers.h"
+#include "process_group.h"
 #include "plain_kernels.h"
 
 #include "base/thread.h"

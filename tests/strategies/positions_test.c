@@ -3,7 +3,7 @@
 // each goes on from its own, and that nobody goes on with another's. Workers are threads, in a
 // played cluster.
 #include "base/philox.h"
-#include "peers.h"
+#include "process_group.h"
 #include "train/files.h"
 #include "train/saved.h"
 

@@ -1,6 +1,6 @@
 // Workers that read everything need the same files: each kind of source says which it reads, and a
 // file of one worker that differs in a byte or in its size is found when the dataset is made.
-#include "peers.h"
+#include "process_group.h"
 
 #include "data/source/scratch.h"
 

@@ -158,8 +158,9 @@ choir_status chi_run_cancelled(chi_run *run);
 // Somebody who waits should look again.
 void chi_run_event(chi_run *run);
 
-// Lanes (lane.c). Waits until *flag is not zero, handing the baton on meanwhile: CHOIR_CANCELLED
-// if the run fails first, also if r itself has given up waiting for who has not come to m.
+// Lanes (scheduler.c). Waits until *flag is not zero, handing the baton on meanwhile:
+// CHOIR_CANCELLED if the run fails first, also if r itself has given up waiting for who has not
+// come to m.
 choir_status chi_lane_wait(chi_replica *r, const chi_atomic32 *flag, const struct chi_meet *m);
 // With the run's lock held: hands the batons that nobody holds to who may go on.
 void chi_lane_wake(chi_run *run);
@@ -171,7 +172,7 @@ int chi_lane_holder(const chi_run *run, int replica);
 void chi_lane_go(chi_run *run, int lane, struct chi_worker *worker);
 
 // Sees to updates that were asked for and have not run, for one lane whose replicas have all
-// returned (apply.c).
+// returned (collect.c).
 void chi_lane_apply(chi_run *run, int lane);
 
 // One replica's call of the run's function, from start to return (replica.c).
@@ -205,7 +206,7 @@ choir_tensor *chi_named_tensors_find(const chi_named_tensors *list, const char *
 // Frees a list of names that are on the heap.
 void chi_named_tensors_free(chi_named_tensors *unkept);
 
-// Threads that are kept (crew.c): runs lane of run on a thread of lane's crew.
+// Threads that are kept (thread_pool.c): runs lane of run on a thread of lane's crew.
 choir_status chi_crew_open(choir_strategy *s);
 void chi_crew_close(choir_strategy *s);
 choir_status chi_crew_send(choir_strategy *s, int lane, chi_run *run);

@@ -2,7 +2,7 @@
 // non-slot variables do, being written on its device.
 #pragma once
 
-#include "strategy/merge/merge.h"
+#include "strategy/replica/merge_call.h"
 
 typedef struct {
 	choir_update shown; // first, so that a choir_update is one of these
@@ -25,7 +25,7 @@ choir_status chi_update_go(chi_update *u, choir_update_fn *fn, void *user);
 // One call of fn in u's context, with f as its frame.
 choir_status chi_update_call(chi_update *u, choir_frame *f, choir_update_fn *fn, void *user);
 
-// Slices (elementwise.c). Whether u's copy is updated in slices, and doing that.
+// Slices (elementwise_update.c). Whether u's copy is updated in slices, and doing that.
 bool chi_update_is_sliced(const chi_update *u);
 choir_status chi_update_slices(chi_update *u, choir_update_fn *fn, void *user);
 // In a slice: v's elements of it, where v is colocated with the target; NULL: v has another size.

@@ -2,10 +2,10 @@
 // write of the replica's own part), in cross-replica context a write of all copies, in an update
 // function a write of the copy that is being updated.
 #include "choir/op.h"
-#include "strategy/merge/merge.h"
-#include "strategy/merge/reduce.h"
+#include "strategy/replica/merge_call.h"
+#include "strategy/cross/reduce.h"
 #include "strategy/update/update.h"
-#include "strategy/variable/write.h"
+#include "strategy/variable/assign.h"
 
 typedef struct {
 	choir_variable *variable;

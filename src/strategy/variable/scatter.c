@@ -3,11 +3,11 @@
 // all of them brought are put one replica's behind the other's, and written in that order.
 #include "choir/op.h"
 #include "op/op.h"
-#include "strategy/merge/merge.h"
-#include "strategy/merge/reduce.h"
+#include "strategy/replica/merge_call.h"
+#include "strategy/cross/reduce.h"
 #include "strategy/update/update.h"
-#include "strategy/variable/shards.h"
-#include "strategy/variable/write.h"
+#include "strategy/variable/sharded_read.h"
+#include "strategy/variable/assign.h"
 
 #include <math.h>
 #include <stdio.h>

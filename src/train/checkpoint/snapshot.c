@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/size.h"
-#include "strategy/compare.h"
+#include "strategy/worker_consistency.h"
 #include "strategy/context.h"
 #include "train/weights/name_list.h"
 

@@ -2,7 +2,7 @@
 // host: its weights, and the rest as state.
 #pragma once
 
-#include "strategy/state.h"
+#include "strategy/state_dict.h"
 #include "train/weights/weights.h"
 
 typedef struct {

@@ -50,8 +50,8 @@ choir_status chi_layer_make_weights(choir_layer *l, const choir_shape *kernel, b
 void chi_layer_set(choir_layer *l, const char *fmt, ...) CHOIR_PRINTF(2, 3);
 uint64_t chi_layer_hash(const choir_layer *l); // NULL: 0
 // The strategy takes l over, and l is returned. If l has variables and no replica makes it,
-// workers compare its options after the first update (strategy/compare.h). If status is a failure,
-// or this fails, l and what was made for it are taken back. l NULL gives NULL.
+// workers compare its options after the first update (strategy/worker_consistency.h). If status is
+// a failure, or this fails, l and what was made for it are taken back. l NULL gives NULL.
 choir_layer *chi_layer_finish(choir_layer *l, choir_status status);
 // The same of a layer that holds n others, some of them NULL.
 choir_layer *chi_layer_finish_around(

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "choir/op.h"
 #include "op/op.h"
-#include "strategy/merge/merge.h"
+#include "strategy/replica/merge_call.h"
 
 #include <math.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "choir/op.h"
 #include "op/tape/tape.h"
-#include "strategy/merge/merge.h"
+#include "strategy/replica/merge_call.h"
 
 #include <inttypes.h>
 #include <stdio.h>

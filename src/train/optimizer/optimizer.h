@@ -5,7 +5,7 @@
 
 #include "choir/optimizer.h"
 #include "op/op.h"
-#include "strategy/update/apply.h"
+#include "strategy/gradients/gradients.h"
 
 enum { CHI_SLOTS = 2 };
 

@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "strategy/context.h"
-#include "strategy/merge/reduce.h"
+#include "strategy/cross/reduce.h"
 #include "base/sort.h"
 
 #include <string.h>

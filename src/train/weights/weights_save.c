@@ -7,7 +7,7 @@
 #include "base/philox.h"
 #include "base/size.h"
 #include "base/text.h"
-#include "strategy/compare.h"
+#include "strategy/worker_consistency.h"
 #include "strategy/context.h"
 #include "trace/trace.h"
 #include "train/weights/metadata.h"

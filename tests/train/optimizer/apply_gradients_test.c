@@ -115,7 +115,7 @@ static choir_status give_large(choir_replica *r, void *user)
 	return choir_replica_merge_call(r, apply_large_sum, user);
 }
 
-// Sums that wait (strategy/merge/late.h) are made before the optimizer looks at them.
+// Sums that wait (strategy/cross/lazy_reduce.h) are made before the optimizer looks at them.
 // spec: A28, C26
 static void large_sums(void **state)
 {

@@ -1,0 +1,336 @@
+// choir bench all-reduce: sums between replicas, each of which has just written what it gives.
+// Before and after, the read bandwidth of all replicas together is measured in the same process,
+// since nothing can sum faster than it can read.
+#include "check_options.h"
+#include "bench/bench.h"
+#include "report.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	MIN_BYTES = 4 << 10,
+	DEFAULT_MAX = 64 << 20,
+	READ_BYTES = 256 << 20,
+	MAX_REPLICAS = 64,
+	MIN_ROUNDS = 15,
+	MAX_ROUNDS = 2001,
+	READ_ROUNDS = 5,
+	MAX_SHAPES = 161,
+	TWICE_A_BYTE = 8 // rounds are fewer for larger buffers: about so many times USUAL_MOST in all
+};
+
+static struct {
+	const char *devices, *operations, *shapes;
+	int64_t replicas, max;
+	bool json;
+} given = { .replicas = 2, .max = DEFAULT_MAX };
+
+static const char *const operations[] = { "direct", "ring", "hierarchical_copy",
+	"reduce_to_one_device", NULL };
+static const char *const shapes[] = { "resnet50", "gpt2", NULL };
+
+// clang-format off
+static const option options[] = {
+	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
+		.min = 1, .max = MAX_REPLICAS, .help = "(2)" },
+	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices, .own = true,
+		.help = "that carry them (a cpu for each, at most one a core)" },
+	{ .name = "--most", .value = "BYTES", .kind = OPTION_INTEGER, .to = &given.max,
+		.min = MIN_BYTES, .max = 1 << 30, .help = "the largest buffer (67108864)" },
+	{ .name = "--operations", .value = "way to sum", .kind = OPTION_CHOICE,
+		.to = &given.operations, .choices = operations,
+		.help = "direct, ring, hierarchical_copy or reduce_to_one_device (the best)" },
+	{ .name = "--shapes", .value = "net", .kind = OPTION_CHOICE, .to = &given.shapes,
+		.choices = shapes,
+		.help = "instead of one buffer all gradients of resnet50 or\ngpt2, in one batch" },
+	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "one JSON object a line" },
+};
+// clang-format on
+static const command self = {
+	.name = "choir bench all-reduce",
+	.operands = "",
+	.about =
+			"Measures all-reduce between replicas for buffers from 4 KiB on, each four times the\n"
+			"one before. A buffer is written by its owner right before; the time is that of\n"
+			"the slowest replica from a common start; GB/s is the bytes of one buffer over the\n"
+			"median time. Under mpirun -n N the replicas are those of N processes.",
+	.n = sizeof options / sizeof options[0],
+	.options = options,
+};
+
+typedef struct {
+	int64_t bytes;
+	size_t n; // tensors of --shapes
+	int64_t elements[MAX_SHAPES];
+	int rounds;
+	bool together; // each replica has a device of its own, so all can wait by spinning
+	choir_cluster *cluster; // its workers; NULL: there is one
+	int first; // the id of this worker's first replica
+	atomic_int arrived;
+	atomic_bool stopped; // one has failed and comes no more
+	double *seconds[MAX_REPLICAS]; // of each round
+	const uint64_t *memory; // for reading
+	_Atomic uint64_t sum; // so that reading is not left out
+} bench;
+
+// Until all replicas are here. Those that share a device cannot wait for each other by spinning,
+// so they meet in a sum of one number.
+static choir_status start_together(choir_replica *r, bench *b, int round)
+{
+	if (!b->together)
+		return choir_replica_all_reduce(
+					   r, CHOIR_SUM, choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(1), 1)) == NULL
+				? choir_error_status()
+				: CHOIR_OK;
+	const int all = (round + 1) * choir_replica_count(r);
+	atomic_fetch_add(&b->arrived, 1);
+	while (atomic_load(&b->arrived) < all)
+		if (atomic_load(&b->stopped))
+			return choir_fail(CHOIR_CANCELLED, "another replica has failed");
+	return CHOIR_OK;
+}
+
+static choir_status sum_round(choir_replica *r, bench *b, int round)
+{
+	const size_t mark = choir_frame_mark(r->frame);
+	const choir_shape shape = CHOIR_SHAPE(b->bytes / (int64_t) sizeof(float));
+	choir_tensor *t = choir_fill(r->frame, CHOIR_F32, shape, round + choir_replica_id(r));
+	if (t == NULL)
+		return choir_error_status();
+	CHOIR_TRY(start_together(r, b, round));
+	const double start = now();
+	choir_tensor *sum = choir_replica_all_reduce(r, CHOIR_SUM, t);
+	b->seconds[choir_replica_id(r) - b->first][round] = now() - start;
+	if (sum == NULL)
+		return choir_error_status();
+	choir_frame_rewind(r->frame, mark);
+	return CHOIR_OK;
+}
+
+// All tensors are written; then all are summed.
+static choir_status sum_shapes(choir_replica *r, bench *b, int round)
+{
+	const size_t mark = choir_frame_mark(r->frame);
+	choir_tensor *t[MAX_SHAPES];
+	for (size_t i = 0; i < b->n; i++)
+		t[i] = choir_fill(
+				r->frame, CHOIR_F32, CHOIR_SHAPE(b->elements[i]), round + choir_replica_id(r));
+	CHOIR_TRY(choir_frame_status(r->frame));
+	CHOIR_TRY(start_together(r, b, round));
+	const double start = now();
+	CHOIR_TRY(choir_replica_batch_all_reduce(r, CHOIR_SUM, b->n, t, t));
+	b->seconds[choir_replica_id(r) - b->first][round] = now() - start;
+	choir_frame_rewind(r->frame, mark);
+	return CHOIR_OK;
+}
+
+static choir_status sum_rounds(choir_replica *r, void *user)
+{
+	bench *b = user;
+	choir_status status = CHOIR_OK;
+	for (int round = 0; status == CHOIR_OK && round < b->rounds; round++)
+		status = b->n > 0 ? sum_shapes(r, b, round) : sum_round(r, b, round);
+	if (status != CHOIR_OK)
+		atomic_store(&b->stopped, true);
+	return status;
+}
+
+static choir_status read_rounds(choir_replica *r, void *user)
+{
+	bench *b = user;
+	const size_t words = READ_BYTES / sizeof(uint64_t) / (size_t) choir_replica_count(r);
+	const uint64_t *own = b->memory + words * (size_t) choir_replica_id(r);
+	for (int round = 0; round < READ_ROUNDS; round++) {
+		CHOIR_TRY(start_together(r, b, round));
+		const double start = now();
+		uint64_t sum = 0;
+		for (size_t i = 0; i < words; i++)
+			sum += own[i];
+		atomic_fetch_add(&b->sum, sum);
+		b->seconds[choir_replica_id(r)][round] = now() - start;
+	}
+	return CHOIR_OK;
+}
+
+// The slowest worker's time of each round, in that of the first replica here.
+static choir_status meet_workers(bench *b)
+{
+	const int workers = b->cluster == NULL ? 1 : choir_cluster_workers(b->cluster);
+	const size_t rounds = (size_t) b->rounds, bytes = rounds * sizeof(double);
+	double *all = workers == 1 ? NULL : malloc((size_t) workers * bytes);
+	if (workers == 1 || all == NULL)
+		return workers == 1 ? CHOIR_OK : choir_fail(CHOIR_NO_MEMORY, "no memory to measure with");
+	const choir_status status = choir_cluster_all_gather(b->cluster, b->seconds[0], bytes, all);
+	for (size_t i = 0; status == CHOIR_OK && i < (size_t) workers * rounds; i++)
+		if (all[i] > b->seconds[0][i % rounds])
+			b->seconds[0][i % rounds] = all[i];
+	free(all);
+	return status;
+}
+
+// The median over rounds of the slowest replica's time.
+static choir_status slowest(choir_strategy *s, choir_replica_fn *fn, bench *b, double *seconds)
+{
+	const int replicas = choir_strategy_local_replicas(s);
+	atomic_store(&b->arrived, 0);
+	CHOIR_TRY(choir_strategy_run(s, fn, b, NULL, NULL));
+	for (int round = 0; round < b->rounds; round++)
+		for (int r = 1; r < replicas; r++)
+			if (b->seconds[r][round] > b->seconds[0][round])
+				b->seconds[0][round] = b->seconds[r][round];
+	CHOIR_TRY(meet_workers(b));
+	*seconds = median((size_t) b->rounds, b->seconds[0]);
+	return CHOIR_OK;
+}
+
+static void say_read(double rate)
+{
+	if (given.json) {
+		json_begin();
+		json_number("read_gb_per_s", rate);
+		json_end();
+	} else {
+		printf("read bandwidth %.1f GB/s\n", rate);
+	}
+	fflush(stdout);
+}
+
+static bool speaks(const bench *b)
+{
+	return b->cluster == NULL || choir_cluster_is_chief(b->cluster);
+}
+
+static void say_sum(const bench *b, double seconds)
+{
+	if (!speaks(b))
+		return;
+	const double rate = (double) b->bytes / seconds / 1e9;
+	if (given.json) {
+		json_begin();
+		json_integer("bytes", b->bytes);
+		json_number("us_median", 1e6 * seconds);
+		json_number("gb_per_s", rate);
+		json_end();
+	} else {
+		printf("%10lld bytes %10.2f us %8.2f GB/s\n", (long long) b->bytes, 1e6 * seconds, rate);
+	}
+	fflush(stdout);
+}
+
+static void say_shapes(const bench *b, double seconds)
+{
+	if (!speaks(b))
+		return;
+	const double rate = (double) b->bytes / seconds / 1e9;
+	if (given.json) {
+		json_begin();
+		json_text("shapes", given.shapes);
+		json_integer("tensors", (int64_t) b->n);
+		json_integer("bytes", b->bytes);
+		json_list("elements", b->n, b->elements);
+		json_number("ms_median", 1e3 * seconds);
+		json_number("gb_per_s", rate);
+		json_end();
+	} else {
+		printf("%s: %zu tensors, %lld bytes %10.3f ms %8.2f GB/s\n", given.shapes, b->n,
+				(long long) b->bytes, 1e3 * seconds, rate);
+	}
+}
+
+static choir_status measure_shapes(choir_strategy *s, bench *b)
+{
+	double seconds;
+	b->n = bench_shapes(given.shapes, b->elements);
+	b->bytes = 0;
+	for (size_t i = 0; i < b->n; i++)
+		b->bytes += b->elements[i] * (int64_t) sizeof(float);
+	b->rounds = MIN_ROUNDS;
+	CHOIR_TRY(slowest(s, sum_rounds, b, &seconds));
+	say_shapes(b, seconds);
+	return CHOIR_OK;
+}
+
+// The least time, since other work of the machine can only make it longer.
+static choir_status measure_read(choir_strategy *s, bench *b)
+{
+	double seconds;
+	b->rounds = READ_ROUNDS;
+	CHOIR_TRY(slowest(s, read_rounds, b, &seconds));
+	say_read(READ_BYTES / b->seconds[0][0] / 1e9);
+	return CHOIR_OK;
+}
+
+static choir_status measure_sums(choir_strategy *s, bench *b)
+{
+	for (b->bytes = MIN_BYTES; b->bytes <= given.max; b->bytes *= 4) {
+		const int64_t rounds = (int64_t) TWICE_A_BYTE * DEFAULT_MAX / b->bytes;
+		double seconds;
+		b->rounds = rounds < MIN_ROUNDS ? MIN_ROUNDS
+				: rounds > MAX_ROUNDS	? MAX_ROUNDS
+										: (int) rounds;
+		CHOIR_TRY(slowest(s, sum_rounds, b, &seconds));
+		say_sum(b, seconds);
+	}
+	return CHOIR_OK;
+}
+
+static choir_status measure(choir_strategy *s, bench *b)
+{
+	uint64_t *memory = malloc(READ_BYTES);
+	choir_status status = CHOIR_OK;
+	for (int64_t r = 0; r < given.replicas; r++)
+		if ((b->seconds[r] = malloc(MAX_ROUNDS * sizeof *b->seconds[r])) == NULL)
+			status = CHOIR_NO_MEMORY;
+	if (memory == NULL || status != CHOIR_OK) {
+		free(memory);
+		return choir_fail(CHOIR_NO_MEMORY, "no memory to measure with");
+	}
+	memset(memory, 1, READ_BYTES);
+	b->memory = memory;
+	b->cluster = choir_strategy_cluster(s);
+	b->first = choir_strategy_first_replica(s);
+	b->together = choir_strategy_worker_devices(s) == given.replicas;
+	if (b->cluster == NULL) // what one process can read
+		status = measure_read(s, b);
+	if (status == CHOIR_OK)
+		status = given.shapes != NULL ? measure_shapes(s, b) : measure_sums(s, b);
+	b->n = 0;
+	if (status == CHOIR_OK && b->cluster == NULL)
+		status = measure_read(s, b);
+	free(memory);
+	return status;
+}
+
+static choir_strategy *make_strategy(choir_cluster *c)
+{
+	if (choir_cluster_workers(c) == 1)
+		return bench_strategy(given.replicas, given.devices, 1, given.operations);
+	if (given.operations == NULL)
+		return bench_workers(c, given.replicas, given.devices, 1);
+	choir_fail(CHOIR_INVALID,
+			"--operations %s is of one process, and %d were started: there is one way between "
+			"them",
+			given.operations, choir_cluster_workers(c));
+	return NULL;
+}
+
+int bench_all_reduce_main(int argc, char **argv)
+{
+	const options_result result = options_read(&self, argc, argv, NULL);
+	if (result != OPTIONS_GIVEN)
+		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
+	static bench b;
+	choir_cluster *c = choir_cluster_new(NULL);
+	if (c == NULL)
+		return failed(&self);
+	choir_strategy *s = options_agree(&self, c) == CHOIR_OK ? make_strategy(c) : NULL;
+	const int code = s != NULL && measure(s, &b) == CHOIR_OK ? EXIT_OK : failed(&self);
+	choir_strategy_free(s);
+	choir_cluster_free(c);
+	for (int64_t r = 0; r < given.replicas; r++)
+		free(b.seconds[r]);
+	return code;
+}

@@ -1,0 +1,211 @@
+// CSV files: one column is what to learn, all other numbers are the input. The file is looked at
+// once, for what its columns hold. All datasets of it take their schema from that; for a training
+// its rows are read once more, into memory, where a shuffle of a stream would have them anyway.
+#include "data/table_data.h"
+#include "percent_encoding.h"
+#include "data/data_report.h"
+#include "report.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LOOK = 1024 };
+
+static choir_dataset *open_csv(const source *s, const choir_csv_options *options)
+{
+	choir_csv_options o = *options;
+	choir_files *files = source_files(s->images);
+	choir_dataset *d = NULL;
+	o.files = files;
+	o.wrong = s->wrong;
+	if (files != NULL)
+		d = choir_csv_dataset_new(NULL, &o);
+	choir_files_free(files);
+	return d;
+}
+
+static choir_dataset *open_examples(const source *s)
+{
+	const choir_csv_column label = {
+		.name = s->target,
+		.as = "label",
+		.kind = s->given_classes != 0 ? CHOIR_CSV_CATEGORY : CHOIR_CSV_FOUND,
+		.categories = s->given_classes,
+		.category = s->given_class,
+	};
+	return open_csv(s,
+			CHOIR_OPTIONS(choir_csv_options, .columns = 1, .column = &label, .rest = "image",
+					.missing = CHOIR_MISSING_DROP, .schema = s->names,
+					.row_number = s->numbered ? "row" : NULL));
+}
+
+choir_dataset *table_examples(const source *s)
+{
+	const table_rows *rows = &s->rows;
+	if (rows->image == NULL)
+		return open_examples(s);
+	const choir_column columns[] = {
+		{ .name = "image", .dtype = CHOIR_F32, .shape = s->shape, .data = rows->image },
+		{ .name = "label", .dtype = rows->dtype, .shape = CHOIR_SCALAR, .data = rows->label },
+	};
+	return choir_memory_dataset_new(rows->n, 2, columns, false);
+}
+
+// A dataset that knows the names of the columns: of one row, if that has numbers.
+static choir_dataset *open_names(const source *s)
+{
+	choir_csv_options o = {
+		.size = sizeof o, .rest = "image", .missing = CHOIR_MISSING_DROP, .look = 1
+	};
+	choir_dataset *d = open_csv(s, &o);
+	o.look = 0;
+	return d != NULL ? d : open_csv(s, &o);
+}
+
+// The column named label, or the last.
+static choir_status find_target(source *s)
+{
+	choir_csv_found found;
+	choir_dataset *d = open_names(s);
+	if (d == NULL)
+		return choir_error_status();
+	const char *target = "";
+	for (size_t i = 0; choir_csv_dataset_column(d, i, &found); i++) {
+		target = found.name;
+		if (strcmp(target, "label") == 0)
+			break;
+	}
+	const choir_status status = source_set_target(s, target);
+	choir_dataset_free(d);
+	return status;
+}
+
+// What the columns hold, of a dataset that stays open for the texts of its classes.
+static choir_status see_columns(source *s)
+{
+	choir_csv_found found;
+	s->shape = CHOIR_SHAPE(0);
+	for (size_t i = 0; choir_csv_dataset_column(s->names, i, &found); i++) {
+		if (strcmp(found.name, s->target) != 0) {
+			s->shape.dim[0] += found.as != NULL;
+			continue;
+		}
+		if (strcmp(found.holds, "numbers") == 0 || strcmp(found.holds, "nothing") == 0)
+			return choir_fail(CHOIR_INVALID,
+					"%s: column \"%s\" holds %s: classes are needed, as whole numbers or texts",
+					s->images, s->target, found.holds);
+	}
+	return CHOIR_OK;
+}
+
+// ---- Rows in memory.
+
+static choir_status reserve(table_rows *rows, int64_t n, size_t inputs, size_t label_bytes)
+{
+	const int64_t capacity = rows->capacity > n / 2 ? 2 * rows->capacity : n;
+	if ((size_t) capacity > PTRDIFF_MAX / sizeof(float) / (inputs + 2))
+		return choir_fail(CHOIR_NO_MEMORY, "more rows than any memory holds");
+	float *image = realloc(rows->image, (size_t) capacity * inputs * sizeof *image);
+	if (image != NULL)
+		rows->image = image;
+	void *label = image == NULL ? NULL : realloc(rows->label, (size_t) capacity * label_bytes);
+	if (label == NULL)
+		return choir_fail(CHOIR_NO_MEMORY, "no memory for %lld rows of %zu numbers",
+				(long long) capacity, inputs);
+	rows->label = label;
+	rows->capacity = capacity;
+	return CHOIR_OK;
+}
+
+static choir_status keep(source *s, choir_values *batch)
+{
+	table_rows *rows = &s->rows;
+	const choir_tensor *image = source_column(batch, "image");
+	const choir_tensor *label = source_column(batch, "label");
+	if (image == NULL || label == NULL)
+		return choir_error_status();
+	rows->dtype = choir_tensor_dtype(label);
+	const size_t n = (size_t) choir_tensor_shape(label)->dim[0];
+	const size_t at = (size_t) rows->n, inputs = (size_t) s->shape.dim[0];
+	const size_t label_bytes = rows->dtype == CHOIR_I64 ? sizeof(int64_t) : sizeof(int32_t);
+	if (rows->n + (int64_t) n > rows->capacity)
+		CHOIR_TRY(reserve(rows, rows->n + (int64_t) n, inputs, label_bytes));
+	memcpy(rows->image + at * inputs, choir_tensor_data(image), n * inputs * sizeof(float));
+	memcpy((char *) rows->label + at * label_bytes, choir_tensor_data(label), n * label_bytes);
+	rows->n += (int64_t) n;
+	return CHOIR_OK;
+}
+
+static choir_status keep_and_count(source *s, choir_values *batch)
+{
+	CHOIR_TRY(keep(s, batch));
+	return s->count(s, batch);
+}
+
+choir_status table_open(source *s, const char *path, look_fn *count)
+{
+	if (strlen(path) >= PATH_SIZE || path[0] == '\0')
+		return choir_fail(CHOIR_INVALID, "data \"%.40s\": csv:FILE is needed", s->name);
+	snprintf(s->images, sizeof s->images, "%s", path);
+	snprintf(s->labels, sizeof s->labels, "%s", path);
+	s->csv = s->mixed = s->standardized = s->labelled = true;
+	s->scale = 1;
+	if (s->target[0] == '\0')
+		CHOIR_TRY(find_target(s));
+	s->names = open_examples(s);
+	if (s->names == NULL)
+		return choir_error_status();
+	CHOIR_TRY(see_columns(s));
+	s->count = count;
+	const choir_status status = source_look(s, choir_dataset_batch(open_examples(s), LOOK), true,
+			s->kept ? keep_and_count : count);
+	if (status != CHOIR_END && status != CHOIR_OK)
+		return status;
+	const size_t classes = choir_dataset_categories(s->names, "label");
+	if (classes != 0)
+		s->classes = (int64_t) classes;
+	if (s->examples + s->strays == 0)
+		return choir_fail(CHOIR_INVALID, "%s: there are no examples in it", s->images);
+	return CHOIR_OK;
+}
+
+size_t table_inputs(const source *s, char *list, size_t size)
+{
+	choir_csv_found found;
+	size_t at = 0;
+	for (size_t i = 0; choir_csv_dataset_column(s->names, i, &found) && at < size; i++)
+		if (found.as != NULL && strcmp(found.name, s->target) != 0)
+			at = coded_add(list, at, size, found.name);
+	return at;
+}
+
+// The target and, of its classes, those that a line has room for.
+static void name_target(const source *s, char *text, size_t size)
+{
+	enum { MAX = 8 };
+	const size_t n = choir_dataset_categories(s->names, "label");
+	char name[CLEAN_TEXT];
+	size_t at = (size_t) snprintf(text, size, "%s", clean_text(s->target, name));
+	for (size_t i = 0; i < n && i < MAX && at < size; i++)
+		at += (size_t) snprintf(text + at, size - at, "%s%s", i == 0 ? ": " : ", ",
+				clean_text(choir_dataset_category(s->names, "label", (int64_t) i), name));
+	if (n > MAX && at < size)
+		snprintf(text + at, size - at, ", ...");
+}
+
+void table_say(const source *s, bool json)
+{
+	choir_csv_found found;
+	char target[4096];
+	size_t n = 0, said = 0;
+	while (choir_csv_dataset_column(s->names, n, &found))
+		n++;
+	said_column *columns = calloc(n + 1, sizeof *columns);
+	for (size_t i = 0; columns != NULL && i < n; i++)
+		if (choir_csv_dataset_column(s->names, i, &found) && strcmp(found.name, s->target) != 0)
+			columns[said++] = (said_column){ found.name, found.as == NULL ? found.holds : NULL };
+	name_target(s, target, sizeof target);
+	say_columns(said, columns, json ? s->target : target, json);
+	free(columns);
+}

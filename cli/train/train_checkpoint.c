@@ -1,0 +1,361 @@
+// Checkpoints of a training: made every so many steps and at the end of every epoch, and when the
+// program is asked to stop (SIGTERM, SIGINT, SIGHUP), which it then does behind the step it is
+// in. Started again with the same options it goes on from the last one, to the same weights. Of
+// several workers any may be asked, so behind each step they tell each other; the chief reads and
+// writes. Where the training is to stop when it gets no better, the best epoch's checkpoint stays.
+#include "train/train.h"
+
+#include "terminal_text.h"
+#include "report.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static volatile sig_atomic_t asked_to_stop;
+
+// A second one of a signal ends the program at once: SA_RESETHAND.
+static void stop(int number)
+{
+	(void) number;
+	asked_to_stop = 1;
+}
+
+static void catch_signals(void)
+{
+	struct sigaction action = { .sa_handler = stop, .sa_flags = (int) SA_RESETHAND };
+	static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
+	sigemptyset(&action.sa_mask);
+	for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+		struct sigaction before; // what whoever started the command has it ignore stays so
+		if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+			sigaction(signals[i], &action, NULL);
+	}
+}
+
+// How far a training was when it was saved.
+typedef struct {
+	int64_t epochs, steps, done;
+	double loss, score;
+	int64_t best_epoch, worse; // as in a training; 0: none yet, or patience was not asked for
+	double best_score;
+	char best_path[PATH_SIZE]; // of the checkpoint behind that epoch
+	bool changed; // these are changes with which it goes on now
+	option_changes changes;
+	bool there; // false: nothing was saved yet
+} standing;
+
+// The epoch whose weights are the best so far, and in a checkpoint of these its number; in others
+// 0. So the largest is the best there is, whatever the scores are.
+static const char best_of_all[] = "train/best";
+
+static choir_status read_standing(const char *path, standing *at)
+{
+	char file[PATH_SIZE], text[32];
+	const struct {
+		const char *key;
+		int64_t *count;
+		double *number;
+		bool is_of_patience;
+	} numbers[] = { { "train/epochs", &at->epochs, NULL, false },
+		{ "train/steps", &at->steps, NULL, false }, { "train/examples", &at->done, NULL, false },
+		{ "train/loss", NULL, &at->loss, false }, { "train/score", NULL, &at->score, false },
+		{ "train/best_epoch", &at->best_epoch, NULL, true },
+		{ "train/best_score", NULL, &at->best_score, true },
+		{ "train/worse", &at->worse, NULL, true } };
+	if (snprintf(file, sizeof file, "%s/weights.safetensors", path) >= (int) sizeof file)
+		return choir_fail(CHOIR_INVALID, "%s: the path is too long", path);
+	for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+		const choir_status status =
+				choir_checkpoint_metadata(file, numbers[i].key, text, sizeof text);
+		if (status == CHOIR_NOT_FOUND && numbers[i].is_of_patience)
+			continue;
+		CHOIR_TRY(status);
+		if (numbers[i].count != NULL)
+			*numbers[i].count = strtoll(text, NULL, 10);
+		else
+			*numbers[i].number = strtod(text, NULL);
+	}
+	return CHOIR_OK;
+}
+
+// What the chief knows, on all workers.
+static choir_status tell(const training *t, standing *at)
+{
+	return train_is_one_of_many(t) ? choir_cluster_broadcast(t->cluster, 0, at, sizeof *at)
+								   : CHOIR_OK;
+}
+
+static bool has_steps(const char *directory)
+{
+	choir_checkpoint_list *l = choir_checkpoint_list_new(directory);
+	const bool has = choir_checkpoint_list_steps(l) > 0;
+	choir_checkpoint_list_free(l);
+	return has;
+}
+
+static void say_resumed(const training *t, bool changed)
+{
+	const long long steps = (long long) t->share[0].steps;
+	const char *path = choir_checkpoint_manager_path(t->checkpoints);
+	if (t->given->json) {
+		json_begin();
+		json_text("event", "resume");
+		json_integer("step", steps);
+		json_text("path", path);
+		if (changed)
+			json_text("changed", t->changes.text);
+		json_end();
+	} else {
+		printf("going on from %s, after step %lld\n", path, steps);
+		if (changed)
+			printf("options that have changed since: %s\n", t->changes.text);
+	}
+	fflush(stdout);
+}
+
+// The newest whole checkpoint of the best epoch; best_path stays empty where there is none. newest
+// was read already.
+static choir_status search_best(const char *newest, choir_checkpoint_list *l, standing *at)
+{
+	for (size_t i = choir_checkpoint_list_steps(l); i-- > 0 && at->best_path[0] == '\0';) {
+		const char *epoch = choir_checkpoint_list_metadata(l, i, best_of_all);
+		const char *path = choir_checkpoint_list_path(l, i);
+		if (epoch == NULL || strtoll(epoch, NULL, 10) != at->best_epoch)
+			continue;
+		const choir_status status =
+				strcmp(path, newest) == 0 ? CHOIR_OK : choir_checkpoint_list_check(l, i);
+		if (status == CHOIR_OK)
+			snprintf(at->best_path, sizeof at->best_path, "%s", path);
+		else if (status != CHOIR_CORRUPT && status != CHOIR_NOT_FOUND)
+			return status;
+	}
+	return CHOIR_OK;
+}
+
+// Where it is gone or damaged, that is said, and there is no best epoch yet.
+static choir_status find_best(const char *directory, const char *newest, standing *at)
+{
+	char text[PATH_SIZE + 200];
+	choir_checkpoint_list *l = choir_checkpoint_list_new(directory);
+	const choir_status status = l == NULL ? choir_error_status() : search_best(newest, l, at);
+	choir_checkpoint_list_free(l);
+	if (status != CHOIR_OK || at->best_path[0] != '\0')
+		return status;
+	snprintf(text, sizeof text,
+			"%s has no whole checkpoint of epoch %lld, whose weights were the best so far: "
+			"--patience begins anew after epoch %lld",
+			directory, (long long) at->best_epoch, (long long) at->epochs);
+	train_say_warning(CHOIR_LOG_WARNING, text, NULL);
+	at->best_epoch = 0;
+	return CHOIR_OK;
+}
+
+// The weights of the best epoch are kept beside those of the newest, which come back behind it.
+static choir_status recall_best(training *t, const standing *at)
+{
+	const char *newest = choir_checkpoint_manager_path(t->checkpoints);
+	if (t->given->patience == 0 || at->best_epoch == 0)
+		return CHOIR_OK;
+	t->best_epoch = at->best_epoch;
+	t->best_score = at->best_score;
+	t->worse = at->worse;
+	if (strcmp(at->best_path, newest) == 0)
+		return best_keep(&t->best, t->model.net);
+	CHOIR_TRY(choir_strategy_restore_step(t->strategy, at->best_path));
+	CHOIR_TRY(best_keep(&t->best, t->model.net));
+	return choir_strategy_restore_step(t->strategy, newest);
+}
+
+static choir_status look_up(const training *t, standing *at)
+{
+	const char *path = choir_checkpoint_manager_path(t->checkpoints);
+	CHOIR_TRY(read_standing(path, at));
+	CHOIR_TRY(train_find_changes(t, at->steps, &at->changes, &at->changed));
+	return t->given->patience > 0 && at->best_epoch > 0 ? find_best(t->given->checkpoint, path, at)
+														: CHOIR_OK;
+}
+
+// From what is there, if there is something.
+static choir_status go_on(training *t)
+{
+	standing at = { .there = train_is_chief(t) && has_steps(t->given->checkpoint) };
+	choir_status status = CHOIR_OK;
+	CHOIR_TRY(tell(t, &at));
+	if (!at.there)
+		return CHOIR_OK;
+	CHOIR_TRY(choir_checkpoint_manager_restore_latest(t->checkpoints));
+	if (train_is_chief(t))
+		status = look_up(t, &at);
+	CHOIR_TRY(status == CHOIR_OK ? tell(t, &at) : status);
+	CHOIR_TRY(recall_best(t, &at));
+	t->epochs = at.epochs;
+	t->share[0].steps = at.steps;
+	t->share[0].done = at.done;
+	t->resumed = at.done > 0;
+	t->last_loss = at.loss;
+	t->last_score = at.score;
+	t->changes = at.changes;
+	say_resumed(t, at.changed);
+	return CHOIR_OK;
+}
+
+// Where there are to be no checkpoints, nothing was given that is about them.
+static choir_status check_none_asked(const train_options *o)
+{
+	const char *given = o->keep != 0		   ? "--keep"
+			: o->checkpoint_every != 0		   ? "--checkpoint-every"
+			: strcmp(o->unsaved, "go_on") == 0 ? "--unsaved go_on"
+											   : NULL;
+	return given == NULL ? CHOIR_OK
+						 : choir_fail(CHOIR_INVALID, "%s needs --checkpoint DIR", given);
+}
+
+choir_status train_open_checkpoints(training *t)
+{
+	const train_options *o = t->given;
+	if (o->checkpoint == NULL)
+		return check_none_asked(o);
+	if (choir_strategy_workers(t->strategy) > 1)
+		return choir_fail(CHOIR_UNSUPPORTED,
+				"--checkpoint: with --workers %d each is in a step "
+				"of its own: 1 worker is possible",
+				choir_strategy_workers(t->strategy));
+	// The last two that were the best so far, so that there is one if the newest is damaged.
+	t->checkpoints = choir_checkpoint_manager_new(t->strategy, o->checkpoint,
+			CHOIR_OPTIONS(choir_checkpoint_options, .keep = (int) o->keep, .asynchronous = true,
+					.best = o->patience > 0 ? best_of_all : NULL, .keep_best = 2));
+	if (t->checkpoints == NULL)
+		return choir_error_status();
+	catch_signals();
+	return go_on(t);
+}
+
+// What is said of the best epoch; done as for save.
+static size_t write_best(const training *t, int64_t epochs, int64_t done, char *text, size_t size)
+{
+	const bool is_best = done == 0 && epochs == t->best_epoch;
+	return (size_t) snprintf(text, size,
+			"%s=%" PRId64 "\ntrain/best_epoch=%" PRId64
+			"\ntrain/best_score=%.17g\ntrain/worse=%" PRId64 "\n",
+			best_of_all, is_best ? epochs : 0, t->best_epoch, t->best_score, t->worse);
+}
+
+// epochs: that are done. done: examples of the one behind them.
+static choir_status save(training *t, int64_t epochs, int64_t done)
+{
+	static char text[METADATA_SIZE + 512 + RECORDED_SIZE];
+	size_t length = (size_t) snprintf(text, METADATA_SIZE, "%s", t->metadata);
+	text[length++] = '\n';
+	CHOIR_TRY(train_write_options(t, text + length, RECORDED_SIZE));
+	length += strlen(text + length);
+	if (t->given->patience > 0)
+		length += write_best(t, epochs, done, text + length, sizeof text - length);
+	snprintf(text + length, sizeof text - length,
+			"train/epochs=%" PRId64 "\ntrain/steps=%" PRId64 "\ntrain/examples=%" PRId64
+			"\ntrain/loss=%.17g\ntrain/score=%.17g\n",
+			epochs, t->share[0].steps, done, t->last_loss, t->last_score);
+	return choir_checkpoint_manager_save(t->checkpoints, text);
+}
+
+// What a failure to save means: that the training ends, or, where it shall go on and the disk or
+// memory is the reason, that it is said. The old checkpoints are there all the same.
+static choir_status judge(const training *t, choir_status status)
+{
+	const bool system = status == CHOIR_IO || status == CHOIR_NO_MEMORY;
+	if (!system || strcmp(t->given->unsaved, "go_on") != 0)
+		return status;
+	progress_clear();
+	if (t->given->json) {
+		json_begin();
+		json_text("event", "unsaved");
+		json_integer("step", t->share[0].steps);
+		json_text("why", choir_error());
+		json_end();
+	}
+	if (train_is_chief(t))
+		train_say_warning(CHOIR_LOG_WARNING, choir_error(), NULL);
+	return CHOIR_OK;
+}
+
+// What each worker tells the others behind a step: whether it was asked to stop and, of the one
+// that writes, what it failed with.
+typedef struct {
+	int32_t stop, status;
+	char text[504];
+} word;
+
+static choir_status hear_all(const training *t, const word *own, bool *stops)
+{
+	const int workers = choir_cluster_workers(t->cluster);
+	word *all = calloc((size_t) workers, sizeof *all);
+	if (all == NULL)
+		return choir_fail(CHOIR_STATE, "no memory for a word of each of %d workers", workers);
+	const choir_status heard = choir_cluster_all_gather(t->cluster, own, sizeof *own, all);
+	choir_status status = heard;
+	for (int w = 0; heard == CHOIR_OK && w < workers; w++) {
+		*stops = *stops || all[w].stop != 0;
+		if (status == CHOIR_OK && all[w].status != CHOIR_OK)
+			status = choir_fail((choir_status) all[w].status, "%.500s", all[w].text);
+	}
+	free(all);
+	return status;
+}
+
+// Whether some worker was asked to stop; and how the save went that is on its way.
+static choir_status look_around(const training *t, bool *stops)
+{
+	word own = { .stop = asked_to_stop != 0 };
+	*stops = own.stop != 0;
+	const choir_status status = choir_checkpoint_manager_check(t->checkpoints);
+	if (!train_is_one_of_many(t))
+		return status;
+	own.status = (int32_t) status;
+	if (status != CHOIR_OK)
+		snprintf(own.text, sizeof own.text, "%s", choir_error());
+	return hear_all(t, &own, stops);
+}
+
+// Saves once more and ends the training. That this save fails is a failure in any case: whoever
+// starts the training again is not to think that it goes on from here.
+static choir_status stop_here(training *t, int64_t epochs, int64_t done)
+{
+	CHOIR_TRY(judge(t, choir_checkpoint_manager_wait(t->checkpoints))); // of an earlier one
+	CHOIR_TRY(save(t, epochs, done));
+	CHOIR_TRY(choir_checkpoint_manager_wait(t->checkpoints));
+	t->stopped = true;
+	return choir_fail(CHOIR_CANCELLED, "stopped as asked after step %lld: %s",
+			(long long) t->share[0].steps, choir_checkpoint_manager_path(t->checkpoints));
+}
+
+choir_status train_checkpoint_step(training *t)
+{
+	if (t->checkpoints == NULL)
+		return CHOIR_OK;
+	bool stops;
+	const share *own = &t->share[0];
+	const int64_t every = t->given->checkpoint_every;
+	CHOIR_TRY(judge(t, look_around(t, &stops)));
+	if (stops)
+		return stop_here(t, t->epochs - 1, own->done);
+	return every > 0 && own->steps % every == 0 ? judge(t, save(t, t->epochs - 1, own->done))
+												: CHOIR_OK;
+}
+
+choir_status train_checkpoint_epoch(training *t)
+{
+	if (t->checkpoints == NULL)
+		return CHOIR_OK;
+	bool stops;
+	CHOIR_TRY(judge(t, look_around(t, &stops)));
+	return stops ? stop_here(t, t->epochs, 0) : judge(t, save(t, t->epochs, 0));
+}
+
+choir_status train_close_checkpoints(training *t)
+{
+	return t->checkpoints == NULL ? CHOIR_OK
+								  : judge(t, choir_checkpoint_manager_wait(t->checkpoints));
+}

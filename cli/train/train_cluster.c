@@ -1,0 +1,73 @@
+// Trainings over several workers: a command that a launcher has started several times is as many
+// workers. All of them do the same, which they make sure of first; one speaks and writes.
+#include "check_options.h"
+#include "train/train.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool is_alone(const training *t)
+{
+	return t->cluster == NULL || choir_cluster_workers(t->cluster) == 1;
+}
+
+static choir_status check_options(const train_options *o)
+{
+	if (strcmp(o->strategy, "mirrored") != 0 && strcmp(o->strategy, "multi_worker_mirrored") != 0)
+		return choir_fail(CHOIR_INVALID,
+				"--strategy %s is of one process, and several were started: mirrored is of any "
+				"number",
+				o->strategy);
+	return CHOIR_OK;
+}
+
+choir_status train_open_cluster(training *t)
+{
+	t->cluster = choir_cluster_new(CHOIR_OPTIONS(choir_cluster_options,
+			.timeout = t->given->timeout == 0 ? CHOIR_NONE : t->given->timeout,
+			.lowest_instruction_set = t->given->lowest_set ? CHOIR_ON : CHOIR_OFF));
+	if (t->cluster == NULL)
+		return choir_error_status();
+	if (is_alone(t))
+		return CHOIR_OK;
+	CHOIR_TRY(options_agree(&train_command, t->cluster));
+	CHOIR_TRY(check_options(t->given));
+	if (!choir_cluster_is_chief(t->cluster) && freopen("/dev/null", "w", stdout) == NULL)
+		return choir_fail(CHOIR_IO, "/dev/null cannot be opened");
+	return CHOIR_OK;
+}
+
+void train_close_cluster(training *t, choir_status status)
+{
+	if (t->cluster != NULL && status != CHOIR_OK)
+		choir_cluster_abort(t->cluster, choir_error());
+	choir_cluster_free(t->cluster);
+	t->cluster = NULL;
+}
+
+choir_status train_compare_files(const training *t)
+{
+	if (is_alone(t) || train_shards_files(t))
+		return CHOIR_OK;
+	choir_files *files;
+	CHOIR_TRY(source_all_files(t->given->data, &files));
+	const choir_status status =
+			files == NULL ? CHOIR_OK : choir_cluster_compare_files(t->cluster, files);
+	choir_files_free(files);
+	return status;
+}
+
+bool train_is_chief(const training *t)
+{
+	return t->cluster == NULL || choir_cluster_is_chief(t->cluster);
+}
+
+bool train_is_one_of_many(const training *t)
+{
+	return !is_alone(t);
+}
+
+const char *train_strategy(const training *t)
+{
+	return is_alone(t) ? t->given->strategy : "multi_worker_mirrored";
+}

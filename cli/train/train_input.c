@@ -1,0 +1,145 @@
+// Which examples a training sees: those to learn from, in shares of its workers, and those held
+// out to test it.
+#include "report.h"
+#include "data/text_data.h"
+#include "train/train.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// All examples, in an order that is the same in every pass, so that those held out stay so.
+static choir_dataset *ordered(const training *t)
+{
+	choir_dataset *d = source_examples(&t->data);
+	return t->data.mixed ? choir_dataset_shuffle_once(d, t->data.examples, t->given->seed) : d;
+}
+
+static choir_dataset *standardized(const training *t, choir_dataset *d)
+{
+	const table_plan *p = t->table;
+	return !t->data.standardized
+			? d
+			: choir_dataset_standardize(d, "image", (size_t) p->inputs, p->mean, p->deviation);
+}
+
+const char *const train_shards[] = { "data", "off", "auto", "file", NULL };
+
+// text NULL: who reads what was not asked.
+static void say_split(const choir_distributed_dataset *examples, const char *text)
+{
+	json_begin();
+	json_text("event", "split");
+	json_text("auto_shard", train_shards[choir_distributed_dataset_auto_shard(examples)]);
+	json_integer("fell_back", choir_distributed_dataset_fell_back(examples));
+	if (text != NULL)
+		json_text("text", text);
+	json_end();
+}
+
+// Who reads what, of one worker's share; and, unasked, that a policy could not be followed.
+choir_status train_show_split(const training *t, int worker)
+{
+	const int64_t workers = choir_strategy_workers(t->strategy);
+	const choir_distributed_dataset *examples = t->share[worker].examples;
+	const bool fell_back = choir_distributed_dataset_fell_back(examples);
+	if (fell_back && !t->given->json)
+		printf("no files to share out: every worker reads everything\n");
+	if (t->given->json && worker > 0)
+		return CHOIR_OK;
+	if (!t->given->show_split) {
+		if (fell_back && t->given->json)
+			say_split(examples, NULL);
+		return CHOIR_OK;
+	}
+	const size_t length = choir_distributed_dataset_describe(examples, NULL, 0);
+	char *text = malloc(length + 1);
+	if (text == NULL)
+		return choir_fail(CHOIR_NO_MEMORY, "--show-split: no memory");
+	choir_distributed_dataset_describe(examples, text, length + 1);
+	if (t->given->json)
+		say_split(examples, text);
+	else if (workers > 1)
+		printf("worker %d takes every %lld. example from %d on, and of these:\n%s", worker,
+				(long long) workers, worker, text);
+	else
+		printf("%s", text);
+	free(text);
+	return CHOIR_OK;
+}
+
+// The examples to learn from, of all workers; those of a text come in another order in each pass.
+static choir_dataset *all_examples(const training *t)
+{
+	if (t->data.text)
+		return text_training(&t->data, t->train_examples);
+	return standardized(t, choir_dataset_take(ordered(t), t->train_examples));
+}
+
+static choir_auto_shard policy(const training *t)
+{
+	int i = 0;
+	while (strcmp(train_shards[i], t->given->auto_shard) != 0)
+		i++;
+	return (choir_auto_shard) i;
+}
+
+bool train_shards_files(const training *t)
+{
+	return policy(t) == CHOIR_AUTO_SHARD_AUTO || policy(t) == CHOIR_AUTO_SHARD_FILE;
+}
+
+choir_status train_open_share(training *t, choir_strategy *group, int worker)
+{
+	const int64_t workers = choir_strategy_workers(group);
+	choir_dataset *d = all_examples(t);
+	if (workers > 1)
+		d = choir_dataset_shard(d, workers, worker);
+	if (t->data.standardized)
+		d = choir_dataset_cache(d, NULL);
+	if (!t->data.text)
+		d = choir_dataset_shuffle(d, t->train_examples, t->given->seed);
+	d = choir_dataset_batch(d, t->given->batch);
+	t->share[worker].examples = choir_strategy_distribute_dataset(group, d,
+			CHOIR_OPTIONS(
+					choir_input_options, .buffer = 1, .begin_now = true, .auto_shard = policy(t)));
+	return t->share[worker].examples == NULL ? choir_error_status() : CHOIR_OK;
+}
+
+// Measures the inputs of the examples to train on.
+static choir_status measure(training *t)
+{
+	table_plan *p = t->table;
+	p->inputs = choir_shape_elements(&t->data.shape);
+	choir_dataset *d = choir_dataset_take(ordered(t), t->train_examples);
+	const choir_status status = d == NULL
+			? choir_error_status()
+			: choir_dataset_moments(d, "image", (size_t) p->inputs, p->mean, p->deviation);
+	choir_dataset_free(d);
+	return status;
+}
+
+static choir_status open_test(training *t)
+{
+	if (t->test_examples == 0)
+		return CHOIR_OK;
+	choir_dataset *d = standardized(t, choir_dataset_skip(ordered(t), t->train_examples));
+	t->test = choir_strategy_distribute_dataset(
+			t->strategy, choir_dataset_batch(d, t->given->batch), NULL);
+	return t->test == NULL ? choir_error_status() : CHOIR_OK;
+}
+
+// The test examples, and those of a worker that is alone, which are read from now on. Of several,
+// each makes its share itself.
+choir_status train_make_input(training *t)
+{
+	if (t->data.standardized)
+		CHOIR_TRY(measure(t));
+	t->share = calloc((size_t) choir_strategy_workers(t->strategy), sizeof *t->share);
+	if (t->share == NULL)
+		return choir_fail(
+				CHOIR_NO_MEMORY, "no memory for %d workers", choir_strategy_workers(t->strategy));
+	CHOIR_TRY(open_test(t));
+	return choir_strategy_workers(t->strategy) > 1 ? CHOIR_OK
+												   : train_open_share(t, t->strategy, 0);
+}

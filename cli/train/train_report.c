@@ -1,0 +1,139 @@
+// What a training says: lines for people, or JSON objects for programs.
+#include "report.h"
+#include "train/summary.h"
+#include "train/train.h"
+
+#include <stdio.h>
+
+static const double SHOW_SECONDS = 0.1;
+
+double train_rate(const training *t, int64_t done)
+{
+	return (double) (done - t->earlier) / (now() - t->since);
+}
+
+// Nothing of what is over before it is read.
+static void say_left(double seconds, char text[32])
+{
+	if (seconds >= 2)
+		snprintf(text, 32, "  %.0f s left", seconds);
+}
+
+void train_show_progress(training *t, int64_t done)
+{
+	if (t->given->json || !progress_on() || now() - t->shown < SHOW_SECONDS)
+		return;
+	t->shown = now();
+	const int64_t of_all = done * choir_strategy_workers(t->strategy);
+	const int64_t so_far = of_all < t->train_examples ? of_all : t->train_examples;
+	const double rate = train_rate(t, so_far);
+	const int64_t left =
+			t->train_examples - so_far + (t->given->epochs - t->epochs) * t->train_examples;
+	char left_text[32] = "", loss[32] = ""; // of all workers it takes all of them to know it
+	if (!train_is_one_of_many(t))
+		snprintf(loss, sizeof loss, "  loss %.4f", choir_metric_result(t->loss));
+	say_left((double) left / rate, left_text);
+	progress("epoch %lld/%lld  %lld/%lld  %.0f examples/s%s%s", (long long) t->epochs,
+			(long long) t->given->epochs, (long long) so_far, (long long) t->train_examples, rate,
+			loss, left_text);
+}
+
+void train_say_start(const training *t)
+{
+	const summary s = {
+		.strategy = t->strategy,
+		.model = &t->model,
+		.data = &t->data,
+		.optimizer = t->given->optimizer,
+		.train_examples = t->train_examples,
+		.test_examples = t->test_examples,
+		.batch = t->given->batch,
+		.seed = t->given->seed,
+		.memory = &t->memory,
+		.slots = train_slots(t),
+	};
+	if (!t->given->json)
+		source_say(&t->data, false);
+	summary_print(&s, t->given->json);
+}
+
+// "bits_per_byte" or "test_accuracy", and what it is called for people.
+static void say_score(const training *t)
+{
+	if (t->given->json)
+		json_number(t->data.text ? "bits_per_byte" : "test_accuracy", t->last_score);
+	else if (t->test_examples != 0 && t->data.text)
+		printf("  %.4f bits per byte", t->last_score);
+	else if (t->test_examples != 0)
+		printf("  test %.2f %%", 100 * t->last_score);
+}
+
+// 0 where nothing was trained: a training that goes on from the last step of an epoch.
+static double rate_of(const training *t)
+{
+	return t->trained == 0 ? 0 : (double) t->trained / t->seconds;
+}
+
+void train_say_epoch(const training *t)
+{
+	char left[32] = "";
+	const double rate = rate_of(t);
+	if (t->given->json) {
+		json_begin();
+		json_text("event", "epoch");
+		json_integer("epoch", t->epochs);
+		json_integer("step", t->share[0].steps);
+		json_number("loss", t->last_loss);
+		say_score(t);
+		json_number("examples_per_s", rate);
+		json_number("seconds", t->seconds);
+		json_end();
+	} else {
+		progress_clear();
+		printf("epoch %lld/%lld  loss %.4f", (long long) t->epochs, (long long) t->given->epochs,
+				t->last_loss);
+		if (rate > 0)
+			printf("  %.0f examples/s", rate);
+		say_score(t);
+		if (rate > 0)
+			say_left((double) ((t->given->epochs - t->epochs) * t->train_examples) / rate, left);
+		printf("%s\n", left);
+	}
+	fflush(stdout);
+}
+
+void train_say_end(const training *t)
+{
+	char hash[17];
+	snprintf(hash, sizeof hash, "%016llx", (unsigned long long) choir_strategy_hash(t->strategy));
+	if (t->given->json) {
+		json_begin();
+		json_text("event", "end");
+		json_integer("epochs", t->epochs);
+		json_number("loss", t->last_loss);
+		say_score(t);
+		json_number("examples_per_s", rate_of(t));
+		json_text("weights", hash);
+		json_end();
+		return;
+	}
+	if (t->given->save != NULL)
+		printf("saved %s\n", t->given->save);
+	if (t->test_examples == 0)
+		printf("no test: every example was for training\n");
+	else if (t->data.text)
+		printf("%.4f bits per byte of %lld bytes held out\n", t->last_score,
+				(long long) (t->test_examples * t->data.context));
+	else
+		printf("test accuracy %.2f %% of %lld examples\n", 100 * t->last_score,
+				(long long) t->test_examples);
+	printf("weights %s\n", hash);
+}
+
+void train_say_warning(choir_log_level level, const char *line, void *user)
+{
+	(void) level;
+	(void) user;
+	progress_clear();
+	say_error("choir train", line);
+}

@@ -1,0 +1,328 @@
+// What a training is made of: data, input, model, optimizer, metrics.
+#include "model/init.h"
+#include "train/train.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+// MOST_SPARE_BATCH: places of a batch that no example fills. MOST_SPARE_CLASSES: as many classes
+// can be without an example each.
+enum { PATTERN_SIZE = 256, MAX_SPARE_BATCH = 1 << 16, MAX_SPARE_CLASSES = 4096 };
+
+const char *const train_optimizers[] = { "sgd", "momentum", "adam", "adamw", "rmsprop", NULL };
+// In the order of their names: what it is, and how many numbers it keeps for each weight.
+static const struct {
+	choir_optimizer_kind kind;
+	int slots;
+} optimizers[] = { { CHOIR_SGD, 0 }, { CHOIR_MOMENTUM, 1 }, { CHOIR_ADAM, 2 }, { CHOIR_ADAMW, 2 },
+	{ CHOIR_RMSPROP, 2 } };
+
+// How many examples are for training: as many as asked for, or four fifths.
+static choir_status share_examples(training *t)
+{
+	const int64_t all = t->data.examples, asked = t->given->train_examples;
+	if (!t->data.labelled)
+		return choir_fail(CHOIR_INVALID,
+				"data \"%s\": training needs labels: %s,LABELS with a file of them",
+				t->given->data, t->given->data);
+	if (asked > all)
+		return choir_fail(CHOIR_INVALID,
+				"--train-examples %lld: data \"%s\" has only %lld examples", (long long) asked,
+				t->given->data, (long long) all);
+	const int64_t held_out = t->data.held_out != 0 ? t->data.held_out
+			: t->data.text						   ? (all + 9) / 10
+												   : all / 5;
+	t->train_examples = asked != 0 ? asked : all - held_out;
+	t->test_examples = all - t->train_examples;
+	if (t->given->patience != 0 && t->test_examples == 0)
+		return choir_fail(CHOIR_INVALID,
+				"--patience %lld: training on %lld of %lld examples leaves none to test on",
+				(long long) t->given->patience, (long long) t->train_examples, (long long) all);
+	if (train_shards_files(t) && t->test_examples != 0)
+		return choir_fail(CHOIR_INVALID,
+				"--auto-shard %s: each process takes its examples from files of its own, so none "
+				"can be held out to test on: --train-examples %lld takes all",
+				t->given->auto_shard, (long long) all);
+	return CHOIR_OK;
+}
+
+// A model has weights for each class up to the largest label. A single label must not ask for
+// memory that all the data do not come near to filling.
+static choir_status check_classes(const training *t)
+{
+	const int64_t classes = t->data.classes, examples = t->data.examples;
+	if (classes <= MAX_SPARE_CLASSES || classes <= examples)
+		return CHOIR_OK;
+	return choir_fail(CHOIR_INVALID,
+			"data \"%.200s\": label %lld, which makes %lld classes, and only %lld examples: "
+			"labels "
+			"below %lld are needed",
+			t->given->data, (long long) classes - 1, (long long) classes, (long long) examples,
+			(long long) (examples > MAX_SPARE_CLASSES ? examples : MAX_SPARE_CLASSES));
+}
+
+static size_t optimizer_index(const training *t)
+{
+	size_t kind = 0;
+	while (strcmp(train_optimizers[kind], t->given->optimizer) != 0)
+		kind++;
+	return kind;
+}
+
+int train_slots(const training *t)
+{
+	return optimizers[optimizer_index(t)].slots;
+}
+
+static choir_nonfinite find_policy(const char *name)
+{
+	return strcmp(name, "skip") == 0	 ? CHOIR_NONFINITE_SKIP
+			: strcmp(name, "go_on") == 0 ? CHOIR_NONFINITE_GO_ON
+										 : CHOIR_NONFINITE_STOP;
+}
+
+static int64_t quotient_up(int64_t n, int64_t by)
+{
+	return (n + by - 1) / by;
+}
+
+// Updates in an epoch. Each worker of a parameter server updates by itself, with its share's
+// batches; processes that share out nothing go through all examples once each.
+static int64_t steps_of_epoch(const training *t)
+{
+	const int64_t workers = choir_strategy_workers(t->strategy), batch = t->given->batch;
+	if (workers > 1)
+		return workers * quotient_up(quotient_up(t->train_examples, workers), batch);
+	const bool all_read_all = train_is_one_of_many(t) && strcmp(t->given->auto_shard, "off") == 0;
+	const int64_t times = all_read_all ? choir_cluster_workers(t->cluster) : 1;
+	return quotient_up(times * t->train_examples, batch);
+}
+
+static choir_optimizer *make_optimizer(const training *t)
+{
+	const bool cosine = strcmp(t->given->schedule, "cosine") == 0;
+	const choir_schedule schedule = { .size = sizeof schedule,
+		.kind = cosine ? CHOIR_COSINE : CHOIR_CONSTANT,
+		.warmup = t->given->warmup,
+		.steps = cosine ? t->given->epochs * steps_of_epoch(t) : 0 };
+	choir_parameter_group groups[2];
+	size_t n = 0;
+	const choir_optimizer_kind kind = optimizers[optimizer_index(t)].kind;
+	if (t->given->freeze != NULL)
+		groups[n++] = (choir_parameter_group){
+			.size = sizeof *groups, .names = t->given->freeze, .rate = CHOIR_NONE
+		};
+	if (kind == CHOIR_ADAMW)
+		groups[n++] = (choir_parameter_group){
+			.size = sizeof *groups, .names = "*/bias,*/beta,*/gamma", .weight_decay = CHOIR_NONE
+		};
+	return choir_optimizer_new(kind,
+			CHOIR_OPTIONS(choir_optimizer_options, .rate = t->given->rate, .schedule = &schedule,
+					.clip_norm = t->given->clip, .groups = groups, .n_groups = n,
+					.nonfinite = find_policy(t->given->nonfinite)));
+}
+
+// Whether each pattern of --freeze is the name of a weight: a slip would train what was to stay.
+static choir_status check_freeze(const training *t)
+{
+	char pattern[PATTERN_SIZE];
+	const char *p = t->given->freeze;
+	while (p != NULL && *p != '\0') {
+		const size_t length = strcspn(p, ",");
+		snprintf(pattern, sizeof pattern, "%.*s", (int) length, p);
+		p += length + (p[length] == ',');
+		bool found = false;
+		for (int i = 0; i < choir_layer_variables(t->model.net) && !found; i++) {
+			const choir_variable *v = choir_layer_variable(t->model.net, i);
+			found = fnmatch(pattern, choir_variable_name(v), 0) == 0;
+		}
+		if (!found)
+			return choir_fail(CHOIR_NOT_FOUND, "--freeze %s: no weight has such a name", pattern);
+	}
+	return CHOIR_OK;
+}
+
+// What a file of weights says of a training is taken as far as its size and the data bear it out.
+static choir_status check_fit(const training *t)
+{
+	const int64_t batch = t->given->batch, max = MAX_SPARE_BATCH + t->train_examples;
+	if (t->weights == NULL)
+		return CHOIR_OK;
+	if (batch > max)
+		return choir_fail(CHOIR_CORRUPT,
+				"%s: it says a batch of %lld, and data \"%.200s\" has %lld examples to train on",
+				t->weights, (long long) batch, t->given->data, (long long) t->train_examples);
+	return model_plan_fits(&t->model.plan, t->weights);
+}
+
+static choir_status check_memory(training *t)
+{
+	t->memory = memory_needed(&t->model.plan, t->strategy, train_slots(t), t->given->batch);
+	return memory_check(&t->memory, t->given->model, t->strategy);
+}
+
+static choir_status make_model(training *t)
+{
+	choir_scope scope;
+	CHOIR_TRY(choir_scope_enter(&scope, t->strategy));
+	choir_status status = model_build(&t->model, &t->model.plan);
+	t->optimizer = make_optimizer(t);
+	t->loss = choir_metric_new(CHOIR_METRIC_MEAN, "loss");
+	t->score = choir_metric_new(t->data.text ? CHOIR_METRIC_MEAN : CHOIR_METRIC_ACCURACY, "score");
+	if (status == CHOIR_OK && (t->optimizer == NULL || t->loss == NULL || t->score == NULL))
+		status = choir_error_status();
+	const choir_status left = choir_scope_exit(&scope);
+	return status == CHOIR_OK ? left : status;
+}
+
+// What must be kept of a table with the weights.
+static choir_status make_table(training *t)
+{
+	if (!t->data.standardized && !t->data.gathered)
+		return CHOIR_OK;
+	if (t->data.standardized && choir_shape_elements(&t->data.shape) > MAX_INPUTS)
+		return choir_fail(CHOIR_UNSUPPORTED, "data \"%s\": %lld inputs, at most %d possible",
+				t->given->data, (long long) choir_shape_elements(&t->data.shape), MAX_INPUTS);
+	t->table = calloc(1, sizeof *t->table);
+	if (t->table == NULL)
+		return choir_fail(CHOIR_NO_MEMORY, "out of memory");
+	snprintf(t->table->target, sizeof t->table->target, "%s", t->data.target);
+	if (source_inputs(&t->data, t->table->columns, COLUMNS_SIZE) >= COLUMNS_SIZE)
+		t->table->columns[0] = '\0'; // too many to be kept
+	const size_t n = choir_dataset_categories(t->data.names, "label");
+	for (size_t i = 0; i < n && n <= MAX_CLASS_NAMES; i++) {
+		t->table->name[i] = choir_dataset_category(t->data.names, "label", (int64_t) i);
+		t->table->classes = n;
+	}
+	return CHOIR_OK;
+}
+
+// The kind and size that were asked for; its input is known when the data are.
+static choir_status plan_model(training *t)
+{
+	model_plan *plan = &t->model.plan;
+	CHOIR_TRY(model_plan_set(plan, t->given->model, t->given->widths));
+	CHOIR_TRY(model_plan_resize(plan, &t->given->size));
+	t->data.context = plan->size.context;
+	if (t->given->batch == 0)
+		t->given->batch = model_plan_text(plan) ? 16 : 128;
+	return CHOIR_OK;
+}
+
+static choir_status open_data(training *t)
+{
+	model_plan *plan = &t->model.plan;
+	if (t->given->target != NULL)
+		CHOIR_TRY(source_set_target(&t->data, t->given->target));
+	if (strcmp(t->given->wrong_rows, "skip") == 0)
+		t->data.wrong = CHOIR_WRONG_SKIP;
+	if (t->given->model != NULL)
+		CHOIR_TRY(plan_model(t)); // what text is cut into depends on it
+	CHOIR_TRY(train_compare_files(t));
+	t->data.kept = !train_shards_files(t); // who reads files of its own needs them as files
+	CHOIR_TRY(source_open(&t->data, t->given->data, t->given->seed));
+	if (t->given->target != NULL && !t->data.csv && !t->data.gathered)
+		return choir_fail(CHOIR_INVALID, "--target %s: data \"%s\" has no columns to choose from",
+				t->given->target, t->given->data);
+	if (t->given->model == NULL) {
+		t->given->model = t->data.shape.rank == 1 ? "mlp" : "cnn";
+		CHOIR_TRY(plan_model(t));
+	}
+	plan->image = t->data.shape;
+	plan->classes = t->data.classes;
+	plan->scale = t->data.scale;
+	CHOIR_TRY(model_plan_check(plan));
+	CHOIR_TRY(share_examples(t));
+	CHOIR_TRY(check_classes(t));
+	CHOIR_TRY(check_fit(t));
+	CHOIR_TRY(make_table(t));
+	plan->table = t->table;
+	return CHOIR_OK;
+}
+
+// Whether a file can be made where the weights are to go, asked before hours of training.
+static choir_status check_save(const training *t)
+{
+	char directory[PATH_SIZE];
+	struct stat there;
+	if (t->given->save == NULL || !train_is_chief(t))
+		return CHOIR_OK;
+	if (stat(t->given->save, &there) == 0 && S_ISDIR(there.st_mode))
+		return choir_fail(CHOIR_IO, "--save %s: it is a folder; a file is needed", t->given->save);
+	const char *slash = strrchr(t->given->save, '/');
+	if (slash == NULL)
+		snprintf(directory, sizeof directory, ".");
+	else
+		snprintf(directory, sizeof directory, "%.*s", (int) (slash - t->given->save + 1),
+				t->given->save);
+	if (access(directory, W_OK | X_OK) == 0)
+		return CHOIR_OK;
+	return choir_fail(
+			CHOIR_IO, "--save %s: the folder %s: %s", t->given->save, directory, strerror(errno));
+}
+
+// What is saved with the weights, asked for before hours of training.
+static choir_status write_metadata(training *t)
+{
+	static char text[METADATA_SIZE];
+	t->metadata = text;
+	if (model_plan_write(&t->model.plan, text) ||
+			(t->given->save == NULL && t->given->checkpoint == NULL))
+		return CHOIR_OK;
+	return choir_fail(CHOIR_UNSUPPORTED,
+			"data \"%s\": what must be saved of %lld inputs and the names of %lld classes takes "
+			"more than %d bytes",
+			t->given->data, (long long) choir_shape_elements(&t->data.shape),
+			(long long) t->data.classes, METADATA_SIZE - 1);
+}
+
+choir_status train_make(training *t)
+{
+	if (t->given->init_map != NULL && t->given->init == NULL)
+		return choir_fail(CHOIR_INVALID, "--init-map %s needs --init FILE", t->given->init_map);
+	if (strcmp(t->given->schedule, "cosine") == 0 && train_is_one_of_many(t) &&
+			train_shards_files(t))
+		return choir_fail(CHOIR_UNSUPPORTED,
+				"--schedule cosine: where files are shared out (--auto-shard %s) the length of an "
+				"epoch is not known",
+				t->given->auto_shard);
+	CHOIR_TRY(check_save(t));
+	CHOIR_TRY(open_data(t));
+	t->strategy = choir_strategy_new(train_strategy(t),
+			CHOIR_OPTIONS(choir_strategy_options, .devices = t->given->devices,
+					.replicas = (int) t->given->replicas, .seed = t->given->seed,
+					.parameter_devices = t->given->parameter_devices,
+					.workers = (int) t->given->workers,
+					.cluster = train_is_one_of_many(t) ? t->cluster : NULL,
+					.cores_per_device = (int) t->given->cores,
+					.locked_updates = t->given->lock_free ? CHOIR_OFF : CHOIR_DEFAULT));
+	if (t->strategy == NULL)
+		return choir_error_status();
+	CHOIR_TRY(check_memory(t)); // before the input is measured, or read ahead
+	CHOIR_TRY(train_make_input(t));
+	CHOIR_TRY(write_metadata(t));
+	CHOIR_TRY(make_model(t));
+	CHOIR_TRY(check_freeze(t));
+	return t->given->init == NULL
+			? CHOIR_OK
+			: init_weights(t->strategy, t->given->init, t->given->init_map, t->given->json);
+}
+
+void train_free(training *t)
+{
+	for (int i = 0; t->share != NULL && i < choir_strategy_workers(t->strategy); i++)
+		choir_values_free(t->share[i].batch);
+	free(t->share);
+	choir_values_free(t->batch);
+	choir_checkpoint_manager_free(t->checkpoints);
+	choir_strategy_free(t->strategy);
+	source_close(&t->data);
+	free(t->table);
+	best_free(&t->best);
+	breakdown_free(&t->breakdown);
+}

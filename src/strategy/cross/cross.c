@@ -1,0 +1,320 @@
+// Cross-replica context: the frame and the sets of a merge call, or of a program's own.
+#include "base/alloc.h"
+#include "strategy/replica/merge_call.h"
+
+static choir_values *new_values(choir_strategy *s)
+{
+	choir_values *set = chi_values_new(s, &s->layout);
+	if (set != NULL) {
+		set->before = s->before;
+		set->in_sync = s->in_sync;
+	}
+	return set;
+}
+
+choir_cross *chi_cross_new(choir_strategy *s, chi_run *run)
+{
+	chi_cross *x = chi_alloc(sizeof *x);
+	if (x == NULL)
+		return NULL;
+	chi_mutex_init(&x->lock, CHI_RANK_RUN, "spare frames");
+	x->strategy = s;
+	x->run = run;
+	x->shown.frame = choir_frame_new(s->device[0]);
+	choir_values **sets[] = { &x->args, &x->returned, &x->given, &x->taken, &x->next };
+	bool failed = x->shown.frame == NULL;
+	for (size_t i = 0; !failed && i < sizeof sets / sizeof sets[0]; i++)
+		failed = (*sets[i] = new_values(s)) == NULL;
+	if (failed) {
+		chi_cross_free(&x->shown);
+		return NULL;
+	}
+	x->shown.frame->context = x;
+	x->shown.frame->context_kind = CHI_IN_CROSS;
+	return &x->shown;
+}
+
+void chi_cross_free(choir_cross *cross)
+{
+	if (cross == NULL)
+		return;
+	chi_cross *x = chi_cross_of(cross);
+	choir_values_free(x->args);
+	choir_values_free(x->returned);
+	choir_values_free(x->given);
+	choir_values_free(x->taken);
+	choir_values_free(x->next);
+	for (size_t i = 0; i < x->places; i++)
+		choir_frame_free(x->place[i].frame);
+	chi_free(x->place);
+	while (x->spare != NULL) {
+		choir_frame *next = x->spare->next;
+		choir_frame_free(x->spare);
+		x->spare = next;
+	}
+	choir_frame_free(cross->frame);
+	chi_mutex_destroy(&x->lock);
+	chi_free(x);
+}
+
+// What lies on other devices goes with the context's own frame, which the program may have
+// emptied.
+static void empty_places(chi_cross *x)
+{
+	if (x->emptied == x->shown.frame->emptied)
+		return;
+	for (size_t i = 0; i < x->places; i++)
+		choir_frame_empty(x->place[i].frame);
+	x->emptied = x->shown.frame->emptied;
+}
+
+void chi_cross_clear(choir_cross *cross)
+{
+	chi_cross *x = chi_cross_of(cross);
+	choir_values_clear(x->args);
+	choir_values_clear(x->returned);
+	choir_values_clear(x->given);
+	choir_values_clear(x->taken);
+	choir_values_clear(x->next);
+	choir_frame_empty(cross->frame);
+	empty_places(x);
+}
+
+choir_status chi_cross_publish(chi_cross *x)
+{
+	CHOIR_TRY(chi_frame_publish(x->shown.frame));
+	for (size_t i = 0; i < x->places; i++)
+		CHOIR_TRY(chi_frame_publish(x->place[i].frame));
+	return CHOIR_OK;
+}
+
+void chi_cross_turn(chi_cross *x)
+{
+	choir_values *before = x->taken;
+	x->taken = x->next;
+	x->next = before;
+	choir_values_clear(x->given);
+	choir_values_clear(before);
+}
+
+choir_frame *chi_cross_frame_on(chi_cross *x, choir_device *d)
+{
+	choir_frame *own = x->shown.frame;
+	if (chi_device_shares(own->device, d))
+		return own;
+	empty_places(x);
+	for (size_t i = 0; i < x->places; i++)
+		if (chi_device_shares(x->place[i].device, d))
+			return x->place[i].frame;
+	void *array = x->place;
+	const bool grown = chi_grow(&array, &x->places_capacity, x->places + 1, sizeof *x->place);
+	x->place = array;
+	choir_frame *f = grown ? choir_frame_new(d) : NULL;
+	if (f == NULL) {
+		chi_frame_record_error(own);
+		return NULL;
+	}
+	f->context = own->context;
+	f->context_kind = own->context_kind;
+	x->place[x->places++] = (chi_cross_place){ d, f };
+	return f;
+}
+
+choir_frame *chi_cross_acquire_frame(chi_cross *x, choir_device *d)
+{
+	chi_mutex_lock(&x->lock);
+	choir_frame **link = &x->spare;
+	while (*link != NULL && (*link)->device != d)
+		link = &(*link)->next;
+	choir_frame *f = *link;
+	if (f != NULL)
+		*link = f->next;
+	chi_mutex_unlock(&x->lock);
+	return f != NULL ? f : choir_frame_new(d);
+}
+
+choir_status chi_cross_release_frame(chi_cross *x, choir_frame *f, choir_status status)
+{
+	if (status != CHOIR_OK) {
+		chi_error failure;
+		chi_error_save(&failure);
+		choir_frame_free(f);
+		chi_error_restore(&failure);
+		return status;
+	}
+	chi_frame_empty_waited(f);
+	f->random = (chi_random_key){ 0 }; // it draws as a new one does
+	chi_mutex_lock(&x->lock);
+	f->next = x->spare;
+	x->spare = f;
+	chi_mutex_unlock(&x->lock);
+	return CHOIR_OK;
+}
+
+choir_cross *choir_strategy_cross(choir_strategy *s)
+{
+	if (chi_strategy_check(s) != CHOIR_OK || chi_context_need_cross(s, "cross") != CHOIR_OK)
+		return NULL;
+	const chi_context *c = chi_context_current();
+	if (c != NULL && c->what != NULL && c->kind == CHI_IN_CROSS)
+		return c->what;
+	if (s->cross == NULL)
+		s->cross = chi_cross_new(s, NULL);
+	return s->cross;
+}
+
+choir_strategy *choir_cross_strategy(const choir_cross *x)
+{
+	return x == NULL ? NULL : chi_cross_of(x)->strategy;
+}
+
+choir_status chi_cross_check(const choir_cross *cross, const char *what)
+{
+	if (cross == NULL)
+		return choir_fail(CHOIR_INVALID, "%s: the cross-replica context is NULL", what);
+	const chi_cross *x = chi_cross_of(cross);
+	const chi_context *c = chi_context_current();
+	CHOIR_TRY(chi_strategy_check(x->strategy));
+	CHOIR_TRY(chi_context_need_cross(x->strategy, what));
+	if (x->run != NULL && (c == NULL || c->what != cross))
+		return choir_fail(CHOIR_STATE, "%s: this thread is not in that merge call", what);
+	return CHOIR_OK;
+}
+
+choir_status chi_cross_check_variable(
+		const choir_strategy *s, choir_frame *f, const choir_variable *v, const char *what)
+{
+	if (v == NULL || chi_strategy_has(s, v))
+		return CHOIR_OK;
+	return chi_frame_fail(f, CHOIR_STATE, "%s: mixing strategies: variable \"%s\" belongs to %s",
+			what, v->name, v->strategy->label);
+}
+
+// A leaf of a set as seen in the context's frame; a failure is kept there.
+static choir_value *found(
+		choir_cross *cross, choir_values *set, const char *name, const char *what)
+{
+	if (chi_cross_check(cross, what) != CHOIR_OK)
+		return NULL;
+	choir_value *v = choir_values_find(set, name == NULL ? "" : name);
+	if (v == NULL) {
+		chi_error_prefix("%s", what);
+		chi_frame_record_error(cross->frame);
+	}
+	return v;
+}
+
+choir_value *choir_cross_arg(choir_cross *x, const char *name)
+{
+	return x == NULL ? NULL : found(x, chi_cross_of(x)->args, name, "arg");
+}
+
+choir_value *choir_cross_take(choir_cross *x, const char *name)
+{
+	return x == NULL ? NULL : found(x, chi_cross_of(x)->taken, name, "take");
+}
+
+// Whether v, which is the same for all replicas, is what was read of an on-read variable: a part,
+// which its replica may write before the others have looked at what they are given.
+static bool is_part(const choir_value *v)
+{
+	bool part = false;
+	for (int i = 0; v->kind != CHOIR_VALUE_PER_REPLICA && v->component != NULL && i < v->count;
+			i++) {
+		const choir_tensor *t = v->component[i];
+		const choir_variable *read = t == NULL || t->source == NULL ? NULL : t->source->owner;
+		part = part || (read != NULL && read->synchronization == CHOIR_SYNCHRONIZATION_ON_READ);
+	}
+	return part;
+}
+
+// v with handles of the context's own: on the same memory, or, where it is a part, on a copy.
+static choir_value *keep(choir_cross *cross, const choir_value *v)
+{
+	const bool part = is_part(v);
+	choir_value *kept = chi_value_new(cross->frame, v->kind, v->count);
+	for (int i = 0; kept != NULL && i < v->count; i++) {
+		choir_frame *f = chi_cross_frame_on(chi_cross_of(cross), v->device[i]);
+		kept->device[i] = v->device[i];
+		if (f != NULL)
+			kept->component[i] = part ? chi_tensor_retain(f, v->component[i])
+									  : chi_tensor_alias(f, v->component[i]);
+		if (kept->component[i] == NULL || (part && chi_stream_wait(f->stream) != CHOIR_OK)) {
+			chi_frame_record_error(cross->frame);
+			return NULL;
+		}
+	}
+	return kept;
+}
+
+// What can be taken is gone with the next run or update, and what is returned with the context's
+// frame.
+static choir_value *keep_taken(choir_cross *cross, choir_value *v)
+{
+	if (v->frame != chi_cross_of(cross)->taken->frame)
+		return is_part(v) ? keep(cross, v) : v;
+	return v->kind == CHOIR_VALUE_VARIABLE ? chi_value_of_variable(cross->frame, v->variable)
+										   : keep(cross, v);
+}
+
+// What is returned, as the replicas take it.
+static choir_value *returnable(choir_cross *cross, choir_value *v)
+{
+	if (chi_value_settle(v) != CHOIR_OK)
+		return NULL;
+	return keep_taken(cross, v);
+}
+
+static choir_status put(choir_cross *cross, bool returned, const char *name, choir_value *v)
+{
+	const char *what = returned ? "return" : "give";
+	CHOIR_TRY(chi_cross_check(cross, what));
+	choir_values *set = returned ? chi_cross_of(cross)->returned : chi_cross_of(cross)->given;
+	if (name == NULL || name[0] == '\0')
+		return chi_frame_fail(cross->frame, CHOIR_INVALID, "%s: a leaf needs a name", what);
+	if (v == NULL) {
+		chi_frame_null_argument(cross->frame, what);
+		return chi_frame_status(cross->frame);
+	}
+	if (returned && (v = returnable(cross, v)) == NULL)
+		return chi_frame_status(cross->frame);
+	const choir_status status = chi_values_put(set, name, v);
+	return status == CHOIR_OK ? status : chi_frame_record_error(cross->frame);
+}
+
+choir_status choir_cross_return(choir_cross *x, const char *name, choir_value *v)
+{
+	return put(x, true, name, v);
+}
+
+choir_status choir_cross_give(choir_cross *x, const char *name, choir_value *v)
+{
+	return put(x, false, name, v);
+}
+
+// In a merge call a nested run: its replicas' results are what the caller can take.
+choir_status choir_cross_run(choir_cross *cross, choir_replica_fn *fn, void *user)
+{
+	CHOIR_TRY(chi_cross_check(cross, "run"));
+	chi_cross *x = chi_cross_of(cross);
+	if (cross->frame->failed)
+		return chi_frame_status(cross->frame);
+	for (size_t i = 0; i < x->given->n; i++) { // replicas look at it on threads of their own
+		choir_value **v = &x->given->leaf[i].value;
+		CHOIR_TRY(chi_value_settle(*v));
+		if (is_part(*v) && (*v = keep(cross, *v)) == NULL)
+			return chi_frame_status(cross->frame);
+	}
+	CHOIR_TRY(chi_stream_wait(cross->frame->stream)); // made what is given
+	CHOIR_TRY(chi_cross_publish(x));
+	const choir_status status = choir_strategy_run(x->strategy, fn, user, x->given, &x->next);
+	chi_cross_turn(x);
+	return status == CHOIR_OK ? status : chi_frame_record_error(cross->frame);
+}
+
+choir_values *choir_values_new(choir_strategy *s)
+{
+	if (s == NULL && (s = choir_default_strategy()) == NULL)
+		return NULL;
+	return chi_strategy_check(s) == CHOIR_OK ? new_values(s) : NULL;
+}

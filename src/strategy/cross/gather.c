@@ -1,0 +1,177 @@
+// Concatenation over replicas, in the order of their ids; sizes along the axis may differ.
+#include "base/size.h"
+#include "choir/op.h"
+#include "op/op.h"
+#include "strategy/worker_tensors.h"
+
+#include <stdio.h>
+
+typedef struct {
+	choir_replica *replica;
+	int axis;
+	int64_t offset; // of this replica's part
+} gather_attributes;
+
+// Rows of a tensor seen as [outer, size along the axis, inner].
+typedef struct {
+	size_t outer, axis, inner; // inner in bytes
+} rows;
+
+static rows rows_of(const choir_tensor *t, int axis)
+{
+	rows r = { 1, (size_t) t->shape.dim[axis], chi_dtype_size(t->dtype) };
+	for (int i = 0; i < axis; i++)
+		r.outer *= (size_t) t->shape.dim[i];
+	for (int i = axis + 1; i < t->shape.rank; i++)
+		r.inner *= (size_t) t->shape.dim[i];
+	return r;
+}
+
+// Copies part into whole (or back) at offset along the axis.
+static choir_status copy_part(
+		choir_tensor *whole, choir_tensor *part, int axis, int64_t offset, bool back)
+{
+	const rows w = rows_of(whole, axis), p = rows_of(part, axis);
+	for (size_t i = 0; i < w.outer; i++) {
+		char *in_whole = (char *) whole->data + (i * w.axis + (size_t) offset) * w.inner;
+		char *in_part = (char *) part->data + i * p.axis * p.inner;
+		CHOIR_TRY(chi_stream_copy(whole->frame->stream, back ? in_part : in_whole,
+				back ? in_whole : in_part, p.axis * p.inner));
+	}
+	return CHOIR_OK;
+}
+
+static choir_status check_part(choir_cross *x, const choir_value *v, int i, int axis)
+{
+	char a[CHI_SHAPE_TEXT], b[CHI_SHAPE_TEXT];
+	const choir_tensor *first = v->component[0], *t = v->component[i];
+	bool fits = t->dtype == first->dtype && t->shape.rank == first->shape.rank;
+	for (int k = 0; fits && k < t->shape.rank; k++)
+		fits = k == axis || t->shape.dim[k] == first->shape.dim[k];
+	if (fits)
+		return CHOIR_OK;
+	const int id = chi_strategy_id(chi_cross_of(x)->strategy, 0);
+	return chi_frame_fail(x->frame, CHOIR_INVALID,
+			"gather: replica %d has %s %s, replica %d %s %s: only axis "
+			"%d may differ",
+			id, choir_dtype_name(first->dtype), chi_shape_print(&first->shape, a), id + i,
+			choir_dtype_name(t->dtype), chi_shape_print(&t->shape, b), axis);
+}
+
+// What this process' replicas have.
+static choir_tensor *gather_here(choir_cross *x, choir_value *v, int axis)
+{
+	choir_frame *f = x->frame;
+	const bool each = v->kind == CHOIR_VALUE_PER_REPLICA;
+	if (v->component == NULL || v->component[0] == NULL || v->component[0]->is_number ||
+			(each && v->count != chi_cross_of(x)->strategy->replicas))
+		return chi_frame_fail_null(f, CHOIR_INVALID, "gather: a tensor of each replica is needed");
+	const int n = each ? v->count : 1;
+	for (int i = 0; i < n; i++)
+		if (choir_tensor_is_slices(v->component[i]))
+			return chi_frame_fail_null(
+					f, CHOIR_UNSUPPORTED, "gather: slices cannot be gathered: reduce them");
+	choir_shape shape = v->component[0]->shape;
+	const int at = axis < 0 ? axis + shape.rank : axis;
+	if (at < 0 || at >= shape.rank)
+		return chi_frame_fail_null(f, CHOIR_INVALID,
+				"gather: there is no axis %d: the values have "
+				"rank %d",
+				axis, shape.rank);
+	shape.dim[at] = 0;
+	for (int i = 0; i < n; i++) {
+		if (check_part(x, v, i, at) != CHOIR_OK)
+			return NULL;
+		if (!chi_int64_add(shape.dim[at], v->component[i]->shape.dim[at], &shape.dim[at]))
+			return chi_frame_fail_null(f, CHOIR_INVALID, "gather: axis %d becomes too long", at);
+	}
+	if (chi_value_settle(v) != CHOIR_OK)
+		return NULL;
+	choir_tensor *out = chi_tensor_new(f, v->component[0]->dtype, &shape);
+	int64_t offset = 0;
+	for (int i = 0; out != NULL && i < n; i++) {
+		choir_tensor *part = chi_value_view(f, v->component[i]);
+		if (part == NULL || copy_part(out, part, at, offset, false) != CHOIR_OK) {
+			chi_frame_record_error(f);
+			return NULL;
+		}
+		if (chi_cross_of(x)->run != NULL)
+			chi_cross_of(x)->run->replica[i].offset = offset;
+		offset += part->shape.dim[at];
+	}
+	return out;
+}
+
+choir_tensor *choir_cross_gather(choir_cross *x, choir_value *v, int axis)
+{
+	if (v == NULL || chi_cross_check(x, "gather") != CHOIR_OK)
+		return NULL;
+	chi_cross *hidden = chi_cross_of(x);
+	choir_strategy *s = hidden->strategy;
+	choir_tensor *here = chi_strategy_or_give_up(s, x->frame, gather_here(x, v, axis));
+	if (here == NULL || v->kind != CHOIR_VALUE_PER_REPLICA || s->process_group == NULL)
+		return here;
+	int64_t first = 0;
+	choir_tensor *all = chi_between_concat(
+			s, x->frame, here, axis < 0 ? axis + here->shape.rank : axis, &first);
+	for (int i = 0; all != NULL && hidden->run != NULL && i < s->replicas; i++)
+		hidden->run->replica[i].offset += first;
+	return all;
+}
+
+static choir_status gather_all(choir_cross *x, void *user)
+{
+	const int *axis = user;
+	choir_tensor *all = choir_cross_gather(x, choir_cross_arg(x, "value"), *axis);
+	return choir_cross_return(x, "value", choir_tensor_value(all));
+}
+
+static choir_status gather_backward(
+		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+{
+	const gather_attributes *a = node->attributes;
+	(void) want;
+	choir_tensor *sum = choir_replica_all_reduce(a->replica, CHOIR_SUM, dy);
+	choir_tensor *own =
+			sum == NULL ? NULL : chi_tensor_new(dy->frame, dy->dtype, &node->in[0]->shape);
+	if (own == NULL || copy_part(sum, own, a->axis, a->offset, true) != CHOIR_OK)
+		return chi_frame_record_error(dy->frame);
+	gradient[0] = own;
+	return CHOIR_OK;
+}
+
+static const chi_op all_gather_op = {
+	.name = "all_gather",
+	.attribute_bytes = sizeof(gather_attributes),
+	.backward = gather_backward,
+};
+
+choir_tensor *choir_replica_all_gather(choir_replica *replica, choir_tensor *t, int axis)
+{
+	if (chi_replica_check(replica, "all_gather") != CHOIR_OK)
+		return NULL;
+	if (t == NULL)
+		return chi_frame_null_argument(replica->frame, "all_gather");
+	if (choir_tensor_is_slices(t))
+		return chi_frame_fail_null(replica->frame, CHOIR_UNSUPPORTED,
+				"all_gather: slices cannot be gathered: all_reduce them");
+	chi_replica *r = chi_replica_of(replica);
+	chi_replica_gives(r, t);
+	const int at = axis < 0 ? axis + t->shape.rank : axis;
+	if (at < 0 || at >= t->shape.rank)
+		return chi_frame_fail_null(replica->frame, CHOIR_INVALID,
+				"all_gather: there is no axis %d: "
+				"the value has rank %d",
+				axis, t->shape.rank);
+	if (t->component && (t = chi_tensor_alias(replica->frame, t)) == NULL)
+		return NULL; // its value, not the variable
+	int shown = at;
+	char name[40];
+	snprintf(name, sizeof name, "all_gather along axis %d", at);
+	if (chi_merge_one(r, name, t, gather_all, &shown, &all_gather_op, (uint64_t) at + 1) !=
+			CHOIR_OK)
+		return NULL;
+	choir_tensor *out = choir_replica_take(replica, "value");
+	const gather_attributes a = { replica, at, r->offset };
+	return out == NULL ? NULL : chi_op_record(&all_gather_op, 1, &t, &a, out);
+}

@@ -1,0 +1,111 @@
+// Reductions that wait until they are needed. What they add up is kept alive by handles in the
+// context's frame; every sum is made in the canonical tree, so when and by whom decides no bit.
+#include "strategy/cross/lazy_reduce.h"
+
+#include "collective/way.h"
+
+#include <string.h>
+
+typedef struct {
+	choir_cross *x;
+	choir_reduce_op op;
+	chi_ways ways;
+	chi_job job;
+	choir_collective sum; // with every replica's tensor as a part
+} late;
+
+// Copies elsewhere, or several, would each make the sum anew.
+static bool has_one_copy(const choir_variable *v)
+{
+	return v != NULL && (v->shards > 0 || v->copies == 1);
+}
+
+bool chi_late_may(choir_cross *x, const chi_job *j)
+{
+	const choir_strategy *s = chi_cross_of(x)->strategy;
+	if (!j->by_group || !s->all_host || !s->all_here || !has_one_copy(j->to->variable) ||
+			s->process_group != NULL)
+		return false;
+	for (int i = 0; i < j->value->count; i++)
+		if (j->value->component[i]->source != NULL || j->value->component[i]->borrowed)
+			return false; // a variable's memory, or the caller's
+	return choir_shape_elements(&j->value->component[0]->shape) > CHI_CHUNK;
+}
+
+static choir_status make(choir_value *v)
+{
+	late *l = v->maker;
+	return chi_job_do(l->x, l->op, &l->ways, &l->job);
+}
+
+// What is added up, as handles of x's frame.
+static choir_status keep(choir_cross *x, late *l)
+{
+	const choir_value *v = l->job.value;
+	choir_value *kept = chi_value_new(x->frame, CHOIR_VALUE_PER_REPLICA, v->count);
+	choir_part *part = chi_arena_alloc(&x->frame->arena, (size_t) v->count * sizeof *part);
+	if (kept == NULL || part == NULL)
+		return choir_error_status();
+	for (int i = 0; i < v->count; i++) {
+		choir_tensor *t = chi_tensor_alias(x->frame, v->component[i]);
+		if (t == NULL)
+			return choir_error_status();
+		kept->component[i] = t;
+		kept->device[i] = v->device[i];
+		part[i] = (choir_part){ i, i + 1, t->data };
+	}
+	l->job.value = kept;
+	l->sum = (choir_collective){ .size = sizeof l->sum,
+		.name = "reduce_to",
+		.kind = CHOIR_ALL_REDUCE,
+		.dtype = kept->component[0]->dtype,
+		.divisor = l->job.divisor,
+		.n = (size_t) v->count,
+		.parts = part };
+	return CHOIR_OK;
+}
+
+choir_status chi_late_begin(choir_cross *x, choir_reduce_op op, const chi_ways *ways, chi_job *j)
+{
+	late *l = chi_arena_alloc(&x->frame->arena, sizeof *l);
+	if (l == NULL)
+		return chi_frame_record_error(x->frame);
+	*l = (late){ .x = x, .op = op, .ways = *ways, .job = *j };
+	if (keep(x, l) != CHOIR_OK || chi_job_make_results(x, &l->job) != CHOIR_OK)
+		return chi_frame_record_error(x->frame);
+	j->result->make = make;
+	j->result->maker = l;
+	return CHOIR_OK;
+}
+
+choir_tensor *chi_late_slice(const choir_value *v, choir_frame *f, int64_t first, int64_t count)
+{
+	const late *l = v->maker;
+	const choir_collective *c = &l->sum;
+	const int replicas = (int) c->n;
+	choir_tensor *t = chi_tensor_new(f, c->dtype, &CHOIR_SHAPE(count));
+	chi_buffer *scratch = t == NULL
+			? NULL
+			: chi_frame_buffer(f, (size_t) chi_tree_depth(replicas) * CHI_CHUNK * 8);
+	if (scratch == NULL) {
+		chi_frame_record_error(f);
+		return NULL;
+	}
+	const chi_chunk_sum one = { .c = &c,
+		.members = 1,
+		.replicas = replicas,
+		.first = first,
+		.count = count,
+		.to = t->data,
+		.scratch = scratch->memory };
+	const void *sum;
+	const choir_status status = chi_chunk_sum_make(&one, f->stream, &sum);
+	chi_frame_give_back(f, scratch);
+	if (status != CHOIR_OK) {
+		chi_frame_record_error(f);
+		return NULL;
+	}
+	if (sum != t->data)
+		memcpy(t->data, sum, (size_t) count * chi_dtype_size(c->dtype));
+	return t;
+}

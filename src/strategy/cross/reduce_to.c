@@ -1,0 +1,232 @@
+// Reductions in cross-replica context whose results lie on devices: each device's replicas are
+// folded, all devices join, and the sums land where the destination is.
+#include "choir/op.h"
+#include "strategy/worker_tensors.h"
+#include "strategy/cross/reduce.h"
+#include "strategy/cross/reduce_to.h"
+#include "strategy/cross/sparse_reduce.h"
+
+static choir_value *place_of(choir_cross *x, int count, choir_device *const devices[])
+{
+	choir_value *v = chi_value_new(x->frame, CHOIR_VALUE_PLACE, count);
+	for (int i = 0; v != NULL && i < count; i++)
+		v->device[i] = devices[i];
+	return v;
+}
+
+choir_value *choir_cross_place(choir_cross *x, const char *devices)
+{
+	if (chi_cross_check(x, "place") != CHOIR_OK)
+		return NULL;
+	const choir_strategy *s = chi_cross_of(x)->strategy;
+	if (devices == NULL)
+		return place_of(x, s->lanes, s->device);
+	enum { MAX = 64 };
+	choir_device *found[MAX];
+	int count = 0;
+	if (chi_device_list(devices, MAX, found, &count) != CHOIR_OK) {
+		chi_error_prefix("place");
+		chi_frame_record_error(x->frame);
+		return NULL;
+	}
+	return place_of(x, count, found);
+}
+
+// An empty mirrored value on the devices of a destination.
+static choir_value *at(choir_cross *x, const choir_value *to)
+{
+	const choir_variable *v = to->variable;
+	if (v != NULL && v->shards > 0) // an update takes each shard's rows from there
+		v = v->shard[0];
+	const int count = v != NULL ? v->copies : to->count;
+	choir_value *result = chi_value_new(x->frame, CHOIR_VALUE_MIRRORED, count);
+	for (int i = 0; result != NULL && i < count; i++)
+		result->device[i] = v != NULL ? v->copy[i].device : to->device[i];
+	return result;
+}
+
+// The component of a result that lies in the memory of component i already; NULL.
+static choir_tensor *same_memory(const choir_value *result, int i)
+{
+	for (int k = 0; k < i; k++)
+		if (chi_device_shares(result->device[i], result->device[k]))
+			return result->component[k];
+	return NULL;
+}
+
+static choir_status fill_from(choir_cross *x, choir_value *result, choir_tensor *t)
+{
+	for (int i = 0; i < result->count; i++) {
+		result->component[i] = same_memory(result, i);
+		if (result->component[i] != NULL)
+			continue;
+		choir_frame *f = chi_cross_frame_on(chi_cross_of(x), result->device[i]);
+		result->component[i] = f == NULL ? NULL : chi_value_view(f, t);
+		if (result->component[i] == NULL)
+			return chi_frame_record_error(x->frame);
+	}
+	return CHOIR_OK;
+}
+
+// Variables among what is reduced or copied, and where that is to lie.
+static choir_status check_own(
+		choir_cross *x, const choir_value *v, const choir_value *to, const char *what)
+{
+	const choir_strategy *s = chi_cross_of(x)->strategy;
+	CHOIR_TRY(chi_cross_check_variable(s, x->frame, v->variable, what));
+	return chi_cross_check_variable(s, x->frame, to->variable, what);
+}
+
+choir_value *choir_cross_broadcast_to(choir_cross *x, choir_value *v, choir_value *to)
+{
+	if (v == NULL || to == NULL || chi_cross_check(x, "broadcast_to") != CHOIR_OK ||
+			check_own(x, v, to, "broadcast_to") != CHOIR_OK)
+		return NULL;
+	choir_tensor *t = v->kind == CHOIR_VALUE_VARIABLE ? choir_variable_read(v->variable, x->frame)
+													  : choir_value_tensor(v);
+	if (t == NULL) {
+		chi_frame_record_error(x->frame);
+		return NULL;
+	}
+	if (t->is_number)
+		return choir_tensor_value(choir_number(x->frame, t->number));
+	choir_value *result = at(x, to);
+	return result != NULL && fill_from(x, result, t) == CHOIR_OK ? result : NULL;
+}
+
+choir_status chi_job_make_results(choir_cross *x, chi_job *j)
+{
+	choir_value *v = j->result;
+	const choir_tensor *like = j->value->component[0];
+	for (int i = 0; i < v->count; i++) {
+		if (v->component[i] != NULL || (v->component[i] = same_memory(v, i)) != NULL)
+			continue;
+		choir_frame *f = chi_cross_frame_on(chi_cross_of(x), v->device[i]);
+		v->component[i] = f == NULL ? NULL : chi_tensor_new(f, like->dtype, &like->shape);
+		if (v->component[i] == NULL)
+			return choir_error_status();
+	}
+	return CHOIR_OK;
+}
+
+// Whether the group can do it: all destinations are its devices' memories, and a sum in the dtype.
+static bool by_group(const choir_strategy *s, choir_reduce_op op, const choir_value *v,
+		const choir_value *result)
+{
+	const choir_tensor *t = v->component[0];
+	if (chi_is_slices(t) || chi_sums_wide(op, t) ||
+			(op == CHOIR_MEAN && t->dtype != CHOIR_F32 && t->dtype != CHOIR_F64))
+		return false;
+	for (int i = 0; i < result->count; i++) {
+		bool found = false;
+		for (int lane = 0; lane < s->lanes; lane++)
+			found = found || chi_device_shares(result->device[i], s->device[lane]);
+		if (!found)
+			return false;
+	}
+	return true;
+}
+
+choir_status chi_job_check(choir_cross *x, choir_reduce_op op, choir_reduction *item, chi_job *j)
+{
+	choir_value *v = item->v;
+	*j = (chi_job){ .op = op, .value = v, .to = item->to, .divisor = 1 };
+	if (v == NULL || item->to == NULL) {
+		chi_frame_null_argument(x->frame, "reduce_to");
+		return chi_frame_status(x->frame);
+	}
+	CHOIR_TRY(check_own(x, v, item->to, "reduce_to"));
+	if (v->kind != CHOIR_VALUE_PER_REPLICA)
+		return CHOIR_OK;
+	const int replicas = chi_cross_of(x)->strategy->replicas;
+	if (v->count != replicas)
+		return chi_frame_fail(x->frame, CHOIR_INVALID,
+				"reduce: a value of %d replicas in a strategy of %d", v->count, replicas);
+	CHOIR_TRY(chi_check_alike(
+			chi_cross_of(x)->strategy, x->frame, op, v->count, v->component, false));
+	if (op == CHOIR_MEAN)
+		CHOIR_TRY(chi_mean_divisor(
+				chi_cross_of(x)->strategy, x->frame, v->count, v->component, &j->divisor));
+	j->result = at(x, j->to);
+	if (j->result == NULL)
+		return chi_frame_status(x->frame);
+	j->by_group = by_group(chi_cross_of(x)->strategy, op, v, j->result);
+	return CHOIR_OK;
+}
+
+// Memory for a result that the group makes, and the folds of each device's replicas, on the
+// devices at the same time.
+choir_status chi_job_fold(choir_cross *x, chi_job *j)
+{
+	choir_strategy *s = chi_cross_of(x)->strategy;
+	const choir_value *v = j->value;
+	const choir_tensor *like = v->component[0];
+	CHOIR_TRY(chi_job_make_results(x, j));
+	j->fold = chi_arena_alloc(&x->frame->arena, (size_t) s->lanes * sizeof *j->fold);
+	if (j->fold == NULL)
+		return choir_error_status();
+	choir_status status = CHOIR_OK;
+	for (int lane = 0; lane < s->lanes; lane++)
+		chi_partial_sums_begin(&j->fold[lane], s->in_sync, like->dtype, &like->shape);
+	for (int lane = 0; lane < s->lanes; lane++)
+		for (int r = s->first[lane]; status == CHOIR_OK && r < s->first[lane + 1]; r++)
+			status = chi_partial_sums_add(&j->fold[lane], chi_strategy_id(s, r),
+					v->component[r]->buffer, v->component[r]->data, s->exchange[lane]);
+	return chi_strategy_wait(s, 0, s->lanes, status);
+}
+
+void chi_job_clear(const choir_strategy *s, chi_job *j)
+{
+	for (int lane = 0; j->fold != NULL && lane < s->lanes; lane++)
+		chi_partial_sums_clear(&j->fold[lane]);
+	j->fold = NULL;
+}
+
+void *chi_job_wanted(const choir_strategy *s, const chi_job *j, int lane)
+{
+	for (int i = 0; i < j->result->count; i++)
+		if (chi_device_shares(j->result->device[i], s->device[lane]))
+			return j->result->component[i]->data;
+	return NULL;
+}
+
+static choir_status sum_alone(choir_cross *x, const chi_ways *ways, chi_job *j)
+{
+	choir_strategy *s = chi_cross_of(x)->strategy;
+	const choir_tensor *like = j->value->component[0];
+	const int64_t elements = choir_shape_elements(&like->shape);
+	CHOIR_TRY(chi_job_fold(x, j));
+	chi_sum_lane *lane = chi_arena_alloc(&x->frame->arena, (size_t) s->lanes * sizeof *lane);
+	if (lane == NULL)
+		return choir_error_status();
+	for (int i = 0; i < s->lanes; i++)
+		lane[i] =
+				(chi_sum_lane){ (size_t) j->fold[i].n, j->fold[i].node, chi_job_wanted(s, j, i) };
+	char name[CHI_SUM_NAME] = "reduce_to";
+	if (s->process_group != NULL)
+		chi_between_name("reduce_to", j->op, like->dtype, like, name);
+	const chi_sum sum = { name, like->dtype, j->divisor, lane, 1, &elements };
+	return chi_sum_lanes(s, x->frame, ways, &sum);
+}
+
+choir_status chi_job_do(choir_cross *x, choir_reduce_op op, const chi_ways *ways, chi_job *j)
+{
+	choir_strategy *s = chi_cross_of(x)->strategy;
+	choir_value *v = j->value;
+	choir_status status = CHOIR_OK;
+	if (v->kind != CHOIR_VALUE_PER_REPLICA) {
+		choir_tensor *t = choir_cross_reduce(x, op, v, CHOIR_NO_AXIS);
+		j->result = t == NULL ? NULL : choir_cross_broadcast_to(x, choir_tensor_value(t), j->to);
+		status = j->result == NULL ? chi_frame_status(x->frame) : CHOIR_OK;
+	} else if (!j->by_group) {
+		choir_tensor *t = choir_tensor_is_slices(v->component[0])
+				? chi_reduce_slices(
+						  s, x->frame, op, ways->slices, v->count, v->component, j->divisor)
+				: chi_reduce_tensors(s, x->frame, "reduce_to", op, v->count, v->component);
+		status = t == NULL ? chi_frame_status(x->frame) : fill_from(x, j->result, t);
+	} else {
+		status = sum_alone(x, ways, j);
+		chi_job_clear(s, j);
+	}
+	return status == CHOIR_OK ? status : chi_frame_record_error(x->frame);
+}

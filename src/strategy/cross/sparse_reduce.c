@@ -1,0 +1,318 @@
+// Slices are brought to the host: which rows they are is known only there. One behind another, in
+// the order of replicas, they are the sum; or equal rows are added up first, in the order of the
+// dense sum (collective/sparse_sum.h).
+#include "strategy/cross/sparse_reduce.h"
+
+#include "base/size.h"
+#include "choir/op.h"
+#include "collective/sparse_sum.h"
+#include "op/op.h"
+#include "strategy/cross/reduce.h"
+
+#include <string.h>
+
+// A reduction on its way, on the host.
+typedef struct {
+	choir_strategy *strategy;
+	choir_frame *host;
+	choir_reduce_op op;
+	int n; // replicas
+	choir_tensor **values; // of each that is here; for a mean of a floating dtype
+	chi_sparse_part *part; // of each
+	int64_t all, rows; // rows of all parts; of the larger tensor
+} job;
+
+static choir_status check_alike(
+		const choir_strategy *s, choir_frame *f, int n, choir_tensor *const tensors[])
+{
+	const int id = chi_strategy_id(s, 0); // of the first
+	char a[CHI_SHAPE_TEXT], b[CHI_SHAPE_TEXT];
+	const choir_tensor *first = tensors[0];
+	for (int i = 0; i < n; i++) {
+		const choir_tensor *t = tensors[i];
+		if (chi_tensor_check_any(t) != CHOIR_OK)
+			return chi_frame_record_error(f);
+		const choir_shape x = chi_dense_shape(first), y = chi_dense_shape(t);
+		if (!chi_is_slices(t) || t->dtype != first->dtype || !chi_shape_equal(&x, &y))
+			return chi_frame_fail(f, CHOIR_INVALID,
+					"reduce: replica %d has slices of %s %s, replica %d %s %s %s: all replicas "
+					"need slices of the same dtype and shape",
+					id, choir_dtype_name(first->dtype), chi_shape_print(&x, a), id + i,
+					chi_is_slices(t) ? "slices of" : "a tensor,", choir_dtype_name(t->dtype),
+					chi_shape_print(&y, b));
+	}
+	return CHOIR_OK;
+}
+
+// Seen in a frame of the host, with indices as i64.
+static choir_status bring(job *j, choir_tensor *const tensors[])
+{
+	chi_arena *arena = &j->host->arena;
+	j->values = chi_arena_alloc(arena, (size_t) j->n * sizeof *j->values);
+	j->part = chi_arena_alloc(arena, (size_t) j->n * sizeof *j->part);
+	if (j->values == NULL || j->part == NULL)
+		return choir_error_status();
+	for (int i = 0; i < j->n; i++) {
+		choir_tensor *t = chi_value_view(j->host, tensors[i]);
+		if (t == NULL)
+			return chi_frame_status(j->host);
+		const int64_t n = t->shape.dim[0];
+		int64_t *row = chi_arena_alloc(arena, (size_t) n * sizeof *row);
+		if (row == NULL || chi_slices_indices_to_host(t, row) != CHOIR_OK)
+			return choir_error_status();
+		j->values[i] = j->op == CHOIR_MEAN ? chi_for_mean(choir_slices_values(t))
+										   : choir_slices_values(t);
+		if (j->values[i] == NULL)
+			return chi_frame_status(j->host);
+		j->part[i] = (chi_sparse_part){ n, row, j->values[i]->data };
+		if (!chi_int64_add(j->all, n, &j->all))
+			return choir_fail(CHOIR_NO_MEMORY, "reduce: too many rows");
+	}
+	j->rows = tensors[0]->slices.rows;
+	return CHOIR_OK;
+}
+
+static size_t row_bytes(const job *j)
+{
+	size_t bytes = chi_dtype_size(j->values[0]->dtype);
+	for (int i = 1; i < j->values[0]->shape.rank; i++)
+		bytes *= (size_t) j->values[0]->shape.dim[i];
+	return bytes;
+}
+
+// What this worker has, packed, and room for what all have.
+typedef struct {
+	chi_process_group *peers;
+	int64_t *n; // rows of each replica of all workers
+	size_t *bytes; // of each worker, of what is exchanged
+	int64_t own, all; // rows of this worker's, of all replicas
+} sharing;
+
+static void size_up(sharing *x, size_t each)
+{
+	const chi_process_group *p = x->peers;
+	x->own = x->all = 0;
+	for (int w = 0; w < p->workers; w++) {
+		int64_t rows = 0;
+		for (int r = p->first[w]; r < p->first[w + 1]; r++)
+			rows += x->n[r];
+		x->bytes[w] = (size_t) rows * each;
+		x->all += rows;
+		x->own = w == p->worker ? rows : x->own;
+	}
+}
+
+// All workers' rows of bytes each, of which this worker's lie in pieces; NULL: recorded.
+static char *share(job *j, sharing *x, size_t each, const char *what,
+		const void *(*piece)(const job *j, int i))
+{
+	chi_arena *arena = &j->host->arena;
+	size_t bytes;
+	size_up(x, each);
+	if (!chi_size_multiply((size_t) x->all, each, &bytes))
+		return choir_fail(CHOIR_NO_MEMORY, "reduce: too many rows"), NULL;
+	char *all = chi_arena_alloc(arena, bytes + 1);
+	char *own = chi_arena_alloc(arena, (size_t) x->own * each + 1), *to = own;
+	if (all == NULL || own == NULL)
+		return NULL;
+	for (int i = 0; i < j->n; i++) {
+		const size_t part = (size_t) j->part[i].n * each;
+		if (part > 0)
+			memcpy(to, piece(j, i), part);
+		to += part;
+	}
+	return chi_process_group_all_gather_v(x->peers, own, x->bytes, all, "%s of slices", what) ==
+					CHOIR_OK
+			? all
+			: NULL;
+}
+
+static const void *rows_of(const job *j, int i)
+{
+	return j->part[i].row;
+}
+
+static const void *values_of(const job *j, int i)
+{
+	return j->part[i].values;
+}
+
+// How many rows each replica has, by whatever worker.
+static choir_status count_all(job *j, sharing *x)
+{
+	const chi_process_group *p = x->peers;
+	chi_arena *arena = &j->host->arena;
+	char text[CHI_SHAPE_TEXT];
+	int64_t *own = chi_arena_alloc(arena, (size_t) j->n * sizeof *own);
+	x->n = chi_arena_alloc(arena, (size_t) p->replicas * sizeof *x->n);
+	x->bytes = chi_arena_alloc(arena, (size_t) p->workers * sizeof *x->bytes);
+	if (own == NULL || x->n == NULL || x->bytes == NULL)
+		return choir_error_status();
+	for (int i = 0; i < j->n; i++)
+		own[i] = j->part[i].n;
+	for (int w = 0; w < p->workers; w++)
+		x->bytes[w] = (size_t) (p->first[w + 1] - p->first[w]) * sizeof *own;
+	choir_shape shape = j->values[0]->shape;
+	shape.dim[0] = j->rows;
+	return chi_process_group_all_gather_v(x->peers, own, x->bytes, x->n, "%s of slices of %s %s",
+			j->op == CHOIR_MEAN ? "mean" : "sum", choir_dtype_name(j->values[0]->dtype),
+			chi_shape_print(&shape, text));
+}
+
+// The parts of other workers' replicas beside those that are here.
+static choir_status bring_others(job *j)
+{
+	sharing x = { .peers = j->strategy->process_group };
+	const size_t each = row_bytes(j);
+	CHOIR_TRY(count_all(j, &x));
+	const char *rows = share(j, &x, sizeof(int64_t), "rows", rows_of);
+	const char *values = rows == NULL ? NULL : share(j, &x, each, "values", values_of);
+	j->n = x.peers->replicas;
+	j->all = x.all;
+	j->part = values == NULL ? NULL
+							 : chi_arena_alloc(&j->host->arena, (size_t) j->n * sizeof *j->part);
+	if (j->part == NULL)
+		return choir_error_status();
+	for (int i = 0; i < j->n; i++) {
+		j->part[i] = (chi_sparse_part){ x.n[i], (const int64_t *) (const void *) rows, values };
+		rows += (size_t) x.n[i] * sizeof(int64_t);
+		values += (size_t) x.n[i] * each;
+	}
+	return CHOIR_OK;
+}
+
+// New tensors of the host for n rows. False: recorded.
+static bool make(const job *j, int64_t n, choir_tensor **values, choir_tensor **indices)
+{
+	choir_shape shape = j->values[0]->shape;
+	shape.dim[0] = n;
+	*values = chi_tensor_new(j->host, j->values[0]->dtype, &shape);
+	*indices = chi_tensor_new(j->host, CHOIR_I64, &(choir_shape){ 1, { n } });
+	return *values != NULL && *indices != NULL;
+}
+
+static choir_tensor *finish(
+		const job *j, choir_tensor *values, choir_tensor *indices, double divisor)
+{
+	if (divisor != 1)
+		values = choir_divide(values, choir_number(j->host, divisor));
+	return values == NULL ? NULL : chi_slices_new(values, indices, j->rows);
+}
+
+static choir_tensor *concatenate(const job *j, double divisor)
+{
+	choir_tensor *values, *indices;
+	if (!make(j, j->all, &values, &indices))
+		return NULL;
+	char *to = values->data;
+	int64_t *row = indices->data;
+	for (int i = 0; i < j->n; i++) {
+		const size_t bytes = (size_t) j->part[i].n * row_bytes(j);
+		if (bytes > 0)
+			memcpy(to, j->part[i].values, bytes);
+		if (j->part[i].n > 0)
+			memcpy(row, j->part[i].row, (size_t) j->part[i].n * sizeof *row);
+		to += bytes;
+		row += j->part[i].n;
+	}
+	return finish(j, values, indices, divisor);
+}
+
+static choir_tensor *merge(const job *j, double divisor)
+{
+	choir_tensor *values, *indices;
+	chi_sparse_entry *entry = chi_arena_alloc(&j->host->arena, (size_t) j->all * sizeof *entry);
+	if (entry == NULL)
+		return NULL;
+	const int64_t different = chi_sparse_sum_order(j->n, j->part, entry);
+	if (!make(j, different, &values, &indices))
+		return NULL;
+	int64_t width = 1;
+	for (int i = 1; i < values->shape.rank; i++)
+		width *= values->shape.dim[i];
+	size_t capacity;
+	const bool fits = chi_size_multiply(row_bytes(j), (size_t) chi_slices_levels(j->n), &capacity);
+	char *scratch = chi_arena_alloc(&j->host->arena, fits ? capacity : SIZE_MAX);
+	if (scratch == NULL)
+		return NULL;
+	chi_sparse_sum(j->n, j->part, j->all, entry, values->dtype, width, indices->data, values->data,
+			scratch);
+	return finish(j, values, indices, divisor);
+}
+
+// Whether the larger tensor takes no more bytes than its slices.
+static bool is_full(const choir_tensor *t)
+{
+	const choir_shape shape = chi_dense_shape(t);
+	size_t dense;
+	return chi_shape_bytes(&shape, t->dtype, &dense) &&
+			dense <= chi_tensor_bytes(t) + (size_t) t->shape.dim[0] * sizeof(int64_t);
+}
+
+static choir_tensor *reduce(
+		job *j, choir_slices_result how, choir_tensor *const tensors[], double divisor)
+{
+	if (bring(j, tensors) != CHOIR_OK ||
+			(j->strategy->process_group != NULL && bring_others(j) != CHOIR_OK))
+		return NULL;
+	if (how == CHOIR_SLICES_CONCATENATED)
+		return concatenate(j, divisor);
+	choir_tensor *t = merge(j, divisor);
+	return t != NULL && how == CHOIR_SLICES_SMALLEST && is_full(t) ? choir_to_dense(t) : t;
+}
+
+choir_tensor *chi_reduce_slices(choir_strategy *s, choir_frame *f, choir_reduce_op op,
+		choir_slices_result how, int n, choir_tensor *const tensors[], double divisor)
+{
+	if (check_alike(s, f, n, tensors) != CHOIR_OK)
+		return NULL;
+	job j = { .strategy = s, .host = f, .op = op, .n = n };
+	if (!f->device->host_memory && (j.host = choir_frame_new(NULL)) == NULL) {
+		chi_frame_record_error(f);
+		return NULL;
+	}
+	choir_tensor *t = reduce(&j, how, tensors, divisor);
+	if (t == NULL)
+		chi_strategy_give_up(s, chi_frame_record_error(f));
+	else if (j.host != f)
+		t = choir_move(t, f);
+	if (j.host != f)
+		choir_frame_free(j.host);
+	return t;
+}
+
+choir_value *chi_dense_value(choir_cross *x, choir_value *v)
+{
+	bool slices = false;
+	for (int i = 0; v->component != NULL && i < v->count; i++)
+		slices = slices || choir_tensor_is_slices(v->component[i]);
+	if (!slices)
+		return v;
+	choir_value *dense = chi_value_new(x->frame, v->kind, v->count);
+	for (int i = 0; dense != NULL && i < v->count; i++) {
+		choir_frame *f = chi_cross_frame_on(chi_cross_of(x), v->device[i]);
+		dense->device[i] = v->device[i];
+		dense->component[i] =
+				f == NULL ? NULL : choir_to_dense(chi_value_view(f, v->component[i]));
+		if (dense->component[i] == NULL || chi_stream_wait(f->stream) != CHOIR_OK) {
+			chi_frame_record_error(x->frame);
+			return NULL;
+		}
+	}
+	return dense;
+}
+
+static choir_status reduce_to_all(choir_cross *x, void *user)
+{
+	choir_value *v = choir_cross_arg(x, "value");
+	return choir_cross_return(
+			x, "value", choir_cross_reduce_to(x, *(const choir_reduce_op *) user, v, v));
+}
+
+choir_tensor *chi_all_reduce_slices(choir_replica *r, choir_reduce_op op, choir_tensor *t)
+{
+	if (chi_merge_one(chi_replica_of(r), "all_reduce", t, reduce_to_all, &op,
+				(const void *) (uintptr_t) reduce_to_all, (uint64_t) op + 1) != CHOIR_OK)
+		return NULL;
+	return choir_replica_take(r, "value");
+}

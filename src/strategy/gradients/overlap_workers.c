@@ -1,0 +1,372 @@
+// The thread, what it does with a sum, and how it and the replicas' threads tell each other. It
+// sleeps at a gate unless it exchanges something; what it costs is a wake-up for each large
+// gradient, and, while it waits for messages, the core that it waits on.
+#include "strategy/gradients/overlap_workers.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/size.h"
+#include "base/thread.h"
+#include "collective/host.h"
+#include "collective/tree.h"
+#include "strategy/run/run.h"
+#include "strategy/gradients/pending.h"
+#include "trace/trace.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { HANDOVERS = 9 }; // that are measured
+static const double ASLEEP = 200e-6; // seconds after which the thread surely sleeps
+
+struct chi_overlap {
+	choir_strategy *strategy;
+	chi_process_group process_group;
+	chi_thread thread;
+	chi_instance *instance; // of what was asked last; NULL: only an answer
+	chi_gate asked, through; // how often it was asked for something, and is through with it
+	chi_gate event; // its word moves whenever the thread should look again
+	chi_atomic32 leave, end; // not zero: leave the instance; end the thread
+	chi_atomic32 exchanging; // 1 while it exchanges with other workers
+	bool failed; // an exchange of this instance did, with
+	chi_error error;
+	choir_part *node; // this worker's
+	chi_scratch scratch; // memory of all of them, where several devices have parts of each
+	char *spare;
+	double handover; // seconds
+};
+
+// ---- The thread.
+
+// Memory for this worker's nodes of a sum, which is kept.
+static choir_status reserve(chi_overlap *o, size_t nodes, const choir_collective *c)
+{
+	size_t bytes;
+	if (!chi_size_multiply((size_t) c->elements, chi_dtype_size(c->dtype), &bytes) ||
+			!chi_size_multiply(nodes, bytes, &bytes))
+		return choir_fail(CHOIR_NO_MEMORY, "%s: too many elements", c->name);
+	return chi_scratch_reserve(&o->scratch, bytes) ? CHOIR_OK : choir_error_status();
+}
+
+// This worker's nodes: a device alone has them, of several they are added up.
+static choir_status find_nodes(chi_overlap *o, const chi_early_sum *s, const choir_part **nodes)
+{
+	const choir_collective *c = s->c[0];
+	const size_t n =
+			(size_t) chi_process_group_node_count(&o->process_group, o->process_group.worker);
+	const size_t bytes = (size_t) c->elements * chi_dtype_size(c->dtype);
+	if (o->strategy->lanes == 1) {
+		*nodes = c->parts;
+		return c->n == n ? CHOIR_OK
+						 : choir_fail(CHOIR_INTERNAL,
+								   "%s: the parts of this worker are not its nodes", c->name);
+	}
+	CHOIR_TRY(reserve(o, n, c));
+	char *const memory = o->scratch.memory;
+	for (size_t i = 0; i < n; i++)
+		o->node[i].data = memory + i * bytes;
+	for (int64_t first = 0; first < c->elements; first += CHI_CHUNK)
+		CHOIR_TRY(
+				chi_tree_sum_nodes(s->c, o->strategy->lanes, first, n, o->node, memory, o->spare));
+	*nodes = o->node;
+	return CHOIR_OK;
+}
+
+static choir_status sum(
+		chi_overlap *o, const choir_collective *c, const choir_part *nodes, void *to)
+{
+	chi_atomic32_store(&o->exchanging, 1);
+	const choir_status status = chi_process_group_all_reduce(&o->process_group, 0, c, nodes, to);
+	chi_atomic32_store(&o->exchanging, 0);
+	return status;
+}
+
+static choir_status exchange(chi_overlap *o, chi_instance *in, size_t index)
+{
+	chi_early_sum *s = &in->early.sum[index];
+	const choir_variable *v = s->variable;
+	const choir_part *nodes = NULL;
+	chi_trace_begin(CHOIR_TRACE_REDUCE, v->name);
+	choir_status status = find_nodes(o, s, &nodes);
+	if (status == CHOIR_OK &&
+			(s->buffer = chi_buffer_new(in->strategy->device[0], chi_variable_bytes(v))) == NULL)
+		status = choir_error_status();
+	if (status == CHOIR_OK)
+		status = sum(o, s->c[0], nodes, s->buffer->memory);
+	chi_trace_end_communication();
+	CHOIR_TRY(status);
+	s->whole = (choir_part){ 0, in->strategy->in_sync, s->buffer->memory };
+	chi_early_let_go(in, s);
+	chi_gate_open(&s->done, CHI_EARLY_SUMMED);
+	return CHOIR_OK;
+}
+
+// Whether all replicas have given the gradient of s: until they have, or it will not come any
+// more. What ends a wait for replicas that never return is their run.
+static bool wait_for_replicas(chi_overlap *o, const chi_instance *in, const chi_early_sum *s)
+{
+	for (;;) {
+		const uint32_t word = chi_atomic32_load(&o->event.word);
+		const bool over = chi_atomic32_load(&in->all) != 0;
+		if (chi_atomic32_load(&o->leave) != 0)
+			return false;
+		if (over || chi_atomic32_load(&s->open) != 0)
+			return chi_atomic32_load(&s->open) != 0;
+		(void) chi_gate_wait(&o->event, word, false, chi_clock_deadline(-1));
+	}
+}
+
+// What has just failed here ends the exchanges of all, and nobody is to wait for what does not
+// come. The run fails when somebody needs it, or at its end: if it failed now, replicas would
+// leave a merge call whose function is at work with their tensors.
+static void fail(chi_overlap *o, const chi_instance *in, size_t from)
+{
+	chi_process_group_abort(&o->process_group);
+	chi_error_save(&o->error);
+	o->failed = true;
+	for (size_t i = from; i < in->early.n; i++)
+		chi_gate_open(&in->early.sum[i].done, CHI_EARLY_FAILED);
+}
+
+static void serve(chi_overlap *o, chi_instance *in)
+{
+	for (size_t i = 0; i < in->early.n; i++) {
+		const chi_early_sum *s = &in->early.sum[i];
+		if (!s->worth || !wait_for_replicas(o, in, s))
+			continue;
+		if (exchange(o, in, i) != CHOIR_OK) {
+			fail(o, in, i);
+			return;
+		}
+	}
+}
+
+static void work(void *arg)
+{
+	chi_overlap *o = arg;
+	chi_thread_stand_back();
+	for (uint32_t seen = 0;;) {
+		const uint32_t asked = chi_atomic32_load(&o->asked.word);
+		if (asked == seen) {
+			(void) chi_gate_wait(&o->asked, seen, false, chi_clock_deadline(-1));
+			continue;
+		}
+		if (chi_atomic32_load(&o->end) != 0)
+			return;
+		if (o->instance != NULL)
+			serve(o, o->instance);
+		seen = asked;
+		chi_gate_open(&o->through, seen);
+	}
+}
+
+// ---- For the replicas' threads.
+
+static void ask(chi_overlap *o, chi_instance *in)
+{
+	o->instance = in;
+	chi_gate_open(&o->asked, chi_atomic32_load(&o->asked.word) + 1);
+}
+
+static void wait_until_through(chi_overlap *o)
+{
+	const uint32_t asked = chi_atomic32_load(&o->asked.word);
+	for (uint32_t now; (now = chi_atomic32_load(&o->through.word)) != asked;)
+		(void) chi_gate_wait(&o->through, now, false, chi_clock_deadline(-1));
+}
+
+void chi_overlap_begin(chi_instance *in)
+{
+	chi_overlap *o = in->strategy->overlap;
+	if (o == NULL || in->run != in->strategy->run || in->early.n == 0)
+		return;
+	in->early.between = true;
+	ask(o, in);
+}
+
+void chi_overlap_look(const choir_strategy *s)
+{
+	chi_atomic32_add(&s->overlap->event.word, 1);
+	chi_gate_wake(&s->overlap->event);
+}
+
+static choir_status report(const chi_overlap *o)
+{
+	chi_error_restore(&o->error);
+	return o->error.status;
+}
+
+choir_status chi_overlap_finish(chi_instance *in)
+{
+	for (size_t i = 0; i < in->early.n; i++) {
+		chi_early_sum *s = &in->early.sum[i];
+		if (chi_atomic32_load(&s->open) == 0)
+			continue;
+		chi_trace_begin(CHOIR_TRACE_WAIT, "other workers");
+		while (chi_atomic32_load(&s->done.word) == 0)
+			(void) chi_gate_wait(&s->done, 0, chi_instance_spins(in), chi_clock_deadline(-1));
+		chi_trace_end();
+		if (chi_atomic32_load(&s->done.word) == CHI_EARLY_FAILED)
+			return report(in->strategy->overlap);
+	}
+	return CHOIR_OK;
+}
+
+// The run has failed here. Others may never come to an exchange that has begun, however alike they
+// fail: then it is the end.
+static void end_exchange(chi_overlap *o, const chi_run *run)
+{
+	if (chi_atomic32_load(&run->failed) == 0 || chi_atomic32_load(&o->exchanging) == 0)
+		return;
+	chi_error_restore(&run->error);
+	chi_process_group_abort(&o->process_group);
+}
+
+void chi_overlap_rest(const choir_strategy *s)
+{
+	chi_overlap *o = s->overlap;
+	if (o == NULL)
+		return;
+	end_exchange(o, s->run);
+	if (chi_atomic32_load(&o->through.word) != chi_atomic32_load(&o->asked.word)) {
+		chi_atomic32_store(&o->leave, 1);
+		chi_overlap_look(s);
+		wait_until_through(o);
+		chi_atomic32_store(&o->leave, 0);
+	}
+	if (!o->failed)
+		return;
+	o->failed = false;
+	(void) report(o);
+	chi_run_fail(s->run, s->replicas);
+}
+
+// ---- Whether there is one.
+
+choir_status chi_overlap_choose(choir_strategy *s)
+{
+	const char *name = getenv("CHOIR_OVERLAP");
+	choir_toggle *overlap = &s->options.overlap;
+	if (*overlap != CHOIR_DEFAULT || name == NULL || name[0] == '\0')
+		return CHOIR_OK;
+	if (strcmp(name, "on") != 0 && strcmp(name, "off") != 0)
+		return choir_fail(CHOIR_INVALID, "CHOIR_OVERLAP: '%s' is unknown; known: on, off", name);
+	*overlap = strcmp(name, "on") == 0 ? CHOIR_ON : CHOIR_OFF;
+	return CHOIR_OK;
+}
+
+// What all workers know of each: whether it can, the threads that compute, and the processors that
+// they may use.
+typedef struct {
+	int possible, threads, processors;
+} offer;
+
+// Whether a worker has a processor for one more thread, if each on its host has one.
+static bool has_a_core(const choir_cluster *c, const offer all[], int worker)
+{
+	const char *name = choir_cluster_worker_name(c, worker);
+	const size_t host = strcspn(name, ",") + 1; // "node3, pid 4711"
+	int needed = 0;
+	for (int w = 0; w < choir_cluster_workers(c); w++)
+		if (strncmp(name, choir_cluster_worker_name(c, w), host) == 0)
+			needed += all[w].threads + 1;
+	return needed <= all[worker].processors;
+}
+
+static choir_status agree(choir_strategy *s, bool *wanted)
+{
+	const int cores = s->options.cores_per_device;
+	const offer own = { .possible = s->all_host && s->all_here &&
+				s->concurrency == CHI_EXCLUSIVE && !s->options.cluster->one_thread,
+		.threads = s->lanes * (cores > 0 ? cores : 1),
+		.processors = chi_processor_count() };
+	offer *all = chi_alloc_array((size_t) s->process_group->workers, sizeof *all);
+	if (all == NULL)
+		return choir_error_status();
+	const choir_status status =
+			chi_process_group_all_gather(s->process_group, &own, sizeof own, all, "overlap");
+	*wanted = s->process_group->host;
+	for (int w = 0; status == CHOIR_OK && w < s->process_group->workers; w++)
+		*wanted = *wanted && all[w].possible != 0 &&
+				(s->options.overlap == CHOIR_ON || has_a_core(s->options.cluster, all, w));
+	chi_free(all);
+	return status;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const double x = *(const double *) a, y = *(const double *) b;
+	return (x > y) - (x < y);
+}
+
+// How long it takes to wake the thread with something and to hear that it is done.
+static void measure(chi_overlap *o)
+{
+	double seconds[HANDOVERS];
+	for (int i = 0; i < HANDOVERS; i++) {
+		chi_thread_nap(ASLEEP);
+		const double begun = chi_clock_now();
+		ask(o, NULL);
+		wait_until_through(o);
+		seconds[i] = chi_clock_now() - begun;
+	}
+	qsort(seconds, HANDOVERS, sizeof *seconds, compare);
+	o->handover = seconds[HANDOVERS / 2];
+}
+
+static choir_status open_overlap(chi_overlap *o)
+{
+	const choir_strategy *s = o->strategy;
+	CHOIR_TRY(chi_process_group_open(
+			&o->process_group, s->options.cluster, CHI_TAG_OVERLAP, s->replicas));
+	const size_t n =
+			(size_t) chi_process_group_node_count(&o->process_group, o->process_group.worker);
+	o->node = chi_alloc_array(n, sizeof *o->node);
+	o->spare = chi_alloc_aligned((size_t) (chi_tree_depth(s->in_sync) + 1) * CHI_TREE_SUM_LEVEL);
+	if (o->node == NULL || o->spare == NULL)
+		return choir_error_status();
+	memcpy(o->node,
+			o->process_group.partial_sum + o->process_group.first_node[o->process_group.worker],
+			n * sizeof *o->node);
+	CHOIR_TRY(chi_thread_start(&o->thread, "choir exchange", work, o));
+	measure(o);
+	return CHOIR_OK;
+}
+
+choir_status chi_overlap_open(choir_strategy *s)
+{
+	bool wanted = false;
+	if (s->process_group == NULL || s->options.overlap == CHOIR_OFF)
+		return CHOIR_OK;
+	CHOIR_TRY(agree(s, &wanted));
+	if (!wanted)
+		return CHOIR_OK;
+	s->overlap = chi_alloc(sizeof *s->overlap);
+	if (s->overlap == NULL)
+		return choir_error_status();
+	s->overlap->strategy = s;
+	return open_overlap(s->overlap);
+}
+
+void chi_overlap_close(choir_strategy *s)
+{
+	chi_overlap *o = s->overlap;
+	if (o == NULL)
+		return;
+	if (s->fork_generation == chi_fork_generation()) { // else it is in the parent
+		chi_atomic32_store(&o->end, 1);
+		ask(o, NULL);
+		chi_thread_join(&o->thread);
+	}
+	chi_process_group_close(&o->process_group);
+	chi_free(o->node);
+	chi_free(o->scratch.memory);
+	chi_free(o->spare);
+	chi_free(o);
+	s->overlap = NULL;
+}
+
+double choir_strategy_overlap(const choir_strategy *s)
+{
+	return s == NULL || s->overlap == NULL ? 0 : s->overlap->handover;
+}

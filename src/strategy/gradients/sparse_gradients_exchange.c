@@ -1,0 +1,140 @@
+// Rows between workers. Whether the gradient of a variable is rows or a tensor may differ from
+// replica to replica and from step to step, so workers tell each other before they do anything
+// with it: one message for all variables of an update. Rows stay rows only if all replicas gave
+// rows, and few enough of them: then everybody gets all of them, in the order of replicas, and
+// adds them up itself.
+#include "strategy/gradients/pending.h"
+
+#include "base/alloc.h"
+#include "base/size.h"
+
+#include <string.h>
+
+static unsigned char kinds_here(const chi_instance *in, size_t i)
+{
+	unsigned kinds = 0;
+	for (int lane = 0; lane < in->strategy->lanes; lane++) {
+		const chi_item *item = in->lane[lane].item[i];
+		kinds |= item->rows.n > 0 ? CHI_GAVE_ROWS : 0;
+		kinds |= item->fold.n > 0 ? CHI_GAVE_TENSORS : 0;
+	}
+	return (unsigned char) kinds;
+}
+
+choir_status chi_sparse_gradients_exchange_kinds(chi_instance *in)
+{
+	chi_process_group *p = in->strategy->process_group;
+	const bool among = p != NULL && p->host && (!in->keeps || in->early.between);
+	const size_t n = in->n, workers = among ? (size_t) p->workers : 0;
+	void *array = in->kinds;
+	const bool grown = chi_grow(&array, &in->kinds_capacity, (workers + 1) * n + 1, 1);
+	in->kinds = array;
+	if (!grown)
+		return choir_error_status();
+	unsigned char *own = in->kinds, *all = own + n;
+	for (size_t i = 0; i < n; i++)
+		own[i] = kinds_here(in, i);
+	if (among)
+		CHOIR_TRY(chi_process_group_all_gather(p, own, n, all,
+				"%s of %zu gradients (%d exchanged early)", in->apply->table->name, n,
+				chi_early_between(in)));
+	for (size_t w = 0; w < workers; w++)
+		for (size_t i = 0; i < n; i++)
+			own[i] = (unsigned char) (own[i] | all[w * n + i]);
+	for (size_t i = 0; i < n; i++)
+		in->shared[i].kinds = own[i];
+	return CHOIR_OK;
+}
+
+const chi_sparse_gradient *chi_sparse_gradient_of(const chi_instance *in, size_t i, int replica)
+{
+	const int lane = chi_strategy_lane(in->strategy, replica);
+	const chi_sparse_gradients *rows = &in->lane[lane].item[i]->rows;
+	for (size_t k = 0; k < rows->n; k++)
+		if (rows->given[k].replica == replica)
+			return &rows->given[k];
+	return NULL;
+}
+
+// Memory for a number for each replica and for each worker, which is kept.
+static choir_status keep_counts(chi_merged_rows *m, const choir_strategy *s)
+{
+	const size_t workers = s->process_group == NULL ? 0 : (size_t) s->process_group->workers;
+	if (m->each == NULL)
+		m->each = chi_alloc_array((size_t) s->in_sync, sizeof *m->each);
+	if (m->bytes == NULL)
+		m->bytes = chi_alloc_array(workers + 1, sizeof *m->bytes);
+	return m->each == NULL || m->bytes == NULL ? choir_error_status() : CHOIR_OK;
+}
+
+static choir_status count_all(chi_process_group *p, chi_merged_rows *m, const choir_variable *v)
+{
+	for (int w = 0; w < p->workers; w++)
+		m->bytes[w] = (size_t) (p->first[w + 1] - p->first[w]) * sizeof *m->each;
+	return chi_process_group_all_gather_v(p, m->each + chi_process_group_first_replica(p),
+			m->bytes, m->each, "rows of the gradient of \"%s\"", v->name);
+}
+
+choir_status chi_sparse_gradients_count(chi_instance *in, size_t i, size_t *all)
+{
+	const choir_strategy *s = in->strategy;
+	chi_shared_item *shared = &in->shared[i];
+	chi_merged_rows *m = &shared->rows;
+	int64_t sum = 0;
+	CHOIR_TRY(keep_counts(m, s));
+	for (int r = 0; r < s->replicas; r++) {
+		const chi_sparse_gradient *g = chi_sparse_gradient_of(in, i, r);
+		m->each[chi_strategy_id(s, r)] = g == NULL ? 0 : g->n;
+	}
+	if (s->process_group != NULL)
+		CHOIR_TRY(count_all(s->process_group, m, shared->variable));
+	for (int r = 0; r < s->in_sync; r++)
+		if (!chi_int64_add(sum, m->each[r], &sum))
+			return choir_fail(
+					CHOIR_NO_MEMORY, "variable \"%s\": too many rows", shared->variable->name);
+	*all = (size_t) sum;
+	return CHOIR_OK;
+}
+
+// Each worker's part of something of which every row takes so many bytes.
+static choir_status share(chi_process_group *p, chi_merged_rows *m, const choir_variable *v,
+		size_t each, void *all, const char *what)
+{
+	char *own = all;
+	for (int w = 0; w < p->workers; w++) {
+		size_t rows = 0;
+		for (int r = p->first[w]; r < p->first[w + 1]; r++)
+			rows += (size_t) m->each[r];
+		m->bytes[w] = rows * each;
+		if (w < p->worker)
+			own += m->bytes[w];
+	}
+	return chi_process_group_all_gather_v(
+			p, own, m->bytes, all, "%s of the gradient of \"%s\"", what, v->name);
+}
+
+choir_status chi_sparse_gradients_gather(
+		chi_instance *in, size_t i, size_t row_bytes, int64_t *index, char *values)
+{
+	const choir_strategy *s = in->strategy;
+	const choir_variable *v = in->shared[i].variable;
+	chi_merged_rows *m = &in->shared[i].rows;
+	int64_t *at = index;
+	char *to = values;
+	for (int r = 0; r < s->before; r++) {
+		at += m->each[r];
+		to += (size_t) m->each[r] * row_bytes;
+	}
+	for (int r = 0; r < s->replicas; r++) {
+		const chi_sparse_gradient *g = chi_sparse_gradient_of(in, i, r);
+		const size_t bytes = g == NULL ? 0 : (size_t) g->n * row_bytes;
+		if (g != NULL)
+			chi_sparse_gradient_widen(g, at);
+		if (bytes > 0)
+			memcpy(to, g->values, bytes);
+		at += g == NULL ? 0 : g->n;
+		to += bytes;
+	}
+	CHOIR_TRY(share(s->process_group, m, v, sizeof *index, index, "numbers of the rows"));
+	return share(s->process_group, m, v, row_bytes, values, "rows");
+}

@@ -1,0 +1,48 @@
+// One replica by itself: a run whose other replicas never come, so that whatever asks for them
+// fails at once, and whose updates are dropped where they are given (gradients/collect.c).
+#include "strategy/run/run.h"
+
+#include "tensor/dlpack.h"
+
+static choir_status check(const choir_strategy *s, int replica, choir_replica_fn *fn)
+{
+	const chi_context *c = chi_context_current();
+	CHOIR_TRY(chi_strategy_check(s));
+	CHOIR_TRY(chi_context_need_cross(s, "run_replica"));
+	if (c != NULL && c->kind == CHI_IN_CROSS && c->what != NULL)
+		return choir_fail(CHOIR_STATE,
+				"run_replica: in a merge function the replicas are under "
+				"way");
+	if (fn == NULL)
+		return choir_fail(CHOIR_INVALID, "run_replica: the function is NULL");
+	if (replica < 0 || replica >= s->replicas)
+		return choir_fail(CHOIR_INVALID, "run_replica: there is no replica %d: there are 0 to %d",
+				replica, s->replicas - 1);
+	return chi_strategy_go_on(s);
+}
+
+choir_status choir_strategy_run_replica(
+		choir_strategy *s, int replica, choir_replica_fn *fn, void *user, choir_values *args)
+{
+	CHOIR_TRY(check(s, replica, fn));
+	if (!chi_atomic32_change(&s->running, 0, 1))
+		return choir_fail(
+				CHOIR_STATE, "run_replica: a run of this strategy (\"%s\") is under way", s->kind);
+	chi_context inside;
+	chi_context *entry = chi_context_enter(&inside, CHI_IN_CROSS, s, NULL);
+	chi_dlpack_hold(true);
+	const choir_status status = chi_run_alone(s->run, replica, fn, user, args);
+	chi_dlpack_hold(false);
+	chi_context_pop(entry);
+	chi_atomic32_store(&s->running, 0);
+	chi_dlpack_run_deleters();
+	return status;
+}
+
+choir_status choir_strategy_watch_gradients(choir_strategy *s, choir_gradient_fn *fn, void *user)
+{
+	CHOIR_TRY(chi_strategy_check(s));
+	s->home->watch = fn;
+	s->home->watch_user = user;
+	return CHOIR_OK;
+}

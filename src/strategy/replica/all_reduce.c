@@ -1,0 +1,358 @@
+// Collectives inside replicas. Where every device carries one replica, each joins the cross-device
+// operation itself and nobody else's thread is needed; where some carry several, or counts must be
+// known first, the last replica to come does it for all. Their gradients are collectives too.
+#include "choir/op.h"
+#include "collective/tree.h"
+#include "collective/way.h"
+#include "op/op.h"
+#include "strategy/gradients/gradients.h"
+#include "strategy/run/small_all_reduce.h"
+#include "strategy/run/sync_point.h"
+#include "strategy/worker_tensors.h"
+#include "strategy/cross/reduce.h"
+#include "strategy/cross/sparse_reduce.h"
+#include "trace/trace.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct {
+	choir_replica *replica;
+	double divisor;
+} all_reduce_attributes;
+
+static choir_status all_reduce_backward(
+		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+{
+	const all_reduce_attributes *a = node->attributes;
+	(void) want;
+	choir_tensor *sum = choir_replica_all_reduce(a->replica, CHOIR_SUM, dy);
+	if (a->divisor != 1)
+		sum = choir_scale(sum, 1 / a->divisor);
+	gradient[0] = sum;
+	return sum == NULL ? chi_frame_status(dy->frame) : CHOIR_OK;
+}
+
+static const chi_op all_reduce_op = {
+	.name = "all_reduce",
+	.attribute_bytes = sizeof(all_reduce_attributes),
+	.backward = all_reduce_backward,
+};
+
+// Memory for the result: one for all lanes that share memory.
+static choir_status prepare_result(chi_meet *m, chi_replica *r, void *user)
+{
+	choir_strategy *s = r->run->strategy;
+	const size_t bytes = chi_tensor_bytes(user);
+	for (int i = 0; i < s->lanes; i++) {
+		for (int k = 0; k < i && m->buffer[i] == NULL; k++)
+			if (chi_device_shares(s->device[i], s->device[k])) {
+				m->buffer[i] = m->buffer[k];
+				chi_buffer_retain(m->buffer[i]);
+			}
+		if (m->buffer[i] == NULL && (m->buffer[i] = chi_buffer_new(s->device[i], bytes)) == NULL)
+			return choir_error_status();
+	}
+	return CHOIR_OK;
+}
+
+static choir_collective collective_of(
+		const chi_run *run, const chi_meet *m, const choir_tensor *t, int lane, double divisor)
+{
+	return (choir_collective){
+		.size = sizeof(choir_collective),
+		.sequence = m->number,
+		.name = m->name,
+		.kind = CHOIR_ALL_REDUCE,
+		.dtype = t->dtype,
+		.elements = choir_shape_elements(&t->shape),
+		.divisor = divisor,
+		.stream = run->strategy->exchange[lane]->state,
+		.result = m->buffer[lane]->memory,
+		.together = run->replica[run->strategy->first[lane]].batch_bytes,
+	};
+}
+
+static choir_status reduce_own(chi_replica *r, chi_meet *m, choir_tensor *t, double divisor)
+{
+	chi_run *run = r->run;
+	choir_strategy *s = run->strategy;
+	const int number = chi_replica_number(r);
+	const choir_part part = { number, number + 1, t->data };
+	choir_collective c = collective_of(run, m, t, r->lane, divisor);
+	c.n = 1;
+	c.parts = &part;
+	uint64_t request;
+	choir_status status = chi_communicator_join(&s->group, r->lane, &c, &request);
+	if (status == CHOIR_OK)
+		status = chi_communicator_wait(&s->group, r->lane, request, s->timeout);
+	if (status == CHOIR_OK)
+		status = chi_stream_wait(s->exchange[r->lane]);
+	if (status == CHOIR_OK)
+		return status;
+	// What failed here is the cause, unless another's failure ended the wait, which may be that of
+	// another worker, or there is a name for it.
+	r->cancelled = true;
+	if (status == CHOIR_CANCELLED ? s->process_group != NULL
+								  : status != CHOIR_TIMEOUT || !chi_run_give_up(r, m))
+		chi_run_fail(run, s->replicas);
+	return chi_run_cancelled(run);
+}
+
+// All replicas wait: joins for every lane, one after the other, then waits for all.
+static choir_status reduce_lane(chi_run *run, chi_meet *m, int lane, double divisor)
+{
+	choir_strategy *s = run->strategy;
+	if (lane == s->lanes)
+		return CHOIR_OK;
+	chi_partial_sums fold;
+	const choir_tensor *like = run->replica[0].contribution;
+	chi_partial_sums_begin(&fold, s->in_sync, like->dtype, &like->shape);
+	choir_status status = CHOIR_OK;
+	for (int i = s->first[lane]; status == CHOIR_OK && i < s->first[lane + 1]; i++) {
+		choir_tensor *t = run->replica[i].contribution;
+		status = chi_partial_sums_add(
+				&fold, chi_strategy_id(s, i), t->buffer, t->data, s->exchange[lane]);
+	}
+	status = chi_strategy_wait(s, lane, lane + 1, status);
+	choir_collective c = collective_of(run, m, like, lane, divisor);
+	c.n = (size_t) fold.n;
+	c.parts = fold.node;
+	uint64_t request;
+	if (status == CHOIR_OK)
+		status = chi_communicator_join(&s->group, lane, &c, &request);
+	if (status == CHOIR_OK)
+		status = reduce_lane(run, m, lane + 1, divisor);
+	if (status == CHOIR_OK)
+		status = chi_communicator_wait(&s->group, lane, request, s->timeout);
+	if (status == CHOIR_OK)
+		status = chi_stream_wait(s->exchange[lane]);
+	chi_partial_sums_clear(&fold);
+	return status;
+}
+
+static choir_status reduce_for_all(chi_run *run, chi_meet *m, choir_reduce_op op)
+{
+	double divisor = 1;
+	const int n = run->strategy->replicas;
+	choir_frame *f = run->replica[0].shown.frame;
+	choir_tensor **all = chi_arena_alloc(&f->arena, (size_t) n * sizeof *all);
+	if (all == NULL)
+		return choir_error_status();
+	for (int i = 0; i < n; i++)
+		all[i] = run->replica[i].contribution;
+	if (op == CHOIR_MEAN)
+		CHOIR_TRY(chi_mean_divisor(run->strategy, f, n, all, &divisor));
+	m->count = (int64_t) divisor;
+	return reduce_lane(run, m, 0, divisor);
+}
+
+// "all_reduce", or "all_reduce of "v"" where it has a subject.
+static void name_collective(const chi_replica *r, const char *call, char name[64])
+{
+	if (r->subject.hash == 0)
+		snprintf(name, 64, "%s", call);
+	else
+		snprintf(name, 64, "%s of %.47s", r->subject.call != NULL ? r->subject.call : call,
+				r->subject.name);
+}
+
+static choir_status come_together(
+		chi_replica *r, choir_reduce_op op, choir_tensor *t, chi_meet **out, double *divisor)
+{
+	chi_run *run = r->run;
+	const bool together =
+			run->strategy->replicas != run->strategy->lanes || t->count != CHOIR_NONE;
+	uint64_t hash = (uint64_t) op * 64 + (uint64_t) r->summed * 2 + (t->count != CHOIR_NONE);
+	for (int i = 0; i < t->shape.rank; i++)
+		hash = chi_hash_mix(hash + (uint64_t) t->shape.dim[i]);
+	// The sum of an update that r has asked for goes over the same ways, and comes first.
+	CHOIR_TRY(chi_apply_settle(r, NULL));
+	bool last;
+	char call[64], name[CHI_SUM_NAME];
+	name_collective(r, "all_reduce", call);
+	if (run->strategy->process_group != NULL)
+		chi_between_name(call, op, r->summed, t, name);
+	else
+		memcpy(name, call, sizeof name);
+	r->contribution = t;
+	r->reduces = op;
+	chi_meet *m = *out = chi_meet_arrive(r, CHI_MEET_COLLECTIVE, &all_reduce_op,
+			chi_hash_mix(hash + r->subject.hash), name, prepare_result, t, &last);
+	if (m == NULL)
+		return choir_error_status();
+	*divisor = op == CHOIR_MEAN ? run->strategy->in_sync : 1;
+	if (!together)
+		return reduce_own(r, m, t, *divisor);
+	choir_status status = CHOIR_OK;
+	if (last) {
+		chi_trace_begin(CHOIR_TRACE_REDUCE, m->name);
+		status = reduce_for_all(run, m, op);
+		chi_trace_end();
+		if (status == CHOIR_OK)
+			chi_meet_ready(run, m);
+		else
+			chi_run_fail(run, run->strategy->replicas);
+	} else {
+		status = chi_lane_wait(r, &m->ready, m);
+	}
+	r->cancelled = r->cancelled || status != CHOIR_OK;
+	*divisor = op == CHOIR_MEAN ? (double) m->count : 1;
+	return status;
+}
+
+// What r contributes: a tensor of the dtype of the result.
+static choir_tensor *contribution(choir_frame *f, choir_reduce_op op, choir_tensor *t)
+{
+	if (op != CHOIR_SUM && op != CHOIR_MEAN)
+		return chi_frame_fail_null(f, CHOIR_INVALID,
+				"all_reduce: operation %d: SUM or MEAN is "
+				"needed",
+				(int) op);
+	if (t->frame != f)
+		return chi_frame_fail_null(f, CHOIR_INVALID, "all_reduce: a tensor of another frame");
+	if (f->failed || chi_tensor_check(t) != CHOIR_OK)
+		return NULL;
+	if (t->is_number)
+		t = choir_fill(f, CHOIR_F64, CHOIR_SCALAR, t->number);
+	if (t != NULL && chi_check_sum(f, "all_reduce", op, t->dtype) != CHOIR_OK)
+		return NULL;
+	if (t != NULL && op == CHOIR_MEAN && !chi_dtype_is_float(t->dtype))
+		t = choir_cast(t, chi_dtype_size(t->dtype) >= 4 ? CHOIR_F64 : CHOIR_F32);
+	return t == NULL || (f->queued && chi_stream_wait(f->stream) != CHOIR_OK) ? NULL : t;
+}
+
+// Whether r meets nobody here, but the other workers: it is the only replica of this one.
+static bool is_lone(const chi_replica *r, const choir_tensor *t)
+{
+	const choir_strategy *s = r->run->strategy;
+	return s->process_group != NULL && s->replicas == 1 && s->all_host && !r->run->alone &&
+			t->count == CHOIR_NONE;
+}
+
+static choir_status exchange_lone(const chi_replica *r, choir_reduce_op op, const choir_tensor *t,
+		choir_tensor *sum, double divisor)
+{
+	choir_strategy *s = r->run->strategy;
+	char call[64], name[CHI_SUM_NAME] = "all_reduce";
+	uint64_t key = chi_hash_mix(r->subject.hash + (uint64_t) op * 64 + (uint64_t) r->summed);
+	for (int i = 0; i < t->shape.rank; i++)
+		key = chi_hash_mix(key + (uint64_t) t->shape.dim[i] * 8 + (uint64_t) t->shape.rank);
+	if (!chi_process_group_knows(s->process_group, key |= 1)) {
+		name_collective(r, "all_reduce", call);
+		chi_between_name(call, op, r->summed, t, name);
+	}
+	const int number = chi_replica_number(r);
+	const choir_part own = { number, number + 1, t->data };
+	const choir_collective c = {
+		.name = name, .dtype = t->dtype, .elements = choir_shape_elements(&t->shape)
+	};
+	CHOIR_TRY(chi_process_group_all_reduce(s->process_group, key, &c, &own, sum->data));
+	return chi_algorithm_divide(s->exchange[0], t->dtype, sum->data, divisor, c.elements);
+}
+
+// What a heavy sum is to the others, without the meetings here.
+static choir_tensor *lone_sum(
+		chi_replica *r, choir_reduce_op op, const choir_tensor *t, double *divisor)
+{
+	choir_frame *f = r->shown.frame;
+	*divisor = op == CHOIR_MEAN ? r->run->strategy->in_sync : 1;
+	if (chi_apply_settle(r, NULL) != CHOIR_OK)
+		return NULL;
+	choir_tensor *sum = chi_tensor_new(f, t->dtype, &t->shape);
+	if (sum == NULL)
+		return NULL;
+	chi_trace_begin(CHOIR_TRACE_REDUCE, "all_reduce");
+	const choir_status status = exchange_lone(r, op, t, sum, *divisor);
+	chi_trace_end_communication();
+	if (status == CHOIR_OK)
+		return sum;
+	r->cancelled = true;
+	chi_run_fail(r->run, 1);
+	chi_run_cancelled(r->run);
+	return NULL;
+}
+
+static choir_tensor *heavy_sum(
+		chi_replica *r, choir_reduce_op op, choir_tensor *t, double *divisor)
+{
+	chi_meet *m = NULL;
+	if (come_together(r, op, t, &m, divisor) != CHOIR_OK)
+		return NULL;
+	chi_buffer *b = m->buffer[r->lane];
+	choir_tensor *out = chi_tensor_on(r->shown.frame, b, b->memory, t->dtype, &t->shape);
+	chi_meet_leave(r, m);
+	return out;
+}
+
+static choir_tensor *reduce_given(choir_replica *replica, choir_reduce_op op, choir_tensor *t)
+{
+	chi_replica *r = chi_replica_of(replica);
+	all_reduce_attributes a = { replica, 1 };
+	choir_tensor *out = NULL;
+	t = contribution(replica->frame, op, t);
+	if (t != NULL && chi_sums_wide(op, t))
+		return chi_narrow_sum(reduce_given(replica, op, choir_cast(t, CHOIR_I32)), "all_reduce");
+	if (t != NULL)
+		out = chi_light_takes(r, op, t) ? chi_light_sum(r, t)
+				: is_lone(r, t)			? lone_sum(r, op, t, &a.divisor)
+										: heavy_sum(r, op, t, &a.divisor);
+	return out == NULL ? NULL : chi_op_record(&all_reduce_op, 1, &t, &a, out);
+}
+
+choir_tensor *choir_replica_all_reduce(choir_replica *replica, choir_reduce_op op, choir_tensor *t)
+{
+	if (chi_replica_check(replica, "all_reduce") != CHOIR_OK)
+		return NULL;
+	if (t == NULL)
+		return chi_frame_null_argument(replica->frame, "all_reduce");
+	chi_replica *r = chi_replica_of(replica);
+	chi_replica_gives(r, t);
+	if (choir_tensor_is_slices(t) && (op == CHOIR_SUM || op == CHOIR_MEAN))
+		return chi_all_reduce_slices(replica, op, t);
+	r->summed = t->is_number ? CHOIR_F64 : t->dtype;
+	choir_tensor *out = reduce_given(replica, op, t);
+	if (out != NULL)
+		return out;
+	chi_frame_record_error(replica->frame);
+	chi_run_renew(r->run);
+	return NULL;
+}
+
+static choir_status return_first(choir_cross *x, void *user)
+{
+	const int *from = user;
+	choir_value *v = choir_cross_arg(x, "value");
+	if (v != NULL && v->component != NULL && chi_cross_of(x)->strategy->process_group != NULL)
+		return choir_cross_return(x, "value", choir_tensor_value(chi_broadcast(x, v, *from)));
+	if (v == NULL || v->kind != CHOIR_VALUE_PER_REPLICA)
+		return choir_cross_return(x, "value", v);
+	return choir_cross_return(
+			x, "value", choir_tensor_value(chi_value_view(x->frame, v->component[*from])));
+}
+
+choir_tensor *choir_replica_broadcast(choir_replica *replica, choir_tensor *t, int from)
+{
+	if (chi_replica_check(replica, "broadcast") != CHOIR_OK)
+		return NULL;
+	if (t == NULL)
+		return chi_frame_null_argument(replica->frame, "broadcast");
+	if (from < 0 || from >= choir_replica_count(replica))
+		return chi_frame_fail_null(replica->frame, CHOIR_INVALID,
+				"broadcast: there is no replica "
+				"%d: there are %d",
+				from, choir_replica_count(replica));
+	chi_replica_gives(chi_replica_of(replica), t);
+	// Of a variable its value, which must stay when replica from goes on and writes its part.
+	if (t->source != NULL && (t = choir_move(t, replica->frame)) == NULL)
+		return NULL;
+	chi_replica *r = chi_replica_of(replica);
+	char name[64];
+	name_collective(r, "broadcast", name);
+	if (r->subject.hash == 0)
+		snprintf(name, sizeof name, "broadcast from replica %d", from);
+	if (chi_merge_one(r, name, t, return_first, &from, (const void *) (uintptr_t) return_first,
+				chi_hash_mix((uint64_t) from + 1 + r->subject.hash)) != CHOIR_OK)
+		return NULL;
+	return choir_replica_take(replica, "value");
+}

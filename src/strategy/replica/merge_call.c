@@ -1,0 +1,242 @@
+// Merge calls: all replicas of a run come together, the last to come runs the merge function on
+// its thread for all of them, and each goes on with its share of what the function returned.
+#include "strategy/worker_tensors.h"
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "strategy/gradients/gradients.h"
+#include "strategy/run/sync_point.h"
+#include "trace/trace.h"
+
+#include <stdio.h>
+#include <string.h>
+
+choir_status chi_named_tensors_put(
+		chi_named_tensors *list, choir_frame *f, const char *name, choir_tensor *t)
+{
+	for (size_t i = 0; i < list->n; i++)
+		if (strcmp(list->item[i].name, name) == 0) {
+			list->item[i].tensor = t;
+			return CHOIR_OK;
+		}
+	void *array = list->item;
+	const bool grown = chi_grow(&array, &list->capacity, list->n + 1, sizeof(chi_named));
+	list->item = array;
+	const char *copy = grown ? chi_arena_strdup(&f->arena, name) : NULL;
+	if (copy == NULL)
+		return chi_frame_record_error(f);
+	list->item[list->n++] = (chi_named){ copy, t };
+	return CHOIR_OK;
+}
+
+choir_tensor *chi_named_tensors_find(const chi_named_tensors *list, const char *name)
+{
+	for (size_t i = 0; i < list->n; i++)
+		if (strcmp(list->item[i].name, name) == 0)
+			return list->item[i].tensor;
+	return NULL;
+}
+
+// What r may give: of its own frame, usable, and not the caller's memory, which others may look at
+// when the caller's function has returned. NULL: recorded in r's frame.
+static choir_tensor *givable(
+		chi_replica *r, const char *name, const char *what, choir_tensor *value)
+{
+	choir_frame *f = r->shown.frame;
+	if (value == NULL)
+		return chi_frame_null_argument(f, what);
+	if (value->frame != f)
+		return chi_frame_fail_null(
+				f, CHOIR_INVALID, "give: \"%s\" belongs to another frame: move it", name);
+	if (chi_tensor_check_any(value) != CHOIR_OK)
+		return NULL;
+	return value->borrowed ? choir_move(value, f) : value;
+}
+
+choir_status choir_replica_give(choir_replica *replica, const char *name, choir_tensor *value)
+{
+	CHOIR_TRY(chi_replica_check(replica, "give"));
+	chi_replica *r = chi_replica_of(replica);
+	if (name == NULL || name[0] == '\0')
+		return chi_frame_fail(replica->frame, CHOIR_INVALID, "give: a leaf needs a name");
+	value = givable(r, name, "give", value);
+	return value == NULL ? chi_frame_status(replica->frame)
+						 : chi_named_tensors_put(&r->given, replica->frame, name, value);
+}
+
+static uint64_t hash_names(const chi_named_tensors *names, uint64_t hash)
+{
+	for (size_t i = 0; i < names->n; i++)
+		hash ^= chi_hash_mix(chi_hash_text(names->item[i].name)); // in any order
+	return chi_hash_mix(hash + names->n);
+}
+
+// Appends what fits of more to a text of length at. The new length.
+static size_t append(char text[CHI_MEET_NAME], size_t at, const char *more)
+{
+	const size_t length = strnlen(more, CHI_MEET_NAME - 1 - at);
+	memcpy(text + at, more, length);
+	text[at + length] = '\0';
+	return at + length;
+}
+
+// What the program itself gave is named, and what its call is about. Without printf, which took as
+// long as the rest of a merge call in its replica.
+static void describe(char text[CHI_MEET_NAME], const chi_merge_call *c,
+		const chi_named_tensors *given, bool own)
+{
+	char subject[64];
+	size_t at = append(text, 0, c->name);
+	if (c->subject != NULL) {
+		at = append(text, at, " of \"");
+		at = append(text, at, chi_text_fit(c->subject, subject, sizeof subject));
+		at = append(text, at, "\"");
+	}
+	for (size_t i = 0; !own && i < given->n; i++) {
+		at = append(text, at, i == 0 ? " with " : ", ");
+		at = append(text, at, given->item[i].name);
+	}
+}
+
+// Merges what all replicas gave into the context's arguments.
+static choir_status gather(chi_run *run, chi_cross *x, const chi_merge_call *c)
+{
+	const chi_named_tensors *names = &run->replica[0].given;
+	const int n = run->strategy->replicas;
+	choir_frame *f = x->shown.frame;
+	choir_tensor **all = chi_arena_alloc(&f->arena, (size_t) n * sizeof(choir_tensor *));
+	choir_value **values = chi_arena_alloc(&f->arena, (names->n + 1) * sizeof(choir_value *));
+	if (all == NULL || values == NULL)
+		return chi_frame_record_error(f);
+	for (size_t i = 0; i < names->n; i++) {
+		for (int r = 0; r < n; r++)
+			all[r] = chi_named_tensors_find(&run->replica[r].given, names->item[i].name);
+		if ((values[i] = chi_value_merge(f, n, all)) == NULL)
+			return chi_frame_status(f);
+	}
+	if (run->strategy->process_group != NULL) {
+		char what[96], subject[64] = "";
+		if (c->subject != NULL)
+			chi_text_fit(c->subject, subject, sizeof subject);
+		snprintf(what, sizeof what, c->subject == NULL ? "%s" : "%s to \"%s\"", c->name, subject);
+		CHOIR_TRY(chi_between_agree(run->strategy, f, what, names, values));
+	}
+	for (size_t i = 0; i < names->n; i++)
+		CHOIR_TRY(chi_values_put(x->args, names->item[i].name, values[i]));
+	return CHOIR_OK;
+}
+
+static choir_status call(chi_run *run, const chi_merge_call *c)
+{
+	CHOIR_TRY(chi_apply_flush(run));
+	if (run->cross == NULL && (run->cross = chi_cross_new(run->strategy, run)) == NULL)
+		return choir_error_status();
+	chi_cross_clear(run->cross);
+	chi_cross *x = chi_cross_of(run->cross);
+	CHOIR_TRY(gather(run, x, c));
+	chi_context inside;
+	chi_context *entry = chi_context_enter(&inside, CHI_IN_CROSS, run->strategy, run->cross);
+	chi_error_clear();
+	chi_trace_begin_cross(CHOIR_TRACE_COMPUTE, "merge function");
+	choir_status status = c->fn(run->cross, c->user);
+	chi_trace_end();
+	CHOIR_TRY(chi_context_leave(entry, status, "the merge function"));
+	choir_frame *f = run->cross->frame;
+	CHOIR_TRY(f->failed ? chi_frame_status(f) : chi_stream_wait(f->stream));
+	return chi_cross_publish(x);
+}
+
+choir_status chi_merge(chi_replica *r, const chi_merge_call *c)
+{
+	chi_run *run = r->run;
+	choir_frame *f = r->shown.frame;
+	if (f->failed)
+		return chi_frame_status(f);
+	for (size_t i = 0; i < r->given.n; i++)
+		// it may have died since it was given
+		CHOIR_TRY(chi_tensor_check_any(r->given.item[i].tensor));
+	if (chi_stream_wait(f->stream) != CHOIR_OK)
+		return chi_frame_record_error(f);
+	char text[CHI_MEET_NAME];
+	describe(text, c, &r->given, r->gives_own);
+	bool last;
+	chi_meet *m = chi_meet_arrive(
+			r, CHI_MEET_MERGE, c->what, hash_names(&r->given, c->more), text, NULL, NULL, &last);
+	if (m == NULL)
+		return chi_frame_record_error(f);
+	choir_status status = CHOIR_OK;
+	if (last) {
+		status = call(run, c);
+		if (status == CHOIR_OK) {
+			chi_meet_ready(run, m);
+		} else {
+			chi_run_fail(run, run->strategy->replicas);
+			r->cancelled = true;
+		}
+	} else {
+		status = chi_lane_wait(r, &m->ready, m);
+	}
+	r->given.n = 0;
+	if (status == CHOIR_OK)
+		chi_meet_leave(r, m);
+	chi_run_renew(run);
+	return status == CHOIR_OK ? status : chi_frame_record_error(f);
+}
+
+choir_status chi_merge_own(
+		chi_replica *r, const chi_merge_call *c, size_t n, const chi_named leaves[])
+{
+	choir_frame *f = r->shown.frame;
+	const chi_named_tensors given = r->given;
+	r->given = r->own;
+	r->given.n = 0;
+	choir_status status = CHOIR_OK;
+	for (size_t i = 0; status == CHOIR_OK && i < n; i++) {
+		choir_tensor *t = givable(r, c->name, c->name, leaves[i].tensor);
+		status = t == NULL ? chi_frame_status(f)
+						   : chi_named_tensors_put(&r->given, f, leaves[i].name, t);
+	}
+	r->gives_own = true;
+	if (status == CHOIR_OK)
+		status = chi_merge(r, c);
+	r->gives_own = false;
+	r->own = r->given;
+	r->given = given;
+	return status;
+}
+
+choir_status chi_merge_one(chi_replica *r, const char *name, choir_tensor *value,
+		choir_merge_fn *fn, void *user, const void *what, uint64_t more)
+{
+	const chi_merge_call c = { name, fn, user, what, more, NULL };
+	return chi_merge_own(r, &c, 1, &(chi_named){ "value", value });
+}
+
+choir_status choir_replica_merge_call(choir_replica *replica, choir_merge_fn *fn, void *user)
+{
+	CHOIR_TRY(chi_replica_check(replica, "merge_call"));
+	if (fn == NULL)
+		return chi_frame_fail(replica->frame, CHOIR_INVALID, "merge_call: the function is NULL");
+	return chi_merge(chi_replica_of(replica),
+			&(chi_merge_call){ "merge call", fn, user, (const void *) (uintptr_t) fn, 0, NULL });
+}
+
+choir_tensor *choir_replica_take(choir_replica *replica, const char *name)
+{
+	if (chi_replica_check(replica, "take") != CHOIR_OK)
+		return NULL;
+	chi_replica *r = chi_replica_of(replica);
+	choir_frame *f = replica->frame;
+	if (f->failed)
+		return chi_frame_fail_null(f, CHOIR_STATE, "take: an earlier failure");
+	chi_cross *x = r->run->cross == NULL ? NULL : chi_cross_of(r->run->cross);
+	if (x == NULL || name == NULL)
+		return chi_frame_fail_null(f, CHOIR_STATE, "take: \"%s\": there was no merge call before",
+				name == NULL ? "" : name);
+	choir_value *v = choir_values_find(x->returned, name);
+	if (v == NULL) {
+		chi_frame_record_error(f);
+		return NULL;
+	}
+	return chi_replica_see(r, v, "take", name);
+}

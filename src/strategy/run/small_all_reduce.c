@@ -1,0 +1,392 @@
+// Light sums. Whoever waits for another looks at its word: more light sums, and it has come; more
+// meetings than one's own without the light sum, or returned, and it never will: the replicas have
+// diverged. So nothing is lost against a meeting but the lock.
+#include "strategy/run/small_all_reduce.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "collective/tree.h"
+#include "op/vector.h"
+#include "strategy/run/sync_point.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { STOPPED = 1, RETURNED = 2, COUNT = 0x7fff, SUMS = 2, MEETINGS = 17 };
+
+// Elements summed at a time, so that what is between the levels of the tree stays small.
+enum { CHUNK = 512, LEVELS = 4 };
+
+// What replica k shows in this run, and what it showed in the one before.
+static chi_light *shown(const chi_replica *r, int k)
+{
+	return &r->run->light[r->side * r->run->strategy->replicas + k];
+}
+
+static chi_light *shown_before(const chi_replica *r)
+{
+	return &r->run->light[(r->side ^ 1) * r->run->strategy->replicas + r->id];
+}
+
+static chi_light *own(const chi_replica *r)
+{
+	return shown(r, r->id);
+}
+
+// Which of its two parts a replica shows in the light sum that it is in, or was in last.
+static int turn_of(const chi_replica *r)
+{
+	return (int) (r->lights % 2);
+}
+
+choir_status chi_light_open(chi_run *run)
+{
+	const choir_strategy *s = run->strategy;
+	const size_t n = 2 * (size_t) s->replicas;
+	if (s->process_group != NULL || s->replicas < 2 || s->replicas > CHI_LIGHT_REPLICAS ||
+			s->replicas != s->lanes || !s->all_host || !run->spin)
+		return CHOIR_OK;
+	run->light = chi_alloc_lines(n, sizeof *run->light);
+	return run->light == NULL ? choir_error_status() : CHOIR_OK;
+}
+
+void chi_light_close(chi_run *run)
+{
+	chi_free(run->light);
+}
+
+static void let_go(chi_buffer **held)
+{
+	chi_buffer_release(*held);
+	*held = NULL;
+}
+
+static void clear(chi_light *l)
+{
+	chi_atomic32_store(&l->gate.word, 0);
+	l->said = 0;
+	let_go(&l->held[0]);
+	let_go(&l->held[1]);
+}
+
+void chi_light_clear(chi_run *run)
+{
+	if (run->light == NULL ||
+			(run->replica[0].lights == 0 && !run->alone && chi_atomic32_load(&run->failed) == 0))
+		return;
+	for (int i = 0; i < 2 * run->strategy->replicas; i++)
+		clear(&run->light[i]);
+}
+
+// Brings the counts of r's word up to date and sets flags that it does not have: by one addition,
+// since all else that may happen to the word is that others set STOPPED.
+static void say(chi_replica *r, uint32_t flags)
+{
+	chi_light *l = own(r);
+	const uint32_t counts = (r->lights & COUNT) << SUMS | (r->sequence & COUNT) << MEETINGS;
+	chi_atomic32_add(&l->gate.word, counts - l->said + flags);
+	l->said = counts;
+	chi_gate_wake(&l->gate);
+}
+
+void chi_light_met(chi_replica *r)
+{
+	if (r->run->light != NULL)
+		say(r, 0);
+}
+
+void chi_light_returned(chi_replica *r)
+{
+	if (r->run->light == NULL)
+		return;
+	say(r, RETURNED);
+	clear(shown_before(r));
+}
+
+void chi_light_stop(chi_run *run)
+{
+	for (int i = 0; run->light != NULL && i < run->strategy->replicas; i++) {
+		chi_gate *gate = &shown(&run->replica[0], i)->gate;
+		uint32_t word;
+		do
+			word = chi_atomic32_load(&gate->word);
+		while (!chi_atomic32_change(&gate->word, word, word | STOPPED));
+		chi_gate_wake(gate);
+	}
+}
+
+bool chi_light_takes(const chi_replica *r, choir_reduce_op op, const choir_tensor *t)
+{
+	return r->run->light != NULL && !r->run->alone && op == CHOIR_SUM && t->count == CHOIR_NONE &&
+			chi_tensor_bytes(t) <= CHI_LIGHT_BYTES;
+}
+
+// How far a is ahead of b, by the count at a bit.
+static int ahead(uint32_t a, uint32_t b, int bit)
+{
+	const uint32_t difference = ((a >> bit) - (b >> bit)) & COUNT;
+	return difference > COUNT / 2 ? (int) difference - COUNT - 1 : (int) difference;
+}
+
+static choir_status fail(chi_replica *r)
+{
+	r->cancelled = true;
+	chi_run_fail(r->run, r->run->strategy->replicas);
+	return choir_error_status();
+}
+
+// What replica k shows, or showed: "all_reduce of f32 [2]", with its subject if it has one.
+static void print_part(const chi_replica *r, int k, char text[2 * CHI_MEET_NAME])
+{
+	char shape[CHI_SHAPE_TEXT];
+	const int turn = turn_of(r);
+	const chi_light *l = shown(r, k);
+	const chi_subject *s = &l->subject[turn];
+	snprintf(text, 2 * CHI_MEET_NAME, "%s%s%.47s of %s %.60s",
+			s->hash == 0 || s->call == NULL ? "all_reduce" : s->call, s->hash == 0 ? "" : " of ",
+			s->hash == 0 ? "" : s->name, choir_dtype_name(l->dtype[turn]),
+			chi_shape_print(&l->shape[turn], shape));
+}
+
+static void returned(const chi_replica *r, int k)
+{
+	const chi_subject *s = &own(r)->subject[turn_of(r)];
+	choir_fail(CHOIR_STATE,
+			"replica %d returned, replica %d was in %s%s%.47s: all replicas must make the same "
+			"number of calls",
+			k, r->id, s->hash == 0 || s->call == NULL ? "all_reduce" : s->call,
+			s->hash == 0 ? "" : " of ", s->hash == 0 ? "" : s->name);
+}
+
+// Replica k came to a meeting instead.
+static void diverged(const chi_replica *r, int k)
+{
+	char own_call[2 * CHI_MEET_NAME], other[2 * CHI_MEET_NAME];
+	print_part(r, r->id, own_call);
+	chi_meet_print(r->run, r->sequence, other);
+	chi_meet_diverged(r->id, own_call, k, other, CHOIR_NONE);
+}
+
+// k will never come to the light sum that r is in: says why, where the reason is not another
+// failure.
+static choir_status never(chi_replica *r, int k, uint32_t word)
+{
+	if ((word & STOPPED) != 0) {
+		r->cancelled = true;
+		return chi_run_cancelled(r->run);
+	}
+	if ((word & RETURNED) != 0)
+		returned(r, k);
+	else
+		diverged(r, k);
+	return fail(r);
+}
+
+// Changes whenever a replica comes to something, or returns.
+static uint32_t moves(const chi_replica *r)
+{
+	uint32_t sum = chi_atomic32_load(&r->run->moves);
+	for (int k = 0; k < r->run->strategy->replicas; k++)
+		sum += chi_atomic32_load(&shown(r, k)->gate.word);
+	return sum;
+}
+
+// Until the gate's word changes. False: for as long as the time-out no replica has moved.
+static bool wait_for(const chi_replica *r, chi_gate *gate, uint32_t word)
+{
+	if (chi_gate_spin(gate, word))
+		return true;
+	const uint32_t before = moves(r);
+	return chi_gate_wait(gate, word, false, chi_clock_deadline(r->run->strategy->timeout)) ||
+			moves(r) != before;
+}
+
+// Waits until replica k has come to the light sum that r is in.
+static choir_status await(chi_replica *r, int k)
+{
+	chi_run *run = r->run;
+	const uint32_t mine = own(r)->said;
+	chi_gate *gate = &shown(r, k)->gate;
+	for (;;) {
+		const uint32_t word = chi_atomic32_load(&gate->word);
+		if ((word & STOPPED) == 0 && ahead(word, mine, SUMS) >= 0)
+			return CHOIR_OK;
+		if ((word & (STOPPED | RETURNED)) != 0 || ahead(word, mine, MEETINGS) > 0)
+			return never(r, k, word);
+		chi_trace_begin(CHOIR_TRACE_WAIT, "all_reduce");
+		const bool in_time = wait_for(r, gate, word);
+		chi_trace_end();
+		if (!in_time) {
+			choir_fail(CHOIR_TIMEOUT,
+					"replica %d waited %g s in all_reduce: replica %d has not come", r->id,
+					run->strategy->timeout, k);
+			(void) fail(r);
+			return chi_run_cancelled(run); // as everywhere: only the run knows the cause
+		}
+	}
+}
+
+static choir_status check_equal(chi_replica *r, int k)
+{
+	char a[2 * CHI_MEET_NAME], b[2 * CHI_MEET_NAME];
+	const int turn = turn_of(r);
+	const chi_light *mine = own(r), *other = shown(r, k);
+	if (chi_call_order_crosses(mine->part[turn].order, other->part[turn].order)) {
+		chi_meet_other_order(r, k, "all_reduce");
+		return fail(r);
+	}
+	if (mine->part[turn].hash == other->part[turn].hash)
+		return CHOIR_OK;
+	print_part(r, r->id, a);
+	print_part(r, k, b);
+	chi_meet_diverged(r->id, a, k, b, CHOIR_NONE);
+	return fail(r);
+}
+
+// A slice of what a replica contributes; of r's own, mine.
+static const char *slice_of(const chi_replica *r, int replica, size_t from, const char *mine)
+{
+	const chi_light *l = shown(r, replica);
+	return replica == r->id ? mine : (const char *) l->part[turn_of(r)].data + from;
+}
+
+// The sum of a slice of a node of the canonical tree, in to; spare is memory for the right halves.
+static void sum_node(const chi_replica *r, choir_dtype dtype, size_t from, int64_t count, int lo,
+		int hi, const char *mine, char *to, char *spare)
+{
+	if (hi - lo == 2) {
+		chi_vector_add(
+				dtype, to, slice_of(r, lo, from, mine), slice_of(r, lo + 1, from, mine), count);
+		return;
+	}
+	const int middle = chi_tree_split(lo, hi);
+	sum_node(r, dtype, from, count, lo, middle, mine, to, spare);
+	const char *right = slice_of(r, middle, from, mine);
+	if (hi - middle > 1) {
+		sum_node(r, dtype, from, count, middle, hi, mine, spare, spare + CHUNK * 8);
+		right = spare;
+	}
+	chi_vector_add(dtype, to, to, right, count);
+}
+
+static void sum_slices(const chi_replica *r, choir_tensor *sum)
+{
+	char spare[LEVELS * CHUNK * 8], mine[CHUNK * 8];
+	const size_t size = chi_dtype_size(sum->dtype);
+	const int64_t elements = choir_shape_elements(&sum->shape);
+	for (int64_t first = 0; first < elements; first += CHUNK) {
+		const size_t from = (size_t) first * size;
+		const int64_t count = elements - first < CHUNK ? elements - first : CHUNK;
+		char *to = (char *) sum->data + from;
+		memcpy(mine, to, (size_t) count * size);
+		sum_node(r, sum->dtype, from, count, 0, r->run->strategy->replicas, mine, to, spare);
+	}
+}
+
+// All replicas have come; what sum holds is r's.
+static void sum_all(const chi_replica *r, choir_tensor *sum)
+{
+	if (r->run->strategy->replicas == 2)
+		sum_node(r, sum->dtype, 0, choir_shape_elements(&sum->shape), 0, 2, sum->data, sum->data,
+				NULL);
+	else
+		sum_slices(r, sum);
+}
+
+// What others compare: of dtype, shape and subject.
+static uint64_t hash_of(const chi_replica *r, const choir_tensor *t)
+{
+	uint64_t hash = (uint64_t) r->summed * 16 + (uint64_t) t->shape.rank;
+	hash = chi_hash_mix(hash + r->subject.hash);
+	for (int i = 0; i < t->shape.rank; i++)
+		hash = chi_hash_mix(hash + (uint64_t) t->shape.dim[i]);
+	return hash;
+}
+
+// Shows t to the others. What the program or an update may change is copied: nobody waits until
+// it has been read. The line that others poll is written last and at once, or it goes back and
+// forth.
+static choir_status show(chi_replica *r, const choir_tensor *t)
+{
+	chi_light *l = own(r);
+	const int turn = 1 - turn_of(r);
+	chi_light_part part = { hash_of(r, t), r->order, t->data };
+	if (t->source != NULL || t->buffer->foreign) {
+		const size_t bytes = chi_tensor_bytes(t);
+		l->held[turn] = chi_buffer_new(t->buffer->device, bytes);
+		if (l->held[turn] == NULL)
+			return choir_error_status();
+		memcpy(l->held[turn]->memory, t->data, bytes);
+		part.data = l->held[turn]->memory;
+	} else {
+		chi_buffer_retain(t->buffer);
+		l->held[turn] = t->buffer;
+	}
+	l->dtype[turn] = r->summed;
+	l->shape[turn] = t->shape;
+	l->subject[turn].hash = r->subject.hash;
+	if (r->subject.hash != 0)
+		l->subject[turn] = r->subject;
+	l->part[turn] = part;
+	r->lights++;
+	say(r, 0);
+	return CHOIR_OK;
+}
+
+// Waits for all others.
+static choir_status await_all(chi_replica *r)
+{
+	for (int k = 0; k < r->run->strategy->replicas; k++) {
+		if (k == r->id)
+			continue;
+		CHOIR_TRY(await(r, k));
+		CHOIR_TRY(check_equal(r, k));
+	}
+	return CHOIR_OK;
+}
+
+// The sum's memory, which holds what r contributes until all have come: so while r waits it
+// reads its own part, which it would otherwise have to fetch back from whoever is reading it
+// then. It also holds the memory of the part before. The frame lets go of a tensor's own memory
+// first and then of what it holds, and pools give the newest back first: a program that sums again
+// and again in a frame that it rewinds then writes each part where others have read one, and each
+// sum, for which others wait, where only this processor has been.
+static choir_tensor *make_sum(chi_replica *r, const choir_tensor *t)
+{
+	chi_buffer *before = own(r)->held[1 - turn_of(r)];
+	choir_tensor *sum = chi_tensor_new(r->shown.frame, t->dtype, &t->shape);
+	if (sum == NULL)
+		return NULL;
+	memcpy(sum->data, t->data, chi_tensor_bytes(t));
+	if (before != NULL) {
+		chi_buffer_retain(before);
+		sum->held = before;
+	}
+	return sum;
+}
+
+static choir_tensor *sum_with_all(chi_replica *r, const choir_tensor *t)
+{
+	if ((r->cancelled ? chi_run_cancelled(r->run) : show(r, t)) != CHOIR_OK) {
+		chi_frame_record_error(r->shown.frame);
+		return NULL;
+	}
+	// From here on r has come, and whatever else fails, it leaves only when all have.
+	choir_tensor *sum = make_sum(r, t);
+	if (await_all(r) != CHOIR_OK) {
+		chi_frame_record_error(r->shown.frame);
+		return NULL;
+	}
+	if (sum != NULL)
+		sum_all(r, sum);
+	let_go(&own(r)->held[1 - turn_of(r)]); // all have come here, so all have read it
+	return sum;
+}
+
+choir_tensor *chi_light_sum(chi_replica *r, const choir_tensor *t)
+{
+	chi_trace_begin(CHOIR_TRACE_REDUCE, "all_reduce");
+	choir_tensor *sum = sum_with_all(r, t);
+	chi_trace_end();
+	return sum;
+}

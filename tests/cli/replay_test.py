@@ -7,7 +7,7 @@ import re
 import shutil
 import struct
 
-from command import Case, main
+from command import Case, main, not_in_every_suite
 
 MLP = ("--data", "digits:600", "--batch", "32", "--epochs", "3", "--model", "mlp", "--widths", "24",
        "--replicas", "4")
@@ -44,6 +44,7 @@ def forge(step, replicas=None, **metadata):
     manifest.write_text(f'{body},"crc32c":"{crc32c(body.encode()):08x}"}}\n')
 
 
+@not_in_every_suite
 class Replay(Case):
     def train(self, directory, *arguments):
         self.succeed("train", *arguments, "--checkpoint", directory, "--checkpoint-every", "6",

@@ -5,6 +5,7 @@
 #include "train/files.h"
 #include "train/saved.h"
 #include "train/checkpoint/checkpoint.h"
+#include "short.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +18,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-enum { TENSORS = 200000 };
+enum { TENSORS = SHORT ? 50000 : 200000 };
 
 // A file of that many tensors of one byte, and what a manifest says of it.
 static void write_file(const char *checkpoint_directory, int which, chi_manifest *m)

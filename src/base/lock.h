@@ -11,7 +11,7 @@ typedef enum {
 	CHI_RANK_OPTIMIZER = 5, // what it has updated
 	CHI_RANK_STRATEGY = 10, // who runs; the list of variables
 	CHI_RANK_RUN = 20, // replicas, batons, merges of one run
-	CHI_RANK_APPLY = 25, // updates on their way, of an optimizer
+	CHI_RANK_GRADIENTS = 25, // updates on their way, of an optimizer
 	CHI_RANK_CROSS = 30,
 	CHI_RANK_INPUT = 35,
 	CHI_RANK_DATA = 40,

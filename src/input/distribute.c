@@ -333,7 +333,7 @@ static choir_distributed_dataset *finish(choir_strategy *s, choir_distributed_da
 	find_columns(data);
 	if (chi_strategy_own_stateful(s, &chi_input_state, data) == CHOIR_OK)
 		return data;
-	chi_strategy_give_up(s, choir_error_status());
+	chi_strategy_abort(s, choir_error_status());
 	return NULL;
 }
 

@@ -149,8 +149,7 @@ static choir_status fill(choir_distributed_dataset *data, choir_values *set, cho
 	if (status == CHOIR_OK && data->read_ahead == NULL)
 		status = chi_input_make_columns(data, &to);
 	status = read_step(data, &to, status);
-	return status == CHOIR_OK ? chi_strategy_give_up(data->strategy, deal(data, set, &to))
-							  : status;
+	return status == CHOIR_OK ? chi_strategy_abort(data->strategy, deal(data, set, &to)) : status;
 }
 
 // Until the rewind it stays failed, on all workers: a step may be lost. A failure that the others

@@ -40,17 +40,17 @@ static uint64_t way_of(const choir_distributed_dataset *data)
 	return data->from_function ? OF_A_FUNCTION : (uint64_t) data->o.auto_shard;
 }
 
-static choir_status save_parts(const choir_distributed_dataset *data, chi_state *to)
+static choir_status save_parts(const choir_distributed_dataset *data, chi_state_dict *to)
 {
 	choir_input_position p = { .size = sizeof p };
 	int64_t *rows = NULL;
 	if (choir_distributed_dataset_save(data, &p) == CHOIR_OK)
-		rows = chi_state_add(to, "positions", CHOIR_I64, &CHOIR_SHAPE(data->o.workers, ROW));
+		rows = chi_state_dict_add(to, "positions", CHOIR_I64, &CHOIR_SHAPE(data->o.workers, ROW));
 	if (rows == NULL) // the others wait for this place
-		return chi_strategy_give_up(data->strategy, choir_error_status());
+		return chi_strategy_abort(data->strategy, choir_error_status());
 	CHOIR_TRY(chi_process_group_all_gather(data->strategy->process_group,
 			(const char *) &p + BEGIN, ROW_BYTES, rows, "where each worker stands in its data"));
-	return chi_state_add_count(to, "policy", way_of(data));
+	return chi_state_dict_add_count(to, "policy", way_of(data));
 }
 
 // workers 0: there are no parts.
@@ -71,12 +71,13 @@ typedef struct {
 	uint64_t way; // of the saved ones
 } parts;
 
-static choir_status find_parts(const choir_distributed_dataset *data, chi_state *from, parts *p)
+static choir_status find_parts(
+		const choir_distributed_dataset *data, chi_state_dict *from, parts *p)
 {
-	const chi_state_entry *e = chi_state_find(from, "positions");
+	const chi_state_dict_entry *e = chi_state_dict_find(from, "positions");
 	*p = (parts){ .saved = e == NULL || e->shape.rank == 0 ? 0 : e->shape.dim[0],
 		.own = in_parts(data) ? data->o.workers : 0 };
-	return e == NULL ? CHOIR_OK : chi_state_take_count(from, "policy", &p->way);
+	return e == NULL ? CHOIR_OK : chi_state_dict_take_count(from, "policy", &p->way);
 }
 
 static bool are_the_same(const choir_distributed_dataset *data, const parts *p)
@@ -85,12 +86,12 @@ static bool are_the_same(const choir_distributed_dataset *data, const parts *p)
 }
 
 // A part can only be gone on with by who has the same one.
-static choir_status check_parts(const choir_distributed_dataset *data, chi_state *from)
+static choir_status check_parts(const choir_distributed_dataset *data, chi_state_dict *from)
 {
 	char there[64], here[64];
 	parts p;
 	CHOIR_TRY(find_parts(data, from, &p));
-	if (p.saved == 0 && chi_state_find(from, "position") == NULL)
+	if (p.saved == 0 && chi_state_dict_find(from, "position") == NULL)
 		return CHOIR_OK; // there is none, which is another failure
 	if (are_the_same(data, &p))
 		return CHOIR_OK;
@@ -111,7 +112,7 @@ static bool reads_a_queue(const choir_dataset *d)
 
 // Whether the dataset goes on from where it is, whatever a checkpoint says: the program wants it
 // so, or it reads a queue and the parts are others than those of the checkpoint.
-static choir_status stays(const choir_distributed_dataset *data, chi_state *from, bool *does)
+static choir_status stays(const choir_distributed_dataset *data, chi_state_dict *from, bool *does)
 {
 	parts p;
 	*does = data->o.checkpoint == CHOIR_OFF;
@@ -123,21 +124,21 @@ static choir_status stays(const choir_distributed_dataset *data, chi_state *from
 }
 
 // What a checkpoint has of such a dataset is left.
-static void leave(chi_state *from)
+static void leave(chi_state_dict *from)
 {
 	static const char *const names[] = { "positions", "policy", "position", "marks", "signature" };
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-		chi_state_entry *e = chi_state_find(from, names[i]);
+		chi_state_dict_entry *e = chi_state_dict_find(from, names[i]);
 		if (e != NULL)
-			e->taken = true;
+			e->consumed = true;
 	}
 }
 
 static choir_status take_part(
-		const choir_distributed_dataset *data, chi_state *from, choir_input_position *p)
+		const choir_distributed_dataset *data, chi_state_dict *from, choir_input_position *p)
 {
 	const void *rows;
-	CHOIR_TRY(chi_state_take(
+	CHOIR_TRY(chi_state_dict_take(
 			from, "positions", CHOIR_I64, &CHOIR_SHAPE(data->o.workers, ROW), &rows));
 	p->size = sizeof *p;
 	memcpy((char *) p + BEGIN, (const int64_t *) rows + data->o.worker * ROW, ROW_BYTES);
@@ -146,7 +147,7 @@ static choir_status take_part(
 
 // ---- One place for all.
 
-static choir_status save(void *self, chi_state *to)
+static choir_status save(void *self, chi_state_dict *to)
 {
 	if (((const choir_distributed_dataset *) self)->o.checkpoint == CHOIR_OFF)
 		return CHOIR_OK;
@@ -155,44 +156,44 @@ static choir_status save(void *self, chi_state *to)
 	choir_input_position p = { .size = sizeof p };
 	CHOIR_TRY(choir_distributed_dataset_save(self, &p));
 	const int64_t numbers[] = { p.pass, p.elements, p.examples, p.steps };
-	int64_t *position = chi_state_add(to, "position", CHOIR_I64, &CHOIR_SHAPE(4));
+	int64_t *position = chi_state_dict_add(to, "position", CHOIR_I64, &CHOIR_SHAPE(4));
 	if (position == NULL)
 		return choir_error_status();
 	for (int i = 0; i < 4; i++)
 		position[i] = numbers[i];
 	if (p.marks > 0) {
-		int64_t *mark = chi_state_add(
+		int64_t *mark = chi_state_dict_add(
 				to, "marks", CHOIR_I64, &CHOIR_SHAPE(p.marks, CHOIR_INPUT_MARK_NUMBERS));
 		if (mark == NULL)
 			return choir_error_status();
 		memcpy(mark, p.mark, (size_t) p.marks * sizeof p.mark[0]);
 	}
-	return chi_state_add_count(to, "signature", (uint64_t) p.signature);
+	return chi_state_dict_add_count(to, "signature", (uint64_t) p.signature);
 }
 
 // Where there are any.
-static choir_status take_seek_index(chi_state *from, choir_input_position *p)
+static choir_status take_seek_index(chi_state_dict *from, choir_input_position *p)
 {
-	const chi_state_entry *e = chi_state_find(from, "marks");
+	const chi_state_dict_entry *e = chi_state_dict_find(from, "marks");
 	const void *data;
 	if (e == NULL)
 		return CHOIR_OK;
 	p->marks = e->shape.rank == 2 && e->shape.dim[0] <= CHOIR_INPUT_MARKS ? e->shape.dim[0] : 1;
-	CHOIR_TRY(chi_state_take(
+	CHOIR_TRY(chi_state_dict_take(
 			from, "marks", CHOIR_I64, &CHOIR_SHAPE(p->marks, CHOIR_INPUT_MARK_NUMBERS), &data));
 	memcpy(p->mark, data, (size_t) p->marks * sizeof p->mark[0]);
 	return CHOIR_OK;
 }
 
 static choir_status take(
-		const choir_distributed_dataset *data, chi_state *from, choir_input_position *p)
+		const choir_distributed_dataset *data, chi_state_dict *from, choir_input_position *p)
 {
 	if (in_parts(data))
 		return take_part(data, from, p);
 	const void *numbers;
 	uint64_t signature;
-	CHOIR_TRY(chi_state_take(from, "position", CHOIR_I64, &CHOIR_SHAPE(4), &numbers));
-	CHOIR_TRY(chi_state_take_count(from, "signature", &signature));
+	CHOIR_TRY(chi_state_dict_take(from, "position", CHOIR_I64, &CHOIR_SHAPE(4), &numbers));
+	CHOIR_TRY(chi_state_dict_take_count(from, "signature", &signature));
 	const int64_t *n = numbers;
 	*p = (choir_input_position){ .size = sizeof *p,
 		.pass = n[0],
@@ -203,7 +204,7 @@ static choir_status take(
 	return take_seek_index(from, p);
 }
 
-static choir_status check(void *self, chi_state *from)
+static choir_status check(void *self, chi_state_dict *from)
 {
 	const choir_distributed_dataset *data = self;
 	choir_input_position p;
@@ -223,7 +224,7 @@ static choir_status check(void *self, chi_state *from)
 	return CHOIR_OK;
 }
 
-static choir_status restore(void *self, chi_state *from)
+static choir_status restore(void *self, chi_state_dict *from)
 {
 	choir_input_position p;
 	bool does_stay;

@@ -60,7 +60,7 @@ choir_status chi_input_check_creation(
 		return own;
 	message *all = chi_input_new_messages(s);
 	if (all == NULL)
-		return chi_strategy_give_up(s, choir_error_status());
+		return chi_strategy_abort(s, choir_error_status());
 	const message w = make_message(own, 0, (int64_t) signature);
 	choir_status status = chi_process_group_all_gather(
 			s->process_group, &w, sizeof w, all, "making a distributed dataset");
@@ -187,9 +187,8 @@ choir_status chi_input_check_data(
 		return own;
 	made *all = chi_alloc_array((size_t) s->process_group->workers + 1, sizeof *all);
 	message *words = chi_input_new_messages(s);
-	choir_status status = all == NULL || words == NULL
-			? chi_strategy_give_up(s, choir_error_status())
-			: CHOIR_OK;
+	choir_status status =
+			all == NULL || words == NULL ? chi_strategy_abort(s, choir_error_status()) : CHOIR_OK;
 	if (status == CHOIR_OK) {
 		made *here = &all[s->process_group->workers];
 		here->message = make_message(own, 0, 0);

@@ -31,41 +31,44 @@ choir_status chi_communication_check(
 	return CHOIR_OK;
 }
 
-// The group that a name stands for, opened when it is first asked for.
-static chi_communicator *find_group(choir_strategy *s, const char *name)
+// The communicator that a name stands for, opened when it is first asked for.
+static chi_communicator *find_communicator(choir_strategy *s, const char *name)
 {
-	if (name == NULL || strcmp(name, "auto") == 0 || strcmp(name, s->group.table->name) == 0)
-		return &s->group;
-	for (chi_more_groups *g = s->more_groups; g != NULL; g = g->next)
-		if (strcmp(name, g->group.table->name) == 0)
-			return &g->group;
+	if (name == NULL || strcmp(name, "auto") == 0 ||
+			strcmp(name, s->communicator.table->name) == 0)
+		return &s->communicator;
+	for (chi_more_communicators *g = s->more_communicators; g != NULL; g = g->next)
+		if (strcmp(name, g->communicator.table->name) == 0)
+			return &g->communicator;
 	if (s->process_group != NULL) // one way between workers, whatever it is called
-		return chi_communicator_check_name(name) == CHOIR_OK ? &s->group : NULL;
-	chi_more_groups *g = chi_alloc(sizeof *g);
+		return chi_communicator_check_name(name) == CHOIR_OK ? &s->communicator : NULL;
+	chi_more_communicators *g = chi_alloc(sizeof *g);
 	if (g == NULL)
 		return NULL;
-	if (chi_communicator_open(&g->group, s->lanes, s->replicas, s->device, name) != CHOIR_OK) {
-		chi_communicator_close(&g->group);
+	if (chi_communicator_open(&g->communicator, s->devices, s->replicas, s->device, name) !=
+			CHOIR_OK) {
+		chi_communicator_close(&g->communicator);
 		chi_free(g);
 		return NULL;
 	}
-	g->next = s->more_groups;
-	s->more_groups = g;
-	return &g->group;
+	g->next = s->more_communicators;
+	s->more_communicators = g;
+	return &g->communicator;
 }
 
-choir_status chi_ways_find(choir_strategy *s, const choir_communication_options *o, chi_ways *ways)
+choir_status chi_communication_resolve(
+		choir_strategy *s, const choir_communication_options *o, chi_communication *communication)
 {
 	choir_communication_options call;
 	CHOIR_TRY(chi_communication_check(o, &call));
 	const choir_communication_options *own = &s->communication;
 	const bool packs = call.bytes_per_pack != 0 || call.num_packs != 0;
-	ways->bytes_per_pack = packs ? call.bytes_per_pack : own->bytes_per_pack;
-	ways->num_packs = packs ? call.num_packs : own->num_packs;
-	ways->timeout = call.timeout != 0 ? call.timeout
-			: own->timeout != 0		  ? own->timeout
-									  : s->timeout;
-	ways->slices = call.slices != CHOIR_SLICES_CONCATENATED ? call.slices : own->slices;
-	ways->group = find_group(s, call.implementation);
-	return ways->group == NULL ? choir_error_status() : CHOIR_OK;
+	communication->bytes_per_pack = packs ? call.bytes_per_pack : own->bytes_per_pack;
+	communication->num_packs = packs ? call.num_packs : own->num_packs;
+	communication->timeout = call.timeout != 0 ? call.timeout
+			: own->timeout != 0				   ? own->timeout
+											   : s->timeout;
+	communication->slices = call.slices != CHOIR_SLICES_CONCATENATED ? call.slices : own->slices;
+	communication->communicator = find_communicator(s, call.implementation);
+	return communication->communicator == NULL ? choir_error_status() : CHOIR_OK;
 }

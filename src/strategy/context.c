@@ -104,7 +104,7 @@ bool chi_context_forget(const choir_strategy *s)
 	if (set_strategy == s)
 		set_strategy = NULL;
 	for (const chi_context *c = top; c != NULL; c = c->outer)
-		if (c->stack != NULL && c->strategy->home == s)
+		if (c->stack != NULL && c->strategy->owner == s)
 			last = c;
 	if (last != NULL)
 		close_above(last->outer, &left);
@@ -136,11 +136,11 @@ bool choir_in_cross_replica_context(void)
 choir_replica *choir_replica_current(void)
 {
 	if (top != NULL)
-		return top->kind == CHI_IN_REPLICA ? &((chi_replica *) top->what)->shown : NULL;
+		return top->kind == CHI_IN_REPLICA ? &((chi_replica *) top->what)->base : NULL;
 	if (set_strategy != NULL)
 		return NULL;
 	choir_strategy *s = choir_default_strategy();
-	return s == NULL ? NULL : &s->standing->replica[0].shown;
+	return s == NULL ? NULL : &s->default_run->replica[0].base;
 }
 
 choir_status choir_strategy_set_current(choir_strategy *s)
@@ -171,7 +171,7 @@ choir_status chi_context_sees_all(const choir_strategy *s, const char *what)
 				"%s is not possible in replica %d: it needs cross-replica "
 				"context, which a merge call gives",
 				what, chi_replica_number(top->what));
-	if (top->strategy != s && top->strategy->home != s)
+	if (top->strategy != s && top->strategy->owner != s)
 		return choir_fail(CHOIR_STATE,
 				"%s: mixing strategies: this thread is in a scope of "
 				"%s, the call is for %s",

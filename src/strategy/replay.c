@@ -18,7 +18,7 @@ static choir_status check(const choir_strategy *s, int replica, choir_replica_fn
 	if (replica < 0 || replica >= s->replicas)
 		return choir_fail(CHOIR_INVALID, "run_replica: there is no replica %d: there are 0 to %d",
 				replica, s->replicas - 1);
-	return chi_strategy_go_on(s);
+	return chi_strategy_check_not_stopped(s);
 }
 
 choir_status choir_strategy_run_replica(
@@ -31,7 +31,7 @@ choir_status choir_strategy_run_replica(
 	chi_context inside;
 	chi_context *entry = chi_context_enter(&inside, CHI_IN_CROSS, s, NULL);
 	chi_dlpack_hold(true);
-	const choir_status status = chi_run_alone(s->run, replica, fn, user, args);
+	const choir_status status = chi_run_isolated(s->run, replica, fn, user, args);
 	chi_dlpack_hold(false);
 	chi_context_pop(entry);
 	chi_atomic32_store(&s->running, 0);
@@ -42,7 +42,7 @@ choir_status choir_strategy_run_replica(
 choir_status choir_strategy_watch_gradients(choir_strategy *s, choir_gradient_fn *fn, void *user)
 {
 	CHOIR_TRY(chi_strategy_check(s));
-	s->home->watch = fn;
-	s->home->watch_user = user;
+	s->owner->watch = fn;
+	s->owner->watch_user = user;
 	return CHOIR_OK;
 }

@@ -59,7 +59,7 @@ choir_status choir_scope_colocate(choir_scope *scope, choir_value *with)
 	from.non_slot = choir_value_kind_of(with) == CHOIR_VALUE_PLACE;
 	from.colocate = NULL;
 	if (from.non_slot)
-		return chi_strategy_is_non_slot_place(from.strategy, with)
+		return chi_strategy_is_non_slot_destination(from.strategy, with)
 				? push(scope, from)
 				: choir_fail(CHOIR_INVALID,
 						  "scope: colocate takes a variable or the place that "

@@ -12,29 +12,29 @@
 #include <stdio.h>
 #include <string.h>
 
-static void free_entry(chi_state_entry *e)
+static void free_entry(chi_state_dict_entry *e)
 {
 	if (!e->borrowed)
 		chi_free(e->data);
 	chi_free(e->name);
-	*e = (chi_state_entry){ 0 };
+	*e = (chi_state_dict_entry){ 0 };
 }
 
-void chi_state_clear(chi_state *s)
+void chi_state_dict_clear(chi_state_dict *s)
 {
 	s->n = 0;
 }
 
-void chi_state_free(chi_state *s)
+void chi_state_dict_free(chi_state_dict *s)
 {
 	for (size_t i = 0; i < s->kept; i++)
 		free_entry(&s->entry[i]);
 	chi_free(s->entry);
-	*s = (chi_state){ 0 };
+	*s = (chi_state_dict){ 0 };
 }
 
 // OBJECT/NAME; data is NULL after a failed allocation.
-static chi_text whole_name(const chi_state *s, const char *name)
+static chi_text whole_name(const chi_state_dict *s, const char *name)
 {
 	chi_text text = { 0 };
 	chi_text_add(&text, "%s%s%s", s->object == NULL ? "" : s->object, s->object == NULL ? "" : "/",
@@ -54,16 +54,16 @@ static choir_status count_bytes(
 	return CHOIR_OK;
 }
 
-static bool matches(
-		const chi_state_entry *e, const char *name, choir_dtype dtype, const choir_shape *shape)
+static bool matches(const chi_state_dict_entry *e, const char *name, choir_dtype dtype,
+		const choir_shape *shape)
 {
 	return e->dtype == dtype && chi_shape_equal(&e->shape, shape) && strcmp(e->name, name) == 0;
 }
 
 // Memory for the values of e, which owns it only if it is the heap's.
-static bool give_memory(const chi_state *s, chi_state_entry *e)
+static bool give_memory(const chi_state_dict *s, chi_state_dict_entry *e)
 {
-	chi_state_memory *m = s->memory;
+	chi_state_dict_memory *m = s->memory;
 	size_t bytes = 0;
 	e->borrowed = m != NULL && chi_size_round_up(e->bytes, CHI_LINE, &bytes) &&
 			bytes <= m->scratch.capacity - m->used;
@@ -74,18 +74,18 @@ static bool give_memory(const chi_state *s, chi_state_entry *e)
 }
 
 // The next entry, with its memory if own; name is taken over.
-static chi_state_entry *next_entry(
-		chi_state *s, char *name, choir_dtype dtype, const choir_shape *shape, bool own)
+static chi_state_dict_entry *next_entry(
+		chi_state_dict *s, char *name, choir_dtype dtype, const choir_shape *shape, bool own)
 {
 	if (own && s->n < s->kept && matches(&s->entry[s->n], name, dtype, shape)) {
-		chi_state_entry *kept = &s->entry[s->n];
+		chi_state_dict_entry *kept = &s->entry[s->n];
 		chi_free(name);
 		if (kept->borrowed && !give_memory(s, kept))
 			return NULL;
 		s->n++;
 		return kept;
 	}
-	chi_state_entry e = { .name = name, .dtype = dtype, .shape = *shape, .borrowed = !own };
+	chi_state_dict_entry e = { .name = name, .dtype = dtype, .shape = *shape, .borrowed = !own };
 	void *array = s->entry;
 	bool made = count_bytes(name, dtype, shape, &e.bytes) == CHOIR_OK &&
 			chi_grow(&array, &s->capacity, s->n + 1, sizeof e) && (!own || give_memory(s, &e));
@@ -102,13 +102,14 @@ static chi_state_entry *next_entry(
 	return &s->entry[s->n++];
 }
 
-void *chi_state_add(chi_state *s, const char *name, choir_dtype dtype, const choir_shape *shape)
+void *chi_state_dict_add(
+		chi_state_dict *s, const char *name, choir_dtype dtype, const choir_shape *shape)
 {
 	s->ordered = false;
 	chi_text text = whole_name(s, name);
 	if (text.data == NULL)
 		return NULL;
-	chi_state_entry *e = next_entry(s, text.data, dtype, shape, true);
+	chi_state_dict_entry *e = next_entry(s, text.data, dtype, shape, true);
 	return e == NULL ? NULL : e->data;
 }
 
@@ -124,30 +125,30 @@ static choir_status check_defined(const choir_variable *v)
 			v->parent != NULL ? v->parent->name : v->name);
 }
 
-choir_status chi_state_add_variable(chi_state *s, const char *name, choir_variable *v)
+choir_status chi_state_dict_add_variable(chi_state_dict *s, const char *name, choir_variable *v)
 {
 	CHOIR_TRY(check_defined(v));
 	if (s->unread)
 		return CHOIR_OK;
-	void *data = chi_state_add(s, name, v->dtype, &v->shape);
+	void *data = chi_state_dict_add(s, name, v->dtype, &v->shape);
 	return data == NULL ? choir_error_status() : chi_variable_copy_out(v, data);
 }
 
-choir_status chi_state_add_count(chi_state *s, const char *name, uint64_t count)
+choir_status chi_state_dict_add_count(chi_state_dict *s, const char *name, uint64_t count)
 {
-	int64_t *to = chi_state_add(s, name, CHOIR_I64, &CHOIR_SCALAR);
+	int64_t *to = chi_state_dict_add(s, name, CHOIR_I64, &CHOIR_SCALAR);
 	if (to == NULL)
 		return choir_error_status();
 	*to = (int64_t) count;
 	return CHOIR_OK;
 }
 
-choir_status chi_state_lend(
-		chi_state *s, const char *name, choir_dtype dtype, const choir_shape *shape, void *data)
+choir_status chi_state_dict_lend(chi_state_dict *s, const char *name, choir_dtype dtype,
+		const choir_shape *shape, void *data)
 {
 	char *own = chi_strdup(name);
 	const bool ordered = s->n == 0 || (s->ordered && strcmp(s->entry[s->n - 1].name, name) < 0);
-	chi_state_entry *e = own == NULL ? NULL : next_entry(s, own, dtype, shape, false);
+	chi_state_dict_entry *e = own == NULL ? NULL : next_entry(s, own, dtype, shape, false);
 	if (e == NULL)
 		return choir_error_status();
 	s->ordered = ordered;
@@ -156,7 +157,7 @@ choir_status chi_state_lend(
 }
 
 // Of OBJECT/NAME with the name of an entry, as strcmp.
-static int compare_name(const chi_state *s, const char *name, const char *have)
+static int compare_name(const chi_state_dict *s, const char *name, const char *have)
 {
 	if (s->object == NULL)
 		return strcmp(name, have);
@@ -167,7 +168,7 @@ static int compare_name(const chi_state *s, const char *name, const char *have)
 	return strcmp(name, have + length + 1);
 }
 
-chi_state_entry *chi_state_find(const chi_state *s, const char *name)
+chi_state_dict_entry *chi_state_dict_find(const chi_state_dict *s, const char *name)
 {
 	size_t low = 0, high = s->n;
 	for (size_t i = 0; !s->ordered && i < s->n; i++)
@@ -187,7 +188,7 @@ chi_state_entry *chi_state_find(const chi_state *s, const char *name)
 }
 
 // Names what there is instead: the objects that have a state.
-static choir_status no_entry(const chi_state *s, const char *name)
+static choir_status no_entry(const chi_state_dict *s, const char *name)
 {
 	enum { SHOWN = 60 };
 	char clean[SHOWN];
@@ -214,27 +215,27 @@ static choir_status no_entry(const chi_state *s, const char *name)
 	return status;
 }
 
-choir_status chi_state_take(chi_state *s, const char *name, choir_dtype dtype,
+choir_status chi_state_dict_take(chi_state_dict *s, const char *name, choir_dtype dtype,
 		const choir_shape *shape, const void **data)
 {
 	char have[CHI_SHAPE_TEXT], need[CHI_SHAPE_TEXT];
 	const char *object = s->object == NULL ? "" : s->object, *slash = s->object == NULL ? "" : "/";
-	chi_state_entry *e = chi_state_find(s, name);
+	chi_state_dict_entry *e = chi_state_dict_find(s, name);
 	if (e == NULL)
 		return no_entry(s, name);
 	if (e->dtype != dtype || !chi_shape_equal(&e->shape, shape))
 		return choir_fail(CHOIR_INVALID, "%s: state \"%s%s%s\" is %s %s, needed %s %s", s->path,
 				object, slash, name, choir_dtype_name(e->dtype), chi_shape_print(&e->shape, have),
 				choir_dtype_name(dtype), chi_shape_print(shape, need));
-	e->taken = true;
+	e->consumed = true;
 	*data = e->data;
 	return CHOIR_OK;
 }
 
-choir_status chi_state_take_count(chi_state *s, const char *name, uint64_t *count)
+choir_status chi_state_dict_take_count(chi_state_dict *s, const char *name, uint64_t *count)
 {
 	const void *data = NULL;
-	CHOIR_TRY(chi_state_take(s, name, CHOIR_I64, &CHOIR_SCALAR, &data));
+	CHOIR_TRY(chi_state_dict_take(s, name, CHOIR_I64, &CHOIR_SCALAR, &data));
 	int64_t value;
 	memcpy(&value, data, sizeof value);
 	*count = (uint64_t) value;

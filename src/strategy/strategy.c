@@ -53,8 +53,8 @@ static choir_status check_cluster(const choir_strategy_table *t, const choir_str
 
 static choir_status check_partition(const choir_strategy_table *t, const choir_strategy_options *o)
 {
-	const bool asked = o->partition != CHOIR_PARTITION_NONE;
-	if ((asked || o->partition_size != 0 || o->max_shards != 0) &&
+	const bool partitioned = o->partition != CHOIR_PARTITION_NONE;
+	if ((partitioned || o->partition_size != 0 || o->max_shards != 0) &&
 			!(t->features & CHOIR_FEATURE_SHARDS))
 		return choir_fail(CHOIR_INVALID,
 				"strategy: \"%s\" has no shards, so no .partition, no "
@@ -65,13 +65,13 @@ static choir_status check_partition(const choir_strategy_table *t, const choir_s
 				"strategy: partition %d: NONE, FIXED, MIN_SIZE or "
 				"MAX_SIZE is needed",
 				(int) o->partition);
-	if (o->max_shards < 0 || (o->max_shards > 0 && !asked) ||
+	if (o->max_shards < 0 || (o->max_shards > 0 && !partitioned) ||
 			(o->max_shards == 0 && o->partition == CHOIR_PARTITION_FIXED))
 		return choir_fail(CHOIR_INVALID,
 				"strategy: .max_shards is %d: FIXED needs 1 or more, "
 				"MIN_SIZE and MAX_SIZE 0 or more, without .partition there are none",
 				o->max_shards);
-	const bool by_size = asked && o->partition != CHOIR_PARTITION_FIXED;
+	const bool by_size = partitioned && o->partition != CHOIR_PARTITION_FIXED;
 	if (o->partition_size < 0 || (o->partition_size > 0 && !by_size) ||
 			(o->partition_size == 0 && o->partition == CHOIR_PARTITION_MAX_SIZE))
 		return choir_fail(CHOIR_INVALID,
@@ -138,20 +138,20 @@ static choir_status find_devices(choir_strategy *s, choir_device **devices, int 
 }
 
 // Replicas in contiguous blocks: the first R mod P devices get one more; surplus devices idle.
-static choir_status deal_replicas(choir_strategy *s, choir_device *const *devices, int count)
+static choir_status share_out_replicas(choir_strategy *s, choir_device *const *devices, int count)
 {
 	const int min = count > s->workers ? count : s->workers;
 	int all = s->options.replicas > 0 ? s->options.replicas : min;
-	CHOIR_TRY(chi_strategy_open_peers(s, &all));
+	CHOIR_TRY(chi_strategy_open_process_group(s, &all));
 	const int used = count < all ? count : all;
 	choir_device **of_replica = chi_alloc_array((size_t) all, sizeof(choir_device *));
-	s->everyone = (chi_layout){ all, of_replica };
-	s->used = chi_alloc_array((size_t) used, sizeof *s->used);
-	if (of_replica == NULL || s->used == NULL)
+	s->all_replicas = (chi_layout){ all, of_replica };
+	s->devices_in_use = chi_alloc_array((size_t) used, sizeof *s->devices_in_use);
+	if (of_replica == NULL || s->devices_in_use == NULL)
 		return choir_error_status();
 	s->all_host = true;
 	for (int i = 0, r = 0; i < used; i++) {
-		s->used[i] = devices[i];
+		s->devices_in_use[i] = devices[i];
 		s->all_host = s->all_host && devices[i]->host_memory;
 		for (int end = r + (int) chi_share_of(all, used, i); r < end; r++)
 			of_replica[r] = devices[i];
@@ -159,12 +159,12 @@ static choir_status deal_replicas(choir_strategy *s, choir_device *const *device
 	return CHOIR_OK;
 }
 
-// The lanes of a worker: a device of its block of replicas each.
-static choir_status deal_lanes(choir_strategy *s)
+// The devices of a worker: those of its block of replicas.
+static choir_status share_out_devices(choir_strategy *s)
 {
-	const choir_strategy *home = s->home;
-	s->replicas = (int) chi_share_of(home->everyone.replicas, home->workers, s->worker);
-	s->replica_device = home->everyone.device + s->first_replica;
+	const choir_strategy *owner = s->owner;
+	s->replicas = (int) chi_share_of(owner->all_replicas.replicas, owner->workers, s->worker);
+	s->replica_device = owner->all_replicas.device + s->first_replica;
 	s->layout = (chi_layout){ s->replicas, s->replica_device };
 	const size_t max = (size_t) s->replicas;
 	s->device = chi_alloc_array(max, sizeof *s->device);
@@ -173,12 +173,13 @@ static choir_status deal_lanes(choir_strategy *s)
 		return choir_error_status();
 	for (int r = 0; r < s->replicas; r++) {
 		if (r == 0 || s->replica_device[r] != s->replica_device[r - 1]) {
-			s->device[s->lanes] = s->replica_device[r];
-			s->first[s->lanes++] = r;
+			s->device[s->devices] = s->replica_device[r];
+			s->first[s->devices++] = r;
 		}
 	}
-	s->first[s->lanes] = s->replicas;
-	s->before = s->process_group == NULL ? 0 : chi_process_group_first_replica(s->process_group);
+	s->first[s->devices] = s->replicas;
+	s->replica_offset =
+			s->process_group == NULL ? 0 : chi_process_group_first_replica(s->process_group);
 	s->in_sync = s->process_group == NULL ? s->replicas : s->process_group->replicas;
 	return CHOIR_OK;
 }
@@ -187,14 +188,14 @@ static choir_status deal_lanes(choir_strategy *s)
 static choir_status copy_communication(choir_strategy *s, choir_strategy_options *o)
 {
 	CHOIR_TRY(chi_communication_check(o->communication, &s->communication));
-	const char *way = s->communication.implementation;
-	if (way != NULL && o->cross_device_ops != NULL)
+	const char *algorithm = s->communication.implementation;
+	if (algorithm != NULL && o->cross_device_ops != NULL)
 		return choir_fail(CHOIR_INVALID,
 				"strategy: cross_device_ops \"%s\" and the "
 				"communication's implementation \"%s\" are two words for one thing: give one",
-				o->cross_device_ops, way);
-	if (way != NULL && strcmp(way, "auto") != 0)
-		o->cross_device_ops = way;
+				o->cross_device_ops, algorithm);
+	if (algorithm != NULL && strcmp(algorithm, "auto") != 0)
+		o->cross_device_ops = algorithm;
 	s->communication.implementation = NULL;
 	o->communication = o->communication == NULL ? NULL : &s->communication;
 	return CHOIR_OK;
@@ -255,11 +256,11 @@ static choir_status open_table(choir_strategy *s, choir_device **capacity)
 	s->self = chi_alloc(s->table.self_size + 1);
 	if (s->self == NULL)
 		return choir_error_status();
-	const int all = s->everyone.replicas;
+	const int all = s->all_replicas.replicas;
 	int used = 1;
 	for (int r = 1; r < all; r++)
-		used += s->everyone.device[r] != s->everyone.device[r - 1];
-	CHOIR_TRY(s->table.open(s->self, &s->options, used, s->used));
+		used += s->all_replicas.device[r] != s->all_replicas.device[r - 1];
+	CHOIR_TRY(s->table.open(s->self, &s->options, used, s->devices_in_use));
 	int n = ask_devices(s, s->table.parameter_devices, capacity, &s->parameter);
 	if (n == CHOIR_NONE)
 		return choir_error_status();
@@ -284,34 +285,34 @@ static choir_status open_devices(choir_strategy *s, choir_device **devices)
 	if (s->table.most_replicas == 1 && count > 1 && s->options.devices != NULL)
 		return choir_fail(CHOIR_INVALID, "strategy: \"%s\" has one device, not \"%s\"", s->kind,
 				s->options.devices);
-	CHOIR_TRY(deal_replicas(s, devices, count));
+	CHOIR_TRY(share_out_replicas(s, devices, count));
 	return open_table(s, devices);
 }
 
 static choir_status open_exchange(choir_strategy *s)
 {
-	s->exchange = chi_alloc_array((size_t) s->lanes, sizeof *s->exchange);
+	s->exchange = chi_alloc_array((size_t) s->devices, sizeof *s->exchange);
 	if (s->exchange == NULL)
 		return choir_error_status();
-	for (int i = 0; i < s->lanes; i++)
+	for (int i = 0; i < s->devices; i++)
 		if ((s->exchange[i] = chi_stream_new(s->device[i])) == NULL)
 			return choir_error_status();
 	if (s->process_group != NULL)
-		return chi_communicator_open_among_workers(
-				&s->group, s->lanes, s->device, s->process_group, s->options.cross_device_ops);
+		return chi_communicator_open_among_workers(&s->communicator, s->devices, s->device,
+				s->process_group, s->options.cross_device_ops);
 	return chi_communicator_open(
-			&s->group, s->lanes, s->replicas, s->device, s->options.cross_device_ops);
+			&s->communicator, s->devices, s->replicas, s->device, s->options.cross_device_ops);
 }
 
-static bool beside_a_lane(const choir_strategy *s, const choir_device *d)
+static bool shares_with_a_device(const choir_strategy *s, const choir_device *device)
 {
-	for (int i = 0; i < s->lanes; i++)
-		if (chi_device_shares(s->device[i], d))
+	for (int i = 0; i < s->devices; i++)
+		if (chi_device_shares(s->device[i], device))
 			return true;
 	return false;
 }
 
-// Streams of the parameter devices where no lane has one.
+// Streams of the parameter devices where no device has one.
 static choir_status open_parameter_streams(choir_strategy *s)
 {
 	s->parameter_stream = chi_alloc_array((size_t) s->parameters, sizeof *s->parameter_stream);
@@ -319,7 +320,7 @@ static choir_status open_parameter_streams(choir_strategy *s)
 		return choir_error_status();
 	s->all_here = true;
 	for (int i = 0; i < s->parameters; i++) {
-		if (beside_a_lane(s, s->parameter[i]))
+		if (shares_with_a_device(s, s->parameter[i]))
 			continue;
 		s->all_here = false;
 		if ((s->parameter_stream[i] = chi_stream_new(s->parameter[i])) == NULL)
@@ -330,11 +331,11 @@ static choir_status open_parameter_streams(choir_strategy *s)
 
 choir_status chi_strategy_open_block(choir_strategy *s)
 {
-	CHOIR_TRY(deal_lanes(s));
+	CHOIR_TRY(share_out_devices(s));
 	CHOIR_TRY(open_parameter_streams(s));
 	CHOIR_TRY(open_exchange(s));
-	CHOIR_TRY(chi_overlap_open(s));
-	CHOIR_TRY(chi_crew_open(s));
+	CHOIR_TRY(chi_overlap_workers_open(s));
+	CHOIR_TRY(chi_thread_pool_open(s));
 	s->run = chi_run_new(s);
 	return s->run == NULL ? choir_error_status() : CHOIR_OK;
 }
@@ -345,7 +346,7 @@ static void close_runs(choir_strategy *s, bool left)
 {
 	if (s->run != NULL && s->fork_generation == chi_fork_generation())
 		chi_run_abandon(s->run, left);
-	chi_crew_close(s);
+	chi_thread_pool_close(s);
 	chi_run_free(s->run);
 	chi_cross_free(s->cross);
 	s->run = NULL;
@@ -355,14 +356,14 @@ static void close_runs(choir_strategy *s, bool left)
 void chi_strategy_close_block(choir_strategy *s)
 {
 	close_runs(s, false);
-	chi_overlap_close(s);
-	chi_communicator_close(&s->group);
-	for (chi_more_groups *g = s->more_groups, *next; g != NULL; g = next) {
+	chi_overlap_workers_close(s);
+	chi_communicator_close(&s->communicator);
+	for (chi_more_communicators *g = s->more_communicators, *next; g != NULL; g = next) {
 		next = g->next;
-		chi_communicator_close(&g->group);
+		chi_communicator_close(&g->communicator);
 		chi_free(g);
 	}
-	for (int i = 0; s->exchange != NULL && i < s->lanes; i++)
+	for (int i = 0; s->exchange != NULL && i < s->devices; i++)
 		chi_stream_free(s->exchange[i]);
 	for (int i = 0; s->parameter_stream != NULL && i < s->parameters; i++)
 		chi_stream_free(s->parameter_stream[i]);
@@ -373,7 +374,7 @@ void chi_strategy_close_block(choir_strategy *s)
 }
 
 // Which memory can be shared without a lock.
-static choir_status check_sharing(const choir_strategy *s)
+static choir_status check_concurrency(const choir_strategy *s)
 {
 	for (int i = 0; s->concurrency == CHI_LOCK_FREE && i < s->parameters; i++)
 		if (!s->parameter[i]->host_memory)
@@ -386,7 +387,7 @@ static choir_status check_sharing(const choir_strategy *s)
 
 static choir_status open_strategy(choir_strategy *s)
 {
-	s->home = s;
+	s->owner = s;
 	s->workers = s->options.workers > 0 ? s->options.workers : 1;
 	s->concurrency = s->workers == 1				 ? CHI_EXCLUSIVE
 			: s->options.locked_updates == CHOIR_OFF ? CHI_LOCK_FREE
@@ -397,13 +398,13 @@ static choir_status open_strategy(choir_strategy *s)
 	const choir_status status = open_devices(s, devices);
 	chi_free(devices);
 	CHOIR_TRY(status);
-	CHOIR_TRY(check_sharing(s));
+	CHOIR_TRY(check_concurrency(s));
 	CHOIR_TRY(chi_strategy_open_block(s));
 	return chi_strategy_open_workers(s);
 }
 
 // A worker of several that cannot make its strategy says so to the others.
-static choir_status open_or_give_up(choir_strategy *s, const choir_strategy_options *o)
+static choir_status open_or_abort(choir_strategy *s, const choir_strategy_options *o)
 {
 	choir_strategy_options all = { 0 };
 	choir_status status = chi_options_take("strategy: the options'", &all, sizeof all, o);
@@ -428,7 +429,7 @@ choir_strategy *chi_strategy_new(
 	s->variables_end = &s->variables;
 	s->fork_generation = chi_fork_generation();
 	chi_mutex_init(&s->lock, CHI_RANK_STRATEGY, "strategy");
-	if (open_or_give_up(s, o) != CHOIR_OK) {
+	if (open_or_abort(s, o) != CHOIR_OK) {
 		choir_strategy_free(s);
 		return NULL;
 	}
@@ -452,14 +453,14 @@ static void free_members(choir_strategy *s)
 
 void choir_strategy_free(choir_strategy *s)
 {
-	if (s == NULL || s->is_default || (s->home != NULL && s->home != s))
+	if (s == NULL || s->is_default || (s->owner != NULL && s->owner != s))
 		return;
 	const bool left = chi_context_forget(s);
 	for (int w = 1; s->by_worker != NULL && w < s->workers; w++)
 		if (s->by_worker[w] != NULL)
 			close_runs(s->by_worker[w], left);
 	close_runs(s, left);
-	chi_run_free(s->standing);
+	chi_run_free(s->default_run);
 	free_members(s);
 	chi_strategy_close_workers(s);
 	chi_strategy_close_block(s);
@@ -468,9 +469,9 @@ void choir_strategy_free(choir_strategy *s)
 	chi_free(s->self);
 	chi_free(s->parameter);
 	chi_free(s->non_slot);
-	chi_free(s->used);
-	chi_strategy_close_peers(s);
-	chi_free((void *) (uintptr_t) s->everyone.device);
+	chi_free(s->devices_in_use);
+	chi_strategy_close_process_group(s);
+	chi_free((void *) (uintptr_t) s->all_replicas.device);
 	chi_free((void *) (uintptr_t) s->options.devices);
 	chi_free((void *) (uintptr_t) s->options.cross_device_ops);
 	chi_free((void *) (uintptr_t) s->options.parameter_devices);
@@ -481,7 +482,7 @@ void choir_strategy_free(choir_strategy *s)
 static choir_status own(
 		choir_strategy *s, void (*fn)(void *self), const chi_stateful_table *table, void *self)
 {
-	s = s->home;
+	s = s->owner;
 	chi_stateful *item = chi_alloc(sizeof *item);
 	if (item == NULL) {
 		fn(self);
@@ -506,20 +507,20 @@ choir_status chi_strategy_own_stateful(
 	return own(s, table->free, table, self);
 }
 
-int chi_strategy_lane(const choir_strategy *s, int replica)
+int chi_strategy_device_index(const choir_strategy *s, int replica)
 {
-	int lane = 0;
-	while (replica >= s->first[lane + 1])
-		lane++;
-	return lane;
+	int d = 0;
+	while (replica >= s->first[d + 1])
+		d++;
+	return d;
 }
 
-chi_stream *chi_strategy_stream(const choir_strategy *s, int lane, const choir_device *d)
+chi_stream *chi_strategy_stream(const choir_strategy *s, int d, const choir_device *device)
 {
 	for (int i = 0; i < s->parameters; i++)
-		if (s->parameter_stream[i] != NULL && chi_device_shares(s->parameter[i], d))
+		if (s->parameter_stream[i] != NULL && chi_device_shares(s->parameter[i], device))
 			return s->parameter_stream[i];
-	return s->exchange[lane];
+	return s->exchange[d];
 }
 
 // Streams from .. to - 1 that are there.
@@ -548,13 +549,13 @@ choir_status chi_strategy_wait_away(choir_strategy *s, choir_status status)
 	return wait_for(s->parameter_stream, 0, s->parameters, status);
 }
 
-void chi_strategy_start_over(choir_strategy *s)
+void chi_strategy_reset_collectives(choir_strategy *s)
 {
-	chi_communicator_abort(&s->group);
-	chi_communicator_reset(&s->group);
-	for (chi_more_groups *g = s->more_groups; g != NULL; g = g->next) {
-		chi_communicator_abort(&g->group);
-		chi_communicator_reset(&g->group);
+	chi_communicator_abort(&s->communicator);
+	chi_communicator_reset(&s->communicator);
+	for (chi_more_communicators *g = s->more_communicators; g != NULL; g = g->next) {
+		chi_communicator_abort(&g->communicator);
+		chi_communicator_reset(&g->communicator);
 	}
 }
 

@@ -13,7 +13,7 @@ int choir_strategy_local_replicas(const choir_strategy *s)
 
 int choir_strategy_first_replica(const choir_strategy *s)
 {
-	return s == NULL ? 0 : s->before;
+	return s == NULL ? 0 : s->replica_offset;
 }
 
 const char *choir_strategy_name(const choir_strategy *s)
@@ -23,22 +23,22 @@ const char *choir_strategy_name(const choir_strategy *s)
 
 const char *choir_strategy_cross_device_ops(const choir_strategy *s)
 {
-	return s == NULL ? "" : s->group.table->name;
+	return s == NULL ? "" : s->communicator.table->name;
 }
 
 int choir_strategy_worker_devices(const choir_strategy *s)
 {
-	return s == NULL ? 0 : s->lanes;
+	return s == NULL ? 0 : s->devices;
 }
 
 choir_device *choir_strategy_worker_device(const choir_strategy *s, int index)
 {
-	return s == NULL || index < 0 || index >= s->lanes ? NULL : s->device[index];
+	return s == NULL || index < 0 || index >= s->devices ? NULL : s->device[index];
 }
 
 int choir_strategy_worker_device_index(const choir_strategy *s, const choir_device *d)
 {
-	for (int i = 0; s != NULL && i < s->lanes; i++)
+	for (int i = 0; s != NULL && i < s->devices; i++)
 		if (s->device[i] == d)
 			return i;
 	return CHOIR_NONE;

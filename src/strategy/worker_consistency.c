@@ -157,5 +157,5 @@ choir_status chi_compare_workers(choir_strategy *s)
 	uint64_t *all = chi_alloc_array((size_t) (s->process_group->workers + 1) * n, sizeof *all);
 	const choir_status status = all == NULL ? choir_error_status() : compare_all(s, all, n);
 	chi_free(all);
-	return chi_strategy_give_up(s, status);
+	return chi_strategy_abort(s, status);
 }

@@ -34,12 +34,12 @@ static choir_status agree_on_options(const choir_strategy *s)
 	return chi_cluster_check_consistency(o->cluster, facts, n);
 }
 
-choir_status chi_strategy_open_peers(choir_strategy *s, int *local)
+choir_status chi_strategy_open_process_group(choir_strategy *s, int *local)
 {
 	choir_cluster *c = s->options.cluster;
 	if (c == NULL || choir_cluster_workers(c) == 1)
 		return CHOIR_OK;
-	CHOIR_TRY(chi_overlap_choose(s));
+	CHOIR_TRY(chi_overlap_workers_choose(s));
 	CHOIR_TRY(agree_on_options(s));
 	if (s->options.replicas > 0)
 		*local = (int) chi_share_of(*local, choir_cluster_workers(c), choir_cluster_worker(c));
@@ -54,7 +54,7 @@ choir_status chi_strategy_open_peers(choir_strategy *s, int *local)
 			: chi_process_group_open(s->process_group, c, CHI_TAG_COLLECTIVES, *local);
 }
 
-void chi_strategy_close_peers(choir_strategy *s)
+void chi_strategy_close_process_group(choir_strategy *s)
 {
 	if (s->process_group != NULL)
 		chi_process_group_close(s->process_group);
@@ -62,17 +62,17 @@ void chi_strategy_close_peers(choir_strategy *s)
 	chi_free(s->process_group);
 }
 
-choir_status chi_strategy_give_up(choir_strategy *s, choir_status status)
+choir_status chi_strategy_abort(choir_strategy *s, choir_status status)
 {
 	return s->process_group == NULL || status == CHOIR_OK
 			? status
 			: chi_process_group_fail(s->process_group);
 }
 
-choir_tensor *chi_strategy_or_give_up(choir_strategy *s, choir_frame *f, choir_tensor *t)
+choir_tensor *chi_strategy_abort_if_null(choir_strategy *s, choir_frame *f, choir_tensor *t)
 {
 	if (t == NULL && s->process_group != NULL)
-		chi_strategy_give_up(s, chi_frame_status(f));
+		chi_strategy_abort(s, chi_frame_status(f));
 	return t;
 }
 
@@ -134,7 +134,7 @@ choir_status chi_strategy_agree_on_variable(
 		return CHOIR_OK;
 	uint64_t *hash = chi_alloc_array((size_t) p->workers, sizeof *hash);
 	if (hash == NULL)
-		return chi_strategy_give_up(s, choir_error_status());
+		return chi_strategy_abort(s, choir_error_status());
 	const uint64_t own = hash_values(initial, bytes);
 	choir_status status = chi_process_group_all_gather(p, &own, sizeof own, hash,
 			"variable \"%s\", %s %s, synchronization %d, aggregation %d, trainable %d", plan->name,
@@ -161,7 +161,7 @@ choir_status chi_strategy_count_examples(choir_strategy *s, choir_values *args)
 		own = args->examples[i] == CHOIR_NONE ? CHOIR_NONE : own + args->examples[i];
 	int64_t *each = chi_alloc_array((size_t) p->workers, sizeof *each);
 	if (each == NULL)
-		return chi_strategy_give_up(s, choir_error_status());
+		return chi_strategy_abort(s, choir_error_status());
 	const choir_status status = chi_process_group_all_gather(
 			p, &own, sizeof own, each, "examples by \"%s\"", args->counted_by);
 	bool known = true;
@@ -182,7 +182,7 @@ choir_status chi_strategy_add_counts(choir_strategy *s, double *sum)
 		return CHOIR_OK;
 	double *each = chi_alloc_array((size_t) p->workers, sizeof *each);
 	if (each == NULL)
-		return chi_strategy_give_up(s, choir_error_status());
+		return chi_strategy_abort(s, choir_error_status());
 	const choir_status status =
 			chi_process_group_all_gather(p, sum, sizeof *sum, each, "counts of a mean");
 	*sum = 0;
@@ -197,7 +197,7 @@ choir_status chi_strategy_all_parts(choir_variable *v, void *out)
 	choir_strategy *s = v->strategy;
 	chi_process_group *p = s->process_group;
 	const size_t each = chi_variable_bytes(v);
-	char *own = (char *) out + (size_t) s->before * each;
+	char *own = (char *) out + (size_t) s->replica_offset * each;
 	choir_status status = CHOIR_OK;
 	for (int i = 0; status == CHOIR_OK && i < v->copies; i++)
 		status = chi_variable_to_host(v, i, own + (size_t) i * each);
@@ -206,7 +206,7 @@ choir_status chi_strategy_all_parts(choir_variable *v, void *out)
 	size_t *bytes =
 			status == CHOIR_OK ? chi_alloc_array((size_t) p->workers, sizeof *bytes) : NULL;
 	if (bytes == NULL)
-		return chi_strategy_give_up(s, choir_error_status());
+		return chi_strategy_abort(s, choir_error_status());
 	for (int w = 0; w < p->workers; w++)
 		bytes[w] = (size_t) (p->first[w + 1] - p->first[w]) * each;
 	status = chi_process_group_all_gather_v(
@@ -231,7 +231,7 @@ choir_status chi_strategy_agree(choir_strategy *s, choir_status status, const ch
 		snprintf(own.text, sizeof own.text, "%s", choir_error());
 	outcome *each = chi_alloc_array((size_t) p->workers, sizeof *each);
 	if (each == NULL)
-		return chi_strategy_give_up(s, choir_error_status());
+		return chi_strategy_abort(s, choir_error_status());
 	choir_status all =
 			chi_process_group_all_gather(p, &own, sizeof own, each, "whether %s went well", what);
 	if (all != CHOIR_OK && status != CHOIR_OK)
@@ -254,7 +254,7 @@ choir_status chi_strategy_share(choir_strategy *s, void **data, size_t *bytes, c
 		return CHOIR_OK;
 	uint64_t own = *bytes, *each = chi_alloc_array((size_t) p->workers, sizeof *each);
 	if (each == NULL)
-		return chi_strategy_give_up(s, choir_error_status());
+		return chi_strategy_abort(s, choir_error_status());
 	choir_status status =
 			chi_process_group_all_gather(p, &own, sizeof own, each, "bytes of %s", what);
 	own = each[0];
@@ -264,7 +264,7 @@ choir_status chi_strategy_share(choir_strategy *s, void **data, size_t *bytes, c
 		*bytes = (size_t) own;
 		*data = own > SIZE_MAX - 1 ? NULL : chi_alloc_aligned((size_t) own + 1);
 		if (*data == NULL)
-			return chi_strategy_give_up(s,
+			return chi_strategy_abort(s,
 					choir_fail(
 							CHOIR_NO_MEMORY, "no memory for %" PRIu64 " bytes of %s", own, what));
 	}

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-void chi_between_name(const char *call, choir_reduce_op op, choir_dtype dtype,
+void chi_worker_sum_name(const char *call, choir_reduce_op op, choir_dtype dtype,
 		const choir_tensor *t, char name[CHI_SUM_NAME])
 {
 	char shape[CHI_SHAPE_TEXT], text[CHI_SHAPE_TEXT + 160];
@@ -28,14 +28,14 @@ void chi_between_name(const char *call, choir_reduce_op op, choir_dtype dtype,
 typedef struct {
 	int plain; // 0 or 1
 	double number;
-} shown;
+} plain_number;
 
 // The places of names in alphabetical order: replicas may name leaves in any.
 static void sort(const chi_named_tensors *names, size_t order[])
 {
 	for (size_t i = 0; i < names->n; i++) {
 		size_t k = i;
-		for (; k > 0 && strcmp(names->item[order[k - 1]].name, names->item[i].name) > 0; k--)
+		for (; k > 0 && strcmp(names->named[order[k - 1]].name, names->named[i].name) > 0; k--)
 			order[k] = order[k - 1];
 		order[k] = i;
 	}
@@ -47,7 +47,7 @@ static void describe(char text[CHI_FINGERPRINT_TEXT], const char *what,
 	uint64_t hash = names->n;
 	int length = snprintf(text, CHI_FINGERPRINT_TEXT, "%s", what);
 	for (size_t i = 0; i < names->n; i++) {
-		const char *name = names->item[order[i]].name;
+		const char *name = names->named[order[i]].name;
 		hash = chi_hash_mix(hash ^ chi_hash_text(name));
 		if (length < CHI_FINGERPRINT_TEXT)
 			length += snprintf(text + length, CHI_FINGERPRINT_TEXT - (size_t) length, "%s%s",
@@ -75,7 +75,7 @@ static bool is_plain(const choir_value *v)
 }
 
 // all: what every worker shows of the value.
-static bool is_same(const chi_process_group *p, const shown *all, size_t n, size_t i)
+static bool is_same(const chi_process_group *p, const plain_number *all, size_t n, size_t i)
 {
 	for (int w = 0; w < p->workers; w++)
 		if (all[(size_t) w * n + i].plain == 0 || all[(size_t) w * n + i].number != all[i].number)
@@ -83,17 +83,18 @@ static bool is_same(const chi_process_group *p, const shown *all, size_t n, size
 	return true;
 }
 
-choir_status chi_between_agree(choir_strategy *s, choir_frame *f, const char *what,
+choir_status chi_worker_agree_on_numbers(choir_strategy *s, choir_frame *f, const char *what,
 		const chi_named_tensors *names, choir_value *values[])
 {
 	chi_process_group *p = s->process_group;
 	const size_t n = names->n;
 	char text[CHI_FINGERPRINT_TEXT];
 	size_t *order = chi_arena_alloc(&f->arena, (n + 1) * sizeof *order);
-	shown *all = chi_arena_alloc(&f->arena, (n + 1) * (size_t) (p->workers + 1) * sizeof *all);
+	plain_number *all =
+			chi_arena_alloc(&f->arena, (n + 1) * (size_t) (p->workers + 1) * sizeof *all);
 	if (order == NULL || all == NULL)
-		return chi_strategy_give_up(s, chi_frame_record_error(f));
-	shown *own = all + n * (size_t) p->workers;
+		return chi_strategy_abort(s, chi_frame_record_error(f));
+	plain_number *own = all + n * (size_t) p->workers;
 	sort(names, order);
 	describe(text, what, names, order);
 	memset(own, 0, n * sizeof *own); // it is sent
@@ -145,7 +146,7 @@ static choir_shape shape_of(const line *l)
 	return shape;
 }
 
-int chi_between_owner(const choir_strategy *s, int replica)
+int chi_worker_of_replica(const choir_strategy *s, int replica)
 {
 	int w = 0;
 	while (replica >= s->process_group->first[w + 1])
@@ -167,7 +168,7 @@ static void *capacity_for(choir_frame *f, const line *l, size_t *bytes)
 	return host;
 }
 
-static choir_tensor *spread(
+static choir_tensor *broadcast(
 		choir_strategy *s, choir_frame *f, int from, choir_tensor *t, const char *what)
 {
 	chi_process_group *p = s->process_group;
@@ -193,16 +194,16 @@ static choir_tensor *spread(
 	return l.count == CHOIR_NONE ? t : choir_counted(t, l.count);
 }
 
-choir_tensor *chi_between_spread(
+choir_tensor *chi_worker_broadcast(
 		choir_strategy *s, choir_frame *f, int from, choir_tensor *t, const char *what)
 {
-	return chi_strategy_or_give_up(s, f, spread(s, f, from, t, what));
+	return chi_strategy_abort_if_null(s, f, broadcast(s, f, from, t, what));
 }
 
 // ---- One behind another.
 
 typedef struct {
-	chi_process_group *peers;
+	chi_process_group *group;
 	int axis;
 	line *line; // of each worker
 	size_t *bytes;
@@ -215,7 +216,7 @@ static choir_status check_lines(concatenation *c)
 	char a[CHI_SHAPE_TEXT], b[CHI_SHAPE_TEXT];
 	c->shape = shape_of(&c->line[0]);
 	c->shape.dim[c->axis] = 0;
-	for (int w = 0; w < c->peers->workers; w++) {
+	for (int w = 0; w < c->group->workers; w++) {
 		const line *l = &c->line[w], *first = &c->line[0];
 		bool fits = l->good && l->dtype == first->dtype && l->rank == first->rank;
 		for (int k = 0; fits && k < l->rank; k++)
@@ -245,7 +246,7 @@ static void interleave(const concatenation *c, const char *from, char *to)
 		inner *= (size_t) c->shape.dim[i];
 	for (size_t i = 0; i < outer; i++) {
 		const char *block = from;
-		for (int w = 0; w < c->peers->workers; w++) {
+		for (int w = 0; w < c->group->workers; w++) {
 			const size_t row = (size_t) c->line[w].dim[c->axis] * inner;
 			if (row > 0)
 				memcpy(to, block + i * row, row);
@@ -257,7 +258,7 @@ static void interleave(const concatenation *c, const char *from, char *to)
 
 static choir_tensor *concat(choir_frame *f, concatenation *c, choir_tensor *t, int64_t *first)
 {
-	chi_process_group *p = c->peers;
+	chi_process_group *p = c->group;
 	line own;
 	write_line(&own, t);
 	if (chi_process_group_all_gather(
@@ -279,16 +280,16 @@ static choir_tensor *concat(choir_frame *f, concatenation *c, choir_tensor *t, i
 	return choir_constant(f, (choir_dtype) own.dtype, c->shape, whole);
 }
 
-choir_tensor *chi_between_concat(
+choir_tensor *chi_worker_concat(
 		choir_strategy *s, choir_frame *f, choir_tensor *t, int axis, int64_t *first)
 {
 	const size_t n = (size_t) s->process_group->workers;
-	concatenation c = { .peers = s->process_group, .axis = axis };
+	concatenation c = { .group = s->process_group, .axis = axis };
 	c.line = chi_arena_alloc(&f->arena, n * sizeof *c.line);
 	c.bytes = chi_arena_alloc(&f->arena, n * sizeof *c.bytes);
 	choir_tensor *all =
 			t == NULL || c.line == NULL || c.bytes == NULL ? NULL : concat(f, &c, t, first);
 	if (all == NULL)
 		chi_frame_record_error(f);
-	return chi_strategy_or_give_up(s, f, all);
+	return chi_strategy_abort_if_null(s, f, all);
 }

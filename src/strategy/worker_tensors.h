@@ -10,20 +10,20 @@ enum { CHI_SUM_NAME = 64 };
 
 // The name of a sum in messages, in which is all that must be equal: other workers see it alone.
 // dtype: of what was given, which t may have been cast from; numbers are added up as f64.
-void chi_between_name(const char *call, choir_reduce_op op, choir_dtype dtype,
+void chi_worker_sum_name(const char *call, choir_reduce_op op, choir_dtype dtype,
 		const choir_tensor *t, char name[CHI_SUM_NAME]);
 
 // Of values that were merged of this worker's replicas, under names: where a plain number is no
 // number or another one elsewhere, it becomes a value of each replica, as it would be if all
 // replicas were here. what: in messages.
-choir_status chi_between_agree(choir_strategy *s, choir_frame *f, const char *what,
+choir_status chi_worker_agree_on_numbers(choir_strategy *s, choir_frame *f, const char *what,
 		const chi_named_tensors *names, choir_value *values[]);
 // Worker from's t, in frame f, everywhere; the others' t does not matter. NULL: recorded in f.
-choir_tensor *chi_between_spread(
+choir_tensor *chi_worker_broadcast(
 		choir_strategy *s, choir_frame *f, int from, choir_tensor *t, const char *what);
 // The worker that has a replica, by its id.
-int chi_between_owner(const choir_strategy *s, int replica);
+int chi_worker_of_replica(const choir_strategy *s, int replica);
 // All workers' tensors, which may differ in size along an axis, in frame f; *first: along that
 // axis, where this worker's begin. NULL: recorded in f.
-choir_tensor *chi_between_concat(
+choir_tensor *chi_worker_concat(
 		choir_strategy *s, choir_frame *f, choir_tensor *t, int axis, int64_t *first);

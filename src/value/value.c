@@ -81,12 +81,12 @@ choir_value *chi_value_merge(choir_frame *f, int count, choir_tensor *const tens
 	return v;
 }
 
-choir_status chi_value_settle(choir_value *v)
+choir_status chi_value_materialize(choir_value *v)
 {
-	if (v == NULL || v->make == NULL)
+	if (v == NULL || v->materialize == NULL)
 		return CHOIR_OK;
-	CHOIR_TRY(v->make(v));
-	v->make = NULL;
+	CHOIR_TRY(v->materialize(v));
+	v->materialize = NULL;
 	return CHOIR_OK;
 }
 
@@ -156,7 +156,7 @@ choir_tensor *choir_value_local(choir_value *v, int index)
 		return chi_frame_fail_null(v->frame, CHOIR_INVALID,
 				"value: there is no local result %d: it has %d", index,
 				choir_value_local_count(v));
-	if (chi_value_settle(v) != CHOIR_OK)
+	if (chi_value_materialize(v) != CHOIR_OK)
 		return NULL;
 	return chi_value_view(v->frame, v->component[index]);
 }

@@ -14,9 +14,9 @@ struct choir_value {
 	choir_device **device; // MIRRORED and PLACE: of each component
 	choir_variable *variable; // VARIABLE
 	// Not NULL: the components have memory, and this fills it when it is first needed, which
-	// chi_value_settle asks for.
-	choir_status (*make)(choir_value *v);
-	void *maker;
+	// chi_value_materialize asks for.
+	choir_status (*materialize)(choir_value *v);
+	void *lazy;
 };
 
 // Who the replicas of this process are and where they run.
@@ -33,7 +33,7 @@ choir_value *chi_value_of_variable(choir_frame *f, choir_variable *v);
 choir_value *chi_value_merge(choir_frame *f, int count, choir_tensor *const tensors[]);
 // Before anybody looks at v's elements; after a failure, which v's frame keeps, the next who needs
 // them tries again. NULL is fine.
-choir_status chi_value_settle(choir_value *v);
+choir_status chi_value_materialize(choir_value *v);
 // The component of replica (of count) as seen by it: plain and mirrored on one place: the only
 // one.
 choir_tensor *chi_value_for_replica(const choir_value *v, int replica, const choir_device *d);

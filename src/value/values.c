@@ -177,7 +177,7 @@ choir_status choir_values_set(choir_values *set, const char *name, choir_value *
 				"values: \"%s\" is a value of %d replicas, this set's "
 				"strategy has %d",
 				name, v->count, set->layout.replicas);
-	CHOIR_TRY(chi_value_settle(v));
+	CHOIR_TRY(chi_value_materialize(v));
 	choir_value *kept = chi_value_new(set->frame, v->kind, v->count);
 	if (kept == NULL)
 		return CHOIR_NO_MEMORY;

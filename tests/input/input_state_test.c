@@ -425,7 +425,7 @@ static void files_are_not_read_up_to_there(void **state)
 	assert_int_equal(choir_distributed_dataset_save(data, &old), CHOIR_OK);
 	assert_int_equal(old.marks, 77); // an older program's position ends before
 	assert_int_equal(old.elements, p.elements);
-	chi_state kept = { .object = "dataset" };
+	chi_state_dict kept = { .object = "dataset" };
 	assert_int_equal(chi_input_state.save(data, &kept), CHOIR_OK);
 	choir_distributed_dataset *other = from_csv(s);
 	assert_int_equal(choir_distributed_dataset_restore(other, &old), CHOIR_OK);
@@ -443,7 +443,7 @@ static void files_are_not_read_up_to_there(void **state)
 	p.marks = CHOIR_INPUT_MARKS + 1;
 	assert_int_equal(choir_distributed_dataset_restore(data, &p), CHOIR_INVALID);
 	assert_non_null(strstr(choir_error(), "more than 16 marks"));
-	chi_state_free(&kept);
+	chi_state_dict_free(&kept);
 	unlink(csv_path);
 	choir_strategy_free(s);
 }

@@ -13,14 +13,14 @@ BUGS = {
         "if (chi_atomic32_load(&g->word) == old) {"),
     "one_wake_for_many": ("base/atomic.c", "wake(g, INT_MAX);", "wake(g, 1);"),
     "no_leave_check": ("strategy/run/sync_point.c",
-        "const bool short_of = r->sequence != run->next_meet && left_for_good(r);",
+        "const bool short_of = r->sequence != run->next_sync_point && left_for_good(r);",
         "const bool short_of = false;"),
     "comes_unseen": ("strategy/run/sync_point.c",
-        "chi_atomic32_add(&run->asked, 1); // before it looks who has returned", "(void) 0;"),
+        "chi_atomic32_add(&run->arrivals, 1); // before it looks who has returned", "(void) 0;"),
     "returns_unseen": ("strategy/run/sync_point.c",
-        "chi_atomic32_store_seq_cst(&r->gone, 1);\n\tif (!l->shared && !behind(r)) {",
-        "const bool late = behind(r);\n\tchi_atomic32_store_seq_cst(&r->gone, 1);\n"
-        "\tif (!l->shared && !late) {"),
+        "chi_atomic32_store_seq_cst(&r->has_returned, 1);\n\tif (!dev->shared && !behind(r)) {",
+        "const bool late = behind(r);\n\tchi_atomic32_store_seq_cst(&r->has_returned, 1);\n"
+        "\tif (!dev->shared && !late) {"),
     "no_generation_check": ("collective/rendezvous.c", "(int32_t) (word - target) >= 0",
         "target != 0 && word >= STEP"),
     "no_generation_check_of_light_sums": ("strategy/run/small_all_reduce.c", "ahead(word, mine, SUMS) >= 0)",
@@ -29,12 +29,12 @@ BUGS = {
         "chi_atomic32_add(&r->baton.word, 1);\n\tchi_gate_wake_one(&r->baton);",
         "chi_gate_wake_one(&r->baton);\n\tchi_atomic32_add(&r->baton.word, 1);"),
     "open_before_there_is_memory": ("strategy/gradients/overlap.c",
-        "CHOIR_TRY(find_memory(in, s));\n\tchi_atomic32_exchange(&s->open, 1);",
-        "chi_atomic32_exchange(&s->open, 1);\n\tif (!in->early.between)\n\t\tCHOIR_TRY(find_memory(in, s));"),
+        "CHOIR_TRY(find_memory(u, s));\n\tchi_atomic32_exchange(&s->open, 1);",
+        "chi_atomic32_exchange(&s->open, 1);\n\tif (!u->overlap.with_workers)\n\t\tCHOIR_TRY(find_memory(u, s));"),
     "cancelled_as_a_cause": ("strategy/run/run.c", "if (first || cause ||",
         "(void) cause;\n\tif (first ||"),
-    "cancelled_as_a_leaver": ("strategy/run/sync_point.c", "chi_atomic32_load_seq_cst(&r->gone) != 0 && !r->cancelled &&",
-        "chi_atomic32_load_seq_cst(&r->gone) != 0 &&"),
+    "cancelled_as_a_leaver": ("strategy/run/sync_point.c", "chi_atomic32_load_seq_cst(&r->has_returned) != 0 && !r->cancelled &&",
+        "chi_atomic32_load_seq_cst(&r->has_returned) != 0 &&"),
 }
 
 

@@ -89,10 +89,10 @@ static choir_status wait_for_a_sum(choir_replica *r)
 {
 	chi_run *run = chi_replica_of(r)->run;
 	chi_mutex_lock(&run->lock);
-	chi_instance *in = run->open;
+	chi_pending_update *in = run->open;
 	chi_mutex_unlock(&run->lock);
 	const double begun = chi_clock_now();
-	while (in->early.n > 0 && chi_atomic32_load(&in->early.sum[0].done.word) == 0) {
+	while (in->overlap.n > 0 && chi_atomic32_load(&in->overlap.sum[0].done.word) == 0) {
 		if (chi_clock_now() - begun > 20)
 			return choir_fail(CHOIR_TIMEOUT, "no sum while the backward pass goes on");
 		chi_thread_nap(1e-4);

@@ -108,15 +108,15 @@ static void replicas_are_dealt_in_blocks(void **state)
 	for (int replicas = 1; replicas <= 9; replicas++)
 		for (int devices = 1; devices <= 9; devices++) {
 			choir_strategy *s = world_new(replicas, world_cpus(devices, text), 0);
-			const int lanes = replicas < devices ? replicas : devices;
-			assert_int_equal(s->lanes, lanes);
+			const int used = replicas < devices ? replicas : devices;
+			assert_int_equal(s->devices, used);
 			assert_int_equal(s->first[0], 0);
-			assert_int_equal(s->first[lanes], replicas);
-			for (int i = 0; i < lanes; i++) {
+			assert_int_equal(s->first[used], replicas);
+			for (int i = 0; i < used; i++) {
 				assert_int_equal(
-						s->first[i + 1] - s->first[i], replicas / lanes + (i < replicas % lanes));
+						s->first[i + 1] - s->first[i], replicas / used + (i < replicas % used));
 				for (int r = s->first[i]; r < s->first[i + 1]; r++) {
-					assert_int_equal(chi_strategy_lane(s, r), i);
+					assert_int_equal(chi_strategy_device_index(s, r), i);
 					assert_ptr_equal(s->replica_device[r], choir_strategy_worker_device(s, i));
 				}
 			}

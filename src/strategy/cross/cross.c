@@ -6,7 +6,7 @@ static choir_values *new_values(choir_strategy *s)
 {
 	choir_values *set = chi_values_new(s, &s->layout);
 	if (set != NULL) {
-		set->before = s->before;
+		set->before = s->replica_offset;
 		set->in_sync = s->in_sync;
 	}
 	return set;
@@ -20,18 +20,19 @@ choir_cross *chi_cross_new(choir_strategy *s, chi_run *run)
 	chi_mutex_init(&x->lock, CHI_RANK_RUN, "spare frames");
 	x->strategy = s;
 	x->run = run;
-	x->shown.frame = choir_frame_new(s->device[0]);
-	choir_values **sets[] = { &x->args, &x->returned, &x->given, &x->taken, &x->next };
-	bool failed = x->shown.frame == NULL;
+	x->base.frame = choir_frame_new(s->device[0]);
+	choir_values **sets[] = { &x->args, &x->returned, &x->call_args, &x->call_results,
+		&x->next_results };
+	bool failed = x->base.frame == NULL;
 	for (size_t i = 0; !failed && i < sizeof sets / sizeof sets[0]; i++)
 		failed = (*sets[i] = new_values(s)) == NULL;
 	if (failed) {
-		chi_cross_free(&x->shown);
+		chi_cross_free(&x->base);
 		return NULL;
 	}
-	x->shown.frame->context = x;
-	x->shown.frame->context_kind = CHI_IN_CROSS;
-	return &x->shown;
+	x->base.frame->context = x;
+	x->base.frame->context_kind = CHI_IN_CROSS;
+	return &x->base;
 }
 
 void chi_cross_free(choir_cross *cross)
@@ -41,12 +42,12 @@ void chi_cross_free(choir_cross *cross)
 	chi_cross *x = chi_cross_of(cross);
 	choir_values_free(x->args);
 	choir_values_free(x->returned);
-	choir_values_free(x->given);
-	choir_values_free(x->taken);
-	choir_values_free(x->next);
-	for (size_t i = 0; i < x->places; i++)
-		choir_frame_free(x->place[i].frame);
-	chi_free(x->place);
+	choir_values_free(x->call_args);
+	choir_values_free(x->call_results);
+	choir_values_free(x->next_results);
+	for (size_t i = 0; i < x->device_frames; i++)
+		choir_frame_free(x->device_frame[i].frame);
+	chi_free(x->device_frame);
 	while (x->spare != NULL) {
 		choir_frame *next = x->spare->next;
 		choir_frame_free(x->spare);
@@ -59,13 +60,13 @@ void chi_cross_free(choir_cross *cross)
 
 // What lies on other devices goes with the context's own frame, which the program may have
 // emptied.
-static void empty_places(chi_cross *x)
+static void clear_frames(chi_cross *x)
 {
-	if (x->emptied == x->shown.frame->emptied)
+	if (x->emptied == x->base.frame->emptied)
 		return;
-	for (size_t i = 0; i < x->places; i++)
-		choir_frame_empty(x->place[i].frame);
-	x->emptied = x->shown.frame->emptied;
+	for (size_t i = 0; i < x->device_frames; i++)
+		choir_frame_empty(x->device_frame[i].frame);
+	x->emptied = x->base.frame->emptied;
 }
 
 void chi_cross_clear(choir_cross *cross)
@@ -73,42 +74,43 @@ void chi_cross_clear(choir_cross *cross)
 	chi_cross *x = chi_cross_of(cross);
 	choir_values_clear(x->args);
 	choir_values_clear(x->returned);
-	choir_values_clear(x->given);
-	choir_values_clear(x->taken);
-	choir_values_clear(x->next);
+	choir_values_clear(x->call_args);
+	choir_values_clear(x->call_results);
+	choir_values_clear(x->next_results);
 	choir_frame_empty(cross->frame);
-	empty_places(x);
+	clear_frames(x);
 }
 
 choir_status chi_cross_publish(chi_cross *x)
 {
-	CHOIR_TRY(chi_frame_publish(x->shown.frame));
-	for (size_t i = 0; i < x->places; i++)
-		CHOIR_TRY(chi_frame_publish(x->place[i].frame));
+	CHOIR_TRY(chi_frame_publish(x->base.frame));
+	for (size_t i = 0; i < x->device_frames; i++)
+		CHOIR_TRY(chi_frame_publish(x->device_frame[i].frame));
 	return CHOIR_OK;
 }
 
-void chi_cross_turn(chi_cross *x)
+void chi_cross_end_call(chi_cross *x)
 {
-	choir_values *before = x->taken;
-	x->taken = x->next;
-	x->next = before;
-	choir_values_clear(x->given);
+	choir_values *before = x->call_results;
+	x->call_results = x->next_results;
+	x->next_results = before;
+	choir_values_clear(x->call_args);
 	choir_values_clear(before);
 }
 
 choir_frame *chi_cross_frame_on(chi_cross *x, choir_device *d)
 {
-	choir_frame *own = x->shown.frame;
+	choir_frame *own = x->base.frame;
 	if (chi_device_shares(own->device, d))
 		return own;
-	empty_places(x);
-	for (size_t i = 0; i < x->places; i++)
-		if (chi_device_shares(x->place[i].device, d))
-			return x->place[i].frame;
-	void *array = x->place;
-	const bool grown = chi_grow(&array, &x->places_capacity, x->places + 1, sizeof *x->place);
-	x->place = array;
+	clear_frames(x);
+	for (size_t i = 0; i < x->device_frames; i++)
+		if (chi_device_shares(x->device_frame[i].device, d))
+			return x->device_frame[i].frame;
+	void *array = x->device_frame;
+	const bool grown = chi_grow(
+			&array, &x->device_frames_capacity, x->device_frames + 1, sizeof *x->device_frame);
+	x->device_frame = array;
 	choir_frame *f = grown ? choir_frame_new(d) : NULL;
 	if (f == NULL) {
 		chi_frame_record_error(own);
@@ -116,7 +118,7 @@ choir_frame *chi_cross_frame_on(chi_cross *x, choir_device *d)
 	}
 	f->context = own->context;
 	f->context_kind = own->context_kind;
-	x->place[x->places++] = (chi_cross_place){ d, f };
+	x->device_frame[x->device_frames++] = (chi_cross_frame){ d, f };
 	return f;
 }
 
@@ -211,7 +213,7 @@ choir_value *choir_cross_arg(choir_cross *x, const char *name)
 
 choir_value *choir_cross_take(choir_cross *x, const char *name)
 {
-	return x == NULL ? NULL : found(x, chi_cross_of(x)->taken, name, "take");
+	return x == NULL ? NULL : found(x, chi_cross_of(x)->call_results, name, "take");
 }
 
 // Whether v, which is the same for all replicas, is what was read of an on-read variable: a part,
@@ -249,9 +251,9 @@ static choir_value *keep(choir_cross *cross, const choir_value *v)
 
 // What can be taken is gone with the next run or update, and what is returned with the context's
 // frame.
-static choir_value *keep_taken(choir_cross *cross, choir_value *v)
+static choir_value *keep_result(choir_cross *cross, choir_value *v)
 {
-	if (v->frame != chi_cross_of(cross)->taken->frame)
+	if (v->frame != chi_cross_of(cross)->call_results->frame)
 		return is_part(v) ? keep(cross, v) : v;
 	return v->kind == CHOIR_VALUE_VARIABLE ? chi_value_of_variable(cross->frame, v->variable)
 										   : keep(cross, v);
@@ -260,16 +262,16 @@ static choir_value *keep_taken(choir_cross *cross, choir_value *v)
 // What is returned, as the replicas take it.
 static choir_value *returnable(choir_cross *cross, choir_value *v)
 {
-	if (chi_value_settle(v) != CHOIR_OK)
+	if (chi_value_materialize(v) != CHOIR_OK)
 		return NULL;
-	return keep_taken(cross, v);
+	return keep_result(cross, v);
 }
 
 static choir_status put(choir_cross *cross, bool returned, const char *name, choir_value *v)
 {
 	const char *what = returned ? "return" : "give";
 	CHOIR_TRY(chi_cross_check(cross, what));
-	choir_values *set = returned ? chi_cross_of(cross)->returned : chi_cross_of(cross)->given;
+	choir_values *set = returned ? chi_cross_of(cross)->returned : chi_cross_of(cross)->call_args;
 	if (name == NULL || name[0] == '\0')
 		return chi_frame_fail(cross->frame, CHOIR_INVALID, "%s: a leaf needs a name", what);
 	if (v == NULL) {
@@ -299,16 +301,17 @@ choir_status choir_cross_run(choir_cross *cross, choir_replica_fn *fn, void *use
 	chi_cross *x = chi_cross_of(cross);
 	if (cross->frame->failed)
 		return chi_frame_status(cross->frame);
-	for (size_t i = 0; i < x->given->n; i++) { // replicas look at it on threads of their own
-		choir_value **v = &x->given->leaf[i].value;
-		CHOIR_TRY(chi_value_settle(*v));
+	for (size_t i = 0; i < x->call_args->n; i++) { // replicas look at it on threads of their own
+		choir_value **v = &x->call_args->leaf[i].value;
+		CHOIR_TRY(chi_value_materialize(*v));
 		if (is_part(*v) && (*v = keep(cross, *v)) == NULL)
 			return chi_frame_status(cross->frame);
 	}
 	CHOIR_TRY(chi_stream_wait(cross->frame->stream)); // made what is given
 	CHOIR_TRY(chi_cross_publish(x));
-	const choir_status status = choir_strategy_run(x->strategy, fn, user, x->given, &x->next);
-	chi_cross_turn(x);
+	const choir_status status =
+			choir_strategy_run(x->strategy, fn, user, x->call_args, &x->next_results);
+	chi_cross_end_call(x);
 	return status == CHOIR_OK ? status : chi_frame_record_error(cross->frame);
 }
 

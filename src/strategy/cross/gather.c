@@ -85,7 +85,7 @@ static choir_tensor *gather_here(choir_cross *x, choir_value *v, int axis)
 		if (!chi_int64_add(shape.dim[at], v->component[i]->shape.dim[at], &shape.dim[at]))
 			return chi_frame_fail_null(f, CHOIR_INVALID, "gather: axis %d becomes too long", at);
 	}
-	if (chi_value_settle(v) != CHOIR_OK)
+	if (chi_value_materialize(v) != CHOIR_OK)
 		return NULL;
 	choir_tensor *out = chi_tensor_new(f, v->component[0]->dtype, &shape);
 	int64_t offset = 0;
@@ -108,11 +108,11 @@ choir_tensor *choir_cross_gather(choir_cross *x, choir_value *v, int axis)
 		return NULL;
 	chi_cross *hidden = chi_cross_of(x);
 	choir_strategy *s = hidden->strategy;
-	choir_tensor *here = chi_strategy_or_give_up(s, x->frame, gather_here(x, v, axis));
+	choir_tensor *here = chi_strategy_abort_if_null(s, x->frame, gather_here(x, v, axis));
 	if (here == NULL || v->kind != CHOIR_VALUE_PER_REPLICA || s->process_group == NULL)
 		return here;
 	int64_t first = 0;
-	choir_tensor *all = chi_between_concat(
+	choir_tensor *all = chi_worker_concat(
 			s, x->frame, here, axis < 0 ? axis + here->shape.rank : axis, &first);
 	for (int i = 0; all != NULL && hidden->run != NULL && i < s->replicas; i++)
 		hidden->run->replica[i].offset += first;

@@ -9,10 +9,10 @@
 typedef struct {
 	choir_cross *x;
 	choir_reduce_op op;
-	chi_ways ways;
-	chi_job job;
+	chi_communication communication;
+	chi_reduction reduction;
 	choir_collective sum; // with every replica's tensor as a part
-} late;
+} lazy_reduction;
 
 // Copies elsewhere, or several, would each make the sum anew.
 static bool has_one_copy(const choir_variable *v)
@@ -20,10 +20,10 @@ static bool has_one_copy(const choir_variable *v)
 	return v != NULL && (v->shards > 0 || v->copies == 1);
 }
 
-bool chi_late_may(choir_cross *x, const chi_job *j)
+bool chi_lazy_reduce_possible(choir_cross *x, const chi_reduction *j)
 {
 	const choir_strategy *s = chi_cross_of(x)->strategy;
-	if (!j->by_group || !s->all_host || !s->all_here || !has_one_copy(j->to->variable) ||
+	if (!j->by_communicator || !s->all_host || !s->all_here || !has_one_copy(j->to->variable) ||
 			s->process_group != NULL)
 		return false;
 	for (int i = 0; i < j->value->count; i++)
@@ -32,16 +32,16 @@ bool chi_late_may(choir_cross *x, const chi_job *j)
 	return choir_shape_elements(&j->value->component[0]->shape) > CHI_CHUNK;
 }
 
-static choir_status make(choir_value *v)
+static choir_status materialize(choir_value *v)
 {
-	late *l = v->maker;
-	return chi_job_do(l->x, l->op, &l->ways, &l->job);
+	lazy_reduction *l = v->lazy;
+	return chi_reduction_do(l->x, l->op, &l->communication, &l->reduction);
 }
 
 // What is added up, as handles of x's frame.
-static choir_status keep(choir_cross *x, late *l)
+static choir_status keep(choir_cross *x, lazy_reduction *l)
 {
-	const choir_value *v = l->job.value;
+	const choir_value *v = l->reduction.value;
 	choir_value *kept = chi_value_new(x->frame, CHOIR_VALUE_PER_REPLICA, v->count);
 	choir_part *part = chi_arena_alloc(&x->frame->arena, (size_t) v->count * sizeof *part);
 	if (kept == NULL || part == NULL)
@@ -54,33 +54,35 @@ static choir_status keep(choir_cross *x, late *l)
 		kept->device[i] = v->device[i];
 		part[i] = (choir_part){ i, i + 1, t->data };
 	}
-	l->job.value = kept;
+	l->reduction.value = kept;
 	l->sum = (choir_collective){ .size = sizeof l->sum,
 		.name = "reduce_to",
 		.kind = CHOIR_ALL_REDUCE,
 		.dtype = kept->component[0]->dtype,
-		.divisor = l->job.divisor,
+		.divisor = l->reduction.divisor,
 		.n = (size_t) v->count,
 		.parts = part };
 	return CHOIR_OK;
 }
 
-choir_status chi_late_begin(choir_cross *x, choir_reduce_op op, const chi_ways *ways, chi_job *j)
+choir_status chi_lazy_reduce_begin(choir_cross *x, choir_reduce_op op,
+		const chi_communication *communication, chi_reduction *j)
 {
-	late *l = chi_arena_alloc(&x->frame->arena, sizeof *l);
+	lazy_reduction *l = chi_arena_alloc(&x->frame->arena, sizeof *l);
 	if (l == NULL)
 		return chi_frame_record_error(x->frame);
-	*l = (late){ .x = x, .op = op, .ways = *ways, .job = *j };
-	if (keep(x, l) != CHOIR_OK || chi_job_make_results(x, &l->job) != CHOIR_OK)
+	*l = (lazy_reduction){ .x = x, .op = op, .communication = *communication, .reduction = *j };
+	if (keep(x, l) != CHOIR_OK || chi_reduction_make_results(x, &l->reduction) != CHOIR_OK)
 		return chi_frame_record_error(x->frame);
-	j->result->make = make;
-	j->result->maker = l;
+	j->result->materialize = materialize;
+	j->result->lazy = l;
 	return CHOIR_OK;
 }
 
-choir_tensor *chi_late_slice(const choir_value *v, choir_frame *f, int64_t first, int64_t count)
+choir_tensor *chi_lazy_reduce_chunk(
+		const choir_value *v, choir_frame *f, int64_t first, int64_t count)
 {
-	const late *l = v->maker;
+	const lazy_reduction *l = v->lazy;
 	const choir_collective *c = &l->sum;
 	const int replicas = (int) c->n;
 	choir_tensor *t = chi_tensor_new(f, c->dtype, &CHOIR_SHAPE(count));

@@ -57,7 +57,7 @@ choir_tensor *chi_for_mean(choir_tensor *t)
 	return choir_cast(t, chi_dtype_size(t->dtype) >= 4 ? CHOIR_F64 : CHOIR_F32);
 }
 
-bool chi_sums_wide(choir_reduce_op op, const choir_tensor *t)
+bool chi_needs_checked_sum(choir_reduce_op op, const choir_tensor *t)
 {
 #ifdef NDEBUG
 	(void) op, (void) t;
@@ -68,7 +68,7 @@ bool chi_sums_wide(choir_reduce_op op, const choir_tensor *t)
 }
 
 // The cast saturates, so what it loses is what does not fit.
-choir_tensor *chi_narrow_sum(choir_tensor *sum, const char *what)
+choir_tensor *chi_checked_sum_to_u8(choir_tensor *sum, const char *what)
 {
 	choir_tensor *out = choir_cast(sum, CHOIR_U8);
 	choir_tensor *lost = choir_subtract(sum, choir_cast(out, CHOIR_I32));
@@ -93,7 +93,7 @@ static choir_tensor *sum_of_all(
 	char *sum = NULL;
 	for (int i = 0; part != NULL && i < nodes; i++) {
 		part[i] = p->partial_sum[p->first_node[p->worker] + i];
-		t = sum_node(part[i].lo - s->before, part[i].hi - s->before, tensors);
+		t = sum_node(part[i].lo - s->replica_offset, part[i].hi - s->replica_offset, tensors);
 		if (t != NULL && t->is_number)
 			t = choir_fill(f, CHOIR_F64, CHOIR_SCALAR, t->number);
 		const size_t bytes = t == NULL ? 0 : chi_tensor_bytes(t);
@@ -174,7 +174,7 @@ static choir_tensor *reduce_tensors(choir_strategy *s, choir_frame *f, const cha
 		return NULL;
 	if (choir_tensor_is_slices(tensors[0]))
 		return chi_reduce_slices(s, f, op, CHOIR_SLICES_CONCATENATED, n, tensors, divisor);
-	const bool wide = chi_sums_wide(op, tensors[0]);
+	const bool wide = chi_needs_checked_sum(op, tensors[0]);
 	for (int i = 0; i < n; i++) {
 		here[i] = chi_value_view(f, tensors[i]);
 		if (op == CHOIR_MEAN)
@@ -183,18 +183,18 @@ static choir_tensor *reduce_tensors(choir_strategy *s, choir_frame *f, const cha
 			here[i] = choir_cast(here[i], CHOIR_I32);
 	}
 	if (s->process_group != NULL)
-		chi_between_name(what, op, tensors[0]->dtype, tensors[0], name);
+		chi_worker_sum_name(what, op, tensors[0]->dtype, tensors[0], name);
 	choir_tensor *sum =
 			s->process_group == NULL ? sum_node(0, n, here) : sum_of_all(s, f, name, here);
 	if (wide)
-		return chi_narrow_sum(sum, "reduce");
+		return chi_checked_sum_to_u8(sum, "reduce");
 	return op == CHOIR_SUM ? sum : choir_divide(sum, choir_number(f, divisor));
 }
 
 choir_tensor *chi_reduce_tensors(choir_strategy *s, choir_frame *f, const char *what,
 		choir_reduce_op op, int n, choir_tensor *const tensors[])
 {
-	return chi_strategy_or_give_up(s, f, reduce_tensors(s, f, what, op, n, tensors));
+	return chi_strategy_abort_if_null(s, f, reduce_tensors(s, f, what, op, n, tensors));
 }
 
 static choir_tensor *read_first(choir_variable *v, const char *what, choir_frame *f)
@@ -202,18 +202,18 @@ static choir_tensor *read_first(choir_variable *v, const char *what, choir_frame
 	choir_tensor *t = chi_variable_view(v, 0, f);
 	return t == NULL || v->strategy->process_group == NULL
 			? t
-			: chi_between_spread(v->strategy, f, 0, t, what);
+			: chi_worker_broadcast(v->strategy, f, 0, t, what);
 }
 
 choir_tensor *chi_broadcast(choir_cross *x, choir_value *v, int from)
 {
 	choir_strategy *s = chi_cross_of(x)->strategy;
 	char what[48];
-	const int here = from - s->before;
+	const int here = from - s->replica_offset;
 	const bool mine = here >= 0 && here < s->replicas;
 	snprintf(what, sizeof what, "broadcast from replica %d", from);
 	choir_tensor *t = !mine ? NULL : v->component[v->kind == CHOIR_VALUE_PER_REPLICA ? here : 0];
-	return chi_between_spread(s, x->frame, chi_between_owner(s, from), t, what);
+	return chi_worker_broadcast(s, x->frame, chi_worker_of_replica(s, from), t, what);
 }
 
 static choir_tensor *read_aggregated(choir_variable *v, choir_frame *f)
@@ -245,7 +245,7 @@ choir_tensor *chi_read_aggregated(choir_variable *v, choir_frame *f)
 	for (int i = 0; i < v->copies; i++)
 		if (chi_variable_check_defined(v, i, f) != CHOIR_OK)
 			return NULL;
-	return chi_strategy_or_give_up(v->strategy, f, read_aggregated(v, f));
+	return chi_strategy_abort_if_null(v->strategy, f, read_aggregated(v, f));
 }
 
 // A replica's own part of a reduction along axes: its sum, with the number of elements as count.
@@ -281,7 +281,7 @@ static int seen(choir_frame *f, const choir_strategy *s, choir_value *v, choir_t
 		return 0;
 	}
 	*tensors = chi_arena_alloc(&f->arena, (size_t) n * sizeof **tensors);
-	if (*tensors == NULL || chi_value_settle(v) != CHOIR_OK) {
+	if (*tensors == NULL || chi_value_materialize(v) != CHOIR_OK) {
 		chi_frame_record_error(f);
 		return 0;
 	}
@@ -347,7 +347,7 @@ choir_tensor *choir_strategy_reduce(
 		return NULL;
 	chi_fpenv host;
 	chi_fpenv_enter(&host);
-	choir_tensor *t = chi_strategy_or_give_up(s, f, reduce_value(f, s, op, v, axes));
+	choir_tensor *t = chi_strategy_abort_if_null(s, f, reduce_value(f, s, op, v, axes));
 	chi_fpenv_leave(&host);
 	return t;
 }
@@ -359,5 +359,5 @@ choir_tensor *choir_cross_reduce(
 			check_op(x->frame, op) != CHOIR_OK)
 		return NULL;
 	choir_strategy *s = chi_cross_of(x)->strategy;
-	return chi_strategy_or_give_up(s, x->frame, reduce_value(x->frame, s, op, v, axes));
+	return chi_strategy_abort_if_null(s, x->frame, reduce_value(x->frame, s, op, v, axes));
 }

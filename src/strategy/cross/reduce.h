@@ -24,8 +24,8 @@ choir_tensor *chi_for_mean(choir_tensor *t);
 // Whether sums of t's dtype are made in i32 first, so that an overflow is seen: u8, in debug
 // builds. What is summed is then cast to i32, and the sum is narrowed, which fails with
 // CHOIR_INVALID.
-bool chi_sums_wide(choir_reduce_op op, const choir_tensor *t);
-choir_tensor *chi_narrow_sum(choir_tensor *sum, const char *what);
+bool chi_needs_checked_sum(choir_reduce_op op, const choir_tensor *t);
+choir_tensor *chi_checked_sum_to_u8(choir_tensor *sum, const char *what);
 // Among workers: the component of a value that replica from has, by its id, in x's frame on all of
 // them. NULL: recorded there.
 choir_tensor *chi_broadcast(choir_cross *x, choir_value *v, int from);

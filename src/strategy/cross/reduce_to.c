@@ -6,7 +6,7 @@
 #include "strategy/cross/reduce_to.h"
 #include "strategy/cross/sparse_reduce.h"
 
-static choir_value *place_of(choir_cross *x, int count, choir_device *const devices[])
+static choir_value *destination_of(choir_cross *x, int count, choir_device *const devices[])
 {
 	choir_value *v = chi_value_new(x->frame, CHOIR_VALUE_PLACE, count);
 	for (int i = 0; v != NULL && i < count; i++)
@@ -20,7 +20,7 @@ choir_value *choir_cross_place(choir_cross *x, const char *devices)
 		return NULL;
 	const choir_strategy *s = chi_cross_of(x)->strategy;
 	if (devices == NULL)
-		return place_of(x, s->lanes, s->device);
+		return destination_of(x, s->devices, s->device);
 	enum { MAX = 64 };
 	choir_device *found[MAX];
 	int count = 0;
@@ -29,7 +29,7 @@ choir_value *choir_cross_place(choir_cross *x, const char *devices)
 		chi_frame_record_error(x->frame);
 		return NULL;
 	}
-	return place_of(x, count, found);
+	return destination_of(x, count, found);
 }
 
 // An empty mirrored value on the devices of a destination.
@@ -94,7 +94,7 @@ choir_value *choir_cross_broadcast_to(choir_cross *x, choir_value *v, choir_valu
 	return result != NULL && fill_from(x, result, t) == CHOIR_OK ? result : NULL;
 }
 
-choir_status chi_job_make_results(choir_cross *x, chi_job *j)
+choir_status chi_reduction_make_results(choir_cross *x, chi_reduction *j)
 {
 	choir_value *v = j->result;
 	const choir_tensor *like = j->value->component[0];
@@ -110,27 +110,28 @@ choir_status chi_job_make_results(choir_cross *x, chi_job *j)
 }
 
 // Whether the group can do it: all destinations are its devices' memories, and a sum in the dtype.
-static bool by_group(const choir_strategy *s, choir_reduce_op op, const choir_value *v,
+static bool by_communicator(const choir_strategy *s, choir_reduce_op op, const choir_value *v,
 		const choir_value *result)
 {
 	const choir_tensor *t = v->component[0];
-	if (chi_is_slices(t) || chi_sums_wide(op, t) ||
+	if (chi_is_slices(t) || chi_needs_checked_sum(op, t) ||
 			(op == CHOIR_MEAN && t->dtype != CHOIR_F32 && t->dtype != CHOIR_F64))
 		return false;
 	for (int i = 0; i < result->count; i++) {
 		bool found = false;
-		for (int lane = 0; lane < s->lanes; lane++)
-			found = found || chi_device_shares(result->device[i], s->device[lane]);
+		for (int d = 0; d < s->devices; d++)
+			found = found || chi_device_shares(result->device[i], s->device[d]);
 		if (!found)
 			return false;
 	}
 	return true;
 }
 
-choir_status chi_job_check(choir_cross *x, choir_reduce_op op, choir_reduction *item, chi_job *j)
+choir_status chi_reduction_check(
+		choir_cross *x, choir_reduce_op op, choir_reduction *item, chi_reduction *j)
 {
 	choir_value *v = item->v;
-	*j = (chi_job){ .op = op, .value = v, .to = item->to, .divisor = 1 };
+	*j = (chi_reduction){ .op = op, .value = v, .to = item->to, .divisor = 1 };
 	if (v == NULL || item->to == NULL) {
 		chi_frame_null_argument(x->frame, "reduce_to");
 		return chi_frame_status(x->frame);
@@ -150,66 +151,69 @@ choir_status chi_job_check(choir_cross *x, choir_reduce_op op, choir_reduction *
 	j->result = at(x, j->to);
 	if (j->result == NULL)
 		return chi_frame_status(x->frame);
-	j->by_group = by_group(chi_cross_of(x)->strategy, op, v, j->result);
+	j->by_communicator = by_communicator(chi_cross_of(x)->strategy, op, v, j->result);
 	return CHOIR_OK;
 }
 
-// Memory for a result that the group makes, and the folds of each device's replicas, on the
-// devices at the same time.
-choir_status chi_job_fold(choir_cross *x, chi_job *j)
+// Memory for a result that the communicator makes, and the partial sums of each device's replicas,
+// on the devices at the same time.
+choir_status chi_reduction_add_up(choir_cross *x, chi_reduction *j)
 {
 	choir_strategy *s = chi_cross_of(x)->strategy;
 	const choir_value *v = j->value;
 	const choir_tensor *like = v->component[0];
-	CHOIR_TRY(chi_job_make_results(x, j));
-	j->fold = chi_arena_alloc(&x->frame->arena, (size_t) s->lanes * sizeof *j->fold);
-	if (j->fold == NULL)
+	CHOIR_TRY(chi_reduction_make_results(x, j));
+	j->partial_sums =
+			chi_arena_alloc(&x->frame->arena, (size_t) s->devices * sizeof *j->partial_sums);
+	if (j->partial_sums == NULL)
 		return choir_error_status();
 	choir_status status = CHOIR_OK;
-	for (int lane = 0; lane < s->lanes; lane++)
-		chi_partial_sums_begin(&j->fold[lane], s->in_sync, like->dtype, &like->shape);
-	for (int lane = 0; lane < s->lanes; lane++)
-		for (int r = s->first[lane]; status == CHOIR_OK && r < s->first[lane + 1]; r++)
-			status = chi_partial_sums_add(&j->fold[lane], chi_strategy_id(s, r),
-					v->component[r]->buffer, v->component[r]->data, s->exchange[lane]);
-	return chi_strategy_wait(s, 0, s->lanes, status);
+	for (int d = 0; d < s->devices; d++)
+		chi_partial_sums_begin(&j->partial_sums[d], s->in_sync, like->dtype, &like->shape);
+	for (int d = 0; d < s->devices; d++)
+		for (int r = s->first[d]; status == CHOIR_OK && r < s->first[d + 1]; r++)
+			status = chi_partial_sums_add(&j->partial_sums[d], chi_strategy_id(s, r),
+					v->component[r]->buffer, v->component[r]->data, s->exchange[d]);
+	return chi_strategy_wait(s, 0, s->devices, status);
 }
 
-void chi_job_clear(const choir_strategy *s, chi_job *j)
+void chi_reduction_clear(const choir_strategy *s, chi_reduction *j)
 {
-	for (int lane = 0; j->fold != NULL && lane < s->lanes; lane++)
-		chi_partial_sums_clear(&j->fold[lane]);
-	j->fold = NULL;
+	for (int d = 0; j->partial_sums != NULL && d < s->devices; d++)
+		chi_partial_sums_clear(&j->partial_sums[d]);
+	j->partial_sums = NULL;
 }
 
-void *chi_job_wanted(const choir_strategy *s, const chi_job *j, int lane)
+void *chi_reduction_wanted(const choir_strategy *s, const chi_reduction *j, int d)
 {
 	for (int i = 0; i < j->result->count; i++)
-		if (chi_device_shares(j->result->device[i], s->device[lane]))
+		if (chi_device_shares(j->result->device[i], s->device[d]))
 			return j->result->component[i]->data;
 	return NULL;
 }
 
-static choir_status sum_alone(choir_cross *x, const chi_ways *ways, chi_job *j)
+static choir_status sum_single(
+		choir_cross *x, const chi_communication *communication, chi_reduction *j)
 {
 	choir_strategy *s = chi_cross_of(x)->strategy;
 	const choir_tensor *like = j->value->component[0];
 	const int64_t elements = choir_shape_elements(&like->shape);
-	CHOIR_TRY(chi_job_fold(x, j));
-	chi_sum_lane *lane = chi_arena_alloc(&x->frame->arena, (size_t) s->lanes * sizeof *lane);
-	if (lane == NULL)
+	CHOIR_TRY(chi_reduction_add_up(x, j));
+	chi_sum_device *each = chi_arena_alloc(&x->frame->arena, (size_t) s->devices * sizeof *each);
+	if (each == NULL)
 		return choir_error_status();
-	for (int i = 0; i < s->lanes; i++)
-		lane[i] =
-				(chi_sum_lane){ (size_t) j->fold[i].n, j->fold[i].node, chi_job_wanted(s, j, i) };
+	for (int i = 0; i < s->devices; i++)
+		each[i] = (chi_sum_device){ (size_t) j->partial_sums[i].n, j->partial_sums[i].node,
+			chi_reduction_wanted(s, j, i) };
 	char name[CHI_SUM_NAME] = "reduce_to";
 	if (s->process_group != NULL)
-		chi_between_name("reduce_to", j->op, like->dtype, like, name);
-	const chi_sum sum = { name, like->dtype, j->divisor, lane, 1, &elements };
-	return chi_sum_lanes(s, x->frame, ways, &sum);
+		chi_worker_sum_name("reduce_to", j->op, like->dtype, like, name);
+	const chi_sum sum = { name, like->dtype, j->divisor, each, 1, &elements };
+	return chi_sum_devices(s, x->frame, communication, &sum);
 }
 
-choir_status chi_job_do(choir_cross *x, choir_reduce_op op, const chi_ways *ways, chi_job *j)
+choir_status chi_reduction_do(choir_cross *x, choir_reduce_op op,
+		const chi_communication *communication, chi_reduction *j)
 {
 	choir_strategy *s = chi_cross_of(x)->strategy;
 	choir_value *v = j->value;
@@ -218,15 +222,15 @@ choir_status chi_job_do(choir_cross *x, choir_reduce_op op, const chi_ways *ways
 		choir_tensor *t = choir_cross_reduce(x, op, v, CHOIR_NO_AXIS);
 		j->result = t == NULL ? NULL : choir_cross_broadcast_to(x, choir_tensor_value(t), j->to);
 		status = j->result == NULL ? chi_frame_status(x->frame) : CHOIR_OK;
-	} else if (!j->by_group) {
+	} else if (!j->by_communicator) {
 		choir_tensor *t = choir_tensor_is_slices(v->component[0])
-				? chi_reduce_slices(
-						  s, x->frame, op, ways->slices, v->count, v->component, j->divisor)
+				? chi_reduce_slices(s, x->frame, op, communication->slices, v->count, v->component,
+						  j->divisor)
 				: chi_reduce_tensors(s, x->frame, "reduce_to", op, v->count, v->component);
 		status = t == NULL ? chi_frame_status(x->frame) : fill_from(x, j->result, t);
 	} else {
-		status = sum_alone(x, ways, j);
-		chi_job_clear(s, j);
+		status = sum_single(x, communication, j);
+		chi_reduction_clear(s, j);
 	}
 	return status == CHOIR_OK ? status : chi_frame_record_error(x->frame);
 }

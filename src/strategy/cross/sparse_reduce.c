@@ -20,7 +20,7 @@ typedef struct {
 	choir_tensor **values; // of each that is here; for a mean of a floating dtype
 	chi_sparse_part *part; // of each
 	int64_t all, rows; // rows of all parts; of the larger tensor
-} job;
+} sparse_reduction;
 
 static choir_status check_alike(
 		const choir_strategy *s, choir_frame *f, int n, choir_tensor *const tensors[])
@@ -45,7 +45,7 @@ static choir_status check_alike(
 }
 
 // Seen in a frame of the host, with indices as i64.
-static choir_status bring(job *j, choir_tensor *const tensors[])
+static choir_status bring(sparse_reduction *j, choir_tensor *const tensors[])
 {
 	chi_arena *arena = &j->host->arena;
 	j->values = chi_arena_alloc(arena, (size_t) j->n * sizeof *j->values);
@@ -72,7 +72,7 @@ static choir_status bring(job *j, choir_tensor *const tensors[])
 	return CHOIR_OK;
 }
 
-static size_t row_bytes(const job *j)
+static size_t row_bytes(const sparse_reduction *j)
 {
 	size_t bytes = chi_dtype_size(j->values[0]->dtype);
 	for (int i = 1; i < j->values[0]->shape.rank; i++)
@@ -82,15 +82,15 @@ static size_t row_bytes(const job *j)
 
 // What this worker has, packed, and room for what all have.
 typedef struct {
-	chi_process_group *peers;
+	chi_process_group *group;
 	int64_t *n; // rows of each replica of all workers
 	size_t *bytes; // of each worker, of what is exchanged
 	int64_t own, all; // rows of this worker's, of all replicas
-} sharing;
+} sparse_exchange;
 
-static void size_up(sharing *x, size_t each)
+static void size_up(sparse_exchange *x, size_t each)
 {
-	const chi_process_group *p = x->peers;
+	const chi_process_group *p = x->group;
 	x->own = x->all = 0;
 	for (int w = 0; w < p->workers; w++) {
 		int64_t rows = 0;
@@ -103,8 +103,8 @@ static void size_up(sharing *x, size_t each)
 }
 
 // All workers' rows of bytes each, of which this worker's lie in pieces; NULL: recorded.
-static char *share(job *j, sharing *x, size_t each, const char *what,
-		const void *(*piece)(const job *j, int i))
+static char *share(sparse_reduction *j, sparse_exchange *x, size_t each, const char *what,
+		const void *(*part_of)(const sparse_reduction *j, int i))
 {
 	chi_arena *arena = &j->host->arena;
 	size_t bytes;
@@ -118,29 +118,29 @@ static char *share(job *j, sharing *x, size_t each, const char *what,
 	for (int i = 0; i < j->n; i++) {
 		const size_t part = (size_t) j->part[i].n * each;
 		if (part > 0)
-			memcpy(to, piece(j, i), part);
+			memcpy(to, part_of(j, i), part);
 		to += part;
 	}
-	return chi_process_group_all_gather_v(x->peers, own, x->bytes, all, "%s of slices", what) ==
+	return chi_process_group_all_gather_v(x->group, own, x->bytes, all, "%s of slices", what) ==
 					CHOIR_OK
 			? all
 			: NULL;
 }
 
-static const void *rows_of(const job *j, int i)
+static const void *rows_of(const sparse_reduction *j, int i)
 {
 	return j->part[i].row;
 }
 
-static const void *values_of(const job *j, int i)
+static const void *values_of(const sparse_reduction *j, int i)
 {
 	return j->part[i].values;
 }
 
 // How many rows each replica has, by whatever worker.
-static choir_status count_all(job *j, sharing *x)
+static choir_status count_all(sparse_reduction *j, sparse_exchange *x)
 {
-	const chi_process_group *p = x->peers;
+	const chi_process_group *p = x->group;
 	chi_arena *arena = &j->host->arena;
 	char text[CHI_SHAPE_TEXT];
 	int64_t *own = chi_arena_alloc(arena, (size_t) j->n * sizeof *own);
@@ -154,20 +154,20 @@ static choir_status count_all(job *j, sharing *x)
 		x->bytes[w] = (size_t) (p->first[w + 1] - p->first[w]) * sizeof *own;
 	choir_shape shape = j->values[0]->shape;
 	shape.dim[0] = j->rows;
-	return chi_process_group_all_gather_v(x->peers, own, x->bytes, x->n, "%s of slices of %s %s",
+	return chi_process_group_all_gather_v(x->group, own, x->bytes, x->n, "%s of slices of %s %s",
 			j->op == CHOIR_MEAN ? "mean" : "sum", choir_dtype_name(j->values[0]->dtype),
 			chi_shape_print(&shape, text));
 }
 
 // The parts of other workers' replicas beside those that are here.
-static choir_status bring_others(job *j)
+static choir_status bring_others(sparse_reduction *j)
 {
-	sharing x = { .peers = j->strategy->process_group };
+	sparse_exchange x = { .group = j->strategy->process_group };
 	const size_t each = row_bytes(j);
 	CHOIR_TRY(count_all(j, &x));
 	const char *rows = share(j, &x, sizeof(int64_t), "rows", rows_of);
 	const char *values = rows == NULL ? NULL : share(j, &x, each, "values", values_of);
-	j->n = x.peers->replicas;
+	j->n = x.group->replicas;
 	j->all = x.all;
 	j->part = values == NULL ? NULL
 							 : chi_arena_alloc(&j->host->arena, (size_t) j->n * sizeof *j->part);
@@ -182,7 +182,8 @@ static choir_status bring_others(job *j)
 }
 
 // New tensors of the host for n rows. False: recorded.
-static bool make(const job *j, int64_t n, choir_tensor **values, choir_tensor **indices)
+static bool make(
+		const sparse_reduction *j, int64_t n, choir_tensor **values, choir_tensor **indices)
 {
 	choir_shape shape = j->values[0]->shape;
 	shape.dim[0] = n;
@@ -192,14 +193,14 @@ static bool make(const job *j, int64_t n, choir_tensor **values, choir_tensor **
 }
 
 static choir_tensor *finish(
-		const job *j, choir_tensor *values, choir_tensor *indices, double divisor)
+		const sparse_reduction *j, choir_tensor *values, choir_tensor *indices, double divisor)
 {
 	if (divisor != 1)
 		values = choir_divide(values, choir_number(j->host, divisor));
 	return values == NULL ? NULL : chi_slices_new(values, indices, j->rows);
 }
 
-static choir_tensor *concatenate(const job *j, double divisor)
+static choir_tensor *concatenate(const sparse_reduction *j, double divisor)
 {
 	choir_tensor *values, *indices;
 	if (!make(j, j->all, &values, &indices))
@@ -218,7 +219,7 @@ static choir_tensor *concatenate(const job *j, double divisor)
 	return finish(j, values, indices, divisor);
 }
 
-static choir_tensor *merge(const job *j, double divisor)
+static choir_tensor *merge(const sparse_reduction *j, double divisor)
 {
 	choir_tensor *values, *indices;
 	chi_sparse_entry *entry = chi_arena_alloc(&j->host->arena, (size_t) j->all * sizeof *entry);
@@ -249,8 +250,8 @@ static bool is_full(const choir_tensor *t)
 			dense <= chi_tensor_bytes(t) + (size_t) t->shape.dim[0] * sizeof(int64_t);
 }
 
-static choir_tensor *reduce(
-		job *j, choir_slices_result how, choir_tensor *const tensors[], double divisor)
+static choir_tensor *reduce(sparse_reduction *j, choir_slices_result how,
+		choir_tensor *const tensors[], double divisor)
 {
 	if (bring(j, tensors) != CHOIR_OK ||
 			(j->strategy->process_group != NULL && bring_others(j) != CHOIR_OK))
@@ -266,14 +267,14 @@ choir_tensor *chi_reduce_slices(choir_strategy *s, choir_frame *f, choir_reduce_
 {
 	if (check_alike(s, f, n, tensors) != CHOIR_OK)
 		return NULL;
-	job j = { .strategy = s, .host = f, .op = op, .n = n };
+	sparse_reduction j = { .strategy = s, .host = f, .op = op, .n = n };
 	if (!f->device->host_memory && (j.host = choir_frame_new(NULL)) == NULL) {
 		chi_frame_record_error(f);
 		return NULL;
 	}
 	choir_tensor *t = reduce(&j, how, tensors, divisor);
 	if (t == NULL)
-		chi_strategy_give_up(s, chi_frame_record_error(f));
+		chi_strategy_abort(s, chi_frame_record_error(f));
 	else if (j.host != f)
 		t = choir_move(t, f);
 	if (j.host != f)

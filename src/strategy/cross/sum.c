@@ -1,5 +1,5 @@
-// One thread joins for every lane and then waits for every lane, a window of packs at a time.
-// Large sums are waited for by the threads of all lanes, since who waits does the work.
+// One thread joins for every device and then waits for every device, a window of packs at a time.
+// Large sums are waited for by the threads of all devices, since who waits does the work.
 #include "strategy/cross/sum.h"
 
 #include "base/atomic.h"
@@ -8,25 +8,25 @@
 
 // What one window of packs is joined with.
 typedef struct {
-	choir_collective *collective; // of each pack and lane
-	uint64_t *ticket;
+	choir_collective *collective; // of each pack and device
+	uint64_t *request;
 	choir_part *part; // of all of them
 } window;
 
 static choir_status open_window(
 		const choir_strategy *s, choir_frame *f, const chi_sum *sum, window *w)
 {
-	const size_t lanes = (size_t) s->lanes;
+	const size_t devices = (size_t) s->devices;
 	const size_t packs =
 			sum->packs < CHI_COMMUNICATOR_WINDOW ? sum->packs : CHI_COMMUNICATOR_WINDOW;
 	size_t parts = 0;
-	for (size_t i = 0; i < lanes; i++)
-		parts += sum->lane[i].n;
-	w->collective = chi_arena_alloc(&f->arena, packs * lanes * sizeof *w->collective);
-	w->ticket = chi_arena_alloc(&f->arena, packs * lanes * sizeof *w->ticket);
+	for (size_t i = 0; i < devices; i++)
+		parts += sum->device[i].n;
+	w->collective = chi_arena_alloc(&f->arena, packs * devices * sizeof *w->collective);
+	w->request = chi_arena_alloc(&f->arena, packs * devices * sizeof *w->request);
 	w->part = chi_arena_alloc(&f->arena, packs * parts * sizeof *w->part);
-	return w->collective == NULL || w->ticket == NULL || w->part == NULL ? choir_error_status()
-																		 : CHOIR_OK;
+	return w->collective == NULL || w->request == NULL || w->part == NULL ? choir_error_status()
+																		  : CHOIR_OK;
 }
 
 static void *element(void *data, choir_dtype dtype, int64_t first)
@@ -34,10 +34,10 @@ static void *element(void *data, choir_dtype dtype, int64_t first)
 	return data == NULL ? NULL : (char *) data + (size_t) first * chi_dtype_size(dtype);
 }
 
-static choir_status join(choir_strategy *s, chi_communicator *group, const chi_sum *sum,
-		size_t pack, int lane, choir_collective *c, choir_part **part, uint64_t *request)
+static choir_status join(choir_strategy *s, chi_communicator *communicator, const chi_sum *sum,
+		size_t pack, int d, choir_collective *c, choir_part **part, uint64_t *request)
 {
-	const chi_sum_lane *own = &sum->lane[lane];
+	const chi_sum_device *own = &sum->device[d];
 	const int64_t first = pack == 0 ? 0 : sum->ends[pack - 1];
 	for (size_t i = 0; i < own->n; i++) {
 		(*part)[i] = own->part[i];
@@ -53,22 +53,22 @@ static choir_status join(choir_strategy *s, chi_communicator *group, const chi_s
 		.divisor = sum->divisor,
 		.n = own->n,
 		.parts = *part,
-		.stream = s->exchange[lane]->state,
+		.stream = s->exchange[d]->state,
 		.result = element(own->result, sum->dtype, first),
 	};
 	*part += own->n;
-	return chi_communicator_join(group, lane, c, request);
+	return chi_communicator_join(communicator, d, c, request);
 }
 
 enum { WORTH_HELP = 256 << 10 }; // bytes of a window from which on other threads are called
 
-// Waits of all lanes, taken by whoever comes.
+// Waits of all devices, taken by whoever comes.
 typedef struct {
 	const choir_strategy *strategy;
-	const chi_ways *ways;
-	const uint64_t *ticket;
+	const chi_communication *communication;
+	const uint64_t *request;
 	size_t packs;
-	chi_atomic32 next; // lane
+	chi_atomic32 next; // device
 	chi_mutex lock; // of the failure
 	chi_error failure;
 } waits;
@@ -84,50 +84,53 @@ static void note_failure(waits *w)
 	chi_mutex_unlock(&w->lock);
 }
 
-static void wait_for_lanes(void *arg)
+static void wait_for_devices(void *arg)
 {
 	waits *w = arg;
-	const uint32_t lanes = (uint32_t) w->strategy->lanes;
-	for (uint32_t lane; (lane = chi_atomic32_add(&w->next, 1)) < lanes;) {
+	const uint32_t devices = (uint32_t) w->strategy->devices;
+	for (uint32_t d; (d = chi_atomic32_add(&w->next, 1)) < devices;) {
 		choir_status status = CHOIR_OK;
 		for (size_t i = 0; status == CHOIR_OK && i < w->packs; i++)
-			status = chi_communicator_wait(
-					w->ways->group, (int) lane, w->ticket[i * lanes + lane], w->ways->timeout);
+			status = chi_communicator_wait(w->communication->communicator, (int) d,
+					w->request[i * devices + d], w->communication->timeout);
 		if (status != CHOIR_OK)
 			note_failure(w);
 	}
 }
 
-static choir_status wait_for_all(choir_strategy *s, const chi_ways *ways, const uint64_t *request,
-		size_t packs, size_t bytes)
+static choir_status wait_for_all(choir_strategy *s, const chi_communication *communication,
+		const uint64_t *request, size_t packs, size_t bytes)
 {
-	waits w = { .strategy = s, .ways = ways, .ticket = request, .packs = packs };
+	waits w = {
+		.strategy = s, .communication = communication, .request = request, .packs = packs
+	};
 	chi_mutex_init(&w.lock, CHI_RANK_CROSS, "waits");
 	if (bytes < WORTH_HELP)
-		wait_for_lanes(&w);
+		wait_for_devices(&w);
 	else
-		(void) chi_crew_all(s, wait_for_lanes, &w); // no function of the program's
+		(void) chi_thread_pool_call_all(s, wait_for_devices, &w); // no function of the program's
 	chi_mutex_destroy(&w.lock);
 	if (w.failure.status != CHOIR_OK)
 		chi_error_restore(&w.failure);
 	return w.failure.status;
 }
 
-static choir_status sum_window(choir_strategy *s, const chi_ways *ways, const chi_sum *sum,
-		const window *w, size_t first, size_t last)
+static choir_status sum_window(choir_strategy *s, const chi_communication *communication,
+		const chi_sum *sum, const window *w, size_t first, size_t last)
 {
 	choir_part *part = w->part;
 	size_t k = 0;
 	for (size_t i = first; i < last; i++)
-		for (int lane = 0; lane < s->lanes; lane++, k++)
-			CHOIR_TRY(join(s, ways->group, sum, i, lane, &w->collective[k], &part, &w->ticket[k]));
+		for (int d = 0; d < s->devices; d++, k++)
+			CHOIR_TRY(join(s, communication->communicator, sum, i, d, &w->collective[k], &part,
+					&w->request[k]));
 	const int64_t before = first == 0 ? 0 : sum->ends[first - 1];
-	return wait_for_all(s, ways, w->ticket, last - first,
+	return wait_for_all(s, communication, w->request, last - first,
 			(size_t) (sum->ends[last - 1] - before) * chi_dtype_size(sum->dtype));
 }
 
-choir_status chi_sum_lanes(
-		choir_strategy *s, choir_frame *f, const chi_ways *ways, const chi_sum *sum)
+choir_status chi_sum_devices(choir_strategy *s, choir_frame *f,
+		const chi_communication *communication, const chi_sum *sum)
 {
 	window w;
 	chi_trace_begin(CHOIR_TRACE_REDUCE, sum->name);
@@ -135,12 +138,12 @@ choir_status chi_sum_lanes(
 	for (size_t first = 0; status == CHOIR_OK && first < sum->packs;
 			first += CHI_COMMUNICATOR_WINDOW) {
 		const size_t left = sum->packs - first;
-		status = sum_window(s, ways, sum, &w, first,
+		status = sum_window(s, communication, sum, &w, first,
 				first + (left < CHI_COMMUNICATOR_WINDOW ? left : CHI_COMMUNICATOR_WINDOW));
 	}
-	status = chi_strategy_wait(s, 0, s->lanes, status);
+	status = chi_strategy_wait(s, 0, s->devices, status);
 	chi_trace_end();
 	if (status != CHOIR_OK)
-		chi_strategy_start_over(s);
+		chi_strategy_reset_collectives(s);
 	return status;
 }

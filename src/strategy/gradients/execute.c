@@ -1,10 +1,10 @@
-// Doing an update. Each lane joins one collective for each variable with its partial sums. Fused:
-// the slice that was summed is updated while it is in the cache. One lane alone has its sums, and
-// the threads of its device share the slices. Otherwise sums are kept, and copies are updated when
-// all are there: on the host by whichever lane takes the next slice, elsewhere by the lane that
-// has the copy's memory, and on a device that carries no replica after the sum was sent there.
-// With a gate (a norm, a check of NaNs) there is a square for each fixed slice, and the gate
-// decides before. Nothing is written before every lane has joined.
+// Doing an update. Each device joins one collective for each variable with its partial sums.
+// Fused: the chunk that was summed is updated while it is in the cache. One device alone has its
+// sums, and the threads of its device share the chunks. Otherwise sums are kept, and copies are
+// updated when all are there: on the host by whichever device takes the next chunk, elsewhere by
+// the device that has the copy's memory, and on a device that carries no replica after the sum was
+// sent there. With a gate (a norm, a check of NaNs) there is a square for each fixed chunk, and
+// the gate decides before. Nothing is written before every device has joined.
 #include "strategy/gradients/pending.h"
 
 #include "base/alloc.h"
@@ -17,126 +17,126 @@
 #include <math.h>
 #include <string.h>
 
-static int copy_of_lane(const choir_strategy *s, const choir_variable *v, int lane)
+static int copy_of_device(const choir_strategy *s, const choir_variable *v, int d)
 {
-	return chi_strategy_copy(s, v, s->first[lane]);
+	return chi_strategy_copy(s, v, s->first[d]);
 }
 
-// The lowest lane whose device shares memory with d, or else the first lane.
-static int lane_beside(const choir_strategy *s, const choir_device *d)
+// The lowest device that shares memory with this one, or else the first.
+static int device_sharing_with(const choir_strategy *s, const choir_device *device)
 {
-	for (int i = 0; i < s->lanes; i++)
-		if (chi_device_shares(s->device[i], d))
+	for (int i = 0; i < s->devices; i++)
+		if (chi_device_shares(s->device[i], device))
 			return i;
 	return 0;
 }
 
-static choir_status grow_shared(chi_instance *in, size_t n)
+static choir_status grow_pending(chi_pending_update *u, size_t n)
 {
-	if (n <= in->shared_capacity)
+	if (n <= u->pending_capacity)
 		return CHOIR_OK;
-	const size_t before = in->shared_capacity;
-	void *array = in->shared;
-	if (!chi_grow(&array, &in->shared_capacity, n, sizeof *in->shared))
+	const size_t before = u->pending_capacity;
+	void *array = u->pending;
+	if (!chi_grow(&array, &u->pending_capacity, n, sizeof *u->pending))
 		return choir_error_status();
-	in->shared = array;
-	for (size_t i = before; i < in->shared_capacity; i++)
-		in->shared[i] = (chi_shared_item){ 0 };
+	u->pending = array;
+	for (size_t i = before; i < u->pending_capacity; i++)
+		u->pending[i] = (chi_pending_variable){ 0 };
 	return CHOIR_OK;
 }
 
-static choir_status prepare_landings(chi_instance *in, chi_shared_item *item)
+static choir_status prepare_sum_buffers(chi_pending_update *u, chi_pending_variable *pv)
 {
-	const choir_strategy *s = in->strategy;
-	const choir_variable *v = item->variable;
-	if (item->landings < v->copies) {
-		chi_landing *landing = chi_alloc_array((size_t) v->copies, sizeof *landing);
-		if (landing == NULL)
+	const choir_strategy *s = u->strategy;
+	const choir_variable *v = pv->variable;
+	if (pv->sum_buffers < v->copies) {
+		chi_sum_buffer *sum_buffer = chi_alloc_array((size_t) v->copies, sizeof *sum_buffer);
+		if (sum_buffer == NULL)
 			return choir_error_status();
-		chi_free(item->landing);
-		item->landing = landing;
-		item->landings = v->copies;
+		chi_free(pv->sum_buffer);
+		pv->sum_buffer = sum_buffer;
+		pv->sum_buffers = v->copies;
 	}
-	for (int k = 0; in->keeps && !item->by_rows && k < v->copies; k++) {
-		chi_landing *l = &item->landing[k];
-		l->lane = lane_beside(s, v->copy[k].device);
-		if (in->bundled > 0) {
-			CHOIR_TRY(chi_bundle_land(in, item, l));
+	for (int k = 0; u->two_pass && !pv->is_sparse && k < v->copies; k++) {
+		chi_sum_buffer *sb = &pv->sum_buffer[k];
+		sb->device = device_sharing_with(s, v->copy[k].device);
+		if (u->bucket_elements > 0) {
+			CHOIR_TRY(chi_bucket_give_memory(u, pv, sb));
 			continue;
 		}
-		for (int j = 0; j < k && l->sum == NULL; j++)
-			if (item->landing[j].lane == l->lane)
-				chi_buffer_retain(l->sum = item->landing[j].sum);
-		if (l->sum == NULL)
-			l->sum = chi_buffer_new(s->device[l->lane], chi_variable_bytes(v));
-		if (l->sum == NULL)
+		for (int j = 0; j < k && sb->sum == NULL; j++)
+			if (pv->sum_buffer[j].device == sb->device)
+				chi_buffer_retain(sb->sum = pv->sum_buffer[j].sum);
+		if (sb->sum == NULL)
+			sb->sum = chi_buffer_new(s->device[sb->device], chi_variable_bytes(v));
+		if (sb->sum == NULL)
 			return choir_error_status();
-		l->data = l->sum->memory;
+		sb->data = sb->sum->memory;
 	}
 	return CHOIR_OK;
 }
 
-static choir_status prepare_item(chi_instance *in, chi_shared_item *s)
+static choir_status prepare_variable(chi_pending_update *u, chi_pending_variable *pv)
 {
-	const choir_variable *v = s->variable;
-	CHOIR_TRY(prepare_landings(in, s));
-	s->slices = (v->elements + CHI_UPDATE_SLICE - 1) / CHI_UPDATE_SLICE;
-	if (s->slices > s->slices_capacity) {
-		chi_free(s->squares);
-		s->slices_capacity = 0;
-		s->squares = chi_alloc_array((size_t) s->slices, sizeof *s->squares);
-		if (s->squares == NULL)
+	const choir_variable *v = pv->variable;
+	CHOIR_TRY(prepare_sum_buffers(u, pv));
+	pv->chunks = (v->elements + CHI_UPDATE_CHUNK - 1) / CHI_UPDATE_CHUNK;
+	if (pv->chunks > pv->chunks_capacity) {
+		chi_free(pv->squares);
+		pv->chunks_capacity = 0;
+		pv->squares = chi_alloc_array((size_t) pv->chunks, sizeof *pv->squares);
+		if (pv->squares == NULL)
 			return choir_error_status();
-		s->slices_capacity = s->slices;
+		pv->chunks_capacity = pv->chunks;
 	}
-	s->first_piece = in->pieces;
-	in->spread = in->spread || s->spread;
-	if (in->keeps || s->spread || (in->alone && !s->by_rows))
-		in->pieces += (uint32_t) s->slices;
+	pv->first_chunk = u->chunks;
+	u->touches_all_rows = u->touches_all_rows || pv->touches_all_rows;
+	if (u->two_pass || pv->touches_all_rows || (u->single_device && !pv->is_sparse))
+		u->chunks += (uint32_t) pv->chunks;
 	return CHOIR_OK;
 }
 
-static choir_status prepare(chi_instance *in, int by)
+static choir_status prepare(chi_pending_update *u, int by)
 {
-	const chi_apply *a = in->apply;
-	const choir_strategy *s = in->strategy;
-	const chi_lane_items *first = &in->lane[0];
-	CHOIR_TRY(grow_shared(in, first->n));
-	void *array = in->variable;
-	const bool grown = chi_grow(&array, &in->variable_capacity, first->n, sizeof *in->variable);
-	in->variable = array;
+	const chi_gradients *a = u->gradients;
+	const choir_strategy *s = u->strategy;
+	const chi_device_gradients *first = &u->device[0];
+	CHOIR_TRY(grow_pending(u, first->n));
+	void *array = u->variable;
+	const bool grown = chi_grow(&array, &u->variable_capacity, first->n, sizeof *u->variable);
+	u->variable = array;
 	if (!grown)
 		return choir_error_status();
 	for (size_t i = 0; i < first->n; i++)
-		in->variable[i] = in->shared[i].variable = first->item[i]->variable;
-	in->gated = a->table->gated(a->user);
-	in->rows = !in->gated && s->all_host && s->all_here;
-	in->keeps = !in->rows || s->concurrency != CHI_EXCLUSIVE;
-	in->alone = !in->keeps && s->lanes == 1 && s->process_group == NULL;
-	in->spread = false;
-	in->n = first->n;
-	in->pieces = 0;
-	CHOIR_TRY(a->table->begin(a->user, in->state, first->n, in->variable));
-	CHOIR_TRY(chi_sparse_gradients_exchange_kinds(in));
+		u->variable[i] = u->pending[i].variable = first->gradient[i]->variable;
+	u->gated = a->table->gated(a->user);
+	u->allows_sparse = !u->gated && s->all_host && s->all_here;
+	u->two_pass = !u->allows_sparse || s->concurrency != CHI_EXCLUSIVE;
+	u->single_device = !u->two_pass && s->devices == 1 && s->process_group == NULL;
+	u->touches_all_rows = false;
+	u->n = first->n;
+	u->chunks = 0;
+	CHOIR_TRY(a->table->begin(a->user, u->state, first->n, u->variable));
+	CHOIR_TRY(chi_sparse_gradients_exchange_kinds(u));
 	for (size_t i = 0; i < first->n; i++)
-		CHOIR_TRY(chi_sparse_gradients_prepare(in, i, by));
-	CHOIR_TRY(chi_bundle_prepare(in));
+		CHOIR_TRY(chi_sparse_gradients_prepare(u, i, by));
+	CHOIR_TRY(chi_bucket_prepare(u));
 	for (size_t i = 0; i < first->n; i++)
-		CHOIR_TRY(prepare_item(in, &in->shared[i]));
-	return chi_early_prepare(in);
+		CHOIR_TRY(prepare_variable(u, &u->pending[i]));
+	return chi_overlap_prepare(u);
 }
 
-choir_status chi_item_write(const chi_item *item, int copy, int64_t first, int64_t count,
-		const void *data, double factor)
+choir_status chi_device_gradient_write(const chi_device_gradient *g, int copy, int64_t first,
+		int64_t count, const void *data, double factor)
 {
-	chi_instance *in = item->instance;
-	const chi_apply *a = in->apply;
-	choir_variable *v = item->variable;
-	chi_stream *stream = chi_strategy_stream(in->strategy, item->lane, v->copy[copy].device);
-	chi_atomic32_store(&in->touched, 1);
+	chi_pending_update *u = g->update;
+	const chi_gradients *a = u->gradients;
+	choir_variable *v = g->variable;
+	chi_stream *stream = chi_strategy_stream(u->strategy, g->device, v->copy[copy].device);
+	chi_atomic32_store(&u->written, 1);
 	chi_trace_begin(CHOIR_TRACE_UPDATE, v->name);
-	const choir_status status = a->table->slice(
-			a->user, in->state, item->index, v, copy, first, count, data, factor, stream);
+	const choir_status status = a->table->chunk(
+			a->user, u->state, g->index, v, copy, first, count, data, factor, stream);
 	chi_trace_end();
 	return status;
 }
@@ -144,331 +144,336 @@ choir_status chi_item_write(const chi_item *item, int copy, int64_t first, int64
 static choir_status run_squares(
 		chi_stream *stream, const choir_variable *v, int64_t count, const void *data, void *to)
 {
-	const int64_t n = (count + CHI_UPDATE_SLICE - 1) / CHI_UPDATE_SLICE;
-	const choir_chunk_squares_attributes attributes = { CHI_UPDATE_SLICE };
+	const int64_t n = (count + CHI_UPDATE_CHUNK - 1) / CHI_UPDATE_CHUNK;
+	const choir_chunk_squares_attributes attributes = { CHI_UPDATE_CHUNK };
 	const choir_buffer x = { (void *) (uintptr_t) data, v->dtype, { 1, { count } } };
 	choir_buffer out = { to, CHOIR_F64, { 1, { n } } };
 	return chi_kernel_run(stream, "chunk_squares", 1, &x, &out, &attributes);
 }
 
-// Squares of slices that are final, in host memory.
-static choir_status square_slices(
-		const chi_item *item, int64_t first, int64_t count, const void *data)
+// Squares of chunks that are final, in host memory.
+static choir_status square_chunks(
+		const chi_device_gradient *g, int64_t first, int64_t count, const void *data)
 {
-	chi_instance *in = item->instance;
-	return run_squares(in->strategy->exchange[item->lane], item->variable, count, data,
-			in->shared[item->index].squares + first / CHI_UPDATE_SLICE);
+	chi_pending_update *u = g->update;
+	return run_squares(u->strategy->exchange[g->device], g->variable, count, data,
+			u->pending[g->index].squares + first / CHI_UPDATE_CHUNK);
 }
 
-static bool squares_here(const chi_instance *in, size_t i, int lane)
+static bool squares_here(const chi_pending_update *u, size_t i, int d)
 {
-	return in->shared[i].landing[0].lane == lane && in->shared[i].variable->elements > 0;
+	return u->pending[i].sum_buffer[0].device == d && u->pending[i].variable->elements > 0;
 }
 
-// Queues the squares of the sums that a lane keeps, one variable's behind another's.
-static choir_status queue_squares(const chi_instance *in, int lane, double *there)
+// Queues the squares of the sums that a device keeps, one variable's behind another's.
+static choir_status queue_squares(const chi_pending_update *u, int d, double *there)
 {
 	choir_status status = CHOIR_OK;
-	for (size_t i = 0; i < in->n && status == CHOIR_OK; i++) {
-		const chi_shared_item *s = &in->shared[i];
-		if (!squares_here(in, i, lane))
+	for (size_t i = 0; i < u->n && status == CHOIR_OK; i++) {
+		const chi_pending_variable *pv = &u->pending[i];
+		if (!squares_here(u, i, d))
 			continue;
-		status = run_squares(in->strategy->exchange[lane], s->variable, s->variable->elements,
-				s->landing[0].data, there);
-		there += s->slices;
+		status = run_squares(u->strategy->exchange[d], pv->variable, pv->variable->elements,
+				pv->sum_buffer[0].data, there);
+		there += pv->chunks;
 	}
 	return status;
 }
 
-// Squares in memory that the host cannot see: made by the lane itself, whose stream it is, and
+// Squares in memory that the host cannot see: made by the device itself, whose stream it is, and
 // fetched together.
-static choir_status square_lane(chi_instance *in, int lane)
+static choir_status square_device(chi_pending_update *u, int d)
 {
-	chi_stream *stream = in->strategy->exchange[lane];
+	chi_stream *stream = u->strategy->exchange[d];
 	size_t n = 0;
-	for (size_t i = 0; i < in->n; i++)
-		n += squares_here(in, i, lane) ? (size_t) in->shared[i].slices : 0;
+	for (size_t i = 0; i < u->n; i++)
+		n += squares_here(u, i, d) ? (size_t) u->pending[i].chunks : 0;
 	if (n == 0 || stream->device->host_memory)
 		return CHOIR_OK;
 	const size_t bytes = n * sizeof(double);
-	chi_scratch *host = &in->lane[lane].squares;
+	chi_scratch *host = &u->device[d].squares;
 	if (!chi_scratch_reserve(host, bytes))
 		return choir_error_status();
 	chi_buffer *there = chi_buffer_new(stream->device, bytes);
 	if (there == NULL)
 		return choir_error_status();
-	choir_status status = queue_squares(in, lane, there->memory);
+	choir_status status = queue_squares(u, d, there->memory);
 	status = status == CHOIR_OK
 			? chi_stream_fetch(stream, host->memory, there->memory, bytes)
-			: chi_strategy_wait(in->strategy, lane, lane + 1, status); // some may be queued
+			: chi_strategy_wait(u->strategy, d, d + 1, status); // some may be queued
 	chi_buffer_release(there);
 	const double *from = (const double *) (const void *) host->memory;
-	for (size_t i = 0; status == CHOIR_OK && i < in->n; i++)
-		if (squares_here(in, i, lane)) {
-			memcpy(in->shared[i].squares, from, (size_t) in->shared[i].slices * sizeof *from);
-			from += in->shared[i].slices;
+	for (size_t i = 0; status == CHOIR_OK && i < u->n; i++)
+		if (squares_here(u, i, d)) {
+			memcpy(u->pending[i].squares, from, (size_t) u->pending[i].chunks * sizeof *from);
+			from += u->pending[i].chunks;
 		}
 	return status;
 }
 
-// Where the sum of item i for copy 0 is, from element first.
-static const void *data_of(const chi_instance *in, size_t i, int64_t first)
+// Where the sum of gradient i for copy 0 is, from element first.
+static const void *data_of(const chi_pending_update *u, size_t i, int64_t first)
 {
-	const chi_shared_item *s = &in->shared[i];
-	const void *sum = in->alone ? in->lane[0].item[i]->fold.node[0].data : s->landing[0].data;
-	return (const char *) sum + (size_t) first * chi_dtype_size(s->variable->dtype);
+	const chi_pending_variable *pv = &u->pending[i];
+	const void *sum = u->single_device ? u->device[0].gradient[i]->partial_sums.node[0].data
+									   : pv->sum_buffer[0].data;
+	return (const char *) sum + (size_t) first * chi_dtype_size(pv->variable->dtype);
 }
 
-static choir_status slice_done(void *user, int64_t first, int64_t count, const void *data)
+static choir_status chunk_done(void *user, int64_t first, int64_t count, const void *data)
 {
-	const chi_item *item = user;
-	const chi_instance *in = item->instance;
-	if (!in->keeps)
-		return chi_item_write(item, copy_of_lane(in->strategy, item->variable, item->lane), first,
-				count, data, 1);
-	const choir_device *d = in->strategy->device[item->lane];
-	// Of lanes that share the sum only one is told of a slice.
-	return in->gated && d->host_memory &&
-					chi_device_shares(in->shared[item->index].landing[0].sum->device, d)
-			? square_slices(item, first, count, data)
+	const chi_device_gradient *g = user;
+	const chi_pending_update *u = g->update;
+	if (!u->two_pass)
+		return chi_device_gradient_write(
+				g, copy_of_device(u->strategy, g->variable, g->device), first, count, data, 1);
+	const choir_device *device = u->strategy->device[g->device];
+	// Of devices that share the sum only one is told of a chunk.
+	return u->gated && device->host_memory &&
+					chi_device_shares(u->pending[g->index].sum_buffer[0].sum->device, device)
+			? square_chunks(g, first, count, data)
 			: CHOIR_OK;
 }
 
-// The memory in which lane wants the sum of item i, which lanes of one memory share; NULL.
-static void *wanted_by(const chi_instance *in, int lane, size_t i)
+// The memory in which device d wants the sum of gradient i, which devices of one memory share;
+// NULL.
+static void *wanted_by(const chi_pending_update *u, int d, size_t i)
 {
-	const choir_device *d = in->strategy->device[lane];
-	const chi_shared_item *item = &in->shared[i];
-	for (int k = 0; in->keeps && k < item->variable->copies; k++)
-		if (chi_device_shares(item->landing[k].sum->device, d))
-			return item->landing[k].data;
+	const choir_device *device = u->strategy->device[d];
+	const chi_pending_variable *pv = &u->pending[i];
+	for (int k = 0; u->two_pass && k < pv->variable->copies; k++)
+		if (chi_device_shares(pv->sum_buffer[k].sum->device, device))
+			return pv->sum_buffer[k].data;
 	return NULL;
 }
 
-static choir_status join(chi_instance *in, int lane, size_t i)
+static choir_status join(chi_pending_update *u, int d, size_t i)
 {
-	choir_strategy *s = in->strategy;
-	chi_item *item = in->lane[lane].item[i];
-	choir_variable *v = item->variable;
-	choir_collective *c = &item->collective;
-	const choir_collective_kind kind = c->kind; // chi_apply_now's choice
-	void *result = wanted_by(in, lane, i);
+	choir_strategy *s = u->strategy;
+	chi_device_gradient *g = u->device[d].gradient[i];
+	choir_variable *v = g->variable;
+	choir_collective *c = &g->collective;
+	const choir_collective_kind kind = c->kind; // chi_gradients_apply_now's choice
+	void *result = wanted_by(u, d, i);
 	size_t n;
-	const choir_part *parts = chi_early_parts(item, &n);
+	const choir_part *parts = chi_overlap_parts(g, &n);
 	*c = (choir_collective){
 		.size = sizeof *c,
 		.sequence = i,
 		.name = v->name,
-		.kind = chi_early_is_whole(item) ? CHOIR_BROADCAST : kind,
+		.kind = chi_overlap_is_whole(g) ? CHOIR_BROADCAST : kind,
 		.dtype = v->dtype,
 		.elements = v->elements,
 		.divisor = 1,
 		.n = n,
 		.parts = parts,
-		.stream = s->exchange[lane]->state,
+		.stream = s->exchange[d]->state,
 		.result = result,
-		.done = !in->keeps || (result != NULL && s->device[lane]->host_memory) ? slice_done : NULL,
-		.user = item,
+		.done = !u->two_pass || (result != NULL && s->device[d]->host_memory) ? chunk_done : NULL,
+		.user = g,
 	};
-	return chi_communicator_join(&s->group, lane, c, &item->ticket);
+	return chi_communicator_join(&s->communicator, d, c, &g->request);
 }
 
-// A lane that is alone has one part of each sum, which is all of it.
-static choir_status check_sums(const chi_instance *in)
+// A device that is alone has one part of each sum, which is all of it.
+static choir_status check_sums(const chi_pending_update *u)
 {
-	for (size_t i = 0; i < in->n; i++) {
-		const chi_item *item = in->lane[0].item[i];
-		const chi_partial_sums *f = &item->fold;
-		if (!in->shared[i].by_rows &&
+	for (size_t i = 0; i < u->n; i++) {
+		const chi_device_gradient *g = u->device[0].gradient[i];
+		const chi_partial_sums *f = &g->partial_sums;
+		if (!u->pending[i].is_sparse &&
 				(f->n == 0 ||
-						(item->collective.kind != CHOIR_BROADCAST &&
-								f->node[0].hi - f->node[0].lo != in->strategy->replicas)))
+						(g->collective.kind != CHOIR_BROADCAST &&
+								f->node[0].hi - f->node[0].lo != u->strategy->replicas)))
 			return choir_fail(CHOIR_INTERNAL, "%s: the parts do not cover the %d replicas",
-					item->variable->name, in->strategy->replicas);
+					g->variable->name, u->strategy->replicas);
 	}
 	return CHOIR_OK;
 }
 
-// Waits until all lanes have come here, once in an update: who does it for all need not.
-static choir_status meet(chi_instance *in, int from, int to)
+// Waits until all devices have come here, once in an update: who does it for all need not.
+static choir_status wait_for_devices(chi_pending_update *u, int from, int to)
 {
-	const uint32_t lanes = (uint32_t) (to - from), all = (uint32_t) in->strategy->lanes;
-	if (lanes == all)
+	const uint32_t devices = (uint32_t) (to - from), all = (uint32_t) u->strategy->devices;
+	if (devices == all)
 		return CHOIR_OK;
-	if (chi_atomic32_add(&in->lanes_met, lanes) + lanes == all) {
-		chi_atomic32_store(&in->met, 1);
-		chi_run_event(in->run);
+	if (chi_atomic32_add(&u->devices_arrived, devices) + devices == all) {
+		chi_atomic32_store(&u->arrived, 1);
+		chi_run_wake_up(u->run);
 	}
-	return chi_apply_wait(in, &in->met) ? CHOIR_OK : chi_run_cancelled(in->run);
+	return chi_gradients_wait(u, &u->arrived) ? CHOIR_OK : chi_run_cancelled(u->run);
 }
 
-// Whether anything is summed for which all lanes come.
-static bool joins(const chi_instance *in)
+// Whether anything is summed for which all devices come.
+static bool joins(const chi_pending_update *u)
 {
-	for (size_t i = 0; i < in->n; i++)
-		if (!in->shared[i].by_rows)
+	for (size_t i = 0; i < u->n; i++)
+		if (!u->pending[i].is_sparse)
 			return true;
 	return false;
 }
 
-static choir_status reduce_bundle(chi_instance *in, int from, int to)
+static choir_status reduce_bucket(chi_pending_update *u, int from, int to)
 {
-	choir_strategy *s = in->strategy;
-	for (int lane = from; lane < to; lane++)
-		CHOIR_TRY(chi_bundle_join(in, lane));
-	for (int lane = from; lane < to; lane++)
+	choir_strategy *s = u->strategy;
+	for (int d = from; d < to; d++)
+		CHOIR_TRY(chi_bucket_join(u, d));
+	for (int d = from; d < to; d++)
 		CHOIR_TRY(chi_communicator_wait(
-				&s->group, lane, in->lane[lane].item[0]->ticket, s->timeout));
+				&s->communicator, d, u->device[d].gradient[0]->request, s->timeout));
 	return CHOIR_OK;
 }
 
-// Sums, a window of variables at a time, so that lanes can run ahead of each other a little.
-static choir_status reduce(chi_instance *in, int from, int to)
+// Sums, a window of variables at a time, so that devices can run ahead of each other a little.
+static choir_status reduce(chi_pending_update *u, int from, int to)
 {
-	choir_strategy *s = in->strategy;
-	if (in->alone)
-		return check_sums(in);
-	if (in->bundled > 0)
-		return reduce_bundle(in, from, to);
-	if (!joins(in)) // rows are there at once, but replicas elsewhere may run and fail yet
-		return meet(in, from, to);
-	for (size_t first = 0; first < in->n; first += CHI_COMMUNICATOR_WINDOW) {
+	choir_strategy *s = u->strategy;
+	if (u->single_device)
+		return check_sums(u);
+	if (u->bucket_elements > 0)
+		return reduce_bucket(u, from, to);
+	if (!joins(u)) // rows are there at once, but replicas elsewhere may run and fail yet
+		return wait_for_devices(u, from, to);
+	for (size_t first = 0; first < u->n; first += CHI_COMMUNICATOR_WINDOW) {
 		const size_t last =
-				in->n - first < CHI_COMMUNICATOR_WINDOW ? in->n : first + CHI_COMMUNICATOR_WINDOW;
+				u->n - first < CHI_COMMUNICATOR_WINDOW ? u->n : first + CHI_COMMUNICATOR_WINDOW;
 		for (size_t i = first; i < last; i++)
-			for (int lane = from; lane < to; lane++)
-				if (!in->shared[i].by_rows)
-					CHOIR_TRY(join(in, lane, i));
+			for (int d = from; d < to; d++)
+				if (!u->pending[i].is_sparse)
+					CHOIR_TRY(join(u, d, i));
 		for (size_t i = first; i < last; i++)
-			for (int lane = from; lane < to; lane++)
-				if (!in->shared[i].by_rows)
+			for (int d = from; d < to; d++)
+				if (!u->pending[i].is_sparse)
 					CHOIR_TRY(chi_communicator_wait(
-							&s->group, lane, in->lane[lane].item[i]->ticket, s->timeout));
+							&s->communicator, d, u->device[d].gradient[i]->request, s->timeout));
 	}
 	return CHOIR_OK;
 }
 
-static choir_status decide(const chi_instance *in, double *factor, bool *skip)
+static choir_status decide(const chi_pending_update *u, double *factor, bool *skip)
 {
 	double all = 0;
 	const choir_variable *bad = NULL;
-	for (size_t i = 0; i < in->n; i++) {
+	for (size_t i = 0; i < u->n; i++) {
 		double own = 0;
-		for (int64_t k = 0; k < in->shared[i].slices; k++)
-			own += in->shared[i].squares[k];
+		for (int64_t k = 0; k < u->pending[i].chunks; k++)
+			own += u->pending[i].squares[k];
 		if (!isfinite(own) && bad == NULL)
-			bad = in->shared[i].variable;
+			bad = u->pending[i].variable;
 		all += own;
 	}
-	return in->apply->table->gate(in->apply->user, all, bad, factor, skip);
+	return u->gradients->table->gate(u->gradients->user, all, bad, factor, skip);
 }
 
 // Slices of one copy on the host, whoever takes them: of sums that are there, or of rows.
-static choir_status take_pieces(chi_instance *in, int lane, double factor)
+static choir_status take_chunks(chi_pending_update *u, int d, double factor)
 {
 	for (size_t i = 0;;) {
-		const uint32_t piece = chi_atomic32_add(&in->next_piece, 1);
-		if (piece >= in->pieces)
+		const uint32_t chunk = chi_atomic32_add(&u->next_chunk, 1);
+		if (chunk >= u->chunks)
 			return CHOIR_OK;
-		while (i + 1 < in->n && in->shared[i + 1].first_piece <= piece)
+		while (i + 1 < u->n && u->pending[i + 1].first_chunk <= chunk)
 			i++;
-		const chi_shared_item *s = &in->shared[i];
-		const int64_t first = (int64_t) (piece - s->first_piece) * CHI_UPDATE_SLICE;
-		const int64_t left = s->variable->elements - first;
-		const int64_t count = left < CHI_UPDATE_SLICE ? left : CHI_UPDATE_SLICE;
-		const void *data = s->spread ? chi_sparse_gradients_chunk(in, lane, i, first, count)
-									 : data_of(in, i, first);
-		CHOIR_TRY(chi_item_write(in->lane[lane].item[i], 0, first, count, data, factor));
+		const chi_pending_variable *pv = &u->pending[i];
+		const int64_t first = (int64_t) (chunk - pv->first_chunk) * CHI_UPDATE_CHUNK;
+		const int64_t left = pv->variable->elements - first;
+		const int64_t count = left < CHI_UPDATE_CHUNK ? left : CHI_UPDATE_CHUNK;
+		const void *data = pv->touches_all_rows ? chi_sparse_gradients_chunk(u, d, i, first, count)
+												: data_of(u, i, first);
+		CHOIR_TRY(chi_device_gradient_write(
+				u->device[d].gradient[i], 0, first, count, data, factor));
 	}
 }
 
 typedef struct {
-	chi_instance *instance;
-	int lane;
+	chi_pending_update *update;
+	int device;
 	double factor;
 	chi_atomic32 failed;
 	chi_error error; // of the first that failed
-} sharing;
+} chunk_sharing;
 
-static void take_share(void *arg, int member, int64_t piece)
+static void take_chunks_as_member(void *arg, int member, int64_t chunk)
 {
-	sharing *s = arg;
-	(void) member, (void) piece;
-	if (take_pieces(s->instance, s->lane, s->factor) != CHOIR_OK &&
+	chunk_sharing *s = arg;
+	(void) member, (void) chunk;
+	if (take_chunks(s->update, s->device, s->factor) != CHOIR_OK &&
 			chi_atomic32_change(&s->failed, 0, 1))
 		chi_error_save(&s->error);
 }
 
-// The same by all threads of the lane. What rows are laid out in is the lane's, for one thread.
-static choir_status update_pieces(chi_instance *in, int lane, double factor)
+// The same by all threads of the device. What rows are laid out in is the device's, for one
+// thread.
+static choir_status update_chunks(chi_pending_update *u, int d, double factor)
 {
-	const int threads = in->spread ? 1 : chi_team_own_members();
+	const int threads = u->touches_all_rows ? 1 : chi_team_own_members();
 	if (threads == 1)
-		return take_pieces(in, lane, factor);
-	sharing s = { .instance = in, .lane = lane, .factor = factor };
-	CHOIR_TRY(chi_team_share(threads, take_share, &s));
+		return take_chunks(u, d, factor);
+	chunk_sharing s = { .update = u, .device = d, .factor = factor };
+	CHOIR_TRY(chi_team_share(threads, take_chunks_as_member, &s));
 	if (chi_atomic32_load(&s.failed) == 0)
 		return CHOIR_OK;
 	chi_error_restore(&s.error);
 	return choir_error_status();
 }
 
-// Sends what lane has made to another device's memory, where stream works on it next.
+// Sends what source has made to another device's memory, where stream works on it next.
 static choir_status send(
-		chi_stream *lane, chi_stream *stream, void *to, const void *sum, size_t bytes)
+		chi_stream *source, chi_stream *stream, void *to, const void *sum, size_t bytes)
 {
-	choir_device *from = lane->device, *d = stream->device;
-	uint64_t mark;
-	if (d->host_memory)
-		return chi_stream_fetch(lane, to, sum, bytes);
-	if (from->table != d->table) {
-		CHOIR_TRY(chi_stream_wait(lane));
+	choir_device *from = source->device, *device = stream->device;
+	uint64_t event;
+	if (device->host_memory)
+		return chi_stream_fetch(source, to, sum, bytes);
+	if (from->table != device->table) {
+		CHOIR_TRY(chi_stream_wait(source));
 		return from->host_memory ? chi_stream_post(stream, to, sum, bytes)
-								 : chi_device_copy(stream, d, to, from, sum, bytes);
+								 : chi_device_copy(stream, device, to, from, sum, bytes);
 	}
-	CHOIR_TRY(chi_stream_record_event(lane, &mark));
-	CHOIR_TRY(chi_stream_wait_event(stream, lane, mark));
+	CHOIR_TRY(chi_stream_record_event(source, &event));
+	CHOIR_TRY(chi_stream_wait_event(stream, source, event));
 	return chi_stream_copy(stream, to, sum, bytes);
 }
 
 // Brings the sum for a copy to a device that carries no replica; *data: where it is there. The
 // host waits only where the bytes go through it. The memory is kept until the update is done.
 static choir_status bring_sum(
-		const chi_item *item, chi_landing *l, chi_stream *stream, const void **data)
+		const chi_device_gradient *g, chi_sum_buffer *sb, chi_stream *stream, const void **data)
 {
-	chi_instance *in = item->instance;
-	const size_t bytes = chi_variable_bytes(item->variable);
-	if (in->bundled > 0 && stream->device->host_memory)
-		return chi_bundle_fetch(in, item, stream->device, data);
-	if ((l->away = chi_buffer_new(stream->device, bytes)) == NULL)
+	chi_pending_update *u = g->update;
+	const size_t bytes = chi_variable_bytes(g->variable);
+	if (u->bucket_elements > 0 && stream->device->host_memory)
+		return chi_bucket_fetch(u, g, stream->device, data);
+	if ((sb->away = chi_buffer_new(stream->device, bytes)) == NULL)
 		return choir_error_status();
-	*data = l->away->memory;
-	return send(in->strategy->exchange[item->lane], stream, l->away->memory, l->data, bytes);
+	*data = sb->away->memory;
+	return send(u->strategy->exchange[g->device], stream, sb->away->memory, sb->data, bytes);
 }
 
-static choir_status update_copy(const chi_item *item, int copy, chi_landing *l, double factor)
+static choir_status update_copy(
+		const chi_device_gradient *g, int copy, chi_sum_buffer *sb, double factor)
 {
-	const choir_variable *v = item->variable;
-	choir_device *d = v->copy[copy].device;
-	chi_stream *stream = chi_strategy_stream(item->instance->strategy, item->lane, d);
-	const void *data = l->data;
-	if (!chi_device_shares(l->sum->device, d))
-		CHOIR_TRY(bring_sum(item, l, stream, &data));
-	CHOIR_TRY(chi_item_write(item, copy, 0, v->elements, data, factor));
+	const choir_variable *v = g->variable;
+	choir_device *device = v->copy[copy].device;
+	chi_stream *stream = chi_strategy_stream(g->update->strategy, g->device, device);
+	const void *data = sb->data;
+	if (!chi_device_shares(sb->sum->device, device))
+		CHOIR_TRY(bring_sum(g, sb, stream, &data));
+	CHOIR_TRY(chi_device_gradient_write(g, copy, 0, v->elements, data, factor));
 	return v->concurrency == CHI_EXCLUSIVE ? CHOIR_OK : chi_stream_wait(stream);
 }
 
-static choir_status update_copies(chi_instance *in, int lane, double factor)
+static choir_status update_copies(chi_pending_update *u, int d, double factor)
 {
-	for (size_t i = 0; i < in->n; i++) {
-		const chi_shared_item *s = &in->shared[i];
-		for (int k = 0; k < s->variable->copies; k++) {
-			if (s->by_rows || s->landing[k].lane != lane)
+	for (size_t i = 0; i < u->n; i++) {
+		const chi_pending_variable *pv = &u->pending[i];
+		for (int k = 0; k < pv->variable->copies; k++) {
+			if (pv->is_sparse || pv->sum_buffer[k].device != d)
 				continue;
-			CHOIR_TRY(chi_variable_enter(s->variable));
+			CHOIR_TRY(chi_variable_enter(pv->variable));
 			const choir_status status =
-					update_copy(in->lane[lane].item[i], k, &s->landing[k], factor);
-			chi_variable_leave(s->variable);
+					update_copy(u->device[d].gradient[i], k, &pv->sum_buffer[k], factor);
+			chi_variable_leave(pv->variable);
 			CHOIR_TRY(status);
 		}
 	}
@@ -476,96 +481,96 @@ static choir_status update_copies(chi_instance *in, int lane, double factor)
 }
 
 // When all sums are there. *applied: false if the gate skips the update.
-static choir_status update_kept(chi_instance *in, int from, int to, bool *applied)
+static choir_status update_summed(chi_pending_update *u, int from, int to, bool *applied)
 {
-	const choir_strategy *s = in->strategy;
-	const bool by_pieces = s->all_host && s->all_here && s->concurrency == CHI_EXCLUSIVE;
+	const choir_strategy *s = u->strategy;
+	const bool by_chunks = s->all_host && s->all_here && s->concurrency == CHI_EXCLUSIVE;
 	double factor = 1;
 	bool skip = false;
-	for (int lane = from; in->gated && lane < to; lane++)
-		CHOIR_TRY(square_lane(in, lane));
-	// So that every square is known: a lane that wants no sum may be early. Where all memory is
-	// the host's, all lanes want all sums.
-	if (in->gated && !by_pieces)
-		CHOIR_TRY(meet(in, from, to));
-	if (in->gated)
-		CHOIR_TRY(decide(in, &factor, &skip));
+	for (int d = from; u->gated && d < to; d++)
+		CHOIR_TRY(square_device(u, d));
+	// So that every square is known: a device that wants no sum may be early. Where all memory is
+	// the host's, all devices want all sums.
+	if (u->gated && !by_chunks)
+		CHOIR_TRY(wait_for_devices(u, from, to));
+	if (u->gated)
+		CHOIR_TRY(decide(u, &factor, &skip));
 	*applied = !skip;
 	if (skip)
 		return CHOIR_OK;
-	if (by_pieces)
-		return update_pieces(in, from, factor);
-	for (int lane = from; lane < to; lane++)
-		CHOIR_TRY(update_copies(in, lane, factor));
+	if (by_chunks)
+		return update_chunks(u, from, factor);
+	for (int d = from; d < to; d++)
+		CHOIR_TRY(update_copies(u, d, factor));
 	return CHOIR_OK;
 }
 
-static void finish(chi_instance *in, bool applied)
+static void finish(chi_pending_update *u, bool applied)
 {
-	for (size_t i = 0; applied && i < in->n; i++)
-		for (int k = 0; k < in->shared[i].variable->copies; k++)
-			chi_variable_bump_version(in->shared[i].variable, k);
-	in->apply->table->end(in->apply->user, in->state, applied);
-	if (in->run != NULL && applied)
-		in->run->applied = true;
-	chi_atomic32_store(&in->done, 1);
+	for (size_t i = 0; applied && i < u->n; i++)
+		for (int k = 0; k < u->pending[i].variable->copies; k++)
+			chi_variable_bump_version(u->pending[i].variable, k);
+	u->gradients->table->end(u->gradients->user, u->state, applied);
+	if (u->run != NULL && applied)
+		u->run->applied = true;
+	chi_atomic32_store(&u->done, 1);
 }
 
-static choir_status prepared(chi_instance *in, bool mine, int by)
+static choir_status prepared(chi_pending_update *u, bool mine, int by)
 {
 	if (mine) {
-		in->status = prepare(in, by);
-		if (in->status != CHOIR_OK)
-			chi_error_save(&in->error);
-		chi_gate_open(&in->prepared, 1);
+		u->status = prepare(u, by);
+		if (u->status != CHOIR_OK)
+			chi_error_save(&u->error);
+		chi_gate_open(&u->prepared, 1);
 	}
 	// Who prepares may wait for other workers, as long as their cluster's time-out says, and
 	// always comes here.
-	const choir_strategy *s = in->strategy;
+	const choir_strategy *s = u->strategy;
 	const double deadline = chi_clock_deadline(s->process_group == NULL ? s->timeout : -1);
-	while (chi_atomic32_load(&in->prepared.word) == 0)
-		if (!chi_gate_wait(&in->prepared, 0, chi_instance_spins(in), deadline))
+	while (chi_atomic32_load(&u->prepared.word) == 0)
+		if (!chi_gate_wait(&u->prepared, 0, chi_pending_update_spins(u), deadline))
 			return choir_fail(CHOIR_TIMEOUT, "%s: preparing an update took too long",
-					in->apply->table->name);
-	if (in->status != CHOIR_OK)
-		chi_error_restore(&in->error);
-	return in->status;
+					u->gradients->table->name);
+	if (u->status != CHOIR_OK)
+		chi_error_restore(&u->error);
+	return u->status;
 }
 
-// The lanes' streams wait for the gradients that replicas have queued.
-static choir_status follow_gradients(chi_instance *in, int from, int to)
+// The devices' streams wait for the gradients that replicas have queued.
+static choir_status follow_gradients(chi_pending_update *u, int from, int to)
 {
-	for (int lane = from; lane < to; lane++) {
-		chi_lane_items *l = &in->lane[lane];
-		if (l->queued != NULL)
-			CHOIR_TRY(chi_stream_wait_event(in->strategy->exchange[lane], l->queued, l->event));
-		l->queued = NULL;
+	for (int d = from; d < to; d++) {
+		chi_device_gradients *list = &u->device[d];
+		if (list->queued != NULL)
+			CHOIR_TRY(chi_stream_wait_event(u->strategy->exchange[d], list->queued, list->event));
+		list->queued = NULL;
 	}
 	return CHOIR_OK;
 }
 
-choir_status chi_instance_execute(chi_instance *in, int from, int to, bool prepare_it)
+choir_status chi_pending_update_execute(chi_pending_update *u, int from, int to, bool prepare_it)
 {
-	choir_strategy *s = in->strategy;
+	choir_strategy *s = u->strategy;
 	bool applied = true;
-	choir_status status = prepared(in, prepare_it, from);
+	choir_status status = prepared(u, prepare_it, from);
 	if (status == CHOIR_OK)
-		status = follow_gradients(in, from, to);
+		status = follow_gradients(u, from, to);
 	if (status == CHOIR_OK)
-		status = chi_early_finish(in, from, to);
+		status = chi_overlap_finish(u, from, to);
 	if (status == CHOIR_OK)
-		status = reduce(in, from, to);
+		status = reduce(u, from, to);
 	if (status == CHOIR_OK && prepare_it)
-		status = chi_sparse_gradients_update(in, from);
+		status = chi_sparse_gradients_update(u, from);
 	if (status == CHOIR_OK)
-		status = in->keeps ? update_kept(in, from, to, &applied) : update_pieces(in, from, 1);
+		status = u->two_pass ? update_summed(u, from, to, &applied) : update_chunks(u, from, 1);
 	status = chi_strategy_wait(s, from, to, status);
-	if (from == 0 && !s->all_here) // whose lane updates all that lies away
+	if (from == 0 && !s->all_here) // which updates all that lies away
 		status = chi_strategy_wait_away(s, status);
 	if (status != CHOIR_OK)
-		return status; // what was touched is undefined: chi_instance_forget
-	const uint32_t lanes = (uint32_t) (to - from);
-	if (chi_atomic32_add(&in->lanes_through, lanes) + lanes == (uint32_t) s->lanes)
-		finish(in, applied);
+		return status; // what was written is undefined: chi_pending_update_discard
+	const uint32_t devices = (uint32_t) (to - from);
+	if (chi_atomic32_add(&u->devices_done, devices) + devices == (uint32_t) s->devices)
+		finish(u, applied);
 	return CHOIR_OK;
 }

@@ -19,13 +19,13 @@
 enum { HANDOVERS = 9 }; // that are measured
 static const double ASLEEP = 200e-6; // seconds after which the thread surely sleeps
 
-struct chi_overlap {
+struct chi_overlap_workers {
 	choir_strategy *strategy;
 	chi_process_group process_group;
 	chi_thread thread;
-	chi_instance *instance; // of what was asked last; NULL: only an answer
-	chi_gate asked, through; // how often it was asked for something, and is through with it
-	chi_gate event; // its word moves whenever the thread should look again
+	chi_pending_update *update; // of what was asked last; NULL: only an answer
+	chi_gate requested, completed; // how often it was asked for something, and is through with it
+	chi_gate wakeup; // its word moves whenever the thread should look again
 	chi_atomic32 leave, end; // not zero: leave the instance; end the thread
 	chi_atomic32 exchanging; // 1 while it exchanges with other workers
 	bool failed; // an exchange of this instance did, with
@@ -39,7 +39,7 @@ struct chi_overlap {
 // ---- The thread.
 
 // Memory for this worker's nodes of a sum, which is kept.
-static choir_status reserve(chi_overlap *o, size_t nodes, const choir_collective *c)
+static choir_status reserve(chi_overlap_workers *o, size_t nodes, const choir_collective *c)
 {
 	size_t bytes;
 	if (!chi_size_multiply((size_t) c->elements, chi_dtype_size(c->dtype), &bytes) ||
@@ -49,13 +49,14 @@ static choir_status reserve(chi_overlap *o, size_t nodes, const choir_collective
 }
 
 // This worker's nodes: a device alone has them, of several they are added up.
-static choir_status find_nodes(chi_overlap *o, const chi_early_sum *s, const choir_part **nodes)
+static choir_status find_nodes(
+		chi_overlap_workers *o, const chi_overlap_sum *s, const choir_part **nodes)
 {
 	const choir_collective *c = s->c[0];
 	const size_t n =
 			(size_t) chi_process_group_node_count(&o->process_group, o->process_group.worker);
 	const size_t bytes = (size_t) c->elements * chi_dtype_size(c->dtype);
-	if (o->strategy->lanes == 1) {
+	if (o->strategy->devices == 1) {
 		*nodes = c->parts;
 		return c->n == n ? CHOIR_OK
 						 : choir_fail(CHOIR_INTERNAL,
@@ -66,14 +67,14 @@ static choir_status find_nodes(chi_overlap *o, const chi_early_sum *s, const cho
 	for (size_t i = 0; i < n; i++)
 		o->node[i].data = memory + i * bytes;
 	for (int64_t first = 0; first < c->elements; first += CHI_CHUNK)
-		CHOIR_TRY(
-				chi_tree_sum_nodes(s->c, o->strategy->lanes, first, n, o->node, memory, o->spare));
+		CHOIR_TRY(chi_tree_sum_nodes(
+				s->c, o->strategy->devices, first, n, o->node, memory, o->spare));
 	*nodes = o->node;
 	return CHOIR_OK;
 }
 
 static choir_status sum(
-		chi_overlap *o, const choir_collective *c, const choir_part *nodes, void *to)
+		chi_overlap_workers *o, const choir_collective *c, const choir_part *nodes, void *to)
 {
 	chi_atomic32_store(&o->exchanging, 1);
 	const choir_status status = chi_process_group_all_reduce(&o->process_group, 0, c, nodes, to);
@@ -81,61 +82,62 @@ static choir_status sum(
 	return status;
 }
 
-static choir_status exchange(chi_overlap *o, chi_instance *in, size_t index)
+static choir_status exchange(chi_overlap_workers *o, chi_pending_update *u, size_t index)
 {
-	chi_early_sum *s = &in->early.sum[index];
+	chi_overlap_sum *s = &u->overlap.sum[index];
 	const choir_variable *v = s->variable;
 	const choir_part *nodes = NULL;
 	chi_trace_begin(CHOIR_TRACE_REDUCE, v->name);
 	choir_status status = find_nodes(o, s, &nodes);
 	if (status == CHOIR_OK &&
-			(s->buffer = chi_buffer_new(in->strategy->device[0], chi_variable_bytes(v))) == NULL)
+			(s->buffer = chi_buffer_new(u->strategy->device[0], chi_variable_bytes(v))) == NULL)
 		status = choir_error_status();
 	if (status == CHOIR_OK)
 		status = sum(o, s->c[0], nodes, s->buffer->memory);
 	chi_trace_end_communication();
 	CHOIR_TRY(status);
-	s->whole = (choir_part){ 0, in->strategy->in_sync, s->buffer->memory };
-	chi_early_let_go(in, s);
-	chi_gate_open(&s->done, CHI_EARLY_SUMMED);
+	s->whole = (choir_part){ 0, u->strategy->in_sync, s->buffer->memory };
+	chi_overlap_release_parts(u, s);
+	chi_gate_open(&s->done, CHI_OVERLAP_SUMMED);
 	return CHOIR_OK;
 }
 
 // Whether all replicas have given the gradient of s: until they have, or it will not come any
 // more. What ends a wait for replicas that never return is their run.
-static bool wait_for_replicas(chi_overlap *o, const chi_instance *in, const chi_early_sum *s)
+static bool wait_for_replicas(
+		chi_overlap_workers *o, const chi_pending_update *u, const chi_overlap_sum *s)
 {
 	for (;;) {
-		const uint32_t word = chi_atomic32_load(&o->event.word);
-		const bool over = chi_atomic32_load(&in->all) != 0;
+		const uint32_t word = chi_atomic32_load(&o->wakeup.word);
+		const bool over = chi_atomic32_load(&u->all_applied) != 0;
 		if (chi_atomic32_load(&o->leave) != 0)
 			return false;
 		if (over || chi_atomic32_load(&s->open) != 0)
 			return chi_atomic32_load(&s->open) != 0;
-		(void) chi_gate_wait(&o->event, word, false, chi_clock_deadline(-1));
+		(void) chi_gate_wait(&o->wakeup, word, false, chi_clock_deadline(-1));
 	}
 }
 
 // What has just failed here ends the exchanges of all, and nobody is to wait for what does not
 // come. The run fails when somebody needs it, or at its end: if it failed now, replicas would
 // leave a merge call whose function is at work with their tensors.
-static void fail(chi_overlap *o, const chi_instance *in, size_t from)
+static void fail(chi_overlap_workers *o, const chi_pending_update *u, size_t from)
 {
 	chi_process_group_abort(&o->process_group);
 	chi_error_save(&o->error);
 	o->failed = true;
-	for (size_t i = from; i < in->early.n; i++)
-		chi_gate_open(&in->early.sum[i].done, CHI_EARLY_FAILED);
+	for (size_t i = from; i < u->overlap.n; i++)
+		chi_gate_open(&u->overlap.sum[i].done, CHI_OVERLAP_FAILED);
 }
 
-static void serve(chi_overlap *o, chi_instance *in)
+static void serve(chi_overlap_workers *o, chi_pending_update *u)
 {
-	for (size_t i = 0; i < in->early.n; i++) {
-		const chi_early_sum *s = &in->early.sum[i];
-		if (!s->worth || !wait_for_replicas(o, in, s))
+	for (size_t i = 0; i < u->overlap.n; i++) {
+		const chi_overlap_sum *s = &u->overlap.sum[i];
+		if (!s->eligible || !wait_for_replicas(o, u, s))
 			continue;
-		if (exchange(o, in, i) != CHOIR_OK) {
-			fail(o, in, i);
+		if (exchange(o, u, i) != CHOIR_OK) {
+			fail(o, u, i);
 			return;
 		}
 	}
@@ -143,78 +145,78 @@ static void serve(chi_overlap *o, chi_instance *in)
 
 static void work(void *arg)
 {
-	chi_overlap *o = arg;
+	chi_overlap_workers *o = arg;
 	chi_thread_stand_back();
 	for (uint32_t seen = 0;;) {
-		const uint32_t asked = chi_atomic32_load(&o->asked.word);
-		if (asked == seen) {
-			(void) chi_gate_wait(&o->asked, seen, false, chi_clock_deadline(-1));
+		const uint32_t requested = chi_atomic32_load(&o->requested.word);
+		if (requested == seen) {
+			(void) chi_gate_wait(&o->requested, seen, false, chi_clock_deadline(-1));
 			continue;
 		}
 		if (chi_atomic32_load(&o->end) != 0)
 			return;
-		if (o->instance != NULL)
-			serve(o, o->instance);
-		seen = asked;
-		chi_gate_open(&o->through, seen);
+		if (o->update != NULL)
+			serve(o, o->update);
+		seen = requested;
+		chi_gate_open(&o->completed, seen);
 	}
 }
 
 // ---- For the replicas' threads.
 
-static void ask(chi_overlap *o, chi_instance *in)
+static void request(chi_overlap_workers *o, chi_pending_update *u)
 {
-	o->instance = in;
-	chi_gate_open(&o->asked, chi_atomic32_load(&o->asked.word) + 1);
+	o->update = u;
+	chi_gate_open(&o->requested, chi_atomic32_load(&o->requested.word) + 1);
 }
 
-static void wait_until_through(chi_overlap *o)
+static void wait_until_completed(chi_overlap_workers *o)
 {
-	const uint32_t asked = chi_atomic32_load(&o->asked.word);
-	for (uint32_t now; (now = chi_atomic32_load(&o->through.word)) != asked;)
-		(void) chi_gate_wait(&o->through, now, false, chi_clock_deadline(-1));
+	const uint32_t requested = chi_atomic32_load(&o->requested.word);
+	for (uint32_t now; (now = chi_atomic32_load(&o->completed.word)) != requested;)
+		(void) chi_gate_wait(&o->completed, now, false, chi_clock_deadline(-1));
 }
 
-void chi_overlap_begin(chi_instance *in)
+void chi_overlap_workers_begin(chi_pending_update *u)
 {
-	chi_overlap *o = in->strategy->overlap;
-	if (o == NULL || in->run != in->strategy->run || in->early.n == 0)
+	chi_overlap_workers *o = u->strategy->overlap_workers;
+	if (o == NULL || u->run != u->strategy->run || u->overlap.n == 0)
 		return;
-	in->early.between = true;
-	ask(o, in);
+	u->overlap.with_workers = true;
+	request(o, u);
 }
 
-void chi_overlap_look(const choir_strategy *s)
+void chi_overlap_workers_wake(const choir_strategy *s)
 {
-	chi_atomic32_add(&s->overlap->event.word, 1);
-	chi_gate_wake(&s->overlap->event);
+	chi_atomic32_add(&s->overlap_workers->wakeup.word, 1);
+	chi_gate_wake(&s->overlap_workers->wakeup);
 }
 
-static choir_status report(const chi_overlap *o)
+static choir_status report(const chi_overlap_workers *o)
 {
 	chi_error_restore(&o->error);
 	return o->error.status;
 }
 
-choir_status chi_overlap_finish(chi_instance *in)
+choir_status chi_overlap_workers_finish(chi_pending_update *u)
 {
-	for (size_t i = 0; i < in->early.n; i++) {
-		chi_early_sum *s = &in->early.sum[i];
+	for (size_t i = 0; i < u->overlap.n; i++) {
+		chi_overlap_sum *s = &u->overlap.sum[i];
 		if (chi_atomic32_load(&s->open) == 0)
 			continue;
 		chi_trace_begin(CHOIR_TRACE_WAIT, "other workers");
 		while (chi_atomic32_load(&s->done.word) == 0)
-			(void) chi_gate_wait(&s->done, 0, chi_instance_spins(in), chi_clock_deadline(-1));
+			(void) chi_gate_wait(&s->done, 0, chi_pending_update_spins(u), chi_clock_deadline(-1));
 		chi_trace_end();
-		if (chi_atomic32_load(&s->done.word) == CHI_EARLY_FAILED)
-			return report(in->strategy->overlap);
+		if (chi_atomic32_load(&s->done.word) == CHI_OVERLAP_FAILED)
+			return report(u->strategy->overlap_workers);
 	}
 	return CHOIR_OK;
 }
 
 // The run has failed here. Others may never come to an exchange that has begun, however alike they
 // fail: then it is the end.
-static void end_exchange(chi_overlap *o, const chi_run *run)
+static void end_exchange(chi_overlap_workers *o, const chi_run *run)
 {
 	if (chi_atomic32_load(&run->failed) == 0 || chi_atomic32_load(&o->exchanging) == 0)
 		return;
@@ -222,16 +224,16 @@ static void end_exchange(chi_overlap *o, const chi_run *run)
 	chi_process_group_abort(&o->process_group);
 }
 
-void chi_overlap_rest(const choir_strategy *s)
+void chi_overlap_workers_rest(const choir_strategy *s)
 {
-	chi_overlap *o = s->overlap;
+	chi_overlap_workers *o = s->overlap_workers;
 	if (o == NULL)
 		return;
 	end_exchange(o, s->run);
-	if (chi_atomic32_load(&o->through.word) != chi_atomic32_load(&o->asked.word)) {
+	if (chi_atomic32_load(&o->completed.word) != chi_atomic32_load(&o->requested.word)) {
 		chi_atomic32_store(&o->leave, 1);
-		chi_overlap_look(s);
-		wait_until_through(o);
+		chi_overlap_workers_wake(s);
+		wait_until_completed(o);
 		chi_atomic32_store(&o->leave, 0);
 	}
 	if (!o->failed)
@@ -243,7 +245,7 @@ void chi_overlap_rest(const choir_strategy *s)
 
 // ---- Whether there is one.
 
-choir_status chi_overlap_choose(choir_strategy *s)
+choir_status chi_overlap_workers_choose(choir_strategy *s)
 {
 	const char *name = getenv("CHOIR_OVERLAP");
 	choir_toggle *overlap = &s->options.overlap;
@@ -278,7 +280,7 @@ static choir_status agree(choir_strategy *s, bool *wanted)
 	const int cores = s->options.cores_per_device;
 	const offer own = { .possible = s->all_host && s->all_here &&
 				s->concurrency == CHI_EXCLUSIVE && !s->options.cluster->one_thread,
-		.threads = s->lanes * (cores > 0 ? cores : 1),
+		.threads = s->devices * (cores > 0 ? cores : 1),
 		.processors = chi_processor_count() };
 	offer *all = chi_alloc_array((size_t) s->process_group->workers, sizeof *all);
 	if (all == NULL)
@@ -300,21 +302,21 @@ static int compare(const void *a, const void *b)
 }
 
 // How long it takes to wake the thread with something and to hear that it is done.
-static void measure(chi_overlap *o)
+static void measure(chi_overlap_workers *o)
 {
 	double seconds[HANDOVERS];
 	for (int i = 0; i < HANDOVERS; i++) {
 		chi_thread_nap(ASLEEP);
 		const double begun = chi_clock_now();
-		ask(o, NULL);
-		wait_until_through(o);
+		request(o, NULL);
+		wait_until_completed(o);
 		seconds[i] = chi_clock_now() - begun;
 	}
 	qsort(seconds, HANDOVERS, sizeof *seconds, compare);
 	o->handover = seconds[HANDOVERS / 2];
 }
 
-static choir_status open_overlap(chi_overlap *o)
+static choir_status open_overlap(chi_overlap_workers *o)
 {
 	const choir_strategy *s = o->strategy;
 	CHOIR_TRY(chi_process_group_open(
@@ -333,7 +335,7 @@ static choir_status open_overlap(chi_overlap *o)
 	return CHOIR_OK;
 }
 
-choir_status chi_overlap_open(choir_strategy *s)
+choir_status chi_overlap_workers_open(choir_strategy *s)
 {
 	bool wanted = false;
 	if (s->process_group == NULL || s->options.overlap == CHOIR_OFF)
@@ -341,21 +343,21 @@ choir_status chi_overlap_open(choir_strategy *s)
 	CHOIR_TRY(agree(s, &wanted));
 	if (!wanted)
 		return CHOIR_OK;
-	s->overlap = chi_alloc(sizeof *s->overlap);
-	if (s->overlap == NULL)
+	s->overlap_workers = chi_alloc(sizeof *s->overlap_workers);
+	if (s->overlap_workers == NULL)
 		return choir_error_status();
-	s->overlap->strategy = s;
-	return open_overlap(s->overlap);
+	s->overlap_workers->strategy = s;
+	return open_overlap(s->overlap_workers);
 }
 
-void chi_overlap_close(choir_strategy *s)
+void chi_overlap_workers_close(choir_strategy *s)
 {
-	chi_overlap *o = s->overlap;
+	chi_overlap_workers *o = s->overlap_workers;
 	if (o == NULL)
 		return;
 	if (s->fork_generation == chi_fork_generation()) { // else it is in the parent
 		chi_atomic32_store(&o->end, 1);
-		ask(o, NULL);
+		request(o, NULL);
 		chi_thread_join(&o->thread);
 	}
 	chi_process_group_close(&o->process_group);
@@ -363,10 +365,10 @@ void chi_overlap_close(choir_strategy *s)
 	chi_free(o->scratch.memory);
 	chi_free(o->spare);
 	chi_free(o);
-	s->overlap = NULL;
+	s->overlap_workers = NULL;
 }
 
 double choir_strategy_overlap(const choir_strategy *s)
 {
-	return s == NULL || s->overlap == NULL ? 0 : s->overlap->handover;
+	return s == NULL || s->overlap_workers == NULL ? 0 : s->overlap_workers->handover;
 }

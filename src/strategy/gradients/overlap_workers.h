@@ -10,30 +10,30 @@
 // small sums travel together; so do rows.
 //
 // Threads: functions are called by those of runs; the thread itself looks only at an update that
-// it was handed, from chi_overlap_begin until chi_overlap_rest returns.
+// it was handed, from chi_overlap_workers_begin until chi_overlap_workers_rest returns.
 #pragma once
 
 #include "strategy/strategy.h"
 
-struct chi_instance;
-typedef struct chi_overlap chi_overlap;
+struct chi_pending_update;
+typedef struct chi_overlap_workers chi_overlap_workers;
 
 // What .overlap and CHOIR_OVERLAP ask for becomes s->options.overlap. CHOIR_INVALID: neither on
 // nor off.
-choir_status chi_overlap_choose(choir_strategy *s);
-// Makes s->overlap, on all workers or on none: where memory is the host's, and it is asked for, or
-// by default where every worker has a core for it. All workers come here.
-choir_status chi_overlap_open(choir_strategy *s);
-void chi_overlap_close(choir_strategy *s);
+choir_status chi_overlap_workers_choose(choir_strategy *s);
+// Makes s->overlap_workers, on all workers or on none: where memory is the host's, and it is asked
+// for, or by default where every worker has a core for it. All workers come here.
+choir_status chi_overlap_workers_open(choir_strategy *s);
+void chi_overlap_workers_close(choir_strategy *s);
 
 // With the run's lock held: the first update of a run is given something for the first time. Hands
 // it to the thread, if its order is known.
-void chi_overlap_begin(struct chi_instance *in);
+void chi_overlap_workers_begin(struct chi_pending_update *u);
 // The thread should look again: all replicas have given some gradient, or asked for the update.
-void chi_overlap_look(const choir_strategy *s);
+void chi_overlap_workers_wake(const choir_strategy *s);
 // By one that does the update, when all replicas have asked for it: until all sums under way are
 // there, or the first failure of the thread. It has the deadline of the exchanges.
-choir_status chi_overlap_finish(struct chi_instance *in);
+choir_status chi_overlap_workers_finish(struct chi_pending_update *u);
 // At the end of a run, failed or not: until the thread looks at nothing of it any more. After a
 // failure the workers' exchanges end by themselves. If the thread has failed, so has the run.
-void chi_overlap_rest(const choir_strategy *s);
+void chi_overlap_workers_rest(const choir_strategy *s);

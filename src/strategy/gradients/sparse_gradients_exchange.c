@@ -10,49 +10,50 @@
 
 #include <string.h>
 
-static unsigned char kinds_here(const chi_instance *in, size_t i)
+static unsigned char kinds_here(const chi_pending_update *u, size_t i)
 {
 	unsigned kinds = 0;
-	for (int lane = 0; lane < in->strategy->lanes; lane++) {
-		const chi_item *item = in->lane[lane].item[i];
-		kinds |= item->rows.n > 0 ? CHI_GAVE_ROWS : 0;
-		kinds |= item->fold.n > 0 ? CHI_GAVE_TENSORS : 0;
+	for (int d = 0; d < u->strategy->devices; d++) {
+		const chi_device_gradient *g = u->device[d].gradient[i];
+		kinds |= g->sparse.n > 0 ? CHI_GRADIENT_SPARSE : 0;
+		kinds |= g->partial_sums.n > 0 ? CHI_GRADIENT_DENSE : 0;
 	}
 	return (unsigned char) kinds;
 }
 
-choir_status chi_sparse_gradients_exchange_kinds(chi_instance *in)
+choir_status chi_sparse_gradients_exchange_kinds(chi_pending_update *u)
 {
-	chi_process_group *p = in->strategy->process_group;
-	const bool among = p != NULL && p->host && (!in->keeps || in->early.between);
-	const size_t n = in->n, workers = among ? (size_t) p->workers : 0;
-	void *array = in->kinds;
-	const bool grown = chi_grow(&array, &in->kinds_capacity, (workers + 1) * n + 1, 1);
-	in->kinds = array;
+	chi_process_group *p = u->strategy->process_group;
+	const bool among = p != NULL && p->host && (!u->two_pass || u->overlap.with_workers);
+	const size_t n = u->n, workers = among ? (size_t) p->workers : 0;
+	void *array = u->kinds;
+	const bool grown = chi_grow(&array, &u->kinds_capacity, (workers + 1) * n + 1, 1);
+	u->kinds = array;
 	if (!grown)
 		return choir_error_status();
-	unsigned char *own = in->kinds, *all = own + n;
+	unsigned char *own = u->kinds, *all = own + n;
 	for (size_t i = 0; i < n; i++)
-		own[i] = kinds_here(in, i);
+		own[i] = kinds_here(u, i);
 	if (among)
 		CHOIR_TRY(chi_process_group_all_gather(p, own, n, all,
-				"%s of %zu gradients (%d exchanged early)", in->apply->table->name, n,
-				chi_early_between(in)));
+				"%s of %zu gradients (%d exchanged early)", u->gradients->table->name, n,
+				chi_overlap_with_workers(u)));
 	for (size_t w = 0; w < workers; w++)
 		for (size_t i = 0; i < n; i++)
 			own[i] = (unsigned char) (own[i] | all[w * n + i]);
 	for (size_t i = 0; i < n; i++)
-		in->shared[i].kinds = own[i];
+		u->pending[i].kinds = own[i];
 	return CHOIR_OK;
 }
 
-const chi_sparse_gradient *chi_sparse_gradient_of(const chi_instance *in, size_t i, int replica)
+const chi_sparse_gradient *chi_sparse_gradient_of(
+		const chi_pending_update *u, size_t i, int replica)
 {
-	const int lane = chi_strategy_lane(in->strategy, replica);
-	const chi_sparse_gradients *rows = &in->lane[lane].item[i]->rows;
+	const int d = chi_strategy_device_index(u->strategy, replica);
+	const chi_sparse_gradients *rows = &u->device[d].gradient[i]->sparse;
 	for (size_t k = 0; k < rows->n; k++)
-		if (rows->given[k].replica == replica)
-			return &rows->given[k];
+		if (rows->gradient[k].replica == replica)
+			return &rows->gradient[k];
 	return NULL;
 }
 
@@ -75,23 +76,23 @@ static choir_status count_all(chi_process_group *p, chi_merged_rows *m, const ch
 			m->bytes, m->each, "rows of the gradient of \"%s\"", v->name);
 }
 
-choir_status chi_sparse_gradients_count(chi_instance *in, size_t i, size_t *all)
+choir_status chi_sparse_gradients_count(chi_pending_update *u, size_t i, size_t *all)
 {
-	const choir_strategy *s = in->strategy;
-	chi_shared_item *shared = &in->shared[i];
-	chi_merged_rows *m = &shared->rows;
+	const choir_strategy *s = u->strategy;
+	chi_pending_variable *pv = &u->pending[i];
+	chi_merged_rows *m = &pv->rows;
 	int64_t sum = 0;
 	CHOIR_TRY(keep_counts(m, s));
 	for (int r = 0; r < s->replicas; r++) {
-		const chi_sparse_gradient *g = chi_sparse_gradient_of(in, i, r);
-		m->each[chi_strategy_id(s, r)] = g == NULL ? 0 : g->n;
+		const chi_sparse_gradient *sparse = chi_sparse_gradient_of(u, i, r);
+		m->each[chi_strategy_id(s, r)] = sparse == NULL ? 0 : sparse->n;
 	}
 	if (s->process_group != NULL)
-		CHOIR_TRY(count_all(s->process_group, m, shared->variable));
+		CHOIR_TRY(count_all(s->process_group, m, pv->variable));
 	for (int r = 0; r < s->in_sync; r++)
 		if (!chi_int64_add(sum, m->each[r], &sum))
 			return choir_fail(
-					CHOIR_NO_MEMORY, "variable \"%s\": too many rows", shared->variable->name);
+					CHOIR_NO_MEMORY, "variable \"%s\": too many rows", pv->variable->name);
 	*all = (size_t) sum;
 	return CHOIR_OK;
 }
@@ -114,25 +115,25 @@ static choir_status share(chi_process_group *p, chi_merged_rows *m, const choir_
 }
 
 choir_status chi_sparse_gradients_gather(
-		chi_instance *in, size_t i, size_t row_bytes, int64_t *index, char *values)
+		chi_pending_update *u, size_t i, size_t row_bytes, int64_t *index, char *values)
 {
-	const choir_strategy *s = in->strategy;
-	const choir_variable *v = in->shared[i].variable;
-	chi_merged_rows *m = &in->shared[i].rows;
+	const choir_strategy *s = u->strategy;
+	const choir_variable *v = u->pending[i].variable;
+	chi_merged_rows *m = &u->pending[i].rows;
 	int64_t *at = index;
 	char *to = values;
-	for (int r = 0; r < s->before; r++) {
+	for (int r = 0; r < s->replica_offset; r++) {
 		at += m->each[r];
 		to += (size_t) m->each[r] * row_bytes;
 	}
 	for (int r = 0; r < s->replicas; r++) {
-		const chi_sparse_gradient *g = chi_sparse_gradient_of(in, i, r);
-		const size_t bytes = g == NULL ? 0 : (size_t) g->n * row_bytes;
-		if (g != NULL)
-			chi_sparse_gradient_widen(g, at);
+		const chi_sparse_gradient *sparse = chi_sparse_gradient_of(u, i, r);
+		const size_t bytes = sparse == NULL ? 0 : (size_t) sparse->n * row_bytes;
+		if (sparse != NULL)
+			chi_sparse_gradient_widen(sparse, at);
 		if (bytes > 0)
-			memcpy(to, g->values, bytes);
-		at += g == NULL ? 0 : g->n;
+			memcpy(to, sparse->values, bytes);
+		at += sparse == NULL ? 0 : sparse->n;
 		to += bytes;
 	}
 	CHOIR_TRY(share(s->process_group, m, v, sizeof *index, index, "numbers of the rows"));

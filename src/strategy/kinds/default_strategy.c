@@ -24,7 +24,7 @@ choir_strategy *choir_default_strategy(void)
 	choir_strategy *s = the_default;
 	if (s == NULL) {
 		s = chi_strategy_new(&chi_default_table, NULL);
-		if (s != NULL && (s->standing = chi_run_new(s)) == NULL) {
+		if (s != NULL && (s->default_run = chi_run_new(s)) == NULL) {
 			choir_strategy_free(s);
 			s = NULL;
 		}

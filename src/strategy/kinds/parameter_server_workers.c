@@ -11,42 +11,42 @@
 
 #include <string.h>
 
-static choir_strategy *new_worker(choir_strategy *home, int worker, int first_replica)
+static choir_strategy *new_worker(choir_strategy *owner, int worker, int first_replica)
 {
 	choir_strategy *s = chi_alloc(sizeof *s);
 	if (s == NULL)
 		return NULL;
-	s->home = home;
-	s->kind = home->kind;
-	memcpy(s->label, home->label, sizeof s->label);
-	s->table = home->table;
-	s->options = home->options;
-	s->communication = home->communication;
-	s->timeout = home->timeout;
-	s->workers = home->workers;
+	s->owner = owner;
+	s->kind = owner->kind;
+	memcpy(s->label, owner->label, sizeof s->label);
+	s->table = owner->table;
+	s->options = owner->options;
+	s->communication = owner->communication;
+	s->timeout = owner->timeout;
+	s->workers = owner->workers;
 	s->worker = worker;
 	s->first_replica = first_replica;
-	s->concurrency = home->concurrency;
-	s->parameters = home->parameters;
-	s->parameter = home->parameter;
-	s->non_slots = home->non_slots;
-	s->non_slot = home->non_slot;
-	s->all_host = home->all_host;
+	s->concurrency = owner->concurrency;
+	s->parameters = owner->parameters;
+	s->parameter = owner->parameter;
+	s->non_slots = owner->non_slots;
+	s->non_slot = owner->non_slot;
+	s->all_host = owner->all_host;
 	s->variables_end = &s->variables;
-	s->fork_generation = home->fork_generation;
+	s->fork_generation = owner->fork_generation;
 	chi_mutex_init(&s->lock, CHI_RANK_STRATEGY, "worker");
 	return s;
 }
 
-choir_status chi_strategy_open_workers(choir_strategy *home)
+choir_status chi_strategy_open_workers(choir_strategy *owner)
 {
-	home->by_worker = chi_alloc_array((size_t) home->workers, sizeof(choir_strategy *));
-	if (home->by_worker == NULL)
+	owner->by_worker = chi_alloc_array((size_t) owner->workers, sizeof(choir_strategy *));
+	if (owner->by_worker == NULL)
 		return choir_error_status();
-	home->by_worker[0] = home;
-	int first = home->replicas;
-	for (int w = 1; w < home->workers; w++) {
-		choir_strategy *s = home->by_worker[w] = new_worker(home, w, first);
+	owner->by_worker[0] = owner;
+	int first = owner->replicas;
+	for (int w = 1; w < owner->workers; w++) {
+		choir_strategy *s = owner->by_worker[w] = new_worker(owner, w, first);
 		if (s == NULL)
 			return choir_error_status();
 		CHOIR_TRY(chi_strategy_open_block(s));
@@ -55,22 +55,22 @@ choir_status chi_strategy_open_workers(choir_strategy *home)
 	return CHOIR_OK;
 }
 
-void chi_strategy_close_workers(choir_strategy *home)
+void chi_strategy_close_workers(choir_strategy *owner)
 {
-	for (int w = 1; home->by_worker != NULL && w < home->workers; w++) {
-		choir_strategy *s = home->by_worker[w];
+	for (int w = 1; owner->by_worker != NULL && w < owner->workers; w++) {
+		choir_strategy *s = owner->by_worker[w];
 		if (s == NULL)
 			continue;
 		chi_strategy_close_block(s);
 		chi_mutex_destroy(&s->lock);
 		chi_free(s);
 	}
-	chi_free(home->by_worker);
+	chi_free(owner->by_worker);
 }
 
-choir_status chi_strategy_go_on(const choir_strategy *s)
+choir_status chi_strategy_check_not_stopped(const choir_strategy *s)
 {
-	if (chi_atomic32_load(&s->home->stopped) == 0)
+	if (chi_atomic32_load(&s->owner->stopped) == 0)
 		return CHOIR_OK;
 	return choir_fail(
 			CHOIR_CANCELLED, "run: worker %d stops because another worker has failed", s->worker);
@@ -89,7 +89,7 @@ typedef struct {
 static void note_failure(call *c)
 {
 	chi_error_save(&c->error);
-	chi_atomic32_store(&c->group->home->stopped, 1);
+	chi_atomic32_store(&c->group->owner->stopped, 1);
 }
 
 static void call_worker(void *arg)
@@ -160,7 +160,7 @@ choir_status choir_strategy_run_workers(choir_strategy *s, choir_worker_fn *fn, 
 	CHOIR_TRY(chi_context_need_cross(s, "run_workers"));
 	if (fn == NULL)
 		return choir_fail(CHOIR_INVALID, "run_workers: the function is NULL");
-	if (s->home != s || !chi_atomic32_change(&s->working, 0, 1))
+	if (s->owner != s || !chi_atomic32_change(&s->working, 0, 1))
 		return choir_fail(CHOIR_STATE,
 				"run_workers: the workers of this strategy (\"%s\") are at "
 				"work already",

@@ -39,103 +39,105 @@ static const chi_op all_reduce_op = {
 	.backward = all_reduce_backward,
 };
 
-// Memory for the result: one for all lanes that share memory.
-static choir_status prepare_result(chi_meet *m, chi_replica *r, void *user)
+// Memory for the result: one for all devices that share memory.
+static choir_status prepare_result(chi_sync_point *point, chi_replica *r, void *user)
 {
 	choir_strategy *s = r->run->strategy;
 	const size_t bytes = chi_tensor_bytes(user);
-	for (int i = 0; i < s->lanes; i++) {
-		for (int k = 0; k < i && m->buffer[i] == NULL; k++)
+	for (int i = 0; i < s->devices; i++) {
+		for (int k = 0; k < i && point->buffer[i] == NULL; k++)
 			if (chi_device_shares(s->device[i], s->device[k])) {
-				m->buffer[i] = m->buffer[k];
-				chi_buffer_retain(m->buffer[i]);
+				point->buffer[i] = point->buffer[k];
+				chi_buffer_retain(point->buffer[i]);
 			}
-		if (m->buffer[i] == NULL && (m->buffer[i] = chi_buffer_new(s->device[i], bytes)) == NULL)
+		if (point->buffer[i] == NULL &&
+				(point->buffer[i] = chi_buffer_new(s->device[i], bytes)) == NULL)
 			return choir_error_status();
 	}
 	return CHOIR_OK;
 }
 
-static choir_collective collective_of(
-		const chi_run *run, const chi_meet *m, const choir_tensor *t, int lane, double divisor)
+static choir_collective collective_of(const chi_run *run, const chi_sync_point *point,
+		const choir_tensor *t, int d, double divisor)
 {
 	return (choir_collective){
 		.size = sizeof(choir_collective),
-		.sequence = m->number,
-		.name = m->name,
+		.sequence = point->number,
+		.name = point->name,
 		.kind = CHOIR_ALL_REDUCE,
 		.dtype = t->dtype,
 		.elements = choir_shape_elements(&t->shape),
 		.divisor = divisor,
-		.stream = run->strategy->exchange[lane]->state,
-		.result = m->buffer[lane]->memory,
-		.together = run->replica[run->strategy->first[lane]].batch_bytes,
+		.stream = run->strategy->exchange[d]->state,
+		.result = point->buffer[d]->memory,
+		.together = run->replica[run->strategy->first[d]].batch_bytes,
 	};
 }
 
-static choir_status reduce_own(chi_replica *r, chi_meet *m, choir_tensor *t, double divisor)
+static choir_status reduce_own(
+		chi_replica *r, chi_sync_point *point, choir_tensor *t, double divisor)
 {
 	chi_run *run = r->run;
 	choir_strategy *s = run->strategy;
 	const int number = chi_replica_number(r);
 	const choir_part part = { number, number + 1, t->data };
-	choir_collective c = collective_of(run, m, t, r->lane, divisor);
+	choir_collective c = collective_of(run, point, t, r->device, divisor);
 	c.n = 1;
 	c.parts = &part;
 	uint64_t request;
-	choir_status status = chi_communicator_join(&s->group, r->lane, &c, &request);
+	choir_status status = chi_communicator_join(&s->communicator, r->device, &c, &request);
 	if (status == CHOIR_OK)
-		status = chi_communicator_wait(&s->group, r->lane, request, s->timeout);
+		status = chi_communicator_wait(&s->communicator, r->device, request, s->timeout);
 	if (status == CHOIR_OK)
-		status = chi_stream_wait(s->exchange[r->lane]);
+		status = chi_stream_wait(s->exchange[r->device]);
 	if (status == CHOIR_OK)
 		return status;
 	// What failed here is the cause, unless another's failure ended the wait, which may be that of
 	// another worker, or there is a name for it.
 	r->cancelled = true;
 	if (status == CHOIR_CANCELLED ? s->process_group != NULL
-								  : status != CHOIR_TIMEOUT || !chi_run_give_up(r, m))
+								  : status != CHOIR_TIMEOUT || !chi_run_abort_wait(r, point))
 		chi_run_fail(run, s->replicas);
 	return chi_run_cancelled(run);
 }
 
-// All replicas wait: joins for every lane, one after the other, then waits for all.
-static choir_status reduce_lane(chi_run *run, chi_meet *m, int lane, double divisor)
+// All replicas wait: joins for every device, one after the other, then waits for all.
+static choir_status reduce_devices(chi_run *run, chi_sync_point *point, int d, double divisor)
 {
 	choir_strategy *s = run->strategy;
-	if (lane == s->lanes)
+	if (d == s->devices)
 		return CHOIR_OK;
-	chi_partial_sums fold;
+	chi_partial_sums sums;
 	const choir_tensor *like = run->replica[0].contribution;
-	chi_partial_sums_begin(&fold, s->in_sync, like->dtype, &like->shape);
+	chi_partial_sums_begin(&sums, s->in_sync, like->dtype, &like->shape);
 	choir_status status = CHOIR_OK;
-	for (int i = s->first[lane]; status == CHOIR_OK && i < s->first[lane + 1]; i++) {
+	for (int i = s->first[d]; status == CHOIR_OK && i < s->first[d + 1]; i++) {
 		choir_tensor *t = run->replica[i].contribution;
 		status = chi_partial_sums_add(
-				&fold, chi_strategy_id(s, i), t->buffer, t->data, s->exchange[lane]);
+				&sums, chi_strategy_id(s, i), t->buffer, t->data, s->exchange[d]);
 	}
-	status = chi_strategy_wait(s, lane, lane + 1, status);
-	choir_collective c = collective_of(run, m, like, lane, divisor);
-	c.n = (size_t) fold.n;
-	c.parts = fold.node;
+	status = chi_strategy_wait(s, d, d + 1, status);
+	choir_collective c = collective_of(run, point, like, d, divisor);
+	c.n = (size_t) sums.n;
+	c.parts = sums.node;
 	uint64_t request;
 	if (status == CHOIR_OK)
-		status = chi_communicator_join(&s->group, lane, &c, &request);
+		status = chi_communicator_join(&s->communicator, d, &c, &request);
 	if (status == CHOIR_OK)
-		status = reduce_lane(run, m, lane + 1, divisor);
+		status = reduce_devices(run, point, d + 1, divisor);
 	if (status == CHOIR_OK)
-		status = chi_communicator_wait(&s->group, lane, request, s->timeout);
+		status = chi_communicator_wait(&s->communicator, d, request, s->timeout);
 	if (status == CHOIR_OK)
-		status = chi_stream_wait(s->exchange[lane]);
-	chi_partial_sums_clear(&fold);
+		status = chi_stream_wait(s->exchange[d]);
+	chi_partial_sums_clear(&sums);
 	return status;
 }
 
-static choir_status reduce_for_all(chi_run *run, chi_meet *m, choir_reduce_op op)
+static choir_status reduce_for_all(chi_run *run, chi_sync_point *point, choir_reduce_op op)
 {
 	double divisor = 1;
 	const int n = run->strategy->replicas;
-	choir_frame *f = run->replica[0].shown.frame;
+	choir_frame *f = run->replica[0].base.frame;
 	choir_tensor **all = chi_arena_alloc(&f->arena, (size_t) n * sizeof *all);
 	if (all == NULL)
 		return choir_error_status();
@@ -143,61 +145,61 @@ static choir_status reduce_for_all(chi_run *run, chi_meet *m, choir_reduce_op op
 		all[i] = run->replica[i].contribution;
 	if (op == CHOIR_MEAN)
 		CHOIR_TRY(chi_mean_divisor(run->strategy, f, n, all, &divisor));
-	m->count = (int64_t) divisor;
-	return reduce_lane(run, m, 0, divisor);
+	point->count = (int64_t) divisor;
+	return reduce_devices(run, point, 0, divisor);
 }
 
-// "all_reduce", or "all_reduce of "v"" where it has a subject.
+// "all_reduce", or "all_reduce of "v"" where it has a label.
 static void name_collective(const chi_replica *r, const char *call, char name[64])
 {
-	if (r->subject.hash == 0)
+	if (r->label.hash == 0)
 		snprintf(name, 64, "%s", call);
 	else
-		snprintf(name, 64, "%s of %.47s", r->subject.call != NULL ? r->subject.call : call,
-				r->subject.name);
+		snprintf(name, 64, "%s of %.47s", r->label.call != NULL ? r->label.call : call,
+				r->label.name);
 }
 
 static choir_status come_together(
-		chi_replica *r, choir_reduce_op op, choir_tensor *t, chi_meet **out, double *divisor)
+		chi_replica *r, choir_reduce_op op, choir_tensor *t, chi_sync_point **out, double *divisor)
 {
 	chi_run *run = r->run;
 	const bool together =
-			run->strategy->replicas != run->strategy->lanes || t->count != CHOIR_NONE;
+			run->strategy->replicas != run->strategy->devices || t->count != CHOIR_NONE;
 	uint64_t hash = (uint64_t) op * 64 + (uint64_t) r->summed * 2 + (t->count != CHOIR_NONE);
 	for (int i = 0; i < t->shape.rank; i++)
 		hash = chi_hash_mix(hash + (uint64_t) t->shape.dim[i]);
 	// The sum of an update that r has asked for goes over the same ways, and comes first.
-	CHOIR_TRY(chi_apply_settle(r, NULL));
+	CHOIR_TRY(chi_gradients_finish_updates_of(r, NULL));
 	bool last;
 	char call[64], name[CHI_SUM_NAME];
 	name_collective(r, "all_reduce", call);
 	if (run->strategy->process_group != NULL)
-		chi_between_name(call, op, r->summed, t, name);
+		chi_worker_sum_name(call, op, r->summed, t, name);
 	else
 		memcpy(name, call, sizeof name);
 	r->contribution = t;
 	r->reduces = op;
-	chi_meet *m = *out = chi_meet_arrive(r, CHI_MEET_COLLECTIVE, &all_reduce_op,
-			chi_hash_mix(hash + r->subject.hash), name, prepare_result, t, &last);
-	if (m == NULL)
+	chi_sync_point *point = *out = chi_sync_point_arrive(r, CHI_SYNC_POINT_COLLECTIVE,
+			&all_reduce_op, chi_hash_mix(hash + r->label.hash), name, prepare_result, t, &last);
+	if (point == NULL)
 		return choir_error_status();
 	*divisor = op == CHOIR_MEAN ? run->strategy->in_sync : 1;
 	if (!together)
-		return reduce_own(r, m, t, *divisor);
+		return reduce_own(r, point, t, *divisor);
 	choir_status status = CHOIR_OK;
 	if (last) {
-		chi_trace_begin(CHOIR_TRACE_REDUCE, m->name);
-		status = reduce_for_all(run, m, op);
+		chi_trace_begin(CHOIR_TRACE_REDUCE, point->name);
+		status = reduce_for_all(run, point, op);
 		chi_trace_end();
 		if (status == CHOIR_OK)
-			chi_meet_ready(run, m);
+			chi_sync_point_ready(run, point);
 		else
 			chi_run_fail(run, run->strategy->replicas);
 	} else {
-		status = chi_lane_wait(r, &m->ready, m);
+		status = chi_scheduler_wait(r, &point->ready, point);
 	}
 	r->cancelled = r->cancelled || status != CHOIR_OK;
-	*divisor = op == CHOIR_MEAN ? (double) m->count : 1;
+	*divisor = op == CHOIR_MEAN ? (double) point->count : 1;
 	return status;
 }
 
@@ -223,24 +225,24 @@ static choir_tensor *contribution(choir_frame *f, choir_reduce_op op, choir_tens
 }
 
 // Whether r meets nobody here, but the other workers: it is the only replica of this one.
-static bool is_lone(const chi_replica *r, const choir_tensor *t)
+static bool is_single(const chi_replica *r, const choir_tensor *t)
 {
 	const choir_strategy *s = r->run->strategy;
-	return s->process_group != NULL && s->replicas == 1 && s->all_host && !r->run->alone &&
+	return s->process_group != NULL && s->replicas == 1 && s->all_host && !r->run->isolated &&
 			t->count == CHOIR_NONE;
 }
 
-static choir_status exchange_lone(const chi_replica *r, choir_reduce_op op, const choir_tensor *t,
-		choir_tensor *sum, double divisor)
+static choir_status exchange_single(const chi_replica *r, choir_reduce_op op,
+		const choir_tensor *t, choir_tensor *sum, double divisor)
 {
 	choir_strategy *s = r->run->strategy;
 	char call[64], name[CHI_SUM_NAME] = "all_reduce";
-	uint64_t key = chi_hash_mix(r->subject.hash + (uint64_t) op * 64 + (uint64_t) r->summed);
+	uint64_t key = chi_hash_mix(r->label.hash + (uint64_t) op * 64 + (uint64_t) r->summed);
 	for (int i = 0; i < t->shape.rank; i++)
 		key = chi_hash_mix(key + (uint64_t) t->shape.dim[i] * 8 + (uint64_t) t->shape.rank);
 	if (!chi_process_group_knows(s->process_group, key |= 1)) {
 		name_collective(r, "all_reduce", call);
-		chi_between_name(call, op, r->summed, t, name);
+		chi_worker_sum_name(call, op, r->summed, t, name);
 	}
 	const int number = chi_replica_number(r);
 	const choir_part own = { number, number + 1, t->data };
@@ -251,19 +253,19 @@ static choir_status exchange_lone(const chi_replica *r, choir_reduce_op op, cons
 	return chi_algorithm_divide(s->exchange[0], t->dtype, sum->data, divisor, c.elements);
 }
 
-// What a heavy sum is to the others, without the meetings here.
-static choir_tensor *lone_sum(
+// What a sum by rendezvous is to the others, without the sync points here.
+static choir_tensor *all_reduce_single(
 		chi_replica *r, choir_reduce_op op, const choir_tensor *t, double *divisor)
 {
-	choir_frame *f = r->shown.frame;
+	choir_frame *f = r->base.frame;
 	*divisor = op == CHOIR_MEAN ? r->run->strategy->in_sync : 1;
-	if (chi_apply_settle(r, NULL) != CHOIR_OK)
+	if (chi_gradients_finish_updates_of(r, NULL) != CHOIR_OK)
 		return NULL;
 	choir_tensor *sum = chi_tensor_new(f, t->dtype, &t->shape);
 	if (sum == NULL)
 		return NULL;
 	chi_trace_begin(CHOIR_TRACE_REDUCE, "all_reduce");
-	const choir_status status = exchange_lone(r, op, t, sum, *divisor);
+	const choir_status status = exchange_single(r, op, t, sum, *divisor);
 	chi_trace_end_communication();
 	if (status == CHOIR_OK)
 		return sum;
@@ -273,15 +275,15 @@ static choir_tensor *lone_sum(
 	return NULL;
 }
 
-static choir_tensor *heavy_sum(
+static choir_tensor *all_reduce_rendezvous(
 		chi_replica *r, choir_reduce_op op, choir_tensor *t, double *divisor)
 {
-	chi_meet *m = NULL;
-	if (come_together(r, op, t, &m, divisor) != CHOIR_OK)
+	chi_sync_point *point = NULL;
+	if (come_together(r, op, t, &point, divisor) != CHOIR_OK)
 		return NULL;
-	chi_buffer *b = m->buffer[r->lane];
-	choir_tensor *out = chi_tensor_on(r->shown.frame, b, b->memory, t->dtype, &t->shape);
-	chi_meet_leave(r, m);
+	chi_buffer *b = point->buffer[r->device];
+	choir_tensor *out = chi_tensor_on(r->base.frame, b, b->memory, t->dtype, &t->shape);
+	chi_sync_point_leave(r, point);
 	return out;
 }
 
@@ -291,12 +293,13 @@ static choir_tensor *reduce_given(choir_replica *replica, choir_reduce_op op, ch
 	all_reduce_attributes a = { replica, 1 };
 	choir_tensor *out = NULL;
 	t = contribution(replica->frame, op, t);
-	if (t != NULL && chi_sums_wide(op, t))
-		return chi_narrow_sum(reduce_given(replica, op, choir_cast(t, CHOIR_I32)), "all_reduce");
+	if (t != NULL && chi_needs_checked_sum(op, t))
+		return chi_checked_sum_to_u8(
+				reduce_given(replica, op, choir_cast(t, CHOIR_I32)), "all_reduce");
 	if (t != NULL)
-		out = chi_light_takes(r, op, t) ? chi_light_sum(r, t)
-				: is_lone(r, t)			? lone_sum(r, op, t, &a.divisor)
-										: heavy_sum(r, op, t, &a.divisor);
+		out = chi_small_all_reduce_takes(r, op, t) ? chi_small_all_reduce_sum(r, t)
+				: is_single(r, t)				   ? all_reduce_single(r, op, t, &a.divisor)
+												   : all_reduce_rendezvous(r, op, t, &a.divisor);
 	return out == NULL ? NULL : chi_op_record(&all_reduce_op, 1, &t, &a, out);
 }
 
@@ -349,10 +352,10 @@ choir_tensor *choir_replica_broadcast(choir_replica *replica, choir_tensor *t, i
 	chi_replica *r = chi_replica_of(replica);
 	char name[64];
 	name_collective(r, "broadcast", name);
-	if (r->subject.hash == 0)
+	if (r->label.hash == 0)
 		snprintf(name, sizeof name, "broadcast from replica %d", from);
 	if (chi_merge_one(r, name, t, return_first, &from, (const void *) (uintptr_t) return_first,
-				chi_hash_mix((uint64_t) from + 1 + r->subject.hash)) != CHOIR_OK)
+				chi_hash_mix((uint64_t) from + 1 + r->label.hash)) != CHOIR_OK)
 		return NULL;
 	return choir_replica_take(replica, "value");
 }

@@ -1,7 +1,7 @@
 // Many all-reduces in one. Small tensors of a dtype travel as one, laid behind each other: what
-// they cost is the meeting, not the bytes. Each element is added to the same elements in the same
-// order as alone, so the bits are the same; and as the packing is made of operations, the way back
-// is one all-reduce, too. Large tensors, those with counts and slices travel alone.
+// they cost is the sync point, not the bytes. Each element is added to the same elements in the
+// same order as alone, so the bits are the same; and as the packing is made of operations, the way
+// back is one all-reduce, too. Large tensors, those with counts and slices travel alone.
 #include "choir/op.h"
 #include "op/op.h"
 #include "strategy/replica/merge_call.h"
@@ -32,8 +32,8 @@ static bool may_pack(const batch *b, size_t i)
 }
 
 // Those from the first on that have its dtype, as vectors, in flat: how many. What all replicas
-// must have equal, which the sum of their sizes does not say, becomes the subject. 0: a failure.
-static size_t lay_out(batch *b, size_t first, chi_subject *subject)
+// must have equal, which the sum of their sizes does not say, becomes the label. 0: a failure.
+static size_t lay_out(batch *b, size_t first, chi_label *label)
 {
 	size_t n = 0, length = 0;
 	uint64_t hash = 1;
@@ -48,13 +48,13 @@ static size_t lay_out(batch *b, size_t first, chi_subject *subject)
 		hash = chi_hash_mix(hash + i * 16 + (uint64_t) t->shape.rank);
 		for (int k = 0; k < t->shape.rank; k++)
 			hash = chi_hash_mix(hash + (uint64_t) t->shape.dim[k]);
-		if (length < sizeof subject->name)
-			length += (size_t) snprintf(subject->name + length, sizeof subject->name - length,
-					"%s%s", n == 1 ? "" : ", ", chi_shape_print(&t->shape, shape));
+		if (length < sizeof label->name)
+			length += (size_t) snprintf(label->name + length, sizeof label->name - length, "%s%s",
+					n == 1 ? "" : ", ", chi_shape_print(&t->shape, shape));
 	}
-	subject->hash = hash | 1;
-	if (length >= sizeof subject->name) // other workers see the name alone
-		snprintf(subject->name + sizeof subject->name - 10, 10, "~%08x",
+	label->hash = hash | 1;
+	if (length >= sizeof label->name) // other workers see the name alone
+		snprintf(label->name + sizeof label->name - 10, 10, "~%08x",
 				(unsigned) (hash & 0xffffffffu));
 	return n;
 }
@@ -79,12 +79,12 @@ static choir_status take_apart(batch *b, size_t first, choir_tensor *sum)
 
 static choir_status reduce_pack(batch *b, size_t first)
 {
-	chi_subject *subject = &chi_replica_of(b->replica)->subject;
-	const size_t n = lay_out(b, first, subject);
+	chi_label *label = &chi_replica_of(b->replica)->label;
+	const size_t n = lay_out(b, first, label);
 	choir_tensor *sum = n == 0 ? NULL
 							   : choir_replica_all_reduce(b->replica, b->op,
 										 n == 1 ? b->flat[0] : choir_concat(n, b->flat, 0));
-	subject->hash = 0;
+	label->hash = 0;
 	return sum == NULL ? chi_frame_status(b->replica->frame) : take_apart(b, first, sum);
 }
 

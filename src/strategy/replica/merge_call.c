@@ -15,25 +15,25 @@ choir_status chi_named_tensors_put(
 		chi_named_tensors *list, choir_frame *f, const char *name, choir_tensor *t)
 {
 	for (size_t i = 0; i < list->n; i++)
-		if (strcmp(list->item[i].name, name) == 0) {
-			list->item[i].tensor = t;
+		if (strcmp(list->named[i].name, name) == 0) {
+			list->named[i].tensor = t;
 			return CHOIR_OK;
 		}
-	void *array = list->item;
+	void *array = list->named;
 	const bool grown = chi_grow(&array, &list->capacity, list->n + 1, sizeof(chi_named));
-	list->item = array;
+	list->named = array;
 	const char *copy = grown ? chi_arena_strdup(&f->arena, name) : NULL;
 	if (copy == NULL)
 		return chi_frame_record_error(f);
-	list->item[list->n++] = (chi_named){ copy, t };
+	list->named[list->n++] = (chi_named){ copy, t };
 	return CHOIR_OK;
 }
 
 choir_tensor *chi_named_tensors_find(const chi_named_tensors *list, const char *name)
 {
 	for (size_t i = 0; i < list->n; i++)
-		if (strcmp(list->item[i].name, name) == 0)
-			return list->item[i].tensor;
+		if (strcmp(list->named[i].name, name) == 0)
+			return list->named[i].tensor;
 	return NULL;
 }
 
@@ -42,7 +42,7 @@ choir_tensor *chi_named_tensors_find(const chi_named_tensors *list, const char *
 static choir_tensor *givable(
 		chi_replica *r, const char *name, const char *what, choir_tensor *value)
 {
-	choir_frame *f = r->shown.frame;
+	choir_frame *f = r->base.frame;
 	if (value == NULL)
 		return chi_frame_null_argument(f, what);
 	if (value->frame != f)
@@ -61,20 +61,20 @@ choir_status choir_replica_give(choir_replica *replica, const char *name, choir_
 		return chi_frame_fail(replica->frame, CHOIR_INVALID, "give: a leaf needs a name");
 	value = givable(r, name, "give", value);
 	return value == NULL ? chi_frame_status(replica->frame)
-						 : chi_named_tensors_put(&r->given, replica->frame, name, value);
+						 : chi_named_tensors_put(&r->call_args, replica->frame, name, value);
 }
 
 static uint64_t hash_names(const chi_named_tensors *names, uint64_t hash)
 {
 	for (size_t i = 0; i < names->n; i++)
-		hash ^= chi_hash_mix(chi_hash_text(names->item[i].name)); // in any order
+		hash ^= chi_hash_mix(chi_hash_text(names->named[i].name)); // in any order
 	return chi_hash_mix(hash + names->n);
 }
 
 // Appends what fits of more to a text of length at. The new length.
-static size_t append(char text[CHI_MEET_NAME], size_t at, const char *more)
+static size_t append(char text[CHI_SYNC_POINT_NAME], size_t at, const char *more)
 {
-	const size_t length = strnlen(more, CHI_MEET_NAME - 1 - at);
+	const size_t length = strnlen(more, CHI_SYNC_POINT_NAME - 1 - at);
 	memcpy(text + at, more, length);
 	text[at + length] = '\0';
 	return at + length;
@@ -82,53 +82,53 @@ static size_t append(char text[CHI_MEET_NAME], size_t at, const char *more)
 
 // What the program itself gave is named, and what its call is about. Without printf, which took as
 // long as the rest of a merge call in its replica.
-static void describe(char text[CHI_MEET_NAME], const chi_merge_call *c,
+static void describe(char text[CHI_SYNC_POINT_NAME], const chi_merge_call *c,
 		const chi_named_tensors *given, bool own)
 {
-	char subject[64];
+	char label[64];
 	size_t at = append(text, 0, c->name);
-	if (c->subject != NULL) {
+	if (c->label != NULL) {
 		at = append(text, at, " of \"");
-		at = append(text, at, chi_text_fit(c->subject, subject, sizeof subject));
+		at = append(text, at, chi_text_fit(c->label, label, sizeof label));
 		at = append(text, at, "\"");
 	}
 	for (size_t i = 0; !own && i < given->n; i++) {
 		at = append(text, at, i == 0 ? " with " : ", ");
-		at = append(text, at, given->item[i].name);
+		at = append(text, at, given->named[i].name);
 	}
 }
 
 // Merges what all replicas gave into the context's arguments.
 static choir_status gather(chi_run *run, chi_cross *x, const chi_merge_call *c)
 {
-	const chi_named_tensors *names = &run->replica[0].given;
+	const chi_named_tensors *names = &run->replica[0].call_args;
 	const int n = run->strategy->replicas;
-	choir_frame *f = x->shown.frame;
+	choir_frame *f = x->base.frame;
 	choir_tensor **all = chi_arena_alloc(&f->arena, (size_t) n * sizeof(choir_tensor *));
 	choir_value **values = chi_arena_alloc(&f->arena, (names->n + 1) * sizeof(choir_value *));
 	if (all == NULL || values == NULL)
 		return chi_frame_record_error(f);
 	for (size_t i = 0; i < names->n; i++) {
 		for (int r = 0; r < n; r++)
-			all[r] = chi_named_tensors_find(&run->replica[r].given, names->item[i].name);
+			all[r] = chi_named_tensors_find(&run->replica[r].call_args, names->named[i].name);
 		if ((values[i] = chi_value_merge(f, n, all)) == NULL)
 			return chi_frame_status(f);
 	}
 	if (run->strategy->process_group != NULL) {
-		char what[96], subject[64] = "";
-		if (c->subject != NULL)
-			chi_text_fit(c->subject, subject, sizeof subject);
-		snprintf(what, sizeof what, c->subject == NULL ? "%s" : "%s to \"%s\"", c->name, subject);
-		CHOIR_TRY(chi_between_agree(run->strategy, f, what, names, values));
+		char what[96], label[64] = "";
+		if (c->label != NULL)
+			chi_text_fit(c->label, label, sizeof label);
+		snprintf(what, sizeof what, c->label == NULL ? "%s" : "%s to \"%s\"", c->name, label);
+		CHOIR_TRY(chi_worker_agree_on_numbers(run->strategy, f, what, names, values));
 	}
 	for (size_t i = 0; i < names->n; i++)
-		CHOIR_TRY(chi_values_put(x->args, names->item[i].name, values[i]));
+		CHOIR_TRY(chi_values_put(x->args, names->named[i].name, values[i]));
 	return CHOIR_OK;
 }
 
 static choir_status call(chi_run *run, const chi_merge_call *c)
 {
-	CHOIR_TRY(chi_apply_flush(run));
+	CHOIR_TRY(chi_gradients_finish_updates(run));
 	if (run->cross == NULL && (run->cross = chi_cross_new(run->strategy, run)) == NULL)
 		return choir_error_status();
 	chi_cross_clear(run->cross);
@@ -149,36 +149,36 @@ static choir_status call(chi_run *run, const chi_merge_call *c)
 choir_status chi_merge(chi_replica *r, const chi_merge_call *c)
 {
 	chi_run *run = r->run;
-	choir_frame *f = r->shown.frame;
+	choir_frame *f = r->base.frame;
 	if (f->failed)
 		return chi_frame_status(f);
-	for (size_t i = 0; i < r->given.n; i++)
+	for (size_t i = 0; i < r->call_args.n; i++)
 		// it may have died since it was given
-		CHOIR_TRY(chi_tensor_check_any(r->given.item[i].tensor));
+		CHOIR_TRY(chi_tensor_check_any(r->call_args.named[i].tensor));
 	if (chi_stream_wait(f->stream) != CHOIR_OK)
 		return chi_frame_record_error(f);
-	char text[CHI_MEET_NAME];
-	describe(text, c, &r->given, r->gives_own);
+	char text[CHI_SYNC_POINT_NAME];
+	describe(text, c, &r->call_args, r->uses_own_args);
 	bool last;
-	chi_meet *m = chi_meet_arrive(
-			r, CHI_MEET_MERGE, c->what, hash_names(&r->given, c->more), text, NULL, NULL, &last);
-	if (m == NULL)
+	chi_sync_point *point = chi_sync_point_arrive(r, CHI_SYNC_POINT_MERGE, c->what,
+			hash_names(&r->call_args, c->more), text, NULL, NULL, &last);
+	if (point == NULL)
 		return chi_frame_record_error(f);
 	choir_status status = CHOIR_OK;
 	if (last) {
 		status = call(run, c);
 		if (status == CHOIR_OK) {
-			chi_meet_ready(run, m);
+			chi_sync_point_ready(run, point);
 		} else {
 			chi_run_fail(run, run->strategy->replicas);
 			r->cancelled = true;
 		}
 	} else {
-		status = chi_lane_wait(r, &m->ready, m);
+		status = chi_scheduler_wait(r, &point->ready, point);
 	}
-	r->given.n = 0;
+	r->call_args.n = 0;
 	if (status == CHOIR_OK)
-		chi_meet_leave(r, m);
+		chi_sync_point_leave(r, point);
 	chi_run_renew(run);
 	return status == CHOIR_OK ? status : chi_frame_record_error(f);
 }
@@ -186,22 +186,22 @@ choir_status chi_merge(chi_replica *r, const chi_merge_call *c)
 choir_status chi_merge_own(
 		chi_replica *r, const chi_merge_call *c, size_t n, const chi_named leaves[])
 {
-	choir_frame *f = r->shown.frame;
-	const chi_named_tensors given = r->given;
-	r->given = r->own;
-	r->given.n = 0;
+	choir_frame *f = r->base.frame;
+	const chi_named_tensors given = r->call_args;
+	r->call_args = r->own_args;
+	r->call_args.n = 0;
 	choir_status status = CHOIR_OK;
 	for (size_t i = 0; status == CHOIR_OK && i < n; i++) {
 		choir_tensor *t = givable(r, c->name, c->name, leaves[i].tensor);
 		status = t == NULL ? chi_frame_status(f)
-						   : chi_named_tensors_put(&r->given, f, leaves[i].name, t);
+						   : chi_named_tensors_put(&r->call_args, f, leaves[i].name, t);
 	}
-	r->gives_own = true;
+	r->uses_own_args = true;
 	if (status == CHOIR_OK)
 		status = chi_merge(r, c);
-	r->gives_own = false;
-	r->own = r->given;
-	r->given = given;
+	r->uses_own_args = false;
+	r->own_args = r->call_args;
+	r->call_args = given;
 	return status;
 }
 
@@ -238,5 +238,5 @@ choir_tensor *choir_replica_take(choir_replica *replica, const char *name)
 		chi_frame_record_error(f);
 		return NULL;
 	}
-	return chi_replica_see(r, v, "take", name);
+	return chi_replica_view(r, v, "take", name);
 }

@@ -7,17 +7,18 @@
 typedef struct {
 	choir_device *device;
 	choir_frame *frame;
-} chi_cross_place;
+} chi_cross_frame;
 
 typedef struct chi_cross {
-	choir_cross shown; // first, so that a choir_cross is one of these
+	choir_cross base; // first, so that a choir_cross is one of these
 	choir_strategy *strategy;
 	chi_run *run; // whose merge call it serves; NULL: the program's own
 	choir_values *args, *returned; // the called side
-	choir_values *given, *taken; // the side that calls run and update
-	choir_values *next; // what they are about to return, while what was taken may still be given
-	chi_cross_place *place;
-	size_t places, places_capacity;
+	choir_values *call_args, *call_results; // the side that calls run and update
+	// What they are about to return, while what was taken may still be given.
+	choir_values *next_results;
+	chi_cross_frame *device_frame;
+	size_t device_frames, device_frames_capacity;
 	unsigned emptied; // how often the context's own frame was when places were last
 	chi_mutex lock; // spare, which is for threads that update slices, too
 	choir_frame *spare; // emptied, for functions of updates
@@ -35,7 +36,7 @@ void chi_cross_clear(choir_cross *x);
 choir_status chi_cross_publish(chi_cross *x);
 // After a run or an update: what it returned can be taken, in place of what could before, and
 // nothing is given any more.
-void chi_cross_turn(chi_cross *x);
+void chi_cross_end_call(chi_cross *x);
 // The context's frame for tensors on d; what is in it dies when the context's own frame is
 // emptied. NULL: recorded in that.
 choir_frame *chi_cross_frame_on(chi_cross *x, choir_device *d);
@@ -57,7 +58,7 @@ typedef struct {
 	void *user; // that of the replica that comes last is taken
 	const void *what; // what and more must be equal for all replicas
 	uint64_t more;
-	const char *subject; // the variable's name, for other workers; NULL: there is none
+	const char *label; // the variable's name, for other workers; NULL: there is none
 } chi_merge_call;
 
 // A merge call of r with what it gave.

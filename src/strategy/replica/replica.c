@@ -12,9 +12,9 @@
 // function did not look.
 static choir_status conclude(chi_replica *r, choir_status status)
 {
-	choir_frame *f = r->shown.frame;
+	choir_frame *f = r->base.frame;
 	if (status == CHOIR_OK && !f->failed)
-		status = chi_apply_check_all(r);
+		status = chi_gradients_check_applied(r);
 	if (status == CHOIR_OK)
 		status = f->failed ? chi_frame_status(f) : chi_stream_wait(f->stream);
 	else if (f->failed && f->failure.status == status)
@@ -28,7 +28,7 @@ static choir_status conclude(chi_replica *r, choir_status status)
 void chi_replica_call(chi_replica *r)
 {
 	chi_run *run = r->run;
-	choir_frame *f = r->shown.frame;
+	choir_frame *f = r->base.frame;
 	f->random.step = run->task.step;
 	f->random.place = 0;
 	chi_context inside;
@@ -39,7 +39,7 @@ void chi_replica_call(chi_replica *r)
 	chi_context *entry = chi_context_enter(&inside, CHI_IN_REPLICA, run->strategy, r);
 	chi_dlpack_hold(true);
 	chi_error_clear();
-	choir_status status = run->task.fn(&r->shown, run->task.user);
+	choir_status status = run->task.fn(&r->base, run->task.user);
 	status = conclude(r, chi_context_leave(entry, status, "the function"));
 	if (status != CHOIR_OK && !r->cancelled)
 		chi_run_fail(run, r->id);
@@ -50,12 +50,12 @@ void chi_replica_call(chi_replica *r)
 	chi_dlpack_hold(false);
 	chi_fpenv_leave(&host);
 	chi_trace_end();
-	chi_meet_returned(r);
+	chi_sync_point_returned(r);
 }
 
-bool chi_replica_stands(const chi_replica *r)
+bool chi_replica_is_default(const chi_replica *r)
 {
-	return r->run == r->run->strategy->standing;
+	return r->run == r->run->strategy->default_run;
 }
 
 choir_status chi_replica_check(const choir_replica *r, const char *what)
@@ -96,13 +96,13 @@ choir_device *choir_replica_device(const choir_replica *r)
 
 int choir_replica_device_index(const choir_replica *r)
 {
-	return r == NULL ? CHOIR_NONE : chi_replica_of(r)->lane;
+	return r == NULL ? CHOIR_NONE : chi_replica_of(r)->device;
 }
 
-choir_tensor *chi_replica_see(
+choir_tensor *chi_replica_view(
 		const chi_replica *r, choir_value *v, const char *what, const char *name)
 {
-	choir_frame *f = r->shown.frame;
+	choir_frame *f = r->base.frame;
 	if (v->kind == CHOIR_VALUE_VARIABLE)
 		return choir_variable_component(v->variable, f);
 	choir_tensor *t = chi_value_for_replica(v, r->id, f->device);
@@ -116,7 +116,7 @@ choir_tensor *chi_replica_see(
 void chi_replica_gives(chi_replica *r, const choir_tensor *t)
 {
 	chi_process_group *p = r->run->strategy->process_group;
-	if (t->frame != r->shown.frame || r->run->alone)
+	if (t->frame != r->base.frame || r->run->isolated)
 		return;
 	r->order = chi_call_order_add(r->order, chi_hash_mix(t->mark + 1));
 	if (p != NULL && r->id == 0)
@@ -140,7 +140,7 @@ choir_tensor *choir_replica_arg(choir_replica *replica, const char *name)
 		chi_frame_record_error(f);
 		return NULL;
 	}
-	return chi_replica_see(r, v, "arg", name);
+	return chi_replica_view(r, v, "arg", name);
 }
 
 choir_status chi_results_check(choir_frame *f, const char *name, const choir_tensor *value)
@@ -161,25 +161,25 @@ choir_status chi_results_check(choir_frame *f, const char *name, const choir_ten
 static choir_status note_name(chi_replica *r, const char *name)
 {
 	chi_named_tensors *list = &r->unkept;
-	if (chi_replica_stands(r))
+	if (chi_replica_is_default(r))
 		return CHOIR_OK; // it alone is all replicas
 	for (size_t i = 0; i < list->n; i++)
-		if (strcmp(list->item[i].name, name) == 0)
+		if (strcmp(list->named[i].name, name) == 0)
 			return CHOIR_OK;
-	void *array = list->item;
+	void *array = list->named;
 	const size_t capacity = list->capacity;
 	const bool grown = chi_grow(&array, &list->capacity, list->n + 1, sizeof(chi_named));
-	list->item = array;
+	list->named = array;
 	if (!grown)
-		return chi_frame_record_error(r->shown.frame);
-	memset(list->item + capacity, 0, (list->capacity - capacity) * sizeof(chi_named));
-	chi_named *item = &list->item[list->n];
+		return chi_frame_record_error(r->base.frame);
+	memset(list->named + capacity, 0, (list->capacity - capacity) * sizeof(chi_named));
+	chi_named *item = &list->named[list->n];
 	if (item->name == NULL || strcmp(item->name, name) != 0) {
 		chi_free((void *) (uintptr_t) item->name);
 		item->name = chi_strdup(name);
 	}
 	if (item->name == NULL)
-		return chi_frame_record_error(r->shown.frame);
+		return chi_frame_record_error(r->base.frame);
 	list->n++;
 	if (chi_atomic32_load(&r->run->named) == 0)
 		chi_atomic32_store(&r->run->named, 1);
@@ -189,8 +189,8 @@ static choir_status note_name(chi_replica *r, const char *name)
 void chi_named_tensors_free(chi_named_tensors *unkept)
 {
 	for (size_t i = 0; i < unkept->capacity; i++)
-		chi_free((void *) (uintptr_t) unkept->item[i].name);
-	chi_free(unkept->item);
+		chi_free((void *) (uintptr_t) unkept->named[i].name);
+	chi_free(unkept->named);
 }
 
 choir_status choir_replica_return(choir_replica *replica, const char *name, choir_tensor *value)
@@ -232,7 +232,7 @@ static const chi_named_tensors *returned_by(const chi_run *run, int replica)
 static bool has_name(const chi_named_tensors *names, const char *name)
 {
 	for (size_t i = 0; i < names->n; i++)
-		if (strcmp(names->item[i].name, name) == 0)
+		if (strcmp(names->named[i].name, name) == 0)
 			return true;
 	return false;
 }
@@ -241,14 +241,14 @@ static bool has_name(const chi_named_tensors *names, const char *name)
 static choir_status check_names(const chi_run *run)
 {
 	const chi_named_tensors *first = returned_by(run, 0);
-	for (int r = 1; !run->alone && r < run->strategy->replicas; r++) {
+	for (int r = 1; !run->isolated && r < run->strategy->replicas; r++) {
 		const chi_named_tensors *names = returned_by(run, r);
 		for (size_t i = 0; i < names->n; i++)
-			if (!has_name(first, names->item[i].name))
-				return lacks(&run->replica[0], &run->replica[r], names->item[i].name);
+			if (!has_name(first, names->named[i].name))
+				return lacks(&run->replica[0], &run->replica[r], names->named[i].name);
 		for (size_t i = 0; i < first->n; i++)
-			if (!has_name(names, first->item[i].name))
-				return lacks(&run->replica[r], &run->replica[0], first->item[i].name);
+			if (!has_name(names, first->named[i].name))
+				return lacks(&run->replica[r], &run->replica[0], first->named[i].name);
 	}
 	return CHOIR_OK;
 }
@@ -269,14 +269,14 @@ choir_status chi_results_merge(chi_run *run)
 		return choir_error_status();
 	for (size_t i = 0; i < names->n; i++) {
 		for (int r = 0; r < n; r++)
-			all[r] = chi_named_tensors_find(&run->replica[r].returned, names->item[i].name);
+			all[r] = chi_named_tensors_find(&run->replica[r].returned, names->named[i].name);
 		numbers = numbers || all[0]->is_number;
 		if ((values[i] = chi_value_merge(f, n, all)) == NULL)
 			return choir_error_status();
 	}
 	if (numbers && run->strategy->process_group != NULL)
-		CHOIR_TRY(chi_between_agree(run->strategy, f, "results", names, values));
+		CHOIR_TRY(chi_worker_agree_on_numbers(run->strategy, f, "results", names, values));
 	for (size_t i = 0; i < names->n; i++)
-		CHOIR_TRY(chi_values_put(run->task.results, names->item[i].name, values[i]));
+		CHOIR_TRY(chi_values_put(run->task.results, names->named[i].name, values[i]));
 	return CHOIR_OK;
 }

@@ -1,4 +1,4 @@
-// A run from its start to its end: what is prepared, who carries which lane, how failures meet,
+// A run from its start to its end: what is prepared, who runs which device, how failures meet,
 // and what is given back. Everything is kept, so an empty run of two replicas costs two
 // hand-overs.
 #include "strategy/run/run.h"
@@ -24,8 +24,8 @@ static choir_status open_replica(chi_run *run, int id)
 	chi_replica *r = &run->replica[id];
 	r->run = run;
 	r->id = id;
-	r->lane = chi_strategy_lane(s, id);
-	choir_frame *f = r->shown.frame = choir_frame_new(s->replica_device[id]);
+	r->device = chi_strategy_device_index(s, id);
+	choir_frame *f = r->base.frame = choir_frame_new(s->replica_device[id]);
 	if (f == NULL)
 		return choir_error_status();
 	f->context = r;
@@ -44,15 +44,15 @@ chi_run *chi_run_new(choir_strategy *s)
 		return NULL;
 	run->strategy = s;
 	run->failed_replica = s->replicas;
-	run->spin = s->lanes <= chi_processor_count();
+	run->spin = s->devices <= chi_processor_count();
 	chi_mutex_init(&run->lock, CHI_RANK_RUN, "run");
-	run->lane = chi_alloc_lines((size_t) s->lanes, sizeof *run->lane);
+	run->device = chi_alloc_lines((size_t) s->devices, sizeof *run->device);
 	run->replica = chi_alloc_lines((size_t) s->replicas, sizeof *run->replica);
-	choir_status status = run->lane == NULL || run->replica == NULL ? CHOIR_NO_MEMORY : CHOIR_OK;
+	choir_status status = run->device == NULL || run->replica == NULL ? CHOIR_NO_MEMORY : CHOIR_OK;
 	for (int i = 0; status == CHOIR_OK && i < s->replicas; i++)
 		status = open_replica(run, i);
 	if (status == CHOIR_OK)
-		status = chi_light_open(run);
+		status = chi_small_all_reduce_open(run);
 	if (status != CHOIR_OK) {
 		chi_run_free(run);
 		return NULL;
@@ -65,30 +65,30 @@ void chi_run_free(chi_run *run)
 	if (run == NULL)
 		return;
 	chi_run_free(run->nested);
-	chi_meet_free(run);
-	chi_light_close(run);
+	chi_sync_point_free(run);
+	chi_small_all_reduce_close(run);
 	chi_cross_free(run->cross);
 	for (int i = 0; run->replica != NULL && i < run->strategy->replicas; i++) {
-		choir_frame_free(run->replica[i].shown.frame);
-		chi_free(run->replica[i].given.item);
-		chi_free(run->replica[i].returned.item);
+		choir_frame_free(run->replica[i].base.frame);
+		chi_free(run->replica[i].call_args.named);
+		chi_free(run->replica[i].returned.named);
 		chi_named_tensors_free(&run->replica[i].unkept);
-		chi_free(run->replica[i].own.item);
+		chi_free(run->replica[i].own_args.named);
 	}
 	chi_free(run->pending);
 	chi_free(run->replica);
-	chi_free(run->lane);
+	chi_free(run->device);
 	chi_mutex_destroy(&run->lock);
 	chi_free(run);
 }
 
-void chi_run_event(chi_run *run)
+void chi_run_wake_up(chi_run *run)
 {
 	chi_mutex_lock(&run->lock);
-	chi_lane_wake(run);
+	chi_scheduler_wake(run);
 	chi_mutex_unlock(&run->lock);
-	chi_atomic32_add(&run->event.word, 1);
-	chi_gate_wake(&run->event);
+	chi_atomic32_add(&run->wakeup.word, 1);
+	chi_gate_wake(&run->wakeup);
 }
 
 // With the lock held. True: it is the first failure. Of two devices that wait for a third, one is
@@ -111,19 +111,19 @@ static bool record(chi_run *run, int replica)
 // Forgets what the run agreed on and asked for.
 static void forget(chi_run *run)
 {
-	chi_apply_forget(run);
-	chi_meet_clear(run);
-	chi_light_clear(run);
+	chi_gradients_discard_updates(run);
+	chi_sync_point_clear(run);
+	chi_small_all_reduce_clear(run);
 	if (chi_atomic32_load(&run->failed) != 0)
-		chi_communicator_reset(&run->strategy->group);
+		chi_communicator_reset(&run->strategy->communicator);
 }
 
 static void tell_of_failure(chi_run *run, bool first)
 {
-	if (first && !run->alone) // whom nobody waits for
-		chi_communicator_abort(&run->strategy->group);
-	chi_light_stop(run);
-	chi_run_event(run);
+	if (first && !run->isolated) // whom nobody waits for
+		chi_communicator_abort(&run->strategy->communicator);
+	chi_small_all_reduce_stop(run);
+	chi_run_wake_up(run);
 }
 
 void chi_run_fail(chi_run *run, int replica)
@@ -134,21 +134,22 @@ void chi_run_fail(chi_run *run, int replica)
 	tell_of_failure(run, first);
 }
 
-bool chi_run_give_up(chi_replica *r, const chi_meet *m)
+bool chi_run_abort_wait(chi_replica *r, const chi_sync_point *point)
 {
 	chi_run *run = r->run;
 	bool first = false;
 	chi_mutex_lock(&run->lock);
-	const int missing = chi_meet_missing(r, m);
+	const int missing = chi_sync_point_missing(r, point);
 	if (missing != CHOIR_NONE) {
 		char why[40] = "";
-		const int holder = chi_lane_holder(run, missing);
+		const int holder = chi_scheduler_holder(run, missing);
 		if (holder != missing)
 			snprintf(why, sizeof why, ", as replica %d has its device",
 					chi_strategy_id(run->strategy, holder));
 		choir_fail(CHOIR_TIMEOUT, "replica %d waited %g s in %s: replica %d has not come%s",
-				chi_replica_number(r), run->strategy->timeout, m == NULL ? "an update" : m->name,
-				chi_strategy_id(run->strategy, missing), why);
+				chi_replica_number(r), run->strategy->timeout,
+				point == NULL ? "an update" : point->name, chi_strategy_id(run->strategy, missing),
+				why);
 		first = record(run, run->strategy->replicas);
 	}
 	chi_mutex_unlock(&run->lock);
@@ -162,7 +163,7 @@ chi_run *chi_run_nested(chi_run *run)
 	if (run->nested == NULL)
 		run->nested = chi_run_new(run->strategy);
 	if (run->nested != NULL)
-		run->nested->within = run->alone;
+		run->nested->nested_in_isolated = run->isolated;
 	return run->nested;
 }
 
@@ -180,38 +181,38 @@ choir_status chi_run_cancelled(chi_run *run)
 static void begin_replica(chi_replica *r)
 {
 	r->state = CHI_WAITS_TO_START;
-	chi_atomic32_store(&r->gone, 0);
-	r->sequence = r->lights = 0;
+	chi_atomic32_store(&r->has_returned, 0);
+	r->sequence = r->small_all_reduces = 0;
 	r->order = 0;
-	r->commits = 0;
-	r->gave = 0;
-	r->gives = 0;
+	r->updates = 0;
+	r->gradient_hash = 0;
+	r->gradients = 0;
 	r->trains = r->cancelled = false;
 }
 
-static void begin_lane(chi_run *run, int i)
+static void begin_device(chi_run *run, int i)
 {
 	const int *first = run->strategy->first;
 	const int count = first[i + 1] - first[i];
-	chi_lane *l = &run->lane[i];
-	l->next = first[i];
-	l->last = first[i + 1];
-	l->left = count;
-	l->shared = count > 1;
-	l->held = true;
-	l->closed = false;
-	l->may = l->last;
-	l->number = run->number;
+	chi_run_device *dev = &run->device[i];
+	dev->next = first[i];
+	dev->last = first[i + 1];
+	dev->left = count;
+	dev->shared = count > 1;
+	dev->held = true;
+	dev->closed = false;
+	dev->may = dev->last;
+	dev->number = run->number;
 	for (int id = first[i]; id < first[i + 1]; id++) {
 		begin_replica(&run->replica[id]);
-		run->replica[id].given.n = run->replica[id].returned.n = 0;
+		run->replica[id].call_args.n = run->replica[id].returned.n = 0;
 		if (run->replica[id].unkept.n != 0) // else its line stays where it is
 			run->replica[id].unkept.n = 0;
 		run->replica[id].side = (int) (run->number % 2); // written, never read here
 	}
 }
 
-static choir_status prepare(chi_run *run, const chi_run_task *task, bool alone)
+static choir_status prepare(chi_run *run, const chi_run_task *task, bool isolated)
 {
 	choir_strategy *s = run->strategy;
 	if (task->args != NULL) {
@@ -223,8 +224,8 @@ static choir_status prepare(chi_run *run, const chi_run_task *task, bool alone)
 	}
 	if (memcmp(&run->task, task, sizeof *task) != 0) // else its line stays where it is
 		run->task = *task;
-	if (run->alone != alone)
-		run->alone = alone;
+	if (run->isolated != isolated)
+		run->isolated = isolated;
 	run->applied = false;
 	run->failed_replica = s->replicas;
 	run->number++;
@@ -232,48 +233,48 @@ static choir_status prepare(chi_run *run, const chi_run_task *task, bool alone)
 		chi_atomic32_store(&run->failed, 0);
 	if (chi_atomic32_load(&run->named) != 0)
 		chi_atomic32_store(&run->named, 0);
-	if (s->process_group != NULL && !alone)
+	if (s->process_group != NULL && !isolated)
 		chi_atomic64_store(&s->process_group->order, 0);
-	for (int i = 0; i < s->lanes; i++)
-		begin_lane(run, i);
+	for (int i = 0; i < s->devices; i++)
+		begin_device(run, i);
 	return CHOIR_OK;
 }
 
-// Sends every lane but the first to a thread of its crew; a lane that cannot be sent fails the run
-// and is carried here, where its replicas are only skipped.
-static void send_lanes(chi_run *run)
+// Sends every device but the first to a thread of its pool; a device that cannot be sent fails the
+// run and is carried here, where its replicas are only skipped.
+static void send_devices(chi_run *run)
 {
-	for (int i = 1; i < run->strategy->lanes; i++)
-		if (chi_crew_send(run->strategy, i, run) != CHOIR_OK) {
+	for (int i = 1; i < run->strategy->devices; i++)
+		if (chi_thread_pool_send(run->strategy, i, run) != CHOIR_OK) {
 			chi_error_prefix("run: no thread for device %d", i);
 			chi_run_fail(run, run->strategy->replicas);
-			chi_lane_go(run, i, NULL);
+			chi_scheduler_run(run, i, NULL);
 		}
 }
 
-static void wait_for_lane(chi_run *run, int lane)
+static void wait_for_device(chi_run *run, int d)
 {
-	chi_gate *through = &run->lane[lane].through;
-	const uint32_t word = chi_atomic32_load(&through->word); // which changes once in a run
+	chi_gate *done = &run->device[d].done;
+	const uint32_t word = chi_atomic32_load(&done->word); // which changes once in a run
 	if (word == run->number)
 		return;
-	chi_lane_trace(run, 0, CHOIR_TRACE_WAIT, "other devices");
+	chi_run_trace_device(run, 0, CHOIR_TRACE_WAIT, "other devices");
 	// Replicas have deadlines of their own; user code that never returns cannot be stopped.
-	(void) chi_gate_wait(through, word, run->spin, chi_clock_deadline(-1));
+	(void) chi_gate_wait(done, word, run->spin, chi_clock_deadline(-1));
 	chi_trace_end();
 }
 
-static void wait_for_lanes(chi_run *run)
+static void wait_for_devices(chi_run *run)
 {
-	for (int i = 0; i < run->strategy->lanes; i++)
-		wait_for_lane(run, i);
+	for (int i = 0; i < run->strategy->devices; i++)
+		wait_for_device(run, i);
 }
 
-// Of lanes that carry one replica, whose workers know nothing of what comes after.
+// Of devices that carry one replica, whose workers know nothing of what comes after.
 static void rest(chi_run *run)
 {
-	chi_crew_rest_all(run->sent);
-	run->sent = NULL;
+	chi_thread_pool_rest_all(run->busy);
+	run->busy = NULL;
 }
 
 // After the updates of a run.
@@ -295,7 +296,8 @@ static choir_status finish(chi_run *run)
 	choir_strategy *s = run->strategy;
 	choir_status status = CHOIR_OK;
 	if (run == s->run)
-		chi_overlap_rest(s); // before anybody looks at what has failed: it may be the one that has
+		// Before anybody looks at what has failed: it may be the one that has.
+		chi_overlap_workers_rest(s);
 	if (chi_atomic32_load(&run->failed) != 0) {
 		status = run->error.status;
 	} else {
@@ -314,8 +316,8 @@ static choir_status finish(chi_run *run)
 		if (run->task.results != NULL)
 			choir_values_clear(run->task.results);
 		chi_error_restore(&run->error);
-		if (!run->alone) // of which other workers know nothing
-			chi_strategy_give_up(s, status);
+		if (!run->isolated) // of which other workers know nothing
+			chi_strategy_abort(s, status);
 	}
 	return status;
 }
@@ -324,15 +326,15 @@ choir_status chi_run_go(
 		chi_run *run, choir_replica_fn *fn, void *user, choir_values *args, choir_values *results)
 {
 	const chi_run_task task = { fn, user, args, results, run->strategy->step };
-	const choir_status ready = prepare(run, &task, run->within);
+	const choir_status ready = prepare(run, &task, run->nested_in_isolated);
 	if (ready != CHOIR_OK) // the others would wait for this worker's replicas
-		return chi_strategy_give_up(run->strategy, ready);
+		return chi_strategy_abort(run->strategy, ready);
 	chi_trace_begin(CHOIR_TRACE_OTHER, "run");
 	chi_fpenv_enter(&run->host);
 	run->going = true;
-	send_lanes(run);
-	chi_lane_go(run, 0, NULL);
-	wait_for_lanes(run);
+	send_devices(run);
+	chi_scheduler_run(run, 0, NULL);
+	wait_for_devices(run);
 	rest(run);
 	chi_fpenv_leave(&run->host);
 	const choir_status status = finish(run);
@@ -341,27 +343,27 @@ choir_status chi_run_go(
 	return status;
 }
 
-void chi_run_left(chi_run *run, int lane)
+void chi_run_left(chi_run *run, int d)
 {
-	chi_lane *l = &run->lane[lane];
-	const int first = run->strategy->first[lane];
+	chi_run_device *dev = &run->device[d];
+	const int first = run->strategy->first[d];
 	chi_mutex_lock(&run->lock);
-	const bool closed = l->closed;
-	chi_replica *r = &run->replica[l->shared ? chi_lane_holder(run, first) : first];
+	const bool closed = dev->closed;
+	chi_replica *r = &run->replica[dev->shared ? chi_scheduler_holder(run, first) : first];
 	chi_mutex_unlock(&run->lock);
 	if (run->nested != NULL && run->nested->going) // in a merge function of this thread
 		chi_run_abandon(run->nested, false);
 	choir_fail(CHOIR_STATE, "run: %s", CHI_WAS_LEFT);
 	if (closed) { // in an update after the replicas
 		chi_run_fail(run, run->strategy->replicas);
-		chi_gate_open(&l->through, l->number);
+		chi_gate_open(&dev->done, dev->number);
 		return;
 	}
 	chi_error_prefix("replica %d", chi_replica_number(r));
 	chi_run_fail(run, r->id);
-	choir_frame_empty(r->shown.frame);
-	chi_meet_returned(r);
-	chi_lane_go(run, lane, NULL);
+	choir_frame_empty(r->base.frame);
+	chi_sync_point_returned(r);
+	chi_scheduler_run(run, d, NULL);
 }
 
 void chi_run_abandon(chi_run *run, bool back)
@@ -370,7 +372,7 @@ void chi_run_abandon(chi_run *run, bool back)
 		return;
 	run->task.results = NULL; // the program may have freed them
 	chi_run_left(run, 0);
-	wait_for_lanes(run);
+	wait_for_devices(run);
 	rest(run);
 	(void) finish(run);
 	run->going = false;
@@ -381,7 +383,7 @@ void chi_run_abandon(chi_run *run, bool back)
 	}
 }
 
-choir_status chi_run_alone(
+choir_status chi_run_isolated(
 		chi_run *run, int replica, choir_replica_fn *fn, void *user, choir_values *args)
 {
 	const chi_run_task task = { fn, user, args, NULL, run->strategy->step };
@@ -396,7 +398,7 @@ choir_status chi_run_alone(
 void chi_run_renew(chi_run *run)
 {
 	choir_strategy *s = run->strategy;
-	if (run != s->standing)
+	if (run != s->default_run)
 		return;
 	chi_replica *r = &run->replica[0];
 	forget(run);
@@ -404,7 +406,7 @@ void chi_run_renew(chi_run *run)
 	run->failed_replica = s->replicas;
 	begin_replica(r);
 	if (run->applied)
-		r->shown.frame->random.step = ++s->step;
+		r->base.frame->random.step = ++s->step;
 	run->applied = false;
 }
 
@@ -446,7 +448,7 @@ static choir_status run_in(
 	chi_context inside;
 	chi_context *entry = chi_context_enter(&inside, CHI_IN_CROSS, run->strategy, NULL);
 	choir_status status = results == NULL ? CHOIR_OK : ready_results(run->strategy, args, results);
-	chi_strategy_give_up(run->strategy, status);
+	chi_strategy_abort(run->strategy, status);
 	if (status == CHOIR_OK)
 		status = chi_run_go(run, fn, user, args, results == NULL ? NULL : *results);
 	chi_context_pop(entry);
@@ -460,7 +462,7 @@ choir_status choir_strategy_run(choir_strategy *s, choir_replica_fn *fn, void *u
 	CHOIR_TRY(chi_context_need_cross(s, "run"));
 	if (fn == NULL)
 		return choir_fail(CHOIR_INVALID, "run: the function is NULL");
-	CHOIR_TRY(chi_strategy_go_on(s));
+	CHOIR_TRY(chi_strategy_check_not_stopped(s));
 	chi_run *outer = outer_run(s);
 	if (outer != NULL)
 		return run_in(chi_run_nested(outer), fn, user, args, results);
@@ -469,7 +471,7 @@ choir_status choir_strategy_run(choir_strategy *s, choir_replica_fn *fn, void *u
 				CHOIR_STATE, "run: another run of this strategy (\"%s\") is under way", s->kind);
 	chi_dlpack_hold(true);
 	choir_status status = run_in(s->run, fn, user, args, results);
-	if (status == CHOIR_OK && chi_atomic32_load(&s->wraps) != 0)
+	if (status == CHOIR_OK && chi_atomic32_load(&s->has_wrapped_memory) != 0)
 		status = unwrap_variables(s);
 	chi_dlpack_hold(false);
 	chi_atomic32_store(&s->running, 0);

@@ -1,7 +1,7 @@
-// Lanes and batons. On a lane one replica runs at a time, on whatever thread it began; who must
-// wait parks there, keeping its frame and stack, and the next runs: on this thread if it never
-// ran, on its own if it was parked. A lane that carries one replica needs no baton: it waits at
-// the run's gate.
+// Devices and batons. On a device one replica runs at a time, on whatever thread it began; who
+// must wait parks there, keeping its frame and stack, and the next runs: on this thread if it
+// never ran, on its own if it was parked. A device that carries one replica needs no baton: it
+// waits at the run's gate.
 #include "base/clock.h"
 #include "strategy/run/thread_pool.h"
 #include "strategy/run/sync_point.h"
@@ -13,78 +13,79 @@ static void grant(chi_replica *r)
 	chi_gate_wake_one(&r->baton);
 }
 
-// With the lock held: the lowest replica of the lane that may go on, or NULL. It looks from where
-// it was last found: so all replicas that wait for the same are found by going over them once.
-static chi_replica *lowest(const chi_run *run, chi_lane *l)
+// With the lock held: the lowest replica of the device that may go on, or NULL. It looks from
+// where it was last found: so all replicas that wait for the same are found by going over them
+// once.
+static chi_replica *lowest(const chi_run *run, chi_run_device *dev)
 {
-	for (; l->may < l->last; l->may++)
-		if (run->replica[l->may].state == CHI_MAY_GO_ON)
-			return &run->replica[l->may];
+	for (; dev->may < dev->last; dev->may++)
+		if (run->replica[dev->may].state == CHI_MAY_GO_ON)
+			return &run->replica[dev->may];
 	return NULL;
 }
 
 // With the lock held, after a failure: replicas that never ran return at once, but for those below
 // the one that failed, so that the failure of the lowest is reported whoever was quicker.
-static void skip_unstarted(chi_run *run, chi_lane *l)
+static void skip_unstarted(chi_run *run, chi_run_device *dev)
 {
 	const bool all = run->failed_replica == run->strategy->replicas;
-	while (l->next < l->last && (all || l->next > run->failed_replica)) {
-		chi_replica *r = &run->replica[l->next++];
+	while (dev->next < dev->last && (all || dev->next > run->failed_replica)) {
+		chi_replica *r = &run->replica[dev->next++];
 		r->state = CHI_RETURNED;
 		r->cancelled = true;
-		chi_atomic32_store_seq_cst(&r->gone, 1);
-		l->left--;
+		chi_atomic32_store_seq_cst(&r->has_returned, 1);
+		dev->left--;
 	}
 }
 
 // With the lock held and the baton free: who is next. Somebody who was parked gets the baton here
 // (NULL is returned); one who never ran is returned, to be run by this thread. held tells whether
 // the baton is taken.
-static chi_replica *pass(chi_run *run, int lane)
+static chi_replica *pass(chi_run *run, int d)
 {
-	chi_lane *l = &run->lane[lane];
+	chi_run_device *dev = &run->device[d];
 	if (chi_atomic32_load(&run->failed) != 0)
-		skip_unstarted(run, l);
-	chi_replica *parked = lowest(run, l);
-	l->held = true;
+		skip_unstarted(run, dev);
+	chi_replica *parked = lowest(run, dev);
+	dev->held = true;
 	if (parked != NULL) {
 		grant(parked);
 		return NULL;
 	}
-	if (l->next < l->last) {
-		chi_replica *r = &run->replica[l->next++];
+	if (dev->next < dev->last) {
+		chi_replica *r = &run->replica[dev->next++];
 		r->state = CHI_RUNS;
 		return r;
 	}
-	l->held = false;
+	dev->held = false;
 	return NULL;
 }
 
-void chi_lane_wake(chi_run *run)
+void chi_scheduler_wake(chi_run *run)
 {
 	const bool failed = chi_atomic32_load(&run->failed) != 0;
-	for (int lane = 0; lane < run->strategy->lanes; lane++) {
-		chi_lane *l = &run->lane[lane];
-		if (!l->shared)
+	for (int d = 0; d < run->strategy->devices; d++) {
+		chi_run_device *dev = &run->device[d];
+		if (!dev->shared)
 			continue;
-		for (int i = run->strategy->first[lane]; i < run->strategy->first[lane + 1]; i++) {
+		for (int i = run->strategy->first[d]; i < run->strategy->first[d + 1]; i++) {
 			chi_replica *r = &run->replica[i];
 			if (r->state != CHI_PARKED || (!failed && chi_atomic32_load(r->parked_for) == 0))
 				continue;
 			r->state = CHI_MAY_GO_ON;
-			if (i < l->may)
-				l->may = i;
+			if (i < dev->may)
+				dev->may = i;
 		}
-		if (!l->held && lowest(run, l) != NULL)
-			(void) pass(run, lane);
+		if (!dev->held && lowest(run, dev) != NULL)
+			(void) pass(run, d);
 	}
 }
 
-int chi_lane_holder(const chi_run *run, int replica)
+int chi_scheduler_holder(const chi_run *run, int replica)
 {
-	const int lane = run->replica[replica].lane;
-	if (run->lane[lane].shared)
-		for (int i = run->strategy->first[lane]; i < run->strategy->first[lane + 1]; i++)
+	const int d = run->replica[replica].device;
+	if (run->device[d].shared)
+		for (int i = run->strategy->first[d]; i < run->strategy->first[d + 1]; i++)
 			if (run->replica[i].state == CHI_RUNS)
 				return i;
 	return replica;
@@ -92,37 +93,37 @@ int chi_lane_holder(const chi_run *run, int replica)
 
 // How long a replica waits: until nothing has happened in the run for so many seconds.
 typedef struct {
-	const chi_meet *m;
-	uint32_t moves;
+	const chi_sync_point *point;
+	uint32_t progress;
 	double deadline;
 } wait_limit;
 
 static void begin_again(const chi_run *run, wait_limit *p)
 {
-	p->moves = chi_atomic32_load(&run->moves);
+	p->progress = chi_atomic32_load(&run->progress);
 	p->deadline = chi_clock_deadline(run->strategy->timeout);
 }
 
 // The deadline has passed: gives up, or sets the next one.
-static void be_late(chi_replica *r, wait_limit *p)
+static void pass_deadline(chi_replica *r, wait_limit *p)
 {
-	if (p->moves != chi_atomic32_load(&r->run->moves) || !chi_run_give_up(r, p->m))
+	if (p->progress != chi_atomic32_load(&r->run->progress) || !chi_run_abort_wait(r, p->point))
 		begin_again(r->run, p);
 	else
 		p->deadline = chi_clock_deadline(-1); // the run has failed, which ends every wait
 }
 
-static choir_status wait_alone(chi_replica *r, const chi_atomic32 *flag, wait_limit *p)
+static choir_status wait_without_baton(chi_replica *r, const chi_atomic32 *flag, wait_limit *p)
 {
 	chi_run *run = r->run;
 	for (;;) {
-		const uint32_t word = chi_atomic32_load(&run->event.word);
+		const uint32_t word = chi_atomic32_load(&run->wakeup.word);
 		if (chi_atomic32_load(flag) != 0)
 			return CHOIR_OK;
 		if (chi_atomic32_load(&run->failed) != 0)
 			return chi_run_cancelled(run);
-		if (!chi_gate_wait(&run->event, word, run->spin, p->deadline))
-			be_late(r, p);
+		if (!chi_gate_wait(&run->wakeup, word, run->spin, p->deadline))
+			pass_deadline(r, p);
 	}
 }
 
@@ -134,21 +135,21 @@ static void park(chi_replica *r, const chi_atomic32 *flag, wait_limit *p)
 	r->state = CHI_PARKED;
 	r->parked_for = flag;
 	const uint32_t word = chi_atomic32_load(&r->baton.word);
-	chi_replica *next = pass(run, r->lane);
-	if (next != NULL) { // it never ran: a thread of the crew will run it
+	chi_replica *next = pass(run, r->device);
+	if (next != NULL) { // it never ran: a thread of the pool will run it
 		next->state = CHI_WAITS_TO_START;
-		run->lane[r->lane].next--;
+		run->device[r->device].next--;
 	}
 	chi_mutex_unlock(&run->lock);
-	if (next != NULL && chi_crew_join(run->strategy, r->lane, run) != CHOIR_OK) {
+	if (next != NULL && chi_thread_pool_join(run->strategy, r->device, run) != CHOIR_OK) {
 		chi_mutex_lock(&run->lock);
-		run->lane[r->lane].held = false;
+		run->device[r->device].held = false;
 		chi_mutex_unlock(&run->lock);
 		chi_run_fail(run, run->strategy->replicas);
 	}
 	while (chi_atomic32_load(&r->baton.word) == word)
 		if (!chi_gate_wait(&r->baton, word, false, p->deadline))
-			be_late(r, p);
+			pass_deadline(r, p);
 }
 
 // Whether a replica that waits may go on. No lock is needed: who woke it may still have it.
@@ -171,87 +172,89 @@ static choir_status wait_with_baton(chi_replica *r, const chi_atomic32 *flag, wa
 	return chi_atomic32_load(flag) != 0 ? CHOIR_OK : chi_run_cancelled(run);
 }
 
-choir_status chi_lane_wait(chi_replica *r, const chi_atomic32 *flag, const chi_meet *m)
+choir_status chi_scheduler_wait(
+		chi_replica *r, const chi_atomic32 *flag, const chi_sync_point *point)
 {
 	if (chi_atomic32_load(flag) != 0)
 		return CHOIR_OK;
-	wait_limit p = { .m = m };
+	wait_limit p = { .point = point };
 	begin_again(r->run, &p);
-	chi_trace_begin(CHOIR_TRACE_WAIT, m == NULL ? "update" : m->name);
-	const choir_status status =
-			r->run->lane[r->lane].shared ? wait_with_baton(r, flag, &p) : wait_alone(r, flag, &p);
+	chi_trace_begin(CHOIR_TRACE_WAIT, point == NULL ? "update" : point->name);
+	const choir_status status = r->run->device[r->device].shared ? wait_with_baton(r, flag, &p)
+																 : wait_without_baton(r, flag, &p);
 	chi_trace_end();
 	if (status != CHOIR_OK)
 		r->cancelled = true;
 	return status;
 }
 
-// With the lock held: a worker that will find nothing to run rests before the baton is given away,
-// since whoever gets it may end the run, and the next run is to find this worker.
-static void rest_in_time(chi_run *run, int lane, chi_worker **worker)
+// With the lock held: a thread that will find nothing to run rests before the baton is given away,
+// since whoever gets it may end the run, and the next run is to find this thread.
+static void rest_in_time(chi_run *run, int d, chi_pool_thread **thread)
 {
-	chi_lane *l = &run->lane[lane];
+	chi_run_device *dev = &run->device[d];
 	if (chi_atomic32_load(&run->failed) != 0)
-		skip_unstarted(run, l);
-	if (*worker == NULL || l->left == 0)
+		skip_unstarted(run, dev);
+	if (*thread == NULL || dev->left == 0)
 		return;
-	if (l->next < l->last && lowest(run, l) == NULL)
+	if (dev->next < dev->last && lowest(run, dev) == NULL)
 		return;
-	chi_crew_rest(*worker);
-	*worker = NULL;
+	chi_thread_pool_rest(*thread);
+	*thread = NULL;
 }
 
-// What this thread is to run next on the lane; NULL: nothing. *close: the lane's replicas have all
-// returned and this thread sees to the rest.
-static chi_replica *take(chi_run *run, int lane, chi_worker **worker, bool *close)
+// What this thread is to run next on the device; NULL: nothing. *close: the device's replicas have
+// all returned and this thread sees to the rest.
+static chi_replica *take(chi_run *run, int d, chi_pool_thread **thread, bool *close)
 {
-	chi_lane *l = &run->lane[lane];
+	chi_run_device *dev = &run->device[d];
 	chi_replica *r;
-	const bool lock = l->shared || chi_atomic32_load(&run->failed) != 0;
+	const bool lock = dev->shared || chi_atomic32_load(&run->failed) != 0;
 	if (lock) {
 		chi_mutex_lock(&run->lock);
-		rest_in_time(run, lane, worker);
-		r = pass(run, lane);
+		rest_in_time(run, d, thread);
+		r = pass(run, d);
 	} else {
-		r = l->next < l->last ? &run->replica[l->next++] : NULL;
+		r = dev->next < dev->last ? &run->replica[dev->next++] : NULL;
 	}
-	*close = r == NULL && l->left == 0 && !l->closed;
-	l->closed = l->closed || *close;
+	*close = r == NULL && dev->left == 0 && !dev->closed;
+	dev->closed = dev->closed || *close;
 	if (lock)
 		chi_mutex_unlock(&run->lock);
 	return r;
 }
 
-void chi_lane_trace(const chi_run *run, int lane, choir_trace_category category, const char *name)
+void chi_run_trace_device(
+		const chi_run *run, int d, choir_trace_category category, const char *name)
 {
-	const int last = run->strategy->first[lane + 1] - 1;
+	const int last = run->strategy->first[d + 1] - 1;
 	chi_trace_begin_replica(run->strategy->first_replica + chi_strategy_id(run->strategy, last),
 			last, category, name);
 }
 
-// What the caller of run has written of the lane, and this thread is to write, comes at once and
+// What the caller of run has written of the device, and this thread is to write, comes at once and
 // not one line after the other.
-static void fetch(const chi_run *run, int lane)
+static void fetch(const chi_run *run, int d)
 {
-	const char *first = (const char *) &run->replica[run->strategy->first[lane]];
-	chi_fetch_to_write(&run->lane[lane]);
+	const char *first = (const char *) &run->replica[run->strategy->first[d]];
+	chi_fetch_to_write(&run->device[d]);
 	for (size_t i = 0; i < sizeof *run->replica; i += CHI_LINE)
 		chi_fetch_to_write(first + i);
 }
 
-void chi_lane_go(chi_run *run, int lane, chi_worker *worker)
+void chi_scheduler_run(chi_run *run, int d, chi_pool_thread *thread)
 {
 	bool close = false;
 	chi_replica *r;
-	fetch(run, lane);
-	chi_team *before = chi_team_use(run->strategy->crew[lane].team);
-	while ((r = take(run, lane, &worker, &close)) != NULL)
+	fetch(run, d);
+	chi_team *before = chi_team_use(run->strategy->thread_pool[d].team);
+	while ((r = take(run, d, &thread, &close)) != NULL)
 		chi_replica_call(r);
 	if (close)
-		chi_lane_apply(run, lane);
+		chi_gradients_run_updates(run, d);
 	(void) chi_team_use(before);
-	if (worker != NULL)
-		chi_crew_rest(worker);
+	if (thread != NULL)
+		chi_thread_pool_rest(thread);
 	if (close)
-		chi_gate_open(&run->lane[lane].through, run->lane[lane].number);
+		chi_gate_open(&run->device[d].done, run->device[d].number);
 }

@@ -1,6 +1,6 @@
-// Light sums. Whoever waits for another looks at its word: more light sums, and it has come; more
-// meetings than one's own without the light sum, or returned, and it never will: the replicas have
-// diverged. So nothing is lost against a meeting but the lock.
+// Small all-reduces. Whoever waits for another looks at its word: more small all-reduces, and it
+// has come; more sync points than one's own without the small all-reduce, or returned, and it
+// never will: the replicas have diverged. So nothing is lost against a sync point but the lock.
 #include "strategy/run/small_all_reduce.h"
 
 #include "base/alloc.h"
@@ -12,47 +12,48 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { STOPPED = 1, RETURNED = 2, COUNT = 0x7fff, SUMS = 2, MEETINGS = 17 };
+enum { STOPPED = 1, RETURNED = 2, COUNT = 0x7fff, SUMS = 2, SYNC_POINTS = 17 };
 
 // Elements summed at a time, so that what is between the levels of the tree stays small.
 enum { CHUNK = 512, LEVELS = 4 };
 
 // What replica k shows in this run, and what it showed in the one before.
-static chi_light *shown(const chi_replica *r, int k)
+static chi_small_all_reduce *shown(const chi_replica *r, int k)
 {
-	return &r->run->light[r->side * r->run->strategy->replicas + k];
+	return &r->run->small_all_reduce[r->side * r->run->strategy->replicas + k];
 }
 
-static chi_light *shown_before(const chi_replica *r)
+static chi_small_all_reduce *shown_before(const chi_replica *r)
 {
-	return &r->run->light[(r->side ^ 1) * r->run->strategy->replicas + r->id];
+	return &r->run->small_all_reduce[(r->side ^ 1) * r->run->strategy->replicas + r->id];
 }
 
-static chi_light *own(const chi_replica *r)
+static chi_small_all_reduce *own(const chi_replica *r)
 {
 	return shown(r, r->id);
 }
 
-// Which of its two parts a replica shows in the light sum that it is in, or was in last.
+// Which of its two parts a replica shows in the small all-reduce that it is in, or was in last.
 static int turn_of(const chi_replica *r)
 {
-	return (int) (r->lights % 2);
+	return (int) (r->small_all_reduces % 2);
 }
 
-choir_status chi_light_open(chi_run *run)
+choir_status chi_small_all_reduce_open(chi_run *run)
 {
 	const choir_strategy *s = run->strategy;
 	const size_t n = 2 * (size_t) s->replicas;
-	if (s->process_group != NULL || s->replicas < 2 || s->replicas > CHI_LIGHT_REPLICAS ||
-			s->replicas != s->lanes || !s->all_host || !run->spin)
+	if (s->process_group != NULL || s->replicas < 2 ||
+			s->replicas > CHI_SMALL_ALL_REDUCE_REPLICAS || s->replicas != s->devices ||
+			!s->all_host || !run->spin)
 		return CHOIR_OK;
-	run->light = chi_alloc_lines(n, sizeof *run->light);
-	return run->light == NULL ? choir_error_status() : CHOIR_OK;
+	run->small_all_reduce = chi_alloc_lines(n, sizeof *run->small_all_reduce);
+	return run->small_all_reduce == NULL ? choir_error_status() : CHOIR_OK;
 }
 
-void chi_light_close(chi_run *run)
+void chi_small_all_reduce_close(chi_run *run)
 {
-	chi_free(run->light);
+	chi_free(run->small_all_reduce);
 }
 
 static void let_go(chi_buffer **held)
@@ -61,51 +62,53 @@ static void let_go(chi_buffer **held)
 	*held = NULL;
 }
 
-static void clear(chi_light *l)
+static void clear(chi_small_all_reduce *l)
 {
 	chi_atomic32_store(&l->gate.word, 0);
-	l->said = 0;
+	l->counts = 0;
 	let_go(&l->held[0]);
 	let_go(&l->held[1]);
 }
 
-void chi_light_clear(chi_run *run)
+void chi_small_all_reduce_clear(chi_run *run)
 {
-	if (run->light == NULL ||
-			(run->replica[0].lights == 0 && !run->alone && chi_atomic32_load(&run->failed) == 0))
+	if (run->small_all_reduce == NULL ||
+			(run->replica[0].small_all_reduces == 0 && !run->isolated &&
+					chi_atomic32_load(&run->failed) == 0))
 		return;
 	for (int i = 0; i < 2 * run->strategy->replicas; i++)
-		clear(&run->light[i]);
+		clear(&run->small_all_reduce[i]);
 }
 
 // Brings the counts of r's word up to date and sets flags that it does not have: by one addition,
 // since all else that may happen to the word is that others set STOPPED.
-static void say(chi_replica *r, uint32_t flags)
+static void add_to_word(chi_replica *r, uint32_t flags)
 {
-	chi_light *l = own(r);
-	const uint32_t counts = (r->lights & COUNT) << SUMS | (r->sequence & COUNT) << MEETINGS;
-	chi_atomic32_add(&l->gate.word, counts - l->said + flags);
-	l->said = counts;
+	chi_small_all_reduce *l = own(r);
+	const uint32_t counts =
+			(r->small_all_reduces & COUNT) << SUMS | (r->sequence & COUNT) << SYNC_POINTS;
+	chi_atomic32_add(&l->gate.word, counts - l->counts + flags);
+	l->counts = counts;
 	chi_gate_wake(&l->gate);
 }
 
-void chi_light_met(chi_replica *r)
+void chi_small_all_reduce_arrived(chi_replica *r)
 {
-	if (r->run->light != NULL)
-		say(r, 0);
+	if (r->run->small_all_reduce != NULL)
+		add_to_word(r, 0);
 }
 
-void chi_light_returned(chi_replica *r)
+void chi_small_all_reduce_returned(chi_replica *r)
 {
-	if (r->run->light == NULL)
+	if (r->run->small_all_reduce == NULL)
 		return;
-	say(r, RETURNED);
+	add_to_word(r, RETURNED);
 	clear(shown_before(r));
 }
 
-void chi_light_stop(chi_run *run)
+void chi_small_all_reduce_stop(chi_run *run)
 {
-	for (int i = 0; run->light != NULL && i < run->strategy->replicas; i++) {
+	for (int i = 0; run->small_all_reduce != NULL && i < run->strategy->replicas; i++) {
 		chi_gate *gate = &shown(&run->replica[0], i)->gate;
 		uint32_t word;
 		do
@@ -115,10 +118,10 @@ void chi_light_stop(chi_run *run)
 	}
 }
 
-bool chi_light_takes(const chi_replica *r, choir_reduce_op op, const choir_tensor *t)
+bool chi_small_all_reduce_takes(const chi_replica *r, choir_reduce_op op, const choir_tensor *t)
 {
-	return r->run->light != NULL && !r->run->alone && op == CHOIR_SUM && t->count == CHOIR_NONE &&
-			chi_tensor_bytes(t) <= CHI_LIGHT_BYTES;
+	return r->run->small_all_reduce != NULL && !r->run->isolated && op == CHOIR_SUM &&
+			t->count == CHOIR_NONE && chi_tensor_bytes(t) <= CHI_SMALL_ALL_REDUCE_BYTES;
 }
 
 // How far a is ahead of b, by the count at a bit.
@@ -135,14 +138,14 @@ static choir_status fail(chi_replica *r)
 	return choir_error_status();
 }
 
-// What replica k shows, or showed: "all_reduce of f32 [2]", with its subject if it has one.
-static void print_part(const chi_replica *r, int k, char text[2 * CHI_MEET_NAME])
+// What replica k shows, or showed: "all_reduce of f32 [2]", with its label if it has one.
+static void print_part(const chi_replica *r, int k, char text[2 * CHI_SYNC_POINT_NAME])
 {
 	char shape[CHI_SHAPE_TEXT];
 	const int turn = turn_of(r);
-	const chi_light *l = shown(r, k);
-	const chi_subject *s = &l->subject[turn];
-	snprintf(text, 2 * CHI_MEET_NAME, "%s%s%.47s of %s %.60s",
+	const chi_small_all_reduce *l = shown(r, k);
+	const chi_label *s = &l->label[turn];
+	snprintf(text, 2 * CHI_SYNC_POINT_NAME, "%s%s%.47s of %s %.60s",
 			s->hash == 0 || s->call == NULL ? "all_reduce" : s->call, s->hash == 0 ? "" : " of ",
 			s->hash == 0 ? "" : s->name, choir_dtype_name(l->dtype[turn]),
 			chi_shape_print(&l->shape[turn], shape));
@@ -150,7 +153,7 @@ static void print_part(const chi_replica *r, int k, char text[2 * CHI_MEET_NAME]
 
 static void returned(const chi_replica *r, int k)
 {
-	const chi_subject *s = &own(r)->subject[turn_of(r)];
+	const chi_label *s = &own(r)->label[turn_of(r)];
 	choir_fail(CHOIR_STATE,
 			"replica %d returned, replica %d was in %s%s%.47s: all replicas must make the same "
 			"number of calls",
@@ -158,17 +161,17 @@ static void returned(const chi_replica *r, int k)
 			s->hash == 0 ? "" : " of ", s->hash == 0 ? "" : s->name);
 }
 
-// Replica k came to a meeting instead.
+// Replica k came to a sync point instead.
 static void diverged(const chi_replica *r, int k)
 {
-	char own_call[2 * CHI_MEET_NAME], other[2 * CHI_MEET_NAME];
+	char own_call[2 * CHI_SYNC_POINT_NAME], other[2 * CHI_SYNC_POINT_NAME];
 	print_part(r, r->id, own_call);
-	chi_meet_print(r->run, r->sequence, other);
-	chi_meet_diverged(r->id, own_call, k, other, CHOIR_NONE);
+	chi_sync_point_print(r->run, r->sequence, other);
+	chi_sync_point_diverged(r->id, own_call, k, other, CHOIR_NONE);
 }
 
-// k will never come to the light sum that r is in: says why, where the reason is not another
-// failure.
+// k will never come to the small all-reduce that r is in: says why, where the reason is not
+// another failure.
 static choir_status never(chi_replica *r, int k, uint32_t word)
 {
 	if ((word & STOPPED) != 0) {
@@ -183,9 +186,9 @@ static choir_status never(chi_replica *r, int k, uint32_t word)
 }
 
 // Changes whenever a replica comes to something, or returns.
-static uint32_t moves(const chi_replica *r)
+static uint32_t progress_of(const chi_replica *r)
 {
-	uint32_t sum = chi_atomic32_load(&r->run->moves);
+	uint32_t sum = chi_atomic32_load(&r->run->progress);
 	for (int k = 0; k < r->run->strategy->replicas; k++)
 		sum += chi_atomic32_load(&shown(r, k)->gate.word);
 	return sum;
@@ -196,22 +199,22 @@ static bool wait_for(const chi_replica *r, chi_gate *gate, uint32_t word)
 {
 	if (chi_gate_spin(gate, word))
 		return true;
-	const uint32_t before = moves(r);
+	const uint32_t before = progress_of(r);
 	return chi_gate_wait(gate, word, false, chi_clock_deadline(r->run->strategy->timeout)) ||
-			moves(r) != before;
+			progress_of(r) != before;
 }
 
-// Waits until replica k has come to the light sum that r is in.
+// Waits until replica k has come to the small all-reduce that r is in.
 static choir_status await(chi_replica *r, int k)
 {
 	chi_run *run = r->run;
-	const uint32_t mine = own(r)->said;
+	const uint32_t mine = own(r)->counts;
 	chi_gate *gate = &shown(r, k)->gate;
 	for (;;) {
 		const uint32_t word = chi_atomic32_load(&gate->word);
 		if ((word & STOPPED) == 0 && ahead(word, mine, SUMS) >= 0)
 			return CHOIR_OK;
-		if ((word & (STOPPED | RETURNED)) != 0 || ahead(word, mine, MEETINGS) > 0)
+		if ((word & (STOPPED | RETURNED)) != 0 || ahead(word, mine, SYNC_POINTS) > 0)
 			return never(r, k, word);
 		chi_trace_begin(CHOIR_TRACE_WAIT, "all_reduce");
 		const bool in_time = wait_for(r, gate, word);
@@ -228,25 +231,25 @@ static choir_status await(chi_replica *r, int k)
 
 static choir_status check_equal(chi_replica *r, int k)
 {
-	char a[2 * CHI_MEET_NAME], b[2 * CHI_MEET_NAME];
+	char a[2 * CHI_SYNC_POINT_NAME], b[2 * CHI_SYNC_POINT_NAME];
 	const int turn = turn_of(r);
-	const chi_light *mine = own(r), *other = shown(r, k);
+	const chi_small_all_reduce *mine = own(r), *other = shown(r, k);
 	if (chi_call_order_crosses(mine->part[turn].order, other->part[turn].order)) {
-		chi_meet_other_order(r, k, "all_reduce");
+		chi_sync_point_other_order(r, k, "all_reduce");
 		return fail(r);
 	}
 	if (mine->part[turn].hash == other->part[turn].hash)
 		return CHOIR_OK;
 	print_part(r, r->id, a);
 	print_part(r, k, b);
-	chi_meet_diverged(r->id, a, k, b, CHOIR_NONE);
+	chi_sync_point_diverged(r->id, a, k, b, CHOIR_NONE);
 	return fail(r);
 }
 
 // A slice of what a replica contributes; of r's own, mine.
-static const char *slice_of(const chi_replica *r, int replica, size_t from, const char *mine)
+static const char *chunk_of(const chi_replica *r, int replica, size_t from, const char *mine)
 {
-	const chi_light *l = shown(r, replica);
+	const chi_small_all_reduce *l = shown(r, replica);
 	return replica == r->id ? mine : (const char *) l->part[turn_of(r)].data + from;
 }
 
@@ -256,12 +259,12 @@ static void sum_node(const chi_replica *r, choir_dtype dtype, size_t from, int64
 {
 	if (hi - lo == 2) {
 		chi_vector_add(
-				dtype, to, slice_of(r, lo, from, mine), slice_of(r, lo + 1, from, mine), count);
+				dtype, to, chunk_of(r, lo, from, mine), chunk_of(r, lo + 1, from, mine), count);
 		return;
 	}
 	const int middle = chi_tree_split(lo, hi);
 	sum_node(r, dtype, from, count, lo, middle, mine, to, spare);
-	const char *right = slice_of(r, middle, from, mine);
+	const char *right = chunk_of(r, middle, from, mine);
 	if (hi - middle > 1) {
 		sum_node(r, dtype, from, count, middle, hi, mine, spare, spare + CHUNK * 8);
 		right = spare;
@@ -269,7 +272,7 @@ static void sum_node(const chi_replica *r, choir_dtype dtype, size_t from, int64
 	chi_vector_add(dtype, to, to, right, count);
 }
 
-static void sum_slices(const chi_replica *r, choir_tensor *sum)
+static void sum_chunks(const chi_replica *r, choir_tensor *sum)
 {
 	char spare[LEVELS * CHUNK * 8], mine[CHUNK * 8];
 	const size_t size = chi_dtype_size(sum->dtype);
@@ -290,14 +293,14 @@ static void sum_all(const chi_replica *r, choir_tensor *sum)
 		sum_node(r, sum->dtype, 0, choir_shape_elements(&sum->shape), 0, 2, sum->data, sum->data,
 				NULL);
 	else
-		sum_slices(r, sum);
+		sum_chunks(r, sum);
 }
 
-// What others compare: of dtype, shape and subject.
+// What others compare: of dtype, shape and label.
 static uint64_t hash_of(const chi_replica *r, const choir_tensor *t)
 {
 	uint64_t hash = (uint64_t) r->summed * 16 + (uint64_t) t->shape.rank;
-	hash = chi_hash_mix(hash + r->subject.hash);
+	hash = chi_hash_mix(hash + r->label.hash);
 	for (int i = 0; i < t->shape.rank; i++)
 		hash = chi_hash_mix(hash + (uint64_t) t->shape.dim[i]);
 	return hash;
@@ -308,9 +311,9 @@ static uint64_t hash_of(const chi_replica *r, const choir_tensor *t)
 // forth.
 static choir_status show(chi_replica *r, const choir_tensor *t)
 {
-	chi_light *l = own(r);
+	chi_small_all_reduce *l = own(r);
 	const int turn = 1 - turn_of(r);
-	chi_light_part part = { hash_of(r, t), r->order, t->data };
+	chi_small_all_reduce_part part = { hash_of(r, t), r->order, t->data };
 	if (t->source != NULL || t->buffer->foreign) {
 		const size_t bytes = chi_tensor_bytes(t);
 		l->held[turn] = chi_buffer_new(t->buffer->device, bytes);
@@ -324,12 +327,12 @@ static choir_status show(chi_replica *r, const choir_tensor *t)
 	}
 	l->dtype[turn] = r->summed;
 	l->shape[turn] = t->shape;
-	l->subject[turn].hash = r->subject.hash;
-	if (r->subject.hash != 0)
-		l->subject[turn] = r->subject;
+	l->label[turn].hash = r->label.hash;
+	if (r->label.hash != 0)
+		l->label[turn] = r->label;
 	l->part[turn] = part;
-	r->lights++;
-	say(r, 0);
+	r->small_all_reduces++;
+	add_to_word(r, 0);
 	return CHOIR_OK;
 }
 
@@ -354,7 +357,7 @@ static choir_status await_all(chi_replica *r)
 static choir_tensor *make_sum(chi_replica *r, const choir_tensor *t)
 {
 	chi_buffer *before = own(r)->held[1 - turn_of(r)];
-	choir_tensor *sum = chi_tensor_new(r->shown.frame, t->dtype, &t->shape);
+	choir_tensor *sum = chi_tensor_new(r->base.frame, t->dtype, &t->shape);
 	if (sum == NULL)
 		return NULL;
 	memcpy(sum->data, t->data, chi_tensor_bytes(t));
@@ -368,13 +371,13 @@ static choir_tensor *make_sum(chi_replica *r, const choir_tensor *t)
 static choir_tensor *sum_with_all(chi_replica *r, const choir_tensor *t)
 {
 	if ((r->cancelled ? chi_run_cancelled(r->run) : show(r, t)) != CHOIR_OK) {
-		chi_frame_record_error(r->shown.frame);
+		chi_frame_record_error(r->base.frame);
 		return NULL;
 	}
 	// From here on r has come, and whatever else fails, it leaves only when all have.
 	choir_tensor *sum = make_sum(r, t);
 	if (await_all(r) != CHOIR_OK) {
-		chi_frame_record_error(r->shown.frame);
+		chi_frame_record_error(r->base.frame);
 		return NULL;
 	}
 	if (sum != NULL)
@@ -383,7 +386,7 @@ static choir_tensor *sum_with_all(chi_replica *r, const choir_tensor *t)
 	return sum;
 }
 
-choir_tensor *chi_light_sum(chi_replica *r, const choir_tensor *t)
+choir_tensor *chi_small_all_reduce_sum(chi_replica *r, const choir_tensor *t)
 {
 	chi_trace_begin(CHOIR_TRACE_REDUCE, "all_reduce");
 	choir_tensor *sum = sum_with_all(r, t);

@@ -1,5 +1,5 @@
-// The ring of meetings of a run. Meetings keep their addresses; the ring grows when replicas drift
-// apart, which only meetings that nobody waits in (updates) allow.
+// The ring of sync points of a run. Sync points keep their addresses; the ring grows when replicas
+// drift apart, which only sync points that nobody waits in (updates) allow.
 #include "strategy/run/sync_point.h"
 
 #include "base/alloc.h"
@@ -8,75 +8,77 @@
 #include <stdio.h>
 #include <string.h>
 
-static chi_meet **place(chi_run *run, uint32_t number)
+static chi_sync_point **ring_entry(chi_run *run, uint32_t number)
 {
-	return &run->meet[number % run->meet_capacity];
+	return &run->sync_point[number % run->sync_point_capacity];
 }
 
 static choir_status grow(chi_run *run)
 {
-	const uint32_t capacity = run->meet_capacity == 0 ? 8 : 2 * run->meet_capacity;
-	chi_meet **ring = chi_alloc_array(capacity, sizeof *ring);
+	const uint32_t capacity = run->sync_point_capacity == 0 ? 8 : 2 * run->sync_point_capacity;
+	chi_sync_point **ring = chi_alloc_array(capacity, sizeof *ring);
 	if (ring == NULL)
 		return choir_error_status();
-	for (uint32_t i = run->first_meet; i != run->next_meet; i++)
-		ring[i % capacity] = *place(run, i);
-	chi_free(run->meet);
-	run->meet = ring;
-	run->meet_capacity = capacity;
+	for (uint32_t i = run->first_sync_point; i != run->next_sync_point; i++)
+		ring[i % capacity] = *ring_entry(run, i);
+	chi_free(run->sync_point);
+	run->sync_point = ring;
+	run->sync_point_capacity = capacity;
 	return CHOIR_OK;
 }
 
-static chi_meet *new_meet(chi_run *run)
+static chi_sync_point *new_sync_point(chi_run *run)
 {
-	if (run->next_meet - run->first_meet == run->meet_capacity && grow(run) != CHOIR_OK)
+	if (run->next_sync_point - run->first_sync_point == run->sync_point_capacity &&
+			grow(run) != CHOIR_OK)
 		return NULL;
-	chi_meet *m = run->spare_meets;
-	if (m != NULL) {
-		run->spare_meets = m->next;
-		chi_buffer **buffer = m->buffer;
-		memset(m, 0, sizeof *m);
-		m->buffer = buffer;
-	} else if ((m = chi_alloc(sizeof *m)) == NULL) {
+	chi_sync_point *point = run->spare_sync_points;
+	if (point != NULL) {
+		run->spare_sync_points = point->next;
+		chi_buffer **buffer = point->buffer;
+		memset(point, 0, sizeof *point);
+		point->buffer = buffer;
+	} else if ((point = chi_alloc(sizeof *point)) == NULL) {
 		return NULL;
-	} else if ((m->buffer = chi_alloc_array((size_t) run->strategy->lanes, sizeof *m->buffer)) ==
-			NULL) {
-		chi_free(m);
+	} else if ((point->buffer = chi_alloc_array(
+						(size_t) run->strategy->devices, sizeof *point->buffer)) == NULL) {
+		chi_free(point);
 		return NULL;
 	}
-	m->number = run->next_meet;
-	*place(run, run->next_meet++) = m;
-	return m;
+	point->number = run->next_sync_point;
+	*ring_entry(run, run->next_sync_point++) = point;
+	return point;
 }
 
-static void forget(chi_run *run, chi_meet *m)
+static void forget(chi_run *run, chi_sync_point *point)
 {
-	for (int i = 0; i < run->strategy->lanes; i++) {
-		chi_buffer_release(m->buffer[i]);
-		m->buffer[i] = NULL;
+	for (int i = 0; i < run->strategy->devices; i++) {
+		chi_buffer_release(point->buffer[i]);
+		point->buffer[i] = NULL;
 	}
-	m->next = run->spare_meets;
-	run->spare_meets = m;
+	point->next = run->spare_sync_points;
+	run->spare_sync_points = point;
 }
 
 // ", sum of f32 [2, 3]" behind the name if r has come to a collective.
-static void print_meeting(
-		const char *name, const chi_replica *r, chi_meet_kind kind, char text[2 * CHI_MEET_NAME])
+static void print_call(const char *name, const chi_replica *r, chi_sync_point_kind kind,
+		char text[2 * CHI_SYNC_POINT_NAME])
 {
 	char shape[CHI_SHAPE_TEXT];
 	const choir_tensor *t = r->contribution;
-	int length = snprintf(text, 2 * CHI_MEET_NAME, "%s", name);
-	if (kind == CHI_MEET_COLLECTIVE)
-		snprintf(text + length, (size_t) (2 * CHI_MEET_NAME - length), "%s of %s %.60s%s",
+	int length = snprintf(text, 2 * CHI_SYNC_POINT_NAME, "%s", name);
+	if (kind == CHI_SYNC_POINT_COLLECTIVE)
+		snprintf(text + length, (size_t) (2 * CHI_SYNC_POINT_NAME - length), "%s of %s %.60s%s",
 				r->reduces == CHOIR_MEAN ? ", mean" : "", choir_dtype_name(t->dtype),
 				chi_shape_print(&t->shape, shape), t->count == CHOIR_NONE ? "" : " with a count");
 }
 
-choir_status chi_meet_diverged(int a, const char *in_a, int b, const char *in_b, int64_t number)
+choir_status chi_sync_point_diverged(
+		int a, const char *in_a, int b, const char *in_b, int64_t number)
 {
 	char where[40] = "";
 	if (a > b)
-		return chi_meet_diverged(b, in_b, a, in_a, number);
+		return chi_sync_point_diverged(b, in_b, a, in_a, number);
 	if (number != CHOIR_NONE)
 		snprintf(where, sizeof where, "meeting %lld: ", (long long) number + 1);
 	return choir_fail(CHOIR_STATE,
@@ -85,33 +87,36 @@ choir_status chi_meet_diverged(int a, const char *in_a, int b, const char *in_b,
 			where, a, in_a, b, in_b);
 }
 
-void chi_meet_print(chi_run *run, uint32_t number, char text[2 * CHI_MEET_NAME])
+void chi_sync_point_print(chi_run *run, uint32_t number, char text[2 * CHI_SYNC_POINT_NAME])
 {
-	snprintf(text, 2 * CHI_MEET_NAME, "another call");
+	snprintf(text, 2 * CHI_SYNC_POINT_NAME, "another call");
 	chi_mutex_lock(&run->lock);
 	if (chi_atomic32_load(&run->failed) == 0 &&
-			number - run->first_meet < run->next_meet - run->first_meet) {
-		const chi_meet *m = *place(run, number);
-		print_meeting(m->name, &run->replica[m->first], m->kind, text);
+			number - run->first_sync_point < run->next_sync_point - run->first_sync_point) {
+		const chi_sync_point *point = *ring_entry(run, number);
+		print_call(point->name, &run->replica[point->first], point->kind, text);
 	}
 	chi_mutex_unlock(&run->lock);
 }
 
 // r differs from m, and nothing has failed yet: so whoever is in a collective still waits in it.
-static choir_status diverged(const chi_replica *r, const chi_meet *like, const chi_meet *m)
+static choir_status diverged(
+		const chi_replica *r, const chi_sync_point *like, const chi_sync_point *point)
 {
-	char own[2 * CHI_MEET_NAME], other[2 * CHI_MEET_NAME], why[2 * CHI_MEET_NAME + 64];
-	print_meeting(like->name, r, like->kind, own);
-	print_meeting(m->name, &r->run->replica[m->first], m->kind, other);
+	char own[2 * CHI_SYNC_POINT_NAME], other[2 * CHI_SYNC_POINT_NAME],
+			why[2 * CHI_SYNC_POINT_NAME + 64];
+	print_call(like->name, r, like->kind, own);
+	print_call(point->name, &r->run->replica[point->first], point->kind, other);
 	snprintf(why, sizeof why, "%s%s", own,
-			strcmp(own, other) != 0				   ? ""
-					: like->kind == CHI_MEET_MERGE ? " with another function"
-												   : " with other names, variables or shapes");
-	return chi_meet_diverged(chi_replica_number(r), why,
-			chi_strategy_id(r->run->strategy, m->first), other, m->number);
+			strcmp(own, other) != 0 ? ""
+					: like->kind == CHI_SYNC_POINT_MERGE
+					? " with another function"
+					: " with other names, variables or shapes");
+	return chi_sync_point_diverged(chi_replica_number(r), why,
+			chi_strategy_id(r->run->strategy, point->first), other, point->number);
 }
 
-choir_status chi_meet_other_order(const chi_replica *r, int other, const char *name)
+choir_status chi_sync_point_other_order(const chi_replica *r, int other, const char *name)
 {
 	return choir_fail(CHOIR_STATE,
 			"replica %d has given the tensors that replica %d has, but in another order, as %s "
@@ -133,7 +138,7 @@ static choir_status returned_early(
 // whoever cancelled it has said why.
 static bool left_for_good(const chi_replica *r)
 {
-	return chi_atomic32_load_seq_cst(&r->gone) != 0 && !r->cancelled &&
+	return chi_atomic32_load_seq_cst(&r->has_returned) != 0 && !r->cancelled &&
 			chi_atomic32_load(&r->run->failed) == 0;
 }
 
@@ -141,15 +146,15 @@ static bool left_for_good(const chi_replica *r)
 // not: so only the first to come looks at all replicas.
 static bool is_first(chi_run *run, uint32_t number)
 {
-	if (number != chi_atomic32_load(&run->asked))
+	if (number != chi_atomic32_load(&run->arrivals))
 		return false;
-	chi_atomic32_add(&run->asked, 1); // before it looks who has returned
+	chi_atomic32_add(&run->arrivals, 1); // before it looks who has returned
 	return true;
 }
 
-// With the lock held: nobody has returned without coming to the meeting of r. If somebody has,
+// With the lock held: nobody has returned without coming to the sync point of r. If somebody has,
 // this fails.
-static bool all_are_there(const chi_replica *r, const chi_meet *like)
+static bool all_are_there(const chi_replica *r, const chi_sync_point *like)
 {
 	const chi_run *run = r->run;
 	for (int i = 0; i < run->strategy->replicas; i++)
@@ -160,150 +165,153 @@ static bool all_are_there(const chi_replica *r, const chi_meet *like)
 	return true;
 }
 
-// With the lock held: r comes to its meeting.
-static chi_meet *arrive(chi_replica *r, const chi_meet *like, chi_prepare_fn *prepare, void *user)
+// With the lock held: r comes to its sync point.
+static chi_sync_point *arrive(
+		chi_replica *r, const chi_sync_point *like, chi_prepare_fn *prepare, void *user)
 {
 	chi_run *run = r->run;
 	const uint32_t number = r->sequence;
-	if (run->alone && run->strategy->in_sync > 1) {
+	if (run->isolated && run->strategy->in_sync > 1) {
 		choir_fail(CHOIR_UNSUPPORTED,
 				"replica %d is run alone, and is in %s, which needs all %d "
 				"replicas",
 				chi_replica_number(r), like->name, run->strategy->in_sync);
 		return NULL;
 	}
-	while (run->first_meet != run->next_meet &&
-			chi_atomic32_load(&(*place(run, run->first_meet))->left) ==
+	while (run->first_sync_point != run->next_sync_point &&
+			chi_atomic32_load(&(*ring_entry(run, run->first_sync_point))->left) ==
 					(uint32_t) run->strategy->replicas)
-		forget(run, *place(run, run->first_meet++));
+		forget(run, *ring_entry(run, run->first_sync_point++));
 	if (is_first(run, number) && !all_are_there(r, like))
 		return NULL;
-	chi_meet *m = number == run->next_meet ? NULL : *place(run, number);
-	if (m == NULL) {
-		if ((m = new_meet(run)) == NULL)
+	chi_sync_point *point = number == run->next_sync_point ? NULL : *ring_entry(run, number);
+	if (point == NULL) {
+		if ((point = new_sync_point(run)) == NULL)
 			return NULL;
-		m->kind = like->kind;
-		m->what = like->what;
-		m->hash = like->hash;
-		m->order = r->order;
-		memcpy(m->name, like->name, sizeof m->name);
-		m->first = r->id;
-		if (prepare != NULL && prepare(m, r, user) != CHOIR_OK) {
-			run->next_meet--; // nobody else has seen it
-			forget(run, m);
+		point->kind = like->kind;
+		point->what = like->what;
+		point->hash = like->hash;
+		point->order = r->order;
+		memcpy(point->name, like->name, sizeof point->name);
+		point->first = r->id;
+		if (prepare != NULL && prepare(point, r, user) != CHOIR_OK) {
+			run->next_sync_point--; // nobody else has seen it
+			forget(run, point);
 			return NULL;
 		}
-	} else if (m->kind != like->kind || m->what != like->what || m->hash != like->hash) {
-		diverged(r, like, m);
+	} else if (point->kind != like->kind || point->what != like->what ||
+			point->hash != like->hash) {
+		diverged(r, like, point);
 		return NULL;
-	} else if (chi_call_order_crosses(m->order, r->order)) {
-		chi_meet_other_order(r, m->first, m->name);
+	} else if (chi_call_order_crosses(point->order, r->order)) {
+		chi_sync_point_other_order(r, point->first, point->name);
 		return NULL;
 	}
-	m->arrived++;
+	point->arrived++;
 	r->sequence++;
-	chi_atomic32_add(&run->moves, 1);
-	return m;
+	chi_atomic32_add(&run->progress, 1);
+	return point;
 }
 
-chi_meet *chi_meet_arrive(chi_replica *r, chi_meet_kind kind, const void *what, uint64_t hash,
-		const char *name, chi_prepare_fn *prepare, void *user, bool *last)
+chi_sync_point *chi_sync_point_arrive(chi_replica *r, chi_sync_point_kind kind, const void *what,
+		uint64_t hash, const char *name, chi_prepare_fn *prepare, void *user, bool *last)
 {
 	chi_run *run = r->run;
-	chi_meet like = { .kind = kind, .what = what, .hash = hash };
+	chi_sync_point like = { .kind = kind, .what = what, .hash = hash };
 	memcpy(like.name, name, strnlen(name, sizeof like.name - 1));
 	chi_mutex_lock(&run->lock);
 	const bool failed = chi_atomic32_load(&run->failed) != 0;
-	chi_meet *m = failed ? NULL : arrive(r, &like, prepare, user);
-	*last = m != NULL && m->arrived == run->strategy->replicas;
+	chi_sync_point *point = failed ? NULL : arrive(r, &like, prepare, user);
+	*last = point != NULL && point->arrived == run->strategy->replicas;
 	chi_mutex_unlock(&run->lock);
-	if (m != NULL)
-		chi_light_met(r);
-	if (m == NULL) {
+	if (point != NULL)
+		chi_small_all_reduce_arrived(r);
+	if (point == NULL) {
 		if (failed)
 			chi_run_cancelled(run);
 		else
 			chi_run_fail(run, run->strategy->replicas);
 		r->cancelled = true;
 	}
-	return m;
+	return point;
 }
 
-void chi_meet_ready(chi_run *run, chi_meet *m)
+void chi_sync_point_ready(chi_run *run, chi_sync_point *point)
 {
-	chi_atomic32_store(&m->ready, 1);
-	chi_run_event(run);
+	chi_atomic32_store(&point->ready, 1);
+	chi_run_wake_up(run);
 }
 
-void chi_meet_leave(chi_replica *r, chi_meet *m)
+void chi_sync_point_leave(chi_replica *r, chi_sync_point *point)
 {
 	(void) r;
-	chi_atomic32_add(&m->left, 1);
+	chi_atomic32_add(&point->left, 1);
 }
 
-// r has said that it has returned. True: others are or may come to be in meetings that it never
-// came to. Who comes to a meeting says so and then looks who has returned, so that one of the two
-// sees the other.
+// r has said that it has returned. True: others are or may come to be in sync points that it never
+// came to. Who comes to a sync point says so and then looks who has returned, so that one of the
+// two sees the other.
 static bool behind(const chi_replica *r)
 {
-	return chi_atomic32_load_seq_cst(&r->run->asked) != r->sequence;
+	return chi_atomic32_load_seq_cst(&r->run->arrivals) != r->sequence;
 }
 
-void chi_meet_returned(chi_replica *r)
+void chi_sync_point_returned(chi_replica *r)
 {
 	chi_run *run = r->run;
-	chi_lane *l = &run->lane[r->lane];
-	chi_atomic32_store_seq_cst(&r->gone, 1);
-	if (!l->shared && !behind(r)) { // no lock, which would go from processor to processor
-		l->left--;
+	chi_run_device *dev = &run->device[r->device];
+	chi_atomic32_store_seq_cst(&r->has_returned, 1);
+	if (!dev->shared && !behind(r)) { // no lock, which would go from processor to processor
+		dev->left--;
 		if (!r->cancelled)
-			chi_light_returned(r);
+			chi_small_all_reduce_returned(r);
 		return;
 	}
 	chi_mutex_lock(&run->lock);
 	r->state = CHI_RETURNED;
-	l->left--;
-	chi_atomic32_add(&run->moves, 1);
-	const bool short_of = r->sequence != run->next_meet && left_for_good(r);
+	dev->left--;
+	chi_atomic32_add(&run->progress, 1);
+	const bool short_of = r->sequence != run->next_sync_point && left_for_good(r);
 	if (short_of) {
-		const chi_meet *m = *place(run, r->sequence);
-		returned_early(r, &run->replica[m->first], m->name);
+		const chi_sync_point *point = *ring_entry(run, r->sequence);
+		returned_early(r, &run->replica[point->first], point->name);
 	}
 	chi_mutex_unlock(&run->lock);
 	if (!r->cancelled)
-		chi_light_returned(r);
+		chi_small_all_reduce_returned(r);
 	if (short_of)
 		chi_run_fail(run, run->strategy->replicas);
 }
 
-int chi_meet_missing(const chi_replica *r, const chi_meet *m)
+int chi_sync_point_missing(const chi_replica *r, const chi_sync_point *point)
 {
 	const chi_run *run = r->run;
 	// Variables are made by replica 0; what the others do matters to nobody who waits.
-	const int n = m != NULL && m->kind == CHI_MEET_CREATE ? 1 : run->strategy->replicas;
+	const int n =
+			point != NULL && point->kind == CHI_SYNC_POINT_CREATE ? 1 : run->strategy->replicas;
 	for (int i = 0; i < n; i++)
 		if (run->replica[i].sequence < r->sequence)
 			return i;
 	return CHOIR_NONE;
 }
 
-void chi_meet_clear(chi_run *run)
+void chi_sync_point_clear(chi_run *run)
 {
-	while (run->first_meet != run->next_meet)
-		forget(run, *place(run, run->first_meet++));
-	run->first_meet = run->next_meet = 0;
-	if (chi_atomic32_load(&run->asked) != 0)
-		chi_atomic32_store(&run->asked, 0);
+	while (run->first_sync_point != run->next_sync_point)
+		forget(run, *ring_entry(run, run->first_sync_point++));
+	run->first_sync_point = run->next_sync_point = 0;
+	if (chi_atomic32_load(&run->arrivals) != 0)
+		chi_atomic32_store(&run->arrivals, 0);
 }
 
-void chi_meet_free(chi_run *run)
+void chi_sync_point_free(chi_run *run)
 {
-	chi_meet_clear(run);
-	while (run->spare_meets != NULL) {
-		chi_meet *m = run->spare_meets;
-		run->spare_meets = m->next;
-		chi_free(m->buffer);
-		chi_free(m);
+	chi_sync_point_clear(run);
+	while (run->spare_sync_points != NULL) {
+		chi_sync_point *point = run->spare_sync_points;
+		run->spare_sync_points = point->next;
+		chi_free(point->buffer);
+		chi_free(point);
 	}
-	chi_free(run->meet);
+	chi_free(run->sync_point);
 }

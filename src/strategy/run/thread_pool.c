@@ -1,7 +1,7 @@
-// Threads that are kept. A worker goes back to the idle list when its job is known to be done: who
-// sent it puts it there, and so its lock stays with the processor that sends. Only where workers
-// take turns on a lane do they go by themselves (scheduler.c), before they say that the lane is
-// through, so that the next run always finds them.
+// Threads that are kept. A thread goes back to the idle list when its task is known to be done:
+// who sent it puts it there, and so its lock stays with the processor that sends. Only where
+// threads take turns on a device do they go by themselves (scheduler.c), before they say that the
+// device is through, so that the next run always finds them.
 #include "strategy/run/thread_pool.h"
 
 #include "base/alloc.h"
@@ -9,51 +9,51 @@
 
 #include <stdio.h>
 
-// One call of chi_crew_all.
-struct chi_help {
-	chi_crew_fn *fn;
+// One call of chi_thread_pool_call_all.
+struct chi_pool_call {
+	chi_thread_pool_fn *fn;
 	void *arg;
 	chi_atomic32 left; // not zero: a function of the program's has ended a thread
 };
 
-// What a worker is sent.
+// What a thread is sent.
 typedef struct {
 	chi_run *run;
-	struct chi_help *help;
-	bool joins; // others on the lane, which are parked
-} job;
+	struct chi_pool_call *pool_call;
+	bool joins; // others on the device, which are parked
+} pool_task;
 
-static void end_help(chi_worker *w)
+static void end_call(chi_pool_thread *t)
 {
-	chi_gate *helped = &w->crew->strategy->crew[0].helped;
-	w->help = NULL;
-	chi_atomic32_add(&helped->word, 1); // from here on who asked for help may be gone
-	chi_gate_wake(helped);
+	chi_gate *returned = &t->pool->strategy->thread_pool[0].returned;
+	t->call = NULL;
+	chi_atomic32_add(&returned->word, 1); // from here on who called may be gone
+	chi_gate_wake(returned);
 }
 
-static void give_help(chi_worker *w)
+static void make_call(chi_pool_thread *t)
 {
-	w->help->fn(w->help->arg);
-	end_help(w);
+	t->call->fn(t->call->arg);
+	end_call(t);
 }
 
-static void obey(void *arg)
+static void serve_tasks(void *arg)
 {
-	chi_worker *w = arg;
+	chi_pool_thread *t = arg;
 	chi_dlpack_hold(true); // what a host's runtime gave goes back on the thread that calls run
-	if (w->crew->pin)
+	if (t->pool->pin)
 		(void) chi_thread_pin(
-				w->crew->lane * w->crew->cores, w->crew->team != NULL ? 1 : w->crew->cores);
+				t->pool->device * t->pool->cores, t->pool->team != NULL ? 1 : t->pool->cores);
 	for (uint32_t seen = 0;;) {
-		while (chi_atomic32_load(&w->gate.word) == seen)
-			(void) chi_gate_wait(&w->gate, seen, w->crew->spin, chi_clock_deadline(-1));
+		while (chi_atomic32_load(&t->gate.word) == seen)
+			(void) chi_gate_wait(&t->gate, seen, t->pool->spin, chi_clock_deadline(-1));
 		seen++;
-		if (w->help != NULL)
-			give_help(w);
-		else if (w->run == NULL)
+		if (t->call != NULL)
+			make_call(t);
+		else if (t->run == NULL)
 			return;
 		else
-			chi_lane_go(w->run, w->lane, w->run->lane[w->lane].shared ? w : NULL);
+			chi_scheduler_run(t->run, t->device, t->run->device[t->device].shared ? t : NULL);
 	}
 }
 
@@ -61,196 +61,196 @@ static void obey(void *arg)
 // that nobody waits for it.
 static void leave(void *arg)
 {
-	chi_worker *w = arg;
-	w->gone = true;
-	(void) chi_context_forget(w->crew->strategy->home);
-	if (w->help == NULL) {
-		chi_run_left(w->run, w->lane);
+	chi_pool_thread *t = arg;
+	t->ended = true;
+	(void) chi_context_forget(t->pool->strategy->owner);
+	if (t->call == NULL) {
+		chi_run_left(t->run, t->device);
 		return;
 	}
-	chi_atomic32_store(&w->help->left, 1);
-	end_help(w);
+	chi_atomic32_store(&t->call->left, 1);
+	end_call(t);
 }
 
 static void work(void *arg)
 {
-	chi_thread_call(obey, leave, arg);
+	chi_thread_call(serve_tasks, leave, arg);
 }
 
-// The threads that share a lane's work. Only who asks for several cores a device gets them: a host
-// that made one strategy for each of its own threads would have more than it has cores.
-static choir_status open_team(choir_strategy *s, struct chi_crew *crew)
+// The threads that share a device's work. Only who asks for several cores a device gets them: a
+// host that made one strategy for each of its own threads would have more than it has cores.
+static choir_status open_team(choir_strategy *s, struct chi_thread_pool *pool)
 {
 	if (s->options.cores_per_device < 2)
 		return CHOIR_OK;
 	char name[CHI_THREAD_NAME];
-	snprintf(name, sizeof name, "choir %d core", crew->lane);
-	crew->team = chi_team_new(&(chi_team_options){ .name = name,
-			.threads = crew->cores,
-			.spin = s->lanes * crew->cores <= chi_processor_count(),
-			.pin = crew->pin,
-			.first = crew->lane * crew->cores });
-	return crew->team == NULL ? choir_error_status() : CHOIR_OK;
+	snprintf(name, sizeof name, "choir %d core", pool->device);
+	pool->team = chi_team_new(&(chi_team_options){ .name = name,
+			.threads = pool->cores,
+			.spin = s->devices * pool->cores <= chi_processor_count(),
+			.pin = pool->pin,
+			.first = pool->device * pool->cores });
+	return pool->team == NULL ? choir_error_status() : CHOIR_OK;
 }
 
-choir_status chi_crew_open(choir_strategy *s)
+choir_status chi_thread_pool_open(choir_strategy *s)
 {
-	s->crew = chi_alloc_lines((size_t) s->lanes, sizeof *s->crew);
-	if (s->crew == NULL)
+	s->thread_pool = chi_alloc_lines((size_t) s->devices, sizeof *s->thread_pool);
+	if (s->thread_pool == NULL)
 		return choir_error_status();
 	const int cores = chi_processor_count();
 	const int each = s->options.cores_per_device > 0 ? s->options.cores_per_device
-			: cores / s->lanes > 0					 ? cores / s->lanes
+			: cores / s->devices > 0				 ? cores / s->devices
 													 : 1;
 	const bool pin = s->options.pin == CHOIR_ON ||
 			(s->options.pin == CHOIR_DEFAULT && chi_processor_mask_is_narrowed() &&
-					s->lanes <= cores);
-	for (int i = 0; i < s->lanes; i++) {
-		s->crew[i] = (struct chi_crew){
-			.strategy = s, .spin = s->lanes <= cores, .pin = pin, .cores = each, .lane = i
+					s->devices <= cores);
+	for (int i = 0; i < s->devices; i++) {
+		s->thread_pool[i] = (struct chi_thread_pool){
+			.strategy = s, .spin = s->devices <= cores, .pin = pin, .cores = each, .device = i
 		};
-		chi_mutex_init(&s->crew[i].lock, CHI_RANK_POOL, "crew");
+		chi_mutex_init(&s->thread_pool[i].lock, CHI_RANK_POOL, "crew");
 	}
-	for (int i = 0; i < s->lanes; i++)
-		CHOIR_TRY(open_team(s, &s->crew[i]));
+	for (int i = 0; i < s->devices; i++)
+		CHOIR_TRY(open_team(s, &s->thread_pool[i]));
 	return CHOIR_OK;
 }
 
-static void send_word(chi_worker *w)
+static void wake_thread(chi_pool_thread *t)
 {
-	chi_atomic32_store_seq_cst(&w->gate.word, chi_atomic32_load(&w->gate.word) + 1);
-	chi_gate_wake_one(&w->gate);
+	chi_atomic32_store_seq_cst(&t->gate.word, chi_atomic32_load(&t->gate.word) + 1);
+	chi_gate_wake_one(&t->gate);
 }
 
-static void free_worker(chi_worker *w, bool in_child)
+static void free_thread(chi_pool_thread *t, bool in_child)
 {
 	if (!in_child) {
-		w->run = NULL;
-		send_word(w);
-		chi_thread_join(&w->thread);
+		t->run = NULL;
+		wake_thread(t);
+		chi_thread_join(&t->thread);
 	}
-	chi_free(w);
+	chi_free(t);
 }
 
-void chi_crew_close(choir_strategy *s)
+void chi_thread_pool_close(choir_strategy *s)
 {
 	const bool in_child = s->fork_generation != chi_fork_generation();
-	for (int i = 0; s->crew != NULL && i < s->lanes; i++) {
-		while (s->crew[i].all != NULL) {
-			chi_worker *w = s->crew[i].all;
-			s->crew[i].all = w->next;
-			free_worker(w, in_child);
+	for (int i = 0; s->thread_pool != NULL && i < s->devices; i++) {
+		while (s->thread_pool[i].all != NULL) {
+			chi_pool_thread *t = s->thread_pool[i].all;
+			s->thread_pool[i].all = t->next;
+			free_thread(t, in_child);
 		}
-		chi_team_free(s->crew[i].team);
-		chi_mutex_destroy(&s->crew[i].lock);
+		chi_team_free(s->thread_pool[i].team);
+		chi_mutex_destroy(&s->thread_pool[i].lock);
 	}
-	chi_free(s->crew);
-	s->crew = NULL;
+	chi_free(s->thread_pool);
+	s->thread_pool = NULL;
 }
 
-static chi_worker *new_worker(struct chi_crew *crew)
+static chi_pool_thread *new_thread(struct chi_thread_pool *pool)
 {
 	char name[16];
-	chi_worker *w = chi_alloc_lines(1, sizeof *w);
-	if (w == NULL)
+	chi_pool_thread *t = chi_alloc_lines(1, sizeof *t);
+	if (t == NULL)
 		return NULL;
-	w->crew = crew;
-	snprintf(name, sizeof name, "choir %d", crew->lane);
-	if (chi_thread_start(&w->thread, name, work, w) != CHOIR_OK) {
-		chi_free(w);
+	t->pool = pool;
+	snprintf(name, sizeof name, "choir %d", pool->device);
+	if (chi_thread_start(&t->thread, name, work, t) != CHOIR_OK) {
+		chi_free(t);
 		return NULL;
 	}
-	chi_mutex_lock(&crew->lock);
-	w->next = crew->all;
-	crew->all = w;
-	chi_mutex_unlock(&crew->lock);
-	return w;
+	chi_mutex_lock(&pool->lock);
+	t->next = pool->all;
+	pool->all = t;
+	chi_mutex_unlock(&pool->lock);
+	return t;
 }
 
-void chi_crew_rest(chi_worker *w)
+void chi_thread_pool_rest(chi_pool_thread *t)
 {
-	struct chi_crew *crew = w->crew;
-	if (w->gone)
+	struct chi_thread_pool *pool = t->pool;
+	if (t->ended)
 		return;
-	chi_mutex_lock(&crew->lock);
-	w->later_idle = NULL;
-	w->next_idle = crew->idle;
-	*(crew->idle == NULL ? &crew->longest_idle : &crew->idle->later_idle) = w;
-	crew->idle = w;
-	chi_mutex_unlock(&crew->lock);
+	chi_mutex_lock(&pool->lock);
+	t->later_idle = NULL;
+	t->next_idle = pool->idle;
+	*(pool->idle == NULL ? &pool->longest_idle : &pool->idle->later_idle) = t;
+	pool->idle = t;
+	chi_mutex_unlock(&pool->lock);
 }
 
-// With the lock held: an idle worker less, or NULL. What it needs may still be in the cache of who
+// With the lock held: an idle thread less, or NULL. What it needs may still be in the cache of who
 // rested last. Where thousands of replicas wait, each on its thread, they sleep in few queues of
 // the system, which finds who is to wake by going along its queue: who rested first stands first.
-static chi_worker *take_idle(struct chi_crew *crew, bool longest)
+static chi_pool_thread *take_idle(struct chi_thread_pool *pool, bool longest)
 {
-	chi_worker *w = longest ? crew->longest_idle : crew->idle;
-	if (w == NULL)
+	chi_pool_thread *t = longest ? pool->longest_idle : pool->idle;
+	if (t == NULL)
 		return NULL;
-	*(w->later_idle == NULL ? &crew->idle : &w->later_idle->next_idle) = w->next_idle;
-	*(w->next_idle == NULL ? &crew->longest_idle : &w->next_idle->later_idle) = w->later_idle;
-	return w;
+	*(t->later_idle == NULL ? &pool->idle : &t->later_idle->next_idle) = t->next_idle;
+	*(t->next_idle == NULL ? &pool->longest_idle : &t->next_idle->later_idle) = t->later_idle;
+	return t;
 }
 
-void chi_crew_rest_all(chi_worker *sent)
+void chi_thread_pool_rest_all(chi_pool_thread *busy)
 {
-	while (sent != NULL) {
-		chi_worker *next = sent->next_idle;
-		chi_crew_rest(sent);
-		sent = next;
+	while (busy != NULL) {
+		chi_pool_thread *next = busy->next_idle;
+		chi_thread_pool_rest(busy);
+		busy = next;
 	}
 }
 
-// Gives a lane's worker a job, the one that has rested longest if there are others at work on the
-// lane; it is put in front of *sent, if there is one. A failure leaves nothing behind.
-static choir_status send(choir_strategy *s, int lane, const job *j, chi_worker **sent)
+// Gives a device's thread a task, the one that has rested longest if there are others at work on
+// the device; it is put in front of *sent, if there is one. A failure leaves nothing behind.
+static choir_status send(choir_strategy *s, int d, const pool_task *j, chi_pool_thread **busy)
 {
-	struct chi_crew *crew = &s->crew[lane];
-	chi_mutex_lock(&crew->lock);
-	chi_worker *w = take_idle(crew, j->joins);
-	chi_mutex_unlock(&crew->lock);
-	if (w == NULL && (w = new_worker(crew)) == NULL)
+	struct chi_thread_pool *pool = &s->thread_pool[d];
+	chi_mutex_lock(&pool->lock);
+	chi_pool_thread *t = take_idle(pool, j->joins);
+	chi_mutex_unlock(&pool->lock);
+	if (t == NULL && (t = new_thread(pool)) == NULL)
 		return choir_error_status();
-	w->run = j->run;
-	w->help = j->help;
-	w->lane = lane;
-	if (sent != NULL) {
-		w->next_idle = *sent;
-		*sent = w;
+	t->run = j->run;
+	t->call = j->pool_call;
+	t->device = d;
+	if (busy != NULL) {
+		t->next_idle = *busy;
+		*busy = t;
 	}
-	send_word(w);
+	wake_thread(t);
 	return CHOIR_OK;
 }
 
-choir_status chi_crew_send(choir_strategy *s, int lane, chi_run *run)
+choir_status chi_thread_pool_send(choir_strategy *s, int d, chi_run *run)
 {
-	const job j = { .run = run };
-	return send(s, lane, &j, run->lane[lane].shared ? NULL : &run->sent);
+	const pool_task j = { .run = run };
+	return send(s, d, &j, run->device[d].shared ? NULL : &run->busy);
 }
 
-choir_status chi_crew_join(choir_strategy *s, int lane, chi_run *run)
+choir_status chi_thread_pool_join(choir_strategy *s, int d, chi_run *run)
 {
-	const job j = { .run = run, .joins = true };
-	return send(s, lane, &j, NULL);
+	const pool_task j = { .run = run, .joins = true };
+	return send(s, d, &j, NULL);
 }
 
-choir_status chi_crew_all(choir_strategy *s, chi_crew_fn *fn, void *arg)
+choir_status chi_thread_pool_call_all(choir_strategy *s, chi_thread_pool_fn *fn, void *arg)
 {
-	struct chi_help help = { .fn = fn, .arg = arg };
-	chi_gate *helped = &s->crew[0].helped;
-	const uint32_t before_all = chi_atomic32_load(&helped->word);
-	uint32_t helpers = 0;
-	chi_worker *sent = NULL;
+	struct chi_pool_call call = { .fn = fn, .arg = arg };
+	chi_gate *returned = &s->thread_pool[0].returned;
+	const uint32_t before_all = chi_atomic32_load(&returned->word);
+	uint32_t called = 0;
+	chi_pool_thread *busy = NULL;
 	chi_error before;
 	chi_error_save(&before);
-	for (int lane = 1; lane < s->lanes; lane++)
-		helpers += send(s, lane, &(job){ .help = &help }, &sent) == CHOIR_OK;
+	for (int d = 1; d < s->devices; d++)
+		called += send(s, d, &(pool_task){ .pool_call = &call }, &busy) == CHOIR_OK;
 	chi_error_restore(&before);
 	fn(arg);
-	for (uint32_t now; (now = chi_atomic32_load(&helped->word)) - before_all < helpers;)
-		(void) chi_gate_wait(helped, now, s->crew[0].spin, chi_clock_deadline(-1));
-	chi_crew_rest_all(sent);
-	return chi_atomic32_load(&help.left) == 0 ? CHOIR_OK
+	for (uint32_t now; (now = chi_atomic32_load(&returned->word)) - before_all < called;)
+		(void) chi_gate_wait(returned, now, s->thread_pool[0].spin, chi_clock_deadline(-1));
+	chi_thread_pool_rest_all(busy);
+	return chi_atomic32_load(&call.left) == 0 ? CHOIR_OK
 											  : choir_fail(CHOIR_STATE, "%s", CHI_WAS_LEFT);
 }

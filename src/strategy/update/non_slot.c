@@ -34,40 +34,41 @@ choir_value *choir_cross_non_slot_devices(
 				other->name, other->strategy->label);
 		return NULL;
 	}
-	choir_value *place = chi_value_new(f, CHOIR_VALUE_PLACE, s->non_slots);
-	if (place == NULL) {
+	choir_value *destination = chi_value_new(f, CHOIR_VALUE_PLACE, s->non_slots);
+	if (destination == NULL) {
 		chi_frame_record_error(f);
 		return NULL;
 	}
 	for (int i = 0; i < s->non_slots; i++)
-		place->device[i] = s->non_slot[i];
-	return place;
+		destination->device[i] = s->non_slot[i];
+	return destination;
 }
 
-bool chi_strategy_is_non_slot_place(const choir_strategy *s, const choir_value *place)
+bool chi_strategy_is_non_slot_destination(const choir_strategy *s, const choir_value *destination)
 {
-	bool same = place->count == s->non_slots;
+	bool same = destination->count == s->non_slots;
 	for (int i = 0; same && i < s->non_slots; i++)
-		same = place->device[i] == s->non_slot[i];
+		same = destination->device[i] == s->non_slot[i];
 	return same;
 }
 
 choir_status choir_cross_update_non_slot(
-		choir_cross *cross, choir_value *place, choir_update_fn *fn, void *user)
+		choir_cross *cross, choir_value *destination, choir_update_fn *fn, void *user)
 {
 	CHOIR_TRY(chi_cross_check(cross, "update_non_slot"));
 	chi_cross *x = chi_cross_of(cross);
 	if (fn == NULL)
 		return chi_frame_fail(
 				cross->frame, CHOIR_INVALID, "update_non_slot: the function is NULL");
-	if (place == NULL) {
+	if (destination == NULL) {
 		chi_frame_null_argument(cross->frame, "update_non_slot");
 		return chi_frame_status(cross->frame);
 	}
-	if (place->kind != CHOIR_VALUE_PLACE || !chi_strategy_is_non_slot_place(x->strategy, place))
+	if (destination->kind != CHOIR_VALUE_PLACE ||
+			!chi_strategy_is_non_slot_destination(x->strategy, destination))
 		return chi_frame_fail(cross->frame, CHOIR_INVALID,
 				"update_non_slot: it needs the place "
 				"that non_slot_devices gives, and this %s",
-				place->kind == CHOIR_VALUE_PLACE ? "has other devices" : "is no place");
-	return chi_update_go(&(chi_update){ .cross = x, .place = place }, fn, user);
+				destination->kind == CHOIR_VALUE_PLACE ? "has other devices" : "is no place");
+	return chi_update_run(&(chi_update){ .cross = x, .destination = destination }, fn, user);
 }

@@ -19,18 +19,19 @@ static const char *name_of(const chi_update *u)
 
 static int copies_of(const chi_update *u)
 {
-	return u->variable == NULL ? u->place->count : u->variable->copies;
+	return u->variable == NULL ? u->destination->count : u->variable->copies;
 }
 
 static choir_device *device_of(const chi_update *u)
 {
-	return u->variable == NULL ? u->place->device[u->copy] : u->variable->copy[u->copy].device;
+	return u->variable == NULL ? u->destination->device[u->copy]
+							   : u->variable->copy[u->copy].device;
 }
 
 // Which guard the update holds.
 static chi_recursive_lock *lock_of(const chi_update *u)
 {
-	return u->variable == NULL ? &u->cross->strategy->home->non_slot_lock : u->variable->lock;
+	return u->variable == NULL ? &u->cross->strategy->owner->non_slot_lock : u->variable->lock;
 }
 
 static bool colocated(const chi_update *u, const choir_variable *v)
@@ -46,7 +47,7 @@ static choir_status check_target(const chi_update *u, const choir_variable *v)
 {
 	if (v != NULL && colocated(u, v))
 		return CHOIR_OK;
-	return chi_frame_fail(u->shown.frame, CHOIR_INVALID,
+	return chi_frame_fail(u->base.frame, CHOIR_INVALID,
 			"update of \"%s\": variable \"%s\" is not "
 			"colocated with it and cannot be written",
 			name_of(u), v == NULL ? "" : v->name);
@@ -60,7 +61,7 @@ static bool may_wait(const chi_update *u, const choir_variable *v)
 
 choir_variable *chi_update_shard(const chi_update *u, choir_variable *v)
 {
-	if (u->whole == NULL || v == NULL || v->shards != u->whole->shards)
+	if (u->parent == NULL || v == NULL || v->shards != u->parent->shards)
 		return v;
 	choir_variable *shard = v->shard[u->variable->shard_index];
 	return colocated(u, shard) ? shard : v;
@@ -68,8 +69,8 @@ choir_variable *chi_update_shard(const chi_update *u, choir_variable *v)
 
 choir_tensor *chi_update_rows(const chi_update *u, choir_tensor *t)
 {
-	return u->whole != NULL && t != NULL && t->buffer != NULL &&
-					chi_shape_equal(&t->shape, &u->whole->shape)
+	return u->parent != NULL && t != NULL && t->buffer != NULL &&
+					chi_shape_equal(&t->shape, &u->parent->shape)
 			? chi_shard_rows(u->variable, t)
 			: t;
 }
@@ -78,7 +79,7 @@ int chi_update_copy_of(const chi_update *u, const choir_variable *v)
 {
 	if (chi_strategy_has(u->cross->strategy, v)) {
 		if (!may_wait(u, v)) {
-			chi_frame_fail(u->shown.frame, CHOIR_STATE,
+			chi_frame_fail(u->base.frame, CHOIR_STATE,
 					"update of \"%s\": variable \"%s\" is not "
 					"colocated with it, and other workers may be changing it: read it before and "
 					"give it",
@@ -92,7 +93,7 @@ int chi_update_copy_of(const chi_update *u, const choir_variable *v)
 				return i;
 		return chi_strategy_copy(u->cross->strategy, v, u->replica);
 	}
-	chi_frame_fail(u->shown.frame, CHOIR_STATE,
+	chi_frame_fail(u->base.frame, CHOIR_STATE,
 			"variable \"%s\": mixing strategies: it belongs to "
 			"%s, this update to %s",
 			v->name, v->strategy->label, u->cross->strategy->label);
@@ -102,8 +103,8 @@ int chi_update_copy_of(const chi_update *u, const choir_variable *v)
 // v is written: if the update fails, it is undefined.
 static void note_written(chi_update *u, choir_variable *v)
 {
-	if (u->slicing != NULL) {
-		chi_slice_note_written(u, v);
+	if (u->chunk != NULL) {
+		chi_update_chunk_note_written(u, v);
 		return;
 	}
 	if (v->written)
@@ -124,7 +125,7 @@ choir_status chi_update_may_scatter(choir_update *update, const choir_variable *
 {
 	chi_update *u = update_of(update);
 	CHOIR_TRY(check_target(u, v));
-	if (u->slicing != NULL)
+	if (u->chunk != NULL)
 		return chi_frame_fail(update->frame, CHOIR_UNSUPPORTED,
 				"update of \"%s\": rows of "
 				"\"%s\" cannot be written in an elementwise update",
@@ -138,8 +139,8 @@ choir_status chi_update_write(
 	chi_update *u = update_of(update);
 	v = chi_update_shard(u, v);
 	CHOIR_TRY(check_target(u, v));
-	if (u->slicing != NULL)
-		return chi_slice_write(u, v, op, t);
+	if (u->chunk != NULL)
+		return chi_update_chunk_write(u, v, op, t);
 	t = chi_update_rows(u, t);
 	if (t == NULL)
 		return chi_frame_status(update->frame);
@@ -163,18 +164,18 @@ choir_tensor *choir_update_arg(choir_update *update, const char *name)
 	if (u == NULL)
 		return NULL;
 	choir_frame *f = update->frame;
-	choir_value *v = choir_values_find(u->cross->given, name == NULL ? "" : name);
+	choir_value *v = choir_values_find(u->cross->call_args, name == NULL ? "" : name);
 	if (v == NULL) {
 		chi_error_prefix("update of \"%s\"", name_of(u));
 		chi_frame_record_error(f);
 		return NULL;
 	}
-	if (u->slicing != NULL)
-		return chi_slice_arg(
-				u, (size_t) (chi_values_leaf(u->cross->given, name) - u->cross->given->leaf));
+	if (u->chunk != NULL)
+		return chi_update_chunk_arg(u,
+				(size_t) (chi_values_leaf(u->cross->call_args, name) - u->cross->call_args->leaf));
 	if (v->kind == CHOIR_VALUE_VARIABLE)
 		return choir_variable_component(v->variable, f);
-	if (chi_value_settle(v) != CHOIR_OK) {
+	if (chi_value_materialize(v) != CHOIR_OK) {
 		chi_frame_record_error(f);
 		return NULL;
 	}
@@ -199,14 +200,14 @@ choir_status choir_update_return(choir_update *update, const char *name, choir_t
 				"returns nothing",
 				name_of(u));
 	CHOIR_TRY(chi_results_check(f, name, value));
-	if (u->whole != NULL &&
+	if (u->parent != NULL &&
 			(value->is_number || value->shape.rank == 0 ||
 					value->shape.dim[0] != u->variable->shape.dim[0]))
 		return chi_frame_fail(f, CHOIR_INVALID,
 				"update of \"%s\": what it returns as \"%s\" must "
 				"have its %lld rows, as it is a shard",
 				name_of(u), name, (long long) u->variable->shape.dim[0]);
-	choir_values *returned = u->cross->next;
+	choir_values *returned = u->cross->next_results;
 	choir_frame *to = chi_values_replica_frame(returned, u->replica);
 	choir_tensor *kept = to == NULL ? NULL : chi_tensor_retain(to, value);
 	if (kept == NULL)
@@ -214,37 +215,37 @@ choir_status choir_update_return(choir_update *update, const char *name, choir_t
 	chi_leaf *leaf = chi_values_leaf(returned, name);
 	if (leaf == NULL) {
 		choir_value *v = chi_value_new(returned->frame, CHOIR_VALUE_MIRRORED,
-				u->whole != NULL ? u->whole->shards : copies_of(u));
+				u->parent != NULL ? u->parent->shards : copies_of(u));
 		if (chi_values_put(returned, name, v) != CHOIR_OK)
 			return chi_frame_record_error(f);
 		leaf = chi_values_leaf(returned, name);
 	}
-	const int place = u->whole != NULL ? u->variable->shard_index : u->copy;
-	leaf->value->component[place] = kept;
-	leaf->value->device[place] = choir_tensor_device(kept);
+	const int destination = u->parent != NULL ? u->variable->shard_index : u->copy;
+	leaf->value->component[destination] = kept;
+	leaf->value->device[destination] = choir_tensor_device(kept);
 	return CHOIR_OK;
 }
 
 // What one copy returned, all must.
 static choir_status check_returned(const chi_update *u)
 {
-	const choir_values *returned = u->cross->next;
+	const choir_values *returned = u->cross->next_results;
 	for (size_t i = 0; i < returned->n; i++)
 		for (int k = 0; k < returned->leaf[i].value->count; k++)
 			if (returned->leaf[i].value->component[k] == NULL)
 				return choir_fail(CHOIR_INVALID,
 						"update of \"%s\": the function returned no \"%s\" for %s %d: the same "
 						"names are needed for all",
-						u->whole != NULL ? u->whole->name : name_of(u), returned->leaf[i].name,
-						u->whole != NULL ? "shard" : "copy", k);
+						u->parent != NULL ? u->parent->name : name_of(u), returned->leaf[i].name,
+						u->parent != NULL ? "shard" : "copy", k);
 	return CHOIR_OK;
 }
 
 // What the updates of shards returned becomes one value, their rows behind one another.
 static choir_status join_returned(const chi_update *u)
 {
-	const choir_values *returned = u->cross->next;
-	choir_frame *f = chi_values_replica_frame(u->cross->next, 0);
+	const choir_values *returned = u->cross->next_results;
+	choir_frame *f = chi_values_replica_frame(u->cross->next_results, 0);
 	if (f == NULL)
 		return choir_error_status();
 	for (size_t i = 0; i < returned->n; i++) {
@@ -266,7 +267,7 @@ int64_t choir_update_elements(const choir_update *u)
 	const choir_variable *v = choir_update_variable(u);
 	if (v == NULL)
 		return 0;
-	return update_of(u)->slicing != NULL ? update_of(u)->count : v->elements;
+	return update_of(u)->chunk != NULL ? update_of(u)->count : v->elements;
 }
 
 void *choir_update_data(choir_update *update, choir_variable *v)
@@ -279,11 +280,11 @@ void *choir_update_data(choir_update *update, choir_variable *v)
 	const int copy = chi_update_copy_of(u, v);
 	if (!v->copy[copy].device->host_memory || v->concurrency == CHI_LOCK_FREE)
 		return NULL;
-	if (u->slicing != NULL) {
-		void *slice = chi_slice_of(u, v);
-		if (slice != NULL)
+	if (u->chunk != NULL) {
+		void *chunk = chi_update_chunk_of(u, v);
+		if (chunk != NULL)
 			note_written(u, v);
-		return slice;
+		return chunk;
 	}
 	note_written(u, v);
 	chi_variable_bump_version(v, copy);
@@ -304,7 +305,7 @@ static int reader_of(const chi_update *u)
 
 choir_status chi_update_call(chi_update *u, choir_frame *f, choir_update_fn *fn, void *user)
 {
-	u->shown.frame = f;
+	u->base.frame = f;
 	f->context = u;
 	f->context_kind = CHI_IN_UPDATE;
 	chi_context inside;
@@ -313,7 +314,7 @@ choir_status chi_update_call(chi_update *u, choir_frame *f, choir_update_fn *fn,
 	chi_context *entry = chi_context_enter(&inside, CHI_IN_UPDATE, u->cross->strategy, u);
 	entry->frame = f;
 	chi_error_clear();
-	choir_status status = fn(&u->shown, user);
+	choir_status status = fn(&u->base, user);
 	status = chi_context_leave(entry, status, "update of \"%s\": the function", name_of(u));
 	if (status == CHOIR_OK)
 		status = f->failed ? chi_frame_status(f) : chi_stream_wait(f->stream);
@@ -323,8 +324,8 @@ choir_status chi_update_call(chi_update *u, choir_frame *f, choir_update_fn *fn,
 
 static choir_status update_one(chi_update *u, choir_update_fn *fn, void *user)
 {
-	if (chi_update_is_sliced(u))
-		return chi_update_slices(u, fn, user);
+	if (chi_update_is_chunked(u))
+		return chi_update_chunks(u, fn, user);
 	choir_frame *f = chi_cross_acquire_frame(u->cross, device_of(u));
 	if (f == NULL)
 		return choir_error_status();
@@ -341,7 +342,7 @@ static choir_status update_copy(chi_update *u, choir_update_fn *fn, void *user)
 }
 
 // After all copies, or the first failure: what was written is whole, or it is undefined.
-static void settle_written(chi_update *u, choir_status status)
+static void finish_written(chi_update *u, choir_status status)
 {
 	for (choir_variable *v = u->written; v != NULL; v = v->next_written) {
 		v->written = false;
@@ -354,7 +355,7 @@ static void settle_written(chi_update *u, choir_status status)
 // Per-replica values among the arguments are refused before anything changes.
 static choir_status check_given(const chi_update *u)
 {
-	const choir_values *given = u->cross->given;
+	const choir_values *given = u->cross->call_args;
 	for (size_t i = 0; i < given->n; i++)
 		if (given->leaf[i].value->kind == CHOIR_VALUE_PER_REPLICA)
 			return choir_fail(CHOIR_INVALID,
@@ -375,13 +376,13 @@ static bool may_change(const chi_update *u, const choir_tensor *t)
 	return u->variable != NULL && chi_variable_concerns(u->variable, t);
 }
 
-// What was given stays as it is for all copies and slices, whatever the first of them write: of a
+// What was given stays as it is for all copies and chunks, whatever the first of them write: of a
 // variable that may change a copy is given. NULL: recorded.
 static choir_value *steady(const chi_update *u, choir_value *v)
 {
-	choir_frame *f = u->cross->shown.frame;
+	choir_frame *f = u->cross->base.frame;
 	bool changes = false;
-	for (int i = 0; v->component != NULL && v->make == NULL && i < v->count; i++)
+	for (int i = 0; v->component != NULL && v->materialize == NULL && i < v->count; i++)
 		changes = changes || may_change(u, v->component[i]);
 	if (!changes)
 		return v;
@@ -400,11 +401,11 @@ static choir_value *steady(const chi_update *u, choir_value *v)
 
 static choir_status keep_given(const chi_update *u)
 {
-	choir_values *given = u->cross->given;
+	choir_values *given = u->cross->call_args;
 	for (size_t i = 0; i < given->n; i++) {
 		choir_value *v = steady(u, given->leaf[i].value);
 		if (v == NULL)
-			return chi_frame_status(u->cross->shown.frame);
+			return chi_frame_status(u->cross->base.frame);
 		given->leaf[i].value = v;
 	}
 	return CHOIR_OK;
@@ -423,7 +424,7 @@ static choir_status update_copies(chi_update *u, choir_update_fn *fn, void *user
 	choir_status status = CHOIR_OK;
 	for (u->copy = 0; status == CHOIR_OK && u->copy < copies_of(u); u->copy++)
 		status = update_copy(u, fn, user);
-	settle_written(u, status);
+	finish_written(u, status);
 	if (shared)
 		chi_recursive_lock_leave(lock_of(u));
 	return status;
@@ -436,7 +437,7 @@ static choir_status update_all(chi_update *u, choir_update_fn *fn, void *user)
 	if (v == NULL || v->shards == 0)
 		return update_copies(u, fn, user);
 	choir_status status = CHOIR_OK;
-	u->whole = v;
+	u->parent = v;
 	for (int i = 0; status == CHOIR_OK && i < v->shards; i++) {
 		u->variable = v->shard[i];
 		status = update_copies(u, fn, user);
@@ -446,10 +447,10 @@ static choir_status update_all(chi_update *u, choir_update_fn *fn, void *user)
 	return status;
 }
 
-choir_status chi_update_go(chi_update *u, choir_update_fn *fn, void *user)
+choir_status chi_update_run(chi_update *u, choir_update_fn *fn, void *user)
 {
 	chi_cross *x = u->cross;
-	choir_frame *f = x->shown.frame;
+	choir_frame *f = x->base.frame;
 	if (f->failed)
 		return chi_frame_status(f);
 	choir_status status = check_given(u);
@@ -461,11 +462,11 @@ choir_status chi_update_go(chi_update *u, choir_update_fn *fn, void *user)
 		status = update_all(u, fn, user);
 	if (status == CHOIR_OK)
 		status = check_returned(u);
-	if (status == CHOIR_OK && u->whole != NULL)
+	if (status == CHOIR_OK && u->parent != NULL)
 		status = join_returned(u);
 	if (status != CHOIR_OK)
-		choir_values_clear(x->next);
-	chi_cross_turn(x);
+		choir_values_clear(x->next_results);
+	chi_cross_end_call(x);
 	return status == CHOIR_OK ? status : chi_frame_record_error(f);
 }
 
@@ -482,7 +483,7 @@ choir_status choir_cross_update(choir_cross *cross, choir_variable *v,
 		return chi_frame_record_error(cross->frame);
 	CHOIR_TRY(chi_cross_check_variable(x->strategy, cross->frame, v, "update"));
 	const bool elementwise = all.elementwise == CHOIR_ON;
-	return chi_update_go(
+	return chi_update_run(
 			&(chi_update){ .cross = x, .variable = v, .elementwise = elementwise }, fn, user);
 }
 
@@ -497,7 +498,7 @@ typedef struct {
 static choir_status return_results(choir_cross *cross, const choir_variable *v)
 {
 	const chi_cross *x = chi_cross_of(cross);
-	const choir_values *taken = x->taken;
+	const choir_values *taken = x->call_results;
 	for (size_t i = 0; i < taken->n; i++) {
 		choir_value *result = taken->leaf[i].value;
 		if (v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ) {

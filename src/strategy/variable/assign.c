@@ -205,8 +205,8 @@ static choir_status assign_integer_shares(choir_variable *v, choir_tensor *value
 		return chi_frame_record_error(f);
 	CHOIR_TRY(choir_tensor_fetch(value, host, bytes));
 	for (int i = 0; i < v->copies; i++) {
-		share_integers(
-				v->dtype, host, host + bytes, v->elements, parts_of(v), v->strategy->before + i);
+		share_integers(v->dtype, host, host + bytes, v->elements, parts_of(v),
+				v->strategy->replica_offset + i);
 		choir_tensor *share = choir_constant(f, v->dtype, v->shape, host + bytes);
 		if (share == NULL)
 			return chi_frame_status(f);
@@ -276,7 +276,7 @@ static choir_status assign(choir_variable *v, chi_assign_op op, choir_tensor *va
 		return chi_error_null("variable \"%s\": assigned NULL", v->name);
 	choir_frame *f = value->frame;
 	// The default replica outside any run is outside every strategy: what it writes is written.
-	if (f->context_kind == CHI_IN_REPLICA && !chi_replica_stands(f->context))
+	if (f->context_kind == CHI_IN_REPLICA && !chi_replica_is_default(f->context))
 		return assign_in_replica(f->context, v, op, value);
 	if (f->context_kind == CHI_IN_UPDATE)
 		return chi_update_write(f->context, v, op, value);

@@ -10,7 +10,7 @@
 
 choir_variable *chi_strategy_find_variable(choir_strategy *s, const char *name)
 {
-	s = s->home;
+	s = s->owner;
 	chi_mutex_lock(&s->lock);
 	choir_variable *v = s->variables;
 	while (v != NULL && strcmp(v->name, name) != 0)
@@ -48,12 +48,12 @@ static choir_status find_places(
 {
 	if (plan->options.synchronization == CHOIR_SYNCHRONIZATION_ON_READ || plan->shards > 0)
 		return CHOIR_OK; // parts go to their replicas, and of shards each is asked about
-	if (c->beside == NULL && !c->non_slot)
+	if (c->colocated_with == NULL && !c->non_slot)
 		return ask_table(s, plan, places);
 	plan->copy_device = c->non_slot ? s->non_slot : places;
-	plan->copy_devices = c->non_slot ? s->non_slots : c->beside->copies;
-	for (int i = 0; !c->non_slot && i < c->beside->copies; i++)
-		places[i] = c->beside->copy[i].device;
+	plan->copy_devices = c->non_slot ? s->non_slots : c->colocated_with->copies;
+	for (int i = 0; !c->non_slot && i < c->colocated_with->copies; i++)
+		places[i] = c->colocated_with->copy[i].device;
 	return CHOIR_OK;
 }
 
@@ -61,12 +61,14 @@ static choir_status find_places(
 static choir_variable *make_variable(
 		choir_strategy *s, chi_variable_plan *plan, const chi_creation *c)
 {
-	const int beside = c->beside == NULL ? 0 : c->beside->copies;
+	const int beside = c->colocated_with == NULL ? 0 : c->colocated_with->copies;
 	const int capacity = beside > s->parameters ? beside : s->parameters;
 	choir_device **places = chi_alloc_array((size_t) capacity, sizeof(choir_device *));
 	if (places == NULL)
 		return NULL;
-	plan->lock = c->beside != NULL ? c->beside->lock : c->non_slot ? &s->non_slot_lock : NULL;
+	plan->lock = c->colocated_with != NULL ? c->colocated_with->lock
+			: c->non_slot				   ? &s->non_slot_lock
+										   : NULL;
 	choir_variable *v = NULL;
 	if (chi_strategy_find_variable(s, plan->name) != NULL)
 		choir_fail(
@@ -76,7 +78,7 @@ static choir_variable *make_variable(
 	chi_free(places);
 	if (v == NULL)
 		return NULL;
-	v->colocated_with = c->beside;
+	v->colocated_with = c->colocated_with;
 	v->non_slot = c->non_slot;
 	return v;
 }
@@ -112,21 +114,21 @@ static choir_status count_shards(const choir_strategy *s, const chi_variable_pla
 static choir_status decide_shards(
 		const choir_strategy *s, const chi_variable_plan *plan, const chi_creation *c, int *n)
 {
-	const choir_variable *beside = c->beside;
+	const choir_variable *colocated_with = c->colocated_with;
 	*n = 0;
 	if (plan->options.synchronization == CHOIR_SYNCHRONIZATION_ON_READ)
 		return CHOIR_OK;
-	if (beside != NULL && beside->shards > 0) {
-		*n = beside->shards;
-		return plan->shape.rank > 0 && plan->shape.dim[0] == beside->shape.dim[0]
+	if (colocated_with != NULL && colocated_with->shards > 0) {
+		*n = colocated_with->shards;
+		return plan->shape.rank > 0 && plan->shape.dim[0] == colocated_with->shape.dim[0]
 				? CHOIR_OK
 				: choir_fail(CHOIR_INVALID,
 						  "variable \"%s\": colocated with \"%s\", which "
 						  "lies in %d shards of its %lld rows: it needs as many rows",
-						  plan->name, beside->name, beside->shards,
-						  (long long) beside->shape.dim[0]);
+						  plan->name, colocated_with->name, colocated_with->shards,
+						  (long long) colocated_with->shape.dim[0]);
 	}
-	if (s->options.partition == CHOIR_PARTITION_NONE || beside != NULL || c->non_slot ||
+	if (s->options.partition == CHOIR_PARTITION_NONE || colocated_with != NULL || c->non_slot ||
 			c->wrap != NULL || plan->shape.rank == 0)
 		return CHOIR_OK;
 	CHOIR_TRY(count_shards(s, plan, n));
@@ -145,7 +147,7 @@ static choir_variable *make_shard(choir_strategy *s, const chi_variable_plan *pl
 	own.name = name.data;
 	own.shape.dim[0] = rows;
 	own.options.initial_value = initial;
-	created.beside = c->beside == NULL ? NULL : c->beside->shard[part];
+	created.colocated_with = c->colocated_with == NULL ? NULL : c->colocated_with->shard[part];
 	choir_variable *v = name.failed ? NULL : make_variable(s, &own, &created);
 	chi_text_free(&name);
 	return v;
@@ -153,14 +155,14 @@ static choir_variable *make_shard(choir_strategy *s, const chi_variable_plan *pl
 
 // Its shards have the rows of what it would be as a whole, random numbers too.
 static choir_status fill_shards(choir_strategy *s, const chi_variable_plan *plan,
-		const chi_creation *c, choir_variable *whole)
+		const chi_creation *c, choir_variable *parent)
 {
-	char *initial = chi_alloc_aligned(chi_variable_bytes(whole));
+	char *initial = chi_alloc_aligned(chi_variable_bytes(parent));
 	if (initial == NULL)
-		return chi_error_prefix("variable \"%s\"", whole->name);
+		return chi_error_prefix("variable \"%s\"", parent->name);
 	choir_status status = chi_initialize(plan, initial);
-	const int64_t all = whole->shape.dim[0];
-	const size_t row = chi_variable_bytes(whole) / (size_t) all;
+	const int64_t all = parent->shape.dim[0];
+	const size_t row = chi_variable_bytes(parent) / (size_t) all;
 	int64_t first = 0;
 	for (int i = 0; status == CHOIR_OK && i < plan->shards; i++) {
 		const int64_t rows = chi_share_of(all, plan->shards, i);
@@ -168,7 +170,7 @@ static choir_status fill_shards(choir_strategy *s, const chi_variable_plan *plan
 		if (v == NULL)
 			status = choir_error_status();
 		else
-			chi_shard_join(whole, i, v, first);
+			chi_shard_join(parent, i, v, first);
 		first += rows;
 	}
 	chi_free(initial);
@@ -209,7 +211,7 @@ static choir_variable *make_agreed(
 	if (status == CHOIR_OK)
 		v = make_variable(s, plan, c);
 	else
-		chi_strategy_give_up(s, status);
+		chi_strategy_abort(s, status);
 	chi_free(values);
 	return v;
 }
@@ -242,9 +244,9 @@ static void enlist(choir_strategy *s, choir_variable *v)
 	chi_mutex_unlock(&s->lock);
 }
 
-choir_status chi_strategy_begin_making(choir_strategy *s, const char *name)
+choir_status chi_strategy_begin_creation(choir_strategy *s, const char *name)
 {
-	if (chi_recursive_lock_enter(&s->home->making, chi_clock_deadline(s->timeout)))
+	if (chi_recursive_lock_enter(&s->owner->creation_lock, chi_clock_deadline(s->timeout)))
 		return CHOIR_OK;
 	return choir_fail(CHOIR_TIMEOUT,
 			"variable \"%s\": waited %g s for another worker that makes "
@@ -252,9 +254,9 @@ choir_status chi_strategy_begin_making(choir_strategy *s, const char *name)
 			name == NULL ? "" : name, s->timeout);
 }
 
-void chi_strategy_end_making(choir_strategy *s)
+void chi_strategy_end_creation(choir_strategy *s)
 {
-	chi_recursive_lock_leave(&s->home->making);
+	chi_recursive_lock_leave(&s->owner->creation_lock);
 }
 
 static choir_variable *make_and_enlist(choir_strategy *s, const chi_creation *c)
@@ -263,7 +265,7 @@ static choir_variable *make_and_enlist(choir_strategy *s, const chi_creation *c)
 	chi_variable_plan plan = { .strategy = s,
 		.name = c->name,
 		.shape = *c->shape,
-		.layout = &s->everyone,
+		.layout = &s->all_replicas,
 		.seed = s->options.seed,
 		.wrap = c->wrap,
 		.concurrency = s->concurrency,
@@ -277,27 +279,27 @@ static choir_variable *make_and_enlist(choir_strategy *s, const chi_creation *c)
 	if (v == NULL)
 		return NULL;
 	if (v->wrapped != NULL)
-		chi_atomic32_store(&s->wraps, 1);
+		chi_atomic32_store(&s->has_wrapped_memory, 1);
 	enlist(s, v);
 	return v;
 }
 
 choir_variable *chi_strategy_make_variable(choir_strategy *s, const chi_creation *c)
 {
-	if (chi_strategy_begin_making(s, c->name) != CHOIR_OK)
+	if (chi_strategy_begin_creation(s, c->name) != CHOIR_OK)
 		return NULL;
-	choir_variable *v = make_and_enlist(s->home, c);
-	chi_strategy_end_making(s);
+	choir_variable *v = make_and_enlist(s->owner, c);
+	chi_strategy_end_creation(s);
 	return v;
 }
 
 choir_variable *chi_strategy_find_or_make_variable(choir_strategy *s, const chi_creation *c)
 {
-	if (chi_strategy_begin_making(s, c->name) != CHOIR_OK)
+	if (chi_strategy_begin_creation(s, c->name) != CHOIR_OK)
 		return NULL;
 	choir_variable *v = chi_strategy_find_variable(s, c->name);
 	if (v == NULL) {
-		v = make_and_enlist(s->home, c);
+		v = make_and_enlist(s->owner, c);
 	} else if (v->dtype != c->options->dtype || !chi_shape_equal(&v->shape, c->shape)) {
 		char have[CHI_SHAPE_TEXT], wanted[CHI_SHAPE_TEXT];
 		choir_fail(CHOIR_INVALID, "variable \"%s\": it exists as %s %s, not %s %s", c->name,
@@ -305,7 +307,7 @@ choir_variable *chi_strategy_find_or_make_variable(choir_strategy *s, const chi_
 				choir_dtype_name(c->options->dtype), chi_shape_print(c->shape, wanted));
 		v = NULL;
 	}
-	chi_strategy_end_making(s);
+	chi_strategy_end_creation(s);
 	return v;
 }
 
@@ -321,7 +323,7 @@ static void delist(choir_strategy *s, const choir_variable *v)
 	chi_mutex_unlock(&s->lock);
 }
 
-void chi_strategy_unmake_variable(choir_variable *v)
+void chi_strategy_delete_variable(choir_variable *v)
 {
 	for (int i = 0; i < v->shards; i++)
 		delist(v->strategy, v->shard[i]);
@@ -344,7 +346,7 @@ choir_variable *chi_strategy_make_slot(choir_variable *v, const char *what)
 			&(chi_creation){ .name = name.data,
 					.shape = &v->shape,
 					.options = &o,
-					.beside = v,
+					.colocated_with = v,
 					.slot = true });
 	if (slot != NULL)
 		slot->slot = true;

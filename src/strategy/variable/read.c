@@ -54,8 +54,8 @@ static uint64_t hash_creation(const chi_creation *c, const char *name)
 // In replicas: replica 0 makes it, whenever it comes; the others wait for that.
 static choir_variable *make_in_replica(chi_replica *r, const chi_creation *c)
 {
-	choir_frame *f = r->shown.frame;
-	char text[CHI_MEET_NAME], shape[CHI_SHAPE_TEXT], fit[48];
+	choir_frame *f = r->base.frame;
+	char text[CHI_SYNC_POINT_NAME], shape[CHI_SHAPE_TEXT], fit[48];
 	bool last;
 	chi_text_fit(c->name, fit, sizeof fit);
 	snprintf(text, sizeof text, "the creation of variable \"%s\", %s %.40s", fit,
@@ -64,15 +64,17 @@ static choir_variable *make_in_replica(chi_replica *r, const chi_creation *c)
 	// Of several workers all make it at the same place among their exchanges: what r has asked for
 	// comes first.
 	if (f->failed || chi_stream_wait(f->stream) != CHOIR_OK ||
-			(r->run->strategy->process_group != NULL && chi_apply_settle(r, NULL) != CHOIR_OK)) {
+			(r->run->strategy->process_group != NULL &&
+					chi_gradients_finish_updates_of(r, NULL) != CHOIR_OK)) {
 		chi_frame_record_error(f);
 		return NULL;
 	}
 	const char *name = canonical_name(&f->arena, c->name);
-	chi_meet *m = name == NULL ? NULL
-							   : chi_meet_arrive(r, CHI_MEET_CREATE, NULL, hash_creation(c, name),
-										 text, NULL, NULL, &last);
-	if (m == NULL) {
+	chi_sync_point *point = name == NULL
+			? NULL
+			: chi_sync_point_arrive(r, CHI_SYNC_POINT_CREATE, NULL, hash_creation(c, name), text,
+					  NULL, NULL, &last);
+	if (point == NULL) {
 		chi_frame_record_error(f);
 		return NULL;
 	}
@@ -83,14 +85,14 @@ static choir_variable *make_in_replica(chi_replica *r, const chi_creation *c)
 			chi_run_fail(r->run, 0);
 			return NULL;
 		}
-		m->variable = v;
-		chi_meet_ready(r->run, m);
-	} else if (chi_lane_wait(r, &m->ready, m) != CHOIR_OK) {
+		point->variable = v;
+		chi_sync_point_ready(r->run, point);
+	} else if (chi_scheduler_wait(r, &point->ready, point) != CHOIR_OK) {
 		chi_frame_record_error(f);
 		return NULL;
 	}
-	choir_variable *made = m->variable;
-	chi_meet_leave(r, m);
+	choir_variable *made = point->variable;
+	chi_sync_point_leave(r, point);
 	return made;
 }
 
@@ -98,7 +100,7 @@ static choir_variable *make_in_replica(chi_replica *r, const chi_creation *c)
 static choir_variable *kept_by_replica(const chi_context *c)
 {
 	if (c != NULL && c->kind == CHI_IN_REPLICA)
-		chi_frame_record_error(((const chi_replica *) c->what)->shown.frame);
+		chi_frame_record_error(((const chi_replica *) c->what)->base.frame);
 	return NULL;
 }
 
@@ -118,7 +120,7 @@ choir_variable *choir_variable_new(
 	const chi_creation wanted = { .name = name,
 		.shape = &shape,
 		.options = &all,
-		.beside = c == NULL ? NULL : c->colocate,
+		.colocated_with = c == NULL ? NULL : c->colocate,
 		.non_slot = c != NULL && c->non_slot };
 	if (c == NULL || c->kind == CHI_IN_CROSS)
 		return chi_strategy_make_variable(s, &wanted);
@@ -146,7 +148,7 @@ choir_variable *choir_variable_wrap(
 			&(chi_creation){ .name = name,
 					.shape = &shape,
 					.options = &o,
-					.beside = c == NULL ? NULL : c->colocate,
+					.colocated_with = c == NULL ? NULL : c->colocate,
 					.non_slot = c != NULL && c->non_slot,
 					.wrap = memory });
 }
@@ -156,7 +158,7 @@ choir_status chi_replica_check_variable(const chi_replica *r, const choir_variab
 	const choir_strategy *s = r->run->strategy;
 	return chi_strategy_has(s, v)
 			? CHOIR_OK
-			: chi_frame_fail(r->shown.frame, CHOIR_STATE,
+			: chi_frame_fail(r->base.frame, CHOIR_STATE,
 					  "variable \"%s\": mixing strategies: it belongs to %s, this "
 					  "replica to %s",
 					  v->name, v->strategy->label, s->label);
@@ -166,8 +168,9 @@ static int copy_for_replica(chi_replica *r, const choir_variable *v)
 {
 	if (chi_replica_check_variable(r, v) != CHOIR_OK)
 		return CHI_NO_COPY;
-	return chi_apply_settle(r, v) == CHOIR_OK ? chi_strategy_copy(r->run->strategy, v, r->id)
-											  : CHI_NO_COPY;
+	return chi_gradients_finish_updates_of(r, v) == CHOIR_OK
+			? chi_strategy_copy(r->run->strategy, v, r->id)
+			: CHI_NO_COPY;
 }
 
 // Which copy of v f's context sees, CHI_ALL_COPIES or CHI_NO_COPY.
@@ -175,7 +178,7 @@ static int copy_for(choir_frame *f, const choir_variable *v)
 {
 	// The default replica outside any run sees other strategies' variables from outside.
 	const chi_replica *r = f->context_kind == CHI_IN_REPLICA ? f->context : NULL;
-	if (r != NULL && (!chi_replica_stands(r) || chi_strategy_has(r->run->strategy, v)))
+	if (r != NULL && (!chi_replica_is_default(r) || chi_strategy_has(r->run->strategy, v)))
 		return copy_for_replica(f->context, v);
 	if (f->context_kind == CHI_IN_UPDATE)
 		return chi_update_copy_of(f->context, v);
@@ -264,15 +267,14 @@ static choir_tensor *bring_together(choir_replica *r, const choir_variable *v, c
 // The value of an on-read variable in a replica, of which own is its part.
 static choir_tensor *read_together(choir_replica *r, const choir_variable *v, choir_tensor *own)
 {
-	chi_subject *subject = &chi_replica_of(r)->subject;
-	char name[sizeof subject->name - 2];
-	subject->hash = chi_hash_mix((uint64_t) (uintptr_t) v);
-	snprintf(subject->name, sizeof subject->name, "\"%s\"",
-			chi_text_fit(v->name, name, sizeof name));
-	subject->call = "read";
+	chi_label *label = &chi_replica_of(r)->label;
+	char name[sizeof label->name - 2];
+	label->hash = chi_hash_mix((uint64_t) (uintptr_t) v);
+	snprintf(label->name, sizeof label->name, "\"%s\"", chi_text_fit(v->name, name, sizeof name));
+	label->call = "read";
 	choir_tensor *t = bring_together(r, v, own);
-	subject->hash = 0;
-	subject->call = NULL;
+	label->hash = 0;
+	label->call = NULL;
 	return t;
 }
 
@@ -293,8 +295,8 @@ choir_tensor *choir_variable_read(choir_variable *v, choir_frame *f)
 	const chi_update *u = f->context_kind == CHI_IN_UPDATE ? f->context : NULL;
 	if (u != NULL)
 		v = chi_update_shard(u, v);
-	if (u != NULL && u->slicing != NULL)
-		return chi_slice_read(u, v);
+	if (u != NULL && u->chunk != NULL)
+		return chi_update_chunk_read(u, v);
 	if (v->shards > 0)
 		return read_whole(v, f);
 	const chi_context *c = chi_context_current();
@@ -331,8 +333,8 @@ choir_tensor *choir_variable_component(choir_variable *v, choir_frame *f)
 		v = chi_update_shard(f->context, v);
 	if (v->shards > 0)
 		return shards_component(v, f);
-	if (f->context_kind == CHI_IN_UPDATE && ((chi_update *) f->context)->slicing != NULL)
-		return chi_slice_read(f->context, v);
+	if (f->context_kind == CHI_IN_UPDATE && ((chi_update *) f->context)->chunk != NULL)
+		return chi_update_chunk_read(f->context, v);
 	// A set's frame, in which a replica's result is kept, is in no context: any copy stands for
 	// it.
 	const bool inside = f->context_kind == CHI_IN_REPLICA || f->context_kind == CHI_IN_UPDATE;

@@ -325,7 +325,8 @@ choir_status choir_variable_scatter(
 	}
 	scatter s = { v, how, indices, values, NULL };
 	const bool in_update = f->context_kind == CHI_IN_UPDATE;
-	const bool in_replica = f->context_kind == CHI_IN_REPLICA && !chi_replica_stands(f->context);
+	const bool in_replica =
+			f->context_kind == CHI_IN_REPLICA && !chi_replica_is_default(f->context);
 	if (in_update)
 		s.variable = v = chi_update_shard(f->context, v);
 	else if (in_replica)

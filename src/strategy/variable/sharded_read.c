@@ -27,43 +27,43 @@ choir_variable *choir_variable_whole(choir_variable *v)
 }
 
 // All of them, in f's arena. NULL: recorded.
-static choir_tensor **read_shards(choir_variable *whole, choir_frame *f)
+static choir_tensor **read_shards(choir_variable *parent, choir_frame *f)
 {
-	choir_tensor **read = chi_arena_alloc(&f->arena, (size_t) whole->shards * sizeof *read);
+	choir_tensor **read = chi_arena_alloc(&f->arena, (size_t) parent->shards * sizeof *read);
 	if (read == NULL) {
 		chi_frame_record_error(f);
 		return NULL;
 	}
-	for (int i = 0; i < whole->shards; i++)
-		if ((read[i] = choir_variable_read(whole->shard[i], f)) == NULL)
+	for (int i = 0; i < parent->shards; i++)
+		if ((read[i] = choir_variable_read(parent->shard[i], f)) == NULL)
 			return NULL;
 	return read;
 }
 
-choir_tensor *chi_shards_read(choir_variable *whole, choir_frame *f)
+choir_tensor *chi_shards_read(choir_variable *parent, choir_frame *f)
 {
-	const uint64_t version = chi_atomic64_load(&whole->source.version);
-	choir_tensor **rows = read_shards(whole, f);
-	choir_tensor *t = rows == NULL ? NULL : chi_shards_join_rows(whole->shards, rows);
+	const uint64_t version = chi_atomic64_load(&parent->source.version);
+	choir_tensor **rows = read_shards(parent, f);
+	choir_tensor *t = rows == NULL ? NULL : chi_shards_join_rows(parent->shards, rows);
 	if (t == NULL)
 		return NULL;
-	t->source = &whole->source;
+	t->source = &parent->source;
 	t->version = version;
 	return t;
 }
 
 // Which shard has a row: the first rows mod shards have one more.
-static int shard_of(const choir_variable *whole, int64_t row)
+static int shard_of(const choir_variable *parent, int64_t row)
 {
-	const int64_t min = whole->shape.dim[0] / whole->shards;
-	const int64_t larger = whole->shape.dim[0] % whole->shards;
+	const int64_t min = parent->shape.dim[0] / parent->shards;
+	const int64_t larger = parent->shape.dim[0] % parent->shards;
 	return (int) (row < larger * (min + 1) ? row / (min + 1) : (row - larger) / min);
 }
 
-choir_status chi_shards_deal(choir_frame *f, const choir_variable *whole, int64_t n,
+choir_status chi_shards_deal(choir_frame *f, const choir_variable *parent, int64_t n,
 		const int64_t rows[], chi_dealt_rows *d)
 {
-	const size_t shards = (size_t) whole->shards;
+	const size_t shards = (size_t) parent->shards;
 	int64_t *next = chi_arena_alloc(&f->arena, (shards + 1) * sizeof *next);
 	*d = (chi_dealt_rows){ .n = n,
 		.first = chi_arena_alloc(&f->arena, (shards + 1) * sizeof(int64_t)),
@@ -73,15 +73,15 @@ choir_status chi_shards_deal(choir_frame *f, const choir_variable *whole, int64_
 		return chi_frame_record_error(f);
 	memset(d->first, 0, (shards + 1) * sizeof *d->first);
 	for (int64_t i = 0; i < n; i++)
-		d->first[shard_of(whole, rows[i]) + 1]++;
+		d->first[shard_of(parent, rows[i]) + 1]++;
 	for (size_t k = 0; k < shards; k++) {
 		d->first[k + 1] += d->first[k];
 		next[k] = d->first[k];
 	}
 	for (int64_t i = 0; i < n; i++) {
-		const int k = shard_of(whole, rows[i]);
+		const int k = shard_of(parent, rows[i]);
 		d->place[next[k]] = i;
-		d->row[next[k]++] = rows[i] - whole->shard[k]->first_row;
+		d->row[next[k]++] = rows[i] - parent->shard[k]->first_row;
 	}
 	return CHOIR_OK;
 }

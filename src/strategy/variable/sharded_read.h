@@ -5,7 +5,7 @@
 #include "strategy/strategy.h"
 
 // The whole in f, by a read of each shard. NULL: recorded in f.
-choir_tensor *chi_shards_read(choir_variable *whole, choir_frame *f);
+choir_tensor *chi_shards_read(choir_variable *parent, choir_frame *f);
 
 // Rows of a variable that is not in shards (read.c), as choir_gather takes them from a read.
 // Where other workers change the variable, only these rows are copied.
@@ -20,5 +20,5 @@ typedef struct {
 	int64_t *row; // the row of the shard
 } chi_dealt_rows;
 // In f's arena. rows are n rows of the whole.
-choir_status chi_shards_deal(choir_frame *f, const choir_variable *whole, int64_t n,
+choir_status chi_shards_deal(choir_frame *f, const choir_variable *parent, int64_t n,
 		const int64_t rows[], chi_dealt_rows *d);

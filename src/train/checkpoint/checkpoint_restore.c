@@ -23,12 +23,12 @@ static choir_status share(choir_strategy *s, chi_checkpoint_content *c)
 		c->data[i] = data;
 		if (!choir_strategy_is_chief(s) &&
 				chi_safetensors_view(&c->header[i], c->path, data, c->bytes[i]) != CHOIR_OK)
-			return chi_strategy_give_up(s, choir_error_status());
+			return chi_strategy_abort(s, choir_error_status());
 	}
 	return CHOIR_OK;
 }
 
-static choir_status lend(chi_state *state, const chi_checkpoint_content *c)
+static choir_status lend(chi_state_dict *state, const chi_checkpoint_content *c)
 {
 	const chi_safetensors *st = &c->header[CHI_CHECKPOINT_STATE];
 	unsigned char *data = c->data[CHI_CHECKPOINT_STATE] + st->data;
@@ -39,7 +39,7 @@ static choir_status lend(chi_state *state, const chi_checkpoint_content *c)
 					"%s: state \"%.100s\": dtype %.10s is none of "
 					"Choir's",
 					c->path, t->name, t->dtype_name);
-		CHOIR_TRY(chi_state_lend(state, t->name, t->dtype, &t->shape, data + t->begin));
+		CHOIR_TRY(chi_state_dict_lend(state, t->name, t->dtype, &t->shape, data + t->begin));
 	}
 	return CHOIR_OK;
 }
@@ -47,7 +47,7 @@ static choir_status lend(chi_state *state, const chi_checkpoint_content *c)
 choir_status chi_checkpoint_content_apply(
 		choir_strategy *s, choir_status status, chi_checkpoint_content *c)
 {
-	chi_state state = { 0 };
+	chi_state_dict state = { 0 };
 	CHOIR_TRY(chi_strategy_agree(s, status, "reading a checkpoint"));
 	CHOIR_TRY(share(s, c));
 	const chi_safetensors *weights = &c->header[CHI_CHECKPOINT_WEIGHTS];
@@ -55,7 +55,7 @@ choir_status chi_checkpoint_content_apply(
 	if (status == CHOIR_OK)
 		status = chi_snapshot_apply(s, c->path, weights,
 				(char *) c->data[CHI_CHECKPOINT_WEIGHTS] + weights->data, &state);
-	chi_state_free(&state);
+	chi_state_dict_free(&state);
 	return status;
 }
 

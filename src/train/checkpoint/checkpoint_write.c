@@ -28,7 +28,7 @@ typedef struct {
 // Data is aligned if larger elements come first; names decide among equals.
 static bool by_size_and_name(const void *a, const void *b)
 {
-	const chi_state_entry *e = a, *f = b;
+	const chi_state_dict_entry *e = a, *f = b;
 	const size_t s = chi_dtype_size(e->dtype), t = chi_dtype_size(f->dtype);
 	return s != t ? s > t : strcmp(e->name, f->name) < 0;
 }
@@ -36,7 +36,7 @@ static bool by_size_and_name(const void *a, const void *b)
 // One file's content: its entries in the order of the file, and the header before them.
 typedef struct {
 	size_t n;
-	chi_state_entry **entry;
+	chi_state_dict_entry **entry;
 	chi_text header;
 } content;
 
@@ -48,7 +48,7 @@ static choir_status print_header(const writing *w, int file, content *c)
 		return CHOIR_NO_MEMORY;
 	choir_status status = CHOIR_OK;
 	for (size_t i = 0; status == CHOIR_OK && i < c->n; i++) {
-		const chi_state_entry *e = c->entry[i];
+		const chi_state_dict_entry *e = c->entry[i];
 		const size_t begin = end;
 		if (!chi_text_is_utf8(e->name, strlen(e->name)) || strcmp(e->name, "__metadata__") == 0)
 			status = choir_fail(CHOIR_INVALID,
@@ -77,7 +77,7 @@ static choir_status describe_file(writing *w, int file, const content *c)
 	m->header = chi_crc32c(0, c->header.data, c->header.length);
 	m->bytes = c->header.length;
 	for (size_t i = 0; i < c->n; i++) {
-		const chi_state_entry *e = c->entry[i];
+		const chi_state_dict_entry *e = c->entry[i];
 		m->tensor[i] = (chi_manifest_tensor){ e->name, chi_crc32c(0, e->data, e->bytes) };
 		m->bytes += e->bytes;
 	}
@@ -86,8 +86,8 @@ static choir_status describe_file(writing *w, int file, const content *c)
 
 static choir_status prepare_file(writing *w, int file, content *c)
 {
-	const chi_state *s = file == CHI_CHECKPOINT_WEIGHTS ? &w->plan->snapshot->weights
-														: &w->plan->snapshot->state;
+	const chi_state_dict *s = file == CHI_CHECKPOINT_WEIGHTS ? &w->plan->snapshot->weights
+															 : &w->plan->snapshot->state;
 	*c = (content){ .n = s->n, .entry = chi_alloc_array(s->n + 1, sizeof *c->entry) };
 	if (c->entry == NULL)
 		return CHOIR_NO_MEMORY;

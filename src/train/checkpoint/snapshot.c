@@ -94,7 +94,7 @@ choir_status chi_snapshot_reserve(chi_snapshot *snapshot, choir_strategy *s)
 {
 	size_t need = 0;
 	bool fits = true;
-	s = s->home;
+	s = s->owner;
 	if (!choir_strategy_is_chief(s))
 		return CHOIR_OK;
 	chi_mutex_lock(&s->lock);
@@ -115,22 +115,22 @@ void chi_snapshot_touch(chi_snapshot *snapshot)
 
 // ---- Taking.
 
-static choir_status take_aggregate(chi_state *to, choir_variable *v, choir_frame *f)
+static choir_status take_aggregate(chi_state_dict *to, choir_variable *v, choir_frame *f)
 {
-	void *data = chi_state_add(to, v->name, v->dtype, &v->shape);
+	void *data = chi_state_dict_add(to, v->name, v->dtype, &v->shape);
 	return data == NULL ? choir_error_status() : chi_weights_fetch(v, f, data);
 }
 
-static choir_status take_weights(chi_state *to, const chi_weights *w)
+static choir_status take_weights(chi_state_dict *to, const chi_weights *w)
 {
-	chi_state_clear(to);
+	chi_state_dict_clear(to);
 	choir_frame *f = choir_frame_new(NULL);
 	choir_status status = f == NULL ? choir_error_status() : CHOIR_OK;
 	for (size_t i = 0; status == CHOIR_OK && i < w->n; i++) {
 		choir_variable *v = w->variable[i];
 		status = v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ
 				? take_aggregate(to, v, f)
-				: chi_state_add_variable(to, v->name, v);
+				: chi_state_dict_add_variable(to, v->name, v);
 	}
 	choir_frame_free(f);
 	return status;
@@ -142,24 +142,24 @@ static choir_shape parts_shape(const choir_variable *v)
 	return CHOIR_SHAPE(chi_strategy_parts(v), v->elements);
 }
 
-static choir_status take_parts(chi_state *to, choir_variable *v)
+static choir_status take_parts(chi_state_dict *to, choir_variable *v)
 {
 	const choir_shape shape = parts_shape(v);
-	char *data = chi_state_add(to, v->name, v->dtype, &shape);
+	char *data = chi_state_dict_add(to, v->name, v->dtype, &shape);
 	return data == NULL ? choir_error_status() : chi_strategy_all_parts(v, data);
 }
 
 static choir_status take_state(
-		chi_state *to, choir_strategy *s, const chi_weights *w, const objects *o)
+		chi_state_dict *to, choir_strategy *s, const chi_weights *w, const objects *o)
 {
-	chi_state_clear(to);
+	chi_state_dict_clear(to);
 	to->object = "strategy";
-	int64_t *steps = chi_state_add(to, "step", CHOIR_I64, &CHOIR_SHAPE(s->workers));
+	int64_t *steps = chi_state_dict_add(to, "step", CHOIR_I64, &CHOIR_SHAPE(s->workers));
 	if (steps == NULL)
 		return choir_error_status();
 	for (int i = 0; i < s->workers; i++)
 		steps[i] = (int64_t) s->by_worker[i]->step;
-	CHOIR_TRY(chi_state_add_count(to, "seed", s->options.seed));
+	CHOIR_TRY(chi_state_dict_add_count(to, "seed", s->options.seed));
 	to->object = "parts";
 	for (size_t i = 0; i < w->n; i++)
 		if (w->variable[i]->synchronization == CHOIR_SYNCHRONIZATION_ON_READ)
@@ -175,10 +175,10 @@ choir_status chi_snapshot_take(chi_snapshot *snapshot, choir_strategy *s)
 {
 	chi_weights w;
 	objects o = { 0 };
-	CHOIR_TRY(chi_compare_workers(s->home));
+	CHOIR_TRY(chi_compare_workers(s->owner));
 	choir_status status = chi_weights_collect(s, "save", &w);
 	if (status == CHOIR_OK) {
-		s = s->home;
+		s = s->owner;
 		snapshot->weights.unread = snapshot->state.unread = !choir_strategy_is_chief(s);
 		snapshot->weights.memory = snapshot->state.memory = &snapshot->memory;
 		snapshot->memory.used = 0;
@@ -194,7 +194,7 @@ choir_status chi_snapshot_take(chi_snapshot *snapshot, choir_strategy *s)
 	if (status == CHOIR_OK) {
 		snapshot->step = s->step;
 		snapshot->replicas =
-				(uint64_t) (s->process_group == NULL ? s->everyone.replicas : s->in_sync);
+				(uint64_t) (s->process_group == NULL ? s->all_replicas.replicas : s->in_sync);
 	}
 	free_objects(&o);
 	chi_weights_free(&w);
@@ -204,41 +204,42 @@ choir_status chi_snapshot_take(chi_snapshot *snapshot, choir_strategy *s)
 
 void chi_snapshot_free(chi_snapshot *snapshot)
 {
-	chi_state_free(&snapshot->weights);
-	chi_state_free(&snapshot->state);
+	chi_state_dict_free(&snapshot->weights);
+	chi_state_dict_free(&snapshot->state);
 	chi_free(snapshot->memory.scratch.memory);
-	snapshot->memory = (chi_state_memory){ 0 };
+	snapshot->memory = (chi_state_dict_memory){ 0 };
 }
 
 // ---- Applying.
 
-static choir_status check_strategy(chi_state *from)
+static choir_status check_strategy(chi_state_dict *from)
 {
 	const void *data;
 	uint64_t seed;
 	from->object = "strategy";
-	const chi_state_entry *e = chi_state_find(from, "step");
+	const chi_state_dict_entry *e = chi_state_dict_find(from, "step");
 	const bool some = e != NULL && e->shape.rank == 1 && e->shape.dim[0] > 0;
-	CHOIR_TRY(chi_state_take(from, "step", CHOIR_I64, some ? &e->shape : &CHOIR_SHAPE(1), &data));
-	return chi_state_take_count(from, "seed", &seed);
+	CHOIR_TRY(chi_state_dict_take(
+			from, "step", CHOIR_I64, some ? &e->shape : &CHOIR_SHAPE(1), &data));
+	return chi_state_dict_take_count(from, "seed", &seed);
 }
 
 // Also those that are of another number of replicas: the weights were compared.
-static void check_parts(chi_state *from, const chi_weights *w)
+static void check_parts(chi_state_dict *from, const chi_weights *w)
 {
 	from->object = "parts";
 	for (size_t i = 0; i < w->n; i++) {
-		chi_state_entry *e = chi_state_find(from, w->variable[i]->name);
+		chi_state_dict_entry *e = chi_state_dict_find(from, w->variable[i]->name);
 		if (e != NULL)
-			e->taken = true;
+			e->consumed = true;
 	}
 }
 
-static choir_status check_rest(const chi_state *from)
+static choir_status check_rest(const chi_state_dict *from)
 {
 	chi_name_list left = { .what = "too many" };
 	for (size_t i = 0; i < from->n; i++)
-		if (!from->entry[i].taken)
+		if (!from->entry[i].consumed)
 			chi_name_list_add(&left, from->entry[i].name, "");
 	chi_text text = { 0 };
 	chi_name_list_print(&text, &left);
@@ -250,7 +251,7 @@ static choir_status check_rest(const chi_state *from)
 	return left.n > 0 ? CHOIR_INVALID : CHOIR_OK;
 }
 
-static choir_status check_all(chi_state *from, const chi_weights *w, const objects *o)
+static choir_status check_all(chi_state_dict *from, const chi_weights *w, const objects *o)
 {
 	CHOIR_TRY(check_strategy(from));
 	check_parts(from, w);
@@ -263,35 +264,35 @@ static choir_status check_all(chi_state *from, const chi_weights *w, const objec
 
 // With as many replicas each goes on with its own part; with others the shares that it got with
 // the weights stay.
-static choir_status apply_parts(chi_state *from, choir_variable *v)
+static choir_status apply_parts(chi_state_dict *from, choir_variable *v)
 {
 	const choir_shape shape = parts_shape(v);
-	const chi_state_entry *e = chi_state_find(from, v->name);
+	const chi_state_dict_entry *e = chi_state_dict_find(from, v->name);
 	if (e == NULL || v->synchronization != CHOIR_SYNCHRONIZATION_ON_READ || e->dtype != v->dtype ||
 			!chi_shape_equal(&e->shape, &shape))
 		return CHOIR_OK;
 	const size_t each = chi_variable_bytes(v);
-	const char *own = (const char *) e->data + (size_t) v->strategy->before * each;
+	const char *own = (const char *) e->data + (size_t) v->strategy->replica_offset * each;
 	for (int i = 0; i < v->copies; i++)
 		CHOIR_TRY(chi_variable_copy_from_host(v, i, own + (size_t) i * each));
 	return CHOIR_OK;
 }
 
-static void apply_strategy(choir_strategy *s, chi_state *from)
+static void apply_strategy(choir_strategy *s, chi_state_dict *from)
 {
 	from->object = "strategy";
-	const chi_state_entry *e = chi_state_find(from, "step");
+	const chi_state_dict_entry *e = chi_state_dict_find(from, "step");
 	const int64_t *steps = e->data;
 	for (int i = 0; i < s->workers; i++)
 		s->by_worker[i]->step = (uint64_t) steps[i < e->shape.dim[0] ? i : 0];
 	uint64_t seed;
-	if (chi_state_take_count(from, "seed", &seed) == CHOIR_OK)
+	if (chi_state_dict_take_count(from, "seed", &seed) == CHOIR_OK)
 		for (int i = 0; i < s->workers; i++)
 			s->by_worker[i]->options.seed = seed;
 }
 
 static choir_status apply_all(choir_strategy *s, const chi_weights *w, const objects *o,
-		const chi_safetensors *st, const char *data, chi_state *from)
+		const chi_safetensors *st, const char *data, chi_state_dict *from)
 {
 	CHOIR_TRY(chi_weights_set(w, st, data));
 	from->object = "parts";
@@ -306,14 +307,14 @@ static choir_status apply_all(choir_strategy *s, const chi_weights *w, const obj
 }
 
 choir_status chi_snapshot_apply(choir_strategy *s, const char *path, const chi_safetensors *st,
-		const char *data, chi_state *state)
+		const char *data, chi_state_dict *state)
 {
 	chi_weights w;
 	objects o = { 0 };
 	choir_status status = chi_weights_collect(s, "restore", &w);
 	state->path = path;
 	if (status == CHOIR_OK) {
-		s = s->home;
+		s = s->owner;
 		status = find_objects(s, &o);
 	}
 	if (status == CHOIR_OK)

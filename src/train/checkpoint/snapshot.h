@@ -6,8 +6,8 @@
 #include "train/weights/weights.h"
 
 typedef struct {
-	chi_state weights, state;
-	chi_state_memory memory; // of nearly all entries of both
+	chi_state_dict weights, state;
+	chi_state_dict_memory memory; // of nearly all entries of both
 	uint64_t step, replicas;
 } chi_snapshot;
 
@@ -24,4 +24,4 @@ void chi_snapshot_free(chi_snapshot *snapshot);
 // Brings a strategy to what is in files that were checked: st and data are its weights, state the
 // rest. All is compared before anything is changed.
 choir_status chi_snapshot_apply(choir_strategy *s, const char *path, const chi_safetensors *st,
-		const char *data, chi_state *state);
+		const char *data, chi_state_dict *state);

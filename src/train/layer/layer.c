@@ -25,7 +25,7 @@ choir_layer *chi_layer_new(size_t bytes, const chi_layer_kind *kind, const char 
 	if (l == NULL)
 		return NULL;
 	l->kind = kind;
-	l->strategy = s->home;
+	l->strategy = s->owner;
 	if (name != NULL && (l->name = chi_strdup(name)) == NULL) {
 		chi_free(l);
 		return NULL;
@@ -42,7 +42,7 @@ static void unmake(choir_variable *const variable[CHI_LAYER_VARIABLES])
 		return;
 	for (int i = CHI_LAYER_VARIABLES; i-- > 0;)
 		if (variable[i] != NULL)
-			chi_strategy_unmake_variable(variable[i]);
+			chi_strategy_delete_variable(variable[i]);
 }
 
 void chi_layer_set(choir_layer *l, const char *fmt, ...)
@@ -212,7 +212,7 @@ choir_status chi_layer_check_inside(const char *kind, size_t n, choir_layer *con
 	for (size_t i = 0; i < n && current != NULL; i++) {
 		if (layers[i] == NULL)
 			return chi_error_null("%s: layer %zu is NULL", kind, i);
-		if (layers[i]->strategy != current->home)
+		if (layers[i]->strategy != current->owner)
 			return choir_fail(CHOIR_STATE,
 					"%s: mixing strategies: layer %zu was made in another "
 					"one (\"%s\") than the current (\"%s\")",

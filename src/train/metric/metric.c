@@ -45,9 +45,9 @@ static choir_variable *make_part(const choir_metric *m, const char *what, choir_
 static choir_metric *give_up(choir_metric *m, choir_variable *total, choir_variable *count)
 {
 	if (count != NULL)
-		chi_strategy_unmake_variable(count);
+		chi_strategy_delete_variable(count);
 	if (total != NULL)
-		chi_strategy_unmake_variable(total);
+		chi_strategy_delete_variable(total);
 	if (m != NULL)
 		chi_metric_free(m);
 	return NULL;
@@ -68,7 +68,7 @@ static choir_metric *make(const char *name, const choir_metric *like)
 	if (m == NULL)
 		return NULL;
 	*m = *like;
-	m->strategy = s->home;
+	m->strategy = s->owner;
 	const choir_shape shape = m->classes == 0 ? CHOIR_SCALAR : CHOIR_SHAPE(m->classes, m->classes);
 	if ((m->name = chi_strdup(name)) == NULL ||
 			(m->total = make_part(m, m->classes == 0 ? "total" : "matrix", shape)) == NULL ||
@@ -124,11 +124,11 @@ static choir_status add(choir_metric *m, choir_variable *v, choir_tensor *sum)
 {
 	choir_frame *f = sum->frame;
 	const choir_replica *r = choir_frame_replica(f);
-	if (r != NULL && !chi_replica_stands(chi_replica_of(r)))
+	if (r != NULL && !chi_replica_is_default(chi_replica_of(r)))
 		return choir_variable_assign_add(v, sum);
 	if (chi_context_need_cross(m->strategy, "updating a metric") != CHOIR_OK)
 		return chi_frame_record_error(f);
-	if (m->strategy->before > 0)
+	if (m->strategy->replica_offset > 0)
 		return CHOIR_OK; // the first worker of several does what all do outside of replicas
 	const int part = choir_strategy_current()->first_replica; // this worker's first
 	choir_tensor *now = chi_variable_view(v, part, f);
@@ -188,7 +188,7 @@ static choir_status sum_parts(const choir_metric *m, choir_variable *v, double s
 	memset(sum, 0, n * sizeof *sum);
 	double *part = chi_alloc_array((size_t) parts, chi_variable_bytes(v));
 	const choir_status status = part == NULL
-			? chi_strategy_give_up(v->strategy, choir_error_status())
+			? chi_strategy_abort(v->strategy, choir_error_status())
 			: chi_strategy_all_parts(v, part);
 	for (int i = 0; status == CHOIR_OK && i < parts; i++)
 		for (size_t k = 0; k < n; k++)
@@ -238,7 +238,7 @@ choir_tensor *choir_metric_matrix(choir_metric *m, choir_frame *f)
 	double *sum = chi_alloc_array((size_t) (m->classes * m->classes), sizeof *sum);
 	choir_tensor *out = NULL;
 	if (sum == NULL)
-		chi_strategy_give_up(m->strategy, chi_frame_record_error(f));
+		chi_strategy_abort(m->strategy, chi_frame_record_error(f));
 	else if (sum_parts(m, m->total, sum) != CHOIR_OK)
 		chi_frame_record_error(f);
 	else

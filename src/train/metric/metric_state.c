@@ -11,14 +11,14 @@ static const char *name(const void *self)
 	return ((const choir_metric *) self)->name;
 }
 
-static choir_status save_parts(choir_variable *v, const char *what, chi_state *to)
+static choir_status save_parts(choir_variable *v, const char *what, chi_state_dict *to)
 {
 	const choir_shape shape = CHOIR_SHAPE(chi_strategy_parts(v), v->elements);
-	double *part = chi_state_add(to, what, CHOIR_F64, &shape);
+	double *part = chi_state_dict_add(to, what, CHOIR_F64, &shape);
 	return part == NULL ? choir_error_status() : chi_strategy_all_parts(v, part);
 }
 
-static choir_status save(void *self, chi_state *to)
+static choir_status save(void *self, chi_state_dict *to)
 {
 	const choir_metric *m = self;
 	CHOIR_TRY(save_parts(m->total, "total", to));
@@ -26,18 +26,19 @@ static choir_status save(void *self, chi_state *to)
 }
 
 // The parts of v; their number may be another.
-static choir_status take_parts(const choir_variable *v, const char *what, chi_state *from,
+static choir_status take_parts(const choir_variable *v, const char *what, chi_state_dict *from,
 		const double **part, int64_t *parts)
 {
-	const chi_state_entry *e = chi_state_find(from, what);
+	const chi_state_dict_entry *e = chi_state_dict_find(from, what);
 	*parts = e != NULL && e->shape.rank == 2 ? e->shape.dim[0] : chi_strategy_parts(v);
 	const void *data;
-	CHOIR_TRY(chi_state_take(from, what, CHOIR_F64, &CHOIR_SHAPE(*parts, v->elements), &data));
+	CHOIR_TRY(
+			chi_state_dict_take(from, what, CHOIR_F64, &CHOIR_SHAPE(*parts, v->elements), &data));
 	*part = data;
 	return CHOIR_OK;
 }
 
-static choir_status check(void *self, chi_state *from)
+static choir_status check(void *self, chi_state_dict *from)
 {
 	const choir_metric *m = self;
 	const double *part;
@@ -47,11 +48,11 @@ static choir_status check(void *self, chi_state *from)
 }
 
 // Each replica its own part; with another number of replicas the first has the sum.
-static choir_status restore_parts(choir_variable *v, const char *what, chi_state *from)
+static choir_status restore_parts(choir_variable *v, const char *what, chi_state_dict *from)
 {
 	const double *part;
 	int64_t parts;
-	const int64_t before = v->strategy->before;
+	const int64_t before = v->strategy->replica_offset;
 	CHOIR_TRY(take_parts(v, what, from, &part, &parts));
 	const bool as_many = parts == chi_strategy_parts(v);
 	double *own = chi_alloc_array((size_t) v->elements, sizeof *own);
@@ -70,7 +71,7 @@ static choir_status restore_parts(choir_variable *v, const char *what, chi_state
 	return status;
 }
 
-static choir_status restore(void *self, chi_state *from)
+static choir_status restore(void *self, chi_state_dict *from)
 {
 	const choir_metric *m = self;
 	CHOIR_TRY(restore_parts(m->total, "total", from));

@@ -78,7 +78,7 @@ choir_tensor *choir_optimizer_scale_loss(
 	if (chi_replica_check(replica, "scale_loss") != CHOIR_OK)
 		return NULL;
 	// An update that was asked for and has not run yet may move the scale.
-	if (chi_apply_settle(chi_replica_of(replica), NULL) != CHOIR_OK)
+	if (chi_gradients_finish_updates_of(chi_replica_of(replica), NULL) != CHOIR_OK)
 		return NULL;
 	return o->scale == 1 ? loss : choir_scale(loss, o->scale);
 }

@@ -52,7 +52,7 @@ static const chi_optimizer_kind kinds[] = {
 void chi_optimizer_free(void *self)
 {
 	choir_optimizer *o = self;
-	chi_apply_free(o->apply);
+	chi_gradients_free(o->apply);
 	chi_optimized_variables_free(o);
 	chi_groups_free(o);
 	chi_mutex_destroy(&o->lock);
@@ -148,7 +148,7 @@ static choir_optimizer *make(
 	choir_optimizer *o = chi_alloc(sizeof *o);
 	if (o == NULL)
 		return NULL;
-	o->strategy = s->home;
+	o->strategy = s->owner;
 	chi_mutex_init(&o->lock, CHI_RANK_OPTIMIZER, "optimizer");
 	o->kind = &kinds[kind];
 	o->options = all;
@@ -160,7 +160,7 @@ static choir_optimizer *make(
 	o->scale = scale.initial;
 	chi_update_table(o);
 	if (chi_groups_make(o, &all) != CHOIR_OK || check_consistency(s, o) != CHOIR_OK ||
-			(o->apply = chi_apply_new(s->home, &o->table, o)) == NULL) {
+			(o->apply = chi_gradients_new(s->owner, &o->table, o)) == NULL) {
 		chi_optimizer_free(o);
 		return NULL;
 	}
@@ -176,7 +176,7 @@ choir_optimizer *choir_optimizer_new(
 		return NULL;
 	choir_optimizer *o = make(s, kind, options);
 	if (o == NULL) // other workers wait to compare theirs
-		chi_strategy_give_up(s, choir_error_status());
+		chi_strategy_abort(s, choir_error_status());
 	return o;
 }
 
@@ -186,7 +186,7 @@ choir_status chi_optimizer_check_replica(const choir_optimizer *o, const choir_r
 		return choir_fail(CHOIR_INVALID, "optimizer: it is NULL");
 	if (r == NULL)
 		return choir_fail(CHOIR_INVALID, "%s: the replica is NULL", o->kind->name);
-	if (choir_replica_strategy(r)->home != o->strategy)
+	if (choir_replica_strategy(r)->owner != o->strategy)
 		return chi_frame_fail(r->frame, CHOIR_STATE,
 				"%s: mixing strategies: it belongs to \"%s\", "
 				"this replica to \"%s\"",
@@ -274,7 +274,7 @@ static bool fits(const choir_variable *v, const choir_tensor *t)
 static bool goes_by_rows(
 		const choir_optimizer *o, const choir_variable *v, const choir_tensor *gradient)
 {
-	return v != NULL && chi_apply_takes_rows(o->apply, v) && gradient->dtype == v->dtype &&
+	return v != NULL && chi_gradients_take_sparse(o->apply, v) && gradient->dtype == v->dtype &&
 			chi_tensor_check_any(gradient) == CHOIR_OK &&
 			chi_first_nonfinite(v->dtype, gradient->data,
 					choir_shape_elements(&gradient->shape)) == CHOIR_NONE;
@@ -293,16 +293,16 @@ choir_status choir_optimizer_give(
 		return chi_frame_record_error(r->frame);
 	if (choir_tensor_is_slices(gradient) && !goes_by_rows(o, v, gradient))
 		gradient = choir_to_dense(gradient);
-	const bool alone = chi_replica_of(r)->run->alone; // what is wrong is what is looked for
+	const bool alone = chi_replica_of(r)->run->isolated; // what is wrong is what is looked for
 	if (v != NULL && gradient != NULL && !alone && check_gradient(o, v, gradient) != CHOIR_OK)
 		return chi_frame_record_error(r->frame);
 	if (v != NULL && v->shards > 0 && fits(v, gradient)) {
 		for (int i = 0; i < v->shards; i++)
-			CHOIR_TRY(chi_apply_give(
+			CHOIR_TRY(chi_gradients_add(
 					o->apply, r, v->shard[i], chi_shard_rows(v->shard[i], gradient)));
 		return CHOIR_OK;
 	}
-	return chi_apply_give(o->apply, r, v, gradient);
+	return chi_gradients_add(o->apply, r, v, gradient);
 }
 
 choir_status choir_replica_gradient_ready(choir_replica *r, choir_optimizer *o, choir_variable *v,
@@ -332,7 +332,7 @@ choir_status choir_replica_gradient_ready(choir_replica *r, choir_optimizer *o, 
 choir_status choir_optimizer_apply_gradients(choir_optimizer *o, choir_replica *r)
 {
 	CHOIR_TRY(chi_optimizer_check_replica(o, r));
-	return chi_apply_commit(o->apply, r);
+	return chi_gradients_apply(o->apply, r);
 }
 
 typedef struct {
@@ -397,7 +397,7 @@ choir_status choir_optimizer_minimize(choir_optimizer *o, choir_tape *tape, choi
 		return chi_frame_status(f);
 	CHOIR_TRY(find_sources(o, tape, &g.source, &n));
 	CHOIR_TRY(chi_tape_backward(tape, loss, n, g.source, give_ready, &g));
-	return chi_apply_commit(o->apply, g.replica);
+	return chi_gradients_apply(o->apply, g.replica);
 }
 
 // What is to be applied in a merge call: pairs that fit, each variable once.
@@ -422,7 +422,7 @@ static choir_status check_pair(choir_optimizer *o, choir_cross *x, size_t i,
 					"%s: distributed_apply: the gradient of "
 					"\"%s\" was given twice",
 					o->kind->name, v->name);
-	if (chi_value_settle(gradients[i]) != CHOIR_OK)
+	if (chi_value_materialize(gradients[i]) != CHOIR_OK)
 		return choir_error_status();
 	for (int k = 0; k < g->count; k++)
 		if (g->component[k] != NULL && check_gradient(o, v, g->component[k]) != CHOIR_OK)
@@ -489,7 +489,7 @@ choir_status choir_optimizer_distributed_apply(choir_optimizer *o, choir_cross *
 	if (o == NULL)
 		return choir_fail(CHOIR_INVALID, "optimizer: it is NULL");
 	CHOIR_TRY(chi_cross_check(x, o->kind->name));
-	if (choir_cross_strategy(x)->home != o->strategy)
+	if (choir_cross_strategy(x)->owner != o->strategy)
 		return chi_frame_fail(x->frame, CHOIR_STATE,
 				"%s: mixing strategies: it belongs to \"%s\", "
 				"this context to \"%s\"",
@@ -498,5 +498,5 @@ choir_status choir_optimizer_distributed_apply(choir_optimizer *o, choir_cross *
 		CHOIR_TRY(check_pair(o, x, i, variables, gradients));
 	pairs all = { .variable = variables, .gradient = gradients, .n = n };
 	CHOIR_TRY(split_pairs(x->frame, &all));
-	return chi_apply_now(o->apply, x, all.n, all.variable, all.gradient);
+	return chi_gradients_apply_now(o->apply, x, all.n, all.variable, all.gradient);
 }

@@ -46,8 +46,8 @@ struct choir_optimizer {
 	size_t groups;
 	double scale; // of the next update's loss; 1: there is no scaling
 	int64_t finite_updates; // since the scale moved
-	chi_apply *apply;
-	chi_apply_table table; // what apply calls
+	chi_gradients *apply;
+	chi_gradients_table table; // what apply calls
 	chi_atomic64 step; // updates that were applied
 	chi_atomic64 rate_bits; // of the rate of the last one, an f64
 	chi_atomic32 warned; // of a gradient that is not finite: 1 + the step; 0: not yet

@@ -32,15 +32,16 @@ static chi_text slot_name(const choir_optimizer *o, const choir_variable *v, int
 }
 
 static choir_status save_slots(
-		const choir_optimizer *o, const chi_optimized_variable *t, chi_state *to)
+		const choir_optimizer *o, const chi_optimized_variable *t, chi_state_dict *to)
 {
 	for (int i = 0; i < o->kind->slots; i++) {
 		if (t->slot[i] == NULL) // its making failed; nothing was updated by it yet
 			continue;
 		choir_variable *slot = named(t->slot[i]);
 		chi_text text = slot_name(o, named(t->variable), i);
-		const choir_status status =
-				text.data == NULL ? CHOIR_NO_MEMORY : chi_state_add_variable(to, text.data, slot);
+		const choir_status status = text.data == NULL
+				? CHOIR_NO_MEMORY
+				: chi_state_dict_add_variable(to, text.data, slot);
 		chi_text_free(&text);
 		CHOIR_TRY(status);
 	}
@@ -57,15 +58,15 @@ static bool is_saved(const choir_optimizer *o, size_t i)
 	return false;
 }
 
-static choir_status save(void *self, chi_state *to)
+static choir_status save(void *self, chi_state_dict *to)
 {
 	choir_optimizer *o = self;
-	double *scale = chi_state_add(to, "loss_scale", CHOIR_F64, &CHOIR_SCALAR);
+	double *scale = chi_state_dict_add(to, "loss_scale", CHOIR_F64, &CHOIR_SCALAR);
 	if (scale == NULL)
 		return choir_error_status();
 	*scale = o->scale;
-	CHOIR_TRY(chi_state_add_count(to, "step", chi_atomic64_load(&o->step)));
-	CHOIR_TRY(chi_state_add_count(to, "finite_updates", (uint64_t) o->finite_updates));
+	CHOIR_TRY(chi_state_dict_add_count(to, "step", chi_atomic64_load(&o->step)));
+	CHOIR_TRY(chi_state_dict_add_count(to, "finite_updates", (uint64_t) o->finite_updates));
 	for (size_t i = 0; i < o->targets; i++)
 		if (!is_saved(o, i))
 			CHOIR_TRY(save_slots(o, o->target[i], to));
@@ -74,7 +75,7 @@ static choir_status save(void *self, chi_state *to)
 
 // Whether the checkpoint has slots for v, which is no shard.
 static choir_status has_slots(
-		const choir_optimizer *o, const choir_variable *v, const chi_state *from, bool *has)
+		const choir_optimizer *o, const choir_variable *v, const chi_state_dict *from, bool *has)
 {
 	*has = false;
 	if (o->kind->slots == 0)
@@ -82,24 +83,24 @@ static choir_status has_slots(
 	chi_text text = slot_name(o, v, 0);
 	if (text.data == NULL)
 		return CHOIR_NO_MEMORY;
-	*has = chi_state_find(from, text.data) != NULL;
+	*has = chi_state_dict_find(from, text.data) != NULL;
 	chi_text_free(&text);
 	return CHOIR_OK;
 }
 
 // The values that the checkpoint has for a slot of all of v.
 static choir_status take_slot(const choir_optimizer *o, const choir_variable *v, int i,
-		chi_state *from, const void **data)
+		chi_state_dict *from, const void **data)
 {
 	chi_text text = slot_name(o, v, i);
 	const choir_status status = text.data == NULL
 			? CHOIR_NO_MEMORY
-			: chi_state_take(from, text.data, v->dtype, &v->shape, data);
+			: chi_state_dict_take(from, text.data, v->dtype, &v->shape, data);
 	chi_text_free(&text);
 	return status;
 }
 
-static choir_status check_variable(choir_optimizer *o, choir_variable *v, chi_state *from)
+static choir_status check_variable(choir_optimizer *o, choir_variable *v, chi_state_dict *from)
 {
 	const void *data;
 	for (int i = 0; i < o->kind->slots; i++)
@@ -111,20 +112,20 @@ static choir_status check_variable(choir_optimizer *o, choir_variable *v, chi_st
 																	 : choir_error_status();
 }
 
-static choir_status check(void *self, chi_state *from)
+static choir_status check(void *self, chi_state_dict *from)
 {
 	choir_optimizer *o = self;
 	const void *data;
 	double scale;
 	uint64_t count;
-	CHOIR_TRY(chi_state_take(from, "loss_scale", CHOIR_F64, &CHOIR_SCALAR, &data));
+	CHOIR_TRY(chi_state_dict_take(from, "loss_scale", CHOIR_F64, &CHOIR_SCALAR, &data));
 	memcpy(&scale, data, sizeof scale);
 	if (!chi_is_loss_scale(scale))
 		return choir_fail(CHOIR_INVALID,
 				"%s: state \"%s/loss_scale\" is %g: 1 or more is needed, within f32", from->path,
 				from->object, scale);
-	CHOIR_TRY(chi_state_take_count(from, "step", &count));
-	CHOIR_TRY(chi_state_take_count(from, "finite_updates", &count));
+	CHOIR_TRY(chi_state_dict_take_count(from, "step", &count));
+	CHOIR_TRY(chi_state_dict_take_count(from, "finite_updates", &count));
 	// What check_variable makes is added at the end, and is a slot.
 	for (choir_variable *v = o->strategy->variables; v != NULL; v = v->next) {
 		bool has = false;
@@ -148,7 +149,7 @@ static choir_status restore_slot(choir_variable *slot, const void *data)
 }
 
 static choir_status restore_target(
-		const choir_optimizer *o, const chi_optimized_variable *t, chi_state *from)
+		const choir_optimizer *o, const chi_optimized_variable *t, chi_state_dict *from)
 {
 	bool has;
 	const choir_variable *v = named(t->variable);
@@ -167,16 +168,16 @@ static choir_status restore_target(
 	return CHOIR_OK;
 }
 
-static choir_status restore(void *self, chi_state *from)
+static choir_status restore(void *self, chi_state_dict *from)
 {
 	choir_optimizer *o = self;
 	const void *scale = NULL;
 	uint64_t step, finite;
 	for (size_t i = 0; i < o->targets; i++)
 		CHOIR_TRY(restore_target(o, o->target[i], from));
-	CHOIR_TRY(chi_state_take(from, "loss_scale", CHOIR_F64, &CHOIR_SCALAR, &scale));
-	CHOIR_TRY(chi_state_take_count(from, "step", &step));
-	CHOIR_TRY(chi_state_take_count(from, "finite_updates", &finite));
+	CHOIR_TRY(chi_state_dict_take(from, "loss_scale", CHOIR_F64, &CHOIR_SCALAR, &scale));
+	CHOIR_TRY(chi_state_dict_take_count(from, "step", &step));
+	CHOIR_TRY(chi_state_dict_take_count(from, "finite_updates", &finite));
 	chi_atomic64_store(&o->step, step);
 	if (o->loss_scale.kind == CHOIR_LOSS_SCALE_FIXED) // which is the program's
 		return CHOIR_OK;

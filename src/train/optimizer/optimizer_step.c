@@ -46,7 +46,7 @@ static choir_variable *make_slot(const choir_optimizer *o, choir_variable *v, in
 	return slot == NULL ? NULL : slot->shard[v->shard_index];
 }
 
-// What one update on its way needs: chi_apply's state.
+// What one update on its way needs: chi_gradients's state.
 typedef struct {
 	choir_update_attributes attributes;
 	chi_optimized_variable **item; // its variables
@@ -152,10 +152,10 @@ chi_optimized_variable *chi_optimized_variable_get(choir_optimizer *o, choir_var
 	chi_optimized_variable *t = find_target(o, v, &ready);
 	if (ready)
 		return t;
-	if (chi_strategy_begin_making(v->strategy, v->name) != CHOIR_OK)
+	if (chi_strategy_begin_creation(v->strategy, v->name) != CHOIR_OK)
 		return NULL;
 	t = complete_target(o, v);
-	chi_strategy_end_making(v->strategy);
+	chi_strategy_end_creation(v->strategy);
 	return t;
 }
 
@@ -358,14 +358,14 @@ static void end(void *user, const void *of_update, bool applied)
 
 void chi_update_table(choir_optimizer *o)
 {
-	o->table = (chi_apply_table){ .name = o->kind->name,
+	o->table = (chi_gradients_table){ .name = o->kind->name,
 		.state_size = sizeof(state),
 		.close = close_state,
 		.begin = begin,
 		.skips_zeros = skips_zeros,
 		.gated = gated,
 		.gate = gate,
-		.slice = slice,
+		.chunk = slice,
 		.end = end };
 }
 

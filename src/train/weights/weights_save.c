@@ -120,7 +120,7 @@ choir_status choir_strategy_save(choir_strategy *s, const char *path, const char
 	chi_text header = { 0 };
 	CHOIR_TRY(chi_strategy_check(s));
 	CHOIR_TRY(chi_context_need_cross(s, "save"));
-	CHOIR_TRY(chi_compare_workers(s->home));
+	CHOIR_TRY(chi_compare_workers(s->owner));
 	chi_trace_begin(CHOIR_TRACE_CHECKPOINT, "save");
 	choir_status status = chi_strategy_agree(
 			s, begin_file(s, path, metadata, &w, &header), "what is to be saved");
@@ -168,7 +168,7 @@ uint64_t choir_strategy_hash(choir_strategy *s)
 	if (status == CHOIR_OK)
 		status = chi_weights_each(&w, hash_weight, &hash);
 	chi_weights_free(&w);
-	if (chi_strategy_give_up(s, status) != CHOIR_OK)
+	if (chi_strategy_abort(s, status) != CHOIR_OK)
 		return 0;
 	return hash == 0 ? 1 : hash; // 0 says that it failed
 }

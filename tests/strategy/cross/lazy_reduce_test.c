@@ -129,7 +129,7 @@ static choir_status use_it(choir_cross *x, choir_value *v, choir_value *g, job *
 	case 0: // fused: once, and once more
 	case 1:
 		CHOIR_TRY(add_elementwise(x, g, j));
-		WORLD_NEED((g->make != NULL) == j->waited);
+		WORLD_NEED((g->materialize != NULL) == j->waited);
 		return CHOIR_OK;
 	case 2: // not elementwise
 		CHOIR_TRY(choir_cross_give(x, "g", g));
@@ -170,7 +170,7 @@ static choir_status use_it(choir_cross *x, choir_value *v, choir_value *g, job *
 		break;
 	}
 	CHOIR_TRY(choir_cross_return(x, "g", g));
-	WORLD_NEED(g->make == NULL);
+	WORLD_NEED(g->materialize == NULL);
 	return CHOIR_OK;
 }
 
@@ -185,8 +185,8 @@ static choir_value *reduce_in_batch(choir_cross *x, const job *j, choir_value *v
 	if (choir_cross_batch_reduce_to(x, j->op, 3, item, o) != CHOIR_OK)
 		return NULL;
 	float threes = 0;
-	bool good = item[0].result->make == NULL &&
-			(item[2].result->make != NULL) == (item[1].result->make != NULL) &&
+	bool good = item[0].result->materialize == NULL &&
+			(item[2].result->materialize != NULL) == (item[1].result->materialize != NULL) &&
 			choir_tensor_fetch(choir_value_local(item[0].result, 0), &threes, sizeof threes) ==
 					CHOIR_OK &&
 			threes == (float) (j->op == CHOIR_SUM ? 3 * replicas : 3);
@@ -202,7 +202,7 @@ static choir_status reduce_and_use(choir_cross *x, void *user)
 	choir_value *g = j->asked == SINGLE
 			? choir_cross_reduce_to(x, j->op, v, choir_variable_value(target))
 			: reduce_in_batch(x, j, v);
-	WORLD_NEED(g != NULL && (g->make != NULL) == j->waited);
+	WORLD_NEED(g != NULL && (g->materialize != NULL) == j->waited);
 	CHOIR_TRY(use_it(x, v, g, j));
 	return choir_cross_return(x, "used", choir_tensor_value(choir_number(x->frame, 1)));
 }

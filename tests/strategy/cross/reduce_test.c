@@ -154,7 +154,7 @@ static choir_status keep_bytes(choir_replica *r, void *user)
 
 static void bytes_are(choir_tensor *t, int expected)
 {
-	const bool debug = chi_sums_wide(CHOIR_SUM,
+	const bool debug = chi_needs_checked_sum(CHOIR_SUM,
 			choir_fill(choir_strategy_cross(strategy)->frame, CHOIR_U8, CHOIR_SCALAR, 0));
 	unsigned char bytes[3];
 	if (expected > 255 && debug) {

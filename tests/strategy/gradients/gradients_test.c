@@ -21,7 +21,7 @@ enum { LARGE = 20000, MAX = 8 };
 
 // An update that adds the gradients' sum, and misbehaves when told to.
 typedef struct {
-	chi_apply *apply;
+	chi_gradients *apply;
 	bool gated, skip;
 	int fails; // 1: begin, 2: gate, 3: the last slice of the second item
 	atomic_int begins, ends, skipped;
@@ -78,8 +78,8 @@ static void end(void *user, const void *state, bool applied)
 	a->skipped += !applied;
 }
 
-static const chi_apply_table table = {
-	.name = "adder", .begin = begin, .gated = is_gated, .gate = gate, .slice = slice, .end = end
+static const chi_gradients_table table = {
+	.name = "adder", .begin = begin, .gated = is_gated, .gate = gate, .chunk = slice, .end = end
 };
 
 static choir_strategy *strategy;
@@ -88,7 +88,7 @@ static float values[MAX * LARGE], sum[LARGE];
 
 static void open_adder(adder *a)
 {
-	*a = (adder){ .apply = chi_apply_new(strategy, &table, a), .values = values };
+	*a = (adder){ .apply = chi_gradients_new(strategy, &table, a), .values = values };
 	assert_non_null(a->apply);
 	CHOIR_SCOPE (strategy) {
 		a->small = choir_variable_new("small", CHOIR_SHAPE(1), NULL);
@@ -109,7 +109,7 @@ static void on_every_deal(void (*test)(adder *a))
 			a.gated = gated == 1;
 			test(&a);
 			world_works(strategy);
-			chi_apply_free(a.apply);
+			chi_gradients_free(a.apply);
 			choir_strategy_free(strategy);
 		}
 }
@@ -117,11 +117,11 @@ static void on_every_deal(void (*test)(adder *a))
 static choir_status give(adder *a, choir_replica *r)
 {
 	const float *own = a->values + (size_t) choir_replica_id(r) * LARGE;
-	CHOIR_TRY(chi_apply_give(
+	CHOIR_TRY(chi_gradients_add(
 			a->apply, r, a->small, choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(1), 1)));
-	CHOIR_TRY(chi_apply_give(
+	CHOIR_TRY(chi_gradients_add(
 			a->apply, r, a->large, choir_constant(r->frame, CHOIR_F32, CHOIR_SHAPE(LARGE), own)));
-	return chi_apply_commit(a->apply, r);
+	return chi_gradients_apply(a->apply, r);
 }
 
 static choir_status give_once(choir_replica *r, void *user)
@@ -236,7 +236,7 @@ static void patience(void **state)
 	open_adder(&a);
 	world_ok(choir_strategy_run(strategy, return_in_turn, &a, NULL, NULL));
 	check(&a, 1);
-	chi_apply_free(a.apply);
+	chi_gradients_free(a.apply);
 	choir_strategy_free(strategy);
 }
 
@@ -309,18 +309,18 @@ static choir_status give_wrongly(choir_replica *r, void *user)
 	case 0:
 		return CHOIR_OK; // gives nothing, asks for nothing
 	case 1:
-		return chi_apply_commit(a->apply, r); // asks, but gave nothing
+		return chi_gradients_apply(a->apply, r); // asks, but gave nothing
 	case 2:
-		return chi_apply_give(a->apply, r, a->large, one);
+		return chi_gradients_add(a->apply, r, a->large, one);
 	case 3:
-		return chi_apply_give(a->apply, r, NULL, one);
+		return chi_gradients_add(a->apply, r, NULL, one);
 	case 4:
-		CHOIR_TRY(chi_apply_give(a->apply, r, a->small, one));
-		return chi_apply_give(a->apply, r, a->small, one);
+		CHOIR_TRY(chi_gradients_add(a->apply, r, a->small, one));
+		return chi_gradients_add(a->apply, r, a->small, one);
 	case 5:
 		return choir_fail(CHOIR_IO, "no gradient today");
 	default:
-		return chi_apply_give(a->apply, r, a->small, NULL);
+		return chi_gradients_add(a->apply, r, a->small, NULL);
 	}
 }
 
@@ -355,7 +355,7 @@ static choir_status apply_now(choir_cross *x, void *user)
 	adder *a = user;
 	choir_variable *v[2] = { a->small, a->large };
 	choir_value *g[2] = { choir_cross_arg(x, "small"), choir_cross_arg(x, "large") };
-	return chi_apply_now(a->apply, x, 2, v, g);
+	return chi_gradients_apply_now(a->apply, x, 2, v, g);
 }
 
 static choir_status give_and_apply(choir_replica *r, void *user)
@@ -378,10 +378,10 @@ static void apply_across(adder *a)
 	choir_value *g[2] = { choir_tensor_value(
 								  choir_fill(x->frame, CHOIR_F32, CHOIR_SHAPE(1), replicas)),
 		choir_tensor_value(choir_constant(x->frame, CHOIR_F32, CHOIR_SHAPE(LARGE), sum)) };
-	world_ok(chi_apply_now(a->apply, x, 2, v, g));
+	world_ok(chi_gradients_apply_now(a->apply, x, 2, v, g));
 	check(a, 2);
 	a->fails = 1;
-	assert_int_equal(chi_apply_now(a->apply, x, 2, v, g), CHOIR_IO);
+	assert_int_equal(chi_gradients_apply_now(a->apply, x, 2, v, g), CHOIR_IO);
 	choir_frame_empty(x->frame);
 	a->fails = 0;
 }
@@ -401,7 +401,7 @@ static void a_steady_update_allocates_nothing(void **state)
 	adder a;
 	open_adder(&a);
 	world_steady(strategy, give_once, &a);
-	chi_apply_free(a.apply);
+	chi_gradients_free(a.apply);
 	choir_strategy_free(strategy);
 }
 
@@ -412,7 +412,7 @@ static void the_default_replica(void **state)
 	strategy = choir_default_strategy();
 	replicas = 1;
 	adder a = { .values = values };
-	a.apply = chi_apply_new(strategy, &table, &a);
+	a.apply = chi_gradients_new(strategy, &table, &a);
 	a.small = choir_variable_new("small", CHOIR_SHAPE(1), NULL);
 	a.large = choir_variable_new("large", CHOIR_SHAPE(LARGE), NULL);
 	oracle_fill(CHOIR_F32, values, 1, LARGE, 9);
@@ -432,7 +432,7 @@ static void the_default_replica(void **state)
 	world_ok(give(&a, r));
 	check(&a, 5);
 	choir_frame_empty(r->frame);
-	chi_apply_free(a.apply);
+	chi_gradients_free(a.apply);
 }
 
 int main(void)

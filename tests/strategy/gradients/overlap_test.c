@@ -23,7 +23,7 @@ static const int64_t sizes[N] = { LARGE, SMALL, LARGER };
 
 // An update that adds the sums to the variables.
 typedef struct {
-	chi_apply *apply;
+	chi_gradients *apply;
 	bool gated;
 	choir_variable *v[N];
 	int order[N];
@@ -32,7 +32,7 @@ typedef struct {
 	atomic_int seen; // sums that were there before the update was asked for
 	bool hold; // keep the gradients, and look at them afterwards
 	size_t kept; // the most bytes that were in use after all had given
-	choir_status helped, finished; // what a lane and the update found
+	choir_status helped, finished; // what a device and the update found
 } adder;
 
 static float values[N][MAX * LARGER], sums[N][LARGER];
@@ -74,8 +74,8 @@ static void end(void *user, const void *state, bool applied)
 	(void) user, (void) applied;
 }
 
-static const chi_apply_table table = {
-	.name = "adder", .begin = begin, .gated = is_gated, .gate = gate, .slice = slice, .end = end
+static const chi_gradients_table table = {
+	.name = "adder", .begin = begin, .gated = is_gated, .gate = gate, .chunk = slice, .end = end
 };
 
 static choir_strategy *strategy;
@@ -85,7 +85,7 @@ static void open_adder(adder *a)
 {
 	static const char *const names[N] = { "large", "small", "larger" };
 	*a = (adder){
-		.apply = chi_apply_new(strategy, &table, a), .order = { 0, 1, 2 }, .fails = CHOIR_NONE
+		.apply = chi_gradients_new(strategy, &table, a), .order = { 0, 1, 2 }, .fails = CHOIR_NONE
 	};
 	assert_non_null(a->apply);
 	for (int i = 0; i < N; i++) {
@@ -103,7 +103,7 @@ static choir_status give(adder *a, choir_replica *r)
 		const int i = a->order[k];
 		const float *own = values[i] + choir_replica_id(r) * sizes[i];
 		choir_tensor *g = choir_constant(r->frame, CHOIR_F32, CHOIR_SHAPE(sizes[i]), own);
-		CHOIR_TRY(chi_apply_give(a->apply, r, a->v[i], g));
+		CHOIR_TRY(chi_gradients_add(a->apply, r, a->v[i], g));
 		if (a->hold)
 			held[i] = g;
 		else
@@ -111,7 +111,7 @@ static choir_status give(adder *a, choir_replica *r)
 	}
 	if (choir_replica_id(r) == a->fails)
 		return choir_fail(CHOIR_IO, "no update today");
-	CHOIR_TRY(chi_apply_commit(a->apply, r));
+	CHOIR_TRY(chi_gradients_apply(a->apply, r));
 	for (int i = 0; i < N && a->hold && r->frame->device->host_memory; i++) {
 		const float *own = values[i] + choir_replica_id(r) * sizes[i];
 		WORLD_NEED(memcmp(choir_tensor_data(held[i]), own, (size_t) sizes[i] * sizeof *own) == 0);
@@ -152,7 +152,7 @@ static void on_every_deal(void (*test)(adder *a))
 			a.gated = gated == 1;
 			test(&a);
 			world_works(strategy);
-			chi_apply_free(a.apply);
+			chi_gradients_free(a.apply);
 			choir_strategy_free(strategy);
 		}
 }
@@ -165,10 +165,10 @@ static void check_bits(adder *a)
 			world_ok(choir_strategy_run(strategy, step, a, NULL, NULL));
 			check(a, hold * STEPS + k);
 		}
-	const chi_early *e = &a->apply->instances->early;
-	assert_int_equal(e->n, chi_early_possible(strategy) ? N : 0);
+	const chi_overlap *e = &a->apply->updates->overlap;
+	assert_int_equal(e->n, chi_overlap_possible(strategy) ? N : 0);
 	for (size_t i = 0; i < e->n; i++)
-		assert_int_equal(e->sum[i].worth, i != 1); // the small one is not
+		assert_int_equal(e->sum[i].eligible, i != 1); // the small one is not
 }
 
 static void the_bits_of_the_tree(void **state)
@@ -230,19 +230,19 @@ static choir_status give_together(choir_replica *r, void *user)
 	for (int k = 0; k < N; k++) {
 		choir_tensor *g = choir_constant(
 				r->frame, CHOIR_F32, CHOIR_SHAPE(n), values[2] + choir_replica_id(r) * n);
-		CHOIR_TRY(chi_apply_give(a->apply, r, a->v[k], g));
+		CHOIR_TRY(chi_gradients_add(a->apply, r, a->v[k], g));
 		chi_tensor_drop(g);
 		a->came[k]++;
 		CHOIR_TRY(wait_for(&a->came[k], choir_replica_count(r)));
 	}
-	const chi_early *e = &a->apply->instances->early;
+	const chi_overlap *e = &a->apply->updates->overlap;
 	for (size_t i = 0; i + 1 < e->n && choir_replica_id(r) == 0; i++) {
 		CHOIR_TRY(wait_for((const atomic_int *) &e->sum[i].done.word.value, 1));
 		a->seen++;
 	}
 	if (choir_replica_id(r) == 0)
 		a->kept = chi_buffer_in_use(strategy->device[0]) + chi_buffer_in_use(strategy->device[1]);
-	return chi_apply_commit(a->apply, r);
+	return chi_gradients_apply(a->apply, r);
 }
 
 static void while_others_are_on_their_way(void **state)
@@ -268,16 +268,16 @@ static void while_others_are_on_their_way(void **state)
 	// far as to make the last as well.
 	assert_in_range(kept[0] - kept[1], (N - 2) * (size_t) sizes[2] * sizeof(float),
 			N * (size_t) sizes[2] * sizeof(float) * 9 / 8);
-	chi_apply_free(a.apply);
+	chi_gradients_free(a.apply);
 	choir_strategy_free(strategy);
 }
 
-// An update of one variable more than the one before: a lane makes its list of items longer while
-// others sum, and let go of, what it has given before.
+// An update of one variable more than the one before: a device makes its list of items longer
+// while others sum, and let go of, what it has given before.
 enum { ITEMS = 8, ROW = 1 << 14 };
 
 typedef struct {
-	chi_apply *apply;
+	chi_gradients *apply;
 	choir_variable *v[ITEMS + 1];
 	int n; // of this update
 } grower;
@@ -295,11 +295,11 @@ static bool is_never_gated(const void *user)
 	return false;
 }
 
-static const chi_apply_table growing = { .name = "grower",
+static const chi_gradients_table growing = { .name = "grower",
 	.begin = begin_any,
 	.gated = is_never_gated,
 	.gate = gate,
-	.slice = slice,
+	.chunk = slice,
 	.end = end };
 
 static choir_status give_n(choir_replica *r, void *user)
@@ -307,10 +307,10 @@ static choir_status give_n(choir_replica *r, void *user)
 	const grower *g = user;
 	for (int i = 0; i < g->n; i++) {
 		choir_tensor *t = choir_fill(r->frame, CHOIR_F32, CHOIR_SHAPE(ROW), 1);
-		CHOIR_TRY(chi_apply_give(g->apply, r, g->v[i], t));
+		CHOIR_TRY(chi_gradients_add(g->apply, r, g->v[i], t));
 		chi_tensor_drop(t);
 	}
-	return chi_apply_commit(g->apply, r);
+	return chi_gradients_apply(g->apply, r);
 }
 
 static void one_variable_more(void **state)
@@ -321,7 +321,7 @@ static void one_variable_more(void **state)
 		static float got[ROW];
 		grower g = { .n = ITEMS };
 		strategy = world_new(replicas, "cpu:0,cpu:1", 20);
-		g.apply = chi_apply_new(strategy, &growing, &g);
+		g.apply = chi_gradients_new(strategy, &growing, &g);
 		for (int i = 0; i <= ITEMS; i++)
 			CHOIR_SCOPE (strategy)
 				g.v[i] = choir_variable_new(
@@ -334,34 +334,34 @@ static void one_variable_more(void **state)
 			world_ok(chi_variable_to_host(g.v[i], 0, got));
 			assert_true(got[0] == (i < ITEMS ? 6 : 2) && got[0] == got[ROW - 1]);
 		}
-		chi_apply_free(g.apply);
+		chi_gradients_free(g.apply);
 		choir_strategy_free(strategy);
 	}
 }
 
 // The second replica's last gradient opens a sum of which the first one's part is missing, and a
-// lane with nothing else to do is the first to sum it. Whoever updates for all lanes at that
+// device with nothing else to do is the first to sum it. Whoever updates for all devices at that
 // moment must not take what is there for a sum.
 static choir_status give_what_cannot_be_summed(choir_replica *r, void *user)
 {
 	adder *a = user;
 	const int id = choir_replica_id(r);
-	chi_instance *in = a->apply->instances;
+	chi_pending_update *u = a->apply->updates;
 	if (id == 1)
 		CHOIR_TRY(wait_for(&a->came[0], 1));
 	choir_tensor *g = choir_constant(r->frame, CHOIR_F32, CHOIR_SHAPE(LARGE), values[id]);
-	WORLD_NEED(in->early.n == N && in->early.sum[0].worth);
-	in->early.lane[id].cursor = N; // it sums nothing when it gives
-	CHOIR_TRY(chi_apply_give(a->apply, r, a->v[0], g));
-	in->early.lane[id].cursor = 0;
+	WORLD_NEED(u->overlap.n == N && u->overlap.sum[0].eligible);
+	u->overlap.device[id].cursor = N; // it sums nothing when it gives
+	CHOIR_TRY(chi_gradients_add(a->apply, r, a->v[0], g));
+	u->overlap.device[id].cursor = 0;
 	if (id == 0) {
-		in->early.sum[0].item[0]->collective.n = 0;
+		u->overlap.sum[0].gradient[0]->collective.n = 0;
 		a->came[0]++;
 		CHOIR_TRY(wait_for(&a->came[1], 1));
 	} else {
-		a->seen = chi_atomic32_load(&in->early.sum[0].open) != 0;
-		a->helped = chi_early_help(in, 1);
-		a->finished = chi_early_finish(in, 0, 2);
+		a->seen = chi_atomic32_load(&u->overlap.sum[0].open) != 0;
+		a->helped = chi_overlap_help(u, 1);
+		a->finished = chi_overlap_finish(u, 0, 2);
 		a->came[1]++;
 	}
 	return choir_fail(CHOIR_IO, "no update today");
@@ -384,7 +384,7 @@ static void a_sum_that_failed_is_not_taken(void **state)
 		world_ok(choir_strategy_run(strategy, step, &a, NULL, NULL));
 		check(&a, k);
 	}
-	chi_apply_free(a.apply);
+	chi_gradients_free(a.apply);
 	choir_strategy_free(strategy);
 }
 
@@ -411,7 +411,7 @@ static void every_allocation_fails(void **state)
 		assert_int_equal(status, failed ? CHOIR_NO_MEMORY : CHOIR_OK);
 		if (!failed)
 			check(&a, 3);
-		chi_apply_free(a.apply);
+		chi_gradients_free(a.apply);
 		choir_strategy_free(strategy);
 		if (!failed)
 			break;
@@ -426,7 +426,7 @@ static void a_steady_update_allocates_nothing(void **state)
 	adder a;
 	open_adder(&a);
 	world_steady(strategy, step, &a);
-	chi_apply_free(a.apply);
+	chi_gradients_free(a.apply);
 	choir_strategy_free(strategy);
 }
 

@@ -62,19 +62,19 @@ typedef struct {
 static choir_status count_in(choir_replica *r, void *user)
 {
 	census *c = user;
-	const int id = choir_replica_id(r), lane = choir_replica_device_index(r);
+	const int id = choir_replica_id(r), d = choir_replica_device_index(r);
 	c->calls[id]++;
-	const int now = ++c->now[lane];
-	if (now > c->max[lane])
-		c->max[lane] = now;
+	const int now = ++c->now[d];
+	if (now > c->max[d])
+		c->max[d] = now;
 	WORLD_NEED(choir_replica_current() == r);
 	WORLD_NEED(choir_frame_replica(r->frame) == r);
 	WORLD_NEED(choir_strategy_current() == choir_replica_strategy(r));
 	WORLD_NEED(!choir_in_cross_replica_context());
-	WORLD_NEED(choir_replica_device(r) ==
-			choir_strategy_worker_device(choir_replica_strategy(r), lane));
+	WORLD_NEED(
+			choir_replica_device(r) == choir_strategy_worker_device(choir_replica_strategy(r), d));
 	usleep(300);
-	c->now[lane]--;
+	c->now[d]--;
 	return CHOIR_OK;
 }
 
@@ -110,10 +110,10 @@ typedef struct {
 static choir_status merge_often(choir_replica *r, void *user)
 {
 	batons *b = user;
-	const int lane = choir_replica_device_index(r);
+	const int d = choir_replica_device_index(r);
 	for (int i = 0; i < b->calls; i++) {
-		WORLD_NEED(++b->running[lane] == 1);
-		WORLD_NEED(--b->running[lane] == 0);
+		WORLD_NEED(++b->running[d] == 1);
+		WORLD_NEED(--b->running[d] == 0);
 		CHOIR_TRY(choir_replica_merge_call(r, nothing, &b->merges));
 		choir_tensor *one = choir_fill(r->frame, CHOIR_I64, CHOIR_SCALAR, i + choir_replica_id(r));
 		choir_tensor *sum = choir_replica_all_reduce(r, CHOIR_SUM, one);

@@ -15,17 +15,17 @@
 
 #include <cmocka.h>
 
-enum { ROUNDS = 5, MAX_ELEMENTS = CHI_LIGHT_BYTES / 4 };
+enum { ROUNDS = 5, MAX_ELEMENTS = CHI_SMALL_ALL_REDUCE_BYTES / 4 };
 
 static choir_strategy *light_new(int replicas, double timeout)
 {
 	char devices[256];
 	choir_strategy *s = world_new(replicas, world_cpus(replicas, devices), timeout);
-	if (s->run->light == NULL) {
+	if (s->run->small_all_reduce == NULL) {
 		s->run->spin = true;
-		world_ok(chi_light_open(s->run));
+		world_ok(chi_small_all_reduce_open(s->run));
 	}
-	assert_non_null(s->run->light);
+	assert_non_null(s->run->small_all_reduce);
 	return s;
 }
 
@@ -54,7 +54,7 @@ static choir_status sum_rounds(choir_replica *r, void *user)
 		if (i % 2 == 0)
 			choir_frame_rewind(r->frame, mark);
 	}
-	WORLD_NEED(chi_replica_of(r)->lights == ROUNDS);
+	WORLD_NEED(chi_replica_of(r)->small_all_reduces == ROUNDS);
 	return CHOIR_OK;
 }
 
@@ -64,12 +64,12 @@ static void sums_have_the_bits_of_the_tree(void **state)
 	(void) state;
 	static const choir_dtype dtypes[] = { CHOIR_F32, CHOIR_F64, CHOIR_I32 };
 	static const int64_t sizes[] = { 0, 1, 511, 512, 513, 2048, MAX_ELEMENTS };
-	static char all[CHI_LIGHT_REPLICAS * MAX_ELEMENTS * 8], expected[MAX_ELEMENTS * 8];
-	for (int n = 2; n <= CHI_LIGHT_REPLICAS; n++) {
+	static char all[CHI_SMALL_ALL_REDUCE_REPLICAS * MAX_ELEMENTS * 8], expected[MAX_ELEMENTS * 8];
+	for (int n = 2; n <= CHI_SMALL_ALL_REDUCE_REPLICAS; n++) {
 		choir_strategy *s = light_new(n, 0);
 		for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0] * 7; i++) {
 			sum one = { dtypes[i / 7], sizes[i % 7], all, expected, i % 2 == 0 };
-			if ((size_t) one.elements * oracle_size(one.dtype) > CHI_LIGHT_BYTES)
+			if ((size_t) one.elements * oracle_size(one.dtype) > CHI_SMALL_ALL_REDUCE_BYTES)
 				continue;
 			oracle_fill(one.dtype, all, n, one.elements, i);
 			oracle_sum(one.dtype, all, 0, n, one.elements, expected);
@@ -122,7 +122,7 @@ static choir_status go_on(choir_replica *r, void *user)
 			WORLD_NEED(choir_error_status() == CHOIR_CANCELLED);
 		choir_frame_empty(r->frame);
 	}
-	WORLD_NEED(chi_replica_of(r)->lights <= 1);
+	WORLD_NEED(chi_replica_of(r)->small_all_reduces <= 1);
 	return CHOIR_OK;
 }
 

@@ -8,34 +8,35 @@
 
 #include <cmocka.h>
 
-static choir_status refuse(chi_meet *m, chi_replica *r, void *user)
+static choir_status refuse(chi_sync_point *m, chi_replica *r, void *user)
 {
 	(void) m, (void) r;
 	++*(int *) user;
 	return choir_fail(CHOIR_NO_MEMORY, "nothing is there for it");
 }
 
-static choir_status accept(chi_meet *m, chi_replica *r, void *user)
+static choir_status accept(chi_sync_point *m, chi_replica *r, void *user)
 {
 	(void) m, (void) r;
 	++*(int *) user;
 	return CHOIR_OK;
 }
 
-static chi_meet *arrive(chi_replica *r, chi_prepare_fn *prepare, int *calls)
+static chi_sync_point *arrive(chi_replica *r, chi_prepare_fn *prepare, int *calls)
 {
 	bool last;
-	return chi_meet_arrive(r, CHI_MEET_UPDATE, calls, 1, "a meeting", prepare, calls, &last);
+	return chi_sync_point_arrive(
+			r, CHI_SYNC_POINT_UPDATE, calls, 1, "a meeting", prepare, calls, &last);
 }
 
 static choir_status come(choir_replica *replica, void *user)
 {
 	chi_replica *r = chi_replica_of(replica);
 	const chi_run *run = r->run;
-	chi_meet *m = arrive(r, accept, user);
-	WORLD_NEED(m != NULL && r->sequence == 1 && run->next_meet == 1);
+	chi_sync_point *m = arrive(r, accept, user);
+	WORLD_NEED(m != NULL && r->sequence == 1 && run->next_sync_point == 1);
 	WORLD_NEED(arrive(r, refuse, user) == NULL);
-	WORLD_NEED(r->sequence == 1 && run->next_meet == 1); // there is no second one
+	WORLD_NEED(r->sequence == 1 && run->next_sync_point == 1); // there is no second one
 	return choir_error_status();
 }
 

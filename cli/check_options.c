@@ -76,7 +76,7 @@ static choir_status refuse(
 			choir_cluster_worker_name(workers, 0));
 }
 
-choir_status options_agree(const command *c, choir_cluster *workers)
+choir_status options_check_equal(const command *c, choir_cluster *workers)
 {
 	static char own[ALL_SIZE], chiefs[ALL_SIZE];
 	const int n = choir_cluster_workers(workers);

@@ -15,7 +15,7 @@
 
 enum { MAX_OPTIONS = 64, MAX_LETTERS = 64, MAX_TEXT = 1024, HELP_COLUMN = 30 };
 
-void say_error(const char *who, const char *text)
+void print_error(const char *who, const char *text)
 {
 	fflush(stdout);
 	fprintf(stderr, "%s: ", who);
@@ -30,13 +30,13 @@ int wrong_use(const command *c, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(text, sizeof text, fmt, args);
 	va_end(args);
-	say_error(c->name, text);
+	print_error(c->name, text);
 	return EXIT_USAGE;
 }
 
 int failed(const command *c)
 {
-	say_error(c->name, choir_error());
+	print_error(c->name, choir_error());
 	return EXIT_FAILED;
 }
 
@@ -302,10 +302,10 @@ size_t options_value(const option *o, char *to, size_t size)
 	const char *const *text = o->to;
 	switch (o->kind) {
 	case OPTION_FLAG:
-		return *(bool *) o->to ? coded_write("on", to, size) : 0;
+		return *(bool *) o->to ? percent_encode("on", to, size) : 0;
 	case OPTION_TEXT:
 	case OPTION_CHOICE:
-		return *text == NULL ? 0 : coded_write(*text, to, size);
+		return *text == NULL ? 0 : percent_encode(*text, to, size);
 	case OPTION_INTEGER:
 		return *(int64_t *) o->to == 0
 				? 0
@@ -341,6 +341,6 @@ bool options_write(const command *c, const char *prefix, char *text, size_t size
 
 bool options_read_back(const option *o, char *text)
 {
-	coded_read(text);
+	percent_decode(text);
 	return set_value(o, text);
 }

@@ -61,7 +61,7 @@ bool options_read_back(const option *o, char *text);
 
 // "choir train: text" as a line on standard error, after what was printed before. What a file has
 // put into text commands no terminal.
-void say_error(const char *who, const char *text);
+void print_error(const char *who, const char *text);
 // "choir train: " and a message, and a newline, on standard error. Returns EXIT_USAGE.
 __attribute__((format(printf, 2, 3))) int wrong_use(const command *c, const char *fmt, ...);
 // The same with choir_error(). Returns EXIT_FAILED.

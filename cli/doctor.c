@@ -54,7 +54,7 @@ __attribute__((format(printf, 2, 3))) static void note(bool wrong, const char *f
 	notes.wrong |= wrong;
 }
 
-static void say(const char *key, const char *label, const char *text)
+static void print_fact(const char *key, const char *label, const char *text)
 {
 	if (json)
 		json_text(key, text);
@@ -62,7 +62,7 @@ static void say(const char *key, const char *label, const char *text)
 		printf("%-17s%s\n", label, text);
 }
 
-static void look_at_processors(void)
+static void check_processors(void)
 {
 	choir_device *d = choir_device_find("cpu:0");
 	choir_device_info info = { .size = sizeof info };
@@ -74,7 +74,7 @@ static void look_at_processors(void)
 	} else {
 		printf("processors       %d of %ld online\n", cores, online);
 	}
-	say("instruction_set", "instruction set", choir_instruction_set());
+	print_fact("instruction_set", "instruction set", choir_instruction_set());
 	if (getenv("CHOIR_INSTRUCTION_SET") != NULL)
 		note(false,
 				"CHOIR_INSTRUCTION_SET=%s: no kernels for more than that: unset it, unless other "
@@ -87,13 +87,13 @@ static void look_at_processors(void)
 				cores, online);
 }
 
-static void look_at_libraries(void)
+static void check_libraries(void)
 {
 	const bool onednn = choir_has("onednn");
 	const char *kernels = getenv("CHOIR_KERNELS");
-	say("onednn", "oneDNN", onednn ? "yes" : "no");
-	say("zlib", "zlib", choir_has("zlib") ? "yes" : "no");
-	say("hdf5", "HDF5", choir_has("hdf5") ? "yes" : "no");
+	print_fact("onednn", "oneDNN", onednn ? "yes" : "no");
+	print_fact("zlib", "zlib", choir_has("zlib") ? "yes" : "no");
+	print_fact("hdf5", "HDF5", choir_has("hdf5") ? "yes" : "no");
 	if (!onednn)
 		note(false,
 				"without oneDNN matrix products and convolutions are several times slower: "
@@ -109,7 +109,7 @@ static void look_at_libraries(void)
 }
 
 // What the environment asks of every program is tried: the error says what is known.
-static void look_at_settings(void)
+static void check_settings(void)
 {
 	choir_strategy *s = choir_mirrored_strategy_new(NULL);
 	choir_frame *f = s == NULL ? NULL : choir_frame_new(NULL);
@@ -157,7 +157,7 @@ static bool ask(const char *line, char answer[ANSWER])
 }
 
 // False: no libchoir-mpi was built for it. What gives processes roles is not for the probe.
-static bool look_at_mpi(const char *mpi, bool *there)
+static bool check_mpi(const char *mpi, bool *there)
 {
 	char line[256], answer[ANSWER], program[4096];
 	const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
@@ -172,7 +172,7 @@ static bool look_at_mpi(const char *mpi, bool *there)
 		memcpy(strstr(line, "2>/dev/null"), "2>&1", sizeof "2>&1");
 		ask(line, answer);
 	}
-	say(mpi, mpi, *there ? answer : json ? "" : "no");
+	print_fact(mpi, mpi, *there ? answer : json ? "" : "no");
 	const bool built = *there || strstr(answer, "no libchoir-mpi") == NULL;
 	if (!*there && built)
 		note(true, "%s: %s", mpi, answer[0] != '\0' ? answer : "it did not start");
@@ -187,7 +187,7 @@ static bool has_command(const char *name)
 }
 
 // Whose mpirun it is that a user gets.
-static void look_at_launchers(const bool there[2])
+static void check_launchers(const bool there[2])
 {
 	char answer[ANSWER];
 	if (!has_command("mpirun")) {
@@ -196,7 +196,7 @@ static void look_at_launchers(const bool there[2])
 	}
 	ask("mpirun --version 2>/dev/null", answer);
 	const bool open = strstr(answer, "Open MPI") != NULL || strstr(answer, "OpenRTE") != NULL;
-	say("mpirun", "mpirun", open ? "Open MPI's" : "MPICH's");
+	print_fact("mpirun", "mpirun", open ? "Open MPI's" : "MPICH's");
 	if (!there[open ? 0 : 1])
 		note(true,
 				"mpirun is %s, for which there is no libchoir-mpi: install %s and build Choir "
@@ -214,7 +214,7 @@ static void look_at_launchers(const bool there[2])
 				set, set);
 }
 
-static void look_at_shared_memory(void)
+static void check_shared_memory(void)
 {
 	struct statvfs s;
 	if (statvfs("/dev/shm", &s) != 0) {
@@ -241,7 +241,7 @@ static bool is_launched(void)
 }
 
 // Under a launcher: what the workers find, said by the chief.
-static int look_at_job(void)
+static int check_job(void)
 {
 	choir_cluster *c = choir_cluster_new(NULL);
 	if (c == NULL)
@@ -249,8 +249,8 @@ static int look_at_job(void)
 	if (choir_cluster_is_chief(c)) {
 		if (json)
 			json_begin();
-		look_at_processors();
-		say("transport", "transport", choir_cluster_transport(c));
+		check_processors();
+		print_fact("transport", "transport", choir_cluster_transport(c));
 		if (json) {
 			json_integer("workers", choir_cluster_workers(c));
 			json_end();
@@ -288,22 +288,22 @@ int doctor_main(int argc, char **argv)
 	if (probe != NULL)
 		return run_probe();
 	if (is_launched())
-		return look_at_job();
+		return check_job();
 	if (json)
 		json_begin();
-	look_at_processors();
-	look_at_libraries();
-	look_at_settings();
+	check_processors();
+	check_libraries();
+	check_settings();
 	bool there[2], built = false;
 	for (int i = 0; i < 2; i++)
-		built |= look_at_mpi(mpis[i], &there[i]);
+		built |= check_mpi(mpis[i], &there[i]);
 	if (!built)
 		note(false,
 				"no MPI: several workers are not possible; install libopenmpi-dev or "
 				"libmpich-dev and build Choir again");
 	else if (there[0] || there[1])
-		look_at_launchers(there);
-	look_at_shared_memory();
+		check_launchers(there);
+	check_shared_memory();
 	print_notes();
 	return notes.wrong ? EXIT_FAILED : EXIT_OK;
 }

@@ -78,7 +78,7 @@ static void describe(const model_plan *plan, char about[ABOUT])
 		add_names(about, at, "Scores, by class", t->classes, t->name);
 }
 
-static void say(const model_plan *plan)
+static void print_plan(const model_plan *plan)
 {
 	const choir_shape one = model_input(plan);
 	const int64_t inputs = choir_shape_elements(&one);
@@ -133,7 +133,7 @@ static choir_status write_model(choir_strategy *s, const char *path)
 	};
 	CHOIR_TRY(choir_layer_export_c(m.net, model_plan_text(&plan) ? CHOIR_U8 : CHOIR_F32,
 			model_input(&plan), &o, given.c));
-	say(&plan);
+	print_plan(&plan);
 	return CHOIR_OK;
 }
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-size_t coded_write(const char *from, char *to, size_t size)
+size_t percent_encode(const char *from, char *to, size_t size)
 {
 	size_t at = 0;
 	for (; *from != '\0' && at < size; from++) {
@@ -19,14 +19,14 @@ size_t coded_write(const char *from, char *to, size_t size)
 	return at < size ? at : size;
 }
 
-size_t coded_add(char *list, size_t at, size_t size, const char *text)
+size_t percent_encode_to_list(char *list, size_t at, size_t size, const char *text)
 {
 	if (at > 0 && at < size)
 		list[at++] = '\t';
-	return at + coded_write(text, list + at, size - at);
+	return at + percent_encode(text, list + at, size - at);
 }
 
-void coded_read(char *text)
+void percent_decode(char *text)
 {
 	char *to = text;
 	for (; *text != '\0'; text++, to++) {

@@ -84,7 +84,7 @@ typedef struct {
 	const float *scores; // of each class
 } answer;
 
-static void say_one(const prediction *p, const answer *a)
+static void print_one(const prediction *p, const answer *a)
 {
 	const size_t classes = (size_t) p->model.plan.classes;
 	if (given.json) {
@@ -107,7 +107,7 @@ static void say_one(const prediction *p, const answer *a)
 	putchar('\n');
 }
 
-static choir_status say_batch(prediction *p)
+static choir_status print_batch(prediction *p)
 {
 	choir_value *classes = choir_values_find(p->result, "class");
 	choir_value *labels = p->data.labelled ? choir_values_find(p->batch, p->data.label) : NULL;
@@ -132,7 +132,7 @@ static choir_status say_batch(prediction *p)
 				.label = label == NULL ? 0 : source_label(label, (i + 1) * places - 1),
 				.scores = each == NULL ? NULL : each + i * p->model.plan.classes,
 			};
-			say_one(p, &a);
+			print_one(p, &a);
 			p->right += a.class == a.label;
 			p->examples++;
 		}
@@ -228,12 +228,12 @@ static choir_status predict(prediction *p)
 	CHOIR_TRY(prepare(p));
 	while ((status = choir_distributed_dataset_next(p->input, &p->batch)) == CHOIR_OK) {
 		CHOIR_TRY(choir_strategy_run(p->strategy, classify, p, p->batch, &p->result));
-		CHOIR_TRY(say_batch(p));
+		CHOIR_TRY(print_batch(p));
 	}
 	return status == CHOIR_END ? CHOIR_OK : status;
 }
 
-static void say_end(const prediction *p)
+static void print_end(const prediction *p)
 {
 	const double accuracy = (double) p->right / (double) p->examples;
 	const double bits = choir_metric_result(p->loss) / log(2); // from nats
@@ -275,7 +275,7 @@ int predict_main(int argc, char **argv)
 	const choir_status status = predict(&p);
 	const int code = status == CHOIR_OK ? EXIT_OK : failed(&self);
 	if (status == CHOIR_OK)
-		say_end(&p);
+		print_end(&p);
 	choir_values_free(p.batch);
 	choir_values_free(p.result);
 	choir_strategy_free(p.strategy);

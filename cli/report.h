@@ -1,4 +1,4 @@
-// What a command says: lines for people, or one JSON object a line for programs.
+// What a command prints: lines for people, or one JSON object a line for programs.
 #pragma once
 
 #include "terminal_text.h"

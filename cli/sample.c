@@ -137,7 +137,7 @@ static choir_status prepare(sampling *s, const char *path)
 	return s->args == NULL ? choir_error_status() : CHOIR_OK;
 }
 
-static void say_json(const sampling *s)
+static void print_json(const sampling *s)
 {
 	int64_t *bytes = malloc((size_t) given.bytes * sizeof *bytes);
 	for (int64_t i = 0; bytes != NULL && i < given.bytes; i++)
@@ -151,7 +151,7 @@ static void say_json(const sampling *s)
 
 // Prints what was written and not yet printed. A model can have learned to command a terminal, so
 // there the text is made harmless; a file or a pipe gets the bytes as they are.
-static void say_more(sampling *s, bool more)
+static void print_more(sampling *s, bool more)
 {
 	const size_t n = s->length - s->shown;
 	if (given.json)
@@ -168,13 +168,13 @@ static void say_more(sampling *s, bool more)
 static choir_status sample(sampling *s, const char *path)
 {
 	CHOIR_TRY(prepare(s, path));
-	say_more(s, true);
+	print_more(s, true);
 	for (int64_t i = 0; i < given.bytes; i++) {
 		CHOIR_TRY(add_byte(s));
-		say_more(s, i + 1 < given.bytes);
+		print_more(s, i + 1 < given.bytes);
 	}
 	if (given.json)
-		say_json(s);
+		print_json(s);
 	else
 		putchar('\n');
 	return CHOIR_OK;

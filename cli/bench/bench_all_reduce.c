@@ -186,7 +186,7 @@ static choir_status slowest(choir_strategy *s, choir_replica_fn *fn, bench *b, d
 	return CHOIR_OK;
 }
 
-static void say_read(double rate)
+static void print_read(double rate)
 {
 	if (given.json) {
 		json_begin();
@@ -203,7 +203,7 @@ static bool speaks(const bench *b)
 	return b->cluster == NULL || choir_cluster_is_chief(b->cluster);
 }
 
-static void say_sum(const bench *b, double seconds)
+static void print_sum(const bench *b, double seconds)
 {
 	if (!speaks(b))
 		return;
@@ -220,7 +220,7 @@ static void say_sum(const bench *b, double seconds)
 	fflush(stdout);
 }
 
-static void say_shapes(const bench *b, double seconds)
+static void print_shapes(const bench *b, double seconds)
 {
 	if (!speaks(b))
 		return;
@@ -249,7 +249,7 @@ static choir_status measure_shapes(choir_strategy *s, bench *b)
 		b->bytes += b->elements[i] * (int64_t) sizeof(float);
 	b->rounds = MIN_ROUNDS;
 	CHOIR_TRY(slowest(s, sum_rounds, b, &seconds));
-	say_shapes(b, seconds);
+	print_shapes(b, seconds);
 	return CHOIR_OK;
 }
 
@@ -259,7 +259,7 @@ static choir_status measure_read(choir_strategy *s, bench *b)
 	double seconds;
 	b->rounds = READ_ROUNDS;
 	CHOIR_TRY(slowest(s, read_rounds, b, &seconds));
-	say_read(READ_BYTES / b->seconds[0][0] / 1e9);
+	print_read(READ_BYTES / b->seconds[0][0] / 1e9);
 	return CHOIR_OK;
 }
 
@@ -272,7 +272,7 @@ static choir_status measure_sums(choir_strategy *s, bench *b)
 				: rounds > MAX_ROUNDS	? MAX_ROUNDS
 										: (int) rounds;
 		CHOIR_TRY(slowest(s, sum_rounds, b, &seconds));
-		say_sum(b, seconds);
+		print_sum(b, seconds);
 	}
 	return CHOIR_OK;
 }
@@ -326,7 +326,7 @@ int bench_all_reduce_main(int argc, char **argv)
 	choir_cluster *c = choir_cluster_new(NULL);
 	if (c == NULL)
 		return failed(&self);
-	choir_strategy *s = options_agree(&self, c) == CHOIR_OK ? make_strategy(c) : NULL;
+	choir_strategy *s = options_check_equal(&self, c) == CHOIR_OK ? make_strategy(c) : NULL;
 	const int code = s != NULL && measure(s, &b) == CHOIR_OK ? EXIT_OK : failed(&self);
 	choir_strategy_free(s);
 	choir_cluster_free(c);

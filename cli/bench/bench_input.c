@@ -116,7 +116,7 @@ static choir_status cat_pass(const measurement *m, double *seconds)
 	return failed == 0 && state == 0 ? CHOIR_OK : choir_fail(CHOIR_IO, "cat did not work");
 }
 
-static void say(measurement *m)
+static void print_measurement(measurement *m)
 {
 	const size_t n = (size_t) given.passes;
 	const double seconds = median(n, m->seconds), cat = median(n, m->cat);
@@ -258,7 +258,7 @@ static choir_status measure(choir_strategy *s, measurement *m)
 		CHOIR_TRY(one_pass(m, &m->seconds[i]));
 		CHOIR_TRY(cat_pass(m, &m->cat[i]));
 	}
-	say(m);
+	print_measurement(m);
 	return CHOIR_OK;
 }
 

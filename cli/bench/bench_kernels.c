@@ -67,7 +67,7 @@ static double share(const measured *m, double flops, double bytes, double second
 	return (by_flops > by_bytes ? by_flops : by_bytes) / seconds;
 }
 
-static void say(const char *name, const char *shape, const char *way, const measured *m,
+static void print_measured(const char *name, const char *shape, const char *way, const measured *m,
 		double flops, double bytes, double seconds)
 {
 	const double part = share(m, flops, bytes, seconds);
@@ -147,9 +147,9 @@ static choir_status measure_operation(choir_frame *f, const operation *o, measur
 	c.back = true;
 	CHOIR_TRY(often(call_once, &c, &m->both));
 	choir_frame_rewind(f, mark);
-	say(o->name, o->shape, "there", m, o->flops, bytes_of(o, 0) + written, m->there);
+	print_measured(o->name, o->shape, "there", m, o->flops, bytes_of(o, 0) + written, m->there);
 	// Back: the operands and the result's gradient are read, gradients written.
-	say(o->name, o->shape, "back", m, 2 * o->flops,
+	print_measured(o->name, o->shape, "back", m, 2 * o->flops,
 			bytes_of(o, o->unread) + written + bytes_of(o, o->unwritten), m->both - m->there);
 	return CHOIR_OK;
 }
@@ -233,7 +233,7 @@ static choir_status measure_updates(choir_strategy *s, const measured *m)
 			return choir_error_status();
 		CHOIR_TRY(often(update_once, &u, &seconds));
 		// Weights and what is kept for them are read and written, the gradient is read.
-		say(updates[i].name, "[1024, 1024]", "update", m, 0,
+		print_measured(updates[i].name, "[1024, 1024]", "update", m, 0,
 				(3 + 2 * updates[i].slots) * (double) sizeof u.gradient, seconds);
 	}
 	return CHOIR_OK;

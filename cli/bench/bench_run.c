@@ -69,7 +69,7 @@ static choir_status runs(choir_strategy *s, double seconds[])
 	return CHOIR_OK;
 }
 
-static void say(const choir_strategy *s, double run, double merge)
+static void print_seconds(const choir_strategy *s, double run, double merge)
 {
 	if (!given.json) {
 		printf("%lld replicas on %d devices: an empty run %.2f us, a merge call %.2f us\n",
@@ -92,7 +92,7 @@ static choir_status measure(choir_strategy *s)
 		return choir_error_status();
 	CHOIR_TRY(runs(s, run));
 	CHOIR_TRY(choir_strategy_run(s, merge_calls, merge, NULL, NULL));
-	say(s, median(GROUPS, run), median(GROUPS, merge));
+	print_seconds(s, median(GROUPS, run), median(GROUPS, merge));
 	return CHOIR_OK;
 }
 

@@ -203,7 +203,7 @@ static choir_status prepare(bench *b)
 	b->cluster = choir_cluster_new(NULL);
 	if (b->cluster == NULL)
 		return choir_error_status();
-	CHOIR_TRY(options_agree(&self, b->cluster));
+	CHOIR_TRY(options_check_equal(&self, b->cluster));
 	b->workers = choir_cluster_workers(b->cluster);
 	if (b->workers > 1 && given.breakdown)
 		return choir_fail(
@@ -280,7 +280,7 @@ static choir_status measure(bench *b)
 						  : limit_find(&b->plan, b->strategy, b->batch, b->slots, &b->limit);
 }
 
-static void say(bench *b)
+static void print_result(bench *b)
 {
 	char version[32];
 	const double middle = median(b->groups, b->seconds);
@@ -332,8 +332,8 @@ static choir_status break_down(bench *b)
 		status = steps(b, 1);
 	const choir_status stopped = choir_trace_stop();
 	if (status == CHOIR_OK && stopped == CHOIR_OK) {
-		breakdown_say(&all, given.json);
-		distance_say(&all, &b->limit, choir_strategy_worker_devices(b->strategy), given.json);
+		breakdown_print(&all, given.json);
+		distance_print(&all, &b->limit, choir_strategy_worker_devices(b->strategy), given.json);
 	}
 	breakdown_free(&all);
 	return status == CHOIR_OK ? stopped : status;
@@ -347,7 +347,7 @@ int bench_train_main(int argc, char **argv)
 	bench b = { .strategy = NULL };
 	choir_status status = measure(&b);
 	if (status == CHOIR_OK && choir_cluster_is_chief(b.cluster))
-		say(&b);
+		print_result(&b);
 	if (status == CHOIR_OK && given.breakdown)
 		status = break_down(&b);
 	const int code = status == CHOIR_OK ? EXIT_OK : failed(&self);

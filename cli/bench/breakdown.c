@@ -239,7 +239,7 @@ static void print_json(const breakdown_table *t)
 	json_end();
 }
 
-void breakdown_say(const breakdown *b, bool json)
+void breakdown_print(const breakdown *b, bool json)
 {
 	static breakdown_table t;
 	breakdown_add_up(b, &t);

@@ -47,5 +47,5 @@ void breakdown_add(const choir_trace_span *span, void *user);
 void breakdown_add_up(const breakdown *b, breakdown_table *t);
 // What is printed when the trace has been stopped: lines for people, or one JSON object with
 // "event": "breakdown". Spans that some thread did not keep shorten the time that is looked at.
-void breakdown_say(const breakdown *b, bool json);
+void breakdown_print(const breakdown *b, bool json);
 void breakdown_free(breakdown *b);

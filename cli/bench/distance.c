@@ -97,7 +97,7 @@ static void print_json(const step_kinds *k, const limit *l)
 	json_end();
 }
 
-void distance_say(const breakdown *b, const limit *l, int devices, bool json)
+void distance_print(const breakdown *b, const limit *l, int devices, bool json)
 {
 	static breakdown_table t;
 	breakdown_add_up(b, &t);

@@ -7,4 +7,4 @@
 // Prints, for each kind of work, what a step takes for it on a device beside what it would take at
 // the machine's peak: a table, or one JSON object with "event": "distance". The trace has been
 // stopped; of steps on so many devices.
-void distance_say(const breakdown *b, const limit *l, int devices, bool json);
+void distance_print(const breakdown *b, const limit *l, int devices, bool json);

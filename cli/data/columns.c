@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOOK = 1024 };
+enum { INSPECTED_AT_ONCE = 1024 };
 
 // ---- Opening.
 
@@ -269,7 +269,7 @@ choir_dataset *columns_examples(const source *s)
 	return choir_dataset_to_float(gathered(s), "image", s->scale);
 }
 
-choir_status columns_open(source *s, look_fn *count)
+choir_status columns_open(source *s, inspect_fn *count)
 {
 	const size_t kind = kind_of(s->name);
 	CHOIR_TRY(take_files(s));
@@ -294,7 +294,7 @@ choir_status columns_open(source *s, look_fn *count)
 		s->max_classes = kinds[kind].classes;
 	s->mixed = s->held_out == 0;
 	snprintf(s->labels, sizeof s->labels, "data \"%s\"", s->name);
-	status = source_look(s, choir_dataset_batch(gathered(s), LOOK), true, count);
+	status = source_inspect(s, choir_dataset_batch(gathered(s), INSPECTED_AT_ONCE), true, count);
 	if (status != CHOIR_END && status != CHOIR_OK)
 		return status;
 	if (s->examples + s->strays == 0)
@@ -308,29 +308,29 @@ size_t columns_inputs(const source *s, char *list, size_t size)
 	size_t at = 0;
 	for (size_t i = 0; i < s->columns->inputs && at < size; i++) {
 		const choir_column *c = choir_dataset_column(d, s->columns->input[i]);
-		at = coded_add(list, at, size, c == NULL ? "?" : c->name);
+		at = percent_encode_to_list(list, at, size, c == NULL ? "?" : c->name);
 	}
 	choir_dataset_free(d);
 	return at;
 }
 
-void columns_say(const source *s, bool json)
+void columns_print(const source *s, bool json)
 {
 	choir_dataset *d = open_all(s); // for its names
 	const choir_column *c;
-	size_t n = 0, said = 0;
+	size_t n = 0, printed = 0;
 	while (choir_dataset_column(d, n) != NULL)
 		n++;
-	said_column *columns = calloc(n + 1, sizeof *columns);
+	printed_column *columns = calloc(n + 1, sizeof *columns);
 	for (size_t i = 0, k = 0; columns != NULL && (c = choir_dataset_column(d, i)) != NULL; i++) {
 		if (i == s->columns->target)
 			continue;
 		const bool taken = k < s->columns->inputs && s->columns->input[k] == i;
-		columns[said++] = (said_column){ c->name, taken ? NULL : "values of no one shape" };
+		columns[printed++] = (printed_column){ c->name, taken ? NULL : "values of no one shape" };
 		k += taken;
 	}
 	char target[CLEAN_TEXT];
-	say_columns(said, columns, json ? s->target : clean_text(s->target, target), json);
+	print_columns(printed, columns, json ? s->target : clean_text(s->target, target), json);
 	free(columns);
 	choir_dataset_free(d);
 }

@@ -5,7 +5,7 @@
 
 #include "report.h"
 
-static void say_item(const said_column *c)
+static void print_item(const printed_column *c)
 {
 	json_begin_item();
 	json_text("name", c->name);
@@ -15,37 +15,38 @@ static void say_item(const said_column *c)
 }
 
 // The inputs, or the others, in the order of the file.
-static void say_list(
-		size_t n, const said_column columns[], bool inputs, const char *line, const char *key)
+static void print_list(
+		size_t n, const printed_column columns[], bool inputs, const char *line, const char *key)
 {
 	char name[CLEAN_TEXT];
-	size_t said = 0;
+	size_t printed = 0;
 	if (key != NULL)
 		json_begin_list(key);
 	for (size_t i = 0; i < n; i++) {
-		const said_column *c = &columns[i];
+		const printed_column *c = &columns[i];
 		if ((c->left_out == NULL) != inputs)
 			continue;
 		if (key != NULL)
-			say_item(c);
+			print_item(c);
 		else if (inputs)
-			printf("%s%s", said == 0 ? line : ", ", clean_text(c->name, name));
+			printf("%s%s", printed == 0 ? line : ", ", clean_text(c->name, name));
 		else
-			printf("%s%s (%s)", said == 0 ? line : ", ", clean_text(c->name, name), c->left_out);
-		said++;
+			printf("%s%s (%s)", printed == 0 ? line : ", ", clean_text(c->name, name),
+					c->left_out);
+		printed++;
 	}
 	if (key != NULL)
 		json_end_list();
-	else if (said > 0)
+	else if (printed > 0)
 		printf("\n");
 }
 
-void say_columns(size_t n, const said_column columns[], const char *target, bool json)
+void print_columns(size_t n, const printed_column columns[], const char *target, bool json)
 {
-	say_list(n, columns, true, "input: ", json ? "inputs" : NULL);
+	print_list(n, columns, true, "input: ", json ? "inputs" : NULL);
 	if (json)
 		json_text("target", target);
 	else
 		printf("target: %s\n", target);
-	say_list(n, columns, false, "left out: ", json ? "left_out" : NULL);
+	print_list(n, columns, false, "left out: ", json ? "left_out" : NULL);
 }

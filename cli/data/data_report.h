@@ -8,8 +8,8 @@
 typedef struct {
 	const char *name;
 	const char *left_out; // why; NULL: it is an input
-} said_column;
+} printed_column;
 
 // Lines for people; or fields of the JSON object that is open. target: with what more is known of
 // it, for people.
-void say_columns(size_t n, const said_column columns[], const char *target, bool json);
+void print_columns(size_t n, const printed_column columns[], const char *target, bool json);

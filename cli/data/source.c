@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DRAWN = 12000, MAX_CLASSES = 1 << 20, LOOK = 1024 };
+enum { DRAWN = 12000, MAX_CLASSES = 1 << 20, INSPECTED_AT_ONCE = 1024 };
 
 const char source_help[] = "mnist (10,000 real digits), digits or digits:N (drawn ones), or\n"
 						   "idx:IMAGES,LABELS (IDX files, plain or .gz), npy:X,Y, npy:FILE.npz,\n"
@@ -220,7 +220,7 @@ choir_tensor *source_column(choir_values *batch, const char *name)
 	return choir_value_local(choir_values_find(batch, name), 0);
 }
 
-choir_status source_look(source *s, choir_dataset *d, bool all, look_fn *fn)
+choir_status source_inspect(source *s, choir_dataset *d, bool all, inspect_fn *fn)
 {
 	choir_strategy *one = choir_one_device_strategy_new(NULL);
 	if (one == NULL) {
@@ -245,7 +245,7 @@ choir_status source_look(source *s, choir_dataset *d, bool all, look_fn *fn)
 	return status;
 }
 
-static choir_status see_image(source *s, choir_values *batch)
+static choir_status inspect_image(source *s, choir_values *batch)
 {
 	const choir_tensor *t = source_column(batch, "image");
 	const choir_shape *shape = choir_tensor_shape(t);
@@ -274,7 +274,7 @@ int64_t source_label(const choir_tensor *labels, int64_t i)
 }
 
 // A label that cannot be; its example is the one behind those that were seen.
-static choir_status see_stray(source *s, int64_t label)
+static choir_status inspect_stray(source *s, int64_t label)
 {
 	const int64_t number = s->examples + s->strays;
 	if (s->wrong == CHOIR_WRONG_STOP)
@@ -286,7 +286,7 @@ static choir_status see_stray(source *s, int64_t label)
 	return CHOIR_OK;
 }
 
-static choir_status see_labels(source *s, choir_values *batch)
+static choir_status inspect_labels(source *s, choir_values *batch)
 {
 	const choir_tensor *t = source_column(batch, "label");
 	const choir_shape *shape = choir_tensor_shape(t);
@@ -299,7 +299,7 @@ static choir_status see_labels(source *s, choir_values *batch)
 	for (int64_t i = 0; i < shape->dim[0]; i++) {
 		const int64_t label = source_label(t, i);
 		if (label < 0 || label >= s->max_classes) {
-			CHOIR_TRY(see_stray(s, label));
+			CHOIR_TRY(inspect_stray(s, label));
 			continue;
 		}
 		if (label >= s->classes)
@@ -315,19 +315,21 @@ static choir_status count_images(source *s, choir_values *batch)
 	return CHOIR_OK;
 }
 
-static choir_status look_at_files(source *s)
+static choir_status inspect_files(source *s)
 {
-	choir_status status = source_look(
-			s, choir_dataset_batch(open_array(s, s->images, image_column), 1), false, see_image);
+	choir_status status = source_inspect(s,
+			choir_dataset_batch(open_array(s, s->images, image_column), 1), false, inspect_image);
 	if (status == CHOIR_END)
 		return choir_fail(CHOIR_INVALID, "%s: there are no examples in it", s->images);
 	CHOIR_TRY(status);
 	s->labelled = s->labels[0] != '\0';
 	if (s->labelled)
-		status = source_look(s, choir_dataset_batch(open_array(s, s->labels, label_column), LOOK),
-				true, see_labels);
+		status = source_inspect(s,
+				choir_dataset_batch(open_array(s, s->labels, label_column), INSPECTED_AT_ONCE),
+				true, inspect_labels);
 	else
-		status = source_look(s, choir_dataset_batch(open_array(s, s->images, image_column), LOOK),
+		status = source_inspect(s,
+				choir_dataset_batch(open_array(s, s->images, image_column), INSPECTED_AT_ONCE),
 				true, count_images);
 	return status == CHOIR_END ? CHOIR_OK : status;
 }
@@ -335,15 +337,15 @@ static choir_status look_at_files(source *s)
 static choir_status open_source(source *s, const char *name)
 {
 	if (strncmp(name, "csv:", 4) == 0)
-		return table_open(s, name + 4, see_labels);
+		return table_open(s, name + 4, inspect_labels);
 	if (strncmp(name, "text:", 5) == 0)
 		return text_open(s, name + 5);
 	if (columns_known(name))
-		return columns_open(s, see_labels);
+		return columns_open(s, inspect_labels);
 	CHOIR_TRY(understand(s));
 	s->standardized = s->npy;
 	if (!s->drawn)
-		return look_at_files(s);
+		return inspect_files(s);
 	s->labelled = true;
 	s->shape = CHOIR_SHAPE(28, 28);
 	s->scale = 1 / 255.0;
@@ -412,12 +414,12 @@ choir_dataset *source_examples(const source *s)
 	return s->strays == 0 ? d : choir_dataset_filter(d, has_label, (void *) (uintptr_t) s);
 }
 
-void source_say(const source *s, bool json)
+void source_print(const source *s, bool json)
 {
 	if (s->csv)
-		table_say(s, json);
+		table_print(s, json);
 	if (s->gathered)
-		columns_say(s, json);
+		columns_print(s, json);
 	if (json) {
 		json_integer("rows_without_value", s->dropped);
 		json_integer("wrong_rows", s->skipped);

@@ -21,7 +21,7 @@ typedef struct {
 
 typedef struct source source;
 // Sees a batch of examples.
-typedef choir_status look_fn(source *s, choir_values *batch);
+typedef choir_status inspect_fn(source *s, choir_values *batch);
 
 struct source {
 	const char *name; // as it was given
@@ -50,7 +50,7 @@ struct source {
 	const char *input, *label; // the columns' names
 	choir_dataset *names; // csv: has its schema and the texts of the classes. To be freed.
 	table_rows rows; // csv, where they are kept; to be freed
-	look_fn *count; // of those
+	inspect_fn *count; // of those
 	int64_t dropped, skipped; // rows without a value, and wrong ones
 	int64_t strays; // of the wrong ones, those with a label that cannot be
 	int64_t max_classes; // labels are below that
@@ -69,7 +69,7 @@ bool source_is_built_in(const char *name, int64_t max);
 choir_status source_open(source *s, const char *name, uint64_t seed);
 // What was taken for input and label, where there is a choice, and which rows were left out: lines
 // for people, or fields of the JSON object that is open.
-void source_say(const source *s, bool json);
+void source_print(const source *s, bool json);
 // The names of the columns that are the input, coded, in their order, with tabs between. How long
 // they are, 0 where nothing has names; size: they do not fit.
 size_t source_inputs(const source *s, char *list, size_t size);
@@ -84,7 +84,7 @@ choir_files *source_files(const char *list);
 // Label i of a batch of labels: u8, i32 or i64.
 int64_t source_label(const choir_tensor *labels, int64_t i);
 // Calls fn for each batch of d, or only the first, which is taken over.
-choir_status source_look(source *s, choir_dataset *d, bool all, look_fn *fn);
+choir_status source_inspect(source *s, choir_dataset *d, bool all, inspect_fn *fn);
 // A column of a batch. NULL: an error.
 choir_tensor *source_column(choir_values *batch, const char *name);
 // Columns s->input ("image", f32, scaled; text: "input", u8) and, if there are labels, s->label;

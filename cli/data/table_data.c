@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOOK = 1024 };
+enum { INSPECTED_AT_ONCE = 1024 };
 
 static choir_dataset *open_csv(const source *s, const choir_csv_options *options)
 {
@@ -82,7 +82,7 @@ static choir_status find_target(source *s)
 }
 
 // What the columns hold, of a dataset that stays open for the texts of its classes.
-static choir_status see_columns(source *s)
+static choir_status inspect_columns(source *s)
 {
 	choir_csv_found found;
 	s->shape = CHOIR_SHAPE(0);
@@ -143,7 +143,7 @@ static choir_status keep_and_count(source *s, choir_values *batch)
 	return s->count(s, batch);
 }
 
-choir_status table_open(source *s, const char *path, look_fn *count)
+choir_status table_open(source *s, const char *path, inspect_fn *count)
 {
 	if (strlen(path) >= PATH_SIZE || path[0] == '\0')
 		return choir_fail(CHOIR_INVALID, "data \"%.40s\": csv:FILE is needed", s->name);
@@ -156,10 +156,11 @@ choir_status table_open(source *s, const char *path, look_fn *count)
 	s->names = open_examples(s);
 	if (s->names == NULL)
 		return choir_error_status();
-	CHOIR_TRY(see_columns(s));
+	CHOIR_TRY(inspect_columns(s));
 	s->count = count;
-	const choir_status status = source_look(s, choir_dataset_batch(open_examples(s), LOOK), true,
-			s->kept ? keep_and_count : count);
+	const choir_status status =
+			source_inspect(s, choir_dataset_batch(open_examples(s), INSPECTED_AT_ONCE), true,
+					s->kept ? keep_and_count : count);
 	if (status != CHOIR_END && status != CHOIR_OK)
 		return status;
 	const size_t classes = choir_dataset_categories(s->names, "label");
@@ -176,7 +177,7 @@ size_t table_inputs(const source *s, char *list, size_t size)
 	size_t at = 0;
 	for (size_t i = 0; choir_csv_dataset_column(s->names, i, &found) && at < size; i++)
 		if (found.as != NULL && strcmp(found.name, s->target) != 0)
-			at = coded_add(list, at, size, found.name);
+			at = percent_encode_to_list(list, at, size, found.name);
 	return at;
 }
 
@@ -194,18 +195,19 @@ static void name_target(const source *s, char *text, size_t size)
 		snprintf(text + at, size - at, ", ...");
 }
 
-void table_say(const source *s, bool json)
+void table_print(const source *s, bool json)
 {
 	choir_csv_found found;
 	char target[4096];
-	size_t n = 0, said = 0;
+	size_t n = 0, printed = 0;
 	while (choir_csv_dataset_column(s->names, n, &found))
 		n++;
-	said_column *columns = calloc(n + 1, sizeof *columns);
+	printed_column *columns = calloc(n + 1, sizeof *columns);
 	for (size_t i = 0; columns != NULL && i < n; i++)
 		if (choir_csv_dataset_column(s->names, i, &found) && strcmp(found.name, s->target) != 0)
-			columns[said++] = (said_column){ found.name, found.as == NULL ? found.holds : NULL };
+			columns[printed++] =
+					(printed_column){ found.name, found.as == NULL ? found.holds : NULL };
 	name_target(s, target, sizeof target);
-	say_columns(said, columns, json ? s->target : target, json);
+	print_columns(printed, columns, json ? s->target : target, json);
 	free(columns);
 }

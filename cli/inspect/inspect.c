@@ -50,7 +50,7 @@ typedef struct {
 	int64_t rows;
 } inspection;
 
-static void say_categories(const inspection *i, const char *column)
+static void print_categories(const inspection *i, const char *column)
 {
 	char name[CLEAN_TEXT];
 	const size_t n = choir_dataset_categories(i->source, column);
@@ -61,7 +61,7 @@ static void say_categories(const inspection *i, const char *column)
 		printf(", ... (%zu)", n);
 }
 
-static void say_file(const inspection *i)
+static void print_file(const inspection *i)
 {
 	const char *compression = named_file_compression(&i->file);
 	const bool plain = strcmp(compression, "none") == 0;
@@ -69,17 +69,17 @@ static void say_file(const inspection *i)
 	printf(": %s%s%s\n", i->file.kind, plain ? "" : ", ", plain ? "" : compression);
 }
 
-static void say_columns(const inspection *i)
+static void print_file_columns(const inspection *i)
 {
 	char shape[SHAPE_TEXT], name[CLEAN_TEXT];
 	choir_csv_found found;
-	say_file(i);
+	print_file(i);
 	for (size_t c = 0; choir_csv_dataset_column(i->source, c, &found); c++) {
 		printf("  %-24s %s", clean_text(found.name, name), found.holds);
 		if (found.missing != 0)
 			printf(", %lld without a value", (long long) found.missing);
 		if (found.as != NULL)
-			say_categories(i, found.as);
+			print_categories(i, found.as);
 		printf("\n");
 	}
 	const choir_column *column;
@@ -103,7 +103,7 @@ static int64_t text_bytes(const choir_column *c, const uint8_t *bytes, int64_t n
 	return n;
 }
 
-static void say_value(const choir_column *c, const choir_tensor *t, int64_t r)
+static void print_value(const choir_column *c, const choir_tensor *t, int64_t r)
 {
 	const int64_t n = choir_shape_elements(choir_tensor_shape(t)) / choir_tensor_shape(t)->dim[0];
 	const uint8_t *bytes = choir_tensor_data(t);
@@ -123,13 +123,13 @@ static void say_value(const choir_column *c, const choir_tensor *t, int64_t r)
 }
 
 // Row r of the batch, a column after the other, as far as it fits on a line.
-static void say_row(const inspection *i, int64_t r)
+static void print_row(const inspection *i, int64_t r)
 {
 	printf("  row %lld:", (long long) r);
 	const choir_column *column;
 	for (size_t c = 0; (column = choir_dataset_column(i->source, c)) != NULL && c < MAX_VALUES;
 			c++)
-		say_value(column, choir_value_local(choir_values_find(i->batch, column->name), 0), r);
+		print_value(column, choir_value_local(choir_values_find(i->batch, column->name), 0), r);
 	printf("\n");
 }
 
@@ -179,13 +179,13 @@ static choir_status count_rows(inspection *i)
 		const choir_tensor *t = choir_value_local(choir_values_find(i->batch, first), 0);
 		const int64_t n = choir_tensor_shape(t)->dim[0];
 		for (int64_t r = 0; r < n && r < SHOWN && i->rows == 0 && !given.json; r++)
-			say_row(i, r);
+			print_row(i, r);
 		i->rows += n;
 	}
 	return status == CHOIR_END ? CHOIR_OK : status;
 }
 
-static void say_file_json(const inspection *i)
+static void print_file_json(const inspection *i)
 {
 	json_begin();
 	json_text("file", i->file.path);
@@ -193,10 +193,10 @@ static void say_file_json(const inspection *i)
 	json_text("compression", named_file_compression(&i->file));
 }
 
-static void say_json(const inspection *i)
+static void print_json(const inspection *i)
 {
 	const choir_column *column;
-	say_file_json(i);
+	print_file_json(i);
 	json_integer("rows", i->rows);
 	json_integer("dropped", choir_dataset_dropped(i->source));
 	json_begin_list("columns");
@@ -272,11 +272,11 @@ static bool one_dataset(const choir_array_list *l)
 	return true;
 }
 
-static void say_arrays(const inspection *i)
+static void print_arrays(const inspection *i)
 {
 	char name[CLEAN_TEXT], type[CLEAN_TEXT], shape[SHAPE_TEXT];
 	const choir_array_entry *e;
-	say_file(i);
+	print_file(i);
 	for (size_t k = 0; (e = choir_array_list_entry(i->arrays, k)) != NULL; k++)
 		printf("  %-24s %s %s%s\n", clean_text(e->name, name),
 				e->known == CHOIR_NONE ? clean_text(e->type, type)
@@ -284,10 +284,10 @@ static void say_arrays(const inspection *i)
 				shape_text(&e->shape, shape), is_column(e) ? "" : ", for no dataset");
 }
 
-static void say_arrays_json(const inspection *i)
+static void print_arrays_json(const inspection *i)
 {
 	const choir_array_entry *e;
-	say_file_json(i);
+	print_file_json(i);
 	json_begin_list("arrays");
 	for (size_t k = 0; (e = choir_array_list_entry(i->arrays, k)) != NULL; k++) {
 		json_begin_item();
@@ -346,10 +346,10 @@ static choir_status read_groups(inspection *i)
 static choir_status inspect_arrays(inspection *i)
 {
 	if (!given.json)
-		say_arrays(i);
+		print_arrays(i);
 	CHOIR_TRY(read_groups(i));
 	if (given.json)
-		say_arrays_json(i);
+		print_arrays_json(i);
 	return CHOIR_OK;
 }
 
@@ -367,11 +367,11 @@ static choir_status inspect(inspection *i, const char *name)
 		return inspect_arrays(i);
 	CHOIR_TRY(open_source(i));
 	if (!given.json)
-		say_columns(i);
+		print_file_columns(i);
 	CHOIR_TRY(count_rows(i));
 	const int64_t dropped = choir_dataset_dropped(i->source);
 	if (given.json)
-		say_json(i);
+		print_json(i);
 	else if (dropped == 0)
 		printf("  %lld rows\n", (long long) i->rows);
 	else

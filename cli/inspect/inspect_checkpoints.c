@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static void say_tensors(choir_checkpoint_list *l, bool json)
+static void print_tensors(choir_checkpoint_list *l, bool json)
 {
 	char shape[SHAPE_TEXT], name[CLEAN_TEXT];
 	if (json)
@@ -31,7 +31,7 @@ static void say_tensors(choir_checkpoint_list *l, bool json)
 		json_end_list();
 }
 
-static bool say_step(choir_checkpoint_list *l, size_t i, bool json)
+static bool print_step(choir_checkpoint_list *l, size_t i, bool json)
 {
 	const bool whole = choir_checkpoint_list_check(l, i) == CHOIR_OK;
 	if (json) {
@@ -41,7 +41,7 @@ static bool say_step(choir_checkpoint_list *l, size_t i, bool json)
 		json_text("path", choir_checkpoint_list_path(l, i));
 		json_integer("replicas", choir_checkpoint_list_replicas(l, i));
 		if (whole)
-			say_tensors(l, json);
+			print_tensors(l, json);
 		else
 			json_text("damage", choir_error());
 		json_end();
@@ -49,7 +49,7 @@ static bool say_step(choir_checkpoint_list *l, size_t i, bool json)
 		clean_print(stdout, choir_checkpoint_list_path(l, i));
 		printf(": step %lld of %d replicas, whole\n", (long long) choir_checkpoint_list_step(l, i),
 				choir_checkpoint_list_replicas(l, i));
-		say_tensors(l, json);
+		print_tensors(l, json);
 	} else {
 		clean_print(stdout, choir_checkpoint_list_path(l, i));
 		printf(": damaged: %s\n", choir_error());
@@ -73,7 +73,7 @@ choir_status inspect_steps(const char *directory, bool json)
 	const size_t n = choir_checkpoint_list_steps(l);
 	size_t damaged = 0;
 	for (size_t i = 0; i < n; i++)
-		damaged += !say_step(l, i, json);
+		damaged += !print_step(l, i, json);
 	choir_checkpoint_list_free(l);
 	if (n == 0)
 		return choir_fail(CHOIR_NOT_FOUND, "%s: there are no checkpoints in this folder%s",

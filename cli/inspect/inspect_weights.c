@@ -26,7 +26,8 @@ static choir_status read_block(FILE *file, const char *path, const choir_weights
 			path, e->name, bytes, (unsigned long long) (e->first + done));
 }
 
-static choir_status look(FILE *file, const char *path, const choir_weights_entry *e, strange *s)
+static choir_status inspect_values(
+		FILE *file, const char *path, const choir_weights_entry *e, strange *s)
 {
 	static double block[BLOCK / sizeof(double)]; // or of another dtype
 	*s = (strange){ .count = e->known == CHOIR_NONE ? CHOIR_NONE : 0 };
@@ -46,7 +47,7 @@ static choir_status look(FILE *file, const char *path, const choir_weights_entry
 	return CHOIR_OK;
 }
 
-static void say(const choir_weights_entry *e, const strange *s, bool json)
+static void print_weights(const choir_weights_entry *e, const strange *s, bool json)
 {
 	char shape[SHAPE_TEXT], name[CLEAN_TEXT], dtype[CLEAN_TEXT];
 	if (json) {
@@ -72,7 +73,7 @@ static void say(const choir_weights_entry *e, const strange *s, bool json)
 	putchar('\n');
 }
 
-static void say_line(const char *key, const char *value)
+static void print_line(const char *key, const char *value)
 {
 	char name[CLEAN_TEXT];
 	const size_t n = strlen(value);
@@ -82,7 +83,7 @@ static void say_line(const char *key, const char *value)
 	puts(more ? " ..." : "");
 }
 
-static void say_metadata(const choir_weights_list *l, bool json)
+static void print_metadata(const choir_weights_list *l, bool json)
 {
 	if (json)
 		json_begin_object("metadata");
@@ -92,13 +93,13 @@ static void say_metadata(const choir_weights_list *l, bool json)
 		if (json)
 			json_text(key, value);
 		else
-			say_line(key, value);
+			print_line(key, value);
 	}
 	if (json)
 		json_end_item();
 }
 
-static void say_head(const choir_weights_list *l, const char *path, bool json)
+static void print_head(const choir_weights_list *l, const char *path, bool json)
 {
 	const choir_weights_entry *e;
 	double bytes = 0, elements = 0;
@@ -118,7 +119,7 @@ static void say_head(const choir_weights_list *l, const char *path, bool json)
 			elements, print_bytes(bytes, text));
 }
 
-static choir_status say_tensors(
+static choir_status print_tensors(
 		const choir_weights_list *l, FILE *file, const char *path, bool json)
 {
 	choir_status status = CHOIR_OK;
@@ -127,9 +128,9 @@ static choir_status say_tensors(
 		json_begin_list("tensors");
 	for (size_t i = 0; status == CHOIR_OK && (e = choir_weights_list_entry(l, i)) != NULL; i++) {
 		strange s;
-		status = look(file, path, e, &s);
+		status = inspect_values(file, path, e, &s);
 		if (status == CHOIR_OK)
-			say(e, &s, json);
+			print_weights(e, &s, json);
 	}
 	if (json)
 		json_end_list();
@@ -145,9 +146,9 @@ choir_status inspect_weights(const char *path, bool json)
 	choir_status status =
 			file == NULL ? choir_fail(CHOIR_IO, "%s: it cannot be read", path) : CHOIR_OK;
 	if (file != NULL) {
-		say_head(l, path, json);
-		say_metadata(l, json);
-		status = say_tensors(l, file, path, json);
+		print_head(l, path, json);
+		print_metadata(l, json);
+		status = print_tensors(l, file, path, json);
 		if (json)
 			json_end();
 		fclose(file);

@@ -15,11 +15,11 @@ typedef struct {
 	char *names[3];
 	size_t length[3];
 	bool failed; // memory ran out
-} told;
+} restore_report;
 
 static void remember(choir_restored what, const char *name, void *user)
 {
-	told *t = user;
+	restore_report *t = user;
 	const size_t bytes = strlen(name) + 1;
 	char *grown = realloc(t->names[what], t->length[what] + bytes);
 	t->failed |= grown == NULL;
@@ -31,7 +31,7 @@ static void remember(choir_restored what, const char *name, void *user)
 	t->n[what]++;
 }
 
-static void say_list(const told *t, choir_restored what, const char *key, bool json)
+static void print_list(const restore_report *t, choir_restored what, const char *key, bool json)
 {
 	const char *name = t->names[what];
 	char shown[CLEAN_TEXT];
@@ -53,7 +53,7 @@ static void say_list(const told *t, choir_restored what, const char *key, bool j
 		printf("\n");
 }
 
-static void say(const told *t, const char *path, bool json)
+static void print_report(const restore_report *t, const char *path, bool json)
 {
 	if (json) {
 		json_begin();
@@ -62,8 +62,8 @@ static void say(const told *t, const char *path, bool json)
 	} else {
 		printf("%lld weights from %s\n", (long long) t->n[CHOIR_RESTORED_VALUE], path);
 	}
-	say_list(t, CHOIR_RESTORED_MISSING, "missing", json);
-	say_list(t, CHOIR_RESTORED_UNEXPECTED, "unexpected", json);
+	print_list(t, CHOIR_RESTORED_MISSING, "missing", json);
+	print_list(t, CHOIR_RESTORED_UNEXPECTED, "unexpected", json);
 	if (json)
 		json_end();
 }
@@ -86,7 +86,7 @@ static choir_status read_map(const char *path, char **text)
 
 choir_status init_weights(choir_strategy *s, const char *path, const char *map, bool json)
 {
-	told t = { .failed = false };
+	restore_report t = { .failed = false };
 	char *text = NULL;
 	choir_status status = map == NULL ? CHOIR_OK : read_map(map, &text);
 	if (status == CHOIR_OK)
@@ -95,7 +95,7 @@ choir_status init_weights(choir_strategy *s, const char *path, const char *map, 
 	if (status == CHOIR_OK && t.failed)
 		status = choir_fail(CHOIR_NO_MEMORY, "--init %s: out of memory", path);
 	if (status == CHOIR_OK)
-		say(&t, path, json);
+		print_report(&t, path, json);
 	for (int i = 0; i < 3; i++)
 		free(t.names[i]);
 	free(text);

@@ -27,7 +27,7 @@ static size_t write_texts(
 	for (size_t i = 0; i < n && at < size; i++) {
 		if (i > 0)
 			text[at++] = '\t';
-		at += coded_write(texts[i], text + at, size - at);
+		at += percent_encode(texts[i], text + at, size - at);
 	}
 	if (at < size)
 		at += (size_t) snprintf(text + at, size - at, "\n");
@@ -91,7 +91,7 @@ static void cut_names(table_plan *t)
 		p = strchr(p, '\t');
 		if (p != NULL)
 			*p++ = '\0';
-		coded_read(name);
+		percent_decode(name);
 		t->name[t->classes++] = name;
 	}
 }
@@ -113,7 +113,7 @@ choir_status table_plan_read(table_plan *t, const char *path)
 	if (status == CHOIR_OK && find_value(path, "choir.columns", value, &status))
 		snprintf(t->columns, sizeof t->columns, "%.*s", COLUMNS_SIZE - 1, value);
 	if (status == CHOIR_OK && find_value(path, "choir.target", value, &status)) {
-		coded_read(value);
+		percent_decode(value);
 		snprintf(t->target, sizeof t->target, "%.255s", value);
 	}
 	if (status == CHOIR_OK && find_value(path, "choir.names", value, &status)) {

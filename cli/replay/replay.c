@@ -226,12 +226,12 @@ static choir_status go_to(replay *r, int64_t steps)
 static choir_status watch(replay *r, replay_record *record)
 {
 	record->replica = (int) given.replica;
-	r->t.see = replay_see_losses;
-	r->t.see_user = record;
-	return choir_strategy_watch_gradients(r->t.strategy, replay_see_gradient, record);
+	r->t.inspect_losses = replay_inspect_losses;
+	r->t.inspect_user = record;
+	return choir_strategy_watch_gradients(r->t.strategy, replay_inspect_gradient, record);
 }
 
-static choir_status look(replay *r)
+static choir_status replay_alone(replay *r)
 {
 	choir_status status = go_to(r, given.step - 1);
 	if (status == CHOIR_OK)
@@ -252,7 +252,7 @@ static choir_status check(replay *r)
 	CHOIR_TRY(watch(r, &r->among));
 	CHOIR_TRY(run_step(r));
 	CHOIR_TRY(r->among.status);
-	r->t.see = NULL;
+	r->t.inspect_losses = NULL;
 	CHOIR_TRY(choir_strategy_watch_gradients(r->t.strategy, NULL, NULL));
 	if (r->among.hash != r->alone.hash || r->among.n != r->alone.n)
 		return choir_fail(CHOIR_INTERNAL,
@@ -283,7 +283,7 @@ static const char *print_hash(uint64_t hash, char text[17])
 	return text;
 }
 
-static void say_json(const replay *r, const char *from)
+static void print_replay_json(const replay *r, const char *from)
 {
 	char hash[17];
 	const replay_record *a = &r->alone;
@@ -314,13 +314,13 @@ static void say_json(const replay *r, const char *from)
 	json_end();
 }
 
-static void say(const replay *r)
+static void print_replay(const replay *r)
 {
 	char hash[17], shape[SHAPE_TEXT];
 	const replay_record *a = &r->alone;
 	const char *from = !r->plan.has_from ? "" : choir_checkpoint_list_path(r->list, r->plan.from);
 	if (given.json) {
-		say_json(r, from);
+		print_replay_json(r, from);
 		return;
 	}
 	printf("replica %" PRId64 " of %d in step %" PRId64 ", from %s\n", given.replica,
@@ -338,7 +338,7 @@ static void say(const replay *r)
 	}
 }
 
-static void say_checked(const replay *r)
+static void print_checked(const replay *r)
 {
 	char hash[17];
 	const char *path =
@@ -364,12 +364,12 @@ static choir_status run(replay *r)
 	CHOIR_TRY(replay_find(r->list, given.checkpoint, given.step, &r->plan));
 	CHOIR_TRY(recall(r));
 	CHOIR_TRY(begin(r));
-	CHOIR_TRY(look(r));
-	say(r);
+	CHOIR_TRY(replay_alone(r));
+	print_replay(r);
 	if (!given.check)
 		return CHOIR_OK;
 	CHOIR_TRY(check(r));
-	say_checked(r);
+	print_checked(r);
 	return CHOIR_OK;
 }
 

@@ -25,8 +25,9 @@ typedef struct {
 } replay_record;
 
 // To be given to training.see and to choir_strategy_watch_gradients, with a record as user.
-void replay_see_losses(choir_replica *r, choir_tensor *losses, void *user);
-void replay_see_gradient(choir_replica *r, choir_variable *v, choir_tensor *gradient, void *user);
+void replay_inspect_losses(choir_replica *r, choir_tensor *losses, void *user);
+void replay_inspect_gradient(
+		choir_replica *r, choir_variable *v, choir_tensor *gradient, void *user);
 void replay_record_free(replay_record *record);
 
 // Which checkpoints of a list a step is replayed with.

@@ -15,7 +15,7 @@ static bool usable(choir_checkpoint_list *l, size_t i, int64_t *steps)
 		return train_checkpoint_steps(l, i, steps);
 	char text[MAX_TEXT];
 	snprintf(text, sizeof text, "%s; passed over", choir_error());
-	say_error("choir replay", text);
+	print_error("choir replay", text);
 	return false;
 }
 

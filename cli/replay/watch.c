@@ -36,7 +36,7 @@ static void *fetch(choir_tensor *t, size_t *bytes, int64_t *n)
 	return data;
 }
 
-void replay_see_losses(choir_replica *r, choir_tensor *losses, void *user)
+void replay_inspect_losses(choir_replica *r, choir_tensor *losses, void *user)
 {
 	replay_record *record = user;
 	size_t bytes;
@@ -73,7 +73,8 @@ static replay_gradient *add(replay_record *record)
 	return &record->gradient[record->n++];
 }
 
-void replay_see_gradient(choir_replica *r, choir_variable *v, choir_tensor *gradient, void *user)
+void replay_inspect_gradient(
+		choir_replica *r, choir_variable *v, choir_tensor *gradient, void *user)
 {
 	replay_record *record = user;
 	size_t bytes;

@@ -23,7 +23,7 @@ choir_status train_write_options(const training *t, char *text, size_t size)
 	if (options_write(&train_command, recorded, text, size))
 		length = strlen(text);
 	if (length < size && c->text[0] != '\0') {
-		coded_write(c->text, coded, sizeof coded);
+		percent_encode(c->text, coded, sizeof coded);
 		length += (size_t) snprintf(text + length, size - length, "%s=%" PRId64 "\n%s=%s\n",
 				changes_after, c->after, changes_text, coded);
 	}
@@ -139,7 +139,7 @@ void train_recall_changes(const choir_checkpoint_list *l, size_t i, option_chang
 	if (after == NULL || text == NULL)
 		return;
 	snprintf(coded, sizeof coded, "%s", text);
-	coded_read(coded);
+	percent_decode(coded);
 	changes->after = strtoll(after, NULL, 10);
 	snprintf(changes->text, sizeof changes->text, "%.*s", CHANGES_SIZE - 1, coded);
 }

@@ -59,7 +59,7 @@ static void print_json(const summary *s)
 	else
 		print_size(&s->model->plan.size);
 	json_text("data", s->data->name);
-	source_say(s->data, true);
+	source_print(s->data, true);
 	json_list("image", (size_t) s->model->plan.image.rank, s->model->plan.image.dim);
 	json_integer("classes", s->model->plan.classes);
 	json_integer("train_examples", s->train_examples);

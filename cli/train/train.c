@@ -12,7 +12,7 @@
 
 static const char *const schedules[] = { "constant", "cosine", NULL };
 static const char *const nonfinite[] = { "stop", "skip", "go_on", NULL };
-static const char *const wrong_rows[] = { "stop", "skip", NULL };
+static const char *const bad_rows[] = { "stop", "skip", NULL };
 static const char *const unsaved[] = { "stop", "go_on", NULL };
 
 static train_options given = { .data = "mnist",
@@ -21,7 +21,7 @@ static train_options given = { .data = "mnist",
 	.schedule = "constant",
 	.nonfinite = "stop",
 	.unsaved = "stop",
-	.wrong_rows = "stop",
+	.bad_rows = "stop",
 	.auto_shard = "data",
 	.timeout = 60,
 	.epochs = 5,
@@ -54,8 +54,8 @@ static const option options[] = {
 		.help = source_help },
 	{ .name = "--target", .value = "COLUMN", .kind = OPTION_TEXT, .to = &given.target,
 		.recorded = true, .help = "of data with columns: what to learn (label, or\nthe last)" },
-	{ .name = "--wrong-rows", .value = "policy", .kind = OPTION_CHOICE, .to = &given.wrong_rows,
-		.choices = wrong_rows, .recorded = true,
+	{ .name = "--wrong-rows", .value = "policy", .kind = OPTION_CHOICE, .to = &given.bad_rows,
+		.choices = bad_rows, .recorded = true,
 		.help = "what cannot be read (csv:, tfrecord:), or has no\n"
 				"label that can be: stop, or skip and count (stop)" },
 	{ .name = "--train-examples", .value = "N", .kind = OPTION_INTEGER,
@@ -171,8 +171,8 @@ choir_status train_step(choir_replica *r, void *user)
 	choir_tensor *scores = model_apply(&t->model, choir_replica_arg(r, t->data.input));
 	choir_tensor *labels = choir_replica_arg(r, t->data.label);
 	choir_tensor *losses = model_losses(&t->model, scores, labels);
-	if (t->see != NULL)
-		t->see(r, losses, t->see_user);
+	if (t->inspect_losses != NULL)
+		t->inspect_losses(r, losses, t->inspect_user);
 	CHOIR_TRY(choir_metric_update(t->loss, losses, NULL));
 	return choir_optimizer_minimize(t->optimizer, tape, choir_replica_mean(r, losses));
 }
@@ -274,7 +274,7 @@ static choir_status train_epochs(training *t)
 		t->epochs++;
 		CHOIR_TRY(train_epoch(t));
 		CHOIR_TRY(test(t));
-		train_say_epoch(t);
+		train_report_epoch(t);
 		train_trace_epoch(t);
 		CHOIR_TRY(compare(t));
 		CHOIR_TRY(train_checkpoint_epoch(t));
@@ -296,16 +296,16 @@ static choir_status train_and_save(training *t)
 
 static choir_status train(training *t)
 {
-	choir_log_set(CHOIR_LOG_WARNING, train_say_warning, NULL);
+	choir_log_set(CHOIR_LOG_WARNING, train_report_warning, NULL);
 	CHOIR_TRY(train_make(t));
-	train_say_start(t);
+	train_report_start(t);
 	if (t->share[0].examples != NULL)
 		CHOIR_TRY(train_show_split(t, 0));
 	CHOIR_TRY(train_trace_start(t));
 	const choir_status status = train_and_save(t);
 	const choir_status traced = train_trace_stop(t, status);
 	if (status == CHOIR_OK)
-		train_say_end(t);
+		train_report_end(t);
 	return traced;
 }
 

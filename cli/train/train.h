@@ -12,7 +12,7 @@ extern const char *const train_optimizers[]; // ending in NULL
 
 typedef struct {
 	const char *model, *widths, *data, *target, *strategy, *devices, *parameter_devices;
-	const char *optimizer, *schedule, *nonfinite, *wrong_rows, *auto_shard, *save;
+	const char *optimizer, *schedule, *nonfinite, *bad_rows, *auto_shard, *save;
 	const char *init, *init_map, *freeze;
 	const char *trace, *log, *checkpoint, *unsaved;
 	model_size size;
@@ -72,8 +72,8 @@ typedef struct {
 	bool resumed; // in the middle of an epoch
 	bool stopped; // as asked, behind a checkpoint
 	// Is shown the losses of each replica's examples before the way back; NULL: nobody is.
-	void (*see)(choir_replica *r, choir_tensor *losses, void *user);
-	void *see_user;
+	void (*inspect_losses)(choir_replica *r, choir_tensor *losses, void *user);
+	void *inspect_user;
 } training;
 
 // The command: its options set *train_given.
@@ -112,11 +112,11 @@ choir_status train_show_split(const training *t, int worker);
 void train_show_progress(training *t, int64_t done);
 // Examples a second of this process in the epoch on its way, of which done are done.
 double train_rate(const training *t, int64_t done);
-void train_say_start(const training *t);
-void train_say_epoch(const training *t);
-void train_say_end(const training *t);
+void train_report_start(const training *t);
+void train_report_epoch(const training *t);
+void train_report_end(const training *t);
 // A warning of the library (choir_log_fn), or of ours.
-void train_say_warning(choir_log_level level, const char *line, void *user);
+void train_report_warning(choir_log_level level, const char *line, void *user);
 // Spans and scalars, if they are asked for (train_trace.c). A trace that cannot be written fails
 // the command at its end. status: how the training went; the failure of that goes before.
 choir_status train_trace_start(training *t);

@@ -83,7 +83,7 @@ static choir_status read_standing(const char *path, standing *at)
 }
 
 // What the chief knows, on all workers.
-static choir_status tell(const training *t, standing *at)
+static choir_status broadcast_standing(const training *t, standing *at)
 {
 	return train_is_one_of_many(t) ? choir_cluster_broadcast(t->cluster, 0, at, sizeof *at)
 								   : CHOIR_OK;
@@ -97,7 +97,7 @@ static bool has_steps(const char *directory)
 	return has;
 }
 
-static void say_resumed(const training *t, bool changed)
+static void print_resumed(const training *t, bool changed)
 {
 	const long long steps = (long long) t->share[0].steps;
 	const char *path = choir_checkpoint_manager_path(t->checkpoints);
@@ -149,7 +149,7 @@ static choir_status find_best(const char *directory, const char *newest, standin
 			"%s has no whole checkpoint of epoch %lld, whose weights were the best so far: "
 			"--patience begins anew after epoch %lld",
 			directory, (long long) at->best_epoch, (long long) at->epochs);
-	train_say_warning(CHOIR_LOG_WARNING, text, NULL);
+	train_report_warning(CHOIR_LOG_WARNING, text, NULL);
 	at->best_epoch = 0;
 	return CHOIR_OK;
 }
@@ -170,7 +170,7 @@ static choir_status recall_best(training *t, const standing *at)
 	return choir_strategy_restore_step(t->strategy, newest);
 }
 
-static choir_status look_up(const training *t, standing *at)
+static choir_status read_newest(const training *t, standing *at)
 {
 	const char *path = choir_checkpoint_manager_path(t->checkpoints);
 	CHOIR_TRY(read_standing(path, at));
@@ -184,13 +184,13 @@ static choir_status go_on(training *t)
 {
 	standing at = { .there = train_is_chief(t) && has_steps(t->given->checkpoint) };
 	choir_status status = CHOIR_OK;
-	CHOIR_TRY(tell(t, &at));
+	CHOIR_TRY(broadcast_standing(t, &at));
 	if (!at.there)
 		return CHOIR_OK;
 	CHOIR_TRY(choir_checkpoint_manager_restore_latest(t->checkpoints));
 	if (train_is_chief(t))
-		status = look_up(t, &at);
-	CHOIR_TRY(status == CHOIR_OK ? tell(t, &at) : status);
+		status = read_newest(t, &at);
+	CHOIR_TRY(status == CHOIR_OK ? broadcast_standing(t, &at) : status);
 	CHOIR_TRY(recall_best(t, &at));
 	t->epochs = at.epochs;
 	t->share[0].steps = at.steps;
@@ -199,7 +199,7 @@ static choir_status go_on(training *t)
 	t->last_loss = at.loss;
 	t->last_score = at.score;
 	t->changes = at.changes;
-	say_resumed(t, at.changed);
+	print_resumed(t, at.changed);
 	return CHOIR_OK;
 }
 
@@ -277,7 +277,7 @@ static choir_status judge(const training *t, choir_status status)
 		json_end();
 	}
 	if (train_is_chief(t))
-		train_say_warning(CHOIR_LOG_WARNING, choir_error(), NULL);
+		train_report_warning(CHOIR_LOG_WARNING, choir_error(), NULL);
 	return CHOIR_OK;
 }
 
@@ -286,12 +286,12 @@ static choir_status judge(const training *t, choir_status status)
 typedef struct {
 	int32_t stop, status;
 	char text[504];
-} word;
+} message;
 
-static choir_status hear_all(const training *t, const word *own, bool *stops)
+static choir_status gather_messages(const training *t, const message *own, bool *stops)
 {
 	const int workers = choir_cluster_workers(t->cluster);
-	word *all = calloc((size_t) workers, sizeof *all);
+	message *all = calloc((size_t) workers, sizeof *all);
 	if (all == NULL)
 		return choir_fail(CHOIR_STATE, "no memory for a word of each of %d workers", workers);
 	const choir_status heard = choir_cluster_all_gather(t->cluster, own, sizeof *own, all);
@@ -306,9 +306,9 @@ static choir_status hear_all(const training *t, const word *own, bool *stops)
 }
 
 // Whether some worker was asked to stop; and how the save went that is on its way.
-static choir_status look_around(const training *t, bool *stops)
+static choir_status check_workers(const training *t, bool *stops)
 {
-	word own = { .stop = asked_to_stop != 0 };
+	message own = { .stop = asked_to_stop != 0 };
 	*stops = own.stop != 0;
 	const choir_status status = choir_checkpoint_manager_check(t->checkpoints);
 	if (!train_is_one_of_many(t))
@@ -316,7 +316,7 @@ static choir_status look_around(const training *t, bool *stops)
 	own.status = (int32_t) status;
 	if (status != CHOIR_OK)
 		snprintf(own.text, sizeof own.text, "%s", choir_error());
-	return hear_all(t, &own, stops);
+	return gather_messages(t, &own, stops);
 }
 
 // Saves once more and ends the training. That this save fails is a failure in any case: whoever
@@ -338,7 +338,7 @@ choir_status train_checkpoint_step(training *t)
 	bool stops;
 	const share *own = &t->share[0];
 	const int64_t every = t->given->checkpoint_every;
-	CHOIR_TRY(judge(t, look_around(t, &stops)));
+	CHOIR_TRY(judge(t, check_workers(t, &stops)));
 	if (stops)
 		return stop_here(t, t->epochs - 1, own->done);
 	return every > 0 && own->steps % every == 0 ? judge(t, save(t, t->epochs - 1, own->done))
@@ -350,7 +350,7 @@ choir_status train_checkpoint_epoch(training *t)
 	if (t->checkpoints == NULL)
 		return CHOIR_OK;
 	bool stops;
-	CHOIR_TRY(judge(t, look_around(t, &stops)));
+	CHOIR_TRY(judge(t, check_workers(t, &stops)));
 	return stops ? stop_here(t, t->epochs, 0) : judge(t, save(t, t->epochs, 0));
 }
 

@@ -30,7 +30,7 @@ choir_status train_open_cluster(training *t)
 		return choir_error_status();
 	if (is_alone(t))
 		return CHOIR_OK;
-	CHOIR_TRY(options_agree(&train_command, t->cluster));
+	CHOIR_TRY(options_check_equal(&train_command, t->cluster));
 	CHOIR_TRY(check_options(t->given));
 	if (!choir_cluster_is_chief(t->cluster) && freopen("/dev/null", "w", stdout) == NULL)
 		return choir_fail(CHOIR_IO, "/dev/null cannot be opened");

@@ -26,7 +26,7 @@ static choir_dataset *standardized(const training *t, choir_dataset *d)
 const char *const train_shards[] = { "data", "off", "auto", "file", NULL };
 
 // text NULL: who reads what was not asked.
-static void say_split(const choir_distributed_dataset *examples, const char *text)
+static void print_split(const choir_distributed_dataset *examples, const char *text)
 {
 	json_begin();
 	json_text("event", "split");
@@ -49,7 +49,7 @@ choir_status train_show_split(const training *t, int worker)
 		return CHOIR_OK;
 	if (!t->given->show_split) {
 		if (fell_back && t->given->json)
-			say_split(examples, NULL);
+			print_split(examples, NULL);
 		return CHOIR_OK;
 	}
 	const size_t length = choir_distributed_dataset_describe(examples, NULL, 0);
@@ -58,7 +58,7 @@ choir_status train_show_split(const training *t, int worker)
 		return choir_fail(CHOIR_NO_MEMORY, "--show-split: no memory");
 	choir_distributed_dataset_describe(examples, text, length + 1);
 	if (t->given->json)
-		say_split(examples, text);
+		print_split(examples, text);
 	else if (workers > 1)
 		printf("worker %d takes every %lld. example from %d on, and of these:\n%s", worker,
 				(long long) workers, worker, text);

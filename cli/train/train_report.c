@@ -13,7 +13,7 @@ double train_rate(const training *t, int64_t done)
 }
 
 // Nothing of what is over before it is read.
-static void say_left(double seconds, char text[32])
+static void print_left(double seconds, char text[32])
 {
 	if (seconds >= 2)
 		snprintf(text, 32, "  %.0f s left", seconds);
@@ -32,13 +32,13 @@ void train_show_progress(training *t, int64_t done)
 	char left_text[32] = "", loss[32] = ""; // of all workers it takes all of them to know it
 	if (!train_is_one_of_many(t))
 		snprintf(loss, sizeof loss, "  loss %.4f", choir_metric_result(t->loss));
-	say_left((double) left / rate, left_text);
+	print_left((double) left / rate, left_text);
 	progress("epoch %lld/%lld  %lld/%lld  %.0f examples/s%s%s", (long long) t->epochs,
 			(long long) t->given->epochs, (long long) so_far, (long long) t->train_examples, rate,
 			loss, left_text);
 }
 
-void train_say_start(const training *t)
+void train_report_start(const training *t)
 {
 	const summary s = {
 		.strategy = t->strategy,
@@ -53,12 +53,12 @@ void train_say_start(const training *t)
 		.slots = train_slots(t),
 	};
 	if (!t->given->json)
-		source_say(&t->data, false);
+		source_print(&t->data, false);
 	summary_print(&s, t->given->json);
 }
 
 // "bits_per_byte" or "test_accuracy", and what it is called for people.
-static void say_score(const training *t)
+static void print_score(const training *t)
 {
 	if (t->given->json)
 		json_number(t->data.text ? "bits_per_byte" : "test_accuracy", t->last_score);
@@ -74,7 +74,7 @@ static double rate_of(const training *t)
 	return t->trained == 0 ? 0 : (double) t->trained / t->seconds;
 }
 
-void train_say_epoch(const training *t)
+void train_report_epoch(const training *t)
 {
 	char left[32] = "";
 	const double rate = rate_of(t);
@@ -84,7 +84,7 @@ void train_say_epoch(const training *t)
 		json_integer("epoch", t->epochs);
 		json_integer("step", t->share[0].steps);
 		json_number("loss", t->last_loss);
-		say_score(t);
+		print_score(t);
 		json_number("examples_per_s", rate);
 		json_number("seconds", t->seconds);
 		json_end();
@@ -94,15 +94,15 @@ void train_say_epoch(const training *t)
 				t->last_loss);
 		if (rate > 0)
 			printf("  %.0f examples/s", rate);
-		say_score(t);
+		print_score(t);
 		if (rate > 0)
-			say_left((double) ((t->given->epochs - t->epochs) * t->train_examples) / rate, left);
+			print_left((double) ((t->given->epochs - t->epochs) * t->train_examples) / rate, left);
 		printf("%s\n", left);
 	}
 	fflush(stdout);
 }
 
-void train_say_end(const training *t)
+void train_report_end(const training *t)
 {
 	char hash[17];
 	snprintf(hash, sizeof hash, "%016llx", (unsigned long long) choir_strategy_hash(t->strategy));
@@ -111,7 +111,7 @@ void train_say_end(const training *t)
 		json_text("event", "end");
 		json_integer("epochs", t->epochs);
 		json_number("loss", t->last_loss);
-		say_score(t);
+		print_score(t);
 		json_number("examples_per_s", rate_of(t));
 		json_text("weights", hash);
 		json_end();
@@ -130,10 +130,10 @@ void train_say_end(const training *t)
 	printf("weights %s\n", hash);
 }
 
-void train_say_warning(choir_log_level level, const char *line, void *user)
+void train_report_warning(choir_log_level level, const char *line, void *user)
 {
 	(void) level;
 	(void) user;
 	progress_clear();
-	say_error("choir train", line);
+	print_error("choir train", line);
 }

@@ -219,7 +219,7 @@ static choir_status open_data(training *t)
 	model_plan *plan = &t->model.plan;
 	if (t->given->target != NULL)
 		CHOIR_TRY(source_set_target(&t->data, t->given->target));
-	if (strcmp(t->given->wrong_rows, "skip") == 0)
+	if (strcmp(t->given->bad_rows, "skip") == 0)
 		t->data.wrong = CHOIR_WRONG_SKIP;
 	if (t->given->model != NULL)
 		CHOIR_TRY(plan_model(t)); // what text is cut into depends on it

@@ -40,7 +40,7 @@ choir_status train_trace_stop(training *t, choir_status status)
 	if (status != CHOIR_OK)
 		return choir_fail(status, "%s", text);
 	if (t->given->trace != NULL)
-		breakdown_say(&t->breakdown, t->given->json);
+		breakdown_print(&t->breakdown, t->given->json);
 	return stopped;
 }
 

@@ -156,22 +156,27 @@ static bool ask(const char *line, char answer[ANSWER])
 	return pclose(from) == 0;
 }
 
-// False: no libchoir-mpi was built for it. What gives processes roles is not for the probe.
+// Asks a probe of an MPI; what gives processes roles is not for it. errors: where its go to.
+static bool ask_probe(const char *mpi, const char *errors, char answer[ANSWER])
+{
+	char line[256];
+	snprintf(line, sizeof line,
+			"env -u TF_CONFIG -u RANK -u WORLD_SIZE -u LOCAL_RANK "
+			"\"$CHOIR_DOCTOR\" doctor --probe %s 2>%s",
+			mpi, errors);
+	return ask(line, answer);
+}
+
+// False: no libchoir-mpi was built for it.
 static bool check_mpi(const char *mpi, bool *there)
 {
-	char line[256], answer[ANSWER], program[4096];
+	char answer[ANSWER], program[4096];
 	const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
 	program[length > 0 ? length : 0] = '\0';
 	setenv("CHOIR_DOCTOR", program, 1);
-	snprintf(line, sizeof line,
-			"env -u TF_CONFIG -u RANK -u WORLD_SIZE -u LOCAL_RANK "
-			"\"$CHOIR_DOCTOR\" doctor --probe %s 2>/dev/null",
-			mpi);
-	*there = ask(line, answer); // an MPI's warnings aside, but what it says when it ends the probe
-	if (!*there && answer[0] == '\0') {
-		memcpy(strstr(line, "2>/dev/null"), "2>&1", sizeof "2>&1");
-		ask(line, answer);
-	}
+	*there = ask_probe(mpi, "/dev/null", answer); // an MPI's warnings aside
+	if (!*there && answer[0] == '\0')
+		(void) ask_probe(mpi, "&1", answer); // it ended the probe, and may have said why
 	print_fact(mpi, mpi, *there ? answer : json ? "" : "no");
 	const bool built = *there || strstr(answer, "no libchoir-mpi") == NULL;
 	if (!*there && built)

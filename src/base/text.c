@@ -39,6 +39,14 @@ const char *chi_text_fit(const char *text, char *out, size_t size)
 	return out;
 }
 
+size_t chi_text_append(char *text, size_t size, size_t at, const char *more)
+{
+	const size_t length = strnlen(more, size - 1 - at);
+	memcpy(text + at, more, length);
+	text[at + length] = '\0';
+	return at + length;
+}
+
 int chi_text_format(char *out, size_t size, const char *fmt, va_list args)
 {
 	locale_t host = enter_c_locale();

@@ -27,6 +27,10 @@ const char *chi_text_clean(const char *text, char *out, size_t size);
 // so that texts which differ do so still.
 const char *chi_text_fit(const char *text, char *out, size_t size);
 
+// Appends what fits of more to a text of length at, in size bytes; for texts that are made too
+// often for printf. The new length.
+size_t chi_text_append(char *text, size_t size, size_t at, const char *more);
+
 // As vsnprintf, but with a decimal point whatever the host's locale says.
 int chi_text_format(char *out, size_t size, const char *fmt, va_list args) CHOIR_PRINTF(3, 0);
 // What the system says about an error number; the result may be out or constant text.

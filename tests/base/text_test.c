@@ -110,6 +110,23 @@ static void test_clean(void **state)
 	assert_string_equal(chi_text_clean("x", small, 0), "");
 }
 
+static void test_append(void **state)
+{
+	(void) state;
+	char text[9] = "", guard = text[8] = 'x';
+	size_t at = chi_text_append(text, 8, 0, "abc");
+	assert_int_equal(at, 3);
+	at = chi_text_append(text, 8, at, "");
+	at = chi_text_append(text, 8, at, "defg");
+	assert_int_equal(at, 7); // all of it, and the zero
+	assert_string_equal(text, "abcdefg");
+	at = chi_text_append(text, 8, at, "h");
+	assert_int_equal(at, 7);
+	assert_int_equal(chi_text_append(text, 8, 5, "FGHI"), 7);
+	assert_string_equal(text, "abcdeFG");
+	assert_int_equal(text[8], guard);
+}
+
 static void test_parse_int64(void **state)
 {
 	(void) state;
@@ -173,6 +190,7 @@ int main(void)
 		cmocka_unit_test(test_out_of_memory),
 		cmocka_unit_test(test_json),
 		cmocka_unit_test(test_clean),
+		cmocka_unit_test(test_append),
 		cmocka_unit_test(test_parse_int64),
 		cmocka_unit_test(test_parse_double),
 		cmocka_unit_test(test_locale),

@@ -112,26 +112,18 @@ choir_status chi_gradients_add(
 	return status;
 }
 
-static size_t append(char text[64], size_t at, const char *more)
-{
-	while (*more != '\0' && at < 63)
-		text[at++] = *more++;
-	text[at] = '\0';
-	return at;
-}
-
 // "adam of hidden/kernel, hidden/bias": what the gradients are of that r gave, in its order.
 static void describe(char text[64], const chi_gradients *a, const chi_replica *r,
 		const chi_device_gradients *list)
 {
-	size_t at = append(text, 0, a->table->name);
+	size_t at = chi_text_append(text, 64, 0, a->table->name);
 	for (int position = 0; position < r->gradients && at < 63; position++)
 		for (size_t i = 0; i < list->n; i++) {
 			const chi_device_gradient *g = list->gradient[i];
 			if (g->last_replica != r->id || g->position != position)
 				continue;
-			at = append(text, at, position == 0 ? " of " : ", ");
-			at = append(text, at, g->variable->name);
+			at = chi_text_append(text, 64, at, position == 0 ? " of " : ", ");
+			at = chi_text_append(text, 64, at, g->variable->name);
 		}
 }
 

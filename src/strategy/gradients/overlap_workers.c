@@ -26,9 +26,9 @@ struct chi_overlap_workers {
 	chi_pending_update *update; // of what was asked last; NULL: only an answer
 	chi_gate requested, completed; // how often it was asked for something, and is through with it
 	chi_gate wakeup; // its word moves whenever the thread should look again
-	chi_atomic32 leave, end; // not zero: leave the instance; end the thread
+	chi_atomic32 leave, end; // not zero: leave the update; end the thread
 	chi_atomic32 exchanging; // 1 while it exchanges with other workers
-	bool failed; // an exchange of this instance did, with
+	bool failed; // an exchange of this update did, with
 	chi_error error;
 	choir_part *node; // this worker's
 	chi_scratch scratch; // memory of all of them, where several devices have parts of each

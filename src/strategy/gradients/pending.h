@@ -142,7 +142,7 @@ static inline bool chi_pending_update_spins(const chi_pending_update *u)
 	return u->run != NULL && u->run->spin;
 }
 
-// An instance for the ordinal-th update of a in run.
+// The pending update for the ordinal-th update of a in run.
 chi_pending_update *chi_pending_update_get(chi_gradients *a, chi_run *run, int ordinal);
 void chi_pending_update_discard(chi_pending_update *u);
 void chi_pending_update_free(chi_pending_update *u);

@@ -71,30 +71,22 @@ static uint64_t hash_names(const chi_named_tensors *names, uint64_t hash)
 	return chi_hash_mix(hash + names->n);
 }
 
-// Appends what fits of more to a text of length at. The new length.
-static size_t append(char text[CHI_SYNC_POINT_NAME], size_t at, const char *more)
-{
-	const size_t length = strnlen(more, CHI_SYNC_POINT_NAME - 1 - at);
-	memcpy(text + at, more, length);
-	text[at + length] = '\0';
-	return at + length;
-}
-
-// What the program itself gave is named, and what its call is about. Without printf, which took as
-// long as the rest of a merge call in its replica.
+// What the program itself gave is named, and what its call is about. Without printf, which would
+// be a third of a merge call's instructions.
 static void describe(char text[CHI_SYNC_POINT_NAME], const chi_merge_call *c,
 		const chi_named_tensors *given, bool own)
 {
+	enum { SIZE = CHI_SYNC_POINT_NAME };
 	char label[64];
-	size_t at = append(text, 0, c->name);
+	size_t at = chi_text_append(text, SIZE, 0, c->name);
 	if (c->label != NULL) {
-		at = append(text, at, " of \"");
-		at = append(text, at, chi_text_fit(c->label, label, sizeof label));
-		at = append(text, at, "\"");
+		at = chi_text_append(text, SIZE, at, " of \"");
+		at = chi_text_append(text, SIZE, at, chi_text_fit(c->label, label, sizeof label));
+		at = chi_text_append(text, SIZE, at, "\"");
 	}
 	for (size_t i = 0; !own && i < given->n; i++) {
-		at = append(text, at, i == 0 ? " with " : ", ");
-		at = append(text, at, given->named[i].name);
+		at = chi_text_append(text, SIZE, at, i == 0 ? " with " : ", ");
+		at = chi_text_append(text, SIZE, at, given->named[i].name);
 	}
 }
 

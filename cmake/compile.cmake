@@ -65,6 +65,9 @@ function(choir_compile_options target)
 		# GCC's manual: with sanitizers some warnings are false. 14 takes any number for possible.
 		target_compile_options(${target} PRIVATE -O1 -g1 -fno-omit-frame-pointer ${choir_sanitize}
 			$<$<C_COMPILER_ID:GNU>:-Wno-format-truncation>)
+		if(CHOIR_SANITIZE STREQUAL "address" AND CMAKE_C_COMPILER_ID STREQUAL "Clang")
+			target_compile_definitions(${target} PRIVATE __SANITIZE_ADDRESS__=1) # as GCC does
+		endif()
 	else()
 		target_compile_options(${target} PRIVATE
 			"$<$<NOT:$<CONFIG:Debug,>>:${choir_hardening}>")

@@ -148,11 +148,10 @@ static void gather(const struct dl_tensor *in, int axis, const char *from, size_
 static choir_tensor *import_copy(
 		choir_frame *f, const struct dl_tensor *in, choir_dtype dtype, const choir_shape *shape)
 {
-	const char *data = (const char *) in->data + in->byte_offset;
 	const int64_t elements = choir_shape_elements(shape);
-
 	if (elements == 0)
-		return chi_tensor_new(f, dtype, shape);
+		return chi_tensor_new(f, dtype, shape); // data may be NULL
+	const char *data = (const char *) in->data + in->byte_offset;
 	if (is_packed(in) &&
 			((uintptr_t) data % chi_dtype_size(dtype) == 0 || !f->device->host_memory))
 		return choir_constant(f, dtype, *shape, data);

@@ -136,16 +136,18 @@ static void give_row(const convolution *v, char *dx, const char *from, int64_t r
 	int64_t first, last;
 	if (in_one_chunk(v)) {
 		clip(v, column, &first, &last);
-		char *to = dx + (size_t) (row + (column + first) * v->c) * v->size;
-		if (last > first)
+		if (last > first) {
+			char *to = dx + (size_t) (row + (column + first) * v->c) * v->size;
 			loops->binary(CHI_ADD, to, to, from + (size_t) first * channels, (last - first) * v->c,
 					false, false);
+		}
 		return;
 	}
 	for (int64_t j = 0; j < v->kw; j++, from += channels, column += v->dilation) {
-		char *to = dx + (size_t) (row + column * v->c + group * v->group_c) * v->size;
-		if (column >= 0 && column < v->w)
+		if (column >= 0 && column < v->w) {
+			char *to = dx + (size_t) (row + column * v->c + group * v->group_c) * v->size;
 			loops->binary(CHI_ADD, to, to, from, v->group_c, false, false);
+		}
 	}
 }
 

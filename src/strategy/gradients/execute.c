@@ -156,6 +156,8 @@ static choir_status square_chunks(
 		const chi_device_gradient *g, int64_t first, int64_t count, const void *data)
 {
 	chi_pending_update *u = g->update;
+	if (count == 0)
+		return CHOIR_OK; // without elements there is no memory for squares
 	return run_squares(u->strategy->exchange[g->device], g->variable, count, data,
 			u->pending[g->index].squares + first / CHI_UPDATE_CHUNK);
 }

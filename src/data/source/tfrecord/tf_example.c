@@ -232,6 +232,8 @@ typedef choir_status entry_fn(void *user, chi_protobuf_reader key, chi_protobuf_
 // Calls fn for each entry of the map, in order.
 static choir_status each_entry(const unsigned char *data, size_t bytes, entry_fn *fn, void *user)
 {
+	if (bytes == 0)
+		return CHOIR_OK; // data may be NULL
 	chi_protobuf_reader w = { data, data + bytes, data }, key;
 	chi_field f, e;
 	choir_status status;

@@ -5,7 +5,7 @@ SCHEDULES ?= 1000000
 MISMATCHES ?= 10000
 ROUNDS ?= 3
 .DEFAULT_GOAL := build
-.PHONY: build demo test fresh arm64 check conformance fuzz fuzz-short schedules mismatches crashes bench bench-short install format clean \
+.PHONY: build demo test quick fresh arm64 check conformance fuzz fuzz-short schedules mismatches crashes bench bench-short install format clean \
 	help
 
 build: ## build the library, the command and the examples in build/release
@@ -18,6 +18,10 @@ demo: ## train a small network on real digits with two replicas
 test: ## build and run all test suites
 	@tools/setup test
 	@tools/test
+
+quick: ## build the release and run its quick tests: for after an edit
+	@tools/setup test
+	@tools/quick
 
 fresh: ## the README's commands on a bare Debian 12 and 13 (as root; build/fresh keeps them)
 	@tools/fresh

@@ -1,18 +1,17 @@
-// Update context: where one copy of a variable is changed, on the device on which it lies.
-// choir_cross_update, or choir_replica_update by way of a merge call, calls a function in it
-// once for each copy, with equal arguments, so that all copies end equal. The variable is read
-// and assigned by the ordinary calls (variable.h), with tensors of this context's frame: they
-// mean this copy. What lies beside the variable, made in its choir_scope_colocate, may be
-// written as well (docs/decisions/0018): so a hand-written optimizer keeps its slots. Other
-// variables can be read, not written. choir_cross_update_non_slot calls one for variables that
-// belong to no other (cross.h). Calls for all replicas or copies, on a strategy or a choir_cross,
-// are CHOIR_STATE in it.
+// Update context: changes one copy of a variable on the device where it lies.
+// choir_cross_update, or choir_replica_update in a merge call, calls an update function once for
+// each copy, with equal arguments, so that all copies end equal. The function reads and assigns
+// the variable by the ordinary calls (variable.h), with tensors of this context's frame; they
+// refer to this copy. It may also write variables that were made in the variable's
+// choir_scope_colocate (docs/decisions/0018): a hand-written optimizer keeps its slots there.
+// Other variables can be read, not written. choir_cross_update_non_slot calls an update function
+// for variables that belong to no other. Calls for all replicas or copies, on a strategy or a
+// choir_cross, are CHOIR_STATE in an update function.
 //
-// Ownership: the context and its frame are gone when the function returns.
-// Errors: the frame keeps the first failure, which is the update's, also if the function did
-// not look. The variables that were written are undefined then.
-// Threads: the one that called for the update, which calls the function for one copy after
-// another.
+// Ownership: the context and its frame end when the function returns. Errors: the frame keeps
+// the first failure. It fails the update, also if the function ignored it. Variables that were
+// written are undefined then. Threads: the thread that called for the update. It calls the
+// function for one copy after another.
 #pragma once
 
 #include "cross.h"
@@ -26,40 +25,40 @@ struct choir_update {
 // The variable that is updated. NULL in an update of non-slot variables, and for NULL.
 choir_variable *choir_update_variable(const choir_update *u);
 
-// Which of its copies, 0 to copies - 1, or which device of the place. CHOIR_NONE for NULL.
+// The index of the copy, 0 to copies - 1, or of the destination's device. CHOIR_NONE for NULL.
 int choir_update_copy(const choir_update *u);
 
-// What was given to the update under a name, in u's frame: a plain or mirrored value's tensor,
-// as a view, or as a copy if it lies on another device or the update may write what it is read of;
-// of a variable its component. NULL:
-// CHOIR_NOT_FOUND, with the names that there are; CHOIR_INVALID: a place. NULL for NULL.
+// The update's argument of a name, in u's frame: of a plain or mirrored value its tensor, of a
+// variable its component. A view; a copy if it lies on another device, or is a read of a
+// variable that the update may write. NULL: CHOIR_NOT_FOUND, with the existing names;
+// CHOIR_INVALID: a destination. NULL for NULL.
 choir_tensor *choir_update_arg(choir_update *u, const char *name);
 
-// Makes value, of u's frame, this copy's result of that name, in place of an earlier one; it is
-// kept beyond the frame. The function must return the same names for all copies; together they
-// are one mirrored value (choir_cross_take). CHOIR_INVALID: no name, another frame's tensor.
+// Sets this copy's result of a name to value, a tensor of u's frame, in place of an earlier one.
+// The result lives longer than the frame. The function must return the same names for all
+// copies; together they are one mirrored value (choir_cross_take). CHOIR_INVALID: no name,
+// another frame's tensor.
 choir_status choir_update_return(choir_update *u, const char *name, choir_tensor *value);
 
-// Elementwise updates (choir_update_options) of more than 8192 elements in host memory are made
-// in slices: the function is called for each of them, by the threads of all devices at the same
-// time, so what user points to is only read. It finds as vectors of choir_update_elements
-// elements: what it reads of variables (a copy, which does not go out of date in the call),
-// arguments of the variable's shape, and what choir_update_data points to; scalars among the
-// arguments as they are. It assigns such vectors, or numbers. Elsewhere it is called for whole
-// copies. In neither case does it return anything. CHOIR_INVALID, before anything is written: an
-// argument of another shape; in the call: a colocated variable of another size; CHOIR_UNSUPPORTED:
-// a scatter, and, where it is called for slices, random numbers: draw them before and give them as
-// an argument. Which bits come out does not depend on slices or threads.
+// Elementwise updates (choir_update_options). A copy of more than 8192 elements in host memory
+// is updated in chunks; the threads of all devices call the function for chunks at the same
+// time, so the function only reads what user points to. The bits do not depend on chunks or
+// threads. In a chunk, reads of variables, arguments of the variable's shape and
+// choir_update_data are vectors of choir_update_elements elements; scalar arguments are
+// unchanged. A read is a copy, and does not become stale during the call. The function assigns
+// such vectors, or plain numbers. Other copies are updated as a whole. In both cases the
+// function returns no results. CHOIR_INVALID before anything is written: an argument of another
+// shape. CHOIR_INVALID in the call: a colocated variable of another size. CHOIR_UNSUPPORTED: a
+// scatter; in chunks, random numbers (draw them before the update and pass them as an argument).
 
-// How many elements the function has before it: all of a copy, or those of the slice. 0 in an
+// The number of elements that this call updates: those of the copy, or of the chunk. 0 in an
 // update of non-slot variables, and for NULL.
 int64_t choir_update_elements(const choir_update *u);
 
-// The packed memory of v's copy that lies here, or the slice of it, v being the variable that
-// is updated or one colocated with it, to be read and written until the function returns,
-// without operations. It counts as a write: reads of v from before are out of date. NULL, and
-// no failure, where the host cannot reach the device's memory; CHOIR_INVALID for other
-// variables.
+// The packed memory of v's copy on this device, or the chunk of it, for reading and writing
+// without operations until the function returns. v is the updated variable or one colocated with
+// it. The call counts as a write: earlier reads of v become stale. NULL without a failure if the
+// host cannot reach the device's memory. CHOIR_INVALID for other variables.
 void *choir_update_data(choir_update *u, choir_variable *v);
 
 CHOIR_C_END

@@ -74,10 +74,11 @@ choir_value *choir_cross_place(choir_cross *x, const char *devices);
 // The sum or mean of v over replicas, mirrored at to. v's tensors have one shape and dtype. A
 // plain number stays plain. Sums are made in the canonical tree, by the strategy's cross-device
 // operations if to is on its devices. Everything is checked before this returns. A large
-// reduction in host memory to a variable with one copy is evaluated lazily: an elementwise
-// update makes it chunk by chunk (docs/decisions/0017), so CHOIR_NO_MEMORY or CHOIR_TIMEOUT may
-// come at its first use. CHOIR_INVALID: an unknown op, shapes or dtypes that differ, a replica
-// without a value, a destination as v. CHOIR_STATE: v or to is a variable of another strategy.
+// reduction in host memory to a variable with one copy is evaluated lazily: at its first use, or
+// chunk by chunk in an elementwise update (docs/decisions/0017). CHOIR_NO_MEMORY or
+// CHOIR_TIMEOUT may come only then. CHOIR_INVALID: an unknown op, shapes or dtypes that differ,
+// a replica without a value, a destination as v. CHOIR_STATE: v or to is a variable of another
+// strategy.
 choir_value *choir_cross_reduce_to(
 		choir_cross *x, choir_reduce_op op, choir_value *v, choir_value *to);
 

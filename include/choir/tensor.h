@@ -216,10 +216,10 @@ struct DLManagedTensorVersioned;
 choir_tensor *choir_from_dlpack(choir_frame *f, struct DLManagedTensorVersioned *managed);
 
 // Exports t to another library. Waits, then shares t's memory, which stays until the consumer
-// calls the deleter: on any thread, also long after the frame. The export is marked read-only,
-// since other tensors may share the memory. Memory that may change (borrowed, or a variable's)
-// is copied, and marked as a copy. NULL after a failure: CHOIR_UNSUPPORTED if the host cannot
-// reach the memory. NULL for NULL.
+// calls the deleter: on any thread, also long after the frame. Shared memory is marked
+// read-only, since other tensors may share the memory. Memory that may change (borrowed, or a
+// variable's) is copied, and marked as a copy. NULL after a failure: CHOIR_UNSUPPORTED if the
+// host cannot reach the memory. NULL for NULL.
 struct DLManagedTensorVersioned *choir_tensor_to_dlpack(choir_tensor *t);
 
 CHOIR_C_END

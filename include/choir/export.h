@@ -1,15 +1,14 @@
-// What every other header needs of the compiler: C linkage and visibility, results that must be
-// looked at, and options. An options struct begins with its size, so that a program built against
-// an older header and a newer library understand each other; a field that is zero takes its
-// default, so that options grow without breaking anybody (docs/decisions/0036). All headers
-// compile as C11 and as C++17, with gcc and clang.
+// Common definitions of all headers: C linkage and visibility, results that must be checked, and
+// options. An options struct begins with its size, so a program built with an older header works
+// with a newer library. A field that is 0 takes its default, so new options break no program
+// (docs/decisions/0036). All headers compile as C11 and as C++17, with gcc and clang.
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-// Around the declarations of a header: C linkage, and symbols that the shared library exports
+// Enclose the declarations of a header: C linkage, and symbols that the shared library exports
 // although it is compiled with hidden visibility.
 #ifdef __cplusplus
 #define CHOIR_C_BEGIN \
@@ -23,35 +22,35 @@
 #define CHOIR_C_END _Pragma("GCC visibility pop")
 #endif
 
-// The compiler warns where such a function's result is thrown away.
+// The compiler warns if a caller ignores the function's result.
 #define CHOIR_MUST_CHECK __attribute__((warn_unused_result))
-// Argument number fmt is a format as printf's, and its arguments begin with number arg (0: they
-// come as a va_list): the compiler checks them.
+// The compiler checks argument fmt as a printf format, with the arguments from number arg on (0:
+// a va_list).
 #define CHOIR_PRINTF(fmt, arg) __attribute__((format(printf, fmt, arg)))
 
-// Of all tables of choir/extend.h; another one is CHOIR_INVALID.
+// The version of all tables of choir/extend.h. A table of another version is CHOIR_INVALID.
 #define CHOIR_TABLE_VERSION 1
 
-// In options 0 is the default. CHOIR_NONE is a real zero, or "no limit", in the fields whose
-// comment says so; elsewhere in the API it is a size, a count or a dimension that there is not.
+// In an option 0 means the default. CHOIR_NONE is a real zero, or "no limit", if the field's
+// comment says so. Elsewhere it is a size, a count, an index or a dimension that does not exist.
 enum { CHOIR_NONE = -1 };
 
-// A switch in options. Which of the two CHOIR_DEFAULT is, the field's comment says.
+// A switch in options. The field's comment says which of the two is the default.
 typedef enum { CHOIR_DEFAULT = 0, CHOIR_ON, CHOIR_OFF } choir_toggle;
 
 // CHOIR_OPTIONS(choir_strategy_options, .replicas = 4, .seed = 7) is a pointer to const options
-// with their size filled in and all other fields zero. The same line is C11 and C++17, with one to
-// eight fields.
+// with their size set and all other fields 0. The same line is C11 and C++17, with 1 to 32
+// fields.
 //
-// How long it lives: in C until the end of the block around it. In C++ until the end of the full
-// expression: write it in the call that takes it, and do not put one into another there, since the
-// inner one ends first. Options that live longer are a variable, whose size is set by hand:
+// Lifetime: in C until the end of the enclosing block. In C++ until the end of the full
+// expression: write it inside the call that takes it, and do not nest one in another, since the
+// inner one ends first. For options that live longer declare a variable and set its size:
 //     choir_schedule drops = { .size = sizeof(drops), .kind = CHOIR_STEP, .steps = 100 };
 #ifndef __cplusplus
 #define CHOIR_OPTIONS(type, ...) (&(const type){ .size = sizeof(type), __VA_ARGS__ })
 #else
-// C++17 has no designated initialisers: each ".field = value" becomes an assignment to a field of
-// an object that converts to the pointer; at most 32 of them.
+// C++17 has no designated initializers: each ".field = value" becomes an assignment to a field
+// of an object that converts to the pointer. At most 32 fields.
 template <class T> struct choir_options_of {
 	T value{};
 	template <class F> explicit choir_options_of(F fill)

@@ -1,7 +1,7 @@
-// The tables that others may implement, for hardware and interconnects of their own: a kind of
-// device (its memory and streams), kernels for it, the way that sums travel between devices, and
-// strategies. A table is a struct of functions that begins with its size and version; registering
-// copies it. Programs that only use Choir do not need this header.
+// Tables that a program can implement for its own hardware and interconnects: kinds of devices
+// (memory and streams), kernels for them, cross-device operations, transports of clusters, and
+// strategies. A table is a struct of functions that begins with its size and version;
+// registering copies it. Programs that only use Choir do not need this header.
 #pragma once
 
 #include "extend/cluster.h"

@@ -1,6 +1,7 @@
 // Checkpoints: a strategy's weights in one file, or its whole state, from which a training
 // continues as if it had never stopped. All calls that take a strategy are made in cross-replica
-// context. Threads: the program's, while no run is under way.
+// context.
+// Threads: the program's, while no run is under way.
 #pragma once
 
 #include "strategy.h"

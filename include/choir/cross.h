@@ -8,12 +8,13 @@
 // choir_cross_give and choir_cross_take are towards functions that are run or updated from here.
 // Ownership: results and views belong to the context's frame. Values are not copied when they
 // are given or returned. All live as long as the context: a merge call's until it ends, the
-// program's own until the program empties the frame. Errors: the context's frame keeps the first
-// failure, and the merge call reports it, so a merge function need not look. CHOIR_STATE, kept
-// by the thread alone, if the thread is not in the context (it was kept from an earlier merge
-// call, or is another strategy's). With a NULL context or value expressions give NULL, and
-// actions CHOIR_INVALID. Threads: the thread that runs the merge function; for the program's own
-// context one thread at a time.
+// program's own until the program empties the frame.
+// Errors: the context's frame keeps the first failure, and the merge call reports it, so a merge
+// function need not look. CHOIR_STATE, kept by the thread alone, if the thread is not in the
+// context (it was kept from an earlier merge call, or is another strategy's). With a NULL
+// context or value expressions give NULL, and actions CHOIR_INVALID.
+// Threads: the thread that runs the merge function; for the program's own context one thread at
+// a time.
 #pragma once
 
 #include "strategy.h"

@@ -7,18 +7,19 @@
 // Ownership: an optimizer belongs to the strategy that is current when it is made, which frees
 // it. Make it once, in the strategy's scope. Its slots ("hidden/kernel/m") are variables of the
 // strategy, colocated with the variables that it updates. They are made with a variable's first
-// update, and are not saved with the weights. Time: adding a gradient never waits. The update
-// runs when all replicas have asked for it: at the end of the run, on the threads of all
-// devices, or earlier if a replica reads a variable that it asked to update or makes a merge
-// call. In the default replica, outside of runs, it is done when it is asked for. Errors: a
-// failure of the update is the run's. Checked before anything is written: shapes, dtypes, the
-// learning rate, that all replicas added gradients of the same variables in the same order, and
-// that gradients are finite. Each replica's gradients are checked as they are added; if the
-// update needs all sums first, the sums are checked instead (clip_norm, NONFINITE_SKIP, a loss
-// scale, devices with memory of their own). Otherwise a sum that overflows although its f32 or
-// f64 gradients are finite is only noticed by the next step's gradients. Threads:
-// choir_optimizer_new and choir_optimizer_distributed_apply: the program's thread, or the merge
-// call's; the others: the replica's own.
+// update, and are not saved with the weights.
+// Time: adding a gradient never waits. The update runs when all replicas have asked for it: at
+// the end of the run, on the threads of all devices, or earlier if a replica reads a variable
+// that it asked to update or makes a merge call. In the default replica, outside of runs, it is
+// done when it is asked for.
+// Errors: a failure of the update is the run's. Checked before anything is written: shapes,
+// dtypes, the learning rate, that all replicas added gradients of the same variables in the same
+// order, and that gradients are finite. Each replica's gradients are checked as they are added;
+// if the update needs all sums first, the sums are checked instead (clip_norm, NONFINITE_SKIP, a
+// loss scale, devices with memory of their own). Otherwise a sum that overflows although its f32
+// or f64 gradients are finite is only noticed by the next step's gradients.
+// Threads: choir_optimizer_new and choir_optimizer_distributed_apply: the program's thread, or
+// the merge call's; the others: the replica's own.
 #pragma once
 
 #include "cross.h"

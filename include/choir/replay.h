@@ -4,8 +4,8 @@
 // the batch. It does not depend on other replicas, unless it synchronizes with them. So a step
 // of a job of any size can be replayed on one machine, with the job's bits: restore a checkpoint
 // (choir_strategy_restore_step) into a strategy with as many replicas, take the same batch, and
-// run the replica. The command does this for its own trainings (choir replay). Threads: the
-// program's, while no run is under way.
+// run the replica. The command does this for its own trainings (choir replay).
+// Threads: the program's, while no run is under way.
 #pragma once
 
 #include "strategy.h"

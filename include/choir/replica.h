@@ -18,9 +18,9 @@
 // choir_replica_give and choir_replica_take are the caller's. The status of return and give may
 // be ignored: the frame keeps the first failure, and the run reports it. Errors of all calls:
 // CHOIR_STATE if the thread is not in the context of r; CHOIR_INVALID if r is NULL; for NULL
-// instead of a tensor see tensor.h. Threads: the thread that runs this replica, while its
-// function runs. Getters may be called from any thread during that time. The default replica:
-// one thread of the program at a time.
+// instead of a tensor see tensor.h.
+// Threads: the thread that runs this replica, while its function runs. Getters may be called
+// from any thread during that time. The default replica: one thread of the program at a time.
 #pragma once
 
 #include "variable.h"

@@ -6,8 +6,8 @@
 //
 // Each failure is also one line of text on its thread. It begins with the subject and says what
 // was found and what was needed: "matmul: [16, 784] times [10, 784] does not fit". Choir prints
-// no failure, and only choir_check and choir_check_new end the program. Threads: any; each has
-// its own last failure.
+// no failure, and only choir_check and choir_check_new end the program.
+// Threads: any; each has its own last failure.
 //
 // A function of the program that Choir calls must return. In C++ it catches exceptions and
 // returns choir_fail(..., e.what()); if it is noexcept a forgotten exception ends in

@@ -10,7 +10,8 @@
 // before choir_tape_gradient or choir_optimizer_minimize (optimizer.h). Not freed are results
 // that were returned, given to a merge call or exported; views (choir_reshape,
 // choir_stop_gradient, choir_counted) that y was not made from; constants; arguments; and reads
-// of variables until those change. Threads: that of the frame.
+// of variables until those change.
+// Threads: that of the frame.
 #pragma once
 
 #include "nn.h"

@@ -12,8 +12,9 @@
 // Errors of every call below that takes a tensor, besides its own: CHOIR_STATE for a tensor that
 // was freed in the backward pass of a tape (tape.h), or is a stale read of a variable, with the
 // variable's name; CHOIR_NO_MEMORY. A NULL tensor gives NULL (getters: see there), and
-// CHOIR_INVALID if nothing has failed before. Threads: a frame and its tensors belong to one
-// thread at a time, the one that runs the context.
+// CHOIR_INVALID if nothing has failed before.
+// Threads: a frame and its tensors belong to one thread at a time, the one that runs the
+// context.
 #pragma once
 
 #include "device.h"

@@ -8,10 +8,11 @@
 // for variables that belong to no other. Calls for all replicas or copies, on a strategy or a
 // choir_cross, are CHOIR_STATE in an update function.
 //
-// Ownership: the context and its frame end when the function returns. Errors: the frame keeps
-// the first failure. It fails the update, also if the function ignored it. Variables that were
-// written are undefined then. Threads: the thread that called for the update. It calls the
-// function for one copy after another.
+// Ownership: the context and its frame end when the function returns.
+// Errors: the frame keeps the first failure. It fails the update, also if the function ignored
+// it. Variables that were written are undefined then.
+// Threads: the thread that called for the update. It calls the function for one copy after
+// another.
 #pragma once
 
 #include "cross.h"

@@ -8,10 +8,11 @@
 //
 // Ownership: a value lives in a frame, as long as the frame's tensors. One in a set lives until
 // the set is cleared, filled again or freed; one of a merge call until that ends. A value is
-// never freed by itself; choir_values_free frees a set. Errors: an expression gives NULL for
-// NULL; its failure is kept by the value's frame. All calls that can fail may fail with
-// CHOIR_NO_MEMORY. Threads: a value belongs to the thread of its frame. A set is used by one
-// thread at a time, and by none while a run uses it.
+// never freed by itself; choir_values_free frees a set.
+// Errors: an expression gives NULL for NULL; its failure is kept by the value's frame. All calls
+// that can fail may fail with CHOIR_NO_MEMORY.
+// Threads: a value belongs to the thread of its frame. A set is used by one thread at a time,
+// and by none while a run uses it.
 #pragma once
 
 #include "tensor.h"

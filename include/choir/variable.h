@@ -9,7 +9,8 @@
 //
 // Ownership: a variable belongs to the strategy that is current when it is made; the strategy
 // frees it. A failed update or write leaves a variable undefined: reading it fails with
-// CHOIR_STATE until it is assigned or restored. Threads: those of the context; getters: any.
+// CHOIR_STATE until it is assigned or restored.
+// Threads: those of the context; getters: any.
 #pragma once
 
 #include "value.h"

@@ -32,6 +32,7 @@ HEADERS = {
     "replica.h": "strategy",
     "cross.h": "strategy",
     "update.h": "strategy",
+    "scope.h": "strategy",
     "strategy.h": "strategy",
     "replay.h": "strategy",
     "extend/strategy.h": "strategy",

@@ -39,6 +39,7 @@ HEADERS = {
     "layer.h": "train",
     "optimizer.h": "train",
     "metric.h": "train",
+    "weights.h": "train",
     "checkpoint.h": "train",
     "input.h": "input",
     "choir.h": None,

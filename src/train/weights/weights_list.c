@@ -1,6 +1,6 @@
 // What a file of weights holds, to look at: its header, as public structs.
 #include "base/alloc.h"
-#include "choir/checkpoint.h"
+#include "choir/weights.h"
 #include "train/weights/safetensors.h"
 
 struct choir_weights_list {

@@ -1,6 +1,6 @@
 // Restoring weights: the file is read as a whole, then compared with the strategy as a whole, and
 // only then is the first variable written.
-#include "choir/checkpoint.h"
+#include "choir/weights.h"
 
 #include "base/alloc.h"
 #include "base/status.h"

@@ -1,6 +1,6 @@
 // Restoring what a file and a strategy have in common. As in weights_restore.c the file is read,
 // then everything is compared, and only then is the first variable written.
-#include "choir/checkpoint.h"
+#include "choir/weights.h"
 
 #include "base/alloc.h"
 #include "base/status.h"

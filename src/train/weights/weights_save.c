@@ -1,6 +1,6 @@
 // Saving and hashing the weights of a strategy. The header says where each value will be, so
 // values are fetched and written one at a time.
-#include "choir/checkpoint.h"
+#include "choir/weights.h"
 
 #include "base/alloc.h"
 #include "base/status.h"

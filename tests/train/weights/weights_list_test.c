@@ -1,6 +1,6 @@
 // Looking at files of weights: what is told of each tensor, metadata, misuse, and allocations that
 // fail.
-#include "choir/checkpoint.h"
+#include "choir/weights.h"
 
 #include "base/alloc.h"
 #include "base/status.h"

@@ -10,9 +10,9 @@
 // are given or returned. All live as long as the context: a merge call's until it ends, the
 // program's own until the program empties the frame.
 // Errors: the context's frame keeps the first failure, and the merge call reports it, so a merge
-// function need not look. CHOIR_STATE, kept by the thread alone, if the thread is not in the
-// context (it was kept from an earlier merge call, or is another strategy's). With a NULL
-// context or value expressions give NULL, and actions CHOIR_INVALID.
+// function need not look. If the thread is not in the context (x is from an earlier merge call,
+// or another strategy's) calls fail with CHOIR_STATE, on the thread alone. With a NULL context
+// or value expressions give NULL, and actions CHOIR_INVALID.
 // Threads: the thread that runs the merge function; for the program's own context one thread at
 // a time.
 #pragma once
@@ -49,7 +49,7 @@ choir_status choir_cross_return(choir_cross *x, const char *name, choir_value *v
 // of an earlier one. That call uses up all arguments. Fails as choir_cross_return.
 choir_status choir_cross_give(choir_cross *x, const char *name, choir_value *v);
 
-// The merged results of a name of the last run or update. Valid until the next one, which may
+// The results of a name of the last run or update, merged. Valid until the next one, which may
 // have it as an argument, has ended. It is in a frame of its own on cpu:0, not in x's.
 // Reductions, choir_cross_give and choir_cross_return accept it directly; for formulas
 // choir_move brings its tensors to x's frame. NULL: CHOIR_NOT_FOUND, with the existing names.
@@ -60,7 +60,7 @@ choir_value *choir_cross_take(choir_cross *x, const char *name);
 // run's failure.
 CHOIR_MUST_CHECK choir_status choir_cross_run(choir_cross *x, choir_replica_fn *fn, void *user);
 
-// Reductions and copies. The argument to, a destination, is a value whose devices are used. A
+// Reductions and copies. The argument to is a value whose devices are the destination. A
 // variable stands for the devices of its copies (it is not written), a per-replica value for
 // those of its tensors, a mirrored or plain value for its own. So reducing a value to itself
 // all-reduces it. choir_cross_place makes a destination from device names. An op is CHOIR_SUM or
@@ -89,10 +89,10 @@ typedef struct {
 	choir_value *result; // out; NULL after a failure
 } choir_reduction;
 
-// Makes n reductions with the results of n calls of choir_cross_reduce_to, for any mixture of
-// dtypes, shapes and destinations. o says how values travel (strategy.h); NULL: as the strategy.
-// All items are checked before any is reduced. Items in packs are reduced at once; large items
-// without one may be lazy, as there. After a failure all results are NULL. CHOIR_INVALID,
+// Makes n reductions, with the same results as n calls of choir_cross_reduce_to, for any mixture
+// of dtypes, shapes and destinations. o says how values travel (strategy.h); NULL: as the
+// strategy. All items are checked before any is reduced. Items in packs are reduced at once;
+// other large items may be lazy, as there. After a failure all results are NULL. CHOIR_INVALID,
 // CHOIR_NOT_FOUND, CHOIR_UNSUPPORTED: impossible options, as for a strategy. CHOIR_TIMEOUT: o's.
 CHOIR_MUST_CHECK choir_status choir_cross_batch_reduce_to(choir_cross *x, choir_reduce_op op,
 		size_t n, choir_reduction items[], const choir_communication_options *o);
@@ -107,14 +107,17 @@ choir_value *choir_cross_broadcast_to(choir_cross *x, choir_value *v, choir_valu
 typedef choir_tensor *choir_fetch_fn(choir_tensor *t, void *user);
 
 // Gets v's value on d, which need not be one of the strategy's devices. The value is read from
-// the copy on d, else from the first copy. fn, if not NULL, is applied where the value was read,
-// before it is copied to d; so a small result of a large variable travels small. The value of an
-// ON_READ variable is what its aggregation gives, made in x's frame. The result is in a frame of
-// x's on d (x's own if memory is shared) and lives as long as the contents of x's frame. Without
-// fn, if d reaches the memory of a copy of v, it is a read of v and becomes stale when v
-// changes. A copy does not. NULL: fn's failure. CHOIR_INVALID: v or d is NULL, an ON_READ
-// variable without aggregation, fn returned nothing or a tensor of another frame. CHOIR_STATE: v
-// is undefined or of another strategy.
+// the copy on d, else from the first copy. If fn is not NULL it is applied there, and its result
+// is copied to d instead: a small result of a large variable is cheap to copy. The value of an
+// ON_READ variable is what its aggregation gives, made in x's frame.
+//
+// The result is in a frame of x's on d (x's own if memory is shared) and lives as long as the
+// contents of x's frame. Without fn, if d reaches the memory of a copy of v, the result is a
+// read of v and becomes stale when v changes; otherwise it does not.
+//
+// NULL: fn's failure. CHOIR_INVALID: v or d is NULL, an ON_READ variable without aggregation, fn
+// returned nothing or a tensor of another frame. CHOIR_STATE: v is undefined or of another
+// strategy.
 choir_tensor *choir_cross_fetch(
 		choir_cross *x, choir_variable *v, choir_device *d, choir_fetch_fn *fn, void *user);
 

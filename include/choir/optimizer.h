@@ -78,7 +78,7 @@ typedef enum { CHOIR_LOSS_SCALE_DYNAMIC = 0, CHOIR_LOSS_SCALE_FIXED } choir_loss
 typedef struct {
 	size_t size;
 	choir_loss_scale_kind kind;
-	double initial; // 1 or more; 0: 32768 (FIXED has no default); powers of two change no bits
+	double initial; // 1 or more; 0: 32768 (FIXED needs a value); powers of two change no bits
 	int64_t period; // DYNAMIC: 0: 2000
 	double multiplier; // DYNAMIC: more than 1; 0: 2
 } choir_loss_scale;
@@ -148,9 +148,9 @@ CHOIR_MUST_CHECK choir_status choir_optimizer_minimize(
 //
 // Indexed slices give the bits of the dense gradients, as in Keras. With SGD only their rows
 // change; with the other kinds momentum, moments and weight decay go on in all rows. No dense
-// gradient is made if all replicas give slices, on devices of host memory, without a parameter
-// server's other workers, clip_norm, a loss scale or NONFINITE_SKIP. Then rows are summed, and
-// SGD touches only these.
+// gradient is made, rows are summed, and SGD touches only these rows if all replicas give
+// slices, all devices use host memory, and there are no other workers of a parameter server, no
+// clip_norm, no loss scale and no NONFINITE_SKIP.
 choir_status choir_optimizer_give(
 		choir_optimizer *o, choir_replica *r, choir_variable *v, choir_tensor *gradient);
 

@@ -8,11 +8,11 @@
 //
 // "In all replicas": a call marked so is a synchronization point (docs/rules.md, section 1).
 // Every replica of the run must make it, in the same order, with the same function, names,
-// dtypes, shapes and options. The first replicas to arrive wait for the others. If a replica
-// makes a different call or has returned, the run fails with CHOIR_STATE, naming it. Waiting
-// replicas then return CHOIR_CANCELLED, as they do if another replica fails. If none arrives or
-// returns within the strategy's timeout the run fails with CHOIR_TIMEOUT. If r's frame has
-// failed before, the call returns that failure without waiting.
+// dtypes, shapes and options. A replica that arrives waits for the others. If a replica makes a
+// different call or has returned, the run fails with CHOIR_STATE, naming it. Waiting replicas
+// then return CHOIR_CANCELLED, as they do if another replica fails. If none arrives or returns
+// within the strategy's timeout the run fails with CHOIR_TIMEOUT. If r's frame has failed
+// before, the call returns that failure without waiting.
 //
 // Directions: choir_replica_arg and choir_replica_return are the called function's side;
 // choir_replica_give and choir_replica_take are the caller's. The status of return and give may
@@ -79,10 +79,10 @@ int choir_replica_device_index(const choir_replica *r);
 
 // Arguments and results
 
-// The run's argument of a name, for this replica, in r's frame: of a per-replica leaf its own
-// tensor; of a plain or mirrored leaf the common one; of a variable its component, which stands
-// for the variable when it is given or returned. A view, or a copy if it lies on another device.
-// NULL: CHOIR_NOT_FOUND, with the existing names; CHOIR_INVALID: a destination.
+// The run's argument of a name, for this replica, in r's frame. Of a per-replica leaf it is the
+// replica's own tensor; of a plain or mirrored leaf the common one; of a variable its component,
+// which stands for the variable when it is given or returned. A view, or a copy if it lies on
+// another device. NULL: CHOIR_NOT_FOUND, with the existing names; CHOIR_INVALID: a destination.
 choir_tensor *choir_replica_arg(choir_replica *r, const char *name);
 
 // Sets this replica's result of a name to value, a tensor of r's frame, in place of an earlier
@@ -101,7 +101,7 @@ choir_status choir_replica_give(choir_replica *r, const char *name, choir_tensor
 
 // In all replicas. When the last one has arrived, and the updates that optimizers were asked for
 // are done, fn runs once in cross-replica context. It runs on the last replica's thread with
-// that replica's user (the others may point elsewhere). Arguments are merged by name:
+// that replica's user (other replicas may pass another pointer). Arguments are merged by name:
 // choir_cross_arg. A failure of fn is the run's failure. The last replica returns it, the others
 // CHOIR_CANCELLED. CHOIR_INVALID: fn is NULL.
 CHOIR_MUST_CHECK choir_status choir_replica_merge_call(
@@ -113,9 +113,9 @@ CHOIR_MUST_CHECK choir_status choir_replica_merge_call(
 // before, or the frame has failed; CHOIR_INVALID: a destination.
 choir_tensor *choir_replica_take(choir_replica *r, const char *name);
 
-// In all replicas, with the same variable. A merge call that updates v with the arguments that
-// were given, by choir_cross_update. choir_replica_take then gets what fn returned for the copy
-// that this replica reads. An argument must be the same plain number from all replicas, or a
+// In all replicas, with the same variable. Updates v by choir_cross_update in a merge call, with
+// the arguments that were given. choir_replica_take then gets what fn returned for the copy that
+// this replica reads. An argument must be the same plain number from all replicas, or a
 // variable. Tensors may differ between replicas, so they are CHOIR_INVALID before anything
 // changes: reduce them in a merge call of your own. CHOIR_INVALID also: v or fn is NULL.
 CHOIR_MUST_CHECK choir_status choir_replica_update(
@@ -155,8 +155,8 @@ choir_tensor *choir_replica_broadcast(choir_replica *r, choir_tensor *t, int fro
 // Means over the global batch, of which replicas may have unequal parts
 
 // The number of examples of this replica: the rows that choir_values_split or a distributed
-// dataset dealt to it; without either, the rows that choir_values_set_local set. 0 if the
-// arguments have no examples; it may also be 0 otherwise.
+// dataset dealt to it; without either, the rows that choir_values_set_local set. It may be 0,
+// and is 0 if the arguments do not say.
 int64_t choir_replica_examples(const choir_replica *r);
 
 // The number of examples of all replicas together. 0 if it is not known for all of them.
@@ -165,9 +165,11 @@ int64_t choir_replica_global_examples(const choir_replica *r);
 // Averages losses over the global batch: the sum of this replica's losses divided by the
 // examples of the global batch, a scalar. losses is [n, ...], one or more for each example, f32
 // or f64. The SUM of the results over replicas is the mean over the batch, also with unequal
-// parts (TensorFlow's compute_average_loss; docs/decisions/0014); so is the sum of their
-// gradients. If the arguments do not say how many examples there are, every replica counts as
-// having n. If there are none at all the result is 0. To weight examples, multiply losses first.
+// parts, and the sum of their gradients is the gradient of that mean (TensorFlow's
+// compute_average_loss; docs/decisions/0014).
+//
+// If the arguments do not say how many examples there are, every replica counts as having n. If
+// there are none at all the result is 0. To weight examples, multiply losses first.
 // CHOIR_INVALID: a scalar.
 choir_tensor *choir_replica_mean(choir_replica *r, choir_tensor *losses);
 

@@ -10,8 +10,9 @@
 // Ownership: variables, layers, optimizers, metrics and distributed datasets belong to the
 // strategy that is current when they are made. The strategy frees them. Devices are never freed.
 // Errors: a constructor returns NULL, and choir_error says why. A getter cannot fail. After a
-// fork the child may only free a strategy that was made before it, the default one included. To
-// run it, enter its scope or make a variable in it fails with CHOIR_STATE (docs/decisions/0011).
+// fork the child may only free a strategy that was made before it, the default one included.
+// Running it, entering its scope or making a variable in it fails with CHOIR_STATE
+// (docs/decisions/0011).
 // Threads: constructors and getters may be called from any thread. A scope belongs to the thread
 // that entered it. All other calls need one thread at a time for each strategy. Two strategies
 // may run at the same time on two threads.
@@ -35,9 +36,8 @@ typedef enum {
 	CHOIR_SLICES_SMALLEST
 } choir_slices_result;
 
-// How values travel between devices. Only .slices changes the form of a result; no option
-// changes a bit of it. A field that is 0 takes the strategy's option, or else Choir's own
-// choice.
+// How values travel between devices. Only .slices changes results, and only their form. A field
+// that is 0 takes the strategy's option, or else Choir's own choice.
 typedef struct {
 	size_t size; // of this struct: CHOIR_OPTIONS sets it
 	// The values of a batch (choir_cross_batch_reduce_to) that share dtype, divisor and
@@ -76,9 +76,9 @@ typedef struct {
 	// Replicas of the job, at most 2^20. 0: one for each device named; 1 if none is named.
 	int replicas;
 	// Threads that share the work of a device: matrix products, attention and normalization by
-	// rows or examples, elementwise operations of large tensors (docs/decisions/0063). 0: one;
-	// if threads are pinned, it is still one thread, pinned to the device's equal share of all
-	// processors (at least one processor). The bits do not depend on it.
+	// rows or examples, elementwise operations of large tensors (docs/decisions/0063). 0: one
+	// thread. If threads are pinned (.pin), that thread may use an equal share of all
+	// processors, at least one. The bits do not depend on this option.
 	int cores_per_device;
 	// Whether the strategy's threads are pinned; the caller's thread never is
 	// (docs/decisions/0010). Default: on if the process was started with a narrowed affinity
@@ -125,22 +125,22 @@ typedef struct {
 	// would be idle. No effect on devices with memory of their own. Must be the same on all
 	// workers.
 	choir_toggle overlap;
-	// Multi-worker mirrored: how often the workers compare what each has a copy of, namely the
-	// values of mirrored variables and the learning rates of optimizers. They also compare
-	// before each save. If some differ the run or save fails with CHOIR_STATE, which names the
-	// first variable or optimizer and two workers. They also compare the options of new layers:
-	// of each layer with variables of its own, and, before the first update, of sequential and
-	// residual layers with variables inside. Cost: a checksum of the variables and a message. 0:
-	// after the 1st, 10th, 100th and every 1000th update; N: after each of the first three and
-	// after every N-th; CHOIR_NONE: never. Must be the same on all workers.
+	// Multi-worker mirrored: how often the workers compare the values of mirrored variables and
+	// the learning rates of optimizers, of which each has a copy. They also compare them before
+	// each save. If a value differs the run or save fails with CHOIR_STATE, naming the first
+	// variable or optimizer and two workers. The options of new layers with variables are
+	// compared, too; those of sequential and residual layers before the first update. Cost: a
+	// checksum of the variables and a message. 0: after the 1st, 10th, 100th and every 1000th
+	// update; N: after each of the first three and after every N-th; CHOIR_NONE: never. Must be
+	// the same on all workers.
 	int64_t compare_steps;
 } choir_strategy_options;
 
-// The type of the constructors below, for tables of strategies. It copies *o with its strings;
+// The type of the constructors below, for tables of strategies. o is copied with its strings;
 // NULL: all defaults. Free the result with choir_strategy_free. NULL after a failure:
-// CHOIR_INVALID for an impossible option, with its value; CHOIR_NOT_FOUND for an unknown device
-// or cross-device operation, with a list; CHOIR_UNSUPPORTED if the cross-device operations
-// cannot serve these devices; CHOIR_NO_MEMORY; or the reason why a device cannot be opened.
+// CHOIR_INVALID for an invalid option, with its value; CHOIR_NOT_FOUND for an unknown device or
+// cross-device operation, with a list; CHOIR_UNSUPPORTED if the cross-device operations cannot
+// serve these devices; CHOIR_NO_MEMORY; or the reason why a device cannot be opened.
 typedef choir_strategy *choir_strategy_constructor(const choir_strategy_options *o);
 
 // Mirrored: any number of replicas on any number of devices. A mirrored variable has the same
@@ -163,9 +163,11 @@ choir_strategy *choir_central_storage_strategy_new(const choir_strategy_options 
 // (.partition), lie once, on the parameter devices in turn. A read is a copy, which updates of
 // other workers do not change (choir_variable_gather copies only the rows it needs). Sums over a
 // worker's replicas are applied where the variable lies, in the order in which they arrive. An
-// on-read variable has a component for each replica of every worker. The strategy's own calls
-// belong to its first worker: choir_strategy_replicas counts that worker's replicas, and
-// choir_strategy_run runs them. With one worker the result is mirrored's, bit for bit.
+// on-read variable has a component for each replica of every worker.
+//
+// The strategy's own calls belong to its first worker: choir_strategy_replicas counts that
+// worker's replicas, and choir_strategy_run runs them. With one worker the result is mirrored's,
+// bit for bit.
 choir_strategy *choir_parameter_server_strategy_new(const choir_strategy_options *o);
 
 // Mirrored over several workers, each a process with the same program (cluster.h). A variable
@@ -194,10 +196,10 @@ choir_strategy *choir_strategy_new(const char *name, const choir_strategy_option
 // CHOIR_STATE for the default strategy.
 choir_strategy *choir_strategy_copy_new(const choir_strategy *s);
 
-// Frees s, its threads and all that belongs to it. None of its scopes may be entered and no run
-// under way, except for a run that a function left by an exception or longjmp (status.h), which
-// is ended first. If s is the calling thread's choir_strategy_set_current, that is undone. NULL
-// is fine; the default strategy stays.
+// Frees s, its threads and all that belongs to it. None of its scopes may be entered, and no run
+// may be under way. The exception is a run that a function left by an exception or longjmp
+// (status.h): it is ended first. If s is the calling thread's choir_strategy_set_current, that
+// is undone. NULL is fine; the default strategy stays.
 void choir_strategy_free(choir_strategy *s);
 
 // The default strategy, which a program uses if it names none: one replica, on the first device
@@ -315,7 +317,7 @@ CHOIR_MUST_CHECK choir_status choir_strategy_run(choir_strategy *s, choir_replic
 
 // The function of one worker: a loop that runs group, the strategy of the worker's own replicas.
 // group is current and must not be freed. It can be used like any strategy; variables made in it
-// belong to the strategy that the workers are of.
+// belong to the parameter server strategy.
 typedef choir_status choir_worker_fn(choir_strategy *group, int worker, void *user);
 
 // Calls fn once for each worker, all at the same time: the first on the calling thread, the
@@ -338,17 +340,20 @@ CHOIR_MUST_CHECK choir_status choir_strategy_run_workers(
 // dtype and are added element by element. MEAN divides by the number of replicas, or by the sum
 // of the counts if all tensors have one (choir_counted); it is CHOIR_INVALID if only some have.
 // A value that is the same for all replicas (plain, mirrored, a mirrored variable) is its own
-// mean. Its SUM is CHOIR_INVALID, unless it is the number 0 or there is one replica. With axes
-// each replica first sums along them, which removes them. MEAN then divides by the number of
-// elements that all replicas summed, so parts may be unequal or empty. A value that is the same
-// for all counts once for each replica.
+// mean. Its SUM is CHOIR_INVALID, unless it is the number 0 or there is one replica.
+//
+// With axes each replica first sums along them, which removes them. MEAN then divides by the
+// number of elements that all replicas summed, so parts may be unequal or empty. A value that is
+// the same for all counts once for each replica.
 //
 // SUM keeps the dtype: f32, f64, i32, i64 or u8. Integers wrap; in a debug build of Choir a sum
 // of u8 above 255 is CHOIR_INVALID. MEAN keeps f32 and f64, gives f64 for i32 and i64, and f32
-// for u8 and bool. Other dtypes: CHOIR_UNSUPPORTED. NULL after a failure, which v's frame keeps:
-// also CHOIR_INVALID for an unknown op, a destination, a value of another number of replicas,
-// shapes or dtypes that differ; CHOIR_STATE in a replica, in another strategy's context, or for
-// a variable of another strategy. NULL for NULL.
+// for u8 and bool. Other dtypes: CHOIR_UNSUPPORTED.
+//
+// NULL after a failure, which v's frame keeps: also CHOIR_INVALID for an unknown op, a
+// destination, a value of another number of replicas, shapes or dtypes that differ; CHOIR_STATE
+// in a replica, in another strategy's context, or for a variable of another strategy. NULL for
+// NULL.
 choir_tensor *choir_strategy_reduce(
 		choir_strategy *s, choir_reduce_op op, choir_value *v, choir_axes axes);
 

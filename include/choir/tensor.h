@@ -123,8 +123,8 @@ choir_tensor *choir_number(choir_frame *f, double value);
 // CHOIR_UNSUPPORTED): Box and Muller 1958, from Philox4x32-10 (Salmon, Moraes, Dror, Shaw:
 // Parallel random numbers: as easy as 1, 2, 3, SC 2011). They depend on seed, the strategy's
 // seed, the step (the number of runs so far in which gradients were applied), the replica, and
-// the number of draws, including dropout's, in this call of the replica so far. In a frame of
-// choir_frame_new draws count from its making. They do not depend on devices or threads
+// the number of earlier draws, including dropout's, in this call of the replica (in a frame of
+// choir_frame_new, since it was made). They do not depend on devices or threads
 // (docs/decisions/0013).
 choir_tensor *choir_random_normal(
 		choir_frame *f, choir_dtype dtype, choir_shape shape, uint64_t seed);
@@ -162,7 +162,7 @@ choir_device *choir_tensor_device(const choir_tensor *t);
 const void *choir_tensor_data(const choir_tensor *t);
 
 // Waits, then gives the one element of t, of any rank, as a double (i64 beyond 2^53 is rounded).
-// NAN after a failure: CHOIR_INVALID for NULL, and if t has not exactly one element.
+// NAN for NULL, and after a failure: CHOIR_INVALID if t does not have exactly one element.
 double choir_tensor_number(const choir_tensor *t);
 
 // Waits, then copies all elements, row-major and packed, to host memory, from any device.
@@ -206,21 +206,22 @@ choir_tensor *choir_slices_indices(choir_tensor *t);
 struct DLManagedTensorVersioned;
 
 // Makes a tensor in f on the memory of managed, and takes managed over, also after a failure:
-// its deleter is called once, when nothing needs the memory any more. That is after the last
-// tensor on it is freed. It is at once if the elements were copied: for a device with memory of
-// its own, strides that are not packed, or memory that is not aligned for the dtype. The deleter
-// runs on the thread that imported, outside of replica functions. If the last tensor is freed
-// elsewhere, the deleter waits until a choir_strategy_run ends or a thread imports again
+// its deleter is called once, when nothing needs the memory any more: after the last tensor on
+// it is freed, or at once if the elements were copied. They are copied for a device with memory
+// of its own, if strides are not packed, and if the memory is not aligned for the dtype. The
+// deleter runs on the thread that imported, outside of replica functions. If the last tensor is
+// freed elsewhere, the deleter waits until a choir_strategy_run ends or a thread imports again
 // (docs/decisions/0021). Shared elements must not be written before the deleter is called.
+//
 // CHOIR_UNSUPPORTED: another major version, memory that is not the host's, a type without a
 // choir_dtype; CHOIR_INVALID: an invalid shape, data is NULL.
 choir_tensor *choir_from_dlpack(choir_frame *f, struct DLManagedTensorVersioned *managed);
 
 // Exports t to another library. Waits, then shares t's memory, which stays until the consumer
-// calls the deleter: on any thread, also long after the frame. Shared memory is marked
-// read-only, since other tensors may share the memory. Memory that may change (borrowed, or a
-// variable's) is copied, and marked as a copy. NULL after a failure: CHOIR_UNSUPPORTED if the
-// host cannot reach the memory. NULL for NULL.
+// calls the deleter. That may be on any thread, and long after the frame is freed. The export is
+// marked read-only, since other tensors may use the memory. Memory that may change (borrowed, or
+// a variable's) is copied instead, and the export is marked as a copy. NULL after a failure:
+// CHOIR_UNSUPPORTED if the host cannot reach the memory. NULL for NULL.
 struct DLManagedTensorVersioned *choir_tensor_to_dlpack(choir_tensor *t);
 
 CHOIR_C_END

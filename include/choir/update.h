@@ -44,13 +44,16 @@ choir_status choir_update_return(choir_update *u, const char *name, choir_tensor
 // Elementwise updates (choir_update_options). A copy of more than 8192 elements in host memory
 // is updated in chunks; the threads of all devices call the function for chunks at the same
 // time, so the function only reads what user points to. The bits do not depend on chunks or
-// threads. In a chunk, reads of variables, arguments of the variable's shape and
-// choir_update_data are vectors of choir_update_elements elements; scalar arguments are
-// unchanged. A read is a copy, and does not become stale during the call. The function assigns
-// such vectors, or plain numbers. Other copies are updated as a whole. In both cases the
-// function returns no results. CHOIR_INVALID before anything is written: an argument of another
-// shape. CHOIR_INVALID in the call: a colocated variable of another size. CHOIR_UNSUPPORTED: a
-// scatter; in chunks, random numbers (draw them before the update and pass them as an argument).
+// threads.
+//
+// In a chunk, reads of variables, arguments of the variable's shape and choir_update_data are
+// vectors of choir_update_elements elements; scalar arguments are unchanged. A read is a copy,
+// and does not become stale during the call. The function assigns such vectors, or plain
+// numbers. Other copies are updated as a whole. In both cases the function returns no results.
+//
+// CHOIR_INVALID before anything is written: an argument of another shape. CHOIR_INVALID in the
+// call: a colocated variable of another size. CHOIR_UNSUPPORTED: a scatter; in chunks, random
+// numbers (draw them before the update and pass them as an argument).
 
 // The number of elements that this call updates: those of the copy, or of the chunk. 0 in an
 // update of non-slot variables, and for NULL.

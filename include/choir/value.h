@@ -1,6 +1,6 @@
 // Values of replicas, and sets of values by name: the arguments and results of runs, merge calls
-// and updates. A choir_value is one leaf. It is common to all replicas, or has a tensor for each
-// replica, or is mirrored on devices, or is a variable, or only a destination (TensorFlow's
+// and updates. A choir_value is one leaf. It is one tensor for all replicas, or a tensor for
+// each replica, or mirrored on devices, or a variable, or only a destination (TensorFlow's
 // PerReplica and Mirrored values and distributed variables). It is not a tensor, so using a
 // per-replica value in a formula does not compile: reduce it, or take one replica's tensor. A
 // choir_values is a flat set of leaves by name, "encoder/w" (docs/decisions/0023). Arguments,

@@ -72,18 +72,18 @@ typedef struct {
 // strategy already has is CHOIR_INVALID.
 //
 // In a replica this is a synchronization point of all replicas (docs/rules.md, sections 1 and
-// 3). Replica 0 makes the variable, and the others wait and get the same one. All must ask for
-// the same names, dtypes and shapes in the same order, else CHOIR_STATE. Numbers that make names
-// unique ("_12" at the end or before a "/") may differ: the name is replica 0's. If the strategy
-// already has a variable of that name, all get it, whatever the other options say (CHOIR_INVALID
-// if its dtype or shape differs). So a step may ask for its variables each time. Workers of a
-// parameter server make variables one at a time (CHOIR_TIMEOUT if that takes too long); if
-// several want one name in their replicas, the first makes it.
+// 3). Replica 0 makes the variable, and the others wait and get the same one. All replicas must
+// ask for the same names, dtypes and shapes in the same order, else CHOIR_STATE. Numbers that
+// make names unique ("_12" at the end or before a "/") may differ: the name is replica 0's. If
+// the strategy already has a variable of that name, all get it, whatever the other options say
+// (CHOIR_INVALID if its dtype or shape differs). So a step may ask for its variables each time.
+// Workers of a parameter server make variables one at a time (CHOIR_TIMEOUT if that takes too
+// long); if several want one name in their replicas, the first makes it.
 //
 // NULL after a failure; in a replica the frame keeps it. CHOIR_INVALID: no name, an unknown
-// dtype, an impossible shape, synchronization NONE, MEAN of a dtype that is not floating-point,
-// a random initializer for a dtype other than f32 and f64, an impossible o->size, a number of
-// rows other than that of the sharded variable it is colocated with. CHOIR_STATE: in an update
+// dtype, an invalid shape, synchronization NONE, MEAN of a dtype that is not floating-point, a
+// random initializer for a dtype other than f32 and f64, an invalid o->size, a number of rows
+// other than that of the sharded variable it is colocated with. CHOIR_STATE: in an update
 // function; the strategy was made before a fork. CHOIR_NO_MEMORY. Or the failure of initialize.
 choir_variable *choir_variable_new(
 		const char *name, choir_shape shape, const choir_variable_options *o);
@@ -146,10 +146,11 @@ const char *choir_variable_copy_name(const choir_variable *v, int copy);
 choir_device *choir_variable_device(const choir_variable *v, int copy);
 
 // Reads v's present value into f. In a replica's frame: the copy, or component, of this replica.
-// In an update's frame: the copy that lies with the updated one. In other frames: the value; for
-// an ON_READ variable it is made of all components. If this replica has asked an optimizer to
-// update v, the read waits for that update, and so for all replicas. While a tape records in f,
-// all reads of v are one tensor, until v changes. That tensor is the source for gradients by v.
+// In an update's frame: the copy that lies with the updated one. In other frames: the value,
+// which for an ON_READ variable is aggregated from all components. If this replica has asked an
+// optimizer to update v, the read waits for that update, which needs all replicas. While a tape
+// records in f, all reads of v are one tensor, until v changes. That tensor is the source for
+// gradients by v.
 //
 // Where memory is shared a read is v's memory, not a copy. Using it after v has changed is
 // CHOIR_STATE, with v's name (docs/decisions/0016). To keep a value, use choir_move or return it
@@ -161,12 +162,12 @@ choir_device *choir_variable_device(const choir_variable *v, int copy);
 // updates. For a NULL v or f: NULL without a failure.
 choir_tensor *choir_variable_read(choir_variable *v, choir_frame *f);
 
-// Reads rows of v: choir_gather of a read of v, in the frame of indices. Of a variable in shards
-// each row comes from the shard that has it, and the call waits for indices. In a replica of one
-// of several workers (choir_parameter_server_strategy_new) only these rows are copied if all
-// memory is the host's. Each call then reads anew, and another worker's update may come between
-// two calls. After choir_variable_read of v on the same tape, and in choir_recompute, the rows
-// are those of that one copy. NULL: as choir_variable_read and choir_gather.
+// Reads rows of v: choir_gather of a read of v, in the frame of indices. For a variable in
+// shards each row is read from its shard, and the call waits for indices. In a replica of one of
+// several workers (choir_parameter_server_strategy_new) only these rows are copied if all memory
+// is the host's. Each call then reads anew, and another worker's update may come between two
+// calls. After choir_variable_read of v on the same tape, and in choir_recompute, the rows are
+// those of that one copy. NULL: as choir_variable_read and choir_gather.
 choir_tensor *choir_variable_gather(choir_variable *v, choir_tensor *indices);
 
 // Reads rows start, start + step, ... before stop, along axis 0, as Python's v[start:stop:step].
@@ -187,9 +188,9 @@ choir_tensor *choir_variable_component(choir_variable *v, choir_frame *f);
 // is NULL.
 choir_variable *choir_tensor_variable(const choir_tensor *t);
 
-// Writing. value has v's dtype and shape, or is a plain number for all elements. A read or
-// component of v (choir_replica_arg of a variable) counts as it was before the call. The context
-// of value's frame decides (docs/rules.md, section 5):
+// Writing. value has v's dtype and shape, or is a plain number for all elements. If value is a
+// read or a component of v (choir_replica_arg of a variable), its elements before the call
+// count. The context of value's frame decides (docs/rules.md, section 5):
 //
 // - A replica in a run, v mirrored: a merge call of all replicas (replica.h). v is written with
 //   the sum, the mean or replica 0's of their values. CHOIR_INVALID: v has no aggregation; SUM

@@ -39,16 +39,16 @@ typedef void choir_restored_fn(choir_restored what, const char *name, void *user
 
 typedef struct {
 	size_t size;
-	// Renames tensors of the file: lines of "TENSOR VARIABLE", separated by spaces. A star in
-	// TENSOR matches any text; a star in VARIABLE stands for that text. The first line that
-	// matches counts; a tensor without one keeps its name. VARIABLE "-" skips the tensor. "#"
-	// begins a comment. At most 1000 lines may have a star. NULL: no lines.
+	// Renames tensors of the file: lines of "TENSOR VARIABLE", separated by spaces. TENSOR may
+	// have one star, which matches any text; a star in VARIABLE stands for that text. The first
+	// line that matches counts; a tensor without one keeps its name. VARIABLE "-" skips the
+	// tensor. "#" begins a comment. At most 1000 lines may have a star. NULL: no lines.
 	//
-	// "axes AXES", after the names or instead of VARIABLE, permutes axes as choir_transpose:
-	// "1,0" for PyTorch's dense kernels, "2,3,1,0" for its convolutions. "reshape SHAPE" before
-	// it first gives the tensor another shape with the same elements. The result of both then
-	// takes the variable's shape. The dense layer after a flattened image needs a reshape:
-	// PyTorch flattens c,h,w, Choir h,w,c. For 64 channels of 7 by 7 and 10 scores the line is
+	// "axes AXES" after the names, or AXES alone, permutes axes as choir_transpose: "1,0" for
+	// PyTorch's dense kernels, "2,3,1,0" for its convolutions. "reshape SHAPE" before it first
+	// gives the tensor another shape with the same elements. The result of both then takes the
+	// variable's shape. The dense layer after a flattened image needs a reshape: PyTorch
+	// flattens c,h,w, Choir h,w,c. For 64 channels of 7 by 7 and 10 scores the line is
 	//     fc.weight fc/kernel reshape 10,64,7,7 axes 2,3,1,0
 	// With "axes 1,0" alone the shapes fit as well, but the scores are wrong: a file does not
 	// say what was flattened.

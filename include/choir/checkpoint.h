@@ -52,9 +52,9 @@ typedef struct choir_checkpoint_options {
 	bool asynchronous;
 } choir_checkpoint_options;
 
-// Saves a strategy to, and restores it from, one directory. It is made and used in cross-replica
-// context, else CHOIR_STATE; only choir_checkpoint_manager_path may be called elsewhere. Free it
-// before its strategy.
+// Saves a strategy to, and restores it from, one directory. Outside of cross-replica context its
+// calls fail with CHOIR_STATE, except choir_checkpoint_manager_path. Free it before its
+// strategy.
 typedef struct choir_checkpoint_manager choir_checkpoint_manager;
 
 // Makes the directory if it does not exist (its parent must), and locks it until the manager is

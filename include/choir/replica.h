@@ -47,34 +47,33 @@ typedef choir_status choir_merge_fn(choir_cross *x, void *user);
 // The function of an update. Called once for each copy of a variable (update.h).
 typedef choir_status choir_update_fn(choir_update *u, void *user);
 
-// How the values of replicas become one (docs/rules.md, section 8). MEAN divides the sum by the
-// number of replicas, or by the sum of the counts if all values have one (choir_counted).
+// How the values of replicas become one (choir_strategy_reduce; docs/rules.md, section 8).
 typedef enum { CHOIR_SUM = 1, CHOIR_MEAN } choir_reduce_op;
 
-// Getters
+// Getters. For NULL they give NULL, 0, or CHOIR_NONE for an id or index.
 
 // The replica that this thread is in; outside of all contexts the default one. NULL in scopes,
 // merge calls and updates, after choir_strategy_set_current, or if there is no memory for the
 // default replica.
 choir_replica *choir_replica_current(void);
 
-// The replica whose frame f is. NULL: f is no replica's frame, or NULL.
+// The replica whose frame f is. NULL: f is no replica's frame.
 choir_replica *choir_frame_replica(const choir_frame *f);
 
-// The id among the replicas of the job, 0 to count - 1. CHOIR_NONE for NULL.
+// The id among the replicas of the job, 0 to count - 1.
 int choir_replica_id(const choir_replica *r);
 
-// The number of replicas of the job. 0 for NULL.
+// The number of replicas of the job.
 int choir_replica_count(const choir_replica *r);
 
-// The strategy that runs r. NULL for NULL.
+// The strategy that runs r.
 choir_strategy *choir_replica_strategy(const choir_replica *r);
 
-// The device that carries r. NULL for NULL.
+// The device that carries r.
 choir_device *choir_replica_device(const choir_replica *r);
 
 // The index of that device among the strategy's devices that carry replicas. Several replicas
-// may share a device. CHOIR_NONE for NULL.
+// may share a device.
 int choir_replica_device_index(const choir_replica *r);
 
 // Arguments and results

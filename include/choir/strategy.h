@@ -2,7 +2,7 @@
 // and runs a strategy; replica.h, cross.h and update.h have the calls inside of a run.
 //
 // Replicas are logical (docs/decisions/0007). The number of replicas is a hyperparameter, like
-// the batch size; the number of devices is a property of the machine. With R replicas on P
+// the batch size. The number of devices is a property of the machine. With R replicas on P
 // devices the first R mod P devices carry one replica more, in contiguous blocks. The replicas
 // of a device run one after another, in the order of their ids. A run's result depends on the
 // program, the seed, R and the global batch. It does not depend on P.
@@ -136,11 +136,11 @@ typedef struct {
 	int64_t compare_steps;
 } choir_strategy_options;
 
-// The type of the constructors below, for tables of strategies. o is copied with its strings;
-// NULL: all defaults. Free the result with choir_strategy_free. NULL after a failure:
-// CHOIR_INVALID for an invalid option, with its value; CHOIR_NOT_FOUND for an unknown device or
-// cross-device operation, with a list; CHOIR_UNSUPPORTED if the cross-device operations cannot
-// serve these devices; CHOIR_NO_MEMORY; or the reason why a device cannot be opened.
+// The type of the constructors below. o is copied with its strings; NULL: all defaults. Free the
+// result with choir_strategy_free. NULL after a failure: CHOIR_INVALID for an invalid option,
+// with its value; CHOIR_NOT_FOUND for an unknown device or cross-device operation, with a list;
+// CHOIR_UNSUPPORTED if the cross-device operations cannot serve these devices; CHOIR_NO_MEMORY;
+// or the reason why a device cannot be opened.
 typedef choir_strategy *choir_strategy_constructor(const choir_strategy_options *o);
 
 // Mirrored: any number of replicas on any number of devices. A mirrored variable has the same
@@ -226,45 +226,45 @@ bool choir_in_cross_replica_context(void);
 // inside a scope, replica, merge call or update.
 CHOIR_MUST_CHECK choir_status choir_strategy_set_current(choir_strategy *s);
 
-// Getters of strategies
+// Getters of strategies. For NULL they give 0, NULL, false or ""; for an index out of range
+// NULL.
 
-// The number of replicas of the job, on all workers; ids are 0 to this - 1. 0 for NULL.
+// The number of replicas of the job, on all workers; ids are 0 to this - 1.
 int choir_strategy_replicas(const choir_strategy *s);
 
 // The number of replicas in this process. Sets of values (value.h) hold the values of these, in
-// the order of their ids. 0 for NULL.
+// the order of their ids.
 int choir_strategy_local_replicas(const choir_strategy *s);
 
-// The id of the first replica in this process. 0 for NULL.
+// The id of the first replica in this process.
 int choir_strategy_first_replica(const choir_strategy *s);
 
-// The number of devices that carry at least one replica. 0 for NULL.
+// The number of devices that carry at least one replica.
 int choir_strategy_worker_devices(const choir_strategy *s);
 
-// The index-th device that carries replicas, in the order of .devices. NULL: index is out of
-// range, or s is NULL.
+// The index-th device that carries replicas, in the order of .devices.
 choir_device *choir_strategy_worker_device(const choir_strategy *s, int index);
 
 // The index of d among the devices that carry replicas. CHOIR_NONE: d carries none, or s is
 // NULL.
 int choir_strategy_worker_device_index(const choir_strategy *s, const choir_device *d);
 
-// The kind of s, as choir_strategy_new names it: "mirrored". "" for NULL.
+// The kind of s, as choir_strategy_new names it: "mirrored".
 const char *choir_strategy_name(const choir_strategy *s);
 
 // The algorithm of sums between s's devices if a call names none, as .cross_device_ops:
 // "direct". With several workers (.cluster) it is "workers", Choir's own for these. The string
-// lives as long as s. "" for NULL.
+// lives as long as s.
 const char *choir_strategy_cross_device_ops(const choir_strategy *s);
 
-// The number of workers that choir_strategy_run_workers calls. 0 for NULL.
+// The number of workers that choir_strategy_run_workers calls.
 int choir_strategy_workers(const choir_strategy *s);
 
 // The number of devices that hold variables. For mirrored and one-device these are the devices
-// that carry replicas. 0 for NULL.
+// that carry replicas.
 int choir_strategy_parameter_devices(const choir_strategy *s);
 
-// The index-th device that holds variables. NULL: index is out of range, or s is NULL.
+// The index-th device that holds variables.
 choir_device *choir_strategy_parameter_device(const choir_strategy *s, int index);
 
 // Whether all steps must have the same shapes: always false. Shapes may differ from step to
@@ -272,18 +272,18 @@ choir_device *choir_strategy_parameter_device(const choir_strategy *s, int index
 bool choir_strategy_require_static_shapes(const choir_strategy *s);
 
 // Whether this process writes checkpoints and summaries: true for the first worker of a cluster
-// and for a single process. False for NULL.
+// and for a single process.
 bool choir_strategy_is_chief(const choir_strategy *s);
 
-// The cluster of s. NULL: s is of this process alone, or s is NULL.
+// The cluster of s. NULL: s is of this process alone.
 choir_cluster *choir_strategy_cluster(const choir_strategy *s);
 
 // Median wake-up latency, in seconds, of the thread that exchanges gradients during the backward
 // pass (.overlap), measured when s was made. It is the most that handing over a gradient costs.
-// 0: there is no such thread, or s is NULL.
+// 0: there is no such thread.
 double choir_strategy_overlap(const choir_strategy *s);
 
-// Whether v was made in s. False for NULL.
+// Whether v was made in s.
 bool choir_strategy_variable_created_in_scope(const choir_strategy *s, const choir_variable *v);
 
 // Runs

@@ -97,10 +97,10 @@ choir_variable *choir_variable_new(
 choir_variable *choir_variable_wrap(
 		const char *name, choir_dtype dtype, choir_shape shape, void *memory);
 
-// Belongs to v. "" for NULL.
-const char *choir_variable_name(const choir_variable *v);
+// Getters. Names and shapes belong to v. For NULL they give "", NULL or 0; for an index out of
+// range NULL.
 
-// Belongs to v. NULL for NULL.
+const char *choir_variable_name(const choir_variable *v);
 const choir_shape *choir_variable_shape(const choir_variable *v);
 
 // Fills in dtype, synchronization (never AUTO), aggregation and trainable (on or off), and
@@ -124,25 +124,23 @@ CHOIR_MUST_CHECK choir_status choir_variable_describe(
 //   colocated with it, are the shard. Arguments and results with as many rows as v have the
 //   shard's rows; results become one tensor.
 
-// The number of shards of v. 0: v is not cut, or NULL.
+// The number of shards of v. 0: v is not cut.
 int choir_variable_shards(const choir_variable *v);
 
-// Shard index of v, 0 to shards - 1. NULL: index is out of range, or v is NULL.
+// Shard index of v, 0 to shards - 1.
 choir_variable *choir_variable_shard(choir_variable *v, int index);
 
-// The variable that v is a shard of. NULL: v is no shard, or NULL.
+// The variable that v is a shard of. NULL: v is no shard.
 choir_variable *choir_variable_whole(choir_variable *v);
 
 // The number of copies of v in this process: one for each separate memory of the strategy's
-// devices; for an ON_READ variable a component for each replica. 0 for NULL, and for a variable
-// in shards.
+// devices; for an ON_READ variable a component for each replica. 0 for a variable in shards.
 int choir_variable_copies(const choir_variable *v);
 
-// The name of a copy: v's own for the first, "v/replica_1" and so on for the others. Belongs to
-// v. NULL: there is no such copy, or v is NULL.
+// The name of a copy: v's own for the first, "v/replica_1" and so on for the others.
 const char *choir_variable_copy_name(const choir_variable *v, int copy);
 
-// The device of a copy, 0 to copies - 1. NULL: there is no such copy, or v is NULL.
+// The device of a copy, 0 to copies - 1.
 choir_device *choir_variable_device(const choir_variable *v, int copy);
 
 // Reads v's present value into f. In a replica's frame: the copy, or component, of this replica.

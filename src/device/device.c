@@ -1,8 +1,7 @@
-// The list of devices, the one thing here that outlives everything: kinds are registered, a
-// device is opened when its name is first asked for, and neither ever goes away, so a
-// choir_device may be kept without counting. One mutex guards the list; a slot of a table is
-// called without it, so a device that is being opened stands in the list as such and others who
-// want it wait.
+// Kinds of device and their devices. A kind is registered, a device is opened when its name is
+// first asked for, and neither is ever freed: a choir_device may be kept without counting. One
+// mutex guards the list and is given up while a slot of a table runs. Meanwhile the device is in
+// the list as one that is being opened, and other threads that want it wait.
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/status.h"
@@ -10,7 +9,7 @@
 #include "base/options.h"
 #include "base/text.h"
 #include "base/thread.h"
-#include "device/quarantine.h"
+#include "device/device.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -39,6 +38,121 @@ static chi_cond list_changed; // an open ended; made with the first kind
 static device_kind kinds[MAX_KINDS];
 static int kind_count;
 
+// The slots that a table leaves out. They are filled once, at registration, so no caller asks
+// whether a slot is there: one that can fail says that it is missing, one that cannot does
+// nothing.
+
+static choir_status missing(const char *slot)
+{
+	return choir_fail(
+			CHOIR_UNSUPPORTED, "%s: the table of this kind of device has no such slot", slot);
+}
+
+static int missing_count(void)
+{
+	return 0;
+}
+
+static choir_status missing_open(void *self, int index)
+{
+	(void) self;
+	(void) index;
+	return missing("open");
+}
+
+static void missing_close(void *self)
+{
+	(void) self;
+}
+
+static void missing_describe(const void *self, choir_device_info *info)
+{
+	(void) self;
+	(void) info;
+}
+
+static choir_status missing_allocate(void *self, size_t bytes, void **memory)
+{
+	(void) self;
+	(void) bytes;
+	*memory = NULL;
+	return missing("allocate");
+}
+
+static void missing_release(void *self, void *memory, size_t bytes)
+{
+	(void) self;
+	(void) memory;
+	(void) bytes;
+}
+
+static choir_status missing_stream_open(void *self, void *stream)
+{
+	(void) self;
+	(void) stream;
+	return missing("stream_open");
+}
+
+static choir_status missing_copy(void *stream, void *to, const void *from, size_t bytes)
+{
+	(void) stream;
+	(void) to;
+	(void) from;
+	(void) bytes;
+	return missing("copy");
+}
+
+static choir_status missing_fill(void *stream, void *to, int byte, size_t bytes)
+{
+	(void) stream;
+	(void) to;
+	(void) byte;
+	(void) bytes;
+	return missing("fill");
+}
+
+static choir_status missing_mark(void *stream, uint64_t *event)
+{
+	(void) stream;
+	*event = 0;
+	return missing("mark");
+}
+
+static choir_status missing_wait_for(void *stream, void *other_stream, uint64_t event)
+{
+	(void) stream;
+	(void) other_stream;
+	(void) event;
+	return missing("wait_for");
+}
+
+static choir_status missing_wait(void *stream, uint64_t event, double seconds)
+{
+	(void) stream;
+	(void) event;
+	(void) seconds;
+	return missing("wait");
+}
+
+#define FILL(slot, stub) table->slot = table->slot != NULL ? table->slot : (stub)
+
+static void fill_stubs(choir_device_table *table)
+{
+	FILL(count, missing_count);
+	FILL(open, missing_open);
+	FILL(close, missing_close);
+	FILL(describe, missing_describe);
+	FILL(allocate, missing_allocate);
+	FILL(release, missing_release);
+	FILL(stream_open, missing_stream_open);
+	FILL(stream_close, missing_close);
+	FILL(copy, missing_copy);
+	FILL(fill, missing_fill);
+	FILL(mark, missing_mark);
+	FILL(wait_for, missing_wait_for);
+	FILL(wait, missing_wait);
+}
+
 static void add_kind(const choir_device_table *table, int count)
 {
 	device_kind *k = &kinds[kind_count++];
@@ -46,7 +160,7 @@ static void add_kind(const choir_device_table *table, int count)
 	snprintf(k->name, sizeof k->name, "%s", table->kind);
 	k->table.kind = k->name;
 	k->count = count;
-	chi_device_fill_stubs(&k->table);
+	fill_stubs(&k->table);
 }
 
 // Takes the mutex of the list, which has the built-in kinds from then on.
@@ -147,6 +261,19 @@ static choir_device *fail_unknown(const char *name, const char *note)
 	choir_fail(CHOIR_NOT_FOUND, "no device \"%s\"%s: known are %s",
 			chi_text_clean(name == NULL ? "" : name, shown, sizeof shown), note, known);
 	return NULL;
+}
+
+choir_status chi_device_failed(const choir_device *d, const char *slot, choir_status status)
+{
+	if (status == CHOIR_OK)
+		return CHOIR_OK;
+	if (choir_error_status() == status) {
+		chi_error_prefix("%s", d->name);
+		return status;
+	}
+	// CHOIR_END would leave no text, and callers would take that for success.
+	return choir_fail(status == CHOIR_END ? CHOIR_INVALID : status, "%s: %s failed (%s)", d->name,
+			slot, choir_status_name(status));
 }
 
 static entry *find_entry(const device_kind *k, int index)

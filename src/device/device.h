@@ -15,8 +15,8 @@ struct choir_device {
 	const choir_device_table *table; // without empty slots
 	void *self;
 	chi_atomic32 abandoned_waits; // waits that were given up, of streams that may still be at work
-	chi_atomic32 staging_buffers; // stages in the list
-	chi_staging_buffer *quarantine; // what streams of the device may use (quarantine.c)
+	chi_atomic32 staging_buffers; // in the list
+	chi_staging_buffer *quarantine; // what streams of the device may still use (quarantine.c)
 };
 
 // Where operations are queued. On the CPU a stream does nothing: work is done when a call returns.
@@ -44,6 +44,10 @@ static inline bool chi_device_is_quarantined(const choir_device *d)
 {
 	return chi_atomic32_load(&d->abandoned_waits) != 0;
 }
+
+// Makes sure that a failure of a slot has a text that names the device: the table may be a
+// program's, and leave none. Returns status.
+choir_status chi_device_failed(const choir_device *d, const char *slot, choir_status status);
 
 choir_status chi_device_allocate(choir_device *d, size_t bytes, void **memory);
 void chi_device_release(choir_device *d, void *memory, size_t bytes);

@@ -15,8 +15,8 @@
 #include "base/philox.h"
 #include "base/size.h"
 #include "base/thread.h"
+#include "device/device.h"
 #include "device/far.h"
-#include "device/quarantine.h"
 
 #include <inttypes.h>
 #include <stddef.h>

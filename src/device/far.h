@@ -25,3 +25,10 @@ choir_status chi_far_submit(
 void chi_far_delays(uint64_t seed, unsigned max);
 // How often the host has waited for streams of far devices, in this process.
 uint64_t chi_far_waits(void);
+
+// The one memory of all far devices, see far_memory.c. open may be called again and again.
+choir_status chi_far_memory_open(void);
+choir_status chi_far_memory_allocate(size_t bytes, void **memory);
+void chi_far_memory_release(void *memory);
+// Bytes that could be handed out at all, and those that still can.
+void chi_far_memory_describe(uint64_t *total, uint64_t *available);

@@ -10,7 +10,6 @@
 #include "base/size.h"
 #include "base/thread.h"
 #include "device/far.h"
-#include "device/quarantine.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 // Memory that a stream may still use after its caller has returned. A thread that gives up waiting
-// for a stream takes its own memory away, but the queued work goes on for some time. Host memory
-// that a queued copy reads or writes is therefore a stage, which stays with the stream. A device
-// with such a stream is late: its pool does not hand out what it gets back. Each stage has the
-// mark of the stream that lies after its last use. A wait that succeeds for a mark frees stages up
-// to that mark only, since several threads may wait for one stream at different marks.
+// for a stream frees its own memory, but the queued work goes on. So host memory that a queued
+// copy uses is a staging buffer, which is left to the stream. A device with such a stream is
+// quarantined: its pool does not reuse what it gets back. A staging buffer has the event of its
+// last use. A wait that succeeds for an event frees the buffers up to that event only, since
+// several threads may wait for one stream at different events.
 #include "base/alloc.h"
 #include "base/lock.h"
 #include "base/size.h"
@@ -11,13 +11,13 @@
 
 #include <stddef.h>
 
-static chi_mutex quarantine_mutex = CHI_MUTEX_STATIC(CHI_RANK_STREAM, "late streams");
+static chi_mutex quarantine_mutex = CHI_MUTEX_STATIC(CHI_RANK_STREAM, "quarantine");
 
 chi_staging_buffer *chi_staging_buffer_new(size_t bytes)
 {
 	size_t all;
 	if (!chi_size_add(offsetof(chi_staging_buffer, memory), bytes, &all)) {
-		choir_fail(CHOIR_NO_MEMORY, "a stage of %zu bytes", bytes);
+		choir_fail(CHOIR_NO_MEMORY, "a staging buffer of %zu bytes", bytes);
 		return NULL;
 	}
 	chi_staging_buffer *staging = chi_alloc_aligned(all);

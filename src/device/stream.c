@@ -115,7 +115,7 @@ choir_status chi_stream_wait_up_to(chi_stream *s, uint64_t event)
 	return status;
 }
 
-// *stage: what is queued uses it, too; NULL afterwards: it was left to the stream.
+// *staging is used by what is queued, too; NULL afterwards: it was left to the stream.
 static choir_status wait_with(chi_stream *s, chi_staging_buffer **staging)
 {
 	uint64_t event;

@@ -1,7 +1,6 @@
 // Where tensors live and operations run. A device is a name for a share of a machine: "cpu:0" and
 // "cpu:1" have the same memory and need not be different cores, so there may be more of them than
-// cores, or fewer. Kinds that are built in: "cpu", and "far", which is for tests: asynchronous,
-// with memory of its own that the host may not touch. Others are added by choir_register_device
+// cores, or fewer. The kind "cpu" is built in; others are added by choir_register_device
 // (extend/device.h). Devices are opened when their name is first asked for and live as long as the
 // program: they are never freed, and the pointer is the device. Threads: any.
 #pragma once
@@ -14,8 +13,8 @@ typedef struct choir_device choir_device;
 
 // Devices of a kind ("cpu"; case does not matter; NULL: of all kinds) that a program may take
 // without naming them. For "cpu": the processors that this process may use, by its affinity mask
-// and the quota of its cgroup; there are more by name, up to cpu:1023. For "far": 0, though far:0
-// to far:63 exist by name. An unknown kind: 0.
+// and the quota of its cgroup; there are more by name, up to cpu:1023. For another kind of which
+// there are as many as named (extend/device.h), and for an unknown one: 0.
 int choir_device_count(const char *kind);
 
 // The device of a name, always the same one. Names are "cpu:0", or "cpu" for index 0, and

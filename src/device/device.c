@@ -163,7 +163,7 @@ static void add_kind(const choir_device_table *table, int count)
 	fill_stubs(&k->table);
 }
 
-// Takes the mutex of the list, which has the built-in kinds from then on.
+// Takes the mutex of the list, which has the built-in kind from then on.
 static void lock_list(void)
 {
 	chi_mutex_lock(&list_mutex);
@@ -171,7 +171,6 @@ static void lock_list(void)
 		return;
 	chi_cond_init(&list_changed);
 	add_kind(&chi_cpu_table, CHOIR_NONE);
-	add_kind(&chi_far_table, CHOIR_NONE);
 }
 
 static device_kind *find_kind(const char *name)
@@ -214,8 +213,8 @@ choir_status choir_register_device(const choir_device_table *given)
 	return status;
 }
 
-// Devices of a kind that a program may take by default. Where there are as many as somebody
-// names, that is one for each processor, and none of a kind made for tests.
+// Devices of a kind that a program may take without naming them. Where there are as many as named:
+// one CPU for each processor, and none of another kind.
 static int default_count(const device_kind *k)
 {
 	if (k->count != CHOIR_NONE)
@@ -234,7 +233,7 @@ int choir_device_count(const char *kind)
 	return count;
 }
 
-// "cpu:0 to cpu:1 (more by name), far:0 (more by name)" for messages; cut where it does not fit.
+// "cpu:0 to cpu:1 (more by name), cuda:0" for messages; cut where it does not fit.
 static void list_known(char out[KNOWN_SIZE])
 {
 	size_t used = 0;

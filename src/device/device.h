@@ -82,6 +82,5 @@ choir_status chi_stream_post(chi_stream *s, void *to, const void *from, size_t b
 choir_status chi_device_copy(chi_stream *s, choir_device *to_device, void *to,
 		choir_device *from_device, const void *from, size_t bytes);
 
-// Built-in kinds, registered on first use.
+// The built-in kind, registered on first use.
 extern const choir_device_table chi_cpu_table;
-extern const choir_device_table chi_far_table;

@@ -1,10 +1,8 @@
 // Handing the built-in kernels to the registry, one dtype at a time.
 #include "op/kernel_list.h"
 
-static void register_spec(const chi_kernel_spec *spec, const char *kind, const char *name,
-		const chi_kernel_spec *wrapper)
+static void register_spec(const chi_kernel_spec *spec, const char *name)
 {
-	const chi_kernel_spec *functions = wrapper ? wrapper : spec;
 	for (int dtype = CHOIR_F32; dtype <= CHOIR_BF16; dtype++) {
 		if (!(spec->dtypes >> dtype & 1))
 			continue;
@@ -12,13 +10,13 @@ static void register_spec(const chi_kernel_spec *spec, const char *kind, const c
 			.size = sizeof table,
 			.version = CHOIR_TABLE_VERSION,
 			.operation = spec->operation,
-			.kind = kind,
+			.kind = "cpu",
 			.name = name,
 			.dtype = (choir_dtype) dtype,
-			.user = wrapper ? spec : spec->user,
-			.score = functions->score,
-			.scratch = functions->scratch,
-			.run = functions->run,
+			.user = spec->user,
+			.score = spec->score,
+			.scratch = spec->scratch,
+			.run = spec->run,
 		};
 		// A registry that is out of memory says so at the first lookup that misses the kernel.
 		if (choir_register_kernel(&table) != CHOIR_OK)
@@ -26,10 +24,9 @@ static void register_spec(const chi_kernel_spec *spec, const char *kind, const c
 	}
 }
 
-void chi_kernel_register(chi_kernel_lists *lists, const char *kind, const char *name,
-		const chi_kernel_spec *wrapper)
+void chi_kernel_register(chi_kernel_lists *lists, const char *name)
 {
 	for (size_t index = 0; lists(index).count; index++)
 		for (size_t i = 0; i < lists(index).count; i++)
-			register_spec(&lists(index).specs[i], kind, name, wrapper);
+			register_spec(&lists(index).specs[i], name);
 }

@@ -1,5 +1,5 @@
 // The built-in kernels as lists: what each serves and how it runs. The registry takes them one
-// dtype at a time; the far kernels wrap all of them; tests find them by name. Lists are constant.
+// dtype at a time; tests find them by name. Lists are constant.
 #pragma once
 
 #include "choir/extend/kernel.h"
@@ -34,7 +34,5 @@ chi_kernel_list chi_winograd_list(size_t index); // empty where no loops are mad
 chi_kernel_list chi_fma_list(size_t index); // empty on other processors than x86-64 and aarch64
 
 typedef chi_kernel_list chi_kernel_lists(size_t index);
-// Registers every spec of the lists for every dtype it serves. A wrapper, if there is one, gives
-// the functions, and finds the spec in the table's user.
-void chi_kernel_register(chi_kernel_lists *lists, const char *kind, const char *name,
-		const chi_kernel_spec *wrapper);
+// Registers every spec of the lists for the CPU, for every dtype it serves.
+void chi_kernel_register(chi_kernel_lists *lists, const char *name);

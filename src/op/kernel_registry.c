@@ -152,7 +152,6 @@ static choir_status add_built_in(void)
 	registry.failed = !reserve(); // so that there are slots
 	registry.builtin_from = before;
 	chi_register_plain_kernels();
-	chi_register_far_kernels();
 	if (all) {
 		chi_register_fma_kernels();
 		chi_register_winograd_kernels();

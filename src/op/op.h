@@ -122,8 +122,8 @@ choir_tensor *chi_activation_gradient(choir_activate activate, choir_tensor *y, 
 // TensorFlow's SAME, else elements a side. False: size, stride or padding cannot be.
 bool chi_windows(int64_t in, int64_t window, int stride, int padding, int pad[2], int64_t *out);
 
-// Registers the built-in kernels; called by the lookup, once. CHOIR_KERNELS=plain leaves out all
-// but the plain ones and those of far.
+// Registers the built-in kernels; called by the lookup, once. With CHOIR_KERNELS=plain, only the
+// plain ones.
 void chi_register_plain_kernels(void);
 void chi_register_fma_kernels(void);
 // Before oneDNN's: tells it of an instruction set that is lower than the processor's. CHOIR_STATE:
@@ -136,4 +136,3 @@ enum { CHI_KERNEL_LIBRARY = 64 };
 const char *chi_kernel_library(char text[CHI_KERNEL_LIBRARY]);
 const char *chi_onednn_version(char text[CHI_KERNEL_LIBRARY]);
 void chi_register_winograd_kernels(void);
-void chi_register_far_kernels(void);

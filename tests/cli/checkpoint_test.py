@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 
-from command import COMMAND, Case, main, not_in_every_suite
+from command import COMMAND, Case, command_for, main, not_in_every_suite
 
 MLP = ("--data", "digits:600", "--batch", "32", "--epochs", "3", "--model", "mlp", "--widths", "24",
        "--replicas", "4", "--json")
@@ -52,7 +52,7 @@ class Checkpoint(Case):
     def stop_once(self, after, number, *arguments):
         """The command's code, asked to stop so many seconds after its start. What it says is not
         buffered, or communicate would miss what came with the first line."""
-        with subprocess.Popen([COMMAND, "train", *MLP, *arguments], cwd=self.folder, bufsize=0,
+        with subprocess.Popen([command_for(arguments), "train", *MLP, *arguments], cwd=self.folder, bufsize=0,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
             begun = running.stdout.readline()
             time.sleep(after)

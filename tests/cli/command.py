@@ -1,6 +1,6 @@
 """What the tests of the command share: running it in a folder of its own, reading what it says, and
 files of examples to give it. Arguments of every test: the command, the project's folder, the folder of
-the compiled examples."""
+the compiled examples, the command with the device far."""
 
 import gzip
 import json
@@ -13,7 +13,7 @@ import sys
 import tempfile
 import unittest
 
-COMMAND, SOURCE, EXAMPLES = (os.path.abspath(path) for path in sys.argv[1:4])
+COMMAND, SOURCE, EXAMPLES, FAR = (os.path.abspath(path) for path in sys.argv[1:5])
 
 SANITIZER = os.environ.get("CHOIR_TEST_SANITIZE", "")
 RELEASE = os.environ.get("CHOIR_TEST_BUILD", "Release") == "Release" and not SANITIZER
@@ -23,6 +23,11 @@ not_in_every_suite = unittest.skipUnless(RELEASE or SANITIZER == "address",
 
 # A small training: seconds, also under a sanitizer.
 SMALL = ("--data", "digits:500", "--batch", "32", "--epochs", "2")
+
+
+def command_for(arguments):
+    """The command that users get, except where an argument names the device far."""
+    return FAR if any("far:" in str(argument) for argument in arguments) else COMMAND
 
 
 class Case(unittest.TestCase):
@@ -39,8 +44,8 @@ class Case(unittest.TestCase):
         merged.update(env or {})
         more.setdefault("stdout", subprocess.PIPE)
         more.setdefault("text", True)
-        return subprocess.run([COMMAND, *(str(a) for a in arguments)], cwd=self.folder, env=merged,
-                              stderr=subprocess.PIPE, timeout=250, check=False, **more)
+        return subprocess.run([command_for(arguments), *(str(a) for a in arguments)], cwd=self.folder,
+                              env=merged, stderr=subprocess.PIPE, timeout=250, check=False, **more)
 
     def start_within(self, bytes_, *arguments, **more):
         """The same with so much memory, and no more. Sanitizers map far more than they use."""

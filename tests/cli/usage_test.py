@@ -50,8 +50,8 @@ class Usage(Case):
                        "--optimizer", "adamm")
         self.fail_with(2, "no such case; known: mlp128, mlp1024, cnn", "bench", "train", "--case", "gpt")
         self.fail_with(1, "known: mnist, digits, digits:N, idx:IMAGES,LABELS", "train", "--data", "cifar")
-        done = self.fail_with(1, "gpu:0", "train", "--devices", "gpu:0")
-        self.assertIn("cpu:0", done.stderr)
+        done = self.fail_with(1, 'no device "gpu:0": known are cpu:0', "train", "--devices", "gpu:0")
+        self.assertTrue(done.stderr.endswith("(more by name)\n"), done.stderr) # the CPU alone
         self.fail_with(1, "cpu:0", "train", "--devices", "cpu:0,cpu:0")
         self.fail_with(1, "gpu:3", "train", env={"CHOIR_DEVICES": "gpu:3"})
 

@@ -2,7 +2,6 @@
 // memory that is not, on a mixture, and a table from outside.
 #include "collective/ops_suite.h"
 #include "collective/toy.h"
-#include "device/far.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/thread.h"
-#include "device/far.h"
+#include "far/far.h"
 #include "device/quarantine.h"
 
 #include <setjmp.h>
@@ -43,7 +43,7 @@ static void set_up(fixture *f, const char *name)
 	assert_int_equal(chi_stream_fill(f->stream, f->memory, 2, BYTES), CHOIR_OK);
 	assert_int_equal(chi_stream_wait(f->stream), CHOIR_OK);
 	fixture *user = f;
-	assert_int_equal(chi_far_submit(f->stream->state, hold, &user, sizeof user), CHOIR_OK);
+	assert_int_equal(far_submit(f->stream->state, hold, &user, sizeof user), CHOIR_OK);
 	chi_stream_set_timeout(SHORT);
 }
 
@@ -131,7 +131,7 @@ static void a_failure_is_not_late(void **state)
 	fixture f;
 	set_up(&f, "far:0");
 	let_go(&f);
-	assert_int_equal(chi_far_submit(f.stream->state, be_cancelled, NULL, 0), CHOIR_OK);
+	assert_int_equal(far_submit(f.stream->state, be_cancelled, NULL, 0), CHOIR_OK);
 	assert_int_equal(chi_stream_fetch(f.stream, host, f.memory, BYTES), CHOIR_CANCELLED);
 	assert_non_null(strstr(choir_error(), "task: cancelled"));
 	assert_false(chi_device_is_quarantined(f.device));
@@ -220,14 +220,14 @@ static void an_early_mark_frees_nothing_later(void **state)
 	assert_int_equal(chi_stream_record_event(f.stream, &e.mark), CHOIR_OK);
 	chi_thread thread = { 0 };
 	assert_int_equal(chi_thread_start(&thread, "early", wait_early, &e), CHOIR_OK);
-	assert_int_equal(chi_far_submit(f.stream->state, hold, &later, sizeof later), CHOIR_OK);
+	assert_int_equal(far_submit(f.stream->state, hold, &later, sizeof later), CHOIR_OK);
 	memset(host, 7, BYTES);
 	assert_int_equal(chi_stream_fetch(f.stream, host, f.memory, 1 << 16), CHOIR_TIMEOUT);
 	let_go(&f);
 	chi_thread_join(&thread);
 	assert_int_equal(e.status, CHOIR_OK);
 	assert_true(chi_device_is_quarantined(f.device));
-	assert_int_equal(chi_far_submit(f.stream->state, tell, &end, sizeof end), CHOIR_OK);
+	assert_int_equal(far_submit(f.stream->state, tell, &end, sizeof end), CHOIR_OK);
 	chi_gate_open(&second.go, 1);
 	assert_true(chi_gate_wait(&came, 0, false, chi_clock_deadline(30)));
 	assert_int_equal(chi_stream_wait(f.stream), CHOIR_OK);

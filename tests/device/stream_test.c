@@ -3,7 +3,6 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "device/device.h"
-#include "device/far.h"
 #include "device/toy.h"
 
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 // The conformance suite on every kind of device there is: the CPU, the asynchronous far device
 // with and without delays, and one from outside.
-#include "device/far.h"
+#include "far/far.h"
 #include "device/suite.h"
 #include "device/toy.h"
 
@@ -18,13 +18,13 @@ static int two(void)
 int main(void)
 {
 	static const device_subject cpu = { "cpu:0", "cpu:1", NULL };
-	static const device_subject far = { "far:0", "far:1", chi_far_submit };
+	static const device_subject far = { "far:0", "far:1", far_submit };
 	static const device_subject toy = { "toy:0", "toy:1", NULL };
 	int failed = device_suite_run("cpu", &cpu);
 	failed += device_suite_run("far", &far);
-	chi_far_delays(2, 500);
+	far_delays(2, 500);
 	failed += device_suite_run("far, slow", &far);
-	chi_far_delays(3, 0);
+	far_delays(3, 0);
 	failed += device_suite_run("far, at once", &far);
 	const choir_device_table table = toy_table("toy", two);
 	failed += choir_register_device(&table) != CHOIR_OK;

@@ -75,7 +75,7 @@ int main(void)
 		.open = open_in_turn,
 		.parameter_devices = all_devices,
 		.place = next_device };
-	const strategy_subject in_turn = { .kind = "in_turn" };
+	const strategy_subject in_turn = { .kind = "in_turn", .host_only = true };
 	const choir_strategy_options by_toy = { .size = sizeof by_toy, .cross_device_ops = "toy" };
 	const strategy_subject mirrored = {
 		.kind = "mirrored", .options = &by_toy, .host_only = true

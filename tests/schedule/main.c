@@ -6,6 +6,7 @@
 //   schedules batch N      that batch again, in this process (for a debugger)
 //
 // Even batches believe that they have eight processors, odd ones one.
+#include "far/far.h"
 #include "programs.h"
 #include "scheduler.h"
 #include "system.h"
@@ -30,6 +31,7 @@ static void run_batch(uint64_t number, totals *t)
 	setenv("CHOIR_KERNELS", "plain", 1);
 	scheduled_machine(number % 2 == 0 ? 8 : 1);
 	scheduler_begin();
+	CHOIR_CHECK(far_register());
 	programs_batch(number);
 	const scheduler_trace all = scheduler_traced();
 	t->points += all.points;

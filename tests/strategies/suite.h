@@ -10,9 +10,10 @@ typedef struct {
 	int max_replicas; // 0: any number
 	// Options beside .devices, .replicas, .seed and .timeout; NULL: none.
 	const choir_strategy_options *options;
-	bool host_only; // devices of "far" memory are left out
+	bool host_only; // devices `far` are left out
 } strategy_subject;
 
-// Runs every program with 1 to 4 replicas on 1 and 2 devices of host memory and of "far" memory,
-// and on one of each. The number of programs that failed anywhere; what failed is printed.
+// Runs every program with 1 to 4 replicas on 1 and 2 devices of host memory and of far memory
+// (far/far.h, if the program is linked with it), and on one of each. The number of programs that
+// failed anywhere; what failed is printed.
 int strategy_suite_run(const strategy_subject *subject);

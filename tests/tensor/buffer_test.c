@@ -2,7 +2,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/thread.h"
-#include "device/far.h"
+#include "far/far.h"
 #include "tensor/buffer.h"
 
 #include <setjmp.h>
@@ -181,7 +181,7 @@ static void memory_in_late_use_is_nobodys(void **state)
 	assert_non_null(s);
 	chi_buffer *a = chi_buffer_new(d, 5000);
 	const void *memory = a->memory;
-	assert_int_equal(chi_far_submit(s->state, hold, &user, sizeof user), CHOIR_OK);
+	assert_int_equal(far_submit(s->state, hold, &user, sizeof user), CHOIR_OK);
 	assert_int_equal(chi_stream_fill(s, a->memory, 1, 5000), CHOIR_OK);
 	chi_stream_set_timeout(0.01);
 	assert_int_equal(chi_stream_wait(s), CHOIR_TIMEOUT);

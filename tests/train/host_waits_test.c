@@ -1,7 +1,7 @@
 // How often the host waits in a step on devices with memory of their own: not more often for many
 // variables than for few.
 #include "choir/op.h"
-#include "device/far.h"
+#include "far/far.h"
 #include "train/optimizer/optimizer.h"
 #include "value/variable.h"
 
@@ -63,11 +63,11 @@ static uint64_t waits_of_a_step(
 	uint64_t before = 0;
 	for (int i = 0; i < WARM + STEPS; i++) {
 		if (i == WARM)
-			before = chi_far_waits();
+			before = far_waits();
 		if (choir_strategy_run(s, step, &m, NULL, NULL) != CHOIR_OK)
 			fail_msg("%s: %s", devices, choir_error());
 	}
-	const uint64_t waits = chi_far_waits() - before;
+	const uint64_t waits = far_waits() - before;
 	choir_strategy_free(s);
 	return waits / STEPS;
 }

@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
-#include "device/far.h"
+#include "far/far.h"
 #include "tensor/buffer.h"
 #include "short.h"
 
@@ -105,7 +105,7 @@ static void nothing_left(void **state)
 static void separate_memory(void **state)
 {
 	(void) state;
-	chi_far_delays(1, 0);
+	far_delays(1, 0);
 	const uint64_t expected = problem_train("far:0,far:1", 3, CHOIR_ADAM, NULL, 1);
 	bool failed = true;
 	int undefined = 0;

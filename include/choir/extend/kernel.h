@@ -6,11 +6,11 @@
 // empty inputs are filled with zeros without a kernel.
 //
 // Which kernel: of those for the operation, the kind and the dtype the one with the highest score,
-// the first registered of equals; the program's own come before the built-in ones. For the CPU and
-// the far device there is a plain kernel for everything here in f32 and f64, which is the oracle
-// of the tests: another one should agree with it to rounding, and exactly where this page gives
-// bits (random numbers). For the same call a kernel must always give the same bits, whatever
-// thread, stream or device of the kind it runs on (docs/decisions/0004).
+// the first registered of equals; the program's own come before the built-in ones. For the CPU
+// there is a plain kernel for everything here in f32 and f64, which is the oracle of the tests:
+// another one should agree with it to rounding, and exactly where this page gives bits (random
+// numbers). For the same call a kernel must always give the same bits, whatever thread, stream or
+// device of the kind it runs on (docs/decisions/0004).
 #pragma once
 
 #include "../nn.h"

@@ -8,7 +8,6 @@
 
 #ifdef CHI_HAS_FMA_KERNELS
 #include "base/instruction_set.h"
-#include "op/far/far.h"
 
 enum { SCORE = 20 }; // more than a library's
 
@@ -76,8 +75,7 @@ chi_kernel_list chi_fma_list(size_t index)
 
 void chi_register_fma_kernels(void)
 {
-	chi_kernel_register(chi_fma_list, "cpu", "fma", NULL);
-	chi_far_register(chi_fma_list, "fma");
+	chi_kernel_register(chi_fma_list, "fma");
 }
 #else
 chi_kernel_list chi_fma_list(size_t index)

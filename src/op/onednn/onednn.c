@@ -7,7 +7,6 @@
 #include "base/atomic.h"
 #include "base/status.h"
 #include "base/team.h"
-#include "op/far/far.h"
 #include "op/onednn/primitive_cache.h"
 #include "op/plain/plain.h"
 
@@ -435,8 +434,7 @@ chi_kernel_list chi_onednn_list(size_t index)
 
 void chi_register_onednn_kernels(void)
 {
-	chi_kernel_register(chi_onednn_list, "cpu", "onednn", NULL);
-	chi_far_register(chi_onednn_list, "onednn");
+	chi_kernel_register(chi_onednn_list, "onednn");
 }
 #else
 chi_kernel_list chi_onednn_list(size_t index)

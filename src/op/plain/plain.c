@@ -13,5 +13,5 @@ chi_kernel_list chi_plain_list(size_t index)
 
 void chi_register_plain_kernels(void)
 {
-	chi_kernel_register(chi_plain_list, "cpu", "plain", NULL);
+	chi_kernel_register(chi_plain_list, "plain");
 }

@@ -4,7 +4,6 @@
 #include "op/winograd/winograd.h"
 
 #include "base/instruction_set.h"
-#include "op/far/far.h"
 #include "op/op.h"
 
 #include <string.h>
@@ -358,6 +357,5 @@ chi_kernel_list chi_winograd_list(size_t index)
 
 void chi_register_winograd_kernels(void)
 {
-	chi_kernel_register(chi_winograd_list, "cpu", "winograd", NULL);
-	chi_far_register(chi_winograd_list, "winograd");
+	chi_kernel_register(chi_winograd_list, "winograd");
 }

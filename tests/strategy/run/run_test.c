@@ -5,7 +5,6 @@
 
 #include "base/alloc.h"
 #include "base/thread.h"
-#include "device/far.h"
 #include "strategy/world.h"
 
 #include <dirent.h>

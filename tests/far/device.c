@@ -16,7 +16,7 @@
 #include "base/size.h"
 #include "base/thread.h"
 #include "device/device.h"
-#include "device/far.h"
+#include "far/far.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -70,13 +70,13 @@ static chi_mutex lines_mutex = CHI_MUTEX_STATIC(CHI_RANK_STREAM, "far lines");
 static chi_atomic64 delay_seed = { 1 }, max_delay = { 20 };
 static chi_atomic64 waits;
 
-void chi_far_delays(uint64_t seed, unsigned max)
+void far_delays(uint64_t seed, unsigned max)
 {
 	chi_atomic64_store(&delay_seed, seed);
 	chi_atomic64_store(&max_delay, max);
 }
 
-uint64_t chi_far_waits(void)
+uint64_t far_waits(void)
 {
 	return chi_atomic64_load(&waits);
 }
@@ -188,8 +188,7 @@ static choir_status submit(
 	return status == CHOIR_NO_MEMORY ? chi_error_prefix("far:%d", l->device->index) : status;
 }
 
-choir_status chi_far_submit(
-		void *stream, choir_status (*fn)(void *arg), const void *arg, size_t bytes)
+choir_status far_submit(void *stream, choir_status (*fn)(void *arg), const void *arg, size_t bytes)
 {
 	return submit(((far_stream *) stream)->line, "kernel", fn, arg, bytes);
 }
@@ -289,27 +288,27 @@ static choir_status open_device(void *self, int index)
 		return choir_fail(
 				CHOIR_NOT_FOUND, "no such device: the last one is far:%d", MAX_DEVICES - 1);
 	d->index = index;
-	return chi_far_memory_open();
+	return far_memory_open();
 }
 
 static void describe_device(const void *self, choir_device_info *info)
 {
 	(void) self;
 	info->cores = 1;
-	chi_far_memory_describe(&info->memory_total, &info->memory_free);
+	far_memory_describe(&info->memory_total, &info->memory_free);
 }
 
 static choir_status allocate(void *self, size_t bytes, void **memory)
 {
 	(void) self;
-	return chi_far_memory_allocate(bytes, memory);
+	return far_memory_allocate(bytes, memory);
 }
 
 static void release(void *self, void *memory, size_t bytes)
 {
 	(void) self;
 	(void) bytes;
-	chi_far_memory_release(memory);
+	far_memory_release(memory);
 }
 
 static choir_status open_stream(void *self, void *stream)
@@ -365,14 +364,14 @@ typedef struct {
 static choir_status run_copy(void *arg)
 {
 	const transfer *t = arg;
-	memcpy(chi_far_inside(t->to), chi_far_inside(t->from), t->bytes);
+	memcpy(far_inside(t->to), far_inside(t->from), t->bytes);
 	return CHOIR_OK;
 }
 
 static choir_status run_fill(void *arg)
 {
 	const transfer *t = arg;
-	memset(chi_far_inside(t->to), t->byte, t->bytes);
+	memset(far_inside(t->to), t->byte, t->bytes);
 	return CHOIR_OK;
 }
 
@@ -457,7 +456,7 @@ static choir_status wait_stream(void *stream, uint64_t event, double seconds)
 	return misused ? fail_misuse(l) : status;
 }
 
-const choir_device_table chi_far_table = {
+const choir_device_table far_table = {
 	.size = sizeof(choir_device_table),
 	.version = CHOIR_TABLE_VERSION,
 	.host_memory = false,

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "device/device.h"
-#include "device/far.h"
+#include "far/far.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -90,12 +90,12 @@ static void addresses_are_translated(void **state)
 	fixture f;
 	set_up(&f);
 	char host;
-	char *memory = f.memory, *inside = chi_far_inside(memory);
+	char *memory = f.memory, *inside = far_inside(memory);
 	assert_ptr_not_equal(inside, memory);
-	assert_ptr_equal(chi_far_inside(memory + 17), inside + 17);
-	assert_ptr_equal(chi_far_inside(&host), &host);
-	assert_ptr_equal(chi_far_inside(inside), inside);
-	assert_null(chi_far_inside(NULL));
+	assert_ptr_equal(far_inside(memory + 17), inside + 17);
+	assert_ptr_equal(far_inside(&host), &host);
+	assert_ptr_equal(far_inside(inside), inside);
+	assert_null(far_inside(NULL));
 	choir_device_info info = { .size = sizeof info };
 	assert_int_equal(choir_device_describe(f.device, &info), CHOIR_OK);
 	assert_int_equal(chi_stream_fill(f.stream, memory, 42, BYTES), CHOIR_OK);
@@ -118,7 +118,7 @@ static void new_memory_is_not_a_number(void **state)
 		assert_int_equal(chi_stream_wait(f.stream), CHOIR_OK);
 		assert_true(isnan(number) && isnan(wide));
 		assert_int_equal(chi_stream_fill(f.stream, f.memory, 7, BYTES), CHOIR_OK);
-		const char *inside = chi_far_inside(f.memory);
+		const char *inside = far_inside(f.memory);
 		tear_down(&f);
 		assert_int_equal(inside[0], 0); // the pages went back to the system
 	}
@@ -203,12 +203,12 @@ static void arguments_are_copied(void **state)
 	for (size_t i = 0; i < sizeof l.bytes; i++)
 		l.bytes[i] = (unsigned char) i;
 	for (int i = 0; i < 3; i++) {
-		assert_int_equal(chi_far_submit(f.stream->state, check_large, &l, sizeof l), CHOIR_OK);
+		assert_int_equal(far_submit(f.stream->state, check_large, &l, sizeof l), CHOIR_OK);
 		assert_int_equal(chi_stream_fill(f.stream, f.memory, 0, 1), CHOIR_OK);
 	}
 	memset(&l, 0, sizeof l);
 	assert_int_equal(chi_stream_wait(f.stream), CHOIR_OK);
-	assert_int_equal(chi_far_submit(f.stream->state, check_large, &l, SIZE_MAX), CHOIR_NO_MEMORY);
+	assert_int_equal(far_submit(f.stream->state, check_large, &l, SIZE_MAX), CHOIR_NO_MEMORY);
 	assert_int_equal(strncmp(choir_error(), "far:0: ", 7), 0);
 	tear_down(&f);
 }
@@ -226,7 +226,7 @@ static void threads_round_to_nearest(void **state)
 	fesetround(FE_UPWARD); // what a new thread has from who starts it
 	set_up(&f);
 	chi_atomic32 rounding = { 0 }, *at = &rounding;
-	assert_int_equal(chi_far_submit(f.stream->state, note_rounding, &at, sizeof at), CHOIR_OK);
+	assert_int_equal(far_submit(f.stream->state, note_rounding, &at, sizeof at), CHOIR_OK);
 	assert_int_equal(chi_stream_wait(f.stream), CHOIR_OK);
 	fesetround(FE_TONEAREST);
 	assert_int_equal(chi_atomic32_load(&rounding), FE_TONEAREST);
@@ -238,14 +238,14 @@ static void tasks_are_delayed(void **state)
 	(void) state;
 	fixture f;
 	set_up(&f);
-	chi_far_delays(5, 4000);
+	far_delays(5, 4000);
 	double before = chi_clock_now();
 	for (int i = 0; i < 50; i++)
 		assert_int_equal(chi_stream_fill(f.stream, f.memory, i, BYTES), CHOIR_OK);
 	assert_int_equal(chi_stream_wait(f.stream), CHOIR_OK);
 	// 50 delays of 2 ms in the mean: half their mean sum is six standard deviations away.
 	assert_true(chi_clock_now() - before > 0.05);
-	chi_far_delays(1, 20);
+	far_delays(1, 20);
 	tear_down(&f);
 }
 

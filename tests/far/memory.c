@@ -9,7 +9,7 @@
 #include "base/lock.h"
 #include "base/size.h"
 #include "base/thread.h"
-#include "device/far.h"
+#include "far/far.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -80,7 +80,7 @@ static choir_status open_locked(void)
 			strerror(errno));
 }
 
-choir_status chi_far_memory_open(void)
+choir_status far_memory_open(void)
 {
 	chi_mutex_lock(&memory_mutex);
 	choir_status status = open_locked();
@@ -106,7 +106,7 @@ static bool place(block *new)
 	return true;
 }
 
-choir_status chi_far_memory_allocate(size_t bytes, void **out)
+choir_status far_memory_allocate(size_t bytes, void **out)
 {
 	if (chi_fork_generation() != memory.generation)
 		return choir_fail(CHOIR_STATE, "far memory: it belongs to the process before the fork");
@@ -129,7 +129,7 @@ choir_status chi_far_memory_allocate(size_t bytes, void **out)
 	return CHOIR_OK;
 }
 
-void chi_far_memory_release(void *address)
+void far_memory_release(void *address)
 {
 	if (chi_fork_generation() != memory.generation)
 		return; // the pages are shared with the parent, who still uses them
@@ -150,7 +150,7 @@ void chi_far_memory_release(void *address)
 	chi_free(old);
 }
 
-void chi_far_memory_describe(uint64_t *total, uint64_t *available)
+void far_memory_describe(uint64_t *total, uint64_t *available)
 {
 	chi_mutex_lock(&memory_mutex);
 	*total = memory.reserved;
@@ -158,7 +158,7 @@ void chi_far_memory_describe(uint64_t *total, uint64_t *available)
 	chi_mutex_unlock(&memory_mutex);
 }
 
-void *chi_far_inside(const void *address)
+void *far_inside(const void *address)
 {
 	uintptr_t outside = (uintptr_t) chi_atomic64_load(&memory.outside);
 	uintptr_t at = (uintptr_t) address - outside;

@@ -38,8 +38,8 @@ choir_status chi_device_list(const char *names, int capacity, choir_device *devi
 // True if both devices read and write the same memory (the same device, or both host memory).
 bool chi_device_shares(const choir_device *a, const choir_device *b);
 
-// Whether memory of d may still be used by a stream for which somebody has given up waiting: then
-// nobody else may have what is given back.
+// Whether a stream for which somebody has given up waiting may still use memory of d: then memory
+// that is given back must not be reused.
 static inline bool chi_device_is_quarantined(const choir_device *d)
 {
 	return chi_atomic32_load(&d->abandoned_waits) != 0;
@@ -60,21 +60,21 @@ choir_status chi_stream_fill(chi_stream *s, void *to, int byte, size_t bytes);
 choir_status chi_stream_record_event(chi_stream *s, uint64_t *event);
 choir_status chi_stream_wait_event(chi_stream *s, chi_stream *other, uint64_t event);
 choir_status chi_stream_wait_until(chi_stream *s, uint64_t event, double seconds);
-// The same with the timeout and the promise of chi_stream_wait. Threads: any.
+// The same with the timeout of chi_stream_wait, and as safe after it. Threads: any.
 choir_status chi_stream_wait_up_to(chi_stream *s, uint64_t event);
-// The caller does not wait for s, which may use memory of its device until mark.
+// The caller gives up waiting for s, which may use memory of its device until event.
 void chi_stream_abandon(chi_stream *s, uint64_t event);
 // Until all that is queued is done (at most 60 s: CHOIR_TIMEOUT), with its first failure. Memory
 // of the device may be given back to its pool afterwards, however this ends.
 choir_status chi_stream_wait(chi_stream *s);
 // The timeout of chi_stream_wait, for tests.
 void chi_stream_set_timeout(double seconds);
-// Between host memory and the device's, behind what is queued. Nobody uses the host memory any
-// more when they return, however they end.
+// Copy between host memory and the device's, after what is queued. The host memory is not used
+// after they return, whether they succeed or not.
 choir_status chi_stream_fetch(chi_stream *s, void *to, const void *from, size_t bytes);
 choir_status chi_stream_send(chi_stream *s, void *to, const void *from, size_t bytes);
-// As chi_stream_send, but up to 1 MiB are only queued. The caller may change the host memory at
-// once; a failure is the stream's.
+// As chi_stream_send, but up to 1 MiB are only queued: the caller may change the host memory at
+// once, and a failure is the stream's.
 choir_status chi_stream_post(chi_stream *s, void *to, const void *from, size_t bytes);
 
 // bytes from memory of one device to memory of another, whatever they are, by way of the host

@@ -76,7 +76,7 @@ choir_status chi_fail_v(choir_status status, const char *fmt, va_list args)
 {
 	if (status == CHOIR_OK || status == CHOIR_END)
 		return status; // no failures, so they leave no text
-	int kept_errno = errno;
+	int saved_errno = errno;
 	char text[CHI_ERROR_SIZE];
 	if (!format_line(text, fmt, args))
 		mark_cut(text);
@@ -84,7 +84,7 @@ choir_status chi_fail_v(choir_status status, const char *fmt, va_list args)
 		snprintf(text, sizeof(text), "%s", choir_status_name(status));
 	last.status = status;
 	memcpy(last.text, text, sizeof(text));
-	errno = kept_errno;
+	errno = saved_errno;
 	return status;
 }
 

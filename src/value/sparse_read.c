@@ -5,7 +5,7 @@
 // of rows that no update is half through with, or, without locks, of whole elements.
 #include "value/variable.h"
 
-#include "base/relaxed.h"
+#include "base/copy.h"
 #include "op/op.h"
 
 #include <inttypes.h>
@@ -64,7 +64,7 @@ static choir_status take_relaxed(const choir_variable *v, const void *memory,
 		if (row < 0 || row >= rows)
 			return choir_fail(CHOIR_INVALID,
 					"index %" PRId64 " at %" PRId64 ": rows are 0 to %" PRId64, row, i, rows - 1);
-		chi_copy_relaxed((char *) out->data + (size_t) (i * width) * size,
+		chi_copy_atomic((char *) out->data + (size_t) (i * width) * size,
 				(const char *) memory + (size_t) (row * width) * size, width, size);
 	}
 	return CHOIR_OK;

@@ -6,7 +6,6 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/copy.h"
-#include "base/relaxed.h"
 #include "base/text.h"
 #include "op/op.h"
 
@@ -264,7 +263,7 @@ static choir_status fetch_relaxed(const choir_variable *v, const chi_copy *c, ch
 	void *host = chi_alloc_aligned(chi_variable_bytes(v));
 	if (host == NULL)
 		return choir_error_status();
-	chi_copy_relaxed(host, c->buffer->memory, v->elements, chi_dtype_size(v->dtype));
+	chi_copy_atomic(host, c->buffer->memory, v->elements, chi_dtype_size(v->dtype));
 	const choir_status status = chi_tensor_from_host(t, host);
 	chi_free(host);
 	return status;
@@ -278,7 +277,7 @@ static choir_tensor *fetch(choir_variable *v, const chi_copy *c, choir_frame *f)
 		return NULL;
 	choir_status status = CHOIR_OK;
 	if (v->concurrency == CHI_LOCK_FREE && f->device->host_memory)
-		chi_copy_relaxed(t->data, c->buffer->memory, v->elements, chi_dtype_size(v->dtype));
+		chi_copy_atomic(t->data, c->buffer->memory, v->elements, chi_dtype_size(v->dtype));
 	else if (v->concurrency == CHI_LOCK_FREE)
 		status = fetch_relaxed(v, c, t);
 	else
@@ -425,11 +424,11 @@ static choir_status put_relaxed(
 		{ host, v->dtype, { 1, { v->elements } } } };
 	choir_buffer out = in[1];
 	if (status == CHOIR_OK && op != CHI_ASSIGN) {
-		chi_copy_relaxed(host + bytes, c->buffer->memory, v->elements, chi_dtype_size(v->dtype));
+		chi_copy_atomic(host + bytes, c->buffer->memory, v->elements, chi_dtype_size(v->dtype));
 		status = run_on(c->device, op == CHI_ASSIGN_ADD ? "add" : "subtract", in, &out);
 	}
 	if (status == CHOIR_OK)
-		chi_copy_relaxed(c->buffer->memory, host, v->elements, chi_dtype_size(v->dtype));
+		chi_copy_atomic(c->buffer->memory, host, v->elements, chi_dtype_size(v->dtype));
 	chi_free(host);
 	return status;
 }
@@ -489,7 +488,7 @@ static choir_status exchange(choir_variable *v, void *to, const void *from, choi
 {
 	if (v->concurrency != CHI_LOCK_FREE)
 		return copy_host(d, to, from, chi_variable_bytes(v));
-	chi_copy_relaxed(to, from, v->elements, chi_dtype_size(v->dtype));
+	chi_copy_atomic(to, from, v->elements, chi_dtype_size(v->dtype));
 	return CHOIR_OK;
 }
 

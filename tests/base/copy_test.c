@@ -1,4 +1,4 @@
-// Copies past the cache have the bytes of any other copy, wherever they begin and end.
+// Each copy writes the bytes of any other copy, wherever they begin and end, and no others.
 #include "base/copy.h"
 #include "base/alloc.h"
 
@@ -34,10 +34,34 @@ static void test_every_alignment(void **state)
 	chi_free(to);
 }
 
+// With and without words that hold several elements.
+static void test_atomic_sizes(void **state)
+{
+	(void) state;
+	enum { N = 21, MAX_BYTES = 8 * (N + 2) };
+	_Alignas(8) unsigned char from[MAX_BYTES], to[MAX_BYTES];
+	for (size_t i = 0; i < MAX_BYTES; i++)
+		from[i] = (unsigned char) (i + 1);
+	for (size_t size = 1; size <= 8; size *= 2)
+		for (size_t skip = 0; skip < 2; skip++)
+			for (int64_t n = 0; n <= N; n++) {
+				const size_t bytes = (size_t) n * size;
+				memset(to, 0, sizeof to);
+				chi_copy_atomic(to + skip * size, from + size, n, size);
+				assert_memory_equal(to + skip * size, from + size, bytes);
+				for (size_t i = 0; i < sizeof to; i++)
+					if (i < skip * size || i >= skip * size + bytes)
+						assert_int_equal(to[i], 0);
+				chi_copy_atomic(to + skip * size, from, n, size);
+				assert_memory_equal(to + skip * size, from, bytes);
+			}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_alignment),
+		cmocka_unit_test(test_atomic_sizes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

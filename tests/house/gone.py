@@ -37,7 +37,8 @@ GONE = {
     "src/train": "pieces>c_functions",
     "cli": "say>print see>inspect agree>check coded>percent_encoding tell>report",
 }
-NAME = re.compile(r"\b[A-Za-z_]\w*\b")
+# The system's own names do not count: __ATOMIC_RELAXED, CPU_SET.
+NAME = re.compile(r"\b(?!__|CPU_|cpu_set_t\b)[A-Za-z_]\w*\b")
 
 
 def names(root, folder):
@@ -68,6 +69,7 @@ must_find(check, {
     "src/op/a.c": "// A lane.\nint chi_lane_of(int crew_size) { return sizeof(\"disk\") + planes; }\n",
     "src/collective/relay.c": "int way_out;\n",
     "src/op/way.h": "\n",
+    "src/base/a.c": "int x = CPU_COUNT(__builtin_cpu_is());\ncpu_set_t a;\nint cpu_count;\n",
 }, ["./lane: in 1 names, as chi_lane_of; say device", "./crew: in 1", "./relay: in 1",
-    "src/collective/way: in 1 names, as way_out"])
+    "src/collective/way: in 1 names, as way_out", "src/base/cpu: in 1 names, as cpu_count"])
 judge(but_allowed(check(project()), "gone"))

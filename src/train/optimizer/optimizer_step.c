@@ -4,7 +4,7 @@
 #include "train/optimizer/optimizer.h"
 
 #include "base/alloc.h"
-#include "base/relaxed.h"
+#include "base/copy.h"
 #include "base/text.h"
 
 #include <inttypes.h>
@@ -301,12 +301,12 @@ static choir_status slice_relaxed(const choir_optimizer *o, const chi_optimized_
 			piece[i] = (choir_buffer){ data, in[i].dtype, { 1, { count } } };
 			if (i + 1 == n)
 				continue; // the gradient is this worker's own
-			chi_copy_relaxed(scratch[i], data, count, size);
+			chi_copy_atomic(scratch[i], data, count, size);
 			piece[i].data = scratch[i];
 		}
 		CHOIR_TRY(call_kernel(o, t, copy, n, piece, a, stream));
 		for (size_t i = 0; i + 1 < n; i++)
-			chi_copy_relaxed((char *) in[i].data + (size_t) at * size, scratch[i], count, size);
+			chi_copy_atomic((char *) in[i].data + (size_t) at * size, scratch[i], count, size);
 	}
 	return CHOIR_OK;
 }

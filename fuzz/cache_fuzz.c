@@ -4,7 +4,7 @@
 // bits: the step must hand out exactly those that are whole, up to the first that is not.
 #include "fuzz.h"
 
-#include "base/philox.h"
+#include "base/hash.h"
 #include "choir/source.h"
 #include "data/data.h"
 

@@ -2,9 +2,9 @@
 // rounds of two 32-bit products, their halves crossed over and mixed with a key that moves on by a
 // Weyl sequence. The constants are those of the paper.
 #include "base/philox.h"
+#include "base/hash.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { ROUNDS = 10 };
 static const uint32_t multiplier[2] = { 0xD2511F53, 0xCD9E8D57 };
@@ -67,29 +67,4 @@ void chi_normal_pair(const chi_philox_block *block, double out[2])
 	double radius = sqrt(-2 * log(u));
 	out[0] = radius * cos(angle);
 	out[1] = radius * sin(angle);
-}
-
-uint64_t chi_hash_mix(uint64_t x)
-{
-	x ^= x >> 30;
-	x *= 0xBF58476D1CE4E5B9;
-	x ^= x >> 27;
-	x *= 0x94D049BB133111EB;
-	x ^= x >> 31;
-	return x;
-}
-
-uint64_t chi_hash_text(const char *text)
-{
-	return chi_hash_bytes(text, strlen(text));
-}
-
-uint64_t chi_hash_bytes(const void *bytes, size_t n)
-{
-	uint64_t hash = 0xCBF29CE484222325;
-	for (const unsigned char *c = bytes; n > 0; c++, n--) {
-		hash ^= *c;
-		hash *= 0x100000001B3;
-	}
-	return chi_hash_mix(hash);
 }

@@ -2,7 +2,6 @@
 // 2011). A function of counter and key, so nothing depends on threads or order.
 #pragma once
 
-#include <stddef.h>
 #include <stdint.h>
 
 typedef struct {
@@ -30,7 +29,3 @@ float chi_uniform_float(uint32_t word);
 double chi_uniform_double(uint32_t high, uint32_t low);
 // Two standard normal numbers (Box and Muller 1958) from four words.
 void chi_normal_pair(const chi_philox_block *block, double out[2]);
-// A 64-bit mix of text, for keys by name (FNV-1a, finished by SplitMix64's mixer).
-uint64_t chi_hash_text(const char *text);
-uint64_t chi_hash_bytes(const void *bytes, size_t n); // the same of bytes
-uint64_t chi_hash_mix(uint64_t x);

@@ -3,7 +3,7 @@
 // and messages do not depend on it.
 #include "base/text.h"
 #include "base/alloc.h"
-#include "base/philox.h"
+#include "base/hash.h"
 #include "base/size.h"
 
 #include <errno.h>

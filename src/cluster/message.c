@@ -4,7 +4,7 @@
 #include "cluster/message.h"
 
 #include "base/log.h"
-#include "base/philox.h"
+#include "base/hash.h"
 #include "base/text.h"
 
 #include <inttypes.h>

@@ -15,7 +15,7 @@
 // that is being sent.
 #include "base/alloc.h"
 #include "base/lock.h"
-#include "base/philox.h"
+#include "base/hash.h"
 #include "base/size.h"
 #include "collective/host.h"
 #include "collective/tree.h"

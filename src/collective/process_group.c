@@ -6,7 +6,7 @@
 #include "collective/process_group.h"
 
 #include "base/alloc.h"
-#include "base/philox.h"
+#include "base/hash.h"
 #include "base/size.h"
 #include "base/text.h"
 #include "collective/host.h"

@@ -4,7 +4,7 @@
 // that much of the pass cost before.
 #include "data/stage.h"
 
-#include "base/philox.h"
+#include "base/hash.h"
 
 choir_status chi_rewind_from(choir_dataset *d)
 {

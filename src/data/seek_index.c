@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
-#include "base/philox.h"
+#include "base/hash.h"
 #include "base/size.h"
 #include "data/stage.h"
 

@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/lock.h"
 #include "base/options.h"
-#include "base/philox.h"
+#include "base/hash.h"
 #include "base/size.h"
 #include "data/component.h"
 #include "collective/process_group.h"

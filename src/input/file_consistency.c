@@ -11,7 +11,7 @@
 #include "base/alloc.h"
 #include "base/crc32c.h"
 #include "base/file.h"
-#include "base/philox.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "choir/source.h"
 #include "cluster/cluster.h"

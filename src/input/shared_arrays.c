@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/philox.h"
+#include "base/hash.h"
 #include "base/size.h"
 #include "collective/process_group.h"
 #include "strategy/strategy.h"

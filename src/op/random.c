@@ -1,5 +1,6 @@
 // Dropout: which elements are kept follows from the frame's place in the program, so the way back
 // draws the same ones again and no mask is stored.
+#include "base/hash.h"
 #include "op/op.h"
 
 bool chi_op_draw(choir_frame *f, const char *what, uint64_t seed, choir_random_attributes *next)

@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/crc32c.h"
-#include "base/philox.h"
+#include "base/hash.h"
 
 #include <inttypes.h>
 #include <stdio.h>

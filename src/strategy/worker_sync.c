@@ -3,7 +3,7 @@
 // add up is the collective room's business (collective/multi_worker.c); here is only what belongs
 // to no collective.
 #include "base/alloc.h"
-#include "base/philox.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "op/op.h"
 #include "strategy/strategy.h"

@@ -3,7 +3,7 @@
 #include "strategy/worker_tensors.h"
 
 #include "base/alloc.h"
-#include "base/philox.h"
+#include "base/hash.h"
 #include "base/size.h"
 #include "base/text.h"
 #include "choir/op.h"

@@ -2,6 +2,7 @@
 // the variable's name, so that they depend neither on the order of creation nor on who creates.
 #include "value/variable.h"
 
+#include "base/hash.h"
 #include "base/lock.h"
 
 #include <math.h>

@@ -107,19 +107,6 @@ static void test_moments(void **state)
 	assert_true(fabs(fourth / n - 3) < 6 * sqrt(96 / n));
 }
 
-static void test_hash(void **state)
-{
-	(void) state;
-	// The first output of SplitMix64 seeded with 0 is its mixer's value of the golden ratio.
-	assert_true(chi_hash_mix(0x9E3779B97F4A7C15) == 0xE220A8397B1DCDAF);
-	// FNV-1a of "" and "a", as published, then mixed.
-	assert_true(chi_hash_text("") == chi_hash_mix(0xCBF29CE484222325));
-	assert_true(chi_hash_text("a") == chi_hash_mix(0xAF63DC4C8601EC8C));
-	assert_true(chi_hash_text("w") != chi_hash_text("b"));
-	assert_true(chi_hash_bytes("a\0b", 3) != chi_hash_bytes("a\0c", 3));
-	assert_true(chi_hash_bytes("ab", 1) == chi_hash_text("a"));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -128,7 +115,6 @@ int main(void)
 		cmocka_unit_test(test_uniform_ends),
 		cmocka_unit_test(test_normal_ends),
 		cmocka_unit_test(test_moments),
-		cmocka_unit_test(test_hash),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
 #include "op/kernel_calls.h"
 
 #include "base/alloc.h"
-#include "base/philox.h"
+#include "base/hash.h"
 #include "op/plain/plain.h"
 
 #include <setjmp.h>

@@ -2,7 +2,7 @@
 // with auto-sharding off: what a checkpoint in the middle of a pass keeps of all of them, that
 // each goes on from its own, and that nobody goes on with another's. Workers are threads, in a
 // played cluster.
-#include "base/philox.h"
+#include "base/hash.h"
 #include "process_group.h"
 #include "train/files.h"
 #include "train/saved.h"

@@ -2,7 +2,7 @@
 // others, on whatever devices, and nothing is changed by it.
 #include "base/alloc.h"
 #include "base/status.h"
-#include "base/philox.h"
+#include "base/hash.h"
 #include "choir/cross.h"
 #include "choir/op.h"
 #include "train/files.h"

@@ -10,7 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/philox.h"
+#include "base/hash.h"
 #include "base/size.h"
 #include "base/text.h"
 #include "tensor/tensor.h"

@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/lock.h"
 #include "base/options.h"
-#include "base/philox.h"
+#include "base/hash.h"
 
 typedef struct {
 	choir_dataset *dataset; // NULL: the place is empty

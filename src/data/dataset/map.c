@@ -6,7 +6,6 @@
 #include "base/alloc.h"
 #include "base/lock.h"
 #include "base/options.h"
-#include "base/philox.h"
 #include "base/size.h"
 #include "base/team.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/options.h"
-#include "base/philox.h"
+#include "base/hash.h"
 #include "base/size.h"
 #include "tensor/tensor.h"
 

@@ -4,6 +4,7 @@
 #include "data/stage.h"
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/philox.h"
 #include "base/size.h"
 

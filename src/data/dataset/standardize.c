@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/fpenv.h"
-#include "base/philox.h"
+#include "base/hash.h"
 #include "choir/dataset.h"
 
 typedef struct {

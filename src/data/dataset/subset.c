@@ -2,7 +2,7 @@
 // stream is read into nothing; with random access it is never touched.
 #include "data/stage.h"
 
-#include "base/philox.h"
+#include "base/hash.h"
 #include "base/size.h"
 
 typedef struct {

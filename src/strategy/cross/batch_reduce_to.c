@@ -3,7 +3,7 @@
 // what each device has folded; the whole is summed in packs, and the results are copied back.
 #include "strategy/cross/lazy_reduce.h"
 
-#include "base/philox.h"
+#include "base/hash.h"
 #include "collective/pack.h"
 
 #include <stdio.h>

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "op/op.h"
 #include "strategy/gradients/pending.h"
 #include "strategy/gradients/overlap_workers.h"

@@ -1,6 +1,7 @@
 // Collectives inside replicas. Where every device carries one replica, each joins the cross-device
 // operation itself and nobody else's thread is needed; where some carry several, or counts must be
 // known first, the last replica to come does it for all. Their gradients are collectives too.
+#include "base/hash.h"
 #include "choir/op.h"
 #include "collective/tree.h"
 #include "collective/way.h"

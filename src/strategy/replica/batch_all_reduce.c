@@ -2,6 +2,7 @@
 // they cost is the sync point, not the bytes. Each element is added to the same elements in the
 // same order as alone, so the bits are the same; and as the packing is made of operations, the way
 // back is one all-reduce, too. Large tensors, those with counts and slices travel alone.
+#include "base/hash.h"
 #include "choir/op.h"
 #include "op/op.h"
 #include "strategy/replica/merge_call.h"

@@ -3,6 +3,7 @@
 #include "strategy/worker_tensors.h"
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "strategy/gradients/gradients.h"
 #include "strategy/run/sync_point.h"

@@ -1,5 +1,6 @@
 // One replica: its call from start to return, its arguments and results, and what it may ask.
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "strategy/run/sync_point.h"
 #include "strategy/worker_tensors.h"
 #include "strategy/gradients/gradients.h"

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "collective/tree.h"
 #include "op/vector.h"
 #include "strategy/run/sync_point.h"

@@ -1,6 +1,7 @@
 // Making and reading variables, by context: in cross-replica context all copies are made; in
 // replicas replica 0 makes them and the others get the same one.
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/options.h"
 #include "base/text.h"
 #include "op/tape/tape.h"

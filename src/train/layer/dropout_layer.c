@@ -1,7 +1,7 @@
 // The dropout layer. Its name is part of the random numbers' key, so two layers never drop alike.
 #include "train/layer/layer.h"
 
-#include "base/philox.h"
+#include "base/hash.h"
 
 typedef struct {
 	choir_layer layer; // first

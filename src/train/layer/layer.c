@@ -4,7 +4,7 @@
 #include "train/layer/layer.h"
 
 #include "base/alloc.h"
-#include "base/philox.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "choir/nn.h"
 #include "strategy/context.h"

@@ -1,7 +1,7 @@
 // Residual blocks: what layers give, added to what they were given.
 #include "train/layer/layer.h"
 
-#include "base/philox.h"
+#include "base/hash.h"
 
 #include <limits.h>
 

@@ -1,7 +1,7 @@
 // Layers one after another, as one layer.
 #include "train/layer/layer.h"
 
-#include "base/philox.h"
+#include "base/hash.h"
 #include "base/size.h"
 #include "choir/op.h"
 

@@ -4,6 +4,7 @@
 #include "train/optimizer/optimizer.h"
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "choir/op.h"

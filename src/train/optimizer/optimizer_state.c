@@ -4,7 +4,7 @@
 #include "train/optimizer/optimizer.h"
 
 #include "base/alloc.h"
-#include "base/philox.h"
+#include "base/hash.h"
 #include "base/text.h"
 
 #include <string.h>

@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
-#include "base/philox.h"
+#include "base/hash.h"
 #include "base/size.h"
 #include "base/text.h"
 #include "strategy/worker_consistency.h"

@@ -4,7 +4,7 @@
 #include "data/varying.h"
 
 #include "base/status.h"
-#include "base/philox.h"
+#include "base/hash.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 // wrong, which are made by moving or leaving out operations, must be found.
 // CHOIR_CRASH_STATES: how many random states (3000).
 #include "base/fs.h"
-#include "base/philox.h"
+#include "base/hash.h"
 #include "train/files.h"
 #include "train/saved.h"
 

@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/fs.h"
 #include "base/status.h"
-#include "base/philox.h"
+#include "base/hash.h"
 #include "choir/library.h"
 #include "train/files.h"
 #include "train/saved.h"

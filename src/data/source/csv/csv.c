@@ -9,7 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/options.h"
-#include "base/philox.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "data/seek_index.h"
 #include "data/source/csv/csv.h"

@@ -1,13 +1,15 @@
-// How many processors a container may use. The groups of the process are listed in a file, one
-// line for each hierarchy: "0::/path" is version 2, "4:cpu,cpuacct:/path" is version 1. A limit
-// may be set in the group or in any above it, and the smallest one counts. A path that does not
-// exist under the mount (as in a container that sees only its own part of the tree) is skipped
-// for the one above it.
-#include "base/thread.h"
+// The affinity mask and the cgroups of the process say which processors and how many it may use. A
+// file lists the groups, one line for each hierarchy: "0::/path" is version 2,
+// "4:cpu,cpuacct:/path" is version 1. A group and any above it may set a quota, and the smallest
+// one counts. A path that is not under the mount, as in a container that sees only its own part of
+// the tree, is skipped for the one above it.
+#include "base/processors.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,7 +100,7 @@ static int hierarchy_quota(const char *mount, const char *name, const char *path
 	return path_quota(directory, path);
 }
 
-static bool lists_cpu(const char *controllers)
+static bool lists_processors(const char *controllers)
 {
 	for (const char *c = controllers; c; c = strchr(c, ',')) {
 		c += *c == ',';
@@ -121,13 +123,13 @@ static int line_quota(char *line, const char *mount)
 	if (*controllers == '\0')
 		return smaller_limit(
 				hierarchy_quota(mount, "", path), hierarchy_quota(mount, "unified", path));
-	if (!lists_cpu(controllers))
+	if (!lists_processors(controllers))
 		return 0;
 	int quota = hierarchy_quota(mount, controllers, path);
 	return quota ? quota : hierarchy_quota(mount, "cpu", path);
 }
 
-int chi_processor_cgroup_quota(const char *groups_path, const char *mount)
+int chi_processor_quota(const char *groups_path, const char *mount)
 {
 	char text[TEXT_SIZE];
 	if (!read_small(groups_path, text, sizeof(text)))
@@ -137,4 +139,69 @@ int chi_processor_cgroup_quota(const char *groups_path, const char *mount)
 	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
 		quota = smaller_limit(quota, line_quota(line, mount));
 	return quota;
+}
+
+// What the process was given.
+static struct {
+	cpu_set_t mask;
+	int count; // of the mask
+	int quota;
+	bool narrowed;
+} processors;
+static pthread_once_t processors_once = PTHREAD_ONCE_INIT;
+
+static void find_processors(void)
+{
+	long online = sysconf(_SC_NPROCESSORS_ONLN);
+	if (online < 1)
+		online = 1;
+	if (sched_getaffinity(0, sizeof(processors.mask), &processors.mask) != 0) {
+		// More processors than a mask has bits: take the first ones.
+		CPU_ZERO(&processors.mask);
+		for (long i = 0; i < online && i < CPU_SETSIZE; i++)
+			CPU_SET((size_t) i, &processors.mask);
+	}
+	processors.count = CPU_COUNT(&processors.mask);
+	processors.narrowed = processors.count < online && processors.count < CPU_SETSIZE;
+	processors.quota = chi_processor_quota("/proc/self/cgroup", "/sys/fs/cgroup");
+}
+
+int chi_processor_count(void)
+{
+	pthread_once(&processors_once, find_processors);
+	if (processors.quota > 0 && processors.quota < processors.count)
+		return processors.quota;
+	return processors.count > 0 ? processors.count : 1;
+}
+
+bool chi_processor_mask_is_narrowed(void)
+{
+	pthread_once(&processors_once, find_processors);
+	return processors.narrowed;
+}
+
+// Whether the place-th processor of a mask of total, counted round, is among count from the
+// first-th.
+static bool in_range(int place, int first, int count, int total)
+{
+	int distance = (place - first % total) % total;
+	return (distance < 0 ? distance + total : distance) < count;
+}
+
+bool chi_thread_pin(int first, int count)
+{
+	pthread_once(&processors_once, find_processors);
+	if (first < 0 || count < 1 || processors.count < 1)
+		return false;
+	cpu_set_t set;
+	CPU_ZERO(&set);
+	int place = 0;
+	for (size_t i = 0; i < CPU_SETSIZE; i++) {
+		if (!CPU_ISSET(i, &processors.mask))
+			continue;
+		if (in_range(place, first, count, processors.count))
+			CPU_SET(i, &set);
+		place++;
+	}
+	return sched_setaffinity(0, sizeof(set), &set) == 0;
 }

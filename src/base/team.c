@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/clock.h"
+#include "base/processors.h"
 #include "base/thread.h"
 
 #include <stdio.h>

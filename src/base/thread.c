@@ -1,6 +1,5 @@
-// Threads and processors. A guest must not disturb its host: Choir's threads take none of its
-// signals, and what processors they may use is what the process was given when Choir was first
-// asked, whatever single threads were pinned to later.
+// Threads of a guest, which must not disturb its host: they block its signals, and have a
+// floating-point environment of their own.
 #include "base/thread.h"
 #include "base/atomic.h"
 #include "base/clock.h"
@@ -12,7 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 static void *run_thread(void *arg)
 {
@@ -105,71 +103,6 @@ void chi_thread_nap(double seconds)
 	const double deadline = chi_clock_deadline(seconds);
 	while (chi_clock_now() < deadline && chi_futex_wait(&nobody_wakes, 0, deadline))
 		;
-}
-
-// What the process was given.
-static struct {
-	cpu_set_t mask;
-	int count; // of the mask
-	int quota;
-	bool narrowed;
-} processors;
-static pthread_once_t processors_once = PTHREAD_ONCE_INIT;
-
-static void find_processors(void)
-{
-	long online = sysconf(_SC_NPROCESSORS_ONLN);
-	if (online < 1)
-		online = 1;
-	if (sched_getaffinity(0, sizeof(processors.mask), &processors.mask) != 0) {
-		// More processors than a mask has bits: take the first ones.
-		CPU_ZERO(&processors.mask);
-		for (long i = 0; i < online && i < CPU_SETSIZE; i++)
-			CPU_SET((size_t) i, &processors.mask);
-	}
-	processors.count = CPU_COUNT(&processors.mask);
-	processors.narrowed = processors.count < online && processors.count < CPU_SETSIZE;
-	processors.quota = chi_processor_cgroup_quota("/proc/self/cgroup", "/sys/fs/cgroup");
-}
-
-int chi_processor_count(void)
-{
-	pthread_once(&processors_once, find_processors);
-	if (processors.quota > 0 && processors.quota < processors.count)
-		return processors.quota;
-	return processors.count > 0 ? processors.count : 1;
-}
-
-bool chi_processor_mask_is_narrowed(void)
-{
-	pthread_once(&processors_once, find_processors);
-	return processors.narrowed;
-}
-
-// Whether the place-th processor of a mask of total, counted round, is among count from the
-// first-th.
-static bool in_range(int place, int first, int count, int total)
-{
-	int distance = (place - first % total) % total;
-	return (distance < 0 ? distance + total : distance) < count;
-}
-
-bool chi_thread_pin(int first, int count)
-{
-	pthread_once(&processors_once, find_processors);
-	if (first < 0 || count < 1 || processors.count < 1)
-		return false;
-	cpu_set_t set;
-	CPU_ZERO(&set);
-	int place = 0;
-	for (size_t i = 0; i < CPU_SETSIZE; i++) {
-		if (!CPU_ISSET(i, &processors.mask))
-			continue;
-		if (in_range(place, first, count, processors.count))
-			CPU_SET(i, &set);
-		place++;
-	}
-	return sched_setaffinity(0, sizeof(set), &set) == 0;
 }
 
 static chi_atomic32 forks;

@@ -1,4 +1,4 @@
-// Threads and processors. Choir's threads have the floating-point environment of fpenv.h and block
+// Threads. Choir's threads have the floating-point environment of fpenv.h and block
 // all signals, which are the host's, but those that a thread raises by its own fault (SIGSEGV and
 // its like): a host's crash handler shall see them.
 #pragma once
@@ -31,18 +31,6 @@ void chi_thread_join(chi_thread *t); // a thread that never started is fine
 // what cannot wake anybody (messages of other processes).
 void chi_thread_yield(void);
 void chi_thread_nap(double seconds);
-
-// Processors this process may use: the affinity mask, at most as many as its cgroups allow.
-int chi_processor_count(void);
-// Whole processors that the quota (v1 or v2) of a list of groups as in /proc/self/cgroup allows,
-// rounded up; 0: no limit. mount: where their tree is.
-int chi_processor_cgroup_quota(const char *groups_path, const char *mount);
-// True if the affinity mask at start was narrower than the processors that are online.
-bool chi_processor_mask_is_narrowed(void);
-
-// Pins the calling thread to count processors from the first-th of those it may use (modulo their
-// number). False where the system refuses.
-bool chi_thread_pin(int first, int count);
 
 // The calling thread, when it is woken, waits for its turn and interrupts nobody who computes.
 // Only a wish: where the system refuses, nothing changes.

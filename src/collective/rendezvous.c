@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/thread.h"
+#include "base/processors.h"
 #include "trace/trace.h"
 
 #include <stdio.h>

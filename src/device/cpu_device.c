@@ -2,7 +2,7 @@
 // have the same memory and need not be different cores, so there may be more of them than cores,
 // or fewer. Work is done when a call returns, so streams have nothing to remember.
 #include "base/alloc.h"
-#include "base/thread.h"
+#include "base/processors.h"
 #include "device/device.h"
 
 #include <string.h>

@@ -7,8 +7,8 @@
 #include "base/status.h"
 #include "base/lock.h"
 #include "base/options.h"
+#include "base/processors.h"
 #include "base/text.h"
-#include "base/thread.h"
 #include "device/device.h"
 
 #include <stddef.h>

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/options.h"
+#include "base/processors.h"
 #include "base/thread.h"
 #include "strategy/replica/merge_call.h"
 #include "strategy/run/run.h"

@@ -1,11 +1,13 @@
-// Quotas of processor time, read from trees of files like those that the kernel shows.
-#include "base/thread.h"
+// Quotas of processor time, read from trees of files like those that the kernel shows; processors
+// are counted and pinned to.
+#include "base/processors.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +53,7 @@ static void put(const char *path, const char *text)
 
 static int quota(void)
 {
-	return chi_processor_cgroup_quota("groups", "fs");
+	return chi_processor_quota("groups", "fs");
 }
 
 static void test_version_2(void **state)
@@ -120,11 +122,53 @@ static void test_nonsense(void **state)
 		put("fs/cpu.max", limits[i]);
 		assert_int_equal(quota(), 0);
 	}
-	assert_int_equal(chi_processor_cgroup_quota("missing", "fs"), 0);
+	assert_int_equal(chi_processor_quota("missing", "fs"), 0);
 	char deep[5000] = "0::";
 	memset(deep + 3, '/', sizeof(deep) - 4);
 	put("groups", deep); // longer than a path may be
 	assert_int_equal(quota(), 0);
+}
+
+static int allowed(void)
+{
+	cpu_set_t set;
+	assert_int_equal(sched_getaffinity(0, sizeof(set), &set), 0);
+	return CPU_COUNT(&set);
+}
+
+static void test_count(void **state)
+{
+	(void) state;
+	int count = chi_processor_count(),
+		quota = chi_processor_quota("/proc/self/cgroup", "/sys/fs/cgroup");
+	assert_true(count >= 1 && count <= allowed());
+	assert_true(quota >= 0);
+	assert_int_equal(count, quota > 0 && quota < allowed() ? quota : allowed());
+	assert_int_equal(chi_processor_mask_is_narrowed(), allowed() < sysconf(_SC_NPROCESSORS_ONLN));
+}
+
+static void test_pin(void **state)
+{
+	(void) state;
+	int all = allowed();
+	cpu_set_t sets[2];
+	for (int first = 0; first <= all; first++) {
+		assert_true(chi_thread_pin(first, 1));
+		assert_int_equal(allowed(), 1);
+		if (first % all == 0)
+			assert_int_equal(sched_getaffinity(0, sizeof(sets[0]), &sets[first / all]), 0);
+	}
+	assert_true(CPU_EQUAL(&sets[0], &sets[1])); // counted round
+	assert_int_equal(chi_processor_count() >= 1 ? allowed() : 0, 1);
+	assert_true(chi_thread_pin(1, all)); // from a pinned thread to all that the process has
+	assert_int_equal(allowed(), all);
+	assert_true(chi_thread_pin(0, all + 7));
+	assert_int_equal(allowed(), all);
+	assert_false(chi_thread_pin(-1, 1));
+	assert_false(chi_thread_pin(0, 0));
+	assert_true(chi_thread_pin(all - 1, 1));
+	assert_true(chi_thread_pin(0, all)); // as it was
+	assert_int_equal(allowed(), all);
 }
 
 int main(void)
@@ -134,6 +178,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_version_1, make_tree, remove_tree),
 		cmocka_unit_test_setup_teardown(test_both_versions, make_tree, remove_tree),
 		cmocka_unit_test_setup_teardown(test_nonsense, make_tree, remove_tree),
+		cmocka_unit_test(test_count),
+		cmocka_unit_test(test_pin),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-// Threads leave the host's signals alone, and processors are counted, pinned to and given back.
+// Threads leave the host's signals and the other threads' priorities alone.
 #include "base/thread.h"
 #include "base/atomic.h"
 
@@ -8,7 +8,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <math.h>
-#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -73,48 +72,6 @@ static void test_cannot_start(void **state)
 	chi_thread_join(&thread);
 }
 
-static int allowed(void)
-{
-	cpu_set_t set;
-	assert_int_equal(sched_getaffinity(0, sizeof(set), &set), 0);
-	return CPU_COUNT(&set);
-}
-
-static void test_count(void **state)
-{
-	(void) state;
-	int count = chi_processor_count(),
-		quota = chi_processor_cgroup_quota("/proc/self/cgroup", "/sys/fs/cgroup");
-	assert_true(count >= 1 && count <= allowed());
-	assert_true(quota >= 0);
-	assert_int_equal(count, quota > 0 && quota < allowed() ? quota : allowed());
-	assert_int_equal(chi_processor_mask_is_narrowed(), allowed() < sysconf(_SC_NPROCESSORS_ONLN));
-}
-
-static void test_pin(void **state)
-{
-	(void) state;
-	int all = allowed();
-	cpu_set_t sets[2];
-	for (int first = 0; first <= all; first++) {
-		assert_true(chi_thread_pin(first, 1));
-		assert_int_equal(allowed(), 1);
-		if (first % all == 0)
-			assert_int_equal(sched_getaffinity(0, sizeof(sets[0]), &sets[first / all]), 0);
-	}
-	assert_true(CPU_EQUAL(&sets[0], &sets[1])); // counted round
-	assert_int_equal(chi_processor_count() >= 1 ? allowed() : 0, 1);
-	assert_true(chi_thread_pin(1, all)); // from a pinned thread to all that the process has
-	assert_int_equal(allowed(), all);
-	assert_true(chi_thread_pin(0, all + 7));
-	assert_int_equal(allowed(), all);
-	assert_false(chi_thread_pin(-1, 1));
-	assert_false(chi_thread_pin(0, 0));
-	assert_true(chi_thread_pin(all - 1, 1));
-	assert_true(chi_thread_pin(0, all)); // as it was
-	assert_int_equal(allowed(), all);
-}
-
 typedef struct {
 	int before, after;
 } niceness;
@@ -159,8 +116,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_signals_and_name),
 		cmocka_unit_test(test_cannot_start),
-		cmocka_unit_test(test_count),
-		cmocka_unit_test(test_pin),
 		cmocka_unit_test(test_leftovers),
 		cmocka_unit_test(test_fork_generation),
 	};

@@ -1,6 +1,6 @@
 // The CPU as devices: as many as somebody names, and a count that is the processors of this
 // process.
-#include "base/thread.h"
+#include "base/processors.h"
 #include "device/device.h"
 
 #include <setjmp.h>

@@ -33,10 +33,8 @@ int scheduled_clock(clockid_t clock, struct timespec *now);
 // Only futexes.
 long scheduled_syscall(long number, void *word, int operation, uint32_t value,
 		const struct timespec *until, void *other, unsigned bits);
-// How many processors the library finds; before it looks.
+// How many processors the library finds.
 void scheduled_machine(int count);
-int scheduled_affinity(pid_t process, size_t size, cpu_set_t *set);
-long scheduled_sysconf(int name);
 
 // Before a thread reads or writes what others may write or read, and when it spins.
 void scheduled_point(void);
@@ -61,8 +59,6 @@ void scheduled_spin(void);
 #define pthread_setname_np scheduled_setname
 #define clock_gettime scheduled_clock
 #define syscall scheduled_syscall
-#define sched_getaffinity scheduled_affinity
-#define sysconf scheduled_sysconf
 
 // There is one thread of the system, so what is atomic is only where others may come between.
 static inline uint32_t scheduled_add32(_Atomic uint32_t *p, uint32_t by)

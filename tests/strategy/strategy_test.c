@@ -2,7 +2,7 @@
 #include "choir/op.h"
 
 #include "base/alloc.h"
-#include "base/thread.h"
+#include "base/processors.h"
 #include "strategy/strategy.h"
 #include "strategy/world.h"
 

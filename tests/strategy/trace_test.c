@@ -5,7 +5,7 @@
 
 #include "base/atomic.h"
 #include "base/clock.h"
-#include "base/thread.h"
+#include "base/processors.h"
 #include "choir/op.h"
 
 #include <setjmp.h>

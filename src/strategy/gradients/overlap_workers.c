@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/size.h"
+#include "base/processors.h"
 #include "base/thread.h"
 #include "collective/host.h"
 #include "collective/tree.h"

@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/thread.h"
+#include "base/processors.h"
 #include "strategy/worker_consistency.h"
 #include "strategy/gradients/gradients.h"
 #include "strategy/gradients/overlap_workers.h"

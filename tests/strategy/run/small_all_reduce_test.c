@@ -4,7 +4,7 @@
 #include "choir/op.h"
 
 #include "base/alloc.h"
-#include "base/thread.h"
+#include "base/processors.h"
 #include "collective/oracle.h"
 #include "strategy/world.h"
 

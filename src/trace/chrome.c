@@ -1,7 +1,7 @@
-// Chrome's trace event format, a JSON object with a list of events: "X" is a span with its begin
-// and duration in microseconds, "M" gives a track its name and its place among the others. A
-// trace is one process, and a track is a thread of it.
-#include "trace/writers.h"
+// Chrome's trace event format: a JSON object with a list of events. "X" is a span with its begin
+// and duration in microseconds, "M" gives a track its name and its place in the order. A trace is
+// one process, and a track is a thread of it.
+#include "trace/chrome.h"
 
 // Tracks in the order in which they are shown.
 enum { TID_PROGRAM = 0, TID_REPLICA = 1, TID_COMMUNICATION = 1 << 24 };

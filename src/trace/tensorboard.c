@@ -1,9 +1,9 @@
-// Event files of TensorBoard: records as in TFRecord files, each a message Event with the time of
-// day (field 1, double), the step (2) and a summary (5) of values: a tag (1) and a number (2,
-// float). The first event says which version of the format it is. Field numbers: event.proto and
-// summary.proto of TensorFlow. Who reads takes any file of a folder whose name has "tfevents" in
-// it, and reads on as it grows.
-#include "trace/writers.h"
+// Event files of TensorBoard: records as in TFRecord files. Each is a message Event with the time
+// of day (field 1, double), the step (2) and a summary (5) of values: a tag (1) and a number (2,
+// float). The first event gives the version of the format. Field numbers: event.proto and
+// summary.proto of TensorFlow. TensorBoard reads each file of a folder whose name has "tfevents"
+// in it, as it grows.
+#include "trace/tensorboard.h"
 
 #include "base/directory.h"
 #include "base/clock.h"

@@ -10,7 +10,8 @@
 #include "base/options.h"
 #include "base/thread_local.h"
 #include "base/thread.h"
-#include "trace/writers.h"
+#include "trace/chrome.h"
+#include "trace/tensorboard.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 // again, the same, with spaces around it.
 #include "fuzz.h"
 
-#include "cluster/roles.h"
+#include "cluster/tf_config.h"
 
 // The text is changed by reading, so each reading has a copy of exactly its size.
 static choir_status read_copy(chi_roles *r, const uint8_t *data, size_t size, size_t spaces)

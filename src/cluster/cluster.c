@@ -1,13 +1,22 @@
-// The object: a transport's table and its state, the workers' names, and the first failure. After
-// that failure nothing is tried any more: what other workers do then, nobody can know, and a
-// number that came late must not be taken for the one that is waited for now.
+// The cluster of this process, from the options and the environment that say who it is, over the
+// transport, to the check that all workers fit together. The object holds a transport's table and
+// its state, the workers' names, and the first failure. After that failure it tries nothing more:
+// nobody can know what other workers do then, and a late message must not be taken for the one
+// that is expected.
 #include "cluster/cluster.h"
 
 #include "base/alloc.h"
-#include "base/size.h"
+#include "base/crc32c.h"
+#include "base/file.h"
+#include "base/module.h"
+#include "base/options.h"
+#include "choir/library.h"
+#include "cluster/mpi_loader.h"
+#include "cluster/roles.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -52,16 +61,13 @@ static choir_status open_transport(choir_cluster *c, const void *argument)
 	return CHOIR_OK;
 }
 
-// The workers' names, which is also how it shows that all are there.
-static choir_status meet(choir_cluster *c)
+// Gets the workers' names, which also shows that all are there.
+static choir_status exchange_names(choir_cluster *c)
 {
 	char own[CHI_WORKER_NAME] = "", host[64] = "?";
 	gethostname(host, sizeof host - 1);
 	snprintf(own, sizeof own, "%s, pid %ld", host, (long) getpid());
-	size_t bytes;
-	if (!chi_size_multiply((size_t) c->workers, sizeof own, &bytes))
-		return choir_fail(CHOIR_NO_MEMORY, "names of %d workers", c->workers);
-	char(*names)[CHI_WORKER_NAME] = chi_alloc(bytes);
+	char(*names)[CHI_WORKER_NAME] = chi_alloc_array((size_t) c->workers, sizeof *names);
 	if (names == NULL)
 		return CHOIR_NO_MEMORY;
 	const choir_status status = choir_cluster_all_gather(c, own, sizeof own, names);
@@ -91,7 +97,7 @@ choir_cluster *chi_cluster_open(
 		return NULL;
 	}
 	chi_mutex_init(&c->lock, CHI_RANK_CLUSTER, "cluster");
-	if (open_transport(c, argument) != CHOIR_OK || meet(c) != CHOIR_OK) {
+	if (open_transport(c, argument) != CHOIR_OK || exchange_names(c) != CHOIR_OK) {
 		if (chi_atomic32_load(&c->failed) == 0 && c->workers > 0)
 			chi_cluster_give_up(c);
 		close_cluster(c, 0);
@@ -107,6 +113,177 @@ void choir_cluster_free(choir_cluster *c)
 	if (c == NULL)
 		return;
 	close_cluster(c, chi_atomic32_load(&c->failed) != 0 ? 0 : c->timeout);
+}
+
+static choir_status take_options(const choir_cluster_options *o, choir_cluster_options *all)
+{
+	CHOIR_TRY(chi_options_take("cluster: the options'", all, sizeof *all, o));
+	const double seconds[] = { all->timeout, all->start_timeout };
+	for (int i = 0; i < 2; i++)
+		if (!(seconds[i] >= 0) && seconds[i] != CHOIR_NONE)
+			return choir_fail(CHOIR_INVALID, "cluster: a timeout of %g seconds", seconds[i]);
+	return CHOIR_OK;
+}
+
+// The checksum of a file; "unknown" where it cannot be read.
+static void file_setting(chi_setting *setting, const char *name, const char *path)
+{
+	enum { STEP = 1 << 20 };
+	chi_error kept;
+	chi_error_save(&kept);
+	chi_file *f = chi_file_open(path);
+	unsigned char *block = chi_alloc(STEP);
+	uint32_t crc = 0;
+	uint64_t at = 0;
+	size_t got = f != NULL && block != NULL ? STEP : 0;
+	while (got > 0 && chi_file_read_some(f, at, block, STEP, &got) == CHOIR_OK && got > 0) {
+		crc = chi_crc32c(crc, block, got);
+		at += got;
+	}
+	if (f != NULL && at == chi_file_size(f))
+		chi_setting_set(setting, name, "a file of %llu bytes, CRC-32C %08x",
+				(unsigned long long) at, (unsigned) crc);
+	else
+		chi_setting_set(setting, name, "unknown");
+	chi_free(block);
+	chi_file_close(f);
+	chi_error_restore(&kept);
+}
+
+// The build of Choir: of the same version there are many. In the program's file it is compared
+// with that, unless the program says by itself what it is.
+static void library_setting(chi_setting *setting)
+{
+	char path[4096];
+	if (chi_module_is_program())
+		chi_setting_set(setting, "libchoir", "in the program");
+	else
+		file_setting(setting, "libchoir", chi_module_file(path, sizeof path));
+}
+
+static const char *setting(const char *name)
+{
+	const char *value = getenv(name);
+	return value == NULL ? "" : value;
+}
+
+static const char *kernels(void)
+{
+	const char *asked = setting("CHOIR_KERNELS");
+	return asked[0] == '\0' ? "all" : asked;
+}
+
+// Plain kernels give the same bits on every instruction set.
+static choir_status choose_instruction_set(choir_cluster *c, bool lowest)
+{
+	chi_instruction_set set;
+	if (strcmp(kernels(), "plain") == 0)
+		return CHOIR_OK;
+	CHOIR_TRY(chi_cluster_common_instruction_set(c, choir_instruction_set(), lowest, &set));
+	return chi_instruction_set_lower(set);
+}
+
+static choir_status check_consistency(choir_cluster *c, const choir_cluster_options *o)
+{
+	chi_setting settings[6];
+	CHOIR_TRY(chi_instruction_set_check());
+	chi_setting_set(&settings[0], "library version", "%d.%d.%d", choir_version() / 10000,
+			choir_version() / 100 % 100, choir_version() % 100);
+	chi_setting_set(&settings[1], "CHOIR_KERNELS", "%s", kernels());
+	chi_setting_set(
+			&settings[2], ".lowest_instruction_set", "%d", o->lowest_instruction_set == CHOIR_ON);
+	chi_setting_set(&settings[3], "ONEDNN_MAX_CPU_ISA", "%s", setting("ONEDNN_MAX_CPU_ISA"));
+	library_setting(&settings[4]);
+	if (o->program != NULL)
+		chi_setting_set(&settings[5], "program", "%s", o->program);
+	else
+		file_setting(&settings[5], "program", "/proc/self/exe");
+	CHOIR_TRY(chi_cluster_check_consistency(c, settings, 6));
+	return choose_instruction_set(c, o->lowest_instruction_set == CHOIR_ON);
+}
+
+static choir_status check_roles(const choir_cluster *c, const chi_roles *r)
+{
+	if (r->source == NULL || (c->workers == r->workers && c->worker == r->worker))
+		return CHOIR_OK;
+	if (c->workers == r->workers)
+		return choir_fail(CHOIR_INVALID,
+				"%s makes this process worker %d, but %s worker %d: give "
+				"tasks to processes in the order of their ranks",
+				r->source, r->worker, c->transport, c->worker);
+	char found[CHI_TRANSPORT_TEXT + 40] = "this process was started alone";
+	if (strcmp(c->transport_table.name, chi_single_worker_transport.name) != 0)
+		snprintf(found, sizeof found, "%s finds %d", c->transport, c->workers);
+	return choir_fail(CHOIR_INVALID,
+			"%s names %d worker%s, but %s: start the program with "
+			"mpirun -n %d PROGRAM, or srun --mpi=pmix -n %d PROGRAM",
+			r->source, r->workers, r->workers == 1 ? "" : "s", found, r->workers, r->workers);
+}
+
+static choir_cluster *settle(choir_cluster *c, const chi_roles *r, const choir_cluster_options *o)
+{
+	if (c == NULL)
+		return NULL;
+	choir_status status = check_roles(c, r);
+	if (status == CHOIR_OK)
+		status = check_consistency(c, o);
+	if (status != CHOIR_OK) {
+		chi_cluster_give_up(c);
+		choir_cluster_free(c);
+		return NULL;
+	}
+	if (r->task_given) {
+		c->task = r->task;
+		c->task_index = r->index;
+	}
+	return c;
+}
+
+choir_cluster *choir_cluster_new(const choir_cluster_options *given)
+{
+	choir_cluster_options o;
+	chi_roles roles;
+	chi_launcher launcher;
+	if (take_options(given, &o) != CHOIR_OK || chi_roles_find(&roles, &o) != CHOIR_OK)
+		return NULL;
+	if (roles.task_given && roles.task == CHI_TASK_PS) {
+		choir_fail(CHOIR_UNSUPPORTED,
+				"%s: a process that is a ps: variables of parameter servers "
+				"lie in the workers' process",
+				roles.source);
+		return NULL;
+	}
+	const bool evaluator = roles.task_given && roles.task == CHI_TASK_EVALUATOR;
+	const char *transport = evaluator ? "alone" : o.transport;
+	if (transport == NULL || strcmp(transport, "mpi") == 0) {
+		if (chi_launcher_find(&launcher) != CHOIR_OK)
+			return NULL;
+		if (transport != NULL || launcher.name != NULL)
+			return settle(chi_mpi_open(&o, &launcher, NULL, 0), &roles, &o);
+		transport = "alone";
+	}
+	const choir_cluster_table *transport_table = chi_transport_find(transport);
+	if (transport_table == NULL)
+		return NULL;
+	return settle(chi_cluster_open(transport_table, o.argument, &o), &roles, &o);
+}
+
+choir_cluster *choir_cluster_from_mpi(
+		const void *communicator, size_t size, const choir_cluster_options *given)
+{
+	choir_cluster_options o;
+	const chi_launcher launcher = { 0 };
+	const chi_roles roles = { 0 };
+	if (take_options(given, &o) != CHOIR_OK)
+		return NULL;
+	if (communicator == NULL || o.transport != NULL || o.cluster_spec != NULL ||
+			o.task_type != NULL) {
+		choir_fail(CHOIR_INVALID, "from_mpi: %s",
+				communicator == NULL ? "the communicator is NULL"
+									 : "a transport or roles were given as well");
+		return NULL;
+	}
+	return settle(chi_mpi_open(&o, &launcher, communicator, size), &roles, &o);
 }
 
 const char *chi_cluster_name(const choir_cluster *c, int worker, char text[CHI_WORKER_NAME + 32])
@@ -185,6 +362,11 @@ bool choir_cluster_is_chief(const choir_cluster *c)
 int choir_cluster_task_index(const choir_cluster *c)
 {
 	return c == NULL ? 0 : c->task_index;
+}
+
+const char *choir_cluster_task_type(const choir_cluster *c)
+{
+	return c == NULL ? "" : chi_task_name(c->task);
 }
 
 const char *choir_cluster_worker_name(const choir_cluster *c, int i)

@@ -39,7 +39,7 @@ choir_status chi_transport_take(
 choir_cluster_table chi_transport_filled(const choir_cluster_table *transport);
 extern const choir_cluster_table chi_single_worker_transport;
 
-// Opens a transport and learns the names of the workers; the rest of choir_cluster_new is roles.
+// Opens a transport and learns the names of the workers.
 choir_cluster *chi_cluster_open(const choir_cluster_table *transport, const void *argument,
 		const choir_cluster_options *o);
 // How long to wait for all workers; negative: no limit.
@@ -61,18 +61,19 @@ uint64_t chi_cluster_next(choir_cluster *c);
 // CHOIR_CANCELLED with the first cause if the cluster is over.
 choir_status chi_cluster_check(choir_cluster *c);
 
-// Something that must be the same in all workers. CHOIR_STATE: it is not; the text names the first
-// worker that differs, the fact, and both values. At most CHI_SETTINGS.
+// A setting that must be the same on all workers.
 enum { CHI_SETTINGS = 16, CHI_SETTING_NAME = 24, CHI_SETTING_VALUE = 72 };
 typedef struct {
 	char name[CHI_SETTING_NAME], value[CHI_SETTING_VALUE];
 } chi_setting;
-// Of a value that is longer its beginning and a hash; a failed allocation fails in agree.
+// A longer value is cut, with a hash of all of it. A failed allocation fails in the check.
 void chi_setting_set(chi_setting *setting, const char *name, const char *fmt, ...)
 		CHOIR_PRINTF(3, 4);
+// Compares up to CHI_SETTINGS settings. CHOIR_STATE names the first worker that differs, the
+// setting, and both values.
 choir_status chi_cluster_check_consistency(choir_cluster *c, const chi_setting settings[], int n);
 // The instruction set for all workers, of which this one has own: the same, or if lowest, the
-// lowest of them. CHOIR_STATE: they differ; CHOIR_UNSUPPORTED: there is none that all have. The
-// text names the first that differs, and both sets.
+// lowest of them. CHOIR_STATE: they differ; CHOIR_UNSUPPORTED: no set is on all of them. The text
+// names the first worker that differs, and both sets.
 choir_status chi_cluster_common_instruction_set(
 		choir_cluster *c, const char *own, bool lowest, chi_instruction_set *set);

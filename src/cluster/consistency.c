@@ -1,7 +1,8 @@
-// What must be the same everywhere, compared by name: each worker gets the facts of all and finds
-// the same first difference, so all refuse with the same words.
+// What must be the same on all workers. Settings are compared by name: each worker gets those of
+// all and finds the same first difference, so all refuse with the same words. Kernels for another
+// instruction set add up in another order, so all workers use one: the one that all have or, if
+// that was asked for, the lowest.
 #include "base/alloc.h"
-#include "base/size.h"
 #include "base/text.h"
 #include "cluster/cluster.h"
 
@@ -54,7 +55,7 @@ static choir_status compare(const choir_cluster *c, const worker_settings *all)
 choir_status chi_cluster_check_consistency(choir_cluster *c, const chi_setting settings[], int n)
 {
 	if (n < 0 || n > CHI_SETTINGS)
-		return choir_fail(CHOIR_INTERNAL, "agree: %d facts, at most %d", n, CHI_SETTINGS);
+		return choir_fail(CHOIR_INTERNAL, "consistency: %d settings, at most %d", n, CHI_SETTINGS);
 	bool made = true;
 	for (int i = 0; i < n; i++)
 		made = made && settings[i].name[0] != '\0';
@@ -68,5 +69,54 @@ choir_status chi_cluster_check_consistency(choir_cluster *c, const chi_setting s
 	if (status == CHOIR_OK)
 		status = compare(c, all);
 	chi_free(all);
+	return status;
+}
+
+typedef struct {
+	char text[CHI_SETTING_VALUE];
+} set_name;
+
+static choir_status refuse(const choir_cluster *c, const set_name names[], int other, bool lowest)
+{
+	char first[CHI_WORKER_NAME + 32], second[CHI_WORKER_NAME + 32];
+	chi_cluster_name(c, 0, first);
+	chi_cluster_name(c, other, second);
+	return choir_fail(lowest ? CHOIR_UNSUPPORTED : CHOIR_STATE,
+			"%s differs: its instruction set is \"%.*s\", but \"%.*s\" at %s: %s", second,
+			CHI_SETTING_VALUE - 1, names[other].text, CHI_SETTING_VALUE - 1, names[0].text, first,
+			lowest ? "there is none that all have"
+				   : "ask for the lowest (.lowest_instruction_set), or set CHOIR_INSTRUCTION_SET");
+}
+
+static choir_status find_lowest(
+		const choir_cluster *c, const set_name names[], bool lowest, chi_instruction_set *set)
+{
+	chi_instruction_set first = CHI_INSTRUCTION_SET_BASE, one = CHI_INSTRUCTION_SET_BASE;
+	// Else it is another processor's.
+	const bool known = chi_instruction_set_find(names[0].text, &first);
+	*set = first;
+	for (int i = 1; i < c->workers; i++) {
+		const bool same = strcmp(names[i].text, names[0].text) == 0;
+		if (!same && !(lowest && known && chi_instruction_set_find(names[i].text, &one)))
+			return refuse(c, names, i, lowest);
+		*set = !same && one < *set ? one : *set;
+	}
+	return CHOIR_OK;
+}
+
+choir_status chi_cluster_common_instruction_set(
+		choir_cluster *c, const char *own, bool lowest, chi_instruction_set *set)
+{
+	set_name *names = chi_alloc_array((size_t) c->workers + 1, sizeof *names);
+	if (names == NULL)
+		return chi_cluster_give_up(c);
+	set_name *mine = &names[c->workers];
+	snprintf(mine->text, sizeof mine->text, "%s", own);
+	choir_status status = choir_cluster_all_gather(c, mine, sizeof *mine, names);
+	for (int i = 0; i < c->workers; i++)
+		names[i].text[CHI_SETTING_VALUE - 1] = '\0';
+	if (status == CHOIR_OK)
+		status = find_lowest(c, names, lowest, set);
+	chi_free(names);
 	return status;
 }

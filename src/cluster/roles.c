@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/text.h"
 #include "cluster/launcher.h"
+#include "cluster/tf_config.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

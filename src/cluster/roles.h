@@ -13,11 +13,6 @@ typedef struct {
 	int worker, workers; // of the cluster that the task belongs to
 } chi_roles;
 
-// Reads the value of TF_CONFIG: its cluster, and its task. CHOIR_INVALID with the position of what
-// is malformed. An empty object is nobody's saying anything. The text is changed.
-choir_status chi_roles_read(chi_roles *r, const char *source, char *json, size_t bytes);
-// Reads a cluster alone, {"worker": [...]}.
-choir_status chi_roles_read_cluster(chi_roles *r, const char *source, char *json, size_t bytes);
 choir_status chi_roles_set_task(chi_roles *r, const char *type, int64_t index);
 // Checks it all, and works out worker and workers.
 choir_status chi_roles_settle(chi_roles *r);

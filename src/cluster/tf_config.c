@@ -1,9 +1,10 @@
-// Reading roles from JSON: {"cluster": {"worker": ["host:port", ...], ...}, "task": {"type":
-// "worker", "index": 0}}. What a job's addresses are does not matter here, since the launcher has
-// connected the processes; how many there are does. Other keys are somebody else's.
+// TF_CONFIG, {"cluster": {"worker": ["host:port", ...], ...}, "task": {"type": "worker", "index":
+// 0}}. The launcher has connected the processes, so only the number of addresses counts. Other
+// keys are left to other programs.
+#include "cluster/tf_config.h"
+
 #include "base/json.h"
 #include "base/text.h"
-#include "cluster/roles.h"
 
 #include <string.h>
 

@@ -1,10 +1,14 @@
-// Handles: how tensors come to be, are looked at, checked and given back. A handle lies in its
-// frame's arena and holds a reference to a counted buffer; nothing here needs a kernel (that is
-// op/create.c).
+// Tensors: handles in a frame's arena on counted buffers. A handle holds a reference to its
+// buffer, so a view and the tensor that it was made from may go in any order. A view of memory in
+// another frame starts after the work that is queued on that memory; where memory cannot be
+// shared it is a copy. Functions that give a tensor to the host wait for that work. Nothing here
+// needs a kernel (those are in op/).
 #include "tensor/tensor.h"
 
+#include "base/size.h"
+
+#include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 // A zeroed handle on b, whose reference it takes over; on failure b is released.
 static choir_tensor *handle(
@@ -184,6 +188,231 @@ choir_status chi_tensor_check_any(const choir_tensor *t)
 					  "again"
 					: "%s: has changed since this tensor was read from it; read it again",
 			t->source->name);
+}
+
+// What is queued for f starts after what is queued on t's stream, which made t. Only the thread
+// that t's frame belongs to may mark that stream; others (published) have the frame's mark.
+static choir_status follow(choir_frame *f, const choir_tensor *t, bool published)
+{
+	chi_stream *from = t->frame->stream;
+	uint64_t mark = t->frame->published;
+
+	if (from == f->stream || !t->frame->queued)
+		return CHOIR_OK;
+	if (!published)
+		CHOIR_TRY(chi_stream_record_event(from, &mark));
+	if (f->device->table != from->device->table || chi_tensor_memory_device(t)->host_memory)
+		return chi_stream_wait_up_to(from, mark);
+	return chi_stream_wait_event(f->stream, from, mark);
+}
+
+choir_status chi_frame_publish(choir_frame *f)
+{
+	return f->queued ? chi_stream_record_event(f->stream, &f->published) : CHOIR_OK;
+}
+
+// A handle on bytes of t from data, with what is known of t's memory.
+static choir_tensor *view(choir_frame *f, const choir_tensor *t, void *data,
+		const choir_shape *shape, bool published)
+{
+	if (chi_tensor_check_any(t) != CHOIR_OK)
+		return chi_frame_null_argument(f, "view");
+	if (!chi_device_shares(f->device, chi_tensor_memory_device(t)))
+		return chi_frame_fail_null(f, CHOIR_INVALID,
+				"tensor of %s cannot be seen from %s; move it", chi_tensor_memory_device(t)->name,
+				f->device->name);
+	if (follow(f, t, published) != CHOIR_OK)
+		return chi_frame_null_argument(f, "view");
+	choir_tensor *out = chi_tensor_on(f, t->buffer, data, t->dtype, shape);
+	if (!out)
+		return NULL;
+	out->source = t->source;
+	out->version = t->version;
+	out->borrowed = t->borrowed;
+	return out;
+}
+
+static choir_tensor *copy_kind(choir_tensor *out, const choir_tensor *t)
+{
+	if (!out)
+		return NULL;
+	out->is_number = t->is_number;
+	out->number = t->number;
+	out->count = t->count;
+	return out;
+}
+
+static choir_tensor *alias(choir_frame *f, const choir_tensor *t, bool published)
+{
+	choir_tensor *out = copy_kind(view(f, t, t->data, &t->shape, published), t);
+	return out ? chi_slices_follow(out, t, false) : NULL;
+}
+
+choir_tensor *chi_tensor_alias(choir_frame *f, const choir_tensor *t)
+{
+	if (!f || !t)
+		return chi_frame_null_argument(f, "tensor");
+	return alias(f, t, false);
+}
+
+choir_tensor *chi_tensor_rows(choir_frame *f, const choir_tensor *t, int64_t first, int64_t rows)
+{
+	if (!f || !t)
+		return chi_frame_null_argument(f, "tensor");
+	int64_t end;
+	if (chi_tensor_check(t) != CHOIR_OK)
+		return chi_frame_null_argument(f, "rows");
+	if (t->shape.rank < 1 || first < 0 || rows < 0 || !chi_int64_add(first, rows, &end) ||
+			end > t->shape.dim[0]) {
+		char text[CHI_SHAPE_TEXT];
+		return chi_frame_fail_null(f, CHOIR_INVALID,
+				"rows: %" PRId64 " from %" PRId64 " of %s are not there", rows, first,
+				chi_shape_print(&t->shape, text));
+	}
+	if (rows == t->shape.dim[0])
+		return chi_tensor_alias(f, t);
+	choir_shape shape = t->shape;
+	const size_t row = chi_tensor_bytes(t) / (size_t) shape.dim[0];
+	shape.dim[0] = rows;
+	return view(f, t, (char *) t->data + (size_t) first * row, &shape, false);
+}
+
+choir_tensor *chi_tensor_reshape(const choir_tensor *t, const choir_shape *shape)
+{
+	char from[CHI_SHAPE_TEXT], to[CHI_SHAPE_TEXT];
+
+	if (!t)
+		return chi_frame_null_argument(NULL, "tensor");
+	if (chi_tensor_check(t) != CHOIR_OK)
+		return NULL;
+	const int64_t elements = choir_shape_elements(shape);
+	if (elements < 0 || elements != choir_shape_elements(&t->shape))
+		return chi_frame_fail_null(t->frame, CHOIR_INVALID, "reshape: %s does not fit %s",
+				chi_shape_print(&t->shape, from), chi_shape_print(shape, to));
+	return view(t->frame, t, t->data, shape, false);
+}
+
+// Small host memory is only queued.
+static choir_status copy_bytes(choir_frame *f, void *to, const choir_tensor *t)
+{
+	const size_t bytes = chi_tensor_bytes(t);
+	choir_device *from = chi_tensor_memory_device(t);
+	if (bytes == 0)
+		return CHOIR_OK;
+	return from->host_memory && !f->device->host_memory
+			? chi_stream_post(f->stream, to, t->data, bytes)
+			: chi_device_copy(f->stream, f->device, to, from, t->data, bytes);
+}
+
+static choir_tensor *copy(choir_frame *f, const choir_tensor *t, bool published)
+{
+	if (chi_tensor_check_any(t) != CHOIR_OK)
+		return chi_frame_null_argument(f, "copy");
+	choir_tensor *out = chi_tensor_new(f, t->dtype, &t->shape);
+	if (!out)
+		return NULL;
+	choir_status status = follow(f, t, published);
+	if (status == CHOIR_OK)
+		status = copy_bytes(f, out->data, t);
+	if (status != CHOIR_OK)
+		return chi_frame_null_argument(f, "copy");
+	return chi_slices_follow(copy_kind(out, t), t, true);
+}
+
+choir_tensor *choir_move(choir_tensor *t, choir_frame *to)
+{
+	if (!t || !to)
+		return chi_frame_null_argument(t ? t->frame : to, "move");
+	return copy(to, t, false);
+}
+
+choir_tensor *chi_tensor_published(choir_frame *f, choir_tensor *t)
+{
+	if (!chi_device_shares(chi_tensor_memory_device(t), f->device))
+		return copy(f, t, true);
+	return t->frame == f ? t : alias(f, t, true);
+}
+
+choir_tensor *chi_tensor_retain(choir_frame *f, const choir_tensor *t)
+{
+	if (!f || !t)
+		return chi_frame_null_argument(f, "tensor");
+	if (t->borrowed || t->source || !chi_device_shares(f->device, chi_tensor_memory_device(t)))
+		return copy(f, t, false);
+	return chi_tensor_alias(f, t);
+}
+
+choir_status chi_tensor_to_host(const choir_tensor *t, void *to)
+{
+	CHOIR_TRY(chi_tensor_check(t));
+	const choir_status status =
+			chi_stream_fetch(t->frame->stream, to, t->data, chi_tensor_bytes(t));
+	return status == CHOIR_OK ? CHOIR_OK : chi_frame_record_error(t->frame);
+}
+
+choir_status chi_tensor_from_host(choir_tensor *t, const void *from)
+{
+	const size_t bytes = chi_tensor_bytes(t);
+	if (bytes == 0)
+		return CHOIR_OK;
+	// The caller may change what is read as soon as this returns.
+	const choir_status status = chi_stream_send(t->frame->stream, t->data, from, bytes);
+	return status == CHOIR_OK ? CHOIR_OK : chi_frame_record_error(t->frame);
+}
+
+const void *choir_tensor_data(const choir_tensor *t)
+{
+	if (!t || chi_tensor_check(t) != CHOIR_OK)
+		return NULL;
+	choir_frame *f = t->frame;
+	if (!chi_tensor_memory_device(t)->host_memory) {
+		chi_frame_fail(f, CHOIR_UNSUPPORTED,
+				"tensor: the host cannot reach the memory of %s; fetch it",
+				chi_tensor_memory_device(t)->name);
+		return NULL;
+	}
+	if (f->queued && chi_stream_wait(f->stream) != CHOIR_OK) {
+		chi_frame_record_error(f);
+		return NULL;
+	}
+	return t->data;
+}
+
+double choir_tensor_number(const choir_tensor *t)
+{
+	union {
+		double largest;
+		unsigned char bytes[sizeof(double)];
+	} element;
+	char text[CHI_SHAPE_TEXT];
+
+	if (!t)
+		return (double) NAN;
+	if (t->is_number)
+		return t->number;
+	if (choir_shape_elements(&t->shape) != 1) {
+		chi_frame_fail(t->frame, CHOIR_INVALID, "number: %s is not one element",
+				chi_shape_print(&t->shape, text));
+		return (double) NAN;
+	}
+	if (chi_tensor_to_host(t, element.bytes) != CHOIR_OK)
+		return (double) NAN;
+	return chi_dtype_load(t->dtype, element.bytes, 0);
+}
+
+choir_status choir_tensor_fetch(const choir_tensor *t, void *to, size_t bytes)
+{
+	char text[CHI_SHAPE_TEXT];
+
+	if (!t)
+		return chi_frame_status(NULL);
+	if (bytes != chi_tensor_bytes(t))
+		return chi_frame_fail(t->frame, CHOIR_INVALID, "fetch: %s %s has %zu bytes, not %zu",
+				choir_dtype_name(t->dtype), chi_shape_print(&t->shape, text), chi_tensor_bytes(t),
+				bytes);
+	if (!to && bytes > 0)
+		return chi_frame_fail(t->frame, CHOIR_INVALID, "fetch: nowhere to put it: NULL");
+	return chi_tensor_to_host(t, to);
 }
 
 // On a queued device memory that others hold as well cannot be handed on by whoever lets go last,

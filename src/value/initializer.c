@@ -1,6 +1,6 @@
 // Initial values, made on the host once for each variable. Random ones are Philox of the seed and
 // the variable's name, so that they depend neither on the order of creation nor on who creates.
-#include "value/variable.h"
+#include "value/initializer.h"
 
 #include "base/hash.h"
 #include "base/lock.h"

@@ -1,18 +1,19 @@
-// Variables in shards: a whole without copies, whose rows are other variables, each with copies
-// where the strategy put them. What one copy can be asked, the whole is asked here, row by row.
-#include "value/variable.h"
+// Variables in shards. The rows of the parent, which has no copies, are variables of their own
+// with copies where the strategy put them. A read, a write or a check of the parent goes to each
+// shard.
+#include "value/sharded_variable.h"
 
 #include "base/alloc.h"
 #include "choir/op.h"
 #include "op/op.h"
 
-void chi_shard_join(choir_variable *parent, int part, choir_variable *v, int64_t first_row)
+void chi_shard_join(choir_variable *parent, int index, choir_variable *v, int64_t first_row)
 {
 	v->parent = parent;
-	v->shard_index = part;
+	v->shard_index = index;
 	v->first_row = first_row;
-	parent->shard[part] = v;
-	parent->shards = part + 1;
+	parent->shard[index] = v;
+	parent->shards = index + 1;
 }
 
 int64_t chi_shard_first(const choir_variable *shard)

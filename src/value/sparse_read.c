@@ -1,9 +1,9 @@
-// Rows of a copy that other workers change. A read of such a copy has values of its own, so that
-// they stay as they are; of a table of which a step uses some rows it is a stand-in: a tensor
-// without values, from which rows are taken when they are asked for. It is the variable's read to
-// a tape all the same, so gradients flow to it as to any other. Each taking is a read by itself:
-// of rows that no update is half through with, or, without locks, of whole elements.
-#include "value/variable.h"
+// Rows of a copy that other workers change. An ordinary read of such a copy has values of its
+// own, so that they do not change. A step that uses some rows of a large table gets a tensor
+// without values instead, and copies rows when it asks for them. To a tape it is a read of the
+// variable, so gradients flow to it. Each gather is a read by itself: of rows that no update is
+// writing or, without locks, of whole elements.
+#include "value/sparse_read.h"
 
 #include "base/copy.h"
 #include "op/op.h"

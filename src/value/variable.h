@@ -83,42 +83,11 @@ choir_status chi_variable_check_plan(const chi_variable_plan *plan);
 choir_variable *chi_variable_new(const chi_variable_plan *plan);
 void chi_variable_free(choir_variable *v);
 
-// Fills host memory with the initial value of a plan.
-choir_status chi_initialize(const chi_variable_plan *plan, void *out);
-
-// Shards (sharded_variable.c). v becomes shard part of whole, which has room for it.
-void chi_shard_join(choir_variable *parent, int part, choir_variable *v, int64_t first_row);
-// The first element of the whole that a shard has.
-int64_t chi_shard_first(const choir_variable *shard);
-// The rows of t, which is as large as the whole, that a shard has; a plain number as it is. NULL:
-// recorded in t's frame.
-choir_tensor *chi_shard_rows(const choir_variable *shard, choir_tensor *t);
-// n tensors, which are overwritten, one behind another along axis 0. NULL: recorded.
-choir_tensor *chi_shards_join_rows(int64_t n, choir_tensor *rows[]);
-// As below, of all shards.
-choir_tensor *chi_shards_view(choir_variable *parent, choir_frame *f);
-choir_status chi_shards_from_host(choir_variable *parent, const void *from);
-choir_status chi_shards_to_host(choir_variable *parent, void *to);
-
 // A copy's value in frame f, which remembers the version: an alias of its memory where f's device
 // shares that, else a copy. Of what is in shards the whole, copied. NULL: recorded in f.
 choir_tensor *chi_variable_alias(choir_variable *v, int copy, choir_frame *f);
 // The same, but what is a copy stays as it is when the variable changes.
 choir_tensor *chi_variable_view(choir_variable *v, int copy, choir_frame *f);
-
-// A copy that other workers change, in host memory, may be read by rows instead: the read is a
-// tensor without values, which only chi_variable_gather_rows knows what to do with (a
-// chi_gather_rows_fn), under v's lock, or element by element where it has none. The second gives
-// such a read its values, as chi_variable_alias does. NULL: recorded in its frame.
-bool chi_variable_allows_sparse_read(const choir_variable *v, const choir_frame *f);
-choir_tensor *chi_variable_sparse_read(choir_variable *v, int copy, choir_frame *f);
-static inline bool chi_variable_is_sparse_read(const choir_tensor *t)
-{
-	return t->data == NULL && choir_shape_elements(&t->shape) > 0;
-}
-choir_tensor *chi_variable_fill_sparse_read(choir_tensor *sparse_read);
-choir_status chi_variable_gather_rows(
-		const choir_tensor *table, const choir_tensor *indices, choir_tensor *out);
 
 // Around what reads or writes v and must not meet another worker's; may be nested for v and what
 // is colocated with it. Only for a LOCKED one is there anything to do. CHOIR_TIMEOUT naming v.

@@ -8,6 +8,7 @@
 #include "collective/way.h"
 #include "op/op.h"
 #include "strategy/cross/lazy_reduce.h"
+#include "value/sharded_variable.h"
 
 #include <string.h>
 

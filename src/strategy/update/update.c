@@ -6,6 +6,7 @@
 #include "base/options.h"
 #include "strategy/run/results.h"
 #include "trace/trace.h"
+#include "value/sharded_variable.h"
 
 static chi_update *update_of(const choir_update *u)
 {

@@ -6,6 +6,7 @@
 #include "strategy/cross/reduce.h"
 #include "strategy/update/update.h"
 #include "strategy/variable/assign.h"
+#include "value/sharded_variable.h"
 
 typedef struct {
 	choir_variable *variable;

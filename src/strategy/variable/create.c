@@ -5,6 +5,8 @@
 #include "base/text.h"
 #include "op/op.h"
 #include "strategy/run/run.h"
+#include "value/initializer.h"
+#include "value/sharded_variable.h"
 
 #include <string.h>
 

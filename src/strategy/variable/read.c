@@ -11,6 +11,8 @@
 #include "strategy/update/update.h"
 #include "strategy/variable/sharded_read.h"
 #include "strategy/variable/assign.h"
+#include "value/sharded_variable.h"
+#include "value/sparse_read.h"
 
 #include <stdio.h>
 #include <string.h>

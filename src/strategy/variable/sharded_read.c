@@ -7,6 +7,8 @@
 #include "choir/op.h"
 #include "op/op.h"
 #include "strategy/update/update.h"
+#include "value/sharded_variable.h"
+#include "value/sparse_read.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -10,6 +10,7 @@
 #include "choir/op.h"
 #include "op/tape/tape.h"
 #include "strategy/replica/merge_call.h"
+#include "value/sharded_variable.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "value/sharded_variable.h"
 
 #include <string.h>
 

@@ -1,19 +1,14 @@
-// The list of transports by name, the slots that their makers left out, and the transport of a
-// program that has no other workers.
+// Transports by name, stubs for the slots that a table leaves out, and the transport of a program
+// that has no other workers.
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/options.h"
-#include "base/text.h"
+#include "base/registry.h"
 #include "base/thread.h"
 #include "cluster/cluster.h"
 
 #include <stddef.h>
 #include <stdio.h>
-#include <string.h>
-
-enum { MAX = 16 };
-static choir_cluster_table known[MAX];
-static int registered;
 
 static int one(const void *self)
 {
@@ -139,46 +134,17 @@ choir_status chi_transport_take(
 	return chi_table_take(what, own, sizeof *own, min, given);
 }
 
-static const choir_cluster_table *transport_at(int i)
-{
-	return i == 0 ? &chi_single_worker_transport : i - 1 < registered ? &known[i - 1] : NULL;
-}
-
-static const choir_cluster_table *find(const char *name)
-{
-	const choir_cluster_table *t;
-	for (int i = 0; (t = transport_at(i)) != NULL; i++)
-		if (strcmp(t->name, name) == 0)
-			break;
-	return t;
-}
+static const choir_cluster_table mpi = { .name = "mpi" }; // mpi_loader.c has the table
+static const void *const builtin[] = { &mpi, &chi_single_worker_transport, NULL };
+static choir_cluster_table registered[CHI_REGISTRY_MAX];
+static chi_registry registry = { "transport", sizeof registered[0], builtin, registered, 0 };
 
 choir_status choir_register_cluster(const choir_cluster_table *given)
 {
-	choir_cluster_table own;
-	const choir_cluster_table *transport = &own;
-	CHOIR_TRY(chi_transport_take("transport", &own, given));
-	if (own.name == NULL || own.name[0] == '\0')
-		return choir_fail(CHOIR_INVALID, "transport: the table needs a name");
-	if (find(transport->name) != NULL || strcmp(transport->name, "mpi") == 0)
-		return choir_fail(CHOIR_INVALID, "transport \"%s\" is known already", transport->name);
-	if (registered == MAX)
-		return choir_fail(CHOIR_INVALID, "transport \"%s\": there are %d registered ones already",
-				transport->name, MAX);
-	known[registered++] = *transport;
-	return CHOIR_OK;
+	return chi_registry_add(&registry, given) != NULL ? CHOIR_OK : choir_error_status();
 }
 
 const choir_cluster_table *chi_transport_find(const char *name)
 {
-	const choir_cluster_table *t = find(name);
-	if (t != NULL)
-		return t;
-	chi_text names = { 0 };
-	for (int i = 0; (t = transport_at(i)) != NULL; i++)
-		chi_text_add(&names, ", %s", t->name);
-	choir_fail(CHOIR_NOT_FOUND, "transport \"%s\" is not known: there are mpi%s", name,
-			names.data == NULL ? "" : names.data);
-	chi_text_free(&names);
-	return NULL;
+	return chi_registry_find(&registry, name);
 }

@@ -2,23 +2,13 @@
 #include "collective/cross_device_ops.h"
 
 #include "base/alloc.h"
-#include "base/options.h"
-#include "base/text.h"
+#include "base/registry.h"
 
-#include <stddef.h>
-#include <string.h>
-
-enum { MAX = 16 };
-static choir_cross_device_ops_table known[MAX];
-static int registered;
-
-static const choir_cross_device_ops_table *table_at(int i)
-{
-	static const choir_cross_device_ops_table *const own[] = { &chi_direct_table,
-		&chi_reduce_to_one_device_table, &chi_ring_table, &chi_hierarchical_copy_table };
-	const int n = (int) (sizeof own / sizeof own[0]);
-	return i < n ? own[i] : i - n < registered ? &known[i - n] : NULL;
-}
+static const void *const builtin[] = { &chi_direct_table, &chi_reduce_to_one_device_table,
+	&chi_ring_table, &chi_hierarchical_copy_table, NULL };
+static choir_cross_device_ops_table registered[CHI_REGISTRY_MAX];
+static chi_registry registry = { "cross-device operations", sizeof registered[0], builtin,
+	registered, 0 };
 
 static choir_status no_join(void *self, int member, const choir_collective *c, uint64_t *request)
 {
@@ -51,20 +41,9 @@ static void nothing(void *self)
 
 choir_status choir_register_cross_device_ops(const choir_cross_device_ops_table *given)
 {
-	choir_cross_device_ops_table own;
-	const choir_cross_device_ops_table *table = &own;
-	CHOIR_TRY(chi_table_take("cross-device operations", &own, sizeof own,
-			offsetof(choir_cross_device_ops_table, name) + sizeof own.name, given));
-	if (own.name == NULL)
-		return choir_fail(CHOIR_INVALID, "cross-device operations: the table needs a name");
-	for (int i = 0; table_at(i) != NULL; i++)
-		if (strcmp(table_at(i)->name, table->name) == 0)
-			return choir_fail(CHOIR_INVALID, "cross-device operations \"%s\" are known already",
-					table->name);
-	if (registered == MAX)
-		return choir_fail(CHOIR_INVALID, "cross-device operations: more than %d", MAX);
-	choir_cross_device_ops_table *t = &known[registered];
-	*t = *table;
+	choir_cross_device_ops_table *t = chi_registry_add(&registry, given);
+	if (t == NULL)
+		return choir_error_status();
 	t->score = t->score != NULL ? t->score : no_score;
 	t->open = t->open != NULL ? t->open : no_open;
 	t->close = t->close != NULL ? t->close : nothing;
@@ -72,22 +51,7 @@ choir_status choir_register_cross_device_ops(const choir_cross_device_ops_table 
 	t->wait = t->wait != NULL ? t->wait : no_wait;
 	t->abort = t->abort != NULL ? t->abort : nothing;
 	t->reset = t->reset != NULL ? t->reset : nothing;
-	registered++;
 	return CHOIR_OK;
-}
-
-static choir_status find_by_name(const char *name, const choir_cross_device_ops_table **out)
-{
-	for (int i = 0; (*out = table_at(i)) != NULL; i++)
-		if (strcmp((*out)->name, name) == 0)
-			return CHOIR_OK;
-	chi_text names = { 0 };
-	for (int i = 0; table_at(i) != NULL; i++)
-		chi_text_add(&names, "%s%s", i == 0 ? "" : ", ", table_at(i)->name);
-	choir_fail(CHOIR_NOT_FOUND, "cross-device operations \"%s\" are not known: there are %s", name,
-			names.data == NULL ? "none" : names.data);
-	chi_text_free(&names);
-	return CHOIR_NOT_FOUND;
 }
 
 choir_status chi_communicator_open(chi_communicator *g, int members, int replicas,
@@ -96,7 +60,9 @@ choir_status chi_communicator_open(chi_communicator *g, int members, int replica
 	g->base = (choir_group){ sizeof(choir_group), members, replicas, devices };
 	const choir_cross_device_ops_table *best = NULL, *t;
 	if (name != NULL) {
-		CHOIR_TRY(find_by_name(name, &best));
+		best = chi_registry_find(&registry, name);
+		if (best == NULL)
+			return CHOIR_NOT_FOUND;
 		if (best->score(&g->base, CHOIR_ALL_REDUCE, 1 << 20) <= 0)
 			return choir_fail(CHOIR_UNSUPPORTED,
 					"cross-device operations \"%s\" cannot serve "
@@ -104,7 +70,7 @@ choir_status chi_communicator_open(chi_communicator *g, int members, int replica
 					name);
 	} else {
 		int max = 0;
-		for (int i = 0; (t = table_at(i)) != NULL; i++) {
+		for (int i = 0; (t = chi_registry_at(&registry, i)) != NULL; i++) {
 			const int score = t->score(&g->base, CHOIR_ALL_REDUCE, 1 << 20);
 			if (score > max) {
 				max = score;
@@ -123,8 +89,7 @@ choir_status chi_communicator_open(chi_communicator *g, int members, int replica
 
 choir_status chi_communicator_check_name(const char *name)
 {
-	const choir_cross_device_ops_table *named;
-	return find_by_name(name, &named);
+	return chi_registry_find(&registry, name) != NULL ? CHOIR_OK : CHOIR_NOT_FOUND;
 }
 
 choir_status chi_communicator_open_among_workers(chi_communicator *g, int members,

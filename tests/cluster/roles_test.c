@@ -230,7 +230,7 @@ static void what_contradicts_is_refused(void **state)
 	refused(NULL, CHOIR_UNSUPPORTED, "a process that is a ps");
 	clean(NULL);
 	refused(CHOIR_OPTIONS(choir_cluster_options, .transport = "pigeons"), CHOIR_NOT_FOUND,
-			"transport \"pigeons\" is not known: there are mpi, alone");
+			"transport \"pigeons\": not known; there are mpi, alone");
 	refused(CHOIR_OPTIONS(choir_cluster_options, .timeout = -2), CHOIR_INVALID, "a timeout of -2");
 	refused(CHOIR_OPTIONS(choir_cluster_options, .transport = "mpi", .mpi = "lam"), CHOIR_INVALID,
 			"there are openmpi and mpich");
@@ -272,7 +272,7 @@ static void tables_are_registered(void **state)
 	};
 	assert_int_equal(choir_register_cluster(&table), CHOIR_OK);
 	assert_int_equal(choir_register_cluster(&table), CHOIR_INVALID);
-	assert_says("\"bare\" is known already");
+	assert_says("\"bare\": known already");
 	table.name = "mpi";
 	assert_int_equal(choir_register_cluster(&table), CHOIR_INVALID);
 	table.size--;

@@ -78,7 +78,7 @@ static void bad_tables_are_refused(void **state)
 	t = toy_ops;
 	t.name = "direct";
 	assert_int_equal(choir_register_cross_device_ops(&t), CHOIR_INVALID);
-	assert_non_null(strstr(choir_error(), "\"direct\" are known already"));
+	assert_non_null(strstr(choir_error(), "\"direct\": known already"));
 }
 
 static void tables_of_another_size(void **state)

@@ -61,7 +61,7 @@ static void check_refused(const char *kind, const choir_strategy_options *o, cho
 static void test_refused(void **state)
 {
 	(void) state;
-	check_refused("centrel", NULL, CHOIR_NOT_FOUND, "strategy \"centrel\" is not known",
+	check_refused("centrel", NULL, CHOIR_NOT_FOUND, "strategy \"centrel\": not known",
 			"mirrored, central_storage");
 	check_refused(NULL, NULL, CHOIR_NOT_FOUND, "strategy \"\"", "one_device");
 	check_refused("mirrored", CHOIR_OPTIONS(choir_strategy_options, .parameter_devices = "cpu:0"),
@@ -191,7 +191,7 @@ static void test_bad_tables(void **state)
 	t.name = NULL;
 	check_bad_table(t, "a name");
 	t.name = "mirrored";
-	check_bad_table(t, "\"mirrored\" is known already");
+	check_bad_table(t, "\"mirrored\": known already");
 }
 
 static void test_tables_of_another_size(void **state)

@@ -1,0 +1,76 @@
+// A list of tables by name. A table's name is read by its place, as the types of tables differ.
+#include "base/registry.h"
+
+#include "base/options.h"
+#include "base/text.h"
+
+#include <stddef.h>
+#include <string.h>
+
+typedef struct {
+	size_t size;
+	uint32_t version;
+	const char *name;
+} head;
+
+static const char *name_of(const void *table)
+{
+	const char *name;
+	memcpy(&name, (const char *) table + offsetof(head, name), sizeof name);
+	return name;
+}
+
+const void *chi_registry_at(const chi_registry *r, int i)
+{
+	const void *const *t = r->builtin;
+	while (*t != NULL && i > 0)
+		t++, i--;
+	if (*t != NULL || i >= r->count)
+		return *t;
+	return (const char *) r->registered + (size_t) i * r->size;
+}
+
+static const void *find(const chi_registry *r, const char *name)
+{
+	const void *t;
+	for (int i = 0; (t = chi_registry_at(r, i)) != NULL; i++)
+		if (strcmp(name_of(t), name) == 0)
+			break;
+	return t;
+}
+
+const void *chi_registry_find(const chi_registry *r, const char *name)
+{
+	const void *t = find(r, name);
+	if (t != NULL)
+		return t;
+	chi_text names = { 0 };
+	for (int i = 0; (t = chi_registry_at(r, i)) != NULL; i++)
+		chi_text_add(&names, "%s%s", i == 0 ? "" : ", ", name_of(t));
+	choir_fail(CHOIR_NOT_FOUND, "%s \"%s\": not known; there are %s", r->what, name,
+			names.data == NULL ? "others" : names.data);
+	chi_text_free(&names);
+	return NULL;
+}
+
+void *chi_registry_add(chi_registry *r, const void *given)
+{
+	if (r->count == CHI_REGISTRY_MAX) {
+		choir_fail(CHOIR_INVALID, "%s: %d tables are registered already", r->what, r->count);
+		return NULL;
+	}
+	void *own = (char *) r->registered + (size_t) r->count * r->size;
+	if (chi_table_take(r->what, own, r->size, sizeof(head), given) != CHOIR_OK)
+		return NULL;
+	const char *name = name_of(own);
+	if (name == NULL || name[0] == '\0') {
+		choir_fail(CHOIR_INVALID, "%s: the table needs a name", r->what);
+		return NULL;
+	}
+	if (find(r, name) != NULL) {
+		choir_fail(CHOIR_INVALID, "%s \"%s\": known already", r->what, name);
+		return NULL;
+	}
+	r->count++;
+	return own;
+}

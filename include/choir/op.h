@@ -26,6 +26,30 @@ CHOIR_C_BEGIN
 typedef choir_tensor *choir_binary_op(choir_tensor *a, choir_tensor *b);
 typedef choir_tensor *choir_unary_op(choir_tensor *x);
 
+// Making tensors, and giving one a count
+
+// Makes a tensor in which every element is value. f32, f16 and bf16 round it. CHOIR_INVALID also
+// for an integer dtype or bool that cannot hold value: it must be whole and in range (bool: 0 or
+// 1).
+choir_tensor *choir_fill(choir_frame *f, choir_dtype dtype, choir_shape shape, double value);
+
+// Makes independent normal numbers of mean 0 and deviation 1 in f32 or f64 (others:
+// CHOIR_UNSUPPORTED): Box and Muller 1958, from Philox4x32-10 (Salmon, Moraes, Dror, Shaw:
+// Parallel random numbers: as easy as 1, 2, 3, SC 2011). They depend on seed, the strategy's
+// seed, the step (the number of runs so far in which gradients were applied), the replica, and
+// the number of earlier draws, including dropout's, in this call of the replica (in a frame of
+// choir_frame_new, since it was made). They do not depend on devices or threads
+// (docs/decisions/0013).
+choir_tensor *choir_random_normal(
+		choir_frame *f, choir_dtype dtype, choir_shape shape, uint64_t seed);
+
+// A view of t, without a copy, that carries a count: for example of how many examples t is the
+// sum. MEAN over replicas divides the sum by the sum of the counts if all replicas' tensors
+// carry one, and by the number of replicas if none does; a mixture is CHOIR_INVALID
+// (docs/decisions/0014). Results of operations carry none. Gradients flow through.
+// CHOIR_INVALID: count is negative.
+choir_tensor *choir_counted(choir_tensor *t, int64_t count);
+
 // Elementwise, two operands. Shapes are laid against each other from the right; a dimension of 1,
 // or one that is missing on the left, is repeated: [16, 784] and [784] give [16, 784]. f32, f64,
 // i32, i64, u8; integers wrap. choir_add also takes f16 and bf16, whose sums are made in f32 and

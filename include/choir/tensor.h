@@ -106,11 +106,6 @@ choir_tensor *choir_constant(
 // live longer: results that are returned, arguments of merge calls, exports to DLPack.
 choir_tensor *choir_borrow(choir_frame *f, choir_dtype dtype, choir_shape shape, const void *data);
 
-// Makes a tensor in which every element is value. f32, f16 and bf16 round it. CHOIR_INVALID also
-// for an integer dtype or bool that cannot hold value: it must be whole and in range (bool: 0 or
-// 1).
-choir_tensor *choir_fill(choir_frame *f, choir_dtype dtype, choir_shape shape, double value);
-
 // Makes a plain number: a scalar without a dtype of its own. In an operation it takes the dtype
 // of the first operand that is no plain number (CHOIR_INVALID if it does not fit, as 0.5 or 300
 // in u8); without one it is f64. It is no source of gradients: use choir_fill for that. When
@@ -119,26 +114,9 @@ choir_tensor *choir_fill(choir_frame *f, choir_dtype dtype, choir_shape shape, d
 // (docs/rules.md, section 8).
 choir_tensor *choir_number(choir_frame *f, double value);
 
-// Makes independent normal numbers of mean 0 and deviation 1 in f32 or f64 (others:
-// CHOIR_UNSUPPORTED): Box and Muller 1958, from Philox4x32-10 (Salmon, Moraes, Dror, Shaw:
-// Parallel random numbers: as easy as 1, 2, 3, SC 2011). They depend on seed, the strategy's
-// seed, the step (the number of runs so far in which gradients were applied), the replica, and
-// the number of earlier draws, including dropout's, in this call of the replica (in a frame of
-// choir_frame_new, since it was made). They do not depend on devices or threads
-// (docs/decisions/0013).
-choir_tensor *choir_random_normal(
-		choir_frame *f, choir_dtype dtype, choir_shape shape, uint64_t seed);
-
 // Copies t, with its count, into the frame to, on that frame's device. Waits for t. No gradient
 // flows. Threads: the one to which both frames belong.
 choir_tensor *choir_move(choir_tensor *t, choir_frame *to);
-
-// A view of t, without a copy, that carries a count: for example of how many examples t is the
-// sum. MEAN over replicas divides the sum by the sum of the counts if all replicas' tensors
-// carry one, and by the number of replicas if none does; a mixture is CHOIR_INVALID
-// (docs/decisions/0014). Results of operations carry none. Gradients flow through.
-// CHOIR_INVALID: count is negative.
-choir_tensor *choir_counted(choir_tensor *t, int64_t count);
 
 // Looking at tensors. Getters do not wait.
 

@@ -2,6 +2,7 @@
 #include "value/value.h"
 
 #include "base/alloc.h"
+#include "choir/op.h"
 #include "value/variable.h"
 
 #include <setjmp.h>

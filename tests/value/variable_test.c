@@ -3,6 +3,7 @@
 #include "value/variable.h"
 
 #include "base/alloc.h"
+#include "choir/op.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,6 +1,7 @@
 // Meetings seen from inside: what is left of one whose preparation failed.
 #include "strategy/run/sync_point.h"
 
+#include "choir/op.h"
 #include "strategy/world.h"
 
 #include <setjmp.h>

@@ -9,10 +9,8 @@
 
 choir_status chi_glob_add_path(chi_glob *p, const char *path)
 {
-	void *grown = p->path;
-	if (!chi_grow(&grown, &p->capacity, p->n + 1, sizeof *p->path))
+	if (!chi_grow(&p->path, &p->capacity, p->n + 1, sizeof *p->path))
 		return CHOIR_NO_MEMORY;
-	p->path = grown;
 	p->path[p->n] = chi_strdup(path);
 	if (!p->path[p->n])
 		return CHOIR_NO_MEMORY;

@@ -33,8 +33,7 @@ choir_status chi_table_take(
 	if (theirs.size < min || theirs.size % sizeof(void *) != 0)
 		return choir_fail(CHOIR_INVALID,
 				"%s: the table's size is %zu; needed are %zu (this Choir's) or at least %zu, and "
-				"a "
-				"multiple of %zu",
+				"a multiple of %zu",
 				what, theirs.size, size, min, sizeof(void *));
 	memcpy(&theirs.version, (const char *) given + sizeof theirs.size, sizeof theirs.version);
 	if (theirs.version != CHOIR_TABLE_VERSION)

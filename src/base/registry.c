@@ -7,16 +7,10 @@
 #include <stddef.h>
 #include <string.h>
 
-typedef struct {
-	size_t size;
-	uint32_t version;
-	const char *name;
-} head;
-
 static const char *name_of(const void *table)
 {
 	const char *name;
-	memcpy(&name, (const char *) table + offsetof(head, name), sizeof name);
+	memcpy(&name, (const char *) table + offsetof(chi_table_head, name), sizeof name);
 	return name;
 }
 
@@ -60,7 +54,7 @@ void *chi_registry_add(chi_registry *r, const void *given)
 		return NULL;
 	}
 	void *own = (char *) r->registered + (size_t) r->count * r->size;
-	if (chi_table_take(r->what, own, r->size, sizeof(head), given) != CHOIR_OK)
+	if (chi_table_take(r->what, own, r->size, sizeof(chi_table_head), given) != CHOIR_OK)
 		return NULL;
 	const char *name = name_of(own);
 	if (name == NULL || name[0] == '\0') {

@@ -6,9 +6,16 @@
 
 enum { CHI_REGISTRY_MAX = 16 }; // tables that a program may register
 
+// The fields that every table begins with.
+typedef struct {
+	size_t size;
+	uint32_t version;
+	const char *name;
+} chi_table_head;
+
 typedef struct {
 	const char *what; // "strategy", in messages
-	size_t size; // of a table, which begins with its size, its version and its name
+	size_t size; // of a table
 	const void *const *builtin; // up to NULL
 	void *registered; // CHI_REGISTRY_MAX tables
 	int count; // of registered ones

@@ -1,5 +1,5 @@
-// Workers and bytes between them, for the rooms above: the object, messages with a fingerprint,
-// and what is built of them. Nothing here knows what the bytes mean.
+// Workers and the bytes between them: the object, messages with a fingerprint, and collectives of
+// these. Nothing here knows what the bytes mean.
 #pragma once
 
 #include "base/atomic.h"
@@ -31,12 +31,8 @@ struct choir_cluster {
 	chi_atomic64 sequence; // of collectives
 };
 
-// A table by name; NULL with CHOIR_NOT_FOUND and the known ones. filled: the same without gaps.
-const choir_cluster_table *chi_transport_find(const char *name);
-// *own becomes what was given, in this library's size (chi_table_take).
-choir_status chi_transport_take(
-		const char *what, choir_cluster_table *own, const choir_cluster_table *given);
-choir_cluster_table chi_transport_filled(const choir_cluster_table *transport);
+const choir_cluster_table *chi_transport_find(const char *name); // NULL: CHOIR_NOT_FOUND
+choir_cluster_table chi_transport_filled(const choir_cluster_table *transport); // with stubs
 extern const choir_cluster_table chi_single_worker_transport;
 
 // Opens a transport and learns the names of the workers.

@@ -6,6 +6,8 @@
 
 #include "base/clock.h"
 #include "base/module.h"
+#include "base/options.h"
+#include "base/registry.h"
 #include "base/text.h"
 #include "base/thread.h"
 #include "choir/extend/mpi.h"
@@ -123,9 +125,8 @@ static choir_status check_launcher(const choir_cluster *c, const chi_launcher *l
 				strcmp(mpi, "mpich") == 0 ? "mpiexec of MPICH (mpirun.mpich)"
 										  : "mpirun of Open MPI (mpirun.openmpi)");
 	return choir_fail(CHOIR_INVALID,
-			"mpi: %s says that this is worker %d of %d, but %s that it is "
-			"%d of %d",
-			l->name, l->worker, l->workers, mpi, c->worker, c->workers);
+			"mpi: %s says that this is worker %d of %d, but %s that it is %d of %d", l->name,
+			l->worker, l->workers, mpi, c->worker, c->workers);
 }
 
 choir_cluster *chi_mpi_open(const choir_cluster_options *o, const chi_launcher *l,
@@ -137,7 +138,8 @@ choir_cluster *chi_mpi_open(const choir_cluster_options *o, const chi_launcher *
 	const choir_mpi_plugin *plugin = chi_module_symbol(m, CHOIR_MPI_PLUGIN_SYMBOL);
 	choir_cluster_table transport;
 	if (plugin == NULL || plugin->version != CHOIR_MPI_PLUGIN_VERSION ||
-			chi_transport_take("mpi", &transport, plugin->table) != CHOIR_OK) {
+			chi_table_take("mpi", &transport, sizeof transport, sizeof(chi_table_head),
+					plugin->table) != CHOIR_OK) {
 		choir_fail(CHOIR_INVALID, "mpi: that library is no libchoir-mpi of version %d",
 				CHOIR_MPI_PLUGIN_VERSION);
 		return NULL;

@@ -27,9 +27,8 @@ choir_status chi_roles_set_task(chi_roles *r, const char *type, int64_t index)
 		task++;
 	if (task == CHI_TASKS)
 		return choir_fail(CHOIR_INVALID,
-				"%s: a task of type \"%.60s\": there are chief, worker, "
-				"evaluator, ps",
-				r->source, type);
+				"%s: a task of type \"%.60s\": there are chief, worker, evaluator, ps", r->source,
+				type);
 	if (index < 0 || index > INT32_MAX)
 		return choir_fail(CHOIR_INVALID, "%s: task %s %" PRId64 ": an index is a number from 0",
 				r->source, type, index);
@@ -80,8 +79,7 @@ choir_status chi_roles_settle(chi_roles *r)
 	CHOIR_TRY(check_counts(r));
 	if (!r->task_given)
 		return choir_fail(CHOIR_INVALID,
-				"%s: a cluster without this process's task: its type and "
-				"index are needed",
+				"%s: a cluster without this process's task: its type and index are needed",
 				r->source);
 	CHOIR_TRY(check_task(r));
 	const int chiefs = r->count[CHI_TASK_CHIEF];

@@ -74,9 +74,8 @@ static choir_status read_jobs(reader *r)
 		char shown[64];
 		if (task == CHI_TASKS)
 			return choir_fail(CHOIR_INVALID,
-					"%s: a job \"%s\": there are chief, worker, "
-					"evaluator, ps",
-					r->roles->source, chi_text_clean(r->json.text, shown, sizeof shown));
+					"%s: a job \"%s\": there are chief, worker, evaluator, ps", r->roles->source,
+					chi_text_clean(r->json.text, shown, sizeof shown));
 		if (seen[task])
 			return wrong(r, "a job that stands there twice");
 		seen[task] = true;

@@ -2,12 +2,10 @@
 // that has no other workers.
 #include "base/atomic.h"
 #include "base/clock.h"
-#include "base/options.h"
 #include "base/registry.h"
 #include "base/thread.h"
 #include "cluster/cluster.h"
 
-#include <stddef.h>
 #include <stdio.h>
 
 static int one(const void *self)
@@ -125,13 +123,6 @@ choir_cluster_table chi_transport_filled(const choir_cluster_table *transport)
 	FILL(now, system_now);
 	FILL(pause, system_pause);
 	return t;
-}
-
-choir_status chi_transport_take(
-		const char *what, choir_cluster_table *own, const choir_cluster_table *given)
-{
-	const size_t min = offsetof(choir_cluster_table, name) + sizeof own->name;
-	return chi_table_take(what, own, sizeof *own, min, given);
 }
 
 static const choir_cluster_table mpi = { .name = "mpi" }; // mpi_loader.c has the table

@@ -108,8 +108,7 @@ static choir_status check_operands(
 	size_t bytes;
 	if (indices->frame != f)
 		return chi_frame_fail(f, CHOIR_INVALID,
-				"indexed_slices: values and indices are of two "
-				"frames: move one");
+				"indexed_slices: values and indices are of two frames: move one");
 	CHOIR_TRY(chi_tensor_check(values));
 	CHOIR_TRY(chi_tensor_check(indices));
 	if (indices->shape.rank != 1 || (indices->dtype != CHOIR_I32 && indices->dtype != CHOIR_I64))
@@ -118,8 +117,7 @@ static choir_status check_operands(
 				choir_dtype_name(indices->dtype), chi_shape_print(&indices->shape, a));
 	if (values->shape.rank == 0 || values->shape.dim[0] != indices->shape.dim[0])
 		return chi_frame_fail(f, CHOIR_INVALID,
-				"indexed_slices: values %s for indices %s: a row "
-				"for each index is needed",
+				"indexed_slices: values %s for indices %s: a row for each index is needed",
 				chi_shape_print(&values->shape, a), chi_shape_print(&indices->shape, b));
 	choir_shape whole = values->shape;
 	whole.dim[0] = rows;

@@ -110,9 +110,8 @@ choir_status chi_initialize(const chi_variable_plan *plan, void *out)
 	}
 	if (o->initializer > CHOIR_ONES && o->dtype != CHOIR_F32 && o->dtype != CHOIR_F64)
 		return choir_fail(CHOIR_INVALID,
-				"variable \"%s\": a random initializer needs f32 or f64, "
-				"not %s",
-				plan->name, choir_dtype_name(o->dtype));
+				"variable \"%s\": a random initializer needs f32 or f64, not %s", plan->name,
+				choir_dtype_name(o->dtype));
 	switch (o->initializer) {
 	case CHOIR_ZEROS:
 		memset(out, 0, bytes);

@@ -174,9 +174,8 @@ choir_status choir_values_set(choir_values *set, const char *name, choir_value *
 	const bool each = v->kind == CHOIR_VALUE_PER_REPLICA;
 	if (each && v->count != set->layout.replicas)
 		return choir_fail(CHOIR_INVALID,
-				"values: \"%s\" is a value of %d replicas, this set's "
-				"strategy has %d",
-				name, v->count, set->layout.replicas);
+				"values: \"%s\" is a value of %d replicas, this set's strategy has %d", name,
+				v->count, set->layout.replicas);
 	CHOIR_TRY(chi_value_materialize(v));
 	choir_value *kept = chi_value_new(set->frame, v->kind, v->count);
 	if (kept == NULL)

@@ -30,19 +30,16 @@ choir_status chi_variable_check_plan(const chi_variable_plan *p)
 	if (p->options.synchronization == CHOIR_SYNCHRONIZATION_NONE ||
 			(unsigned) p->options.synchronization > CHOIR_SYNCHRONIZATION_NONE)
 		return choir_fail(CHOIR_INVALID,
-				"variable \"%s\": synchronization %d: AUTO, ON_WRITE or "
-				"ON_READ is needed",
+				"variable \"%s\": synchronization %d: AUTO, ON_WRITE or ON_READ is needed",
 				p->name, (int) p->options.synchronization);
 	if ((unsigned) p->options.aggregation > CHOIR_AGGREGATION_ONLY_FIRST_REPLICA)
 		return choir_fail(CHOIR_INVALID,
-				"variable \"%s\": aggregation %d: NONE, SUM, MEAN or "
-				"ONLY_FIRST_REPLICA is needed",
+				"variable \"%s\": aggregation %d: NONE, SUM, MEAN or ONLY_FIRST_REPLICA is needed",
 				p->name, (int) p->options.aggregation);
 	if (p->options.aggregation == CHOIR_AGGREGATION_MEAN && !chi_dtype_is_float(p->options.dtype))
 		return choir_fail(CHOIR_INVALID,
-				"variable \"%s\": aggregation MEAN needs a floating dtype, "
-				"not %s",
-				p->name, choir_dtype_name(p->options.dtype));
+				"variable \"%s\": aggregation MEAN needs a floating dtype, not %s", p->name,
+				choir_dtype_name(p->options.dtype));
 	return CHOIR_OK;
 }
 
@@ -249,9 +246,7 @@ choir_status chi_variable_enter(choir_variable *v)
 			chi_recursive_lock_enter(v->lock, chi_clock_deadline(v->timeout)))
 		return CHOIR_OK;
 	return choir_fail(CHOIR_TIMEOUT,
-			"variable \"%s\": waited %g s for another worker that uses "
-			"it",
-			v->name, v->timeout);
+			"variable \"%s\": waited %g s for another worker that uses it", v->name, v->timeout);
 }
 
 void chi_variable_leave(choir_variable *v)
@@ -339,14 +334,12 @@ choir_status chi_variable_check_written(const choir_variable *v, const choir_ten
 		return CHOIR_OK;
 	if (t->dtype != v->dtype)
 		return chi_frame_fail(t->frame, CHOIR_INVALID,
-				"variable \"%s\": a value of %s for a "
-				"variable of %s",
-				v->name, choir_dtype_name(t->dtype), choir_dtype_name(v->dtype));
+				"variable \"%s\": a value of %s for a variable of %s", v->name,
+				choir_dtype_name(t->dtype), choir_dtype_name(v->dtype));
 	if (!chi_shape_equal(&t->shape, &v->shape))
 		return chi_frame_fail(t->frame, CHOIR_INVALID,
-				"variable \"%s\": a value of shape %s for "
-				"a variable of shape %s",
-				v->name, chi_shape_print(&t->shape, have), chi_shape_print(&v->shape, need));
+				"variable \"%s\": a value of shape %s for a variable of shape %s", v->name,
+				chi_shape_print(&t->shape, have), chi_shape_print(&v->shape, need));
 	return CHOIR_OK;
 }
 
@@ -562,8 +555,7 @@ choir_status choir_variable_describe(const choir_variable *v, choir_variable_opt
 	if (v == NULL || options == NULL ||
 			options->size < offsetof(choir_variable_options, initializer))
 		return choir_fail(CHOIR_INVALID,
-				"variable: describe needs a variable and options whose "
-				"size is set");
+				"variable: describe needs a variable and options whose size is set");
 	const choir_variable_options all = {
 		.size = options->size,
 		.dtype = v->dtype,

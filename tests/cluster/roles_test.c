@@ -1,5 +1,7 @@
 // Roles: TF_CONFIG and its kin, every rule of tasks, and every error.
 #include "base/alloc.h"
+#include "base/options.h"
+#include "base/registry.h"
 #include "choir/cluster.h"
 #include "cluster/launcher.h"
 #include "cluster/roles.h"
@@ -318,7 +320,9 @@ static void tables_of_another_size(void **state)
 	// libchoir-mpi's table comes in the same way.
 	choir_cluster_table taken;
 	newer.table.name = "mpi";
-	assert_int_equal(chi_transport_take("mpi", &taken, &newer.table), CHOIR_OK);
+	assert_int_equal(
+			chi_table_take("mpi", &taken, sizeof taken, sizeof(chi_table_head), &newer.table),
+			CHOIR_OK);
 	assert_int_equal(taken.size, sizeof taken);
 }
 

@@ -1,7 +1,7 @@
-// Cargo and the stations that it passes. Copies and additions are queued on a stream of the
-// station's own, since the members' are their threads'. A station's lock is held while something
-// is queued and never while the host waits. A piece queues at one station after the other, in one
-// order, so waiting for the last of it is waiting for all of it.
+// A chunk and the streams on which it is copied and added. Each member's device has a stream for
+// chunks, since the member's own stream is its thread's. The lock of a stream is held while
+// something is queued and never while the host waits. A chunk queues on one stream after the
+// other, so waiting for its last event is waiting for all of it.
 #include "collective/chunk.h"
 
 #include "base/alloc.h"
@@ -19,7 +19,7 @@ choir_status chi_chunk_algorithm_open(
 		r->chunk_stream[i].stream = chi_stream_new(group->devices[i]);
 		if (r->chunk_stream[i].stream == NULL)
 			return choir_error_status();
-		chi_mutex_init(&r->chunk_stream[i].lock, CHI_RANK_CROSS, "station");
+		chi_mutex_init(&r->chunk_stream[i].lock, CHI_RANK_CROSS, "chunk stream");
 	}
 	return CHOIR_OK;
 }
@@ -56,7 +56,7 @@ static chi_stream *stream_of(const chi_chunk_task *h, int chunk_stream)
 	return h->algorithm->chunk_stream[chunk_stream].stream;
 }
 
-// The piece goes on at a station, after all that it has queued elsewhere and after mark of other
+// The chunk goes on at a member, after all that it has queued elsewhere and after event of other
 // (NULL: nothing). Streams of another kind are waited for before the lock is taken.
 static choir_status enter(chi_chunk_task *h, int at, chi_stream *other, uint64_t event)
 {
@@ -96,7 +96,7 @@ choir_status chi_chunk_task_wait(const chi_chunk_task *h)
 	return h->at == CHOIR_NONE ? CHOIR_OK : chi_stream_wait_up_to(stream_of(h, h->at), h->event);
 }
 
-// After a failure each station is waited for, which also takes the failure from its stream; where
+// After a failure each stream is waited for, which also takes the failure from its stream; where
 // a wait was given up, what is given back of the devices' memory is nobody's.
 static void settle(const chi_chunk_task *h, bool late)
 {
@@ -141,7 +141,7 @@ void chi_chunk_begin(chi_chunk *g, chi_chunk_task *h, int at)
 	g->partial_sums.spent = &h->spent;
 }
 
-// Its memory stays until the piece has been waited for.
+// Its memory stays until the chunk has been waited for.
 void chi_chunk_end(chi_chunk *g)
 {
 	for (int i = 0; i < g->partial_sums.n; i++)
@@ -163,7 +163,7 @@ static size_t bytes_of(const chi_chunk_task *h)
 }
 
 // Between devices of different kinds: on a stream that nobody else uses, as the host waits for it.
-static choir_status copy_between_kinds(const chi_chunk_task *h, choir_device *to_device, void *to,
+static choir_status copy_to_other_kind(const chi_chunk_task *h, choir_device *to_device, void *to,
 		choir_device *from, const void *data)
 {
 	chi_stream *s = chi_stream_new(to_device->host_memory ? from : to_device);
@@ -177,11 +177,11 @@ static choir_status copy_between_kinds(const chi_chunk_task *h, choir_device *to
 // Where a node is made: on which device, and when it is there.
 typedef struct {
 	choir_device *device;
-	chi_stream *stream; // NULL: it is there already, or a part of the piece
+	chi_stream *stream; // NULL: it is there already, or queued by the chunk
 	uint64_t event;
 } origin;
 
-// Adds a node to the cargo's, where both lie on one device or what reaches both is queued.
+// Adds a node to the chunk's, where both lie on one device or what reaches both is queued.
 static choir_status add_here(
 		chi_chunk *g, choir_part node, chi_buffer *buffer, const origin *from, chi_buffer *copy)
 {
@@ -206,7 +206,7 @@ static choir_status add_by_host(
 	chi_chunk_task *h = g->task;
 	CHOIR_TRY(from->stream != NULL ? chi_stream_wait_up_to(from->stream, from->event)
 								   : chi_chunk_task_wait(h));
-	CHOIR_TRY(copy_between_kinds(h, copy->device, copy->memory, from->device, node.data));
+	CHOIR_TRY(copy_to_other_kind(h, copy->device, copy->memory, from->device, node.data));
 	node.data = copy->memory;
 	return add_here(g, node, NULL, &(origin){ copy->device, NULL, 0 }, copy);
 }
@@ -224,7 +224,7 @@ static choir_status add(chi_chunk *g, choir_part node, chi_buffer *buffer, const
 			? add_here(g, node, NULL, from, copy)
 			: add_by_host(g, node, from, copy);
 	if (chi_atomic32_load(&copy->references) > 1)
-		chi_buffer_release(copy); // the fold has it
+		chi_buffer_release(copy); // the partial sums have it
 	else
 		chi_buffer_list_add(&h->spent, copy);
 	return status;
@@ -306,7 +306,7 @@ static choir_status divide(chi_chunk *g, chi_stream *stream)
 	CHOIR_TRY(own_sum(g, stream));
 	void *data = g->partial_sums.node[0].data;
 	if (stream->device->host_memory)
-		return chi_algorithm_divide(stream, dtype, data, divisor, h->count);
+		return chi_sum_divide(stream, dtype, data, divisor, h->count);
 	const float single = (float) divisor;
 	chi_buffer *by = chi_buffer_new(stream->device, sizeof divisor);
 	if (by == NULL)
@@ -334,13 +334,13 @@ choir_status chi_chunk_finish(chi_chunk *g)
 	return leave(h, g->at, divide(g, stream_of(h, g->at)));
 }
 
-// A copy to a member's result, as a part of the piece.
+// Queues a copy to a member's result.
 static choir_status deliver(chi_chunk_task *h, int from, const void *data, int member, void *to)
 {
 	choir_device *there = device_of(h, from), *here = device_of(h, member);
 	if (!chi_device_shares(there, here) && there->table != here->table) {
 		CHOIR_TRY(chi_chunk_task_wait(h));
-		return copy_between_kinds(h, here, to, there, data);
+		return copy_to_other_kind(h, here, to, there, data);
 	}
 	CHOIR_TRY(enter(h, member, NULL, 0));
 	return leave(h, member, chi_stream_copy(stream_of(h, member), to, data, bytes_of(h)));

@@ -1,12 +1,12 @@
-// Ways that carry partial sums from device to device, for memories that are each device's own. A
-// cargo is a piece of a collective on its way: the nodes of the canonical tree that it has
-// gathered so far. It takes up what members have, folding whatever makes a node of the tree, and
-// when it has been with all of them it is the sum, in the bits of the tree, whichever way it went.
+// Algorithms that carry partial sums from device to device, for devices with memory of their own.
+// A chunk of a collective travels: it has the nodes of the canonical tree that it has gathered so
+// far, takes what each member has, and adds whatever makes a node of the tree. After it has been
+// with all members it is the sum, in the bits of the tree, whichever order it took.
 #pragma once
 
 #include "base/lock.h"
+#include "collective/rendezvous.h"
 #include "collective/tree.h"
-#include "collective/way.h"
 
 // Where a member's device adds for whoever comes by; one at a time.
 typedef struct {
@@ -22,18 +22,18 @@ typedef struct {
 choir_status chi_chunk_algorithm_open(
 		chi_chunk_algorithm *r, const choir_group *group, chi_chunk_fn *chunk, int chunks);
 void chi_chunk_algorithm_close(void *self);
-// The member that has the whole of a piece first: the root of what has one, else one after the
-// other, so that all are used alike.
+// The member that has the sum of a chunk first: the collective's root, or of an all-reduce one
+// after the other, so that all are used alike.
 int chi_chunk_algorithm_root(
 		const chi_chunk_algorithm *r, const choir_collective *c, int64_t index);
 
-// One piece of a collective, wherever its cargo is: what is queued for it, and what that needs.
+// What is queued for one chunk, wherever it is, and the memory that this needs.
 typedef struct {
 	chi_chunk_algorithm *algorithm;
 	const chi_round *round;
 	const choir_collective *c; // any member's
 	int64_t first, count; // elements of the collective
-	int at; // the station at which something was queued last; CHOIR_NONE: nothing was
+	int at; // the member where something was queued last; CHOIR_NONE: nothing was
 	uint64_t event; // of its stream after that
 	chi_buffer *spent; // memory that what is queued may use
 } chi_chunk_task;
@@ -41,7 +41,7 @@ typedef struct {
 // any: a member, all of which joined with equal collectives.
 void chi_chunk_task_begin(
 		chi_chunk_task *h, chi_chunk_algorithm *r, const chi_round *round, int64_t index, int any);
-// Waits until all that the piece has queued is done.
+// Waits until all that the chunk has queued is done.
 choir_status chi_chunk_task_wait(const chi_chunk_task *h);
 // The same, and gives the memory back, also after a failure: status, or else how the wait ended.
 choir_status chi_chunk_task_end(chi_chunk_task *h, choir_status status);
@@ -56,9 +56,9 @@ typedef struct {
 
 // With nothing yet, at a member.
 void chi_chunk_begin(chi_chunk *g, chi_chunk_task *h, int at);
-// Takes up what a member has.
+// Takes what a member has.
 choir_status chi_chunk_take(chi_chunk *g, int member);
-// Takes up what another cargo of the same piece has gathered.
+// Takes what another part of the same chunk has gathered.
 choir_status chi_chunk_join(chi_chunk *g, const chi_chunk *other);
 // Of a broadcast, which begins at its root: what the root has is the result.
 choir_status chi_chunk_take_whole(chi_chunk *g);
@@ -71,6 +71,6 @@ choir_status chi_chunk_finish(chi_chunk *g);
 // NULL, becomes where the result lies there, and stays as it was if the member wants none.
 choir_status chi_chunk_deliver(
 		const chi_chunk *g, int from, const void *data, int member, const void **shown);
-// From the cargo's place to members first, first + 1, .. last - 1.
+// From where the chunk is to members first .. last - 1.
 choir_status chi_chunk_deliver_all(const chi_chunk *g, int first, int last);
 void chi_chunk_end(chi_chunk *g);

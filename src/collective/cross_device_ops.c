@@ -54,6 +54,18 @@ choir_status choir_register_cross_device_ops(const choir_cross_device_ops_table 
 	return CHOIR_OK;
 }
 
+int chi_group_memories(const choir_group *group)
+{
+	int own = 0;
+	for (int i = 0; i < group->members; i++) {
+		bool shared = false;
+		for (int k = 0; k < i && !shared; k++)
+			shared = chi_device_shares(group->devices[i], group->devices[k]);
+		own += !shared;
+	}
+	return own;
+}
+
 choir_status chi_communicator_open(chi_communicator *g, int members, int replicas,
 		choir_device *const *devices, const char *name)
 {
@@ -102,7 +114,7 @@ choir_status chi_communicator_open_among_workers(chi_communicator *g, int member
 	if (g->self == NULL)
 		return choir_error_status();
 	g->table = &chi_multi_worker_table;
-	chi_multi_worker_set_process_group(g->self, p);
+	g->process_group = p;
 	return g->table->open(g->self, &g->base);
 }
 
@@ -112,26 +124,4 @@ void chi_communicator_close(chi_communicator *g)
 		g->table->close(g->self);
 	chi_free(g->self);
 	*g = (chi_communicator){ 0 };
-}
-
-choir_status chi_communicator_join(
-		chi_communicator *g, int member, const choir_collective *c, uint64_t *request)
-{
-	return g->table->join(g->self, member, c, request);
-}
-
-choir_status chi_communicator_wait(
-		chi_communicator *g, int member, uint64_t request, double seconds)
-{
-	return g->table->wait(g->self, member, request, seconds);
-}
-
-void chi_communicator_abort(chi_communicator *g)
-{
-	g->table->abort(g->self);
-}
-
-void chi_communicator_reset(chi_communicator *g)
-{
-	g->table->reset(g->self);
 }

@@ -1,21 +1,18 @@
-// Cross-device operations of devices that all share memory: nothing is sent. Who waits takes the
-// next slice, small enough for the cache, sums it over all parts in the canonical tree, writes it
-// to every result that is wanted and calls whoever waits for slices, so that an update can follow
-// while the slice is still in the cache.
-#include "collective/host.h"
-#include "collective/tree.h"
-
+// Cross-device operations of devices that all share memory: nothing is sent. A waiting thread
+// claims the next chunk, small enough for the cache, sums it over all parts in the canonical tree,
+// writes it to every result that is wanted and calls done, so that an update can follow while the
+// chunk is still in the cache.
 #include "base/alloc.h"
-
-enum { CHUNK = CHI_CHUNK };
+#include "collective/rendezvous.h"
+#include "collective/tree.h"
 
 // Results of so many bytes, with what they are made of, are more than the caches of most machines.
 enum { NONTEMPORAL_BYTES = 32 << 20 };
 
 typedef struct {
 	chi_algorithm base; // first, so that the table's slots are its
-	int levels;
-	char *scratch; // for each member: levels slices of 8-byte elements
+	size_t scratch_bytes; // of each member: a sum, and the levels of the tree
+	char *scratch;
 } direct;
 
 static int score(const choir_group *group, choir_collective_kind kind, int64_t bytes)
@@ -34,7 +31,7 @@ static void close_direct(void *self)
 	chi_free(d->scratch);
 }
 
-// The memory in which a slice's sum is made: the first result there is, or scratch.
+// The memory in which a chunk's sum is made: the first result there is, or scratch.
 static char *target(
 		const direct *d, const chi_round *round, int64_t first, size_t size, char *scratch)
 {
@@ -44,7 +41,7 @@ static char *target(
 	return scratch;
 }
 
-// Whether the result of slot goes past the caches: not where somebody waits for its slices.
+// Whether the result goes past the caches: not where done reads its chunks.
 static bool is_nontemporal(const chi_round *round, int members)
 {
 	const choir_collective *c = round->c[0];
@@ -52,7 +49,7 @@ static bool is_nontemporal(const chi_round *round, int members)
 	for (int i = 0; i < members; i++)
 		if (round->c[i]->done != NULL)
 			return false;
-	return own >= NONTEMPORAL_BYTES || c->together >= NONTEMPORAL_BYTES;
+	return own >= NONTEMPORAL_BYTES || c->batch_bytes >= NONTEMPORAL_BYTES;
 }
 
 static choir_status do_chunk(void *self, const chi_round *round, int member, int64_t index)
@@ -62,11 +59,11 @@ static choir_status do_chunk(void *self, const chi_round *round, int member, int
 	int64_t first, count;
 	chi_algorithm_chunk(&d->base, c, index, &first, &count);
 	const size_t size = chi_dtype_size(c->dtype);
-	char *scratch = d->scratch + (size_t) member * (size_t) d->levels * CHUNK * 8;
+	char *scratch = d->scratch + (size_t) member * d->scratch_bytes;
 	if (c->kind == CHOIR_BROADCAST) {
 		const choir_collective *root = round->c[c->root];
 		const char *data = (const char *) root->parts[0].data + (size_t) first * size;
-		return chi_deliver(round, d->base.group->members, data, first, count, size);
+		return chi_round_deliver(round, d->base.group->members, data, first, count, size);
 	}
 	char *to = target(d, round, first, size, scratch);
 	const chi_chunk_sum w = { .c = round->c,
@@ -76,18 +73,18 @@ static choir_status do_chunk(void *self, const chi_round *round, int member, int
 		.count = count,
 		.to = to,
 		.nontemporal = to != scratch && is_nontemporal(round, d->base.group->members),
-		.scratch = scratch + CHUNK * 8 };
+		.scratch = scratch + CHI_TREE_LEVEL };
 	chi_stream stream = { d->base.group->devices[member], c->stream };
 	const void *sum;
 	CHOIR_TRY(chi_chunk_sum_make(&w, &stream, &sum));
-	return chi_deliver(round, d->base.group->members, sum, first, count, size);
+	return chi_round_deliver(round, d->base.group->members, sum, first, count, size);
 }
 
 static choir_status open_direct(void *self, const choir_group *group)
 {
 	direct *d = self;
-	d->levels = chi_tree_depth(group->replicas) + 1;
-	d->scratch = chi_alloc_aligned((size_t) group->members * (size_t) d->levels * CHUNK * 8);
+	d->scratch_bytes = CHI_TREE_LEVEL + chi_tree_scratch(group->replicas);
+	d->scratch = chi_alloc_aligned((size_t) group->members * d->scratch_bytes);
 	if (d->scratch == NULL)
 		return choir_error_status();
 	return chi_algorithm_open(&d->base, group, do_chunk, 0);

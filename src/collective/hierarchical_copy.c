@@ -1,8 +1,8 @@
 // Cross-device operations in two halves, for devices that are joined within each half better than
 // between the halves. One root in each half gathers what its half has, one root takes up what the
-// other has gathered, and each hands the sum out in its half: so the slow way between is gone over
-// twice. Different pieces have different roots. The halves of an odd number of devices differ by
-// one. What roots gather are nodes of the canonical tree, which the last one folds, so the bits
+// other has gathered, and each delivers the sum in its half: so the slow link between the halves
+// is used twice. Different chunks have different roots. The halves of an odd number of devices
+// differ by one. Roots gather nodes of the canonical tree, which the last root adds, so the bits
 // are the tree's whatever the halves are (docs/decisions/0042).
 #include "collective/chunk.h"
 
@@ -16,7 +16,7 @@ typedef struct {
 	int root, first, last; // of members
 } half;
 
-// The halves of a piece: own is that of the root, other may be empty.
+// The halves for a chunk: own is that of the root, other may be empty.
 static void split(int members, int root, half *own, half *other)
 {
 	const int middle = (members + 1) / 2;

@@ -1,54 +1,51 @@
-// Cross-device operations of one worker of several: first the devices here, then the workers. Who
-// waits goes through up to three meetings: in the first, slices of what the devices have are added
-// up to this worker's nodes of the tree, in the second one thread exchanges them with the other
-// workers, and in the third slices of the whole sum are handed out. A device alone has its nodes
-// already, and does the rest in one meeting. Memory that the host may not touch is copied to it
+// A hierarchical all-reduce, for one worker of several, in up to three rendezvous of its devices:
+// they add chunks up to this worker's nodes of the tree, one thread exchanges the nodes with the
+// other workers, and the devices deliver chunks of the sum. A single device has its nodes already
+// and does the rest in one rendezvous. Memory that the host may not touch is copied to the host
 // and back.
 //
-// What a message costs is mostly that it is one. So where all workers have one device, they
-// bundle: small sums that were joined already when the first of them is waited for are exchanged
-// as one, laid behind each other. The program joins and waits at the same places everywhere, and
-// one thread does it: so all bundle the same. Of several devices nobody knows which has joined
-// what.
+// The cost of a small message is that it is one. So where all workers have one device, small sums
+// that were joined when the first of them is waited for are exchanged as one bucket. One thread
+// joins and waits, at the same places on every worker, so all fill the same buckets. Several
+// devices do not know what the others have joined.
 //
-// The exchange is a piece of a meeting like any other: so nobody who gives up takes memory away
-// that is being sent.
+// The exchange is a chunk like any other, so a wait that fails returns only when nothing is being
+// sent from its memory.
 #include "base/alloc.h"
 #include "base/lock.h"
 #include "base/hash.h"
 #include "base/size.h"
-#include "collective/host.h"
+#include "collective/rendezvous.h"
 #include "collective/tree.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { LOCAL_REDUCE, EXCHANGE, LOCAL_BROADCAST, RENDEZVOUS_COUNT };
-enum { MAX_BYTES = 64 << 10, BUCKET_BYTES = 1 << 20 }; // of a sum in a bundle, and of that
+enum { MAX_BYTES = 64 << 10, BUCKET_BYTES = 1 << 20 }; // of a sum in a bucket; of a bucket
 
 typedef struct {
 	const choir_group *group;
 	chi_process_group *process_group;
 	bool single_device, staged; // one device of host memory; a device of other memory
-	bool uses_buckets; // all workers are alone
-	int nodes; // of this worker
-	chi_rendezvous rendezvous[RENDEZVOUS_COUNT]; // alone: only BETWEEN
+	bool uses_buckets; // all workers have a single device
+	chi_tree_nodes nodes; // of this worker
+	chi_rendezvous rendezvous[RENDEZVOUS_COUNT]; // single_device: only EXCHANGE
 	chi_stream **stream; // staged: of each member, for copies
 	choir_collective *shown; // staged: what members joined with, in host memory
 	const choir_collective **here; // staged: of each member
-	choir_part *part; // this worker's nodes
-	char *spare; // of each member, for slices on the levels of the tree
+	char *scratch; // of each member, for chi_tree_nodes_sum
 	chi_mutex lock; // of growing what is kept
-	chi_scratch parts, node, total;
+	chi_scratch parts, total;
 	const char *sum; // of the collective under way
 	chi_atomic32 exchanging; // 1 while somebody exchanges with other workers
-	// Alone: what was joined, and of what was exchanged the sums; the ticket that is waited for.
+	// single_device: what was joined; the sums of what was exchanged; the request waited for.
 	const choir_collective *waits[CHI_RENDEZVOUS_ROUNDS];
 	const char *sums[CHI_RENDEZVOUS_ROUNDS];
 	uint64_t joined, exchanged, request;
 } multi_worker;
 
-// The meetings that there are.
+// The rendezvous that there are.
 static int first_of(const multi_worker *w)
 {
 	return w->single_device ? EXCHANGE : LOCAL_REDUCE;
@@ -57,16 +54,6 @@ static int first_of(const multi_worker *w)
 static int last_of(const multi_worker *w)
 {
 	return w->single_device ? EXCHANGE : LOCAL_BROADCAST;
-}
-
-void chi_multi_worker_set_process_group(void *self, chi_process_group *p)
-{
-	((multi_worker *) self)->process_group = p;
-}
-
-static size_t spare_of_one(const multi_worker *w)
-{
-	return (size_t) (chi_tree_depth(w->group->replicas) + 1) * CHI_TREE_SUM_LEVEL;
 }
 
 static choir_status open_streams(multi_worker *w)
@@ -107,7 +94,7 @@ static choir_status compare_devices(multi_worker *w)
 	return status;
 }
 
-// Meetings end from the last to the first, so that who is done with one finds the next one closed.
+// From the last to the first, so that a thread that leaves one finds the next one closed.
 static void abort_rendezvous(multi_worker *w)
 {
 	for (int i = last_of(w); i >= first_of(w); i--)
@@ -142,20 +129,19 @@ static void abort_workers(void *self)
 static choir_status open_workers(void *self, const choir_group *group)
 {
 	multi_worker *w = self;
-	const chi_process_group *p = w->process_group;
+	chi_process_group *p = ((const chi_communicator *) (const void *) group)->process_group;
 	const size_t n = (size_t) group->members;
 	w->group = group;
+	w->process_group = p;
 	for (int i = 0; i < group->members; i++)
 		w->staged = w->staged || !group->devices[i]->host_memory;
 	w->single_device = group->members == 1 && !w->staged;
-	w->nodes = chi_process_group_node_count(p, p->worker);
 	chi_mutex_init(&w->lock, CHI_RANK_CROSS, "workers");
-	w->part = chi_alloc_array((size_t) w->nodes, sizeof *w->part);
-	w->spare = chi_alloc_aligned(n * spare_of_one(w));
-	if (w->part == NULL || w->spare == NULL)
+	CHOIR_TRY(chi_tree_nodes_open(&w->nodes, chi_process_group_node_count(p, p->worker),
+			p->partial_sum + p->first_node[p->worker]));
+	w->scratch = chi_alloc_aligned(n * chi_tree_scratch(group->replicas));
+	if (w->scratch == NULL)
 		return choir_error_status();
-	memcpy(w->part, p->partial_sum + p->first_node[p->worker],
-			(size_t) w->nodes * sizeof *w->part);
 	for (int i = first_of(w); i <= last_of(w); i++) {
 		CHOIR_TRY(chi_rendezvous_open(&w->rendezvous[i], group->members));
 		w->rendezvous[i].end = abort_wait;
@@ -177,14 +163,15 @@ static void close_workers(void *self)
 	for (int i = 0; w->stream != NULL && i < w->group->members; i++)
 		chi_stream_free(w->stream[i]);
 	chi_mutex_destroy(&w->lock);
-	void *all[] = { w->stream, w->shown, (void *) w->here, w->part, w->spare, w->parts.memory,
-		w->node.memory, w->total.memory };
+	chi_tree_nodes_close(&w->nodes);
+	void *all[] = { w->stream, w->shown, (void *) w->here, w->scratch, w->parts.memory,
+		w->total.memory };
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
 		chi_free(all[i]);
 }
 
 // Room for so many times the elements of c. Nobody looks at what an earlier collective left there:
-// all of its pieces are done before anybody gets to this one's.
+// all of its chunks are done before anybody gets to this one's.
 static choir_status reserve(
 		multi_worker *w, chi_scratch *k, size_t times, const choir_collective *c)
 {
@@ -198,7 +185,7 @@ static choir_status reserve(
 	return there ? CHOIR_OK : choir_error_status();
 }
 
-// ---- Below: what the devices of this worker have.
+// ---- Among the devices of this worker: the nodes.
 
 static int64_t chunks_of(const choir_collective *c)
 {
@@ -208,14 +195,6 @@ static int64_t chunks_of(const choir_collective *c)
 static int64_t count_of(const choir_collective *c, int64_t first)
 {
 	return c->elements - first < CHI_CHUNK ? c->elements - first : CHI_CHUNK;
-}
-
-// Elements first .. of this worker's nodes.
-static choir_status add_chunk(
-		multi_worker *w, const choir_collective *const *c, int by, int64_t first)
-{
-	return chi_tree_sum_nodes(c, w->group->members, first, (size_t) w->nodes, w->part,
-			w->node.memory, w->spare + (size_t) by * spare_of_one(w));
 }
 
 // Brings what all members have to the host.
@@ -261,15 +240,18 @@ static choir_status local_reduce(void *self, const chi_round *round, int member,
 		CHOIR_TRY(stage(w, round));
 	if (round->c[0]->kind == CHOIR_BROADCAST)
 		return CHOIR_OK;
-	CHOIR_TRY(reserve(w, &w->node, (size_t) w->nodes, round->c[0]));
-	if (!w->staged)
-		return add_chunk(w, c, member, index * CHI_CHUNK);
-	for (int64_t first = 0; first < c[0]->elements; first += CHI_CHUNK)
-		CHOIR_TRY(add_chunk(w, c, member, first));
-	return CHOIR_OK;
+	chi_mutex_lock(&w->lock);
+	choir_status status = chi_tree_nodes_reserve(&w->nodes, c[0]);
+	chi_mutex_unlock(&w->lock);
+	char *scratch = w->scratch + (size_t) member * chi_tree_scratch(w->group->replicas);
+	int64_t first = w->staged ? 0 : index * CHI_CHUNK;
+	const int64_t end = w->staged ? c[0]->elements : first + count_of(c[0], first);
+	for (; status == CHOIR_OK && first < end; first += CHI_CHUNK)
+		status = chi_tree_nodes_sum(&w->nodes, c, w->group->members, first, scratch);
+	return status;
 }
 
-// ---- Between: the other workers.
+// ---- Among workers: the sum.
 
 // Where the whole sum is made: in the first result in host memory, or aside.
 static choir_status find_total(multi_worker *w, const chi_round *round, char **to)
@@ -288,7 +270,6 @@ static choir_status find_total(multi_worker *w, const chi_round *round, char **t
 static choir_status exchange(multi_worker *w, const chi_round *round)
 {
 	const choir_collective *c = round->c[0];
-	const size_t bytes = (size_t) c->elements * chi_dtype_size(c->dtype);
 	char *total;
 	if (c->kind == CHOIR_BROADCAST) {
 		w->sum = (w->staged ? w->here : round->c)[c->root]->parts[0].data;
@@ -296,14 +277,11 @@ static choir_status exchange(multi_worker *w, const chi_round *round)
 	}
 	CHOIR_TRY(find_total(w, round, &total));
 	w->sum = total;
-	if (w->single_device)
-		return chi_process_group_all_reduce(w->process_group, 0, c, c->parts, total);
-	for (int i = 0; i < w->nodes; i++)
-		w->part[i].data = w->node.memory + (size_t) i * bytes;
-	return chi_process_group_all_reduce(w->process_group, 0, c, w->part, total);
+	return chi_process_group_all_reduce(
+			w->process_group, 0, c, w->single_device ? c->parts : w->nodes.node, total);
 }
 
-// ---- Bundles.
+// ---- Buckets.
 
 static const choir_collective *waiting(const multi_worker *w, uint64_t request)
 {
@@ -320,7 +298,7 @@ static bool is_small(const choir_collective *c, const choir_collective *like)
 	return c->kind == CHOIR_ALL_REDUCE && c->dtype == like->dtype && bytes_of(c) <= MAX_BYTES;
 }
 
-// How many collectives from the one that is waited for on go together; all: their elements.
+// How many collectives, from the one that is waited for on, fill a bucket; all: their elements.
 static uint64_t find_bucket(const multi_worker *w, int64_t *all)
 {
 	const choir_collective *first = waiting(w, w->request);
@@ -352,11 +330,10 @@ static void name_bucket(const multi_worker *w, uint64_t n, char name[64])
 }
 
 // Lays the parts of all of them one behind another, node by node.
-static void pack(multi_worker *w, uint64_t n, size_t all)
+static void pack(const multi_worker *w, uint64_t n)
 {
-	for (int k = 0; k < w->nodes; k++) {
-		char *to = w->node.memory + (size_t) k * all;
-		w->part[k].data = to;
+	for (int k = 0; k < w->nodes.n; k++) {
+		char *to = w->nodes.node[k].data;
 		for (uint64_t i = 0; i < n; i++) {
 			const choir_collective *c = waiting(w, w->request + i);
 			if (bytes_of(c) > 0)
@@ -373,14 +350,15 @@ static choir_status exchange_bucket(multi_worker *w, uint64_t n, int64_t element
 	all.name = name;
 	all.elements = elements;
 	for (uint64_t i = 0; i < n; i++)
-		if (waiting(w, w->request + i)->n != (size_t) w->nodes)
+		if (waiting(w, w->request + i)->n != (size_t) w->nodes.n)
 			return choir_fail(CHOIR_INTERNAL, "%s: the parts of this worker are not its nodes",
 					waiting(w, w->request + i)->name);
-	CHOIR_TRY(reserve(w, &w->node, (size_t) w->nodes, &all));
+	CHOIR_TRY(chi_tree_nodes_reserve(&w->nodes, &all));
 	CHOIR_TRY(reserve(w, &w->total, 1, &all));
 	name_bucket(w, n, name);
-	pack(w, n, bytes_of(&all));
-	CHOIR_TRY(chi_process_group_all_reduce(w->process_group, 0, &all, w->part, w->total.memory));
+	pack(w, n);
+	CHOIR_TRY(chi_process_group_all_reduce(
+			w->process_group, 0, &all, w->nodes.node, w->total.memory));
 	const char *sum = w->total.memory;
 	for (uint64_t i = 0; i < n; i++) {
 		w->sums[(w->request + i) % CHI_RENDEZVOUS_ROUNDS] = sum;
@@ -416,12 +394,12 @@ static choir_status deliver_to_members(
 	char *at = (char *) (uintptr_t) w->sum + (size_t) first * size;
 	if (c->divisor != 1) {
 		chi_stream stream = { w->group->devices[member], c->stream };
-		CHOIR_TRY(chi_algorithm_divide(&stream, c->dtype, at, c->divisor, count));
+		CHOIR_TRY(chi_sum_divide(&stream, c->dtype, at, c->divisor, count));
 	}
-	return chi_deliver(round, w->group->members, at, first, count, size);
+	return chi_round_deliver(round, w->group->members, at, first, count, size);
 }
 
-static choir_status exchange_between_workers(
+static choir_status exchange_with_workers(
 		void *self, const chi_round *round, int member, int64_t index)
 {
 	multi_worker *w = self;
@@ -436,7 +414,7 @@ static choir_status exchange_between_workers(
 	return status;
 }
 
-// ---- Above: the sum for the devices of this worker.
+// ---- Among the devices of this worker: the delivery.
 
 // All of the sum for a member on whose device the host may not write.
 static choir_status deliver(multi_worker *w, const chi_round *round, int member)
@@ -463,8 +441,8 @@ static choir_status divide_all(multi_worker *w, const choir_collective *c)
 	chi_stream *stream = c->divisor == 1 ? NULL : chi_stream_new(host);
 	if (c->divisor == 1 || stream == NULL)
 		return c->divisor == 1 ? CHOIR_OK : choir_error_status();
-	choir_status status = chi_algorithm_divide(
-			stream, c->dtype, (void *) (uintptr_t) w->sum, c->divisor, c->elements);
+	choir_status status =
+			chi_sum_divide(stream, c->dtype, (void *) (uintptr_t) w->sum, c->divisor, c->elements);
 	if (status == CHOIR_OK)
 		status = chi_stream_wait(stream);
 	chi_stream_free(stream);
@@ -487,13 +465,13 @@ static choir_status local_broadcast(void *self, const chi_round *round, int memb
 static choir_status join(void *self, int member, const choir_collective *c, uint64_t *request)
 {
 	multi_worker *w = self;
-	const int64_t slices = w->staged ? 1 : chunks_of(c);
+	const int64_t chunks = w->staged ? 1 : chunks_of(c);
 	if (!w->single_device) {
 		CHOIR_TRY(chi_rendezvous_record_event(
 				&w->rendezvous[LOCAL_REDUCE], member, w->group->devices[member], c));
 		CHOIR_TRY(
-				chi_rendezvous_join(&w->rendezvous[LOCAL_BROADCAST], member, c, slices, request));
-		CHOIR_TRY(chi_rendezvous_join(&w->rendezvous[LOCAL_REDUCE], member, c, slices, request));
+				chi_rendezvous_join(&w->rendezvous[LOCAL_BROADCAST], member, c, chunks, request));
+		CHOIR_TRY(chi_rendezvous_join(&w->rendezvous[LOCAL_REDUCE], member, c, chunks, request));
 	}
 	CHOIR_TRY(chi_rendezvous_join(&w->rendezvous[EXCHANGE], member, c, 1, request));
 	if (w->single_device) {
@@ -504,11 +482,11 @@ static choir_status join(void *self, int member, const choir_collective *c, uint
 }
 
 // Only the devices here have a time-out of their own: the exchange has that of the cluster, and
-// ends the others' wait. Who fails in one meeting may be waited for in a later one, where somebody
-// looks at what it has joined with.
+// ends the others' wait. A member that fails in one rendezvous has joined the later ones, where
+// others may read what it joined with.
 static choir_status wait(void *self, int member, uint64_t request, double seconds)
 {
-	static chi_chunk_fn *const chunk[RENDEZVOUS_COUNT] = { local_reduce, exchange_between_workers,
+	static chi_chunk_fn *const chunk[RENDEZVOUS_COUNT] = { local_reduce, exchange_with_workers,
 		local_broadcast };
 	multi_worker *w = self;
 	choir_status status = CHOIR_OK;

@@ -9,7 +9,6 @@
 #include "base/hash.h"
 #include "base/size.h"
 #include "base/text.h"
-#include "collective/host.h"
 #include "collective/tree.h"
 
 #include <stdio.h>
@@ -25,32 +24,17 @@ enum { APART = 16 << 10 };
 
 // ---- Who has what.
 
-// The maximal nodes of the tree over [a, b) within [lo, hi): how many; to part if there is one.
-static int find_nodes(int a, int b, int lo, int hi, choir_part *part)
-{
-	if (hi <= a || lo >= b)
-		return 0;
-	if (lo <= a && b <= hi) {
-		if (part != NULL)
-			*part = (choir_part){ a, b, NULL };
-		return 1;
-	}
-	const int middle = chi_tree_split(a, b);
-	const int n = find_nodes(a, middle, lo, hi, part);
-	return n + find_nodes(middle, b, lo, hi, part == NULL ? NULL : part + n);
-}
-
 static choir_status find_all_nodes(chi_process_group *p)
 {
 	for (int w = 0; w < p->workers; w++)
-		p->first_node[w + 1] =
-				p->first_node[w] + find_nodes(0, p->replicas, p->first[w], p->first[w + 1], NULL);
+		p->first_node[w + 1] = p->first_node[w] +
+				chi_tree_find_nodes(p->replicas, p->first[w], p->first[w + 1], NULL);
 	p->partial_sum = chi_alloc_array((size_t) p->first_node[p->workers], sizeof *p->partial_sum);
 	if (p->partial_sum == NULL)
 		return choir_error_status();
 	for (int w = 0; w < p->workers; w++)
-		find_nodes(
-				0, p->replicas, p->first[w], p->first[w + 1], p->partial_sum + p->first_node[w]);
+		(void) chi_tree_find_nodes(
+				p->replicas, p->first[w], p->first[w + 1], p->partial_sum + p->first_node[w]);
 	return CHOIR_OK;
 }
 
@@ -61,9 +45,10 @@ static choir_status open_process_group(chi_process_group *p, int own)
 	p->first_node = chi_alloc_array(n + 1, sizeof *p->first_node);
 	p->message = chi_alloc_array(2 * n, sizeof *p->message);
 	p->wait = chi_alloc_array(2 * n, sizeof(chi_message *));
+	p->bytes = chi_alloc_array(n, sizeof *p->bytes);
 	int64_t *each = chi_alloc_array(n, sizeof *each);
 	choir_status status = p->first == NULL || p->first_node == NULL || p->message == NULL ||
-					p->wait == NULL || each == NULL
+					p->wait == NULL || p->bytes == NULL || each == NULL
 			? chi_cluster_give_up(p->cluster) // nobody is to wait for this worker
 			: chi_process_group_all_gather(p, &(int64_t){ own }, sizeof *each, each, "replicas");
 	for (int w = 0; status == CHOIR_OK && w < p->workers; w++)
@@ -91,6 +76,7 @@ void chi_process_group_close(chi_process_group *p)
 	chi_free(p->partial_sum);
 	chi_free(p->message);
 	chi_free(p->wait);
+	chi_free(p->bytes);
 	chi_free(p->scratch.memory);
 }
 
@@ -257,8 +243,7 @@ static choir_status reserve(all_reducing *s)
 	const size_t others = (size_t) p->first_node[p->workers] - nodes;
 	const size_t all = (size_t) s->c->elements * s->size;
 	size_t packed = 0, come, capacity;
-	const size_t spare = (size_t) (chi_tree_depth(p->replicas) + 1) * CHI_TREE_SUM_LEVEL;
-	const size_t aside = spare + APART;
+	const size_t spare = chi_tree_scratch(p->replicas), aside = spare + APART;
 	if ((nodes > 1 && !chi_size_multiply(nodes, all, &packed)) ||
 			!chi_size_multiply(others, bytes_of(s, p->worker), &come) ||
 			!chi_size_round_up(packed, 64, &packed) || !chi_size_round_up(come, 64, &come) ||
@@ -285,23 +270,28 @@ static choir_status add_up(const all_reducing *s)
 					? (char *) s->own[i - p->first_node[w]].data + (size_t) from * s->size
 					: (char *) p->message[w].data +
 							(size_t) (i - p->first_node[w]) * (size_t) count * s->size;
-	const choir_collective all = { .n = (size_t) p->first_node[p->workers],
+	const choir_collective all = { .name = s->c->name,
+		.dtype = s->c->dtype,
+		.divisor = 1,
+		.n = (size_t) p->first_node[p->workers],
 		.parts = p->partial_sum };
 	const choir_collective *const one[] = { &all };
 	const int64_t max = APART / (int64_t) s->size;
 	const int64_t step = s->once || max > CHI_CHUNK ? CHI_CHUNK : max;
 	for (int64_t first = 0; first < count; first += step) {
 		const int64_t left = count - first;
-		chi_tree_sum tree_sum =
-				chi_tree_sum_begin(one, 1, s->c->dtype, first, left < step ? left : step);
 		char *to = s->sum + (size_t) (from + first) * s->size;
-		(void) chi_tree_sum_node(&tree_sum, 0, p->replicas, s->once ? to : s->apart, s->spare);
-		if (tree_sum.broken)
-			return choir_fail(CHOIR_INTERNAL,
-					"%s: the workers' parts do not cover the %d replicas", s->c->name,
-					p->replicas);
-		if (!s->once)
-			memcpy(to, s->apart, (size_t) tree_sum.count * s->size);
+		const chi_chunk_sum chunk = { .c = one,
+			.members = 1,
+			.replicas = p->replicas,
+			.first = first,
+			.count = left < step ? left : step,
+			.to = s->once ? to : s->apart,
+			.scratch = s->spare };
+		const void *sum;
+		CHOIR_TRY(chi_chunk_sum_make(&chunk, NULL, &sum));
+		if (sum != to)
+			memcpy(to, sum, (size_t) chunk.count * s->size);
 	}
 	return CHOIR_OK;
 }

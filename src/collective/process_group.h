@@ -32,6 +32,7 @@ typedef struct chi_process_group {
 	choir_part *partial_sum; // of all nodes, with their data while a sum is made
 	chi_message *message; // of each worker: one to it, and one from it
 	chi_message **wait; // of those that are on their way
+	size_t *bytes; // of each worker, for an exchange of rows
 	chi_scratch scratch; // for what others send, and what has to be packed
 	// Each at the place of its key.
 	chi_cached_fingerprint fingerprint_cache[CHI_CACHED_FINGERPRINTS];

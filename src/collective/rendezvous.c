@@ -1,20 +1,21 @@
-// The ring of rendezvous.h. Its gates count for as long as a meeting lives, so a member that is
-// late cannot mistake the next collective in a slot for its own, and they may wrap around. A
-// member may have CHI_COMMUNICATOR_WINDOW tickets open; with a ring of two windows a slot is free
-// again before anybody can reach it: who is in the third window has seen all others finish the
-// first.
+// The ring of rendezvous.h. Gates count for the life of a rendezvous, so a slow member cannot take
+// the next collective in a round for its own; the counts may wrap around. A member may have
+// CHI_COMMUNICATOR_WINDOW open requests. With a ring of two windows a round is free again before
+// any member can reach it: a member in the third window has seen all others finish the first.
 #include "collective/rendezvous.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/processors.h"
+#include "collective/tree.h"
 #include "trace/trace.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { ABORTED = 1, STEP = 2 }; // in the gates' words
-static const uint32_t CLOSED = 0x80000000u; // in a slot's count of who is busy: nobody may begin
+static const uint32_t CLOSED =
+		0x80000000u; // in a round's count of busy threads: no thread may begin
 
 enum { MAX_WORK_RANGES = 8 };
 
@@ -58,7 +59,7 @@ static chi_round *round_of(chi_rendezvous *m, uint64_t request)
 	return &m->round[request % CHI_RENDEZVOUS_ROUNDS];
 }
 
-// The gates' word when the collective of this ticket has passed.
+// The gates' word when the collective of this request has passed.
 static uint32_t target_of(uint64_t request)
 {
 	return (uint32_t) (request / CHI_RENDEZVOUS_ROUNDS + 1) * STEP;
@@ -70,9 +71,8 @@ static void advance(chi_gate *gate)
 	chi_gate_wake(gate);
 }
 
-// From here on until leave_pieces what members joined with stays, unless false is returned. An
-// abort changes the same word: either this thread sees it, or whoever was told of it sees this
-// thread.
+// If true, what members joined with stays until leave_chunks. An abort changes the same word, so
+// either this thread sees the abort, or the aborting thread sees this one.
 static bool enter_chunks(chi_round *s)
 {
 	return (chi_atomic32_add(&s->busy, 1) & CLOSED) == 0;
@@ -83,7 +83,7 @@ static void leave_chunks(chi_round *s)
 	chi_atomic32_add(&s->busy, UINT32_MAX);
 }
 
-// The first failure is the slot's.
+// The first failure counts.
 static void note_failure(chi_round *s, choir_status status)
 {
 	if (chi_atomic32_change(&s->status, CHOIR_OK, (uint32_t) status))
@@ -117,7 +117,7 @@ static choir_status check_equal(const chi_round *s, int members)
 	return CHOIR_OK;
 }
 
-// The last member has joined: says what is to be done and opens the gate.
+// The last member has joined: counts the chunks and opens the gate.
 static void begin(chi_rendezvous *m, chi_round *s, int64_t chunks)
 {
 	chi_atomic32_store(&s->arrived, 0);
@@ -187,8 +187,8 @@ static choir_status await_others(
 	}
 }
 
-// A collective of one piece is done by who joined last, as a rule: the others look on for a moment
-// before they touch what would only be taken from each other's caches. True: it is done.
+// As a rule the last member to join does a collective of one chunk. The others poll for a moment
+// first: touching its memory would only take it from each other's caches. True: it is done.
 static bool look_on(const chi_rendezvous *m, const chi_round *s, int member, uint32_t target)
 {
 	enum { LOOKS = 200 };
@@ -202,7 +202,7 @@ static bool look_on(const chi_rendezvous *m, const chi_round *s, int member, uin
 	return false;
 }
 
-// Who does pieces, and of which member and collective.
+// A thread that does chunks, as a member of a collective.
 typedef struct {
 	chi_rendezvous *m;
 	chi_round *s;
@@ -211,7 +211,7 @@ typedef struct {
 	void *self;
 } worker;
 
-// What is left of a share: how many pieces.
+// Does what is left of a range: how many chunks.
 static uint32_t do_work_range(const worker *w, int range)
 {
 	chi_round *s = w->s;
@@ -232,8 +232,8 @@ static uint32_t do_work_range(const worker *w, int range)
 	return done;
 }
 
-// Each member begins with a share of its own, and then helps with the others': so each goes
-// through memory in order, and the counts are seldom fetched from another's cache.
+// Each member begins with a range of its own and then helps with the others. So each goes through
+// memory in order, and the counts are seldom fetched from another's cache.
 static void do_chunks(const worker *w)
 {
 	chi_round *s = w->s;
@@ -252,7 +252,7 @@ static void reset_claims(const chi_rendezvous *m, chi_round *s)
 		chi_atomic32_store(&s->range[i].claimed, 0);
 }
 
-// The last member through makes the slot ready for its next collective.
+// The last member through makes the round ready for its next collective.
 static choir_status leave(chi_rendezvous *m, chi_round *s)
 {
 	choir_status status = (choir_status) chi_atomic32_load(&s->status);
@@ -267,7 +267,7 @@ static choir_status leave(chi_rendezvous *m, chi_round *s)
 	return status;
 }
 
-// Ends a wait that failed: nobody begins a piece any more, and this returns when nobody is in one.
+// Ends a wait that failed: no thread begins a chunk any more. Returns when no thread is in one.
 static choir_status abort_wait(
 		chi_rendezvous *m, uint64_t request, choir_status status, void *self)
 {
@@ -349,4 +349,82 @@ int chi_round_first_with(const chi_round *round, int member)
 		if (round->c[i]->result == round->c[member]->result)
 			return i;
 	return member;
+}
+
+choir_status chi_round_deliver(const chi_round *round, int members, const void *data,
+		int64_t first, int64_t count, size_t size)
+{
+	for (int i = 0; i < members; i++) {
+		const choir_collective *c = round->c[i];
+		if (chi_round_first_with(round, i) != i)
+			continue;
+		const void *shown = data;
+		if (c->result != NULL) {
+			char *own = (char *) c->result + (size_t) first * size;
+			if (own != data)
+				memcpy(own, data, (size_t) count * size);
+			shown = own;
+		}
+		if (c->done != NULL)
+			CHOIR_TRY(c->done(c->user, first, count, shown));
+	}
+	return CHOIR_OK;
+}
+
+// ---- Algorithms of one rendezvous.
+
+choir_status chi_algorithm_open(
+		chi_algorithm *a, const choir_group *group, chi_chunk_fn *chunk, int max_chunks)
+{
+	a->group = group;
+	a->do_chunk = chunk;
+	a->max_chunks = max_chunks;
+	return chi_rendezvous_open(&a->rendezvous, group->members);
+}
+
+void chi_algorithm_close(void *self)
+{
+	chi_rendezvous_close(&((chi_algorithm *) self)->rendezvous);
+}
+
+static int64_t length_of_chunks(const chi_algorithm *a, int64_t elements)
+{
+	const int64_t n = elements / CHI_CHUNK + (elements % CHI_CHUNK != 0);
+	if (a->max_chunks == 0 || n == 0)
+		return CHI_CHUNK;
+	return (n / a->max_chunks + (n % a->max_chunks != 0)) * CHI_CHUNK;
+}
+
+choir_status chi_algorithm_join(
+		void *self, int member, const choir_collective *c, uint64_t *request)
+{
+	chi_algorithm *a = self;
+	const int64_t length = length_of_chunks(a, c->elements);
+	const int64_t chunks = c->elements <= 0 ? 1 : (c->elements - 1) / length + 1;
+	CHOIR_TRY(chi_rendezvous_record_event(&a->rendezvous, member, a->group->devices[member], c));
+	return chi_rendezvous_join(&a->rendezvous, member, c, chunks, request);
+}
+
+choir_status chi_algorithm_wait(void *self, int member, uint64_t request, double seconds)
+{
+	chi_algorithm *a = self;
+	return chi_rendezvous_wait(&a->rendezvous, member, request, seconds, a->do_chunk, self);
+}
+
+void chi_algorithm_abort(void *self)
+{
+	chi_rendezvous_abort(&((chi_algorithm *) self)->rendezvous);
+}
+
+void chi_algorithm_reset(void *self)
+{
+	chi_rendezvous_reset(&((chi_algorithm *) self)->rendezvous);
+}
+
+void chi_algorithm_chunk(const chi_algorithm *a, const choir_collective *c, int64_t index,
+		int64_t *first, int64_t *count)
+{
+	const int64_t length = length_of_chunks(a, c->elements);
+	*first = index * length;
+	*count = c->elements - *first < length ? c->elements - *first : length;
 }

@@ -1,10 +1,10 @@
-// Cross-device operations in a ring. A collective is cut into as many pieces as there are members,
-// and each piece goes once around to be summed, ending at its owner, and once more around to be
-// handed out: so all links are used at the same time, and no device carries more than another. A
-// ring that adds up as it goes would begin each piece's sum at another replica, and so change its
-// bits. Here a piece carries the nodes of the canonical tree that it has gathered: what makes a
-// larger node is folded at the station where that becomes possible, the rest travels on side by
-// side, and the owner has the tree's sum (docs/decisions/0042).
+// A ring all-reduce. A collective is divided into as many chunks as there are members. Each chunk
+// goes once around to be summed, ending at its owner, and once more around to be delivered: so all
+// links are used at the same time, and all devices alike. A ring that adds as it goes would begin
+// each chunk's sum at another replica, and so change its bits. Here a chunk carries the nodes of
+// the canonical tree that it has gathered: two halves of a node are added at the device where they
+// come together, the rest travels on side by side, and the owner has the tree's sum
+// (docs/decisions/0042).
 #include "collective/chunk.h"
 
 static int score(const choir_group *group, choir_collective_kind kind, int64_t bytes)

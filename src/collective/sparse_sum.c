@@ -1,4 +1,4 @@
-// Slices, merged.
+// Rows of sparse gradients, sorted by row and summed one row at a time.
 #include "collective/sparse_sum.h"
 
 #include "collective/tree.h"
@@ -30,13 +30,14 @@ int64_t chi_sparse_sum_order(int parts, const chi_sparse_part part[], chi_sparse
 	return different;
 }
 
-// One row on its way: its entries, in the order of parts.
+// The sum of one row: its entries, in the order of parts.
 typedef struct {
 	const chi_sparse_part *part;
 	const chi_sparse_entry *entry, *end;
 	choir_dtype dtype;
 	int64_t width;
 	size_t bytes; // of a row
+	char *scratch;
 } row_sum;
 
 static const void *values_of(const row_sum *w, const chi_sparse_entry *e)
@@ -44,31 +45,26 @@ static const void *values_of(const row_sum *w, const chi_sparse_entry *e)
 	return (const char *) w->part[e->part].values + (size_t) e->at * w->bytes;
 }
 
-// The sum of one part's entries.
-static const void *sum_part(row_sum *w, int part, char *to)
+static const void *add_rows(void *self, const void *left, const void *right, int level)
 {
-	const void *sum = values_of(w, w->entry);
-	for (w->entry++; w->entry < w->end && w->entry->part == part; w->entry++) {
-		chi_vector_add(w->dtype, to, sum, values_of(w, w->entry), w->width);
-		sum = to;
-	}
-	return sum;
-}
-
-// The sum over parts lo .. hi-1, in place or in to; NULL: none of them has the row.
-static const void *sum_node(row_sum *w, int lo, int hi, char *to)
-{
-	if (w->entry == w->end || w->entry->part >= hi)
-		return NULL;
-	if (hi - lo == 1)
-		return sum_part(w, lo, to);
-	const int middle = chi_tree_split(lo, hi);
-	const void *left = sum_node(w, lo, middle, to);
-	const void *right = sum_node(w, middle, hi, left == NULL ? to : to + w->bytes);
-	if (left == NULL || right == NULL)
-		return left == NULL ? right : left;
+	const row_sum *w = self;
+	char *to = w->scratch + (size_t) level * w->bytes;
 	chi_vector_add(w->dtype, to, left, right, w->width);
 	return to;
+}
+
+// A part's entries are added one after another.
+static bool find_rows(void *self, int lo, int hi, int level, const void **sum)
+{
+	row_sum *w = self;
+	const bool none = w->entry == w->end || w->entry->part >= hi;
+	*sum = NULL;
+	if (!none && hi - lo > 1)
+		return false;
+	for (; !none && w->entry < w->end && w->entry->part == lo; w->entry++)
+		*sum = *sum == NULL ? values_of(w, w->entry)
+							: add_rows(w, *sum, values_of(w, w->entry), level);
+	return true;
 }
 
 int chi_slices_levels(int parts)
@@ -80,13 +76,14 @@ void chi_sparse_sum(int parts, const chi_sparse_part part[], int64_t n,
 		const chi_sparse_entry entry[], choir_dtype dtype, int64_t width, int64_t rows[],
 		void *values, char *scratch)
 {
+	static const chi_tree_adder adder = { find_rows, add_rows };
 	const size_t bytes = (size_t) width * chi_dtype_size(dtype);
 	char *to = values;
 	for (int64_t i = 0, next; i < n; i = next) {
 		for (next = i + 1; next < n && entry[next].row == entry[i].row;)
 			next++;
-		row_sum w = { part, entry + i, entry + next, dtype, width, bytes };
-		const void *sum = sum_node(&w, 0, parts, scratch);
+		row_sum w = { part, entry + i, entry + next, dtype, width, bytes, scratch };
+		const void *sum = chi_tree_sum(&adder, &w, 0, parts, 0);
 		if (bytes > 0)
 			memcpy(to, sum, bytes);
 		to += bytes;

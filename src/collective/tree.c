@@ -1,9 +1,16 @@
-// Folding contributions into the nodes of the canonical tree, as a binary counter does, but
-// knowing that a block may begin in the middle of the tree, that the tree's right edge is cut, and
-// that contributions may come in any order: a sum is made as soon as both of its halves are there.
+// Contributions that come one by one are added as a binary counter does: a sum is made as soon as
+// both of its halves are there. But a block may begin in the middle of the tree, the tree's right
+// edge is cut, and contributions may come in any order. Parts in host memory are read in ascending
+// order, each when the recursion reaches its node.
 #include "collective/tree.h"
 
+#include "base/size.h"
 #include "op/op.h"
+#include "op/vector.h"
+
+#include <string.h>
+
+// ---- The tree.
 
 bool chi_tree_is_node(int replicas, int lo, int hi)
 {
@@ -22,6 +29,18 @@ bool chi_tree_is_node(int replicas, int lo, int hi)
 	return a == lo && b == hi;
 }
 
+int chi_tree_find_nodes(int replicas, int lo, int hi, choir_part node[])
+{
+	int n = 0;
+	for (int end; lo < hi; lo = end, n++) {
+		for (end = hi; !chi_tree_is_node(replicas, lo, end);)
+			end--;
+		if (node != NULL)
+			node[n] = (choir_part){ lo, end, NULL };
+	}
+	return n;
+}
+
 int chi_tree_depth(int replicas)
 {
 	int depth = 1;
@@ -29,6 +48,21 @@ int chi_tree_depth(int replicas)
 		depth++;
 	return depth;
 }
+
+const void *chi_tree_sum(const chi_tree_adder *adder, void *self, int lo, int hi, int level)
+{
+	const void *sum;
+	if (adder->find(self, lo, hi, level, &sum))
+		return sum;
+	const int middle = chi_tree_split(lo, hi);
+	const void *left = chi_tree_sum(adder, self, lo, middle, level);
+	const void *right = chi_tree_sum(adder, self, middle, hi, left == NULL ? level : level + 1);
+	if (left == NULL || right == NULL)
+		return left == NULL ? right : left;
+	return adder->add(self, left, right, level);
+}
+
+// ---- Contributions, added as they come.
 
 void chi_partial_sums_begin(
 		chi_partial_sums *sums, int replicas, choir_dtype dtype, const choir_shape *shape)
@@ -60,7 +94,7 @@ static choir_buffer shown(const chi_partial_sums *sums, void *data)
 	return (choir_buffer){ data, sums->dtype, sums->shape };
 }
 
-// Puts a part at its place among the others.
+// Puts a node at its place among the others.
 static void insert(chi_partial_sums *sums, int at, choir_part part, chi_buffer *buffer, bool own)
 {
 	for (int i = sums->n++; i > at; i--) {
@@ -83,7 +117,7 @@ static void take_out(chi_partial_sums *sums, int at)
 	}
 }
 
-// Adds parts a and a + 1 into one, in memory that is the fold's own.
+// Adds nodes a and a + 1 into one, in memory that was made here.
 static choir_status add_two(chi_partial_sums *sums, int a, chi_stream *stream)
 {
 	const int b = a + 1;
@@ -102,7 +136,7 @@ static choir_status add_two(chi_partial_sums *sums, int a, chi_stream *stream)
 		shown(sums, sums->node[b].data) };
 	choir_buffer out = shown(sums, data);
 	choir_status status = chi_kernel_run(stream, "add", 2, in, &out, NULL);
-	// Memory that was made here goes back to the pool, from which any stream may take it.
+	// Memory that was made here goes back to the pool, where any stream may take it.
 	if (status == CHOIR_OK && sums->own[a] && sums->own[b] && sums->spent == NULL)
 		status = chi_stream_wait(stream);
 	if (status != CHOIR_OK) {
@@ -122,7 +156,7 @@ static choir_status add_two(chi_partial_sums *sums, int a, chi_stream *stream)
 	return CHOIR_OK;
 }
 
-// Whether parts a and a + 1 are the halves of a node.
+// Whether nodes a and a + 1 are the halves of one.
 static bool are_halves(const chi_partial_sums *sums, int a)
 {
 	return a >= 0 && a + 1 < sums->n && sums->node[a].hi == sums->node[a + 1].lo &&
@@ -140,7 +174,7 @@ choir_status chi_partial_sums_add_node(
 		chi_partial_sums *sums, choir_part node, chi_buffer *buffer, bool own, chi_stream *stream)
 {
 	if (sums->n == CHI_MAX_PARTIAL_SUMS)
-		return choir_fail(CHOIR_INTERNAL, "fold: more than %d parts", CHI_MAX_PARTIAL_SUMS);
+		return choir_fail(CHOIR_INTERNAL, "sum: more than %d nodes", CHI_MAX_PARTIAL_SUMS);
 	int at = sums->n;
 	while (at > 0 && sums->node[at - 1].lo > node.lo)
 		at--;
@@ -153,6 +187,151 @@ choir_status chi_partial_sums_add_node(
 		if (more)
 			CHOIR_TRY(add_two(sums, a, stream));
 		at = a;
+	}
+	return CHOIR_OK;
+}
+
+// ---- Chunks in host memory.
+
+// The parts of all members at a chunk's elements, in ascending order.
+typedef struct {
+	const chi_chunk_sum *chunk;
+	size_t size; // of an element
+	int member;
+	size_t index; // of the next part, of member
+	char *to; // level 0
+	bool nontemporal; // a sum of two parts goes past the caches
+	bool broken; // the parts are not nodes of the tree
+} part_reader;
+
+static const choir_part *next_part(part_reader *r)
+{
+	const chi_chunk_sum *s = r->chunk;
+	while (r->member < s->members && r->index == s->c[r->member]->n) {
+		r->member++;
+		r->index = 0;
+	}
+	return r->member == s->members ? NULL : &s->c[r->member]->parts[r->index];
+}
+
+static char *memory_at(const part_reader *r, int level)
+{
+	return level == 0 ? r->to : r->chunk->scratch + (size_t) (level - 1) * CHI_TREE_LEVEL;
+}
+
+static bool find_part(void *self, int lo, int hi, int level, const void **sum)
+{
+	(void) level;
+	part_reader *r = self;
+	const choir_part *p = next_part(r);
+	*sum = NULL;
+	if (p != NULL && p->lo == lo && p->hi == hi && !r->broken) {
+		r->index++;
+		*sum = (const char *) p->data + (size_t) r->chunk->first * r->size;
+		return true;
+	}
+	r->broken = r->broken || p == NULL || hi - lo < 2 || p->lo != lo;
+	return r->broken;
+}
+
+// What was summed at a level before is in a cache, where it stays then.
+static const void *add_parts(void *self, const void *left, const void *right, int level)
+{
+	const part_reader *r = self;
+	const choir_dtype dtype = r->chunk->c[0]->dtype;
+	char *to = memory_at(r, level);
+	if (r->nontemporal && left != to && right != memory_at(r, level + 1))
+		chi_vector_add_past(dtype, to, left, right, r->chunk->count);
+	else
+		chi_vector_add(dtype, to, left, right, r->chunk->count);
+	return to;
+}
+
+static const chi_tree_adder part_adder = { find_part, add_parts };
+
+choir_status chi_chunk_sum_make(const chi_chunk_sum *s, chi_stream *stream, const void **sum)
+{
+	const choir_collective *c = s->c[0];
+	part_reader r = { .chunk = s,
+		.size = chi_dtype_size(c->dtype),
+		.to = s->to,
+		.nontemporal = s->nontemporal && c->divisor == 1 };
+	*sum = chi_tree_sum(&part_adder, &r, 0, s->replicas, 0);
+	if (r.broken || next_part(&r) != NULL)
+		return choir_fail(CHOIR_INTERNAL, "%s: the parts do not cover the %d replicas", c->name,
+				s->replicas);
+	if (c->divisor == 1)
+		return CHOIR_OK;
+	if (*sum != s->to)
+		memcpy(s->to, *sum, (size_t) s->count * r.size);
+	*sum = s->to;
+	return chi_sum_divide(stream, c->dtype, s->to, c->divisor, s->count);
+}
+
+choir_status chi_sum_divide(
+		chi_stream *stream, choir_dtype dtype, void *data, double divisor, int64_t n)
+{
+	float single = (float) divisor;
+	void *by = dtype == CHOIR_F32 ? (void *) &single : (void *) &divisor;
+	if (divisor == 1)
+		return CHOIR_OK;
+	const choir_buffer in[2] = { { data, dtype, { 1, { n } } }, { by, dtype, { 0, { 0 } } } };
+	choir_buffer out = in[0];
+	return chi_kernel_run(stream, "divide", 2, in, &out, NULL);
+}
+
+// ---- The nodes of a worker.
+
+choir_status chi_tree_nodes_open(chi_tree_nodes *nodes, int n, const choir_part node[])
+{
+	nodes->n = n;
+	nodes->node = chi_alloc_array((size_t) n, sizeof *node);
+	if (nodes->node == NULL)
+		return choir_error_status();
+	memcpy(nodes->node, node, (size_t) n * sizeof *node);
+	return CHOIR_OK;
+}
+
+void chi_tree_nodes_close(chi_tree_nodes *nodes)
+{
+	chi_free(nodes->node);
+	chi_free(nodes->memory.memory);
+}
+
+choir_status chi_tree_nodes_reserve(chi_tree_nodes *nodes, const choir_collective *c)
+{
+	size_t bytes, all;
+	if (!chi_size_multiply((size_t) c->elements, chi_dtype_size(c->dtype), &bytes) ||
+			!chi_size_multiply((size_t) nodes->n, bytes, &all))
+		return choir_fail(CHOIR_NO_MEMORY, "%s: too many elements", c->name);
+	if (!chi_scratch_reserve(&nodes->memory, all))
+		return choir_error_status();
+	for (int i = 0; i < nodes->n; i++) {
+		char *data = nodes->memory.memory + (size_t) i * bytes;
+		if (nodes->node[i].data != data) // others may read it
+			nodes->node[i].data = data;
+	}
+	return CHOIR_OK;
+}
+
+choir_status chi_tree_nodes_sum(const chi_tree_nodes *nodes, const choir_collective *const c[],
+		int members, int64_t first, char *scratch)
+{
+	const int64_t left = c[0]->elements - first;
+	const chi_chunk_sum s = { .c = c,
+		.members = members,
+		.first = first,
+		.count = left < CHI_CHUNK ? left : CHI_CHUNK,
+		.scratch = scratch };
+	part_reader r = { .chunk = &s, .size = chi_dtype_size(c[0]->dtype) };
+	for (const choir_part *node = nodes->node; node < nodes->node + nodes->n; node++) {
+		r.to = (char *) node->data + (size_t) first * r.size;
+		const void *sum = chi_tree_sum(&part_adder, &r, node->lo, node->hi, 0);
+		if (r.broken)
+			return choir_fail(CHOIR_INTERNAL, "%s: the parts do not cover replicas %d to %d",
+					c[0]->name, node->lo, node->hi - 1);
+		if (sum != r.to)
+			memcpy(r.to, sum, (size_t) s.count * r.size);
 	}
 	return CHOIR_OK;
 }

@@ -85,7 +85,7 @@ void party_bring(
 			.divisor = 1,
 			.stream = m->stream->state,
 			.result = m->result->memory,
-			.together = seed % 2 == 0 ? 0 : (int64_t) 1 << 30 };
+			.batch_bytes = seed % 2 == 0 ? 0 : (int64_t) 1 << 30 };
 		bring_parts(p, m, bytes);
 	}
 }

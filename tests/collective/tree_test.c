@@ -23,9 +23,16 @@ static void tree_is_what_the_recursion_makes(void **state)
 		for (int lo = 0; lo < replicas; lo++)
 			for (int hi = lo + 1; hi <= replicas; hi++) {
 				int nodes[2 * MAX][2];
+				choir_part found[2 * MAX];
 				const int n = oracle_nodes(replicas, lo, hi, nodes);
 				assert_int_equal(chi_tree_is_node(replicas, lo, hi), n == 1);
 				assert_in_range(n, 1, 2 * chi_tree_depth(replicas));
+				assert_int_equal(chi_tree_find_nodes(replicas, lo, hi, NULL), n);
+				assert_int_equal(chi_tree_find_nodes(replicas, lo, hi, found), n);
+				for (int i = 0; i < n; i++) {
+					assert_int_equal(found[i].lo, nodes[i][0]);
+					assert_int_equal(found[i].hi, nodes[i][1]);
+				}
 			}
 }
 

@@ -18,7 +18,7 @@ GONE = {
     "src/cluster": "agree>consistency fact>setting",
     "src/tensor": "keep>record_error,retain",
     "src/value": "beside>colocated_with whole>parent alone>exclusive",
-    "src/collective": "group>communicator way>algorithm fold>partial_sums walk>tree_sum share>work_range "
+    "src/collective": "way>algorithm fold>partial_sums walk>tree_sum share>work_range "
                  "dealt>claimed piece>chunk bundle>bucket below>local_reduce between>exchange "
                  "above>local_broadcast spread>broadcast tell>set together>batch_bytes slot>round",
     "src/strategy": "meet>sync_point light>small_all_reduce heavy>all_reduce_rendezvous "

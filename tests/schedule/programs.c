@@ -12,7 +12,7 @@
 
 #include "base/atomic.h"
 #include "base/clock.h"
-#include "collective/way.h"
+#include "collective/tree.h"
 #include "scheduler.h"
 #include "value/variable.h"
 

@@ -49,7 +49,7 @@ typedef struct {
 	// with.
 	choir_status (*done)(void *user, int64_t first, int64_t count, const void *data);
 	void *user;
-	int64_t together; // bytes of all results of the batch that this one belongs to; 0: it is alone
+	int64_t batch_bytes; // of all results of the batch that this one belongs to; 0: it is alone
 } choir_collective;
 
 // Who takes part; the strategy's own, never global.

@@ -2,7 +2,7 @@
 // context's frame; every sum is made in the canonical tree, so when and by whom decides no bit.
 #include "strategy/cross/lazy_reduce.h"
 
-#include "collective/way.h"
+#include "collective/tree.h"
 
 #include <string.h>
 
@@ -86,9 +86,7 @@ choir_tensor *chi_lazy_reduce_chunk(
 	const choir_collective *c = &l->sum;
 	const int replicas = (int) c->n;
 	choir_tensor *t = chi_tensor_new(f, c->dtype, &CHOIR_SHAPE(count));
-	chi_buffer *scratch = t == NULL
-			? NULL
-			: chi_frame_buffer(f, (size_t) chi_tree_depth(replicas) * CHI_CHUNK * 8);
+	chi_buffer *scratch = t == NULL ? NULL : chi_frame_buffer(f, chi_tree_scratch(replicas));
 	if (scratch == NULL) {
 		chi_frame_record_error(f);
 		return NULL;

@@ -41,12 +41,25 @@ choir_status chi_mean_divisor(
 	return counted == 0 ? CHOIR_OK : chi_strategy_add_counts(s, divisor);
 }
 
-static choir_tensor *sum_node(int lo, int hi, choir_tensor *const tensors[])
+static bool find_tensor(void *self, int lo, int hi, int level, const void **sum)
 {
-	if (hi - lo == 1)
-		return tensors[lo];
-	const int middle = chi_tree_split(lo, hi);
-	return choir_add(sum_node(lo, middle, tensors), sum_node(middle, hi, tensors));
+	(void) level;
+	*sum = ((choir_tensor *const *) self)[lo];
+	return hi - lo == 1;
+}
+
+static const void *add_tensors(void *self, const void *left, const void *right, int level)
+{
+	(void) self, (void) level;
+	return choir_add((choir_tensor *) (uintptr_t) left, (choir_tensor *) (uintptr_t) right);
+}
+
+// Of tensors in f; NULL: f has failed.
+static choir_tensor *sum_node(choir_frame *f, int lo, int hi, choir_tensor *const tensors[])
+{
+	static const chi_tree_adder adder = { find_tensor, add_tensors };
+	const void *sum = chi_tree_sum(&adder, (void *) (uintptr_t) tensors, lo, hi, 0);
+	return f->failed ? NULL : (choir_tensor *) (uintptr_t) sum;
 }
 
 // Integers have floating means: f64 for 32 and 64 bits, f32 for fewer.
@@ -93,7 +106,7 @@ static choir_tensor *sum_of_all(
 	char *sum = NULL;
 	for (int i = 0; part != NULL && i < nodes; i++) {
 		part[i] = p->partial_sum[p->first_node[p->worker] + i];
-		t = sum_node(part[i].lo - s->replica_offset, part[i].hi - s->replica_offset, tensors);
+		t = sum_node(f, part[i].lo - s->replica_offset, part[i].hi - s->replica_offset, tensors);
 		if (t != NULL && t->is_number)
 			t = choir_fill(f, CHOIR_F64, CHOIR_SCALAR, t->number);
 		const size_t bytes = t == NULL ? 0 : chi_tensor_bytes(t);
@@ -185,7 +198,7 @@ static choir_tensor *reduce_tensors(choir_strategy *s, choir_frame *f, const cha
 	if (s->process_group != NULL)
 		chi_worker_sum_name(what, op, tensors[0]->dtype, tensors[0], name);
 	choir_tensor *sum =
-			s->process_group == NULL ? sum_node(0, n, here) : sum_of_all(s, f, name, here);
+			s->process_group == NULL ? sum_node(f, 0, n, here) : sum_of_all(s, f, name, here);
 	if (wide)
 		return chi_checked_sum_to_u8(sum, "reduce");
 	return op == CHOIR_SUM ? sum : choir_divide(sum, choir_number(f, divisor));

@@ -245,8 +245,7 @@ static choir_status open_devices(chi_pending_update *u)
 		return choir_error_status();
 	for (size_t i = 0; i < n; i++) {
 		if (o->device[i].scratch == NULL)
-			o->device[i].scratch = chi_alloc_aligned(
-					(size_t) chi_tree_depth(u->strategy->replicas) * CHI_CHUNK * 8);
+			o->device[i].scratch = chi_alloc_aligned(chi_tree_scratch(u->strategy->replicas));
 		if (o->device[i].scratch == NULL)
 			return choir_error_status();
 	}

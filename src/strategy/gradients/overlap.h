@@ -11,7 +11,7 @@
 // does.
 #pragma once
 
-#include "collective/way.h"
+#include "collective/tree.h"
 #include "strategy/strategy.h"
 
 struct chi_pending_update;

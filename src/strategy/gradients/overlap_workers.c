@@ -5,10 +5,8 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/size.h"
 #include "base/processors.h"
 #include "base/thread.h"
-#include "collective/host.h"
 #include "collective/tree.h"
 #include "strategy/run/run.h"
 #include "strategy/gradients/pending.h"
@@ -31,46 +29,29 @@ struct chi_overlap_workers {
 	chi_atomic32 exchanging; // 1 while it exchanges with other workers
 	bool failed; // an exchange of this update did, with
 	chi_error error;
-	choir_part *node; // this worker's
-	chi_scratch scratch; // memory of all of them, where several devices have parts of each
-	char *spare;
+	chi_tree_nodes nodes; // of this worker, where several devices have parts of each
+	char *scratch; // for chi_tree_nodes_sum
 	double handover; // seconds
 };
 
 // ---- The thread.
-
-// Memory for this worker's nodes of a sum, which is kept.
-static choir_status reserve(chi_overlap_workers *o, size_t nodes, const choir_collective *c)
-{
-	size_t bytes;
-	if (!chi_size_multiply((size_t) c->elements, chi_dtype_size(c->dtype), &bytes) ||
-			!chi_size_multiply(nodes, bytes, &bytes))
-		return choir_fail(CHOIR_NO_MEMORY, "%s: too many elements", c->name);
-	return chi_scratch_reserve(&o->scratch, bytes) ? CHOIR_OK : choir_error_status();
-}
 
 // This worker's nodes: a device alone has them, of several they are added up.
 static choir_status find_nodes(
 		chi_overlap_workers *o, const chi_overlap_sum *s, const choir_part **nodes)
 {
 	const choir_collective *c = s->c[0];
-	const size_t n =
-			(size_t) chi_process_group_node_count(&o->process_group, o->process_group.worker);
-	const size_t bytes = (size_t) c->elements * chi_dtype_size(c->dtype);
 	if (o->strategy->devices == 1) {
 		*nodes = c->parts;
-		return c->n == n ? CHOIR_OK
-						 : choir_fail(CHOIR_INTERNAL,
-								   "%s: the parts of this worker are not its nodes", c->name);
+		return c->n == (size_t) o->nodes.n
+				? CHOIR_OK
+				: choir_fail(CHOIR_INTERNAL, "%s: the parts of this worker are not its nodes",
+						  c->name);
 	}
-	CHOIR_TRY(reserve(o, n, c));
-	char *const memory = o->scratch.memory;
-	for (size_t i = 0; i < n; i++)
-		o->node[i].data = memory + i * bytes;
+	CHOIR_TRY(chi_tree_nodes_reserve(&o->nodes, c));
 	for (int64_t first = 0; first < c->elements; first += CHI_CHUNK)
-		CHOIR_TRY(chi_tree_sum_nodes(
-				s->c, o->strategy->devices, first, n, o->node, memory, o->spare));
-	*nodes = o->node;
+		CHOIR_TRY(chi_tree_nodes_sum(&o->nodes, s->c, o->strategy->devices, first, o->scratch));
+	*nodes = o->nodes.node;
 	return CHOIR_OK;
 }
 
@@ -320,17 +301,13 @@ static void measure(chi_overlap_workers *o)
 static choir_status open_overlap(chi_overlap_workers *o)
 {
 	const choir_strategy *s = o->strategy;
-	CHOIR_TRY(chi_process_group_open(
-			&o->process_group, s->options.cluster, CHI_TAG_OVERLAP, s->replicas));
-	const size_t n =
-			(size_t) chi_process_group_node_count(&o->process_group, o->process_group.worker);
-	o->node = chi_alloc_array(n, sizeof *o->node);
-	o->spare = chi_alloc_aligned((size_t) (chi_tree_depth(s->in_sync) + 1) * CHI_TREE_SUM_LEVEL);
-	if (o->node == NULL || o->spare == NULL)
+	chi_process_group *p = &o->process_group;
+	CHOIR_TRY(chi_process_group_open(p, s->options.cluster, CHI_TAG_OVERLAP, s->replicas));
+	CHOIR_TRY(chi_tree_nodes_open(&o->nodes, chi_process_group_node_count(p, p->worker),
+			p->partial_sum + p->first_node[p->worker]));
+	o->scratch = chi_alloc_aligned(chi_tree_scratch(s->in_sync));
+	if (o->scratch == NULL)
 		return choir_error_status();
-	memcpy(o->node,
-			o->process_group.partial_sum + o->process_group.first_node[o->process_group.worker],
-			n * sizeof *o->node);
 	CHOIR_TRY(chi_thread_start(&o->thread, "choir exchange", work, o));
 	measure(o);
 	return CHOIR_OK;
@@ -362,9 +339,8 @@ void chi_overlap_workers_close(choir_strategy *s)
 		chi_thread_join(&o->thread);
 	}
 	chi_process_group_close(&o->process_group);
-	chi_free(o->node);
-	chi_free(o->scratch.memory);
-	chi_free(o->spare);
+	chi_tree_nodes_close(&o->nodes);
+	chi_free(o->scratch);
 	chi_free(o);
 	s->overlap_workers = NULL;
 }

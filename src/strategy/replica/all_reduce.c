@@ -4,7 +4,6 @@
 #include "base/hash.h"
 #include "choir/op.h"
 #include "collective/tree.h"
-#include "collective/way.h"
 #include "op/op.h"
 #include "strategy/gradients/gradients.h"
 #include "strategy/run/small_all_reduce.h"
@@ -71,7 +70,7 @@ static choir_collective collective_of(const chi_run *run, const chi_sync_point *
 		.divisor = divisor,
 		.stream = run->strategy->exchange[d]->state,
 		.result = point->buffer[d]->memory,
-		.together = run->replica[run->strategy->first[d]].batch_bytes,
+		.batch_bytes = run->replica[run->strategy->first[d]].batch_bytes,
 	};
 }
 
@@ -251,7 +250,7 @@ static choir_status exchange_single(const chi_replica *r, choir_reduce_op op,
 		.name = name, .dtype = t->dtype, .elements = choir_shape_elements(&t->shape)
 	};
 	CHOIR_TRY(chi_process_group_all_reduce(s->process_group, key, &c, &own, sum->data));
-	return chi_algorithm_divide(s->exchange[0], t->dtype, sum->data, divisor, c.elements);
+	return chi_sum_divide(s->exchange[0], t->dtype, sum->data, divisor, c.elements);
 }
 
 // What a sum by rendezvous is to the others, without the sync points here.

@@ -247,54 +247,63 @@ static choir_status check_equal(chi_replica *r, int k)
 	return fail(r);
 }
 
-// A slice of what a replica contributes; of r's own, mine.
-static const char *chunk_of(const chi_replica *r, int replica, size_t from, const char *mine)
+// A chunk of the sum, made where this replica's own contribution was: that is copied before.
+typedef struct {
+	const chi_replica *r;
+	choir_dtype dtype;
+	size_t from; // bytes
+	int64_t count;
+	char *to;
+	char own[CHUNK * 8], scratch[LEVELS * CHUNK * 8];
+} chunk_sum;
+
+static bool find_chunk(void *self, int lo, int hi, int level, const void **sum)
 {
-	const chi_small_all_reduce *l = shown(r, replica);
-	return replica == r->id ? mine : (const char *) l->part[turn_of(r)].data + from;
+	(void) level;
+	const chunk_sum *s = self;
+	if (hi - lo > 1)
+		return false;
+	const char *all = shown(s->r, lo)->part[turn_of(s->r)].data;
+	*sum = lo == s->r->id ? s->own : all + s->from;
+	return true;
 }
 
-// The sum of a slice of a node of the canonical tree, in to; spare is memory for the right halves.
-static void sum_node(const chi_replica *r, choir_dtype dtype, size_t from, int64_t count, int lo,
-		int hi, const char *mine, char *to, char *spare)
+static const void *add_chunks(void *self, const void *left, const void *right, int level)
 {
-	if (hi - lo == 2) {
-		chi_vector_add(
-				dtype, to, chunk_of(r, lo, from, mine), chunk_of(r, lo + 1, from, mine), count);
-		return;
-	}
-	const int middle = chi_tree_split(lo, hi);
-	sum_node(r, dtype, from, count, lo, middle, mine, to, spare);
-	const char *right = chunk_of(r, middle, from, mine);
-	if (hi - middle > 1) {
-		sum_node(r, dtype, from, count, middle, hi, mine, spare, spare + CHUNK * 8);
-		right = spare;
-	}
-	chi_vector_add(dtype, to, to, right, count);
+	chunk_sum *s = self;
+	char *to = level == 0 ? s->to : s->scratch + (size_t) (level - 1) * CHUNK * 8;
+	chi_vector_add(s->dtype, to, left, right, s->count);
+	return to;
 }
 
 static void sum_chunks(const chi_replica *r, choir_tensor *sum)
 {
-	char spare[LEVELS * CHUNK * 8], mine[CHUNK * 8];
+	static const chi_tree_adder adder = { find_chunk, add_chunks };
 	const size_t size = chi_dtype_size(sum->dtype);
 	const int64_t elements = choir_shape_elements(&sum->shape);
+	chunk_sum s;
+	s.r = r;
+	s.dtype = sum->dtype;
 	for (int64_t first = 0; first < elements; first += CHUNK) {
-		const size_t from = (size_t) first * size;
-		const int64_t count = elements - first < CHUNK ? elements - first : CHUNK;
-		char *to = (char *) sum->data + from;
-		memcpy(mine, to, (size_t) count * size);
-		sum_node(r, sum->dtype, from, count, 0, r->run->strategy->replicas, mine, to, spare);
+		s.from = (size_t) first * size;
+		s.count = elements - first < CHUNK ? elements - first : CHUNK;
+		s.to = (char *) sum->data + s.from;
+		memcpy(s.own, s.to, (size_t) s.count * size);
+		(void) chi_tree_sum(&adder, &s, 0, r->run->strategy->replicas, 0);
 	}
 }
 
-// All replicas have come; what sum holds is r's.
+// All replicas have come. sum holds this replica's contribution; of two, either is added to the
+// other as it is.
 static void sum_all(const chi_replica *r, choir_tensor *sum)
 {
-	if (r->run->strategy->replicas == 2)
-		sum_node(r, sum->dtype, 0, choir_shape_elements(&sum->shape), 0, 2, sum->data, sum->data,
-				NULL);
-	else
+	if (r->run->strategy->replicas > 2) {
 		sum_chunks(r, sum);
+		return;
+	}
+	const void *other = shown(r, 1 - r->id)->part[turn_of(r)].data;
+	chi_vector_add(sum->dtype, sum->data, r->id == 0 ? sum->data : other,
+			r->id == 0 ? other : sum->data, choir_shape_elements(&sum->shape));
 }
 
 // What others compare: of dtype, shape and label.

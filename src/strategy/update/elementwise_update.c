@@ -5,7 +5,7 @@
 #include "strategy/update/update.h"
 
 #include "choir/op.h"
-#include "collective/way.h"
+#include "collective/tree.h"
 #include "op/op.h"
 #include "strategy/cross/lazy_reduce.h"
 #include "value/sharded_variable.h"

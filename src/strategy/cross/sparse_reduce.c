@@ -5,10 +5,11 @@
 
 #include "base/size.h"
 #include "choir/op.h"
-#include "collective/sparse_sum.h"
+#include "collective/sparse_gather.h"
 #include "op/op.h"
 #include "strategy/cross/reduce.h"
 
+#include <stdio.h>
 #include <string.h>
 
 // A reduction on its way, on the host.
@@ -80,105 +81,48 @@ static size_t row_bytes(const sparse_reduction *j)
 	return bytes;
 }
 
-// What this worker has, packed, and room for what all have.
-typedef struct {
-	chi_process_group *group;
-	int64_t *n; // rows of each replica of all workers
-	size_t *bytes; // of each worker, of what is exchanged
-	int64_t own, all; // rows of this worker's, of all replicas
-} sparse_exchange;
-
-static void size_up(sparse_exchange *x, size_t each)
+// Memory for so many of something.
+static void *reserve(const sparse_reduction *j, int64_t n, size_t size)
 {
-	const chi_process_group *p = x->group;
-	x->own = x->all = 0;
-	for (int w = 0; w < p->workers; w++) {
-		int64_t rows = 0;
-		for (int r = p->first[w]; r < p->first[w + 1]; r++)
-			rows += x->n[r];
-		x->bytes[w] = (size_t) rows * each;
-		x->all += rows;
-		x->own = w == p->worker ? rows : x->own;
-	}
-}
-
-// All workers' rows of bytes each, of which this worker's lie in pieces; NULL: recorded.
-static char *share(sparse_reduction *j, sparse_exchange *x, size_t each, const char *what,
-		const void *(*part_of)(const sparse_reduction *j, int i))
-{
-	chi_arena *arena = &j->host->arena;
 	size_t bytes;
-	size_up(x, each);
-	if (!chi_size_multiply((size_t) x->all, each, &bytes))
-		return choir_fail(CHOIR_NO_MEMORY, "reduce: too many rows"), NULL;
-	char *all = chi_arena_alloc(arena, bytes + 1);
-	char *own = chi_arena_alloc(arena, (size_t) x->own * each + 1), *to = own;
-	if (all == NULL || own == NULL)
-		return NULL;
-	for (int i = 0; i < j->n; i++) {
-		const size_t part = (size_t) j->part[i].n * each;
-		if (part > 0)
-			memcpy(to, part_of(j, i), part);
-		to += part;
-	}
-	return chi_process_group_all_gather_v(x->group, own, x->bytes, all, "%s of slices", what) ==
-					CHOIR_OK
-			? all
-			: NULL;
-}
-
-static const void *rows_of(const sparse_reduction *j, int i)
-{
-	return j->part[i].row;
-}
-
-static const void *values_of(const sparse_reduction *j, int i)
-{
-	return j->part[i].values;
-}
-
-// How many rows each replica has, by whatever worker.
-static choir_status count_all(sparse_reduction *j, sparse_exchange *x)
-{
-	const chi_process_group *p = x->group;
-	chi_arena *arena = &j->host->arena;
-	char text[CHI_SHAPE_TEXT];
-	int64_t *own = chi_arena_alloc(arena, (size_t) j->n * sizeof *own);
-	x->n = chi_arena_alloc(arena, (size_t) p->replicas * sizeof *x->n);
-	x->bytes = chi_arena_alloc(arena, (size_t) p->workers * sizeof *x->bytes);
-	if (own == NULL || x->n == NULL || x->bytes == NULL)
-		return choir_error_status();
-	for (int i = 0; i < j->n; i++)
-		own[i] = j->part[i].n;
-	for (int w = 0; w < p->workers; w++)
-		x->bytes[w] = (size_t) (p->first[w + 1] - p->first[w]) * sizeof *own;
-	choir_shape shape = j->values[0]->shape;
-	shape.dim[0] = j->rows;
-	return chi_process_group_all_gather_v(x->group, own, x->bytes, x->n, "%s of slices of %s %s",
-			j->op == CHOIR_MEAN ? "mean" : "sum", choir_dtype_name(j->values[0]->dtype),
-			chi_shape_print(&shape, text));
+	const bool fits = chi_size_multiply((size_t) n, size, &bytes);
+	return chi_arena_alloc(&j->host->arena, fits ? bytes : SIZE_MAX);
 }
 
 // The parts of other workers' replicas beside those that are here.
 static choir_status bring_others(sparse_reduction *j)
 {
-	sparse_exchange x = { .group = j->strategy->process_group };
-	const size_t each = row_bytes(j);
-	CHOIR_TRY(count_all(j, &x));
-	const char *rows = share(j, &x, sizeof(int64_t), "rows", rows_of);
-	const char *values = rows == NULL ? NULL : share(j, &x, each, "values", values_of);
-	j->n = x.group->replicas;
-	j->all = x.all;
-	j->part = values == NULL ? NULL
-							 : chi_arena_alloc(&j->host->arena, (size_t) j->n * sizeof *j->part);
-	if (j->part == NULL)
+	chi_process_group *p = j->strategy->process_group;
+	const int first = chi_process_group_first_replica(p);
+	char shape_text[CHI_SHAPE_TEXT], name[CHI_SHAPE_TEXT + 8];
+	choir_shape shape = j->values[0]->shape;
+	shape.dim[0] = j->rows;
+	snprintf(name, sizeof name, "%s %s", choir_dtype_name(j->values[0]->dtype),
+			chi_shape_print(&shape, shape_text));
+	chi_sparse_gather g = { .group = p,
+		.what = j->op == CHOIR_MEAN ? "mean of slices of" : "sum of slices of",
+		.name = name,
+		.each = reserve(j, p->replicas, sizeof *g.each),
+		.row_bytes = row_bytes(j),
+		.part = reserve(j, p->replicas, sizeof *g.part) };
+	if (g.each == NULL || g.part == NULL)
 		return choir_error_status();
 	for (int i = 0; i < j->n; i++) {
-		j->part[i] = (chi_sparse_part){ x.n[i], (const int64_t *) (const void *) rows, values };
-		rows += (size_t) x.n[i] * sizeof(int64_t);
-		values += (size_t) x.n[i] * each;
+		g.each[first + i] = j->part[i].n;
+		g.part[first + i] = j->part[i];
 	}
-	return CHOIR_OK;
+	CHOIR_TRY(chi_sparse_gather_counts(&g));
+	j->all = 0;
+	for (int r = 0; r < p->replicas; r++)
+		if (!chi_int64_add(j->all, g.each[r], &j->all))
+			return choir_fail(CHOIR_NO_MEMORY, "reduce: too many rows");
+	g.row = reserve(j, j->all, sizeof *g.row);
+	g.values = g.row == NULL ? NULL : reserve(j, j->all, g.row_bytes);
+	if (g.values == NULL)
+		return choir_error_status();
+	j->n = p->replicas;
+	j->part = g.part;
+	return chi_sparse_gather_rows(&g);
 }
 
 // New tensors of the host for n rows. False: recorded.
@@ -222,7 +166,7 @@ static choir_tensor *concatenate(const sparse_reduction *j, double divisor)
 static choir_tensor *merge(const sparse_reduction *j, double divisor)
 {
 	choir_tensor *values, *indices;
-	chi_sparse_entry *entry = chi_arena_alloc(&j->host->arena, (size_t) j->all * sizeof *entry);
+	chi_sparse_entry *entry = reserve(j, j->all, sizeof *entry);
 	if (entry == NULL)
 		return NULL;
 	const int64_t different = chi_sparse_sum_order(j->n, j->part, entry);
@@ -231,9 +175,7 @@ static choir_tensor *merge(const sparse_reduction *j, double divisor)
 	int64_t width = 1;
 	for (int i = 1; i < values->shape.rank; i++)
 		width *= values->shape.dim[i];
-	size_t capacity;
-	const bool fits = chi_size_multiply(row_bytes(j), (size_t) chi_slices_levels(j->n), &capacity);
-	char *scratch = chi_arena_alloc(&j->host->arena, fits ? capacity : SIZE_MAX);
+	char *scratch = reserve(j, chi_slices_levels(j->n), row_bytes(j));
 	if (scratch == NULL)
 		return NULL;
 	chi_sparse_sum(j->n, j->part, j->all, entry, values->dtype, width, indices->data, values->data,

@@ -144,7 +144,6 @@ void chi_pending_update_free(chi_pending_update *u)
 		chi_free(u->pending[i].squares);
 		chi_free(u->pending[i].rows.scratch.memory);
 		chi_free(u->pending[i].rows.each);
-		chi_free(u->pending[i].rows.bytes);
 	}
 	if (u->gradients->table->close != NULL)
 		u->gradients->table->close(u->state);

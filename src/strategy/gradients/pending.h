@@ -33,7 +33,6 @@ typedef struct {
 	char *dense_scratch;
 	chi_scratch scratch; // of all of these
 	int64_t *each; // rows of each replica of all workers
-	size_t *bytes; // of each worker, of what is exchanged
 } chi_merged_rows;
 
 // How gradients were given, by any replica.
@@ -160,15 +159,10 @@ choir_status chi_sparse_gradients_add(
 		chi_sparse_gradients *rows, int replica, const choir_tensor *slices);
 bool chi_sparse_gradients_have(const chi_sparse_gradients *rows, int replica);
 void chi_sparse_gradients_clear(chi_sparse_gradients *rows);
-// The row numbers of g.
-void chi_sparse_gradient_widen(const chi_sparse_gradient *sparse, int64_t *to);
 // What workers tell each other (sparse_gradients_exchange.c), all of it by one thread: how the
-// gradients were given; how many rows of gradient i each replica has, and all together; and all of
-// these rows, in the order of replicas.
+// gradients were given; how many rows of gradient i each replica has, and all together.
 choir_status chi_sparse_gradients_exchange_kinds(chi_pending_update *u);
 choir_status chi_sparse_gradients_count(chi_pending_update *u, size_t i, size_t *all);
-choir_status chi_sparse_gradients_gather(
-		chi_pending_update *u, size_t i, size_t row_bytes, int64_t *index, char *values);
 // What a replica here gave of gradient i; NULL: no rows.
 const chi_sparse_gradient *chi_sparse_gradient_of(
 		const chi_pending_update *u, size_t i, int replica);

@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/size.h"
-#include "collective/sparse_sum.h"
+#include "collective/sparse_gather.h"
 #include "op/op.h"
 #include "op/vector.h"
 
@@ -158,7 +158,8 @@ static int64_t width_of(const choir_variable *v)
 	return v->shape.dim[0] > 0 ? v->elements / v->shape.dim[0] : 0;
 }
 
-void chi_sparse_gradient_widen(const chi_sparse_gradient *sparse, int64_t *to)
+// The row numbers as i64.
+static void widen(const chi_sparse_gradient *sparse, int64_t *to)
 {
 	for (int64_t k = 0; k < sparse->n; k++)
 		to[k] = sparse->index_dtype == CHOIR_I64 ? ((const int64_t *) sparse->index)[k]
@@ -170,22 +171,25 @@ static choir_status bring(chi_pending_update *u, size_t i, const layout *l)
 {
 	const choir_strategy *s = u->strategy;
 	const choir_variable *v = u->pending[i].variable;
-	const size_t row = (size_t) width_of(v) * chi_dtype_size(v->dtype);
-	int64_t *index = l->index;
-	const char *values = l->come;
-	if (s->process_group != NULL)
-		CHOIR_TRY(chi_sparse_gradients_gather(u, i, row, l->index, l->come));
+	int64_t *each = u->pending[i].rows.each, *index = l->index;
 	for (int r = 0; r < s->in_sync; r++) {
-		const int64_t n = u->pending[i].rows.each[r];
+		const int here = r - chi_strategy_id(s, 0);
 		const chi_sparse_gradient *sparse =
-				s->process_group == NULL ? chi_sparse_gradient_of(u, i, r) : NULL;
-		l->part[r] = (chi_sparse_part){ n, index, sparse == NULL ? values : sparse->values };
+				here < 0 || here >= s->replicas ? NULL : chi_sparse_gradient_of(u, i, here);
+		l->part[r] = (chi_sparse_part){ each[r], index, sparse == NULL ? NULL : sparse->values };
 		if (sparse != NULL)
-			chi_sparse_gradient_widen(sparse, index);
-		index += n;
-		values += (size_t) n * row;
+			widen(sparse, index);
+		index += each[r];
 	}
-	return CHOIR_OK;
+	const chi_sparse_gather g = { .group = s->process_group,
+		.what = "the gradient of",
+		.name = v->name,
+		.each = each,
+		.row_bytes = (size_t) width_of(v) * chi_dtype_size(v->dtype),
+		.row = l->index,
+		.values = l->come,
+		.part = l->part };
+	return s->process_group == NULL ? CHOIR_OK : chi_sparse_gather_rows(&g);
 }
 
 static choir_status merge(chi_pending_update *u, size_t i, size_t all)

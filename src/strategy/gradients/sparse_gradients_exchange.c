@@ -1,14 +1,13 @@
 // Rows between workers. Whether the gradient of a variable is rows or a tensor may differ from
 // replica to replica and from step to step, so workers tell each other before they do anything
 // with it: one message for all variables of an update. Rows stay rows only if all replicas gave
-// rows, and few enough of them: then everybody gets all of them, in the order of replicas, and
-// adds them up itself.
+// rows, and few enough of them: then everybody gets all of them and adds them up itself
+// (collective/sparse_gather.h).
 #include "strategy/gradients/pending.h"
 
 #include "base/alloc.h"
 #include "base/size.h"
-
-#include <string.h>
+#include "collective/sparse_gather.h"
 
 static unsigned char kinds_here(const chi_pending_update *u, size_t i)
 {
@@ -57,85 +56,30 @@ const chi_sparse_gradient *chi_sparse_gradient_of(
 	return NULL;
 }
 
-// Memory for a number for each replica and for each worker, which is kept.
-static choir_status keep_counts(chi_merged_rows *m, const choir_strategy *s)
-{
-	const size_t workers = s->process_group == NULL ? 0 : (size_t) s->process_group->workers;
-	if (m->each == NULL)
-		m->each = chi_alloc_array((size_t) s->in_sync, sizeof *m->each);
-	if (m->bytes == NULL)
-		m->bytes = chi_alloc_array(workers + 1, sizeof *m->bytes);
-	return m->each == NULL || m->bytes == NULL ? choir_error_status() : CHOIR_OK;
-}
-
-static choir_status count_all(chi_process_group *p, chi_merged_rows *m, const choir_variable *v)
-{
-	for (int w = 0; w < p->workers; w++)
-		m->bytes[w] = (size_t) (p->first[w + 1] - p->first[w]) * sizeof *m->each;
-	return chi_process_group_all_gather_v(p, m->each + chi_process_group_first_replica(p),
-			m->bytes, m->each, "rows of the gradient of \"%s\"", v->name);
-}
-
 choir_status chi_sparse_gradients_count(chi_pending_update *u, size_t i, size_t *all)
 {
 	const choir_strategy *s = u->strategy;
 	chi_pending_variable *pv = &u->pending[i];
 	chi_merged_rows *m = &pv->rows;
 	int64_t sum = 0;
-	CHOIR_TRY(keep_counts(m, s));
+	if (m->each == NULL)
+		m->each = chi_alloc_array((size_t) s->in_sync, sizeof *m->each);
+	if (m->each == NULL)
+		return choir_error_status();
+	const chi_sparse_gather g = { .group = s->process_group,
+		.what = "the gradient of",
+		.name = pv->variable->name,
+		.each = m->each };
 	for (int r = 0; r < s->replicas; r++) {
 		const chi_sparse_gradient *sparse = chi_sparse_gradient_of(u, i, r);
 		m->each[chi_strategy_id(s, r)] = sparse == NULL ? 0 : sparse->n;
 	}
 	if (s->process_group != NULL)
-		CHOIR_TRY(count_all(s->process_group, m, pv->variable));
+		CHOIR_TRY(chi_sparse_gather_counts(&g));
 	for (int r = 0; r < s->in_sync; r++)
 		if (!chi_int64_add(sum, m->each[r], &sum))
 			return choir_fail(
 					CHOIR_NO_MEMORY, "variable \"%s\": too many rows", pv->variable->name);
 	*all = (size_t) sum;
 	return CHOIR_OK;
-}
-
-// Each worker's part of something of which every row takes so many bytes.
-static choir_status share(chi_process_group *p, chi_merged_rows *m, const choir_variable *v,
-		size_t each, void *all, const char *what)
-{
-	char *own = all;
-	for (int w = 0; w < p->workers; w++) {
-		size_t rows = 0;
-		for (int r = p->first[w]; r < p->first[w + 1]; r++)
-			rows += (size_t) m->each[r];
-		m->bytes[w] = rows * each;
-		if (w < p->worker)
-			own += m->bytes[w];
-	}
-	return chi_process_group_all_gather_v(
-			p, own, m->bytes, all, "%s of the gradient of \"%s\"", what, v->name);
-}
-
-choir_status chi_sparse_gradients_gather(
-		chi_pending_update *u, size_t i, size_t row_bytes, int64_t *index, char *values)
-{
-	const choir_strategy *s = u->strategy;
-	const choir_variable *v = u->pending[i].variable;
-	chi_merged_rows *m = &u->pending[i].rows;
-	int64_t *at = index;
-	char *to = values;
-	for (int r = 0; r < s->replica_offset; r++) {
-		at += m->each[r];
-		to += (size_t) m->each[r] * row_bytes;
-	}
-	for (int r = 0; r < s->replicas; r++) {
-		const chi_sparse_gradient *sparse = chi_sparse_gradient_of(u, i, r);
-		const size_t bytes = sparse == NULL ? 0 : (size_t) sparse->n * row_bytes;
-		if (sparse != NULL)
-			chi_sparse_gradient_widen(sparse, at);
-		if (bytes > 0)
-			memcpy(to, sparse->values, bytes);
-		at += sparse == NULL ? 0 : sparse->n;
-		to += bytes;
-	}
-	CHOIR_TRY(share(s->process_group, m, v, sizeof *index, index, "numbers of the rows"));
-	return share(s->process_group, m, v, row_bytes, values, "rows");
 }

@@ -1,7 +1,7 @@
-// The options of a command that a launcher has started several times. The chief tells its own,
-// each worker says where it has another, and all find the same first difference, so all refuse
-// with the same words. Without this, workers with other data or another dropout would add up
-// gradients of different things, and those with other epochs would part in the middle.
+// Checks that all workers of a command under a launcher have the same options. The chief
+// broadcasts its options, each worker reports its first difference, and all workers fail with the
+// same message. Workers with other data or another dropout would sum gradients of different
+// functions; those with fewer epochs would leave in the middle.
 #include "check_options.h"
 
 #include <stdio.h>
@@ -10,13 +10,13 @@
 
 enum { ALL_SIZE = 1 << 15, SHOWN = 200 };
 
-// Where a worker differs from the chief, and what it has there.
+// The first option in which a worker differs from the chief, and the worker's value.
 typedef struct {
-	int32_t option; // from 1; 0: nowhere
+	int32_t option; // index + 1; 0: no difference
 	char value[SHOWN];
 } difference;
 
-// The values of all options that must agree, one behind another, each with its 0.
+// Writes the values of all options that must agree, each with its terminating 0.
 static choir_status write_all(const command *c, char all[ALL_SIZE])
 {
 	size_t at = 0;
@@ -25,9 +25,9 @@ static choir_status write_all(const command *c, char all[ALL_SIZE])
 		if (c->options[i].own)
 			continue;
 		const size_t length = options_value(&c->options[i], all + at, ALL_SIZE - at);
-		if (length + 1 >= ALL_SIZE - at) // so all ends with a 0, too
+		if (length + 1 >= ALL_SIZE - at) // the last byte stays 0
 			return choir_fail(CHOIR_INVALID,
-					"%s: the options are longer than the %d bytes that workers tell each other",
+					"%s: the options need more than %d bytes, the limit between workers",
 					c->options[i].name, ALL_SIZE);
 		at += length + 1;
 	}

@@ -1,4 +1,5 @@
-// Reading the arguments of a command.
+// Reads the arguments of a command, prints its help, and writes its options into a checkpoint's
+// metadata and reads them back.
 #include "command_options.h"
 #include "terminal_text.h"
 #include "percent_encoding.h"
@@ -40,7 +41,7 @@ int failed(const command *c)
 	return EXIT_FAILED;
 }
 
-// How many letters must be changed, added or left out to make a of b (Levenshtein).
+// The Levenshtein distance: the number of letters to change, add or delete to turn a into b.
 static size_t distance(const char *a, const char *b)
 {
 	size_t row[MAX_LETTERS + 1];
@@ -50,7 +51,7 @@ static size_t distance(const char *a, const char *b)
 	for (size_t j = 0; j <= n; j++)
 		row[j] = j;
 	for (size_t i = 0; a[i] != '\0'; i++) {
-		size_t corner = row[0]; // of the row above
+		size_t corner = row[0]; // from the row above
 		row[0] = i + 1;
 		for (size_t j = 0; j < n; j++) {
 			const size_t change = corner + (a[i] != b[j]);
@@ -76,7 +77,7 @@ const char *nearest(const char *text, size_t n, const char *const known[])
 	return best;
 }
 
-// A line of the help; text may have several, which begin in one column.
+// Prints an option of the help. The lines of text begin in one column.
 static void print_option(const char *name, const char *value, const char *text)
 {
 	char left[64];
@@ -95,11 +96,12 @@ static void print_option(const char *name, const char *value, const char *text)
 
 static void print_help(const command *c)
 {
-	printf("usage: %s%s%s [options]\n\n%s\n\n", c->name, c->operands[0] ? " " : "", c->operands,
-			c->about);
+	printf("usage: %s%s%s [options]\n\n%s\n\noptions:\n", c->name, c->operands[0] ? " " : "",
+			c->operands, c->about);
 	for (size_t i = 0; i < c->n; i++)
 		print_option(c->options[i].name, c->options[i].value, c->options[i].help);
-	print_option("--help", NULL, "this text");
+	print_option("--help", NULL, "print this text");
+	printf("\nexamples:\n  %s\n  %s\n", c->examples[0], c->examples[1]);
 }
 
 static int unknown_option(const command *c, const char *name, size_t length)
@@ -113,9 +115,8 @@ static int unknown_option(const command *c, const char *name, size_t length)
 	known[n++] = "--help";
 	const char *near = nearest(text, n, known);
 	if (near != NULL)
-		return wrong_use(
-				c, "there is no option %s; the nearest is %s (--help lists all)", text, near);
-	return wrong_use(c, "there is no option %s (--help lists all)", text);
+		return wrong_use(c, "%s: unknown option; did you mean %s? (--help lists all)", text, near);
+	return wrong_use(c, "%s: unknown option (--help lists all)", text);
 }
 
 static int unknown_choice(const command *c, const option *o, const char *text)
@@ -126,8 +127,8 @@ static int unknown_choice(const command *c, const option *o, const char *text)
 		at += (size_t) snprintf(
 				known + at, sizeof known - at, "%s%s", n == 0 ? "" : ", ", o->choices[n]);
 	const char *near = nearest(text, n, o->choices);
-	return wrong_use(c, "%s %s: there is no such %s; known: %s%s%s%s", o->name, text, o->value,
-			known, near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
+	return wrong_use(c, "%s %s: unknown value;%s%s%s known: %s", o->name, text,
+			near ? " did you mean " : "", near ? near : "", near ? "?" : "", known);
 }
 
 static bool read_integer(const option *o, const char *text)
@@ -164,15 +165,24 @@ static bool read_number(const option *o, const char *text)
 	return true;
 }
 
-static bool read_choice(const option *o, const char *text)
+const char *options_choice(const option *o, const char *text)
 {
+	static const char *const older[][2] = { { "stop", "error" }, { "go_on", "ignore" } };
+	for (size_t i = 0; i < sizeof older / sizeof older[0]; i++)
+		if (strcmp(text, older[i][0]) == 0)
+			text = older[i][1];
 	size_t i = 0;
 	while (o->choices[i] != NULL && strcmp(o->choices[i], text) != 0)
 		i++;
-	if (o->choices[i] == NULL)
-		return false;
-	*(const char **) o->to = o->choices[i];
-	return true;
+	return o->choices[i];
+}
+
+static bool read_choice(const option *o, const char *text)
+{
+	const char *choice = options_choice(o, text);
+	if (choice != NULL)
+		*(const char **) o->to = choice;
+	return choice != NULL;
 }
 
 static bool set_value(const option *o, const char *text)
@@ -198,10 +208,10 @@ static bool set_value(const option *o, const char *text)
 static int wrong_integer(const command *c, const option *o, const char *text)
 {
 	if (o->max != 0)
-		return wrong_use(c, "%s %s: a whole number from %lld to %lld is needed", o->name, text,
+		return wrong_use(c, "%s %s: needs a whole number from %lld to %lld", o->name, text,
 				(long long) o->min, (long long) o->max);
-	return wrong_use(c, "%s %s: a whole number of at least %lld is needed", o->name, text,
-			(long long) o->min);
+	return wrong_use(
+			c, "%s %s: needs a whole number of at least %lld", o->name, text, (long long) o->min);
 }
 
 static int wrong_value(const command *c, const option *o, const char *text)
@@ -212,24 +222,27 @@ static int wrong_value(const command *c, const option *o, const char *text)
 	case OPTION_INTEGER:
 		return wrong_integer(c, o, text);
 	case OPTION_SEED:
-		return wrong_use(c, "%s %s: a whole number from 0 to 2^64 - 1 is needed", o->name, text);
+		return wrong_use(c, "%s %s: needs a whole number from 0 to 2^64 - 1", o->name, text);
 	case OPTION_NUMBER:
-		return wrong_use(c, "%s %s: a number %s 0 is needed", o->name, text,
+		return wrong_use(c, "%s %s: needs a number %s 0", o->name, text,
 				o->zero ? "of at least" : "greater than");
 	default:
-		return wrong_use(c, "%s: its %s is empty", o->name, o->value);
+		return wrong_use(c, "%s: empty value; needs %s", o->name, o->value);
 	}
 }
 
 static const option *find_option(const command *c, const char *name, size_t length)
 {
-	for (size_t i = 0; i < c->n; i++)
-		if (strncmp(c->options[i].name, name, length) == 0 && c->options[i].name[length] == '\0')
-			return &c->options[i];
+	for (size_t i = 0; i < 2 * c->n; i++) {
+		const option *o = &c->options[i / 2];
+		const char *known = i % 2 == 0 ? o->name : o->alias;
+		if (known != NULL && strncmp(known, name, length) == 0 && known[length] == '\0')
+			return o;
+	}
 	return NULL;
 }
 
-// Reads the option at argv[*i], and moves *i on if its value is the next argument.
+// Reads the option at argv[*i]. Advances *i if the value is the next argument.
 static int read_option(const command *c, int argc, char **argv, int *i)
 {
 	const char *argument = argv[*i];
@@ -245,11 +258,11 @@ static int read_option(const command *c, int argc, char **argv, int *i)
 	if (value == NULL && *i + 1 < argc)
 		value = argv[++*i];
 	if (value == NULL)
-		return wrong_use(c, "%s: its %s is missing", o->name, o->value);
+		return wrong_use(c, "%s: no value; needs %s", o->name, o->value);
 	return set_value(o, value) ? EXIT_OK : wrong_value(c, o, value);
 }
 
-// Help is asked for also behind what is wrong, but not by the value of an option.
+// --help also counts after a wrong argument, but not as the value of an option.
 static bool asks_for_help(const command *c, int argc, char **argv)
 {
 	for (int i = 0; i < argc; i++) {
@@ -273,22 +286,22 @@ options_result options_read(const command *c, int argc, char **argv, const char 
 			if (read_option(c, argc, argv, &i) != EXIT_OK)
 				return OPTIONS_WRONG;
 		} else if (given == c->max_operands) {
-			wrong_use(c, "\"%s\" is one argument too many (--help says what it takes)", argv[i]);
+			wrong_use(c, "\"%s\": unexpected argument (--help lists the options)", argv[i]);
 			return OPTIONS_WRONG;
 		} else {
 			operands[given++] = argv[i];
 		}
 	}
 	if (given == 0 && c->needs_operand) {
-		wrong_use(c, "the %s is missing (--help says what it takes)", c->operands);
+		wrong_use(c, "needs %s (--help lists the options)", c->operands);
 		return OPTIONS_WRONG;
 	}
 	return OPTIONS_GIVEN;
 }
 
-// ---- Written down, and read back.
+// ---- Options in metadata.
 
-// The fewest digits that are read back as this number.
+// Writes the fewest digits, at least 15, that are read back as this number.
 static size_t write_number(double value, char *to, size_t size)
 {
 	int digits = 15;
@@ -318,6 +331,11 @@ size_t options_value(const option *o, char *to, size_t size)
 	return 0;
 }
 
+const char *options_key(const option *o)
+{
+	return (o->alias != NULL ? o->alias : o->name) + 2;
+}
+
 bool options_write(const command *c, const char *prefix, char *text, size_t size)
 {
 	size_t at = 0;
@@ -326,7 +344,7 @@ bool options_write(const command *c, const char *prefix, char *text, size_t size
 		size_t end = at;
 		if (!o->recorded)
 			continue;
-		end += (size_t) snprintf(text + at, size - at, "%s/%s=", prefix, o->name + 2);
+		end += (size_t) snprintf(text + at, size - at, "%s/%s=", prefix, options_key(o));
 		const size_t written = end < size ? options_value(o, text + end, size - end) : 0;
 		if (end + written + 1 >= size)
 			return false;

@@ -1,71 +1,78 @@
-// The options of a command: a table says what there is, one function reads the arguments, another
-// prints the help. Numbers are read strictly, and what is not known is answered with what is.
+// The options of a command. A table describes them; one function reads the arguments into it and
+// another prints the help. Numbers are read strictly. An unknown name is answered with the known
+// ones.
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-// What a command ends with.
-// EXIT_STOPPED (EX_TEMPFAIL): a training was stopped as asked and can go on from its checkpoint.
+// Exit codes. EXIT_STOPPED (EX_TEMPFAIL of sysexits.h): a training was stopped by a signal and can
+// be resumed from its checkpoint.
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_STOPPED = 75 };
 
 typedef enum {
 	OPTION_FLAG, // to: bool
 	OPTION_TEXT, // to: const char *
 	OPTION_CHOICE, // to: const char *, one of choices
-	OPTION_INTEGER, // to: int64_t, from least to most
+	OPTION_INTEGER, // to: int64_t, from min to max
 	OPTION_SEED, // to: uint64_t
-	OPTION_NUMBER // to: double, finite and greater than 0, or 0 where zero is set
+	OPTION_NUMBER // to: double, finite and greater than 0; also 0 if zero is set
 } option_kind;
 
 typedef struct {
 	const char *name; // "--batch"
-	const char *value; // what the help calls its value; NULL: a flag
+	const char *alias; // older name, still read, and the name in metadata; NULL: none
+	const char *value; // name of the value in the help; NULL: a flag
 	const char *help;
 	option_kind kind;
-	void *to; // holds the default, and is set where the option is given
-	int64_t min, max; // of OPTION_INTEGER; most 0: as large as they come
+	void *to; // the default, overwritten by the given value
+	int64_t min, max; // of OPTION_INTEGER; max 0: no limit
 	const char *const *choices; // of OPTION_CHOICE, ending in NULL
-	bool zero; // OPTION_NUMBER: 0 is a value, too
-	bool recorded; // options_write writes it; no flag
-	bool own; // each of several workers may have another
+	bool zero; // OPTION_NUMBER: 0 is allowed
+	bool recorded; // written by options_write; not for flags
+	bool own; // may differ between workers
 } option;
 
 typedef struct {
 	const char *name; // "choir train"
 	const char *operands; // "FILE"; "": none
 	int max_operands;
-	bool needs_operand; // at least one
-	const char *about; // for the help
+	bool needs_operand; // needs at least one
+	const char *about; // one sentence, perhaps more after it
+	const char *examples[2]; // command lines for the end of the help
 	size_t n;
 	const option *options;
 } command;
 
 typedef enum { OPTIONS_GIVEN, OPTIONS_HELP, OPTIONS_WRONG } options_result;
 
-// Reads the arguments (without the command's name). operands has room for the command's most;
-// the ones that are not given stay as they are. OPTIONS_HELP: the help was printed;
-// OPTIONS_WRONG: what is wrong was said on standard error.
+// Reads the arguments after the command's name. operands has max_operands elements; those not
+// given stay unchanged. OPTIONS_HELP: the help was printed. OPTIONS_WRONG: an error was printed on
+// standard error.
 options_result options_read(const command *c, int argc, char **argv, const char *operands[]);
 
-// What an option is now, in ASCII; nothing for what is 0, NULL or off. Returns the length;
-// size or more: there is no room for it.
+// Writes an option's value in ASCII; nothing if it is 0, NULL or off. Returns the length, or at
+// least size if it does not fit.
 size_t options_value(const option *o, char *to, size_t size);
-// What the recorded options are now, as lines of PREFIX/NAME=VALUE that have no byte but those of
-// ASCII; none for those that are 0 or NULL. False: they need more than size bytes.
+// Writes the recorded options as lines PREFIX/NAME=VALUE in ASCII, without those that are 0 or
+// NULL. NAME is the alias if there is one. False: they need more than size bytes.
 bool options_write(const command *c, const char *prefix, char *text, size_t size);
-// Sets an option from what was written of it; text is the option's from then on, and changed.
-// False: it is no value of the option.
+// An option's name in metadata: its oldest one, without "--".
+const char *options_key(const option *o);
+// The choice that text names, also by an older word; NULL: none.
+const char *options_choice(const option *o, const char *text);
+// Sets an option from a value that options_write wrote. Changes text, which must live as long as
+// the option. False: the option cannot have this value.
 bool options_read_back(const option *o, char *text);
 
-// "choir train: text" as a line on standard error, after what was printed before. What a file has
-// put into text commands no terminal.
+// Prints "choir train: text" as a line on standard error, after flushing standard output. Control
+// characters in text are escaped.
 void print_error(const char *who, const char *text);
-// "choir train: " and a message, and a newline, on standard error. Returns EXIT_USAGE.
+// Prints "choir train: ", a message and a newline on standard error. Returns EXIT_USAGE.
 __attribute__((format(printf, 2, 3))) int wrong_use(const command *c, const char *fmt, ...);
-// The same with choir_error(). Returns EXIT_FAILED.
+// Prints choir_error() in the same way. Returns EXIT_FAILED.
 int failed(const command *c);
 
-// The known name that is most like text; NULL: none is.
+// The known name with the smallest edit distance from text; NULL if none is close.
 const char *nearest(const char *text, size_t n, const char *const known[]);

@@ -1,4 +1,4 @@
-// The commands: each gets the arguments behind its name and returns what the program ends with.
+// The commands. Each gets the arguments after its name and returns the exit code.
 #pragma once
 
 int train_main(int argc, char **argv);

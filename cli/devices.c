@@ -1,4 +1,4 @@
-// choir devices: what there is to compute on.
+// choir devices: lists the default devices.
 #include "commands.h"
 #include "command_options.h"
 #include "report.h"
@@ -10,14 +10,15 @@
 static bool json;
 // clang-format off
 static const option options[] = {
-	{ .name = "--json", .kind = OPTION_FLAG, .to = &json, .help = "one JSON object a line" },
+	{ .name = "--json", .kind = OPTION_FLAG, .to = &json, .help = "print one JSON object per line" },
 };
 // clang-format on
 static const command self = {
 	.name = "choir devices",
 	.operands = "",
-	.about = "Lists the devices that a strategy takes by default. Others may be named: cpu:7 is\n"
-			 "a logical device on any machine.",
+	.about = "Lists the default devices of a strategy with their cores and memory.\n\n"
+			 "Programs may name others: cpu:7 is a logical device on any machine.",
+	.examples = { "choir devices", "choir devices --json" },
 	.n = sizeof options / sizeof options[0],
 	.options = options,
 };

@@ -1,5 +1,5 @@
-// choir doctor: what is here, what is slow or mixed up, and what to set. MPIs are tried in
-// processes of their own, since two of them cannot be in one, and each can be started only once.
+// choir doctor: checks the installation and suggests settings. Each MPI is tried in a process of
+// its own: a process can load only one and start it only once.
 #include "commands.h"
 #include "command_options.h"
 #include "report.h"
@@ -17,22 +17,23 @@
 enum { NOTES = 16, NOTE = 300, ANSWER = 512, PROBE_SECONDS = 30 };
 
 static bool json;
-static const char *probe; // one MPI, in this process
+static const char *probe; // the MPI to start in this process
 static const char *const mpis[] = { "openmpi", "mpich", NULL };
 // clang-format off
 static const option options[] = {
-	{ .name = "--json", .kind = OPTION_FLAG, .to = &json, .help = "one JSON object" },
+	{ .name = "--json", .kind = OPTION_FLAG, .to = &json, .help = "print one JSON object" },
 	{ .name = "--probe", .value = "MPI", .kind = OPTION_CHOICE, .to = &probe, .choices = mpis,
-		.help = "start this MPI, openmpi or mpich, and say what it is" },
+		.help = "only start this MPI, openmpi or mpich, and print its version" },
 };
 // clang-format on
 static const command self = {
 	.name = "choir doctor",
 	.operands = "",
-	.about = "Says what Choir finds on this machine, and below it what is slow or mixed up and "
-			 "what\n"
-			 "to set. Under mpirun it says what the workers find. Ends with 1 if something is "
+	.about = "Checks what Choir finds on this machine and suggests settings.\n\n"
+			 "It lists processors, libraries and MPIs, and then what is slow or inconsistent.\n"
+			 "Under mpirun it prints what the workers find. The exit code is 1 if something is\n"
 			 "wrong.",
+	.examples = { "choir doctor", "mpirun -n 2 choir doctor" },
 	.n = sizeof options / sizeof options[0],
 	.options = options,
 };
@@ -77,13 +78,14 @@ static void check_processors(void)
 	print_fact("instruction_set", "instruction set", choir_instruction_set());
 	if (getenv("CHOIR_INSTRUCTION_SET") != NULL)
 		note(false,
-				"CHOIR_INSTRUCTION_SET=%s: no kernels for more than that: unset it, unless other "
-				"processors of a job have no more",
+				"CHOIR_INSTRUCTION_SET=%s limits the kernels: unset it, unless other processors "
+				"of "
+				"a job support no more",
 				getenv("CHOIR_INSTRUCTION_SET"));
 	if (cores < online)
 		note(false,
-				"this process may use %d of %ld processors: its affinity mask (a launcher's "
-				"binding, taskset) or its cgroup's quota says so",
+				"this process may use %d of %ld processors, limited by its affinity mask (a "
+				"launcher's binding, taskset) or its cgroup's quota",
 				cores, online);
 }
 
@@ -100,15 +102,15 @@ static void check_libraries(void)
 				"install libdnnl-dev and build Choir again");
 	else if (kernels != NULL && strcmp(kernels, "plain") == 0)
 		note(false,
-				"CHOIR_KERNELS=plain leaves oneDNN aside: unset it, unless you want the same "
-				"bits on all processors");
+				"CHOIR_KERNELS=plain disables oneDNN: unset it, unless you want the same bits on "
+				"all processors");
 	if (!choir_has("zlib"))
 		note(false, "compressed data files cannot be read: install zlib1g-dev and build again");
 	if (!choir_has("hdf5"))
 		note(false, "HDF5 files cannot be read: install libhdf5-dev and build again");
 }
 
-// What the environment asks of every program is tried: the error says what is known.
+// Tries the settings in the environment: the error lists the known values.
 static void check_settings(void)
 {
 	choir_strategy *s = choir_mirrored_strategy_new(NULL);
@@ -119,16 +121,16 @@ static void check_settings(void)
 	choir_strategy_free(s);
 	const char *overlap = getenv("CHOIR_OVERLAP"), *mpi = getenv("CHOIR_MPI");
 	if (overlap != NULL && strcmp(overlap, "on") != 0 && strcmp(overlap, "off") != 0)
-		note(true, "CHOIR_OVERLAP=%s is unknown; known: on, off", overlap);
+		note(true, "CHOIR_OVERLAP=%s: unknown value; known: on, off", overlap);
 	if (mpi == NULL || strcmp(mpi, mpis[0]) == 0 || strcmp(mpi, mpis[1]) == 0)
 		return;
 	if (strchr(mpi, '/') == NULL)
-		note(true, "CHOIR_MPI=%s is unknown; known: openmpi, mpich, or a library's path", mpi);
+		note(true, "CHOIR_MPI=%s: unknown value; known: openmpi, mpich, or a library's path", mpi);
 	else if (access(mpi, R_OK) != 0)
 		note(true, "CHOIR_MPI=%s: %s", mpi, strerror(errno));
 }
 
-// Starts one MPI in this process, and says in one line what came of it.
+// Starts one MPI in this process, and prints the result in one line.
 static int run_probe(void)
 {
 	alarm(PROBE_SECONDS); // an MPI that hangs ends this process only
@@ -140,7 +142,7 @@ static int run_probe(void)
 	return status;
 }
 
-// The first line that a command says; false: it failed.
+// Reads the first line of a command's output; false: the command failed.
 static bool ask(const char *line, char answer[ANSWER])
 {
 	answer[0] = '\0';
@@ -156,7 +158,8 @@ static bool ask(const char *line, char answer[ANSWER])
 	return pclose(from) == 0;
 }
 
-// Asks a probe of an MPI; what gives processes roles is not for it. errors: where its go to.
+// Runs doctor --probe, without the variables that give a process its role. errors: where standard
+// error goes.
 static bool ask_probe(const char *mpi, const char *errors, char answer[ANSWER])
 {
 	char line[256];
@@ -167,16 +170,16 @@ static bool ask_probe(const char *mpi, const char *errors, char answer[ANSWER])
 	return ask(line, answer);
 }
 
-// False: no libchoir-mpi was built for it.
+// False: there is no libchoir-mpi for it.
 static bool check_mpi(const char *mpi, bool *there)
 {
 	char answer[ANSWER], program[4096];
 	const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
 	program[length > 0 ? length : 0] = '\0';
 	setenv("CHOIR_DOCTOR", program, 1);
-	*there = ask_probe(mpi, "/dev/null", answer); // an MPI's warnings aside
+	*there = ask_probe(mpi, "/dev/null", answer); // without an MPI's warnings
 	if (!*there && answer[0] == '\0')
-		(void) ask_probe(mpi, "&1", answer); // it ended the probe, and may have said why
+		(void) ask_probe(mpi, "&1", answer); // it ended the probe, and may have printed why
 	print_fact(mpi, mpi, *there ? answer : json ? "" : "no");
 	const bool built = *there || strstr(answer, "no libchoir-mpi") == NULL;
 	if (!*there && built)
@@ -191,12 +194,12 @@ static bool has_command(const char *name)
 	return ask(line, answer);
 }
 
-// Whose mpirun it is that a user gets.
+// Checks which MPI the user's mpirun belongs to.
 static void check_launchers(const bool there[2])
 {
 	char answer[ANSWER];
 	if (!has_command("mpirun")) {
-		note(false, "there is no mpirun: install openmpi-bin or mpich to start several workers");
+		note(false, "mpirun not found: install openmpi-bin or mpich to start several workers");
 		return;
 	}
 	ask("mpirun --version 2>/dev/null", answer);
@@ -204,17 +207,18 @@ static void check_launchers(const bool there[2])
 	print_fact("mpirun", "mpirun", open ? "Open MPI's" : "MPICH's");
 	if (!there[open ? 0 : 1])
 		note(true,
-				"mpirun is %s, for which there is no libchoir-mpi: install %s and build Choir "
+				"mpirun is %s, but libchoir-mpi is missing for it: install %s and build Choir "
 				"again, or use the other mpirun",
 				open ? "Open MPI's" : "MPICH's", open ? "libopenmpi-dev" : "libmpich-dev");
 	if (open && getuid() == 0 && getenv("OMPI_ALLOW_RUN_AS_ROOT") == NULL)
 		note(false,
-				"you are root, which Open MPI's mpirun refuses: set OMPI_ALLOW_RUN_AS_ROOT=1 "
+				"Open MPI's mpirun refuses to run as root: set OMPI_ALLOW_RUN_AS_ROOT=1 "
 				"and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1");
 	const char *set = getenv("CHOIR_MPI");
 	if (set != NULL && strcmp(set, open ? "mpich" : "openmpi") == 0)
 		note(false,
-				"CHOIR_MPI=%s, but mpirun is the other MPI's: start programs with mpirun.%s, "
+				"CHOIR_MPI=%s, but mpirun belongs to the other MPI: start programs with "
+				"mpirun.%s, "
 				"or unset CHOIR_MPI",
 				set, set);
 }
@@ -223,15 +227,15 @@ static void check_shared_memory(void)
 {
 	struct statvfs s;
 	if (statvfs("/dev/shm", &s) != 0) {
-		note(false, "there is no /dev/shm, through which processes of a machine exchange bytes");
+		note(false, "/dev/shm is missing; MPI uses it between processes of a machine");
 		return;
 	}
 	const double free_bytes = (double) s.f_bavail * (double) s.f_frsize;
 	char text[32];
 	if (free_bytes < 128e6)
 		note(false,
-				"/dev/shm has only %s left, and MPIs exchange bytes through it: in a container "
-				"give it more (--shm-size)",
+				"/dev/shm has only %s left, and MPI uses it between processes: in a container, "
+				"raise --shm-size",
 				print_bytes(free_bytes, text));
 }
 
@@ -245,7 +249,7 @@ static bool is_launched(void)
 	return false;
 }
 
-// Under a launcher: what the workers find, said by the chief.
+// Under a launcher, the chief prints what the workers find.
 static int check_job(void)
 {
 	choir_cluster *c = choir_cluster_new(NULL);
@@ -280,7 +284,7 @@ static void print_notes(void)
 		json_end();
 		return;
 	}
-	printf(notes.n == 0 ? "\nnothing to complain about\n" : "\n");
+	printf(notes.n == 0 ? "\nno problems found\n" : "\n");
 	for (int i = 0; i < notes.n; i++)
 		printf("- %s\n", notes.text[i]);
 }
@@ -304,7 +308,7 @@ int doctor_main(int argc, char **argv)
 		built |= check_mpi(mpis[i], &there[i]);
 	if (!built)
 		note(false,
-				"no MPI: several workers are not possible; install libopenmpi-dev or "
+				"no MPI, so several workers are not possible: install libopenmpi-dev or "
 				"libmpich-dev and build Choir again");
 	else if (there[0] || there[1])
 		check_launchers(there);

@@ -1,4 +1,4 @@
-// choir export: a trained model as C source, which a program can be compiled with.
+// choir export: writes a trained model as one C source file, to compile into a program.
 #include "commands.h"
 #include "model/model.h"
 #include "command_options.h"
@@ -18,10 +18,10 @@ static struct {
 // clang-format off
 static const option options[] = {
 	{ .name = "--c", .value = "FILE", .kind = OPTION_TEXT, .to = &given.c,
-		.help = "to write, which is C11 and C++17" },
+		.help = "C file to write; it is C11 and C++17 (required)" },
 	{ .name = "--name", .value = "NAME", .kind = OPTION_TEXT, .to = &given.name,
-		.help = "what it defines begins with NAME_ (model)" },
-	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "one JSON object" },
+		.help = "prefix of the defined names: NAME_predict (model)" },
+	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "print one JSON object" },
 };
 // clang-format on
 static const command self = {
@@ -29,18 +29,18 @@ static const command self = {
 	.operands = "FILE",
 	.max_operands = 1,
 	.needs_operand = true,
-	.about =
-			"Writes a model that choir train --save wrote, with its weights, as one file of C "
-			"that\n"
-			"allocates nothing and needs nothing but libm. It defines one function, "
-			"NAME_predict:\n"
-			"the comment at its top says how it is called. What it computes is to the bit what\n"
-			"CHOIR_KERNELS=plain choir predict --scores prints. With -DNAME_main it is a program.",
+	.about = "Writes a trained model with its weights as one C file.\n\n"
+			 "FILE was written by choir train --save. The C file allocates no memory and needs\n"
+			 "only libm. It defines one function, NAME_predict; the comment at its top describes\n"
+			 "the call. Its results are bit for bit those of CHOIR_KERNELS=plain choir predict\n"
+			 "--scores. Compiled with -DNAME_main it is a program.",
+	.examples = { "choir export digits.safetensors --c digits.c --name digits",
+			"choir export run --c model.c" },
 	.n = sizeof options / sizeof options[0],
 	.options = options,
 };
 
-// A line of names, of which the file's may be many.
+// Appends a line of names; long lists are cut.
 static size_t add_names(
 		char *about, size_t at, const char *what, size_t n, const char *const name[])
 {
@@ -51,7 +51,7 @@ static size_t add_names(
 	return at;
 }
 
-// What the function computes, and which column is which input and which class which score.
+// Describes the function: what it computes, the input columns and the classes.
 static void describe(const model_plan *plan, char about[ABOUT])
 {
 	static char columns[COLUMNS_SIZE];
@@ -59,13 +59,13 @@ static void describe(const model_plan *plan, char about[ABOUT])
 	const table_plan *t = plan->table;
 	size_t n;
 	if (model_plan_text(plan)) {
-		snprintf(about, ABOUT, "%s_predict: a %s, the scores of the byte that comes after a text.",
+		snprintf(about, ABOUT, "%s_predict: a %s; computes the scores of the next byte of a text.",
 				given.name, plan->kind);
 		return;
 	}
 	size_t at = (size_t) snprintf(about, ABOUT,
-			"%s_predict: a %s, the scores of %lld classes before softmax.", given.name, plan->kind,
-			(long long) plan->classes);
+			"%s_predict: a %s; computes the scores of %lld classes before softmax.", given.name,
+			plan->kind, (long long) plan->classes);
 	snprintf(columns, sizeof columns, "%s", t->columns);
 	n = columns[0] != '\0';
 	for (char *p = columns; n > 0 && n < MAX_INPUTS && (p = strchr(p, '\t')) != NULL; n++) {
@@ -99,14 +99,14 @@ static void print_plan(const model_plan *plan)
 			model_plan_text(plan) ? "bytes" : "numbers", (long long) plan->classes);
 }
 
-// What is read must not be written over.
+// The output must not overwrite the weights.
 static choir_status check_output(const char *path)
 {
 	struct stat from, to;
 	if (stat(path, &from) != 0 || stat(given.c, &to) != 0 || from.st_dev != to.st_dev ||
 			from.st_ino != to.st_ino)
 		return CHOIR_OK;
-	return choir_fail(CHOIR_INVALID, "--c %s: these are the weights themselves", given.c);
+	return choir_fail(CHOIR_INVALID, "--c %s: is the weights file itself", given.c);
 }
 
 static choir_status write_model(choir_strategy *s, const char *path)
@@ -144,7 +144,7 @@ int export_main(int argc, char **argv)
 	if (result != OPTIONS_GIVEN)
 		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
 	if (given.c == NULL)
-		return wrong_use(&self, "--c FILE is missing: what is to be written");
+		return wrong_use(&self, "needs --c FILE, the file to write");
 	choir_strategy *s = choir_one_device_strategy_new(NULL);
 	const int code = write_model(s, path) == CHOIR_OK ? EXIT_OK : failed(&self);
 	choir_strategy_free(s);

@@ -1,5 +1,5 @@
-// The command choir: finds the subcommand that is asked for. All of it is a program on Choir's
-// public headers, so that it can be read to learn how one is written.
+// The command choir: finds the subcommand. It uses only Choir's public headers, so it is also an
+// example of a program.
 #include "commands.h"
 #include "command_options.h"
 #include "report.h"
@@ -19,45 +19,50 @@ static const struct {
 } commands[] = {
 	{ "train", train_main, "train a model, test it and save its weights" },
 	{ "predict", predict_main, "classify data with saved weights" },
-	{ "sample", sample_main, "go on with a text, with saved weights" },
-	{ "export", export_main, "write a trained model as one file of C" },
-	{ "inspect", inspect_main, "what a file holds, and what is wrong with it" },
-	{ "replay", replay_main, "run one replica of one step of a training again" },
+	{ "sample", sample_main, "continue a text with a saved model" },
+	{ "export", export_main, "write a trained model as one C file" },
+	{ "inspect", inspect_main, "show what a file holds and where it is damaged" },
+	{ "replay", replay_main, "run one replica of one training step again" },
 	{ "devices", devices_main, "list the devices of this machine" },
-	{ "doctor", doctor_main, "say what is here, what is slow or mixed up, and what to set" },
-	{ "bench", bench_main, "measure: all-reduce, train, kernels, run, input" },
+	{ "doctor", doctor_main, "check the installation and suggest settings" },
+	{ "bench", bench_main, "measure all-reduce, train, kernels, run or input" },
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 static void print_help(FILE *to)
 {
-	fprintf(to, "usage: choir COMMAND [options]\n\n");
+	fprintf(to,
+			"usage: choir COMMAND [options]\n\nTrains and uses models on all cores and "
+			"devices of a machine.\n\ncommands:\n");
 	for (size_t i = 0; i < COMMANDS; i++)
 		fprintf(to, "  %-10s%s\n", commands[i].name, commands[i].about);
 	fprintf(to,
-			"\nchoir COMMAND --help tells more; choir --version, the version.\n"
-			"CHOIR_DEVICES=cpu:0,cpu:1 and CHOIR_KERNELS=plain change any command's devices and "
-			"kernels.\n");
+			"\nchoir COMMAND --help describes a command; choir --version prints the version.\n"
+			"CHOIR_DEVICES=cpu:0,cpu:1 sets the devices of every command and CHOIR_KERNELS=plain "
+			"its\n"
+			"kernels.\n\nexamples:\n"
+			"  choir train --data digits --save digits.safetensors\n"
+			"  choir predict digits.safetensors --data digits --limit 5\n");
 }
 
 static int unknown(const char *name)
 {
 	const char *known[COMMANDS];
-	fprintf(stderr, "choir: there is no command \"%s\"; known:", name);
-	for (size_t i = 0; i < COMMANDS; i++) {
+	for (size_t i = 0; i < COMMANDS; i++)
 		known[i] = commands[i].name;
-		fprintf(stderr, "%s %s", i == 0 ? "" : ",", known[i]);
-	}
 	const char *near = nearest(name, COMMANDS, known);
-	if (near != NULL)
-		fprintf(stderr, " (did you mean %s?)", near);
+	fprintf(stderr, "choir: \"%s\": unknown command;", name);
+	fprintf(stderr, near != NULL ? " did you mean %s? known:" : " known:", near);
+	for (size_t i = 0; i < COMMANDS; i++)
+		fprintf(stderr, "%s %s", i == 0 ? "" : ",", known[i]);
 	fputc('\n', stderr);
 	return EXIT_USAGE;
 }
 
-// Descriptors 0 to 2 are open, or a file that is opened would become standard output and hold what
-// is printed. A write past the limit of a file's size is a failure like others, not the end of the
-// program. Each line of an error is one write: several processes share a terminal.
+// Opens descriptors 0 to 2 if they are closed: otherwise the next opened file would become
+// standard output and receive what is printed. Ignores SIGXFSZ, so that a write past the file size
+// limit fails with an error. Writes standard error line by line, since several processes may share
+// a terminal.
 static bool prepare_process(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)

@@ -1,11 +1,11 @@
-// One switch over dtypes for the whole command, and one way to write shapes.
+// Elements of every dtype as doubles, and shapes as text, in one place for the command.
 #include "number.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-// A half: a sign, five bits of exponent, ten of fraction.
+// IEEE half precision: 1 sign bit, 5 exponent bits, 10 fraction bits.
 static double of_f16(uint16_t bits)
 {
 	const int exponent = bits >> 10 & 31, fraction = bits & 1023;
@@ -15,7 +15,7 @@ static double of_f16(uint16_t bits)
 	return bits >> 15 != 0 ? -size : size;
 }
 
-// The upper half of a float.
+// bfloat16: the upper half of a float.
 static double of_bf16(uint16_t bits)
 {
 	const uint32_t wide = (uint32_t) bits << 16;

@@ -1,14 +1,14 @@
-// Values of any dtype as numbers, and shapes as text.
+// Elements of any dtype as numbers, and shapes as text.
 #pragma once
 
 #include <choir/choir.h>
 
-// Value i of packed ones.
+// Element i of a packed array.
 double number_at(choir_dtype dtype, const void *data, int64_t i);
 
-// Bytes of a value.
+// Bytes of an element.
 int number_bytes(choir_dtype dtype);
 
-// "[2, ?]" into text: a shape, of which dimensions may be unknown.
+// Writes a shape like "[2, ?]" into text; ? is an unknown dimension.
 enum { SHAPE_TEXT = 200 };
 const char *shape_text(const choir_shape *shape, char text[SHAPE_TEXT]);

@@ -1,4 +1,4 @@
-// Texts of any bytes within a line.
+// Percent encoding, as in URLs, of everything that is not printable ASCII.
 #include "percent_encoding.h"
 
 #include <ctype.h>

@@ -1,4 +1,4 @@
-// choir predict: rebuilds the model of a weights file and classifies data with it.
+// choir predict: rebuilds a model from its weights file and classifies data.
 #include "commands.h"
 #include "model/model.h"
 #include "number.h"
@@ -26,16 +26,16 @@ static const option options[] = {
 	{ .name = "--limit", .value = "N", .kind = OPTION_INTEGER, .to = &given.limit, .min = 1,
 		.help = "classify at most N examples (all)" },
 	{ .name = "--batch", .value = "G", .kind = OPTION_INTEGER, .to = &given.batch, .min = 1,
-		.max = 1 << 24, .help = "examples at a time (256)" },
+		.max = 1 << 24, .help = "examples per batch (256)" },
 	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
-		.min = 1, .max = 1 << 16, .help = "(one for each device named; else 1)" },
+		.min = 1, .max = 1 << 16, .help = "number of replicas (one per device in --devices, else 1)" },
 	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices,
-		.help = "that carry them" },
+		.help = "devices for the replicas (one CPU device per replica, at\nmost one per processor)" },
 	{ .name = "--seed", .value = "S", .kind = OPTION_SEED, .to = &given.seed,
-		.help = "of drawn data (1)" },
+		.help = "seed of synthetic data (1)" },
 	{ .name = "--scores", .kind = OPTION_FLAG, .to = &given.scores,
-		.help = "also the score of each class, before softmax" },
-	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "one JSON object a line" },
+		.help = "also print the score of each class, before softmax" },
+	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "print one JSON object per line" },
 };
 // clang-format on
 static const command self = {
@@ -43,17 +43,21 @@ static const command self = {
 	.operands = "FILE",
 	.max_operands = 1,
 	.needs_operand = true,
-	.about = "Classifies images with weights that choir train --save wrote, one line an image:\n"
-			 "its number, its class and, where there are labels, the label. The data may be\n"
-			 "idx:IMAGES, without labels. Of text:FILE an example is as many bytes as a gpt sees\n"
-			 "at once, and its class the byte behind them; at the end come bits per byte.",
+	.about =
+			"Classifies data with a model that choir train --save wrote.\n\n"
+			"It prints one line per example: its number, its class and, if there are labels, the\n"
+			"label. --data idx:IMAGES has no labels. An example of text:FILE is a window as long\n"
+			"as the model's context, its class is the next byte, and the last line has the bits\n"
+			"per byte.",
+	.examples = { "choir predict digits.safetensors --data mnist --limit 20",
+			"choir predict rows.safetensors --data csv:rows.csv --scores --json" },
 	.n = sizeof options / sizeof options[0],
 	.options = options,
 };
 
 typedef struct {
 	const char *path;
-	char found[WEIGHTS_PATH]; // where path was a folder
+	char found[WEIGHTS_PATH]; // if path is a directory
 	source data;
 	table_plan table;
 	model model;
@@ -78,7 +82,7 @@ static choir_status classify(choir_replica *r, void *user)
 	return choir_replica_return(r, "class", choir_argmax(scores, -1));
 }
 
-// What is told of an example; labels and scores may be missing.
+// The result of an example; label and scores are optional.
 typedef struct {
 	int64_t number, class, label;
 	const float *scores; // of each class
@@ -140,7 +144,7 @@ static choir_status print_batch(prediction *p)
 	return CHOIR_OK;
 }
 
-// Several columns are an input in the order in which they were learned from.
+// Several input columns must come in the order of the training.
 static choir_status check_columns(const table_plan *t, const source *data)
 {
 	char list[COLUMNS_SIZE];
@@ -152,8 +156,7 @@ static choir_status check_columns(const table_plan *t, const source *data)
 		const size_t a = strcspn(was, "\t"), b = strcspn(is, "\t");
 		if (a != b || strncmp(was, is, a) != 0)
 			return choir_fail(CHOIR_INVALID,
-					"data \"%s\": input %d is column \"%.*s\"; the model learned from \"%.*s\" "
-					"there",
+					"data \"%s\": input %d is column \"%.*s\"; the model needs \"%.*s\"",
 					given.data, i, (int) b, is, (int) a, was);
 		was += a + (was[a] != '\0');
 		is += b + (is[b] != '\0');
@@ -165,16 +168,16 @@ static choir_status check_input(const model_plan *plan, const source *data)
 {
 	const choir_shape *want = &plan->image, *have = &data->shape;
 	if (model_plan_text(plan) != data->text)
-		return choir_fail(CHOIR_INVALID, "data \"%s\": the model is a %s: text:FILE is needed",
-				given.data, plan->kind);
+		return choir_fail(CHOIR_INVALID, "data \"%s\": does not fit the model, a %s; needs %s",
+				given.data, plan->kind, data->text ? "images or numbers" : "text:FILE");
 	bool same = want->rank == have->rank;
 	for (int i = 0; same && i < want->rank; i++)
 		same = want->dim[i] == have->dim[i];
 	if (same)
 		return check_columns(plan->table, data);
 	char is[SHAPE_TEXT], needed[SHAPE_TEXT];
-	return choir_fail(CHOIR_INVALID, "data \"%s\": examples of %s; the model needs %s", given.data,
-			shape_text(have, is), shape_text(want, needed));
+	return choir_fail(CHOIR_INVALID, "data \"%s\": examples are %s; the model needs %s",
+			given.data, shape_text(have, is), shape_text(want, needed));
 }
 
 static choir_status make_input(prediction *p)
@@ -209,7 +212,7 @@ static choir_status prepare(prediction *p)
 	snprintf(p->data.target, sizeof p->data.target, "%s", p->table.target);
 	p->data.given_classes = p->table.classes;
 	p->data.given_class = p->table.name;
-	p->data.numbered = true; // so that predictions can be joined to the rows of the file
+	p->data.numbered = true; // so that users can join predictions to the rows of the file
 	CHOIR_TRY(source_open(&p->data, given.data, given.seed));
 	CHOIR_TRY(check_input(&plan, &p->data));
 	p->data.scale = plan.scale;
@@ -251,10 +254,10 @@ static void print_end(const prediction *p)
 		}
 		json_end();
 	} else if (p->data.text && p->examples > 0) {
-		printf("%.2f %% of %lld bytes right; %.4f bits per byte\n", 100 * accuracy,
+		printf("accuracy %.2f %% on %lld bytes; %.4f bits per byte\n", 100 * accuracy,
 				(long long) p->examples, bits);
 	} else if (p->data.labelled && p->examples > 0) {
-		printf("%.2f %% of %lld examples right\n", 100 * accuracy, (long long) p->examples);
+		printf("accuracy %.2f %% on %lld examples\n", 100 * accuracy, (long long) p->examples);
 	} else {
 		printf("%lld examples\n", (long long) p->examples);
 	}
@@ -271,7 +274,7 @@ int predict_main(int argc, char **argv)
 	if (result != OPTIONS_GIVEN)
 		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
 	if (given.data == NULL)
-		return wrong_use(&self, "--data DATA is missing: what to classify (mnist, csv:FILE, ...)");
+		return wrong_use(&self, "needs --data DATA, the data to classify (mnist, csv:FILE, ...)");
 	const choir_status status = predict(&p);
 	const int code = status == CHOIR_OK ? EXIT_OK : failed(&self);
 	if (status == CHOIR_OK)

@@ -1,4 +1,4 @@
-// Lines for people and for programs.
+// Prints JSON objects, progress lines and sizes on standard output.
 #include "report.h"
 
 #include <math.h>
@@ -9,9 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
-static bool first_key; // of the object or list that is being written
+static bool first_key; // of the current object or list
 
-// What a terminal may not show is escaped here, too: lines of JSON are read on terminals.
+// Control characters are escaped here, too: people read JSON lines on terminals.
 static void put_character(const char *text, size_t length, uint32_t code)
 {
 	if (length == 0)
@@ -19,7 +19,7 @@ static void put_character(const char *text, size_t length, uint32_t code)
 	else if (code == '"' || code == '\\')
 		printf("\\%c", (char) code);
 	else if (!clean_shows(code))
-		printf("\\u%04x", (unsigned) code); // all of them are below U+10000
+		printf("\\u%04x", (unsigned) code); // all escaped characters are below U+10000
 	else
 		fwrite(text, 1, length, stdout);
 }
@@ -152,7 +152,7 @@ double now(void)
 
 bool progress_on(void)
 {
-	// Open MPI gives its first process a terminal, and what that writes goes on into a file.
+	// Open MPI gives its first process a terminal, and may copy the output into a file.
 	static const char *const launchers[] = { "OMPI_COMM_WORLD_RANK", "PMI_RANK" };
 	for (size_t i = 0; i < sizeof launchers / sizeof launchers[0]; i++)
 		if (getenv(launchers[i]) != NULL)
@@ -169,7 +169,7 @@ void progress(const char *fmt, ...)
 	va_start(args, fmt);
 	vprintf(fmt, args);
 	va_end(args);
-	fputs("\033[K", stdout); // what is left of a longer line
+	fputs("\033[K", stdout); // erases the rest of a longer line
 	fflush(stdout);
 }
 
@@ -193,6 +193,6 @@ bool output_whole(const char *command)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return true;
-	fprintf(stderr, "%s: standard output: not all could be written\n", command);
+	fprintf(stderr, "%s: standard output: write failed; the output is incomplete\n", command);
 	return false;
 }

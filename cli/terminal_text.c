@@ -1,9 +1,9 @@
-// One decoder of UTF-8 and one rule of what a terminal may show, for lines and for JSON.
+// One UTF-8 decoder and one rule for what a terminal may show, used for lines and for JSON.
 #include "terminal_text.h"
 
 #include <string.h>
 
-// How many bytes a character has that begins with this one; 0: none does.
+// Bytes of a UTF-8 character by its first byte; 0: no character begins with it.
 static size_t length_of(uint8_t first)
 {
 	return first < 0x80	   ? 1
@@ -43,7 +43,7 @@ bool clean_shows(uint32_t code)
 	return true;
 }
 
-// The next piece of n bytes: a character, or a byte that belongs to none. Returns its bytes.
+// Decodes the next character, or a byte that belongs to no character. Returns its bytes.
 static size_t next_piece(const uint8_t *bytes, size_t n, bool *shown, uint32_t *code)
 {
 	*code = bytes[0];
@@ -72,7 +72,7 @@ const char *clean_text(const char *text, char out[CLEAN_TEXT])
 	return out;
 }
 
-// Whether n bytes are the beginning of a character that has more.
+// Whether n bytes are an incomplete character.
 static bool is_begun(const uint8_t *bytes, size_t n)
 {
 	const size_t length = length_of(bytes[0]);

@@ -1,7 +1,7 @@
-// Text from files and from users as a terminal may show it. A file can hold what commands a
-// terminal (control characters, U+0080 to U+009F among them), what turns around the order of the
-// letters around it (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069), and bytes that
-// are no UTF-8. Each byte of these becomes "\x1b"; all else is written as it is.
+// Makes text from files and users safe to print. Text can hold control characters (also U+0080 to
+// U+009F), characters that change the direction of text (U+061C, U+200E, U+200F, U+202A to U+202E,
+// U+2066 to U+2069) and bytes that are not UTF-8. Each of their bytes becomes an escape like
+// "\x1b"; everything else is printed as it is.
 #pragma once
 
 #include <stdbool.h>
@@ -10,21 +10,21 @@
 #include <stdio.h>
 
 enum { CLEAN_TEXT = 256 };
-// Leaves out what does not fit, whole characters of it.
+// Escapes text into out. Cuts it after a whole character if it does not fit.
 const char *clean_text(const char *text, char out[CLEAN_TEXT]);
 
-// Writes n bytes, zeros among them. Returns how many it wrote: all, but with more to come the
-// bytes of a character that is not whole yet wait for the next call. Lines: ends of lines and tabs
-// are written as they are.
+// Writes n bytes, which may contain zeros, with escapes. Returns the number of bytes consumed.
+// With .more, an incomplete character at the end is not consumed: it belongs to the next call.
+// With .lines, line ends and tabs are not escaped.
 typedef struct {
 	bool lines, more;
 } clean_options;
 size_t clean_write(FILE *to, const void *bytes, size_t n, const clean_options *o);
-// A zero-terminated text in one line.
+// Writes a zero-terminated text as one line, without a line end.
 void clean_print(FILE *to, const char *text);
 
-// The bytes of the UTF-8 character that n bytes begin with, its code in *code; 0: they begin with
-// none (RFC 3629).
+// Decodes the first UTF-8 character of n bytes (RFC 3629) into *code. Returns its bytes; 0 if
+// there is none.
 size_t clean_character(const void *bytes, size_t n, uint32_t *code);
-// Whether a terminal may show a character.
+// Whether a character is printed without an escape.
 bool clean_shows(uint32_t code);

@@ -1,4 +1,4 @@
-// choir bench: finds the benchmark that is asked for.
+// choir bench: finds the benchmark, and has what all of them share.
 #include "bench/bench.h"
 #include "commands.h"
 
@@ -12,16 +12,16 @@ static const struct {
 	int (*main)(int argc, char **argv);
 	const char *about;
 } benchmarks[] = {
-	{ "all-reduce", bench_all_reduce_main, "sums between replicas, from 4 KiB to 64 MiB" },
-	{ "train", bench_train_main, "training steps of a fixed case" },
-	{ "kernels", bench_kernels_main, "operations, beside what the machine can do" },
-	{ "run", bench_run_main, "an empty run, and a merge call" },
-	{ "input", bench_input_main, "reading the examples of a file" },
+	{ "all-reduce", bench_all_reduce_main, "all-reduce between replicas, from 4 KiB to 64 MiB" },
+	{ "train", bench_train_main, "training steps of fixed models" },
+	{ "kernels", bench_kernels_main, "operations, compared with the machine's limits" },
+	{ "run", bench_run_main, "an empty run and an empty merge call" },
+	{ "input", bench_input_main, "reading examples from a file" },
 };
 enum { BENCHMARKS = sizeof benchmarks / sizeof benchmarks[0] };
 
-// Choir pins its own threads; the caller's, which carries the first device, is the program's. It
-// keeps the first of the cores that it may use.
+// Choir pins its own threads, but not the caller's, which runs the first device. This pins it to
+// the first processor that it may use.
 static void pin_caller(void)
 {
 	cpu_set_t allowed, first;
@@ -77,10 +77,13 @@ double median(size_t n, double values[])
 
 static void print_help(FILE *to)
 {
-	fprintf(to, "usage: choir bench BENCHMARK [options]\n\n");
+	fprintf(to, "usage: choir bench BENCHMARK [options]\n\nMeasures Choir on this machine.\n\n");
 	for (size_t i = 0; i < BENCHMARKS; i++)
 		fprintf(to, "  %-12s%s\n", benchmarks[i].name, benchmarks[i].about);
-	fprintf(to, "\nchoir bench BENCHMARK --help tells more. Replicas are pinned to cores.\n");
+	fprintf(to,
+			"\nchoir bench BENCHMARK --help describes it. Replicas are pinned to "
+			"cores.\n\nexamples:\n"
+			"  choir bench all-reduce --replicas 4\n  choir bench train --case cnn\n");
 }
 
 int bench_main(int argc, char **argv)
@@ -102,6 +105,6 @@ int bench_main(int argc, char **argv)
 	}
 	const char *near = nearest(argv[0], BENCHMARKS, known);
 	return wrong_use(&self,
-			"there is no benchmark \"%s\"; known: all-reduce, train, kernels, run, input%s%s%s",
-			argv[0], near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
+			"\"%s\": unknown benchmark;%s%s%s known: all-reduce, train, kernels, run, input",
+			argv[0], near ? " did you mean " : "", near ? near : "", near ? "?" : "");
 }

@@ -11,16 +11,17 @@ int bench_all_reduce_main(int argc, char **argv);
 int bench_run_main(int argc, char **argv);
 int bench_input_main(int argc, char **argv);
 
-// A strategy of so many replicas, each device pinned to so many cores. devices and operations (the
-// way to sum) may be NULL. NULL: an error.
+// Creates a mirrored strategy whose devices are pinned, each to cores processors. devices and
+// operations (the all-reduce algorithm) may be NULL. NULL: an error.
 choir_strategy *bench_strategy(
 		int64_t replicas, const char *devices, int64_t cores, const char *operations);
-// The same over the workers of a cluster.
+// The same for the workers of a cluster.
 choir_strategy *bench_workers(
 		choir_cluster *c, int64_t replicas, const char *devices, int64_t cores);
-// The number of gradients of a net ("resnet50", "gpt2"), and their elements, unless that is NULL.
+// The number of gradients of a network ("resnet50", "gpt2"). Writes their sizes unless elements is
+// NULL.
 size_t bench_shapes(const char *name, int64_t *elements);
-// "choir-0.1.0"
+// Writes "choir-0.1.0".
 const char *bench_version(char text[32]);
-// Sorts values; the middle one.
+// The median. Sorts values.
 double median(size_t n, double values[]);

@@ -1,6 +1,6 @@
-// choir bench all-reduce: sums between replicas, each of which has just written what it gives.
-// Before and after, the read bandwidth of all replicas together is measured in the same process,
-// since nothing can sum faster than it can read.
+// choir bench all-reduce: all-reduce between replicas that have just written their buffers. Before
+// and after, the read bandwidth of all replicas together is measured in the same process, since no
+// sum is faster than reading its operands.
 #include "check_options.h"
 #include "bench/bench.h"
 #include "report.h"
@@ -19,7 +19,7 @@ enum {
 	MAX_ROUNDS = 2001,
 	READ_ROUNDS = 5,
 	MAX_SHAPES = 161,
-	TWICE_A_BYTE = 8 // rounds are fewer for larger buffers: about so many times USUAL_MOST in all
+	TWICE_A_BYTE = 8 // rounds per size: TWICE_A_BYTE * DEFAULT_MAX / bytes
 };
 
 static struct {
@@ -35,49 +35,53 @@ static const char *const shapes[] = { "resnet50", "gpt2", NULL };
 // clang-format off
 static const option options[] = {
 	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
-		.min = 1, .max = MAX_REPLICAS, .help = "(2)" },
+		.min = 1, .max = MAX_REPLICAS, .help = "number of replicas (2)" },
 	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices, .own = true,
-		.help = "that carry them (a cpu for each, at most one a core)" },
+		.help = "devices for the replicas (one CPU device per replica, at\nmost one per processor)" },
 	{ .name = "--most", .value = "BYTES", .kind = OPTION_INTEGER, .to = &given.max,
-		.min = MIN_BYTES, .max = 1 << 30, .help = "the largest buffer (67108864)" },
-	{ .name = "--operations", .value = "way to sum", .kind = OPTION_CHOICE,
+		.min = MIN_BYTES, .max = 1 << 30, .help = "size of the largest buffer (67108864)" },
+	{ .name = "--operations", .value = "NAME", .kind = OPTION_CHOICE,
 		.to = &given.operations, .choices = operations,
-		.help = "direct, ring, hierarchical_copy or reduce_to_one_device (the best)" },
-	{ .name = "--shapes", .value = "net", .kind = OPTION_CHOICE, .to = &given.shapes,
+		.help = "algorithm: direct, ring, hierarchical_copy or\nreduce_to_one_device (chosen by the strategy)" },
+	{ .name = "--shapes", .value = "NET", .kind = OPTION_CHOICE, .to = &given.shapes,
 		.choices = shapes,
-		.help = "instead of one buffer all gradients of resnet50 or\ngpt2, in one batch" },
-	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "one JSON object a line" },
+		.help = "instead of buffers, reduce all gradients of resnet50 or\ngpt2 in one batch" },
+	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "print one JSON object per line" },
 };
 // clang-format on
 static const command self = {
 	.name = "choir bench all-reduce",
 	.operands = "",
-	.about =
-			"Measures all-reduce between replicas for buffers from 4 KiB on, each four times the\n"
-			"one before. A buffer is written by its owner right before; the time is that of\n"
-			"the slowest replica from a common start; GB/s is the bytes of one buffer over the\n"
-			"median time. Under mpirun -n N the replicas are those of N processes.",
+	.about = "Measures all-reduce between replicas.\n\n"
+			 "Buffers grow from 4 KiB by factors of 4. Each owner writes its buffer before each\n"
+			 "round. The time is that of the slowest replica from a common start; GB/s is the "
+			 "size\n"
+			 "of one buffer divided by the median time. Under mpirun -n N the replicas are "
+			 "divided\n"
+			 "among N processes.",
+	.examples = { "choir bench all-reduce --replicas 4 --operations ring",
+			"mpirun -n 2 choir bench all-reduce --shapes resnet50 --json" },
 	.n = sizeof options / sizeof options[0],
 	.options = options,
 };
 
 typedef struct {
 	int64_t bytes;
-	size_t n; // tensors of --shapes
+	size_t n; // number of tensors of --shapes
 	int64_t elements[MAX_SHAPES];
 	int rounds;
-	bool together; // each replica has a device of its own, so all can wait by spinning
-	choir_cluster *cluster; // its workers; NULL: there is one
-	int first; // the id of this worker's first replica
+	bool together; // each replica has its own device, so all can spin
+	choir_cluster *cluster; // NULL: one worker
+	int first; // id of this worker's first replica
 	atomic_int arrived;
-	atomic_bool stopped; // one has failed and comes no more
+	atomic_bool stopped; // a replica has failed
 	double *seconds[MAX_REPLICAS]; // of each round
-	const uint64_t *memory; // for reading
-	_Atomic uint64_t sum; // so that reading is not left out
+	const uint64_t *memory; // to read
+	_Atomic uint64_t sum; // keeps the compiler from removing the reads
 } bench;
 
-// Until all replicas are here. Those that share a device cannot wait for each other by spinning,
-// so they meet in a sum of one number.
+// Waits until all replicas have arrived. Replicas that share a device cannot spin, so they
+// synchronize by an all-reduce of one number.
 static choir_status start_together(choir_replica *r, bench *b, int round)
 {
 	if (!b->together)
@@ -89,7 +93,7 @@ static choir_status start_together(choir_replica *r, bench *b, int round)
 	atomic_fetch_add(&b->arrived, 1);
 	while (atomic_load(&b->arrived) < all)
 		if (atomic_load(&b->stopped))
-			return choir_fail(CHOIR_CANCELLED, "another replica has failed");
+			return choir_fail(CHOIR_CANCELLED, "another replica failed");
 	return CHOIR_OK;
 }
 
@@ -110,7 +114,7 @@ static choir_status sum_round(choir_replica *r, bench *b, int round)
 	return CHOIR_OK;
 }
 
-// All tensors are written; then all are summed.
+// Writes all tensors, then reduces them in one batch.
 static choir_status sum_shapes(choir_replica *r, bench *b, int round)
 {
 	const size_t mark = choir_frame_mark(r->frame);
@@ -155,7 +159,7 @@ static choir_status read_rounds(choir_replica *r, void *user)
 	return CHOIR_OK;
 }
 
-// The slowest worker's time of each round, in that of the first replica here.
+// Gathers the slowest worker's time of each round into the times of the first local replica.
 static choir_status meet_workers(bench *b)
 {
 	const int workers = b->cluster == NULL ? 1 : choir_cluster_workers(b->cluster);
@@ -253,7 +257,7 @@ static choir_status measure_shapes(choir_strategy *s, bench *b)
 	return CHOIR_OK;
 }
 
-// The least time, since other work of the machine can only make it longer.
+// Prints the shortest time: other work of the machine can only make it longer.
 static choir_status measure_read(choir_strategy *s, bench *b)
 {
 	double seconds;
@@ -293,7 +297,7 @@ static choir_status measure(choir_strategy *s, bench *b)
 	b->cluster = choir_strategy_cluster(s);
 	b->first = choir_strategy_first_replica(s);
 	b->together = choir_strategy_worker_devices(s) == given.replicas;
-	if (b->cluster == NULL) // what one process can read
+	if (b->cluster == NULL) // measured in one process only
 		status = measure_read(s, b);
 	if (status == CHOIR_OK)
 		status = given.shapes != NULL ? measure_shapes(s, b) : measure_sums(s, b);
@@ -311,8 +315,8 @@ static choir_strategy *make_strategy(choir_cluster *c)
 	if (given.operations == NULL)
 		return bench_workers(c, given.replicas, given.devices, 1);
 	choir_fail(CHOIR_INVALID,
-			"--operations %s is of one process, and %d were started: there is one way between "
-			"them",
+			"--operations %s: applies to one process, but %d were started; they have one "
+			"algorithm",
 			given.operations, choir_cluster_workers(c));
 	return NULL;
 }

@@ -1,7 +1,7 @@
-// choir bench input: how fast examples come from a file, as a program gets them: through a
-// distributed dataset on one device, in batches, nothing done with them. Passes take turns with
-// cat, which reads the same files, so that both meet the same machine; the medians count. All is
-// read once before, so that it comes from the system's memory.
+// choir bench input: how fast examples are read from a file through a distributed dataset on one
+// device, in batches that nothing else uses. Passes alternate with cat on the same files, so that
+// both see the same load of the machine; the medians are printed. All files are read once before,
+// so the data come from the page cache.
 #include "bench/bench.h"
 #include "data/open.h"
 #include "report.h"
@@ -36,27 +36,29 @@ static const char *const pipelines[] = { "read", "float", "shuffle", "mnist", "p
 static const option options[] = {
 	{ .name = "--source", .value = "FILE", .kind = OPTION_TEXT, .to = &given.source,
 		.help = named_file_help },
-	{ .name = "--pipeline", .value = "pipeline", .kind = OPTION_CHOICE, .to = &given.pipeline,
+	{ .name = "--pipeline", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.pipeline,
 		.choices = pipelines,
-		.help = "what is done on the way: read (nothing), float (the\n"
-				"first column), shuffle (of 10,000), mnist (both),\n"
-				"prefetch (on a thread), cache (in memory), map (a\n"
-				"copy), padded (batches), window (of 16), interleave\n"
-				"(two readers of all), zip (with numbers)" },
+		.help = "stages after reading: read (none), float (first column\n"
+				"to float), shuffle (buffer of 10,000), mnist (float and\n"
+				"shuffle), prefetch (on a thread), cache (in memory), map\n"
+				"(a copy), padded (padded batches), window (of 16),\n"
+				"interleave (two readers) or zip (with numbers) (read)" },
 	{ .name = "--batch", .value = "G", .kind = OPTION_INTEGER, .to = &given.batch, .min = 1,
-		.max = 1 << 24, .help = "examples of a batch (128)" },
+		.max = 1 << 24, .help = "examples per batch (128)" },
 	{ .name = "--passes", .value = "N", .kind = OPTION_INTEGER, .to = &given.passes, .min = 1,
-		.max = MAX_PASSES, .help = "after the first one, in turns with cat (5)" },
+		.max = MAX_PASSES, .help = "measured passes, after one that is not (5)" },
 	{ .name = "--ahead", .value = "N", .kind = OPTION_INTEGER, .to = &given.ahead,
 		.min = CHOIR_NONE, .max = 1 << 10,
-		.help = "batches read ahead on a thread; -1: none;\n0: as the library thinks (0)" },
-	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "one JSON object a line" },
+		.help = "batches to read ahead on a thread; -1: none; 0: the\nlibrary's default (0)" },
+	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "print one JSON object per line" },
 };
 // clang-format on
 static const command self = {
 	.name = "choir bench input",
 	.operands = "",
-	.about = "Measures how fast the examples of a file are read, on one core, beside cat.",
+	.about = "Measures how fast examples are read from a file on one core, compared with cat.",
+	.examples = { "choir bench input --source rows.csv",
+			"choir bench input --source idx:images.gz --pipeline shuffle --passes 9" },
 	.n = sizeof options / sizeof options[0],
 	.options = options,
 };
@@ -64,12 +66,12 @@ static const command self = {
 typedef struct {
 	choir_distributed_dataset *data;
 	choir_values *batch;
-	char *column; // any one
+	char *column; // the name of any column
 	int64_t examples;
 	named_file file;
 	choir_files *files;
-	size_t readers; // of all of them
-	double bytes; // that these read
+	size_t readers; // number of readers of all files
+	double bytes; // that all readers read
 	double seconds[MAX_PASSES], cat[MAX_PASSES]; // of each pass
 } measurement;
 
@@ -113,7 +115,7 @@ static choir_status cat_pass(const measurement *m, double *seconds)
 	*seconds = now() - start;
 	posix_spawn_file_actions_destroy(&actions);
 	free(argument);
-	return failed == 0 && state == 0 ? CHOIR_OK : choir_fail(CHOIR_IO, "cat did not work");
+	return failed == 0 && state == 0 ? CHOIR_OK : choir_fail(CHOIR_IO, "cat failed");
 }
 
 static void print_measurement(measurement *m)
@@ -142,7 +144,7 @@ static void print_measurement(measurement *m)
 	json_end();
 }
 
-// ---- The steps that were asked for.
+// ---- The stages of --pipeline.
 
 static bool asked(const char *name)
 {
@@ -175,7 +177,7 @@ static choir_dataset *open_again(const choir_entry in[], void *user)
 	return named_file_open(user);
 }
 
-// d is only asked for its columns.
+// Interleaves READERS readers of the file; d only provides the columns.
 static choir_dataset *interleaved(choir_dataset *d, measurement *m)
 {
 	choir_column columns[COLUMNS];
@@ -193,7 +195,7 @@ static choir_dataset *interleaved(choir_dataset *d, measurement *m)
 
 static choir_dataset *step(choir_dataset *d, measurement *m)
 {
-	static size_t columns; // as long as datasets
+	static size_t columns; // must live as long as the dataset
 	columns = choir_dataset_columns(d);
 	if (asked("map"))
 		return choir_dataset_map(d, NULL, copy_columns, &columns);
@@ -208,7 +210,8 @@ static choir_dataset *step(choir_dataset *d, measurement *m)
 	if (n >= 0)
 		return choir_dataset_zip(d, choir_range_dataset_new("number of the example", 0, n, 1));
 	choir_fail(CHOIR_UNSUPPORTED,
-			"--pipeline zip: how many examples \"%s\" has shows only by reading it", given.source);
+			"--pipeline zip: the number of examples of \"%s\" is unknown until it is read",
+			given.source);
 	choir_dataset_free(d);
 	return NULL;
 }
@@ -239,7 +242,7 @@ static choir_status open_input(choir_strategy *s, measurement *m)
 	CHOIR_TRY(named_file_set(&m->file, given.source));
 	choir_dataset *d = step(named_file_open(&m->file), m);
 	if (d != NULL && (m->column = strdup(choir_dataset_column(d, 0)->name)) == NULL)
-		return choir_fail(CHOIR_NO_MEMORY, "no memory for a name");
+		return choir_fail(CHOIR_NO_MEMORY, "out of memory");
 	m->data = choir_strategy_distribute_dataset(s, pipeline(d, m->column),
 			CHOIR_OPTIONS(choir_input_options, .buffer = (int) given.ahead));
 	m->files = m->data == NULL ? NULL : named_file_list(&m->file);
@@ -268,7 +271,7 @@ int bench_input_main(int argc, char **argv)
 	if (result != OPTIONS_GIVEN)
 		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
 	if (given.source == NULL)
-		return wrong_use(&self, "--source is missing (--help says what it takes)");
+		return wrong_use(&self, "needs --source FILE (--help lists the options)");
 	static measurement m;
 	choir_strategy *s = bench_strategy(1, NULL, 1, NULL);
 	const int code = measure(s, &m) == CHOIR_OK ? EXIT_OK : failed(&self);

@@ -1,8 +1,7 @@
-// choir bench kernels: how near each operation comes to what one core can do. The limit of an
-// operation is the time for its multiplications and additions at the speed of a loop of fused
-// multiply-adds, or the time to copy as many bytes as its operands and its result have, whichever
-// is longer; both loops are measured in the same run. What exp and its like cost is not in the
-// limit.
+// choir bench kernels: how close each operation comes to the limit of one core. The limit is the
+// longer of two times: its multiplications and additions at the speed of a loop of fused
+// multiply-adds, and a copy of as many bytes as its operands and result have. Both loops run in
+// the same process. The limit does not include functions like exp.
 #include "bench/bench.h"
 #include "bench/machine.h"
 #include "bench/operations.h"
@@ -23,28 +22,30 @@ static struct {
 // clang-format off
 static const option options[] = {
 	{ .name = "--only", .value = "TEXT", .kind = OPTION_TEXT, .to = &given.only,
-		.help = "operations that have it in their names (all)" },
+		.help = "measure only operations whose name contains TEXT (all)" },
 	{ .name = "--seconds", .value = "S", .kind = OPTION_NUMBER, .to = &given.seconds,
-		.help = "to measure each (0.2)" },
-	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "one JSON object a line" },
+		.help = "seconds per operation (0.2)" },
+	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "print one JSON object per line" },
 };
 // clang-format on
 static const command self = {
 	.name = "choir bench kernels",
 	.operands = "",
-	.about = "Measures operations on one core, there and back, with the sizes of choir bench\n"
-			 "train, and updates of weights, beside the limit that a loop of multiply-adds and a\n"
-			 "copy set.",
+	.about = "Measures operations on one core, compared with the machine's limits.\n\n"
+			 "It measures the forward and backward pass of operations with the sizes of choir\n"
+			 "bench train, and updates of weights. The limits come from a loop of multiply-adds\n"
+			 "and from a copy of memory.",
+	.examples = { "choir bench kernels --only matmul", "choir bench kernels --seconds 1 --json" },
 	.n = sizeof options / sizeof options[0],
 	.options = options,
 };
 
 typedef struct {
-	double flops; // of the machine, a second
-	double there, both; // seconds of the case
+	double flops; // of the machine, per second
+	double there, both; // seconds forward, and forward plus backward
 } measured;
 
-// The median of what once() takes, of as many times as there is time for.
+// The median time of once(), called as often as the time allows.
 typedef choir_status once_fn(void *user, double *seconds);
 static choir_status often(once_fn *once, void *user, double *result)
 {
@@ -94,7 +95,7 @@ typedef struct {
 	choir_frame *frame;
 	const operation *o;
 	choir_tensor *in[MAX_IN];
-	bool back; // there and back
+	bool back; // forward and backward
 } call;
 
 static choir_status call_once(void *user, double *seconds)
@@ -103,7 +104,8 @@ static choir_status call_once(void *user, double *seconds)
 	choir_tensor *gradients[MAX_IN];
 	const size_t mark = choir_frame_mark(c->frame);
 	const double start = now();
-	choir_tape *tape = choir_tape_begin(c->frame); // there as a training step goes, too
+	choir_tape *tape =
+			choir_tape_begin(c->frame); // recorded in the forward case, too, as in training
 	choir_tensor *out = c->o->apply(c->in);
 	choir_status status = choir_frame_status(c->frame);
 	if (c->back && status == CHOIR_OK)
@@ -123,7 +125,7 @@ static choir_tensor *row_numbers(choir_frame *f, choir_shape shape, int64_t rows
 	return t;
 }
 
-// Bytes of the operands but those left out.
+// Bytes of the operands, except those in the bit mask left_out.
 static double bytes_of(const operation *o, unsigned left_out)
 {
 	double sum = 0;
@@ -148,7 +150,7 @@ static choir_status measure_operation(choir_frame *f, const operation *o, measur
 	CHOIR_TRY(often(call_once, &c, &m->both));
 	choir_frame_rewind(f, mark);
 	print_measured(o->name, o->shape, "there", m, o->flops, bytes_of(o, 0) + written, m->there);
-	// Back: the operands and the result's gradient are read, gradients written.
+	// The backward pass reads the operands and the result's gradient, and writes gradients.
 	print_measured(o->name, o->shape, "back", m, 2 * o->flops,
 			bytes_of(o, o->unread) + written + bytes_of(o, o->unwritten), m->both - m->there);
 	return CHOIR_OK;
@@ -176,12 +178,12 @@ static choir_status measure_operations(choir_replica *r, void *user)
 	return CHOIR_OK;
 }
 
-// ---- Updates of a variable, with a gradient that is there.
+// ---- Updates of a variable with a given gradient.
 
 static const struct {
 	const char *name;
 	choir_optimizer_kind kind;
-	int slots; // numbers kept for each weight
+	int slots; // per weight
 } updates[] = {
 	{ "sgd", CHOIR_SGD, 0 },
 	{ "momentum", CHOIR_MOMENTUM, 1 },
@@ -232,7 +234,7 @@ static choir_status measure_updates(choir_strategy *s, const measured *m)
 		if (u.weights == NULL || u.optimizer == NULL)
 			return choir_error_status();
 		CHOIR_TRY(often(update_once, &u, &seconds));
-		// Weights and what is kept for them are read and written, the gradient is read.
+		// Weights and slots are read and written, the gradient is read.
 		print_measured(updates[i].name, "[1024, 1024]", "update", m, 0,
 				(3 + 2 * updates[i].slots) * (double) sizeof u.gradient, seconds);
 	}

@@ -1,5 +1,4 @@
-// choir bench run: what it costs to hand a call to all replicas and to meet in a merge call,
-// back to back, when there is nothing to do.
+// choir bench run: the time of an empty run and of an empty merge call, back to back.
 #include "bench/bench.h"
 #include "report.h"
 
@@ -16,16 +15,17 @@ static struct {
 // clang-format off
 static const option options[] = {
 	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
-		.min = 1, .max = 1 << 10, .help = "(2)" },
+		.min = 1, .max = 1 << 10, .help = "number of replicas (2)" },
 	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices,
-		.help = "that carry them (a cpu for each, at most one a core)" },
-	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "one JSON object a line" },
+		.help = "devices for the replicas (one CPU device per replica, at\nmost one per processor)" },
+	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "print one JSON object per line" },
 };
 // clang-format on
 static const command self = {
 	.name = "choir bench run",
 	.operands = "",
 	.about = "Measures an empty run and an empty merge call, back to back.",
+	.examples = { "choir bench run", "choir bench run --replicas 4 --devices cpu:0,cpu:1" },
 	.n = sizeof options / sizeof options[0],
 	.options = options,
 };
@@ -44,7 +44,7 @@ static choir_status merge_nothing(choir_cross *x, void *user)
 	return CHOIR_OK;
 }
 
-// Merge calls of all replicas; replica 0 takes the time of each group.
+// Merge calls of all replicas. Replica 0 measures the time of each group.
 static choir_status merge_calls(choir_replica *r, void *user)
 {
 	double *seconds = user;

@@ -1,6 +1,6 @@
-// choir bench train: the training steps of fixed cases on random data that lies in memory, so
-// that other libraries can be measured on the same work (tools/bench-peers): five steps to warm
-// up, then groups of three, of which the median and the fastest are said.
+// choir bench train: training steps of fixed models on random data in memory, so that other
+// libraries can be measured on the same work (tools/bench-peers). Five steps warm up; then the
+// median and the fastest of groups of three steps are printed.
 #include "check_options.h"
 #include "bench/bench.h"
 #include "bench/save.h"
@@ -17,7 +17,7 @@
 
 enum { WARM_UP = 5, GROUP = 3, MAX_GROUPS = 1 << 20, TRACED = 200, CLASSES = 10 };
 
-// Their models, on batch examples; rate 0: the optimizer's usual one.
+// The models and their batch sizes. rate 0: the optimizer's default.
 static const struct {
 	const char *name, *model;
 	int64_t batch;
@@ -45,48 +45,48 @@ static struct {
 
 // clang-format off
 static const option options[] = {
-	{ .name = "--case", .value = "case", .kind = OPTION_CHOICE, .to = &given.which,
-		.choices = cases, .help = "one of those above (mlp128)" },
+	{ .name = "--case", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.which,
+		.choices = cases, .help = "model to train, see above (mlp128)" },
 	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
-		.min = 1, .max = 1 << 10, .help = "the case's batch is split over them (2)" },
+		.min = 1, .max = 1 << 10, .help = "replicas that share the batch (2)" },
 	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices, .own = true,
-		.help = "that carry them (a cpu for each, at most one a core)" },
+		.help = "devices for the replicas (one CPU device per replica, at\nmost one per processor)" },
 	{ .name = "--cores", .value = "N", .kind = OPTION_INTEGER, .to = &given.cores, .min = 1,
-		.max = 1 << 10, .own = true, .help = "that share the work of a device (1)" },
+		.max = 1 << 10, .own = true, .help = "threads per device (1)" },
 	{ .name = "--seconds", .value = "S", .kind = OPTION_NUMBER, .to = &given.seconds,
-		.help = "to measure (5)" },
+		.help = "seconds to measure (5)" },
 	{ .name = "--save", .value = "DIR", .kind = OPTION_TEXT, .to = &given.save,
-		.help = "save there, too, with the optimizer's state, and say how\nlong an "
-				"asynchronous save holds up the program: the call\n(save_call_ms, and that of "
-				"the first save), beside a\nmemcpy of as many bytes between buffers in use "
-				"(copy_ms),\nand the steps in front of it and behind it, where a\nthread "
-				"writes; medians of 8" },
+		.help = "also save checkpoints to DIR and measure how long an\n"
+				"asynchronous save blocks the program: save_call_ms, the\n"
+				"first call, a memcpy of as many bytes (copy_ms), and the\n"
+				"steps before and after a save; medians of 8" },
 	{ .name = "--breakdown", .kind = OPTION_FLAG, .to = &given.breakdown,
-		.help = "trace more steps (at most 200, or 2 s) afterwards,\nand print where "
-				"their time went, and what lies between\na step and its limit" },
+		.help = "trace up to 200 more steps (2 s) and print where their\n"
+				"time went, and how far each kind of work is from its limit" },
 	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json,
-		.help = "one JSON object a line, --breakdown too" },
+		.help = "print --breakdown as JSON, too" },
 };
 // clang-format on
 static const command self = {
 	.name = "choir bench train",
 	.operands = "",
 	.about =
-			"Measures training steps, and prints one JSON object.\n"
-			"mlp128, mlp1024: 784-512-512-10, batch 128 or 1024, SGD 0.01 with momentum 0.9.\n"
-			"cnn: two convolutions 3x3 (32, 64), max pool 2, dense 128, 10; batch 128, Adam "
-			"1e-3.\n"
-			"resnet20: on images of 32x32x3, 10 classes; batch 128, SGD 0.1 with momentum 0.9.\n"
-			"gpt128, gpt256: 4 blocks of that width, 4 heads, context 128, 256 letters; batch 16, "
-			"AdamW 3e-4.\n"
-			"limit_ms is the least time of a step: products (step_mflop) at the speed of\n"
-			"multiply-adds, all else (step_mb_moved) at that of a copy; share_of_limit is its\n"
-			"part of the median, more than 1 where convolutions need fewer multiplications than\n"
-			"their definition; reorders are those of weights for oneDNN in a step. Under mpirun\n"
-			"-n N the replicas are those of N processes, and there is no limit; overlap_us is "
-			"how\n"
-			"long it takes at most to hand a gradient to the thread that exchanges it beside the\n"
-			"backward pass, 0 without it.",
+			"Measures training steps of fixed models and prints one JSON object.\n\n"
+			"mlp128, mlp1024: 784-512-512-10; batch 128 or 1024, SGD 0.01 with momentum 0.9\n"
+			"cnn: two 3x3 convolutions (32, 64), max pool 2, dense 128, 10; batch 128, Adam 1e-3\n"
+			"resnet20: images of 32x32x3, 10 classes; batch 128, SGD 0.1 with momentum 0.9\n"
+			"gpt128, gpt256: 4 blocks of that width, 4 heads, context 128; batch 16, AdamW "
+			"3e-4\n\n"
+			"limit_ms is a lower bound of the step time: products (step_mflop) at the speed of\n"
+			"multiply-adds, all else (step_mb_moved) at that of a copy. share_of_limit is limit\n"
+			"over median; it exceeds 1 where convolutions need fewer multiplications than their\n"
+			"definition. reorders counts reorders of weights for oneDNN per step. Under mpirun "
+			"-n\n"
+			"N the replicas are divided among N processes, and there is no limit; overlap_us is\n"
+			"the longest time to pass a gradient to the thread that exchanges it during the\n"
+			"backward pass, 0 without such a thread.",
+	.examples = { "choir bench train --case cnn --replicas 2 --seconds 10",
+			"choir bench train --case gpt128 --breakdown" },
 	.n = sizeof options / sizeof options[0],
 	.options = options,
 };
@@ -102,13 +102,13 @@ typedef struct {
 	float *image; // NULL: text
 	uint8_t *text, *label;
 	choir_values *args, *results;
-	double *seconds; // of a step, in each group
+	double *seconds; // per step, of each group
 	size_t groups;
 	double loss;
-	double rss_mb; // before the limit was measured
-	int slots; // that the optimizer keeps for each weight
+	double rss_mb; // before the limit is measured
+	int slots; // of the optimizer, per weight
 	limit limit;
-	int64_t reorders; // in a step
+	int64_t reorders; // per step
 	save_cost save;
 } bench;
 
@@ -125,13 +125,13 @@ static choir_status step(choir_replica *r, void *user)
 	return choir_optimizer_minimize(b->optimizer, tape, choir_replica_mean(r, losses(r, b)));
 }
 
-// The loss after all, to see that the work was real.
+// The loss at the end, which shows that the work was real.
 static choir_status find_loss(choir_replica *r, void *user)
 {
 	return choir_replica_return(r, "loss", choir_replica_mean(r, losses(r, user)));
 }
 
-// Sums of four uniform numbers: near enough to normal ones for a measurement.
+// Fills with sums of four uniform numbers, which are close enough to normal ones here.
 static void fill_randomly(bench *b, int64_t elements, int64_t labels)
 {
 	uint64_t x = 88172645463325252u; // xorshift64 (Marsaglia 2003)
@@ -161,8 +161,7 @@ static choir_status make_data(bench *b)
 		b->image = malloc((size_t) elements * sizeof *b->image);
 	b->label = malloc((size_t) labels);
 	if ((text ? b->text == NULL : b->image == NULL) || b->label == NULL)
-		return choir_fail(
-				CHOIR_NO_MEMORY, "%lld examples do not fit in memory", (long long) b->batch);
+		return choir_fail(CHOIR_NO_MEMORY, "no memory for %lld examples", (long long) b->batch);
 	fill_randomly(b, elements, labels);
 	b->args = choir_values_new(b->strategy);
 	choir_frame *f = b->args == NULL ? NULL : choir_values_frame(b->args);
@@ -194,7 +193,7 @@ static choir_status prepare(bench *b)
 	while (strcmp(kinds[k].name, given.which) != 0)
 		k++;
 	b->batch = kinds[k].batch;
-	b->slots = kinds[k].optimizer == CHOIR_MOMENTUM ? 1 : 2; // a velocity, or two of Adam
+	b->slots = kinds[k].optimizer == CHOIR_MOMENTUM ? 1 : 2; // velocity, or two moments of Adam
 	CHOIR_TRY(model_plan_set(&b->plan, kinds[k].model, NULL));
 	CHOIR_TRY(model_plan_resize(&b->plan, &kinds[k].size));
 	b->plan.image = kinds[k].image;
@@ -206,8 +205,8 @@ static choir_status prepare(bench *b)
 	CHOIR_TRY(options_check_equal(&self, b->cluster));
 	b->workers = choir_cluster_workers(b->cluster);
 	if (b->workers > 1 && given.breakdown)
-		return choir_fail(
-				CHOIR_UNSUPPORTED, "--breakdown is for one worker, these are %d", b->workers);
+		return choir_fail(CHOIR_UNSUPPORTED, "--breakdown: needs one worker, but %d were started",
+				b->workers);
 	b->strategy = b->workers > 1
 			? bench_workers(b->cluster, given.replicas, given.devices, given.cores)
 			: bench_strategy(given.replicas, given.devices, given.cores, NULL);
@@ -215,7 +214,7 @@ static choir_status prepare(bench *b)
 		return choir_error_status();
 	b->seconds = malloc(MAX_GROUPS * sizeof *b->seconds);
 	if (b->seconds == NULL)
-		return choir_fail(CHOIR_NO_MEMORY, "no memory for the times");
+		return choir_fail(CHOIR_NO_MEMORY, "out of memory");
 	CHOIR_TRY(make_data(b));
 	return make_model(b, kinds[k].optimizer, kinds[k].rate);
 }
@@ -243,7 +242,7 @@ static choir_status count_reorders(bench *b)
 	return status == CHOIR_OK ? stopped : status;
 }
 
-// By the clock of the first worker, which all go by.
+// Whether the time is over, by the first worker's clock.
 static choir_status is_over(const bench *b, double end, bool *over)
 {
 	*over = now() >= end || b->groups == MAX_GROUPS;
@@ -320,7 +319,7 @@ static void print_result(bench *b)
 	json_end();
 }
 
-// Steps like those that were measured, with a trace on: of them, not of those.
+// Traces further steps: tracing must not slow down the measured ones.
 static choir_status break_down(bench *b)
 {
 	breakdown all = { .n = 0 };

@@ -1,7 +1,7 @@
-// The tables of a trace. All tracks are looked at from the moment on from which each has kept its
-// spans, to the end of the program's last one; a span counts with its own time, without those
-// inside it, so that the columns of a row never count a moment twice. What a replica's row leaves
-// of a step is time in which its device waited for the next run, or carried another replica.
+// The tables of a trace. They cover a window that starts when every track has kept its spans and
+// ends with the program's last span. A span counts with its own time, without the spans inside it,
+// so categories in a row do not overlap. The rest of a replica's row is time between runs, or
+// while another replica occupied the device.
 #include "bench/breakdown.h"
 
 #include "report.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double MIN_SHARE = 0.002; // of a step, for a line of its own
+static const double MIN_SHARE = 0.002; // shorter operations have no line
 
 static int name_of_span(breakdown *b, const char *name)
 {
@@ -54,7 +54,7 @@ void breakdown_free(breakdown *b)
 	*b = (breakdown){ .n = 0 };
 }
 
-// The row of a track; CHOIR_NONE: it has none.
+// The row of a track; CHOIR_NONE: none.
 static int row_of(int track)
 {
 	if (track == CHOIR_TRACE_PROGRAM)
@@ -62,7 +62,7 @@ static int row_of(int track)
 	return track >= 0 && track < BREAKDOWN_ROWS - 1 ? track + 1 : CHOIR_NONE;
 }
 
-// From the begin of the program's first run that every track has kept, to its last end.
+// Finds the window: from the program's first run that every track has kept, to its last end.
 static void find_window(const breakdown *b, breakdown_table *t)
 {
 	double first[BREAKDOWN_ROWS], kept = 0;
@@ -119,8 +119,8 @@ void breakdown_add_up(const breakdown *b, breakdown_table *t)
 	qsort(t->operations, BREAKDOWN_NAMES, sizeof t->operations[0], compare_operations);
 }
 
-// What is in no span: of the program's thread, which carries the first device too, in none of any
-// track.
+// The time in no span. The program's thread also runs the first device, so its row excludes time
+// in spans of any track.
 static double rest_of(const breakdown_table *t, int row)
 {
 	double rest = t->to - t->from;
@@ -144,7 +144,7 @@ static const char *name_of(int row, char name[32])
 	return name;
 }
 
-// Columns in which nothing is are left out for people.
+// Empty columns are not printed for people.
 static bool is_empty(const breakdown_table *t, int column)
 {
 	for (int row = 0; row < t->rows; row++)
@@ -167,8 +167,7 @@ static void print_table(const breakdown_table *t)
 {
 	const double all = t->to - t->from, runs = (double) t->runs;
 	char name[32];
-	printf("where the time of %lld steps of %.4g ms went\n%-15s", (long long) t->runs,
-			1e3 * all / runs, "");
+	printf("time of %lld steps of %.4g ms each\n%-15s", (long long) t->runs, 1e3 * all / runs, "");
 	for (int c = 0; c < COLUMNS; c++)
 		if (!is_empty(t, c))
 			printf("%11s", choir_trace_category_name(columns[c]));
@@ -177,7 +176,7 @@ static void print_table(const breakdown_table *t)
 		print_line(t, row, name_of(row, name), "ms", 1e3 / runs);
 		print_line(t, row, "", "%", 100 / all);
 	}
-	printf("spans explain %.1f %% of the program's thread, which also carries the first device\n",
+	printf("spans explain %.1f %% of the program's thread, which also runs the first device\n",
 			100 * t->spans / all);
 }
 
@@ -187,13 +186,13 @@ static void print_operation(const breakdown_operation *o, double runs, double al
 			1e3 * o->seconds / runs, 100 * o->seconds / all);
 }
 
-// What a replica spends on each operation in a step, on average; what is short is one line.
+// Prints the average time of a replica per operation and step. Short operations share a line.
 static void print_operations(const breakdown_table *t)
 {
 	const double replicas = t->rows - 1, runs = (double) t->runs * replicas,
 				 all = replicas * (t->to - t->from);
 	breakdown_operation rest = { .name = "shorter ones" };
-	printf("a replica's compute, by operation\n");
+	printf("compute time of a replica, by operation\n");
 	for (int i = 0; i < BREAKDOWN_NAMES && t->operations[i].calls > 0; i++) {
 		const breakdown_operation *o = &t->operations[i];
 		if (o->seconds < MIN_SHARE * all) {
@@ -250,7 +249,7 @@ void breakdown_print(const breakdown *b, bool json)
 	if (!json && t.runs > 0 && t.rows > 1)
 		print_operations(&t);
 	if (!json && b->failed)
-		printf("there was no memory for all spans\n");
+		printf("some spans are missing: out of memory\n");
 	if (!json && t.rows == BREAKDOWN_ROWS)
-		printf("more replicas than the first %d are not shown\n", BREAKDOWN_ROWS - 1);
+		printf("only the first %d replicas are shown\n", BREAKDOWN_ROWS - 1);
 }

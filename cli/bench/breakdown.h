@@ -1,5 +1,5 @@
-// Where the time of a trace went, as tables: for each replica, and for the program's own thread,
-// the seconds in each category; and for each operation, those of all replicas together.
+// Tables of a trace: seconds per category for each replica and for the program's thread, and
+// seconds per operation over all replicas.
 #pragma once
 
 #include <choir/choir.h>
@@ -10,42 +10,42 @@ typedef struct {
 	int track;
 	choir_trace_category category;
 	int depth;
-	int name; // among the breakdown's
-	bool run; // of a strategy, by the program
+	int name; // index into the breakdown's names
+	bool run; // a run of a strategy, called by the program
 	double begin, end, own;
 } breakdown_span;
 
 typedef struct {
 	size_t n, capacity;
 	breakdown_span *span;
-	int names; // of spans; those that find no room are "others", which is the first
+	int names; // names of spans; name 0, "others", is for those that do not fit
 	char name[BREAKDOWN_NAMES][BREAKDOWN_NAME];
-	bool failed; // there was no memory for all
+	bool failed; // spans are missing for lack of memory
 } breakdown;
 
-enum { BREAKDOWN_ROWS = 34 }; // the program and replicas; more of these are not shown
+enum { BREAKDOWN_ROWS = 34 }; // the program and the first replicas
 
 typedef struct {
 	const char *name;
 	int64_t calls;
-	double seconds; // of all replicas
+	double seconds; // over all replicas
 } breakdown_operation;
 
-// The sums of a window of steps.
+// Sums over a window of steps.
 typedef struct {
-	double from, to; // seconds of the trace that are looked at
+	double from, to; // the window, in seconds of the trace
 	int64_t runs;
-	double spans; // seconds of them in which the program's thread was in some span
-	int rows; // the program and the replicas
+	double spans; // seconds of the window that the program's thread spent in spans
+	int rows; // the program and its replicas
 	double seconds[BREAKDOWN_ROWS][CHOIR_TRACE_CATEGORIES];
-	breakdown_operation operations[BREAKDOWN_NAMES]; // the longest first
+	breakdown_operation operations[BREAKDOWN_NAMES]; // longest first
 } breakdown_table;
 
-// For choir_trace_options: user is a breakdown.
+// Callback for choir_trace_options; user is a breakdown.
 void breakdown_add(const choir_trace_span *span, void *user);
-// When the trace has been stopped; runs 0: nothing was kept.
+// Computes the sums of a stopped trace. runs 0: nothing was kept.
 void breakdown_add_up(const breakdown *b, breakdown_table *t);
-// What is printed when the trace has been stopped: lines for people, or one JSON object with
-// "event": "breakdown". Spans that some thread did not keep shorten the time that is looked at.
+// Prints a stopped trace: lines for people, or one JSON object with "event": "breakdown". Spans
+// that a thread did not keep shorten the window.
 void breakdown_print(const breakdown *b, bool json);
 void breakdown_free(breakdown *b);

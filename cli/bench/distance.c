@@ -1,6 +1,6 @@
-// The distance to the limit, kind by kind. Each span's own time goes to the kind of its operation,
-// and what is in no operation is a kind, too: so the rows add up to the step, their limits to the
-// step's limit, and the differences say what the distance is made of.
+// Compares a step with its limit, by kind of work. Each span's own time belongs to the kind of its
+// operation; time in no operation is a kind, too. So the rows add up to the step, their limits to
+// the step's limit, and the differences to the distance.
 #include "bench/distance.h"
 
 #include "report.h"
@@ -8,15 +8,15 @@
 #include <stdio.h>
 #include <string.h>
 
-// Behind those that have a limit.
+// The kinds without a limit.
 enum { WAIT = LIMIT_KINDS, CALLS, KINDS };
 
 static const char *const names[KINDS] = { "products", "convolutions", "attention",
 	"other operations", "reduce", "update", "wait", "calls" };
 
 typedef struct {
-	double seconds[KINDS]; // of a step, on a device
-	double all; // of these
+	double seconds[KINDS]; // per step and device
+	double all; // per step
 } step_kinds;
 
 static bool begins_with(const char *text, const char *start)
@@ -32,7 +32,7 @@ static int kind_of(const char *operation)
 		return LIMIT_CONVOLUTIONS;
 	if (begins_with(operation, "attention"))
 		return LIMIT_ATTENTION;
-	// What runs operations and is none.
+	// These run operations and are none themselves.
 	if (strcmp(operation, "replica") == 0 || strcmp(operation, "backward") == 0)
 		return CALLS;
 	return LIMIT_OTHERS;
@@ -70,9 +70,9 @@ static void print_row(const char *name, double seconds, double min, double dista
 static void print_table(const step_kinds *k, const limit *l)
 {
 	const double distance = k->all - l->seconds;
-	printf("what lies between a step and its limit: ms on a device (calls: frames, tape, and what "
-		   "is in no span)\n%-18s%10s%10s%10s%11s\n",
-			"", "ms", "limit", "distance", "of all");
+	printf("distance of a step from its limit, in ms per device (calls: frames, tape, and time in "
+		   "no span)\n%-18s%10s%10s%10s%11s\n",
+			"", "ms", "limit", "distance", "share");
 	for (int i = 0; i < KINDS; i++)
 		if (k->seconds[i] > 0 || limit_of(l, i) > 0)
 			print_row(names[i], k->seconds[i], limit_of(l, i), distance);

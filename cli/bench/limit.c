@@ -1,20 +1,19 @@
-// The limit of a training step: the arithmetic of its products at the speed of a loop of fused
-// multiply-adds, and after it the bytes that all other operations read and write at the speed of
-// a copy between memory that no cache holds; each device does its part of both. Both loops run on
-// all devices at the same time, as the step does, since cores share their memory and the power
-// that sets their clock.
+// The limit of a training step, a lower bound of its time: the arithmetic of products at the speed
+// of a loop of fused multiply-adds, plus the bytes of all other operations at the speed of a copy
+// that no cache holds; each device does its part of both. Both loops run on all devices at the
+// same time, since cores share memory bandwidth and power.
 #include "bench/limit.h"
 
 #include "bench/machine.h"
 
 #include <stdlib.h>
 
-enum { COPIED = 256 << 20 }; // bytes, of all devices together
+enum { COPIED = 256 << 20 }; // bytes, over all devices
 static const double COPYING = 0.3; // seconds
 
 typedef struct {
 	size_t bytes;
-	double *flops, *seconds; // of each replica
+	double *flops, *seconds; // per replica
 } measured;
 
 static choir_status measure(choir_replica *r, void *user)
@@ -25,11 +24,11 @@ static choir_status measure(choir_replica *r, void *user)
 	return CHOIR_OK;
 }
 
-// What a step does, and the seconds of each kind, of which every device does its part.
+// Computes the work of a step and the seconds of each kind, divided among the devices.
 static void divide(
 		limit *l, const model_work *work, double batch, double weights, int slots, int devices)
 {
-	const double part[LIMIT_KINDS] = { // operations, and bytes behind them
+	const double part[LIMIT_KINDS] = { // operations first, then bytes
 		[LIMIT_PRODUCTS] = batch * work->products,
 		[LIMIT_CONVOLUTIONS] = batch * work->convolutions,
 		[LIMIT_ATTENTION] = batch * work->attention,
@@ -54,7 +53,8 @@ choir_status limit_find(
 	measured m = { .bytes = COPIED / (size_t) devices, .flops = each };
 	*out = (limit){ .seconds = 0 };
 	if (each == NULL)
-		return choir_fail(CHOIR_NO_MEMORY, "no memory for what %d replicas measure", replicas);
+		return choir_fail(
+				CHOIR_NO_MEMORY, "no memory for the measurements of %d replicas", replicas);
 	m.seconds = each + replicas;
 	const choir_status status = choir_strategy_run(s, measure, &m, NULL, NULL);
 	for (int i = 0; i < replicas; i++) {

@@ -1,5 +1,5 @@
-// The loops: sums in registers for the arithmetic, memcpy for the memory. The fastest of many
-// rounds counts, since whatever disturbs one makes it slower.
+// Measures the machine with sums in registers and with memcpy. The fastest of many rounds counts,
+// since any disturbance makes a round slower.
 #include "bench/machine.h"
 
 #include "report.h"
@@ -13,7 +13,7 @@
 
 enum { MIN_ROUNDS = 5, ROUNDS = 50, SUMS = 16 };
 
-// So that no loop can be left out. Replicas measure at the same time.
+// Keeps the compiler from removing loops. Per thread: replicas measure at the same time.
 static _Thread_local volatile float sink;
 
 #if defined(__x86_64__)
@@ -37,7 +37,7 @@ __attribute__((target("avx512f"))) static double turn_512(void)
 	return 2.0 * 16 * SUMS * TURNS / seconds;
 }
 
-// Twelve, since there are 16 registers.
+// Twelve sums, since there are 16 registers.
 __attribute__((target("avx2,fma"))) static double turn_256(void)
 {
 	enum { SUMS_256 = 12 };
@@ -84,7 +84,7 @@ double machine_copy(size_t bytes, double within)
 		memset(from, 1, half);
 		memset(to, 2, half);
 	}
-	// Small copies many times, so that the clock does not count.
+	// Small copies are repeated, so that the cost of reading the clock is negligible.
 	const size_t times = half < 1 << 20 ? ((size_t) 1 << 20) / half : 1;
 	const double end = now() + within;
 	for (int i = 0; from != NULL && to != NULL && i < ROUNDS; i++) {

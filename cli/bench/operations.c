@@ -1,5 +1,5 @@
-// What choir bench kernels measures: operations, of the sizes that the models of choir bench train
-// have, or near them.
+// The operations of choir bench kernels, with the sizes of the models of choir bench train, or
+// similar ones.
 #include "bench/operations.h"
 
 static choir_tensor *matmul(choir_tensor *const in[])
@@ -151,7 +151,7 @@ const operation operations[] = {
 	{ "conv2d", "[64, 16, 16, 32] depthwise", conv_in_groups,
 			{ { 4, { 64, 16, 16, 32 } }, { 4, { 3, 3, 1, 32 } } }, .n = 2,
 			.flops = 2.0 * 64 * 16 * 16 * 9 * 32 },
-	// Of two products of a triangle each; on the way back one is made again.
+	// Two products of a triangle each; the backward pass computes one again.
 	{ "attention", "[8, 128, 3 128]", attention, { { 3, { 8, 128, 384 } } }, .n = 1,
 			.flops = 2.0 * 8 * 128 * 128 * 128 },
 	{ "attention", "[8, 128, 3 256]", attention, { { 3, { 8, 128, 768 } } }, .n = 1,

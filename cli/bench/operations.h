@@ -11,12 +11,12 @@ typedef struct {
 	choir_tensor *(*apply)(choir_tensor *const in[]);
 	choir_shape in[MAX_IN];
 	size_t n;
-	// Multiplications and additions of products on the way there; the way back costs twice as
-	// many. 0: none, the bytes are the limit.
+	// Multiplications and additions of products in the forward pass; the backward pass needs twice
+	// as many. 0: only the bytes limit the operation.
 	double flops;
-	bool rows; // the last operand is not f32 but numbers of rows of the first
-	// Bit i: the way back needs not read the i-th operand, or writes no gradient for it, since
-	// that is the result's own or there is none.
+	bool rows; // the last operand is not f32: it indexes rows of the first
+	// Bit i: the backward pass does not read operand i, or writes no gradient for it because that
+	// is the result's gradient or there is none.
 	unsigned unread, unwritten;
 } operation;
 

@@ -1,7 +1,6 @@
-// Saves now and then between steps, as a training does, by an asynchronous manager: so a save's
-// call holds up the program for a copy, and the step behind it shares the machine with the writer.
-// Each is compared with its neighbours: a copy of as many bytes between buffers that were written
-// before and just copied, and the step in front of the save.
+// Measures asynchronous saves between training steps. A save's call blocks the program for a copy,
+// and the next step shares the machine with the writing thread. Each is compared with a neighbour:
+// a copy of as many bytes between warm buffers, and the step before the save.
 #include "bench/save.h"
 
 #include "bench/bench.h"
@@ -17,7 +16,7 @@ typedef struct {
 	choir_checkpoint_manager *manager;
 	choir_status (*steps)(void *user, int n);
 	void *user;
-	char *from, *to; // what is copied
+	char *from, *to; // buffers of the copy
 	double save[SAVES], copy[SAVES], before[SAVES], behind[SAVES];
 } saving;
 
@@ -43,7 +42,7 @@ static choir_status measure_step(const saving *s, double *seconds)
 static choir_status save_often(saving *s, size_t bytes)
 {
 	for (int i = 0; i < SAVES; i++) {
-		CHOIR_TRY(choir_checkpoint_manager_check(s->manager)); // as behind each step of a training
+		CHOIR_TRY(choir_checkpoint_manager_check(s->manager)); // as after each step of a training
 		s->copy[i] = measure_copy(s, bytes);
 		CHOIR_TRY(s->steps(s->user, STEPS_BETWEEN));
 		CHOIR_TRY(measure_step(s, &s->before[i]));

@@ -1,18 +1,18 @@
-// What saving costs a training.
+// The cost of saving checkpoints during a training.
 #pragma once
 
 #include <choir/choir.h>
 
 typedef struct {
-	double bytes; // that a checkpoint holds: weights, and what the optimizer keeps
-	double save_seconds; // that the call of an asynchronous save takes
-	double first_seconds; // that the first one took, which makes the memory
-	double copy_seconds; // that a memcpy of as many bytes takes, between buffers in use
-	double before_seconds; // of the step in front of a save
-	double behind_seconds; // of the step behind it, while a thread writes
+	double bytes; // of a checkpoint: weights and slots
+	double save_seconds; // of the call of an asynchronous save
+	double first_seconds; // of the first call, which allocates
+	double copy_seconds; // of a memcpy of as many bytes between warm buffers
+	double before_seconds; // of the step before a save
+	double behind_seconds; // of the step after it, while a thread writes
 } save_cost;
 
-// Medians over a few saves to directory, where the last one stays. bytes is given; steps makes so
-// many of them.
+// Measures a few saves to directory, where the last one stays; the results are medians.
+// cost->bytes is given; steps runs n training steps.
 choir_status save_measure(choir_strategy *s, const char *directory,
 		choir_status (*steps)(void *user, int n), void *user, save_cost *cost);

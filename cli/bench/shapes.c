@@ -1,12 +1,12 @@
-// The gradients of known nets, as sizes of tensors: what all-reduce is asked to do in practice, a
-// few large tensors among many small ones.
+// Gradient sizes of well-known networks: a realistic batch for all-reduce, with a few large
+// tensors among many small ones.
 #include "bench/bench.h"
 
 #include <string.h>
 
 typedef struct {
 	size_t n;
-	int64_t *elements; // NULL: they are only counted
+	int64_t *elements; // NULL: only count
 } list;
 
 static void add(list *l, int64_t elements)
@@ -16,7 +16,7 @@ static void add(list *l, int64_t elements)
 	l->n++;
 }
 
-// A convolution without a bias, and the two vectors of its normalisation.
+// A convolution without a bias and the two vectors of its normalization.
 static void add_convolution(list *l, int64_t side, int64_t in, int64_t out)
 {
 	add(l, side * side * in * out);

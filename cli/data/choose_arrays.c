@@ -1,4 +1,4 @@
-// Names of arrays behind the name of a file.
+// Splits "FILE#NAME,NAME" into a file and names of arrays.
 #include "data/choose_arrays.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ static choir_status take_names(array_names *a, const char *given)
 		if (end != NULL)
 			*end++ = '\0';
 		if (*p == '\0' || a->n == MAX_ARRAYS)
-			return choir_fail(CHOIR_INVALID, "\"%s\": FILE#NAME,NAME with 1 to %d names is needed",
+			return choir_fail(CHOIR_INVALID, "\"%s\": needs FILE#NAME,NAME with 1 to %d names",
 					given, MAX_ARRAYS);
 		a->name[a->n++] = p;
 		p = end;
@@ -26,7 +26,7 @@ choir_status array_names_set(array_names *a, const char *given)
 	const size_t bytes = named ? (size_t) (hash - given) : strlen(given);
 	a->n = 0;
 	if (bytes >= sizeof a->file || (named && strlen(hash) > sizeof a->text))
-		return choir_fail(CHOIR_INVALID, "data: a name of %zu bytes is too long", strlen(given));
+		return choir_fail(CHOIR_INVALID, "data: name too long: %zu bytes", strlen(given));
 	memcpy(a->file, given, bytes);
 	a->file[bytes] = '\0';
 	if (!named)

@@ -1,5 +1,5 @@
-// A column of labels, and all other columns of numbers one behind the other as the input. A single
-// one keeps its shape, so that images stay images.
+// Examples with named columns of numbers: one column holds the labels, all others are concatenated
+// to the input. A single input column keeps its shape, so images stay images.
 #include "data/columns.h"
 #include "percent_encoding.h"
 #include "data/data_report.h"
@@ -14,7 +14,7 @@ enum { INSPECTED_AT_ONCE = 1024 };
 
 // ---- Opening.
 
-// One file of several; user: the names of the arrays, which live as long as the source.
+// Opens one of several files. user: the names of the arrays, which live as long as the source.
 static choir_dataset *open_npz(const char *path, void *user)
 {
 	const array_names *a = user;
@@ -55,7 +55,8 @@ static choir_dataset *open_hdf5s(const array_names *a, choir_wrong wrong)
 	return each(a, open_hdf5);
 }
 
-// The batches, or the one to test on. Where wrong rows are left out, with any labels.
+// The training batches or the test batch of CIFAR-10. With bad rows skipped, labels are not
+// checked here.
 static choir_dataset *cifar10_part(const char *directory, bool test, choir_wrong wrong)
 {
 	static const choir_field fields[] = { { .name = "label", .dtype = CHOIR_U8 },
@@ -70,11 +71,11 @@ static choir_dataset *cifar10_part(const char *directory, bool test, choir_wrong
 			path, sizeof path, "%s/%s", directory, test ? "test_batch.bin" : "data_batch_*.bin");
 	if (n < (int) sizeof path)
 		return choir_fixed_dataset_new(path, 2, fields, NULL);
-	choir_fail(CHOIR_INVALID, "data: a path of %d bytes is too long", n);
+	choir_fail(CHOIR_INVALID, "data: path too long: %d bytes", n);
 	return NULL;
 }
 
-// The batches to learn from; those to test on come behind them, if they are there.
+// The training batches, followed by the test batch if it is there.
 static choir_dataset *open_cifar10(const array_names *a, choir_wrong wrong)
 {
 	const char *directory = a->file;
@@ -98,23 +99,23 @@ static int64_t cifar10_tests(const char *directory)
 
 static bool is_npz(const char *list)
 {
-	const char *hash = strrchr(list, '#'); // names of arrays behind it
+	const char *hash = strrchr(list, '#'); // array names follow it
 	const size_t n = hash == NULL ? strlen(list) : (size_t) (hash - list);
 	return n >= 4 && memcmp(list + n - 4, ".npz", 4) == 0;
 }
 
 static const struct {
-	const char *kind, *needed; // needed: behind it
+	const char *kind, *needed; // needed: what follows it, for messages
 	choir_dataset *(*open)(const array_names *a, choir_wrong wrong);
-	bool (*is)(const char *rest); // NULL: all are
-	int64_t (*tests)(const char *rest); // how many at the end are to test on; NULL: nobody says
-	int64_t classes; // labels are below that; 0: nobody says
+	bool (*is)(const char *rest); // NULL: always
+	int64_t (*tests)(const char *rest); // number of test examples at the end; NULL: unknown
+	int64_t classes; // 0: unknown
 } kinds[] = {
 	{ "tfrecord:", "FILE", open_tfrecords, NULL, NULL, 0 },
 	{ "npy:", "FILE.npz", open_npzs, is_npz, NULL, 0 },
 	{ "npz:", "FILE", open_npzs, NULL, NULL, 0 },
 	{ "hdf5:", "FILE", open_hdf5s, NULL, NULL, 0 },
-	{ "cifar10:", "FOLDER", open_cifar10, NULL, cifar10_tests, 10 },
+	{ "cifar10:", "DIR", open_cifar10, NULL, cifar10_tests, 10 },
 };
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
@@ -134,18 +135,18 @@ bool columns_known(const char *name)
 	return kind_of(name) < KINDS;
 }
 
-// Only files of arrays have names behind them.
+// Splits the name of the data. Only npz: and hdf5: may select arrays.
 static choir_status take_files(source *s)
 {
 	const size_t kind = kind_of(s->name);
 	const char *files = s->name + strlen(kinds[kind].kind);
 	if (files[0] == '\0')
-		return choir_fail(CHOIR_INVALID, "data \"%s\": %s%s is needed", s->name, kinds[kind].kind,
+		return choir_fail(CHOIR_INVALID, "data \"%s\": needs %s%s", s->name, kinds[kind].kind,
 				kinds[kind].needed);
 	CHOIR_TRY(array_names_set(&s->arrays, files));
 	if (s->arrays.n > 0 && kinds[kind].open != open_npzs && kinds[kind].open != open_hdf5s)
 		return choir_fail(CHOIR_INVALID,
-				"data \"%s\": names behind # are of arrays, which npz: and hdf5: have", s->name);
+				"data \"%s\": has no arrays to select with #; npz: and hdf5: have", s->name);
 	return CHOIR_OK;
 }
 
@@ -154,7 +155,7 @@ static choir_dataset *open_all(const source *s)
 	return kinds[kind_of(s->name)].open(&s->arrays, s->wrong);
 }
 
-// Why the arrays cannot be opened side by side; where all were meant, some may be possible.
+// The error of opening all arrays as one dataset, with the hint that some may be selected.
 static choir_status not_all_arrays(const source *s)
 {
 	const size_t kind = kind_of(s->name);
@@ -162,13 +163,13 @@ static choir_status not_all_arrays(const source *s)
 	if (s->arrays.n > 0 || status == CHOIR_NOT_FOUND || status == CHOIR_IO ||
 			(kinds[kind].open != open_npzs && kinds[kind].open != open_hdf5s))
 		return status;
-	return choir_fail(status, "%s (%s%s#NAME,NAME takes some of its arrays)", choir_error(),
+	return choir_fail(status, "%s (select arrays with %s%s#NAME,NAME)", choir_error(),
 			kinds[kind].kind, s->arrays.file);
 }
 
-// ---- Which columns.
+// ---- Inputs and target.
 
-// Images are as they are; several columns are one vector.
+// A single column keeps its shape; several become one vector.
 static choir_status take_inputs(source *s, const choir_dataset *d)
 {
 	column_plan *p = s->columns;
@@ -180,15 +181,15 @@ static choir_status take_inputs(source *s, const choir_dataset *d)
 		if (i == p->target || n < 1)
 			continue;
 		if (p->inputs == MAX_COLUMNS)
-			return choir_fail(
-					CHOIR_UNSUPPORTED, "data \"%s\": more than %d columns", s->name, MAX_COLUMNS);
+			return choir_fail(CHOIR_UNSUPPORTED, "data \"%s\": more than %d input columns",
+					s->name, MAX_COLUMNS);
 		p->input[p->inputs++] = i;
 		bytes = bytes && c->dtype == CHOIR_U8;
 		numbers += n;
 		s->shape = c->shape;
 	}
 	if (p->inputs == 0)
-		return choir_fail(CHOIR_INVALID, "data \"%s\": no column of numbers is left beside \"%s\"",
+		return choir_fail(CHOIR_INVALID, "data \"%s\": has no column of numbers besides \"%s\"",
 				s->name, s->target);
 	if (p->inputs > 1 || s->shape.rank == 0)
 		s->shape = CHOIR_SHAPE(numbers);
@@ -205,7 +206,7 @@ static choir_status no_such_target(const source *s, const choir_dataset *d)
 	for (size_t i = 0; (c = choir_dataset_column(d, i)) != NULL && at < sizeof known; i++)
 		at += (size_t) snprintf(
 				known + at, sizeof known - at, "%s\"%.60s\"", i == 0 ? "" : ", ", c->name);
-	return choir_fail(CHOIR_NOT_FOUND, "data \"%s\": there is no column \"%s\", only %s", s->name,
+	return choir_fail(CHOIR_NOT_FOUND, "data \"%s\": has no column \"%s\"; known: %s", s->name,
 			s->target, known);
 }
 
@@ -229,8 +230,8 @@ static choir_status take_target(source *s, const choir_dataset *d)
 			found->dtype == CHOIR_U8 || found->dtype == CHOIR_BOOL;
 	if (!whole || choir_shape_elements(&found->shape) != 1)
 		return choir_fail(CHOIR_INVALID,
-				"data \"%s\": column \"%s\" is %s with %d dimensions: one whole number an example "
-				"is needed (--target says which column)",
+				"data \"%s\": column \"%s\" is %s with %d dimensions; needs one whole number per "
+				"example (choose another with --target)",
 				s->name, s->target, choir_dtype_name(found->dtype), found->shape.rank);
 	return CHOIR_OK;
 }
@@ -248,7 +249,7 @@ static choir_status gather(const choir_entry in[], choir_entry out[], void *user
 			*image++ = (float) number_at(from->dtype, from->data, i);
 	}
 	const choir_entry *label = &in[p->target];
-	*(int64_t *) out[1].data = label->dtype == CHOIR_I64 // a double has 53 bits
+	*(int64_t *) out[1].data = label->dtype == CHOIR_I64 // a double has only 53 bits
 			? *(const int64_t *) label->data
 			: (int64_t) number_at(label->dtype, label->data, 0);
 	return CHOIR_OK;
@@ -298,13 +299,13 @@ choir_status columns_open(source *s, inspect_fn *count)
 	if (status != CHOIR_END && status != CHOIR_OK)
 		return status;
 	if (s->examples + s->strays == 0)
-		return choir_fail(CHOIR_INVALID, "data \"%s\": there are no examples in it", s->name);
+		return choir_fail(CHOIR_INVALID, "data \"%s\": has no examples", s->name);
 	return CHOIR_OK;
 }
 
 size_t columns_inputs(const source *s, char *list, size_t size)
 {
-	choir_dataset *d = open_all(s); // for its names
+	choir_dataset *d = open_all(s); // for the columns' names
 	size_t at = 0;
 	for (size_t i = 0; i < s->columns->inputs && at < size; i++) {
 		const choir_column *c = choir_dataset_column(d, s->columns->input[i]);
@@ -316,7 +317,7 @@ size_t columns_inputs(const source *s, char *list, size_t size)
 
 void columns_print(const source *s, bool json)
 {
-	choir_dataset *d = open_all(s); // for its names
+	choir_dataset *d = open_all(s); // for the columns' names
 	const choir_column *c;
 	size_t n = 0, printed = 0;
 	while (choir_dataset_column(d, n) != NULL)
@@ -326,7 +327,8 @@ void columns_print(const source *s, bool json)
 		if (i == s->columns->target)
 			continue;
 		const bool taken = k < s->columns->inputs && s->columns->input[k] == i;
-		columns[printed++] = (printed_column){ c->name, taken ? NULL : "values of no one shape" };
+		columns[printed++] =
+				(printed_column){ c->name, taken ? NULL : "values of different shapes" };
 		k += taken;
 	}
 	char target[CLEAN_TEXT];

@@ -1,4 +1,4 @@
-// The columns of a file as lines for people or as fields for programs.
+// Prints the columns of a file, for people or as JSON fields.
 #include "data/data_report.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@ static void print_item(const printed_column *c)
 	json_end_item();
 }
 
-// The inputs, or the others, in the order of the file.
+// Prints the inputs, or the other columns, in the order of the file.
 static void print_list(
 		size_t n, const printed_column columns[], bool inputs, const char *line, const char *key)
 {
@@ -48,5 +48,5 @@ void print_columns(size_t n, const printed_column columns[], const char *target,
 		json_text("target", target);
 	else
 		printf("target: %s\n", target);
-	print_list(n, columns, false, "left out: ", json ? "left_out" : NULL);
+	print_list(n, columns, false, "ignored: ", json ? "left_out" : NULL);
 }

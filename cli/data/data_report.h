@@ -1,5 +1,4 @@
-// What is said of the columns of a file: which were taken for the input and for the target, and
-// which were left out.
+// Prints which columns of a file are input, target or ignored.
 #pragma once
 
 #include <stdbool.h>
@@ -7,9 +6,9 @@
 
 typedef struct {
 	const char *name;
-	const char *left_out; // why; NULL: it is an input
+	const char *left_out; // the reason; NULL: it is an input
 } printed_column;
 
-// Lines for people; or fields of the JSON object that is open. target: with what more is known of
-// it, for people.
+// Prints lines for people, or fields of the current JSON object. target: its name, for people with
+// its classes.
 void print_columns(size_t n, const printed_column columns[], const char *target, bool json);

@@ -1,4 +1,4 @@
-// Kinds of files, by name.
+// Opens data files by the kind in their name: a prefix like csv: or a suffix like .csv.
 #include "data/open.h"
 
 #include <stdio.h>
@@ -7,8 +7,8 @@
 
 #define KINDS_TEXT "csv:, npy:, npz:, idx:, tfrecord:, text:, hdf5:"
 const char named_file_help[] =
-		KINDS_TEXT " and a file,\ncifar10: and a folder, or fixed:BYTES: and "
-				   "a file of\nrecords of so many bytes";
+		"file to read: a name with a known suffix, or\n" KINDS_TEXT "\nbefore it; "
+		"cifar10:DIR; or fixed:BYTES:FILE for records\nof BYTES bytes (required)";
 
 static choir_dataset *open_idx(const named_file *f)
 {
@@ -64,7 +64,7 @@ static choir_dataset *open_fixed(const named_file *f)
 }
 
 static const struct {
-	const char *kind, *ends; // ends: how names end
+	const char *kind, *ends; // ends: suffix of the names
 	choir_dataset *(*open)(const named_file *f);
 } kinds[] = {
 	{ "csv", ".csv", open_csv },
@@ -88,18 +88,18 @@ static bool ends_with(const char *name, size_t n, const char *end)
 	return k != 0 && n >= k && memcmp(name + n - k, end, k) == 0;
 }
 
-// "BYTES:FILE" behind "fixed:".
+// Reads "BYTES:FILE" after "fixed:".
 static choir_status take_record(named_file *f, const char *name)
 {
 	char *end;
 	f->record = strtoll(f->path, &end, 10);
 	if (f->record < 1 || f->path[0] < '0' || f->path[0] > '9' || end[0] != ':' || end[1] == '\0')
-		return choir_fail(CHOIR_INVALID, "\"%s\": fixed:BYTES:FILE is needed", name);
+		return choir_fail(CHOIR_INVALID, "\"%s\": needs fixed:BYTES:FILE", name);
 	f->path = end + 1;
 	return CHOIR_OK;
 }
 
-// The kind that stands before a name; KINDS: none does.
+// The kind in the prefix of a name; KINDS: none.
 static size_t kind_before(const char *name)
 {
 	size_t i = 0;
@@ -111,7 +111,7 @@ static size_t kind_before(const char *name)
 	return i;
 }
 
-// The kind that a file is of by how its name ends; KINDS: none.
+// The kind that the suffix of a name means; KINDS: none.
 static size_t kind_by_end(const char *file)
 {
 	size_t i = 0, n = strlen(file);
@@ -132,15 +132,15 @@ choir_status named_file_set(named_file *f, const char *name)
 		i = kind_by_end(f->arrays.file);
 	if (i == KINDS)
 		return choir_fail(CHOIR_INVALID,
-				"\"%s\": its name does not say what it is; before it " KINDS_TEXT
-				", cifar10: or fixed:BYTES: does",
+				"\"%s\": unknown kind of file; write " KINDS_TEXT
+				", cifar10: or fixed:BYTES: before it",
 				name);
 	f->kind = kinds[i].kind;
 	f->path = f->arrays.n > 0 ? f->arrays.file : rest;
 	f->record = 0;
 	if (f->arrays.n > 0 && kinds[i].open != open_npz && kinds[i].open != open_hdf5)
 		return choir_fail(CHOIR_INVALID,
-				"\"%s\": names behind # are of arrays, which npz: and hdf5: have", name);
+				"\"%s\": has no arrays to select with #; npz: and hdf5: have", name);
 	return strcmp(f->kind, "fixed") == 0 ? take_record(f, name) : CHOIR_OK;
 }
 
@@ -176,7 +176,8 @@ const char *named_file_compression(const named_file *f)
 	choir_files_free(files);
 	if (head[0] == 0x1f && head[1] == 0x8b)
 		return "gzip";
-	// zlib's head is a multiple of 31; in a TFRecord file these are the low bytes of a length.
+	// A zlib header is a multiple of 31; in a TFRecord file these bytes are the low bytes of a
+	// length.
 	const bool zlib = head[0] == 0x78 && (head[0] * 256 + head[1]) % 31 == 0;
 	return zlib && strcmp(f->kind, "tfrecord") == 0 ? "zlib" : "none";
 }

@@ -1,4 +1,4 @@
-// Names of data, and what is behind them.
+// Opens the data of --data by name, and inspects shapes, labels and number of examples.
 #include "data/source.h"
 #include "data/columns.h"
 #include "data/open.h"
@@ -14,13 +14,14 @@
 
 enum { DRAWN = 12000, MAX_CLASSES = 1 << 20, INSPECTED_AT_ONCE = 1024 };
 
-const char source_help[] = "mnist (10,000 real digits), digits or digits:N (drawn ones), or\n"
-						   "idx:IMAGES,LABELS (IDX files, plain or .gz), npy:X,Y, npy:FILE.npz,\n"
-						   "csv:FILE, tfrecord:FILE, hdf5:FILE, cifar10:FOLDER; for gpt\n"
-						   "text:FILE (any bytes). FILE: several with commas, or a pattern;\n"
-						   "npy:FILE.npz#x,y and hdf5:FILE#x,y take the arrays so named";
+const char source_help[] = "mnist (10,000 real digits), digits or digits:N (synthetic),\n"
+						   "idx:IMAGES,LABELS (IDX files, also .gz), npy:X,Y, npy:FILE.npz,\n"
+						   "csv:FILE, tfrecord:FILE, hdf5:FILE, cifar10:DIR; for gpt:\n"
+						   "text:FILE (any bytes). FILE may be a list with commas or a\n"
+						   "pattern; npy:FILE.npz#x,y and hdf5:FILE#x,y select arrays\n"
+						   "(train: mnist; predict: required)";
 
-// ---- Where the real digits are.
+// ---- The files of mnist.
 
 static const char mnist_images[] = "mnist-10k-images-idx3-ubyte.gz";
 static const char mnist_labels[] = "mnist-10k-labels-idx1-ubyte.gz";
@@ -33,7 +34,7 @@ static bool in_directory(source *s, const char *directory)
 			access(s->labels, R_OK) == 0;
 }
 
-// The folder inside of one that is so many steps above this program; "": not known.
+// The directory inside, relative to the one that is steps levels above this program; "": unknown.
 static void near_program(char directory[PATH_SIZE], int steps, const char *inside)
 {
 	const ssize_t n = readlink("/proc/self/exe", directory, PATH_SIZE - strlen(inside) - 1);
@@ -53,29 +54,28 @@ static choir_status open_mnist(source *s)
 {
 	char installed[PATH_SIZE], built[PATH_SIZE];
 	near_program(installed, 2, "/share/choir");
-	near_program(built, 1, "/data"); // where nothing is installed: a link to the source's
+	near_program(built, 1, "/data"); // in a build: a link to the source's data
 	const char *directories[] = { getenv("CHOIR_DATA_DIR"), installed, built };
 	for (size_t i = 0; i < sizeof directories / sizeof directories[0]; i++)
 		if (directories[i] != NULL && directories[i][0] != '\0' && in_directory(s, directories[i]))
 			return CHOIR_OK;
 	return choir_fail(CHOIR_NOT_FOUND,
-			"data mnist: %s and %s are in none of %s%s%s and %s; "
-			"CHOIR_DATA_DIR may say where they are",
-			mnist_images, mnist_labels, directories[0] ? directories[0] : "",
-			directories[0] ? ", " : "", installed, built);
+			"data mnist: %s and %s not found in %s%s%s and %s; set CHOIR_DATA_DIR", mnist_images,
+			mnist_labels, directories[0] ? directories[0] : "", directories[0] ? ", " : "",
+			installed, built);
 }
 
-// ---- Understanding names.
+// ---- Names.
 
 static choir_status open_files(source *s, const char *files)
 {
 	const size_t length = strcspn(files, ",");
 	const char *labels = files[length] == ',' ? files + length + 1 : "";
 	if (length == 0 || (files[length] == ',' && labels[0] == '\0') || strchr(labels, ',') != NULL)
-		return choir_fail(CHOIR_INVALID, "data \"%s\": %s is needed", s->name,
+		return choir_fail(CHOIR_INVALID, "data \"%s\": needs %s", s->name,
 				s->npy ? "npy:INPUTS,LABELS" : "idx:IMAGES,LABELS");
 	if (length >= PATH_SIZE || strlen(labels) >= PATH_SIZE)
-		return choir_fail(CHOIR_INVALID, "data: a path of %zu bytes is too long",
+		return choir_fail(CHOIR_INVALID, "data: path too long: %zu bytes",
 				length < PATH_SIZE ? strlen(labels) : length);
 	memcpy(s->images, files, length);
 	s->images[length] = '\0';
@@ -83,7 +83,7 @@ static choir_status open_files(source *s, const char *files)
 	return CHOIR_OK;
 }
 
-// How many drawn digits "N" says; 0: it says no such number.
+// The number of synthetic digits in "N"; 0: not a valid number.
 static int64_t drawn_count(const char *count)
 {
 	char *end = NULL;
@@ -97,8 +97,8 @@ static choir_status open_drawn(source *s, const char *count)
 	s->examples = count == NULL ? DRAWN : drawn_count(count);
 	return s->examples > 0
 			? CHOIR_OK
-			: choir_fail(CHOIR_INVALID, "data \"%s\": digits:N with N from 1 to %d is needed",
-					  s->name, INT32_MAX);
+			: choir_fail(CHOIR_INVALID, "data \"%s\": needs digits:N with N from 1 to %d", s->name,
+					  INT32_MAX);
 }
 
 bool source_is_built_in(const char *name, int64_t max)
@@ -108,7 +108,7 @@ bool source_is_built_in(const char *name, int64_t max)
 	return strcmp(name, "mnist") == 0 || strcmp(name, "digits") == 0;
 }
 
-// What a file is by how its name ends, if --data takes such files; NULL: it does not say.
+// The kind of data that a file's suffix means; NULL: unknown.
 static const char *kind_by_name(const char *name)
 {
 	named_file file;
@@ -133,12 +133,12 @@ static choir_status understand(source *s)
 	}
 	const char *kind = kind_by_name(s->name);
 	if (kind != NULL)
-		return choir_fail(CHOIR_NOT_FOUND,
-				"data \"%s\": there is no such data; did you mean %s:%s?", s->name, kind, s->name);
+		return choir_fail(CHOIR_NOT_FOUND, "data \"%s\": unknown data; did you mean %s:%s?",
+				s->name, kind, s->name);
 	return choir_fail(CHOIR_NOT_FOUND,
-			"data \"%s\": there is no such data; known: mnist, digits, "
-			"digits:N, idx:IMAGES,LABELS, npy:INPUTS,LABELS, npy:FILE.npz, csv:FILE, "
-			"tfrecord:FILE, hdf5:FILE, cifar10:FOLDER, text:FILE",
+			"data \"%s\": unknown data; known: mnist, digits, digits:N, idx:IMAGES,LABELS, "
+			"npy:INPUTS,LABELS, npy:FILE.npz, csv:FILE, tfrecord:FILE, hdf5:FILE, cifar10:DIR, "
+			"text:FILE",
 			s->name);
 }
 
@@ -147,19 +147,18 @@ choir_status source_set_target(source *s, const char *name)
 	const size_t n = strlen(name);
 	if (n >= sizeof s->target)
 		return choir_fail(CHOIR_INVALID,
-				"target: a column's name of %zu bytes: at most %d are possible", n,
-				TARGET_SIZE - 1);
+				"target: column name of %zu bytes; at most %d are supported", n, TARGET_SIZE - 1);
 	memcpy(s->target, name, n + 1);
 	return CHOIR_OK;
 }
 
 choir_files *source_files(const char *list)
 {
-	const char *name[PATH_SIZE] = { list }; // more than there can be commas
+	const char *name[PATH_SIZE] = { list }; // more than the commas that fit into text
 	char text[PATH_SIZE];
 	size_t n = 1;
 	if (strlen(list) >= sizeof text) {
-		choir_fail(CHOIR_INVALID, "data: a list of files of %zu bytes is too long", strlen(list));
+		choir_fail(CHOIR_INVALID, "data: list of files too long: %zu bytes", strlen(list));
 		return NULL;
 	}
 	strcpy(text, list);
@@ -187,7 +186,7 @@ choir_status source_all_files(const char *name, choir_files **files)
 	else if (snprintf(pattern, sizeof pattern, "%s/*_batch*.bin", list + 1) < PATH_SIZE)
 		*files = choir_files_new(1, &all);
 	else
-		choir_fail(CHOIR_INVALID, "data: a path of %zu bytes is too long", strlen(list));
+		choir_fail(CHOIR_INVALID, "data: path too long: %zu bytes", strlen(list));
 	return *files == NULL ? choir_error_status() : CHOIR_OK;
 }
 
@@ -201,7 +200,7 @@ static choir_dataset *open_npy(const char *path, void *column)
 	return choir_npy_dataset_new(path, column);
 }
 
-// A file, or those of a pattern one after the other.
+// Opens a file, or the files of a pattern one after the other.
 static choir_dataset *open_array(const source *s, const char *path, char *column)
 {
 	choir_file_fn *open = s->npy ? open_npy : open_idx;
@@ -210,10 +209,10 @@ static choir_dataset *open_array(const source *s, const char *path, char *column
 	return choir_files_dataset_new(choir_files_new(1, &path), open, column);
 }
 
-// The columns' names, which live as long as datasets of several files.
+// The columns' names, which must live as long as datasets of several files.
 static char image_column[] = "image", label_column[] = "label";
 
-// ---- Looking.
+// ---- Inspecting the data.
 
 choir_tensor *source_column(choir_values *batch, const char *name)
 {
@@ -273,12 +272,12 @@ int64_t source_label(const choir_tensor *labels, int64_t i)
 	return label_of(choir_tensor_dtype(labels), choir_tensor_data(labels), i);
 }
 
-// A label that cannot be; its example is the one behind those that were seen.
+// Counts or refuses an example with an invalid label.
 static choir_status inspect_stray(source *s, int64_t label)
 {
 	const int64_t number = s->examples + s->strays;
 	if (s->wrong == CHOIR_WRONG_STOP)
-		return choir_fail(CHOIR_INVALID, "%s: example %lld has label %lld: 0 to %lld are possible",
+		return choir_fail(CHOIR_INVALID, "%s: example %lld has label %lld; needs 0 to %lld",
 				s->labels, (long long) number, (long long) label, (long long) s->max_classes - 1);
 	s->strays++;
 	if (s->held_out > 0 && number >= s->first_held_out)
@@ -293,8 +292,9 @@ static choir_status inspect_labels(source *s, choir_values *batch)
 	const choir_dtype dtype = choir_tensor_dtype(t);
 	if (shape->rank != 1 || (dtype != CHOIR_U8 && dtype != CHOIR_I32 && dtype != CHOIR_I64))
 		return choir_fail(CHOIR_INVALID,
-				"%s: labels of %s with %d dimensions each: one whole number "
-				"(u8, i32 or i64) an example is needed",
+				"%s: labels are %s with %d dimensions; needs one whole number (u8, i32 or i64) "
+				"per "
+				"example",
 				s->labels, choir_dtype_name(dtype), shape->rank - 1);
 	for (int64_t i = 0; i < shape->dim[0]; i++) {
 		const int64_t label = source_label(t, i);
@@ -320,7 +320,7 @@ static choir_status inspect_files(source *s)
 	choir_status status = source_inspect(s,
 			choir_dataset_batch(open_array(s, s->images, image_column), 1), false, inspect_image);
 	if (status == CHOIR_END)
-		return choir_fail(CHOIR_INVALID, "%s: there are no examples in it", s->images);
+		return choir_fail(CHOIR_INVALID, "%s: has no examples", s->images);
 	CHOIR_TRY(status);
 	s->labelled = s->labels[0] != '\0';
 	if (s->labelled)
@@ -389,13 +389,10 @@ choir_status source_open(source *s, const char *name, uint64_t seed)
 	CHOIR_TRY(open_source(s, name));
 	if (s->wrong != CHOIR_WRONG_STOP && (s->drawn || s->text))
 		return choir_fail(CHOIR_UNSUPPORTED,
-				"data \"%s\": nothing in it can be wrong, so that there are no wrong rows to "
-				"leave out",
-				name);
+				"data \"%s\": has no bad rows; --bad-rows skip does not apply", name);
 	if (s->strays > 0 && s->examples == 0)
-		return choir_fail(CHOIR_INVALID,
-				"data \"%s\": none of %lld examples has a label that can be", name,
-				(long long) s->strays);
+		return choir_fail(CHOIR_INVALID, "data \"%s\": none of %lld examples has a valid label",
+				name, (long long) s->strays);
 	s->skipped += s->strays;
 	return s->strays == 0 ? CHOIR_OK : find_labels(s);
 }
@@ -426,9 +423,9 @@ void source_print(const source *s, bool json)
 		return;
 	}
 	if (s->dropped != 0)
-		printf("%lld rows without a value left out\n", (long long) s->dropped);
+		printf("rows with a missing value, skipped: %lld\n", (long long) s->dropped);
 	if (s->skipped != 0)
-		printf("%lld wrong rows left out\n", (long long) s->skipped);
+		printf("bad rows, skipped: %lld\n", (long long) s->skipped);
 }
 
 size_t source_inputs(const source *s, char *list, size_t size)

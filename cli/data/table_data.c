@@ -1,6 +1,6 @@
-// CSV files: one column is what to learn, all other numbers are the input. The file is looked at
-// once, for what its columns hold. All datasets of it take their schema from that; for a training
-// its rows are read once more, into memory, where a shuffle of a stream would have them anyway.
+// CSV files: one column is the target, all other columns of numbers are the input. The file is
+// read once to infer its columns; all datasets use this schema. For a training its rows are read
+// once more into memory, where a shuffle would hold them anyway.
 #include "data/table_data.h"
 #include "percent_encoding.h"
 #include "data/data_report.h"
@@ -52,7 +52,7 @@ choir_dataset *table_examples(const source *s)
 	return choir_memory_dataset_new(rows->n, 2, columns, false);
 }
 
-// A dataset that knows the names of the columns: of one row, if that has numbers.
+// Opens a dataset for the columns' names. It infers from one row, if that has numbers.
 static choir_dataset *open_names(const source *s)
 {
 	choir_csv_options o = {
@@ -63,7 +63,7 @@ static choir_dataset *open_names(const source *s)
 	return d != NULL ? d : open_csv(s, &o);
 }
 
-// The column named label, or the last.
+// Finds the target: the column named label, or the last.
 static choir_status find_target(source *s)
 {
 	choir_csv_found found;
@@ -81,7 +81,7 @@ static choir_status find_target(source *s)
 	return status;
 }
 
-// What the columns hold, of a dataset that stays open for the texts of its classes.
+// Counts the inputs and checks that the target holds classes.
 static choir_status inspect_columns(source *s)
 {
 	choir_csv_found found;
@@ -93,7 +93,7 @@ static choir_status inspect_columns(source *s)
 		}
 		if (strcmp(found.holds, "numbers") == 0 || strcmp(found.holds, "nothing") == 0)
 			return choir_fail(CHOIR_INVALID,
-					"%s: column \"%s\" holds %s: classes are needed, as whole numbers or texts",
+					"%s: column \"%s\" holds %s; needs classes, as whole numbers or texts",
 					s->images, s->target, found.holds);
 	}
 	return CHOIR_OK;
@@ -105,13 +105,13 @@ static choir_status reserve(table_rows *rows, int64_t n, size_t inputs, size_t l
 {
 	const int64_t capacity = rows->capacity > n / 2 ? 2 * rows->capacity : n;
 	if ((size_t) capacity > PTRDIFF_MAX / sizeof(float) / (inputs + 2))
-		return choir_fail(CHOIR_NO_MEMORY, "more rows than any memory holds");
+		return choir_fail(CHOIR_NO_MEMORY, "too many rows for memory");
 	float *image = realloc(rows->image, (size_t) capacity * inputs * sizeof *image);
 	if (image != NULL)
 		rows->image = image;
 	void *label = image == NULL ? NULL : realloc(rows->label, (size_t) capacity * label_bytes);
 	if (label == NULL)
-		return choir_fail(CHOIR_NO_MEMORY, "no memory for %lld rows of %zu numbers",
+		return choir_fail(CHOIR_NO_MEMORY, "no memory for %lld rows of %zu numbers each",
 				(long long) capacity, inputs);
 	rows->label = label;
 	rows->capacity = capacity;
@@ -146,7 +146,7 @@ static choir_status keep_and_count(source *s, choir_values *batch)
 choir_status table_open(source *s, const char *path, inspect_fn *count)
 {
 	if (strlen(path) >= PATH_SIZE || path[0] == '\0')
-		return choir_fail(CHOIR_INVALID, "data \"%.40s\": csv:FILE is needed", s->name);
+		return choir_fail(CHOIR_INVALID, "data \"%.40s\": needs csv:FILE", s->name);
 	snprintf(s->images, sizeof s->images, "%s", path);
 	snprintf(s->labels, sizeof s->labels, "%s", path);
 	s->csv = s->mixed = s->standardized = s->labelled = true;
@@ -167,7 +167,7 @@ choir_status table_open(source *s, const char *path, inspect_fn *count)
 	if (classes != 0)
 		s->classes = (int64_t) classes;
 	if (s->examples + s->strays == 0)
-		return choir_fail(CHOIR_INVALID, "%s: there are no examples in it", s->images);
+		return choir_fail(CHOIR_INVALID, "%s: has no examples", s->images);
 	return CHOIR_OK;
 }
 
@@ -181,7 +181,7 @@ size_t table_inputs(const source *s, char *list, size_t size)
 	return at;
 }
 
-// The target and, of its classes, those that a line has room for.
+// Writes the target's name and its first class names.
 static void name_target(const source *s, char *text, size_t size)
 {
 	enum { MAX = 8 };

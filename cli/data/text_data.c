@@ -1,21 +1,20 @@
-// Windows of a text of one file or several, of which none goes from one file into the next. Those
-// that are held out lie side by side behind the others, in the order of the files, so that no byte
-// which is asked for in a test was one to learn.
+// Windows of one text file or several; no window crosses the end of a file. The last windows, in
+// the order of the files, are held out, so no byte that is predicted in a test was trained on.
 #include "data/text_data.h"
 
 #include <stdio.h>
 #include <string.h>
 
-// What is taken of the windows that lie side by side, from the first on.
+// The first windows of the files, non-overlapping or at every byte.
 typedef struct {
 	const source *s;
 	const choir_files *files;
-	bool shifted; // windows at every byte of that part instead
-	int64_t left; // side by side
+	bool shifted; // windows start at every byte of that part
+	int64_t left; // non-overlapping windows still to take
 	int64_t taken;
 } part;
 
-// How many windows side by side there are in what as many begin at every byte of.
+// The number of non-overlapping windows, from the number that start at every byte.
 static int64_t side_by_side(const source *s, int64_t starts)
 {
 	return starts == 0 ? 0 : (starts - 1) / s->context + 1;
@@ -35,7 +34,7 @@ static choir_dataset *of_file(part *p, size_t i)
 	return choir_dataset_take(d, taken);
 }
 
-// Of n files, from the first on; in halves, so that few steps lie above each.
+// Concatenates n files from first on. Recursion by halves keeps the chain of stages short.
 static choir_dataset *join(part *p, size_t first, size_t n)
 {
 	if (n == 1)
@@ -44,7 +43,7 @@ static choir_dataset *join(part *p, size_t first, size_t n)
 	return choir_dataset_concatenate(a, join(p, first + n / 2, n - n / 2));
 }
 
-// The files' windows; NULL: an error.
+// The windows of all files; NULL: an error.
 static choir_dataset *open_part(part *p)
 {
 	choir_files *files = source_files(p->s->images);
@@ -61,12 +60,11 @@ static choir_status too_few(const source *s)
 	choir_dataset *bytes = NULL;
 	if (choir_files_count(files) > 1)
 		choir_fail(CHOIR_INVALID,
-				"data \"%s\": %zu files have %lld windows of %lld bytes and the one behind: at "
-				"least 2 are needed",
+				"data \"%s\": %zu files with %lld windows of %lld bytes and a next byte; needs at "
+				"least 2 windows",
 				s->name, choir_files_count(files), (long long) s->examples, context);
 	else if ((bytes = choir_text_bytes_dataset_new(choir_files_path(files, 0), "byte")) != NULL)
-		choir_fail(CHOIR_INVALID,
-				"data \"%s\": %lld bytes: with a context of %lld at least %lld are needed",
+		choir_fail(CHOIR_INVALID, "data \"%s\": %lld bytes; a context of %lld needs at least %lld",
 				s->name, (long long) choir_dataset_cardinality(bytes), context, 2 * context + 1);
 	choir_dataset_free(bytes);
 	choir_files_free(files);
@@ -76,15 +74,15 @@ static choir_status too_few(const source *s)
 choir_status text_open(source *s, const char *list)
 {
 	if (strlen(list) >= PATH_SIZE || list[0] == '\0')
-		return choir_fail(CHOIR_INVALID, "data \"%.40s\": text:FILE is needed", s->name);
+		return choir_fail(CHOIR_INVALID, "data \"%.40s\": needs text:FILE", s->name);
 	if (s->context == 0)
-		return choir_fail(
-				CHOIR_INVALID, "data \"%s\": text is for --model gpt, or weights of one", s->name);
+		return choir_fail(CHOIR_INVALID,
+				"data \"%s\": text needs --model gpt, or weights of a gpt", s->name);
 	snprintf(s->images, sizeof s->images, "%s", list);
 	choir_dataset *d = text_examples(s);
 	if (d == NULL)
 		return choir_error_status();
-	s->examples = choir_dataset_cardinality(d); // a file's last byte is only asked for
+	s->examples = choir_dataset_cardinality(d); // a file's last byte is only a target
 	choir_dataset_free(d);
 	if (s->examples < 2)
 		return too_few(s);

@@ -1,13 +1,13 @@
-// Text as data of the command: bytes, of which a model learns which comes next.
+// Text as data of the command: a model learns to predict the next byte.
 #pragma once
 
 #include "data/source.h"
 
-// Looks at the files of a list (source_files): s->context is given, s->examples become as many
-// windows of that many bytes as lie side by side in them. CHOIR_INVALID: there are not two.
+// Opens a list of files (source_files). s->context is given; s->examples becomes the number of
+// non-overlapping windows of that many bytes. CHOIR_INVALID: fewer than two.
 choir_status text_open(source *s, const char *list);
-// Windows side by side, in the order of the files and of the text in each.
+// Non-overlapping windows, in the order of the files and of the text.
 choir_dataset *text_examples(const source *s);
-// As many windows in a pass as the first examples have, but each begins at any byte of that part
-// of the text, in each pass at others: so a model sees every byte at every place.
+// The training windows: as many per pass as the first non-overlapping ones, but each starts at a
+// random byte of that part, in each pass at another. So a model sees every byte at every position.
 choir_dataset *text_training(const source *s, int64_t examples);

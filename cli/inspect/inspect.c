@@ -1,5 +1,5 @@
-// choir inspect: what a file of examples holds, or one of weights. It is read to its end, so what
-// is wrong anywhere in it is found, with its place.
+// choir inspect: shows what a data or weights file holds. The file is read to its end, so all
+// damage in it is found, with its position.
 #include "commands.h"
 #include "inspect/inspect.h"
 #include "number.h"
@@ -20,7 +20,7 @@ static struct {
 } given;
 // clang-format off
 static const option options[] = {
-	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "one JSON object a line" },
+	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "print one JSON object per line" },
 };
 // clang-format on
 static const command self = {
@@ -28,14 +28,14 @@ static const command self = {
 	.operands = "FILE",
 	.max_operands = 1,
 	.needs_operand = true,
-	.about = "Says what a file of examples holds: kind, columns, rows, the first ones, and what "
-			 "is\n"
-			 "wrong in it and where. Where the name does not tell the kind, it stands before it:\n"
-			 "csv:, npy:, npz:, idx:, tfrecord:, text:, hdf5:, cifar10:FOLDER, or\n"
-			 "fixed:BYTES:FILE for records of so many bytes. Of a folder of checkpoints: its\n"
-			 "steps, their tensors, and which are damaged. Of weights (.safetensors, "
-			 "safetensors:):\n"
-			 "tensors, metadata, and values that are not finite.",
+	.about = "Shows what a file holds and where it is damaged.\n\n"
+			 "Data: kind, columns, number of rows and the first rows. If the name does not tell\n"
+			 "the kind, write it before: csv:, npy:, npz:, idx:, tfrecord:, text:, hdf5:,\n"
+			 "cifar10:DIR, or fixed:BYTES:FILE for records of BYTES bytes.\n"
+			 "A directory of checkpoints: its checkpoints, their tensors, and which are damaged.\n"
+			 "Weights (.safetensors, safetensors:): tensors, metadata, and values that are not\n"
+			 "finite.",
+	.examples = { "choir inspect rows.csv", "choir inspect digits.safetensors --json" },
 	.n = sizeof options / sizeof options[0],
 	.options = options,
 };
@@ -43,8 +43,8 @@ static const command self = {
 typedef struct {
 	named_file file;
 	choir_strategy *strategy;
-	choir_array_list *arrays; // of a file that has any; NULL: not looked for
-	choir_dataset *source; // belongs to data
+	choir_array_list *arrays; // npz, hdf5, npy; else NULL
+	choir_dataset *source; // owned by data
 	choir_distributed_dataset *data;
 	choir_values *batch;
 	int64_t rows;
@@ -90,7 +90,7 @@ static void print_file_columns(const inspection *i)
 				shape_text(&column->shape, shape));
 }
 
-// Bytes that are a line of text, without the zeros that fill up a shorter one; 0: they are not.
+// The length of a line of text without trailing zeros; 0: the bytes are not a text.
 static int64_t text_bytes(const choir_column *c, const uint8_t *bytes, int64_t n)
 {
 	if (c->dtype != CHOIR_U8 || c->shape.rank != 1)
@@ -122,7 +122,7 @@ static void print_value(const choir_column *c, const choir_tensor *t, int64_t r)
 	printf("%s%s", n > MAX_VALUES ? " ..." : "", c->shape.rank ? "]" : "");
 }
 
-// Row r of the batch, a column after the other, as far as it fits on a line.
+// Prints the first columns of row r of the batch.
 static void print_row(const inspection *i, int64_t r)
 {
 	printf("  row %lld:", (long long) r);
@@ -133,7 +133,7 @@ static void print_row(const inspection *i, int64_t r)
 	printf("\n");
 }
 
-// The beginning of a line, which is all that is shown of it.
+// Copies the beginning of a line, the part that is shown.
 static choir_status cut_line(const choir_entry in[], choir_entry out[], void *user)
 {
 	(void) user;
@@ -144,8 +144,8 @@ static choir_status cut_line(const choir_entry in[], choir_entry out[], void *us
 	return CHOIR_OK;
 }
 
-// Lines, of which one may be as long as the file: filled up to the longest, a batch of them would
-// be hundreds of times as large.
+// Cuts lines: a batch padded to a line as long as the file would need hundreds of times its
+// memory.
 static choir_dataset *cut_lines(choir_dataset *d)
 {
 	const choir_column column = { .name = choir_dataset_column(d, 0)->name,
@@ -155,7 +155,7 @@ static choir_dataset *cut_lines(choir_dataset *d)
 			d, CHOIR_OPTIONS(choir_map_options, .n = 1, .columns = &column), cut_line, NULL);
 }
 
-// Batches of what fits in a few megabytes.
+// Batches of a few megabytes.
 static choir_dataset *batched(choir_dataset *d, bool *large)
 {
 	const choir_column *c;
@@ -221,7 +221,7 @@ static choir_status check_memory(const inspection *i, const char *what, double b
 		return CHOIR_OK;
 	char held[32], file[32];
 	return choir_fail(CHOIR_UNSUPPORTED,
-			"%s: %s would hold %s in memory, of a file of %s: it is not read", i->file.path, what,
+			"%s: not read: %s would need %s of memory, and the file has %s", i->file.path, what,
 			print_bytes(bytes, held), print_bytes((double) is.st_size, file));
 }
 
@@ -233,7 +233,7 @@ static bool is_asked(const inspection *i, const char *name)
 	return asked;
 }
 
-// Opens what i->file names.
+// Opens the file of i->file.
 static choir_status open_source(inspection *i)
 {
 	const choir_array_entry *e;
@@ -241,7 +241,7 @@ static choir_status open_source(inspection *i)
 	bool large = false;
 	for (size_t k = 0; (e = choir_array_list_entry(i->arrays, k)) != NULL; k++)
 		if (is_asked(i, e->name))
-			CHOIR_TRY(check_memory(i, "an array in Fortran's order", (double) e->held));
+			CHOIR_TRY(check_memory(i, "an array in Fortran order", (double) e->held));
 	i->source = named_file_open(&i->file);
 	for (size_t k = 0; (c = choir_dataset_column(i->source, k)) != NULL; k++)
 		CHOIR_TRY(check_memory(i, "an example",
@@ -253,7 +253,7 @@ static choir_status open_source(inspection *i)
 	return i->data == NULL ? choir_error_status() : CHOIR_OK;
 }
 
-// ---- Arrays that are no columns of one dataset.
+// ---- Arrays that are not columns of one dataset.
 
 static bool is_column(const choir_array_entry *e)
 {
@@ -281,7 +281,7 @@ static void print_arrays(const inspection *i)
 		printf("  %-24s %s %s%s\n", clean_text(e->name, name),
 				e->known == CHOIR_NONE ? clean_text(e->type, type)
 									   : choir_dtype_name((choir_dtype) e->known),
-				shape_text(&e->shape, shape), is_column(e) ? "" : ", for no dataset");
+				shape_text(&e->shape, shape), is_column(e) ? "" : ", not a column");
 }
 
 static void print_arrays_json(const inspection *i)
@@ -302,8 +302,8 @@ static void print_arrays_json(const inspection *i)
 	json_end();
 }
 
-// The arrays from the first on that have as many examples, of those that were not read yet; how
-// many there are.
+// Selects the next arrays that were not read yet and have the same number of examples. Returns
+// their number.
 static size_t next_group(inspection *i, bool read[])
 {
 	const choir_array_entry *e;
@@ -321,7 +321,7 @@ static size_t next_group(inspection *i, bool read[])
 	return a->n;
 }
 
-// Reads them to their ends, those of one length side by side.
+// Reads all arrays to their ends, those of one length together.
 static choir_status read_groups(inspection *i)
 {
 	char name[CLEAN_TEXT];
@@ -375,12 +375,12 @@ static choir_status inspect(inspection *i, const char *name)
 	else if (dropped == 0)
 		printf("  %lld rows\n", (long long) i->rows);
 	else
-		printf("  %lld rows, and %lld without some value\n", (long long) i->rows,
+		printf("  %lld complete rows; %lld rows have a missing value\n", (long long) i->rows,
 				(long long) dropped);
 	return CHOIR_OK;
 }
 
-// The file of weights that is named: "safetensors:FILE", or a name that ends so; NULL: none.
+// The path of a weights file: "safetensors:FILE", or a name with that suffix; NULL: not weights.
 static const char *weights_path(const char *name)
 {
 	static const char prefix[] = "safetensors:", end[] = ".safetensors";
@@ -405,7 +405,7 @@ int inspect_main(int argc, char **argv)
 	if (there && S_ISDIR(is.st_mode))
 		return inspect_steps(name, given.json) == CHOIR_OK ? EXIT_OK : failed(&self);
 	if (!there && errno == ENOENT && strpbrk(name, ":#") == NULL) {
-		choir_fail(CHOIR_NOT_FOUND, "%s: there is no such file or folder", name);
+		choir_fail(CHOIR_NOT_FOUND, "%s: no such file or directory", name);
 		return failed(&self);
 	}
 	inspection i = { .rows = 0 };

@@ -1,11 +1,12 @@
-// What the command inspect says about a folder, and about weights.
+// Prints what choir inspect shows of checkpoints and weights.
 #pragma once
 
 #include <choir/choir.h>
 
 #include <stdbool.h>
 
-// Of checkpoints. CHOIR_CORRUPT: some are damaged, which was said; CHOIR_NOT_FOUND: none there.
+// A directory of checkpoints. CHOIR_CORRUPT: some are damaged, and were printed. CHOIR_NOT_FOUND:
+// there are none.
 choir_status inspect_steps(const char *directory, bool json);
-// Of a safetensors file.
+// A safetensors file.
 choir_status inspect_weights(const char *path, bool json);

@@ -1,4 +1,4 @@
-// choir inspect DIR: the steps of a directory of checkpoints, their tensors, and what is damaged.
+// choir inspect DIR: the checkpoints of a directory, their tensors, and which are damaged.
 #include "inspect/inspect.h"
 
 #include "number.h"
@@ -47,7 +47,8 @@ static bool print_step(choir_checkpoint_list *l, size_t i, bool json)
 		json_end();
 	} else if (whole) {
 		clean_print(stdout, choir_checkpoint_list_path(l, i));
-		printf(": step %lld of %d replicas, whole\n", (long long) choir_checkpoint_list_step(l, i),
+		printf(": step %lld, %d replicas, undamaged\n",
+				(long long) choir_checkpoint_list_step(l, i),
 				choir_checkpoint_list_replicas(l, i));
 		print_tensors(l, json);
 	} else {
@@ -57,7 +58,7 @@ static bool print_step(choir_checkpoint_list *l, size_t i, bool json)
 	return whole;
 }
 
-// Whether directory is a step itself, and not what steps are in.
+// Whether directory is a checkpoint itself.
 static bool is_step(const char *directory)
 {
 	char path[4096];
@@ -76,10 +77,10 @@ choir_status inspect_steps(const char *directory, bool json)
 		damaged += !print_step(l, i, json);
 	choir_checkpoint_list_free(l);
 	if (n == 0)
-		return choir_fail(CHOIR_NOT_FOUND, "%s: there are no checkpoints in this folder%s",
-				directory,
-				is_step(directory) ? ", which is one: name the folder that it is in" : "");
-	return damaged == 0
-			? CHOIR_OK
-			: choir_fail(CHOIR_CORRUPT, "%s: %zu of %zu steps damaged", directory, damaged, n);
+		return choir_fail(CHOIR_NOT_FOUND, "%s: directory has no checkpoints%s", directory,
+				is_step(directory) ? "; it is a checkpoint itself: name its parent directory"
+								   : "");
+	return damaged == 0 ? CHOIR_OK
+						: choir_fail(CHOIR_CORRUPT, "%s: %zu of %zu checkpoints are damaged",
+								  directory, damaged, n);
 }

@@ -1,5 +1,5 @@
-// choir inspect of weights: the tensors of a safetensors file, Choir's or another program's, its
-// metadata, and which values are not finite, with the place of the first.
+// choir inspect of weights: the tensors and metadata of a safetensors file of any program, and the
+// values that are not finite, with the position of the first.
 #include "inspect/inspect.h"
 
 #include "number.h"
@@ -11,10 +11,10 @@
 
 enum { BLOCK = 1 << 16, MAX_SHOWN = 60 };
 
-// Of one tensor.
+// The values of a tensor that are not finite.
 typedef struct {
-	int64_t count; // of values that are not finite; CHOIR_NONE: it has none of Choir's dtypes
-	uint64_t first; // where the first of them is in the file
+	int64_t count; // CHOIR_NONE: the tensor has a dtype that Choir does not have
+	uint64_t first; // position of the first in the file
 } strange;
 
 static choir_status read_block(FILE *file, const char *path, const choir_weights_entry *e,
@@ -22,14 +22,14 @@ static choir_status read_block(FILE *file, const char *path, const choir_weights
 {
 	if (fseek(file, (long) (e->first + done), SEEK_SET) == 0 && fread(to, 1, bytes, file) == bytes)
 		return CHOIR_OK;
-	return choir_fail(CHOIR_IO, "%s: tensor \"%.100s\": %zu bytes from byte %llu cannot be read",
+	return choir_fail(CHOIR_IO, "%s: tensor \"%.100s\": cannot read %zu bytes from byte %llu",
 			path, e->name, bytes, (unsigned long long) (e->first + done));
 }
 
 static choir_status inspect_values(
 		FILE *file, const char *path, const choir_weights_entry *e, strange *s)
 {
-	static double block[BLOCK / sizeof(double)]; // or of another dtype
+	static double block[BLOCK / sizeof(double)]; // holds any dtype
 	*s = (strange){ .count = e->known == CHOIR_NONE ? CHOIR_NONE : 0 };
 	if (e->known == CHOIR_NONE)
 		return CHOIR_OK;
@@ -144,7 +144,7 @@ choir_status inspect_weights(const char *path, bool json)
 		return choir_error_status();
 	FILE *file = fopen(path, "rb");
 	choir_status status =
-			file == NULL ? choir_fail(CHOIR_IO, "%s: it cannot be read", path) : CHOIR_OK;
+			file == NULL ? choir_fail(CHOIR_IO, "%s: cannot be read", path) : CHOIR_OK;
 	if (file != NULL) {
 		print_head(l, path, json);
 		print_metadata(l, json);

@@ -1,4 +1,4 @@
-// The weights that a name stands for: a file's, or those of a folder of checkpoints.
+// Finds the weights that a name means: a file, or the newest checkpoint of a directory.
 #include "model.h"
 
 #include <stdio.h>
@@ -11,21 +11,21 @@ static bool is_directory(const char *path)
 	return stat(path, &is) == 0 && S_ISDIR(is.st_mode);
 }
 
-// Whether a step's folder is called name, or any may be.
+// Whether path's last component is name; NULL: any.
 static bool is_wanted(const char *path, const char *name)
 {
 	const char *slash = strrchr(path, '/');
 	return name == NULL || strcmp(slash == NULL ? path : slash + 1, name) == 0;
 }
 
-// The newest whole step of directory; of name, if there is one, only that.
+// Finds the newest undamaged checkpoint of directory, or the one of that name.
 static choir_status find_step(const char *directory, const char *name, char path[WEIGHTS_PATH])
 {
 	choir_checkpoint_list *l = choir_checkpoint_list_new(directory);
 	if (l == NULL)
 		return choir_error_status();
 	choir_status status =
-			choir_fail(CHOIR_NOT_FOUND, "%s: there are no checkpoints in this folder", directory);
+			choir_fail(CHOIR_NOT_FOUND, "%s: directory has no checkpoints", directory);
 	for (size_t i = choir_checkpoint_list_steps(l); i-- > 0 && status != CHOIR_OK;) {
 		const char *step = choir_checkpoint_list_path(l, i);
 		if (!is_wanted(step, name))
@@ -33,7 +33,7 @@ static choir_status find_step(const char *directory, const char *name, char path
 		status = choir_checkpoint_list_check(l, i);
 		if (status == CHOIR_OK &&
 				snprintf(path, WEIGHTS_PATH, "%s/weights.safetensors", step) >= WEIGHTS_PATH)
-			status = choir_fail(CHOIR_INVALID, "%s: the path is too long", step);
+			status = choir_fail(CHOIR_INVALID, "%s: path too long", step);
 	}
 	choir_checkpoint_list_free(l);
 	return status;
@@ -45,7 +45,7 @@ choir_status model_find_weights(const char **path, char found[WEIGHTS_PATH])
 	if (!is_directory(*path))
 		return CHOIR_OK;
 	if (snprintf(directory, sizeof directory, "%s", *path) >= (int) sizeof directory)
-		return choir_fail(CHOIR_INVALID, "%s: the path is too long", *path);
+		return choir_fail(CHOIR_INVALID, "%s: path too long", *path);
 	size_t length = strlen(directory);
 	while (length > 1 && directory[length - 1] == '/')
 		directory[--length] = '\0';

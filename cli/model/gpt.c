@@ -1,6 +1,6 @@
-// A GPT on bytes: embeddings of bytes and places, blocks of causal attention and of two dense
-// layers with GELU between, each on normalised numbers and added to what came in (pre-norm), a
-// norm and a projection to scores of the 256 bytes that may come next (Radford et al. 2019).
+// A GPT on bytes (Radford et al. 2019): token and position embeddings; blocks of causal attention
+// and of two dense layers with GELU, each with layer norm before it and a residual connection
+// around it (pre-norm); a final layer norm and a projection to the scores of the next byte.
 #include "model/kind.h"
 
 #include <stdio.h>
@@ -11,19 +11,18 @@ choir_status gpt_check(const model_plan *plan)
 {
 	const model_size *size = &plan->size;
 	if (size->width % size->heads != 0)
-		return choir_fail(CHOIR_INVALID, "gpt: %lld heads do not divide a width of %lld",
+		return choir_fail(CHOIR_INVALID, "gpt: --heads %lld does not divide --width %lld",
 				(long long) size->heads, (long long) size->width);
 	if (plan->image.rank != 1 || plan->image.dim[0] != size->context)
 		return choir_fail(CHOIR_INVALID,
-				"gpt: it goes on with text, %lld bytes at a time (--data text:FILE); this is none",
+				"gpt: the data are not windows of %lld bytes of text; needs --data text:FILE",
 				(long long) size->context);
 	if (!(size->dropout < 1))
-		return choir_fail(
-				CHOIR_INVALID, "gpt: a dropout of %g: less than 1 is needed", size->dropout);
+		return choir_fail(CHOIR_INVALID, "gpt: --dropout %g; needs less than 1", size->dropout);
 	return CHOIR_OK;
 }
 
-// The layers inside a residual: norm, then one or two layers, then dropout if there is any.
+// The layers inside a residual connection: norm, one or two layers, then dropout if there is any.
 static choir_layer *branch(const model_size *size, const char *block, const char *part,
 		choir_layer *first, choir_layer *second)
 {
@@ -51,8 +50,8 @@ static choir_layer *block(const model_plan *plan, int64_t i)
 	snprintf(attention, sizeof attention, "%s/attention", name);
 	snprintf(up, sizeof up, "%s/up", name);
 	snprintf(down, sizeof down, "%s/down", name);
-	choir_layer *see = choir_self_attention_new(attention, width, size->heads, CHOIR_ON);
-	choir_layer *both[2] = { branch(size, name, "attention", see, NULL) };
+	choir_layer *attend = choir_self_attention_new(attention, width, size->heads, CHOIR_ON);
+	choir_layer *both[2] = { branch(size, name, "attention", attend, NULL) };
 	choir_layer *wide = choir_dense_new(up, width, 4 * width, gelu);
 	choir_layer *narrow = choir_dense_new(down, 4 * width, width, CHOIR_LINEAR);
 	both[1] = branch(size, name, "dense", wide, narrow);
@@ -87,7 +86,7 @@ double gpt_weights(const model_plan *plan)
 double gpt_activations(const model_plan *plan)
 {
 	const model_size *size = &plan->size;
-	// A block keeps what its norms, products, attention and GELU gave, and the two sums.
+	// A block keeps the results of norms, products, attention and GELU, and two sums.
 	const double place = 20 * (double) size->width * (double) size->layers + 3 * BYTES;
 	return (double) size->context * place;
 }
@@ -97,15 +96,15 @@ model_work gpt_work(const model_plan *plan)
 	const model_size *size = &plan->size;
 	const double w = (double) size->width, places = (double) size->context;
 	const double layers = (double) size->layers;
-	// Two products of a triangle there and four back; what attention keeps in a cache is not
-	// counted.
+	// Two products of a triangle forward and four backward. What attention recomputes or caches is
+	// not counted.
 	const double attention = 6 * w * (places + 1);
 	const double products = 3 * 2 * (12 * w * w);
-	// A norm reads x, and writes; back it reads x and dy for dx, which it writes, and for its own
-	// gradients. A sum is made there, and one of gradients back. GELU is of four times the width.
-	// The biases' gradients read 9 widths.
+	// A norm reads x and writes y; backward it reads x and dy, writes dx, and reads both again for
+	// its own gradients. A residual sum is computed forward and one of gradients backward. GELU
+	// has four times the width. Bias gradients read 9 widths.
 	const double block = 2 * 7 * w + 4 * 3 * w + 4 * (2 + 3) * w + 9 * w;
-	// Both embeddings and the last norm, and the loss.
+	// Both embeddings, the last norm, and the loss.
 	const double ends = 15 * w + 3 * BYTES;
 	return (model_work){ .products = places * (layers * products + 3 * 2 * w * BYTES),
 		.attention = places * layers * attention,

@@ -1,4 +1,4 @@
-// The two plain models of images: a perceptron on the pixels, and a small convolutional network.
+// The two plain image models: a multilayer perceptron, and a small convolutional network.
 #include "model/kind.h"
 
 #include <stdio.h>
@@ -10,20 +10,16 @@ choir_status image_check(const model_plan *plan, int64_t min)
 	const int64_t *size = plan->image.dim;
 	if (plan->image.rank < 1)
 		return choir_fail(CHOIR_INVALID,
-				"%s: its images are single numbers; are images and labels "
-				"exchanged?",
-				plan->kind);
+				"%s: images are single numbers; are images and labels swapped?", plan->kind);
 	if (min == 0)
 		return CHOIR_OK;
 	if (plan->image.rank != 2 && plan->image.rank != 3)
 		return choir_fail(CHOIR_INVALID,
-				"%s: images with %d dimensions: height and width, or height, "
-				"width and channels are needed",
+				"%s: images with %d dimensions; needs height and width, or height, width and "
+				"channels",
 				plan->kind, plan->image.rank);
 	if (size[0] < min || size[1] < min)
-		return choir_fail(CHOIR_INVALID,
-				"%s: images of %lld x %lld are too small: at least %lld x "
-				"%lld is needed",
+		return choir_fail(CHOIR_INVALID, "%s: images of %lld x %lld; needs at least %lld x %lld",
 				plan->kind, (long long) size[0], (long long) size[1], (long long) min,
 				(long long) min);
 	return CHOIR_OK;
@@ -116,15 +112,15 @@ double cnn_activations(const model_plan *plan)
 	return pixels * 2 * ((double) plan->width[0] + (double) plan->width[1]);
 }
 
-// Of a dense layer on so many numbers. ReLU's gradient reads its result and dy and writes dx; that
-// of the bias reads dx.
+// Adds a dense layer from in to out numbers. The gradient of ReLU reads its result and dy and
+// writes dx; the bias gradient reads dx.
 static void add_dense(model_work *sum, double in, double out, bool first, bool relu)
 {
 	sum->products += (first ? 2 : 3) * 2 * in * out;
 	sum->numbers += (relu ? 4 : 1) * out;
 }
 
-// Times the classes: scores are read twice, their gradient is written.
+// Per class: scores are read twice and their gradient is written.
 static const double LOSS = 3;
 
 model_work mlp_work(const model_plan *plan)
@@ -151,7 +147,7 @@ model_work cnn_work(const model_plan *plan)
 	sum.convolutions += 2 * 2 * filter * (double) image_channels(plan) * a * pixels1;
 	sum.convolutions += 3 * 2 * filter * a * b * pixels2;
 	sum.numbers += 4 * (pixels1 * a + pixels2 * b);
-	// The pool reads its input there and back, and writes its gradient.
+	// The pool reads its input forward and backward, and writes its gradient.
 	sum.numbers += 3 * pixels2 * b + 3 * pooled;
 	add_dense(&sum, pooled, (double) plan->width[2], false, true);
 	add_dense(&sum, (double) plan->width[2], (double) plan->classes, false, false);

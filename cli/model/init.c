@@ -1,4 +1,4 @@
-// A file restored in part, and the two lists of what did not meet.
+// Restores a part of a weights file, and lists the names without a match on either side.
 #include "model/init.h"
 #include "report.h"
 
@@ -9,7 +9,7 @@
 
 enum { MAX_MAP = 1 << 20 };
 
-// What a restore told. The names of a kind stand one behind another, each with a zero behind it.
+// The names that a restore reported, by kind. Each name ends with a 0.
 typedef struct {
 	int64_t n[3];
 	char *names[3];
@@ -60,7 +60,7 @@ static void print_report(const restore_report *t, const char *path, bool json)
 		json_text("event", "init");
 		json_integer("restored", t->n[CHOIR_RESTORED_VALUE]);
 	} else {
-		printf("%lld weights from %s\n", (long long) t->n[CHOIR_RESTORED_VALUE], path);
+		printf("restored %lld weights from %s\n", (long long) t->n[CHOIR_RESTORED_VALUE], path);
 	}
 	print_list(t, CHOIR_RESTORED_MISSING, "missing", json);
 	print_list(t, CHOIR_RESTORED_UNEXPECTED, "unexpected", json);
@@ -68,7 +68,7 @@ static void print_report(const restore_report *t, const char *path, bool json)
 		json_end();
 }
 
-// The text of a file, to be freed.
+// Reads a text file. The caller frees *text.
 static choir_status read_map(const char *path, char **text)
 {
 	FILE *f = fopen(path, "rb");
@@ -81,7 +81,7 @@ static choir_status read_map(const char *path, char **text)
 	if (whole && memchr(*text, 0, n) == NULL)
 		return CHOIR_OK;
 	return choir_fail(
-			CHOIR_INVALID, "--init-map %s: a text of at most %d bytes is needed", path, MAX_MAP);
+			CHOIR_INVALID, "--init-map %s: needs a text of at most %d bytes", path, MAX_MAP);
 }
 
 choir_status init_weights(choir_strategy *s, const char *path, const char *map, bool json)

@@ -1,4 +1,4 @@
-// What the files of the models share: each kind is five functions, with its formula and its sizes.
+// The interface of a model kind: check, build, and formulas for its weights, activations and work.
 #pragma once
 
 #include "model/model.h"
@@ -29,9 +29,10 @@ double gpt_weights(const model_plan *plan);
 double gpt_activations(const model_plan *plan);
 model_work gpt_work(const model_plan *plan);
 
-// Whether the input can be images of at least so many rows and columns; 0: numbers of any shape.
+// Fails unless the input is images of at least min rows and columns; min 0: numbers of any shape.
 choir_status image_check(const model_plan *plan, int64_t min);
 int64_t image_channels(const model_plan *plan);
 
-// Numbers from 1 to most with commas between; how many, or -1: it is none, or there is no room.
+// Reads numbers from 1 to max, separated by commas. Returns their number, or -1 if the text is
+// wrong or has more than capacity.
 int model_read_list(const char *text, int64_t max, int capacity, int64_t out[]);

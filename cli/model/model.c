@@ -1,4 +1,4 @@
-// What is asked of every model, by its kind: its size, its formula, its losses.
+// The models by kind: size, layers, formulas and losses.
 #include "model/model.h"
 #include "model/kind.h"
 
@@ -13,7 +13,7 @@ const char *const model_kinds[] = { "mlp", "cnn", "resnet20", "gpt", NULL };
 
 // In the order of model_kinds.
 static const struct {
-	const char *usual_widths; // NULL: it has a size
+	const char *usual_widths; // NULL: it has a size instead
 	model_size usual;
 	choir_status (*check)(const model_plan *plan);
 	choir_status (*build)(model *m);
@@ -42,38 +42,35 @@ choir_status model_plan_set(model_plan *plan, const char *kind, const char *widt
 	const int k = kind_index(kind);
 	if (model_kinds[k] == NULL)
 		return choir_fail(CHOIR_NOT_FOUND,
-				"model \"%s\": there is no such model; known: mlp, cnn, resnet20, gpt", kind);
+				"model \"%s\": unknown model; known: mlp, cnn, resnet20, gpt", kind);
 	plan->kind = model_kinds[k];
 	plan->size = kinds[k].usual;
 	plan->widths = 0;
 	if (kinds[k].usual_widths == NULL)
 		return widths == NULL
 				? CHOIR_OK
-				: choir_fail(CHOIR_INVALID, "widths \"%s\": a %s has one width, --width", widths,
-						  kind);
+				: choir_fail(CHOIR_INVALID, "--widths %s: a %s has a single width, --width",
+						  widths, kind);
 	plan->widths = model_read_list(
 			widths ? widths : kinds[k].usual_widths, MAX_WIDTH, MAX_WIDTHS, plan->width);
 	if (plan->widths < 0)
 		return choir_fail(CHOIR_INVALID,
-				"widths \"%s\": 1 to %d numbers from 1 to %d with commas "
-				"between are needed",
-				widths, MAX_WIDTHS, MAX_WIDTH);
+				"--widths %s: needs 1 to %d numbers from 1 to %d with commas", widths, MAX_WIDTHS,
+				MAX_WIDTH);
 	if (k == CNN && plan->widths != CNN_WIDTHS)
 		return choir_fail(CHOIR_INVALID,
-				"widths \"%s\": a cnn has three: two convolutions and a dense "
-				"layer",
-				widths);
+				"--widths %s: a cnn needs 3 widths: two convolutions and a dense layer", widths);
 	return CHOIR_OK;
 }
 
-// Sets *to, if value is not 0 and the kind has such a number.
+// Sets *to if value is not 0. Fails if the kind has no such size.
 static choir_status set_number(
 		const char *kind, const char *name, int64_t usual, int64_t value, int64_t *to)
 {
 	if (value == 0)
 		return CHOIR_OK;
 	if (usual == 0)
-		return choir_fail(CHOIR_INVALID, "%s %lld: a model %s has no such number", name,
+		return choir_fail(CHOIR_INVALID, "%s %lld: does not apply to model %s", name,
 				(long long) value, kind);
 	*to = value;
 	return CHOIR_OK;
@@ -89,8 +86,8 @@ choir_status model_plan_resize(model_plan *plan, const model_size *size)
 	CHOIR_TRY(set_number(plan->kind, "--heads", usual->heads, size->heads, &to->heads));
 	CHOIR_TRY(set_number(plan->kind, "--context", usual->context, size->context, &to->context));
 	if (size->dropout != 0 && k != GPT)
-		return choir_fail(
-				CHOIR_INVALID, "--dropout %g: a model %s has none", size->dropout, plan->kind);
+		return choir_fail(CHOIR_INVALID, "--dropout %g: does not apply to model %s", size->dropout,
+				plan->kind);
 	to->dropout = size->dropout;
 	return CHOIR_OK;
 }
@@ -142,9 +139,10 @@ choir_shape model_input(const model_plan *plan)
 choir_tensor *model_apply(const model *m, choir_tensor *input)
 {
 	const choir_shape one = model_input(&m->plan);
-	choir_shape all = { one.rank + 1, { choir_tensor_shape(input)->dim[0] } }; // may be 0
+	choir_shape all = { one.rank + 1,
+		{ choir_tensor_shape(input)->dim[0] } }; // the batch may be empty
 	memcpy(all.dim + 1, one.dim, (size_t) one.rank * sizeof one.dim[0]);
-	// Text may be shorter than the context.
+	// A text may be shorter than the context.
 	return choir_layer_apply(
 			m->net, model_plan_text(&m->plan) ? input : choir_reshape(input, all));
 }
@@ -153,19 +151,18 @@ choir_status model_plan_fits(const model_plan *plan, const char *path)
 {
 	struct stat file;
 	const double weights = model_plan_weights(plan);
-	if (stat(path, &file) != 0) // who reads it will say why
+	if (stat(path, &file) != 0) // reading it will report why
 		return CHOIR_OK;
 	if (weights * (double) sizeof(float) <= 2 * (double) file.st_size)
 		return CHOIR_OK;
-	return choir_fail(CHOIR_CORRUPT,
-			"%s: it has %lld bytes, and is said to hold a %s of %.0f weights", path,
+	return choir_fail(CHOIR_CORRUPT, "%s: %lld bytes are too few for a %s of %.0f weights", path,
 			(long long) file.st_size, plan->kind, weights);
 }
 
 choir_status model_load(model *m, choir_strategy *s, const model_plan *plan, const char *path)
 {
 	choir_scope scope;
-	CHOIR_TRY(model_plan_fits(plan, path)); // before memory is asked for
+	CHOIR_TRY(model_plan_fits(plan, path)); // before memory is allocated
 	CHOIR_TRY(choir_scope_enter(&scope, s));
 	const choir_status status = model_build(m, plan);
 	CHOIR_TRY(choir_scope_exit(&scope));

@@ -1,4 +1,4 @@
-// The bytes of a training, from the sizes of its model.
+// Estimates the memory of a training from the sizes of its model.
 #include "model/model_memory.h"
 
 #include "report.h"
@@ -9,7 +9,7 @@ memory_plan memory_needed(
 	const double weights = sizeof(float) * model_plan_weights(plan);
 	const double activations = sizeof(float) * model_plan_activations(plan);
 	const int replicas = choir_strategy_replicas(s), devices = choir_strategy_worker_devices(s);
-	// Each device computes one replica's part at a time, and holds one sum of gradients.
+	// A device runs one replica at a time and holds one sum of gradients.
 	const double part = (double) ((batch + replicas - 1) / replicas);
 	return (memory_plan){ .weights = weights,
 		.gradients = devices * weights,
@@ -27,8 +27,9 @@ choir_status memory_check(const memory_plan *needed, const char *kind, const cho
 	if (info.memory_total == 0 || sum <= (double) info.memory_total)
 		return CHOIR_OK;
 	return choir_fail(CHOIR_NO_MEMORY,
-			"%s: about %s of memory are needed (weights %s, gradients %s, optimizer %s, "
-			"activations %s), the machine has %s",
+			"%s: needs about %s of memory (weights %s, gradients %s, optimizer %s, activations "
+			"%s); "
+			"the machine has %s",
 			kind, print_bytes(sum, text[0]), print_bytes(needed->weights, text[1]),
 			print_bytes(needed->gradients, text[2]), print_bytes(needed->optimizer, text[3]),
 			print_bytes(needed->activations, text[4]),

@@ -1,17 +1,16 @@
-// How much memory a training takes, before it takes any.
+// Estimates how much memory a training needs, before it starts.
 #pragma once
 
 #include "model/model.h"
 
-// Bytes. Numbers from a formula, not measured: what each kind keeps of an example is counted by
-// hand, and what pools round up is left out.
+// Bytes, from a formula: the activations of each model kind are counted by hand, and rounding by
+// memory pools is left out.
 typedef struct {
 	double weights, gradients, optimizer, activations;
 } memory_plan;
 
-// Of a model with an optimizer that keeps so many numbers beside each weight, and batch examples
-// in each step.
+// slots: optimizer slots per weight. batch: examples per step.
 memory_plan memory_needed(
 		const model_plan *plan, const choir_strategy *s, int slots, int64_t batch);
-// CHOIR_NO_MEMORY: the machine has less than that; with the bytes, and by what.
+// CHOIR_NO_MEMORY: the machine has less; the text lists the bytes of each part.
 choir_status memory_check(const memory_plan *needed, const char *kind, const choir_strategy *s);

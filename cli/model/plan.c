@@ -1,5 +1,4 @@
-// What a model is, beside its weights: the lines of the file's metadata from which the command
-// builds it again.
+// Writes and reads a model's plan as metadata of its weights, so that the model can be rebuilt.
 #include "model/kind.h"
 #include "model/table_plan.h"
 
@@ -40,7 +39,7 @@ static size_t write_list(char *text, size_t size, const char *key, int n, const 
 	return at < size ? at : size;
 }
 
-// The sizes that are not 0.
+// Writes the sizes that are not 0.
 static size_t write_size(char *text, size_t size, const model_size *s)
 {
 	const int64_t values[] = { s->width, s->layers, s->heads, s->context };
@@ -73,8 +72,8 @@ bool model_plan_write(const model_plan *plan, char text[METADATA_SIZE])
 
 static choir_status wrong_value(const char *path, const char *key, const char *value)
 {
-	return choir_fail(CHOIR_CORRUPT, "%s: its choir.%s, \"%s\", is none that choir train writes",
-			path, key, value);
+	return choir_fail(
+			CHOIR_CORRUPT, "%s: metadata choir.%s has the invalid value \"%s\"", path, key, value);
 }
 
 static choir_status find(const char *path, const char *key, char value[VALUE_SIZE], bool *there)
@@ -106,7 +105,7 @@ static choir_status read_size(model_plan *plan, const char *path)
 	return model_plan_resize(plan, &s);
 }
 
-// Which form of GELU a gpt has. A file that does not say so has the approximation.
+// Reads which form of GELU a gpt has. Files without this key have the tanh approximation.
 static choir_status read_activation(model_plan *plan, const char *path)
 {
 	char value[VALUE_SIZE];
@@ -118,7 +117,7 @@ static choir_status read_activation(model_plan *plan, const char *path)
 	return CHOIR_OK;
 }
 
-// The kind, and its widths or its size.
+// Reads the kind and its widths or its size.
 static choir_status read_kind(model_plan *plan, const char *path)
 {
 	char kind[VALUE_SIZE], widths[VALUE_SIZE];
@@ -130,7 +129,7 @@ static choir_status read_kind(model_plan *plan, const char *path)
 	return read_size(plan, path);
 }
 
-// So many that they can be counted, with room for what they are multiplied with.
+// Whether the number of elements is small enough for products with it.
 static bool has_elements(const choir_shape *image)
 {
 	double elements = 1;
@@ -156,7 +155,7 @@ choir_status model_plan_read(model_plan *plan, const char *path)
 	if (end == value || *end != '\0' || !(plan->scale > 0))
 		return wrong_value(path, "scale", value);
 	if (model_plan_text(plan) && plan->classes != BYTES)
-		return choir_fail(CHOIR_CORRUPT, "%s: a vocabulary of %lld: text has %d bytes", path,
+		return choir_fail(CHOIR_CORRUPT, "%s: a vocabulary of %lld; text needs %d", path,
 				(long long) plan->classes, BYTES);
 	CHOIR_TRY(model_plan_check(plan));
 	if (plan->table == NULL)
@@ -164,7 +163,7 @@ choir_status model_plan_read(model_plan *plan, const char *path)
 	CHOIR_TRY(table_plan_read(plan->table, path));
 	const int64_t inputs = plan->table->inputs, elements = choir_shape_elements(&plan->image);
 	if (inputs != 0 && inputs != elements)
-		return choir_fail(CHOIR_CORRUPT, "%s: means of %lld inputs, and examples have %lld", path,
+		return choir_fail(CHOIR_CORRUPT, "%s: means of %lld inputs, but examples have %lld", path,
 				(long long) inputs, (long long) elements);
 	return CHOIR_OK;
 }

@@ -1,14 +1,15 @@
-// The residual net for small images of He et al. 2015, section 4.2: a convolution, three thirds of
-// n blocks of two convolutions, of which the second and third halve the image and double the
-// channels, the mean of each channel, and a dense layer; 6 n + 2 layers with weights. Where a
-// block changes the shape its shortcut is a convolution of single pixels.
+// The residual network for small images of He et al. 2015, section 4.2, with 6 n + 2 layers. A
+// convolution is followed by three stages of n blocks of two convolutions, global average pooling
+// and a dense layer. The second and third stage halve the image and double the channels; there the
+// shortcut is a 1x1 convolution.
 #include "model/kind.h"
 
 #include <stdio.h>
 
 enum { KERNEL = 3, THIRDS = 3 };
 
-// Of the batch's norm: as usual for this net. Keras' 0.99 is slow for few steps.
+// Batch normalization as usual for this network. Keras' momentum 0.99 adapts too slowly in few
+// steps.
 static const double MOMENTUM = 0.9, EPSILON = 1e-5;
 
 choir_status resnet_check(const model_plan *plan)
@@ -16,15 +17,15 @@ choir_status resnet_check(const model_plan *plan)
 	const model_size *size = &plan->size;
 	if (size->layers < 8 || (size->layers - 2) % (2 * THIRDS) != 0)
 		return choir_fail(CHOIR_INVALID,
-				"resnet20: %lld layers: 6 n + 2 are needed, as in 8, 14, 20, 32, 44, 56",
+				"resnet20: --layers %lld; needs 6 n + 2, as in 8, 14, 20, 32, 44, 56",
 				(long long) size->layers);
 	if (size->width > MAX_WIDTH >> THIRDS)
-		return choir_fail(CHOIR_INVALID, "resnet20: a width of %lld: at most %d are possible",
+		return choir_fail(CHOIR_INVALID, "resnet20: --width %lld; needs at most %d",
 				(long long) size->width, MAX_WIDTH >> THIRDS);
 	return image_check(plan, 1);
 }
 
-// A convolution without a bias, which the norm behind it has.
+// Adds a convolution and its batch normalization, which has the bias.
 static size_t add_convolution(choir_layer *layers[], const char *block, const char *part,
 		int64_t in, int64_t out, int kernel, int stride)
 {
@@ -74,7 +75,7 @@ choir_status resnet_build(model *m)
 	return m->net == NULL ? choir_error_status() : CHOIR_OK;
 }
 
-// With batch norm: gamma, beta and the two that move.
+// With gamma, beta and the two moving statistics of batch normalization.
 static double convolution_weights(double in, double out, double kernel)
 {
 	return in * out * kernel * kernel + 4 * out;
@@ -99,12 +100,12 @@ double resnet_activations(const model_plan *plan)
 {
 	const double pixels = (double) plan->image.dim[0] * (double) plan->image.dim[1];
 	const double blocks = (double) ((plan->size.layers - 2) / 2) / THIRDS;
-	// Seven images a block; in each third pixels are a quarter and channels twice as many.
+	// Seven images per block; each stage has a quarter of the pixels and twice the channels.
 	return pixels * (double) plan->size.width * (3 + 7 * blocks * (1 + 0.5 + 0.25));
 }
 
-// Of a convolution with its norm, which reads x twice there and twice back, and dy twice, and
-// writes y and dx.
+// A convolution with its normalization, which reads x twice forward and twice backward, reads dy
+// twice, and writes y and dx.
 static void add_work(
 		model_work *sum, double in, double out, double kernel, double pixels, int ways)
 {
@@ -127,7 +128,7 @@ model_work resnet_work(const model_plan *plan)
 		add_work(&sum, out, out, KERNEL, pixels, 3);
 		if (in < out)
 			add_work(&sum, in, out, 1, pixels, 3);
-		// Two ReLUs, the sum, and that of the gradients of what both branches read.
+		// Two ReLUs, the residual sum, and the sum of the gradients of both branches.
 		sum.numbers += 16 * out * pixels;
 		in = out;
 	}

@@ -1,6 +1,5 @@
-// Means and deviations of inputs, the column of labels and the names of its classes, in the
-// metadata of weights. Names of classes are separated by tabs; what is not printable in a name is
-// coded, since a table's may have tabs and ends of lines.
+// Writes and reads the description of a table as metadata of weights: means and deviations of the
+// inputs, columns, target and class names. Names are percent-encoded and separated by tabs.
 #include "model/table_plan.h"
 #include "percent_encoding.h"
 
@@ -53,7 +52,7 @@ size_t table_plan_write(const table_plan *t, char *text, size_t size)
 	return at;
 }
 
-// The value of a key that need not be there; false: it is not, or an error.
+// Reads an optional key. False: it is missing, or an error.
 static bool find_value(const char *path, const char *key, char *value, choir_status *status)
 {
 	*status = choir_checkpoint_metadata(path, key, value, METADATA_SIZE);
@@ -81,7 +80,7 @@ static choir_status read_numbers(
 		if (*end == '\0')
 			return CHOIR_OK;
 	}
-	return choir_fail(CHOIR_CORRUPT, "%s: its %s is none that choir train writes", path, key);
+	return choir_fail(CHOIR_CORRUPT, "%s: metadata %s is invalid", path, key);
 }
 
 static void cut_names(table_plan *t)

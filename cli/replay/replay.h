@@ -1,5 +1,5 @@
-// What one replica gave in a step: its losses and its gradients, as numbers that tell at a glance
-// whether something is wrong, and as hashes that tell whether two are the same bits.
+// The losses and gradients of one replica in a step, as summary numbers and as hashes of their
+// bits.
 #pragma once
 
 #include <choir/choir.h>
@@ -9,34 +9,34 @@
 typedef struct {
 	const char *name; // the variable's
 	choir_shape shape;
-	double norm, largest; // of the elements that are finite
-	int64_t nonfinite; // elements
+	double norm, largest; // of the finite elements
+	int64_t nonfinite; // number of elements that are not finite
 	uint64_t hash;
 } replay_gradient;
 
 typedef struct {
-	int replica; // the one that is looked at
+	int replica; // the recorded one
 	int64_t examples, global_examples;
-	double loss; // mean over its examples; NAN without any
+	double loss; // mean over its examples; NAN without examples
 	uint64_t hash; // of losses and gradients
 	int n, capacity;
-	replay_gradient *gradient; // in the order in which they came
-	choir_status status; // of looking
+	replay_gradient *gradient; // in the order of the backward pass
+	choir_status status; // of the recording
 } replay_record;
 
-// To be given to training.see and to choir_strategy_watch_gradients, with a record as user.
+// Callbacks for training.inspect_losses and choir_strategy_watch_gradients; user is a record.
 void replay_inspect_losses(choir_replica *r, choir_tensor *losses, void *user);
 void replay_inspect_gradient(
 		choir_replica *r, choir_variable *v, choir_tensor *gradient, void *user);
 void replay_record_free(replay_record *record);
 
-// Which checkpoints of a list a step is replayed with.
+// The checkpoints that a replay uses.
 typedef struct {
 	bool has_from, has_behind;
-	size_t from; // the last that is whole before the step; without one it is from the beginning
-	size_t behind; // the first that is whole behind it
-	int64_t from_steps, behind_steps; // of the training, which they stand behind
+	size_t from; // the last undamaged one before the step; else replay starts at step 1
+	size_t behind; // the first undamaged one at or after the step
+	int64_t from_steps, behind_steps; // their numbers of steps
 } replay_plan;
-// Looks for them. CHOIR_NOT_FOUND: there are none of this command's that are whole.
+// Finds them. CHOIR_NOT_FOUND: choir train made none that is undamaged.
 choir_status replay_find(
 		choir_checkpoint_list *l, const char *directory, int64_t step, replay_plan *plan);

@@ -1,5 +1,5 @@
-// Which checkpoints a step is replayed with: the last that was saved before it, and the first that
-// was saved of what came of it.
+// Finds the checkpoints for a replay: the last one before the step, and the first one at or after
+// it.
 #include "replay/replay.h"
 
 #include "train/train.h"
@@ -8,13 +8,13 @@
 
 enum { MAX_TEXT = 1024 };
 
-// Whether the i-th is whole and of this command; one that is damaged is named.
+// Whether the i-th checkpoint is undamaged and of choir train. Prints which are damaged.
 static bool usable(choir_checkpoint_list *l, size_t i, int64_t *steps)
 {
 	if (choir_checkpoint_list_check(l, i) == CHOIR_OK)
 		return train_checkpoint_steps(l, i, steps);
 	char text[MAX_TEXT];
-	snprintf(text, sizeof text, "%s; passed over", choir_error());
+	snprintf(text, sizeof text, "%s; skipped", choir_error());
 	print_error("choir replay", text);
 	return false;
 }
@@ -29,7 +29,7 @@ choir_status replay_find(
 		if (!usable(l, i, &steps))
 			continue;
 		some++;
-		if (steps >= step) { // an earlier one of these is nearer
+		if (steps >= step) { // an earlier one is nearer to the step
 			plan->behind = i;
 			plan->behind_steps = steps;
 			plan->has_behind = true;
@@ -40,6 +40,6 @@ choir_status replay_find(
 		}
 	}
 	return some > 0 ? CHOIR_OK
-					: choir_fail(CHOIR_NOT_FOUND,
-							  "%s: there is no whole checkpoint of choir train", directory);
+					: choir_fail(CHOIR_NOT_FOUND, "%s: has no undamaged checkpoint of choir train",
+							  directory);
 }

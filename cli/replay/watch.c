@@ -1,4 +1,4 @@
-// Looking at what a replica gives, while it gives it.
+// Records the losses and gradients of a replica while it computes them.
 #include "replay/replay.h"
 
 #include "number.h"
@@ -17,8 +17,7 @@ static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)
 }
 static const uint64_t FIRST_HASH = 0xcbf29ce484222325u;
 
-// All elements of t, of any floating dtype, on the host: as they are, to be freed, and their
-// number.
+// Copies all elements of t to the host, as a dense tensor. The caller frees them.
 static void *fetch(choir_tensor *t, size_t *bytes, int64_t *n)
 {
 	t = choir_to_dense(t);
@@ -28,7 +27,7 @@ static void *fetch(choir_tensor *t, size_t *bytes, int64_t *n)
 	*bytes = (size_t) *n * (choir_tensor_dtype(t) == CHOIR_F64 ? sizeof(double) : sizeof(float));
 	void *data = malloc(*bytes + 1);
 	if (data == NULL)
-		choir_fail(CHOIR_NO_MEMORY, "replay: no memory to look at %zu bytes", *bytes);
+		choir_fail(CHOIR_NO_MEMORY, "replay: no memory for %zu bytes", *bytes);
 	else if (choir_tensor_fetch(t, data, *bytes) != CHOIR_OK) {
 		free(data);
 		data = NULL;

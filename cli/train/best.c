@@ -1,4 +1,4 @@
-// Copies of a model's variables on the host.
+// Copies a model's variables to host memory and back, for --patience.
 #include "train/best.h"
 
 #include <stdlib.h>

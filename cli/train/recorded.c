@@ -1,7 +1,7 @@
-// The options that a checkpoint's training had, as far as they decide what is computed: written
-// into its metadata, compared with those of now, and read back for a replay. A training that goes
-// on with others writes down since when: what older checkpoints said of the steps before is lost
-// when these are deleted.
+// The options of a training in the metadata of its checkpoints, as far as they decide the result.
+// They are compared with the current options on resume, and read back by a replay. A training that
+// resumes with other options also records after which step: the older checkpoints, which have the
+// former options, may be deleted.
 #include "train/train.h"
 
 #include "terminal_text.h"
@@ -18,31 +18,33 @@ static const char changes_after[] = "train/changes_after", changes_text[] = "tra
 choir_status train_write_options(const training *t, char *text, size_t size)
 {
 	const option_changes *c = &t->changes;
-	char coded[3 * CHANGES_SIZE];
+	char encoded[3 * CHANGES_SIZE];
 	size_t length = size;
 	if (options_write(&train_command, recorded, text, size))
 		length = strlen(text);
 	if (length < size && c->text[0] != '\0') {
-		percent_encode(c->text, coded, sizeof coded);
+		percent_encode(c->text, encoded, sizeof encoded);
 		length += (size_t) snprintf(text + length, size - length, "%s=%" PRId64 "\n%s=%s\n",
-				changes_after, c->after, changes_text, coded);
+				changes_after, c->after, changes_text, encoded);
 	}
 	return length < size
 			? CHOIR_OK
 			: choir_fail(CHOIR_INVALID,
-					  "--checkpoint: a checkpoint has only %zu bytes for the options", size);
+					  "--checkpoint: the options need more than the %zu bytes of a checkpoint",
+					  size);
 }
 
-// What the i-th checkpoint says that an option was; "": nothing.
+// The value of an option in the i-th checkpoint; "" if there is none.
 static const char *recorded_value(const choir_checkpoint_list *l, size_t i, const option *o)
 {
 	char key[64];
-	snprintf(key, sizeof key, "%s/%s", recorded, o->name + 2);
+	snprintf(key, sizeof key, "%s/%s", recorded, options_key(o));
 	const char *value = choir_checkpoint_list_metadata(l, i, key);
-	return value == NULL ? "" : value;
+	const char *choice = value == NULL || o->choices == NULL ? NULL : options_choice(o, value);
+	return choice != NULL ? choice : value == NULL ? "" : value;
 }
 
-// Adds an option to the text, of which at characters are there, if it is another one than it was.
+// Appends an option to the text, which has at characters, if its value changed.
 static size_t add_change(
 		char text[CHANGES_SIZE], size_t at, const char *name, const char *now, const char *then)
 {
@@ -55,15 +57,16 @@ static size_t add_change(
 					then[0] == '\0' ? "not given" : clean_text(then, b));
 }
 
-// The options of the model, the data and the optimizer that are others than those of the i-th
-// checkpoint: with them the training goes on, but not to the weights of one that never stopped.
+// Lists the options of model, data and optimizer that differ from those of the i-th checkpoint.
+// With them the training can go on, but it does not end with the weights of a training that never
+// stopped.
 static void list_changes(
 		const training *t, const choir_checkpoint_list *l, size_t i, char text[CHANGES_SIZE])
 {
 	static char now[RECORDED_SIZE];
 	char then[24];
 	size_t at = 0;
-	const bool planned = strcmp(train_given->schedule, "constant") != 0; // by how many epochs
+	const bool planned = strcmp(train_given->schedule, "constant") != 0; // depends on the epochs
 	text[0] = '\0';
 	for (size_t k = 0; k < train_command.n; k++) {
 		const option *o = &train_command.options[k];
@@ -99,7 +102,7 @@ choir_status train_find_changes(
 	return CHOIR_OK;
 }
 
-// ---- Looking back.
+// ---- Reading it back.
 
 bool train_checkpoint_steps(const choir_checkpoint_list *l, size_t i, int64_t *steps)
 {
@@ -112,17 +115,17 @@ bool train_checkpoint_steps(const choir_checkpoint_list *l, size_t i, int64_t *s
 
 choir_status train_recall(const choir_checkpoint_list *l, size_t i)
 {
-	static char kept[RECORDED_SIZE]; // texts are the options' as long as the program runs
+	static char kept[RECORDED_SIZE]; // holds the options' texts until the program ends
 	size_t at = 0;
 	for (size_t k = 0; k < train_command.n; k++) {
 		const option *o = &train_command.options[k];
 		const char *value = recorded_value(l, i, o);
 		const size_t size = strlen(value) + 1;
 		if (!o->recorded || size == 1 || size > sizeof kept - at)
-			continue; // more than was recorded cannot come back
+			continue; // longer than any recorded text
 		memcpy(kept + at, value, size);
 		if (!options_read_back(o, kept + at))
-			return choir_fail(CHOIR_CORRUPT, "%s: %s \"%.200s\" is no value of this option",
+			return choir_fail(CHOIR_CORRUPT, "%s: %s has the invalid value \"%.200s\"",
 					choir_checkpoint_list_path(l, i), o->name, kept + at);
 		at += size;
 	}
@@ -132,14 +135,14 @@ choir_status train_recall(const choir_checkpoint_list *l, size_t i)
 
 void train_recall_changes(const choir_checkpoint_list *l, size_t i, option_changes *changes)
 {
-	char coded[3 * CHANGES_SIZE];
+	char encoded[3 * CHANGES_SIZE];
 	const char *after = choir_checkpoint_list_metadata(l, i, changes_after);
 	const char *text = choir_checkpoint_list_metadata(l, i, changes_text);
 	*changes = (option_changes){ 0 };
 	if (after == NULL || text == NULL)
 		return;
-	snprintf(coded, sizeof coded, "%s", text);
-	percent_decode(coded);
+	snprintf(encoded, sizeof encoded, "%s", text);
+	percent_decode(encoded);
 	changes->after = strtoll(after, NULL, 10);
-	snprintf(changes->text, sizeof changes->text, "%.*s", CHANGES_SIZE - 1, coded);
+	snprintf(changes->text, sizeof changes->text, "%.*s", CHANGES_SIZE - 1, encoded);
 }

@@ -1,4 +1,4 @@
-// The summary of a training, as a table or as one JSON object.
+// Prints the summary at the start of a training, as text or as one JSON object.
 #include "train/summary.h"
 
 #include "number.h"
@@ -14,7 +14,7 @@ static int64_t elements(const choir_variable *v)
 	return choir_shape_elements(choir_variable_shape(v));
 }
 
-// Bytes of all copies that are on d.
+// Bytes of all copies of the weights on d.
 static int64_t weight_bytes(const summary *s, const choir_device *d)
 {
 	int64_t sum = 0;
@@ -37,7 +37,7 @@ static void print_size(const model_size *size)
 		json_integer("context", size->context);
 }
 
-// Bytes, from a formula.
+// Estimated bytes.
 static void print_memory(const memory_plan *m)
 {
 	json_begin_object("memory");
@@ -72,7 +72,7 @@ static void print_json(const summary *s)
 	json_integer("workers",
 			cluster != NULL ? choir_cluster_workers(cluster)
 							: choir_strategy_workers(s->strategy));
-	json_integer("replicas", choir_strategy_replicas(s->strategy)); // of a worker, or all
+	json_integer("replicas", choir_strategy_replicas(s->strategy)); // all, or those of one worker
 	if (cluster != NULL)
 		json_number("overlap_us", 1e6 * choir_strategy_overlap(s->strategy));
 	print_memory(s->memory);
@@ -130,7 +130,7 @@ static void print_text(const summary *s)
 	print_variables(s);
 	const choir_cluster *cluster = choir_strategy_cluster(s->strategy);
 	if (cluster != NULL)
-		printf("%d workers, %s, together with ", choir_cluster_workers(cluster),
+		printf("%d workers (%s) with together ", choir_cluster_workers(cluster),
 				choir_instruction_set());
 	else if (choir_strategy_workers(s->strategy) > 1)
 		printf("%d workers, each with ", choir_strategy_workers(s->strategy));
@@ -139,21 +139,21 @@ static void print_text(const summary *s)
 			choir_strategy_replicas(s->strategy) == 1 ? "" : "s", (long long) s->batch,
 			s->optimizer, s->seed);
 	if (choir_strategy_overlap(s->strategy) > 0)
-		printf("  large gradients are exchanged beside the backward pass; handing one over takes "
-			   "up to "
+		printf("  large gradients are exchanged during the backward pass; starting one takes up "
+			   "to "
 			   "%.0f us\n",
 				1e6 * choir_strategy_overlap(s->strategy));
-	printf("  about %s of gradients and %s of activations\n",
+	printf("  estimated memory: %s of gradients, %s of activations\n",
 			print_bytes(s->memory->gradients, weights),
 			print_bytes(s->memory->activations, slots));
 	for (int i = 0; i < choir_strategy_worker_devices(s->strategy); i++) {
 		const choir_device *d = choir_strategy_worker_device(s->strategy, i);
 		const int64_t bytes = weight_bytes(s, d);
 		if (bytes == 0) {
-			printf("  %-8s shares the weights of a device above\n", choir_device_name(d));
+			printf("  %-8s shares the weights of a device listed above\n", choir_device_name(d));
 			continue;
 		}
-		printf("  %-8s holds %s of weights and %s of the optimizer\n", choir_device_name(d),
+		printf("  %-8s holds %s of weights and %s of optimizer state\n", choir_device_name(d),
 				print_bytes((double) bytes, weights),
 				print_bytes((double) (s->slots * bytes), slots));
 	}

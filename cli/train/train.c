@@ -1,6 +1,5 @@
-// choir train: from examples to a trained, tested and saved model. The steps are plain functions
-// for one replica (train_step, test_step); how many replicas there are and what carries them is
-// the strategy's.
+// choir train: trains, tests and saves a model. train_step and test_step are plain functions for
+// one replica; the strategy decides how many replicas run them and on which devices.
 #include "commands.h"
 #include "command_options.h"
 #include "report.h"
@@ -11,17 +10,17 @@
 #include <stdlib.h>
 
 static const char *const schedules[] = { "constant", "cosine", NULL };
-static const char *const nonfinite[] = { "stop", "skip", "go_on", NULL };
-static const char *const bad_rows[] = { "stop", "skip", NULL };
-static const char *const unsaved[] = { "stop", "go_on", NULL };
+static const char *const nonfinite[] = { "error", "skip", "ignore", NULL };
+static const char *const bad_rows[] = { "error", "skip", NULL };
+static const char *const unsaved[] = { "error", "ignore", NULL };
 
 static train_options given = { .data = "mnist",
 	.strategy = "mirrored",
 	.optimizer = "adam",
 	.schedule = "constant",
-	.nonfinite = "stop",
-	.unsaved = "stop",
-	.bad_rows = "stop",
+	.nonfinite = "error",
+	.unsaved = "error",
+	.bad_rows = "error",
 	.auto_shard = "data",
 	.timeout = 60,
 	.epochs = 5,
@@ -30,139 +29,146 @@ train_options *const train_given = &given;
 
 // clang-format off
 static const option options[] = {
-	{ .name = "--model", .value = "model", .kind = OPTION_CHOICE, .to = &given.model,
+	{ .name = "--data", .value = "DATA", .kind = OPTION_TEXT, .to = &given.data, .recorded = true,
+		.help = source_help },
+	{ .name = "--target", .value = "COLUMN", .kind = OPTION_TEXT, .to = &given.target,
+		.recorded = true,
+		.help = "column to learn, in data with columns (label, or the\nlast column)" },
+	{ .name = "--bad-rows", .alias = "--wrong-rows", .value = "POLICY", .kind = OPTION_CHOICE,
+		.to = &given.bad_rows, .choices = bad_rows, .recorded = true,
+		.help = "policy for rows that cannot be read (csv:, tfrecord:) or\n"
+				"have an invalid label: error, or skip and count (error)" },
+	{ .name = "--train-examples", .value = "N", .kind = OPTION_INTEGER,
+		.to = &given.train_examples, .min = 1, .recorded = true,
+		.help = "number of training examples; the rest is the test set\n"
+				"(4/5 of the data; text: 9/10 of the windows)" },
+	{ .name = "--model", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.model,
 		.choices = model_kinds, .recorded = true,
-		.help = "mlp, cnn, resnet20 or, for text, gpt (cnn; mlp where\nan example is a list of "
-				"numbers)" },
+		.help = "mlp, cnn, resnet20, or gpt for text (cnn; mlp if an\nexample is a list of numbers)" },
 	{ .name = "--widths", .value = "LIST", .kind = OPTION_TEXT, .to = &given.widths,
-		.recorded = true, .help = "of its layers (mlp: 512,512; cnn: 32,64,128)" },
+		.recorded = true, .help = "layer widths (mlp: 512,512; cnn: 32,64,128)" },
 	{ .name = "--width", .value = "N", .kind = OPTION_INTEGER, .to = &given.size.width,
 		.min = 1, .max = MAX_WIDTH, .recorded = true,
-		.help = "gpt: numbers at each place (128);\nresnet20: channels of the first third (16)" },
+		.help = "gpt: embedding size (128);\nresnet20: channels of the first stage (16)" },
 	{ .name = "--layers", .value = "N", .kind = OPTION_INTEGER, .to = &given.size.layers,
 		.min = 1, .max = MAX_LAYERS, .recorded = true,
 		.help = "gpt: blocks (4); resnet20: layers, 6 n + 2 (20)" },
 	{ .name = "--heads", .value = "N", .kind = OPTION_INTEGER, .to = &given.size.heads,
 		.min = 1, .max = MAX_WIDTH, .recorded = true,
-		.help = "gpt: of attention; they divide the width (4)" },
+		.help = "gpt: attention heads; must divide the width (4)" },
 	{ .name = "--context", .value = "N", .kind = OPTION_INTEGER, .to = &given.size.context,
 		.min = 1, .max = MAX_CONTEXT, .recorded = true,
-		.help = "gpt: bytes that it sees at once (128)" },
+		.help = "gpt: context length in bytes (128)" },
 	{ .name = "--dropout", .value = "X", .kind = OPTION_NUMBER, .to = &given.size.dropout,
-		.zero = true, .recorded = true, .help = "gpt: less than 1 (none)" },
-	{ .name = "--data", .value = "DATA", .kind = OPTION_TEXT, .to = &given.data, .recorded = true,
-		.help = source_help },
-	{ .name = "--target", .value = "COLUMN", .kind = OPTION_TEXT, .to = &given.target,
-		.recorded = true, .help = "of data with columns: what to learn (label, or\nthe last)" },
-	{ .name = "--wrong-rows", .value = "policy", .kind = OPTION_CHOICE, .to = &given.bad_rows,
-		.choices = bad_rows, .recorded = true,
-		.help = "what cannot be read (csv:, tfrecord:), or has no\n"
-				"label that can be: stop, or skip and count (stop)" },
-	{ .name = "--train-examples", .value = "N", .kind = OPTION_INTEGER,
-		.to = &given.train_examples, .min = 1, .recorded = true,
-		.help = "the rest are the test set (four fifths; of text,\n"
-				"in windows of the context, nine tenths)" },
-	{ .name = "--batch", .value = "G", .kind = OPTION_INTEGER, .to = &given.batch, .min = 1,
-		.max = 1 << 24, .recorded = true,
-		.help = "examples of a step, of all its replicas together\n(128; gpt: 16)" },
-	{ .name = "--strategy", .value = "NAME", .kind = OPTION_TEXT, .to = &given.strategy,
-		.help = "one_device, mirrored, central_storage or\nparameter_server (mirrored)" },
-	{ .name = "--workers", .value = "N", .kind = OPTION_INTEGER, .to = &given.workers, .min = 1,
-		.max = 1024, .help = "parameter_server: loops that do not wait for each\nother (1)" },
-	{ .name = "--parameter-devices", .value = "LIST", .kind = OPTION_TEXT,
-		.to = &given.parameter_devices,
-		.help = "central_storage, parameter_server: that hold the\nvariables (cpu:0)" },
-	{ .name = "--lock-free", .kind = OPTION_FLAG, .to = &given.lock_free,
-		.help = "parameter_server: updates without locks" },
-	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
-		.min = 1, .max = 1 << 16, .help = "(one for each device named; else 1)" },
-	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices, .own = true,
-		.help = "that carry them: cpu:0,cpu:1 (a cpu for each replica,\nat most one a core)" },
-	{ .name = "--cores", .value = "N", .kind = OPTION_INTEGER, .to = &given.cores, .min = 1,
-		.max = 1 << 10, .own = true, .help = "that share the work of a device (1)" },
-	{ .name = "--lowest-instruction-set", .kind = OPTION_FLAG, .to = &given.lowest_set,
-		.help = "under mpirun: where processors differ, all use what\nall have" },
-	{ .name = "--timeout", .value = "S", .kind = OPTION_NUMBER, .to = &given.timeout,
-		.zero = true,
-		.help = "under mpirun: seconds that a worker waits for another\none before the training "
-				"ends; 0: no limit (60)" },
+		.zero = true, .recorded = true, .help = "gpt: dropout rate, less than 1 (0)" },
 	{ .name = "--epochs", .value = "E", .kind = OPTION_INTEGER, .to = &given.epochs, .min = 1,
 		.max = INT32_MAX, .recorded = true,
 		.help = "passes over the training examples (5)" },
-	{ .name = "--optimizer", .value = "optimizer", .kind = OPTION_CHOICE, .to = &given.optimizer,
+	{ .name = "--batch", .value = "G", .kind = OPTION_INTEGER, .to = &given.batch, .min = 1,
+		.max = 1 << 24, .recorded = true,
+		.help = "global batch size: examples per step over all replicas\n(128; gpt: 16)" },
+	{ .name = "--optimizer", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.optimizer,
 		.choices = train_optimizers, .recorded = true,
 		.help = "sgd, momentum, adam, adamw or rmsprop (adam)" },
-	{ .name = "--rate", .value = "X", .kind = OPTION_NUMBER, .to = &given.rate, .recorded = true,
+	{ .name = "--learning-rate", .alias = "--rate", .value = "X", .kind = OPTION_NUMBER,
+		.to = &given.rate, .recorded = true,
 		.help = "learning rate (1e-3; sgd and momentum: 1e-2)" },
-	{ .name = "--schedule", .value = "schedule", .kind = OPTION_CHOICE, .to = &given.schedule,
+	{ .name = "--schedule", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.schedule,
 		.choices = schedules, .recorded = true,
-		.help = "of the rate: constant, or cosine down to 0 (constant)" },
+		.help = "learning-rate schedule: constant, or cosine decay to 0\n(constant)" },
 	{ .name = "--warmup", .value = "N", .kind = OPTION_INTEGER, .to = &given.warmup,
 		.max = INT32_MAX, .recorded = true,
-		.help = "steps in which the rate grows from 0 (none)" },
+		.help = "steps of linear warmup from 0 (0)" },
 	{ .name = "--clip", .value = "X", .kind = OPTION_NUMBER, .to = &given.clip, .zero = true,
-		.recorded = true, .help = "largest norm of all gradients together (no limit)" },
-	{ .name = "--nonfinite", .value = "policy", .kind = OPTION_CHOICE, .to = &given.nonfinite,
+		.recorded = true, .help = "maximum global norm of the gradients; 0: no limit (0)" },
+	{ .name = "--nonfinite", .value = "POLICY", .kind = OPTION_CHOICE, .to = &given.nonfinite,
 		.choices = nonfinite, .recorded = true,
-		.help = "at a gradient that is not finite: stop, skip that\nstep on all replicas, or go "
-				"on (stop)" },
+		.help = "policy for a gradient that is not finite: error, skip the\n"
+				"step on all replicas, or ignore (error)" },
 	{ .name = "--patience", .value = "N", .kind = OPTION_INTEGER, .to = &given.patience,
 		.max = INT32_MAX,
-		.help = "stop after N epochs that were no better on the test\nset, and go back to the "
-				"best (none)" },
+		.help = "stop after N epochs without a better test score and\n"
+				"restore the best weights; 0: never (0)" },
 	{ .name = "--seed", .value = "S", .kind = OPTION_SEED, .to = &given.seed, .recorded = true,
-		.help = "of weights, order and drawn data (1)" },
+		.help = "seed of initial weights, shuffling and synthetic data (1)" },
 	{ .name = "--init", .value = "FILE", .kind = OPTION_TEXT, .to = &given.init, .recorded = true,
-		.help = "begin with the weights that it has (safetensors),\nand say which it has not" },
+		.help = "load initial weights from a safetensors file and list\nthe missing ones" },
 	{ .name = "--init-map", .value = "FILE", .kind = OPTION_TEXT, .to = &given.init_map,
 		.recorded = true,
-		.help = "lines of TENSOR VARIABLE [AXES]: how the weights of\n--init are called here; "
-				"* is any text" },
+		.help = "map the names in --init: lines of TENSOR VARIABLE [AXES];\n* stands for any text" },
 	{ .name = "--freeze", .value = "NAMES", .kind = OPTION_TEXT, .to = &given.freeze,
-		.recorded = true, .help = "patterns of weights that stay as they are: token/*,*/bias" },
+		.recorded = true, .help = "do not train these weights: patterns like token/*,*/bias" },
 	{ .name = "--save", .value = "FILE", .kind = OPTION_TEXT, .to = &given.save,
-		.help = "write the weights there (safetensors)" },
-	{ .name = "--trace", .value = "FILE", .kind = OPTION_TEXT, .to = &given.trace,
-		.help = "write where the time went (Chrome's trace format,\nhttps://ui.perfetto.dev), and "
-				"print it as a table; under mpirun\nworker N writes FILE.N" },
-	{ .name = "--log", .value = "FOLDER", .kind = OPTION_TEXT, .to = &given.log,
-		.help = "write loss, accuracy and rates there as they come\n(event files, for "
-				"TensorBoard)" },
+		.help = "write the trained weights to a safetensors file" },
 	{ .name = "--checkpoint", .value = "DIR", .kind = OPTION_TEXT, .to = &given.checkpoint,
-		.help = "save all there, each epoch and when stopped by SIGTERM,\n"
-				"SIGINT or SIGHUP; go on from what is there" },
+		.help = "save the training state after each epoch and on SIGTERM,\n"
+				"SIGINT or SIGHUP; resume from the newest checkpoint" },
 	{ .name = "--checkpoint-every", .value = "N", .kind = OPTION_INTEGER,
-		.to = &given.checkpoint_every, .help = "and every N steps" },
-	{ .name = "--keep", .value = "N", .kind = OPTION_INTEGER, .to = &given.keep, .min = 1,
-		.max = 1 << 20, .help = "keep the last N checkpoints (5)" },
-	{ .name = "--unsaved", .value = "policy", .kind = OPTION_CHOICE, .to = &given.unsaved,
+		.to = &given.checkpoint_every, .help = "also save a checkpoint every N steps; 0: never (0)" },
+	{ .name = "--max-to-keep", .alias = "--keep", .value = "N", .kind = OPTION_INTEGER,
+		.to = &given.keep, .min = 1, .max = 1 << 20,
+		.help = "number of newest checkpoints to keep (5)" },
+	{ .name = "--unsaved", .value = "POLICY", .kind = OPTION_CHOICE, .to = &given.unsaved,
 		.choices = unsaved,
-		.help = "where a checkpoint cannot be saved (no space, say):\nstop, or go_on without it "
-				"(stop)" },
-	{ .name = "--auto-shard", .value = "policy", .kind = OPTION_CHOICE, .to = &given.auto_shard,
+		.help = "policy for a checkpoint that cannot be saved (disk full):\n"
+				"error, or ignore and go on (error)" },
+	{ .name = "--strategy", .value = "NAME", .kind = OPTION_TEXT, .to = &given.strategy,
+		.help = "one_device, mirrored, central_storage or\nparameter_server (mirrored)" },
+	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
+		.min = 1, .max = 1 << 16,
+		.help = "number of replicas (one per device in --devices, else 1)" },
+	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices, .own = true,
+		.help = "devices for the replicas, as in cpu:0,cpu:1 (one CPU\n"
+				"device per replica, at most one per processor)" },
+	{ .name = "--cores", .value = "N", .kind = OPTION_INTEGER, .to = &given.cores, .min = 1,
+		.max = 1 << 10, .own = true, .help = "threads per device (1)" },
+	{ .name = "--workers", .value = "N", .kind = OPTION_INTEGER, .to = &given.workers, .min = 1,
+		.max = 1024, .help = "parameter_server: asynchronous workers (1)" },
+	{ .name = "--parameter-devices", .value = "LIST", .kind = OPTION_TEXT,
+		.to = &given.parameter_devices,
+		.help = "central_storage, parameter_server: devices that hold the\nvariables (cpu:0)" },
+	{ .name = "--lock-free", .kind = OPTION_FLAG, .to = &given.lock_free,
+		.help = "parameter_server: update variables without locks" },
+	{ .name = "--auto-shard", .value = "POLICY", .kind = OPTION_CHOICE, .to = &given.auto_shard,
 		.choices = train_shards, .recorded = true,
-		.help = "what each of several processes reads: everything, and\n"
-				"keeps its replicas' examples (data) or all (off); or\n"
-				"files of its own, if there are any (auto), or always\n(file). (data)" },
+		.help = "what each process under mpirun reads: data: all examples,\n"
+				"and keeps those of its replicas; off: all examples, and\n"
+				"keeps all; file: its own files; auto: file if possible,\nelse data (data)" },
+	{ .name = "--lowest-instruction-set", .kind = OPTION_FLAG, .to = &given.lowest_set,
+		.help = "under mpirun with different processors: use the\ninstruction set that all of them have" },
+	{ .name = "--timeout", .value = "S", .kind = OPTION_NUMBER, .to = &given.timeout,
+		.zero = true,
+		.help = "under mpirun: seconds to wait for another worker before\n"
+				"the training fails; 0: no limit (60)" },
+	{ .name = "--trace", .value = "FILE", .kind = OPTION_TEXT, .to = &given.trace,
+		.help = "write a trace in Chrome's format (https://ui.perfetto.dev)\n"
+				"and print where the time went; under mpirun worker N\nwrites FILE.N" },
+	{ .name = "--log", .value = "DIR", .kind = OPTION_TEXT, .to = &given.log,
+		.help = "write loss, accuracy and rates as TensorBoard event files" },
 	{ .name = "--show-split", .kind = OPTION_FLAG, .to = &given.show_split,
-		.help = "say which examples each replica trains on" },
-	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "one JSON object a line" },
+		.help = "print which examples each replica trains on" },
+	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json,
+		.help = "print one JSON object per line" },
 };
 // clang-format on
 const command train_command = {
 	.name = "choir train",
 	.operands = "",
-	.about = "Trains a classifier of images or a model of text, tests it on the examples that\n"
-			 "it was not trained on, and says its accuracy, or bits per byte, and a hash of\n"
-			 "its weights. The weights depend on the data, the seed, the replicas and the\n"
-			 "batch, and not on the devices; with --workers also on who comes first. Started by\n"
-			 "mpirun -n N, N processes share the replicas, to the same weights; all of them need\n"
-			 "the same options, but for --devices and --cores.",
+	.about =
+			"Trains a model of images, tables or text, tests it and saves its weights.\n\n"
+			"The result is the accuracy, or the bits per byte of a text, on examples that were\n"
+			"not trained on, and a hash of the weights. The weights depend on the data, the\n"
+			"seed, the number of replicas and the batch size. They do not depend on the devices.\n"
+			"With --workers they also depend on the order in which updates arrive. Under\n"
+			"mpirun -n N, N processes share the replicas and compute the same weights; all need\n"
+			"the same options except --devices and --cores.",
+	.examples = { "choir train --data digits --replicas 2 --save digits.safetensors",
+			"choir train --model gpt --data text:plays.txt --optimizer adamw --epochs 10" },
 	.n = sizeof options / sizeof options[0],
 	.options = options,
 };
 
-// ---- What each replica does.
+// ---- Steps of one replica.
 
 choir_status train_step(choir_replica *r, void *user)
 {
@@ -177,7 +183,7 @@ choir_status train_step(choir_replica *r, void *user)
 	return choir_optimizer_minimize(t->optimizer, tape, choir_replica_mean(r, losses));
 }
 
-static choir_status test_step(choir_replica *r, void *user) // no tape: evaluation
+static choir_status test_step(choir_replica *r, void *user) // without a tape
 {
 	const training *t = user;
 	choir_tensor *scores = model_apply(&t->model, choir_replica_arg(r, t->data.input));
@@ -189,7 +195,7 @@ static choir_status test_step(choir_replica *r, void *user) // no tape: evaluati
 
 // ---- Passes over the data.
 
-// An epoch of one worker: a loop over its share of the examples.
+// One worker's epoch: a loop over its share of the examples.
 static choir_status work(choir_strategy *group, int worker, void *user)
 {
 	training *t = user;
@@ -218,11 +224,11 @@ static choir_status work(choir_strategy *group, int worker, void *user)
 
 static choir_status train_epoch(training *t)
 {
-	const int64_t done = t->resumed ? t->share[0].done : 0; // its last batch may not be full
+	const int64_t done = t->resumed ? t->share[0].done : 0; // the last batch may be smaller
 	t->earlier = done < t->train_examples ? done : t->train_examples;
 	t->since = now();
 	CHOIR_TRY(choir_strategy_run_workers(t->strategy, work, t));
-	t->resumed = false; // all of them only read it
+	t->resumed = false; // the workers only read it
 	t->trained += t->train_examples - t->earlier;
 	t->seconds += now() - t->since;
 	t->last_loss = choir_metric_result(t->loss);
@@ -246,7 +252,7 @@ static choir_status test(training *t)
 	return choir_distributed_dataset_rewind(t->test);
 }
 
-// Keeps the weights if they are the best so far.
+// Counts epochs without a better score, and keeps the weights if they are the best so far.
 static choir_status compare(training *t)
 {
 	const bool better = t->best_epoch == 0 ||
@@ -266,7 +272,7 @@ static bool has_patience(const training *t)
 	return given.patience == 0 || t->worse < given.patience;
 }
 
-// ---- The whole.
+// ---- The whole training.
 
 static choir_status train_epochs(training *t)
 {
@@ -289,7 +295,7 @@ static choir_status train_and_save(training *t)
 	CHOIR_TRY(train_open_checkpoints(t));
 	CHOIR_TRY(train_epochs(t));
 	CHOIR_TRY(train_close_checkpoints(t));
-	return given.save == NULL // else on all workers, of which the chief writes
+	return given.save == NULL // else all workers call it, and the chief writes
 			? CHOIR_OK
 			: choir_strategy_save(t->strategy, given.save, t->metadata);
 }
@@ -321,7 +327,7 @@ int train_main(int argc, char **argv)
 	if (status != CHOIR_OK)
 		progress_clear();
 	int code = EXIT_OK;
-	if (status != CHOIR_OK && (!t.stopped || train_is_chief(&t))) // of a stop one worker speaks
+	if (status != CHOIR_OK && (!t.stopped || train_is_chief(&t))) // one worker reports a stop
 		code = failed(&train_command);
 	if (t.stopped)
 		code = EXIT_STOPPED;

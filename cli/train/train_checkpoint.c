@@ -1,8 +1,8 @@
-// Checkpoints of a training: made every so many steps and at the end of every epoch, and when the
-// program is asked to stop (SIGTERM, SIGINT, SIGHUP), which it then does behind the step it is
-// in. Started again with the same options it goes on from the last one, to the same weights. Of
-// several workers any may be asked, so behind each step they tell each other; the chief reads and
-// writes. Where the training is to stop when it gets no better, the best epoch's checkpoint stays.
+// Checkpoints of a training: every N steps, at the end of every epoch, and when a signal asks the
+// program to stop (SIGTERM, SIGINT, SIGHUP), which it does after the current step. Started again
+// with the same options, a training resumes from the newest checkpoint and ends with the same
+// weights. Any of several workers may get the signal, so they exchange a message after each step;
+// the chief reads and writes. With --patience the checkpoint of the best epoch is kept, too.
 #include "train/train.h"
 
 #include "terminal_text.h"
@@ -17,7 +17,7 @@
 
 static volatile sig_atomic_t asked_to_stop;
 
-// A second one of a signal ends the program at once: SA_RESETHAND.
+// SA_RESETHAND: a second signal ends the program at once.
 static void stop(int number)
 {
 	(void) number;
@@ -30,26 +30,26 @@ static void catch_signals(void)
 	static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
 	sigemptyset(&action.sa_mask);
 	for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
-		struct sigaction before; // what whoever started the command has it ignore stays so
+		struct sigaction before; // a signal that is ignored at the start stays ignored
 		if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
 			sigaction(signals[i], &action, NULL);
 	}
 }
 
-// How far a training was when it was saved.
+// The progress of a training in its newest checkpoint.
 typedef struct {
 	int64_t epochs, steps, done;
 	double loss, score;
-	int64_t best_epoch, worse; // as in a training; 0: none yet, or patience was not asked for
+	int64_t best_epoch, worse; // as in a training; 0: none, or without --patience
 	double best_score;
-	char best_path[PATH_SIZE]; // of the checkpoint behind that epoch
-	bool changed; // these are changes with which it goes on now
+	char best_path[PATH_SIZE]; // checkpoint after that epoch
+	bool changed; // the changes are new
 	option_changes changes;
-	bool there; // false: nothing was saved yet
+	bool there; // there is a checkpoint
 } standing;
 
-// The epoch whose weights are the best so far, and in a checkpoint of these its number; in others
-// 0. So the largest is the best there is, whatever the scores are.
+// Metadata key: the epoch's number in a checkpoint of the best epoch so far, 0 in others. So the
+// largest value marks the best one, whatever the scores are.
 static const char best_of_all[] = "train/best";
 
 static choir_status read_standing(const char *path, standing *at)
@@ -67,7 +67,7 @@ static choir_status read_standing(const char *path, standing *at)
 		{ "train/best_score", NULL, &at->best_score, true },
 		{ "train/worse", &at->worse, NULL, true } };
 	if (snprintf(file, sizeof file, "%s/weights.safetensors", path) >= (int) sizeof file)
-		return choir_fail(CHOIR_INVALID, "%s: the path is too long", path);
+		return choir_fail(CHOIR_INVALID, "%s: path too long", path);
 	for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
 		const choir_status status =
 				choir_checkpoint_metadata(file, numbers[i].key, text, sizeof text);
@@ -82,7 +82,7 @@ static choir_status read_standing(const char *path, standing *at)
 	return CHOIR_OK;
 }
 
-// What the chief knows, on all workers.
+// Broadcasts the chief's progress to all workers.
 static choir_status broadcast_standing(const training *t, standing *at)
 {
 	return train_is_one_of_many(t) ? choir_cluster_broadcast(t->cluster, 0, at, sizeof *at)
@@ -110,15 +110,15 @@ static void print_resumed(const training *t, bool changed)
 			json_text("changed", t->changes.text);
 		json_end();
 	} else {
-		printf("going on from %s, after step %lld\n", path, steps);
+		printf("resuming from %s, after step %lld\n", path, steps);
 		if (changed)
-			printf("options that have changed since: %s\n", t->changes.text);
+			printf("options changed since: %s\n", t->changes.text);
 	}
 	fflush(stdout);
 }
 
-// The newest whole checkpoint of the best epoch; best_path stays empty where there is none. newest
-// was read already.
+// Finds the newest undamaged checkpoint of the best epoch. best_path stays empty if there is none.
+// newest was checked already.
 static choir_status search_best(const char *newest, choir_checkpoint_list *l, standing *at)
 {
 	for (size_t i = choir_checkpoint_list_steps(l); i-- > 0 && at->best_path[0] == '\0';) {
@@ -136,7 +136,7 @@ static choir_status search_best(const char *newest, choir_checkpoint_list *l, st
 	return CHOIR_OK;
 }
 
-// Where it is gone or damaged, that is said, and there is no best epoch yet.
+// If that checkpoint is gone or damaged, prints a warning and forgets the best epoch.
 static choir_status find_best(const char *directory, const char *newest, standing *at)
 {
 	char text[PATH_SIZE + 200];
@@ -146,15 +146,15 @@ static choir_status find_best(const char *directory, const char *newest, standin
 	if (status != CHOIR_OK || at->best_path[0] != '\0')
 		return status;
 	snprintf(text, sizeof text,
-			"%s has no whole checkpoint of epoch %lld, whose weights were the best so far: "
-			"--patience begins anew after epoch %lld",
+			"%s: no undamaged checkpoint of epoch %lld, the best so far; --patience counts anew "
+			"after epoch %lld",
 			directory, (long long) at->best_epoch, (long long) at->epochs);
 	train_report_warning(CHOIR_LOG_WARNING, text, NULL);
 	at->best_epoch = 0;
 	return CHOIR_OK;
 }
 
-// The weights of the best epoch are kept beside those of the newest, which come back behind it.
+// Copies the weights of the best epoch, then restores the newest checkpoint again.
 static choir_status recall_best(training *t, const standing *at)
 {
 	const char *newest = choir_checkpoint_manager_path(t->checkpoints);
@@ -179,7 +179,7 @@ static choir_status read_newest(const training *t, standing *at)
 														: CHOIR_OK;
 }
 
-// From what is there, if there is something.
+// Resumes from the newest checkpoint, if there is one.
 static choir_status go_on(training *t)
 {
 	standing at = { .there = train_is_chief(t) && has_steps(t->given->checkpoint) };
@@ -203,15 +203,15 @@ static choir_status go_on(training *t)
 	return CHOIR_OK;
 }
 
-// Where there are to be no checkpoints, nothing was given that is about them.
+// Without --checkpoint, the other options of checkpoints are errors.
 static choir_status check_none_asked(const train_options *o)
 {
-	const char *given = o->keep != 0		   ? "--keep"
-			: o->checkpoint_every != 0		   ? "--checkpoint-every"
-			: strcmp(o->unsaved, "go_on") == 0 ? "--unsaved go_on"
-											   : NULL;
+	const char *given = o->keep != 0			? "--max-to-keep"
+			: o->checkpoint_every != 0			? "--checkpoint-every"
+			: strcmp(o->unsaved, "ignore") == 0 ? "--unsaved ignore"
+												: NULL;
 	return given == NULL ? CHOIR_OK
-						 : choir_fail(CHOIR_INVALID, "%s needs --checkpoint DIR", given);
+						 : choir_fail(CHOIR_INVALID, "%s: needs --checkpoint DIR", given);
 }
 
 choir_status train_open_checkpoints(training *t)
@@ -221,10 +221,9 @@ choir_status train_open_checkpoints(training *t)
 		return check_none_asked(o);
 	if (choir_strategy_workers(t->strategy) > 1)
 		return choir_fail(CHOIR_UNSUPPORTED,
-				"--checkpoint: with --workers %d each is in a step "
-				"of its own: 1 worker is possible",
+				"--checkpoint: %d workers are in different steps; needs --workers 1",
 				choir_strategy_workers(t->strategy));
-	// The last two that were the best so far, so that there is one if the newest is damaged.
+	// Keeps two checkpoints of best epochs, in case the newer one is damaged.
 	t->checkpoints = choir_checkpoint_manager_new(t->strategy, o->checkpoint,
 			CHOIR_OPTIONS(choir_checkpoint_options, .keep = (int) o->keep, .asynchronous = true,
 					.best = o->patience > 0 ? best_of_all : NULL, .keep_best = 2));
@@ -234,7 +233,7 @@ choir_status train_open_checkpoints(training *t)
 	return go_on(t);
 }
 
-// What is said of the best epoch; done as for save.
+// Writes the metadata of the best epoch. done as for save.
 static size_t write_best(const training *t, int64_t epochs, int64_t done, char *text, size_t size)
 {
 	const bool is_best = done == 0 && epochs == t->best_epoch;
@@ -244,7 +243,7 @@ static size_t write_best(const training *t, int64_t epochs, int64_t done, char *
 			best_of_all, is_best ? epochs : 0, t->best_epoch, t->best_score, t->worse);
 }
 
-// epochs: that are done. done: examples of the one behind them.
+// epochs: finished epochs. done: examples of the next one.
 static choir_status save(training *t, int64_t epochs, int64_t done)
 {
 	static char text[METADATA_SIZE + 512 + RECORDED_SIZE];
@@ -261,12 +260,12 @@ static choir_status save(training *t, int64_t epochs, int64_t done)
 	return choir_checkpoint_manager_save(t->checkpoints, text);
 }
 
-// What a failure to save means: that the training ends, or, where it shall go on and the disk or
-// memory is the reason, that it is said. The old checkpoints are there all the same.
+// Handles a failure to save: with --unsaved ignore, a failure of disk or memory becomes a warning.
+// The older checkpoints stay in any case.
 static choir_status judge(const training *t, choir_status status)
 {
 	const bool system = status == CHOIR_IO || status == CHOIR_NO_MEMORY;
-	if (!system || strcmp(t->given->unsaved, "go_on") != 0)
+	if (!system || strcmp(t->given->unsaved, "ignore") != 0)
 		return status;
 	progress_clear();
 	if (t->given->json) {
@@ -281,8 +280,8 @@ static choir_status judge(const training *t, choir_status status)
 	return CHOIR_OK;
 }
 
-// What each worker tells the others behind a step: whether it was asked to stop and, of the one
-// that writes, what it failed with.
+// A worker's message after a step: whether it was asked to stop and, from the chief, the error of
+// a failed save.
 typedef struct {
 	int32_t stop, status;
 	char text[504];
@@ -293,7 +292,7 @@ static choir_status gather_messages(const training *t, const message *own, bool 
 	const int workers = choir_cluster_workers(t->cluster);
 	message *all = calloc((size_t) workers, sizeof *all);
 	if (all == NULL)
-		return choir_fail(CHOIR_STATE, "no memory for a word of each of %d workers", workers);
+		return choir_fail(CHOIR_STATE, "no memory for the messages of %d workers", workers);
 	const choir_status heard = choir_cluster_all_gather(t->cluster, own, sizeof *own, all);
 	choir_status status = heard;
 	for (int w = 0; heard == CHOIR_OK && w < workers; w++) {
@@ -305,7 +304,7 @@ static choir_status gather_messages(const training *t, const message *own, bool 
 	return status;
 }
 
-// Whether some worker was asked to stop; and how the save went that is on its way.
+// Whether some worker was asked to stop. Also returns the result of the save in progress.
 static choir_status check_workers(const training *t, bool *stops)
 {
 	message own = { .stop = asked_to_stop != 0 };
@@ -319,15 +318,15 @@ static choir_status check_workers(const training *t, bool *stops)
 	return gather_messages(t, &own, stops);
 }
 
-// Saves once more and ends the training. That this save fails is a failure in any case: whoever
-// starts the training again is not to think that it goes on from here.
+// Saves once more and stops. This save must succeed: a user who restarts the training expects it
+// to continue from here.
 static choir_status stop_here(training *t, int64_t epochs, int64_t done)
 {
 	CHOIR_TRY(judge(t, choir_checkpoint_manager_wait(t->checkpoints))); // of an earlier one
 	CHOIR_TRY(save(t, epochs, done));
 	CHOIR_TRY(choir_checkpoint_manager_wait(t->checkpoints));
 	t->stopped = true;
-	return choir_fail(CHOIR_CANCELLED, "stopped as asked after step %lld: %s",
+	return choir_fail(CHOIR_CANCELLED, "stopped by a signal after step %lld; checkpoint %s",
 			(long long) t->share[0].steps, choir_checkpoint_manager_path(t->checkpoints));
 }
 

@@ -1,5 +1,5 @@
-// Trainings over several workers: a command that a launcher has started several times is as many
-// workers. All of them do the same, which they make sure of first; one speaks and writes.
+// Training with several workers: each process that the launcher starts is a worker. All check
+// first that they have the same options. Only the chief prints and writes.
 #include "check_options.h"
 #include "train/train.h"
 
@@ -15,8 +15,7 @@ static choir_status check_options(const train_options *o)
 {
 	if (strcmp(o->strategy, "mirrored") != 0 && strcmp(o->strategy, "multi_worker_mirrored") != 0)
 		return choir_fail(CHOIR_INVALID,
-				"--strategy %s is of one process, and several were started: mirrored is of any "
-				"number",
+				"--strategy %s: works in one process, but several were started; use mirrored",
 				o->strategy);
 	return CHOIR_OK;
 }
@@ -33,7 +32,7 @@ choir_status train_open_cluster(training *t)
 	CHOIR_TRY(options_check_equal(&train_command, t->cluster));
 	CHOIR_TRY(check_options(t->given));
 	if (!choir_cluster_is_chief(t->cluster) && freopen("/dev/null", "w", stdout) == NULL)
-		return choir_fail(CHOIR_IO, "/dev/null cannot be opened");
+		return choir_fail(CHOIR_IO, "/dev/null: cannot be opened");
 	return CHOIR_OK;
 }
 

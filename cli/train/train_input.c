@@ -1,5 +1,4 @@
-// Which examples a training sees: those to learn from, in shares of its workers, and those held
-// out to test it.
+// The training examples, divided into the workers' shares, and the held-out test examples.
 #include "report.h"
 #include "data/text_data.h"
 #include "train/train.h"
@@ -8,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// All examples, in an order that is the same in every pass, so that those held out stay so.
+// All examples in a fixed order, so that the held-out ones are the same in every pass.
 static choir_dataset *ordered(const training *t)
 {
 	choir_dataset *d = source_examples(&t->data);
@@ -25,7 +24,7 @@ static choir_dataset *standardized(const training *t, choir_dataset *d)
 
 const char *const train_shards[] = { "data", "off", "auto", "file", NULL };
 
-// text NULL: who reads what was not asked.
+// text NULL: without --show-split.
 static void print_split(const choir_distributed_dataset *examples, const char *text)
 {
 	json_begin();
@@ -37,14 +36,15 @@ static void print_split(const choir_distributed_dataset *examples, const char *t
 	json_end();
 }
 
-// Who reads what, of one worker's share; and, unasked, that a policy could not be followed.
+// Prints who reads what in one worker's share (--show-split). Always prints that a policy fell
+// back to another.
 choir_status train_show_split(const training *t, int worker)
 {
 	const int64_t workers = choir_strategy_workers(t->strategy);
 	const choir_distributed_dataset *examples = t->share[worker].examples;
 	const bool fell_back = choir_distributed_dataset_fell_back(examples);
 	if (fell_back && !t->given->json)
-		printf("no files to share out: every worker reads everything\n");
+		printf("no files to divide: every worker reads all examples\n");
 	if (t->given->json && worker > 0)
 		return CHOIR_OK;
 	if (!t->given->show_split) {
@@ -55,12 +55,12 @@ choir_status train_show_split(const training *t, int worker)
 	const size_t length = choir_distributed_dataset_describe(examples, NULL, 0);
 	char *text = malloc(length + 1);
 	if (text == NULL)
-		return choir_fail(CHOIR_NO_MEMORY, "--show-split: no memory");
+		return choir_fail(CHOIR_NO_MEMORY, "--show-split: out of memory");
 	choir_distributed_dataset_describe(examples, text, length + 1);
 	if (t->given->json)
 		print_split(examples, text);
 	else if (workers > 1)
-		printf("worker %d takes every %lld. example from %d on, and of these:\n%s", worker,
+		printf("worker %d takes one of %lld examples, from example %d on; of these:\n%s", worker,
 				(long long) workers, worker, text);
 	else
 		printf("%s", text);
@@ -68,7 +68,7 @@ choir_status train_show_split(const training *t, int worker)
 	return CHOIR_OK;
 }
 
-// The examples to learn from, of all workers; those of a text come in another order in each pass.
+// The training examples of all workers. A text yields other windows in each pass.
 static choir_dataset *all_examples(const training *t)
 {
 	if (t->data.text)
@@ -106,7 +106,7 @@ choir_status train_open_share(training *t, choir_strategy *group, int worker)
 	return t->share[worker].examples == NULL ? choir_error_status() : CHOIR_OK;
 }
 
-// Measures the inputs of the examples to train on.
+// Computes mean and deviation of the inputs over the training examples.
 static choir_status measure(training *t)
 {
 	table_plan *p = t->table;
@@ -129,8 +129,8 @@ static choir_status open_test(training *t)
 	return t->test == NULL ? choir_error_status() : CHOIR_OK;
 }
 
-// The test examples, and those of a worker that is alone, which are read from now on. Of several,
-// each makes its share itself.
+// Opens the test examples and starts to read a single worker's share. Several workers open their
+// shares themselves.
 choir_status train_make_input(training *t)
 {
 	if (t->data.standardized)

@@ -1,4 +1,4 @@
-// What a training says: lines for people, or JSON objects for programs.
+// Prints progress and results of a training: lines for people, or JSON objects.
 #include "report.h"
 #include "train/summary.h"
 #include "train/train.h"
@@ -12,7 +12,7 @@ double train_rate(const training *t, int64_t done)
 	return (double) (done - t->earlier) / (now() - t->since);
 }
 
-// Nothing of what is over before it is read.
+// Writes the remaining time, unless it is over before anybody has read it.
 static void print_left(double seconds, char text[32])
 {
 	if (seconds >= 2)
@@ -29,7 +29,7 @@ void train_show_progress(training *t, int64_t done)
 	const double rate = train_rate(t, so_far);
 	const int64_t left =
 			t->train_examples - so_far + (t->given->epochs - t->epochs) * t->train_examples;
-	char left_text[32] = "", loss[32] = ""; // of all workers it takes all of them to know it
+	char left_text[32] = "", loss[32] = ""; // no loss with several workers: it is a collective
 	if (!train_is_one_of_many(t))
 		snprintf(loss, sizeof loss, "  loss %.4f", choir_metric_result(t->loss));
 	print_left((double) left / rate, left_text);
@@ -57,7 +57,7 @@ void train_report_start(const training *t)
 	summary_print(&s, t->given->json);
 }
 
-// "bits_per_byte" or "test_accuracy", and what it is called for people.
+// Prints the test score, for people or as a JSON field.
 static void print_score(const training *t)
 {
 	if (t->given->json)
@@ -68,7 +68,7 @@ static void print_score(const training *t)
 		printf("  test %.2f %%", 100 * t->last_score);
 }
 
-// 0 where nothing was trained: a training that goes on from the last step of an epoch.
+// Examples per second; 0 if nothing was trained because the training resumed at an epoch's end.
 static double rate_of(const training *t)
 {
 	return t->trained == 0 ? 0 : (double) t->trained / t->seconds;
@@ -120,12 +120,12 @@ void train_report_end(const training *t)
 	if (t->given->save != NULL)
 		printf("saved %s\n", t->given->save);
 	if (t->test_examples == 0)
-		printf("no test: every example was for training\n");
+		printf("no test: all examples were used for training\n");
 	else if (t->data.text)
-		printf("%.4f bits per byte of %lld bytes held out\n", t->last_score,
+		printf("%.4f bits per byte on %lld held-out bytes\n", t->last_score,
 				(long long) (t->test_examples * t->data.context));
 	else
-		printf("test accuracy %.2f %% of %lld examples\n", 100 * t->last_score,
+		printf("test accuracy %.2f %% on %lld examples\n", 100 * t->last_score,
 				(long long) t->test_examples);
 	printf("weights %s\n", hash);
 }

@@ -1,4 +1,5 @@
-// What a training is made of: data, input, model, optimizer, metrics.
+// Creates the parts of a training: data, input, model, optimizer, metrics. Checks all options
+// before hours of work.
 #include "model/init.h"
 #include "train/train.h"
 
@@ -10,30 +11,28 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// MOST_SPARE_BATCH: places of a batch that no example fills. MOST_SPARE_CLASSES: as many classes
-// can be without an example each.
+// MAX_SPARE_BATCH: batch entries that no example fills. MAX_SPARE_CLASSES: classes that may have
+// no example.
 enum { PATTERN_SIZE = 256, MAX_SPARE_BATCH = 1 << 16, MAX_SPARE_CLASSES = 4096 };
 
 const char *const train_optimizers[] = { "sgd", "momentum", "adam", "adamw", "rmsprop", NULL };
-// In the order of their names: what it is, and how many numbers it keeps for each weight.
+// In the order of their names: the kind and its number of slots per weight.
 static const struct {
 	choir_optimizer_kind kind;
 	int slots;
 } optimizers[] = { { CHOIR_SGD, 0 }, { CHOIR_MOMENTUM, 1 }, { CHOIR_ADAM, 2 }, { CHOIR_ADAMW, 2 },
 	{ CHOIR_RMSPROP, 2 } };
 
-// How many examples are for training: as many as asked for, or four fifths.
+// Splits the examples: --train-examples or by default four fifths are for training.
 static choir_status share_examples(training *t)
 {
 	const int64_t all = t->data.examples, asked = t->given->train_examples;
 	if (!t->data.labelled)
-		return choir_fail(CHOIR_INVALID,
-				"data \"%s\": training needs labels: %s,LABELS with a file of them",
+		return choir_fail(CHOIR_INVALID, "data \"%s\": has no labels; training needs %s,LABELS",
 				t->given->data, t->given->data);
 	if (asked > all)
-		return choir_fail(CHOIR_INVALID,
-				"--train-examples %lld: data \"%s\" has only %lld examples", (long long) asked,
-				t->given->data, (long long) all);
+		return choir_fail(CHOIR_INVALID, "--train-examples %lld: data \"%s\" has %lld examples",
+				(long long) asked, t->given->data, (long long) all);
 	const int64_t held_out = t->data.held_out != 0 ? t->data.held_out
 			: t->data.text						   ? (all + 9) / 10
 												   : all / 5;
@@ -41,27 +40,27 @@ static choir_status share_examples(training *t)
 	t->test_examples = all - t->train_examples;
 	if (t->given->patience != 0 && t->test_examples == 0)
 		return choir_fail(CHOIR_INVALID,
-				"--patience %lld: training on %lld of %lld examples leaves none to test on",
+				"--patience %lld: needs test examples; training uses %lld of %lld examples",
 				(long long) t->given->patience, (long long) t->train_examples, (long long) all);
 	if (train_shards_files(t) && t->test_examples != 0)
 		return choir_fail(CHOIR_INVALID,
-				"--auto-shard %s: each process takes its examples from files of its own, so none "
-				"can be held out to test on: --train-examples %lld takes all",
+				"--auto-shard %s: no examples can be held out if each process reads its own "
+				"files; needs --train-examples %lld",
 				t->given->auto_shard, (long long) all);
 	return CHOIR_OK;
 }
 
-// A model has weights for each class up to the largest label. A single label must not ask for
-// memory that all the data do not come near to filling.
+// A model has weights for each class up to the largest label. A single large label must not make
+// the model much larger than the data.
 static choir_status check_classes(const training *t)
 {
 	const int64_t classes = t->data.classes, examples = t->data.examples;
 	if (classes <= MAX_SPARE_CLASSES || classes <= examples)
 		return CHOIR_OK;
 	return choir_fail(CHOIR_INVALID,
-			"data \"%.200s\": label %lld, which makes %lld classes, and only %lld examples: "
-			"labels "
-			"below %lld are needed",
+			"data \"%.200s\": label %lld means %lld classes, for %lld examples; needs labels "
+			"below "
+			"%lld",
 			t->given->data, (long long) classes - 1, (long long) classes, (long long) examples,
 			(long long) (examples > MAX_SPARE_CLASSES ? examples : MAX_SPARE_CLASSES));
 }
@@ -81,9 +80,9 @@ int train_slots(const training *t)
 
 static choir_nonfinite find_policy(const char *name)
 {
-	return strcmp(name, "skip") == 0	 ? CHOIR_NONFINITE_SKIP
-			: strcmp(name, "go_on") == 0 ? CHOIR_NONFINITE_GO_ON
-										 : CHOIR_NONFINITE_STOP;
+	return strcmp(name, "skip") == 0	  ? CHOIR_NONFINITE_SKIP
+			: strcmp(name, "ignore") == 0 ? CHOIR_NONFINITE_GO_ON
+										  : CHOIR_NONFINITE_STOP;
 }
 
 static int64_t quotient_up(int64_t n, int64_t by)
@@ -91,8 +90,8 @@ static int64_t quotient_up(int64_t n, int64_t by)
 	return (n + by - 1) / by;
 }
 
-// Updates in an epoch. Each worker of a parameter server updates by itself, with its share's
-// batches; processes that share out nothing go through all examples once each.
+// Updates per epoch. A parameter server's workers each update with the batches of their share.
+// With --auto-shard off, each process contributes all examples.
 static int64_t steps_of_epoch(const training *t)
 {
 	const int64_t workers = choir_strategy_workers(t->strategy), batch = t->given->batch;
@@ -127,7 +126,7 @@ static choir_optimizer *make_optimizer(const training *t)
 					.nonfinite = find_policy(t->given->nonfinite)));
 }
 
-// Whether each pattern of --freeze is the name of a weight: a slip would train what was to stay.
+// Fails if a pattern of --freeze matches no weight: a typing error would train frozen weights.
 static choir_status check_freeze(const training *t)
 {
 	char pattern[PATTERN_SIZE];
@@ -142,12 +141,12 @@ static choir_status check_freeze(const training *t)
 			found = fnmatch(pattern, choir_variable_name(v), 0) == 0;
 		}
 		if (!found)
-			return choir_fail(CHOIR_NOT_FOUND, "--freeze %s: no weight has such a name", pattern);
+			return choir_fail(CHOIR_NOT_FOUND, "--freeze %s: matches no weight", pattern);
 	}
 	return CHOIR_OK;
 }
 
-// What a file of weights says of a training is taken as far as its size and the data bear it out.
+// The metadata of a weights file must agree with the file's size and the data.
 static choir_status check_fit(const training *t)
 {
 	const int64_t batch = t->given->batch, max = MAX_SPARE_BATCH + t->train_examples;
@@ -155,7 +154,7 @@ static choir_status check_fit(const training *t)
 		return CHOIR_OK;
 	if (batch > max)
 		return choir_fail(CHOIR_CORRUPT,
-				"%s: it says a batch of %lld, and data \"%.200s\" has %lld examples to train on",
+				"%s: its batch size is %lld, but data \"%.200s\" has %lld training examples",
 				t->weights, (long long) batch, t->given->data, (long long) t->train_examples);
 	return model_plan_fits(&t->model.plan, t->weights);
 }
@@ -180,20 +179,20 @@ static choir_status make_model(training *t)
 	return status == CHOIR_OK ? left : status;
 }
 
-// What must be kept of a table with the weights.
+// The part of a table's description that is saved with the weights.
 static choir_status make_table(training *t)
 {
 	if (!t->data.standardized && !t->data.gathered)
 		return CHOIR_OK;
 	if (t->data.standardized && choir_shape_elements(&t->data.shape) > MAX_INPUTS)
-		return choir_fail(CHOIR_UNSUPPORTED, "data \"%s\": %lld inputs, at most %d possible",
+		return choir_fail(CHOIR_UNSUPPORTED, "data \"%s\": %lld inputs; at most %d are supported",
 				t->given->data, (long long) choir_shape_elements(&t->data.shape), MAX_INPUTS);
 	t->table = calloc(1, sizeof *t->table);
 	if (t->table == NULL)
 		return choir_fail(CHOIR_NO_MEMORY, "out of memory");
 	snprintf(t->table->target, sizeof t->table->target, "%s", t->data.target);
 	if (source_inputs(&t->data, t->table->columns, COLUMNS_SIZE) >= COLUMNS_SIZE)
-		t->table->columns[0] = '\0'; // too many to be kept
+		t->table->columns[0] = '\0'; // too many to save
 	const size_t n = choir_dataset_categories(t->data.names, "label");
 	for (size_t i = 0; i < n && n <= MAX_CLASS_NAMES; i++) {
 		t->table->name[i] = choir_dataset_category(t->data.names, "label", (int64_t) i);
@@ -202,7 +201,7 @@ static choir_status make_table(training *t)
 	return CHOIR_OK;
 }
 
-// The kind and size that were asked for; its input is known when the data are.
+// Sets kind and size of the model; its input is set after the data are open.
 static choir_status plan_model(training *t)
 {
 	model_plan *plan = &t->model.plan;
@@ -222,12 +221,12 @@ static choir_status open_data(training *t)
 	if (strcmp(t->given->bad_rows, "skip") == 0)
 		t->data.wrong = CHOIR_WRONG_SKIP;
 	if (t->given->model != NULL)
-		CHOIR_TRY(plan_model(t)); // what text is cut into depends on it
+		CHOIR_TRY(plan_model(t)); // text windows depend on its context
 	CHOIR_TRY(train_compare_files(t));
-	t->data.kept = !train_shards_files(t); // who reads files of its own needs them as files
+	t->data.kept = !train_shards_files(t); // each worker's files are read from disk
 	CHOIR_TRY(source_open(&t->data, t->given->data, t->given->seed));
 	if (t->given->target != NULL && !t->data.csv && !t->data.gathered)
-		return choir_fail(CHOIR_INVALID, "--target %s: data \"%s\" has no columns to choose from",
+		return choir_fail(CHOIR_INVALID, "--target %s: data \"%s\" has no named columns",
 				t->given->target, t->given->data);
 	if (t->given->model == NULL) {
 		t->given->model = t->data.shape.rank == 1 ? "mlp" : "cnn";
@@ -245,7 +244,7 @@ static choir_status open_data(training *t)
 	return CHOIR_OK;
 }
 
-// Whether a file can be made where the weights are to go, asked before hours of training.
+// Checks that the file of --save can be created, before hours of training.
 static choir_status check_save(const training *t)
 {
 	char directory[PATH_SIZE];
@@ -253,7 +252,7 @@ static choir_status check_save(const training *t)
 	if (t->given->save == NULL || !train_is_chief(t))
 		return CHOIR_OK;
 	if (stat(t->given->save, &there) == 0 && S_ISDIR(there.st_mode))
-		return choir_fail(CHOIR_IO, "--save %s: it is a folder; a file is needed", t->given->save);
+		return choir_fail(CHOIR_IO, "--save %s: is a directory; needs a file", t->given->save);
 	const char *slash = strrchr(t->given->save, '/');
 	if (slash == NULL)
 		snprintf(directory, sizeof directory, ".");
@@ -263,10 +262,10 @@ static choir_status check_save(const training *t)
 	if (access(directory, W_OK | X_OK) == 0)
 		return CHOIR_OK;
 	return choir_fail(
-			CHOIR_IO, "--save %s: the folder %s: %s", t->given->save, directory, strerror(errno));
+			CHOIR_IO, "--save %s: directory %s: %s", t->given->save, directory, strerror(errno));
 }
 
-// What is saved with the weights, asked for before hours of training.
+// Writes the metadata to save with the weights, and checks its size before hours of training.
 static choir_status write_metadata(training *t)
 {
 	static char text[METADATA_SIZE];
@@ -275,8 +274,8 @@ static choir_status write_metadata(training *t)
 			(t->given->save == NULL && t->given->checkpoint == NULL))
 		return CHOIR_OK;
 	return choir_fail(CHOIR_UNSUPPORTED,
-			"data \"%s\": what must be saved of %lld inputs and the names of %lld classes takes "
-			"more than %d bytes",
+			"data \"%s\": the metadata of %lld inputs and %lld class names needs more than %d "
+			"bytes",
 			t->given->data, (long long) choir_shape_elements(&t->data.shape),
 			(long long) t->data.classes, METADATA_SIZE - 1);
 }
@@ -284,12 +283,12 @@ static choir_status write_metadata(training *t)
 choir_status train_make(training *t)
 {
 	if (t->given->init_map != NULL && t->given->init == NULL)
-		return choir_fail(CHOIR_INVALID, "--init-map %s needs --init FILE", t->given->init_map);
+		return choir_fail(CHOIR_INVALID, "--init-map %s: needs --init FILE", t->given->init_map);
 	if (strcmp(t->given->schedule, "cosine") == 0 && train_is_one_of_many(t) &&
 			train_shards_files(t))
 		return choir_fail(CHOIR_UNSUPPORTED,
-				"--schedule cosine: where files are shared out (--auto-shard %s) the length of an "
-				"epoch is not known",
+				"--schedule cosine: the epoch length is unknown with --auto-shard %s; needs "
+				"--auto-shard data or off",
 				t->given->auto_shard);
 	CHOIR_TRY(check_save(t));
 	CHOIR_TRY(open_data(t));
@@ -303,7 +302,7 @@ choir_status train_make(training *t)
 					.locked_updates = t->given->lock_free ? CHOIR_OFF : CHOIR_DEFAULT));
 	if (t->strategy == NULL)
 		return choir_error_status();
-	CHOIR_TRY(check_memory(t)); // before the input is measured, or read ahead
+	CHOIR_TRY(check_memory(t)); // before the data are read
 	CHOIR_TRY(train_make_input(t));
 	CHOIR_TRY(write_metadata(t));
 	CHOIR_TRY(make_model(t));

@@ -1,13 +1,12 @@
-// What a training records of itself: where its time went (--trace) and how its numbers moved
-// (--log).
+// Records a training: spans of time (--trace) and scalars for TensorBoard (--log).
 #include "report.h"
 #include "train/train.h"
 
 #include <stdio.h>
 
-enum { EVERY = 10 }; // steps between two rows of scalars
+enum { EVERY = 10 }; // steps between two records of scalars
 
-// The chief's file is FILE, that of worker 1 FILE.1.
+// The chief writes FILE, worker N writes FILE.N.
 static bool name_trace(const training *t, char path[PATH_SIZE])
 {
 	const int worker = train_is_chief(t) ? 0 : choir_cluster_worker(t->cluster);
@@ -24,7 +23,7 @@ choir_status train_trace_start(training *t)
 	if (given->trace == NULL && (given->log == NULL || !chief))
 		return CHOIR_OK;
 	if (given->trace != NULL && !name_trace(t, path))
-		return choir_fail(CHOIR_INVALID, "--trace %.200s: the path is too long", given->trace);
+		return choir_fail(CHOIR_INVALID, "--trace %.200s: path too long", given->trace);
 	return choir_trace_start(given->trace == NULL ? NULL : path,
 			CHOIR_OPTIONS(choir_trace_options, .log = chief ? given->log : NULL,
 					.span = given->trace == NULL ? NULL : breakdown_add, .user = &t->breakdown));
@@ -44,7 +43,7 @@ choir_status train_trace_stop(training *t, choir_status status)
 	return stopped;
 }
 
-// The mean over the examples since the last row. The metric has the mean of the epoch so far.
+// The mean loss since the last record, from the metric's mean of the epoch so far.
 static double recent_loss(training *t, int64_t done)
 {
 	if (t->logged_epoch != t->epochs) {

@@ -65,13 +65,14 @@ class Case(unittest.TestCase):
         lines = self.succeed(*arguments, "--json", **more).splitlines()
         return [json.loads(line, parse_constant=refuse) for line in lines]
 
-    def fail_with(self, code, text, *arguments, **more):
-        """It must end with code and one line on standard error that holds text."""
+    def fail_with(self, code, facts, *arguments, **more):
+        """It must end with code and one line on standard error that holds a text or all of several."""
         done = self.start(*arguments, **more)
         self.assertEqual(done.returncode, code, f"{arguments}: {done.stderr}")
         self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
         self.assertTrue(done.stderr.startswith("choir"), done.stderr)
-        self.assertIn(text, done.stderr)
+        for fact in (facts,) if isinstance(facts, str) else facts:
+            self.assertIn(fact, done.stderr)
         self.assertLess(len(done.stderr), 600)
         return done
 

@@ -34,15 +34,15 @@ class Doctor(Case):
     def test_what_is_set(self):
         found = self.look()
         if "oneDNN           yes" in found:
-            self.assertIn("CHOIR_KERNELS=plain leaves oneDNN aside", self.look(CHOIR_KERNELS="plain"))
+            self.assertIn("CHOIR_KERNELS=plain disables oneDNN", self.look(CHOIR_KERNELS="plain"))
         # What gives a process a role among several changes nothing of what is found.
         self.assertEqual(steady(self.look(RANK="1", WORLD_SIZE="2", LOCAL_RANK="1")), steady(found))
 
     def test_what_is_set_wrongly(self):
         for env, texts in (
                 ({"CHOIR_KERNELS": "fast", "CHOIR_OVERLAP": "maybe", "CHOIR_MPI": "lam"},
-                 ("CHOIR_KERNELS: 'fast' is unknown", "CHOIR_OVERLAP=maybe is unknown",
-                  "CHOIR_MPI=lam is unknown")),
+                 ("CHOIR_KERNELS: 'fast' is unknown", "CHOIR_OVERLAP=maybe: unknown",
+                  "CHOIR_MPI=lam: unknown")),
                 ({"CHOIR_DEVICES": "no:0", "CHOIR_MPI": "/no/such.so"},
                  ("no:0", "CHOIR_MPI=/no/such.so: No such file"))):
             done = self.start("doctor", env=env)
@@ -56,7 +56,7 @@ class Doctor(Case):
         if not (found["openmpi"] and found["mpich"] and "mpirun" in found):
             self.skipTest("needs both MPIs and an mpirun")
         other = "mpich" if found["mpirun"] == "Open MPI's" else "openmpi"
-        self.assertIn(f"CHOIR_MPI={other}, but mpirun is the other MPI's: start programs with mpirun.{other}",
+        self.assertIn(f"CHOIR_MPI={other}, but mpirun belongs to the other MPI: start programs with mpirun.{other}",
                       self.look(CHOIR_MPI=other))
 
     def test_wrong_use(self):

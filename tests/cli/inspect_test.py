@@ -29,7 +29,7 @@ class Inspect(Case):
         self.assertRegex(text, r"kind +text  cat, hen\n")
         self.assertRegex(text, r"size +numbers, 1 without a value\n")
         self.assertIn("row 0: 0 4\n", text)
-        self.assertIn("2 rows, and 1 without some value\n", text)
+        self.assertIn("2 complete rows; 1 rows have a missing value\n", text)
         (event,) = self.events("inspect", "csv:t.csv")
         self.assertEqual((event["kind"], event["rows"], event["dropped"]), ("csv", 2, 1))
         self.assertEqual([c["dtype"] for c in event["columns"]], ["i32", "f64"])
@@ -55,7 +55,7 @@ class Inspect(Case):
             fields = npy([("a", "<f4", (2,)), ("b]", "|S3")], (2,), bytes(22))
             z.writestr("fields.npy", fields)
         text = self.succeed("inspect", "m.npz")
-        for line in ("x_train +u8 \\[6, 2, 2\\]", "name +\\|S5 \\[\\], for no dataset", "n +f64 \\[\\], for no",
+        for line in ("x_train +u8 \\[6, 2, 2\\]", "name +\\|S5 \\[\\], not a column", "n +f64 \\[\\], not a",
                      "fields +record \\[2\\]", "6 rows of x_train, y_train", "4 rows of x_test, y_test"):
             self.assertRegex(text, f"  {line}")
         (event,) = self.events("inspect", "m.npz")
@@ -65,9 +65,9 @@ class Inspect(Case):
         self.fail_with(1, 'no array "z"', "inspect", "npz:m.npz#z")
         self.fail_with(1, "#NAME,NAME with 1 to 32", "inspect", "m.npz#x_test,")
         self.write("t.csv", b"a\n1\n")
-        self.fail_with(1, "names behind # are of arrays", "inspect", "t.csv#a")
+        self.fail_with(1, "no arrays to select with #", "inspect", "t.csv#a")
         quick = ("--model", "mlp", "--widths", "4", "--epochs", "1", "--batch", "2")
-        self.fail_with(1, "npz:m.npz#NAME,NAME takes some", "train", *quick, "--data", "npz:m.npz")
+        self.fail_with(1, "npz:m.npz#NAME,NAME", "train", *quick, "--data", "npz:m.npz")
         for data in ("npz:m.npz#x_train,y_train", "npy:m.npz#y_test,x_test"):
             self.succeed("train", *quick, "--data", data, "--target", data[-7:] if "train" in data else "y_test")
 
@@ -77,9 +77,9 @@ class Inspect(Case):
         self.write("i.idx", idx((3, 2), range(5)))
         self.fail_with(1, "i.idx: 12 bytes of header promise 3 x 2 = 6 bytes", "inspect", "i.idx")
         self.write("x", b"hi")
-        self.fail_with(1, "its name does not say what it is", "inspect", "x")
+        self.fail_with(1, "unknown kind of file", "inspect", "x")
         self.fail_with(1, "no.csv", "inspect", "no.csv")
-        self.fail_with(2, "the FILE is missing", "inspect")
+        self.fail_with(2, "needs FILE", "inspect")
 
     @only_in_the_release
     def test_memory_is_in_proportion_to_the_file(self):
@@ -202,9 +202,9 @@ class Inspect(Case):
             (event,) = self.events("bench", "input", "--source", "i.idx", "--passes", "1", "--pipeline", pipeline)
             self.assertEqual((event["pipeline"], event["examples"]), (pipeline, examples))
         self.write("x.csv", b"x,y\n1,2\n3,4\n")
-        self.fail_with(1, '"csv:x.csv" has shows only by reading it', "bench", "input", "--source", "csv:x.csv",
+        self.fail_with(1, '"csv:x.csv" is unknown until it is read', "bench", "input", "--source", "csv:x.csv",
                        "--pipeline", "zip")
-        self.fail_with(2, "--source is missing", "bench", "input")
+        self.fail_with(2, "needs --source FILE", "bench", "input")
         self.fail_with(1, "no.idx", "bench", "input", "--source", "no.idx")
 
 

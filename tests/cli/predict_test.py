@@ -39,7 +39,7 @@ class Predict(Case):
         lines = self.succeed("predict", "w.safetensors", "--data", data, "--limit", "7").splitlines()
         self.assertEqual(len(lines), 8)
         self.assertEqual(lines[0].split()[0], "0")
-        self.assertRegex(lines[-1], r"^\d+\.\d\d % of 7 examples right$")
+        self.assertRegex(lines[-1], r"^accuracy \d+\.\d\d % on 7 examples$")
         *each, end = self.events("predict", "w.safetensors", "--data", "idx:images.idx")
         self.assertEqual(end, {"event": "end", "examples": 40})
         self.assertEqual([list(e) for e in each], [["event", "example", "class"]] * 40)
@@ -89,7 +89,7 @@ class Predict(Case):
         self.fail_with(1, "--save no/such/w", "train", *MLP, "--save", "no/such/w")
         self.fail_with(1, "/proc/w", "train", *MLP, "--save", "/proc/w")
         self.fail_with(1, "--save", "train", *MLP, "--save", "/dev/null/w")
-        self.fail_with(1, "it is a folder", "train", *MLP, "--save", self.folder)
+        self.fail_with(1, "is a directory", "train", *MLP, "--save", self.folder)
 
     def test_files_that_do_not_fit(self):
         self.fail_with(1, "none.safetensors", "predict", "none.safetensors", "--data", "mnist")
@@ -97,7 +97,7 @@ class Predict(Case):
         path = self.folder / "w.safetensors"
         whole = path.read_bytes()
         for shape in ((784,), (28, 30)):
-            self.fail_with(1, f"examples of {list(shape)}; the model needs [28, 28]", "predict", path, "--data",
+            self.fail_with(1, (f"{list(shape)}; ", "needs [28, 28]"), "predict", path, "--data",
                            write_examples(self.folder, 9, shape))
         for length in (0, 7, 8, 100, len(whole) - 1):
             path.write_bytes(whole[:length])
@@ -121,9 +121,9 @@ class Predict(Case):
         rewrite(lambda h: h["__metadata__"].update({"choir.image": "2147483647,2147483647"}),
                 "choir.image")
         rewrite(lambda h: h["__metadata__"].update({"choir.mean": "0", "choir.deviation": "1"}),
-                "means of 1 inputs, and examples have 784")
+                "means of 1 inputs, but examples have 784")
         rewrite(lambda h: h["__metadata__"].update({"choir.widths": "12000,12000"}),
-                "is said to hold a mlp of 153552010 weights")
+                "a mlp of 153552010 weights")
         rewrite(lambda h: h["__metadata__"].update({"choir.widths": "24,11"}), "hidden2/kernel")
 
         def rename(h):

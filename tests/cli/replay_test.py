@@ -88,6 +88,19 @@ class Replay(Case):
         self.assertEqual((alone["from"], alone["from_step"]), ("", 0))
         self.same(alone, whole)
 
+    def test_older_names(self):
+        """A checkpoint with the older words of options is that of a training with the newer ones."""
+        self.train("c", *MLP, "--epochs", "1", "--learning-rate", "0.01", "--max-to-keep", "100", "--nonfinite", "error")
+        header = (self.folder / "c/step-15/manifest.json").read_text()
+        for key in ('"train/options/rate"', '"train/options/wrong-rows"'):
+            self.assertIn(key, header)
+        for path in (self.folder / "c").glob("step-*"):
+            forge(path, **{"train__options__nonfinite": "stop", "train__options__wrong-rows": "stop"})
+        self.replay("c", 14, 1)
+        for policy in ("--nonfinite", "--wrong-rows", "--unsaved"):
+            again = self.events("train", *MLP, "--epochs", "1", "--rate", "0.01", "--checkpoint", "c", policy, "stop")
+            self.assertEqual([event.get("changed") for event in again if event["event"] == "resume"], [None])
+
     def test_options_that_changed(self):
         """A training that goes on with other options is replayed with those that each step had."""
         self.train("c", *MLP, "--epochs", "1", "--rate", "0.01")
@@ -106,9 +119,8 @@ class Replay(Case):
         self.same(self.replay("c", 17, 1, "--check"), second)
         shutil.rmtree(self.folder / "c" / "step-15")
         for step in (3, 14, 17, 42):
-            self.fail_with(1, f"--step {step}: after step 15 the training went on with other options, and c has no "
-                           "whole checkpoint of step 15, without which steps 1 to 42 cannot be replayed: "
-                           "--rate 0.02 (was 0.01)\n", "replay", "--checkpoint", "c", "--step", step, "--replica", "1")
+            self.fail_with(1, (f"--step {step}: ", "after step 15", "checkpoint of step 15", "steps 1 to 42",
+                               "--learning-rate 0.02 (was 0.01)\n"), "replay", "--checkpoint", "c", "--step", step, "--replica", "1")
         self.replay("c", 43, 1, "--check")
 
     def test_replicas_that_changed(self):
@@ -159,13 +171,13 @@ class Replay(Case):
         step = ("replay", "--checkpoint", "c", "--step", "5", "--replica", "1")
         self.replay("c", 5, 1, "--check", "--data", "csv:a.csv")
         # The file that the checkpoint names is there, and nobody but the checkpoint named it.
-        self.fail_with(1, 'names --data "csv:a.csv", and replay opens no file that only a checkpoint names', *step)
+        self.fail_with(1, ('records --data "csv:a.csv"', "needs --data"), *step)
         (self.folder / "a.csv").rename(self.folder / "moved.csv")
         self.replay("c", 5, 1, "--check", "--data", "csv:moved.csv")
         done = self.start("replay", "--checkpoint", "c", "--step", "5", "--replica", "1", "--check",
                           "--data", "csv:b.csv")
         self.assertEqual(done.returncode, 1)
-        self.assertIn("and c/step-6 has", done.stderr)
+        self.assertIn("but c/step-6 has", done.stderr)
 
     def test_a_checkpoint_opens_no_file(self):
         """Whatever a checkpoint says, a file is opened only if the command line names it."""
@@ -175,12 +187,12 @@ class Replay(Case):
         self.train("c", "--data", "digits:60", "--batch", "8", "--epochs", "1", "--model", "mlp", "--widths", "8",
                    "--init", weights, "--init-map", "map")
         step = ("replay", "--checkpoint", "c", "--replica", "0", "--step")
-        self.fail_with(1, "give --init", *step, "3")
-        self.fail_with(1, "give --init-map", *step, "3", "--init", weights)
+        self.fail_with(1, "needs --init", *step, "3")
+        self.fail_with(1, "needs --init-map", *step, "3", "--init", weights)
         self.events(*step, "3", "--init", weights, "--init-map", "map")
         for path in (self.folder / "c").glob("step-*"):
             forge(path, train__options__data="idx:/etc/passwd,/etc/passwd")
-        done = self.fail_with(1, "give --data", *step, "3")
+        done = self.fail_with(1, "needs --data", *step, "3")
         self.assertNotIn("IDX", done.stderr)
 
     def test_sizes_are_borne_out(self):
@@ -188,14 +200,14 @@ class Replay(Case):
         self.train("c", "--data", "digits:60", "--batch", "8", "--epochs", "1", "--model", "mlp", "--widths", "8")
         whole = self.folder / "c"
         for text, forged in (
-                ("is said to hold a mlp of", {"train__options__widths": "1048576"}),
-                ("is said to hold a mlp of", {"train__options__widths": ",".join(["1048576"] * 8)}),
-                ("give --data", {"train__options__data": "digits:2147483647"}),
-                ("--replicas must say the same number", {"replicas": 1 << 20}),
-                ("it says a batch of 16777216", {"train__options__batch": "16777216"}),
-                ("is said to hold a gpt of", {"train__options__model": "gpt", "train__options__width": "1048576",
+                ("too few for a mlp of", {"train__options__widths": "1048576"}),
+                ("too few for a mlp of", {"train__options__widths": ",".join(["1048576"] * 8)}),
+                ("needs --data", {"train__options__data": "digits:2147483647"}),
+                ("needs the same --replicas", {"replicas": 1 << 20}),
+                ("batch size is 16777216", {"train__options__batch": "16777216"}),
+                ("too few for a gpt of", {"train__options__model": "gpt", "train__options__width": "1048576",
                                               "train__options__widths": None, "train__options__data": "text:t"}),
-                ("--batch \"0\" is no value", {"train__options__batch": "0"})):
+                ("--batch has the invalid value \"0\"", {"train__options__batch": "0"})):
             shutil.rmtree(self.folder / "f", ignore_errors=True)
             shutil.copytree(whole, self.folder / "f")
             for path in (self.folder / "f").glob("step-*"):
@@ -233,18 +245,18 @@ class Replay(Case):
     def test_wrong_use(self):
         self.train("c", *MLP, "--epochs", "1")
         step = ("--checkpoint", "c", "--step", "3")
-        self.fail_with(2, "--checkpoint DIR is missing", "replay", "--step", "3", "--replica", "0")
-        self.fail_with(2, "--step S is missing", "replay", "--checkpoint", "c", "--replica", "0")
-        self.fail_with(2, "--replica K is missing", "replay", *step)
+        self.fail_with(2, "needs --checkpoint DIR", "replay", "--step", "3", "--replica", "0")
+        self.fail_with(2, "needs --step S", "replay", "--checkpoint", "c", "--replica", "0")
+        self.fail_with(2, "needs --replica K", "replay", *step)
         self.fail_with(2, "--step 0", "replay", "--checkpoint", "c", "--step", "0", "--replica", "0")
         self.fail_with(2, "--replica -1", "replay", *step, "--replica", "-1")
         self.fail_with(1, "the training has 4 replicas, 0 to 3", "replay", *step, "--replica", "4")
-        self.fail_with(1, "the training has the steps 1 to 15; c has checkpoints behind 6, 12, 15",
+        self.fail_with(1, ("steps 1 to 15", "c has checkpoints after steps 6, 12, 15"),
                        "replay", "--checkpoint", "c", "--step", "16", "--replica", "0")
         self.fail_with(1, "nowhere", "replay", "--checkpoint", "nowhere", "--step", "1",
                        "--replica", "0")
         (self.folder / "empty").mkdir()
-        self.fail_with(1, "empty: there is no whole checkpoint of choir train", "replay",
+        self.fail_with(1, ("empty: ", "no undamaged checkpoint"), "replay",
                        "--checkpoint", "empty", "--step", "1", "--replica", "0")
         self.fail_with(1, "gone", "replay", *step, "--replica", "0", "--data", "csv:gone.csv")
 

@@ -50,7 +50,7 @@ class Train(Case):
 
     def test_patience_needs_a_test(self):
         for data in (("--data", "digits:4"), ("--data", "digits:50", "--train-examples", "50")):
-            self.fail_with(1, "leaves none to test on", "train", *data, "--model", "mlp", "--patience", "1")
+            self.fail_with(1, "needs test examples", "train", *data, "--model", "mlp", "--patience", "1")
 
     def test_plain_lines(self):
         lines = self.succeed("train", *MLP).splitlines()
@@ -59,7 +59,7 @@ class Train(Case):
         self.assertTrue(any("hidden1/kernel" in line and "[784, 24]" in line for line in lines))
         epochs = [line for line in lines if re.match(r"epoch \d/2  loss \d\.\d{4}  \d+ examples/s", line)]
         self.assertEqual(len(epochs), 2)
-        self.assertRegex(lines[-2], r"^test accuracy \d+\.\d\d % of 100 examples$")
+        self.assertRegex(lines[-2], r"^test accuracy \d+\.\d\d % on 100 examples$")
         self.assertRegex(lines[-1], r"^weights [0-9a-f]{16}$")
         self.assertFalse(any("\r" in line or "\033" in line for line in lines))
 

@@ -254,7 +254,7 @@ def instructions():
     need(status == 0 and len(known(low)) == 2, "one process", low)
     status, said = mixed("--lowest-instruction-set")
     need(status == 0 and known(said) == known(low), f"not {known(low)}", said)
-    need("2 workers, x86-64, together" in said, "the instruction set", said)
+    need("2 workers (x86-64) " in said, "the instruction set", said)
     must_fail("an unknown set", 1, ["CHOIR_INSTRUCTION_SET: 'sse' is unknown; known: "], CHOIR, "train",
               *SHORT, CHOIR_INSTRUCTION_SET="sse")
 
@@ -266,12 +266,12 @@ def train():
     for workers, options in ((2, ("--devices", "cpu:0,cpu:1")), (4, ()), (3, ("--devices", "cpu:0"))):
         said = trained(workers, *options)
         need(known(said) == alone, f"{workers} workers: not {alone}", said)
-        need(f"{workers} workers, " in said and "together with 4 replicas" in said, "the workers", said)
+        need(f"{workers} workers, " in said and "with together 4 replicas" in said, "the workers", said)
         need(said.count("epoch 1/2  loss ") == 1, "not one that speaks", said)
     large = ("--devices", "cpu:0", "--widths", "256")  # enough to be exchanged beside the backward pass
     said = trained(2, *large, CHOIR_OVERLAP="on")
     need(known(said) == known(trained(0, *large)), "beside the backward pass", said)
-    need("exchanged beside the backward pass; handing one over takes up to " in said, "what it costs", said)
+    need("exchanged during the backward pass; " in said, "what it costs", said)
     early = ("--data", "digits:600", "--epochs", "12", "--rate", "0.05", "--patience", "1")
     said, one = trained(2, *early), trained(0, *early)
     need(known(said) == known(one) and said.count("/12  loss ") == one.count("/12  loss ") < 12, f"it stops as {one}", said)
@@ -279,7 +279,7 @@ def train():
         trained(2, *early, "--epochs", str(one.count("/12  loss ") - 1), "--checkpoint", folder)
         for workers in (3, 2):
             said = trained(workers, *early, "--devices", "cpu:0", "--checkpoint", folder)
-            need(known(said) == known(one) and "going on from " in said, f"{workers} workers: not {one}", said)
+            need(known(said) == known(one) and "resuming from " in said, f"{workers} workers: not {one}", said)
     with tempfile.TemporaryDirectory() as folder:
         trained(2, "--data", "digits:600", "--replicas", "2", "--devices", "cpu:0", "--trace", f"{folder}/t.json")
         for name in ("t.json", "t.json.1"):
@@ -290,12 +290,12 @@ def train():
     drawn = ("--data", "digits:420", "--replicas", "2")
     said = trained(2, *drawn, "--auto-shard", "auto")
     need(known(said) == known(trained(0, *drawn)), "nothing to share out", said)
-    need("no files to share out: every worker reads everything" in said, "nothing is said of it", said)
-    must_fail("files of their own", 2, ["--auto-shard file", "none can be held out"], CHOIR, "train", *SHORT,
+    need("no files to divide: every worker reads all examples" in said, "nothing is said of it", said)
+    must_fail("files of their own", 2, ["--auto-shard file", "can be held out"], CHOIR, "train", *SHORT,
               "--auto-shard", "file")
     must_fail("fewer replicas", 3, ["2 replicas for 3 workers"], CHOIR, "train", "--data", "digits",
               "--replicas", "2")
-    must_fail("a way to sum", 2, ["--operations ring is of one process, and 2 were started"], CHOIR, "bench",
+    must_fail("a way to sum", 2, ["--operations ring: ", "2 were started"], CHOIR, "bench",
               "all-reduce", "--operations", "ring")
     must_fail("another strategy", 2, ["several were started"], CHOIR, "train", "--data", "digits",
               "--strategy", "central_storage")
@@ -445,7 +445,7 @@ def checkpoint():
                 if status == 0:
                     break
                 need(status == STOPPED, f"{workers} workers: exit {status}", said)
-                need(said.count("stopped as asked after step") == 1, "not one says that it stopped", said)
+                need(said.count("stopped by a signal after step") == 1, "not one says that it stopped", said)
                 stops += 1
             status, said = start(random.choice((0, 2)), CHOIR, "train", *LONG, "--checkpoint", folder)
             need(status == 0 and end_of(said) == whole, f"not {whole}", said)

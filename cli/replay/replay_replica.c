@@ -1,8 +1,8 @@
-// choir replay: one replica of one step of a training, run again. What a replica computes in a
-// step is decided by the weights before it, the seed, the step's number, the replica's, and its
-// part of the batch; a checkpoint has all of that, and the options that the training had. So a
-// training with as many replicas, on whatever devices are here, is brought to the last checkpoint
-// before the step and runs forward to it, and then runs that one replica alone.
+// choir replay: runs one replica of one training step again, with the same bits. A step of a
+// replica is determined by the weights before it, the seed, the numbers of step and replica, and
+// its part of the batch. A checkpoint holds all of that and the options. So replay builds a
+// training with the same number of replicas on the devices of this machine, restores the last
+// checkpoint before the step, runs forward to it, and then runs that replica alone.
 #include "commands.h"
 #include "number.h"
 #include "command_options.h"
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// What a checkpoint may ask for by itself.
+// Limits of what a checkpoint may ask for without an option that confirms it.
 enum { MAX_DRAWN = 1000000, MAX_REPLICAS = 4096 };
 
 static struct {
@@ -28,37 +28,40 @@ static struct {
 // clang-format off
 static const option options[] = {
 	{ .name = "--checkpoint", .value = "DIR", .kind = OPTION_TEXT, .to = &given.checkpoint,
-		.help = "where choir train saved; it is only read" },
+		.help = "directory of choir train --checkpoint, only read (required)" },
 	{ .name = "--step", .value = "S", .kind = OPTION_INTEGER, .to = &given.step, .min = 1,
-		.help = "which step, from 1 on" },
+		.help = "step to run, counted from 1 (required)" },
 	{ .name = "--replica", .value = "K", .kind = OPTION_INTEGER, .to = &given.replica,
-		.help = "which replica, from 0 on" },
+		.help = "replica to run, counted from 0 (required)" },
 	{ .name = "--check", .kind = OPTION_FLAG, .to = &given.check,
-		.help = "run the step with all replicas, too, and go on to\nthe next checkpoint: both "
-				"must come to the same" },
+		.help = "also run the step with all replicas, run on to the next\n"
+				"checkpoint and compare the gradients and weights" },
 	{ .name = "--data", .value = "DATA", .kind = OPTION_TEXT, .to = &given.data,
-		.help = "where the data of the training are now; needed unless\nthey are mnist or up to "
-				"1,000,000 drawn digits" },
+		.help = "data of the training; required except for mnist, digits\n"
+				"and up to 1,000,000 synthetic digits" },
 	{ .name = "--init", .value = "FILE", .kind = OPTION_TEXT, .to = &given.init,
-		.help = "where the --init of the training is now; needed where\nno checkpoint lies before "
-				"the step" },
+		.help = "the training's --init file; required if the training had\n"
+				"one and no checkpoint precedes the step" },
 	{ .name = "--init-map", .value = "FILE", .kind = OPTION_TEXT, .to = &given.init_map,
-		.help = "the same of its --init-map" },
+		.help = "the training's --init-map file, required likewise" },
 	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
 		.min = 1, .max = 1 << 16,
-		.help = "how many the training had; needed above 4096" },
+		.help = "replicas of the training; required above 4096" },
 	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices,
-		.help = "that carry the replicas (a cpu for each, at most one a core)" },
-	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "one JSON object a line" },
+		.help = "devices for the replicas (one CPU device per replica, at\nmost one per processor)" },
+	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "print one JSON object per line" },
 };
 // clang-format on
 static const command self = {
 	.name = "choir replay",
 	.operands = "",
-	.about = "Runs one replica of one step of a training again, on this machine, with the bits\n"
-			 "that it had, however many devices or machines the training had, and says its loss\n"
-			 "and its gradients. To step through it: gdb --args choir replay ..., break at\n"
-			 "choir_strategy_run_replica, and from there at train_step.",
+	.about =
+			"Runs one replica of one training step again and prints its loss and gradients.\n\n"
+			"The bits are those of the training, whatever devices or machines it had. To debug\n"
+			"the step: gdb --args choir replay ..., break at choir_strategy_run_replica, then at\n"
+			"train_step.",
+	.examples = { "choir replay --checkpoint run --step 120 --replica 1 --check",
+			"choir replay --checkpoint run --step 120 --replica 0 --data csv:rows.csv" },
 	.n = sizeof options / sizeof options[0],
 	.options = options,
 };
@@ -67,18 +70,18 @@ typedef struct {
 	choir_checkpoint_list *list;
 	replay_plan plan;
 	training t;
-	char weights_path[PATH_SIZE]; // of the checkpoint with the options
+	char weights_path[PATH_SIZE]; // of the checkpoint that has the options
 	replay_record alone, among;
-	uint64_t weights; // where the check ended
+	uint64_t weights; // hash after the check
 } replay;
 
-// The share of worker 0, which is all there is.
+// The share of worker 0, the only one.
 static share *own(replay *r)
 {
 	return &r->t.share[0];
 }
 
-// ---- Getting there.
+// ---- Running forward to the step.
 
 static choir_status no_such_step(const replay *r, int64_t last)
 {
@@ -90,12 +93,13 @@ static choir_status no_such_step(const replay *r, int64_t last)
 			at += (size_t) snprintf(
 					text + at, sizeof text - at, "%s%" PRId64, at == 0 ? "" : ", ", steps);
 	return choir_fail(CHOIR_NOT_FOUND,
-			"--step %" PRId64 ": the training has the steps 1 to %" PRId64
-			"; %s has checkpoints behind %s",
+			"--step %" PRId64 ": the training has steps 1 to %" PRId64
+			"; %s has checkpoints after steps %s",
 			given.step, last, given.checkpoint, text);
 }
 
-// Takes the file that the command line names. One that only the checkpoint does is not opened.
+// Replaces a recorded file by that of the command line. A file that only the checkpoint names is
+// not opened.
 static choir_status take_file(
 		const char *path, const char *name, const char *own, const char **recorded)
 {
@@ -103,8 +107,9 @@ static choir_status take_file(
 		return CHOIR_OK;
 	if (own == NULL)
 		return choir_fail(CHOIR_INVALID,
-				"%s names %s \"%.200s\", and replay opens no file that only a checkpoint names: "
-				"give %s",
+				"%s: records %s \"%.200s\"; replay opens only files given on the command line; "
+				"needs "
+				"%s",
 				path, name, *recorded, name);
 	*recorded = own;
 	return CHOIR_OK;
@@ -118,24 +123,24 @@ static choir_status take_files(const char *path)
 	return take_file(path, "--init-map", given.init_map, &train_given->init_map);
 }
 
-// What the checkpoint says of its sizes must not ask for more than it comes near to filling.
+// Checks the recorded sizes: they must not allocate more than the checkpoint's own size explains.
 static choir_status take_sizes(replay *r, size_t i)
 {
 	const char *path = choir_checkpoint_list_path(r->list, i);
 	if (snprintf(r->weights_path, sizeof r->weights_path, "%s/weights.safetensors", path) >=
 			(int) sizeof r->weights_path)
-		return choir_fail(CHOIR_INVALID, "%s: the path is too long", path);
+		return choir_fail(CHOIR_INVALID, "%s: path too long", path);
 	r->t.weights = r->weights_path;
 	const int64_t replicas = train_given->replicas;
 	if (given.replicas != replicas && (given.replicas != 0 || replicas > MAX_REPLICAS))
 		return choir_fail(CHOIR_INVALID,
-				"%s has %" PRId64 " replicas: above %d, --replicas must say the same number", path,
-				replicas, MAX_REPLICAS);
+				"%s: records %" PRId64 " replicas; needs the same --replicas (required above %d)",
+				path, replicas, MAX_REPLICAS);
 	return CHOIR_OK;
 }
 
-// Where the training went on with other options, the steps before can be replayed up to the
-// checkpoint with which it did, which has the older ones, and the steps after from there.
+// After a change of options, only the checkpoint at the change has the older options. Earlier
+// steps can be replayed up to it, later steps from it.
 static choir_status check_options_known(const replay *r, size_t i)
 {
 	option_changes changes;
@@ -143,29 +148,28 @@ static choir_status check_options_known(const replay *r, size_t i)
 	if (changes.text[0] == '\0' || r->plan.from_steps >= changes.after)
 		return CHOIR_OK;
 	return choir_fail(CHOIR_NOT_FOUND,
-			"--step %" PRId64 ": after step %" PRId64 " the training went on with other options, "
-			"and %s has no whole checkpoint of step %" PRId64 ", without which steps %" PRId64
+			"--step %" PRId64 ": the options changed after step %" PRId64
+			", and %s has no undamaged checkpoint of step %" PRId64 "; without it steps %" PRId64
 			" to %" PRId64 " cannot be replayed: %s",
 			given.step, changes.after, given.checkpoint, changes.after, r->plan.from_steps + 1,
 			r->plan.behind_steps, changes.text);
 }
 
-// The options of the training that made the step, and the few that are this command's.
+// Restores the options of the training and sets the few of this command.
 static choir_status recall(replay *r)
 {
 	const size_t i = r->plan.has_behind ? r->plan.behind : r->plan.from;
 	const int replicas = choir_checkpoint_list_replicas(r->list, i);
 	if (given.replica >= replicas)
 		return choir_fail(CHOIR_NOT_FOUND,
-				"--replica %" PRId64 ": the training has %d replicas, "
-				"0 to %d",
-				given.replica, replicas, replicas - 1);
+				"--replica %" PRId64 ": the training has %d replicas, 0 to %d", given.replica,
+				replicas, replicas - 1);
 	CHOIR_TRY(check_options_known(r, i));
 	CHOIR_TRY(train_recall(r->list, i));
 	train_given->devices = given.devices;
 	train_given->json = given.json;
 	if (r->plan.has_from)
-		train_given->init = train_given->init_map = NULL; // its weights have gone on since
+		train_given->init = train_given->init_map = NULL; // the checkpoint has newer weights
 	r->t.given = train_given;
 	CHOIR_TRY(take_files(choir_checkpoint_list_path(r->list, i)));
 	return take_sizes(r, i);
@@ -183,7 +187,7 @@ static choir_status begin(replay *r)
 			r->t.strategy, choir_checkpoint_list_path(r->list, r->plan.from));
 }
 
-// The next step's batch, of the next epoch where one has ended. CHOIR_END: it was the last.
+// Reads the next batch, across the ends of epochs. CHOIR_END: the training has no more steps.
 static choir_status next_batch(replay *r)
 {
 	share *s = own(r);
@@ -211,7 +215,7 @@ static choir_status run_step(replay *r)
 	return CHOIR_OK;
 }
 
-// Runs until so many steps are done.
+// Runs up to and including step number steps.
 static choir_status go_to(replay *r, int64_t steps)
 {
 	while (own(r)->steps < steps) {
@@ -221,7 +225,7 @@ static choir_status go_to(replay *r, int64_t steps)
 	return CHOIR_OK;
 }
 
-// ---- Looking.
+// ---- Recording the replica.
 
 static choir_status watch(replay *r, replay_record *record)
 {
@@ -246,7 +250,7 @@ static choir_status replay_alone(replay *r)
 	return r->alone.status;
 }
 
-// The same among all replicas, and the weights that they lead to.
+// Runs the step with all replicas, runs on to the next checkpoint, and compares the bits.
 static choir_status check(replay *r)
 {
 	CHOIR_TRY(watch(r, &r->among));
@@ -256,8 +260,8 @@ static choir_status check(replay *r)
 	CHOIR_TRY(choir_strategy_watch_gradients(r->t.strategy, NULL, NULL));
 	if (r->among.hash != r->alone.hash || r->among.n != r->alone.n)
 		return choir_fail(CHOIR_INTERNAL,
-				"--check: replica %" PRId64 " gave other bits alone "
-				"(%016" PRIx64 ") than among all (%016" PRIx64 ")",
+				"--check: replica %" PRId64 " computed %016" PRIx64 " alone, but %016" PRIx64
+				" with all replicas",
 				given.replica, r->alone.hash, r->among.hash);
 	if (!r->plan.has_behind)
 		return CHOIR_OK;
@@ -271,11 +275,11 @@ static choir_status check(replay *r)
 			? CHOIR_OK
 			: choir_fail(CHOIR_INVALID,
 					  "--check: after step %" PRId64 " the weights are %016" PRIx64
-					  ", and %s has %016" PRIx64 ": other data, or another build",
+					  ", but %s has %016" PRIx64 "; other data or another build?",
 					  own(r)->steps, r->weights, path, needed);
 }
 
-// ---- Saying.
+// ---- Printing.
 
 static const char *print_hash(uint64_t hash, char text[17])
 {
@@ -351,9 +355,8 @@ static void print_checked(const replay *r)
 		json_end();
 		return;
 	}
-	printf("checked: the same bits among all replicas%s%s%s\n",
-			r->plan.has_behind ? "; the weights of " : "; no checkpoint is behind this step", path,
-			r->plan.has_behind ? " come of them" : "");
+	printf("checked: same bits with all replicas%s%s\n",
+			r->plan.has_behind ? "; same weights as " : "; no checkpoint after this step", path);
 }
 
 static choir_status run(replay *r)
@@ -379,7 +382,7 @@ int replay_main(int argc, char **argv)
 	if (result != OPTIONS_GIVEN)
 		return result == OPTIONS_HELP ? EXIT_OK : EXIT_USAGE;
 	if (given.checkpoint == NULL || given.step == CHOIR_NONE || given.replica == CHOIR_NONE)
-		return wrong_use(&self, "%s is missing (--help says what it takes)",
+		return wrong_use(&self, "needs %s (--help lists the options)",
 				given.checkpoint == NULL		   ? "--checkpoint DIR"
 						: given.step == CHOIR_NONE ? "--step S"
 												   : "--replica K");

@@ -49,17 +49,17 @@ choir_status model_plan_set(model_plan *plan, const char *kind, const char *widt
 	if (kinds[k].usual_widths == NULL)
 		return widths == NULL
 				? CHOIR_OK
-				: choir_fail(CHOIR_INVALID, "--widths %s: a %s has a single width, --width",
+				: choir_fail(CHOIR_INVALID, "widths \"%s\": a %s has a single width, --width",
 						  widths, kind);
 	plan->widths = model_read_list(
 			widths ? widths : kinds[k].usual_widths, MAX_WIDTH, MAX_WIDTHS, plan->width);
 	if (plan->widths < 0)
 		return choir_fail(CHOIR_INVALID,
-				"--widths %s: needs 1 to %d numbers from 1 to %d with commas", widths, MAX_WIDTHS,
-				MAX_WIDTH);
+				"widths \"%s\": needs 1 to %d numbers from 1 to %d with commas", widths,
+				MAX_WIDTHS, MAX_WIDTH);
 	if (k == CNN && plan->widths != CNN_WIDTHS)
 		return choir_fail(CHOIR_INVALID,
-				"--widths %s: a cnn needs 3 widths: two convolutions and a dense layer", widths);
+				"widths \"%s\": a cnn needs 3 widths: two convolutions and a dense layer", widths);
 	return CHOIR_OK;
 }
 

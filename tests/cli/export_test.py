@@ -185,7 +185,7 @@ class Export(Case):
         self.fail_with(1, "no safetensors file", "export", "images", "--c", "model.c")
         self.succeed("train", *SMALL, "--model", "mlp", "--widths", "4", "--save", "w")
         self.fail_with(1, "no/such/m.c", "export", "w", "--c", "no/such/m.c")
-        self.fail_with(1, "the weights themselves", "export", "w", "--c", "./w")
+        self.fail_with(1, "--c ./w: ", "export", "w", "--c", "./w")
         self.fail_with(2, ("--name", "empty value; needs NAME"), "export", "w", "--c", "model.c", "--name", "")
         for name in ("1st", "a-b", "a" * 65):
             self.fail_with(1, f"name \"{name}\"", "export", "w", "--c", "model.c", "--name", name)

@@ -279,12 +279,12 @@ class Model(Case):
         self.assertEqual(self.weights(*GPT, "--epochs", "1", *none), self.weights(*GPT, "--epochs", "1"))
         self.fail_with(1, ("3120 bytes", "context of 1560", "at least 3121"), *gpt, "--context",
                        "1560")
-        self.fail_with(2, "--context 0: a whole number", *gpt, "--context", "0")
-        self.fail_with(1, "a gpt has one width", *gpt, "--widths", "3")
+        self.fail_with(2, ("--context 0: ", "a whole number"), *gpt, "--context", "0")
+        self.fail_with(1, "widths \"3\": ", *gpt, "--widths", "3")
         self.fail_with(1, ("--heads 2: ", "model cnn"), "train", "--heads", "2")
         self.fail_with(1, ("--dropout 0.1: ", "model mlp"), "train", "--model", "mlp", "--dropout",
                        "0.1")
-        self.fail_with(1, "9 layers: 6 n + 2", "train", "--model", "resnet20", "--layers", "9", "--data",
+        self.fail_with(1, ("--layers 9", "6 n + 2"), "train", "--model", "resnet20", "--layers", "9", "--data",
                        "digits:20")
         self.fail_with(1, "text needs --model gpt", "train", "--data", "text:t.txt")
         self.fail_with(1, "needs --data text:FILE", "train", "--model", "gpt", "--data", "digits:20")

@@ -114,7 +114,7 @@ class Predict(Case):
 
         rewrite(lambda h: h.pop("__metadata__"), "choir.model")
         rewrite(lambda h: h["__metadata__"].update({"choir.model": "rnn"}), "known: mlp, cnn")
-        rewrite(lambda h: h["__metadata__"].update({"choir.model": "cnn"}), "a cnn has three")
+        rewrite(lambda h: h["__metadata__"].update({"choir.model": "cnn"}), "a cnn needs 3 widths")
         rewrite(lambda h: h["__metadata__"].update({"choir.scale": "nan"}), "choir.scale")
         rewrite(lambda h: h["__metadata__"].update({"choir.classes": "0"}), "choir.classes")
         rewrite(lambda h: h["__metadata__"].update({"choir.image": "28,-28"}), "choir.image")

@@ -81,7 +81,7 @@ class Usage(Case):
 
     def test_widths(self):
         for widths in ("0", "8,", ",8", "8,x", "-8", "8 8", "1,2,3,4,5,6,7,8,9", "99999999"):
-            self.fail_with(1, f"--widths {widths}: ", "train", "--model", "mlp", "--widths", widths)
+            self.fail_with(1, f'widths "{widths}": ', "train", "--model", "mlp", "--widths", widths)
         self.fail_with(1, "a cnn needs 3 widths", "train", "--model", "cnn", "--widths", "8,8")
 
     def test_output_that_does_not_get_out(self):

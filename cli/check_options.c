@@ -1,7 +1,6 @@
-// Checks that all workers of a command under a launcher have the same options. The chief
-// broadcasts its options, each worker reports its first difference, and all workers fail with the
-// same message. Workers with other data or another dropout would sum gradients of different
-// functions; those with fewer epochs would leave in the middle.
+// Checks that all workers have the same options. The chief broadcasts its options, each worker
+// reports its first difference, and all fail with the same message. Without this, workers with
+// other data would sum gradients of different functions.
 #include "check_options.h"
 
 #include <stdio.h>
@@ -16,7 +15,6 @@ typedef struct {
 	char value[SHOWN];
 } difference;
 
-// Writes the values of all options that must agree, each with its terminating 0.
 static choir_status write_all(const command *c, char all[ALL_SIZE])
 {
 	size_t at = 0;

@@ -16,6 +16,12 @@
 
 enum { MAX_OPTIONS = 64, MAX_LETTERS = 64, MAX_TEXT = 1024, HELP_COLUMN = 30 };
 
+const char json_help[] = "print JSON, one object per line";
+const char devices_help[] =
+		"devices for the replicas (one CPU device per replica, at\nmost one per "
+		"processor)";
+const char replicas_help[] = "number of replicas (one per device in --devices, else 1)";
+
 void print_error(const char *who, const char *text)
 {
 	fflush(stdout);
@@ -77,7 +83,7 @@ const char *nearest(const char *text, size_t n, const char *const known[])
 	return best;
 }
 
-// Prints an option of the help. The lines of text begin in one column.
+// Prints an option. The lines of text begin in one column.
 static void print_option(const char *name, const char *value, const char *text)
 {
 	char left[64];

@@ -1,6 +1,4 @@
-// The options of a command. A table describes them; one function reads the arguments into it and
-// another prints the help. Numbers are read strictly. An unknown name is answered with the known
-// ones.
+// The options of a command as a table, from which the arguments are read and the help is printed.
 #pragma once
 
 #include <stdbool.h>
@@ -45,31 +43,31 @@ typedef struct {
 	const option *options;
 } command;
 
+extern const char json_help[], devices_help[], replicas_help[]; // of common options
+
 typedef enum { OPTIONS_GIVEN, OPTIONS_HELP, OPTIONS_WRONG } options_result;
 
 // Reads the arguments after the command's name. operands has max_operands elements; those not
-// given stay unchanged. OPTIONS_HELP: the help was printed. OPTIONS_WRONG: an error was printed on
-// standard error.
+// given stay unchanged. OPTIONS_HELP, OPTIONS_WRONG: help or an error was printed.
 options_result options_read(const command *c, int argc, char **argv, const char *operands[]);
 
-// Writes an option's value in ASCII; nothing if it is 0, NULL or off. Returns the length, or at
-// least size if it does not fit.
+// Writes an option's value in ASCII; nothing if it is 0, NULL or off. Returns the length; size or
+// more: too long.
 size_t options_value(const option *o, char *to, size_t size);
-// Writes the recorded options as lines PREFIX/NAME=VALUE in ASCII, without those that are 0 or
-// NULL. NAME is the alias if there is one. False: they need more than size bytes.
+// Writes the recorded options that are not 0 or NULL as ASCII lines PREFIX/KEY=VALUE. False: too
+// long.
 bool options_write(const command *c, const char *prefix, char *text, size_t size);
 // An option's name in metadata: its oldest one, without "--".
 const char *options_key(const option *o);
 // The choice that text names, also by an older word; NULL: none.
 const char *options_choice(const option *o, const char *text);
-// Sets an option from a value that options_write wrote. Changes text, which must live as long as
-// the option. False: the option cannot have this value.
+// Sets an option from a written value. Changes text, which must live as long as the option. False:
+// an invalid value.
 bool options_read_back(const option *o, char *text);
 
-// Prints "choir train: text" as a line on standard error, after flushing standard output. Control
-// characters in text are escaped.
+// Flushes standard output, then prints "choir train: text" on standard error, escaped.
 void print_error(const char *who, const char *text);
-// Prints "choir train: ", a message and a newline on standard error. Returns EXIT_USAGE.
+// Prints "choir train: " and a message on standard error. Returns EXIT_USAGE.
 __attribute__((format(printf, 2, 3))) int wrong_use(const command *c, const char *fmt, ...);
 // Prints choir_error() in the same way. Returns EXIT_FAILED.
 int failed(const command *c);

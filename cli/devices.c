@@ -10,7 +10,7 @@
 static bool json;
 // clang-format off
 static const option options[] = {
-	{ .name = "--json", .kind = OPTION_FLAG, .to = &json, .help = "print one JSON object per line" },
+	{ .name = "--json", .kind = OPTION_FLAG, .to = &json, .help = json_help },
 };
 // clang-format on
 static const command self = {

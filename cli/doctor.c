@@ -21,7 +21,7 @@ static const char *probe; // the MPI to start in this process
 static const char *const mpis[] = { "openmpi", "mpich", NULL };
 // clang-format off
 static const option options[] = {
-	{ .name = "--json", .kind = OPTION_FLAG, .to = &json, .help = "print one JSON object" },
+	{ .name = "--json", .kind = OPTION_FLAG, .to = &json, .help = json_help },
 	{ .name = "--probe", .value = "MPI", .kind = OPTION_CHOICE, .to = &probe, .choices = mpis,
 		.help = "only start this MPI, openmpi or mpich, and print its version" },
 };
@@ -110,7 +110,7 @@ static void check_libraries(void)
 		note(false, "HDF5 files cannot be read: install libhdf5-dev and build again");
 }
 
-// Tries the settings in the environment: the error lists the known values.
+// The error of a setting lists the known values.
 static void check_settings(void)
 {
 	choir_strategy *s = choir_mirrored_strategy_new(NULL);
@@ -142,7 +142,6 @@ static int run_probe(void)
 	return status;
 }
 
-// Reads the first line of a command's output; false: the command failed.
 static bool ask(const char *line, char answer[ANSWER])
 {
 	answer[0] = '\0';
@@ -194,7 +193,6 @@ static bool has_command(const char *name)
 	return ask(line, answer);
 }
 
-// Checks which MPI the user's mpirun belongs to.
 static void check_launchers(const bool there[2])
 {
 	char answer[ANSWER];
@@ -249,7 +247,6 @@ static bool is_launched(void)
 	return false;
 }
 
-// Under a launcher, the chief prints what the workers find.
 static int check_job(void)
 {
 	choir_cluster *c = choir_cluster_new(NULL);

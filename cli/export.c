@@ -21,7 +21,7 @@ static const option options[] = {
 		.help = "C file to write; it is C11 and C++17 (required)" },
 	{ .name = "--name", .value = "NAME", .kind = OPTION_TEXT, .to = &given.name,
 		.help = "prefix of the defined names: NAME_predict (model)" },
-	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "print one JSON object" },
+	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = json_help },
 };
 // clang-format on
 static const command self = {
@@ -40,7 +40,6 @@ static const command self = {
 	.options = options,
 };
 
-// Appends a line of names; long lists are cut.
 static size_t add_names(
 		char *about, size_t at, const char *what, size_t n, const char *const name[])
 {
@@ -51,7 +50,6 @@ static size_t add_names(
 	return at;
 }
 
-// Describes the function: what it computes, the input columns and the classes.
 static void describe(const model_plan *plan, char about[ABOUT])
 {
 	static char columns[COLUMNS_SIZE];
@@ -99,7 +97,6 @@ static void print_plan(const model_plan *plan)
 			model_plan_text(plan) ? "bytes" : "numbers", (long long) plan->classes);
 }
 
-// The output must not overwrite the weights.
 static choir_status check_output(const char *path)
 {
 	struct stat from, to;

@@ -59,10 +59,9 @@ static int unknown(const char *name)
 	return EXIT_USAGE;
 }
 
-// Opens descriptors 0 to 2 if they are closed: otherwise the next opened file would become
-// standard output and receive what is printed. Ignores SIGXFSZ, so that a write past the file size
-// limit fails with an error. Writes standard error line by line, since several processes may share
-// a terminal.
+// Opens descriptors 0 to 2 if they are closed: the next opened file would become standard output.
+// Ignores SIGXFSZ, so that a write past the file size limit fails with an error. Writes standard
+// error line by line, since processes may share a terminal.
 static bool prepare_process(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)

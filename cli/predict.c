@@ -28,14 +28,14 @@ static const option options[] = {
 	{ .name = "--batch", .value = "G", .kind = OPTION_INTEGER, .to = &given.batch, .min = 1,
 		.max = 1 << 24, .help = "examples per batch (256)" },
 	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
-		.min = 1, .max = 1 << 16, .help = "number of replicas (one per device in --devices, else 1)" },
+		.min = 1, .max = 1 << 16, .help = replicas_help },
 	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices,
-		.help = "devices for the replicas (one CPU device per replica, at\nmost one per processor)" },
+		.help = devices_help },
 	{ .name = "--seed", .value = "S", .kind = OPTION_SEED, .to = &given.seed,
 		.help = "seed of synthetic data (1)" },
 	{ .name = "--scores", .kind = OPTION_FLAG, .to = &given.scores,
 		.help = "also print the score of each class, before softmax" },
-	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "print one JSON object per line" },
+	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = json_help },
 };
 // clang-format on
 static const command self = {

@@ -19,7 +19,7 @@ void json_list(const char *key, size_t n, const int64_t values[]);
 void json_floats(const char *key, size_t n, const float values[]);
 // A nested object: json_begin_object, its values, json_end_item.
 void json_begin_object(const char *key);
-// A list of objects: json_begin_list, then json_begin_item and json_end_item for each object, then
+// A list: json_begin_list, then json_begin_item .. json_end_item for each object, then
 // json_end_list.
 void json_begin_list(const char *key);
 void json_begin_item(void);
@@ -30,14 +30,12 @@ void json_end(void);
 // Seconds of a monotonic clock.
 double now(void);
 
-// A progress line that overwrites itself on a terminal. Prints nothing if standard output is not a
-// terminal or under mpirun.
+// A line that overwrites itself; nothing under mpirun or if standard output is no terminal.
 bool progress_on(void);
 __attribute__((format(printf, 1, 2))) void progress(const char *fmt, ...);
 void progress_clear(void);
 
 // Writes a size like "12.3 MB" into text.
 const char *print_bytes(double bytes, char text[32]);
-// Flushes standard output. False: some output was lost (disk full, pipe closed), and an error was
-// printed on standard error.
+// Flushes standard output. False: output was lost, and an error was printed.
 bool output_whole(const char *command);

@@ -152,8 +152,7 @@ static void print_json(const sampling *s)
 	free(bytes);
 }
 
-// Prints the bytes that were not printed yet. A model can generate control characters: on a
-// terminal they are escaped; files and pipes get the bytes as they are.
+// Prints the new bytes. A model can generate control characters: a terminal gets them escaped.
 static void print_more(sampling *s, bool more)
 {
 	const size_t n = s->length - s->shown;

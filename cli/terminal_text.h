@@ -1,7 +1,6 @@
-// Makes text from files and users safe to print. Text can hold control characters (also U+0080 to
-// U+009F), characters that change the direction of text (U+061C, U+200E, U+200F, U+202A to U+202E,
-// U+2066 to U+2069) and bytes that are not UTF-8. Each of their bytes becomes an escape like
-// "\x1b"; everything else is printed as it is.
+// Makes text of files and users safe for a terminal. Control characters (also U+0080 to U+009F),
+// characters that change the direction of text (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066
+// to U+2069) and bytes that are not UTF-8 become escapes like "\x1b".
 #pragma once
 
 #include <stdbool.h>
@@ -13,9 +12,8 @@ enum { CLEAN_TEXT = 256 };
 // Escapes text into out. Cuts it after a whole character if it does not fit.
 const char *clean_text(const char *text, char out[CLEAN_TEXT]);
 
-// Writes n bytes, which may contain zeros, with escapes. Returns the number of bytes consumed.
-// With .more, an incomplete character at the end is not consumed: it belongs to the next call.
-// With .lines, line ends and tabs are not escaped.
+// Writes n bytes with escapes. Returns the number consumed: with .more, an incomplete character at
+// the end is left for the next call. With .lines, line ends and tabs are not escaped.
 typedef struct {
 	bool lines, more;
 } clean_options;

@@ -1,6 +1,6 @@
-// choir bench all-reduce: all-reduce between replicas that have just written their buffers. Before
-// and after, the read bandwidth of all replicas together is measured in the same process, since no
-// sum is faster than reading its operands.
+// choir bench all-reduce: all-reduce of buffers that each replica has just written. The read
+// bandwidth of all replicas together is measured before and after: no sum is faster than reading
+// its operands.
 #include "check_options.h"
 #include "bench/bench.h"
 #include "report.h"
@@ -37,16 +37,17 @@ static const option options[] = {
 	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
 		.min = 1, .max = MAX_REPLICAS, .help = "number of replicas (2)" },
 	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices, .own = true,
-		.help = "devices for the replicas (one CPU device per replica, at\nmost one per processor)" },
+		.help = devices_help },
 	{ .name = "--most", .value = "BYTES", .kind = OPTION_INTEGER, .to = &given.max,
 		.min = MIN_BYTES, .max = 1 << 30, .help = "size of the largest buffer (67108864)" },
 	{ .name = "--operations", .value = "NAME", .kind = OPTION_CHOICE,
 		.to = &given.operations, .choices = operations,
-		.help = "algorithm: direct, ring, hierarchical_copy or\nreduce_to_one_device (chosen by the strategy)" },
+		.help = "algorithm: direct, ring, hierarchical_copy or\n"
+				"reduce_to_one_device (chosen by the strategy)" },
 	{ .name = "--shapes", .value = "NET", .kind = OPTION_CHOICE, .to = &given.shapes,
 		.choices = shapes,
 		.help = "instead of buffers, reduce all gradients of resnet50 or\ngpt2 in one batch" },
-	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "print one JSON object per line" },
+	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = json_help },
 };
 // clang-format on
 static const command self = {
@@ -80,8 +81,8 @@ typedef struct {
 	_Atomic uint64_t sum; // keeps the compiler from removing the reads
 } bench;
 
-// Waits until all replicas have arrived. Replicas that share a device cannot spin, so they
-// synchronize by an all-reduce of one number.
+// Waits until all replicas have arrived. Replicas that share a device cannot spin: they
+// synchronize by a small all-reduce.
 static choir_status start_together(choir_replica *r, bench *b, int round)
 {
 	if (!b->together)
@@ -114,7 +115,6 @@ static choir_status sum_round(choir_replica *r, bench *b, int round)
 	return CHOIR_OK;
 }
 
-// Writes all tensors, then reduces them in one batch.
 static choir_status sum_shapes(choir_replica *r, bench *b, int round)
 {
 	const size_t mark = choir_frame_mark(r->frame);
@@ -159,7 +159,7 @@ static choir_status read_rounds(choir_replica *r, void *user)
 	return CHOIR_OK;
 }
 
-// Gathers the slowest worker's time of each round into the times of the first local replica.
+// Puts the slowest worker's time of each round into b->seconds[0].
 static choir_status meet_workers(bench *b)
 {
 	const int workers = b->cluster == NULL ? 1 : choir_cluster_workers(b->cluster);

@@ -1,7 +1,6 @@
-// choir bench input: how fast examples are read from a file through a distributed dataset on one
-// device, in batches that nothing else uses. Passes alternate with cat on the same files, so that
-// both see the same load of the machine; the medians are printed. All files are read once before,
-// so the data come from the page cache.
+// choir bench input: how fast a distributed dataset on one device yields the batches of a file.
+// Passes alternate with cat on the same files, so that both see the same load; the medians are
+// printed. A first pass brings the files into the page cache.
 #include "bench/bench.h"
 #include "data/open.h"
 #include "report.h"
@@ -50,7 +49,7 @@ static const option options[] = {
 	{ .name = "--ahead", .value = "N", .kind = OPTION_INTEGER, .to = &given.ahead,
 		.min = CHOIR_NONE, .max = 1 << 10,
 		.help = "batches to read ahead on a thread; -1: none; 0: the\nlibrary's default (0)" },
-	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "print one JSON object per line" },
+	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = json_help },
 };
 // clang-format on
 static const command self = {

@@ -1,7 +1,7 @@
-// choir bench kernels: how close each operation comes to the limit of one core. The limit is the
-// longer of two times: its multiplications and additions at the speed of a loop of fused
-// multiply-adds, and a copy of as many bytes as its operands and result have. Both loops run in
-// the same process. The limit does not include functions like exp.
+// choir bench kernels: compares each operation with the limit of one core. The limit is the longer
+// of two times, measured in the same process: its multiplications and additions in a loop of fused
+// multiply-adds, and a copy of the bytes of its operands and result. Functions like exp are not
+// counted.
 #include "bench/bench.h"
 #include "bench/machine.h"
 #include "bench/operations.h"
@@ -25,7 +25,7 @@ static const option options[] = {
 		.help = "measure only operations whose name contains TEXT (all)" },
 	{ .name = "--seconds", .value = "S", .kind = OPTION_NUMBER, .to = &given.seconds,
 		.help = "seconds per operation (0.2)" },
-	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "print one JSON object per line" },
+	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = json_help },
 };
 // clang-format on
 static const command self = {

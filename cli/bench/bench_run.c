@@ -17,8 +17,8 @@ static const option options[] = {
 	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
 		.min = 1, .max = 1 << 10, .help = "number of replicas (2)" },
 	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices,
-		.help = "devices for the replicas (one CPU device per replica, at\nmost one per processor)" },
-	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "print one JSON object per line" },
+		.help = devices_help },
+	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = json_help },
 };
 // clang-format on
 static const command self = {
@@ -44,7 +44,6 @@ static choir_status merge_nothing(choir_cross *x, void *user)
 	return CHOIR_OK;
 }
 
-// Merge calls of all replicas. Replica 0 measures the time of each group.
 static choir_status merge_calls(choir_replica *r, void *user)
 {
 	double *seconds = user;

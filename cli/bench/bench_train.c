@@ -1,6 +1,6 @@
-// choir bench train: training steps of fixed models on random data in memory, so that other
-// libraries can be measured on the same work (tools/bench-peers). Five steps warm up; then the
-// median and the fastest of groups of three steps are printed.
+// choir bench train: steps of fixed models on random data in memory, so that other libraries can
+// be measured on the same work (tools/bench-peers). It prints the median and the fastest of groups
+// of three steps, after five to warm up.
 #include "check_options.h"
 #include "bench/bench.h"
 #include "bench/save.h"
@@ -50,7 +50,7 @@ static const option options[] = {
 	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
 		.min = 1, .max = 1 << 10, .help = "replicas that share the batch (2)" },
 	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices, .own = true,
-		.help = "devices for the replicas (one CPU device per replica, at\nmost one per processor)" },
+		.help = devices_help },
 	{ .name = "--cores", .value = "N", .kind = OPTION_INTEGER, .to = &given.cores, .min = 1,
 		.max = 1 << 10, .own = true, .help = "threads per device (1)" },
 	{ .name = "--seconds", .value = "S", .kind = OPTION_NUMBER, .to = &given.seconds,

@@ -1,7 +1,7 @@
 // The tables of a trace. They cover a window that starts when every track has kept its spans and
-// ends with the program's last span. A span counts with its own time, without the spans inside it,
-// so categories in a row do not overlap. The rest of a replica's row is time between runs, or
-// while another replica occupied the device.
+// ends with the program's last span. A span counts without the spans inside it, so categories in a
+// row do not overlap. The rest of a replica's row is time between runs, or while another replica
+// occupied the device.
 #include "bench/breakdown.h"
 
 #include "report.h"
@@ -119,8 +119,8 @@ void breakdown_add_up(const breakdown *b, breakdown_table *t)
 	qsort(t->operations, BREAKDOWN_NAMES, sizeof t->operations[0], compare_operations);
 }
 
-// The time in no span. The program's thread also runs the first device, so its row excludes time
-// in spans of any track.
+// The time in no span. The program's thread also runs the first device, so its row leaves out
+// spans of any track.
 static double rest_of(const breakdown_table *t, int row)
 {
 	double rest = t->to - t->from;
@@ -144,7 +144,6 @@ static const char *name_of(int row, char name[32])
 	return name;
 }
 
-// Empty columns are not printed for people.
 static bool is_empty(const breakdown_table *t, int column)
 {
 	for (int row = 0; row < t->rows; row++)

@@ -1,6 +1,6 @@
-// Compares a step with its limit, by kind of work. Each span's own time belongs to the kind of its
-// operation; time in no operation is a kind, too. So the rows add up to the step, their limits to
-// the step's limit, and the differences to the distance.
+// Compares a step with its limit, by kind of work. A span's own time belongs to the kind of its
+// operation; the rest is a kind, too. So the rows add up to the step, and their limits to its
+// limit.
 #include "bench/distance.h"
 
 #include "report.h"

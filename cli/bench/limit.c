@@ -1,7 +1,7 @@
-// The limit of a training step, a lower bound of its time: the arithmetic of products at the speed
-// of a loop of fused multiply-adds, plus the bytes of all other operations at the speed of a copy
-// that no cache holds; each device does its part of both. Both loops run on all devices at the
-// same time, since cores share memory bandwidth and power.
+// The limit of a training step, a lower bound of its time: its products at the speed of a loop of
+// fused multiply-adds, plus the bytes of all other operations at the speed of a copy outside of
+// caches, divided among the devices. All devices measure at the same time, since they share memory
+// bandwidth and power.
 #include "bench/limit.h"
 
 #include "bench/machine.h"

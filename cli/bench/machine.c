@@ -1,5 +1,5 @@
-// Measures the machine with sums in registers and with memcpy. The fastest of many rounds counts,
-// since any disturbance makes a round slower.
+// Sums in registers and memcpy. The fastest of many rounds counts: any disturbance makes a round
+// slower.
 #include "bench/machine.h"
 
 #include "report.h"
@@ -84,7 +84,7 @@ double machine_copy(size_t bytes, double within)
 		memset(from, 1, half);
 		memset(to, 2, half);
 	}
-	// Small copies are repeated, so that the cost of reading the clock is negligible.
+	// Small copies are repeated between two readings of the clock.
 	const size_t times = half < 1 << 20 ? ((size_t) 1 << 20) / half : 1;
 	const double end = now() + within;
 	for (int i = 0; from != NULL && to != NULL && i < ROUNDS; i++) {

@@ -1,6 +1,6 @@
-// Measures asynchronous saves between training steps. A save's call blocks the program for a copy,
-// and the next step shares the machine with the writing thread. Each is compared with a neighbour:
-// a copy of as many bytes between warm buffers, and the step before the save.
+// Measures asynchronous saves between training steps. A save blocks the program for a copy; the
+// next step shares the machine with the writing thread. They are compared with a copy between warm
+// buffers and with the step before.
 #include "bench/save.h"
 
 #include "bench/bench.h"

@@ -14,7 +14,7 @@ enum { INSPECTED_AT_ONCE = 1024 };
 
 // ---- Opening.
 
-// Opens one of several files. user: the names of the arrays, which live as long as the source.
+// user: the names of the arrays, which live as long as the source.
 static choir_dataset *open_npz(const char *path, void *user)
 {
 	const array_names *a = user;
@@ -75,7 +75,6 @@ static choir_dataset *cifar10_part(const char *directory, bool test, choir_wrong
 	return NULL;
 }
 
-// The training batches, followed by the test batch if it is there.
 static choir_dataset *open_cifar10(const array_names *a, choir_wrong wrong)
 {
 	const char *directory = a->file;
@@ -135,7 +134,6 @@ bool columns_known(const char *name)
 	return kind_of(name) < KINDS;
 }
 
-// Splits the name of the data. Only npz: and hdf5: may select arrays.
 static choir_status take_files(source *s)
 {
 	const size_t kind = kind_of(s->name);
@@ -155,7 +153,7 @@ static choir_dataset *open_all(const source *s)
 	return kinds[kind_of(s->name)].open(&s->arrays, s->wrong);
 }
 
-// The error of opening all arrays as one dataset, with the hint that some may be selected.
+// Adds to an error of opening all arrays that some may be selected.
 static choir_status not_all_arrays(const source *s)
 {
 	const size_t kind = kind_of(s->name);

@@ -6,8 +6,8 @@
 
 // Whether name is of this kind ("tfrecord:FILE").
 bool columns_known(const char *name);
-// Opens the files, finds the target (s->target, or "label", or the last column) and reads all
-// examples. Calls count with the batches of labels.
+// Finds the target (s->target, or "label", or the last column) and reads all examples. Calls count
+// with the batches of labels.
 choir_status columns_open(source *s, inspect_fn *count);
 choir_dataset *columns_examples(const source *s);
 size_t columns_inputs(const source *s, char *list, size_t size);

@@ -88,7 +88,6 @@ static bool ends_with(const char *name, size_t n, const char *end)
 	return k != 0 && n >= k && memcmp(name + n - k, end, k) == 0;
 }
 
-// Reads "BYTES:FILE" after "fixed:".
 static choir_status take_record(named_file *f, const char *name)
 {
 	char *end;
@@ -111,7 +110,6 @@ static size_t kind_before(const char *name)
 	return i;
 }
 
-// The kind that the suffix of a name means; KINDS: none.
 static size_t kind_by_end(const char *file)
 {
 	size_t i = 0, n = strlen(file);

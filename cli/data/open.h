@@ -15,8 +15,8 @@ extern const char named_file_help[];
 // Splits "csv:FILE", "npz:FILE#x,y" or FILE, whose suffix tells the kind. CHOIR_INVALID: the kind
 // is unknown.
 choir_status named_file_set(named_file *f, const char *name);
-// Opens a dataset of the whole file: lines of a text, complete rows of CSV. A table with more
-// columns than a dataset can have gives all its numbers as one column. NULL: an error.
+// Opens the whole file: lines of a text, complete rows of CSV. A table with more columns than a
+// dataset can have gives all its numbers as one column. NULL: an error.
 choir_dataset *named_file_open(const named_file *f);
 // The files of the name: one, or those of a directory or pattern. NULL: an error.
 choir_files *named_file_list(const named_file *f);

@@ -200,7 +200,6 @@ static choir_dataset *open_npy(const char *path, void *column)
 	return choir_npy_dataset_new(path, column);
 }
 
-// Opens a file, or the files of a pattern one after the other.
 static choir_dataset *open_array(const source *s, const char *path, char *column)
 {
 	choir_file_fn *open = s->npy ? open_npy : open_idx;
@@ -272,7 +271,6 @@ int64_t source_label(const choir_tensor *labels, int64_t i)
 	return label_of(choir_tensor_dtype(labels), choir_tensor_data(labels), i);
 }
 
-// Counts or refuses an example with an invalid label.
 static choir_status inspect_stray(source *s, int64_t label)
 {
 	const int64_t number = s->examples + s->strays;

@@ -1,5 +1,5 @@
-// The command's data: the digits that come with Choir, synthetic digits, or the user's files.
-// Shapes and labels are found by reading the data.
+// The command's data: built-in or synthetic digits, or the user's files. Shapes and labels are
+// found by reading them.
 #pragma once
 
 #include "data/choose_arrays.h"
@@ -20,7 +20,6 @@ typedef struct {
 } table_rows;
 
 typedef struct source source;
-// Called with a batch of examples.
 typedef choir_status inspect_fn(source *s, choir_values *batch);
 
 struct source {
@@ -59,14 +58,14 @@ struct source {
 
 extern const char source_help[]; // for --data
 
-// Whether name means data that need no file of the user: mnist, or up to max synthetic digits.
+// Whether name is mnist or up to max synthetic digits, which need no file of the user.
 bool source_is_built_in(const char *name, int64_t max);
 
-// Opens data by name and inspects them. s is zero, except that target, wrong, kept, classes and
-// context may be set before. CHOIR_NOT_FOUND: unknown name; the text lists the known ones.
+// Opens and inspects data. s is zero, except that target, wrong, kept, classes and context may be
+// set. CHOIR_NOT_FOUND: unknown name; the text lists the known ones.
 choir_status source_open(source *s, const char *name, uint64_t seed);
-// Prints input and target columns, and how many rows were skipped: lines for people, or fields of
-// the current JSON object.
+// Prints the columns and how many rows were skipped: lines for people, or fields of the current
+// JSON object.
 void source_print(const source *s, bool json);
 // Writes the input columns' names in order, percent-encoded and separated by tabs. Returns the
 // length; 0 without names; size if they do not fit.
@@ -74,7 +73,7 @@ size_t source_inputs(const source *s, char *list, size_t size);
 void source_close(source *s);
 // Sets the target column by name. CHOIR_INVALID: the name is too long.
 choir_status source_set_target(source *s, const char *name);
-// Sets *files to all files of a name of data, in order; NULL if it has none.
+// Sets *files to all files of the data, in order; NULL if it has none.
 choir_status source_all_files(const char *name, choir_files **files);
 // The files of a list with commas, each a name or a pattern; or one file whose name has commas.
 // NULL: an error.
@@ -85,6 +84,6 @@ int64_t source_label(const choir_tensor *labels, int64_t i);
 choir_status source_inspect(source *s, choir_dataset *d, bool all, inspect_fn *fn);
 // A column of a batch. NULL: an error.
 choir_tensor *source_column(choir_values *batch, const char *name);
-// A dataset of single examples with the columns s->input ("image": f32, scaled; text: "input", u8)
-// and, with labels, s->label. NULL: an error.
+// A dataset of examples with the columns s->input ("image": f32, scaled; text: "input", u8) and,
+// with labels, s->label. NULL: an error.
 choir_dataset *source_examples(const source *s);

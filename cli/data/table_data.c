@@ -1,6 +1,5 @@
-// CSV files: one column is the target, all other columns of numbers are the input. The file is
-// read once to infer its columns; all datasets use this schema. For a training its rows are read
-// once more into memory, where a shuffle would hold them anyway.
+// CSV files. The file is read once to infer its columns, and all datasets use this schema. For a
+// training its rows are then read into memory, where a shuffle would hold them anyway.
 #include "data/table_data.h"
 #include "percent_encoding.h"
 #include "data/data_report.h"
@@ -52,7 +51,7 @@ choir_dataset *table_examples(const source *s)
 	return choir_memory_dataset_new(rows->n, 2, columns, false);
 }
 
-// Opens a dataset for the columns' names. It infers from one row, if that has numbers.
+// A dataset for the columns' names, inferred from one row if that has numbers.
 static choir_dataset *open_names(const source *s)
 {
 	choir_csv_options o = {
@@ -63,7 +62,6 @@ static choir_dataset *open_names(const source *s)
 	return d != NULL ? d : open_csv(s, &o);
 }
 
-// Finds the target: the column named label, or the last.
 static choir_status find_target(source *s)
 {
 	choir_csv_found found;
@@ -181,7 +179,6 @@ size_t table_inputs(const source *s, char *list, size_t size)
 	return at;
 }
 
-// Writes the target's name and its first class names.
 static void name_target(const source *s, char *text, size_t size)
 {
 	enum { MAX = 8 };

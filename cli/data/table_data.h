@@ -1,4 +1,4 @@
-// CSV files as data of the command.
+// CSV files: one column is the target, all other columns of numbers are the input.
 #pragma once
 
 #include "data/source.h"

@@ -1,5 +1,5 @@
-// Windows of one text file or several; no window crosses the end of a file. The last windows, in
-// the order of the files, are held out, so no byte that is predicted in a test was trained on.
+// Windows of text files; no window crosses the end of a file. The last windows are held out, so no
+// byte that is predicted in a test was trained on.
 #include "data/text_data.h"
 
 #include <stdio.h>
@@ -43,7 +43,6 @@ static choir_dataset *join(part *p, size_t first, size_t n)
 	return choir_dataset_concatenate(a, join(p, first + n / 2, n - n / 2));
 }
 
-// The windows of all files; NULL: an error.
 static choir_dataset *open_part(part *p)
 {
 	choir_files *files = source_files(p->s->images);

@@ -1,5 +1,4 @@
-// choir inspect: shows what a data or weights file holds. The file is read to its end, so all
-// damage in it is found, with its position.
+// choir inspect: shows what a file holds. It reads the file to its end, so it finds all damage.
 #include "commands.h"
 #include "inspect/inspect.h"
 #include "number.h"
@@ -20,7 +19,7 @@ static struct {
 } given;
 // clang-format off
 static const option options[] = {
-	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "print one JSON object per line" },
+	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = json_help },
 };
 // clang-format on
 static const command self = {
@@ -122,7 +121,6 @@ static void print_value(const choir_column *c, const choir_tensor *t, int64_t r)
 	printf("%s%s", n > MAX_VALUES ? " ..." : "", c->shape.rank ? "]" : "");
 }
 
-// Prints the first columns of row r of the batch.
 static void print_row(const inspection *i, int64_t r)
 {
 	printf("  row %lld:", (long long) r);
@@ -133,7 +131,6 @@ static void print_row(const inspection *i, int64_t r)
 	printf("\n");
 }
 
-// Copies the beginning of a line, the part that is shown.
 static choir_status cut_line(const choir_entry in[], choir_entry out[], void *user)
 {
 	(void) user;
@@ -155,7 +152,6 @@ static choir_dataset *cut_lines(choir_dataset *d)
 			d, CHOIR_OPTIONS(choir_map_options, .n = 1, .columns = &column), cut_line, NULL);
 }
 
-// Batches of a few megabytes.
 static choir_dataset *batched(choir_dataset *d, bool *large)
 {
 	const choir_column *c;
@@ -233,7 +229,6 @@ static bool is_asked(const inspection *i, const char *name)
 	return asked;
 }
 
-// Opens the file of i->file.
 static choir_status open_source(inspection *i)
 {
 	const choir_array_entry *e;
@@ -302,8 +297,8 @@ static void print_arrays_json(const inspection *i)
 	json_end();
 }
 
-// Selects the next arrays that were not read yet and have the same number of examples. Returns
-// their number.
+// Selects arrays that were not read yet and have the same number of examples. Returns their
+// number.
 static size_t next_group(inspection *i, bool read[])
 {
 	const choir_array_entry *e;

@@ -1,6 +1,5 @@
-// A GPT on bytes (Radford et al. 2019): token and position embeddings; blocks of causal attention
-// and of two dense layers with GELU, each with layer norm before it and a residual connection
-// around it (pre-norm); a final layer norm and a projection to the scores of the next byte.
+// A GPT on bytes (Radford et al. 2019), with layer norm before attention and dense layers
+// (pre-norm) and no bias in the output projection.
 #include "model/kind.h"
 
 #include <stdio.h>
@@ -100,9 +99,9 @@ model_work gpt_work(const model_plan *plan)
 	// not counted.
 	const double attention = 6 * w * (places + 1);
 	const double products = 3 * 2 * (12 * w * w);
-	// A norm reads x and writes y; backward it reads x and dy, writes dx, and reads both again for
-	// its own gradients. A residual sum is computed forward and one of gradients backward. GELU
-	// has four times the width. Bias gradients read 9 widths.
+	// A norm reads x and writes y; backward it reads x and dy, writes dx, and reads both for its
+	// own gradients. A residual sum is computed forward, one of gradients backward. GELU has four
+	// times the width. Bias gradients read 9 widths.
 	const double block = 2 * 7 * w + 4 * 3 * w + 4 * (2 + 3) * w + 9 * w;
 	// Both embeddings, the last norm, and the loss.
 	const double ends = 15 * w + 3 * BYTES;

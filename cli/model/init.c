@@ -9,7 +9,7 @@
 
 enum { MAX_MAP = 1 << 20 };
 
-// The names that a restore reported, by kind. Each name ends with a 0.
+// Names by kind; each name ends with a 0.
 typedef struct {
 	int64_t n[3];
 	char *names[3];
@@ -68,7 +68,6 @@ static void print_report(const restore_report *t, const char *path, bool json)
 		json_end();
 }
 
-// Reads a text file. The caller frees *text.
 static choir_status read_map(const char *path, char **text)
 {
 	FILE *f = fopen(path, "rb");

@@ -63,7 +63,6 @@ choir_status model_plan_set(model_plan *plan, const char *kind, const char *widt
 	return CHOIR_OK;
 }
 
-// Sets *to if value is not 0. Fails if the kind has no such size.
 static choir_status set_number(
 		const char *kind, const char *name, int64_t usual, int64_t value, int64_t *to)
 {

@@ -1,5 +1,4 @@
-// The models of the command: built for images of any size or for text, and rebuilt from the
-// metadata of their weights.
+// The models of the command, built for images of any size or for text, and rebuilt from metadata.
 #pragma once
 
 #include <choir/choir.h>
@@ -27,7 +26,6 @@ typedef struct {
 	const char *name[MAX_CLASS_NAMES];
 } table_plan;
 
-// The size of a model of equal blocks.
 typedef struct {
 	int64_t width; // gpt: embedding size; resnet20: channels of the first stage
 	int64_t layers; // gpt: blocks; resnet20: layers with weights, 6 n + 2
@@ -50,20 +48,19 @@ typedef struct {
 
 extern const char *const model_kinds[]; // ending in NULL
 
-// Sets the kind and its widths ("512,512"; NULL: the default ones), or its default size.
-// CHOIR_INVALID: the widths do not fit the kind.
+// Sets the kind and its widths ("512,512"; NULL: default) or default size. CHOIR_INVALID: the
+// widths do not fit.
 choir_status model_plan_set(model_plan *plan, const char *kind, const char *widths);
 // Sets the sizes that are not 0. CHOIR_INVALID: the kind has no such size.
 choir_status model_plan_resize(model_plan *plan, const model_size *size);
 // Whether the model is a language model, not a classifier.
 bool model_plan_text(const model_plan *plan);
-// The number of weights, and of activations kept per example for the backward pass. Estimates from
-// a formula, without building the model.
+// The number of weights, and of activations kept per example: estimates by a formula.
 double model_plan_weights(const model_plan *plan);
 double model_plan_activations(const model_plan *plan);
 
-// The work of a training step per example, forward and backward. Attention counts only what its
-// mask leaves. Biases and the forward pass of ReLU count as part of the products before them.
+// The work of a training step per example, forward and backward. Attention counts what its mask
+// leaves; biases and the forward pass of ReLU count with the products before them.
 typedef struct {
 	double products, convolutions, attention; // multiplications and additions
 	double numbers; // elements that all other operations read and write
@@ -74,8 +71,8 @@ choir_status model_plan_check(const model_plan *plan);
 
 // Writes the plan as "key=value" lines. False: it does not fit.
 bool model_plan_write(const model_plan *plan, char text[METADATA_SIZE]);
-// Reads the plan from the weights file at path. Fills plan->table, with inputs 0 and target "" if
-// the model was not trained on a table.
+// Reads the plan of the weights at path. Fills plan->table; without a table inputs is 0 and target
+// "".
 choir_status model_plan_read(model_plan *plan, const char *path);
 
 typedef struct {
@@ -83,21 +80,20 @@ typedef struct {
 	choir_layer *net;
 } model;
 
-// Creates the layers in the current scope. On an error the layers are NULL: the images are too
-// small or have a rank that the model cannot take.
+// Creates the layers in the current scope; NULL if the images are too small or have a wrong rank.
 choir_status model_build(model *m, const model_plan *plan);
-// Maps images [n, ...] to scores [n, classes], and text, u8 [n, positions], to the scores of the
-// next byte at each position [n, positions, 256].
+// Images [n, ...] to scores [n, classes]; text, u8 [n, positions], to scores of the next byte [n,
+// positions, 256].
 choir_tensor *model_apply(const model *m, choir_tensor *input);
 // The shape of one example for the layers: the pixels for an mlp, else [h, w, channels]; text:
 // [context].
 choir_shape model_input(const model_plan *plan);
-// Fails if the file at path is too small for the plan's weights, before memory is allocated for
-// them: metadata of an untrusted file must not allocate more. CHOIR_CORRUPT.
+// CHOIR_CORRUPT if the file at path is too small for the plan's weights: metadata of an untrusted
+// file must not allocate memory.
 choir_status model_plan_fits(const model_plan *plan, const char *path);
 enum { WEIGHTS_PATH = 4096 };
-// If *path is a directory of checkpoints or one checkpoint, sets *path to the weights of the
-// newest undamaged one, or of that one. CHOIR_NOT_FOUND, CHOIR_CORRUPT: there is none.
+// Replaces a directory of checkpoints, or one checkpoint, by the weights of the newest undamaged
+// one, or of that one. CHOIR_NOT_FOUND, CHOIR_CORRUPT: there is none.
 choir_status model_find_weights(const char **path, char found[WEIGHTS_PATH]);
 // Creates the layers in s and restores the weights at path.
 choir_status model_load(model *m, choir_strategy *s, const model_plan *plan, const char *path);

@@ -3,8 +3,7 @@
 
 #include "model/model.h"
 
-// Bytes, from a formula: the activations of each model kind are counted by hand, and rounding by
-// memory pools is left out.
+// Bytes by a formula; activations are counted by hand, rounding by memory pools is left out.
 typedef struct {
 	double weights, gradients, optimizer, activations;
 } memory_plan;

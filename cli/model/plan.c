@@ -39,7 +39,6 @@ static size_t write_list(char *text, size_t size, const char *key, int n, const 
 	return at < size ? at : size;
 }
 
-// Writes the sizes that are not 0.
 static size_t write_size(char *text, size_t size, const model_size *s)
 {
 	const int64_t values[] = { s->width, s->layers, s->heads, s->context };
@@ -117,7 +116,6 @@ static choir_status read_activation(model_plan *plan, const char *path)
 	return CHOIR_OK;
 }
 
-// Reads the kind and its widths or its size.
 static choir_status read_kind(model_plan *plan, const char *path)
 {
 	char kind[VALUE_SIZE], widths[VALUE_SIZE];

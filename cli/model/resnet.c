@@ -1,7 +1,6 @@
-// The residual network for small images of He et al. 2015, section 4.2, with 6 n + 2 layers. A
-// convolution is followed by three stages of n blocks of two convolutions, global average pooling
-// and a dense layer. The second and third stage halve the image and double the channels; there the
-// shortcut is a 1x1 convolution.
+// The residual network for small images of He et al. 2015, section 4.2, with 6 n + 2 layers in
+// three stages of n blocks. The second and third stage halve the image and double the channels;
+// there the shortcut is a 1x1 convolution.
 #include "model/kind.h"
 
 #include <stdio.h>
@@ -104,8 +103,7 @@ double resnet_activations(const model_plan *plan)
 	return pixels * (double) plan->size.width * (3 + 7 * blocks * (1 + 0.5 + 0.25));
 }
 
-// A convolution with its normalization, which reads x twice forward and twice backward, reads dy
-// twice, and writes y and dx.
+// A convolution with its normalization: reads x four times and dy twice, writes y and dx.
 static void add_work(
 		model_work *sum, double in, double out, double kernel, double pixels, int ways)
 {

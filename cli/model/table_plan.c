@@ -1,5 +1,4 @@
-// Writes and reads the description of a table as metadata of weights: means and deviations of the
-// inputs, columns, target and class names. Names are percent-encoded and separated by tabs.
+// The description of a table as metadata. Names are percent-encoded and separated by tabs.
 #include "model/table_plan.h"
 #include "percent_encoding.h"
 

@@ -1,8 +1,7 @@
-// choir replay: runs one replica of one training step again, with the same bits. A step of a
-// replica is determined by the weights before it, the seed, the numbers of step and replica, and
-// its part of the batch. A checkpoint holds all of that and the options. So replay builds a
-// training with the same number of replicas on the devices of this machine, restores the last
-// checkpoint before the step, runs forward to it, and then runs that replica alone.
+// choir replay: runs one replica of a training step again. The step of a replica is determined by
+// the weights before it, the seed, the numbers of step and replica, and its part of the batch. So
+// replay restores the last checkpoint before the step with the recorded options, runs forward on
+// the devices of this machine, and then runs that replica alone.
 #include "commands.h"
 #include "number.h"
 #include "command_options.h"
@@ -48,8 +47,8 @@ static const option options[] = {
 		.min = 1, .max = 1 << 16,
 		.help = "replicas of the training; required above 4096" },
 	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices,
-		.help = "devices for the replicas (one CPU device per replica, at\nmost one per processor)" },
-	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = "print one JSON object per line" },
+		.help = devices_help },
+	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = json_help },
 };
 // clang-format on
 static const command self = {
@@ -98,8 +97,7 @@ static choir_status no_such_step(const replay *r, int64_t last)
 			given.step, last, given.checkpoint, text);
 }
 
-// Replaces a recorded file by that of the command line. A file that only the checkpoint names is
-// not opened.
+// Replaces a recorded file by the given one. A file that only the checkpoint names is not opened.
 static choir_status take_file(
 		const char *path, const char *name, const char *own, const char **recorded)
 {
@@ -123,7 +121,7 @@ static choir_status take_files(const char *path)
 	return take_file(path, "--init-map", given.init_map, &train_given->init_map);
 }
 
-// Checks the recorded sizes: they must not allocate more than the checkpoint's own size explains.
+// The recorded sizes must not allocate more than the checkpoint's own size explains.
 static choir_status take_sizes(replay *r, size_t i)
 {
 	const char *path = choir_checkpoint_list_path(r->list, i);
@@ -155,7 +153,6 @@ static choir_status check_options_known(const replay *r, size_t i)
 			r->plan.behind_steps, changes.text);
 }
 
-// Restores the options of the training and sets the few of this command.
 static choir_status recall(replay *r)
 {
 	const size_t i = r->plan.has_behind ? r->plan.behind : r->plan.from;
@@ -250,7 +247,7 @@ static choir_status replay_alone(replay *r)
 	return r->alone.status;
 }
 
-// Runs the step with all replicas, runs on to the next checkpoint, and compares the bits.
+// Runs the step with all replicas and on to the next checkpoint, and compares the bits.
 static choir_status check(replay *r)
 {
 	CHOIR_TRY(watch(r, &r->among));

@@ -1,7 +1,6 @@
-// The options of a training in the metadata of its checkpoints, as far as they decide the result.
-// They are compared with the current options on resume, and read back by a replay. A training that
-// resumes with other options also records after which step: the older checkpoints, which have the
-// former options, may be deleted.
+// The options of a training in its checkpoints, as far as they decide the result. They are
+// compared on resume, and read back by a replay. A training that resumes with other options
+// records after which step: the older checkpoints, which have the former options, may be deleted.
 #include "train/train.h"
 
 #include "terminal_text.h"
@@ -57,9 +56,8 @@ static size_t add_change(
 					then[0] == '\0' ? "not given" : clean_text(then, b));
 }
 
-// Lists the options of model, data and optimizer that differ from those of the i-th checkpoint.
-// With them the training can go on, but it does not end with the weights of a training that never
-// stopped.
+// Lists the options that differ from those of the i-th checkpoint. With them the training does not
+// end with the weights of one that never stopped.
 static void list_changes(
 		const training *t, const choir_checkpoint_list *l, size_t i, char text[CHANGES_SIZE])
 {

@@ -14,7 +14,6 @@ static int64_t elements(const choir_variable *v)
 	return choir_shape_elements(choir_variable_shape(v));
 }
 
-// Bytes of all copies of the weights on d.
 static int64_t weight_bytes(const summary *s, const choir_device *d)
 {
 	int64_t sum = 0;
@@ -37,7 +36,6 @@ static void print_size(const model_size *size)
 		json_integer("context", size->context);
 }
 
-// Estimated bytes.
 static void print_memory(const memory_plan *m)
 {
 	json_begin_object("memory");

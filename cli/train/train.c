@@ -1,5 +1,5 @@
-// choir train: trains, tests and saves a model. train_step and test_step are plain functions for
-// one replica; the strategy decides how many replicas run them and on which devices.
+// choir train: train_step and test_step are plain functions for one replica; the strategy decides
+// how many replicas run them and on which devices.
 #include "commands.h"
 #include "command_options.h"
 #include "report.h"
@@ -44,7 +44,8 @@ static const option options[] = {
 				"(4/5 of the data; text: 9/10 of the windows)" },
 	{ .name = "--model", .value = "NAME", .kind = OPTION_CHOICE, .to = &given.model,
 		.choices = model_kinds, .recorded = true,
-		.help = "mlp, cnn, resnet20, or gpt for text (cnn; mlp if an\nexample is a list of numbers)" },
+		.help = "mlp, cnn, resnet20, or gpt for text (cnn; mlp if an\n"
+				"example is a list of numbers)" },
 	{ .name = "--widths", .value = "LIST", .kind = OPTION_TEXT, .to = &given.widths,
 		.recorded = true, .help = "layer widths (mlp: 512,512; cnn: 32,64,128)" },
 	{ .name = "--width", .value = "N", .kind = OPTION_INTEGER, .to = &given.size.width,
@@ -95,7 +96,7 @@ static const option options[] = {
 		.help = "load initial weights from a safetensors file and list\nthe missing ones" },
 	{ .name = "--init-map", .value = "FILE", .kind = OPTION_TEXT, .to = &given.init_map,
 		.recorded = true,
-		.help = "map the names in --init: lines of TENSOR VARIABLE [AXES];\n* stands for any text" },
+		.help = "map names in --init: lines of TENSOR VARIABLE [AXES];\n* is any text" },
 	{ .name = "--freeze", .value = "NAMES", .kind = OPTION_TEXT, .to = &given.freeze,
 		.recorded = true, .help = "do not train these weights: patterns like token/*,*/bias" },
 	{ .name = "--save", .value = "FILE", .kind = OPTION_TEXT, .to = &given.save,
@@ -104,7 +105,8 @@ static const option options[] = {
 		.help = "save the training state after each epoch and on SIGTERM,\n"
 				"SIGINT or SIGHUP; resume from the newest checkpoint" },
 	{ .name = "--checkpoint-every", .value = "N", .kind = OPTION_INTEGER,
-		.to = &given.checkpoint_every, .help = "also save a checkpoint every N steps; 0: never (0)" },
+		.to = &given.checkpoint_every,
+		.help = "also save a checkpoint every N steps; 0: never (0)" },
 	{ .name = "--max-to-keep", .alias = "--keep", .value = "N", .kind = OPTION_INTEGER,
 		.to = &given.keep, .min = 1, .max = 1 << 20,
 		.help = "number of newest checkpoints to keep (5)" },
@@ -116,7 +118,7 @@ static const option options[] = {
 		.help = "one_device, mirrored, central_storage or\nparameter_server (mirrored)" },
 	{ .name = "--replicas", .value = "R", .kind = OPTION_INTEGER, .to = &given.replicas,
 		.min = 1, .max = 1 << 16,
-		.help = "number of replicas (one per device in --devices, else 1)" },
+		.help = replicas_help },
 	{ .name = "--devices", .value = "LIST", .kind = OPTION_TEXT, .to = &given.devices, .own = true,
 		.help = "devices for the replicas, as in cpu:0,cpu:1 (one CPU\n"
 				"device per replica, at most one per processor)" },
@@ -135,7 +137,8 @@ static const option options[] = {
 				"and keeps those of its replicas; off: all examples, and\n"
 				"keeps all; file: its own files; auto: file if possible,\nelse data (data)" },
 	{ .name = "--lowest-instruction-set", .kind = OPTION_FLAG, .to = &given.lowest_set,
-		.help = "under mpirun with different processors: use the\ninstruction set that all of them have" },
+		.help = "under mpirun with different processors: use the\n"
+				"instruction set that all of them have" },
 	{ .name = "--timeout", .value = "S", .kind = OPTION_NUMBER, .to = &given.timeout,
 		.zero = true,
 		.help = "under mpirun: seconds to wait for another worker before\n"
@@ -147,8 +150,7 @@ static const option options[] = {
 		.help = "write loss, accuracy and rates as TensorBoard event files" },
 	{ .name = "--show-split", .kind = OPTION_FLAG, .to = &given.show_split,
 		.help = "print which examples each replica trains on" },
-	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json,
-		.help = "print one JSON object per line" },
+	{ .name = "--json", .kind = OPTION_FLAG, .to = &given.json, .help = json_help },
 };
 // clang-format on
 const command train_command = {
@@ -195,7 +197,6 @@ static choir_status test_step(choir_replica *r, void *user) // without a tape
 
 // ---- Passes over the data.
 
-// One worker's epoch: a loop over its share of the examples.
 static choir_status work(choir_strategy *group, int worker, void *user)
 {
 	training *t = user;

@@ -1,5 +1,4 @@
-// The state of choir train: options, parts and progress. train.c runs a training, train_setup.c
-// makes its parts, train_report.c prints.
+// The state of choir train.
 #pragma once
 
 #include "train/best.h"
@@ -80,23 +79,21 @@ typedef struct {
 extern const command train_command;
 extern train_options *const train_given;
 
-// Workers (train_cluster.c). train_open_cluster joins the workers that a launcher started.
-// train_close_cluster aborts the others if status is a failure.
+// Joins the workers of the launcher; aborts the others if status is a failure.
 choir_status train_open_cluster(training *t);
 void train_close_cluster(training *t, choir_status status);
-// Fails unless all workers have the same data files. Does nothing if each reads its own.
+// Fails unless all workers have the same data files, or each reads its own.
 choir_status train_compare_files(const training *t);
 bool train_is_chief(const training *t); // only the chief prints and writes
 bool train_is_one_of_many(const training *t);
 const char *train_strategy(const training *t);
 
-// Creates data, strategy, model and optimizer as t->given says.
 choir_status train_make(training *t);
 void train_free(training *t);
 // A training step of one replica; user is the training.
 choir_status train_step(choir_replica *r, void *user);
 
-// Opens the test examples and, with one worker, the training examples. Allocates the shares.
+// The test examples and, with one worker, the training examples.
 choir_status train_make_input(training *t);
 // Opens the share of a worker, whose strategy is group.
 choir_status train_open_share(training *t, choir_strategy *group, int worker);
@@ -107,39 +104,34 @@ bool train_shards_files(const training *t);
 // Prints which examples each replica reads, with --show-split.
 choir_status train_show_split(const training *t, int worker);
 
-// Prints progress on a terminal, at most ten times a second. done: examples of one worker in this
-// epoch; the others are assumed to be equally far.
+// Prints progress on a terminal. done: examples of one worker in this epoch.
 void train_show_progress(training *t, int64_t done);
-// Examples per second of this process in the current epoch, of which done are done.
+// Examples per second in the current epoch, of which done are done.
 double train_rate(const training *t, int64_t done);
 void train_report_start(const training *t);
 void train_report_epoch(const training *t);
 void train_report_end(const training *t);
 // Prints a warning of the library (choir_log_fn) or of the command.
 void train_report_warning(choir_log_level level, const char *line, void *user);
-// Spans and scalars (train_trace.c). If the trace cannot be written, train_trace_stop fails,
-// unless status, the result of the training, is a failure itself.
+// Spans and scalars (train_trace.c). The stop returns status if that is a failure, else its own.
 choir_status train_trace_start(training *t);
 choir_status train_trace_stop(training *t, choir_status status);
 void train_trace_step(training *t, const share *own); // after each step of worker 0
 void train_trace_epoch(const training *t);
-// Checkpoints (train_checkpoint.c). train_open_checkpoints takes the directory and resumes from
-// its newest checkpoint. The next two save after a step and after an epoch; they return
-// CHOIR_CANCELLED if a signal asked the program to stop.
+// Checkpoints (train_checkpoint.c). Opening resumes from the newest one. A step or an epoch ends
+// with CHOIR_CANCELLED if a signal asked the program to stop.
 choir_status train_open_checkpoints(training *t);
 choir_status train_checkpoint_step(training *t);
 choir_status train_checkpoint_epoch(training *t);
 choir_status train_close_checkpoints(training *t);
-// Options in checkpoints (recorded.c). train_write_options writes them as lines of metadata.
-// train_find_changes finds the options that changed since the newest checkpoint, made after steps
-// steps (*now: true), or else the recorded changes before it.
+// Options in checkpoints (recorded.c): written as metadata; what changed since the newest
+// checkpoint, which was made after steps steps (*now), or earlier.
 enum { RECORDED_SIZE = 1 << 15 };
 choir_status train_write_options(const training *t, char *text, size_t size);
 choir_status train_find_changes(
 		const training *t, int64_t steps, option_changes *changes, bool *now);
-// The i-th checkpoint of a list. train_checkpoint_steps: after which step choir train made it;
-// false: another program did. train_recall sets *train_given to its recorded options;
-// CHOIR_CORRUPT: an invalid value. train_recall_changes reads its recorded changes.
+// The i-th checkpoint of a list: after which step choir train made it (false: another program
+// did); sets *train_given to its options (CHOIR_CORRUPT: an invalid value); reads its changes.
 bool train_checkpoint_steps(const choir_checkpoint_list *l, size_t i, int64_t *steps);
 choir_status train_recall(const choir_checkpoint_list *l, size_t i);
 void train_recall_changes(const choir_checkpoint_list *l, size_t i, option_changes *changes);

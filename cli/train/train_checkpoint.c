@@ -1,8 +1,7 @@
-// Checkpoints of a training: every N steps, at the end of every epoch, and when a signal asks the
-// program to stop (SIGTERM, SIGINT, SIGHUP), which it does after the current step. Started again
-// with the same options, a training resumes from the newest checkpoint and ends with the same
-// weights. Any of several workers may get the signal, so they exchange a message after each step;
-// the chief reads and writes. With --patience the checkpoint of the best epoch is kept, too.
+// Checkpoints of a training: every N steps, at the end of every epoch, and after the current step
+// when SIGTERM, SIGINT or SIGHUP asks the program to stop. A training that starts again resumes
+// from the newest one and ends with the same weights. Any worker may get the signal, so all
+// exchange a message after each step; the chief reads and writes.
 #include "train/train.h"
 
 #include "terminal_text.h"
@@ -48,8 +47,8 @@ typedef struct {
 	bool there; // there is a checkpoint
 } standing;
 
-// Metadata key: the epoch's number in a checkpoint of the best epoch so far, 0 in others. So the
-// largest value marks the best one, whatever the scores are.
+// Metadata key: the epoch's number in a checkpoint of the best epoch so far, else 0. So the
+// largest value marks the best.
 static const char best_of_all[] = "train/best";
 
 static choir_status read_standing(const char *path, standing *at)
@@ -82,7 +81,6 @@ static choir_status read_standing(const char *path, standing *at)
 	return CHOIR_OK;
 }
 
-// Broadcasts the chief's progress to all workers.
 static choir_status broadcast_standing(const training *t, standing *at)
 {
 	return train_is_one_of_many(t) ? choir_cluster_broadcast(t->cluster, 0, at, sizeof *at)
@@ -117,8 +115,8 @@ static void print_resumed(const training *t, bool changed)
 	fflush(stdout);
 }
 
-// Finds the newest undamaged checkpoint of the best epoch. best_path stays empty if there is none.
-// newest was checked already.
+// The newest undamaged checkpoint of the best epoch; best_path "": none. newest was checked
+// already.
 static choir_status search_best(const char *newest, choir_checkpoint_list *l, standing *at)
 {
 	for (size_t i = choir_checkpoint_list_steps(l); i-- > 0 && at->best_path[0] == '\0';) {
@@ -136,7 +134,7 @@ static choir_status search_best(const char *newest, choir_checkpoint_list *l, st
 	return CHOIR_OK;
 }
 
-// If that checkpoint is gone or damaged, prints a warning and forgets the best epoch.
+// Without it, prints a warning and forgets the best epoch.
 static choir_status find_best(const char *directory, const char *newest, standing *at)
 {
 	char text[PATH_SIZE + 200];
@@ -179,7 +177,6 @@ static choir_status read_newest(const training *t, standing *at)
 														: CHOIR_OK;
 }
 
-// Resumes from the newest checkpoint, if there is one.
 static choir_status go_on(training *t)
 {
 	standing at = { .there = train_is_chief(t) && has_steps(t->given->checkpoint) };
@@ -203,7 +200,6 @@ static choir_status go_on(training *t)
 	return CHOIR_OK;
 }
 
-// Without --checkpoint, the other options of checkpoints are errors.
 static choir_status check_none_asked(const train_options *o)
 {
 	const char *given = o->keep != 0			? "--max-to-keep"
@@ -233,7 +229,6 @@ choir_status train_open_checkpoints(training *t)
 	return go_on(t);
 }
 
-// Writes the metadata of the best epoch. done as for save.
 static size_t write_best(const training *t, int64_t epochs, int64_t done, char *text, size_t size)
 {
 	const bool is_best = done == 0 && epochs == t->best_epoch;
@@ -260,8 +255,7 @@ static choir_status save(training *t, int64_t epochs, int64_t done)
 	return choir_checkpoint_manager_save(t->checkpoints, text);
 }
 
-// Handles a failure to save: with --unsaved ignore, a failure of disk or memory becomes a warning.
-// The older checkpoints stay in any case.
+// With --unsaved ignore, a failure of disk or memory is only a warning.
 static choir_status judge(const training *t, choir_status status)
 {
 	const bool system = status == CHOIR_IO || status == CHOIR_NO_MEMORY;
@@ -304,7 +298,7 @@ static choir_status gather_messages(const training *t, const message *own, bool 
 	return status;
 }
 
-// Whether some worker was asked to stop. Also returns the result of the save in progress.
+// Whether some worker was asked to stop. Returns the result of the save in progress.
 static choir_status check_workers(const training *t, bool *stops)
 {
 	message own = { .stop = asked_to_stop != 0 };
@@ -318,8 +312,7 @@ static choir_status check_workers(const training *t, bool *stops)
 	return gather_messages(t, &own, stops);
 }
 
-// Saves once more and stops. This save must succeed: a user who restarts the training expects it
-// to continue from here.
+// Saves and stops. This save must succeed: the user expects the training to continue from here.
 static choir_status stop_here(training *t, int64_t epochs, int64_t done)
 {
 	CHOIR_TRY(judge(t, choir_checkpoint_manager_wait(t->checkpoints))); // of an earlier one

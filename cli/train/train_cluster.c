@@ -1,5 +1,4 @@
-// Training with several workers: each process that the launcher starts is a worker. All check
-// first that they have the same options. Only the chief prints and writes.
+// Training with several workers, which a launcher starts. Only the chief prints and writes.
 #include "check_options.h"
 #include "train/train.h"
 

@@ -36,8 +36,7 @@ static void print_split(const choir_distributed_dataset *examples, const char *t
 	json_end();
 }
 
-// Prints who reads what in one worker's share (--show-split). Always prints that a policy fell
-// back to another.
+// Prints who reads what, and always if a policy fell back to another.
 choir_status train_show_split(const training *t, int worker)
 {
 	const int64_t workers = choir_strategy_workers(t->strategy);
@@ -106,7 +105,6 @@ choir_status train_open_share(training *t, choir_strategy *group, int worker)
 	return t->share[worker].examples == NULL ? choir_error_status() : CHOIR_OK;
 }
 
-// Computes mean and deviation of the inputs over the training examples.
 static choir_status measure(training *t)
 {
 	table_plan *p = t->table;

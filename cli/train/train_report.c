@@ -57,7 +57,6 @@ void train_report_start(const training *t)
 	summary_print(&s, t->given->json);
 }
 
-// Prints the test score, for people or as a JSON field.
 static void print_score(const training *t)
 {
 	if (t->given->json)

@@ -1,5 +1,4 @@
-// Creates the parts of a training: data, input, model, optimizer, metrics. Checks all options
-// before hours of work.
+// Creates data, input, model and optimizer, and checks the options before hours of work.
 #include "model/init.h"
 #include "train/train.h"
 
@@ -23,7 +22,7 @@ static const struct {
 } optimizers[] = { { CHOIR_SGD, 0 }, { CHOIR_MOMENTUM, 1 }, { CHOIR_ADAM, 2 }, { CHOIR_ADAMW, 2 },
 	{ CHOIR_RMSPROP, 2 } };
 
-// Splits the examples: --train-examples or by default four fifths are for training.
+// --train-examples or by default four fifths are for training.
 static choir_status share_examples(training *t)
 {
 	const int64_t all = t->data.examples, asked = t->given->train_examples;
@@ -179,7 +178,6 @@ static choir_status make_model(training *t)
 	return status == CHOIR_OK ? left : status;
 }
 
-// The part of a table's description that is saved with the weights.
 static choir_status make_table(training *t)
 {
 	if (!t->data.standardized && !t->data.gathered)
@@ -201,7 +199,6 @@ static choir_status make_table(training *t)
 	return CHOIR_OK;
 }
 
-// Sets kind and size of the model; its input is set after the data are open.
 static choir_status plan_model(training *t)
 {
 	model_plan *plan = &t->model.plan;
@@ -265,7 +262,7 @@ static choir_status check_save(const training *t)
 			CHOIR_IO, "--save %s: directory %s: %s", t->given->save, directory, strerror(errno));
 }
 
-// Writes the metadata to save with the weights, and checks its size before hours of training.
+// Writes the metadata of the weights, and checks its size before hours of training.
 static choir_status write_metadata(training *t)
 {
 	static char text[METADATA_SIZE];

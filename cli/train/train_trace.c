@@ -6,7 +6,6 @@
 
 enum { EVERY = 10 }; // steps between two records of scalars
 
-// The chief writes FILE, worker N writes FILE.N.
 static bool name_trace(const training *t, char path[PATH_SIZE])
 {
 	const int worker = train_is_chief(t) ? 0 : choir_cluster_worker(t->cluster);

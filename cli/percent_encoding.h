@@ -1,4 +1,5 @@
-// Percent encoding of any bytes: a byte that is not printable ASCII, and '%', becomes "%0A".
+// Percent encoding: '%' and each byte that is not printable ASCII become '%' and two hexadecimal
+// digits.
 #pragma once
 
 #include <stddef.h>

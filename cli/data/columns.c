@@ -153,7 +153,7 @@ static choir_dataset *open_all(const source *s)
 	return kinds[kind_of(s->name)].open(&s->arrays, s->wrong);
 }
 
-// Adds to an error of opening all arrays that some may be selected.
+// The error of opening all arrays, with a hint if some of them may be selected.
 static choir_status not_all_arrays(const source *s)
 {
 	const size_t kind = kind_of(s->name);

@@ -34,7 +34,7 @@ static bool in_directory(source *s, const char *directory)
 			access(s->labels, R_OK) == 0;
 }
 
-// The directory inside, relative to the one that is steps levels above this program; "": unknown.
+// Removes the last steps components of this program's path and appends inside; "": unknown.
 static void near_program(char directory[PATH_SIZE], int steps, const char *inside)
 {
 	const ssize_t n = readlink("/proc/self/exe", directory, PATH_SIZE - strlen(inside) - 1);

@@ -208,7 +208,7 @@ static void print_json(const inspection *i)
 	json_end();
 }
 
-// What a small file unpacks to must not fill the memory of who only looks at it.
+// A small file must not unpack to much more memory than its own size.
 static choir_status check_memory(const inspection *i, const char *what, double bytes)
 {
 	enum { ANY = 32 << 20, TIMES = 4 };

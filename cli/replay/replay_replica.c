@@ -212,7 +212,7 @@ static choir_status run_step(replay *r)
 	return CHOIR_OK;
 }
 
-// Runs up to and including step number steps.
+// Runs all steps up to this number.
 static choir_status go_to(replay *r, int64_t steps)
 {
 	while (own(r)->steps < steps) {

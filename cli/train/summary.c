@@ -128,7 +128,7 @@ static void print_text(const summary *s)
 	print_variables(s);
 	const choir_cluster *cluster = choir_strategy_cluster(s->strategy);
 	if (cluster != NULL)
-		printf("%d workers (%s) with together ", choir_cluster_workers(cluster),
+		printf("%d workers (%s), in total ", choir_cluster_workers(cluster),
 				choir_instruction_set());
 	else if (choir_strategy_workers(s->strategy) > 1)
 		printf("%d workers, each with ", choir_strategy_workers(s->strategy));

@@ -79,7 +79,8 @@ typedef struct {
 extern const command train_command;
 extern train_options *const train_given;
 
-// Joins the workers of the launcher; aborts the others if status is a failure.
+// train_open_cluster joins the workers that a launcher started. train_close_cluster leaves them,
+// and aborts the others if status is a failure.
 choir_status train_open_cluster(training *t);
 void train_close_cluster(training *t, choir_status status);
 // Fails unless all workers have the same data files, or each reads its own.
@@ -113,25 +114,29 @@ void train_report_epoch(const training *t);
 void train_report_end(const training *t);
 // Prints a warning of the library (choir_log_fn) or of the command.
 void train_report_warning(choir_log_level level, const char *line, void *user);
-// Spans and scalars (train_trace.c). The stop returns status if that is a failure, else its own.
+// Spans and scalars (train_trace.c). train_trace_stop returns status if that is a failure, else
+// whether the trace was written.
 choir_status train_trace_start(training *t);
 choir_status train_trace_stop(training *t, choir_status status);
 void train_trace_step(training *t, const share *own); // after each step of worker 0
 void train_trace_epoch(const training *t);
-// Checkpoints (train_checkpoint.c). Opening resumes from the newest one. A step or an epoch ends
-// with CHOIR_CANCELLED if a signal asked the program to stop.
+// Checkpoints (train_checkpoint.c), all without effect if there are none. train_open_checkpoints
+// resumes from the newest one. The next two save after a step and after an epoch; they return
+// CHOIR_CANCELLED if a signal asked the program to stop. The last waits for a save in progress.
 choir_status train_open_checkpoints(training *t);
 choir_status train_checkpoint_step(training *t);
 choir_status train_checkpoint_epoch(training *t);
 choir_status train_close_checkpoints(training *t);
-// Options in checkpoints (recorded.c): written as metadata; what changed since the newest
-// checkpoint, which was made after steps steps (*now), or earlier.
+// Options in checkpoints (recorded.c). train_write_options writes them as metadata.
+// train_find_changes compares the current ones with the newest checkpoint, made after steps steps.
+// *now: some changed; else changes has the last recorded change.
 enum { RECORDED_SIZE = 1 << 15 };
 choir_status train_write_options(const training *t, char *text, size_t size);
 choir_status train_find_changes(
 		const training *t, int64_t steps, option_changes *changes, bool *now);
-// The i-th checkpoint of a list: after which step choir train made it (false: another program
-// did); sets *train_given to its options (CHOIR_CORRUPT: an invalid value); reads its changes.
+// The i-th checkpoint of a list. train_checkpoint_steps finds after which step choir train made
+// it; false: another program did. train_recall sets *train_given to its options; CHOIR_CORRUPT: an
+// invalid value. train_recall_changes reads its recorded change.
 bool train_checkpoint_steps(const choir_checkpoint_list *l, size_t i, int64_t *steps);
 choir_status train_recall(const choir_checkpoint_list *l, size_t i);
 void train_recall_changes(const choir_checkpoint_list *l, size_t i, option_changes *changes);

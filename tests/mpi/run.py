@@ -254,7 +254,7 @@ def instructions():
     need(status == 0 and len(known(low)) == 2, "one process", low)
     status, said = mixed("--lowest-instruction-set")
     need(status == 0 and known(said) == known(low), f"not {known(low)}", said)
-    need("2 workers (x86-64) " in said, "the instruction set", said)
+    need("2 workers (x86-64), " in said, "the instruction set", said)
     must_fail("an unknown set", 1, ["CHOIR_INSTRUCTION_SET: 'sse' is unknown; known: "], CHOIR, "train",
               *SHORT, CHOIR_INSTRUCTION_SET="sse")
 
@@ -266,7 +266,7 @@ def train():
     for workers, options in ((2, ("--devices", "cpu:0,cpu:1")), (4, ()), (3, ("--devices", "cpu:0"))):
         said = trained(workers, *options)
         need(known(said) == alone, f"{workers} workers: not {alone}", said)
-        need(f"{workers} workers, " in said and "with together 4 replicas" in said, "the workers", said)
+        need(f"{workers} workers (" in said and "in total 4 replicas" in said, "the workers", said)
         need(said.count("epoch 1/2  loss ") == 1, "not one that speaks", said)
     large = ("--devices", "cpu:0", "--widths", "256")  # enough to be exchanged beside the backward pass
     said = trained(2, *large, CHOIR_OVERLAP="on")

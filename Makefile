@@ -34,7 +34,7 @@ check: ## the tests of the house only: floors, sizes, names, headers
 	@tools/build ci
 	@ctest --test-dir build/release --output-on-failure -L house
 
-conformance: ## write docs/conformance.md, the map from rules to tests
+conformance: ## write tests/conformance.md, the map from rules to tests
 	@python3 -B tests/house/conformance.py . --write
 
 fuzz: ## run every fuzzer for SECONDS (60) each; what they find stays in build/fuzz

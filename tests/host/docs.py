@@ -19,7 +19,7 @@ SETTINGS = {"CHOIR_DEVICES", "CHOIR_KERNELS", "CHOIR_INSTRUCTION_SET", "CHOIR_CM
 
 
 def pages(root):
-    return sorted(root.glob("*.md")) + sorted(root.glob("docs/**/*.md"))
+    return sorted(root.glob("*.md")) + sorted(root.glob("docs/**/*.md")) + sorted(root.glob("tests/*.md"))
 
 
 def anchors(text):

@@ -1,7 +1,7 @@
 """Which tests pin which rule. A line of tags ("spec:", then rows of conformance.txt beside this file)
 right above a test's function, or above the main function of a program that is one test, says what
 they pin. This check fails when a row that must have a test has none, when a row is unknown, when a
-tag stands above what never runs or may skip itself, and when docs/conformance.md is not what it
+tag stands above what never runs or may skip itself, and when tests/conformance.md is not what it
 would write (make conformance writes it). Whether the tests pass is for ctest to say: each program
 counted here must be one of its tests, whose names are given.
 Arguments: the project's folder, then --write to write the map, or the names of all unit tests."""
@@ -12,7 +12,7 @@ import sys
 from house import judge, must_find, project, read
 
 ROWS = "tests/house/conformance.txt"
-MAP = "docs/conformance.md"
+MAP = "tests/conformance.md"
 TAGS = re.compile(r"^// spec: (.*)\n((?:static )?void|int) (\w+)\(", re.M)
 FUNCTION = re.compile(r"^(?!\s|#|//).*?\b(\w+)\([^;{}]*\)\n\{\n(.*?)^\}", re.M | re.S)
 SKIPS = re.compile(r"\bskip\(\)|\b(?:return|exit\s*\()\s*77\b")
@@ -82,10 +82,10 @@ def collect(root, built):
 def written(root, pinned):
     lines = [
         "# Conformance", "",
-        "Which tests pin which rule of replicas, variables, reductions, strategies and input. This page is",
-        "made from the tests by `make conformance`; a test of the house fails when it is stale, or when a row",
-        "has no test that runs. What Choir promises is said in [rules.md](rules.md), what differs from TensorFlow",
-        "in [tensorflow.md](tensorflow.md). Rows \"not yet\" belong to what Choir does not have yet.",
+        "The tests that pin each rule of replicas, variables, reductions, strategies and input. `make conformance`",
+        "writes this page from the tests. A test of the house fails when the page is stale, or when a row has no",
+        "test that runs. [rules.md](../docs/rules.md) has the rules, [tensorflow.md](../docs/tensorflow.md) the differences",
+        "from TensorFlow. A row \"not yet\" is about something that Choir does not have yet.",
     ]
     for heading, members in rows(root):
         lines += ["", f"## {heading}", "", "| row | about | tests |", "|---|---|---|"]

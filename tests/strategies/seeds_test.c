@@ -1,4 +1,4 @@
-// The examples of the three documents that Choir began with (docs/seeds.md), as programs: what
+// The examples of the three documents that Choir began with (tests/seeds.md), as programs: what
 // each shows in Python or Scala, on replicas that share memory and on replicas that do not.
 #include "plain_kernels.h"
 

@@ -12,7 +12,7 @@
 #include "base/size.h"
 #include "data/component.h"
 #include "collective/process_group.h"
-#include "strategy/strategy.h"
+#include "strategy/worker_sync.h"
 
 enum { MAX_WORKERS = 1 << 16 };
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/fpenv.h"
-#include "strategy/strategy.h"
+#include "strategy/worker_sync.h"
 #include "trace/trace.h"
 #include "value/value.h"
 

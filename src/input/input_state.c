@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "collective/process_group.h"
+#include "strategy/worker_sync.h"
 
 static const char *name(const void *self)
 {

@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 #include "collective/process_group.h"
-#include "strategy/strategy.h"
+#include "strategy/worker_sync.h"
 
 enum { MAX_TEXT = 232 };
 

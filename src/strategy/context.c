@@ -1,4 +1,4 @@
-// The stack of contexts of a thread, and the questions about it.
+// The stack of contexts of a thread.
 #include "strategy/context.h"
 
 #include "base/alloc.h"
@@ -47,7 +47,7 @@ void chi_context_pop(chi_context *c)
 		calls = (int) (c - called);
 }
 
-// Closes all entries above c. The number of scopes; *left is set if there was a function's entry.
+// Closes all entries above c and counts the scopes; *left is set if there was a function's entry.
 static int close_above(const chi_context *c, bool *left)
 {
 	int open = 0;
@@ -133,22 +133,11 @@ bool choir_in_cross_replica_context(void)
 	return top != NULL ? top->kind != CHI_IN_REPLICA : set_strategy != NULL;
 }
 
-choir_replica *choir_replica_current(void)
-{
-	if (top != NULL)
-		return top->kind == CHI_IN_REPLICA ? &((chi_replica *) top->what)->base : NULL;
-	if (set_strategy != NULL)
-		return NULL;
-	choir_strategy *s = choir_default_strategy();
-	return s == NULL ? NULL : &s->default_run->replica[0].base;
-}
-
 choir_status choir_strategy_set_current(choir_strategy *s)
 {
 	if (top != NULL)
 		return choir_fail(CHOIR_STATE,
-				"strategy: set_current is not possible inside a scope or a "
-				"replica of %s",
+				"strategy: set_current is not possible inside a scope or a replica of %s",
 				top->strategy->label);
 	if (s != NULL)
 		CHOIR_TRY(chi_strategy_check(s));
@@ -168,14 +157,13 @@ choir_status chi_context_sees_all(const choir_strategy *s, const char *what)
 				CHI_WAS_LEFT, top->strategy->label);
 	if (top->kind == CHI_IN_REPLICA && !top->strategy->is_default)
 		return choir_fail(CHOIR_STATE,
-				"%s is not possible in replica %d: it needs cross-replica "
-				"context, which a merge call gives",
+				"%s is not possible in replica %d: it needs cross-replica context, which a merge "
+				"call gives",
 				what, chi_replica_number(top->what));
 	if (top->strategy != s && top->strategy->owner != s)
 		return choir_fail(CHOIR_STATE,
-				"%s: mixing strategies: this thread is in a scope of "
-				"%s, the call is for %s",
-				what, top->strategy->label, s->label);
+				"%s: mixing strategies: this thread is in a scope of %s, the call is for %s", what,
+				top->strategy->label, s->label);
 	return CHOIR_OK;
 }
 

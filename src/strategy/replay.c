@@ -1,5 +1,6 @@
 // One replica by itself: a run whose other replicas never come, so that whatever asks for them
 // fails at once, and whose updates are dropped where they are given (gradients/collect.c).
+#include "strategy/kinds/kinds.h"
 #include "strategy/run/run.h"
 
 #include "tensor/dlpack.h"
@@ -10,9 +11,8 @@ static choir_status check(const choir_strategy *s, int replica, choir_replica_fn
 	CHOIR_TRY(chi_strategy_check(s));
 	CHOIR_TRY(chi_context_need_cross(s, "run_replica"));
 	if (c != NULL && c->kind == CHI_IN_CROSS && c->what != NULL)
-		return choir_fail(CHOIR_STATE,
-				"run_replica: in a merge function the replicas are under "
-				"way");
+		return choir_fail(
+				CHOIR_STATE, "run_replica: in a merge function the replicas are under way");
 	if (fn == NULL)
 		return choir_fail(CHOIR_INVALID, "run_replica: the function is NULL");
 	if (replica < 0 || replica >= s->replicas)

@@ -1,7 +1,7 @@
 // Scopes: entries of the context stack that a program opens and closes, which say in which
 // strategy (and beside which variable, and of which kind) this thread's variables are made.
 #include "base/alloc.h"
-#include "strategy/context.h"
+#include "strategy/update/update.h"
 
 // What is hidden in a scope: its entry on the stack, whether choir_scope_once was called, and
 // whether it was entered where that changes nothing.
@@ -31,8 +31,7 @@ choir_status choir_scope_enter(choir_scope *scope, choir_strategy *s)
 	const chi_context *c = chi_context_current();
 	if (c != NULL && s->is_default && c->strategy != s)
 		return choir_fail(CHOIR_STATE,
-				"scope: the default strategy's scope cannot be inside one of "
-				"%s",
+				"scope: the default strategy's scope cannot be inside one of %s",
 				c->strategy->label);
 	CHOIR_TRY(chi_context_need_cross(s, "entering a scope"));
 	// Inside a merge function the thread stays in it.
@@ -62,16 +61,15 @@ choir_status choir_scope_colocate(choir_scope *scope, choir_value *with)
 		return chi_strategy_is_non_slot_destination(from.strategy, with)
 				? push(scope, from)
 				: choir_fail(CHOIR_INVALID,
-						  "scope: colocate takes a variable or the place that "
-						  "non_slot_devices gives, not another one");
+						  "scope: colocate takes a variable or the place that non_slot_devices "
+						  "gives, not another one");
 	choir_variable *v = choir_value_variable(with);
 	if (v == NULL)
 		return choir_fail(CHOIR_INVALID, "scope: colocate needs a variable");
 	if (!chi_strategy_has(from.strategy, v))
 		return choir_fail(CHOIR_INVALID,
-				"scope: variable \"%s\" was not made in this strategy but "
-				"in %s",
-				v->name, v->strategy->label);
+				"scope: variable \"%s\" was not made in this strategy but in %s", v->name,
+				v->strategy->label);
 	// Beside a slot is beside its target.
 	from.colocate = v->colocated_with != NULL ? v->colocated_with : v;
 	return push(scope, from);
@@ -111,8 +109,7 @@ choir_status choir_scope_exit(choir_scope *scope)
 		return choir_fail(CHOIR_STATE, "scope: exit of a scope that was not entered");
 	if (chi_context_current() != c)
 		return choir_fail(CHOIR_STATE,
-				"scope: exit out of order: a scope that was entered later is "
-				"still open");
+				"scope: exit out of order: a scope that was entered later is still open");
 	chi_context_pop(c);
 	chi_free(c);
 	scope->hidden[ENTRY] = NULL;

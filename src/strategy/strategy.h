@@ -61,7 +61,7 @@ struct choir_strategy {
 	chi_recursive_lock non_slot_lock;
 	chi_atomic32 working; // owner's: 1 while worker functions are under way
 	chi_atomic32 stopped; // owner's: a worker function has failed
-	// With whom this process is in step; NULL: with nobody.
+	// The workers that this process is in step with; NULL: none.
 	chi_process_group *process_group;
 	int in_sync; // replicas that are in step, of all processes
 	int replica_offset; // those of them that workers before this one have
@@ -76,7 +76,7 @@ struct choir_strategy {
 	chi_communicator communicator;
 	chi_more_communicators *more_communicators;
 	choir_communication_options communication; // of calls that say nothing else
-	// Exchanges beside the backward pass; NULL: there are none.
+	// Exchanges during the backward pass; NULL: there are none.
 	struct chi_overlap_workers *overlap_workers;
 	// of each device: for sums and updates, never used while replicas use theirs
 	chi_stream **exchange;
@@ -98,7 +98,7 @@ struct choir_strategy {
 	uint64_t step; // runs so far in which gradients were applied
 	uint64_t compared; // the same since it was made, whatever was restored
 	chi_text notes; // owner's: lines that all workers must have, until they are compared
-	choir_gradient_fn *watch; // owner's: sees what is given to optimizers; NULL: nobody does
+	choir_gradient_fn *watch; // owner's: sees what is given to optimizers; NULL
 	void *watch_user;
 	chi_atomic32 running; // 1 while a run of the program is under way
 	unsigned fork_generation;
@@ -107,38 +107,24 @@ struct choir_strategy {
 	struct choir_cross *cross; // the program's own
 };
 
-// The rest of the workers of a parameter server, and their end (parameter_server_workers.c).
-choir_status chi_strategy_open_workers(choir_strategy *owner);
-void chi_strategy_close_workers(choir_strategy *owner);
 // What one worker has: devices for its block of all_replicas, streams, threads, a run. owner,
 // worker and first_replica are set.
 choir_status chi_strategy_open_block(choir_strategy *s);
 void chi_strategy_close_block(choir_strategy *s);
 
-// The table with stubs in its empty slots.
-choir_strategy_table chi_strategy_table_filled(const choir_strategy_table *table);
 // A strategy of a table. NULL after a failure.
 choir_strategy *chi_strategy_new(
 		const choir_strategy_table *table, const choir_strategy_options *o);
 
-// Choir's own kinds.
-extern const choir_strategy_table chi_default_table, chi_one_device_table, chi_mirrored_table,
-		chi_central_storage_table, chi_parameter_server_table, chi_multi_worker_mirrored_table;
-
 // The exchange stream of device d, or that of the parameter device: where its memory can be
 // written.
 chi_stream *chi_strategy_stream(const choir_strategy *s, int d, const choir_device *device);
-// Fills *all from o (NULL: all defaults); CHOIR_INVALID naming the option and its value.
-choir_status chi_communication_check(
-		const choir_communication_options *o, choir_communication_options *all);
-// CHOIR_CANCELLED where another worker has failed.
-choir_status chi_strategy_check_not_stopped(const choir_strategy *s);
 // Whether v is one that replicas of s may use.
 static inline bool chi_strategy_has(const choir_strategy *s, const choir_variable *v)
 {
 	return v->strategy == s->owner;
 }
-// In place of a copy of a variable: all of them; none, and the frame of the context keeps why.
+// In place of a copy of a variable: all copies; none, with the failure in the context's frame.
 enum { CHI_ALL_COPIES = -1, CHI_NO_COPY = -2 };
 // Which copy of v replica (of this worker) reads.
 static inline int chi_strategy_copy(const choir_strategy *s, const choir_variable *v, int replica)
@@ -146,92 +132,25 @@ static inline int chi_strategy_copy(const choir_strategy *s, const choir_variabl
 	return v->copy_of_replica[s->first_replica + replica];
 }
 
-// The workers that s is in step with (worker_sync.c): who has which replicas, and whether all were
-// made with what must be equal. local is how many replicas there would be here if none were asked
-// for; becomes how many there are.
-choir_status chi_strategy_open_process_group(choir_strategy *s, int *local);
-void chi_strategy_close_process_group(choir_strategy *s);
-// What replica is called everywhere: its id among all that are in step.
+// The id of replica among all that are in step.
 static inline int chi_strategy_id(const choir_strategy *s, int replica)
 {
 	return s->replica_offset + replica;
 }
-// A variable that is about to be made: all workers make it, with the chief's values, which initial
-// (chi_variable_bytes, host memory) becomes. Without peers nothing.
-choir_status chi_strategy_agree_on_variable(
-		choir_strategy *s, const chi_variable_plan *plan, void *initial, size_t bytes);
-// What fmt says must be the same on all workers, which all come here. Without peers nothing.
-choir_status chi_strategy_same(choir_strategy *s, const char *fmt, ...) CHOIR_PRINTF(2, 3);
-// The same, but compared later: with values, after the first update and then as often as they are
-// (worker_consistency.h), so that it takes no message of its own.
-choir_status chi_strategy_note(choir_strategy *s, const char *fmt, ...) CHOIR_PRINTF(2, 3);
-void chi_strategy_forget_notes(choir_strategy *s, size_t length); // all after so many bytes
-// *sum becomes the sum of all workers'.
-choir_status chi_strategy_add_counts(choir_strategy *s, double *sum);
-// Examples of all workers' replicas in a set that says only how many there are here.
-choir_status chi_strategy_count_examples(choir_strategy *s, choir_values *args);
-// The parts of an ON_READ variable of all replicas that are in step, in the order of their ids:
-// in_sync times chi_variable_bytes to out.
-choir_status chi_strategy_all_parts(choir_variable *v, void *out);
-// What came of something on each worker, status here, with choir_error(): CHOIR_OK if it went well
-// everywhere, else on all workers the failure of the lowest that has one, named if it is another.
-// Nothing is over then. Without peers status.
-choir_status chi_strategy_agree(choir_strategy *s, choir_status status, const char *what);
-// What the chief has, everywhere: *data (chi_free) of *bytes is made on the others, but after a
-// failure.
-choir_status chi_strategy_share(choir_strategy *s, void **data, size_t *bytes, const char *what);
-// How many parts an ON_READ variable has, on all workers.
-static inline int chi_strategy_parts(const choir_variable *v)
-{
-	return v->strategy->process_group == NULL ? v->copies : v->strategy->in_sync;
-}
-// What has just failed here is a failure everywhere: of the cluster, unless all workers come here
-// with the same. No other thread of this worker exchanges anything meanwhile. Its status.
-choir_status chi_strategy_abort(choir_strategy *s, choir_status status);
-// The same of a tensor that was to be made in f and is NULL; t.
-choir_tensor *chi_strategy_abort_if_null(choir_strategy *s, choir_frame *f, choir_tensor *t);
-
-// Which device carries replica.
-int chi_strategy_device_index(const choir_strategy *s, int replica);
 // CHOIR_STATE in a child of a fork.
 choir_status chi_strategy_check(const choir_strategy *s);
 
-// Until what is queued for sums and updates on devices from .. to - 1 is done, also after a
-// failure: what is given back or written next must be in nobody's use. status, or else the first
-// failure of a wait.
+// Waits for what is queued for sums and updates on devices from .. to - 1, also after a failure,
+// since memory that is given back or written next must not be in use. Returns status, or else the
+// first failure of a wait.
 choir_status chi_strategy_wait(choir_strategy *s, int from, int to, choir_status status);
-// The same on parameter devices that share memory with no device, by the thread of the first
-// device.
+// The same on parameter devices that share memory with no device. The first device's thread does
+// it.
 choir_status chi_strategy_wait_away(choir_strategy *s, choir_status status);
-// After a failed exchange in cross-replica context, when nobody else exchanges anything: the next
-// one starts clean.
+// After a failed exchange in cross-replica context, so that the next one starts clean. No other
+// thread exchanges anything meanwhile.
 void chi_strategy_reset_collectives(choir_strategy *s);
 
-// Makes a variable and enters it in the list. The calling context has been checked.
-typedef struct {
-	const char *name;
-	const choir_shape *shape;
-	const choir_variable_options *options; // of this library's size; NULL: all defaults
-	choir_variable *colocated_with; // colocated with it; NULL
-	bool non_slot; // where the strategy's non-slot variables lie
-	void *wrap; // the caller's memory; NULL
-	bool slot; // zeros of an optimizer, of which workers that agree on the rest need not speak
-} chi_creation;
-choir_variable *chi_strategy_make_variable(choir_strategy *s, const chi_creation *c);
-// The variable of c's name, made if there is none. CHOIR_INVALID: it has another dtype or shape.
-choir_variable *chi_strategy_find_or_make_variable(choir_strategy *s, const chi_creation *c);
-// Around what asks for a name and then makes a variable: one worker at a time; may be nested.
-// CHOIR_TIMEOUT naming what was to be made.
-choir_status chi_strategy_begin_creation(choir_strategy *s, const char *name);
-void chi_strategy_end_creation(choir_strategy *s);
-// A slot of an optimizer beside v: zeros, not trainable, not saved with the weights.
-choir_variable *chi_strategy_make_slot(choir_variable *v, const char *what);
-// Takes back a variable that was just made and that nobody else has: it leaves the list and is
-// freed.
-void chi_strategy_delete_variable(choir_variable *v);
-// Whether a place is that of the strategy's non-slot variables (update/non_slot.c).
-bool chi_strategy_is_non_slot_destination(const choir_strategy *s, const choir_value *place);
-choir_variable *chi_strategy_find_variable(choir_strategy *s, const char *name);
 // The strategy takes self over: fn is called when it is freed, before its variables are. On
 // failure fn is called at once.
 choir_status chi_strategy_own(choir_strategy *s, void (*fn)(void *self), void *self);

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/crc32c.h"
 #include "base/hash.h"
+#include "strategy/worker_sync.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -80,7 +81,7 @@ static choir_status list_sums(choir_strategy *s, uint64_t *sum, size_t *n)
 }
 
 // The k-th optimizer or variable, for messages.
-static void name_item(const choir_strategy *s, size_t k, char text[200])
+static void name_differing(const choir_strategy *s, size_t k, char text[200])
 {
 	for (const chi_stateful *o = s->stateful; o != NULL; o = o->next)
 		if (has_sum(o) && k-- == 0) {
@@ -118,10 +119,10 @@ static choir_status find_first(choir_strategy *s, const uint64_t *all, size_t n)
 				continue;
 			if (k == 0)
 				return compare_notes(s);
-			name_item(s, k - 1, what);
+			name_differing(s, k - 1, what);
 			return choir_fail(CHOIR_STATE,
-					"workers differ after update %" PRIu64 ": %s on %s than on %s: all workers "
-					"must give the same values",
+					"workers differ after update %" PRIu64
+					": %s on %s than on %s: all workers must give the same values",
 					s->compared, what, chi_cluster_name(p->cluster, w, own),
 					chi_cluster_name(p->cluster, 0, other));
 		}

@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/processors.h"
-#include "strategy/strategy.h"
+#include "strategy/layout.h"
 #include "strategy/world.h"
 
 #include <math.h>

@@ -1,14 +1,14 @@
 // Batches of reductions: several values at once, packed into few collectives if the options say
 // so. Values of one dtype, divisor and destination are copied one behind another, node by node of
 // what each device has folded; the whole is summed in packs, and the results are copied back.
-#include "strategy/cross/lazy_reduce.h"
+#include "strategy/cross/reduce_to.h"
 
 #include "base/hash.h"
 #include "collective/pack.h"
+#include "strategy/worker_sync.h"
 
 #include <stdio.h>
 
-// Values that travel together.
 typedef struct {
 	choir_strategy *strategy;
 	choir_frame *frame; // for scratch memory
@@ -87,7 +87,7 @@ static chi_buffer *new_buffer(reduction_pack *t, int d)
 	return b;
 }
 
-// Lays the values of a device one behind another, for each node that it has.
+// Lays the values of a device one after another, for each node that it has.
 static choir_status lay_out(reduction_pack *t, int d)
 {
 	const chi_partial_sums *like = &t->reduction[0]->partial_sums[d];
@@ -115,7 +115,7 @@ static choir_status lay_out(reduction_pack *t, int d)
 	return b == NULL ? choir_error_status() : CHOIR_OK;
 }
 
-// Copies sums back where they are wanted, once a memory.
+// Copies sums back, once for each memory.
 static choir_status take_apart(reduction_pack *t)
 {
 	choir_strategy *s = t->strategy;
@@ -150,7 +150,7 @@ static int64_t *cut(const reduction_pack *t, const chi_communication *communicat
 	return ends;
 }
 
-// What must be equal in all workers is in it.
+// The name tells workers apart that reduce different values.
 static void name_pack(const reduction_pack *t, char name[64])
 {
 	uint64_t hash = t->n;
@@ -191,8 +191,7 @@ static choir_status sum_pack(
 	return status == CHOIR_OK ? take_apart(t) : status;
 }
 
-// Packs the first reduction that is left with those that belong to it, and takes them off the
-// list.
+// Packs the first reduction with those that belong to it, which then are done.
 static choir_status do_pack(choir_cross *x, const chi_communication *communication, size_t n,
 		chi_reduction reduction[], bool done[], size_t first)
 {
@@ -217,14 +216,6 @@ static choir_status do_pack(choir_cross *x, const chi_communication *communicati
 	return status == CHOIR_OK ? status : chi_frame_record_error(x->frame);
 }
 
-// What may wait does.
-static choir_status do_single(choir_cross *x, choir_reduce_op op,
-		const chi_communication *communication, chi_reduction *j)
-{
-	return chi_lazy_reduce_possible(x, j) ? chi_lazy_reduce_begin(x, op, communication, j)
-										  : chi_reduction_do(x, op, communication, j);
-}
-
 static choir_status reduce_batch(choir_cross *x, choir_reduce_op op, size_t n,
 		choir_reduction items[], const chi_communication *communication)
 {
@@ -240,22 +231,11 @@ static choir_status reduce_batch(choir_cross *x, choir_reduce_op op, size_t n,
 			continue;
 		CHOIR_TRY(packed && reduction[i].by_communicator
 						? do_pack(x, communication, n, reduction, done, i)
-						: do_single(x, op, communication, &reduction[i]));
+						: chi_reduction_begin(x, communication, &reduction[i]));
 	}
 	for (size_t i = 0; i < n; i++)
 		items[i].result = reduction[i].result;
 	return CHOIR_OK;
-}
-
-static choir_status check_call(choir_cross *x, choir_reduce_op op, const char *what)
-{
-	CHOIR_TRY(chi_cross_check(x, what));
-	if (x->frame->failed)
-		return chi_frame_status(x->frame);
-	if (op == CHOIR_SUM || op == CHOIR_MEAN)
-		return CHOIR_OK;
-	return chi_frame_fail(
-			x->frame, CHOIR_INVALID, "%s: operation %d: SUM or MEAN is needed", what, (int) op);
 }
 
 choir_status choir_cross_batch_reduce_to(choir_cross *x, choir_reduce_op op, size_t n,
@@ -264,27 +244,11 @@ choir_status choir_cross_batch_reduce_to(choir_cross *x, choir_reduce_op op, siz
 	chi_communication communication;
 	for (size_t i = 0; i < n; i++)
 		items[i].result = NULL;
-	CHOIR_TRY(check_call(x, op, "batch_reduce_to"));
+	CHOIR_TRY(chi_reduction_check_call(x, op, "batch_reduce_to"));
 	if (chi_communication_resolve(chi_cross_of(x)->strategy, o, &communication) != CHOIR_OK) {
 		chi_error_prefix("batch_reduce_to");
 		return chi_frame_record_error(x->frame);
 	}
 	return chi_strategy_abort(
 			chi_cross_of(x)->strategy, reduce_batch(x, op, n, items, &communication));
-}
-
-choir_value *choir_cross_reduce_to(
-		choir_cross *x, choir_reduce_op op, choir_value *v, choir_value *to)
-{
-	choir_reduction item = { v, to, NULL };
-	chi_communication communication;
-	chi_reduction reduction;
-	if (v == NULL || to == NULL || check_call(x, op, "reduce_to") != CHOIR_OK ||
-			chi_communication_resolve(chi_cross_of(x)->strategy, NULL, &communication) != CHOIR_OK)
-		return NULL;
-	choir_status status = chi_reduction_check(x, op, &item, &reduction);
-	if (status == CHOIR_OK)
-		status = do_single(x, op, &communication, &reduction);
-	chi_strategy_abort(chi_cross_of(x)->strategy, status);
-	return status == CHOIR_OK ? reduction.result : NULL;
 }

@@ -1,6 +1,9 @@
-// Cross-replica context: the frame and the sets of a merge call, or of a program's own.
+// Cross-replica context: the frame and the sets of a merge call, or of a program's own, and what
+// is given, taken, run and fetched there.
+#include "strategy/cross/cross.h"
+
 #include "base/alloc.h"
-#include "strategy/replica/merge_call.h"
+#include "choir/op.h"
 
 static choir_values *new_values(choir_strategy *s)
 {
@@ -58,8 +61,7 @@ void chi_cross_free(choir_cross *cross)
 	chi_free(x);
 }
 
-// What lies on other devices goes with the context's own frame, which the program may have
-// emptied.
+// Tensors on other devices die with the context's own frame, which the program may have emptied.
 static void clear_frames(chi_cross *x)
 {
 	if (x->emptied == x->base.frame->emptied)
@@ -192,7 +194,6 @@ choir_status chi_cross_check_variable(
 			what, v->name, v->strategy->label);
 }
 
-// A leaf of a set as seen in the context's frame; a failure is kept there.
 static choir_value *found(
 		choir_cross *cross, choir_values *set, const char *name, const char *what)
 {
@@ -216,8 +217,8 @@ choir_value *choir_cross_take(choir_cross *x, const char *name)
 	return x == NULL ? NULL : found(x, chi_cross_of(x)->call_results, name, "take");
 }
 
-// Whether v, which is the same for all replicas, is what was read of an on-read variable: a part,
-// which its replica may write before the others have looked at what they are given.
+// Whether v, which is the same for all replicas, was read of an ON_READ variable: the variable's
+// replica may write that part before the others look at v.
 static bool is_part(const choir_value *v)
 {
 	bool part = false;
@@ -230,7 +231,7 @@ static bool is_part(const choir_value *v)
 	return part;
 }
 
-// v with handles of the context's own: on the same memory, or, where it is a part, on a copy.
+// v with the context's own handles on the same memory, or on a copy of a part.
 static choir_value *keep(choir_cross *cross, const choir_value *v)
 {
 	const bool part = is_part(v);
@@ -249,8 +250,7 @@ static choir_value *keep(choir_cross *cross, const choir_value *v)
 	return kept;
 }
 
-// What can be taken is gone with the next run or update, and what is returned with the context's
-// frame.
+// Results of a call end with the next call, returned values with the context's frame.
 static choir_value *keep_result(choir_cross *cross, choir_value *v)
 {
 	if (v->frame != chi_cross_of(cross)->call_results->frame)
@@ -259,7 +259,6 @@ static choir_value *keep_result(choir_cross *cross, choir_value *v)
 										   : keep(cross, v);
 }
 
-// What is returned, as the replicas take it.
 static choir_value *returnable(choir_cross *cross, choir_value *v)
 {
 	if (chi_value_materialize(v) != CHOIR_OK)
@@ -294,7 +293,7 @@ choir_status choir_cross_give(choir_cross *x, const char *name, choir_value *v)
 	return put(x, false, name, v);
 }
 
-// In a merge call a nested run: its replicas' results are what the caller can take.
+// A nested run, whose results the merge function can take.
 choir_status choir_cross_run(choir_cross *cross, choir_replica_fn *fn, void *user)
 {
 	CHOIR_TRY(chi_cross_check(cross, "run"));
@@ -313,6 +312,67 @@ choir_status choir_cross_run(choir_cross *cross, choir_replica_fn *fn, void *use
 			choir_strategy_run(x->strategy, fn, user, x->call_args, &x->next_results);
 	chi_cross_end_call(x);
 	return status == CHOIR_OK ? status : chi_frame_record_error(cross->frame);
+}
+
+// A copy that lies on d, or else the first; of parts and shards the whole.
+static choir_tensor *source_of(choir_cross *cross, choir_variable *v, choir_device *d)
+{
+	if (v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ || v->shards > 0)
+		return choir_variable_read(v, cross->frame);
+	int copy = v->copies - 1;
+	while (copy > 0 && !chi_device_shares(v->copy[copy].device, d))
+		copy--;
+	choir_frame *f = chi_cross_frame_on(chi_cross_of(cross), v->copy[copy].device);
+	return f == NULL ? NULL : chi_variable_alias(v, copy, f);
+}
+
+static choir_tensor *apply(choir_variable *v, choir_fetch_fn *fn, choir_tensor *t, void *user)
+{
+	choir_frame *f = t->frame;
+	chi_fpenv host;
+	chi_fpenv_enter(&host);
+	chi_error_clear();
+	chi_mutex_check_none_held();
+	choir_tensor *result = fn(t, user);
+	chi_fpenv_leave(&host);
+	if (f->failed) {
+		chi_frame_status(f);
+		return NULL;
+	}
+	if (result == NULL && choir_error_status() == CHOIR_OK)
+		choir_fail(CHOIR_INVALID, "fetch of \"%s\": the function returned NULL", v->name);
+	if (result != NULL && result->frame != f) {
+		choir_fail(CHOIR_INVALID,
+				"fetch of \"%s\": the function's result belongs to another frame than what it was "
+				"given",
+				v->name);
+		return NULL;
+	}
+	return result;
+}
+
+choir_tensor *choir_cross_fetch(
+		choir_cross *cross, choir_variable *v, choir_device *d, choir_fetch_fn *fn, void *user)
+{
+	if (chi_cross_check(cross, "fetch") != CHOIR_OK || cross->frame->failed)
+		return NULL;
+	chi_cross *x = chi_cross_of(cross);
+	if (v == NULL || d == NULL)
+		return chi_frame_fail_null(cross->frame, CHOIR_INVALID, "fetch: the %s is NULL",
+				v == NULL ? "variable" : "device");
+	if (chi_cross_check_variable(x->strategy, cross->frame, v, "fetch") != CHOIR_OK)
+		return NULL;
+	choir_tensor *t = source_of(cross, v, d);
+	if (t != NULL && fn != NULL)
+		t = apply(v, fn, t, user);
+	choir_frame *to = t == NULL ? NULL : chi_cross_frame_on(x, d);
+	if (to != NULL && to != t->frame)
+		t = t->is_number ? choir_number(to, t->number) : choir_move(t, to);
+	if (t == NULL || to == NULL) {
+		chi_frame_record_error(cross->frame);
+		return NULL;
+	}
+	return t;
 }
 
 choir_values *choir_values_new(choir_strategy *s)

@@ -1,16 +1,7 @@
 // Concatenation over replicas, in the order of their ids; sizes along the axis may differ.
 #include "base/size.h"
-#include "choir/op.h"
-#include "op/op.h"
-#include "strategy/worker_tensors.h"
-
-#include <stdio.h>
-
-typedef struct {
-	choir_replica *replica;
-	int axis;
-	int64_t offset; // of this replica's part
-} gather_attributes;
+#include "strategy/cross/cross.h"
+#include "strategy/worker_sync.h"
 
 // Rows of a tensor seen as [outer, size along the axis, inner].
 typedef struct {
@@ -28,7 +19,7 @@ static rows rows_of(const choir_tensor *t, int axis)
 }
 
 // Copies part into whole (or back) at offset along the axis.
-static choir_status copy_part(
+choir_status chi_gather_copy_part(
 		choir_tensor *whole, choir_tensor *part, int axis, int64_t offset, bool back)
 {
 	const rows w = rows_of(whole, axis), p = rows_of(part, axis);
@@ -52,9 +43,8 @@ static choir_status check_part(choir_cross *x, const choir_value *v, int i, int 
 		return CHOIR_OK;
 	const int id = chi_strategy_id(chi_cross_of(x)->strategy, 0);
 	return chi_frame_fail(x->frame, CHOIR_INVALID,
-			"gather: replica %d has %s %s, replica %d %s %s: only axis "
-			"%d may differ",
-			id, choir_dtype_name(first->dtype), chi_shape_print(&first->shape, a), id + i,
+			"gather: replica %d has %s %s, replica %d %s %s: only axis %d may differ", id,
+			choir_dtype_name(first->dtype), chi_shape_print(&first->shape, a), id + i,
 			choir_dtype_name(t->dtype), chi_shape_print(&t->shape, b), axis);
 }
 
@@ -75,9 +65,7 @@ static choir_tensor *gather_here(choir_cross *x, choir_value *v, int axis)
 	const int at = axis < 0 ? axis + shape.rank : axis;
 	if (at < 0 || at >= shape.rank)
 		return chi_frame_fail_null(f, CHOIR_INVALID,
-				"gather: there is no axis %d: the values have "
-				"rank %d",
-				axis, shape.rank);
+				"gather: there is no axis %d: the values have rank %d", axis, shape.rank);
 	shape.dim[at] = 0;
 	for (int i = 0; i < n; i++) {
 		if (check_part(x, v, i, at) != CHOIR_OK)
@@ -91,7 +79,7 @@ static choir_tensor *gather_here(choir_cross *x, choir_value *v, int axis)
 	int64_t offset = 0;
 	for (int i = 0; out != NULL && i < n; i++) {
 		choir_tensor *part = chi_value_view(f, v->component[i]);
-		if (part == NULL || copy_part(out, part, at, offset, false) != CHOIR_OK) {
+		if (part == NULL || chi_gather_copy_part(out, part, at, offset, false) != CHOIR_OK) {
 			chi_frame_record_error(f);
 			return NULL;
 		}
@@ -117,61 +105,4 @@ choir_tensor *choir_cross_gather(choir_cross *x, choir_value *v, int axis)
 	for (int i = 0; all != NULL && hidden->run != NULL && i < s->replicas; i++)
 		hidden->run->replica[i].offset += first;
 	return all;
-}
-
-static choir_status gather_all(choir_cross *x, void *user)
-{
-	const int *axis = user;
-	choir_tensor *all = choir_cross_gather(x, choir_cross_arg(x, "value"), *axis);
-	return choir_cross_return(x, "value", choir_tensor_value(all));
-}
-
-static choir_status gather_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
-{
-	const gather_attributes *a = node->attributes;
-	(void) want;
-	choir_tensor *sum = choir_replica_all_reduce(a->replica, CHOIR_SUM, dy);
-	choir_tensor *own =
-			sum == NULL ? NULL : chi_tensor_new(dy->frame, dy->dtype, &node->in[0]->shape);
-	if (own == NULL || copy_part(sum, own, a->axis, a->offset, true) != CHOIR_OK)
-		return chi_frame_record_error(dy->frame);
-	gradient[0] = own;
-	return CHOIR_OK;
-}
-
-static const chi_op all_gather_op = {
-	.name = "all_gather",
-	.attribute_bytes = sizeof(gather_attributes),
-	.backward = gather_backward,
-};
-
-choir_tensor *choir_replica_all_gather(choir_replica *replica, choir_tensor *t, int axis)
-{
-	if (chi_replica_check(replica, "all_gather") != CHOIR_OK)
-		return NULL;
-	if (t == NULL)
-		return chi_frame_null_argument(replica->frame, "all_gather");
-	if (choir_tensor_is_slices(t))
-		return chi_frame_fail_null(replica->frame, CHOIR_UNSUPPORTED,
-				"all_gather: slices cannot be gathered: all_reduce them");
-	chi_replica *r = chi_replica_of(replica);
-	chi_replica_gives(r, t);
-	const int at = axis < 0 ? axis + t->shape.rank : axis;
-	if (at < 0 || at >= t->shape.rank)
-		return chi_frame_fail_null(replica->frame, CHOIR_INVALID,
-				"all_gather: there is no axis %d: "
-				"the value has rank %d",
-				axis, t->shape.rank);
-	if (t->component && (t = chi_tensor_alias(replica->frame, t)) == NULL)
-		return NULL; // its value, not the variable
-	int shown = at;
-	char name[40];
-	snprintf(name, sizeof name, "all_gather along axis %d", at);
-	if (chi_merge_one(r, name, t, gather_all, &shown, &all_gather_op, (uint64_t) at + 1) !=
-			CHOIR_OK)
-		return NULL;
-	choir_tensor *out = choir_replica_take(replica, "value");
-	const gather_attributes a = { replica, at, r->offset };
-	return out == NULL ? NULL : chi_op_record(&all_gather_op, 1, &t, &a, out);
 }

@@ -8,7 +8,6 @@
 
 typedef struct {
 	choir_cross *x;
-	choir_reduce_op op;
 	chi_communication communication;
 	chi_reduction reduction;
 	choir_collective sum; // with every replica's tensor as a part
@@ -35,7 +34,7 @@ bool chi_lazy_reduce_possible(choir_cross *x, const chi_reduction *j)
 static choir_status materialize(choir_value *v)
 {
 	lazy_reduction *l = v->lazy;
-	return chi_reduction_do(l->x, l->op, &l->communication, &l->reduction);
+	return chi_reduction_do(l->x, &l->communication, &l->reduction);
 }
 
 // What is added up, as handles of x's frame.
@@ -65,13 +64,13 @@ static choir_status keep(choir_cross *x, lazy_reduction *l)
 	return CHOIR_OK;
 }
 
-choir_status chi_lazy_reduce_begin(choir_cross *x, choir_reduce_op op,
-		const chi_communication *communication, chi_reduction *j)
+choir_status chi_lazy_reduce_begin(
+		choir_cross *x, const chi_communication *communication, chi_reduction *j)
 {
 	lazy_reduction *l = chi_arena_alloc(&x->frame->arena, sizeof *l);
 	if (l == NULL)
 		return chi_frame_record_error(x->frame);
-	*l = (lazy_reduction){ .x = x, .op = op, .communication = *communication, .reduction = *j };
+	*l = (lazy_reduction){ .x = x, .communication = *communication, .reduction = *j };
 	if (keep(x, l) != CHOIR_OK || chi_reduction_make_results(x, &l->reduction) != CHOIR_OK)
 		return chi_frame_record_error(x->frame);
 	j->result->materialize = materialize;

@@ -9,8 +9,8 @@
 // nothing that it adds up can change meanwhile.
 bool chi_lazy_reduce_possible(choir_cross *x, const chi_reduction *j);
 // Makes j's result a value with memory, whose elements wait; a failure is in x's frame.
-choir_status chi_lazy_reduce_begin(choir_cross *x, choir_reduce_op op,
-		const chi_communication *communication, chi_reduction *j);
+choir_status chi_lazy_reduce_begin(
+		choir_cross *x, const chi_communication *communication, chi_reduction *j);
 // Elements first .. first + count - 1 of v, which waits, in frame f: at most a slice. NULL:
 // recorded in f. Threads: any, at the same time.
 choir_tensor *chi_lazy_reduce_chunk(

@@ -5,19 +5,19 @@
 #include "base/text.h"
 #include "choir/op.h"
 #include "collective/tree.h"
-#include "strategy/worker_tensors.h"
+#include "strategy/worker_sync.h"
 #include "strategy/cross/sparse_reduce.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-static choir_status check_op(choir_frame *f, choir_reduce_op op)
+choir_status chi_check_reduce_op(choir_frame *f, const char *what, choir_reduce_op op)
 {
 	if (op == CHOIR_SUM || op == CHOIR_MEAN)
 		return CHOIR_OK;
 	return chi_frame_fail(
-			f, CHOIR_INVALID, "reduce: operation %d: SUM or MEAN is needed", (int) op);
+			f, CHOIR_INVALID, "%s: operation %d: SUM or MEAN is needed", what, (int) op);
 }
 
 choir_status chi_mean_divisor(
@@ -32,8 +32,7 @@ choir_status chi_mean_divisor(
 		}
 	if (counted != 0 && counted != n)
 		return chi_frame_fail(f, CHOIR_INVALID,
-				"reduce: %d of %d replicas' values have a count: a "
-				"mean needs all or none",
+				"reduce: %d of %d replicas' values have a count: a mean needs all or none",
 				counted, n);
 	// Parts of an on-read variable may be those of several groups that are not in step.
 	const int all = s->process_group == NULL ? n : s->in_sync;
@@ -174,7 +173,7 @@ static choir_tensor *reduce_tensors(choir_strategy *s, choir_frame *f, const cha
 {
 	double divisor = 1;
 	char name[CHI_SUM_NAME];
-	if (check_op(f, op) != CHOIR_OK)
+	if (chi_check_reduce_op(f, "reduce", op) != CHOIR_OK)
 		return NULL;
 	choir_tensor **here = chi_arena_alloc(&f->arena, (size_t) n * sizeof *here);
 	if (here == NULL) {
@@ -252,8 +251,8 @@ choir_tensor *chi_read_aggregated(choir_variable *v, choir_frame *f)
 {
 	if (v->aggregation == CHOIR_AGGREGATION_NONE)
 		return chi_frame_fail_null(f, CHOIR_INVALID,
-				"variable \"%s\": it is ON_READ without an "
-				"aggregation, so it has no value outside a replica",
+				"variable \"%s\": it is ON_READ without an aggregation, so it has no value "
+				"outside a replica",
 				v->name);
 	for (int i = 0; i < v->copies; i++)
 		if (chi_variable_check_defined(v, i, f) != CHOIR_OK)
@@ -323,8 +322,7 @@ static choir_tensor *reduce_value(
 	if (plain && axes == CHOIR_NO_AXIS) {
 		if (op == CHOIR_SUM && s->in_sync > 1 && !(own[0]->is_number && own[0]->number == 0))
 			return chi_frame_fail_null(f, CHOIR_INVALID,
-					"reduce: a value that is the same for all "
-					"%d replicas has no SUM over them",
+					"reduce: a value that is the same for all %d replicas has no SUM over them",
 					s->in_sync);
 		return own[0];
 	}
@@ -356,7 +354,7 @@ choir_tensor *choir_strategy_reduce(
 			return NULL;
 		f = x->frame;
 	}
-	if (check_op(f, op) != CHOIR_OK)
+	if (chi_check_reduce_op(f, "reduce", op) != CHOIR_OK)
 		return NULL;
 	chi_fpenv host;
 	chi_fpenv_enter(&host);
@@ -369,7 +367,7 @@ choir_tensor *choir_cross_reduce(
 		choir_cross *x, choir_reduce_op op, choir_value *v, choir_axes axes)
 {
 	if (v == NULL || chi_cross_check(x, "reduce") != CHOIR_OK ||
-			check_op(x->frame, op) != CHOIR_OK)
+			chi_check_reduce_op(x->frame, "reduce", op) != CHOIR_OK)
 		return NULL;
 	choir_strategy *s = chi_cross_of(x)->strategy;
 	return chi_strategy_abort_if_null(s, x->frame, reduce_value(x->frame, s, op, v, axes));

@@ -1,8 +1,10 @@
 // Sums over replicas of values that are at hand, in the canonical tree.
 #pragma once
 
-#include "strategy/replica/merge_call.h"
+#include "strategy/cross/cross.h"
 
+// CHOIR_INVALID, recorded in f, if op is neither SUM nor MEAN. what: the call.
+choir_status chi_check_reduce_op(choir_frame *f, const char *what, choir_reduce_op op);
 // Whether dtype has a sum or mean over replicas: CHOIR_UNSUPPORTED, recorded in f, with what in
 // front. Whoever adds up asks first, so that a dtype's answer depends neither on how many devices
 // carry the replicas nor on the way that values go.

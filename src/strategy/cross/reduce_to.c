@@ -1,12 +1,20 @@
-// Reductions in cross-replica context whose results lie on devices: each device's replicas are
-// folded, all devices join, and the sums land where the destination is.
-#include "choir/op.h"
-#include "strategy/worker_tensors.h"
-#include "strategy/cross/reduce.h"
+// Reductions in cross-replica context whose results lie on devices. Each device's replicas are
+// folded into nodes of the canonical tree, all devices join, and the sums land where the
+// destination is. One thread joins for every device and then waits for every device, a window of
+// packs at a time; large sums are waited for by the threads of all devices, since who waits does
+// the work.
 #include "strategy/cross/reduce_to.h"
-#include "strategy/cross/sparse_reduce.h"
 
-static choir_value *destination_of(choir_cross *x, int count, choir_device *const devices[])
+#include "base/atomic.h"
+#include "base/lock.h"
+#include "choir/op.h"
+#include "strategy/cross/lazy_reduce.h"
+#include "strategy/cross/reduce.h"
+#include "strategy/cross/sparse_reduce.h"
+#include "strategy/worker_sync.h"
+#include "trace/trace.h"
+
+choir_value *chi_cross_destination(choir_cross *x, int count, choir_device *const devices[])
 {
 	choir_value *v = chi_value_new(x->frame, CHOIR_VALUE_PLACE, count);
 	for (int i = 0; v != NULL && i < count; i++)
@@ -20,7 +28,7 @@ choir_value *choir_cross_place(choir_cross *x, const char *devices)
 		return NULL;
 	const choir_strategy *s = chi_cross_of(x)->strategy;
 	if (devices == NULL)
-		return destination_of(x, s->devices, s->device);
+		return chi_cross_destination(x, s->devices, s->device);
 	enum { MAX = 64 };
 	choir_device *found[MAX];
 	int count = 0;
@@ -29,10 +37,9 @@ choir_value *choir_cross_place(choir_cross *x, const char *devices)
 		chi_frame_record_error(x->frame);
 		return NULL;
 	}
-	return destination_of(x, count, found);
+	return chi_cross_destination(x, count, found);
 }
 
-// An empty mirrored value on the devices of a destination.
 static choir_value *at(choir_cross *x, const choir_value *to)
 {
 	const choir_variable *v = to->variable;
@@ -45,7 +52,7 @@ static choir_value *at(choir_cross *x, const choir_value *to)
 	return result;
 }
 
-// The component of a result that lies in the memory of component i already; NULL.
+// An earlier component in the memory of component i; NULL: there is none.
 static choir_tensor *same_memory(const choir_value *result, int i)
 {
 	for (int k = 0; k < i; k++)
@@ -68,7 +75,7 @@ static choir_status fill_from(choir_cross *x, choir_value *result, choir_tensor 
 	return CHOIR_OK;
 }
 
-// Variables among what is reduced or copied, and where that is to lie.
+// Variables among values and destinations must be this strategy's.
 static choir_status check_own(
 		choir_cross *x, const choir_value *v, const choir_value *to, const char *what)
 {
@@ -94,6 +101,147 @@ choir_value *choir_cross_broadcast_to(choir_cross *x, choir_value *v, choir_valu
 	return result != NULL && fill_from(x, result, t) == CHOIR_OK ? result : NULL;
 }
 
+typedef struct {
+	choir_collective *collective; // of each pack and device
+	uint64_t *request;
+	choir_part *part; // of all of them
+} window;
+
+static choir_status open_window(
+		const choir_strategy *s, choir_frame *f, const chi_sum *sum, window *w)
+{
+	const size_t devices = (size_t) s->devices;
+	const size_t packs =
+			sum->packs < CHI_COMMUNICATOR_WINDOW ? sum->packs : CHI_COMMUNICATOR_WINDOW;
+	size_t parts = 0;
+	for (size_t i = 0; i < devices; i++)
+		parts += sum->device[i].n;
+	w->collective = chi_arena_alloc(&f->arena, packs * devices * sizeof *w->collective);
+	w->request = chi_arena_alloc(&f->arena, packs * devices * sizeof *w->request);
+	w->part = chi_arena_alloc(&f->arena, packs * parts * sizeof *w->part);
+	return w->collective == NULL || w->request == NULL || w->part == NULL ? choir_error_status()
+																		  : CHOIR_OK;
+}
+
+static void *element(void *data, choir_dtype dtype, int64_t first)
+{
+	return data == NULL ? NULL : (char *) data + (size_t) first * chi_dtype_size(dtype);
+}
+
+static choir_status join(choir_strategy *s, chi_communicator *communicator, const chi_sum *sum,
+		size_t pack, int d, choir_collective *c, choir_part **part, uint64_t *request)
+{
+	const chi_sum_device *own = &sum->device[d];
+	const int64_t first = pack == 0 ? 0 : sum->ends[pack - 1];
+	for (size_t i = 0; i < own->n; i++) {
+		(*part)[i] = own->part[i];
+		(*part)[i].data = element((*part)[i].data, sum->dtype, first);
+	}
+	*c = (choir_collective){
+		.size = sizeof *c,
+		.sequence = pack,
+		.name = sum->name,
+		.kind = CHOIR_ALL_REDUCE,
+		.dtype = sum->dtype,
+		.elements = sum->ends[pack] - first,
+		.divisor = sum->divisor,
+		.n = own->n,
+		.parts = *part,
+		.stream = s->exchange[d]->state,
+		.result = element(own->result, sum->dtype, first),
+	};
+	*part += own->n;
+	return chi_communicator_join(communicator, d, c, request);
+}
+
+enum { WORTH_HELP = 256 << 10 }; // bytes of a window from which on other threads are called
+
+// The waits of all devices, which threads take one at a time.
+typedef struct {
+	const choir_strategy *strategy;
+	const chi_communication *communication;
+	const uint64_t *request;
+	size_t packs;
+	chi_atomic32 next; // device
+	chi_mutex lock; // of the failure
+	chi_error failure;
+} waits;
+
+// A failure replaces a cancellation, which is not the cause.
+static void note_failure(waits *w)
+{
+	chi_error e;
+	chi_error_save(&e);
+	chi_mutex_lock(&w->lock);
+	if (w->failure.status == CHOIR_OK || w->failure.status == CHOIR_CANCELLED)
+		w->failure = e;
+	chi_mutex_unlock(&w->lock);
+}
+
+static void wait_for_devices(void *arg)
+{
+	waits *w = arg;
+	const uint32_t devices = (uint32_t) w->strategy->devices;
+	for (uint32_t d; (d = chi_atomic32_add(&w->next, 1)) < devices;) {
+		choir_status status = CHOIR_OK;
+		for (size_t i = 0; status == CHOIR_OK && i < w->packs; i++)
+			status = chi_communicator_wait(w->communication->communicator, (int) d,
+					w->request[i * devices + d], w->communication->timeout);
+		if (status != CHOIR_OK)
+			note_failure(w);
+	}
+}
+
+static choir_status wait_for_all(choir_strategy *s, const chi_communication *communication,
+		const uint64_t *request, size_t packs, size_t bytes)
+{
+	waits w = {
+		.strategy = s, .communication = communication, .request = request, .packs = packs
+	};
+	chi_mutex_init(&w.lock, CHI_RANK_CROSS, "waits");
+	if (bytes < WORTH_HELP)
+		wait_for_devices(&w);
+	else
+		(void) chi_thread_pool_call_all(s, wait_for_devices, &w); // no function of the program's
+	chi_mutex_destroy(&w.lock);
+	if (w.failure.status != CHOIR_OK)
+		chi_error_restore(&w.failure);
+	return w.failure.status;
+}
+
+static choir_status sum_window(choir_strategy *s, const chi_communication *communication,
+		const chi_sum *sum, const window *w, size_t first, size_t last)
+{
+	choir_part *part = w->part;
+	size_t k = 0;
+	for (size_t i = first; i < last; i++)
+		for (int d = 0; d < s->devices; d++, k++)
+			CHOIR_TRY(join(s, communication->communicator, sum, i, d, &w->collective[k], &part,
+					&w->request[k]));
+	const int64_t before = first == 0 ? 0 : sum->ends[first - 1];
+	return wait_for_all(s, communication, w->request, last - first,
+			(size_t) (sum->ends[last - 1] - before) * chi_dtype_size(sum->dtype));
+}
+
+choir_status chi_sum_devices(choir_strategy *s, choir_frame *f,
+		const chi_communication *communication, const chi_sum *sum)
+{
+	window w;
+	chi_trace_begin(CHOIR_TRACE_REDUCE, sum->name);
+	choir_status status = open_window(s, f, sum, &w);
+	for (size_t first = 0; status == CHOIR_OK && first < sum->packs;
+			first += CHI_COMMUNICATOR_WINDOW) {
+		const size_t left = sum->packs - first;
+		status = sum_window(s, communication, sum, &w, first,
+				first + (left < CHI_COMMUNICATOR_WINDOW ? left : CHI_COMMUNICATOR_WINDOW));
+	}
+	status = chi_strategy_wait(s, 0, s->devices, status);
+	chi_trace_end();
+	if (status != CHOIR_OK)
+		chi_strategy_reset_collectives(s);
+	return status;
+}
+
 choir_status chi_reduction_make_results(choir_cross *x, chi_reduction *j)
 {
 	choir_value *v = j->result;
@@ -109,7 +257,8 @@ choir_status chi_reduction_make_results(choir_cross *x, chi_reduction *j)
 	return CHOIR_OK;
 }
 
-// Whether the group can do it: all destinations are its devices' memories, and a sum in the dtype.
+// Whether cross-device operations can make it: all destinations are memories of the devices, and
+// the sum has the dtype of the values.
 static bool by_communicator(const choir_strategy *s, choir_reduce_op op, const choir_value *v,
 		const choir_value *result)
 {
@@ -128,15 +277,15 @@ static bool by_communicator(const choir_strategy *s, choir_reduce_op op, const c
 }
 
 choir_status chi_reduction_check(
-		choir_cross *x, choir_reduce_op op, choir_reduction *item, chi_reduction *j)
+		choir_cross *x, choir_reduce_op op, const choir_reduction *given, chi_reduction *j)
 {
-	choir_value *v = item->v;
-	*j = (chi_reduction){ .op = op, .value = v, .to = item->to, .divisor = 1 };
-	if (v == NULL || item->to == NULL) {
+	choir_value *v = given->v;
+	*j = (chi_reduction){ .op = op, .value = v, .to = given->to, .divisor = 1 };
+	if (v == NULL || given->to == NULL) {
 		chi_frame_null_argument(x->frame, "reduce_to");
 		return chi_frame_status(x->frame);
 	}
-	CHOIR_TRY(check_own(x, v, item->to, "reduce_to"));
+	CHOIR_TRY(check_own(x, v, given->to, "reduce_to"));
 	if (v->kind != CHOIR_VALUE_PER_REPLICA)
 		return CHOIR_OK;
 	const int replicas = chi_cross_of(x)->strategy->replicas;
@@ -155,8 +304,7 @@ choir_status chi_reduction_check(
 	return CHOIR_OK;
 }
 
-// Memory for a result that the communicator makes, and the partial sums of each device's replicas,
-// on the devices at the same time.
+// The devices fold at the same time.
 choir_status chi_reduction_add_up(choir_cross *x, chi_reduction *j)
 {
 	choir_strategy *s = chi_cross_of(x)->strategy;
@@ -212,25 +360,56 @@ static choir_status sum_single(
 	return chi_sum_devices(s, x->frame, communication, &sum);
 }
 
-choir_status chi_reduction_do(choir_cross *x, choir_reduce_op op,
-		const chi_communication *communication, chi_reduction *j)
+choir_status chi_reduction_do(
+		choir_cross *x, const chi_communication *communication, chi_reduction *j)
 {
 	choir_strategy *s = chi_cross_of(x)->strategy;
 	choir_value *v = j->value;
 	choir_status status = CHOIR_OK;
 	if (v->kind != CHOIR_VALUE_PER_REPLICA) {
-		choir_tensor *t = choir_cross_reduce(x, op, v, CHOIR_NO_AXIS);
+		choir_tensor *t = choir_cross_reduce(x, j->op, v, CHOIR_NO_AXIS);
 		j->result = t == NULL ? NULL : choir_cross_broadcast_to(x, choir_tensor_value(t), j->to);
 		status = j->result == NULL ? chi_frame_status(x->frame) : CHOIR_OK;
 	} else if (!j->by_communicator) {
 		choir_tensor *t = choir_tensor_is_slices(v->component[0])
-				? chi_reduce_slices(s, x->frame, op, communication->slices, v->count, v->component,
-						  j->divisor)
-				: chi_reduce_tensors(s, x->frame, "reduce_to", op, v->count, v->component);
+				? chi_reduce_slices(s, x->frame, j->op, communication->slices, v->count,
+						  v->component, j->divisor)
+				: chi_reduce_tensors(s, x->frame, "reduce_to", j->op, v->count, v->component);
 		status = t == NULL ? chi_frame_status(x->frame) : fill_from(x, j->result, t);
 	} else {
 		status = sum_single(x, communication, j);
 		chi_reduction_clear(s, j);
 	}
 	return status == CHOIR_OK ? status : chi_frame_record_error(x->frame);
+}
+
+choir_status chi_reduction_begin(
+		choir_cross *x, const chi_communication *communication, chi_reduction *j)
+{
+	return chi_lazy_reduce_possible(x, j) ? chi_lazy_reduce_begin(x, communication, j)
+										  : chi_reduction_do(x, communication, j);
+}
+
+choir_status chi_reduction_check_call(choir_cross *x, choir_reduce_op op, const char *what)
+{
+	CHOIR_TRY(chi_cross_check(x, what));
+	if (x->frame->failed)
+		return chi_frame_status(x->frame);
+	return chi_check_reduce_op(x->frame, what, op);
+}
+
+choir_value *choir_cross_reduce_to(
+		choir_cross *x, choir_reduce_op op, choir_value *v, choir_value *to)
+{
+	const choir_reduction given = { v, to, NULL };
+	chi_communication communication;
+	chi_reduction reduction;
+	if (v == NULL || to == NULL || chi_reduction_check_call(x, op, "reduce_to") != CHOIR_OK ||
+			chi_communication_resolve(chi_cross_of(x)->strategy, NULL, &communication) != CHOIR_OK)
+		return NULL;
+	choir_status status = chi_reduction_check(x, op, &given, &reduction);
+	if (status == CHOIR_OK)
+		status = chi_reduction_begin(x, &communication, &reduction);
+	chi_strategy_abort(chi_cross_of(x)->strategy, status);
+	return status == CHOIR_OK ? reduction.result : NULL;
 }

@@ -8,6 +8,8 @@
 #include "collective/sparse_gather.h"
 #include "op/op.h"
 #include "strategy/cross/reduce.h"
+#include "strategy/replica/merge_call.h"
+#include "strategy/worker_sync.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 // Reductions of slices (tensor.h) over replicas.
 #pragma once
 
-#include "strategy/replica/merge_call.h"
+#include "strategy/cross/cross.h"
 
 // The slices of s's replicas, of which n are here, as one tensor of f: slices, or the larger
 // tensor where how says so and that is smaller. divisor is a mean's; 1 for a sum. NULL: recorded

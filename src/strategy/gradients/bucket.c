@@ -2,7 +2,7 @@
 // waits for each collective, so the number of waits would grow with the number of variables. A
 // device lays what it has of all variables one after another, joins once, and finds the sums in
 // the same order. Each element is added up as it would be alone: the bits are the same.
-#include "strategy/gradients/pending.h"
+#include "strategy/gradients/bucket.h"
 
 #include "base/alloc.h"
 

@@ -1,17 +1,18 @@
-// Who does an update and when. Adding gradients and applying them never waits. At the end of a run
-// the devices do what is pending together; a replica that reads a variable it has asked to update,
-// or a merge call, has it done at once, by one thread for all devices: every replica has given its
-// gradients by then, and none may use what it read before.
+// A replica gives its gradients and asks for the update. Neither waits: gradients are added to the
+// partial sums of the replica's device, and the update is a sync point that the replica leaves at
+// once. In cross-replica context gradients are given and applied in one call.
 #include "strategy/gradients/gradients.h"
 
 #include "base/alloc.h"
-#include "base/clock.h"
 #include "base/hash.h"
 #include "op/op.h"
-#include "strategy/gradients/pending.h"
-#include "strategy/gradients/overlap_workers.h"
-#include "strategy/run/sync_point.h"
+#include "strategy/cross/cross.h"
 #include "strategy/cross/sparse_reduce.h"
+#include "strategy/gradients/execute.h"
+#include "strategy/gradients/overlap_workers.h"
+#include "strategy/gradients/sparse_gradients.h"
+#include "strategy/replica/replica.h"
+#include "strategy/run/sync_point.h"
 
 static choir_status check_gradient(chi_gradients *a, const choir_replica *r,
 		const choir_variable *v, const choir_tensor *gradient)
@@ -21,27 +22,21 @@ static choir_status check_gradient(chi_gradients *a, const choir_replica *r,
 		return chi_frame_fail(r->frame, CHOIR_INVALID, "%s: the variable is NULL", a->table->name);
 	if (!chi_strategy_has(a->strategy, v))
 		return chi_frame_fail(r->frame, CHOIR_INVALID,
-				"%s: variable \"%s\" was made in another "
-				"strategy (%s)",
-				a->table->name, v->name, v->strategy->label);
+				"%s: variable \"%s\" was made in another strategy (%s)", a->table->name, v->name,
+				v->strategy->label);
 	if (v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ)
 		return chi_frame_fail(r->frame, CHOIR_INVALID,
-				"%s: variable \"%s\" is ON_READ and has no "
-				"common value to update",
-				a->table->name, v->name);
+				"%s: variable \"%s\" is ON_READ and has no common value to update", a->table->name,
+				v->name);
 	if (gradient->frame != r->frame)
 		return chi_frame_fail(r->frame, CHOIR_INVALID,
-				"%s: the gradient of \"%s\" belongs to "
-				"another frame",
-				a->table->name, v->name);
+				"%s: the gradient of \"%s\" belongs to another frame", a->table->name, v->name);
 	const choir_shape shape = chi_dense_shape(gradient);
 	if (gradient->dtype != v->dtype || !chi_shape_equal(&shape, &v->shape))
 		return chi_frame_fail(r->frame, CHOIR_INVALID,
-				"%s: the gradient of \"%s\" is %s %s, the "
-				"variable %s %s",
-				a->table->name, v->name, choir_dtype_name(gradient->dtype),
-				chi_shape_print(&shape, have), choir_dtype_name(v->dtype),
-				chi_shape_print(&v->shape, need));
+				"%s: the gradient of \"%s\" is %s %s, the variable %s %s", a->table->name, v->name,
+				choir_dtype_name(gradient->dtype), chi_shape_print(&shape, have),
+				choir_dtype_name(v->dtype), chi_shape_print(&v->shape, need));
 	return chi_is_slices(gradient) && chi_gradients_take_sparse(a, v)
 			? chi_tensor_check_any(gradient)
 			: chi_tensor_check(gradient);
@@ -128,8 +123,7 @@ static void describe(char text[64], const chi_gradients *a, const chi_replica *r
 		}
 }
 
-// Whether r has asked for this update.
-static bool has_asked_for(const chi_replica *r, const chi_pending_update *u)
+static bool has_requested(const chi_replica *r, const chi_pending_update *u)
 {
 	for (int i = 0; i < r->updates; i++)
 		if (r->run->pending[i] == u)
@@ -144,7 +138,7 @@ choir_status chi_gradients_check_applied(chi_replica *r)
 		return CHOIR_OK; // without a lock: an empty run takes half a microsecond
 	chi_mutex_lock(&r->run->lock);
 	for (const chi_pending_update *u = r->run->open; u != NULL && found == NULL; u = u->next_open)
-		if (!has_asked_for(r, u))
+		if (!has_requested(r, u))
 			for (size_t i = 0; i < u->device[r->device].n; i++)
 				if (u->device[r->device].gradient[i]->last_replica == r->id)
 					found = u;
@@ -154,8 +148,8 @@ choir_status chi_gradients_check_applied(chi_replica *r)
 	char text[64];
 	describe(text, found->gradients, r, &found->device[r->device]);
 	return chi_frame_fail(r->base.frame, CHOIR_STATE,
-			"gradients were given for %s, and no "
-			"update was asked for: choir_optimizer_apply_gradients is missing",
+			"gradients were given for %s, and no update was asked for: "
+			"choir_optimizer_apply_gradients is missing",
 			text);
 }
 
@@ -174,7 +168,7 @@ static choir_status enlist(chi_sync_point *point, chi_replica *r, void *user)
 	return CHOIR_OK;
 }
 
-// What r read of the variables that it asks to update may change under it from now on.
+// The update may change what r has read of its variables.
 static void invalidate_reads(chi_replica *r, const chi_pending_update *u)
 {
 	const chi_device_gradients *list = &u->device[r->device];
@@ -255,212 +249,8 @@ choir_status chi_gradients_apply(chi_gradients *a, choir_replica *replica)
 	return status;
 }
 
-// Claims the update for device d, or for all devices (d is CHOIR_NONE). Gives how to take part.
-typedef enum { NOTHING_TO_DO, AS_FIRST, AS_OTHER } part;
-static part claim(chi_run *run, chi_pending_update *u, int d)
-{
-	chi_mutex_lock(&run->lock);
-	part mine = NOTHING_TO_DO;
-	if (u->stage == CHI_OPEN) {
-		u->stage = d == CHOIR_NONE ? CHI_BY_ONE : CHI_BY_DEVICES;
-		mine = AS_FIRST;
-	} else if (u->stage == CHI_BY_DEVICES && d != CHOIR_NONE && !u->device[d].done) {
-		mine = AS_OTHER;
-	}
-	if (mine != NOTHING_TO_DO && d != CHOIR_NONE)
-		u->device[d].done = true;
-	chi_mutex_unlock(&run->lock);
-	return mine;
-}
-
-// Who keeps the lowest replica that has not returned from it; CHOIR_NONE: all have.
-static int still_running(chi_run *run)
-{
-	int found = CHOIR_NONE;
-	chi_mutex_lock(&run->lock);
-	for (int i = run->strategy->replicas - 1; i >= 0; i--)
-		if (chi_atomic32_load(&run->replica[i].has_returned) == 0)
-			found = chi_scheduler_holder(run, i);
-	chi_mutex_unlock(&run->lock);
-	return found;
-}
-
-// True: an update waited for a replica, which is named.
-static bool blame(chi_run *run)
-{
-	const int missing = still_running(run);
-	if (missing != CHOIR_NONE)
-		choir_fail(CHOIR_TIMEOUT,
-				"run: an update waited %g s for replica %d, which has not "
-				"returned",
-				run->strategy->timeout, chi_strategy_id(run->strategy, missing));
-	return missing != CHOIR_NONE;
-}
-
-static choir_status execute(chi_run *run, chi_pending_update *u, int d, part mine)
-{
-	const int devices = run->strategy->devices;
-	const bool for_all = d == CHOIR_NONE;
-	const choir_status status = chi_pending_update_execute(
-			u, for_all ? 0 : d, for_all ? devices : d + 1, mine == AS_FIRST);
-	if (status == CHOIR_TIMEOUT)
-		(void) blame(run);
-	if (status != CHOIR_OK)
-		chi_run_fail(run, run->strategy->replicas);
-	else if (chi_atomic32_load(&u->done) != 0)
-		chi_run_wake_up(run);
-	return status;
-}
-
-// Whether one does it for all devices: who waits for that waits for no replica. It ends by itself,
-// also where other workers must come, whose exchanges have a deadline of their own.
-static bool is_by_one(chi_run *run, const chi_pending_update *u)
-{
-	chi_mutex_lock(&run->lock);
-	const bool by_one = u->stage == CHI_BY_ONE;
-	chi_mutex_unlock(&run->lock);
-	return by_one;
-}
-
-// Until *flag of u is not zero; meanwhile device d, unless it is CHOIR_NONE, sums what there is to
-// be summed.
-static bool await(chi_pending_update *u, const chi_atomic32 *flag, int d)
-{
-	chi_run *run = u->run;
-	uint32_t progress = chi_atomic32_load(&run->progress);
-	double deadline = chi_clock_deadline(run->strategy->timeout);
-	for (;;) {
-		const uint32_t word = chi_atomic32_load(&run->wakeup.word);
-		if (chi_atomic32_load(&run->failed) != 0)
-			return false;
-		if (chi_atomic32_load(flag) != 0)
-			return true;
-		if (d != CHOIR_NONE && chi_overlap_help(u, d) != CHOIR_OK) {
-			chi_run_fail(run, run->strategy->replicas);
-			return false;
-		}
-		chi_trace_begin(CHOIR_TRACE_WAIT, "update");
-		const bool in_time = chi_gate_wait(&run->wakeup, word, run->spin, deadline);
-		chi_trace_end();
-		if (in_time)
-			continue;
-		if (progress == chi_atomic32_load(&run->progress) && !is_by_one(run, u) && blame(run)) {
-			chi_run_fail(run, run->strategy->replicas);
-			return false;
-		}
-		progress = chi_atomic32_load(&run->progress);
-		deadline = chi_clock_deadline(run->strategy->timeout);
-	}
-}
-
-bool chi_gradients_wait(chi_pending_update *u, const chi_atomic32 *flag)
-{
-	return await(u, flag, CHOIR_NONE);
-}
-
-// Until all replicas have asked for the update; what they give is summed meanwhile.
-static bool wait_for_all(chi_pending_update *u, int d)
-{
-	chi_atomic32_add(&u->overlap.waiting, 1);
-	const bool all = await(u, &u->all_applied, d);
-	chi_atomic32_add(&u->overlap.waiting, UINT32_MAX);
-	return all;
-}
-
-// The i-th update that was asked for; the list may be moved by who asks for the next.
-static chi_pending_update *pending(chi_run *run, int i)
-{
-	chi_mutex_lock(&run->lock);
-	chi_pending_update *u = run->pending[i];
-	chi_mutex_unlock(&run->lock);
-	return u;
-}
-
-static void do_pending(chi_run *run, int d, int updates)
-{
-	for (int i = 0; i < updates; i++) {
-		chi_pending_update *u = pending(run, i);
-		if (!wait_for_all(u, d))
-			return;
-		const part mine = claim(run, u, d);
-		if (mine != NOTHING_TO_DO && execute(run, u, d, mine) != CHOIR_OK)
-			return;
-		// The next one may be the same optimizer's, or write the same variables.
-		if ((mine == NOTHING_TO_DO || i + 1 < updates) && !chi_gradients_wait(u, &u->done))
-			return;
-	}
-}
-
-void chi_gradients_run_updates(chi_run *run, int d)
-{
-	const int updates = run->replica[run->strategy->first[d]].updates;
-	if (updates == 0)
-		return;
-	chi_run_trace_device(run, d, CHOIR_TRACE_UPDATE, "updates");
-	do_pending(run, d, updates);
-	chi_trace_end();
-}
-
-static bool concerns(const chi_pending_update *u, int d, const choir_variable *v)
-{
-	for (size_t i = 0; i < u->device[d].n; i++)
-		if (u->device[d].gradient[i]->variable == v ||
-				u->device[d].gradient[i]->variable == v->colocated_with)
-			return true;
-	return false;
-}
-
-static choir_status finish_update(chi_replica *r, chi_pending_update *u)
-{
-	CHOIR_TRY(chi_scheduler_wait(r, &u->all_applied, NULL));
-	// Alone, unless the other devices are at it: then this device must take part.
-	part mine = claim(r->run, u, CHOIR_NONE);
-	int d = CHOIR_NONE;
-	if (mine == NOTHING_TO_DO)
-		mine = claim(r->run, u, d = r->device);
-	if (mine != NOTHING_TO_DO)
-		CHOIR_TRY(execute(r->run, u, d, mine));
-	return chi_scheduler_wait(r, &u->done, NULL);
-}
-
-// Up to the last update of v, all in the order in which they were asked for: an earlier one of
-// other variables may be the same optimizer's.
-choir_status chi_gradients_finish_updates_of(chi_replica *r, const choir_variable *v)
-{
-	int n = r->updates;
-	while (n > 0 && v != NULL && !concerns(pending(r->run, n - 1), r->device, v))
-		n--;
-	for (int i = 0; i < n; i++) {
-		chi_pending_update *u = pending(r->run, i);
-		if (chi_atomic32_load(&u->done) != 0)
-			continue;
-		if (finish_update(r, u) != CHOIR_OK) {
-			r->cancelled = true;
-			return chi_frame_record_error(r->base.frame);
-		}
-	}
-	return CHOIR_OK;
-}
-
-choir_status chi_gradients_finish_updates(chi_run *run)
-{
-	for (size_t i = 0; i < run->n_pending; i++)
-		if (claim(run, run->pending[i], CHOIR_NONE) != NOTHING_TO_DO)
-			CHOIR_TRY(
-					chi_pending_update_execute(run->pending[i], 0, run->strategy->devices, true));
-	return CHOIR_OK;
-}
-
-void chi_gradients_discard_updates(chi_run *run)
-{
-	for (chi_pending_update *u = run->open; u != NULL; u = u->next_open)
-		chi_pending_update_discard(u);
-	run->open = NULL;
-	run->n_pending = 0;
-}
-
-// What a gradient's memory is, if that is no variable's, which updates before this one's may
-// change: else a copy. NULL: recorded in x's frame.
+// t, or a copy of it where it is a variable's memory, which earlier updates may change. NULL:
+// recorded in x's frame.
 static choir_tensor *steady(choir_cross *x, choir_tensor *t)
 {
 	if (t == NULL || t->source == NULL || t->source->copied)

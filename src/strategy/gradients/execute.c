@@ -5,13 +5,15 @@
 // the device that has the copy's memory, and on a device that carries no replica after the sum was
 // sent there. With a gate (a norm, a check of NaNs) there is a square for each fixed chunk, and
 // the gate decides before. Nothing is written before every device has joined.
-#include "strategy/gradients/pending.h"
+#include "strategy/gradients/execute.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/team.h"
 #include "op/op.h"
+#include "strategy/gradients/bucket.h"
+#include "strategy/gradients/sparse_gradients.h"
 #include "trace/trace.h"
 
 #include <math.h>

@@ -56,5 +56,11 @@ choir_status chi_gradients_finish_updates_of(chi_replica *r, const choir_variabl
 choir_status chi_gradients_check_applied(chi_replica *r);
 // All replicas wait in a merge call: does what is pending, on this thread.
 choir_status chi_gradients_finish_updates(chi_run *run);
+// Does, for a device whose replicas have all returned, its part of the updates that were asked
+// for.
+void chi_gradients_run_updates(chi_run *run, int d);
+// Waits at the run's gate until *flag, of u, is not zero, for such a device. False: the run has
+// failed.
+bool chi_gradients_wait(struct chi_pending_update *u, const chi_atomic32 *flag);
 // After a run: forgets what did not run.
 void chi_gradients_discard_updates(chi_run *run);

@@ -4,6 +4,8 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
+#include "strategy/gradients/bucket.h"
+#include "strategy/gradients/sparse_gradients.h"
 
 chi_gradients *chi_gradients_new(choir_strategy *s, const chi_gradients_table *table, void *user)
 {

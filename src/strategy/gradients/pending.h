@@ -81,7 +81,7 @@ typedef struct {
 	int64_t chunks, chunks_capacity;
 	int64_t offset; // of its sum in a bucket, elements
 	uint32_t first_chunk;
-	unsigned char kinds; // CHI_GAVE_..., one or both
+	unsigned char kinds; // CHI_GRADIENT_..., one or both
 	bool is_sparse; // no sum but that of rows
 	bool touches_all_rows; // of these: an element without a gradient moves, too
 	chi_merged_rows rows;
@@ -147,47 +147,3 @@ void chi_pending_update_discard(chi_pending_update *u);
 void chi_pending_update_free(chi_pending_update *u);
 // The gradient of v on a device, made if it is new.
 chi_device_gradient *chi_pending_update_gradient(chi_pending_update *u, int d, choir_variable *v);
-
-// Waits at the run's gate until *flag, of u, is not zero, for a device whose replicas have all
-// returned (collect.c). False: the run has failed.
-bool chi_gradients_wait(chi_pending_update *u, const chi_atomic32 *flag);
-
-// Rows (sparse_gradients.c). Keeps what a replica gave; before the first write, all replicas' rows
-// of gradient i are added up, or made tensors if one gave a tensor; and the update of those that
-// were added up.
-choir_status chi_sparse_gradients_add(
-		chi_sparse_gradients *rows, int replica, const choir_tensor *slices);
-bool chi_sparse_gradients_have(const chi_sparse_gradients *rows, int replica);
-void chi_sparse_gradients_clear(chi_sparse_gradients *rows);
-// What workers tell each other (sparse_gradients_exchange.c), all of it by one thread: how the
-// gradients were given; how many rows of gradient i each replica has, and all together.
-choir_status chi_sparse_gradients_exchange_kinds(chi_pending_update *u);
-choir_status chi_sparse_gradients_count(chi_pending_update *u, size_t i, size_t *all);
-// What a replica here gave of gradient i; NULL: no rows.
-const chi_sparse_gradient *chi_sparse_gradient_of(
-		const chi_pending_update *u, size_t i, int replica);
-// by is the device whose thread, and so whose stream, this is.
-choir_status chi_sparse_gradients_prepare(chi_pending_update *u, size_t i, int by);
-// Of those that do not touch all rows, or that other workers use; and a chunk of one that does,
-// laid out for a device among zeros.
-choir_status chi_sparse_gradients_update(chi_pending_update *u, int by);
-const void *chi_sparse_gradients_chunk(
-		const chi_pending_update *u, int d, size_t i, int64_t first, int64_t count);
-
-// All gradients as one (bucket.c). Decides, before anything is kept; gives a sum buffer its
-// memory; joins for a device by gradient 0; finds the sum of a gradient in host memory, to which
-// all are fetched when the first is asked for; gives the memory back.
-choir_status chi_bucket_prepare(chi_pending_update *u);
-choir_status chi_bucket_give_memory(
-		chi_pending_update *u, const chi_pending_variable *pv, chi_sum_buffer *sb);
-choir_status chi_bucket_join(chi_pending_update *u, int d);
-choir_status chi_bucket_fetch(chi_pending_update *u, const chi_device_gradient *g,
-		choir_device *host, const void **data);
-void chi_bucket_release(chi_pending_update *u);
-
-// Calls the optimizer for elements of a copy (execute.c).
-choir_status chi_device_gradient_write(const chi_device_gradient *g, int copy, int64_t first,
-		int64_t count, const void *data, double factor);
-// Does the parts of devices from .. to - 1 (execute.c). One caller prepares for all; the last
-// finishes.
-choir_status chi_pending_update_execute(chi_pending_update *u, int from, int to, bool prepare_it);

@@ -3,7 +3,12 @@
 // these rows only, so that a step costs what its rows cost, not what the table costs. Any other
 // (momentum goes on, moments fade) is called for all slices of the variable, by all devices, each
 // with its rows laid among zeros: no replica's gradient becomes as large as the table.
-#include "strategy/gradients/pending.h"
+//
+// Whether a gradient is rows or a tensor may differ from replica to replica and from step to step,
+// so workers tell each other first, in one message for all variables of an update. Rows stay rows
+// only if all replicas gave rows, and few enough of them: then every worker gets all of them
+// (collective/sparse_gather.h) and adds them up itself.
+#include "strategy/gradients/sparse_gradients.h"
 
 #include "base/alloc.h"
 #include "base/atomic.h"
@@ -11,6 +16,8 @@
 #include "collective/sparse_gather.h"
 #include "op/op.h"
 #include "op/vector.h"
+#include "strategy/gradients/execute.h"
+#include "strategy/layout.h"
 
 #include <string.h>
 
@@ -67,6 +74,82 @@ void chi_sparse_gradients_clear(chi_sparse_gradients *rows)
 	rows->n = 0;
 }
 
+static unsigned char kinds_here(const chi_pending_update *u, size_t i)
+{
+	unsigned kinds = 0;
+	for (int d = 0; d < u->strategy->devices; d++) {
+		const chi_device_gradient *g = u->device[d].gradient[i];
+		kinds |= g->sparse.n > 0 ? CHI_GRADIENT_SPARSE : 0;
+		kinds |= g->partial_sums.n > 0 ? CHI_GRADIENT_DENSE : 0;
+	}
+	return (unsigned char) kinds;
+}
+
+choir_status chi_sparse_gradients_exchange_kinds(chi_pending_update *u)
+{
+	chi_process_group *p = u->strategy->process_group;
+	const bool among = p != NULL && p->host && (!u->two_pass || u->overlap.with_workers);
+	const size_t n = u->n, workers = among ? (size_t) p->workers : 0;
+	void *array = u->kinds;
+	const bool grown = chi_grow(&array, &u->kinds_capacity, (workers + 1) * n + 1, 1);
+	u->kinds = array;
+	if (!grown)
+		return choir_error_status();
+	unsigned char *own = u->kinds, *all = own + n;
+	for (size_t i = 0; i < n; i++)
+		own[i] = kinds_here(u, i);
+	if (among)
+		CHOIR_TRY(chi_process_group_all_gather(p, own, n, all,
+				"%s of %zu gradients (%d exchanged early)", u->gradients->table->name, n,
+				chi_overlap_with_workers(u)));
+	for (size_t w = 0; w < workers; w++)
+		for (size_t i = 0; i < n; i++)
+			own[i] = (unsigned char) (own[i] | all[w * n + i]);
+	for (size_t i = 0; i < n; i++)
+		u->pending[i].kinds = own[i];
+	return CHOIR_OK;
+}
+
+// What a replica here gave of gradient i; NULL: no rows.
+static const chi_sparse_gradient *given_by(const chi_pending_update *u, size_t i, int replica)
+{
+	const int d = chi_strategy_device_index(u->strategy, replica);
+	const chi_sparse_gradients *rows = &u->device[d].gradient[i]->sparse;
+	for (size_t k = 0; k < rows->n; k++)
+		if (rows->gradient[k].replica == replica)
+			return &rows->gradient[k];
+	return NULL;
+}
+
+// How many rows of gradient i each replica has, and all together.
+static choir_status count_rows(chi_pending_update *u, size_t i, size_t *all)
+{
+	const choir_strategy *s = u->strategy;
+	chi_pending_variable *pv = &u->pending[i];
+	chi_merged_rows *m = &pv->rows;
+	int64_t sum = 0;
+	if (m->each == NULL)
+		m->each = chi_alloc_array((size_t) s->in_sync, sizeof *m->each);
+	if (m->each == NULL)
+		return choir_error_status();
+	const chi_sparse_gather g = { .group = s->process_group,
+		.what = "the gradient of",
+		.name = pv->variable->name,
+		.each = m->each };
+	for (int r = 0; r < s->replicas; r++) {
+		const chi_sparse_gradient *sparse = given_by(u, i, r);
+		m->each[chi_strategy_id(s, r)] = sparse == NULL ? 0 : sparse->n;
+	}
+	if (s->process_group != NULL)
+		CHOIR_TRY(chi_sparse_gather_counts(&g));
+	for (int r = 0; r < s->in_sync; r++)
+		if (!chi_int64_add(sum, m->each[r], &sum))
+			return choir_fail(
+					CHOIR_NO_MEMORY, "variable \"%s\": too many rows", pv->variable->name);
+	*all = (size_t) sum;
+	return CHOIR_OK;
+}
+
 static choir_status add_dense(
 		chi_device_gradient *g, const chi_sparse_gradient *sparse, chi_stream *stream)
 {
@@ -106,6 +189,17 @@ static choir_status make_dense(chi_pending_update *u, size_t i, chi_stream *stre
 	return CHOIR_OK;
 }
 
+// Elements of a row.
+static int64_t width_of(const choir_variable *v)
+{
+	return v->shape.dim[0] > 0 ? v->elements / v->shape.dim[0] : 0;
+}
+
+static size_t row_bytes(const choir_variable *v)
+{
+	return (size_t) width_of(v) * chi_dtype_size(v->dtype);
+}
+
 // Where the parts of a merge lie in one block of memory, which is kept from step to step.
 typedef struct {
 	chi_sparse_part *part; // of each replica
@@ -131,8 +225,7 @@ static choir_status lay_out(
 {
 	chi_merged_rows *m = &pv->rows;
 	const choir_variable *v = pv->variable;
-	const size_t row =
-			chi_variable_bytes(v) / (size_t) (v->shape.dim[0] > 0 ? v->shape.dim[0] : 1);
+	const size_t row = row_bytes(v);
 	const size_t dense_scratch = pv->touches_all_rows ? (size_t) s->devices * CHI_UPDATE_CHUNK : 0;
 	const size_t come = s->process_group == NULL ? 0 : all;
 	const size_t levels = (size_t) chi_slices_levels(s->in_sync);
@@ -152,12 +245,6 @@ static choir_status lay_out(
 	return CHOIR_OK;
 }
 
-// Elements of a row.
-static int64_t width_of(const choir_variable *v)
-{
-	return v->shape.dim[0] > 0 ? v->elements / v->shape.dim[0] : 0;
-}
-
 // The row numbers as i64.
 static void widen(const chi_sparse_gradient *sparse, int64_t *to)
 {
@@ -175,7 +262,7 @@ static choir_status bring(chi_pending_update *u, size_t i, const layout *l)
 	for (int r = 0; r < s->in_sync; r++) {
 		const int here = r - chi_strategy_id(s, 0);
 		const chi_sparse_gradient *sparse =
-				here < 0 || here >= s->replicas ? NULL : chi_sparse_gradient_of(u, i, here);
+				here < 0 || here >= s->replicas ? NULL : given_by(u, i, here);
 		l->part[r] = (chi_sparse_part){ each[r], index, sparse == NULL ? NULL : sparse->values };
 		if (sparse != NULL)
 			widen(sparse, index);
@@ -185,7 +272,7 @@ static choir_status bring(chi_pending_update *u, size_t i, const layout *l)
 		.what = "the gradient of",
 		.name = v->name,
 		.each = each,
-		.row_bytes = (size_t) width_of(v) * chi_dtype_size(v->dtype),
+		.row_bytes = row_bytes(v),
 		.row = l->index,
 		.values = l->come,
 		.part = l->part };
@@ -214,9 +301,8 @@ static choir_status merge(chi_pending_update *u, size_t i, size_t all)
 static bool are_many(const chi_pending_update *u, size_t i, size_t all)
 {
 	const choir_variable *v = u->pending[i].variable;
-	const size_t row = (size_t) width_of(v) * chi_dtype_size(v->dtype);
 	return u->strategy->process_group != NULL &&
-			all >= chi_variable_bytes(v) / (row + sizeof(int64_t));
+			all >= chi_variable_bytes(v) / (row_bytes(v) + sizeof(int64_t));
 }
 
 choir_status chi_sparse_gradients_prepare(chi_pending_update *u, size_t i, int by)
@@ -229,7 +315,7 @@ choir_status chi_sparse_gradients_prepare(chi_pending_update *u, size_t i, int b
 	if ((pv->kinds & CHI_GRADIENT_SPARSE) == 0)
 		return CHOIR_OK;
 	if (pv->is_sparse)
-		CHOIR_TRY(chi_sparse_gradients_count(u, i, &all));
+		CHOIR_TRY(count_rows(u, i, &all));
 	pv->is_sparse = pv->is_sparse && !are_many(u, i, all);
 	pv->touches_all_rows = pv->is_sparse &&
 			(table->skips_zeros == NULL || !table->skips_zeros(u->gradients->user, pv->variable));
@@ -253,7 +339,7 @@ static choir_status write_rows(const chi_pending_variable *pv, const chi_device_
 	enum { AHEAD = 12 }; // rows
 	const choir_variable *v = pv->variable;
 	const int64_t width = width_of(v);
-	const size_t bytes = (size_t) width * chi_dtype_size(v->dtype);
+	const size_t bytes = row_bytes(v);
 	for (int64_t k = 0, next; k < pv->rows.n; k = next) {
 		// Rows that lie behind one another are one call.
 		for (next = k + 1; next < pv->rows.n && pv->rows.row[next] == pv->rows.row[next - 1] + 1;)

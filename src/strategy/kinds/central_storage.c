@@ -1,5 +1,5 @@
 // Central storage: one copy of every variable, on one device, from which the others read.
-#include "strategy/strategy.h"
+#include "strategy/kinds/kinds.h"
 
 typedef struct {
 	choir_device *device;
@@ -18,11 +18,10 @@ static choir_status open_central(
 	int count;
 	CHOIR_TRY(chi_device_list(names, 2, found, &count));
 	c->device = found[0];
-	return count == 1 ? CHOIR_OK
-					  : choir_fail(CHOIR_INVALID,
-								"strategy: \"central_storage\" has "
-								"one parameter device, not \"%s\"",
-								names);
+	return count == 1
+			? CHOIR_OK
+			: choir_fail(CHOIR_INVALID,
+					  "strategy: \"central_storage\" has one parameter device, not \"%s\"", names);
 }
 
 static int device(void *self, int capacity, choir_device *devices[])

@@ -1,7 +1,9 @@
-// The list of strategies by name, and the slots of tables that their makers left out.
-#include "strategy/strategy.h"
+// Strategies by name: the list, stubs for the slots that a table leaves out, and the default
+// strategy, which a program is in until it enters another one.
+#include "strategy/kinds/kinds.h"
 
 #include "base/registry.h"
+#include "strategy/run/run.h"
 
 static const void *const builtin[] = { &chi_default_table, &chi_one_device_table,
 	&chi_mirrored_table, &chi_central_storage_table, &chi_parameter_server_table,
@@ -66,4 +68,37 @@ choir_strategy *choir_strategy_copy_new(const choir_strategy *s)
 		return NULL;
 	}
 	return chi_strategy_new(&s->table, &s->options);
+}
+
+static choir_strategy *the_default;
+static chi_mutex default_lock = CHI_MUTEX_STATIC(CHI_RANK_STRATEGY, "default strategy");
+
+// Freed with the process, so that leak checkers see nothing.
+__attribute__((destructor)) static void free_default(void)
+{
+	choir_strategy *s = the_default;
+	the_default = NULL;
+	if (s == NULL)
+		return;
+	s->is_default = false;
+	choir_strategy_free(s);
+}
+
+choir_strategy *choir_default_strategy(void)
+{
+	chi_mutex_lock(&default_lock);
+	choir_strategy *s = the_default;
+	if (s == NULL) {
+		s = chi_strategy_new(&chi_default_table, NULL);
+		if (s != NULL && (s->default_run = chi_run_new(s)) == NULL) {
+			choir_strategy_free(s);
+			s = NULL;
+		}
+		if (s != NULL) {
+			s->is_default = true;
+			the_default = s;
+		}
+	}
+	chi_mutex_unlock(&default_lock);
+	return s;
 }

@@ -1,7 +1,7 @@
 // Strategies whose variables lie where their replicas run: mirrored, on any number of devices, of
 // one process or of several, and one-device and the default, on one. They hold variables on all
 // devices that carry replicas.
-#include "strategy/strategy.h"
+#include "strategy/kinds/kinds.h"
 
 typedef struct {
 	int devices;

@@ -1,8 +1,17 @@
-// Parameter server: variables go round robin to parameter devices; workers, each with its own
-// replicas and its own loop, read copies and update them where they lie.
-#include "strategy/strategy.h"
+// Parameter server. Variables go round robin to parameter devices; workers, each with its own
+// replicas and its own loop, read copies and update them where they lie. A worker is a strategy of
+// its own as far as replicas, devices, threads, sums and runs go, but all use the variables of the
+// first, which is the strategy that the program made. A worker function runs on a thread of its
+// own, the first worker's on the caller's.
+#include "strategy/kinds/kinds.h"
 
 #include "base/alloc.h"
+#include "base/thread.h"
+#include "strategy/context.h"
+#include "strategy/run/run.h"
+
+#include <stdio.h>
+#include <string.h>
 
 enum { MAX = 256 };
 
@@ -32,7 +41,7 @@ static int all_devices(void *self, int capacity, choir_device *devices[])
 	return s->devices;
 }
 
-// What belongs to an optimizer as a whole lies together.
+// Non-slot variables lie together.
 static int first_device(void *self, int capacity, choir_device *devices[])
 {
 	(void) capacity;
@@ -64,4 +73,173 @@ const choir_strategy_table chi_parameter_server_table = {
 choir_strategy *choir_parameter_server_strategy_new(const choir_strategy_options *o)
 {
 	return choir_strategy_new("parameter_server", o);
+}
+
+static choir_strategy *new_worker(choir_strategy *owner, int worker, int first_replica)
+{
+	choir_strategy *s = chi_alloc(sizeof *s);
+	if (s == NULL)
+		return NULL;
+	s->owner = owner;
+	s->kind = owner->kind;
+	memcpy(s->label, owner->label, sizeof s->label);
+	s->table = owner->table;
+	s->options = owner->options;
+	s->communication = owner->communication;
+	s->timeout = owner->timeout;
+	s->workers = owner->workers;
+	s->worker = worker;
+	s->first_replica = first_replica;
+	s->concurrency = owner->concurrency;
+	s->parameters = owner->parameters;
+	s->parameter = owner->parameter;
+	s->non_slots = owner->non_slots;
+	s->non_slot = owner->non_slot;
+	s->all_host = owner->all_host;
+	s->variables_end = &s->variables;
+	s->fork_generation = owner->fork_generation;
+	chi_mutex_init(&s->lock, CHI_RANK_STRATEGY, "worker");
+	return s;
+}
+
+choir_status chi_strategy_open_workers(choir_strategy *owner)
+{
+	owner->by_worker = chi_alloc_array((size_t) owner->workers, sizeof(choir_strategy *));
+	if (owner->by_worker == NULL)
+		return choir_error_status();
+	owner->by_worker[0] = owner;
+	int first = owner->replicas;
+	for (int w = 1; w < owner->workers; w++) {
+		choir_strategy *s = owner->by_worker[w] = new_worker(owner, w, first);
+		if (s == NULL)
+			return choir_error_status();
+		CHOIR_TRY(chi_strategy_open_block(s));
+		first += s->replicas;
+	}
+	return CHOIR_OK;
+}
+
+void chi_strategy_close_workers(choir_strategy *owner)
+{
+	for (int w = 1; owner->by_worker != NULL && w < owner->workers; w++) {
+		choir_strategy *s = owner->by_worker[w];
+		if (s == NULL)
+			continue;
+		chi_strategy_close_block(s);
+		chi_mutex_destroy(&s->lock);
+		chi_free(s);
+	}
+	chi_free(owner->by_worker);
+}
+
+choir_status chi_strategy_check_not_stopped(const choir_strategy *s)
+{
+	if (chi_atomic32_load(&s->owner->stopped) == 0)
+		return CHOIR_OK;
+	return choir_fail(
+			CHOIR_CANCELLED, "run: worker %d stops because another worker has failed", s->worker);
+}
+
+typedef struct {
+	choir_strategy *group;
+	choir_worker_fn *fn;
+	void *user;
+	chi_thread thread;
+	choir_status status;
+	chi_error error;
+} call;
+
+static void note_failure(call *c)
+{
+	chi_error_save(&c->error);
+	chi_atomic32_store(&c->group->owner->stopped, 1);
+}
+
+static void call_worker(void *arg)
+{
+	call *c = arg;
+	choir_strategy *s = c->group;
+	chi_context inside;
+	chi_context *entry = chi_context_enter(&inside, CHI_IN_CROSS, s, NULL);
+	chi_dlpack_hold(true); // given back on the thread that called run_workers
+	chi_error_clear();
+	c->status = chi_context_leave(entry, c->fn(s, s->worker, c->user), "the worker function");
+	chi_dlpack_hold(false);
+	if (c->status == CHOIR_OK)
+		return;
+	if (s->workers > 1)
+		chi_error_prefix("worker %d", s->worker);
+	note_failure(c);
+}
+
+static void leave(void *arg)
+{
+	call *c = arg;
+	c->status = choir_fail(CHOIR_STATE, "worker %d: %s", c->group->worker, CHI_WAS_LEFT);
+	note_failure(c);
+}
+
+static void work(void *arg)
+{
+	chi_thread_call(call_worker, leave, arg);
+}
+
+// The failure of the lowest worker that did not stop because of another.
+static const call *first_cause(const call *calls, int n)
+{
+	const call *found = NULL;
+	for (int i = 0; i < n; i++)
+		if (calls[i].status != CHOIR_OK &&
+				(found == NULL ||
+						(found->status == CHOIR_CANCELLED && calls[i].status != CHOIR_CANCELLED)))
+			found = &calls[i];
+	return found;
+}
+
+static choir_status run_all(choir_strategy *s, call *calls)
+{
+	for (int w = 1; w < s->workers; w++) {
+		char name[24];
+		snprintf(name, sizeof name, "worker %d", w);
+		const choir_status started = chi_thread_start(&calls[w].thread, name, work, &calls[w]);
+		if (started != CHOIR_OK) { // else its status is its own to write
+			calls[w].status = started;
+			note_failure(&calls[w]);
+		}
+	}
+	call_worker(&calls[0]);
+	for (int w = 1; w < s->workers; w++)
+		chi_thread_join(&calls[w].thread);
+	const call *cause = first_cause(calls, s->workers);
+	if (cause == NULL)
+		return CHOIR_OK;
+	chi_error_restore(&cause->error);
+	return cause->status;
+}
+
+choir_status choir_strategy_run_workers(choir_strategy *s, choir_worker_fn *fn, void *user)
+{
+	CHOIR_TRY(chi_strategy_check(s));
+	CHOIR_TRY(chi_context_need_cross(s, "run_workers"));
+	if (fn == NULL)
+		return choir_fail(CHOIR_INVALID, "run_workers: the function is NULL");
+	if (s->owner != s || !chi_atomic32_change(&s->working, 0, 1))
+		return choir_fail(CHOIR_STATE,
+				"run_workers: the workers of this strategy (\"%s\") are at work already", s->kind);
+	call *calls = chi_alloc_array((size_t) s->workers, sizeof *calls);
+	choir_status status = calls == NULL ? choir_error_status() : CHOIR_OK;
+	for (int w = 0; calls != NULL && w < s->workers; w++)
+		calls[w] = (call){ .group = s->by_worker[w], .fn = fn, .user = user };
+	if (status == CHOIR_OK)
+		status = run_all(s, calls);
+	chi_free(calls);
+	chi_atomic32_store(&s->stopped, 0);
+	chi_atomic32_store(&s->working, 0);
+	chi_dlpack_run_deleters();
+	return status;
+}
+
+int choir_strategy_workers(const choir_strategy *s)
+{
+	return s == NULL ? 0 : s->workers;
 }

@@ -1,16 +1,22 @@
-// Collectives inside replicas. Where every device carries one replica, each joins the cross-device
+// All-reduce inside replicas. Where every device carries one replica, each joins the cross-device
 // operation itself and nobody else's thread is needed; where some carry several, or counts must be
-// known first, the last replica to come does it for all. Their gradients are collectives too.
+// known first, the last replica to come does it for all. The gradient is an all-reduce, too.
+//
+// Of many in one, small tensors of a dtype travel as one, laid behind each other: what they cost
+// is the sync point, not the bytes. Each element is added to the same elements in the same order
+// as by itself, so the bits are the same; and as the packing is made of operations, the way back
+// is one all-reduce. Large tensors, those with counts and slices travel by themselves.
 #include "base/hash.h"
 #include "choir/op.h"
 #include "collective/tree.h"
 #include "op/op.h"
-#include "strategy/gradients/gradients.h"
-#include "strategy/run/small_all_reduce.h"
-#include "strategy/run/sync_point.h"
-#include "strategy/worker_tensors.h"
 #include "strategy/cross/reduce.h"
 #include "strategy/cross/sparse_reduce.h"
+#include "strategy/gradients/gradients.h"
+#include "strategy/replica/replica.h"
+#include "strategy/run/small_all_reduce.h"
+#include "strategy/run/sync_point.h"
+#include "strategy/worker_sync.h"
 #include "trace/trace.h"
 
 #include <stdio.h>
@@ -39,7 +45,7 @@ static const chi_op all_reduce_op = {
 	.backward = all_reduce_backward,
 };
 
-// Memory for the result: one for all devices that share memory.
+// Devices that share memory share the result.
 static choir_status prepare_result(chi_sync_point *point, chi_replica *r, void *user)
 {
 	choir_strategy *s = r->run->strategy;
@@ -101,7 +107,8 @@ static choir_status reduce_own(
 	return chi_run_cancelled(run);
 }
 
-// All replicas wait: joins for every device, one after the other, then waits for all.
+// Joins for every device from d on, then waits for them, on the thread of the last replica to
+// come.
 static choir_status reduce_devices(chi_run *run, chi_sync_point *point, int d, double divisor)
 {
 	choir_strategy *s = run->strategy;
@@ -149,16 +156,6 @@ static choir_status reduce_for_all(chi_run *run, chi_sync_point *point, choir_re
 	return reduce_devices(run, point, 0, divisor);
 }
 
-// "all_reduce", or "all_reduce of "v"" where it has a label.
-static void name_collective(const chi_replica *r, const char *call, char name[64])
-{
-	if (r->label.hash == 0)
-		snprintf(name, 64, "%s", call);
-	else
-		snprintf(name, 64, "%s of %.47s", r->label.call != NULL ? r->label.call : call,
-				r->label.name);
-}
-
 static choir_status come_together(
 		chi_replica *r, choir_reduce_op op, choir_tensor *t, chi_sync_point **out, double *divisor)
 {
@@ -172,7 +169,7 @@ static choir_status come_together(
 	CHOIR_TRY(chi_gradients_finish_updates_of(r, NULL));
 	bool last;
 	char call[64], name[CHI_SUM_NAME];
-	name_collective(r, "all_reduce", call);
+	chi_replica_name_collective(r, "all_reduce", call);
 	if (run->strategy->process_group != NULL)
 		chi_worker_sum_name(call, op, r->summed, t, name);
 	else
@@ -203,14 +200,11 @@ static choir_status come_together(
 	return status;
 }
 
-// What r contributes: a tensor of the dtype of the result.
+// t in the dtype of the result, when its stream has made it. NULL: recorded.
 static choir_tensor *contribution(choir_frame *f, choir_reduce_op op, choir_tensor *t)
 {
-	if (op != CHOIR_SUM && op != CHOIR_MEAN)
-		return chi_frame_fail_null(f, CHOIR_INVALID,
-				"all_reduce: operation %d: SUM or MEAN is "
-				"needed",
-				(int) op);
+	if (chi_check_reduce_op(f, "all_reduce", op) != CHOIR_OK)
+		return NULL;
 	if (t->frame != f)
 		return chi_frame_fail_null(f, CHOIR_INVALID, "all_reduce: a tensor of another frame");
 	if (f->failed || chi_tensor_check(t) != CHOIR_OK)
@@ -219,12 +213,12 @@ static choir_tensor *contribution(choir_frame *f, choir_reduce_op op, choir_tens
 		t = choir_fill(f, CHOIR_F64, CHOIR_SCALAR, t->number);
 	if (t != NULL && chi_check_sum(f, "all_reduce", op, t->dtype) != CHOIR_OK)
 		return NULL;
-	if (t != NULL && op == CHOIR_MEAN && !chi_dtype_is_float(t->dtype))
-		t = choir_cast(t, chi_dtype_size(t->dtype) >= 4 ? CHOIR_F64 : CHOIR_F32);
+	if (op == CHOIR_MEAN)
+		t = chi_for_mean(t);
 	return t == NULL || (f->queued && chi_stream_wait(f->stream) != CHOIR_OK) ? NULL : t;
 }
 
-// Whether r meets nobody here, but the other workers: it is the only replica of this one.
+// Whether r is the only replica of this worker, and so meets only other workers.
 static bool is_single(const chi_replica *r, const choir_tensor *t)
 {
 	const choir_strategy *s = r->run->strategy;
@@ -241,7 +235,7 @@ static choir_status exchange_single(const chi_replica *r, choir_reduce_op op,
 	for (int i = 0; i < t->shape.rank; i++)
 		key = chi_hash_mix(key + (uint64_t) t->shape.dim[i] * 8 + (uint64_t) t->shape.rank);
 	if (!chi_process_group_knows(s->process_group, key |= 1)) {
-		name_collective(r, "all_reduce", call);
+		chi_replica_name_collective(r, "all_reduce", call);
 		chi_worker_sum_name(call, op, r->summed, t, name);
 	}
 	const int number = chi_replica_number(r);
@@ -253,7 +247,7 @@ static choir_status exchange_single(const chi_replica *r, choir_reduce_op op,
 	return chi_sum_divide(s->exchange[0], t->dtype, sum->data, divisor, c.elements);
 }
 
-// What a sum by rendezvous is to the others, without the sync points here.
+// The sum with other workers, without sync points here.
 static choir_tensor *all_reduce_single(
 		chi_replica *r, choir_reduce_op op, const choir_tensor *t, double *divisor)
 {
@@ -322,40 +316,132 @@ choir_tensor *choir_replica_all_reduce(choir_replica *replica, choir_reduce_op o
 	return NULL;
 }
 
-static choir_status return_first(choir_cross *x, void *user)
+enum { PACK_BYTES = 64 << 10 }; // what a tensor may have to be packed
+
+typedef struct {
+	choir_replica *replica;
+	choir_reduce_op op;
+	size_t n;
+	choir_tensor *const *in;
+	choir_tensor **out;
+	choir_tensor **flat; // those of the pack that is being made
+	bool *done;
+} batch;
+
+static bool may_pack(const batch *b, size_t i)
 {
-	const int *from = user;
-	choir_value *v = choir_cross_arg(x, "value");
-	if (v != NULL && v->component != NULL && chi_cross_of(x)->strategy->process_group != NULL)
-		return choir_cross_return(x, "value", choir_tensor_value(chi_broadcast(x, v, *from)));
-	if (v == NULL || v->kind != CHOIR_VALUE_PER_REPLICA)
-		return choir_cross_return(x, "value", v);
-	return choir_cross_return(
-			x, "value", choir_tensor_value(chi_value_view(x->frame, v->component[*from])));
+	const choir_tensor *t = b->in[i];
+	return t->frame == b->replica->frame && !t->is_number && !choir_tensor_is_slices(t) &&
+			t->count == CHOIR_NONE && choir_shape_elements(&t->shape) > 0 &&
+			chi_tensor_bytes(t) <= PACK_BYTES &&
+			(b->op == CHOIR_SUM || (b->op == CHOIR_MEAN && chi_dtype_is_float(t->dtype)));
 }
 
-choir_tensor *choir_replica_broadcast(choir_replica *replica, choir_tensor *t, int from)
+// Makes vectors of the tensors that have the dtype of the first, in flat, and counts them. The
+// label has their shapes, which all replicas must have equal. 0: a failure.
+static size_t lay_out(batch *b, size_t first, chi_label *label)
 {
-	if (chi_replica_check(replica, "broadcast") != CHOIR_OK)
-		return NULL;
-	if (t == NULL)
-		return chi_frame_null_argument(replica->frame, "broadcast");
-	if (from < 0 || from >= choir_replica_count(replica))
-		return chi_frame_fail_null(replica->frame, CHOIR_INVALID,
-				"broadcast: there is no replica "
-				"%d: there are %d",
-				from, choir_replica_count(replica));
-	chi_replica_gives(chi_replica_of(replica), t);
-	// Of a variable its value, which must stay when replica from goes on and writes its part.
-	if (t->source != NULL && (t = choir_move(t, replica->frame)) == NULL)
-		return NULL;
-	chi_replica *r = chi_replica_of(replica);
-	char name[64];
-	name_collective(r, "broadcast", name);
-	if (r->label.hash == 0)
-		snprintf(name, sizeof name, "broadcast from replica %d", from);
-	if (chi_merge_one(r, name, t, return_first, &from, (const void *) (uintptr_t) return_first,
-				chi_hash_mix((uint64_t) from + 1 + r->label.hash)) != CHOIR_OK)
-		return NULL;
-	return choir_replica_take(replica, "value");
+	size_t n = 0, length = 0;
+	uint64_t hash = 1;
+	char shape[CHI_SHAPE_TEXT];
+	for (size_t i = first; i < b->n; i++) {
+		const choir_tensor *t = b->in[i];
+		if (b->done[i] || !may_pack(b, i) || t->dtype != b->in[first]->dtype)
+			continue;
+		b->flat[n] = choir_reshape(b->in[i], CHOIR_SHAPE(choir_shape_elements(&t->shape)));
+		if (b->flat[n++] == NULL)
+			return 0;
+		hash = chi_hash_mix(hash + i * 16 + (uint64_t) t->shape.rank);
+		for (int k = 0; k < t->shape.rank; k++)
+			hash = chi_hash_mix(hash + (uint64_t) t->shape.dim[k]);
+		if (length < sizeof label->name)
+			length += (size_t) snprintf(label->name + length, sizeof label->name - length, "%s%s",
+					n == 1 ? "" : ", ", chi_shape_print(&t->shape, shape));
+	}
+	label->hash = hash | 1;
+	if (length >= sizeof label->name) // other workers see the name alone
+		snprintf(label->name + sizeof label->name - 10, 10, "~%08x",
+				(unsigned) (hash & 0xffffffffu));
+	return n;
+}
+
+// Makes views of the sum of all for the tensors that lay_out has packed.
+static choir_status take_apart(batch *b, size_t first, choir_tensor *sum)
+{
+	int64_t at = 0;
+	for (size_t i = first; i < b->n; i++) {
+		const choir_tensor *t = b->in[i];
+		if (b->done[i] || !may_pack(b, i) || t->dtype != b->in[first]->dtype)
+			continue;
+		const int64_t elements = choir_shape_elements(&t->shape);
+		b->out[i] = choir_reshape(choir_slice(sum, 0, at, elements), t->shape);
+		if (b->out[i] == NULL)
+			return chi_frame_status(b->replica->frame);
+		b->done[i] = true;
+		at += elements;
+	}
+	return CHOIR_OK;
+}
+
+static choir_status reduce_pack(batch *b, size_t first)
+{
+	chi_label *label = &chi_replica_of(b->replica)->label;
+	const size_t n = lay_out(b, first, label);
+	choir_tensor *sum = n == 0 ? NULL
+							   : choir_replica_all_reduce(b->replica, b->op,
+										 n == 1 ? b->flat[0] : choir_concat(n, b->flat, 0));
+	label->hash = 0;
+	return sum == NULL ? chi_frame_status(b->replica->frame) : take_apart(b, first, sum);
+}
+
+static choir_status reduce_unpacked(batch *b, size_t i)
+{
+	b->out[i] = choir_replica_all_reduce(b->replica, b->op, b->in[i]);
+	b->done[i] = true;
+	return b->out[i] == NULL ? chi_frame_status(b->replica->frame) : CHOIR_OK;
+}
+
+static choir_status reduce_all(batch *b)
+{
+	for (size_t i = 0; i < b->n; i++)
+		if (!b->done[i])
+			CHOIR_TRY(may_pack(b, i) ? reduce_pack(b, i) : reduce_unpacked(b, i));
+	return CHOIR_OK;
+}
+
+static int64_t bytes_of(const batch *b)
+{
+	int64_t bytes = 0;
+	for (size_t i = 0; i < b->n; i++)
+		bytes += b->in[i]->is_number ? 0 : (int64_t) chi_tensor_bytes(b->in[i]);
+	return bytes;
+}
+
+choir_status choir_replica_batch_all_reduce(choir_replica *r, choir_reduce_op op, size_t n,
+		choir_tensor *const in[], choir_tensor *out[])
+{
+	CHOIR_TRY(chi_replica_check(r, "batch_all_reduce"));
+	choir_frame *f = r->frame;
+	for (size_t i = 0; i < n; i++)
+		if (in[i] == NULL) {
+			chi_frame_null_argument(f, "batch_all_reduce");
+			return chi_frame_status(f);
+		}
+	batch b = { r, op, n, in, out, NULL, NULL };
+	b.flat = chi_arena_alloc(&f->arena, n * sizeof(choir_tensor *));
+	b.done = chi_arena_alloc(&f->arena, n * sizeof(bool));
+	b.out = chi_arena_alloc(&f->arena, n * sizeof(choir_tensor *));
+	if (b.flat == NULL || b.done == NULL || b.out == NULL)
+		return chi_frame_record_error(f);
+	memset(b.done, 0, n * sizeof(bool));
+	chi_replica *own = chi_replica_of(r);
+	for (size_t i = 0; i < n; i++)
+		chi_replica_gives(own, in[i]);
+	own->batch_bytes = bytes_of(&b);
+	const choir_status status = reduce_all(&b);
+	own->batch_bytes = 0;
+	if (status != CHOIR_OK)
+		return status;
+	memcpy(out, b.out, n * sizeof(choir_tensor *)); // out may be in
+	return CHOIR_OK;
 }

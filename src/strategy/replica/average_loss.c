@@ -1,6 +1,6 @@
 // Means over the examples of the global batch, which replicas hold unequal parts of.
 #include "choir/op.h"
-#include "strategy/run/run.h"
+#include "strategy/replica/replica.h"
 
 int64_t choir_replica_examples(const choir_replica *replica)
 {
@@ -54,8 +54,7 @@ choir_tensor *choir_replica_average_loss(
 	choir_tensor *sum = sum_of_losses(replica, losses, "average_loss");
 	if (sum != NULL && global_batch < 0)
 		return chi_frame_fail_null(replica->frame, CHOIR_INVALID,
-				"average_loss: a global batch "
-				"of %lld examples: 0 or more are needed",
+				"average_loss: a global batch of %lld examples: 0 or more are needed",
 				(long long) global_batch);
 	return sum == NULL ? NULL : over(sum, global_batch);
 }

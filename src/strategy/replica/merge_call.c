@@ -1,42 +1,18 @@
 // Merge calls: all replicas of a run come together, the last to come runs the merge function on
 // its thread for all of them, and each goes on with its share of what the function returned.
-#include "strategy/worker_tensors.h"
+#include "strategy/replica/merge_call.h"
 
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "strategy/cross/cross.h"
 #include "strategy/gradients/gradients.h"
 #include "strategy/run/sync_point.h"
+#include "strategy/worker_sync.h"
 #include "trace/trace.h"
 
 #include <stdio.h>
 #include <string.h>
-
-choir_status chi_named_tensors_put(
-		chi_named_tensors *list, choir_frame *f, const char *name, choir_tensor *t)
-{
-	for (size_t i = 0; i < list->n; i++)
-		if (strcmp(list->named[i].name, name) == 0) {
-			list->named[i].tensor = t;
-			return CHOIR_OK;
-		}
-	void *array = list->named;
-	const bool grown = chi_grow(&array, &list->capacity, list->n + 1, sizeof(chi_named));
-	list->named = array;
-	const char *copy = grown ? chi_arena_strdup(&f->arena, name) : NULL;
-	if (copy == NULL)
-		return chi_frame_record_error(f);
-	list->named[list->n++] = (chi_named){ copy, t };
-	return CHOIR_OK;
-}
-
-choir_tensor *chi_named_tensors_find(const chi_named_tensors *list, const char *name)
-{
-	for (size_t i = 0; i < list->n; i++)
-		if (strcmp(list->named[i].name, name) == 0)
-			return list->named[i].tensor;
-	return NULL;
-}
 
 // What r may give: of its own frame, usable, and not the caller's memory, which others may look at
 // when the caller's function has returned. NULL: recorded in r's frame.

@@ -1,16 +1,15 @@
 // One replica: its call from start to return, its arguments and results, and what it may ask.
+#include "strategy/replica/replica.h"
+
 #include "base/alloc.h"
 #include "base/hash.h"
-#include "strategy/run/sync_point.h"
-#include "strategy/worker_tensors.h"
 #include "strategy/gradients/gradients.h"
-#include "strategy/run/results.h"
+#include "strategy/run/sync_point.h"
 
 #include <stdio.h>
 #include <string.h>
 
-// What the call's failure is: what the function returned, or what its frame knows although the
-// function did not look.
+// The failure of the call: what the function returned, or what its frame has and it did not check.
 static choir_status conclude(chi_replica *r, choir_status status)
 {
 	choir_frame *f = r->base.frame;
@@ -54,6 +53,17 @@ void chi_replica_call(chi_replica *r)
 	chi_sync_point_returned(r);
 }
 
+choir_replica *choir_replica_current(void)
+{
+	const chi_context *c = chi_context_current();
+	if (c != NULL)
+		return c->kind == CHI_IN_REPLICA ? &((chi_replica *) c->what)->base : NULL;
+	if (chi_context_strategy() != NULL)
+		return NULL;
+	choir_strategy *s = choir_default_strategy();
+	return s == NULL ? NULL : &s->default_run->replica[0].base;
+}
+
 bool chi_replica_is_default(const chi_replica *r)
 {
 	return r->run == r->run->strategy->default_run;
@@ -68,6 +78,16 @@ choir_status chi_replica_check(const choir_replica *r, const char *what)
 		return choir_fail(CHOIR_STATE, "%s: this thread is not in replica %d", what,
 				chi_replica_number(chi_replica_of(r)));
 	return CHOIR_OK;
+}
+
+choir_status chi_replica_check_variable(const chi_replica *r, const choir_variable *v)
+{
+	const choir_strategy *s = r->run->strategy;
+	return chi_strategy_has(s, v)
+			? CHOIR_OK
+			: chi_frame_fail(r->base.frame, CHOIR_STATE,
+					  "variable \"%s\": mixing strategies: it belongs to %s, this replica to %s",
+					  v->name, v->strategy->label, s->label);
 }
 
 choir_replica *choir_frame_replica(const choir_frame *f)
@@ -124,6 +144,15 @@ void chi_replica_gives(chi_replica *r, const choir_tensor *t)
 		chi_atomic64_store(&p->order, r->order);
 }
 
+void chi_replica_name_collective(const chi_replica *r, const char *call, char name[64])
+{
+	if (r->label.hash == 0)
+		snprintf(name, 64, "%s", call);
+	else
+		snprintf(name, 64, "%s of %.47s", r->label.call != NULL ? r->label.call : call,
+				r->label.name);
+}
+
 choir_tensor *choir_replica_arg(choir_replica *replica, const char *name)
 {
 	if (chi_replica_check(replica, "arg") != CHOIR_OK)
@@ -132,8 +161,7 @@ choir_tensor *choir_replica_arg(choir_replica *replica, const char *name)
 	choir_frame *f = replica->frame;
 	if (r->run->task.args == NULL || name == NULL)
 		return chi_frame_fail_null(f, CHOIR_NOT_FOUND,
-				"arg: there is no \"%s\": this run was given "
-				"no arguments",
+				"arg: there is no \"%s\": this run was given no arguments",
 				name == NULL ? "" : name);
 	choir_value *v = choir_values_find(r->run->task.args, name);
 	if (v == NULL) {
@@ -144,21 +172,7 @@ choir_tensor *choir_replica_arg(choir_replica *replica, const char *name)
 	return chi_replica_view(r, v, "arg", name);
 }
 
-choir_status chi_results_check(choir_frame *f, const char *name, const choir_tensor *value)
-{
-	if (name == NULL || name[0] == '\0')
-		return chi_frame_fail(f, CHOIR_INVALID, "return: a leaf needs a name");
-	if (value == NULL) {
-		chi_frame_null_argument(f, "return");
-		return chi_frame_status(f);
-	}
-	if (value->frame != f)
-		return chi_frame_fail(
-				f, CHOIR_INVALID, "return: \"%s\" belongs to another frame: move it", name);
-	return chi_tensor_check_any(value);
-}
-
-// What is returned and not kept: only its name, in memory that is kept from run to run.
+// Of a result that nobody keeps only the name is needed, to compare it with the other replicas'.
 static choir_status note_name(chi_replica *r, const char *name)
 {
 	chi_named_tensors *list = &r->unkept;
@@ -174,24 +188,17 @@ static choir_status note_name(chi_replica *r, const char *name)
 	if (!grown)
 		return chi_frame_record_error(r->base.frame);
 	memset(list->named + capacity, 0, (list->capacity - capacity) * sizeof(chi_named));
-	chi_named *item = &list->named[list->n];
-	if (item->name == NULL || strcmp(item->name, name) != 0) {
-		chi_free((void *) (uintptr_t) item->name);
-		item->name = chi_strdup(name);
+	chi_named *entry = &list->named[list->n];
+	if (entry->name == NULL || strcmp(entry->name, name) != 0) {
+		chi_free((void *) (uintptr_t) entry->name);
+		entry->name = chi_strdup(name);
 	}
-	if (item->name == NULL)
+	if (entry->name == NULL)
 		return chi_frame_record_error(r->base.frame);
 	list->n++;
 	if (chi_atomic32_load(&r->run->named) == 0)
 		chi_atomic32_store(&r->run->named, 1);
 	return CHOIR_OK;
-}
-
-void chi_named_tensors_free(chi_named_tensors *unkept)
-{
-	for (size_t i = 0; i < unkept->capacity; i++)
-		chi_free((void *) (uintptr_t) unkept->named[i].name);
-	chi_free(unkept->named);
 }
 
 choir_status choir_replica_return(choir_replica *replica, const char *name, choir_tensor *value)
@@ -214,70 +221,4 @@ choir_status choir_replica_return(choir_replica *replica, const char *name, choi
 		kept = chi_tensor_retain(to, value);
 	return kept == NULL ? chi_frame_record_error(f)
 						: chi_named_tensors_put(&r->returned, to, name, kept);
-}
-
-static choir_status lacks(const chi_replica *who, const chi_replica *than, const char *name)
-{
-	return choir_fail(CHOIR_STATE,
-			"replica %d returned no \"%s\", replica %d did: all replicas must "
-			"return the same names",
-			chi_replica_number(who), name, chi_replica_number(than));
-}
-
-static const chi_named_tensors *returned_by(const chi_run *run, int replica)
-{
-	const chi_replica *r = &run->replica[replica];
-	return run->task.results == NULL ? &r->unkept : &r->returned;
-}
-
-static bool has_name(const chi_named_tensors *names, const char *name)
-{
-	for (size_t i = 0; i < names->n; i++)
-		if (strcmp(names->named[i].name, name) == 0)
-			return true;
-	return false;
-}
-
-// All replicas have returned the same names as the first.
-static choir_status check_names(const chi_run *run)
-{
-	const chi_named_tensors *first = returned_by(run, 0);
-	for (int r = 1; !run->isolated && r < run->strategy->replicas; r++) {
-		const chi_named_tensors *names = returned_by(run, r);
-		for (size_t i = 0; i < names->n; i++)
-			if (!has_name(first, names->named[i].name))
-				return lacks(&run->replica[0], &run->replica[r], names->named[i].name);
-		for (size_t i = 0; i < first->n; i++)
-			if (!has_name(names, first->named[i].name))
-				return lacks(&run->replica[r], &run->replica[0], first->named[i].name);
-	}
-	return CHOIR_OK;
-}
-
-choir_status chi_results_merge(chi_run *run)
-{
-	// Mostly nothing is returned where nothing is kept, and no replica's memory is looked at.
-	if (run->task.results == NULL)
-		return chi_atomic32_load(&run->named) == 0 ? CHOIR_OK : check_names(run);
-	CHOIR_TRY(check_names(run));
-	const chi_named_tensors *names = &run->replica[0].returned;
-	const int n = run->strategy->replicas;
-	bool numbers = false;
-	choir_frame *f = run->task.results->frame;
-	choir_tensor **all = chi_arena_alloc(&f->arena, (size_t) n * sizeof(choir_tensor *));
-	choir_value **values = chi_arena_alloc(&f->arena, (names->n + 1) * sizeof(choir_value *));
-	if (all == NULL || values == NULL)
-		return choir_error_status();
-	for (size_t i = 0; i < names->n; i++) {
-		for (int r = 0; r < n; r++)
-			all[r] = chi_named_tensors_find(&run->replica[r].returned, names->named[i].name);
-		numbers = numbers || all[0]->is_number;
-		if ((values[i] = chi_value_merge(f, n, all)) == NULL)
-			return choir_error_status();
-	}
-	if (numbers && run->strategy->process_group != NULL)
-		CHOIR_TRY(chi_worker_agree_on_numbers(run->strategy, f, "results", names, values));
-	for (size_t i = 0; i < names->n; i++)
-		CHOIR_TRY(chi_values_put(run->task.results, names->named[i].name, values[i]));
-	return CHOIR_OK;
 }

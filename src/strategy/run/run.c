@@ -6,14 +6,18 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/processors.h"
+#include "base/thread.h"
+#include "strategy/replica/replica.h"
 #include "strategy/worker_consistency.h"
+#include "strategy/kinds/kinds.h"
+#include "strategy/layout.h"
 #include "strategy/gradients/gradients.h"
 #include "strategy/gradients/overlap_workers.h"
 #include "strategy/run/thread_pool.h"
 #include "strategy/run/small_all_reduce.h"
 #include "strategy/run/sync_point.h"
-#include "strategy/replica/merge_call.h"
-#include "strategy/run/results.h"
+#include "strategy/cross/cross.h"
+#include "strategy/worker_sync.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,6 +5,7 @@
 
 #include "base/fpenv.h"
 #include "strategy/context.h"
+#include "strategy/run/results.h"
 #include "trace/trace.h"
 
 struct chi_sync_point;
@@ -18,16 +19,6 @@ typedef enum {
 	CHI_MAY_GO_ON, // parked, and need not be any more
 	CHI_RETURNED
 } chi_replica_state;
-
-typedef struct {
-	const char *name;
-	choir_tensor *tensor;
-} chi_named;
-
-typedef struct {
-	size_t n, capacity;
-	chi_named *named;
-} chi_named_tensors;
 
 // What a collective is about, where its tensor does not say it: the variable that is read, the
 // tensors that are packed. Replicas that differ in it have diverged, however equal their tensors.
@@ -174,18 +165,9 @@ int chi_scheduler_holder(const chi_run *run, int replica);
 // on. thread: which this is, if it is one that goes to rest by itself.
 void chi_scheduler_run(chi_run *run, int d, struct chi_pool_thread *thread);
 
-// Sees to updates that were asked for and have not run, for one device whose replicas have all
-// returned (collect.c).
-void chi_gradients_run_updates(chi_run *run, int d);
-
-// One replica's call of the run's function, from start to return (replica.c).
-void chi_replica_call(chi_replica *r);
 // Begins a span of a device that is no replica's: on the track of the last one that it carries.
 void chi_run_trace_device(
 		const chi_run *run, int d, choir_trace_category category, const char *name);
-// r is about to give t to a collective: one of the tensors whose order must be that of all
-// replicas.
-void chi_replica_gives(chi_replica *r, const choir_tensor *t);
 // What r is called everywhere: its id among all replicas that are in step.
 static inline int chi_replica_number(const chi_replica *r)
 {
@@ -195,20 +177,6 @@ static inline chi_replica *chi_replica_of(const choir_replica *r)
 {
 	return (chi_replica *) (uintptr_t) r;
 }
-// Whether r is the default replica outside any run.
-bool chi_replica_is_default(const chi_replica *r);
-// The replica whose context this thread is in must be r.
-choir_status chi_replica_check(const choir_replica *r, const char *what);
-// A leaf as r sees it: a variable stays one, a number is r's own, of all else its part or the
-// nearest, as a view. what: the call, in messages. NULL: recorded in r's frame.
-choir_tensor *chi_replica_view(
-		const chi_replica *r, choir_value *v, const char *what, const char *name);
-// Adds name to a list, replacing an equal one; the name is copied to f.
-choir_status chi_named_tensors_put(
-		chi_named_tensors *list, choir_frame *f, const char *name, choir_tensor *t);
-choir_tensor *chi_named_tensors_find(const chi_named_tensors *list, const char *name);
-// Frees a list of names that are on the heap.
-void chi_named_tensors_free(chi_named_tensors *unkept);
 
 // Threads that are kept (thread_pool.c): runs device d of run on a thread of its pool.
 choir_status chi_thread_pool_open(choir_strategy *s);

@@ -3,8 +3,10 @@
 // never ran, on its own if it was parked. A device that carries one replica needs no baton: it
 // waits at the run's gate.
 #include "base/clock.h"
-#include "strategy/run/thread_pool.h"
+#include "strategy/gradients/gradients.h"
+#include "strategy/replica/replica.h"
 #include "strategy/run/sync_point.h"
+#include "strategy/run/thread_pool.h"
 
 static void grant(chi_replica *r)
 {

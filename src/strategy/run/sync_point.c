@@ -124,12 +124,12 @@ choir_status chi_sync_point_other_order(const chi_replica *r, int other, const c
 			chi_replica_number(r), chi_strategy_id(r->run->strategy, other), name);
 }
 
-static choir_status returned_early(
+static choir_status returned_before(
 		const chi_replica *who, const chi_replica *waits, const char *name)
 {
 	return choir_fail(CHOIR_STATE,
-			"replica %d returned after %u merge call%s or the like, replica %d "
-			"was in %s: all replicas must make the same number of calls",
+			"replica %d returned after %u merge call%s or the like, replica %d was in %s: all "
+			"replicas must make the same number of calls",
 			chi_replica_number(who), who->sequence, who->sequence == 1 ? "" : "s",
 			chi_replica_number(waits), name);
 }
@@ -159,7 +159,7 @@ static bool all_are_there(const chi_replica *r, const chi_sync_point *like)
 	const chi_run *run = r->run;
 	for (int i = 0; i < run->strategy->replicas; i++)
 		if (left_for_good(&run->replica[i]) && run->replica[i].sequence <= r->sequence) {
-			returned_early(&run->replica[i], r, like->name);
+			returned_before(&run->replica[i], r, like->name);
 			return false;
 		}
 	return true;
@@ -173,8 +173,7 @@ static chi_sync_point *arrive(
 	const uint32_t number = r->sequence;
 	if (run->isolated && run->strategy->in_sync > 1) {
 		choir_fail(CHOIR_UNSUPPORTED,
-				"replica %d is run alone, and is in %s, which needs all %d "
-				"replicas",
+				"replica %d is run alone, and is in %s, which needs all %d replicas",
 				chi_replica_number(r), like->name, run->strategy->in_sync);
 		return NULL;
 	}
@@ -274,7 +273,7 @@ void chi_sync_point_returned(chi_replica *r)
 	const bool short_of = r->sequence != run->next_sync_point && left_for_good(r);
 	if (short_of) {
 		const chi_sync_point *point = *ring_entry(run, r->sequence);
-		returned_early(r, &run->replica[point->first], point->name);
+		returned_before(r, &run->replica[point->first], point->name);
 	}
 	chi_mutex_unlock(&run->lock);
 	if (!r->cancelled)

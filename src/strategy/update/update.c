@@ -1,10 +1,12 @@
 // Updates in cross-replica context: a function once for each copy of a variable, on that copy's
-// device, with what was given; what it returns is mirrored.
+// device, with what was given; what it returns is mirrored. Non-slot variables, those of an
+// optimizer that belong to no variable that is trained, such as the powers of Adam's betas, are
+// updated together, once where each copy of them lies.
 #include "strategy/update/update.h"
 
 #include "base/clock.h"
 #include "base/options.h"
-#include "strategy/run/results.h"
+#include "strategy/replica/merge_call.h"
 #include "trace/trace.h"
 #include "value/sharded_variable.h"
 
@@ -29,7 +31,6 @@ static choir_device *device_of(const chi_update *u)
 							   : u->variable->copy[u->copy].device;
 }
 
-// Which guard the update holds.
 static chi_recursive_lock *lock_of(const chi_update *u)
 {
 	return u->variable == NULL ? &u->cross->strategy->owner->non_slot_lock : u->variable->lock;
@@ -49,8 +50,7 @@ static choir_status check_target(const chi_update *u, const choir_variable *v)
 	if (v != NULL && colocated(u, v))
 		return CHOIR_OK;
 	return chi_frame_fail(u->base.frame, CHOIR_INVALID,
-			"update of \"%s\": variable \"%s\" is not "
-			"colocated with it and cannot be written",
+			"update of \"%s\": variable \"%s\" is not colocated with it and cannot be written",
 			name_of(u), v == NULL ? "" : v->name);
 }
 
@@ -81,9 +81,8 @@ int chi_update_copy_of(const chi_update *u, const choir_variable *v)
 	if (chi_strategy_has(u->cross->strategy, v)) {
 		if (!may_wait(u, v)) {
 			chi_frame_fail(u->base.frame, CHOIR_STATE,
-					"update of \"%s\": variable \"%s\" is not "
-					"colocated with it, and other workers may be changing it: read it before and "
-					"give it",
+					"update of \"%s\": variable \"%s\" is not colocated with it, and other "
+					"workers may be changing it: read it before and give it",
 					name_of(u), v->name);
 			return CHI_NO_COPY;
 		}
@@ -95,13 +94,12 @@ int chi_update_copy_of(const chi_update *u, const choir_variable *v)
 		return chi_strategy_copy(u->cross->strategy, v, u->replica);
 	}
 	chi_frame_fail(u->base.frame, CHOIR_STATE,
-			"variable \"%s\": mixing strategies: it belongs to "
-			"%s, this update to %s",
-			v->name, v->strategy->label, u->cross->strategy->label);
+			"variable \"%s\": mixing strategies: it belongs to %s, this update to %s", v->name,
+			v->strategy->label, u->cross->strategy->label);
 	return CHI_NO_COPY;
 }
 
-// v is written: if the update fails, it is undefined.
+// If the update fails, v is undefined.
 static void note_written(chi_update *u, choir_variable *v)
 {
 	if (u->chunk != NULL) {
@@ -128,8 +126,7 @@ choir_status chi_update_may_scatter(choir_update *update, const choir_variable *
 	CHOIR_TRY(check_target(u, v));
 	if (u->chunk != NULL)
 		return chi_frame_fail(update->frame, CHOIR_UNSUPPORTED,
-				"update of \"%s\": rows of "
-				"\"%s\" cannot be written in an elementwise update",
+				"update of \"%s\": rows of \"%s\" cannot be written in an elementwise update",
 				name_of(u), v->name);
 	return CHOIR_OK;
 }
@@ -183,9 +180,7 @@ choir_tensor *choir_update_arg(choir_update *update, const char *name)
 	choir_tensor *t = chi_value_for_replica(v, 0, f->device);
 	if (t == NULL)
 		return chi_frame_fail_null(f, CHOIR_INVALID,
-				"update of \"%s\": \"%s\" is a place and has no "
-				"value",
-				name_of(u), name);
+				"update of \"%s\": \"%s\" is a place and has no value", name_of(u), name);
 	return t->is_number ? choir_number(f, t->number) : chi_update_rows(u, chi_value_view(f, t));
 }
 
@@ -197,16 +192,14 @@ choir_status choir_update_return(choir_update *update, const char *name, choir_t
 	choir_frame *f = update->frame;
 	if (u->elementwise)
 		return chi_frame_fail(f, CHOIR_INVALID,
-				"update of \"%s\": an elementwise function "
-				"returns nothing",
-				name_of(u));
+				"update of \"%s\": an elementwise function returns nothing", name_of(u));
 	CHOIR_TRY(chi_results_check(f, name, value));
 	if (u->parent != NULL &&
 			(value->is_number || value->shape.rank == 0 ||
 					value->shape.dim[0] != u->variable->shape.dim[0]))
 		return chi_frame_fail(f, CHOIR_INVALID,
-				"update of \"%s\": what it returns as \"%s\" must "
-				"have its %lld rows, as it is a shard",
+				"update of \"%s\": what it returns as \"%s\" must have its %lld rows, as it is a "
+				"shard",
 				name_of(u), name, (long long) u->variable->shape.dim[0]);
 	choir_values *returned = u->cross->next_results;
 	choir_frame *to = chi_values_replica_frame(returned, u->replica);
@@ -227,7 +220,7 @@ choir_status choir_update_return(choir_update *update, const char *name, choir_t
 	return CHOIR_OK;
 }
 
-// What one copy returned, all must.
+// All copies must return the same names.
 static choir_status check_returned(const chi_update *u)
 {
 	const choir_values *returned = u->cross->next_results;
@@ -242,7 +235,7 @@ static choir_status check_returned(const chi_update *u)
 	return CHOIR_OK;
 }
 
-// What the updates of shards returned becomes one value, their rows behind one another.
+// Results of shards become one value, with the rows of all.
 static choir_status join_returned(const chi_update *u)
 {
 	const choir_values *returned = u->cross->next_results;
@@ -342,7 +335,6 @@ static choir_status update_copy(chi_update *u, choir_update_fn *fn, void *user)
 	return status;
 }
 
-// After all copies, or the first failure: what was written is whole, or it is undefined.
 static void finish_written(chi_update *u, choir_status status)
 {
 	for (choir_variable *v = u->written; v != NULL; v = v->next_written) {
@@ -360,13 +352,12 @@ static choir_status check_given(const chi_update *u)
 	for (size_t i = 0; i < given->n; i++)
 		if (given->leaf[i].value->kind == CHOIR_VALUE_PER_REPLICA)
 			return choir_fail(CHOIR_INVALID,
-					"update of \"%s\": \"%s\" differs between replicas: "
-					"reduce it first",
+					"update of \"%s\": \"%s\" differs between replicas: reduce it first",
 					name_of(u), given->leaf[i].name);
 	return CHOIR_OK;
 }
 
-// Whether the update may write what t is read of, or its memory.
+// Whether the update may write the memory of t, or the variable that it was read of.
 static bool may_change(const chi_update *u, const choir_tensor *t)
 {
 	if (t == NULL)
@@ -377,8 +368,8 @@ static bool may_change(const chi_update *u, const choir_tensor *t)
 	return u->variable != NULL && chi_variable_concerns(u->variable, t);
 }
 
-// What was given stays as it is for all copies and chunks, whatever the first of them write: of a
-// variable that may change a copy is given. NULL: recorded.
+// All copies and chunks see the same arguments, whatever the first of them write: an argument that
+// may change is copied. NULL: recorded.
 static choir_value *steady(const chi_update *u, choir_value *v)
 {
 	choir_frame *f = u->cross->base.frame;
@@ -419,9 +410,8 @@ static choir_status update_copies(chi_update *u, choir_update_fn *fn, void *user
 	const bool shared = s->concurrency != CHI_EXCLUSIVE;
 	if (shared && !chi_recursive_lock_enter(lock_of(u), chi_clock_deadline(s->timeout)))
 		return choir_fail(CHOIR_TIMEOUT,
-				"update of \"%s\": waited %g s for another worker that "
-				"updates it",
-				name_of(u), s->timeout);
+				"update of \"%s\": waited %g s for another worker that updates it", name_of(u),
+				s->timeout);
 	choir_status status = CHOIR_OK;
 	for (u->copy = 0; status == CHOIR_OK && u->copy < copies_of(u); u->copy++)
 		status = update_copy(u, fn, user);
@@ -431,7 +421,7 @@ static choir_status update_copies(chi_update *u, choir_update_fn *fn, void *user
 	return status;
 }
 
-// What is in shards, one shard after another: after a failure of one the whole is undefined.
+// Shards are updated one after another. If one fails after the first, the whole is undefined.
 static choir_status update_all(chi_update *u, choir_update_fn *fn, void *user)
 {
 	choir_variable *v = u->variable;
@@ -494,20 +484,20 @@ typedef struct {
 	void *user;
 } wanted;
 
-// What fn returned is what each replica can take; of parts, which are those of all workers of a
-// parameter server, each takes its own's.
+// Each replica takes what fn returned; of the parts of an ON_READ variable, which are those of all
+// workers of a parameter server, each takes its own.
 static choir_status return_results(choir_cross *cross, const choir_variable *v)
 {
 	const chi_cross *x = chi_cross_of(cross);
-	const choir_values *taken = x->call_results;
-	for (size_t i = 0; i < taken->n; i++) {
-		choir_value *result = taken->leaf[i].value;
+	const choir_values *results = x->call_results;
+	for (size_t i = 0; i < results->n; i++) {
+		choir_value *result = results->leaf[i].value;
 		if (v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ) {
 			result->kind = CHOIR_VALUE_PER_REPLICA;
 			result->component += x->strategy->first_replica;
 			result->count = x->strategy->replicas;
 		}
-		CHOIR_TRY(choir_cross_return(cross, taken->leaf[i].name, result));
+		CHOIR_TRY(choir_cross_return(cross, results->leaf[i].name, result));
 	}
 	return CHOIR_OK;
 }
@@ -533,4 +523,56 @@ choir_status choir_replica_update(
 	return chi_merge(chi_replica_of(replica),
 			&(chi_merge_call){
 					"update", give_and_update, &w, v, (uint64_t) (uintptr_t) fn, v->name });
+}
+
+// Where a strategy's non-slot variables lie does not depend on which variables are trained.
+choir_value *choir_cross_non_slot_devices(
+		choir_cross *cross, size_t n, choir_variable *const variables[])
+{
+	if (chi_cross_check(cross, "non_slot_devices") != CHOIR_OK)
+		return NULL;
+	choir_frame *f = cross->frame;
+	const choir_strategy *s = chi_cross_of(cross)->strategy;
+	for (size_t i = 0; i < n; i++) {
+		const choir_variable *v = variables[i];
+		if (v != NULL && chi_strategy_has(s, v))
+			continue;
+		if (v == NULL)
+			chi_frame_fail(
+					f, CHOIR_INVALID, "non_slot_devices: variable %zu of %zu is NULL", i, n);
+		else
+			chi_frame_fail(f, CHOIR_INVALID,
+					"non_slot_devices: variable \"%s\" was not made in this strategy but in %s",
+					v->name, v->strategy->label);
+		return NULL;
+	}
+	return chi_cross_destination(cross, s->non_slots, s->non_slot);
+}
+
+bool chi_strategy_is_non_slot_destination(const choir_strategy *s, const choir_value *destination)
+{
+	bool same = destination->count == s->non_slots;
+	for (int i = 0; same && i < s->non_slots; i++)
+		same = destination->device[i] == s->non_slot[i];
+	return same;
+}
+
+choir_status choir_cross_update_non_slot(
+		choir_cross *cross, choir_value *destination, choir_update_fn *fn, void *user)
+{
+	CHOIR_TRY(chi_cross_check(cross, "update_non_slot"));
+	chi_cross *x = chi_cross_of(cross);
+	if (fn == NULL)
+		return chi_frame_fail(
+				cross->frame, CHOIR_INVALID, "update_non_slot: the function is NULL");
+	if (destination == NULL) {
+		chi_frame_null_argument(cross->frame, "update_non_slot");
+		return chi_frame_status(cross->frame);
+	}
+	if (destination->kind != CHOIR_VALUE_PLACE ||
+			!chi_strategy_is_non_slot_destination(x->strategy, destination))
+		return chi_frame_fail(cross->frame, CHOIR_INVALID,
+				"update_non_slot: it needs the place that non_slot_devices gives, and this %s",
+				destination->kind == CHOIR_VALUE_PLACE ? "has other devices" : "is no place");
+	return chi_update_run(&(chi_update){ .cross = x, .destination = destination }, fn, user);
 }

@@ -2,7 +2,7 @@
 // non-slot variables do, being written on its device.
 #pragma once
 
-#include "strategy/replica/merge_call.h"
+#include "strategy/cross/cross.h"
 
 typedef struct {
 	choir_update base; // first, so that a choir_update is one of these
@@ -55,3 +55,6 @@ choir_status chi_update_may_scatter(choir_update *u, const choir_variable *v);
 // After a write inside the update, which gave status: v is undefined if the update fails. Returns
 // status.
 choir_status chi_update_wrote(chi_update *u, choir_variable *v, choir_status status);
+
+// Whether a destination is where s's non-slot variables lie.
+bool chi_strategy_is_non_slot_destination(const choir_strategy *s, const choir_value *destination);

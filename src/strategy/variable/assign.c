@@ -247,13 +247,12 @@ static choir_status write_across(choir_variable *v, chi_assign_op op, choir_tens
 		return write_all(v, op, value);
 	if (op != CHI_ASSIGN)
 		return chi_frame_fail(f, CHOIR_INVALID,
-				"variable \"%s\": it is ON_READ and cannot be added "
-				"to outside a replica",
+				"variable \"%s\": it is ON_READ and cannot be added to outside a replica",
 				v->name);
 	if (v->aggregation == CHOIR_AGGREGATION_NONE)
 		return chi_frame_fail(f, CHOIR_INVALID,
-				"variable \"%s\": it is ON_READ without an "
-				"aggregation and cannot be assigned outside a replica",
+				"variable \"%s\": it is ON_READ without an aggregation and cannot be assigned "
+				"outside a replica",
 				v->name);
 	return v->aggregation == CHOIR_AGGREGATION_SUM ? assign_shares(v, value)
 												   : write_all(v, CHI_ASSIGN, value);

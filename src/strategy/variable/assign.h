@@ -1,7 +1,7 @@
 // What all ways to write a variable share: who may write it where.
 #pragma once
 
-#include "strategy/run/run.h"
+#include "strategy/replica/replica.h"
 
 // The thread must be in that replica, and v of its strategy: CHOIR_STATE. what names the call.
 choir_status chi_write_check_replica(
@@ -13,5 +13,3 @@ choir_status chi_write_check_number(
 		choir_cross *x, const choir_variable *v, const choir_value *given);
 // The thread must be where v is seen as a whole, which f keeps otherwise.
 choir_status chi_write_check_across(choir_frame *f, const choir_variable *v, const char *what);
-// CHOIR_STATE if r, in whose frame it is kept, and v are of two strategies.
-choir_status chi_replica_check_variable(const chi_replica *r, const choir_variable *v);

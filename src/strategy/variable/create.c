@@ -1,13 +1,21 @@
-// Making variables: where their copies go, and whether they are cut into shards, which are
-// variables of their own that a whole without copies stands for.
+// Making variables. In cross-replica context all copies are made; in replicas replica 0 makes them
+// and the others get the same variable. The strategy decides where copies go, and whether there
+// are shards, which are variables of their own that a whole without copies stands for.
+#include "strategy/variable/create.h"
+
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/hash.h"
+#include "base/options.h"
 #include "base/text.h"
 #include "op/op.h"
-#include "strategy/run/run.h"
+#include "strategy/gradients/gradients.h"
+#include "strategy/run/sync_point.h"
+#include "strategy/worker_sync.h"
 #include "value/initializer.h"
 #include "value/sharded_variable.h"
 
+#include <stdio.h>
 #include <string.h>
 
 choir_variable *chi_strategy_find_variable(choir_strategy *s, const char *name)
@@ -21,7 +29,7 @@ choir_variable *chi_strategy_find_variable(choir_strategy *s, const char *name)
 	return v;
 }
 
-// Where the copies of a new mirrored variable go, which is none that others decide about.
+// Asks the strategy's table where copies go.
 static choir_status ask_table(choir_strategy *s, chi_variable_plan *plan, choir_device **places)
 {
 	const choir_new_variable new = { sizeof new, plan->name, &plan->shape, plan->options.dtype };
@@ -38,12 +46,12 @@ static choir_status ask_table(choir_strategy *s, chi_variable_plan *plan, choir_
 	}
 	return known ? CHOIR_OK
 				 : choir_fail(CHOIR_INVALID,
-						   "variable \"%s\": \"%s\" places it on "
-						   "what is none of its %d parameter devices",
+						   "variable \"%s\": \"%s\" places it on what is none of its %d parameter "
+						   "devices",
 						   plan->name, s->kind, s->parameters);
 }
 
-// Where copies go: beside another variable, where the non-slot variables are, or where the
+// Copies go where those of another variable are, where the non-slot variables are, or where the
 // strategy says. places has room for all.
 static choir_status find_places(
 		choir_strategy *s, chi_variable_plan *plan, const chi_creation *c, choir_device **places)
@@ -59,7 +67,6 @@ static choir_status find_places(
 	return CHOIR_OK;
 }
 
-// A variable that nobody knows yet.
 static choir_variable *make_variable(
 		choir_strategy *s, chi_variable_plan *plan, const chi_creation *c)
 {
@@ -107,12 +114,12 @@ static choir_status count_shards(const choir_strategy *s, const chi_variable_pla
 	*n = parts < 1 ? 1 : (int) (parts > MAX_SHARDS ? 0 : parts);
 	return *n > 0 ? CHOIR_OK
 				  : choir_fail(CHOIR_INVALID,
-							"variable \"%s\": its %lld rows would lie in %lld "
-							"shards: at most %d are possible",
+							"variable \"%s\": its %lld rows would lie in %lld shards: at most %d "
+							"are possible",
 							plan->name, (long long) rows, (long long) parts, (int) MAX_SHARDS);
 }
 
-// How many shards a new variable has; 0: it is whole. What lies beside shards has its rows there.
+// How many shards a new variable has; 0: it is whole. Colocated with shards it has its rows there.
 static choir_status decide_shards(
 		const choir_strategy *s, const chi_variable_plan *plan, const chi_creation *c, int *n)
 {
@@ -125,8 +132,8 @@ static choir_status decide_shards(
 		return plan->shape.rank > 0 && plan->shape.dim[0] == colocated_with->shape.dim[0]
 				? CHOIR_OK
 				: choir_fail(CHOIR_INVALID,
-						  "variable \"%s\": colocated with \"%s\", which "
-						  "lies in %d shards of its %lld rows: it needs as many rows",
+						  "variable \"%s\": colocated with \"%s\", which lies in %d shards of its "
+						  "%lld rows: it needs as many rows",
 						  plan->name, colocated_with->name, colocated_with->shards,
 						  (long long) colocated_with->shape.dim[0]);
 	}
@@ -155,7 +162,7 @@ static choir_variable *make_shard(choir_strategy *s, const chi_variable_plan *pl
 	return v;
 }
 
-// Its shards have the rows of what it would be as a whole, random numbers too.
+// The shards have the rows that the whole would have, random numbers too.
 static choir_status fill_shards(choir_strategy *s, const chi_variable_plan *plan,
 		const chi_creation *c, choir_variable *parent)
 {
@@ -179,7 +186,6 @@ static choir_status fill_shards(choir_strategy *s, const chi_variable_plan *plan
 	return status;
 }
 
-// Also its shards, none of which anybody has.
 static void free_unlisted(choir_variable *v)
 {
 	for (int i = 0; i < v->shards; i++)
@@ -187,7 +193,7 @@ static void free_unlisted(choir_variable *v)
 	chi_variable_free(v);
 }
 
-// Of several workers all make it together, with the same values, which are those of the chief.
+// All workers make it together, with the chief's values.
 static choir_status agree(choir_strategy *s, chi_variable_plan *plan, void **values)
 {
 	size_t bytes;
@@ -251,8 +257,7 @@ choir_status chi_strategy_begin_creation(choir_strategy *s, const char *name)
 	if (chi_recursive_lock_enter(&s->owner->creation_lock, chi_clock_deadline(s->timeout)))
 		return CHOIR_OK;
 	return choir_fail(CHOIR_TIMEOUT,
-			"variable \"%s\": waited %g s for another worker that makes "
-			"variables",
+			"variable \"%s\": waited %g s for another worker that makes variables",
 			name == NULL ? "" : name, s->timeout);
 }
 
@@ -354,4 +359,141 @@ choir_variable *chi_strategy_make_slot(choir_variable *v, const char *what)
 		slot->slot = true;
 	chi_text_free(&name);
 	return slot;
+}
+
+static choir_status apply_scopes(
+		const chi_context *c, const choir_variable_options *o, choir_variable_options *all)
+{
+	CHOIR_TRY(chi_options_take("variable: the options'", all, sizeof *all, o));
+	if (c != NULL && c->replica_local) {
+		all->synchronization = CHOIR_SYNCHRONIZATION_ON_READ;
+		all->aggregation = c->aggregation;
+		all->trainable = CHOIR_OFF;
+	}
+	return CHOIR_OK;
+}
+
+// The name without the numbers that make names unique: "_12" at its end and before a "/". Names of
+// replicas may differ in these. NULL: no memory.
+static char *canonical_name(chi_arena *arena, const char *name)
+{
+	char *out = chi_arena_alloc(arena, strlen(name) + 1);
+	for (size_t n = 0; out != NULL && *name != '\0';) {
+		const size_t digits = *name == '_' ? strspn(name + 1, "0123456789") : 0;
+		if (digits > 0 && (name[1 + digits] == '/' || name[1 + digits] == '\0'))
+			name += 1 + digits;
+		else
+			out[n++] = *name++;
+		out[n] = '\0';
+	}
+	return out;
+}
+
+static uint64_t hash_creation(const chi_creation *c, const char *name)
+{
+	uint64_t hash = chi_hash_text(name) + (uint64_t) c->options->dtype;
+	for (int i = 0; i < c->shape->rank; i++)
+		hash = chi_hash_mix(hash + (uint64_t) c->shape->dim[i]);
+	return hash;
+}
+
+// Replica 0 makes it; the others wait.
+static choir_variable *make_in_replica(chi_replica *r, const chi_creation *c)
+{
+	choir_frame *f = r->base.frame;
+	char text[CHI_SYNC_POINT_NAME], shape[CHI_SHAPE_TEXT], fit[48];
+	bool last;
+	chi_text_fit(c->name, fit, sizeof fit);
+	snprintf(text, sizeof text, "the creation of variable \"%s\", %s %.40s", fit,
+			choir_dtype_name(c->options->dtype), chi_shape_print(c->shape, shape));
+	// It may park; what others add its gradients to must be there.
+	// Of several workers all make it at the same place among their exchanges: what r has asked for
+	// comes first.
+	if (f->failed || chi_stream_wait(f->stream) != CHOIR_OK ||
+			(r->run->strategy->process_group != NULL &&
+					chi_gradients_finish_updates_of(r, NULL) != CHOIR_OK)) {
+		chi_frame_record_error(f);
+		return NULL;
+	}
+	const char *name = canonical_name(&f->arena, c->name);
+	chi_sync_point *point = name == NULL
+			? NULL
+			: chi_sync_point_arrive(r, CHI_SYNC_POINT_CREATE, NULL, hash_creation(c, name), text,
+					  NULL, NULL, &last);
+	if (point == NULL) {
+		chi_frame_record_error(f);
+		return NULL;
+	}
+	if (r->id == 0) {
+		choir_variable *v = chi_strategy_find_or_make_variable(r->run->strategy, c);
+		if (v == NULL) { // nobody need wait for it
+			chi_frame_record_error(f);
+			chi_run_fail(r->run, 0);
+			return NULL;
+		}
+		point->variable = v;
+		chi_sync_point_ready(r->run, point);
+	} else if (chi_scheduler_wait(r, &point->ready, point) != CHOIR_OK) {
+		chi_frame_record_error(f);
+		return NULL;
+	}
+	choir_variable *made = point->variable;
+	chi_sync_point_leave(r, point);
+	return made;
+}
+
+static choir_variable *kept_by_replica(const chi_context *c)
+{
+	if (c != NULL && c->kind == CHI_IN_REPLICA)
+		chi_frame_record_error(((const chi_replica *) c->what)->base.frame);
+	return NULL;
+}
+
+choir_variable *choir_variable_new(
+		const char *name, choir_shape shape, const choir_variable_options *o)
+{
+	const chi_context *c = chi_context_current();
+	choir_strategy *s = choir_strategy_current();
+	choir_variable_options all;
+	if (s == NULL || chi_strategy_check(s) != CHOIR_OK || apply_scopes(c, o, &all) != CHOIR_OK)
+		return kept_by_replica(c);
+	if (c != NULL && c->kind == CHI_IN_UPDATE) {
+		choir_fail(CHOIR_STATE, "variable \"%s\": an update function makes no variables",
+				name == NULL ? "" : name);
+		return NULL;
+	}
+	const chi_creation wanted = { .name = name,
+		.shape = &shape,
+		.options = &all,
+		.colocated_with = c == NULL ? NULL : c->colocate,
+		.non_slot = c != NULL && c->non_slot };
+	if (c == NULL || c->kind == CHI_IN_CROSS)
+		return chi_strategy_make_variable(s, &wanted);
+	if (name == NULL || name[0] == '\0') {
+		choir_fail(CHOIR_INVALID, "variable: a variable needs a name");
+		return kept_by_replica(c);
+	}
+	return make_in_replica(c->what, &wanted);
+}
+
+choir_variable *choir_variable_wrap(
+		const char *name, choir_dtype dtype, choir_shape shape, void *memory)
+{
+	choir_strategy *s = choir_strategy_current();
+	if (s == NULL || chi_context_need_cross(s, "variable_wrap") != CHOIR_OK)
+		return NULL;
+	if (memory == NULL) {
+		choir_fail(CHOIR_INVALID, "variable \"%s\": the memory to wrap is NULL",
+				name == NULL ? "" : name);
+		return NULL;
+	}
+	const chi_context *c = chi_context_current();
+	const choir_variable_options o = { .size = sizeof o, .dtype = dtype };
+	return chi_strategy_make_variable(s,
+			&(chi_creation){ .name = name,
+					.shape = &shape,
+					.options = &o,
+					.colocated_with = c == NULL ? NULL : c->colocate,
+					.non_slot = c != NULL && c->non_slot,
+					.wrap = memory });
 }

@@ -1,171 +1,17 @@
-// Making and reading variables, by context: in cross-replica context all copies are made; in
-// replicas replica 0 makes them and the others get the same one.
-#include "base/alloc.h"
+// Reading variables, by context: which copy is seen, when all replicas' parts are brought
+// together, and what a tape is told of it.
 #include "base/hash.h"
-#include "base/options.h"
 #include "base/text.h"
 #include "op/tape/tape.h"
-#include "strategy/gradients/gradients.h"
-#include "strategy/run/sync_point.h"
 #include "strategy/cross/reduce.h"
+#include "strategy/gradients/gradients.h"
+#include "strategy/replica/replica.h"
 #include "strategy/update/update.h"
 #include "strategy/variable/sharded_read.h"
-#include "strategy/variable/assign.h"
 #include "value/sharded_variable.h"
 #include "value/sparse_read.h"
 
 #include <stdio.h>
-#include <string.h>
-
-// What scopes say about a new variable.
-static choir_status apply_scopes(
-		const chi_context *c, const choir_variable_options *o, choir_variable_options *all)
-{
-	CHOIR_TRY(chi_options_take("variable: the options'", all, sizeof *all, o));
-	if (c != NULL && c->replica_local) {
-		all->synchronization = CHOIR_SYNCHRONIZATION_ON_READ;
-		all->aggregation = c->aggregation;
-		all->trainable = CHOIR_OFF;
-	}
-	return CHOIR_OK;
-}
-
-// The name without the numbers that make names unique: "_12" at its end and before a "/". Replicas
-// whose names differ in these alone mean the same variable. NULL: no memory.
-static char *canonical_name(chi_arena *arena, const char *name)
-{
-	char *out = chi_arena_alloc(arena, strlen(name) + 1);
-	for (size_t n = 0; out != NULL && *name != '\0';) {
-		const size_t digits = *name == '_' ? strspn(name + 1, "0123456789") : 0;
-		if (digits > 0 && (name[1 + digits] == '/' || name[1 + digits] == '\0'))
-			name += 1 + digits;
-		else
-			out[n++] = *name++;
-		out[n] = '\0';
-	}
-	return out;
-}
-
-static uint64_t hash_creation(const chi_creation *c, const char *name)
-{
-	uint64_t hash = chi_hash_text(name) + (uint64_t) c->options->dtype;
-	for (int i = 0; i < c->shape->rank; i++)
-		hash = chi_hash_mix(hash + (uint64_t) c->shape->dim[i]);
-	return hash;
-}
-
-// In replicas: replica 0 makes it, whenever it comes; the others wait for that.
-static choir_variable *make_in_replica(chi_replica *r, const chi_creation *c)
-{
-	choir_frame *f = r->base.frame;
-	char text[CHI_SYNC_POINT_NAME], shape[CHI_SHAPE_TEXT], fit[48];
-	bool last;
-	chi_text_fit(c->name, fit, sizeof fit);
-	snprintf(text, sizeof text, "the creation of variable \"%s\", %s %.40s", fit,
-			choir_dtype_name(c->options->dtype), chi_shape_print(c->shape, shape));
-	// It may park; what others add its gradients to must be there.
-	// Of several workers all make it at the same place among their exchanges: what r has asked for
-	// comes first.
-	if (f->failed || chi_stream_wait(f->stream) != CHOIR_OK ||
-			(r->run->strategy->process_group != NULL &&
-					chi_gradients_finish_updates_of(r, NULL) != CHOIR_OK)) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
-	const char *name = canonical_name(&f->arena, c->name);
-	chi_sync_point *point = name == NULL
-			? NULL
-			: chi_sync_point_arrive(r, CHI_SYNC_POINT_CREATE, NULL, hash_creation(c, name), text,
-					  NULL, NULL, &last);
-	if (point == NULL) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
-	if (r->id == 0) {
-		choir_variable *v = chi_strategy_find_or_make_variable(r->run->strategy, c);
-		if (v == NULL) { // nobody need wait for it
-			chi_frame_record_error(f);
-			chi_run_fail(r->run, 0);
-			return NULL;
-		}
-		point->variable = v;
-		chi_sync_point_ready(r->run, point);
-	} else if (chi_scheduler_wait(r, &point->ready, point) != CHOIR_OK) {
-		chi_frame_record_error(f);
-		return NULL;
-	}
-	choir_variable *made = point->variable;
-	chi_sync_point_leave(r, point);
-	return made;
-}
-
-// After a failure: in a replica its frame keeps it.
-static choir_variable *kept_by_replica(const chi_context *c)
-{
-	if (c != NULL && c->kind == CHI_IN_REPLICA)
-		chi_frame_record_error(((const chi_replica *) c->what)->base.frame);
-	return NULL;
-}
-
-choir_variable *choir_variable_new(
-		const char *name, choir_shape shape, const choir_variable_options *o)
-{
-	const chi_context *c = chi_context_current();
-	choir_strategy *s = choir_strategy_current();
-	choir_variable_options all;
-	if (s == NULL || chi_strategy_check(s) != CHOIR_OK || apply_scopes(c, o, &all) != CHOIR_OK)
-		return kept_by_replica(c);
-	if (c != NULL && c->kind == CHI_IN_UPDATE) {
-		choir_fail(CHOIR_STATE, "variable \"%s\": an update function makes no variables",
-				name == NULL ? "" : name);
-		return NULL;
-	}
-	const chi_creation wanted = { .name = name,
-		.shape = &shape,
-		.options = &all,
-		.colocated_with = c == NULL ? NULL : c->colocate,
-		.non_slot = c != NULL && c->non_slot };
-	if (c == NULL || c->kind == CHI_IN_CROSS)
-		return chi_strategy_make_variable(s, &wanted);
-	if (name == NULL || name[0] == '\0') {
-		choir_fail(CHOIR_INVALID, "variable: a variable needs a name");
-		return kept_by_replica(c);
-	}
-	return make_in_replica(c->what, &wanted);
-}
-
-choir_variable *choir_variable_wrap(
-		const char *name, choir_dtype dtype, choir_shape shape, void *memory)
-{
-	choir_strategy *s = choir_strategy_current();
-	if (s == NULL || chi_context_need_cross(s, "variable_wrap") != CHOIR_OK)
-		return NULL;
-	if (memory == NULL) {
-		choir_fail(CHOIR_INVALID, "variable \"%s\": the memory to wrap is NULL",
-				name == NULL ? "" : name);
-		return NULL;
-	}
-	const chi_context *c = chi_context_current();
-	const choir_variable_options o = { .size = sizeof o, .dtype = dtype };
-	return chi_strategy_make_variable(s,
-			&(chi_creation){ .name = name,
-					.shape = &shape,
-					.options = &o,
-					.colocated_with = c == NULL ? NULL : c->colocate,
-					.non_slot = c != NULL && c->non_slot,
-					.wrap = memory });
-}
-
-choir_status chi_replica_check_variable(const chi_replica *r, const choir_variable *v)
-{
-	const choir_strategy *s = r->run->strategy;
-	return chi_strategy_has(s, v)
-			? CHOIR_OK
-			: chi_frame_fail(r->base.frame, CHOIR_STATE,
-					  "variable \"%s\": mixing strategies: it belongs to %s, this "
-					  "replica to %s",
-					  v->name, v->strategy->label, s->label);
-}
 
 static int copy_for_replica(chi_replica *r, const choir_variable *v)
 {
@@ -205,7 +51,7 @@ static choir_tensor *read_before(const choir_variable *v, choir_frame *f)
 	return NULL;
 }
 
-static choir_tensor *read_alone(choir_variable *v, choir_frame *f)
+static choir_tensor *read_own(choir_variable *v, choir_frame *f)
 {
 	choir_tensor *t = read_before(v, f);
 	if (t != NULL)
@@ -262,8 +108,8 @@ static choir_tensor *bring_together(choir_replica *r, const choir_variable *v, c
 		break;
 	}
 	return chi_frame_fail_null(r->frame, CHOIR_INVALID,
-			"variable \"%s\": it is ON_READ without an "
-			"aggregation, so it has no value outside a replica",
+			"variable \"%s\": it is ON_READ without an aggregation, so it has no value outside a "
+			"replica",
 			v->name);
 }
 
@@ -281,7 +127,7 @@ static choir_tensor *read_together(choir_replica *r, const choir_variable *v, ch
 	return t;
 }
 
-// Also one tensor while a tape records; but the sources of optimizers are the shards.
+// One tensor while a tape records; optimizers see the shards.
 static choir_tensor *read_whole(choir_variable *v, choir_frame *f)
 {
 	choir_tensor *t = read_before(v, f);
@@ -303,7 +149,7 @@ choir_tensor *choir_variable_read(choir_variable *v, choir_frame *f)
 	if (v->shards > 0)
 		return read_whole(v, f);
 	const chi_context *c = chi_context_current();
-	choir_tensor *own = read_alone(v, f);
+	choir_tensor *own = read_own(v, f);
 	if (own != NULL && v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ && c != NULL &&
 			c->sync_on_read && f->context_kind == CHI_IN_REPLICA && f->context == c->what)
 		return read_together(f->context, v, own);

@@ -47,8 +47,8 @@ static choir_status write_copy(const scatter *s, int copy, choir_frame *f)
 	choir_buffer out = in[0];
 	if (v->concurrency == CHI_LOCK_FREE)
 		return chi_frame_fail(f, CHOIR_UNSUPPORTED,
-				"variable \"%s\": rows of what several "
-				"workers update without locks cannot be written",
+				"variable \"%s\": rows of what several workers update without locks cannot be "
+				"written",
 				v->name);
 	if (choir_shape_elements(&s->values->shape) == 0)
 		return CHOIR_OK;
@@ -234,14 +234,11 @@ static choir_status check_variable(const scatter *s, choir_frame *f, bool aggreg
 	const char *name = ways[s->how].name;
 	if (v->synchronization == CHOIR_SYNCHRONIZATION_ON_READ)
 		return chi_frame_fail(f, CHOIR_UNSUPPORTED,
-				"variable \"%s\": it is ON_READ, for which "
-				"there is no %s",
-				v->name, name);
+				"variable \"%s\": it is ON_READ, for which there is no %s", v->name, name);
 	if (aggregates && !ways[s->how].aggregates &&
 			(v->aggregation == CHOIR_AGGREGATION_SUM || v->aggregation == CHOIR_AGGREGATION_MEAN))
 		return chi_frame_fail(f, CHOIR_UNSUPPORTED,
-				"variable \"%s\": %s has no %s: aggregation "
-				"NONE or ONLY_FIRST_REPLICA is needed",
+				"variable \"%s\": %s has no %s: aggregation NONE or ONLY_FIRST_REPLICA is needed",
 				v->name, name, v->aggregation == CHOIR_AGGREGATION_SUM ? "SUM" : "MEAN");
 	if (v->shape.rank == 0)
 		return chi_frame_fail(
@@ -257,9 +254,8 @@ static choir_status fit_values(scatter *s, choir_frame *f)
 	const choir_tensor *indices = s->indices;
 	if (indices->shape.rank != 1 || (indices->dtype != CHOIR_I32 && indices->dtype != CHOIR_I64))
 		return chi_frame_fail(f, CHOIR_INVALID,
-				"variable \"%s\": %s: indices are %s %s, not a "
-				"vector of i32 or i64",
-				v->name, ways[s->how].name, choir_dtype_name(indices->dtype),
+				"variable \"%s\": %s: indices are %s %s, not a vector of i32 or i64", v->name,
+				ways[s->how].name, choir_dtype_name(indices->dtype),
 				chi_shape_print(&indices->shape, have));
 	choir_shape rows = v->shape;
 	rows.dim[0] = indices->shape.dim[0];
@@ -292,8 +288,7 @@ static choir_status check_operands(scatter *s, choir_frame *f)
 		choir_tensor **t = operands[i];
 		if ((*t)->frame != f)
 			return chi_frame_fail(f, CHOIR_INVALID,
-					"variable \"%s\": %s: indices and values are "
-					"of two frames: move one",
+					"variable \"%s\": %s: indices and values are of two frames: move one",
 					s->variable->name, ways[s->how].name);
 		if (chi_tensor_check(*t) != CHOIR_OK)
 			return chi_frame_record_error(f);

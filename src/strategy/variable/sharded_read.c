@@ -123,8 +123,8 @@ static choir_tensor *take_rows(choir_variable *v, choir_frame *f, int64_t n, con
 		return numbered_rows(v, f, n, rows);
 	if (chi_shards_deal(f, v, n, rows, &d) != CHOIR_OK)
 		return NULL;
-	choir_tensor **taken = chi_arena_alloc(&f->arena, (size_t) v->shards * sizeof *taken);
-	if (taken == NULL) {
+	choir_tensor **part = chi_arena_alloc(&f->arena, (size_t) v->shards * sizeof *part);
+	if (part == NULL) {
 		chi_frame_record_error(f);
 		return NULL;
 	}
@@ -133,13 +133,13 @@ static choir_tensor *take_rows(choir_variable *v, choir_frame *f, int64_t n, con
 		const int64_t count = d.first[k + 1] - d.first[k];
 		if (f->tape == NULL && count == 0)
 			continue;
-		taken[made] = numbered_rows(v->shard[k], f, count, d.row + d.first[k]);
-		if (taken[made++] == NULL)
+		part[made] = numbered_rows(v->shard[k], f, count, d.row + d.first[k]);
+		if (part[made++] == NULL)
 			return NULL;
 	}
 	if (made == 0) // of no row
 		return numbered_rows(v->shard[0], f, 0, rows);
-	return in_order(f, chi_shards_join_rows(made, taken), &d);
+	return in_order(f, chi_shards_join_rows(made, part), &d);
 }
 
 // The row numbers in host memory. NULL: recorded.
@@ -227,8 +227,7 @@ choir_tensor *choir_variable_slice(
 	if (v->shape.rank == 0 || step == 0)
 		return chi_frame_fail_null(f, CHOIR_INVALID,
 				step == 0 ? "variable \"%s\": slice: a step of 0"
-						  : "variable \"%s\": slice: a scalar has no "
-							"rows",
+						  : "variable \"%s\": slice: a scalar has no rows",
 				v->name);
 	const int64_t lowest = step > 0 ? 0 : -1, highest = step > 0 ? n : n - 1;
 	start = clamped(start, n, lowest, highest);

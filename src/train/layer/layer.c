@@ -8,6 +8,8 @@
 #include "base/text.h"
 #include "choir/nn.h"
 #include "strategy/context.h"
+#include "strategy/variable/create.h"
+#include "strategy/worker_sync.h"
 
 static void free_layer(void *self)
 {

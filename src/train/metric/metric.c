@@ -7,7 +7,9 @@
 #include "base/text.h"
 #include "choir/op.h"
 #include "op/op.h"
-#include "strategy/replica/merge_call.h"
+#include "strategy/cross/cross.h"
+#include "strategy/replica/replica.h"
+#include "strategy/variable/create.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "choir/metric.h"
-#include "strategy/strategy.h"
+#include "strategy/worker_sync.h"
 
 typedef enum {
 	CHI_METRIC_MEAN = CHOIR_METRIC_MEAN,

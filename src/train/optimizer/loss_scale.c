@@ -4,6 +4,7 @@
 // optimizer, not to replicas, and moves where the update ends, after the gate has seen the sums
 // over all replicas: so all of them multiply by the same, and leave out the same updates.
 #include "base/options.h"
+#include "strategy/replica/replica.h"
 #include "train/optimizer/optimizer.h"
 
 #include <float.h>

@@ -9,7 +9,9 @@
 #include "base/log.h"
 #include "choir/op.h"
 #include "op/tape/tape.h"
-#include "strategy/replica/merge_call.h"
+#include "strategy/cross/cross.h"
+#include "strategy/replica/replica.h"
+#include "strategy/worker_sync.h"
 #include "value/sharded_variable.h"
 
 #include <inttypes.h>

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/copy.h"
 #include "base/text.h"
+#include "strategy/variable/create.h"
 
 #include <inttypes.h>
 #include <math.h>

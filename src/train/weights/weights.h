@@ -2,7 +2,7 @@
 // values on the host.
 #pragma once
 
-#include "strategy/strategy.h"
+#include "strategy/worker_sync.h"
 #include "train/weights/safetensors.h"
 
 typedef struct {

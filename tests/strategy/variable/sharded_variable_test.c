@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "strategy/strategy.h"
+#include "strategy/variable/create.h"
 #include "strategy/world.h"
 
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-// Fetching variables to devices, and what a function makes of them on the way.
+// Cross-replica context: fetching variables to devices, and what a function makes of them there.
 #include "choir/op.h"
 
 #include "strategy/strategy.h"

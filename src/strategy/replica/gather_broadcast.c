@@ -1,0 +1,108 @@
+// Collectives inside replicas that are merge calls: one replica's tensor for all, and all
+// replicas' tensors one behind another.
+#include "base/hash.h"
+#include "choir/op.h"
+#include "op/op.h"
+#include "strategy/cross/cross.h"
+#include "strategy/cross/reduce.h"
+#include "strategy/replica/merge_call.h"
+
+#include <stdio.h>
+
+static choir_status return_first(choir_cross *x, void *user)
+{
+	const int *from = user;
+	choir_value *v = choir_cross_arg(x, "value");
+	if (v != NULL && v->component != NULL && chi_cross_of(x)->strategy->process_group != NULL)
+		return choir_cross_return(x, "value", choir_tensor_value(chi_broadcast(x, v, *from)));
+	if (v == NULL || v->kind != CHOIR_VALUE_PER_REPLICA)
+		return choir_cross_return(x, "value", v);
+	return choir_cross_return(
+			x, "value", choir_tensor_value(chi_value_view(x->frame, v->component[*from])));
+}
+
+choir_tensor *choir_replica_broadcast(choir_replica *replica, choir_tensor *t, int from)
+{
+	if (chi_replica_check(replica, "broadcast") != CHOIR_OK)
+		return NULL;
+	if (t == NULL)
+		return chi_frame_null_argument(replica->frame, "broadcast");
+	if (from < 0 || from >= choir_replica_count(replica))
+		return chi_frame_fail_null(replica->frame, CHOIR_INVALID,
+				"broadcast: there is no replica %d: there are %d", from,
+				choir_replica_count(replica));
+	chi_replica_gives(chi_replica_of(replica), t);
+	// Of a variable its value, which must stay when replica from goes on and writes its part.
+	if (t->source != NULL && (t = choir_move(t, replica->frame)) == NULL)
+		return NULL;
+	chi_replica *r = chi_replica_of(replica);
+	char name[64];
+	chi_replica_name_collective(r, "broadcast", name);
+	if (r->label.hash == 0)
+		snprintf(name, sizeof name, "broadcast from replica %d", from);
+	if (chi_merge_one(r, name, t, return_first, &from, (const void *) (uintptr_t) return_first,
+				chi_hash_mix((uint64_t) from + 1 + r->label.hash)) != CHOIR_OK)
+		return NULL;
+	return choir_replica_take(replica, "value");
+}
+
+typedef struct {
+	choir_replica *replica;
+	int axis;
+	int64_t offset; // of this replica's part
+} gather_attributes;
+
+static choir_status gather_all(choir_cross *x, void *user)
+{
+	const int *axis = user;
+	choir_tensor *all = choir_cross_gather(x, choir_cross_arg(x, "value"), *axis);
+	return choir_cross_return(x, "value", choir_tensor_value(all));
+}
+
+static choir_status gather_backward(
+		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+{
+	const gather_attributes *a = node->attributes;
+	(void) want;
+	choir_tensor *sum = choir_replica_all_reduce(a->replica, CHOIR_SUM, dy);
+	choir_tensor *own =
+			sum == NULL ? NULL : chi_tensor_new(dy->frame, dy->dtype, &node->in[0]->shape);
+	if (own == NULL || chi_gather_copy_part(sum, own, a->axis, a->offset, true) != CHOIR_OK)
+		return chi_frame_record_error(dy->frame);
+	gradient[0] = own;
+	return CHOIR_OK;
+}
+
+static const chi_op all_gather_op = {
+	.name = "all_gather",
+	.attribute_bytes = sizeof(gather_attributes),
+	.backward = gather_backward,
+};
+
+choir_tensor *choir_replica_all_gather(choir_replica *replica, choir_tensor *t, int axis)
+{
+	if (chi_replica_check(replica, "all_gather") != CHOIR_OK)
+		return NULL;
+	if (t == NULL)
+		return chi_frame_null_argument(replica->frame, "all_gather");
+	if (choir_tensor_is_slices(t))
+		return chi_frame_fail_null(replica->frame, CHOIR_UNSUPPORTED,
+				"all_gather: slices cannot be gathered: all_reduce them");
+	chi_replica *r = chi_replica_of(replica);
+	chi_replica_gives(r, t);
+	const int at = axis < 0 ? axis + t->shape.rank : axis;
+	if (at < 0 || at >= t->shape.rank)
+		return chi_frame_fail_null(replica->frame, CHOIR_INVALID,
+				"all_gather: there is no axis %d: the value has rank %d", axis, t->shape.rank);
+	if (t->component && (t = chi_tensor_alias(replica->frame, t)) == NULL)
+		return NULL; // its value, not the variable
+	int shown = at;
+	char name[40];
+	snprintf(name, sizeof name, "all_gather along axis %d", at);
+	if (chi_merge_one(r, name, t, gather_all, &shown, &all_gather_op, (uint64_t) at + 1) !=
+			CHOIR_OK)
+		return NULL;
+	choir_tensor *out = choir_replica_take(replica, "value");
+	const gather_attributes a = { replica, at, r->offset };
+	return out == NULL ? NULL : chi_op_record(&all_gather_op, 1, &t, &a, out);
+}

@@ -31,13 +31,6 @@ static choir_tensor *call_binary(const chi_op *op, choir_tensor *a, choir_tensor
 	return chi_op_call(op, NULL, 2, in, NULL);
 }
 
-// The gradient of an input of shape: what a kernel makes of two tensors of one shape and dtype.
-static choir_tensor *pair(const char *kernel, choir_tensor *a, choir_tensor *dy)
-{
-	choir_tensor *const in[] = { a, dy };
-	return chi_op_kernel(dy->frame, kernel, 2, in, NULL, dy->dtype, &dy->shape);
-}
-
 static choir_status add_backward(
 		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
 {
@@ -95,19 +88,13 @@ static choir_status maximum_backward(
 	return CHOIR_OK;
 }
 
-// An operation on each element whose gradient is a kernel of dy and of its operand or its result.
-typedef struct {
-	chi_op op; // first
-	const char *gradient; // the kernel
-	bool of_result;
-} unary;
-
-static choir_status unary_backward(
+choir_status chi_unary_backward(
 		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
 {
-	const unary *u = (const unary *) node->op;
+	const chi_unary_op *u = (const chi_unary_op *) node->op;
+	choir_tensor *const in[] = { u->of_result ? node->out : node->in[0], dy };
 	(void) want;
-	gradient[0] = pair(u->gradient, u->of_result ? node->out : node->in[0], dy);
+	gradient[0] = chi_op_kernel(dy->frame, u->gradient, 2, in, NULL, dy->dtype, &dy->shape);
 	return CHOIR_OK;
 }
 
@@ -136,16 +123,6 @@ static choir_status scale_backward(
 	return CHOIR_OK;
 }
 
-choir_tensor *chi_activation_gradient(choir_activate activate, choir_tensor *y, choir_tensor *dy)
-{
-	static const char *const kernels[] = {
-		[CHOIR_ACTIVATE_RELU] = "relu_gradient",
-		[CHOIR_ACTIVATE_TANH] = "tanh_gradient",
-		[CHOIR_ACTIVATE_SIGMOID] = "sigmoid_gradient",
-	};
-	return activate == CHOIR_ACTIVATE_LINEAR ? dy : pair(kernels[activate], y, dy);
-}
-
 static const chi_op add_op = { .name = "add", .infer = infer_binary, .backward = add_backward };
 static const chi_op subtract_op = {
 	.name = "subtract",
@@ -167,24 +144,10 @@ static const chi_op maximum_op = {
 	.infer = infer_binary,
 	.backward = maximum_backward,
 };
-static const unary square_op = { { .name = "square", .backward = unary_backward },
+static const chi_unary_op square_op = { { .name = "square", .backward = chi_unary_backward },
 	"square_gradient", false };
-static const unary sqrt_op = { { .name = "sqrt", .backward = unary_backward }, "sqrt_gradient",
-	true };
-static const unary relu_op = { { .name = "relu", .backward = unary_backward }, "relu_gradient",
-	true };
-static const unary tanh_op = { { .name = "tanh", .backward = unary_backward }, "tanh_gradient",
-	true };
-static const unary sigmoid_op = { { .name = "sigmoid", .backward = unary_backward },
-	"sigmoid_gradient", true };
-static const unary gelu_tanh_op = { { .name = "gelu_tanh", .backward = unary_backward },
-	"gelu_tanh_gradient", false };
-static const unary gelu_op = { { .name = "gelu", .backward = unary_backward }, "gelu_gradient",
-	false };
-static const unary silu_op = { { .name = "silu", .backward = unary_backward }, "silu_gradient",
-	false };
-static const unary softplus_op = { { .name = "softplus", .backward = unary_backward },
-	"softplus_gradient", false };
+static const chi_unary_op sqrt_op = { { .name = "sqrt", .backward = chi_unary_backward },
+	"sqrt_gradient", true };
 static const chi_op exp_op = { .name = "exp", .backward = exp_backward };
 static const chi_op log_op = { .name = "log", .backward = log_backward };
 static const chi_op scale_op = {
@@ -236,41 +199,6 @@ choir_tensor *choir_exp(choir_tensor *x)
 choir_tensor *choir_log(choir_tensor *x)
 {
 	return chi_op_call(&log_op, NULL, 1, &x, NULL);
-}
-
-choir_tensor *choir_relu(choir_tensor *x)
-{
-	return chi_op_call(&relu_op.op, NULL, 1, &x, NULL);
-}
-
-choir_tensor *choir_tanh(choir_tensor *x)
-{
-	return chi_op_call(&tanh_op.op, NULL, 1, &x, NULL);
-}
-
-choir_tensor *choir_sigmoid(choir_tensor *x)
-{
-	return chi_op_call(&sigmoid_op.op, NULL, 1, &x, NULL);
-}
-
-choir_tensor *choir_gelu_tanh(choir_tensor *x)
-{
-	return chi_op_call(&gelu_tanh_op.op, NULL, 1, &x, NULL);
-}
-
-choir_tensor *choir_gelu(choir_tensor *x)
-{
-	return chi_op_call(&gelu_op.op, NULL, 1, &x, NULL);
-}
-
-choir_tensor *choir_silu(choir_tensor *x)
-{
-	return chi_op_call(&silu_op.op, NULL, 1, &x, NULL);
-}
-
-choir_tensor *choir_softplus(choir_tensor *x)
-{
-	return chi_op_call(&softplus_op.op, NULL, 1, &x, NULL);
 }
 
 choir_tensor *choir_scale(choir_tensor *x, double by)

@@ -27,12 +27,8 @@ enum {
 	CHI_ALL = CHI_ARITHMETIC | 1 << CHOIR_BOOL | 1 << CHOIR_F16 | 1 << CHOIR_BF16
 };
 
-// The index-th list; one without specs is the end.
-chi_kernel_list chi_plain_list(size_t index);
-chi_kernel_list chi_onednn_list(size_t index); // empty without oneDNN
-chi_kernel_list chi_winograd_list(size_t index); // empty where no loops are made for the processor
-chi_kernel_list chi_fma_list(size_t index); // empty on other processors than x86-64 and aarch64
-
+// The index-th list of a library. One without specs is the end, at once where the library has no
+// kernels for this processor.
 typedef chi_kernel_list chi_kernel_lists(size_t index);
 // Registers every spec of the lists for the CPU, for every dtype it serves.
 void chi_kernel_register(chi_kernel_lists *lists, const char *name);

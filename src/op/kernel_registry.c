@@ -8,8 +8,10 @@
 #include "base/lock.h"
 #include "base/options.h"
 #include "base/text.h"
-#include "op/kernel_list.h"
-#include "op/op.h"
+#include "op/fma/fma.h"
+#include "op/onednn/onednn.h"
+#include "op/plain/plain.h"
+#include "op/winograd/winograd.h"
 
 #include <stddef.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 // Products of matrices, and what usually follows them: bias and the fused dense layer. Transposes
 // are flags of the product, so a gradient is one product more.
 #include "base/size.h"
-#include "op/op.h"
+#include "op/nn/nn.h"
 
 static bool has_leading(const choir_shape *a, const choir_shape *b)
 {

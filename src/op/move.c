@@ -1,6 +1,6 @@
 // Operations that move elements and do not change them. What lies in one piece is a view.
 #include "base/size.h"
-#include "op/op.h"
+#include "op/tape/tape.h"
 
 #include <inttypes.h>
 

@@ -3,7 +3,6 @@
 #include "base/size.h"
 #include "base/team.h"
 #include "op/parallel.h"
-#include "op/op.h"
 #include "op/tape/tape.h"
 #include "trace/trace.h"
 

@@ -40,21 +40,25 @@ struct chi_op {
 	chi_backward_fn *backward; // NULL: no gradient flows through
 	// How many of the last inputs were made for this call alone, and die with what it made: no
 	// gradient flows to them.
-	size_t own;
+	size_t private_inputs;
 	// Used instead of a kernel where set: custom operations, views, what strategy brings.
 	choir_status (*forward)(const chi_node *node);
 };
+
+// An operation on each element, whose gradient is a kernel of its operand or its result, and dy.
+typedef struct {
+	chi_op op; // first
+	const char *gradient; // the kernel
+	bool of_result;
+} chi_unary_op;
+choir_status chi_unary_backward(
+		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[]);
 
 // The one way an operation runs: NULL inputs give NULL; checks frames, staleness, shape; finds
 // the kernel; runs it on the frame's stream; records it if a tape is on and a gradient can flow.
 // A plain number among the inputs is made a tensor of the others' dtype first.
 choir_tensor *chi_op_call(const chi_op *op, choir_frame *frame, size_t n, choir_tensor *const in[],
 		const void *attributes);
-// Records out, made elsewhere, as the result of op on in (for views and collectives), if a tape
-// is on and a gradient can flow. out is returned; NULL (out is dropped) if there is no memory for
-// it.
-choir_tensor *chi_op_record(const chi_op *op, size_t n, choir_tensor *const in[],
-		const void *attributes, choir_tensor *out);
 
 // Whether all are there, usable and of frame f: what an operation asks of its operands, for those
 // that run kernels before. False: recorded in f, with name in front.
@@ -85,18 +89,6 @@ bool chi_kernel_is_builtin(const choir_kernel_table *kernel);
 // Fused operations that layers use; like the public ones.
 choir_tensor *chi_dense(
 		choir_tensor *x, choir_tensor *w, choir_tensor *bias, choir_activate activate);
-// o without zeros: stride, dilation and groups are resolved. x and filter are there; of rank 3 in
-// the second, bias may be NULL.
-choir_tensor *chi_convolution(choir_tensor *x, choir_tensor *filter, choir_tensor *bias,
-		const choir_convolution_options *o, choir_activate activate);
-choir_tensor *chi_convolution_1d(choir_tensor *x, choir_tensor *filter, choir_tensor *bias,
-		const choir_convolution_options *o, choir_activate activate);
-// The same options for a sequence that is seen as an image of one row. False: too many zeros.
-bool chi_convolution_columns(
-		const choir_convolution_options *o, choir_convolution_options *columns);
-// Where the filter lies on x and what comes out. CHOIR_INVALID: they do not fit.
-choir_status chi_convolution_plan(const choir_shape *x, const choir_shape *filter,
-		const choir_convolution_options *o, choir_conv2d_attributes *attributes, choir_shape *out);
 
 // choir_gather of a table that has no values of its own: take brings its rows to out, which is as
 // choir_gather's result. Gradients are those of choir_gather.
@@ -113,26 +105,11 @@ choir_tensor *chi_slices_add(choir_tensor *a, choir_tensor *b);
 choir_tensor *chi_part(choir_tensor *flat, int64_t *first, choir_shape shape);
 
 // Parts that gradients are made of. sum_to adds up what a broadcast from shape repeated (x itself
-// where nothing was); broadcast_to repeats. activation_gradient is dy where activate is linear.
+// where nothing was); broadcast_to repeats.
 choir_tensor *chi_sum_to(choir_tensor *x, const choir_shape *shape);
 choir_tensor *chi_broadcast_to(choir_tensor *x, const choir_shape *shape);
-choir_tensor *chi_activation_gradient(choir_activate activate, choir_tensor *y, choir_tensor *dy);
 
-// The zeros before and behind one axis of images, and the windows along it. padding: -1 as
-// TensorFlow's SAME, else elements a side. False: size, stride or padding cannot be.
-bool chi_windows(int64_t in, int64_t window, int stride, int padding, int pad[2], int64_t *out);
-
-// Registers the built-in kernels; called by the lookup, once. With CHOIR_KERNELS=plain, only the
-// plain ones.
-void chi_register_plain_kernels(void);
-void chi_register_fma_kernels(void);
-// Before oneDNN's: tells it of an instruction set that is lower than the processor's. CHOIR_STATE:
-// the process has used it already.
-choir_status chi_limit_onednn(void);
-void chi_register_onednn_kernels(void);
 // The library that calculates beside Choir's own kernels, as text that is the same for the same
 // code: "oneDNN 2.7.2 (1a9f2b)", or "none". Its bits change with its version.
 enum { CHI_KERNEL_LIBRARY = 64 };
 const char *chi_kernel_library(char text[CHI_KERNEL_LIBRARY]);
-const char *chi_onednn_version(char text[CHI_KERNEL_LIBRARY]);
-void chi_register_winograd_kernels(void);

@@ -1,5 +1,6 @@
-// Dropout: which elements are kept follows from the frame's place in the program, so the way back
-// draws the same ones again and no mask is stored.
+// Tensors that a kernel makes from nothing, filled with a number or with random ones, and
+// dropout. Random numbers follow from the frame's place in the program, so the gradient of
+// dropout draws the same elements again and no mask is stored.
 #include "base/hash.h"
 #include "op/op.h"
 
@@ -17,6 +18,28 @@ bool chi_op_draw(choir_frame *f, const char *what, uint64_t seed, choir_random_a
 		.replica = f->random.replica,
 		.place = f->random.place++ };
 	return true;
+}
+
+choir_tensor *choir_fill(choir_frame *f, choir_dtype dtype, choir_shape shape, double value)
+{
+	if (!f)
+		return chi_frame_null_argument(NULL, "fill: frame");
+	if (chi_dtype_size(dtype) != 0 && !chi_dtype_holds(dtype, value))
+		return chi_frame_fail_null(
+				f, CHOIR_INVALID, "fill: the number %g is no %s", value, choir_dtype_name(dtype));
+	const choir_fill_attributes fill = { value };
+	return chi_op_kernel(f, "fill", 0, NULL, &fill, dtype, &shape);
+}
+
+choir_tensor *choir_random_normal(
+		choir_frame *f, choir_dtype dtype, choir_shape shape, uint64_t seed)
+{
+	if (!f)
+		return chi_frame_null_argument(NULL, "random_normal: frame");
+	choir_random_attributes random;
+	if (!chi_op_draw(f, "random_normal", seed, &random))
+		return NULL;
+	return chi_op_kernel(f, "random_normal", 0, NULL, &random, dtype, &shape);
 }
 
 static choir_status dropout_backward(

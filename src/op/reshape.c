@@ -1,6 +1,6 @@
 // Operations that change how a tensor is seen and not what it says: views without a copy, casts,
 // counts.
-#include "op/op.h"
+#include "op/tape/tape.h"
 
 #include <inttypes.h>
 

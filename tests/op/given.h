@@ -2,7 +2,7 @@
 // says what failed.
 #pragma once
 
-#include "op/op.h"
+#include "op/nn/nn.h"
 #include "op/tape/tape.h"
 
 typedef struct {

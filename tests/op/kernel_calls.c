@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
-#include "op/plain/plain.h"
+#include "op/plain/cast_kernel.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
 // size so that the sanitizers see every step beyond it.
 #pragma once
 
-#include "op/kernel_list.h"
+#include "op/plain/plain.h"
 
 // A buffer on the heap. Its elements are 0.
 choir_buffer kernels_buffer(choir_dtype dtype, choir_shape shape);

@@ -52,6 +52,9 @@ static inline int64_t chi_fma_round(int64_t n, int64_t to)
 	return (n + to - 1) / to * to;
 }
 
+chi_kernel_list chi_fma_list(size_t index);
+void chi_register_fma_kernels(void);
+
 // The kernels of fma_attention.c.
 choir_status chi_fma_attention(const choir_kernel_call *call);
 size_t chi_fma_attention_scratch(const choir_kernel_call *call);

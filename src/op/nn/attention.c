@@ -1,8 +1,7 @@
 // Attention as one operation: of queries, keys and values that lie behind each other in one
 // tensor, as one product makes them, or in three.
-#include "choir/nn.h"
 #include "base/options.h"
-#include "op/op.h"
+#include "op/nn/nn.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,7 +1,6 @@
 // Rows of a table that belong to one example, combined into one: a product of the example's
 // weights and its rows, divided by what their combiner says.
-#include "choir/nn.h"
-#include "op/op.h"
+#include "op/nn/nn.h"
 
 static choir_tensor *checked(choir_tensor *rows, choir_tensor *weights)
 {

@@ -2,8 +2,7 @@
 // bias and activation of a layer fused in. Sequences [n, w, c] are images of one row.
 #include "base/options.h"
 #include "base/size.h"
-#include "choir/nn.h"
-#include "op/op.h"
+#include "op/nn/nn.h"
 
 #include <inttypes.h>
 #include <limits.h>

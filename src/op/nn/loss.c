@@ -1,6 +1,5 @@
 // Losses, one for each example, and softmax with its logarithm.
-#include "choir/nn.h"
-#include "op/op.h"
+#include "op/nn/nn.h"
 
 static choir_status infer_softmax(size_t n, choir_tensor *const in[], const void *attributes,
 		choir_dtype *dtype, choir_shape *shape)

@@ -2,10 +2,9 @@
 // them as its last input and owns it: so the way back finds them made. The sums of a batch norm
 // pass through a function of the caller's on both ways, which may add those of other replicas;
 // this file knows none.
-#include "choir/nn.h"
 #include "base/lock.h"
 #include "base/options.h"
-#include "op/op.h"
+#include "op/nn/nn.h"
 
 // scale, and offset if it is there, have one element for each channel of x.
 static choir_status check_parameters(const char *name, const choir_tensor *x,
@@ -43,10 +42,10 @@ static choir_tensor *part(choir_tensor *flat, int64_t index, int64_t n, choir_dt
 }
 
 // Where the way back will not take it over, what was made for a call goes with the call.
-static choir_tensor *finish(choir_tensor *y, choir_tensor *own)
+static choir_tensor *finish(choir_tensor *y, choir_tensor *made)
 {
 	if (!y || !y->node)
-		chi_tensor_drop(own);
+		chi_tensor_drop(made);
 	return y;
 }
 
@@ -102,14 +101,14 @@ static const chi_op layer_norm_op = {
 	.label = "layer_norm",
 	.attribute_bytes = sizeof(choir_norm_attributes),
 	.backward = row_norm_backward,
-	.own = 1,
+	.private_inputs = 1,
 };
 static const chi_op rms_norm_op = {
 	.name = "row_norm",
 	.label = "rms_norm",
 	.attribute_bytes = sizeof(choir_norm_attributes),
 	.backward = row_norm_backward,
-	.own = 1,
+	.private_inputs = 1,
 };
 
 choir_tensor *choir_layer_norm(
@@ -166,7 +165,7 @@ static const chi_op batch_norm_op = {
 	.label = "batch_norm",
 	.attribute_bytes = sizeof(batch_norm),
 	.backward = batch_norm_backward,
-	.own = 1,
+	.private_inputs = 1,
 };
 
 // Means, variances and the number of rows of all that is summed, in f64.

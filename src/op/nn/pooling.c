@@ -1,6 +1,6 @@
 // Pooling over windows of images [n, h, w, c]. Zeros around an image are never looked at: a
 // maximum or a mean is over the elements inside, and no window lies wholly outside.
-#include "op/op.h"
+#include "op/nn/nn.h"
 
 typedef struct {
 	choir_pool2d_attributes kernel; // first: this is what kernels see

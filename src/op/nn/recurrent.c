@@ -1,9 +1,8 @@
 // Recurrent layers: the products with the sequence are one product of all places; the recurrence
 // is a kernel whose result, a row of all that the way back needs for each place, the operation
 // owns, and of which the states are a slice.
-#include "choir/nn.h"
 #include "base/options.h"
-#include "op/op.h"
+#include "op/nn/nn.h"
 
 // How a kind lies in memory.
 typedef struct {
@@ -93,7 +92,7 @@ static const chi_op recurrence_op = {
 	.infer = infer_recurrence,
 	.backward = recurrence_backward,
 	.forward = forward,
-	.own = 1,
+	.private_inputs = 1,
 };
 
 static bool is(const choir_tensor *t, choir_dtype dtype, choir_shape shape)

@@ -1,14 +1,15 @@
 // Kernels of oneDNN for f32 on the CPU: calls become problems, problems find primitives. What
 // oneDNN cannot scores 0 and is left to the plain kernels.
-#include "op/kernel_list.h"
-#include "op/op.h"
+#include "op/onednn/onednn.h"
 
 #ifdef CHI_HAS_ONEDNN
 #include "base/atomic.h"
 #include "base/status.h"
 #include "base/team.h"
 #include "op/onednn/primitive_cache.h"
-#include "op/plain/plain.h"
+#include "op/plain/attention_kernel.h"
+#include "op/plain/gemm.h"
+#include "op/plain/recurrent_kernel.h"
 
 enum { SCORE = 10 };
 

@@ -7,7 +7,7 @@
 #include "base/atomic.h"
 #include "base/instruction_set.h"
 #include "base/lock.h"
-#include "op/op.h"
+#include "op/onednn/onednn.h"
 #include "trace/trace.h"
 
 #include <oneapi/dnnl/dnnl.h>
@@ -285,7 +285,7 @@ static dnnl_status_t plan_matmul(plan *p, const chi_dnn_problem *q)
 
 // The filter as it lies, [kh, kw, c / groups, out], and as oneDNN may choose; in groups it counts
 // goihw.
-static dnnl_status_t plan_filter(const chi_dnn_problem *q, layout *own, layout *told)
+static dnnl_status_t plan_filter(const chi_dnn_problem *q, layout *given, layout *told)
 {
 	const int64_t c = q->c / q->groups, out = q->out / q->groups;
 	const dnnl_dims_t plain = { q->out, q->c, q->kh, q->kw };
@@ -293,10 +293,10 @@ static dnnl_status_t plan_filter(const chi_dnn_problem *q, layout *own, layout *
 	const dnnl_dims_t stride = { out, 1, q->out, q->kw * c * q->out, c * q->out };
 
 	if (q->groups == 1) {
-		DNN_TRY(tagged(own, 4, plain, dnnl_hwio));
+		DNN_TRY(tagged(given, 4, plain, dnnl_hwio));
 		return tagged(told, 4, plain, dnnl_format_tag_any);
 	}
-	DNN_TRY(strided(own, 5, grouped, stride));
+	DNN_TRY(strided(given, 5, grouped, stride));
 	return tagged(told, 5, grouped, dnnl_format_tag_any);
 }
 
@@ -378,15 +378,15 @@ static dnnl_status_t make_weights(
 		chi_dnn *d, const plan *p, const chi_dnn_problem *q, dnnl_primitive_attr_t attr)
 {
 	const bool after = q->kind == CHI_DNN_CONVOLUTION_FILTER;
-	const layout_ref own = after ? ref(&p->out) : ref(&p->b);
+	const layout_ref given = after ? ref(&p->out) : ref(&p->b);
 	const layout_ref chosen =
 			asked(p->description, after ? dnnl_query_diff_weights_md : dnnl_query_weights_md);
-	if (dnnl_memory_desc_equal(own.desc, chosen.desc))
+	if (dnnl_memory_desc_equal(given.desc, chosen.desc))
 		return dnnl_success;
 	d->weights_bytes = dnnl_memory_desc_get_size(chosen.desc);
 	DNN_TRY(object(&d->weights, chosen));
-	return after ? reorder(d, &d->after, chosen, own, attr)
-				 : reorder(d, &d->before, own, chosen, attr);
+	return after ? reorder(d, &d->after, chosen, given, attr)
+				 : reorder(d, &d->before, given, chosen, attr);
 }
 
 static void set_roles(chi_dnn *d, int32_t kind)

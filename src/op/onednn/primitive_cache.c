@@ -42,7 +42,7 @@ static void free_cache(void *arg)
 
 static chi_thread_local caches = CHI_THREAD_LOCAL_STATIC(CHI_RANK_OP, "onednn", free_cache);
 
-static cache *own_cache(void)
+static cache *thread_cache(void)
 {
 	cache *c = chi_thread_local_get(&caches);
 	if (c)
@@ -104,7 +104,7 @@ static choir_status add(cache *c, const chi_dnn_problem *problem, entry **out)
 
 choir_status chi_dnn_find(const chi_dnn_problem *problem, chi_dnn **out)
 {
-	cache *c = own_cache();
+	cache *c = thread_cache();
 	if (!c)
 		return CHOIR_NO_MEMORY;
 	entry *e = c->bucket[bucket_of(problem)];
@@ -119,13 +119,13 @@ choir_status chi_dnn_find(const chi_dnn_problem *problem, chi_dnn **out)
 
 size_t chi_dnn_cached(void)
 {
-	const cache *c = own_cache();
+	const cache *c = thread_cache();
 	return c ? c->count : 0;
 }
 
 void chi_dnn_forget(void)
 {
-	cache *c = own_cache();
+	cache *c = thread_cache();
 	if (c)
 		empty(c);
 }

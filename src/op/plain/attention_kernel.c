@@ -5,7 +5,7 @@
 // CHI_ROUNDs, and the loops go to the end of the last one, over keys that the query does not see:
 // so that no loop has a rest, which takes as long as the others together for rows as short as
 // these.
-#include "op/plain/plain.h"
+#include "op/plain/attention_kernel.h"
 
 #include <string.h>
 

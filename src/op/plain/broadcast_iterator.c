@@ -1,17 +1,17 @@
 // Walking several operands that broadcast to one shape. Neighbouring dimensions are merged
 // wherever every operand walks them as one, so that equal shapes become a single run and a bias
 // one run a row.
-#include "op/plain/plain.h"
+#include "op/plain/broadcast_iterator.h"
 
 // The stride of operand's dimension that lies under dimension i of a shape of this rank; 0:
 // repeats.
 static int64_t stride_of(const choir_buffer *operand, int rank, int i)
 {
-	const int own = i - (rank - operand->shape.rank);
-	if (own < 0 || operand->shape.dim[own] == 1)
+	const int axis = i - (rank - operand->shape.rank);
+	if (axis < 0 || operand->shape.dim[axis] == 1)
 		return 0;
 	int64_t stride = 1;
-	for (int j = own + 1; j < operand->shape.rank; j++)
+	for (int j = axis + 1; j < operand->shape.rank; j++)
 		stride *= operand->shape.dim[j];
 	return stride;
 }

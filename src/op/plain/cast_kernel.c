@@ -2,7 +2,7 @@
 // other dtype but i64 exactly, and f16 and bf16 are rounded once (see half.h). Integers are
 // truncated and saturated, a NAN becomes 0; bool is whether it is not 0.
 #include "op/plain/half.h"
-#include "op/plain/plain.h"
+#include "op/plain/cast_kernel.h"
 
 #include <string.h>
 

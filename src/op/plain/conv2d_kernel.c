@@ -1,7 +1,7 @@
 // Convolutions as matrix products: the patches of a block of output pixels become the rows of a
 // matrix [pixels, kh kw c], which the filter, seen as [kh kw c, out], is multiplied with; one
 // group of channels after the other.
-#include "op/plain/plain.h"
+#include "op/plain/gemm.h"
 
 #include <string.h>
 

@@ -1,6 +1,7 @@
 // Elementwise operations, their gradients, and filling: shapes become runs, and runs go to the
 // loops.
-#include "op/plain/plain.h"
+#include "op/plain/broadcast_iterator.h"
+#include "op/plain/cast_kernel.h"
 #include "op/vector.h"
 
 #include <string.h>

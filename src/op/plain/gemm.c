@@ -1,6 +1,6 @@
 // The matrix product: a and b are packed block by block, so that the tile reads both in order and
 // they stay in cache. Every element of c is one sum in the order of k, whatever the blocks are.
-#include "op/plain/plain.h"
+#include "op/plain/gemm.h"
 
 #include <string.h>
 
@@ -37,14 +37,29 @@ void chi_gemm_run(const chi_gemm *p)
 	if (p->k == 0 && !p->accumulate)
 		clear(p);
 	else if (p->dtype == CHOIR_F32)
-		product_f32(p);
+		gemm_f32(p);
 	else
-		product_f64(p);
+		gemm_f64(p);
 }
 
 size_t chi_gemm_scratch(choir_dtype dtype)
 {
 	return (size_t) (BLOCK_M + BLOCK_N) * BLOCK_K * chi_dtype_size(dtype);
+}
+
+void chi_finish(choir_dtype dtype, void *out, int64_t rows, int64_t n, const void *bias,
+		choir_activate activate)
+{
+	static const chi_unary unary[] = { CHI_RELU, CHI_RELU, CHI_TANH, CHI_SIGMOID };
+	const chi_loops *loops = chi_loops_best();
+	const size_t row = (size_t) n * chi_dtype_size(dtype);
+	char *to = out;
+	for (int64_t i = 0; i < rows; i++, to += row) {
+		if (bias)
+			loops->number[dtype]->binary(CHI_ADD, to, to, bias, n, false, false);
+		if (activate != CHOIR_ACTIVATE_LINEAR)
+			loops->real[dtype]->unary(unary[activate], to, to, n);
+	}
 }
 
 static choir_status gemm_plain(const chi_gemm *p)

@@ -1,6 +1,6 @@
 // Matrix products of whole calls: leading axes, transposes, and dense with its bias and
 // activation.
-#include "op/plain/plain.h"
+#include "op/plain/gemm.h"
 
 typedef struct {
 	int64_t batch, m, n, k;
@@ -57,21 +57,6 @@ static choir_status run_matmul(const choir_kernel_call *call)
 		chi_gemm_run(&gemm);
 	}
 	return CHOIR_OK;
-}
-
-void chi_finish(choir_dtype dtype, void *out, int64_t rows, int64_t n, const void *bias,
-		choir_activate activate)
-{
-	static const chi_unary unary[] = { CHI_RELU, CHI_RELU, CHI_TANH, CHI_SIGMOID };
-	const chi_loops *loops = chi_loops_best();
-	const size_t row = (size_t) n * chi_dtype_size(dtype);
-	char *to = out;
-	for (int64_t i = 0; i < rows; i++, to += row) {
-		if (bias)
-			loops->number[dtype]->binary(CHI_ADD, to, to, bias, n, false, false);
-		if (activate != CHOIR_ACTIVATE_LINEAR)
-			loops->real[dtype]->unary(unary[activate], to, to, n);
-	}
 }
 
 static choir_status run_dense(const choir_kernel_call *call)

@@ -11,7 +11,8 @@ typedef struct {
 	size_t first; // where the part begins in the whole's row
 } subset;
 
-static subset cut_of(const choir_buffer *whole, const choir_buffer *part, int axis, int64_t first)
+static subset subset_of(
+		const choir_buffer *whole, const choir_buffer *part, int axis, int64_t first)
 {
 	subset c = { .rows = 1 };
 	size_t inner = chi_dtype_size(whole->dtype);
@@ -28,7 +29,7 @@ static subset cut_of(const choir_buffer *whole, const choir_buffer *part, int ax
 static choir_status run_slice(const choir_kernel_call *call)
 {
 	const choir_slice_attributes *a = call->attributes;
-	const subset c = cut_of(&call->in[0], call->out, a->axis, a->first);
+	const subset c = subset_of(&call->in[0], call->out, a->axis, a->first);
 	const char *from = (const char *) call->in[0].data + c.first;
 	char *to = call->out->data;
 	for (size_t i = 0; i < c.rows; i++, from += c.whole, to += c.part)
@@ -39,7 +40,7 @@ static choir_status run_slice(const choir_kernel_call *call)
 static choir_status run_slice_gradient(const choir_kernel_call *call)
 {
 	const choir_slice_attributes *a = call->attributes;
-	const subset c = cut_of(call->out, &call->in[0], a->axis, a->first);
+	const subset c = subset_of(call->out, &call->in[0], a->axis, a->first);
 	const char *from = call->in[0].data;
 	char *to = call->out->data;
 	for (size_t i = 0; i < c.rows; i++, from += c.part, to += c.whole) {
@@ -57,7 +58,7 @@ static choir_status run_concat(const choir_kernel_call *call)
 	int64_t first = 0;
 	for (size_t k = 0; k < call->n; k++) {
 		const choir_buffer *in = &call->in[k];
-		const subset c = cut_of(call->out, in, a->axis, first);
+		const subset c = subset_of(call->out, in, a->axis, first);
 		const char *from = in->data;
 		char *to = (char *) call->out->data + c.first;
 		for (size_t i = 0; i < c.rows && c.part > 0; i++, from += c.part, to += c.whole)

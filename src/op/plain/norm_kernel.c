@@ -1,7 +1,7 @@
 // Norms: of rows, each by its own mean and deviation (layer norm, RMS norm), and of channels, by
 // those of a whole batch, whose sums are a kernel of their own, since they may be of several
 // replicas.
-#include "op/plain/plain.h"
+#include "op/plain/cast_kernel.h"
 
 #include <math.h>
 #include <string.h>

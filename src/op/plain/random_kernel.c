@@ -1,7 +1,7 @@
 // Dropout and normal numbers: each element has its own place in the Philox sequence of the key, so
 // nothing depends on who calculates it, and dropout's gradient is dropout again.
 #include "base/philox.h"
-#include "op/plain/plain.h"
+#include "op/plain/cast_kernel.h"
 
 #include <math.h>
 

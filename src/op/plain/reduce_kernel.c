@@ -1,6 +1,7 @@
 // Sums over any set of axes, argmax, and the squares of chunks. Neighbouring axes that are both
 // kept or both summed are one group; the last group says which way the innermost loop goes.
 #include "base/team.h"
+#include "op/plain/broadcast_iterator.h"
 #include "op/plain/plain.h"
 
 #include <math.h>

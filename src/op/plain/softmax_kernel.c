@@ -1,6 +1,6 @@
 // Softmax, its logarithm, and the cross entropy of it with integer labels: row by row, by way of
 // the loops. Sums are in f64, so that a loss of many classes keeps its digits.
-#include "op/plain/plain.h"
+#include "op/plain/cast_kernel.h"
 
 #include <math.h>
 

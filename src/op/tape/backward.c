@@ -290,7 +290,7 @@ static choir_status step(pass *p, const chi_node *node)
 	}
 	if (node->reached && node->out != p->y && !(a && a->source))
 		chi_tensor_drop(node->out);
-	for (size_t k = node->n - node->op->own; node->reached && k < node->n; k++)
+	for (size_t k = node->n - node->op->private_inputs; node->reached && k < node->n; k++)
 		chi_tensor_drop(node->in[k]);
 	return CHOIR_OK;
 }

@@ -103,7 +103,7 @@ static void forget(choir_tape *tape, const chi_node *before, const choir_tensor 
 {
 	for (; tape->last != before; tape->last = tape->last->previous) {
 		const chi_node *node = tape->last;
-		for (size_t k = node->n - node->op->own; k < node->n; k++)
+		for (size_t k = node->n - node->op->private_inputs; k < node->n; k++)
 			chi_tensor_drop(node->in[k]);
 		node->out->node = NULL;
 		if (node->out != y)

@@ -27,6 +27,12 @@ struct choir_tape {
 // The room of variables says that t, an alias of a source, was read while the tape records.
 choir_status chi_tape_add_read(choir_tape *tape, choir_tensor *t);
 
+// Records out, made elsewhere, as the result of op on in (for views and collectives), if a tape
+// is on and a gradient can flow. out is returned; NULL (out is dropped) if there is no memory for
+// it.
+choir_tensor *chi_op_record(const chi_op *op, size_t n, choir_tensor *const in[],
+		const void *attributes, choir_tensor *out);
+
 // A segment whose results are not kept: on the tape it is one node, of which in[] is all that was
 // made before and is used inside. Whether a node is one.
 bool chi_segment_is(const chi_node *node);

@@ -182,8 +182,8 @@ static void run_block(const job *j, int64_t first, int64_t count)
 		for (int64_t t = 0; t < count; t++)
 			j->loops->input(j->v + t * g->c, v_apart, x[t], row, g->c);
 		for (int64_t i = 0, k = 4 * row; i < 4; i++, k++)
-			j->loops->product(j->m + k * m_apart, j->v + i * v_apart,
-					j->u + k * apart(g->c * g->out), rows, g->c, g->out);
+			j->loops->gemm(j->m + k * m_apart, j->v + i * v_apart, j->u + k * apart(g->c * g->out),
+					rows, g->c, g->out);
 	}
 	for (int64_t t = 0; t < count; t++) {
 		int64_t at[4];
@@ -267,7 +267,7 @@ static void add_block(const gradient *d, int64_t first, int64_t count)
 			d->loops->gradient(d->w + t * g->out, w_apart, dy[t], row, g->out);
 		}
 		for (int64_t i = 0, k = 4 * row; i < 4; i++, k++)
-			d->loops->add_product(d->u + k * apart(g->c * g->out), d->v + i * v_apart,
+			d->loops->add_gemm(d->u + k * apart(g->c * g->out), d->v + i * v_apart,
 					d->w + i * w_apart, count, g->c, g->out);
 	}
 }

@@ -22,7 +22,7 @@ typedef struct {
 	// The filter [3, 3, n], where n is c times out.
 	void (*filter)(float *u, int64_t apart, const float *filter, int64_t n);
 	// m [rows, n] = v [rows, k] u [k, n].
-	void (*product)(float *m, const float *v, const float *u, int64_t rows, int64_t k, int64_t n);
+	void (*gemm)(float *m, const float *v, const float *u, int64_t rows, int64_t k, int64_t n);
 	// One row of m, of n channels, to 2 x 2 pixels; bias may be NULL.
 	void (*output)(float *const pixel[4], const float *m, int64_t apart, const float *bias,
 			bool relu, int64_t n);
@@ -30,8 +30,7 @@ typedef struct {
 	// Of the gradient of 2 x 2 pixels of n channels the same four places, to one row of w each.
 	void (*gradient)(float *w, int64_t apart, const float *const pixel[4], int row, int64_t n);
 	// u [k, n] += v^T w, of rows rows, k of v's columns.
-	void (*add_product)(
-			float *u, const float *v, const float *w, int64_t rows, int64_t k, int64_t n);
+	void (*add_gemm)(float *u, const float *v, const float *w, int64_t rows, int64_t k, int64_t n);
 	// The gradient of a filter [3, 3, n] from that of the transformed one.
 	void (*filter_gradient)(float *out, const float *u, int64_t apart, int64_t n);
 } chi_winograd_loops;
@@ -39,3 +38,6 @@ typedef struct {
 #ifdef CHI_HAS_X86_KERNELS
 extern const chi_winograd_loops chi_winograd_avx2, chi_winograd_avx512;
 #endif
+
+chi_kernel_list chi_winograd_list(size_t index);
+void chi_register_winograd_kernels(void);

@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "choir/op.h"
 #include "collective/tree.h"
-#include "op/op.h"
+#include "op/tape/tape.h"
 #include "strategy/cross/reduce.h"
 #include "strategy/cross/sparse_reduce.h"
 #include "strategy/gradients/gradients.h"

@@ -2,7 +2,7 @@
 // replicas' tensors one behind another.
 #include "base/hash.h"
 #include "choir/op.h"
-#include "op/op.h"
+#include "op/tape/tape.h"
 #include "strategy/cross/cross.h"
 #include "strategy/cross/reduce.h"
 #include "strategy/replica/merge_call.h"

@@ -1,8 +1,7 @@
 // The convolution layers, of images and of sequences.
 #include "base/options.h"
+#include "op/nn/nn.h"
 #include "train/layer/layer.h"
-
-#include "choir/nn.h"
 
 #include <inttypes.h>
 #include <limits.h>

@@ -5,6 +5,7 @@
 #include "choir/nn.h"
 #include "op/given.h"
 #include "op/kernel_calls.h"
+#include "op/onednn/onednn.h"
 
 #include <math.h>
 #include <setjmp.h>

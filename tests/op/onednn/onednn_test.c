@@ -4,6 +4,7 @@
 #include "base/status.h"
 #include "base/thread.h"
 #include "op/kernel_oracles.h"
+#include "op/onednn/onednn.h"
 #include "op/onednn/primitive_cache.h"
 #include "tensor/tensor.h"
 

@@ -2,6 +2,7 @@
 // neither threads nor what lay in memory change their bits; NANs.
 #include "base/team.h"
 #include "op/kernel_oracles.h"
+#include "op/winograd/winograd.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

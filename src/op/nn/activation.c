@@ -1,0 +1,66 @@
+// Activations. Layers fuse those whose gradient follows from their result (relu, tanh, sigmoid)
+// into other kernels; the gradients of the others need their input.
+#include "op/nn/nn.h"
+
+static const chi_unary_op relu_op = { { .name = "relu", .backward = chi_unary_backward },
+	"relu_gradient", true };
+static const chi_unary_op tanh_op = { { .name = "tanh", .backward = chi_unary_backward },
+	"tanh_gradient", true };
+static const chi_unary_op sigmoid_op = { { .name = "sigmoid", .backward = chi_unary_backward },
+	"sigmoid_gradient", true };
+static const chi_unary_op gelu_tanh_op = { { .name = "gelu_tanh", .backward = chi_unary_backward },
+	"gelu_tanh_gradient", false };
+static const chi_unary_op gelu_op = { { .name = "gelu", .backward = chi_unary_backward },
+	"gelu_gradient", false };
+static const chi_unary_op silu_op = { { .name = "silu", .backward = chi_unary_backward },
+	"silu_gradient", false };
+static const chi_unary_op softplus_op = { { .name = "softplus", .backward = chi_unary_backward },
+	"softplus_gradient", false };
+
+choir_tensor *chi_activation_gradient(choir_activate activate, choir_tensor *y, choir_tensor *dy)
+{
+	static const char *const kernels[] = {
+		[CHOIR_ACTIVATE_RELU] = "relu_gradient",
+		[CHOIR_ACTIVATE_TANH] = "tanh_gradient",
+		[CHOIR_ACTIVATE_SIGMOID] = "sigmoid_gradient",
+	};
+	choir_tensor *const in[] = { y, dy };
+	if (activate == CHOIR_ACTIVATE_LINEAR)
+		return dy;
+	return chi_op_kernel(dy->frame, kernels[activate], 2, in, NULL, dy->dtype, &dy->shape);
+}
+
+choir_tensor *choir_relu(choir_tensor *x)
+{
+	return chi_op_call(&relu_op.op, NULL, 1, &x, NULL);
+}
+
+choir_tensor *choir_tanh(choir_tensor *x)
+{
+	return chi_op_call(&tanh_op.op, NULL, 1, &x, NULL);
+}
+
+choir_tensor *choir_sigmoid(choir_tensor *x)
+{
+	return chi_op_call(&sigmoid_op.op, NULL, 1, &x, NULL);
+}
+
+choir_tensor *choir_gelu_tanh(choir_tensor *x)
+{
+	return chi_op_call(&gelu_tanh_op.op, NULL, 1, &x, NULL);
+}
+
+choir_tensor *choir_gelu(choir_tensor *x)
+{
+	return chi_op_call(&gelu_op.op, NULL, 1, &x, NULL);
+}
+
+choir_tensor *choir_silu(choir_tensor *x)
+{
+	return chi_op_call(&silu_op.op, NULL, 1, &x, NULL);
+}
+
+choir_tensor *choir_softplus(choir_tensor *x)
+{
+	return chi_op_call(&softplus_op.op, NULL, 1, &x, NULL);
+}

@@ -1,0 +1,12 @@
+// LSTM and GRU for every library's list: the spec's user is the chi_gemm_kernel that makes the
+// products.
+#pragma once
+
+#include "op/plain/gemm.h"
+
+choir_status chi_lstm(const choir_kernel_call *call);
+choir_status chi_lstm_gradient(const choir_kernel_call *call);
+choir_status chi_gru(const choir_kernel_call *call);
+choir_status chi_gru_gradient(const choir_kernel_call *call);
+choir_status chi_recurrent_gradient(const choir_kernel_call *call);
+size_t chi_recurrent_scratch(const choir_kernel_call *call);

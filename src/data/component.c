@@ -31,9 +31,9 @@ void chi_components_of(const choir_dataset *d, void *const column[], int64_t at,
 	for (size_t i = 0; i < d->spec.n; i++) {
 		entry[i] = (choir_entry){ .dtype = d->spec.column[i].dtype };
 		if (in_ragged_value(d, i)) {
-			const chi_ragged_value *cell = there[i];
-			entry[i].data = cell->data;
-			entry[i].shape = cell->shape;
+			const chi_ragged_value *value = there[i];
+			entry[i].data = value->data;
+			entry[i].shape = value->shape;
 		} else {
 			entry[i].data = there[i];
 			entry[i].shape = whole_shape(d, i, examples);

@@ -1,7 +1,7 @@
-// Where an iterator stands, and going there. A position is the pass and how many elements of it
+// Where an iterator stands, and going there. A position is the pass and how many of its elements
 // were handed out; what was read ahead does not count. Going there begins the pass anew and lets
-// each step that can jump do so. A step that cannot is read up to there, which costs what reading
-// that much of the pass cost before.
+// each stage jump that can. One that cannot reads up to there, at the cost of reading that part
+// again.
 #include "data/stage.h"
 
 #include "base/hash.h"

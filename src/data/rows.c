@@ -1,5 +1,5 @@
-// Memory for examples: cells for columns that vary, rows of packed examples or cells for buffers,
-// and copying between them. Whatever a step keeps of its source lies in rows.
+// Memory for examples: rows of packed examples, with a ragged value of its own for each example
+// of a column that varies. Whatever a stage keeps of its source lies in rows.
 #include "data/stage.h"
 
 #include <string.h>
@@ -29,22 +29,22 @@ bool chi_shape_fits(const choir_shape *column, const choir_shape *shape)
 }
 
 choir_status chi_ragged_value_shape(
-		chi_ragged_value *cell, choir_dtype dtype, const choir_shape *shape)
+		chi_ragged_value *value, choir_dtype dtype, const choir_shape *shape)
 {
 	size_t bytes;
 	if (!chi_shape_bytes(shape, dtype, &bytes))
 		return choir_fail(CHOIR_INVALID, "dataset: an example has too many bytes");
-	if (bytes > cell->bytes) {
+	if (bytes > value->bytes) {
 		// Examples of many sizes come in turn: room to spare keeps most from asking anew.
 		size_t capacity = bytes > PTRDIFF_MAX / 2 ? bytes : bytes + bytes / 2;
 		void *data = chi_alloc_aligned(capacity);
 		if (!data)
 			return choir_error_status();
-		chi_free(cell->data);
-		cell->data = data;
-		cell->bytes = capacity;
+		chi_free(value->data);
+		value->data = data;
+		value->bytes = capacity;
 	}
-	cell->shape = *shape;
+	value->shape = *shape;
 	return CHOIR_OK;
 }
 
@@ -58,10 +58,10 @@ choir_status chi_ragged_value_copy(
 	return CHOIR_OK;
 }
 
-void chi_ragged_value_free(chi_ragged_value *cell)
+void chi_ragged_value_free(chi_ragged_value *value)
 {
-	chi_free(cell->data);
-	*cell = (chi_ragged_value){ .data = NULL };
+	chi_free(value->data);
+	*value = (chi_ragged_value){ .data = NULL };
 }
 
 void chi_columns_move(const choir_dataset *d, void *const column[], int64_t examples, void *out[])
@@ -81,10 +81,10 @@ choir_status chi_columns_copy(
 			memcpy(to[i], from[i], (size_t) examples * d->bytes[i]);
 			continue;
 		}
-		chi_ragged_value *cell = to[i];
+		chi_ragged_value *value = to[i];
 		const chi_ragged_value *other = from[i];
 		for (int64_t k = 0; k < examples; k++)
-			CHOIR_TRY(chi_ragged_value_copy(&cell[k], &other[k], c->dtype));
+			CHOIR_TRY(chi_ragged_value_copy(&value[k], &other[k], c->dtype));
 	}
 	return CHOIR_OK;
 }
@@ -123,7 +123,7 @@ bool chi_row_buffer_grow(
 	chi_row_buffer larger;
 	if (!chi_row_buffer_new(d, examples, &larger))
 		return false;
-	for (size_t i = 0; rows->memory && i < d->spec.n; i++) // cells move with what they hold
+	for (size_t i = 0; rows->memory && i < d->spec.n; i++) // ragged ones move as they are
 		memcpy(larger.column[i], rows->column[i],
 				(size_t) (rows->ragged_columns >> i & 1 ? rows->examples : kept) * d->bytes[i]);
 	chi_free(rows->memory);
@@ -136,9 +136,9 @@ void chi_row_buffer_free(chi_row_buffer *rows)
 	for (size_t i = 0; rows->memory && i < CHI_MAX_COLUMNS; i++) {
 		if (!(rows->ragged_columns >> i & 1))
 			continue;
-		chi_ragged_value *cell = rows->column[i];
+		chi_ragged_value *value = rows->column[i];
 		for (int64_t k = 0; k < rows->examples; k++)
-			chi_ragged_value_free(&cell[k]);
+			chi_ragged_value_free(&value[k]);
 	}
 	chi_free(rows->memory);
 	rows->memory = NULL;

@@ -1,4 +1,4 @@
-// Marks, kept in the order of their elements. When there are many, every second one is forgotten.
+// The points are kept in the order of their elements. When there are many, every second one goes.
 #include "data/seek_index.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ void chi_seek_index_free(chi_seek_index *m)
 	chi_mutex_destroy(&m->lock);
 }
 
-// How many marks lie at or before so many elements.
+// How many seek points lie at or before so many elements.
 static size_t count_before(const chi_seek_index *m, int64_t elements)
 {
 	size_t low = 0, high = m->n;
@@ -56,29 +56,29 @@ int64_t chi_seek_index_next(chi_seek_index *m, int64_t elements)
 	return next;
 }
 
-static choir_status insert(chi_seek_index *m, const chi_seek_point *mark)
+static choir_status insert(chi_seek_index *m, const chi_seek_point *point)
 {
-	const size_t at = count_before(m, mark->elements);
-	if (at > 0 && m->point[at - 1].elements == mark->elements) {
-		m->point[at - 1] = *mark; // of an earlier pass
+	const size_t at = count_before(m, point->elements);
+	if (at > 0 && m->point[at - 1].elements == point->elements) {
+		m->point[at - 1] = *point; // of an earlier pass
 		return CHOIR_OK;
 	}
-	void *marks = m->point;
-	if (!chi_grow(&marks, &m->capacity, m->n + 1, sizeof *m->point))
+	void *points = m->point;
+	if (!chi_grow(&points, &m->capacity, m->n + 1, sizeof *m->point))
 		return CHOIR_NO_MEMORY;
-	m->point = marks;
+	m->point = points;
 	memmove(m->point + at + 1, m->point + at, (m->n - at) * sizeof *m->point);
-	m->point[at] = *mark;
+	m->point[at] = *point;
 	m->n++;
 	if (m->n == MAX_SEEK_POINTS)
 		thin_out(m);
 	return CHOIR_OK;
 }
 
-choir_status chi_seek_index_add(chi_seek_index *m, const chi_seek_point *mark)
+choir_status chi_seek_index_add(chi_seek_index *m, const chi_seek_point *point)
 {
 	chi_mutex_lock(&m->lock);
-	const choir_status status = insert(m, mark);
+	const choir_status status = insert(m, point);
 	chi_mutex_unlock(&m->lock);
 	return status;
 }
@@ -153,13 +153,13 @@ void chi_places_begin(chi_places *p)
 choir_status chi_places_add(
 		chi_places *p, choir_dataset *d, const chi_glob *paths, const chi_seek_point *place)
 {
-	chi_seek_point mark = *place;
-	mark.elements = p->delivered;
-	mark.files = chi_seek_index_files(paths, (size_t) mark.file + 1);
-	mark.dropped = (int64_t) chi_atomic64_load(&d->dropped);
-	mark.skipped = (int64_t) chi_atomic64_load(&d->skipped);
+	chi_seek_point point = *place;
+	point.elements = p->delivered;
+	point.files = chi_seek_index_files(paths, (size_t) point.file + 1);
+	point.dropped = (int64_t) chi_atomic64_load(&d->dropped);
+	point.skipped = (int64_t) chi_atomic64_load(&d->skipped);
 	chi_atomic64_store(&d->delivered, (uint64_t) p->delivered);
-	CHOIR_TRY(chi_seek_index_add(&p->seek_index, &mark));
+	CHOIR_TRY(chi_seek_index_add(&p->seek_index, &point));
 	p->next = chi_seek_index_next(&p->seek_index, p->delivered);
 	return CHOIR_OK;
 }
@@ -176,16 +176,16 @@ bool chi_places_find(chi_places *p, choir_dataset *d, int64_t elements, chi_seek
 	return true;
 }
 
-bool chi_places_fit(const chi_glob *paths, const chi_seek_point *mark)
+bool chi_places_fit(const chi_glob *paths, const chi_seek_point *point)
 {
-	return mark->elements > 0 && mark->file >= 0 && (uint64_t) mark->file < paths->n &&
-			mark->byte > 0 && mark->record > 0 && mark->dropped >= 0 && mark->skipped >= 0 &&
-			mark->files == chi_seek_index_files(paths, (size_t) mark->file + 1);
+	return point->elements > 0 && point->file >= 0 && (uint64_t) point->file < paths->n &&
+			point->byte > 0 && point->record > 0 && point->dropped >= 0 && point->skipped >= 0 &&
+			point->files == chi_seek_index_files(paths, (size_t) point->file + 1);
 }
 
 // ---- Of a chain.
 
-// Calls with the marks of each source of d that keeps some, in their order.
+// Calls with the seek points of each source of d that keeps some, in their order.
 static void each_source(choir_dataset *d, int64_t *source,
 		void (*fn)(choir_dataset *d, int64_t source, void *user), void *user)
 {
@@ -222,9 +222,9 @@ static void choose(choir_dataset *d, int64_t source, void *user)
 	c->n += n;
 }
 
-size_t chi_dataset_seek_index(choir_dataset *d, chi_seek_point mark[CHI_MAX_SEEK_POINTS])
+size_t chi_dataset_seek_index(choir_dataset *d, chi_seek_point point[CHI_MAX_SEEK_POINTS])
 {
-	seek_points_of_chain c = { .seek_point = mark, .capacity = CHI_MAX_SEEK_POINTS };
+	seek_points_of_chain c = { .seek_point = point, .capacity = CHI_MAX_SEEK_POINTS };
 	int64_t source = 0;
 	each_source(d, &source, count, &c);
 	source = 0;
@@ -240,13 +240,13 @@ static void take(choir_dataset *d, int64_t source, void *user)
 			c->status = chi_seek_index_add(d->stage->seek_index(d), &c->seek_point[i]);
 }
 
-choir_status chi_dataset_take_seek_index(choir_dataset *d, size_t n, const chi_seek_point mark[])
+choir_status chi_dataset_take_seek_index(choir_dataset *d, size_t n, const chi_seek_point point[])
 {
 	chi_seek_point copy[CHI_MAX_SEEK_POINTS];
 	seek_points_of_chain c = { .seek_point = copy,
 		.n = n < CHI_MAX_SEEK_POINTS ? n : CHI_MAX_SEEK_POINTS };
 	int64_t source = 0;
-	memcpy(copy, mark, c.n * sizeof *copy);
+	memcpy(copy, point, c.n * sizeof *copy);
 	each_source(d, &source, take, &c);
 	return c.status;
 }

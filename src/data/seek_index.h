@@ -1,17 +1,17 @@
-// Marks: places in files at which so many elements of a pass had been handed out, so that going
-// to an element of a source whose records can only be counted by reading them costs a seek and a
-// little reading. A source remembers some of them while it reads; those that lie close before
-// where it stands go into the saved position, for a program that starts anew.
+// Seek points: places in files of which the number of the next element of a pass is known. A
+// source whose records can only be counted by reading them goes to an element by a seek and a
+// little reading. It remembers some of these while it reads; those close before where it stands
+// go into the saved position, for a program that starts anew.
 //
-// A mark says where, never what: it is used only if it is of the files that the source has, and
-// who goes there finds the same elements as who reads up to there. Threads: any.
+// A point is used only if it is of the files that the source has. Reading from there gives the
+// elements that reading from the start gives. Threads: any.
 #pragma once
 
 #include "base/lock.h"
 #include "base/glob.h"
 #include "data/data.h"
 
-// How many elements lie between two marks that are remembered, as long as there are few.
+// How many elements lie between two seek points that are remembered, as long as there are few.
 enum { CHI_SEEK_POINT_EVERY = 1024 };
 
 typedef struct chi_seek_index {
@@ -21,7 +21,7 @@ typedef struct chi_seek_index {
 	int64_t every; // elements from one to the next
 } chi_seek_index;
 
-// What a source that remembers places holds: the marks, and where it stands in this pass.
+// What a source that remembers places holds: the seek points, and where it stands in this pass.
 typedef struct {
 	chi_seek_index seek_index;
 	int64_t delivered, next; // elements; at how many the next place is remembered
@@ -29,9 +29,9 @@ typedef struct {
 
 void chi_seek_index_init(chi_seek_index *m);
 void chi_seek_index_free(chi_seek_index *m);
-// When the next mark behind so many elements is due.
+// When the next seek point behind so many elements is due.
 int64_t chi_seek_index_next(chi_seek_index *m, int64_t elements);
-choir_status chi_seek_index_add(chi_seek_index *m, const chi_seek_point *mark);
+choir_status chi_seek_index_add(chi_seek_index *m, const chi_seek_point *point);
 // Forgets those of other files than this one.
 void chi_seek_index_keep(chi_seek_index *m, int64_t file);
 // The last one at or before so many elements; false: there is none.
@@ -57,5 +57,5 @@ choir_status chi_places_add(
 		chi_places *p, choir_dataset *d, const chi_glob *paths, const chi_seek_point *place);
 // The last place at or before so many elements; false: there is none. The source must go there.
 bool chi_places_find(chi_places *p, choir_dataset *d, int64_t elements, chi_seek_point *place);
-// Whether a mark is of these files, and of numbers that can be.
-bool chi_places_fit(const chi_glob *paths, const chi_seek_point *mark);
+// Whether a seek point is of these files, and of numbers that can be.
+bool chi_places_fit(const chi_glob *paths, const chi_seek_point *point);

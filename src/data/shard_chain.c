@@ -1,10 +1,8 @@
 // Sharding by files: each worker reads files of its own. The chain is walked from its end to what
-// reads files, through steps that hand on what they get, first to see whether it can be done at
-// all, so that a chain that cannot is left as it was. And sharding by hints, which shard steps in
+// reads files, through stages that hand on what they get, first to see whether it can be done at
+// all, so that a chain that cannot is left as it was. And sharding by hints, which shard stages in
 // the chain wait for.
-#include "data/stage.h"
-
-#include "choir/dataset.h"
+#include "data/dataset/dataset.h"
 
 static choir_status too_few(const choir_dataset *d, int64_t files, int64_t count)
 {
@@ -45,7 +43,7 @@ static choir_status shard_list(choir_dataset *reader, int64_t count, int64_t ind
 	return *at ? CHOIR_OK : choir_error_status();
 }
 
-// Tells the steps between d and what is shared out whose share they get: those it flows through.
+// Tells the stages between d and what is shared out whose share they get: those it flows through.
 static choir_status tell(choir_dataset *d, int64_t count, int64_t index)
 {
 	if (d->stage->share)

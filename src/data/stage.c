@@ -1,6 +1,6 @@
-// The core of datasets: what is the same for all steps. It makes them and frees them, checks
+// The core of datasets: what is the same for all stages. It makes them and frees them, checks
 // columns, keeps the position of those with random access, and makes an end or a failure stay
-// until the rewind, so that no step has to think of being read once more.
+// until the rewind, so that no stage has to think of being read once more.
 #include "data/stage.h"
 
 #include <stdarg.h>
@@ -118,16 +118,16 @@ bool chi_dataset_set_columns(choir_dataset *d, size_t n, const choir_column colu
 	return copy_names(d);
 }
 
-void *chi_source_new(const chi_stage *step, size_t size, size_t n, const choir_column columns[],
+void *chi_source_new(const chi_stage *stage, size_t size, size_t n, const choir_column columns[],
 		int64_t examples)
 {
 	size_t bytes[CHI_MAX_COLUMNS];
-	if (chi_columns_check(step->name, step->varies, n, columns, bytes) != CHOIR_OK)
+	if (chi_columns_check(stage->name, stage->varies, n, columns, bytes) != CHOIR_OK)
 		return NULL;
 	choir_dataset *d = chi_alloc(size);
 	if (!d)
 		return NULL;
-	d->stage = step;
+	d->stage = stage;
 	d->spec.n = n;
 	d->spec.examples = d->elements = examples;
 	d->spec.global = CHOIR_NONE;
@@ -143,24 +143,24 @@ void *chi_source_new(const chi_stage *step, size_t size, size_t n, const choir_c
 	return d;
 }
 
-static choir_status check_depth(const chi_stage *step, const choir_dataset *from)
+static choir_status check_depth(const chi_stage *stage, const choir_dataset *from)
 {
 	return from->depth < CHI_MAX_STAGES
 			? CHOIR_OK
 			: choir_fail(CHOIR_INVALID,
 					  "%s: a chain of more than %d steps; a list of files, "
 					  "or halves that are joined, need fewer",
-					  step->name, CHI_MAX_STAGES);
+					  stage->name, CHI_MAX_STAGES);
 }
 
-void *chi_transform_new(const chi_stage *step, size_t size, choir_dataset *from)
+void *chi_transform_new(const chi_stage *stage, size_t size, choir_dataset *from)
 {
-	choir_dataset *d = check_depth(step, from) == CHOIR_OK ? chi_alloc(size) : NULL;
+	choir_dataset *d = check_depth(stage, from) == CHOIR_OK ? chi_alloc(size) : NULL;
 	if (!d) {
 		choir_dataset_free(from);
 		return NULL;
 	}
-	d->stage = step;
+	d->stage = stage;
 	d->from[0] = from;
 	d->depth = from->depth + 1;
 	d->spec = from->spec;
@@ -337,7 +337,7 @@ choir_status chi_dataset_next(choir_dataset *d, chi_element *e)
 	return chi_dataset_read(d, e->column, unit, &e->examples);
 }
 
-// Counted, since a step that ends a cancel of its own must not end that of who reads it.
+// Counted, since a stage that ends a cancel of its own must not end that of who reads it.
 static void add_cancels(choir_dataset *d, uint32_t by)
 {
 	if (!d)

@@ -16,11 +16,11 @@ static choir_status check_ragged_values(const batch *b, void *const column[], in
 {
 	const choir_dataset *d = &b->base;
 	for (size_t i = 0; i < d->spec.n; i++) {
-		const chi_ragged_value *cell = column[i];
-		if (!cell || !chi_shape_varies(&d->spec.column[i].shape))
+		const chi_ragged_value *value = column[i];
+		if (!value || !chi_shape_varies(&d->spec.column[i].shape))
 			continue;
 		for (int64_t k = 1; k < examples; k++)
-			if (!chi_shape_equal(&cell[k].shape, &cell[0].shape))
+			if (!chi_shape_equal(&value[k].shape, &value[0].shape))
 				return choir_fail(CHOIR_INVALID,
 						"batch: batch %lld: example %lld of column \"%s\" has another shape than "
 						"the first; padded_batch makes them alike",

@@ -2,7 +2,7 @@
 // and later passes come from there. The source is always read as in its first pass, so that what
 // is kept does not depend on when it was. A file appears under its name when it is whole, and is
 // used again by whoever finds it there.
-#include "data/dataset/cache.h"
+#include "data/dataset/cache_file.h"
 
 #include <string.h>
 

@@ -1,10 +1,10 @@
-// The file of a cache step. It begins with a mark, the signature of the chain it is of, and which
+// The file of a cache stage. It begins with a mark, the signature of the chain it is of, and which
 // of how many workers' share of the data it holds; then come elements, each a head (its examples,
 // its bytes, a checksum of them) and the columns' bytes: packed, or for each example of a column
 // that varies its dimensions and its values. A head with no examples is the end. All numbers are
 // those of the machine that wrote it, whose byte order the mark tells. An element is handed out
 // only after its checksum was right.
-#include "data/dataset/cache.h"
+#include "data/dataset/cache_file.h"
 
 #include <string.h>
 
@@ -177,14 +177,14 @@ static choir_status add(chi_cache_file *f, const void *bytes, size_t length)
 }
 
 static choir_status add_ragged_values(
-		chi_cache_file *f, const choir_column *c, const chi_ragged_value *cell, int64_t examples)
+		chi_cache_file *f, const choir_column *c, const chi_ragged_value *value, int64_t examples)
 {
 	for (int64_t k = 0; k < examples; k++) {
 		size_t bytes;
-		if (!chi_shape_bytes(&cell[k].shape, c->dtype, &bytes))
+		if (!chi_shape_bytes(&value[k].shape, c->dtype, &bytes))
 			return choir_fail(CHOIR_INTERNAL, "cache: a cell without a shape");
-		CHOIR_TRY(add(f, cell[k].shape.dim, (size_t) c->shape.rank * sizeof(int64_t)));
-		CHOIR_TRY(add(f, cell[k].data, bytes));
+		CHOIR_TRY(add(f, value[k].shape.dim, (size_t) c->shape.rank * sizeof(int64_t)));
+		CHOIR_TRY(add(f, value[k].data, bytes));
 	}
 	return CHOIR_OK;
 }
@@ -276,7 +276,7 @@ static const unsigned char *take(chi_cache_file *f, size_t *at, size_t length)
 }
 
 static choir_status take_ragged_values(chi_cache_file *f, const choir_column *c,
-		chi_ragged_value *cell, int64_t examples, size_t *at)
+		chi_ragged_value *value, int64_t examples, size_t *at)
 {
 	chi_ragged_value none = { .data = NULL };
 	for (int64_t k = 0; k < examples; k++) {
@@ -290,10 +290,10 @@ static choir_status take_ragged_values(chi_cache_file *f, const choir_column *c,
 		const unsigned char *values = fits ? take(f, at, bytes) : NULL;
 		if (!values)
 			return corrupt(f, f->at - f->length + *at, "an example's shape is wrong");
-		if (!cell)
+		if (!value)
 			continue;
 		none = (chi_ragged_value){ .data = (void *) (uintptr_t) values, .shape = shape };
-		CHOIR_TRY(chi_ragged_value_copy(&cell[k], &none, c->dtype));
+		CHOIR_TRY(chi_ragged_value_copy(&value[k], &none, c->dtype));
 	}
 	return CHOIR_OK;
 }

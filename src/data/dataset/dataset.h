@@ -1,4 +1,4 @@
-// What the transforms that make batches share.
+// What transforms share with each other and with the chain around them.
 #pragma once
 
 #include "data/stage.h"
@@ -10,3 +10,5 @@ bool chi_batch_possible(choir_dataset *from, const char *what, int64_t size);
 void chi_batch_count(choir_dataset *d, int64_t size, bool drop_remainder);
 // To behind so many batches of the pass. The last of them is read, since it may be a short one.
 choir_status chi_batch_seek(choir_dataset *d, int64_t elements);
+// A shard stage with hint gets its count and index, before anything is read.
+void chi_dataset_take_hint(choir_dataset *d, int64_t count, int64_t index);

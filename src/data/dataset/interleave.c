@@ -178,7 +178,7 @@ static void interleave_free(choir_dataset *d)
 	chi_row_buffer_free(&v->element);
 }
 
-#define INTERLEAVE_STEP(subject, sharded) \
+#define INTERLEAVE_STAGE(subject, sharded) \
 	{ \
 		.name = subject, .range = chi_no_range, .read = interleave_read, \
 		.rewind = interleave_rewind, .peek = chi_no_peek, .free = interleave_free, \
@@ -186,10 +186,10 @@ static void interleave_free(choir_dataset *d)
 	}
 
 // The second of each: the function opens what its element names.
-static const chi_stage interleave_stages[] = { INTERLEAVE_STEP("interleave", CHI_FILES_THROUGH),
-	INTERLEAVE_STEP("interleave", CHI_FILES_BEFORE) };
-static const chi_stage flat_map_stages[] = { INTERLEAVE_STEP("flat_map", CHI_FILES_THROUGH),
-	INTERLEAVE_STEP("flat_map", CHI_FILES_BEFORE) };
+static const chi_stage interleave_stages[] = { INTERLEAVE_STAGE("interleave", CHI_FILES_THROUGH),
+	INTERLEAVE_STAGE("interleave", CHI_FILES_BEFORE) };
+static const chi_stage flat_map_stages[] = { INTERLEAVE_STAGE("flat_map", CHI_FILES_THROUGH),
+	INTERLEAVE_STAGE("flat_map", CHI_FILES_BEFORE) };
 
 // Completes o from what is given. False: a failure, with from freed.
 static bool check(choir_dataset *from, const char *what, choir_interleave_options *o,
@@ -215,10 +215,10 @@ static bool check(choir_dataset *from, const char *what, choir_interleave_option
 	return false;
 }
 
-static choir_dataset *make(const chi_stage *step, choir_dataset *from,
+static choir_dataset *make(const chi_stage *stage, choir_dataset *from,
 		const choir_interleave_options *o, choir_dataset_of_fn *fn, void *user)
 {
-	interleave *v = chi_transform_new(step, sizeof *v, from);
+	interleave *v = chi_transform_new(stage, sizeof *v, from);
 	if (!v)
 		return NULL;
 	choir_dataset *d = &v->base;

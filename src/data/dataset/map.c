@@ -27,8 +27,8 @@ typedef struct {
 	chi_row_buffer *spare; // for each member: an element, for columns that nobody wants
 	outcome *outcome; // of each element
 	int64_t done; // elements handed on in this pass
-	chi_error late; // a failure whose turn comes with the next read
-	bool is_late;
+	chi_error failure; // a failure whose turn comes with the next read
+	bool has_failure;
 	// Of the block at work:
 	void *const *column;
 	int64_t first; // of the block, in the pass
@@ -76,8 +76,8 @@ static int64_t good_ones(map *m, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++)
 		if (m->outcome[i].status != CHOIR_OK) {
-			m->late = m->outcome[i].error;
-			m->is_late = true;
+			m->failure = m->outcome[i].error;
+			m->has_failure = true;
 			return i;
 		}
 	return n;
@@ -97,9 +97,9 @@ static choir_status map_read(choir_dataset *d, void *const column[], int64_t wan
 	map *m = (map *) d;
 	choir_dataset *from = d->from[0];
 	int64_t n, elements = 1;
-	if (m->is_late) {
-		chi_error_restore(&m->late);
-		return m->late.status;
+	if (m->has_failure) {
+		chi_error_restore(&m->failure);
+		return m->failure.status;
 	}
 	if (nothing_wanted(d, column)) {
 		CHOIR_TRY(chi_dataset_read(from, nothing, want, got));
@@ -121,14 +121,14 @@ static choir_status map_read(choir_dataset *d, void *const column[], int64_t wan
 	*got = d->spec.batch && good ? n : good;
 	if (good)
 		return CHOIR_OK;
-	chi_error_restore(&m->late);
-	return m->late.status;
+	chi_error_restore(&m->failure);
+	return m->failure.status;
 }
 
 static choir_status map_rewind(choir_dataset *d)
 {
 	((map *) d)->done = 0;
-	((map *) d)->is_late = false;
+	((map *) d)->has_failure = false;
 	return chi_rewind_from(d);
 }
 

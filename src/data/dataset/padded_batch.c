@@ -1,6 +1,6 @@
 // padded_batch: examples of different sizes in one batch, each filled up behind its end. Without
-// a shape to fill up to it is that of the batch's largest example, and the batch's cells all get
-// it; with one, the column does not vary any more and its batch is packed.
+// a shape to fill up to it is that of the batch's largest example, and the batch's ragged values
+// all get it; with one, the column does not vary any more and its batch is packed.
 #include "data/dataset/dataset.h"
 
 #include <string.h>
@@ -67,14 +67,14 @@ static void copy_in(char *to, const choir_shape *large, const char *from, const 
 static choir_status target(const pad *p, size_t i, int64_t examples, choir_shape *shape)
 {
 	const choir_column *c = &p->base.spec.column[i];
-	const chi_ragged_value *cell = p->stage.column[i];
+	const chi_ragged_value *value = p->stage.column[i];
 	*shape = c->shape;
 	for (int a = 0; a < shape->rank; a++) {
 		bool known = shape->dim[a] != CHOIR_NONE;
 		if (!known)
 			shape->dim[a] = 0;
 		for (int64_t k = 0; k < examples; k++) {
-			int64_t dim = cell[k].shape.dim[a];
+			int64_t dim = value[k].shape.dim[a];
 			if (dim > shape->dim[a] && known)
 				return choir_fail(CHOIR_INVALID,
 						"padded_batch: batch %lld: example %lld of column \"%s\" has %lld along "
@@ -91,7 +91,7 @@ static choir_status target(const pad *p, size_t i, int64_t examples, choir_shape
 static choir_status pad_column(const pad *p, size_t i, void *column, int64_t examples)
 {
 	const choir_column *c = &p->base.spec.column[i];
-	const chi_ragged_value *cell = p->stage.column[i];
+	const chi_ragged_value *value = p->stage.column[i];
 	const size_t size = chi_dtype_size(c->dtype);
 	choir_shape shape;
 	CHOIR_TRY(target(p, i, examples, &shape));
@@ -103,7 +103,7 @@ static choir_status pad_column(const pad *p, size_t i, void *column, int64_t exa
 			to = ((chi_ragged_value *) column)[k].data;
 		}
 		fill(to, c->dtype, p->value[i], (size_t) choir_shape_elements(&shape));
-		copy_in(to, &shape, cell[k].data, &cell[k].shape, size);
+		copy_in(to, &shape, value[k].data, &value[k].shape, size);
 	}
 	return CHOIR_OK;
 }

@@ -1,4 +1,4 @@
-// Reading ahead: a thread of the step's own fills a ring while the program works on what it has
+// Reading ahead: a thread of the stage's own fills a ring while the program works on what it has
 // got. An end or a failure takes its place behind the elements read before it. The thread starts
 // with the first read and ends when the dataset is freed; it is stopped between blocks, and only
 // a function of the program that never returns can keep it. No lock is held while the source is

@@ -1,6 +1,6 @@
 // Several passes, or endlessly many, as one. Each goes through the source from its start, so that
 // a shuffle in it comes in another order. Where nobody knows how long a pass of the source is,
-// repeat remembers behind how many of its elements each began: a mark, whose record is the
+// repeat remembers behind how many of its elements each began: a seek point, whose record is the
 // source's pass and whose file is repeat's own.
 #include "data/seek_index.h"
 #include "data/stage.h"

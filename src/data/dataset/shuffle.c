@@ -1,6 +1,7 @@
 // Shuffle: a buffer is kept full, and each element that leaves it is drawn from all that are in
 // it. The draws are Philox of seed, pass and their number, so the order depends on nothing else.
 // Of a source with random access only the numbers of the examples are kept, not the examples.
+#include "data/reorder.h"
 #include "data/stage.h"
 
 #include "base/alloc.h"
@@ -236,9 +237,9 @@ static bool reserve(shuffle *s, const choir_dataset *from)
 
 static choir_dataset *make(choir_dataset *from, int64_t buffer, uint64_t seed, bool once)
 {
-	choir_dataset *late = chi_reorder_take(&from);
-	if (late)
-		return chi_reorder_put(late, make(from, buffer, seed, once));
+	choir_dataset *moved = chi_reorder_take(&from);
+	if (moved)
+		return chi_reorder_put(moved, make(from, buffer, seed, once));
 	if (!chi_dataset_given(from, "shuffle"))
 		return NULL;
 	if (buffer < 1 && buffer != CHOIR_NONE)

@@ -1,6 +1,7 @@
 // Steps that keep some elements and leave out others: take, skip and shard. What is left out of a
 // stream is read into nothing; with random access it is never touched.
-#include "data/stage.h"
+#include "data/dataset/dataset.h"
+#include "data/reorder.h"
 
 #include "base/hash.h"
 #include "base/size.h"
@@ -133,16 +134,16 @@ static const chi_stage skip_stage = {
 };
 
 // What take and skip share; the constructor goes on to say what is left.
-static subset *subset_new(const chi_stage *step, choir_dataset *from, int64_t count)
+static subset *subset_new(const chi_stage *stage, choir_dataset *from, int64_t count)
 {
-	if (!chi_dataset_given(from, step->name))
+	if (!chi_dataset_given(from, stage->name))
 		return NULL;
 	if (count < 0) {
-		chi_refuse(from, CHOIR_INVALID, "%s: %lld elements given, 0 or more needed", step->name,
+		chi_refuse(from, CHOIR_INVALID, "%s: %lld elements given, 0 or more needed", stage->name,
 				(long long) count);
 		return NULL;
 	}
-	subset *c = chi_transform_new(step, sizeof *c, from);
+	subset *c = chi_transform_new(stage, sizeof *c, from);
 	if (!c)
 		return NULL;
 	c->count = count;
@@ -152,9 +153,9 @@ static subset *subset_new(const chi_stage *step, choir_dataset *from, int64_t co
 
 choir_dataset *choir_dataset_take(choir_dataset *from, int64_t count)
 {
-	choir_dataset *late = chi_reorder_take(&from);
-	if (late)
-		return chi_reorder_put(late, choir_dataset_take(from, count));
+	choir_dataset *moved = chi_reorder_take(&from);
+	if (moved)
+		return chi_reorder_put(moved, choir_dataset_take(from, count));
 	subset *c = subset_new(&take_stage, from, count);
 	if (!c)
 		return NULL;
@@ -172,9 +173,9 @@ choir_dataset *choir_dataset_take(choir_dataset *from, int64_t count)
 
 choir_dataset *choir_dataset_skip(choir_dataset *from, int64_t count)
 {
-	choir_dataset *late = chi_reorder_take(&from);
-	if (late)
-		return chi_reorder_put(late, choir_dataset_skip(from, count));
+	choir_dataset *moved = chi_reorder_take(&from);
+	if (moved)
+		return chi_reorder_put(moved, choir_dataset_skip(from, count));
 	subset *c = subset_new(&skip_stage, from, count);
 	if (!c)
 		return NULL;
@@ -289,9 +290,9 @@ static void shard_count(shard *s, const choir_dataset *from)
 
 choir_dataset *choir_dataset_shard(choir_dataset *from, int64_t count, int64_t index)
 {
-	choir_dataset *late = chi_reorder_take(&from);
-	if (late)
-		return chi_reorder_put(late, choir_dataset_shard(from, count, index));
+	choir_dataset *moved = chi_reorder_take(&from);
+	if (moved)
+		return chi_reorder_put(moved, choir_dataset_shard(from, count, index));
 	if (!chi_dataset_given(from, "shard"))
 		return NULL;
 	const bool hint = count == CHOIR_SHARD_HINT && index == CHOIR_SHARD_HINT;

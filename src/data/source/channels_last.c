@@ -24,7 +24,7 @@ void chi_channels_last_plainly(
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-enum { STEP = 32 };
+enum { BLOCK = 32 };
 
 // Of 16 pixels come 48 bytes, 16 for each of three vectors. Byte b of vector k belongs to channel
 // (k + b) % 3, so a channel's bytes have other places in each of the three, and one shuffle of
@@ -68,7 +68,7 @@ __attribute__((target("avx2"))) static size_t three_planes(
 		uint8_t *restrict to, const uint8_t *restrict from, size_t pixels)
 {
 	size_t i = 0;
-	for (; i + STEP <= pixels; i += STEP, to += 3 * STEP) {
+	for (; i + BLOCK <= pixels; i += BLOCK, to += 3 * BLOCK) {
 		const __m256i a = plane(from + i, order[0]);
 		const __m256i b = plane(from + pixels + i, order[1]);
 		const __m256i c = plane(from + 2 * pixels + i, order[2]);

@@ -30,7 +30,7 @@ typedef struct {
 	size_t column; // NO_COLUMN: passed over
 	size_t bytes, width; // of the field, of a value
 	choir_dtype dtype;
-	bool swap;
+	bool reversed;
 	int64_t channels, pixels; // of channels that come first; 0: in the order of the column
 	int64_t limit;
 } field;
@@ -187,7 +187,7 @@ static choir_status take_apart(
 		const field *a = &f->field[i];
 		if (a->column == NO_COLUMN)
 			continue;
-		if (a->swap)
+		if (a->reversed)
 			chi_reverse_bytes(p, a->bytes, a->width);
 		CHOIR_TRY(check_values(f, record, a, p));
 		if (!column[a->column])
@@ -396,7 +396,7 @@ static choir_status set_field(fixed *f, const choir_field *from, size_t *column)
 	a->column = from->name ? (*column)++ : NO_COLUMN;
 	a->dtype = from->dtype;
 	a->width = (unsigned) from->dtype <= CHOIR_BF16 ? chi_dtype_size(from->dtype) : 0;
-	a->swap = a->width > 1 && chi_order_differs(from->big_endian);
+	a->reversed = a->width > 1 && chi_order_differs(from->big_endian);
 	a->limit = from->limit;
 	if (a->width == 0 || choir_shape_elements(&from->shape) < 1 ||
 			!chi_shape_bytes(&from->shape, from->dtype, &a->bytes) ||
@@ -408,7 +408,7 @@ static choir_status set_field(fixed *f, const choir_field *from, size_t *column)
 		a->channels = from->shape.dim[from->shape.rank - 1];
 		a->pixels = choir_shape_elements(&from->shape) / a->channels;
 	}
-	if (a->swap || a->channels || a->limit || a->dtype == CHOIR_BOOL)
+	if (a->reversed || a->channels || a->limit || a->dtype == CHOIR_BOOL)
 		f->scatter = false;
 	return CHOIR_OK;
 }

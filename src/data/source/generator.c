@@ -89,21 +89,21 @@ static void function_free(choir_dataset *d)
 	chi_row_buffer_free(&((function *) d)->spare);
 }
 
-#define FUNCTION_STEP \
+#define GENERATOR_STAGE \
 	.name = "function dataset", .range = chi_no_range, .read = function_read, \
 	.rewind = function_rewind, .peek = chi_no_peek, .free = function_free, .calls = true
 
-static const chi_stage function_stage = { FUNCTION_STEP };
-static const chi_stage seekable_stage = { FUNCTION_STEP, .seek = function_seek, .blind = true };
+static const chi_stage function_stage = { GENERATOR_STAGE };
+static const chi_stage seekable_stage = { GENERATOR_STAGE, .seek = function_seek, .blind = true };
 
 static choir_dataset *make(
-		const chi_stage *step, size_t n, const choir_column columns[], const function *like)
+		const chi_stage *stage, size_t n, const choir_column columns[], const function *like)
 {
 	if (!like->fn) {
 		choir_fail(CHOIR_INVALID, "function dataset: the function is NULL");
 		return NULL;
 	}
-	function *f = chi_source_new(step, sizeof *f, n, columns, CHOIR_NONE);
+	function *f = chi_source_new(stage, sizeof *f, n, columns, CHOIR_NONE);
 	if (!f)
 		return NULL;
 	f->fn = like->fn;

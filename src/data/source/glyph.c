@@ -200,11 +200,11 @@ static void develop(const canvas *c, dice *d, uint8_t pixels[])
 	}
 }
 
-void chi_glyph_draw(int digit, const chi_random_key *key, uint8_t pixels[CHI_GLYPH_PIXELS])
+void chi_glyph_draw(int numeral, const chi_random_key *key, uint8_t pixels[CHI_GLYPH_PIXELS])
 {
 	dice d = { .key = key, .used = 4 };
 	canvas c;
-	const glyph *g = &glyphs[digit][word(&d) & 1u];
+	const glyph *g = &glyphs[numeral][word(&d) & 1u];
 	choose(&c, &d);
 	for (int i = 0; i < g->n; i++)
 		follow(&c, &g->stroke[i], &d);

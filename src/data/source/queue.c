@@ -11,7 +11,7 @@
 #include "base/options.h"
 
 enum { USUAL_CAPACITY = 1024, USUAL_TIMEOUT = 600 };
-static const double LOOK_SECONDS = 0.02; // how late a reader sees that it is cancelled
+static const double CHECK_SECONDS = 0.02; // how late a reader sees that it is cancelled
 
 struct choir_queue {
 	size_t n, bytes[CHI_MAX_COLUMNS]; // the columns, and the bytes of one example of each
@@ -85,7 +85,7 @@ static void copy_in(choir_queue *q, const void *const data[], int64_t examples)
 static choir_status wait_for_space(choir_queue *q, int64_t examples, double seconds)
 {
 	const double deadline = chi_clock_deadline(seconds);
-	bool late = false;
+	bool timed_out = false;
 	for (;;) {
 		if (q->dropped)
 			return choir_fail(CHOIR_CANCELLED, "queue: the dataset was freed, nobody reads");
@@ -93,9 +93,9 @@ static choir_status wait_for_space(choir_queue *q, int64_t examples, double seco
 			return choir_fail(CHOIR_STATE, "queue: it was ended by choir_queue_fail");
 		if (!q->closed && q->capacity - q->count >= examples)
 			return CHOIR_OK;
-		if (late)
+		if (timed_out)
 			break;
-		late = !chi_cond_wait(&q->changed, &q->mutex, deadline);
+		timed_out = !chi_cond_wait(&q->changed, &q->mutex, deadline);
 	}
 	if (q->closed)
 		return choir_fail(CHOIR_TIMEOUT,
@@ -184,8 +184,8 @@ static choir_status wait_for_example(queue_source *s)
 			return choir_fail(CHOIR_TIMEOUT,
 					"queue dataset: no example after %g seconds, and it was not closed",
 					q->timeout);
-		const double look = chi_clock_deadline(LOOK_SECONDS);
-		chi_cond_wait(&q->changed, &q->mutex, look < deadline ? look : deadline);
+		const double check = chi_clock_deadline(CHECK_SECONDS);
+		chi_cond_wait(&q->changed, &q->mutex, check < deadline ? check : deadline);
 	}
 	return CHOIR_OK;
 }

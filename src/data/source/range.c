@@ -10,7 +10,7 @@
 
 typedef struct {
 	choir_dataset base;
-	int64_t start, step;
+	int64_t start, stride;
 } range;
 
 static choir_status range_range(
@@ -19,14 +19,14 @@ static choir_status range_range(
 	const range *r = (range *) d;
 	int64_t *to = column[0];
 	for (int64_t i = 0; i < count && to; i++)
-		to[i] = r->start + (first + i) * r->step;
+		to[i] = r->start + (first + i) * r->stride;
 	return CHOIR_OK;
 }
 
 static uint64_t range_signature(const choir_dataset *d)
 {
 	const range *r = (const range *) d;
-	return chi_hash_mix((uint64_t) r->start) + (uint64_t) r->step;
+	return chi_hash_mix((uint64_t) r->start) + (uint64_t) r->stride;
 }
 
 static const chi_stage range_stage = {
@@ -40,39 +40,39 @@ static const chi_stage range_stage = {
 };
 
 // How many numbers there are from start to stop, which is not reached.
-static bool count_numbers(int64_t start, int64_t stop, int64_t step, int64_t *n)
+static bool count_numbers(int64_t start, int64_t stop, int64_t stride, int64_t *n)
 {
 	int64_t way;
-	if (step == 0) {
+	if (stride == 0) {
 		choir_fail(CHOIR_INVALID, "range dataset: a step of 0, any other needed");
 		return false;
 	}
-	if (step > 0 ? stop <= start : stop >= start) {
+	if (stride > 0 ? stop <= start : stop >= start) {
 		*n = 0;
 		return true;
 	}
-	if (step == INT64_MIN || __builtin_sub_overflow(stop, start, &way) || way == INT64_MIN) {
+	if (stride == INT64_MIN || __builtin_sub_overflow(stop, start, &way) || way == INT64_MIN) {
 		choir_fail(CHOIR_INVALID, "range dataset: from %lld to %lld is further than 63 bits",
 				(long long) start, (long long) stop);
 		return false;
 	}
-	const int64_t far = way < 0 ? -way : way, wide = step < 0 ? -step : step;
+	const int64_t far = way < 0 ? -way : way, wide = stride < 0 ? -stride : stride;
 	*n = (far - 1) / wide + 1;
 	return true;
 }
 
 choir_dataset *choir_range_dataset_new(
-		const char *column, int64_t start, int64_t stop, int64_t step)
+		const char *column, int64_t start, int64_t stop, int64_t stride)
 {
 	const choir_column c = { .name = column, .dtype = CHOIR_I64 };
 	int64_t n;
-	if (!count_numbers(start, stop, step, &n))
+	if (!count_numbers(start, stop, stride, &n))
 		return NULL;
 	range *r = chi_source_new(&range_stage, sizeof *r, 1, &c, n);
 	if (!r)
 		return NULL;
 	r->start = start;
-	r->step = step;
+	r->stride = stride;
 	r->base.random = true;
 	return &r->base;
 }

@@ -29,7 +29,7 @@ struct chi_reader {
 };
 
 // Replaces AUTO by what the file begins as.
-static bool look(chi_reader *r, choir_compression *compression)
+static bool detect(chi_reader *r, choir_compression *compression)
 {
 	unsigned char first[2];
 	size_t got;
@@ -49,7 +49,7 @@ chi_reader *chi_reader_open_as(const char *path, choir_compression compression)
 		return NULL;
 	chi_text_clean(path, r->name, sizeof r->name);
 	r->file = chi_file_open(path);
-	if (r->file && look(r, &compression)) {
+	if (r->file && detect(r, &compression)) {
 		r->end = chi_file_size(r->file);
 		if (compression == CHOIR_COMPRESSION_NONE)
 			return r;
@@ -79,7 +79,7 @@ chi_reader *chi_reader_open_member(const char *path, const chi_zip_member *m)
 	r->bytes = m->bytes;
 	r->crc = m->crc;
 	r->begin = r->offset = m->begin;
-	r->end = m->begin + m->packed; // both were found to be in the file
+	r->end = m->begin + m->compressed; // both were found to be in the file
 	r->file = chi_file_open(path);
 	if (r->file && !m->deflated)
 		return r;

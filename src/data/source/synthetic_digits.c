@@ -35,14 +35,14 @@ static choir_status digits_range(
 	const digits *s = (digits *) d;
 	uint8_t *image = column[0], *label = column[1];
 	for (int64_t i = 0; i < count; i++) {
-		int digit = label_of(s->seed, first + i);
+		int numeral = label_of(s->seed, first + i);
 		chi_random_key key = {
 			.seed = s->seed, .step = (uint64_t) (first + i), .place = PLACE_IMAGE
 		};
 		if (image)
-			chi_glyph_draw(digit, &key, image + i * CHI_GLYPH_PIXELS);
+			chi_glyph_draw(numeral, &key, image + i * CHI_GLYPH_PIXELS);
 		if (label)
-			label[i] = (uint8_t) digit;
+			label[i] = (uint8_t) numeral;
 	}
 	return CHOIR_OK;
 }

@@ -179,10 +179,10 @@ static choir_status open_text(const char *path, text *t, int64_t *size)
 
 // The source of what was opened, which is empty then; on failure it is closed.
 static text *take_over(
-		text *t, const chi_stage *step, size_t n, const choir_column columns[], int64_t examples)
+		text *t, const chi_stage *stage, size_t n, const choir_column columns[], int64_t examples)
 {
-	text *made = chi_source_new(step, sizeof *made, n, columns, examples);
-	t->base.stage = step;
+	text *made = chi_source_new(stage, sizeof *made, n, columns, examples);
+	t->base.stage = stage;
 	if (!made) {
 		text_free(&t->base);
 		return NULL;
@@ -333,13 +333,13 @@ static choir_status lines_read(choir_dataset *d, void *const column[], int64_t w
 	size_t bytes;
 	while (status == CHOIR_OK && *got < want &&
 			(status = next_text(l, &line, &bytes)) == CHOIR_OK) {
-		chi_ragged_value *cell = column[0] ? (chi_ragged_value *) column[0] + *got : NULL;
-		if (cell)
-			status = chi_ragged_value_shape(cell, CHOIR_U8, &CHOIR_SHAPE((int64_t) bytes));
+		chi_ragged_value *value = column[0] ? (chi_ragged_value *) column[0] + *got : NULL;
+		if (value)
+			status = chi_ragged_value_shape(value, CHOIR_U8, &CHOIR_SHAPE((int64_t) bytes));
 		if (status != CHOIR_OK)
 			break;
-		if (cell && bytes > 0)
-			memcpy(cell->data, line, bytes);
+		if (value && bytes > 0)
+			memcpy(value->data, line, bytes);
 		++*got;
 		if (chi_places_due(&l->places))
 			status = add_place(l);

@@ -3,7 +3,7 @@
 // file is read in blocks straight into the rows of who asked. A compressed one is unpacked to
 // memory at its first use, or as a stream where that would be much. Values whose first axis
 // changes fastest lie scattered in the file: they are read to memory and put in order there.
-#include "data/source/array/array_file.h"
+#include "data/source/array/array.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -173,7 +173,7 @@ static void begin_walk(row_sum *w, const chi_array_file *p)
 	}
 }
 
-static void step_walk(row_sum *w)
+static void advance(row_sum *w)
 {
 	for (int i = 0; i < w->rank; i++) {
 		w->place += w->stride[i];
@@ -194,7 +194,7 @@ static choir_status load_scattered(const chi_array_file *p, char *memory, char *
 		const int64_t left = (p->promised - done) / (int64_t) stored_size(p) * (int64_t) size;
 		const size_t bytes = left < CHUNK_BYTES ? (size_t) left : CHUNK_BYTES;
 		CHOIR_TRY(read_values(p, chunk, bytes, done));
-		for (size_t i = 0; i < bytes; i += size, step_walk(&w))
+		for (size_t i = 0; i < bytes; i += size, advance(&w))
 			memcpy(memory + (size_t) w.place * size, chunk + i, size);
 		done += stored_bytes(p, (int64_t) bytes);
 	}
@@ -342,7 +342,7 @@ static int64_t max_in_memory(const chi_array_file *p)
 }
 
 choir_dataset *chi_array_file_new(
-		const chi_stage *step, size_t n, chi_array_file parts[], const char *const names[])
+		const chi_stage *stage, size_t n, chi_array_file parts[], const char *const names[])
 {
 	choir_column columns[CHI_MAX_COLUMNS] = { 0 };
 	bool compressed = false, fortran = false;
@@ -357,7 +357,7 @@ choir_dataset *chi_array_file_new(
 		if (!memory_bytes(p, &bytes) || !chi_int64_add(total, bytes, &total))
 			total = INT64_MAX;
 	}
-	chi_array_file_source *s = chi_source_new(step, sizeof *s, n, columns, parts[0].dim[0]);
+	chi_array_file_source *s = chi_source_new(stage, sizeof *s, n, columns, parts[0].dim[0]);
 	if (!s)
 		return NULL;
 	memcpy(s->part, parts, n * sizeof parts[0]);

@@ -1,5 +1,6 @@
 // The arrays of a file by their headers. The kind of file is seen by how it begins.
-#include "data/source/array/array_list.h"
+#include "data/source/array/array.h"
+#include "data/source/hdf5/hdf5.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 // IDX files, the format of MNIST: two zero bytes, a value type, a rank, the dimensions as
 // big-endian 32-bit numbers, then all values packed, big-endian. Axis 0 counts the examples.
 // Only the header is this file's.
-#include "data/source/array/array_file.h"
+#include "data/source/array/array.h"
 
 #include <endian.h>
 #include <string.h>
@@ -82,7 +82,7 @@ static choir_status read_dims(chi_reader *r, chi_array_file *h)
 	return CHOIR_OK;
 }
 
-static const chi_stage idx_stage = CHI_PACKED_STEP("idx dataset");
+static const chi_stage idx_stage = CHI_ARRAY_FILE_STAGE("idx dataset");
 
 choir_dataset *choir_idx_dataset_new(const char *path, const char *column)
 {

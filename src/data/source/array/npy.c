@@ -2,7 +2,7 @@
 // which is a dictionary as Python writes it: {'descr': '<f4', 'fortran_order': False, 'shape':
 // (3, 4), }. Packed values follow. The text is read by a parser of its own for exactly that;
 // nothing is guessed.
-#include "data/source/array/npy.h"
+#include "data/source/array/array.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -298,7 +298,7 @@ choir_status chi_npy_infer(chi_array_file *h, char type[CHI_NPY_TYPE], bool *kno
 	return read_header(h, type, known);
 }
 
-static const chi_stage npy_stage = CHI_PACKED_STEP("npy dataset");
+static const chi_stage npy_stage = CHI_ARRAY_FILE_STAGE("npy dataset");
 
 choir_dataset *choir_npy_dataset_new(const char *path, const char *column)
 {

@@ -4,11 +4,11 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
-#include "data/source/array/array_list.h"
+#include "data/source/array/array.h"
 #include "data/source/array/zip_archive.h"
 
 static const char ending[] = ".npy";
-static const chi_stage npz_stage = CHI_PACKED_STEP("npz dataset");
+static const chi_stage npz_stage = CHI_ARRAY_FILE_STAGE("npz dataset");
 
 // Whether a member is the array of this name; NULL: any array. Its name is cut where the ending
 // begins.

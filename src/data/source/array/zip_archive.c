@@ -157,10 +157,10 @@ static choir_status find_data(const archive *a, chi_zip_member *m, uint64_t loca
 				a->name, (unsigned long long) local, m->name);
 	m->local = local;
 	m->begin = local + sizeof h + number(h + 26, 2) + number(h + 28, 2);
-	if (!within(a, m->begin, m->packed))
+	if (!within(a, m->begin, m->compressed))
 		return choir_fail(CHOIR_CORRUPT,
 				"%s: member \"%s\": %llu bytes are said to be at byte %llu of %llu", a->name,
-				m->name, (unsigned long long) m->packed, (unsigned long long) m->begin,
+				m->name, (unsigned long long) m->compressed, (unsigned long long) m->begin,
 				(unsigned long long) a->size);
 	return CHOIR_OK;
 }
@@ -174,17 +174,17 @@ static choir_status check_method(const archive *a, const chi_zip_member *m, cons
 		return choir_fail(CHOIR_UNSUPPORTED,
 				"%s: member \"%s\" is compressed by method %u; stored and deflated ones are read",
 				a->name, m->name, method);
-	if (method == STORED && m->packed != m->bytes)
+	if (method == STORED && m->compressed != m->bytes)
 		return choir_fail(CHOIR_CORRUPT,
 				"%s: member \"%s\" is stored, but of %llu bytes %llu are there", a->name, m->name,
-				(unsigned long long) m->bytes, (unsigned long long) m->packed);
+				(unsigned long long) m->bytes, (unsigned long long) m->compressed);
 	const uint64_t min = m->bytes / CHI_GZIP_RATIO + (m->bytes % CHI_GZIP_RATIO != 0);
-	if (m->packed < min)
+	if (m->compressed < min)
 		return choir_fail(CHOIR_CORRUPT,
 				"%s: member \"%s\" is said to be %llu bytes, compressed to %llu; no fewer than "
 				"%llu can be",
-				a->name, m->name, (unsigned long long) m->bytes, (unsigned long long) m->packed,
-				(unsigned long long) min);
+				a->name, m->name, (unsigned long long) m->bytes,
+				(unsigned long long) m->compressed, (unsigned long long) min);
 	return CHOIR_OK;
 }
 
@@ -201,13 +201,13 @@ static choir_status read_entry(const archive *a, const unsigned char *e, size_t 
 	if (!m->name)
 		return CHOIR_NO_MEMORY;
 	m->crc = (uint32_t) number(e + 16, 4);
-	m->packed = number(e + 20, 4);
+	m->compressed = number(e + 20, 4);
 	m->bytes = number(e + 24, 4);
 	m->deflated = number(e + 10, 2) == DEFLATED;
 	if (m->bytes == NARROW)
 		wide[n++] = &m->bytes;
-	if (m->packed == NARROW)
-		wide[n++] = &m->packed;
+	if (m->compressed == NARROW)
+		wide[n++] = &m->compressed;
 	if (local == NARROW)
 		wide[n++] = &local;
 	if (n > 0 && !widen(e + ENTRY_BYTES + name_bytes, extra_bytes, wide, n))
@@ -265,7 +265,7 @@ static choir_status check_overlap(const archive *a, const chi_zip_members *membe
 	if (m)
 		qsort(m, members->n, sizeof *m, by_place);
 	for (size_t i = 1; i < members->n && status == CHOIR_OK; i++)
-		if (m[i]->local < m[i - 1]->begin + m[i - 1]->packed)
+		if (m[i]->local < m[i - 1]->begin + m[i - 1]->compressed)
 			status = choir_fail(CHOIR_CORRUPT,
 					"%s: byte %llu: member \"%s\" begins within member \"%s\"", a->name,
 					(unsigned long long) m[i]->local, m[i]->name, m[i - 1]->name);

@@ -8,7 +8,7 @@
 typedef struct {
 	char *name;
 	uint64_t local, begin; // of the file: where its own header begins, and its data
-	uint64_t packed, bytes; // in the file, and unpacked
+	uint64_t compressed, bytes; // in the file, and unpacked
 	uint32_t crc;
 	bool deflated;
 } chi_zip_member;

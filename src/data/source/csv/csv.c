@@ -277,7 +277,7 @@ static choir_status csv_rewind(choir_dataset *d)
 	return CHOIR_OK;
 }
 
-// To where a mark is.
+// To where a seek point is.
 static choir_status go_to(csv *c, const chi_seek_point *mark)
 {
 	c->rows.file = (size_t) mark->file;
@@ -385,7 +385,7 @@ static choir_status check_seek_index(char separator, char quote)
 	return CHOIR_OK;
 }
 
-// By the look of another dataset, or by one of its own.
+// With the schema that another dataset inferred, or by one of its own.
 static choir_status find_schema(csv *c, const choir_csv_options *o)
 {
 	const csv *other = (const csv *) o->schema;

@@ -95,7 +95,7 @@ typedef struct {
 	char **missing_text;
 	bool may_be_missing[256]; // the first bytes of those texts
 	bool numbers_missing; // one of those texts is a number
-	int64_t look;
+	int64_t infer_rows;
 } chi_csv_schema;
 
 // Passes over the name that the row at *p begins with, if rows have any. CHI_CSV_NEXT: the first
@@ -121,7 +121,7 @@ choir_status chi_csv_read_names(chi_csv_rows *r, chi_csv_schema *s);
 choir_status chi_csv_check_names(chi_csv_rows *r, const chi_csv_schema *s);
 // Looks at the rows of all files, for what is not given. The rows end where they began.
 choir_status chi_csv_infer(chi_csv_rows *r, chi_csv_schema *s);
-// Takes instead what another look has found. *taken: false: it lacks categories that are wanted.
+// Takes instead what another dataset inferred. *taken: false: it lacks categories that are wanted.
 // CHOIR_INVALID: the names are not the same.
 choir_status chi_csv_adopt(chi_csv_schema *s, const chi_csv_schema *from, bool *taken);
 // The number of the field so named, or s->n.

@@ -24,7 +24,7 @@ choir_status chi_csv_schema_set(chi_csv_schema *s, const choir_csv_options *o)
 	s->header = o->header != CHOIR_OFF;
 	s->skip = o->wrong == CHOIR_WRONG_SKIP;
 	s->missing = o->missing;
-	s->look = o->look;
+	s->infer_rows = o->look;
 	s->missing_text = chi_alloc_array(n, sizeof *s->missing_text);
 	if (!s->missing_text)
 		return CHOIR_NO_MEMORY;
@@ -144,7 +144,7 @@ static choir_status check_same_names(const chi_csv_schema *s, const chi_csv_sche
 	return CHOIR_OK;
 }
 
-// Whether the look has to collect the texts of a column that holds this.
+// Whether inference has to collect the texts of a column that holds this.
 static bool needs_texts(const chi_csv_field *f, chi_csv_found found)
 {
 	return f->wanted && chi_csv_listed(f) == 0 &&

@@ -407,7 +407,7 @@ static choir_status infer_row(chi_csv_rows *r, chi_csv_schema *s, bool again)
 
 static choir_status infer_files(chi_csv_rows *r, chi_csv_schema *s, bool again)
 {
-	int64_t left = s->look ? s->look : INT64_MAX;
+	int64_t left = s->infer_rows ? s->infer_rows : INT64_MAX;
 	choir_status status = CHOIR_OK;
 	chi_csv_rows_rewind(r);
 	while (left > 0 && (status = chi_csv_open(r)) == CHOIR_OK) {

@@ -45,7 +45,7 @@ static const uint64_t powers_of_five[MAX_POWER + 1] = {
 	7450580596923828125u,
 };
 
-static bool is_digit(char c)
+static bool is_numeral(char c)
 {
 	return c >= '0' && c <= '9';
 }
@@ -54,7 +54,7 @@ static bool is_digit(char c)
 // how many were taken into d->digits.
 static const char *read_digits(const char *p, chi_decimal *d, int *count)
 {
-	for (; is_digit(*p); p++) {
+	for (; is_numeral(*p); p++) {
 		if (*count == MAX_DIGITS) {
 			d->inexact = true;
 			continue;
@@ -71,10 +71,10 @@ static const char *read_exponent(const char *p, chi_decimal *d)
 	const char *q = p + 1;
 	const bool negative = *q == '-';
 	q += *q == '-' || *q == '+';
-	if (!is_digit(*q))
+	if (!is_numeral(*q))
 		return p;
 	int exponent = 0;
-	for (; is_digit(*q); q++)
+	for (; is_numeral(*q); q++)
 		if (exponent < MAX_EXPONENT)
 			exponent = exponent * 10 + (*q - '0');
 	d->exponent += negative ? -exponent : exponent;

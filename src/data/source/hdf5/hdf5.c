@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/size.h"
 #include "base/text.h"
-#include "data/source/hdf5/hdf5_stored.h"
+#include "data/source/hdf5/hdf5.h"
 #include "tensor/tensor.h"
 
 static const char what[] = "hdf5 dataset";

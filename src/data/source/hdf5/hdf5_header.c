@@ -5,7 +5,7 @@
 // have checksums, so that the library finds what was changed by itself. What is not understood
 // here is left to it as well. The format: "HDF5 File Format Specification Version 3.0", II.A and
 // IV.A.
-#include "data/source/hdf5/hdf5_stored.h"
+#include "data/source/hdf5/hdf5.h"
 
 #ifndef H5_NO_DEPRECATED_SYMBOLS
 
@@ -42,7 +42,7 @@ typedef struct {
 	uint32_t value; // of the last dimension of chunks; 0: there are none
 	uint64_t type; // 0: not known
 	uint64_t fill; // 0: there is no fill value, or the default one
-	bool cut; // the fill value goes on after its message
+	bool truncated; // the fill value goes on after its message
 } sizes;
 
 static uint64_t number(const unsigned char *p, size_t bytes)
@@ -121,7 +121,7 @@ static void take_fill(const unsigned char *body, uint64_t bytes, sizes *found)
 		return;
 	const uint64_t size = number(body + at, 4);
 	found->fill = size > INT32_MAX ? 0 : size; // negative: undefined
-	found->cut = found->fill + at + 4 > bytes;
+	found->truncated = found->fill + at + 4 > bytes;
 }
 
 // body: as many bytes of the message as are looked at, and zeros.
@@ -177,7 +177,7 @@ static choir_status inspect_messages(const layout *l, uint64_t at, sizes *found)
 		}
 		CHOIR_TRY(inspect_message(l, &p, found));
 	}
-	if (found->fill != 0 && found->type != 0 && (found->cut || found->fill != found->type))
+	if (found->fill != 0 && found->type != 0 && (found->truncated || found->fill != found->type))
 		return damaged(at, "a fill value that has not the size of the values");
 	return CHOIR_OK;
 }

@@ -17,7 +17,7 @@ static chi_hdf5 hdf5; // with hdf5_mutex held
 static H5E_auto2_t hdf5_print; // the host's, while it is off
 static void *hdf5_print_data;
 
-static bool look_for(chi_module *library, const char *name, void *to)
+static bool find_optional(chi_module *library, const char *name, void *to)
 {
 	void *found = chi_module_symbol(library, name);
 	memcpy(to, &found, sizeof found);
@@ -26,7 +26,7 @@ static bool look_for(chi_module *library, const char *name, void *to)
 
 static bool find(chi_module *library, const char *name, void *to)
 {
-	if (look_for(library, name, to))
+	if (find_optional(library, name, to))
 		return true;
 	choir_fail(CHOIR_UNSUPPORTED, "hdf5: %s has no %s", CHI_HDF5_LIBRARY, name);
 	return false;
@@ -47,10 +47,10 @@ static bool load(void)
 	if (!(true CHI_HDF5_FUNCTIONS(FIND) CHI_HDF5_TYPES(FIND)))
 		return false;
 #undef FIND
-#define LOOK_FOR(name) (void) look_for(library, #name, &table.name);
-	CHI_HDF5_LATER(LOOK_FOR)
-	CHI_HDF5_DEPRECATED(LOOK_FOR)
-#undef LOOK_FOR
+#define FIND_OPTIONAL(name) (void) find_optional(library, #name, &table.name);
+	CHI_HDF5_LATER(FIND_OPTIONAL)
+	CHI_HDF5_DEPRECATED(FIND_OPTIONAL)
+#undef FIND_OPTIONAL
 	if (table.H5open() < 0) {
 		choir_fail(CHOIR_UNSUPPORTED, "hdf5: the library does not start");
 		return false;

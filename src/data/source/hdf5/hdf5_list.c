@@ -1,7 +1,7 @@
 // What is in the root group of an HDF5 file, and what the types of values become.
 #include "base/text.h"
-#include "data/source/array/array_list.h"
-#include "data/source/hdf5/hdf5_stored.h"
+#include "data/source/array/array.h"
+#include "data/source/hdf5/hdf5.h"
 
 #include <stdio.h>
 #include <string.h>

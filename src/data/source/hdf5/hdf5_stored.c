@@ -5,7 +5,7 @@
 // size that the header says. Elsewhere the counts are the only proof that sizes are not damaged,
 // so what is missing is refused: where axes can grow, where some of the chunks are filtered, and
 // all of what is in one piece.
-#include "data/source/hdf5/hdf5_stored.h"
+#include "data/source/hdf5/hdf5.h"
 
 #include "base/size.h"
 
@@ -137,7 +137,7 @@ choir_status chi_hdf5_inspect(const chi_hdf5 *h, hid_t id, size_t value, chi_hdf
 }
 
 // The next place behind axis 0. False: that was the last.
-static bool step_chunk(const chi_hdf5_stored *s, hsize_t offset[])
+static bool next_chunk(const chi_hdf5_stored *s, hsize_t offset[])
 {
 	for (int i = s->rank - 1; i > 0; i--) {
 		offset[i] += s->chunk[i];
@@ -159,7 +159,7 @@ static choir_status check_row(const chi_hdf5 *h, hid_t id, hsize_t row, const ch
 			return choir_fail(CHOIR_CORRUPT, "the chunk of row %llu has %llu bytes: %s",
 					(unsigned long long) row, (unsigned long long) bytes,
 					bytes == 0 ? "damaged, or never written" : "damaged");
-	} while (step_chunk(s, offset));
+	} while (next_chunk(s, offset));
 	return CHOIR_OK;
 }
 

@@ -157,7 +157,7 @@ static choir_status fill(chi_records *r, size_t need)
 }
 
 // The file ends before the record does; why, if it should not have ended there.
-static choir_status cut_short(
+static choir_status truncated(
 		const chi_records *r, const char *what, uint64_t need, uint64_t there)
 {
 	if (r->ended && r->failure.status != CHOIR_OK) {
@@ -215,7 +215,7 @@ static choir_status read_length(chi_records *r, uint64_t *length)
 	r->record_offset = r->offset;
 	r->number++;
 	if (there < CHI_RECORD_HEADER)
-		return cut_short(r, "its header has", CHI_RECORD_HEADER, there);
+		return truncated(r, "its header has", CHI_RECORD_HEADER, there);
 	const unsigned char *p = r->block + r->first;
 	const uint32_t stored = load32(p + LENGTH), found = chi_crc32c_masked(p, LENGTH);
 	if (stored != found)
@@ -232,7 +232,7 @@ static choir_status check_length(const chi_records *r, uint64_t length)
 	const uint64_t left = size > used ? size - used : 0;
 	if (left >= CHI_RECORD_FOOTER && length <= left - CHI_RECORD_FOOTER && length <= SIZE_MAX / 2)
 		return CHOIR_OK;
-	return cut_short(r, "its data have", length, left);
+	return truncated(r, "its data have", length, left);
 }
 
 choir_status chi_records_next(chi_records *r, const unsigned char **data, size_t *bytes)
@@ -245,7 +245,7 @@ choir_status chi_records_next(chi_records *r, const unsigned char **data, size_t
 		return chi_records_blame(r);
 	CHOIR_TRY(fill(r, whole));
 	if (r->last - r->first < whole)
-		return cut_short(r, "with header and checksum it has", whole, r->last - r->first);
+		return truncated(r, "with header and checksum it has", whole, r->last - r->first);
 	*data = r->block + r->first + CHI_RECORD_HEADER;
 	*bytes = (size_t) length;
 	r->first += whole;

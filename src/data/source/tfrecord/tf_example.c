@@ -114,7 +114,7 @@ static choir_status put_bytes(sink *s, const unsigned char *p, size_t n)
 	return CHOIR_OK;
 }
 
-static choir_status put_packed(sink *s, chi_protobuf_reader w)
+static choir_status put_list(sink *s, chi_protobuf_reader w)
 {
 	if (s->kind == CHI_FEATURE_FLOAT) {
 		if (chi_protobuf_reader_left(&w) % sizeof(float) != 0)
@@ -145,7 +145,7 @@ static choir_status read_list(sink *s, chi_protobuf_reader w)
 		if (f.type == CHI_WIRE_BYTES && s->kind == CHI_FEATURE_BYTES)
 			CHOIR_TRY(put_bytes(s, f.bytes.at, chi_protobuf_reader_left(&f.bytes)));
 		else if (f.type == CHI_WIRE_BYTES)
-			CHOIR_TRY(put_packed(s, f.bytes));
+			CHOIR_TRY(put_list(s, f.bytes));
 		else if (f.type == CHI_WIRE_32 && s->kind == CHI_FEATURE_FLOAT)
 			put_floats(s, f.bytes.at, 1);
 		else if (f.type == CHI_WIRE_VARINT && s->kind == CHI_FEATURE_INT64)
@@ -332,10 +332,10 @@ choir_status chi_example_read(const unsigned char *data, size_t bytes, size_t n,
 
 // ---- What an Example has.
 
-static size_t count_numbers(chi_protobuf_reader packed)
+static size_t count_numbers(chi_protobuf_reader list)
 {
 	size_t n = 0;
-	for (const unsigned char *p = packed.at; p < packed.end; p++)
+	for (const unsigned char *p = list.at; p < list.end; p++)
 		n += *p < 128; // where a number ends
 	return n;
 }
@@ -381,11 +381,11 @@ static choir_status infer_feature(chi_found_feature *found, chi_protobuf_reader 
 typedef struct {
 	size_t n, max;
 	chi_found_feature *found;
-} look;
+} inference;
 
 static choir_status infer_entry(void *user, chi_protobuf_reader key, chi_protobuf_reader entry)
 {
-	look *l = user;
+	inference *l = user;
 	const size_t length = chi_protobuf_reader_left(&key), have = l->n < l->max ? l->n : l->max;
 	chi_found_feature f = { .name = (const char *) key.at, .name_bytes = length };
 	chi_field value;
@@ -416,7 +416,7 @@ static int by_name(const void *a, const void *b)
 choir_status chi_tf_example_infer(
 		const unsigned char *data, size_t bytes, size_t max, chi_found_feature found[], size_t *n)
 {
-	look l = { .max = max, .found = found };
+	inference l = { .max = max, .found = found };
 	CHOIR_TRY(each_entry(data, bytes, infer_entry, &l));
 	qsort(found, l.n < max ? l.n : max, sizeof *found, by_name);
 	*n = l.n;

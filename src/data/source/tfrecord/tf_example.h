@@ -1,5 +1,5 @@
 // tf.train.Example: a map from names to features, each a list of bytes, floats (f32) or int64.
-// Read from the wire straight into columns, and written. As protocol buffers have it: of two
+// Read from the wire straight into columns. As protocol buffers have it: of two
 // entries of one name the last counts, lists may be packed or not, parts of a list are joined,
 // and what is unknown is passed over.
 #pragma once
@@ -48,8 +48,4 @@ typedef struct {
 // The features of an Example, the first most of them in found, by name. *n: how many there are.
 choir_status chi_tf_example_infer(
 		const unsigned char *data, size_t bytes, size_t max, chi_found_feature found[], size_t *n);
-// The bytes of an Example with one feature for each column, whose data is one example: f32 as
-// floats, i32, i64, bool and a u8 without axes as int64, u8 with axes as bytes.
-// CHOIR_UNSUPPORTED: another dtype.
-choir_status chi_example_write(chi_text *to, size_t n, const choir_column columns[]);
 const char *chi_feature_kind_name(chi_feature_kind kind); // "bytes", "float", "int64", "nothing"

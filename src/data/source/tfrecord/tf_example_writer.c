@@ -1,7 +1,7 @@
 // Writing tf.train.Example. The sizes of all parts are worked out first, for each message says its
 // length before its content; then everything is written in one go, numbers packed, as the format's
 // own writers do.
-#include "data/source/tfrecord/tf_example.h"
+#include "data/source/tfrecord/tfrecord.h"
 
 #include <string.h>
 

@@ -72,7 +72,7 @@ void chi_record_files_rewind(chi_record_files *f)
 	f->next_path = 0;
 }
 
-// ---- The step.
+// ---- The stage.
 
 static choir_status read_one(tfrecord *t, void *const out[])
 {

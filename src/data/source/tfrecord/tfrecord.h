@@ -27,3 +27,8 @@ void chi_record_files_rewind(chi_record_files *f);
 // record. Their names lie in names, which the caller frees.
 choir_status chi_record_columns(chi_record_files *f, const choir_tfrecord_options *o, size_t *n,
 		choir_column columns[CHI_MAX_COLUMNS], chi_text *names);
+
+// The bytes of an Example with one feature for each column, whose data is one example: f32 as
+// floats, i32, i64, bool and a u8 without axes as int64, u8 with axes as bytes.
+// CHOIR_UNSUPPORTED: another dtype.
+choir_status chi_example_write(chi_text *to, size_t n, const choir_column columns[]);

@@ -109,7 +109,7 @@ static choir_status asked_columns(size_t n, const chi_found_feature found[],
 	return CHOIR_OK;
 }
 
-static choir_status look(const unsigned char *data, size_t bytes, const choir_tfrecord_options *o,
+static choir_status infer(const unsigned char *data, size_t bytes, const choir_tfrecord_options *o,
 		size_t *n, choir_column columns[], chi_text *names)
 {
 	chi_found_feature found[MAX_FEATURES];
@@ -147,7 +147,7 @@ choir_status chi_record_columns(chi_record_files *f, const choir_tfrecord_option
 		size_t bytes;
 		CHOIR_TRY(first_record(f, &data, &bytes));
 		chi_text_free(names);
-		if (look(data, bytes, o, n, columns, names) == CHOIR_OK)
+		if (infer(data, bytes, o, n, columns, names) == CHOIR_OK)
 			return CHOIR_OK;
 		CHOIR_TRY(chi_record_files_bad(f));
 	}

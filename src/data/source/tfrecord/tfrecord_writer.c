@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/record.h"
-#include "data/source/tfrecord/tf_example.h"
+#include "data/source/tfrecord/tfrecord.h"
 #include "data/source/compressed_writer.h"
 #include "data/stage.h"
 

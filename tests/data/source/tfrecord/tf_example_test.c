@@ -5,7 +5,7 @@
 #include "data/source/scratch.h"
 
 #include "base/status.h"
-#include "data/source/tfrecord/tf_example.h"
+#include "data/source/tfrecord/tfrecord.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// The file of a cache step: elements one after another, each with its length and its checksum. It
+// The file of a cache stage: elements one after another, each with its length and its checksum. It
 // says whose they are, since workers that read parts of their own must not have each other's.
 #pragma once
 

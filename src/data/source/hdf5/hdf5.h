@@ -1,12 +1,14 @@
-// Whether an HDF5 file has what its header promises, seen before the library believes it: some
-// releases end the program where sizes of a damaged file do not fit together.
+// HDF5 files. Whether one has what its header promises is seen before the library believes it:
+// some releases end the program where sizes of a damaged file do not fit together.
 #pragma once
 
 #include "data/source/hdf5/hdf5_library.h"
 
-#ifdef CHI_HAS_HDF5
+#include "choir/source.h"
 
-#include "choir/tensor.h"
+choir_status chi_array_list_hdf5(choir_array_list *l, const char *path);
+
+#ifdef CHI_HAS_HDF5
 
 // What is known of a dataset, and which of its chunks were looked at.
 typedef struct {

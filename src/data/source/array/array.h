@@ -1,6 +1,6 @@
-// Arrays in files: values packed one behind the other, of which axis 0 counts the examples.
-// IDX, npy and npz are this with different headers: each reads its own header, and all that
-// follows stands here once.
+// Arrays in files: values packed one behind the other, of which axis 0 counts the examples. IDX,
+// npy and npz are this with different headers: each reads its own header, array_file.c does the
+// rest.
 #pragma once
 
 #include "data/source/reader.h"
@@ -23,7 +23,7 @@ typedef struct {
 	int64_t promised; // bytes of values: set by chi_array_file_check
 } chi_array_file;
 
-// The head of a packed source, behind which nothing follows.
+// The head of a source of arrays, behind which nothing follows.
 typedef struct {
 	choir_dataset base;
 	chi_array_file part[CHI_MAX_COLUMNS];
@@ -35,9 +35,9 @@ typedef struct {
 // Holds what a header promises against the size of the file, before anybody believes it.
 choir_status chi_array_file_check(chi_array_file *p);
 // A source with one column for each part, whose readers it takes over if it is made. NULL: an
-// error, and the readers stay the caller's. step has the functions below.
+// error, and the readers stay the caller's. stage has the functions below.
 choir_dataset *chi_array_file_new(
-		const chi_stage *step, size_t n, chi_array_file parts[], const char *const names[]);
+		const chi_stage *stage, size_t n, chi_array_file parts[], const char *const names[]);
 
 choir_status chi_array_file_range(
 		choir_dataset *d, void *const column[], int64_t first, int64_t count);
@@ -50,11 +50,26 @@ choir_status chi_array_file_seek(choir_dataset *d, int64_t elements);
 choir_status chi_array_file_shard_files(choir_dataset *d, int64_t count, int64_t index);
 const char *chi_array_file_path(const choir_dataset *d, int64_t i);
 
-// The table of a packed source, whose messages begin with its name.
-#define CHI_PACKED_STEP(text) \
+// The table of a source of arrays, whose messages begin with its name.
+#define CHI_ARRAY_FILE_STAGE(text) \
 	{ \
 		.name = text, .range = chi_array_file_range, .read = chi_array_file_read, \
 		.rewind = chi_array_file_rewind, .peek = chi_array_file_peek, \
 		.free = chi_array_file_free, .seek = chi_array_file_seek, .files = CHI_FILES_HERE, \
 		.shard_files = chi_array_file_shard_files, .path = chi_array_file_path, \
 	}
+
+// Reads the header that p->reader is before and fills in p, checked by chi_array_file_check.
+choir_status chi_npy_read_header(chi_array_file *p);
+// The same of a header that no dataset may be possible with: what its type is called, and whether
+// it is one that datasets have. Nothing is held against the size of the file.
+enum { CHI_NPY_TYPE = 64 };
+choir_status chi_npy_infer(chi_array_file *p, char type[CHI_NPY_TYPE], bool *known);
+
+// Adds an array to a list of those in a file. dim: rank of them, from 0 to CHOIR_MAX_RANK. The
+// texts are copied.
+choir_status chi_array_list_add(choir_array_list *l, const char *name, const char *type, int known,
+		int rank, const int64_t dim[], int64_t held);
+// The array that an npy file or member is.
+choir_status chi_array_list_add_npy(choir_array_list *l, const char *name, chi_reader *r);
+choir_status chi_array_list_npz(choir_array_list *l, const char *path);

@@ -23,7 +23,7 @@ static uint64_t hash_columns(size_t n, const choir_column columns[])
 }
 
 // What the columns are, and on the first worker how many examples there are, for all.
-static choir_status check_arrays(choir_strategy *s, size_t n, const choir_column columns[],
+static choir_status check_columns(choir_strategy *s, size_t n, const choir_column columns[],
 		size_t bytes[], int64_t *examples)
 {
 	static const char what[] = "arrays";
@@ -94,7 +94,7 @@ choir_dataset *choir_strategy_make_memory_dataset(
 		return NULL;
 	if (s->process_group == NULL)
 		return choir_memory_dataset_new(examples, n, columns, true);
-	choir_status status = check_arrays(s, n, columns, bytes, &examples);
+	choir_status status = check_columns(s, n, columns, bytes, &examples);
 	if (status == CHOIR_OK)
 		status = reserve(s, n, bytes, examples, &memory);
 	if (status == CHOIR_OK) {

@@ -186,9 +186,10 @@ choir_status chi_input_check_data(
 	if (s->process_group == NULL)
 		return own;
 	made *all = chi_alloc_array((size_t) s->process_group->workers + 1, sizeof *all);
-	message *words = chi_input_new_messages(s);
-	choir_status status =
-			all == NULL || words == NULL ? chi_strategy_abort(s, choir_error_status()) : CHOIR_OK;
+	message *messages = chi_input_new_messages(s);
+	choir_status status = all == NULL || messages == NULL
+			? chi_strategy_abort(s, choir_error_status())
+			: CHOIR_OK;
 	if (status == CHOIR_OK) {
 		made *here = &all[s->process_group->workers];
 		here->message = make_message(own, 0, 0);
@@ -198,12 +199,12 @@ choir_status chi_input_check_data(
 				s->process_group, here, sizeof *here, all, "making a distributed dataset");
 	}
 	for (int i = 0; status == CHOIR_OK && i < s->process_group->workers; i++)
-		words[i] = all[i].message;
+		messages[i] = all[i].message;
 	if (status == CHOIR_OK)
-		status = find_failure(s->process_group, words);
+		status = find_failure(s->process_group, messages);
 	for (int i = 1; status == CHOIR_OK && i < s->process_group->workers; i++)
 		status = compare(i, &all[i].facts, &all[0].facts);
-	chi_free(words);
+	chi_free(messages);
 	chi_free(all);
 	return status;
 }

@@ -1,9 +1,9 @@
-// The table of pieces. Their text is made into arrays of lines by the build (cmake/text.cmake).
+// The table of functions. The build makes arrays of lines of their text (cmake/text.cmake).
 #include "train/export_c/c_functions.h"
 
 #include "exported_text.h"
 
-#define BIT(piece) ((uint32_t) 1 << CHI_C_##piece)
+#define BIT(function) ((uint32_t) 1 << CHI_C_##function)
 #define RECURRENCE (BIT(ADD_PRODUCT) | BIT(SIGMOID_VALUE) | BIT(TANH_VALUE))
 
 // clang-format off

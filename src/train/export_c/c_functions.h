@@ -45,7 +45,7 @@ typedef enum { CHI_COUNT_NONE, CHI_COUNT_ROWS, CHI_COUNT_ELEMENTS } chi_count;
 typedef struct {
 	const char *function; // NULL: others call it, no step does
 	const char *const *lines; // of the source, ending in NULL
-	uint32_t needs; // a bit for each piece that it calls, which need others in turn
+	uint32_t needs; // a bit for each function that it calls, which need others in turn
 	chi_count count;
 	bool by_rows; // a row of the result follows from that row of x alone
 	bool in_place; // the result may stand where x does
@@ -54,5 +54,5 @@ typedef struct {
 extern const chi_c_function_facts chi_c_functions[CHI_C_FUNCTIONS];
 // A main for programs, of numbers or of text.
 extern const char *const *const chi_main_numbers, *const *const chi_main_text;
-// The pieces of used, and all that they need.
+// The functions of used, and all that they need.
 uint32_t chi_c_functions_needed(uint32_t used);

@@ -76,8 +76,8 @@ const char *chi_export_constants(
 		chi_export *e, const char *layer, const char *what, size_t n, const float data[]);
 // A step on x that gives a value of that shape; fmt are the arguments behind x, and how much of it
 // there is, each with a comma before it.
-int chi_export_call(chi_export *e, chi_c_function piece, int x, choir_shape shape, const char *fmt,
-		...) CHOIR_PRINTF(5, 6);
+int chi_export_call(chi_export *e, chi_c_function function, int x, choir_shape shape,
+		const char *fmt, ...) CHOIR_PRINTF(5, 6);
 int chi_export_add(chi_export *e, int x, int beside);
 int chi_export_add_table(chi_export *e, int x, const char *table);
 // The step that gave out gets so many floats beside its tensors, or the initialiser of its struct;

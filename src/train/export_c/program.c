@@ -224,15 +224,15 @@ static bool are_numbers(const chi_export *e, int x)
 }
 
 int chi_export_call(
-		chi_export *e, chi_c_function piece, int x, choir_shape shape, const char *fmt, ...)
+		chi_export *e, chi_c_function function, int x, choir_shape shape, const char *fmt, ...)
 {
-	if (x == CHOIR_NONE || (piece != CHI_C_EMBEDDING && are_numbers(e, x)))
+	if (x == CHOIR_NONE || (function != CHI_C_EMBEDDING && are_numbers(e, x)))
 		return CHOIR_NONE;
 	va_list args;
 	va_start(args, fmt);
 	char *rest = format(fmt, args);
 	va_end(args);
-	const bool varies = e->value[x].varies && piece != CHI_C_LAST_PLACE;
+	const bool varies = e->value[x].varies && function != CHI_C_LAST_PLACE;
 	const int out = rest == NULL ? CHOIR_NONE : chi_export_new_value(e, shape, varies, false);
 	void *array = e->instruction;
 	chi_instruction *s = out == CHOIR_NONE
@@ -243,7 +243,7 @@ int chi_export_call(
 		chi_free(rest);
 		return CHOIR_NONE;
 	}
-	*s = (chi_instruction){ .function = piece,
+	*s = (chi_instruction){ .function = function,
 		.x = x,
 		.beside = CHOIR_NONE,
 		.out = out,
@@ -296,7 +296,7 @@ int chi_export_how(chi_export *e, int out, const char *fmt, ...)
 
 int chi_export_activate(chi_export *e, choir_activation activation, int x)
 {
-	static const chi_c_function pieces[] = {
+	static const chi_c_function functions[] = {
 		[CHOIR_RELU] = CHI_C_RELU,
 		[CHOIR_TANH] = CHI_C_TANH,
 		[CHOIR_SIGMOID] = CHI_C_SIGMOID,
@@ -306,7 +306,7 @@ int chi_export_activate(chi_export *e, choir_activation activation, int x)
 	};
 	if (x == CHOIR_NONE || activation == CHOIR_LINEAR)
 		return x;
-	return chi_export_call(e, pieces[activation], x, *chi_export_shape(e, x), "%s", "");
+	return chi_export_call(e, functions[activation], x, *chi_export_shape(e, x), "%s", "");
 }
 
 int chi_export_dense(chi_export *e, choir_activation activation, int x, choir_variable *kernel,

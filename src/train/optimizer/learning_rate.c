@@ -41,3 +41,15 @@ choir_status chi_schedule_rate(const choir_schedule *s, double base, uint64_t st
 	}
 	return CHOIR_OK;
 }
+
+double choir_optimizer_rate(const choir_optimizer *o)
+{
+	double rate;
+	chi_error before; // a getter cannot fail
+	chi_error_save(&before);
+	const bool known = o != NULL &&
+			chi_schedule_rate(&o->schedule, o->options.rate, chi_atomic64_load(&o->step), &rate) ==
+					CHOIR_OK;
+	chi_error_restore(&before);
+	return known ? rate : NAN;
+}

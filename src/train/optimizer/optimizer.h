@@ -1,6 +1,6 @@
 // Optimizers from inside: one struct for all kinds, which differ in their kernel, their slots and
-// the defaults of their options. optimizer.c is how gradients come in, optimizer_step.c what is
-// done with them.
+// the defaults of their options. apply_gradients.c is how gradients come in, optimizer_step.c what
+// is done with their sums.
 #pragma once
 
 #include "choir/optimizer.h"

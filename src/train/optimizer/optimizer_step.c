@@ -183,18 +183,6 @@ static choir_status set_attributes(choir_optimizer *o, choir_update_attributes *
 	return CHOIR_OK;
 }
 
-double choir_optimizer_rate(const choir_optimizer *o)
-{
-	double rate;
-	chi_error before; // a getter cannot fail
-	chi_error_save(&before);
-	const bool known = o != NULL &&
-			chi_schedule_rate(&o->schedule, o->options.rate, chi_atomic64_load(&o->step), &rate) ==
-					CHOIR_OK;
-	chi_error_restore(&before);
-	return known ? rate : NAN;
-}
-
 static choir_status find_items(choir_optimizer *o, state *now, size_t n, choir_variable *const v[])
 {
 	for (size_t i = 0; i < n; i++) {

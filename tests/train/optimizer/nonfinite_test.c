@@ -151,12 +151,40 @@ static void going_on(void **state)
 	log_instead(CHOIR_NONFINITE_GO_ON, "the step is done, and more of this is not told");
 }
 
+static void the_first_element(void **state)
+{
+	(void) state;
+	static const double bad[] = { HUGE_VAL, -HUGE_VAL, (double) NAN };
+	static double x[10000];
+	static float y[10000];
+	for (int i = 0; i < 10000; i++) {
+		x[i] = i % 3 == 0 ? 1.79e308 : i % 3 == 1 ? -5e-324 : 0;
+		y[i] = i % 3 == 0 ? 3.4e38f : i % 3 == 1 ? -1e-45f : 0;
+	}
+	assert_int_equal(chi_first_nonfinite(CHOIR_F64, x, 10000), CHOIR_NONE);
+	assert_int_equal(chi_first_nonfinite(CHOIR_F32, y, 10000), CHOIR_NONE);
+	assert_int_equal(chi_first_nonfinite(CHOIR_F32, y, 0), CHOIR_NONE);
+	static const int places[] = { 0, 1, 7, 4095, 4096, 5000, 9999 };
+	for (int k = 0; k < 3; k++)
+		for (int p = 0; p < 7; p++) {
+			const double was = x[places[p]];
+			const float was_single = y[places[p]];
+			x[places[p]] = bad[k];
+			y[places[p]] = (float) bad[k];
+			assert_int_equal(chi_first_nonfinite(CHOIR_F64, x, 10000), places[p]);
+			assert_int_equal(chi_first_nonfinite(CHOIR_F32, y, 10000), places[p]);
+			x[places[p]] = was;
+			y[places[p]] = was_single;
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stopping),
 		cmocka_unit_test(skipping),
 		cmocka_unit_test(going_on),
+		cmocka_unit_test(the_first_element),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

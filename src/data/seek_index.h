@@ -11,7 +11,7 @@
 #include "base/glob.h"
 #include "data/data.h"
 
-// How many elements lie between two seek points that are remembered, as long as there are few.
+// Elements between two points, until there are many.
 enum { CHI_SEEK_POINT_EVERY = 1024 };
 
 typedef struct chi_seek_index {
@@ -21,7 +21,7 @@ typedef struct chi_seek_index {
 	int64_t every; // elements from one to the next
 } chi_seek_index;
 
-// What a source that remembers places holds: the seek points, and where it stands in this pass.
+// The points of a source, and where it stands in this pass.
 typedef struct {
 	chi_seek_index seek_index;
 	int64_t delivered, next; // elements; at how many the next place is remembered

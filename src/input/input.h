@@ -1,5 +1,5 @@
-// Distributed datasets from inside: a feed is a dataset read as a stream of examples; a split says
-// how many of them go where in each step.
+// Distributed datasets from inside: a dataset is read as a stream of examples, which is rebatched
+// for the replicas of each step.
 #pragma once
 
 #include "choir/input.h"
@@ -9,67 +9,61 @@
 #include "data/stage.h"
 #include "strategy/context.h"
 
-// A dataset as a stream of examples, without regard to how they come in elements. An element that
-// is used up in pieces waits in spare.
+// A dataset as a stream of examples, however many an element has.
 typedef struct {
 	choir_dataset *data;
 	const chi_spec *spec;
 	chi_row_buffer leftover;
-	int64_t leftover_examples, used; // examples in spare; of which so many were handed out
+	int64_t leftover_examples, used; // of the last element; so many of them were handed out
 	int64_t elements; // read in this pass
 } chi_example_stream;
 
-// Where the examples of a column go on in another shape: in a tensor of their own.
+// The examples of a column from which on its shape is another: they have a tensor of their own.
 typedef struct chi_shape_run {
 	choir_tensor *tensor;
 	int64_t first; // of the step's examples
 	struct chi_shape_run *older;
 } chi_shape_run;
 
-// Where examples go: a tensor for each column, in whose memory the next ones follow on. A column
-// that varies gets its tensor with the first example, which says what shape it is, and pieces
-// behind it, newest first, where the shape changes.
+// Where examples go: a tensor for each column. A column that varies gets its tensor with the
+// first example, which decides the shape, and a run for each change of shape, newest first.
 typedef struct {
 	choir_frame *frame;
 	choir_tensor *column[CHI_MAX_COLUMNS];
 	chi_shape_run *piece[CHI_MAX_COLUMNS]; // in frame's arena; mostly NULL
 	int64_t capacity; // examples
 	int64_t at; // examples that are there
-	// Of the step that is read: its number, how many examples each replica here gets, and how many
-	// this worker has read for all, where each reads everything; else 0.
-	int64_t step;
-	int64_t *rows;
-	int64_t whole;
+	int64_t step; // that is read
+	int64_t *rows; // examples of each replica here
+	int64_t whole; // examples read for all workers, where each reads everything; else 0
 } chi_batch_buffer;
 
 // Takes d over, also on failure.
 choir_status chi_example_stream_init(chi_example_stream *f, choir_dataset *d);
 void chi_example_stream_free(chi_example_stream *f);
 choir_status chi_example_stream_begin(chi_example_stream *f, int64_t pass);
-// Up to want examples, from what is held or one element; to NULL: passes over them. CHOIR_END only
-// instead of none. whole: an element as it comes, for which there is room.
+// Up to want examples, of the leftover or of one element; to NULL: passes over them. CHOIR_END
+// instead of none. whole: one element as it comes, for which to has capacity.
 choir_status chi_example_stream_read(
 		chi_example_stream *f, chi_batch_buffer *to, int64_t want, bool whole, int64_t *got);
-// The same until want are there or the end has come: fewer only at the end, no error then.
+// The same until want are there. Fewer, and no error, at the end.
 choir_status chi_example_stream_fill(
 		chi_example_stream *f, chi_batch_buffer *to, int64_t want, int64_t *got);
-// The examples of column i from first on that one tensor has, at most n: *offset of its rows, and
-// how many there are.
+// The tensor that has the example first of column i: its row *offset, and *there of the next n.
 choir_tensor *chi_batch_buffer_find(const chi_batch_buffer *to, size_t i, int64_t first, int64_t n,
 		int64_t *offset, int64_t *there);
-// Reads an element into spare if nothing is held. CHOIR_END: there is none.
+// Reads an element into the leftover if that is empty. CHOIR_END: there is none.
 choir_status chi_example_stream_hold(chi_example_stream *f);
 void chi_example_stream_position(const chi_example_stream *f, choir_input_position *p);
 choir_status chi_example_stream_seek(chi_example_stream *f, const choir_input_position *p);
 
-// How a step's examples fall to the worker's replicas.
+// How a step's examples are divided among the worker's replicas.
 typedef enum {
 	CHI_REBATCH_AS_THEY_COME, // one replica in all: an element
 	CHI_REBATCH_ELEMENTS, // each replica an element
 	CHI_REBATCH_ELEMENTS_SHARED, // all workers read all, and element i of a step is replica i's
 	CHI_REBATCH_STREAM, // the worker's stream, by the cyclic list of sizes
-	// All workers read all, each keeps its replicas' pieces of the global batch.
-	CHI_REBATCH_SHARED,
+	CHI_REBATCH_SHARED, // all workers read all, each keeps its replicas' part of the global batch
 	CHI_REBATCH_UNKNOWN, // a global batch that nobody knows: ceil pieces of each element
 	CHI_REBATCH_UNKNOWN_SHARED // of which piece j falls to replica j
 } chi_rebatch;
@@ -107,13 +101,13 @@ bool chi_input_is_shared(const choir_distributed_dataset *data);
 // Replicas of the job, and those of the workers before worker.
 int64_t chi_input_replicas(const choir_distributed_dataset *data);
 int64_t chi_input_first(const choir_distributed_dataset *data, int worker);
-// Gives the target a tensor for each column that does not vary, with room for a whole batch.
+// Makes the tensors of columns that do not vary, for a whole batch.
 choir_status chi_input_make_columns(const choir_distributed_dataset *data, chi_batch_buffer *to);
-// Reads the examples of step to->step to the target, and says how many each replica gets.
-// CHOIR_END: there are none for anybody.
+// Reads the examples of step to->step, and how many each replica gets. CHOIR_END: no replica gets
+// any.
 choir_status chi_input_read_step(choir_distributed_dataset *data, chi_batch_buffer *to);
-// So many steps are read on a thread, from the first take on, and behind the end of a pass, where
-// goes_on, those of the next one. together: half of them at a time. NULL: a failure.
+// A thread reads so many steps ahead, from the first take on; where goes_on, the next pass too.
+// together: half of them at a time.
 chi_read_ahead *chi_read_ahead_new(
 		choir_distributed_dataset *data, int steps, bool together, bool goes_on);
 void chi_read_ahead_free(chi_read_ahead *a);
@@ -121,13 +115,12 @@ void chi_read_ahead_free(chi_read_ahead *a);
 choir_status chi_read_ahead_begin(chi_read_ahead *a);
 // The next step, whose tensors go to to->frame; as chi_input_read_step.
 choir_status chi_read_ahead_take(chi_read_ahead *a, chi_batch_buffer *to);
-// Nothing is read any more, and what was read is forgotten. NULL is fine.
+// Stops the thread and drops what it has read. NULL is fine.
 void chi_read_ahead_halt(chi_read_ahead *a);
-// To the next pass, if the thread has begun it; *pass is that. Else false: halted, and it is to be
-// begun.
+// To the next pass, *pass, if the thread has begun it. False: it has not, and is halted.
 bool chi_read_ahead_rewind(chi_read_ahead *a, int64_t *pass);
-// Where the dataset stands behind the last step that was taken. False: nothing is being read, ask
-// the feed.
+// The position after the last step that was taken. False: the thread is not reading; the stream
+// knows.
 bool chi_read_ahead_position(const chi_read_ahead *a, choir_input_position *p);
 // The workers that are in step agree on how making a dataset and reading a step went
 // (step_sync.c); own: here. Alone it is that. signature: of what must be the same everywhere;
@@ -143,11 +136,11 @@ choir_status chi_input_check_data(
 // "image" u8 [28, 28]
 enum { CHI_COLUMN_TEXT = CHI_SHAPE_TEXT + 80 };
 const char *chi_input_print_column(const choir_column *c, char text[CHI_COLUMN_TEXT]);
-// Room for what they say in a step; NULL: a failure.
+// Memory for the messages of a step, one for each worker.
 chi_input_message *chi_input_new_messages(const choir_strategy *s);
 choir_status chi_input_sync_step(
 		choir_distributed_dataset *data, const chi_batch_buffer *to, choir_status own);
-// Applies the policy to d, which nothing was read from.
+// Applies the sharding policy to d, before the first read.
 choir_status chi_input_shard(choir_distributed_dataset *data, choir_dataset *d);
 
 // Its end, and what a checkpoint keeps of it (input_state.c).

@@ -1,11 +1,12 @@
-// The tape from inside: optimizers go back with a function that gets each gradient as soon as it
-// is final, so that it can be folded and its memory given back.
+// The tape from inside. A callback gets each gradient as soon as it is final, so that it can be
+// added to the partial sums and its memory freed during the backward pass.
 #pragma once
 
 #include "op/op.h"
 
 // The reads of variables while a tape records, in the frame's arena. A full block is followed by
-// one of twice the room that begins with the same reads, so a rewind finds the older block whole.
+// one of twice the capacity that begins with the same reads, so a rewind finds the older block
+// whole.
 typedef struct chi_reads {
 	struct chi_reads *older;
 	size_t mark, capacity; // mark: of the arena before this block
@@ -28,8 +29,7 @@ struct choir_tape {
 choir_status chi_tape_add_read(choir_tape *tape, choir_tensor *t);
 
 // Records out, made elsewhere, as the result of op on in (for views and collectives), if a tape
-// is on and a gradient can flow. out is returned; NULL (out is dropped) if there is no memory for
-// it.
+// is on and a gradient can flow. The result is out; NULL: no memory, and out is dropped.
 choir_tensor *chi_op_record(const chi_op *op, size_t n, choir_tensor *const in[],
 		const void *attributes, choir_tensor *out);
 

@@ -13,8 +13,7 @@
 #include "base/options.h"
 #include "base/thread.h"
 #include "strategy/context.h"
-#include "train/weights/metadata.h"
-#include "train/weights/name_list.h"
+#include "train/weights/weights.h"
 #include "train/checkpoint/checkpoint.h"
 
 #include <inttypes.h>

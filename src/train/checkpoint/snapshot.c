@@ -9,7 +9,7 @@
 #include "base/size.h"
 #include "strategy/worker_consistency.h"
 #include "strategy/context.h"
-#include "train/weights/name_list.h"
+#include "train/weights/weights.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // Cutting metadata into pairs.
-#include "train/weights/metadata.h"
+#include "train/weights/weights.h"
 
 #include "base/alloc.h"
 

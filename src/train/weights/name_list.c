@@ -1,5 +1,5 @@
 // Lists of names.
-#include "train/weights/name_list.h"
+#include "train/weights/weights.h"
 
 enum { NAMES_SHOWN = 3, NAME_SHOWN = 60 };
 

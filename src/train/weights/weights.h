@@ -2,6 +2,7 @@
 // values on the host.
 #pragma once
 
+#include "base/text.h"
 #include "strategy/worker_sync.h"
 #include "train/weights/safetensors.h"
 
@@ -47,3 +48,27 @@ choir_status chi_weights_check_bools(
 choir_status chi_weight_set(choir_variable *v, choir_frame *f, const void *x);
 // Gives every weight its value; after a failure those that were reached are undefined.
 choir_status chi_weights_set(const chi_weights *w, const chi_safetensors *st, const char *data);
+
+// Metadata as programs give it: "key=value" lines.
+typedef struct {
+	char *text; // a copy, cut up
+	size_t n, capacity;
+	chi_st_pair *pair;
+} chi_metadata;
+
+// text may be NULL: no lines. CHOIR_INVALID: see choir_strategy_save. *l is to be freed whatever
+// happens.
+choir_status chi_metadata_cut(const char *text, chi_metadata *l);
+void chi_metadata_free(chi_metadata *l);
+const char *chi_metadata_find(const chi_metadata *l, const char *key); // NULL: none
+
+// A list of names for a message: the first few, and how many more.
+typedef struct {
+	const char *what; // "missing"
+	int n;
+	chi_text text; // freed by who made the list
+} chi_name_list;
+
+void chi_name_list_add(chi_name_list *list, const char *name, const char *more);
+// Adds "missing "a", "b" and 3 more" to text, behind what is there; nothing of an empty list.
+void chi_name_list_print(chi_text *text, const chi_name_list *list);

@@ -7,7 +7,6 @@
 #include "base/size.h"
 #include "strategy/context.h"
 #include "trace/trace.h"
-#include "train/weights/name_list.h"
 #include "train/weights/safetensors.h"
 #include "train/weights/weights.h"
 

@@ -10,7 +10,6 @@
 #include "strategy/worker_consistency.h"
 #include "strategy/context.h"
 #include "trace/trace.h"
-#include "train/weights/metadata.h"
 #include "base/sort.h"
 #include "train/weights/safetensors.h"
 #include "train/weights/weights.h"

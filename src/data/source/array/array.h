@@ -23,41 +23,13 @@ typedef struct {
 	int64_t promised; // bytes of values: set by chi_array_file_check
 } chi_array_file;
 
-// The head of a source of arrays, behind which nothing follows.
-typedef struct {
-	choir_dataset base;
-	chi_array_file part[CHI_MAX_COLUMNS];
-	char *memory[CHI_MAX_COLUMNS]; // all values, if they were read to memory
-	int64_t next; // stream: the number of the next example
-	bool loaded;
-} chi_array_file_source;
-
 // Holds what a header promises against the size of the file, before anybody believes it.
 choir_status chi_array_file_check(chi_array_file *p);
 // A source with one column for each part, whose readers it takes over if it is made. NULL: an
-// error, and the readers stay the caller's. stage has the functions below.
+// error, and the readers stay the caller's.
+typedef enum { CHI_ARRAY_FILE_IDX, CHI_ARRAY_FILE_NPY, CHI_ARRAY_FILE_NPZ } chi_array_format;
 choir_dataset *chi_array_file_new(
-		const chi_stage *stage, size_t n, chi_array_file parts[], const char *const names[]);
-
-choir_status chi_array_file_range(
-		choir_dataset *d, void *const column[], int64_t first, int64_t count);
-choir_status chi_array_file_read(
-		choir_dataset *d, void *const column[], int64_t want, int64_t *got);
-choir_status chi_array_file_rewind(choir_dataset *d);
-const void *chi_array_file_peek(choir_dataset *d, size_t column, int64_t first, int64_t count);
-void chi_array_file_free(choir_dataset *d);
-choir_status chi_array_file_seek(choir_dataset *d, int64_t elements);
-choir_status chi_array_file_shard_files(choir_dataset *d, int64_t count, int64_t index);
-const char *chi_array_file_path(const choir_dataset *d, int64_t i);
-
-// The table of a source of arrays, whose messages begin with its name.
-#define CHI_ARRAY_FILE_STAGE(text) \
-	{ \
-		.name = text, .range = chi_array_file_range, .read = chi_array_file_read, \
-		.rewind = chi_array_file_rewind, .peek = chi_array_file_peek, \
-		.free = chi_array_file_free, .seek = chi_array_file_seek, .files = CHI_FILES_HERE, \
-		.shard_files = chi_array_file_shard_files, .path = chi_array_file_path, \
-	}
+		chi_array_format format, size_t n, chi_array_file parts[], const char *const names[]);
 
 // Reads the header that p->reader is before and fills in p, checked by chi_array_file_check.
 choir_status chi_npy_read_header(chi_array_file *p);

@@ -19,6 +19,14 @@
 enum { LITTLE_IN_MEMORY = 24 << 20, MAX_IN_MEMORY = 64 << 20, LARGER_IN_MEMORY = 8 };
 enum { CHUNK_BYTES = 64 << 10 };
 
+typedef struct {
+	choir_dataset base;
+	chi_array_file part[CHI_MAX_COLUMNS];
+	char *memory[CHI_MAX_COLUMNS]; // all values, if they were read to memory
+	int64_t next; // stream: the number of the next example
+	bool loaded;
+} arrays;
+
 // Bytes of a value in the file.
 static size_t stored_size(const chi_array_file *p)
 {
@@ -224,7 +232,7 @@ static choir_status read_all(const chi_array_file *p, char *memory)
 
 // Random access: all values come to memory with the first use; the files are not needed any
 // more.
-static choir_status load(chi_array_file_source *s)
+static choir_status load(arrays *s)
 {
 	for (size_t i = 0; i < s->base.spec.n && !s->loaded; i++) {
 		if (s->memory[i])
@@ -247,10 +255,10 @@ static choir_status load(chi_array_file_source *s)
 	return CHOIR_OK;
 }
 
-choir_status chi_array_file_range(
+static choir_status arrays_range(
 		choir_dataset *d, void *const column[], int64_t first, int64_t count)
 {
-	chi_array_file_source *s = (chi_array_file_source *) d;
+	arrays *s = (arrays *) d;
 	CHOIR_TRY(load(s));
 	for (size_t i = 0; i < d->spec.n; i++)
 		if (column[i])
@@ -259,10 +267,10 @@ choir_status chi_array_file_range(
 	return CHOIR_OK;
 }
 
-const void *chi_array_file_peek(choir_dataset *d, size_t column, int64_t first, int64_t count)
+static const void *arrays_peek(choir_dataset *d, size_t column, int64_t first, int64_t count)
 {
 	(void) count;
-	chi_array_file_source *s = (chi_array_file_source *) d;
+	arrays *s = (arrays *) d;
 	if (!d->random || load(s) != CHOIR_OK)
 		return NULL;
 	return s->memory[column] + (size_t) first * d->bytes[column];
@@ -270,10 +278,9 @@ const void *chi_array_file_peek(choir_dataset *d, size_t column, int64_t first, 
 
 // ---- Streams.
 
-choir_status chi_array_file_read(
-		choir_dataset *d, void *const column[], int64_t want, int64_t *got)
+static choir_status arrays_read(choir_dataset *d, void *const column[], int64_t want, int64_t *got)
 {
-	chi_array_file_source *s = (chi_array_file_source *) d;
+	arrays *s = (arrays *) d;
 	int64_t left = d->spec.examples - s->next, n = want < left ? want : left;
 	if (n == 0)
 		return CHOIR_END;
@@ -285,9 +292,9 @@ choir_status chi_array_file_read(
 	return CHOIR_OK;
 }
 
-choir_status chi_array_file_seek(choir_dataset *d, int64_t elements)
+static choir_status arrays_seek(choir_dataset *d, int64_t elements)
 {
-	chi_array_file_source *s = (chi_array_file_source *) d;
+	arrays *s = (arrays *) d;
 	s->next = elements;
 	for (size_t i = 0; i < d->spec.n; i++) {
 		const size_t one = (size_t) stored_bytes(&s->part[i], (int64_t) d->bytes[i]);
@@ -300,13 +307,13 @@ choir_status chi_array_file_seek(choir_dataset *d, int64_t elements)
 }
 
 // One file cannot be shared out by files; the core says so.
-const char *chi_array_file_path(const choir_dataset *d, int64_t i)
+static const char *arrays_path(const choir_dataset *d, int64_t i)
 {
 	(void) i; // the parts are of one file
-	return chi_reader_path(((const chi_array_file_source *) d)->part[0].reader);
+	return chi_reader_path(((const arrays *) d)->part[0].reader);
 }
 
-choir_status chi_array_file_shard_files(choir_dataset *d, int64_t count, int64_t index)
+static choir_status arrays_shard_files(choir_dataset *d, int64_t count, int64_t index)
 {
 	(void) d;
 	(void) count;
@@ -314,18 +321,18 @@ choir_status chi_array_file_shard_files(choir_dataset *d, int64_t count, int64_t
 	return CHOIR_OK;
 }
 
-choir_status chi_array_file_rewind(choir_dataset *d)
+static choir_status arrays_rewind(choir_dataset *d)
 {
-	chi_array_file_source *s = (chi_array_file_source *) d;
+	arrays *s = (arrays *) d;
 	s->next = 0;
 	for (size_t i = 0; i < d->spec.n; i++)
 		CHOIR_TRY(to_first_value(&s->part[i]));
 	return CHOIR_OK;
 }
 
-void chi_array_file_free(choir_dataset *d)
+static void arrays_free(choir_dataset *d)
 {
-	chi_array_file_source *s = (chi_array_file_source *) d;
+	arrays *s = (arrays *) d;
 	for (size_t i = 0; i < d->spec.n; i++) {
 		chi_reader_close(s->part[i].reader);
 		chi_free(s->memory[i]);
@@ -341,8 +348,17 @@ static int64_t max_in_memory(const chi_array_file *p)
 								  : MAX_IN_MEMORY;
 }
 
+#define STAGE(text) \
+	{ \
+		.name = text, .range = arrays_range, .read = arrays_read, .rewind = arrays_rewind, \
+		.peek = arrays_peek, .free = arrays_free, .seek = arrays_seek, .files = CHI_FILES_HERE, \
+		.shard_files = arrays_shard_files, .path = arrays_path, \
+	}
+static const chi_stage stages[] = { STAGE("idx dataset"), STAGE("npy dataset"),
+	STAGE("npz dataset") };
+
 choir_dataset *chi_array_file_new(
-		const chi_stage *stage, size_t n, chi_array_file parts[], const char *const names[])
+		chi_array_format format, size_t n, chi_array_file parts[], const char *const names[])
 {
 	choir_column columns[CHI_MAX_COLUMNS] = { 0 };
 	bool compressed = false, fortran = false;
@@ -357,7 +373,7 @@ choir_dataset *chi_array_file_new(
 		if (!memory_bytes(p, &bytes) || !chi_int64_add(total, bytes, &total))
 			total = INT64_MAX;
 	}
-	chi_array_file_source *s = chi_source_new(stage, sizeof *s, n, columns, parts[0].dim[0]);
+	arrays *s = chi_source_new(&stages[format], sizeof *s, n, columns, parts[0].dim[0]);
 	if (!s)
 		return NULL;
 	memcpy(s->part, parts, n * sizeof parts[0]);

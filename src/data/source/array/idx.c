@@ -82,8 +82,6 @@ static choir_status read_dims(chi_reader *r, chi_array_file *h)
 	return CHOIR_OK;
 }
 
-static const chi_stage idx_stage = CHI_ARRAY_FILE_STAGE("idx dataset");
-
 choir_dataset *choir_idx_dataset_new(const char *path, const char *column)
 {
 	if (!path) {
@@ -96,7 +94,7 @@ choir_dataset *choir_idx_dataset_new(const char *path, const char *column)
 	choir_dataset *d = NULL;
 	if (read_magic(h.reader, &h) == CHOIR_OK && read_dims(h.reader, &h) == CHOIR_OK &&
 			chi_array_file_check(&h) == CHOIR_OK)
-		d = chi_array_file_new(&idx_stage, 1, &h, &column);
+		d = chi_array_file_new(CHI_ARRAY_FILE_IDX, 1, &h, &column);
 	if (!d)
 		chi_reader_close(h.reader);
 	return d;

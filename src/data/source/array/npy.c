@@ -298,8 +298,6 @@ choir_status chi_npy_infer(chi_array_file *h, char type[CHI_NPY_TYPE], bool *kno
 	return read_header(h, type, known);
 }
 
-static const chi_stage npy_stage = CHI_ARRAY_FILE_STAGE("npy dataset");
-
 choir_dataset *choir_npy_dataset_new(const char *path, const char *column)
 {
 	if (!path) {
@@ -311,7 +309,7 @@ choir_dataset *choir_npy_dataset_new(const char *path, const char *column)
 		return NULL;
 	choir_dataset *d = NULL;
 	if (chi_npy_read_header(&h) == CHOIR_OK)
-		d = chi_array_file_new(&npy_stage, 1, &h, &column);
+		d = chi_array_file_new(CHI_ARRAY_FILE_NPY, 1, &h, &column);
 	if (!d)
 		chi_reader_close(h.reader);
 	return d;

@@ -8,7 +8,6 @@
 #include "data/source/array/zip_archive.h"
 
 static const char ending[] = ".npy";
-static const chi_stage npz_stage = CHI_ARRAY_FILE_STAGE("npz dataset");
 
 // Whether a member is the array of this name; NULL: any array. Its name is cut where the ending
 // begins.
@@ -100,7 +99,7 @@ static choir_dataset *make(
 	size_t n = 0;
 	if (parts && open_parts(path, members, wanted, names, parts, &n) == CHOIR_OK) {
 		name_parts(members, wanted, names, columns);
-		d = chi_array_file_new(&npz_stage, n, parts, columns);
+		d = chi_array_file_new(CHI_ARRAY_FILE_NPZ, n, parts, columns);
 		if (!d)
 			chi_error_prefix("%s", path);
 	}

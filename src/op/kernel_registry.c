@@ -153,13 +153,11 @@ static choir_status add_built_in(void)
 #endif
 	registry.failed = !reserve(); // so that there are slots
 	registry.builtin_from = before;
-	chi_register_plain_kernels();
+	chi_kernel_register(chi_plain_list, "plain");
 	if (all) {
-		chi_register_fma_kernels();
-		chi_register_winograd_kernels();
-#ifdef CHI_HAS_ONEDNN
-		chi_register_onednn_kernels();
-#endif
+		chi_kernel_register(chi_fma_list, "fma");
+		chi_kernel_register(chi_winograd_list, "winograd");
+		chi_kernel_register(chi_onednn_list, "onednn");
 	}
 	if (!registry.failed)
 		return CHOIR_OK;

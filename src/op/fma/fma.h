@@ -53,7 +53,6 @@ static inline int64_t chi_fma_round(int64_t n, int64_t to)
 }
 
 chi_kernel_list chi_fma_list(size_t index);
-void chi_register_fma_kernels(void);
 
 // The kernels of fma_attention.c.
 choir_status chi_fma_attention(const choir_kernel_call *call);

@@ -432,17 +432,10 @@ chi_kernel_list chi_onednn_list(size_t index)
 	const chi_kernel_list list = { specs, sizeof specs / sizeof specs[0] };
 	return index == 0 ? list : (chi_kernel_list){ NULL, 0 };
 }
-
-void chi_register_onednn_kernels(void)
-{
-	chi_kernel_register(chi_onednn_list, "onednn");
-}
 #else
 chi_kernel_list chi_onednn_list(size_t index)
 {
 	(void) index;
 	return (chi_kernel_list){ NULL, 0 };
 }
-
-void chi_register_onednn_kernels(void) {}
 #endif

@@ -5,7 +5,6 @@
 #include "op/op.h"
 
 chi_kernel_list chi_onednn_list(size_t index);
-void chi_register_onednn_kernels(void);
 // To be called before: limits oneDNN to the instruction set in use. CHOIR_STATE: the process has
 // used oneDNN already, with another one.
 choir_status chi_limit_onednn(void);

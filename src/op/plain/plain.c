@@ -9,8 +9,3 @@ chi_kernel_list chi_plain_list(size_t index)
 		&chi_plain_recurrent, &chi_plain_random, &chi_plain_scatter, &chi_plain_update };
 	return index < sizeof lists / sizeof lists[0] ? *lists[index] : (chi_kernel_list){ NULL, 0 };
 }
-
-void chi_register_plain_kernels(void)
-{
-	chi_kernel_register(chi_plain_list, "plain");
-}

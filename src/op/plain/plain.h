@@ -11,7 +11,6 @@ extern const chi_kernel_list chi_plain_attention, chi_plain_cast, chi_plain_conv
 		chi_plain_softmax, chi_plain_update;
 
 chi_kernel_list chi_plain_list(size_t index);
-void chi_register_plain_kernels(void);
 
 static inline int64_t chi_elements(const choir_buffer *b)
 {

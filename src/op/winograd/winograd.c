@@ -354,8 +354,3 @@ chi_kernel_list chi_winograd_list(size_t index)
 	return (chi_kernel_list){ NULL, 0 };
 }
 #endif
-
-void chi_register_winograd_kernels(void)
-{
-	chi_kernel_register(chi_winograd_list, "winograd");
-}

@@ -40,4 +40,3 @@ extern const chi_winograd_loops chi_winograd_avx2, chi_winograd_avx512;
 #endif
 
 chi_kernel_list chi_winograd_list(size_t index);
-void chi_register_winograd_kernels(void);

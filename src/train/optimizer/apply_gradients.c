@@ -12,6 +12,7 @@
 #include "choir/op.h"
 #include "op/tape/tape.h"
 #include "op/vector.h"
+#include "strategy/cross/cross.h"
 #include "strategy/replica/merge_call.h"
 #include "value/sharded_variable.h"
 

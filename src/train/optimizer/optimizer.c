@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "base/lock.h"
+#include "strategy/worker_sync.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,14 +1,15 @@
-// Workers: the processes of one job, on one machine or many, each of which runs the same program.
-// They are started by a launcher (mpirun, srun); choir_cluster_new finds out who this process is
-// and makes sure that all of them fit together. What carries bytes between them is a transport:
-// MPI, which is looked for when a program asks for it (libchoir itself links none), or one of the
-// program's own (choir/extend/cluster.h).
+// Clusters: the workers of one job. A worker is a process; all workers run the same program, on
+// one machine or several, started by a launcher (mpirun, srun). choir_cluster_new finds out
+// which worker this process is and checks that all workers fit together. A transport carries
+// bytes between workers: MPI, which is loaded when a program asks for it (libchoir links no
+// MPI), or one that the program registers (choir/extend/cluster.h).
 //
-// Every wait for another worker has a deadline. After a wait that failed the cluster is over: all
-// its calls fail with the first cause, and the other workers' waits do, naming this worker. A job
-// that failed is ended and started again. One failure is none of the cluster's: that which all
-// workers make at the same place, with the same status and text, such as an argument that is wrong
-// on all of them, before anything of it was sent. Each then gets its failure, and all go on.
+// Every wait for another worker has a time limit. After a failed wait the cluster is unusable:
+// all its calls fail with the first cause, and waits on other workers fail with a text that
+// names this worker. Such a job must end and be started again. There is one exception: a failure
+// that all workers have at the same call, with the same status and text, before any byte of that
+// call was sent (for example an argument that is wrong on all of them). Each worker then gets
+// the failure, and the cluster stays usable.
 #pragma once
 
 #include "status.h"
@@ -19,96 +20,102 @@ typedef struct choir_cluster choir_cluster;
 
 typedef struct choir_cluster_options {
 	size_t size; // of this struct
-	// "mpi", "alone" (one worker, this process), or a registered one. NULL: "mpi" if a launcher of
-	// MPI has started this process, else "alone".
+	// "mpi", "alone" (one worker: this process), or a registered name. NULL: "mpi" if an MPI
+	// launcher started this process, else "alone".
 	const char *transport;
-	const void *argument; // for a registered transport; borrowed while the call lasts
-	// Which MPI: "openmpi", "mpich", or the path of a libchoir-mpi of one's own. NULL: what the
-	// environment's CHOIR_MPI says; else the MPI that is in this process already, else the
-	// launcher's, else the first that is installed.
+	const void *argument; // for a registered transport; borrowed during the call
+	// Which MPI: "openmpi", "mpich", or the path of another libchoir-mpi. NULL: the value of the
+	// environment variable CHOIR_MPI; else the MPI that this process has loaded; else the
+	// launcher's; else the first that is installed.
 	const char *mpi;
-	// Who is who, by hand. cluster_spec is JSON as in TF_CONFIG's "cluster":
-	// {"worker": ["a:1", "b:1"]}; task_type is one of "chief", "worker", "evaluator", "ps".
-	// cluster_spec NULL: from the environment (see choir_cluster_new).
+	// The roles of the workers. cluster_spec is JSON like "cluster" in TF_CONFIG: {"worker":
+	// ["a:1", "b:1"]}. task_type is "chief", "worker", "evaluator" or "ps". cluster_spec NULL:
+	// the roles come from the environment (see choir_cluster_new).
 	const char *cluster_spec, *task_type;
 	int task_index;
-	double start_timeout; // seconds until all workers are there; 0: 60; CHOIR_NONE: no limit
-	// Seconds that a worker waits for another one, also while the chief writes or reads weights or
-	// a checkpoint: as long as its disk needs. 0: 300; CHOIR_NONE: no limit.
+	double start_timeout; // seconds until all workers have come; 0: 60; CHOIR_NONE: no limit
+	// Seconds that a worker waits for another one. This includes waiting while the chief writes
+	// or reads weights or a checkpoint, so it must exceed what the disk needs. 0: 300;
+	// CHOIR_NONE: no limit.
 	double timeout;
-	// What must be the same in all workers; NULL: the content of the program's file.
+	// A text that must be equal on all workers; NULL: the content of the program's file.
 	const char *program;
-	// Where processors differ. Off: that is refused. On: all workers take the kernels of the
-	// lowest instruction set among them (choir_instruction_set), until the process ends.
+	// What to do if the workers' processors differ. Off: choir_cluster_new fails. On: until the
+	// process ends, all workers use the kernels of the lowest instruction set among them
+	// (choir_instruction_set).
 	choir_toggle lowest_instruction_set;
 } choir_cluster_options;
 
-// The workers of this job, o NULL: all defaults. All of them must call it, and it returns when all
-// have.
+// Joins the workers of this job. All workers must call it, and it returns when all have. o NULL:
+// all defaults.
 //
-// Roles come from the first of these that there is: the options; TF_CONFIG (chief and workers are
-// the job's workers, in this order; a lone evaluator is a cluster of its own); torchrun's RANK,
-// WORLD_SIZE and LOCAL_RANK; the launcher's own variables (OMPI_COMM_WORLD_RANK and _SIZE,
-// PMI_RANK and PMI_SIZE); srun's SLURM_PROCID and SLURM_STEP_NUM_TASKS; else this is one worker
-// alone. They are checked against the transport: a program that is told of two workers and finds
-// one gets an error that says how to start it.
+// The roles come from the first of these that is present: the options; TF_CONFIG (chief and
+// workers are the job's workers, in this order; an evaluator is a cluster by itself); torchrun's
+// RANK, WORLD_SIZE and LOCAL_RANK; the launcher's variables (OMPI_COMM_WORLD_RANK and _SIZE,
+// PMI_RANK and PMI_SIZE); srun's SLURM_PROCID and SLURM_STEP_NUM_TASKS. Without any of them this
+// process is the only worker. The roles are compared with the transport: if the roles say two
+// workers and the transport finds one, the error says how to start the program.
 //
-// CHOIR_INVALID: options or variables that contradict each other or themselves, malformed JSON
-// with its position; CHOIR_NOT_FOUND: no such transport, no MPI; CHOIR_UNSUPPORTED: the task ps,
-// a thread that MPI's level does not allow to call it, lowest_instruction_set where workers have
-// none in common; CHOIR_STATE: MPI was ended, workers of different builds, programs, settings or
-// instruction sets (the text names which), an instruction set that is to be lowered after the
-// first operation; CHOIR_TIMEOUT, CHOIR_PEER_LOST: not all came.
+// CHOIR_INVALID: options or variables that are invalid or contradict each other; malformed JSON,
+// with the position. CHOIR_NOT_FOUND: no such transport; no MPI. CHOIR_UNSUPPORTED: the task ps;
+// a thread that may not call MPI at its thread level; lowest_instruction_set where the workers
+// have no instruction set in common. CHOIR_STATE: MPI has ended; the workers' builds, programs,
+// settings or instruction sets differ (the text says which); an instruction set would have to be
+// lowered after the first operation. CHOIR_TIMEOUT, CHOIR_PEER_LOST: some worker did not come.
 choir_cluster *choir_cluster_new(const choir_cluster_options *o);
 
-// A cluster of the processes of a communicator of a program that has initialised MPI itself:
-// MPI_Comm comm; choir_cluster_from_mpi(&comm, sizeof comm, NULL). The communicator is duplicated
-// (all its processes must call this), and MPI is left running in the end. With
-// MPI_THREAD_SERIALIZED the program must not call MPI while a call of Choir may do so. Below it
-// (MPI_Init, MPI_THREAD_FUNNELED) a worker can have one replica, nothing is exchanged during the
-// backward pass (.overlap has no effect), and only the thread that initialised MPI may make calls
-// that concern other workers: another thread, and a strategy with more replicas in a worker, get
-// CHOIR_UNSUPPORTED. Options as for choir_cluster_new, without a transport and without roles.
+// Makes a cluster of the processes of a communicator, in a program that initialised MPI itself:
+// MPI_Comm comm; choir_cluster_from_mpi(&comm, sizeof comm, NULL). All processes of the
+// communicator must call this. The communicator is duplicated, and MPI is not finalized. Options
+// as for choir_cluster_new, without a transport and without roles.
+//
+// The thread level limits the program. With MPI_THREAD_SERIALIZED the program must not call MPI
+// while a call of Choir may do so. At a lower level (MPI_Init, MPI_THREAD_FUNNELED) only the
+// thread that initialised MPI may make calls that concern other workers; other threads get
+// CHOIR_UNSUPPORTED, and so does a strategy with more than one replica in a worker. Nothing is
+// exchanged during the backward pass then (.overlap has no effect).
 choir_cluster *choir_cluster_from_mpi(
 		const void *communicator, size_t size, const choir_cluster_options *o);
 
-// Leaves. Over MPI it waits, at most the time-out, for the other workers to do so, also where the
-// program has initialised MPI (choir_cluster_from_mpi): what another worker needs from this one to
-// get there must come before. Where Choir has initialised MPI, MPI then ends, and cannot be
-// initialised again. After a failure it waits for nobody. Everything made with c must be gone.
-// NULL is fine.
+// Leaves the cluster and frees it. Everything made with c must be freed before. Over MPI the
+// call waits until the other workers leave too, at most the time limit; this also holds for
+// choir_cluster_from_mpi. So finish everything that another worker needs from this one before
+// the call. If Choir initialised MPI, it also finalizes MPI, which cannot be initialised again.
+// After a failure the call does not wait. NULL is fine.
 void choir_cluster_free(choir_cluster *c);
 
-// These are of a cluster that is NULL, too: 0, false, "".
-//
-// This worker's number, 0 to workers - 1, and how many there are.
+// Getters. For a cluster that is NULL they return 0, false or "".
+
+// This worker's number, 0 to workers - 1, and the number of workers.
 int choir_cluster_worker(const choir_cluster *c);
 int choir_cluster_workers(const choir_cluster *c);
-// The chief saves checkpoints and writes summaries: worker 0, or an evaluator for itself.
+// Whether this worker is the chief, which saves checkpoints and writes summaries: worker 0, or
+// an evaluator for itself.
 bool choir_cluster_is_chief(const choir_cluster *c);
-// The task as TensorFlow would name it: "chief", "worker" or "evaluator", and its index among
-// those. A job without roles has workers only.
+// The task in TensorFlow's terms: "chief", "worker" or "evaluator", and its index among the
+// tasks of this type. In a job without roles all tasks are workers.
 const char *choir_cluster_task_type(const choir_cluster *c);
 int choir_cluster_task_index(const choir_cluster *c);
-// Where worker i runs, for messages: "node3, pid 4711"; "" where there is no such worker.
+// Where worker i runs, for messages: "node3, pid 4711"; "" if there is no such worker.
 const char *choir_cluster_worker_name(const choir_cluster *c, int i);
-// What carries the bytes: "mpi: Open MPI v4.1.4, MPI_THREAD_MULTIPLE".
+// The transport in one line: "mpi: Open MPI v4.1.4, MPI_THREAD_MULTIPLE".
 const char *choir_cluster_transport(const choir_cluster *c);
 
-// These three are for all workers together, in the same order: one that is called by some while
-// others call another one, or with other sizes, is CHOIR_STATE that names both. Threads: one at a
-// time.
-//
+// Collective calls: all workers make them in the same order. If workers make different calls, or
+// the same call with different sizes, it is CHOIR_STATE, and the text names both. Threads: one
+// at a time.
+
 // Returns when all workers have called it.
 CHOIR_MUST_CHECK choir_status choir_cluster_barrier(choir_cluster *c);
-// The bytes of worker from, everywhere.
+// Copies the bytes of worker from to all workers.
 CHOIR_MUST_CHECK choir_status choir_cluster_broadcast(
 		choir_cluster *c, int from, void *data, size_t bytes);
-// Bytes of each worker, in the order of workers: all has room for workers times bytes.
+// Collects bytes from each worker, in the order of the workers. all has room for workers times
+// bytes.
 CHOIR_MUST_CHECK choir_status choir_cluster_all_gather(
 		choir_cluster *c, const void *own, size_t bytes, void *all);
 
-// Stops the job: from now on all calls fail, here and in all other workers, with this reason.
+// Stops the job: all later calls fail with the reason why, here and on all other workers.
 // Threads: any.
 void choir_cluster_abort(choir_cluster *c, const char *why);
 

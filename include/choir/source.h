@@ -1,10 +1,10 @@
-// Sources: where the examples of a dataset come from. Files, memory, functions of the program
-// and examples that Choir draws itself.
+// Sources: the beginnings of chains of datasets. Examples come from files, from memory, from
+// functions of the program, or from Choir itself.
 //
-// Errors: constructors return NULL, and choir_error says why; what is found out only while
-// reading is an error of the element that is asked for (see dataset.h). A file that is not
-// there is CHOIR_NOT_FOUND, one that the system refuses CHOIR_IO, and one that is not what its
-// format says CHOIR_CORRUPT, with the file, what was found and what was needed. Threads: as
+// Errors: a constructor returns NULL, and choir_error says why. A failure that appears only
+// while reading is a failure of the element that is asked for (dataset.h). CHOIR_NOT_FOUND: a
+// file that does not exist. CHOIR_IO: a file that the system refuses. CHOIR_CORRUPT: a file that
+// violates its format, with the file, what was found and what was needed. Threads: as in
 // dataset.h.
 #pragma once
 
@@ -12,10 +12,11 @@
 
 CHOIR_C_BEGIN
 
-// How a file is compressed. AUTO is the neutral member: each source says what it takes it for.
-// gzip and zlib need a build with zlib, else CHOIR_UNSUPPORTED. Their checksum stands at the end:
-// damage that can still be unpacked is found there, CHOIR_CORRUPT with the byte, when examples
-// before it have been handed out already, unless the file is small or read into memory first.
+// The compression of a file. AUTO: each source says how it decides. gzip and zlib need a build
+// with zlib, else CHOIR_UNSUPPORTED. Their checksum is at the end of the data. So damage that
+// can still be unpacked is found only there (CHOIR_CORRUPT, with the byte), after earlier
+// examples were read; small files, and files that are read into memory first, are checked
+// before.
 typedef enum {
 	CHOIR_COMPRESSION_AUTO = 0,
 	CHOIR_COMPRESSION_NONE,
@@ -23,365 +24,389 @@ typedef enum {
 	CHOIR_COMPRESSION_ZLIB
 } choir_compression;
 
-// Files
+// Lists of files
 
 // A list of files, for sources that read several.
 typedef struct choir_files choir_files;
-// Each of the n is the name of a file or a pattern of the shell (*, ?, [abc]), whose files
-// follow in the order of bytes. CHOIR_NOT_FOUND: a pattern that no file matches.
+// Each of the n patterns is the name of a file or a glob pattern (*, ?, [abc]). The files of a
+// pattern are sorted by the bytes of their names. CHOIR_NOT_FOUND: no file matches a pattern.
 choir_files *choir_files_new(size_t n, const char *const patterns[]);
 size_t choir_files_count(const choir_files *f);
-const char *choir_files_path(const choir_files *f, size_t i); // NULL: there are not so many
+const char *choir_files_path(const choir_files *f, size_t i); // NULL: there is no i-th
 void choir_files_free(choir_files *f);
-// Makes the source of one file. NULL: an error, which whoever reads gets.
+// Makes the source of one file. NULL: a failure, which the reading call returns.
 typedef choir_dataset *choir_file_fn(const char *path, void *user);
-// The examples of all files one after the other: fn makes the source of each (or a chain on
-// one) when the one before has ended; the first when the dataset is made. All must have the
-// same columns, which is else CHOIR_INVALID, with the file. files is taken over, also on
-// failure; user is borrowed until the dataset is freed. Threads: fn is called by the one that
-// reads.
+// The examples of all files, one file after another. fn makes the source of each file, or a
+// chain with it, when the file before has ended; for the first file, at once. All need the same
+// columns, else CHOIR_INVALID, with the file. files is taken over, also on failure. user is
+// borrowed until the dataset is freed. Threads: the reading thread calls fn.
 choir_dataset *choir_files_dataset_new(choir_files *files, choir_file_fn *fn, void *user);
 
 // Arrays
+//
+// In a file of arrays axis 0 counts the examples: images of [60000, 28, 28] give one column of
+// shape [28, 28].
 
-// The examples of an IDX file, the format of MNIST, plain or compressed by gzip (which of them
-// is seen by how the file begins; gzip needs a build with zlib, else CHOIR_UNSUPPORTED). Axis 0
-// of the file counts the examples, so images of [60000, 28, 28] give one column of shape [28,
-// 28]. Values are u8, i32, f32 or f64. CHOIR_CORRUPT, with what was promised and what was found:
-// a header that is none, a file shorter or longer than its header says, damaged gzip data.
+// The examples of an IDX file, the format of MNIST, plain or compressed by gzip, which is
+// recognised by the first bytes. Values are u8, i32, f32 or f64. CHOIR_UNSUPPORTED: gzip in a
+// build without zlib. CHOIR_CORRUPT: an invalid header; a file shorter or longer than its header
+// says, with both sizes; damaged gzip data.
 choir_dataset *choir_idx_dataset_new(const char *path, const char *column);
-// The examples of an npy file, numpy's format, plain or compressed by gzip: versions 1.0 to 3.0,
-// f4, f8, f2, i4, i8, u1 and b1 of either order of bytes; i1, i2 and u2 as i32, u4 as i64. Axis
-// 0 counts the examples, as in an IDX file. An array in Fortran's order is read to memory as a
-// whole when the first element is asked for, and put in order there; all others are read as a
-// stream. CHOIR_UNSUPPORTED: other types, with their name. CHOIR_CORRUPT as for IDX, and with
-// the byte of the header that is wrong.
+// The examples of an npy file, numpy's format, plain or compressed by gzip. Versions are 1.0 to
+// 3.0. Types are f4, f8, f2, i4, i8, u1 and b1 of either byte order; i1, i2 and u2 become i32,
+// and u4 becomes i64. Files are read as streams, except an array in Fortran order: it is read
+// into memory as a whole, and put in order, when the first element is asked for.
+// CHOIR_UNSUPPORTED: another type, which the text names. CHOIR_CORRUPT: as for IDX, with the
+// byte of the header that is wrong.
 choir_dataset *choir_npy_dataset_new(const char *path, const char *column);
-// The arrays of an npz file, a zip archive of npy files, stored or deflated: the n whose names
-// are given, in that order, or all (0), each a column of that name. They are read as streams
-// side by side, and their checksums are verified where their ends are read. CHOIR_NOT_FOUND: no
-// such array, with those there are. CHOIR_INVALID: arrays of different lengths. CHOIR_CORRUPT:
-// a damaged archive. CHOIR_UNSUPPORTED: encryption, other ways to compress, a build without
+// Arrays of an npz file, a zip archive of npy files, stored or deflated. The n names choose the
+// arrays and their order; 0: all arrays. Each array is a column of its name. The arrays are read
+// as parallel streams. Their checksums are verified at their ends. CHOIR_NOT_FOUND: no such
+// array, with a list of the arrays. CHOIR_INVALID: arrays of different lengths. CHOIR_CORRUPT: a
+// damaged archive. CHOIR_UNSUPPORTED: encryption; other compression methods; a build without
 // zlib.
 choir_dataset *choir_npz_dataset_new(const char *path, size_t n, const char *const names[]);
-// Datasets of an HDF5 file: the n whose paths in the file are given ("x", "train/images"), in that
-// order, or all of its root group (0) by name; each a column of that name, and axis 0 counts the
-// examples. They are read as streams side by side, contiguous or in chunks, with every filter that
-// the HDF5 library has. f4, f8, i4, i8, u1 and f2 of either order of bytes; i1, i2 and u2 as i32,
-// u4 as i64; h5py's bool. Only where the build found HDF5 (choir_has("hdf5")), else
-// CHOIR_UNSUPPORTED, which is also: other types, and a machine without the library, which is
-// loaded with the first file. CHOIR_NOT_FOUND: no such file; no such dataset, with those there
-// are. CHOIR_INVALID: different lengths, or no axis. CHOIR_CORRUPT: what the library says; sizes
-// that contradict each other, at which some releases of it end the program. Chunks that were never
-// written are the fill value, or 0; but CHOIR_CORRUPT where a damaged file can look the same: in
-// datasets that can grow, and in compressed ones of which only some chunks were written; and so is
-// a dataset in one piece that was never written.
-// That is for accidents: a file made to do harm is safe only in a process of its own (decision
-// 0049). The library opens files itself and follows their links to others. Threads: Choir calls it
-// from one at a time; a program that calls it too must not do so meanwhile, unless it is built
-// thread-safe.
+// Datasets of an HDF5 file. The n names are their paths in the file ("x", "train/images"), in
+// the order of the columns; 0: all datasets of the root group, by name. Each is a column of its
+// name. They are read as parallel streams, contiguous or chunked, with every filter that the
+// HDF5 library has. Types are f4, f8, i4, i8, u1 and f2 of either byte order, and h5py's bool;
+// i1, i2 and u2 become i32, and u4 becomes i64.
+//
+// The HDF5 library is loaded with the first file. It opens files itself and follows their links
+// to other files. CHOIR_UNSUPPORTED: a build without HDF5 (choir_has("hdf5")); a machine without
+// the library; another type. CHOIR_NOT_FOUND: no such file; no such dataset, with a list of the
+// datasets. CHOIR_INVALID: datasets of different lengths, or without an axis. CHOIR_CORRUPT: a
+// failure of the library; sizes that contradict each other, at which some releases of the
+// library would end the program.
+//
+// Chunks that were never written have the fill value, or 0. They are CHOIR_CORRUPT if a damaged
+// file could look the same: in a dataset that can grow, and in a compressed dataset of which
+// only some chunks were written. A contiguous dataset that was never written is CHOIR_CORRUPT,
+// too. These checks protect from accidents only. Read a file that may be malicious in a process
+// of its own (decision 0049).
+//
+// Threads: Choir calls the library from one thread at a time. Meanwhile the program must not
+// call it, unless the library is built thread-safe.
 choir_dataset *choir_hdf5_dataset_new(const char *path, size_t n, const char *const names[]);
-// What is in a file of arrays (npz, npy, or the root group of HDF5), to choose from: also what no
-// dataset can have, such as texts and single values. Only headers are read. Errors: as of the
-// datasets. Threads: any, one at a time for a list.
+// The arrays in a file (npz, npy, or the root group of HDF5), to choose from. The list includes
+// what no dataset can have, such as text and single values. Only headers are read. Errors: as
+// for the datasets. Threads: any, one at a time for each list.
 typedef struct choir_array_list choir_array_list;
 typedef struct {
 	const char *name; // "" in an npy file
 	const char *type; // as the file calls it: "<f4", "|S5", "text", "group"
-	int known; // the choir_dtype that a dataset of it has; CHOIR_NONE: none of Choir's
-	choir_shape shape; // of the whole: axis 0 counts the examples; rank 0: a single value
-	int64_t held; // bytes that a dataset of it holds in memory; 0: it is read as a stream
+	int known; // the choir_dtype of a dataset of it; CHOIR_NONE: Choir has no such type
+	choir_shape shape; // of the whole array, axis 0 included; rank 0: a single value
+	int64_t held; // bytes of memory that a dataset of it needs; 0: it is read as a stream
 } choir_array_entry;
 choir_array_list *choir_array_list_new(const char *path);
 void choir_array_list_free(choir_array_list *l);
-// In the order of the file; an entry belongs to the list. NULL: there is no i-th.
+// The entries, in the order of the file. An entry belongs to the list. NULL: there is no i-th.
 size_t choir_array_list_entries(const choir_array_list *l);
 const choir_array_entry *choir_array_list_entry(const choir_array_list *l, size_t i);
-// Writes an npy file (version 1.0) of packed, row-major data, beside path first and renamed
-// when it is on the disk. CHOIR_UNSUPPORTED: bf16, for which numpy has no type. Threads: any.
+// Writes an npy file (version 1.0) of packed, row-major data. It is written next to path and
+// renamed when it is on the disk. CHOIR_UNSUPPORTED: bf16, which numpy does not have. Threads:
+// any.
 CHOIR_MUST_CHECK choir_status choir_npy_write(
 		const char *path, choir_dtype dtype, choir_shape shape, const void *data);
 
 // CSV
 
-// What a column of a CSV file is taken for.
+// The kind of a column of a CSV file.
 typedef enum {
-	CHOIR_CSV_FOUND = 0, // by its fields: whole numbers i64, other numbers f64, text categories
+	CHOIR_CSV_FOUND = 0, // inferred: whole numbers are i64, other numbers f64, text categories
 	CHOIR_CSV_NUMBER,
 	CHOIR_CSV_CATEGORY // each different text has a number, i32: choir_dataset_category
 } choir_csv_kind;
 typedef struct choir_csv_column {
-	const char *name; // in the header; without one "0", "1", ...
-	// The dataset's column; NULL: the same. Columns of one dtype with the same name here are
-	// gathered, in this order, in one column of shape [how many]; found numbers are f32 there.
-	// Categories that are gathered have numbers of their own each, whose texts nobody is told.
+	const char *name; // in the header; without a header "0", "1", ...
+	// The dataset's column; NULL: name. Columns of one dtype with the same name here are
+	// gathered in one column of shape [their number], in this order; inferred numbers are f32 in
+	// it. Gathered categories are numbered in each column by itself, and their texts are not
+	// available.
 	const char *as;
 	choir_csv_kind kind;
 	choir_dtype dtype; // of CHOIR_CSV_NUMBER: f32, f64, i32, i64, u8 or bool (0 or 1)
-	// Of CHOIR_CSV_CATEGORY: the texts in the order of their numbers; any other makes a row
-	// wrong. 0: those of the file, in the order of their bytes.
+	// For CHOIR_CSV_CATEGORY: the texts in the order of their numbers; a row with another text
+	// is wrong. 0: the texts in the file, sorted by their bytes.
 	size_t categories;
 	const char *const *category;
 } choir_csv_column;
-// What becomes of a row in which a chosen column has no value.
+// What to do with a row in which a chosen column has no value.
 typedef enum {
 	CHOIR_MISSING_STOP = 0, // CHOIR_CORRUPT, with the row and the column
-	CHOIR_MISSING_DROP, // the row is left out: choir_dataset_dropped
-	CHOIR_MISSING_NAN // f32 and f64 become NaN; in other columns as STOP
+	CHOIR_MISSING_DROP, // drop the row: choir_dataset_dropped
+	CHOIR_MISSING_NAN // NaN in f32 and f64 columns; in other columns as STOP
 } choir_missing;
-// What becomes of a record that is wrong.
+// What to do with a record that is wrong.
 typedef enum {
 	CHOIR_WRONG_STOP = 0, // CHOIR_CORRUPT, with the file, the record and the byte
-	CHOIR_WRONG_SKIP // it is left out: choir_dataset_skipped
+	CHOIR_WRONG_SKIP // skip it: choir_dataset_skipped
 } choir_wrong;
 typedef struct choir_csv_options {
 	size_t size;
-	const choir_files *files; // instead of a path, which is NULL then; not needed afterwards
+	const choir_files *files; // instead of path, which is NULL then; not needed after the call
 	char separator; // 0: a comma
 	char quote; // 0: "
 	choir_toggle header; // default: on. Off: the first row is data
-	// The columns that are wanted. 0: all of them, or with rest those that hold numbers.
+	// The chosen columns. 0: all columns, or with rest the columns of numbers.
 	size_t columns;
 	const choir_csv_column *column;
-	// All columns of numbers that are not in the list are gathered, as f32, in one of this
+	// Gathers all columns of numbers that are not in the list, as f32, in one column of this
 	// name. NULL: they are left out.
 	const char *rest;
 	choir_missing missing;
-	// Texts that stand for no value, beside the empty one. 0: NA, N/A, NaN, nan, null and NULL.
+	// Texts that mean "no value", besides the empty one. 0: NA, N/A, NaN, nan, null and NULL.
 	size_t missing_texts;
 	const char *const *missing_text;
 	choir_wrong wrong;
-	// Rows that are looked at to find out what columns hold. 0: all. What comes later and does
-	// not fit makes its row wrong.
+	// The number of rows that are read to infer the columns. 0: all. A later row that does not
+	// fit the result is wrong.
 	int64_t look;
-	// A CSV dataset that looked at files with the same header: its schema (what the columns hold,
-	// and the texts of its categories) is taken, and the files are not looked at. They are if a
-	// column is to have categories that this dataset did not collect. Not needed afterwards.
-	// NULL: the files themselves.
+	// A CSV dataset, with inferred columns, of files with the same header. Its schema (the kinds
+	// of the columns and the texts of categories) is used, and this dataset's files are not read
+	// to infer one. They are read if a column's categories are wanted which that dataset did not
+	// collect. Not needed after the call. NULL: infer the schema from the files.
 	const choir_dataset *schema;
-	// One more column, i64, with the number of each row from 0 on, over all files; rows that are
-	// left out count, so that what is computed of a row can be joined to the file. NULL: none.
+	// The name of an additional i64 column with the number of each row, from 0 on, over all
+	// files. Rows that are left out count, so results can be joined to the rows of the file.
+	// NULL: no such column.
 	const char *row_number;
 } choir_csv_options;
-// The rows of a CSV file (RFC 4180), plain or compressed by gzip; or of several with the same
-// columns, one after the other, if path is a pattern ("part-*.csv") or o->files is given. o may
-// be NULL. Lines end with LF or CR LF, empty ones are passed over, and so is a byte order mark;
-// spaces around a field, or around its quotes, are no part of it. A first column without a name,
-// or one that the header lacks, as R writes it, holds the names of rows and is passed over; so
-// is a separator at the end of the header or of all rows. Numbers are decimal, with a point, or
-// inf and nan, and are rounded to the nearest value exactly; beyond the largest they are inf.
-// Examples come as a stream, in memory for one row and a read buffer, however large the file is;
-// a place in each 1024 rows is remembered, so that going back to one costs no more than those.
-// Unless all kinds are given (and the texts of categories), or a schema is, the files are read
-// once when the dataset is made (once more where a column whose categories are wanted begins
-// with numbers). Errors, there or while reading: CHOIR_CORRUPT for rows with too few or too many
-// fields, fields that are no number of the column's dtype or none of its categories, text that
-// is not UTF-8, quotes where none may be, a row of more than 64 MiB; CHOIR_NOT_FOUND for a
-// column that does not exist, with those that do; CHOIR_INVALID for more than 32 columns that
-// are not gathered, or 1,048,576 categories. A file may have thousands of columns.
+// The rows of a CSV file (RFC 4180), plain or compressed by gzip. If path is a glob pattern
+// ("part-*.csv") or o->files is given, the rows of several files with the same columns, one file
+// after another. o may be NULL.
+//
+// Format: lines end with LF or CR LF. Empty lines and a byte order mark are ignored, and so are
+// spaces around a field or around its quotes. A first column that has no name or is missing in
+// the header, as R writes it, has the names of rows and is ignored. A separator at the end of
+// the header or of all rows is ignored. Numbers are decimal with a point, or inf and nan. They
+// are rounded correctly to the nearest value; numbers beyond the largest one become inf. A file
+// may have thousands of columns.
+//
+// Cost: rows are read as a stream, in memory for one row and a read buffer. The place of every
+// 1024th row is remembered, so going back reads at most that many rows again. The files are read
+// once when the dataset is made, to infer what is not given: the kinds of columns, or the texts
+// of categories. If a column of categories begins with numbers, they are read twice. With a
+// schema, or with everything given, they are not read.
+//
+// Errors, when the dataset is made or while reading: CHOIR_CORRUPT: a row with too few or too
+// many fields; a field that is no number of the column's dtype or none of its categories; text
+// that is not UTF-8; a quote in a wrong place; a row of more than 64 MiB. CHOIR_NOT_FOUND: a
+// column that does not exist, with a list of the columns. CHOIR_INVALID: more than 32 columns
+// that are not gathered; more than 1,048,576 categories.
 choir_dataset *choir_csv_dataset_new(const char *path, const choir_csv_options *o);
 
-// A column of the files of a CSV dataset, whether it was chosen or not.
+// A column of the files of a CSV dataset, chosen or not.
 typedef struct {
 	const char *name;
-	const char *as; // the dataset's column; NULL: it was left out
-	const char *holds; // "nothing", "whole numbers", "numbers" or "text"; "" if nobody looked
-	int64_t missing; // rows that were looked at in which it has no value
+	const char *as; // the dataset's column; NULL: it is left out
+	const char *holds; // "nothing", "whole numbers", "numbers", "text"; "": not inferred
+	int64_t missing; // rows without a value in it, among those read to infer the columns
 } choir_csv_found;
-// Fills *found for column i, counted in the file; false: there are not so many, or d is not what
-// choir_csv_dataset_new returned (a transform of it, for example).
+// Fills *found for the i-th column of the files. false: there is no i-th, or d was not made by
+// choir_csv_dataset_new (a transform of such a dataset, for example).
 bool choir_csv_dataset_column(const choir_dataset *d, size_t i, choir_csv_found *found);
 
-// The texts behind the numbers of a column of categories: how many there are (0: it is no such
-// column), and that of number i (NULL: there is none). d is the source or any transform of it;
-// the text lives as long.
+// The texts of a column of categories: their number (0: it is no such column), and the text of
+// number i (NULL: there is none). d is the source or any transform of it; a text is valid as
+// long as d.
 size_t choir_dataset_categories(const choir_dataset *d, const char *column);
 const char *choir_dataset_category(const choir_dataset *d, const char *column, int64_t i);
-// How many rows the sources of d have left out in this pass: because a value was missing, and
-// because they were wrong. With those of datasets that interleave or flat_map opened, and behind
-// repeat with those of all its passes so far. Threads: any.
+// The number of rows that the sources of d left out in this pass: dropped for a missing value,
+// or skipped because they are wrong. Datasets that interleave or flat_map opened are included.
+// After repeat the numbers are those of all its passes so far. Threads: any.
 int64_t choir_dataset_dropped(const choir_dataset *d);
 int64_t choir_dataset_skipped(const choir_dataset *d);
 
 // TFRecord
 
-// One feature of tf.train.Example, as a column.
+// A feature of tf.train.Example, as a column.
 typedef struct {
-	const char *name; // copied; several columns may take the same feature
-	const char *as; // the dataset's column; copied; NULL: the same
-	// Floats are read as f32; int64 as i64, i32, u8 or bool, in whose range each value must be;
-	// one value of bytes, or several of the same length, as any dtype, little-endian.
+	const char *name; // copied; several columns may use the same feature
+	const char *as; // the dataset's column; copied; NULL: name
+	// A float feature gives f32. An int64 feature gives i64, i32, u8 or bool, and each value
+	// must be in its range. A bytes feature, with one value or several of the same length, gives
+	// any dtype, little-endian.
 	choir_dtype dtype;
-	// Of one example. A rank of CHOIR_NONE: dtype and shape are those of the first example: f32,
-	// i64, or bytes as u8; a scalar for one number, [n] for n numbers or bytes, [m, n] for m
-	// values of n bytes.
+	// The shape of one example. A rank of CHOIR_NONE: dtype and shape are those of the first
+	// example: f32, i64, or bytes as u8; a scalar for one number, [n] for n numbers or bytes,
+	// [m, n] for m values of n bytes.
 	choir_shape shape;
-	// An example may have fewer values than the shape; the rest is zeros.
+	// Whether an example may have fewer values than the shape; the rest is zeros.
 	bool pad;
-	// The values, packed, of an example that does not have the feature; copied. NULL: such an
-	// example is CHOIR_NOT_FOUND, and the text lists the features that it has.
+	// The packed values for an example without this feature; copied. NULL: such an example is
+	// CHOIR_NOT_FOUND, with a list of its features.
 	const void *missing;
 } choir_feature;
 
 typedef struct {
 	size_t size; // of this struct: CHOIR_OPTIONS sets it
-	const choir_files *files; // instead of a path, which is NULL then; not needed afterwards
-	// AUTO: by how a file begins; a plain one is known by its first checksum.
+	const choir_files *files; // instead of path, which is NULL then; not needed after the call
+	// AUTO: by the first bytes of the file; a plain file is recognised by its first checksum.
 	choir_compression compression;
-	// SKIP: after a length that is wrong nobody knows where the next record begins, and the rest
-	// of the file counts as one record.
+	// SKIP: after a wrong length the next record cannot be found, so the rest of the file counts
+	// as one record.
 	choir_wrong wrong;
-	// Records are no Examples but plain bytes: the one column, which features may describe as
-	// one value of bytes. Without, it is "record", u8, and as long as the first record.
+	// Whether records are plain bytes instead of Examples. There is one column then, which
+	// features may describe as one value of bytes. Without features it is "record", u8, as long
+	// as the first record.
 	bool raw;
-	// The columns. 0: all features of the first example, in the order of their names.
+	// The columns. 0: all features of the first example, sorted by name.
 	size_t n;
 	const choir_feature *features; // copied
 } choir_tfrecord_options;
 
-// The records of a TFRecord file; or of several, one after the other, if path is a pattern
-// ("part-*.tfrecord") or o->files is given. The checksums of lengths and data are always
-// verified. o may be NULL. Examples come as a stream. The first record is read when the dataset
-// is made if the columns depend on it. Errors, there or while reading: CHOIR_NOT_FOUND: no such
-// file; a feature that an Example lacks. CHOIR_CORRUPT, with file, record and byte, counted from
-// 0: a wrong checksum, a record that is cut short, data that are no Example, a feature of
-// another kind or size than its column. Examples before a wrong one are handed out. Memory: a
-// block of 256 KiB, or twice the largest record that really is in the file.
+// The records of a TFRecord file. If path is a glob pattern ("part-*.tfrecord") or o->files is
+// given, the records of several files, one after another. o may be NULL. Examples are read as a
+// stream. The checksums of lengths and data are always verified. If the columns depend on the
+// first record, it is read when the dataset is made. Memory: a block of 256 KiB, or twice the
+// largest record of the file.
+//
+// Errors, when the dataset is made or while reading: CHOIR_NOT_FOUND: no such file; a feature
+// that an Example lacks. CHOIR_CORRUPT, with the file, the record and the byte, counted from 0:
+// a wrong checksum; a truncated record; data that are no Example; a feature whose kind or size
+// differs from its column. Examples before the wrong one can be read.
 choir_dataset *choir_tfrecord_dataset_new(const char *path, const choir_tfrecord_options *o);
 
-// A TFRecord file in the making. It appears under its name when it is finished, whole; nothing
-// is ever added to a file that exists: sources take several files.
+// Writes a TFRecord file. The file appears under its name, whole, when it is finished. Records
+// are never added to an existing file: write several files, which sources can read as one.
 typedef struct choir_tfrecord_writer choir_tfrecord_writer;
-// AUTO: gzip if path ends in ".gz", else plain. A file of this name is replaced in the end. To
-// be freed by choir_tfrecord_writer_free. NULL: CHOIR_IO if the system refuses,
-// CHOIR_UNSUPPORTED without zlib.
+// AUTO: gzip if path ends in ".gz", else plain. An existing file is replaced when the new one is
+// finished. The result is freed by choir_tfrecord_writer_free. NULL: CHOIR_IO if the system
+// refuses, CHOIR_UNSUPPORTED without zlib.
 choir_tfrecord_writer *choir_tfrecord_writer_new(const char *path, choir_compression compression);
-// Adds a record of plain bytes. After a failure of writing every call gives it again, and no
+// Adds a record of plain bytes. After a failure to write, every later call fails with it, and no
 // file appears.
 CHOIR_MUST_CHECK choir_status choir_tfrecord_writer_write(
 		choir_tfrecord_writer *w, const void *data, size_t bytes);
-// Adds a tf.train.Example with one feature for each column, whose data are those of one example:
-// f32 as floats; i64, i32, bool and u8 without axes as int64; u8 with axes as one value of
-// bytes. CHOIR_UNSUPPORTED: another dtype.
+// Adds a tf.train.Example with one feature for each column, whose data are those of one example.
+// f32 becomes floats; i64, i32, bool and scalar u8 become int64; u8 with axes becomes one value
+// of bytes. CHOIR_UNSUPPORTED: another dtype.
 CHOIR_MUST_CHECK choir_status choir_tfrecord_writer_write_example(
 		choir_tfrecord_writer *w, size_t n, const choir_column columns[]);
-// Makes the file appear when it is on the disk. Nothing can be added then, which is CHOIR_STATE.
+// Makes the file appear, after it is on the disk. Adding a record later is CHOIR_STATE.
 CHOIR_MUST_CHECK choir_status choir_tfrecord_writer_finish(choir_tfrecord_writer *w);
-// Frees w; a file that is not finished does not appear. NULL is fine.
+// Frees w. A file that is not finished does not appear. NULL is fine.
 void choir_tfrecord_writer_free(choir_tfrecord_writer *w);
 
-// Records of one size
+// Fixed-length records
 
 // A field of a record.
 typedef struct {
-	const char *name; // of the column; copied; NULL: these bytes are passed over
+	const char *name; // of the column; copied; NULL: the bytes are skipped
 	choir_dtype dtype;
 	choir_shape shape; // of one example
 	bool big_endian;
-	// The file has the last axis of shape, the channels, before all others: [3, 32, 32] in the
-	// file is [32, 32, 3] here.
+	// Whether the last axis of shape, the channels, is the first one in the file: [3, 32, 32] in
+	// the file becomes [32, 32, 3].
 	bool channels_first;
-	// Of u8, i32 and i64: values are from 0 to limit - 1, others are CHOIR_CORRUPT. 0: any.
+	// For u8, i32 and i64: a value outside of 0 to limit - 1 is CHOIR_CORRUPT. 0: no limit.
 	int64_t limit;
 } choir_field;
 
 typedef struct {
 	size_t size; // of this struct: CHOIR_OPTIONS sets it
-	const choir_files *files; // instead of a path, which is NULL then; not needed afterwards
+	const choir_files *files; // instead of path, which is NULL then; not needed after the call
 	choir_compression compression; // AUTO: gzip if a name ends in ".gz", else plain
-	int64_t header; // bytes before the first record of each file, which are passed over
+	int64_t header; // bytes to skip at the begin of each file
 } choir_fixed_options;
 
-// The records of a file, or of several as for TFRecord: each has the n fields, one behind the
-// other. o may be NULL. How many examples there are is known at once where no file is
-// compressed. CHOIR_CORRUPT: a file that is no whole number of records, with both sizes; a value
-// out of its field's range, or a bool that is not 0 or 1, with the record and its byte.
+// The records of a file, or of several as for TFRecord. A record has the n fields, one after
+// another. o may be NULL. The number of examples is known at once if no file is compressed.
+// CHOIR_CORRUPT: a file whose size is no multiple of a record's, with both sizes; a value
+// outside of its field's range, or a bool that is not 0 or 1, with the record and the byte.
 choir_dataset *choir_fixed_dataset_new(
 		const char *path, size_t n, const choir_field fields[], const choir_fixed_options *o);
-// CIFAR-10's binary files: data_batch_*.bin of folder, or test_batch.bin. Columns "label", u8, 0
-// to 9, and "image", u8 [32, 32, 3]: rows, columns, and red, green and blue.
+// CIFAR-10's binary files: data_batch_*.bin of folder, or test_batch.bin if test is set. Columns
+// are "label", u8, 0 to 9, and "image", u8 [32, 32, 3]: rows, columns, and red, green and blue.
 choir_dataset *choir_cifar10_dataset_new(const char *folder, bool test);
 
 // Text
+//
+// These sources read plain files and files compressed by gzip.
 
-// All of them read plain files and files compressed by gzip.
-
-// The bytes of a file, one an example, u8.
+// The bytes of a file, u8. Each byte is an example.
 choir_dataset *choir_text_bytes_dataset_new(const char *path, const char *column);
-// Windows of text, to learn which byte comes next: "input", u8 [context], bytes i to i +
-// context - 1, and "target", u8 [context], the byte behind each. i is 0, stride, 2 stride, ...
-// as long as all of them are there; stride 0 is context, windows side by side. Bytes and
-// windows are had in any order, so shuffles of them need no memory. A compressed file of at
-// most 1 GiB is unpacked to memory when the dataset is made; a larger one is CHOIR_UNSUPPORTED.
+// Windows of text, to learn the next byte. "input", u8 [context], has bytes i to i + context -
+// 1, and "target", u8 [context], the byte after each of them. i is 0, stride, 2 stride, ... as
+// long as the window is inside of the file. stride 0: context, so that windows do not overlap.
+// Bytes and windows can be read in any order, so shuffling them needs no memory. A compressed
+// file is unpacked into memory when the dataset is made; CHOIR_UNSUPPORTED: it has more than 1
+// GiB.
 choir_dataset *choir_text_windows_dataset_new(const char *path, int64_t context, int64_t stride);
-// The lines of a file without their ends (LF or CR LF), u8 [CHOIR_NONE]: as long as each line
-// is. CHOIR_CORRUPT, or skipped: a line that is not UTF-8, with its number from 1 and its byte.
-// Examples come as a stream, in memory for the longest line.
+// The lines of a file without their ends (LF or CR LF), u8 [CHOIR_NONE]: the length of each
+// line. They are read as a stream, in memory for the longest line. A line that is not UTF-8 is
+// skipped, or CHOIR_CORRUPT with its number, from 1 on, and its byte.
 choir_dataset *choir_text_lines_dataset_new(
 		const char *path, const char *column, choir_wrong wrong);
 
-// Memory, functions, and what Choir makes itself
+// Memory, functions and synthetic data
 
-// The numbers start, start + step, ... before stop is reached, i64. step may be negative, not 0.
+// The numbers start, start + step, ... before stop, i64. step may be negative, but not 0.
 choir_dataset *choir_range_dataset_new(
 		const char *column, int64_t start, int64_t stop, int64_t step);
-// The same example so often, or for ever (CHOIR_NONE): columns[i].data is one example, copied.
+// One example, repeated examples times; CHOIR_NONE: for ever. columns[i].data is the example,
+// which is copied.
 choir_dataset *choir_constant_dataset_new(
 		int64_t examples, size_t n, const choir_column columns[]);
-// Examples in memory: columns[i].data holds all of them, of 1 to 32 columns, which is what any
-// dataset can have (CHOIR_INVALID: others). copy false: borrowed, unchanged until the dataset is
-// freed; true: copied now.
+// Examples in memory: columns[i].data has all of them. n is 1 to 32, which holds for every
+// dataset (CHOIR_INVALID). copy true: the data are copied. false: they are borrowed, and must
+// not change until the dataset is freed.
 choir_dataset *choir_memory_dataset_new(
 		int64_t examples, size_t n, const choir_column columns[], bool copy);
-// Fills one example: out[i] is memory for columns[i]. CHOIR_OK; CHOIR_END if there is no example
-// any more; or an error, which whoever reads gets with the example's number in front. position
-// counts from 0 in each pass. Threads: the one that reads, which below choir_dataset_prefetch is
-// a thread of Choir's.
+// Writes one example: out[i] is memory for columns[i]. position counts from 0 in each pass.
+// Returns CHOIR_OK; CHOIR_END if there are no more examples; or an error, which the reading call
+// returns with the example's number in front. Threads: the reading thread, which is a thread of
+// Choir's before choir_dataset_prefetch.
 typedef choir_status choir_example_fn(int64_t position, void *const out[], void *user);
-// Examples that fn makes, one a call, in order. user is borrowed until the dataset is freed.
+// Examples from a function, one for each call, in order. user is borrowed until the dataset is
+// freed.
 choir_dataset *choir_function_dataset_new(
 		size_t n, const choir_column columns[], choir_example_fn *fn, void *user);
-// Goes to a place: the next example that fn is asked for is the one at position of that pass.
-// Called when a pass begins anew (position 0), and when an iterator is put back to where another
-// stood. Failures as fn's; CHOIR_END is CHOIR_INVALID.
+// Seeks: the next example that fn is asked for is the one at position in pass. It is called when
+// a pass begins again (position 0), and when an iterator is restored. Failures as for fn;
+// CHOIR_END is CHOIR_INVALID.
 typedef choir_status choir_seek_fn(int64_t pass, int64_t position, void *user);
-// The same with a function that can go to any place, so that an iterator which is put back does
-// not ask for all examples before.
+// Examples from a function that can seek. Restoring an iterator does not ask for the examples
+// before its position.
 choir_dataset *choir_seekable_dataset_new(size_t n, const choir_column columns[],
 		choir_example_fn *fn, choir_seek_fn *seek, void *user);
 
-// Examples that the program puts in, from any thread, while others are read: for what comes from
-// a network, a simulation or a program of its own.
+// Queues: the program puts examples in, from any thread, while another thread reads them. For
+// examples from a network, a simulation or another program.
 typedef struct choir_queue choir_queue;
 typedef struct {
 	size_t size; // of this struct: CHOIR_OPTIONS sets it
-	int64_t capacity; // so many examples can wait to be read; 0: 1024
-	// Seconds that reading waits for an example: CHOIR_TIMEOUT then. 0: 600; CHOIR_NONE: for ever
-	// (until the queue is closed, failed or freed).
+	int64_t capacity; // examples that can wait to be read; 0: 1024
+	// Seconds that reading waits for an example before it fails with CHOIR_TIMEOUT. 0: 600;
+	// CHOIR_NONE: no limit (until the queue is closed, failed or freed).
 	double timeout;
 } choir_queue_options;
-// The dataset, and in *queue its other end, to be freed by choir_queue_free; the two may be freed
-// in any order. o may be NULL. Each close ends a pass, and what is put after it belongs to the
-// next. What was read is gone: a rewind in the middle of a pass is CHOIR_UNSUPPORTED, and where an
-// iterator is put back, the program must put in that pass from its beginning.
+// Makes a dataset, and in *queue the writing end. Free that by choir_queue_free; the two may be
+// freed in any order. o may be NULL. Each close ends a pass, and later examples belong to the
+// next pass. Examples that were read are gone: a rewind in the middle of a pass is
+// CHOIR_UNSUPPORTED, and after an iterator is restored, the program must put in the examples of
+// that pass again from its begin.
 choir_dataset *choir_queue_dataset_new(
 		size_t n, const choir_column columns[], const choir_queue_options *o, choir_queue **queue);
-// Copies examples into the queue, all of them or none: data[i] holds those of column i, packed.
-// Waits for room, and after a close until the dataset begins its next pass, at most so many
-// seconds (negative: for ever): CHOIR_TIMEOUT. CHOIR_CANCELLED: the dataset was freed. Threads:
-// any, also several at once.
+// Copies examples into the queue, all of them or none; data[i] has those of column i, packed.
+// Waits until there is room, and after a close until the dataset begins its next pass.
+// CHOIR_TIMEOUT: that took more than seconds (negative: no limit). CHOIR_CANCELLED: the dataset
+// was freed. Threads: any, several at once.
 CHOIR_MUST_CHECK choir_status choir_queue_put(
 		choir_queue *q, int64_t examples, const void *const data[], double seconds);
-// The pass ends behind what was put. CHOIR_STATE: it has been closed already.
+// Ends the pass after the examples that are in the queue. CHOIR_STATE: it is closed already.
 CHOIR_MUST_CHECK choir_status choir_queue_close(choir_queue *q);
-// Ends all passes with a failure, which reading gives behind what was put. text may be NULL. The
-// first failure counts.
+// Ends all passes: after the examples that are in the queue, reading fails with status. text may
+// be NULL. The first failure counts.
 choir_status choir_queue_fail(choir_queue *q, choir_status status, const char *text);
-// A dataset that waits for more gets CHOIR_STATE, unless the queue was closed. NULL is fine.
+// Frees the writing end. Reading beyond the examples that were put in is CHOIR_STATE then,
+// unless the queue was closed. NULL is fine.
 void choir_queue_free(choir_queue *q);
-// Drawn digits that look handwritten, for trying things without a file: "image" u8 [28, 28], 0
-// paper and 255 ink, and "label" u8, 0 to 9. Example i depends on seed and i alone, on every
-// machine; of every ten in a row each digit is one.
+// Synthetic digits that look handwritten, to try things without a file: "image", u8 [28, 28], 0
+// paper and 255 ink, and "label", u8, 0 to 9. Example i depends only on seed and i, on every
+// machine. Every ten examples in a row have each digit once.
 choir_dataset *choir_digits_dataset_new(int64_t examples, uint64_t seed);
 
 CHOIR_C_END

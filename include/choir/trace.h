@@ -1,18 +1,20 @@
-// Where the time goes, and how the numbers move. Between start and stop Choir records spans: what
-// a replica, the program's thread and each thread that reads ahead did from when to when, in one
-// of a few categories. A program may add spans of its own, and scalars (a loss, a rate), which go
-// to a folder of event files as TensorBoard reads them. Spans are written when the trace is
-// stopped, as a file that chrome://tracing and https://ui.perfetto.dev open: one track for each
-// replica, one for communication between devices, one for each other thread.
+// Tracing: what each thread of a training spends its time on, and how its numbers develop. While
+// a trace is on, Choir records spans: the begin and the end of what replicas, the program's
+// thread and the threads that read ahead do, in a few categories. A program may add its own
+// spans, and scalars (a loss, a learning rate), which go into TensorBoard event files.
+// choir_trace_stop writes the spans as a file for chrome://tracing and https://ui.perfetto.dev:
+// one track for each replica, one for communication between devices, and one for each other
+// thread.
 //
-// What it costs. Off, every place where a span could begin tests one word of memory. On, a span
-// costs two readings of the clock and 64 bytes; threads record in memory of their own, without a
-// lock, the newest spans of each. Nothing is written and no lock taken in a step, but for
-// scalars: a scalar is encoded under a lock, and about once a second one of them hands on what was
-// collected to the file. A file that cannot be written fails choir_trace_stop and never a run.
+// Cost: without a trace, each place where a span could begin tests one word of memory. With one,
+// a span costs two readings of the clock and 64 bytes. Each thread records in its own memory,
+// without a lock, and keeps its newest spans. A step writes nothing and takes no lock, except
+// for scalars: a scalar is encoded under a lock, and about once a second a scalar also writes
+// the collected ones to the file. A file that cannot be written fails choir_trace_stop, never a
+// run.
 //
-// There is one trace a process. Threads: start and stop when no run is under way, one at a time;
-// the rest any.
+// A process has one trace. Threads: start and stop need one thread at a time, while no run is
+// under way; the other calls, any thread.
 #pragma once
 
 #include "status.h"
@@ -22,81 +24,84 @@ CHOIR_C_BEGIN
 typedef enum {
 	CHOIR_TRACE_OTHER = 0,
 	CHOIR_TRACE_COMPUTE, // a replica's function, and the operations in it
-	CHOIR_TRACE_WAIT, // for other replicas, for their devices
-	CHOIR_TRACE_REDUCE, // sums between replicas
+	CHOIR_TRACE_WAIT, // for other replicas or their devices
+	CHOIR_TRACE_REDUCE, // sums over replicas
 	CHOIR_TRACE_UPDATE, // of variables
-	CHOIR_TRACE_INPUT, // batches: reading, waiting for who reads ahead, dealing them out
+	CHOIR_TRACE_INPUT, // reading batches, waiting for a read-ahead thread, distributing
 	CHOIR_TRACE_CHECKPOINT // variables to and from files
 } choir_trace_category;
 enum { CHOIR_TRACE_CATEGORIES = 7 };
 
-// "other", "compute", ...; "unknown category" for what is none. Constant text.
+// The name of a category: "other", "compute", ...; "unknown category" for any other value.
+// Constant text.
 const char *choir_trace_category_name(choir_trace_category category);
 
-// Tracks that are no replica's; a replica's is its id. Other threads have -3, -4, ...
+// Tracks that belong to no replica. A replica's track is its id. Other threads have -3, -4, ...
 enum { CHOIR_TRACE_COMMUNICATION = -1, CHOIR_TRACE_PROGRAM = -2 };
 
-// One span. Spans of one thread lie in each other or one behind the other. What a device does when
-// its replicas have returned (sums, updates) is on the track of the last of them. On the track of
-// communication the sums between devices are shown once more, from when the first device began
-// its share until all had theirs.
+// One span. Two spans of a thread are nested or disjoint. The work that a device does after its
+// replicas have returned (sums, updates) is on the track of the last of these replicas. The sums
+// between devices are shown a second time on the communication track, from the begin of the
+// first device's share to the end of the last one's.
 typedef struct choir_trace_span {
-	const char *name; // cut after 33 bytes
+	const char *name; // at most 33 bytes are kept
 	choir_trace_category category;
 	int track;
-	const char *track_name; // "replica 3", "program", the thread's name
+	const char *track_name; // "replica 3", "program", or the thread's name
 	double begin, end; // seconds since the start of the trace
-	double own; // seconds of these that are in no span inside it
-	int depth; // spans of the thread around it
+	double own; // seconds of the span outside of the spans nested in it
+	int depth; // number of the thread's spans around it
 } choir_trace_span;
 
-// Takes one span, which is gone after the call.
+// Takes one span. span is valid only during the call.
 typedef void choir_trace_span_fn(const choir_trace_span *span, void *user);
 
 typedef struct choir_trace_options {
 	size_t size;
-	// A folder for scalars as TensorBoard's event files, made if it is not there. NULL: scalars
-	// are dropped. Each trace adds a file, which grows as scalars come.
+	// The folder for scalars, as TensorBoard event files; it is made if it does not exist. NULL:
+	// scalars are dropped. Each trace adds one file, which grows as scalars come.
 	const char *log;
-	int64_t spans; // that each thread keeps, of 64 bytes: the newest (0: 65536)
-	// Called by choir_trace_stop with every span that was kept, thread by thread and in the order
-	// in which they began. It must not start or stop a trace. NULL: not called.
+	int64_t spans; // the newest spans that each thread keeps, 64 bytes each (0: 65536)
+	// choir_trace_stop calls it for each kept span, thread by thread, ordered by their begin. It
+	// must not start or stop a trace. NULL: not called.
 	choir_trace_span_fn *span;
 	void *user;
 } choir_trace_options;
 
-// Begins to record. path is the file that choir_trace_stop will write (Chrome's trace event
-// format, JSON), NULL: none; o may be NULL. The file and the folder are tried now, since a
-// program may run for hours before they are written. The calling thread becomes the track
-// "program". Errors: CHOIR_STATE: a trace is on; CHOIR_IO; CHOIR_INVALID: spans are negative or
-// more than 2^24.
+// Starts recording. path is the file that choir_trace_stop will write (JSON in Chrome's trace
+// event format); NULL: no file. o may be NULL. The calling thread gets the track "program". The
+// file and the folder are tested at once, because a program may run for hours before they are
+// written. CHOIR_STATE: a trace is on already. CHOIR_IO: the file or the folder cannot be
+// written. CHOIR_INVALID: spans is negative or more than 2^24.
 CHOIR_MUST_CHECK choir_status choir_trace_start(const char *path, const choir_trace_options *o);
 
-// Ends the trace and writes what was recorded. It is off afterwards whatever happens, and the
-// first failure since the start is returned: the file appears whole or not at all, event files
-// keep what was written before. Spans that have not ended end now. CHOIR_STATE: no trace is on,
-// or it was started before a fork, in the parent; CHOIR_NO_MEMORY: spans of some thread are
+// Ends the trace and writes what was recorded. Open spans end now. The trace is off afterwards,
+// also after a failure. Returns the first failure since the start. The file appears whole or not
+// at all; event files keep what was written before a failure. CHOIR_STATE: no trace is on, or
+// the parent process started it before a fork. CHOIR_NO_MEMORY: spans of some thread are
 // missing.
 CHOIR_MUST_CHECK choir_status choir_trace_stop(void);
 
-// Whether a trace is on: for programs that would otherwise work out what to record.
+// Whether a trace is on. For programs that would otherwise compute what they record in vain.
 bool choir_trace_is_on(void);
 
-// Spans of the trace before that its threads did not keep, as newer ones came.
+// The number of spans that threads dropped in the last trace, because newer ones took their
+// place.
 int64_t choir_trace_lost(void);
 
-// A span of the calling thread, from begin to end; on the track of the replica that the thread is
-// in, or else its own. Spans nest, and each must end in the function call (and in the replica)
-// that it began in. name is copied. Off, both do nothing.
+// Begin and end a span of the calling thread. It is on the track of the replica that the thread
+// runs, or else on the thread's own. Spans nest. A span must end in the function call, and in
+// the replica, in which it began. name is copied. Without a trace both do nothing.
 void choir_trace_begin(choir_trace_category category, const char *name);
 void choir_trace_end(void);
 
-// Names the calling thread's own track; at most 31 bytes of it are kept. Off, it does nothing.
+// Names the calling thread's own track; at most 31 bytes are kept. Without a trace it does
+// nothing.
 void choir_trace_name_track(const char *name);
 
-// A number under a name ("loss", "test/accuracy") at a step of the program's own count; recorded
-// with the time of day. In a replica's function only replica 0's count, as each replica has the
-// same to say. Off, or without a folder, it does nothing.
+// Records value under tag ("loss", "test/accuracy") at a step that the program counts, with the
+// time of day. In a replica's function only the call of replica 0 is recorded, as all replicas
+// make the same call. Without a trace, or without a folder, it does nothing.
 void choir_trace_scalar(const char *tag, int64_t step, double value);
 
 CHOIR_C_END

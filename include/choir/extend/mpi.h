@@ -1,8 +1,8 @@
-// What a libchoir-mpi and libchoir say to each other, for those who build one against their
-// site's MPI: mpicc -shared -fPIC -o libchoir-mpi-site.so mpi.c, with the mpi.c that comes with
-// Choir. The library is opened by name when a program asks for MPI, one for each MPI, and calls
-// nothing of libchoir but what it is given here: so it works with a program that has Choir linked
-// in as well as with the shared library.
+// The interface between libchoir and libchoir-mpi, for sites that build the latter against their
+// own MPI: mpicc -shared -fPIC -o libchoir-mpi-site.so mpi.c, with the mpi.c that comes with
+// Choir. There is one such library for each MPI. It is loaded by name when a program asks for
+// MPI. It calls nothing of libchoir but the functions that it gets in its argument, so it works
+// with the static and with the shared libchoir.
 #pragma once
 
 #include "cluster.h"
@@ -13,22 +13,22 @@ CHOIR_C_BEGIN
 
 // The argument of the table's open.
 typedef struct {
-	const void *communicator; // NULL: MPI_COMM_WORLD, and MPI is initialised if it is not
+	const void *communicator; // NULL: MPI_COMM_WORLD; MPI is initialised if it is not
 	size_t size; // of the communicator's handle
 	choir_status (*fail)(choir_status status, const char *fmt, ...) CHOIR_PRINTF(2, 3);
-	double (*now)(void); // seconds of a clock that only goes forward
+	double (*now)(void); // seconds on a monotonic clock
 	void (*yield)(void); // lets other processes run
-	double seconds; // until all processes are there; negative: no limit
+	double seconds; // until all processes have come; negative: no limit
 } choir_mpi_argument;
 
-// The library's one symbol, CHOIR_MPI_PLUGIN_SYMBOL, is a constant of this type.
+// The library's only symbol, CHOIR_MPI_PLUGIN_SYMBOL, is a constant of this type.
 #define CHOIR_MPI_PLUGIN_SYMBOL "choir_mpi_plugin_data"
 typedef struct {
 	uint32_t version; // CHOIR_MPI_PLUGIN_VERSION
 	const char *mpi; // "openmpi", "mpich": as in choir_cluster_options
 	const choir_cluster_table *table;
-	// Of an open transport: whether only the thread that initialised MPI may move bytes (a level
-	// below MPI_THREAD_SERIALIZED). Its slots fail on others with CHOIR_UNSUPPORTED.
+	// Whether only the thread that initialised MPI may use the open transport (a thread level
+	// below MPI_THREAD_SERIALIZED). Its slots fail with CHOIR_UNSUPPORTED on other threads.
 	bool (*one_thread)(const void *self);
 } choir_mpi_plugin;
 

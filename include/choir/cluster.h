@@ -2,7 +2,7 @@
 // one machine or several, started by a launcher (mpirun, srun). choir_cluster_new finds out
 // which worker this process is and checks that all workers fit together. A transport carries
 // bytes between workers: MPI, which is loaded when a program asks for it (libchoir links no
-// MPI), or one that the program registers (choir/extend/cluster.h).
+// MPI), or one that the program registers (choir/extend/transport_table.h).
 //
 // Every wait for another worker has a time limit. After a failed wait the cluster is unusable:
 // all its calls fail with the first cause, and waits on other workers fail with a text that

@@ -1,7 +1,7 @@
 // Devices: where tensors live and operations run. A device is a name for a share of a machine.
 // "cpu:0" and "cpu:1" share memory and need not be different cores, so there may be more CPU
 // devices than cores, or fewer. The kind "cpu" is built in; choir_register_device
-// (extend/device.h) adds others.
+// (extend/device_table.h) adds others.
 //
 // A device is opened when its name is first looked up. It lives as long as the program and is
 // never freed. So two devices are the same if their pointers are equal. Threads: any.
@@ -16,8 +16,8 @@ typedef struct choir_device choir_device;
 // The number of devices of a kind that programs use by default. kind is "cpu", in any case of
 // letters; NULL: the sum over all kinds. For "cpu" it is the number of processors that this
 // process may use, by its affinity mask and its cgroup's quota; names up to cpu:1023 are valid
-// all the same. It is 0 for a kind with as many devices as are named (extend/device.h), and for
-// an unknown kind.
+// all the same. It is 0 for a kind with as many devices as are named (extend/device_table.h),
+// and for an unknown kind.
 int choir_device_count(const char *kind);
 
 // Finds a device by its name; the same name always gives the same device. A name is "cpu:0", or

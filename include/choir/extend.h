@@ -4,8 +4,8 @@
 // registering copies it. Programs that only use Choir do not need this header.
 #pragma once
 
-#include "extend/cluster.h"
-#include "extend/cross.h"
-#include "extend/device.h"
-#include "extend/kernel.h"
-#include "extend/strategy.h"
+#include "extend/cross_device_ops_table.h"
+#include "extend/device_table.h"
+#include "extend/kernel_table.h"
+#include "extend/strategy_table.h"
+#include "extend/transport_table.h"

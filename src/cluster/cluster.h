@@ -6,7 +6,7 @@
 #include "base/instruction_set.h"
 #include "base/status.h"
 #include "base/lock.h"
-#include "choir/extend/cluster.h"
+#include "choir/extend/transport_table.h"
 
 enum { CHI_WORKER_NAME = 96, CHI_TRANSPORT_TEXT = 160 };
 

@@ -3,7 +3,7 @@
 // meet.
 #pragma once
 
-#include "choir/extend/cross.h"
+#include "choir/extend/cross_device_ops_table.h"
 #include "collective/process_group.h"
 #include "device/device.h"
 

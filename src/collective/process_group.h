@@ -8,7 +8,7 @@
 #pragma once
 
 #include "base/alloc.h"
-#include "choir/extend/cross.h"
+#include "choir/extend/cross_device_ops_table.h"
 #include "cluster/message.h"
 
 // The fingerprint of a sum, but for its number: most sums are made again and again, and a text

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/alloc.h"
-#include "choir/extend/cross.h"
+#include "choir/extend/cross_device_ops_table.h"
 #include "tensor/tensor.h"
 
 enum { CHI_CHUNK = 8192 }; // elements; chunks begin at multiples of it

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/atomic.h"
-#include "choir/extend/device.h"
+#include "choir/extend/device_table.h"
 
 typedef struct chi_staging_buffer chi_staging_buffer;
 

@@ -2,7 +2,7 @@
 // dtype at a time; tests find them by name. Lists are constant.
 #pragma once
 
-#include "choir/extend/kernel.h"
+#include "choir/extend/kernel_table.h"
 
 typedef struct {
 	const char *operation;

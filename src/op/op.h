@@ -2,7 +2,7 @@
 // made, and how a kernel is found for it. An operation knows no replicas.
 #pragma once
 
-#include "choir/extend/kernel.h"
+#include "choir/extend/kernel_table.h"
 #include "choir/tape.h"
 #include "tensor/tensor.h"
 

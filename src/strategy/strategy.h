@@ -5,7 +5,7 @@
 #include "base/lock.h"
 #include "base/text.h"
 #include "choir/cross.h"
-#include "choir/extend/strategy.h"
+#include "choir/extend/strategy_table.h"
 #include "choir/replay.h"
 #include "choir/update.h"
 #include "collective/cross_device_ops.h"

@@ -4,7 +4,7 @@
 // virtual: it moves on only when all workers wait, so neither delays nor deadlines cost any.
 #pragma once
 
-#include "choir/extend/cluster.h"
+#include "choir/extend/transport_table.h"
 
 typedef struct sim sim;
 

@@ -2,7 +2,7 @@
 // right.
 #pragma once
 
-#include "choir/extend/cross.h"
+#include "choir/extend/cross_device_ops_table.h"
 
 // "toy": for devices whose memory is the host's.
 extern const choir_cross_device_ops_table toy_ops;

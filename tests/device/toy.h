@@ -3,7 +3,7 @@
 // without its slots crashes.
 #pragma once
 
-#include "choir/extend/device.h"
+#include "choir/extend/device_table.h"
 
 // A whole table of that kind. count devices exist.
 choir_device_table toy_table(const char *kind, int (*count)(void));

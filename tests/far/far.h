@@ -7,7 +7,7 @@
 // the two slots. Its kernels are the host's, queued.
 #pragma once
 
-#include "choir/extend/device.h"
+#include "choir/extend/device_table.h"
 
 // Registers the device and its kernels by the public tables. Called before main, except under a
 // scheduler (tests/schedule), whose locks work later.

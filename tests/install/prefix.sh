@@ -9,7 +9,7 @@ mv "$folder/first" "$prefix"
 lib=$(dirname "$(find "$prefix" -name libchoir.so)")
 export PKG_CONFIG_PATH=$lib/pkgconfig
 
-expected=(include/choir/choir.h include/choir/extend/device.h "${lib#"$prefix"/}/libchoir.so.0.1"
+expected=(include/choir/choir.h include/choir/extend/device_table.h "${lib#"$prefix"/}/libchoir.so.0.1"
 	"${lib#"$prefix"/}/libchoir.a" bin/choir share/man/man1/choir.1 share/choir/examples/Makefile
 	share/doc/choir/{LICENSE,tutorial.md,howto.md,tensorflow.md,pytorch.md,decisions/README.md})
 for file in "${expected[@]}"; do

@@ -18,8 +18,8 @@ static choir_tensor *f64(given *g, choir_shape shape, const double *values)
 	return choir_constant(g->frame, CHOIR_F64, shape, values);
 }
 
-// Philox4x32-10 after the paper (SC 2011), and the counters and keys of extend/kernel.h: written
-// down a second time, from the text.
+// Philox4x32-10 after the paper (SC 2011), and the counters and keys of extend/kernel_table.h:
+// written down a second time, from the text.
 static uint64_t mix(uint64_t x)
 {
 	x ^= x >> 30;

@@ -1,6 +1,6 @@
 // The suite of programs on every strategy that there is, and on one from outside.
 #include "plain_kernels.h"
-#include <choir/extend/strategy.h>
+#include <choir/extend/strategy_table.h>
 #include "suite.h"
 
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 // with the static and with the shared libchoir.
 #pragma once
 
-#include "cluster.h"
+#include "transport_table.h"
 
 CHOIR_C_BEGIN
 

@@ -1,7 +1,7 @@
 // Several operands that broadcast to one shape.
 #pragma once
 
-#include "choir/extend/kernel.h"
+#include "choir/extend/kernel_table.h"
 
 // Loops over the elements of a shape, with a stride (in elements) for each of its operands, which
 // broadcast to it. Dimensions that can be walked as one are one; the last is the loop for the

@@ -4,7 +4,7 @@
 // contraction is off, and every sum has a fixed number of partial sums in a fixed order.
 #pragma once
 
-#include "choir/extend/kernel.h"
+#include "choir/extend/kernel_table.h"
 
 typedef enum {
 	CHI_ADD,
@@ -89,7 +89,7 @@ typedef struct {
 } chi_norm_loops;
 
 // One place of one sequence of a recurrent layer with h elements of state. row is where the
-// place's values are kept, as extend/kernel.h lists them; c and h without before are in it.
+// place's values are kept, as extend/kernel_table.h lists them; c and h without before are in it.
 typedef struct {
 	// row has the sums of gates and products; the rest of it is made.
 	void (*lstm)(void *row, const void *cell_before, int64_t h);

@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
-#include "choir/extend/cross.h"
+#include "choir/extend/cross_device_ops_table.h"
 #include "choir/op.h"
 #include "collective/cross_device_ops.h"
 #include "collective/oracle.h"

@@ -1,6 +1,6 @@
 // Strategies by name, their tables, and where they put variables.
 #include "base/alloc.h"
-#include "choir/extend/strategy.h"
+#include "choir/extend/strategy_table.h"
 #include "strategy/world.h"
 #include "tensor/buffer.h"
 

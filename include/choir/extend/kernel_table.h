@@ -16,7 +16,7 @@
 #pragma once
 
 #include "../nn.h"
-#include "device.h"
+#include "device_table.h"
 
 CHOIR_C_BEGIN
 

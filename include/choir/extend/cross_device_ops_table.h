@@ -11,7 +11,7 @@
 #pragma once
 
 #include "../tensor.h"
-#include "device.h"
+#include "device_table.h"
 
 CHOIR_C_BEGIN
 
@@ -51,7 +51,7 @@ typedef struct {
 	// chunk of the result, in scratch memory if result is NULL. A failure fails the collective.
 	choir_status (*done)(void *user, int64_t first, int64_t count, const void *data);
 	void *user;
-	int64_t together; // bytes of all results in this collective's batch; 0: it has no batch
+	int64_t batch_bytes; // of all results in this collective's batch; 0: it has no batch
 } choir_collective;
 
 // The members. Each strategy has its own group.

@@ -12,7 +12,7 @@
 #pragma once
 
 #include "../strategy.h"
-#include "device.h"
+#include "device_table.h"
 
 CHOIR_C_BEGIN
 

@@ -6,12 +6,13 @@
 // Ownership: a transform takes its source over, also when it fails. Freeing the last dataset of
 // a chain frees the whole chain. A NULL dataset gives NULL and keeps the first failure, so a
 // chain is checked where it is used. Column names are copied. A chain has at most 2000 stages in
-// a row (CHOIR_INVALID). Errors: a constructor returns NULL, and choir_error says why. A failure
-// that appears only while reading (a damaged file, a function that fails, sources of different
-// lengths) is a failure of the element that is asked for; the pass then stays failed until the
-// dataset is rewound. A column that does not exist is CHOIR_NOT_FOUND, and the text lists the
-// existing ones. Impossible counts and sizes are CHOIR_INVALID. Threads: one at a time for each
-// chain.
+// a row (CHOIR_INVALID).
+// Errors: a constructor returns NULL, and choir_error says why. A failure that appears only
+// while reading (a damaged file, a function that fails, sources of different lengths) is a
+// failure of the element that is asked for; the pass then stays failed until the dataset is
+// rewound. A column that does not exist is CHOIR_NOT_FOUND, and the text lists the existing
+// ones. Impossible counts and sizes are CHOIR_INVALID.
+// Threads: one at a time for each chain.
 #pragma once
 
 #include "tensor.h"
@@ -116,11 +117,11 @@ choir_dataset *choir_dataset_flat_map(
 // Caches the elements of the first complete pass, and gives the same elements in every later
 // pass. So a shuffle before the cache gives the same order in each pass. path NULL: the cache is
 // in memory. Otherwise it is a file, which appears when that pass has ended. If the file exists
-// already, it is used, also by a later program, and d's source is not read. CHOIR_INVALID: d
-// repeats for ever; the file was made after other stages; the file belongs to another worker.
-// The last can happen where each worker reads a part of its own (sharded by file or by hint):
-// there each worker needs its own path. CHOIR_CORRUPT, with the file and the byte: the file is
-// damaged. A change of the source's data is not detected: remove the file then.
+// already, it is used, also by a later program, and d's source is not read.
+// CHOIR_INVALID: d repeats for ever; the file was made after other stages; the file belongs to
+// another worker. The last can happen where each worker reads a part of its own (sharded by file
+// or by hint): there each worker needs its own path. CHOIR_CORRUPT, with the file and the byte:
+// the file is damaged. A change of the source's data is not detected: remove the file then.
 choir_dataset *choir_dataset_cache(choir_dataset *d, const char *path);
 
 // Order and batches

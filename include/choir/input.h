@@ -151,10 +151,11 @@ choir_distributed_dataset *choir_strategy_distribute_datasets_from_function(
 // CHOIR_OK; CHOIR_END after the last batch, until the dataset is rewound; or a failure of the
 // dataset or of memory, and then the dataset stays failed until it is rewound. On any status but
 // CHOIR_OK *batch is empty. A failure on one worker is CHOIR_CANCELLED on the others that are in
-// step; they also learn here that a rewind or restore failed on one of them. CHOIR_STATE: a call
-// inside a replica, where each replica would take a batch of its own. CHOIR_INVALID: *batch
-// belongs to another strategy; a replica would get examples of different shapes in one batch.
-// Batches of different replicas may differ in the dimensions that the column leaves open.
+// step; they also learn here that a rewind or restore failed on one of them.
+// CHOIR_STATE: a call inside a replica, where each replica would take a batch of its own.
+// CHOIR_INVALID: *batch belongs to another strategy; a replica would get examples of different
+// shapes in one batch. Batches of different replicas may differ in the dimensions that the
+// column leaves open.
 CHOIR_MUST_CHECK choir_status choir_distributed_dataset_next(
 		choir_distributed_dataset *data, choir_values **batch);
 

@@ -4,14 +4,15 @@
 // w, c], and n may be 0. A program's own layer is a struct and a function that calls operations.
 //
 // Ownership: a layer belongs to the strategy that is current when it is made, and is freed with
-// it. So make layers once, in the strategy's scope. Variables: those of a layer "hidden" are
-// "hidden/kernel" and "hidden/bias", as in Keras, also in a weights file. A kernel begins with
-// Glorot uniform values (Glorot and Bengio 2010), drawn from the strategy's seed and the
-// variable's name. A bias begins at zero. Errors: a constructor returns NULL, and choir_error
-// says why: CHOIR_INVALID for a name that is missing or in use, and for impossible sizes; no
-// variable is made then. A NULL layer or tensor gives NULL and keeps the first failure. Threads:
-// constructors as the making of a variable; applying, the thread of the input's frame; getters,
-// any.
+// it. So make layers once, in the strategy's scope.
+// Variables: those of a layer "hidden" are "hidden/kernel" and "hidden/bias", as in Keras, also
+// in a weights file. A kernel begins with Glorot uniform values (Glorot and Bengio 2010), drawn
+// from the strategy's seed and the variable's name. A bias begins at zero.
+// Errors: a constructor returns NULL, and choir_error says why: CHOIR_INVALID for a name that is
+// missing or in use, and for impossible sizes; no variable is made then. A NULL layer or tensor
+// gives NULL and keeps the first failure.
+// Threads: constructors as the making of a variable; applying, the thread of the input's frame;
+// getters, any.
 #pragma once
 
 #include "variable.h"
@@ -139,31 +140,6 @@ int choir_layer_variables(const choir_layer *l);
 // (CHOIR_INVALID).
 choir_variable *choir_layer_variable(choir_layer *l, int index);
 
-typedef struct {
-	size_t size;
-	const char *name; // prefix of all names in the file, a C identifier; NULL: "model"
-	// Text for the comment at the begin of the file. Backslashes and bytes that are not
-	// printable ASCII become '?'. NULL: none.
-	const char *about;
-	// Preparation of an f32 input before the first layer: it is multiplied by scale (0: 1).
-	// Then, as by choir_dataset_standardize, the mean of each element is subtracted and the
-	// result is divided by its deviation; NULL: not. Either both are given or none.
-	double scale;
-	const float *mean, *deviation;
-} choir_export_options;
-// Writes a layer as one C file: its formula for one example in evaluation (no dropout, fixed
-// moving statistics), and the values of its variables. The file is C11 and also C++17, allocates
-// no memory, and needs only libm. The comment at its begin says how to call it. Its results are
-// equal to those of the plain kernels, bit by bit.
-//
-// input is the shape of one example, without the n of layers: f32; or u8 or i32 [positions],
-// indices for an embedding. A call of the exported function may have fewer positions; its result
-// is that of the last one. path appears whole or stays as it was. It needs the cross-replica
-// context. Threads: the program's, while no run is under way. CHOIR_UNSUPPORTED: a layer that
-// cannot be exported; sizes larger than an int. CHOIR_INVALID: an input that does not fit the
-// layer; a name that is no identifier. CHOIR_IO: the system refused; the text says why.
-// CHOIR_STATE: a variable is undefined.
-CHOIR_MUST_CHECK choir_status choir_layer_export_c(choir_layer *l, choir_dtype dtype,
-		choir_shape input, const choir_export_options *o, const char *path);
-
 CHOIR_C_END
+
+#include "export_c.h"

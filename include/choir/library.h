@@ -1,8 +1,9 @@
-// The library itself: its version, its optional parts, its instruction set, and its log
-// messages. Choir prints nothing, never exits and installs no signal handler. Messages that are
-// not failures go to a function of the program, or nowhere if the program has set none.
+// The library itself: its version, its optional parts and its instruction set. Choir prints
+// nothing, never exits and installs no signal handler. Its messages that are not failures go to
+// log.h.
 #pragma once
 
+#include "log.h"
 #include "status.h"
 
 CHOIR_C_BEGIN
@@ -25,18 +26,5 @@ bool choir_has(const char *feature);
 // CHOIR_INSTRUCTION_SET ("avx512", "avx2" or "x86-64"), or by a cluster's
 // lowest_instruction_set. Constant text. Threads: any.
 const char *choir_instruction_set(void);
-
-// The importance of a message. Each level includes the levels above it.
-typedef enum { CHOIR_LOG_WARNING = 1, CHOIR_LOG_INFO, CHOIR_LOG_DEBUG } choir_log_level;
-
-// Takes one message: one line without a line end, valid only during the call. It is called from
-// any thread, on several threads at once, and never while Choir holds a lock. It may call Choir;
-// messages that such a call would log on the same thread are dropped.
-typedef void choir_log_fn(choir_log_level level, const char *line, void *user);
-
-// Sets the function that gets the messages of level max and above, with user, which is borrowed.
-// fn NULL: messages are dropped, which is the default. Threads: any; the previous function may
-// still be running on other threads when this returns.
-void choir_log_set(choir_log_level max, choir_log_fn *fn, void *user);
 
 CHOIR_C_END

@@ -1,7 +1,7 @@
 // Operations of neural networks: activations, convolutions, attention, recurrence, normalization
 // and losses. The rules of op.h hold here, too. All operations take f32 or f64, and all operands
-// of a call have the same dtype, unless the comment says otherwise. Threads: that of the
-// operands' frame.
+// of a call have the same dtype, unless the comment says otherwise.
+// Threads: that of the operands' frame.
 #pragma once
 
 #include "op.h"
@@ -33,10 +33,11 @@ typedef enum {
 } choir_combiner;
 // The weighted sum of each example's n rows: rows [.., n, width] and weights [.., n] give [..,
 // width]. The combiner divides the sum; division by 0 gives 0. Gradients flow to rows and
-// weights. CHOIR_INVALID: an unknown combiner. With rows of choir_gather or
-// choir_variable_gather this is tf.nn.embedding_lookup_sparse: fill up an example with fewer
-// than n ids by any id of the table, with weight 0. The gradient by that id's row is 0, but the
-// row counts as one that has a gradient.
+// weights.
+// CHOIR_INVALID: an unknown combiner. With rows of choir_gather or choir_variable_gather this is
+// tf.nn.embedding_lookup_sparse: fill up an example with fewer than n ids by any id of the
+// table, with weight 0. The gradient by that id's row is 0, but the row counts as one that has a
+// gradient.
 choir_tensor *choir_combine_rows(
 		choir_tensor *rows, choir_tensor *weights, choir_combiner combiner);
 
@@ -74,8 +75,9 @@ typedef struct {
 // A head is width / heads columns of q, k, v and the result. q is [n, t, width], k and v are [n,
 // s, width], and the result has q's shape. Memory: scores exist for 64 queries of one head at a
 // time, and the backward pass computes them again. So memory grows with s, not with t s (Dao et
-// al. 2022, arXiv:2205.14135, need still less). NULL options: all defaults. CHOIR_INVALID: heads
-// is negative or does not divide width; scale is not finite; causal with t larger than s.
+// al. 2022, arXiv:2205.14135, need still less). NULL options: all defaults.
+// CHOIR_INVALID: heads is negative or does not divide width; scale is not finite; causal with t
+// larger than s.
 choir_tensor *choir_attention(
 		choir_tensor *q, choir_tensor *k, choir_tensor *v, const choir_attention_options *o);
 // The same for qkv [n, t, 3 width], whose rows are q, k and v one after another, as one matrix

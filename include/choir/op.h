@@ -7,14 +7,17 @@
 //
 // Errors, besides those of tensor.h: CHOIR_INVALID: shapes or dtypes that do not fit; operands
 // of different frames. CHOIR_UNSUPPORTED: the device has no kernel for the dtype; the text lists
-// the dtypes that have one. Gradients flow through floating-point tensors only, and through
-// every operation unless its comment says otherwise. Results depend on the operands and on the
-// machine's instruction set, never on the number of threads.
+// the dtypes that have one.
+// Gradients flow through floating-point tensors only, and through every operation unless its
+// comment says otherwise.
+// Results depend on the operands and on the machine's instruction set, never on the number of
+// threads.
 //
 // Kernels are oneDNN's, if the library was built with it, or Choir's own. The environment
 // variable CHOIR_KERNELS chooses: "all" (the default), or "plain", the kernels in plain C. It is
 // read when the program runs its first operation; with another value every operation is
-// CHOIR_INVALID. Threads: that of the operands' frame.
+// CHOIR_INVALID.
+// Threads: that of the operands' frame.
 #pragma once
 
 #include "tensor.h"

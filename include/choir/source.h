@@ -4,8 +4,8 @@
 // Errors: a constructor returns NULL, and choir_error says why. A failure that appears only
 // while reading is a failure of the element that is asked for (dataset.h). CHOIR_NOT_FOUND: a
 // file that does not exist. CHOIR_IO: a file that the system refuses. CHOIR_CORRUPT: a file that
-// violates its format, with the file, what was found and what was needed. Threads: as in
-// dataset.h.
+// violates its format, with the file, what was found and what was needed.
+// Threads: as in dataset.h.
 #pragma once
 
 #include "dataset.h"
@@ -61,10 +61,10 @@ choir_dataset *choir_idx_dataset_new(const char *path, const char *column);
 choir_dataset *choir_npy_dataset_new(const char *path, const char *column);
 // Arrays of an npz file, a zip archive of npy files, stored or deflated. The n names choose the
 // arrays and their order; 0: all arrays. Each array is a column of its name. The arrays are read
-// as parallel streams. Their checksums are verified at their ends. CHOIR_NOT_FOUND: no such
-// array, with a list of the arrays. CHOIR_INVALID: arrays of different lengths. CHOIR_CORRUPT: a
-// damaged archive. CHOIR_UNSUPPORTED: encryption; other compression methods; a build without
-// zlib.
+// as parallel streams. Their checksums are verified at their ends.
+// CHOIR_NOT_FOUND: no such array, with a list of the arrays. CHOIR_INVALID: arrays of different
+// lengths. CHOIR_CORRUPT: a damaged archive. CHOIR_UNSUPPORTED: encryption; other compression
+// methods; a build without zlib.
 choir_dataset *choir_npz_dataset_new(const char *path, size_t n, const char *const names[]);
 // Datasets of an HDF5 file. The n names are their paths in the file ("x", "train/images"), in
 // the order of the columns; 0: all datasets of the root group, by name. Each is a column of its

@@ -13,8 +13,9 @@
 // the collected ones to the file. A file that cannot be written fails choir_trace_stop, never a
 // run.
 //
-// A process has one trace. Threads: start and stop need one thread at a time, while no run is
-// under way; the other calls, any thread.
+// A process has one trace.
+// Threads: start and stop need one thread at a time, while no run is under way; the other calls,
+// any thread.
 #pragma once
 
 #include "status.h"

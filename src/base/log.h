@@ -2,6 +2,6 @@
 // called.
 #pragma once
 
-#include "choir/library.h"
+#include "choir/log.h"
 
 void chi_log(choir_log_level level, const char *fmt, ...) CHOIR_PRINTF(2, 3);

@@ -3,7 +3,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/thread.h"
-#include "choir/library.h"
+#include "choir/log.h"
 #include "cluster/cluster.h"
 #include "cluster/worker_threads.h"
 #include "cluster/suite.h"

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "base/file.h"
-#include "choir/layer.h"
+#include "choir/export_c.h"
 #include "train/export_c/c_functions.h"
 
 typedef struct {

@@ -4,7 +4,7 @@
 #include "base/fs.h"
 #include "base/status.h"
 #include "base/hash.h"
-#include "choir/library.h"
+#include "choir/log.h"
 #include "train/files.h"
 #include "train/saved.h"
 #include "short.h"

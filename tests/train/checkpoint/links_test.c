@@ -1,6 +1,6 @@
 // Directories of checkpoints that came from a stranger: what is a link in them is not followed,
 // emptied or removed through, and no file is taken for the lock that is not one.
-#include "choir/library.h"
+#include "choir/log.h"
 #include "train/files.h"
 #include "train/saved.h"
 

@@ -2,7 +2,7 @@
 // and what was found is named where the host can see it.
 #include "train/problem.h"
 
-#include "choir/library.h"
+#include "choir/log.h"
 #include "train/optimizer/optimizer.h"
 
 #include <setjmp.h>

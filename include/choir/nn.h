@@ -8,8 +8,11 @@
 
 CHOIR_C_BEGIN
 
-// Activations: elementwise operations, and log-softmax
+// Activations: elementwise operations, and softmax along the last axis
 
+choir_tensor *choir_relu(choir_tensor *x); // max(x, 0); the gradient at 0 is 0
+choir_tensor *choir_tanh(choir_tensor *x);
+choir_tensor *choir_sigmoid(choir_tensor *x); // 1 / (1 + exp(-x))
 // The Gaussian error linear unit, x P(x), where P is the standard normal distribution, (1 +
 // erf(x / sqrt(2))) / 2 (Hendrycks and Gimpel 2016, arXiv:1606.08415). The error of P in f32 is
 // at most 2e-7. tf.nn.gelu and PyTorch's F.gelu are this form by default.
@@ -20,6 +23,9 @@ choir_tensor *choir_gelu_tanh(choir_tensor *x);
 // x sigmoid(x), also called swish (Elfwing, Uchibe, Doya 2017, arXiv:1702.03118).
 choir_tensor *choir_silu(choir_tensor *x);
 choir_tensor *choir_softplus(choir_tensor *x); // log(1 + exp(x)), without overflow
+// exp(x) divided by its sum along the last axis. The maximum is subtracted from x first, so that
+// nothing overflows. CHOIR_INVALID: a scalar.
+choir_tensor *choir_softmax(choir_tensor *x);
 // The logarithm of choir_softmax: x - log(sum(exp(x))) along the last axis, without overflow.
 // CHOIR_INVALID: a scalar.
 choir_tensor *choir_log_softmax(choir_tensor *x);
@@ -41,13 +47,36 @@ typedef enum {
 choir_tensor *choir_combine_rows(
 		choir_tensor *rows, choir_tensor *weights, choir_combiner combiner);
 
+// Convolutions and pools of images
+//
+// An image is [h, w, c]: h rows, w columns and c channels; x is [n, h, w, c]. f32 and f64. A
+// window has size rows (or columns) and begins every stride pixels.
+// - padding 0 or more: that many zeros on each side, and (h + 2 padding - size) / stride + 1
+//   windows, rounded down.
+// - padding -1: TensorFlow's SAME: h / stride windows, rounded up, and as many zeros as they
+//   need, half of them before the image. The rest is after it, and has the odd one
+//   (tensorflow.org/api_docs/python/tf/nn, "Notes on padding").
+//
+// CHOIR_INVALID: a stride below 1; a padding below -1; a window larger than the padded image;
+// any window if x has no rows or no columns; in pools a padding of size or more.
+
+// Convolution (in the form of a cross-correlation) with filter [kh, kw, c, out], to [n, oh, ow,
+// out]: y[i, r, s, o] = sum over p, q, c of x[i, r stride + p - top, s stride + q - left, c]
+// filter[p, q, c, o], with zeros outside of x.
+choir_tensor *choir_conv2d(choir_tensor *x, choir_tensor *filter, int stride, int padding);
+// The largest element of each size x size window, for each channel. Padding does not count. The
+// gradient goes to the first of equal elements, row by row.
+choir_tensor *choir_max_pool2d(choir_tensor *x, int size, int stride, int padding);
+// The mean of the elements of each window that are inside of x.
+choir_tensor *choir_average_pool2d(choir_tensor *x, int size, int stride, int padding);
+
 // Convolutions of images [n, h, w, c] with filters [kh, kw, c / groups, out], or, if both have
 // rank 3, of sequences [n, w, c] with filters [k, c / groups, out]
 
 typedef struct {
 	size_t size;
 	int stride; // 0: 1
-	int padding; // zeros on each side; CHOIR_NONE: SAME, as in op.h
+	int padding; // zeros on each side; CHOIR_NONE: SAME, as above
 	int dilation; // distance in x between neighbours of the filter; 0: 1, no dilation
 	int64_t groups; // 0: 1
 	// More zeros before and after the rows [0] and columns [1], or the sequence [0]; not with
@@ -62,6 +91,14 @@ typedef struct {
 // CHOIR_INVALID: sizes that do not fit, or an empty result.
 choir_tensor *choir_convolution(
 		choir_tensor *x, choir_tensor *filter, const choir_convolution_options *o);
+
+// Dropout
+
+// Keeps each element with probability 1 - rate and divides it by 1 - rate, and sets the others
+// to 0 (inverted dropout; Srivastava et al. 2014). x itself if the frame is not training or rate
+// is 0. rate is 0 or more and less than 1. Elements are drawn as by choir_random_normal; the
+// backward pass draws the same ones. f32 and f64.
+choir_tensor *choir_dropout(choir_tensor *x, double rate, uint64_t seed);
 
 // Attention
 
@@ -141,7 +178,18 @@ typedef struct {
 choir_tensor *choir_batch_norm(choir_tensor *x, choir_tensor *scale, choir_tensor *offset,
 		const choir_batch_norm_options *o);
 
-// Losses, one for each example, as those of op.h
+// Losses: one number for each example. choir_replica_mean computes a global batch's mean of
+// them.
+
+// -log(softmax(logits)[label]) for logits [n, classes], f32 or f64, and labels [n], u8, i32 or
+// i64: gives [n]. There may be more axes, as in [n, positions, classes] and [n, positions],
+// which give [n, positions]. It is computed as log(sum of exp), without overflow. Gradients flow
+// to the logits. CHOIR_INVALID: a label that is no class; the text names it and its example. If
+// the device is asynchronous, the next call that waits reports it.
+choir_tensor *choir_softmax_cross_entropy(choir_tensor *logits, choir_tensor *labels);
+// The mean of (x - target)^2 over all axes but the first: [n, ...] gives [n]. Operands broadcast
+// as in choir_subtract. CHOIR_INVALID: scalars.
+choir_tensor *choir_squared_error(choir_tensor *x, choir_tensor *target);
 
 // choir_softmax_cross_entropy with smoothed labels: each class has smoothing / classes, and the
 // right class 1 - smoothing more (Szegedy et al. 2015, arXiv:1512.00567). CHOIR_INVALID:

@@ -74,12 +74,6 @@ choir_tensor *choir_square(choir_tensor *x); // also i32, i64 and u8, which wrap
 choir_tensor *choir_sqrt(choir_tensor *x); // NAN below 0; the gradient at 0 is infinite
 choir_tensor *choir_exp(choir_tensor *x);
 choir_tensor *choir_log(choir_tensor *x); // natural; NAN below 0
-choir_tensor *choir_relu(choir_tensor *x); // max(x, 0); the gradient at 0 is 0
-choir_tensor *choir_tanh(choir_tensor *x);
-choir_tensor *choir_sigmoid(choir_tensor *x); // 1 / (1 + exp(-x))
-// exp(x) divided by its sum along the last axis. The maximum is subtracted from x first, so that
-// nothing overflows. CHOIR_INVALID: a scalar.
-choir_tensor *choir_softmax(choir_tensor *x);
 // x times a number of the program.
 choir_tensor *choir_scale(choir_tensor *x, double by);
 // The dense tensor of indexed slices (tensor.h): rows with the same index are added in their
@@ -150,50 +144,6 @@ typedef enum {
 choir_tensor *choir_matmul(choir_tensor *a, choir_tensor *b, choir_transposed which);
 // x [.., c] plus bias [c]. Also i32, i64 and u8.
 choir_tensor *choir_bias_add(choir_tensor *x, choir_tensor *bias);
-
-// Convolutions and pools of images
-//
-// An image is [h, w, c]: h rows, w columns and c channels; x is [n, h, w, c]. f32 and f64. A
-// window has size rows (or columns) and begins every stride pixels.
-// - padding 0 or more: that many zeros on each side, and (h + 2 padding - size) / stride + 1
-//   windows, rounded down.
-// - padding -1: TensorFlow's SAME: h / stride windows, rounded up, and as many zeros as they
-//   need, half of them before the image. The rest is after it, and has the odd one
-//   (tensorflow.org/api_docs/python/tf/nn, "Notes on padding").
-//
-// CHOIR_INVALID: a stride below 1; a padding below -1; a window larger than the padded image;
-// any window if x has no rows or no columns; in pools a padding of size or more.
-
-// Convolution (in the form of a cross-correlation) with filter [kh, kw, c, out], to [n, oh, ow,
-// out]: y[i, r, s, o] = sum over p, q, c of x[i, r stride + p - top, s stride + q - left, c]
-// filter[p, q, c, o], with zeros outside of x.
-choir_tensor *choir_conv2d(choir_tensor *x, choir_tensor *filter, int stride, int padding);
-// The largest element of each size x size window, for each channel. Padding does not count. The
-// gradient goes to the first of equal elements, row by row.
-choir_tensor *choir_max_pool2d(choir_tensor *x, int size, int stride, int padding);
-// The mean of the elements of each window that are inside of x.
-choir_tensor *choir_average_pool2d(choir_tensor *x, int size, int stride, int padding);
-
-// Dropout
-
-// Keeps each element with probability 1 - rate and divides it by 1 - rate, and sets the others
-// to 0 (inverted dropout; Srivastava et al. 2014). x itself if the frame is not training or rate
-// is 0. rate is 0 or more and less than 1. Elements are drawn as by choir_random_normal; the
-// backward pass draws the same ones. f32 and f64.
-choir_tensor *choir_dropout(choir_tensor *x, double rate, uint64_t seed);
-
-// Losses: one number for each example. choir_replica_mean computes a global batch's mean of
-// them.
-
-// -log(softmax(logits)[label]) for logits [n, classes], f32 or f64, and labels [n], u8, i32 or
-// i64: gives [n]. There may be more axes, as in [n, positions, classes] and [n, positions],
-// which give [n, positions]. It is computed as log(sum of exp), without overflow. Gradients flow
-// to the logits. CHOIR_INVALID: a label that is no class; the text names it and its example. If
-// the device is asynchronous, the next call that waits reports it.
-choir_tensor *choir_softmax_cross_entropy(choir_tensor *logits, choir_tensor *labels);
-// The mean of (x - target)^2 over all axes but the first: [n, ...] gives [n]. Operands broadcast
-// as in choir_subtract. CHOIR_INVALID: scalars.
-choir_tensor *choir_squared_error(choir_tensor *x, choir_tensor *target);
 
 // Custom operations
 

@@ -32,7 +32,7 @@ typedef struct {
 	int side; // 0: dy unless a < b, else 0; 1: dy where a < b, else 0
 } choir_maximum_gradient_attributes;
 
-// "square", "sqrt", "exp", "log", "relu", "tanh", "sigmoid" (op.h), "gelu", "gelu_tanh", "silu",
+// "square", "sqrt", "exp", "log" (op.h), "relu", "tanh", "sigmoid", "gelu", "gelu_tanh", "silu",
 // "softplus" (nn.h): one input of out's shape; no attributes.
 //
 // Gradients have two inputs of out's shape and no attributes; those of "exp" and "log" are made

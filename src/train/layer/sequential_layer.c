@@ -3,7 +3,7 @@
 
 #include "base/hash.h"
 #include "base/size.h"
-#include "choir/op.h"
+#include "choir/nn.h"
 
 #include <limits.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 // examples were dealt.
 #include "train/metric/metric.h"
 
-#include "choir/op.h"
+#include "choir/nn.h"
 #include "op/op.h"
 #include "tensor/tensor.h"
 

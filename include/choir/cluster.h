@@ -5,11 +5,10 @@
 // MPI), or one that the program registers (choir/extend/transport_table.h).
 //
 // Every wait for another worker has a time limit. After a failed wait the cluster is unusable:
-// all its calls fail with the first cause, and waits on other workers fail with a text that
-// names this worker. Such a job must end and be started again. There is one exception: a failure
-// that all workers have at the same call, with the same status and text, before any byte of that
-// call was sent (for example an argument that is wrong on all of them). Each worker then gets
-// the failure, and the cluster stays usable.
+// all its calls fail with the first cause. The other workers' waits fail, too, and name this
+// worker. The job must end and be started again. The exception is a call that fails on all
+// workers, with the same status and text, before it has sent anything (a wrong argument, for
+// example). The cluster stays usable after it.
 #pragma once
 
 #include "status.h"
@@ -53,15 +52,15 @@ typedef struct choir_cluster_options {
 // workers are the job's workers, in this order; an evaluator is a cluster by itself); torchrun's
 // RANK, WORLD_SIZE and LOCAL_RANK; the launcher's variables (OMPI_COMM_WORLD_RANK and _SIZE,
 // PMI_RANK and PMI_SIZE); srun's SLURM_PROCID and SLURM_STEP_NUM_TASKS. Without any of them this
-// process is the only worker. The roles are compared with the transport: if the roles say two
-// workers and the transport finds one, the error says how to start the program.
+// process is the only worker. If the transport finds another number of workers than the roles
+// say, the error says how to start the program.
 //
 // CHOIR_INVALID: options or variables that are invalid or contradict each other; malformed JSON,
 // with the position. CHOIR_NOT_FOUND: no such transport; no MPI. CHOIR_UNSUPPORTED: the task ps;
 // a thread that may not call MPI at its thread level; lowest_instruction_set where the workers
 // have no instruction set in common. CHOIR_STATE: MPI has ended; the workers' builds, programs,
-// settings or instruction sets differ (the text says which); an instruction set would have to be
-// lowered after the first operation. CHOIR_TIMEOUT, CHOIR_PEER_LOST: some worker did not come.
+// settings or instruction sets differ (the text says which); the instruction set must be
+// lowered, but an operation has run. CHOIR_TIMEOUT, CHOIR_PEER_LOST: some worker did not come.
 choir_cluster *choir_cluster_new(const choir_cluster_options *o);
 
 // Makes a cluster of the processes of a communicator, in a program that initialised MPI itself:
@@ -77,11 +76,11 @@ choir_cluster *choir_cluster_new(const choir_cluster_options *o);
 choir_cluster *choir_cluster_from_mpi(
 		const void *communicator, size_t size, const choir_cluster_options *o);
 
-// Leaves the cluster and frees it. Everything made with c must be freed before. Over MPI the
-// call waits until the other workers leave too, at most the time limit; this also holds for
-// choir_cluster_from_mpi. So finish everything that another worker needs from this one before
-// the call. If Choir initialised MPI, it also finalizes MPI, which cannot be initialised again.
-// After a failure the call does not wait. NULL is fine.
+// Leaves the cluster and frees it. Everything made with c must be freed before. Over MPI, also
+// after choir_cluster_from_mpi, the call waits until the other workers leave, at most the time
+// limit. So first finish everything that another worker needs from this one. If Choir
+// initialised MPI, it also finalizes MPI, which cannot be initialised again. After a failure the
+// call does not wait. NULL is fine.
 void choir_cluster_free(choir_cluster *c);
 
 // Getters. For a cluster that is NULL they return 0, false or "".
@@ -101,9 +100,8 @@ const char *choir_cluster_worker_name(const choir_cluster *c, int i);
 // The transport in one line: "mpi: Open MPI v4.1.4, MPI_THREAD_MULTIPLE".
 const char *choir_cluster_transport(const choir_cluster *c);
 
-// Collective calls: all workers make them in the same order. If workers make different calls, or
-// the same call with different sizes, it is CHOIR_STATE, and the text names both. Threads: one
-// at a time.
+// Collective calls: all workers make them in the same order. Different calls, or different
+// sizes, are CHOIR_STATE, and the text names both. Threads: one at a time.
 
 // Returns when all workers have called it.
 CHOIR_MUST_CHECK choir_status choir_cluster_barrier(choir_cluster *c);

@@ -6,7 +6,7 @@
 // Ownership: a transform takes its source over, also when it fails. Freeing the last dataset of
 // a chain frees the whole chain. A NULL dataset gives NULL and keeps the first failure, so a
 // chain is checked where it is used. Column names are copied. A chain has at most 2000 stages in
-// a row (CHOIR_INVALID).
+// a row (CHOIR_INVALID). Options may be NULL: all defaults.
 // Errors: a constructor returns NULL, and choir_error says why. A failure that appears only
 // while reading (a damaged file, a function that fails, sources of different lengths) is a
 // failure of the element that is asked for; the pass then stays failed until the dataset is
@@ -37,14 +37,13 @@ choir_dataset *choir_dataset_concatenate(choir_dataset *a, choir_dataset *b);
 // Converts a column to f32 and multiplies each value by scale. The product is computed in f32
 // from u8, bool and f32, and in f64 from i32, i64 and f64. CHOIR_UNSUPPORTED: another dtype.
 choir_dataset *choir_dataset_to_float(choir_dataset *d, const char *column, double scale);
-// Computes the mean and the standard deviation (of the population, not an estimate) of each of
-// the n numbers of a column, over one pass of d. The column is f32 with n numbers in each
-// example. d is read once and then starts again. CHOIR_INVALID: another n; no examples; a
-// dataset without an end.
+// Computes the mean and the population standard deviation of each of the n numbers that an
+// example of an f32 column has. d is read once and then starts again. CHOIR_INVALID: another n;
+// no examples; a dataset without an end.
 CHOIR_MUST_CHECK choir_status choir_dataset_moments(
 		choir_dataset *d, const char *column, size_t n, float mean[], float deviation[]);
 // Subtracts the mean from each of the n numbers of an f32 column, and divides by the deviation
-// if that is not 0. Measure both on the training examples, and apply them to all examples.
+// if that is not 0. Use the moments of the training examples for all examples.
 choir_dataset *choir_dataset_standardize(choir_dataset *d, const char *column, size_t n,
 		const float mean[], const float deviation[]);
 // Flattens the examples of a column: [28, 28] becomes [784], and a scalar becomes [1].
@@ -84,7 +83,7 @@ typedef struct {
 } choir_map_options;
 // Applies fn to each element. The order stays the same for any number of threads. fn may be
 // called for elements that are never read, and is not called for elements that are skipped. A
-// batch keeps its number of examples. o may be NULL.
+// batch keeps its number of examples.
 choir_dataset *choir_dataset_map(
 		choir_dataset *d, const choir_map_options *o, choir_map_fn *fn, void *user);
 // Keeps the elements for which fn returns true.
@@ -110,7 +109,7 @@ typedef struct {
 // The number of d's pass is also theirs, so their shuffles change with it.
 choir_dataset *choir_dataset_interleave(
 		choir_dataset *d, const choir_interleave_options *o, choir_dataset_of_fn *fn, void *user);
-// Like interleave, but reads one dataset after the other. o has no cycle and no block.
+// Like interleave, but one dataset after the other. o has no cycle and no block.
 choir_dataset *choir_dataset_flat_map(
 		choir_dataset *d, const choir_interleave_options *o, choir_dataset_of_fn *fn, void *user);
 
@@ -118,10 +117,10 @@ choir_dataset *choir_dataset_flat_map(
 // pass. So a shuffle before the cache gives the same order in each pass. path NULL: the cache is
 // in memory. Otherwise it is a file, which appears when that pass has ended. If the file exists
 // already, it is used, also by a later program, and d's source is not read.
-// CHOIR_INVALID: d repeats for ever; the file was made after other stages; the file belongs to
-// another worker. The last can happen where each worker reads a part of its own (sharded by file
-// or by hint): there each worker needs its own path. CHOIR_CORRUPT, with the file and the byte:
-// the file is damaged. A change of the source's data is not detected: remove the file then.
+// A change of the source's data is not detected: remove the file then.
+// CHOIR_INVALID: d repeats for ever; the file was made after other stages, or by another worker
+// with its own part of the data (sharded by file or by hint), for which each worker needs its
+// own path. CHOIR_CORRUPT, with the file and the byte: the file is damaged.
 choir_dataset *choir_dataset_cache(choir_dataset *d, const char *path);
 
 // Order and batches
@@ -142,10 +141,10 @@ choir_dataset *choir_dataset_shard(choir_dataset *d, int64_t count, int64_t inde
 // Shuffles, in another order in each pass. A buffer of the given number of elements is kept
 // full, and the next element is drawn from it. With a buffer as large as the dataset, or
 // CHOIR_NONE, all orders are equally likely. The order depends only on seed, the number of the
-// pass and buffer. Cost: the memory of the buffer. It needs none over data in memory, drawn
+// pass and buffer. Cost: the memory of the buffer. It needs none over data in memory, synthetic
 // digits and small gzip files, also with zip, concatenate, to_float, flatten, take, skip and
 // shard between. A to_float, flatten or standardize before the shuffle (or before a take, skip
-// or shard) runs after it if that makes the buffered examples no larger.
+// or shard) runs after it if examples are no larger without it.
 choir_dataset *choir_dataset_shuffle(choir_dataset *d, int64_t buffer, uint64_t seed);
 // Shuffles, in the same order in each pass.
 choir_dataset *choir_dataset_shuffle_once(choir_dataset *d, int64_t buffer, uint64_t seed);
@@ -164,8 +163,7 @@ typedef struct {
 	const double *values; // for each column, the value to pad with; NULL: zeros
 	bool drop_remainder;
 } choir_padded_options;
-// Batches of examples whose shape varies, padded to one shape. Columns whose shape does not vary
-// are treated as by batch. o may be NULL.
+// Batches of examples whose shape varies, padded to one shape. Other columns are as by batch.
 choir_dataset *choir_dataset_padded_batch(
 		choir_dataset *d, int64_t size, const choir_padded_options *o);
 // Splits batches into single examples.

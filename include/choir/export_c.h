@@ -8,8 +8,8 @@ CHOIR_C_BEGIN
 typedef struct {
 	size_t size;
 	const char *name; // prefix of all names in the file, a C identifier; NULL: "model"
-	// Text for the comment at the begin of the file. Backslashes and bytes that are not
-	// printable ASCII become '?'. NULL: none.
+	// Text for the file's first comment. Backslashes and bytes that are not printable ASCII
+	// become '?'. NULL: none.
 	const char *about;
 	// Preparation of an f32 input before the first layer: it is multiplied by scale (0: 1).
 	// Then, as by choir_dataset_standardize, the mean of each element is subtracted and the
@@ -19,8 +19,8 @@ typedef struct {
 } choir_export_options;
 // Writes a layer as one C file: its formula for one example in evaluation (no dropout, fixed
 // moving statistics), and the values of its variables. The file is C11 and also C++17, allocates
-// no memory, and needs only libm. The comment at its begin says how to call it. Its results are
-// equal to those of the plain kernels, bit by bit.
+// no memory, and needs only libm. Its first comment says how to call it. Its results are equal
+// to those of the plain kernels, bit by bit.
 //
 // input is the shape of one example, without the n of layers: f32; or u8 or i32 [positions],
 // indices for an embedding. A call of the exported function may have fewer positions; its result

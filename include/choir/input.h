@@ -1,10 +1,10 @@
 // Distributed datasets: they cut a dataset into global batches and give each replica of a
-// strategy its rows. This is where examples become the arguments of a run.
+// strategy its rows.
 //
 // A global batch of G examples on R replicas: each replica has a fixed size, and the first G mod
 // R replicas have one row more than the others. Every batch fills these sizes from the first
-// replica on, also a batch that is short at the end of the data. For example, a batch of 8 on
-// two replicas has sizes 4 and 4: six examples are 4 and 2, three are 3 and 0. A replica without
+// replica on, also a batch that is short at the end of the data. For example, with a global
+// batch of 8 on two replicas, six examples are 4 and 2, and three are 3 and 0. A replica without
 // examples gets tensors of 0 rows. No batch is empty. Every replica knows the real number of
 // examples in the global batch: choir_replica_global_examples.
 //
@@ -12,8 +12,8 @@
 // (choir_multi_worker_mirrored_strategy_new), all of them make the same calls of this header,
 // and each gets the rows of its own replicas. All workers end together: a worker whose data have
 // ended takes part without examples until all data have ended. All workers know the number of
-// examples in a step. A failure of one worker fails the step on all: with its own failure on
-// that worker, and with CHOIR_CANCELLED on the others, naming the worker and the reason.
+// examples in a step. A failure of one worker fails the step on all: with CHOIR_CANCELLED on the
+// others, naming the worker and the reason.
 //
 // Threads: the program's, one at a time for each distributed dataset.
 #pragma once
@@ -55,19 +55,19 @@ typedef struct choir_input_options {
 	int64_t global_batch;
 	choir_auto_shard auto_shard;
 	// For programs that bring workers together themselves: the number of workers, each with as
-	// many replicas as the strategy, and the number of this one. Each worker then ends by
-	// itself. Both 0: the workers that the strategy is in step with, or this one alone.
+	// many replicas as the strategy, and the number of this one. Each then ends by itself. Both
+	// 0: the workers that the strategy is in step with.
 	int workers, worker;
 	// Whether each replica takes a whole batch of the dataset, whose batches are then those of
 	// one replica, like make_dataset_iterator of tf.contrib. Under DATA, batch i of a step goes
-	// to replica i of the job. Under other policies a worker's replicas take the next batches
-	// that the worker reads.
+	// to replica i of the job. Under other policies a worker's batches go to its own replicas,
+	// in order.
 	bool per_replica_batches;
 	// Where the tensors of a batch are: on their replicas' devices, or on the host until a run
 	// needs them.
 	choir_fetch fetch;
 	choir_replication replication; // for distribute_datasets_from_function
-	bool place_on_device; // the dataset itself: CHOIR_UNSUPPORTED by all devices
+	bool place_on_device; // the dataset itself, which no device supports (CHOIR_UNSUPPORTED)
 	// The number of steps that a thread of Choir's reads ahead, in addition to the dataset's own
 	// prefetch stages. The thread starts with the first batch. CHOIR_NONE: none; a step then
 	// reads only what it needs. 0: as many as fit in 1 MiB, from one to eight, if the dataset
@@ -81,8 +81,8 @@ typedef struct choir_input_options {
 	bool begin_now;
 	// Whether checkpoints save and restore the position of the dataset. Default: on. OFF: the
 	// dataset continues where it is, on any number of workers and under any policy. OFF is for
-	// data that cannot go back to a position (queues) or that shall start again. All workers
-	// need the same value.
+	// data that cannot go back (queues) or that shall start again. All workers need the same
+	// value.
 	choir_toggle checkpoint;
 } choir_input_options;
 
@@ -103,18 +103,18 @@ choir_distributed_dataset *choir_strategy_distribute_dataset(
 		choir_strategy *s, choir_dataset *d, const choir_input_options *o);
 
 // Compares the files that all workers of c are going to read: their number, their sizes, and a
-// checksum of their begin, their end and some blocks between. distribute_dataset does this under
-// DATA for all files of sources; this function is for programs that read files themselves. All
-// workers make this call at the same place of the program, with their files in the same order.
-// CHOIR_STATE, on all workers: the files differ; the text names the first such file and the
-// worker. Threads: the program's.
+// checksum of their first bytes, their last bytes and some blocks between. distribute_dataset
+// does this under DATA for all files of sources; this function is for programs that read files
+// themselves. All workers make this call at the same place of the program, with their files in
+// the same order. CHOIR_STATE, on all workers: the files differ; the text names the first such
+// file and the worker. Threads: the program's.
 CHOIR_MUST_CHECK choir_status choir_cluster_compare_files(
 		choir_cluster *c, const choir_files *files);
 
 // Makes a memory dataset with the same data on all workers that s is in step with; all of them
 // make this call. The first worker's data are copied and sent to the others once; on the others
-// columns[i].data and examples are ignored. The columns' names, dtypes and shapes must be equal
-// everywhere (CHOIR_INVALID, on all workers). Without other workers it is
+// columns[i].data and examples are ignored. Names, dtypes and shapes of the columns must be
+// equal everywhere (CHOIR_INVALID, on all workers). Without other workers it is
 // choir_memory_dataset_new with a copy. Threads: the program's, outside of replicas.
 choir_dataset *choir_strategy_make_memory_dataset(
 		choir_strategy *s, int64_t examples, size_t n, const choir_column columns[]);
@@ -181,7 +181,7 @@ typedef struct choir_input_position {
 	int64_t mark[CHOIR_INPUT_MARKS][CHOIR_INPUT_MARK_NUMBERS];
 } choir_input_position;
 // Saves the position of the next batch; what was read ahead does not count. For a failed dataset
-// it is the begin of the failed step, or the target of the failed rewind or restore, so no
+// it is the start of the failed step, or the target of the failed rewind or restore, so no
 // example is lost. A position of an older program, whose struct is shorter, is filled as far as
 // it goes.
 CHOIR_MUST_CHECK choir_status choir_distributed_dataset_save(
@@ -196,8 +196,8 @@ CHOIR_MUST_CHECK choir_status choir_distributed_dataset_save(
 // workers: each worker saves and restores its own position. A checkpoint does all this by
 // itself.
 //
-// Cost: sources and stages that can seek do so. For others (functions, filters, shuffles of
-// streams) the examples before the position are read again, at the cost of reading them.
+// Cost: sources and stages that can seek do so. Others (functions, filters, shuffles of streams)
+// read the examples before the position again.
 // CHOIR_INVALID: the position belongs to a dataset with other stages, seeds or columns, or to
 // another worker's part, or its numbers are invalid; then nothing has changed. CHOIR_INVALID
 // also if the data have fewer elements or examples than the position says. After this failure,

@@ -2,9 +2,10 @@
 // replica, a merge call or a program's own frame: the result belongs to the frame of the input,
 // and variables are read as that frame sees them. All layers compute in f32. Images are [n, h,
 // w, c], and n may be 0. A program's own layer is a struct and a function that calls operations.
+// Options may be NULL: all defaults.
 //
 // Ownership: a layer belongs to the strategy that is current when it is made, and is freed with
-// it. So make layers once, in the strategy's scope.
+// it. Make layers once, in the strategy's scope.
 // Variables: those of a layer "hidden" are "hidden/kernel" and "hidden/bias", as in Keras, also
 // in a weights file. A kernel begins with Glorot uniform values (Glorot and Bengio 2010), drawn
 // from the strategy's seed and the variable's name. A bias begins at zero.
@@ -49,7 +50,7 @@ typedef struct {
 // is (h + 2 padding - kernel) / stride + 1, rounded down, or with SAME h / stride, rounded up.
 // With dilation the kernel counts as (kernel - 1) dilation + 1 pixels wide. "name/kernel" is
 // [kernel, kernel, in / groups, out], bias [out]. The formula is that of choir_convolution
-// (nn.h). NULL options: all defaults.
+// (nn.h).
 choir_layer *choir_conv2d_new(
 		const char *name, int64_t in, int64_t out, int kernel, const choir_conv2d_options *o);
 // The same for sequences: [n, w, in] gives [n, ow, out], and "name/kernel" is [kernel, in /
@@ -80,8 +81,7 @@ typedef struct {
 // moving statistics "name/moving_mean" (from 0) and "name/moving_variance" (from 1) move towards
 // them by 1 - momentum; those of a replica without examples do not move, unless over_replicas is
 // on. If no tape records, it uses the moving statistics. These are ON_READ variables with MEAN:
-// each replica has its own, and a read outside of replicas, or a save, gives the mean. NULL
-// options: all defaults.
+// each replica has its own, and a read outside of replicas, or a save, gives the mean.
 choir_layer *choir_batch_normalization_new(
 		const char *name, int64_t channels, const choir_batch_normalization_options *o);
 

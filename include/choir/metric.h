@@ -1,7 +1,6 @@
 // Metrics: totals over many batches, collected in f64. A metric has one component for each
-// replica, so an update is local and waits for no other replica. The result adds the components
-// in the order of the replicas, so it does not depend on devices. Names and definitions are
-// those of Keras.
+// replica, so an update waits for no other replica. The result adds the components in the order
+// of the replicas: it does not depend on devices. Names and definitions are those of Keras.
 //
 // Ownership: a metric belongs to the strategy that is current when it is made (in the strategy's
 // scope, not in a replica), and is freed with it. Its state is in variables, "name/total" and

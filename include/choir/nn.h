@@ -1,6 +1,7 @@
 // Operations of neural networks: activations, convolutions, attention, recurrence, normalization
 // and losses. The rules of op.h hold here, too. All operations take f32 or f64, and all operands
-// of a call have the same dtype, unless the comment says otherwise.
+// of a call have the same dtype, unless the comment says otherwise. Options may be NULL: all
+// defaults.
 // Threads: that of the operands' frame.
 #pragma once
 
@@ -17,8 +18,8 @@ choir_tensor *choir_sigmoid(choir_tensor *x); // 1 / (1 + exp(-x))
 // erf(x / sqrt(2))) / 2 (Hendrycks and Gimpel 2016, arXiv:1606.08415). The error of P in f32 is
 // at most 2e-7. tf.nn.gelu and PyTorch's F.gelu are this form by default.
 choir_tensor *choir_gelu(choir_tensor *x);
-// The approximation of choir_gelu by tanh, as in GPT-2: x / 2 (1 + tanh(sqrt(2 / pi) (x +
-// 0.044715 x^3))).
+// The approximation of choir_gelu by tanh, as in GPT-2:
+//     x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
 choir_tensor *choir_gelu_tanh(choir_tensor *x);
 // x sigmoid(x), also called swish (Elfwing, Uchibe, Doya 2017, arXiv:1702.03118).
 choir_tensor *choir_silu(choir_tensor *x);
@@ -40,17 +41,17 @@ typedef enum {
 // The weighted sum of each example's n rows: rows [.., n, width] and weights [.., n] give [..,
 // width]. The combiner divides the sum; division by 0 gives 0. Gradients flow to rows and
 // weights.
-// CHOIR_INVALID: an unknown combiner. With rows of choir_gather or choir_variable_gather this is
-// tf.nn.embedding_lookup_sparse: fill up an example with fewer than n ids by any id of the
-// table, with weight 0. The gradient by that id's row is 0, but the row counts as one that has a
-// gradient.
+// With rows of choir_gather or choir_variable_gather this is tf.nn.embedding_lookup_sparse: fill
+// up an example with fewer than n ids by any id of the table, with weight 0. The gradient by
+// that id's row is 0, but the row counts as one that has a gradient. CHOIR_INVALID: an unknown
+// combiner.
 choir_tensor *choir_combine_rows(
 		choir_tensor *rows, choir_tensor *weights, choir_combiner combiner);
 
 // Convolutions and pools of images
 //
 // An image is [h, w, c]: h rows, w columns and c channels; x is [n, h, w, c]. f32 and f64. A
-// window has size rows (or columns) and begins every stride pixels.
+// window has size rows (or columns), and there is one every stride pixels.
 // - padding 0 or more: that many zeros on each side, and (h + 2 padding - size) / stride + 1
 //   windows, rounded down.
 // - padding -1: TensorFlow's SAME: h / stride windows, rounded up, and as many zeros as they
@@ -60,9 +61,10 @@ choir_tensor *choir_combine_rows(
 // CHOIR_INVALID: a stride below 1; a padding below -1; a window larger than the padded image;
 // any window if x has no rows or no columns; in pools a padding of size or more.
 
-// Convolution (in the form of a cross-correlation) with filter [kh, kw, c, out], to [n, oh, ow,
-// out]: y[i, r, s, o] = sum over p, q, c of x[i, r stride + p - top, s stride + q - left, c]
-// filter[p, q, c, o], with zeros outside of x.
+// Convolution (as a cross-correlation) with filter [kh, kw, c, out]; gives [n, oh, ow, out]:
+//     y[i, r, s, o] = sum over p, q, c of
+//         x[i, r stride + p - top, s stride + q - left, c] filter[p, q, c, o]
+// with zeros outside of x.
 choir_tensor *choir_conv2d(choir_tensor *x, choir_tensor *filter, int stride, int padding);
 // The largest element of each size x size window, for each channel. Padding does not count. The
 // gradient goes to the first of equal elements, row by row.
@@ -83,12 +85,13 @@ typedef struct {
 	// SAME.
 	int before[2], after[2];
 } choir_convolution_options;
-// Convolution (in the form of a cross-correlation) with dilation and groups: y[i, r, s, o] = sum
-// over p, q, c of x[i, r stride + p dilation - top, s stride + q dilation - left, c] filter[p,
-// q, c, o], with zeros outside of x. groups divides the channels of x and of the result into
-// equal parts; a channel o of part g sees only the channels c of part g of x. A sequence's
-// convolution is causal if before is (k - 1) dilation. NULL options: all defaults.
-// CHOIR_INVALID: sizes that do not fit, or an empty result.
+// Convolution (as a cross-correlation) with dilation and groups:
+//     y[i, r, s, o] = sum over p, q, c of
+//         x[i, r stride + p dilation - top, s stride + q dilation - left, c] filter[p, q, c, o]
+// with zeros outside of x. groups divides the channels of x and of the result into equal parts;
+// a channel o of part g sees only the channels c of part g of x. A sequence's convolution is
+// causal if before is (k - 1) dilation. CHOIR_INVALID: sizes that do not fit, or an empty
+// result.
 choir_tensor *choir_convolution(
 		choir_tensor *x, choir_tensor *filter, const choir_convolution_options *o);
 
@@ -112,7 +115,7 @@ typedef struct {
 // A head is width / heads columns of q, k, v and the result. q is [n, t, width], k and v are [n,
 // s, width], and the result has q's shape. Memory: scores exist for 64 queries of one head at a
 // time, and the backward pass computes them again. So memory grows with s, not with t s (Dao et
-// al. 2022, arXiv:2205.14135, need still less). NULL options: all defaults.
+// al. 2022, arXiv:2205.14135, need still less).
 // CHOIR_INVALID: heads is negative or does not divide width; scale is not finite; causal with t
 // larger than s.
 choir_tensor *choir_attention(
@@ -132,15 +135,19 @@ typedef struct {
 	choir_tensor **last_cell;
 } choir_recurrent_options;
 // The LSTM of Hochreiter and Schmidhuber 1997 with a forget gate (Gers et al. 2000), with its
-// gates in Keras' order: z = x kernel + h_before recurrent + bias in four parts of h columns, i
-// = sigmoid(z0), f = sigmoid(z1), o = sigmoid(z3), c = f c_before + i tanh(z2), h = o tanh(c).
-// kernel is [in, 4 h], recurrent [h, 4 h], bias [4 h]. NULL options: all defaults.
+// gates in Keras' order:
+//     z = x kernel + h_before recurrent + bias, in four parts of h columns
+//     i = sigmoid(z0), f = sigmoid(z1), o = sigmoid(z3)
+//     c = f c_before + i tanh(z2), h = o tanh(c)
+// kernel is [in, 4 h], recurrent [h, 4 h], bias [4 h].
 choir_tensor *choir_lstm(choir_tensor *x, choir_tensor *kernel, choir_tensor *recurrent,
 		choir_tensor *bias, const choir_recurrent_options *o);
-// The GRU of Cho et al. 2014 in the form of Keras' reset_after and of cuDNN: a = x kernel + bias
-// and q = h_before recurrent + recurrent_bias in three parts of h columns, z = sigmoid(a0 + q0),
-// r = sigmoid(a1 + q1), m = tanh(a2 + r q2), h = z h_before + (1 - z) m. kernel is [in, 3 h],
-// recurrent [h, 3 h], both biases [3 h]. state is the initial state, [n, h]; NULL: zeros.
+// The GRU of Cho et al. 2014 in the form of Keras' reset_after and of cuDNN:
+//     a = x kernel + bias, q = h_before recurrent + recurrent_bias, in three parts of h columns
+//     z = sigmoid(a0 + q0), r = sigmoid(a1 + q1), m = tanh(a2 + r q2)
+//     h = z h_before + (1 - z) m
+// kernel is [in, 3 h], recurrent [h, 3 h], both biases [3 h]. state is the initial state, [n,
+// h]; NULL: zeros.
 choir_tensor *choir_gru(choir_tensor *x, choir_tensor *kernel, choir_tensor *recurrent,
 		choir_tensor *bias, choir_tensor *recurrent_bias, choir_tensor *state);
 
@@ -173,8 +180,7 @@ typedef struct {
 } choir_batch_norm_options;
 // (x - mean) / sqrt(variance + epsilon) scale + offset, with the mean and the variance (divided
 // by the number of rows) of each channel over all rows of c elements (Ioffe and Szegedy 2015,
-// arXiv:1502.03167). Both are collected in f64. They are 0 if there are no rows. NULL options:
-// all defaults.
+// arXiv:1502.03167). Both are collected in f64. They are 0 if there are no rows.
 choir_tensor *choir_batch_norm(choir_tensor *x, choir_tensor *scale, choir_tensor *offset,
 		const choir_batch_norm_options *o);
 

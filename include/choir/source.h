@@ -1,10 +1,14 @@
 // Sources: the beginnings of chains of datasets. Examples come from files, from memory, from
 // functions of the program, or from Choir itself.
 //
+// Options may be NULL: all defaults. Where options have files, the source reads one file (path),
+// the files that match a glob pattern (path, "part-*.csv"), or the files of the list (path is
+// NULL then), one after another. The list is not needed after the call.
 // Errors: a constructor returns NULL, and choir_error says why. A failure that appears only
 // while reading is a failure of the element that is asked for (dataset.h). CHOIR_NOT_FOUND: a
-// file that does not exist. CHOIR_IO: a file that the system refuses. CHOIR_CORRUPT: a file that
-// violates its format, with the file, what was found and what was needed.
+// file that does not exist; a column or an array that does not exist, with a list of the
+// existing ones. CHOIR_IO: a file that the system refuses. CHOIR_CORRUPT: a file that violates
+// its format, with the file, what was found and what was needed.
 // Threads: as in dataset.h.
 #pragma once
 
@@ -13,10 +17,9 @@
 CHOIR_C_BEGIN
 
 // The compression of a file. AUTO: each source says how it decides. gzip and zlib need a build
-// with zlib, else CHOIR_UNSUPPORTED. Their checksum is at the end of the data. So damage that
-// can still be unpacked is found only there (CHOIR_CORRUPT, with the byte), after earlier
-// examples were read; small files, and files that are read into memory first, are checked
-// before.
+// with zlib, else CHOIR_UNSUPPORTED. Damage that can be unpacked is found by the checksum at the
+// end of the data (CHOIR_CORRUPT, with the byte), after earlier examples were read. Small files,
+// and files that are read into memory first, are checked before any example is read.
 typedef enum {
 	CHOIR_COMPRESSION_AUTO = 0,
 	CHOIR_COMPRESSION_NONE,
@@ -37,46 +40,42 @@ void choir_files_free(choir_files *f);
 // Makes the source of one file. NULL: a failure, which the reading call returns.
 typedef choir_dataset *choir_file_fn(const char *path, void *user);
 // The examples of all files, one file after another. fn makes the source of each file, or a
-// chain with it, when the file before has ended; for the first file, at once. All need the same
-// columns, else CHOIR_INVALID, with the file. files is taken over, also on failure. user is
+// chain with it, when the file before has ended; for the first file, at once. CHOIR_INVALID: a
+// file with other columns, which the text names. files is taken over, also on failure. user is
 // borrowed until the dataset is freed. Threads: the reading thread calls fn.
 choir_dataset *choir_files_dataset_new(choir_files *files, choir_file_fn *fn, void *user);
 
 // Arrays
 //
-// In a file of arrays axis 0 counts the examples: images of [60000, 28, 28] give one column of
-// shape [28, 28].
+// Axis 0 of an array counts the examples: images of [60000, 28, 28] give a column of shape [28,
+// 28]. IDX and npy files may be compressed by gzip, which is recognised by the first bytes
+// (without zlib: CHOIR_UNSUPPORTED). npy, npz and HDF5 have the types f4, f8, f2, i4, i8 and u1
+// of either byte order, and b1 or h5py's bool; i1, i2 and u2 become i32, and u4 becomes i64.
+// Another type is CHOIR_UNSUPPORTED; the text names it. Files are read as streams, several
+// arrays of a file in parallel.
 
-// The examples of an IDX file, the format of MNIST, plain or compressed by gzip, which is
-// recognised by the first bytes. Values are u8, i32, f32 or f64. CHOIR_UNSUPPORTED: gzip in a
-// build without zlib. CHOIR_CORRUPT: an invalid header; a file shorter or longer than its header
-// says, with both sizes; damaged gzip data.
+// The examples of an IDX file, the format of MNIST. Values are u8, i32, f32 or f64.
+// CHOIR_CORRUPT: an invalid header; a file shorter or longer than its header says, with both
+// sizes; damaged gzip data.
 choir_dataset *choir_idx_dataset_new(const char *path, const char *column);
-// The examples of an npy file, numpy's format, plain or compressed by gzip. Versions are 1.0 to
-// 3.0. Types are f4, f8, f2, i4, i8, u1 and b1 of either byte order; i1, i2 and u2 become i32,
-// and u4 becomes i64. Files are read as streams, except an array in Fortran order: it is read
-// into memory as a whole, and put in order, when the first element is asked for.
-// CHOIR_UNSUPPORTED: another type, which the text names. CHOIR_CORRUPT: as for IDX, with the
-// byte of the header that is wrong.
+// The examples of an npy file, numpy's format, of version 1.0 to 3.0. An array in Fortran order
+// is no stream: it is read into memory as a whole, and put in order, when the first element is
+// asked for. CHOIR_CORRUPT: as for IDX, with the byte of the header that is wrong.
 choir_dataset *choir_npy_dataset_new(const char *path, const char *column);
 // Arrays of an npz file, a zip archive of npy files, stored or deflated. The n names choose the
-// arrays and their order; 0: all arrays. Each array is a column of its name. The arrays are read
-// as parallel streams. Their checksums are verified at their ends.
-// CHOIR_NOT_FOUND: no such array, with a list of the arrays. CHOIR_INVALID: arrays of different
-// lengths. CHOIR_CORRUPT: a damaged archive. CHOIR_UNSUPPORTED: encryption; other compression
-// methods; a build without zlib.
+// arrays and their order; 0: all arrays. Each array is a column of its name. The checksum of an
+// array is verified at its end.
+// CHOIR_INVALID: arrays of different lengths. CHOIR_CORRUPT: a damaged archive.
+// CHOIR_UNSUPPORTED: encryption; other compression methods; a build without zlib.
 choir_dataset *choir_npz_dataset_new(const char *path, size_t n, const char *const names[]);
 // Datasets of an HDF5 file. The n names are their paths in the file ("x", "train/images"), in
 // the order of the columns; 0: all datasets of the root group, by name. Each is a column of its
-// name. They are read as parallel streams, contiguous or chunked, with every filter that the
-// HDF5 library has. Types are f4, f8, i4, i8, u1 and f2 of either byte order, and h5py's bool;
-// i1, i2 and u2 become i32, and u4 becomes i64.
+// name. They may be contiguous or chunked, with every filter that the HDF5 library has.
 //
 // The HDF5 library is loaded with the first file. It opens files itself and follows their links
 // to other files. CHOIR_UNSUPPORTED: a build without HDF5 (choir_has("hdf5")); a machine without
-// the library; another type. CHOIR_NOT_FOUND: no such file; no such dataset, with a list of the
-// datasets. CHOIR_INVALID: datasets of different lengths, or without an axis. CHOIR_CORRUPT: a
-// failure of the library; sizes that contradict each other, at which some releases of the
+// the library. CHOIR_INVALID: datasets of different lengths, or without an axis. CHOIR_CORRUPT:
+// a failure of the library; sizes that contradict each other, at which some releases of the
 // library would end the program.
 //
 // Chunks that were never written have the fill value, or 0. They are CHOIR_CORRUPT if a damaged
@@ -89,8 +88,8 @@ choir_dataset *choir_npz_dataset_new(const char *path, size_t n, const char *con
 // call it, unless the library is built thread-safe.
 choir_dataset *choir_hdf5_dataset_new(const char *path, size_t n, const char *const names[]);
 // The arrays in a file (npz, npy, or the root group of HDF5), to choose from. The list includes
-// what no dataset can have, such as text and single values. Only headers are read. Errors: as
-// for the datasets. Threads: any, one at a time for each list.
+// what no dataset can be made of, such as text and single values. Only headers are read. Errors:
+// as for the datasets. Threads: any, one at a time for each list.
 typedef struct choir_array_list choir_array_list;
 typedef struct {
 	const char *name; // "" in an npy file
@@ -104,9 +103,8 @@ void choir_array_list_free(choir_array_list *l);
 // The entries, in the order of the file. An entry belongs to the list. NULL: there is no i-th.
 size_t choir_array_list_entries(const choir_array_list *l);
 const choir_array_entry *choir_array_list_entry(const choir_array_list *l, size_t i);
-// Writes an npy file (version 1.0) of packed, row-major data. It is written next to path and
-// renamed when it is on the disk. CHOIR_UNSUPPORTED: bf16, which numpy does not have. Threads:
-// any.
+// Writes an npy file (version 1.0) of packed, row-major data. The file appears whole or not at
+// all. CHOIR_UNSUPPORTED: bf16, which numpy does not have. Threads: any.
 CHOIR_MUST_CHECK choir_status choir_npy_write(
 		const char *path, choir_dtype dtype, choir_shape shape, const void *data);
 
@@ -145,7 +143,7 @@ typedef enum {
 } choir_wrong;
 typedef struct choir_csv_options {
 	size_t size;
-	const choir_files *files; // instead of path, which is NULL then; not needed after the call
+	const choir_files *files; // instead of path
 	char separator; // 0: a comma
 	char quote; // 0: "
 	choir_toggle header; // default: on. Off: the first row is data
@@ -164,25 +162,23 @@ typedef struct choir_csv_options {
 	// fit the result is wrong.
 	int64_t look;
 	// A CSV dataset, with inferred columns, of files with the same header. Its schema (the kinds
-	// of the columns and the texts of categories) is used, and this dataset's files are not read
-	// to infer one. They are read if a column's categories are wanted which that dataset did not
-	// collect. Not needed after the call. NULL: infer the schema from the files.
+	// of the columns and the texts of categories) is used instead of one inferred from this
+	// dataset's files, unless it lacks the texts of a wanted category. Not needed after the
+	// call. NULL: infer the schema.
 	const choir_dataset *schema;
 	// The name of an additional i64 column with the number of each row, from 0 on, over all
-	// files. Rows that are left out count, so results can be joined to the rows of the file.
-	// NULL: no such column.
+	// files. Rows that are left out count, so that results can be joined to the file. NULL: no
+	// such column.
 	const char *row_number;
 } choir_csv_options;
-// The rows of a CSV file (RFC 4180), plain or compressed by gzip. If path is a glob pattern
-// ("part-*.csv") or o->files is given, the rows of several files with the same columns, one file
-// after another. o may be NULL.
+// The rows of CSV files (RFC 4180) with the same columns, plain or compressed by gzip.
 //
 // Format: lines end with LF or CR LF. Empty lines and a byte order mark are ignored, and so are
 // spaces around a field or around its quotes. A first column that has no name or is missing in
-// the header, as R writes it, has the names of rows and is ignored. A separator at the end of
-// the header or of all rows is ignored. Numbers are decimal with a point, or inf and nan. They
-// are rounded correctly to the nearest value; numbers beyond the largest one become inf. A file
-// may have thousands of columns.
+// the header, as R writes it, has the names of rows and is ignored. So is a separator at the end
+// of the header or of all rows. Numbers are decimal with a point, or inf and nan. They are
+// rounded correctly; numbers beyond the largest value become inf. A file may have thousands of
+// columns.
 //
 // Cost: rows are read as a stream, in memory for one row and a read buffer. The place of every
 // 1024th row is remembered, so going back reads at most that many rows again. The files are read
@@ -192,9 +188,8 @@ typedef struct choir_csv_options {
 //
 // Errors, when the dataset is made or while reading: CHOIR_CORRUPT: a row with too few or too
 // many fields; a field that is no number of the column's dtype or none of its categories; text
-// that is not UTF-8; a quote in a wrong place; a row of more than 64 MiB. CHOIR_NOT_FOUND: a
-// column that does not exist, with a list of the columns. CHOIR_INVALID: more than 32 columns
-// that are not gathered; more than 1,048,576 categories.
+// that is not UTF-8; a quote in a wrong place; a row of more than 64 MiB. CHOIR_INVALID: more
+// than 32 columns that are not gathered; more than 1,048,576 categories.
 choir_dataset *choir_csv_dataset_new(const char *path, const choir_csv_options *o);
 
 // A column of the files of a CSV dataset, chosen or not.
@@ -242,7 +237,7 @@ typedef struct {
 
 typedef struct {
 	size_t size; // of this struct: CHOIR_OPTIONS sets it
-	const choir_files *files; // instead of path, which is NULL then; not needed after the call
+	const choir_files *files; // instead of path
 	// AUTO: by the first bytes of the file; a plain file is recognised by its first checksum.
 	choir_compression compression;
 	// SKIP: after a wrong length the next record cannot be found, so the rest of the file counts
@@ -257,16 +252,14 @@ typedef struct {
 	const choir_feature *features; // copied
 } choir_tfrecord_options;
 
-// The records of a TFRecord file. If path is a glob pattern ("part-*.tfrecord") or o->files is
-// given, the records of several files, one after another. o may be NULL. Examples are read as a
-// stream. The checksums of lengths and data are always verified. If the columns depend on the
-// first record, it is read when the dataset is made. Memory: a block of 256 KiB, or twice the
-// largest record of the file.
+// The records of TFRecord files, as a stream. The checksums of lengths and data are always
+// verified. If the columns depend on the first record, it is read when the dataset is made.
+// Memory: a block of 256 KiB, or twice the largest record of the file.
 //
-// Errors, when the dataset is made or while reading: CHOIR_NOT_FOUND: no such file; a feature
-// that an Example lacks. CHOIR_CORRUPT, with the file, the record and the byte, counted from 0:
-// a wrong checksum; a truncated record; data that are no Example; a feature whose kind or size
-// differs from its column. Examples before the wrong one can be read.
+// Errors, when the dataset is made or while reading: CHOIR_NOT_FOUND: a feature that an Example
+// lacks. CHOIR_CORRUPT, with the file, the record and the byte, counted from 0: a wrong
+// checksum; a truncated record; data that are no Example; a feature whose kind or size differs
+// from its column. Examples before the wrong one can be read.
 choir_dataset *choir_tfrecord_dataset_new(const char *path, const choir_tfrecord_options *o);
 
 // Writes a TFRecord file. The file appears under its name, whole, when it is finished. Records
@@ -298,8 +291,8 @@ typedef struct {
 	choir_dtype dtype;
 	choir_shape shape; // of one example
 	bool big_endian;
-	// Whether the last axis of shape, the channels, is the first one in the file: [3, 32, 32] in
-	// the file becomes [32, 32, 3].
+	// Whether channels, the last axis of shape, are first in the file: [3, 32, 32] there is [32,
+	// 32, 3] here.
 	bool channels_first;
 	// For u8, i32 and i64: a value outside of 0 to limit - 1 is CHOIR_CORRUPT. 0: no limit.
 	int64_t limit;
@@ -307,15 +300,15 @@ typedef struct {
 
 typedef struct {
 	size_t size; // of this struct: CHOIR_OPTIONS sets it
-	const choir_files *files; // instead of path, which is NULL then; not needed after the call
+	const choir_files *files; // instead of path
 	choir_compression compression; // AUTO: gzip if a name ends in ".gz", else plain
-	int64_t header; // bytes to skip at the begin of each file
+	int64_t header; // bytes to skip at the start of each file
 } choir_fixed_options;
 
-// The records of a file, or of several as for TFRecord. A record has the n fields, one after
-// another. o may be NULL. The number of examples is known at once if no file is compressed.
-// CHOIR_CORRUPT: a file whose size is no multiple of a record's, with both sizes; a value
-// outside of its field's range, or a bool that is not 0 or 1, with the record and the byte.
+// The records of files. A record has the n fields, one after another. The number of examples is
+// known at once if no file is compressed. CHOIR_CORRUPT: a file whose size is no multiple of a
+// record's, with both sizes; a value outside of its field's range, or a bool that is not 0 or 1,
+// with the record and the byte.
 choir_dataset *choir_fixed_dataset_new(
 		const char *path, size_t n, const choir_field fields[], const choir_fixed_options *o);
 // CIFAR-10's binary files: data_batch_*.bin of folder, or test_batch.bin if test is set. Columns
@@ -384,10 +377,9 @@ typedef struct {
 	double timeout;
 } choir_queue_options;
 // Makes a dataset, and in *queue the writing end. Free that by choir_queue_free; the two may be
-// freed in any order. o may be NULL. Each close ends a pass, and later examples belong to the
-// next pass. Examples that were read are gone: a rewind in the middle of a pass is
-// CHOIR_UNSUPPORTED, and after an iterator is restored, the program must put in the examples of
-// that pass again from its begin.
+// freed in any order. Each close ends a pass, and later examples belong to the next pass.
+// Examples that were read are gone: a rewind in the middle of a pass is CHOIR_UNSUPPORTED, and
+// after an iterator is restored, the program must put in that pass again from its start.
 choir_dataset *choir_queue_dataset_new(
 		size_t n, const choir_column columns[], const choir_queue_options *o, choir_queue **queue);
 // Copies examples into the queue, all of them or none; data[i] has those of column i, packed.

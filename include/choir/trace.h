@@ -1,10 +1,9 @@
 // Tracing: what each thread of a training spends its time on, and how its numbers develop. While
-// a trace is on, Choir records spans: the begin and the end of what replicas, the program's
-// thread and the threads that read ahead do, in a few categories. A program may add its own
-// spans, and scalars (a loss, a learning rate), which go into TensorBoard event files.
-// choir_trace_stop writes the spans as a file for chrome://tracing and https://ui.perfetto.dev:
-// one track for each replica, one for communication between devices, and one for each other
-// thread.
+// a trace is on, Choir records spans: what replicas, the program's thread and the threads that
+// read ahead do from when to when, in a few categories. A program may add its own spans, and
+// scalars (a loss, a learning rate), which go into TensorBoard event files. choir_trace_stop
+// writes the spans as a file for chrome://tracing and https://ui.perfetto.dev: one track for
+// each replica, one for communication between devices, and one for each other thread.
 //
 // Cost: without a trace, each place where a span could begin tests one word of memory. With one,
 // a span costs two readings of the clock and 64 bytes. Each thread records in its own memory,
@@ -42,8 +41,8 @@ enum { CHOIR_TRACE_COMMUNICATION = -1, CHOIR_TRACE_PROGRAM = -2 };
 
 // One span. Two spans of a thread are nested or disjoint. The work that a device does after its
 // replicas have returned (sums, updates) is on the track of the last of these replicas. The sums
-// between devices are shown a second time on the communication track, from the begin of the
-// first device's share to the end of the last one's.
+// between devices are shown a second time on the communication track, from the first device's
+// start to the last one's end.
 typedef struct choir_trace_span {
 	const char *name; // at most 33 bytes are kept
 	choir_trace_category category;
@@ -63,17 +62,17 @@ typedef struct choir_trace_options {
 	// scalars are dropped. Each trace adds one file, which grows as scalars come.
 	const char *log;
 	int64_t spans; // the newest spans that each thread keeps, 64 bytes each (0: 65536)
-	// choir_trace_stop calls it for each kept span, thread by thread, ordered by their begin. It
+	// choir_trace_stop calls it for each kept span, thread by thread, ordered by their start. It
 	// must not start or stop a trace. NULL: not called.
 	choir_trace_span_fn *span;
 	void *user;
 } choir_trace_options;
 
 // Starts recording. path is the file that choir_trace_stop will write (JSON in Chrome's trace
-// event format); NULL: no file. o may be NULL. The calling thread gets the track "program". The
-// file and the folder are tested at once, because a program may run for hours before they are
-// written. CHOIR_STATE: a trace is on already. CHOIR_IO: the file or the folder cannot be
-// written. CHOIR_INVALID: spans is negative or more than 2^24.
+// event format); NULL: no file. o may be NULL. The calling thread gets the track "program". Both
+// the file and the folder are tested at once, not only at the end. CHOIR_STATE: a trace is on
+// already. CHOIR_IO: the file or the folder cannot be written. CHOIR_INVALID: spans is negative
+// or more than 2^24.
 CHOIR_MUST_CHECK choir_status choir_trace_start(const char *path, const choir_trace_options *o);
 
 // Ends the trace and writes what was recorded. Open spans end now. The trace is off afterwards,

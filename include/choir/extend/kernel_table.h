@@ -2,8 +2,8 @@
 // operations for which Choir needs kernels, with their inputs, attributes and formulas. Before a
 // kernel is called, shapes and dtypes have been checked, and the shape of out has been set.
 // Inputs and out have the kernel's dtype unless the operation's comment says otherwise. Tensors
-// are packed and row-major, on a device of the kind. No tensor is empty: a result without
-// elements needs no kernel, and a result of empty inputs is filled with zeros without one.
+// are packed and row-major, on a device of the kind. No tensor is empty: Choir calls no kernel
+// for a result without elements, and fills the result of empty inputs with zeros.
 //
 // Choice: of the kernels for the operation, kind and dtype, the one with the highest score; of
 // equal scores the one that was registered first. A program's kernels come before the built-in
@@ -163,15 +163,19 @@ typedef struct {
 // Recurrent layers over time steps 0 to t - 1, with a state of h elements. Only
 // "recurrent_gradient" has attributes.
 //
-// "lstm": gates [n, t, 4 h], w [h, 4 h], h0 and c0 [n, h]. z = gates + h_before w, in four
-// parts: i = sigmoid(z0), f = sigmoid(z1), g = tanh(z2), o = sigmoid(z3), c = f c_before + i g,
-// h = o tanh(c). out [n, t, 6 h]: i, f, g, o, c, h one after another. "lstm_gradient": that out,
-// w, c0, dh [n, t, h]; out flat: the gradients of gates [n, t, 4 h], h0 and c0.
+// "lstm": gates [n, t, 4 h], w [h, 4 h], h0 and c0 [n, h].
+//     z = gates + h_before w, in four parts
+//     i = sigmoid(z0), f = sigmoid(z1), g = tanh(z2), o = sigmoid(z3)
+//     c = f c_before + i g, h = o tanh(c)
+// out [n, t, 6 h]: i, f, g, o, c, h one after another. "lstm_gradient": that out, w, c0, dh [n,
+// t, h]; out flat: the gradients of gates [n, t, 4 h], h0 and c0.
 //
-// "gru": gates [n, t, 3 h], w [h, 3 h], bias [3 h], h0. q = h_before w + bias, in three parts: z
-// = sigmoid(gates0 + q0), r = sigmoid(gates1 + q1), m = tanh(gates2 + r q2), h = z h_before + (1
-// - z) m. out [n, t, 5 h]: z, r, m, q2, h one after another. "gru_gradient": that out, w, h0,
-// dh; out flat: the gradients of gates, q [n, t, 3 h] and h0.
+// "gru": gates [n, t, 3 h], w [h, 3 h], bias [3 h], h0.
+//     q = h_before w + bias, in three parts
+//     z = sigmoid(gates0 + q0), r = sigmoid(gates1 + q1), m = tanh(gates2 + r q2)
+//     h = z h_before + (1 - z) m
+// out [n, t, 5 h]: z, r, m, q2, h one after another. "gru_gradient": that out, w, h0, dh; out
+// flat: the gradients of gates, q [n, t, 3 h] and h0.
 //
 // "recurrent_gradient": states [n, t, ..] in which h begins at offset, h0, dz [n, t, k]; out [h,
 // k]: the sum over examples and time steps of h_before^T dz.

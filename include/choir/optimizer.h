@@ -94,7 +94,7 @@ typedef struct {
 } choir_parameter_group;
 
 // What happens to an update with a gradient that is not finite. The failure, or a warning in the
-// host's log (library.h), names the step (updates applied before), the variable, the element and
+// host's log (log.h), names the step (updates applied before), the variable, the element and
 // the replica, as far as the host sees the replicas' gradients.
 typedef enum {
 	CHOIR_NONFINITE_STOP = 0, // CHOIR_INVALID, and nothing is changed

@@ -89,9 +89,10 @@ typedef struct {
 	// fails with CHOIR_TIMEOUT. 0: 60; CHOIR_NONE: no limit.
 	double timeout;
 	// The algorithm of sums between devices: "direct" (devices of host memory only), "ring",
-	// "hierarchical_copy", "reduce_to_one_device", or a registered one (extend/cross_device_ops_table.h). All
-	// give the same bits. NULL: the one with the best score for these devices. With several
-	// workers (.cluster) there is a single algorithm, and only the name is checked.
+	// "hierarchical_copy", "reduce_to_one_device", or a registered one
+	// (extend/cross_device_ops_table.h). All give the same bits. NULL: the one with the best
+	// score for these devices. With several workers (.cluster) there is a single algorithm, and
+	// only the name is checked.
 	const char *cross_device_ops;
 	// Central storage, parameter server: the devices that hold variables, as .devices. NULL: the
 	// device that carries the replicas if there is only one, else cpu:0.
@@ -187,8 +188,8 @@ choir_strategy *choir_multi_worker_mirrored_strategy_new(const choir_strategy_op
 
 // Makes a strategy of a kind by its name: "default" (a new one, which behaves as one_device),
 // "one_device", "mirrored", "central_storage", "parameter_server", "multi_worker_mirrored", or a
-// registered one (extend/strategy_table.h). Fails as a constructor, and with CHOIR_NOT_FOUND for an
-// unknown name, with a list.
+// registered one (extend/strategy_table.h). Fails as a constructor, and with CHOIR_NOT_FOUND for
+// an unknown name, with a list.
 choir_strategy *choir_strategy_new(const char *name, const choir_strategy_options *o);
 
 // Makes a new strategy with s's kind and options, without s's variables and other objects. If

@@ -116,8 +116,8 @@ choir_dataset *choir_dataset_flat_map(
 // Caches the elements of the first complete pass, and gives the same elements in every later
 // pass. So a shuffle before the cache gives the same order in each pass. path NULL: the cache is
 // in memory. Otherwise it is a file, which appears when that pass has ended. If the file exists
-// already, it is used, also by a later program, and d's source is not read.
-// A change of the source's data is not detected: remove the file then.
+// already, it is used, also by a later program, and d's source is not read. A change of the
+// source's data is not detected: remove the file then.
 // CHOIR_INVALID: d repeats for ever; the file was made after other stages, or by another worker
 // with its own part of the data (sharded by file or by hint), for which each worker needs its
 // own path. CHOIR_CORRUPT, with the file and the byte: the file is damaged.
@@ -170,7 +170,7 @@ choir_dataset *choir_dataset_padded_batch(
 choir_dataset *choir_dataset_unbatch(choir_dataset *d);
 typedef struct {
 	size_t size;
-	int64_t length; // examples in a window
+	int64_t length; // examples in a window; at least 1
 	int64_t shift; // examples between the first ones of two windows; 0: length
 	int64_t stride; // examples between two neighbours in a window; 0: 1
 	bool drop_remainder; // drops windows that reach beyond the end

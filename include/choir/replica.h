@@ -112,14 +112,6 @@ CHOIR_MUST_CHECK choir_status choir_replica_merge_call(
 // before, or the frame has failed; CHOIR_INVALID: a destination.
 choir_tensor *choir_replica_take(choir_replica *r, const char *name);
 
-// In all replicas, with the same variable. Updates v by choir_cross_update in a merge call, with
-// the arguments that were given. choir_replica_take then gets what fn returned for the copy that
-// this replica reads. An argument must be the same plain number from all replicas, or a
-// variable. Tensors may differ between replicas, so they are CHOIR_INVALID before anything
-// changes: reduce them in a merge call of your own. CHOIR_INVALID also: v or fn is NULL.
-CHOIR_MUST_CHECK choir_status choir_replica_update(
-		choir_replica *r, choir_variable *v, choir_update_fn *fn, void *user);
-
 // Collectives: expressions on tensors of r's frame, with results in r's frame. Sums are made in
 // the canonical tree (docs/decisions/0012), so their bits do not depend on devices. Replicas
 // must create the tensors that they pass to collectives in the same order, because a tensor is

@@ -19,6 +19,51 @@
 
 CHOIR_C_BEGIN
 
+typedef struct {
+	size_t size; // of this struct: CHOIR_OPTIONS sets it
+	// Default off. On: fn treats each element by itself, so it may be called on chunks of a
+	// copy, at the same time on the threads of all devices (update.h). Chunks do not define a
+	// variable that a failed update left undefined: assign it as a whole.
+	choir_toggle elementwise;
+} choir_update_options;
+
+// Calls fn once for each local copy of v (ON_READ: each component), in order, with the arguments
+// that were given, on this thread and with the copy's device (update.h). o may be NULL. When
+// this returns all copies are updated, and choir_cross_take gets what fn returned, mirrored on
+// the copies' devices. Arguments must be plain, mirrored or variables. A per-replica value is
+// CHOIR_INVALID before anything changes (docs/rules.md, section 5).
+//
+// Returns fn's first failure (elementwise: that of the lowest failed chunk). fn is not called
+// again after it, and all variables that fn wrote are undefined until they are assigned or
+// restored. CHOIR_INVALID: v or fn is NULL, o->size is not set, fn returned a name for some
+// copies only. CHOIR_STATE: a variable of another strategy.
+CHOIR_MUST_CHECK choir_status choir_cross_update(choir_cross *x, choir_variable *v,
+		const choir_update_options *o, choir_update_fn *fn, void *user);
+
+// Non-slot variables belong to an optimizer as a whole, not to a variable that it trains: a
+// counter of steps, the powers of Adam's betas. Make them in choir_scope_colocate with the
+// destination that choir_cross_non_slot_devices gives, so that they all lie on the same devices.
+
+// The destination of the non-slot variables of an optimizer of these variables: the devices of
+// the copies of any mirrored variable, whatever variables are passed (n may be 0). NULL:
+// CHOIR_INVALID for a variable that is NULL or of another strategy.
+choir_value *choir_cross_non_slot_devices(
+		choir_cross *x, size_t n, choir_variable *const variables[]);
+
+// Calls fn once for each device of place, in order, as choir_cross_update does for each copy. fn
+// may write all variables that were made at that destination. Fails as choir_cross_update, and
+// with CHOIR_INVALID if place is not the one of choir_cross_non_slot_devices.
+CHOIR_MUST_CHECK choir_status choir_cross_update_non_slot(
+		choir_cross *x, choir_value *place, choir_update_fn *fn, void *user);
+
+// In all replicas, with the same variable. Updates v by choir_cross_update in a merge call, with
+// the arguments that were given. choir_replica_take then gets what fn returned for the copy that
+// this replica reads. An argument must be the same plain number from all replicas, or a
+// variable. Tensors may differ between replicas, so they are CHOIR_INVALID before anything
+// changes: reduce them in a merge call of your own. CHOIR_INVALID also: v or fn is NULL.
+CHOIR_MUST_CHECK choir_status choir_replica_update(
+		choir_replica *r, choir_variable *v, choir_update_fn *fn, void *user);
+
 struct choir_update {
 	choir_frame *frame; // on the copy's device
 };

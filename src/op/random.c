@@ -1,6 +1,5 @@
-// Tensors that a kernel makes from nothing, filled with a number or with random ones, and
-// dropout. Random numbers follow from the frame's place in the program, so the gradient of
-// dropout draws the same elements again and no mask is stored.
+// Tensors that a kernel fills with a number or with random numbers. Random numbers follow from the
+// frame's place in the program.
 #include "base/hash.h"
 #include "op/op.h"
 
@@ -40,36 +39,4 @@ choir_tensor *choir_random_normal(
 	if (!chi_op_draw(f, "random_normal", seed, &random))
 		return NULL;
 	return chi_op_kernel(f, "random_normal", 0, NULL, &random, dtype, &shape);
-}
-
-static choir_status dropout_backward(
-		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
-{
-	(void) want;
-	gradient[0] =
-			chi_op_kernel(dy->frame, "dropout", 1, &dy, node->attributes, dy->dtype, &dy->shape);
-	return CHOIR_OK;
-}
-
-static const chi_op dropout_op = {
-	.name = "dropout",
-	.attribute_bytes = sizeof(choir_random_attributes),
-	.backward = dropout_backward,
-};
-
-choir_tensor *choir_dropout(choir_tensor *x, double rate, uint64_t seed)
-{
-	if (!x)
-		return chi_frame_null_argument(NULL, "dropout");
-	choir_frame *f = x->frame;
-	if (!(rate >= 0 && rate < 1)) // NaN is neither
-		return chi_frame_fail_null(
-				f, CHOIR_INVALID, "dropout: rate %g, needed 0 or more and less than 1", rate);
-	if (!choir_frame_training(f) || rate == 0)
-		return x;
-	choir_random_attributes random;
-	if (!chi_op_draw(f, "dropout", seed, &random))
-		return NULL;
-	random.rate = rate;
-	return chi_op_call(&dropout_op, f, 1, &x, &random);
 }

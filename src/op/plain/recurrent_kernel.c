@@ -1,6 +1,5 @@
-// LSTM and GRU: one product for each place, of all examples, in the way of the call's user, and
-// the loops of a place. What the way back needs of a place is kept in one row; extend/kernel_table.h
-// lists it.
+// LSTM and GRU: for each time step one matrix product over all examples and the loops of the step.
+// A row per time step keeps what the gradient needs; extend/kernel_table.h lists it.
 #include "op/plain/recurrent_kernel.h"
 
 #include <string.h>

@@ -2,6 +2,7 @@
 // non-slot variables do, being written on its device.
 #pragma once
 
+#include "choir/update.h"
 #include "strategy/cross/cross.h"
 
 typedef struct {

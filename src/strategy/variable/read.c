@@ -7,6 +7,7 @@
 #include "strategy/gradients/gradients.h"
 #include "strategy/replica/replica.h"
 #include "strategy/update/update.h"
+#include "strategy/variable/read.h"
 #include "strategy/variable/sharded_read.h"
 #include "value/sharded_variable.h"
 #include "value/sparse_read.h"

@@ -2,6 +2,7 @@
 // that a tape records: so the sources of gradients are the shards, and an optimizer, which updates
 // what was read, needs to know nothing of the whole. Rows are taken from the shards that have
 // them.
+#include "strategy/variable/read.h"
 #include "strategy/variable/sharded_read.h"
 
 #include "choir/op.h"

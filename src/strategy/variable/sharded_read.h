@@ -7,10 +7,6 @@
 // The whole in f, by a read of each shard. NULL: recorded in f.
 choir_tensor *chi_shards_read(choir_variable *parent, choir_frame *f);
 
-// Rows of a variable that is not in shards (read.c), as choir_gather takes them from a read.
-// Where other workers change the variable, only these rows are copied.
-choir_tensor *chi_read_rows(choir_variable *v, choir_tensor *indices);
-
 // Row numbers, dealt to the shards that have them: shard i's are those from first[i] to
 // first[i + 1] - 1, in the order in which they came.
 typedef struct {

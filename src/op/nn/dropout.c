@@ -1,0 +1,35 @@
+// Dropout. Its gradient draws the same random numbers again, so no mask is stored.
+#include "choir/nn.h"
+#include "op/op.h"
+
+static choir_status dropout_backward(
+		const chi_node *node, choir_tensor *dy, const bool want[], choir_tensor *gradient[])
+{
+	(void) want;
+	gradient[0] =
+			chi_op_kernel(dy->frame, "dropout", 1, &dy, node->attributes, dy->dtype, &dy->shape);
+	return CHOIR_OK;
+}
+
+static const chi_op dropout_op = {
+	.name = "dropout",
+	.attribute_bytes = sizeof(choir_random_attributes),
+	.backward = dropout_backward,
+};
+
+choir_tensor *choir_dropout(choir_tensor *x, double rate, uint64_t seed)
+{
+	if (!x)
+		return chi_frame_null_argument(NULL, "dropout");
+	choir_frame *f = x->frame;
+	if (!(rate >= 0 && rate < 1)) // NaN is neither
+		return chi_frame_fail_null(
+				f, CHOIR_INVALID, "dropout: rate %g, needed 0 or more and less than 1", rate);
+	if (!choir_frame_training(f) || rate == 0)
+		return x;
+	choir_random_attributes random;
+	if (!chi_op_draw(f, "dropout", seed, &random))
+		return NULL;
+	random.rate = rate;
+	return chi_op_call(&dropout_op, f, 1, &x, &random);
+}
